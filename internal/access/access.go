@@ -1,0 +1,80 @@
+// Package access decides who may do what: apps and their API keys, client tokens, certificates and origins.
+package access
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"time"
+)
+
+// Errors that callers tell apart; the text behind them is for logs, the sentinel for answers.
+var (
+	ErrUnauthenticated = errors.New("credentials are missing or not valid")
+	ErrForbidden       = errors.New("not allowed")
+	ErrUnknownApp      = errors.New("no such app")
+	ErrUnavailable     = errors.New("credentials cannot be checked now") // introspection or JWKS did not answer
+)
+
+// Role is a set of rights of an API key.
+type Role uint8
+
+// Roles. Admin implies all, publish implies read: Has knows.
+const (
+	Read Role = 1 << iota
+	Publish
+	Worker
+	Admin
+)
+
+// Has reports whether r includes what is needed.
+func (r Role) Has(need Role) bool {
+	if r&Admin != 0 {
+		return true
+	}
+	if r&Publish != 0 {
+		r |= Read
+	}
+	return r&need == need
+}
+
+// Principal is a back end that showed an API key.
+type Principal struct {
+	App   string
+	Key   string // the key's public id, never the secret
+	Roles Role
+}
+
+// Claim is what a client says of itself when it connects.
+type Claim struct {
+	App, Token, Recipient, Group, Device string
+	CertURI                              string // URI SAN of a verified client certificate
+	Origin, Host                         string // of a browser's request; Origin empty: not a browser
+}
+
+// Client is a client whose claim was verified.
+type Client struct {
+	App, Recipient, Group, Device string
+	Topics, Objects, Serve        []string // patterns allowed; nil: none (objects: all)
+	Expires                       time.Time
+	Peek                          bool // may only observe: neither acks nor settles (an API key with role read)
+}
+
+// Access verifies.
+type Access interface {
+	// Key finds the app and roles of an API key ("Authorization: Bearer KEY").
+	Key(ctx context.Context, secret string) (Principal, error)
+	// Client verifies a claim. It may ask another server: never call it from a reactor loop.
+	Client(ctx context.Context, c Claim) (Client, error)
+	// Origin reports whether a browser page of this origin may connect to an app as a client of this host.
+	Origin(app, origin, host string) bool
+}
+
+// Bearer returns the token of an Authorization header, or "".
+func Bearer(h http.Header) string {
+	const prefix = "Bearer "
+	if v := h.Get("Authorization"); len(v) > len(prefix) && (v[:len(prefix)] == prefix || v[:len(prefix)] == "bearer ") {
+		return v[len(prefix):]
+	}
+	return ""
+}

@@ -1,0 +1,95 @@
+// Package frame is the client protocol's codec: client frames in, server frames out, as JSON, as protobuf and as
+// server-sent events. It knows nothing of connections; gateways put their own framing around it.
+//
+// A notification is encoded once per format into a tail that all its receivers share; AppendNotificationHead makes
+// the few bytes that differ. Head and tail, written one after the other, are one complete frame.
+package frame
+
+import (
+	"time"
+
+	"godwit.dev/godwit/internal/notification"
+)
+
+// Format is a wire format of server frames.
+type Format uint8
+
+// Formats. The numbers index notification.Notification.Wire.
+const (
+	JSON  Format = iota // {"notification":{…}}
+	Proto               // godwit.v1.ServerFrame
+	SSE                 // event: notification\nid: 7\ndata: {…}\n\n
+)
+
+// Kind tells which frame a Client or Server is.
+type Kind uint8
+
+// Client frames.
+const (
+	KindHello Kind = iota + 1
+	KindAck
+	KindNack
+	KindRegister
+	KindUnregister
+	KindObjectAck
+	KindSubscribe
+	KindUnsubscribe
+	KindServe
+	KindUnserve
+	KindReply
+	KindPing
+)
+
+// Client is one frame from a client. Byte slices are borrowed from the decoder's input and valid until it returns
+// to the reader; whoever keeps them copies them.
+type Client struct {
+	Kind  Kind
+	Hello *Hello
+	// IDs of ack and nack.
+	IDs   [][]byte
+	After time.Duration // nack; 0: the usual backoff
+	// Digest of ping; empty: none.
+	Digest []byte
+}
+
+// Hello opens a session.
+type Hello struct {
+	App, Token, Recipient, Group, Device string
+	Digest                               string
+	Held                                 []string
+	Window                               int           // 0: default
+	Heartbeat                            time.Duration // 0: default
+}
+
+// Error is a frame that cannot be accepted. The connection goes on: it is answered with an error frame.
+type Error struct {
+	Code    string // bad_frame, bad_field, unsupported, hello_required, ...
+	Message string
+	Field   string
+}
+
+func (e *Error) Error() string { return e.Code + ": " + e.Message }
+
+// Welcome is the first server frame of a session.
+type Welcome struct {
+	Session, App, Recipient string
+	Heartbeat               time.Duration
+	Digest                  string
+	Registrations           int
+	ServerTime              time.Time
+}
+
+// Goodbye is the last one.
+type Goodbye struct {
+	Reason     string
+	RetryAfter time.Duration // 0: at once
+	Refusal    bool          // the client did wrong: WebSocket 1008, gRPC UNAUTHENTICATED
+}
+
+// EmptyDigest is the digest of no registrations.
+const EmptyDigest = "0000000000000000"
+
+// NotificationTail returns the shared part of n in format f.
+func NotificationTail(n *notification.Notification, f Format) []byte {
+	return n.Wire(uint8(f), tailEncoders[f])
+}

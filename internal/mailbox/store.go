@@ -1,0 +1,203 @@
+package mailbox
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"godwit.dev/godwit/internal/notification"
+)
+
+// Errors of a store that callers tell apart. Wrapped, never bare.
+var (
+	// ErrConflict: the id is taken by a notification of other content.
+	ErrConflict = errors.New("another notification with this id exists")
+	// ErrFull: the recipient has too many pending notifications.
+	ErrFull = errors.New("too many pending notifications")
+	// ErrNotFound: no such notification or recipient in this app.
+	ErrNotFound = errors.New("not found")
+	// ErrNoSpace: the disk is below its reserve; nothing was stored.
+	ErrNoSpace = errors.New("not enough free disk space")
+	// ErrClosed: the store is closing. What was asked may or may not have been stored.
+	ErrClosed = errors.New("store is closed")
+)
+
+// Item is one notification in one recipient's mailbox, as it is routed and delivered.
+type Item struct {
+	Pos       int64 // where it is in the store's log: grows in commit order, never reused
+	Recipient string
+	Seq       uint64 // counts per recipient from 1; 0 while scheduled
+	Attempts  uint32 // times written to a connection so far, as far as is known
+	N         *notification.Notification
+}
+
+// Append asks to store one notification for one or more recipients.
+type Append struct {
+	N       *notification.Notification
+	To      []string
+	Results []AppendResult // one per recipient, filled by the store
+}
+
+// AppendResult says what became of one recipient's copy.
+type AppendResult struct {
+	Status    notification.Status // scheduled, stored, or where a duplicate stands
+	Duplicate bool
+	ExpiresAt time.Time // of the stored one, which for a duplicate is the first
+	Err       error     // ErrConflict or ErrFull
+}
+
+// Settle asks to end one recipient's copy of a notification, or to count one device's acknowledgement of it.
+type Settle struct {
+	App, Recipient, ID string
+	Pos                int64               // 0: look ID up
+	As                 notification.Status // Acked, Replied, Delivered (ack "none"), Recalled or Failed
+	Device             string              // who acknowledges: device name or session id; for ack "all"
+	Online             []string            // for ack "all": all devices online now, by the same names
+	At                 time.Time
+	DeliveredAt        time.Time // zero: not known here
+	Attempts           uint32
+	Outcome            SettleOutcome // filled by the store
+}
+
+// SettleOutcome is what a Settle did.
+type SettleOutcome uint8
+
+// Outcomes.
+const (
+	SettleUnknown SettleOutcome = iota // no such notification for this recipient
+	SettleDone                         // it is settled by this call
+	SettlePartial                      // ack "all": counted, others are waited for
+	SettleAlready                      // it was settled before
+	SettleLate                         // too late: it had expired undelivered or more than 60 s ago
+)
+
+// Settled is one copy that reached its end, whatever ended it.
+type Settled struct {
+	App, Recipient, ID string
+	Pos                int64
+	As                 notification.Status
+	Device             string // the Settle's, if one did it
+	At                 time.Time
+}
+
+// Batch is what one commit made durable.
+type Batch struct {
+	Stored    []Item    // newly stored, in commit order; Seq 0: scheduled, not to be delivered yet
+	Due       []Item    // scheduled ones that have become due
+	Settled   []Settled // ended by this commit
+	Delivered []Mark    // first deliveries recorded by this commit
+}
+
+// Observer learns what has become durable: called from one goroutine, in commit order, before the callers of
+// Append are answered. It must not call the store's writing methods and wait.
+type Observer interface {
+	Committed(b *Batch)
+}
+
+// PendingQuery asks for what a recipient should get next.
+type PendingQuery struct {
+	App, Recipient string
+	Device         string  // leave out what this device has acknowledged already (ack "all")
+	Have           []int64 // positions to leave out: in flight on the asking session; sorted
+	Limit          int
+}
+
+// PendingResult is the answer: in order of priority, then seq, unsettled, due, not expired.
+type PendingResult struct {
+	Items   []Item
+	LastSeq uint64 // the recipient's newest seq in the same snapshot
+	More    bool   // further ones were left out by Limit
+}
+
+// Ref names one copy by position.
+type Ref struct {
+	App, Recipient string
+	Pos            int64
+}
+
+// Mark records deliveries of an unsettled copy. Best effort: marks may be lost in a crash.
+type Mark struct {
+	App, Recipient, ID string
+	Pos                int64
+	Attempts           uint32
+	DeliveredAt        time.Time // of the first delivery
+}
+
+// Seen records that a recipient was connected; with a device, that the device is known.
+type Seen struct {
+	App, Recipient, Device string
+	At                     time.Time
+}
+
+// Record is one copy as the status API shows it.
+type Record struct {
+	ID, To      string
+	Status      notification.Status
+	Ack         notification.AckMode
+	Priority    notification.Priority
+	Seq         uint64
+	CreatedAt   time.Time
+	SendAt      time.Time
+	ExpiresAt   time.Time
+	DeliveredAt time.Time
+	SettledAt   time.Time
+	Attempts    uint32
+	Pos         int64
+}
+
+// RecipientInfo is what the store knows of a recipient.
+type RecipientInfo struct {
+	Name     string
+	Pending  int
+	LastSeq  uint64
+	LastSeen time.Time
+	Devices  []string
+}
+
+// Stats are figures for metrics and the top view.
+type Stats struct {
+	Pending, Scheduled int64
+	Queued             int // operations waiting for the writer
+	Commits, Appends   uint64
+	FreeBytes          int64
+	Full               bool // publishes are refused for lack of space
+}
+
+// Store keeps mailboxes. Every implementation must pass storetest. All methods are safe for concurrent use; a
+// returned error means that nothing of the call is promised (an append may still have been stored).
+type Store interface {
+	// Append returns once everything is on disk and the Observer has been told.
+	Append(ctx context.Context, batch []*Append) error
+	// Settle returns once the outcomes are on disk and the Observer has been told.
+	Settle(ctx context.Context, batch []*Settle) error
+	// SettleLater queues like Settle and does not wait: acks ride on the next commit or a 5 ms timer.
+	SettleLater(batch []*Settle)
+	// Mark and Seen queue notes that are written with some later commit.
+	Mark(batch []Mark)
+	Seen(batch []Seen)
+
+	// Pending answers many recipients in a few reads and does not wait for the writer.
+	Pending(ctx context.Context, qs []PendingQuery) ([]PendingResult, error)
+	// Items reads copies by position; those settled or expired meanwhile are nil in the answer.
+	Items(ctx context.Context, refs []Ref) ([]*Item, error)
+
+	// Due makes scheduled copies whose time has come deliverable, Expire ends overdue ones, Prune deletes what
+	// settled before retainedSince. Each does a bounded slice and says when to come again (zero: nothing waits).
+	Due(ctx context.Context, now time.Time) (next time.Time, err error)
+	Expire(ctx context.Context, now time.Time) (next time.Time, err error)
+	Prune(ctx context.Context, retainedSince time.Time) (more bool, err error)
+
+	// Lookup finds a notification by id, for one recipient or, with to empty, all.
+	Lookup(ctx context.Context, app, id, to string) ([]Record, error)
+	// History lists a recipient's copies, newest first; status 0 is any; cursor is a position (0: from the newest).
+	History(ctx context.Context, app, recipient string, status notification.Status, limit int, cursor int64) (items []Record, next int64, err error)
+	Recipients(ctx context.Context, app string, limit int, cursor string) (items []RecipientInfo, next string, err error)
+	Recipient(ctx context.Context, app, recipient string) (RecipientInfo, error)
+	// Erase forgets a recipient, everything it ever got, and its counter.
+	Erase(ctx context.Context, app, recipient string) error
+
+	Stats() Stats
+	// Ready says why nothing could be stored now, or nil.
+	Ready(ctx context.Context) error
+	Close() error
+}

@@ -1,0 +1,191 @@
+package notification
+
+import (
+	"encoding/json"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+	"unicode/utf8"
+)
+
+// FieldError is bad input: it names the field as the public contract does and says what is wrong with it.
+type FieldError struct {
+	Field   string
+	Problem string
+}
+
+func (e *FieldError) Error() string { return e.Field + ": " + e.Problem }
+
+func fieldErrorf(field, format string, args ...any) error {
+	return &FieldError{Field: field, Problem: fmt.Sprintf(format, args...)}
+}
+
+// Step is one step of an escalation.
+type Step struct {
+	Channel string
+	After   time.Duration
+}
+
+// Draft is a publish as a back end asked for it, before the rules are applied.
+type Draft struct {
+	To          []string
+	ID          string
+	Content     Content
+	TTL         time.Duration // 0: not given
+	ExpiresAt   time.Time
+	SendAt      time.Time
+	CollapseKey string
+	Priority    Priority
+	Ack         AckMode
+	Escalate    []Step
+	ReplyBy     time.Duration // 0: not asked
+}
+
+// Check applies the rules of a publish at the time now and returns the notification that all recipients share.
+// Recipients are not checked here but by CheckName one by one: in a list a bad one fails alone. newID makes an absent id.
+func (d *Draft) Check(app string, now time.Time, newID func() string) (*Notification, error) {
+	switch {
+	case len(d.To) == 0:
+		return nil, fieldErrorf("to", "is required: name one recipient, or a list of up to %d", MaxRecipients)
+	case len(d.To) > MaxRecipients:
+		return nil, fieldErrorf("to", "has %d recipients; at most %d are allowed", len(d.To), MaxRecipients)
+	case d.ReplyBy != 0:
+		return nil, fieldErrorf("reply_by", "replies are not available on this server yet")
+	}
+	for _, s := range d.Escalate {
+		if s.Channel != "live" {
+			return nil, fieldErrorf("escalate", "channel %s is not configured", s.Channel)
+		}
+	}
+	if d.ID == "" {
+		d.ID = newID()
+	} else if err := CheckName("id", d.ID); err != nil {
+		return nil, err
+	}
+	if d.CollapseKey != "" {
+		if err := CheckName("collapse_key", d.CollapseKey); err != nil {
+			return nil, err
+		}
+	}
+	if err := d.Content.check(); err != nil {
+		return nil, err
+	}
+	n := &Notification{
+		App: app, ID: d.ID, Content: d.Content, Priority: d.Priority, Ack: d.Ack, CollapseKey: d.CollapseKey,
+		CreatedAt: now,
+	}
+	if d.SendAt.After(now) {
+		if d.SendAt.Sub(now) > MaxTTL {
+			return nil, fieldErrorf("send_at", "is more than %s ahead", days(MaxTTL))
+		}
+		n.SendAt = d.SendAt
+	}
+	return n, d.setExpiry(n)
+}
+
+func (d *Draft) setExpiry(n *Notification) error {
+	from := n.CreatedAt
+	if !n.SendAt.IsZero() {
+		from = n.SendAt
+	}
+	switch {
+	case d.TTL != 0 && !d.ExpiresAt.IsZero():
+		return fieldErrorf("expires_at", "give either ttl or expires_at, not both")
+	case d.TTL < 0:
+		return fieldErrorf("ttl", "must be positive")
+	case d.TTL > MaxTTL:
+		return fieldErrorf("ttl", "is more than %s", days(MaxTTL))
+	case d.TTL > 0:
+		n.ExpiresAt = from.Add(d.TTL)
+	case d.ExpiresAt.IsZero():
+		n.ExpiresAt = from.Add(DefaultTTL)
+	case !d.ExpiresAt.After(from):
+		return fieldErrorf("expires_at", "lies in the past")
+	case d.ExpiresAt.Sub(from) > MaxTTL:
+		return fieldErrorf("expires_at", "is more than %s ahead", days(MaxTTL))
+	default:
+		n.ExpiresAt = d.ExpiresAt
+	}
+	n.CreatedAt, n.ExpiresAt = n.CreatedAt.Truncate(time.Millisecond), n.ExpiresAt.Truncate(time.Millisecond)
+	if !n.SendAt.IsZero() {
+		n.SendAt = n.SendAt.Truncate(time.Millisecond)
+	}
+	return nil
+}
+
+func (c *Content) check() error {
+	for _, f := range []struct{ name, text string }{{"title", c.Title}, {"body", c.Body}, {"category", c.Category}} {
+		if !utf8.ValidString(f.text) {
+			return fieldErrorf(f.name, "is not valid UTF-8")
+		}
+	}
+	if size := len(c.Title) + len(c.Body) + len(c.Category) + len(c.Data); size > MaxRequestBytes {
+		return fieldErrorf("data", "title, body, category and data together have %d bytes; at most %d are allowed", size, MaxRequestBytes)
+	}
+	if c.ContentType == "" && len(c.Data) > 0 {
+		c.ContentType = "application/octet-stream"
+		if json.Valid(c.Data) {
+			c.ContentType = "application/json"
+		}
+	}
+	if strings.ContainsFunc(c.ContentType, func(r rune) bool { return r < ' ' || r > '~' }) || len(c.ContentType) > MaxNameBytes {
+		return fieldErrorf("content_type", "must be a media type of at most %d ASCII characters", MaxNameBytes)
+	}
+	if IsJSON(c.ContentType) && len(c.Data) > 0 && !json.Valid(c.Data) {
+		return fieldErrorf("data", "is not valid JSON although content_type is %s", c.ContentType)
+	}
+	return nil
+}
+
+// IsJSON reports whether a content type is JSON, so that data may stand in a JSON frame as it is.
+func IsJSON(contentType string) bool {
+	base, _, _ := strings.Cut(contentType, ";")
+	base = strings.TrimSpace(base)
+	return base == "application/json" || strings.HasSuffix(base, "+json")
+}
+
+// CheckName applies the rule for names: 1 to 128 bytes of A-Za-z0-9._:@+-.
+func CheckName(field, s string) error {
+	if s == "" {
+		return fieldErrorf(field, "is required")
+	}
+	if len(s) > MaxNameBytes {
+		return fieldErrorf(field, "has %d bytes; at most %d are allowed", len(s), MaxNameBytes)
+	}
+	for i := range len(s) {
+		if !nameByte[s[i]] {
+			return fieldErrorf(field, "contains %q at byte %d; allowed are A-Z a-z 0-9 . _ : @ + -", s[i], i+1)
+		}
+	}
+	return nil
+}
+
+var nameByte = func() (t [256]bool) {
+	for _, c := range "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._:@+-" {
+		t[c] = true
+	}
+	return t
+}()
+
+// ParseDuration reads a duration of the public contract: "30s", "1h30m", "7d", or whole seconds.
+func ParseDuration(s string) (time.Duration, error) {
+	if n, err := strconv.ParseInt(s, 10, 64); err == nil {
+		if n > int64(1<<63-1)/int64(time.Second) || n < 0 {
+			return 0, fmt.Errorf("duration %s is out of range", s)
+		}
+		return time.Duration(n) * time.Second, nil
+	}
+	if num, ok := strings.CutSuffix(s, "d"); ok {
+		if n, err := strconv.ParseFloat(num, 64); err == nil && n >= 0 && n <= 36500 {
+			return time.Duration(n * float64(24*time.Hour)), nil
+		}
+	}
+	d, err := time.ParseDuration(s)
+	if err != nil || d < 0 {
+		return 0, fmt.Errorf("%q is not a duration; write it like 30s, 24h, 7d, or as whole seconds", s)
+	}
+	return d, nil
+}
+
+func days(d time.Duration) string { return strconv.Itoa(int(d/(24*time.Hour))) + " days" }

@@ -1,0 +1,23 @@
+package session
+
+import (
+	"godwit.dev/godwit/internal/frame"
+)
+
+// Transport is one client connection as its gateway presents it to a session. All methods are safe for concurrent
+// use and none blocks; none calls back into the session before it returns.
+type Transport interface {
+	// Format says how frames to this client are encoded.
+	Format() frame.Format
+	// Write sends one encoded frame: head is borrowed until Write returns, tail (may be nil) is shared and immutable.
+	// False: the frame was not taken because the client does not drain or is gone; the gateway calls
+	// Session.Drained once there is room again.
+	Write(head, tail []byte) bool
+	// Probe asks the peer for a sign of life (WebSocket or HTTP/2 PING, SSE comment). Answers reach Session.Alive.
+	Probe()
+	// Close ends the connection after what was written has been sent or the gateway's patience is over. The
+	// goodbye frame has been written already; g tells the close code. Session.Closed follows.
+	Close(g frame.Goodbye)
+	// Name is the gateway's short name for metrics and presence: ws, grpc, sse, poll.
+	Name() string
+}
