@@ -1,3 +1,201 @@
 // Package mailbox keeps what waits for a recipient: append, pending, acknowledgement, expiry, redelivery. The store
 // beneath it is an interface; sessions and back ends come to it from above.
 package mailbox
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"godwit.dev/godwit/internal/event"
+	"godwit.dev/godwit/internal/notification"
+)
+
+// Router brings what the store made durable to the sessions of this node.
+type Router interface {
+	// Route hands over deliverable items of one app in commit order. It must not wait for the store's writer.
+	Route(items []Item)
+	// Settled tells that copies need not be delivered or shown any more.
+	Settled(done []Settled)
+	// Online names the devices of a recipient that are connected, by device name or session id.
+	Online(app, recipient string) []string
+}
+
+// Emitter takes events for feeds.
+type Emitter interface {
+	Emit(evs []event.Event)
+}
+
+// Config are the parts and settings of a Mailbox.
+type Config struct {
+	Events Emitter
+	Now    func() time.Time // default: Clock()
+	Retain time.Duration    // how long settled notifications stay; default 7 days
+	Log    *slog.Logger
+}
+
+// Mailbox is the mailboxes of all recipients.
+type Mailbox struct {
+	Store
+	router  Router
+	events  Emitter
+	now     func() time.Time
+	retain  time.Duration
+	log     *slog.Logger
+	wake    waker
+	prunes  waker
+	metrics counters
+}
+
+// New makes a Mailbox. It observes a store, so the store is opened with it and then given to Use.
+func New(cfg Config) *Mailbox {
+	if cfg.Now == nil {
+		cfg.Now = Clock()
+	}
+	if cfg.Retain == 0 {
+		cfg.Retain = 7 * 24 * time.Hour
+	}
+	return &Mailbox{
+		events: cfg.Events, now: cfg.Now, retain: cfg.Retain, log: cfg.Log, wake: newWaker(), prunes: newWaker(),
+	}
+}
+
+// Use connects the store beneath and the sessions above, before anything else is called.
+func (m *Mailbox) Use(store Store, router Router) { m.Store, m.router = store, router }
+
+// Clock returns the time as wall clock read once and advanced by the monotonic clock, so that a clock that is set
+// while the process runs neither expires anything early nor reorders it.
+func Clock() func() time.Time {
+	start := time.Now()
+	return func() time.Time { return start.Add(time.Since(start)) }
+}
+
+var _ Observer = (*Mailbox)(nil)
+
+// Committed implements Observer: it routes before the publishers are answered.
+func (m *Mailbox) Committed(b *Batch) {
+	m.metrics.count(b)
+	if len(b.Stored) > 0 {
+		m.router.Route(deliverable(b.Stored))
+		m.wake.at(firstDeadline(b.Stored))
+	}
+	if len(b.Due) > 0 {
+		m.router.Route(b.Due)
+	}
+	// After routing: a commit may hold a notification and the newer one that replaced it.
+	if len(b.Settled) > 0 {
+		m.router.Settled(b.Settled)
+	}
+	if evs := events(b, m.now()); len(evs) > 0 {
+		m.events.Emit(evs)
+	}
+}
+
+// deliverable leaves out scheduled items, in place: the caller does not need them any more.
+func deliverable(items []Item) []Item {
+	for i := range items {
+		if items[i].Seq == 0 {
+			out := append([]Item(nil), items[:i]...)
+			for _, it := range items[i:] {
+				if it.Seq != 0 {
+					out = append(out, it)
+				}
+			}
+			return out
+		}
+	}
+	return items
+}
+
+func firstDeadline(items []Item) time.Time {
+	var first time.Time
+	for i := range items {
+		t := items[i].N.ExpiresAt
+		if items[i].Seq == 0 {
+			t = items[i].N.SendAt
+		}
+		if first.IsZero() || t.Before(first) {
+			first = t
+		}
+	}
+	return first
+}
+
+func events(b *Batch, now time.Time) []event.Event {
+	evs := make([]event.Event, 0, len(b.Stored)+len(b.Settled))
+	for i := range b.Stored {
+		it := &b.Stored[i]
+		evs = append(evs, event.Event{App: it.N.App, Type: event.Stored, At: it.N.CreatedAt, Note: it.N.ID, To: it.Recipient})
+	}
+	for i := range b.Settled {
+		s := &b.Settled[i]
+		at := s.At
+		if at.IsZero() {
+			at = now
+		}
+		evs = append(evs, event.Event{App: s.App, Type: event.Type(s.As.String()), At: at, Note: s.ID, To: s.Recipient})
+	}
+	return evs
+}
+
+// Delivered notes that copies were written to connections. The store keeps it when it gets to it; followers of the
+// events learn of first deliveries at once.
+func (m *Mailbox) Delivered(marks []Mark) {
+	var evs []event.Event
+	for i := range marks {
+		if mk := &marks[i]; mk.Attempts == 1 {
+			evs = append(evs, event.Event{App: mk.App, Type: event.Delivered, At: mk.DeliveredAt, Note: mk.ID, To: mk.Recipient})
+		}
+	}
+	if len(evs) > 0 {
+		m.events.Emit(evs)
+	}
+	m.Mark(marks)
+}
+
+// Ack settles notifications of one recipient by id and returns once that is on disk. n counts those that this call
+// acknowledged; ids that are unknown, settled or too late are passed over. device names who acknowledges, for
+// notifications that every device must acknowledge.
+func (m *Mailbox) Ack(ctx context.Context, app, recipient, device string, ids []string) (n int, err error) {
+	at, online := m.now(), m.router.Online(app, recipient)
+	batch := make([]*Settle, len(ids))
+	for i, id := range ids {
+		batch[i] = &Settle{App: app, Recipient: recipient, ID: id, As: notification.Acked, Device: device, Online: online, At: at}
+	}
+	return m.settle(ctx, batch, fmt.Sprintf("acknowledge for %s", recipient))
+}
+
+// Recall withdraws a notification from one recipient, or from all with to empty. n counts the copies withdrawn;
+// those settled before stay as they are. ErrNotFound: there is no such notification.
+func (m *Mailbox) Recall(ctx context.Context, app, id, to string) (n int, err error) {
+	records, err := m.Lookup(ctx, app, id, to)
+	if err != nil {
+		return 0, err
+	}
+	if len(records) == 0 {
+		return 0, fmt.Errorf("recall %s: %w", id, ErrNotFound)
+	}
+	var batch []*Settle
+	for _, r := range records {
+		if !r.Status.Settled(r.Ack) {
+			batch = append(batch, &Settle{App: app, Recipient: r.To, ID: id, Pos: r.Pos, As: notification.Recalled, At: m.now()})
+		}
+	}
+	return m.settle(ctx, batch, "recall "+id)
+}
+
+func (m *Mailbox) settle(ctx context.Context, batch []*Settle, what string) (n int, err error) {
+	if len(batch) == 0 {
+		return 0, nil
+	}
+	if err := m.Settle(ctx, batch); err != nil {
+		return 0, fmt.Errorf("%s: %w", what, err)
+	}
+	for _, s := range batch {
+		if s.Outcome == SettleDone || s.Outcome == SettlePartial {
+			n++
+		}
+	}
+	return n, nil
+}

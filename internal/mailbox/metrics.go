@@ -1,0 +1,59 @@
+package mailbox
+
+import (
+	"sync/atomic"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"godwit.dev/godwit/internal/notification"
+)
+
+// counters are kept as plain atomics so that the hot path pays an addition, and read when metrics are scraped.
+type counters struct {
+	stored  atomic.Uint64
+	settled [16]atomic.Uint64
+}
+
+func (c *counters) count(b *Batch) {
+	c.stored.Add(uint64(len(b.Stored)))
+	for i := range b.Settled {
+		c.settled[b.Settled[i].As&15].Add(1)
+	}
+}
+
+// Counts returns how many copies were stored since start, and how many settled as what.
+func (m *Mailbox) Counts() (stored uint64, settled map[notification.Status]uint64) {
+	settled = make(map[notification.Status]uint64)
+	for s := range m.metrics.settled {
+		if n := m.metrics.settled[s].Load(); n > 0 {
+			settled[notification.Status(s)] = n
+		}
+	}
+	return m.metrics.stored.Load(), settled
+}
+
+var (
+	descStored  = prometheus.NewDesc("godwit_notifications_stored_total", "Notification copies stored since start.", nil, nil)
+	descSettled = prometheus.NewDesc("godwit_notifications_settled_total", "Notification copies settled since start, by what ended them.", []string{"status"}, nil)
+	descPending = prometheus.NewDesc("godwit_notifications_pending", "Notification copies that wait for their recipient.", nil, nil)
+	descQueue   = prometheus.NewDesc("godwit_store_queue", "Operations waiting for the store's writer.", nil, nil)
+	descCommits = prometheus.NewDesc("godwit_store_commits_total", "Transactions committed since start.", nil, nil)
+	descFree    = prometheus.NewDesc("godwit_store_free_bytes", "Free bytes on the store's disk.", nil, nil)
+)
+
+// Describe implements prometheus.Collector.
+func (m *Mailbox) Describe(ch chan<- *prometheus.Desc) { prometheus.DescribeByCollect(m, ch) }
+
+// Collect implements prometheus.Collector.
+func (m *Mailbox) Collect(ch chan<- prometheus.Metric) {
+	stored, settled := m.Counts()
+	ch <- prometheus.MustNewConstMetric(descStored, prometheus.CounterValue, float64(stored))
+	for s, n := range settled {
+		ch <- prometheus.MustNewConstMetric(descSettled, prometheus.CounterValue, float64(n), s.String())
+	}
+	st := m.Stats()
+	ch <- prometheus.MustNewConstMetric(descPending, prometheus.GaugeValue, float64(st.Pending))
+	ch <- prometheus.MustNewConstMetric(descQueue, prometheus.GaugeValue, float64(st.Queued))
+	ch <- prometheus.MustNewConstMetric(descCommits, prometheus.CounterValue, float64(st.Commits))
+	ch <- prometheus.MustNewConstMetric(descFree, prometheus.GaugeValue, float64(st.FreeBytes))
+}
