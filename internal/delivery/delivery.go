@@ -1,15 +1,31 @@
-// Package delivery takes a publish all the way: checked, stored, routed.
+// Package delivery takes a publish all the way: checked, stored, routed. Its one promise is that Publish answers
+// only after what it accepted is on disk and has been handed to the sessions that are online.
 package delivery
 
 import (
 	"context"
+	"crypto/rand"
 	"time"
 
+	"github.com/oklog/ulid/v2"
+
+	"godwit.dev/godwit/internal/mailbox"
 	"godwit.dev/godwit/internal/notification"
 )
 
+// Mailbox stores notifications and routes them in commit order before it returns.
+type Mailbox interface {
+	Append(ctx context.Context, batch []*mailbox.Append) error
+}
+
 // Service publishes.
-type Service struct{}
+type Service struct {
+	mailbox Mailbox
+	now     func() time.Time
+}
+
+// New makes a Service on a mailbox; now is the store's clock.
+func New(m Mailbox, now func() time.Time) *Service { return &Service{mailbox: m, now: now} }
 
 // Result is what became of one publish: either Err, or one Copy per recipient in the order of the draft's To.
 type Result struct {
@@ -29,5 +45,78 @@ type Copy struct {
 
 // Publish stores drafts for an app and routes them. It returns once everything is on disk, with one result a draft.
 func (s *Service) Publish(ctx context.Context, app string, drafts []*notification.Draft) []Result {
-	panic("wiring")
+	now := s.now()
+	results := make([]Result, len(drafts))
+	batch := make([]*mailbox.Append, 0, len(drafts))
+	slots := make([]int, 0, len(drafts)) // batch[i] answers results[slots[i]]
+	for i, d := range drafts {
+		fresh := d.ID == ""
+		n, err := d.Check(app, now, func() string { return newID(now) })
+		results[i].ID = d.ID
+		if err != nil {
+			results[i].Err = err
+			continue
+		}
+		results[i].Copies = copies(d.To)
+		if a := accepted(n, results[i].Copies); a != nil {
+			a.Fresh = fresh
+			batch, slots = append(batch, a), append(slots, i)
+		}
+	}
+	if len(batch) == 0 {
+		return results
+	}
+	err := s.mailbox.Append(ctx, batch)
+	for i, a := range batch {
+		r := &results[slots[i]]
+		if err != nil {
+			r.Err, r.Copies = err, nil
+			continue
+		}
+		fill(r.Copies, a.Results)
+	}
+	return results
+}
+
+// copies makes a copy per recipient; those whose name is bad are refused here.
+func copies(to []string) []Copy {
+	cs := make([]Copy, len(to))
+	for i, name := range to {
+		cs[i] = Copy{To: name, Err: notification.CheckName("to", name)}
+	}
+	return cs
+}
+
+// accepted asks to store n for the recipients that were not refused; nil if there are none.
+func accepted(n *notification.Notification, cs []Copy) *mailbox.Append {
+	a := &mailbox.Append{N: n, To: make([]string, 0, len(cs))}
+	for i := range cs {
+		if cs[i].Err == nil {
+			a.To = append(a.To, cs[i].To)
+		}
+	}
+	if len(a.To) == 0 {
+		return nil
+	}
+	return a
+}
+
+// fill copies the store's results to the copies that were not refused, in order.
+func fill(cs []Copy, rs []mailbox.AppendResult) {
+	for i := range cs {
+		if cs[i].Err != nil {
+			continue
+		}
+		r := rs[0]
+		rs = rs[1:]
+		cs[i].Status, cs[i].Duplicate, cs[i].ExpiresAt, cs[i].Err = r.Status, r.Duplicate, r.ExpiresAt, r.Err
+	}
+}
+
+// newID makes a ULID: sortable by time, 80 random bits.
+func newID(now time.Time) string {
+	id := ulid.ULID{}
+	_ = id.SetTime(ulid.Timestamp(now)) // fails only after the year 10889
+	_, _ = rand.Read(id[6:])            // never fails
+	return id.String()
 }

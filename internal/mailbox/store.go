@@ -35,6 +35,7 @@ type Item struct {
 type Append struct {
 	N       *notification.Notification
 	To      []string
+	Fresh   bool           // the id was made by this server just now: it cannot be a duplicate
 	Results []AppendResult // one per recipient, filled by the store
 }
 
