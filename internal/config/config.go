@@ -1,0 +1,76 @@
+// Package config holds the server's settings: one typed struct whose tags carry key, default and description. Flags,
+// environment names, the configuration file and the reference page are all derived from it.
+package config
+
+// Config is every setting of a server. The zero value is not usable: take Default or Load.
+type Config struct {
+	Data string `key:"data" default:"./godwit-data" group:"Storage" help:"folder that holds everything the server must not lose; one server per folder"`
+
+	HTTPAddr string `key:"http_addr" default:":8080" group:"Listeners" help:"address of the HTTP listener (API, WebSocket, SSE, long-poll), or off"`
+	GRPCAddr string `key:"grpc_addr" default:":50051" group:"Listeners" help:"address of the gRPC listener, or off"`
+	MQTTAddr string `key:"mqtt_addr" default:"off" group:"Listeners" help:"address of the MQTT listener; this version has none, so only off is accepted"`
+	NATSAddr string `key:"nats_addr" default:"off" group:"Listeners" help:"address of the NATS listener; this version has none, so only off is accepted"`
+
+	GRPCEngine string `key:"grpc_engine" default:"reactor" group:"Listeners" oneof:"reactor,std" help:"what serves gRPC: reactor (little memory per connection) or std (grpc-go)"`
+
+	TLSCert     string `key:"tls_cert" default:"" group:"TLS" help:"PEM file with the certificate chain of all listeners; read again when it changes"`
+	TLSKey      string `key:"tls_key" default:"" group:"TLS" help:"PEM file with the key of tls_cert"`
+	TLSClientCA string `key:"tls_client_ca" default:"" group:"TLS" help:"PEM file with the authorities that sign client certificates; a certificate is optional for clients but must verify"`
+
+	Dev           bool `key:"dev" default:"false" group:"Development" help:"development server: app demo, API key dev, clients need no token; binds loopback only"`
+	DevAnyAddress bool `key:"dev_any_address" default:"false" group:"Development" help:"let a development server bind addresses others can reach"`
+
+	BootstrapApp     string `key:"bootstrap_app" default:"" group:"First start" help:"app to create at start if the data folder has none"`
+	BootstrapKeyFile string `key:"bootstrap_key_file" default:"" group:"First start" help:"file that holds the API key of bootstrap_app"`
+
+	Retain       Duration `key:"retain" default:"7d" min:"1m" max:"3650d" group:"Storage" help:"how long settled notifications stay in status and history"`
+	EventsRetain Duration `key:"events_retain" default:"7d" min:"1m" max:"3650d" group:"Storage" help:"how long events can be read again with since"`
+	MinFree      Size     `key:"min_free" default:"256MB" min:"1MB" max:"1TB" group:"Storage" help:"publishes are refused when the file system has less free space than this"`
+	Ballast      Size     `key:"ballast" default:"8MB" min:"0" max:"1GB" group:"Storage" help:"file that is deleted when the disk is full so that acknowledgements and clean-up go on; 0: none"`
+
+	MaxPending     int      `key:"max_pending" default:"1000" min:"1" max:"100000" group:"Limits" help:"most unsettled notifications of one recipient; further publishes to it get 429"`
+	Window         int      `key:"window" default:"64" min:"1" max:"1024" group:"Sessions" help:"unacknowledged notifications in flight on a session whose hello names no window"`
+	Heartbeat      Duration `key:"heartbeat" default:"30s" min:"5s" max:"24h" group:"Sessions" help:"heartbeat of a session whose hello names none; silent for two heartbeats, it is closed"`
+	QueueBytes     Size     `key:"queue_bytes" default:"256KB" min:"4KB" max:"64MB" group:"Limits" help:"most bytes queued for one session; an empty queue takes one message of any size"`
+	QueueTotal     Size     `key:"queue_total" default:"0" min:"0" max:"1TB" group:"Limits" help:"most bytes queued for all sessions together; 0: a quarter of the memory limit"`
+	MaxConnections int      `key:"max_connections" default:"0" min:"0" max:"10000000" group:"Limits" help:"most connections open at once; 0: what the file limit allows"`
+
+	LimitConnects Rate `key:"limit_connects" default:"50/s" group:"Limits" help:"new connections from one address, or off"`
+	LimitHellos   Rate `key:"limit_hellos" default:"50/s" group:"Limits" help:"hellos (session starts) from one address, or off"`
+	LimitPublish  Rate `key:"limit_publish" default:"off" group:"Limits" help:"publishes with one API key, or off"`
+	LimitLoopback bool `key:"limit_loopback" default:"false" group:"Limits" help:"apply the limits per address to loopback too"`
+
+	AllowPrivateURLs bool     `key:"allow_private_urls" default:"false" group:"Safety" help:"let URLs given by people (JWKS, introspection) lead to private addresses; for tests"`
+	Grace            Duration `key:"grace" default:"10s" min:"1s" max:"10m" group:"Operation" help:"most time a stop may take: goodbyes, answers under way, flush"`
+	LogLevel         string   `key:"log_level" default:"info" group:"Operation" oneof:"debug,info,warn,error" help:"least level that is logged"`
+	LogFormat        string   `key:"log_format" default:"auto" group:"Operation" oneof:"auto,text,json" help:"log lines as text or json; auto: text on a terminal"`
+
+	MemoryLimit   Size   `key:"memory_limit" default:"0" min:"0" max:"16TB" group:"Tuning" help:"soft memory limit of the process; 0: GOMEMLIMIT or none"`
+	GCPercent     int    `key:"gc_percent" default:"0" min:"-1" max:"10000" group:"Tuning" help:"garbage collector target in percent; 0: GOGC or the default; -1: collect only near memory_limit"`
+	ReactorDriver string `key:"reactor_driver" default:"auto" group:"Tuning" oneof:"auto,epoll,goroutine" help:"how connections are watched; auto: epoll where there is one"`
+	ReactorLoops  int    `key:"reactor_loops" default:"0" min:"0" max:"1024" group:"Tuning" help:"event loops; 0: one per CPU"`
+
+	origin map[string]string // key → where its value came from
+}
+
+// Off is the address that turns a listener off.
+const Off = "off"
+
+// Default returns the settings of a server that was told nothing.
+func Default() *Config {
+	c := &Config{}
+	for _, f := range fields(c) {
+		if err := f.set(f.Default); err != nil {
+			panic("config: default of " + f.Key + ": " + err.Error()) // a programming error that any test finds
+		}
+	}
+	return c
+}
+
+// Origin says where a setting's value came from: default, a file's name, an environment variable or a flag.
+func (c *Config) Origin(key string) string {
+	if o := c.origin[key]; o != "" {
+		return o
+	}
+	return "default"
+}

@@ -1,0 +1,200 @@
+package config_test
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/spf13/pflag"
+
+	"godwit.dev/godwit/internal/config"
+)
+
+func flags(t *testing.T, args ...string) *pflag.FlagSet {
+	t.Helper()
+	fs := pflag.NewFlagSet("test", pflag.ContinueOnError)
+	config.AddFlags(fs)
+	if err := fs.Parse(args); err != nil {
+		t.Fatal(err)
+	}
+	return fs
+}
+
+func writeFile(t *testing.T, text string) string {
+	t.Helper()
+	name := filepath.Join(t.TempDir(), "godwit.toml")
+	if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return name
+}
+
+func TestFlagBeatsEnvironmentBeatsFileBeatsDefault(t *testing.T) {
+	file := writeFile(t, "http_addr = '127.0.0.1:1'\ngrpc_addr = '127.0.0.1:1'\nretain = '1h'\nmax_pending = 7\nlimit_loopback = true\n")
+	env := []string{"GODWIT_HTTP_ADDR=127.0.0.1:2", "GODWIT_GRPC_ADDR=127.0.0.1:2", "HOME=/nowhere"}
+	c, err := config.Load(flags(t, "--config", file, "--http-addr", "127.0.0.1:3"), env)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if c.HTTPAddr != "127.0.0.1:3" || c.GRPCAddr != "127.0.0.1:2" || c.Retain.D() != time.Hour || c.MaxPending != 7 || !c.LimitLoopback {
+		t.Errorf("http %s, grpc %s, retain %s, max_pending %d, limit_loopback %t", c.HTTPAddr, c.GRPCAddr, c.Retain, c.MaxPending, c.LimitLoopback)
+	}
+	if c.MinFree != 256<<20 {
+		t.Errorf("min_free %s, want its default", c.MinFree)
+	}
+	for key, want := range map[string]string{"http_addr": "--http-addr", "grpc_addr": "GODWIT_GRPC_ADDR", "retain": file, "min_free": "default"} {
+		if got := c.Origin(key); got != want {
+			t.Errorf("origin of %s is %s, want %s", key, got, want)
+		}
+	}
+}
+
+func TestFileNamedByEnvironment(t *testing.T) {
+	c, err := config.Load(nil, []string{"GODWIT_CONFIG=" + writeFile(t, "data = '/srv/godwit'")})
+	if err != nil || c.Data != "/srv/godwit" {
+		t.Fatalf("data %v, %v", c, err)
+	}
+	if _, err := config.Load(nil, []string{"GODWIT_CONFIG=/no/such/file.toml"}); err == nil || !strings.Contains(err.Error(), "/no/such/file.toml") {
+		t.Errorf("a missing file that was named gives %v", err)
+	}
+}
+
+func TestBadSettingNamesKeyValueAndOrigin(t *testing.T) {
+	for _, tt := range []struct {
+		name string
+		args []string
+		env  []string
+		want []string
+	}{
+		{"duration", []string{"--retain", "soon"}, nil, []string{"retain", `"soon"`, "duration", "--retain"}},
+		{"size", nil, []string{"GODWIT_MIN_FREE=lots"}, []string{"min_free", `"lots"`, "size", "GODWIT_MIN_FREE"}},
+		{"rate", []string{"--limit-connects", "5"}, nil, []string{"limit_connects", `"5"`, "rate"}},
+		{"number", []string{"--max-pending", "many"}, nil, []string{"max_pending", `"many"`, "whole number"}},
+		{"yes or no", nil, []string{"GODWIT_DEV=perhaps"}, []string{"dev", `"perhaps"`, "true nor false"}},
+		{"bounds", []string{"--window", "2000"}, nil, []string{"window", `"2000"`, "between 1 and 1024"}},
+		{"choice", []string{"--grpc-engine", "magic"}, nil, []string{"grpc_engine", `"magic"`, "reactor, std"}},
+		{"mqtt", []string{"--mqtt-addr", ":1883"}, nil, []string{"mqtt_addr", `":1883"`, "no such listener"}},
+		{"nats", []string{"--nats-addr", ":4222"}, nil, []string{"nats_addr", `":4222"`, "no such listener"}},
+		{"address", []string{"--http-addr", "8080"}, nil, []string{"http_addr", `"8080"`, "127.0.0.1:8080"}},
+		{"port", []string{"--http-addr", ":99999"}, nil, []string{"http_addr", "port"}},
+		{"key without certificate", []string{"--tls-key", "k.pem"}, nil, []string{"tls_cert"}},
+		{"client CA without TLS", []string{"--tls-client-ca", "ca.pem"}, nil, []string{"tls_client_ca"}},
+		{"open development server", []string{"--dev", "--http-addr", "0.0.0.0:8080"}, nil, []string{"http_addr", "0.0.0.0:8080", "--dev-any-address"}},
+		{"ballast", []string{"--min-free", "1MB", "--ballast", "2MB"}, nil, []string{"ballast", "min_free"}},
+		{"nothing listens", []string{"--http-addr", "off", "--grpc-addr", "off"}, nil, []string{"http_addr", "off"}},
+		{"two at once", []string{"--window", "0", "--retain", "x"}, nil, []string{"window", "retain"}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			_, err := config.Load(flags(t, tt.args...), tt.env)
+			if err == nil {
+				t.Fatal("accepted")
+			}
+			for _, w := range tt.want {
+				if !strings.Contains(err.Error(), w) {
+					t.Errorf("%q does not mention %s", err, w)
+				}
+			}
+		})
+	}
+}
+
+func TestUnknownKeyInFileIsRefused(t *testing.T) {
+	for text, want := range map[string]string{
+		"htp_addr = ':1'":          "htp_addr",
+		"http-addr = ':1'":         "write http_addr",
+		"[http]\naddr = ':1'":      "[http] is a table",
+		"http_addr = \n":           "godwit.toml",
+		"http_addr = ':1'\nbad = ": "godwit.toml",
+	} {
+		_, err := config.Load(flags(t, "--config", writeFile(t, text)), nil)
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q gives %v, want mention of %s", text, err, want)
+		}
+	}
+}
+
+func TestUnknownEnvironmentIsListedNotRefused(t *testing.T) {
+	env := []string{"GODWIT_PORT=tcp://10.0.0.1:80", "GODWIT_URL=http://x", "GODWIT_DATA=/tmp/x", "PATH=/bin"}
+	if _, err := config.Load(nil, env); err != nil {
+		t.Fatal(err)
+	}
+	if got := config.UnknownEnv(env); len(got) != 1 || got[0] != "GODWIT_PORT" {
+		t.Errorf("unknown %v", got)
+	}
+}
+
+func TestDevelopmentServerBindsLoopback(t *testing.T) {
+	for _, tt := range []struct {
+		args []string
+		addr string
+		want string
+	}{
+		{[]string{"--dev"}, ":8080", "127.0.0.1:8080"},
+		{[]string{"--dev"}, "[::1]:0", "[::1]:0"},
+		{[]string{"--dev", "--dev-any-address"}, ":8080", ":8080"},
+		{nil, ":8080", ":8080"},
+		{nil, "off", ""},
+	} {
+		c, err := config.Load(flags(t, append(tt.args, "--http-addr", tt.addr)...), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := c.ListenAddr(c.HTTPAddr); got != tt.want {
+			t.Errorf("%v %s binds %q, want %q", tt.args, tt.addr, got, tt.want)
+		}
+	}
+}
+
+func TestSizesDurationsAndRatesRoundTrip(t *testing.T) {
+	for text, want := range map[string]config.Size{"0": 0, "1": 1, "16MB": 16 << 20, "16 mb": 16 << 20, "1.5KB": 1536, "256KiB": 256 << 10, "2G": 0} {
+		got, err := config.ParseSize(text)
+		if text == "2G" {
+			if err == nil {
+				t.Error("2G accepted without its B")
+			}
+			continue
+		}
+		if err != nil || got != want {
+			t.Errorf("%s is %d, %v; want %d", text, got, err, want)
+		}
+		if back, err := config.ParseSize(got.String()); err != nil || back != got {
+			t.Errorf("%s written as %s reads %d, %v", text, got, back, err)
+		}
+	}
+	for text, want := range map[string]string{"7d": "7d", "168h": "7d", "90": "1m30s", "60s": "1m", "1h": "1h", "0": "0s"} {
+		got, err := config.ParseDuration(text)
+		if err != nil || got.String() != want {
+			t.Errorf("%s is %s, %v; want %s", text, got, err, want)
+		}
+	}
+	for _, text := range []string{"25/s", "100/m", "0.5/h", "off"} {
+		got, err := config.ParseRate(text)
+		if err != nil || got.String() != text {
+			t.Errorf("%s is %s, %v", text, got, err)
+		}
+	}
+	if r, _ := config.ParseRate("120/m"); r.PerSecond() != 2 {
+		t.Errorf("120/m is %v a second", r.PerSecond())
+	}
+}
+
+func TestEveryDefaultIsValidAndDescribed(t *testing.T) {
+	c := config.Default()
+	if err := c.Validate(); err != nil {
+		t.Error(err)
+	}
+	page := config.Reference()
+	for _, f := range config.Fields(c) {
+		if f.Help == "" || f.Group == "" {
+			t.Errorf("%s has no help or no group", f.Key)
+		}
+		if !strings.Contains(page, "`"+f.Key+"`") {
+			t.Errorf("%s is not on the reference page", f.Key)
+		}
+		if f.Value() != f.Default {
+			t.Errorf("default of %s is written %q but reads back %q", f.Key, f.Default, f.Value())
+		}
+	}
+}

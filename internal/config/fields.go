@@ -1,0 +1,132 @@
+package config
+
+import (
+	"fmt"
+	"reflect"
+	"strconv"
+	"strings"
+)
+
+// Field describes one setting.
+type Field struct {
+	Key     string // in godwit.toml: http_addr
+	Flag    string // without dashes in front: http-addr
+	Env     string // GODWIT_HTTP_ADDR
+	Group   string
+	Type    string // text, number, yes/no, size, duration, rate
+	Default string
+	Min     string
+	Max     string
+	OneOf   []string
+	Help    string
+
+	value reflect.Value
+}
+
+// Fields describes every setting of c in the order of the reference page, with Value answering from c.
+func Fields(c *Config) []Field { return fields(c) }
+
+func fields(c *Config) []Field {
+	v := reflect.ValueOf(c).Elem()
+	var out []Field
+	for i := range v.NumField() {
+		tag := v.Type().Field(i).Tag
+		key, ok := tag.Lookup("key")
+		if !ok {
+			continue
+		}
+		f := Field{
+			Key: key, Flag: strings.ReplaceAll(key, "_", "-"), Env: EnvPrefix + strings.ToUpper(key),
+			Group: tag.Get("group"), Default: tag.Get("default"), Min: tag.Get("min"), Max: tag.Get("max"),
+			Help: tag.Get("help"), value: v.Field(i),
+		}
+		if o := tag.Get("oneof"); o != "" {
+			f.OneOf = strings.Split(o, ",")
+		}
+		f.Type = typeName(f.value)
+		out = append(out, f)
+	}
+	return out
+}
+
+func typeName(v reflect.Value) string {
+	switch v.Interface().(type) {
+	case Size:
+		return "size"
+	case Duration:
+		return "duration"
+	case Rate:
+		return "rate"
+	case bool:
+		return "yes/no"
+	case int:
+		return "number"
+	}
+	return "text"
+}
+
+// Value is the setting's value as it would be written.
+func (f *Field) Value() string { return fmt.Sprint(f.value.Interface()) }
+
+// set parses s into the setting and checks its bounds. The error says what is wrong, without key and value.
+func (f *Field) set(s string) error {
+	v, err := f.parse(s)
+	if err != nil {
+		return err
+	}
+	if err := f.inBounds(v); err != nil {
+		return err
+	}
+	f.value.Set(reflect.ValueOf(v))
+	return nil
+}
+
+func (f *Field) parse(s string) (any, error) {
+	switch f.value.Interface().(type) {
+	case Size:
+		return ParseSize(s)
+	case Duration:
+		return ParseDuration(s)
+	case Rate:
+		return ParseRate(s)
+	case bool:
+		b, err := strconv.ParseBool(s)
+		if err != nil {
+			return nil, fmt.Errorf("is neither true nor false")
+		}
+		return b, nil
+	case int:
+		n, err := strconv.Atoi(s)
+		if err != nil {
+			return nil, fmt.Errorf("is not a whole number")
+		}
+		return n, nil
+	}
+	return s, nil
+}
+
+func (f *Field) inBounds(v any) error {
+	if f.OneOf != nil {
+		for _, o := range f.OneOf {
+			if v == any(o) {
+				return nil
+			}
+		}
+		return fmt.Errorf("must be one of: %s", strings.Join(f.OneOf, ", "))
+	}
+	if f.Min == "" {
+		return nil
+	}
+	least, err := f.parse(f.Min)
+	if err != nil {
+		return err
+	}
+	most, err := f.parse(f.Max)
+	if err != nil {
+		return err
+	}
+	if n := reflect.ValueOf(v).Int(); n < reflect.ValueOf(least).Int() || n > reflect.ValueOf(most).Int() {
+		return fmt.Errorf("must be between %s and %s", f.Min, f.Max)
+	}
+	return nil
+}

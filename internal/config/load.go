@@ -1,0 +1,184 @@
+package config
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/knadh/koanf/parsers/toml/v2"
+	"github.com/knadh/koanf/providers/env/v2"
+	"github.com/knadh/koanf/providers/file"
+	"github.com/knadh/koanf/providers/posflag"
+	"github.com/knadh/koanf/v2"
+	"github.com/spf13/pflag"
+)
+
+// EnvPrefix begins the names of environment variables that are settings.
+const EnvPrefix = "GODWIT_"
+
+// DefaultFile is read if it exists and no other file was named.
+const DefaultFile = "godwit.toml"
+
+// notSettings are environment variables of the same prefix that mean something else.
+var notSettings = []string{"GODWIT_CONFIG", "GODWIT_URL", "GODWIT_API_KEY", "GODWIT_CONTEXT"}
+
+// Error is a setting that cannot be used. It names the key, the value and where that came from.
+type Error struct {
+	Key, Value, Origin, Problem string
+}
+
+func (e *Error) Error() string {
+	s := fmt.Sprintf("%s = %q %s", e.Key, e.Value, e.Problem)
+	if e.Origin != "" && e.Origin != "default" {
+		s += " (from " + e.Origin + ")"
+	}
+	return s
+}
+
+// AddFlags declares --config and a flag for each of the settings named, or for all.
+func AddFlags(fs *pflag.FlagSet, keys ...string) {
+	fs.String("config", "", "configuration file (default: "+DefaultFile+" if it exists)")
+	for _, f := range fields(Default()) {
+		if len(keys) > 0 && !slices.Contains(keys, f.Key) {
+			continue
+		}
+		if f.Type == "yes/no" {
+			fs.Bool(f.Flag, f.Default == "true", f.Help)
+			continue
+		}
+		fs.String(f.Flag, f.Default, f.Help)
+	}
+}
+
+// Load makes the settings from flags (may be nil), environment ("KEY=VALUE" each) and file, in this order of
+// precedence, and checks them. Of flags only those that were set count. The error is an *Error, several joined, or
+// about the file.
+func Load(flags *pflag.FlagSet, environ []string) (*Config, error) {
+	c := Default()
+	c.origin = map[string]string{}
+	values := koanf.New("\n") // keys are flat: a delimiter that none contains
+	if err := c.loadFile(values, flags, environ); err != nil {
+		return nil, err
+	}
+	if err := c.loadEnv(values, environ); err != nil {
+		return nil, err
+	}
+	if flags != nil {
+		if err := c.loadFlags(values, flags); err != nil {
+			return nil, err
+		}
+	}
+	var problems []error
+	for _, f := range fields(c) {
+		if !values.Exists(f.Key) {
+			continue
+		}
+		text := fmt.Sprint(values.Get(f.Key))
+		if err := f.set(text); err != nil {
+			problems = append(problems, &Error{f.Key, text, c.Origin(f.Key), err.Error()})
+		}
+	}
+	if err := errors.Join(problems...); err != nil {
+		return nil, err
+	}
+	return c, c.Validate()
+}
+
+// File says which configuration file flags and environment name; required is false for the default one.
+func File(flags *pflag.FlagSet, environ []string) (name string, required bool) {
+	if flags != nil {
+		if f := flags.Lookup("config"); f != nil && f.Changed {
+			return f.Value.String(), true
+		}
+	}
+	for _, kv := range slices.Backward(environ) {
+		if v, ok := strings.CutPrefix(kv, "GODWIT_CONFIG="); ok && v != "" {
+			return v, true
+		}
+	}
+	return DefaultFile, false
+}
+
+func (c *Config) loadFile(values *koanf.Koanf, flags *pflag.FlagSet, environ []string) error {
+	name, required := File(flags, environ)
+	if _, err := os.Stat(name); errors.Is(err, fs.ErrNotExist) && !required {
+		return nil
+	}
+	if err := values.Load(file.Provider(name), toml.Parser()); err != nil {
+		return fmt.Errorf("read configuration file %s: %w", name, err)
+	}
+	known := knownKeys()
+	for _, key := range values.Keys() {
+		key, _, nested := strings.Cut(key, "\n")
+		if nested {
+			return fmt.Errorf("read configuration file %s: [%s] is a table; settings stand at the top level", name, key)
+		}
+		if !known[key] {
+			return fmt.Errorf("read configuration file %s: unknown setting %s%s", name, key, suggestion(key))
+		}
+		c.origin[key] = name
+	}
+	return nil
+}
+
+func (c *Config) loadEnv(values *koanf.Koanf, environ []string) error {
+	known := knownKeys()
+	return values.Load(env.Provider("\n", env.Opt{
+		Prefix:      EnvPrefix,
+		EnvironFunc: func() []string { return environ },
+		TransformFunc: func(name, value string) (string, any) {
+			key := strings.ToLower(strings.TrimPrefix(name, EnvPrefix))
+			if !known[key] || value == "" { // orchestrators pass unset variables as empty ones
+				return "", nil
+			}
+			c.origin[key] = name
+			return key, value
+		},
+	}), nil)
+}
+
+func (c *Config) loadFlags(values *koanf.Koanf, flags *pflag.FlagSet) error {
+	known := knownKeys()
+	return values.Load(posflag.ProviderWithFlag(flags, "\n", values, func(f *pflag.Flag) (string, any) {
+		key := strings.ReplaceAll(f.Name, "-", "_")
+		if !f.Changed || !known[key] {
+			return "", nil
+		}
+		c.origin[key] = "--" + f.Name
+		return key, f.Value.String()
+	}), nil)
+}
+
+// UnknownEnv lists variables that look like settings and are none: misspelt, or put there by an orchestrator.
+func UnknownEnv(environ []string) []string {
+	known := knownKeys()
+	var out []string
+	for _, kv := range environ {
+		name, _, _ := strings.Cut(kv, "=")
+		key, ok := strings.CutPrefix(name, EnvPrefix)
+		if ok && !known[strings.ToLower(key)] && !slices.Contains(notSettings, name) {
+			out = append(out, name)
+		}
+	}
+	slices.Sort(out)
+	return out
+}
+
+func knownKeys() map[string]bool {
+	keys := map[string]bool{}
+	for _, f := range fields(&Config{}) {
+		keys[f.Key] = true
+	}
+	return keys
+}
+
+// suggestion helps with keys written as flags are.
+func suggestion(key string) string {
+	if k := strings.ReplaceAll(key, "-", "_"); k != key && knownKeys()[k] {
+		return "; write " + k
+	}
+	return ""
+}

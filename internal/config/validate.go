@@ -1,0 +1,97 @@
+package config
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"strconv"
+
+	"godwit.dev/godwit/internal/notification"
+)
+
+// Validate checks what no single setting can say of itself. The error is an *Error, or several joined.
+func (c *Config) Validate() error {
+	var problems []error
+	bad := func(key, value, format string, args ...any) {
+		problems = append(problems, &Error{key, value, c.Origin(key), fmt.Sprintf(format, args...)})
+	}
+	if c.Data == "" {
+		bad("data", c.Data, "must name a folder")
+	}
+	for _, l := range []struct{ key, addr string }{{"mqtt_addr", c.MQTTAddr}, {"nats_addr", c.NATSAddr}} {
+		if l.addr != Off {
+			bad(l.key, l.addr, "cannot be served: this version has no such listener; leave it off")
+		}
+	}
+	for _, l := range []struct{ key, addr string }{{"http_addr", c.HTTPAddr}, {"grpc_addr", c.GRPCAddr}} {
+		if p := c.addrProblem(l.addr); p != "" {
+			bad(l.key, l.addr, "%s", p)
+		}
+	}
+	if c.HTTPAddr == Off && c.GRPCAddr == Off {
+		bad("http_addr", c.HTTPAddr, "leaves no way in while grpc_addr is off too")
+	}
+	if (c.TLSCert == "") != (c.TLSKey == "") {
+		bad("tls_cert", c.TLSCert, "needs tls_key, and the other way round")
+	}
+	if c.TLSClientCA != "" && c.TLSCert == "" {
+		bad("tls_client_ca", c.TLSClientCA, "needs tls_cert and tls_key: client certificates exist only on TLS")
+	}
+	if c.DevAnyAddress && !c.Dev {
+		bad("dev_any_address", "true", "has no meaning without dev")
+	}
+	if (c.BootstrapApp == "") != (c.BootstrapKeyFile == "") {
+		bad("bootstrap_app", c.BootstrapApp, "needs bootstrap_key_file, and the other way round")
+	}
+	if c.BootstrapApp != "" {
+		if err := notification.CheckName("bootstrap_app", c.BootstrapApp); err != nil {
+			bad("bootstrap_app", c.BootstrapApp, "is not a name: %v", err)
+		}
+	}
+	if c.Ballast > c.MinFree {
+		bad("ballast", c.Ballast.String(), "is larger than min_free = %s", c.MinFree)
+	}
+	if c.GCPercent < 0 && c.MemoryLimit == 0 {
+		bad("gc_percent", strconv.Itoa(c.GCPercent), "turns the collector off and needs memory_limit")
+	}
+	return errors.Join(problems...)
+}
+
+func (c *Config) addrProblem(addr string) string {
+	if addr == Off {
+		return ""
+	}
+	host, port, err := net.SplitHostPort(addr)
+	if err != nil {
+		return "is not an address; write it like 127.0.0.1:8080, :8080, or off"
+	}
+	if _, err := strconv.ParseUint(port, 10, 16); err != nil {
+		return "has a port that is not a number from 0 to 65535"
+	}
+	if c.Dev && !c.DevAnyAddress && host != "" && !loopback(host) {
+		return "can be reached by others, and a development server lets everybody in; use a loopback address, or add --dev-any-address"
+	}
+	return ""
+}
+
+func loopback(host string) bool {
+	if host == "localhost" {
+		return true
+	}
+	a, err := netip.ParseAddr(host)
+	return err == nil && a.Unmap().IsLoopback()
+}
+
+// ListenAddr is the address to bind for one of the address settings: a development server binds loopback where no
+// host was named. Empty: off.
+func (c *Config) ListenAddr(addr string) string {
+	if addr == Off {
+		return ""
+	}
+	host, port, err := net.SplitHostPort(addr)
+	if err == nil && host == "" && c.Dev && !c.DevAnyAddress {
+		return net.JoinHostPort("127.0.0.1", port)
+	}
+	return addr
+}
