@@ -41,13 +41,14 @@ const (
 )
 
 // Client is one frame from a client. Byte slices are borrowed from the decoder's input and valid until it returns
-// to the reader; whoever keeps them copies them.
+// to the reader; whoever keeps them copies them. A Client may be decoded into again and again.
 type Client struct {
-	Kind  Kind
+	Kind  Kind // 0: nothing this version knows (protobuf only): ignore the frame
 	Hello *Hello
-	// IDs of ack and nack.
-	IDs   [][]byte
-	After time.Duration // nack; 0: the usual backoff
+	// IDs of ack and nack, 1 to MaxIDs, each a valid name.
+	IDs    [][]byte
+	After  time.Duration // nack; 0: the usual backoff
+	Reason []byte        // nack; free text for logs
 	// Digest of ping; empty: none.
 	Digest []byte
 }
@@ -63,10 +64,17 @@ type Hello struct {
 
 // Error is a frame that cannot be accepted. The connection goes on: it is answered with an error frame.
 type Error struct {
-	Code    string // bad_frame, bad_field, unsupported, hello_required, ...
+	Code    string // one of the codes below
 	Message string
-	Field   string
+	Field   string // the field that is wrong, by its public name; empty: the frame as a whole
 }
+
+// Codes of an Error that the decoders give. Sessions have more.
+const (
+	CodeBadFrame    = "bad_frame"   // not a frame, or with a name or field that does not exist
+	CodeBadField    = "bad_field"   // a field's value breaks its rule
+	CodeUnsupported = "unsupported" // well-formed, but this server does not offer it
+)
 
 func (e *Error) Error() string { return e.Code + ": " + e.Message }
 

@@ -1,0 +1,160 @@
+package frame
+
+import (
+	"encoding/json"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"godwit.dev/godwit/internal/notification"
+)
+
+// A reader takes the value of one JSON field and returns what is wrong with it, or "".
+type reader func(value json.RawMessage, into *Client) (problem string)
+
+// readers are the fields of each frame. Those of frames that are not offered yet are read for their form only.
+var readers = [...]map[string]reader{
+	KindHello: {
+		"app":       helloText(func(h *Hello) *string { return &h.App }),
+		"token":     helloText(func(h *Hello) *string { return &h.Token }),
+		"recipient": helloText(func(h *Hello) *string { return &h.Recipient }),
+		"group":     helloText(func(h *Hello) *string { return &h.Group }),
+		"device":    helloText(func(h *Hello) *string { return &h.Device }),
+		"digest":    helloText(func(h *Hello) *string { return &h.Digest }),
+		"held":      readHeld,
+		"window":    readWindow,
+		"heartbeat": func(v json.RawMessage, c *Client) string { return readDuration(v, &c.Hello.Heartbeat) },
+	},
+	KindAck: {"ids": readIDs},
+	KindNack: {
+		"ids":   readIDs,
+		"after": func(v json.RawMessage, c *Client) string { return readDuration(v, &c.After) },
+		"reason": func(v json.RawMessage, c *Client) string {
+			s, problem := text(v)
+			c.Reason = []byte(s)
+			return problem
+		},
+	},
+	KindPing: {"digest": func(v json.RawMessage, c *Client) string {
+		s, problem := text(v)
+		c.Digest = []byte(s)
+		return problem
+	}},
+	KindRegister:    {"objects": isTexts, "group": isText, "reset": isBool, "more": isBool},
+	KindUnregister:  {"objects": isTexts, "group": isText, "reset": isBool, "more": isBool},
+	KindObjectAck:   {"object": isText, "group": isText, "version": isVersion},
+	KindSubscribe:   {"topics": isTexts, "queue": isText},
+	KindUnsubscribe: {"topics": isTexts, "queue": isText},
+	KindServe:       {"subjects": isTexts, "queue": isText},
+	KindUnserve:     {"subjects": isTexts, "queue": isText},
+	KindReply: {
+		"request_id": isText, "id": isText, "status": isInteger, "headers": isObject, "data": isAnything,
+		"data_base64": isText, "content_type": isText,
+	},
+}
+
+func helloText(field func(*Hello) *string) reader {
+	return func(v json.RawMessage, into *Client) (problem string) {
+		*field(into.Hello), problem = text(v)
+		return problem
+	}
+}
+
+func readIDs(v json.RawMessage, into *Client) string {
+	ids, problem := texts(v)
+	if len(ids) > MaxIDs {
+		return fmt.Sprintf("has more than %d entries", MaxIDs)
+	}
+	for _, id := range ids {
+		into.IDs = append(into.IDs, []byte(id))
+	}
+	return problem
+}
+
+func readHeld(v json.RawMessage, into *Client) (problem string) {
+	if into.Hello.Held, problem = texts(v); len(into.Hello.Held) > MaxHeld {
+		return fmt.Sprintf("has more than %d entries", MaxHeld)
+	}
+	return problem
+}
+
+func readWindow(v json.RawMessage, into *Client) string {
+	n, err := strconv.Atoi(string(v))
+	if err != nil || n < 1 || n > MaxWindow {
+		return fmt.Sprintf("must be a whole number between 1 and %d", MaxWindow)
+	}
+	into.Hello.Window = n
+	return ""
+}
+
+// readDuration takes "30s", "7d" and the like, or whole seconds as a number.
+func readDuration(v json.RawMessage, into *time.Duration) string {
+	s := string(v)
+	if strings.HasPrefix(s, `"`) {
+		s, _ = text(v)
+	} else if _, err := strconv.ParseInt(s, 10, 64); err != nil {
+		return "must be a duration like \"30s\" or whole seconds"
+	}
+	d, err := notification.ParseDuration(s)
+	if err != nil {
+		return "must be a duration like \"30s\" or whole seconds: " + err.Error()
+	}
+	*into = d
+	return ""
+}
+
+func text(v json.RawMessage) (s, problem string) {
+	if json.Unmarshal(v, &s) != nil {
+		return "", "must be a string"
+	}
+	return s, ""
+}
+
+func texts(v json.RawMessage) (list []string, problem string) {
+	if json.Unmarshal(v, &list) != nil {
+		return nil, "must be a list of strings"
+	}
+	return list, ""
+}
+
+func isText(v json.RawMessage, _ *Client) string {
+	_, problem := text(v)
+	return problem
+}
+
+func isTexts(v json.RawMessage, _ *Client) string {
+	_, problem := texts(v)
+	return problem
+}
+
+func isBool(v json.RawMessage, _ *Client) string {
+	if s := string(v); s != "true" && s != "false" {
+		return "must be true or false"
+	}
+	return ""
+}
+
+func isInteger(v json.RawMessage, _ *Client) string {
+	if _, err := strconv.ParseInt(string(v), 10, 32); err != nil {
+		return "must be a whole number"
+	}
+	return ""
+}
+
+// isVersion takes a version as a string or as a number.
+func isVersion(v json.RawMessage, _ *Client) string {
+	if n, err := strconv.ParseInt(strings.Trim(string(v), `"`), 10, 64); err != nil || n < 1 {
+		return "must be a whole number from 1 to 2^63-1"
+	}
+	return ""
+}
+
+func isObject(v json.RawMessage, _ *Client) string {
+	if len(v) == 0 || v[0] != '{' {
+		return "must be an object"
+	}
+	return ""
+}
+
+func isAnything(json.RawMessage, *Client) string { return "" }

@@ -1,0 +1,128 @@
+package frame
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"unicode/utf8"
+)
+
+// DecodeJSON decodes one JSON frame: an object with one key, the frame's name. Unknown frames and fields are
+// refused by name. A returned error is an *Error.
+func DecodeJSON(b []byte, into *Client) error {
+	if quickAck(b, into) {
+		return into.check()
+	}
+	return decodeJSON(b, into)
+}
+
+// decodeJSON takes any frame in any spelling.
+func decodeJSON(b []byte, into *Client) error {
+	into.reset(0)
+	if !utf8.Valid(b) {
+		return frameError("a frame must be UTF-8")
+	}
+	frames, err := members(b)
+	if err != nil {
+		return frameError("a frame must be one JSON object: %v", err)
+	}
+	if len(frames) != 1 {
+		return frameError("a frame must have exactly one key, its name; this one has %d", len(frames))
+	}
+	name := frames[0].name
+	kind := kindNamed(name)
+	if kind == 0 {
+		return frameError("unknown frame %.64q", name)
+	}
+	into.reset(kind)
+	fields, err := members(frames[0].value)
+	if err != nil {
+		return frameError("%s must be a JSON object: %v", name, err)
+	}
+	for _, f := range fields {
+		read, ok := readers[kind][f.name]
+		if !ok {
+			return &Error{Code: CodeBadFrame, Message: fmt.Sprintf("%s has no field %.64q", name, f.name), Field: clip(f.name)}
+		}
+		if string(f.value) == "null" { // how some encoders write an absent field
+			continue
+		}
+		if problem := read(f.value, into); problem != "" {
+			return badField(kind, f.name, problem)
+		}
+	}
+	return into.check()
+}
+
+type member struct {
+	name  string
+	value json.RawMessage
+}
+
+// members takes a JSON object apart and insists that nothing follows it and no key comes twice.
+func members(b []byte) ([]member, error) {
+	dec := json.NewDecoder(bytes.NewReader(b))
+	switch t, err := dec.Token(); {
+	case err != nil:
+		return nil, syntaxError(err)
+	case t != json.Delim('{'):
+		return nil, errors.New("it does not start with {")
+	}
+	var ms []member
+	for dec.More() {
+		t, err := dec.Token()
+		if err != nil {
+			return nil, syntaxError(err)
+		}
+		m := member{name: t.(string)} // a key: the decoder lets nothing else pass
+		for _, other := range ms {
+			if other.name == m.name {
+				return nil, fmt.Errorf("key %.64q comes twice", m.name)
+			}
+		}
+		if err := dec.Decode(&m.value); err != nil {
+			return nil, syntaxError(err)
+		}
+		if ms = append(ms, m); len(ms) > maxMembers {
+			return nil, errors.New("it has too many keys")
+		}
+	}
+	if _, err := dec.Token(); err != nil {
+		return nil, syntaxError(err)
+	}
+	if _, err := dec.Token(); !errors.Is(err, io.EOF) {
+		return nil, errors.New("something follows it")
+	}
+	return ms, nil
+}
+
+// maxMembers bounds the comparison of keys; no frame has as many.
+const maxMembers = 32
+
+func syntaxError(err error) error {
+	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
+		return errors.New("it is cut short")
+	}
+	return err
+}
+
+func kindNamed(name string) Kind {
+	for k, n := range kinds {
+		if n == name && n != "" {
+			return Kind(k)
+		}
+	}
+	return 0
+}
+
+// clip keeps a foreign name from filling an answer.
+func clip(s string) string {
+	const most = 64
+	if len(s) <= most {
+		return s
+	}
+	return strings.ToValidUTF8(s[:most], "")
+}

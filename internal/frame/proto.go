@@ -1,0 +1,135 @@
+package frame
+
+import (
+	"unicode/utf8"
+
+	"google.golang.org/protobuf/encoding/protowire"
+)
+
+// DecodeProto decodes a godwit.v1.ClientFrame. Unknown fields are ignored; of several frames in one message the
+// last wins, as protobuf has it. A returned error is an *Error.
+func DecodeProto(b []byte, into *Client) error {
+	into.reset(0)
+	for len(b) > 0 {
+		num, typ, n := protowire.ConsumeTag(b)
+		if n < 0 {
+			return wireError(n)
+		}
+		b = b[n:]
+		if typ != protowire.BytesType || num < protowire.Number(KindHello) || num > protowire.Number(KindPing) {
+			if n = protowire.ConsumeFieldValue(num, typ, b); n < 0 {
+				return wireError(n)
+			}
+			b = b[n:]
+			continue
+		}
+		body, n := protowire.ConsumeBytes(b)
+		if n < 0 {
+			return wireError(n)
+		}
+		b = b[n:]
+		if k := Kind(num); k != into.Kind { // the same again merges into it
+			into.reset(k)
+		}
+		if err := into.mergeProto(body); err != nil {
+			return err
+		}
+	}
+	return into.check()
+}
+
+// mergeProto reads the fields of one frame.
+func (c *Client) mergeProto(b []byte) error {
+	for len(b) > 0 {
+		num, typ, n := protowire.ConsumeTag(b)
+		if n < 0 {
+			return wireError(n)
+		}
+		b = b[n:]
+		var err error
+		switch typ {
+		case protowire.BytesType:
+			var v []byte
+			if v, n = protowire.ConsumeBytes(b); n >= 0 {
+				err = c.setBytes(num, v)
+			}
+		case protowire.VarintType:
+			var v uint64
+			if v, n = protowire.ConsumeVarint(b); n >= 0 {
+				c.setVarint(num, v)
+			}
+		default:
+			n = protowire.ConsumeFieldValue(num, typ, b)
+		}
+		if n < 0 {
+			return wireError(n)
+		}
+		if err != nil {
+			return err
+		}
+		b = b[n:]
+	}
+	return nil
+}
+
+func (c *Client) setBytes(num protowire.Number, v []byte) error {
+	switch c.Kind {
+	case KindHello:
+		return c.Hello.setBytes(num, v)
+	case KindAck, KindNack:
+		switch {
+		case num == 1 && len(c.IDs) == MaxIDs:
+			return tooMany(c.Kind, "ids", MaxIDs)
+		case num == 1:
+			c.IDs = append(c.IDs, v)
+		case num == 3 && c.Kind == KindNack:
+			c.Reason = v
+		}
+	case KindPing:
+		if num == 1 {
+			c.Digest = v
+		}
+	}
+	return nil
+}
+
+func (h *Hello) setBytes(num protowire.Number, v []byte) error {
+	switch num {
+	case 1:
+		h.App = string(v)
+	case 2:
+		if !utf8.Valid(v) {
+			return badField(KindHello, "token", "is not valid UTF-8")
+		}
+		h.Token = string(v)
+	case 3:
+		h.Recipient = string(v)
+	case 4:
+		h.Group = string(v)
+	case 5:
+		h.Device = string(v)
+	case 6:
+		h.Digest = string(v)
+	case 7:
+		if len(h.Held) == MaxHeld {
+			return tooMany(KindHello, "held", MaxHeld)
+		}
+		h.Held = append(h.Held, string(v))
+	}
+	return nil
+}
+
+func (c *Client) setVarint(num protowire.Number, v uint64) {
+	switch {
+	case c.Kind == KindHello && num == 8:
+		c.Hello.Window = int(uint32(v)) // the wire's rule for uint32: the low bits count
+	case c.Kind == KindHello && num == 9:
+		c.Hello.Heartbeat = millis(v)
+	case c.Kind == KindNack && num == 2:
+		c.After = millis(v)
+	}
+}
+
+func wireError(n int) error {
+	return frameError("not a protobuf ClientFrame: %v", protowire.ParseError(n))
+}
