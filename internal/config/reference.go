@@ -1,5 +1,7 @@
 package config
 
+//go:generate go run ../../tools/genconfig -o ../../docs/reference/config.md
+
 import (
 	"fmt"
 	"strings"

@@ -1,10 +1,27 @@
-// Command genconfig prints the reference page of all settings: go run ./tools/genconfig > docs/reference/config.md.
+// Command genconfig writes the reference page of all settings, made from the settings themselves.
 package main
 
 import (
+	"flag"
 	"fmt"
+	"os"
 
 	"godwit.dev/godwit/internal/config"
 )
 
-func main() { fmt.Print(config.Reference()) }
+func main() {
+	out := flag.String("o", "", "file to write; standard output if empty")
+	flag.Parse()
+	if err := write(*out, config.Reference()); err != nil {
+		fmt.Fprintln(os.Stderr, "genconfig:", err)
+		os.Exit(1)
+	}
+}
+
+func write(name, page string) error {
+	if name == "" {
+		_, err := fmt.Print(page)
+		return err
+	}
+	return os.WriteFile(name, []byte(page), 0o644)
+}

@@ -1,0 +1,134 @@
+// Package datadir knows the data folder: what lies where in it, who holds it, and which addresses its server
+// listens on.
+package datadir
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+// Names of the files in a data folder. All databases are SQLite files in WAL mode.
+const (
+	MailboxDB     = "mailbox.db"
+	AppDB         = "app.db"
+	EventsDB      = "events.db"
+	LockFile      = "lock"
+	AddressesFile = "addresses.json"
+)
+
+// Databases lists what a backup holds.
+func Databases() []string { return []string{AppDB, MailboxDB, EventsDB} }
+
+// InUseError says that another process holds the folder.
+type InUseError struct {
+	Dir string
+	PID int // 0: not known
+}
+
+func (e *InUseError) Error() string {
+	if e.PID == 0 {
+		return fmt.Sprintf("data folder %s is in use by another server", e.Dir)
+	}
+	return fmt.Sprintf("data folder %s is in use by another server, process %d", e.Dir, e.PID)
+}
+
+// Lock is a held data folder.
+type Lock struct{ f *os.File }
+
+// Acquire makes the folder if it is missing and takes it for this process. The kernel lets go of it when the process
+// ends, however it ends. It returns an *InUseError if another process has it.
+func Acquire(dir string) (*Lock, error) {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return nil, fmt.Errorf("make data folder: %w", err)
+	}
+	f, err := os.OpenFile(filepath.Join(dir, LockFile), os.O_RDWR|os.O_CREATE, 0o600)
+	if err != nil {
+		return nil, fmt.Errorf("lock data folder: %w", err)
+	}
+	if err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
+		f.Close()
+		if errors.Is(err, unix.EWOULDBLOCK) {
+			return nil, &InUseError{Dir: dir, PID: Holder(dir)}
+		}
+		return nil, fmt.Errorf("lock data folder %s: %w", dir, err)
+	}
+	if err := writePID(f); err != nil {
+		f.Close()
+		return nil, fmt.Errorf("lock data folder %s: %w", dir, err)
+	}
+	return &Lock{f}, nil
+}
+
+func writePID(f *os.File) error {
+	if err := f.Truncate(0); err != nil {
+		return err
+	}
+	_, err := f.WriteAt([]byte(strconv.Itoa(os.Getpid())+"\n"), 0)
+	return err
+}
+
+// Release lets go of the folder. The lock file stays: removing it would let two processes lock two files.
+func (l *Lock) Release() error { return l.f.Close() }
+
+// Holder reads the process id that a folder's lock file names; 0: none. The process may be gone.
+func Holder(dir string) int {
+	b, err := os.ReadFile(filepath.Join(dir, LockFile))
+	if err != nil {
+		return 0
+	}
+	pid, _ := strconv.Atoi(strings.TrimSpace(string(b)))
+	return pid
+}
+
+// Addresses are where a server listens; empty: that listener is off.
+type Addresses struct {
+	HTTP string `json:"http"`
+	GRPC string `json:"grpc"`
+	MQTT string `json:"mqtt"`
+	NATS string `json:"nats"`
+}
+
+// WriteAddresses replaces the folder's address file in one step, so that a reader sees all of it or the one before.
+func WriteAddresses(dir string, a Addresses) error {
+	b, err := json.Marshal(a)
+	if err != nil {
+		return err
+	}
+	name := filepath.Join(dir, AddressesFile)
+	tmp := name + ".tmp"
+	if err := os.WriteFile(tmp, append(b, '\n'), 0o644); err != nil {
+		return fmt.Errorf("write addresses: %w", err)
+	}
+	if err := os.Rename(tmp, name); err != nil {
+		return fmt.Errorf("write addresses: %w", err)
+	}
+	return nil
+}
+
+// ReadAddresses reads where the folder's server listens. The server may be gone since.
+func ReadAddresses(dir string) (a Addresses, err error) {
+	b, err := os.ReadFile(filepath.Join(dir, AddressesFile))
+	if err != nil {
+		return a, err
+	}
+	if err := json.Unmarshal(b, &a); err != nil {
+		return a, fmt.Errorf("read %s: %w", AddressesFile, err)
+	}
+	return a, nil
+}
+
+// RemoveAddresses deletes the address file, so that nobody takes a former server's addresses for present ones.
+func RemoveAddresses(dir string) error {
+	err := os.Remove(filepath.Join(dir, AddressesFile))
+	if errors.Is(err, os.ErrNotExist) {
+		return nil
+	}
+	return err
+}
