@@ -1,0 +1,149 @@
+# Everything a developer runs. `make help` lists it; CI runs `make test` and the parts of `make check`.
+SHELL := /bin/bash
+.SHELLFLAGS := -eu -o pipefail -c
+.DEFAULT_GOAL := help
+MAKEFLAGS += --no-builtin-rules
+
+GO ?= go
+BIN := $(CURDIR)/.bin
+export PATH := $(BIN):$(PATH)
+
+# Pinned tools. A new version is a new stamp file, so changing a line here reinstalls.
+GOLANGCI_LINT := $(BIN)/.golangci-lint-v2.15.0
+GOFUMPT       := $(BIN)/.gofumpt-v0.12.0
+GOTESTSUM     := $(BIN)/.gotestsum-v1.13.0
+BUF           := $(BIN)/.buf-v1.73.0
+PROTOC_GO     := $(BIN)/.protoc-gen-go-v1.36.12
+PROTOC_GRPC   := $(BIN)/.protoc-gen-go-grpc-v1.5.1
+GRPCURL       := $(BIN)/.grpcurl-v1.9.3
+BENCHSTAT     := $(BIN)/.benchstat-v0.0.0-20260908200009-22c9c6c9d4da
+H2SPEC        := $(BIN)/.h2spec
+VENV          := $(BIN)/venv/.ready
+
+# What the tests run. Narrow it: make test PACKAGES=./internal/frame/...
+PACKAGES ?= ./...
+TESTFLAGS ?= -race -timeout 10m
+# How long `make fuzz` gives each target.
+FUZZTIME ?= 60s
+SOURCES = $(shell find . -name '*.go' -not -name '*.pb.go' -not -path './.bin/*')
+
+.PHONY: help
+help: ## list what can be made
+	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+.PHONY: run
+run: build ## build and start a development server; says what to paste next
+	$(BIN)/godwit serve --dev
+
+.PHONY: build
+build: ## build .bin/godwit, static, without cgo
+	CGO_ENABLED=0 $(GO) build -trimpath -ldflags '-s -w' -o $(BIN)/godwit ./cmd/godwit
+
+.PHONY: test
+test: test-tools ## run all tests, installing what they need (narrow with PACKAGES=./internal/...)
+	GODWIT_TEST_BIN=$(BIN) gotestsum --format pkgname-and-test-fails -- $(TESTFLAGS) $(PACKAGES)
+
+.PHONY: check
+check: fmt-check lint generate-check test ## what CI runs: format, lint, generate and diff, test
+
+.PHONY: fmt
+fmt: $(GOFUMPT) ## format the code
+	gofumpt -l -w $(SOURCES)
+
+.PHONY: fmt-check
+fmt-check: $(GOFUMPT)
+	@unformatted=$$(gofumpt -l $(SOURCES)); \
+	if [ -n "$$unformatted" ]; then echo "not formatted, run make fmt:"; echo "$$unformatted"; exit 1; fi
+
+.PHONY: lint
+lint: $(GOLANGCI_LINT) $(BUF) ## run the linters
+	golangci-lint run ./...
+	cd api && buf lint
+
+.PHONY: generate
+generate: $(BUF) $(PROTOC_GO) $(PROTOC_GRPC) ## make the generated code and pages anew
+	cd api && buf generate
+	$(GO) generate ./...
+
+# A generator must reproduce what is committed, byte for byte.
+.PHONY: generate-check
+generate-check: generate
+	@git diff --exit-code -- api docs ':(glob)**/*.pb.go' || \
+		{ echo "generated files differ: commit what make generate made"; exit 1; }
+
+.PHONY: bench
+bench: $(BENCHSTAT) ## run the Go benchmarks of the hot functions, ten times, and summarise
+	@mkdir -p $(BIN)/bench
+	$(GO) test -run '^$$' -bench . -benchmem -count 10 $(PACKAGES) | tee $(BIN)/bench/new.txt
+	benchstat $(BIN)/bench/new.txt
+
+.PHONY: idle
+idle: build ## measure the server's memory for 10,000 idle sessions on WebSocket and on gRPC
+	$(GO) run ./bench/idle -server $(BIN)/godwit -sessions 10000
+
+.PHONY: fuzz
+fuzz: ## run every fuzz target for FUZZTIME (60s)
+	@for pkg in $$($(GO) list ./...); do \
+		for target in $$($(GO) test -list '^Fuzz' $$pkg | grep '^Fuzz' || true); do \
+			echo "$$pkg $$target"; \
+			$(GO) test -run '^$$' -fuzz "^$$target\$$" -fuzztime $(FUZZTIME) $$pkg; \
+		done; \
+	done
+
+.PHONY: mutate
+mutate: ## break the code on purpose and see that the tests notice
+	$(GO) run ./tools/mutate
+
+.PHONY: map
+map: ## print each package with its doc line
+	@$(GO) run ./tools/map
+
+.PHONY: test-tools
+test-tools: $(GOTESTSUM) $(GRPCURL) $(H2SPEC) $(VENV) chromium
+
+# A browser, for the test that drives a real one. Installed only where that is possible without asking.
+.PHONY: chromium
+chromium:
+	@if command -v chromium >/dev/null || command -v google-chrome >/dev/null; then exit 0; fi; \
+	if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
+		apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends chromium; \
+	else echo "no chromium found: the browser test will be skipped"; fi
+
+.PHONY: clean
+clean: ## remove the tools and binaries under .bin
+	rm -rf $(BIN)
+
+# go-tool NAME MODULE-PATH: installs the version that the stamp file's name carries.
+define go-tool
+	@mkdir -p $(BIN); rm -f $(BIN)/.$(1)-*
+	@echo "installing $(1)"
+	GOBIN=$(BIN) GOFLAGS= $(GO) install $(2)@$(patsubst .$(1)-%,%,$(notdir $@))
+	@touch $@
+endef
+
+$(GOLANGCI_LINT): ; $(call go-tool,golangci-lint,github.com/golangci/golangci-lint/v2/cmd/golangci-lint)
+$(GOFUMPT):       ; $(call go-tool,gofumpt,mvdan.cc/gofumpt)
+$(GOTESTSUM):     ; $(call go-tool,gotestsum,gotest.tools/gotestsum)
+$(BUF):           ; $(call go-tool,buf,github.com/bufbuild/buf/cmd/buf)
+$(PROTOC_GRPC):   ; $(call go-tool,protoc-gen-go-grpc,google.golang.org/grpc/cmd/protoc-gen-go-grpc)
+$(GRPCURL):       ; $(call go-tool,grpcurl,github.com/fullstorydev/grpcurl/cmd/grpcurl)
+$(BENCHSTAT):     ; $(call go-tool,benchstat,golang.org/x/perf/cmd/benchstat)
+
+# Not through go-tool: its clean-up of old stamps would match protoc-gen-go-grpc's too.
+$(PROTOC_GO):
+	@mkdir -p $(BIN)
+	GOBIN=$(BIN) GOFLAGS= $(GO) install google.golang.org/protobuf/cmd/protoc-gen-go@v1.36.12
+	@touch $@
+
+# h2spec has no go.mod of its own; ours pins what it is built with.
+$(H2SPEC): tools/h2spec/go.mod
+	@mkdir -p $(BIN)
+	$(GO) build -C tools/h2spec -o $(BIN)/h2spec github.com/summerwind/h2spec/cmd/h2spec
+	@touch $@
+
+# The Python clients that the black-box suite talks with.
+$(VENV): test/foreign/requirements.txt
+	@mkdir -p $(BIN)
+	python3 -m venv --clear $(BIN)/venv
+	$(BIN)/venv/bin/pip install --quiet --disable-pip-version-check -r $<
+	@touch $@

@@ -1,0 +1,168 @@
+package archtest
+
+import (
+	"strings"
+	"testing"
+)
+
+// layer is a rung of the ladder. A package may import its own rung's packages as far as its family allows, and
+// everything below.
+type layer int
+
+const (
+	domain     layer = iota // plain types and pure rules; standard library only
+	codec                   // the client protocol's encodings
+	capability              // the behaviour
+	adapter                 // what drives capabilities or implements what they need
+	wiring                  // typed configuration, wiring and life cycle
+	command                 // the command line
+	program                 // main
+	outside                 // client libraries, tests, tools: what is not part of the server
+)
+
+// places gives every package its rung; the longest prefix counts. A new package needs a place here.
+var places = map[string]layer{
+	"internal/notification": domain,
+	"internal/event":        domain,
+	"internal/timerwheel":   domain,
+	"internal/frame":        codec,
+	"internal/mailbox":      capability,
+	"internal/session":      capability,
+	"internal/delivery":     capability,
+	"internal/access":       capability,
+	"internal/limit":        capability,
+	"internal/problem":      capability,
+	"internal/metrics":      capability,
+	"internal/store":        adapter,
+	"internal/reactor":      adapter,
+	"internal/gateway":      adapter,
+	"internal/httpapi":      adapter,
+	"internal/backup":       adapter,
+	"internal/config":       wiring,
+	"internal/app":          wiring,
+	"internal/cli":          command,
+	"cmd":                   program,
+	"api":                   domain,
+	"clients":               outside,
+	"examples":              outside,
+	"bench":                 outside,
+	"test":                  outside,
+	"tools":                 outside,
+	"docs":                  outside,
+	"internal/archtest":     outside,
+}
+
+// Adapters never import each other, but for these: a gateway puts its framing around connections, and the tables
+// of one database share how it is opened (docs/adr/0014).
+var allowedBetweenAdapters = map[string][]string{
+	"internal/gateway": {"internal/reactor"},
+}
+
+func place(dir string) (prefix string, l layer, ok bool) {
+	for p, at := range places {
+		if (dir == p || strings.HasPrefix(dir, p+"/")) && len(p) > len(prefix) {
+			prefix, l, ok = p, at, true
+		}
+	}
+	return prefix, l, ok
+}
+
+func TestImportsPointDown(t *testing.T) {
+	for _, f := range tree(t) {
+		if f.isTest() {
+			continue
+		}
+		from, at, ok := place(f.dir())
+		if !ok {
+			t.Errorf("%s: package %s has no place in the ladder; give it one in archtest", f.path, f.dir())
+			continue
+		}
+		for _, imported := range f.imports() {
+			local, ours := strings.CutPrefix(imported, "./")
+			if !ours {
+				continue
+			}
+			to, below, ok := place(local)
+			switch {
+			case !ok:
+				t.Errorf("%s imports %s, which has no place in the ladder", f.path, local)
+			case below > at:
+				t.Errorf("%s imports %s, which lies above it", f.path, local)
+			case at == adapter && below == adapter && from != to && !permitted(from, to):
+				t.Errorf("%s imports %s: adapters do not import each other", f.path, local)
+			}
+		}
+	}
+}
+
+func permitted(from, to string) bool {
+	for _, p := range allowedBetweenAdapters[from] {
+		if p == to {
+			return true
+		}
+	}
+	return false
+}
+
+func TestSiblingAdaptersAreStrangers(t *testing.T) {
+	// Within a family, these packages are what the others share.
+	shared := map[string]bool{
+		"internal/store/sqlite/sqlitedb": true, "internal/store/storetest": true,
+		"internal/gateway/gatetest": true, "internal/reactor": true, "internal/reactor/websocket": true,
+		"internal/reactor/http2": true,
+	}
+	for _, f := range tree(t) {
+		family, _, _ := place(f.dir())
+		if f.isTest() || family != "internal/gateway" && family != "internal/store" && family != "internal/reactor" {
+			continue
+		}
+		for _, imported := range f.imports() {
+			local, ours := strings.CutPrefix(imported, "./")
+			if ours && strings.HasPrefix(local, family) && local != f.dir() && !shared[local] &&
+				!strings.HasPrefix(local, f.dir()+"/") && !strings.HasPrefix(f.dir(), local+"/") {
+				t.Errorf("%s imports its sibling %s", f.path, local)
+			}
+		}
+	}
+}
+
+func TestDomainUsesTheStandardLibraryOnly(t *testing.T) {
+	for _, f := range tree(t) {
+		if _, at, _ := place(f.dir()); f.isTest() || at != domain || strings.HasPrefix(f.dir(), "api") {
+			continue
+		}
+		for _, imported := range f.imports() {
+			first, _, _ := strings.Cut(strings.TrimPrefix(imported, "./"), "/")
+			if strings.Contains(first, ".") {
+				t.Errorf("%s imports %s: the domain stands on the standard library alone", f.path, imported)
+			}
+		}
+	}
+}
+
+func TestReactorKnowsBytesOnly(t *testing.T) {
+	for _, f := range tree(t) {
+		if f.isTest() || !strings.HasPrefix(f.path, "internal/reactor/") {
+			continue
+		}
+		for _, imported := range f.imports() {
+			local, ours := strings.CutPrefix(imported, "./")
+			if ours && local != "internal/timerwheel" && !strings.HasPrefix(local, "internal/reactor") {
+				t.Errorf("%s imports %s: the reactor knows bytes, not notifications", f.path, local)
+			}
+		}
+	}
+}
+
+func TestClientLibraryStandsAlone(t *testing.T) {
+	for _, f := range tree(t) {
+		if f.isTest() || !strings.HasPrefix(f.path, "clients/") {
+			continue
+		}
+		for _, imported := range f.imports() {
+			if strings.HasPrefix(imported, "./internal/") {
+				t.Errorf("%s imports %s: the client must build without the server", f.path, imported)
+			}
+		}
+	}
+}
