@@ -11,7 +11,7 @@ import (
 func DecodeProto(b []byte, into *Client) error {
 	into.reset(0)
 	for len(b) > 0 {
-		num, typ, n := protowire.ConsumeTag(b)
+		num, typ, n := consumeTag(b)
 		if n < 0 {
 			return wireError(n)
 		}
@@ -41,7 +41,7 @@ func DecodeProto(b []byte, into *Client) error {
 // mergeProto reads the fields of one frame.
 func (c *Client) mergeProto(b []byte) error {
 	for len(b) > 0 {
-		num, typ, n := protowire.ConsumeTag(b)
+		num, typ, n := consumeTag(b)
 		if n < 0 {
 			return wireError(n)
 		}
@@ -133,3 +133,14 @@ func (c *Client) setVarint(num protowire.Number, v uint64) {
 func wireError(n int) error {
 	return frameError("not a protobuf ClientFrame: %v", protowire.ParseError(n))
 }
+
+// consumeTag is protowire's without field numbers beyond the last legal one.
+func consumeTag(b []byte) (protowire.Number, protowire.Type, int) {
+	num, typ, n := protowire.ConsumeTag(b)
+	if n >= 0 && num > protowire.MaxValidNumber {
+		return 0, 0, errBadNumber
+	}
+	return num, typ, n
+}
+
+const errBadNumber = -2 // protowire's own code of an invalid field number

@@ -1,0 +1,80 @@
+package frame
+
+import (
+	"errors"
+	"slices"
+	"testing"
+
+	"google.golang.org/protobuf/proto"
+
+	"godwit.dev/godwit/api/godwitpb"
+)
+
+func FuzzDecodeJSON(f *testing.F) {
+	for _, s := range []string{
+		`{"hello":{"app":"demo","recipient":"driver-42","window":8,"heartbeat":"30s","held":["a"]}}`,
+		`{"ack":{"ids":["ride-1","ride-2"]}}`, ` { "ack" : { "ids" : [ "a" ] } } `, `{"ack":{"ids":["\u0061"]}}`,
+		`{"nack":{"ids":["a"],"after":"30s","reason":"x"}}`, `{"ping":{"digest":"0000000000000000"}}`,
+		`{"register":{"objects":["a"],"reset":true}}`, `{"object_ack":{"object":"a","version":"7"}}`,
+		`{"ack":{"ids":["a"],"ids":["b"]}}`, `{"ack":{"ids":[]}}`, `{}`, `[`, "{\"\xff\":{}}",
+	} {
+		f.Add([]byte(s))
+	}
+	f.Fuzz(func(t *testing.T, b []byte) {
+		var quick, general Client
+		err, generalErr := DecodeJSON(b, &quick), decodeJSON(b, &general)
+		typed(t, err)
+		if (err == nil) != (generalErr == nil) {
+			t.Fatalf("%q: the quick decoder says %v, the general one %v", b, err, generalErr)
+		}
+		if err == nil && (quick.Kind != general.Kind || !slices.EqualFunc(quick.IDs, general.IDs, slices.Equal[[]byte])) {
+			t.Fatalf("%q: the quick decoder reads %+v, the general one %+v", b, quick, general)
+		}
+	})
+}
+
+func FuzzDecodeProto(f *testing.F) {
+	for _, m := range []any{
+		&godwitpb.Hello{App: "demo", Token: "t", Held: []string{"a"}, Window: 8, HeartbeatMs: 30_000},
+		&godwitpb.Ack{Ids: []string{"a", "b"}}, &godwitpb.Nack{Ids: []string{"a"}, AfterMs: 5},
+		&godwitpb.Ping{Digest: EmptyDigest}, &godwitpb.Serve{Subjects: []string{"x"}},
+	} {
+		f.Add(client(m))
+	}
+	f.Add([]byte{0x12, 0xff})
+	f.Fuzz(func(t *testing.T, b []byte) {
+		var c Client
+		err := DecodeProto(b, &c)
+		typed(t, err)
+		var want godwitpb.ClientFrame
+		if err != nil {
+			return
+		}
+		if err := proto.Unmarshal(b, &want); err != nil {
+			t.Fatalf("%x is accepted although it is no ClientFrame: %v", b, err)
+		}
+		var ids []string
+		for _, id := range c.IDs {
+			ids = append(ids, string(id))
+		}
+		switch c.Kind {
+		case KindAck:
+			if !slices.Equal(ids, want.GetAck().GetIds()) {
+				t.Fatalf("%x: ack of %q, want %q", b, ids, want.GetAck().GetIds())
+			}
+		case KindHello:
+			if h := want.GetHello(); h.GetApp() != c.Hello.App || h.GetToken() != c.Hello.Token || !slices.Equal(h.GetHeld(), c.Hello.Held) {
+				t.Fatalf("%x: hello %+v, want %v", b, c.Hello, h)
+			}
+		}
+	})
+}
+
+// typed insists that a refusal is an *Error with a code and a text.
+func typed(t *testing.T, err error) {
+	t.Helper()
+	var e *Error
+	if err != nil && (!errors.As(err, &e) || e.Code == "" || e.Message == "") {
+		t.Fatalf("refused with %#v, want a complete *Error", err)
+	}
+}
