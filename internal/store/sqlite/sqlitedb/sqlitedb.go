@@ -1,0 +1,249 @@
+// Package sqlitedb is what all SQLite files of the server share: opening with the right pragmas, migrations, a
+// writer that commits in groups, checkpoints off the write path, read connections, disk headroom and online copies.
+package sqlitedb
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/url"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"zombiezen.com/go/sqlite"
+	"zombiezen.com/go/sqlite/sqlitemigration"
+	"zombiezen.com/go/sqlite/sqlitex"
+)
+
+// ErrClosed is returned for work handed to a database that is closing.
+var ErrClosed = errors.New("database is closed")
+
+// Options say how a database file is opened. The zero value of each field but AppID and Migrations is a good default.
+type Options struct {
+	AppID      int32    // application_id: tells our files from others and from each other
+	Migrations []string // SQL scripts in order; never change one that was released, append
+
+	PageSize    int           // bytes; 0: 4096. Only matters when the file is created
+	CacheBytes  int           // page cache of the writing connection; 0: 16 MB
+	ReadCache   int           // page cache of each reading connection; 0: 4 MB
+	Readers     int           // most reading connections; 0: 4
+	BusyTimeout time.Duration // wait for locks of other processes (backup, command line); 0: 10 s
+	WALRestart  int64         // bytes of log from which the writer restarts it; 0: 32 MB
+	WALCap      int64         // bytes of log that are never exceeded by more than a commit; 0: 256 MB
+	VFS         string        // name of a registered VFS; empty: the default one. For fault injection
+	Hooks       Hooks         // what the file's owner does around each commit
+
+	// Fatal is called once when what was written may not be on disk (fsync failed): the program must exit loudly.
+	// Nothing is acknowledged from then on. Nil: only the callers learn.
+	Fatal func(error)
+	Log   *slog.Logger // nil: discards
+}
+
+func (o *Options) setDefaults() {
+	setDefault(&o.PageSize, 4096)
+	setDefault(&o.CacheBytes, 16<<20)
+	setDefault(&o.ReadCache, 4<<20)
+	setDefault(&o.Readers, 4)
+	setDefault(&o.BusyTimeout, 10*time.Second)
+	setDefault(&o.WALRestart, 32<<20)
+	setDefault(&o.WALCap, 256<<20)
+	if o.Log == nil {
+		o.Log = slog.New(slog.DiscardHandler)
+	}
+}
+
+func setDefault[T comparable](p *T, v T) {
+	var zero T
+	if *p == zero {
+		*p = v
+	}
+}
+
+// DB is one database file with its writer, its checkpointer and its reading connections.
+type DB struct {
+	path string
+	opts Options
+	w    *writer
+	ckpt *checkpointer
+
+	readers chan *sqlite.Conn // nil entries are connections not opened yet
+	closing chan struct{}
+	once    sync.Once
+	err     error
+}
+
+// Open opens or creates the file, migrates it, and starts its writer. prepare, if not nil, runs on the writing
+// connection before anything else may write.
+func Open(ctx context.Context, path string, o Options, prepare func(*sqlite.Conn) error) (*DB, error) {
+	o.setDefaults()
+	db := &DB{path: path, opts: o, readers: make(chan *sqlite.Conn, o.Readers), closing: make(chan struct{})}
+	conn, err := db.openWriting(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("open database %s: %w", path, err)
+	}
+	if prepare != nil {
+		if err := prepare(conn); err != nil {
+			return nil, errors.Join(fmt.Errorf("open database %s: %w", path, err), conn.Close())
+		}
+	}
+	for range o.Readers {
+		db.readers <- nil
+	}
+	db.w = newWriter(conn, db)
+	if db.ckpt, err = newCheckpointer(db); err != nil {
+		db.w.close()
+		return nil, errors.Join(fmt.Errorf("open database %s: %w", path, err), conn.Close())
+	}
+	return db, nil
+}
+
+func (db *DB) openWriting(ctx context.Context) (*sqlite.Conn, error) {
+	conn, err := db.connect(db.opts.CacheBytes)
+	if err != nil {
+		return nil, err
+	}
+	err = pragmas(conn, fmt.Sprintf("page_size=%d", db.opts.PageSize), "journal_mode=wal")
+	if err == nil {
+		err = migrate(ctx, conn, &db.opts)
+	}
+	if err != nil {
+		return nil, errors.Join(err, conn.Close())
+	}
+	return conn, nil
+}
+
+func migrate(ctx context.Context, conn *sqlite.Conn, o *Options) error {
+	version, err := queryInt(conn, "PRAGMA user_version")
+	if err != nil {
+		return err
+	}
+	if int(version) > len(o.Migrations) {
+		return fmt.Errorf("the file has schema version %d, this program knows %d: it was written by a newer version", version, len(o.Migrations))
+	}
+	return sqlitemigration.Migrate(ctx, conn, sqlitemigration.Schema{AppID: o.AppID, Migrations: o.Migrations})
+}
+
+// connect opens one more connection with the pragmas that hold per connection.
+func (db *DB) connect(cache int) (*sqlite.Conn, error) {
+	conn, err := sqlite.OpenConn(fileURI(db.path, db.opts.VFS), sqlite.OpenReadWrite, sqlite.OpenCreate, sqlite.OpenURI)
+	if err != nil {
+		return nil, err
+	}
+	conn.SetBusyTimeout(db.opts.BusyTimeout)
+	err = pragmas(conn, "synchronous=full", "wal_autocheckpoint=0", fmt.Sprintf("cache_size=%d", -cache/1024), "temp_store=memory")
+	if err != nil {
+		return nil, errors.Join(err, conn.Close())
+	}
+	return conn, nil
+}
+
+func fileURI(path, vfs string) string {
+	u := url.URL{Scheme: "file", OmitHost: true, Path: filepath.ToSlash(path)}
+	if !filepath.IsAbs(path) {
+		u.Path, u.Opaque = "", (&url.URL{Path: filepath.ToSlash(path)}).EscapedPath()
+	}
+	if vfs != "" {
+		u.RawQuery = url.Values{"vfs": {vfs}}.Encode()
+	}
+	return u.String()
+}
+
+func pragmas(conn *sqlite.Conn, settings ...string) error {
+	for _, s := range settings {
+		if err := sqlitex.ExecuteTransient(conn, "PRAGMA "+s, nil); err != nil {
+			return fmt.Errorf("set pragma %s: %w", s, err)
+		}
+	}
+	return nil
+}
+
+func queryInt(conn *sqlite.Conn, query string) (n int64, err error) {
+	err = sqlitex.ExecuteTransient(conn, query, &sqlitex.ExecOptions{ResultFunc: func(s *sqlite.Stmt) error {
+		n = s.ColumnInt64(0)
+		return nil
+	}})
+	return n, err
+}
+
+// Path is the file's path.
+func (db *DB) Path() string { return db.path }
+
+// Read runs fn on a reading connection within one snapshot. It never waits for the writer. fn must be quick: an
+// open snapshot keeps the log from being restarted.
+func (db *DB) Read(ctx context.Context, fn func(*sqlite.Conn) error) error {
+	select {
+	case <-db.closing:
+		return ErrClosed
+	default:
+	}
+	select {
+	case conn := <-db.readers:
+		return db.readOn(conn, fn)
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	case <-db.closing:
+		return ErrClosed
+	}
+}
+
+func (db *DB) readOn(conn *sqlite.Conn, fn func(*sqlite.Conn) error) (err error) {
+	defer func() { db.readers <- conn }()
+	if conn == nil {
+		if conn, err = db.openReading(); err != nil {
+			return fmt.Errorf("open reading connection: %w", err)
+		}
+	}
+	if err := step(conn, "BEGIN"); err != nil {
+		return err
+	}
+	defer func() {
+		if end := step(conn, "COMMIT"); end != nil && err == nil {
+			err = end
+		}
+	}()
+	return fn(conn)
+}
+
+func (db *DB) openReading() (*sqlite.Conn, error) {
+	conn, err := db.connect(db.opts.ReadCache)
+	if err != nil {
+		return nil, err
+	}
+	if err := pragmas(conn, "query_only=1"); err != nil {
+		return nil, errors.Join(err, conn.Close())
+	}
+	return conn, nil
+}
+
+// step runs a statement that is kept prepared and yields no rows.
+func step(conn *sqlite.Conn, query string) error {
+	stmt, err := conn.Prepare(query)
+	if err != nil {
+		return err
+	}
+	_, err = stmt.Step()
+	return errors.Join(err, stmt.Reset())
+}
+
+// Close waits for what was handed over, empties the log into the file and closes all connections.
+func (db *DB) Close() error {
+	db.once.Do(func() { db.err = db.close() })
+	return db.err
+}
+
+func (db *DB) close() error {
+	db.w.close()
+	close(db.closing)
+	db.ckpt.close()
+	var errs []error
+	for range cap(db.readers) {
+		if conn := <-db.readers; conn != nil {
+			errs = append(errs, conn.Close())
+		}
+	}
+	// Closing the last connection empties the log into the file and removes it.
+	errs = append(errs, db.w.conn.Close())
+	return errors.Join(errs...)
+}

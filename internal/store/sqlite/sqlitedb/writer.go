@@ -1,0 +1,404 @@
+package sqlitedb
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"zombiezen.com/go/sqlite"
+)
+
+// Limits of one commit and of what may wait for the writer.
+const (
+	maxCommitOps   = 1000    // rows: beyond this a larger group no longer saves anything
+	maxCommitBytes = 4 << 20 // bounds how long a commit keeps others waiting
+	maxBulkRows    = 500     // background work goes in small slices, so a publish never waits long for one
+	maxBulkBytes   = 1 << 20
+	maxQueuedBytes = 64 << 20 // waiting for the writer; callers wait beyond it
+
+	lazyDelay    = 5 * time.Millisecond  // how long a lazy op waits for a commit to ride on
+	bulkPatience = 20 * time.Millisecond // after this a bulk slice rides along although publishes are queued
+)
+
+// Op is one piece of work in a commit.
+type Op interface {
+	// Apply does the work inside the transaction. An error undoes the whole transaction.
+	Apply(c *sqlite.Conn) error
+	// Done tells what became of it, once, unless a hook took that over. It must not block.
+	Done(err error)
+	// Size is roughly how many rows and bytes it writes.
+	Size() (rows, bytes int)
+}
+
+// Hooks let the owner of a file take part in every commit. They run on the writer's goroutine; each may be nil.
+type Hooks struct {
+	// Before runs inside the transaction, after the ops.
+	Before func(c *sqlite.Conn) error
+	// Committed gets the ops of a commit instead of their Done being called. The slice is reused.
+	Committed func(ops []Op)
+	// Failed gets the ops of a transaction that was rolled back instead of their Done being called, and returns
+	// those to be tried again at once. The slice is reused.
+	Failed func(ops []Op, err error) (again []Op)
+	// Refused tells that a failed fsync or closing ended writing; the ops left get Done(err).
+	Refused func(err error)
+}
+
+// FatalError says that data may not have reached the disk although the operating system took it.
+type FatalError struct{ Err error }
+
+func (e *FatalError) Error() string { return "the disk did not confirm a write: " + e.Err.Error() }
+func (e *FatalError) Unwrap() error { return e.Err }
+
+type queued struct {
+	op    Op
+	lazy  bool
+	since time.Time // of bulk work
+}
+
+type writer struct {
+	db    *DB
+	conn  *sqlite.Conn
+	hooks Hooks
+
+	mu      sync.Mutex
+	room    *sync.Cond // signalled when queued bytes shrink
+	fast    []queued
+	bulk    []queued
+	urgent  int // entries of fast that do not wait for company
+	bytes   int
+	lazyDue bool
+	timer   *time.Timer // wakes for lazy entries; running iff lazyArmed
+	armed   bool
+	closed  bool
+
+	dead    atomic.Pointer[FatalError]
+	wake    chan struct{}
+	done    chan struct{}
+	commits atomic.Uint64
+	restart atomic.Int64 // not 0: the checkpointer asks for the log, which has so many bytes, to be restarted
+
+	batch []Op
+}
+
+func newWriter(conn *sqlite.Conn, db *DB) *writer {
+	w := &writer{db: db, conn: conn, hooks: db.opts.Hooks, wake: make(chan struct{}, 1), done: make(chan struct{})}
+	w.room = sync.NewCond(&w.mu)
+	w.timer = time.AfterFunc(time.Hour, w.lazyElapsed)
+	w.timer.Stop()
+	go w.run()
+	return w
+}
+
+// Submit hands an op to the writer: it goes into the next commit. It waits while too much is queued.
+func (db *DB) Submit(op Op) { db.w.submit(queued{op: op}, false) }
+
+// SubmitLazy is Submit for an op that may wait up to 5 ms for another's commit to ride on. It never waits itself.
+func (db *DB) SubmitLazy(op Op) { db.w.submit(queued{op: op, lazy: true}, false) }
+
+// SubmitBulk hands over background work, which yields to everything else. Keep an op to at most 500 rows or 1 MB.
+func (db *DB) SubmitBulk(op Op) { db.w.submit(queued{op: op}, true) }
+
+// Commits counts transactions since opening.
+func (db *DB) Commits() uint64 { return db.w.commits.Load() }
+
+// Queued counts ops waiting for the writer.
+func (db *DB) Queued() int {
+	db.w.mu.Lock()
+	defer db.w.mu.Unlock()
+	return len(db.w.fast) + len(db.w.bulk)
+}
+
+func (w *writer) submit(q queued, bulk bool) {
+	_, bytes := q.op.Size()
+	w.mu.Lock()
+	for w.bytes > maxQueuedBytes && !q.lazy && w.refusal() == nil {
+		w.room.Wait()
+	}
+	if err := w.refusal(); err != nil {
+		w.mu.Unlock()
+		q.op.Done(err)
+		return
+	}
+	w.bytes += bytes
+	switch {
+	case bulk:
+		q.since = time.Now()
+		w.bulk = append(w.bulk, q)
+	case q.lazy:
+		w.fast = append(w.fast, q)
+		if !w.armed {
+			w.armed = true
+			w.timer.Reset(lazyDelay)
+		}
+		w.mu.Unlock()
+		return
+	default:
+		w.fast = append(w.fast, q)
+		w.urgent++
+	}
+	w.mu.Unlock()
+	w.notify()
+}
+
+func (w *writer) refusal() error {
+	if dead := w.dead.Load(); dead != nil {
+		return dead
+	}
+	if w.closed {
+		return ErrClosed
+	}
+	return nil
+}
+
+func (w *writer) notify() {
+	select {
+	case w.wake <- struct{}{}:
+	default:
+	}
+}
+
+func (w *writer) lazyElapsed() {
+	w.mu.Lock()
+	w.lazyDue, w.armed = true, false
+	w.mu.Unlock()
+	w.notify()
+}
+
+func (w *writer) run() {
+	defer close(w.done)
+	for {
+		if n := w.restart.Swap(0); n > 0 {
+			w.restartLog(n)
+		}
+		batch, more := w.take()
+		if len(batch) > 0 {
+			w.commit(batch)
+			clear(batch)
+			continue
+		}
+		if !more {
+			return
+		}
+		<-w.wake
+	}
+}
+
+// take collects the next commit; more is false when the writer is to end.
+func (w *writer) take() (batch []Op, more bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	batch = w.batch[:0]
+	rows, bytes := 0, 0
+	add := func(q queued) {
+		r, b := q.op.Size()
+		rows, bytes = rows+r, bytes+b
+		batch = append(batch, q.op)
+	}
+	if w.urgent > 0 || w.lazyDue || len(w.bulk) > 0 || w.closed {
+		n := 0
+		for n < len(w.fast) && rows < maxCommitOps && bytes < maxCommitBytes {
+			if !w.fast[n].lazy {
+				w.urgent--
+			}
+			add(w.fast[n])
+			n++
+		}
+		w.fast = consume(w.fast, n)
+		if len(w.fast) == 0 {
+			w.lazyDue = false
+		}
+	}
+	if len(w.bulk) > 0 && (w.urgent == 0 || time.Since(w.bulk[0].since) > bulkPatience) {
+		rows, bulkBytes, n := 0, 0, 0
+		for n < len(w.bulk) && rows < maxBulkRows && bulkBytes < maxBulkBytes {
+			r, b := w.bulk[n].op.Size()
+			if n > 0 && (rows+r > maxBulkRows || bulkBytes+b > maxBulkBytes) {
+				break
+			}
+			rows, bulkBytes = rows+r, bulkBytes+b
+			add(w.bulk[n])
+			n++
+		}
+		w.bulk = consume(w.bulk, n)
+	}
+	if bytes > 0 {
+		w.bytes -= bytes
+		w.room.Broadcast()
+	}
+	w.batch = batch
+	return batch, !w.closed || len(w.fast)+len(w.bulk) > 0
+}
+
+// consume drops the first n, keeping the memory unless it has grown out of proportion.
+func consume(q []queued, n int) []queued {
+	if n == len(q) && cap(q) > 1<<16 {
+		return nil
+	}
+	rest := copy(q, q[n:])
+	clear(q[rest:])
+	return q[:rest]
+}
+
+func (w *writer) commit(ops []Op) {
+	for len(ops) > 0 {
+		if dead := w.dead.Load(); dead != nil {
+			finish(ops, dead)
+			return
+		}
+		err := w.transact(ops)
+		if err == nil {
+			w.commits.Add(1)
+			if w.hooks.Committed != nil {
+				w.hooks.Committed(ops)
+			} else {
+				finish(ops, nil)
+			}
+			return
+		}
+		if isFatal(err) {
+			err = w.die(err)
+		}
+		if w.hooks.Failed == nil {
+			finish(ops, err)
+			return
+		}
+		ops = w.hooks.Failed(ops, err)
+	}
+}
+
+func finish(ops []Op, err error) {
+	for _, op := range ops {
+		op.Done(err)
+	}
+}
+
+func (w *writer) transact(ops []Op) error {
+	if err := step(w.conn, "BEGIN IMMEDIATE"); err != nil {
+		return fmt.Errorf("begin: %w", err)
+	}
+	err := w.apply(ops)
+	if err == nil {
+		if err = step(w.conn, "COMMIT"); err == nil {
+			return nil
+		}
+		err = fmt.Errorf("commit: %w", err)
+	}
+	if !w.conn.AutocommitEnabled() {
+		if rerr := step(w.conn, "ROLLBACK"); rerr != nil {
+			err = errors.Join(err, fmt.Errorf("roll back: %w", rerr))
+		}
+	}
+	return err
+}
+
+func (w *writer) apply(ops []Op) error {
+	for _, op := range ops {
+		if err := op.Apply(w.conn); err != nil {
+			return err
+		}
+	}
+	if w.hooks.Before != nil {
+		return w.hooks.Before(w.conn)
+	}
+	return nil
+}
+
+func isFatal(err error) bool {
+	code := sqlite.ErrCode(err)
+	return code == sqlite.ResultIOErrFsync || code == sqlite.ResultIOErrDirFsync
+}
+
+// die ends writing for good: after a failed fsync nobody knows what the disk holds, so nothing may be retried.
+func (w *writer) die(err error) error {
+	fatal := &FatalError{Err: err}
+	w.mu.Lock()
+	first := w.dead.CompareAndSwap(nil, fatal)
+	w.room.Broadcast()
+	w.mu.Unlock()
+	if first {
+		w.db.opts.Log.Error("the disk did not confirm a write; writing stops", "path", w.db.path, "error", err)
+		if w.hooks.Refused != nil {
+			w.hooks.Refused(fatal)
+		}
+		if w.db.opts.Fatal != nil {
+			w.db.opts.Fatal(fatal)
+		}
+	}
+	return fatal
+}
+
+func (w *writer) close() {
+	w.mu.Lock()
+	w.closed = true
+	w.timer.Stop()
+	w.room.Broadcast()
+	w.mu.Unlock()
+	w.notify()
+	<-w.done
+}
+
+// funcOp is a function as an op; it fails alone, through a savepoint.
+type funcOp struct {
+	fn    func(*sqlite.Conn) error
+	rows  int
+	err   error
+	state atomic.Int32 // 0 queued, 1 taken, 2 given up
+	done  chan error
+}
+
+func (o *funcOp) Apply(c *sqlite.Conn) error {
+	if !o.state.CompareAndSwap(0, 1) && o.state.Load() == 2 {
+		return nil
+	}
+	if err := step(c, "SAVEPOINT op"); err != nil {
+		return err
+	}
+	if o.err = o.fn(c); o.err != nil {
+		if c.AutocommitEnabled() { // SQLite itself has undone everything
+			return o.err
+		}
+		if err := step(c, "ROLLBACK TO op"); err != nil {
+			return err
+		}
+	}
+	return step(c, "RELEASE op")
+}
+
+func (o *funcOp) Done(err error) {
+	if o.err != nil {
+		err = o.err
+	}
+	o.done <- err
+}
+
+func (o *funcOp) Size() (rows, bytes int) { return o.rows, 256 * o.rows }
+
+// Do runs fn inside the next commit and returns once that is on disk. If fn fails, what it did is undone alone.
+// fn may run again if the commit fails for another's sake. Once it has begun, Do waits for it whatever ctx says.
+func (db *DB) Do(ctx context.Context, fn func(*sqlite.Conn) error) error {
+	return db.do(ctx, &funcOp{fn: fn, rows: 1, done: make(chan error, 1)}, false)
+}
+
+// DoBulk is Do for background work of about so many rows (at most 500), which yields to everything else.
+func (db *DB) DoBulk(ctx context.Context, rows int, fn func(*sqlite.Conn) error) error {
+	return db.do(ctx, &funcOp{fn: fn, rows: rows, done: make(chan error, 1)}, true)
+}
+
+func (db *DB) do(ctx context.Context, op *funcOp, bulk bool) error {
+	if err := ctx.Err(); err != nil {
+		return context.Cause(ctx)
+	}
+	db.w.submit(queued{op: op}, bulk)
+	select {
+	case err := <-op.done:
+		return err
+	case <-ctx.Done():
+		if op.state.CompareAndSwap(0, 2) {
+			return context.Cause(ctx)
+		}
+		return <-op.done
+	}
+}
