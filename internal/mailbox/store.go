@@ -171,9 +171,9 @@ type Store interface {
 	Append(ctx context.Context, batch []*Append) error
 	// Settle returns once the outcomes are on disk and the Observer has been told.
 	Settle(ctx context.Context, batch []*Settle) error
-	// SettleLater queues like Settle and does not wait: acks ride on the next commit or a 5 ms timer.
+	// SettleLater takes the batch over, queues it like Settle and does not wait: acks ride on the next commit or a 5 ms timer.
 	SettleLater(batch []*Settle)
-	// Mark and Seen queue notes that are written with some later commit.
+	// Mark and Seen queue notes that are written with some later commit. The batch stays the caller's.
 	Mark(batch []Mark)
 	Seen(batch []Seen)
 

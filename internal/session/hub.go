@@ -1,12 +1,72 @@
 // Package session runs live sessions: hello, window, acknowledgements, heartbeat and the registry of who is
-// connected. It sees connections only as Transports and mailboxes only through the small interfaces it declares.
+// connected. It sees connections only as Transports and mailboxes only through the small interface it declares.
 package session
 
 import (
+	"context"
+	"crypto/rand"
+	"encoding/base64"
+	"errors"
+	"log/slog"
+	mrand "math/rand/v2"
 	"net/netip"
+	"sync"
+	"sync/atomic"
+	"time"
 
 	"godwit.dev/godwit/internal/access"
+	"godwit.dev/godwit/internal/event"
 	"godwit.dev/godwit/internal/frame"
+	"godwit.dev/godwit/internal/mailbox"
+	"godwit.dev/godwit/internal/timerwheel"
+)
+
+// Mailbox is what sessions need of the mailboxes.
+type Mailbox interface {
+	Pending(ctx context.Context, qs []mailbox.PendingQuery) ([]mailbox.PendingResult, error)
+	Items(ctx context.Context, refs []mailbox.Ref) ([]*mailbox.Item, error)
+	Lookup(ctx context.Context, app, id, to string) ([]mailbox.Record, error)
+	SettleLater(batch []*mailbox.Settle)
+	Delivered(marks []mailbox.Mark)
+	Seen(batch []mailbox.Seen)
+}
+
+// Verifier checks what a client says of itself. It may take long; it is never called from a connection's loop.
+type Verifier interface {
+	Client(ctx context.Context, c access.Claim) (access.Client, error)
+}
+
+// Config are the parts and settings of a Hub.
+type Config struct {
+	Mailbox  Mailbox
+	Verifier Verifier
+	Events   mailbox.Emitter
+	Log      *slog.Logger
+	Now      func() time.Time           // the store's clock
+	Admit    func(addr netip.Addr) bool // limits hellos by address; nil: no limit
+	Window   int                        // default window; 0: 64
+	Reread   time.Duration              // how often a session compares itself with the store; 0: 30 s
+}
+
+// Limits and pace of sessions. Those that are part of the client protocol are documented there.
+const (
+	defaultWindow    = 64
+	maxWindow        = 1024
+	defaultHeartbeat = 30 * time.Second
+	minHeartbeat     = 5 * time.Second
+	maxHeartbeat     = 24 * time.Hour
+	defaultReread    = 30 * time.Second
+	helloTimeout     = 10 * time.Second
+	verifyTimeout    = 10 * time.Second
+	redeliverFirst   = 10 * time.Second
+	redeliverMost    = 5 * time.Minute
+	maxPerRecipient  = 64  // sessions of one recipient; each costs a write on every publish
+	maxBadFrames     = 100 // after which a client that cannot speak is sent away
+	verifiers        = 64  // hellos verified at once; some wait for another server
+	readers          = 4   // catch-up reads at once
+	readBatch        = 256 // sessions in one catch-up read
+	shutdownPerSec   = 5000
+	shutdownMost     = 30 * time.Second
 )
 
 // Peer is what a gateway knows of a client before its hello.
@@ -16,29 +76,115 @@ type Peer struct {
 }
 
 // Hub is the registry of this node's sessions.
-type Hub struct{}
+type Hub struct {
+	cfg     Config
+	log     *slog.Logger
+	start   time.Time
+	reg     registry
+	wheel   *timerwheel.Wheel[*Session]
+	timers  sync.WaitGroup
+	verify  jobs
+	behind  catchUps
+	scratch sync.Pool // *scratch
+	counts  counts
+	closing atomic.Bool
+	ctx     context.Context // ends with the hub: bounds verification and store reads
+	stop    context.CancelFunc
+}
 
-// Session is one live connection of a recipient.
-type Session struct{}
+// NewHub makes a Hub. Close must be called.
+func NewHub(cfg Config) *Hub {
+	if cfg.Window == 0 {
+		cfg.Window = defaultWindow
+	}
+	if cfg.Reread == 0 {
+		cfg.Reread = defaultReread
+	}
+	h := &Hub{cfg: cfg, log: cfg.Log, start: cfg.Now()}
+	h.ctx, h.stop = context.WithCancel(context.Background())
+	h.reg.init()
+	h.scratch.New = func() any { return new(scratch) }
+	h.verify.limit = verifiers
+	h.behind.limit = readers
+	h.wheel = timerwheel.New(tick, func(t *timerwheel.Timer[*Session], _ time.Time) { t.Owner.tick() })
+	h.timers.Go(func() { h.wheel.Run(h.ctx) })
+	return h
+}
+
+// tick is the resolution of session timers.
+const tick = 100 * time.Millisecond
+
+// instant is a time in ticks since the hub started: four bytes instead of twenty-four.
+type instant uint32
+
+func (h *Hub) instant() instant { return instant(h.cfg.Now().Sub(h.start) / tick) }
+
+func ticks(d time.Duration) instant { return instant((d + tick - 1) / tick) }
 
 // Accept makes a session on a new connection. The gateway then hands it every client frame; a gateway whose hello
 // came in the request hands over a hello frame it made itself.
-func (h *Hub) Accept(t Transport, p Peer) *Session { panic("wiring") }
+func (h *Hub) Accept(t Transport, p Peer) *Session {
+	s := &Session{hub: h, t: t, opening: &opening{peer: p}, alive: uint32(h.instant())}
+	s.timer.Owner = s
+	s.mu.Lock()
+	s.arm(instant(s.alive) + ticks(helloTimeout))
+	s.mu.Unlock()
+	return s
+}
 
-// Frame handles one client frame. Frames of one session must come one at a time, in order.
-func (s *Session) Frame(f *frame.Client) {}
+// Shutdown says goodbye to every session, asking clients to come back spread over a time that grows with their
+// number, and refuses new ones. It returns when all are gone or ctx ends.
+func (h *Hub) Shutdown(ctx context.Context) error {
+	h.closing.Store(true)
+	all := h.reg.all()
+	spread := min(time.Second+time.Duration(len(all))*time.Second/shutdownPerSec, shutdownMost)
+	for _, s := range all {
+		s.Goodbye(frame.Goodbye{Reason: "shutdown", RetryAfter: time.Duration(mrand.Int64N(int64(spread)))})
+	}
+	return h.reg.wait(ctx)
+}
 
-// Bad answers a frame that could not be decoded with an error frame; the session goes on, up to a bound.
-func (s *Session) Bad(e *frame.Error) {}
+// Close stops the hub's goroutines. Sessions that are left are not told.
+func (h *Hub) Close() error {
+	h.closing.Store(true)
+	h.stop()
+	h.behind.wg.Wait()
+	h.verify.wait()
+	h.timers.Wait()
+	return nil
+}
 
-// Alive notes a sign of life that is not a frame: a pong, an HTTP/2 PING acknowledgement, a poll.
-func (s *Session) Alive() {}
+// Disconnect ends all sessions of a recipient and returns how many there were.
+func (h *Hub) Disconnect(app, recipient, reason string) int {
+	sessions := h.reg.find(address{app, recipient}, nil)
+	for _, s := range sessions {
+		s.Goodbye(frame.Goodbye{Reason: reason})
+	}
+	return len(sessions)
+}
 
-// Drained says that a transport which refused a write has room again.
-func (s *Session) Drained() {}
+func newID() string {
+	var b [16]byte
+	_, _ = rand.Read(b[:]) // never fails
+	return base64.RawURLEncoding.EncodeToString(b[:])
+}
 
-// Closed says that the connection is gone. The session is over.
-func (s *Session) Closed() {}
+// emit tells followers that a recipient came or went.
+func (h *Hub) emit(t event.Type, app, recipient string) {
+	if h.cfg.Events != nil {
+		h.cfg.Events.Emit([]event.Event{{App: app, Type: t, At: h.cfg.Now(), To: recipient}})
+	}
+}
 
-// ID is the session's secret identifier (128 random bits, 22 base64url characters), known once it was welcomed.
-func (s *Session) ID() string { return "" }
+// refusal says how a client whose claim failed is sent away.
+func refusal(err error) frame.Goodbye {
+	switch {
+	case errors.Is(err, access.ErrForbidden):
+		return frame.Goodbye{Reason: "forbidden", Refusal: true}
+	case errors.Is(err, access.ErrUnknownApp):
+		return frame.Goodbye{Reason: "unknown_app", Refusal: true}
+	case errors.Is(err, access.ErrUnauthenticated):
+		return frame.Goodbye{Reason: "unauthenticated", Refusal: true}
+	}
+	return frame.Goodbye{Reason: "auth_unavailable", RetryAfter: 5 * time.Second}
+}

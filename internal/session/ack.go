@@ -1,0 +1,68 @@
+package session
+
+import (
+	"time"
+
+	"godwit.dev/godwit/internal/frame"
+	"godwit.dev/godwit/internal/mailbox"
+	"godwit.dev/godwit/internal/notification"
+)
+
+// ack settles notifications. It answers nothing: the store writes it with its next commit. An id that is not in
+// flight here (a client that reconnected, or one that was told by another way) is settled by its name.
+func (s *Session) ack(ids [][]byte) {
+	if s.peek {
+		s.badLocked(&frame.Error{Code: "forbidden", Message: "this session only observes; it cannot acknowledge"})
+		return
+	}
+	now := s.hub.cfg.Now()
+	block := make([]mailbox.Settle, len(ids)) // one allocation however many ids
+	batch := make([]*mailbox.Settle, len(ids))
+	for i, id := range ids {
+		st := &block[i]
+		*st = mailbox.Settle{App: s.app, Recipient: s.recipient, As: notification.Acked, Device: s.name, At: now}
+		if k := s.inFlight(id); k >= 0 {
+			f := &s.flight[k]
+			st.ID, st.Pos, st.Attempts = f.id, f.pos, uint32(f.attempt)
+			if f.all {
+				st.Online = s.hub.Online(s.app, s.recipient)
+			}
+			st.DeliveredAt = now // the store keeps an earlier one it knows of
+			s.removeFlight(k)
+		} else {
+			st.ID, st.Online = string(id), s.hub.Online(s.app, s.recipient)
+		}
+		batch[i] = st
+	}
+	s.hub.counts.acked.Add(uint64(len(ids)))
+	s.hub.cfg.Mailbox.SettleLater(batch)
+}
+
+// nack asks for redelivery after a while, or with none given after the usual backoff.
+func (s *Session) nack(ids [][]byte, after time.Duration) {
+	now := s.hub.instant()
+	for _, id := range ids {
+		k := s.inFlight(id)
+		if k < 0 {
+			continue
+		}
+		f := &s.flight[k]
+		f.due = now + backoff(uint32(f.attempt))
+		if after > 0 {
+			f.due = now + ticks(min(after, notification.MaxTTL))
+		}
+		if f.due < s.wakeAt {
+			s.arm(f.due)
+		}
+	}
+	s.hub.counts.nacked.Add(uint64(len(ids)))
+}
+
+func (s *Session) inFlight(id []byte) int {
+	for i := range s.flight {
+		if s.flight[i].id == string(id) {
+			return i
+		}
+	}
+	return -1
+}

@@ -1,0 +1,176 @@
+package session
+
+import (
+	"math"
+
+	"godwit.dev/godwit/internal/frame"
+	"godwit.dev/godwit/internal/mailbox"
+	"godwit.dev/godwit/internal/notification"
+)
+
+// scratch is what routing and catching up reuse from one batch to the next.
+type scratch struct {
+	sessions []*Session
+	head     []byte
+	marks    []mailbox.Mark
+	settles  []*mailbox.Settle
+}
+
+// flush hands on what was noted while delivering.
+func (h *Hub) flush(sc *scratch) {
+	if len(sc.marks) > 0 {
+		h.cfg.Mailbox.Delivered(sc.marks)
+		h.counts.delivered.Add(uint64(len(sc.marks)))
+	}
+	if len(sc.settles) > 0 {
+		h.cfg.Mailbox.SettleLater(sc.settles)
+	}
+	clear(sc.sessions)
+	clear(sc.marks)
+	sc.sessions, sc.marks, sc.settles = sc.sessions[:0], sc.marks[:0], nil
+}
+
+// Route implements mailbox.Router: items go to the sessions of their recipients that are up to date; the others
+// read them from the store when they can take them.
+func (h *Hub) Route(items []mailbox.Item) {
+	sc := h.scratch.Get().(*scratch)
+	for i := range items {
+		it := &items[i]
+		sc.sessions = h.reg.find(address{it.N.App, it.Recipient}, sc.sessions[:0])
+		for _, s := range sc.sessions {
+			s.offer(it, sc)
+		}
+	}
+	h.flush(sc)
+	h.scratch.Put(sc)
+}
+
+// offer delivers a routed item if the session is up to date and has room, else leaves it to a store read.
+func (s *Session) offer(it *mailbox.Item, sc *scratch) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.state != live || it.Seq <= s.last {
+		return // over, or a store read was quicker
+	}
+	if s.behind {
+		s.missed = max(s.missed, it.Seq)
+		return
+	}
+	if it.Seq == s.last+1 && s.deliver(it, sc) {
+		s.last = it.Seq
+		return
+	}
+	s.behind, s.missed = true, max(s.missed, it.Seq)
+	s.catchUpLocked()
+}
+
+// room is how many more notifications the window takes.
+func (s *Session) room() int {
+	if s.peek {
+		return math.MaxInt16 // nothing is awaited; the transport's queue is the bound
+	}
+	return int(s.window) - len(s.flight)
+}
+
+// deliver writes an item for the first time on this session. False: it was not written.
+func (s *Session) deliver(it *mailbox.Item, sc *scratch) bool {
+	if s.room() <= 0 || !s.send(it, it.Attempts+1, sc) {
+		return false
+	}
+	if s.peek {
+		return true
+	}
+	sc.mark(s, it)
+	if it.N.Ack == notification.AckNone {
+		now := s.hub.cfg.Now()
+		sc.settles = append(sc.settles, &mailbox.Settle{
+			App: s.app, Recipient: s.recipient, ID: it.N.ID, Pos: it.Pos,
+			As: notification.Delivered, At: now, DeliveredAt: now, Attempts: it.Attempts + 1,
+		})
+		return true
+	}
+	due := s.hub.instant() + backoff(it.Attempts+1)
+	s.flight = append(s.flight, inflight{
+		pos: it.Pos, id: it.N.ID, due: due, attempt: uint16(min(it.Attempts+1, math.MaxUint16)), all: it.N.Ack == notification.AckAll,
+	})
+	if due < s.wakeAt {
+		s.arm(due)
+	}
+	return true
+}
+
+// send writes an item's frame: a small head and the tail that all receivers share.
+func (s *Session) send(it *mailbox.Item, attempt uint32, sc *scratch) bool {
+	f := s.t.Format()
+	tail := frame.NotificationTail(it.N, f)
+	sc.head = frame.AppendNotificationHead(sc.head[:0], f, it.Seq, attempt, len(tail))
+	if !s.t.Write(sc.head, tail) {
+		s.blocked = true
+		return false
+	}
+	return true
+}
+
+func (sc *scratch) mark(s *Session, it *mailbox.Item) {
+	sc.marks = append(sc.marks, mailbox.Mark{
+		App: s.app, Recipient: s.recipient, ID: it.N.ID, Pos: it.Pos, Attempts: it.Attempts + 1, DeliveredAt: s.hub.cfg.Now(),
+	})
+}
+
+// backoff is how long an attempt waits for its acknowledgement: 10 s, doubling to 5 minutes.
+func backoff(attempt uint32) instant {
+	d := redeliverFirst << min(attempt-1, 8)
+	return ticks(min(d, redeliverMost))
+}
+
+// Settled implements mailbox.Router: what was settled elsewhere leaves the windows, and clients that may show it
+// are told.
+func (h *Hub) Settled(done []mailbox.Settled) {
+	var found [4]*Session
+	for i := range done {
+		d := &done[i]
+		sessions := h.reg.find(address{d.App, d.Recipient}, found[:0])
+		for _, s := range sessions {
+			s.settled(d, len(sessions) == 1)
+		}
+	}
+}
+
+func (s *Session) settled(d *mailbox.Settled, only bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.state != live {
+		return
+	}
+	held := s.drop(d.Pos)
+	switch d.As {
+	case notification.Recalled, notification.Replaced:
+	case notification.Acked, notification.Replied:
+		// An acknowledgement over HTTP names no device: of a lone session it is its own.
+		if !held || d.Device == s.name || d.Device == "" && only {
+			return
+		}
+	default:
+		return // expired, failed or settled by its delivery: nothing to take back
+	}
+	s.write(frame.AppendRecall(nil, s.t.Format(), []string{d.ID}), nil)
+}
+
+// drop takes a notification out of the window and reports whether it was there.
+func (s *Session) drop(pos int64) bool {
+	for i := range s.flight {
+		if s.flight[i].pos == pos {
+			s.removeFlight(i)
+			return true
+		}
+	}
+	return false
+}
+
+func (s *Session) removeFlight(i int) {
+	s.flight = append(s.flight[:i], s.flight[i+1:]...)
+	if len(s.flight) == 0 {
+		s.flight = nil // an idle session keeps no buffer
+	}
+	s.catchUpLocked()
+}

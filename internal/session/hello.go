@@ -1,0 +1,198 @@
+package session
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/base64"
+	"fmt"
+	"time"
+
+	"godwit.dev/godwit/internal/access"
+	"godwit.dev/godwit/internal/event"
+	"godwit.dev/godwit/internal/frame"
+	"godwit.dev/godwit/internal/mailbox"
+	"godwit.dev/godwit/internal/notification"
+)
+
+// hello starts verification: off the connection's loop, with the transport paused so that frames stay in order.
+func (s *Session) hello(hello *frame.Hello) {
+	h := s.hub
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.state == over || s.state == verifying {
+		return
+	}
+	renew := s.state == live
+	if !renew {
+		if g, refused := h.refuse(s.opening.peer); refused {
+			s.goodbyeLocked(g)
+			return
+		}
+		s.state = verifying
+	}
+	claim := s.claim(hello)
+	s.t.Pause()
+	h.verify.do(func() {
+		ctx, cancel := context.WithTimeoutCause(h.ctx, verifyTimeout, fmt.Errorf("credentials were not verified in %s", verifyTimeout))
+		c, err := h.cfg.Verifier.Client(ctx, claim)
+		cancel()
+		if err == nil {
+			err = notification.CheckName("recipient", c.Recipient)
+		}
+		switch {
+		case err != nil:
+			h.log.DebugContext(h.ctx, "client refused", "app", claim.App, "error", err)
+			s.Goodbye(refusal(err))
+		case renew:
+			s.renewed(c, hello)
+		default:
+			s.admit(c, hello)
+		}
+		s.t.Resume()
+	})
+}
+
+// refuse says whether a new client must go before anything is verified.
+func (h *Hub) refuse(p Peer) (frame.Goodbye, bool) {
+	switch {
+	case h.closing.Load():
+		return frame.Goodbye{Reason: "shutdown", RetryAfter: time.Second}, true
+	case h.cfg.Admit != nil && !h.cfg.Admit(p.Addr):
+		return frame.Goodbye{Reason: "rate_limited", RetryAfter: 5 * time.Second}, true
+	}
+	return frame.Goodbye{}, false
+}
+
+// claim joins what the connection said with what the hello says; the hello wins where it says something.
+func (s *Session) claim(hello *frame.Hello) access.Claim {
+	c := access.Claim{App: s.app, Recipient: s.recipient, Device: s.device}
+	if s.opening != nil {
+		c = s.opening.peer.Claim
+	}
+	for _, f := range []struct {
+		to   *string
+		from string
+	}{
+		{&c.App, hello.App},
+		{&c.Token, hello.Token},
+		{&c.Recipient, hello.Recipient},
+		{&c.Group, hello.Group},
+		{&c.Device, hello.Device},
+	} {
+		if f.from != "" {
+			*f.to = f.from
+		}
+	}
+	return c
+}
+
+// admit registers a verified client and welcomes it. The lock is held from registration to the welcome, so that
+// the welcome is the first frame; reading what is pending comes after both, so that nothing falls between.
+func (s *Session) admit(c access.Client, hello *frame.Hello) {
+	h := s.hub
+	s.mu.Lock()
+	if s.state != verifying {
+		s.mu.Unlock()
+		return
+	}
+	s.app, s.recipient, s.device, s.peek = c.App, c.Recipient, c.Device, c.Peek
+	s.id, s.name = newID(), c.Device
+	if s.name == "" {
+		s.name = publicName()
+	}
+	s.window = uint16(min(hello.Window, maxWindow))
+	if s.window == 0 {
+		s.window = uint16(h.cfg.Window)
+	}
+	replaced, first, ok := h.reg.add(address{s.app, s.recipient}, s)
+	if !ok {
+		s.goodbyeLocked(frame.Goodbye{Reason: "too_many_sessions", Refusal: true})
+		s.mu.Unlock()
+		return
+	}
+	now := h.instant()
+	s.state, s.behind, s.opening, s.connected = live, true, nil, now
+	s.setTimes(c, hello, now)
+	s.welcome()
+	s.catchUpLocked()
+	s.arm(s.nextWake(now))
+	s.mu.Unlock()
+
+	if replaced != nil {
+		replaced.Goodbye(frame.Goodbye{Reason: "replaced"})
+	}
+	if !s.peek {
+		h.cfg.Mailbox.Seen([]mailbox.Seen{{App: s.app, Recipient: s.recipient, Device: s.device, At: h.cfg.Now()}})
+		if first {
+			h.emit(event.Online, s.app, s.recipient)
+		}
+	}
+	s.recallHeld(hello.Held)
+}
+
+// renewed takes the new expiry of a token for a session that is already live.
+func (s *Session) renewed(c access.Client, hello *frame.Hello) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.state != live {
+		return
+	}
+	if c.App != s.app || c.Recipient != s.recipient {
+		s.goodbyeLocked(frame.Goodbye{Reason: "forbidden", Refusal: true})
+		return
+	}
+	now := s.hub.instant()
+	s.setTimes(c, hello, now)
+	s.welcome()
+	s.arm(s.nextWake(now))
+}
+
+func (s *Session) setTimes(c access.Client, hello *frame.Hello, now instant) {
+	beat := hello.Heartbeat
+	if beat == 0 {
+		beat = defaultHeartbeat
+	}
+	s.heartbeat = ticks(min(max(beat, minHeartbeat), maxHeartbeat))
+	s.rereadAt = now + ticks(s.hub.cfg.Reread)
+	s.expires = 0
+	if !c.Expires.IsZero() {
+		s.expires = max(1, ticks(max(0, c.Expires.Sub(s.hub.start))))
+	}
+}
+
+func (s *Session) welcome() {
+	s.write(frame.AppendWelcome(nil, s.t.Format(), &frame.Welcome{
+		Session: s.id, App: s.app, Recipient: s.recipient, Heartbeat: time.Duration(s.heartbeat) * tick,
+		Digest: frame.EmptyDigest, ServerTime: s.hub.cfg.Now(),
+	}), nil)
+}
+
+// recallHeld tells the client which of the notifications it still shows were settled meanwhile.
+func (s *Session) recallHeld(held []string) {
+	var gone []string
+	for _, id := range held {
+		rs, err := s.hub.cfg.Mailbox.Lookup(s.hub.ctx, s.app, id, s.recipient)
+		if err == nil && (len(rs) == 0 || rs[0].Status.Settled(rs[0].Ack)) {
+			gone = append(gone, id)
+		}
+	}
+	if len(gone) > 0 {
+		s.recall(gone)
+	}
+}
+
+func (s *Session) recall(ids []string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.state == live {
+		s.write(frame.AppendRecall(nil, s.t.Format(), ids), nil)
+	}
+}
+
+// publicName names a session of a nameless device in presence and acknowledgements. No device can have it: "~" is
+// not allowed in names.
+func publicName() string {
+	var b [9]byte
+	_, _ = rand.Read(b[:]) // never fails
+	return "~" + base64.RawURLEncoding.EncodeToString(b[:])
+}

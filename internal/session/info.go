@@ -1,0 +1,103 @@
+package session
+
+import (
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+// Info describes a live session for presence views.
+type Info struct {
+	ID          string // public: the device's name or one made for this session; never the secret id
+	Device      string // empty: unnamed
+	Gateway     string // ws, grpc, sse, poll
+	ConnectedAt time.Time
+	LastSeen    time.Time
+	Unacked     int
+	Behind      bool
+}
+
+// Sessions lists the live sessions of a recipient.
+func (h *Hub) Sessions(app, recipient string) []Info {
+	sessions := h.reg.find(address{app, recipient}, nil)
+	out := make([]Info, 0, len(sessions))
+	for _, s := range sessions {
+		s.mu.Lock()
+		out = append(out, Info{
+			ID: s.name, Device: s.device, Gateway: s.t.Name(), Unacked: len(s.flight), Behind: s.behind,
+			ConnectedAt: h.start.Add(time.Duration(s.connected) * tick),
+			LastSeen:    h.start.Add(time.Duration(atomic.LoadUint32(&s.alive)) * tick),
+		})
+		s.mu.Unlock()
+	}
+	return out
+}
+
+// Online implements mailbox.Router: the names of the recipient's connected devices, observers left out.
+func (h *Hub) Online(app, recipient string) []string {
+	var found [4]*Session
+	var names []string
+	for _, s := range h.reg.find(address{app, recipient}, found[:0]) {
+		if !s.peek {
+			names = append(names, s.name)
+		}
+	}
+	return names
+}
+
+// Live counts the sessions of this node.
+func (h *Hub) Live() int { return h.reg.len() }
+
+// counts are kept as plain atomics so that the hot path pays an addition, and read when metrics are scraped.
+type counts struct {
+	delivered, redelivered, acked, nacked atomic.Uint64
+
+	mu       sync.Mutex
+	goodbyes map[string]uint64 // by reason: a fixed small set
+}
+
+func (c *counts) goodbye(reason string) {
+	c.mu.Lock()
+	if c.goodbyes == nil {
+		c.goodbyes = make(map[string]uint64)
+	}
+	c.goodbyes[reason]++
+	c.mu.Unlock()
+}
+
+// Counts returns how often notifications were written to sessions, how often of these again, and how many were
+// acknowledged, since start.
+func (h *Hub) Counts() (delivered, redelivered, acked uint64) {
+	return h.counts.delivered.Load(), h.counts.redelivered.Load(), h.counts.acked.Load()
+}
+
+var (
+	descLive        = prometheus.NewDesc("godwit_sessions", "Live sessions on this node.", nil, nil)
+	descDelivered   = prometheus.NewDesc("godwit_deliveries_total", "Notifications written to sessions since start, redeliveries included.", nil, nil)
+	descRedelivered = prometheus.NewDesc("godwit_redeliveries_total", "Notifications written again for want of an acknowledgement since start.", nil, nil)
+	descAcked       = prometheus.NewDesc("godwit_acks_total", "Acknowledgements received from sessions since start.", nil, nil)
+	descNacked      = prometheus.NewDesc("godwit_nacks_total", "Negative acknowledgements received from sessions since start.", nil, nil)
+	descGoodbyes    = prometheus.NewDesc("godwit_goodbyes_total", "Sessions ended by the server since start, by reason.", []string{"reason"}, nil)
+)
+
+// Describe implements prometheus.Collector.
+func (h *Hub) Describe(ch chan<- *prometheus.Desc) { prometheus.DescribeByCollect(h, ch) }
+
+// Collect implements prometheus.Collector.
+func (h *Hub) Collect(ch chan<- prometheus.Metric) {
+	counter := func(d *prometheus.Desc, v uint64, labels ...string) {
+		ch <- prometheus.MustNewConstMetric(d, prometheus.CounterValue, float64(v), labels...)
+	}
+	ch <- prometheus.MustNewConstMetric(descLive, prometheus.GaugeValue, float64(h.Live()))
+	counter(descDelivered, h.counts.delivered.Load())
+	counter(descRedelivered, h.counts.redelivered.Load())
+	counter(descAcked, h.counts.acked.Load())
+	counter(descNacked, h.counts.nacked.Load())
+	h.counts.mu.Lock()
+	defer h.counts.mu.Unlock()
+	for reason, n := range h.counts.goodbyes {
+		counter(descGoodbyes, n, reason)
+	}
+}

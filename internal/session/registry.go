@@ -1,0 +1,149 @@
+package session
+
+import (
+	"context"
+	"hash/maphash"
+	"sync"
+)
+
+// address is where a recipient's sessions are found.
+type address struct{ app, recipient string }
+
+const shards = 64 // so that connects and routing on several cores seldom meet
+
+// registry finds the sessions of a recipient. Sessions of one recipient are a linked list: nearly always one.
+type registry struct {
+	seed   maphash.Seed
+	shards [shards]shard
+	mu     sync.Mutex
+	live   int
+	empty  chan struct{} // closed when live falls to 0 while somebody waits
+}
+
+type shard struct {
+	mu sync.RWMutex
+	m  map[address]*Session
+}
+
+func (r *registry) init() {
+	r.seed = maphash.MakeSeed()
+	for i := range r.shards {
+		r.shards[i].m = make(map[address]*Session)
+	}
+}
+
+func (r *registry) shard(a address) *shard {
+	return &r.shards[maphash.Comparable(r.seed, a)%shards]
+}
+
+// add registers s. It returns the session of the same named device that s takes the place of, if there is one, and
+// whether s is the recipient's first. ok is false, and s not registered, if the recipient has too many.
+func (r *registry) add(a address, s *Session) (replaced *Session, first, ok bool) {
+	sh := r.shard(a)
+	sh.mu.Lock()
+	n := 0
+	for o := sh.m[a]; o != nil; o = o.next {
+		if n++; s.device != "" && o.device == s.device {
+			replaced = o
+		}
+	}
+	if n >= maxPerRecipient && replaced == nil {
+		sh.mu.Unlock()
+		return nil, false, false
+	}
+	s.next, sh.m[a] = sh.m[a], s
+	sh.mu.Unlock()
+	r.count(1)
+	return replaced, n == 0, true
+}
+
+// remove forgets s and reports whether it was the recipient's last.
+func (r *registry) remove(a address, s *Session) (last bool) {
+	sh := r.shard(a)
+	sh.mu.Lock()
+	first := sh.m[a]
+	found := false
+	if first == s {
+		found = true
+		if s.next == nil {
+			delete(sh.m, a)
+			last = true
+		} else {
+			sh.m[a] = s.next
+		}
+	} else {
+		for o := first; o != nil; o = o.next {
+			if o.next == s {
+				o.next, found = s.next, true
+				break
+			}
+		}
+	}
+	sh.mu.Unlock()
+	if found {
+		r.count(-1)
+	}
+	return last
+}
+
+// find appends the sessions of a recipient to dst.
+func (r *registry) find(a address, dst []*Session) []*Session {
+	sh := r.shard(a)
+	sh.mu.RLock()
+	for s := sh.m[a]; s != nil; s = s.next {
+		dst = append(dst, s)
+	}
+	sh.mu.RUnlock()
+	return dst
+}
+
+func (r *registry) all() []*Session {
+	var out []*Session
+	for i := range r.shards {
+		sh := &r.shards[i]
+		sh.mu.RLock()
+		for _, s := range sh.m {
+			for ; s != nil; s = s.next {
+				out = append(out, s)
+			}
+		}
+		sh.mu.RUnlock()
+	}
+	return out
+}
+
+func (r *registry) count(d int) {
+	r.mu.Lock()
+	r.live += d
+	if r.live == 0 && r.empty != nil {
+		close(r.empty)
+		r.empty = nil
+	}
+	r.mu.Unlock()
+}
+
+func (r *registry) len() int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.live
+}
+
+// wait returns when no session is registered.
+func (r *registry) wait(ctx context.Context) error {
+	r.mu.Lock()
+	if r.live == 0 {
+		r.mu.Unlock()
+		return nil
+	}
+	if r.empty == nil {
+		r.empty = make(chan struct{})
+	}
+	empty := r.empty
+	r.mu.Unlock()
+	select {
+	case <-empty:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}

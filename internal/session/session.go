@@ -1,0 +1,200 @@
+package session
+
+import (
+	"sync"
+	"sync/atomic"
+
+	"godwit.dev/godwit/internal/event"
+	"godwit.dev/godwit/internal/frame"
+	"godwit.dev/godwit/internal/mailbox"
+	"godwit.dev/godwit/internal/notification"
+	"godwit.dev/godwit/internal/timerwheel"
+)
+
+// Session is one live connection of a recipient. An idle one is this struct and nothing else, so every field
+// counts: what only a few need is behind a pointer.
+type Session struct {
+	hub   *Hub
+	t     Transport
+	timer timerwheel.Timer[*Session]
+	next  *Session // of the same recipient; guarded by the registry's shard
+
+	// Set once by the hello, before the session is registered.
+	app, recipient, device string
+	id                     string
+	name                   string // the device, or a public name made for this session
+
+	alive uint32 // instant of the last sign of life; atomic
+
+	mu      sync.Mutex
+	state   state
+	peek    bool // only observes: what is written to it is not a delivery
+	behind  bool // routed items are dropped until a store read has caught up
+	queued  bool // in the catch-up queue
+	blocked bool // the transport refused a write and has not drained since
+	probed  bool // a probe is out for the present silence
+	bad     uint8
+	window  uint16
+
+	heartbeat instant // ticks
+	wakeAt    instant // when the timer fires
+	rereadAt  instant // next comparison with the store
+	expires   instant // of the token; 0: never
+	connected instant
+
+	last    uint64 // newest seq this session is up to date with
+	missed  uint64 // newest seq that was dropped while behind
+	flight  []inflight
+	opening *opening // until welcomed
+}
+
+type state uint8
+
+const (
+	fresh     state = iota // no hello yet
+	verifying              // hello is being checked; the transport is paused
+	live
+	over
+)
+
+// opening is what a session needs only until it is welcomed.
+type opening struct {
+	peer Peer
+}
+
+// inflight is a notification that was written and not yet acknowledged: 32 bytes.
+type inflight struct {
+	pos     int64
+	id      string
+	due     instant // of the next redelivery
+	attempt uint16
+	all     bool // every device must acknowledge
+	again   bool // redelivery waits for a store read
+}
+
+// ID is the session's secret identifier (128 random bits, 22 base64url characters), known once it was welcomed.
+func (s *Session) ID() string { return s.id }
+
+// Alive notes a sign of life that is not a frame: a pong, an HTTP/2 PING acknowledgement, a poll.
+func (s *Session) Alive() { atomic.StoreUint32(&s.alive, uint32(s.hub.instant())) }
+
+// Frame handles one client frame. Frames of one session must come one at a time, in order.
+func (s *Session) Frame(f *frame.Client) {
+	s.Alive()
+	if f.Kind == frame.KindHello {
+		s.hello(f.Hello)
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.state != live {
+		if s.state != over {
+			s.badLocked(&frame.Error{Code: "hello_required", Message: "the first frame must be hello"})
+		}
+		return
+	}
+	switch f.Kind {
+	case frame.KindAck:
+		s.ack(f.IDs)
+	case frame.KindNack:
+		s.nack(f.IDs, f.After)
+	case frame.KindPing:
+		s.write(frame.AppendPong(nil, s.t.Format(), ""), nil)
+	default:
+		s.badLocked(&frame.Error{Code: "unsupported", Message: "this frame is not available on this server yet"})
+	}
+}
+
+// Bad answers a frame that could not be decoded with an error frame; the session goes on, up to a bound.
+func (s *Session) Bad(e *frame.Error) {
+	s.Alive()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.badLocked(e)
+}
+
+func (s *Session) badLocked(e *frame.Error) {
+	if s.state == over {
+		return
+	}
+	s.write(frame.AppendError(nil, s.t.Format(), e), nil)
+	if s.bad++; s.bad >= maxBadFrames {
+		s.goodbyeLocked(frame.Goodbye{Reason: "too_many_errors", Refusal: true})
+	}
+}
+
+// Drained says that a transport which refused a write has room again.
+func (s *Session) Drained() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.blocked = false
+	s.catchUpLocked()
+}
+
+// Closed says that the connection is gone. The session is over.
+func (s *Session) Closed() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.endLocked()
+	s.hub.wheel.Stop(&s.timer)
+}
+
+// Goodbye ends the session from the server's side.
+func (s *Session) Goodbye(g frame.Goodbye) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.goodbyeLocked(g)
+}
+
+func (s *Session) goodbyeLocked(g frame.Goodbye) {
+	if s.state == over {
+		return
+	}
+	s.write(frame.AppendGoodbye(nil, s.t.Format(), g), nil)
+	s.endLocked()
+	s.t.Close(g)
+	s.hub.counts.goodbye(g.Reason)
+}
+
+// endLocked takes the session out of everything; what it had in flight stays pending in the store.
+func (s *Session) endLocked() {
+	was := s.state
+	s.state = over
+	s.opening = nil
+	if was != live {
+		return
+	}
+	h := s.hub
+	last := h.reg.remove(address{s.app, s.recipient}, s)
+	if s.device == "" {
+		s.releaseAll()
+	}
+	s.flight = nil
+	if s.peek {
+		return
+	}
+	h.cfg.Mailbox.Seen([]mailbox.Seen{{App: s.app, Recipient: s.recipient, Device: s.device, At: h.cfg.Now()}})
+	if last {
+		h.emit(event.Offline, s.app, s.recipient)
+	}
+}
+
+// releaseAll asks the store to look again at what every device must acknowledge: this nameless one will not.
+func (s *Session) releaseAll() {
+	var batch []*mailbox.Settle
+	for i := range s.flight {
+		if f := &s.flight[i]; f.all {
+			batch = append(batch, &mailbox.Settle{
+				App: s.app, Recipient: s.recipient, ID: f.id, Pos: f.pos, As: notification.Acked,
+				Online: s.hub.Online(s.app, s.recipient), At: s.hub.cfg.Now(),
+			})
+		}
+	}
+	if len(batch) > 0 {
+		s.hub.cfg.Mailbox.SettleLater(batch)
+	}
+}
+
+// write sends one frame that is not a notification. One the transport has no room for is dropped: the transport
+// then closes the connection or the client asks again.
+func (s *Session) write(head, tail []byte) bool { return s.t.Write(head, tail) }
