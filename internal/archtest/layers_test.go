@@ -39,6 +39,7 @@ var places = map[string]layer{
 	"internal/httpapi":      adapter,
 	"internal/backup":       adapter,
 	"internal/config":       wiring,
+	"internal/datadir":      wiring,
 	"internal/app":          wiring,
 	"internal/cli":          command,
 	"cmd":                   program,
