@@ -1,0 +1,120 @@
+package access
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"godwit.dev/godwit/internal/guard"
+	"godwit.dev/godwit/internal/notification"
+)
+
+// Limits of an app's settings.
+const (
+	maxOrigins    = 64  // compared one by one on every browser connection
+	maxStaticKeys = 16  // a token without key id is tried against each
+	maxURLBytes   = 512 // longer ones are mistakes
+)
+
+// App is a namespace and how its clients prove who they are.
+type App struct {
+	Name    string   `json:"name"`
+	Origins []string `json:"origins"` // browser pages that may connect; none: those of the same origin
+	// JWTKeys verify client tokens. One of them, made with the app, also signs them (JWTKey.Mints).
+	JWTKeys []JWTKey `json:"jwt_keys"`
+	JWKSURL string   `json:"jwks_url,omitempty"`
+	// IntrospectURL checks opaque tokens (RFC 7662), with HTTP Basic credentials if an id is set.
+	IntrospectURL    string    `json:"introspect_url,omitempty"`
+	IntrospectID     string    `json:"introspect_id,omitempty"`
+	IntrospectSecret Secret    `json:"introspect_secret,omitempty"`
+	Issuer           string    `json:"issuer,omitempty"`   // demanded of tokens when set
+	Audience         string    `json:"audience,omitempty"` // demanded of tokens when set
+	CreatedAt        time.Time `json:"created_at"`
+}
+
+// AppChange says what to change of an app. Nil fields stay as they are, others replace what was there.
+type AppChange struct {
+	Origins          *[]string
+	JWTKeys          *[]JWTKey // the key that mints tokens is kept besides
+	JWKSURL          *string
+	IntrospectURL    *string
+	IntrospectID     *string
+	IntrospectSecret *Secret
+	Issuer           *string
+	Audience         *string
+	NewMintKey       bool // replace the key that mints tokens; those it made end
+}
+
+// apply changes app and checks the result.
+func (c *AppChange) apply(app *App, allowPrivate bool) error {
+	set(&app.JWKSURL, c.JWKSURL)
+	set(&app.IntrospectURL, c.IntrospectURL)
+	set(&app.IntrospectID, c.IntrospectID)
+	set(&app.IntrospectSecret, c.IntrospectSecret)
+	set(&app.Issuer, c.Issuer)
+	set(&app.Audience, c.Audience)
+	if c.Origins != nil {
+		app.Origins = nil
+		for _, o := range *c.Origins {
+			norm, err := normalOrigin(o)
+			if err != nil {
+				return err
+			}
+			app.Origins = append(app.Origins, norm)
+		}
+	}
+	if c.JWTKeys != nil {
+		app.JWTKeys = slices.DeleteFunc(slices.Clone(app.JWTKeys), func(k JWTKey) bool { return !k.Mints })
+		for _, k := range *c.JWTKeys {
+			k.Mints = false
+			app.JWTKeys = append(app.JWTKeys, k)
+		}
+	}
+	if c.NewMintKey {
+		keys := slices.DeleteFunc(slices.Clone(app.JWTKeys), func(k JWTKey) bool { return k.Mints })
+		app.JWTKeys = append([]JWTKey{newMintKey()}, keys...)
+	}
+	return app.check(allowPrivate)
+}
+
+func set[T any](field *T, value *T) {
+	if value != nil {
+		*field = *value
+	}
+}
+
+func (app *App) check(allowPrivate bool) error {
+	if err := notification.CheckName("app", app.Name); err != nil {
+		return err
+	}
+	if len(app.Origins) > maxOrigins {
+		return fieldErrorf("origin", "has %d entries; at most %d are allowed", len(app.Origins), maxOrigins)
+	}
+	if len(app.JWTKeys) > maxStaticKeys+1 {
+		return fieldErrorf("jwt_key", "has %d keys; at most %d are allowed, use a JWKS URL", len(app.JWTKeys)-1, maxStaticKeys)
+	}
+	for _, u := range []struct{ field, url string }{{"jwks_url", app.JWKSURL}, {"introspect_url", app.IntrospectURL}} {
+		if u.url == "" {
+			continue
+		}
+		if len(u.url) > maxURLBytes {
+			return fieldErrorf(u.field, "is longer than %d bytes", maxURLBytes)
+		}
+		if err := guard.CheckURL(u.url, allowPrivate); err != nil {
+			return fieldErrorf(u.field, "%s", err)
+		}
+	}
+	return nil
+}
+
+// mintKey is the key that signs tokens for the app, if it has one.
+func (app *App) mintKey() (JWTKey, bool) {
+	if i := slices.IndexFunc(app.JWTKeys, func(k JWTKey) bool { return k.Mints }); i >= 0 {
+		return app.JWTKeys[i], true
+	}
+	return JWTKey{}, false
+}
+
+func fieldErrorf(field, format string, args ...any) error {
+	return &notification.FieldError{Field: field, Problem: fmt.Sprintf(format, args...)}
+}

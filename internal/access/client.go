@@ -1,0 +1,180 @@
+package access
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"godwit.dev/godwit/internal/notification"
+)
+
+// all is the pattern list of a client that may use everything.
+var all = []string{">"}
+
+// Client verifies what a client says of itself. The order is: find the app, verify the credential with that app's
+// own means, then hold everything else the client said against it. Of an unverified token nothing is used but its
+// app claim, its algorithm and its key id, and these only to choose which keys to try. Asking an app's server is
+// bounded by a time of its own and not by ctx, since callers who ask the same share one request.
+func (r *Registry) Client(_ context.Context, c Claim) (Client, error) {
+	for _, f := range []struct{ field, value string }{{"recipient", c.Recipient}, {"group", c.Group}, {"device", c.Device}} {
+		if f.value == "" {
+			continue
+		}
+		if err := notification.CheckName(f.field, f.value); err != nil {
+			return Client{}, err
+		}
+	}
+	client, err := r.verify(c)
+	if err != nil {
+		return Client{}, err
+	}
+	if c.Origin != "" && !r.Origin(client.App, c.Origin, c.Host) {
+		return Client{}, fmt.Errorf("%w: pages of origin %.100q may not connect to app %s", ErrForbidden, c.Origin, client.App)
+	}
+	return client, nil
+}
+
+func (r *Registry) verify(c Claim) (Client, error) {
+	if c.CertURI != "" {
+		return r.byCertificate(c)
+	}
+	return r.byToken(c)
+}
+
+// byCertificate trusts the URI of a certificate that TLS has verified. A token besides must say the same.
+func (r *Registry) byCertificate(c Claim) (Client, error) {
+	id, err := parseCertURI(c.CertURI)
+	if err != nil {
+		return Client{}, err
+	}
+	if r.snap.Load().apps[id.App] == nil {
+		return Client{}, unknownApp(id.App)
+	}
+	client, err := id.confirm(c)
+	if err != nil || c.Token == "" {
+		return client, err
+	}
+	c.App, c.Recipient = client.App, client.Recipient
+	if c.Group == "" {
+		c.Group = client.Group
+	}
+	return r.byToken(c)
+}
+
+func (r *Registry) byToken(c Claim) (Client, error) {
+	if c.Token == "" {
+		return r.withoutToken(c)
+	}
+	if p, ok := r.findKey(c.Token); ok {
+		return byKey(p, c)
+	}
+	if len(c.Token) > maxTokenBytes {
+		return Client{}, fmt.Errorf("%w: token is longer than %d bytes", ErrUnauthenticated, maxTokenBytes)
+	}
+	now := time.Now()
+	tok, isJWT := parseToken(c.Token)
+	app, err := r.tokenApp(c.App, tok)
+	if err != nil {
+		return Client{}, err
+	}
+	var id identity
+	err = errNoKey
+	if isJWT {
+		id, err = r.verifyJWT(app, tok, now)
+	}
+	if errors.Is(err, errNoKey) && app.IntrospectURL != "" {
+		id, err = r.intro.verify(r.life, app, c.Token, now)
+	}
+	if err != nil {
+		return Client{}, err
+	}
+	return id.confirm(c)
+}
+
+// tokenApp finds the app whose keyring is to be tried.
+func (r *Registry) tokenApp(named string, tok *token) (*App, error) {
+	snap := r.snap.Load()
+	if named == "" && tok != nil {
+		named = tok.unverifiedApp()
+	}
+	if app := snap.apps[snap.defaultApp(named)]; app != nil {
+		return app, nil
+	}
+	return nil, unknownApp(named)
+}
+
+func (r *Registry) withoutToken(c Claim) (Client, error) {
+	app := r.snap.Load().defaultApp(c.App)
+	if !r.cfg.Dev || app != DevApp {
+		return Client{}, fmt.Errorf("%w: a token is required", ErrUnauthenticated)
+	}
+	if c.Recipient == "" {
+		return Client{}, fieldErrorf("recipient", "is required: in dev mode a client without token names its recipient")
+	}
+	return Client{App: app, Recipient: c.Recipient, Group: c.Group, Device: c.Device, Topics: all, Serve: all}, nil
+}
+
+// byKey lets a back end listen: with role publish as any recipient of its app, with role read as an observer.
+func byKey(p Principal, c Claim) (Client, error) {
+	switch {
+	case c.App != "" && c.App != p.App:
+		return Client{}, fmt.Errorf("%w: the key belongs to another app", ErrForbidden)
+	case !p.Roles.Has(Read):
+		return Client{}, fmt.Errorf("%w: listening needs a key with role publish or read", ErrForbidden)
+	case c.Recipient == "":
+		return Client{}, fieldErrorf("recipient", "is required: an API key may listen as any recipient of its app, so name one")
+	}
+	client := Client{App: p.App, Recipient: c.Recipient, Group: c.Group, Device: c.Device, Topics: all}
+	client.Peek = !p.Roles.Has(Publish)
+	if p.Roles.Has(Worker) {
+		client.Serve = all
+	}
+	return client, nil
+}
+
+// identity is what a verified credential says.
+type identity struct {
+	App, Recipient, Group, Device string
+	Topics, Objects, Serve        []string
+	Expires                       time.Time
+}
+
+// confirm holds a claim against the verified identity: the client may add what the credential leaves open and must
+// not contradict it.
+func (id identity) confirm(c Claim) (Client, error) {
+	switch {
+	case c.App != "" && c.App != id.App:
+		return Client{}, fmt.Errorf("%w: the credential is for another app", ErrForbidden)
+	case c.Recipient != "" && c.Recipient != id.Recipient:
+		return Client{}, fmt.Errorf("%w: the credential is for another recipient", ErrForbidden)
+	case c.Group != "" && id.Group != "" && c.Group != id.Group:
+		return Client{}, fmt.Errorf("%w: the credential is for another group", ErrForbidden)
+	case c.Device != "" && id.Device != "" && c.Device != id.Device:
+		return Client{}, fmt.Errorf("%w: the credential is for another device", ErrForbidden)
+	}
+	client := Client{
+		App: id.App, Recipient: id.Recipient, Group: id.Group, Device: id.Device, Expires: id.Expires,
+		Topics: patterns(id.Topics, id.Recipient), Objects: patterns(id.Objects, id.Recipient), Serve: patterns(id.Serve, id.Recipient),
+	}
+	if client.Group == "" {
+		client.Group = c.Group
+	}
+	if client.Device == "" {
+		client.Device = c.Device
+	}
+	return client, nil
+}
+
+// patterns puts the recipient in place of {sub}. An empty list stays an empty list: it allows nothing.
+func patterns(ps []string, sub string) []string {
+	if ps == nil {
+		return nil
+	}
+	out := make([]string, len(ps))
+	for i, p := range ps {
+		out[i] = strings.ReplaceAll(p, "{sub}", sub)
+	}
+	return out
+}

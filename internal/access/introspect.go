@@ -1,0 +1,98 @@
+package access
+
+import (
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/go-jose/go-jose/v4/json"
+	"golang.org/x/sync/singleflight"
+)
+
+const (
+	introspectBytes = 64 << 10
+	positiveFor     = 60 * time.Second // how long a withdrawn token may still open sessions
+	negativeFor     = 10 * time.Second // spares the app's server a client that retries
+	positiveEntries = 16 << 10         // some 20 MB with ordinary claims
+	negativeEntries = 4 << 10          // kept apart, so that invented tokens push out no good ones
+)
+
+// introspector asks an app's own server about opaque tokens (RFC 7662) and remembers the answers a while.
+type introspector struct {
+	http   *http.Client
+	flight singleflight.Group
+	good   *bounded[[sha256.Size]byte, *claims]
+	bad    *bounded[[sha256.Size]byte, struct{}]
+}
+
+func newIntrospector(client *http.Client) *introspector {
+	return &introspector{
+		http: client,
+		good: newBounded[[sha256.Size]byte, *claims](positiveEntries),
+		bad:  newBounded[[sha256.Size]byte, struct{}](negativeEntries),
+	}
+}
+
+var errInactive = fmt.Errorf("%w: the app's server does not know the token", ErrUnauthenticated)
+
+// verify asks about a token. The answer may leave out exp: then the session has no end of its own.
+func (i *introspector) verify(life context.Context, app *App, token string, now time.Time) (identity, error) {
+	key := sha256.Sum256([]byte(strings.Join([]string{app.Name, app.IntrospectURL, token}, "\x00")))
+	if c, ok := i.good.get(key, now); ok {
+		return c.identity(app, now)
+	}
+	if _, ok := i.bad.get(key, now); ok {
+		return identity{}, errInactive
+	}
+	v, err, _ := i.flight.Do(string(key[:]), func() (any, error) {
+		c, err := i.ask(life, app, token)
+		answered := time.Now()
+		switch {
+		case err == nil:
+			until := answered.Add(positiveFor)
+			if c.Expiry != nil && c.Expiry.Time().Before(until) {
+				until = c.Expiry.Time()
+			}
+			i.good.put(key, c, until, answered)
+		case errors.Is(err, errInactive):
+			i.bad.put(key, struct{}{}, answered.Add(negativeFor), answered)
+		}
+		return c, err
+	})
+	if err != nil {
+		return identity{}, err
+	}
+	return v.(*claims).identity(app, now)
+}
+
+func (i *introspector) ask(ctx context.Context, app *App, token string) (*claims, error) {
+	form := url.Values{"token": {token}, "token_type_hint": {"access_token"}}
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, app.IntrospectURL, strings.NewReader(form.Encode()))
+	if err != nil {
+		return nil, fmt.Errorf("%w: introspection URL of app %s is not valid", ErrUnavailable, app.Name)
+	}
+	req.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+	if app.IntrospectID != "" { // both encoded: RFC 6749 section 2.3.1
+		req.SetBasicAuth(url.QueryEscape(app.IntrospectID), url.QueryEscape(string(app.IntrospectSecret)))
+	}
+	body, err := fetch(ctx, i.http, req, introspectBytes)
+	if err != nil {
+		return nil, fmt.Errorf("%w: introspect token of app %s: %w", ErrUnavailable, app.Name, err)
+	}
+	var answer struct {
+		Active bool `json:"active"`
+		claims
+	}
+	if err := json.Unmarshal(body, &answer); err != nil {
+		return nil, fmt.Errorf("%w: introspect token of app %s: the answer cannot be read", ErrUnavailable, app.Name)
+	}
+	if !answer.Active {
+		return nil, errInactive
+	}
+	return &answer.claims, nil
+}

@@ -1,0 +1,66 @@
+package access
+
+import (
+	"crypto/rand"
+	"crypto/sha256"
+	"crypto/subtle"
+	"encoding/base32"
+	"encoding/binary"
+	"time"
+)
+
+// Key is an API key without its secret.
+type Key struct {
+	ID        string
+	App       string
+	Roles     Role
+	CreatedAt time.Time
+	LastUsed  time.Time // within a minute or so; zero: never
+	Prefix    string    // the first characters of the secret text, to recognise it by
+}
+
+// An API key reads gw_<id>_<secret>. The id is public; the secret has 160 random bits, more than the 128 that
+// make guessing hopeless, and is plain lower case so that a double click selects it whole.
+const (
+	keyPrefix      = "gw_"
+	keyIDBytes     = 5
+	keySecretBytes = 20
+)
+
+var keyText = base32.NewEncoding("abcdefghijkmnpqrstuvwxyz23456789").WithPadding(base32.NoPadding)
+
+// newKey makes a key and the text that is shown once.
+func newKey(app string, roles Role, now time.Time) (StoredKey, string) {
+	var id [keyIDBytes]byte
+	var secret [keySecretBytes]byte
+	_, _ = rand.Read(id[:]) // never fails: crypto/rand ends the process instead
+	_, _ = rand.Read(secret[:])
+	prefix := keyPrefix + keyText.EncodeToString(id[:])
+	text := prefix + "_" + keyText.EncodeToString(secret[:])
+	return StoredKey{
+		Key:  Key{ID: prefix[len(keyPrefix):], App: app, Roles: roles, CreatedAt: now, Prefix: prefix},
+		Hash: sha256.Sum256([]byte(text)),
+	}, text
+}
+
+// keyring finds keys by their secret. A fast hash suffices because keys are random: there is nothing to guess from.
+type keyring map[uint64][]*StoredKey
+
+func newKeyring(keys []StoredKey) keyring {
+	ring := make(keyring, len(keys))
+	for i := range keys {
+		at := binary.BigEndian.Uint64(keys[i].Hash[:])
+		ring[at] = append(ring[at], &keys[i])
+	}
+	return ring
+}
+
+func (ring keyring) find(secret string) *StoredKey {
+	hash := sha256.Sum256([]byte(secret))
+	for _, k := range ring[binary.BigEndian.Uint64(hash[:])] {
+		if subtle.ConstantTimeCompare(k.Hash[:], hash[:]) == 1 {
+			return k
+		}
+	}
+	return nil
+}

@@ -1,0 +1,168 @@
+package access
+
+import (
+	"cmp"
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"slices"
+	"strings"
+	"time"
+)
+
+// Apps lists the apps by name.
+func (r *Registry) Apps() []App {
+	snap := r.snap.Load()
+	apps := make([]App, 0, len(snap.apps))
+	for _, a := range snap.apps {
+		apps = append(apps, *a)
+	}
+	slices.SortFunc(apps, func(a, b App) int { return cmp.Compare(a.Name, b.Name) })
+	return apps
+}
+
+// App returns one app, ErrUnknownApp if there is none, and with an empty name the only one.
+func (r *Registry) App(name string) (App, error) {
+	snap := r.snap.Load()
+	if a, ok := snap.apps[snap.defaultApp(name)]; ok {
+		return *a, nil
+	}
+	return App{}, unknownApp(name)
+}
+
+func unknownApp(name string) error {
+	if name == "" {
+		return fmt.Errorf("%w: name the app, there is not exactly one", ErrUnknownApp)
+	}
+	return fmt.Errorf("%w: %.128q", ErrUnknownApp, name)
+}
+
+// CreateApp makes an app with these settings and an HS256 key that mints its tokens.
+func (r *Registry) CreateApp(ctx context.Context, name string, settings AppChange) error {
+	app := App{Name: name, CreatedAt: time.Now().UTC().Truncate(time.Millisecond)}
+	settings.NewMintKey = true
+	if err := settings.apply(&app, r.cfg.AllowPrivateURLs); err != nil {
+		return err
+	}
+	if err := r.store.CreateApp(ctx, app); err != nil {
+		return fmt.Errorf("create app %s: %w", name, err)
+	}
+	return r.Reload(ctx)
+}
+
+// SetApp changes an app.
+func (r *Registry) SetApp(ctx context.Context, name string, change AppChange) error {
+	err := r.store.UpdateApp(ctx, name, func(app *App) error { return change.apply(app, r.cfg.AllowPrivateURLs) })
+	if err != nil {
+		return fmt.Errorf("change app %s: %w", name, err)
+	}
+	return r.Reload(ctx)
+}
+
+// DeleteApp deletes an app and its keys. What its recipients have in their mailboxes is not touched.
+func (r *Registry) DeleteApp(ctx context.Context, name string) error {
+	if err := r.store.DeleteApp(ctx, name); err != nil {
+		return fmt.Errorf("delete app %s: %w", name, err)
+	}
+	return r.Reload(ctx)
+}
+
+// Keys lists an app's keys, oldest first.
+func (r *Registry) Keys(app string) []Key {
+	keys := []Key{}
+	r.touchMu.Lock()
+	defer r.touchMu.Unlock()
+	for _, k := range r.snap.Load().list {
+		if k.App != app {
+			continue
+		}
+		if used, ok := r.touched[k.ID]; ok {
+			k.LastUsed = used.UTC().Truncate(time.Millisecond)
+		}
+		keys = append(keys, k.Key)
+	}
+	return keys
+}
+
+// CreateKey makes an API key and returns its secret, which is not kept and so cannot be shown again.
+func (r *Registry) CreateKey(ctx context.Context, app string, roles Role) (Key, string, error) {
+	k, secret := newKey(app, roles, time.Now().UTC().Truncate(time.Millisecond))
+	if err := r.store.CreateKey(ctx, k); err != nil {
+		return Key{}, "", fmt.Errorf("create key for app %s: %w", app, err)
+	}
+	return k.Key, secret, r.Reload(ctx)
+}
+
+// DeleteKey revokes a key of an app.
+func (r *Registry) DeleteKey(ctx context.Context, app, id string) error {
+	if err := r.store.DeleteKey(ctx, app, id); err != nil {
+		return fmt.Errorf("delete key %.128q of app %s: %w", id, app, err)
+	}
+	return r.Reload(ctx)
+}
+
+// minBootstrapKey is the least length of a key that somebody else made: 16 bytes hold 128 random bits.
+const minBootstrapKey = 16
+
+// Bootstrap makes sure that an app exists and that the API key in a file is its admin key (GODWIT_BOOTSTRAP_APP,
+// GODWIT_BOOTSTRAP_KEY_FILE). Where the file is missing or empty a key is made and written to it. A changed file
+// replaces the key it gave before. It does nothing with both values empty.
+func (r *Registry) Bootstrap(ctx context.Context, app, keyFile string) error {
+	switch {
+	case app == "" && keyFile == "":
+		return nil
+	case app == "":
+		return fieldErrorf("bootstrap_app", "is required with a bootstrap key file")
+	}
+	if err := r.CreateApp(ctx, app, AppChange{}); err != nil && !errors.Is(err, ErrExists) {
+		return fmt.Errorf("bootstrap: %w", err)
+	}
+	if keyFile == "" {
+		return nil
+	}
+	secret, err := bootstrapSecret(app, keyFile)
+	if err != nil {
+		return err
+	}
+	id := "bootstrap-" + app
+	k := StoredKey{
+		Key:  Key{ID: id, App: app, Roles: Admin, CreatedAt: time.Now().UTC().Truncate(time.Millisecond), Prefix: id},
+		Hash: sha256.Sum256([]byte(secret)),
+	}
+	for _, old := range r.snap.Load().list {
+		if old.ID != id || old.App != app {
+			continue
+		}
+		if old.Hash == k.Hash {
+			return nil
+		}
+		if err := r.DeleteKey(ctx, app, id); err != nil {
+			return fmt.Errorf("bootstrap: %w", err)
+		}
+	}
+	if err := r.store.CreateKey(ctx, k); err != nil {
+		return fmt.Errorf("bootstrap key of app %s: %w", app, err)
+	}
+	return r.Reload(ctx)
+}
+
+func bootstrapSecret(app, file string) (string, error) {
+	b, err := os.ReadFile(file)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return "", fmt.Errorf("read bootstrap key: %w", err)
+	}
+	secret := strings.TrimSpace(string(b))
+	if secret == "" {
+		_, secret = newKey(app, Admin, time.Time{})
+		if err := os.WriteFile(file, []byte(secret+"\n"), 0o600); err != nil {
+			return "", fmt.Errorf("write bootstrap key: %w", err)
+		}
+	}
+	if len(secret) < minBootstrapKey || strings.ContainsAny(secret, " \t\r\n") {
+		return "", fmt.Errorf("bootstrap key in %s must be one word of at least %d random characters", file, minBootstrapKey)
+	}
+	return secret, nil
+}

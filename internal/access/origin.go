@@ -1,0 +1,59 @@
+package access
+
+import (
+	"net/url"
+	"slices"
+	"strings"
+)
+
+// Origin reports whether a browser page of this origin may connect to an app. The app's list is exact; an app
+// without one accepts pages of the host the request went to. With app empty (it is known only after the hello) an
+// origin passes that any app accepts: Client asks again when the app is known.
+func (r *Registry) Origin(app, origin, host string) bool {
+	snap := r.snap.Load()
+	if a, ok := snap.apps[snap.defaultApp(app)]; ok {
+		return a.accepts(origin, host)
+	}
+	if app != "" {
+		return false
+	}
+	for _, a := range snap.apps {
+		if a.accepts(origin, host) {
+			return true
+		}
+	}
+	return false
+}
+
+func (app *App) accepts(origin, host string) bool {
+	norm, err := normalOrigin(origin)
+	if err != nil {
+		return false // also "null", which sandboxed and local pages send
+	}
+	if len(app.Origins) > 0 {
+		return slices.Contains(app.Origins, norm)
+	}
+	scheme, site, _ := strings.Cut(norm, "://")
+	return host != "" && site == trimPort(strings.ToLower(host), scheme)
+}
+
+// normalOrigin brings an origin to the form browsers send: lower case, without default port, nothing after it.
+func normalOrigin(s string) (string, error) {
+	u, err := url.Parse(s)
+	if err != nil || u.Scheme == "" || u.Hostname() == "" || u.User != nil || strings.Contains(u.Host, "*") ||
+		u.Path != "" && u.Path != "/" || u.RawQuery != "" || u.Fragment != "" {
+		return "", fieldErrorf("origin", "%.100q is not an origin like https://example.org", s)
+	}
+	scheme := strings.ToLower(u.Scheme)
+	return scheme + "://" + trimPort(strings.ToLower(u.Host), scheme), nil
+}
+
+func trimPort(host, scheme string) string {
+	switch scheme {
+	case "http":
+		return strings.TrimSuffix(host, ":80")
+	case "https":
+		return strings.TrimSuffix(host, ":443")
+	}
+	return host
+}

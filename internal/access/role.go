@@ -1,0 +1,46 @@
+package access
+
+import (
+	"fmt"
+	"strings"
+
+	"godwit.dev/godwit/internal/notification"
+)
+
+// roleNames lists the roles by their public names, in the order in which they are shown.
+var roleNames = []struct {
+	role Role
+	name string
+}{{Publish, "publish"}, {Read, "read"}, {Worker, "worker"}, {Admin, "admin"}}
+
+// Names lists the roles in r by their public names.
+func (r Role) Names() []string {
+	names := make([]string, 0, len(roleNames))
+	for _, n := range roleNames {
+		if r&n.role != 0 {
+			names = append(names, n.name)
+		}
+	}
+	return names
+}
+
+func (r Role) String() string { return strings.Join(r.Names(), ",") }
+
+// ParseRoles reads roles by their public names; there must be at least one.
+func ParseRoles(names []string) (Role, error) {
+	var r Role
+next:
+	for _, name := range names {
+		for _, n := range roleNames {
+			if n.name == name {
+				r |= n.role
+				continue next
+			}
+		}
+		return 0, &notification.FieldError{Field: "roles", Problem: fmt.Sprintf("%q is not a role; use publish, read, worker or admin", name)}
+	}
+	if r == 0 {
+		return 0, &notification.FieldError{Field: "roles", Problem: "name at least one of publish, read, worker, admin"}
+	}
+	return r, nil
+}

@@ -1,0 +1,22 @@
+package access
+
+import (
+	"fmt"
+	"io"
+	"log/slog"
+)
+
+const redacted = "[redacted]"
+
+// Secret is a text that must not be seen: however it is printed, logged or encoded as JSON, it stays hidden.
+// Convert it to a string to use it.
+type Secret string
+
+// Format hides the secret from every verb of fmt.
+func (Secret) Format(s fmt.State, _ rune) { _, _ = io.WriteString(s, redacted) }
+
+// LogValue hides the secret from slog.
+func (Secret) LogValue() slog.Value { return slog.StringValue(redacted) }
+
+// MarshalText hides the secret from encoders.
+func (Secret) MarshalText() ([]byte, error) { return []byte(redacted), nil }

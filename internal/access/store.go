@@ -1,0 +1,51 @@
+package access
+
+import (
+	"context"
+	"crypto/sha256"
+	"errors"
+	"time"
+)
+
+// Errors of managing apps and keys. Wrapped, never bare.
+var (
+	// ErrExists: there is an app or key of this name already.
+	ErrExists = errors.New("exists already")
+	// ErrUnknownKey: the app has no key with this id.
+	ErrUnknownKey = errors.New("no such key")
+)
+
+// StoredKey is an API key as it is kept: its secret only as a hash.
+type StoredKey struct {
+	Key
+	Hash [sha256.Size]byte
+}
+
+// Snapshot is everything a store holds, read at one moment.
+type Snapshot struct {
+	Apps []App
+	Keys []StoredKey
+}
+
+// Store keeps apps and API keys. Several processes may write to the same one: the command line does, beside a
+// running server.
+type Store interface {
+	Load(ctx context.Context) (Snapshot, error)
+	// Watch calls changed, from the goroutine that called Watch, after a change committed by anybody, within a
+	// second of it. It returns when ctx ends.
+	Watch(ctx context.Context, changed func()) error
+
+	// CreateApp fails with ErrExists where there is one of this name.
+	CreateApp(ctx context.Context, app App) error
+	// UpdateApp reads the app, lets change alter it, and writes it, all in one transaction.
+	UpdateApp(ctx context.Context, name string, change func(*App) error) error
+	// DeleteApp deletes the app and its keys.
+	DeleteApp(ctx context.Context, name string) error
+
+	// CreateKey fails with ErrUnknownApp where the app is missing and with ErrExists where the id is taken.
+	CreateKey(ctx context.Context, key StoredKey) error
+	// DeleteKey deletes a key of this app and no other's.
+	DeleteKey(ctx context.Context, app, id string) error
+	// TouchKeys records when keys were last used, by their ids.
+	TouchKeys(ctx context.Context, used map[string]time.Time) error
+}

@@ -1,0 +1,188 @@
+package access
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/go-jose/go-jose/v4"
+	"github.com/go-jose/go-jose/v4/json" // exact about names: no "SUB" for "sub", no doubles
+	"github.com/go-jose/go-jose/v4/jwt"
+
+	"godwit.dev/godwit/internal/notification"
+)
+
+const (
+	maxTokenBytes = 16 << 10         // larger ones do not fit in headers anyway
+	clockSkew     = 60 * time.Second // for nbf and iat; exp has none, the session ends at it
+	maxPatterns   = 64               // per claim; they are kept with the session
+	maxPattern    = 256              // bytes
+	endOfTime     = 253402300799     // 9999-12-31: what time.Time can be asked about safely
+)
+
+// errNoKey: no key of the app fits the token's algorithm and key id, so it may be one to introspect.
+var errNoKey = fmt.Errorf("%w: no key of the app fits the token", ErrUnauthenticated)
+
+// claims are what a token, or an answer about one, says.
+type claims struct {
+	jwt.Claims
+	App     string   `json:"app"`
+	Group   string   `json:"grp"`
+	Device  string   `json:"dev"`
+	Topics  []string `json:"topics"`
+	Objects []string `json:"objects"`
+	Serve   []string `json:"serve"`
+}
+
+// token is a JWT not verified yet.
+type token struct {
+	jws    *jose.JSONWebSignature
+	header jose.Header
+}
+
+// parseToken reads a token that looks like a JWT. Algorithms outside the list, "none" first of all, are refused
+// here already.
+func parseToken(s string) (*token, bool) {
+	if strings.Count(s, ".") != 2 {
+		return nil, false
+	}
+	jws, err := jose.ParseSignedCompact(s, algorithms)
+	if err != nil {
+		return nil, false
+	}
+	return &token{jws, jws.Signatures[0].Protected}, true
+}
+
+// unverifiedApp is the app the token says it is for: good for choosing a keyring, for nothing else.
+func (t *token) unverifiedApp() string {
+	var c struct {
+		App string `json:"app"`
+	}
+	if json.Unmarshal(t.jws.UnsafePayloadWithoutVerification(), &c) != nil {
+		return ""
+	}
+	return c.App
+}
+
+// fits reports whether a key is to be tried: its own algorithm is the token's, and so is its id if both name one.
+func (t *token) fits(k JWTKey) bool {
+	return k.Algorithm == t.header.Algorithm && (k.ID == "" || t.header.KeyID == "" || k.ID == t.header.KeyID)
+}
+
+// verifyWith tries keys; tried tells whether any fitted.
+func (t *token) verifyWith(keys []JWTKey) (payload []byte, tried, ok bool) {
+	for _, k := range keys {
+		if !t.fits(k) {
+			continue
+		}
+		tried = true
+		if payload, err := t.jws.Verify(k.material); err == nil {
+			return payload, true, true
+		}
+	}
+	return nil, tried, false
+}
+
+// verifyJWT verifies with the app's static keys and then with those of its JWKS URL.
+func (r *Registry) verifyJWT(app *App, t *token, now time.Time) (identity, error) {
+	payload, tried, ok := t.verifyWith(app.JWTKeys)
+	shared := false
+	if !ok && app.JWKSURL != "" && t.header.Algorithm != string(jose.HS256) {
+		keys, err := r.jwks.keys(r.life, jwksID{app.Name, app.JWKSURL}, t.header.KeyID, now)
+		if err != nil && !tried {
+			return identity{}, err
+		}
+		var triedHere bool
+		payload, triedHere, ok = t.verifyWith(keys)
+		tried, shared = tried || triedHere, true
+	}
+	switch {
+	case !tried:
+		return identity{}, errNoKey
+	case !ok:
+		return identity{}, fmt.Errorf("%w: the token's signature is not valid", ErrUnauthenticated)
+	}
+	var c claims
+	if err := json.Unmarshal(payload, &c); err != nil {
+		return identity{}, fmt.Errorf("%w: the token's claims cannot be read", ErrUnauthenticated)
+	}
+	if c.Expiry == nil {
+		return identity{}, fmt.Errorf("%w: the token has no exp", ErrUnauthenticated)
+	}
+	// An issuer's keys may sign for others too, so its token must say that it is meant for this app.
+	if shared && c.App == "" && app.Audience == "" {
+		return identity{}, fmt.Errorf("%w: the token names no app", ErrUnauthenticated)
+	}
+	return c.identity(app, now)
+}
+
+// identity applies the rules for verified claims.
+func (c *claims) identity(app *App, now time.Time) (identity, error) {
+	expect := jwt.Expected{Issuer: app.Issuer, Time: now}
+	if app.Audience != "" {
+		expect.AnyAudience = jwt.Audience{app.Audience}
+	}
+	if err := c.ValidateWithLeeway(expect, clockSkew); err != nil {
+		return identity{}, fmt.Errorf("%w: %s", ErrUnauthenticated, claimProblem(err))
+	}
+	if c.App != "" && c.App != app.Name {
+		return identity{}, fmt.Errorf("%w: the token is for another app", ErrUnauthenticated)
+	}
+	id := identity{
+		App: app.Name, Recipient: c.Subject, Group: c.Group, Device: c.Device,
+		Topics: c.Topics, Objects: c.Objects, Serve: c.Serve,
+	}
+	if c.Expiry != nil {
+		end := min(*c.Expiry, endOfTime)
+		id.Expires = end.Time()
+		if !now.Before(id.Expires) {
+			return identity{}, fmt.Errorf("%w: the token has expired", ErrUnauthenticated)
+		}
+	}
+	return id, id.check()
+}
+
+func claimProblem(err error) string {
+	switch {
+	case errors.Is(err, jwt.ErrInvalidIssuer):
+		return "the token's iss is not the app's issuer"
+	case errors.Is(err, jwt.ErrInvalidAudience):
+		return "the token's aud is not the app's audience"
+	case errors.Is(err, jwt.ErrExpired):
+		return "the token has expired"
+	case errors.Is(err, jwt.ErrNotValidYet), errors.Is(err, jwt.ErrIssuedInTheFuture):
+		return "the token is not valid yet"
+	}
+	return "the token's claims are not valid"
+}
+
+// check holds names and patterns to their rules: tokens come from other software.
+func (id *identity) check() error {
+	for _, f := range []struct{ field, value string }{{"sub", id.Recipient}, {"grp", id.Group}, {"dev", id.Device}} {
+		if f.value == "" && f.field != "sub" {
+			continue
+		}
+		if notification.CheckName(f.field, f.value) != nil {
+			return fmt.Errorf("%w: the token's %s is not a valid name", ErrUnauthenticated, f.field)
+		}
+	}
+	for _, list := range [][]string{id.Topics, id.Objects, id.Serve} {
+		if problem := patternProblem(list); problem != "" {
+			return fmt.Errorf("%w: a pattern list of the token %s", ErrUnauthenticated, problem)
+		}
+	}
+	return nil
+}
+
+func patternProblem(list []string) string {
+	if len(list) > maxPatterns {
+		return fmt.Sprintf("has %d patterns; at most %d are allowed", len(list), maxPatterns)
+	}
+	for _, p := range list {
+		if p == "" || len(p) > maxPattern || strings.ContainsFunc(p, func(c rune) bool { return c <= ' ' || c == 0x7f }) {
+			return fmt.Sprintf("has a pattern that is empty, longer than %d bytes, or not printable", maxPattern)
+		}
+	}
+	return ""
+}
