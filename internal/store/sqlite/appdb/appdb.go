@@ -1,0 +1,199 @@
+// Package appdb keeps apps and API keys in an SQLite file of their own, so that the command line can change them
+// beside a running server, which notices within a second.
+package appdb
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"os"
+	"time"
+
+	"zombiezen.com/go/sqlite"
+	"zombiezen.com/go/sqlite/sqlitex"
+
+	"godwit.dev/godwit/internal/access"
+	"godwit.dev/godwit/internal/store/sqlite/sqlitedb"
+)
+
+// appID marks the file as ours: "GwAp".
+const appID = 0x47774170
+
+// pollEvery is how often the file is asked whether anybody changed it; contract: effective within 1 s. It costs a
+// few system calls.
+const pollEvery = 400 * time.Millisecond
+
+var migrations = []string{`
+CREATE TABLE app (
+	name       TEXT PRIMARY KEY,
+	created_at INTEGER NOT NULL, -- milliseconds
+	settings   TEXT NOT NULL,    -- JSON
+	jwt_keys   TEXT NOT NULL     -- JSON, secrets included
+) STRICT, WITHOUT ROWID;
+CREATE TABLE api_key (
+	id         TEXT PRIMARY KEY,
+	app        TEXT NOT NULL,
+	roles      INTEGER NOT NULL,
+	created_at INTEGER NOT NULL,
+	last_used  INTEGER NOT NULL, -- 0: never
+	prefix     TEXT NOT NULL,
+	hash       BLOB NOT NULL     -- SHA-256
+) STRICT, WITHOUT ROWID;
+CREATE INDEX api_key_app ON api_key(app);
+`}
+
+// Store is an access.Store on a file.
+type Store struct{ db *sqlitedb.DB }
+
+var _ access.Store = (*Store)(nil)
+
+// Open opens or creates the file. It holds secrets, so only its owner may read it.
+func Open(ctx context.Context, path string, log *slog.Logger) (*Store, error) {
+	if err := createPrivate(path); err != nil {
+		return nil, fmt.Errorf("open app store: %w", err)
+	}
+	db, err := sqlitedb.Open(ctx, path, sqlitedb.Options{
+		AppID: appID, Migrations: migrations, Log: log,
+		CacheBytes: 1 << 20, ReadCache: 1 << 20,
+		// One connection does all the reading because data_version is only comparable on the same one.
+		Readers: 1,
+	}, nil)
+	if err != nil {
+		return nil, fmt.Errorf("open app store: %w", err)
+	}
+	return &Store{db: db}, nil
+}
+
+// createPrivate makes the file before SQLite does, whose log files then get the same mode.
+func createPrivate(path string) error {
+	f, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_RDWR, 0o600)
+	if errors.Is(err, fs.ErrExist) {
+		return os.Chmod(path, 0o600)
+	}
+	if err != nil {
+		return err
+	}
+	return f.Close()
+}
+
+// Close closes the file.
+func (s *Store) Close() error { return s.db.Close() }
+
+// Watch polls SQLite's data_version, which changes with every commit of another connection in any process.
+func (s *Store) Watch(ctx context.Context, changed func()) error {
+	tick := time.NewTicker(pollEvery)
+	defer tick.Stop()
+	last := int64(-1) // what was committed before the watch began may not have been seen either
+	for {
+		version, err := s.version(ctx)
+		switch {
+		case ctx.Err() != nil:
+			return nil
+		case err != nil:
+			return fmt.Errorf("watch app store: %w", err)
+		case version != last:
+			last = version
+			changed()
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-tick.C:
+		}
+	}
+}
+
+func (s *Store) version(ctx context.Context) (v int64, err error) {
+	err = s.db.Read(ctx, func(c *sqlite.Conn) error {
+		return each(c, "PRAGMA data_version", nil, func(row *sqlite.Stmt) error {
+			v = row.ColumnInt64(0)
+			return nil
+		})
+	})
+	return v, err
+}
+
+// Load reads everything in one snapshot.
+func (s *Store) Load(ctx context.Context) (snap access.Snapshot, err error) {
+	err = s.db.Read(ctx, func(c *sqlite.Conn) error {
+		snap = access.Snapshot{}
+		err := each(c, "SELECT name, created_at, settings, jwt_keys FROM app ORDER BY name", nil, func(row *sqlite.Stmt) error {
+			app, err := readApp(row)
+			snap.Apps = append(snap.Apps, app)
+			return err
+		})
+		if err != nil {
+			return err
+		}
+		return each(c, "SELECT id, app, roles, created_at, last_used, prefix, hash FROM api_key", nil, func(row *sqlite.Stmt) error {
+			k, err := readKey(row)
+			snap.Keys = append(snap.Keys, k)
+			return err
+		})
+	})
+	if err != nil {
+		return access.Snapshot{}, fmt.Errorf("read app store: %w", err)
+	}
+	return snap, nil
+}
+
+// settings is the part of an app that is kept as JSON: it has no secrets but the one named so.
+type settings struct {
+	Origins          []string `json:"origins,omitempty"`
+	JWKSURL          string   `json:"jwks_url,omitempty"`
+	IntrospectURL    string   `json:"introspect_url,omitempty"`
+	IntrospectID     string   `json:"introspect_id,omitempty"`
+	IntrospectSecret string   `json:"introspect_secret,omitempty"`
+	Issuer           string   `json:"issuer,omitempty"`
+	Audience         string   `json:"audience,omitempty"`
+}
+
+func readApp(row *sqlite.Stmt) (app access.App, err error) {
+	app.Name = row.ColumnText(0)
+	app.CreatedAt = fromMillis(row.ColumnInt64(1))
+	var set settings
+	if err := json.Unmarshal([]byte(row.ColumnText(2)), &set); err != nil {
+		return app, fmt.Errorf("app %s: settings are damaged", app.Name)
+	}
+	app.Origins, app.JWKSURL, app.Issuer, app.Audience = set.Origins, set.JWKSURL, set.Issuer, set.Audience
+	app.IntrospectURL, app.IntrospectID, app.IntrospectSecret = set.IntrospectURL, set.IntrospectID, access.Secret(set.IntrospectSecret)
+	if app.JWTKeys, err = access.DecodeJWTKeys([]byte(row.ColumnText(3))); err != nil {
+		return app, fmt.Errorf("app %s: %w", app.Name, err)
+	}
+	return app, nil
+}
+
+func appColumns(app *access.App) (set, keys string, err error) {
+	b, err := json.Marshal(settings{
+		Origins: app.Origins, JWKSURL: app.JWKSURL, Issuer: app.Issuer, Audience: app.Audience,
+		IntrospectURL: app.IntrospectURL, IntrospectID: app.IntrospectID, IntrospectSecret: string(app.IntrospectSecret),
+	})
+	if err != nil {
+		return "", "", fmt.Errorf("encode app %s: %w", app.Name, err)
+	}
+	k, err := access.EncodeJWTKeys(app.JWTKeys)
+	return string(b), string(k), err
+}
+
+func readKey(row *sqlite.Stmt) (k access.StoredKey, err error) {
+	k.ID, k.App, k.Prefix = row.ColumnText(0), row.ColumnText(1), row.ColumnText(5)
+	k.Roles = access.Role(row.ColumnInt64(2)) //nolint:gosec // four bits, written by us
+	k.CreatedAt = fromMillis(row.ColumnInt64(3))
+	if used := row.ColumnInt64(4); used != 0 {
+		k.LastUsed = fromMillis(used)
+	}
+	if n := row.ColumnBytes(6, k.Hash[:]); n != len(k.Hash) {
+		return k, fmt.Errorf("key %s: hash is damaged", k.ID)
+	}
+	return k, nil
+}
+
+func fromMillis(ms int64) time.Time { return time.UnixMilli(ms).UTC() }
+
+// each runs a prepared statement and calls fn, which may be nil, with each row.
+func each(c *sqlite.Conn, query string, args []any, fn func(*sqlite.Stmt) error) error {
+	return sqlitex.Execute(c, query, &sqlitex.ExecOptions{Args: args, ResultFunc: fn})
+}
