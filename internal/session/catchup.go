@@ -22,7 +22,7 @@ type catchUps struct {
 // catchUpLocked queues a session that is behind, unless something must happen first: an acknowledgement to make
 // room, or the transport to drain. Both call it again.
 func (s *Session) catchUpLocked() {
-	if !s.behind || s.blocked || s.room() <= int(s.window)/2 && len(s.flight) > 0 {
+	if !s.behind || s.blocked || len(s.flight) > 0 && s.room() < int(s.window+1)/2 {
 		return
 	}
 	s.readSoon()

@@ -117,6 +117,9 @@ const tick = 100 * time.Millisecond
 // instant is a time in ticks since the hub started: four bytes instead of twenty-four.
 type instant uint32
 
+// never is no time at all.
+const never = ^instant(0)
+
 func (h *Hub) instant() instant { return instant(h.cfg.Now().Sub(h.start) / tick) }
 
 func ticks(d time.Duration) instant { return instant((d + tick - 1) / tick) }
@@ -124,7 +127,7 @@ func ticks(d time.Duration) instant { return instant((d + tick - 1) / tick) }
 // Accept makes a session on a new connection. The gateway then hands it every client frame; a gateway whose hello
 // came in the request hands over a hello frame it made itself.
 func (h *Hub) Accept(t Transport, p Peer) *Session {
-	s := &Session{hub: h, t: t, opening: &opening{peer: p}, alive: uint32(h.instant())}
+	s := &Session{hub: h, t: t, opening: &opening{peer: p}, alive: uint32(h.instant()), probedFor: never}
 	s.timer.Owner = s
 	s.mu.Lock()
 	s.arm(instant(s.alive) + ticks(helloTimeout))

@@ -32,7 +32,6 @@ type Session struct {
 	behind  bool // routed items are dropped until a store read has caught up
 	queued  bool // in the catch-up queue
 	blocked bool // the transport refused a write and has not drained since
-	probed  bool // a probe is out for the present silence
 	bad     uint8
 	window  uint16
 
@@ -41,6 +40,7 @@ type Session struct {
 	rereadAt  instant // next comparison with the store
 	expires   instant // of the token; 0: never
 	connected instant
+	probedFor instant // the silence, by its last sign of life, that was probed
 
 	last    uint64 // newest seq this session is up to date with
 	missed  uint64 // newest seq that was dropped while behind

@@ -19,8 +19,9 @@ func (s *Session) arm(at instant) {
 
 // nextWake is the earliest time at which something may be due.
 func (s *Session) nextWake(now instant) instant {
-	silent := instant(atomic.LoadUint32(&s.alive)) + s.heartbeat
-	if s.probed {
+	alive := instant(atomic.LoadUint32(&s.alive))
+	silent := alive + s.heartbeat
+	if s.probedFor == alive {
 		silent += s.heartbeat
 	}
 	at := min(silent, s.rereadAt)
@@ -63,16 +64,14 @@ func (s *Session) tick() {
 
 // checkAlive probes a client that was silent for one heartbeat and ends one that was silent for two.
 func (s *Session) checkAlive(now instant) bool {
-	silent := now - min(now, instant(atomic.LoadUint32(&s.alive)))
-	switch {
+	alive := instant(atomic.LoadUint32(&s.alive))
+	switch silent := now - min(now, alive); {
 	case silent >= 2*s.heartbeat:
 		s.goodbyeLocked(frame.Goodbye{Reason: "heartbeat_timeout"})
 		return false
-	case silent >= s.heartbeat && !s.probed:
-		s.probed = true
+	case silent >= s.heartbeat && s.probedFor != alive:
+		s.probedFor = alive
 		s.t.Probe()
-	case silent < s.heartbeat:
-		s.probed = false
 	}
 	return true
 }

@@ -1,0 +1,265 @@
+package session
+
+import (
+	"context"
+	"strconv"
+	"testing"
+	"time"
+
+	"godwit.dev/godwit/internal/frame"
+	"godwit.dev/godwit/internal/mailbox"
+	"godwit.dev/godwit/internal/notification"
+)
+
+func TestWelcomeComesFirstThenWhatIsPending(t *testing.T) {
+	inWorld(t, func(w *world) {
+		w.publish("anna", "n1")
+		c := w.connect(frame.Hello{Recipient: "anna"})
+		w.expect(c, "welcome", "notification n1")
+		w.publish("anna", "n2")
+		w.expect(c, "notification n2")
+	})
+}
+
+func TestBacklogComesByPriorityThenSeq(t *testing.T) {
+	inWorld(t, func(w *world) {
+		w.publish("anna", "n1", func(n *notification.Notification) { n.Priority = notification.Low })
+		w.publish("anna", "n2")
+		w.publish("anna", "n3", func(n *notification.Notification) { n.Priority = notification.High })
+		w.publish("anna", "n4")
+		w.expect(w.connect(frame.Hello{Recipient: "anna"}),
+			"welcome", "notification n3", "notification n2", "notification n4", "notification n1")
+	})
+}
+
+func TestWindowHoldsBackUntilAcks(t *testing.T) {
+	inWorld(t, func(w *world) {
+		c := w.connect(frame.Hello{Recipient: "anna", Window: 2})
+		for i := 1; i <= 5; i++ {
+			w.publish("anna", "n"+strconv.Itoa(i))
+		}
+		w.expect(c, "welcome", "notification n1", "notification n2")
+		c.ack("n1")
+		w.expect(c, "notification n3")
+		c.ack("n2", "n3")
+		w.expect(c, "notification n4", "notification n5")
+	})
+}
+
+func TestUnackedIsRedeliveredWithBackoff(t *testing.T) {
+	inWorld(t, func(w *world) {
+		c := w.connect(frame.Hello{Recipient: "anna", Heartbeat: time.Hour})
+		w.publish("anna", "n1")
+		w.expect(c, "welcome", "notification n1")
+		time.Sleep(time.Second)
+		for _, wait := range []time.Duration{10 * time.Second, 20 * time.Second, 40 * time.Second} {
+			time.Sleep(wait - 2*time.Second)
+			w.expect(c)
+			time.Sleep(2 * time.Second)
+			w.expect(c, "notification n1 again")
+		}
+		c.ack("n1")
+		time.Sleep(time.Hour / 2)
+		w.expect(c)
+	})
+}
+
+func TestNackAsksForRedeliveryAfterItsTime(t *testing.T) {
+	inWorld(t, func(w *world) {
+		c := w.connect(frame.Hello{Recipient: "anna"})
+		w.publish("anna", "n1")
+		w.expect(c, "welcome", "notification n1")
+		c.s.Frame(&frame.Client{Kind: frame.KindNack, IDs: [][]byte{[]byte("n1")}, After: 2 * time.Second})
+		time.Sleep(1900 * time.Millisecond)
+		w.expect(c)
+		time.Sleep(500 * time.Millisecond)
+		w.expect(c, "notification n1 again")
+	})
+}
+
+func TestAckOnOneDeviceRecallsOnTheOthers(t *testing.T) {
+	inWorld(t, func(w *world) {
+		phone, tablet := w.connect(frame.Hello{Recipient: "anna", Device: "phone"}), w.connect(frame.Hello{Recipient: "anna"})
+		w.publish("anna", "n1")
+		w.expect(phone, "welcome", "notification n1")
+		w.expect(tablet, "welcome", "notification n1")
+		phone.ack("n1")
+		w.expect(phone)
+		w.expect(tablet, "recall n1")
+	})
+}
+
+func TestHeldNotificationsSettledMeanwhileAreRecalled(t *testing.T) {
+	inWorld(t, func(w *world) {
+		w.publish("anna", "n1")
+		c := w.connect(frame.Hello{Recipient: "anna", Held: []string{"old", "n1"}})
+		got := c.got()
+		if len(got) != 3 || got[0] != "welcome" {
+			t.Fatalf("got %q", got)
+		}
+		for _, f := range got[1:] {
+			if f != "recall old" && f != "notification n1" {
+				t.Errorf("got frame %q", f)
+			}
+		}
+	})
+}
+
+func TestSecondSessionOfADeviceReplacesTheFirst(t *testing.T) {
+	inWorld(t, func(w *world) {
+		first := w.connect(frame.Hello{Recipient: "anna", Device: "phone"})
+		second := w.connect(frame.Hello{Recipient: "anna", Device: "phone"})
+		w.publish("anna", "n1")
+		w.expect(first, "welcome", "goodbye replaced")
+		w.expect(second, "welcome", "notification n1")
+	})
+}
+
+func TestFullTransportIsCaughtUpWhenItDrains(t *testing.T) {
+	inWorld(t, func(w *world) {
+		c := w.connect(frame.Hello{Recipient: "anna"})
+		w.expect(c, "welcome")
+		c.full = true
+		w.publish("anna", "n1")
+		w.publish("anna", "n2")
+		w.expect(c)
+		c.mu.Lock()
+		c.full = false
+		c.mu.Unlock()
+		c.s.Drained()
+		w.expect(c, "notification n1", "notification n2")
+		w.publish("anna", "n3")
+		w.expect(c, "notification n3")
+	})
+}
+
+func TestFailedStoreReadIsRetried(t *testing.T) {
+	inWorld(t, func(w *world) {
+		w.mail.fail = true
+		w.publish("anna", "n1")
+		c := w.connect(frame.Hello{Recipient: "anna"})
+		w.expect(c, "welcome")
+		w.mail.mu.Lock()
+		w.mail.fail = false
+		w.mail.mu.Unlock()
+		time.Sleep(2 * time.Second)
+		w.expect(c, "notification n1")
+	})
+}
+
+func TestAMissedRouteIsFoundByRereading(t *testing.T) {
+	inWorld(t, func(w *world) {
+		c := w.connect(frame.Hello{Recipient: "anna"})
+		w.expect(c, "welcome")
+		w.mail.mu.Lock() // stored, but nobody tells the hub
+		w.mail.pos, w.mail.seqs["anna"] = 1, 1
+		w.mail.items["anna"] = []mailbox.Item{{Pos: 1, Recipient: "anna", Seq: 1, N: &notification.Notification{App: "demo", ID: "n1"}}}
+		w.mail.mu.Unlock()
+		time.Sleep(31 * time.Second)
+		w.expect(c, "notification n1")
+	})
+}
+
+func TestSilentClientIsProbedThenClosed(t *testing.T) {
+	inWorld(t, func(w *world) {
+		c := w.connect(frame.Hello{Recipient: "anna", Heartbeat: 10 * time.Second})
+		time.Sleep(35 * time.Second)
+		w.expect(c, "welcome")
+		if c.probes < 2 {
+			t.Fatalf("a client that answers was probed %d times in 35 s", c.probes)
+		}
+		c.mu.Lock()
+		c.mute = true
+		c.mu.Unlock()
+		time.Sleep(25 * time.Second)
+		w.expect(c, "goodbye heartbeat_timeout")
+	})
+}
+
+func TestHelloMustComeInTime(t *testing.T) {
+	inWorld(t, func(w *world) {
+		c := &wire{}
+		c.s = w.hub.Accept(c, Peer{})
+		c.ack("n1")
+		w.expect(c, "error hello_required")
+		time.Sleep(11 * time.Second)
+		w.expect(c, "goodbye hello_timeout")
+	})
+}
+
+func TestWrongTokenIsRefused(t *testing.T) {
+	inWorld(t, func(w *world) {
+		c := w.connect(frame.Hello{Recipient: "anna", Token: "bad"})
+		w.expect(c, "goodbye unauthenticated")
+		if c.closed == nil || !c.closed.Refusal {
+			t.Fatalf("closed with %+v, want a refusal", c.closed)
+		}
+	})
+}
+
+func TestSessionEndsWithItsTokenUnlessRenewed(t *testing.T) {
+	inWorld(t, func(w *world) {
+		ends := w.connect(frame.Hello{Recipient: "anna", Token: "20s"})
+		renews := w.connect(frame.Hello{Recipient: "anna", Token: "20s"})
+		time.Sleep(15 * time.Second)
+		renews.s.Frame(&frame.Client{Kind: frame.KindHello, Hello: &frame.Hello{Token: "60s"}})
+		time.Sleep(10 * time.Second)
+		w.expect(ends, "welcome", "goodbye token_expired")
+		w.expect(renews, "welcome", "welcome")
+	})
+}
+
+func TestObserverSeesWithoutSettling(t *testing.T) {
+	inWorld(t, func(w *world) {
+		w.publish("anna", "n1")
+		c := w.connect(frame.Hello{Recipient: "anna", Token: "peek"})
+		w.publish("anna", "n2")
+		w.expect(c, "welcome", "notification n1", "notification n2")
+		c.ack("n1")
+		w.expect(c, "error forbidden")
+		if len(w.mail.settles) != 0 || len(w.mail.marks) != 0 {
+			t.Fatalf("an observer left %d settles and %d marks", len(w.mail.settles), len(w.mail.marks))
+		}
+	})
+}
+
+func TestAckNoneIsSettledByTheFirstWrite(t *testing.T) {
+	inWorld(t, func(w *world) {
+		c := w.connect(frame.Hello{Recipient: "anna"})
+		w.publish("anna", "n1", func(n *notification.Notification) { n.Ack = notification.AckNone })
+		w.expect(c, "welcome", "notification n1")
+		if len(w.mail.settles) != 1 || w.mail.settles[0].As != notification.Delivered {
+			t.Fatalf("settles: %+v", w.mail.settles)
+		}
+		time.Sleep(time.Minute)
+		w.expect(c)
+	})
+}
+
+func TestShutdownSaysGoodbyeWithASpreadRetry(t *testing.T) {
+	inWorld(t, func(w *world) {
+		c := w.connect(frame.Hello{Recipient: "anna"})
+		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+		defer cancel()
+		if err := w.hub.Shutdown(ctx); err != nil {
+			t.Fatal(err)
+		}
+		w.expect(c, "welcome", "goodbye shutdown")
+		w.expect(w.connect(frame.Hello{Recipient: "bert"}), "goodbye shutdown")
+	})
+}
+
+func TestPresenceFollowsTheFirstAndLastSession(t *testing.T) {
+	inWorld(t, func(w *world) {
+		a, b := w.connect(frame.Hello{Recipient: "anna"}), w.connect(frame.Hello{Recipient: "anna"})
+		a.s.Closed()
+		b.s.Closed()
+		var got []string
+		for _, e := range w.evs.evs {
+			got = append(got, string(e.Type)+" "+e.To)
+		}
+		if len(got) != 2 || got[0] != "online anna" || got[1] != "offline anna" {
+			t.Fatalf("events %q", got)
+		}
+	})
+}
