@@ -1,0 +1,146 @@
+// Package blackbox builds the real server, runs it as a process of its own and talks to it as clients and back ends
+// do. The proofs beside it are tests that use it and nothing else of the server's code.
+package blackbox
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"sync"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// Patience bounds every wait for something that should happen at once: far more than a loaded machine needs.
+const Patience = 60 * time.Second
+
+// Root is the repository's root folder.
+func Root() string {
+	_, file, _, _ := runtime.Caller(0)
+	return filepath.Dir(filepath.Dir(filepath.Dir(file)))
+}
+
+// Tool finds a program that the Makefile installed, or one of the system. If there is none the test is skipped, or
+// fails where nothing may be skipped (GODWIT_TEST_STRICT).
+func Tool(t testing.TB, names ...string) string {
+	t.Helper()
+	for _, name := range names {
+		local := filepath.Join(Root(), ".bin", name)
+		if info, err := os.Stat(local); err == nil && !info.IsDir() {
+			return local
+		}
+		if p, err := exec.LookPath(name); err == nil {
+			return p
+		}
+	}
+	Skip(t, "%v is not installed: run make test-tools", names)
+	return ""
+}
+
+// Skip skips a test for want of something in its surroundings, or fails it in CI, where nothing may be missing.
+func Skip(t testing.TB, format string, args ...any) {
+	t.Helper()
+	if os.Getenv("GODWIT_TEST_STRICT") != "" {
+		t.Fatalf("cannot be skipped here: "+format, args...)
+	}
+	t.Skipf(format, args...)
+}
+
+var (
+	buildMu sync.Mutex
+	built   = map[string]string{}
+)
+
+// Binary builds the server once and returns its path; with race it has the race detector in it.
+func Binary(t testing.TB, race bool) string {
+	t.Helper()
+	name, args := "godwit", []string{"build"}
+	if race {
+		name, args = "godwit-race", []string{"build", "-race"}
+	}
+	return Build(t, name, "./cmd/godwit", args...)
+}
+
+// Build builds a program of this module into .bin/test. The packages of a test run share it: the first to come
+// builds, and for the others the go command finds it up to date.
+func Build(t testing.TB, name, pkg string, goArgs ...string) string {
+	t.Helper()
+	buildMu.Lock()
+	defer buildMu.Unlock()
+	if p := built[name]; p != "" {
+		return p
+	}
+	dir := filepath.Join(Root(), ".bin", "test")
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	unlock, err := lockFile(filepath.Join(dir, ".lock"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer unlock()
+	out := filepath.Join(dir, name)
+	if len(goArgs) == 0 {
+		goArgs = []string{"build"}
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Minute)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, "go", append(goArgs, "-o", out, pkg)...)
+	cmd.Dir = Root()
+	if text, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("build %s: %v\n%s", pkg, err, text)
+	}
+	built[name] = out
+	return out
+}
+
+func lockFile(name string) (unlock func(), err error) {
+	f, err := os.OpenFile(name, os.O_CREATE|os.O_RDWR, 0o644)
+	if err != nil {
+		return nil, err
+	}
+	if err := unix.Flock(int(f.Fd()), unix.LOCK_EX); err != nil {
+		f.Close()
+		return nil, fmt.Errorf("lock %s: %w", name, err)
+	}
+	return func() { f.Close() }, nil
+}
+
+// Eventually waits until ok returns nil; it fails the test with the last error when patience ends.
+func Eventually(t testing.TB, what string, ok func() error) {
+	t.Helper()
+	EventuallyWithin(t, Patience, what, ok)
+}
+
+// EventuallyWithin is Eventually with a patience of the caller's.
+func EventuallyWithin(t testing.TB, patience time.Duration, what string, ok func() error) {
+	t.Helper()
+	if err := Poll(t.Context(), patience, ok); err != nil {
+		t.Fatalf("%s: %v", what, err)
+	}
+}
+
+// Poll asks again and again until ok returns nil or patience ends; then it returns the last error.
+func Poll(ctx context.Context, patience time.Duration, ok func() error) error {
+	const often = 10 * time.Millisecond
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	tick := time.NewTicker(often)
+	defer tick.Stop()
+	for {
+		err := ok()
+		if err == nil {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("gave up after %s: %w", patience, err)
+		case <-tick.C:
+		}
+	}
+}

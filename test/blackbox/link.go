@@ -1,0 +1,104 @@
+package blackbox
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"time"
+)
+
+// Link is one client connection, made with a client library that is not ours. Next and Ack may be called from
+// different goroutines.
+type Link interface {
+	// Next returns the next frame. An error means that the connection is over.
+	Next(ctx context.Context) (*Frame, error)
+	// Ack acknowledges notifications.
+	Ack(ctx context.Context, ids ...string) error
+	// Cut drops the connection without a word.
+	Cut()
+}
+
+// Frame is a server frame, whatever it was carried in. One pointer is set.
+type Frame struct {
+	Welcome      *Welcome      `json:"welcome"`
+	Notification *Notification `json:"notification"`
+	Recall       *struct{ IDs []string }
+	Goodbye      *struct{ Reason string }
+	Error        *struct{ Code, Message, Field string }
+	Pong         *struct{}
+}
+
+// Welcome is what a test needs of the welcome frame.
+type Welcome struct{ Session, App, Recipient string }
+
+// Notification is a notification as it arrived.
+type Notification struct {
+	ID, Title, Body, Category string
+	Seq                       uint64
+	Attempt                   uint32
+	Priority                  string
+	Data                      json.RawMessage
+	ExpiresAt                 time.Time `json:"expires_at"`
+}
+
+// Hello says who connects.
+type Hello struct {
+	App, Recipient, Device, Token string
+	Window                        int
+}
+
+// Transports are the names that Dial takes.
+var Transports = []string{"ws", "ws-proto", "grpc", "sse", "poll"}
+
+// Dial connects over a transport and says hello. The first frame is the welcome.
+func (s *Server) Dial(ctx context.Context, transport string, h Hello) (Link, error) {
+	switch transport {
+	case "ws":
+		return dialWebSocket(ctx, s.HTTP, h, false)
+	case "ws-proto":
+		return dialWebSocket(ctx, s.HTTP, h, true)
+	case "grpc":
+		return dialGRPC(ctx, s.GRPC, h)
+	case "sse":
+		return dialSSE(ctx, s.HTTP, h)
+	case "poll":
+		return dialPoll(s.HTTP, h), nil
+	}
+	return nil, fmt.Errorf("no transport %q", transport)
+}
+
+// NextNotification returns the next notification and skips other frames.
+func NextNotification(ctx context.Context, l Link) (*Notification, error) {
+	for {
+		f, err := l.Next(ctx)
+		if err != nil {
+			return nil, err
+		}
+		switch {
+		case f.Notification != nil:
+			return f.Notification, nil
+		case f.Error != nil:
+			return nil, fmt.Errorf("error frame: %+v", *f.Error)
+		case f.Goodbye != nil:
+			return nil, fmt.Errorf("goodbye: %s", f.Goodbye.Reason)
+		}
+	}
+}
+
+func ackFrame(ids []string) map[string]any {
+	return map[string]any{"ack": map[string]any{"ids": ids}}
+}
+
+func helloFrame(h Hello) map[string]any {
+	hello := map[string]any{"app": h.App, "recipient": h.Recipient}
+	if h.Device != "" {
+		hello["device"] = h.Device
+	}
+	if h.Token != "" {
+		hello["token"] = h.Token
+	}
+	if h.Window != 0 {
+		hello["window"] = h.Window
+	}
+	return map[string]any{"hello": hello}
+}
