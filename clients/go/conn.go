@@ -1,0 +1,156 @@
+package godwit
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/coder/websocket"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/status"
+
+	pb "godwit.dev/godwit/api/godwitpb"
+)
+
+// conn is one connection for a session. send is called by one goroutine at a time, recv by one other.
+type conn interface {
+	send(ctx context.Context, f *clientFrame) error
+	recv(ctx context.Context) (serverFrame, error)
+	// finish closes the connection after what was sent has reached the server; recv is under way meanwhile.
+	finish()
+	// abort closes it at once. It may be called after finish, and more than once.
+	abort()
+}
+
+// finishPatience is how long finish waits for the server to take note.
+const finishPatience = time.Second
+
+// maxFrame bounds one frame from the server: a publish of MaxPublish bytes whose every byte needs escaping.
+const maxFrame = 8 * MaxPublish
+
+// dial opens a connection as the client's options say.
+func (c *Client) dial(ctx context.Context) (conn, error) {
+	if c.grpcAddr != "" {
+		return c.dialGRPC(ctx)
+	}
+	return c.dialWebSocket(ctx)
+}
+
+type wsConn struct{ ws *websocket.Conn }
+
+func (c *Client) dialWebSocket(ctx context.Context) (conn, error) {
+	u := *c.base
+	u.Scheme = strings.Replace(u.Scheme, "http", "ws", 1)
+	u.Path += "/v1/connect"
+	ctx, cancel := context.WithTimeoutCause(ctx, c.timeout, fmt.Errorf("server did not answer in %s", c.timeout))
+	defer cancel()
+	ws, resp, err := websocket.Dial(ctx, u.String(), &websocket.DialOptions{
+		HTTPClient: c.http, Subprotocols: []string{"godwit.v1.json"},
+	})
+	if err != nil {
+		if resp != nil && resp.StatusCode != http.StatusSwitchingProtocols {
+			body, _ := io.ReadAll(resp.Body) // at most 1,024 bytes are kept
+			return nil, responseError(resp, body)
+		}
+		return nil, fmt.Errorf("connect: %w", err)
+	}
+	ws.SetReadLimit(maxFrame)
+	return &wsConn{ws}, nil
+}
+
+func (c *wsConn) send(ctx context.Context, f *clientFrame) error {
+	b, err := json.Marshal(f)
+	if err != nil {
+		return err
+	}
+	return c.ws.Write(ctx, websocket.MessageText, b)
+}
+
+func (c *wsConn) recv(ctx context.Context) (serverFrame, error) {
+	_, b, err := c.ws.Read(ctx)
+	if err != nil {
+		if websocket.CloseStatus(err) == websocket.StatusPolicyViolation {
+			return serverFrame{}, &RefusedError{Reason: closeReason(err)}
+		}
+		return serverFrame{}, err
+	}
+	return decodeJSON(b)
+}
+
+func closeReason(err error) string {
+	var e websocket.CloseError
+	if errors.As(err, &e) && e.Reason != "" {
+		return e.Reason
+	}
+	return "policy"
+}
+
+// What closing says has no bearing any more: the session is over either way.
+func (c *wsConn) finish() { _ = c.ws.Close(websocket.StatusNormalClosure, "") }
+func (c *wsConn) abort()  { _ = c.ws.CloseNow() }
+
+type grpcConn struct {
+	cc     *grpc.ClientConn
+	stream grpc.BidiStreamingClient[pb.ClientFrame, pb.ServerFrame]
+	cancel context.CancelFunc
+	ended  chan struct{} // closed when recv has failed
+	once   sync.Once
+}
+
+func (c *Client) dialGRPC(ctx context.Context) (conn, error) {
+	// Options given later win, so the caller's credentials replace these.
+	opts := append([]grpc.DialOption{
+		grpc.WithTransportCredentials(insecure.NewCredentials()),
+		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(maxFrame)),
+	}, c.grpcOpts...)
+	cc, err := grpc.NewClient(c.grpcAddr, opts...)
+	if err != nil {
+		return nil, fmt.Errorf("connect: %w", err)
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	stream, err := pb.NewClientClient(cc).Connect(ctx)
+	if err != nil {
+		cancel()
+		_ = cc.Close() // it holds nothing yet that could be lost
+		return nil, fmt.Errorf("connect: %w", err)
+	}
+	return &grpcConn{cc: cc, stream: stream, cancel: cancel, ended: make(chan struct{})}, nil
+}
+
+func (c *grpcConn) send(_ context.Context, f *clientFrame) error { return c.stream.Send(f.proto()) }
+
+func (c *grpcConn) recv(context.Context) (serverFrame, error) {
+	p, err := c.stream.Recv()
+	if err == nil {
+		return fromProto(p), nil
+	}
+	c.once.Do(func() { close(c.ended) })
+	switch status.Code(err) {
+	case codes.Unauthenticated, codes.PermissionDenied, codes.Unimplemented:
+		return serverFrame{}, &RefusedError{Reason: strings.ToLower(status.Code(err).String()), Err: err}
+	}
+	return serverFrame{}, err
+}
+
+// finish half-closes and waits for the server to end the stream: cancelling at once would drop what is still queued.
+func (c *grpcConn) finish() {
+	_ = c.stream.CloseSend()
+	select {
+	case <-c.ended:
+	case <-time.After(finishPatience):
+	}
+	c.abort()
+}
+
+func (c *grpcConn) abort() {
+	c.cancel()
+	_ = c.cc.Close()
+}

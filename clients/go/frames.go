@@ -1,0 +1,229 @@
+package godwit
+
+import (
+	"encoding/json"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	pb "godwit.dev/godwit/api/godwitpb"
+)
+
+// Notification is one notification as a recipient gets it.
+type Notification struct {
+	ID          string
+	Seq         uint64 // counts per recipient from 1; gaps are normal
+	Title       string
+	Body        string
+	Category    string
+	Data        []byte // JSON, text or bytes, as ContentType says
+	ContentType string
+	Priority    string // high, normal or low
+	CreatedAt   time.Time
+	ExpiresAt   time.Time
+	Attempt     int // 1 for the first delivery
+}
+
+// Welcome is what the server said when the session began.
+type Welcome struct {
+	Session    string // secret: it authorises acknowledgements
+	App        string
+	Recipient  string
+	Heartbeat  time.Duration
+	ServerTime time.Time
+}
+
+// hello, nack and clientFrame are what goes to the server; serverFrame is what comes.
+type hello struct {
+	App       string   `json:"app,omitempty"`
+	Token     string   `json:"token,omitempty"`
+	Recipient string   `json:"recipient,omitempty"`
+	Group     string   `json:"group,omitempty"`
+	Device    string   `json:"device,omitempty"`
+	Held      []string `json:"held,omitempty"`
+	Window    int      `json:"window,omitempty"`
+	Heartbeat wireTime `json:"heartbeat,omitempty"`
+}
+
+type ids struct {
+	IDs []string `json:"ids"`
+}
+
+type nack struct {
+	IDs   []string `json:"ids"`
+	After wireTime `json:"after,omitempty"`
+}
+
+type clientFrame struct {
+	Hello *hello    `json:"hello,omitempty"`
+	Ack   *ids      `json:"ack,omitempty"`
+	Nack  *nack     `json:"nack,omitempty"`
+	Ping  *struct{} `json:"ping,omitempty"`
+}
+
+type serverFrame struct {
+	Welcome      *Welcome
+	Notification *Notification
+	Recall       []string
+	Goodbye      *goodbye
+	Err          *frameError
+	// None of these: a pong, or a frame this client does not know.
+}
+
+type goodbye struct {
+	Reason     string
+	RetryAfter time.Duration
+}
+
+// frameError is the server's complaint about one frame; the session goes on.
+type frameError struct {
+	Code    string `json:"code"`
+	Message string `json:"message"`
+	Field   string `json:"field"`
+}
+
+func (e *frameError) Error() string { return "server refused a frame: " + e.Code + ": " + e.Message }
+
+// wireTime is a duration as JSON frames carry it: "30s", "7d", or whole seconds.
+type wireTime time.Duration
+
+// MarshalJSON implements json.Marshaler.
+func (d wireTime) MarshalJSON() ([]byte, error) { return json.Marshal(time.Duration(d).String()) }
+
+// UnmarshalJSON implements json.Unmarshaler.
+func (d *wireTime) UnmarshalJSON(b []byte) error {
+	text := strings.Trim(string(b), `"`)
+	if n, err := strconv.ParseInt(text, 10, 64); err == nil {
+		*d = wireTime(time.Duration(n) * time.Second)
+		return nil
+	}
+	if days, ok := strings.CutSuffix(text, "d"); ok {
+		n, err := strconv.Atoi(days)
+		*d = wireTime(time.Duration(n) * 24 * time.Hour)
+		return err
+	}
+	v, err := time.ParseDuration(text)
+	*d = wireTime(v)
+	return err
+}
+
+// wireNotification is a notification as JSON frames carry it.
+type wireNotification struct {
+	ID          string          `json:"id"`
+	Seq         uint64          `json:"seq"`
+	Title       string          `json:"title"`
+	Body        string          `json:"body"`
+	Category    string          `json:"category"`
+	Data        json.RawMessage `json:"data"`
+	DataBase64  []byte          `json:"data_base64"`
+	ContentType string          `json:"content_type"`
+	Priority    string          `json:"priority"`
+	CreatedAt   time.Time       `json:"created_at"`
+	ExpiresAt   time.Time       `json:"expires_at"`
+	Attempt     int             `json:"attempt"`
+}
+
+func (w *wireNotification) notification() (*Notification, error) {
+	n := &Notification{
+		ID: w.ID, Seq: w.Seq, Title: w.Title, Body: w.Body, Category: w.Category, ContentType: w.ContentType,
+		Priority: w.Priority, CreatedAt: w.CreatedAt, ExpiresAt: w.ExpiresAt, Attempt: w.Attempt,
+	}
+	switch {
+	case w.DataBase64 != nil:
+		n.Data = w.DataBase64
+	case len(w.Data) == 0:
+	case w.ContentType == "" || isJSON(w.ContentType):
+		n.Data = w.Data
+	default:
+		var text string
+		if err := json.Unmarshal(w.Data, &text); err != nil {
+			return nil, fmt.Errorf("data of %s is not text although its content type is %s", w.ID, w.ContentType)
+		}
+		n.Data = []byte(text)
+	}
+	return n, nil
+}
+
+// decodeJSON reads a frame: an object with one key. Frames of a later server that it does not know are passed over.
+func decodeJSON(b []byte) (f serverFrame, err error) {
+	var w struct {
+		Welcome *struct {
+			Session    string    `json:"session"`
+			App        string    `json:"app"`
+			Recipient  string    `json:"recipient"`
+			Heartbeat  wireTime  `json:"heartbeat"`
+			ServerTime time.Time `json:"server_time"`
+		} `json:"welcome"`
+		Notification *wireNotification `json:"notification"`
+		Recall       *ids              `json:"recall"`
+		Goodbye      *struct {
+			Reason     string   `json:"reason"`
+			RetryAfter wireTime `json:"retry_after"`
+		} `json:"goodbye"`
+		Error *frameError `json:"error"`
+	}
+	if err := json.Unmarshal(b, &w); err != nil {
+		return f, fmt.Errorf("read frame: %w", err)
+	}
+	switch {
+	case w.Welcome != nil:
+		v := w.Welcome
+		f.Welcome = &Welcome{v.Session, v.App, v.Recipient, time.Duration(v.Heartbeat), v.ServerTime}
+	case w.Notification != nil:
+		f.Notification, err = w.Notification.notification()
+	case w.Recall != nil:
+		f.Recall = w.Recall.IDs
+	case w.Goodbye != nil:
+		f.Goodbye = &goodbye{w.Goodbye.Reason, time.Duration(w.Goodbye.RetryAfter)}
+	case w.Error != nil:
+		f.Err = w.Error
+	}
+	return f, err
+}
+
+func (f *clientFrame) proto() *pb.ClientFrame {
+	switch {
+	case f.Hello != nil:
+		h := f.Hello
+		return &pb.ClientFrame{Frame: &pb.ClientFrame_Hello{Hello: &pb.Hello{
+			App: h.App, Token: h.Token, Recipient: h.Recipient, Group: h.Group, Device: h.Device, Held: h.Held,
+			Window: uint32(h.Window), HeartbeatMs: time.Duration(h.Heartbeat).Milliseconds(),
+		}}}
+	case f.Ack != nil:
+		return &pb.ClientFrame{Frame: &pb.ClientFrame_Ack{Ack: &pb.Ack{Ids: f.Ack.IDs}}}
+	case f.Nack != nil:
+		after := time.Duration(f.Nack.After).Milliseconds()
+		return &pb.ClientFrame{Frame: &pb.ClientFrame_Nack{Nack: &pb.Nack{Ids: f.Nack.IDs, AfterMs: after}}}
+	}
+	return &pb.ClientFrame{Frame: &pb.ClientFrame_Ping{Ping: &pb.Ping{}}}
+}
+
+var priorityNames = map[pb.Priority]string{pb.Priority_PRIORITY_HIGH: "high", pb.Priority_PRIORITY_LOW: "low"}
+
+func fromProto(p *pb.ServerFrame) (f serverFrame) {
+	switch v := p.GetFrame().(type) {
+	case *pb.ServerFrame_Welcome:
+		w := v.Welcome
+		f.Welcome = &Welcome{w.Session, w.App, w.Recipient, millis(w.HeartbeatMs), time.UnixMilli(w.ServerTimeMs).UTC()}
+	case *pb.ServerFrame_Notification:
+		n := v.Notification
+		f.Notification = &Notification{
+			ID: n.Id, Seq: n.Seq, Title: n.Title, Body: n.Body, Category: n.Category, Data: n.Data,
+			ContentType: n.ContentType, Priority: "normal", Attempt: int(n.Attempt),
+			CreatedAt: time.UnixMilli(n.CreatedAtMs).UTC(), ExpiresAt: time.UnixMilli(n.ExpiresAtMs).UTC(),
+		}
+		if name := priorityNames[n.Priority]; name != "" {
+			f.Notification.Priority = name
+		}
+	case *pb.ServerFrame_Recall:
+		f.Recall = v.Recall.Ids
+	case *pb.ServerFrame_Goodbye:
+		f.Goodbye = &goodbye{v.Goodbye.Reason, millis(v.Goodbye.RetryAfterMs)}
+	case *pb.ServerFrame_Error:
+		f.Err = &frameError{v.Error.Code, v.Error.Message, v.Error.Field}
+	}
+	return f
+}
+
+func millis(n int64) time.Duration { return time.Duration(n) * time.Millisecond }

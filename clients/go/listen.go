@@ -1,0 +1,104 @@
+package godwit
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+)
+
+// Handler handles one notification. Returning nil acknowledges it, which settles it for good. An error asks for
+// redelivery after a while; NackAfter says after which. The context ends when Listen's does, and with cause
+// ErrRecalled when the notification was settled elsewhere or withdrawn meanwhile.
+type Handler func(ctx context.Context, n *Notification) error
+
+// NackAfter is a Handler's error that asks for redelivery after d, 0 to 24 h.
+func NackAfter(d time.Duration, err error) error { return &nackError{d, err} }
+
+type nackError struct {
+	after time.Duration
+	err   error
+}
+
+func (e *nackError) Error() string { return fmt.Sprintf("redeliver after %s: %v", e.after, e.err) }
+func (e *nackError) Unwrap() error { return e.err }
+
+// ListenOption changes how Listen works.
+type ListenOption func(*listenOptions)
+
+type listenOptions struct {
+	group, device string
+	window        int
+	heartbeat     time.Duration
+	concurrency   int
+	peek          bool
+	recalled      func(ids []string)
+	held          func() []string
+	connected     func(Welcome)
+	disconnected  func(err error, retry time.Duration)
+}
+
+// Device names the device, so that a notification with ack "all" waits for it. A second session of the same device
+// closes the first, whose Listen then returns a *RefusedError with reason replaced.
+func Device(name string) ListenOption { return func(o *listenOptions) { o.device = name } }
+
+// Group names the group of the session's objects.
+func Group(name string) ListenOption { return func(o *listenOptions) { o.group = name } }
+
+// Window bounds the notifications sent and not yet acknowledged, 1 to 1,024; default 64.
+func Window(n int) ListenOption { return func(o *listenOptions) { o.window = n } }
+
+// Heartbeat asks for a heartbeat, 5 s to 24 h; the server's default is 30 s. A connection that is silent for two is
+// given up.
+func Heartbeat(d time.Duration) ListenOption { return func(o *listenOptions) { o.heartbeat = d } }
+
+// Concurrency runs up to n handlers at once; default 1, which keeps the order.
+func Concurrency(n int) ListenOption { return func(o *listenOptions) { o.concurrency = max(n, 1) } }
+
+// Peek only observes, with an API key of role read instead of a token: nothing is acknowledged, and the recipient
+// does not count as online.
+func Peek() ListenOption { return func(o *listenOptions) { o.peek = true } }
+
+// OnRecall is told of notifications that need not be shown any more: settled elsewhere, replaced or withdrawn.
+func OnRecall(f func(ids []string)) ListenOption { return func(o *listenOptions) { o.recalled = f } }
+
+// Held says, at every connect, which notifications are still shown; those settled meanwhile are recalled.
+func Held(f func() []string) ListenOption { return func(o *listenOptions) { o.held = f } }
+
+// OnConnect is told of every session that begins.
+func OnConnect(f func(Welcome)) ListenOption { return func(o *listenOptions) { o.connected = f } }
+
+// OnDisconnect is told why a connection ended, or could not be made, and when the next is tried.
+func OnDisconnect(f func(err error, retry time.Duration)) ListenOption {
+	return func(o *listenOptions) { o.disconnected = f }
+}
+
+// maxWindow is the largest window a server grants.
+const maxWindow = 1024
+
+// stable is how long a session must have lasted for the next connect to be tried at once: a server that welcomes
+// and closes would otherwise be tried in a loop.
+const stable = 5 * time.Second
+
+// Listen receives a recipient's notifications until ctx ends, whose error it then returns. Connections that fail or
+// end are made again: at once after one that was good, then after random waits of up to 1 s, doubling to 5 min, or
+// when the server said. A notification is handled once however often it is delivered, as far as the last 8,192
+// are concerned. Listen gives up, with a *RefusedError, only when the server refuses the client; it returns after
+// the handlers that run have returned. Callbacks and handlers must not call Listen's cancel and wait for it.
+func (c *Client) Listen(ctx context.Context, recipient string, handle Handler, opts ...ListenOption) error {
+	o := listenOptions{concurrency: 1}
+	for _, opt := range opts {
+		opt(&o)
+	}
+	if o.window < 0 || o.window > maxWindow {
+		return fmt.Errorf("listen: window %d is not between 1 and %d", o.window, maxWindow)
+	}
+	if o.peek && c.key == "" {
+		return errors.New("listen: peek needs an API key with role read")
+	}
+	l := &listener{
+		client: c, dial: c.dial, recipient: recipient, handle: handle, opts: o,
+		jobs: make(chan *job, maxWindow), held: make(map[string]*job), seen: newIDSet(rememberedIDs), out: newOutbox(),
+	}
+	return l.run(ctx)
+}

@@ -1,0 +1,243 @@
+package godwit
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+)
+
+// listener is one Listen call.
+type listener struct {
+	client    *Client
+	dial      func(context.Context) (conn, error)
+	recipient string
+	handle    Handler
+	opts      listenOptions
+
+	jobs chan *job // waiting for a handler; as many as a server may send unacknowledged
+	out  *outbox
+
+	mu   sync.Mutex
+	held map[string]*job // waiting or being handled, by id
+	seen *idSet          // handled
+
+	refused string // the token that was refused last; only the connecting goroutine looks at it
+}
+
+// job is a notification on its way through a handler.
+type job struct {
+	n      *Notification
+	ctx    context.Context
+	cancel context.CancelCauseFunc
+}
+
+// flushPatience is how long the acknowledgements of the last handlers may take to go out.
+const flushPatience = 2 * time.Second
+
+// run starts handlers and connections and returns when all have ended. Connections outlive ctx a little so that the
+// acknowledgements of the last handlers still go out.
+func (l *listener) run(ctx context.Context) (err error) {
+	work, endWork := context.WithCancel(ctx)
+	closing, beginClose := context.WithCancel(context.Background())
+	conns, endConns := context.WithCancel(context.WithoutCancel(ctx))
+	defer endWork()
+	defer beginClose()
+	defer endConns()
+
+	var workers, connector sync.WaitGroup
+	for range l.opts.concurrency {
+		workers.Go(func() { l.work(work) })
+	}
+	gaveUp := make(chan error, 1)
+	connector.Go(func() { gaveUp <- l.connect(work, conns, closing) })
+	select {
+	case err = <-gaveUp:
+	case <-ctx.Done():
+		err = ctx.Err()
+	}
+	endWork()
+	workers.Wait()
+	beginClose()
+	patience := time.AfterFunc(flushPatience, endConns)
+	defer patience.Stop()
+	connector.Wait()
+	return err
+}
+
+// connect makes one session after the other. It returns nil when closing ends, or the refusal that ends all.
+func (l *listener) connect(work, conns, closing context.Context) error {
+	wait := backoff{base: connectBase, most: connectMost}
+	failures := 0
+	for {
+		start := time.Now()
+		welcomed, err := l.session(work, conns, closing)
+		if closing.Err() != nil || conns.Err() != nil {
+			return nil
+		}
+		if refusal := l.permanent(err); refusal != nil {
+			return refusal
+		}
+		if welcomed && time.Since(start) >= stable {
+			failures, wait.n = 0, 0
+		}
+		var delay time.Duration
+		if failures > 0 { // the first retry is at once
+			delay = wait.next()
+		}
+		failures++
+		delay = max(delay, askedToWait(err))
+		if l.opts.disconnected != nil {
+			l.opts.disconnected(err, delay)
+		}
+		if sleep(closing, delay) != nil {
+			return nil
+		}
+	}
+}
+
+// goodbyeError ends a session because the server said goodbye.
+type goodbyeError struct{ goodbye }
+
+func (e *goodbyeError) Error() string { return "server said goodbye: " + e.Reason }
+
+func askedToWait(err error) time.Duration {
+	var g *goodbyeError
+	if errors.As(err, &g) {
+		return g.RetryAfter
+	}
+	var e *Error
+	if errors.As(err, &e) {
+		return e.RetryAfter
+	}
+	return 0
+}
+
+// permanent returns the error for which connecting again would not help; nil: it may.
+func (l *listener) permanent(err error) error {
+	var reason string
+	var refused *RefusedError
+	var bye *goodbyeError
+	var answer *Error
+	switch {
+	case errors.As(err, &bye):
+		reason = bye.Reason
+		err = nil
+	case errors.As(err, &refused):
+		reason, err = refused.Reason, refused.Err
+	case errors.As(err, &answer):
+		if answer.temporary() {
+			return nil
+		}
+		reason = "answer"
+		if answer.Status == 401 {
+			reason = "unauthenticated"
+		}
+	}
+	switch reason {
+	case "unauthenticated", "token_expired":
+		// The source may have a better token by now. The same one again is refused again.
+		if l.client.token != nil && !l.opts.peek && l.tokenIsNew() {
+			return nil
+		}
+	case "forbidden", "unknown_app", "replaced", "erased", "answer", "permissiondenied", "unimplemented", "hello":
+	default:
+		return nil
+	}
+	return &RefusedError{Reason: reason, Err: err}
+}
+
+// tokenIsNew reports whether the source has another token than the one that was refused.
+func (l *listener) tokenIsNew() bool {
+	ctx, cancel := context.WithTimeout(context.Background(), l.client.timeout)
+	defer cancel()
+	t, err := l.client.token(ctx)
+	return err != nil || t.Value != l.refused // a source that fails is asked again at the next connect
+}
+
+// work handles notifications until ctx ends.
+func (l *listener) work(ctx context.Context) {
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case j := <-l.jobs:
+			l.handleOne(ctx, j)
+		}
+	}
+}
+
+func (l *listener) handleOne(ctx context.Context, j *job) {
+	defer j.cancel(nil)
+	if ctx.Err() != nil || j.ctx.Err() != nil { // ended or recalled while it waited
+		l.finish(j, false)
+		return
+	}
+	err := l.handle(j.ctx, j.n)
+	l.finish(j, err == nil)
+	if l.opts.peek {
+		return
+	}
+	var after *nackError
+	switch {
+	case err == nil:
+		l.out.ack(j.n.ID)
+	case j.ctx.Err() != nil: // it need not come again, or comes with the next connection
+	case errors.As(err, &after):
+		l.out.nack(nack{IDs: []string{j.n.ID}, After: wireTime(after.after)})
+	default:
+		l.out.nack(nack{IDs: []string{j.n.ID}})
+	}
+}
+
+func (l *listener) finish(j *job, handled bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	delete(l.held, j.n.ID)
+	if handled {
+		l.seen.add(j.n.ID)
+	}
+}
+
+// take queues a notification for the handlers, unless they have it or had it. work is the handlers' context.
+func (l *listener) take(work context.Context, n *Notification) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.held[n.ID] != nil {
+		return
+	}
+	if l.seen.contains(n.ID) {
+		if !l.opts.peek {
+			l.out.ack(n.ID) // the first acknowledgement was lost with its connection
+		}
+		return
+	}
+	j := &job{n: n}
+	j.ctx, j.cancel = context.WithCancelCause(work)
+	select {
+	case l.jobs <- j:
+		l.held[n.ID] = j
+	default: // more than any window: it comes again
+		j.cancel(nil)
+	}
+}
+
+func (l *listener) recall(list []string) {
+	l.mu.Lock()
+	for _, id := range list {
+		if j := l.held[id]; j != nil {
+			j.cancel(ErrRecalled)
+		}
+	}
+	l.mu.Unlock()
+	if l.opts.recalled != nil {
+		l.opts.recalled(list)
+	}
+}
+
+var errSilent = errors.New("server was silent for two heartbeats")
+
+func helloError(e *frameError) error {
+	return &RefusedError{Reason: "hello", Err: fmt.Errorf("%s (%s)", e.Message, e.Code)}
+}

@@ -1,0 +1,237 @@
+package godwit
+
+import (
+	"bytes"
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/oklog/ulid/v2"
+)
+
+// Limits of a publish.
+const (
+	MaxRecipients = 1000      // of one publish
+	MaxPublish    = 256 << 10 // bytes of one publish as sent
+	maxBatchLines = 10_000    // of one request; PublishBatch sends as many as it needs
+	maxBatchBytes = 31 << 20  // the server takes 32 MB
+)
+
+// Publication is a notification to be published. Only To is required.
+type Publication struct {
+	To string // the recipient: 1 to 128 bytes of A-Za-z0-9._:@+-
+	// ID names the notification; publishing it again to the same recipient while it is pending, and 24 h after it
+	// settled, changes nothing. Empty: a ULID is made.
+	ID          string
+	Title       string
+	Body        string
+	Category    string
+	Data        []byte        // JSON, text or bytes
+	ContentType string        // of Data; empty: JSON if it is, else text if it is UTF-8, else bytes
+	TTL         time.Duration // 0: 24 h; at most 30 days; counts from SendAt if that is set
+	ExpiresAt   time.Time     // instead of TTL
+	SendAt      time.Time     // delays it, by at most 30 days
+	CollapseKey string        // an unsettled notification of the same key and recipient is replaced
+	Priority    string        // high, normal (default) or low
+	Ack         string        // any (default), all or none
+}
+
+// Receipt says that a notification is on the server's disk, or why it is not.
+type Receipt struct {
+	ID        string    `json:"id"`
+	To        string    `json:"to"`
+	Status    string    `json:"status"`
+	Duplicate bool      `json:"duplicate"` // it had been published before: nothing was sent again
+	ExpiresAt time.Time `json:"expires_at"`
+	Err       error     `json:"-"` // this copy was refused
+}
+
+// wirePublication is a publish as the API takes it.
+type wirePublication struct {
+	To          any             `json:"to"`
+	ID          string          `json:"id"`
+	Title       string          `json:"title,omitempty"`
+	Body        string          `json:"body,omitempty"`
+	Category    string          `json:"category,omitempty"`
+	Data        json.RawMessage `json:"data,omitempty"`
+	DataBase64  string          `json:"data_base64,omitempty"`
+	ContentType string          `json:"content_type,omitempty"`
+	TTL         string          `json:"ttl,omitempty"`
+	ExpiresAt   *time.Time      `json:"expires_at,omitempty"`
+	SendAt      *time.Time      `json:"send_at,omitempty"`
+	CollapseKey string          `json:"collapse_key,omitempty"`
+	Priority    string          `json:"priority,omitempty"`
+	Ack         string          `json:"ack,omitempty"`
+}
+
+func (p *Publication) wire(to any) (*wirePublication, error) {
+	w := &wirePublication{
+		To: to, ID: p.ID, Title: p.Title, Body: p.Body, Category: p.Category, ContentType: p.ContentType,
+		CollapseKey: p.CollapseKey, Priority: p.Priority, Ack: p.Ack,
+	}
+	if w.ID == "" {
+		w.ID = ulid.Make().String()
+	}
+	if p.TTL != 0 {
+		w.TTL = p.TTL.String()
+	}
+	if !p.ExpiresAt.IsZero() {
+		w.ExpiresAt = &p.ExpiresAt
+	}
+	if !p.SendAt.IsZero() {
+		w.SendAt = &p.SendAt
+	}
+	return w, w.setData(p.Data)
+}
+
+func (w *wirePublication) setData(data []byte) error {
+	if len(data) == 0 {
+		return nil
+	}
+	asJSON := json.Valid(data)
+	if w.ContentType == "" {
+		switch {
+		case asJSON:
+		case utf8.Valid(data):
+			w.ContentType = "text/plain; charset=utf-8"
+		default:
+			w.ContentType = "application/octet-stream"
+		}
+	}
+	switch {
+	case w.ContentType == "" || isJSON(w.ContentType):
+		if !asJSON {
+			return fmt.Errorf("data is not valid JSON although its content type is %s", w.ContentType)
+		}
+		w.Data = data
+	case utf8.Valid(data):
+		b, err := json.Marshal(string(data))
+		w.Data = b
+		return err
+	default:
+		w.DataBase64 = base64.StdEncoding.EncodeToString(data)
+	}
+	return nil
+}
+
+func isJSON(contentType string) bool {
+	base, _, _ := strings.Cut(contentType, ";")
+	base = strings.TrimSpace(base)
+	return base == "application/json" || strings.HasSuffix(base, "+json")
+}
+
+// Publish stores one notification and returns once it is on the server's disk. After an error it may have been
+// stored all the same: publish again with the same ID.
+func (c *Client) Publish(ctx context.Context, p Publication) (Receipt, error) {
+	w, err := p.wire(p.To)
+	if err != nil {
+		return Receipt{}, fmt.Errorf("publish to %s: %w", p.To, err)
+	}
+	var r Receipt
+	if err := c.doJSON(ctx, request{method: http.MethodPost, path: "/v1/notifications"}, w, &r); err != nil {
+		return Receipt{ID: w.ID, To: p.To, Err: err}, fmt.Errorf("publish %s to %s: %w", w.ID, p.To, err)
+	}
+	return r, nil
+}
+
+// PublishTo stores one notification for up to MaxRecipients recipients; p.To is not looked at. There is one receipt
+// per recipient, in order, and some may carry an error while others do not.
+func (c *Client) PublishTo(ctx context.Context, p Publication, to ...string) ([]Receipt, error) {
+	w, err := p.wire(to)
+	if err != nil {
+		return nil, fmt.Errorf("publish: %w", err)
+	}
+	var answer struct {
+		Results []result `json:"results"`
+	}
+	if err := c.doJSON(ctx, request{method: http.MethodPost, path: "/v1/notifications"}, w, &answer); err != nil {
+		return nil, fmt.Errorf("publish %s to %d recipients: %w", w.ID, len(to), err)
+	}
+	receipts := make([]Receipt, len(answer.Results))
+	for i := range answer.Results {
+		receipts[i] = answer.Results[i].receipt()
+	}
+	return receipts, nil
+}
+
+// result is one answer among several: a receipt, or what was wrong.
+type result struct {
+	Receipt
+	Error *problem `json:"error"`
+}
+
+func (r *result) receipt() Receipt {
+	if r.Error != nil {
+		r.Err = r.Error.err()
+	}
+	return r.Receipt
+}
+
+// PublishBatch stores any number of notifications in as few requests as possible. There is one receipt per
+// publication, in order; a bad one stops nothing. Those that failed for a reason that may pass are tried again. The
+// error is that of a whole request; receipts up to it are complete.
+func (c *Client) PublishBatch(ctx context.Context, ps []Publication) ([]Receipt, error) {
+	receipts := make([]Receipt, len(ps))
+	lines := make([][]byte, len(ps))
+	var todo []int
+	for i := range ps {
+		w, err := ps[i].wire(ps[i].To)
+		if err == nil {
+			receipts[i] = Receipt{ID: w.ID, To: ps[i].To}
+			lines[i], err = json.Marshal(w)
+		}
+		if err != nil {
+			receipts[i] = Receipt{ID: ps[i].ID, To: ps[i].To, Err: err}
+			continue
+		}
+		todo = append(todo, i)
+	}
+	wait := backoff{base: requestBase, most: requestMost}
+	for try := 1; len(todo) > 0; try++ {
+		again, pause, err := c.publishLines(ctx, todo, lines, receipts)
+		if err != nil {
+			return receipts, fmt.Errorf("publish batch: %w", err)
+		}
+		if try >= c.attempts || len(again) == 0 || sleep(ctx, max(wait.next(), pause)) != nil {
+			break
+		}
+		todo = again
+	}
+	return receipts, nil
+}
+
+// publishLines sends the lines whose indices are in todo and returns those to try again and when.
+func (c *Client) publishLines(ctx context.Context, todo []int, lines [][]byte, receipts []Receipt) (again []int, pause time.Duration, err error) {
+	for len(todo) > 0 {
+		var body []byte
+		n := 0
+		for n < len(todo) && n < maxBatchLines && (n == 0 || len(body)+len(lines[todo[n]])+1 <= maxBatchBytes) {
+			body = append(append(body, lines[todo[n]]...), '\n')
+			n++
+		}
+		answer, err := c.do(ctx, request{method: http.MethodPost, path: "/v1/notifications/batch", body: body, contentType: "application/x-ndjson"})
+		if err != nil {
+			return nil, 0, err
+		}
+		dec := json.NewDecoder(bytes.NewReader(answer))
+		for _, i := range todo[:n] {
+			var r result
+			if err := dec.Decode(&r); err != nil {
+				return nil, 0, fmt.Errorf("read answer: %w", err)
+			}
+			receipts[i] = r.receipt()
+			var e *Error
+			if errors.As(receipts[i].Err, &e) && e.temporary() {
+				again, pause = append(again, i), max(pause, e.RetryAfter)
+			}
+		}
+		todo = todo[n:]
+	}
+	return again, pause, nil
+}

@@ -1,0 +1,116 @@
+package godwit
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"time"
+)
+
+// maxAnswer bounds what is read of an answer; the largest legal one, a batch's, has 10,000 lines.
+const maxAnswer = 32 << 20
+
+// request is one call of the API that may be carried out twice without harm.
+type request struct {
+	method, path string
+	query        url.Values
+	body         []byte
+	contentType  string
+}
+
+// do carries out a request, again after failures that may pass, and returns the body of the successful answer.
+func (c *Client) do(ctx context.Context, r request) ([]byte, error) {
+	wait := backoff{base: requestBase, most: requestMost}
+	for try := 1; ; try++ {
+		body, err := c.once(ctx, r)
+		if err == nil {
+			return body, nil
+		}
+		var e *Error
+		if ctx.Err() != nil || errors.As(err, &e) && !e.temporary() || try >= c.attempts {
+			return nil, err
+		}
+		delay := wait.next()
+		if e != nil {
+			delay = max(delay, e.RetryAfter)
+		}
+		if end, ok := ctx.Deadline(); ok && time.Until(end) < delay {
+			return nil, err // waiting would only hide what went wrong
+		}
+		if sleep(ctx, delay) != nil {
+			return nil, err
+		}
+	}
+}
+
+func (c *Client) once(ctx context.Context, r request) ([]byte, error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, c.timeout, fmt.Errorf("server did not answer in %s", c.timeout))
+	defer cancel()
+	resp, err := c.send(ctx, r, "")
+	if err != nil {
+		return nil, err
+	}
+	defer resp.Body.Close()
+	body, err := io.ReadAll(io.LimitReader(resp.Body, maxAnswer))
+	if err != nil {
+		return nil, fmt.Errorf("read answer: %w", err)
+	}
+	return body, nil
+}
+
+// send sends a request and returns the response of a success; its body is the caller's to close.
+func (c *Client) send(ctx context.Context, r request, accept string) (*http.Response, error) {
+	u := *c.base
+	u.Path += r.path
+	u.RawPath = "" // paths are built from escaped names only where they need no escaping
+	u.RawQuery = r.query.Encode()
+	req, err := http.NewRequestWithContext(ctx, r.method, u.String(), bytes.NewReader(r.body))
+	if err != nil {
+		return nil, err
+	}
+	if c.key != "" {
+		req.Header.Set("Authorization", "Bearer "+c.key)
+	}
+	if r.contentType != "" {
+		req.Header.Set("Content-Type", r.contentType)
+	}
+	if accept != "" {
+		req.Header.Set("Accept", accept)
+	}
+	resp, err := c.http.Do(req)
+	if err != nil {
+		if cause := context.Cause(ctx); cause != nil && !errors.Is(cause, ctx.Err()) {
+			err = cause
+		}
+		return nil, fmt.Errorf("reach server: %w", err)
+	}
+	if resp.StatusCode/100 != 2 {
+		defer resp.Body.Close()
+		body, _ := io.ReadAll(io.LimitReader(resp.Body, 64<<10))
+		return nil, responseError(resp, body)
+	}
+	return resp, nil
+}
+
+func (c *Client) doJSON(ctx context.Context, r request, in, out any) error {
+	if in != nil {
+		b, err := json.Marshal(in)
+		if err != nil {
+			return err
+		}
+		r.body, r.contentType = b, "application/json"
+	}
+	body, err := c.do(ctx, r)
+	if err != nil || out == nil {
+		return err
+	}
+	if err := json.Unmarshal(body, out); err != nil {
+		return fmt.Errorf("read answer: %w", err)
+	}
+	return nil
+}

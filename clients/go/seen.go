@@ -1,0 +1,35 @@
+package godwit
+
+// memory of a listener: how many handled ids it keeps so as to know a redelivery when it sees one. A server sends at
+// most a window of 1,024 unacknowledged, so this is several windows.
+const rememberedIDs = 8192
+
+// idSet remembers the newest ids that were put in, up to a number.
+type idSet struct {
+	ring []string
+	next int
+	has  map[string]struct{}
+}
+
+func newIDSet(size int) *idSet {
+	return &idSet{ring: make([]string, 0, size), has: make(map[string]struct{})}
+}
+
+func (s *idSet) contains(id string) bool {
+	_, ok := s.has[id]
+	return ok
+}
+
+func (s *idSet) add(id string) {
+	if s.contains(id) {
+		return
+	}
+	s.has[id] = struct{}{}
+	if len(s.ring) < cap(s.ring) {
+		s.ring = append(s.ring, id)
+		return
+	}
+	delete(s.has, s.ring[s.next])
+	s.ring[s.next] = id
+	s.next = (s.next + 1) % len(s.ring)
+}

@@ -1,0 +1,220 @@
+package godwit
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// handshakeTimeout bounds dialling, hello and welcome together.
+const handshakeTimeout = 30 * time.Second
+
+// byePatience is how long the server may take to close after its goodbye.
+const byePatience = 2 * time.Second
+
+// session is one connection from hello to end.
+type session struct {
+	l     *listener
+	c     conn
+	token Token
+	beat  time.Duration
+	last  atomic.Int64 // when something was received: nanoseconds since start
+	start time.Time
+	extra chan *clientFrame // a hello with a new token
+}
+
+// session runs one session and says why it ended and whether it had been welcomed. Ending closing flushes and ends
+// it gently, ending conns at once.
+func (l *listener) session(work, conns, closing context.Context) (welcomed bool, err error) {
+	ctx, cancel := context.WithCancelCause(conns)
+	defer cancel(nil)
+	s := &session{l: l, start: time.Now(), extra: make(chan *clientFrame, 1)}
+
+	timeout := time.AfterFunc(handshakeTimeout, func() { cancel(fmt.Errorf("server did not welcome in %s", handshakeTimeout)) })
+	unwatch := context.AfterFunc(closing, func() { cancel(context.Canceled) }) // nothing to flush before a welcome
+	w, err := s.open(ctx)
+	timeout.Stop()
+	early := !unwatch()
+	if s.c != nil {
+		defer s.c.abort()
+	}
+	if err != nil || early {
+		if cause := context.Cause(ctx); cause != nil {
+			err = cause
+		}
+		return false, err
+	}
+	if l.opts.connected != nil {
+		l.opts.connected(*w)
+	}
+	var sides sync.WaitGroup
+	sides.Go(func() {
+		if err := s.write(ctx, closing); err != nil {
+			cancel(err)
+			s.c.abort()
+		}
+	})
+	sides.Go(func() { s.renew(ctx) })
+	err = s.read(ctx, work, cancel)
+	if cause := context.Cause(ctx); cause != nil {
+		err = cause
+	}
+	cancel(nil)
+	sides.Wait()
+	return true, err
+}
+
+// open connects, says hello and waits for the welcome.
+func (s *session) open(ctx context.Context) (*Welcome, error) {
+	l := s.l
+	var err error
+	switch {
+	case l.opts.peek:
+		s.token = Token{Value: l.client.key}
+	case l.client.token != nil:
+		if s.token, err = l.client.token(ctx); err != nil {
+			return nil, fmt.Errorf("get token: %w", err)
+		}
+		l.refused = s.token.Value // if it is; see permanent
+	}
+	if s.c, err = l.dial(ctx); err != nil {
+		return nil, err
+	}
+	if err := s.c.send(ctx, s.hello()); err != nil {
+		return nil, err
+	}
+	for {
+		f, err := s.c.recv(ctx)
+		switch {
+		case err != nil:
+			return nil, err
+		case f.Welcome != nil:
+			s.beat = max(f.Welcome.Heartbeat, time.Second)
+			s.note()
+			return f.Welcome, nil
+		case f.Goodbye != nil:
+			return nil, &goodbyeError{*f.Goodbye}
+		case f.Err != nil:
+			return nil, helloError(f.Err)
+		}
+	}
+}
+
+func (s *session) hello() *clientFrame {
+	l := s.l
+	h := &hello{
+		App: l.client.app, Token: s.token.Value, Recipient: l.recipient, Group: l.opts.group, Device: l.opts.device,
+		Window: l.opts.window, Heartbeat: wireTime(l.opts.heartbeat),
+	}
+	if l.opts.held != nil {
+		h.Held = l.opts.held()
+	}
+	return &clientFrame{Hello: h}
+}
+
+func (s *session) note() { s.last.Store(int64(time.Since(s.start))) }
+
+func (s *session) silence() time.Duration { return time.Since(s.start) - time.Duration(s.last.Load()) }
+
+// read takes frames until the connection ends.
+func (s *session) read(ctx, work context.Context, cancel context.CancelCauseFunc) error {
+	for {
+		f, err := s.c.recv(ctx)
+		if err != nil {
+			return err
+		}
+		s.note()
+		switch {
+		case f.Notification != nil:
+			s.l.take(work, f.Notification)
+		case f.Recall != nil:
+			s.l.recall(f.Recall)
+		case f.Goodbye != nil:
+			// The server closes next; reading on lets the connection end in order. What counts is the goodbye.
+			err := &goodbyeError{*f.Goodbye}
+			late := time.AfterFunc(byePatience, func() { cancel(err) })
+			defer late.Stop()
+			for {
+				if _, end := s.c.recv(ctx); end != nil {
+					return err
+				}
+			}
+		case f.Err != nil:
+			return f.Err
+		}
+	}
+}
+
+// write sends acknowledgements and pings until ctx ends, or closing, which it ends with a flush.
+func (s *session) write(ctx, closing context.Context) error {
+	look := time.NewTicker(s.beat / 2)
+	defer look.Stop()
+	pinged := false
+	for {
+		for _, f := range s.l.out.take() {
+			if err := s.c.send(ctx, f); err != nil {
+				return err
+			}
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-closing.Done():
+			for _, f := range s.l.out.take() {
+				if err := s.c.send(ctx, f); err != nil {
+					return err
+				}
+			}
+			s.c.finish()
+			return nil
+		case <-s.l.out.wake:
+		case f := <-s.extra:
+			if err := s.c.send(ctx, f); err != nil {
+				return err
+			}
+		case <-look.C:
+			switch silence := s.silence(); {
+			case silence >= 2*s.beat:
+				return errSilent
+			case silence < s.beat:
+				pinged = false
+			case !pinged:
+				pinged = true
+				if err := s.c.send(ctx, &clientFrame{Ping: &struct{}{}}); err != nil {
+					return err
+				}
+			}
+		}
+	}
+}
+
+// renew gets a new token before the present one ends and introduces it with another hello.
+func (s *session) renew(ctx context.Context) {
+	if s.l.client.token == nil || s.l.opts.peek {
+		return
+	}
+	token := s.token
+	wait := backoff{base: connectBase, most: connectMost}
+	for {
+		at := token.renewAt(time.Now())
+		if at.IsZero() || sleep(ctx, time.Until(at)) != nil {
+			return
+		}
+		next, err := s.l.client.token(ctx)
+		if err == nil && next.Value != token.Value {
+			token, wait.n = next, 0
+			h := &clientFrame{Hello: &hello{App: s.l.client.app, Token: next.Value, Recipient: s.l.recipient, Device: s.l.opts.device, Heartbeat: wireTime(s.l.opts.heartbeat)}}
+			select {
+			case s.extra <- h:
+			case <-ctx.Done():
+				return
+			}
+			continue
+		}
+		if sleep(ctx, wait.next()) != nil { // the source has none yet
+			return
+		}
+	}
+}

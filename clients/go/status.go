@@ -1,0 +1,57 @@
+package godwit
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"net/url"
+	"time"
+)
+
+// Status is what became of one recipient's copy of a notification.
+type Status struct {
+	ID          string    `json:"id"`
+	To          string    `json:"to"`
+	Status      string    `json:"status"` // scheduled stored delivered acked replied expired replaced recalled failed
+	CreatedAt   time.Time `json:"created_at"`
+	DeliveredAt time.Time `json:"delivered_at"` // of the first delivery; zero: none yet. May lag, and be lost in a crash
+	AckedAt     time.Time `json:"acked_at"`
+	LatencyMS   float64   `json:"latency_ms"`
+	Attempts    int       `json:"attempts"`
+}
+
+// Settled reports whether nothing more will happen to it. With ack "none" a delivered one is settled too.
+func (s *Status) Settled() bool {
+	switch s.Status {
+	case "scheduled", "stored", "delivered":
+		return false
+	}
+	return true
+}
+
+// Status returns what became of one recipient's copy. It needs role read, which publish implies.
+func (c *Client) Status(ctx context.Context, id, to string) (Status, error) {
+	var s Status
+	r := request{method: http.MethodGet, path: "/v1/notifications/" + id, query: url.Values{"to": {to}}}
+	if err := c.doJSON(ctx, r, nil, &s); err != nil {
+		return s, fmt.Errorf("read status of %s for %s: %w", id, to, err)
+	}
+	return s, nil
+}
+
+// Recall withdraws a notification from the recipients named, or from all. Copies that are settled stay as they are.
+func (c *Client) Recall(ctx context.Context, id string, to ...string) error {
+	if len(to) == 0 {
+		to = []string{""}
+	}
+	for _, name := range to {
+		r := request{method: http.MethodDelete, path: "/v1/notifications/" + id}
+		if name != "" {
+			r.query = url.Values{"to": {name}}
+		}
+		if err := c.doJSON(ctx, r, nil, nil); err != nil {
+			return fmt.Errorf("recall %s: %w", id, err)
+		}
+	}
+	return nil
+}
