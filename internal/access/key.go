@@ -13,6 +13,7 @@ import (
 type Key struct {
 	ID        string
 	App       string
+	Name      string // what it is for, in its owner's words; may be empty
 	Roles     Role
 	CreatedAt time.Time
 	LastUsed  time.Time // within a minute or so; zero: never
@@ -30,7 +31,7 @@ const (
 var keyText = base32.NewEncoding("abcdefghijkmnpqrstuvwxyz23456789").WithPadding(base32.NoPadding)
 
 // newKey makes a key and the text that is shown once.
-func newKey(app string, roles Role, now time.Time) (StoredKey, string) {
+func newKey(app, name string, roles Role, now time.Time) (StoredKey, string) {
 	var id [keyIDBytes]byte
 	var secret [keySecretBytes]byte
 	_, _ = rand.Read(id[:]) // never fails: crypto/rand ends the process instead
@@ -38,7 +39,7 @@ func newKey(app string, roles Role, now time.Time) (StoredKey, string) {
 	prefix := keyPrefix + keyText.EncodeToString(id[:])
 	text := prefix + "_" + keyText.EncodeToString(secret[:])
 	return StoredKey{
-		Key:  Key{ID: prefix[len(keyPrefix):], App: app, Roles: roles, CreatedAt: now, Prefix: prefix},
+		Key:  Key{ID: prefix[len(keyPrefix):], App: app, Name: name, Roles: roles, CreatedAt: now, Prefix: prefix},
 		Hash: sha256.Sum256([]byte(text)),
 	}, text
 }

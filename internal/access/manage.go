@@ -11,6 +11,10 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unicode"
+	"unicode/utf8"
+
+	"godwit.dev/godwit/internal/notification"
 )
 
 // Apps lists the apps by name.
@@ -88,8 +92,11 @@ func (r *Registry) Keys(app string) []Key {
 }
 
 // CreateKey makes an API key and returns its secret, which is not kept and so cannot be shown again.
-func (r *Registry) CreateKey(ctx context.Context, app string, roles Role) (Key, string, error) {
-	k, secret := newKey(app, roles, time.Now().UTC().Truncate(time.Millisecond))
+func (r *Registry) CreateKey(ctx context.Context, app, name string, roles Role) (Key, string, error) {
+	if len(name) > notification.MaxNameBytes || strings.ContainsFunc(name, unicode.IsControl) || !utf8.ValidString(name) {
+		return Key{}, "", fieldErrorf("name", "must be printable text of at most %d bytes", notification.MaxNameBytes)
+	}
+	k, secret := newKey(app, name, roles, time.Now().UTC().Truncate(time.Millisecond))
 	if err := r.store.CreateKey(ctx, k); err != nil {
 		return Key{}, "", fmt.Errorf("create key for app %s: %w", app, err)
 	}
@@ -129,7 +136,7 @@ func (r *Registry) Bootstrap(ctx context.Context, app, keyFile string) error {
 	}
 	id := "bootstrap-" + app
 	k := StoredKey{
-		Key:  Key{ID: id, App: app, Roles: Admin, CreatedAt: time.Now().UTC().Truncate(time.Millisecond), Prefix: id},
+		Key:  Key{ID: id, App: app, Name: "bootstrap", Roles: Admin, CreatedAt: time.Now().UTC().Truncate(time.Millisecond), Prefix: id},
 		Hash: sha256.Sum256([]byte(secret)),
 	}
 	for _, old := range r.snap.Load().list {
@@ -156,7 +163,7 @@ func bootstrapSecret(app, file string) (string, error) {
 	}
 	secret := strings.TrimSpace(string(b))
 	if secret == "" {
-		_, secret = newKey(app, Admin, time.Time{})
+		_, secret = newKey(app, "", Admin, time.Time{})
 		if err := os.WriteFile(file, []byte(secret+"\n"), 0o600); err != nil {
 			return "", fmt.Errorf("write bootstrap key: %w", err)
 		}

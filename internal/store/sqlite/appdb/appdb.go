@@ -36,6 +36,7 @@ CREATE TABLE app (
 CREATE TABLE api_key (
 	id         TEXT PRIMARY KEY,
 	app        TEXT NOT NULL,
+	name       TEXT NOT NULL,
 	roles      INTEGER NOT NULL,
 	created_at INTEGER NOT NULL,
 	last_used  INTEGER NOT NULL, -- 0: never
@@ -128,7 +129,7 @@ func (s *Store) Load(ctx context.Context) (snap access.Snapshot, err error) {
 		if err != nil {
 			return err
 		}
-		return each(c, "SELECT id, app, roles, created_at, last_used, prefix, hash FROM api_key", nil, func(row *sqlite.Stmt) error {
+		return each(c, "SELECT id, app, roles, created_at, last_used, prefix, hash, name FROM api_key", nil, func(row *sqlite.Stmt) error {
 			k, err := readKey(row)
 			snap.Keys = append(snap.Keys, k)
 			return err
@@ -179,7 +180,7 @@ func appColumns(app *access.App) (set, keys string, err error) {
 }
 
 func readKey(row *sqlite.Stmt) (k access.StoredKey, err error) {
-	k.ID, k.App, k.Prefix = row.ColumnText(0), row.ColumnText(1), row.ColumnText(5)
+	k.ID, k.App, k.Prefix, k.Name = row.ColumnText(0), row.ColumnText(1), row.ColumnText(5), row.ColumnText(7)
 	k.Roles = access.Role(row.ColumnInt64(2)) //nolint:gosec // four bits, written by us
 	k.CreatedAt = fromMillis(row.ColumnInt64(3))
 	if used := row.ColumnInt64(4); used != 0 {

@@ -67,9 +67,9 @@ func (s *Store) DeleteApp(ctx context.Context, name string) error {
 func (s *Store) CreateKey(ctx context.Context, k access.StoredKey) error {
 	return s.db.Do(ctx, func(c *sqlite.Conn) error {
 		// From the app's row, so that a key of a deleted app cannot come to be.
-		err := each(c, `INSERT INTO api_key(id, app, roles, created_at, last_used, prefix, hash)
-			SELECT ?, name, ?, ?, 0, ?, ? FROM app WHERE name = ?`,
-			[]any{k.ID, int64(k.Roles), k.CreatedAt.UnixMilli(), k.Prefix, k.Hash[:], k.App}, nil)
+		err := each(c, `INSERT INTO api_key(id, app, name, roles, created_at, last_used, prefix, hash)
+			SELECT ?, name, ?, ?, ?, 0, ?, ? FROM app WHERE name = ?`,
+			[]any{k.ID, k.Name, int64(k.Roles), k.CreatedAt.UnixMilli(), k.Prefix, k.Hash[:], k.App}, nil)
 		if err != nil {
 			return taken(err, "key "+k.ID)
 		}
