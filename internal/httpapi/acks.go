@@ -1,0 +1,152 @@
+package httpapi
+
+import (
+	"net/http"
+	"strconv"
+	"unicode/utf8"
+
+	"godwit.dev/godwit/internal/access"
+	"godwit.dev/godwit/internal/notification"
+	"godwit.dev/godwit/internal/problem"
+)
+
+const (
+	maxAckIDs   = 1000 // as many as a recipient may have pending by default
+	maxAckBytes = maxAckIDs * (notification.MaxNameBytes + 8)
+)
+
+// acks is POST /v1/acks: a client that is not connected acknowledges what reached it another way.
+func (a *api) acks(c *call) error {
+	a.allowOrigin(c)
+	q, err := c.params("recipient", "token", "device")
+	if err != nil {
+		return err
+	}
+	token := access.Bearer(c.r.Header)
+	if token == "" {
+		token = q.Get("token")
+	}
+	client, err := a.Access.Client(c.ctx, access.Claim{
+		App: q.Get("app"), Token: token, Recipient: q.Get("recipient"), Device: q.Get("device"),
+		CertURI: access.CertURI(c.r.TLS), Origin: c.r.Header.Get("Origin"), Host: c.r.Host,
+	})
+	if err != nil {
+		return err
+	}
+	if client.Peek {
+		return problem.New(http.StatusForbidden, "forbidden", "Not allowed", "this key may only observe, not acknowledge")
+	}
+	buf := a.buffer()
+	defer a.release(buf)
+	if *buf, err = readBody(c.r, *buf, maxAckBytes); err != nil {
+		return err
+	}
+	ids, err := decodeIDs(*buf)
+	if err != nil {
+		return err
+	}
+	n, err := a.Mailbox.Ack(c.ctx, client.App, client.Recipient, client.Device, ids)
+	if err != nil {
+		return err
+	}
+	return c.json(http.StatusOK, append(strconv.AppendInt([]byte(`{"acked":`), int64(n), 10), "}\n"...))
+}
+
+// acksPreflight answers a browser that asks whether a page may call POST /v1/acks.
+func (a *api) acksPreflight(c *call) error {
+	if a.allowOrigin(c) {
+		h := c.w.Header()
+		h.Set("Access-Control-Allow-Methods", "POST")
+		h.Set("Access-Control-Allow-Headers", "Authorization, Content-Type")
+		h.Set("Access-Control-Max-Age", "600")
+	}
+	return c.noContent()
+}
+
+// allowOrigin lets pages read the answer that the app lets connect. No other route does: keys do not belong in pages.
+func (a *api) allowOrigin(c *call) bool {
+	h := c.w.Header()
+	h.Add("Vary", "Origin")
+	origin := c.r.Header.Get("Origin")
+	if origin == "" || !a.Access.Origin(c.query().Get("app"), origin, c.r.Host) {
+		return false
+	}
+	h.Set("Access-Control-Allow-Origin", origin)
+	return true
+}
+
+// decodeIDs reads {"ids":[…]}.
+func decodeIDs(body []byte) (ids []string, err error) {
+	err = decodeObject(body, func(s *scanner, name string) (bool, error) {
+		if name != "ids" {
+			return false, nil
+		}
+		ids, err = s.names(name, maxAckIDs)
+		return true, err
+	})
+	if err != nil {
+		return nil, err
+	}
+	if len(ids) == 0 {
+		return nil, badField("ids", "is required: name at least one notification")
+	}
+	return ids, nil
+}
+
+// decodeObject reads one object; field reads the value of a field or reports that it does not know it.
+func decodeObject(body []byte, field func(s *scanner, name string) (known bool, err error)) error {
+	if !utf8.Valid(body) {
+		return problem.New(http.StatusBadRequest, "bad-json", "Malformed JSON", "the body is not valid UTF-8")
+	}
+	s := scanner{in: body}
+	if !s.take('{') {
+		return s.syntax("an object")
+	}
+	for first := true; ; first = false {
+		more, err := s.next(first, '}')
+		if err != nil {
+			return err
+		}
+		if !more {
+			return s.end()
+		}
+		key, err := s.key()
+		if err != nil {
+			return err
+		}
+		name := string(key)
+		known, err := field(&s, name)
+		if err != nil {
+			return err
+		}
+		if !known {
+			return badField(clip(name), "is not a known field")
+		}
+	}
+}
+
+// names reads a list of at most so many names.
+func (s *scanner) names(field string, most int) (names []string, err error) {
+	if s.peek() != '[' {
+		return nil, s.wrongType(field, "a list of strings")
+	}
+	s.pos++
+	for first := true; ; first = false {
+		more, err := s.next(first, ']')
+		if err != nil || !more {
+			return names, err
+		}
+		if len(names) == most {
+			return nil, badField(field, "has more than %d members", most)
+		}
+		at := field + "[" + strconv.Itoa(len(names)) + "]"
+		name, err := s.str(at)
+		if err != nil {
+			return nil, err
+		}
+		if err := notification.CheckName(at, name); err != nil {
+			return nil, err
+		}
+		names = append(names, name)
+	}
+}

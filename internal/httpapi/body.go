@@ -1,0 +1,71 @@
+package httpapi
+
+import (
+	"errors"
+	"io"
+	"net/http"
+	"os"
+	"slices"
+	"strings"
+
+	"godwit.dev/godwit/internal/problem"
+)
+
+const (
+	firstBuffer = 8 << 10   // holds most publishes without growing
+	keepBuffer  = 256 << 10 // buffers that grew beyond are left to the collector
+	readStep    = 1 << 20   // a large body's buffer grows by at most this much at a time
+)
+
+// buffer lends a buffer; it goes back with release once nothing refers to it.
+func (a *api) buffer() *[]byte {
+	if b, ok := a.buffers.Get().(*[]byte); ok {
+		return b
+	}
+	b := make([]byte, 0, firstBuffer)
+	return &b
+}
+
+func (a *api) release(b *[]byte) {
+	if cap(*b) <= keepBuffer {
+		*b = (*b)[:0]
+		a.buffers.Put(b)
+	}
+}
+
+// readBody appends the request's body to buf. More than most bytes are refused, before reading if the client says so.
+func readBody(r *http.Request, buf []byte, most int64) ([]byte, error) {
+	if enc := r.Header.Get("Content-Encoding"); enc != "" && !strings.EqualFold(enc, "identity") {
+		return buf, problem.New(http.StatusUnsupportedMediaType, "unsupported-encoding", "Unsupported encoding",
+			"send the body as it is, without Content-Encoding "+clip(enc))
+	}
+	if r.ContentLength > most {
+		return buf, tooLarge(most)
+	}
+	if n := int(r.ContentLength); n > 0 {
+		buf = slices.Grow(buf, min(n, readStep))
+	}
+	for {
+		if len(buf) == cap(buf) {
+			buf = slices.Grow(buf, min(max(len(buf), 512), readStep))
+		}
+		n, err := r.Body.Read(buf[len(buf):cap(buf)])
+		buf = buf[:len(buf)+n]
+		if int64(len(buf)) > most {
+			return buf, tooLarge(most)
+		}
+		if errors.Is(err, io.EOF) && !errors.Is(err, io.ErrUnexpectedEOF) {
+			return buf, nil
+		}
+		if err != nil {
+			return buf, bodyError(err)
+		}
+	}
+}
+
+func bodyError(err error) error {
+	if errors.Is(err, os.ErrDeadlineExceeded) {
+		return problem.New(http.StatusRequestTimeout, "body-timeout", "Body came too slowly", "the request's body did not arrive in time")
+	}
+	return problem.New(http.StatusBadRequest, "body-incomplete", "Body is incomplete", "the request's body ended early")
+}

@@ -1,0 +1,271 @@
+package httpapi
+
+import (
+	"encoding/base64"
+	"fmt"
+	"net/http"
+	"strconv"
+	"unicode/utf8"
+
+	"godwit.dev/godwit/internal/notification"
+	"godwit.dev/godwit/internal/problem"
+)
+
+// draft is a publish as it is decoded, with what only the request's form tells.
+type draft struct {
+	notification.Draft
+	list bool // to was a list: so is the answer
+
+	given              uint32 // fields seen, by bit: a field given twice is refused
+	hasData, hasBase64 bool
+	rawData            []byte // JSON; borrowed from the body until settleContent
+	rawHasNewline      bool
+	base64             string
+}
+
+// maxSteps bounds an escalation: more channels than exist are of no use.
+const maxSteps = 16
+
+// fieldNames are the fields of a publish; the position is the bit in draft.given.
+var fieldNames = [...]string{
+	"to", "id", "title", "body", "category", "data", "data_base64", "content_type", "ttl", "expires_at", "send_at",
+	"collapse_key", "priority", "ack", "escalate", "reply_by",
+}
+
+// decodeDraft reads one publish. Nothing of the result refers to body.
+func decodeDraft(body []byte) (*draft, error) {
+	if !utf8.Valid(body) {
+		return nil, problem.New(http.StatusBadRequest, "bad-json", "Malformed JSON", "the body is not valid UTF-8")
+	}
+	d := new(draft)
+	s := scanner{in: body}
+	if !s.take('{') {
+		return nil, s.syntax("an object")
+	}
+	for first := true; ; first = false {
+		more, err := s.next(first, '}')
+		if err != nil {
+			return d, err
+		}
+		if !more {
+			break
+		}
+		if err := d.member(&s); err != nil {
+			return d, err
+		}
+	}
+	if err := s.end(); err != nil {
+		return d, err
+	}
+	return d, d.settleContent()
+}
+
+func (d *draft) member(s *scanner) error {
+	key, err := s.key()
+	if err != nil {
+		return err
+	}
+	name, bit := known(key)
+	if name == "" {
+		return badField(clip(string(key)), "is not a known field")
+	}
+	if d.given&bit != 0 {
+		return badField(name, "is given twice")
+	}
+	d.given |= bit
+	if s.null() {
+		return nil
+	}
+	return d.field(s, name)
+}
+
+func known(key []byte) (name string, bit uint32) {
+	for i, f := range fieldNames {
+		if string(key) == f {
+			return f, 1 << i
+		}
+	}
+	return "", 0
+}
+
+func (d *draft) field(s *scanner, name string) (err error) {
+	switch name {
+	case "to":
+		err = d.recipients(s)
+	case "id":
+		if d.ID, err = s.str(name); err == nil && d.ID == "" {
+			err = badField(name, "is empty; leave it out to have one made")
+		}
+	case "title":
+		d.Content.Title, err = s.str(name)
+	case "body":
+		d.Content.Body, err = s.str(name)
+	case "category":
+		d.Content.Category, err = s.str(name)
+	case "data":
+		err = d.data(s)
+	case "data_base64":
+		d.base64, err = s.str(name)
+		d.hasBase64 = true
+	case "content_type":
+		d.Content.ContentType, err = s.str(name)
+	case "ttl":
+		d.TTL, err = s.positiveDuration(name)
+	case "reply_by":
+		d.ReplyBy, err = s.positiveDuration(name)
+	case "expires_at":
+		d.ExpiresAt, err = s.time(name)
+	case "send_at":
+		d.SendAt, err = s.time(name)
+	case "collapse_key":
+		d.CollapseKey, err = s.str(name)
+	case "priority":
+		d.Priority, err = s.priority(name)
+	case "ack":
+		d.Ack, err = s.ackMode(name)
+	case "escalate":
+		d.Escalate, err = s.steps(name)
+	}
+	return err
+}
+
+func (d *draft) recipients(s *scanner) error {
+	switch s.peek() {
+	case '"':
+		to, err := s.str("to")
+		d.To = []string{to}
+		return err
+	case '[':
+		d.list = true
+		s.pos++
+	default:
+		return s.wrongType("to", "a recipient's name or a list of them")
+	}
+	for first := true; ; first = false {
+		more, err := s.next(first, ']')
+		if err != nil || !more {
+			return err
+		}
+		if len(d.To) == notification.MaxRecipients {
+			return badField("to", "has more than %d recipients", notification.MaxRecipients)
+		}
+		if s.peek() != '"' {
+			return s.wrongType("to["+strconv.Itoa(len(d.To))+"]", "a recipient's name")
+		}
+		to, err := s.str("to")
+		if err != nil {
+			return err
+		}
+		d.To = append(d.To, to)
+	}
+}
+
+func (d *draft) data(s *scanner) (err error) {
+	d.hasData = true
+	d.rawData, err = s.skip()
+	d.rawHasNewline = s.newline
+	return err
+}
+
+// settleContent settles data, whose form depends on content_type wherever that stood.
+func (d *draft) settleContent() error {
+	c := &d.Content
+	switch {
+	case d.hasData && d.hasBase64:
+		return badField("data_base64", "give either data or data_base64, not both")
+	case d.hasBase64:
+		data, err := base64.StdEncoding.DecodeString(d.base64)
+		if err != nil {
+			return badField("data_base64", "is not base64: %v", err)
+		}
+		c.Data = data
+	case !d.hasData:
+	case c.ContentType == "" || notification.IsJSON(c.ContentType):
+		c.Data = ownJSON(d.rawData, d.rawHasNewline)
+		if c.ContentType == "" {
+			c.ContentType = "application/json"
+		}
+	default:
+		s := scanner{in: d.rawData}
+		if s.peek() != '"' {
+			return s.wrongType("data", "a string, since content_type is "+clip(c.ContentType))
+		}
+		text, err := s.str("data")
+		if err != nil {
+			return err
+		}
+		c.Data = []byte(text)
+	}
+	d.rawData, d.base64 = nil, ""
+	return nil
+}
+
+// ownJSON copies a value. Line breaks between its tokens become spaces, because frames and feeds are lines.
+func ownJSON(raw []byte, newline bool) []byte {
+	own := append(make([]byte, 0, len(raw)), raw...)
+	if !newline {
+		return own
+	}
+	for i, c := range own { // none can be inside a string: raw control characters are refused there
+		if c == '\n' || c == '\r' {
+			own[i] = ' '
+		}
+	}
+	return own
+}
+
+func (s *scanner) steps(field string) (steps []notification.Step, err error) {
+	if s.peek() != '[' {
+		return nil, s.wrongType(field, "a list of steps")
+	}
+	s.pos++
+	for first := true; ; first = false {
+		more, err := s.next(first, ']')
+		if err != nil || !more {
+			return steps, err
+		}
+		if len(steps) == maxSteps {
+			return nil, badField(field, "has more than %d steps", maxSteps)
+		}
+		step, err := s.step(fmt.Sprintf("%s[%d]", field, len(steps)))
+		if err != nil {
+			return nil, err
+		}
+		steps = append(steps, step)
+	}
+}
+
+func (s *scanner) step(field string) (step notification.Step, err error) {
+	if s.peek() != '{' {
+		return step, s.wrongType(field, "an object")
+	}
+	s.pos++
+	for first := true; ; first = false {
+		more, err := s.next(first, '}')
+		if err != nil {
+			return step, err
+		}
+		if !more {
+			break
+		}
+		key, err := s.key()
+		if err != nil {
+			return step, err
+		}
+		switch string(key) {
+		case "channel":
+			step.Channel, err = s.str(field + ".channel")
+		case "after":
+			step.After, err = s.duration(field + ".after")
+		default:
+			err = badField(clip(field+"."+string(key)), "is not a known field")
+		}
+		if err != nil {
+			return step, err
+		}
+	}
+	if step.Channel == "" {
+		return step, badField(field+".channel", "is required")
+	}
+	return step, nil
+}

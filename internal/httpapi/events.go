@@ -1,0 +1,201 @@
+package httpapi
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"godwit.dev/godwit/internal/event"
+	"godwit.dev/godwit/internal/problem"
+)
+
+const (
+	maxFeeds      = 1000             // followers of events on one node; each costs a goroutine and a connection
+	feedPage      = 500              // events read at once
+	feedHeartbeat = 15 * time.Second // proxies close connections that are silent for a minute or less
+	feedWriteTime = 30 * time.Second // a follower that takes longer to read is cut off; it comes back with since
+)
+
+// events is GET /v1/events: it stays open, as NDJSON or, if the client accepts it, server-sent events.
+func (a *api) events(c *call) error {
+	f, err := a.newFeed(c)
+	if err != nil {
+		return err
+	}
+	if !a.feeds.TryAcquire(1) {
+		p := problem.New(http.StatusServiceUnavailable, "busy", "Server is busy", fmt.Sprintf("%d feeds are open, which is the most this server carries", maxFeeds))
+		p.RetryAfter = feedWriteTime
+		return p
+	}
+	defer a.feeds.Release(1)
+	ctx, cancel := context.WithCancel(c.ctx)
+	var wg sync.WaitGroup
+	defer wg.Wait()
+	defer cancel()
+	wg.Go(func() {
+		select {
+		case <-a.Draining:
+			cancel()
+		case <-ctx.Done():
+		}
+	})
+	return f.run(ctx)
+}
+
+// feed is one follower.
+type feed struct {
+	c     *call
+	rc    *http.ResponseController
+	log   event.Log
+	sse   bool
+	types []event.Type // empty: all
+	since uint64
+	out   []byte
+}
+
+func (a *api) newFeed(c *call) (*feed, error) {
+	q, err := c.params("types", "since")
+	if err != nil {
+		return nil, err
+	}
+	f := &feed{
+		c: c, rc: http.NewResponseController(c.w), log: a.Events,
+		sse: strings.Contains(c.r.Header.Get("Accept"), "text/event-stream"),
+	}
+	if f.types, err = eventTypes(q.Get("types")); err != nil {
+		return nil, err
+	}
+	if f.since, err = f.start(q); err != nil {
+		return nil, err
+	}
+	return f, nil
+}
+
+func eventTypes(list string) (types []event.Type, err error) {
+	if list == "" {
+		return nil, nil
+	}
+	for name := range strings.SplitSeq(list, ",") {
+		t := event.Type(strings.TrimSpace(name))
+		if !slices.Contains(event.Types, t) {
+			return nil, badField("types", "%q is not a type of event", clip(name))
+		}
+		types = append(types, t)
+	}
+	return types, nil
+}
+
+// start finds the event to begin after: since, what an EventSource saw last, or the newest.
+func (f *feed) start(q url.Values) (uint64, error) {
+	field, text := "since", q.Get("since")
+	if text == "" && f.sse {
+		field, text = "Last-Event-ID", f.c.r.Header.Get("Last-Event-ID")
+	}
+	if text == "" {
+		return f.log.Last(), nil
+	}
+	since, err := strconv.ParseUint(text, 10, 64)
+	if err != nil {
+		return 0, badField(field, "%q is not an event_id", clip(text))
+	}
+	return since, nil
+}
+
+func (f *feed) run(ctx context.Context) error {
+	if !f.begin() {
+		return nil
+	}
+	spoken := time.Now()
+	for ctx.Err() == nil {
+		wait, cancel := context.WithTimeout(ctx, feedHeartbeat)
+		evs, last, err := f.log.Read(wait, f.c.key.App, f.since, feedPage, true)
+		cancel()
+		if err != nil && wait.Err() == nil {
+			return fmt.Errorf("read events of %s: %w", f.c.key.App, err)
+		}
+		f.since = max(f.since, last)
+		f.out = f.out[:0]
+		for i := range evs {
+			f.append(&evs[i])
+		}
+		if len(f.out) == 0 && time.Since(spoken) >= feedHeartbeat {
+			f.out = f.heartbeat()
+		}
+		if len(f.out) > 0 {
+			if !f.send() {
+				return nil
+			}
+			spoken = time.Now()
+		}
+	}
+	return nil
+}
+
+// begin sends the header, so that the client knows it is connected.
+func (f *feed) begin() bool {
+	_ = f.rc.SetReadDeadline(time.Time{}) // tests' writers have no deadlines
+	f.c.w.Header()["Content-Type"] = valNDJSON
+	if f.sse {
+		f.c.w.Header().Set("Content-Type", "text/event-stream")
+	}
+	f.c.w.Header().Set("X-Accel-Buffering", "no") // nginx would hold events back
+	f.c.status = http.StatusOK
+	f.c.w.WriteHeader(http.StatusOK)
+	return f.send()
+}
+
+// send writes out and flushes; false: the client is gone or does not read.
+func (f *feed) send() bool {
+	if err := f.rc.SetWriteDeadline(time.Now().Add(feedWriteTime)); err != nil && !errors.Is(err, http.ErrNotSupported) {
+		return false
+	}
+	if _, err := f.c.w.Write(f.out); err != nil {
+		return false
+	}
+	return f.rc.Flush() == nil
+}
+
+func (f *feed) heartbeat() []byte {
+	if f.sse {
+		return append(f.out, ": \n\n"...)
+	}
+	return append(f.out, '\n')
+}
+
+func (f *feed) append(e *event.Event) {
+	if len(f.types) > 0 && !slices.Contains(f.types, e.Type) {
+		return
+	}
+	b := f.out
+	if f.sse {
+		b = append(b, "id: "...)
+		b = strconv.AppendUint(b, e.ID, 10)
+		b = append(b, "\nevent: "...)
+		b = append(b, e.Type...)
+		b = append(b, "\ndata: "...)
+	}
+	b = append(b, `{"event_id":"`...)
+	b = strconv.AppendUint(b, e.ID, 10)
+	b = append(b, `","type":`...)
+	b = appendString(b, string(e.Type))
+	b = append(b, `,"at":`...)
+	b = appendTime(b, e.At)
+	if e.Note != "" {
+		b = append(b, `,"id":`...)
+		b = appendString(b, e.Note)
+	}
+	b = append(b, `,"to":`...)
+	b = appendString(b, e.To)
+	b = append(b, "}\n"...)
+	if f.sse {
+		b = append(b, '\n')
+	}
+	f.out = b
+}

@@ -1,0 +1,197 @@
+package httpapi
+
+import (
+	"crypto/sha256"
+	"errors"
+	"net/http"
+	"sync"
+	"time"
+
+	"godwit.dev/godwit/internal/access"
+	"godwit.dev/godwit/internal/notification"
+	"godwit.dev/godwit/internal/problem"
+)
+
+const maxKeyBody = 4 << 10 // the body names a few roles
+
+type keyJSON struct {
+	ID         string   `json:"id"`
+	Prefix     string   `json:"prefix"`
+	Roles      []string `json:"roles"`
+	CreatedAt  moment   `json:"created_at"`
+	LastUsedAt moment   `json:"last_used_at"`
+	// Key is the secret, shown once: null when a retry finds the key that its first try made.
+	Key       *string `json:"key,omitempty"`
+	Duplicate *bool   `json:"duplicate,omitempty"`
+}
+
+func viewKey(k access.Key) keyJSON {
+	return keyJSON{ID: k.ID, Prefix: k.Prefix, Roles: k.Roles.Names(), CreatedAt: moment(k.CreatedAt), LastUsedAt: moment(k.LastUsed)}
+}
+
+// createKey is POST /v1/keys.
+func (a *api) createKey(c *call) error {
+	idem, err := idempotencyKey(c.r.Header)
+	if err != nil {
+		return err
+	}
+	if _, err := c.params(); err != nil {
+		return err
+	}
+	body, err := readBody(c.r, nil, maxKeyBody)
+	if err != nil {
+		return err
+	}
+	roles, err := decodeRoles(body)
+	if err != nil {
+		return err
+	}
+	if idem == "" {
+		return a.newKey(c, roles, nil)
+	}
+	entry, done := a.created.enter(c.key.App, idem, sha256.Sum256(body), time.Now())
+	defer done()
+	switch {
+	case entry.other:
+		return problem.New(http.StatusUnprocessableEntity, "idempotency-mismatch", "Idempotency key was used",
+			"this Idempotency-Key was used with another body; use a new one")
+	case entry.id != nil && *entry.id != "":
+		return a.sameKey(c, *entry.id)
+	}
+	return a.newKey(c, roles, entry.id)
+}
+
+// newKey creates a key and notes its id for retries.
+func (a *api) newKey(c *call, roles access.Role, note *string) error {
+	k, secret, err := a.Keys.CreateKey(c.ctx, c.key.App, roles)
+	if err != nil {
+		return err
+	}
+	if note != nil {
+		*note = k.ID
+	}
+	a.Log.InfoContext(c.ctx, "key created", "app", c.key.App, "key", k.ID, "roles", roles.String(), "by", c.key.Key)
+	v, duplicate := viewKey(k), false
+	v.Key, v.Duplicate = &secret, &duplicate
+	return c.value(http.StatusCreated, v)
+}
+
+// sameKey answers a retry with the key that was made, without its secret, which is not kept.
+func (a *api) sameKey(c *call, id string) error {
+	for _, k := range a.Keys.Keys(c.key.App) {
+		if k.ID == id {
+			v, duplicate := viewKey(k), true
+			v.Duplicate = &duplicate
+			return c.value(http.StatusOK, v)
+		}
+	}
+	return problem.New(http.StatusNotFound, "not-found", "Not found", "the key that this Idempotency-Key made has been deleted")
+}
+
+func decodeRoles(body []byte) (roles access.Role, err error) {
+	var names []string
+	err = decodeObject(body, func(s *scanner, name string) (bool, error) {
+		if name != "roles" {
+			return false, nil
+		}
+		var err error
+		names, err = s.names(name, 4)
+		return true, err
+	})
+	if err != nil {
+		return 0, err
+	}
+	return access.ParseRoles(names)
+}
+
+// listKeys is GET /v1/keys. An app has few keys: they are one page.
+func (a *api) listKeys(c *call) error {
+	if _, err := c.params(); err != nil {
+		return err
+	}
+	keys := a.Keys.Keys(c.key.App)
+	l := newList[keyJSON](len(keys), "")
+	for _, k := range keys {
+		l.Items = append(l.Items, viewKey(k))
+	}
+	return c.value(http.StatusOK, l)
+}
+
+// deleteKey is DELETE /v1/keys/{id}.
+func (a *api) deleteKey(c *call) error {
+	if _, err := c.params(); err != nil {
+		return err
+	}
+	id := c.r.PathValue("id")
+	if err := notification.CheckName("id", id); err != nil {
+		return err
+	}
+	err := a.Keys.DeleteKey(c.ctx, c.key.App, id)
+	if errors.Is(err, access.ErrUnknownKey) {
+		return problem.New(http.StatusNotFound, "not-found", "Not found", "the app has no key with this id")
+	}
+	if err != nil {
+		return err
+	}
+	a.Log.InfoContext(c.ctx, "key deleted", "app", c.key.App, "key", id, "by", c.key.Key)
+	return c.noContent()
+}
+
+const (
+	createdFor = 24 * time.Hour
+	maxCreated = 1000 // keys are made by hand; beyond this the oldest retry is forgotten
+)
+
+// createdKeys remembers which key an Idempotency-Key made.
+type createdKeys struct {
+	mu      sync.Mutex
+	entries map[[2]string]*createdKey // by app and idempotency key
+}
+
+type createdKey struct {
+	id   string // empty: not made yet
+	body [sha256.Size]byte
+	at   time.Time
+}
+
+// entered is what an Idempotency-Key leads to: the place of the id, or that another body used it.
+type entered struct {
+	id    *string
+	other bool
+}
+
+// enter finds or makes the entry of an idempotency key and keeps all others out until done is called, so that two
+// tries at once make one key.
+func (t *createdKeys) enter(app, idem string, body [sha256.Size]byte, now time.Time) (e entered, done func()) {
+	t.mu.Lock()
+	if t.entries == nil {
+		t.entries = make(map[[2]string]*createdKey)
+	}
+	t.forget(now)
+	at := [2]string{app, idem}
+	k := t.entries[at]
+	if k == nil {
+		k = &createdKey{body: body, at: now}
+		t.entries[at] = k
+	}
+	return entered{id: &k.id, other: k.body != body}, func() {
+		if k.id == "" {
+			delete(t.entries, at)
+		}
+		t.mu.Unlock()
+	}
+}
+
+func (t *createdKeys) forget(now time.Time) {
+	var oldest [2]string
+	for at, k := range t.entries {
+		if now.Sub(k.at) >= createdFor {
+			delete(t.entries, at)
+		} else if first := t.entries[oldest]; first == nil || k.at.Before(first.at) {
+			oldest = at
+		}
+	}
+	if len(t.entries) >= maxCreated {
+		delete(t.entries, oldest)
+	}
+}

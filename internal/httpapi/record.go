@@ -1,0 +1,104 @@
+package httpapi
+
+import (
+	"strconv"
+	"time"
+
+	"godwit.dev/godwit/internal/mailbox"
+	"godwit.dev/godwit/internal/notification"
+)
+
+func appendRecords(b []byte, records []mailbox.Record) []byte {
+	b = append(b, '[')
+	for i := range records {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		b = appendRecord(b, &records[i])
+	}
+	return append(b, ']')
+}
+
+// appendRecord appends one copy as the status API shows it. What has not happened is null.
+func appendRecord(b []byte, r *mailbox.Record) []byte {
+	acked := r.Status == notification.Acked || r.Status == notification.Replied
+	b = append(b, `{"id":`...)
+	b = appendString(b, r.ID)
+	b = append(b, `,"to":`...)
+	b = appendString(b, r.To)
+	b = append(b, `,"status":"`...)
+	b = append(b, r.Status.String()...)
+	b = append(b, `","priority":"`...)
+	b = append(b, r.Priority.String()...)
+	b = append(b, `","ack":"`...)
+	b = append(b, r.Ack.String()...)
+	b = append(b, `","seq":`...)
+	b = strconv.AppendUint(b, r.Seq, 10)
+	b = appendMoment(b, "created_at", r.CreatedAt)
+	b = appendMoment(b, "send_at", r.SendAt)
+	b = appendMoment(b, "expires_at", r.ExpiresAt)
+	b = appendMoment(b, "delivered_at", r.DeliveredAt)
+	b = appendMoment(b, "settled_at", r.SettledAt)
+	b = append(b, `,"acked_at":`...)
+	if acked {
+		b = appendTime(b, r.SettledAt)
+		b = append(b, `,"latency_ms":`...)
+		b = strconv.AppendInt(b, latency(r).Milliseconds(), 10)
+	} else {
+		b = append(b, `null,"latency_ms":null`...)
+	}
+	b = append(b, `,"attempts":`...)
+	b = strconv.AppendUint(b, uint64(r.Attempts), 10)
+	b = append(b, `,"reply":null,"channels":[`...)
+	b = appendLive(b, r)
+	return append(b, "]}"...)
+}
+
+// latency is from when the notification was due to its acknowledgement.
+func latency(r *mailbox.Record) time.Duration {
+	due := r.CreatedAt
+	if r.SendAt.After(due) {
+		due = r.SendAt
+	}
+	return max(0, r.SettledAt.Sub(due))
+}
+
+// appendLive appends the live channel: where the copy stands there and since when.
+func appendLive(b []byte, r *mailbox.Record) []byte {
+	at := r.CreatedAt
+	if !r.DeliveredAt.IsZero() {
+		at = r.DeliveredAt
+	}
+	if !r.SettledAt.IsZero() {
+		at = r.SettledAt
+	}
+	b = append(b, `{"channel":"live","status":"`...)
+	b = append(b, r.Status.String()...)
+	b = append(b, '"')
+	b = appendMoment(b, "at", at)
+	b = append(b, `,"detail":`...)
+	if r.Attempts > 0 {
+		b = appendString(b, "sent "+times(r.Attempts))
+	} else {
+		b = append(b, "null"...)
+	}
+	return append(b, '}')
+}
+
+func times(n uint32) string {
+	if n == 1 {
+		return "once"
+	}
+	return strconv.FormatUint(uint64(n), 10) + " times"
+}
+
+// appendMoment appends a further member that is a time; the zero time is null.
+func appendMoment(b []byte, name string, t time.Time) []byte {
+	b = append(b, ',', '"')
+	b = append(b, name...)
+	b = append(b, '"', ':')
+	if t.IsZero() {
+		return append(b, "null"...)
+	}
+	return appendTime(b, t)
+}

@@ -1,0 +1,80 @@
+package httpapi
+
+import (
+	"net/http"
+	"slices"
+	"strings"
+
+	"godwit.dev/godwit/internal/access"
+	"godwit.dev/godwit/internal/problem"
+)
+
+// route is one entry of the API. A role of 0 needs no key.
+type route struct {
+	pattern string
+	role    access.Role
+	serve   func(c *call) error
+	// stream: the answer has no end; deadlines are the handler's business.
+	stream bool
+}
+
+func (a *api) routes() []route {
+	return []route{
+		{pattern: "POST /v1/notifications", role: access.Publish, serve: a.publish},
+		{pattern: "POST /v1/notifications/batch", role: access.Publish, serve: a.publishBatch, stream: true},
+		{pattern: "POST /v1/notify/{recipient}", role: access.Publish, serve: a.notify},
+		{pattern: "GET /v1/notifications/{id}", role: access.Read, serve: a.status},
+		{pattern: "DELETE /v1/notifications/{id}", role: access.Publish, serve: a.recall},
+
+		{pattern: "GET /v1/recipients", role: access.Read, serve: a.listRecipients},
+		{pattern: "GET /v1/recipients/{id}", role: access.Read, serve: a.getRecipient},
+		{pattern: "GET /v1/recipients/{id}/notifications", role: access.Read, serve: a.history},
+		{pattern: "DELETE /v1/recipients/{id}", role: access.Publish, serve: a.erase},
+		{pattern: "DELETE /v1/recipients/{id}/sessions", role: access.Publish, serve: a.disconnect},
+
+		{pattern: "GET /v1/events", role: access.Read, serve: a.events, stream: true},
+		{pattern: "POST /v1/acks", serve: a.acks},
+		{pattern: "OPTIONS /v1/acks", serve: a.acksPreflight},
+
+		{pattern: "POST /v1/keys", role: access.Admin, serve: a.createKey},
+		{pattern: "GET /v1/keys", role: access.Admin, serve: a.listKeys},
+		{pattern: "DELETE /v1/keys/{id}", role: access.Admin, serve: a.deleteKey},
+
+		{pattern: "GET /v1/stats", role: access.Read, serve: a.stats},
+		{pattern: "GET /metrics", serve: a.serveMetrics()},
+		{pattern: "GET /healthz", serve: a.healthz},
+		{pattern: "GET /readyz", serve: a.readyz},
+		{pattern: "GET /problems/{slug}", serve: a.explain},
+		{pattern: "GET /openapi.yaml", serve: a.openapi},
+		{pattern: "GET /{$}", serve: a.home},
+	}
+}
+
+// notFound answers what no route matched: 405 if the path exists with other methods, else 404.
+func (a *api) notFound(c *call) error {
+	var allowed []string
+	for _, method := range []string{http.MethodGet, http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete} {
+		probe := &http.Request{Method: method, URL: c.r.URL, Host: c.r.Host}
+		if _, pattern := a.mux.Handler(probe); pattern != "" && pattern != "/" {
+			allowed = append(allowed, method)
+		}
+	}
+	if slices.Contains(allowed, http.MethodGet) {
+		allowed = append(allowed, http.MethodHead)
+	}
+	if len(allowed) == 0 {
+		return problem.New(http.StatusNotFound, "no-such-path", "No such path", "nothing is served at "+clip(c.r.URL.Path)+"; GET /openapi.yaml lists what is")
+	}
+	list := strings.Join(allowed, ", ")
+	c.w.Header().Set("Allow", list)
+	return problem.New(http.StatusMethodNotAllowed, "method-not-allowed", "Method not allowed", "this path takes "+list)
+}
+
+// clip shortens what a client sent before it is shown back.
+func clip(s string) string {
+	const most = 100
+	if len(s) <= most {
+		return s
+	}
+	return strings.ToValidUTF8(s[:most], "") + "…"
+}

@@ -1,0 +1,252 @@
+package httpapi
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+
+	"godwit.dev/godwit/internal/problem"
+)
+
+// scanner reads JSON that must have a known shape. It exists because a publish is the hot path: one pass over the
+// bytes, no reflection, and errors that name the field and what stands there instead of what is wanted.
+//
+// Values whose shape does not matter are skipped by their brackets and quotes only; who keeps them validates them.
+type scanner struct {
+	in  []byte
+	pos int
+	// newline: the value skipped last has a line break between its tokens.
+	newline bool
+}
+
+// syntax is the problem of a body that is not JSON.
+func (s *scanner) syntax(want string) error {
+	at := "the end"
+	if s.pos < len(s.in) {
+		at = fmt.Sprintf("%q at byte %d", s.in[s.pos], s.pos+1)
+	}
+	return problem.New(http.StatusBadRequest, "bad-json", "Malformed JSON", "found "+at+" where "+want+" is needed")
+}
+
+func (s *scanner) space() {
+	for s.pos < len(s.in) {
+		switch s.in[s.pos] {
+		case '\n', '\r':
+			s.newline = true
+		case ' ', '\t':
+		default:
+			return
+		}
+		s.pos++
+	}
+}
+
+// peek returns the next byte that is not space, or 0 at the end.
+func (s *scanner) peek() byte {
+	s.space()
+	if s.pos == len(s.in) {
+		return 0
+	}
+	return s.in[s.pos]
+}
+
+func (s *scanner) take(c byte) bool {
+	if s.peek() != c {
+		return false
+	}
+	s.pos++
+	return true
+}
+
+// end demands that nothing follows.
+func (s *scanner) end() error {
+	if s.peek() != 0 || s.pos < len(s.in) {
+		return s.syntax("the end of the document")
+	}
+	return nil
+}
+
+// next moves to the next member of an object or list that closes with last: false at its end. first is true for
+// the first call.
+func (s *scanner) next(first bool, last byte) (bool, error) {
+	if s.take(last) {
+		return false, nil
+	}
+	if first {
+		return true, nil
+	}
+	if !s.take(',') {
+		return false, s.syntax(fmt.Sprintf("a comma or %q", last))
+	}
+	if s.peek() == last {
+		return false, s.syntax("another member")
+	}
+	return true, nil
+}
+
+// key reads a member's name and the colon. The bytes are borrowed from the input unless it has escapes.
+func (s *scanner) key() ([]byte, error) {
+	if s.peek() != '"' {
+		return nil, s.syntax("a field's name in quotes")
+	}
+	raw, escaped, err := s.quoted()
+	if err != nil {
+		return nil, err
+	}
+	if escaped {
+		raw = []byte(s.unescape(raw))
+	}
+	if !s.take(':') {
+		return nil, s.syntax("a colon")
+	}
+	return raw, nil
+}
+
+// str reads a string value for a field.
+func (s *scanner) str(field string) (string, error) {
+	if s.peek() != '"' {
+		return "", s.wrongType(field, "a string")
+	}
+	raw, escaped, err := s.quoted()
+	if err != nil {
+		return "", err
+	}
+	if escaped {
+		return s.unescape(raw), nil
+	}
+	return string(raw), nil
+}
+
+// quoted reads a string and returns what is between its quotes.
+func (s *scanner) quoted() (raw []byte, escaped bool, err error) {
+	s.pos++
+	start := s.pos
+	for s.pos < len(s.in) {
+		switch c := s.in[s.pos]; {
+		case c == '"':
+			raw = s.in[start:s.pos]
+			s.pos++
+			if escaped && !json.Valid(s.in[start-1:s.pos]) {
+				s.pos = start
+				return nil, false, s.syntax("a string with valid escapes")
+			}
+			return raw, escaped, nil
+		case c == '\\':
+			escaped = true
+			s.pos++
+			if s.pos == len(s.in) {
+				return nil, false, s.syntax("an escape")
+			}
+		case c < ' ':
+			return nil, false, s.syntax("a string without raw control characters")
+		}
+		s.pos++
+	}
+	return nil, false, s.syntax("a closing quote")
+}
+
+// unescape decodes what quoted found valid.
+func (s *scanner) unescape(raw []byte) string {
+	quoted := make([]byte, 0, len(raw)+2)
+	quoted = append(append(append(quoted, '"'), raw...), '"')
+	var text string
+	_ = json.Unmarshal(quoted, &text) // valid by quoted
+	return text
+}
+
+// skip passes over any value and returns its bytes, borrowed. Only nesting and strings are checked.
+func (s *scanner) skip() ([]byte, error) {
+	s.space()
+	s.newline = false
+	start, depth := s.pos, 0
+	for {
+		switch c := s.peek(); c {
+		case 0:
+			return nil, s.syntax("a value")
+		case '"':
+			if err := s.pass(); err != nil {
+				return nil, err
+			}
+		case '{', '[':
+			depth++
+			s.pos++
+			continue
+		case '}', ']', ',', ':':
+			if depth == 0 {
+				return nil, s.syntax("a value")
+			}
+			if c == '}' || c == ']' {
+				depth--
+			}
+			s.pos++
+		default:
+			s.word()
+		}
+		if depth == 0 {
+			return s.in[start:s.pos], nil
+		}
+	}
+}
+
+// pass skips a string without looking into its escapes.
+func (s *scanner) pass() error {
+	for i := s.pos + 1; i < len(s.in); i++ {
+		switch c := s.in[i]; {
+		case c == '"':
+			s.pos = i + 1
+			return nil
+		case c == '\\':
+			i++
+		case c < ' ':
+			s.pos = i
+			return s.syntax("a string without raw control characters")
+		}
+	}
+	s.pos = len(s.in)
+	return s.syntax("a closing quote")
+}
+
+// word skips a number or literal.
+func (s *scanner) word() {
+	for s.pos < len(s.in) {
+		switch s.in[s.pos] {
+		case ' ', '\t', '\n', '\r', ',', ':', '"', '{', '}', '[', ']':
+			return
+		}
+		s.pos++
+	}
+}
+
+// null skips a null: a field that is null was not given.
+func (s *scanner) null() bool {
+	s.space()
+	if len(s.in)-s.pos >= 4 && string(s.in[s.pos:s.pos+4]) == "null" {
+		s.pos += 4
+		return true
+	}
+	return false
+}
+
+// wrongType says what stands where a field's value should.
+func (s *scanner) wrongType(field, want string) error {
+	found := "a number"
+	switch c := s.peek(); c {
+	case 0:
+		return s.syntax("a value")
+	case '"':
+		found = "a string"
+	case '{':
+		found = "an object"
+	case '[':
+		found = "a list"
+	case 't', 'f':
+		found = "a boolean"
+	case 'n':
+		found = "null"
+	default:
+		if c != '-' && (c < '0' || c > '9') {
+			return s.syntax("a value")
+		}
+	}
+	return badField(field, "must be %s, not %s", want, found)
+}
