@@ -55,7 +55,7 @@ type Presence interface {
 type Keys interface {
 	Keys(app string) []access.Key
 	// CreateKey makes a key; its secret is returned this once.
-	CreateKey(ctx context.Context, app string, roles access.Role) (access.Key, string, error)
+	CreateKey(ctx context.Context, app, name string, roles access.Role) (access.Key, string, error)
 	// DeleteKey fails with access.ErrUnknownKey if the app has no such key.
 	DeleteKey(ctx context.Context, app, id string) error
 }

@@ -16,17 +16,20 @@ const maxKeyBody = 4 << 10 // the body names a few roles
 
 type keyJSON struct {
 	ID         string   `json:"id"`
+	Name       string   `json:"name"`
 	Prefix     string   `json:"prefix"`
 	Roles      []string `json:"roles"`
 	CreatedAt  moment   `json:"created_at"`
 	LastUsedAt moment   `json:"last_used_at"`
-	// Key is the secret, shown once: null when a retry finds the key that its first try made.
+	// Key is the secret, shown once: absent when a retry finds the key that its first try made.
 	Key       *string `json:"key,omitempty"`
 	Duplicate *bool   `json:"duplicate,omitempty"`
 }
 
 func viewKey(k access.Key) keyJSON {
-	return keyJSON{ID: k.ID, Prefix: k.Prefix, Roles: k.Roles.Names(), CreatedAt: moment(k.CreatedAt), LastUsedAt: moment(k.LastUsed)}
+	return keyJSON{
+		ID: k.ID, Name: k.Name, Prefix: k.Prefix, Roles: k.Roles.Names(), CreatedAt: moment(k.CreatedAt), LastUsedAt: moment(k.LastUsed),
+	}
 }
 
 // createKey is POST /v1/keys.
@@ -42,12 +45,12 @@ func (a *api) createKey(c *call) error {
 	if err != nil {
 		return err
 	}
-	roles, err := decodeRoles(body)
+	name, roles, err := decodeKey(body)
 	if err != nil {
 		return err
 	}
 	if idem == "" {
-		return a.newKey(c, roles, nil)
+		return a.newKey(c, name, roles, nil)
 	}
 	entry, done := a.created.enter(c.key.App, idem, sha256.Sum256(body), time.Now())
 	defer done()
@@ -58,12 +61,12 @@ func (a *api) createKey(c *call) error {
 	case entry.id != nil && *entry.id != "":
 		return a.sameKey(c, *entry.id)
 	}
-	return a.newKey(c, roles, entry.id)
+	return a.newKey(c, name, roles, entry.id)
 }
 
 // newKey creates a key and notes its id for retries.
-func (a *api) newKey(c *call, roles access.Role, note *string) error {
-	k, secret, err := a.Keys.CreateKey(c.ctx, c.key.App, roles)
+func (a *api) newKey(c *call, name string, roles access.Role, note *string) error {
+	k, secret, err := a.Keys.CreateKey(c.ctx, c.key.App, name, roles)
 	if err != nil {
 		return err
 	}
@@ -88,20 +91,25 @@ func (a *api) sameKey(c *call, id string) error {
 	return problem.New(http.StatusNotFound, "not-found", "Not found", "the key that this Idempotency-Key made has been deleted")
 }
 
-func decodeRoles(body []byte) (roles access.Role, err error) {
+// decodeKey reads {"roles":[…],"name":"…"}. What names and roles may be is the registry's to say.
+func decodeKey(body []byte) (name string, roles access.Role, err error) {
 	var names []string
-	err = decodeObject(body, func(s *scanner, name string) (bool, error) {
-		if name != "roles" {
+	err = decodeObject(body, func(s *scanner, field string) (known bool, err error) {
+		switch field {
+		case "roles":
+			names, err = s.names(field, 4) // there are no more
+		case "name":
+			name, err = s.str(field)
+		default:
 			return false, nil
 		}
-		var err error
-		names, err = s.names(name, 4)
 		return true, err
 	})
 	if err != nil {
-		return 0, err
+		return "", 0, err
 	}
-	return access.ParseRoles(names)
+	roles, err = access.ParseRoles(names)
+	return name, roles, err
 }
 
 // listKeys is GET /v1/keys. An app has few keys: they are one page.
