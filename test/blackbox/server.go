@@ -97,6 +97,10 @@ func (s *Server) cleanup() {
 
 // Launch starts the process and waits until it is ready. After the first time it takes the same ports again.
 func (s *Server) Launch() error {
+	// What an earlier server wrote there says nothing about this one.
+	if err := os.Remove(filepath.Join(s.Dir, "addresses.json")); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return err
+	}
 	if err := s.Spawn(); err != nil {
 		return err
 	}
@@ -110,9 +114,6 @@ func (s *Server) Launch() error {
 
 // Spawn starts the process and does not wait for it.
 func (s *Server) Spawn() error {
-	if err := os.Remove(filepath.Join(s.Dir, "addresses.json")); err != nil && !errors.Is(err, os.ErrNotExist) {
-		return err
-	}
 	args := append([]string{"serve", "--data", s.Dir, "--http-addr", s.HTTP, "--grpc-addr", s.GRPC, "--log-format", "json"}, s.args...)
 	s.cmd = exec.Command(s.bin, args...)
 	s.cmd.Env = append(os.Environ(), s.env...)
@@ -151,7 +152,9 @@ func (s *Server) ready() error {
 	if resp.StatusCode != http.StatusOK {
 		return fmt.Errorf("/readyz answers %s", resp.Status)
 	}
-	s.HTTP, s.GRPC = a.HTTP, a.GRPC
+	if s.HTTP != a.HTTP || s.GRPC != a.GRPC { // only the first time: clients may be reading them
+		s.HTTP, s.GRPC = a.HTTP, a.GRPC
+	}
 	return nil
 }
 
