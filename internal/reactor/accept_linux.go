@@ -1,0 +1,111 @@
+package reactor
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"os"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// keepIdle is when the kernel begins to probe a silent peer. Sessions have heartbeats; this only finds those that
+// have none, and a phone's radio should not be woken more often.
+const keepIdle = 5 * time.Minute
+
+// method chooses how to accept. Plain TCP for epoll loops skips package net: the descriptor goes straight to its
+// loop, without being registered elsewhere and duplicated first.
+func (a *acceptor) method(ln net.Listener) (accept func() error, release func()) {
+	if tcp, ok := ln.(*net.TCPListener); ok && a.tls == nil && a.r.cfg.Driver == DriverEpoll {
+		// A listener's own RawConn cannot wait; that of a duplicate can.
+		if f, err := tcp.File(); err == nil {
+			if rc, err := f.SyscallConn(); err == nil {
+				_ = rc.Control(func(fd uintptr) { tune(int(fd)) }) // accepted sockets inherit it
+				return func() error { return a.acceptRaw(rc) }, func() { _ = f.Close() }
+			}
+			_ = f.Close()
+		}
+	}
+	return func() error { return a.acceptConn(ln) }, func() {}
+}
+
+func (a *acceptor) acceptConn(ln net.Listener) error {
+	nc, err := ln.Accept()
+	if err != nil {
+		return fmt.Errorf("accept: %w", err)
+	}
+	a.accepted(nc)
+	return nil
+}
+
+// acceptRaw takes one connection as a bare descriptor.
+func (a *acceptor) acceptRaw(rc syscall.RawConn) error {
+	var (
+		fd  int
+		sa  unix.Sockaddr
+		bad error
+	)
+	err := rc.Read(func(lfd uintptr) bool {
+		fd, sa, bad = unix.Accept4(int(lfd), unix.SOCK_NONBLOCK|unix.SOCK_CLOEXEC)
+		return !errors.Is(bad, unix.EAGAIN)
+	})
+	if err != nil {
+		return fmt.Errorf("accept: %w", err)
+	}
+	if bad != nil {
+		return os.NewSyscallError("accept4", bad)
+	}
+	peer := sockaddr(sa)
+	if !a.admit(peer) {
+		_ = unix.Close(fd)
+		return nil
+	}
+	c := newConn(a.r.nextLoop(), peer)
+	c.fd, c.start, c.ln = int32(fd), a.startup(), &a.ln //nolint:gosec // descriptors are small
+	_ = a.r.launch(c)                                   // fails only when the reactor closes; then the next accept does too
+	return nil
+}
+
+// take moves nc's socket into c.
+func (r *Reactor) take(c *Conn, nc net.Conn) error {
+	if r.cfg.Driver == DriverGoroutine {
+		return takeSock(c, nc)
+	}
+	rc, err := rawConn(nc)
+	if err != nil {
+		return err
+	}
+	fd := -1
+	var bad error
+	err = rc.Control(func(f uintptr) {
+		fd, bad = unix.FcntlInt(f, unix.F_DUPFD_CLOEXEC, 0)
+	})
+	if err = errors.Join(err, os.NewSyscallError("fcntl", bad)); err != nil {
+		return fmt.Errorf("take over a connection: %w", err)
+	}
+	c.fd = int32(fd) //nolint:gosec // descriptors are small
+	tune(fd)
+	_ = nc.Close() // the duplicate keeps the socket, and its non-blocking mode
+	return nil
+}
+
+// tune sets what small frames and idle peers need. It is best effort: the socket works without.
+func tune(fd int) {
+	_ = unix.SetsockoptInt(fd, unix.IPPROTO_TCP, unix.TCP_NODELAY, 1)
+	_ = unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_KEEPALIVE, 1)
+	_ = unix.SetsockoptInt(fd, unix.IPPROTO_TCP, unix.TCP_KEEPIDLE, int(keepIdle.Seconds()))
+}
+
+func sockaddr(sa unix.Sockaddr) netip.AddrPort {
+	switch s := sa.(type) {
+	case *unix.SockaddrInet4:
+		return netip.AddrPortFrom(netip.AddrFrom4(s.Addr), uint16(s.Port)) //nolint:gosec // a port
+	case *unix.SockaddrInet6:
+		return netip.AddrPortFrom(netip.AddrFrom16(s.Addr).Unmap(), uint16(s.Port)) //nolint:gosec // a port
+	default:
+		return netip.AddrPort{}
+	}
+}

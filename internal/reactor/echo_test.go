@@ -1,0 +1,69 @@
+package reactor
+
+import (
+	"bytes"
+	"io"
+	"math/rand/v2"
+	"net"
+	"sync"
+	"testing"
+)
+
+// echo answers every byte. While its answers are refused it wants no more input.
+func echo(c *Conn) Handler {
+	f := newFake()
+	f.data = func(b []byte) (int, error) {
+		if !c.Write(b, nil) {
+			c.Pause()
+			return 0, nil
+		}
+		return len(b), nil
+	}
+	f.drained = c.Resume
+	return f
+}
+
+// TestEchoUnderLoad sends megabytes over many connections at once, in pieces of every size, and wants each byte back
+// in its place.
+func TestEchoUnderLoad(t *testing.T) {
+	eachDriver(t, Config{Loops: 2, QueueBytes: 64 << 10}, func(t *testing.T, h *harness) {
+		addr := h.handle(echo)
+		var wg sync.WaitGroup
+		for i := range 16 {
+			c := h.dial(addr)
+			wg.Go(func() { exchange(t, c, uint64(i), 2<<20) })
+		}
+		wg.Wait()
+		if s := h.r.Stats(); s.BytesIn < 32<<20 || s.BytesOut < 32<<20 {
+			t.Errorf("counted %d bytes in and %d out, want at least %d", s.BytesIn, s.BytesOut, 32<<20)
+		}
+	})
+}
+
+// exchange writes n random bytes and compares what comes back.
+func exchange(t *testing.T, c net.Conn, seed uint64, n int) {
+	r := rand.New(rand.NewPCG(seed, 7))
+	sent := make([]byte, n)
+	for i := range sent {
+		sent[i] = byte(r.Uint32())
+	}
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		for b := sent; len(b) > 0; {
+			k := min(1+r.IntN(70_000), len(b))
+			if _, err := c.Write(b[:k]); err != nil {
+				t.Errorf("write: %v", err)
+				return
+			}
+			b = b[k:]
+		}
+	})
+	got := make([]byte, n)
+	if _, err := io.ReadFull(c, got); err != nil {
+		t.Errorf("read: %v", err)
+	}
+	wg.Wait()
+	if !bytes.Equal(got, sent) {
+		t.Error("the echo differs from what was sent")
+	}
+}

@@ -1,0 +1,195 @@
+package reactor
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"os"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"time"
+)
+
+// Limits protect a listener.
+type Limits struct {
+	Connections int                   // most connections at once, handshakes included; 0: no limit. Those beyond it are closed at once.
+	Handshake   time.Duration         // patience for the TLS handshake, and again for the first byte; 0: DefaultHandshake
+	Admit       func(netip.Addr) bool // asked about every peer before anything is read from it; nil: all
+}
+
+// DefaultHandshake is long enough for a phone on a bad link.
+const DefaultHandshake = 10 * time.Second
+
+// Waits after accept has failed for want of descriptors or memory.
+const (
+	firstBackoff = 5 * time.Millisecond
+	mostBackoff  = time.Second
+)
+
+// listening counts the connections of one listener.
+type listening struct {
+	n    atomic.Int64
+	most int64
+}
+
+// enter counts a connection in, if there is room.
+func (ln *listening) enter() bool {
+	if n := ln.n.Add(1); ln.most > 0 && n > ln.most {
+		ln.n.Add(-1)
+		return false
+	}
+	return true
+}
+
+func (ln *listening) left() {
+	if ln != nil {
+		ln.n.Add(-1)
+	}
+}
+
+// acceptor is one running Serve.
+type acceptor struct {
+	r    *Reactor
+	ctx  context.Context //nolint:containedctx // of the Serve call this belongs to
+	tls  *tls.Config
+	lim  Limits
+	ln   listening
+	open func(*Conn) (Handler, error)
+	wg   sync.WaitGroup // handshakes
+}
+
+// Serve accepts connections on ln until ctx ends (then it returns nil) or ln fails for good, and closes ln. With
+// tlsConf nil they are plain. open runs on the connection's loop before its first byte; an error refuses the
+// connection. Connections outlive Serve: ending it is the first step of a drain.
+func (r *Reactor) Serve(ctx context.Context, ln net.Listener, tlsConf *tls.Config, lim Limits, open func(*Conn) (Handler, error)) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	defer context.AfterFunc(r.ctx, cancel)()
+	if lim.Handshake <= 0 {
+		lim.Handshake = DefaultHandshake
+	}
+	a := &acceptor{r: r, ctx: ctx, tls: tlsConf, lim: lim, open: open}
+	a.ln.most = int64(lim.Connections)
+	accept, release := a.method(ln)
+	closed := make(chan struct{})
+	context.AfterFunc(ctx, func() {
+		defer close(closed)
+		release()
+		_ = ln.Close() // nothing can be done about a listener that does not close
+	})
+	defer func() {
+		cancel()
+		<-closed
+		a.wg.Wait()
+	}()
+
+	var backoff time.Duration
+	for {
+		err := accept()
+		switch {
+		case err == nil:
+			backoff = 0
+			continue
+		case ctx.Err() != nil:
+			return nil
+		case errors.Is(err, net.ErrClosed), errors.Is(err, os.ErrClosed):
+			return fmt.Errorf("accept on %s: %w", ln.Addr(), err)
+		case errors.Is(err, syscall.ECONNABORTED), errors.Is(err, syscall.EINTR):
+			continue
+		}
+		backoff = min(max(2*backoff, firstBackoff), mostBackoff)
+		if n, ok := r.admitLog.allow(time.Now()); ok {
+			r.log.Warn("accepting connections failed; trying again", "listener", ln.Addr().String(), "error", err, "wait", backoff, "not_logged", n)
+		}
+		select {
+		case <-ctx.Done():
+		case <-time.After(backoff):
+		}
+	}
+}
+
+// accepted takes on a connection that came through net.Listener.Accept.
+func (a *acceptor) accepted(nc net.Conn) {
+	peer := addrPort(nc.RemoteAddr())
+	if !a.admit(peer) {
+		_ = nc.Close()
+		return
+	}
+	if a.tls == nil {
+		if err := a.r.adopt(nc, a.startup(), &a.ln); err != nil && a.ctx.Err() == nil {
+			a.refused("taking over a connection failed", peer, err)
+		}
+		return
+	}
+	a.wg.Go(func() { a.handshake(nc, peer) })
+}
+
+// handshake runs on a goroutine and blocks: it is over soon, and crypto/tls has no other way.
+func (a *acceptor) handshake(nc net.Conn, peer netip.AddrPort) {
+	sw := &switchConn{Conn: nc}
+	session := tls.Server(sw, a.tls)
+	ctx, cancel := context.WithTimeoutCause(a.ctx, a.lim.Handshake, fmt.Errorf("the TLS handshake took longer than %s", a.lim.Handshake))
+	defer cancel()
+	if err := session.HandshakeContext(ctx); err != nil {
+		a.ln.left()
+		_ = nc.Close()
+		a.r.log.Debug("tls handshake failed", "peer", peer, "error", err)
+		return
+	}
+	if err := a.r.adopt(session, a.startup(), &a.ln); err != nil && a.ctx.Err() == nil {
+		a.refused("taking over a connection failed", peer, err)
+	}
+}
+
+// admit decides whether a peer may connect, and counts it in.
+func (a *acceptor) admit(peer netip.AddrPort) bool {
+	if a.lim.Admit != nil && !a.lim.Admit(peer.Addr()) {
+		return false
+	}
+	if !a.ln.enter() {
+		a.refused("refused a connection: too many", peer, fmt.Errorf("the listener's limit is %d connections", a.ln.most))
+		return false
+	}
+	return true
+}
+
+func (a *acceptor) refused(what string, peer netip.AddrPort, err error) {
+	if n, ok := a.r.admitLog.allow(time.Now()); ok {
+		a.r.log.Warn("connection not accepted", "reason", what, "peer", peer, "error", err, "not_logged", n)
+	}
+}
+
+func (a *acceptor) startup() *startup { return &startup{open: a.open, patience: a.lim.Handshake} }
+
+// rateLog allows one message a second, so that a flood of refused connections is not a flood of logs too.
+type rateLog struct {
+	mu      sync.Mutex
+	last    time.Time
+	skipped int
+}
+
+// allow says whether to log now, and how many messages were left out before.
+func (l *rateLog) allow(now time.Time) (skipped int, ok bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if now.Sub(l.last) < time.Second {
+		l.skipped++
+		return 0, false
+	}
+	skipped, l.skipped, l.last = l.skipped, 0, now
+	return skipped, true
+}
+
+// addrPort reads a peer's address, IPv4 as IPv4. Others than TCP have none.
+func addrPort(a net.Addr) netip.AddrPort {
+	t, ok := a.(*net.TCPAddr)
+	if !ok {
+		return netip.AddrPort{}
+	}
+	ap := t.AddrPort()
+	return netip.AddrPortFrom(ap.Addr().Unmap(), ap.Port())
+}

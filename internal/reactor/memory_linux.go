@@ -1,0 +1,27 @@
+package reactor
+
+import (
+	"os"
+	"strconv"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+// machineMemory is what the process may use: the control group's limit if there is one, else the machine's memory.
+// 0: unknown.
+func machineMemory() int64 {
+	var si unix.Sysinfo_t
+	total := int64(0)
+	if unix.Sysinfo(&si) == nil {
+		total = int64(uint64(si.Totalram) * uint64(si.Unit)) //nolint:gosec,unconvert // fits; types differ between systems
+	}
+	b, err := os.ReadFile("/sys/fs/cgroup/memory.max")
+	if err != nil {
+		return total
+	}
+	if n, err := strconv.ParseInt(strings.TrimSpace(string(b)), 10, 64); err == nil && n > 0 && (total == 0 || n < total) {
+		return n
+	}
+	return total
+}

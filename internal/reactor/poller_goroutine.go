@@ -1,0 +1,123 @@
+package reactor
+
+import (
+	"fmt"
+	"io"
+	"net"
+	"sync"
+	"syscall"
+	"time"
+)
+
+// errEOF is io.EOF under a name the drivers share.
+var errEOF = io.EOF
+
+// sock is what a connection has beside a Conn in the goroutine driver.
+type sock struct {
+	serial sync.Mutex // the right to run the handler
+	nc     net.Conn
+	rc     syscall.RawConn
+
+	reading, flushing bool // a goroutine does so; under Conn.mu
+}
+
+// chanPoller drives connections with a goroutine each, parked without a buffer. Its loop only runs timers and what
+// is posted.
+type chanPoller struct{ signal chan struct{} }
+
+func newChanPoller() *chanPoller { return &chanPoller{signal: make(chan struct{}, 1)} }
+
+func (p *chanPoller) wait(l *loop) error {
+	if !l.hasWork() {
+		<-p.signal
+	}
+	return nil
+}
+
+func (p *chanPoller) wake() {
+	select {
+	case p.signal <- struct{}{}:
+	default:
+	}
+}
+
+func (p *chanPoller) close() {}
+
+func (p *chanPoller) attach(c *Conn) error { return p.update(c) }
+
+// update starts the goroutines that are missing. They end by themselves when nothing is wanted of them.
+func (p *chanPoller) update(c *Conn) error {
+	s := c.sock
+	if c.wantsInput() && !s.reading {
+		s.reading = true
+		c.loop.r.wg.Go(c.readLoop)
+	}
+	if c.wantsOutput() && !s.flushing {
+		s.flushing = true
+		c.loop.r.wg.Go(c.flushLoop)
+	}
+	return nil
+}
+
+func (p *chanPoller) detach(c *Conn) { _ = c.sock.nc.Close() }
+
+// scratches lends read buffers to connections that have something to read.
+var scratches = sync.Pool{New: func() any { return new(scratch) }}
+
+// readLoop waits for input and runs the handler on it.
+func (c *Conn) readLoop() {
+	for {
+		c.mu.Lock()
+		if !c.wantsInput() {
+			c.sock.reading = false
+			c.mu.Unlock()
+			return
+		}
+		c.mu.Unlock()
+		buf, n, err := c.sock.read()
+		c.enter()
+		if n > 0 {
+			c.receive(buf, n)
+		}
+		if err != nil {
+			c.inputEnded(err)
+		}
+		c.leave()
+		if buf != nil {
+			scratches.Put(buf)
+		}
+	}
+}
+
+// flushLoop waits until the socket takes more, until the queue is empty.
+func (c *Conn) flushLoop() {
+	for {
+		err := c.sock.flush(c)
+		c.mu.Lock()
+		if err != nil {
+			c.die(err)
+		}
+		if !c.wantsOutput() {
+			c.sock.flushing = false
+			if c.state&dead == 0 {
+				c.loop.post(c, workFlushed)
+			}
+			c.mu.Unlock()
+			return
+		}
+		c.mu.Unlock()
+	}
+}
+
+// takeSock moves nc into c for the goroutine driver.
+func takeSock(c *Conn, nc net.Conn) error {
+	s, fd, err := newSock(nc)
+	if err != nil {
+		return err
+	}
+	if err := nc.SetDeadline(time.Time{}); err != nil {
+		return fmt.Errorf("take over a connection: %w", err)
+	}
+	c.sock, c.fd = s, fd
+	return nil
+}

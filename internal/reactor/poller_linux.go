@@ -1,0 +1,228 @@
+package reactor
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"syscall"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+const bestDriver = DriverEpoll
+
+func newPoller(driver string) (poller, error) {
+	switch driver {
+	case DriverEpoll:
+		return newEpoll()
+	case DriverGoroutine:
+		return newChanPoller(), nil
+	default:
+		return nil, fmt.Errorf("there is no driver %q", driver)
+	}
+}
+
+// wakeSlot marks events of the eventfd that wakes the loop.
+const wakeSlot = -1
+
+// epoll is a loop's own epoll set, nested in the Go runtime's: the loop's goroutine parks like any other and no
+// thread blocks in a system call.
+type epoll struct {
+	fd     int
+	file   *os.File // keeps fd registered with the runtime
+	raw    syscall.RawConn
+	event  *os.File // eventfd, edge-triggered, so it never needs to be read; a File, so that a late wake after close is harmless
+	ready  [256]unix.EpollEvent
+	n      int
+	ask    func(fd uintptr) bool // made once: no closure a wait
+	asking *loop
+}
+
+func newEpoll() (*epoll, error) {
+	fd, err := unix.EpollCreate1(unix.EPOLL_CLOEXEC)
+	if err != nil {
+		return nil, os.NewSyscallError("epoll_create1", err)
+	}
+	// Non-blocking makes os.NewFile hand it to the runtime's poller.
+	if err := unix.SetNonblock(fd, true); err != nil {
+		_ = unix.Close(fd)
+		return nil, os.NewSyscallError("fcntl", err)
+	}
+	p := &epoll{fd: fd, file: os.NewFile(uintptr(fd), "epoll")}
+	p.ask = p.poll
+	if p.raw, err = p.file.SyscallConn(); err != nil {
+		p.close()
+		return nil, fmt.Errorf("watch the epoll set: %w", err)
+	}
+	event, err := unix.Eventfd(0, unix.EFD_CLOEXEC|unix.EFD_NONBLOCK)
+	if err != nil {
+		p.close()
+		return nil, os.NewSyscallError("eventfd", err)
+	}
+	p.event = os.NewFile(uintptr(event), "eventfd")
+	ev := unix.EpollEvent{Events: unix.EPOLLIN | unix.EPOLLET, Fd: wakeSlot}
+	if err := unix.EpollCtl(p.fd, unix.EPOLL_CTL_ADD, event, &ev); err != nil {
+		p.close()
+		return nil, os.NewSyscallError("epoll_ctl", err)
+	}
+	return p, nil
+}
+
+func (p *epoll) close() {
+	_ = p.file.Close()
+	if p.event != nil {
+		_ = p.event.Close()
+	}
+}
+
+func (p *epoll) wake() {
+	one := [8]byte{1}
+	_, _ = p.event.Write(one[:]) // fails only when the counter is full, and then the loop is awake
+}
+
+// poll asks for events without blocking; false parks the goroutine until the set is ready.
+func (p *epoll) poll(fd uintptr) bool {
+	n, _, e := unix.RawSyscall6(unix.SYS_EPOLL_PWAIT, fd, uintptr(unsafe.Pointer(&p.ready[0])), uintptr(len(p.ready)), 0, 0, 0)
+	if e != 0 {
+		n = 0 // only EINTR is possible
+	}
+	p.n = int(n)
+	return p.n > 0 || p.asking.hasWork()
+}
+
+func (p *epoll) wait(l *loop) error {
+	p.asking = l
+	if err := p.raw.Read(p.ask); err != nil {
+		return fmt.Errorf("wait for the epoll set: %w", err)
+	}
+	l.parked.Store(false)
+	for i := range p.n {
+		ev := &p.ready[i]
+		if ev.Fd == wakeSlot {
+			continue
+		}
+		if c := l.lookup(ev.Fd, ev.Pad); c != nil {
+			p.handle(l, c, ev.Events)
+		}
+	}
+	return nil
+}
+
+// handle does what an event calls for. The connection may be finished after each step.
+func (p *epoll) handle(l *loop, c *Conn, events uint32) {
+	if events&unix.EPOLLOUT != 0 {
+		c.mu.Lock()
+		c.flush()
+		empty := c.out == nil && c.state&dead == 0
+		c.watch()
+		c.mu.Unlock()
+		if empty {
+			c.flushed()
+		}
+	}
+	if events&^unix.EPOLLOUT == 0 {
+		return
+	}
+	c.mu.Lock()
+	reads := c.wantsInput()
+	if !reads {
+		c.watch()
+	}
+	c.mu.Unlock()
+	switch {
+	case reads:
+		p.read(l, c)
+	case events&(unix.EPOLLERR|unix.EPOLLHUP) != 0:
+		// Both are reported whatever is asked for; a peer that is gone need not be waited for.
+		c.finish(socketError(int(c.fd)))
+	}
+}
+
+func (p *epoll) read(l *loop, c *Conn) {
+	b := l.buf.raw[headroom:]
+	n, _, e := unix.RawSyscall(unix.SYS_READ, uintptr(c.fd), uintptr(unsafe.Pointer(&b[0])), uintptr(len(b)))
+	switch {
+	case e == unix.EAGAIN || e == unix.EINTR:
+	case e != 0:
+		c.inputEnded(os.NewSyscallError("read", e))
+	case n == 0:
+		c.inputEnded(errEOF)
+	default:
+		c.receive(&l.buf, int(n))
+	}
+}
+
+// interest is the epoll mask that c's wishes need. c.mu is held.
+func interest(c *Conn) uint32 {
+	var m uint32
+	if c.wantsInput() {
+		m = unix.EPOLLIN
+	}
+	if c.wantsOutput() {
+		m |= unix.EPOLLOUT
+	}
+	return m
+}
+
+func (p *epoll) attach(c *Conn) error { return p.control(c, unix.EPOLL_CTL_ADD, interest(c)) }
+
+func (p *epoll) update(c *Conn) error {
+	m := interest(c)
+	if m == c.mask {
+		return nil
+	}
+	return p.control(c, unix.EPOLL_CTL_MOD, m)
+}
+
+func (p *epoll) control(c *Conn, op int, mask uint32) error {
+	ev := unix.EpollEvent{Events: mask, Fd: c.slot, Pad: c.gen}
+	if err := unix.EpollCtl(p.fd, op, int(c.fd), &ev); err != nil {
+		return os.NewSyscallError("epoll_ctl", err)
+	}
+	c.mask = mask
+	return nil
+}
+
+// detach closes the descriptor, which also takes it out of the set: it was never duplicated after it was added.
+func (p *epoll) detach(c *Conn) {
+	if c.fd >= 0 {
+		_ = unix.Close(int(c.fd))
+	}
+}
+
+// socketError fetches what went wrong on a socket that reported an error.
+func socketError(fd int) error {
+	if e, err := unix.GetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_ERROR); err == nil && e != 0 {
+		return os.NewSyscallError("read", syscall.Errno(e))
+	}
+	return errEOF
+}
+
+// sysWritev sends pieces without blocking.
+func sysWritev(fd int32, bufs [][]byte) (int, error) {
+	var iov [64]unix.Iovec
+	k := 0
+	for _, b := range bufs {
+		if len(b) == 0 {
+			continue
+		}
+		iov[k].Base = &b[0]
+		iov[k].SetLen(len(b))
+		if k++; k == len(iov) {
+			break
+		}
+	}
+	if k == 0 {
+		return 0, nil
+	}
+	n, _, e := unix.RawSyscall(unix.SYS_WRITEV, uintptr(fd), uintptr(unsafe.Pointer(&iov[0])), uintptr(k))
+	switch {
+	case e == 0:
+		return int(n), nil
+	case errors.Is(e, unix.EAGAIN), errors.Is(e, unix.EINTR):
+		return 0, errAgain
+	default:
+		return 0, os.NewSyscallError("write", e)
+	}
+}

@@ -1,0 +1,159 @@
+package reactor
+
+import (
+	"errors"
+	"io"
+)
+
+// begin runs on the loop: it makes the handler, hands over what was read before, and starts to watch. The order
+// matters: what sits in the TLS session or in buffers raises no event.
+func (c *Conn) begin() {
+	s := c.start
+	c.start = nil
+	if s == nil || s.open == nil {
+		return
+	}
+	c.loop.add(c)
+	h, err := s.open(c)
+	if err != nil {
+		c.finish(err)
+		return
+	}
+	c.h = h
+	c.mu.Lock()
+	if s.patience > 0 && len(s.buffered) == 0 && c.state&(dead|closing) == 0 {
+		c.state |= silent
+		c.limitAt = c.loop.r.now() + int64(s.patience)
+		c.armTimer()
+	}
+	c.mu.Unlock()
+	c.in = s.buffered
+	c.present()
+	if c.tls != nil {
+		c.decrypt(&c.loop.buf, nil)
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.state&(dead|finished) != 0 {
+		return
+	}
+	if err := c.loop.poll.attach(c); err != nil {
+		c.die(err)
+		return
+	}
+	c.state |= attached
+}
+
+// receive handles n raw bytes in s.raw behind the headroom. On the loop.
+func (c *Conn) receive(s *scratch, n int) {
+	c.loop.bytesIn.Add(uint64(n)) //nolint:gosec // a count is not negative
+	c.mu.Lock()
+	st := c.state
+	if st&silent != 0 {
+		c.state &^= silent
+		if st&closing == 0 {
+			c.limitAt = 0
+			c.armTimer()
+		}
+	}
+	c.mu.Unlock()
+	switch {
+	case st&(dead|closing) != 0: // nobody wants it any more
+	case c.tls != nil:
+		c.decrypt(s, s.raw[headroom:headroom+n])
+	default:
+		c.deliver(s.raw[:headroom+n])
+	}
+}
+
+// deliver hands what is behind b's headroom to the handler, with what was kept before in front of it.
+func (c *Conn) deliver(b []byte) {
+	data := b[headroom:]
+	switch kept := len(c.in); {
+	case kept == 0:
+	case kept <= headroom:
+		data = b[headroom-kept:]
+		copy(data, c.in)
+	default: // a long frame: collect it where it is, doubling
+		c.in = append(c.in, data...)
+		c.present()
+		return
+	}
+	used, err := c.h.Data(data)
+	if err != nil {
+		c.fail(err)
+		return
+	}
+	c.keep(data[used:])
+}
+
+// present hands what was kept to the handler.
+func (c *Conn) present() {
+	if len(c.in) == 0 || !c.listening() {
+		return
+	}
+	used, err := c.h.Data(c.in)
+	if err != nil {
+		c.fail(err)
+		return
+	}
+	c.keep(c.in[used:])
+}
+
+// keep stores what the handler has not used. rest may lie in c.in.
+func (c *Conn) keep(rest []byte) {
+	if len(rest) == 0 {
+		c.in = nil
+		return
+	}
+	c.in = append(c.in[:0], rest...)
+	if len(rest) > c.loop.r.cfg.InputBytes && c.listening() {
+		c.fail(ErrInputTooLong)
+	}
+}
+
+// listening says whether the handler wants bytes now.
+func (c *Conn) listening() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.state&(dead|closing|paused) == 0
+}
+
+// resume runs on the loop after Resume: first what was kept, then what the poller brings.
+func (c *Conn) resume(s *scratch) {
+	if c.h == nil {
+		return
+	}
+	c.present()
+	if c.tls != nil && c.listening() {
+		c.decrypt(s, nil)
+	}
+	c.mu.Lock()
+	c.watch()
+	c.mu.Unlock()
+}
+
+// fail ends the connection because its handler cannot go on. A handler that wants to say why sends it and calls
+// CloseAfterFlush itself.
+func (c *Conn) fail(err error) {
+	c.mu.Lock()
+	c.die(err)
+	c.mu.Unlock()
+}
+
+// inputEnded runs on the loop when the peer has sent its last byte, or reading failed. What is queued for a peer
+// that has only closed its side is still sent.
+func (c *Conn) inputEnded(err error) {
+	c.mu.Lock()
+	if errors.Is(err, io.EOF) && c.out != nil && c.state&dead == 0 {
+		c.state |= ended
+		if c.state&closing == 0 {
+			c.beginClosing(err)
+		}
+		c.watch()
+		c.mu.Unlock()
+		return
+	}
+	c.mu.Unlock()
+	c.finish(err)
+}

@@ -1,0 +1,121 @@
+package reactor
+
+import (
+	"crypto/tls"
+	"errors"
+	"net"
+	"sync/atomic"
+	"time"
+)
+
+// tlsLayer runs a TLS session over bytes instead of a connection. The loop feeds it what came from the socket; what
+// the session wants to send goes the way of all writes. Every call into crypto/tls after the handshake is made
+// under Conn.mu, so what a read may have to send (alerts, key updates) never races with writers and the lock order
+// is always ours before those of crypto/tls.
+type tlsLayer struct {
+	conn *tls.Conn
+	c    *Conn
+	fed  []byte // ciphertext the session has not read yet; borrowed from the loop's buffer while it runs
+}
+
+// tlsAgain tells crypto/tls that there is nothing to read now. Because it is temporary the session stays usable and
+// keeps an incomplete record.
+type tlsAgain struct{}
+
+func (tlsAgain) Error() string   { return errAgain.Error() }
+func (tlsAgain) Timeout() bool   { return true }
+func (tlsAgain) Temporary() bool { return true }
+
+var _ net.Error = tlsAgain{}
+
+func (t *tlsLayer) read(b []byte) (int, error) {
+	if len(t.fed) == 0 {
+		return 0, tlsAgain{}
+	}
+	n := copy(b, t.fed)
+	t.fed = t.fed[n:]
+	return n, nil
+}
+
+// write is called by crypto/tls, hence with c.mu held. The session reuses b.
+func (t *tlsLayer) write(b []byte) (int, error) {
+	if t.c.state&dead != 0 {
+		return 0, net.ErrClosed
+	}
+	t.c.send(b, nil)
+	return len(b), nil
+}
+
+// decrypt feeds raw to the session and hands the handler what comes out. On the loop. What cannot be handed over
+// because of a pause stays in the session, or encrypted in fed.
+func (c *Conn) decrypt(s *scratch, raw []byte) {
+	t := c.tls
+	if len(t.fed) > 0 { // kept by a pause
+		t.fed = append(t.fed, raw...)
+	} else {
+		t.fed = raw
+	}
+	buf := s.decrypted()
+	for {
+		c.mu.Lock()
+		if c.state&(dead|closing|paused) != 0 {
+			c.mu.Unlock()
+			break
+		}
+		n, err := t.conn.Read(buf[headroom:])
+		c.mu.Unlock()
+		if n > 0 {
+			c.deliver(buf[:headroom+n])
+		}
+		if _, again := errors.AsType[tlsAgain](err); again {
+			break
+		}
+		if err != nil {
+			t.fed = nil
+			c.inputEnded(err)
+			return
+		}
+	}
+	if len(t.fed) > 0 {
+		t.fed = append([]byte(nil), t.fed...)
+	} else {
+		t.fed = nil
+	}
+}
+
+// switchConn is the net.Conn below a TLS session: the real one until the connection is adopted, then the layer.
+type switchConn struct {
+	net.Conn
+	layer atomic.Pointer[tlsLayer]
+}
+
+func (s *switchConn) Read(b []byte) (int, error) {
+	if t := s.layer.Load(); t != nil {
+		return t.read(b)
+	}
+	return s.Conn.Read(b) //nolint:wrapcheck // a net.Conn passes on what it wraps
+}
+
+func (s *switchConn) Write(b []byte) (int, error) {
+	if t := s.layer.Load(); t != nil {
+		return t.write(b)
+	}
+	return s.Conn.Write(b) //nolint:wrapcheck // a net.Conn passes on what it wraps
+}
+
+// Deadlines of the adopted connection are the wheel's; crypto/tls sets one when it closes.
+
+func (s *switchConn) SetDeadline(t time.Time) error { return s.deadline(s.Conn.SetDeadline, t) }
+
+func (s *switchConn) SetReadDeadline(t time.Time) error { return s.deadline(s.Conn.SetReadDeadline, t) }
+
+func (s *switchConn) SetWriteDeadline(t time.Time) error {
+	return s.deadline(s.Conn.SetWriteDeadline, t)
+}
+
+func (s *switchConn) deadline(set func(time.Time) error, t time.Time) error {
+	if s.layer.Load() != nil {
+		return nil
+	}
+	return set(t)
+}

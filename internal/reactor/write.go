@@ -1,0 +1,140 @@
+package reactor
+
+import (
+	"errors"
+	"sync"
+)
+
+// errAgain is what a socket that is full (or empty) answers.
+var errAgain = errors.New("the socket is not ready")
+
+// flushTurn is how much one connection may send in one turn of its loop before the others get theirs.
+const flushTurn = 1 << 20
+
+// Write sends head, then tail. What the socket does not take is queued: head is borrowed until Write returns and
+// copied if need be, tail must never change. False: nothing was taken, because the queue would exceed
+// Config.QueueBytes (Drained will be called) or the connection is closing. An empty queue takes one write of any size.
+func (c *Conn) Write(head, tail []byte) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.state&(dead|closing) != 0 {
+		return false
+	}
+	n := len(head) + len(tail)
+	if c.out != nil && (c.out.n+n > c.loop.r.cfg.QueueBytes || c.loop.r.overCeiling()) {
+		c.state |= refused
+		return false
+	}
+	if c.tls != nil {
+		c.writeTLS(head, tail)
+	} else {
+		c.send(head, tail)
+	}
+	return c.state&dead == 0
+}
+
+// send puts head and tail on the wire or in the queue. c.mu is held.
+func (c *Conn) send(head, tail []byte) {
+	n := 0
+	if c.out == nil {
+		var err error
+		n, err = c.sysWrite(head, tail)
+		if err != nil && !errors.Is(err, errAgain) {
+			c.die(err)
+			return
+		}
+		c.loop.bytesOut.Add(uint64(n)) //nolint:gosec // a count is not negative
+		if n == len(head)+len(tail) {
+			return
+		}
+		c.out = &queue{}
+		c.loop.behind(c)
+	}
+	before := c.out.n
+	if n < len(head) {
+		c.out.copyIn(head[n:])
+		c.out.share(tail)
+	} else {
+		c.out.share(tail[n-len(head):])
+	}
+	c.loop.r.charge(c.out.n - before)
+	c.watch()
+}
+
+// joined holds buffers in which a short head and its tail become one TLS record.
+var joined = sync.Pool{New: func() any { b := make([]byte, 0, 16<<10); return &b }}
+
+// writeTLS encrypts head and tail; the ciphertext comes back through tlsLayer.Write. c.mu is held.
+func (c *Conn) writeTLS(head, tail []byte) {
+	parts := [2][]byte{head, tail}
+	if n := len(head) + len(tail); len(head) > 0 && len(tail) > 0 && n <= 16<<10 {
+		buf, _ := joined.Get().(*[]byte)
+		defer joined.Put(buf)
+		*buf = append(append((*buf)[:0], head...), tail...)
+		parts = [2][]byte{*buf, nil}
+	}
+	for _, p := range parts {
+		if len(p) == 0 {
+			continue
+		}
+		if _, err := c.tls.conn.Write(p); err != nil {
+			c.die(err)
+			return
+		}
+	}
+}
+
+// flush sends what is queued. c.mu is held; true: the socket is full, wait until it takes more.
+func (c *Conn) flush() (full bool) {
+	for sent := 0; c.out != nil && sent < flushTurn; {
+		n, err := c.sysWritev(c.out.bufs)
+		if err != nil {
+			if !errors.Is(err, errAgain) {
+				c.die(err)
+				return false
+			}
+			return true
+		}
+		sent += n
+		c.sent(n)
+	}
+	return false
+}
+
+// sent takes n bytes off the queue. c.mu is held.
+func (c *Conn) sent(n int) {
+	c.loop.bytesOut.Add(uint64(n)) //nolint:gosec // a count is not negative
+	c.loop.r.charge(-n)
+	c.out.drop(n)
+	if c.out.n == 0 {
+		c.dropQueue()
+	}
+}
+
+// dropQueue forgets what is queued. c.mu is held.
+func (c *Conn) dropQueue() {
+	if c.out == nil {
+		return
+	}
+	c.loop.r.charge(-c.out.n)
+	c.out = nil
+	c.loop.caughtUp(c)
+}
+
+// flushed runs on the loop when the queue has run empty.
+func (c *Conn) flushed() {
+	c.mu.Lock()
+	if c.out != nil || c.state&dead != 0 {
+		c.mu.Unlock()
+		return
+	}
+	c.state &^= refused
+	isClosing := c.state&closing != 0
+	if isClosing {
+		c.halfClose()
+	}
+	c.mu.Unlock()
+	if !isClosing && c.h != nil {
+		c.h.Drained()
+	}
+}
