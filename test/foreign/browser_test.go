@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"os/exec"
 	"strings"
 	"syscall"
@@ -123,9 +124,14 @@ func next(ctx context.Context, t *testing.T, reports <-chan result) result {
 // visit opens a page in a browser of its own, which is killed with everything it started when the test ends.
 func visit(ctx context.Context, t *testing.T, chromium, address string) {
 	t.Helper()
+	// Not t.TempDir: the browser's helpers may still write while they die, and that must not fail the test.
+	profile, err := os.MkdirTemp("", "browser")
+	if err != nil {
+		t.Fatal(err)
+	}
 	cmd := exec.CommandContext(ctx, chromium, "--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",
 		"--disable-background-networking", "--disable-component-update", "--disable-sync", "--disable-dev-shm-usage",
-		"--user-data-dir="+t.TempDir(), "--remote-debugging-port=0", address)
+		"--user-data-dir="+profile, "--remote-debugging-port=0", address)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
 	if err := cmd.Start(); err != nil {
@@ -134,5 +140,6 @@ func visit(ctx context.Context, t *testing.T, chromium, address string) {
 	t.Cleanup(func() {
 		_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL)
 		_ = cmd.Wait()
+		_ = os.RemoveAll(profile)
 	})
 }

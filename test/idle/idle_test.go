@@ -1,0 +1,137 @@
+package idle
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"godwit.dev/godwit/test/blackbox"
+
+	"github.com/coder/websocket"
+)
+
+// TestIdleSessionsCostAKilobyte runs the committed measurement with 10,000 sessions on each transport.
+func TestIdleSessionsCostAKilobyte(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes minutes")
+	}
+	measure := blackbox.Build(t, "idle", "./bench/idle")
+	for _, transport := range []string{"ws", "grpc"} {
+		t.Run(transport, func(t *testing.T) {
+			ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
+			defer cancel()
+			out, err := exec.CommandContext(ctx, measure, "-server", blackbox.Binary(t, false), "-sessions", "10000", "-transports", transport, "-json").Output()
+			var f struct {
+				BytesPerSession int     `json:"bytes_per_session"`
+				SettledIn       float64 `json:"settled_in_s"`
+			}
+			if jsonErr := json.Unmarshal(out, &f); jsonErr != nil {
+				t.Fatalf("measure: %v, %v\n%s", err, jsonErr, out)
+			}
+			if err != nil {
+				t.Errorf("an idle session costs %d bytes, at most 1,024 are promised", f.BytesPerSession)
+			}
+			t.Logf("%d bytes a session, settled in %.0f s", f.BytesPerSession, f.SettledIn)
+		})
+	}
+}
+
+// TestClientThatNeverReadsCostsAtMostItsCap: 20 clients ask for large windows and then do not read, while 80 MB wait
+// for them.
+func TestClientThatNeverReadsCostsAtMostItsCap(t *testing.T) {
+	const (
+		clients  = 20
+		each     = 1000
+		capBytes = 256 << 10
+		slack    = 24 << 20 // the store's caches and the collector's headroom, whatever the clients do
+	)
+	server := blackbox.Start(t, blackbox.Dev(), blackbox.Plain())
+	ctx, cancel := context.WithTimeout(t.Context(), 2*blackbox.Patience)
+	defer cancel()
+	api := server.API()
+	// First to recipients who are away, so that what publishing itself costs is in the first reading.
+	flood(ctx, t, api, "away", clients, each)
+	before := resident(t, server.PID())
+	for i := range clients {
+		deaf(ctx, t, server, fmt.Sprintf("deaf-%d", i))
+	}
+	flood(ctx, t, api, "deaf", clients, each)
+	healthy, err := server.Dial(ctx, "ws", blackbox.Hello{App: "demo", Recipient: "healthy"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer healthy.Cut()
+	if err := api.Publish(ctx, map[string]any{"to": "healthy", "id": "h1", "title": "unhurt"}); err != nil {
+		t.Fatal(err)
+	}
+	if n, err := blackbox.NextNotification(ctx, healthy); err != nil || n.ID != "h1" {
+		t.Fatalf("a healthy client got %+v %v", n, err)
+	}
+	grown := resident(t, server.PID()) - before
+	t.Logf("memory grew by %d KB for %d clients that do not read", grown>>10, clients)
+	if grown > clients*capBytes+slack {
+		t.Errorf("memory grew by %d KB; the caps allow %d KB", grown>>10, (clients*capBytes+slack)>>10)
+	}
+}
+
+// flood publishes notifications of 4 KB to each of several recipients, in batches.
+func flood(ctx context.Context, t *testing.T, api *blackbox.API, prefix string, recipients, each int) {
+	t.Helper()
+	for r := range recipients {
+		var batch strings.Builder
+		for i := range each {
+			fmt.Fprintf(&batch, `{"to":"%s-%d","id":"%s-%d-%d","body":"%s"}`+"\n", prefix, r, prefix, r, i, strings.Repeat(strconv.Itoa(i%10), 4000))
+		}
+		answer, err := api.Do(ctx, "POST", "/v1/notifications/batch", []byte(batch.String()))
+		if err != nil || answer.Status != 200 || strings.Contains(string(answer.Body), `"error"`) {
+			t.Fatalf("batch: %v %.300v", err, answer)
+		}
+	}
+}
+
+// deaf says hello and never reads again.
+func deaf(ctx context.Context, t *testing.T, server *blackbox.Server, recipient string) {
+	t.Helper()
+	conn, resp, err := websocket.Dial(ctx, "ws://"+server.HTTP+"/v1/connect", &websocket.DialOptions{
+		Subprotocols: []string{"godwit.v1.json"}, HTTPClient: smallBuffers(),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if resp.Body != nil {
+		resp.Body.Close()
+	}
+	t.Cleanup(func() { conn.CloseNow() })
+	hello := fmt.Sprintf(`{"hello":{"app":"demo","recipient":%q,"window":1024}}`, recipient)
+	if err := conn.Write(ctx, websocket.MessageText, []byte(hello)); err != nil {
+		t.Fatal(err)
+	}
+	if _, welcome, err := conn.Read(ctx); err != nil || !strings.Contains(string(welcome), "welcome") {
+		t.Fatalf("%s %v", welcome, err)
+	}
+}
+
+func resident(t *testing.T, pid int) int {
+	t.Helper()
+	b, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/status")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for line := range strings.Lines(string(b)) {
+		if v, ok := strings.CutPrefix(line, "VmRSS:"); ok {
+			kb, err := strconv.Atoi(strings.TrimSpace(strings.TrimSuffix(strings.TrimSpace(v), "kB")))
+			if err != nil {
+				t.Fatal(err)
+			}
+			return kb << 10
+		}
+	}
+	t.Fatal("no VmRSS")
+	return 0
+}
