@@ -51,7 +51,7 @@ func (c *Client) check() error {
 	case 0:
 		return nil
 	case KindHello:
-		return c.Hello.check()
+		return c.Hello.Check()
 	case KindAck, KindNack:
 		return c.checkIDs()
 	case KindPing:
@@ -79,7 +79,8 @@ func (c *Client) checkIDs() error {
 	return nil
 }
 
-func (h *Hello) check() error {
+// Check applies the rules of a hello frame. A returned error is an *Error.
+func (h *Hello) Check() error {
 	for _, f := range []struct{ name, value string }{
 		{"app", h.App}, {"recipient", h.Recipient}, {"group", h.Group}, {"device", h.Device},
 	} {

@@ -1,0 +1,146 @@
+// Package gateway holds what the HTTP gateways share: what a request says of its client, answers to browsers of
+// other origins, and Line, the transport whose client posts its frames.
+package gateway
+
+import (
+	"encoding/json"
+	"errors"
+	"math"
+	"net/http"
+	"net/netip"
+	"strconv"
+	"strings"
+
+	"godwit.dev/godwit/internal/access"
+	"godwit.dev/godwit/internal/frame"
+	"godwit.dev/godwit/internal/notification"
+	"godwit.dev/godwit/internal/problem"
+	"godwit.dev/godwit/internal/session"
+)
+
+// Origins decides which browser pages may connect.
+type Origins interface {
+	// Origin reports whether a page of this origin may connect to an app as a client of this host. App is empty
+	// while it is not known.
+	Origin(app, origin, host string) bool
+}
+
+// Peer collects what a request says of its client: query, Authorization header and verified certificate.
+func Peer(r *http.Request) session.Peer {
+	q := r.URL.Query()
+	p := session.Peer{Claim: access.Claim{
+		App: q.Get("app"), Recipient: q.Get("recipient"), Group: q.Get("group"), Device: q.Get("device"),
+		Token: access.Bearer(r.Header), CertURI: access.CertURI(r.TLS), Origin: r.Header.Get("Origin"), Host: r.Host,
+	}}
+	if p.Claim.Token == "" {
+		p.Claim.Token = q.Get("token")
+	}
+	if addr, err := netip.ParseAddrPort(r.RemoteAddr); err == nil {
+		p.Addr = addr.Addr().Unmap()
+	}
+	return p
+}
+
+// Hello makes the hello of a client that can send none of its own before it is welcomed: from the query. The error
+// is a *notification.FieldError.
+func Hello(r *http.Request, c access.Claim) (*frame.Hello, error) {
+	q := r.URL.Query()
+	h := &frame.Hello{App: c.App, Token: c.Token, Recipient: c.Recipient, Group: c.Group, Device: c.Device, Held: q["held"]}
+	if v := q.Get("window"); v != "" {
+		n, err := strconv.Atoi(v)
+		if err != nil || n < 1 {
+			return nil, &notification.FieldError{Field: "window", Problem: "must be a whole number from 1 to " + strconv.Itoa(frame.MaxWindow)}
+		}
+		h.Window = n
+	}
+	if v := q.Get("heartbeat"); v != "" {
+		d, err := notification.ParseDuration(v)
+		if err != nil {
+			return nil, &notification.FieldError{Field: "heartbeat", Problem: err.Error()}
+		}
+		h.Heartbeat = d
+	}
+	return h, Check(h)
+}
+
+// Check applies the rules of a hello to one that came in a request.
+func Check(h *frame.Hello) error {
+	var e *frame.Error
+	if err := h.Check(); errors.As(err, &e) {
+		return &notification.FieldError{Field: e.Field, Problem: strings.TrimPrefix(e.Message, "hello: "+e.Field+" ")}
+	}
+	return nil
+}
+
+// Admit answers for the origin of a browser's request: it adds the headers that let the page read the answer, or
+// refuses. False: the request has been answered, as a preflight or with an error.
+func Admit(w http.ResponseWriter, r *http.Request, o Origins, methods string) bool {
+	origin := r.Header.Get("Origin")
+	if origin != "" {
+		h := w.Header()
+		h.Add("Vary", "Origin")
+		if !o.Origin(r.URL.Query().Get("app"), origin, r.Host) {
+			Fail(w, problem.New(http.StatusForbidden, "origin", "Origin is not allowed",
+				"pages of this origin may not connect; godwit app set NAME --origin allows them"))
+			return false
+		}
+		h.Set("Access-Control-Allow-Origin", origin)
+		h.Set("Access-Control-Expose-Headers", "Retry-After")
+	}
+	switch {
+	case r.Method == http.MethodOptions:
+		h := w.Header()
+		h.Set("Allow", methods+", OPTIONS")
+		if origin != "" {
+			h.Set("Access-Control-Allow-Methods", methods)
+			h.Set("Access-Control-Allow-Headers", "Authorization, Content-Type, Last-Event-ID")
+			h.Set("Access-Control-Max-Age", "600")
+		}
+		w.WriteHeader(http.StatusNoContent)
+		return false
+	case r.Method != methods:
+		w.Header().Set("Allow", methods+", OPTIONS")
+		Fail(w, problem.New(http.StatusMethodNotAllowed, "method-not-allowed", "Method not allowed", "this path takes "+methods))
+		return false
+	}
+	return true
+}
+
+// Fail answers with the problem of an error.
+func Fail(w http.ResponseWriter, err error) {
+	p := problem.From(err)
+	h := w.Header()
+	h.Set("Content-Type", "application/problem+json")
+	h.Set("Cache-Control", "no-store")
+	if p.Status == http.StatusUnauthorized {
+		h.Set("WWW-Authenticate", `Bearer realm="godwit"`)
+	}
+	if p.RetryAfter > 0 {
+		h.Set("Retry-After", strconv.Itoa(max(1, int(math.Ceil(p.RetryAfter.Seconds())))))
+	}
+	w.WriteHeader(p.Status)
+	_ = json.NewEncoder(w).Encode(p) // a client that is gone needs no answer
+}
+
+// Refused is the problem that a goodbye before the welcome stands for.
+func Refused(g frame.Goodbye) *problem.Problem {
+	p := problem.New(http.StatusServiceUnavailable, "unavailable", "Cannot connect now", "the server said "+g.Reason+"; connect again later")
+	switch g.Reason {
+	case "unauthenticated", "token_expired":
+		p = problem.New(http.StatusUnauthorized, "unauthenticated", "Not authenticated", "a valid client token is required: Authorization: Bearer TOKEN, or the query parameter token")
+	case "forbidden":
+		p = problem.New(http.StatusForbidden, "forbidden", "Not allowed", "the credential is for another app, recipient, group, device or origin")
+	case "unknown_app":
+		p = problem.New(http.StatusNotFound, "unknown-app", "No such app", "name an existing app")
+	case "rate_limited", "too_many_sessions":
+		p = problem.New(http.StatusTooManyRequests, "too-many", "Too many connections", "the server said "+g.Reason+"; connect again later")
+	case "auth_unavailable":
+		p = problem.From(access.ErrUnavailable)
+	default:
+		if g.Refusal {
+			p = problem.New(http.StatusBadRequest, "refused", "Refused", "the server said "+g.Reason)
+		}
+	}
+	p.RetryAfter = max(p.RetryAfter, g.RetryAfter)
+	return p
+}

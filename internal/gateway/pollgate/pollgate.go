@@ -1,0 +1,239 @@
+// Package pollgate serves sessions to clients that can only ask: GET /v1/poll answers with the frames that have come,
+// or waits for some. What the client has to say comes by POST /v1/frames.
+package pollgate
+
+import (
+	"log/slog"
+	"net/http"
+	"sync"
+	"time"
+
+	"godwit.dev/godwit/internal/frame"
+	"godwit.dev/godwit/internal/gateway"
+	"godwit.dev/godwit/internal/notification"
+	"godwit.dev/godwit/internal/problem"
+	"godwit.dev/godwit/internal/session"
+)
+
+const (
+	defaultWait = 30 * time.Second
+	maxWait     = 50 * time.Second // below what proxies and our own heartbeat allow
+	// heartbeat makes a session that was not polled for two of them, 60 s, end.
+	heartbeat = 30 * time.Second
+	// sweepEvery is how often ended sessions that nobody came back to are forgotten: after one to two of these.
+	sweepEvery = 30 * time.Second
+	maxPolls   = 50_000   // sessions of one node
+	maxBytes   = 64 << 20 // that wait for all of them together
+)
+
+// Config are the parts of a Gateway.
+type Config struct {
+	Hub     *session.Hub
+	Desk    *gateway.Desk
+	Origins gateway.Origins
+	Log     *slog.Logger
+}
+
+// Gateway serves GET /v1/poll.
+type Gateway struct {
+	cfg    Config
+	budget gateway.Budget
+	stop   chan struct{}
+	wg     sync.WaitGroup
+
+	mu       sync.Mutex
+	opening  int
+	sessions map[string]*client
+}
+
+// client is one polled session.
+type client struct {
+	line *gateway.Line
+
+	mu    sync.Mutex
+	turn  chan struct{} // closed when a newer poll takes over
+	ended bool          // was found ended by the last sweep
+}
+
+// New makes a Gateway. Close must be called.
+func New(cfg Config) *Gateway {
+	g := &Gateway{cfg: cfg, stop: make(chan struct{}), sessions: make(map[string]*client)}
+	g.budget.Most = maxBytes
+	g.wg.Go(g.sweepLoop)
+	return g
+}
+
+// Close stops the gateway's goroutine. Polls end with their sessions.
+func (g *Gateway) Close() error {
+	close(g.stop)
+	g.wg.Wait()
+	return nil
+}
+
+// ServeHTTP answers one poll.
+func (g *Gateway) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if !gateway.Admit(w, r, g.cfg.Origins, http.MethodGet) {
+		return
+	}
+	ctl := http.NewResponseController(w)
+	_ = ctl.SetReadDeadline(time.Time{}) // a poll takes longer than a request; a server without deadlines is fine too
+	_ = ctl.SetWriteDeadline(time.Now().Add(maxWait + time.Minute))
+	if id := r.URL.Query().Get("session"); id != "" {
+		g.poll(w, r, id)
+		return
+	}
+	g.open(w, r)
+}
+
+// open makes a session and answers at once with its first frames.
+func (g *Gateway) open(w http.ResponseWriter, r *http.Request) {
+	if !g.reserve() {
+		gateway.Fail(w, problem.New(http.StatusServiceUnavailable, "too-many", "Too many connections", "this node serves all the polling sessions it can"))
+		return
+	}
+	defer g.release()
+	peer := gateway.Peer(r)
+	hello, err := gateway.Hello(r, peer.Claim)
+	if err != nil {
+		gateway.Fail(w, err)
+		return
+	}
+	hello.Heartbeat = heartbeat
+	line := gateway.Open(g.cfg.Hub, peer, hello, "poll", frame.JSON, &g.budget)
+	bye, err := line.Await(r.Context())
+	if err != nil || bye != nil {
+		line.Hangup()
+		if bye != nil {
+			gateway.Fail(w, gateway.Refused(*bye))
+		}
+		return
+	}
+	id := line.Session().ID()
+	g.mu.Lock()
+	g.sessions[id] = &client{line: line}
+	g.mu.Unlock()
+	g.cfg.Desk.Add(line)
+	items, _ := line.Take() // a goodbye already there is fetched by the next poll
+	gateway.Reply(w, line, id, items)
+}
+
+// poll answers with the frames that wait, or waits for some.
+func (g *Gateway) poll(w http.ResponseWriter, r *http.Request, id string) {
+	wait, err := waitOf(r)
+	if err != nil {
+		gateway.Fail(w, err)
+		return
+	}
+	g.mu.Lock()
+	c := g.sessions[id]
+	g.mu.Unlock()
+	if c == nil {
+		gateway.Fail(w, gateway.NoSession())
+		return
+	}
+	turn := c.take()
+	sess := c.line.Session()
+	sess.Alive()
+	timer := time.NewTimer(wait)
+	defer timer.Stop()
+	for waiting := wait > 0; ; {
+		items, bye := c.line.Take()
+		if len(items) > 0 || bye != nil || !waiting {
+			sess.Alive()
+			if bye != nil {
+				g.forget(id, c)
+			}
+			gateway.Reply(w, c.line, id, items)
+			return
+		}
+		select {
+		case <-c.line.Ready():
+		case <-timer.C:
+			waiting = false
+		case <-turn: // only the newest poll gets frames
+			gateway.Reply(w, c.line, id, nil)
+			return
+		case <-r.Context().Done():
+			return
+		}
+	}
+}
+
+func waitOf(r *http.Request) (time.Duration, error) {
+	v := r.URL.Query().Get("wait")
+	if v == "" {
+		return defaultWait, nil
+	}
+	d, err := notification.ParseDuration(v)
+	if err != nil {
+		return 0, &notification.FieldError{Field: "wait", Problem: err.Error()}
+	}
+	return min(d, maxWait), nil
+}
+
+// take ends an older poll of the session and returns a channel that a newer one closes.
+func (c *client) take() <-chan struct{} {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.turn != nil {
+		close(c.turn)
+	}
+	c.turn = make(chan struct{})
+	return c.turn
+}
+
+func (g *Gateway) reserve() bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if len(g.sessions)+g.opening >= maxPolls {
+		return false
+	}
+	g.opening++
+	return true
+}
+
+func (g *Gateway) release() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.opening--
+}
+
+func (g *Gateway) forget(id string, c *client) {
+	g.mu.Lock()
+	delete(g.sessions, id)
+	g.mu.Unlock()
+	g.cfg.Desk.Remove(c.line)
+	c.line.Hangup()
+}
+
+func (g *Gateway) sweepLoop() {
+	tick := time.NewTicker(sweepEvery)
+	defer tick.Stop()
+	for {
+		select {
+		case <-g.stop:
+			return
+		case <-tick.C:
+			g.sweep()
+		}
+	}
+}
+
+// sweep forgets sessions that were found ended by the sweep before: their clients had time to fetch the goodbye.
+func (g *Gateway) sweep() {
+	gone := make(map[string]*client)
+	g.mu.Lock()
+	for id, c := range g.sessions {
+		if c.ended {
+			gone[id] = c
+		}
+		c.ended = c.line.Ended()
+	}
+	g.mu.Unlock()
+	for id, c := range gone {
+		g.forget(id, c)
+	}
+	if len(gone) > 0 {
+		g.cfg.Log.Debug("polling sessions forgotten", "sessions", len(gone))
+	}
+}

@@ -1,0 +1,90 @@
+package ssegate
+
+import (
+	"bytes"
+	"net/http"
+	"time"
+
+	"godwit.dev/godwit/internal/gateway"
+	"godwit.dev/godwit/internal/problem"
+	"godwit.dev/godwit/internal/reactor"
+)
+
+// answerAfter is when a probe that the kernel took counts as answered. It is not at once because a probe is sent
+// from within the session.
+const answerAfter = time.Millisecond
+
+// move hands a connection of HTTP/1.1 to the reactor.
+func (g *Gateway) move(w http.ResponseWriter, line *gateway.Line) {
+	var head bytes.Buffer
+	head.WriteString("HTTP/1.1 200 OK\r\nConnection: close\r\n")
+	_ = w.Header().Write(&head) // a buffer takes everything
+	head.WriteString("\r\n")
+	s := &stream{line: line, desk: g.cfg.Desk}
+	nc, rw, err := http.NewResponseController(w).Hijack()
+	if err != nil {
+		s.Closed(err)
+		gateway.Fail(w, problem.New(http.StatusInternalServerError, "internal", "Internal error", "the connection could not be taken over"))
+		return
+	}
+	buffered, _ := rw.Reader.Peek(rw.Reader.Buffered())
+	err = g.cfg.Reactor.Adopt(nc, buffered, func(c *reactor.Conn) reactor.Handler {
+		s.conn = c
+		line.Attach(s, head.Bytes())
+		return s
+	})
+	if err != nil { // the connection is closed
+		s.Closed(err)
+	}
+}
+
+// stream is a client's connection on the reactor.
+type stream struct {
+	conn *reactor.Conn
+	line *gateway.Line
+	desk *gateway.Desk
+}
+
+var (
+	_ reactor.Handler = (*stream)(nil)
+	_ gateway.Outlet  = (*stream)(nil)
+)
+
+// Data implements reactor.Handler: a client has nothing more to send.
+func (s *stream) Data(b []byte) (int, error) { return len(b), nil }
+
+// Drained implements reactor.Handler.
+func (s *stream) Drained() {
+	sess := s.line.Session()
+	sess.Alive()
+	sess.Drained()
+}
+
+// Tick implements reactor.Handler: a probe has left.
+func (s *stream) Tick(time.Time) {
+	if s.conn.Queued() == 0 {
+		s.line.Session().Alive()
+	}
+}
+
+// Closed implements reactor.Handler.
+func (s *stream) Closed(error) {
+	s.desk.Remove(s.line)
+	s.line.Hangup()
+}
+
+// Write implements gateway.Outlet.
+func (s *stream) Write(head, tail []byte) bool { return s.conn.Write(head, tail) }
+
+// Probe implements gateway.Outlet. A stream's client answers nothing: what counts is that the write went through.
+func (s *stream) Probe() {
+	if s.conn.Write(comment, nil) {
+		s.conn.SetTimer(answerAfter)
+	}
+}
+
+// CloseAfterFlush implements gateway.Outlet.
+func (s *stream) CloseAfterFlush(err error) { s.conn.CloseAfterFlush(err) }
+
+// comment is one line that clients skip.
+var comment = []byte(":\n\n")

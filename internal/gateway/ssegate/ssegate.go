@@ -1,0 +1,126 @@
+// Package ssegate serves sessions as server-sent events: GET /v1/stream. Over HTTP/1.1 the connection moves to the
+// reactor, where an idle one costs next to nothing; over HTTP/2 it stays a request of net/http, so these have a cap.
+// What the client has to say comes by POST /v1/frames.
+package ssegate
+
+import (
+	"log/slog"
+	"net/http"
+	"sync/atomic"
+	"time"
+
+	"godwit.dev/godwit/internal/frame"
+	"godwit.dev/godwit/internal/gateway"
+	"godwit.dev/godwit/internal/problem"
+	"godwit.dev/godwit/internal/reactor"
+	"godwit.dev/godwit/internal/session"
+)
+
+const (
+	maxKept  = 1000             // streams that stay in net/http: each costs a goroutine and its buffers
+	maxBytes = 64 << 20         // that wait for all of these together
+	patience = 30 * time.Second // for a client of these to take a write
+)
+
+// Config are the parts of a Gateway.
+type Config struct {
+	Hub     *session.Hub
+	Desk    *gateway.Desk
+	Origins gateway.Origins
+	Reactor *reactor.Reactor
+	Log     *slog.Logger
+}
+
+// Gateway serves GET /v1/stream.
+type Gateway struct {
+	cfg    Config
+	budget gateway.Budget
+	kept   atomic.Int32
+}
+
+// New makes a Gateway.
+func New(cfg Config) *Gateway {
+	g := &Gateway{cfg: cfg}
+	g.budget.Most = maxBytes
+	return g
+}
+
+// ServeHTTP opens a stream. It answers with a problem, not with a stream, if the client is refused: browsers come
+// back to a stream that ends, but not after an error.
+func (g *Gateway) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if !gateway.Admit(w, r, g.cfg.Origins, http.MethodGet) {
+		return
+	}
+	peer := gateway.Peer(r)
+	hello, err := gateway.Hello(r, peer.Claim)
+	if err != nil {
+		gateway.Fail(w, err)
+		return
+	}
+	keep := !r.ProtoAtLeast(1, 1) || r.ProtoMajor > 1
+	if keep {
+		defer g.kept.Add(-1)
+		if g.kept.Add(1) > maxKept {
+			gateway.Fail(w, problem.New(http.StatusServiceUnavailable, "too-many", "Too many connections", "this node serves all the HTTP/2 streams it can; HTTP/1.1 has no such limit"))
+			return
+		}
+	}
+	line := gateway.Open(g.cfg.Hub, peer, hello, "sse", frame.SSE, &g.budget)
+	bye, err := line.Await(r.Context())
+	if err != nil || bye != nil {
+		line.Hangup()
+		if bye != nil {
+			gateway.Fail(w, gateway.Refused(*bye))
+		}
+		return
+	}
+	g.cfg.Desk.Add(line)
+	for _, param := range []string{"topics", "objects"} {
+		if r.URL.Query().Has(param) {
+			line.Session().Bad(&frame.Error{Code: frame.CodeUnsupported, Message: param + " are not available on this server yet", Field: param})
+		}
+	}
+	h := w.Header()
+	h.Set("Content-Type", "text/event-stream")
+	h.Set("Cache-Control", "no-store")
+	h.Set("X-Accel-Buffering", "no") // for nginx
+	if keep {
+		g.serve(w, r, line)
+		return
+	}
+	g.move(w, line)
+}
+
+// serve writes a stream within net/http.
+func (g *Gateway) serve(w http.ResponseWriter, r *http.Request, line *gateway.Line) {
+	defer line.Hangup()
+	defer g.cfg.Desk.Remove(line)
+	ctl := http.NewResponseController(w)
+	_ = ctl.SetReadDeadline(time.Time{}) // not every connection has deadlines
+	for {
+		items, bye := line.Take()
+		_ = ctl.SetWriteDeadline(time.Now().Add(patience))
+		for _, it := range items {
+			_, err := w.Write(it.Head)
+			if err == nil && len(it.Tail) > 0 {
+				_, err = w.Write(it.Tail)
+			}
+			if err != nil {
+				return
+			}
+		}
+		if ctl.Flush() != nil {
+			return
+		}
+		_ = ctl.SetWriteDeadline(time.Time{})
+		line.Session().Alive()
+		if bye != nil {
+			return
+		}
+		select {
+		case <-line.Ready():
+		case <-r.Context().Done():
+			return
+		}
+	}
+}
