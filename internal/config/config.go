@@ -20,13 +20,13 @@ type Config struct {
 	Dev           bool `key:"dev" default:"false" group:"Development" help:"development server: app demo, API key dev, clients need no token; binds loopback only"`
 	DevAnyAddress bool `key:"dev_any_address" default:"false" group:"Development" help:"let a development server bind addresses others can reach"`
 
-	BootstrapApp     string `key:"bootstrap_app" default:"" group:"First start" help:"app to create at start if the data folder has none"`
-	BootstrapKeyFile string `key:"bootstrap_key_file" default:"" group:"First start" help:"file that holds the API key of bootstrap_app"`
+	BootstrapApp     string `key:"bootstrap_app" default:"" group:"First start" help:"app to create at start if it does not exist"`
+	BootstrapKeyFile string `key:"bootstrap_key_file" default:"" group:"First start" help:"file with the admin API key of bootstrap_app, 16 characters or more; made if it is missing"`
 
 	Retain       Duration `key:"retain" default:"7d" min:"1m" max:"3650d" group:"Storage" help:"how long settled notifications stay in status and history"`
 	EventsRetain Duration `key:"events_retain" default:"7d" min:"1m" max:"3650d" group:"Storage" help:"how long events can be read again with since"`
 	MinFree      Size     `key:"min_free" default:"256MB" min:"1MB" max:"1TB" group:"Storage" help:"publishes are refused when the file system has less free space than this"`
-	Ballast      Size     `key:"ballast" default:"8MB" min:"0" max:"1GB" group:"Storage" help:"file that is deleted when the disk is full so that acknowledgements and clean-up go on; 0: none"`
+	Ballast      Size     `key:"ballast" default:"0" min:"0" max:"1GB" group:"Storage" help:"space kept in a file that is given up when the disk is full, so that acknowledgements and clean-up go on; 0: a quarter of min_free, at most 8MB"`
 
 	MaxPending     int      `key:"max_pending" default:"1000" min:"1" max:"100000" group:"Limits" help:"most unsettled notifications of one recipient; further publishes to it get 429"`
 	Window         int      `key:"window" default:"64" min:"1" max:"1024" group:"Sessions" help:"unacknowledged notifications in flight on a session whose hello names no window"`

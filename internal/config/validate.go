@@ -41,8 +41,8 @@ func (c *Config) Validate() error {
 	if c.DevAnyAddress && !c.Dev {
 		bad("dev_any_address", "true", "has no meaning without dev")
 	}
-	if (c.BootstrapApp == "") != (c.BootstrapKeyFile == "") {
-		bad("bootstrap_app", c.BootstrapApp, "needs bootstrap_key_file, and the other way round")
+	if c.BootstrapApp == "" && c.BootstrapKeyFile != "" {
+		bad("bootstrap_key_file", c.BootstrapKeyFile, "needs bootstrap_app")
 	}
 	if c.BootstrapApp != "" {
 		if err := notification.CheckName("bootstrap_app", c.BootstrapApp); err != nil {

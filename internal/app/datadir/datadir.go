@@ -132,3 +132,16 @@ func RemoveAddresses(dir string) error {
 	}
 	return err
 }
+
+// Held reports whether a process holds the folder, and which. It changes nothing.
+func Held(dir string) (pid int, held bool) {
+	f, err := os.Open(filepath.Join(dir, LockFile))
+	if err != nil {
+		return 0, false
+	}
+	defer f.Close()
+	if err := unix.Flock(int(f.Fd()), unix.LOCK_SH|unix.LOCK_NB); err != nil {
+		return Holder(dir), errors.Is(err, unix.EWOULDBLOCK)
+	}
+	return 0, false // closing the file lets go again
+}

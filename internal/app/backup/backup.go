@@ -1,0 +1,240 @@
+// Package backup copies the databases of a data folder into one archive, beside a running server, and puts them back
+// into an empty folder.
+package backup
+
+import (
+	"archive/tar"
+	"compress/gzip"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"godwit.dev/godwit/internal/app/datadir"
+	"godwit.dev/godwit/internal/store/sqlite/sqlitedb"
+)
+
+// manifestName is the archive's first file; it says what follows.
+const manifestName = "godwit-backup.json"
+
+// Manifest describes an archive.
+type Manifest struct {
+	Format    int       `json:"format"`
+	CreatedAt time.Time `json:"created_at"`
+	Server    string    `json:"server"` // version of the program that made it
+	Databases []string  `json:"databases"`
+	Bytes     int64     `json:"bytes"` // of the databases, unpacked
+}
+
+const format = 1
+
+// Write copies the databases of dir into a new archive. Each is copied as it is at one moment. The file appears
+// under its name only when it is whole and on disk.
+func Write(ctx context.Context, dir, file, version string) (m Manifest, err error) {
+	if _, err := os.Stat(file); err == nil {
+		return m, fmt.Errorf("back up to %s: the file exists already", file)
+	}
+	tmp, err := os.MkdirTemp(filepath.Dir(file), ".godwit-backup-*")
+	if err != nil {
+		return m, fmt.Errorf("back up to %s: %w", file, err)
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(tmp)) }()
+
+	m = Manifest{Format: format, CreatedAt: time.Now().UTC().Truncate(time.Millisecond), Server: version}
+	for _, name := range datadir.Databases() {
+		if _, err := os.Stat(filepath.Join(dir, name)); errors.Is(err, os.ErrNotExist) {
+			continue
+		}
+		if err := sqlitedb.Backup(ctx, filepath.Join(dir, name), filepath.Join(tmp, name)); err != nil {
+			return m, err
+		}
+		info, err := os.Stat(filepath.Join(tmp, name))
+		if err != nil {
+			return m, err
+		}
+		m.Databases, m.Bytes = append(m.Databases, name), m.Bytes+info.Size()
+	}
+	if len(m.Databases) == 0 {
+		return m, fmt.Errorf("back up %s: there is no database in it", dir)
+	}
+	part := filepath.Join(tmp, "archive")
+	if err := pack(ctx, part, tmp, m); err != nil {
+		return m, fmt.Errorf("back up to %s: %w", file, err)
+	}
+	return m, os.Rename(part, file)
+}
+
+func pack(ctx context.Context, file, dir string, m Manifest) (err error) {
+	f, err := os.OpenFile(file, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600) // it holds keys' hashes and people's messages
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, f.Close()) }()
+	z := gzip.NewWriter(f)
+	t := tar.NewWriter(z)
+	head, err := json.MarshalIndent(m, "", "  ")
+	if err != nil {
+		return err
+	}
+	if err := t.WriteHeader(&tar.Header{Name: manifestName, Mode: 0o600, Size: int64(len(head)), ModTime: m.CreatedAt}); err != nil {
+		return err
+	}
+	if _, err := t.Write(head); err != nil {
+		return err
+	}
+	for _, name := range m.Databases {
+		if err := packFile(ctx, t, filepath.Join(dir, name), name, m.CreatedAt); err != nil {
+			return err
+		}
+	}
+	if err := errors.Join(t.Close(), z.Close()); err != nil {
+		return err
+	}
+	return f.Sync()
+}
+
+func packFile(ctx context.Context, t *tar.Writer, path, name string, at time.Time) error {
+	f, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err != nil {
+		return err
+	}
+	if err := t.WriteHeader(&tar.Header{Name: name, Mode: 0o600, Size: info.Size(), ModTime: at}); err != nil {
+		return err
+	}
+	_, err = io.Copy(t, &cancelReader{ctx, f})
+	return err
+}
+
+// cancelReader ends a long copy when its context ends.
+type cancelReader struct {
+	ctx context.Context
+	r   io.Reader
+}
+
+func (r *cancelReader) Read(p []byte) (int, error) {
+	if r.ctx.Err() != nil {
+		return 0, context.Cause(r.ctx)
+	}
+	return r.r.Read(p)
+}
+
+// NotEmptyError says that a folder to restore into holds something.
+type NotEmptyError struct{ Dir, Found string }
+
+func (e *NotEmptyError) Error() string {
+	return fmt.Sprintf("data folder %s is not empty: it holds %s", e.Dir, e.Found)
+}
+
+// Restore unpacks an archive into a data folder that is empty or missing and that no server holds. After an error
+// the folder is as empty as before.
+func Restore(ctx context.Context, file, dir string) (m Manifest, err error) {
+	lock, err := datadir.Acquire(dir)
+	if err != nil {
+		return m, err
+	}
+	defer func() { err = errors.Join(err, lock.Release()) }()
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return m, fmt.Errorf("restore to %s: %w", dir, err)
+	}
+	for _, e := range entries {
+		if e.Name() != datadir.LockFile {
+			return m, &NotEmptyError{dir, e.Name()}
+		}
+	}
+	if m, err = unpack(ctx, file, dir); err != nil {
+		for _, name := range datadir.Databases() {
+			if e := os.Remove(filepath.Join(dir, name)); e != nil && !errors.Is(e, os.ErrNotExist) {
+				err = errors.Join(err, e)
+			}
+		}
+		return m, fmt.Errorf("restore %s: %w", file, err)
+	}
+	return m, nil
+}
+
+func unpack(ctx context.Context, file, dir string) (m Manifest, err error) {
+	f, err := os.Open(file)
+	if err != nil {
+		return m, err
+	}
+	defer f.Close()
+	z, err := gzip.NewReader(f)
+	if err != nil {
+		return m, fmt.Errorf("not a backup: %w", err)
+	}
+	t := tar.NewReader(&cancelReader{ctx, z})
+	if m, err = readManifest(t); err != nil {
+		return m, err
+	}
+	found := 0
+	for {
+		h, err := t.Next()
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			return m, fmt.Errorf("the archive is damaged: %w", err)
+		}
+		// Only names this program gives: an archive must not reach outside the folder.
+		if !slices.Contains(datadir.Databases(), h.Name) || !slices.Contains(m.Databases, h.Name) {
+			return m, fmt.Errorf("the archive holds %q, which is no database of ours", h.Name)
+		}
+		if err := unpackFile(t, filepath.Join(dir, h.Name)); err != nil {
+			return m, fmt.Errorf("unpack %s: %w", h.Name, err)
+		}
+		found++
+	}
+	if found != len(m.Databases) {
+		return m, fmt.Errorf("the archive is cut short: it holds %d of %d databases", found, len(m.Databases))
+	}
+	return m, syncDir(dir)
+}
+
+// maxManifest bounds the manifest, which has a few hundred bytes.
+const maxManifest = 64 << 10
+
+func readManifest(t *tar.Reader) (m Manifest, err error) {
+	h, err := t.Next()
+	if err != nil || h.Name != manifestName {
+		return m, errors.New("not a backup made by godwit")
+	}
+	if err := json.NewDecoder(io.LimitReader(t, maxManifest)).Decode(&m); err != nil {
+		return m, fmt.Errorf("not a backup made by godwit: %w", err)
+	}
+	if m.Format != format {
+		return m, fmt.Errorf("the backup has format %d; this version reads %d", m.Format, format)
+	}
+	return m, nil
+}
+
+func unpackFile(r io.Reader, path string) (err error) {
+	f, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, f.Close()) }()
+	if _, err := io.Copy(f, r); err != nil {
+		return err
+	}
+	return f.Sync()
+}
+
+func syncDir(dir string) error {
+	d, err := os.Open(dir)
+	if err != nil {
+		return err
+	}
+	defer d.Close()
+	return d.Sync()
+}

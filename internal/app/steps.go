@@ -1,0 +1,98 @@
+// Package app wires the server and owns its life cycle.
+
+package app
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+)
+
+// step is one thing that was started and how it is stopped.
+type step struct {
+	name    string
+	timeout time.Duration
+	stop    func(context.Context) error
+}
+
+// steps are what runs, in the order in which it was started. Each is registered where it starts and they are
+// stopped in reverse, so whatever a part stands on outlives it.
+type steps struct {
+	log  *slog.Logger
+	list []step
+}
+
+// add registers how to stop what has just been started. stop gets a context that ends after timeout and must
+// return then.
+func (s *steps) add(name string, timeout time.Duration, stop func(context.Context) error) {
+	s.list = append(s.list, step{name, timeout, stop})
+}
+
+// addClose registers a stop that needs no context.
+func (s *steps) addClose(name string, timeout time.Duration, stop func() error) {
+	s.add(name, timeout, func(context.Context) error { return stop() })
+}
+
+// addRun starts run in a goroutine of its own and stops it by ending its context. If run ends by itself, failed
+// learns why.
+func (s *steps) addRun(name string, timeout time.Duration, run func(context.Context) error, failed func(error)) {
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		if err := run(ctx); ctx.Err() == nil {
+			if err == nil {
+				err = errors.New("ended unexpectedly")
+			}
+			failed(fmt.Errorf("%s: %w", name, err))
+		}
+	}()
+	s.add(name, timeout, func(ctx context.Context) error {
+		cancel()
+		select {
+		case <-done:
+			return nil
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	})
+}
+
+// stop stops everything, last started first, each within its own timeout and all before ctx ends. A step that
+// fails or takes too long is reported and the next ones run all the same.
+func (s *steps) stop(ctx context.Context) error {
+	var problems []error
+	for len(s.list) > 0 {
+		last := s.list[len(s.list)-1]
+		s.list = s.list[:len(s.list)-1]
+		if err := runStep(ctx, last); err != nil {
+			s.log.Error("stop step failed", "step", last.name, "error", err)
+			problems = append(problems, fmt.Errorf("stop %s: %w", last.name, err))
+		}
+	}
+	return errors.Join(problems...)
+}
+
+func runStep(ctx context.Context, st step) error {
+	ctx, cancel := context.WithTimeoutCause(ctx, st.timeout, fmt.Errorf("%s did not stop in %s", st.name, st.timeout))
+	defer cancel()
+	done := make(chan error, 1)
+	go func() { done <- st.stop(ctx) }()
+	select {
+	case err := <-done:
+		return err
+	case <-ctx.Done():
+		// One that heeds its context returns now; one that is stuck is left behind: the process is about to end.
+		select {
+		case err := <-done:
+			return err
+		case <-time.After(stuckPatience):
+			return context.Cause(ctx)
+		}
+	}
+}
+
+// stuckPatience is how long after its timeout a step may still take to return.
+const stuckPatience = 100 * time.Millisecond

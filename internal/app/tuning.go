@@ -1,0 +1,56 @@
+package app
+
+import (
+	"io"
+	"log/slog"
+	"os"
+	"runtime/debug"
+
+	"github.com/mattn/go-isatty"
+	"golang.org/x/sys/unix"
+
+	"godwit.dev/godwit/internal/config"
+)
+
+// tune applies the settings of the Go runtime and returns how to take them back.
+func tune(c *config.Config) (undo func()) {
+	limit, percent := int64(-1), c.GCPercent
+	if c.MemoryLimit > 0 {
+		limit = debug.SetMemoryLimit(int64(c.MemoryLimit))
+	}
+	if percent != 0 {
+		percent = debug.SetGCPercent(percent)
+	}
+	return func() {
+		if limit >= 0 {
+			debug.SetMemoryLimit(limit)
+		}
+		if c.GCPercent != 0 {
+			debug.SetGCPercent(percent)
+		}
+	}
+}
+
+// fileLimit is how many descriptors the process may have open. The Go runtime has raised it to the hard limit.
+func fileLimit() int {
+	var r unix.Rlimit
+	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &r); err != nil {
+		return 1024
+	}
+	return int(min(r.Cur, 1<<30))
+}
+
+// reservedFiles are descriptors kept for stores, listeners and logs.
+const reservedFiles = 128
+
+// NewLogger makes the server's logger as the settings ask.
+func NewLogger(c *config.Config, w io.Writer) *slog.Logger {
+	var level slog.Level
+	_ = level.UnmarshalText([]byte(c.LogLevel)) // the settings allow only levels it knows
+	opts := &slog.HandlerOptions{Level: level}
+	f, isFile := w.(*os.File)
+	if c.LogFormat == "text" || c.LogFormat == "auto" && isFile && isatty.IsTerminal(f.Fd()) {
+		return slog.New(slog.NewTextHandler(w, opts))
+	}
+	return slog.New(slog.NewJSONHandler(w, opts))
+}
