@@ -64,7 +64,7 @@ func (a *acceptor) acceptRaw(rc syscall.RawConn) error {
 		return nil
 	}
 	c := newConn(a.r.nextLoop(), peer)
-	c.fd, c.start, c.ln = int32(fd), a.startup(), &a.ln //nolint:gosec // descriptors are small
+	c.fd, c.start, c.ln = int32(fd), a.startup(), &a.ln // descriptors are small
 	_ = a.r.launch(c)                                   // fails only when the reactor closes; then the next accept does too
 	return nil
 }
@@ -86,7 +86,7 @@ func (r *Reactor) take(c *Conn, nc net.Conn) error {
 	if err = errors.Join(err, os.NewSyscallError("fcntl", bad)); err != nil {
 		return fmt.Errorf("take over a connection: %w", err)
 	}
-	c.fd = int32(fd) //nolint:gosec // descriptors are small
+	c.fd = int32(fd) // descriptors are small
 	tune(fd)
 	_ = nc.Close() // the duplicate keeps the socket, and its non-blocking mode
 	return nil
@@ -102,9 +102,9 @@ func tune(fd int) {
 func sockaddr(sa unix.Sockaddr) netip.AddrPort {
 	switch s := sa.(type) {
 	case *unix.SockaddrInet4:
-		return netip.AddrPortFrom(netip.AddrFrom4(s.Addr), uint16(s.Port)) //nolint:gosec // a port
+		return netip.AddrPortFrom(netip.AddrFrom4(s.Addr), uint16(s.Port)) // a port
 	case *unix.SockaddrInet6:
-		return netip.AddrPortFrom(netip.AddrFrom16(s.Addr).Unmap(), uint16(s.Port)) //nolint:gosec // a port
+		return netip.AddrPortFrom(netip.AddrFrom16(s.Addr).Unmap(), uint16(s.Port)) // a port
 	default:
 		return netip.AddrPort{}
 	}

@@ -54,7 +54,7 @@ func (ln *listening) left() {
 // acceptor is one running Serve.
 type acceptor struct {
 	r    *Reactor
-	ctx  context.Context //nolint:containedctx // of the Serve call this belongs to
+	ctx  context.Context // of the Serve call this belongs to
 	tls  *tls.Config
 	lim  Limits
 	ln   listening

@@ -251,7 +251,7 @@ func (l *loop) add(c *Conn) {
 		c.slot = l.free[n-1]
 		l.free = l.free[:n-1]
 	} else {
-		c.slot = int32(len(l.table)) //nolint:gosec // descriptors are int32 too, there cannot be more
+		c.slot = int32(len(l.table)) // descriptors are int32 too, there cannot be more
 		l.table = append(l.table, entry{})
 	}
 	l.table[c.slot].conn = c

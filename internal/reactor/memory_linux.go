@@ -14,7 +14,7 @@ func machineMemory() int64 {
 	var si unix.Sysinfo_t
 	total := int64(0)
 	if unix.Sysinfo(&si) == nil {
-		total = int64(uint64(si.Totalram) * uint64(si.Unit)) //nolint:gosec,unconvert // fits; types differ between systems
+		total = int64(uint64(si.Totalram) * uint64(si.Unit)) // fits; types differ between systems
 	}
 	b, err := os.ReadFile("/sys/fs/cgroup/memory.max")
 	if err != nil {

@@ -74,7 +74,7 @@ type Reactor struct {
 	loops []*loop
 	turn  atomic.Uint32 // which loop takes the next connection
 
-	ctx  context.Context //nolint:containedctx // ends the accepting goroutines, which belong to the reactor
+	ctx  context.Context // ends the accepting goroutines, which belong to the reactor
 	stop context.CancelFunc
 	wg   sync.WaitGroup // loops, ticker, budget
 	once sync.Once

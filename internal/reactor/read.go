@@ -46,7 +46,7 @@ func (c *Conn) begin() {
 
 // receive handles n raw bytes in s.raw behind the headroom. On the loop.
 func (c *Conn) receive(s *scratch, n int) {
-	c.loop.bytesIn.Add(uint64(n)) //nolint:gosec // a count is not negative
+	c.loop.bytesIn.Add(uint64(n)) // a count is not negative
 	c.mu.Lock()
 	st := c.state
 	if st&silent != 0 {

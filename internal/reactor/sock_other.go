@@ -36,7 +36,7 @@ func (s *sock) read() (*scratch, int, error) {
 	}
 	buf, _ := scratches.Get().(*scratch)
 	n, err := s.nc.Read(buf.raw[headroom:])
-	return buf, n, err //nolint:wrapcheck // io.EOF keeps its meaning
+	return buf, n, err // io.EOF keeps its meaning
 }
 
 // flush sends what is queued, blocking in its own goroutine: these systems have no write that does not.

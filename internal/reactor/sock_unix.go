@@ -19,7 +19,7 @@ func newSock(nc net.Conn) (*sock, int32, error) {
 		return nil, -1, err
 	}
 	fd := int32(-1)
-	if err := rc.Control(func(f uintptr) { fd = int32(f) }); err != nil { //nolint:gosec // descriptors are small
+	if err := rc.Control(func(f uintptr) { fd = int32(f) }); err != nil { // descriptors are small
 		return nil, -1, fmt.Errorf("take over a connection: %w", err)
 	}
 	return &sock{nc: nc, rc: rc}, fd, nil

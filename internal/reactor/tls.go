@@ -93,14 +93,14 @@ func (s *switchConn) Read(b []byte) (int, error) {
 	if t := s.layer.Load(); t != nil {
 		return t.read(b)
 	}
-	return s.Conn.Read(b) //nolint:wrapcheck // a net.Conn passes on what it wraps
+	return s.Conn.Read(b) // a net.Conn passes on what it wraps
 }
 
 func (s *switchConn) Write(b []byte) (int, error) {
 	if t := s.layer.Load(); t != nil {
 		return t.write(b)
 	}
-	return s.Conn.Write(b) //nolint:wrapcheck // a net.Conn passes on what it wraps
+	return s.Conn.Write(b) // a net.Conn passes on what it wraps
 }
 
 // Deadlines of the adopted connection are the wheel's; crypto/tls sets one when it closes.

@@ -43,7 +43,7 @@ func (c *Conn) send(head, tail []byte) {
 			c.die(err)
 			return
 		}
-		c.loop.bytesOut.Add(uint64(n)) //nolint:gosec // a count is not negative
+		c.loop.bytesOut.Add(uint64(n)) // a count is not negative
 		if n == len(head)+len(tail) {
 			return
 		}
@@ -103,7 +103,7 @@ func (c *Conn) flush() (full bool) {
 
 // sent takes n bytes off the queue. c.mu is held.
 func (c *Conn) sent(n int) {
-	c.loop.bytesOut.Add(uint64(n)) //nolint:gosec // a count is not negative
+	c.loop.bytesOut.Add(uint64(n)) // a count is not negative
 	c.loop.r.charge(-n)
 	c.out.drop(n)
 	if c.out.n == 0 {
