@@ -24,6 +24,7 @@ const (
 var places = map[string]layer{
 	"internal/notification": domain,
 	"internal/event":        domain,
+	"internal/guard":        domain, // leaf: the clients for URLs that people give
 	"internal/timerwheel":   domain,
 	"internal/frame":        codec,
 	"internal/mailbox":      capability,
@@ -39,7 +40,6 @@ var places = map[string]layer{
 	"internal/httpapi":      adapter,
 	"internal/backup":       adapter,
 	"internal/config":       wiring,
-	"internal/datadir":      wiring,
 	"internal/app":          wiring,
 	"internal/cli":          command,
 	"cmd":                   program,
