@@ -80,8 +80,7 @@ func Admit(w http.ResponseWriter, r *http.Request, o Origins, methods string) bo
 		h := w.Header()
 		h.Add("Vary", "Origin")
 		if !o.Origin(r.URL.Query().Get("app"), origin, r.Host) {
-			Fail(w, problem.New(http.StatusForbidden, "origin", "Origin is not allowed",
-				"pages of this origin may not connect; godwit app set NAME --origin allows them"))
+			Fail(w, BadOrigin())
 			return false
 		}
 		h.Set("Access-Control-Allow-Origin", origin)
@@ -104,6 +103,12 @@ func Admit(w http.ResponseWriter, r *http.Request, o Origins, methods string) bo
 		return false
 	}
 	return true
+}
+
+// BadOrigin is the answer to a page that may not connect.
+func BadOrigin() error {
+	return problem.New(http.StatusForbidden, "origin", "Origin is not allowed",
+		"pages of this origin may not connect; godwit app set NAME --origin allows them")
 }
 
 // Fail answers with the problem of an error.

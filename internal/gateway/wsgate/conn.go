@@ -1,0 +1,155 @@
+package wsgate
+
+import (
+	"errors"
+	"io"
+	"sync/atomic"
+	"time"
+
+	"godwit.dev/godwit/internal/frame"
+	"godwit.dev/godwit/internal/reactor"
+	"godwit.dev/godwit/internal/reactor/websocket"
+	"godwit.dev/godwit/internal/session"
+)
+
+// conn is one client: the reactor's handler, the parser's sink and the session's transport in one small struct,
+// because an idle connection costs little else.
+type conn struct {
+	gate   *Gateway
+	out    *reactor.Conn
+	sess   *session.Session
+	parser websocket.Parser
+	text   bool // JSON in text messages; else protobuf in binary ones
+	paused atomic.Bool
+}
+
+var (
+	_ reactor.Handler   = (*conn)(nil)
+	_ websocket.Sink    = (*conn)(nil)
+	_ session.Transport = (*conn)(nil)
+)
+
+// errGoodbye is why a connection closes after the server's goodbye.
+var errGoodbye = errors.New("the session has ended")
+
+// Data implements reactor.Handler.
+func (c *conn) Data(b []byte) (int, error) {
+	used, err := c.parser.Feed(b, c)
+	var fault *websocket.CloseError
+	if errors.As(err, &fault) {
+		c.end(fault.Code, fault.Reason, err)
+		return len(b), nil
+	}
+	return used, err //nolint:wrapcheck // nil
+}
+
+// Message implements websocket.Sink.
+func (c *conn) Message(op websocket.Opcode, p []byte) bool {
+	if (op == websocket.Text) != c.text {
+		want := "binary messages: the subprotocol is " + ProtocolProto
+		if c.text {
+			want = "text messages: the subprotocol is " + ProtocolJSON
+		}
+		c.end(websocket.CodeUnsupported, "send "+want, errors.New("client sent messages of the wrong type"))
+		return false
+	}
+	f, _ := c.gate.clients.Get().(*frame.Client)
+	defer c.gate.clients.Put(f)
+	decode := frame.DecodeProto
+	if c.text {
+		decode = frame.DecodeJSON
+	}
+	var bad *frame.Error
+	switch err := decode(p, f); {
+	case errors.As(err, &bad):
+		c.sess.Bad(bad)
+	case f.Kind == 0:
+		c.sess.Alive()
+	default:
+		c.sess.Frame(f)
+	}
+	return !c.paused.Load()
+}
+
+// Ping implements websocket.Sink.
+func (c *conn) Ping(p []byte) {
+	c.sess.Alive()
+	var room [websocket.MaxHeader + 125]byte
+	c.out.Write(websocket.AppendFrame(room[:0], websocket.Pong, p), nil)
+}
+
+// Pong implements websocket.Sink.
+func (c *conn) Pong([]byte) { c.sess.Alive() }
+
+// CloseFrame implements websocket.Sink: the peer's close is answered with the same code.
+func (c *conn) CloseFrame(code uint16, _ string) { c.end(code, "", io.EOF) }
+
+// end sends a close frame and closes.
+func (c *conn) end(code uint16, reason string, err error) {
+	c.out.Write(websocket.AppendClose(nil, code, reason), nil)
+	c.out.CloseAfterFlush(err)
+}
+
+// Drained implements reactor.Handler.
+func (c *conn) Drained() { c.sess.Drained() }
+
+// Tick implements reactor.Handler. Sessions have their own timers.
+func (c *conn) Tick(time.Time) {}
+
+// Closed implements reactor.Handler.
+func (c *conn) Closed(error) { c.sess.Closed() }
+
+// Format implements session.Transport.
+func (c *conn) Format() frame.Format {
+	if c.text {
+		return frame.JSON
+	}
+	return frame.Proto
+}
+
+// Write implements session.Transport. The frame's header is put before the head; the tail stays shared.
+func (c *conn) Write(head, tail []byte) bool {
+	b, _ := c.gate.heads.Get().(*[]byte)
+	op := websocket.Binary
+	if c.text {
+		op = websocket.Text
+	}
+	*b = append(websocket.AppendHeader((*b)[:0], op, len(head)+len(tail)), head...)
+	taken := c.out.Write(*b, tail)
+	if cap(*b) <= maxHead {
+		c.gate.heads.Put(b)
+	}
+	return taken
+}
+
+// maxHead keeps the buffer of a rare long frame, a recall of many ids, from staying in the pool.
+const maxHead = 4 << 10
+
+var ping = websocket.AppendHeader(nil, websocket.Ping, 0)
+
+// Probe implements session.Transport.
+func (c *conn) Probe() { c.out.Write(ping, nil) }
+
+// Close implements session.Transport.
+func (c *conn) Close(g frame.Goodbye) {
+	code := uint16(websocket.CodeNormal)
+	if g.Refusal {
+		code = websocket.CodePolicyViolation
+	}
+	c.end(code, g.Reason, errGoodbye)
+}
+
+// Pause implements session.Transport.
+func (c *conn) Pause() {
+	c.paused.Store(true)
+	c.out.Pause()
+}
+
+// Resume implements session.Transport.
+func (c *conn) Resume() {
+	c.paused.Store(false)
+	c.out.Resume()
+}
+
+// Name implements session.Transport.
+func (c *conn) Name() string { return "ws" }

@@ -1,0 +1,122 @@
+// Package wsgate serves sessions over WebSocket: GET /v1/connect. net/http and gobwas/ws do the handshake; then the
+// connection moves to the reactor.
+package wsgate
+
+import (
+	"log/slog"
+	"net/http"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/gobwas/ws"
+
+	"godwit.dev/godwit/internal/frame"
+	"godwit.dev/godwit/internal/gateway"
+	"godwit.dev/godwit/internal/problem"
+	"godwit.dev/godwit/internal/reactor"
+	"godwit.dev/godwit/internal/session"
+)
+
+// Subprotocols. Without an offer a client speaks JSON.
+const (
+	ProtocolJSON  = "godwit.v1.json"
+	ProtocolProto = "godwit.v1.proto"
+)
+
+const (
+	// maxMessage is the longest message of a client: a hello that holds 1,000 long ids takes 132 KB.
+	maxMessage = 512 << 10
+	// handshakeTimeout is how long a client may take to accept the answer to its handshake.
+	handshakeTimeout = 10 * time.Second
+)
+
+// Config are the parts of a Gateway.
+type Config struct {
+	Hub     *session.Hub
+	Origins gateway.Origins
+	Reactor *reactor.Reactor
+	Log     *slog.Logger
+}
+
+// Gateway serves GET /v1/connect.
+type Gateway struct {
+	cfg     Config
+	clients sync.Pool // *frame.Client
+	heads   sync.Pool // *[]byte
+}
+
+// New makes a Gateway.
+func New(cfg Config) *Gateway {
+	g := &Gateway{cfg: cfg}
+	g.clients.New = func() any { return new(frame.Client) }
+	g.heads.New = func() any { b := make([]byte, 0, 256); return &b }
+	return g
+}
+
+// ServeHTTP upgrades a request. What is wrong with it is told as a problem document before the handshake; who the
+// client is, is verified after its hello.
+func (g *Gateway) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if err := g.check(w, r); err != nil {
+		gateway.Fail(w, err)
+		return
+	}
+	peer := gateway.Peer(r)
+	up := ws.HTTPUpgrader{Timeout: handshakeTimeout, Protocol: known}
+	nc, rw, shake, err := up.Upgrade(r, w)
+	if err != nil {
+		g.cfg.Log.DebugContext(r.Context(), "websocket handshake failed", "error", err)
+		if nc != nil {
+			_ = nc.Close() // the client has its answer or is gone
+		}
+		return
+	}
+	c := &conn{gate: g, text: shake.Protocol != ProtocolProto}
+	c.parser.MaxMessage = maxMessage
+	buffered, _ := rw.Reader.Peek(rw.Reader.Buffered())
+	err = g.cfg.Reactor.Adopt(nc, buffered, func(rc *reactor.Conn) reactor.Handler {
+		c.out = rc
+		c.sess = g.cfg.Hub.Accept(c, peer)
+		return c
+	})
+	if err != nil {
+		g.cfg.Log.DebugContext(r.Context(), "connection could not be taken over", "error", err)
+	}
+}
+
+// check refuses what cannot become a session.
+func (g *Gateway) check(w http.ResponseWriter, r *http.Request) error {
+	h := r.Header
+	switch origin := h.Get("Origin"); {
+	case r.Method != http.MethodGet:
+		w.Header().Set("Allow", http.MethodGet)
+		return problem.New(http.StatusMethodNotAllowed, "method-not-allowed", "Method not allowed", "this path takes GET")
+	case r.ProtoMajor != 1:
+		return problem.New(http.StatusHTTPVersionNotSupported, "http-version", "HTTP version is not supported", "WebSocket needs HTTP/1.1")
+	case !hasToken(h["Upgrade"], "websocket"):
+		w.Header().Set("Upgrade", "websocket")
+		w.Header().Set("Connection", "Upgrade")
+		return problem.New(http.StatusUpgradeRequired, "upgrade-required", "Upgrade required", "this path speaks WebSocket; GET /v1/stream serves events over plain HTTP")
+	case origin != "" && !g.cfg.Origins.Origin(r.URL.Query().Get("app"), origin, r.Host):
+		return gateway.BadOrigin()
+	}
+	if offered := h["Sec-Websocket-Protocol"]; len(offered) > 0 && !hasToken(offered, ProtocolJSON) && !hasToken(offered, ProtocolProto) {
+		return problem.New(http.StatusBadRequest, "subprotocol", "Unknown subprotocol", "offer "+ProtocolJSON+" or "+ProtocolProto+", or none")
+	}
+	claim := gateway.Peer(r).Claim
+	return gateway.Check(&frame.Hello{App: claim.App, Token: claim.Token, Recipient: claim.Recipient, Group: claim.Group, Device: claim.Device})
+}
+
+func known(protocol string) bool { return protocol == ProtocolJSON || protocol == ProtocolProto }
+
+// hasToken looks for a token in a header of comma-separated lists.
+func hasToken(values []string, token string) bool {
+	for _, v := range values {
+		for t := range strings.SplitSeq(v, ",") {
+			if strings.EqualFold(strings.TrimSpace(t), token) {
+				return true
+			}
+		}
+	}
+	return false
+}
