@@ -1,0 +1,154 @@
+// Package eventdb keeps the event log in an SQLite file of its own, so that a flood of events never stalls a publish.
+//
+// Events are encoded into chunks as they are emitted, one open chunk per app. Every 25 ms a writer stores all chunks
+// in one transaction, a row each, and hands them to the followers, who read the recent past from memory and the rest
+// from the file. What was emitted in the last moments before a crash is lost: events tell of what the mailbox holds
+// and are not that itself.
+package eventdb
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"zombiezen.com/go/sqlite"
+	"zombiezen.com/go/sqlite/sqlitex"
+
+	"godwit.dev/godwit/internal/event"
+	"godwit.dev/godwit/internal/store/sqlite/sqlitedb"
+)
+
+// ErrClosed is returned to followers when the log closes.
+var ErrClosed = errors.New("event log is closed")
+
+// appID marks the file as ours: "GwEv".
+const appID = 0x47774576
+
+var migrations = []string{`
+CREATE TABLE chunk (
+	id   INTEGER PRIMARY KEY, -- of its last event
+	app  TEXT NOT NULL,
+	data BLOB NOT NULL        -- see encode.go
+) STRICT;
+CREATE INDEX chunk_app ON chunk(app, id);
+CREATE TABLE log (
+	one     INTEGER PRIMARY KEY CHECK (one = 1),
+	last_id INTEGER NOT NULL  -- newest id given out: ids grow even when all chunks are deleted and the clock is set back
+) STRICT;
+INSERT INTO log VALUES (1, 0);
+`}
+
+// Options of a log. The zero value of each field is a good default.
+type Options struct {
+	MaxAge   time.Duration // events older than this are deleted; 0: 24 h
+	MaxBytes int64         // as are the oldest when the file holds more than this; 0: 512 MB
+
+	// Free tells how much disk space is left. Below MinFree the log takes no more than it has: each new event pushes
+	// out old ones. Nil: not watched.
+	Free    func() int64
+	MinFree int64
+
+	Log *slog.Logger // nil: discards
+}
+
+// Stats are figures for metrics.
+type Stats struct {
+	Written, Dropped uint64 // events since the start
+	QueuedBytes      int
+}
+
+// Log is an event.Log on a file.
+type Log struct {
+	opts Options
+	db   *sqlitedb.DB
+
+	mu     sync.Mutex
+	last   uint64 // newest id given out
+	queue  []*chunk
+	open   map[string]*chunk // the last chunk of each app in queue, while it has room
+	queued int               // bytes in queue and in the write under way
+	closed bool
+
+	tails   tails
+	wake    chan struct{} // the queue is no longer empty
+	stop    chan struct{}
+	done    chan struct{}
+	written atomic.Uint64
+	dropped atomic.Uint64
+}
+
+var _ event.Log = (*Log)(nil)
+
+// Open opens or creates the file and starts the writer.
+func Open(ctx context.Context, path string, o Options) (*Log, error) {
+	if o.MaxAge == 0 {
+		o.MaxAge = 24 * time.Hour
+	}
+	if o.MaxBytes == 0 {
+		o.MaxBytes = 512 << 20
+	}
+	if o.Log == nil {
+		o.Log = slog.New(slog.DiscardHandler)
+	}
+	l := &Log{
+		opts: o, open: make(map[string]*chunk),
+		wake: make(chan struct{}, 1), stop: make(chan struct{}), done: make(chan struct{}),
+	}
+	var err error
+	l.db, err = sqlitedb.Open(ctx, path, sqlitedb.Options{
+		AppID: appID, Migrations: migrations, Log: o.Log,
+		CacheBytes: 2 << 20, ReadCache: 1 << 20, Readers: 2, WALRestart: 8 << 20, WALCap: 64 << 20,
+	}, l.prepare)
+	if err != nil {
+		return nil, fmt.Errorf("open event log: %w", err)
+	}
+	l.tails.start(l.last)
+	go l.run()
+	return l, nil
+}
+
+// prepare reads where the log stands. Commits need not reach the disk: a crash may cost the last events anyway, and
+// an fsync every 25 ms would slow down the mailbox's own.
+func (l *Log) prepare(c *sqlite.Conn) error {
+	if err := sqlitex.ExecuteTransient(c, "PRAGMA synchronous=normal", nil); err != nil {
+		return err
+	}
+	return sqlitex.ExecuteTransient(c, "SELECT last_id FROM log", &sqlitex.ExecOptions{ResultFunc: func(row *sqlite.Stmt) error {
+		l.last = uint64(row.ColumnInt64(0)) //nolint:gosec // written by us, positive
+		return nil
+	}})
+}
+
+// Last is the newest id given out.
+func (l *Log) Last() uint64 {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.last
+}
+
+// Stats returns the figures of now.
+func (l *Log) Stats() Stats {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return Stats{Written: l.written.Load(), Dropped: l.dropped.Load(), QueuedBytes: l.queued}
+}
+
+// Close writes what is queued, ends all followers and closes the file.
+func (l *Log) Close() error {
+	l.mu.Lock()
+	if l.closed {
+		l.mu.Unlock()
+		<-l.done
+		return nil
+	}
+	l.closed = true
+	l.mu.Unlock()
+	close(l.stop)
+	<-l.done
+	l.tails.close()
+	return l.db.Close()
+}

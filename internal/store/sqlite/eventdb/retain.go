@@ -1,0 +1,106 @@
+package eventdb
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"zombiezen.com/go/sqlite"
+	"zombiezen.com/go/sqlite/sqlitex"
+)
+
+const (
+	pruneEvery = 2 * time.Second
+	pruneRows  = 64  // deleted in one commit: at most 4 MB of chunks
+	pruneMost  = 100 // such slices in one go, so that writing never waits long
+)
+
+// prune deletes what is too old or too much.
+func (l *Log) prune(ctx context.Context) {
+	oldest := max(time.Now().Add(-l.opts.MaxAge).UnixMilli(), 0) << idShift
+	for range pruneMost {
+		used, _, err := l.space(ctx)
+		deleted := 0
+		if err == nil {
+			before := oldest
+			if used > l.opts.MaxBytes {
+				before = 1<<63 - 1
+			}
+			deleted, err = l.deleteOldest(ctx, before)
+		}
+		if err != nil {
+			l.opts.Log.WarnContext(ctx, "old events could not be deleted", "error", err)
+			return
+		}
+		if deleted < pruneRows {
+			return
+		}
+		select {
+		case <-l.stop:
+			return
+		default:
+		}
+	}
+}
+
+// makeRoom reports whether bytes may be written. When the disk is short of space they may only take the place of
+// older events.
+func (l *Log) makeRoom(ctx context.Context, bytes int64) (bool, error) {
+	if l.opts.Free == nil || l.opts.Free() >= l.opts.MinFree+bytes {
+		return true, nil
+	}
+	for range pruneMost {
+		_, unused, err := l.space(ctx)
+		if err != nil {
+			return false, err
+		}
+		if unused >= 2*bytes { // rows and the index take more than the data alone
+			return true, nil
+		}
+		n, err := l.deleteOldest(ctx, 1<<63-1)
+		if err != nil || n == 0 {
+			return false, err
+		}
+	}
+	return false, nil
+}
+
+// space tells how many bytes of the file are in use and how many are not.
+func (l *Log) space(ctx context.Context) (used, unused int64, err error) {
+	err = l.db.Read(ctx, func(c *sqlite.Conn) error {
+		var v [3]int64
+		for i, pragma := range []string{"PRAGMA page_size", "PRAGMA page_count", "PRAGMA freelist_count"} {
+			err := each(c, pragma, nil, func(row *sqlite.Stmt) error {
+				v[i] = row.ColumnInt64(0)
+				return nil
+			})
+			if err != nil {
+				return err
+			}
+		}
+		used, unused = (v[1]-v[2])*v[0], v[2]*v[0]
+		return nil
+	})
+	if err != nil {
+		return 0, 0, fmt.Errorf("measure event log: %w", err)
+	}
+	return used, unused, nil
+}
+
+// deleteOldest deletes a slice of the chunks whose last event is older than an id.
+func (l *Log) deleteOldest(ctx context.Context, before int64) (n int, err error) {
+	err = l.db.DoBulk(ctx, pruneRows, func(c *sqlite.Conn) error {
+		err := each(c, "DELETE FROM chunk WHERE id IN (SELECT id FROM chunk WHERE id < ? ORDER BY id LIMIT ?)", []any{before, pruneRows}, nil)
+		n = c.Changes()
+		return err
+	})
+	if err != nil {
+		return 0, fmt.Errorf("delete old events: %w", err)
+	}
+	return n, nil
+}
+
+// each runs a prepared statement and calls fn, which may be nil, with each row.
+func each(c *sqlite.Conn, query string, args []any, fn func(*sqlite.Stmt) error) error {
+	return sqlitex.Execute(c, query, &sqlitex.ExecOptions{Args: args, ResultFunc: fn})
+}

@@ -1,0 +1,114 @@
+package eventdb
+
+import "sync"
+
+// tailBytes is how much of the newest is kept encoded in memory for followers, over all apps. Decoded on demand it
+// takes about three times as much. Who falls further behind reads the file.
+const tailBytes = 4 << 20
+
+// tails hold the newest committed chunks of each app.
+type tails struct {
+	mu        sync.Mutex
+	committed uint64 // all events up to this id are in the file
+	byApp     map[string]*tail
+	order     []*chunk // all chunks held, oldest first
+	bytes     int
+	closed    bool
+}
+
+// tail is one app's: every committed event after id from is in chunks.
+type tail struct {
+	from   uint64
+	chunks []*chunk
+	news   chan struct{} // closed with the next chunk; nil while nobody waits
+}
+
+func (ts *tails) start(committed uint64) {
+	ts.committed, ts.byApp = committed, make(map[string]*tail)
+}
+
+// of finds or makes an app's tail. One that is new starts here: what came before is in the file.
+func (ts *tails) of(app string) *tail {
+	t := ts.byApp[app]
+	if t == nil {
+		t = &tail{from: ts.committed}
+		ts.byApp[app] = t
+	}
+	return t
+}
+
+// publish adds what was committed and wakes the followers of its apps.
+func (ts *tails) publish(chunks []*chunk, upto uint64) {
+	ts.mu.Lock()
+	defer ts.mu.Unlock()
+	for _, c := range chunks {
+		t := ts.of(c.app)
+		t.chunks = append(t.chunks, c)
+		ts.order = append(ts.order, c)
+		ts.bytes += len(c.data)
+		if t.news != nil {
+			close(t.news)
+			t.news = nil
+		}
+	}
+	ts.committed = upto
+	for ts.bytes > tailBytes {
+		ts.evict()
+	}
+}
+
+// evict forgets the oldest chunk, which is the oldest of its app too.
+func (ts *tails) evict() {
+	c := ts.order[0]
+	ts.order[0] = nil
+	ts.order = ts.order[1:]
+	ts.bytes -= len(c.data)
+	t := ts.byApp[c.app]
+	t.chunks = t.chunks[1:] // the slot stays as it is: a follower may be looking at it
+	t.from = c.last
+}
+
+// view is what a follower finds.
+type view struct {
+	inMemory  bool     // chunks is everything after since
+	chunks    []*chunk // in order
+	committed uint64
+	news      <-chan struct{} // closed when there is more; only with inMemory and no chunks
+	closed    bool
+}
+
+func (ts *tails) look(app string, since uint64) view {
+	ts.mu.Lock()
+	defer ts.mu.Unlock()
+	t := ts.of(app)
+	v := view{inMemory: since >= t.from, committed: ts.committed, closed: ts.closed}
+	if !v.inMemory {
+		return v
+	}
+	i := len(t.chunks)
+	for i > 0 && t.chunks[i-1].last > since {
+		i--
+	}
+	// Slots that are filled are never written again, so this stays valid after the lock.
+	if v.chunks = t.chunks[i:]; len(v.chunks) > 0 || ts.closed {
+		return v
+	}
+	if t.news == nil {
+		t.news = make(chan struct{})
+	}
+	v.news = t.news
+	return v
+}
+
+// close wakes all followers for the last time.
+func (ts *tails) close() {
+	ts.mu.Lock()
+	defer ts.mu.Unlock()
+	ts.closed = true
+	for _, t := range ts.byApp {
+		if t.news != nil {
+			close(t.news)
+			t.news = nil
+		}
+	}
+}

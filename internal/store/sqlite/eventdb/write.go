@@ -1,0 +1,123 @@
+package eventdb
+
+import (
+	"context"
+	"time"
+
+	"zombiezen.com/go/sqlite"
+)
+
+const (
+	gatherFor  = 25 * time.Millisecond // how long events wait for others to share a commit
+	retryAfter = time.Second           // after a write that failed
+	closeFor   = 5 * time.Second       // how long Close tries to write what is queued
+)
+
+// run writes what is emitted until the log closes.
+func (l *Log) run() {
+	defer close(l.done)
+	ctx := context.Background()
+	tick := time.NewTicker(pruneEvery)
+	defer tick.Stop()
+	for {
+		select {
+		case <-l.stop:
+			l.writeLast()
+			return
+		case <-tick.C:
+			l.prune(ctx)
+		case <-l.wake:
+			l.pause(gatherFor)
+			l.write(ctx)
+		}
+	}
+}
+
+// pause waits, but not longer than the log stays open.
+func (l *Log) pause(d time.Duration) {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-l.stop:
+	}
+}
+
+// write stores what is queued, and tries again until it succeeds or the log closes. Meanwhile the queue fills and
+// then drops its oldest.
+func (l *Log) write(ctx context.Context) {
+	chunks, upto := l.take()
+	for first := true; len(chunks) > 0; first = false {
+		err := l.store(ctx, chunks, upto)
+		if err == nil {
+			return
+		}
+		if first {
+			l.opts.Log.ErrorContext(ctx, "events could not be written; trying again", "error", err)
+		}
+		l.pause(retryAfter)
+		select {
+		case <-l.stop:
+			if l.store(ctx, chunks, upto) != nil {
+				l.dropped.Add(l.release(chunks))
+			}
+			return
+		default:
+		}
+	}
+}
+
+func (l *Log) writeLast() {
+	ctx, cancel := context.WithTimeout(context.Background(), closeFor)
+	defer cancel()
+	chunks, upto := l.take()
+	if len(chunks) == 0 {
+		return
+	}
+	if err := l.store(ctx, chunks, upto); err != nil {
+		l.dropped.Add(l.release(chunks))
+		l.opts.Log.ErrorContext(ctx, "the last events could not be written", "error", err)
+	}
+}
+
+// store commits chunks and tells the followers. Chunks for which there is no room are dropped.
+func (l *Log) store(ctx context.Context, chunks []*chunk, upto uint64) error {
+	bytes := int64(0)
+	for _, c := range chunks {
+		bytes += int64(len(c.data))
+	}
+	room, err := l.makeRoom(ctx, bytes)
+	if err != nil {
+		return err
+	}
+	if !room {
+		l.dropped.Add(l.release(chunks))
+		return nil
+	}
+	if err := l.db.Do(ctx, func(c *sqlite.Conn) error { return insert(c, chunks, upto) }); err != nil {
+		return err
+	}
+	l.written.Add(l.release(chunks))
+	l.tails.publish(chunks, upto)
+	return nil
+}
+
+func insert(conn *sqlite.Conn, chunks []*chunk, upto uint64) error {
+	// Or replace: a commit that failed may have succeeded, and is tried again.
+	stmt, err := conn.Prepare("INSERT OR REPLACE INTO chunk(id, app, data) VALUES (?, ?, ?)")
+	if err != nil {
+		return err
+	}
+	for _, c := range chunks {
+		stmt.BindInt64(1, int64(c.last)) //nolint:gosec // milliseconds since 1970, shifted: fits until the year 2248
+		stmt.BindText(2, c.app)
+		stmt.BindBytes(3, c.data)
+		if _, err := stmt.Step(); err != nil {
+			return err
+		}
+		if err := stmt.Reset(); err != nil {
+			return err
+		}
+	}
+	return each(conn, "UPDATE log SET last_id = ?", []any{int64(upto)}, nil) //nolint:gosec // as above
+}

@@ -1,0 +1,262 @@
+package mailboxdb
+
+import (
+	"context"
+	"fmt"
+
+	"zombiezen.com/go/sqlite"
+
+	"godwit.dev/godwit/internal/mailbox"
+	"godwit.dev/godwit/internal/notification"
+)
+
+// maxOpRows is how many copies go into one op, give or take a publish: a commit's worth.
+const maxOpRows = 1000
+
+// appendOp stores publishes.
+type appendOp struct {
+	taking
+	s     *Store
+	call  *call
+	items []*mailbox.Append
+	prep  []prepared
+	rows  int
+	bytes int
+}
+
+// prepared is what can be computed of a publish before the writer has it.
+type prepared struct {
+	id   uint32
+	hash int64
+	body []byte
+}
+
+// Append implements mailbox.Store.
+func (s *Store) Append(ctx context.Context, batch []*mailbox.Append) error {
+	if err := ctx.Err(); err != nil {
+		return fmt.Errorf("store notifications: %w", context.Cause(ctx))
+	}
+	if s.space.Full() {
+		return fmt.Errorf("store notifications: %w", mailbox.ErrNoSpace)
+	}
+	ops := s.appendOps(batch)
+	c := newCall(len(ops))
+	for _, op := range ops {
+		op.call = c
+		s.db.Submit(op)
+	}
+	if len(ops) == 0 {
+		return nil
+	}
+	err := c.wait(ctx, func() {
+		for _, op := range ops {
+			if op.withdraw() {
+				c.finish(context.Cause(ctx))
+			}
+		}
+	})
+	return storeError("store notifications", err)
+}
+
+func (s *Store) appendOps(batch []*mailbox.Append) (ops []*appendOp) {
+	var op *appendOp
+	for i, a := range batch {
+		a.Results = append(a.Results[:0], make([]mailbox.AppendResult, len(a.To))...)
+		if op == nil || op.rows >= maxOpRows {
+			op = &appendOp{s: s, prep: make([]prepared, 0, len(batch)-i)}
+			ops = append(ops, op)
+		}
+		p := prepared{id: idHash(a.N.App, a.N.ID)}
+		p.body, p.hash = encodeContent(&a.N.Content)
+		op.items, op.prep = append(op.items, a), append(op.prep, p)
+		op.rows += len(a.To)
+		op.bytes += len(p.body) + 128*len(a.To)
+	}
+	return ops
+}
+
+func (op *appendOp) Size() (rows, bytes int) { return op.rows, op.bytes }
+
+func (op *appendOp) Done(err error) {
+	if !op.withdrawn() {
+		op.call.finish(err)
+	}
+}
+
+func (op *appendOp) Apply(c *sqlite.Conn) error {
+	if !op.take() {
+		return nil
+	}
+	for i, a := range op.items {
+		if err := op.s.store(a, &op.prep[i]); err != nil {
+			return fmt.Errorf("notification %s: %w", a.N.ID, err)
+		}
+	}
+	return nil
+}
+
+// store appends one publish: its content once and a row for each recipient.
+func (s *Store) store(a *mailbox.Append, p *prepared) error {
+	n := a.N
+	first, copies := int64(0), 0
+	for i, name := range a.To {
+		res := &a.Results[i]
+		*res = mailbox.AppendResult{Status: notification.Stored, ExpiresAt: n.ExpiresAt}
+		if !n.SendAt.IsZero() {
+			res.Status = notification.Scheduled
+		}
+		r, err := s.intern(n.App, name)
+		if err != nil {
+			return err
+		}
+		if first != 0 && r.lastPos >= first { // named twice in one publish
+			res.Duplicate = true
+			continue
+		}
+		if !a.Fresh {
+			known, err := s.checkDuplicate(r, n, p, res)
+			if err != nil {
+				return err
+			}
+			if known {
+				continue
+			}
+		}
+		if err := s.replaceCollapsed(r, n); err != nil {
+			return err
+		}
+		if int(r.active) >= s.cfg.MaxPending {
+			res.Err = fmt.Errorf("%s has %d: %w", name, r.active, mailbox.ErrFull)
+			continue
+		}
+		if first == 0 {
+			first = s.pos + 1
+		}
+		copies++
+		if err := s.storeCopy(r, n, p, first, len(a.To) == 1); err != nil {
+			return err
+		}
+	}
+	if copies == 0 {
+		return nil
+	}
+	if len(a.To) > 1 {
+		s.contents[first] = copies
+		s.tx.shared = append(s.tx.shared, first)
+	}
+	s.stmts.insertContent.BindInt64(1, first)
+	s.stmts.insertContent.BindBytes(2, p.body)
+	return exec(s.stmts.insertContent)
+}
+
+func (s *Store) storeCopy(r *recipient, n *notification.Notification, p *prepared, first int64, sole bool) error {
+	s.touch(r)
+	s.pos++
+	offset := int16(soleCopy)
+	if !sole {
+		offset = int16(s.pos - first) //nolint:gosec // at most a publish's recipients
+	}
+	status, seq := notification.Scheduled, uint64(0)
+	if n.SendAt.IsZero() {
+		r.lastSeq++
+		status, seq = notification.Stored, r.lastSeq
+		s.tx.pending++
+	} else {
+		s.due.add(scheduled{at: toMS(n.SendAt), r: r, pos: s.pos})
+		s.tx.scheduled++
+	}
+	e := newEntry(s.pos, n, offset)
+	e.set(flagStaged)
+	r.lastPos = s.pos
+	r.active++
+	s.mu.Lock()
+	r.list = append(r.list, e)
+	s.tailFor(s.pos).add(s.pos, indexKey(p.id, r.key))
+	s.mu.Unlock()
+	s.expiries.wakeBy(r, e.expires())
+	s.tx.appends++
+	s.tx.batch.Stored = append(s.tx.batch.Stored, mailbox.Item{Pos: s.pos, Recipient: r.name, Seq: seq, N: n})
+	return s.insertRow(r, n, p, status, seq, offset)
+}
+
+func (s *Store) insertRow(r *recipient, n *notification.Notification, p *prepared, status notification.Status, seq uint64, offset int16) error {
+	q := s.stmts.insertNote
+	q.BindInt64(1, s.pos)
+	q.BindInt64(2, int64(r.key))
+	q.BindInt64(3, int64(status))
+	q.BindInt64(4, int64(n.Ack))
+	q.BindInt64(5, int64(n.Priority))
+	q.BindInt64(6, int64(offset))
+	q.BindInt64(7, int64(seq)) //nolint:gosec // a count
+	q.BindInt64(8, toMS(n.CreatedAt))
+	q.BindInt64(9, toMS(n.SendAt))
+	q.BindInt64(10, toMS(n.ExpiresAt))
+	q.BindInt64(11, p.hash)
+	q.BindText(12, n.ID)
+	if n.CollapseKey == "" {
+		q.BindNull(13)
+	} else {
+		q.BindText(13, n.CollapseKey)
+	}
+	return exec(q)
+}
+
+// checkDuplicate fills res if r has or lately had a notification of this id. One whose time as a duplicate is over
+// makes way.
+func (s *Store) checkDuplicate(r *recipient, n *notification.Notification, p *prepared, res *mailbox.AppendResult) (known bool, err error) {
+	old, ok, err := s.findRow(r, p.id, n.ID)
+	if err != nil || !ok {
+		return false, err
+	}
+	now := toMS(n.CreatedAt)
+	switch {
+	case !old.open && old.settled < now-notification.DedupWindow.Milliseconds():
+		return false, s.deleteRow(&old)
+	case old.hash != p.hash:
+		res.Err = fmt.Errorf("notification %s to %s: %w", n.ID, r.name, mailbox.ErrConflict)
+		return true, nil
+	}
+	rec := old.record(r.name, now)
+	res.Duplicate, res.Status, res.ExpiresAt = true, rec.Status, rec.ExpiresAt
+	if old.open && rec.Status != notification.Expired {
+		if e := r.find(old.pos); e != nil {
+			res.Status = e.status()
+		}
+	}
+	return true, nil
+}
+
+func (s *Store) deleteRow(old *row) error {
+	s.stmts.deleteNote.BindInt64(1, old.pos)
+	if err := exec(s.stmts.deleteNote); err != nil {
+		return err
+	}
+	s.stmts.deleteAcks.BindInt64(1, old.pos)
+	return exec(s.stmts.deleteAcks)
+}
+
+// replaceCollapsed settles what n replaces.
+func (s *Store) replaceCollapsed(r *recipient, n *notification.Notification) error {
+	hash := collapseHash(n.CollapseKey)
+	if hash == 0 {
+		return nil
+	}
+	for i := range r.list {
+		e := &r.list[i]
+		if e.collapse != hash || e.is(flagLeaving) || e.expires() <= toMS(n.CreatedAt) {
+			continue
+		}
+		old, ok, err := readRow(s.stmts.readNote, e.pos)
+		if err != nil {
+			return err
+		}
+		if !ok || old.collapse != n.CollapseKey {
+			continue
+		}
+		err = s.settleEntry(r, e, ending{id: old.id, as: notification.Replaced, at: toMS(n.CreatedAt)})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}

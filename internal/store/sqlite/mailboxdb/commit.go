@@ -1,0 +1,187 @@
+package mailboxdb
+
+import (
+	"errors"
+	"fmt"
+
+	"zombiezen.com/go/sqlite"
+
+	"godwit.dev/godwit/internal/mailbox"
+	"godwit.dev/godwit/internal/store/sqlite/sqlitedb"
+)
+
+// ref is a copy in memory.
+type ref struct {
+	r   *recipient
+	pos int64
+}
+
+// touch is a recipient as it was before the open transaction.
+type touch struct {
+	r       *recipient
+	lastSeq uint64
+	lastPos int64
+	active  int32
+}
+
+// transaction is what the open transaction has changed in memory: shown to readers when it has committed, undone
+// when it has not.
+type transaction struct {
+	firstPos int64
+	touched  []touch
+	marked   []ref
+	released []int64 // contents that lost a copy
+	shared   []int64 // contents that several copies share, made now
+	newOnes  []*recipient
+	newApps  []*app
+	undo     []func() // what is too rare to have a list of its own
+	batch    mailbox.Batch
+
+	pending, scheduled, appends int64
+}
+
+func (t *transaction) reset(pos int64) {
+	clear(t.touched)
+	clear(t.marked)
+	clear(t.undo)
+	clear(t.newOnes)
+	*t = transaction{
+		firstPos: pos + 1, touched: t.touched[:0], marked: t.marked[:0], released: t.released[:0], shared: t.shared[:0],
+		newOnes: t.newOnes[:0], newApps: t.newApps[:0], undo: t.undo[:0],
+	}
+}
+
+// touch notes r as it is before its first change in this transaction.
+func (s *Store) touch(r *recipient) {
+	if !r.touched {
+		r.touched = true
+		s.tx.touched = append(s.tx.touched, touch{r: r, lastSeq: r.lastSeq, lastPos: r.lastPos, active: r.active})
+	}
+}
+
+// committed shows what a commit did to readers and has the observer told.
+func (s *Store) committed(ops []sqlitedb.Op) {
+	t := &s.tx
+	s.mu.Lock()
+	for i := range t.touched {
+		r := t.touched[i].r
+		r.touched, r.shown = false, r.lastSeq
+		r.drop(func(e *entry) bool {
+			e.clear(flagStaged)
+			return e.is(flagLeaving)
+		})
+	}
+	for _, m := range t.marked {
+		if e := m.r.find(m.pos); e != nil {
+			e.set(flagDelivered)
+		}
+	}
+	s.mu.Unlock()
+	for i := range t.touched {
+		s.counters.note(t.touched[i].r, t.touched[i].lastSeq)
+		s.counters.idle(t.touched[i].r)
+	}
+	for _, pos := range t.released {
+		if s.contents[pos] == 0 {
+			delete(s.contents, pos)
+		}
+	}
+	s.pending.Add(t.pending)
+	s.waiting.Add(t.scheduled)
+	s.appends.Add(uint64(t.appends)) //nolint:gosec // a count
+	s.notify <- &committed{batch: t.batch, ops: append(make([]sqlitedb.Op, 0, len(ops)), ops...)}
+	t.reset(s.pos)
+	s.afterCommit()
+}
+
+// rollBack undoes in memory what a transaction that failed had done. Positions are not given out again.
+func (s *Store) rollBack() {
+	t := &s.tx
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for i := range t.touched {
+		was := &t.touched[i]
+		r := was.r
+		r.touched, r.lastSeq, r.lastPos, r.active = false, was.lastSeq, was.lastPos, was.active
+		r.drop(func(e *entry) bool {
+			e.clear(flagLeaving)
+			return e.is(flagStaged)
+		})
+	}
+	for _, tail := range s.tails {
+		tail.cut(t.firstPos)
+	}
+	for _, pos := range t.released {
+		s.contents[pos]++
+	}
+	for _, pos := range t.shared {
+		delete(s.contents, pos)
+	}
+	for _, r := range t.newOnes {
+		r.gone = true
+		delete(r.app.recipients, r.name)
+	}
+	for _, a := range t.newApps {
+		delete(s.apps, a.name)
+	}
+	for i := len(t.undo) - 1; i >= 0; i-- {
+		t.undo[i]()
+	}
+	t.reset(s.pos)
+}
+
+// failed decides what becomes of the ops of a transaction that was rolled back. On a full disk publishes are
+// refused, while everything else is tried once more in the room that the ballast and the log leave.
+func (s *Store) failed(ops []sqlitedb.Op, err error) (again []sqlitedb.Op) {
+	s.rollBack()
+	var fatal *sqlitedb.FatalError
+	full := sqlite.ErrCode(err).ToPrimary() == sqlite.ResultFull
+	if full && !errors.As(err, &fatal) {
+		s.cfg.Log.Warn("the disk is full", "ballast_freed", s.space.GiveUp())
+		s.db.Reclaim()
+		err = fmt.Errorf("%w: %w", mailbox.ErrNoSpace, err)
+		for _, op := range ops {
+			if r, ok := op.(retrier); ok && r.retry() {
+				again = append(again, op)
+			} else {
+				op.Done(err)
+			}
+		}
+		return again
+	}
+	for _, op := range ops {
+		op.Done(err)
+	}
+	return nil
+}
+
+// retrier is an op that may be tried once more after the disk was full.
+type retrier interface{ retry() bool }
+
+// onceMore makes an op a retrier.
+type onceMore struct{ tried bool }
+
+func (o *onceMore) retry() bool {
+	first := !o.tried
+	o.tried = true
+	return first
+}
+
+// committed is a commit that the observer has not been told of.
+type committed struct {
+	batch mailbox.Batch
+	ops   []sqlitedb.Op
+}
+
+// tell tells the observer and then releases those who wait, commit by commit.
+func (s *Store) tell() {
+	for c := range s.notify {
+		b := &c.batch
+		if s.obs != nil && len(b.Stored)+len(b.Due)+len(b.Settled)+len(b.Delivered) > 0 {
+			s.obs.Committed(b)
+		}
+		for _, op := range c.ops {
+			op.Done(nil)
+		}
+	}
+}

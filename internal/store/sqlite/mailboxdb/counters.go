@@ -1,0 +1,204 @@
+package mailboxdb
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"time"
+
+	"zombiezen.com/go/sqlite"
+)
+
+const (
+	// flushRows is after how many rows the recipients' counters are written to their table. At start as many rows
+	// are read to bring the counters up to date.
+	flushRows = 1 << 18
+	// flushSlice is how many counters go into one commit.
+	flushSlice = 500
+	// flushTimeout bounds the last flush, at Close.
+	flushTimeout = 30 * time.Second
+)
+
+// counters keeps track of recipients whose sequence counter is newer than the table's, and of those that may be
+// forgotten because nothing of theirs is pending. It belongs to the writer's goroutine.
+type counters struct {
+	dirty    []*recipient
+	from     int64 // rows up to here are in the table's counters
+	flushing bool
+	idlers   []*recipient // oldest first
+}
+
+// note remembers r if its counter has moved.
+func (c *counters) note(r *recipient, was uint64) {
+	if r.lastSeq != was && !r.dirty && !r.gone {
+		r.dirty = true
+		c.dirty = append(c.dirty, r)
+	}
+}
+
+// idle remembers r if nothing of it is pending.
+func (c *counters) idle(r *recipient) {
+	if len(r.list) == 0 && !r.idling && !r.gone {
+		r.idling = true
+		c.idlers = append(c.idlers, r)
+	}
+}
+
+// afterCommit forgets recipients beyond the cap and starts a flush of counters when enough rows have come.
+func (s *Store) afterCommit() {
+	c := &s.counters
+	if len(c.idlers) > s.cfg.MaxIdle {
+		s.forget(len(c.idlers) - s.cfg.MaxIdle)
+	}
+	if !c.flushing && (s.pos-c.from >= flushRows || len(c.dirty) > s.cfg.MaxIdle/2) {
+		s.startFlush()
+	}
+}
+
+// forget drops idle recipients from memory, the longest idle first. Those with a counter to flush stay for now.
+func (s *Store) forget(n int) {
+	c := &s.counters
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, r := range c.idlers[:n] {
+		switch {
+		case len(r.list) > 0 || r.gone || r.touched:
+			r.idling = false
+		case r.dirty:
+			c.idlers = append(c.idlers, r)
+		default:
+			r.idling, r.gone = false, true
+			s.expiries.remove(r)
+			delete(r.app.recipients, r.name)
+		}
+	}
+	c.idlers = slices.Delete(c.idlers, 0, n)
+}
+
+// flush is one run of writing counters: slices one after the other, then the position up to which they are exact.
+// A recipient stays dirty, and so in memory, until its slice has committed.
+type flush struct {
+	s     *Store
+	upTo  int64
+	left  []*recipient
+	saved []uint64   // what the last slice has written, of the first of left
+	done  chan error // nil: nobody waits
+}
+
+func (s *Store) startFlush() { s.db.SubmitBulk(s.newFlush()) }
+
+func (s *Store) newFlush() *flush {
+	c := &s.counters
+	f := &flush{s: s, upTo: s.pos, left: c.dirty}
+	c.dirty, c.flushing = nil, true
+	slices.SortFunc(f.left, func(a, b *recipient) int { return cmp.Compare(a.key, b.key) })
+	return f
+}
+
+func (f *flush) Size() (rows, bytes int) { return min(len(f.left), flushSlice), 0 }
+
+func (f *flush) Apply(*sqlite.Conn) error {
+	f.settleSlice()
+	for _, r := range f.left[:min(len(f.left), flushSlice)] {
+		if !r.gone {
+			if err := f.s.saveSeq(r); err != nil {
+				return err
+			}
+		}
+		f.saved = append(f.saved, r.lastSeq)
+	}
+	if len(f.saved) < len(f.left) {
+		return nil
+	}
+	return f.s.saveMeta("flushed_pos", f.upTo)
+}
+
+// settleSlice lets go of the recipients of the slice that has committed.
+func (f *flush) settleSlice() {
+	c := &f.s.counters
+	for i, seq := range f.saved {
+		if r := f.left[i]; r.lastSeq == seq {
+			r.dirty = false
+		} else {
+			c.dirty = append(c.dirty, r)
+		}
+	}
+	f.left, f.saved = f.left[len(f.saved):], f.saved[:0]
+}
+
+// Done goes on with the next slice. What failed is kept for the next run.
+func (f *flush) Done(err error) {
+	if err != nil {
+		f.saved = nil
+	} else if len(f.saved) < len(f.left) {
+		f.s.db.SubmitBulk(f)
+		return
+	}
+	f.s.db.SubmitBulk(&flushEnd{f: f, err: err})
+}
+
+// flushEnd brings the end of a flush to the writer's goroutine.
+type flushEnd struct {
+	f   *flush
+	err error
+}
+
+func (e *flushEnd) Size() (rows, bytes int) { return 1, 0 }
+
+func (e *flushEnd) Apply(*sqlite.Conn) error {
+	c := &e.f.s.counters
+	e.f.settleSlice()
+	c.dirty = append(c.dirty, e.f.left...)
+	e.f.left = nil
+	c.flushing = false
+	if e.err == nil {
+		c.from = max(c.from, e.f.upTo)
+	}
+	return nil
+}
+
+func (e *flushEnd) Done(error) {
+	if e.f.done != nil {
+		e.f.done <- e.err
+	}
+}
+
+func (s *Store) saveSeq(r *recipient) error {
+	s.stmts.saveSeq.BindInt64(1, int64(r.key))
+	s.stmts.saveSeq.BindInt64(2, int64(r.lastSeq)) //nolint:gosec // a count
+	return exec(s.stmts.saveSeq)
+}
+
+func (s *Store) saveMeta(name string, value int64) error {
+	s.stmts.saveMeta.BindText(1, name)
+	s.stmts.saveMeta.BindInt64(2, value)
+	return exec(s.stmts.saveMeta)
+}
+
+// flushCounters writes all counters and waits for it, so that the next start need not look at rows for them.
+func (s *Store) flushCounters() error {
+	ctx, cancel := context.WithTimeout(context.Background(), flushTimeout)
+	defer cancel()
+	for {
+		var f *flush
+		busy := false
+		err := s.db.Do(ctx, func(*sqlite.Conn) error {
+			if busy = s.counters.flushing; busy {
+				return nil
+			}
+			if f == nil {
+				f = s.newFlush()
+				f.done = make(chan error, 1)
+			}
+			return nil
+		})
+		if err != nil {
+			return storeError("flush counters", err)
+		}
+		if busy {
+			continue
+		}
+		s.db.SubmitBulk(f)
+		return storeError("flush counters", <-f.done)
+	}
+}

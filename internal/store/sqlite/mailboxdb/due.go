@@ -1,0 +1,204 @@
+package mailboxdb
+
+import (
+	"container/heap"
+	"context"
+	"time"
+
+	"zombiezen.com/go/sqlite"
+
+	"godwit.dev/godwit/internal/mailbox"
+	"godwit.dev/godwit/internal/notification"
+	"godwit.dev/godwit/internal/store/sqlite/sqlitedb"
+)
+
+// dueSlice is how many copies one call of Due or Expire handles.
+const dueSlice = 500
+
+// waitOp is an op whose caller waits and cannot withdraw it.
+type waitOp struct {
+	onceMore
+	done chan error
+}
+
+func (o *waitOp) Size() (rows, bytes int) { return dueSlice, 64 * dueSlice }
+func (o *waitOp) Done(err error)          { o.done <- err }
+
+func newWaitOp() waitOp { return waitOp{done: make(chan error, 1)} }
+
+// run hands an op over and waits; an op that has begun is not abandoned, so ctx only counts before.
+func (s *Store) run(ctx context.Context, op sqlitedb.Op, done chan error, bulk bool) error {
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	if bulk {
+		s.db.SubmitBulk(op)
+	} else {
+		s.db.Submit(op)
+	}
+	return <-done
+}
+
+// Due implements mailbox.Store.
+func (s *Store) Due(ctx context.Context, now time.Time) (time.Time, error) {
+	op := &dueOp{waitOp: newWaitOp(), s: s, now: toMS(now)}
+	err := s.run(ctx, op, op.done, false)
+	return fromMS(op.next), storeError("deliver scheduled notifications", err)
+}
+
+// dueOp makes scheduled copies deliverable.
+type dueOp struct {
+	waitOp
+	s    *Store
+	now  int64
+	next int64
+}
+
+func (op *dueOp) Apply(*sqlite.Conn) error {
+	s := op.s
+	if len(s.due) > 2*int(s.waiting.Load())+1024 {
+		s.due.compact()
+	}
+	var taken []scheduled
+	s.tx.undo = append(s.tx.undo, func() {
+		for _, w := range taken {
+			s.due.add(w)
+		}
+	})
+	rd := contents{stmt: s.stmts.readContent}
+	for n := 0; n < dueSlice && len(s.due) > 0 && s.due[0].at <= op.now; {
+		w := s.due.take()
+		taken = append(taken, w)
+		if e := w.r.find(w.pos); e != nil && e.is(flagScheduled) {
+			n++
+			if err := s.makeDue(w.r, e, &rd, op.now); err != nil {
+				return err
+			}
+		}
+	}
+	op.next = 0
+	if len(s.due) > 0 {
+		op.next = s.due[0].at
+	}
+	return nil
+}
+
+// makeDue gives a scheduled copy its seq, unless it has expired meanwhile.
+func (s *Store) makeDue(r *recipient, e *entry, rd *contents, now int64) error {
+	row, ok, err := readRow(s.stmts.readNote, e.pos)
+	if err != nil || !ok {
+		return err
+	}
+	if e.expires() <= now {
+		return s.settleEntry(r, e, ending{id: row.id, as: notification.Expired, at: now})
+	}
+	item, ok, err := rd.item(&row, r.app.name, r.name)
+	if err != nil || !ok {
+		return err
+	}
+	s.touch(r)
+	r.lastSeq++
+	item.Seq = r.lastSeq
+	s.stmts.dueNote.BindInt64(1, e.pos)
+	s.stmts.dueNote.BindInt64(2, int64(r.lastSeq)) //nolint:gosec // a count
+	if err := exec(s.stmts.dueNote); err != nil {
+		return err
+	}
+	// The row lies before others of a lower seq, so the counter would not be found again by reading new rows.
+	if err := s.saveSeq(r); err != nil {
+		return err
+	}
+	moved := *e
+	moved.clear(flagScheduled)
+	moved.set(flagStaged)
+	s.mu.Lock()
+	e.set(flagLeaving)
+	r.list = append(r.list, moved)
+	s.mu.Unlock()
+	s.tx.scheduled--
+	s.tx.pending++
+	s.tx.batch.Due = append(s.tx.batch.Due, item)
+	return nil
+}
+
+// Expire implements mailbox.Store.
+func (s *Store) Expire(ctx context.Context, now time.Time) (time.Time, error) {
+	op := &expireOp{waitOp: newWaitOp(), s: s, now: toMS(now)}
+	err := s.run(ctx, op, op.done, true)
+	return fromMS(op.next), storeError("expire notifications", err)
+}
+
+// expireOp ends overdue copies.
+type expireOp struct {
+	waitOp
+	s    *Store
+	now  int64
+	next int64
+}
+
+func (op *expireOp) Apply(*sqlite.Conn) error {
+	s := op.s
+	for left := dueSlice; left > 0 && len(s.expiries) > 0 && s.expiries[0].wakes <= op.now; {
+		r := s.expiries[0]
+		n, err := s.expireOf(r, op.now, left)
+		left -= n
+		if err != nil {
+			return err
+		}
+	}
+	op.next = 0
+	if len(s.expiries) > 0 {
+		op.next = max(s.expiries[0].wakes, 1)
+	}
+	return nil
+}
+
+// expireOf ends up to limit overdue copies of r and says when to look at it again.
+func (s *Store) expireOf(r *recipient, now int64, limit int) (n int, err error) {
+	next := int64(0)
+	for i := range r.list {
+		e := &r.list[i]
+		if e.is(flagLeaving) {
+			continue
+		}
+		if e.expires() > now || n == limit {
+			if next == 0 || e.expires() < next {
+				next = e.expires()
+			}
+			continue
+		}
+		if err := s.expireEntry(r, e, now); err != nil {
+			return n, err
+		}
+		n++
+	}
+	// A transaction that fails leaves its copies in the list, so the queue gets them back.
+	if n > 0 {
+		s.tx.undo = append(s.tx.undo, func() { s.expiries.wakeBy(r, now) })
+	}
+	if next == 0 {
+		s.expiries.remove(r)
+		return n, nil
+	}
+	r.wakes = next
+	heap.Fix(&s.expiries, r.slot)
+	return n, nil
+}
+
+func (s *Store) expireEntry(r *recipient, e *entry, now int64) error {
+	row, ok, err := readRow(s.stmts.readNote, e.pos)
+	if err != nil || !ok {
+		return err
+	}
+	mark := s.notes.takeMark(e.pos)
+	return s.settleEntry(r, e, ending{id: row.id, as: notification.Expired, at: now, deliveredAt: mark.deliveredAt, attempts: mark.attempts})
+}
+
+// Ready implements mailbox.Store.
+func (s *Store) Ready(ctx context.Context) error {
+	if s.space.Full() {
+		return mailbox.ErrNoSpace
+	}
+	// A commit of nothing needs no disk, so it only shows that the writer is alive and answers.
+	return storeError("commit", s.db.Do(ctx, func(*sqlite.Conn) error { return nil }))
+}

@@ -1,0 +1,105 @@
+package mailboxdb
+
+import (
+	"fmt"
+	"slices"
+
+	"zombiezen.com/go/sqlite"
+)
+
+// known returns a recipient that the store knows of, or nil, from memory or the table.
+func (s *Store) known(appName, name string) (*recipient, error) {
+	a := s.apps[appName]
+	if a == nil {
+		return nil, nil
+	}
+	if r := a.recipients[name]; r != nil {
+		return r, nil
+	}
+	st := s.stmts.readRecipient
+	st.BindInt64(1, a.key)
+	st.BindText(2, name)
+	var r *recipient
+	err := each(st, func(st *sqlite.Stmt) error {
+		r = newRecipient(a, name, st)
+		return nil
+	})
+	if err != nil {
+		return nil, fmt.Errorf("read recipient %s: %w", name, err)
+	}
+	if r != nil {
+		s.mu.Lock()
+		a.recipients[name] = r
+		s.mu.Unlock()
+		s.counters.idle(r)
+	}
+	return r, nil
+}
+
+func newRecipient(a *app, name string, st *sqlite.Stmt) *recipient {
+	seq := uint64(st.ColumnInt64(1))                                                                          //nolint:gosec // a count
+	return &recipient{app: a, name: name, key: uint32(st.ColumnInt64(0)), lastSeq: seq, shown: seq, slot: -1} //nolint:gosec // keys start at 1
+}
+
+// intern returns a recipient, which is made if the store does not know it.
+func (s *Store) intern(appName, name string) (*recipient, error) {
+	a := s.apps[appName]
+	if a == nil {
+		s.stmts.insertApp.BindText(1, appName)
+		if err := exec(s.stmts.insertApp); err != nil {
+			return nil, fmt.Errorf("store app %s: %w", appName, err)
+		}
+		a = &app{key: s.stmts.lastID(), name: appName, recipients: make(map[string]*recipient)}
+		s.mu.Lock()
+		s.apps[appName] = a
+		s.mu.Unlock()
+		s.tx.newApps = append(s.tx.newApps, a)
+	}
+	r, err := s.known(appName, name)
+	if err != nil || r != nil {
+		return r, err
+	}
+	st := s.stmts.insertRecipient
+	st.BindInt64(1, a.key)
+	st.BindText(2, name)
+	if err := exec(st); err != nil {
+		return nil, fmt.Errorf("store recipient %s: %w", name, err)
+	}
+	r = &recipient{app: a, name: name, key: uint32(s.stmts.lastID()), slot: -1} //nolint:gosec // keys start at 1
+	s.mu.Lock()
+	a.recipients[name] = r
+	s.mu.Unlock()
+	s.tx.newOnes = append(s.tx.newOnes, r)
+	s.touch(r)
+	return r, nil
+}
+
+// tailFor returns the tail that covers a new position. Call it holding mu.
+func (s *Store) tailFor(pos int64) *tail {
+	number := pos >> s.cfg.sliceBits
+	if n := len(s.tails); n > 0 && s.tails[n-1].number == number {
+		return s.tails[n-1]
+	}
+	t := newTail(number, s.cfg.sliceBits)
+	s.tails = append(s.tails, t)
+	return t
+}
+
+// findRow finds the newest row of an id to a recipient, pending or settled, as the open transaction sees it.
+func (s *Store) findRow(r *recipient, hash uint32, id string) (found row, ok bool, err error) {
+	try := func(pos int64) bool {
+		found, ok, err = readRow(s.stmts.readNote, pos)
+		ok = ok && err == nil && found.recipient == r.key && found.id == id
+		return !ok && err == nil
+	}
+	key := indexKey(hash, r.key)
+	for _, t := range slices.Backward(s.tails) {
+		if !t.find(key, try) {
+			return found, ok, err
+		}
+	}
+	if serr := s.sealed.find(s.stmts.conn, key, try); serr != nil {
+		return found, false, serr
+	}
+	return found, ok, err
+}

@@ -1,0 +1,186 @@
+package mailboxdb
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"zombiezen.com/go/sqlite"
+
+	"godwit.dev/godwit/internal/mailbox"
+	"godwit.dev/godwit/internal/notification"
+)
+
+const (
+	listLimit = 100 // items of a page when the caller names no number
+	// maxExamined bounds the rows that one page of a history looks at when a status is asked for.
+	maxExamined = 5000
+)
+
+// Lookup implements mailbox.Store. It fails with mailbox.ErrNotFound when there is no such notification.
+func (s *Store) Lookup(ctx context.Context, appName, id, to string) (records []mailbox.Record, err error) {
+	var positions []int64
+	mask, key := idMask, indexKey(idHash(appName, id), 0)
+	now := s.now()
+	err = s.db.Read(ctx, func(c *sqlite.Conn) error {
+		appKey, err := s.appKey(c, appName)
+		if err != nil || appKey == 0 {
+			return err
+		}
+		if to != "" {
+			info, ok, err := s.readRecipient(c, appName, to)
+			if err != nil || !ok {
+				return err
+			}
+			mask, key = ^uint64(0), indexKey(uint32(key>>32), info.key) //nolint:gosec // the upper half
+		}
+		if positions, err = s.positions(c, mask, key); err != nil {
+			return err
+		}
+		return s.readRecords(c, positions, appKey, id, now, &records)
+	})
+	if err != nil {
+		return nil, storeError("look up notification "+id, err)
+	}
+	if len(records) == 0 {
+		return nil, fmt.Errorf("notification %s: %w", id, mailbox.ErrNotFound)
+	}
+	return records, nil
+}
+
+// positions are those whose key matches under mask, oldest first; some may be of other ids with the same hash.
+func (s *Store) positions(c *sqlite.Conn, mask, key uint64) (positions []int64, err error) {
+	collect := func(pos int64) bool {
+		positions = append(positions, pos)
+		return true
+	}
+	s.mu.RLock()
+	for _, t := range s.tails {
+		if mask == ^uint64(0) {
+			t.find(key, collect)
+		} else {
+			t.scan(mask, key, collect)
+		}
+	}
+	s.mu.RUnlock()
+	if err := s.sealed.match(c, mask, key, collect); err != nil {
+		return nil, err
+	}
+	slices.Sort(positions)
+	return slices.Compact(positions), nil
+}
+
+func (s *Store) readRecords(c *sqlite.Conn, positions []int64, appKey int64, id string, now int64, to *[]mailbox.Record) error {
+	note, err := c.Prepare(selectNote)
+	if err != nil {
+		return err
+	}
+	name, err := c.Prepare("SELECT name FROM recipient WHERE key = ?1 AND app = ?2")
+	if err != nil {
+		return err
+	}
+	for _, pos := range positions {
+		row, ok, err := readRow(note, pos)
+		if err != nil {
+			return err
+		}
+		if !ok || row.id != id {
+			continue
+		}
+		name.BindInt64(1, int64(row.recipient))
+		name.BindInt64(2, appKey)
+		err = each(name, func(st *sqlite.Stmt) error {
+			*to = append(*to, row.record(st.ColumnText(0), now))
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (s *Store) appKey(c *sqlite.Conn, name string) (key int64, err error) {
+	st, err := c.Prepare("SELECT key FROM app WHERE name = ?1")
+	if err != nil {
+		return 0, err
+	}
+	st.BindText(1, name)
+	err = each(st, func(st *sqlite.Stmt) error {
+		key = st.ColumnInt64(0)
+		return nil
+	})
+	return key, err
+}
+
+// History implements mailbox.Store.
+func (s *Store) History(ctx context.Context, appName, name string, status notification.Status, limit int, cursor int64) (items []mailbox.Record, next int64, err error) {
+	if limit <= 0 {
+		limit = listLimit
+	}
+	if cursor <= 0 {
+		cursor = 1<<63 - 1
+	}
+	now := s.now()
+	err = s.db.Read(ctx, func(c *sqlite.Conn) error {
+		info, ok, err := s.readRecipient(c, appName, name)
+		if err != nil || !ok {
+			return err
+		}
+		note, err := c.Prepare(selectNote)
+		if err != nil {
+			return err
+		}
+		examined := 0
+		visit := func(pos int64) bool {
+			if pos >= cursor {
+				return true
+			}
+			if len(items) == limit || examined == maxExamined {
+				next = cursor
+				return false
+			}
+			examined++
+			cursor = pos
+			var r row
+			if r, ok, err = readRow(note, pos); err != nil {
+				return false
+			}
+			if ok && r.recipient == info.key {
+				if rec := r.record(name, now); status == 0 || rec.Status == status {
+					items = append(items, rec)
+				}
+			}
+			return true
+		}
+		if verr := s.eachOf(c, info.key, cursor, visit); verr != nil {
+			return verr
+		}
+		return err
+	})
+	if err != nil {
+		return nil, 0, storeError("list notifications of "+name, err)
+	}
+	return items, next, nil
+}
+
+// eachOf calls yield with the positions of a recipient's rows before a position, newest first, until it is false.
+func (s *Store) eachOf(c *sqlite.Conn, recipient uint32, before int64, yield func(pos int64) bool) error {
+	var recent []int64
+	s.mu.RLock()
+	for _, t := range slices.Backward(s.tails) {
+		if t.pos(0) < before {
+			t.scan(recipientMask, uint64(recipient), func(pos int64) bool {
+				recent = append(recent, pos)
+				return true
+			})
+		}
+	}
+	s.mu.RUnlock()
+	for _, pos := range recent {
+		if !yield(pos) {
+			return nil
+		}
+	}
+	return s.sealed.eachOf(c, recipient, before, yield)
+}

@@ -1,0 +1,178 @@
+// Package mailboxdb is the mailbox in one SQLite file: a log of notifications whose index is in memory. DESIGN.md in
+// internal/store says why.
+package mailboxdb
+
+import (
+	"context"
+	_ "embed"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"zombiezen.com/go/sqlite"
+
+	"godwit.dev/godwit/internal/mailbox"
+	"godwit.dev/godwit/internal/store/sqlite/sqlitedb"
+)
+
+//go:embed schema/0001_mailbox.sql
+var schema1 string
+
+const appID = 0x47644d62 // "GdMb": application_id of mailbox files
+
+// Config says how a mailbox file is kept. The zero value of every field is a good default.
+type Config struct {
+	MaxPending int   // unsettled notifications of one recipient; 0: 1000
+	MinFree    int64 // bytes of disk below which publishes are refused; 0: 256 MB
+	Ballast    int64 // bytes kept beside the file, given up when the disk is full; 0: a quarter of MinFree, at most 8 MB
+	MaxIdle    int   // recipients with nothing pending that are kept in memory; 0: 131072
+
+	VFS   string           // of the database, for fault injection
+	Fatal func(error)      // called once when the disk did not confirm a write: exit loudly
+	Now   func() time.Time // the store's one clock; nil: the monotonic clock anchored now
+	Log   *slog.Logger     // nil: discards
+
+	sliceBits uint // 2^sliceBits rows are sealed together; 0: 16. Fixed for a file; smaller in tests
+}
+
+func (c *Config) setDefaults() {
+	if c.MaxPending == 0 {
+		c.MaxPending = 1000
+	}
+	if c.MinFree == 0 {
+		c.MinFree = 256 << 20
+	}
+	if c.Ballast == 0 {
+		c.Ballast = min(8<<20, c.MinFree/4)
+	}
+	if c.MaxIdle == 0 {
+		c.MaxIdle = 1 << 17
+	}
+	if c.Now == nil {
+		start := time.Now()
+		c.Now = func() time.Time { return start.Add(time.Since(start)) }
+	}
+	if c.Log == nil {
+		c.Log = slog.New(slog.DiscardHandler)
+	}
+	if c.sliceBits == 0 {
+		c.sliceBits = 16
+	}
+}
+
+// Store is a mailbox.Store.
+type Store struct {
+	cfg   Config
+	db    *sqlitedb.DB
+	obs   mailbox.Observer
+	space *sqlitedb.Space
+
+	// The index. The writer's goroutine alone changes it, holding mu; so it reads without, and others read holding mu.
+	mu     sync.RWMutex
+	apps   map[string]*app
+	tails  []*tail // of slices not sealed yet, oldest first; the last one is being filled
+	sealed sealedSlices
+
+	// Of the writer's goroutine alone.
+	stmts    statements
+	tx       transaction
+	pos      int64         // last position given out
+	contents map[int64]int // unsettled copies of contents that several share
+	expiries expiryQueue
+	due      dueQueue
+	counters counters
+
+	notes  notes
+	notify chan *committed
+	seals  chan *tail
+	wg     sync.WaitGroup // of the notifier and the sealer
+	stop   context.CancelFunc
+
+	pending, waiting atomic.Int64 // unsettled copies: due and scheduled
+	appends          atomic.Uint64
+	prune            pruner
+	closeOnce        sync.Once
+	closeErr         error
+}
+
+var _ mailbox.Store = (*Store)(nil)
+
+// maxUntold is how many commits may wait for the observer before the writer waits for it too.
+const maxUntold = 4
+
+// Open opens or creates a mailbox file and reads its pending set back. obs may be nil.
+func Open(ctx context.Context, path string, cfg Config, obs mailbox.Observer) (*Store, error) {
+	cfg.setDefaults()
+	s := &Store{
+		cfg: cfg, obs: obs, apps: make(map[string]*app), contents: make(map[int64]int),
+		notify: make(chan *committed, maxUntold), seals: make(chan *tail, 1),
+	}
+	space, err := sqlitedb.NewSpace(path, cfg.MinFree, cfg.Ballast)
+	if err != nil {
+		return nil, fmt.Errorf("open mailbox: %w", err)
+	}
+	s.space = space
+	s.db, err = sqlitedb.Open(ctx, path, sqlitedb.Options{
+		AppID: appID, Migrations: []string{schema1}, CacheBytes: 64 << 20, VFS: cfg.VFS, Fatal: cfg.Fatal, Log: cfg.Log,
+		Hooks: sqlitedb.Hooks{Committed: s.committed, Failed: s.failed},
+	}, s.prepare)
+	if err != nil {
+		return nil, fmt.Errorf("open mailbox: %w", err)
+	}
+	if err := s.load(ctx); err != nil {
+		return nil, errors.Join(fmt.Errorf("open mailbox %s: %w", path, err), s.db.Close())
+	}
+	ctx, s.stop = context.WithCancel(context.WithoutCancel(ctx))
+	s.wg.Go(s.tell)
+	s.wg.Go(func() { s.sealFull(ctx) })
+	s.notes.start(s)
+	return s, nil
+}
+
+func (s *Store) prepare(c *sqlite.Conn) error { return s.stmts.prepare(c) }
+
+// Close writes what is queued and closes the file. Calls under way end first.
+func (s *Store) Close() error {
+	s.closeOnce.Do(func() { s.closeErr = s.close() })
+	return s.closeErr
+}
+
+func (s *Store) close() error {
+	s.notes.close()
+	s.stop()
+	err := s.flushCounters()
+	if errors.Is(err, sqlitedb.ErrClosed) {
+		err = nil
+	}
+	err = errors.Join(err, s.db.Close())
+	close(s.notify)
+	s.wg.Wait()
+	return err
+}
+
+func (s *Store) now() int64 { return s.cfg.Now().UnixMilli() }
+
+// Stats implements mailbox.Store.
+func (s *Store) Stats() mailbox.Stats {
+	free, full := s.space.State()
+	return mailbox.Stats{
+		Pending: s.pending.Load(), Scheduled: s.waiting.Load(), Queued: s.db.Queued(), Commits: s.db.Commits(),
+		Appends: s.appends.Load(), FreeBytes: free, Full: full,
+	}
+}
+
+// storeError gives errors of the layers below their meaning for callers.
+func storeError(op string, err error) error {
+	switch {
+	case err == nil:
+		return nil
+	case errors.Is(err, sqlitedb.ErrClosed):
+		return fmt.Errorf("%s: %w", op, mailbox.ErrClosed)
+	case sqlite.ErrCode(err).ToPrimary() == sqlite.ResultFull:
+		return fmt.Errorf("%s: %w: %w", op, mailbox.ErrNoSpace, err)
+	}
+	return fmt.Errorf("%s: %w", op, err)
+}

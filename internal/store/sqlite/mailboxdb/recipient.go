@@ -1,0 +1,150 @@
+package mailboxdb
+
+import (
+	"godwit.dev/godwit/internal/notification"
+)
+
+// entry is one unsettled copy in memory. There may be millions, so it is packed into 24 bytes.
+type entry struct {
+	pos      int64
+	bits     uint64 // expiry in ms, shifted by flagBits, and flags
+	collapse uint32 // hash of the collapse key; 0: none
+	offset   int16  // its content is at pos - offset; soleCopy: at pos, and no other copy shares it
+}
+
+// soleCopy is the offset of a copy whose content is its own.
+const soleCopy = -1
+
+// Flags of an entry. What a transaction does stays invisible to readers until it has committed: staged entries are
+// not there yet, leaving ones still are.
+const (
+	flagHigh uint64 = 1 << iota
+	flagLow
+	flagScheduled
+	flagStaged    // appended by the open transaction
+	flagLeaving   // settled, or moved to its place in seq order, by the open transaction
+	flagDelivered // a first delivery has been recorded
+	flagAckAll
+	flagAckNone
+
+	flagBits = 16
+)
+
+func newEntry(pos int64, n *notification.Notification, offset int16) entry {
+	e := entry{pos: pos, bits: uint64(toMS(n.ExpiresAt)) << flagBits, collapse: collapseHash(n.CollapseKey), offset: offset} //nolint:gosec // times are positive
+	e.bits |= modeFlags(n.Priority, n.Ack)
+	if !n.SendAt.IsZero() {
+		e.bits |= flagScheduled
+	}
+	return e
+}
+
+func modeFlags(p notification.Priority, a notification.AckMode) (f uint64) {
+	switch p {
+	case notification.High:
+		f |= flagHigh
+	case notification.Low:
+		f |= flagLow
+	case notification.Normal:
+	}
+	switch a {
+	case notification.AckAll:
+		f |= flagAckAll
+	case notification.AckNone:
+		f |= flagAckNone
+	case notification.AckAny:
+	}
+	return f
+}
+
+func (e *entry) expires() int64      { return int64(e.bits >> flagBits) } //nolint:gosec // 48 bits
+func (e *entry) is(flag uint64) bool { return e.bits&flag != 0 }
+func (e *entry) set(flag uint64)     { e.bits |= flag }
+func (e *entry) clear(flag uint64)   { e.bits &^= flag }
+
+// visible reports whether readers at now should get it.
+func (e *entry) visible(now int64) bool {
+	return e.bits&(flagStaged|flagScheduled) == 0 && e.expires() > now
+}
+
+func (e *entry) mode() notification.AckMode {
+	switch {
+	case e.is(flagAckAll):
+		return notification.AckAll
+	case e.is(flagAckNone):
+		return notification.AckNone
+	}
+	return notification.AckAny
+}
+
+func (e *entry) status() notification.Status {
+	switch {
+	case e.is(flagScheduled):
+		return notification.Scheduled
+	case e.is(flagDelivered):
+		return notification.Delivered
+	}
+	return notification.Stored
+}
+
+func (e *entry) contentPos() int64 {
+	if e.offset == soleCopy {
+		return e.pos
+	}
+	return e.pos - int64(e.offset)
+}
+
+// app is the namespace of recipients.
+type app struct {
+	key        int64
+	name       string
+	recipients map[string]*recipient
+}
+
+// recipient is a mailbox as it is kept in memory: always while something is pending, for a while otherwise.
+type recipient struct {
+	app  *app
+	name string
+	key  uint32
+
+	active  int32 // unsettled copies, scheduled ones included, as the open transaction sees it
+	lastSeq uint64
+	shown   uint64 // lastSeq as committed
+	lastPos int64  // newest position appended
+	list    []entry
+
+	wakes int64 // a lower bound of the earliest expiry in list, ms; its key in the expiry queue
+	slot  int   // its place in the expiry queue; -1: not in it
+
+	dirty   bool // lastSeq is newer than the table's; it is in the list of dirty ones
+	touched bool // by the open transaction
+	idling  bool // in the queue of those that may be forgotten
+	gone    bool // erased or forgotten: no longer in its app
+}
+
+// find returns the entry of a position that the open transaction has not settled.
+func (r *recipient) find(pos int64) *entry {
+	for i := range r.list {
+		if e := &r.list[i]; e.pos == pos && !e.is(flagLeaving) {
+			return e
+		}
+	}
+	return nil
+}
+
+// drop removes the entries for which gone holds, keeping the order, and gives memory back after a large backlog.
+func (r *recipient) drop(gone func(*entry) bool) {
+	kept := r.list[:0]
+	for i := range r.list {
+		if !gone(&r.list[i]) {
+			kept = append(kept, r.list[i])
+		}
+	}
+	r.list = kept
+	switch {
+	case len(kept) == 0:
+		r.list = nil
+	case cap(kept) > 64 && len(kept) < cap(kept)/4:
+		r.list = append(make([]entry, 0, len(kept)*2), kept...)
+	}
+}

@@ -1,0 +1,126 @@
+package mailboxdb
+
+import (
+	"fmt"
+
+	"zombiezen.com/go/sqlite"
+
+	"godwit.dev/godwit/internal/mailbox"
+	"godwit.dev/godwit/internal/notification"
+)
+
+// row is one copy as it is stored.
+type row struct {
+	pos          int64
+	recipient    uint32
+	open         bool
+	status       notification.Status
+	ack          notification.AckMode
+	priority     notification.Priority
+	attempts     uint32
+	offset       int16
+	seq          uint64
+	created      int64
+	sendAt       int64
+	expires      int64
+	delivered    int64 // not known if ≤ 0
+	settled      int64 // open if ≤ 0
+	hash         int64
+	id, collapse string
+}
+
+func scanRow(s *sqlite.Stmt) (r row) {
+	r.pos = s.ColumnInt64(0)
+	r.recipient = uint32(s.ColumnInt64(1)) //nolint:gosec // keys start at 1
+	r.open = s.ColumnBool(2)
+	r.status = notification.Status(s.ColumnInt32(3))     //nolint:gosec // small
+	r.ack = notification.AckMode(s.ColumnInt32(4))       //nolint:gosec // small
+	r.priority = notification.Priority(s.ColumnInt32(5)) //nolint:gosec // small
+	r.attempts = uint32(s.ColumnInt64(6))                //nolint:gosec // a count
+	r.offset = int16(s.ColumnInt32(7))                   //nolint:gosec // at most a publish's recipients
+	r.seq = uint64(s.ColumnInt64(8))                     //nolint:gosec // a count
+	r.created, r.sendAt, r.expires = s.ColumnInt64(9), s.ColumnInt64(10), s.ColumnInt64(11)
+	r.delivered, r.settled, r.hash = s.ColumnInt64(12), s.ColumnInt64(13), s.ColumnInt64(14)
+	r.id, r.collapse = s.ColumnText(15), s.ColumnText(16)
+	return r
+}
+
+// readRow reads the row of a position; ok is false if there is none.
+func readRow(stmt *sqlite.Stmt, pos int64) (r row, ok bool, err error) {
+	stmt.BindInt64(1, pos)
+	err = each(stmt, func(s *sqlite.Stmt) error {
+		r, ok = scanRow(s), true
+		return nil
+	})
+	if err != nil {
+		err = fmt.Errorf("read notification at %d: %w", pos, err)
+	}
+	return r, ok, err
+}
+
+func (r *row) contentPos() int64 {
+	if r.offset == soleCopy {
+		return r.pos
+	}
+	return r.pos - int64(r.offset)
+}
+
+func (r *row) entry() entry {
+	e := entry{pos: r.pos, bits: uint64(r.expires)<<flagBits | modeFlags(r.priority, r.ack), collapse: collapseHash(r.collapse), offset: r.offset} //nolint:gosec // times are positive
+	if r.status == notification.Scheduled {
+		e.set(flagScheduled)
+	}
+	if r.delivered > 0 {
+		e.set(flagDelivered)
+	}
+	return e
+}
+
+// record shows the row as it stands at now: an overdue one is expired although nobody has written that yet.
+func (r *row) record(to string, now int64) mailbox.Record {
+	rec := mailbox.Record{
+		ID: r.id, To: to, Status: r.status, Ack: r.ack, Priority: r.priority, Seq: r.seq, CreatedAt: fromMS(r.created),
+		SendAt: fromMS(r.sendAt), ExpiresAt: fromMS(r.expires), DeliveredAt: fromMS(r.delivered), SettledAt: fromMS(r.settled),
+		Attempts: r.attempts, Pos: r.pos,
+	}
+	if r.open && r.expires <= now {
+		rec.Status, rec.SettledAt = notification.Expired, rec.ExpiresAt
+	}
+	return rec
+}
+
+// contents reads contents, each once.
+type contents struct {
+	stmt *sqlite.Stmt
+	read map[int64]*notification.Notification
+}
+
+// item makes what a session gets of a row. ok is false if the content is gone: the copy was settled meanwhile.
+func (c *contents) item(r *row, app, to string) (item mailbox.Item, ok bool, err error) {
+	item = mailbox.Item{Pos: r.pos, Recipient: to, Seq: r.seq, Attempts: r.attempts}
+	pos := r.contentPos()
+	if item.N = c.read[pos]; item.N != nil {
+		return item, true, nil
+	}
+	n := &notification.Notification{
+		App: app, ID: r.id, Priority: r.priority, Ack: r.ack, CollapseKey: r.collapse, CreatedAt: fromMS(r.created),
+		SendAt: fromMS(r.sendAt), ExpiresAt: fromMS(r.expires),
+	}
+	c.stmt.BindInt64(1, pos)
+	err = each(c.stmt, func(s *sqlite.Stmt) (err error) {
+		n.Content, err = decodeContent(blob(s, 0))
+		ok = true
+		return err
+	})
+	if err != nil {
+		return item, false, fmt.Errorf("read content at %d: %w", pos, err)
+	}
+	if ok && r.offset != soleCopy {
+		if c.read == nil {
+			c.read = make(map[int64]*notification.Notification)
+		}
+		c.read[pos] = n
+	}
+	item.N = n
+	return item, ok, nil
+}

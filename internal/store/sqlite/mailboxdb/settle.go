@@ -1,0 +1,276 @@
+package mailboxdb
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"zombiezen.com/go/sqlite"
+
+	"godwit.dev/godwit/internal/mailbox"
+	"godwit.dev/godwit/internal/notification"
+)
+
+// deviceMemory is how long a device is known after it was last seen: an ack "all" waits for it that long.
+const deviceMemory = 30 * 24 * time.Hour
+
+// settleOp settles copies.
+type settleOp struct {
+	taking
+	onceMore
+	s     *Store
+	call  *call // nil: nobody waits
+	batch []*mailbox.Settle
+}
+
+// Settle implements mailbox.Store.
+func (s *Store) Settle(ctx context.Context, batch []*mailbox.Settle) error {
+	if err := ctx.Err(); err != nil {
+		return fmt.Errorf("settle notifications: %w", context.Cause(ctx))
+	}
+	var ops []*settleOp
+	for rest := batch; len(rest) > 0; {
+		n := min(len(rest), maxOpRows)
+		ops = append(ops, &settleOp{s: s, batch: rest[:n]})
+		rest = rest[n:]
+	}
+	if len(ops) == 0 {
+		return nil
+	}
+	c := newCall(len(ops))
+	for _, op := range ops {
+		op.call = c
+		s.db.Submit(op)
+	}
+	err := c.wait(ctx, func() {
+		for _, op := range ops {
+			if op.withdraw() {
+				c.finish(context.Cause(ctx))
+			}
+		}
+	})
+	return storeError("settle notifications", err)
+}
+
+// SettleLater implements mailbox.Store.
+func (s *Store) SettleLater(batch []*mailbox.Settle) {
+	for rest := batch; len(rest) > 0; {
+		n := min(len(rest), maxOpRows)
+		s.db.SubmitLazy(&settleOp{s: s, batch: rest[:n]})
+		rest = rest[n:]
+	}
+}
+
+func (op *settleOp) Size() (rows, bytes int) { return len(op.batch), 64 * len(op.batch) }
+
+func (op *settleOp) Apply(*sqlite.Conn) error {
+	if !op.take() {
+		return nil
+	}
+	for _, q := range op.batch {
+		outcome, err := op.s.settle(q)
+		if err != nil {
+			return fmt.Errorf("settle %s of %s: %w", q.ID, q.Recipient, err)
+		}
+		q.Outcome = outcome
+	}
+	return nil
+}
+
+func (op *settleOp) Done(err error) {
+	switch {
+	case op.call != nil:
+		if !op.withdrawn() {
+			op.call.finish(err)
+		}
+	case err != nil:
+		op.s.notes.settleAgain(op.batch, err)
+	}
+}
+
+func (s *Store) settle(q *mailbox.Settle) (mailbox.SettleOutcome, error) {
+	r, err := s.known(q.App, q.Recipient)
+	if err != nil || r == nil {
+		return mailbox.SettleUnknown, err
+	}
+	pos := q.Pos
+	if pos == 0 {
+		found, ok, err := s.findRow(r, idHash(q.App, q.ID), q.ID)
+		if err != nil || !ok {
+			return mailbox.SettleUnknown, err
+		}
+		pos = found.pos
+	}
+	e := r.find(pos)
+	if e == nil {
+		return s.settleClosed(r, pos, q)
+	}
+	mark := s.notes.takeMark(pos)
+	if mark.deliveredAt == 0 {
+		mark.deliveredAt = toMS(q.DeliveredAt)
+	}
+	at := toMS(q.At)
+	done := ending{
+		id: q.ID, as: q.As, at: at, device: q.Device, deliveredAt: mark.deliveredAt, attempts: max(mark.attempts, q.Attempts),
+	}
+	switch {
+	case e.expires() <= at && !s.inGrace(e.expires(), e.is(flagDelivered) || mark.deliveredAt > 0, mark.deliveredAt, q):
+		done.as, done.device, done.at = notification.Expired, "", e.expires()
+		return mailbox.SettleLate, s.settleEntry(r, e, done)
+	case !q.As.Settled(e.mode()): // "delivered" settles only what asks for no ack
+		return mailbox.SettlePartial, s.recordMark(r, e, q.ID, mark)
+	case q.As == notification.Acked && e.is(flagAckAll):
+		all, err := s.countAck(r, e, q)
+		if err != nil || !all {
+			return mailbox.SettlePartial, err
+		}
+	}
+	return mailbox.SettleDone, s.settleEntry(r, e, done)
+}
+
+// inGrace reports whether an ack after the expiry counts: it comes from who got the notification before that.
+func (s *Store) inGrace(expires int64, delivered bool, deliveredAt int64, q *mailbox.Settle) bool {
+	return delivered && deliveredAt <= expires && (q.As == notification.Acked || q.As == notification.Replied) &&
+		toMS(q.At) <= expires+notification.AckGrace.Milliseconds()
+}
+
+// settleClosed handles what is not pending: an ack in the grace after expiry still counts.
+func (s *Store) settleClosed(r *recipient, pos int64, q *mailbox.Settle) (mailbox.SettleOutcome, error) {
+	row, ok, err := readRow(s.stmts.readNote, pos)
+	switch {
+	case err != nil || !ok || row.recipient != r.key || q.ID != "" && row.id != q.ID:
+		return mailbox.SettleUnknown, err
+	case row.status != notification.Expired:
+		return mailbox.SettleAlready, nil
+	}
+	delivered := row.delivered
+	if delivered <= 0 {
+		if delivered = toMS(q.DeliveredAt); delivered == 0 {
+			delivered = row.delivered
+		}
+	}
+	if !s.inGrace(row.expires, delivered > 0, delivered, q) {
+		return mailbox.SettleLate, nil
+	}
+	st := s.stmts.reviveNote
+	st.BindInt64(1, pos)
+	st.BindInt64(2, int64(q.As))
+	st.BindInt64(3, toMS(q.At))
+	st.BindInt64(4, delivered)
+	st.BindInt64(5, int64(q.Attempts))
+	if err := exec(st); err != nil {
+		return mailbox.SettleUnknown, err
+	}
+	if row.delivered <= 0 {
+		s.reportDelivered(r, row.id, pos, delivered, q.Attempts)
+	}
+	s.tx.batch.Settled = append(s.tx.batch.Settled, mailbox.Settled{
+		App: q.App, Recipient: q.Recipient, ID: row.id, Pos: pos, As: q.As, Device: q.Device, At: q.At,
+	})
+	return mailbox.SettleDone, nil
+}
+
+// ending says how a copy ends.
+type ending struct {
+	id          string
+	as          notification.Status
+	at          int64
+	device      string
+	deliveredAt int64 // 0: not known
+	attempts    uint32
+}
+
+// settleEntry ends a pending copy: its row becomes a stub and its content goes with the last copy.
+func (s *Store) settleEntry(r *recipient, e *entry, end ending) error {
+	s.touch(r)
+	st := s.stmts.settleNote
+	st.BindInt64(1, e.pos)
+	st.BindInt64(2, int64(end.as))
+	st.BindInt64(3, end.at)
+	st.BindInt64(4, end.deliveredAt)
+	st.BindInt64(5, int64(end.attempts))
+	if err := exec(st); err != nil {
+		return err
+	}
+	if e.is(flagAckAll) {
+		s.stmts.deleteAcks.BindInt64(1, e.pos)
+		if err := exec(s.stmts.deleteAcks); err != nil {
+			return err
+		}
+	}
+	if err := s.releaseContent(e.contentPos(), e.offset == soleCopy); err != nil {
+		return err
+	}
+	if end.deliveredAt > 0 && !e.is(flagDelivered) {
+		s.reportDelivered(r, end.id, e.pos, end.deliveredAt, end.attempts)
+	}
+	if e.is(flagScheduled) {
+		s.tx.scheduled--
+	} else {
+		s.tx.pending--
+	}
+	r.active--
+	s.tx.batch.Settled = append(s.tx.batch.Settled, mailbox.Settled{
+		App: r.app.name, Recipient: r.name, ID: end.id, Pos: e.pos, As: end.as, Device: end.device, At: fromMS(end.at),
+	})
+	s.mu.Lock()
+	e.set(flagLeaving)
+	s.mu.Unlock()
+	return nil
+}
+
+func (s *Store) releaseContent(pos int64, sole bool) error {
+	if !sole {
+		s.contents[pos]--
+		s.tx.released = append(s.tx.released, pos)
+		if s.contents[pos] > 0 {
+			return nil
+		}
+	}
+	s.stmts.deleteContent.BindInt64(1, pos)
+	return exec(s.stmts.deleteContent)
+}
+
+func (s *Store) reportDelivered(r *recipient, id string, pos, at int64, attempts uint32) {
+	s.tx.batch.Delivered = append(s.tx.batch.Delivered, mailbox.Mark{
+		App: r.app.name, Recipient: r.name, ID: id, Pos: pos, Attempts: attempts, DeliveredAt: fromMS(at),
+	})
+}
+
+// countAck notes a device's ack and reports whether every device has acknowledged now: those online, and those seen
+// in the last 30 days.
+func (s *Store) countAck(r *recipient, e *entry, q *mailbox.Settle) (all bool, err error) {
+	if q.Device != "" {
+		s.stmts.insertAck.BindInt64(1, e.pos)
+		s.stmts.insertAck.BindText(2, q.Device)
+		if err := exec(s.stmts.insertAck); err != nil {
+			return false, err
+		}
+	}
+	acked := make(map[string]bool)
+	s.stmts.readAcks.BindInt64(1, e.pos)
+	err = each(s.stmts.readAcks, func(st *sqlite.Stmt) error {
+		acked[st.ColumnText(0)] = true
+		return nil
+	})
+	if err != nil || len(acked) == 0 {
+		return false, err
+	}
+	since := toMS(q.At.Add(-deviceMemory))
+	missing := false
+	s.stmts.knownDevices.BindInt64(1, int64(r.key))
+	s.stmts.knownDevices.BindInt64(2, since)
+	err = each(s.stmts.knownDevices, func(st *sqlite.Stmt) error {
+		missing = missing || !acked[st.ColumnText(0)]
+		return nil
+	})
+	if err != nil || missing {
+		return false, err
+	}
+	for _, device := range append(s.notes.devicesOf(q.App, q.Recipient, since), q.Online...) {
+		if !acked[device] {
+			return false, nil
+		}
+	}
+	return true, nil
+}

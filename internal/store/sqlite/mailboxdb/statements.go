@@ -1,0 +1,99 @@
+package mailboxdb
+
+import (
+	"fmt"
+
+	"zombiezen.com/go/sqlite"
+)
+
+// statements are those of the writing connection, prepared once.
+type statements struct {
+	conn *sqlite.Conn
+
+	insertNote, settleNote, readNote, readOpen, markNote, dueNote, reviveNote, deleteNote *sqlite.Stmt
+
+	insertContent, readContent, deleteContent *sqlite.Stmt
+
+	readApp, insertApp, readRecipient, insertRecipient, saveSeq, saveSeen *sqlite.Stmt
+
+	saveDevice, knownDevices, insertAck, readAcks, deleteAcks, saveMeta *sqlite.Stmt
+}
+
+// noteColumns are the columns of a row, in the order in which scanRow reads them.
+const noteColumns = `pos, recipient, open, status, ack, priority, attempts, body_offset, seq, created_at, send_at,
+	expires_at, delivered_at, settled_at, hash, id, collapse_key`
+
+const selectNote = "SELECT " + noteColumns + " FROM notification WHERE pos = ?1"
+
+func (s *statements) prepare(c *sqlite.Conn) error {
+	s.conn = c
+	for _, p := range []struct {
+		stmt **sqlite.Stmt
+		sql  string
+	}{
+		{&s.insertNote, "INSERT INTO notification(" + noteColumns + ") VALUES (?1,?2,1,?3,?4,?5,0,?6,?7,?8,?9,?10,-?8,-?8,?11,?12,?13)"},
+		{&s.settleNote, "UPDATE notification SET open = 0, status = ?2, settled_at = ?3, delivered_at = CASE WHEN delivered_at < 0 AND ?4 > 0 THEN ?4 ELSE delivered_at END, attempts = max(attempts, ?5) WHERE pos = ?1"},
+		{&s.readNote, selectNote},
+		{&s.markNote, "UPDATE notification SET status = ?4, delivered_at = CASE WHEN delivered_at < 0 AND ?2 > 0 THEN ?2 ELSE delivered_at END, attempts = max(attempts, ?3) WHERE pos = ?1 AND open = 1"},
+		{&s.dueNote, "UPDATE notification SET status = 2, seq = ?2 WHERE pos = ?1"},
+		{&s.reviveNote, "UPDATE notification SET status = ?2, settled_at = ?3, delivered_at = ?4, attempts = max(attempts, ?5) WHERE pos = ?1"},
+		{&s.deleteNote, "DELETE FROM notification WHERE pos = ?1"},
+		{&s.insertContent, "INSERT INTO content(pos, body) VALUES (?1, ?2)"},
+		{&s.readContent, "SELECT body FROM content WHERE pos = ?1"},
+		{&s.deleteContent, "DELETE FROM content WHERE pos = ?1"},
+		{&s.insertApp, "INSERT INTO app(name) VALUES (?1)"},
+		{&s.readRecipient, selectRecipient},
+		{&s.insertRecipient, "INSERT INTO recipient(app, name, last_seq, last_seen) VALUES (?1, ?2, 0, 0)"},
+		{&s.saveSeq, "UPDATE recipient SET last_seq = ?2 WHERE key = ?1"},
+		{&s.saveSeen, "UPDATE recipient SET last_seen = max(last_seen, ?2) WHERE key = ?1"},
+		{&s.saveDevice, "INSERT INTO device(recipient, name, last_seen) VALUES (?1, ?2, ?3) ON CONFLICT DO UPDATE SET last_seen = max(last_seen, ?3)"},
+		{&s.knownDevices, "SELECT name FROM device WHERE recipient = ?1 AND last_seen >= ?2"},
+		{&s.insertAck, "INSERT OR IGNORE INTO device_ack(pos, device) VALUES (?1, ?2)"},
+		{&s.readAcks, "SELECT device FROM device_ack WHERE pos = ?1"},
+		{&s.deleteAcks, "DELETE FROM device_ack WHERE pos = ?1"},
+		{&s.saveMeta, "UPDATE meta SET value = ?2 WHERE name = ?1"},
+	} {
+		stmt, err := c.Prepare(p.sql)
+		if err != nil {
+			return fmt.Errorf("prepare %q: %w", p.sql, err)
+		}
+		*p.stmt = stmt
+	}
+	return nil
+}
+
+const selectRecipient = "SELECT key, last_seq, last_seen FROM recipient WHERE app = ?1 AND name = ?2"
+
+// lastID is the key of the row inserted last.
+func (s *statements) lastID() int64 { return s.conn.LastInsertRowID() }
+
+// exec runs a statement that yields no rows.
+func exec(stmt *sqlite.Stmt) error {
+	_, err := stmt.Step()
+	if rerr := stmt.Reset(); err == nil {
+		err = rerr
+	}
+	return err
+}
+
+// each runs a statement and calls fn for every row.
+func each(stmt *sqlite.Stmt, fn func(*sqlite.Stmt) error) error {
+	for {
+		row, err := stmt.Step()
+		if err == nil && row {
+			err = fn(stmt)
+		}
+		if err != nil || !row {
+			if rerr := stmt.Reset(); err == nil {
+				err = rerr
+			}
+			return err
+		}
+	}
+}
+
+func blob(stmt *sqlite.Stmt, col int) []byte {
+	b := make([]byte, stmt.ColumnLen(col))
+	stmt.ColumnBytes(col, b)
+	return b
+}

@@ -1,0 +1,119 @@
+package sqlitedb
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+)
+
+// spaceEvery is how often the disk is asked for its free space at most.
+const spaceEvery = 100 * time.Millisecond
+
+// Space watches the disk of a database: below a reserve new data is refused, while a ballast file, given up when
+// the disk is full to the last byte, leaves room to settle and clean up.
+type Space struct {
+	dir, ballast  string
+	minFree, size int64
+	statfs        func(dir string) (free int64, err error)
+
+	mu      sync.Mutex
+	checked time.Time
+	free    int64
+	full    bool
+	given   bool // the ballast is not there
+}
+
+// NewSpace watches the disk of the database at path and makes its ballast if there is room.
+func NewSpace(path string, minFree, ballast int64) (*Space, error) {
+	s := &Space{dir: filepath.Dir(path), ballast: path + "-ballast", minFree: minFree, size: ballast, statfs: freeBytes, given: true}
+	if _, err := s.statfs(s.dir); err != nil {
+		return nil, fmt.Errorf("ask for free space of %s: %w", s.dir, err)
+	}
+	if info, err := os.Stat(s.ballast); err == nil && info.Size() == ballast {
+		s.given = false
+	}
+	s.Full()
+	return s, s.Restore()
+}
+
+// Full reports whether the disk is below its reserve.
+func (s *Space) Full() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if now := time.Now(); now.Sub(s.checked) > spaceEvery {
+		s.checked = now
+		s.look()
+	}
+	return s.full
+}
+
+func (s *Space) look() {
+	free, err := s.statfs(s.dir)
+	if err != nil {
+		free = math.MaxInt64 // not knowing is no reason to refuse
+	}
+	s.free, s.full = free, free < s.minFree
+}
+
+// State is the free space as last seen and whether it is below the reserve.
+func (s *Space) State() (free int64, full bool) {
+	full = s.Full()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.free, full
+}
+
+// GiveUp deletes the ballast, since the disk is full, and reports whether that freed anything.
+func (s *Space) GiveUp() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.full, s.checked = true, time.Now()
+	if s.given {
+		return false
+	}
+	s.given = os.Remove(s.ballast) == nil
+	return s.given
+}
+
+// Restore makes the ballast again once there is plenty of room. It may take a while.
+func (s *Space) Restore() error {
+	s.mu.Lock()
+	s.look()
+	wanted := s.given && s.size > 0 && s.free >= s.minFree+2*s.size
+	s.mu.Unlock()
+	if !wanted {
+		return nil
+	}
+	if err := writeBallast(s.ballast, s.size); err != nil {
+		return errors.Join(fmt.Errorf("make ballast: %w", err), removeIfThere(s.ballast))
+	}
+	s.mu.Lock()
+	s.given = false
+	s.mu.Unlock()
+	return nil
+}
+
+// writeBallast writes real bytes: a file with holes would free nothing.
+func writeBallast(path string, size int64) (err error) {
+	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, f.Close()) }()
+	chunk := make([]byte, 64<<10)
+	for i := range chunk {
+		chunk[i] = byte(i*7 + i>>8) // not zeros, which some file systems store as holes
+	}
+	for size > 0 {
+		n, err := f.Write(chunk[:min(size, int64(len(chunk)))])
+		if err != nil {
+			return err
+		}
+		size -= int64(n)
+	}
+	return nil
+}
