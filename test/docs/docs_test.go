@@ -1,0 +1,151 @@
+package docs
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"godwit.dev/godwit/test/blackbox"
+)
+
+// block is a fenced block of a page that is run, with the lines that its output must contain, in order.
+type block struct {
+	line   int
+	script string
+	output []string
+}
+
+// blocks finds the blocks of a page: those after <!-- run -->, with the one after a following <!-- output -->.
+func blocks(text string) []block {
+	var found []block
+	mark := ""
+	lines := strings.Split(text, "\n")
+	for i := 0; i < len(lines); i++ {
+		line := strings.TrimSpace(lines[i])
+		switch {
+		case line == "<!-- run -->" || line == "<!-- output -->":
+			mark = line
+		case strings.HasPrefix(line, "```"):
+			start := i + 1
+			for i++; i < len(lines) && strings.TrimSpace(lines[i]) != "```"; i++ {
+			}
+			body := lines[start:min(i, len(lines))]
+			switch {
+			case mark == "<!-- run -->":
+				found = append(found, block{line: start, script: strings.Join(body, "\n") + "\n"})
+			case mark == "<!-- output -->" && len(found) > 0:
+				found[len(found)-1].output = body
+			}
+			mark = ""
+		case line != "":
+			mark = ""
+		}
+	}
+	return found
+}
+
+func pages(t *testing.T) []string {
+	t.Helper()
+	found := []string{filepath.Join(blackbox.Root(), "README.md")}
+	for _, dir := range []string{"docs", "deploy"} {
+		err := filepath.WalkDir(filepath.Join(blackbox.Root(), dir), func(p string, d fs.DirEntry, err error) error {
+			if err == nil && !d.IsDir() && strings.HasSuffix(p, ".md") {
+				found = append(found, p)
+			}
+			return err
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	return found
+}
+
+// TestCommandsOfTheDocumentationWork runs each page's blocks in order, in one folder and one environment, against a
+// server of the page's own.
+func TestCommandsOfTheDocumentationWork(t *testing.T) {
+	curl := blackbox.Tool(t, "curl")
+	ran := 0
+	for _, page := range pages(t) {
+		text, err := os.ReadFile(page)
+		if err != nil {
+			t.Fatal(err)
+		}
+		all := blocks(string(text))
+		if len(all) == 0 {
+			continue
+		}
+		ran += len(all)
+		name, err := filepath.Rel(blackbox.Root(), page)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Run(name, func(t *testing.T) { runPage(t, all, curl) })
+	}
+	if ran < 10 {
+		t.Errorf("only %d blocks were found", ran)
+	}
+}
+
+func runPage(t *testing.T, all []block, curl string) {
+	server := blackbox.Start(t, blackbox.Dev(), blackbox.Plain())
+	dir, bin := t.TempDir(), t.TempDir()
+	if err := os.Symlink(blackbox.Binary(t, false), filepath.Join(bin, "godwit")); err != nil {
+		t.Fatal(err)
+	}
+	env := append(os.Environ(), "PATH="+bin+":"+filepath.Dir(curl)+":"+os.Getenv("PATH"), "GODWIT_URL="+server.URL(""), "GODWIT_API_KEY=dev",
+		"GODWIT_DATA="+server.Dir)
+	here := strings.NewReplacer("localhost:8080", server.HTTP, "localhost:50051", server.GRPC)
+	for _, b := range all {
+		ctx, cancel := context.WithTimeout(t.Context(), blackbox.Patience)
+		cmd := exec.CommandContext(ctx, "bash", "-euo", "pipefail", "-c", here.Replace(b.script))
+		cmd.Dir, cmd.Env = dir, env
+		out, err := cmd.CombinedOutput()
+		cancel()
+		if err != nil {
+			t.Errorf("block at line %d: %v\n%s", b.line, err, out)
+		}
+		if err := contains(string(out), b.output); err != nil {
+			t.Errorf("block at line %d: %v\nit printed\n%s", b.line, err, out)
+		}
+	}
+}
+
+// contains looks for each line in what was printed, after where the one before was found.
+func contains(printed string, lines []string) error {
+	for _, line := range lines {
+		line = strings.TrimSpace(line)
+		_, after, ok := strings.Cut(printed, line)
+		if !ok {
+			return fmt.Errorf("%q is not printed, or not in this order", line)
+		}
+		printed = after
+	}
+	return nil
+}
+
+var link = regexp.MustCompile(`\]\(([^)#\s]+)(#[^)]*)?\)`)
+
+func TestLinksLeadSomewhere(t *testing.T) {
+	for _, page := range pages(t) {
+		text, err := os.ReadFile(page)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, m := range link.FindAllStringSubmatch(string(text), -1) {
+			if strings.Contains(m[1], "://") {
+				continue
+			}
+			if _, err := os.Stat(filepath.Join(filepath.Dir(page), m[1])); errors.Is(err, fs.ErrNotExist) {
+				t.Errorf("%s links to %s, which does not exist", page, m[1])
+			}
+		}
+	}
+}
