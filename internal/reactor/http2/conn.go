@@ -1,0 +1,323 @@
+package http2
+
+import (
+	"encoding/binary"
+	"errors"
+	"regexp"
+	"sync"
+)
+
+// Conn is one connection. It implements the reactor's handler: Data, Drained, Tick and Closed come from its loop one
+// at a time. Streams are written to from anywhere.
+type Conn struct {
+	io  Transport
+	srv *Server
+
+	mu      sync.Mutex // guards what follows; held across writes to io, never across calls of a StreamHandler
+	streams *Stream    // open ones, newest first
+	index   map[uint32]*Stream
+	ended   *Stream // removed ones whose Closed is due
+	timerAt int64   // when Tick is due, in Server time; 0: not set
+
+	prev, next *Conn // in the server's list; guarded by Server.mu
+
+	// Of the loop alone.
+	dec   *headerDecoder // nil: the table size is 0, any pooled decoder will do
+	block *headerBlock   // header block waiting for CONTINUATION
+
+	checkAt  int64 // next look at silence, in Server time
+	sendWin  int32 // what the peer lets us send on all streams
+	initWin  int32 // and at first on a new one
+	maxFrame int32 // largest frame the peer takes
+	recvWin  int32 // what the peer may still send on all streams
+	credit   int32 // received and not yet given back
+	open     int32 // streams
+	waiting  int32 // streams with something in their queue
+	queued   int32 // bytes in the streams' queues
+	held     int32 // request bytes the layer above holds
+	budget   int32 // for control frames; see flood.go
+	budgetAt int64 // when it was last refilled
+	lastID   uint32
+	flags    connFlags
+}
+
+type connFlags uint16
+
+const (
+	connPrefaced  connFlags = 1 << iota // the client's preface has come
+	connSettings                        // and its first SETTINGS
+	connAcked                           // it has acknowledged ours
+	connShrinking                       // it was asked to shrink the header table
+	connActive                          // bytes came since the last check
+	connPinged                          // a keep-alive PING is out
+	connProbed                          // a PING is out whose answer the streams wait for
+	connBusy                            // the loop is inside a callback and will look at ended by itself
+	connDraining                        // GOAWAY was sent with the highest id
+	connDrained                         // GOAWAY was sent with the real last id
+	connFailed                          // ends as soon as what was written is sent; nothing is read any more
+	connClosed                          // the transport is gone
+	connResumed                         // a stream's Resumed is due
+	connCrowded                         // a stream was refused because of what others have queued
+)
+
+// errNotHTTP2 ends connections that speak something else.
+var (
+	errNotHTTP2 = errors.New("the peer does not speak HTTP/2")
+	errHTTP1    = errors.New("the peer speaks HTTP/1")
+)
+
+// NewConn starts serving a connection.
+func (s *Server) NewConn(io Transport) *Conn {
+	c := &Conn{
+		io: io, srv: s,
+		sendWin: defaultWindow, initWin: defaultWindow, maxFrame: maxFrameSize,
+		recvWin: int32(max(s.cfg.ConnWindow, defaultWindow)), budget: floodBurst,
+	}
+	s.add(c)
+	c.mu.Lock()
+	c.checkAt = now() + int64(s.cfg.PrefaceTimeout)
+	c.arm(s.cfg.PrefaceTimeout)
+	c.mu.Unlock()
+	return c
+}
+
+// Data parses what has come.
+func (c *Conn) Data(b []byte) (int, error) {
+	c.enter()
+	used, err := c.parse(b)
+	if err != nil {
+		c.fail(err)
+		used = len(b)
+	}
+	c.leave()
+	return used, nil
+}
+
+// Drained goes on with what waited for the socket.
+func (c *Conn) Drained() {
+	c.enter()
+	c.flushAll()
+	c.leave()
+}
+
+// Closed ends all streams.
+func (c *Conn) Closed(err error) {
+	c.enter()
+	c.mu.Lock()
+	c.flags |= connClosed | connFailed
+	for c.streams != nil {
+		c.remove(c.streams, err)
+	}
+	c.mu.Unlock()
+	c.srv.remove(c)
+	if c.dec != nil {
+		c.dec.free()
+		c.dec = nil
+	}
+	c.block = nil
+	c.leave()
+}
+
+func (c *Conn) enter() {
+	c.mu.Lock()
+	c.flags |= connBusy
+	c.mu.Unlock()
+}
+
+// leave does what others have asked the loop to do meanwhile, above all Closed of the streams that ended.
+func (c *Conn) leave() {
+	for {
+		c.mu.Lock()
+		if c.flags&connResumed != 0 {
+			c.resumed()
+		}
+		if c.flags&connCrowded != 0 {
+			c.flags &^= connCrowded
+			c.mu.Unlock()
+			c.flushAll()
+			c.mu.Lock()
+		}
+		s := c.ended
+		c.ended = nil
+		if s == nil {
+			c.flags &^= connBusy
+			done := c.flags&(connDrained|connFailed) == connDrained && c.open == 0 && c.ended == nil
+			if done {
+				c.flags |= connFailed
+			}
+			c.mu.Unlock()
+			if done {
+				c.io.CloseAfterFlush(nil)
+			}
+			return
+		}
+		c.mu.Unlock()
+		for s != nil {
+			next := s.next
+			s.next = nil
+			if s.handler != nil {
+				s.handler.Closed(s.err())
+			}
+			s = next
+		}
+	}
+}
+
+// nudge makes the loop pass through leave. Caller holds mu.
+func (c *Conn) nudge() {
+	if c.flags&connBusy == 0 {
+		c.io.Nudge()
+	}
+}
+
+func (c *Conn) is(f connFlags) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.flags&f != 0
+}
+
+// parse handles the complete frames in b and returns how many bytes they take.
+func (c *Conn) parse(b []byte) (used int, err error) {
+	c.mu.Lock()
+	c.flags |= connActive
+	flags := c.flags
+	c.mu.Unlock()
+	if flags&connPrefaced == 0 {
+		if used, err = c.start(b); used == 0 {
+			return 0, err
+		}
+	}
+	for len(b)-used >= frameHead && !c.is(connFailed) {
+		p := b[used:]
+		n := int(p[0])<<16 | int(p[1])<<8 | int(p[2])
+		if n > maxFrameSize {
+			return used, &ConnError{FrameSize, "frame is larger than 16384 bytes"}
+		}
+		if len(p) < frameHead+n {
+			break
+		}
+		id := binary.BigEndian.Uint32(p[5:]) &^ (1 << 31)
+		if err := c.frame(p[3], p[4], id, p[frameHead:frameHead+n]); err != nil {
+			return used, err
+		}
+		used += frameHead + n
+	}
+	if c.is(connFailed) {
+		used = len(b)
+	}
+	return used, nil
+}
+
+// start checks the client's preface and sends ours. It returns 0 while the preface is not complete.
+func (c *Conn) start(b []byte) (int, error) {
+	n := min(len(b), len(preface))
+	if string(b[:n]) != preface[:n] {
+		if http1Request.Match(b[:min(len(b), 128)]) {
+			return 0, errHTTP1
+		}
+		return 0, errNotHTTP2
+	}
+	if n < len(preface) {
+		return 0, nil
+	}
+	c.dec = newDecoder(headerTable)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.flags |= connPrefaced
+	c.checkAt = now() + int64(c.srv.cfg.KeepAlive)
+	c.control(c.srv.settings)
+	if c.srv.isDraining() {
+		c.drain()
+	}
+	return n, nil
+}
+
+// frame handles one frame.
+func (c *Conn) frame(typ, flags byte, id uint32, p []byte) error {
+	if c.block != nil && (typ != frameContinuation || id != c.block.id) {
+		return &ConnError{ProtocolError, "a header block was interrupted"}
+	}
+	if !c.settingsSeen(typ, flags) {
+		return &ConnError{ProtocolError, "the first frame must be SETTINGS"}
+	}
+	switch typ {
+	case frameData:
+		return c.data(flags, id, p)
+	case frameHeaders:
+		return c.headers(flags, id, p)
+	case frameContinuation:
+		return c.continuation(flags, id, p)
+	case framePriority:
+		return c.priority(id, p)
+	case frameRSTStream:
+		return c.reset(id, p)
+	case frameSettings:
+		return c.settings(flags, id, p)
+	case framePing:
+		return c.ping(flags, id, p)
+	case frameWindowUpdate:
+		return c.windowUpdate(id, p)
+	case framePushPromise:
+		return &ConnError{ProtocolError, "clients must not send PUSH_PROMISE"}
+	case frameGoAway:
+		if id != 0 {
+			return &ConnError{ProtocolError, "GOAWAY on a stream"}
+		}
+		if len(p) < 8 {
+			return &ConnError{FrameSize, "GOAWAY is too short"}
+		}
+		return c.spend(1)
+	default: // unknown types are ignored (RFC 9113, section 4.1)
+		return c.spend(1)
+	}
+}
+
+func (c *Conn) settingsSeen(typ, flags byte) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.flags&connSettings != 0 {
+		return true
+	}
+	if typ != frameSettings || flags&flagAck != 0 {
+		return false
+	}
+	c.flags |= connSettings
+	return true
+}
+
+// fail ends the connection with a GOAWAY that says why.
+func (c *Conn) fail(err error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.failLocked(err)
+}
+
+func (c *Conn) failLocked(err error) {
+	if c.flags&connFailed != 0 {
+		return
+	}
+	var ce *ConnError
+	switch {
+	case errors.As(err, &ce):
+		c.control(appendGoAway(nil, c.lastID, ce.Code, ce.Reason))
+	case errors.Is(err, errHTTP1):
+		c.io.Write([]byte(http1Answer), nil)
+	}
+	c.flags |= connFailed
+	c.io.CloseAfterFlush(err)
+}
+
+var http1Request = regexp.MustCompile(`^[A-Z]{3,7} [/*]`)
+
+// http1Answer tells a browser or a misconfigured proxy what it has reached.
+const http1Answer = "HTTP/1.1 505 HTTP Version Not Supported\r\nContent-Type: text/plain\r\nContent-Length: 36\r\n" +
+	"Connection: close\r\n\r\nThis port speaks gRPC over HTTP/2.\r\n"
+
+// control writes a frame that must not wait. The queue keeps room for these; a peer that lets even that fill up
+// does not read. Caller holds mu.
+func (c *Conn) control(b []byte) {
+	if c.flags&connFailed == 0 && !c.io.Write(b, nil) {
+		c.flags |= connFailed
+		c.io.Abort(&ConnError{EnhanceYourCalm, "the peer does not read"})
+	}
+}

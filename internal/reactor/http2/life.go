@@ -1,0 +1,218 @@
+package http2
+
+import (
+	"context"
+	"errors"
+	"time"
+)
+
+// arm makes Tick come after d or earlier. Caller holds mu.
+func (c *Conn) arm(d time.Duration) {
+	d = max(d, time.Millisecond) // 0 would stop the timer
+	if at := now() + int64(d); c.timerAt == 0 || at < c.timerAt {
+		c.timerAt = at
+		c.io.SetTimer(d)
+	}
+}
+
+// Tick does what has become due.
+func (c *Conn) Tick(time.Time) {
+	c.enter()
+	c.mu.Lock()
+	c.timerAt = 0
+	if c.flags&connFailed == 0 {
+		c.checkEnds()
+		c.checkSilence()
+		if c.flags&(connDraining|connDrained) == connDraining && now() >= c.checkAt {
+			c.drained()
+		}
+	}
+	c.mu.Unlock()
+	c.leave()
+}
+
+// checkEnds resets streams that were ended and do not drain.
+func (c *Conn) checkEnds() {
+	if c.waiting == 0 {
+		return
+	}
+	t := now()
+	for s := range c.all() {
+		switch {
+		case s.out == nil || s.out.closeBy == 0:
+		case t >= s.out.closeBy:
+			c.resetLocked(s, Cancel, "the client did not read the end of the answer")
+		default:
+			c.arm(time.Duration(s.out.closeBy - t))
+		}
+	}
+}
+
+// checkSilence looks whether the peer is still there: first for its preface, then every KeepAlive.
+func (c *Conn) checkSilence() {
+	t := now()
+	if t < c.checkAt {
+		c.arm(time.Duration(c.checkAt - t))
+		return
+	}
+	if c.flags&connDraining != 0 {
+		return
+	}
+	active := c.flags&connActive != 0
+	c.flags &^= connActive
+	switch {
+	case c.flags&connPrefaced == 0:
+		c.flags |= connFailed
+		c.io.Abort(errNotHTTP2)
+		return
+	case active:
+	case c.open == 0:
+		c.failLocked(&ConnError{NoError, "idle"})
+		return
+	case c.flags&connPinged != 0:
+		c.flags |= connFailed
+		c.io.Abort(&ConnError{NoError, "the peer is silent"})
+		return
+	default:
+		c.flags |= connPinged
+		c.sendPing(pingKeepAlive)
+	}
+	c.checkAt = t + int64(c.srv.cfg.KeepAlive)
+	c.arm(c.srv.cfg.KeepAlive)
+}
+
+// pong takes the answer to one of our PINGs.
+func (c *Conn) pong(payload uint64) error {
+	c.mu.Lock()
+	c.flags &^= connPinged
+	var alive []StreamHandler
+	switch {
+	case payload == pingProbe && c.flags&connProbed != 0:
+		c.flags &^= connProbed
+		for s := range c.all() {
+			if s.handler != nil {
+				alive = append(alive, s.handler)
+			}
+		}
+	case payload == pingDrain && c.flags&connDraining != 0:
+		c.drained()
+	case payload == pingKeepAlive:
+	default: // an answer to nothing
+		defer c.mu.Unlock()
+		return c.spendLocked(2)
+	}
+	c.mu.Unlock()
+	for _, h := range alive {
+		h.Alive()
+	}
+	return nil
+}
+
+// drainGrace is how long requests on their way may take to arrive before the last id is fixed.
+const drainGrace = time.Second
+
+var errDraining = errors.New("the server is stopping")
+
+// drain starts a graceful end (RFC 9113, section 6.8): first a GOAWAY that refuses nothing, and once the peer must
+// have seen it, one with the last request served. Caller holds mu.
+func (c *Conn) drain() {
+	if c.flags&(connDraining|connFailed) != 0 {
+		return
+	}
+	c.flags |= connDraining
+	if c.flags&connPrefaced == 0 {
+		c.flags |= connFailed
+		c.io.Abort(errDraining)
+		return
+	}
+	c.control(appendGoAway(nil, maxWindow, NoError, "draining"))
+	c.sendPing(pingDrain)
+	c.checkAt = now() + int64(drainGrace)
+	c.arm(drainGrace)
+}
+
+// drained is the second step; leave closes the connection once no stream is left.
+func (c *Conn) drained() {
+	if c.flags&connDrained != 0 {
+		return
+	}
+	c.flags |= connDrained
+	c.control(appendGoAway(nil, c.lastID, NoError, "draining"))
+	c.nudge()
+}
+
+func (s *Server) add(c *Conn) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.conns != nil {
+		s.conns.prev = c
+	}
+	c.next, s.conns = s.conns, c
+	s.nconns++
+}
+
+func (s *Server) remove(c *Conn) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch {
+	case c.prev != nil:
+		c.prev.next = c.next
+	case s.conns == c:
+		s.conns = c.next
+	default:
+		return
+	}
+	if c.next != nil {
+		c.next.prev = c.prev
+	}
+	c.prev, c.next = nil, nil
+	if s.nconns--; s.nconns == 0 && s.draining {
+		s.idleOnce.Do(func() { close(s.idle) })
+	}
+}
+
+func (s *Server) isDraining() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.draining
+}
+
+// Shutdown drains every connection: no new requests, those open go on. When ctx ends the rest is aborted. It returns
+// once no connection is left. New connections must not be made any more, or are drained at their preface.
+func (s *Server) Shutdown(ctx context.Context) error {
+	for _, c := range s.beginDrain() {
+		c.mu.Lock()
+		c.drain()
+		c.mu.Unlock()
+	}
+	select {
+	case <-s.idle:
+		return nil
+	case <-ctx.Done():
+	}
+	for _, c := range s.list() {
+		c.io.Abort(ctx.Err())
+	}
+	<-s.idle
+	return ctx.Err()
+}
+
+func (s *Server) beginDrain() []*Conn {
+	s.mu.Lock()
+	s.draining = true
+	if s.nconns == 0 {
+		s.idleOnce.Do(func() { close(s.idle) })
+	}
+	s.mu.Unlock()
+	return s.list()
+}
+
+func (s *Server) list() []*Conn {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	all := make([]*Conn, 0, s.nconns)
+	for c := s.conns; c != nil; c = c.next {
+		all = append(all, c)
+	}
+	return all
+}

@@ -1,0 +1,322 @@
+package http2
+
+import "encoding/binary"
+
+// data takes one DATA frame.
+func (c *Conn) data(flags byte, id uint32, p []byte) error {
+	if id == 0 {
+		return &ConnError{ProtocolError, "DATA on stream 0"}
+	}
+	size := int32(len(p)) // padding counts (RFC 9113, section 6.1)
+	p, err := unpad(flags, p)
+	if err != nil {
+		return err
+	}
+	c.mu.Lock()
+	if c.recvWin -= size; c.recvWin < 0 {
+		c.mu.Unlock()
+		return &ConnError{FlowControl, "the connection's window is exceeded"}
+	}
+	if len(p) == 0 && flags&flagEndStream == 0 {
+		if err := c.spendLocked(1); err != nil {
+			c.mu.Unlock()
+			return err
+		}
+	} else {
+		c.earn()
+	}
+	s, err := c.streamFor(id, "DATA")
+	switch {
+	case err != nil:
+	case s == nil:
+		c.giveBack(nil, size)
+		err = c.refuse(id, StreamClosed)
+	case s.flags&streamRemoteEnded != 0:
+		c.giveBack(nil, size)
+		c.resetLocked(s, StreamClosed, "DATA after the end of the request")
+	case s.recvWin < size:
+		c.giveBack(nil, size)
+		c.resetLocked(s, FlowControl, "the stream's window is exceeded")
+	case !s.body(len(p), flags&flagEndStream != 0):
+		c.giveBack(nil, size)
+		c.resetLocked(s, ProtocolError, "content-length does not match the body")
+	default:
+		s.recvWin -= size
+		if flags&flagEndStream != 0 {
+			s.flags |= streamRemoteEnded
+		}
+		c.giveBack(s, size)
+		c.mu.Unlock()
+		if len(p) > 0 && s.handler != nil {
+			s.handler.Data(p)
+		}
+		if flags&flagEndStream != 0 {
+			c.halfClosed(s)
+		}
+		return nil
+	}
+	c.mu.Unlock()
+	return err
+}
+
+// halfClosed hands on the end of a request, unless the stream ended meanwhile.
+func (c *Conn) halfClosed(s *Stream) {
+	c.mu.Lock()
+	gone := s.flags&streamGone != 0
+	c.mu.Unlock()
+	if !gone && s.handler != nil {
+		s.handler.HalfClosed()
+	}
+}
+
+func unpad(flags byte, p []byte) ([]byte, error) {
+	if flags&flagPadded == 0 {
+		return p, nil
+	}
+	if len(p) == 0 || int(p[0]) >= len(p) {
+		return nil, &ConnError{ProtocolError, "padding is longer than the frame"}
+	}
+	return p[1 : len(p)-int(p[0])], nil
+}
+
+// streamFor finds an open stream: nil if it is closed, an error if it never was open. Caller holds mu.
+func (c *Conn) streamFor(id uint32, frame string) (*Stream, error) {
+	if id > c.lastID || id%2 == 0 {
+		return nil, &ConnError{ProtocolError, frame + " on an idle stream"}
+	}
+	return c.find(id), nil
+}
+
+// refuse answers a frame on a stream that is not open. Caller holds mu.
+func (c *Conn) refuse(id uint32, code ErrCode) error {
+	if err := c.spendLocked(1); err != nil {
+		return err
+	}
+	var b [16]byte
+	c.control(appendReset(b[:0], id, code))
+	return nil
+}
+
+// giveBack returns n received bytes to the peer's windows, in batches; to a paused stream's, and for it to the
+// connection's, only once it is resumed. Caller holds mu.
+func (c *Conn) giveBack(s *Stream, n int32) {
+	var buf [32]byte
+	b := buf[:0]
+	if s != nil {
+		s.credit += n
+		if s.flags&streamPaused != 0 {
+			return
+		}
+		n, b = s.takeCredit(b)
+	}
+	c.credit += n
+	if c.credit >= int32(c.srv.cfg.ConnWindow/4) {
+		b = appendWindowUpdate(b, 0, uint32(c.credit))
+		c.recvWin += c.credit
+		c.credit = 0
+	}
+	if len(b) > 0 {
+		c.control(b)
+	}
+}
+
+func (c *Conn) priority(id uint32, p []byte) error {
+	if id == 0 {
+		return &ConnError{ProtocolError, "PRIORITY on stream 0"}
+	}
+	if err := c.spend(1); err != nil {
+		return err
+	}
+	if len(p) != 5 {
+		return c.streamError(id, FrameSize, "PRIORITY has a wrong size")
+	}
+	if dependsOn(p) == id {
+		return c.streamError(id, ProtocolError, "a stream depends on itself")
+	}
+	return nil
+}
+
+func dependsOn(p []byte) uint32 { return binary.BigEndian.Uint32(p) &^ (1 << 31) }
+
+// streamError resets a stream whether it is open or not.
+func (c *Conn) streamError(id uint32, code ErrCode, reason string) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if s := c.find(id); s != nil {
+		c.resetLocked(s, code, reason)
+		return nil
+	}
+	return c.refuse(id, code)
+}
+
+func (c *Conn) reset(id uint32, p []byte) error {
+	if len(p) != 4 {
+		return &ConnError{FrameSize, "RST_STREAM has a wrong size"}
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if id == 0 {
+		return &ConnError{ProtocolError, "RST_STREAM on stream 0"}
+	}
+	s, err := c.streamFor(id, "RST_STREAM")
+	if err != nil {
+		return err
+	}
+	if s != nil {
+		c.remove(s, &StreamError{Code: ErrCode(binary.BigEndian.Uint32(p)), Remote: true})
+	}
+	return c.spendLocked(2)
+}
+
+func (c *Conn) settings(flags byte, id uint32, p []byte) error {
+	switch {
+	case id != 0:
+		return &ConnError{ProtocolError, "SETTINGS on a stream"}
+	case flags&flagAck != 0 && len(p) != 0:
+		return &ConnError{FrameSize, "SETTINGS acknowledgement with a payload"}
+	case flags&flagAck != 0:
+		return c.settingsAck()
+	case len(p)%6 != 0:
+		return &ConnError{FrameSize, "SETTINGS has a wrong size"}
+	}
+	if err := c.spend(20 + int32(len(p)/6)); err != nil {
+		return err
+	}
+	c.mu.Lock()
+	for ; len(p) > 0; p = p[6:] {
+		if err := c.setting(binary.BigEndian.Uint16(p), binary.BigEndian.Uint32(p[2:])); err != nil {
+			c.mu.Unlock()
+			return err
+		}
+	}
+	c.control(appendFrameHead(nil, 0, frameSettings, flagAck, 0))
+	c.mu.Unlock()
+	c.flushAll()
+	return nil
+}
+
+func (c *Conn) setting(id uint16, v uint32) error {
+	switch id {
+	case settingEnablePush:
+		if v > 1 {
+			return &ConnError{ProtocolError, "ENABLE_PUSH must be 0 or 1"}
+		}
+	case settingWindow:
+		if v > maxWindow {
+			return &ConnError{FlowControl, "INITIAL_WINDOW_SIZE is too large"}
+		}
+		for s := c.streams; s != nil; s = s.next {
+			win := int64(s.sendWin) + int64(v) - int64(c.initWin)
+			if win > maxWindow {
+				return &ConnError{FlowControl, "INITIAL_WINDOW_SIZE overflows a stream's window"}
+			}
+			s.sendWin = int32(win)
+		}
+		c.initWin = int32(v)
+	case settingMaxFrame:
+		if v < maxFrameSize || v > 1<<24-1 {
+			return &ConnError{ProtocolError, "MAX_FRAME_SIZE is out of range"}
+		}
+		// Larger frames save nothing here, and smaller ones interleave better.
+		c.maxFrame = maxFrameSize
+	}
+	return nil
+}
+
+// settingsAck drops the header table once the client may no longer use it.
+func (c *Conn) settingsAck() error {
+	c.mu.Lock()
+	first := c.flags&connAcked == 0
+	c.flags |= connAcked
+	shrunk := !first && c.flags&connShrinking != 0
+	c.mu.Unlock()
+	switch {
+	case shrunk && c.dec != nil:
+		c.dec.free()
+		c.dec = nil
+	case !first:
+		return c.spend(1)
+	}
+	return nil
+}
+
+// shrinkTable asks the client to keep no header table: connections that carry gRPC stay, and a table is most of what
+// an idle one would cost. Others keep theirs; they are short.
+func (c *Conn) shrinkTable() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.flags&connShrinking != 0 {
+		return
+	}
+	c.flags |= connShrinking
+	var b [frameHead + 6]byte
+	c.control(appendSetting(appendFrameHead(b[:0], 6, frameSettings, 0, 0), settingHeaderTable, 0))
+}
+
+func (c *Conn) ping(flags byte, id uint32, p []byte) error {
+	switch {
+	case id != 0:
+		return &ConnError{ProtocolError, "PING on a stream"}
+	case len(p) != 8:
+		return &ConnError{FrameSize, "PING has a wrong size"}
+	case flags&flagAck == 0:
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		var b [frameHead + 8]byte
+		c.control(append(appendFrameHead(b[:0], 8, framePing, flagAck, 0), p...))
+		return c.spendLocked(2)
+	}
+	return c.pong(binary.BigEndian.Uint64(p))
+}
+
+func (c *Conn) windowUpdate(id uint32, p []byte) error {
+	if len(p) != 4 {
+		return &ConnError{FrameSize, "WINDOW_UPDATE has a wrong size"}
+	}
+	n := int64(binary.BigEndian.Uint32(p) &^ (1 << 31))
+	c.mu.Lock()
+	err := c.spendLocked(1)
+	switch {
+	case err != nil:
+	case id == 0 && n == 0:
+		err = &ConnError{ProtocolError, "WINDOW_UPDATE of 0"}
+	case id == 0 && int64(c.sendWin)+n > maxWindow:
+		err = &ConnError{FlowControl, "the connection's window overflows"}
+	case id == 0:
+		c.sendWin += int32(n)
+		if c.waiting > 0 {
+			c.mu.Unlock()
+			c.flushAll()
+			return nil
+		}
+	default:
+		return c.streamWindow(id, n)
+	}
+	c.mu.Unlock()
+	return err
+}
+
+// streamWindow opens one stream's window. It releases mu, which the caller holds.
+func (c *Conn) streamWindow(id uint32, n int64) error {
+	s, err := c.streamFor(id, "WINDOW_UPDATE")
+	drained := false
+	switch {
+	case err != nil || s == nil:
+	case n == 0:
+		c.resetLocked(s, ProtocolError, "WINDOW_UPDATE of 0")
+	case int64(s.sendWin)+n > maxWindow:
+		c.resetLocked(s, FlowControl, "the stream's window overflows")
+	default:
+		s.sendWin += int32(n)
+		if s.out != nil {
+			for c.sendNext(s) {
+			}
+			drained = s.tookDrained()
+		}
+	}
+	c.mu.Unlock()
+	if drained && s.handler != nil {
+		s.handler.Drained()
+	}
+	return err
+}

@@ -1,0 +1,201 @@
+package http2
+
+import (
+	"encoding/binary"
+	"sync"
+)
+
+// outQueue is what waits to be sent on one stream, for the peer's windows or for the socket.
+type outQueue struct {
+	items   []outItem
+	bytes   int
+	closeBy int64 // the stream was ended and must be drained by then, in Server time; 0: not ended
+	err     error // of a stream that is gone
+}
+
+type outItem struct {
+	head []byte // owned
+	tail []byte // shared
+	raw  bool   // head is complete frames rather than a body
+	end  bool   // the stream ends with it
+}
+
+var scratch = sync.Pool{New: func() any { b := make([]byte, 0, 512); return &b }}
+
+// maxScratch keeps a rare large head from staying in the pool.
+const maxScratch = 64 << 10
+
+// Write sends a piece of the answer's body: head, borrowed until it returns, then tail, shared and immutable. False:
+// the stream's queue is full or the stream is over; nothing was taken, and Drained follows if it is not over.
+func (s *Stream) Write(head, tail []byte) bool { return s.write(false, head, tail) }
+
+// WriteMessage is Write with the five bytes in front that delimit messages in gRPC.
+func (s *Stream) WriteMessage(head, tail []byte) bool { return s.write(true, head, tail) }
+
+const messagePrefix = 5
+
+func (s *Stream) write(prefix bool, head, tail []byte) bool {
+	n := len(head) + len(tail)
+	if prefix {
+		n += messagePrefix
+	}
+	if n == 0 {
+		return true
+	}
+	c := s.conn
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if s.flags&(streamGone|streamLocalEnded) != 0 || c.flags&connFailed != 0 {
+		return false
+	}
+	pooled := scratch.Get().(*[]byte)
+	b := appendFrameHead((*pooled)[:0], n, frameData, 0, s.id)
+	if prefix {
+		b = binary.BigEndian.AppendUint32(append(b, 0), uint32(n-messagePrefix))
+	}
+	b = append(b, head...)
+	ok := c.sendOrQueue(s, b, tail, n)
+	if cap(b) <= maxScratch {
+		*pooled = b
+		scratch.Put(pooled)
+	}
+	return ok
+}
+
+// sendOrQueue takes one DATA frame ready to be sent. Caller holds mu.
+func (c *Conn) sendOrQueue(s *Stream, frame, tail []byte, n int) bool {
+	if s.out == nil && n <= int(min(c.sendWin, s.sendWin, c.maxFrame)) && c.io.Queued() < socketHighWater && c.io.Write(frame, tail) {
+		c.sent(s, n)
+		return true
+	}
+	if !c.room(s, n) {
+		s.flags |= streamRefused
+		if s.out == nil {
+			c.flags |= connCrowded
+		}
+		return false
+	}
+	c.enqueue(s, outItem{head: append([]byte(nil), frame[frameHead:]...), tail: tail})
+	for c.sendNext(s) {
+	}
+	return true
+}
+
+func (c *Conn) sent(s *Stream, n int) {
+	c.sendWin -= int32(n)
+	s.sendWin -= int32(n)
+	c.earn()
+}
+
+// room reports whether n more bytes may wait. What the socket has not taken counts too, so that a client that never
+// reads costs its cap once. An empty queue takes anything.
+func (c *Conn) room(s *Stream, n int) bool {
+	cfg := &c.srv.cfg
+	if s.out != nil && s.out.bytes+min(c.io.Queued(), socketHighWater)+n > cfg.StreamQueueBytes {
+		return false
+	}
+	if c.queued > 0 && int(c.queued)+n > cfg.ConnQueueBytes {
+		return false
+	}
+	return s.out == nil && c.queued == 0 || c.srv.queued.Load()+int64(n) <= cfg.TotalQueueBytes
+}
+
+func (c *Conn) enqueue(s *Stream, it outItem) {
+	if s.out == nil {
+		s.out = &outQueue{}
+		c.waiting++
+	}
+	s.out.items = append(s.out.items, it)
+	c.account(s, len(it.head)+len(it.tail))
+}
+
+func (c *Conn) account(s *Stream, n int) {
+	s.out.bytes += n
+	c.queued += int32(n)
+	c.srv.queued.Add(int64(n))
+}
+
+// forget drops a stream's queue.
+func (c *Conn) forget(s *Stream) {
+	if s.out == nil {
+		return
+	}
+	c.account(s, -s.out.bytes)
+	s.out = nil
+	c.waiting--
+}
+
+// sendNext sends at most one frame of a stream's queue and reports whether there may be more to send. Caller holds mu.
+func (c *Conn) sendNext(s *Stream) bool {
+	if s.out == nil || c.flags&connFailed != 0 {
+		return false
+	}
+	it := &s.out.items[0]
+	if it.raw {
+		if !c.io.Write(it.head, nil) {
+			return false
+		}
+		end := it.end
+		c.account(s, -len(it.head))
+		c.pop(s)
+		if end {
+			c.finish(s)
+		}
+		return !end
+	}
+	n := min(len(it.head)+len(it.tail), int(min(c.sendWin, s.sendWin, c.maxFrame)))
+	if n <= 0 || c.io.Queued() >= socketHighWater {
+		return false
+	}
+	h := min(n, len(it.head))
+	pooled := scratch.Get().(*[]byte)
+	b := append(appendFrameHead((*pooled)[:0], n, frameData, 0, s.id), it.head[:h]...)
+	ok := c.io.Write(b, it.tail[:n-h])
+	if cap(b) <= maxScratch {
+		*pooled = b
+		scratch.Put(pooled)
+	}
+	if !ok {
+		return false
+	}
+	c.sent(s, n)
+	c.account(s, -n)
+	it.head, it.tail = it.head[h:], it.tail[n-h:]
+	if len(it.head)+len(it.tail) == 0 {
+		c.pop(s)
+	}
+	return true
+}
+
+func (c *Conn) pop(s *Stream) {
+	q := s.out
+	q.items[0] = outItem{}
+	if q.items = q.items[1:]; len(q.items) == 0 {
+		s.out = nil
+		c.waiting--
+	}
+}
+
+// flushAll sends what the windows and the socket let go, one frame a stream in turn, and tells the writers that had
+// been refused.
+func (c *Conn) flushAll() {
+	c.mu.Lock()
+	for more := c.waiting > 0; more; {
+		more = false
+		for s := range c.all() {
+			if c.sendNext(s) {
+				more = true
+			}
+		}
+	}
+	var drained []StreamHandler
+	for s := range c.all() {
+		if s.handler != nil && s.tookDrained() {
+			drained = append(drained, s.handler)
+		}
+	}
+	c.mu.Unlock()
+	for _, h := range drained {
+		h.Drained()
+	}
+}

@@ -1,0 +1,336 @@
+package http2
+
+import (
+	"encoding/binary"
+	"iter"
+
+	"golang.org/x/net/http2/hpack"
+)
+
+// Stream is one request and its answer. Its methods are safe for concurrent use, never block and never call back.
+type Stream struct {
+	conn    *Conn
+	next    *Stream // in the connection's list, or among the ended
+	handler StreamHandler
+	out     *outQueue // nil while nothing waits to be sent
+	id      uint32
+	sendWin int32
+	recvWin int32
+	credit  int32  // received and not yet given back
+	bodyEnd uint32 // bytes of the request's body still to come, if streamSized
+	flags   streamFlags
+}
+
+type streamFlags uint16
+
+const (
+	streamRemoteEnded streamFlags = 1 << iota // the request is complete
+	streamLocalEnded                          // the answer is complete, though it may wait to be sent
+	streamPaused
+	streamRefused // a Write was refused: Drained is due
+	streamSized   // the request told its content-length
+	streamGone    // removed from the connection
+	streamResumed // Resumed is due
+)
+
+// Conn is the connection below.
+func (s *Stream) Conn() *Conn { return s.conn }
+
+// Transport is what the connection was made on.
+func (c *Conn) Transport() Transport { return c.io }
+
+// SetHandler replaces the handler that Open will return or returned. It must be called from a callback.
+func (s *Stream) SetHandler(h StreamHandler) { s.handler = h }
+
+// all ranges over the open streams; the loop's body may remove the one it is given. Caller holds mu.
+func (c *Conn) all() iter.Seq[*Stream] {
+	return func(yield func(*Stream) bool) {
+		if c.index != nil {
+			for _, s := range c.index {
+				if !yield(s) {
+					return
+				}
+			}
+			return
+		}
+		for s := c.streams; s != nil; {
+			next := s.next
+			if !yield(s) {
+				return
+			}
+			s = next
+		}
+	}
+}
+
+func (c *Conn) find(id uint32) *Stream {
+	if c.index != nil {
+		return c.index[id]
+	}
+	for s := c.streams; s != nil; s = s.next {
+		if s.id == id {
+			return s
+		}
+	}
+	return nil
+}
+
+func (c *Conn) insert(s *Stream) {
+	c.open++
+	if c.index == nil && c.open > indexAfter {
+		c.index = make(map[uint32]*Stream, 2*indexAfter)
+		for l := c.streams; l != nil; {
+			next := l.next
+			c.index[l.id], l.next = l, nil
+			l = next
+		}
+		c.streams = nil
+	}
+	if c.index != nil {
+		c.index[s.id] = s
+		return
+	}
+	s.next, c.streams = c.streams, s
+}
+
+// remove takes a stream off the connection; its handler's Closed follows from the loop. Caller holds mu.
+func (c *Conn) remove(s *Stream, err error) {
+	if s.flags&streamGone != 0 {
+		return
+	}
+	s.flags |= streamGone
+	c.unlink(s)
+	c.open--
+	if c.open == 0 {
+		c.index = nil
+	}
+	c.forget(s)
+	if s.credit > 0 { // received while paused: the connection's window gets it back
+		n := s.credit
+		s.credit = 0
+		if c.flags&connFailed == 0 {
+			c.giveBack(nil, n)
+		}
+	}
+	if err != nil {
+		s.out = &outQueue{err: err}
+	}
+	s.next, c.ended = c.ended, s
+	c.nudge()
+}
+
+func (c *Conn) unlink(s *Stream) {
+	if c.index != nil {
+		delete(c.index, s.id)
+		return
+	}
+	for p := &c.streams; *p != nil; p = &(*p).next {
+		if *p == s {
+			*p, s.next = s.next, nil
+			return
+		}
+	}
+}
+
+// err is why an ended stream ended.
+func (s *Stream) err() error {
+	if s.out == nil {
+		return nil
+	}
+	return s.out.err
+}
+
+// body counts n bytes of the request's body against its content-length.
+func (s *Stream) body(n int, end bool) bool {
+	if s.flags&streamSized == 0 {
+		return true
+	}
+	if uint64(n) > uint64(s.bodyEnd) {
+		return false
+	}
+	s.bodyEnd -= uint32(n)
+	return !end || s.bodyEnd == 0
+}
+
+// takeCredit appends a WINDOW_UPDATE once a good part of the window is used up and returns what the connection's
+// window gets back. Caller holds the connection's mu.
+func (s *Stream) takeCredit(b []byte) (int32, []byte) {
+	n := s.credit
+	window := int32(s.conn.srv.cfg.StreamWindow)
+	s.credit = 0
+	if s.flags&(streamRemoteEnded|streamGone) != 0 {
+		return n, b
+	}
+	// recvWin is what is left to the peer; what it has sent and we have handled is the difference to the full window.
+	if used := window - s.recvWin; used >= window/2 {
+		b = appendWindowUpdate(b, s.id, uint32(used))
+		s.recvWin = window
+	}
+	return n, b
+}
+
+// tookDrained reports, once, that a refused writer may go on. Caller holds the connection's mu.
+func (s *Stream) tookDrained() bool {
+	if s.flags&streamRefused == 0 || s.out != nil || s.flags&streamGone != 0 {
+		return false
+	}
+	s.flags &^= streamRefused
+	return true
+}
+
+// WriteHeaders sends the answer's headers.
+func (s *Stream) WriteHeaders(fields ...hpack.HeaderField) { s.writeBlock(false, fields) }
+
+// WriteTrailers sends the answer's last headers, which may be its only ones, after what is queued, and ends the stream.
+func (s *Stream) WriteTrailers(fields ...hpack.HeaderField) { s.writeBlock(true, fields) }
+
+// WriteRaw sends a header block that was encoded before with EncodeBlock; shared, never changed.
+func (s *Stream) WriteRaw(block []byte, end bool) {
+	var flags byte = flagEndHeaders
+	if end {
+		flags |= flagEndStream
+	}
+	b := appendFrameHead(make([]byte, 0, frameHead+len(block)), len(block), frameHeaders, flags, s.id)
+	s.conn.mu.Lock()
+	defer s.conn.mu.Unlock()
+	s.block(append(b, block...), end)
+}
+
+// EncodeBlock encodes a header block of less than 16 KiB for WriteRaw.
+func EncodeBlock(fields ...hpack.HeaderField) []byte { return appendBlock(nil, fields) }
+
+func (s *Stream) writeBlock(end bool, fields []hpack.HeaderField) {
+	c := s.conn
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	s.block(appendHeaders(make([]byte, 0, 128), s.id, end, int(c.maxFrame), fields), end)
+}
+
+// End ends the answer without trailers.
+func (s *Stream) End() {
+	s.conn.mu.Lock()
+	defer s.conn.mu.Unlock()
+	s.block(appendFrameHead(nil, 0, frameData, flagEndStream, s.id), true)
+}
+
+// block sends frames that no window holds back. Caller holds the connection's mu.
+func (s *Stream) block(frames []byte, end bool) {
+	if s.flags&(streamGone|streamLocalEnded) != 0 || s.conn.flags&connFailed != 0 {
+		return
+	}
+	if end {
+		s.flags |= streamLocalEnded
+	}
+	c := s.conn
+	if s.out == nil && c.io.Write(frames, nil) {
+		if end {
+			c.finish(s)
+		}
+		return
+	}
+	c.enqueue(s, outItem{head: frames, raw: true, end: end})
+	if end {
+		s.out.closeBy = now() + int64(c.srv.cfg.CloseTimeout)
+		c.arm(c.srv.cfg.CloseTimeout)
+	}
+}
+
+// Reset ends the stream at once; what is queued is dropped.
+func (s *Stream) Reset(code ErrCode, reason string) {
+	c := s.conn
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if s.flags&streamGone == 0 {
+		c.resetLocked(s, code, reason)
+	}
+}
+
+func (c *Conn) resetLocked(s *Stream, code ErrCode, reason string) {
+	var b [16]byte
+	c.control(appendReset(b[:0], s.id, code))
+	c.remove(s, &StreamError{Code: code, Reason: reason})
+}
+
+// finish ends a stream whose answer is sent; the client need not send the rest of its request (RFC 9113, section 8.1).
+func (c *Conn) finish(s *Stream) {
+	if s.flags&streamRemoteEnded == 0 {
+		var b [16]byte
+		c.control(appendReset(b[:0], s.id, NoError))
+	}
+	c.remove(s, nil)
+}
+
+// Pause holds back the stream's receive window until Resume: what is on its way, at most a window, still comes.
+func (s *Stream) Pause() {
+	s.conn.mu.Lock()
+	defer s.conn.mu.Unlock()
+	s.flags |= streamPaused
+}
+
+// Resume lets the client send again. The handler's Resumed follows.
+func (s *Stream) Resume() {
+	c := s.conn
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if s.flags&streamPaused == 0 || s.flags&streamGone != 0 || c.flags&connFailed != 0 {
+		return
+	}
+	s.flags = s.flags&^streamPaused | streamResumed
+	c.giveBack(s, 0)
+	c.flags |= connResumed
+	c.nudge()
+}
+
+// resumed calls Resumed where it is due. It holds mu, but not during the calls.
+func (c *Conn) resumed() {
+	c.flags &^= connResumed
+	var due []StreamHandler
+	for s := range c.all() {
+		if s.flags&streamResumed != 0 && s.handler != nil {
+			due = append(due, s.handler)
+		}
+		s.flags &^= streamResumed
+	}
+	c.mu.Unlock()
+	for _, h := range due {
+		h.Resumed()
+	}
+	c.mu.Lock()
+}
+
+// Hold accounts n more (or fewer) request bytes kept for this connection above this package. False: that would be
+// more than one client may make us keep, and nothing was accounted.
+func (s *Stream) Hold(n int) bool {
+	c := s.conn
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if n > 0 && int(c.held)+n > c.srv.cfg.HoldBytes {
+		return false
+	}
+	c.held += int32(n)
+	return true
+}
+
+// Probe sends a PING unless one is out; the answer reaches every stream's Alive.
+func (s *Stream) Probe() {
+	c := s.conn
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.flags&(connProbed|connFailed) != 0 {
+		return
+	}
+	c.flags |= connProbed
+	c.sendPing(pingProbe)
+}
+
+// Payloads of our PINGs.
+const (
+	pingProbe uint64 = 0x676f647769740001 + iota
+	pingKeepAlive
+	pingDrain
+)
+
+func (c *Conn) sendPing(payload uint64) {
+	var b [frameHead + 8]byte
+	c.control(binary.BigEndian.AppendUint64(appendFrameHead(b[:0], 8, framePing, 0, 0), payload))
+}
