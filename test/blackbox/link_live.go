@@ -75,7 +75,7 @@ func (l *wsLink) Ack(ctx context.Context, ids ...string) error {
 	return l.send(ctx, ackFrame(ids), protoAck(ids))
 }
 
-func (l *wsLink) Cut() { l.conn.CloseNow() } //nolint:errcheck // it is over either way
+func (l *wsLink) Cut() { l.conn.CloseNow() }
 
 // grpcLink is a stream of grpc-go on a connection of its own.
 type grpcLink struct {

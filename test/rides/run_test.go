@@ -131,7 +131,7 @@ func wantAllAcked(t *testing.T, api *blackbox.API, rides []Ride) {
 			return nil
 		})
 	}
-	g.Wait() //nolint:errcheck // the functions report themselves
+	g.Wait()
 	if n := wrong.Load(); n > 0 {
 		t.Errorf("%d of %d are not acknowledged", n, len(rides))
 	}
