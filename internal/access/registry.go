@@ -127,6 +127,8 @@ func (r *Registry) Reload(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("load apps and keys: %w", err)
 	}
+	// Before the keyring, which points into the list.
+	slices.SortFunc(loaded.Keys, func(a, b StoredKey) int { return a.CreatedAt.Compare(b.CreatedAt) })
 	s := &snapshot{apps: make(map[string]*App, len(loaded.Apps)), keys: newKeyring(loaded.Keys), list: loaded.Keys}
 	for i := range loaded.Apps {
 		s.apps[loaded.Apps[i].Name] = &loaded.Apps[i]
@@ -136,7 +138,6 @@ func (r *Registry) Reload(ctx context.Context) error {
 	} else if r.cfg.Dev && s.apps[DevApp] != nil {
 		s.only = DevApp
 	}
-	slices.SortFunc(s.list, func(a, b StoredKey) int { return a.CreatedAt.Compare(b.CreatedAt) })
 	r.snap.Store(s)
 	r.jwks.retain(s.apps)
 	return nil
