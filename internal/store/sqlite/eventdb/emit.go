@@ -38,7 +38,7 @@ func (l *Log) Emit(evs []event.Event) {
 		c.append(l.last, e)
 		l.queued += len(c.data) - before
 	}
-	for l.queued > maxQueuedBytes && len(l.queue) > 1 {
+	for l.queued > l.limit && len(l.queue) > 1 {
 		l.dropOldest()
 	}
 	l.mu.Unlock()

@@ -71,6 +71,7 @@ type Log struct {
 	queue  []*chunk
 	open   map[string]*chunk // the last chunk of each app in queue, while it has room
 	queued int               // bytes in queue and in the write under way
+	limit  int               // maxQueuedBytes
 	closed bool
 
 	tails   tails
@@ -95,7 +96,7 @@ func Open(ctx context.Context, path string, o Options) (*Log, error) {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
 	l := &Log{
-		opts: o, open: make(map[string]*chunk),
+		opts: o, open: make(map[string]*chunk), limit: maxQueuedBytes,
 		wake: make(chan struct{}, 1), stop: make(chan struct{}), done: make(chan struct{}),
 	}
 	var err error

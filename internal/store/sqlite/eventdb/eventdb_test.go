@@ -49,7 +49,7 @@ func readAll(t *testing.T, l *Log, app string, since uint64, n, page int) []even
 		if err != nil {
 			t.Fatalf("after %d of %d events: %v", len(got), n, err)
 		}
-		if last < since {
+		if last < since && since <= l.Last() {
 			t.Fatalf("last went back from %d to %d", since, last)
 		}
 		since, got = last, append(got, evs...)
@@ -111,10 +111,11 @@ func TestEventsOutliveTheProcessAndOldOnesAreReadFromTheFile(t *testing.T) {
 
 func TestFollowerBehindTheMemoryMissesNothing(t *testing.T) {
 	l := open(t, file(t), Options{})
+	l.tails.limit = 200 << 10
 	l.Emit([]event.Event{ev("a", 0)})
 	first := readAll(t, l, "a", 0, 1, 1)[0]
 	n := 0
-	for l.tails.look("a", first.ID).inMemory {
+	for l.tails.look("a", first.ID).inMemory { // until memory has moved on
 		batch := make([]event.Event, 1000)
 		for i := range batch {
 			n++
@@ -168,9 +169,7 @@ func TestOldEventsAreDeleted(t *testing.T) {
 		time.Sleep(30 * time.Minute)
 		l.Emit([]event.Event{ev("a", 1)})
 		time.Sleep(31 * time.Minute)
-		l.tails = tails{}
-		l.tails.start(l.Last())
-		evs, _, err := l.Read(t.Context(), "a", 0, 10, false)
+		evs, err := l.readFile(t.Context(), "a", 0, 10)
 		if err != nil || len(evs) != 1 {
 			t.Fatalf("%d events are left (%v), want the younger one", len(evs), err)
 		}
@@ -179,7 +178,7 @@ func TestOldEventsAreDeleted(t *testing.T) {
 }
 
 func TestFileStaysWithinItsSize(t *testing.T) {
-	const most = 2 << 20
+	const most = 6 << 20
 	l := open(t, file(t), Options{MaxBytes: most})
 	for range 100 {
 		emitAndWait(t, l, 2000)
@@ -189,7 +188,7 @@ func TestFileStaysWithinItsSize(t *testing.T) {
 	if err != nil || used > most {
 		t.Errorf("%d bytes are used (%v), want at most %d", used, err, most)
 	}
-	if used < most/4 {
+	if used < most/2 {
 		t.Errorf("only %d bytes are left of at most %d", used, most)
 	}
 }
@@ -229,6 +228,7 @@ func TestLogShortOfDiskTakesNoMoreThanItHas(t *testing.T) {
 
 func TestOverloadDropsTheOldestAndCountsThem(t *testing.T) {
 	l := open(t, file(t), Options{})
+	l.limit = 1 << 20
 	held, release := make(chan struct{}), make(chan struct{})
 	var wg sync.WaitGroup
 	wg.Go(func() {
@@ -244,7 +244,7 @@ func TestOverloadDropsTheOldestAndCountsThem(t *testing.T) {
 		}
 		l.Emit(batch)
 		emitted += uint64(len(batch))
-		if s := l.Stats(); s.QueuedBytes > maxQueuedBytes+2*chunkBytes {
+		if s := l.Stats(); s.QueuedBytes > l.limit+2*chunkBytes {
 			t.Fatalf("%d bytes are queued", s.QueuedBytes)
 		}
 	}

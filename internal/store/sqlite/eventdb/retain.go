@@ -11,8 +11,8 @@ import (
 
 const (
 	pruneEvery = 2 * time.Second
-	pruneRows  = 64  // deleted in one commit: at most 4 MB of chunks
-	pruneMost  = 100 // such slices in one go, so that writing never waits long
+	pruneRows  = 16  // deleted in one commit: at most 1 MB of chunks
+	pruneMost  = 300 // such slices in one go, so that writing never waits long
 )
 
 // prune deletes what is too old or too much.

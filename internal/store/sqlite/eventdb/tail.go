@@ -13,6 +13,7 @@ type tails struct {
 	byApp     map[string]*tail
 	order     []*chunk // all chunks held, oldest first
 	bytes     int
+	limit     int // tailBytes
 	closed    bool
 }
 
@@ -24,7 +25,7 @@ type tail struct {
 }
 
 func (ts *tails) start(committed uint64) {
-	ts.committed, ts.byApp = committed, make(map[string]*tail)
+	ts.committed, ts.byApp, ts.limit = committed, make(map[string]*tail), tailBytes
 }
 
 // of finds or makes an app's tail. One that is new starts here: what came before is in the file.
@@ -52,7 +53,7 @@ func (ts *tails) publish(chunks []*chunk, upto uint64) {
 		}
 	}
 	ts.committed = upto
-	for ts.bytes > tailBytes {
+	for ts.bytes > ts.limit {
 		ts.evict()
 	}
 }
