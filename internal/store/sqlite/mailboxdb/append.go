@@ -211,7 +211,7 @@ func (s *Store) checkDuplicate(r *recipient, n *notification.Notification, p *pr
 	now := toMS(n.CreatedAt)
 	switch {
 	case !old.open && old.settled < now-notification.DedupWindow.Milliseconds():
-		return false, s.deleteRow(&old)
+		return false, s.deleteRow(old.pos)
 	case old.hash != p.hash:
 		res.Err = fmt.Errorf("notification %s to %s: %w", n.ID, r.name, mailbox.ErrConflict)
 		return true, nil
@@ -226,12 +226,12 @@ func (s *Store) checkDuplicate(r *recipient, n *notification.Notification, p *pr
 	return true, nil
 }
 
-func (s *Store) deleteRow(old *row) error {
-	s.stmts.deleteNote.BindInt64(1, old.pos)
+func (s *Store) deleteRow(pos int64) error {
+	s.stmts.deleteNote.BindInt64(1, pos)
 	if err := exec(s.stmts.deleteNote); err != nil {
 		return err
 	}
-	s.stmts.deleteAcks.BindInt64(1, old.pos)
+	s.stmts.deleteAcks.BindInt64(1, pos)
 	return exec(s.stmts.deleteAcks)
 }
 

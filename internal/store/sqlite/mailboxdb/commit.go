@@ -76,7 +76,15 @@ func (s *Store) committed(ops []sqlitedb.Op) {
 			e.set(flagDelivered)
 		}
 	}
+	s.shownPos = s.pos
+	seal := len(s.tails) > 1
 	s.mu.Unlock()
+	if seal {
+		select {
+		case s.seals <- struct{}{}:
+		default:
+		}
+	}
 	for i := range t.touched {
 		s.counters.note(t.touched[i].r, t.touched[i].lastSeq)
 		s.counters.idle(t.touched[i].r)

@@ -93,7 +93,10 @@ func (s *Store) findRow(r *recipient, hash uint32, id string) (found row, ok boo
 		return !ok && err == nil
 	}
 	key := indexKey(hash, r.key)
-	for _, t := range slices.Backward(s.tails) {
+	s.mu.RLock() // the sealer takes tails away
+	tails := s.tails
+	s.mu.RUnlock()
+	for _, t := range slices.Backward(tails) {
 		if !t.find(key, try) {
 			return found, ok, err
 		}

@@ -23,7 +23,7 @@ func (s *Store) load(ctx context.Context) error {
 			return fmt.Errorf("read the index back: %w", err)
 		}
 	}
-	s.pos, s.tx.firstPos = l.last, l.last+1
+	s.pos, s.shownPos, s.tx.firstPos = l.last, l.last, l.last+1
 	s.counters.from = l.flushed
 	s.cfg.Log.Debug("mailbox loaded", "pending", s.pending.Load(), "scheduled", s.waiting.Load(), "took", time.Since(began))
 	return nil
@@ -249,7 +249,7 @@ func (l *loader) place(context.Context) error {
 		}
 		s.expiries.wakeBy(r, o.e.expires())
 	}
-	l.sortByseq()
+	l.sortBySeq()
 	for _, r := range l.byKey {
 		if _, moved := l.newest[r.key]; moved {
 			r.dirty = true
@@ -261,8 +261,8 @@ func (l *loader) place(context.Context) error {
 	return nil
 }
 
-// sortByseq restores seq order where scheduled copies became due after later ones were stored.
-func (l *loader) sortByseq() {
+// sortBySeq restores seq order where scheduled copies became due after later ones were stored.
+func (l *loader) sortBySeq() {
 	seqs := make(map[int64]uint64)
 	late := make(map[*recipient]struct{})
 	newest := make(map[uint32]uint64)
@@ -316,8 +316,18 @@ func (l *loader) loadTails(ctx context.Context) error {
 		})
 		return names[key], err
 	}
-	first := s.sealed.next()
-	last := l.last >> bits
+	first, last := s.sealed.next(), l.last>>bits
+	err := l.query(ctx, "SELECT min(pos) FROM notification", nil, func(st *sqlite.Stmt) error {
+		if st.ColumnType(0) == sqlite.TypeNull {
+			first = max(first, last)
+		} else {
+			first = max(first, st.ColumnInt64(0)>>bits)
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
 	if first > last {
 		return nil
 	}

@@ -22,7 +22,8 @@ func (s *Store) Lookup(ctx context.Context, appName, id, to string) (records []m
 	var positions []int64
 	mask, key := idMask, indexKey(idHash(appName, id), 0)
 	now := s.now()
-	err = s.db.Read(ctx, func(c *sqlite.Conn) error {
+	err = s.read(ctx, func(c *sqlite.Conn) error {
+		records = records[:0]
 		appKey, err := s.appKey(c, appName)
 		if err != nil || appKey == 0 {
 			return err
@@ -121,8 +122,9 @@ func (s *Store) History(ctx context.Context, appName, name string, status notifi
 	if cursor <= 0 {
 		cursor = 1<<63 - 1
 	}
-	now := s.now()
-	err = s.db.Read(ctx, func(c *sqlite.Conn) error {
+	now, from := s.now(), cursor
+	err = s.read(ctx, func(c *sqlite.Conn) error {
+		items, next, cursor = items[:0], 0, from
 		info, ok, err := s.readRecipient(c, appName, name)
 		if err != nil || !ok {
 			return err
@@ -167,8 +169,10 @@ func (s *Store) History(ctx context.Context, appName, name string, status notifi
 // eachOf calls yield with the positions of a recipient's rows before a position, newest first, until it is false.
 func (s *Store) eachOf(c *sqlite.Conn, recipient uint32, before int64, yield func(pos int64) bool) error {
 	var recent []int64
+	first := before>>s.cfg.sliceBits + 1 // number of the oldest slice in memory
 	s.mu.RLock()
 	for _, t := range slices.Backward(s.tails) {
+		first = min(first, t.number)
 		if t.pos(0) < before {
 			t.scan(recipientMask, uint64(recipient), func(pos int64) bool {
 				recent = append(recent, pos)
@@ -182,5 +186,5 @@ func (s *Store) eachOf(c *sqlite.Conn, recipient uint32, before int64, yield fun
 			return nil
 		}
 	}
-	return s.sealed.eachOf(c, recipient, before, yield)
+	return s.sealed.eachOf(c, recipient, first, yield)
 }

@@ -76,6 +76,8 @@ type Store struct {
 	tails  []*tail // of slices not sealed yet, oldest first; the last one is being filled
 	sealed sealedSlices
 
+	shownPos int64 // last position committed
+
 	// Of the writer's goroutine alone.
 	stmts    statements
 	tx       transaction
@@ -87,8 +89,9 @@ type Store struct {
 
 	notes  notes
 	notify chan *committed
-	seals  chan *tail
-	wg     sync.WaitGroup // of the notifier and the sealer
+	seals  chan struct{}  // there may be a slice to seal
+	wg     sync.WaitGroup // of the notifier
+	sealer sync.WaitGroup
 	stop   context.CancelFunc
 
 	pending, waiting atomic.Int64 // unsettled copies: due and scheduled
@@ -108,7 +111,7 @@ func Open(ctx context.Context, path string, cfg Config, obs mailbox.Observer) (*
 	cfg.setDefaults()
 	s := &Store{
 		cfg: cfg, obs: obs, apps: make(map[string]*app), contents: make(map[int64]int),
-		notify: make(chan *committed, maxUntold), seals: make(chan *tail, 1),
+		notify: make(chan *committed, maxUntold), seals: make(chan struct{}, 1),
 	}
 	space, err := sqlitedb.NewSpace(path, cfg.MinFree, cfg.Ballast)
 	if err != nil {
@@ -127,8 +130,8 @@ func Open(ctx context.Context, path string, cfg Config, obs mailbox.Observer) (*
 	}
 	ctx, s.stop = context.WithCancel(context.WithoutCancel(ctx))
 	s.wg.Go(s.tell)
-	s.wg.Go(func() { s.sealFull(ctx) })
 	s.notes.start(s)
+	s.sealer.Go(func() { s.keepSealed(ctx) })
 	return s, nil
 }
 
@@ -143,6 +146,7 @@ func (s *Store) Close() error {
 func (s *Store) close() error {
 	s.notes.close()
 	s.stop()
+	s.sealer.Wait()
 	err := s.flushCounters()
 	if errors.Is(err, sqlitedb.ErrClosed) {
 		err = nil

@@ -147,6 +147,13 @@ func (n *notes) devicesOf(app, recipient string, since int64) (devices []string)
 	return devices
 }
 
+// forget drops what is noted of a recipient.
+func (n *notes) forget(app, recipient string) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	delete(n.seen, mailboxName{app, recipient})
+}
+
 // lastSeen adds what is not in the table yet.
 func (n *notes) lastSeen(app, recipient string) (at int64) {
 	n.mu.Lock()

@@ -2,17 +2,138 @@ package mailboxdb
 
 import (
 	"context"
+	"errors"
+	"fmt"
+	"slices"
 
 	"zombiezen.com/go/sqlite"
 )
 
-// sealedSlices finds rows in slices whose index is on disk.
-type sealedSlices struct{}
+// sealSlice is how many index blocks, of 4 KB, go into one commit.
+const sealSlice = 100
 
-func (x *sealedSlices) load(*sqlite.Conn, uint) (last int64, err error)            { return 0, nil }
-func (x *sealedSlices) next() int64                                                { return 0 }
-func (x *sealedSlices) find(*sqlite.Conn, uint64, func(int64) bool) error          { return nil }
-func (x *sealedSlices) match(*sqlite.Conn, uint64, uint64, func(int64) bool) error { return nil }
-func (x *sealedSlices) eachOf(*sqlite.Conn, uint32, int64, func(int64) bool) error { return nil }
+// keepSealed is what the sealer's goroutine does: first it brings in the filters of the slices found at start and ends
+// erasures that a crash interrupted, then it seals slices as they fill up.
+func (s *Store) keepSealed(ctx context.Context) {
+	if err := s.loadFilters(ctx); err != nil && ctx.Err() == nil {
+		s.cfg.Log.Error("id filters could not be read; ids are looked up without", "error", err)
+	}
+	if err := s.resumeErasures(ctx); err != nil && ctx.Err() == nil {
+		s.cfg.Log.Error("interrupted erasures could not be finished", "error", err)
+	}
+	for {
+		for t := s.fullTail(); t != nil; t = s.fullTail() {
+			if err := s.seal(ctx, t); err != nil {
+				if ctx.Err() == nil {
+					s.cfg.Log.Warn("index slice could not be sealed; it stays in memory", "slice", t.number, "error", err)
+				}
+				break
+			}
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-s.seals:
+		}
+	}
+}
 
-func (s *Store) sealFull(ctx context.Context) { <-ctx.Done() }
+// fullTail is the oldest tail if all its rows have committed and newer ones fill the next.
+func (s *Store) fullTail() *tail {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	if len(s.tails) > 1 && s.tails[0].number < s.shownPos>>s.cfg.sliceBits {
+		return s.tails[0]
+	}
+	return nil
+}
+
+// seal writes a slice's index in small commits, the slice itself last, and lets go of its tail. Blocks of an earlier
+// try that a crash cut short are overwritten.
+func (s *Store) seal(ctx context.Context, t *tail) error {
+	keys := t.keys[:t.n]
+	runs := [2]sortedRun{makeRun(keys, ^uint64(0)), makeRun(keys, recipientMask)}
+	filter := makeFilter(keys, s.sealed.filterSize())
+	for run, r := range runs {
+		block := 0
+		for chunk := range slices.Chunk(r.blocks, sealSlice) {
+			err := s.db.DoBulk(ctx, len(chunk), func(c *sqlite.Conn) error { return writeBlocks(c, t.number, run, block, chunk) })
+			if err != nil {
+				return err
+			}
+			block += len(chunk)
+		}
+	}
+	err := s.db.DoBulk(ctx, 1, func(c *sqlite.Conn) error {
+		st, err := c.Prepare("INSERT OR REPLACE INTO slice(number, filter, ids, owners) VALUES (?1, ?2, ?3, ?4)")
+		if err != nil {
+			return err
+		}
+		st.BindInt64(1, t.number)
+		st.BindBytes(2, filter)
+		st.BindBytes(3, encodeKeys(runs[runIDs].fences))
+		st.BindBytes(4, encodeKeys(runs[runOwners].fences))
+		return exec(st)
+	})
+	if err != nil {
+		return err
+	}
+	s.sealed.add(&sealedSlice{number: t.number, fences: [2][]uint64{runs[runIDs].fences, runs[runOwners].fences}}, filter)
+	s.mu.Lock()
+	s.tails = slices.Clone(s.tails[1:])
+	s.mu.Unlock()
+	return nil
+}
+
+func writeBlocks(c *sqlite.Conn, number int64, run, first int, blocks [][]byte) error {
+	st, err := c.Prepare("INSERT OR REPLACE INTO block(key, data) VALUES (?1, ?2)")
+	if err != nil {
+		return err
+	}
+	for i, data := range blocks {
+		st.BindInt64(1, blockKey(number, run, first+i))
+		st.BindBytes(2, data)
+		if err := exec(st); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// loadFilters brings in the filters of the slices found at start. Until then ids are looked for in every slice.
+func (s *Store) loadFilters(ctx context.Context) error {
+	for _, slice := range s.sealed.all() {
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		err := s.db.Read(ctx, func(c *sqlite.Conn) error {
+			st, err := c.Prepare("SELECT filter FROM slice WHERE number = ?1")
+			if err != nil {
+				return err
+			}
+			st.BindInt64(1, slice.number)
+			return each(st, func(st *sqlite.Stmt) error {
+				filter := blob(st, 0)
+				if len(filter) != 1<<s.sealed.filterSize()/8 {
+					return fmt.Errorf("filter of slice %d has %d bytes", slice.number, len(filter))
+				}
+				slice.group.set(slice.column, filter)
+				return nil
+			})
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// read is db.Read for what uses the sealed index: it reads again if that has moved on since the snapshot was taken.
+func (s *Store) read(ctx context.Context, fn func(*sqlite.Conn) error) (err error) {
+	for range 5 {
+		if err = s.db.Read(ctx, fn); !errors.Is(err, errStale) {
+			return err
+		}
+	}
+	return err
+}

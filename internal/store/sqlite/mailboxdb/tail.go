@@ -38,7 +38,9 @@ func (t *tail) cut(pos int64) {
 			t.keys[place] = 0
 		}
 	}
-	t.n = min(t.n, from)
+	if from < t.n { // the sealer reads n of the older ones
+		t.n = from
+	}
 }
 
 func (t *tail) pos(place int) int64 { return t.number<<t.bits + int64(place) }
