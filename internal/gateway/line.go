@@ -40,6 +40,9 @@ type Budget struct {
 	used atomic.Int64
 }
 
+// Used is how many bytes wait.
+func (b *Budget) Used() int64 { return b.used.Load() }
+
 // comment keeps an idle event stream alive: one line that clients skip.
 var comment = []byte(":\n\n")
 

@@ -48,11 +48,11 @@ type Gateway struct {
 
 // client is one polled session.
 type client struct {
-	line *gateway.Line
+	line  *gateway.Line
+	ended bool // was found ended by the last sweep; under Gateway.mu
 
-	mu    sync.Mutex
-	turn  chan struct{} // closed when a newer poll takes over
-	ended bool          // was found ended by the last sweep
+	mu   sync.Mutex
+	turn chan struct{} // closed when a newer poll takes over
 }
 
 // New makes a Gateway. Close must be called.
@@ -69,6 +69,9 @@ func (g *Gateway) Close() error {
 	g.wg.Wait()
 	return nil
 }
+
+// Queued is how many bytes wait for the clients of polls.
+func (g *Gateway) Queued() int64 { return g.budget.Used() }
 
 // ServeHTTP answers one poll.
 func (g *Gateway) ServeHTTP(w http.ResponseWriter, r *http.Request) {

@@ -91,6 +91,9 @@ func (g *Gateway) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	g.move(w, line)
 }
 
+// Queued is how many bytes wait for the clients of streams in net/http.
+func (g *Gateway) Queued() int64 { return g.budget.Used() }
+
 // serve writes a stream within net/http.
 func (g *Gateway) serve(w http.ResponseWriter, r *http.Request, line *gateway.Line) {
 	defer line.Hangup()

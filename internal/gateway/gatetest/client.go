@@ -1,0 +1,192 @@
+package gatetest
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"testing"
+
+	"godwit.dev/godwit/internal/frame"
+)
+
+// Gate is a gateway under test.
+type Gate struct {
+	// Mount adds the gateway to a server.
+	Mount func(t testing.TB, s *Server)
+	// Dial connects and says hello. A refusal that comes as an answer to the request, not as a goodbye frame, is a
+	// *Refused.
+	Dial func(t testing.TB, s *Server, o Options) (Client, error)
+	// Queued says how many bytes wait for clients; nil: the reactor's queues.
+	Queued func(s *Server) int64
+}
+
+// Options are what a client says of itself. The app is App.
+type Options struct {
+	Recipient, Device, Token string
+	Window                   int // 0: not said
+}
+
+// Hello is the hello frame that says the same.
+func (o Options) Hello() frame.Hello {
+	return frame.Hello{App: App, Recipient: o.Recipient, Device: o.Device, Token: o.Token, Window: o.Window}
+}
+
+// Client is a connected client.
+type Client interface {
+	// Send sends one client frame, given as JSON.
+	Send(ctx context.Context, frame string) error
+	// SendBad sends what is no frame.
+	SendBad(ctx context.Context) error
+	// Next returns the next server frame, as JSON. io.EOF: the server has ended the session in good order.
+	Next(ctx context.Context) (string, error)
+	// Close cuts the connection without a word.
+	Close()
+}
+
+// Refused is how Dial reports an HTTP answer instead of a session.
+type Refused struct {
+	Status int
+	Detail string
+}
+
+func (e *Refused) Error() string { return fmt.Sprintf("refused with %d: %s", e.Status, e.Detail) }
+
+// Frame is a server frame taken apart.
+type Frame struct {
+	Name string
+	Note
+	Session    string
+	Heartbeat  string
+	App        string
+	Recipient  string
+	Reason     string
+	RetryAfter string `json:"retry_after"`
+	Code       string
+	Message    string
+	Field      string
+	IDs        []string `json:"ids"`
+}
+
+// Note is a notification.
+type Note struct {
+	ID       string
+	Seq      uint64
+	Attempt  int
+	Title    string
+	Body     string
+	Category string
+	Data     json.RawMessage
+	Priority string
+}
+
+// conn is a client with the manners of a test.
+type conn struct {
+	Client
+	t testing.TB
+}
+
+func (g *Gate) connect(t testing.TB, s *Server, o Options) *conn {
+	t.Helper()
+	c, err := g.Dial(t, s, o)
+	must(t, err)
+	t.Cleanup(c.Close)
+	return &conn{Client: c, t: t}
+}
+
+// welcomed connects and takes the welcome.
+func (g *Gate) welcomed(t testing.TB, s *Server, o Options) *conn {
+	t.Helper()
+	c := g.connect(t, s, o)
+	c.want("welcome")
+	return c
+}
+
+func (c *conn) send(format string, args ...any) {
+	c.t.Helper()
+	ctx, cancel := patient(c.t)
+	defer cancel()
+	must(c.t, c.Send(ctx, fmt.Sprintf(format, args...)))
+}
+
+func (c *conn) ack(id string) {
+	c.t.Helper()
+	c.send(`{"ack":{"ids":[%q]}}`, id)
+}
+
+func (c *conn) next() (Frame, error) {
+	c.t.Helper()
+	ctx, cancel := patient(c.t)
+	defer cancel()
+	text, err := c.Next(ctx)
+	if err != nil {
+		return Frame{}, err
+	}
+	var named map[string]json.RawMessage
+	if err := json.Unmarshal([]byte(text), &named); err != nil || len(named) != 1 {
+		c.t.Fatalf("%s is not one server frame: %v", text, err)
+	}
+	var f Frame
+	for name, body := range named {
+		must(c.t, json.Unmarshal(body, &f))
+		f.Name = name
+	}
+	return f, nil
+}
+
+// want takes the next frame and insists on its name.
+func (c *conn) want(name string) Frame {
+	c.t.Helper()
+	f, err := c.next()
+	if err != nil {
+		c.t.Fatalf("waiting for %s: %v", name, err)
+	}
+	if f.Name != name {
+		c.t.Fatalf("got %+v, want %s", f, name)
+	}
+	return f
+}
+
+// note takes the next frame and insists that it is this notification.
+func (c *conn) note(id string) Frame {
+	c.t.Helper()
+	f := c.want("notification")
+	if f.ID != id {
+		c.t.Fatalf("got notification %s, want %s", f.ID, id)
+	}
+	return f
+}
+
+// ended insists that the server has ended the session.
+func (c *conn) ended() {
+	c.t.Helper()
+	if f, err := c.next(); !errors.Is(err, io.EOF) {
+		c.t.Fatalf("got %+v, %v; want the end of the session", f, err)
+	}
+}
+
+// wantRefusal insists that a client is sent away, in the gateway's own way.
+func (g *Gate) wantRefusal(t testing.TB, s *Server, o Options, status int, reason string) {
+	t.Helper()
+	c, err := g.Dial(t, s, o)
+	var refused *Refused
+	if errors.As(err, &refused) {
+		if refused.Status != status || !strings.Contains(refused.Detail, `"status":`) {
+			t.Fatalf("%v, want status %d and a problem document", refused, status)
+		}
+		return
+	}
+	must(t, err)
+	defer c.Close()
+	cn := &conn{Client: c, t: t}
+	if f := cn.want("goodbye"); f.Reason != reason {
+		t.Fatalf("goodbye says %q, want %q", f.Reason, reason)
+	}
+	cn.ended()
+}
+
+func patient(t testing.TB) (context.Context, context.CancelFunc) {
+	return context.WithTimeoutCause(t.Context(), Patience, fmt.Errorf("nothing came in %s", Patience))
+}

@@ -1,0 +1,234 @@
+// Package gatetest is the suite that every gateway passes: the same cases, over real connections, on a real store.
+package gatetest
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"path/filepath"
+	"sync"
+	"testing"
+	"time"
+
+	"godwit.dev/godwit/internal/access"
+	"godwit.dev/godwit/internal/delivery"
+	"godwit.dev/godwit/internal/event"
+	"godwit.dev/godwit/internal/gateway"
+	"godwit.dev/godwit/internal/mailbox"
+	"godwit.dev/godwit/internal/notification"
+	"godwit.dev/godwit/internal/reactor"
+	"godwit.dev/godwit/internal/session"
+	"godwit.dev/godwit/internal/store/sqlite/appdb"
+	"godwit.dev/godwit/internal/store/sqlite/mailboxdb"
+)
+
+// App is the app of the suite. Its clients need no token unless they show one.
+const App = access.DevApp
+
+// Patience is how long a test waits for what must come. It is only ever waited out by a test that fails.
+const Patience = 20 * time.Second
+
+// QueueBytes is the most that the reactor queues for one connection.
+const QueueBytes = 256 << 10
+
+// Server is everything behind a gateway, as the program wires it.
+type Server struct {
+	Hub     *session.Hub
+	Access  *access.Registry
+	Mailbox *mailbox.Mailbox
+	Publish *delivery.Service
+	Reactor *reactor.Reactor
+	Desk    *gateway.Desk
+	Log     *slog.Logger
+
+	// Mux takes the HTTP gateways' handlers; URL and Addr are where they are served once Start returns.
+	Mux       *http.ServeMux
+	URL, Addr string
+	// HTTP is the server before it starts: a gateway's Mount may configure it (TLS, HTTP/2).
+	HTTP *httptest.Server
+
+	seen *feed
+}
+
+// Start starts a server. mount adds a gateway to it and may register cleanups: they run after the sessions have
+// ended and before the parts below are closed.
+func Start(t testing.TB, mount func(s *Server)) *Server {
+	t.Helper()
+	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
+	var running sync.WaitGroup
+	t.Cleanup(func() { cancel(); running.Wait() })
+	dir, log := t.TempDir(), slog.New(slog.DiscardHandler)
+	s := &Server{Log: log, Mux: http.NewServeMux(), seen: newFeed()}
+
+	apps, err := appdb.Open(ctx, filepath.Join(dir, "apps.db"), log)
+	must(t, err)
+	closing(t, apps.Close)
+	s.Access, err = access.NewRegistry(ctx, apps, access.Config{Dev: true}, log)
+	must(t, err)
+	t.Cleanup(s.Access.Close)
+
+	now := mailbox.Clock()
+	s.Mailbox = mailbox.New(mailbox.Config{Events: s.seen, Now: now, Log: log})
+	store, err := mailboxdb.Open(ctx, filepath.Join(dir, "mailbox.db"), mailboxdb.Config{Now: now, Log: log, MinFree: 1 << 20}, s.Mailbox)
+	must(t, err)
+	closing(t, store.Close)
+	s.Hub = session.NewHub(session.Config{Mailbox: s.Mailbox, Verifier: s.Access, Events: s.seen, Log: log, Now: now})
+	s.Mailbox.Use(store, s.Hub)
+	s.Publish = delivery.New(s.Mailbox, now)
+	closing(t, s.Hub.Close)
+	running.Go(func() { _ = s.Mailbox.Run(ctx) })
+
+	s.Reactor, err = reactor.New(reactor.Config{QueueBytes: QueueBytes}, log)
+	must(t, err)
+	closing(t, s.Reactor.Close)
+	s.Desk = gateway.NewDesk(s.Access)
+	s.Mux.Handle("/v1/frames", s.Desk)
+
+	s.HTTP = httptest.NewUnstartedServer(s.Mux)
+	s.HTTP.Listener = reactor.Listener(s.HTTP.Listener)
+	t.Cleanup(s.HTTP.Close)
+	mount(s)
+	t.Cleanup(func() { s.Stop(t) })
+	if s.HTTP.TLS == nil {
+		s.HTTP.Start()
+	} else {
+		s.HTTP.StartTLS()
+	}
+	s.URL, s.Addr = s.HTTP.URL, s.HTTP.Listener.Addr().String()
+	return s
+}
+
+// UseTLS makes the HTTP listener speak TLS, and HTTP/2 if asked. It is for Mount.
+func (s *Server) UseTLS(http2 bool) {
+	s.HTTP.TLS, s.HTTP.EnableHTTP2 = &tls.Config{MinVersion: tls.VersionTLS12}, http2
+}
+
+// Stop says goodbye to all sessions and waits until they are gone.
+func (s *Server) Stop(t testing.TB) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), Patience)
+	defer cancel()
+	if err := s.Hub.Shutdown(ctx); err != nil {
+		t.Errorf("sessions did not end: %v", err)
+	}
+}
+
+// Send publishes a notification and insists that it is stored.
+func (s *Server) Send(t testing.TB, d notification.Draft) {
+	t.Helper()
+	must(t, s.publish(d))
+}
+
+func (s *Server) publish(d notification.Draft) error {
+	r := s.Publish.Publish(context.Background(), App, []*notification.Draft{&d})[0]
+	errs := []error{r.Err}
+	for _, c := range r.Copies {
+		errs = append(errs, c.Err)
+	}
+	return errors.Join(errs...)
+}
+
+// Await waits until an event of a type has happened to a notification.
+func (s *Server) Await(t testing.TB, what event.Type, id string) {
+	t.Helper()
+	if !s.seen.wait(what, id) {
+		t.Fatalf("notification %s was not %s within %s", id, what, Patience)
+	}
+}
+
+// Gone waits until no session is live.
+func (s *Server) Gone(t testing.TB) {
+	t.Helper()
+	s.Await(t, event.Offline, "")
+	if n := s.Hub.Live(); n != 0 {
+		t.Fatalf("%d sessions are live, want none", n)
+	}
+}
+
+// Status is what became of a recipient's copy.
+func (s *Server) Status(t testing.TB, id, to string) notification.Status {
+	t.Helper()
+	rs, err := s.Mailbox.Lookup(t.Context(), App, id, to)
+	must(t, err)
+	if len(rs) != 1 {
+		t.Fatalf("%s has %d copies of %s, want one", to, len(rs), id)
+	}
+	return rs[0].Status
+}
+
+// Token makes a client token.
+func (s *Server) Token(t testing.TB, recipient string, ttl time.Duration) string {
+	t.Helper()
+	text, _, err := s.Access.MintToken(App, access.TokenRequest{Recipient: recipient, TTL: ttl})
+	must(t, err)
+	return text
+}
+
+// Listen opens a listener for a gateway that does not speak HTTP through Mux.
+func (s *Server) Listen(t testing.TB) net.Listener {
+	t.Helper()
+	ln, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	must(t, err)
+	return ln
+}
+
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func closing(t testing.TB, stop func() error) {
+	t.Cleanup(func() {
+		if err := stop(); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// feed remembers events, so that tests wait for them instead of for time to pass.
+type feed struct {
+	mu    sync.Mutex
+	seen  map[key]bool
+	again chan struct{} // closed at every change
+}
+
+type key struct {
+	what event.Type
+	note string
+}
+
+func newFeed() *feed { return &feed{seen: make(map[key]bool), again: make(chan struct{})} }
+
+// Emit implements mailbox.Emitter.
+func (f *feed) Emit(evs []event.Event) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for _, e := range evs {
+		f.seen[key{e.Type, e.Note}] = true
+	}
+	close(f.again)
+	f.again = make(chan struct{})
+}
+
+func (f *feed) wait(what event.Type, note string) bool {
+	late := time.After(Patience)
+	for {
+		f.mu.Lock()
+		ok, again := f.seen[key{what, note}], f.again
+		f.mu.Unlock()
+		if ok {
+			return true
+		}
+		select {
+		case <-again:
+		case <-late:
+			return false
+		}
+	}
+}

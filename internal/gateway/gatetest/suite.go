@@ -1,0 +1,290 @@
+package gatetest
+
+import (
+	"bytes"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"godwit.dev/godwit/internal/event"
+	"godwit.dev/godwit/internal/notification"
+)
+
+// Run runs the suite on a gateway.
+func Run(t *testing.T, g Gate) {
+	for _, c := range []struct {
+		name string
+		run  func(t *testing.T, g *Gate, s *Server)
+	}{
+		{"WelcomeComesFirst", welcomeComesFirst},
+		{"NotificationIsDeliveredAndAcknowledged", deliveredAndAcked},
+		{"PendingComesAfterConnecting", pendingComes},
+		{"UnackedComesAgainAfterReconnect", unackedComesAgain},
+		{"NackBringsItBack", nackBringsItBack},
+		{"OtherDeviceGetsRecall", otherDeviceGetsRecall},
+		{"EverySessionGetsEveryNotification", everySession},
+		{"BadFrameHurtsNobody", badFrame},
+		{"UnsupportedFrameIsAnswered", unsupportedFrame},
+		{"GoodbyeOnShutdown", goodbyeOnShutdown},
+		{"WrongTokenIsRefused", wrongToken},
+		{"ExpiredTokenEndsTheSession", tokenExpires},
+		{"SlowReaderIsBoundedAndCatchesUp", slowReader},
+		{"OrderHoldsUnderLoad", orderUnderLoad},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			s := Start(t, func(s *Server) { g.Mount(t, s) })
+			c.run(t, &g, s)
+		})
+	}
+}
+
+func draft(to, id string) notification.Draft {
+	return notification.Draft{To: []string{to}, ID: id, Content: notification.Content{Title: "Ride", Data: []byte(`{"fare":120}`)}}
+}
+
+func welcomeComesFirst(t *testing.T, g *Gate, s *Server) {
+	a := g.connect(t, s, Options{Recipient: "driver-1"})
+	f := a.want("welcome")
+	if f.App != App || f.Recipient != "driver-1" || f.Heartbeat != "30s" || len(f.Session) != 22 {
+		t.Errorf("welcome is %+v", f)
+	}
+	b := g.connect(t, s, Options{Recipient: "driver-1"}).want("welcome")
+	if b.Session == f.Session {
+		t.Errorf("two sessions have one id")
+	}
+	if n := s.Hub.Live(); n != 2 {
+		t.Errorf("%d sessions are live, want 2", n)
+	}
+}
+
+func deliveredAndAcked(t *testing.T, g *Gate, s *Server) {
+	c := g.welcomed(t, s, Options{Recipient: "driver-1"})
+	d := draft("driver-1", "ride-1")
+	d.Content.Body, d.Content.Category, d.Priority = "2.1 km \"away\" €\n", "NEW_RIDE", notification.High
+	s.Send(t, d)
+	f := c.note("ride-1")
+	want := Note{
+		ID: "ride-1", Seq: 1, Attempt: 1, Title: "Ride", Body: d.Content.Body, Category: "NEW_RIDE", Priority: "high",
+		Data: []byte(`{"fare":120}`),
+	}
+	if fmt.Sprintf("%+v", f.Note) != fmt.Sprintf("%+v", want) {
+		t.Errorf("got %+v, want %+v", f.Note, want)
+	}
+	c.ack("ride-1")
+	s.Await(t, event.Acked, "ride-1")
+	if st := s.Status(t, "ride-1", "driver-1"); st != notification.Acked {
+		t.Errorf("status is %s, want acked", st)
+	}
+	s.Send(t, draft("driver-1", "ride-2"))
+	if f := c.note("ride-2"); f.Seq != 2 {
+		t.Errorf("the second has seq %d, want 2", f.Seq)
+	}
+}
+
+func pendingComes(t *testing.T, g *Gate, s *Server) {
+	for i := range 10 {
+		s.Send(t, draft("driver-1", fmt.Sprint("ride-", i)))
+	}
+	s.Send(t, draft("driver-2", "other"))
+	c := g.welcomed(t, s, Options{Recipient: "driver-1", Window: 3})
+	for i := range 10 {
+		id := fmt.Sprint("ride-", i)
+		if f := c.note(id); f.Seq != uint64(i+1) {
+			t.Errorf("%s has seq %d", id, f.Seq)
+		}
+		c.ack(id)
+	}
+	s.Await(t, event.Acked, "ride-9")
+	if st := s.Status(t, "other", "driver-2"); st != notification.Stored {
+		t.Errorf("another's notification is %s, want stored", st)
+	}
+}
+
+func unackedComesAgain(t *testing.T, g *Gate, s *Server) {
+	c := g.welcomed(t, s, Options{Recipient: "driver-1"})
+	s.Send(t, draft("driver-1", "ride-1"))
+	c.note("ride-1")
+	c.Close()
+	c = g.welcomed(t, s, Options{Recipient: "driver-1"})
+	if f := c.note("ride-1"); f.Seq != 1 {
+		t.Errorf("it came again as seq %d, want 1", f.Seq)
+	}
+	c.ack("ride-1")
+	s.Await(t, event.Acked, "ride-1")
+}
+
+func nackBringsItBack(t *testing.T, g *Gate, s *Server) {
+	c := g.welcomed(t, s, Options{Recipient: "driver-1"})
+	s.Send(t, draft("driver-1", "ride-1"))
+	c.note("ride-1")
+	c.send(`{"nack":{"ids":["ride-1"],"after":"1s","reason":"busy"}}`)
+	if f := c.note("ride-1"); f.Attempt != 2 {
+		t.Errorf("it came again as attempt %d, want 2", f.Attempt)
+	}
+}
+
+func otherDeviceGetsRecall(t *testing.T, g *Gate, s *Server) {
+	phone := g.welcomed(t, s, Options{Recipient: "driver-1", Device: "phone"})
+	tablet := g.welcomed(t, s, Options{Recipient: "driver-1", Device: "tablet"})
+	s.Send(t, draft("driver-1", "ride-1"))
+	phone.note("ride-1")
+	tablet.note("ride-1")
+	phone.ack("ride-1")
+	if f := tablet.want("recall"); fmt.Sprint(f.IDs) != "[ride-1]" {
+		t.Errorf("recall of %v, want ride-1", f.IDs)
+	}
+	phone.send(`{"ping":{}}`)
+	phone.want("pong") // and no recall: it knows
+	s.Send(t, draft("driver-1", "ride-2"))
+	phone.note("ride-2")
+	if _, err := s.Mailbox.Recall(t.Context(), App, "ride-2", "driver-1"); err != nil {
+		t.Fatal(err)
+	}
+	if f := phone.want("recall"); fmt.Sprint(f.IDs) != "[ride-2]" {
+		t.Errorf("recall of %v, want ride-2", f.IDs)
+	}
+}
+
+func everySession(t *testing.T, g *Gate, s *Server) {
+	a := g.welcomed(t, s, Options{Recipient: "driver-1"})
+	b := g.welcomed(t, s, Options{Recipient: "driver-1"})
+	other := g.welcomed(t, s, Options{Recipient: "driver-2"})
+	d := draft("driver-1", "ride-1")
+	d.To = []string{"driver-1", "driver-2"}
+	s.Send(t, d)
+	for _, c := range []*conn{a, b, other} {
+		if f := c.note("ride-1"); f.Seq != 1 {
+			t.Errorf("seq is %d, want 1", f.Seq)
+		}
+	}
+}
+
+func badFrame(t *testing.T, g *Gate, s *Server) {
+	bad := g.welcomed(t, s, Options{Recipient: "driver-1"})
+	good := g.welcomed(t, s, Options{Recipient: "driver-2"})
+	ctx, cancel := patient(t)
+	defer cancel()
+	must(t, bad.SendBad(ctx))
+	if f := bad.want("error"); f.Code != "bad_frame" || f.Message == "" {
+		t.Errorf("answered with %+v, want bad_frame and a message", f)
+	}
+	bad.send(`{"ack":{"ids":["not a name"]}}`)
+	if f := bad.want("error"); f.Code != "bad_field" || f.Field != "ids" {
+		t.Errorf("answered with %+v, want bad_field of ids", f)
+	}
+	d := draft("driver-1", "ride-1")
+	d.To = []string{"driver-1", "driver-2"}
+	s.Send(t, d)
+	bad.note("ride-1")
+	good.note("ride-1")
+}
+
+func unsupportedFrame(t *testing.T, g *Gate, s *Server) {
+	c := g.welcomed(t, s, Options{Recipient: "driver-1"})
+	c.send(`{"subscribe":{"topics":["rides.*"]}}`)
+	if f := c.want("error"); f.Code != "unsupported" || !strings.Contains(f.Message, "subscribe") {
+		t.Errorf("answered with %+v, want unsupported", f)
+	}
+	c.send(`{"ping":{}}`)
+	c.want("pong")
+}
+
+func goodbyeOnShutdown(t *testing.T, g *Gate, s *Server) {
+	a := g.welcomed(t, s, Options{Recipient: "driver-1"})
+	b := g.welcomed(t, s, Options{Recipient: "driver-2"})
+	s.Stop(t)
+	for _, c := range []*conn{a, b} {
+		if f := c.want("goodbye"); f.Reason != "shutdown" || f.RetryAfter == "" {
+			t.Errorf("goodbye is %+v, want shutdown with retry_after", f)
+		}
+		c.ended()
+	}
+}
+
+func wrongToken(t *testing.T, g *Gate, s *Server) {
+	g.wantRefusal(t, s, Options{Recipient: "driver-1", Token: "not.a.token"}, 401, "unauthenticated")
+	token := s.Token(t, "driver-1", time.Minute)
+	g.wantRefusal(t, s, Options{Recipient: "driver-2", Token: token}, 403, "forbidden")
+	g.welcomed(t, s, Options{Recipient: "driver-1", Token: token})
+	if n := s.Hub.Live(); n != 1 {
+		t.Errorf("%d sessions are live, want the one with the right token", n)
+	}
+}
+
+func tokenExpires(t *testing.T, g *Gate, s *Server) {
+	c := g.welcomed(t, s, Options{Recipient: "driver-1", Token: s.Token(t, "driver-1", 2*time.Second)})
+	if f := c.want("goodbye"); f.Reason != "token_expired" {
+		t.Errorf("goodbye says %q, want token_expired", f.Reason)
+	}
+	c.ended()
+}
+
+// slowReader publishes far more than any queue takes to a client that does not read.
+func slowReader(t *testing.T, g *Gate, s *Server) {
+	slow := g.welcomed(t, s, Options{Recipient: "slow"})
+	quick := g.welcomed(t, s, Options{Recipient: "quick"})
+	const count, size = 120, 100 << 10 // 12 MB: more than the kernel takes
+	data := fmt.Appendf(nil, "%q", bytes.Repeat([]byte("x"), size))
+	for i := range count {
+		d := draft("slow", fmt.Sprint("big-", i))
+		d.Content.Data = data
+		s.Send(t, d)
+		if i%20 == 0 {
+			id := fmt.Sprint("small-", i)
+			s.Send(t, draft("quick", id))
+			quick.note(id)
+			quick.ack(id)
+		}
+	}
+	queued := int64(0)
+	if g.Queued != nil {
+		queued = g.Queued(s)
+	} else {
+		queued = s.Reactor.Stats().Queued
+	}
+	if queued > QueueBytes+2*size {
+		t.Errorf("%d bytes are queued for a client that does not read, want at most about %d", queued, QueueBytes)
+	}
+	for i := range count {
+		id := fmt.Sprint("big-", i)
+		slow.note(id)
+		slow.ack(id)
+	}
+	s.Await(t, event.Acked, fmt.Sprint("big-", count-1))
+}
+
+func orderUnderLoad(t *testing.T, g *Gate, s *Server) {
+	const publishers, each = 8, 50
+	c := g.welcomed(t, s, Options{Recipient: "driver-1", Window: 16})
+	var wg sync.WaitGroup
+	for p := range publishers {
+		wg.Go(func() {
+			for i := range each {
+				if err := s.publish(draft("driver-1", fmt.Sprintf("p%d-%d", p, i))); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	defer wg.Wait()
+	last := make(map[string]int)
+	for seq := uint64(1); seq <= publishers*each; seq++ {
+		f := c.want("notification")
+		if f.Seq != seq {
+			t.Fatalf("got seq %d after %d", f.Seq, seq-1)
+		}
+		var i int
+		p, number, _ := strings.Cut(f.ID, "-")
+		if _, err := fmt.Sscan(number, &i); err != nil || i != last[p] {
+			t.Fatalf("%s came after %d of %s", f.ID, last[p], p)
+		}
+		last[p]++
+		c.ack(f.ID)
+	}
+	for p := range publishers {
+		s.Await(t, event.Acked, fmt.Sprintf("p%d-%d", p, each-1))
+	}
+}

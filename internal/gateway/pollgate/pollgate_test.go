@@ -1,0 +1,186 @@
+package pollgate_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"net/http"
+	"net/url"
+	"strings"
+	"sync"
+	"testing"
+
+	"go.uber.org/goleak"
+
+	"godwit.dev/godwit/internal/gateway/gatetest"
+	"godwit.dev/godwit/internal/gateway/pollgate"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+func mount(t testing.TB, s *gatetest.Server) *pollgate.Gateway {
+	g := pollgate.New(pollgate.Config{Hub: s.Hub, Desk: s.Desk, Origins: s.Access, Log: s.Log})
+	t.Cleanup(func() { _ = g.Close() })
+	s.Mux.Handle("/v1/poll", g)
+	return g
+}
+
+func start(t *testing.T) *gatetest.Server {
+	return gatetest.Start(t, func(s *gatetest.Server) { mount(t, s) })
+}
+
+func TestGateway(t *testing.T) {
+	var gates sync.Map
+	gatetest.Run(t, gatetest.Gate{
+		Mount: func(t testing.TB, s *gatetest.Server) { gates.Store(s, mount(t, s)) },
+		Dial: func(t testing.TB, s *gatetest.Server, o gatetest.Options) (gatetest.Client, error) {
+			return open(t.Context(), s, o)
+		},
+		Queued: func(s *gatetest.Server) int64 {
+			g, _ := gates.Load(s)
+			return g.(*pollgate.Gateway).Queued()
+		},
+	})
+}
+
+type client struct{ gatetest.Poster }
+
+func open(ctx context.Context, s *gatetest.Server, o gatetest.Options) (*client, error) {
+	resp, err := s.Get(ctx, "/v1/poll", o.Query())
+	if err != nil {
+		return nil, err
+	}
+	c := &client{gatetest.Poster{Server: s}}
+	return c, c.Keep(resp)
+}
+
+func (c *client) poll(ctx context.Context, wait string) error {
+	resp, err := c.Server.Get(ctx, "/v1/poll", url.Values{"session": {c.Session}, "wait": {wait}})
+	if err != nil {
+		return err
+	}
+	return c.Keep(resp)
+}
+
+func (c *client) Next(ctx context.Context) (string, error) {
+	for {
+		if f, ok := c.Kept(); ok {
+			return f, nil
+		}
+		err := c.poll(ctx, "30s")
+		var refused *gatetest.Refused
+		if errors.As(err, &refused) && refused.Status == http.StatusNotFound {
+			return "", io.EOF
+		}
+		if err != nil {
+			return "", err
+		}
+	}
+}
+
+func (c *client) Close() {}
+
+func TestAPollWithoutNewsReturnsAfterItsWait(t *testing.T) {
+	s := start(t)
+	c, err := open(t.Context(), s, gatetest.Options{Recipient: "driver-1"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.Answers = nil
+	for _, wait := range []string{"0", "1s"} {
+		if err := c.poll(t.Context(), wait); err != nil || len(c.Answers) != 0 {
+			t.Errorf("wait %s: %v, frames %s; want none", wait, err, c.Answers)
+		}
+	}
+	var refused *gatetest.Refused
+	if err := c.poll(t.Context(), "soon"); !errors.As(err, &refused) || refused.Status != 400 || !strings.Contains(refused.Detail, `"field":"wait"`) {
+		t.Errorf("wait soon: %v, want 400 of wait", err)
+	}
+}
+
+func TestANewerPollTakesOver(t *testing.T) {
+	s := start(t)
+	c, err := open(t.Context(), s, gatetest.Options{Recipient: "driver-1"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	older := &client{gatetest.Poster{Server: s, Session: c.Session}}
+	first := make(chan error, 1)
+	ctx, cancel := context.WithTimeout(t.Context(), gatetest.Patience)
+	defer cancel()
+	var wg sync.WaitGroup
+	wg.Go(func() { first <- older.poll(ctx, "50s") })
+	for { // whichever poll came first, one of the two is ended by the other
+		if err := c.poll(ctx, "0"); err != nil {
+			t.Fatal(err)
+		}
+		select {
+		case err := <-first:
+			if err != nil || len(older.Answers) != 0 {
+				t.Errorf("the older poll got %v, %s; want an empty answer", err, older.Answers)
+			}
+			wg.Wait()
+			return
+		default:
+		}
+	}
+}
+
+func TestUnknownSessionIsNotFound(t *testing.T) {
+	s := start(t)
+	c := &client{gatetest.Poster{Server: s, Session: "AAAAAAAAAAAAAAAAAAAAAA"}}
+	var refused *gatetest.Refused
+	if err := c.poll(t.Context(), "0"); !errors.As(err, &refused) || refused.Status != 404 {
+		t.Errorf("poll: %v, want 404", err)
+	}
+	if err := c.Send(t.Context(), `{"ping":{}}`); !errors.As(err, &refused) || refused.Status != 404 {
+		t.Errorf("post: %v, want 404", err)
+	}
+}
+
+func TestPostedFramesAreAnsweredInOrder(t *testing.T) {
+	s := start(t)
+	c, err := open(t.Context(), s, gatetest.Options{Recipient: "driver-1"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	body := `{"session":"` + c.Session + `","frames":[{"ping":{}},{"explode":{}},{"ping":{}},{"hello":{}}]}`
+	resp, err := s.HTTP.Client().Post(s.URL+"/v1/frames", "application/json", strings.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	var answer struct{ Frames []map[string]json.RawMessage }
+	if err := json.NewDecoder(resp.Body).Decode(&answer); err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, f := range answer.Frames {
+		for name := range f {
+			got = append(got, name)
+		}
+	}
+	if strings.Join(got, " ") != "pong error pong" {
+		t.Errorf("answers are %v, want pong error pong", got)
+	}
+}
+
+func TestBadPostsAreRefused(t *testing.T) {
+	s := start(t)
+	for body, status := range map[string]int{
+		``: 400, `[]`: 400, `{"session":7}`: 400, `{"session":"x","frames":[],"more":1}`: 400, `{"session":"x"} {}`: 400,
+		`{"session":"x","frames":[` + strings.TrimSuffix(strings.Repeat("1,", 1001), ",") + `]}`: 400,
+		`{"session":"` + strings.Repeat("x", 600<<10) + `"}`:                                     413,
+		`{"session":"x","frames":[]}`:                                                            404,
+	} {
+		resp, err := s.HTTP.Client().Post(s.URL+"/v1/frames", "application/json", strings.NewReader(body))
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = resp.Body.Close()
+		if resp.StatusCode != status {
+			t.Errorf("%.40s: %d, want %d", body, resp.StatusCode, status)
+		}
+	}
+}

@@ -1,0 +1,288 @@
+package wsgate_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/coder/websocket"
+	"go.uber.org/goleak"
+	"google.golang.org/protobuf/proto"
+
+	"godwit.dev/godwit/api/godwitpb"
+	"godwit.dev/godwit/internal/gateway/gatetest"
+	"godwit.dev/godwit/internal/gateway/wsgate"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+func mount(_ testing.TB, s *gatetest.Server) {
+	s.Mux.Handle("/v1/connect", wsgate.New(wsgate.Config{Hub: s.Hub, Origins: s.Access, Reactor: s.Reactor, Log: s.Log}))
+}
+
+func TestGatewayJSON(t *testing.T) {
+	gatetest.Run(t, gatetest.Gate{Mount: mount, Dial: dialJSON})
+}
+
+func TestGatewayProto(t *testing.T) {
+	gatetest.Run(t, gatetest.Gate{Mount: mount, Dial: dialProto})
+}
+
+func TestGatewayOverTLS(t *testing.T) {
+	gatetest.Run(t, gatetest.Gate{Dial: dialJSON, Mount: func(t testing.TB, s *gatetest.Server) {
+		s.UseTLS(false)
+		mount(t, s)
+	}})
+}
+
+func start(t *testing.T) *gatetest.Server {
+	return gatetest.Start(t, func(s *gatetest.Server) { mount(t, s) })
+}
+
+func dial(t testing.TB, s *gatetest.Server, query string, protocols ...string) (*websocket.Conn, *http.Response, error) {
+	c, resp, err := websocket.Dial(t.Context(), s.URL+"/v1/connect"+query, &websocket.DialOptions{
+		Subprotocols: protocols, HTTPClient: s.HTTP.Client(),
+	})
+	if err == nil {
+		c.SetReadLimit(1 << 20)
+	}
+	return c, resp, err
+}
+
+func dialJSON(t testing.TB, s *gatetest.Server, o gatetest.Options) (gatetest.Client, error) {
+	ws, _, err := dial(t, s, "")
+	if err != nil {
+		return nil, err
+	}
+	h := o.Hello()
+	hello, err := json.Marshal(map[string]any{"app": h.App, "token": h.Token, "recipient": h.Recipient, "device": h.Device})
+	if err != nil {
+		return nil, err
+	}
+	if h.Window > 0 {
+		hello = fmt.Appendf(hello[:len(hello)-1], `,"window":%d}`, h.Window)
+	}
+	c := &jsonClient{ws}
+	return c, c.Send(t.Context(), `{"hello":`+string(hello)+`}`)
+}
+
+type jsonClient struct{ ws *websocket.Conn }
+
+func (c *jsonClient) Send(ctx context.Context, text string) error {
+	return c.ws.Write(ctx, websocket.MessageText, []byte(text))
+}
+
+func (c *jsonClient) SendBad(ctx context.Context) error { return c.Send(ctx, `{"explode":`) }
+
+func (c *jsonClient) Next(ctx context.Context) (string, error) {
+	kind, b, err := c.ws.Read(ctx)
+	if err == nil && kind != websocket.MessageText {
+		err = errors.New("the message is not text")
+	}
+	return string(b), ended(err)
+}
+
+func (c *jsonClient) Close() { _ = c.ws.CloseNow() }
+
+// ended turns a close frame into io.EOF: 1000, or 1008 for a refusal.
+func ended(err error) error {
+	if code := websocket.CloseStatus(err); code == websocket.StatusNormalClosure || code == websocket.StatusPolicyViolation {
+		return io.EOF
+	}
+	return err
+}
+
+func dialProto(t testing.TB, s *gatetest.Server, o gatetest.Options) (gatetest.Client, error) {
+	ws, _, err := dial(t, s, "", wsgate.ProtocolProto)
+	if err != nil {
+		return nil, err
+	}
+	h := o.Hello()
+	c := &protoClient{ws}
+	return c, c.write(t.Context(), &godwitpb.ClientFrame{Frame: &godwitpb.ClientFrame_Hello{Hello: &godwitpb.Hello{
+		App: h.App, Token: h.Token, Recipient: h.Recipient, Device: h.Device, Window: uint32(h.Window),
+	}}})
+}
+
+type protoClient struct{ ws *websocket.Conn }
+
+func (c *protoClient) write(ctx context.Context, m *godwitpb.ClientFrame) error {
+	b, err := proto.Marshal(m)
+	if err != nil {
+		return err
+	}
+	return c.ws.Write(ctx, websocket.MessageBinary, b)
+}
+
+func (c *protoClient) Send(ctx context.Context, text string) error {
+	m, err := gatetest.ToProto(text)
+	if err != nil {
+		return err
+	}
+	return c.write(ctx, m)
+}
+
+func (c *protoClient) SendBad(ctx context.Context) error {
+	return c.ws.Write(ctx, websocket.MessageBinary, []byte{0x12, 0xff})
+}
+
+func (c *protoClient) Next(ctx context.Context) (string, error) {
+	kind, b, err := c.ws.Read(ctx)
+	if err != nil {
+		return "", ended(err)
+	}
+	var m godwitpb.ServerFrame
+	if err := proto.Unmarshal(b, &m); err != nil || kind != websocket.MessageBinary {
+		return "", fmt.Errorf("%v message %x is no ServerFrame: %w", kind, b, err)
+	}
+	return gatetest.FromProto(&m)
+}
+
+func (c *protoClient) Close() { _ = c.ws.CloseNow() }
+
+func TestSubprotocolIsChosen(t *testing.T) {
+	s := start(t)
+	for _, c := range []struct {
+		offer []string
+		want  string
+	}{
+		{nil, ""},
+		{[]string{wsgate.ProtocolProto, wsgate.ProtocolJSON}, wsgate.ProtocolProto},
+		{[]string{"other", wsgate.ProtocolJSON}, wsgate.ProtocolJSON},
+	} {
+		ws, _, err := dial(t, s, "", c.offer...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := ws.Subprotocol(); got != c.want {
+			t.Errorf("offered %v, got %q, want %q", c.offer, got, c.want)
+		}
+		_ = ws.CloseNow()
+	}
+}
+
+func TestHandshakeIsRefusedWithAProblem(t *testing.T) {
+	s := start(t)
+	for _, c := range []struct {
+		name, query string
+		header      http.Header
+		protocol    string
+		status      int
+		says        string
+	}{
+		{name: "unknown subprotocol", protocol: "mqtt", status: 400, says: "godwit.v1.json"},
+		{name: "bad recipient", query: "?recipient=a%2Fb", status: 400, says: `"field":"recipient"`},
+		{name: "foreign origin", header: http.Header{"Origin": {"https://evil.example"}}, status: 403, says: "origin"},
+	} {
+		opts := &websocket.DialOptions{HTTPHeader: c.header}
+		if c.protocol != "" {
+			opts.Subprotocols = []string{c.protocol}
+		}
+		_, resp, err := websocket.Dial(t.Context(), s.URL+"/v1/connect"+c.query, opts)
+		if err == nil || resp == nil {
+			t.Errorf("%s: %v, want a refusal", c.name, err)
+			continue
+		}
+		body, _ := io.ReadAll(resp.Body)
+		if resp.StatusCode != c.status || !strings.Contains(string(body), c.says) || resp.Header.Get("Content-Type") != "application/problem+json" {
+			t.Errorf("%s: %d %s, want %d saying %q", c.name, resp.StatusCode, body, c.status, c.says)
+		}
+	}
+	resp, err := s.HTTP.Client().Get(s.URL + "/v1/connect")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = resp.Body.Close()
+	if resp.StatusCode != http.StatusUpgradeRequired || resp.Header.Get("Upgrade") != "websocket" {
+		t.Errorf("plain GET: %d, want 426 with Upgrade", resp.StatusCode)
+	}
+}
+
+func TestSameOriginPageMayConnect(t *testing.T) {
+	s := start(t)
+	ws, _, err := websocket.Dial(t.Context(), s.URL+"/v1/connect", &websocket.DialOptions{HTTPHeader: http.Header{"Origin": {s.URL}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = ws.CloseNow()
+}
+
+func TestQuerySaysWhoTheClientIs(t *testing.T) {
+	s := start(t)
+	token := s.Token(t, "driver-1", time.Minute)
+	ws, _, err := dial(t, s, "?device=tab&token="+token)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := &jsonClient{ws}
+	defer c.Close()
+	if err := c.Send(t.Context(), `{"hello":{}}`); err != nil {
+		t.Fatal(err)
+	}
+	if text, err := c.Next(t.Context()); err != nil || !strings.Contains(text, `"recipient":"driver-1"`) {
+		t.Fatalf("%s, %v; want a welcome of driver-1", text, err)
+	}
+	if infos := s.Hub.Sessions(gatetest.App, "driver-1"); len(infos) != 1 || infos[0].Device != "tab" || infos[0].Gateway != "ws" {
+		t.Errorf("presence says %+v", infos)
+	}
+}
+
+func TestCloseCodesSayWhy(t *testing.T) {
+	s := start(t)
+	for _, c := range []struct {
+		name string
+		do   func(ws *websocket.Conn) error
+		want websocket.StatusCode
+	}{
+		{"binary message on JSON", func(ws *websocket.Conn) error {
+			return ws.Write(t.Context(), websocket.MessageBinary, []byte("x"))
+		}, websocket.StatusUnsupportedData},
+		{"message too big", func(ws *websocket.Conn) error {
+			return ws.Write(t.Context(), websocket.MessageText, make([]byte, 600<<10))
+		}, websocket.StatusMessageTooBig},
+		{"wrong token", func(ws *websocket.Conn) error {
+			return ws.Write(t.Context(), websocket.MessageText, []byte(`{"hello":{"app":"demo","token":"wrong"}}`))
+		}, websocket.StatusPolicyViolation},
+	} {
+		ws, _, err := dial(t, s, "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := c.do(ws); err != nil {
+			t.Logf("%s: write: %v", c.name, err) // the server may close before it was all sent
+		}
+		for err == nil {
+			_, _, err = ws.Read(t.Context())
+		}
+		if got := websocket.CloseStatus(err); got != c.want {
+			t.Errorf("%s: closed with %v, want code %d", c.name, err, c.want)
+		}
+		_ = ws.CloseNow()
+	}
+}
+
+func TestFrameBeforeHelloIsAnswered(t *testing.T) {
+	s := start(t)
+	ws, _, err := dial(t, s, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := &jsonClient{ws}
+	defer c.Close()
+	for _, f := range []string{`{"ping":{}}`, `{"hello":{"app":"demo","recipient":"driver-1"}}`, `{"ping":{}}`} {
+		if err := c.Send(t.Context(), f); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, want := range []string{"hello_required", "welcome", "pong"} { // the pong waits for the hello
+		if text, err := c.Next(t.Context()); err != nil || !strings.Contains(text, want) {
+			t.Fatalf("%s, %v; want %s", text, err, want)
+		}
+	}
+}
