@@ -96,12 +96,15 @@ func TestCommandsOfTheDocumentationWork(t *testing.T) {
 
 func runPage(t *testing.T, all []block, curl string) {
 	server := blackbox.Start(t, blackbox.Dev(), blackbox.Plain())
-	dir, bin := t.TempDir(), t.TempDir()
+	dir := t.TempDir()
+	bin := filepath.Join(dir, ".bin")
+	if err := os.Mkdir(bin, 0o755); err != nil {
+		t.Fatal(err)
+	}
 	if err := os.Symlink(blackbox.Binary(t, false), filepath.Join(bin, "godwit")); err != nil {
 		t.Fatal(err)
 	}
-	env := append(os.Environ(), "PATH="+bin+":"+filepath.Dir(curl)+":"+os.Getenv("PATH"), "GODWIT_URL="+server.URL(""), "GODWIT_API_KEY=dev",
-		"GODWIT_DATA="+server.Dir)
+	env := append(os.Environ(), "PATH="+bin+":"+filepath.Dir(curl)+":"+os.Getenv("PATH"), "GODWIT_URL="+server.URL(""), "GODWIT_DATA="+server.Dir)
 	here := strings.NewReplacer("localhost:8080", server.HTTP, "localhost:50051", server.GRPC)
 	for _, b := range all {
 		ctx, cancel := context.WithTimeout(t.Context(), blackbox.Patience)
