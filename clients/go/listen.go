@@ -96,9 +96,5 @@ func (c *Client) Listen(ctx context.Context, recipient string, handle Handler, o
 	if o.peek && c.key == "" {
 		return errors.New("listen: peek needs an API key with role read")
 	}
-	l := &listener{
-		client: c, dial: c.dial, recipient: recipient, handle: handle, opts: o,
-		jobs: make(chan *job, maxWindow), held: make(map[string]*job), seen: newIDSet(rememberedIDs), out: newOutbox(),
-	}
-	return l.run(ctx)
+	return newListener(c, recipient, handle, o).run(ctx)
 }

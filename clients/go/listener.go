@@ -26,6 +26,13 @@ type listener struct {
 	refused string // the token that was refused last; only the connecting goroutine looks at it
 }
 
+func newListener(c *Client, recipient string, handle Handler, o listenOptions) *listener {
+	return &listener{
+		client: c, dial: c.dial, recipient: recipient, handle: handle, opts: o,
+		jobs: make(chan *job, maxWindow), held: make(map[string]*job), seen: newIDSet(rememberedIDs), out: newOutbox(),
+	}
+}
+
 // job is a notification on its way through a handler.
 type job struct {
 	n      *Notification

@@ -82,9 +82,8 @@ func (s *session) open(ctx context.Context) (*Welcome, error) {
 	if s.c, err = l.dial(ctx); err != nil {
 		return nil, err
 	}
-	if err := s.c.send(ctx, s.hello()); err != nil {
-		return nil, err
-	}
+	// If this fails, the server has ended the session already, and has said why.
+	_ = s.c.send(ctx, s.hello())
 	for {
 		f, err := s.c.recv(ctx)
 		switch {

@@ -1,0 +1,499 @@
+package godwit
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"go.uber.org/goleak"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// script is a server that plays a part on every connection: what it does is up to each test.
+type script struct {
+	mu    sync.Mutex
+	conns []*scripted
+	play  func(n int, c *scripted) error // n: 1 for the first connection; an error refuses it
+}
+
+// scripted is one connection to a script.
+type scripted struct {
+	in     chan serverFrame
+	seen   chan clientFrame // what the client sent, hello included
+	closed chan struct{}
+	once   sync.Once
+	err    error
+}
+
+func (s *script) dial(context.Context) (conn, error) {
+	c := &scripted{in: make(chan serverFrame, 100), seen: make(chan clientFrame, 1000), closed: make(chan struct{}), err: io.EOF}
+	s.mu.Lock()
+	s.conns = append(s.conns, c)
+	n := len(s.conns)
+	s.mu.Unlock()
+	if err := s.play(n, c); err != nil {
+		return nil, err
+	}
+	return c, nil
+}
+
+func (s *script) dials() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.conns)
+}
+
+func (c *scripted) send(_ context.Context, f *clientFrame) error {
+	c.seen <- *f
+	select {
+	case <-c.closed:
+		return io.ErrClosedPipe
+	default:
+		return nil
+	}
+}
+
+func (c *scripted) recv(ctx context.Context) (serverFrame, error) {
+	select {
+	case f := <-c.in:
+		return f, nil
+	default:
+	}
+	select {
+	case f := <-c.in:
+		return f, nil
+	case <-c.closed:
+		return serverFrame{}, c.err
+	case <-ctx.Done():
+		return serverFrame{}, ctx.Err()
+	}
+}
+
+func (c *scripted) finish()       { c.end(io.EOF) }
+func (c *scripted) abort()        { c.end(io.ErrClosedPipe) }
+func (c *scripted) end(err error) { c.once.Do(func() { c.err = err; close(c.closed) }) }
+
+func (c *scripted) welcome() {
+	c.in <- serverFrame{Welcome: &Welcome{Session: "s", Heartbeat: 30 * time.Second}}
+}
+
+func (c *scripted) notify(id string) { c.in <- serverFrame{Notification: &Notification{ID: id}} }
+
+// acks takes what the client sent so far and returns the ids it acknowledged.
+func (c *scripted) acks() (acked []string) {
+	for {
+		select {
+		case f := <-c.seen:
+			if f.Ack != nil {
+				acked = append(acked, f.Ack.IDs...)
+			}
+		default:
+			return acked
+		}
+	}
+}
+
+// listening runs a listener on a script within synctest.
+type listening struct {
+	*script
+	t    *testing.T
+	stop context.CancelFunc
+	done chan error
+}
+
+func listen(t *testing.T, play func(n int, c *scripted) error, handle Handler, opts ...ListenOption) *listening {
+	t.Helper()
+	c, err := New("http://example.org", WithToken("t"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	o := listenOptions{concurrency: 1}
+	for _, opt := range opts {
+		opt(&o)
+	}
+	s := &script{play: play}
+	l := newListener(c, "driver-42", handle, o)
+	l.dial = s.dial
+	ctx, stop := context.WithCancel(t.Context())
+	ls := &listening{script: s, t: t, stop: stop, done: make(chan error, 1)}
+	go func() { ls.done <- l.run(ctx) }()
+	return ls
+}
+
+// end stops the listener and checks that it ends for that reason.
+func (l *listening) end() {
+	l.t.Helper()
+	l.stop()
+	if err := <-l.done; !errors.Is(err, context.Canceled) {
+		l.t.Errorf("Listen returned %v", err)
+	}
+}
+
+func TestHandledNotificationIsAcknowledgedAndFailedOneIsNot(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := listen(t, func(_ int, c *scripted) error {
+			c.welcome()
+			c.notify("good")
+			c.notify("bad")
+			c.notify("later")
+			return nil
+		}, func(_ context.Context, n *Notification) error {
+			switch n.ID {
+			case "bad":
+				return errors.New("broken")
+			case "later":
+				return NackAfter(time.Minute, errors.New("busy"))
+			}
+			return nil
+		})
+		synctest.Wait()
+		var acked []string
+		var nacks []nack
+		for len(l.conns[0].seen) > 0 {
+			switch f := <-l.conns[0].seen; {
+			case f.Ack != nil:
+				acked = append(acked, f.Ack.IDs...)
+			case f.Nack != nil:
+				nacks = append(nacks, *f.Nack)
+			}
+		}
+		if !slices.Equal(acked, []string{"good"}) {
+			t.Errorf("acknowledged %v", acked)
+		}
+		if len(nacks) != 2 || nacks[0].After != 0 || nacks[0].IDs[0] != "bad" || nacks[1].After != wireTime(time.Minute) {
+			t.Errorf("nacks %v", nacks)
+		}
+		l.end()
+	})
+}
+
+func TestRedeliveredNotificationIsHandledOnceAndAcknowledgedAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var handled []string
+		l := listen(t, func(_ int, c *scripted) error {
+			c.welcome()
+			c.notify("a")
+			return nil
+		}, func(_ context.Context, n *Notification) error {
+			handled = append(handled, n.ID)
+			return nil
+		})
+		synctest.Wait()
+		l.conns[0].acks()
+		l.conns[0].notify("a") // the acknowledgement was lost
+		synctest.Wait()
+		if got := l.conns[0].acks(); !slices.Equal(got, []string{"a"}) {
+			t.Errorf("after the redelivery acknowledged %v", got)
+		}
+		l.conns[0].end(io.EOF) // and once more on the next connection
+		synctest.Wait()
+		if got := l.conns[1].acks(); !slices.Equal(got, []string{"a"}) {
+			t.Errorf("after the reconnect acknowledged %v", got)
+		}
+		if !slices.Equal(handled, []string{"a"}) {
+			t.Errorf("handled %v", handled)
+		}
+		l.end()
+	})
+}
+
+func TestFirstRetryIsImmediateAndLaterOnesBackOffWithinBounds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var at []time.Duration
+		start := time.Now()
+		l := listen(t, func(int, *scripted) error {
+			at = append(at, time.Since(start))
+			return errors.New("connection refused")
+		}, nil)
+		time.Sleep(24 * time.Hour)
+		synctest.Wait()
+		if at[0] != 0 || at[1] != 0 {
+			t.Errorf("first tries at %v, want both at once", at[:2])
+		}
+		for i := 2; i < len(at); i++ {
+			bound := min(time.Second<<min(i-2, 20), 5*time.Minute)
+			if wait := at[i] - at[i-1]; wait > bound {
+				t.Errorf("try %d came %s after the one before, more than %s", i+1, wait, bound)
+			}
+		}
+		if n := len(at); n < 24*60/5 || n > 24*60 {
+			t.Errorf("%d tries in a day", n)
+		}
+		l.end()
+	})
+}
+
+func TestGoodbyeIsHonoured(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := listen(t, func(n int, c *scripted) error {
+			c.welcome()
+			if n == 1 {
+				c.in <- serverFrame{Goodbye: &goodbye{Reason: "shutdown", RetryAfter: time.Minute}}
+				c.end(io.EOF)
+			}
+			return nil
+		}, nil)
+		time.Sleep(59 * time.Second)
+		synctest.Wait()
+		if n := l.dials(); n != 1 {
+			t.Errorf("%d connections before the time the server gave", n)
+		}
+		time.Sleep(time.Second)
+		synctest.Wait()
+		if n := l.dials(); n != 2 {
+			t.Errorf("%d connections after it", n)
+		}
+		l.end()
+	})
+}
+
+func TestRefusalEndsListen(t *testing.T) {
+	for _, reason := range []string{"unauthenticated", "forbidden", "unknown_app", "replaced", "erased"} {
+		t.Run(reason, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				l := listen(t, func(_ int, c *scripted) error {
+					c.in <- serverFrame{Goodbye: &goodbye{Reason: reason}}
+					c.end(io.EOF)
+					return nil
+				}, nil)
+				var refused *RefusedError
+				if err := <-l.done; !errors.As(err, &refused) || refused.Reason != reason {
+					t.Errorf("Listen returned %v", err)
+				}
+				l.stop()
+			})
+		})
+	}
+}
+
+func TestBadHelloEndsListenWithTheServersWords(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := listen(t, func(_ int, c *scripted) error {
+			c.in <- serverFrame{Err: &frameError{Code: "bad_field", Message: "recipient is too long", Field: "recipient"}}
+			return nil
+		}, nil)
+		if err := <-l.done; err == nil || !strings.Contains(err.Error(), "recipient is too long") {
+			t.Errorf("Listen returned %v", err)
+		}
+		l.stop()
+	})
+}
+
+func TestExpiredTokenIsReplacedAndTheSameOneIsNotTriedTwice(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		tokens := []string{"old", "new", "new", "new"}
+		source := func(context.Context) (Token, error) {
+			v := tokens[0]
+			tokens = tokens[1:]
+			return Token{Value: v}, nil
+		}
+		var hellos []string
+		c, _ := New("http://example.org", WithTokenSource(source))
+		l := newListener(c, "r", nil, listenOptions{concurrency: 1})
+		s := &script{play: func(_ int, c *scripted) error {
+			c.in <- serverFrame{Goodbye: &goodbye{Reason: "token_expired"}}
+			c.end(io.EOF)
+			return nil
+		}}
+		l.dial = s.dial
+		err := l.run(t.Context())
+		for _, c := range s.conns {
+			hellos = append(hellos, (<-c.seen).Hello.Token)
+		}
+		if !slices.Equal(hellos, []string{"old", "new"}) {
+			t.Errorf("said hello with %v", hellos)
+		}
+		var refused *RefusedError
+		if !errors.As(err, &refused) || refused.Reason != "token_expired" {
+			t.Errorf("Listen returned %v", err)
+		}
+	})
+}
+
+func TestTokenIsRenewedBeforeItEnds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		made := 0
+		source := func(context.Context) (Token, error) {
+			made++
+			return Token{Value: fmt.Sprint("token-", made), Expires: time.Now().Add(100 * time.Second)}, nil
+		}
+		c, _ := New("http://example.org", WithTokenSource(source))
+		l := newListener(c, "r", nil, listenOptions{concurrency: 1})
+		s := &script{play: func(_ int, c *scripted) error { c.welcome(); return nil }}
+		l.dial = s.dial
+		ctx, cancel := context.WithTimeout(t.Context(), 95*time.Second)
+		defer cancel()
+		start := time.Now()
+		renewed := time.Duration(0)
+		done := make(chan error, 1)
+		go func() { done <- l.run(ctx) }()
+		synctest.Wait()
+		<-s.conns[0].seen // the first hello
+		for f := range s.conns[0].seen {
+			if f.Ping != nil {
+				s.conns[0].in <- serverFrame{}
+				continue
+			}
+			if f.Hello == nil || f.Hello.Token != "token-2" {
+				t.Errorf("sent %+v", f)
+			}
+			renewed = time.Since(start)
+			break
+		}
+		if renewed != 90*time.Second {
+			t.Errorf("renewed after %s", renewed)
+		}
+		<-done
+		if n := s.dials(); n != 1 {
+			t.Errorf("%d connections, want the one", n)
+		}
+	})
+}
+
+func TestSilentServerIsPingedThenLeft(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var why []string
+		l := listen(t, func(_ int, c *scripted) error { c.welcome(); return nil }, nil,
+			OnDisconnect(func(err error, _ time.Duration) { why = append(why, err.Error()) }))
+		time.Sleep(61 * time.Second)
+		synctest.Wait()
+		if n := l.dials(); n != 2 {
+			t.Errorf("%d connections after two silent heartbeats", n)
+		}
+		if len(why) != 1 || !strings.Contains(why[0], "silent") {
+			t.Errorf("it ended because of %q", why)
+		}
+		<-l.conns[0].seen
+		if f := <-l.conns[0].seen; f.Ping == nil {
+			t.Errorf("before it left it sent %+v, want a ping", f)
+		}
+		l.end()
+	})
+}
+
+func TestRecallCancelsTheHandlerAndSkipsWhatWaits(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var handled, recalled []string
+		var cause error
+		l := listen(t, func(_ int, c *scripted) error {
+			c.welcome()
+			c.notify("running")
+			c.notify("waiting")
+			return nil
+		}, func(ctx context.Context, n *Notification) error {
+			handled = append(handled, n.ID)
+			<-ctx.Done()
+			cause = context.Cause(ctx)
+			return ctx.Err()
+		}, OnRecall(func(ids []string) { recalled = append(recalled, ids...) }))
+		synctest.Wait()
+		l.conns[0].in <- serverFrame{Recall: []string{"waiting", "running", "unknown"}}
+		synctest.Wait()
+		if !slices.Equal(handled, []string{"running"}) || !errors.Is(cause, ErrRecalled) {
+			t.Errorf("handled %v, context ended by %v", handled, cause)
+		}
+		if !slices.Equal(recalled, []string{"waiting", "running", "unknown"}) {
+			t.Errorf("told of %v", recalled)
+		}
+		<-l.conns[0].seen
+		if len(l.conns[0].seen) > 0 {
+			t.Errorf("sent %+v for recalled notifications", <-l.conns[0].seen)
+		}
+		l.end()
+	})
+}
+
+func TestAcknowledgementOfTheLastHandlerIsFlushed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := listen(t, func(_ int, c *scripted) error {
+			c.welcome()
+			c.notify("a")
+			return nil
+		}, func(ctx context.Context, _ *Notification) error {
+			<-ctx.Done() // Listen is ending, the work is done all the same
+			return nil
+		})
+		synctest.Wait()
+		l.end()
+		if got := l.conns[0].acks(); !slices.Equal(got, []string{"a"}) {
+			t.Errorf("acknowledged %v", got)
+		}
+	})
+}
+
+func TestConcurrencyBoundsHandlers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var mu sync.Mutex
+		running, most := 0, 0
+		l := listen(t, func(_ int, c *scripted) error {
+			c.welcome()
+			for i := range 10 {
+				c.notify(fmt.Sprint(i))
+			}
+			return nil
+		}, func(context.Context, *Notification) error {
+			mu.Lock()
+			running++
+			most = max(most, running)
+			mu.Unlock()
+			time.Sleep(time.Second)
+			mu.Lock()
+			running--
+			mu.Unlock()
+			return nil
+		}, Concurrency(3))
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		if got := l.conns[0].acks(); len(got) != 10 || most != 3 {
+			t.Errorf("%d acknowledged, %d at once", len(got), most)
+		}
+		l.end()
+	})
+}
+
+func TestWorseThanAnyWindowIsDroppedNotQueued(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		release := make(chan struct{})
+		l := listen(t, func(_ int, c *scripted) error {
+			c.welcome()
+			return nil
+		}, func(context.Context, *Notification) error { <-release; return nil })
+		synctest.Wait()
+		for i := range 3 * maxWindow {
+			l.conns[0].notify(fmt.Sprint(i))
+			if i%50 == 0 {
+				synctest.Wait()
+			}
+		}
+		synctest.Wait()
+		close(release)
+		synctest.Wait()
+		if got := len(l.conns[0].acks()); got != maxWindow+1 {
+			t.Errorf("%d were kept, want one running and %d waiting", got, maxWindow)
+		}
+		l.end()
+	})
+}
+
+func TestIDSetForgetsTheOldestOnly(t *testing.T) {
+	s := newIDSet(3)
+	for _, id := range []string{"a", "b", "c", "a", "d"} {
+		s.add(id)
+	}
+	for id, want := range map[string]bool{"a": false, "b": true, "c": true, "d": true} {
+		if s.contains(id) != want {
+			t.Errorf("contains %s is %t", id, !want)
+		}
+	}
+	if len(s.has) != 3 {
+		t.Errorf("remembers %d", len(s.has))
+	}
+}
