@@ -102,23 +102,29 @@ func (h *harness) handle(f func(c *Conn) Handler) (addr string) {
 	return addr
 }
 
+// smallWindow makes a client whose kernel takes little before it reads.
+func smallWindow(c *net.TCPConn) { _ = c.SetReadBuffer(256 << 10) }
+
 // dial connects a client that is closed with the test.
-func (h *harness) dial(addr string) net.Conn {
+func (h *harness) dial(addr string, options ...func(*net.TCPConn)) net.Conn {
 	h.t.Helper()
-	var (
-		c   net.Conn
-		err error
-	)
-	if h.secure {
-		c, err = tls.Dial("tcp", addr, &tls.Config{InsecureSkipVerify: true}) // a test's own certificate
-	} else {
-		c, err = net.Dial("tcp", addr)
-	}
+	c, err := net.Dial("tcp", addr)
 	if err != nil {
 		h.t.Fatal(err)
 	}
+	for _, o := range options {
+		o(c.(*net.TCPConn))
+	}
+	if h.secure {
+		c = tls.Client(c, &tls.Config{InsecureSkipVerify: true})
+	}
 	h.t.Cleanup(func() { _ = c.Close() })
 	_ = c.SetDeadline(time.Now().Add(patience))
+	if s, ok := c.(*tls.Conn); ok {
+		if err := s.HandshakeContext(h.t.Context()); err != nil {
+			h.t.Fatal(err)
+		}
+	}
 	return c
 }
 
