@@ -1,5 +1,3 @@
-// Package app wires the server and owns its life cycle.
-
 package app
 
 import (

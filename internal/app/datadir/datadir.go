@@ -17,7 +17,7 @@ import (
 // Names of the files in a data folder. All databases are SQLite files in WAL mode.
 const (
 	MailboxDB     = "mailbox.db"
-	AppDB         = "app.db"
+	AppDB         = "apps.db"
 	EventsDB      = "events.db"
 	LockFile      = "lock"
 	AddressesFile = "addresses.json"

@@ -1,0 +1,171 @@
+// Package app wires the server and owns its life cycle: every part registers how it is stopped where it is started,
+// and they are stopped in reverse.
+package app
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"godwit.dev/godwit/internal/access"
+	"godwit.dev/godwit/internal/app/datadir"
+	"godwit.dev/godwit/internal/config"
+	"godwit.dev/godwit/internal/delivery"
+	"godwit.dev/godwit/internal/limit"
+	"godwit.dev/godwit/internal/mailbox"
+	"godwit.dev/godwit/internal/metrics"
+	"godwit.dev/godwit/internal/reactor"
+	"godwit.dev/godwit/internal/session"
+	"godwit.dev/godwit/internal/store/sqlite/eventdb"
+)
+
+// Options are what a server gets besides its settings.
+type Options struct {
+	Log     *slog.Logger
+	Version string
+}
+
+// App is a running server.
+type App struct {
+	cfg  *config.Config
+	opts Options
+	log  *slog.Logger
+
+	steps    steps
+	failed   chan error    // the first failure that ends the server
+	draining chan struct{} // closed when it stops
+	stopping atomic.Bool
+	stopOnce sync.Once
+	stopErr  error
+	addrs    datadir.Addresses
+
+	registry  *prometheus.Registry
+	access    *access.Registry
+	events    *eventdb.Log
+	mailbox   *mailbox.Mailbox
+	publisher *delivery.Service
+	hub       *session.Hub
+	reactor   *reactor.Reactor
+	addrLimit *limit.Addrs
+	keyLimit  *limit.Keys
+	tlsFor    func(protocols ...string) *tls.Config // nil: plain
+	clock     func() time.Time
+}
+
+// Run runs a server until ctx ends, which stops it within the grace period, or until it fails. ready is told where
+// it listens once it does.
+func Run(ctx context.Context, cfg *config.Config, opts Options, ready func(datadir.Addresses)) error {
+	a, err := Start(ctx, cfg, opts)
+	if err != nil {
+		return err
+	}
+	if ready != nil {
+		ready(a.Addresses())
+	}
+	var failure error
+	select {
+	case <-ctx.Done():
+		a.log.Info("stopping", "grace", cfg.Grace)
+	case failure = <-a.failed:
+		a.log.Error("server failed and stops", "error", failure)
+	}
+	stopCtx, cancel := context.WithTimeoutCause(context.WithoutCancel(ctx), cfg.Grace.D(), fmt.Errorf("the grace period of %s is over", cfg.Grace))
+	defer cancel()
+	return errors.Join(failure, a.Stop(stopCtx))
+}
+
+// Start starts a server. When it returns, everything listens. ctx bounds the start alone.
+func Start(ctx context.Context, cfg *config.Config, opts Options) (*App, error) {
+	a := &App{
+		cfg: cfg, opts: opts, log: opts.Log, steps: steps{log: opts.Log}, clock: mailbox.Clock(),
+		failed: make(chan error, 1), draining: make(chan struct{}), registry: metrics.New(opts.Version),
+	}
+	begun := time.Now()
+	for _, start := range []func(context.Context) error{
+		a.startProcess, a.startAccess, a.startEvents, a.startMailbox, a.startConnections, a.listen, a.announce,
+	} {
+		err := start(ctx)
+		if err == nil && ctx.Err() != nil {
+			err = context.Cause(ctx)
+		}
+		if err != nil {
+			stop, cancel := context.WithTimeout(context.WithoutCancel(ctx), cfg.Grace.D())
+			defer cancel()
+			return nil, errors.Join(err, a.Stop(stop))
+		}
+	}
+	a.log.Info("ready", "http", a.addrs.HTTP, "grpc", a.addrs.GRPC, "data", cfg.Data, "version", opts.Version, "took_ms", time.Since(begun).Milliseconds())
+	return a, nil
+}
+
+// Addresses are where the server listens.
+func (a *App) Addresses() datadir.Addresses { return a.addrs }
+
+// Failed yields the failure that makes the server useless, if there is one. The caller then stops it.
+func (a *App) Failed() <-chan error { return a.failed }
+
+// Stop stops the server: no new connections, not ready, goodbye to the sessions, answers under way, flush. It returns
+// when all has stopped or ctx ends.
+func (a *App) Stop(ctx context.Context) error {
+	a.stopOnce.Do(func() {
+		a.stopping.Store(true)
+		begun := time.Now()
+		a.stopErr = a.steps.stop(ctx)
+		a.log.Info("stopped", "took_ms", time.Since(begun).Milliseconds())
+	})
+	return a.stopErr
+}
+
+// fail notes a failure that the server cannot go on with. Further ones are consequences.
+func (a *App) fail(err error) {
+	select {
+	case a.failed <- err:
+	default:
+	}
+}
+
+// share is a part of the grace period, for steps that wait for others. What is left is for the stores.
+func (a *App) share(part int) time.Duration { return a.cfg.Grace.D() / time.Duration(part) }
+
+// storePatience is how long a store may take to write what is queued. It is longer than a disk under load needs.
+const storePatience = 30 * time.Second
+
+// startProcess takes the data folder and applies the settings of the process.
+func (a *App) startProcess(context.Context) error {
+	undo := tune(a.cfg)
+	a.steps.addClose("tuning", time.Second, func() error { undo(); return nil })
+	lock, err := datadir.Acquire(a.cfg.Data)
+	if err != nil {
+		return err
+	}
+	a.steps.addClose("data folder", time.Second, lock.Release)
+	if a.cfg.Dev && a.cfg.DevAnyAddress {
+		a.log.Warn("development server on addresses that others can reach: anybody may publish and listen")
+	}
+	return datadir.RemoveAddresses(a.cfg.Data)
+}
+
+// announce writes down where the server listens, last of all: who sees the file can connect.
+func (a *App) announce(context.Context) error {
+	if err := datadir.WriteAddresses(a.cfg.Data, a.addrs); err != nil {
+		return err
+	}
+	a.steps.addClose("addresses", time.Second, func() error { return datadir.RemoveAddresses(a.cfg.Data) })
+	return nil
+}
+
+// hostname names this node in presence.
+func hostname() string {
+	if name, err := os.Hostname(); err == nil {
+		return name
+	}
+	return "godwit"
+}

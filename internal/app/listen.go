@@ -1,0 +1,168 @@
+package app
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"time"
+
+	"godwit.dev/godwit/internal/gateway"
+	"godwit.dev/godwit/internal/gateway/pollgate"
+	"godwit.dev/godwit/internal/gateway/ssegate"
+	"godwit.dev/godwit/internal/gateway/wsgate"
+	"godwit.dev/godwit/internal/httpapi"
+	"godwit.dev/godwit/internal/limit"
+	"godwit.dev/godwit/internal/reactor"
+)
+
+// startConnections starts what serves connections, before anything listens.
+func (a *App) startConnections(context.Context) error {
+	driver := a.cfg.ReactorDriver
+	if driver == "auto" {
+		driver = ""
+	}
+	var err error
+	a.reactor, err = reactor.New(reactor.Config{
+		Loops: a.cfg.ReactorLoops, Driver: driver, QueueBytes: int(a.cfg.QueueBytes), TotalBytes: int64(a.cfg.QueueTotal),
+	}, a.log)
+	if err != nil {
+		return err
+	}
+	a.steps.addClose("reactor", time.Second, a.reactor.Close)
+	a.addrLimit = limit.NewAddrs(a.cfg.LimitConnects.PerSecond(), a.cfg.LimitLoopback)
+	a.keyLimit = limit.NewKeys(a.cfg.LimitPublish.PerSecond())
+	if a.cfg.TLSCert != "" {
+		c, err := loadCerts(a.cfg.TLSCert, a.cfg.TLSKey, a.cfg.TLSClientCA, a.log)
+		if err != nil {
+			return err
+		}
+		a.tlsFor = c.server
+	}
+	return nil
+}
+
+// maxConnections is the cap of each listener.
+func (a *App) maxConnections() int {
+	if a.cfg.MaxConnections > 0 {
+		return a.cfg.MaxConnections
+	}
+	return max(fileLimit()-reservedFiles, 64)
+}
+
+// listen opens all listeners before any of them is served, so that an address in use leaves nothing half started,
+// and serves them. Its stop steps are the visible part of a stop, in reverse: accepting ends, readiness ends,
+// sessions get their goodbye, answers under way end, connections drain.
+func (a *App) listen(ctx context.Context) error {
+	httpLn, err := a.open(ctx, "http_addr", a.cfg.HTTPAddr, &a.addrs.HTTP)
+	if err != nil {
+		return err
+	}
+	grpcLn, err := a.open(ctx, "grpc_addr", a.cfg.GRPCAddr, &a.addrs.GRPC)
+	if err != nil {
+		return err
+	}
+	a.steps.add("connections", a.share(4), a.reactor.Drain)
+	var stopHTTP, stopGRPC func()
+	if httpLn != nil {
+		if stopHTTP, err = a.serveHTTP(httpLn); err != nil {
+			return err
+		}
+	}
+	if grpcLn != nil {
+		if stopGRPC, err = a.serveGRPC(grpcLn); err != nil {
+			return err
+		}
+	}
+	a.steps.add("session goodbyes", a.share(4), a.hub.Shutdown)
+	a.steps.addClose("readiness", time.Second, func() error { close(a.draining); return nil })
+	a.steps.addClose("accepting", time.Second, func() error {
+		for _, stop := range []func(){stopHTTP, stopGRPC} {
+			if stop != nil {
+				stop()
+			}
+		}
+		return nil
+	})
+	return nil
+}
+
+// open opens one listener; nil: it is off.
+func (a *App) open(ctx context.Context, key, setting string, into *string) (net.Listener, error) {
+	addr := a.cfg.ListenAddr(setting)
+	if addr == "" {
+		return nil, nil
+	}
+	var lc net.ListenConfig
+	ln, err := lc.Listen(ctx, "tcp", addr)
+	if err != nil {
+		return nil, fmt.Errorf("open %s: %w", key, err)
+	}
+	a.steps.addClose(key, time.Second, func() error {
+		if err := ln.Close(); !errors.Is(err, net.ErrClosed) {
+			return err
+		}
+		return nil
+	})
+	*into = ln.Addr().String()
+	return ln, nil
+}
+
+// serveHTTP serves the HTTP listener and returns how to end accepting.
+func (a *App) serveHTTP(ln net.Listener) (stop func(), err error) {
+	handler, err := a.handler()
+	if err != nil {
+		return nil, err
+	}
+	gate := newDoor(a.addrLimit, a.maxConnections(), handler)
+	srv := &http.Server{
+		Handler: gate, ConnState: gate.state, Protocols: new(http.Protocols),
+		ErrorLog: slog.NewLogLogger(a.log.Handler(), slog.LevelDebug), // of single connections: a hostile client must not fill the log,
+	}
+	httpapi.Limit(srv)
+	srv.Protocols.SetHTTP1(true)
+	srv.Protocols.SetHTTP2(true)
+	srv.Protocols.SetUnencryptedHTTP2(true)
+	adoptable := reactor.Listener(ln)
+	if a.tlsFor != nil {
+		srv.TLSConfig = a.tlsFor("h2", "http/1.1")
+		adoptable = tls.NewListener(adoptable, srv.TLSConfig)
+	}
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		if err := srv.Serve(adoptable); !a.stopping.Load() {
+			a.fail(fmt.Errorf("serve http_addr: %w", err))
+		}
+	}()
+	a.steps.add("HTTP answers", a.share(4), func(ctx context.Context) error {
+		err := srv.Shutdown(ctx)
+		if err != nil {
+			err = srv.Close() // what is still open had its time
+		}
+		<-done
+		return err
+	})
+	return func() { ln.Close() }, nil
+}
+
+// handler is everything on the HTTP listener.
+func (a *App) handler() (http.Handler, error) {
+	desk := gateway.NewDesk(a.access)
+	poll := pollgate.New(pollgate.Config{Hub: a.hub, Desk: desk, Origins: a.access, Log: a.log})
+	a.steps.addClose("polls", time.Second, poll.Close)
+	mount := map[string]http.Handler{
+		"/v1/connect": wsgate.New(wsgate.Config{Hub: a.hub, Origins: a.access, Reactor: a.reactor, Log: a.log}),
+		"/v1/frames":  desk,
+		"/v1/poll":    poll,
+		"/v1/stream":  ssegate.New(ssegate.Config{Hub: a.hub, Desk: desk, Origins: a.access, Reactor: a.reactor, Log: a.log}),
+	}
+	return httpapi.New(httpapi.Config{
+		Publisher: a.publisher, Mailbox: a.mailbox, Presence: a.hub, Events: a.events, Access: a.access, Keys: a.access,
+		Log: a.log, Registry: a.registry, PublishLimit: a.keyLimit.Take,
+		Mount: mount, Draining: a.draining, Version: a.opts.Version, Node: hostname(),
+	}), nil
+}

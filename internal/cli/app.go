@@ -1,0 +1,216 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"godwit.dev/godwit/internal/access"
+)
+
+func (p *program) appCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "app",
+		Short: "Manage apps: namespaces with their own keys and recipients",
+		Long:  "Manage the apps in a data folder. A server that runs on it notices within a second.",
+		Args:  subcommandOnly,
+		RunE:  help,
+	}
+	cmd.AddCommand(p.appCreateCommand(), p.appSetCommand(), p.appListCommand(), p.appDeleteCommand())
+	return cmd
+}
+
+// appSettings are the flags that change an app.
+type appSettings struct {
+	jwtKeys, origins                                 []string
+	jwks, introspect, introID, introSecret, iss, aud string
+}
+
+func (s *appSettings) flags(cmd *cobra.Command) {
+	f := cmd.Flags()
+	f.StringArrayVar(&s.jwtKeys, "jwt-key", nil, "file with keys that verify client tokens: PEM, JWK, JWK set or an HS256 secret (repeatable)")
+	f.StringVar(&s.jwks, "jwks-url", "", "URL of the JWK set that verifies client tokens")
+	f.StringVar(&s.introspect, "introspect-url", "", "URL that checks opaque client tokens (RFC 7662)")
+	f.StringVar(&s.introID, "introspect-id", "", "user name for the introspection URL")
+	f.StringVar(&s.introSecret, "introspect-secret-file", "", "file with the password for the introspection URL")
+	f.StringArrayVar(&s.origins, "origin", nil, "web page origin that may connect, like https://example.org (repeatable)")
+	f.StringVar(&s.iss, "issuer", "", "issuer (iss) demanded of client tokens")
+	f.StringVar(&s.aud, "audience", "", "audience (aud) demanded of client tokens")
+}
+
+// change is what the flags that were given ask for.
+func (s *appSettings) change(cmd *cobra.Command) (c access.AppChange, err error) {
+	given := cmd.Flags().Changed
+	for _, f := range []struct {
+		flag  string
+		value *string
+		into  **string
+	}{
+		{"jwks-url", &s.jwks, &c.JWKSURL},
+		{"introspect-url", &s.introspect, &c.IntrospectURL},
+		{"introspect-id", &s.introID, &c.IntrospectID},
+		{"issuer", &s.iss, &c.Issuer},
+		{"audience", &s.aud, &c.Audience},
+	} {
+		if given(f.flag) {
+			*f.into = f.value
+		}
+	}
+	if given("origin") {
+		c.Origins = &s.origins
+	}
+	if given("introspect-secret-file") {
+		b, err := os.ReadFile(s.introSecret)
+		if err != nil {
+			return c, fmt.Errorf("read introspection password: %w", err)
+		}
+		secret := access.Secret(strings.TrimSpace(string(b)))
+		c.IntrospectSecret = &secret
+	}
+	if given("jwt-key") {
+		keys := []access.JWTKey{}
+		for _, file := range s.jwtKeys {
+			b, err := os.ReadFile(file)
+			if err != nil {
+				return c, fmt.Errorf("read token key: %w", err)
+			}
+			more, err := access.ParseJWTKeys(b)
+			if err != nil {
+				return c, fmt.Errorf("read token key %s: %w", file, err)
+			}
+			keys = append(keys, more...)
+		}
+		c.JWTKeys = &keys
+	}
+	return c, nil
+}
+
+func (p *program) appCreateCommand() *cobra.Command {
+	var s appSettings
+	cmd := &cobra.Command{
+		Use:   "create NAME",
+		Short: "Make an app and its first API key, which is shown once",
+		Args:  exactly("name"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			change, err := s.change(cmd)
+			if err != nil {
+				return err
+			}
+			return p.withAccess(cmd, true, func(ctx context.Context, r *access.Registry) error {
+				if err := r.CreateApp(ctx, args[0], change); err != nil {
+					return err
+				}
+				_, secret, err := r.CreateKey(ctx, args[0], "first", access.Admin)
+				if err != nil {
+					return err
+				}
+				if p.json {
+					return p.line(map[string]string{"app": args[0], "key": secret})
+				}
+				_, err = fmt.Fprintf(p.stdout, "App %s is ready. Its API key, shown this once:\n\n  %s\n", args[0], p.paint(bold, secret))
+				return err
+			})
+		},
+	}
+	s.flags(cmd)
+	dataFlags(cmd)
+	return cmd
+}
+
+func (p *program) appSetCommand() *cobra.Command {
+	var s appSettings
+	var newMintKey bool
+	cmd := &cobra.Command{
+		Use:   "set NAME",
+		Short: "Change how an app's clients prove who they are",
+		Long:  "Change how an app's clients prove who they are. Only what is named changes; an empty value takes it away.",
+		Args:  exactly("name"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			change, err := s.change(cmd)
+			if err != nil {
+				return err
+			}
+			change.NewMintKey = newMintKey
+			return p.withAccess(cmd, false, func(ctx context.Context, r *access.Registry) error {
+				if err := r.SetApp(ctx, args[0], change); err != nil {
+					return err
+				}
+				if p.json {
+					return p.line(map[string]string{"app": args[0]})
+				}
+				_, err = fmt.Fprintf(p.stdout, "App %s is changed.\n", args[0])
+				return err
+			})
+		},
+	}
+	s.flags(cmd)
+	cmd.Flags().BoolVar(&newMintKey, "new-token-key", false, "replace the key that godwit token uses; tokens it made end")
+	dataFlags(cmd)
+	return cmd
+}
+
+func (p *program) appListCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "list",
+		Short: "List the apps",
+		Args:  exactly(),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return p.withAccess(cmd, false, func(_ context.Context, r *access.Registry) error {
+				rows := [][]string{}
+				for _, a := range r.Apps() {
+					keys := len(r.Keys(a.Name))
+					if p.json {
+						if err := p.line(map[string]any{
+							"app": a.Name, "created_at": a.CreatedAt, "keys": keys, "jwt_keys": len(a.JWTKeys), "origins": a.Origins,
+							"jwks_url": a.JWKSURL, "introspect_url": a.IntrospectURL,
+						}); err != nil {
+							return err
+						}
+						continue
+					}
+					rows = append(rows, []string{
+						a.Name, a.CreatedAt.Local().Format(time.DateTime), fmt.Sprint(keys), fmt.Sprint(len(a.JWTKeys)),
+						a.JWKSURL, a.IntrospectURL, strings.Join(a.Origins, " "),
+					})
+				}
+				if p.json {
+					return nil
+				}
+				return p.table([]string{"APP", "CREATED", "API KEYS", "TOKEN KEYS", "JWKS", "INTROSPECTION", "ORIGINS"}, rows)
+			})
+		},
+	}
+	dataFlags(cmd)
+	return cmd
+}
+
+func (p *program) appDeleteCommand() *cobra.Command {
+	var yes bool
+	cmd := &cobra.Command{
+		Use:   "delete NAME",
+		Short: "Delete an app and its keys",
+		Args:  exactly("name"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if !yes {
+				return withHint(usagef("deleting app %s ends all its keys and tokens", args[0]), "add --yes if that is meant")
+			}
+			return p.withAccess(cmd, false, func(ctx context.Context, r *access.Registry) error {
+				if err := r.DeleteApp(ctx, args[0]); err != nil {
+					return err
+				}
+				if p.json {
+					return p.line(map[string]string{"deleted": args[0]})
+				}
+				_, err := fmt.Fprintf(p.stdout, "App %s is deleted.\n", args[0])
+				return err
+			})
+		},
+	}
+	cmd.Flags().BoolVar(&yes, "yes", false, "really delete")
+	dataFlags(cmd)
+	return cmd
+}

@@ -1,0 +1,126 @@
+// Package cli is the command line: it drives the server in package app, the data folder of one that may be running
+// beside it, and, through the Go client, a server's API.
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+
+	"github.com/mattn/go-isatty"
+	"github.com/spf13/cobra"
+)
+
+// Version is what this program calls itself.
+const Version = "0.1.0"
+
+// Exit codes.
+const (
+	ExitOK     = 0
+	ExitFailed = 1
+	ExitUsage  = 2 // the command line makes no sense
+)
+
+// program is what every command needs.
+type program struct {
+	stdin          io.Reader
+	stdout, stderr io.Writer
+	environ        []string
+	json           bool
+	colour         bool
+	context        string
+	url            string
+	keyFile        string
+}
+
+// Run runs the command line args, without the program's name, until it is done or ctx ends, and returns the exit
+// code. environ is "KEY=VALUE" each.
+func Run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer, environ []string) int {
+	p := &program{stdin: stdin, stdout: stdout, stderr: stderr, environ: environ}
+	p.colour = terminal(stdout) && p.env("NO_COLOR") == "" && p.env("TERM") != "dumb"
+	root := p.root()
+	root.SetArgs(args)
+	err := root.ExecuteContext(ctx)
+	if err == nil {
+		return ExitOK
+	}
+	p.report(err)
+	var u *usageError
+	if errors.As(err, &u) {
+		return ExitUsage
+	}
+	return ExitFailed
+}
+
+func (p *program) root() *cobra.Command {
+	root := &cobra.Command{
+		Use:   "godwit",
+		Short: "A notification server: hand it a notification once, it gets it to the recipient",
+		Long: `Godwit is a notification server. A back end hands it a notification once; it gets it to the recipient over a live
+connection, keeps trying until it is acknowledged or expired, and says at any time what became of it.
+
+Start with: godwit serve --dev`,
+		SilenceErrors: true,
+		SilenceUsage:  true,
+		Args:          subcommandOnly,
+		RunE:          help,
+	}
+	root.SetIn(p.stdin)
+	root.SetOut(p.stdout)
+	root.SetErr(p.stderr)
+	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return &usageError{err} })
+	f := root.PersistentFlags()
+	f.BoolVar(&p.json, "json", false, "print JSON, one object a line where there are several")
+	f.StringVar(&p.context, "context", "", "server to talk to, by its name in contexts.toml")
+	f.StringVar(&p.url, "url", "", "server to talk to, as a URL (default: GODWIT_URL, else http://127.0.0.1:8080)")
+	f.StringVar(&p.keyFile, "api-key-file", "", "file with the API key (default: the key in GODWIT_API_KEY)")
+	root.AddCommand(
+		p.serveCommand(), p.appCommand(), p.keyCommand(), p.tokenCommand(), p.publishCommand(), p.listenCommand(),
+		p.eventsCommand(), p.doctorCommand(), p.configCommand(), p.backupCommand(), p.restoreCommand(), p.versionCommand(),
+	)
+	return root
+}
+
+func help(cmd *cobra.Command, _ []string) error { return cmd.Help() }
+
+// subcommandOnly is the argument rule of commands that only group others.
+func subcommandOnly(cmd *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return nil
+	}
+	text := fmt.Sprintf("%s has no command %q", cmd.CommandPath(), args[0])
+	if near := cmd.SuggestionsFor(args[0]); len(near) > 0 {
+		return withHint(&usageError{errors.New(text)}, "did you mean %s %s?", cmd.CommandPath(), near[0])
+	}
+	return withHint(&usageError{errors.New(text)}, "%s --help lists them", cmd.CommandPath())
+}
+
+// exactly is the argument rule of commands that take n arguments with these names.
+func exactly(names ...string) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error {
+		switch {
+		case len(args) < len(names):
+			return usagef("%s is missing its %s", cmd.CommandPath(), names[len(args)])
+		case len(args) > len(names):
+			return usagef("%s takes no argument %q", cmd.CommandPath(), args[len(names)])
+		}
+		return nil
+	}
+}
+
+// env returns an environment variable; as for a process, the last of several counts.
+func (p *program) env(name string) string {
+	for i := len(p.environ) - 1; i >= 0; i-- {
+		if kv := p.environ[i]; len(kv) > len(name) && kv[len(name)] == '=' && kv[:len(name)] == name {
+			return kv[len(name)+1:]
+		}
+	}
+	return ""
+}
+
+func terminal(w any) bool {
+	f, ok := w.(*os.File)
+	return ok && isatty.IsTerminal(f.Fd())
+}

@@ -1,0 +1,247 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/sys/unix"
+
+	"godwit.dev/godwit/internal/app/datadir"
+	"godwit.dev/godwit/internal/config"
+)
+
+// finding is the outcome of one check.
+type finding struct {
+	Check  string `json:"check"`
+	OK     bool   `json:"ok"`
+	Detail string `json:"detail"`
+	Hint   string `json:"hint,omitempty"`
+}
+
+// doctor looks at one thing after the other. Nothing it does changes anything.
+type doctor struct {
+	c       *config.Config
+	running bool // a server holds the data folder
+	addrs   datadir.Addresses
+	http    *http.Client
+}
+
+func (p *program) doctorCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "doctor",
+		Short: "Look for what could keep a server from working, and say what to do",
+		Args:  exactly(),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			c, err := p.settings(cmd)
+			if err != nil {
+				return err
+			}
+			d := &doctor{c: c, http: &http.Client{Timeout: 5 * time.Second}}
+			defer d.http.CloseIdleConnections()
+			bad := 0
+			for _, check := range []func(context.Context) finding{d.folder, d.space, d.files, d.clock, d.listeners, d.health} {
+				f := check(cmd.Context())
+				if !f.OK {
+					bad++
+				}
+				if err := p.printFinding(f); err != nil {
+					return err
+				}
+			}
+			if bad > 0 {
+				return fmt.Errorf("%d of the checks found something", bad)
+			}
+			return nil
+		},
+	}
+	config.AddFlags(cmd.Flags())
+	return cmd
+}
+
+func (p *program) printFinding(f finding) error {
+	if p.json {
+		return p.line(f)
+	}
+	mark := p.paint(green, "ok  ")
+	if !f.OK {
+		mark = p.paint(red, "bad ")
+	}
+	if _, err := fmt.Fprintf(p.stdout, "%s %-12s %s\n", mark, f.Check, f.Detail); err != nil {
+		return err
+	}
+	if f.Hint != "" {
+		_, err := fmt.Fprintf(p.stdout, "     %-12s hint: %s\n", "", f.Hint)
+		return err
+	}
+	return nil
+}
+
+func (d *doctor) folder(context.Context) finding {
+	f := finding{Check: "data folder", Detail: d.c.Data}
+	info, err := os.Stat(d.c.Data)
+	switch {
+	case errors.Is(err, os.ErrNotExist):
+		parent := existingParent(d.c.Data)
+		if unix.Access(parent, unix.W_OK) != nil {
+			f.Detail, f.Hint = fmt.Sprintf("%s does not exist and %s is not writable", d.c.Data, parent), "make it for the server's user, or set --data"
+			return f
+		}
+		f.OK, f.Detail = true, d.c.Data+" will be made"
+		return f
+	case err != nil:
+		f.Detail = err.Error()
+		return f
+	case !info.IsDir():
+		f.Detail, f.Hint = d.c.Data+" is not a folder", "set --data"
+		return f
+	case unix.Access(d.c.Data, unix.W_OK) != nil:
+		f.Detail, f.Hint = d.c.Data+" is not writable", "run as the user that owns it, or set --data"
+		return f
+	}
+	f.OK = true
+	if pid, held := datadir.Held(d.c.Data); held {
+		d.running = true
+		if d.addrs, err = datadir.ReadAddresses(d.c.Data); err != nil {
+			f.OK, f.Hint = false, "the server is starting, stopping or stuck: look at its log"
+			f.Detail = fmt.Sprintf("%s is held by process %d, which does not say where it listens", d.c.Data, pid)
+			return f
+		}
+		f.Detail = fmt.Sprintf("%s, held by a running server, process %d", d.c.Data, pid)
+	}
+	if info.Mode().Perm()&0o077 != 0 {
+		f.Hint = "other users can look into it: chmod 700 " + d.c.Data
+	}
+	return f
+}
+
+func existingParent(path string) string {
+	for {
+		path = filepath.Dir(path)
+		if _, err := os.Stat(path); err == nil || path == filepath.Dir(path) {
+			return path
+		}
+	}
+}
+
+func (d *doctor) space(context.Context) finding {
+	f := finding{Check: "disk space"}
+	dir := d.c.Data
+	if _, err := os.Stat(dir); err != nil {
+		dir = existingParent(dir)
+	}
+	var st unix.Statfs_t
+	if err := unix.Statfs(dir, &st); err != nil {
+		f.Detail = err.Error()
+		return f
+	}
+	free := int64(st.Bavail) * int64(st.Bsize)
+	f.Detail = fmt.Sprintf("%s free; publishes are refused below %s", size(free), size(int64(d.c.MinFree)))
+	f.OK = free > int64(d.c.MinFree)
+	if !f.OK {
+		f.Hint = "free space, move the data folder, or lower --min-free"
+	}
+	return f
+}
+
+// fewFiles is a limit that a server with a few thousand sessions runs into.
+const fewFiles = 8192
+
+func (d *doctor) files(context.Context) finding {
+	f := finding{Check: "open files", OK: true}
+	var r unix.Rlimit
+	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &r); err != nil {
+		return finding{Check: f.Check, Detail: err.Error()}
+	}
+	f.Detail = fmt.Sprintf("at most %d, one per connection", r.Max)
+	if r.Max < fewFiles {
+		f.OK, f.Hint = false, "raise it: ulimit -n 1048576, or LimitNOFILE=1048576 in the systemd unit"
+	}
+	return f
+}
+
+// Clocks before this year were never set; retention and expiry would be wrong.
+const earliestYear = 2025
+
+func (d *doctor) clock(context.Context) finding {
+	now := time.Now()
+	f := finding{Check: "clock", OK: now.Year() >= earliestYear, Detail: now.UTC().Format(time.RFC3339)}
+	if !f.OK {
+		f.Hint = "set the clock, or run a time service such as chrony"
+	}
+	return f
+}
+
+func (d *doctor) listeners(ctx context.Context) finding {
+	f := finding{Check: "addresses", OK: true}
+	if d.running {
+		f.Detail = fmt.Sprintf("HTTP %s, gRPC %s", orOff(d.addrs.HTTP), orOff(d.addrs.GRPC))
+		return f
+	}
+	f.Detail = fmt.Sprintf("HTTP %s and gRPC %s are free", d.c.HTTPAddr, d.c.GRPCAddr)
+	var lc net.ListenConfig
+	for _, addr := range []string{d.c.ListenAddr(d.c.HTTPAddr), d.c.ListenAddr(d.c.GRPCAddr)} {
+		if addr == "" {
+			continue
+		}
+		l, err := lc.Listen(ctx, "tcp", addr)
+		if err != nil {
+			return finding{Check: f.Check, Detail: err.Error(), Hint: "another program listens there; choose another address with --http-addr or --grpc-addr"}
+		}
+		l.Close()
+	}
+	return f
+}
+
+func orOff(addr string) string {
+	if addr == "" {
+		return config.Off
+	}
+	return addr
+}
+
+func (d *doctor) health(ctx context.Context) finding {
+	f := finding{Check: "server"}
+	if !d.running {
+		f.OK, f.Detail = true, "none runs on this data folder"
+		return f
+	}
+	if d.addrs.HTTP == "" {
+		f.OK, f.Detail = true, "runs without an HTTP listener, so it cannot be asked"
+		return f
+	}
+	scheme := "http"
+	if d.c.TLSCert != "" {
+		scheme = "https"
+	}
+	url := displayAddr(scheme, d.addrs.HTTP) + "/readyz"
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+	if err != nil {
+		f.Detail = err.Error()
+		return f
+	}
+	resp, err := d.http.Do(req)
+	if err != nil {
+		f.Detail, f.Hint = err.Error(), "the server does not answer: look at its log"
+		return f
+	}
+	defer resp.Body.Close()
+	body, err := io.ReadAll(io.LimitReader(resp.Body, 4<<10))
+	if err != nil {
+		f.Detail = err.Error()
+		return f
+	}
+	if resp.StatusCode != http.StatusOK {
+		f.Detail, f.Hint = fmt.Sprintf("not ready: %s", clean(string(body))), "look at the server's log"
+		return f
+	}
+	f.OK, f.Detail = true, "ready to store"
+	return f
+}

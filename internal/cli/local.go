@@ -1,0 +1,59 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+
+	"github.com/spf13/cobra"
+
+	"godwit.dev/godwit/internal/access"
+	"godwit.dev/godwit/internal/app/datadir"
+	"godwit.dev/godwit/internal/config"
+	"godwit.dev/godwit/internal/store/sqlite/appdb"
+)
+
+// settings loads what the command's flags, the environment and the file say.
+func (p *program) settings(cmd *cobra.Command) (*config.Config, error) {
+	c, err := config.Load(cmd.Flags(), p.environ)
+	if err != nil {
+		return nil, fmt.Errorf("bad configuration: %w", err)
+	}
+	return c, nil
+}
+
+// withAccess opens the apps of the data folder, which a server may be using at the same time: it notices changes
+// within a second.
+func (p *program) withAccess(cmd *cobra.Command, create bool, do func(ctx context.Context, r *access.Registry) error) (err error) {
+	c, err := p.settings(cmd)
+	if err != nil {
+		return err
+	}
+	ctx := cmd.Context()
+	file := filepath.Join(c.Data, datadir.AppDB)
+	if create {
+		if err := os.MkdirAll(c.Data, 0o700); err != nil {
+			return fmt.Errorf("make data folder: %w", err)
+		}
+	} else if _, err := os.Stat(file); errors.Is(err, os.ErrNotExist) {
+		return withHint(fmt.Errorf("there are no apps in %s", c.Data), "name the server's data folder with --data, or make an app with godwit app create")
+	}
+	log := slog.New(slog.DiscardHandler)
+	store, err := appdb.Open(ctx, file, log)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, store.Close()) }()
+	r, err := access.NewRegistry(ctx, store, access.Config{AllowPrivateURLs: c.AllowPrivateURLs}, log)
+	if err != nil {
+		return err
+	}
+	defer r.Close()
+	return do(ctx, r)
+}
+
+// dataFlags declares the flags of commands that work on a data folder.
+func dataFlags(cmd *cobra.Command) { config.AddFlags(cmd.Flags(), "data", "allow_private_urls") }

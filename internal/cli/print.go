@@ -1,0 +1,54 @@
+package cli
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"text/tabwriter"
+)
+
+// line prints one JSON object as a line.
+func (p *program) line(v any) error {
+	b, err := json.Marshal(v)
+	if err != nil {
+		return err
+	}
+	_, err = fmt.Fprintf(p.stdout, "%s\n", b)
+	return err
+}
+
+// table prints rows under headings.
+func (p *program) table(headings []string, rows [][]string) error {
+	w := tabwriter.NewWriter(p.stdout, 0, 4, 2, ' ', 0)
+	for _, row := range append([][]string{headings}, rows...) {
+		if _, err := fmt.Fprintln(w, strings.Join(row, "\t")); err != nil {
+			return err
+		}
+	}
+	return w.Flush()
+}
+
+// clean keeps what came from elsewhere from steering a terminal: control characters become spaces.
+func clean(s string) string {
+	return strings.Map(func(r rune) rune {
+		if r < ' ' || r == 0x7f || r >= 0x80 && r < 0xa0 {
+			return ' '
+		}
+		return r
+	}, s)
+}
+
+// Colours, by what they are for.
+const (
+	bold  = "1"
+	green = "32"
+	red   = "31"
+	faint = "2"
+)
+
+func (p *program) paint(colour, s string) string {
+	if !p.colour {
+		return s
+	}
+	return "\x1b[" + colour + "m" + s + "\x1b[0m"
+}
