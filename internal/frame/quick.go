@@ -22,7 +22,7 @@ func quickAck(b []byte, into *Client) bool {
 			return false
 		}
 	}
-	return p.take('}') && p.take('}') && p.done()
+	return p.take('}') && p.end()
 }
 
 // scanner is what is left of a JSON text.
@@ -69,7 +69,11 @@ func (p *scanner) name() ([]byte, bool) {
 	return nil, false
 }
 
-func (p *scanner) done() bool {
+// end takes the last brace, which nothing may follow.
+func (p *scanner) end() bool {
+	if !p.take('}') {
+		return false
+	}
 	p.space()
 	return len(*p) == 0
 }

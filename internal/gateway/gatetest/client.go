@@ -19,6 +19,8 @@ type Gate struct {
 	// Dial connects and says hello. A refusal that comes as an answer to the request, not as a goodbye frame, is a
 	// *Refused.
 	Dial func(t testing.TB, s *Server, o Options) (Client, error)
+	// Driver is the reactor's; "": the best there is.
+	Driver string
 	// Queued says how many bytes wait for clients; nil: the reactor's queues.
 	Queued func(s *Server) int64
 }
@@ -27,11 +29,25 @@ type Gate struct {
 type Options struct {
 	Recipient, Device, Token string
 	Window                   int // 0: not said
+	Held                     []string
 }
 
 // Hello is the hello frame that says the same.
 func (o Options) Hello() frame.Hello {
-	return frame.Hello{App: App, Recipient: o.Recipient, Device: o.Device, Token: o.Token, Window: o.Window}
+	return frame.Hello{App: App, Recipient: o.Recipient, Device: o.Device, Token: o.Token, Window: o.Window, Held: o.Held}
+}
+
+// HelloJSON is the hello frame in JSON.
+func (o Options) HelloJSON() string {
+	h := map[string]any{"app": App, "recipient": o.Recipient, "device": o.Device, "token": o.Token, "held": o.Held}
+	if o.Window > 0 {
+		h["window"] = o.Window
+	}
+	b, err := json.Marshal(map[string]any{"hello": h})
+	if err != nil {
+		panic(err) // strings and numbers always encode
+	}
+	return string(b)
 }
 
 // Client is a connected client.

@@ -20,6 +20,7 @@ func (o Options) Query() url.Values {
 	if o.Token != "" {
 		q.Set("token", o.Token)
 	}
+	q["held"] = o.Held
 	if o.Window > 0 {
 		q.Set("window", strconv.Itoa(o.Window))
 	}

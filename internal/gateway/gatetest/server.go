@@ -58,6 +58,12 @@ type Server struct {
 // ended and before the parts below are closed.
 func Start(t testing.TB, mount func(s *Server)) *Server {
 	t.Helper()
+	return StartOn(t, "", mount)
+}
+
+// StartOn is Start with a driver of the reactor.
+func StartOn(t testing.TB, driver string, mount func(s *Server)) *Server {
+	t.Helper()
 	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
 	var running sync.WaitGroup
 	t.Cleanup(func() { cancel(); running.Wait() })
@@ -82,7 +88,7 @@ func Start(t testing.TB, mount func(s *Server)) *Server {
 	closing(t, s.Hub.Close)
 	running.Go(func() { _ = s.Mailbox.Run(ctx) })
 
-	s.Reactor, err = reactor.New(reactor.Config{QueueBytes: QueueBytes}, log)
+	s.Reactor, err = reactor.New(reactor.Config{QueueBytes: QueueBytes, Driver: driver}, log)
 	must(t, err)
 	closing(t, s.Reactor.Close)
 	s.Desk = gateway.NewDesk(s.Access)

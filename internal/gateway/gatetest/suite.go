@@ -30,12 +30,15 @@ func Run(t *testing.T, g Gate) {
 		{"GoodbyeOnShutdown", goodbyeOnShutdown},
 		{"WrongTokenIsRefused", wrongToken},
 		{"ExpiredTokenEndsTheSession", tokenExpires},
+		{"RenewedTokenKeepsTheSession", tokenRenewed},
+		{"HeldButSettledIsRecalled", heldIsRecalled},
+		{"NewSessionOfADeviceReplacesTheOld", deviceReplaced},
 		{"SlowReaderIsBoundedAndCatchesUp", slowReader},
 		{"OrderHoldsUnderLoad", orderUnderLoad},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			s := Start(t, func(s *Server) { g.Mount(t, s) })
+			s := StartOn(t, g.Driver, func(s *Server) { g.Mount(t, s) })
 			c.run(t, &g, s)
 		})
 	}
@@ -222,6 +225,50 @@ func tokenExpires(t *testing.T, g *Gate, s *Server) {
 	c.ended()
 }
 
+func tokenRenewed(t *testing.T, g *Gate, s *Server) {
+	c := g.welcomed(t, s, Options{Recipient: "driver-1", Token: s.Token(t, "driver-1", 2*time.Second)})
+	c.send(`{"hello":{"token":%q}}`, s.Token(t, "driver-1", time.Minute))
+	c.want("welcome")
+	s.Send(t, draft("driver-1", "ride-1"))
+	c.note("ride-1")
+	c.send(`{"nack":{"ids":["ride-1"],"after":"3s"}}`)
+	c.note("ride-1") // after the first token's end
+}
+
+func heldIsRecalled(t *testing.T, g *Gate, s *Server) {
+	s.Send(t, draft("driver-1", "ride-1"))
+	s.Send(t, draft("driver-1", "ride-2"))
+	if _, err := s.Mailbox.Recall(t.Context(), App, "ride-1", "driver-1"); err != nil {
+		t.Fatal(err)
+	}
+	c := g.welcomed(t, s, Options{Recipient: "driver-1", Held: []string{"ride-1", "ride-2"}})
+	recalled, delivered := false, false
+	for !recalled || !delivered {
+		f, err := c.next()
+		must(t, err)
+		switch {
+		case f.Name == "recall" && fmt.Sprint(f.IDs) == "[ride-1]":
+			recalled = true
+		case f.Name == "notification" && f.ID == "ride-2":
+			delivered = true
+		default:
+			t.Fatalf("got %+v, want the recall of ride-1 and ride-2", f)
+		}
+	}
+}
+
+func deviceReplaced(t *testing.T, g *Gate, s *Server) {
+	old := g.welcomed(t, s, Options{Recipient: "driver-1", Device: "phone"})
+	g.welcomed(t, s, Options{Recipient: "driver-1", Device: "phone"})
+	if f := old.want("goodbye"); f.Reason != "replaced" {
+		t.Errorf("goodbye says %q, want replaced", f.Reason)
+	}
+	old.ended()
+	if n := s.Hub.Live(); n != 1 {
+		t.Errorf("%d sessions are live, want the new one", n)
+	}
+}
+
 // slowReader publishes far more than any queue takes to a client that does not read.
 func slowReader(t *testing.T, g *Gate, s *Server) {
 	slow := g.welcomed(t, s, Options{Recipient: "slow"})
@@ -239,11 +286,9 @@ func slowReader(t *testing.T, g *Gate, s *Server) {
 			quick.ack(id)
 		}
 	}
-	queued := int64(0)
+	queued := s.Reactor.Stats().Queued
 	if g.Queued != nil {
 		queued = g.Queued(s)
-	} else {
-		queued = s.Reactor.Stats().Queued
 	}
 	if queued > QueueBytes+2*size {
 		t.Errorf("%d bytes are queued for a client that does not read, want at most about %d", queued, QueueBytes)

@@ -1,11 +1,12 @@
 package wsgate_test
 
 import (
+	"bufio"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"strings"
 	"testing"
@@ -18,6 +19,7 @@ import (
 	"godwit.dev/godwit/api/godwitpb"
 	"godwit.dev/godwit/internal/gateway/gatetest"
 	"godwit.dev/godwit/internal/gateway/wsgate"
+	"godwit.dev/godwit/internal/reactor"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -41,6 +43,10 @@ func TestGatewayOverTLS(t *testing.T) {
 	}})
 }
 
+func TestGatewayOnPortableDriver(t *testing.T) {
+	gatetest.Run(t, gatetest.Gate{Mount: mount, Dial: dialJSON, Driver: reactor.DriverGoroutine})
+}
+
 func start(t *testing.T) *gatetest.Server {
 	return gatetest.Start(t, func(s *gatetest.Server) { mount(t, s) })
 }
@@ -60,16 +66,8 @@ func dialJSON(t testing.TB, s *gatetest.Server, o gatetest.Options) (gatetest.Cl
 	if err != nil {
 		return nil, err
 	}
-	h := o.Hello()
-	hello, err := json.Marshal(map[string]any{"app": h.App, "token": h.Token, "recipient": h.Recipient, "device": h.Device})
-	if err != nil {
-		return nil, err
-	}
-	if h.Window > 0 {
-		hello = fmt.Appendf(hello[:len(hello)-1], `,"window":%d}`, h.Window)
-	}
 	c := &jsonClient{ws}
-	return c, c.Send(t.Context(), `{"hello":`+string(hello)+`}`)
+	return c, c.Send(t.Context(), o.HelloJSON())
 }
 
 type jsonClient struct{ ws *websocket.Conn }
@@ -103,11 +101,8 @@ func dialProto(t testing.TB, s *gatetest.Server, o gatetest.Options) (gatetest.C
 	if err != nil {
 		return nil, err
 	}
-	h := o.Hello()
 	c := &protoClient{ws}
-	return c, c.write(t.Context(), &godwitpb.ClientFrame{Frame: &godwitpb.ClientFrame_Hello{Hello: &godwitpb.Hello{
-		App: h.App, Token: h.Token, Recipient: h.Recipient, Device: h.Device, Window: uint32(h.Window),
-	}}})
+	return c, c.Send(t.Context(), o.HelloJSON())
 }
 
 type protoClient struct{ ws *websocket.Conn }
@@ -284,5 +279,31 @@ func TestFrameBeforeHelloIsAnswered(t *testing.T) {
 		if text, err := c.Next(t.Context()); err != nil || !strings.Contains(text, want) {
 			t.Fatalf("%s, %v; want %s", text, err, want)
 		}
+	}
+}
+
+func TestFramesBehindTheHandshakeAreNotLost(t *testing.T) {
+	s := start(t)
+	nc, err := (&net.Dialer{}).DialContext(t.Context(), "tcp", s.Addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer nc.Close()
+	hello := []byte(`{"hello":{"app":"demo","recipient":"driver-1"}}`)
+	request := "GET /v1/connect HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n" +
+		"Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n"
+	frame := append([]byte{0x81, 0x80 | byte(len(hello)), 0, 0, 0, 0}, hello...) // a mask of zeros changes nothing
+	if _, err := nc.Write(append([]byte(request), frame...)); err != nil {
+		t.Fatal(err)
+	}
+	br := bufio.NewReader(nc)
+	resp, err := http.ReadResponse(br, nil)
+	if err != nil || resp.StatusCode != http.StatusSwitchingProtocols || resp.Header.Get("Sec-WebSocket-Accept") != "s3pPLMBiTxaQ9kYGzzhZRbK+xOo=" {
+		t.Fatalf("%+v, %v; want a switch of protocols", resp, err)
+	}
+	_ = resp.Body.Close()
+	got := make([]byte, 64)
+	if _, err := io.ReadFull(br, got); err != nil || !strings.Contains(string(got), `{"welcome":`) {
+		t.Errorf("%q, %v; want a welcome", got, err)
 	}
 }
