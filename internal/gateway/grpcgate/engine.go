@@ -1,0 +1,183 @@
+package grpcgate
+
+import (
+	"context"
+	"crypto/tls"
+	"fmt"
+	"net"
+	"strings"
+	"sync"
+	"sync/atomic"
+
+	"golang.org/x/net/http2/hpack"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"godwit.dev/godwit/api/godwitpb"
+	"godwit.dev/godwit/internal/reactor"
+	"godwit.dev/godwit/internal/reactor/http2"
+)
+
+// reactorEngine runs services on the reactor's HTTP/2: a goroutine for each running call, none for a session.
+type reactorEngine struct {
+	cfg     *Config
+	http    *http2.Server
+	methods map[string]*method // by path
+	info    map[string]grpc.ServiceInfo
+	own     pool // calls of our own services, which ask for credentials
+	public  pool // calls of health and reflection, which do not
+	calls   sync.WaitGroup
+
+	ctx  context.Context //nolint:containedctx // ends the calls, which belong to the engine
+	stop context.CancelCauseFunc
+}
+
+// method is one registered method; unary or stream is set.
+type method struct {
+	path   string
+	srv    any
+	unary  grpc.MethodHandler
+	stream *grpc.StreamDesc
+	pool   *pool
+}
+
+// pool bounds how many calls run at a time.
+type pool struct {
+	running atomic.Int64
+	most    int64
+}
+
+func (p *pool) enter() bool {
+	if p.running.Add(1) > p.most {
+		p.running.Add(-1)
+		return false
+	}
+	return true
+}
+
+func (p *pool) leave() { p.running.Add(-1) }
+
+func newEngine(cfg *Config) *reactorEngine {
+	e := &reactorEngine{cfg: cfg, methods: map[string]*method{}, info: map[string]grpc.ServiceInfo{}}
+	e.ctx, e.stop = context.WithCancelCause(context.Background())
+	e.own.most, e.public.most = int64(cfg.MaxCalls), int64(cfg.MaxCalls)/publicShare
+	e.http = http2.NewServer(cfg.HTTP2, e)
+	return e
+}
+
+// RegisterService adds a service; all must be there before serve.
+func (e *reactorEngine) RegisterService(desc *grpc.ServiceDesc, srv any) {
+	info := grpc.ServiceInfo{Metadata: desc.Metadata}
+	calls := &e.public
+	if strings.HasPrefix(desc.ServiceName, "godwit.") {
+		calls = &e.own
+	}
+	for i := range desc.Methods {
+		m := &desc.Methods[i]
+		path := "/" + desc.ServiceName + "/" + m.MethodName
+		e.methods[path] = &method{path: path, srv: srv, unary: m.Handler, pool: calls}
+		info.Methods = append(info.Methods, grpc.MethodInfo{Name: m.MethodName})
+	}
+	for i := range desc.Streams {
+		m := &desc.Streams[i]
+		path := "/" + desc.ServiceName + "/" + m.StreamName
+		e.methods[path] = &method{path: path, srv: srv, stream: m, pool: calls}
+		info.Methods = append(info.Methods, grpc.MethodInfo{
+			Name: m.StreamName, IsClientStream: m.ClientStreams, IsServerStream: m.ServerStreams,
+		})
+	}
+	e.info[desc.ServiceName] = info
+}
+
+// GetServiceInfo serves reflection.
+func (e *reactorEngine) GetServiceInfo() map[string]grpc.ServiceInfo { return e.info }
+
+func (e *reactorEngine) serve(ctx context.Context, r *reactor.Reactor, ln net.Listener, tlsConf *tls.Config, lim reactor.Limits) error {
+	if tlsConf != nil {
+		tlsConf = tlsConf.Clone()
+		tlsConf.NextProtos = []string{"h2"}
+	}
+	return r.Serve(ctx, ln, tlsConf, lim, func(c *reactor.Conn) (reactor.Handler, error) {
+		return e.http.NewConn(c), nil
+	})
+}
+
+func (e *reactorEngine) shutdown(ctx context.Context) error {
+	err := e.http.Shutdown(ctx)
+	e.stop(errStopping)
+	e.calls.Wait()
+	if err != nil {
+		return fmt.Errorf("drain gRPC connections: %w", err)
+	}
+	return nil
+}
+
+var errStopping = status.Error(codes.Unavailable, "the server is stopping")
+
+// Open takes a request.
+func (e *reactorEngine) Open(s *http2.Stream, h *http2.Headers) http2.StreamHandler {
+	if kind := h.Get("content-type"); h.Method != "POST" || !isGRPC(kind) {
+		return &stranger{s: s}
+	}
+	m := e.methods[h.Path]
+	if m == nil {
+		reply(s, unknownMethod(h.Path, e.info))
+		return nil
+	}
+	gzip := false
+	switch h.Get("grpc-encoding") {
+	case "", "identity":
+	case "gzip":
+		gzip = true
+	default:
+		reply(s, status.Newf(codes.Unimplemented, "compression %q is not known here", h.Get("grpc-encoding")),
+			hpack.HeaderField{Name: "grpc-accept-encoding", Value: "identity,gzip"})
+		return nil
+	}
+	if h.Path == godwitpb.Client_Connect_FullMethodName {
+		return openClient(e.cfg, s, h, gzip)
+	}
+	return e.openCall(s, h, m, gzip)
+}
+
+func isGRPC(contentType string) bool {
+	rest, ok := strings.CutPrefix(contentType, "application/grpc")
+	return ok && (rest == "" || rest == "+proto" || rest[0] == ';')
+}
+
+func unknownMethod(path string, known map[string]grpc.ServiceInfo) *status.Status {
+	service, _, _ := strings.Cut(strings.TrimPrefix(path, "/"), "/")
+	if _, ok := known[service]; ok {
+		return status.Newf(codes.Unimplemented, "service %s has no such method: %s", service, path)
+	}
+	return status.Newf(codes.Unimplemented, "unknown service %s", service)
+}
+
+// stranger answers requests that are not gRPC, once they are complete.
+type stranger struct {
+	s    *http2.Stream
+	body int
+}
+
+const strangerAnswer = "This port serves gRPC.\n"
+
+// maxStrangerBody is how much of a body we read to be polite.
+const maxStrangerBody = 64 << 10
+
+func (x *stranger) Data(b []byte) {
+	if x.body += len(b); x.body > maxStrangerBody {
+		x.s.Reset(http2.Cancel, "not gRPC")
+	}
+}
+
+func (x *stranger) HalfClosed() {
+	x.s.WriteHeaders(hpack.HeaderField{Name: ":status", Value: "415"}, hpack.HeaderField{Name: "content-type", Value: "text/plain"})
+	x.s.Write(nil, []byte(strangerAnswer))
+	x.s.End()
+}
+
+func (x *stranger) Resumed()     {}
+func (x *stranger) Drained()     {}
+func (x *stranger) Alive()       {}
+func (x *stranger) Closed(error) {}

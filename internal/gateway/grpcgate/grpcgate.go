@@ -1,0 +1,125 @@
+// Package grpcgate serves gRPC: client sessions without a goroutine each (godwit.v1.Client), publishing
+// (godwit.v1.Publisher), health and reflection. Its own engine runs on the reactor; the same services also run on
+// grpc-go's server.
+package grpcgate
+
+import (
+	"context"
+	"crypto/tls"
+	"fmt"
+	"log/slog"
+	"net"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/health"
+	healthpb "google.golang.org/grpc/health/grpc_health_v1"
+	"google.golang.org/grpc/reflection"
+
+	"godwit.dev/godwit/api/godwitpb"
+	"godwit.dev/godwit/internal/access"
+	"godwit.dev/godwit/internal/delivery"
+	"godwit.dev/godwit/internal/notification"
+	"godwit.dev/godwit/internal/reactor"
+	"godwit.dev/godwit/internal/reactor/http2"
+	"godwit.dev/godwit/internal/session"
+)
+
+// Hub takes new sessions.
+type Hub interface {
+	Accept(t session.Transport, p session.Peer) *session.Session
+}
+
+// Publisher stores and routes notifications.
+type Publisher interface {
+	Publish(ctx context.Context, app string, drafts []*notification.Draft) []delivery.Result
+}
+
+// Keys knows API keys.
+type Keys interface {
+	Key(ctx context.Context, secret string) (access.Principal, error)
+}
+
+// Names of the engines.
+const (
+	EngineReactor = "reactor" // little memory per connection
+	EngineStd     = "std"     // grpc-go
+)
+
+// Limits of calls that nobody needs to change.
+const (
+	defaultMaxMessage = 4 << 20   // as grpc-go has it
+	defaultMaxCalls   = 10000     // running at a time; each has a goroutine
+	publicShare       = 10        // of MaxCalls, one in so many is for health and reflection, which anybody may call
+	maxClientFrame    = 128 << 10 // one message of a client: the longest lists of ids and objects fit
+	recvAhead         = 64 << 10  // bytes of decoded messages that wait for a streaming handler before its client is held back
+)
+
+// Config are the parts and settings of a Server.
+type Config struct {
+	Hub          Hub
+	Publisher    Publisher
+	Keys         Keys
+	PublishLimit PublishLimit // nil: none
+	Engine       string       // "": EngineReactor
+	MaxMessage   int          // bytes of one request message; 0: 4 MiB
+	MaxCalls     int          // calls running at a time, sessions aside; 0: 10,000
+	HTTP2        http2.Config // EngineReactor only
+	Log          *slog.Logger
+}
+
+// Server serves gRPC on one listener.
+type Server struct {
+	cfg    Config
+	health *health.Server
+	engine engine
+}
+
+// engine carries the services.
+type engine interface {
+	grpc.ServiceRegistrar
+	reflection.ServiceInfoProvider
+	serve(ctx context.Context, r *reactor.Reactor, ln net.Listener, tlsConf *tls.Config, lim reactor.Limits) error
+	shutdown(ctx context.Context) error
+}
+
+// New makes a Server.
+func New(cfg Config) (*Server, error) {
+	if cfg.MaxMessage == 0 {
+		cfg.MaxMessage = defaultMaxMessage
+	}
+	if cfg.MaxCalls == 0 {
+		cfg.MaxCalls = defaultMaxCalls
+	}
+	s := &Server{cfg: cfg, health: health.NewServer()}
+	switch cfg.Engine {
+	case "", EngineReactor:
+		e := newEngine(&s.cfg)
+		s.engine = e
+		godwitpb.RegisterClientServer(e, godwitpb.UnimplementedClientServer{}) // for reflection; the engine serves it itself
+	case EngineStd:
+		e := newStdEngine(&s.cfg)
+		s.engine = e
+	default:
+		return nil, fmt.Errorf("unknown gRPC engine %q: choose %s or %s", cfg.Engine, EngineReactor, EngineStd)
+	}
+	godwitpb.RegisterPublisherServer(s.engine, &publisher{pub: cfg.Publisher, keys: cfg.Keys, limit: cfg.PublishLimit})
+	healthpb.RegisterHealthServer(s.engine, s.health)
+	reflection.Register(s.engine)
+	for _, name := range []string{godwitpb.Client_ServiceDesc.ServiceName, godwitpb.Publisher_ServiceDesc.ServiceName} {
+		s.health.SetServingStatus(name, healthpb.HealthCheckResponse_SERVING)
+	}
+	return s, nil
+}
+
+// Serve accepts connections until ctx ends (then it returns nil) or ln fails. Connections outlive it: Shutdown ends
+// them. EngineStd ignores the reactor and of lim uses Admit and Connections.
+func (s *Server) Serve(ctx context.Context, r *reactor.Reactor, ln net.Listener, tlsConf *tls.Config, lim reactor.Limits) error {
+	return s.engine.serve(ctx, r, ln, tlsConf, lim)
+}
+
+// Shutdown drains: health says "not serving", clients are told to open nothing new, calls under way finish. When ctx
+// ends the rest is cut off. Sessions are ended by the hub, not here.
+func (s *Server) Shutdown(ctx context.Context) error {
+	s.health.Shutdown()
+	return s.engine.shutdown(ctx)
+}

@@ -1,0 +1,346 @@
+package grpcgate
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"sync"
+	"time"
+
+	"golang.org/x/sync/semaphore"
+	"google.golang.org/genproto/googleapis/rpc/errdetails"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/protoadapt"
+	"google.golang.org/protobuf/types/known/durationpb"
+
+	"godwit.dev/godwit/api/godwitpb"
+	"godwit.dev/godwit/internal/access"
+	"godwit.dev/godwit/internal/delivery"
+	"godwit.dev/godwit/internal/notification"
+	"godwit.dev/godwit/internal/problem"
+)
+
+// Limits of a publish stream.
+const (
+	streamRequests = 256     // read ahead and not yet answered
+	streamBytes    = 4 << 20 // of them together; a larger one goes alone
+)
+
+// PublishLimit takes n publishes from a key's budget; wait > 0: refused, come back after it.
+type PublishLimit func(key string, n int) (wait time.Duration)
+
+// publisher implements godwit.v1.Publisher.
+type publisher struct {
+	godwitpb.UnimplementedPublisherServer
+	pub   Publisher
+	keys  Keys
+	limit PublishLimit
+}
+
+// Publish stores one notification.
+func (p *publisher) Publish(ctx context.Context, req *godwitpb.PublishRequest) (*godwitpb.PublishResponse, error) {
+	who, err := p.authorise(ctx)
+	if err != nil {
+		return nil, statusError(err)
+	}
+	d, err := p.draft(who, req)
+	if err != nil {
+		return nil, statusError(err)
+	}
+	r := p.pub.Publish(ctx, who.App, []*notification.Draft{d})[0]
+	if r.Err != nil {
+		return nil, statusError(r.Err)
+	}
+	return response(&r), nil
+}
+
+// PublishStream answers every request in order. While one lot is being stored the next is read, so that requests in
+// flight share commits.
+func (p *publisher) PublishStream(stream grpc.BidiStreamingServer[godwitpb.PublishRequest, godwitpb.PublishResponse]) error {
+	ctx, cancel := context.WithCancelCause(stream.Context())
+	defer cancel(nil)
+	who, err := p.authorise(ctx)
+	if err != nil {
+		return statusError(err)
+	}
+	lot := &lot{p: p, who: who, stream: stream, bytes: semaphore.NewWeighted(streamBytes), in: make(chan *godwitpb.PublishRequest, streamRequests)}
+	var answering sync.WaitGroup
+	var failed error
+	answering.Go(func() {
+		if failed = lot.answer(ctx); failed != nil {
+			cancel(failed)
+		}
+	})
+	err = lot.read(ctx)
+	close(lot.in)
+	answering.Wait()
+	if failed != nil {
+		return failed
+	}
+	return err
+}
+
+// lot is one publish stream at work.
+type lot struct {
+	p      *publisher
+	who    access.Principal
+	stream grpc.BidiStreamingServer[godwitpb.PublishRequest, godwitpb.PublishResponse]
+	bytes  *semaphore.Weighted
+	in     chan *godwitpb.PublishRequest
+}
+
+func size(req *godwitpb.PublishRequest) int64 { return min(int64(proto.Size(req)), streamBytes) }
+
+// read takes requests until the client has sent all or is gone.
+func (l *lot) read(ctx context.Context) error {
+	for {
+		req, err := l.stream.Recv()
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		if err := l.bytes.Acquire(ctx, size(req)); err != nil {
+			return nil //nolint:nilerr // the answering side knows why
+		}
+		l.in <- req
+	}
+}
+
+// answer publishes what is there, as one batch, and answers it, until all is answered.
+func (l *lot) answer(ctx context.Context) error {
+	defer func() {
+		for range l.in { // the reader must not hang on an answer that cannot be sent
+		}
+	}()
+	for req := range l.in {
+		batch := []*godwitpb.PublishRequest{req}
+		for more := true; more && len(batch) < streamRequests; {
+			select {
+			case next, ok := <-l.in:
+				if more = ok; ok {
+					batch = append(batch, next)
+				}
+			default:
+				more = false
+			}
+		}
+		if err := l.publish(ctx, batch); err != nil {
+			return err
+		}
+		for _, r := range batch {
+			l.bytes.Release(size(r))
+		}
+	}
+	return nil
+}
+
+// publish stores a batch and sends its answers in order.
+func (l *lot) publish(ctx context.Context, batch []*godwitpb.PublishRequest) error {
+	answers := make([]*godwitpb.PublishResponse, len(batch))
+	drafts := make([]*notification.Draft, 0, len(batch))
+	at := make([]int, 0, len(batch))
+	for i, req := range batch {
+		d, err := l.p.draft(l.who, req)
+		if err != nil {
+			answers[i] = refusal(req.GetId(), err)
+			continue
+		}
+		drafts, at = append(drafts, d), append(at, i)
+	}
+	if len(drafts) > 0 {
+		for i, r := range l.p.pub.Publish(ctx, l.who.App, drafts) {
+			answers[at[i]] = response(&r)
+		}
+	}
+	for _, a := range answers {
+		if err := l.stream.Send(a); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// authorise finds out who calls.
+func (p *publisher) authorise(ctx context.Context) (access.Principal, error) {
+	md, _ := metadata.FromIncomingContext(ctx)
+	secret := bearer(first(md)("authorization"))
+	if secret == "" {
+		return access.Principal{}, access.ErrUnauthenticated
+	}
+	who, err := p.keys.Key(ctx, secret)
+	if err != nil {
+		return access.Principal{}, err
+	}
+	if !who.Roles.Has(access.Publish) {
+		return access.Principal{}, access.ErrForbidden
+	}
+	return who, nil
+}
+
+// draft checks what only this wire format can get wrong, and the key's budget.
+func (p *publisher) draft(who access.Principal, req *godwitpb.PublishRequest) (*notification.Draft, error) {
+	if n := proto.Size(req); n > notification.MaxRequestBytes {
+		return nil, problem.New(http.StatusRequestEntityTooLarge, "too-large", "Request is too large",
+			"a publish has at most 256 KB")
+	}
+	if p.limit != nil {
+		if wait := p.limit(who.Key, max(1, len(req.GetTo()))); wait > 0 {
+			e := problem.New(http.StatusTooManyRequests, "rate-limited", "Too many requests", "the key's publish limit is reached")
+			e.RetryAfter = wait
+			return nil, e
+		}
+	}
+	d := &notification.Draft{
+		To: req.GetTo(), ID: req.GetId(), CollapseKey: req.GetCollapseKey(),
+		Content: notification.Content{
+			Title: req.GetTitle(), Body: req.GetBody(), Category: req.GetCategory(),
+			Data: req.GetData(), ContentType: req.GetContentType(),
+		},
+	}
+	var err error
+	if d.TTL, err = millis("ttl_ms", req.GetTtlMs()); err != nil {
+		return nil, err
+	}
+	if d.ReplyBy, err = millis("reply_by_ms", req.GetReplyByMs()); err != nil {
+		return nil, err
+	}
+	if d.ExpiresAt, err = instant("expires_at_ms", req.GetExpiresAtMs()); err != nil {
+		return nil, err
+	}
+	if d.SendAt, err = instant("send_at_ms", req.GetSendAtMs()); err != nil {
+		return nil, err
+	}
+	if err := enums(d, req); err != nil {
+		return nil, err
+	}
+	for _, s := range req.GetEscalate() {
+		after, err := millis("escalate.after_ms", s.GetAfterMs())
+		if err != nil {
+			return nil, err
+		}
+		d.Escalate = append(d.Escalate, notification.Step{Channel: s.GetChannel(), After: after})
+	}
+	return d, nil
+}
+
+func enums(d *notification.Draft, req *godwitpb.PublishRequest) error {
+	switch req.GetPriority() {
+	case godwitpb.Priority_PRIORITY_UNSPECIFIED, godwitpb.Priority_PRIORITY_NORMAL:
+	case godwitpb.Priority_PRIORITY_HIGH:
+		d.Priority = notification.High
+	case godwitpb.Priority_PRIORITY_LOW:
+		d.Priority = notification.Low
+	default:
+		return &notification.FieldError{Field: "priority", Problem: "is not one of high, normal and low"}
+	}
+	switch req.GetAck() {
+	case godwitpb.AckMode_ACK_MODE_UNSPECIFIED, godwitpb.AckMode_ACK_MODE_ANY:
+	case godwitpb.AckMode_ACK_MODE_ALL:
+		d.Ack = notification.AckAll
+	case godwitpb.AckMode_ACK_MODE_NONE:
+		d.Ack = notification.AckNone
+	default:
+		return &notification.FieldError{Field: "ack", Problem: "is not one of any, all and none"}
+	}
+	return nil
+}
+
+// maxMillis keeps a time in the range in which time.Duration can count.
+const maxMillis = int64(1<<63-1) / int64(time.Millisecond)
+
+func millis(field string, ms int64) (time.Duration, error) {
+	if ms < 0 || ms > maxMillis {
+		return 0, &notification.FieldError{Field: field, Problem: "is out of range"}
+	}
+	return time.Duration(ms) * time.Millisecond, nil
+}
+
+func instant(field string, ms int64) (time.Time, error) {
+	switch {
+	case ms == 0:
+		return time.Time{}, nil
+	case ms < 0 || ms > maxMillis:
+		return time.Time{}, &notification.FieldError{Field: field, Problem: "is out of range"}
+	}
+	return time.UnixMilli(ms), nil
+}
+
+func response(r *delivery.Result) *godwitpb.PublishResponse {
+	if r.Err != nil {
+		return refusal(r.ID, r.Err)
+	}
+	out := &godwitpb.PublishResponse{Results: make([]*godwitpb.PublishResult, len(r.Copies))}
+	for i := range r.Copies {
+		c := &r.Copies[i]
+		res := &godwitpb.PublishResult{Id: r.ID, To: c.To}
+		if c.Err != nil {
+			res.Error = problemOf(c.Err)
+		} else {
+			res.Status, res.Duplicate, res.ExpiresAtMs = c.Status.String(), c.Duplicate, c.ExpiresAt.UnixMilli()
+		}
+		out.Results[i] = res
+	}
+	return out
+}
+
+// refusal answers a request of a stream that was refused as a whole.
+func refusal(id string, err error) *godwitpb.PublishResponse {
+	return &godwitpb.PublishResponse{Results: []*godwitpb.PublishResult{{Id: id, Error: problemOf(err)}}}
+}
+
+func problemOf(err error) *godwitpb.Problem {
+	p := problem.From(err)
+	return &godwitpb.Problem{Type: p.Type, Title: p.Title, Status: int32(p.Status), Detail: p.Detail, Field: p.Field}
+}
+
+// statusError is a problem as a call's outcome.
+func statusError(err error) error {
+	p := problem.From(err)
+	st := status.New(codeOf(p.Status), p.Detail)
+	var details []protoadapt.MessageV1
+	if p.Field != "" {
+		details = append(details, protoadapt.MessageV1Of(&errdetails.BadRequest{
+			FieldViolations: []*errdetails.BadRequest_FieldViolation{{Field: p.Field, Description: p.Detail}},
+		}))
+	}
+	if p.RetryAfter > 0 {
+		details = append(details, protoadapt.MessageV1Of(&errdetails.RetryInfo{RetryDelay: durationpb.New(p.RetryAfter)}))
+	}
+	if len(details) > 0 {
+		if with, err := st.WithDetails(details...); err == nil {
+			st = with
+		}
+	}
+	return st.Err()
+}
+
+func codeOf(httpStatus int) codes.Code {
+	switch httpStatus {
+	case http.StatusBadRequest, http.StatusRequestEntityTooLarge, http.StatusUnprocessableEntity:
+		return codes.InvalidArgument
+	case http.StatusUnauthorized:
+		return codes.Unauthenticated
+	case http.StatusForbidden:
+		return codes.PermissionDenied
+	case http.StatusNotFound:
+		return codes.NotFound
+	case http.StatusConflict:
+		return codes.AlreadyExists
+	case http.StatusTooManyRequests:
+		return codes.ResourceExhausted
+	case http.StatusNotImplemented:
+		return codes.Unimplemented
+	case http.StatusServiceUnavailable:
+		return codes.Unavailable
+	case http.StatusGatewayTimeout:
+		return codes.DeadlineExceeded
+	}
+	return codes.Internal
+}

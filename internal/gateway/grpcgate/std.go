@@ -1,0 +1,131 @@
+package grpcgate
+
+import (
+	"context"
+	"crypto/tls"
+	"fmt"
+	"net"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials"
+	"google.golang.org/grpc/credentials/insecure"
+	_ "google.golang.org/grpc/encoding/gzip" // accept compressed requests, as the other engine does
+	"google.golang.org/grpc/keepalive"
+
+	"godwit.dev/godwit/api/godwitpb"
+	"godwit.dev/godwit/internal/reactor"
+)
+
+// stdEngine runs the services on grpc-go's server, with three goroutines for a session.
+type stdEngine struct {
+	*grpc.Server
+	cfg     *Config
+	creds   *lateTLS
+	readers sync.WaitGroup
+}
+
+// Keep-alive of grpc-go's server. It stands in for the probes of single sessions, which it has no means to send.
+const (
+	stdPingAfter   = 30 * time.Second
+	stdPingTimeout = 20 * time.Second
+	stdMinPing     = 5 * time.Second // apps ping as often as every 15 s
+	stdMaxStreams  = 1000
+)
+
+func newStdEngine(cfg *Config) *stdEngine {
+	e := &stdEngine{cfg: cfg, creds: &lateTLS{TransportCredentials: insecure.NewCredentials()}}
+	e.Server = grpc.NewServer(
+		grpc.Creds(e.creds),
+		grpc.ForceServerCodecV2(rawCodec{}),
+		grpc.MaxRecvMsgSize(cfg.MaxMessage),
+		grpc.MaxHeaderListSize(8<<10),
+		grpc.MaxConcurrentStreams(stdMaxStreams),
+		grpc.ConnectionTimeout(reactor.DefaultHandshake),
+		grpc.KeepaliveParams(keepalive.ServerParameters{Time: stdPingAfter, Timeout: stdPingTimeout}),
+		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: stdMinPing, PermitWithoutStream: true}),
+	)
+	godwitpb.RegisterClientServer(e.Server, &stdClients{engine: e})
+	return e
+}
+
+func (e *stdEngine) serve(ctx context.Context, _ *reactor.Reactor, ln net.Listener, tlsConf *tls.Config, lim reactor.Limits) error {
+	if tlsConf != nil {
+		e.creds.TransportCredentials = credentials.NewTLS(tlsConf)
+	}
+	stop := context.AfterFunc(ctx, func() { _ = ln.Close() }) // nothing can be done about one that does not close
+	defer stop()
+	err := e.Serve(&guarded{Listener: ln, lim: lim})
+	if ctx.Err() != nil {
+		return nil
+	}
+	return err
+}
+
+func (e *stdEngine) shutdown(ctx context.Context) error {
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		e.GracefulStop()
+	}()
+	var err error
+	select {
+	case <-done:
+	case <-ctx.Done():
+		err = fmt.Errorf("drain gRPC connections: %w", context.Cause(ctx))
+		e.Stop()
+		<-done
+	}
+	e.readers.Wait()
+	return err
+}
+
+// lateTLS is a server's credentials that are known only when it begins to serve.
+type lateTLS struct {
+	credentials.TransportCredentials
+}
+
+// Clone shares: the credentials are set once, before the first connection.
+func (l *lateTLS) Clone() credentials.TransportCredentials { return l }
+
+// guarded refuses connections beyond the limits instead of letting them wait.
+type guarded struct {
+	net.Listener
+	lim  reactor.Limits
+	open atomic.Int64
+}
+
+// Accept returns the next connection that is allowed.
+func (g *guarded) Accept() (net.Conn, error) {
+	for {
+		c, err := g.Listener.Accept()
+		if err != nil {
+			return nil, err
+		}
+		if a, ok := c.RemoteAddr().(*net.TCPAddr); ok && g.lim.Admit != nil && !g.lim.Admit(a.AddrPort().Addr().Unmap()) {
+			_ = c.Close()
+			continue
+		}
+		if n := g.open.Add(1); g.lim.Connections > 0 && n > int64(g.lim.Connections) {
+			g.open.Add(-1)
+			_ = c.Close()
+			continue
+		}
+		return &counted{Conn: c, open: &g.open}, nil
+	}
+}
+
+// counted gives its place back when it is closed.
+type counted struct {
+	net.Conn
+	open *atomic.Int64
+	once sync.Once
+}
+
+// Close closes the connection.
+func (c *counted) Close() error {
+	c.once.Do(func() { c.open.Add(-1) })
+	return c.Conn.Close()
+}

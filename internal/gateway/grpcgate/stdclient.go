@@ -1,0 +1,284 @@
+package grpcgate
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"sync"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/mem"
+	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/peer"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/proto"
+
+	"godwit.dev/godwit/api/godwitpb"
+	"godwit.dev/godwit/internal/frame"
+	"godwit.dev/godwit/internal/session"
+)
+
+// Limits of a session on grpc-go.
+const (
+	stdQueueBytes   = 256 << 10       // waiting to be sent; an empty queue takes one frame of any size
+	stdCloseTimeout = 5 * time.Second // for a client to read the end of its session
+)
+
+// stdClients implements godwit.v1.Client on grpc-go.
+type stdClients struct {
+	godwitpb.UnimplementedClientServer
+	engine *stdEngine
+}
+
+// stdClient is one stream: the transport of a session, with a reading and a writing goroutine.
+type stdClient struct {
+	stream  grpc.ServerStream
+	session *session.Session
+
+	mu      sync.Mutex
+	queue   []rawMessage
+	bytes   int
+	refused bool
+	probed  bool
+	over    bool
+	bye     *frame.Goodbye
+	resumed chan struct{} // not nil: paused until it is closed
+
+	wake chan struct{} // something to write, or the end
+	late chan struct{} // closed when the client had its time to read the end
+	gone chan struct{} // closed when the client's side is over
+
+	failed error // why, if it did wrong; before gone is closed
+}
+
+// Connect serves one session.
+func (x *stdClients) Connect(stream grpc.BidiStreamingServer[godwitpb.ClientFrame, godwitpb.ServerFrame]) error {
+	ctx := stream.Context()
+	if err := stream.SendHeader(nil); err != nil {
+		return err
+	}
+	md, _ := metadata.FromIncomingContext(ctx)
+	p, ok := peer.FromContext(ctx)
+	if !ok {
+		p = &peer.Peer{}
+	}
+	c := &stdClient{stream: stream, wake: make(chan struct{}, 1), late: make(chan struct{}), gone: make(chan struct{})}
+	c.session = x.engine.cfg.Hub.Accept(c, sessionPeer(p, first(md)))
+	x.engine.readers.Go(func() { c.read(ctx) })
+	written := make(chan struct{})
+	x.engine.readers.Go(func() { c.write(); close(written) })
+	select {
+	case <-written:
+	case <-c.late:
+	case <-c.gone:
+		if c.failed != nil {
+			return c.failed
+		}
+	}
+	if g := c.goodbye(); g != nil && g.Refusal {
+		return status.Error(codes.Unauthenticated, g.Reason)
+	}
+	return nil
+}
+
+// read hands frames to the session until the stream ends. Its end is the session's.
+func (c *stdClient) read(ctx context.Context) {
+	c.failed = c.frames(ctx)
+	c.mu.Lock()
+	c.over, c.queue = true, nil
+	c.mu.Unlock()
+	signal(c.wake)
+	close(c.gone)
+	c.session.Closed()
+}
+
+func (c *stdClient) frames(ctx context.Context) error {
+	var raw rawMessage
+	for {
+		err := c.stream.RecvMsg(&raw)
+		switch {
+		case errors.Is(err, io.EOF): // a client that has only ended its side goes on to receive
+			<-ctx.Done()
+			return nil
+		case err != nil && ctx.Err() != nil:
+			return nil
+		case err != nil:
+			return err
+		case len(raw.head) > maxClientFrame:
+			return errTooLarge(uint64(len(raw.head)), maxClientFrame)
+		}
+		handle(c.session, raw.head)
+		if !c.ready(ctx) {
+			return nil
+		}
+	}
+}
+
+// ready waits while the session is paused.
+func (c *stdClient) ready(ctx context.Context) bool {
+	c.mu.Lock()
+	resumed := c.resumed
+	c.mu.Unlock()
+	if resumed == nil {
+		return true
+	}
+	select {
+	case <-resumed:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
+// write sends what is queued until the session or the stream ends.
+func (c *stdClient) write() {
+	for range c.wake {
+		for {
+			m, probed, ok, end := c.next()
+			if probed {
+				c.session.Alive() // the connection's keep-alive vouches for the client
+			}
+			if end {
+				return
+			}
+			if !ok {
+				break
+			}
+			if err := c.stream.SendMsg(&m); err != nil {
+				return
+			}
+		}
+	}
+}
+
+// next takes one message off the queue.
+func (c *stdClient) next() (m rawMessage, probed, ok, end bool) {
+	c.mu.Lock()
+	probed, c.probed = c.probed, false
+	if len(c.queue) > 0 {
+		m = c.queue[0]
+		c.queue[0] = rawMessage{}
+		c.queue = c.queue[1:]
+		c.bytes -= m.size()
+		c.mu.Unlock()
+		return m, probed, true, false
+	}
+	drained := c.refused && !c.over
+	c.refused = false
+	end = c.over || c.bye != nil
+	c.mu.Unlock()
+	if drained && !end {
+		c.session.Drained()
+	}
+	return m, probed, false, end
+}
+
+// Format says that frames are protobuf.
+func (c *stdClient) Format() frame.Format { return frame.Proto }
+
+// Name is what metrics call it.
+func (c *stdClient) Name() string { return "grpc" }
+
+// Write queues one frame.
+func (c *stdClient) Write(head, tail []byte) bool {
+	n := len(head) + len(tail)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.over || c.bye != nil {
+		return false
+	}
+	if len(c.queue) > 0 && c.bytes+n > stdQueueBytes {
+		c.refused = true
+		return false
+	}
+	c.queue = append(c.queue, rawMessage{head: append([]byte(nil), head...), tail: tail})
+	c.bytes += n
+	signal(c.wake)
+	return true
+}
+
+// Probe has the writing goroutine answer.
+func (c *stdClient) Probe() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.probed = true
+	signal(c.wake)
+}
+
+// Close ends the call once what is queued was sent.
+func (c *stdClient) Close(g frame.Goodbye) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.bye == nil {
+		c.bye = &g
+		time.AfterFunc(stdCloseTimeout, func() { close(c.late) })
+	}
+	signal(c.wake)
+}
+
+// Pause keeps further frames from being read.
+func (c *stdClient) Pause() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.resumed == nil {
+		c.resumed = make(chan struct{})
+	}
+}
+
+// Resume ends a Pause.
+func (c *stdClient) Resume() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.resumed != nil {
+		close(c.resumed)
+		c.resumed = nil
+	}
+}
+
+func (c *stdClient) goodbye() *frame.Goodbye {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.bye
+}
+
+// rawMessage is an encoded message that passes through grpc-go as it is.
+type rawMessage struct{ head, tail []byte }
+
+func (m *rawMessage) size() int { return len(m.head) + len(m.tail) }
+
+// rawCodec is the protobuf codec, and lets rawMessages through.
+type rawCodec struct{}
+
+// Name is protobuf's: on the wire there is no difference.
+func (rawCodec) Name() string { return "proto" }
+
+// Marshal encodes v.
+func (rawCodec) Marshal(v any) (mem.BufferSlice, error) {
+	switch m := v.(type) {
+	case *rawMessage:
+		out := mem.BufferSlice{mem.SliceBuffer(m.head)}
+		if len(m.tail) > 0 {
+			out = append(out, mem.SliceBuffer(m.tail))
+		}
+		return out, nil
+	case proto.Message:
+		b, err := proto.Marshal(m)
+		return mem.BufferSlice{mem.SliceBuffer(b)}, err
+	}
+	return nil, fmt.Errorf("%T is not a protobuf message", v)
+}
+
+// Unmarshal decodes into v.
+func (rawCodec) Unmarshal(data mem.BufferSlice, v any) error {
+	switch m := v.(type) {
+	case *rawMessage:
+		m.head = data.Materialize()
+		return nil
+	case proto.Message:
+		return proto.Unmarshal(data.Materialize(), m)
+	}
+	return fmt.Errorf("%T is not a protobuf message", v)
+}
