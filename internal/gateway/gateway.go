@@ -127,6 +127,24 @@ func Fail(w http.ResponseWriter, err error) {
 	_ = json.NewEncoder(w).Encode(p) // a client that is gone needs no answer
 }
 
+// Refuse hangs up a line that got a goodbye instead of a welcome and answers with the problem it stands for.
+func Refuse(w http.ResponseWriter, l *Line, g frame.Goodbye) {
+	items, _ := l.Take()
+	l.Hangup()
+	for _, it := range items {
+		var f struct {
+			Error struct{ Code, Message, Field string }
+		}
+		if json.Unmarshal(l.AppendJSON(nil, it), &f) == nil && f.Error.Code == frame.CodeBadField {
+			Fail(w, &problem.Problem{
+				Type: "/problems/bad-input", Title: "Bad input", Status: http.StatusBadRequest, Detail: f.Error.Message, Field: f.Error.Field,
+			})
+			return
+		}
+	}
+	Fail(w, Refused(g))
+}
+
 // Refused is the problem that a goodbye before the welcome stands for.
 func Refused(g frame.Goodbye) *problem.Problem {
 	p := problem.New(http.StatusServiceUnavailable, "unavailable", "Cannot connect now", "the server said "+g.Reason+"; connect again later")

@@ -2,6 +2,7 @@ package gatetest
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"strings"
 	"sync"
@@ -29,6 +30,7 @@ func Run(t *testing.T, g Gate) {
 		{"UnsupportedFrameIsAnswered", unsupportedFrame},
 		{"GoodbyeOnShutdown", goodbyeOnShutdown},
 		{"WrongTokenIsRefused", wrongToken},
+		{"MissingRecipientIsNamed", missingRecipient},
 		{"ExpiredTokenEndsTheSession", tokenExpires},
 		{"RenewedTokenKeepsTheSession", tokenRenewed},
 		{"HeldButSettledIsRecalled", heldIsRecalled},
@@ -215,6 +217,25 @@ func wrongToken(t *testing.T, g *Gate, s *Server) {
 	if n := s.Hub.Live(); n != 1 {
 		t.Errorf("%d sessions are live, want the one with the right token", n)
 	}
+}
+
+func missingRecipient(t *testing.T, g *Gate, s *Server) {
+	c, err := g.Dial(t, s, Options{})
+	var refused *Refused
+	if errors.As(err, &refused) {
+		if refused.Status != 400 || !strings.Contains(refused.Detail, `"field":"recipient"`) {
+			t.Errorf("%v, want 400 of recipient", refused)
+		}
+		return
+	}
+	must(t, err)
+	defer c.Close()
+	cn := &conn{Client: c, t: t}
+	if f := cn.want("error"); f.Code != "bad_field" || f.Field != "recipient" {
+		t.Errorf("answered with %+v, want bad_field of recipient", f)
+	}
+	cn.want("goodbye")
+	cn.ended()
 }
 
 func tokenExpires(t *testing.T, g *Gate, s *Server) {

@@ -104,11 +104,12 @@ func (g *Gateway) open(w http.ResponseWriter, r *http.Request) {
 	hello.Heartbeat = heartbeat
 	line := gateway.Open(g.cfg.Hub, peer, hello, "poll", frame.JSON, &g.budget)
 	bye, err := line.Await(r.Context())
-	if err != nil || bye != nil {
+	switch {
+	case err != nil: // the client did not wait
 		line.Hangup()
-		if bye != nil {
-			gateway.Fail(w, gateway.Refused(*bye))
-		}
+		return
+	case bye != nil:
+		gateway.Refuse(w, line, *bye)
 		return
 	}
 	id := line.Session().ID()

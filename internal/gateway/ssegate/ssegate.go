@@ -67,11 +67,12 @@ func (g *Gateway) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	line := gateway.Open(g.cfg.Hub, peer, hello, "sse", frame.SSE, &g.budget)
 	bye, err := line.Await(r.Context())
-	if err != nil || bye != nil {
+	switch {
+	case err != nil: // the client did not wait
 		line.Hangup()
-		if bye != nil {
-			gateway.Fail(w, gateway.Refused(*bye))
-		}
+		return
+	case bye != nil:
+		gateway.Refuse(w, line, *bye)
 		return
 	}
 	g.cfg.Desk.Add(line)
