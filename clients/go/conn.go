@@ -102,6 +102,7 @@ type grpcConn struct {
 	stream grpc.BidiStreamingClient[pb.ClientFrame, pb.ServerFrame]
 	cancel context.CancelFunc
 	ended  chan struct{} // closed when recv has failed
+	ponged chan struct{} // has an entry when a pong came
 	once   sync.Once
 }
 
@@ -122,7 +123,7 @@ func (c *Client) dialGRPC(ctx context.Context) (conn, error) {
 		_ = cc.Close() // it holds nothing yet that could be lost
 		return nil, fmt.Errorf("connect: %w", err)
 	}
-	return &grpcConn{cc: cc, stream: stream, cancel: cancel, ended: make(chan struct{})}, nil
+	return &grpcConn{cc: cc, stream: stream, cancel: cancel, ended: make(chan struct{}), ponged: make(chan struct{}, 1)}, nil
 }
 
 func (c *grpcConn) send(_ context.Context, f *clientFrame) error { return c.stream.Send(f.proto()) }
@@ -130,6 +131,12 @@ func (c *grpcConn) send(_ context.Context, f *clientFrame) error { return c.stre
 func (c *grpcConn) recv(context.Context) (serverFrame, error) {
 	p, err := c.stream.Recv()
 	if err == nil {
+		if p.GetPong() != nil {
+			select {
+			case c.ponged <- struct{}{}:
+			default:
+			}
+		}
 		return fromProto(p), nil
 	}
 	c.once.Do(func() { close(c.ended) })
@@ -140,12 +147,19 @@ func (c *grpcConn) recv(context.Context) (serverFrame, error) {
 	return serverFrame{}, err
 }
 
-// finish half-closes and waits for the server to end the stream: cancelling at once would drop what is still queued.
+// finish asks for a pong: when it comes, everything sent before has been handled. Leaving at once would drop what is
+// still queued here.
 func (c *grpcConn) finish() {
-	_ = c.stream.CloseSend()
 	select {
-	case <-c.ended:
-	case <-time.After(finishPatience):
+	case <-c.ponged: // of an earlier ping
+	default:
+	}
+	if c.stream.Send((&clientFrame{Ping: &struct{}{}}).proto()) == nil {
+		select {
+		case <-c.ponged:
+		case <-c.ended:
+		case <-time.After(finishPatience):
+		}
 	}
 	c.abort()
 }

@@ -133,7 +133,9 @@ func (w *wireNotification) notification() (*Notification, error) {
 	case w.DataBase64 != nil:
 		n.Data = w.DataBase64
 	case len(w.Data) == 0:
-	case w.ContentType == "" || isJSON(w.ContentType):
+	case w.ContentType == "": // left out where it is the usual one
+		n.Data, n.ContentType = w.Data, "application/json"
+	case isJSON(w.ContentType):
 		n.Data = w.Data
 	default:
 		var text string

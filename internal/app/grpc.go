@@ -1,10 +1,47 @@
 package app
 
-import "net"
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"net"
 
-// serveGRPC closes the listener: this build has no gRPC engine.
+	"godwit.dev/godwit/internal/gateway/grpcgate"
+	"godwit.dev/godwit/internal/reactor"
+)
+
+// serveGRPC serves the gRPC listener and returns how to end accepting.
 func (a *App) serveGRPC(ln net.Listener) (stop func(), err error) {
-	a.log.Warn("this build serves no gRPC", "addr", ln.Addr().String())
-	a.addrs.GRPC = ""
-	return nil, ln.Close()
+	srv, err := grpcgate.New(grpcgate.Config{
+		Hub: a.hub, Publisher: a.publisher, Keys: a.access, Engine: a.cfg.GRPCEngine, Log: a.log,
+		PublishLimit: a.keyLimit.Take,
+	})
+	if err != nil {
+		return nil, fmt.Errorf("start gRPC: %w", err)
+	}
+	var conf *tls.Config
+	if a.tlsFor != nil {
+		conf = a.tlsFor("h2")
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		lim := reactor.Limits{Connections: a.maxConnections(), Admit: a.addrLimit.Allow}
+		err := srv.Serve(ctx, a.reactor, ln, conf, lim)
+		if ctx.Err() == nil {
+			if err == nil {
+				err = errors.New("ended unexpectedly")
+			}
+			a.fail(fmt.Errorf("serve grpc_addr: %w", err))
+		}
+	}()
+	a.steps.add("gRPC answers", a.share(4), func(ctx context.Context) error {
+		cancel()
+		err := srv.Shutdown(ctx)
+		<-done
+		return err
+	})
+	return cancel, nil
 }

@@ -91,6 +91,7 @@ func subcommandOnly(cmd *cobra.Command, args []string) error {
 		return nil
 	}
 	text := fmt.Sprintf("%s has no command %q", cmd.CommandPath(), args[0])
+	cmd.SuggestionsMinimumDistance = 2
 	if near := cmd.SuggestionsFor(args[0]); len(near) > 0 {
 		return withHint(&usageError{errors.New(text)}, "did you mean %s %s?", cmd.CommandPath(), near[0])
 	}

@@ -1,0 +1,66 @@
+package datadir_test
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"godwit.dev/godwit/internal/app/datadir"
+)
+
+func TestSecondHolderIsRefusedByNameOfTheFirst(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "deep", "data")
+	first, err := datadir.Acquire(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = datadir.Acquire(dir)
+	var inUse *datadir.InUseError
+	if !errors.As(err, &inUse) || inUse.PID != os.Getpid() || inUse.Dir != dir {
+		t.Errorf("second holder got %v", err)
+	}
+	if pid, held := datadir.Held(dir); !held || pid != os.Getpid() {
+		t.Errorf("held %t by %d", held, pid)
+	}
+	if err := first.Release(); err != nil {
+		t.Fatal(err)
+	}
+	if _, held := datadir.Held(dir); held {
+		t.Error("held after release")
+	}
+	again, err := datadir.Acquire(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := again.Release(); err != nil {
+		t.Error(err)
+	}
+	if info, err := os.Stat(dir); err != nil || info.Mode().Perm() != 0o700 {
+		t.Errorf("folder has mode %v, %v; others must not look in", info.Mode(), err)
+	}
+}
+
+func TestAddressesAreReplacedInOneStep(t *testing.T) {
+	dir := t.TempDir()
+	if err := datadir.RemoveAddresses(dir); err != nil {
+		t.Error(err)
+	}
+	want := datadir.Addresses{HTTP: "127.0.0.1:1", GRPC: "127.0.0.1:2"}
+	for range 2 {
+		if err := datadir.WriteAddresses(dir, want); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got, err := datadir.ReadAddresses(dir); err != nil || got != want {
+		t.Errorf("read %v, %v", got, err)
+	}
+	entries, err := os.ReadDir(dir)
+	if err != nil || len(entries) != 1 {
+		t.Errorf("folder holds %v, %v", entries, err)
+	}
+	b, err := os.ReadFile(filepath.Join(dir, datadir.AddressesFile))
+	if text := `{"http":"127.0.0.1:1","grpc":"127.0.0.1:2","mqtt":"","nats":""}` + "\n"; err != nil || string(b) != text {
+		t.Errorf("file says %s, %v", b, err)
+	}
+}

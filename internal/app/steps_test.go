@@ -1,0 +1,62 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+func TestStepsStopInReverseAndOneFailureStopsNoOther(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var stopped []string
+		s := steps{log: slog.New(slog.DiscardHandler)}
+		s.addClose("store", time.Second, func() error { stopped = append(stopped, "store"); return nil })
+		s.addClose("broken", time.Second, func() error { stopped = append(stopped, "broken"); return errors.New("no") })
+		s.add("stuck", time.Second, func(context.Context) error { time.Sleep(time.Hour); return nil })
+		s.add("slow", time.Minute, func(ctx context.Context) error {
+			stopped = append(stopped, "slow")
+			<-ctx.Done()
+			return context.Cause(ctx)
+		})
+		start := time.Now()
+		err := s.stop(t.Context())
+		if want := []string{"slow", "broken", "store"}; !slices.Equal(stopped, want) {
+			t.Errorf("stopped %v, want %v", stopped, want)
+		}
+		if took := time.Since(start); took != time.Minute+time.Second+stuckPatience {
+			t.Errorf("took %s", took)
+		}
+		for _, want := range []string{"slow did not stop in 1m0s", "stuck did not stop in 1s", "stop broken: no"} {
+			if !strings.Contains(err.Error(), want) {
+				t.Errorf("%q does not say %q", err, want)
+			}
+		}
+		time.Sleep(time.Hour) // lets the stuck one end
+	})
+}
+
+func TestPartThatEndsByItselfIsAFailure(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := steps{log: slog.New(slog.DiscardHandler)}
+		failed := make(chan error, 2)
+		s.addRun("watch", time.Second, func(context.Context) error { return errors.New("gone") }, func(err error) { failed <- err })
+		s.addRun("loop", time.Second, func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() }, func(err error) { failed <- err })
+		synctest.Wait()
+		if err := s.stop(t.Context()); err != nil {
+			t.Error(err)
+		}
+		close(failed)
+		var got []string
+		for err := range failed {
+			got = append(got, err.Error())
+		}
+		if !slices.Equal(got, []string{"watch: gone"}) {
+			t.Errorf("failures %v", got)
+		}
+	})
+}

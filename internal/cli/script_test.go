@@ -1,0 +1,109 @@
+package cli_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"os"
+	"os/exec"
+	"os/signal"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/rogpeppe/go-internal/testscript"
+
+	"godwit.dev/godwit/internal/app/datadir"
+	"godwit.dev/godwit/internal/cli"
+)
+
+// The scripts run the program as main does, each command in a process of its own.
+func TestMain(m *testing.M) {
+	testscript.Main(m, map[string]func(){
+		"godwit": func() {
+			ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+			defer stop()
+			os.Exit(cli.Run(ctx, os.Args[1:], os.Stdin, os.Stdout, os.Stderr, os.Environ()))
+		},
+	})
+}
+
+func TestScripts(t *testing.T) {
+	testscript.Run(t, testscript.Params{
+		Dir:                 "testdata/script",
+		RequireExplicitExec: true,
+		Cmds: map[string]func(*testscript.TestScript, bool, []string){
+			"listening": listening,
+			"setfrom":   setFrom,
+			"exits":     exits,
+			"soon":      soon,
+		},
+	})
+}
+
+// patience bounds waits for things that take milliseconds.
+const patience = 30 * time.Second
+
+// listening DATA waits until the server of a data folder listens and puts its addresses into GODWIT_URL and GRPC.
+func listening(ts *testscript.TestScript, _ bool, args []string) {
+	deadline := time.Now().Add(patience)
+	for {
+		a, err := datadir.ReadAddresses(ts.MkAbs(args[0]))
+		if err == nil {
+			ts.Setenv("GODWIT_URL", "http://"+a.HTTP)
+			ts.Setenv("GRPC", a.GRPC)
+			return
+		}
+		if time.Now().After(deadline) {
+			ts.Fatalf("no server listens on %s: %v", args[0], err)
+		}
+		time.Sleep(5 * time.Millisecond)
+	}
+}
+
+// setfrom VAR FILE [FIELD] sets a variable to a file's text, or to a field of the JSON in it.
+func setFrom(ts *testscript.TestScript, _ bool, args []string) {
+	text := strings.TrimSpace(ts.ReadFile(args[1]))
+	if len(args) == 3 {
+		var v map[string]any
+		ts.Check(json.Unmarshal([]byte(text), &v))
+		s, ok := v[args[2]].(string)
+		if !ok {
+			ts.Fatalf("%s has no text field %s", text, args[2])
+		}
+		text = s
+	}
+	ts.Setenv(args[0], text)
+}
+
+// exits CODE ARGS... runs the program with these arguments and compares its exit code.
+func exits(ts *testscript.TestScript, _ bool, args []string) {
+	got := "0"
+	if err := ts.Exec("godwit", args[1:]...); err != nil {
+		var failed *exec.ExitError
+		if !errors.As(err, &failed) {
+			ts.Fatalf("run: %v", err)
+		}
+		got = strconv.Itoa(failed.ExitCode())
+	}
+	if got != args[0] {
+		ts.Fatalf("godwit %s exited %s, want %s", strings.Join(args[1:], " "), got, args[0])
+	}
+}
+
+// soon ARGS... runs the program again and again until it succeeds, or with ! until it fails.
+func soon(ts *testscript.TestScript, neg bool, args []string) {
+	deadline := time.Now().Add(patience)
+	for {
+		err := ts.Exec("godwit", args...)
+		if (err != nil) == neg {
+			return
+		}
+		if time.Now().After(deadline) {
+			ts.Fatalf("godwit %s still ends with %v", strings.Join(args, " "), err)
+		}
+		time.Sleep(50 * time.Millisecond)
+	}
+}
