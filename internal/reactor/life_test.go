@@ -166,6 +166,34 @@ func TestPausedHandlerGetsTheRestOnResume(t *testing.T) {
 	})
 }
 
+// TestPauseFromOutsideHoldsInputBack pauses a connection that waits for input already.
+func TestPauseFromOutsideHoldsInputBack(t *testing.T) {
+	eachDriver(t, Config{}, func(t *testing.T, h *harness) {
+		conns, got, ticks := make(chan *Conn, 1), make(chan string, 10), make(chan bool, 1)
+		f := newFake()
+		f.tick = func(time.Time) { ticks <- true }
+		f.data = func(b []byte) (int, error) { got <- string(b); return len(b), nil }
+		addr := h.handle(func(c *Conn) Handler { conns <- c; return f })
+		peer := h.dial(addr)
+		c := wait(t, conns, "the connection")
+		for _, msg := range []string{"one", "two"} { // the second time the poller knows of the pause
+			c.Pause()
+			if _, err := peer.Write([]byte(msg)); err != nil {
+				t.Fatal(err)
+			}
+			c.SetTimer(100 * time.Millisecond)
+			wait(t, ticks, "the tick")
+			if len(got) != 0 {
+				t.Fatalf("a paused handler got %q", <-got)
+			}
+			c.Resume()
+			if s := wait(t, got, "the input"); s != msg {
+				t.Fatalf("got %q, want %q", s, msg)
+			}
+		}
+	})
+}
+
 func TestLongFrameIsKeptUpToTheLimit(t *testing.T) {
 	eachDriver(t, Config{InputBytes: 300_000}, func(t *testing.T, h *harness) {
 		const frame = 290_000

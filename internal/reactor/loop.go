@@ -199,10 +199,7 @@ func (l *loop) shutdown() {
 		c.finish(ErrReactorClosed)
 		c.leave()
 	}
-	for c, w := l.next(); c != nil; c, w = l.next() { // opened too late, or already finished above
-		if w&workOpen != 0 {
-			c.start.open = nil
-		}
+	for c, _ := l.next(); c != nil; c, _ = l.next() { // opened too late, or already finished above
 		c.enter()
 		c.finish(ErrReactorClosed)
 		c.leave()

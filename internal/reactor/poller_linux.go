@@ -125,12 +125,13 @@ func (p *epoll) handle(l *loop, c *Conn, events uint32) {
 		return
 	}
 	c.mu.Lock()
-	reads := c.wantsInput()
+	gone, reads := c.state&finished != 0, c.wantsInput()
 	if !reads {
-		c.watch()
+		c.watch() // a pause: stop asking only now, most are over before input comes
 	}
 	c.mu.Unlock()
 	switch {
+	case gone: // its descriptor may be another's by now
 	case reads:
 		p.read(l, c)
 	case events&(unix.EPOLLERR|unix.EPOLLHUP) != 0:

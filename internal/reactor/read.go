@@ -10,9 +10,6 @@ import (
 func (c *Conn) begin() {
 	s := c.start
 	c.start = nil
-	if s == nil || s.open == nil {
-		return
-	}
 	c.loop.add(c)
 	h, err := s.open(c)
 	if err != nil {
@@ -61,6 +58,8 @@ func (c *Conn) receive(s *scratch, n int) {
 	case st&(dead|closing) != 0: // nobody wants it any more
 	case c.tls != nil:
 		c.decrypt(s, s.raw[headroom:headroom+n])
+	case st&paused != 0: // the pause began after the wait for this input
+		c.in = append(c.in, s.raw[headroom:headroom+n]...)
 	default:
 		c.deliver(s.raw[:headroom+n])
 	}
