@@ -113,6 +113,8 @@ func (e *reactorEngine) shutdown(ctx context.Context) error {
 	return nil
 }
 
+func (e *reactorEngine) queued() int64 { return e.http.Queued() }
+
 var errStopping = status.Error(codes.Unavailable, "the server is stopping")
 
 // Open takes a request.

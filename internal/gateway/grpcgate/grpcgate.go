@@ -80,6 +80,7 @@ type engine interface {
 	reflection.ServiceInfoProvider
 	serve(ctx context.Context, r *reactor.Reactor, ln net.Listener, tlsConf *tls.Config, lim reactor.Limits) error
 	shutdown(ctx context.Context) error
+	queued() int64
 }
 
 // New makes a Server.
@@ -123,3 +124,6 @@ func (s *Server) Shutdown(ctx context.Context) error {
 	s.health.Shutdown()
 	return s.engine.shutdown(ctx)
 }
+
+// Queued is how many bytes wait in the engine for clients, beside what the reactor has queued.
+func (s *Server) Queued() int64 { return s.engine.queued() }

@@ -25,6 +25,7 @@ type stdEngine struct {
 	cfg     *Config
 	creds   *lateTLS
 	readers sync.WaitGroup
+	waiting atomic.Int64 // bytes in the queues of sessions
 }
 
 // Keep-alive of grpc-go's server. It stands in for the probes of single sessions, which it has no means to send.
@@ -81,6 +82,8 @@ func (e *stdEngine) shutdown(ctx context.Context) error {
 	e.readers.Wait()
 	return err
 }
+
+func (e *stdEngine) queued() int64 { return e.waiting.Load() }
 
 // lateTLS is a server's credentials that are known only when it begins to serve.
 type lateTLS struct {

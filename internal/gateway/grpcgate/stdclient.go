@@ -35,6 +35,7 @@ type stdClients struct {
 
 // stdClient is one stream: the transport of a session, with a reading and a writing goroutine.
 type stdClient struct {
+	engine  *stdEngine
 	stream  grpc.ServerStream
 	session *session.Session
 
@@ -65,7 +66,7 @@ func (x *stdClients) Connect(stream grpc.BidiStreamingServer[godwitpb.ClientFram
 	if !ok {
 		p = &peer.Peer{}
 	}
-	c := &stdClient{stream: stream, wake: make(chan struct{}, 1), late: make(chan struct{}), gone: make(chan struct{})}
+	c := &stdClient{engine: x.engine, stream: stream, wake: make(chan struct{}, 1), late: make(chan struct{}), gone: make(chan struct{})}
 	c.session = x.engine.cfg.Hub.Accept(c, sessionPeer(p, first(md)))
 	x.engine.readers.Go(func() { c.read(ctx) })
 	written := make(chan struct{})
@@ -89,6 +90,7 @@ func (c *stdClient) read(ctx context.Context) {
 	c.failed = c.frames(ctx)
 	c.mu.Lock()
 	c.over, c.queue = true, nil
+	c.account(-c.bytes)
 	c.mu.Unlock()
 	signal(c.wake)
 	close(c.gone)
@@ -162,7 +164,7 @@ func (c *stdClient) next() (m rawMessage, probed, ok, end bool) {
 		m = c.queue[0]
 		c.queue[0] = rawMessage{}
 		c.queue = c.queue[1:]
-		c.bytes -= m.size()
+		c.account(-m.size())
 		c.mu.Unlock()
 		return m, probed, true, false
 	}
@@ -174,6 +176,11 @@ func (c *stdClient) next() (m rawMessage, probed, ok, end bool) {
 		c.session.Drained()
 	}
 	return m, probed, false, end
+}
+
+func (c *stdClient) account(n int) {
+	c.bytes += n
+	c.engine.waiting.Add(int64(n))
 }
 
 // Format says that frames are protobuf.
@@ -195,7 +202,7 @@ func (c *stdClient) Write(head, tail []byte) bool {
 		return false
 	}
 	c.queue = append(c.queue, rawMessage{head: append([]byte(nil), head...), tail: tail})
-	c.bytes += n
+	c.account(n)
 	signal(c.wake)
 	return true
 }

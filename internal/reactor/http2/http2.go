@@ -148,6 +148,9 @@ func (s *Server) Conns() int {
 	return s.nconns
 }
 
+// Queued is how many bytes wait in the streams of all connections, for windows or for sockets.
+func (s *Server) Queued() int64 { return s.queued.Load() }
+
 // StreamError is the end of one stream by a reset.
 type StreamError struct {
 	Code   ErrCode

@@ -301,6 +301,9 @@ func (c *Conn) resumed() {
 // Hold accounts n more (or fewer) request bytes kept for this connection above this package. False: that would be
 // more than one client may make us keep, and nothing was accounted.
 func (s *Stream) Hold(n int) bool {
+	if n == 0 {
+		return true
+	}
 	c := s.conn
 	c.mu.Lock()
 	defer c.mu.Unlock()

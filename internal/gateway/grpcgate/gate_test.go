@@ -1,0 +1,225 @@
+package grpcgate_test
+
+import (
+	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"io"
+	"math/big"
+	"net"
+	"sync"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/credentials"
+	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/encoding"
+	"google.golang.org/grpc/mem"
+	"google.golang.org/grpc/status"
+
+	"godwit.dev/godwit/api/godwitpb"
+	"godwit.dev/godwit/internal/gateway/gatetest"
+	"godwit.dev/godwit/internal/gateway/grpcgate"
+	"godwit.dev/godwit/internal/reactor"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// gate is a running gateway in front of a gatetest server.
+type gate struct {
+	*gatetest.Server
+	grpc *grpcgate.Server
+	addr string
+	dial []grpc.DialOption
+}
+
+// running finds the gateway of a gatetest server.
+type running struct {
+	mu sync.Mutex
+	of map[*gatetest.Server]*gate
+}
+
+func (r *running) get(s *gatetest.Server) *gate {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.of[s]
+}
+
+// open starts a gateway; change may alter its settings.
+func open(t testing.TB, s *gatetest.Server, tlsConf *tls.Config, change func(*grpcgate.Config)) *gate {
+	t.Helper()
+	cfg := grpcgate.Config{Hub: s.Hub, Publisher: s.Publish, Keys: s.Access, Log: s.Log}
+	if change != nil {
+		change(&cfg)
+	}
+	g, err := grpcgate.New(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ln := s.Listen(t)
+	ctx, cancel := context.WithCancel(context.Background())
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		if err := g.Serve(ctx, s.Reactor, ln, tlsConf, reactor.Limits{}); err != nil {
+			t.Errorf("serve: %v", err)
+		}
+	})
+	t.Cleanup(func() {
+		cancel()
+		wg.Wait()
+		ctx, cancel := context.WithTimeout(context.Background(), gatetest.Patience)
+		defer cancel()
+		if err := g.Shutdown(ctx); err != nil {
+			t.Errorf("shutdown: %v", err)
+		}
+	})
+	out := &gate{Server: s, grpc: g, addr: ln.Addr().String(), dial: []grpc.DialOption{
+		grpc.WithTransportCredentials(insecure.NewCredentials()),
+		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(16<<20), grpc.ForceCodecV2(codec{encoding.GetCodecV2("proto")})),
+	}}
+	return out
+}
+
+// conn connects a stock client. It is closed before the gateway is shut down.
+func (g *gate) conn(t testing.TB) *grpc.ClientConn {
+	t.Helper()
+	cc, err := grpc.NewClient(g.addr, g.dial...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = cc.Close() })
+	return cc
+}
+
+// suite runs the gateways' suite on one engine.
+func suite(t *testing.T, driver string, secure bool, change func(*grpcgate.Config)) {
+	all := &running{of: map[*gatetest.Server]*gate{}}
+	gatetest.Run(t, gatetest.Gate{
+		Driver: driver,
+		Mount: func(t testing.TB, s *gatetest.Server) {
+			var server *tls.Config
+			var client *tls.Config
+			if secure {
+				server, client = certificate(t)
+			}
+			g := open(t, s, server, change)
+			if secure {
+				g.dial[0] = grpc.WithTransportCredentials(credentials.NewTLS(client))
+			}
+			all.mu.Lock()
+			all.of[s] = g
+			all.mu.Unlock()
+		},
+		Dial: func(t testing.TB, s *gatetest.Server, o gatetest.Options) (gatetest.Client, error) {
+			return connect(t, all.get(s), o)
+		},
+		Queued: func(s *gatetest.Server) int64 { return s.Reactor.Stats().Queued + all.get(s).grpc.Queued() },
+	})
+}
+
+func TestGateway(t *testing.T) { suite(t, "", false, nil) }
+
+func TestGatewayOnPortableDriver(t *testing.T) { suite(t, reactor.DriverGoroutine, false, nil) }
+
+func TestGatewayOverTLS(t *testing.T) { suite(t, "", true, nil) }
+
+func TestGatewayOnStdEngine(t *testing.T) {
+	suite(t, "", false, func(c *grpcgate.Config) { c.Engine = grpcgate.EngineStd })
+}
+
+func TestGatewayOnStdEngineOverTLS(t *testing.T) {
+	suite(t, "", true, func(c *grpcgate.Config) { c.Engine = grpcgate.EngineStd })
+}
+
+// client is a session of a stock gRPC client, for the suite.
+type client struct {
+	cc     *grpc.ClientConn
+	stream godwitpb.Client_ConnectClient
+	cancel context.CancelFunc
+}
+
+func connect(t testing.TB, g *gate, o gatetest.Options) (gatetest.Client, error) {
+	cc := g.conn(t)
+	ctx, cancel := context.WithCancel(t.Context())
+	stream, err := godwitpb.NewClientClient(cc).Connect(ctx)
+	if err != nil {
+		cancel()
+		return nil, err
+	}
+	c := &client{cc: cc, stream: stream, cancel: cancel}
+	return c, c.Send(t.Context(), o.HelloJSON())
+}
+
+func (c *client) Send(_ context.Context, text string) error {
+	m, err := gatetest.ToProto(text)
+	if err != nil {
+		return err
+	}
+	return c.stream.Send(m)
+}
+
+// SendBad sends a message that is no protobuf.
+func (c *client) SendBad(context.Context) error { return c.stream.SendMsg(raw("\x0a\xff")) }
+
+// raw is a message that passes through codec as it is.
+type raw string
+
+// codec is protobuf's, and lets raw messages through.
+type codec struct{ encoding.CodecV2 }
+
+func (c codec) Marshal(v any) (mem.BufferSlice, error) {
+	if b, ok := v.(raw); ok {
+		return mem.BufferSlice{mem.SliceBuffer(b)}, nil
+	}
+	return c.CodecV2.Marshal(v)
+}
+
+func (c *client) Next(ctx context.Context) (string, error) {
+	defer context.AfterFunc(ctx, c.cancel)()
+	m, err := c.stream.Recv()
+	if errors.Is(err, io.EOF) || status.Code(err) == codes.Unauthenticated {
+		return "", io.EOF
+	}
+	if err != nil {
+		return "", err
+	}
+	return gatetest.FromProto(m)
+}
+
+func (c *client) Close() {
+	c.cancel()
+	_ = c.cc.Close()
+}
+
+// certificate makes a server's and a client's TLS settings.
+func certificate(t testing.TB) (server, client *tls.Config) {
+	t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	tmpl := &x509.Certificate{
+		SerialNumber: big.NewInt(1), NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
+		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, IsCA: true, BasicConstraintsValid: true,
+		KeyUsage: x509.KeyUsageDigitalSignature | x509.KeyUsageCertSign,
+	}
+	der, err := x509.CreateCertificate(rand.Reader, tmpl, tmpl, &key.PublicKey, key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cert, err := x509.ParseCertificate(der)
+	if err != nil {
+		t.Fatal(err)
+	}
+	pool := x509.NewCertPool()
+	pool.AddCert(cert)
+	return &tls.Config{Certificates: []tls.Certificate{{Certificate: [][]byte{der}, PrivateKey: key}}, MinVersion: tls.VersionTLS12},
+		&tls.Config{RootCAs: pool, MinVersion: tls.VersionTLS12}
+}
