@@ -1,47 +1,106 @@
-package mailboxdb
+package mailboxdb_test
 
 import (
 	"fmt"
+	"io"
+	"log/slog"
+	"os"
 	"path/filepath"
 	"testing"
-	"time"
+
+	"go.uber.org/goleak"
 
 	"godwit.dev/godwit/internal/mailbox"
-	"godwit.dev/godwit/internal/notification"
+	"godwit.dev/godwit/internal/store/sqlite/mailboxdb"
+	"godwit.dev/godwit/internal/store/storetest"
 )
 
-func TestQuick(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "m.db")
-	s, err := Open(t.Context(), path, Config{}, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	now := time.Now().Truncate(time.Millisecond)
-	n := &notification.Notification{App: "a", ID: "x", CreatedAt: now, ExpiresAt: now.Add(time.Hour), Content: notification.Content{Title: "T"}}
-	for i := range 3 {
-		a := &mailbox.Append{N: n, To: []string{"r1", "r2"}}
-		if err := s.Append(t.Context(), []*mailbox.Append{a}); err != nil {
-			t.Fatal(err)
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// config is what tests run with: no reserve, so that a nearly full machine does not fail them.
+func config() mailboxdb.Config {
+	return mailboxdb.Config{MinFree: 1, Ballast: 1, Log: slog.New(slog.NewTextHandler(io.Discard, nil))}
+}
+
+// opener opens stores for the conformance suite; change alters their configuration.
+func opener(change func(*mailboxdb.Config)) storetest.OpenFunc {
+	return func(t *testing.T, obs mailbox.Observer, opts storetest.Options) storetest.Opened {
+		cfg := config()
+		cfg.MaxPending, cfg.Now = opts.MaxPending, opts.Now
+		change(&cfg)
+		dir := t.TempDir()
+		path := filepath.Join(dir, "mailbox.db")
+		s := openAt(t, path, cfg, obs)
+		crashes := 0
+		return storetest.Opened{
+			Store: s,
+			Reopen: func() mailbox.Store {
+				if err := s.Close(); err != nil {
+					t.Fatalf("close: %v", err)
+				}
+				s = openAt(t, path, cfg, obs)
+				return s
+			},
+			Crash: func() mailbox.Store {
+				crashes++
+				copied := filepath.Join(dir, fmt.Sprint("crash", crashes))
+				copyFiles(t, path, copied)
+				return openAt(t, copied, cfg, nil)
+			},
 		}
-		fmt.Println(i, a.Results)
 	}
-	res, err := s.Pending(t.Context(), []mailbox.PendingQuery{{App: "a", Recipient: "r1"}})
-	fmt.Println(res, err)
-	q := &mailbox.Settle{App: "a", Recipient: "r1", ID: "x", As: notification.Acked, At: now}
-	fmt.Println(s.Settle(t.Context(), []*mailbox.Settle{q}), q.Outcome)
-	fmt.Println(s.Lookup(t.Context(), "a", "x", ""))
-	fmt.Println(s.Stats())
-	if err := s.Close(); err != nil {
-		t.Fatal(err)
-	}
-	s, err = Open(t.Context(), path, Config{}, nil)
+}
+
+func openAt(t *testing.T, path string, cfg mailboxdb.Config, obs mailbox.Observer) *mailboxdb.Store {
+	t.Helper()
+	s, err := mailboxdb.Open(t.Context(), path, cfg, obs)
 	if err != nil {
 		t.Fatal(err)
 	}
-	fmt.Println(s.Lookup(t.Context(), "a", "x", ""))
-	fmt.Println(s.Stats())
-	fmt.Println(s.Pending(t.Context(), []mailbox.PendingQuery{{App: "a", Recipient: "r1"}, {App: "a", Recipient: "r2"}}))
-	if err := s.Close(); err != nil {
+	t.Cleanup(func() {
+		if err := s.Close(); err != nil {
+			t.Errorf("close: %v", err)
+		}
+	})
+	return s
+}
+
+// copyFiles copies a database as a machine that stops would leave it: the file first, then its log, which only grows
+// meanwhile unless a checkpoint comes between; then it tries again.
+func copyFiles(t *testing.T, from, to string) {
+	t.Helper()
+	for range 100 {
+		before := stat(t, from)
+		for _, suffix := range []string{"", "-wal"} {
+			b, err := os.ReadFile(from + suffix)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := os.WriteFile(to+suffix, b, 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if stat(t, from) == before {
+			return
+		}
+	}
+	t.Fatal("the file never stood still")
+}
+
+func stat(t *testing.T, path string) string {
+	t.Helper()
+	info, err := os.Stat(path)
+	if err != nil {
 		t.Fatal(err)
 	}
+	return fmt.Sprint(info.Size(), info.ModTime().UnixNano())
+}
+
+func TestConformance(t *testing.T) { storetest.Run(t, opener(func(*mailboxdb.Config) {})) }
+
+func TestConformanceWithSealedIndexAndFewRecipientsInMemory(t *testing.T) {
+	storetest.Run(t, opener(func(c *mailboxdb.Config) {
+		c.SmallSlices(5)
+		c.MaxIdle = 2
+	}))
 }

@@ -1,0 +1,115 @@
+package storetest
+
+import (
+	"fmt"
+	"sync"
+	"time"
+
+	"godwit.dev/godwit/internal/mailbox"
+	"godwit.dev/godwit/internal/notification"
+)
+
+var lifeCases = []testCase{
+	{"WhatWasAcknowledgedIsThereAfterACrash", nil, func(e *env) {
+		if e.o.Crash == nil {
+			e.Skip("this store cannot be crashed here")
+		}
+		e.stored(e.note("a"), "r", "s")
+		e.stored(e.note("b", sendAfter(time.Minute, time.Hour)), "r")
+		e.acked("r", "a")
+		e.stored(e.note("c"), "r")
+		s := e.o.Crash()
+		res, err := s.Pending(e.Context(), []mailbox.PendingQuery{{App: App, Recipient: "r"}, {App: App, Recipient: "s"}})
+		if err != nil {
+			e.Fatal(err)
+		}
+		wantIDs(e, "r", itemIDs(res[0].Items), []string{"c"})
+		wantIDs(e, "s", itemIDs(res[1].Items), []string{"a"})
+		if res[0].LastSeq != 2 || s.Stats().Scheduled != 1 {
+			e.Errorf("last seq %d, %d scheduled; want 2 and 1", res[0].LastSeq, s.Stats().Scheduled)
+		}
+	}},
+	{"ACrashInTheMiddleOfWorkLosesNothingAnswered", nil, crashWhileBusy},
+	{"StatsCountWhatWaits", nil, func(e *env) {
+		e.stored(e.note("a"), "r", "s")
+		e.stored(e.note("b", sendAfter(time.Minute, time.Hour)), "r")
+		e.acked("r", "a")
+		for range 2 {
+			if st := e.s.Stats(); st.Pending != 1 || st.Scheduled != 1 || st.Full {
+				e.Errorf("stats %+v, want 1 pending and 1 scheduled", st)
+			}
+			if err := e.s.Ready(e.Context()); err != nil {
+				e.Errorf("not ready: %v", err)
+			}
+			e.reopen()
+		}
+	}},
+}
+
+// crashWhileBusy copies the store while publishers work and checks that the copy has all that had been answered.
+func crashWhileBusy(e *env) {
+	if e.o.Crash == nil {
+		e.Skip("this store cannot be crashed here")
+	}
+	var mu sync.Mutex
+	answered, acked := map[string]bool{}, map[string]bool{}
+	stop := make(chan struct{})
+	var wg sync.WaitGroup
+	for p := range 4 {
+		wg.Go(func() {
+			for i := 0; ; i++ {
+				select {
+				case <-stop:
+					return
+				default:
+				}
+				id := fmt.Sprintf("p%d-%d", p, i)
+				a := &mailbox.Append{N: e.note(id), To: []string{fmt.Sprintf("r%d-%d", p, i/500)}}
+				if err := e.s.Append(e.Context(), []*mailbox.Append{a}); err != nil {
+					e.Errorf("append: %v", err)
+					return
+				}
+				mu.Lock()
+				answered[id] = true
+				mu.Unlock()
+				if i%2 == 0 {
+					q := &mailbox.Settle{App: App, Recipient: a.To[0], ID: id, As: notification.Acked, At: a.N.CreatedAt}
+					if err := e.s.Settle(e.Context(), []*mailbox.Settle{q}); err != nil {
+						e.Errorf("settle: %v", err)
+						return
+					}
+					mu.Lock()
+					acked[id] = true
+					mu.Unlock()
+				}
+			}
+		})
+	}
+	count := func() int {
+		mu.Lock()
+		defer mu.Unlock()
+		return len(answered)
+	}
+	e.eventually("publishing", func() bool { return count() > 200 })
+	mu.Lock()
+	before, done := make(map[string]bool), make(map[string]bool)
+	for id := range answered {
+		before[id] = true
+	}
+	for id := range acked {
+		done[id] = true
+	}
+	mu.Unlock()
+	s := e.o.Crash()
+	close(stop)
+	wg.Wait()
+	for id := range before {
+		recs, err := s.Lookup(e.Context(), App, id, "")
+		if err != nil || len(recs) != 1 {
+			e.Fatalf("%s is lost: %v", id, err)
+		}
+		if done[id] && recs[0].Status != notification.Acked {
+			e.Errorf("%s is %s, want acked", id, recs[0].Status)
+		}
+	}
+}

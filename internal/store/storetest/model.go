@@ -1,0 +1,320 @@
+package storetest
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"slices"
+	"strconv"
+	"testing"
+	"time"
+
+	"godwit.dev/godwit/internal/mailbox"
+	"godwit.dev/godwit/internal/notification"
+)
+
+// model is the contract in its simplest form.
+type model struct {
+	copies []*modelCopy
+	seqs   map[string]uint64 // by recipient
+	max    int
+}
+
+type modelCopy struct {
+	to   string
+	n    *notification.Notification
+	as   notification.Status // how it settled; 0: it has not
+	at   time.Time           // when it settled
+	seq  uint64
+	rank int // order of becoming due
+}
+
+func (m *model) find(to, id string) *modelCopy {
+	for _, c := range slices.Backward(m.copies) {
+		if c.to == to && c.n.ID == id {
+			return c
+		}
+	}
+	return nil
+}
+
+func (m *model) open(to string) (n int) {
+	for _, c := range m.copies {
+		if c.to == to && c.as == 0 {
+			n++
+		}
+	}
+	return n
+}
+
+func (m *model) give(c *modelCopy) {
+	m.seqs[c.to]++
+	c.seq = m.seqs[c.to]
+}
+
+// publish says what the store must answer: a status, whether it is a duplicate, and an error.
+func (m *model) publish(n *notification.Notification, to string) mailbox.AppendResult {
+	now := n.CreatedAt
+	if c := m.find(to, n.ID); c != nil && (c.as == 0 || !now.After(c.at.Add(notification.DedupWindow))) {
+		if c.n.Content.Title != n.Content.Title {
+			return mailbox.AppendResult{Err: mailbox.ErrConflict}
+		}
+		return mailbox.AppendResult{Duplicate: true, Status: c.status(now)}
+	} else if c != nil {
+		m.copies = slices.DeleteFunc(m.copies, func(o *modelCopy) bool { return o == c })
+	}
+	if n.CollapseKey != "" {
+		for _, c := range m.copies {
+			if c.to == to && c.as == 0 && c.n.CollapseKey == n.CollapseKey && c.n.ExpiresAt.After(now) {
+				c.as, c.at = notification.Replaced, now
+			}
+		}
+	}
+	if m.open(to) >= m.max {
+		return mailbox.AppendResult{Err: mailbox.ErrFull}
+	}
+	c := &modelCopy{to: to, n: n}
+	m.copies = append(m.copies, c)
+	if n.SendAt.IsZero() {
+		m.give(c)
+	}
+	return mailbox.AppendResult{Status: c.status(now)}
+}
+
+func (c *modelCopy) status(now time.Time) notification.Status {
+	switch {
+	case c.as != 0:
+		return c.as
+	case !c.n.ExpiresAt.After(now):
+		return notification.Expired
+	case c.seq == 0:
+		return notification.Scheduled
+	}
+	return notification.Stored
+}
+
+func (m *model) settle(to, id string, as notification.Status, now time.Time) mailbox.SettleOutcome {
+	c := m.find(to, id)
+	switch {
+	case c == nil:
+		return mailbox.SettleUnknown
+	case c.as == notification.Expired:
+		return mailbox.SettleLate
+	case c.as != 0:
+		return mailbox.SettleAlready
+	case !c.n.ExpiresAt.After(now):
+		c.as, c.at = notification.Expired, c.n.ExpiresAt
+		return mailbox.SettleLate
+	}
+	c.as, c.at = as, now
+	return mailbox.SettleDone
+}
+
+func (m *model) expire(now time.Time) {
+	for _, c := range m.copies {
+		if c.as == 0 && !c.n.ExpiresAt.After(now) {
+			c.as, c.at = notification.Expired, now
+		}
+	}
+}
+
+func (m *model) due(now time.Time) {
+	var due []*modelCopy
+	for _, c := range m.copies {
+		if c.as == 0 && c.seq == 0 && !c.n.SendAt.After(now) {
+			due = append(due, c)
+		}
+	}
+	slices.SortStableFunc(due, func(a, b *modelCopy) int { return a.n.SendAt.Compare(b.n.SendAt) })
+	for _, c := range due {
+		if c.n.ExpiresAt.After(now) {
+			m.give(c)
+		} else {
+			c.as, c.at = notification.Expired, now
+		}
+	}
+}
+
+func (m *model) pending(to string, now time.Time) (ids []string) {
+	var open []*modelCopy
+	for _, c := range m.copies {
+		if c.to == to && c.as == 0 && c.seq > 0 && c.n.ExpiresAt.After(now) {
+			open = append(open, c)
+		}
+	}
+	slices.SortFunc(open, func(a, b *modelCopy) int {
+		if a.n.Priority != b.n.Priority {
+			return int(a.n.Priority) - int(b.n.Priority)
+		}
+		return int(int64(a.seq) - int64(b.seq)) //nolint:gosec // small
+	})
+	for _, c := range open {
+		ids = append(ids, fmt.Sprintf("%s/%d", c.n.ID, c.seq))
+	}
+	return ids
+}
+
+func (m *model) erase(to string) {
+	m.copies = slices.DeleteFunc(m.copies, func(c *modelCopy) bool { return c.to == to })
+	delete(m.seqs, to)
+}
+
+// modelSteps is how much random work one run does.
+const modelSteps = 1500
+
+// testModel does random work on the store and on the model. GODWIT_SEED repeats a run.
+func testModel(t *testing.T, open OpenFunc, without []Ability) {
+	if slices.Contains(without, Dedup) || slices.Contains(without, Collapse) || slices.Contains(without, Status) {
+		t.Skip("the model needs deduplication, collapsing and status")
+	}
+	seed := uint64(time.Now().UnixNano()) //nolint:gosec // any
+	if s, err := strconv.ParseUint(os.Getenv("GODWIT_SEED"), 10, 64); err == nil {
+		seed = s
+	}
+	t.Logf("repeat with GODWIT_SEED=%d", seed)
+	w := &walk{
+		env: newEnv(t, open, Options{MaxPending: 12}), rnd: rand.New(rand.NewPCG(seed, 0)), //nolint:gosec // a test
+		m: &model{seqs: make(map[string]uint64), max: 12},
+	}
+	for i := range modelSteps {
+		w.step()
+		if i%10 == 0 {
+			w.compare(w.s)
+		}
+		if t.Failed() {
+			t.Fatalf("step %d of seed %d", i, seed)
+		}
+	}
+}
+
+// walk is one run of random work.
+type walk struct {
+	*env
+	rnd *rand.Rand
+	m   *model
+}
+
+func (w *walk) recipient() string { return fmt.Sprint("r", w.rnd.IntN(8)) }
+func (w *walk) id() string        { return fmt.Sprint("n", w.rnd.IntN(60)) }
+
+func (w *walk) step() {
+	now := w.clock.Now()
+	switch x := w.rnd.IntN(100); {
+	case x < 50:
+		w.publishOne()
+	case x < 75:
+		w.settleOne()
+	case x < 85:
+		w.clock.Advance(time.Duration(w.rnd.IntN(20_000)) * time.Millisecond)
+	case x < 86:
+		w.clock.Advance(time.Duration(w.rnd.IntN(30)) * time.Hour)
+	case x < 90:
+		for next := w.expire(); !next.IsZero() && !next.After(now); next = w.expire() {
+		}
+		w.m.expire(now)
+	case x < 95:
+		for next := w.due(); !next.IsZero() && !next.After(now); next = w.due() {
+		}
+		w.m.due(now)
+	case x < 97:
+		w.reopen()
+		w.compare(w.s)
+	case x < 98:
+		if w.o.Crash != nil {
+			w.compare(w.o.Crash())
+		}
+	default:
+		to := w.recipient()
+		if err := w.s.Erase(w.Context(), App, to); err != nil && !notFound(err) {
+			w.Errorf("erase %s: %v", to, err)
+		}
+		w.m.erase(to)
+	}
+}
+
+func (w *walk) publishOne() {
+	changes := []change{
+		ttl(time.Duration(1+w.rnd.IntN(60_000)) * time.Millisecond), priority(notification.Priority(w.rnd.IntN(3) - 1)), //nolint:gosec // small
+		title(fmt.Sprint("t", w.rnd.IntN(10)/9)),
+	}
+	if w.rnd.IntN(4) == 0 {
+		changes = append(changes, sendAfter(time.Duration(1+w.rnd.IntN(20_000))*time.Millisecond, time.Duration(1+w.rnd.IntN(60_000))*time.Millisecond))
+	}
+	if w.rnd.IntN(4) == 0 {
+		changes = append(changes, collapse(fmt.Sprint("k", w.rnd.IntN(2))))
+	}
+	n := w.note(w.id(), changes...)
+	to := []string{w.recipient()}
+	if w.rnd.IntN(3) == 0 {
+		for i := range 8 {
+			if r := fmt.Sprint("r", i); r != to[0] {
+				to = append(to, r)
+			}
+		}
+	}
+	for i, got := range w.publish(n, to...) {
+		want := w.m.publish(n, to[i])
+		if got.Duplicate != want.Duplicate || !errors.Is(got.Err, want.Err) || want.Err == nil && got.Status != want.Status {
+			w.Errorf("publish %s to %s: %+v, want %+v", n.ID, to[i], got, want)
+		}
+	}
+}
+
+func (w *walk) settleOne() {
+	to, id, as := w.recipient(), w.id(), notification.Acked
+	if w.rnd.IntN(4) == 0 {
+		as = notification.Recalled
+	}
+	got := w.settleWith(&mailbox.Settle{Recipient: to, ID: id, As: as})
+	if want := w.m.settle(to, id, as, w.clock.Now()); got != want {
+		w.Errorf("settle %s of %s as %s: outcome %d, want %d", id, to, as, got, want)
+	}
+}
+
+// compare looks at everything the store says.
+func (w *walk) compare(s mailbox.Store) {
+	w.Helper()
+	now := w.clock.Now()
+	for i := range 8 {
+		to := fmt.Sprint("r", i)
+		res, err := s.Pending(w.Context(), []mailbox.PendingQuery{{App: App, Recipient: to}})
+		if err != nil {
+			w.Fatal(err)
+		}
+		var got []string
+		for _, it := range res[0].Items {
+			got = append(got, fmt.Sprintf("%s/%d", it.N.ID, it.Seq))
+		}
+		if want := w.m.pending(to, now); !slices.Equal(got, want) {
+			w.Errorf("pending of %s: %v, want %v", to, got, want)
+		}
+		if res[0].LastSeq != w.m.seqs[to] {
+			w.Errorf("last seq of %s: %d, want %d", to, res[0].LastSeq, w.m.seqs[to])
+		}
+		w.compareHistory(s, to, now)
+	}
+}
+
+func (w *walk) compareHistory(s mailbox.Store, to string, now time.Time) {
+	w.Helper()
+	var got, want []string
+	for cursor, first := int64(0), true; first || cursor != 0; first = false {
+		items, next, err := s.History(w.Context(), App, to, 0, 7, cursor)
+		if err != nil {
+			w.Fatal(err)
+		}
+		for _, it := range items {
+			got = append(got, it.ID+" "+it.Status.String())
+		}
+		cursor = next
+	}
+	for _, c := range slices.Backward(w.m.copies) {
+		if c.to == to {
+			want = append(want, c.n.ID+" "+c.status(now).String())
+		}
+	}
+	if !slices.Equal(got, want) {
+		w.Errorf("history of %s:\n got %v\nwant %v", to, got, want)
+	}
+}

@@ -1,0 +1,172 @@
+package storetest
+
+import (
+	"time"
+
+	"godwit.dev/godwit/internal/mailbox"
+	"godwit.dev/godwit/internal/notification"
+)
+
+var settleCases = []testCase{
+	{"AnAckSettlesForEver", nil, func(e *env) {
+		e.stored(e.note("x"), "r")
+		e.acked("r", "x")
+		e.wantPending("r")
+		e.ends("r", "x", notification.Acked, mailbox.SettleAlready)
+		e.ends("r", "x", notification.Recalled, mailbox.SettleAlready)
+		e.reopen()
+		e.wantPending("r")
+		e.ends("r", "x", notification.Acked, mailbox.SettleAlready)
+		if n := len(e.rec.All().Settled); n != 1 {
+			e.Errorf("the observer was told of %d settles, want 1", n)
+		}
+	}},
+	{"WhatIsUnknownIsNotSettled", nil, func(e *env) {
+		e.stored(e.note("x"), "r")
+		pos := e.rec.All().Stored[0].Pos
+		for _, q := range []*mailbox.Settle{
+			{Recipient: "r", ID: "y"},
+			{Recipient: "s", ID: "x"},
+			{Recipient: "s", ID: "x", Pos: pos},
+			{App: "other", Recipient: "r", ID: "x"},
+			{Recipient: "r", ID: "x", Pos: pos + 1},
+		} {
+			q.As = notification.Acked
+			if got := e.settleWith(q); got != mailbox.SettleUnknown {
+				e.Errorf("settle %s/%s/%s at %d: outcome %d, want unknown", q.App, q.Recipient, q.ID, q.Pos, got)
+			}
+		}
+		e.wantPending("r", "x")
+	}},
+	{"SettlingByPositionEqualsSettlingById", nil, func(e *env) {
+		e.stored(e.note("x"), "r")
+		pos := e.rec.All().Stored[0].Pos
+		q := &mailbox.Settle{Recipient: "r", ID: "x", Pos: pos, As: notification.Acked, Device: "phone"}
+		if got := e.settleWith(q); got != mailbox.SettleDone {
+			e.Fatalf("outcome %d, want done", got)
+		}
+		if got := e.settleWith(q); got != mailbox.SettleAlready {
+			e.Fatalf("outcome %d, want already", got)
+		}
+		if s := e.rec.All().Settled[0]; s.Device != "phone" || s.Pos != pos || !s.At.Equal(e.clock.Now()) {
+			e.Errorf("the observer was told %+v", s)
+		}
+	}},
+	{"TwoSettlesInOneBatchEndACopyOnce", nil, func(e *env) {
+		e.stored(e.note("x"), "r")
+		a := &mailbox.Settle{App: App, Recipient: "r", ID: "x", As: notification.Acked, At: e.clock.Now()}
+		b := *a
+		if err := e.s.Settle(e.Context(), []*mailbox.Settle{a, &b}); err != nil {
+			e.Fatal(err)
+		}
+		if a.Outcome != mailbox.SettleDone || b.Outcome != mailbox.SettleAlready {
+			e.Errorf("outcomes %d and %d, want done and already", a.Outcome, b.Outcome)
+		}
+	}},
+	{"SettleLaterSettlesSoonWithoutAPublishToRideOn", nil, func(e *env) {
+		e.stored(e.note("x"), "r")
+		e.s.SettleLater([]*mailbox.Settle{{App: App, Recipient: "r", ID: "x", As: notification.Acked, At: e.clock.Now()}})
+		e.eventually("settling", func() bool { return len(e.rec.All().Settled) == 1 })
+		e.wantPending("r")
+	}},
+	{"SettleLaterIsNotLostByClosing", nil, func(e *env) {
+		e.stored(e.note("x"), "r")
+		e.s.SettleLater([]*mailbox.Settle{{App: App, Recipient: "r", ID: "x", As: notification.Acked, At: e.clock.Now()}})
+		e.reopen()
+		e.wantPending("r")
+	}},
+	{"WithoutAckTheFirstWriteSettles", []Ability{Status}, func(e *env) {
+		e.stored(e.note("x", ack(notification.AckNone)), "r")
+		q := &mailbox.Settle{Recipient: "r", ID: "x", As: notification.Delivered, DeliveredAt: e.clock.Now(), Attempts: 1}
+		if got := e.settleWith(q); got != mailbox.SettleDone {
+			e.Fatalf("outcome %d, want done", got)
+		}
+		e.wantPending("r")
+		rec := e.wantStatus("r", "x", notification.Delivered)
+		if rec.SettledAt.IsZero() || rec.DeliveredAt.IsZero() || rec.Attempts != 1 {
+			e.Errorf("record %+v", rec)
+		}
+	}},
+	{"DeliveredDoesNotSettleWhatAsksForAnAck", []Ability{Status}, func(e *env) {
+		e.stored(e.note("x"), "r")
+		q := &mailbox.Settle{Recipient: "r", ID: "x", As: notification.Delivered, DeliveredAt: e.clock.Now(), Attempts: 1}
+		if got := e.settleWith(q); got == mailbox.SettleDone {
+			e.Error("a mere delivery settled it")
+		}
+		e.wantPending("r", "x")
+		e.wantStatus("r", "x", notification.Delivered)
+	}},
+	{"ARecalledOneIsNotPending", []Ability{Recall, Status}, func(e *env) {
+		e.stored(e.note("x"), "r")
+		e.stored(e.note("later", sendAfter(time.Hour, time.Hour)), "r")
+		e.ends("r", "x", notification.Recalled, mailbox.SettleDone)
+		e.ends("r", "later", notification.Recalled, mailbox.SettleDone)
+		e.wantPending("r")
+		e.wantStatus("r", "x", notification.Recalled)
+		e.wantStatus("r", "later", notification.Recalled)
+		e.ends("r", "x", notification.Acked, mailbox.SettleAlready)
+		if st := e.s.Stats(); st.Pending != 0 || st.Scheduled != 0 {
+			e.Errorf("stats %+v", st)
+		}
+	}},
+	{"TheFirstDeliveryIsToldOnceAndCarriedByTheAck", []Ability{Status}, func(e *env) {
+		e.stored(e.note("x"), "r")
+		e.stored(e.note("y"), "r")
+		first := e.clock.Advance(time.Second)
+		marks := []mailbox.Mark{{App: App, Recipient: "r", ID: "x", Pos: e.rec.All().Stored[0].Pos, Attempts: 1, DeliveredAt: first}}
+		e.s.Mark(marks)
+		second := e.clock.Advance(time.Second)
+		marks[0].Attempts, marks[0].DeliveredAt = 2, second
+		e.s.Mark(marks)
+		e.settleWith(&mailbox.Settle{Recipient: "r", ID: "x", As: notification.Acked, Attempts: 2})
+		e.settleWith(&mailbox.Settle{Recipient: "r", ID: "y", As: notification.Acked, DeliveredAt: first, Attempts: 1})
+		told := e.rec.All().Delivered
+		if len(told) != 2 || told[0].ID != "x" || !told[0].DeliveredAt.Equal(first) || told[1].ID != "y" {
+			e.Fatalf("told of deliveries %+v", told)
+		}
+		rec := e.wantStatus("r", "x", notification.Acked)
+		if !rec.DeliveredAt.Equal(first) || rec.Attempts != 2 || !rec.SettledAt.Equal(e.clock.Now()) {
+			e.Errorf("record %+v", rec)
+		}
+	}},
+	{"AMarkIsWrittenWithoutAnAck", []Ability{Status}, func(e *env) {
+		e.stored(e.note("x"), "r")
+		pos := e.rec.All().Stored[0].Pos
+		e.s.Mark([]mailbox.Mark{{App: App, Recipient: "r", ID: "x", Pos: pos, Attempts: 1, DeliveredAt: e.clock.Now()}})
+		e.reopen()
+		rec := e.wantStatus("r", "x", notification.Delivered)
+		if rec.Attempts != 1 || !rec.DeliveredAt.Equal(e.clock.Now()) {
+			e.Errorf("record %+v", rec)
+		}
+		if it := e.wantPending("r", "x")[0]; it.Attempts != 1 {
+			e.Errorf("%d attempts known, want 1", it.Attempts)
+		}
+		e.acked("r", "x")
+	}},
+	{"CollapsedOnesAreReplacedInTheSameCommit", []Ability{Collapse, Status}, func(e *env) {
+		e.stored(e.note("a", collapse("k")), "r", "s")
+		e.stored(e.note("other key", collapse("k2")), "r")
+		e.stored(e.note("later", collapse("k"), sendAfter(time.Hour, time.Hour)), "r")
+		e.wantStatus("r", "a", notification.Replaced)
+		e.stored(e.note("b", collapse("k")), "r")
+		e.wantPending("r", "other key", "b")
+		e.wantPending("s", "a")
+		e.wantStatus("r", "later", notification.Replaced)
+		settled := e.rec.All().Settled
+		if len(settled) != 2 || settled[0].ID != "a" || settled[0].Recipient != "r" || settled[0].As != notification.Replaced || settled[1].ID != "later" {
+			e.Errorf("told of %+v", settled)
+		}
+		e.reopen()
+		e.wantPending("r", "other key", "b")
+		e.stored(e.note("c", collapse("k")), "r")
+		e.wantPending("r", "other key", "c")
+		e.ends("r", "b", notification.Acked, mailbox.SettleAlready)
+	}},
+	{"ReplacingMakesRoomInAFullMailbox", []Ability{Collapse}, func(outer *env) {
+		e := newEnv(outer.T, outer.open, Options{MaxPending: 2})
+		e.stored(e.note("a", collapse("k")), "r")
+		e.stored(e.note("b"), "r")
+		e.stored(e.note("c", collapse("k")), "r")
+		e.wantPending("r", "b", "c")
+	}},
+}

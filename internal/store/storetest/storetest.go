@@ -1,0 +1,294 @@
+// Package storetest is the conformance suite of mailbox stores: every implementation must pass it.
+package storetest
+
+import (
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"godwit.dev/godwit/internal/mailbox"
+	"godwit.dev/godwit/internal/notification"
+)
+
+// Options are what a test needs of a store.
+type Options struct {
+	MaxPending int              // most pending copies of a recipient; 0: 1000
+	Now        func() time.Time // the store's clock
+}
+
+// Opened is a store under test.
+type Opened struct {
+	Store mailbox.Store
+	// Reopen closes the store and opens it again.
+	Reopen func() mailbox.Store
+	// Crash opens what would be found if the machine had stopped at this moment, while the store is still open. What it
+	// returns is closed by the test's end. Nil: the store cannot be tested so.
+	Crash func() mailbox.Store
+}
+
+// OpenFunc opens an empty store for one test. It is closed by the test's clean-up.
+type OpenFunc func(t *testing.T, obs mailbox.Observer, opts Options) Opened
+
+// Ability is what a store may lack, as CONTRACT.md allows.
+type Ability int
+
+// Abilities.
+const (
+	Dedup Ability = iota
+	Collapse
+	Recall
+	Status
+	AckAll
+)
+
+type testCase struct {
+	name  string
+	needs []Ability
+	run   func(e *env)
+}
+
+// Run runs all tests but those that need an ability the store is without.
+func Run(t *testing.T, open OpenFunc, without ...Ability) {
+	t.Helper()
+	for _, group := range [][]testCase{coreCases, settleCases, timeCases, listCases, dedupCases, ackAllCases, lifeCases} {
+		for _, c := range group {
+			if slices.ContainsFunc(c.needs, func(a Ability) bool { return slices.Contains(without, a) }) {
+				continue
+			}
+			t.Run(c.name, func(t *testing.T) {
+				t.Parallel()
+				c.run(newEnv(t, open, Options{}))
+			})
+		}
+	}
+	t.Run("RandomWorkAgreesWithASimpleModel", func(t *testing.T) { testModel(t, open, without) })
+}
+
+// App is the app of the suite's notifications unless a test says otherwise.
+const App = "app"
+
+// Clock is the time of a test, moved by hand.
+type Clock struct {
+	mu  sync.Mutex
+	now time.Time
+}
+
+// NewClock starts at some moment.
+func NewClock() *Clock { return &Clock{now: time.Date(2031, 5, 4, 3, 2, 1, 0, time.UTC)} }
+
+// Now is the time.
+func (c *Clock) Now() time.Time {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.now
+}
+
+// Advance moves the time on.
+func (c *Clock) Advance(d time.Duration) time.Time {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.now = c.now.Add(d)
+	return c.now
+}
+
+// Recorder is an observer that remembers everything.
+type Recorder struct {
+	mu      sync.Mutex
+	batches []mailbox.Batch
+}
+
+// Committed implements mailbox.Observer.
+func (r *Recorder) Committed(b *mailbox.Batch) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.batches = append(r.batches, *b)
+}
+
+// All is everything so far as one batch.
+func (r *Recorder) All() (all mailbox.Batch) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for i := range r.batches {
+		b := &r.batches[i]
+		all.Stored, all.Due = append(all.Stored, b.Stored...), append(all.Due, b.Due...)
+		all.Settled, all.Delivered = append(all.Settled, b.Settled...), append(all.Delivered, b.Delivered...)
+	}
+	return all
+}
+
+// env is one test's store, clock and observer, with the suite's vocabulary.
+type env struct {
+	*testing.T
+	open  OpenFunc
+	o     Opened
+	s     mailbox.Store
+	clock *Clock
+	rec   *Recorder
+}
+
+func newEnv(t *testing.T, open OpenFunc, opts Options) *env {
+	t.Helper()
+	e := &env{T: t, open: open, clock: NewClock(), rec: &Recorder{}}
+	opts.Now = e.clock.Now
+	e.o = open(t, e.rec, opts)
+	e.s = e.o.Store
+	return e
+}
+
+func (e *env) reopen() {
+	e.Helper()
+	e.s = e.o.Reopen()
+}
+
+type change func(*notification.Notification)
+
+func app(name string) change { return func(n *notification.Notification) { n.App = name } }
+func ttl(d time.Duration) change {
+	return func(n *notification.Notification) { n.ExpiresAt = n.CreatedAt.Add(d) }
+}
+
+func sendAfter(d, ttl time.Duration) change {
+	return func(n *notification.Notification) { n.SendAt, n.ExpiresAt = n.CreatedAt.Add(d), n.CreatedAt.Add(d+ttl) }
+}
+
+func priority(p notification.Priority) change {
+	return func(n *notification.Notification) { n.Priority = p }
+}
+func ack(m notification.AckMode) change { return func(n *notification.Notification) { n.Ack = m } }
+func collapse(key string) change { return func(n *notification.Notification) { n.CollapseKey = key } }
+
+func title(s string) change { return func(n *notification.Notification) { n.Content.Title = s } }
+
+// note makes a notification of the moment.
+func (e *env) note(id string, changes ...change) *notification.Notification {
+	now := e.clock.Now()
+	n := &notification.Notification{
+		App: App, ID: id, CreatedAt: now, ExpiresAt: now.Add(time.Hour),
+		Content: notification.Content{Title: "T", Body: "B", Category: "C", Data: []byte(`{"k":1}`), ContentType: "application/json"},
+	}
+	for _, c := range changes {
+		c(n)
+	}
+	return n
+}
+
+// publish appends one notification and returns what became of its copies.
+func (e *env) publish(n *notification.Notification, to ...string) []mailbox.AppendResult {
+	e.Helper()
+	a := &mailbox.Append{N: n, To: to}
+	if err := e.s.Append(e.Context(), []*mailbox.Append{a}); err != nil {
+		e.Fatalf("append %s: %v", n.ID, err)
+	}
+	if len(a.Results) != len(to) {
+		e.Fatalf("append %s: %d results for %d recipients", n.ID, len(a.Results), len(to))
+	}
+	return a.Results
+}
+
+// stored publishes and insists that every copy was newly stored.
+func (e *env) stored(n *notification.Notification, to ...string) {
+	e.Helper()
+	want := notification.Stored
+	if !n.SendAt.IsZero() {
+		want = notification.Scheduled
+	}
+	for i, r := range e.publish(n, to...) {
+		if r.Err != nil || r.Duplicate || r.Status != want || !r.ExpiresAt.Equal(n.ExpiresAt) {
+			e.Fatalf("append %s to %s: %+v, want it newly %s until %s", n.ID, to[i], r, want, n.ExpiresAt)
+		}
+	}
+}
+
+func (e *env) pending(q mailbox.PendingQuery) mailbox.PendingResult {
+	e.Helper()
+	if q.App == "" {
+		q.App = App
+	}
+	res, err := e.s.Pending(e.Context(), []mailbox.PendingQuery{q})
+	if err != nil {
+		e.Fatalf("pending of %s: %v", q.Recipient, err)
+	}
+	return res[0]
+}
+
+// wantPending checks the ids pending for a recipient, in order.
+func (e *env) wantPending(to string, ids ...string) []mailbox.Item {
+	e.Helper()
+	items := e.pending(mailbox.PendingQuery{Recipient: to}).Items
+	wantIDs(e, "pending of "+to, itemIDs(items), ids)
+	return items
+}
+
+func itemIDs(items []mailbox.Item) (ids []string) {
+	for _, it := range items {
+		ids = append(ids, it.N.ID)
+	}
+	return ids
+}
+
+func wantIDs(e *env, what string, got, want []string) {
+	e.Helper()
+	if !slices.Equal(got, want) {
+		e.Fatalf("%s: got %v, want %v", what, got, want)
+	}
+}
+
+func (e *env) settleWith(q *mailbox.Settle) mailbox.SettleOutcome {
+	e.Helper()
+	if q.App == "" {
+		q.App = App
+	}
+	if q.At.IsZero() {
+		q.At = e.clock.Now()
+	}
+	if err := e.s.Settle(e.Context(), []*mailbox.Settle{q}); err != nil {
+		e.Fatalf("settle %s: %v", q.ID, err)
+	}
+	return q.Outcome
+}
+
+// ends settles a copy by its id and checks the outcome.
+func (e *env) ends(to, id string, as notification.Status, want mailbox.SettleOutcome) {
+	e.Helper()
+	if got := e.settleWith(&mailbox.Settle{Recipient: to, ID: id, As: as}); got != want {
+		e.Fatalf("settle %s of %s as %s: outcome %d, want %d", id, to, as, got, want)
+	}
+}
+
+func (e *env) acked(to, id string) {
+	e.Helper()
+	e.ends(to, id, notification.Acked, mailbox.SettleDone)
+}
+
+// record looks one copy up.
+func (e *env) record(to, id string) mailbox.Record {
+	e.Helper()
+	recs, err := e.s.Lookup(e.Context(), App, id, to)
+	if err != nil || len(recs) != 1 {
+		e.Fatalf("look up %s of %s: %d records, %v", id, to, len(recs), err)
+	}
+	return recs[0]
+}
+
+func (e *env) wantStatus(to, id string, want notification.Status) mailbox.Record {
+	e.Helper()
+	rec := e.record(to, id)
+	if rec.Status != want {
+		e.Fatalf("%s of %s is %s, want %s", id, to, rec.Status, want)
+	}
+	return rec
+}
+
+// eventually waits for what the store does in its own time.
+func (e *env) eventually(what string, ok func() bool) {
+	e.Helper()
+	deadline := time.After(20 * time.Second)
+	for !ok() {
+		select {
+		case <-deadline:
+			e.Fatalf("%s did not happen", what)
+		case <-time.After(2 * time.Millisecond):
+		}
+	}
+}
