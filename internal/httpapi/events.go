@@ -116,8 +116,9 @@ func (f *feed) run(ctx context.Context) error {
 	for ctx.Err() == nil {
 		wait, cancel := context.WithTimeout(ctx, feedHeartbeat)
 		evs, last, err := f.log.Read(wait, f.c.key.App, f.since, feedPage, true)
+		silent := wait.Err() != nil
 		cancel()
-		if err != nil && wait.Err() == nil {
+		if err != nil && !silent {
 			return fmt.Errorf("read events of %s: %w", f.c.key.App, err)
 		}
 		f.since = max(f.since, last)

@@ -239,12 +239,16 @@ func (s *scanner) wrongType(field, want string) error {
 		found = "an object"
 	case '[':
 		found = "a list"
-	case 't', 'f':
-		found = "a boolean"
-	case 'n':
-		found = "null"
 	default:
-		if c != '-' && (c < '0' || c > '9') {
+		start := s.pos
+		s.word()
+		switch word := string(s.in[start:s.pos]); {
+		case word == "true" || word == "false":
+			found = "a boolean"
+		case word == "null":
+			found = word
+		case c != '-' && (c < '0' || c > '9'):
+			s.pos = start
 			return s.syntax("a value")
 		}
 	}
