@@ -109,10 +109,12 @@ func TestChangedSettingsHoldForRememberedTokensToo(t *testing.T) {
 func TestJWTThatNoKeyFitsIsIntrospectedAndAForgedOneIsNot(t *testing.T) {
 	w, i := introWorld(t)
 	i.answer(says(claims{"active": true, "sub": "driver-42"}))
-	if err := w.try(t, ecSigner().token("their-own", good(nil))); err != nil {
-		t.Errorf("a JWT of the issuer's: %v", err)
+	w.trust(t, "shop", hmacSecret, rsaSigner().pem())
+	for _, kid := range []string{"their-own", ""} {
+		if err := w.try(t, ecSigner().token(kid, good(nil))); err != nil {
+			t.Errorf("a JWT of the issuer's, signed with an algorithm no key here is for: %v", err)
+		}
 	}
-	w.trust(t, "shop", hmacSecret)
 	before := i.hits.Load()
 	wantErr(t, w.try(t, hmacSigner(make([]byte, 32)).token("", good(nil))), access.ErrUnauthenticated)
 	if i.hits.Load() != before {

@@ -71,7 +71,7 @@ func TestKeySetWithoutAnswerIsUnavailableNotWrong(t *testing.T) {
 	w, i := jwksWorld(t)
 	a := ecSigner()
 	for name, h := range map[string]http.HandlerFunc{
-		"500":      func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(500) },
+		"500":      func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusInternalServerError) },
 		"redirect": func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, "/elsewhere", http.StatusFound) },
 		"not JSON": func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("<html>")) },
 	} {

@@ -16,7 +16,7 @@ import (
 func TestSecretsNeverShow(t *testing.T) {
 	w, i := newWorld(t, access.Config{AllowPrivateURLs: true}, "shop"), newIssuer(t)
 	i.answer(func(w http.ResponseWriter, _ *http.Request) {
-		w.WriteHeader(500)
+		w.WriteHeader(http.StatusInternalServerError)
 		_, _ = w.Write([]byte("answer-body"))
 	})
 	hmac, clientSecret := strings.Repeat("hmac-secret!", 4), access.Secret("client-secret-1")
@@ -46,6 +46,12 @@ func TestSecretsNeverShow(t *testing.T) {
 		_, err3 := w.Client(t.Context(), access.Claim{Token: token, App: "nowhere", Recipient: "x"})
 		_, err4 := w.Client(t.Context(), access.Claim{Token: token, Recipient: "x", Origin: "https://evil.example"})
 		note(err1, err2, err3, err4)
+	}
+	i.Close()
+	for _, token := range []string{foreign, "opaque-token-1"} {
+		_, err := w.Client(t.Context(), access.Claim{Token: token})
+		wantErr(t, err, access.ErrUnavailable)
+		note(err)
 	}
 	for _, file := range []string{hmac[:20], `{"kty":"oct","k":"` + hmac + `","alg":"RS256"}`, `{"kty":"oct","k":{"` + hmac + `":1}}`, "-----BEGIN " + hmac + "-----"} {
 		_, err := access.ParseJWTKeys([]byte(file))

@@ -15,7 +15,7 @@ import (
 	"time"
 )
 
-// ErrPrivate: the URL leads to an address that is not a public one.
+// ErrPrivate says that the URL leads to an address that is not a public one.
 var ErrPrivate = errors.New("address is not public")
 
 // CheckURL says what is wrong with a URL before it is kept. Where private addresses are allowed (tests, closed

@@ -130,8 +130,8 @@ func TestBatchLargerThanTheBucketPassesOnceAndIsPaidFor(t *testing.T) {
 }
 
 func TestNoRateIsNoLimit(t *testing.T) {
-	var a *Addrs = NewAddrs(0, true)
-	var k *Keys = NewKeys(0)
+	a := NewAddrs(0, true)
+	k := NewKeys(0)
 	for range 10_000 {
 		if !a.Allow(home) || a.RetryAfter(home) != 0 || k.Take("a", 1000) != 0 {
 			t.Fatal("refused")

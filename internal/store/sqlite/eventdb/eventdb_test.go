@@ -109,6 +109,21 @@ func TestEventsOutliveTheProcessAndOldOnesAreReadFromTheFile(t *testing.T) {
 	check(t, readAll(t, l, "b", 0, 3000, 10_000), "b", 0)
 }
 
+func TestCloseWritesWhatIsQueued(t *testing.T) {
+	path := file(t)
+	for i := range 20 {
+		l := open(t, path, Options{})
+		l.Emit([]event.Event{ev("a", i)})
+		if err := l.Close(); err != nil {
+			t.Fatal(err)
+		}
+		if s := l.Stats(); s.Written != 1 || s.QueuedBytes != 0 {
+			t.Fatalf("round %d: %+v", i, s)
+		}
+	}
+	check(t, readAll(t, open(t, path, Options{}), "a", 0, 20, 100), "a", 0)
+}
+
 func TestFollowerBehindTheMemoryMissesNothing(t *testing.T) {
 	l := open(t, file(t), Options{})
 	l.tails.limit = 200 << 10
@@ -160,15 +175,15 @@ func TestIdsGrowAlthoughTheClockIsSetBackAndEverythingWasDeleted(t *testing.T) {
 
 func TestOldEventsAreDeleted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		l, err := Open(t.Context(), file(t), Options{MaxAge: time.Hour})
+		l, err := Open(t.Context(), file(t), Options{MaxAge: time.Minute})
 		if err != nil {
 			t.Fatal(err)
 		}
 		defer func() { _ = l.Close() }()
 		l.Emit([]event.Event{ev("a", 0)})
-		time.Sleep(30 * time.Minute)
+		time.Sleep(30 * time.Second)
 		l.Emit([]event.Event{ev("a", 1)})
-		time.Sleep(31 * time.Minute)
+		time.Sleep(35 * time.Second)
 		evs, err := l.readFile(t.Context(), "a", 0, 10)
 		if err != nil || len(evs) != 1 {
 			t.Fatalf("%d events are left (%v), want the younger one", len(evs), err)
@@ -178,10 +193,10 @@ func TestOldEventsAreDeleted(t *testing.T) {
 }
 
 func TestFileStaysWithinItsSize(t *testing.T) {
-	const most = 6 << 20
+	const most = 3 << 20
 	l := open(t, file(t), Options{MaxBytes: most})
-	for range 100 {
-		emitAndWait(t, l, 2000)
+	for range 30 {
+		emitAndWait(t, l, 4000)
 		l.prune(t.Context())
 	}
 	used, _, err := l.space(t.Context())
@@ -206,7 +221,7 @@ func emitAndWait(t *testing.T, l *Log, n int) {
 func TestLogShortOfDiskTakesNoMoreThanItHas(t *testing.T) {
 	free := int64(1 << 40)
 	l := open(t, file(t), Options{Free: func() int64 { return free }, MinFree: 1 << 20})
-	for range 20 {
+	for range 10 {
 		emitAndWait(t, l, 2000)
 	}
 	used, unused, err := l.space(t.Context())
@@ -214,14 +229,14 @@ func TestLogShortOfDiskTakesNoMoreThanItHas(t *testing.T) {
 		t.Fatal(err)
 	}
 	free = 1000
-	for range 50 {
+	for range 30 {
 		emitAndWait(t, l, 2000)
 	}
 	used2, unused2, err := l.space(t.Context())
 	if err != nil || used2+unused2 > used+unused {
 		t.Errorf("the file grew from %d to %d bytes (%v)", used+unused, used2+unused2, err)
 	}
-	if s := l.Stats(); s.Dropped != 0 || s.Written != 70*2000 {
+	if s := l.Stats(); s.Dropped != 0 || s.Written != 40*2000 {
 		t.Errorf("%d written, %d dropped: new events should have displaced old ones", s.Written, s.Dropped)
 	}
 }
