@@ -8,6 +8,9 @@ import (
 	"godwit.dev/godwit/internal/notification"
 )
 
+// nameless says that some session without a device acknowledged, where it does not matter which.
+const nameless = "~"
+
 // ack settles notifications. It answers nothing: the store writes it with its next commit. An id that is not in
 // flight here (a client that reconnected, or one that was told by another way) is settled by its name.
 func (s *Session) ack(ids [][]byte) {
@@ -20,17 +23,21 @@ func (s *Session) ack(ids [][]byte) {
 	batch := make([]*mailbox.Settle, len(ids))
 	for i, id := range ids {
 		st := &block[i]
-		*st = mailbox.Settle{App: s.app, Recipient: s.recipient, As: notification.Acked, Device: s.name, At: now}
+		*st = mailbox.Settle{App: s.app, Recipient: s.recipient, As: notification.Acked, Device: s.device, At: now}
+		if s.device == "" {
+			st.Device = nameless
+		}
 		if k := s.inFlight(id); k >= 0 {
 			f := &s.flight[k]
 			st.ID, st.Pos, st.Attempts = f.id, f.pos, uint32(f.attempt)
 			if f.all {
-				st.Online = s.hub.Online(s.app, s.recipient)
+				st.Device, st.Online = s.name(), s.hub.Online(s.app, s.recipient)
 			}
 			st.DeliveredAt = now // the store keeps an earlier one it knows of
+			s.acked = append(s.acked, f.pos)
 			s.removeFlight(k)
 		} else {
-			st.ID, st.Online = string(id), s.hub.Online(s.app, s.recipient)
+			st.ID, st.Device, st.Online = string(id), s.name(), s.hub.Online(s.app, s.recipient)
 		}
 		batch[i] = st
 	}

@@ -118,6 +118,7 @@ func (s *Session) plan(plan []reading, qs *[]mailbox.PendingQuery, refs *[]mailb
 	if r.compare = s.rereadAt <= now; r.compare {
 		s.rereadAt = now + ticks(s.hub.cfg.Reread)
 		s.behind = true
+		s.acked = nil // what the store has not settled by now it did not take
 	}
 	for i := range s.flight {
 		if f := &s.flight[i]; f.again || r.compare {
@@ -127,13 +128,11 @@ func (s *Session) plan(plan []reading, qs *[]mailbox.PendingQuery, refs *[]mailb
 	}
 	if room := s.room(); s.behind && !s.blocked && room > 0 {
 		r.query = len(*qs)
-		q := mailbox.PendingQuery{App: s.app, Recipient: s.recipient, Limit: min(room, maxWindow)}
-		if s.device != "" {
-			q.Device = s.device
-		}
+		q := mailbox.PendingQuery{App: s.app, Recipient: s.recipient, Device: s.name(), Limit: min(room, maxWindow)}
 		for i := range s.flight {
 			q.Have = append(q.Have, s.flight[i].pos)
 		}
+		q.Have = append(q.Have, s.acked...)
 		slices.Sort(q.Have)
 		*qs = append(*qs, q)
 	}

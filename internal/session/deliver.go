@@ -2,6 +2,7 @@ package session
 
 import (
 	"math"
+	"slices"
 
 	"godwit.dev/godwit/internal/frame"
 	"godwit.dev/godwit/internal/mailbox"
@@ -142,12 +143,17 @@ func (s *Session) settled(d *mailbox.Settled, only bool) {
 	if s.state != live {
 		return
 	}
+	if i := slices.Index(s.acked, d.Pos); i >= 0 {
+		if s.acked = slices.Delete(s.acked, i, i+1); len(s.acked) == 0 {
+			s.acked = nil // an idle session keeps no buffer
+		}
+	}
 	held := s.drop(d.Pos)
 	switch d.As {
 	case notification.Recalled, notification.Replaced:
 	case notification.Acked, notification.Replied:
 		// An acknowledgement over HTTP names no device: of a lone session it is its own.
-		if !held || d.Device == s.name || d.Device == "" && only {
+		if !held || d.Device == s.name() || d.Device == "" && only {
 			return
 		}
 	default:

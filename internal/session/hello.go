@@ -3,8 +3,9 @@ package session
 import (
 	"context"
 	"crypto/rand"
-	"encoding/base64"
+	"errors"
 	"fmt"
+	mrand "math/rand/v2"
 	"time"
 
 	"godwit.dev/godwit/internal/access"
@@ -42,6 +43,10 @@ func (s *Session) hello(hello *frame.Hello) {
 		switch {
 		case err != nil:
 			h.log.DebugContext(h.ctx, "client refused", "app", claim.App, "error", err)
+			var fe *notification.FieldError
+			if errors.As(err, &fe) {
+				s.Bad(&frame.Error{Code: frame.CodeBadField, Message: "hello: " + fe.Error(), Field: fe.Field})
+			}
 			s.Goodbye(refusal(err))
 		case renew:
 			s.renewed(c, hello)
@@ -96,10 +101,8 @@ func (s *Session) admit(c access.Client, hello *frame.Hello) {
 		return
 	}
 	s.app, s.recipient, s.device, s.peek = c.App, c.Recipient, c.Device, c.Peek
-	s.id, s.name = newID(), c.Device
-	if s.name == "" {
-		s.name = publicName()
-	}
+	_, _ = rand.Read(s.secret[:]) // never fails
+	s.public = mrand.Uint64()
 	s.window = uint16(min(hello.Window, maxWindow))
 	if s.window == 0 {
 		s.window = uint16(h.cfg.Window)
@@ -162,7 +165,7 @@ func (s *Session) setTimes(c access.Client, hello *frame.Hello, now instant) {
 
 func (s *Session) welcome() {
 	s.write(frame.AppendWelcome(nil, s.t.Format(), &frame.Welcome{
-		Session: s.id, App: s.app, Recipient: s.recipient, Heartbeat: time.Duration(s.heartbeat) * tick,
+		Session: s.ID(), App: s.app, Recipient: s.recipient, Heartbeat: time.Duration(s.heartbeat) * tick,
 		Digest: frame.EmptyDigest, ServerTime: s.hub.cfg.Now(),
 	}), nil)
 }
@@ -187,12 +190,4 @@ func (s *Session) recall(ids []string) {
 	if s.state == live {
 		s.write(frame.AppendRecall(nil, s.t.Format(), ids), nil)
 	}
-}
-
-// publicName names a session of a nameless device in presence and acknowledgements. No device can have it: "~" is
-// not allowed in names.
-func publicName() string {
-	var b [9]byte
-	_, _ = rand.Read(b[:]) // never fails
-	return "~" + base64.RawURLEncoding.EncodeToString(b[:])
 }

@@ -4,8 +4,6 @@ package session
 
 import (
 	"context"
-	"crypto/rand"
-	"encoding/base64"
 	"errors"
 	"log/slog"
 	mrand "math/rand/v2"
@@ -18,6 +16,7 @@ import (
 	"godwit.dev/godwit/internal/event"
 	"godwit.dev/godwit/internal/frame"
 	"godwit.dev/godwit/internal/mailbox"
+	"godwit.dev/godwit/internal/notification"
 	"godwit.dev/godwit/internal/timerwheel"
 )
 
@@ -166,12 +165,6 @@ func (h *Hub) Disconnect(app, recipient, reason string) int {
 	return len(sessions)
 }
 
-func newID() string {
-	var b [16]byte
-	_, _ = rand.Read(b[:]) // never fails
-	return base64.RawURLEncoding.EncodeToString(b[:])
-}
-
 // emit tells followers that a recipient came or went.
 func (h *Hub) emit(t event.Type, app, recipient string) {
 	if h.cfg.Events != nil {
@@ -181,7 +174,10 @@ func (h *Hub) emit(t event.Type, app, recipient string) {
 
 // refusal says how a client whose claim failed is sent away.
 func refusal(err error) frame.Goodbye {
+	var fe *notification.FieldError
 	switch {
+	case errors.As(err, &fe):
+		return frame.Goodbye{Reason: "bad_hello", Refusal: true}
 	case errors.Is(err, access.ErrForbidden):
 		return frame.Goodbye{Reason: "forbidden", Refusal: true}
 	case errors.Is(err, access.ErrUnknownApp):

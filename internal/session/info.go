@@ -26,7 +26,7 @@ func (h *Hub) Sessions(app, recipient string) []Info {
 	for _, s := range sessions {
 		s.mu.Lock()
 		out = append(out, Info{
-			ID: s.name, Device: s.device, Gateway: s.t.Name(), Unacked: len(s.flight), Behind: s.behind,
+			ID: s.name(), Device: s.device, Gateway: s.t.Name(), Unacked: len(s.flight), Behind: s.behind,
 			ConnectedAt: h.start.Add(time.Duration(s.connected) * tick),
 			LastSeen:    h.start.Add(time.Duration(atomic.LoadUint32(&s.alive)) * tick),
 		})
@@ -41,7 +41,7 @@ func (h *Hub) Online(app, recipient string) []string {
 	var names []string
 	for _, s := range h.reg.find(address{app, recipient}, found[:0]) {
 		if !s.peek {
-			names = append(names, s.name)
+			names = append(names, s.name())
 		}
 	}
 	return names

@@ -1,6 +1,8 @@
 package session
 
 import (
+	"encoding/base64"
+	"strconv"
 	"sync"
 	"sync/atomic"
 
@@ -21,18 +23,18 @@ type Session struct {
 
 	// Set once by the hello, before the session is registered.
 	app, recipient, device string
-	id                     string
-	name                   string // the device, or a public name made for this session
+	secret                 [16]byte // the id: 128 random bits
+	public                 uint64   // names a session without a device in presence and acknowledgements
 
 	alive uint32 // instant of the last sign of life; atomic
 
 	mu      sync.Mutex
 	state   state
-	peek    bool // only observes: what is written to it is not a delivery
-	behind  bool // routed items are dropped until a store read has caught up
-	queued  bool // in the catch-up queue
-	blocked bool // the transport refused a write and has not drained since
-	bad     uint8
+	peek    bool  // only observes: what is written to it is not a delivery
+	behind  bool  // routed items are dropped until a store read has caught up
+	queued  bool  // in the catch-up queue
+	blocked bool  // the transport refused a write and has not drained since
+	bad     uint8 // frames in a row that could not be understood
 	window  uint16
 
 	heartbeat instant // ticks
@@ -45,6 +47,7 @@ type Session struct {
 	last    uint64 // newest seq this session is up to date with
 	missed  uint64 // newest seq that was dropped while behind
 	flight  []inflight
+	acked   []int64  // positions acknowledged and not yet settled by the store: a read must leave them out
 	opening *opening // until welcomed
 }
 
@@ -73,7 +76,16 @@ type inflight struct {
 }
 
 // ID is the session's secret identifier (128 random bits, 22 base64url characters), known once it was welcomed.
-func (s *Session) ID() string { return s.id }
+func (s *Session) ID() string { return base64.RawURLEncoding.EncodeToString(s.secret[:]) }
+
+// name is how presence and acknowledgements know the session: its device, or a name no device can have, since "~" is
+// not allowed in names.
+func (s *Session) name() string {
+	if s.device != "" {
+		return s.device
+	}
+	return "~" + strconv.FormatUint(s.public, 36)
+}
 
 // Alive notes a sign of life that is not a frame: a pong, an HTTP/2 PING acknowledgement, a poll.
 func (s *Session) Alive() { atomic.StoreUint32(&s.alive, uint32(s.hub.instant())) }
@@ -93,6 +105,7 @@ func (s *Session) Frame(f *frame.Client) {
 		}
 		return
 	}
+	s.bad = 0
 	switch f.Kind {
 	case frame.KindAck:
 		s.ack(f.IDs)
@@ -169,7 +182,7 @@ func (s *Session) endLocked() {
 	if s.device == "" {
 		s.releaseAll()
 	}
-	s.flight = nil
+	s.flight, s.acked = nil, nil
 	if s.peek {
 		return
 	}
