@@ -3,6 +3,7 @@ package reactor
 import (
 	"bufio"
 	"crypto/tls"
+	"errors"
 	"io"
 	"net"
 	"net/http"
@@ -148,10 +149,10 @@ func TestAdoptAfterCloseClosesTheConnection(t *testing.T) {
 			if err := h.r.Close(); err != nil {
 				t.Fatal(err)
 			}
-			if err := h.r.Adopt(nc, nil, func(*Conn) Handler { t.Error("opened"); return newFake() }); err != ErrReactorClosed {
+			if err := h.r.Adopt(nc, nil, func(*Conn) Handler { t.Error("opened"); return newFake() }); !errors.Is(err, ErrReactorClosed) {
 				t.Errorf("Adopt: %v, want %v", err, ErrReactorClosed)
 			}
-			if _, err := bufio.NewReader(peer).ReadByte(); err != io.EOF {
+			if _, err := bufio.NewReader(peer).ReadByte(); !errors.Is(err, io.EOF) {
 				t.Errorf("the peer sees %v, want the end", err)
 			}
 		})

@@ -29,9 +29,9 @@ func TestClosedComesExactlyOnce(t *testing.T) {
 			_ = p.(*net.TCPConn).SetLinger(0)
 			p.Close()
 		}, func(err error) bool { return err != nil }},
-		{"handler fails", func(_ *Conn, p net.Conn) { _, _ = p.Write([]byte("fail")) }, func(err error) bool { return err == wrong }},
-		{"abort", func(c *Conn, _ net.Conn) { c.Abort(wrong) }, func(err error) bool { return err == wrong }},
-		{"flush and close", func(c *Conn, p net.Conn) { c.CloseAfterFlush(wrong); _, _ = io.Copy(io.Discard, p); p.Close() }, func(err error) bool { return err == wrong }},
+		{"handler fails", func(_ *Conn, p net.Conn) { _, _ = p.Write([]byte("fail")) }, func(err error) bool { return errors.Is(err, wrong) }},
+		{"abort", func(c *Conn, _ net.Conn) { c.Abort(wrong) }, func(err error) bool { return errors.Is(err, wrong) }},
+		{"flush and close", func(c *Conn, p net.Conn) { c.CloseAfterFlush(wrong); _, _ = io.Copy(io.Discard, p); p.Close() }, func(err error) bool { return errors.Is(err, wrong) }},
 		{"all at once", func(c *Conn, p net.Conn) {
 			var wg sync.WaitGroup
 			for range 4 {
@@ -123,7 +123,7 @@ func TestPatienceWithAClosingPeerEnds(t *testing.T) {
 		f := newFake()
 		addr := h.handle(func(c *Conn) Handler { c.CloseAfterFlush(done); return f })
 		h.dial(addr) // stays open
-		if err := wait(t, f.closed, "Closed"); err != done {
+		if err := wait(t, f.closed, "Closed"); !errors.Is(err, done) {
 			t.Errorf("closed because of %v", err)
 		}
 	})
@@ -224,7 +224,7 @@ func TestLongFrameIsKeptUpToTheLimit(t *testing.T) {
 			t.Errorf("the frame's sum is %d, want %d", got, want)
 		}
 		_, _ = peer.Write(make([]byte, 320_000))
-		if err := wait(t, f.closed, "Closed"); err != ErrInputTooLong {
+		if err := wait(t, f.closed, "Closed"); !errors.Is(err, ErrInputTooLong) {
 			t.Errorf("closed because of %v, want %v", err, ErrInputTooLong)
 		}
 	})
@@ -343,7 +343,7 @@ func TestListenerLimits(t *testing.T) {
 			addr, _ := h.serve(Limits{Handshake: 200 * time.Millisecond}, func(*Conn) (Handler, error) { return f, nil })
 			closed(t, raw(t, addr)) // over TLS not even the handshake begins
 			if !h.secure {
-				if err := wait(t, f.closed, "Closed"); err != ErrFirstByte {
+				if err := wait(t, f.closed, "Closed"); !errors.Is(err, ErrFirstByte) {
 					t.Errorf("closed because of %v", err)
 				}
 			}

@@ -14,7 +14,7 @@ func machineMemory() int64 {
 	var si unix.Sysinfo_t
 	total := int64(0)
 	if unix.Sysinfo(&si) == nil {
-		total = int64(uint64(si.Totalram) * uint64(si.Unit)) // fits; types differ between systems
+		total = int64(si.Totalram) * int64(si.Unit)
 	}
 	b, err := os.ReadFile("/sys/fs/cgroup/memory.max")
 	if err != nil {

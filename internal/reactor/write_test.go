@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"bytes"
 	"encoding/binary"
+	"errors"
 	"io"
 	"testing"
 )
@@ -68,7 +69,7 @@ func TestSlowReaderGetsEveryByteInOrder(t *testing.T) {
 					t.Fatalf("record %d is %d, or its tail is damaged", i, got)
 				}
 			}
-			if n, err := r.Read(record); n != 0 || err != io.EOF {
+			if n, err := r.Read(record); n != 0 || !errors.Is(err, io.EOF) {
 				t.Errorf("after the last record: %d bytes, %v; want the end", n, err)
 			}
 			c.Close()
@@ -101,7 +102,7 @@ func TestQueueIsBounded(t *testing.T) {
 			t.Errorf("the reactor counts %d queued bytes, the connection %d", got, c.Queued())
 		}
 		c.Abort(io.ErrShortWrite)
-		if err := wait(t, f.closed, "Closed"); err != io.ErrShortWrite {
+		if err := wait(t, f.closed, "Closed"); !errors.Is(err, io.ErrShortWrite) {
 			t.Errorf("closed because of %v", err)
 		}
 		if c.Write([]byte("x"), nil) {
@@ -148,7 +149,7 @@ func TestAnswerReachesAPeerThatClosedItsSide(t *testing.T) {
 			t.Fatal(err)
 		}
 		readFull(t, c, len(answer))
-		if err := wait(t, f.closed, "Closed"); err != io.EOF {
+		if err := wait(t, f.closed, "Closed"); !errors.Is(err, io.EOF) {
 			t.Errorf("closed because of %v, want io.EOF", err)
 		}
 	})
@@ -182,7 +183,7 @@ func TestBudgetClosesTheLargestQueuesFirst(t *testing.T) {
 		fill(all[1], 6<<20)
 		fill(all[2], 7<<20) // too much
 		got := wait(t, ends, "a connection to be closed")
-		if got.err != ErrOverBudget || got.i == 0 {
+		if !errors.Is(got.err, ErrOverBudget) || got.i == 0 {
 			t.Errorf("connection %d was closed because of %v, want one of the large ones to go for the budget", got.i, got.err)
 		}
 		if !all[0].Write([]byte("x"), nil) {

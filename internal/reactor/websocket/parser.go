@@ -217,7 +217,7 @@ func (p *Parser) header(b []byte) (header, error) {
 
 // checkStart checks what the first two bytes of a header say.
 func (p *Parser) checkStart(b []byte, h header) error {
-	fault := ""
+	var fault string
 	switch {
 	case b[0]&rsvBits != 0:
 		fault = "a reserved bit is set"

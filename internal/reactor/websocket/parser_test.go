@@ -67,7 +67,7 @@ func feed(p *Parser, input []byte, piece int, s *record) error {
 
 func TestParser(t *testing.T) {
 	const (
-		text, bin, cont           = finBit | 1, finBit | 2, finBit | 0
+		text, bin, cont           = finBit | 1, finBit | 2, finBit
 		textPart, binPart, contPt = 1, 2, 0
 		closing, ping, pong       = finBit | 8, finBit | 9, finBit | 10
 	)
