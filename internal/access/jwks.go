@@ -59,7 +59,6 @@ func (c *jwksCache) keys(life context.Context, id jwksID, kid string, now time.T
 		c.mu.Unlock()
 		return keys, nil
 	}
-	e.refreshing = true
 	c.mu.Unlock()
 
 	_, err, _ := c.flight.Do(id.app+"\x00"+id.url, func() (any, error) { return nil, c.refresh(life, id, e, now) })
@@ -99,19 +98,16 @@ func (c *jwksCache) retain(apps map[string]*App) {
 // refresh fetches the set unless that was done since the caller looked, or too often.
 func (c *jwksCache) refresh(life context.Context, id jwksID, e *jwksEntry, looked time.Time) error {
 	c.mu.Lock()
-	skip := e.fetched.After(looked) || !e.limit.Allow()
+	e.refreshing = !e.fetched.After(looked) && e.limit.Allow()
+	skip := !e.refreshing
 	c.mu.Unlock()
-	var keys []JWTKey
-	var err error
-	if !skip {
-		keys, err = c.fetch(life, id.url)
-	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	e.refreshing = false
 	if skip {
 		return nil
 	}
+	keys, err := c.fetch(life, id.url)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	e.refreshing = false
 	if err != nil {
 		c.log.WarnContext(life, "JWKS could not be fetched", "app", id.app, "error", err)
 		return err

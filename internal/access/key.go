@@ -6,6 +6,7 @@ import (
 	"crypto/subtle"
 	"encoding/base32"
 	"encoding/binary"
+	"sync/atomic"
 	"time"
 )
 
@@ -44,19 +45,42 @@ func newKey(app, name string, roles Role, now time.Time) (StoredKey, string) {
 	}, text
 }
 
-// keyring finds keys by their secret. A fast hash suffices because keys are random: there is nothing to guess from.
-type keyring map[uint64][]*StoredKey
+// liveKey is a key in force. When it was last used outlives the snapshots that hold it.
+type liveKey struct {
+	StoredKey
+	used *atomic.Int64 // milliseconds; 0: not since the start
+}
 
-func newKeyring(keys []StoredKey) keyring {
+// useGrain is how exactly last use is known: noting it at every publish would make cores fight for the memory.
+const useGrain = time.Second
+
+func (k *liveKey) touch(now time.Time) {
+	if ms := now.UnixMilli(); ms-k.used.Load() >= useGrain.Milliseconds() {
+		k.used.Store(ms)
+	}
+}
+
+// lastUsed is the later of what is stored and what this process saw.
+func (k *liveKey) lastUsed() time.Time {
+	if used := time.UnixMilli(k.used.Load()).UTC(); used.After(k.LastUsed) && k.used.Load() != 0 {
+		return used
+	}
+	return k.LastUsed
+}
+
+// keyring finds keys by their secret. A fast hash suffices because keys are random: there is nothing to guess from.
+type keyring map[uint64][]*liveKey
+
+func newKeyring(keys []*liveKey) keyring {
 	ring := make(keyring, len(keys))
-	for i := range keys {
-		at := binary.BigEndian.Uint64(keys[i].Hash[:])
-		ring[at] = append(ring[at], &keys[i])
+	for _, k := range keys {
+		at := binary.BigEndian.Uint64(k.Hash[:])
+		ring[at] = append(ring[at], k)
 	}
 	return ring
 }
 
-func (ring keyring) find(secret string) *StoredKey {
+func (ring keyring) find(secret string) *liveKey {
 	hash := sha256.Sum256([]byte(secret))
 	for _, k := range ring[binary.BigEndian.Uint64(hash[:])] {
 		if subtle.ConstantTimeCompare(k.Hash[:], hash[:]) == 1 {

@@ -17,6 +17,8 @@ import (
 	"godwit.dev/godwit/internal/notification"
 )
 
+// Every change is logged: the log is the audit trail.
+
 // Apps lists the apps by name.
 func (r *Registry) Apps() []App {
 	snap := r.snap.Load()
@@ -54,6 +56,7 @@ func (r *Registry) CreateApp(ctx context.Context, name string, settings AppChang
 	if err := r.store.CreateApp(ctx, app); err != nil {
 		return fmt.Errorf("create app %s: %w", name, err)
 	}
+	r.log.InfoContext(ctx, "app created", "app", name)
 	return r.Reload(ctx)
 }
 
@@ -63,6 +66,7 @@ func (r *Registry) SetApp(ctx context.Context, name string, change AppChange) er
 	if err != nil {
 		return fmt.Errorf("change app %s: %w", name, err)
 	}
+	r.log.InfoContext(ctx, "app changed", "app", name)
 	return r.Reload(ctx)
 }
 
@@ -71,22 +75,19 @@ func (r *Registry) DeleteApp(ctx context.Context, name string) error {
 	if err := r.store.DeleteApp(ctx, name); err != nil {
 		return fmt.Errorf("delete app %s: %w", name, err)
 	}
+	r.log.InfoContext(ctx, "app deleted", "app", name)
 	return r.Reload(ctx)
 }
 
 // Keys lists an app's keys, oldest first.
 func (r *Registry) Keys(app string) []Key {
 	keys := []Key{}
-	r.touchMu.Lock()
-	defer r.touchMu.Unlock()
 	for _, k := range r.snap.Load().list {
-		if k.App != app {
-			continue
+		if k.App == app {
+			key := k.Key
+			key.LastUsed = k.lastUsed()
+			keys = append(keys, key)
 		}
-		if used, ok := r.touched[k.ID]; ok {
-			k.LastUsed = used.UTC().Truncate(time.Millisecond)
-		}
-		keys = append(keys, k.Key)
 	}
 	return keys
 }
@@ -100,6 +101,7 @@ func (r *Registry) CreateKey(ctx context.Context, app, name string, roles Role) 
 	if err := r.store.CreateKey(ctx, k); err != nil {
 		return Key{}, "", fmt.Errorf("create key for app %s: %w", app, err)
 	}
+	r.log.InfoContext(ctx, "API key created", "app", app, "key", k.ID, "roles", roles.String())
 	return k.Key, secret, r.Reload(ctx)
 }
 
@@ -108,6 +110,7 @@ func (r *Registry) DeleteKey(ctx context.Context, app, id string) error {
 	if err := r.store.DeleteKey(ctx, app, id); err != nil {
 		return fmt.Errorf("delete key %.128q of app %s: %w", id, app, err)
 	}
+	r.log.InfoContext(ctx, "API key deleted", "app", app, "key", id)
 	return r.Reload(ctx)
 }
 
@@ -153,6 +156,7 @@ func (r *Registry) Bootstrap(ctx context.Context, app, keyFile string) error {
 	if err := r.store.CreateKey(ctx, k); err != nil {
 		return fmt.Errorf("bootstrap key of app %s: %w", app, err)
 	}
+	r.log.InfoContext(ctx, "API key created", "app", app, "key", id, "roles", Admin.String())
 	return r.Reload(ctx)
 }
 

@@ -22,6 +22,7 @@ const (
 const (
 	fetchTimeout  = 5 * time.Second // a client waits for its welcome meanwhile
 	touchInterval = time.Minute     // how often the last use of keys is written
+	watchRetry    = time.Second     // after the store could not be watched
 )
 
 // Config sets what differs between servers.
@@ -44,9 +45,6 @@ type Registry struct {
 
 	loading sync.Mutex // one reload at a time, so that an older one never replaces a newer
 	snap    atomic.Pointer[snapshot]
-
-	touchMu sync.Mutex
-	touched map[string]time.Time // key id → last use not yet written; bounded by the number of keys
 }
 
 var _ Access = (*Registry)(nil)
@@ -56,7 +54,34 @@ type snapshot struct {
 	apps map[string]*App
 	only string // the app's name where there is just one
 	keys keyring
-	list []StoredKey
+	list []*liveKey // oldest first
+}
+
+// newSnapshot indexes what was loaded. Keys that were there before keep their note of when they were used.
+func newSnapshot(loaded Snapshot, before *snapshot) *snapshot {
+	s := &snapshot{apps: make(map[string]*App, len(loaded.Apps))}
+	for i := range loaded.Apps {
+		s.apps[loaded.Apps[i].Name] = &loaded.Apps[i]
+	}
+	if len(loaded.Apps) == 1 {
+		s.only = loaded.Apps[0].Name
+	}
+	used := make(map[string]*atomic.Int64)
+	if before != nil {
+		for _, k := range before.list {
+			used[k.ID] = k.used
+		}
+	}
+	for _, k := range loaded.Keys {
+		at := used[k.ID]
+		if at == nil {
+			at = &atomic.Int64{}
+		}
+		s.list = append(s.list, &liveKey{k, at})
+	}
+	slices.SortFunc(s.list, func(a, b *liveKey) int { return a.CreatedAt.Compare(b.CreatedAt) })
+	s.keys = newKeyring(s.list)
+	return s
 }
 
 func (s *snapshot) defaultApp(named string) string {
@@ -69,7 +94,7 @@ func (s *snapshot) defaultApp(named string) string {
 // NewRegistry loads the store. In dev mode it creates DevApp if it is missing. Call Run to follow changes that
 // other processes make, and Close at the end.
 func NewRegistry(ctx context.Context, store Store, cfg Config, log *slog.Logger) (*Registry, error) {
-	r := &Registry{store: store, cfg: cfg, log: log, touched: make(map[string]time.Time)}
+	r := &Registry{store: store, cfg: cfg, log: log}
 	r.life, r.close = context.WithCancel(context.WithoutCancel(ctx))
 	r.http = guard.Client(guard.Options{AllowPrivate: cfg.AllowPrivateURLs, Timeout: fetchTimeout})
 	r.jwks = newJWKSCache(r.http, log)
@@ -86,6 +111,7 @@ func NewRegistry(ctx context.Context, store Store, cfg Config, log *slog.Logger)
 }
 
 // Run follows the store until ctx ends: changes take effect within a second. It also writes down when keys were used.
+// Its error is always nil: a store that cannot be read for a while is no reason to stop serving.
 func (r *Registry) Run(ctx context.Context) error {
 	var wg sync.WaitGroup
 	wg.Go(func() {
@@ -101,16 +127,28 @@ func (r *Registry) Run(ctx context.Context) error {
 			}
 		}
 	})
-	err := r.store.Watch(ctx, func() {
-		if err := r.Reload(ctx); err != nil && ctx.Err() == nil {
-			r.log.ErrorContext(ctx, "apps could not be reloaded; the former ones stay in force", "error", err)
+	for ctx.Err() == nil {
+		err := r.store.Watch(ctx, func() {
+			if err := r.Reload(ctx); err != nil && ctx.Err() == nil {
+				r.log.ErrorContext(ctx, "apps could not be reloaded; the former ones stay in force", "error", err)
+			}
+		})
+		if err != nil && ctx.Err() == nil {
+			r.log.ErrorContext(ctx, "apps could not be watched for changes; trying again", "error", err)
+			pause(ctx, watchRetry)
 		}
-	})
-	wg.Wait()
-	if ctx.Err() != nil {
-		return nil
 	}
-	return fmt.Errorf("watch apps: %w", err)
+	wg.Wait()
+	return nil
+}
+
+func pause(ctx context.Context, d time.Duration) {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-ctx.Done():
+	}
 }
 
 // Close ends what is under way. The store is the caller's to close.
@@ -129,13 +167,8 @@ func (r *Registry) Reload(ctx context.Context) error {
 	}
 	// Before the keyring, which points into the list.
 	slices.SortFunc(loaded.Keys, func(a, b StoredKey) int { return a.CreatedAt.Compare(b.CreatedAt) })
-	s := &snapshot{apps: make(map[string]*App, len(loaded.Apps)), keys: newKeyring(loaded.Keys), list: loaded.Keys}
-	for i := range loaded.Apps {
-		s.apps[loaded.Apps[i].Name] = &loaded.Apps[i]
-	}
-	if len(loaded.Apps) == 1 {
-		s.only = loaded.Apps[0].Name
-	} else if r.cfg.Dev && s.apps[DevApp] != nil {
+	s := newSnapshot(loaded, r.snap.Load())
+	if s.only == "" && r.cfg.Dev && s.apps[DevApp] != nil {
 		s.only = DevApp
 	}
 	r.snap.Store(s)
@@ -159,21 +192,17 @@ func (r *Registry) findKey(secret string) (Principal, bool) {
 	if k == nil {
 		return Principal{}, false
 	}
-	r.touch(k.ID, time.Now())
+	k.touch(time.Now())
 	return Principal{App: k.App, Key: k.ID, Roles: k.Roles}, true
 }
 
-func (r *Registry) touch(id string, now time.Time) {
-	r.touchMu.Lock()
-	r.touched[id] = now
-	r.touchMu.Unlock()
-}
-
 func (r *Registry) writeTouched(ctx context.Context) {
-	r.touchMu.Lock()
-	used := r.touched
-	r.touched = make(map[string]time.Time)
-	r.touchMu.Unlock()
+	used := make(map[string]time.Time)
+	for _, k := range r.snap.Load().list {
+		if at := k.lastUsed(); at.After(k.LastUsed) {
+			used[k.ID] = at
+		}
+	}
 	if len(used) == 0 {
 		return
 	}

@@ -80,6 +80,7 @@ type Log struct {
 	done    chan struct{}
 	written atomic.Uint64
 	dropped atomic.Uint64
+	desc    descriptions
 }
 
 var _ event.Log = (*Log)(nil)
@@ -96,7 +97,7 @@ func Open(ctx context.Context, path string, o Options) (*Log, error) {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
 	l := &Log{
-		opts: o, open: make(map[string]*chunk), limit: maxQueuedBytes,
+		opts: o, open: make(map[string]*chunk), limit: maxQueuedBytes, desc: newDescriptions(),
 		wake: make(chan struct{}, 1), stop: make(chan struct{}), done: make(chan struct{}),
 	}
 	var err error
