@@ -142,6 +142,7 @@ const storePatience = 30 * time.Second
 func (a *App) startProcess(context.Context) error {
 	undo := tune(a.cfg)
 	a.steps.addClose("tuning", time.Second, func() error { undo(); return nil })
+	a.steps.addRun("memory trim", time.Second, func(ctx context.Context) error { trim(ctx); return nil }, a.fail)
 	lock, err := datadir.Acquire(a.cfg.Data)
 	if err != nil {
 		return err

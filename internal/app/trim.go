@@ -1,0 +1,52 @@
+package app
+
+import (
+	"context"
+	"runtime/debug"
+	"runtime/metrics"
+	"time"
+)
+
+// When the process gives memory back. A storm of connections leaves garbage worth more than the sessions that stay;
+// the runtime alone would sit on it for minutes, since a quiet server does not collect.
+const (
+	trimEvery = 5 * time.Second
+	trimAfter = 8 << 20 // allocated since the last time: below it there is nothing worth a collection
+	trimQuiet = 1 << 20 // allocated in one interval: below it the server is quiet
+)
+
+// trimmer decides when to trim from the bytes allocated so far.
+type trimmer struct {
+	last    uint64 // at the last look
+	trimmed uint64 // at the last trim
+}
+
+// due reports whether a burst is over.
+func (t *trimmer) due(allocated uint64) bool {
+	quiet := allocated-t.last < trimQuiet
+	t.last = allocated
+	if !quiet || allocated-t.trimmed < trimAfter {
+		return false
+	}
+	t.trimmed = allocated
+	return true
+}
+
+// trim gives memory back to the system after each burst, until ctx ends.
+func trim(ctx context.Context) {
+	tk := time.NewTicker(trimEvery)
+	defer tk.Stop()
+	sample := []metrics.Sample{{Name: "/gc/heap/allocs:bytes"}}
+	var t trimmer
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tk.C:
+		}
+		metrics.Read(sample)
+		if t.due(sample[0].Value.Uint64()) {
+			debug.FreeOSMemory()
+		}
+	}
+}
