@@ -1,0 +1,191 @@
+package godwit_test
+
+import (
+	"context"
+	"fmt"
+	"log"
+	"os"
+	"time"
+
+	godwit "godwit.dev/godwit/clients/go"
+)
+
+// demo runs what "godwit serve --dev" runs, for as long as an example takes, and returns its URL.
+func demo() (url string, stop func()) {
+	dir, err := os.MkdirTemp("", "godwit-example-")
+	if err != nil {
+		log.Panic(err)
+	}
+	s, err := startServer(dir, nil)
+	if err != nil {
+		log.Panic(err)
+	}
+	return s.url(), func() {
+		if err := s.stop(); err != nil {
+			log.Panic(err)
+		}
+		if err := os.RemoveAll(dir); err != nil {
+			log.Panic(err)
+		}
+	}
+}
+
+// A back end publishes; the call returns once the notification is on the server's disk.
+func ExampleClient_Publish() {
+	url, stop := demo()
+	defer stop()
+
+	client, err := godwit.New(url, godwit.WithAPIKey("dev"))
+	if err != nil {
+		log.Panic(err)
+	}
+	defer client.Close()
+
+	receipt, err := client.Publish(context.Background(), godwit.Publication{
+		To:    "driver-42",
+		ID:    "ride-9f3",
+		Title: "New ride",
+		Body:  "2.1 km away",
+		Data:  []byte(`{"fare":120}`),
+		TTL:   30 * time.Second,
+	})
+	if err != nil {
+		log.Panic(err)
+	}
+	fmt.Println(receipt.ID, receipt.Status)
+	// Output: ride-9f3 stored
+}
+
+// A recipient's program listens; returning nil acknowledges, and the back end learns of it.
+func ExampleClient_Listen() {
+	url, stop := demo()
+	defer stop()
+
+	client, err := godwit.New(url, godwit.WithAPIKey("dev"))
+	if err != nil {
+		log.Panic(err)
+	}
+	defer client.Close()
+
+	ctx, cancel := context.WithCancel(context.Background())
+	listening := make(chan error)
+	go func() {
+		listening <- client.Listen(ctx, "driver-42", func(_ context.Context, n *godwit.Notification) error {
+			fmt.Printf("%s: %s\n", n.Title, n.Body)
+			return nil
+		})
+	}()
+
+	receipt, err := client.Publish(ctx, godwit.Publication{To: "driver-42", Title: "New ride", Body: "2.1 km away"})
+	if err != nil {
+		log.Panic(err)
+	}
+	status, err := client.Wait(ctx, receipt.ID, receipt.To)
+	if err != nil {
+		log.Panic(err)
+	}
+	fmt.Println(status.Status)
+
+	cancel()
+	<-listening
+	// Output:
+	// New ride: 2.1 km away
+	// acked
+}
+
+// Many notifications go in as few requests as possible. A bad one stops nothing.
+func ExampleClient_PublishBatch() {
+	url, stop := demo()
+	defer stop()
+
+	client, err := godwit.New(url, godwit.WithAPIKey("dev"))
+	if err != nil {
+		log.Panic(err)
+	}
+	defer client.Close()
+
+	receipts, err := client.PublishBatch(context.Background(), []godwit.Publication{
+		{To: "driver-1", Title: "Shift begins"},
+		{To: "driver 2", Title: "Shift begins"},
+		{To: "driver-3", Title: "Shift begins"},
+	})
+	if err != nil {
+		log.Panic(err)
+	}
+	for _, r := range receipts {
+		if r.Err != nil {
+			fmt.Println(r.Err)
+			continue
+		}
+		fmt.Println(r.To, r.Status)
+	}
+	// Output:
+	// driver-1 stored
+	// server answered 400: to: contains ' ' at byte 7; allowed are A-Z a-z 0-9 . _ : @ + -
+	// driver-3 stored
+}
+
+// Withdrawing a notification takes it off the screens that show it.
+func ExampleClient_Recall() {
+	url, stop := demo()
+	defer stop()
+
+	client, err := godwit.New(url, godwit.WithAPIKey("dev"))
+	if err != nil {
+		log.Panic(err)
+	}
+	defer client.Close()
+
+	ctx := context.Background()
+	if _, err := client.Publish(ctx, godwit.Publication{To: "driver-42", ID: "ride-9f3", Title: "New ride"}); err != nil {
+		log.Panic(err)
+	}
+	if err := client.Recall(ctx, "ride-9f3"); err != nil {
+		log.Panic(err)
+	}
+	status, err := client.Status(ctx, "ride-9f3", "driver-42")
+	if err != nil {
+		log.Panic(err)
+	}
+	fmt.Println(status.Status)
+	// Output: recalled
+}
+
+// Events tell what happens in the app, from now on or from where a program stopped.
+func ExampleClient_Events() {
+	url, stop := demo()
+	defer stop()
+
+	client, err := godwit.New(url, godwit.WithAPIKey("dev"))
+	if err != nil {
+		log.Panic(err)
+	}
+	defer client.Close()
+
+	ctx := context.Background()
+	if _, err := client.Publish(ctx, godwit.Publication{To: "driver-42", ID: "ride-9f3"}); err != nil {
+		log.Panic(err)
+	}
+	for event, err := range client.Events(ctx, "0", "stored", "acked") {
+		if err != nil {
+			log.Panic(err)
+		}
+		fmt.Println(event.Type, event.ID, event.To)
+		break
+	}
+	// Output: stored ride-9f3 driver-42
+}
+
+// Tokens that expire come from a source; Listen asks it again before one ends.
+func ExampleWithTokenSource() {
+	fetch := func(context.Context) (godwit.Token, error) {
+		// Ask the back end for a token here.
+		return godwit.Token{Value: "eyJhbGciOi...", Expires: time.Now().Add(time.Hour)}, nil
+	}
+	client, err := godwit.New("https://godwit.example.org", godwit.WithTokenSource(fetch))
+	if err != nil {
+		log.Panic(err)
+	}
+	defer client.Close()
+	// client.Listen(ctx, "driver-42", handler)
+}
