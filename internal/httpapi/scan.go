@@ -154,50 +154,65 @@ func (s *scanner) unescape(raw []byte) string {
 	return text
 }
 
-// skip passes over any value and returns its bytes, borrowed. Only nesting and strings are checked.
-func (s *scanner) skip() ([]byte, error) {
-	s.space()
+// skip passes over any value and returns its bytes, borrowed. Of an object or list only brackets and strings are
+// looked at.
+func (s *scanner) skip() (raw []byte, err error) {
+	c := s.peek()
+	start := s.pos
 	s.newline = false
-	start, depth := s.pos, 0
-	for {
-		switch c := s.peek(); c {
-		case 0:
-			return nil, s.syntax("a value")
-		case '"':
-			if err := s.pass(); err != nil {
-				return nil, err
-			}
-		case '{', '[':
-			depth++
-			s.pos++
-			continue
-		case '}', ']', ',', ':':
-			if depth == 0 {
-				return nil, s.syntax("a value")
-			}
-			if c == '}' || c == ']' {
-				depth--
-			}
-			s.pos++
-		default:
-			s.word()
-		}
-		if depth == 0 {
-			return s.in[start:s.pos], nil
-		}
+	switch c {
+	case '"':
+		err = s.pass()
+	case '{', '[':
+		err = s.passNested()
+	case 0, '}', ']', ',', ':':
+		err = s.syntax("a value")
+	default:
+		s.word()
 	}
+	return s.in[start:s.pos], err
+}
+
+// passNested skips to the bracket that closes the one at the position.
+func (s *scanner) passNested() error {
+	depth := 0
+	for s.pos < len(s.in) {
+		c := s.in[s.pos]
+		switch kinds[c] {
+		case plain:
+		case quote:
+			if err := s.pass(); err != nil {
+				return err
+			}
+			continue
+		case opening:
+			depth++
+		case closing:
+			if depth--; depth == 0 {
+				s.pos++
+				return nil
+			}
+		case control:
+			if c != '\n' && c != '\r' && c != '\t' {
+				return s.syntax("a value")
+			}
+			s.newline = s.newline || c != '\t'
+		}
+		s.pos++
+	}
+	return s.syntax("a closing bracket")
 }
 
 // pass skips a string without looking into its escapes.
 func (s *scanner) pass() error {
 	for i := s.pos + 1; i < len(s.in); i++ {
-		switch c := s.in[i]; {
-		case c == '"':
+		switch kinds[s.in[i]] {
+		case quote:
 			s.pos = i + 1
 			return nil
-		case c == '\\':
+		case escape:
 			i++
-		case c < ' ':
+		case control:
 			s.pos = i
 			return s.syntax("a string without raw control characters")
 		}
@@ -205,6 +220,24 @@ func (s *scanner) pass() error {
 	s.pos = len(s.in)
 	return s.syntax("a closing quote")
 }
+
+// kinds sorts bytes by what they mean to skip.
+var kinds = func() (t [256]uint8) {
+	for c := range ' ' {
+		t[c] = control
+	}
+	t['"'], t['\\'], t['{'], t['['], t['}'], t[']'] = quote, escape, opening, opening, closing, closing
+	return t
+}()
+
+const (
+	plain uint8 = iota
+	quote
+	escape
+	opening
+	closing
+	control
+)
 
 // word skips a number or literal.
 func (s *scanner) word() {
