@@ -1,0 +1,151 @@
+// Command mutate breaks the server on purpose, one small patch at a time, and checks that the tests notice. A mutation
+// that survives is a promise that nothing holds the code to. Run it by hand (make mutate); it takes a while.
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"strings"
+	"time"
+)
+
+// mutation is one way to break the code: in a file, an old text becomes a new one.
+type mutation struct {
+	name     string
+	file     string
+	old, new string
+	tests    []suite // each of them must turn red
+}
+
+// suite is a package and the tests in it to run.
+type suite struct{ pkg, run string }
+
+// patience bounds one run of tests.
+const patience = 10 * time.Minute
+
+func main() {
+	only := flag.String("only", "", "run only mutations whose name contains this")
+	list := flag.Bool("list", false, "list the mutations")
+	flag.Parse()
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	defer stop()
+	if err := run(ctx, *only, *list); err != nil {
+		fmt.Fprintln(os.Stderr, "mutate:", err)
+		os.Exit(1)
+	}
+}
+
+func run(ctx context.Context, only string, list bool) error {
+	var survived []string
+	for _, m := range mutations {
+		if !strings.Contains(m.name, only) {
+			continue
+		}
+		if list {
+			fmt.Printf("%-40s %s\n", m.name, m.file)
+			continue
+		}
+		killed, err := m.try(ctx)
+		if err != nil {
+			return fmt.Errorf("%s: %w", m.name, err)
+		}
+		if !killed {
+			survived = append(survived, m.name)
+		}
+	}
+	if len(survived) > 0 {
+		return fmt.Errorf("the tests did not notice: %s", strings.Join(survived, "; "))
+	}
+	return nil
+}
+
+// try runs the mutation's tests on the code as it is, which must pass, and on the broken code, which must fail.
+func (m *mutation) try(ctx context.Context) (killed bool, err error) {
+	overlay, err := m.overlay()
+	if err != nil {
+		return false, err
+	}
+	defer os.RemoveAll(filepath.Dir(overlay))
+	env := append(os.Environ(), "GOFLAGS=-overlay="+overlay)
+	if out, err := command(ctx, env, "build", "./..."); err != nil {
+		return false, fmt.Errorf("the mutation does not compile: %w\n%s", err, out)
+	}
+	killed = true
+	for _, s := range m.tests {
+		args := []string{"test", "-count=1", "-run", s.run, s.pkg}
+		if out, err := command(ctx, os.Environ(), args...); err != nil {
+			return false, fmt.Errorf("%s is red without the mutation: %w\n%s", s.pkg, err, tail(out))
+		} else if strings.Contains(out, "no tests to run") {
+			return false, fmt.Errorf("%s has no test %s", s.pkg, s.run)
+		}
+		began := time.Now()
+		out, err := command(ctx, env, args...)
+		switch {
+		case ctx.Err() != nil:
+			return false, ctx.Err()
+		case err != nil:
+			fmt.Printf("noticed   %-40s %s (%.0f s)\n          %s\n", m.name, s.pkg, time.Since(began).Seconds(), reason(out))
+		default:
+			fmt.Printf("SURVIVED  %-40s %s (%.0f s)\n", m.name, s.pkg, time.Since(began).Seconds())
+			killed = false
+		}
+	}
+	return killed, nil
+}
+
+// overlay writes the changed file beside the tree and returns a description of it for the go command.
+func (m *mutation) overlay() (string, error) {
+	file, err := filepath.Abs(m.file)
+	if err != nil {
+		return "", err
+	}
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return "", err
+	}
+	if n := strings.Count(string(text), m.old); n != 1 {
+		return "", fmt.Errorf("the text to replace is %d times in %s, not once: the code has moved on, and so must the mutation", n, m.file)
+	}
+	dir, err := os.MkdirTemp("", "mutate")
+	if err != nil {
+		return "", err
+	}
+	changed := filepath.Join(dir, filepath.Base(file))
+	description, err := json.Marshal(map[string]any{"Replace": map[string]string{file: changed}})
+	if err == nil {
+		err = errors.Join(
+			os.WriteFile(changed, []byte(strings.Replace(string(text), m.old, m.new, 1)), 0o600),
+			os.WriteFile(filepath.Join(dir, "overlay.json"), description, 0o600),
+		)
+	}
+	return filepath.Join(dir, "overlay.json"), err
+}
+
+func command(ctx context.Context, env []string, args ...string) (string, error) {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, "go", args...)
+	cmd.Env = env
+	out, err := cmd.CombinedOutput()
+	return string(out), err
+}
+
+// reason is the first line in which a test says why it failed.
+func reason(out string) string {
+	for line := range strings.Lines(out) {
+		line = strings.TrimSpace(line)
+		if strings.Contains(line, "_test.go:") || strings.Contains(line, "storetest/") || strings.HasPrefix(line, "panic:") {
+			return line
+		}
+	}
+	return strings.TrimSpace(tail(out))
+}
+
+func tail(out string) string { return out[max(0, len(out)-1500):] }

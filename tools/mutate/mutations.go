@@ -1,0 +1,99 @@
+package main
+
+// The stores' suite, and the server as a whole.
+const (
+	writerTests  = "./internal/store/sqlite/sqlitedb"
+	storeTests   = "./internal/store/sqlite/mailboxdb"
+	sessionTests = "./internal/session"
+	faultTests   = "./test/faults"
+	rideTests    = "./test/rides"
+)
+
+var mutations = []mutation{
+	{
+		name: "answer before the commit",
+		file: "internal/store/sqlite/sqlitedb/writer.go",
+		old:  "	err := w.apply(ops)\n	if err == nil {\n",
+		new:  "	err := w.apply(ops)\n	if err == nil {\n		finish(ops, nil)\n",
+		tests: []suite{
+			{storeTests, "."},
+		},
+	},
+	{
+		name: "omit the fsync",
+		file: "internal/store/sqlite/sqlitedb/sqlitedb.go",
+		old:  `"synchronous=full"`,
+		new:  `"synchronous=off"`,
+		tests: []suite{
+			{storeTests, "."},
+		},
+	},
+	{
+		name: "one commit per publish",
+		file: "internal/store/sqlite/sqlitedb/writer.go",
+		old:  "n < len(w.fast) && rows < maxCommitOps && bytes < maxCommitBytes",
+		new:  "n < len(w.fast) && n < 1 && rows < maxCommitOps && bytes < maxCommitBytes",
+		tests: []suite{
+			{writerTests, "."},
+		},
+	},
+	{
+		name: "drop a redelivery",
+		file: "internal/session/catchup.go",
+		old:  "		if !s.blocked && s.send(it, it.Attempts+1, sc) {\n			f.attempt++",
+		new:  "		if !s.blocked {\n			f.attempt++",
+		tests: []suite{
+			{sessionTests, "."},
+		},
+	},
+	{
+		name: "ignore the app in one query",
+		file: "internal/store/sqlite/mailboxdb/find.go",
+		old:  "	a := s.apps[appName]\n	if a == nil {\n		return nil, nil\n	}\n	if r := a.recipients[name]; r != nil {\n		return r, nil\n	}\n",
+		new: "	a := s.apps[appName]\n	if a == nil {\n		return nil, nil\n	}\n	for _, other := range s.apps {\n		if r := other.recipients[name]; r != nil {\n			return r, nil\n		}\n	}\n" +
+			"	if r := a.recipients[name]; r != nil {\n		return r, nil\n	}\n",
+		tests: []suite{
+			{storeTests, "TestConformance$"},
+			{faultTests, "TestAppsNeverMeet"},
+		},
+	},
+	{
+		name: "deliver with a full window",
+		file: "internal/session/deliver.go",
+		old:  "	return int(s.window) - len(s.flight)\n",
+		new:  "	return int(s.window)\n",
+		tests: []suite{
+			{sessionTests, "."},
+		},
+	},
+	{
+		name: "deliver across a gap in seq",
+		file: "internal/session/deliver.go",
+		old:  "	if it.Seq == s.last+1 && s.deliver(it, sc) {",
+		new:  "	if s.deliver(it, sc) {",
+		tests: []suite{
+			{sessionTests, "."},
+		},
+	},
+	{
+		name: "let a second server use the folder",
+		file: "internal/app/datadir/datadir.go",
+		old:  "unix.LOCK_EX|unix.LOCK_NB",
+		new:  "unix.LOCK_SH|unix.LOCK_NB",
+		tests: []suite{
+			{faultTests, "TestSecondServer"},
+		},
+	},
+	{
+		name: "store nothing although it was answered",
+		file: "internal/store/sqlite/sqlitedb/writer.go",
+		old:  `	if err := step(w.conn, "BEGIN IMMEDIATE"); err != nil {`,
+		new: `	if err := step(w.conn, "BEGIN IMMEDIATE"); err == nil && w.commits.Load()%50 == 49 {
+		_ = w.apply(ops)
+		return step(w.conn, "ROLLBACK")
+	} else if err != nil {`,
+		tests: []suite{
+			{rideTests, "TestNotificationSurvivesKill"},
+		},
+	},
+}
