@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"strings"
 	"time"
 )
 
@@ -72,8 +73,8 @@ type Access interface {
 
 // Bearer returns the token of an Authorization header, or "".
 func Bearer(h http.Header) string {
-	const prefix = "Bearer "
-	if v := h.Get("Authorization"); len(v) > len(prefix) && (v[:len(prefix)] == prefix || v[:len(prefix)] == "bearer ") {
+	const prefix = "Bearer " // in any case: RFC 9110 section 11.1
+	if v := h.Get("Authorization"); len(v) > len(prefix) && strings.EqualFold(v[:len(prefix)], prefix) {
 		return v[len(prefix):]
 	}
 	return ""
