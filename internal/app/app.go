@@ -70,16 +70,22 @@ func Run(ctx context.Context, cfg *config.Config, opts Options, ready func(datad
 	if ready != nil {
 		ready(a.Addresses())
 	}
+	return a.Run(ctx)
+}
+
+// Run waits until ctx ends or the server fails, and stops it within the grace period.
+func (a *App) Run(ctx context.Context) error {
 	var failure error
 	select {
 	case <-ctx.Done():
-		a.log.Info("stopping", "grace", cfg.Grace)
+		a.log.Info("stopping", "grace", a.cfg.Grace)
 	case failure = <-a.failed:
 		a.log.Error("server failed and stops", "error", failure)
 	}
-	stopCtx, cancel := context.WithTimeoutCause(context.WithoutCancel(ctx), cfg.Grace.D(), fmt.Errorf("the grace period of %s is over", cfg.Grace))
+	grace := a.cfg.Grace.D()
+	stop, cancel := context.WithTimeoutCause(context.WithoutCancel(ctx), grace, fmt.Errorf("the grace period of %s is over", a.cfg.Grace))
 	defer cancel()
-	return errors.Join(failure, a.Stop(stopCtx))
+	return errors.Join(failure, a.Stop(stop))
 }
 
 // Start starts a server. When it returns, everything listens. ctx bounds the start alone.
@@ -108,9 +114,6 @@ func Start(ctx context.Context, cfg *config.Config, opts Options) (*App, error) 
 
 // Addresses are where the server listens.
 func (a *App) Addresses() datadir.Addresses { return a.addrs }
-
-// Failed yields the failure that makes the server useless, if there is one. The caller then stops it.
-func (a *App) Failed() <-chan error { return a.failed }
 
 // Stop stops the server: no new connections, not ready, goodbye to the sessions, answers under way, flush. It returns
 // when all has stopped or ctx ends.
