@@ -1,6 +1,7 @@
 package httpapi
 
 import (
+	"bytes"
 	"encoding/base64"
 	"fmt"
 	"net/http"
@@ -163,7 +164,6 @@ func (d *draft) recipients(s *scanner) error {
 func (d *draft) data(s *scanner) (err error) {
 	d.hasData = true
 	d.rawData, err = s.skip()
-	d.rawHasNewline = s.newline
 	return err
 }
 
@@ -181,7 +181,7 @@ func (d *draft) settleContent() error {
 		c.Data = data
 	case !d.hasData:
 	case c.ContentType == "" || notification.IsJSON(c.ContentType):
-		c.Data = ownJSON(d.rawData, d.rawHasNewline)
+		c.Data = bytes.Clone(d.rawData)
 		if c.ContentType == "" {
 			c.ContentType = "application/json"
 		}
@@ -198,20 +198,6 @@ func (d *draft) settleContent() error {
 	}
 	d.rawData, d.base64 = nil, ""
 	return nil
-}
-
-// ownJSON copies a value. Line breaks between its tokens become spaces, because frames and feeds are lines.
-func ownJSON(raw []byte, newline bool) []byte {
-	own := append(make([]byte, 0, len(raw)), raw...)
-	if !newline {
-		return own
-	}
-	for i, c := range own { // none can be inside a string: raw control characters are refused there
-		if c == '\n' || c == '\r' {
-			own[i] = ' '
-		}
-	}
-	return own
 }
 
 func (s *scanner) steps(field string) (steps []notification.Step, err error) {

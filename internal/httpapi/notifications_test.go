@@ -192,7 +192,7 @@ func TestDataComesInEveryForm(t *testing.T) {
 	for i, c := range []struct{ fields, data, contentType string }{
 		{`"data":{"a":[1,2.5,"x",null,true]}`, `{"a":[1,2.5,"x",null,true]}`, "application/json"},
 		{`"data":"text"`, `"text"`, "application/json"},
-		{"\"data\":{\"a\":\n\r\t 1}", "{\"a\":  \t 1}", "application/json"},
+		{"\"data\":{\"a\":\n\r\t 1}", "{\"a\":\n\r\t 1}", "application/json"},
 		{`"data":null`, "", ""},
 		{`"data":{"a":1},"content_type":"application/geo+json"`, `{"a":1}`, "application/geo+json"},
 		{`"content_type":"text/plain","data":"line\nbreak é"`, "line\nbreak é", "text/plain"},

@@ -15,8 +15,6 @@ import (
 type scanner struct {
 	in  []byte
 	pos int
-	// newline: the value skipped last has a line break between its tokens.
-	newline bool
 }
 
 // syntax is the problem of a body that is not JSON.
@@ -31,13 +29,11 @@ func (s *scanner) syntax(want string) error {
 func (s *scanner) space() {
 	for s.pos < len(s.in) {
 		switch s.in[s.pos] {
-		case '\n', '\r':
-			s.newline = true
-		case ' ', '\t':
+		case ' ', '\t', '\n', '\r':
+			s.pos++
 		default:
 			return
 		}
-		s.pos++
 	}
 }
 
@@ -159,7 +155,6 @@ func (s *scanner) unescape(raw []byte) string {
 func (s *scanner) skip() (raw []byte, err error) {
 	c := s.peek()
 	start := s.pos
-	s.newline = false
 	switch c {
 	case '"':
 		err = s.pass()
@@ -177,9 +172,7 @@ func (s *scanner) skip() (raw []byte, err error) {
 func (s *scanner) passNested() error {
 	depth := 0
 	for s.pos < len(s.in) {
-		c := s.in[s.pos]
-		switch kinds[c] {
-		case plain:
+		switch kinds[s.in[s.pos]] {
 		case quote:
 			if err := s.pass(); err != nil {
 				return err
@@ -192,11 +185,6 @@ func (s *scanner) passNested() error {
 				s.pos++
 				return nil
 			}
-		case control:
-			if c != '\n' && c != '\r' && c != '\t' {
-				return s.syntax("a value")
-			}
-			s.newline = s.newline || c != '\t'
 		}
 		s.pos++
 	}
@@ -231,8 +219,7 @@ var kinds = func() (t [256]uint8) {
 }()
 
 const (
-	plain uint8 = iota
-	quote
+	quote uint8 = iota + 1
 	escape
 	opening
 	closing
