@@ -73,11 +73,16 @@ func TestClientThatNeverReadsCostsAtMostItsCap(t *testing.T) {
 	if n, err := blackbox.NextNotification(ctx, healthy); err != nil || n.ID != "h1" {
 		t.Fatalf("a healthy client got %+v %v", n, err)
 	}
-	grown := resident(t, server.PID()) - before
-	t.Logf("memory grew by %d KB for %d clients that do not read", grown>>10, clients)
-	if grown > clients*capBytes+slack {
-		t.Errorf("memory grew by %d KB; the caps allow %d KB", grown>>10, (clients*capBytes+slack)>>10)
-	}
+	peak := resident(t, server.PID()) - before
+	blackbox.Eventually(t, "memory within the caps", func() error {
+		grown := resident(t, server.PID()) - before
+		peak = max(peak, grown)
+		if grown > clients*capBytes+slack {
+			return fmt.Errorf("memory grew by %d KB; the caps allow %d KB", grown>>10, (clients*capBytes+slack)>>10)
+		}
+		return nil
+	})
+	t.Logf("memory grew by at most %d KB for %d clients that do not read", peak>>10, clients)
 }
 
 // flood publishes notifications of 4 KB to each of several recipients, in batches.
