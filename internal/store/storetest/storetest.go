@@ -156,7 +156,7 @@ func priority(p notification.Priority) change {
 	return func(n *notification.Notification) { n.Priority = p }
 }
 func ack(m notification.AckMode) change { return func(n *notification.Notification) { n.Ack = m } }
-func collapse(key string) change { return func(n *notification.Notification) { n.CollapseKey = key } }
+func collapse(key string) change        { return func(n *notification.Notification) { n.CollapseKey = key } }
 
 func title(s string) change { return func(n *notification.Notification) { n.Content.Title = s } }
 

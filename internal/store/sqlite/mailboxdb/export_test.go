@@ -1,4 +1,46 @@
 package mailboxdb
 
+import (
+	"context"
+
+	"zombiezen.com/go/sqlite"
+)
+
 // SmallSlices makes the index be sealed every 2^bits rows, so that tests reach it.
 func (c *Config) SmallSlices(bits uint) { c.sliceBits = bits }
+
+// Hold keeps the writer in a transaction until release is called.
+func (s *Store) Hold() (release func()) {
+	held, let, done := make(chan struct{}), make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(done)
+		_ = s.db.Do(context.Background(), func(*sqlite.Conn) error {
+			close(held)
+			<-let
+			return nil
+		})
+	}()
+	<-held
+	return func() {
+		close(let)
+		<-done
+	}
+}
+
+// Contents counts stored contents.
+func (s *Store) Contents(ctx context.Context) (n int, err error) {
+	err = s.db.Read(ctx, func(c *sqlite.Conn) error {
+		st, err := c.Prepare("SELECT count(*) FROM content")
+		if err != nil {
+			return err
+		}
+		return each(st, func(st *sqlite.Stmt) error {
+			n = st.ColumnInt(0)
+			return nil
+		})
+	})
+	return n, err
+}
+
+// Sealed counts sealed slices.
+func (s *Store) Sealed() int { return len(s.sealed.all()) }

@@ -4,13 +4,13 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
-	"os"
 	"path/filepath"
 	"testing"
 
 	"go.uber.org/goleak"
 
 	"godwit.dev/godwit/internal/mailbox"
+	"godwit.dev/godwit/internal/store/sqlite/faultvfs"
 	"godwit.dev/godwit/internal/store/sqlite/mailboxdb"
 	"godwit.dev/godwit/internal/store/storetest"
 )
@@ -28,6 +28,8 @@ func opener(change func(*mailboxdb.Config)) storetest.OpenFunc {
 		cfg := config()
 		cfg.MaxPending, cfg.Now = opts.MaxPending, opts.Now
 		change(&cfg)
+		vfs := faultvfs.New(t)
+		cfg.VFS = vfs.Name()
 		dir := t.TempDir()
 		path := filepath.Join(dir, "mailbox.db")
 		s := openAt(t, path, cfg, obs)
@@ -44,7 +46,9 @@ func opener(change func(*mailboxdb.Config)) storetest.OpenFunc {
 			Crash: func() mailbox.Store {
 				crashes++
 				copied := filepath.Join(dir, fmt.Sprint("crash", crashes))
-				copyFiles(t, path, copied)
+				if err := vfs.PowerCut(path, copied); err != nil {
+					t.Fatal(err)
+				}
 				return openAt(t, copied, cfg, nil)
 			},
 		}
@@ -63,37 +67,6 @@ func openAt(t *testing.T, path string, cfg mailboxdb.Config, obs mailbox.Observe
 		}
 	})
 	return s
-}
-
-// copyFiles copies a database as a machine that stops would leave it: the file first, then its log, which only grows
-// meanwhile unless a checkpoint comes between; then it tries again.
-func copyFiles(t *testing.T, from, to string) {
-	t.Helper()
-	for range 100 {
-		before := stat(t, from)
-		for _, suffix := range []string{"", "-wal"} {
-			b, err := os.ReadFile(from + suffix)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if err := os.WriteFile(to+suffix, b, 0o600); err != nil {
-				t.Fatal(err)
-			}
-		}
-		if stat(t, from) == before {
-			return
-		}
-	}
-	t.Fatal("the file never stood still")
-}
-
-func stat(t *testing.T, path string) string {
-	t.Helper()
-	info, err := os.Stat(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return fmt.Sprint(info.Size(), info.ModTime().UnixNano())
 }
 
 func TestConformance(t *testing.T) { storetest.Run(t, opener(func(*mailboxdb.Config) {})) }

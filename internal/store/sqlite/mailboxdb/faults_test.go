@@ -1,0 +1,268 @@
+package mailboxdb_test
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"godwit.dev/godwit/internal/mailbox"
+	"godwit.dev/godwit/internal/notification"
+	"godwit.dev/godwit/internal/store/sqlite/faultvfs"
+	"godwit.dev/godwit/internal/store/sqlite/mailboxdb"
+	"godwit.dev/godwit/internal/store/sqlite/sqlitedb"
+)
+
+func publishOf(id string, size int, to ...string) *mailbox.Append {
+	now := time.Now().Truncate(time.Millisecond)
+	return &mailbox.Append{To: to, N: &notification.Notification{
+		App: "app", ID: id, CreatedAt: now, ExpiresAt: now.Add(time.Hour),
+		Content: notification.Content{Title: "T", Data: make([]byte, size), ContentType: "application/octet-stream"},
+	}}
+}
+
+func ackOf(a *mailbox.Append) *mailbox.Settle {
+	return &mailbox.Settle{App: "app", Recipient: a.To[0], ID: a.N.ID, As: notification.Acked, At: a.N.CreatedAt}
+}
+
+func TestPublishesQueuedWhileTheWriterIsBusyShareOneCommit(t *testing.T) {
+	s := openAt(t, filepath.Join(t.TempDir(), "m.db"), config(), nil)
+	release := s.Hold()
+	before := s.Stats().Commits
+	var wg sync.WaitGroup
+	for i := range 200 {
+		wg.Go(func() {
+			a := publishOf(fmt.Sprint("n", i), 200, fmt.Sprint("r", i))
+			if err := s.Append(t.Context(), []*mailbox.Append{a}); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	for s.Stats().Queued < 200 {
+		time.Sleep(time.Millisecond)
+	}
+	release()
+	wg.Wait()
+	if n := s.Stats().Commits - before; n != 2 {
+		t.Errorf("%d commits, want the one that was held and one for all publishes", n)
+	}
+}
+
+func TestEveryAnswerFollowsASync(t *testing.T) {
+	vfs := faultvfs.New(t)
+	cfg := config()
+	cfg.VFS = vfs.Name()
+	dir := t.TempDir()
+	path := filepath.Join(dir, "m.db")
+	s := openAt(t, path, cfg, nil)
+	for i := range 20 {
+		before := vfs.Syncs()
+		a := publishOf(fmt.Sprint("n", i), 200, "r")
+		if err := s.Append(t.Context(), []*mailbox.Append{a}); err != nil {
+			t.Fatal(err)
+		}
+		if vfs.Syncs() == before {
+			t.Fatal("a publish was answered without a sync")
+		}
+		cut := filepath.Join(dir, fmt.Sprint("cut", i))
+		if err := vfs.PowerCut(path, cut); err != nil {
+			t.Fatal(err)
+		}
+		left := openAt(t, cut, config(), nil)
+		if n := left.Stats().Pending; n != int64(i+1) {
+			t.Fatalf("after a power cut %d of %d publishes are left", n, i+1)
+		}
+	}
+}
+
+func TestAFailedSyncEndsTheProgramAndAcknowledgesNothing(t *testing.T) {
+	vfs := faultvfs.New(t)
+	cfg := config()
+	cfg.VFS = vfs.Name()
+	var fatal atomic.Int32
+	cfg.Fatal = func(error) { fatal.Add(1) }
+	rec := &counter{}
+	s, err := mailboxdb.Open(t.Context(), filepath.Join(t.TempDir(), "m.db"), cfg, rec)
+	if err != nil {
+		t.Fatal(err)
+	}
+	first := publishOf("a", 10, "r")
+	if err := s.Append(t.Context(), []*mailbox.Append{first}); err != nil {
+		t.Fatal(err)
+	}
+	vfs.FailSyncs(true)
+	err = s.Append(t.Context(), []*mailbox.Append{publishOf("b", 10, "r")})
+	var fe *sqlitedb.FatalError
+	if !errors.As(err, &fe) {
+		t.Errorf("append: %v, want a fatal error", err)
+	}
+	vfs.FailSyncs(false) // the next sync would succeed, but what it would cover is unknown
+	if err := s.Append(t.Context(), []*mailbox.Append{publishOf("c", 10, "r")}); !errors.As(err, &fe) {
+		t.Errorf("append after the failure: %v, want the fatal error again", err)
+	}
+	if err := s.Settle(t.Context(), []*mailbox.Settle{ackOf(first)}); !errors.As(err, &fe) {
+		t.Errorf("settle after the failure: %v, want the fatal error", err)
+	}
+	if fatal.Load() != 1 {
+		t.Errorf("the program was told %d times, want once", fatal.Load())
+	}
+	if n := rec.stored.Load(); n != 1 {
+		t.Errorf("the observer was told of %d, want the first alone", n)
+	}
+	_ = s.Close()
+}
+
+// counter counts what it is told.
+type counter struct{ stored, settled atomic.Int64 }
+
+func (c *counter) Committed(b *mailbox.Batch) {
+	c.stored.Add(int64(len(b.Stored)))
+	c.settled.Add(int64(len(b.Settled)))
+}
+
+func TestAFullDiskRefusesPublishesTakesAcksAndHeals(t *testing.T) {
+	vfs := faultvfs.New(t)
+	cfg := config()
+	cfg.VFS, cfg.Ballast = vfs.Name(), 4<<20
+	path := filepath.Join(t.TempDir(), "m.db")
+	s := openAt(t, path, cfg, nil)
+	if info, err := os.Stat(path + "-ballast"); err != nil || info.Size() != cfg.Ballast {
+		t.Fatalf("the ballast: %v, %v", info, err)
+	}
+	vfs.Ballast(path+"-ballast", cfg.Ballast)
+	var open []*mailbox.Append
+	for i := range 300 {
+		a := publishOf(fmt.Sprint("n", i), 4000, fmt.Sprint("r", i))
+		if err := s.Append(t.Context(), []*mailbox.Append{a}); err != nil {
+			t.Fatal(err)
+		}
+		open = append(open, a)
+	}
+	time.Sleep(2 * 250 * time.Millisecond) // a checkpoint has copied the log
+	vfs.Leave(0)
+	refused, more := 0, int64(0)
+	for i := 0; refused == 0 && i < 3000; i++ {
+		more++
+		err := s.Append(t.Context(), []*mailbox.Append{publishOf(fmt.Sprint("more", i), 4000, "r")})
+		if err != nil {
+			if !errors.Is(err, mailbox.ErrNoSpace) {
+				t.Fatalf("append on a full disk: %v, want ErrNoSpace", err)
+			}
+			refused++
+			more--
+		}
+	}
+	if refused == 0 {
+		t.Fatal("a full disk took 12 MB")
+	}
+	later := make([]*mailbox.Settle, 0, 100)
+	for i, a := range open {
+		q := ackOf(a)
+		if i < 100 {
+			later = append(later, q)
+			continue
+		}
+		if err := s.Settle(t.Context(), []*mailbox.Settle{q}); err != nil || q.Outcome != mailbox.SettleDone {
+			t.Fatalf("ack %d on a full disk: %v, outcome %d", i, err, q.Outcome)
+		}
+	}
+	s.SettleLater(later)
+	if _, err := os.Stat(path + "-ballast"); err == nil {
+		t.Error("the ballast was kept on a full disk")
+	}
+	vfs.Leave(-1)
+	deadline := time.Now().Add(20 * time.Second)
+	for err := s.Append(t.Context(), []*mailbox.Append{publishOf("healed", 10, "x")}); err != nil; err = s.Append(t.Context(), []*mailbox.Append{publishOf("healed", 10, "x")}) {
+		if time.Now().After(deadline) {
+			t.Fatalf("still refused with space back: %v", err)
+		}
+		time.Sleep(20 * time.Millisecond)
+	}
+	for s.Stats().Pending > more+1 {
+		if time.Now().After(deadline) {
+			t.Fatalf("%d pending, the late acks were lost", s.Stats().Pending)
+		}
+		time.Sleep(20 * time.Millisecond)
+	}
+	for _, a := range open {
+		recs, err := s.Lookup(t.Context(), "app", a.N.ID, a.To[0])
+		if err != nil || recs[0].Status != notification.Acked {
+			t.Fatalf("%s: %+v, %v; want it acked", a.N.ID, recs, err)
+		}
+	}
+}
+
+func TestContentsGoWithTheirLastCopy(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "m.db")
+	s := openAt(t, path, config(), nil)
+	want := func(n int) {
+		t.Helper()
+		if got, err := s.Contents(t.Context()); err != nil || got != n {
+			t.Fatalf("%d contents, %v; want %d", got, err, n)
+		}
+	}
+	list, single := publishOf("list", 100, "a", "b", "c"), publishOf("single", 100, "a")
+	if err := s.Append(t.Context(), []*mailbox.Append{list, single}); err != nil {
+		t.Fatal(err)
+	}
+	want(2)
+	settle := func(to, id string) {
+		t.Helper()
+		q := &mailbox.Settle{App: "app", Recipient: to, ID: id, As: notification.Acked, At: time.Now()}
+		if err := s.Settle(t.Context(), []*mailbox.Settle{q}); err != nil || q.Outcome != mailbox.SettleDone {
+			t.Fatalf("settle %s of %s: %v, outcome %d", id, to, err, q.Outcome)
+		}
+	}
+	settle("a", "list")
+	settle("a", "single")
+	want(1)
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	s = openAt(t, path, config(), nil)
+	settle("c", "list")
+	want(1)
+	if err := s.Erase(t.Context(), "app", "b"); err != nil {
+		t.Fatal(err)
+	}
+	want(0)
+}
+
+func TestSmallSlicesAreSealedAndDroppedWhenPruned(t *testing.T) {
+	cfg := config()
+	cfg.SmallSlices(6)
+	path := filepath.Join(t.TempDir(), "m.db")
+	s := openAt(t, path, cfg, nil)
+	for i := range 640 {
+		a := publishOf(fmt.Sprint("n", i), 10, "r")
+		if err := s.Append(t.Context(), []*mailbox.Append{a}); err != nil {
+			t.Fatal(err)
+		}
+		if err := s.Settle(t.Context(), []*mailbox.Settle{ackOf(a)}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	deadline := time.Now().Add(20 * time.Second)
+	for s.Sealed() < 9 {
+		if time.Now().After(deadline) {
+			t.Fatalf("%d slices sealed, want at least 9", s.Sealed())
+		}
+		time.Sleep(time.Millisecond)
+	}
+	for more := true; more; {
+		var err error
+		if more, err = s.Prune(t.Context(), time.Now().Add(time.Hour)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if s.Sealed() != 0 {
+		t.Errorf("%d slices are left although their rows are gone", s.Sealed())
+	}
+	if _, err := s.Lookup(t.Context(), "app", "n5", "r"); !errors.Is(err, mailbox.ErrNotFound) {
+		t.Errorf("a pruned one: %v, want not found", err)
+	}
+}
