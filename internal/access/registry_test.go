@@ -45,6 +45,20 @@ func TestKeysOpenTheirAppUntilDeleted(t *testing.T) {
 	wantErr(t, err, access.ErrUnauthenticated)
 }
 
+func TestEveryKeyOfManyIsFound(t *testing.T) {
+	w := newWorld(t, access.Config{}, "shop", "other")
+	secrets := map[string]string{}
+	for i := range 30 {
+		app := []string{"shop", "other"}[i%2]
+		secrets[w.key(t, app, access.Read)] = app
+	}
+	for secret, app := range secrets {
+		if p, err := w.Key(t.Context(), secret); err != nil || p.App != app {
+			t.Errorf("key of %s: %+v, %v", app, p, err)
+		}
+	}
+}
+
 func TestDeletedAppTakesItsKeysAlong(t *testing.T) {
 	w := newWorld(t, access.Config{}, "shop", "other")
 	mine, theirs := w.key(t, "shop", access.Admin), w.key(t, "other", access.Admin)
