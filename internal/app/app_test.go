@@ -169,7 +169,7 @@ func TestStopSaysGoodbyeWithASpreadRetryAndClosesNormally(t *testing.T) {
 func TestOpenEventFeedDoesNotHoldUpAStop(t *testing.T) {
 	cfg := settings(t)
 	a := start(t, cfg)
-	req, err := http.NewRequestWithContext(t.Context(), "GET", "http://"+a.Addresses().HTTP+"/v1/events", nil)
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+a.Addresses().HTTP+"/v1/events", nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -209,7 +209,7 @@ func TestHTTP2WithoutTLSIsServed(t *testing.T) {
 	transport := &http.Transport{Protocols: new(http.Protocols)}
 	transport.Protocols.SetUnencryptedHTTP2(true)
 	defer transport.CloseIdleConnections()
-	req, err := http.NewRequestWithContext(t.Context(), "GET", "http://"+a.Addresses().HTTP+"/healthz", nil)
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+a.Addresses().HTTP+"/healthz", nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -218,7 +218,7 @@ func TestHTTP2WithoutTLSIsServed(t *testing.T) {
 		t.Fatal(err)
 	}
 	resp.Body.Close()
-	if resp.ProtoMajor != 2 || resp.StatusCode != 200 {
+	if resp.ProtoMajor != 2 || resp.StatusCode != http.StatusOK {
 		t.Errorf("%s answers %s", resp.Proto, resp.Status)
 	}
 }

@@ -46,21 +46,29 @@ func TestScripts(t *testing.T) {
 // patience bounds waits for things that take milliseconds.
 const patience = 30 * time.Second
 
+// eventually asks again and again, because another process is what it waits for.
+func eventually(ts *testscript.TestScript, what string, ok func() bool) {
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	again := time.NewTicker(10 * time.Millisecond)
+	defer again.Stop()
+	for !ok() {
+		select {
+		case <-again.C:
+		case <-ctx.Done():
+			ts.Fatalf("%s: still not so after %s", what, patience)
+		}
+	}
+}
+
 // listening DATA waits until the server of a data folder listens and puts its addresses into GODWIT_URL and GRPC.
 func listening(ts *testscript.TestScript, _ bool, args []string) {
-	deadline := time.Now().Add(patience)
-	for {
+	eventually(ts, "a server listens", func() bool {
 		a, err := datadir.ReadAddresses(ts.MkAbs(args[0]))
-		if err == nil {
-			ts.Setenv("GODWIT_URL", "http://"+a.HTTP)
-			ts.Setenv("GRPC", a.GRPC)
-			return
-		}
-		if time.Now().After(deadline) {
-			ts.Fatalf("no server listens on %s: %v", args[0], err)
-		}
-		time.Sleep(5 * time.Millisecond)
-	}
+		ts.Setenv("GODWIT_URL", "http://"+a.HTTP)
+		ts.Setenv("GRPC", a.GRPC)
+		return err == nil
+	})
 }
 
 // setfrom VAR FILE [FIELD] sets a variable to a file's text, or to a field of the JSON in it.
@@ -95,15 +103,5 @@ func exits(ts *testscript.TestScript, _ bool, args []string) {
 
 // soon ARGS... runs the program again and again until it succeeds, or with ! until it fails.
 func soon(ts *testscript.TestScript, neg bool, args []string) {
-	deadline := time.Now().Add(patience)
-	for {
-		err := ts.Exec("godwit", args...)
-		if (err != nil) == neg {
-			return
-		}
-		if time.Now().After(deadline) {
-			ts.Fatalf("godwit %s still ends with %v", strings.Join(args, " "), err)
-		}
-		time.Sleep(50 * time.Millisecond)
-	}
+	eventually(ts, "godwit "+strings.Join(args, " "), func() bool { return (ts.Exec("godwit", args...) != nil) == neg })
 }
