@@ -72,6 +72,6 @@ func (a *App) startMailbox(ctx context.Context) error {
 	a.steps.addClose("sessions", storePatience, hub.Close)
 	a.steps.addRun("mailbox upkeep", storePatience, a.mailbox.Run, a.fail)
 	a.publisher = delivery.New(a.mailbox, a.clock)
-	a.registry.MustRegister(a.mailbox, a.hub)
+	a.registry.MustRegister(a.mailbox, a.hub, a.events)
 	return nil
 }

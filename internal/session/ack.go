@@ -28,14 +28,13 @@ func (s *Session) ack(ids [][]byte) {
 			st.Device = nameless
 		}
 		if k := s.inFlight(id); k >= 0 {
-			f := &s.flight[k]
+			f := &s.win.flight[k]
 			st.ID, st.Pos, st.Attempts = f.id, f.pos, uint32(f.attempt)
 			if f.all {
 				st.Device, st.Online = s.name(), s.hub.Online(s.app, s.recipient)
 			}
 			st.DeliveredAt = now // the store keeps an earlier one it knows of
-			s.acked = append(s.acked, f.pos)
-			s.removeFlight(k)
+			s.takeFlight(k, true)
 		} else {
 			st.ID, st.Device, st.Online = string(id), s.name(), s.hub.Online(s.app, s.recipient)
 		}
@@ -53,7 +52,7 @@ func (s *Session) nack(ids [][]byte, after time.Duration) {
 		if k < 0 {
 			continue
 		}
-		f := &s.flight[k]
+		f := &s.win.flight[k]
 		f.due = now + backoff(uint32(f.attempt))
 		if after > 0 {
 			f.due = now + ticks(min(after, notification.MaxTTL))
@@ -63,13 +62,4 @@ func (s *Session) nack(ids [][]byte, after time.Duration) {
 		}
 	}
 	s.hub.counts.nacked.Add(uint64(len(ids)))
-}
-
-func (s *Session) inFlight(id []byte) int {
-	for i := range s.flight {
-		if s.flight[i].id == string(id) {
-			return i
-		}
-	}
-	return -1
 }

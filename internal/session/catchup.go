@@ -1,7 +1,6 @@
 package session
 
 import (
-	"slices"
 	"sync"
 
 	"godwit.dev/godwit/internal/frame"
@@ -22,7 +21,7 @@ type catchUps struct {
 // catchUpLocked queues a session that is behind, unless something must happen first: an acknowledgement to make
 // room, or the transport to drain. Both call it again.
 func (s *Session) catchUpLocked() {
-	if !s.behind || s.blocked || len(s.flight) > 0 && s.room() < int(s.window+1)/2 {
+	if !s.behind || s.blocked || len(s.flight()) > 0 && s.room() < int(s.window+1)/2 {
 		return
 	}
 	s.readSoon()
@@ -118,22 +117,17 @@ func (s *Session) plan(plan []reading, qs *[]mailbox.PendingQuery, refs *[]mailb
 	if r.compare = s.rereadAt <= now; r.compare {
 		s.rereadAt = now + ticks(s.hub.cfg.Reread)
 		s.behind = true
-		s.acked = nil // what the store has not settled by now it did not take
+		s.forgetAcked()
 	}
-	for i := range s.flight {
-		if f := &s.flight[i]; f.again || r.compare {
+	for _, f := range s.flight() {
+		if f.again || r.compare {
 			*refs = append(*refs, mailbox.Ref{App: s.app, Recipient: s.recipient, Pos: f.pos})
 			r.nrefs++
 		}
 	}
 	if room := s.room(); s.behind && !s.blocked && room > 0 {
 		r.query = len(*qs)
-		q := mailbox.PendingQuery{App: s.app, Recipient: s.recipient, Device: s.name(), Limit: min(room, maxWindow)}
-		for i := range s.flight {
-			q.Have = append(q.Have, s.flight[i].pos)
-		}
-		q.Have = append(q.Have, s.acked...)
-		slices.Sort(q.Have)
+		q := mailbox.PendingQuery{App: s.app, Recipient: s.recipient, Device: s.name(), Have: s.have(), Limit: min(room, maxWindow)}
 		*qs = append(*qs, q)
 	}
 	return append(plan, r)
@@ -179,10 +173,10 @@ func (s *Session) redeliver(items []*mailbox.Item, refs []mailbox.Ref, sc *scrat
 		if k < 0 {
 			continue
 		}
-		f := &s.flight[k]
+		f := &s.win.flight[k]
 		if it == nil {
 			id := f.id
-			s.removeFlight(k)
+			s.takeFlight(k, false)
 			s.write(frame.AppendRecall(nil, s.t.Format(), []string{id}), nil)
 			continue
 		}
@@ -199,15 +193,6 @@ func (s *Session) redeliver(items []*mailbox.Item, refs []mailbox.Ref, sc *scrat
 		}
 	}
 	s.arm(s.nextWake(now))
-}
-
-func (s *Session) inFlightPos(pos int64) int {
-	for i := range s.flight {
-		if s.flight[i].pos == pos {
-			return i
-		}
-	}
-	return -1
 }
 
 // retryRead leaves a session whose read failed to its timer.

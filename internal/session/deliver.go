@@ -2,7 +2,6 @@ package session
 
 import (
 	"math"
-	"slices"
 
 	"godwit.dev/godwit/internal/frame"
 	"godwit.dev/godwit/internal/mailbox"
@@ -70,7 +69,7 @@ func (s *Session) room() int {
 	if s.peek {
 		return math.MaxInt16 // nothing is awaited; the transport's queue is the bound
 	}
-	return int(s.window) - len(s.flight)
+	return int(s.window) - len(s.flight())
 }
 
 // deliver writes an item for the first time on this session. False: it was not written.
@@ -91,7 +90,7 @@ func (s *Session) deliver(it *mailbox.Item, sc *scratch) bool {
 		return true
 	}
 	due := s.hub.instant() + backoff(it.Attempts+1)
-	s.flight = append(s.flight, inflight{
+	s.addFlight(inflight{
 		pos: it.Pos, id: it.N.ID, due: due, attempt: uint16(min(it.Attempts+1, math.MaxUint16)), all: it.N.Ack == notification.AckAll,
 	})
 	if due < s.wakeAt {
@@ -143,11 +142,7 @@ func (s *Session) settled(d *mailbox.Settled, only bool) {
 	if s.state != live {
 		return
 	}
-	if i := slices.Index(s.acked, d.Pos); i >= 0 {
-		if s.acked = slices.Delete(s.acked, i, i+1); len(s.acked) == 0 {
-			s.acked = nil // an idle session keeps no buffer
-		}
-	}
+	s.settledAck(d.Pos)
 	held := s.drop(d.Pos)
 	switch d.As {
 	case notification.Recalled, notification.Replaced:
@@ -164,19 +159,9 @@ func (s *Session) settled(d *mailbox.Settled, only bool) {
 
 // drop takes a notification out of the window and reports whether it was there.
 func (s *Session) drop(pos int64) bool {
-	for i := range s.flight {
-		if s.flight[i].pos == pos {
-			s.removeFlight(i)
-			return true
-		}
+	i := s.inFlightPos(pos)
+	if i >= 0 {
+		s.takeFlight(i, false)
 	}
-	return false
-}
-
-func (s *Session) removeFlight(i int) {
-	s.flight = append(s.flight[:i], s.flight[i+1:]...)
-	if len(s.flight) == 0 {
-		s.flight = nil // an idle session keeps no buffer
-	}
-	s.catchUpLocked()
+	return i >= 0
 }

@@ -5,7 +5,6 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
-	mrand "math/rand/v2"
 	"time"
 
 	"godwit.dev/godwit/internal/access"
@@ -102,7 +101,6 @@ func (s *Session) admit(c access.Client, hello *frame.Hello) {
 	}
 	s.app, s.recipient, s.device, s.peek = c.App, c.Recipient, c.Device, c.Peek
 	_, _ = rand.Read(s.secret[:]) // never fails
-	s.public = mrand.Uint64()
 	s.window = uint16(min(hello.Window, maxWindow))
 	if s.window == 0 {
 		s.window = uint16(h.cfg.Window)

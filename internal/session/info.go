@@ -26,7 +26,7 @@ func (h *Hub) Sessions(app, recipient string) []Info {
 	for _, s := range sessions {
 		s.mu.Lock()
 		out = append(out, Info{
-			ID: s.name(), Device: s.device, Gateway: s.t.Name(), Unacked: len(s.flight), Behind: s.behind,
+			ID: s.name(), Device: s.device, Gateway: s.t.Name(), Unacked: len(s.flight()), Behind: s.behind,
 			ConnectedAt: h.start.Add(time.Duration(s.connected) * tick),
 			LastSeen:    h.start.Add(time.Duration(atomic.LoadUint32(&s.alive)) * tick),
 		})

@@ -11,7 +11,7 @@ type address struct{ app, recipient string }
 
 const shards = 64 // so that connects and routing on several cores seldom meet
 
-// registry finds the sessions of a recipient. Sessions of one recipient are a linked list: nearly always one.
+// registry finds the sessions of a recipient. Sessions of one hash are a linked list: nearly always one.
 type registry struct {
 	seed   maphash.Seed
 	shards [shards]shard
@@ -22,27 +22,34 @@ type registry struct {
 
 type shard struct {
 	mu sync.RWMutex
-	m  map[address]*Session
+	m  map[uint64]*Session // by the address's hash: half the size of a map by address
 }
 
 func (r *registry) init() {
 	r.seed = maphash.MakeSeed()
 	for i := range r.shards {
-		r.shards[i].m = make(map[address]*Session)
+		r.shards[i].m = make(map[uint64]*Session)
 	}
 }
 
-func (r *registry) shard(a address) *shard {
-	return &r.shards[maphash.Comparable(r.seed, a)%shards]
+func (r *registry) shard(a address) (*shard, uint64) {
+	h := maphash.Comparable(r.seed, a)
+	return &r.shards[h%shards], h
 }
+
+// at reports whether s is a session of a; two addresses may share a hash and then a list.
+func (s *Session) at(a address) bool { return s.recipient == a.recipient && s.app == a.app }
 
 // add registers s. It returns the session of the same named device that s takes the place of, if there is one, and
 // whether s is the recipient's first. ok is false, and s not registered, if the recipient has too many.
 func (r *registry) add(a address, s *Session) (replaced *Session, first, ok bool) {
-	sh := r.shard(a)
+	sh, h := r.shard(a)
 	sh.mu.Lock()
 	n := 0
-	for o := sh.m[a]; o != nil; o = o.next {
+	for o := sh.m[h]; o != nil; o = o.next {
+		if !o.at(a) {
+			continue
+		}
 		if n++; s.device != "" && o.device == s.device {
 			replaced = o
 		}
@@ -51,7 +58,7 @@ func (r *registry) add(a address, s *Session) (replaced *Session, first, ok bool
 		sh.mu.Unlock()
 		return nil, false, false
 	}
-	s.next, sh.m[a] = sh.m[a], s
+	s.next, sh.m[h] = sh.m[h], s
 	sh.mu.Unlock()
 	r.count(1)
 	return replaced, n == 0, true
@@ -59,39 +66,40 @@ func (r *registry) add(a address, s *Session) (replaced *Session, first, ok bool
 
 // remove forgets s and reports whether it was the recipient's last.
 func (r *registry) remove(a address, s *Session) (last bool) {
-	sh := r.shard(a)
+	sh, h := r.shard(a)
 	sh.mu.Lock()
-	first := sh.m[a]
-	found := false
-	if first == s {
-		found = true
-		if s.next == nil {
-			delete(sh.m, a)
-			last = true
-		} else {
-			sh.m[a] = s.next
+	found, others := false, false
+	list := sh.m[h]
+	for at := &list; *at != nil; {
+		switch o := *at; {
+		case o == s:
+			*at, found = o.next, true
+			continue
+		case o.at(a):
+			others = true
 		}
+		at = &(*at).next
+	}
+	if list == nil {
+		delete(sh.m, h)
 	} else {
-		for o := first; o != nil; o = o.next {
-			if o.next == s {
-				o.next, found = s.next, true
-				break
-			}
-		}
+		sh.m[h] = list
 	}
 	sh.mu.Unlock()
 	if found {
 		r.count(-1)
 	}
-	return last
+	return found && !others
 }
 
 // find appends the sessions of a recipient to dst.
 func (r *registry) find(a address, dst []*Session) []*Session {
-	sh := r.shard(a)
+	sh, h := r.shard(a)
 	sh.mu.RLock()
-	for s := sh.m[a]; s != nil; s = s.next {
-		dst = append(dst, s)
+	for s := sh.m[h]; s != nil; s = s.next {
+		if s.at(a) {
+			dst = append(dst, s)
+		}
 	}
 	sh.mu.RUnlock()
 	return dst

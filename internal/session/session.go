@@ -1,8 +1,8 @@
 package session
 
 import (
+	"crypto/sha256"
 	"encoding/base64"
-	"strconv"
 	"sync"
 	"sync/atomic"
 
@@ -24,7 +24,6 @@ type Session struct {
 	// Set once by the hello, before the session is registered.
 	app, recipient, device string
 	secret                 [16]byte // the id: 128 random bits
-	public                 uint64   // names a session without a device in presence and acknowledgements
 
 	alive uint32 // instant of the last sign of life; atomic
 
@@ -44,10 +43,9 @@ type Session struct {
 	connected instant
 	probedFor instant // the silence, by its last sign of life, that was probed
 
-	last    uint64 // newest seq this session is up to date with
-	missed  uint64 // newest seq that was dropped while behind
-	flight  []inflight
-	acked   []int64  // positions acknowledged and not yet settled by the store: a read must leave them out
+	last    uint64   // newest seq this session is up to date with
+	missed  uint64   // newest seq that was dropped while behind
+	win     *window  // nil while nothing is in flight
 	opening *opening // until welcomed
 }
 
@@ -65,16 +63,6 @@ type opening struct {
 	peer Peer
 }
 
-// inflight is a notification that was written and not yet acknowledged: 32 bytes.
-type inflight struct {
-	pos     int64
-	id      string
-	due     instant // of the next redelivery
-	attempt uint16
-	all     bool // every device must acknowledge
-	again   bool // redelivery waits for a store read
-}
-
 // ID is the session's secret identifier (128 random bits, 22 base64url characters), known once it was welcomed.
 func (s *Session) ID() string { return base64.RawURLEncoding.EncodeToString(s.secret[:]) }
 
@@ -84,7 +72,8 @@ func (s *Session) name() string {
 	if s.device != "" {
 		return s.device
 	}
-	return "~" + strconv.FormatUint(s.public, 36)
+	sum := sha256.Sum256(s.secret[:]) // tells nothing of the secret
+	return "~" + base64.RawURLEncoding.EncodeToString(sum[:9])
 }
 
 // Alive notes a sign of life that is not a frame: a pong, an HTTP/2 PING acknowledgement, a poll.
@@ -182,7 +171,7 @@ func (s *Session) endLocked() {
 	if s.device == "" {
 		s.releaseAll()
 	}
-	s.flight, s.acked = nil, nil
+	s.win = nil
 	if s.peek {
 		return
 	}
@@ -195,8 +184,8 @@ func (s *Session) endLocked() {
 // releaseAll asks the store to look again at what every device must acknowledge: this nameless one will not.
 func (s *Session) releaseAll() {
 	var batch []*mailbox.Settle
-	for i := range s.flight {
-		if f := &s.flight[i]; f.all {
+	for _, f := range s.flight() {
+		if f.all {
 			batch = append(batch, &mailbox.Settle{
 				App: s.app, Recipient: s.recipient, ID: f.id, Pos: f.pos, As: notification.Acked,
 				Online: s.hub.Online(s.app, s.recipient), At: s.hub.cfg.Now(),

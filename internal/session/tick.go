@@ -28,9 +28,9 @@ func (s *Session) nextWake(now instant) instant {
 	if s.expires != 0 {
 		at = min(at, s.expires)
 	}
-	for i := range s.flight {
-		if !s.flight[i].again {
-			at = min(at, s.flight[i].due)
+	for _, f := range s.flight() {
+		if !f.again {
+			at = min(at, f.due)
 		}
 	}
 	return max(at, now+1)
@@ -79,8 +79,8 @@ func (s *Session) checkAlive(now instant) bool {
 // checkDue queues a store read where redelivery or a comparison is due, or an earlier read failed.
 func (s *Session) checkDue(now instant) {
 	read := s.rereadAt <= now
-	for i := range s.flight {
-		if f := &s.flight[i]; f.due <= now && !f.again {
+	for i, flight := 0, s.flight(); i < len(flight); i++ {
+		if f := &flight[i]; f.due <= now && !f.again {
 			f.again, read = true, true
 		}
 	}
