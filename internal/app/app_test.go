@@ -166,6 +166,34 @@ func TestStopSaysGoodbyeWithASpreadRetryAndClosesNormally(t *testing.T) {
 	}
 }
 
+func TestClientThatIgnoresTheGoodbyeIsCutOffWithinTheGracePeriod(t *testing.T) {
+	cfg := settings(t)
+	cfg.Grace = config.Duration(2 * time.Second)
+	a := start(t, cfg)
+	var d net.Dialer
+	c, err := d.DialContext(t.Context(), "tcp", a.Addresses().HTTP)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	upgrade := "GET /v1/connect?recipient=a HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\n\r\n"
+	if _, err := c.Write([]byte(upgrade)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := c.Read(make([]byte, 1)); err != nil {
+		t.Fatal(err)
+	}
+	begun := time.Now()
+	ctx, cancel := context.WithTimeout(context.Background(), cfg.Grace.D())
+	defer cancel()
+	if err := a.Stop(ctx); err != nil {
+		t.Errorf("the stop failed: %v", err)
+	}
+	if took := time.Since(begun); took > cfg.Grace.D()+time.Second {
+		t.Errorf("the stop took %s of a grace period of %s", took, cfg.Grace)
+	}
+}
+
 func TestOpenEventFeedDoesNotHoldUpAStop(t *testing.T) {
 	cfg := settings(t)
 	a := start(t, cfg)

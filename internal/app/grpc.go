@@ -37,7 +37,7 @@ func (a *App) serveGRPC(ln net.Listener) (stop func(), err error) {
 			a.fail(fmt.Errorf("serve grpc_addr: %w", err))
 		}
 	}()
-	a.steps.add("gRPC answers", a.share(4), func(ctx context.Context) error {
+	a.steps.addPolite("gRPC answers", a.share(4), func(ctx context.Context) error {
 		cancel()
 		err := srv.Shutdown(ctx)
 		<-done

@@ -65,7 +65,7 @@ func (a *App) listen(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	a.steps.add("connections", a.share(4), a.reactor.Drain)
+	a.steps.addPolite("connections", a.share(4), a.reactor.Drain)
 	var stopHTTP, stopGRPC func()
 	if httpLn != nil {
 		if stopHTTP, err = a.serveHTTP(httpLn); err != nil {
@@ -77,7 +77,7 @@ func (a *App) listen(ctx context.Context) error {
 			return err
 		}
 	}
-	a.steps.add("session goodbyes", a.share(4), a.hub.Shutdown)
+	a.steps.addPolite("session goodbyes", a.share(4), a.hub.Shutdown)
 	a.steps.addClose("readiness", time.Second, func() error { close(a.draining); return nil })
 	a.steps.addClose("accepting", time.Second, func() error {
 		for _, stop := range []func(){stopHTTP, stopGRPC} {
@@ -138,10 +138,10 @@ func (a *App) serveHTTP(ln net.Listener) (stop func(), err error) {
 			a.fail(fmt.Errorf("serve http_addr: %w", err))
 		}
 	}()
-	a.steps.add("HTTP answers", a.share(4), func(ctx context.Context) error {
+	a.steps.addPolite("HTTP answers", a.share(4), func(ctx context.Context) error {
 		err := srv.Shutdown(ctx)
 		if err != nil {
-			err = srv.Close() // what is still open had its time
+			err = errors.Join(err, srv.Close()) // what is still open had its time
 		}
 		<-done
 		return err

@@ -13,6 +13,7 @@ type step struct {
 	name    string
 	timeout time.Duration
 	stop    func(context.Context) error
+	polite  bool
 }
 
 // steps are what runs, in the order in which it was started. Each is registered where it starts and they are
@@ -25,7 +26,12 @@ type steps struct {
 // add registers how to stop what has just been started. stop gets a context that ends after timeout and must
 // return then.
 func (s *steps) add(name string, timeout time.Duration, stop func(context.Context) error) {
-	s.list = append(s.list, step{name, timeout, stop})
+	s.list = append(s.list, step{name: name, timeout: timeout, stop: stop})
+}
+
+// addPolite registers a stop that waits for others, who may not be willing: giving up on them is no failure.
+func (s *steps) addPolite(name string, timeout time.Duration, stop func(context.Context) error) {
+	s.list = append(s.list, step{name: name, timeout: timeout, stop: stop, polite: true})
 }
 
 // addClose registers a stop that needs no context.
@@ -65,7 +71,11 @@ func (s *steps) stop(ctx context.Context) error {
 	for len(s.list) > 0 {
 		last := s.list[len(s.list)-1]
 		s.list = s.list[:len(s.list)-1]
-		if err := runStep(ctx, last); err != nil {
+		switch err := runStep(ctx, last); {
+		case err == nil:
+		case last.polite:
+			s.log.Info("cut off what had not ended in time", "step", last.name, "error", err)
+		default:
 			s.log.Error("stop step failed", "step", last.name, "error", err)
 			problems = append(problems, fmt.Errorf("stop %s: %w", last.name, err))
 		}

@@ -23,18 +23,22 @@ func TestStepsStopInReverseAndOneFailureStopsNoOther(t *testing.T) {
 			<-ctx.Done()
 			return context.Cause(ctx)
 		})
+		s.addPolite("deaf client", time.Second, func(context.Context) error { time.Sleep(time.Hour); return nil })
 		start := time.Now()
 		err := s.stop(t.Context())
 		if want := []string{"slow", "broken", "store"}; !slices.Equal(stopped, want) {
 			t.Errorf("stopped %v, want %v", stopped, want)
 		}
-		if took := time.Since(start); took != time.Minute+time.Second+stuckPatience {
+		if took := time.Since(start); took != time.Minute+2*(time.Second+stuckPatience) {
 			t.Errorf("took %s", took)
 		}
 		for _, want := range []string{"slow did not stop in 1m0s", "stuck did not stop in 1s", "stop broken: no"} {
 			if !strings.Contains(err.Error(), want) {
 				t.Errorf("%q does not say %q", err, want)
 			}
+		}
+		if strings.Contains(err.Error(), "deaf client") {
+			t.Errorf("a client that did not leave is a failure: %v", err)
 		}
 		time.Sleep(time.Hour) // lets the stuck one end
 	})

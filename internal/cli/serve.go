@@ -75,7 +75,7 @@ Godwit is running: app %s, API key %s. Now in another terminal, listen as a driv
   %s
 
 `, p.paint(bold, access.DevApp), p.paint(bold, access.DevKey),
-			p.paint(green, env+self+" listen driver-42 &"),
+			p.paint(green, env+self+" listen driver-42 -n 1 &"),
 			p.paint(green, env+self+` publish driver-42 --title "New ride" --body "2.1 km away" --wait 10s`))
 	}
 	_, _ = fmt.Fprint(p.stdout, b.String()) // a closed standard output must not stop a server
