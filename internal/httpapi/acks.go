@@ -1,6 +1,7 @@
 package httpapi
 
 import (
+	"errors"
 	"net/http"
 	"strconv"
 	"unicode/utf8"
@@ -31,7 +32,7 @@ func (a *api) acks(c *call) error {
 		CertURI: access.CertURI(c.r.TLS), Origin: c.r.Header.Get("Origin"), Host: c.r.Host,
 	})
 	if err != nil {
-		return err
+		return clientRefused(err)
 	}
 	if client.Peek {
 		return problem.New(http.StatusForbidden, "forbidden", "Not allowed", "this key may only observe, not acknowledge")
@@ -50,6 +51,17 @@ func (a *api) acks(c *call) error {
 		return err
 	}
 	return c.json(http.StatusOK, append(strconv.AppendInt([]byte(`{"acked":`), int64(n), 10), "}\n"...))
+}
+
+// clientRefused words a refusal for a client, which has a token and no roles.
+func clientRefused(err error) error {
+	switch {
+	case errors.Is(err, access.ErrUnauthenticated):
+		return problem.New(http.StatusUnauthorized, "unauthenticated", "Not authenticated", "the client's token is missing, wrong or expired")
+	case errors.Is(err, access.ErrForbidden):
+		return problem.New(http.StatusForbidden, "forbidden", "Not allowed", "the token is for another recipient or app, or the page's origin is not on the app's list")
+	}
+	return err
 }
 
 // acksPreflight answers a browser that asks whether a page may call POST /v1/acks.

@@ -33,6 +33,10 @@ func (a *api) publishBatch(c *call) error {
 	if err != nil {
 		return err
 	}
+	rc := http.NewResponseController(c.w)
+	until := time.Now().Add(batchReadTime)
+	_ = rc.SetReadDeadline(until) // tests' writers have no deadlines
+	_ = rc.SetWriteDeadline(until.Add(batchWriteTime))
 	memory := int64(maxBatchBytes)
 	if c.r.ContentLength >= 0 {
 		memory = min(memory, c.r.ContentLength)
@@ -41,8 +45,6 @@ func (a *api) publishBatch(c *call) error {
 		return err
 	}
 	defer a.batches.Release(memory)
-	rc := http.NewResponseController(c.w)
-	_ = rc.SetReadDeadline(time.Now().Add(batchReadTime)) // tests' writers have no deadlines
 	body, err := readBody(c.r, nil, maxBatchBytes)
 	if err != nil {
 		return err

@@ -20,7 +20,6 @@ type draft struct {
 	given              uint32 // fields seen, by bit: a field given twice is refused
 	hasData, hasBase64 bool
 	rawData            []byte // JSON; borrowed from the body until settleContent
-	rawHasNewline      bool
 	base64             string
 }
 

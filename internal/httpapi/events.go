@@ -109,7 +109,7 @@ func (f *feed) start(q url.Values) (uint64, error) {
 }
 
 func (f *feed) run(ctx context.Context) error {
-	if !f.begin() {
+	if !f.begin() || f.c.r.Method == http.MethodHead {
 		return nil
 	}
 	spoken := time.Now()
