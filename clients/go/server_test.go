@@ -367,6 +367,17 @@ func TestEventsResumeWhereTheyWere(t *testing.T) {
 	}
 }
 
+func TestWaitKnowsThatDeliveryEndsWhatNobodyMustAcknowledge(t *testing.T) {
+	c := client(t, run(t, nil))
+	if _, err := c.Publish(t.Context(), godwit.Publication{To: "a", ID: "x", Ack: "none"}); err != nil {
+		t.Fatal(err)
+	}
+	listen(t, c, "a", newCollector().handle)
+	if s, err := c.Wait(t.Context(), "x", "a"); err != nil || s.Status != "delivered" || s.SettledAt.IsZero() {
+		t.Errorf("%+v, %v", s, err)
+	}
+}
+
 func TestWaitEndsWithItsContext(t *testing.T) {
 	c := client(t, run(t, nil))
 	if _, err := c.Publish(t.Context(), godwit.Publication{To: "a", ID: "x"}); err != nil {

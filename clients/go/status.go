@@ -8,23 +8,31 @@ import (
 	"time"
 )
 
-// Status is what became of one recipient's copy of a notification.
+// Status is what became of one recipient's copy of a notification. Times are zero for what has not happened.
 type Status struct {
 	ID          string    `json:"id"`
 	To          string    `json:"to"`
 	Status      string    `json:"status"` // scheduled stored delivered acked replied expired replaced recalled failed
+	Priority    string    `json:"priority"`
+	Ack         string    `json:"ack"` // any, all or none
+	Seq         uint64    `json:"seq"` // 0 while scheduled
 	CreatedAt   time.Time `json:"created_at"`
-	DeliveredAt time.Time `json:"delivered_at"` // of the first delivery; zero: none yet. May lag, and be lost in a crash
-	AckedAt     time.Time `json:"acked_at"`
-	LatencyMS   float64   `json:"latency_ms"`
-	Attempts    int       `json:"attempts"`
+	SendAt      time.Time `json:"send_at,omitzero"`
+	ExpiresAt   time.Time `json:"expires_at"`
+	DeliveredAt time.Time `json:"delivered_at,omitzero"` // of the first delivery; may lag, and be lost in a crash
+	SettledAt   time.Time `json:"settled_at,omitzero"`
+	AckedAt     time.Time `json:"acked_at,omitzero"`
+	LatencyMS   float64   `json:"latency_ms"` // from when it was due to its acknowledgement
+	Attempts    int       `json:"attempts"`   // deliveries; may lag, and be lost in a crash
 }
 
-// Settled reports whether nothing more will happen to it. With ack "none" a delivered one is settled too.
+// Settled reports whether nothing more will happen to it.
 func (s *Status) Settled() bool {
 	switch s.Status {
-	case "scheduled", "stored", "delivered":
+	case "scheduled", "stored":
 		return false
+	case "delivered":
+		return s.Ack == "none"
 	}
 	return true
 }
