@@ -37,6 +37,7 @@ func publishAndAck(b *testing.B, size, publishers int, fresh bool) {
 			s.SettleLater(batch)
 		}
 	})
+	warmUp(b, s)
 	data := make([]byte, size)
 	var left atomic.Int64
 	left.Store(int64(b.N))
@@ -80,6 +81,22 @@ func publishAndAck(b *testing.B, size, publishers int, fresh bool) {
 	}
 }
 
+// warmUp makes the recipients known, as they are on a server that has run for a while.
+func warmUp(b *testing.B, s *mailboxdb.Store) {
+	for i := range 100 {
+		a := &mailbox.Append{N: &notification.Notification{App: "bench", ID: fmt.Sprint("warm", i), CreatedAt: time.Now(), ExpiresAt: time.Now().Add(time.Hour)}, Fresh: true}
+		for j := range 1000 {
+			a.To = append(a.To, fmt.Sprintf("driver-%d", i*1000+j))
+		}
+		if err := s.Append(b.Context(), []*mailbox.Append{a}); err != nil {
+			b.Fatal(err)
+		}
+	}
+	for s.Stats().Pending > 0 {
+		time.Sleep(time.Millisecond)
+	}
+}
+
 // acker acknowledges everything stored.
 type acker struct{ c chan []*mailbox.Settle }
 
@@ -95,4 +112,57 @@ func (o *acker) Committed(batch *mailbox.Batch) {
 		}
 	}
 	o.c <- settles
+}
+
+// BenchmarkOpenWithAMillionPending measures a start with 1,000,000 notifications waiting for 100,000 recipients.
+func BenchmarkOpenWithAMillionPending(b *testing.B) {
+	path := filepath.Join(b.TempDir(), "mailbox.db")
+	s, err := mailboxdb.Open(b.Context(), path, mailboxdb.Config{}, nil)
+	if err != nil {
+		b.Fatal(err)
+	}
+	for i := range 10_000 {
+		var batch []*mailbox.Append
+		for j := range 100 {
+			a := publishOf(fmt.Sprintf("n-%d-%d", i, j), 200, fmt.Sprintf("driver-%d", (i*7919+j*31)%100_000))
+			a.Fresh = true
+			batch = append(batch, a)
+		}
+		if err := s.Append(b.Context(), batch); err != nil {
+			b.Fatal(err)
+		}
+	}
+	if err := s.Close(); err != nil {
+		b.Fatal(err)
+	}
+	for b.Loop() {
+		s, err := mailboxdb.Open(b.Context(), path, mailboxdb.Config{}, nil)
+		if err != nil {
+			b.Fatal(err)
+		}
+		b.StopTimer()
+		if n := s.Stats().Pending; n != 1_000_000 {
+			b.Fatalf("%d pending", n)
+		}
+		if err := s.Close(); err != nil {
+			b.Fatal(err)
+		}
+		b.StartTimer()
+	}
+}
+
+// BenchmarkOpenEmpty measures the first start.
+func BenchmarkOpenEmpty(b *testing.B) {
+	dir := b.TempDir()
+	for i := 0; b.Loop(); i++ {
+		s, err := mailboxdb.Open(b.Context(), filepath.Join(dir, fmt.Sprint(i)), mailboxdb.Config{}, nil)
+		if err != nil {
+			b.Fatal(err)
+		}
+		b.StopTimer()
+		if err := s.Close(); err != nil {
+			b.Fatal(err)
+		}
+		b.StartTimer()
+	}
 }
