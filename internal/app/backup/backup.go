@@ -198,6 +198,9 @@ func unpack(ctx context.Context, file, dir string) (m Manifest, err error) {
 	if found != len(m.Databases) {
 		return m, fmt.Errorf("the archive is cut short: it holds %d of %d databases", found, len(m.Databases))
 	}
+	if _, err := io.Copy(io.Discard, z); err != nil { // up to the checksum at the very end
+		return m, fmt.Errorf("the archive is damaged: %w", err)
+	}
 	return m, syncDir(dir)
 }
 
