@@ -86,8 +86,9 @@ func TestServerIsReadyWhenItsAddressesAreWritten(t *testing.T) {
 			t.Errorf("%s answers %d: %s", path, status, body)
 		}
 	}
-	if _, body, _ := ask(t, "GET", "http://"+written.HTTP+"/metrics", ""); !strings.Contains(body, `godwit_build_info{version="test"} 1`) || !strings.Contains(body, "godwit_sessions 0") {
-		t.Error("metrics lack the build or the sessions")
+	if _, body, _ := ask(t, "GET", "http://"+written.HTTP+"/metrics", ""); !strings.Contains(body, `godwit_build_info{version="test"} 1`) || !strings.Contains(body, "godwit_sessions 0") ||
+		!strings.Contains(body, "godwit_connections 0") || !strings.Contains(body, "godwit_events_dropped_total 0") {
+		t.Errorf("metrics lack something: %s", body)
 	}
 	stop(t, a)
 	if _, err := os.Stat(filepath.Join(cfg.Data, datadir.AddressesFile)); !errors.Is(err, os.ErrNotExist) {

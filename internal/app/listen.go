@@ -33,6 +33,7 @@ func (a *App) startConnections(context.Context) error {
 		return err
 	}
 	a.steps.addClose("reactor", time.Second, a.reactor.Close)
+	a.registerFigures()
 	a.addrLimit = limit.NewAddrs(a.cfg.LimitConnects.PerSecond(), a.cfg.LimitLoopback)
 	a.keyLimit = limit.NewKeys(a.cfg.LimitPublish.PerSecond())
 	if a.cfg.TLSCert != "" {

@@ -1,0 +1,25 @@
+package app
+
+import "github.com/prometheus/client_golang/prometheus"
+
+// registerFigures shows the counters of parts that keep none of their own for Prometheus.
+func (a *App) registerFigures() {
+	gauge := func(name, help string, f func() float64) {
+		a.registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: name, Help: help}, f))
+	}
+	counter := func(name, help string, f func() float64) {
+		a.registry.MustRegister(prometheus.NewCounterFunc(prometheus.CounterOpts{Name: name, Help: help}, f))
+	}
+	gauge("godwit_connections", "Connections on the event loops.",
+		func() float64 { return float64(a.reactor.Stats().Connections) })
+	gauge("godwit_connections_queued_bytes", "Bytes that wait for clients to take them.",
+		func() float64 { return float64(a.reactor.Stats().Queued) })
+	counter("godwit_connections_read_bytes_total", "Bytes read by the event loops since start.",
+		func() float64 { return float64(a.reactor.Stats().BytesIn) })
+	counter("godwit_connections_written_bytes_total", "Bytes written by the event loops since start.",
+		func() float64 { return float64(a.reactor.Stats().BytesOut) })
+	counter("godwit_events_written_total", "Events written to the log since start.",
+		func() float64 { return float64(a.events.Stats().Written) })
+	counter("godwit_events_dropped_total", "Events dropped under overload since start.",
+		func() float64 { return float64(a.events.Stats().Dropped) })
+}
