@@ -42,6 +42,7 @@ func (a *api) routes() []route {
 
 		{pattern: "GET /v1/stats", role: access.Read, serve: a.stats},
 		{pattern: "GET /metrics", serve: a.serveMetrics()},
+		{pattern: "GET /debug/pprof/{name}", role: access.Admin, serve: a.profile, stream: true},
 		{pattern: "GET /healthz", serve: a.healthz},
 		{pattern: "GET /readyz", serve: a.readyz},
 		{pattern: "GET /problems/{slug}", serve: a.explain},
