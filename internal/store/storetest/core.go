@@ -296,7 +296,7 @@ func concurrent(e *env) {
 	for r := range recipients {
 		items := e.pending(mailbox.PendingQuery{Recipient: fmt.Sprint("r", r), Limit: 1000}).Items
 		left += len(items)
-		if !slices.IsSortedFunc(items, func(a, b mailbox.Item) int { return int(int64(a.Seq) - int64(b.Seq)) }) { //nolint:gosec // small
+		if !slices.IsSortedFunc(items, func(a, b mailbox.Item) int { return int(int64(a.Seq) - int64(b.Seq)) }) {
 			e.Errorf("pending of r%d is not in seq order", r)
 		}
 	}

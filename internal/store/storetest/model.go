@@ -22,12 +22,11 @@ type model struct {
 }
 
 type modelCopy struct {
-	to   string
-	n    *notification.Notification
-	as   notification.Status // how it settled; 0: it has not
-	at   time.Time           // when it settled
-	seq  uint64
-	rank int // order of becoming due
+	to  string
+	n   *notification.Notification
+	as  notification.Status // how it settled; 0: it has not
+	at  time.Time           // when it settled
+	seq uint64
 }
 
 func (m *model) find(to, id string) *modelCopy {
@@ -147,7 +146,7 @@ func (m *model) pending(to string, now time.Time) (ids []string) {
 		if a.n.Priority != b.n.Priority {
 			return int(a.n.Priority) - int(b.n.Priority)
 		}
-		return int(int64(a.seq) - int64(b.seq)) //nolint:gosec // small
+		return int(int64(a.seq) - int64(b.seq))
 	})
 	for _, c := range open {
 		ids = append(ids, fmt.Sprintf("%s/%d", c.n.ID, c.seq))
@@ -168,13 +167,13 @@ func testModel(t *testing.T, open OpenFunc, without []Ability) {
 	if slices.Contains(without, Dedup) || slices.Contains(without, Collapse) || slices.Contains(without, Status) {
 		t.Skip("the model needs deduplication, collapsing and status")
 	}
-	seed := uint64(time.Now().UnixNano()) //nolint:gosec // any
+	seed := uint64(time.Now().UnixNano())
 	if s, err := strconv.ParseUint(os.Getenv("GODWIT_SEED"), 10, 64); err == nil {
 		seed = s
 	}
 	t.Logf("repeat with GODWIT_SEED=%d", seed)
 	w := &walk{
-		env: newEnv(t, open, Options{MaxPending: 12}), rnd: rand.New(rand.NewPCG(seed, 0)), //nolint:gosec // a test
+		env: newEnv(t, open, Options{MaxPending: 12}), rnd: rand.New(rand.NewPCG(seed, 0)),
 		m: &model{seqs: make(map[string]uint64), max: 12},
 	}
 	for i := range modelSteps {
@@ -235,7 +234,7 @@ func (w *walk) step() {
 
 func (w *walk) publishOne() {
 	changes := []change{
-		ttl(time.Duration(1+w.rnd.IntN(60_000)) * time.Millisecond), priority(notification.Priority(w.rnd.IntN(3) - 1)), //nolint:gosec // small
+		ttl(time.Duration(1+w.rnd.IntN(60_000)) * time.Millisecond), priority(notification.Priority(w.rnd.IntN(3) - 1)),
 		title(fmt.Sprint("t", w.rnd.IntN(10)/9)),
 	}
 	if w.rnd.IntN(4) == 0 {

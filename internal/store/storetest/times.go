@@ -160,7 +160,7 @@ var timeCases = []testCase{
 		check := func() {
 			e.Helper()
 			for i, it := range e.wantPending("r", "now", "sooner", "after", "later") {
-				if it.Seq != uint64(i+1) { //nolint:gosec // small
+				if it.Seq != uint64(i+1) {
 					e.Errorf("%s has seq %d, want %d", it.N.ID, it.Seq, i+1)
 				}
 			}

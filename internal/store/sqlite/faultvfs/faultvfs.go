@@ -293,9 +293,9 @@ func (h *handle) size(tls *libc.TLS, pFile uintptr) (int64, int32) {
 func (h *handle) remember(tls *libc.TLS, pFile uintptr, offset, n, size int64) int32 {
 	u := undo{at: offset, size: size}
 	if n = min(n, size-offset); n > 0 {
-		p := libc.Xmalloc(tls, libc.Tsize_t(n)) //nolint:gosec // positive
+		p := libc.Xmalloc(tls, libc.Tsize_t(n))
 		defer libc.Xfree(tls, p)
-		if rc := call[xRead](h.orig.FxRead)(tls, pFile, p, int32(n), offset); rc != lib.SQLITE_OK { //nolint:gosec // a page or a log's tail
+		if rc := call[xRead](h.orig.FxRead)(tls, pFile, p, int32(n), offset); rc != lib.SQLITE_OK {
 			return rc
 		}
 		u.old = libc.GoBytes(p, int(n))

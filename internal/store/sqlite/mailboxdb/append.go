@@ -154,7 +154,7 @@ func (s *Store) storeCopy(r *recipient, n *notification.Notification, p *prepare
 	s.pos++
 	offset := int16(soleCopy)
 	if !sole {
-		offset = int16(s.pos - first) //nolint:gosec // at most a publish's recipients
+		offset = int16(s.pos - first)
 	}
 	status, seq := notification.Scheduled, uint64(0)
 	if n.SendAt.IsZero() {
@@ -187,7 +187,7 @@ func (s *Store) insertRow(r *recipient, n *notification.Notification, p *prepare
 	q.BindInt64(4, int64(n.Ack))
 	q.BindInt64(5, int64(n.Priority))
 	q.BindInt64(6, int64(offset))
-	q.BindInt64(7, int64(seq)) //nolint:gosec // a count
+	q.BindInt64(7, int64(seq))
 	q.BindInt64(8, toMS(n.CreatedAt))
 	q.BindInt64(9, toMS(n.SendAt))
 	q.BindInt64(10, toMS(n.ExpiresAt))

@@ -16,7 +16,7 @@ type call struct {
 
 func newCall(ops int) *call {
 	c := &call{done: make(chan struct{})}
-	c.left.Store(int32(ops)) //nolint:gosec // few
+	c.left.Store(int32(ops))
 	return c
 }
 

@@ -96,7 +96,7 @@ func (s *Store) committed(ops []sqlitedb.Op) {
 	}
 	s.pending.Add(t.pending)
 	s.waiting.Add(t.scheduled)
-	s.appends.Add(uint64(t.appends)) //nolint:gosec // a count
+	s.appends.Add(uint64(t.appends))
 	s.notify <- &committed{batch: t.batch, ops: append(make([]sqlitedb.Op, 0, len(ops)), ops...)}
 	t.reset(s.pos)
 	s.afterCommit()

@@ -27,7 +27,7 @@ func encodeContent(c *notification.Content) (body []byte, hash int64) {
 	body = binary.AppendUvarint(body, uint64(len(c.Data)))
 	body = append(body, c.Data...)
 	sum := sha256.Sum256(body[hashed:])
-	return body, int64(binary.BigEndian.Uint64(sum[:])) //nolint:gosec // bits, not a number
+	return body, int64(binary.BigEndian.Uint64(sum[:]))
 }
 
 func appendString(b []byte, s string) []byte {
@@ -61,7 +61,7 @@ func cutPart(b []byte) (part, rest []byte, err error) {
 	if w <= 0 || n > uint64(len(b)-w) {
 		return nil, nil, errContent
 	}
-	return b[w : w+int(n)], b[w+int(n):], nil //nolint:gosec // checked against the length
+	return b[w : w+int(n)], b[w+int(n):], nil
 }
 
 // idHash is the part of an index key that stands for an id. It must stay the same for ever, since it is stored, and

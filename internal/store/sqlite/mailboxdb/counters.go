@@ -3,10 +3,13 @@ package mailboxdb
 import (
 	"cmp"
 	"context"
+	"errors"
 	"slices"
 	"time"
 
 	"zombiezen.com/go/sqlite"
+
+	"godwit.dev/godwit/internal/store/sqlite/sqlitedb"
 )
 
 const (
@@ -25,7 +28,8 @@ type counters struct {
 	dirty    []*recipient
 	from     int64 // rows up to here are in the table's counters
 	flushing bool
-	idlers   []*recipient // oldest first
+	ended    chan struct{} // closed when the flush under way ends
+	idlers   []*recipient  // oldest first
 }
 
 // note remembers r if its counter has moved.
@@ -90,7 +94,7 @@ func (s *Store) startFlush() { s.db.SubmitBulk(s.newFlush()) }
 func (s *Store) newFlush() *flush {
 	c := &s.counters
 	f := &flush{s: s, upTo: s.pos, left: c.dirty}
-	c.dirty, c.flushing = nil, true
+	c.dirty, c.flushing, c.ended = nil, true, make(chan struct{})
 	slices.SortFunc(f.left, func(a, b *recipient) int { return cmp.Compare(a.key, b.key) })
 	return f
 }
@@ -139,25 +143,34 @@ func (f *flush) Done(err error) {
 
 // flushEnd brings the end of a flush to the writer's goroutine.
 type flushEnd struct {
-	f   *flush
-	err error
+	f    *flush
+	err  error
+	came bool
 }
 
 func (e *flushEnd) Size() (rows, bytes int) { return 1, 0 }
 
 func (e *flushEnd) Apply(*sqlite.Conn) error {
 	c := &e.f.s.counters
+	e.came = true
 	e.f.settleSlice()
 	c.dirty = append(c.dirty, e.f.left...)
 	e.f.left = nil
 	c.flushing = false
+	close(c.ended)
 	if e.err == nil {
 		c.from = max(c.from, e.f.upTo)
 	}
 	return nil
 }
 
-func (e *flushEnd) Done(error) {
+// Done hands itself over again if another's failure kept it from the writer; it writes nothing that could fail.
+func (e *flushEnd) Done(err error) {
+	var fatal *sqlitedb.FatalError
+	if !e.came && !errors.Is(err, sqlitedb.ErrClosed) && !errors.As(err, &fatal) {
+		e.f.s.db.SubmitBulk(e)
+		return
+	}
 	if e.f.done != nil {
 		e.f.done <- e.err
 	}
@@ -165,7 +178,7 @@ func (e *flushEnd) Done(error) {
 
 func (s *Store) saveSeq(r *recipient) error {
 	s.stmts.saveSeq.BindInt64(1, int64(r.key))
-	s.stmts.saveSeq.BindInt64(2, int64(r.lastSeq)) //nolint:gosec // a count
+	s.stmts.saveSeq.BindInt64(2, int64(r.lastSeq))
 	return exec(s.stmts.saveSeq)
 }
 
@@ -181,24 +194,30 @@ func (s *Store) flushCounters() error {
 	defer cancel()
 	for {
 		var f *flush
-		busy := false
+		var ended chan struct{}
 		err := s.db.Do(ctx, func(*sqlite.Conn) error {
-			if busy = s.counters.flushing; busy {
-				return nil
-			}
-			if f == nil {
+			if s.counters.flushing {
+				ended = s.counters.ended
+			} else if f == nil {
 				f = s.newFlush()
 				f.done = make(chan error, 1)
 			}
 			return nil
 		})
 		if err != nil {
+			if f != nil {
+				s.db.SubmitBulk(&flushEnd{f: f, err: err})
+			}
 			return storeError("flush counters", err)
 		}
-		if busy {
-			continue
+		if f != nil {
+			s.db.SubmitBulk(f)
+			return storeError("flush counters", <-f.done)
 		}
-		s.db.SubmitBulk(f)
-		return storeError("flush counters", <-f.done)
+		select {
+		case <-ended:
+		case <-ctx.Done():
+			return storeError("flush counters", ctx.Err())
+		}
 	}
 }

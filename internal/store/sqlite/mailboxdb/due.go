@@ -100,7 +100,7 @@ func (s *Store) makeDue(r *recipient, e *entry, rd *contents, now int64) error {
 	r.lastSeq++
 	item.Seq = r.lastSeq
 	s.stmts.dueNote.BindInt64(1, e.pos)
-	s.stmts.dueNote.BindInt64(2, int64(r.lastSeq)) //nolint:gosec // a count
+	s.stmts.dueNote.BindInt64(2, int64(r.lastSeq))
 	if err := exec(s.stmts.dueNote); err != nil {
 		return err
 	}

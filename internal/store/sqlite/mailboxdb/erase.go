@@ -145,7 +145,7 @@ func (s *Store) resumeErasures(ctx context.Context) error {
 			return err
 		}
 		return each(st, func(st *sqlite.Stmt) error {
-			keys = append(keys, uint32(st.ColumnInt64(0))) //nolint:gosec // keys start at 1
+			keys = append(keys, uint32(st.ColumnInt64(0)))
 			return nil
 		})
 	})

@@ -21,7 +21,7 @@ func filterPositions(idHash uint32, size uint) (p [filterProbes]uint32) {
 		x += 0x9E3779B97F4A7C15
 		z := (x ^ x>>30) * 0xBF58476D1CE4E5B9
 		z = (z ^ z>>27) * 0x94D049BB133111EB
-		p[i] = uint32((z ^ z>>31) >> (64 - size)) //nolint:gosec // at most 2^20
+		p[i] = uint32((z ^ z>>31) >> (64 - size))
 	}
 	return p
 }
@@ -33,7 +33,7 @@ func makeFilter(keys []uint64, size uint) []byte {
 		if key == 0 {
 			continue
 		}
-		for _, p := range filterPositions(uint32(key>>32), size) { //nolint:gosec // the upper half
+		for _, p := range filterPositions(uint32(key>>32), size) {
 			b[p/8] |= 1 << (p % 8)
 		}
 	}

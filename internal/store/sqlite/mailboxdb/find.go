@@ -37,8 +37,8 @@ func (s *Store) known(appName, name string) (*recipient, error) {
 }
 
 func newRecipient(a *app, name string, st *sqlite.Stmt) *recipient {
-	seq := uint64(st.ColumnInt64(1))                                                                          //nolint:gosec // a count
-	return &recipient{app: a, name: name, key: uint32(st.ColumnInt64(0)), lastSeq: seq, shown: seq, slot: -1} //nolint:gosec // keys start at 1
+	seq := uint64(st.ColumnInt64(1))
+	return &recipient{app: a, name: name, key: uint32(st.ColumnInt64(0)), lastSeq: seq, shown: seq, slot: -1}
 }
 
 // intern returns a recipient, which is made if the store does not know it.
@@ -65,7 +65,7 @@ func (s *Store) intern(appName, name string) (*recipient, error) {
 	if err := exec(st); err != nil {
 		return nil, fmt.Errorf("store recipient %s: %w", name, err)
 	}
-	r = &recipient{app: a, name: name, key: uint32(s.stmts.lastID()), slot: -1} //nolint:gosec // keys start at 1
+	r = &recipient{app: a, name: name, key: uint32(s.stmts.lastID()), slot: -1}
 	s.mu.Lock()
 	a.recipients[name] = r
 	s.mu.Unlock()

@@ -168,7 +168,7 @@ func (l *loader) readOpen(ctx context.Context, from, to int64) (rows []loadedRow
 
 func (l *loader) readNewest(ctx context.Context, from, to int64, newest map[uint32]uint64) error {
 	return l.query(ctx, "SELECT recipient, seq FROM notification WHERE pos >= ?1 AND pos < ?2", []any{from, to}, func(st *sqlite.Stmt) error {
-		key, seq := uint32(st.ColumnInt64(0)), uint64(st.ColumnInt64(1)) //nolint:gosec // counts
+		key, seq := uint32(st.ColumnInt64(0)), uint64(st.ColumnInt64(1))
 		if seq > newest[key] {
 			newest[key] = seq
 		}
@@ -219,7 +219,7 @@ func (l *loader) loadRecipients(ctx context.Context) error {
 }
 
 func (l *loader) recipient(key uint32, st *sqlite.Stmt) *recipient {
-	r := &recipient{app: l.apps[st.ColumnInt64(0)], name: st.ColumnText(1), key: key, lastSeq: uint64(st.ColumnInt64(2)), slot: -1} //nolint:gosec // a count
+	r := &recipient{app: l.apps[st.ColumnInt64(0)], name: st.ColumnText(1), key: key, lastSeq: uint64(st.ColumnInt64(2)), slot: -1}
 	if seq := l.newest[key]; seq > r.lastSeq {
 		r.lastSeq = seq
 	}
@@ -342,7 +342,7 @@ func (l *loader) loadTails(ctx context.Context) error {
 				st.BindInt64(1, t.pos(0))
 				st.BindInt64(2, t.pos(1<<bits))
 				return each(st, func(st *sqlite.Stmt) error {
-					key := uint32(st.ColumnInt64(1)) //nolint:gosec // keys start at 1
+					key := uint32(st.ColumnInt64(1))
 					name, err := appOf(key, c, names)
 					if err == nil && name != "" {
 						t.add(st.ColumnInt64(0), indexKey(idHash(name, st.ColumnText(2)), key))

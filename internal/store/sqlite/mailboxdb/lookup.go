@@ -33,7 +33,7 @@ func (s *Store) Lookup(ctx context.Context, appName, id, to string) (records []m
 			if err != nil || !ok {
 				return err
 			}
-			mask, key = ^uint64(0), indexKey(uint32(key>>32), info.key) //nolint:gosec // the upper half
+			mask, key = ^uint64(0), indexKey(uint32(key>>32), info.key)
 		}
 		if positions, err = s.positions(c, mask, key); err != nil {
 			return err

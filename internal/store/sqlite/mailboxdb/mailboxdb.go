@@ -147,11 +147,10 @@ func (s *Store) close() error {
 	s.notes.close()
 	s.stop()
 	s.sealer.Wait()
-	err := s.flushCounters()
-	if errors.Is(err, sqlitedb.ErrClosed) {
-		err = nil
+	if err := s.flushCounters(); err != nil {
+		s.cfg.Log.Warn("counters were not written; the next start reads them from the rows", "error", err)
 	}
-	err = errors.Join(err, s.db.Close())
+	err := s.db.Close()
 	close(s.notify)
 	s.wg.Wait()
 	return err

@@ -16,7 +16,7 @@ func (q expiryQueue) Swap(i, j int) {
 }
 
 func (q *expiryQueue) Push(x any) {
-	r := x.(*recipient) //nolint:forcetypeassert // only recipients are pushed
+	r := x.(*recipient)
 	r.slot = len(*q)
 	*q = append(*q, r)
 }
@@ -67,7 +67,7 @@ func (q dueQueue) Swap(i, j int) { q[i], q[j] = q[j], q[i] }
 
 func (q *dueQueue) add(s scheduled) { heap.Push(q, s) }
 
-func (q *dueQueue) take() scheduled { return heap.Pop(q).(scheduled) } //nolint:forcetypeassert // only these are pushed
+func (q *dueQueue) take() scheduled { return heap.Pop(q).(scheduled) }
 
 // compact drops those that are no longer waiting.
 func (q *dueQueue) compact() {
@@ -82,7 +82,7 @@ func (q *dueQueue) compact() {
 	heap.Init(q)
 }
 
-func (q *dueQueue) Push(x any) { *q = append(*q, x.(scheduled)) } //nolint:forcetypeassert // only these are pushed
+func (q *dueQueue) Push(x any) { *q = append(*q, x.(scheduled)) }
 
 func (q *dueQueue) Pop() any {
 	last := len(*q) - 1

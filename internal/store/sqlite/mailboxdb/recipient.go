@@ -31,7 +31,7 @@ const (
 )
 
 func newEntry(pos int64, n *notification.Notification, offset int16) entry {
-	e := entry{pos: pos, bits: uint64(toMS(n.ExpiresAt)) << flagBits, collapse: collapseHash(n.CollapseKey), offset: offset} //nolint:gosec // times are positive
+	e := entry{pos: pos, bits: uint64(toMS(n.ExpiresAt)) << flagBits, collapse: collapseHash(n.CollapseKey), offset: offset}
 	e.bits |= modeFlags(n.Priority, n.Ack)
 	if !n.SendAt.IsZero() {
 		e.bits |= flagScheduled
@@ -57,7 +57,7 @@ func modeFlags(p notification.Priority, a notification.AckMode) (f uint64) {
 	return f
 }
 
-func (e *entry) expires() int64      { return int64(e.bits >> flagBits) } //nolint:gosec // 48 bits
+func (e *entry) expires() int64      { return int64(e.bits >> flagBits) }
 func (e *entry) is(flag uint64) bool { return e.bits&flag != 0 }
 func (e *entry) set(flag uint64)     { e.bits |= flag }
 func (e *entry) clear(flag uint64)   { e.bits &^= flag }

@@ -20,8 +20,8 @@ type storedRecipient struct {
 
 func scanRecipient(st *sqlite.Stmt) storedRecipient {
 	return storedRecipient{
-		key:      uint32(st.ColumnInt64(0)), //nolint:gosec // keys start at 1
-		lastSeq:  uint64(st.ColumnInt64(1)), //nolint:gosec // a count
+		key:      uint32(st.ColumnInt64(0)),
+		lastSeq:  uint64(st.ColumnInt64(1)),
 		lastSeen: st.ColumnInt64(2),
 	}
 }

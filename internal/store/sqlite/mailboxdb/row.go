@@ -31,14 +31,14 @@ type row struct {
 
 func scanRow(s *sqlite.Stmt) (r row) {
 	r.pos = s.ColumnInt64(0)
-	r.recipient = uint32(s.ColumnInt64(1)) //nolint:gosec // keys start at 1
+	r.recipient = uint32(s.ColumnInt64(1))
 	r.open = s.ColumnBool(2)
-	r.status = notification.Status(s.ColumnInt32(3))     //nolint:gosec // small
-	r.ack = notification.AckMode(s.ColumnInt32(4))       //nolint:gosec // small
-	r.priority = notification.Priority(s.ColumnInt32(5)) //nolint:gosec // small
-	r.attempts = uint32(s.ColumnInt64(6))                //nolint:gosec // a count
-	r.offset = int16(s.ColumnInt32(7))                   //nolint:gosec // at most a publish's recipients
-	r.seq = uint64(s.ColumnInt64(8))                     //nolint:gosec // a count
+	r.status = notification.Status(s.ColumnInt32(3))
+	r.ack = notification.AckMode(s.ColumnInt32(4))
+	r.priority = notification.Priority(s.ColumnInt32(5))
+	r.attempts = uint32(s.ColumnInt64(6))
+	r.offset = int16(s.ColumnInt32(7))
+	r.seq = uint64(s.ColumnInt64(8))
 	r.created, r.sendAt, r.expires = s.ColumnInt64(9), s.ColumnInt64(10), s.ColumnInt64(11)
 	r.delivered, r.settled, r.hash = s.ColumnInt64(12), s.ColumnInt64(13), s.ColumnInt64(14)
 	r.id, r.collapse = s.ColumnText(15), s.ColumnText(16)
@@ -66,7 +66,7 @@ func (r *row) contentPos() int64 {
 }
 
 func (r *row) entry() entry {
-	e := entry{pos: r.pos, bits: uint64(r.expires)<<flagBits | modeFlags(r.priority, r.ack), collapse: collapseHash(r.collapse), offset: r.offset} //nolint:gosec // times are positive
+	e := entry{pos: r.pos, bits: uint64(r.expires)<<flagBits | modeFlags(r.priority, r.ack), collapse: collapseHash(r.collapse), offset: r.offset}
 	if r.status == notification.Scheduled {
 		e.set(flagScheduled)
 	}

@@ -133,7 +133,7 @@ func (x *sealedSlices) candidates(idHash uint32) (found []*sealedSlice) {
 // find calls yield with the positions of a key, newest first, until it returns false. It is for the writer, whose view
 // is never stale: a slice without blocks is one being dropped, whose rows are gone.
 func (x *sealedSlices) find(c *sqlite.Conn, key uint64, yield func(pos int64) bool) error {
-	for _, s := range x.candidates(uint32(key >> 32)) { //nolint:gosec // the upper half
+	for _, s := range x.candidates(uint32(key >> 32)) {
 		more, err := x.scan(c, s, runIDs, key, key, yield)
 		if !errors.Is(err, errStale) && (err != nil || !more) {
 			return err
@@ -144,7 +144,7 @@ func (x *sealedSlices) find(c *sqlite.Conn, key uint64, yield func(pos int64) bo
 
 // match calls yield with the positions whose key matches under mask (one that keeps the id hash), newest slice first.
 func (x *sealedSlices) match(c *sqlite.Conn, mask, key uint64, yield func(pos int64) bool) error {
-	for _, s := range x.candidates(uint32(key >> 32)) { //nolint:gosec // the upper half
+	for _, s := range x.candidates(uint32(key >> 32)) {
 		more, err := x.scan(c, s, runIDs, key&mask, key&mask|^mask, yield)
 		if err != nil || !more {
 			return err
@@ -223,7 +223,7 @@ func makeRun(keys []uint64, mask uint64) (run sortedRun) {
 	records := make([]record, 0, len(keys))
 	for place, key := range keys {
 		if key != 0 {
-			records = append(records, record{key & mask, uint16(place)}) //nolint:gosec // at most 2^16 places
+			records = append(records, record{key & mask, uint16(place)})
 		}
 	}
 	slices.SortFunc(records, func(a, b record) int {

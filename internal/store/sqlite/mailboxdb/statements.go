@@ -10,11 +10,11 @@ import (
 type statements struct {
 	conn *sqlite.Conn
 
-	insertNote, settleNote, readNote, readOpen, markNote, dueNote, reviveNote, deleteNote *sqlite.Stmt
+	insertNote, settleNote, readNote, markNote, dueNote, reviveNote, deleteNote *sqlite.Stmt
 
 	insertContent, readContent, deleteContent *sqlite.Stmt
 
-	readApp, insertApp, readRecipient, insertRecipient, saveSeq, saveSeen *sqlite.Stmt
+	insertApp, readRecipient, insertRecipient, saveSeq, saveSeen *sqlite.Stmt
 
 	saveDevice, knownDevices, insertAck, readAcks, deleteAcks, saveMeta *sqlite.Stmt
 }

@@ -25,7 +25,7 @@ func (t *tail) add(pos int64, key uint64) {
 	place := int(pos & (1<<t.bits - 1))
 	b := t.bucket(key)
 	t.keys[place], t.next[place] = key, t.heads[b]
-	t.heads[b] = uint32(place + 1) //nolint:gosec // at most 2^16
+	t.heads[b] = uint32(place + 1)
 	t.n = place + 1
 }
 

@@ -9,5 +9,5 @@ func freeBytes(dir string) (int64, error) {
 	if err := unix.Statfs(dir, &st); err != nil {
 		return 0, err
 	}
-	return int64(st.Bavail) * int64(st.Bsize), nil //nolint:gosec,unconvert // field types differ between systems
+	return int64(st.Bavail) * int64(st.Bsize), nil
 }
