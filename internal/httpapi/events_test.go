@@ -84,6 +84,10 @@ func TestEventsFollowFromNow(t *testing.T) {
 	if got := f.line(); got != `{"event_id":"4","type":"online","at":"2026-01-02T03:04:05.006Z","to":"a"}` {
 		t.Errorf("line %s", got)
 	}
+	w.events.Emit([]event.Event{ev("shop", event.Expired, "n2")})
+	if e := f.event(); e.EventID != "5" {
+		t.Errorf("event %+v, want the new one only", e)
+	}
 }
 
 func TestEventsSinceIsExclusive(t *testing.T) {
