@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"net/url"
 	"strings"
 	"sync"
 	"time"
@@ -59,6 +60,10 @@ func (c *Client) dialWebSocket(ctx context.Context) (conn, error) {
 		if resp != nil && resp.StatusCode != http.StatusSwitchingProtocols {
 			body, _ := io.ReadAll(resp.Body) // at most 1,024 bytes are kept
 			return nil, responseError(resp, body)
+		}
+		var inner *url.Error
+		if errors.As(err, &inner) {
+			err = inner.Err // what is around it says "WebSocket" and the address again
 		}
 		return nil, fmt.Errorf("connect: %w", err)
 	}

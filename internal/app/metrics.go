@@ -18,8 +18,4 @@ func (a *App) registerFigures() {
 		func() float64 { return float64(a.reactor.Stats().BytesIn) })
 	counter("godwit_connections_written_bytes_total", "Bytes written by the event loops since start.",
 		func() float64 { return float64(a.reactor.Stats().BytesOut) })
-	counter("godwit_events_written_total", "Events written to the log since start.",
-		func() float64 { return float64(a.events.Stats().Written) })
-	counter("godwit_events_dropped_total", "Events dropped under overload since start.",
-		func() float64 { return float64(a.events.Stats().Dropped) })
 }
