@@ -25,7 +25,7 @@ type reactorEngine struct {
 	http    *http2.Server
 	methods map[string]*method // by path
 	info    map[string]grpc.ServiceInfo
-	own     pool // calls of our own services, which ask for credentials
+	own     pool // calls of services that ask for credentials
 	public  pool // calls of health and reflection, which do not
 	calls   sync.WaitGroup
 
@@ -61,7 +61,7 @@ func (p *pool) leave() { p.running.Add(-1) }
 func newEngine(cfg *Config) *reactorEngine {
 	e := &reactorEngine{cfg: cfg, methods: map[string]*method{}, info: map[string]grpc.ServiceInfo{}}
 	e.ctx, e.stop = context.WithCancelCause(context.Background())
-	e.own.most, e.public.most = int64(cfg.MaxCalls), int64(cfg.MaxCalls)/publicShare
+	e.own.most, e.public.most = int64(cfg.MaxCalls), max(int64(cfg.MaxCalls)/publicShare, 1)
 	e.http = http2.NewServer(cfg.HTTP2, e)
 	return e
 }
@@ -69,9 +69,9 @@ func newEngine(cfg *Config) *reactorEngine {
 // RegisterService adds a service; all must be there before serve.
 func (e *reactorEngine) RegisterService(desc *grpc.ServiceDesc, srv any) {
 	info := grpc.ServiceInfo{Metadata: desc.Metadata}
-	calls := &e.public
-	if strings.HasPrefix(desc.ServiceName, "godwit.") {
-		calls = &e.own
+	calls := &e.own
+	if strings.HasPrefix(desc.ServiceName, "grpc.health.") || strings.HasPrefix(desc.ServiceName, "grpc.reflection.") {
+		calls = &e.public
 	}
 	for i := range desc.Methods {
 		m := &desc.Methods[i]

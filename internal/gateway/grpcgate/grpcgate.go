@@ -112,6 +112,12 @@ func New(cfg Config) (*Server, error) {
 	return s, nil
 }
 
+// RegisterService adds a service, before Serve. Its methods run in a goroutine each.
+func (s *Server) RegisterService(desc *grpc.ServiceDesc, impl any) {
+	s.engine.RegisterService(desc, impl)
+	s.health.SetServingStatus(desc.ServiceName, healthpb.HealthCheckResponse_SERVING)
+}
+
 // Serve accepts connections until ctx ends (then it returns nil) or ln fails. Connections outlive it: Shutdown ends
 // them. EngineStd ignores the reactor and of lim uses Admit and Connections.
 func (s *Server) Serve(ctx context.Context, r *reactor.Reactor, ln net.Listener, tlsConf *tls.Config, lim reactor.Limits) error {

@@ -205,23 +205,23 @@ func (p *publisher) draft(who access.Principal, req *godwitpb.PublishRequest) (*
 		},
 	}
 	var err error
-	if d.TTL, err = millis("ttl_ms", req.GetTtlMs()); err != nil {
+	if d.TTL, err = millis("ttl", req.GetTtlMs()); err != nil {
 		return nil, err
 	}
-	if d.ReplyBy, err = millis("reply_by_ms", req.GetReplyByMs()); err != nil {
+	if d.ReplyBy, err = millis("reply_by", req.GetReplyByMs()); err != nil {
 		return nil, err
 	}
-	if d.ExpiresAt, err = instant("expires_at_ms", req.GetExpiresAtMs()); err != nil {
+	if d.ExpiresAt, err = instant("expires_at", req.GetExpiresAtMs()); err != nil {
 		return nil, err
 	}
-	if d.SendAt, err = instant("send_at_ms", req.GetSendAtMs()); err != nil {
+	if d.SendAt, err = instant("send_at", req.GetSendAtMs()); err != nil {
 		return nil, err
 	}
 	if err := enums(d, req); err != nil {
 		return nil, err
 	}
 	for _, s := range req.GetEscalate() {
-		after, err := millis("escalate.after_ms", s.GetAfterMs())
+		after, err := millis("escalate", s.GetAfterMs())
 		if err != nil {
 			return nil, err
 		}
