@@ -76,6 +76,10 @@ var _ Observer = (*Mailbox)(nil)
 // Committed implements Observer: it routes before the publishers are answered.
 func (m *Mailbox) Committed(b *Batch) {
 	m.metrics.count(b)
+	// Before routing, so that followers see a notification stored before they see it delivered.
+	if evs := events(b, m.now()); len(evs) > 0 {
+		m.events.Emit(evs)
+	}
 	if len(b.Stored) > 0 {
 		m.router.Route(deliverable(b.Stored))
 		m.wake.at(firstDeadline(b.Stored))
@@ -86,9 +90,6 @@ func (m *Mailbox) Committed(b *Batch) {
 	// After routing: a commit may hold a notification and the newer one that replaced it.
 	if len(b.Settled) > 0 {
 		m.router.Settled(b.Settled)
-	}
-	if evs := events(b, m.now()); len(evs) > 0 {
-		m.events.Emit(evs)
 	}
 }
 
