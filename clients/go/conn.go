@@ -85,7 +85,10 @@ func (c *wsConn) recv(ctx context.Context) (serverFrame, error) {
 		if websocket.CloseStatus(err) == websocket.StatusPolicyViolation {
 			return serverFrame{}, &RefusedError{Reason: closeReason(err)}
 		}
-		return serverFrame{}, err
+		for inner := err; inner != nil; inner = errors.Unwrap(inner) {
+			err = inner // the layers around it say only where it was noticed
+		}
+		return serverFrame{}, fmt.Errorf("connection lost: %w", err)
 	}
 	return decodeJSON(b)
 }

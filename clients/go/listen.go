@@ -59,7 +59,8 @@ func Concurrency(n int) ListenOption { return func(o *listenOptions) { o.concurr
 // does not count as online.
 func Peek() ListenOption { return func(o *listenOptions) { o.peek = true } }
 
-// OnRecall is told of notifications that need not be shown any more: settled elsewhere, replaced or withdrawn.
+// OnRecall is told of notifications that need not be shown any more: settled elsewhere, replaced or withdrawn. The
+// connection waits for it, as for the other callbacks.
 func OnRecall(f func(ids []string)) ListenOption { return func(o *listenOptions) { o.recalled = f } }
 
 // Held says, at every connect, which notifications are still shown; those settled meanwhile are recalled.

@@ -65,6 +65,9 @@ type App struct {
 func Run(ctx context.Context, cfg *config.Config, opts Options, ready func(datadir.Addresses)) error {
 	a, err := Start(ctx, cfg, opts)
 	if err != nil {
+		if cause := context.Cause(ctx); cause != nil && errors.Is(err, cause) {
+			return nil // stopped before it had started
+		}
 		return err
 	}
 	if ready != nil {
@@ -135,8 +138,8 @@ func (a *App) fail(err error) {
 	}
 }
 
-// share is a part of the grace period, for steps that wait for others. What is left is for the stores.
-func (a *App) share(part int) time.Duration { return a.cfg.Grace.D() / time.Duration(part) }
+// share is a part of the grace period, for steps that wait for others. There are four; what is left is for the stores.
+func (a *App) share() time.Duration { return a.cfg.Grace.D() / 6 }
 
 // storePatience is how long a store may take to write what is queued. It is longer than a disk under load needs.
 const storePatience = 30 * time.Second

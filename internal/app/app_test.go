@@ -296,6 +296,28 @@ func TestConnectionCapAnswers503(t *testing.T) {
 	}
 }
 
+func TestWebSocketsCountAgainstTheCap(t *testing.T) {
+	cfg := settings(t)
+	cfg.MaxConnections = 2
+	a := start(t, cfg)
+	for range 2 {
+		ws, _, err := websocket.Dial(t.Context(), "ws://"+a.Addresses().HTTP+"/v1/connect?recipient=a", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer ws.CloseNow()
+		if err := ws.Write(t.Context(), websocket.MessageText, []byte(`{"hello":{}}`)); err != nil {
+			t.Fatal(err)
+		}
+		if _, _, err := ws.Read(t.Context()); err != nil { // welcomed, so it is on the loops
+			t.Fatal(err)
+		}
+	}
+	if status, body, _ := ask(t, "GET", "http://"+a.Addresses().HTTP+"/healthz", ""); status != 503 {
+		t.Errorf("a third connection gets %d: %s", status, body)
+	}
+}
+
 func TestRunEndsWithTheContextAndReportsFailures(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	var log bytes.Buffer

@@ -17,17 +17,18 @@ import (
 type door struct {
 	limit   *limit.Addrs
 	most    int
+	moved   func() int // connections that have left the door for the event loops
 	inside  http.Handler
 	mu      sync.Mutex
 	open    int
 	refused map[string]*problem.Problem // by the connection's remote address and port
 }
 
-func newDoor(l *limit.Addrs, most int, inside http.Handler) *door {
-	return &door{limit: l, most: most, inside: inside, refused: make(map[string]*problem.Problem)}
+func newDoor(l *limit.Addrs, most int, moved func() int, inside http.Handler) *door {
+	return &door{limit: l, most: most, moved: moved, inside: inside, refused: make(map[string]*problem.Problem)}
 }
 
-// state follows connections; it is the server's ConnState. A hijacked one has left: whoever took it counts it.
+// state follows connections; it is the server's ConnState. A hijacked one has moved on.
 func (d *door) state(c net.Conn, s http.ConnState) {
 	switch s {
 	case http.StateNew:
@@ -52,7 +53,7 @@ func (d *door) enter(c net.Conn) {
 		p := problem.New(http.StatusTooManyRequests, "rate-limited", "Too many connections", "this address opens connections faster than the server allows")
 		p.RetryAfter = max(d.limit.RetryAfter(addr.Addr()), time.Second)
 		d.refused[name] = p
-	case d.open > d.most:
+	case d.open+d.moved() > d.most:
 		p := problem.New(http.StatusServiceUnavailable, "too-many", "Too many connections", "the server has all the connections it can have")
 		p.RetryAfter = fullRetry
 		d.refused[name] = p

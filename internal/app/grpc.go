@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"net/netip"
 
 	"godwit.dev/godwit/internal/gateway/grpcgate"
 	"godwit.dev/godwit/internal/reactor"
@@ -28,7 +29,8 @@ func (a *App) serveGRPC(ln net.Listener) (stop func(), err error) {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		lim := reactor.Limits{Connections: a.maxConnections(), Admit: a.addrLimit.Allow}
+		most := a.maxConnections()
+		lim := reactor.Limits{Connections: most, Admit: func(addr netip.Addr) bool { return a.onLoops() < most && a.addrLimit.Allow(addr) }}
 		err := srv.Serve(ctx, a.reactor, ln, conf, lim)
 		if ctx.Err() == nil {
 			if err == nil {
@@ -37,7 +39,7 @@ func (a *App) serveGRPC(ln net.Listener) (stop func(), err error) {
 			a.fail(fmt.Errorf("serve grpc_addr: %w", err))
 		}
 	}()
-	a.steps.addPolite("gRPC answers", a.share(4), func(ctx context.Context) error {
+	a.steps.addPolite("gRPC answers", a.share(), func(ctx context.Context) error {
 		cancel()
 		err := srv.Shutdown(ctx)
 		<-done

@@ -46,7 +46,10 @@ func (a *App) startConnections(context.Context) error {
 	return nil
 }
 
-// maxConnections is the cap of each listener.
+// onLoops counts the connections on the event loops.
+func (a *App) onLoops() int { return a.reactor.Stats().Connections }
+
+// maxConnections is the cap of all listeners together.
 func (a *App) maxConnections() int {
 	if a.cfg.MaxConnections > 0 {
 		return a.cfg.MaxConnections
@@ -66,7 +69,7 @@ func (a *App) listen(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	a.steps.addPolite("connections", a.share(4), a.reactor.Drain)
+	a.steps.addPolite("connections", a.share(), a.reactor.Drain)
 	var stopHTTP, stopGRPC func()
 	if httpLn != nil {
 		if stopHTTP, err = a.serveHTTP(httpLn); err != nil {
@@ -78,7 +81,7 @@ func (a *App) listen(ctx context.Context) error {
 			return err
 		}
 	}
-	a.steps.addPolite("session goodbyes", a.share(4), a.hub.Shutdown)
+	a.steps.addPolite("session goodbyes", a.share(), a.hub.Shutdown)
 	a.steps.addClose("readiness", time.Second, func() error { close(a.draining); return nil })
 	a.steps.addClose("accepting", time.Second, func() error {
 		for _, stop := range []func(){stopHTTP, stopGRPC} {
@@ -118,7 +121,7 @@ func (a *App) serveHTTP(ln net.Listener) (stop func(), err error) {
 	if err != nil {
 		return nil, err
 	}
-	gate := newDoor(a.addrLimit, a.maxConnections(), handler)
+	gate := newDoor(a.addrLimit, a.maxConnections(), a.onLoops, handler)
 	srv := &http.Server{
 		Handler: gate, ConnState: gate.state, Protocols: new(http.Protocols),
 		ErrorLog: slog.NewLogLogger(a.log.Handler(), slog.LevelDebug), // of single connections: a hostile client must not fill the log,
@@ -139,7 +142,7 @@ func (a *App) serveHTTP(ln net.Listener) (stop func(), err error) {
 			a.fail(fmt.Errorf("serve http_addr: %w", err))
 		}
 	}()
-	a.steps.addPolite("HTTP answers", a.share(4), func(ctx context.Context) error {
+	a.steps.addPolite("HTTP answers", a.share(), func(ctx context.Context) error {
 		err := srv.Shutdown(ctx)
 		if err != nil {
 			err = errors.Join(err, srv.Close()) // what is still open had its time
