@@ -1,0 +1,182 @@
+package mailbox_test
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"path/filepath"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"godwit.dev/godwit/internal/event"
+	"godwit.dev/godwit/internal/mailbox"
+	"godwit.dev/godwit/internal/notification"
+	"godwit.dev/godwit/internal/store/sqlite/mailboxdb"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// diary notes in order what a mailbox tells its router and its feed.
+type diary struct {
+	mu    sync.Mutex
+	lines []string
+	more  chan struct{}
+}
+
+func (d *diary) note(line string) {
+	d.mu.Lock()
+	d.lines = append(d.lines, line)
+	d.mu.Unlock()
+	select {
+	case d.more <- struct{}{}:
+	default:
+	}
+}
+
+func (d *diary) Route(items []mailbox.Item) {
+	for _, it := range items {
+		d.note("route " + it.N.ID + " to " + it.Recipient)
+	}
+}
+
+func (d *diary) Settled(done []mailbox.Settled) {
+	for _, s := range done {
+		d.note("settled " + s.ID + " " + s.As.String())
+	}
+}
+
+func (d *diary) Online(string, string) []string { return nil }
+
+func (d *diary) Emit(evs []event.Event) {
+	for _, e := range evs {
+		d.note("event " + string(e.Type) + " " + e.Note)
+	}
+}
+
+// wait blocks until line has been noted.
+func (d *diary) wait(t *testing.T, line string) {
+	t.Helper()
+	for {
+		d.mu.Lock()
+		found := slices.Contains(d.lines, line)
+		lines := slices.Clone(d.lines)
+		d.mu.Unlock()
+		if found {
+			return
+		}
+		select {
+		case <-d.more:
+		case <-t.Context().Done():
+			t.Fatalf("never saw %q, only %q", line, lines)
+		case <-time.After(20 * time.Second):
+			t.Fatalf("did not see %q in 20 s, only %q", line, lines)
+		}
+	}
+}
+
+func open(t *testing.T) (*mailbox.Mailbox, *diary) {
+	t.Helper()
+	d := &diary{more: make(chan struct{}, 1)}
+	m := mailbox.New(mailbox.Config{Events: d, Log: slog.New(slog.DiscardHandler)})
+	store, err := mailboxdb.Open(t.Context(), filepath.Join(t.TempDir(), "mailbox.db"), mailboxdb.Config{Log: slog.New(slog.DiscardHandler)}, m)
+	if err != nil {
+		t.Fatal(err)
+	}
+	m.Use(store, d)
+	ctx, cancel := context.WithCancel(context.Background())
+	var wg sync.WaitGroup
+	wg.Go(func() { _ = m.Run(ctx) })
+	t.Cleanup(func() {
+		cancel()
+		wg.Wait()
+		if err := store.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return m, d
+}
+
+func publish(t *testing.T, m *mailbox.Mailbox, d notification.Draft) {
+	t.Helper()
+	n, err := d.Check("demo", time.Now(), func() string { return "made" })
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := m.Append(t.Context(), []*mailbox.Append{{N: n, To: d.To}}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestPublishIsRoutedBeforeItIsAnswered(t *testing.T) {
+	m, d := open(t)
+	publish(t, m, notification.Draft{ID: "n1", To: []string{"anna", "bert"}})
+	want := []string{"event stored n1", "event stored n1", "route n1 to anna", "route n1 to bert"}
+	if !slices.Equal(d.lines, want) {
+		t.Fatalf("after the answer there was %q, want %q", d.lines, want)
+	}
+}
+
+func TestScheduledIsRoutedWhenDueNotBefore(t *testing.T) {
+	m, d := open(t)
+	publish(t, m, notification.Draft{ID: "n1", To: []string{"anna"}, SendAt: time.Now().Add(300 * time.Millisecond)})
+	if slices.Contains(d.lines, "route n1 to anna") {
+		t.Fatal("routed before its time")
+	}
+	d.wait(t, "route n1 to anna")
+}
+
+func TestOverdueExpiresByItself(t *testing.T) {
+	m, d := open(t)
+	publish(t, m, notification.Draft{ID: "long", To: []string{"anna"}})
+	publish(t, m, notification.Draft{ID: "short", To: []string{"anna"}, TTL: 200 * time.Millisecond})
+	d.wait(t, "event expired short")
+	if slices.Contains(d.lines, "event expired long") {
+		t.Fatal("what has a day left expired as well")
+	}
+}
+
+func TestNewerOfACollapseKeyIsRoutedBeforeTheOlderIsTakenBack(t *testing.T) {
+	m, d := open(t)
+	publish(t, m, notification.Draft{ID: "old", To: []string{"anna"}, CollapseKey: "k"})
+	publish(t, m, notification.Draft{ID: "new", To: []string{"anna"}, CollapseKey: "k"})
+	routed, settled := slices.Index(d.lines, "route new to anna"), slices.Index(d.lines, "settled old replaced")
+	if routed < 0 || settled < routed {
+		t.Fatalf("order was %q", d.lines)
+	}
+}
+
+func TestRecallCountsWhatItTookBack(t *testing.T) {
+	m, _ := open(t)
+	publish(t, m, notification.Draft{ID: "n1", To: []string{"anna", "bert", "carl"}})
+	if n, err := m.Ack(t.Context(), "demo", "anna", "", []string{"n1", "unknown"}); n != 1 || err != nil {
+		t.Fatalf("acknowledged %d, %v", n, err)
+	}
+	if n, err := m.Recall(t.Context(), "demo", "n1", "bert"); n != 1 || err != nil {
+		t.Fatalf("recalled %d of bert, %v", n, err)
+	}
+	if n, err := m.Recall(t.Context(), "demo", "n1", ""); n != 1 || err != nil {
+		t.Fatalf("recalled %d of the rest, %v", n, err)
+	}
+	if n, err := m.Recall(t.Context(), "demo", "n1", ""); n != 0 || err != nil {
+		t.Fatalf("recalled %d a second time, %v", n, err)
+	}
+	if _, err := m.Recall(t.Context(), "other", "n1", ""); !errors.Is(err, mailbox.ErrNotFound) {
+		t.Fatalf("recall in another app: %v", err)
+	}
+}
+
+func TestCountsFollowWhatHappened(t *testing.T) {
+	m, _ := open(t)
+	publish(t, m, notification.Draft{ID: "n1", To: []string{"anna", "bert"}})
+	if _, err := m.Ack(t.Context(), "demo", "anna", "", []string{"n1"}); err != nil {
+		t.Fatal(err)
+	}
+	stored, settled := m.Counts()
+	if stored != 2 || settled[notification.Acked] != 1 {
+		t.Fatalf("stored %d, settled %v", stored, settled)
+	}
+}
