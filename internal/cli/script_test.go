@@ -34,6 +34,10 @@ func TestScripts(t *testing.T) {
 	testscript.Run(t, testscript.Params{
 		Dir:                 "testdata/script",
 		RequireExplicitExec: true,
+		Setup: func(e *testscript.Env) error {
+			e.Setenv("GORACE", "atexit_sleep_ms=10") // else every process takes a second to end under the race detector
+			return nil
+		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"listening": listening,
 			"setfrom":   setFrom,
