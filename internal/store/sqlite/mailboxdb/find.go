@@ -43,17 +43,9 @@ func newRecipient(a *app, name string, st *sqlite.Stmt) *recipient {
 
 // intern returns a recipient, which is made if the store does not know it.
 func (s *Store) intern(appName, name string) (*recipient, error) {
-	a := s.apps[appName]
-	if a == nil {
-		s.stmts.insertApp.BindText(1, appName)
-		if err := exec(s.stmts.insertApp); err != nil {
-			return nil, fmt.Errorf("store app %s: %w", appName, err)
-		}
-		a = &app{key: s.stmts.lastID(), name: appName, recipients: make(map[string]*recipient)}
-		s.mu.Lock()
-		s.apps[appName] = a
-		s.mu.Unlock()
-		s.tx.newApps = append(s.tx.newApps, a)
+	a, err := s.internApp(appName)
+	if err != nil {
+		return nil, err
 	}
 	r, err := s.known(appName, name)
 	if err != nil || r != nil {
@@ -72,6 +64,23 @@ func (s *Store) intern(appName, name string) (*recipient, error) {
 	s.tx.newOnes = append(s.tx.newOnes, r)
 	s.touch(r)
 	return r, nil
+}
+
+// internApp returns an app, which is made if the store does not know it.
+func (s *Store) internApp(name string) (*app, error) {
+	if a := s.apps[name]; a != nil {
+		return a, nil
+	}
+	s.stmts.insertApp.BindText(1, name)
+	if err := exec(s.stmts.insertApp); err != nil {
+		return nil, fmt.Errorf("store app %s: %w", name, err)
+	}
+	a := &app{key: s.stmts.lastID(), name: name, recipients: make(map[string]*recipient)}
+	s.mu.Lock()
+	s.apps[name] = a
+	s.mu.Unlock()
+	s.tx.newApps = append(s.tx.newApps, a)
+	return a, nil
 }
 
 // tailFor returns the tail that covers a new position. Call it holding mu.

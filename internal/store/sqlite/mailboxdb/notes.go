@@ -287,18 +287,25 @@ func (s *Store) recordMark(r *recipient, e *entry, id string, m mark) error {
 	return nil
 }
 
+// recordSeen writes a sighting. It leaves the recipient out of memory: most who connect have nothing pending.
 func (s *Store) recordSeen(n seenNote) error {
-	r, err := s.intern(n.name.app, n.name.recipient)
+	a, err := s.internApp(n.name.app)
 	if err != nil {
 		return err
 	}
-	s.stmts.saveSeen.BindInt64(1, int64(r.key))
-	s.stmts.saveSeen.BindInt64(2, n.at)
-	if err := exec(s.stmts.saveSeen); err != nil {
+	var key int64
+	s.stmts.saveSeen.BindInt64(1, a.key)
+	s.stmts.saveSeen.BindText(2, n.name.recipient)
+	s.stmts.saveSeen.BindInt64(3, n.at)
+	err = each(s.stmts.saveSeen, func(st *sqlite.Stmt) error {
+		key = st.ColumnInt64(0)
+		return nil
+	})
+	if err != nil {
 		return err
 	}
 	for name, at := range n.devices {
-		s.stmts.saveDevice.BindInt64(1, int64(r.key))
+		s.stmts.saveDevice.BindInt64(1, key)
 		s.stmts.saveDevice.BindText(2, name)
 		s.stmts.saveDevice.BindInt64(3, at)
 		if err := exec(s.stmts.saveDevice); err != nil {
