@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+	"time"
 
 	"godwit.dev/godwit/internal/mailbox"
 	"godwit.dev/godwit/internal/notification"
@@ -84,6 +85,43 @@ var coreCases = []testCase{
 		settled := e.rec.All().Settled
 		if len(settled) != 1 || settled[0].ID != "x" || settled[0].Recipient != "r1" || settled[0].As != notification.Acked || settled[0].Pos != got[0].Pos {
 			e.Errorf("the observer saw %+v settled", settled)
+		}
+	}},
+	{"AppendAndSettleReturnOnlyAfterTheObserver", nil, func(e *env) {
+		e.rec.slow(20 * time.Millisecond)
+		e.stored(e.note("x"), "r")
+		if n := len(e.rec.All().Stored); n != 1 {
+			e.Error("append returned before the observer did")
+		}
+		e.acked("r", "x")
+		if n := len(e.rec.All().Settled); n != 1 {
+			e.Error("settle returned before the observer did")
+		}
+	}},
+	{"SeqOutlivesTheMemoryOfIdleRecipients", nil, func(e *env) {
+		var to []string
+		for i := range 50 {
+			to = append(to, fmt.Sprint("r", i))
+		}
+		for round := range 4 {
+			id := fmt.Sprint("n", round)
+			e.stored(e.note(id), to...)
+			var acks []*mailbox.Settle
+			for _, r := range to {
+				acks = append(acks, &mailbox.Settle{App: App, Recipient: r, ID: id, As: notification.Acked, At: e.clock.Now()})
+			}
+			if err := e.s.Settle(e.Context(), acks); err != nil {
+				e.Fatal(err)
+			}
+		}
+		seqs := map[string]uint64{}
+		for _, it := range e.rec.All().Stored {
+			if seqs[it.Recipient]++; it.Seq != seqs[it.Recipient] {
+				e.Fatalf("%s of %s has seq %d, want %d", it.N.ID, it.Recipient, it.Seq, seqs[it.Recipient])
+			}
+		}
+		if res := e.pending(mailbox.PendingQuery{Recipient: "r7"}); res.LastSeq != 4 {
+			e.Errorf("last seq %d, want 4", res.LastSeq)
 		}
 	}},
 	{"AListIsStoredForEveryRecipientAndSettledOneByOne", nil, func(e *env) {
@@ -236,16 +274,23 @@ func appsNeverMeet(e *env) {
 	if recs, err := e.s.Lookup(e.Context(), App, "only", ""); len(recs) != 0 || err != nil && !errors.Is(err, mailbox.ErrNotFound) {
 		e.Errorf("looking the other app's id up: %v, %v", recs, err)
 	}
-	recs, err := e.s.Lookup(e.Context(), "other", "id", "")
-	if err != nil || len(recs) != 1 || recs[0].Pos != second.Items[0].Pos {
-		e.Errorf("looking the shared id up: %+v, %v", recs, err)
-	}
-	items, _, err := e.s.History(e.Context(), "other", "r", 0, 10, 0)
-	if err != nil || len(items) != 2 {
-		e.Errorf("history: %+v, %v", items, err)
-	}
-	if rs, _, err := e.s.Recipients(e.Context(), App, 10, ""); err != nil || len(rs) != 1 || rs[0].LastSeq != 1 {
-		e.Errorf("recipients: %+v, %v", rs, err)
+	for name, want := range map[string]*mailbox.PendingResult{App: &first, "other": &second} {
+		for _, to := range []string{"", "r"} {
+			recs, err := e.s.Lookup(e.Context(), name, "id", to)
+			if err != nil || len(recs) != 1 || recs[0].Pos != want.Items[0].Pos {
+				e.Errorf("looking the shared id up in %s: %+v, %v", name, recs, err)
+			}
+		}
+		items, _, err := e.s.History(e.Context(), name, "r", 0, 10, 0)
+		if err != nil || len(items) != len(want.Items) || items[len(items)-1].Pos != want.Items[0].Pos {
+			e.Errorf("history in %s: %+v, %v", name, items, err)
+		}
+		if r, err := e.s.Recipient(e.Context(), name, "r"); err != nil || r.LastSeq != want.LastSeq || r.Pending != len(want.Items) {
+			e.Errorf("recipient in %s: %+v, %v", name, r, err)
+		}
+		if rs, _, err := e.s.Recipients(e.Context(), name, 10, ""); err != nil || len(rs) != 1 || rs[0].LastSeq != want.LastSeq {
+			e.Errorf("recipients in %s: %+v, %v", name, rs, err)
+		}
 	}
 	e.acked("r", "id")
 	if err := e.s.Erase(e.Context(), App, "r"); err != nil {

@@ -137,7 +137,9 @@ var listCases = []testCase{
 		for i := range 200 {
 			id := fmt.Sprint("old", i)
 			e.stored(e.note(id), "r")
-			e.acked("r", id)
+			if i != 100 {
+				e.acked("r", id)
+			}
 		}
 		e.acked("s", "open")
 		since := e.clock.Advance(time.Hour / 2)
@@ -146,10 +148,10 @@ var listCases = []testCase{
 		e.pruneAll(since)
 		for range 2 {
 			got, _ := e.history("r", 0, 1000, 0)
-			wantIDs(e, "history", got, []string{"young", "open"})
+			wantIDs(e, "history", got, []string{"young", "old100", "open"})
 			got, _ = e.history("s", 0, 1000, 0)
 			wantIDs(e, "history", got, nil)
-			e.wantPending("r", "open")
+			e.wantPending("r", "open", "old100")
 			e.reopen()
 		}
 		e.stored(e.note("old3"), "r")
@@ -183,6 +185,16 @@ var listCases = []testCase{
 				e.Errorf("%s is at %d, which is not after %d", it.N.ID, it.Pos, last)
 			}
 			last = it.Pos
+		}
+		if err := e.s.Erase(e.Context(), App, "r"); err != nil || e.o.Crash == nil {
+			return
+		}
+		s := e.o.Crash()
+		if err := s.Append(e.Context(), []*mailbox.Append{{N: e.note("d"), To: []string{"r"}}}); err != nil {
+			e.Fatal(err)
+		}
+		if recs, err := s.Lookup(e.Context(), App, "d", "r"); err != nil || recs[0].Pos <= last {
+			e.Errorf("after a crash: %+v, %v; want a position after %d", recs, err, last)
 		}
 	}},
 	{"AnErasedRecipientIsForgotten", []Ability{Status}, func(e *env) {

@@ -37,6 +37,10 @@ var settleCases = []testCase{
 			}
 		}
 		e.wantPending("r", "x")
+		e.acked("r", "x")
+		if got := e.settleWith(&mailbox.Settle{Recipient: "r", ID: "y", Pos: pos, As: notification.Acked}); got != mailbox.SettleUnknown {
+			e.Errorf("another id at a settled position: outcome %d, want unknown", got)
+		}
 	}},
 	{"SettlingByPositionEqualsSettlingById", nil, func(e *env) {
 		e.stored(e.note("x"), "r")

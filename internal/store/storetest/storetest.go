@@ -95,14 +95,28 @@ func (c *Clock) Advance(d time.Duration) time.Time {
 // Recorder is an observer that remembers everything.
 type Recorder struct {
 	mu      sync.Mutex
+	delay   time.Duration
 	batches []mailbox.Batch
 }
 
 // Committed implements mailbox.Observer.
 func (r *Recorder) Committed(b *mailbox.Batch) {
 	r.mu.Lock()
+	delay := r.delay
+	r.mu.Unlock()
+	if delay > 0 {
+		time.Sleep(delay) // so that whoever does not wait is seen not to have waited
+	}
+	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.batches = append(r.batches, *b)
+}
+
+// slow makes the observer take its time.
+func (r *Recorder) slow(d time.Duration) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.delay = d
 }
 
 // All is everything so far as one batch.

@@ -186,6 +186,7 @@ var timeCases = []testCase{
 		for i := range 5 {
 			e.stored(e.note(fmt.Sprint("n", i)), "r")
 		}
+		e.reopen()
 		e.clock.Advance(time.Second)
 		e.due()
 		e.acked("r", "x")

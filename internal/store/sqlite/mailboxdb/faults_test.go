@@ -135,6 +135,13 @@ func TestAFullDiskRefusesPublishesTakesAcksAndHeals(t *testing.T) {
 	}
 	vfs.Ballast(path+"-ballast", cfg.Ballast)
 	var open []*mailbox.Append
+	list := publishOf("list", 100, "keeper")
+	for i := range 300 {
+		list.To = append(list.To, fmt.Sprint("r", i))
+	}
+	if err := s.Append(t.Context(), []*mailbox.Append{list}); err != nil {
+		t.Fatal(err)
+	}
 	for i := range 300 {
 		a := publishOf(fmt.Sprint("n", i), 4000, fmt.Sprint("r", i))
 		if err := s.Append(t.Context(), []*mailbox.Append{a}); err != nil {
@@ -159,14 +166,16 @@ func TestAFullDiskRefusesPublishesTakesAcksAndHeals(t *testing.T) {
 	if refused == 0 {
 		t.Fatal("a full disk took 12 MB")
 	}
-	later := make([]*mailbox.Settle, 0, 100)
+	later := make([]*mailbox.Settle, 0, 200)
 	for i, a := range open {
 		q := ackOf(a)
+		ofList := *q
+		ofList.ID = "list"
 		if i < 100 {
-			later = append(later, q)
+			later = append(later, q, &ofList)
 			continue
 		}
-		if err := s.Settle(t.Context(), []*mailbox.Settle{q}); err != nil || q.Outcome != mailbox.SettleDone {
+		if err := s.Settle(t.Context(), []*mailbox.Settle{q, &ofList}); err != nil || q.Outcome != mailbox.SettleDone {
 			t.Fatalf("ack %d on a full disk: %v, outcome %d", i, err, q.Outcome)
 		}
 	}
@@ -182,11 +191,15 @@ func TestAFullDiskRefusesPublishesTakesAcksAndHeals(t *testing.T) {
 		}
 		time.Sleep(20 * time.Millisecond)
 	}
-	for s.Stats().Pending > more+1 {
+	for s.Stats().Pending > more+2 {
 		if time.Now().After(deadline) {
 			t.Fatalf("%d pending, the late acks were lost", s.Stats().Pending)
 		}
 		time.Sleep(20 * time.Millisecond)
+	}
+	res, err := s.Pending(t.Context(), []mailbox.PendingQuery{{App: "app", Recipient: "keeper"}})
+	if err != nil || len(res[0].Items) != 1 || len(res[0].Items[0].N.Content.Data) != 100 {
+		t.Errorf("the copy nobody acknowledged: %+v, %v", res, err)
 	}
 	for _, a := range open {
 		recs, err := s.Lookup(t.Context(), "app", a.N.ID, a.To[0])
