@@ -36,6 +36,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 type gate struct {
 	*gatetest.Server
 	grpc *grpcgate.Server
+	stop func() // accepting
 	addr string
 	dial []grpc.DialOption
 }
@@ -81,16 +82,16 @@ func start(t testing.TB, s *gatetest.Server, tlsConf *tls.Config, change func(*g
 			t.Errorf("serve: %v", err)
 		}
 	})
+	stop := func() { cancel(); wg.Wait() }
 	t.Cleanup(func() {
-		cancel()
-		wg.Wait()
+		stop()
 		ctx, cancel := context.WithTimeout(context.Background(), gatetest.Patience)
 		defer cancel()
 		if err := g.Shutdown(ctx); err != nil {
 			t.Errorf("shutdown: %v", err)
 		}
 	})
-	out := &gate{Server: s, grpc: g, addr: ln.Addr().String(), dial: []grpc.DialOption{
+	out := &gate{Server: s, grpc: g, stop: stop, addr: ln.Addr().String(), dial: []grpc.DialOption{
 		grpc.WithTransportCredentials(insecure.NewCredentials()),
 		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(16<<20), grpc.ForceCodecV2(codec{encoding.GetCodecV2("proto")})),
 	}}

@@ -71,7 +71,7 @@ func (s *Server) NewConn(io Transport) *Conn {
 	c := &Conn{
 		io: io, srv: s,
 		sendWin: defaultWindow, initWin: defaultWindow, maxFrame: maxFrameSize,
-		recvWin: int32(max(s.cfg.ConnWindow, defaultWindow)), budget: floodBurst,
+		recvWin: int32(max(s.cfg.ConnWindow, defaultWindow)), budget: floodBurst, budgetAt: now(),
 	}
 	s.add(c)
 	c.mu.Lock()
@@ -105,8 +105,8 @@ func (c *Conn) Closed(err error) {
 	c.enter()
 	c.mu.Lock()
 	c.flags |= connClosed | connFailed
-	for c.streams != nil {
-		c.remove(c.streams, err)
+	for s := range c.all() {
+		c.remove(s, err)
 	}
 	c.mu.Unlock()
 	c.srv.remove(c)
