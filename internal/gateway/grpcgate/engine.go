@@ -5,6 +5,7 @@ import (
 	"crypto/tls"
 	"fmt"
 	"net"
+	"net/http"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -119,7 +120,7 @@ var errStopping = status.Error(codes.Unavailable, "the server is stopping")
 
 // Open takes a request.
 func (e *reactorEngine) Open(s *http2.Stream, h *http2.Headers) http2.StreamHandler {
-	if kind := h.Get("content-type"); h.Method != "POST" || !isGRPC(kind) {
+	if kind := h.Get("content-type"); h.Method != http.MethodPost || !isGRPC(kind) {
 		return &stranger{s: s}
 	}
 	m := e.methods[h.Path]

@@ -53,16 +53,12 @@ func (r *running) get(s *gatetest.Server) *gate {
 	return r.of[s]
 }
 
-// openWith starts a gateway with further services.
-func openWith(t testing.TB, s *gatetest.Server, register func(*grpcgate.Server)) *gate {
-	return start(t, s, nil, nil, register)
-}
-
 // open starts a gateway; change may alter its settings.
 func open(t testing.TB, s *gatetest.Server, tlsConf *tls.Config, change func(*grpcgate.Config)) *gate {
 	return start(t, s, tlsConf, change, func(*grpcgate.Server) {})
 }
 
+// start is open with further services.
 func start(t testing.TB, s *gatetest.Server, tlsConf *tls.Config, change func(*grpcgate.Config), register func(*grpcgate.Server)) *gate {
 	t.Helper()
 	cfg := grpcgate.Config{Hub: s.Hub, Publisher: s.Publish, Keys: s.Access, Log: s.Log}

@@ -27,7 +27,7 @@ import (
 
 // Limits of a publish stream.
 const (
-	streamRequests = 256     // read ahead and not yet answered
+	streamRequests = 256     // stored as one batch, and as many again read ahead
 	streamBytes    = 4 << 20 // of them together; a larger one goes alone
 )
 

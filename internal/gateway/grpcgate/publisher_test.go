@@ -234,38 +234,3 @@ func TestPublishStreamAnswersInOrderAndSharesCommits(t *testing.T) {
 		t.Errorf("%d batches for %d publishes: they do not share commits", n, count)
 	}
 }
-
-func TestPublishStreamOfAClientThatDoesNotReadIsBounded(t *testing.T) {
-	slow := &slowPublisher{first: make(chan struct{}), goOn: make(chan struct{})}
-	p := newPublishing(t, func(s *gatetest.Server, c *grpcgate.Config) { slow.Publisher = s.Publish; c.Publisher = slow })
-	ctx, cancel := context.WithCancel(keyed(t.Context(), access.DevKey))
-	stream, err := p.PublishStream(ctx)
-	if err != nil {
-		t.Fatal(err)
-	}
-	var sent atomic.Int64
-	stalled := make(chan struct{})
-	var wg sync.WaitGroup
-	wg.Go(func() {
-		for {
-			if stream.Send(&pb.PublishRequest{To: []string{"driver-1"}, Body: strings.Repeat("x", 100<<10)}) != nil {
-				return
-			}
-			if sent.Add(1) == 30 {
-				close(stalled)
-			}
-		}
-	})
-	<-slow.first
-	<-stalled
-	// 4 MiB of requests, one more, the handler's queue and two windows: far from all that is sent.
-	for last := int64(-1); last != sent.Load(); time.Sleep(200 * time.Millisecond) {
-		last = sent.Load()
-	}
-	if n := sent.Load(); n > 80 {
-		t.Errorf("%d requests of 100 KB were taken while none was answered", n)
-	}
-	close(slow.goOn)
-	cancel()
-	wg.Wait()
-}

@@ -310,7 +310,7 @@ func TestReflectionDescribesTheServices(t *testing.T) {
 		if m, err := v1.Recv(); err != nil || len(m.GetFileDescriptorResponse().GetFileDescriptorProto()) == 0 {
 			t.Errorf("got %v, %v", m, err)
 		}
-		alpha, err := alphapb.NewServerReflectionClient(cc).ServerReflectionInfo(t.Context()) //nolint:staticcheck // old clients use it
+		alpha, err := alphapb.NewServerReflectionClient(cc).ServerReflectionInfo(t.Context())
 		if err != nil {
 			t.Fatal(err)
 		}

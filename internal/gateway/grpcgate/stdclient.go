@@ -39,14 +39,15 @@ type stdClient struct {
 	stream  grpc.ServerStream
 	session *session.Session
 
-	mu      sync.Mutex
-	queue   []rawMessage
-	bytes   int
-	refused bool
-	probed  bool
-	over    bool
-	bye     *frame.Goodbye
-	resumed chan struct{} // not nil: paused until it is closed
+	mu       sync.Mutex
+	queue    []rawMessage
+	bytes    int
+	refused  bool
+	probed   bool
+	over     bool
+	bye      *frame.Goodbye
+	patience *time.Timer   // ends late; with bye
+	resumed  chan struct{} // not nil: paused until it is closed
 
 	wake chan struct{} // something to write, or the end
 	late chan struct{} // closed when the client had its time to read the end
@@ -221,7 +222,7 @@ func (c *stdClient) Close(g frame.Goodbye) {
 	defer c.mu.Unlock()
 	if c.bye == nil {
 		c.bye = &g
-		time.AfterFunc(stdCloseTimeout, func() { close(c.late) })
+		c.patience = time.AfterFunc(stdCloseTimeout, func() { close(c.late) })
 	}
 	signal(c.wake)
 }
@@ -248,6 +249,9 @@ func (c *stdClient) Resume() {
 func (c *stdClient) goodbye() *frame.Goodbye {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	if c.patience != nil {
+		c.patience.Stop()
+	}
 	return c.bye
 }
 
