@@ -37,11 +37,17 @@ func (k Kind) String() string {
 	return ""
 }
 
-// reset prepares a Client for the next frame and keeps the room of IDs.
+// reset prepares a Client for the next frame and keeps the room of IDs and of a hello.
 func (c *Client) reset(k Kind) {
-	*c = Client{Kind: k, IDs: c.IDs[:0]}
-	if k == KindHello {
-		c.Hello = &Hello{}
+	hello := c.Hello
+	*c = Client{Kind: k, IDs: c.IDs[:0], Hello: hello}
+	if k != KindHello {
+		return
+	}
+	if hello == nil {
+		c.Hello = new(Hello)
+	} else {
+		*hello = Hello{}
 	}
 }
 

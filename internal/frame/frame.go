@@ -43,7 +43,8 @@ const (
 // Client is one frame from a client. Byte slices are borrowed from the decoder's input and valid until it returns
 // to the reader; whoever keeps them copies them. A Client may be decoded into again and again.
 type Client struct {
-	Kind  Kind // 0: nothing this version knows (protobuf only): ignore the frame
+	Kind Kind // 0: nothing this version knows (protobuf only): ignore the frame
+	// Hello is set if the frame is one. The next hello decoded overwrites it.
 	Hello *Hello
 	// IDs of ack and nack, 1 to MaxIDs, each a valid name.
 	IDs    [][]byte

@@ -73,11 +73,9 @@ type reading struct {
 
 // catchUp reads for a batch of sessions and delivers what they miss.
 func (h *Hub) catchUp(batch []*Session) {
-	var (
-		plan []reading
-		qs   []mailbox.PendingQuery
-		refs []mailbox.Ref
-	)
+	plan := make([]reading, 0, len(batch))
+	qs := make([]mailbox.PendingQuery, 0, len(batch))
+	var refs []mailbox.Ref
 	for _, s := range batch {
 		plan = s.plan(plan, &qs, &refs)
 	}

@@ -1,10 +1,8 @@
 package session
 
 import (
-	"context"
 	"crypto/rand"
 	"errors"
-	"fmt"
 	"time"
 
 	"godwit.dev/godwit/internal/access"
@@ -14,6 +12,13 @@ import (
 	"godwit.dev/godwit/internal/notification"
 )
 
+// verification is a hello that is being checked.
+type verification struct {
+	s     *Session
+	o     *opening
+	renew bool
+}
+
 // hello starts verification: off the connection's loop, with the transport paused so that frames stay in order.
 func (s *Session) hello(hello *frame.Hello) {
 	h := s.hub
@@ -22,38 +27,44 @@ func (s *Session) hello(hello *frame.Hello) {
 	if s.state == over || s.state == verifying {
 		return
 	}
-	renew := s.state == live
-	if !renew {
-		if g, refused := h.refuse(s.opening.peer); refused {
+	v := verification{s: s, o: s.opening, renew: s.state == live}
+	if v.renew {
+		v.o, _ = openings.Get().(*opening)
+		v.o.peer.Claim = access.Claim{App: s.app, Recipient: s.recipient, Device: s.device}
+	} else {
+		if g, refused := h.refuse(v.o.peer); refused {
 			s.goodbyeLocked(g)
 			return
 		}
-		s.state = verifying
+		s.state, s.opening = verifying, nil
 	}
-	claim := s.claim(hello)
+	v.o.hello = *hello
 	s.t.Pause()
-	h.verify.do(func() {
-		ctx, cancel := context.WithTimeoutCause(h.ctx, verifyTimeout, fmt.Errorf("credentials were not verified in %s", verifyTimeout))
-		c, err := h.cfg.Verifier.Client(ctx, claim)
-		cancel()
-		if err == nil {
-			err = notification.CheckName("recipient", c.Recipient)
+	h.verify.add(v)
+}
+
+// verified does the checking. How long it may take is the verifier's business.
+func (h *Hub) verified(v verification) {
+	claim := v.o.claim()
+	c, err := h.cfg.Verifier.Client(h.ctx, claim)
+	if err == nil {
+		err = notification.CheckName("recipient", c.Recipient)
+	}
+	switch {
+	case err != nil:
+		h.log.DebugContext(h.ctx, "client refused", "app", claim.App, "error", err)
+		var fe *notification.FieldError
+		if errors.As(err, &fe) {
+			v.s.Bad(&frame.Error{Code: frame.CodeBadField, Message: "hello: " + fe.Error(), Field: fe.Field})
 		}
-		switch {
-		case err != nil:
-			h.log.DebugContext(h.ctx, "client refused", "app", claim.App, "error", err)
-			var fe *notification.FieldError
-			if errors.As(err, &fe) {
-				s.Bad(&frame.Error{Code: frame.CodeBadField, Message: "hello: " + fe.Error(), Field: fe.Field})
-			}
-			s.Goodbye(refusal(err))
-		case renew:
-			s.renewed(c, hello)
-		default:
-			s.admit(c, hello)
-		}
-		s.t.Resume()
-	})
+		v.s.Goodbye(refusal(err))
+	case v.renew:
+		v.s.renewed(c, &v.o.hello)
+	default:
+		v.s.admit(c, &v.o.hello)
+	}
+	v.o.free()
+	v.s.t.Resume()
 }
 
 // refuse says whether a new client must go before anything is verified.
@@ -68,12 +79,9 @@ func (h *Hub) refuse(p Peer) (frame.Goodbye, bool) {
 }
 
 // claim joins what the connection said with what the hello says; the hello wins where it says something.
-func (s *Session) claim(hello *frame.Hello) access.Claim {
-	c := access.Claim{App: s.app, Recipient: s.recipient, Device: s.device}
-	if s.opening != nil {
-		c = s.opening.peer.Claim
-	}
-	for _, f := range []struct {
+func (o *opening) claim() access.Claim {
+	c, hello := o.peer.Claim, &o.hello
+	for _, f := range [...]struct {
 		to   *string
 		from string
 	}{
@@ -112,7 +120,7 @@ func (s *Session) admit(c access.Client, hello *frame.Hello) {
 		return
 	}
 	now := h.instant()
-	s.state, s.behind, s.opening, s.connected = live, true, nil, now
+	s.state, s.behind, s.connected = live, true, now
 	s.setTimes(c, hello, now)
 	s.welcome()
 	s.catchUpLocked()

@@ -56,7 +56,6 @@ const (
 	maxHeartbeat     = 24 * time.Hour
 	defaultReread    = 30 * time.Second
 	helloTimeout     = 10 * time.Second
-	verifyTimeout    = 10 * time.Second
 	redeliverFirst   = 10 * time.Second
 	redeliverMost    = 5 * time.Minute
 	maxPerRecipient  = 64  // sessions of one recipient; each costs a write on every publish
@@ -82,7 +81,7 @@ type Hub struct {
 	reg     registry
 	wheel   *timerwheel.Wheel[*Session]
 	timers  sync.WaitGroup
-	verify  jobs
+	verify  jobs[verification]
 	behind  catchUps
 	scratch sync.Pool // *scratch
 	counts  counts
@@ -103,7 +102,7 @@ func NewHub(cfg Config) *Hub {
 	h.ctx, h.stop = context.WithCancel(context.Background())
 	h.reg.init()
 	h.scratch.New = func() any { return new(scratch) }
-	h.verify.limit = verifiers
+	h.verify.limit, h.verify.do = verifiers, h.verified
 	h.behind.limit = readers
 	h.wheel = timerwheel.New(tick, func(t *timerwheel.Timer[*Session], _ time.Time) { t.Owner.tick() })
 	h.timers.Go(func() { h.wheel.Run(h.ctx) })
@@ -126,7 +125,9 @@ func ticks(d time.Duration) instant { return instant((d + tick - 1) / tick) }
 // Accept makes a session on a new connection. The gateway then hands it every client frame; a gateway whose hello
 // came in the request hands over a hello frame it made itself.
 func (h *Hub) Accept(t Transport, p Peer) *Session {
-	s := &Session{hub: h, t: t, opening: &opening{peer: p}, alive: uint32(h.instant()), probedFor: never}
+	o, _ := openings.Get().(*opening)
+	o.peer = p
+	s := &Session{hub: h, t: t, opening: o, alive: uint32(h.instant()), probedFor: never}
 	s.timer.Owner = s
 	s.mu.Lock()
 	s.arm(instant(s.alive) + ticks(helloTimeout))

@@ -2,27 +2,28 @@ package session
 
 import "sync"
 
-// jobs runs functions in the order given, at most limit at once, with goroutines that end when nothing is queued:
-// a storm of hellos neither starts a goroutine each nor waits for the slowest.
-type jobs struct {
+// jobs does things in the order given, at most limit at once, with goroutines that end when nothing is queued: a
+// storm of hellos neither starts a goroutine each nor waits for the slowest.
+type jobs[T any] struct {
 	limit   int
+	do      func(T)
 	mu      sync.Mutex
-	queue   []func()
+	queue   []T
 	running int
 	wg      sync.WaitGroup
 }
 
-func (j *jobs) do(f func()) {
+func (j *jobs[T]) add(job T) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	j.queue = append(j.queue, f)
+	j.queue = append(j.queue, job)
 	if j.running < j.limit {
 		j.running++
 		j.wg.Go(j.run)
 	}
 }
 
-func (j *jobs) run() {
+func (j *jobs[T]) run() {
 	for {
 		j.mu.Lock()
 		if len(j.queue) == 0 {
@@ -31,12 +32,13 @@ func (j *jobs) run() {
 			j.mu.Unlock()
 			return
 		}
-		f := j.queue[0]
-		j.queue[0] = nil
+		job := j.queue[0]
+		var none T
+		j.queue[0] = none
 		j.queue = j.queue[1:]
 		j.mu.Unlock()
-		f()
+		j.do(job)
 	}
 }
 
-func (j *jobs) wait() { j.wg.Wait() }
+func (j *jobs[T]) wait() { j.wg.Wait() }

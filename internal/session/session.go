@@ -46,7 +46,7 @@ type Session struct {
 	last    uint64   // newest seq this session is up to date with
 	missed  uint64   // newest seq that was dropped while behind
 	win     *window  // nil while nothing is in flight
-	opening *opening // until welcomed
+	opening *opening // until the hello
 }
 
 type state uint8
@@ -60,7 +60,16 @@ const (
 
 // opening is what a session needs only until it is welcomed.
 type opening struct {
-	peer Peer
+	peer  Peer
+	hello frame.Hello
+}
+
+// openings are reused: in a storm of connects they would leave holes between the sessions that stay.
+var openings = sync.Pool{New: func() any { return new(opening) }}
+
+func (o *opening) free() {
+	*o = opening{}
+	openings.Put(o)
 }
 
 // ID is the session's secret identifier (128 random bits, 22 base64url characters), known once it was welcomed.
