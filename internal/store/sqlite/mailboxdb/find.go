@@ -32,6 +32,7 @@ func (s *Store) known(appName, name string) (*recipient, error) {
 		a.recipients[name] = r
 		s.mu.Unlock()
 		s.counters.idle(r)
+		s.tx.newOnes = append(s.tx.newOnes, r) // its row may be of the open transaction, by a sighting
 	}
 	return r, nil
 }
