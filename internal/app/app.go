@@ -25,6 +25,7 @@ import (
 	"godwit.dev/godwit/internal/reactor"
 	"godwit.dev/godwit/internal/session"
 	"godwit.dev/godwit/internal/store/sqlite/eventdb"
+	"godwit.dev/godwit/internal/store/sqlite/mailboxdb"
 )
 
 // Options are what a server gets besides its settings.
@@ -53,6 +54,7 @@ type App struct {
 	mailbox   *mailbox.Mailbox
 	publisher *delivery.Service
 	hub       *session.Hub
+	store     *mailboxdb.Store
 	reactor   *reactor.Reactor
 	addrLimit *limit.Addrs
 	keyLimit  *limit.Keys
@@ -99,7 +101,7 @@ func Start(ctx context.Context, cfg *config.Config, opts Options) (*App, error) 
 	}
 	begun := time.Now()
 	for _, start := range []func(context.Context) error{
-		a.startProcess, a.startAccess, a.startEvents, a.startMailbox, a.startConnections, a.listen, a.announce,
+		a.startProcess, a.startAccess, a.startEvents, a.startMailbox, a.startTrim, a.startConnections, a.listen, a.announce,
 	} {
 		err := start(ctx)
 		if err == nil && ctx.Err() != nil {
@@ -148,7 +150,6 @@ const storePatience = 30 * time.Second
 func (a *App) startProcess(context.Context) error {
 	undo := tune(a.cfg)
 	a.steps.addClose("tuning", time.Second, func() error { undo(); return nil })
-	a.steps.addRun("memory trim", time.Second, func(ctx context.Context) error { trim(ctx); return nil }, a.fail)
 	lock, err := datadir.Acquire(a.cfg.Data)
 	if err != nil {
 		return err

@@ -66,7 +66,7 @@ func (a *App) startMailbox(ctx context.Context) error {
 		a.steps.addClose("sessions", storePatience, hub.Close)
 		return err
 	}
-	a.hub = hub
+	a.hub, a.store = hub, store
 	a.mailbox.Use(store, hub)
 	a.steps.addClose("mailbox store", storePatience, store.Close)
 	a.steps.addClose("sessions", storePatience, hub.Close)

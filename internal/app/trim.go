@@ -32,8 +32,15 @@ func (t *trimmer) due(allocated uint64) bool {
 	return true
 }
 
-// trim gives memory back to the system after each burst, until ctx ends.
-func trim(ctx context.Context) {
+// startTrim gives memory back to the system after each burst of work.
+func (a *App) startTrim(context.Context) error {
+	run := func(ctx context.Context) error { return trim(ctx, a.events, a.store) }
+	a.steps.addRun("memory trim", storePatience, run, a.fail)
+	return nil
+}
+
+// trim gives memory back until ctx ends, first that of the stores' caches.
+func trim(ctx context.Context, stores ...interface{ Trim() }) error {
 	tk := time.NewTicker(trimEvery)
 	defer tk.Stop()
 	sample := []metrics.Sample{{Name: "/gc/heap/allocs:bytes"}}
@@ -41,11 +48,14 @@ func trim(ctx context.Context) {
 	for {
 		select {
 		case <-ctx.Done():
-			return
+			return nil
 		case <-tk.C:
 		}
 		metrics.Read(sample)
 		if t.due(sample[0].Value.Uint64()) {
+			for _, s := range stores {
+				s.Trim()
+			}
 			debug.FreeOSMemory()
 		}
 	}

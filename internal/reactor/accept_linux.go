@@ -63,7 +63,7 @@ func (a *acceptor) acceptRaw(rc syscall.RawConn) error {
 		_ = unix.Close(fd)
 		return nil
 	}
-	c := newConn(a.r.nextLoop(), peer)
+	c := newConn(a.r.nextLoop())
 	c.fd, c.start, c.ln = int32(fd), a.startup(), &a.ln // descriptors are small
 	_ = a.r.launch(c)                                   // fails only when the reactor closes; then the next accept does too
 	return nil
@@ -97,6 +97,14 @@ func tune(fd int) {
 	_ = unix.SetsockoptInt(fd, unix.IPPROTO_TCP, unix.TCP_NODELAY, 1)
 	_ = unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_KEEPALIVE, 1)
 	_ = unix.SetsockoptInt(fd, unix.IPPROTO_TCP, unix.TCP_KEEPIDLE, int(keepIdle.Seconds()))
+}
+
+func peerAddr(fd int32) netip.AddrPort {
+	sa, err := unix.Getpeername(int(fd))
+	if err != nil {
+		return netip.AddrPort{}
+	}
+	return sockaddr(sa)
 }
 
 func sockaddr(sa unix.Sockaddr) netip.AddrPort {

@@ -5,6 +5,7 @@ package reactor
 import (
 	"fmt"
 	"net"
+	"net/netip"
 )
 
 func (a *acceptor) method(ln net.Listener) (accept func() error, release func()) {
@@ -19,3 +20,6 @@ func (a *acceptor) method(ln net.Listener) (accept func() error, release func())
 }
 
 func (r *Reactor) take(c *Conn, nc net.Conn) error { return takeSock(c, nc) }
+
+// peerAddr is for connections without a net.Conn, which only epoll has.
+func peerAddr(int32) netip.AddrPort { return netip.AddrPort{} }

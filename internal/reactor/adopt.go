@@ -41,7 +41,7 @@ func (r *Reactor) adopt(nc net.Conn, s *startup, ln *listening) error {
 		ln.left()
 		return err
 	}
-	c := newConn(r.nextLoop(), addrPort(base.RemoteAddr()))
+	c := newConn(r.nextLoop())
 	c.start, c.ln = s, ln
 	if err := r.take(c, base); err != nil {
 		_ = base.Close()

@@ -36,7 +36,6 @@ type Conn struct {
 	nextWork *Conn  // under loop.mu
 	work     uint32 // under loop.mu
 
-	peer  netip.AddrPort
 	fd    int32
 	mask  uint32 // what epoll watches for
 	state state
@@ -64,14 +63,25 @@ const (
 	silent                       // no byte has come yet
 )
 
-func newConn(l *loop, peer netip.AddrPort) *Conn {
-	c := &Conn{loop: l, peer: peer, fd: -1, slot: -1}
+func newConn(l *loop) *Conn {
+	c := &Conn{loop: l, fd: -1, slot: -1}
 	c.timer.Owner = c
 	return c
 }
 
-// RemoteAddr is the peer's address.
-func (c *Conn) RemoteAddr() netip.AddrPort { return c.peer }
+// RemoteAddr is the peer's address. It is asked of the system, so that the connection need not keep it; the zero
+// value once the connection has ended.
+func (c *Conn) RemoteAddr() netip.AddrPort {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	switch {
+	case c.state&(dead|finished) != 0:
+		return netip.AddrPort{}
+	case c.sock != nil:
+		return addrPort(c.sock.nc.RemoteAddr())
+	}
+	return peerAddr(c.fd)
+}
 
 // TLS describes the TLS session; nil on a plain connection.
 func (c *Conn) TLS() *tls.ConnectionState {

@@ -3,14 +3,13 @@ package reactor
 import (
 	"bytes"
 	"log/slog"
-	"net/netip"
 	"testing"
 )
 
 func TestStaleEventFindsNoConnection(t *testing.T) {
 	p := newChanPoller()
 	l := newLoop(&Reactor{log: slog.New(slog.DiscardHandler)}, p)
-	first, second := newConn(l, netip.AddrPort{}), newConn(l, netip.AddrPort{})
+	first, second := newConn(l), newConn(l)
 	l.add(first)
 	slot, gen := first.slot, first.gen
 	if l.lookup(slot, gen) != first {

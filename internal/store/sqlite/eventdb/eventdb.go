@@ -139,6 +139,9 @@ func (l *Log) Stats() Stats {
 	return Stats{Written: l.written.Load(), Dropped: l.dropped.Load(), QueuedBytes: l.queued}
 }
 
+// Trim gives the memory of cached pages back.
+func (l *Log) Trim() { l.db.Trim() }
+
 // Close writes what is queued, ends all followers and closes the file.
 func (l *Log) Close() error {
 	l.mu.Lock()

@@ -158,6 +158,9 @@ func (s *Store) close() error {
 
 func (s *Store) now() int64 { return s.cfg.Now().UnixMilli() }
 
+// Trim gives the memory of cached pages back.
+func (s *Store) Trim() { s.db.Trim() }
+
 // Stats implements mailbox.Store.
 func (s *Store) Stats() mailbox.Stats {
 	free, full := s.space.State()

@@ -1,0 +1,28 @@
+package sqlitedb
+
+import "zombiezen.com/go/sqlite"
+
+// Trim gives the memory of cached pages back: for a time when nothing is going on. It does not wait.
+func (db *DB) Trim() {
+	db.SubmitBulk(trimOp{})
+	for range cap(db.readers) {
+		select {
+		case conn := <-db.readers:
+			if conn != nil {
+				_ = pragmas(conn, shrink) // what cannot be freed now stays cached
+			}
+			db.readers <- conn
+		default:
+			return
+		}
+	}
+}
+
+const shrink = "shrink_memory"
+
+// trimOp frees the writing connection's pages, between commits and so without getting in anybody's way.
+type trimOp struct{}
+
+func (trimOp) Apply(c *sqlite.Conn) error { return pragmas(c, shrink) }
+func (trimOp) Done(error)                 {}
+func (trimOp) Size() (rows, bytes int)    { return 1, 0 }
