@@ -3,6 +3,7 @@ package grpcgate
 import (
 	"errors"
 	"sync"
+	"sync/atomic"
 
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
@@ -16,14 +17,17 @@ import (
 type client struct {
 	s       *http2.Stream
 	session *session.Session
-	in      deframer
+	in      *deframer // nil: nothing is kept; of the loop alone
+	state   atomic.Uint32
 	gzip    bool
 	backlog bool // "in" holds whole messages that came while paused; of the loop alone
-
-	mu     sync.Mutex
-	paused bool // the session verifies a hello: what comes is kept
-	over   bool // the answer is complete
 }
+
+// States of a client; both may hold.
+const (
+	clientPaused uint32 = 1 << iota // the session verifies a hello: what comes is kept
+	clientOver                      // the answer is complete
+)
 
 var _ session.Transport = (*client)(nil)
 
@@ -36,7 +40,7 @@ var (
 func openClient(cfg *Config, s *http2.Stream, h *http2.Headers, gzip bool) http2.StreamHandler {
 	s.WriteRaw(answerHead, false) // at once: clients wait for it to know that they are connected
 	c := &client{s: s, gzip: gzip}
-	c.session = cfg.Hub.Accept(c, sessionPeer(peerOf(s), h.Get))
+	c.session = cfg.Hub.Accept(c, streamPeer(s, h.Get))
 	return c
 }
 
@@ -65,33 +69,22 @@ func (c *client) Close(g frame.Goodbye) {
 
 // Pause keeps back further frames; the stream's window holds back the client.
 func (c *client) Pause() {
-	c.mu.Lock()
-	c.paused = true
-	c.mu.Unlock()
+	c.state.Or(clientPaused)
 	c.s.Pause()
 }
 
 // Resume lets frames come again; those kept back follow from the loop.
 func (c *client) Resume() {
-	c.mu.Lock()
-	c.paused = false
-	c.mu.Unlock()
+	c.state.And(^clientPaused)
 	c.s.Resume()
 }
 
 // finish reports, once, that the answer may be ended.
-func (c *client) finish() bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	was := c.over
-	c.over = true
-	return !was
-}
+func (c *client) finish() bool { return c.state.Or(clientOver)&clientOver == 0 }
 
 func (c *client) stopped() (paused, over bool) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.paused, c.over
+	st := c.state.Load()
+	return st&clientPaused != 0, st&clientOver != 0
 }
 
 // Data takes bytes from the client.
@@ -115,6 +108,9 @@ func (c *client) keep(b []byte) {
 		c.fail(status.Convert(errHeld))
 		return
 	}
+	if c.in == nil {
+		c.in = &deframer{}
+	}
 	c.in.buf = append(c.in.buf, b...)
 	c.backlog = true
 }
@@ -125,15 +121,20 @@ func (c *client) Resumed() {
 		return
 	}
 	b := c.in.buf
-	c.in.buf, c.backlog = nil, false
+	c.in, c.backlog = nil, false
 	c.s.Hold(-len(b))
 	c.frames(b)
 }
 
 // frames hands the complete frames in b to the session and keeps the rest.
 func (c *client) frames(b []byte) {
+	var in deframer // what it keeps goes to the heap only if it keeps something
+	if c.in != nil {
+		in = *c.in
+	}
+	defer func() { c.store(in) }()
 	for {
-		m, rest, ok, err := c.in.take(c.s, b, maxClientFrame)
+		m, rest, ok, err := in.take(c.s, b, maxClientFrame)
 		switch {
 		case err != nil || !ok:
 		case m.packed && !c.gzip:
@@ -150,12 +151,29 @@ func (c *client) frames(b []byte) {
 		}
 		handle(c.session, m.b)
 		if paused, over := c.stopped(); paused || over {
-			if !over && len(rest) > 0 {
-				c.keep(rest)
+			switch {
+			case over || len(rest) == 0:
+			case c.s.Hold(len(rest)):
+				in.buf, c.backlog = append(in.buf, rest...), true
+			default:
+				c.fail(status.Convert(errHeld))
 			}
 			return
 		}
 		b = rest
+	}
+}
+
+// store keeps what a deframer holds, if anything.
+func (c *client) store(in deframer) {
+	switch {
+	case len(in.buf) == 0:
+		c.in = nil
+	case c.in == nil:
+		kept := in
+		c.in = &kept
+	default:
+		*c.in = in
 	}
 }
 
@@ -195,6 +213,9 @@ func (c *client) Alive() { c.session.Alive() }
 // Closed ends the session.
 func (c *client) Closed(error) {
 	c.finish()
-	c.in.drop(c.s)
+	if c.in != nil {
+		c.in.drop(c.s)
+		c.in = nil
+	}
 	c.session.Closed()
 }

@@ -76,11 +76,13 @@ func (x *stdClients) Connect(stream grpc.BidiStreamingServer[godwitpb.ClientFram
 	case <-written:
 	case <-c.late:
 	case <-c.gone:
-		if c.failed != nil {
-			return c.failed
-		}
 	}
-	if g := c.goodbye(); g != nil && g.Refusal {
+	g := c.goodbye()
+	if g == nil { // the client's side ended it, if need be a moment later
+		<-c.gone
+		return c.failed
+	}
+	if g.Refusal {
 		return status.Error(codes.Unauthenticated, g.Reason)
 	}
 	return nil

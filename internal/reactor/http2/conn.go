@@ -13,32 +13,36 @@ type Conn struct {
 	io  Transport
 	srv *Server
 
-	mu      sync.Mutex // guards what follows; held across writes to io, never across calls of a StreamHandler
-	streams *Stream    // open ones, newest first
+	mu      sync.Mutex // guards everything but in, prev and next; held across writes to io, never across calls of a StreamHandler
+	streams *Stream    // open ones, newest first, while they are few
 	index   map[uint32]*Stream
 	ended   *Stream // removed ones whose Closed is due
-	timerAt int64   // when Tick is due, in Server time; 0: not set
+
+	in *input // what a connection keeps of its input while it starts or a header block is incomplete; of the loop alone
 
 	prev, next *Conn // in the server's list; guarded by Server.mu
 
-	// Of the loop alone.
-	dec   *headerDecoder // nil: the table size is 0, any pooled decoder will do
-	block *headerBlock   // header block waiting for CONTINUATION
+	timerAt  instant // when Tick is due, if connTimed
+	checkAt  instant // next look at silence
+	budgetAt instant // when budget was last refilled
 
-	checkAt  int64 // next look at silence, in Server time
-	sendWin  int32 // what the peer lets us send on all streams
-	initWin  int32 // and at first on a new one
-	maxFrame int32 // largest frame the peer takes
-	recvWin  int32 // what the peer may still send on all streams
-	credit   int32 // received and not yet given back
-	open     int32 // streams
-	waiting  int32 // streams with something in their queue
-	queued   int32 // bytes in the streams' queues
-	held     int32 // request bytes the layer above holds
-	budget   int32 // for control frames; see flood.go
-	budgetAt int64 // when it was last refilled
-	lastID   uint32
-	flags    connFlags
+	sendWin int32 // what the peer lets us send on all streams
+	initWin int32 // and at first on a new one
+	recvWin int32 // what the peer may still send on all streams
+	credit  int32 // received and not yet given back
+	queued  int32 // bytes in the streams' queues
+	held    int32 // request bytes the layer above holds
+	lastID  uint32
+	open    uint16 // streams
+	waiting uint16 // streams with something in their queue
+	budget  int16  // for control frames; see flood.go
+	flags   connFlags
+}
+
+// input is what only a new connection, or one in the middle of a header block, needs.
+type input struct {
+	dec   *headerDecoder // nil: the table size is 0, any pooled decoder will do
+	block *headerBlock   // waiting for CONTINUATION
 }
 
 type connFlags uint16
@@ -56,6 +60,7 @@ const (
 	connDrained                         // GOAWAY was sent with the real last id
 	connFailed                          // ends as soon as what was written is sent; nothing is read any more
 	connClosed                          // the transport is gone
+	connTimed                           // a timer is set
 	connResumed                         // a stream's Resumed is due
 	connCrowded                         // a stream was refused because of what others have queued
 )
@@ -70,12 +75,12 @@ var (
 func (s *Server) NewConn(io Transport) *Conn {
 	c := &Conn{
 		io: io, srv: s,
-		sendWin: defaultWindow, initWin: defaultWindow, maxFrame: maxFrameSize,
+		sendWin: defaultWindow, initWin: defaultWindow,
 		recvWin: int32(max(s.cfg.ConnWindow, defaultWindow)), budget: floodBurst, budgetAt: now(),
 	}
 	s.add(c)
 	c.mu.Lock()
-	c.checkAt = now() + int64(s.cfg.PrefaceTimeout)
+	c.checkAt = now().add(s.cfg.PrefaceTimeout)
 	c.arm(s.cfg.PrefaceTimeout)
 	c.mu.Unlock()
 	return c
@@ -110,11 +115,10 @@ func (c *Conn) Closed(err error) {
 	}
 	c.mu.Unlock()
 	c.srv.remove(c)
-	if c.dec != nil {
-		c.dec.free()
-		c.dec = nil
+	if c.in != nil && c.in.dec != nil {
+		c.in.dec.free()
 	}
-	c.block = nil
+	c.in = nil
 	c.leave()
 }
 
@@ -220,12 +224,12 @@ func (c *Conn) start(b []byte) (int, error) {
 	if n < len(preface) {
 		return 0, nil
 	}
-	c.dec = newDecoder(headerTable)
+	c.in = &input{dec: newDecoder(headerTable)}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.flags |= connPrefaced
-	c.checkAt = now() + int64(c.srv.cfg.KeepAlive)
-	c.control(c.srv.settings)
+	c.checkAt = now().add(c.srv.cfg.KeepAlive)
+	c.control(func(b []byte) []byte { return append(b, c.srv.settings...) })
 	if c.srv.isDraining() {
 		c.drain()
 	}
@@ -234,7 +238,7 @@ func (c *Conn) start(b []byte) (int, error) {
 
 // frame handles one frame.
 func (c *Conn) frame(typ, flags byte, id uint32, p []byte) error {
-	if c.block != nil && (typ != frameContinuation || id != c.block.id) {
+	if c.in != nil && c.in.block != nil && (typ != frameContinuation || id != c.in.block.id) {
 		return &ConnError{ProtocolError, "a header block was interrupted"}
 	}
 	if !c.settingsSeen(typ, flags) {
@@ -299,7 +303,7 @@ func (c *Conn) failLocked(err error) {
 	var ce *ConnError
 	switch {
 	case errors.As(err, &ce):
-		c.control(appendGoAway(nil, c.lastID, ce.Code, ce.Reason))
+		c.control(func(b []byte) []byte { return appendGoAway(b, c.lastID, ce.Code, ce.Reason) })
 	case errors.Is(err, errHTTP1):
 		c.io.Write([]byte(http1Answer), nil)
 	}
@@ -313,11 +317,20 @@ var http1Request = regexp.MustCompile(`^[A-Z]{3,7} [/*]`)
 const http1Answer = "HTTP/1.1 505 HTTP Version Not Supported\r\nContent-Type: text/plain\r\nContent-Length: 36\r\n" +
 	"Connection: close\r\n\r\nThis port speaks gRPC over HTTP/2.\r\n"
 
-// control writes a frame that must not wait. The queue keeps room for these; a peer that lets even that fill up
-// does not read. Caller holds mu.
-func (c *Conn) control(b []byte) {
-	if c.flags&connFailed == 0 && !c.io.Write(b, nil) {
+// control writes frames that must not wait. The queue keeps room for these; a peer that lets even that fill up does
+// not read. Caller holds mu.
+func (c *Conn) control(build func([]byte) []byte) {
+	if c.flags&connFailed == 0 && !c.writeFrames(build) {
 		c.flags |= connFailed
 		c.io.Abort(&ConnError{EnhanceYourCalm, "the peer does not read"})
 	}
+}
+
+// writeFrames writes what build appends, from a pooled buffer. Caller holds mu.
+func (c *Conn) writeFrames(build func([]byte) []byte) bool {
+	pooled := scratch.Get().(*[]byte)
+	b := build((*pooled)[:0])
+	ok := c.io.Write(b, nil)
+	putScratch(pooled, b)
+	return ok
 }

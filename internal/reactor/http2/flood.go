@@ -11,10 +11,20 @@ const (
 	perData    = 4    // earned by each DATA frame that carries something
 )
 
+// instant is a monotonic time in sixteenths of a second, compact enough to keep several in a connection. It wraps
+// after eight years, so only differences count.
+type instant uint32
+
+const instantUnit = time.Second / 16
+
 var epoch = time.Now()
 
-// now is the monotonic time since the process started, which fits a word.
-func now() int64 { return int64(time.Since(epoch)) }
+func now() instant { return instant(time.Since(epoch) / instantUnit) }
+
+func (t instant) add(d time.Duration) instant { return t + instant((d+instantUnit-1)/instantUnit) }
+
+// until is how long it is from now to t; not positive: t has come.
+func (t instant) until(now instant) time.Duration { return time.Duration(int32(t-now)) * instantUnit }
 
 // spend pays n for a frame.
 func (c *Conn) spend(n int32) error {
@@ -24,14 +34,14 @@ func (c *Conn) spend(n int32) error {
 }
 
 func (c *Conn) spendLocked(n int32) error {
-	c.budget -= n
-	if c.budget >= 0 {
-		return nil
+	left := int64(c.budget) - int64(n)
+	if left < 0 {
+		t := now()
+		left = min(floodBurst, left+int64(-c.budgetAt.until(t)/(time.Second/floodRate)))
+		c.budgetAt = t
 	}
-	t := now()
-	c.budget = int32(min(floodBurst, int64(c.budget)+(t-c.budgetAt)/(int64(time.Second)/floodRate)))
-	c.budgetAt = t
-	if c.budget < 0 {
+	c.budget = int16(max(left, -1))
+	if left < 0 {
 		return &ConnError{EnhanceYourCalm, "too many control frames"}
 	}
 	return nil

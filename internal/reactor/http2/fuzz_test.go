@@ -67,7 +67,7 @@ func respond(s *recorded) {
 
 // check compares the accounts with the streams, and reads what the server wrote.
 func check(t *testing.T, l *link) {
-	open, waiting, bytes := int32(0), int32(0), 0
+	open, waiting, bytes := uint16(0), uint16(0), 0
 	for s := range l.conn.all() {
 		open++
 		if s.out != nil {

@@ -34,7 +34,10 @@ func (c *Conn) headers(flags byte, id uint32, p []byte) error {
 		p = p[5:]
 	}
 	if flags&flagEndHeaders == 0 {
-		c.block = &headerBlock{id: id, end: flags&flagEndStream != 0, buf: append([]byte(nil), p...)}
+		if c.in == nil {
+			c.in = &input{}
+		}
+		c.in.block = &headerBlock{id: id, end: flags&flagEndStream != 0, buf: append([]byte(nil), p...)}
 		return nil
 	}
 	if err := c.headerBlock(id, flags&flagEndStream != 0, p); err != nil || !selfish {
@@ -44,10 +47,10 @@ func (c *Conn) headers(flags byte, id uint32, p []byte) error {
 }
 
 func (c *Conn) continuation(flags byte, id uint32, p []byte) error {
-	h := c.block
-	if h == nil {
+	if c.in == nil || c.in.block == nil {
 		return &ConnError{ProtocolError, "CONTINUATION without HEADERS"}
 	}
+	h := c.in.block
 	h.frames++
 	if h.frames > maxContinuation || len(h.buf)+len(p) > maxHeaderBlock {
 		return &ConnError{EnhanceYourCalm, "the header block is too large"}
@@ -56,24 +59,26 @@ func (c *Conn) continuation(flags byte, id uint32, p []byte) error {
 	if flags&flagEndHeaders == 0 {
 		return nil
 	}
-	c.block = nil
+	if c.in.block = nil; c.in.dec == nil {
+		c.in = nil
+	}
 	return c.headerBlock(id, h.end, h.buf)
 }
 
 // headerBlock takes a complete header block: a new request, or trailers.
 func (c *Conn) headerBlock(id uint32, end bool, block []byte) error {
-	d := c.dec
-	if d == nil {
+	own := c.in != nil && c.in.dec != nil
+	var d *headerDecoder
+	if own {
+		d = c.in.dec
+	} else {
 		d = newDecoder(0)
+		defer d.free()
 	}
-	err := d.decode(block)
-	if err == nil {
-		err = c.request(d, id, end)
+	if err := d.decode(block); err != nil {
+		return err
 	}
-	if d != c.dec {
-		d.free()
-	}
-	return err
+	return c.request(d, id, end)
 }
 
 func (c *Conn) request(d *headerDecoder, id uint32, end bool) error {

@@ -111,6 +111,7 @@ func (c *Config) setDefaults() {
 	// A client may use the protocol's default window before it has seen ours.
 	c.StreamWindow = max(c.StreamWindow, defaultWindow)
 	c.ConnWindow = max(c.ConnWindow, defaultWindow)
+	c.MaxStreams = min(c.MaxStreams, 1<<16-1)
 }
 
 func def[T comparable](v *T, d T) {

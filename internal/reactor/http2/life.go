@@ -9,8 +9,10 @@ import (
 // arm makes Tick come after d or earlier. Caller holds mu.
 func (c *Conn) arm(d time.Duration) {
 	d = max(d, time.Millisecond) // 0 would stop the timer
-	if at := now() + int64(d); c.timerAt == 0 || at < c.timerAt {
+	t := now()
+	if at := t.add(d); c.flags&connTimed == 0 || at.until(t) < c.timerAt.until(t) {
 		c.timerAt = at
+		c.flags |= connTimed
 		c.io.SetTimer(d)
 	}
 }
@@ -19,11 +21,11 @@ func (c *Conn) arm(d time.Duration) {
 func (c *Conn) Tick(time.Time) {
 	c.enter()
 	c.mu.Lock()
-	c.timerAt = 0
+	c.flags &^= connTimed
 	if c.flags&connFailed == 0 {
 		c.checkEnds()
 		c.checkSilence()
-		if c.flags&(connDraining|connDrained) == connDraining && now() >= c.checkAt {
+		if c.flags&(connDraining|connDrained) == connDraining && c.checkAt.until(now()) <= 0 {
 			c.drained()
 		}
 	}
@@ -39,11 +41,11 @@ func (c *Conn) checkEnds() {
 	t := now()
 	for s := range c.all() {
 		switch {
-		case s.out == nil || s.out.closeBy == 0:
-		case t >= s.out.closeBy:
+		case s.out == nil || !s.out.ending:
+		case s.out.closeBy.until(t) <= 0:
 			c.resetLocked(s, Cancel, "the client did not read the end of the answer")
 		default:
-			c.arm(time.Duration(s.out.closeBy - t))
+			c.arm(s.out.closeBy.until(t))
 		}
 	}
 }
@@ -51,8 +53,8 @@ func (c *Conn) checkEnds() {
 // checkSilence looks whether the peer is still there: first for its preface, then every KeepAlive.
 func (c *Conn) checkSilence() {
 	t := now()
-	if t < c.checkAt {
-		c.arm(time.Duration(c.checkAt - t))
+	if left := c.checkAt.until(t); left > 0 {
+		c.arm(left)
 		return
 	}
 	if c.flags&connDraining != 0 {
@@ -77,7 +79,7 @@ func (c *Conn) checkSilence() {
 		c.flags |= connPinged
 		c.sendPing(pingKeepAlive)
 	}
-	c.checkAt = t + int64(c.srv.cfg.KeepAlive)
+	c.checkAt = t.add(c.srv.cfg.KeepAlive)
 	c.arm(c.srv.cfg.KeepAlive)
 }
 
@@ -125,9 +127,9 @@ func (c *Conn) drain() {
 		c.io.Abort(errDraining)
 		return
 	}
-	c.control(appendGoAway(nil, maxWindow, NoError, "draining"))
+	c.control(func(b []byte) []byte { return appendGoAway(b, maxWindow, NoError, "draining") })
 	c.sendPing(pingDrain)
-	c.checkAt = now() + int64(drainGrace)
+	c.checkAt = now().add(drainGrace)
 	c.arm(drainGrace)
 }
 
@@ -137,7 +139,7 @@ func (c *Conn) drained() {
 		return
 	}
 	c.flags |= connDrained
-	c.control(appendGoAway(nil, c.lastID, NoError, "draining"))
+	c.control(func(b []byte) []byte { return appendGoAway(b, c.lastID, NoError, "draining") })
 	c.nudge()
 }
 

@@ -184,7 +184,7 @@ func TestHeaderTableIsDroppedOnceTheConnectionCarriesGRPC(t *testing.T) {
 	l.client.WriteSettingsAck()
 	l.enc.SetMaxDynamicTableSizeLimit(0)
 	l.request(5, false, "content-type", "application/grpc", "x-first", "one")
-	if l.conn.dec != nil {
+	if l.conn.in != nil {
 		t.Error("the decoder is kept")
 	}
 	if len(l.handler.streams) != 3 || l.closing {
@@ -199,7 +199,7 @@ func TestHeaderTableIsDroppedOnceTheConnectionCarriesGRPC(t *testing.T) {
 
 // TestIdleConnectionIsSmall guards what an idle connection with one stream holds: these two structs and nothing else.
 func TestIdleConnectionIsSmall(t *testing.T) {
-	if n := unsafe.Sizeof(Conn{}) + unsafe.Sizeof(Stream{}); n > 240 {
+	if n := unsafe.Sizeof(Conn{}) + unsafe.Sizeof(Stream{}); n > 192 {
 		t.Errorf("Conn and Stream have %d bytes", n)
 	}
 	l := newLink(t, Config{})
@@ -209,7 +209,7 @@ func TestIdleConnectionIsSmall(t *testing.T) {
 	l.send()
 	s := l.handler.streams[0]
 	s.WriteMessage([]byte("hi"), nil)
-	if l.conn.dec != nil || l.conn.block != nil || l.conn.index != nil || s.out != nil || len(l.rest) != 0 {
+	if l.conn.in != nil || l.conn.index != nil || s.out != nil || len(l.rest) != 0 {
 		t.Error("an idle connection keeps a buffer")
 	}
 	l.out.Reset()

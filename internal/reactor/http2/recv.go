@@ -92,31 +92,25 @@ func (c *Conn) refuse(id uint32, code ErrCode) error {
 	if err := c.spendLocked(1); err != nil {
 		return err
 	}
-	var b [16]byte
-	c.control(appendReset(b[:0], id, code))
+	c.control(func(b []byte) []byte { return appendReset(b, id, code) })
 	return nil
 }
 
 // giveBack returns n received bytes to the peer's windows, in batches; to a paused stream's, and for it to the
 // connection's, only once it is resumed. Caller holds mu.
 func (c *Conn) giveBack(s *Stream, n int32) {
-	var buf [32]byte
-	b := buf[:0]
 	if s != nil {
 		s.credit += n
 		if s.flags&streamPaused != 0 {
 			return
 		}
-		n, b = s.takeCredit(b)
+		n = s.takeCredit()
 	}
 	c.credit += n
-	if c.credit >= int32(c.srv.cfg.ConnWindow/4) {
-		b = appendWindowUpdate(b, 0, uint32(c.credit))
-		c.recvWin += c.credit
+	if back := c.credit; back >= int32(c.srv.cfg.ConnWindow/4) {
+		c.recvWin += back
 		c.credit = 0
-	}
-	if len(b) > 0 {
-		c.control(b)
+		c.control(func(b []byte) []byte { return appendWindowUpdate(b, 0, uint32(back)) })
 	}
 }
 
@@ -189,7 +183,7 @@ func (c *Conn) settings(flags byte, id uint32, p []byte) error {
 			return err
 		}
 	}
-	c.control(appendFrameHead(nil, 0, frameSettings, flagAck, 0))
+	c.control(func(b []byte) []byte { return appendFrameHead(b, 0, frameSettings, flagAck, 0) })
 	c.mu.Unlock()
 	c.flushAll()
 	return nil
@@ -217,8 +211,7 @@ func (c *Conn) setting(id uint16, v uint32) error {
 		if v < maxFrameSize || v > 1<<24-1 {
 			return &ConnError{ProtocolError, "MAX_FRAME_SIZE is out of range"}
 		}
-		// Larger frames save nothing here, and smaller ones interleave better.
-		c.maxFrame = maxFrameSize
+		// It is not used: larger frames save nothing here, and smaller ones interleave better.
 	}
 	return nil
 }
@@ -231,9 +224,9 @@ func (c *Conn) settingsAck() error {
 	shrunk := !first && c.flags&connShrinking != 0
 	c.mu.Unlock()
 	switch {
-	case shrunk && c.dec != nil:
-		c.dec.free()
-		c.dec = nil
+	case shrunk && c.in != nil && c.in.dec != nil:
+		c.in.dec.free()
+		c.in = nil // no header block is being collected: it would have been interrupted
 	case !first:
 		return c.spend(1)
 	}
@@ -249,8 +242,9 @@ func (c *Conn) shrinkTable() {
 		return
 	}
 	c.flags |= connShrinking
-	var b [frameHead + 6]byte
-	c.control(appendSetting(appendFrameHead(b[:0], 6, frameSettings, 0, 0), settingHeaderTable, 0))
+	c.control(func(b []byte) []byte {
+		return appendSetting(appendFrameHead(b, 6, frameSettings, 0, 0), settingHeaderTable, 0)
+	})
 }
 
 func (c *Conn) ping(flags byte, id uint32, p []byte) error {
@@ -262,8 +256,7 @@ func (c *Conn) ping(flags byte, id uint32, p []byte) error {
 	case flags&flagAck == 0:
 		c.mu.Lock()
 		defer c.mu.Unlock()
-		var b [frameHead + 8]byte
-		c.control(append(appendFrameHead(b[:0], 8, framePing, flagAck, 0), p...))
+		c.control(func(b []byte) []byte { return append(appendFrameHead(b, 8, framePing, flagAck, 0), p...) })
 		return c.spendLocked(2)
 	}
 	return c.pong(binary.BigEndian.Uint64(p))

@@ -9,8 +9,9 @@ import (
 type outQueue struct {
 	items   []outItem
 	bytes   int
-	closeBy int64 // the stream was ended and must be drained by then, in Server time; 0: not ended
-	err     error // of a stream that is gone
+	closeBy instant // if ending: when it must be drained
+	ending  bool    // the stream was ended
+	err     error   // of a stream that is gone
 }
 
 type outItem struct {
@@ -24,6 +25,13 @@ var scratch = sync.Pool{New: func() any { b := make([]byte, 0, 512); return &b }
 
 // maxScratch keeps a rare large head from staying in the pool.
 const maxScratch = 64 << 10
+
+func putScratch(pooled *[]byte, b []byte) {
+	if cap(b) <= maxScratch {
+		*pooled = b
+		scratch.Put(pooled)
+	}
+}
 
 // Write sends a piece of the answer's body: head, borrowed until it returns, then tail, shared and immutable. False:
 // the stream's queue is full or the stream is over; nothing was taken, and Drained follows if it is not over.
@@ -55,16 +63,13 @@ func (s *Stream) write(prefix bool, head, tail []byte) bool {
 	}
 	b = append(b, head...)
 	ok := c.sendOrQueue(s, b, tail, n)
-	if cap(b) <= maxScratch {
-		*pooled = b
-		scratch.Put(pooled)
-	}
+	putScratch(pooled, b)
 	return ok
 }
 
 // sendOrQueue takes one DATA frame ready to be sent. Caller holds mu.
 func (c *Conn) sendOrQueue(s *Stream, frame, tail []byte, n int) bool {
-	if s.out == nil && n <= int(min(c.sendWin, s.sendWin, c.maxFrame)) && c.io.Queued() < socketHighWater && c.io.Write(frame, tail) {
+	if s.out == nil && n <= int(min(c.sendWin, s.sendWin, maxFrameSize)) && c.io.Queued() < socketHighWater && c.io.Write(frame, tail) {
 		c.sent(s, n)
 		return true
 	}
@@ -143,7 +148,7 @@ func (c *Conn) sendNext(s *Stream) bool {
 		}
 		return !end
 	}
-	n := min(len(it.head)+len(it.tail), int(min(c.sendWin, s.sendWin, c.maxFrame)))
+	n := min(len(it.head)+len(it.tail), int(min(c.sendWin, s.sendWin, maxFrameSize)))
 	if n <= 0 || c.io.Queued() >= socketHighWater {
 		return false
 	}
@@ -151,10 +156,7 @@ func (c *Conn) sendNext(s *Stream) bool {
 	pooled := scratch.Get().(*[]byte)
 	b := append(appendFrameHead((*pooled)[:0], n, frameData, 0, s.id), it.head[:h]...)
 	ok := c.io.Write(b, it.tail[:n-h])
-	if cap(b) <= maxScratch {
-		*pooled = b
-		scratch.Put(pooled)
-	}
+	putScratch(pooled, b)
 	if !ok {
 		return false
 	}

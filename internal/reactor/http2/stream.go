@@ -152,21 +152,21 @@ func (s *Stream) body(n int, end bool) bool {
 	return !end || s.bodyEnd == 0
 }
 
-// takeCredit appends a WINDOW_UPDATE once a good part of the window is used up and returns what the connection's
-// window gets back. Caller holds the connection's mu.
-func (s *Stream) takeCredit(b []byte) (int32, []byte) {
+// takeCredit sends a WINDOW_UPDATE once a good part of the window is used up and returns what the connection's window
+// gets back. Caller holds the connection's mu.
+func (s *Stream) takeCredit() int32 {
 	n := s.credit
 	window := int32(s.conn.srv.cfg.StreamWindow)
 	s.credit = 0
 	if s.flags&(streamRemoteEnded|streamGone) != 0 {
-		return n, b
+		return n
 	}
 	// recvWin is what is left to the peer; what it has sent and we have handled is the difference to the full window.
 	if used := window - s.recvWin; used >= window/2 {
-		b = appendWindowUpdate(b, s.id, uint32(used))
 		s.recvWin = window
+		s.conn.control(func(b []byte) []byte { return appendWindowUpdate(b, s.id, uint32(used)) })
 	}
-	return n, b
+	return n
 }
 
 // tookDrained reports, once, that a refused writer may go on. Caller holds the connection's mu.
@@ -190,47 +190,43 @@ func (s *Stream) WriteRaw(block []byte, end bool) {
 	if end {
 		flags |= flagEndStream
 	}
-	b := appendFrameHead(make([]byte, 0, frameHead+len(block)), len(block), frameHeaders, flags, s.id)
-	s.conn.mu.Lock()
-	defer s.conn.mu.Unlock()
-	s.block(append(b, block...), end)
+	s.block(end, func(b []byte) []byte {
+		return append(appendFrameHead(b, len(block), frameHeaders, flags, s.id), block...)
+	})
 }
 
 // EncodeBlock encodes a header block of less than 16 KiB for WriteRaw.
 func EncodeBlock(fields ...hpack.HeaderField) []byte { return appendBlock(nil, fields) }
 
 func (s *Stream) writeBlock(end bool, fields []hpack.HeaderField) {
-	c := s.conn
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	s.block(appendHeaders(make([]byte, 0, 128), s.id, end, int(c.maxFrame), fields), end)
+	s.block(end, func(b []byte) []byte { return appendHeaders(b, s.id, end, fields) })
 }
 
 // End ends the answer without trailers.
 func (s *Stream) End() {
-	s.conn.mu.Lock()
-	defer s.conn.mu.Unlock()
-	s.block(appendFrameHead(nil, 0, frameData, flagEndStream, s.id), true)
+	s.block(true, func(b []byte) []byte { return appendFrameHead(b, 0, frameData, flagEndStream, s.id) })
 }
 
-// block sends frames that no window holds back. Caller holds the connection's mu.
-func (s *Stream) block(frames []byte, end bool) {
-	if s.flags&(streamGone|streamLocalEnded) != 0 || s.conn.flags&connFailed != 0 {
+// block sends frames that no window holds back.
+func (s *Stream) block(end bool, build func([]byte) []byte) {
+	c := s.conn
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if s.flags&(streamGone|streamLocalEnded) != 0 || c.flags&connFailed != 0 {
 		return
 	}
 	if end {
 		s.flags |= streamLocalEnded
 	}
-	c := s.conn
-	if s.out == nil && c.io.Write(frames, nil) {
+	if s.out == nil && c.writeFrames(build) {
 		if end {
 			c.finish(s)
 		}
 		return
 	}
-	c.enqueue(s, outItem{head: frames, raw: true, end: end})
+	c.enqueue(s, outItem{head: build(nil), raw: true, end: end})
 	if end {
-		s.out.closeBy = now() + int64(c.srv.cfg.CloseTimeout)
+		s.out.ending, s.out.closeBy = true, now().add(c.srv.cfg.CloseTimeout)
 		c.arm(c.srv.cfg.CloseTimeout)
 	}
 }
@@ -246,16 +242,14 @@ func (s *Stream) Reset(code ErrCode, reason string) {
 }
 
 func (c *Conn) resetLocked(s *Stream, code ErrCode, reason string) {
-	var b [16]byte
-	c.control(appendReset(b[:0], s.id, code))
+	c.control(func(b []byte) []byte { return appendReset(b, s.id, code) })
 	c.remove(s, &StreamError{Code: code, Reason: reason})
 }
 
 // finish ends a stream whose answer is sent; the client need not send the rest of its request (RFC 9113, section 8.1).
 func (c *Conn) finish(s *Stream) {
 	if s.flags&streamRemoteEnded == 0 {
-		var b [16]byte
-		c.control(appendReset(b[:0], s.id, NoError))
+		c.control(func(b []byte) []byte { return appendReset(b, s.id, NoError) })
 	}
 	c.remove(s, nil)
 }
@@ -334,6 +328,7 @@ const (
 )
 
 func (c *Conn) sendPing(payload uint64) {
-	var b [frameHead + 8]byte
-	c.control(binary.BigEndian.AppendUint64(appendFrameHead(b[:0], 8, framePing, 0, 0), payload))
+	c.control(func(b []byte) []byte {
+		return binary.BigEndian.AppendUint64(appendFrameHead(b, 8, framePing, 0, 0), payload)
+	})
 }

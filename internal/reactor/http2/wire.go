@@ -152,7 +152,7 @@ func appendString(b []byte, s string) []byte {
 }
 
 // appendHeaders is a HEADERS frame, with CONTINUATION frames if the block is larger than a frame may be.
-func appendHeaders(b []byte, id uint32, end bool, maxFrame int, fields []hpack.HeaderField) []byte {
+func appendHeaders(b []byte, id uint32, end bool, fields []hpack.HeaderField) []byte {
 	at := len(b)
 	b = appendBlock(appendFrameHead(b, 0, frameHeaders, 0, id), fields)
 	var flags byte
@@ -160,14 +160,14 @@ func appendHeaders(b []byte, id uint32, end bool, maxFrame int, fields []hpack.H
 		flags = flagEndStream
 	}
 	n := len(b) - at - frameHead
-	if n <= maxFrame {
+	if n <= maxFrameSize {
 		appendFrameHead(b[:at], n, frameHeaders, flags|flagEndHeaders, id)
 		return b
 	}
 	block := append([]byte(nil), b[at+frameHead:]...)
 	b = b[:at]
 	for typ := byte(frameHeaders); len(block) > 0; typ, flags = frameContinuation, 0 {
-		part := block[:min(len(block), maxFrame)]
+		part := block[:min(len(block), maxFrameSize)]
 		block = block[len(part):]
 		if len(block) == 0 {
 			flags |= flagEndHeaders
