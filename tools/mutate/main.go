@@ -79,7 +79,7 @@ func (m *mutation) try(ctx context.Context) (killed bool, err error) {
 	}
 	killed = true
 	for _, s := range m.tests {
-		args := []string{"test", "-count=1", "-run", s.run, s.pkg}
+		args := []string{"test", "-count=1", "-timeout=4m", "-run", s.run, s.pkg}
 		if out, err := command(ctx, os.Environ(), args...); err != nil {
 			return false, fmt.Errorf("%s is red without the mutation: %w\n%s", s.pkg, err, tail(out))
 		} else if strings.Contains(out, "no tests to run") {

@@ -12,9 +12,9 @@ const (
 var mutations = []mutation{
 	{
 		name: "answer before the commit",
-		file: "internal/store/sqlite/sqlitedb/writer.go",
-		old:  "	err := w.apply(ops)\n	if err == nil {\n",
-		new:  "	err := w.apply(ops)\n	if err == nil {\n		finish(ops, nil)\n",
+		file: "internal/store/sqlite/mailboxdb/append.go",
+		old:  "			return fmt.Errorf(\"notification %s: %w\", a.N.ID, err)\n		}\n	}\n	return nil\n",
+		new:  "			return fmt.Errorf(\"notification %s: %w\", a.N.ID, err)\n		}\n	}\n	op.Done(nil)\n	return nil\n",
 		tests: []suite{
 			{storeTests, "."},
 		},
@@ -60,8 +60,8 @@ var mutations = []mutation{
 	{
 		name: "deliver with a full window",
 		file: "internal/session/deliver.go",
-		old:  "	return int(s.window) - len(s.flight)\n",
-		new:  "	return int(s.window)\n",
+		old:  "	return int(s.window) - len(s.flight())\n",
+		new:  "	return int(s.window) - 0*len(s.flight())\n",
 		tests: []suite{
 			{sessionTests, "."},
 		},
