@@ -44,7 +44,7 @@ func (s *source) imports() []string {
 	return paths
 }
 
-// tree parses every Go file of the module, other modules nested in it (tools/h2spec) aside.
+// tree parses every Go file of the module, other modules nested in it aside.
 func tree(t *testing.T) []*source {
 	t.Helper()
 	root := filepath.Join("..", "..")
