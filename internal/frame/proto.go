@@ -84,23 +84,39 @@ func (c *Client) setBytes(num protowire.Number, v []byte) error {
 			c.IDs = append(c.IDs, v)
 		case num == 3 && c.Kind == KindNack:
 			c.Reason = v
+			return checkText(c.Kind, "reason", v)
 		}
 	case KindPing:
 		if num == 1 {
 			c.Digest = v
+			return checkText(c.Kind, "digest", v)
 		}
 	}
 	return nil
 }
 
+// checkText refuses what protobuf refuses in a string. A field may come twice: the first one must be legal too,
+// although only the last one counts.
+func checkText(k Kind, field string, v []byte) error {
+	if !utf8.Valid(v) {
+		return badField(k, field, "is not valid UTF-8")
+	}
+	return nil
+}
+
+// helloTexts names the string fields of a hello by number.
+var helloTexts = [...]string{1: "app", 2: "token", 3: "recipient", 4: "group", 5: "device", 6: "digest", 7: "held"}
+
 func (h *Hello) setBytes(num protowire.Number, v []byte) error {
+	if int(num) < len(helloTexts) {
+		if err := checkText(KindHello, helloTexts[num], v); err != nil {
+			return err
+		}
+	}
 	switch num {
 	case 1:
 		h.App = string(v)
 	case 2:
-		if !utf8.Valid(v) {
-			return badField(KindHello, "token", "is not valid UTF-8")
-		}
 		h.Token = string(v)
 	case 3:
 		h.Recipient = string(v)
