@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"net/netip"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"godwit.dev/godwit/internal/gateway"
@@ -19,6 +20,7 @@ type door struct {
 	most    int
 	moved   func() int // connections that have left the door for the event loops
 	inside  http.Handler
+	turned  atomic.Int64 // entries of refused: nearly always none, and then no request takes the lock
 	mu      sync.Mutex
 	open    int
 	refused map[string]*problem.Problem // by the connection's remote address and port
@@ -37,6 +39,7 @@ func (d *door) state(c net.Conn, s http.ConnState) {
 		d.mu.Lock()
 		d.open--
 		delete(d.refused, c.RemoteAddr().String())
+		d.turned.Store(int64(len(d.refused)))
 		d.mu.Unlock()
 	}
 }
@@ -58,15 +61,19 @@ func (d *door) enter(c net.Conn) {
 		p.RetryAfter = fullRetry
 		d.refused[name] = p
 	}
+	d.turned.Store(int64(len(d.refused)))
 }
 
 // fullRetry is when to come back to a server that is full.
 const fullRetry = 5 * time.Second
 
 func (d *door) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	d.mu.Lock()
-	p := d.refused[r.RemoteAddr]
-	d.mu.Unlock()
+	var p *problem.Problem
+	if d.turned.Load() > 0 {
+		d.mu.Lock()
+		p = d.refused[r.RemoteAddr]
+		d.mu.Unlock()
+	}
 	if p == nil {
 		d.inside.ServeHTTP(w, r)
 		return
