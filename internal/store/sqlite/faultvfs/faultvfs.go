@@ -3,6 +3,7 @@
 package faultvfs
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"os"
@@ -298,7 +299,7 @@ func (h *handle) remember(tls *libc.TLS, pFile uintptr, offset, n, size int64) i
 		if rc := call[xRead](h.orig.FxRead)(tls, pFile, p, int32(n), offset); rc != lib.SQLITE_OK {
 			return rc
 		}
-		u.old = libc.GoBytes(p, int(n))
+		u.old = bytes.Clone(libc.GoBytes(p, int(n))) // which is only a view of C memory
 	}
 	h.file.undo = append(h.file.undo, u)
 	return lib.SQLITE_OK

@@ -22,6 +22,7 @@ type appendOp struct {
 	prep  []prepared
 	rows  int
 	bytes int
+	full  bool // refused: the disk came below its reserve while this was queued
 }
 
 // prepared is what can be computed of a publish before the writer has it.
@@ -79,6 +80,9 @@ func (op *appendOp) Size() (rows, bytes int) { return op.rows, op.bytes }
 
 func (op *appendOp) Done(err error) {
 	if !op.withdrawn() {
+		if err == nil && op.full {
+			err = mailbox.ErrNoSpace
+		}
 		op.call.finish(err)
 	}
 }
@@ -87,6 +91,10 @@ func (op *appendOp) Apply(c *sqlite.Conn) error {
 	if !op.take() {
 		return nil
 	}
+	if op.full = op.s.space.Full(); op.full {
+		return nil
+	}
+	op.s.space.Wrote(int64(2 * op.bytes)) // once to the log, once to the file
 	for i, a := range op.items {
 		if err := op.s.store(a, &op.prep[i]); err != nil {
 			return fmt.Errorf("notification %s: %w", a.N.ID, err)

@@ -145,7 +145,9 @@ func (s *Store) failed(ops []sqlitedb.Op, err error) (again []sqlitedb.Op) {
 	var fatal *sqlitedb.FatalError
 	full := sqlite.ErrCode(err).ToPrimary() == sqlite.ResultFull
 	if full && !errors.As(err, &fatal) {
-		s.cfg.Log.Warn("the disk is full", "ballast_freed", s.space.GiveUp())
+		if s.space.GiveUp() {
+			s.cfg.Log.Warn("the disk is full; the ballast was given up", "error", err)
+		}
 		s.db.Reclaim()
 		err = fmt.Errorf("%w: %w", mailbox.ErrNoSpace, err)
 		for _, op := range ops {

@@ -48,9 +48,12 @@ func (c *counters) idle(r *recipient) {
 	}
 }
 
-// afterCommit forgets recipients beyond the cap and starts a flush of counters when enough rows have come.
+// afterCommit keeps little uncopied while space is scarce, so that the ballast covers it if the disk fills up, forgets recipients beyond the cap and starts a flush of counters when enough rows have come.
 func (s *Store) afterCommit() {
 	c := &s.counters
+	if s.db.Uncopied() > max(s.cfg.Ballast/4, minCopyAfter/2) && s.space.Scarce() {
+		s.db.CopyLog()
+	}
 	if len(c.idlers) > s.cfg.MaxIdle {
 		s.forget(len(c.idlers) - s.cfg.MaxIdle)
 	}

@@ -63,6 +63,10 @@ func (c *Config) setDefaults() {
 	}
 }
 
+// minCopyAfter is the least that may lie in the log before it is copied into the file: the ballast must hold it, and
+// with less the disk would do nothing but sync.
+const minCopyAfter = 1 << 20
+
 // Store is a mailbox.Store.
 type Store struct {
 	cfg   Config
@@ -96,6 +100,7 @@ type Store struct {
 
 	pending, waiting atomic.Int64 // unsettled copies: due and scheduled
 	appends          atomic.Uint64
+	freeInside       atomic.Int64 // bytes of the file that can be used again, as of the last look
 	prune            pruner
 	closeOnce        sync.Once
 	closeErr         error
@@ -119,12 +124,13 @@ func Open(ctx context.Context, path string, cfg Config, obs mailbox.Observer) (*
 	}
 	s.space = space
 	s.db, err = sqlitedb.Open(ctx, path, sqlitedb.Options{
-		AppID: appID, Migrations: []string{schema1}, CacheBytes: 64 << 20, VFS: cfg.VFS, Fatal: cfg.Fatal, Log: cfg.Log,
+		AppID: appID, Migrations: []string{schema1}, CacheBytes: 64 << 20, CopyAfter: max(cfg.Ballast/2, minCopyAfter), VFS: cfg.VFS, Fatal: cfg.Fatal, Log: cfg.Log,
 		Hooks: sqlitedb.Hooks{Committed: s.committed, Failed: s.failed},
 	}, s.prepare)
 	if err != nil {
 		return nil, fmt.Errorf("open mailbox: %w", err)
 	}
+	s.space.Inside = func() int64 { return s.freeInside.Load() - s.db.Uncopied() }
 	if err := s.load(ctx); err != nil {
 		return nil, errors.Join(fmt.Errorf("open mailbox %s: %w", path, err), s.db.Close())
 	}

@@ -1,6 +1,7 @@
 package mailboxdb
 
 import (
+	"context"
 	"sync"
 	"time"
 
@@ -70,10 +71,21 @@ func (n *notes) run() {
 		}
 		n.write(false)
 		n.retrySettles()
+		n.s.lookInside()
 		if err := n.s.space.Restore(); err != nil {
 			n.s.cfg.Log.Warn("ballast could not be made", "error", err)
 		}
 	}
+}
+
+// lookInside notes how much of the file can be used again.
+func (s *Store) lookInside() {
+	free, err := s.db.FreeInside(context.Background())
+	if err != nil {
+		s.cfg.Log.Warn("free pages could not be counted", "error", err)
+		return
+	}
+	s.freeInside.Store(free)
 }
 
 // Mark implements mailbox.Store.

@@ -1,6 +1,7 @@
 package sqlitedb
 
 import (
+	"context"
 	"fmt"
 	"sync"
 	"time"
@@ -34,26 +35,25 @@ func newCheckpointer(db *DB) (*checkpointer, error) {
 func (k *checkpointer) run() {
 	tick := time.NewTicker(checkpointEvery)
 	defer tick.Stop()
-	var last uint64
 	for {
 		select {
 		case <-k.stop:
 			return
+		case <-k.db.w.copyNow:
 		case <-tick.C:
 		}
-		if n := k.db.w.commits.Load(); n != last {
-			last = n
+		if k.db.w.uncopied.Load() > 0 {
 			k.pass()
 		}
 	}
 }
 
 func (k *checkpointer) pass() {
-	logBytes, err := checkpoint(k.conn, "PASSIVE", k.db.opts.PageSize)
+	logBytes, err := k.db.w.copyLog(k.conn, "PASSIVE")
 	switch {
 	case isFatal(err):
 		_ = k.db.w.die(err)
-	case err != nil:
+	case err != nil && k.db.w.complain():
 		k.db.opts.Log.Warn("checkpoint failed", "path", k.db.path, "error", err)
 	}
 	if logBytes > k.db.opts.WALRestart {
@@ -70,21 +70,65 @@ func (k *checkpointer) close() {
 	}
 }
 
-// checkpoint runs one and returns how many bytes the log holds afterwards, copied or not.
-func checkpoint(conn *sqlite.Conn, mode string, pageSize int) (logBytes int64, err error) {
+// copyLog runs a checkpoint and returns how many bytes the log holds afterwards, copied or not.
+func (w *writer) copyLog(conn *sqlite.Conn, mode string) (logBytes int64, err error) {
+	written := w.uncopied.Load()
 	busy := false
+	var frames, copied int64
 	err = sqlitex.Execute(conn, "PRAGMA wal_checkpoint("+mode+")", &sqlitex.ExecOptions{ResultFunc: func(s *sqlite.Stmt) error {
-		busy = s.ColumnBool(0)
-		logBytes = max(s.ColumnInt64(1), 0) * int64(pageSize)
+		busy, frames, copied = s.ColumnBool(0), max(s.ColumnInt64(1), 0), s.ColumnInt64(2)
 		return nil
 	}})
+	if err == nil && copied == frames {
+		w.uncopied.Add(-written)
+	}
 	if err == nil && busy && mode != "PASSIVE" {
 		err = sqlite.ResultBusy.ToError()
 	}
+	logBytes = frames * int64(w.db.opts.PageSize)
 	if err != nil {
 		return logBytes, fmt.Errorf("checkpoint (%s): %w", mode, err)
 	}
 	return logBytes, nil
+}
+
+// wrote counts what a commit has put into the log and has it copied early if that is much.
+func (w *writer) wrote(bytes int64) {
+	if w.uncopied.Add(bytes+1) > w.db.opts.CopyAfter {
+		select {
+		case w.copyNow <- struct{}{}:
+		default:
+		}
+	}
+}
+
+// complainEvery bounds how often the same trouble with the log is logged.
+const complainEvery = 10 * time.Second
+
+func (w *writer) complain() bool {
+	now, last := time.Now().UnixNano(), w.complained.Load()
+	return now-last > int64(complainEvery) && w.complained.CompareAndSwap(last, now)
+}
+
+// Uncopied is about how many bytes have been written to the log that are not in the file yet: it may grow by as much.
+func (db *DB) Uncopied() int64 { return db.w.uncopied.Load() }
+
+// FreeInside reads how many bytes of the file are free to be used again.
+func (db *DB) FreeInside(ctx context.Context) (bytes int64, err error) {
+	err = db.Read(ctx, func(c *sqlite.Conn) error {
+		pages, err := queryInt(c, "PRAGMA freelist_count")
+		bytes = pages * int64(db.opts.PageSize)
+		return err
+	})
+	return bytes, err
+}
+
+// CopyLog copies the log into the file on the writer's goroutine. Only for hooks, when space is scarce and little may
+// be left uncopied.
+func (db *DB) CopyLog() {
+	if _, err := db.w.copyLog(db.w.conn, "PASSIVE"); isFatal(err) {
+		_ = db.w.die(err)
+	}
 }
 
 // How long the writer waits for readers to leave the log so that it can be restarted: hardly at all below the cap,
@@ -103,11 +147,11 @@ func (w *writer) restartLog(logBytes int64) {
 	}
 	w.conn.SetBusyTimeout(wait)
 	defer w.conn.SetBusyTimeout(w.db.opts.BusyTimeout)
-	_, err := checkpoint(w.conn, "RESTART", w.db.opts.PageSize)
+	_, err := w.copyLog(w.conn, "RESTART")
 	switch {
 	case isFatal(err):
 		_ = w.die(err)
-	case err != nil && logBytes > w.db.opts.WALCap:
+	case err != nil && logBytes > w.db.opts.WALCap && w.complain():
 		w.db.opts.Log.Warn("the log is above its cap and in use", "path", w.db.path, "bytes", logBytes, "error", err)
 	}
 }
@@ -115,11 +159,11 @@ func (w *writer) restartLog(logBytes int64) {
 // Reclaim copies the whole log into the file and begins it anew, on the writer's goroutine. Only for hooks, when
 // the disk is full: the log's space can then be used again.
 func (db *DB) Reclaim() {
-	if _, err := checkpoint(db.w.conn, "RESTART", db.opts.PageSize); err != nil {
-		if isFatal(err) {
-			_ = db.w.die(err)
-			return
-		}
+	db.w.conn.SetBusyTimeout(restartWait)
+	defer db.w.conn.SetBusyTimeout(db.opts.BusyTimeout)
+	if _, err := db.w.copyLog(db.w.conn, "RESTART"); isFatal(err) {
+		_ = db.w.die(err)
+	} else if err != nil && db.w.complain() {
 		db.opts.Log.Warn("the log could not be restarted", "path", db.path, "error", err)
 	}
 }

@@ -20,9 +20,15 @@ type Space struct {
 	minFree, size int64
 	statfs        func(dir string) (free int64, err error)
 
+	// Inside, if set before use, is what the database file has free inside it, less what will go into it from its log.
+	// It counts as free as long as half the reserve is free on the disk itself, for the log.
+	Inside func() int64
+
 	mu      sync.Mutex
 	checked time.Time
-	free    int64
+	noted   int64 // written since then
+	disk    int64 // free on the disk
+	free    int64 // with what is free inside the file
 	full    bool
 	given   bool // the ballast is not there
 }
@@ -44,11 +50,33 @@ func NewSpace(path string, minFree, ballast int64) (*Space, error) {
 func (s *Space) Full() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if now := time.Now(); now.Sub(s.checked) > spaceEvery {
-		s.checked = now
+	s.refresh()
+	return s.full
+}
+
+// Scarce reports whether less than four times the reserve is left.
+func (s *Space) Scarce() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.refresh()
+	return s.free < 4*s.minFree
+}
+
+// Wrote notes that about so many bytes have been written, so that a fast writer does not run through the reserve
+// between two looks at the disk.
+func (s *Space) Wrote(bytes int64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.noted += bytes
+	if s.noted > max(s.free-s.minFree, s.minFree)/4 {
 		s.look()
 	}
-	return s.full
+}
+
+func (s *Space) refresh() {
+	if time.Since(s.checked) > spaceEvery {
+		s.look()
+	}
 }
 
 func (s *Space) look() {
@@ -56,7 +84,13 @@ func (s *Space) look() {
 	if err != nil {
 		free = math.MaxInt64 // not knowing is no reason to refuse
 	}
-	s.free, s.full = free, free < s.minFree
+	s.checked, s.noted, s.disk = time.Now(), 0, free
+	s.full = free < s.minFree/2
+	if s.Inside != nil && err == nil {
+		free = max(0, free+s.Inside())
+	}
+	s.free = free
+	s.full = s.full || free < s.minFree
 }
 
 // State is the free space as last seen and whether it is below the reserve.
@@ -83,7 +117,7 @@ func (s *Space) GiveUp() bool {
 func (s *Space) Restore() error {
 	s.mu.Lock()
 	s.look()
-	wanted := s.given && s.size > 0 && s.free >= s.minFree+2*s.size
+	wanted := s.given && s.size > 0 && s.disk >= s.minFree+2*s.size
 	s.mu.Unlock()
 	if !wanted {
 		return nil

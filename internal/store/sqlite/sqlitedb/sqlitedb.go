@@ -32,6 +32,7 @@ type Options struct {
 	BusyTimeout time.Duration // wait for locks of other processes (backup, command line); 0: 10 s
 	WALRestart  int64         // bytes of log from which the writer restarts it; 0: 32 MB
 	WALCap      int64         // bytes of log that are never exceeded by more than a commit; 0: 256 MB
+	CopyAfter   int64         // bytes in the log after which it is copied into the file without waiting for the next tick; 0: 8 MB
 	VFS         string        // name of a registered VFS; empty: the default one. For fault injection
 	Hooks       Hooks         // what the file's owner does around each commit
 
@@ -49,6 +50,7 @@ func (o *Options) setDefaults() {
 	setDefault(&o.BusyTimeout, 10*time.Second)
 	setDefault(&o.WALRestart, 32<<20)
 	setDefault(&o.WALCap, 256<<20)
+	setDefault(&o.CopyAfter, 8<<20)
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
 	}

@@ -3,7 +3,9 @@ package sqlitedb_test
 import (
 	"context"
 	"errors"
+	"os"
 	"path/filepath"
+	"strings"
 	"sync"
 	"testing"
 
@@ -148,5 +150,66 @@ func TestBackupIsOneMomentWhileTheWriterGoesOn(t *testing.T) {
 	}
 	if err := sqlitedb.Backup(t.Context(), db.Path(), dst); err == nil {
 		t.Error("an existing file was overwritten")
+	}
+}
+
+// chain is an op that hands itself over again until stopped, so that the queue is never empty.
+type chain struct {
+	db   *sqlitedb.DB
+	stop <-chan struct{}
+	left *sync.WaitGroup
+}
+
+func (c *chain) Apply(conn *sqlite.Conn) error { return insert("busy")(conn) }
+func (c *chain) Size() (rows, bytes int)       { return 1, 10 }
+
+func (c *chain) Done(error) {
+	select {
+	case <-c.stop:
+		c.left.Done()
+	default:
+		c.left.Go(func() { c.db.Submit(c) })
+	}
+}
+
+func TestBackgroundWorkIsNotStarved(t *testing.T) {
+	db := open(t, filepath.Join(t.TempDir(), "x.db"), sqlitedb.Options{})
+	stop := make(chan struct{})
+	var left sync.WaitGroup
+	for range 8 {
+		left.Add(1)
+		db.Submit(&chain{db: db, stop: stop, left: &left})
+	}
+	for range 5 {
+		if err := db.DoBulk(t.Context(), 500, insert("bulk")); err != nil {
+			t.Error(err)
+		}
+	}
+	close(stop)
+	left.Wait()
+}
+
+func TestTheLogIsRestartedUnderLoad(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "x.db")
+	const restart = 1 << 20
+	db := open(t, path, sqlitedb.Options{WALRestart: restart, CopyAfter: restart / 2})
+	body := strings.Repeat("x", 32<<10)
+	var wg sync.WaitGroup
+	for range 4 {
+		wg.Go(func() {
+			for range 250 {
+				if err := db.Do(context.Background(), insert(body)); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	wg.Wait()
+	info, err := os.Stat(path + "-wal")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if info.Size() > 16*restart {
+		t.Errorf("the log has %d bytes after 32 MB were written; it was never restarted", info.Size())
 	}
 }

@@ -80,11 +80,17 @@ type writer struct {
 	commits atomic.Uint64
 	restart atomic.Int64 // not 0: the checkpointer asks for the log, which has so many bytes, to be restarted
 
-	batch []Op
+	// What has been written to the log and is not in the file yet, roughly, and the checkpointer's early call.
+	uncopied   atomic.Int64
+	copyNow    chan struct{}
+	complained atomic.Int64
+
+	batch      []Op
+	batchBytes int64
 }
 
 func newWriter(conn *sqlite.Conn, db *DB) *writer {
-	w := &writer{db: db, conn: conn, hooks: db.opts.Hooks, wake: make(chan struct{}, 1), done: make(chan struct{})}
+	w := &writer{db: db, conn: conn, hooks: db.opts.Hooks, wake: make(chan struct{}, 1), done: make(chan struct{}), copyNow: make(chan struct{}, 1)}
 	w.room = sync.NewCond(&w.mu)
 	w.timer = time.AfterFunc(time.Hour, w.lazyElapsed)
 	w.timer.Stop()
@@ -228,7 +234,7 @@ func (w *writer) take() (batch []Op, more bool) {
 		w.bytes -= bytes
 		w.room.Broadcast()
 	}
-	w.batch = batch
+	w.batch, w.batchBytes = batch, int64(bytes)
 	return batch, !w.closed || len(w.fast)+len(w.bulk) > 0
 }
 
@@ -251,6 +257,7 @@ func (w *writer) commit(ops []Op) {
 		err := w.transact(ops)
 		if err == nil {
 			w.commits.Add(1)
+			w.wrote(w.batchBytes)
 			if w.hooks.Committed != nil {
 				w.hooks.Committed(ops)
 			} else {

@@ -1,0 +1,109 @@
+package sqlitedb
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"testing"
+)
+
+// fakeDisk is a Space on a disk whose free space the test sets, and which is looked at every time.
+func fakeDisk(t *testing.T, free *int64, minFree, ballast int64) *Space {
+	t.Helper()
+	s := &Space{
+		dir: t.TempDir(), minFree: minFree, size: ballast, given: true,
+		statfs: func(string) (int64, error) { return *free, nil },
+	}
+	s.ballast = filepath.Join(s.dir, "ballast")
+	return s
+}
+
+func (s *Space) fullNow() bool {
+	s.mu.Lock()
+	s.look()
+	s.mu.Unlock()
+	return s.Full()
+}
+
+func TestTheReserveIsKeptFree(t *testing.T) {
+	free := int64(1000)
+	s := fakeDisk(t, &free, 100, 0)
+	for _, c := range []struct {
+		free, inside int64
+		full, scarce bool
+	}{
+		{1000, 0, false, false},
+		{399, 0, false, true},
+		{100, 0, false, true},
+		{99, 0, true, true},
+		{1000, -901, true, true},  // most of it will be needed by what is in the log
+		{60, 500, false, false},   // the file itself has room
+		{49, 500, true, false},    // but the log needs some of the disk
+		{1000, 500, false, false}, // plenty
+	} {
+		free = c.free
+		s.Inside = func() int64 { return c.inside }
+		if got := s.fullNow(); got != c.full {
+			t.Errorf("%d free, %d inside: full %t, want %t", c.free, c.inside, got, c.full)
+		}
+		if got := s.Scarce(); got != c.scarce {
+			t.Errorf("%d free, %d inside: scarce %t, want %t", c.free, c.inside, got, c.scarce)
+		}
+	}
+	s.Inside = nil
+	s.statfs = func(string) (int64, error) { return 0, errors.New("no answer") }
+	if s.fullNow() {
+		t.Error("not knowing is taken for full")
+	}
+}
+
+func TestAFastWriterIsStoppedBetweenTwoLooks(t *testing.T) {
+	free := int64(1000)
+	s := fakeDisk(t, &free, 100, 0)
+	if s.fullNow() {
+		t.Fatal("full at the start")
+	}
+	for range 100 {
+		free -= 10
+		s.Wrote(10)
+		if s.Full() {
+			break
+		}
+	}
+	if free < 0 || free > 100 {
+		t.Errorf("stopped with %d free, want it between 0 and 100", free)
+	}
+}
+
+func TestTheBallastIsGivenUpOnceAndMadeAgain(t *testing.T) {
+	free := int64(10_000)
+	s := fakeDisk(t, &free, 100, 1000)
+	there := func() bool {
+		info, err := os.Stat(s.ballast)
+		return err == nil && info.Size() == 1000
+	}
+	if err := s.Restore(); err != nil || !there() {
+		t.Fatalf("no ballast: %v", err)
+	}
+	if !s.GiveUp() || there() {
+		t.Error("the ballast was not given up")
+	}
+	if s.GiveUp() {
+		t.Error("it was given up twice")
+	}
+	if !s.Full() {
+		t.Error("the disk is not full just after it was")
+	}
+	free = 2099
+	s.Inside = func() int64 { return 1 << 30 }
+	if err := s.Restore(); err != nil || there() {
+		t.Errorf("the ballast was made again in scarce space: %v", err)
+	}
+	free = 2100
+	if err := s.Restore(); err != nil || !there() {
+		t.Errorf("the ballast was not made again: %v", err)
+	}
+	if s.Full() {
+		t.Error("still full")
+	}
+}
