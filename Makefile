@@ -6,6 +6,7 @@ MAKEFLAGS += --no-builtin-rules
 
 GO ?= go
 BIN := $(CURDIR)/.bin
+USER_PATH := $(PATH)
 export PATH := $(BIN):$(PATH)
 
 # Pinned tools. A new version is a new stamp file, so changing a line here reinstalls.
@@ -33,7 +34,7 @@ help: ## list what can be made
 
 .PHONY: run
 run: build ## build and start a development server; says what to paste next
-	$(BIN)/godwit serve --dev
+	@PATH='$(USER_PATH)' .bin/godwit serve --dev
 
 .PHONY: build
 build: ## build .bin/godwit, static, without cgo
