@@ -104,6 +104,10 @@ func TestAttachKeepsTheOrder(t *testing.T) {
 func TestAPostWaitsWhileTheSessionIsPaused(t *testing.T) {
 	s := start(t)
 	l := welcomed(t, s, frame.JSON, &gateway.Budget{Most: 1 << 20})
+	// The session resumes the line some time after its welcome; a post that is answered shows that it has.
+	if _, err := l.Post(t.Context(), []json.RawMessage{[]byte(`{"ping":{}}`)}); err != nil {
+		t.Fatal(err)
+	}
 	l.Pause()
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()
