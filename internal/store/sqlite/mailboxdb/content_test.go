@@ -1,0 +1,60 @@
+package mailboxdb
+
+import (
+	"bytes"
+	"testing"
+
+	"godwit.dev/godwit/internal/notification"
+)
+
+// FuzzContent decodes anything without harm, and what it accepts is encoded to the same content and hash again.
+func FuzzContent(f *testing.F) {
+	for _, c := range []notification.Content{
+		{},
+		{Title: "New ride", Body: "2.1 km away", Category: "NEW_RIDE", Data: []byte(`{"fare":120}`), ContentType: "application/json"},
+		{Data: []byte{0, 0xff}, ContentType: "application/octet-stream"},
+	} {
+		body, _ := encodeContent(&c)
+		f.Add(body)
+		f.Add(body[:len(body)-1])
+	}
+	f.Fuzz(func(t *testing.T, stored []byte) {
+		c, err := decodeContent(stored)
+		if err != nil {
+			return
+		}
+		body, hash := encodeContent(&c)
+		again, err := decodeContent(body)
+		if err != nil {
+			t.Fatalf("what was encoded cannot be decoded: %v", err)
+		}
+		if again.Title != c.Title || again.Body != c.Body || again.Category != c.Category || again.ContentType != c.ContentType || !bytes.Equal(again.Data, c.Data) {
+			t.Errorf("got %+v, want %+v", again, c)
+		}
+		if _, h := encodeContent(&again); h != hash {
+			t.Error("the hash changed")
+		}
+	})
+}
+
+func TestTheHashIgnoresTheContentTypeAndNothingElse(t *testing.T) {
+	base := notification.Content{Title: "a", Body: "b", Category: "c", Data: []byte("d"), ContentType: "text/plain"}
+	_, want := encodeContent(&base)
+	for name, change := range map[string]func(*notification.Content){
+		"title":    func(c *notification.Content) { c.Title = "x" },
+		"body":     func(c *notification.Content) { c.Body = "x" },
+		"category": func(c *notification.Content) { c.Category = "x" },
+		"data":     func(c *notification.Content) { c.Data = []byte("x") },
+		"shifted":  func(c *notification.Content) { c.Title, c.Body = "ab", "" },
+	} {
+		c := base
+		change(&c)
+		if _, got := encodeContent(&c); got == want {
+			t.Errorf("other %s, same hash", name)
+		}
+	}
+	base.ContentType = "application/json"
+	if _, got := encodeContent(&base); got != want {
+		t.Error("the content type changes the hash")
+	}
+}
