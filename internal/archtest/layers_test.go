@@ -46,7 +46,7 @@ var places = map[string]layer{
 	"api":                   domain,
 	"clients":               codec,
 	"examples":              outside,
-	"bench":                 outside,
+	"bench":                 wiring, // the load generator, which the command line offers
 	"test":                  outside,
 	"tools":                 outside,
 	"docs":                  outside,

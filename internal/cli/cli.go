@@ -28,6 +28,7 @@ type program struct {
 	stdin          io.Reader
 	stdout, stderr io.Writer
 	environ        []string
+	args           []string
 	json           bool
 	colour         bool
 	context        string
@@ -38,7 +39,7 @@ type program struct {
 // Run runs the command line args, without the program's name, until it is done or ctx ends, and returns the exit
 // code. environ is "KEY=VALUE" each.
 func Run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer, environ []string) int {
-	p := &program{stdin: stdin, stdout: stdout, stderr: stderr, environ: environ}
+	p := &program{stdin: stdin, stdout: stdout, stderr: stderr, environ: environ, args: args}
 	p.colour = terminal(stdout) && p.env("NO_COLOR") == "" && p.env("TERM") != "dumb"
 	root := p.root()
 	root.SetArgs(args)
@@ -78,7 +79,8 @@ Start with: godwit serve --dev`,
 	f.StringVar(&p.keyFile, "api-key-file", "", "file with the API key (default: the key in GODWIT_API_KEY)")
 	root.AddCommand(
 		p.serveCommand(), p.appCommand(), p.keyCommand(), p.tokenCommand(), p.publishCommand(), p.listenCommand(),
-		p.eventsCommand(), p.doctorCommand(), p.configCommand(), p.backupCommand(), p.restoreCommand(), p.versionCommand(),
+		p.eventsCommand(), p.doctorCommand(), p.configCommand(), p.backupCommand(), p.restoreCommand(), p.benchCommand(),
+		p.versionCommand(),
 	)
 	return root
 }

@@ -1,0 +1,69 @@
+package meter
+
+import (
+	"fmt"
+	"os"
+	"runtime"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// Machine says where a measurement was made.
+type Machine struct {
+	At     time.Time `json:"at"`
+	OS     string    `json:"os"`
+	Kernel string    `json:"kernel,omitempty"`
+	CPU    string    `json:"cpu,omitempty"`
+	Cores  int       `json:"cores"`
+	Memory int64     `json:"memory_bytes,omitempty"`
+	Load   float64   `json:"load_before"` // of the last minute: what else was going on
+	Go     string    `json:"go"`
+}
+
+// Describe looks at this machine. What cannot be found out stays empty.
+func Describe() Machine {
+	m := Machine{At: time.Now().UTC().Truncate(time.Second), OS: runtime.GOOS + "/" + runtime.GOARCH, Cores: runtime.NumCPU(), Go: runtime.Version()}
+	m.Kernel = firstLine("/proc/sys/kernel/osrelease")
+	m.CPU = value("/proc/cpuinfo", "model name")
+	kb, _, _ := strings.Cut(value("/proc/meminfo", "MemTotal"), " ")
+	if n, err := strconv.ParseInt(kb, 10, 64); err == nil {
+		m.Memory = n << 10
+	}
+	load, _, _ := strings.Cut(firstLine("/proc/loadavg"), " ")
+	if f, err := strconv.ParseFloat(load, 64); err == nil {
+		m.Load = f
+	}
+	return m
+}
+
+func firstLine(file string) string {
+	b, err := os.ReadFile(file)
+	if err != nil {
+		return ""
+	}
+	line, _, _ := strings.Cut(string(b), "\n")
+	return strings.TrimSpace(line)
+}
+
+// value finds "name : value" in a file.
+func value(file, name string) string {
+	b, err := os.ReadFile(file)
+	if err != nil {
+		return ""
+	}
+	for line := range strings.Lines(string(b)) {
+		if k, v, ok := strings.Cut(line, ":"); ok && strings.TrimSpace(k) == name {
+			return strings.TrimSpace(v)
+		}
+	}
+	return ""
+}
+
+func (m Machine) String() string {
+	s := fmt.Sprintf("%d cores %s", m.Cores, m.CPU)
+	if m.Memory > 0 {
+		s += fmt.Sprintf(", %d GB", (m.Memory+1<<29)>>30)
+	}
+	return s + fmt.Sprintf(", %s %s, %s, load before %.1f", m.OS, m.Kernel, m.Go, m.Load)
+}

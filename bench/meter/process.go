@@ -1,0 +1,102 @@
+// Package meter reads what processes cost from the system: CPU time and memory from /proc, and what machine this is.
+package meter
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// clockTick is the unit of CPU times in /proc; Linux fixes it for user space at 100 a second.
+const clockTick = 10 * time.Millisecond
+
+// Usage is what a process has used so far, or holds now.
+type Usage struct {
+	CPU      time.Duration // user and system time of all threads, in steps of 10 ms
+	Resident int64         // bytes in memory now
+	Peak     int64         // most bytes in memory so far
+	Threads  int
+}
+
+// Read reads the usage of a process.
+func Read(pid int) (Usage, error) {
+	dir := "/proc/" + strconv.Itoa(pid)
+	status, err := os.ReadFile(dir + "/status")
+	if err != nil {
+		return Usage{}, fmt.Errorf("measure process %d: %w", pid, err)
+	}
+	stat, err := os.ReadFile(dir + "/stat")
+	if err != nil {
+		return Usage{}, fmt.Errorf("measure process %d: %w", pid, err)
+	}
+	u, err := parseStatus(string(status))
+	if err != nil {
+		return Usage{}, fmt.Errorf("measure process %d: %w", pid, err)
+	}
+	if u.CPU, err = parseCPU(stat); err != nil {
+		return Usage{}, fmt.Errorf("measure process %d: %w", pid, err)
+	}
+	return u, nil
+}
+
+func parseStatus(text string) (u Usage, err error) {
+	found := 0
+	for line := range strings.Lines(text) {
+		name, value, _ := strings.Cut(line, ":")
+		value = strings.TrimSpace(strings.TrimSuffix(strings.TrimSpace(value), "kB"))
+		var into *int64
+		switch name {
+		case "VmRSS":
+			into = &u.Resident
+		case "VmHWM":
+			into = &u.Peak
+		case "Threads":
+			if u.Threads, err = strconv.Atoi(value); err != nil {
+				return u, fmt.Errorf("read %s: %w", name, err)
+			}
+			continue
+		default:
+			continue
+		}
+		kb, err := strconv.ParseInt(value, 10, 64)
+		if err != nil {
+			return u, fmt.Errorf("read %s: %w", name, err)
+		}
+		*into = kb << 10
+		found++
+	}
+	if found < 2 {
+		return u, fmt.Errorf("the process shows no memory: it has ended")
+	}
+	return u, nil
+}
+
+// parseCPU adds user and system time, the 14th and 15th field of /proc/PID/stat. The second, the name, may hold
+// anything, so counting begins behind its last parenthesis.
+func parseCPU(stat []byte) (time.Duration, error) {
+	_, rest, ok := cutLast(stat, ')')
+	fields := bytes.Fields(rest)
+	if !ok || len(fields) < 13 {
+		return 0, fmt.Errorf("/proc/PID/stat has an unknown form")
+	}
+	var ticks int64
+	for _, f := range fields[11:13] {
+		n, err := strconv.ParseInt(string(f), 10, 64)
+		if err != nil {
+			return 0, fmt.Errorf("read CPU time: %w", err)
+		}
+		ticks += n
+	}
+	return time.Duration(ticks) * clockTick, nil
+}
+
+func cutLast(b []byte, sep byte) (before, after []byte, ok bool) {
+	i := bytes.LastIndexByte(b, sep)
+	if i < 0 {
+		return b, nil, false
+	}
+	return b[:i], b[i+1:], true
+}

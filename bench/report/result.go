@@ -1,0 +1,93 @@
+// Package report is what a measurement found and how it is shown: as a table, as JSON, as one page of HTML and as
+// drawings.
+package report
+
+import (
+	"slices"
+
+	"godwit.dev/godwit/bench/latency"
+	"godwit.dev/godwit/bench/meter"
+)
+
+// Result is what a scenario found.
+type Result struct {
+	Scenario string        `json:"scenario"`
+	Title    string        `json:"title"`
+	Command  string        `json:"command"`
+	Version  string        `json:"version"`
+	Machine  meter.Machine `json:"machine"`
+	Settings []Setting     `json:"settings"`
+	Figures  []Figure      `json:"figures"`
+	Curves   []Curve       `json:"curves,omitempty"`
+	Series   []Series      `json:"series,omitempty"`
+	Notes    []string      `json:"notes,omitempty"`
+}
+
+// Setting is a parameter of the measurement.
+type Setting struct {
+	Name  string `json:"name"`
+	Value string `json:"value"`
+}
+
+// Figure is one figure, measured in one or more runs.
+type Figure struct {
+	Group  string    `json:"group,omitempty"` // what it belongs to, where a scenario measures several things
+	Name   string    `json:"name"`
+	Unit   string    `json:"unit"`
+	Values []float64 `json:"values"` // one a run
+	Median float64   `json:"median"`
+	Least  float64   `json:"least"`
+	Most   float64   `json:"most"`
+}
+
+// Curve is a latency distribution.
+type Curve struct {
+	Name   string          `json:"name"`
+	Points []latency.Point `json:"points"`
+}
+
+// Series is something over time.
+type Series struct {
+	Name   string       `json:"name"`
+	Unit   string       `json:"unit"`
+	Points [][2]float64 `json:"points"` // seconds, value
+}
+
+// Add adds the value of one run to the figure of this name, which it makes at first.
+func (r *Result) Add(group, name, unit string, value float64) {
+	i := slices.IndexFunc(r.Figures, func(f Figure) bool { return f.Group == group && f.Name == name })
+	if i < 0 {
+		r.Figures = append(r.Figures, Figure{Group: group, Name: name, Unit: unit})
+		i = len(r.Figures) - 1
+	}
+	f := &r.Figures[i]
+	f.Values = append(f.Values, value)
+	f.Median, f.Least, f.Most = Median(f.Values), slices.Min(f.Values), slices.Max(f.Values)
+}
+
+// Figure finds a figure; nil: there is none.
+func (r *Result) Figure(group, name string) *Figure {
+	for i := range r.Figures {
+		if f := &r.Figures[i]; f.Group == group && f.Name == name {
+			return f
+		}
+	}
+	return nil
+}
+
+// Note adds a sentence once.
+func (r *Result) Note(text string) {
+	if !slices.Contains(r.Notes, text) {
+		r.Notes = append(r.Notes, text)
+	}
+}
+
+// Median is the middle value, or the mean of the two in the middle.
+func Median(values []float64) float64 {
+	if len(values) == 0 {
+		return 0
+	}
+	s := slices.Sorted(slices.Values(values))
+	n := len(s)
+	return (s[(n-1)/2] + s[n/2]) / 2
+}

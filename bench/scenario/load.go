@@ -1,0 +1,225 @@
+package scenario
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"godwit.dev/godwit/bench/fleet"
+	"godwit.dev/godwit/bench/lab"
+	"godwit.dev/godwit/bench/latency"
+	"godwit.dev/godwit/bench/meter"
+	"godwit.dev/godwit/bench/report"
+	"godwit.dev/godwit/bench/worker"
+)
+
+// Load is subscribers on one side and publishers on the other.
+type Load struct {
+	Common
+	Servers    int
+	Clients    int
+	Publishers int     // to each server
+	Rate       float64 // messages a second; 0: as fast as possible
+	Size       int     // bytes of data
+	Transport  string
+	Via        string // empty: what goes with the transport
+	Batch      int
+	Window     int
+	Warmup     time.Duration
+	For        time.Duration
+	ToAll      bool
+	DeafEvery  int
+}
+
+func (l *Load) settings() []report.Setting {
+	rate := "as fast as possible"
+	if l.Rate > 0 {
+		rate = report.Format(l.Rate) + "/s"
+	}
+	s := []report.Setting{
+		set("clients", l.Clients), set("transport", l.Transport), set("publish", l.via()), set("publishers", l.Publishers),
+		set("rate", rate), set("size", fmt.Sprintf("%d B", l.Size)), set("for", l.For),
+	}
+	if l.via() == fleet.ViaBatch {
+		s = append(s, set("batch", l.Batch))
+	}
+	if l.Servers > 1 {
+		s = append(s, set("servers", l.Servers))
+	}
+	if l.Lab.Server.TLS {
+		s = append(s, set("tls", "yes"))
+	}
+	return s
+}
+
+func (l *Load) via() string {
+	if l.Via != "" {
+		return l.Via
+	}
+	return viaFor(l.Transport)
+}
+
+// Outcome is what one run found.
+type Outcome struct {
+	Published fleet.Published
+	Counts    fleet.Counts // over the measured phase
+	Expected  int64        // deliveries
+	Latency   *latency.Histogram
+	Seconds   float64 // from the first publish to the last delivery
+	Server    []meter.Sample
+	Workers   []meter.Sample
+	Ticks     []tick
+}
+
+// tick is how the run looked at one second.
+type tick struct {
+	seconds   float64
+	received  int64
+	published int64
+	p99       float64
+}
+
+// measure runs the load once on a fresh site.
+func (l *Load) measure(ctx context.Context, run int) (*Outcome, error) {
+	site, err := l.Lab.NewSite(ctx, l.Servers)
+	if err != nil {
+		return nil, err
+	}
+	defer site.Close()
+	p := prefix()
+	l.Lab.Say("run %d: connecting %d clients", run+1, l.Clients)
+	if _, err := site.Connect(ctx, l.subscribers(p), l.Workers); err != nil {
+		return nil, err
+	}
+	pub, err := site.NewWorker(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer pub.Stop()
+	cfg := fleet.PublishConfig{
+		Targets: site.Targets(), Via: l.via(), Publishers: l.Publishers, Size: l.Size, Prefix: p, Recipients: l.Clients,
+		ToAll: l.ToAll, Batch: l.Batch,
+	}
+	if _, err := pub.Call(ctx, worker.Request{Publishers: &cfg}); err != nil {
+		return nil, err
+	}
+	before, err := l.warmUp(ctx, site, pub, run)
+	if err != nil {
+		return nil, err
+	}
+	return l.measured(ctx, site, pub, before, run)
+}
+
+func (l *Load) subscribers(prefix string) fleet.SubscriberConfig {
+	return fleet.SubscriberConfig{
+		Transport: l.Transport, Prefix: prefix, Count: l.Clients, Concurrency: opening, Window: l.Window,
+		Heartbeat: heartbeat, Spread: true, DeafEvery: l.DeafEvery,
+	}
+}
+
+// deaf is how many clients read nothing.
+func (l *Load) deaf() int64 {
+	if l.DeafEvery <= 0 {
+		return 0
+	}
+	return int64((l.Clients + l.DeafEvery - 1) / l.DeafEvery)
+}
+
+// heard is how many of n copies, spread over all recipients, go to clients that read.
+func (l *Load) heard(n int64) int64 {
+	if l.DeafEvery <= 0 {
+		return n
+	}
+	return n - n*l.deaf()/int64(l.Clients)
+}
+
+// warmUp publishes for a while and returns the counters it leaves.
+func (l *Load) warmUp(ctx context.Context, site *lab.Site, pub *worker.Worker, run int) (c fleet.Counts, err error) {
+	if l.Warmup > 0 {
+		l.Lab.Say("run %d: warming up for %s", run+1, l.Warmup)
+		r, err := pub.Call(ctx, worker.Request{Publish: &worker.Publish{Rate: l.Rate, For: l.Warmup}})
+		if err != nil {
+			return c, err
+		}
+		if c, err = site.AwaitReceived(ctx, l.heard(r.Published.Accepted), arrivals); err != nil {
+			return c, err
+		}
+	}
+	if _, err := site.TakeLatency(ctx); err != nil {
+		return c, err
+	}
+	return site.Counts(ctx)
+}
+
+// measured is the phase that counts.
+func (l *Load) measured(ctx context.Context, site *lab.Site, pub *worker.Worker, before fleet.Counts, run int) (*Outcome, error) {
+	o := &Outcome{}
+	server := meter.Start(site.PIDs(), 100*time.Millisecond)
+	workers := meter.Start(append(site.WorkerPIDs(), pub.PID()), 100*time.Millisecond)
+	var profile *lab.Profile
+	if l.Lab.Profile != "" {
+		profile = lab.StartProfile(ctx, site.Servers[0], l.For, profileName(l.Lab.Profile, run))
+	}
+	show := l.watch(ctx, site, pub, before, run)
+	begun := time.Now()
+	r, err := pub.Call(ctx, worker.Request{Publish: &worker.Publish{Rate: l.Rate, For: l.For}})
+	if err != nil {
+		show()
+		return nil, err
+	}
+	o.Published = *r.Published
+	o.Expected = l.heard(o.Published.Accepted)
+	after, err := site.AwaitReceived(ctx, before.Received+o.Expected, arrivals)
+	o.Seconds = time.Since(begun).Seconds()
+	o.Ticks = show()
+	o.Server, o.Workers = server.Stop(), workers.Stop()
+	if err != nil {
+		return nil, err
+	}
+	o.Counts = fleet.Counts{
+		Live: after.Live, Received: after.Received - before.Received, Duplicates: after.Duplicates - before.Duplicates,
+		Disorder: after.Disorder - before.Disorder, Lost: after.Lost - before.Lost, Why: after.Why,
+	}
+	if o.Latency, err = site.TakeLatency(ctx); err != nil {
+		return nil, err
+	}
+	return o, profile.Wait()
+}
+
+// watch shows and keeps what happens each second until the returned function is called.
+func (l *Load) watch(ctx context.Context, site *lab.Site, pub *worker.Worker, before fleet.Counts, run int) (stop func() []tick) {
+	ctx, cancel := context.WithCancel(ctx)
+	done := make(chan []tick, 1)
+	go func() {
+		var ticks []tick
+		last := tick{received: before.Received}
+		tk := time.NewTicker(time.Second)
+		defer tk.Stop()
+		for n := 1; ; n++ {
+			select {
+			case <-ctx.Done():
+				done <- ticks
+				return
+			case <-tk.C:
+			}
+			now := tick{seconds: float64(n), published: pub.Last().Published}
+			for _, w := range site.Subs {
+				t := w.Last()
+				now.received += t.Received
+				now.p99 = max(now.p99, t.Latency.P99)
+			}
+			step := now
+			step.received -= last.received
+			step.published = max(step.published-last.published, 0)
+			last = now
+			ticks = append(ticks, step)
+			u, _ := meter.Total(site.PIDs()) // shown only
+			l.Lab.Say("run %d: %3d s  published %s/s  delivered %s/s  p99 %s ms  server %s MB", run+1, n,
+				report.Format(float64(step.published)), report.Format(float64(step.received)), report.Format(step.p99), report.Format(float64(u.Resident/mb)))
+		}
+	}()
+	return func() []tick {
+		cancel()
+		return <-done
+	}
+}

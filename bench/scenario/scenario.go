@@ -1,0 +1,94 @@
+// Package scenario is what can be measured: each scenario sets servers and load up, measures, and says what it found.
+package scenario
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"godwit.dev/godwit/bench/fleet"
+	"godwit.dev/godwit/bench/lab"
+	"godwit.dev/godwit/bench/meter"
+	"godwit.dev/godwit/bench/report"
+)
+
+// Common is what all scenarios take.
+type Common struct {
+	Lab     *lab.Lab
+	Runs    int
+	Workers int // processes that hold subscribers; more are started where connections need them
+	Command string
+	Version string
+}
+
+// begin starts a result.
+func (c *Common) begin(name, title string, settings ...report.Setting) *report.Result {
+	r := &report.Result{
+		Scenario: name, Title: title, Command: c.Command, Version: c.Version, Machine: meter.Describe(), Settings: settings,
+	}
+	r.Settings = append(r.Settings, set("runs", c.Runs))
+	if c.Lab.Running != nil {
+		r.Note("measured a server that was running already")
+	}
+	return r
+}
+
+func set(name string, value any) report.Setting {
+	return report.Setting{Name: name, Value: fmt.Sprint(value)}
+}
+
+// prefix names the recipients of one run, so that none has a past.
+func prefix() string {
+	var b [4]byte
+	_, _ = rand.Read(b[:]) // never fails
+	return "bench-" + hex.EncodeToString(b[:]) + "-"
+}
+
+// heartbeat is long enough that no probe disturbs a measurement.
+const heartbeat = 24 * time.Hour
+
+// opening is how many connections a worker opens at a time, where opening is not what is measured.
+const opening = 128
+
+// arrivals is how long deliveries may take after the last publish was answered.
+const arrivals = 15 * time.Second
+
+// runs calls run as often as asked for.
+func (c *Common) runs(ctx context.Context, run func(ctx context.Context, n int) error) error {
+	for n := range max(c.Runs, 1) {
+		if err := run(ctx, n); err != nil {
+			return fmt.Errorf("run %d: %w", n+1, err)
+		}
+	}
+	return nil
+}
+
+// profileName gives each run's profile a file of its own.
+func profileName(file string, run int) string {
+	if run == 0 {
+		return file
+	}
+	for _, ext := range []string{".pb.gz", ".pprof"} {
+		if base, ok := strings.CutSuffix(file, ext); ok {
+			return base + "-" + strconv.Itoa(run+1) + ext
+		}
+	}
+	return file + "-" + strconv.Itoa(run+1)
+}
+
+// viaFor is the way to publish that goes with a transport, where nobody has chosen.
+func viaFor(transport string) string {
+	if transport == fleet.GRPC {
+		return fleet.ViaGRPC
+	}
+	return fleet.ViaHTTP
+}
+
+const (
+	mb = 1 << 20
+	kb = 1 << 10
+)

@@ -1,0 +1,110 @@
+package scenario
+
+import (
+	"fmt"
+
+	"godwit.dev/godwit/bench/meter"
+	"godwit.dev/godwit/bench/report"
+)
+
+// tell adds what one run found to a result.
+func (o *Outcome) tell(r *report.Result, group string, run int) {
+	p := &o.Published
+	if p.Seconds > 0 {
+		r.Add(group, "publishes accepted", "/s", float64(p.Accepted)/p.Seconds)
+		r.Add(group, "requests answered", "/s", float64(p.Requests)/p.Seconds)
+	}
+	if o.Seconds > 0 {
+		r.Add(group, "deliveries", "/s", float64(o.Counts.Received)/o.Seconds)
+	}
+	if o.Latency != nil && o.Latency.Count() > 0 {
+		s := o.Latency.Summary()
+		for _, f := range []struct {
+			name string
+			v    float64
+		}{{"p50", s.P50}, {"p90", s.P90}, {"p99", s.P99}, {"p99.9", s.P999}, {"max", s.Max}} {
+			r.Add(group, "publish to client "+f.name, "ms", f.v)
+		}
+		r.Curves = append(r.Curves, report.Curve{Name: curveName(group, "publish to client", run), Points: o.Latency.Curve()})
+	}
+	if p.Latency != nil && p.Latency.Count() > 0 {
+		s := p.Latency.Summary()
+		r.Add(group, "publish answered p50", "ms", s.P50)
+		r.Add(group, "publish answered p99", "ms", s.P99)
+	}
+	o.tellCost(r, group)
+	o.tellFaults(r, group)
+	o.tellSeries(r, group, run)
+}
+
+func curveName(group, name string, run int) string {
+	if group != "" {
+		name = group + ", " + name
+	}
+	return fmt.Sprintf("%s, run %d", name, run+1)
+}
+
+func (o *Outcome) tellCost(r *report.Result, group string) {
+	if len(o.Server) > 1 {
+		cpu := meter.CPU(o.Server)
+		r.Add(group, "server CPU", "cores", cpu/o.Seconds)
+		if n := o.Counts.Received; n > 0 {
+			r.Add(group, "server CPU per million deliveries", "s", cpu/float64(n)*1e6)
+		}
+		r.Add(group, "server memory, most", "MB", float64(meter.Peak(o.Server))/mb)
+	}
+	if len(o.Workers) > 1 {
+		r.Add(group, "load generator CPU", "cores", meter.CPU(o.Workers)/o.Seconds)
+	}
+}
+
+func (o *Outcome) tellFaults(r *report.Result, group string) {
+	p, c := &o.Published, &o.Counts
+	r.Add(group, "deliveries missing", "", float64(o.Expected-c.Received))
+	for _, f := range []struct {
+		name string
+		n    int64
+	}{
+		{"deliveries twice", c.Duplicates},
+		{"deliveries out of order", c.Disorder},
+		{"connections lost", c.Lost},
+		{"publishes refused", p.Refused},
+		{"publishes not sent in time", p.Unsent},
+		{"publishers lost", p.Failed},
+	} {
+		if f.n > 0 || r.Figure(group, f.name) != nil {
+			r.Add(group, f.name, "", float64(f.n))
+		}
+	}
+	for _, why := range []string{p.Why, c.Why} {
+		if why != "" {
+			r.Note("first fault: " + why)
+		}
+	}
+}
+
+func (o *Outcome) tellSeries(r *report.Result, group string, run int) {
+	if run > 0 {
+		return // one run shows the course of things
+	}
+	name := func(s string) string {
+		if group != "" {
+			return group + ", " + s
+		}
+		return s
+	}
+	rate, p99 := report.Series{Name: name("deliveries"), Unit: "/s"}, report.Series{Name: name("p99 in each second"), Unit: "ms"}
+	for _, t := range o.Ticks {
+		rate.Points = append(rate.Points, [2]float64{t.seconds, float64(t.received)})
+		p99.Points = append(p99.Points, [2]float64{t.seconds, t.p99})
+	}
+	memory := report.Series{Name: name("server memory"), Unit: "MB"}
+	for _, s := range o.Server {
+		memory.Points = append(memory.Points, [2]float64{s.Seconds, float64(s.Resident) / mb})
+	}
+	for _, s := range []report.Series{rate, p99, memory} {
+		if len(s.Points) > 1 {
+			r.Series = append(r.Series, s)
+		}
+	}
+}

@@ -1,0 +1,64 @@
+// Package worker runs a fleet in a process of its own, so that its cost is kept apart from the server's and no
+// process runs out of files. The process that measures tells it what to do, one JSON object a line on its standard
+// input; answers come the same way.
+package worker
+
+import (
+	"time"
+
+	"godwit.dev/godwit/bench/fleet"
+	"godwit.dev/godwit/bench/latency"
+)
+
+// MostConnections is how many connections one worker holds: systems commonly allow 20,000 files.
+const MostConnections = 17_000
+
+// Request asks for one thing; exactly one field is set.
+type Request struct {
+	Connect    *fleet.SubscriberConfig `json:"connect,omitempty"`   // make subscribers and connect them
+	Reconnect  bool                    `json:"reconnect,omitempty"` // connect the same subscribers again
+	Cut        bool                    `json:"cut,omitempty"`       // end all their connections
+	Counts     bool                    `json:"counts,omitempty"`
+	Latency    bool                    `json:"latency,omitempty"` // take the latencies since the last time
+	Await      *Await                  `json:"await,omitempty"`
+	Publishers *fleet.PublishConfig    `json:"publishers,omitempty"` // connect publishers
+	Publish    *Publish                `json:"publish,omitempty"`
+	PingPong   *PingPong               `json:"ping_pong,omitempty"`
+}
+
+// Await waits until so many notifications have come since the start.
+type Await struct {
+	Received int64         `json:"received"`
+	Patience time.Duration `json:"patience"`
+}
+
+// Publish lets the publishers publish.
+type Publish struct {
+	Rate float64       `json:"rate"`
+	For  time.Duration `json:"for"`
+}
+
+// PingPong publishes Messages notifications to each subscriber, each as soon as the one before was answered and has
+// arrived.
+type PingPong struct {
+	Messages int           `json:"messages"`
+	Patience time.Duration `json:"patience"`
+}
+
+// Reply is the answer to a request, or, if Tick is set, a sign of life in between.
+type Reply struct {
+	Error     string             `json:"error,omitempty"`
+	Seconds   float64            `json:"seconds,omitempty"` // that it took
+	Counts    *fleet.Counts      `json:"counts,omitempty"`
+	Published *fleet.Published   `json:"published,omitempty"`
+	Latency   *latency.Histogram `json:"latency,omitempty"`
+	Tick      *Tick              `json:"tick,omitempty"`
+}
+
+// Tick is what a worker has seen so far. It comes every second.
+type Tick struct {
+	Live      int64           `json:"live"`
+	Received  int64           `json:"received"`
+	Published int64           `json:"published"` // copies
+	Latency   latency.Summary `json:"latency"`   // of deliveries since the tick before
+}

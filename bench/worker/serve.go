@@ -1,0 +1,152 @@
+package worker
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"godwit.dev/godwit/bench/fleet"
+	"godwit.dev/godwit/internal/reactor"
+)
+
+const (
+	// maxRequest is the longest line a worker reads; lines name servers, not recipients.
+	maxRequest = 1 << 20
+	// Answers to large batches are kept whole until they are complete, and large batches are queued whole.
+	inputBytes = 64 << 20
+	queueBytes = 64 << 20
+)
+
+// server is a worker's own side.
+type server struct {
+	r    *reactor.Reactor
+	subs atomic.Pointer[fleet.Subscribers]
+	pubs atomic.Pointer[fleet.Publishers]
+
+	mu  sync.Mutex // one line at a time
+	out *json.Encoder
+}
+
+// Serve does what requests on in ask for until in ends.
+func Serve(ctx context.Context, in io.Reader, out io.Writer) error {
+	r, err := reactor.New(reactor.Config{Loops: 1, InputBytes: inputBytes, QueueBytes: queueBytes}, slog.New(slog.DiscardHandler))
+	if err != nil {
+		return err
+	}
+	s := &server{r: r, out: json.NewEncoder(out)}
+	ctx, cancel := context.WithCancel(ctx)
+	var wg sync.WaitGroup
+	wg.Go(func() { s.tick(ctx) })
+	defer wg.Wait()
+	defer cancel()
+	lines := bufio.NewScanner(in)
+	lines.Buffer(nil, maxRequest)
+	for lines.Scan() {
+		var req Request
+		if err := json.Unmarshal(lines.Bytes(), &req); err != nil {
+			return fmt.Errorf("read a request: %w", err)
+		}
+		begun := time.Now()
+		reply, err := s.do(ctx, &req)
+		if err != nil {
+			reply.Error = err.Error()
+		}
+		if reply.Seconds == 0 {
+			reply.Seconds = time.Since(begun).Seconds()
+		}
+		s.say(&reply)
+	}
+	return lines.Err() // the process ends, and its connections with it
+}
+
+func (s *server) say(r *Reply) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	_ = s.out.Encode(r) // whoever does not listen any more has closed the input too
+}
+
+func (s *server) do(ctx context.Context, req *Request) (reply Reply, err error) {
+	subs, pubs := s.subs.Load(), s.pubs.Load()
+	switch {
+	case req.Connect != nil:
+		if subs, err = fleet.NewSubscribers(s.r, *req.Connect); err != nil {
+			return reply, err
+		}
+		s.subs.Store(subs)
+		return reply, subs.Connect(ctx)
+	case req.Publishers != nil:
+		pubs, err = fleet.NewPublishers(ctx, s.r, *req.Publishers)
+		s.pubs.Store(pubs)
+		return reply, err
+	case req.Publish != nil:
+		if pubs == nil {
+			return reply, errors.New("there are no publishers")
+		}
+		done, err := pubs.Run(ctx, req.Publish.Rate, req.Publish.For)
+		reply.Published, reply.Seconds = &done, done.Seconds
+		return reply, err
+	case subs == nil:
+		return reply, errors.New("there are no subscribers")
+	case req.Reconnect:
+		return reply, subs.Connect(ctx)
+	case req.Cut:
+		return reply, subs.Cut(ctx)
+	case req.Await != nil:
+		return reply, await(ctx, subs, req.Await)
+	case req.PingPong != nil:
+		reply.Latency, err = fleet.PingPong(ctx, subs, pubs, req.PingPong.Messages, req.PingPong.Patience)
+		return reply, err
+	case req.Counts:
+		c := subs.Counts()
+		reply.Counts = &c
+		return reply, nil
+	case req.Latency:
+		reply.Latency = subs.TakeLatency()
+		return reply, nil
+	}
+	return reply, errors.New("the request asks for nothing")
+}
+
+// await polls often enough for times of milliseconds.
+func await(ctx context.Context, subs *fleet.Subscribers, a *Await) error {
+	ctx, cancel := context.WithTimeout(ctx, a.Patience)
+	defer cancel()
+	tick := time.NewTicker(time.Millisecond)
+	defer tick.Stop()
+	for subs.Received() < a.Received {
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return fmt.Errorf("%d of %d notifications came within %s", subs.Received(), a.Received, a.Patience)
+		}
+	}
+	return nil
+}
+
+// tick shows signs of life.
+func (s *server) tick(ctx context.Context) {
+	tk := time.NewTicker(time.Second)
+	defer tk.Stop()
+	for {
+		select {
+		case <-tk.C:
+		case <-ctx.Done():
+			return
+		}
+		t := &Tick{}
+		if subs := s.subs.Load(); subs != nil {
+			t.Live, t.Received, t.Latency = subs.Live(), subs.Received(), subs.Interval().Summary()
+		}
+		if pubs := s.pubs.Load(); pubs != nil {
+			t.Published = pubs.Progress().Accepted
+		}
+		s.say(&Reply{Tick: t})
+	}
+}

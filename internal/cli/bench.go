@@ -1,0 +1,236 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/url"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"godwit.dev/godwit/bench/fleet"
+	"godwit.dev/godwit/bench/lab"
+	"godwit.dev/godwit/bench/report"
+	"godwit.dev/godwit/bench/scenario"
+	"godwit.dev/godwit/bench/worker"
+)
+
+// bench is what the scenarios' commands share.
+type bench struct {
+	p          *program
+	runs       int
+	workers    int
+	serverArgs []string
+	serverEnv  []string
+	tls        bool
+	dir        string
+	grpc       string
+	pid        int
+	profile    string
+}
+
+func (p *program) benchCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "bench",
+		Short: "Measure how fast a server is, and what it costs",
+		Long: `Measure a server that is started for it, on a temporary data folder, with load from processes of their own; or, with
+--url, one that runs already. Latencies count from when a message was due, so that a server that stalls cannot hide it.
+A server under --url must be a development server (--dev) on this machine: latencies need one clock.`,
+		Args: subcommandOnly,
+		RunE: help,
+	}
+	b := &bench{p: p}
+	b.flags(cmd.PersistentFlags())
+	cmd.AddCommand(b.unicastCommand(), b.fanoutCommand(), b.workerCommand())
+	return cmd
+}
+
+func (b *bench) flags(f *pflag.FlagSet) {
+	f.IntVar(&b.runs, "runs", 3, "how often to measure; medians and spread are told")
+	f.IntVar(&b.workers, "workers", 1, "least number of processes that hold subscribers; each has one event loop")
+	f.StringArrayVar(&b.serverArgs, "server-arg", nil, "argument for godwit serve, such as --server-arg=--window=256; may be repeated")
+	f.StringArrayVar(&b.serverEnv, "server-env", nil, "environment variable for the server, KEY=VALUE; may be repeated")
+	f.BoolVar(&b.tls, "tls", false, "serve and connect with TLS")
+	f.StringVar(&b.dir, "data-dir", "", "where the servers' data folders are made (default: the system's place for temporary files)")
+	f.StringVar(&b.grpc, "grpc-url", "", "with --url: host:port of the same server's gRPC listener")
+	f.IntVar(&b.pid, "pid", 0, "with --url: process id of the server, to measure its CPU time and memory")
+	f.StringVar(&b.profile, "profile", "", "file for a CPU profile of the server during the measured phase")
+}
+
+// common prepares what every scenario needs. say shows progress until done is called.
+func (b *bench) common(ctx context.Context) (c scenario.Common, done func(), err error) {
+	self, err := os.Executable()
+	if err != nil {
+		return c, nil, fmt.Errorf("find this program: %w", err)
+	}
+	if b.runs < 1 || b.workers < 1 {
+		return c, nil, usagef("--runs and --workers must be at least 1")
+	}
+	l := &lab.Lab{
+		Server:  lab.ServerOptions{Command: []string{self}, Args: b.serverArgs, Env: b.serverEnv, TLS: b.tls, Dir: b.dir},
+		Worker:  []string{self, "bench", "worker"},
+		Profile: b.profile,
+	}
+	if l.Running, err = b.running(ctx); err != nil {
+		return c, nil, err
+	}
+	l.Progress, done = b.progress()
+	return scenario.Common{Lab: l, Runs: b.runs, Workers: b.workers, Command: b.commandLine(), Version: Version}, done, nil
+}
+
+// running is the server named by --url; nil: none was.
+func (b *bench) running(ctx context.Context) (*lab.Server, error) {
+	if b.p.url == "" {
+		return nil, nil
+	}
+	u, err := url.Parse(b.p.url)
+	if err != nil || u.Host == "" {
+		return nil, usagef("--url %q is not a URL", b.p.url)
+	}
+	key := b.p.env("GODWIT_API_KEY")
+	if key == "" {
+		key = "dev"
+	}
+	return lab.Existing(ctx, fleet.Target{HTTP: u.Host, GRPC: b.grpc, TLS: u.Scheme == "https", Key: key}, b.pid)
+}
+
+// progress shows one line that is written over again and again, on a terminal only.
+func (b *bench) progress() (say func(string), done func()) {
+	if !terminal(b.p.stderr) {
+		return nil, func() {}
+	}
+	return func(line string) { fmt.Fprintf(b.p.stderr, "\r\x1b[K%s", line) }, func() { fmt.Fprint(b.p.stderr, "\r\x1b[K") }
+}
+
+// commandLine is how to repeat a measurement.
+func (b *bench) commandLine() string {
+	words := append([]string{"godwit"}, b.p.args...)
+	for i, w := range words {
+		if strings.ContainsAny(w, " \t'\"$&;|<>*?()") {
+			words[i] = "'" + strings.ReplaceAll(w, "'", `'\''`) + "'"
+		}
+	}
+	return strings.Join(words, " ")
+}
+
+// measure runs a scenario and shows its result.
+func (b *bench) measure(cmd *cobra.Command, run func(context.Context, scenario.Common) (*report.Result, error)) error {
+	c, done, err := b.common(cmd.Context())
+	if err != nil {
+		return err
+	}
+	r, err := run(cmd.Context(), c)
+	done()
+	if err != nil {
+		if cmd.Context().Err() != nil {
+			return errors.New("interrupted")
+		}
+		return fmt.Errorf("bench %s: %w", cmd.Name(), err)
+	}
+	if b.p.json {
+		enc := json.NewEncoder(b.p.stdout)
+		return enc.Encode(r)
+	}
+	return report.WriteTable(b.p.stdout, r)
+}
+
+// loadFlags are the flags of scenarios with subscribers and publishers.
+func loadFlags(f *pflag.FlagSet, l *scenario.Load) {
+	f.IntVar(&l.Clients, "clients", 1000, "subscribers, one connection and recipient each")
+	f.IntVar(&l.Publishers, "publishers", 64, "connections that publish, one request at a time on each")
+	f.IntVar(&l.Size, "size", 200, "bytes of data in each notification")
+	f.StringVar(&l.Transport, "transport", fleet.WebSocketJSON, "how subscribers connect: ws-json, ws-proto, grpc or sse")
+	f.StringVar(&l.Via, "publish", "", "how to publish: http, grpc or batch (default: grpc for gRPC subscribers, else http)")
+	f.IntVar(&l.Batch, "batch", 100, "notifications in each request of --publish batch")
+	f.IntVar(&l.Window, "window", 0, "unacknowledged notifications in flight to each subscriber (default: the server's)")
+	f.DurationVar(&l.Warmup, "warmup", 2*time.Second, "how long to publish before measuring")
+	f.DurationVar(&l.For, "for", 10*time.Second, "how long to measure")
+}
+
+func checkLoad(l *scenario.Load) error {
+	switch l.Transport {
+	case fleet.WebSocketJSON, fleet.WebSocketProto, fleet.GRPC, fleet.SSE:
+	default:
+		return usagef("--transport must be one of ws-json, ws-proto, grpc, sse")
+	}
+	switch l.Via {
+	case "", fleet.ViaHTTP, fleet.ViaGRPC, fleet.ViaBatch:
+	default:
+		return usagef("--publish must be one of http, grpc, batch")
+	}
+	if l.Clients < 1 || l.Publishers < 1 || l.Size < 1 || l.Batch < 1 || l.Batch > 10_000 {
+		return usagef("--clients, --publishers, --size and --batch must be at least 1, --batch at most 10000")
+	}
+	if l.Rate < 0 || l.For <= 0 {
+		return usagef("--rate must not be negative, --for must be positive")
+	}
+	return nil
+}
+
+func (b *bench) unicastCommand() *cobra.Command {
+	var l scenario.Load
+	cmd := &cobra.Command{
+		Use:   "unicast",
+		Short: "One recipient a publish: throughput and latency",
+		Args:  exactly(),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := checkLoad(&l); err != nil {
+				return err
+			}
+			return b.measure(cmd, func(ctx context.Context, c scenario.Common) (*report.Result, error) {
+				l.Common = c
+				return l.Unicast(ctx)
+			})
+		},
+	}
+	loadFlags(cmd.Flags(), &l)
+	cmd.Flags().Float64Var(&l.Rate, "rate", 0, "notifications a second (default: as fast as they are answered)")
+	return cmd
+}
+
+func (b *bench) fanoutCommand() *cobra.Command {
+	var l scenario.Load
+	cmd := &cobra.Command{
+		Use:   "fanout",
+		Short: "Each message to all recipients: CPU time a delivery",
+		Args:  exactly(),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := checkLoad(&l); err != nil {
+				return err
+			}
+			if l.Via == fleet.ViaBatch {
+				return usagef("fanout publishes over http or grpc")
+			}
+			return b.measure(cmd, func(ctx context.Context, c scenario.Common) (*report.Result, error) {
+				l.Common = c
+				return l.Fanout(ctx)
+			})
+		},
+	}
+	loadFlags(cmd.Flags(), &l)
+	f := cmd.Flags()
+	f.Float64Var(&l.Rate, "rate", 10, "messages a second, each to all clients; 0: as fast as they are answered")
+	for name, value := range map[string]string{"clients": "5000", "publishers": "8"} {
+		_ = f.Set(name, value) // both exist
+		f.Lookup(name).DefValue = value
+		f.Lookup(name).Changed = false
+	}
+	return cmd
+}
+
+func (b *bench) workerCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:    "worker",
+		Short:  "Hold connections for another bench process",
+		Hidden: true,
+		Args:   exactly(),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return worker.Serve(cmd.Context(), b.p.stdin, b.p.stdout)
+		},
+	}
+}
