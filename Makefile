@@ -80,7 +80,7 @@ bench: $(BENCHSTAT) ## run the Go benchmarks of the hot functions, ten times, an
 
 .PHONY: idle
 idle: build ## measure the server's memory for 10,000 idle sessions on WebSocket and on gRPC
-	$(GO) run ./bench/idle -server $(BIN)/godwit -sessions 10000
+	$(BIN)/godwit bench idle --runs 1 --sessions 10000 --limit 1024 --settle 3m
 
 .PHONY: fuzz
 fuzz: ## run every fuzz target for FUZZTIME (60s)

@@ -57,7 +57,7 @@ func (g *group) submit(j job) {
 // answered takes the answer to p's request and gives it the next.
 func (g *group) answered(p *publisher, accepted, refused int, err error) {
 	now := Now()
-	g.p.count(time.Duration(now-p.due), accepted, refused, err)
+	g.p.count(time.Duration(now-p.due), accepted, refused, min(p.deaf, accepted), err)
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	switch {
@@ -65,7 +65,7 @@ func (g *group) answered(p *publisher, accepted, refused int, err error) {
 		j := g.backlog[0]
 		g.backlog = g.backlog[1:]
 		p.send(j)
-	case g.p.cfg.Rate <= 0 && now < g.p.until:
+	case g.p.cfg.rate <= 0 && now < g.p.until:
 		g.turn++
 		p.send(job{due: now, chunk: g.turn % g.chunks, to: inTurn})
 	default:

@@ -19,6 +19,7 @@ type publisher struct {
 	requests []*request
 	due      int64
 	copies   int
+	deaf     int // of these, to recipients that read nothing
 
 	// HTTP/2 only.
 	http    *http2Client
@@ -42,7 +43,8 @@ func (p *publisher) send(j job) {
 	if j.to >= 0 {
 		next = func() int { return j.to }
 	}
-	r.prepare(j.due, p.stream, next)
+	r.prepare(j.due, p.stream, next, p.group.p.cfg.deaf)
+	p.deaf = r.deaf
 	if p.http != nil {
 		if p.http.sendWindow < int64(len(r.bytes)) {
 			p.waiting = r

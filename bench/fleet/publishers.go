@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"runtime"
+	"slices"
 	"sync"
 	"time"
 
@@ -35,11 +36,14 @@ type PublishConfig struct {
 	Recipients int      `json:"recipients"` // numbered from 0
 	ToAll      bool     `json:"to_all"`     // each message goes to all recipients, else to one after the other
 	Batch      int      `json:"batch"`      // notifications a request, with ViaBatch
+	AckNone    bool     `json:"ack_none"`   // settled by the first write instead of by an acknowledgement
+	DeafEvery  int      `json:"deaf_every"` // as for the subscribers
 
-	Rate    float64       `json:"rate"` // messages a second; 0: each publisher goes on as soon as it has its answer
-	For     time.Duration `json:"for"`
-	Poisson bool          `json:"poisson"`
+	rate float64 // of the present run
 }
+
+// deaf says whether a recipient reads nothing.
+func (c *PublishConfig) deaf(n int) bool { return c.DeafEvery > 0 && n%c.DeafEvery == 0 }
 
 // Publishers are connections that publish.
 type Publishers struct {
@@ -59,6 +63,7 @@ type Published struct {
 	Requests int64              `json:"requests"` // answered
 	Accepted int64              `json:"accepted"` // copies
 	Refused  int64              `json:"refused"`  // copies
+	Deaf     int64              `json:"deaf"`     // of the accepted, to recipients that read nothing
 	Unsent   int64              `json:"unsent"`   // requests that were due but found no publisher free
 	Failed   int64              `json:"failed"`   // connections
 	Why      string             `json:"why,omitempty"`
@@ -122,34 +127,35 @@ func (p *Publishers) connect(ctx context.Context, r *reactor.Reactor, g *group) 
 }
 
 // requests prepares what one publisher of a group sends.
-func (p *Publishers) requests(g *group) []*request {
+func (p *Publishers) requests(g *group) (all []*request) {
 	c := &p.cfg
-	if !c.ToAll {
-		switch c.Via {
-		case ViaGRPC:
-			return []*request{grpcRequest(g.target, oneProto(c.Prefix, c.Size))}
-		case ViaBatch:
-			return []*request{httpRequest(g.target, batchJSON(c.Prefix, c.Size, max(c.Batch, 1)))}
-		default:
-			return []*request{httpRequest(g.target, oneJSON(c.Prefix, c.Size))}
-		}
+	wrap := func(one content) { all = append(all, httpRequest(g.target, one)) }
+	if c.Via == ViaGRPC {
+		wrap = func(one content) { all = append(all, grpcRequest(g.target, one)) }
 	}
-	var all []*request
-	for to := g.recipients; len(to) > 0; {
-		part := to[:min(len(to), MaxTo)]
-		to = to[len(part):]
-		if c.Via == ViaGRPC {
-			all = append(all, grpcRequest(g.target, manyProto(c.Prefix, c.Size, part)))
-		} else {
-			all = append(all, httpRequest(g.target, manyJSON(c.Prefix, c.Size, part)))
+	switch {
+	case !c.ToAll && c.Via == ViaGRPC:
+		wrap(c.oneProto())
+	case !c.ToAll && c.Via == ViaBatch:
+		wrap(c.batchJSON())
+	case !c.ToAll:
+		wrap(c.oneJSON())
+	default:
+		for part := range slices.Chunk(g.recipients, MaxTo) {
+			if c.Via == ViaGRPC {
+				wrap(c.manyProto(part))
+			} else {
+				wrap(c.manyJSON(part))
+			}
 		}
 	}
 	return all
 }
 
-// Run publishes for cfg.For at cfg.Rate and waits for the answers.
+// Run publishes rate messages a second for span and waits for the answers. With a rate of 0 each publisher goes on as
+// soon as it has its answer.
 func (p *Publishers) Run(ctx context.Context, rate float64, span time.Duration) (Published, error) {
-	p.cfg.Rate = rate
+	p.cfg.rate = rate
 	p.mu.Lock()
 	p.sums = Published{}
 	p.mu.Unlock()
@@ -202,7 +208,7 @@ func (p *Publishers) pace(ctx context.Context, begun int64) {
 		if p.cfg.Via == ViaBatch {
 			each = float64(max(p.cfg.Batch, 1))
 		}
-		interval := each * float64(time.Second) / p.cfg.Rate
+		interval := each * float64(time.Second) / p.cfg.rate
 		for i := 0; ctx.Err() == nil; i++ {
 			due := begun + int64(float64(i)*interval)
 			if due >= p.until {
@@ -258,13 +264,14 @@ func (p *Publishers) One(recipient int) {
 	p.groups[TargetOf(p.cfg.Prefix, recipient, len(p.groups))].submit(job{due: Now(), to: recipient})
 }
 
-func (p *Publishers) count(took time.Duration, accepted, refused int, err error) {
+func (p *Publishers) count(took time.Duration, accepted, refused, deaf int, err error) {
 	p.latency.Record(took)
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.sums.Requests++
 	p.sums.Accepted += int64(accepted)
 	p.sums.Refused += int64(refused)
+	p.sums.Deaf += int64(deaf)
 	if err != nil && p.sums.Why == "" {
 		p.sums.Why = err.Error()
 	}

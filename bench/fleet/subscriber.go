@@ -47,7 +47,7 @@ func (s *subscriber) Data(b []byte) (int, error) {
 	if err != nil {
 		return used, err
 	}
-	if len(s.acks) > 0 && !s.deaf {
+	if len(s.acks) > 0 && !s.s.cfg.NoAcks {
 		send = s.wire.ack(send, s.acks)
 	}
 	if len(send) > 0 && !s.conn.Write(send, nil) {

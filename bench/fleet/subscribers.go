@@ -57,6 +57,7 @@ type SubscriberConfig struct {
 	Window      int           `json:"window"`
 	Heartbeat   time.Duration `json:"heartbeat"`
 	Spread      bool          `json:"spread"`
+	NoAcks      bool          `json:"no_acks"`    // what comes needs no acknowledgement
 	DeafEvery   int           `json:"deaf_every"` // every so many-th subscriber reads nothing; 0: none
 }
 
@@ -74,13 +75,13 @@ func NewSubscribers(r *reactor.Reactor, cfg SubscriberConfig) (*Subscribers, err
 	return s, nil
 }
 
-// Connect opens all connections that are not open and waits until each is welcomed.
-func (s *Subscribers) Connect(ctx context.Context) error {
+// Connect opens all connections, concurrency at a time (0: all at once), and waits until each is welcomed.
+func (s *Subscribers) Connect(ctx context.Context, concurrency int) error {
 	if err := s.openPosters(ctx); err != nil {
 		return err
 	}
 	s.round++
-	width := s.cfg.Concurrency
+	width := concurrency
 	if width <= 0 || width > len(s.all) {
 		width = max(len(s.all), 1)
 	}

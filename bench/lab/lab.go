@@ -62,9 +62,7 @@ func (l *Lab) NewSite(ctx context.Context, servers int) (*Site, error) {
 
 // Close ends all processes.
 func (s *Site) Close() {
-	for _, w := range s.Subs {
-		w.Stop()
-	}
+	s.StopWorkers()
 	if s.lab.Running != nil {
 		return
 	}
@@ -73,6 +71,14 @@ func (s *Site) Close() {
 		wg.Go(srv.Stop)
 	}
 	wg.Wait()
+}
+
+// StopWorkers ends the processes that hold subscribers.
+func (s *Site) StopWorkers() {
+	for _, w := range s.Subs {
+		w.Stop()
+	}
+	s.Subs = nil
 }
 
 // Targets are the addresses of the servers.

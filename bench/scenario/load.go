@@ -28,7 +28,8 @@ type Load struct {
 	Warmup     time.Duration
 	For        time.Duration
 	ToAll      bool
-	DeafEvery  int
+	AckNone    bool // settled by the first write
+	DeafEvery  int  // every so many-th client reads nothing; 0: none
 }
 
 func (l *Load) settings() []report.Setting {
@@ -42,6 +43,9 @@ func (l *Load) settings() []report.Setting {
 	}
 	if l.via() == fleet.ViaBatch {
 		s = append(s, set("batch", l.Batch))
+	}
+	if l.AckNone {
+		s = append(s, set("ack", "none"))
 	}
 	if l.Servers > 1 {
 		s = append(s, set("servers", l.Servers))
@@ -61,14 +65,15 @@ func (l *Load) via() string {
 
 // Outcome is what one run found.
 type Outcome struct {
-	Published fleet.Published
-	Counts    fleet.Counts // over the measured phase
-	Expected  int64        // deliveries
-	Latency   *latency.Histogram
-	Seconds   float64 // from the first publish to the last delivery
-	Server    []meter.Sample
-	Workers   []meter.Sample
-	Ticks     []tick
+	ConnectSeconds float64 // that connecting all clients took
+	Published      fleet.Published
+	Counts         fleet.Counts // over the measured phase
+	Expected       int64        // deliveries
+	Latency        *latency.Histogram
+	Seconds        float64 // from the first publish to the last delivery
+	Server         []meter.Sample
+	Workers        []meter.Sample
+	Ticks          []tick
 }
 
 // tick is how the run looked at one second.
@@ -88,7 +93,8 @@ func (l *Load) measure(ctx context.Context, run int) (*Outcome, error) {
 	defer site.Close()
 	p := prefix()
 	l.Lab.Say("run %d: connecting %d clients", run+1, l.Clients)
-	if _, err := site.Connect(ctx, l.subscribers(p), l.Workers); err != nil {
+	connected, err := site.Connect(ctx, l.subscribers(p), l.Workers)
+	if err != nil {
 		return nil, err
 	}
 	pub, err := site.NewWorker(ctx)
@@ -98,7 +104,7 @@ func (l *Load) measure(ctx context.Context, run int) (*Outcome, error) {
 	defer pub.Stop()
 	cfg := fleet.PublishConfig{
 		Targets: site.Targets(), Via: l.via(), Publishers: l.Publishers, Size: l.Size, Prefix: p, Recipients: l.Clients,
-		ToAll: l.ToAll, Batch: l.Batch,
+		ToAll: l.ToAll, Batch: l.Batch, AckNone: l.AckNone, DeafEvery: l.DeafEvery,
 	}
 	if _, err := pub.Call(ctx, worker.Request{Publishers: &cfg}); err != nil {
 		return nil, err
@@ -107,30 +113,19 @@ func (l *Load) measure(ctx context.Context, run int) (*Outcome, error) {
 	if err != nil {
 		return nil, err
 	}
-	return l.measured(ctx, site, pub, before, run)
+	o, err := l.measured(ctx, site, pub, before, run)
+	if err != nil {
+		return nil, err
+	}
+	o.ConnectSeconds = connected
+	return o, nil
 }
 
 func (l *Load) subscribers(prefix string) fleet.SubscriberConfig {
 	return fleet.SubscriberConfig{
 		Transport: l.Transport, Prefix: prefix, Count: l.Clients, Concurrency: opening, Window: l.Window,
-		Heartbeat: heartbeat, Spread: true, DeafEvery: l.DeafEvery,
+		Heartbeat: heartbeat, Spread: true, DeafEvery: l.DeafEvery, NoAcks: l.AckNone,
 	}
-}
-
-// deaf is how many clients read nothing.
-func (l *Load) deaf() int64 {
-	if l.DeafEvery <= 0 {
-		return 0
-	}
-	return int64((l.Clients + l.DeafEvery - 1) / l.DeafEvery)
-}
-
-// heard is how many of n copies, spread over all recipients, go to clients that read.
-func (l *Load) heard(n int64) int64 {
-	if l.DeafEvery <= 0 {
-		return n
-	}
-	return n - n*l.deaf()/int64(l.Clients)
 }
 
 // warmUp publishes for a while and returns the counters it leaves.
@@ -141,7 +136,7 @@ func (l *Load) warmUp(ctx context.Context, site *lab.Site, pub *worker.Worker, r
 		if err != nil {
 			return c, err
 		}
-		if c, err = site.AwaitReceived(ctx, l.heard(r.Published.Accepted), arrivals); err != nil {
+		if c, err = site.AwaitReceived(ctx, r.Published.Accepted-r.Published.Deaf, arrivals); err != nil {
 			return c, err
 		}
 	}
@@ -168,7 +163,7 @@ func (l *Load) measured(ctx context.Context, site *lab.Site, pub *worker.Worker,
 		return nil, err
 	}
 	o.Published = *r.Published
-	o.Expected = l.heard(o.Published.Accepted)
+	o.Expected = o.Published.Accepted - o.Published.Deaf
 	after, err := site.AwaitReceived(ctx, before.Received+o.Expected, arrivals)
 	o.Seconds = time.Since(begun).Seconds()
 	o.Ticks = show()

@@ -16,7 +16,7 @@ const MostConnections = 17_000
 // Request asks for one thing; exactly one field is set.
 type Request struct {
 	Connect    *fleet.SubscriberConfig `json:"connect,omitempty"`   // make subscribers and connect them
-	Reconnect  bool                    `json:"reconnect,omitempty"` // connect the same subscribers again
+	Reconnect  *Reconnect              `json:"reconnect,omitempty"` // connect the same subscribers again
 	Cut        bool                    `json:"cut,omitempty"`       // end all their connections
 	Counts     bool                    `json:"counts,omitempty"`
 	Latency    bool                    `json:"latency,omitempty"` // take the latencies since the last time
@@ -24,6 +24,11 @@ type Request struct {
 	Publishers *fleet.PublishConfig    `json:"publishers,omitempty"` // connect publishers
 	Publish    *Publish                `json:"publish,omitempty"`
 	PingPong   *PingPong               `json:"ping_pong,omitempty"`
+}
+
+// Reconnect says how many connections are opened at a time; 0: all at once.
+type Reconnect struct {
+	Concurrency int `json:"concurrency"`
 }
 
 // Await waits until so many notifications have come since the start.

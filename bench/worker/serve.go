@@ -80,7 +80,7 @@ func (s *server) do(ctx context.Context, req *Request) (reply Reply, err error) 
 			return reply, err
 		}
 		s.subs.Store(subs)
-		return reply, subs.Connect(ctx)
+		return reply, subs.Connect(ctx, req.Connect.Concurrency)
 	case req.Publishers != nil:
 		pubs, err = fleet.NewPublishers(ctx, s.r, *req.Publishers)
 		s.pubs.Store(pubs)
@@ -94,8 +94,8 @@ func (s *server) do(ctx context.Context, req *Request) (reply Reply, err error) 
 		return reply, err
 	case subs == nil:
 		return reply, errors.New("there are no subscribers")
-	case req.Reconnect:
-		return reply, subs.Connect(ctx)
+	case req.Reconnect != nil:
+		return reply, subs.Connect(ctx, req.Reconnect.Concurrency)
 	case req.Cut:
 		return reply, subs.Cut(ctx)
 	case req.Await != nil:

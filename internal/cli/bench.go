@@ -2,13 +2,11 @@ package cli
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"net/url"
 	"os"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -46,7 +44,10 @@ A server under --url must be a development server (--dev) on this machine: laten
 	}
 	b := &bench{p: p}
 	b.flags(cmd.PersistentFlags())
-	cmd.AddCommand(b.unicastCommand(), b.fanoutCommand(), b.workerCommand())
+	cmd.AddCommand(
+		b.unicastCommand(), b.fanoutCommand(), b.slowCommand(), b.slaCommand(), b.idleCommand(), b.acceptCommand(),
+		b.stormCommand(), b.workerCommand(),
+	)
 	return cmd
 }
 
@@ -126,101 +127,23 @@ func (b *bench) measure(cmd *cobra.Command, run func(context.Context, scenario.C
 	}
 	r, err := run(cmd.Context(), c)
 	done()
-	if err != nil {
-		if cmd.Context().Err() != nil {
-			return errors.New("interrupted")
-		}
+	if cmd.Context().Err() != nil {
+		return errors.New("interrupted")
+	}
+	if r == nil || len(r.Figures) == 0 {
 		return fmt.Errorf("bench %s: %w", cmd.Name(), err)
 	}
+	if err != nil {
+		err = fmt.Errorf("bench %s: %w", cmd.Name(), err)
+	}
+	return errors.Join(b.show(r), err) // what was measured before a failure is worth seeing
+}
+
+func (b *bench) show(r *report.Result) error {
 	if b.p.json {
-		enc := json.NewEncoder(b.p.stdout)
-		return enc.Encode(r)
+		return b.p.line(r)
 	}
 	return report.WriteTable(b.p.stdout, r)
-}
-
-// loadFlags are the flags of scenarios with subscribers and publishers.
-func loadFlags(f *pflag.FlagSet, l *scenario.Load) {
-	f.IntVar(&l.Clients, "clients", 1000, "subscribers, one connection and recipient each")
-	f.IntVar(&l.Publishers, "publishers", 64, "connections that publish, one request at a time on each")
-	f.IntVar(&l.Size, "size", 200, "bytes of data in each notification")
-	f.StringVar(&l.Transport, "transport", fleet.WebSocketJSON, "how subscribers connect: ws-json, ws-proto, grpc or sse")
-	f.StringVar(&l.Via, "publish", "", "how to publish: http, grpc or batch (default: grpc for gRPC subscribers, else http)")
-	f.IntVar(&l.Batch, "batch", 100, "notifications in each request of --publish batch")
-	f.IntVar(&l.Window, "window", 0, "unacknowledged notifications in flight to each subscriber (default: the server's)")
-	f.DurationVar(&l.Warmup, "warmup", 2*time.Second, "how long to publish before measuring")
-	f.DurationVar(&l.For, "for", 10*time.Second, "how long to measure")
-}
-
-func checkLoad(l *scenario.Load) error {
-	switch l.Transport {
-	case fleet.WebSocketJSON, fleet.WebSocketProto, fleet.GRPC, fleet.SSE:
-	default:
-		return usagef("--transport must be one of ws-json, ws-proto, grpc, sse")
-	}
-	switch l.Via {
-	case "", fleet.ViaHTTP, fleet.ViaGRPC, fleet.ViaBatch:
-	default:
-		return usagef("--publish must be one of http, grpc, batch")
-	}
-	if l.Clients < 1 || l.Publishers < 1 || l.Size < 1 || l.Batch < 1 || l.Batch > 10_000 {
-		return usagef("--clients, --publishers, --size and --batch must be at least 1, --batch at most 10000")
-	}
-	if l.Rate < 0 || l.For <= 0 {
-		return usagef("--rate must not be negative, --for must be positive")
-	}
-	return nil
-}
-
-func (b *bench) unicastCommand() *cobra.Command {
-	var l scenario.Load
-	cmd := &cobra.Command{
-		Use:   "unicast",
-		Short: "One recipient a publish: throughput and latency",
-		Args:  exactly(),
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := checkLoad(&l); err != nil {
-				return err
-			}
-			return b.measure(cmd, func(ctx context.Context, c scenario.Common) (*report.Result, error) {
-				l.Common = c
-				return l.Unicast(ctx)
-			})
-		},
-	}
-	loadFlags(cmd.Flags(), &l)
-	cmd.Flags().Float64Var(&l.Rate, "rate", 0, "notifications a second (default: as fast as they are answered)")
-	return cmd
-}
-
-func (b *bench) fanoutCommand() *cobra.Command {
-	var l scenario.Load
-	cmd := &cobra.Command{
-		Use:   "fanout",
-		Short: "Each message to all recipients: CPU time a delivery",
-		Args:  exactly(),
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := checkLoad(&l); err != nil {
-				return err
-			}
-			if l.Via == fleet.ViaBatch {
-				return usagef("fanout publishes over http or grpc")
-			}
-			return b.measure(cmd, func(ctx context.Context, c scenario.Common) (*report.Result, error) {
-				l.Common = c
-				return l.Fanout(ctx)
-			})
-		},
-	}
-	loadFlags(cmd.Flags(), &l)
-	f := cmd.Flags()
-	f.Float64Var(&l.Rate, "rate", 10, "messages a second, each to all clients; 0: as fast as they are answered")
-	for name, value := range map[string]string{"clients": "5000", "publishers": "8"} {
-		_ = f.Set(name, value) // both exist
-		f.Lookup(name).DefValue = value
-		f.Lookup(name).Changed = false
-	}
-	return cmd
 }
 
 func (b *bench) workerCommand() *cobra.Command {

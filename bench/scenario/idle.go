@@ -1,0 +1,153 @@
+package scenario
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"godwit.dev/godwit/bench/fleet"
+	"godwit.dev/godwit/bench/lab"
+	"godwit.dev/godwit/bench/meter"
+	"godwit.dev/godwit/bench/report"
+	"godwit.dev/godwit/bench/worker"
+)
+
+// Idle measures what sessions cost that do nothing: the growth of the server's resident memory divided by their
+// number, once the memory that opening them took has been given back.
+type Idle struct {
+	Common
+	Transports []string
+	Sessions   int
+	Limit      int           // bytes a session; reaching it ends the wait for memory to settle. 0: wait all of Settle
+	Settle     time.Duration // how long the server may take to give memory back
+	Watch      time.Duration // how long to watch the CPU time of idle sessions
+}
+
+// warmSessions are opened and closed before the first reading, so that what the server allocates once for all
+// sessions is not counted as theirs.
+const warmSessions = 500
+
+// settleBefore is how long memory may settle before the first reading.
+const settleBefore = 5 * time.Second
+
+// ErrLimit is a session that costs more than it may.
+var ErrLimit = errors.New("a session costs more than the limit")
+
+// Run measures each transport on a server of its own.
+func (s *Idle) Run(ctx context.Context) (*report.Result, error) {
+	r := s.begin("idle", "idle: what a session costs that does nothing", set("sessions", s.Sessions), set("tls", s.Lab.Server.TLS))
+	if s.Lab.Running != nil && s.Lab.Running.PID == 0 {
+		return nil, errors.New("to measure a server that runs already its process id is needed")
+	}
+	var over error
+	for _, transport := range s.Transports {
+		err := s.runs(ctx, func(ctx context.Context, n int) error { return s.one(ctx, r, transport, n) })
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", transport, err)
+		}
+		if f := r.Figure(transport, "memory a session"); s.Limit > 0 && f.Median > float64(s.Limit) {
+			over = errors.Join(over, fmt.Errorf("%s: %w of %d bytes", transport, ErrLimit, s.Limit))
+		}
+	}
+	return r, over
+}
+
+func (s *Idle) one(ctx context.Context, r *report.Result, transport string, run int) error {
+	site, err := s.Lab.NewSite(ctx, 1)
+	if err != nil {
+		return err
+	}
+	defer site.Close()
+	cfg := fleet.SubscriberConfig{Transport: transport, Count: warmSessions, Concurrency: opening, Heartbeat: heartbeat, Spread: true}
+	cfg.Prefix = prefix()
+	if _, err := site.Connect(ctx, cfg, 1); err != nil {
+		return err
+	}
+	if _, err := site.Each(ctx, func(*lab.Subscribers) worker.Request { return worker.Request{Cut: true} }); err != nil {
+		return err
+	}
+	site.StopWorkers()
+	pid := site.Servers[0].PID
+	before, _, err := s.settled(ctx, pid, settleBefore, 0, transport)
+	if err != nil {
+		return err
+	}
+	w := meter.Start([]int{pid}, 100*time.Millisecond)
+	cfg.Count, cfg.Prefix = s.Sessions, prefix()
+	opened, err := site.Connect(ctx, cfg, s.Workers)
+	if err != nil {
+		return err
+	}
+	after, took, err := s.settled(ctx, pid, s.Settle, before+int64(s.Limit*s.Sessions), transport)
+	if err != nil {
+		return err
+	}
+	samples := w.Stop()
+	cpu, err := s.idleCPU(ctx, pid)
+	if err != nil {
+		return err
+	}
+	r.Add(transport, "memory a session", "B", float64(after-before)/float64(s.Sessions))
+	r.Add(transport, "server memory before", "MB", float64(before)/mb)
+	r.Add(transport, "server memory with the sessions", "MB", float64(after)/mb)
+	r.Add(transport, "server memory while opening, most", "MB", float64(meter.Peak(samples))/mb)
+	r.Add(transport, "opened in", "s", opened)
+	r.Add(transport, "settled in", "s", took.Seconds())
+	r.Add(transport, "server CPU while idle", "ms/s", cpu*1000)
+	if run == 0 {
+		memory := report.Series{Name: transport + ", server memory", Unit: "MB"}
+		for _, p := range samples {
+			memory.Points = append(memory.Points, [2]float64{p.Seconds, float64(p.Resident) / mb})
+		}
+		r.Series = append(r.Series, memory)
+	}
+	return nil
+}
+
+// settled returns the least resident memory seen within patience; earlier once it is at most goal.
+func (s *Idle) settled(ctx context.Context, pid int, patience time.Duration, goal int64, transport string) (least int64, took time.Duration, err error) {
+	begun := time.Now()
+	tick := time.NewTicker(100 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		u, err := meter.Read(pid)
+		if err != nil {
+			return 0, 0, err
+		}
+		if least == 0 || u.Resident < least {
+			least, took = u.Resident, time.Since(begun)
+		}
+		if u.Resident <= goal || time.Since(begun) >= patience {
+			return least, took, nil
+		}
+		s.Lab.Say("%s: settling, %s of at most %s, %s MB", transport, time.Since(begun).Round(time.Second), patience, report.Format(float64(u.Resident)/mb))
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return 0, 0, context.Cause(ctx)
+		}
+	}
+}
+
+// idleCPU is how much CPU time a second the server uses while nothing happens.
+func (s *Idle) idleCPU(ctx context.Context, pid int) (float64, error) {
+	s.Lab.Say("watching idle sessions for %s", s.Watch)
+	first, err := meter.Read(pid)
+	if err != nil {
+		return 0, err
+	}
+	begun := time.Now()
+	t := time.NewTimer(s.Watch)
+	defer t.Stop()
+	select {
+	case <-t.C:
+	case <-ctx.Done():
+		return 0, context.Cause(ctx)
+	}
+	last, err := meter.Read(pid)
+	if err != nil {
+		return 0, err
+	}
+	return (last.CPU - first.CPU).Seconds() / time.Since(begun).Seconds(), nil
+}

@@ -1,0 +1,107 @@
+package cli
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"godwit.dev/godwit/bench/fleet"
+	"godwit.dev/godwit/bench/report"
+	"godwit.dev/godwit/bench/scenario"
+)
+
+var transports = []string{fleet.WebSocketJSON, fleet.WebSocketProto, fleet.GRPC, fleet.SSE}
+
+func checkTransports(flag string, names ...string) error {
+	for _, n := range names {
+		if !slices.Contains(transports, n) {
+			return usagef("--%s must be one of %s", flag, strings.Join(transports, ", "))
+		}
+	}
+	return nil
+}
+
+func (b *bench) idleCommand() *cobra.Command {
+	s := scenario.Idle{}
+	cmd := &cobra.Command{
+		Use:   "idle",
+		Short: "Sessions that do nothing: memory and CPU time each",
+		Args:  exactly(),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := checkTransports("transports", s.Transports...); err != nil {
+				return err
+			}
+			if s.Sessions < 1 || s.Limit < 0 {
+				return usagef("--sessions must be at least 1, --limit must not be negative")
+			}
+			return b.measure(cmd, func(ctx context.Context, c scenario.Common) (*report.Result, error) {
+				s.Common = c
+				return s.Run(ctx)
+			})
+		},
+	}
+	f := cmd.Flags()
+	f.StringSliceVar(&s.Transports, "transports", []string{fleet.WebSocketJSON, fleet.GRPC}, "transports to measure, each on a server of its own")
+	f.IntVar(&s.Sessions, "sessions", 10_000, "sessions to open")
+	f.IntVar(&s.Limit, "limit", 0, "most bytes a session may cost: waits for memory to settle until then, and exits with 1 if it does not")
+	f.DurationVar(&s.Settle, "settle", time.Minute, "how long the server may take to give back the memory of the opening")
+	f.DurationVar(&s.Watch, "watch", 5*time.Second, "how long to watch the CPU time of idle sessions")
+	return cmd
+}
+
+func (b *bench) acceptCommand() *cobra.Command {
+	var a scenario.Accept
+	cmd := &cobra.Command{
+		Use:   "accept",
+		Short: "How fast sessions open",
+		Args:  exactly(),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := checkTransports("transport", a.Transport); err != nil {
+				return err
+			}
+			if a.Clients < 1 || a.Concurrency < 1 {
+				return usagef("--clients and --concurrency must be at least 1")
+			}
+			return b.measure(cmd, func(ctx context.Context, c scenario.Common) (*report.Result, error) {
+				a.Common = c
+				return a.Run(ctx)
+			})
+		},
+	}
+	f := cmd.Flags()
+	f.StringVar(&a.Transport, "transport", fleet.WebSocketJSON, "ws-json, ws-proto, grpc or sse")
+	f.IntVar(&a.Clients, "clients", 15_000, "sessions to open")
+	f.IntVar(&a.Concurrency, "concurrency", 256, "connections being opened at a time by each worker")
+	return cmd
+}
+
+func (b *bench) stormCommand() *cobra.Command {
+	var s scenario.Storm
+	cmd := &cobra.Command{
+		Use:   "storm",
+		Short: "All clients are cut and reconnect at once, with notifications waiting",
+		Args:  exactly(),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := checkTransports("transport", s.Transport); err != nil {
+				return err
+			}
+			if s.Clients < 1 || s.Pending < 1 {
+				return usagef("--clients and --pending must be at least 1")
+			}
+			return b.measure(cmd, func(ctx context.Context, c scenario.Common) (*report.Result, error) {
+				s.Common = c
+				return s.Run(ctx)
+			})
+		},
+	}
+	f := cmd.Flags()
+	f.StringVar(&s.Transport, "transport", fleet.WebSocketJSON, "ws-json, ws-proto, grpc or sse")
+	f.IntVar(&s.Clients, "clients", 15_000, "clients that reconnect")
+	f.IntVar(&s.Pending, "pending", 2, "notifications that wait for each")
+	f.IntVar(&s.Size, "size", 200, "bytes of data in each notification")
+	f.DurationVar(&s.Settle, "settle", 30*time.Second, "how long memory may settle before it counts as steady")
+	return cmd
+}

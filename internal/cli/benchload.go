@@ -1,0 +1,158 @@
+package cli
+
+import (
+	"context"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"godwit.dev/godwit/bench/fleet"
+	"godwit.dev/godwit/bench/report"
+	"godwit.dev/godwit/bench/scenario"
+)
+
+// loadFlags are the flags of scenarios with subscribers and publishers.
+func loadFlags(f *pflag.FlagSet, l *scenario.Load) {
+	f.IntVar(&l.Clients, "clients", 1000, "subscribers, one connection and recipient each")
+	f.IntVar(&l.Publishers, "publishers", 64, "connections that publish, one request at a time on each")
+	f.IntVar(&l.Size, "size", 200, "bytes of data in each notification")
+	f.StringVar(&l.Transport, "transport", fleet.WebSocketJSON, "how subscribers connect: ws-json, ws-proto, grpc or sse")
+	f.StringVar(&l.Via, "publish", "", "how to publish: http, grpc or batch (default: grpc for gRPC subscribers, else http)")
+	f.IntVar(&l.Batch, "batch", 100, "notifications in each request of --publish batch")
+	f.BoolVar(&l.AckNone, "ack-none", false, "publish with ack none: settled by the first write, not by an acknowledgement")
+	f.IntVar(&l.Window, "window", 0, "unacknowledged notifications in flight to each subscriber (default: the server's)")
+	f.DurationVar(&l.Warmup, "warmup", 2*time.Second, "how long to publish before measuring")
+	f.DurationVar(&l.For, "for", 10*time.Second, "how long to measure")
+}
+
+func checkLoad(l *scenario.Load) error {
+	if err := checkTransports("transport", l.Transport); err != nil {
+		return err
+	}
+	switch l.Via {
+	case "", fleet.ViaHTTP, fleet.ViaGRPC, fleet.ViaBatch:
+	default:
+		return usagef("--publish must be one of http, grpc, batch")
+	}
+	if l.Clients < 1 || l.Publishers < 1 || l.Size < 1 || l.Batch < 1 || l.Batch > 10_000 {
+		return usagef("--clients, --publishers, --size and --batch must be at least 1, --batch at most 10000")
+	}
+	if l.Rate < 0 || l.For <= 0 {
+		return usagef("--rate must not be negative, --for must be positive")
+	}
+	return nil
+}
+
+func (b *bench) unicastCommand() *cobra.Command {
+	var l scenario.Load
+	cmd := &cobra.Command{
+		Use:   "unicast",
+		Short: "One recipient a publish: throughput and latency",
+		Args:  exactly(),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := checkLoad(&l); err != nil {
+				return err
+			}
+			return b.measure(cmd, func(ctx context.Context, c scenario.Common) (*report.Result, error) {
+				l.Common = c
+				return l.Unicast(ctx)
+			})
+		},
+	}
+	loadFlags(cmd.Flags(), &l)
+	cmd.Flags().Float64Var(&l.Rate, "rate", 0, "notifications a second (default: as fast as they are answered)")
+	return cmd
+}
+
+func (b *bench) fanoutCommand() *cobra.Command {
+	var l scenario.Load
+	cmd := &cobra.Command{
+		Use:   "fanout",
+		Short: "Each message to all recipients: CPU time a delivery",
+		Args:  exactly(),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := checkLoad(&l); err != nil {
+				return err
+			}
+			if l.Via == fleet.ViaBatch {
+				return usagef("fanout publishes over http or grpc")
+			}
+			return b.measure(cmd, func(ctx context.Context, c scenario.Common) (*report.Result, error) {
+				l.Common = c
+				return l.Fanout(ctx)
+			})
+		},
+	}
+	loadFlags(cmd.Flags(), &l)
+	f := cmd.Flags()
+	f.Float64Var(&l.Rate, "rate", 10, "messages a second, each to all clients; 0: as fast as they are answered")
+	defaults(f, map[string]string{"clients": "5000", "publishers": "8"})
+	return cmd
+}
+
+func (b *bench) slowCommand() *cobra.Command {
+	var s scenario.Slow
+	cmd := &cobra.Command{
+		Use:   "slow",
+		Short: "Some clients never read: what the others feel",
+		Args:  exactly(),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := checkLoad(&s.Load); err != nil {
+				return err
+			}
+			if s.Every < 2 || s.Pairs < 1 {
+				return usagef("--every must be at least 2 and --pairs at least 1")
+			}
+			return b.measure(cmd, func(ctx context.Context, c scenario.Common) (*report.Result, error) {
+				s.Common = c
+				return s.Run(ctx)
+			})
+		},
+	}
+	f := cmd.Flags()
+	loadFlags(f, &s.Load)
+	f.Float64Var(&s.Rate, "rate", 2000, "notifications a second")
+	f.IntVar(&s.Every, "every", 100, "one client in so many never reads")
+	f.IntVar(&s.Pairs, "pairs", 5, "pairs of measurements, without and with such clients; --runs has no meaning here")
+	defaults(f, map[string]string{"size": "4096"})
+	return cmd
+}
+
+func (b *bench) slaCommand() *cobra.Command {
+	var l scenario.Load
+	cmd := &cobra.Command{
+		Use:   "sla",
+		Short: "100,000 connections on several servers, 1,000 publishes/s of 4 KB",
+		Args:  exactly(),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := checkLoad(&l); err != nil {
+				return err
+			}
+			if l.Servers < 1 {
+				return usagef("--servers must be at least 1")
+			}
+			return b.measure(cmd, func(ctx context.Context, c scenario.Common) (*report.Result, error) {
+				l.Common = c
+				return l.SLA(ctx)
+			})
+		},
+	}
+	f := cmd.Flags()
+	loadFlags(f, &l)
+	f.Float64Var(&l.Rate, "rate", 1000, "notifications a second, over all servers")
+	f.IntVar(&l.Servers, "servers", 6, "independent servers; each connection is a file, and systems commonly allow 20,000 a process")
+	defaults(f, map[string]string{"clients": "100000", "size": "4096", "publishers": "16", "for": "30s", "warmup": "5s"})
+	return cmd
+}
+
+// defaults gives flags that scenarios share another value in one of them.
+func defaults(f *pflag.FlagSet, values map[string]string) {
+	for name, value := range values {
+		if err := f.Set(name, value); err != nil {
+			panic("cli: default of --" + name + ": " + err.Error()) // a programming error that any test finds
+		}
+		f.Lookup(name).DefValue = value
+		f.Lookup(name).Changed = false
+	}
+}
