@@ -46,7 +46,7 @@ func readJSON(b []byte) (a arrival, err error) {
 // readNotificationJSON reads the inner object, as SSE carries it too.
 func readNotificationJSON(b []byte) (a arrival, err error) {
 	a.kind = notification
-	ok := false
+	var ok bool
 	if a.seq, b, ok = number(b, `"seq":`); !ok {
 		return a, errFrame
 	}
