@@ -55,9 +55,9 @@ func (g *group) submit(j job) {
 }
 
 // answered takes the answer to p's request and gives it the next.
-func (g *group) answered(p *publisher, accepted, refused int, err error) {
+func (g *group) answered(p *publisher, a *answer) {
 	now := Now()
-	g.p.count(time.Duration(now-p.due), accepted, refused, min(p.deaf, accepted), err)
+	g.p.count(time.Duration(now-p.due), a, min(p.deaf, a.accepted))
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	switch {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"runtime"
 	"slices"
+	"strconv"
 	"sync"
 	"time"
 
@@ -105,14 +106,11 @@ func (p *Publishers) connect(ctx context.Context, r *reactor.Reactor, g *group) 
 	d := dialer{r: r, tls: clientTLS(g.target, transport)}
 	ready := make(chan *publisher, p.cfg.Publishers)
 	for i := range p.cfg.Publishers {
-		pub := &publisher{group: g, requests: p.requests(g)}
+		pub := &publisher{group: g, requests: p.requests(g), wire: p.newWire(i)}
 		g.chunks = len(pub.requests)
 		err := d.dial(ctx, addr, i, 0, func(c *reactor.Conn) reactor.Handler {
 			pub.conn = c
-			if p.cfg.Via == ViaGRPC {
-				pub.http, pub.stream = newHTTP2Client(), ^uint32(0)
-				c.Write(pub.http.begin(), nil)
-			}
+			pub.write(pub.wire.begin())
 			ready <- pub
 			return pub
 		})
@@ -126,6 +124,19 @@ func (p *Publishers) connect(ctx context.Context, r *reactor.Reactor, g *group) 
 	return nil
 }
 
+func (p *Publishers) newWire(n int) pubWire {
+	switch p.cfg.Via {
+	case ViaGRPC:
+		return newGRPCPub()
+	case MQTT:
+		return mqttPub{client: p.cfg.Prefix + "publisher-" + strconv.Itoa(n)}
+	case NATS:
+		return &natsPub{}
+	default:
+		return httpPub{}
+	}
+}
+
 // requests prepares what one publisher of a group sends.
 func (p *Publishers) requests(g *group) (all []*request) {
 	c := &p.cfg
@@ -134,6 +145,10 @@ func (p *Publishers) requests(g *group) (all []*request) {
 		wrap = func(one content) { all = append(all, grpcRequest(g.target, one)) }
 	}
 	switch {
+	case c.Via == MQTT:
+		return []*request{plainRequest(c.mqttContent())}
+	case c.Via == NATS:
+		return []*request{plainRequest(c.natsContent())}
 	case !c.ToAll && c.Via == ViaGRPC:
 		wrap(c.oneProto())
 	case !c.ToAll && c.Via == ViaBatch:
@@ -264,16 +279,16 @@ func (p *Publishers) One(recipient int) {
 	p.groups[TargetOf(p.cfg.Prefix, recipient, len(p.groups))].submit(job{due: Now(), to: recipient})
 }
 
-func (p *Publishers) count(took time.Duration, accepted, refused, deaf int, err error) {
+func (p *Publishers) count(took time.Duration, a *answer, deaf int) {
 	p.latency.Record(took)
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.sums.Requests++
-	p.sums.Accepted += int64(accepted)
-	p.sums.Refused += int64(refused)
+	p.sums.Accepted += int64(a.accepted)
+	p.sums.Refused += int64(a.refused)
 	p.sums.Deaf += int64(deaf)
-	if err != nil && p.sums.Why == "" {
-		p.sums.Why = err.Error()
+	if a.err != nil && p.sums.Why == "" {
+		p.sums.Why = a.err.Error()
 	}
 }
 

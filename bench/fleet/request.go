@@ -15,8 +15,8 @@ type request struct {
 	deaf    int   // of these, recipients that read nothing; counted anew by prepare where recipients change
 }
 
-// prepare sets everything that differs from one use to the next.
-func (r *request) prepare(due int64, stream uint32, next func() int, deaf func(int) bool) {
+// prepare sets what differs from one use to the next.
+func (r *request) prepare(due int64, next func() int, deaf func(int) bool) {
 	if len(r.numbers) > 0 {
 		r.deaf = 0
 	}
@@ -30,9 +30,17 @@ func (r *request) prepare(due int64, stream uint32, next func() int, deaf func(i
 			r.deaf++
 		}
 	}
+}
+
+func (r *request) setStream(stream uint32) {
 	for _, at := range r.streams {
 		binary.BigEndian.PutUint32(r.bytes[at:], stream)
 	}
+}
+
+// plainRequest is content that is a whole packet already.
+func plainRequest(c content) *request {
+	return &request{bytes: c.bytes, stamps: c.stamps, numbers: c.numbers, copies: c.copies, deaf: c.deaf}
 }
 
 // content is what a request carries, before it is put into a protocol.

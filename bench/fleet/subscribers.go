@@ -187,6 +187,10 @@ func (s *Subscribers) newWire(target, num int) wire {
 		return newGRPCWire(t, s.helloProto(name))
 	case SSE:
 		return newSSEWire(t, s.cfg.App, name, s.posts[target].ack)
+	case MQTT:
+		return newMQTTWire(name)
+	case NATS:
+		return newNATSWire(name)
 	case WebSocketProto:
 		return newWebSocketWire(t, true, s.helloProto(name))
 	default:

@@ -7,7 +7,7 @@ import (
 
 // Target is a server.
 type Target struct {
-	HTTP string `json:"http"` // host:port
+	HTTP string `json:"http"` // host:port; of another program, where it listens
 	GRPC string `json:"grpc"`
 	TLS  bool   `json:"tls"`
 	Key  string `json:"key"` // API key for publishing

@@ -15,6 +15,7 @@ import (
 // Lab makes servers and workers.
 type Lab struct {
 	Server   ServerOptions
+	Rival    *Rival   // measure this program instead of Godwit; nil: Godwit
 	Running  *Server  // measure this one instead of starting any
 	Worker   []string // the command that starts a worker
 	Profile  string   // file for a CPU profile of the first server during each measured phase; empty: none
@@ -50,7 +51,7 @@ func (l *Lab) NewSite(ctx context.Context, servers int) (*Site, error) {
 	}
 	for range max(servers, 1) {
 		l.Say("starting server %d", len(s.Servers)+1)
-		started, err := StartServer(ctx, l.Server)
+		started, err := l.start(ctx)
 		if err != nil {
 			s.Close()
 			return nil, err
@@ -58,6 +59,13 @@ func (l *Lab) NewSite(ctx context.Context, servers int) (*Site, error) {
 		s.Servers = append(s.Servers, started)
 	}
 	return s, nil
+}
+
+func (l *Lab) start(ctx context.Context) (*Server, error) {
+	if l.Rival != nil {
+		return l.Rival.start(ctx, l.Server.Dir)
+	}
+	return StartServer(ctx, l.Server)
 }
 
 // Close ends all processes.

@@ -17,6 +17,7 @@ type Result struct {
 	Version  string        `json:"version"`
 	Machine  meter.Machine `json:"machine"`
 	Settings []Setting     `json:"settings"`
+	Compared bool          `json:"compared,omitempty"` // figures of a group are the same of several programs
 	Figures  []Figure      `json:"figures"`
 	Curves   []Curve       `json:"curves,omitempty"`
 	Series   []Series      `json:"series,omitempty"`
@@ -57,12 +58,32 @@ type Series struct {
 func (r *Result) Add(group, name, unit string, value float64) {
 	i := slices.IndexFunc(r.Figures, func(f Figure) bool { return f.Group == group && f.Name == name })
 	if i < 0 {
-		r.Figures = append(r.Figures, Figure{Group: group, Name: name, Unit: unit})
-		i = len(r.Figures) - 1
+		for i = len(r.Figures); i > 0 && r.Figures[i-1].Group != group && r.hasGroup(group); { // keep groups together
+			i--
+		}
+		r.Figures = slices.Insert(r.Figures, i, Figure{Group: group, Name: name, Unit: unit})
 	}
 	f := &r.Figures[i]
 	f.Values = append(f.Values, value)
 	f.Median, f.Least, f.Most = Median(f.Values), slices.Min(f.Values), slices.Max(f.Values)
+}
+
+func (r *Result) hasGroup(group string) bool {
+	return slices.ContainsFunc(r.Figures, func(f Figure) bool { return f.Group == group })
+}
+
+// Ratio is a figure's median to that of the first in its group, where figures of a group are the same of several
+// programs; ok is false where that has no meaning.
+func (r *Result) Ratio(f *Figure) (ratio float64, ok bool) {
+	if !r.Compared {
+		return 0, false
+	}
+	for i := range r.Figures {
+		if first := &r.Figures[i]; first.Group == f.Group {
+			return f.Median / first.Median, first != f && first.Median != 0
+		}
+	}
+	return 0, false
 }
 
 // Figure finds a figure; nil: there is none.

@@ -29,9 +29,16 @@ func WriteTable(w io.Writer, r *Result) error {
 		if len(f.Values) > 1 {
 			spread = fmt.Sprintf("%s … %s", Format(f.Least), Format(f.Most))
 		}
-		fmt.Fprintf(tw, "  %s\t%s %s\t%s\n", f.Name, Format(f.Median), f.Unit, spread)
+		ratio := ""
+		if v, ok := r.Ratio(f); ok {
+			ratio = Format(v) + " ×"
+		}
+		fmt.Fprintf(tw, "  %s\t%s\t%s\t%s\n", f.Name, strings.TrimSpace(Format(f.Median)+" "+f.Unit), spread, ratio)
 	}
 	_ = tw.Flush() // a strings.Builder takes everything
+	if len(r.Figures) > 0 && len(r.Figures[0].Values) > 1 {
+		b.WriteString("  medians; then least … most of the runs\n")
+	}
 	for _, n := range r.Notes {
 		fmt.Fprintf(&b, "  note: %s\n", n)
 	}

@@ -166,9 +166,5 @@ func (s *Storm) tellMemory(r *report.Result, run int, steady int64, samples []me
 	if run > 0 {
 		return
 	}
-	memory := report.Series{Name: "server memory", Unit: "MB"}
-	for _, p := range samples {
-		memory.Points = append(memory.Points, [2]float64{p.Seconds, float64(p.Resident) / mb})
-	}
-	r.Series = append(r.Series, memory)
+	r.Series = append(r.Series, memorySeries("server memory", samples))
 }

@@ -59,50 +59,65 @@ func (s *Idle) one(ctx context.Context, r *report.Result, transport string, run 
 		return err
 	}
 	defer site.Close()
+	f, err := s.footprint(ctx, site, transport)
+	if err != nil {
+		return err
+	}
+	cpu, err := s.idleCPU(ctx, site.Servers[0].PID)
+	if err != nil {
+		return err
+	}
+	r.Add(transport, "memory a session", "B", float64(f.after-f.before)/float64(s.Sessions))
+	r.Add(transport, "server memory before", "MB", float64(f.before)/mb)
+	r.Add(transport, "server memory with the sessions", "MB", float64(f.after)/mb)
+	r.Add(transport, "server memory while opening, most", "MB", float64(meter.Peak(f.samples))/mb)
+	r.Add(transport, "opened in", "s", f.opened)
+	r.Add(transport, "settled in", "s", f.settled.Seconds())
+	r.Add(transport, "server CPU while idle", "ms/s", cpu*1000)
+	if run == 0 {
+		r.Series = append(r.Series, memorySeries(transport+", server memory", f.samples))
+	}
+	return nil
+}
+
+// footprint is what opening sessions did to the server's memory.
+type footprint struct {
+	before, after int64
+	opened        float64 // seconds
+	settled       time.Duration
+	samples       []meter.Sample
+}
+
+// footprint opens the sessions on a fresh site and waits for memory to settle.
+func (s *Idle) footprint(ctx context.Context, site *lab.Site, transport string) (f footprint, err error) {
 	cfg := fleet.SubscriberConfig{Transport: transport, Count: warmSessions, Concurrency: opening, Heartbeat: heartbeat, Spread: true}
 	cfg.Prefix = prefix()
 	if _, err := site.Connect(ctx, cfg, 1); err != nil {
-		return err
+		return f, err
 	}
 	if _, err := site.Each(ctx, func(*lab.Subscribers) worker.Request { return worker.Request{Cut: true} }); err != nil {
-		return err
+		return f, err
 	}
 	site.StopWorkers()
 	pid := site.Servers[0].PID
-	before, _, err := s.settled(ctx, pid, settleBefore, 0, transport)
-	if err != nil {
-		return err
+	if f.before, _, err = s.settled(ctx, pid, settleBefore, 0, transport); err != nil {
+		return f, err
 	}
 	w := meter.Start([]int{pid}, 100*time.Millisecond)
 	cfg.Count, cfg.Prefix = s.Sessions, prefix()
-	opened, err := site.Connect(ctx, cfg, s.Workers)
-	if err != nil {
-		return err
+	if f.opened, err = site.Connect(ctx, cfg, s.Workers); err == nil {
+		f.after, f.settled, err = s.settled(ctx, pid, s.Settle, f.before+int64(s.Limit*s.Sessions), transport)
 	}
-	after, took, err := s.settled(ctx, pid, s.Settle, before+int64(s.Limit*s.Sessions), transport)
-	if err != nil {
-		return err
+	f.samples = w.Stop()
+	return f, err
+}
+
+func memorySeries(name string, samples []meter.Sample) report.Series {
+	memory := report.Series{Name: name, Unit: "MB"}
+	for _, p := range samples {
+		memory.Points = append(memory.Points, [2]float64{p.Seconds, float64(p.Resident) / mb})
 	}
-	samples := w.Stop()
-	cpu, err := s.idleCPU(ctx, pid)
-	if err != nil {
-		return err
-	}
-	r.Add(transport, "memory a session", "B", float64(after-before)/float64(s.Sessions))
-	r.Add(transport, "server memory before", "MB", float64(before)/mb)
-	r.Add(transport, "server memory with the sessions", "MB", float64(after)/mb)
-	r.Add(transport, "server memory while opening, most", "MB", float64(meter.Peak(samples))/mb)
-	r.Add(transport, "opened in", "s", opened)
-	r.Add(transport, "settled in", "s", took.Seconds())
-	r.Add(transport, "server CPU while idle", "ms/s", cpu*1000)
-	if run == 0 {
-		memory := report.Series{Name: transport + ", server memory", Unit: "MB"}
-		for _, p := range samples {
-			memory.Points = append(memory.Points, [2]float64{p.Seconds, float64(p.Resident) / mb})
-		}
-		r.Series = append(r.Series, memory)
-	}
-	return nil
+	return memory
 }
 
 // settled returns the least resident memory seen within patience; earlier once it is at most goal.

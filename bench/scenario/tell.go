@@ -98,11 +98,7 @@ func (o *Outcome) tellSeries(r *report.Result, group string, run int) {
 		rate.Points = append(rate.Points, [2]float64{t.seconds, float64(t.received)})
 		p99.Points = append(p99.Points, [2]float64{t.seconds, t.p99})
 	}
-	memory := report.Series{Name: name("server memory"), Unit: "MB"}
-	for _, s := range o.Server {
-		memory.Points = append(memory.Points, [2]float64{s.Seconds, float64(s.Resident) / mb})
-	}
-	for _, s := range []report.Series{rate, p99, memory} {
+	for _, s := range []report.Series{rate, p99, memorySeries(name("server memory"), o.Server)} {
 		if len(s.Points) > 1 {
 			r.Series = append(r.Series, s)
 		}

@@ -1,7 +1,9 @@
 package cli
 
 import (
+	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"net/url"
@@ -30,6 +32,8 @@ type bench struct {
 	grpc       string
 	pid        int
 	profile    string
+	report     string
+	svg        string
 }
 
 func (p *program) benchCommand() *cobra.Command {
@@ -46,7 +50,8 @@ A server under --url must be a development server (--dev) on this machine: laten
 	b.flags(cmd.PersistentFlags())
 	cmd.AddCommand(
 		b.unicastCommand(), b.fanoutCommand(), b.slowCommand(), b.slaCommand(), b.idleCommand(), b.acceptCommand(),
-		b.stormCommand(), b.workerCommand(),
+		b.stormCommand(), b.matrixCommand(), b.compareCommand(), b.reportCommand(),
+		b.workerCommand(),
 	)
 	return cmd
 }
@@ -60,6 +65,8 @@ func (b *bench) flags(f *pflag.FlagSet) {
 	f.StringVar(&b.dir, "data-dir", "", "where the servers' data folders are made (default: the system's place for temporary files)")
 	f.StringVar(&b.grpc, "grpc-url", "", "with --url: host:port of the same server's gRPC listener")
 	f.IntVar(&b.pid, "pid", 0, "with --url: process id of the server, to measure its CPU time and memory")
+	f.StringVar(&b.report, "report", "", "file for a page with plots, complete in itself (HTML)")
+	f.StringVar(&b.svg, "svg", "", "folder for the plots alone (SVG)")
 	f.StringVar(&b.profile, "profile", "", "file for a CPU profile of the server during the measured phase")
 }
 
@@ -140,6 +147,9 @@ func (b *bench) measure(cmd *cobra.Command, run func(context.Context, scenario.C
 }
 
 func (b *bench) show(r *report.Result) error {
+	if err := b.draw(r.Scenario, r); err != nil {
+		return err
+	}
 	if b.p.json {
 		return b.p.line(r)
 	}
@@ -154,6 +164,58 @@ func (b *bench) workerCommand() *cobra.Command {
 		Args:   exactly(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return worker.Serve(cmd.Context(), b.p.stdin, b.p.stdout)
+		},
+	}
+}
+
+// draw writes the page and the plots that were asked for.
+func (b *bench) draw(prefix string, results ...*report.Result) error {
+	if b.svg != "" {
+		for i, r := range results {
+			name := prefix
+			if len(results) > 1 {
+				name = fmt.Sprintf("%s-%d", prefix, i+1)
+			}
+			if _, err := report.WriteSVG(b.svg, name, r); err != nil {
+				return err
+			}
+		}
+	}
+	if b.report == "" {
+		return nil
+	}
+	var page bytes.Buffer
+	if err := report.WriteHTML(&page, results...); err != nil {
+		return err
+	}
+	if err := os.WriteFile(b.report, page.Bytes(), 0o644); err != nil {
+		return fmt.Errorf("write the report: %w", err)
+	}
+	return nil
+}
+
+// reportCommand draws what was measured before.
+func (b *bench) reportCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "report FILE...",
+		Short: "Make a page or plots of results that were saved with --json",
+		RunE: func(_ *cobra.Command, args []string) error {
+			if len(args) == 0 || b.report == "" && b.svg == "" {
+				return usagef("name files with results, and --report or --svg")
+			}
+			var results []*report.Result
+			for _, file := range args {
+				text, err := os.ReadFile(file)
+				if err != nil {
+					return err
+				}
+				var r report.Result
+				if err := json.Unmarshal(text, &r); err != nil {
+					return fmt.Errorf("read %s: %w", file, err)
+				}
+				results = append(results, &r)
+			}
+			return b.draw(results[0].Scenario, results...)
 		},
 	}
 }

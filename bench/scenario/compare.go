@@ -1,0 +1,139 @@
+package scenario
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"godwit.dev/godwit/bench/fleet"
+	"godwit.dev/godwit/bench/lab"
+	"godwit.dev/godwit/bench/report"
+)
+
+// Compare puts the same loads on Godwit and on other servers, with the same load generator, in turn.
+type Compare struct {
+	Common
+	For      time.Duration
+	Sessions int // for idle memory
+	Fan      int // subscribers of fan-out
+}
+
+// Run measures each load on each server, as often as runs asks for. Servers that are not installed are left out.
+func (c *Compare) Run(ctx context.Context) (*report.Result, error) {
+	r := c.begin("compare", "compare: the same load on Godwit and on other servers", set("for", c.For))
+	r.Compared = true
+	all := []contestant{
+		{name: "Godwit, WebSocket, on disk", transport: fleet.WebSocketJSON, via: fleet.ViaHTTP},
+		{name: "Godwit, gRPC, on disk", transport: fleet.GRPC, via: fleet.ViaGRPC},
+	}
+	for _, rival := range lab.Rivals() {
+		if _, err := rival.Path(); err != nil {
+			r.Note(err.Error())
+			continue
+		}
+		all = append(all, contestant{rival.Name, rival.Protocol, rival.Protocol, &rival})
+	}
+	err := c.runs(ctx, func(ctx context.Context, run int) error {
+		for _, load := range c.loads() {
+			for i := range all {
+				who := all[(i+run)%len(all)]
+				if err := c.one(ctx, r, &load, who, run); err != nil {
+					return fmt.Errorf("%s, %s: %w", load.group, who.name, err)
+				}
+			}
+		}
+		return c.idle(ctx, r, all)
+	})
+	if err != nil {
+		return nil, err
+	}
+	return r, nil
+}
+
+// comparedLoad is a load and which of its figures are compared.
+type comparedLoad struct {
+	group string
+	load  Load
+	pick  map[string]string // name in the outcome's report → unit
+}
+
+func (c *Compare) loads() []comparedLoad {
+	common := c.Common
+	common.Workers = max(common.Workers, 2)
+	base := Load{Common: common, Clients: 1000, Publishers: 64, Warmup: time.Second, For: c.For}
+	most := func(size int) Load { l := base; l.Size = size; return l }
+	paced := base
+	paced.Size, paced.Rate = 4096, 1000
+	fan := base
+	fan.Clients, fan.Publishers, fan.Size, fan.Rate, fan.ToAll = c.Fan, 8, 200, 10, true
+	rate := map[string]string{"publishes accepted": "/s"}
+	return []comparedLoad{
+		{"most publishes, 200 B, 64 publishers, 1,000 clients", most(200), rate},
+		{"most publishes, 4 KB, 64 publishers, 1,000 clients", most(4096), rate},
+		{"1,000 publishes/s of 4 KB, 1,000 clients", paced, map[string]string{"publish to client p50": "ms", "publish to client p99": "ms"}},
+		{
+			fmt.Sprintf("fan-out to %s, 200 B, 10 messages/s", counted(c.Fan, "subscriber")), fan,
+			map[string]string{"server CPU per million deliveries": "s", "publish to client p99": "ms"},
+		},
+	}
+}
+
+func (c *Compare) one(ctx context.Context, r *report.Result, cl *comparedLoad, who contestant, run int) error {
+	l := cl.load
+	env := *c.Lab
+	env.Rival, env.Profile = who.rival, ""
+	l.Lab, l.Transport, l.Via = &env, who.transport, who.via
+	outer := c.Lab.Progress
+	env.Progress = func(line string) {
+		if outer != nil {
+			outer(who.name + ": " + line)
+		}
+	}
+	o, err := l.measure(ctx, run)
+	if err != nil {
+		return err
+	}
+	var found report.Result
+	o.tell(&found, "", run)
+	for _, name := range []string{
+		"publishes accepted", "publish to client p50", "publish to client p99", "server CPU per million deliveries",
+	} {
+		if unit, ok := cl.pick[name]; ok {
+			if f := found.Figure("", name); f != nil {
+				r.Add(cl.group+": "+name, who.name, unit, f.Median)
+			}
+		}
+	}
+	if missing := o.Expected - o.Counts.Received; missing > 0 {
+		r.Note(fmt.Sprintf("%s lost %d of %d deliveries at least once (%s)", who.name, missing, o.Expected, cl.group))
+	}
+	return nil
+}
+
+// idle compares what an idle connection costs once memory had a moment to settle.
+func (c *Compare) idle(ctx context.Context, r *report.Result, all []contestant) error {
+	for _, who := range all {
+		env := *c.Lab
+		env.Rival = who.rival
+		bytes, err := c.idleOne(ctx, &env, who)
+		if err != nil {
+			return fmt.Errorf("idle, %s: %w", who.name, err)
+		}
+		r.Add(fmt.Sprintf("memory of one of %s idle connections", report.Format(float64(c.Sessions))), who.name, "B", bytes)
+	}
+	return nil
+}
+
+func (c *Compare) idleOne(ctx context.Context, env *lab.Lab, who contestant) (float64, error) {
+	site, err := env.NewSite(ctx, 1)
+	if err != nil {
+		return 0, err
+	}
+	defer site.Close()
+	idle := Idle{Common: Common{Lab: env, Workers: c.Workers}, Sessions: c.Sessions, Settle: settleCompared}
+	f, err := idle.footprint(ctx, site, who.transport)
+	return float64(f.after-f.before) / float64(c.Sessions), err
+}
+
+// settleCompared is how long memory may settle in a comparison.
+const settleCompared = 15 * time.Second

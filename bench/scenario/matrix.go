@@ -1,0 +1,138 @@
+package scenario
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"godwit.dev/godwit/bench/fleet"
+	"godwit.dev/godwit/bench/lab"
+	"godwit.dev/godwit/bench/report"
+	"godwit.dev/godwit/bench/worker"
+)
+
+// Matrix measures how long it takes to get a number of notifications, one after the other, to each of some clients:
+// the next is published when the one before was answered, has arrived and was acknowledged.
+type Matrix struct {
+	Common
+	Counts  []int
+	Sizes   []int
+	Clients []int
+	Samples int
+	Rivals  bool // measure Mosquitto beside, if it is installed
+}
+
+// contestant is what is measured side by side.
+type contestant struct {
+	name, transport, via string
+	rival                *lab.Rival
+}
+
+// patience bounds one sample.
+const patience = 2 * time.Minute
+
+// Run measures every cell for every contestant. The samples of a cell are taken in turn, so that what else the machine
+// does falls on all alike.
+func (m *Matrix) Run(ctx context.Context) (*report.Result, error) {
+	r := m.begin("matrix", "matrix: milliseconds until each of some clients has got some notifications, one after the other",
+		set("samples", m.Samples), set("clients", m.Clients), set("sizes", m.Sizes), set("notifications", m.Counts))
+	r.Compared = true
+	all := []contestant{
+		{name: "Godwit, WebSocket and HTTP", transport: fleet.WebSocketJSON, via: fleet.ViaHTTP},
+		{name: "Godwit, gRPC", transport: fleet.GRPC, via: fleet.ViaGRPC},
+	}
+	if mosquitto := lab.Rivals()[0]; m.Rivals {
+		if _, err := mosquitto.Path(); err != nil {
+			r.Note(err.Error())
+		} else {
+			all = append(all, contestant{mosquitto.Name, mosquitto.Protocol, mosquitto.Protocol, &mosquitto})
+		}
+	}
+	for _, clients := range m.Clients {
+		if err := m.clients(ctx, r, all, clients); err != nil {
+			return nil, err
+		}
+	}
+	return r, nil
+}
+
+// bout is one contestant, set up.
+type bout struct {
+	contestant
+	site   *lab.Site
+	prefix string
+}
+
+func (m *Matrix) clients(ctx context.Context, r *report.Result, all []contestant, clients int) error {
+	var bouts []*bout
+	defer func() {
+		for _, b := range bouts {
+			b.site.Close()
+		}
+	}()
+	for _, c := range all {
+		l := *m.Lab
+		l.Rival = c.rival
+		site, err := l.NewSite(ctx, 1)
+		if err != nil {
+			return fmt.Errorf("%s: %w", c.name, err)
+		}
+		b := &bout{contestant: c, site: site, prefix: prefix()}
+		bouts = append(bouts, b)
+		_, err = site.Connect(ctx, fleet.SubscriberConfig{
+			Transport: c.transport, Prefix: b.prefix, Count: clients, Concurrency: opening, Heartbeat: heartbeat,
+		}, 1)
+		if err != nil {
+			return fmt.Errorf("%s: %w", c.name, err)
+		}
+	}
+	for _, size := range m.Sizes {
+		for _, b := range bouts {
+			if err := b.publishers(ctx, clients, size); err != nil {
+				return fmt.Errorf("%s: %w", b.name, err)
+			}
+		}
+		for _, count := range m.Counts {
+			if err := m.cell(ctx, r, bouts, clients, size, count); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// publishers connects one for each client, in the same worker as the subscribers: one process plays both sides.
+func (b *bout) publishers(ctx context.Context, clients, size int) error {
+	w := b.site.Subs[0]
+	_, err := w.Call(ctx, worker.Request{Publishers: &fleet.PublishConfig{
+		Targets: b.site.Targets(), Via: b.via, Publishers: clients, Size: size, Prefix: b.prefix, Recipients: clients,
+	}})
+	if err != nil {
+		return err
+	}
+	_, err = w.Call(ctx, worker.Request{PingPong: &worker.PingPong{Messages: 5, Patience: patience}}) // warm-up
+	return err
+}
+
+func (m *Matrix) cell(ctx context.Context, r *report.Result, bouts []*bout, clients, size, count int) error {
+	group := fmt.Sprintf("%d × %s B to %s", count, report.Format(float64(size)), counted(clients, "client"))
+	for sample := range m.Samples {
+		for i := range bouts {
+			b := bouts[(i+sample)%len(bouts)] // who goes first changes
+			m.Lab.Say("%s, sample %d: %s", group, sample+1, b.name)
+			reply, err := b.site.Subs[0].Call(ctx, worker.Request{PingPong: &worker.PingPong{Messages: count, Patience: patience}})
+			if err != nil {
+				return fmt.Errorf("%s, %s: %w", group, b.name, err)
+			}
+			r.Add(group, b.name, "ms", reply.Seconds*1000)
+		}
+	}
+	return nil
+}
+
+func counted(n int, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return fmt.Sprintf("%d %ss", n, what)
+}

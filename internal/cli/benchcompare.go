@@ -1,0 +1,66 @@
+package cli
+
+import (
+	"context"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"godwit.dev/godwit/bench/report"
+	"godwit.dev/godwit/bench/scenario"
+)
+
+func (b *bench) matrixCommand() *cobra.Command {
+	var m scenario.Matrix
+	cmd := &cobra.Command{
+		Use:   "matrix",
+		Short: "Notifications one after the other, each acknowledged before the next; Mosquitto beside it",
+		Args:  exactly(),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			for _, list := range [][]int{m.Counts, m.Sizes, m.Clients, {m.Samples}} {
+				for _, n := range list {
+					if n < 1 {
+						return usagef("--notifications, --sizes, --clients and --samples must be at least 1")
+					}
+				}
+			}
+			return b.measure(cmd, func(ctx context.Context, c scenario.Common) (*report.Result, error) {
+				m.Common = c
+				return m.Run(ctx)
+			})
+		},
+	}
+	f := cmd.Flags()
+	f.IntSliceVar(&m.Counts, "notifications", []int{1, 10, 100, 1000}, "how many each client gets")
+	f.IntSliceVar(&m.Sizes, "sizes", []int{1536, 4096}, "bytes of data in each")
+	f.IntSliceVar(&m.Clients, "clients", []int{1, 100}, "how many clients")
+	f.IntVar(&m.Samples, "samples", 10, "how often each is measured; --runs has no meaning here")
+	f.BoolVar(&m.Rivals, "rivals", true, "measure Mosquitto at QoS 1 in the same run, if it is installed")
+	return cmd
+}
+
+func (b *bench) compareCommand() *cobra.Command {
+	var s scenario.Compare
+	cmd := &cobra.Command{
+		Use:   "compare",
+		Short: "The same load on Godwit, Mosquitto and nats-server, as far as they are installed",
+		Args:  exactly(),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if b.p.url != "" {
+				return usagef("compare starts all servers by itself: leave out --url")
+			}
+			if s.Sessions < 1 || s.Fan < 1 || s.For <= 0 {
+				return usagef("--sessions, --fan and --for must be positive")
+			}
+			return b.measure(cmd, func(ctx context.Context, c scenario.Common) (*report.Result, error) {
+				s.Common = c
+				return s.Run(ctx)
+			})
+		},
+	}
+	f := cmd.Flags()
+	f.DurationVar(&s.For, "for", 5*time.Second, "how long each load is measured")
+	f.IntVar(&s.Sessions, "sessions", 5000, "idle connections")
+	f.IntVar(&s.Fan, "fan", 5000, "subscribers of the fan-out")
+	return cmd
+}
