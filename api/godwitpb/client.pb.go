@@ -774,7 +774,8 @@ type Register struct {
 	Objects []string               `protobuf:"bytes,1,rep,name=objects,proto3" json:"objects,omitempty"`
 	Group   string                 `protobuf:"bytes,2,opt,name=group,proto3" json:"group,omitempty"`
 	Reset_  bool                   `protobuf:"varint,3,opt,name=reset,proto3" json:"reset,omitempty"`
-	// With reset: further objects of the same set follow in the next frame.
+	// With reset: further objects of the same set follow in the next register frame. The set is swapped in whole by the
+	// first one without more.
 	More          bool `protobuf:"varint,4,opt,name=more,proto3" json:"more,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -838,7 +839,7 @@ func (x *Register) GetMore() bool {
 	return false
 }
 
-// ObjectAck says which version of an object the client has handled.
+// ObjectAck says which version of an object the client has handled. A frame whose version is unknown needs none.
 type ObjectAck struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Object        string                 `protobuf:"bytes,1,opt,name=object,proto3" json:"object,omitempty"`
@@ -1413,6 +1414,7 @@ type Registered struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Objects       []string               `protobuf:"bytes,1,rep,name=objects,proto3" json:"objects,omitempty"`
 	Digest        string                 `protobuf:"bytes,2,opt,name=digest,proto3" json:"digest,omitempty"`
+	Group         string                 `protobuf:"bytes,3,opt,name=group,proto3" json:"group,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1461,12 +1463,20 @@ func (x *Registered) GetDigest() string {
 	return ""
 }
 
+func (x *Registered) GetGroup() string {
+	if x != nil {
+		return x.Group
+	}
+	return ""
+}
+
 // RegistrationFailed says which registrations were refused.
 type RegistrationFailed struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Objects       []string               `protobuf:"bytes,1,rep,name=objects,proto3" json:"objects,omitempty"`
 	Code          string                 `protobuf:"bytes,2,opt,name=code,proto3" json:"code,omitempty"`
 	Transient     bool                   `protobuf:"varint,3,opt,name=transient,proto3" json:"transient,omitempty"`
+	Group         string                 `protobuf:"bytes,4,opt,name=group,proto3" json:"group,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1520,6 +1530,13 @@ func (x *RegistrationFailed) GetTransient() bool {
 		return x.Transient
 	}
 	return false
+}
+
+func (x *RegistrationFailed) GetGroup() string {
+	if x != nil {
+		return x.Group
+	}
+	return ""
 }
 
 // Object says that an object is at a version, or that its version is unknown.
@@ -2052,15 +2069,17 @@ const file_godwit_v1_client_proto_rawDesc = "" +
 	"\rexpires_at_ms\x18\v \x01(\x03R\vexpiresAtMs\x12\x1e\n" +
 	"\vreply_by_ms\x18\f \x01(\x03R\treplyByMs\"\x1a\n" +
 	"\x06Recall\x12\x10\n" +
-	"\x03ids\x18\x01 \x03(\tR\x03ids\">\n" +
+	"\x03ids\x18\x01 \x03(\tR\x03ids\"T\n" +
 	"\n" +
 	"Registered\x12\x18\n" +
 	"\aobjects\x18\x01 \x03(\tR\aobjects\x12\x16\n" +
-	"\x06digest\x18\x02 \x01(\tR\x06digest\"`\n" +
+	"\x06digest\x18\x02 \x01(\tR\x06digest\x12\x14\n" +
+	"\x05group\x18\x03 \x01(\tR\x05group\"v\n" +
 	"\x12RegistrationFailed\x12\x18\n" +
 	"\aobjects\x18\x01 \x03(\tR\aobjects\x12\x12\n" +
 	"\x04code\x18\x02 \x01(\tR\x04code\x12\x1c\n" +
-	"\ttransient\x18\x03 \x01(\bR\ttransient\"\xa7\x01\n" +
+	"\ttransient\x18\x03 \x01(\bR\ttransient\x12\x14\n" +
+	"\x05group\x18\x04 \x01(\tR\x05group\"\xa7\x01\n" +
 	"\x06Object\x12\x14\n" +
 	"\x05group\x18\x01 \x01(\tR\x05group\x12\x16\n" +
 	"\x06object\x18\x02 \x01(\tR\x06object\x12\x18\n" +

@@ -15,6 +15,8 @@ const (
 	MaxIDs    = 1000 // ids of one ack or nack: a window is at most 1,024
 	MaxHeld   = 1000 // ids of notifications a client still shows
 	MaxWindow = 1024 // unacknowledged notifications in flight
+
+	MaxObjects = 1000 // of one register or unregister; a larger set comes in several frames
 )
 
 const (
@@ -37,10 +39,10 @@ func (k Kind) String() string {
 	return ""
 }
 
-// reset prepares a Client for the next frame and keeps the room of IDs and of a hello.
+// reset prepares a Client for the next frame and keeps the room of lists and of a hello.
 func (c *Client) reset(k Kind) {
 	hello := c.Hello
-	*c = Client{Kind: k, IDs: c.IDs[:0], Hello: hello}
+	*c = Client{Kind: k, IDs: c.IDs[:0], Objects: c.Objects[:0], Hello: hello}
 	if k != KindHello {
 		return
 	}
@@ -62,6 +64,8 @@ func (c *Client) check() error {
 		return c.checkIDs()
 	case KindPing:
 		return checkDigest(c.Kind, string(c.Digest))
+	case KindRegister, KindUnregister, KindObjectAck:
+		return c.checkObjects()
 	default:
 		return &Error{Code: CodeUnsupported, Message: fmt.Sprintf("%s frames are not available on this server yet", c.Kind)}
 	}

@@ -115,12 +115,16 @@ func TestBadJSONFramesAreRefusedByName(t *testing.T) {
 		{`{"hello":{"heartbeat":"soon"}}`, CodeBadField, "heartbeat", "duration"},
 		{`{"hello":{"heartbeat":-5}}`, CodeBadField, "heartbeat", "duration"},
 		{`{"ping":{"digest":"0123456789ABCDEF"}}`, CodeBadField, "digest", "lower case"},
-		{`{"register":{"objects":["camera-config"],"reset":true,"more":false,"group":"g"}}`, CodeUnsupported, "", "register"},
+		{`{"register":{"objects":[]}}`, CodeBadField, "objects", "required"},
+		{`{"register":{"objects":["a b"]}}`, CodeBadField, "objects", `' '`},
+		{`{"register":{"objects":["a"],"group":"a/b"}}`, CodeBadField, "group", `'/'`},
+		{`{"register":{"objects":["a"],"reset":1}}`, CodeBadField, "reset", "true or false"},
+		{`{"register":{"objects":[` + list(1001) + `]}}`, CodeBadField, "objects", "1000"},
 		{`{"register":{"objects":"camera-config"}}`, CodeBadField, "objects", "list"},
 		{`{"register":{"object":"camera-config"}}`, CodeBadFrame, "object", `"object"`},
-		{`{"unregister":{"objects":["camera-config"]}}`, CodeUnsupported, "", "unregister"},
-		{`{"object_ack":{"object":"x","version":"7"}}`, CodeUnsupported, "", "object_ack"},
-		{`{"object_ack":{"object":"x","version":7}}`, CodeUnsupported, "", "object_ack"},
+		{`{"unregister":{"objects":["a"],"reset":true}}`, CodeBadFrame, "reset", `"reset"`},
+		{`{"object_ack":{"version":"7"}}`, CodeBadField, "object", "required"},
+		{`{"object_ack":{"object":"x","version":"-7"}}`, CodeBadField, "version", "2^63-1"},
 		{`{"object_ack":{"object":"x","version":0}}`, CodeBadField, "version", "2^63-1"},
 		{`{"subscribe":{"topics":["rides.*"],"queue":"q"}}`, CodeUnsupported, "", "subscribe"},
 		{`{"unsubscribe":{"topics":["rides.*"]}}`, CodeUnsupported, "", "unsubscribe"},
@@ -160,6 +164,10 @@ func client(f any) []byte {
 		m.Frame = &godwitpb.ClientFrame_Ping{Ping: f}
 	case *godwitpb.Serve:
 		m.Frame = &godwitpb.ClientFrame_Serve{Serve: f}
+	case *godwitpb.Register:
+		m.Frame = &godwitpb.ClientFrame_Register{Register: f}
+	case *godwitpb.ObjectAck:
+		m.Frame = &godwitpb.ClientFrame_ObjectAck{ObjectAck: f}
 	}
 	b, err := proto.Marshal(m)
 	if err != nil {
@@ -237,6 +245,10 @@ func TestBadProtoFramesAreRefusedByName(t *testing.T) {
 		{client(&godwitpb.Hello{Window: 1025}), CodeBadField, "window", "1024"},
 		{client(&godwitpb.Hello{HeartbeatMs: -1 << 63}), CodeBadField, "heartbeat", "negative"},
 		{[]byte{0x0a, 0x03, 0x12, 0x01, 0xff}, CodeBadField, "token", "UTF-8"},
+		{client(&godwitpb.Register{Objects: many}), CodeBadField, "objects", "1000"},
+		{client(&godwitpb.Register{}), CodeBadField, "objects", "required"},
+		{client(&godwitpb.ObjectAck{Object: "x", Version: -1}), CodeBadField, "version", "2^63-1"},
+		{[]byte{0x22, 0x03, 0x0a, 0x01, 0xff}, CodeBadField, "objects", "UTF-8"},
 		{client(&godwitpb.Serve{Subjects: []string{"orders.>"}}), CodeUnsupported, "", "serve"},
 	} {
 		var into Client

@@ -41,9 +41,9 @@ var readers = [...]map[string]reader{
 		c.Digest = []byte(s)
 		return problem
 	}},
-	KindRegister:    {"objects": isTexts, "group": isText, "reset": isBool, "more": isBool},
-	KindUnregister:  {"objects": isTexts, "group": isText, "reset": isBool, "more": isBool},
-	KindObjectAck:   {"object": isText, "group": isText, "version": isVersion},
+	KindRegister:    registerFields,
+	KindUnregister:  {"objects": readObjects, "group": readGroup},
+	KindObjectAck:   {"object": readObject, "group": readGroup, "version": readVersion},
 	KindSubscribe:   {"topics": isTexts, "queue": isText},
 	KindUnsubscribe: {"topics": isTexts, "queue": isText},
 	KindServe:       {"subjects": isTexts, "queue": isText},
@@ -128,24 +128,9 @@ func isTexts(v json.RawMessage, _ *Client) string {
 	return problem
 }
 
-func isBool(v json.RawMessage, _ *Client) string {
-	if s := string(v); s != "true" && s != "false" {
-		return "must be true or false"
-	}
-	return ""
-}
-
 func isInteger(v json.RawMessage, _ *Client) string {
 	if _, err := strconv.ParseInt(string(v), 10, 32); err != nil {
 		return "must be a whole number"
-	}
-	return ""
-}
-
-// isVersion takes a version as a string or as a number.
-func isVersion(v json.RawMessage, _ *Client) string {
-	if n, err := strconv.ParseInt(strings.Trim(string(v), `"`), 10, 64); err != nil || n < 1 {
-		return "must be a whole number from 1 to 2^63-1"
 	}
 	return ""
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"godwit.dev/godwit/internal/notification"
+	"godwit.dev/godwit/internal/object"
 )
 
 // Format is a wire format of server frames.
@@ -52,6 +53,12 @@ type Client struct {
 	Reason []byte        // nack; free text for logs
 	// Digest of ping; empty: none.
 	Digest []byte
+	// Objects of register and unregister, at most MaxObjects; Object and Version of object_ack; Group of all three.
+	// Names are valid; an empty Group is the session's. Version 0: an unknown version was handled.
+	Objects       [][]byte
+	Object, Group []byte
+	Version       object.Version
+	Reset, More   bool
 }
 
 // Hello opens a session.

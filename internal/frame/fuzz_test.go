@@ -15,7 +15,8 @@ func FuzzDecodeJSON(f *testing.F) {
 		`{"hello":{"app":"demo","recipient":"driver-42","window":8,"heartbeat":"30s","held":["a"]}}`,
 		`{"ack":{"ids":["ride-1","ride-2"]}}`, ` { "ack" : { "ids" : [ "a" ] } } `, `{"ack":{"ids":["\u0061"]}}`,
 		`{"nack":{"ids":["a"],"after":"30s","reason":"x"}}`, `{"ping":{"digest":"0000000000000000"}}`,
-		`{"register":{"objects":["a"],"reset":true}}`, `{"object_ack":{"object":"a","version":"7"}}`,
+		`{"register":{"objects":["a"],"reset":true,"more":true,"group":"g"}}`, `{"unregister":{"objects":["a"]}}`,
+		`{"object_ack":{"object":"a","version":"7"}}`,
 		`{"ack":{"ids":["a"],"ids":["b"]}}`, `{"ack":{"ids":[]}}`, `{}`, `[`, "{\"\xff\":{}}",
 	} {
 		f.Add([]byte(s))
@@ -37,6 +38,8 @@ func FuzzDecodeProto(f *testing.F) {
 	for _, m := range []any{
 		&godwitpb.Hello{App: "demo", Token: "t", Held: []string{"a"}, Window: 8, HeartbeatMs: 30_000},
 		&godwitpb.Ack{Ids: []string{"a", "b"}}, &godwitpb.Nack{Ids: []string{"a"}, AfterMs: 5},
+		&godwitpb.Register{Objects: []string{"a", "b"}, Group: "g", Reset_: true, More: true},
+		&godwitpb.ObjectAck{Object: "a", Group: "g", Version: 7},
 		&godwitpb.Ping{Digest: EmptyDigest}, &godwitpb.Serve{Subjects: []string{"x"}},
 	} {
 		f.Add(client(m))
@@ -58,6 +61,14 @@ func FuzzDecodeProto(f *testing.F) {
 			ids = append(ids, string(id))
 		}
 		switch c.Kind {
+		case KindRegister:
+			if r := want.GetRegister(); string(c.Group) != r.GetGroup() || len(c.Objects) != len(r.GetObjects()) || c.Reset != r.GetReset_() || c.More != r.GetMore() {
+				t.Fatalf("%x: register %+v, want %v", b, c, r)
+			}
+		case KindObjectAck:
+			if a := want.GetObjectAck(); string(c.Object) != a.GetObject() || int64(c.Version) != a.GetVersion() {
+				t.Fatalf("%x: object_ack %+v, want %v", b, c, a)
+			}
 		case KindAck:
 			if !slices.Equal(ids, want.GetAck().GetIds()) {
 				t.Fatalf("%x: ack of %q, want %q", b, ids, want.GetAck().GetIds())

@@ -91,6 +91,8 @@ func (c *Client) setBytes(num protowire.Number, v []byte) error {
 			c.Digest = v
 			return checkText(c.Kind, "digest", v)
 		}
+	case KindRegister, KindUnregister, KindObjectAck:
+		return c.setObjectBytes(num, v)
 	}
 	return nil
 }
@@ -143,6 +145,8 @@ func (c *Client) setVarint(num protowire.Number, v uint64) {
 		c.Hello.Heartbeat = millis(v)
 	case c.Kind == KindNack && num == 2:
 		c.After = millis(v)
+	case c.Kind == KindRegister || c.Kind == KindUnregister || c.Kind == KindObjectAck:
+		c.setObjectVarint(num, v)
 	}
 }
 
