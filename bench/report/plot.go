@@ -22,23 +22,26 @@ func palette(i int) drawing.Color {
 	return drawing.ColorFromHex(colours[i%len(colours)])
 }
 
-func newChart(title string) *chart.Chart {
+// newChart prepares a chart. The unit stands in the title: a name beside an axis would turn the title, too.
+func newChart(title, unit string) *chart.Chart {
 	grid := chart.Style{StrokeColor: drawing.ColorFromHex("dddddd"), StrokeWidth: 1}
 	return &chart.Chart{
-		Title: title, Width: plotWidth, Height: plotHeight,
+		Title: title + " [" + unit + "]", Width: plotWidth, Height: plotHeight,
 		TitleStyle: chart.Style{FontSize: 12},
 		Background: chart.Style{Padding: chart.Box{Top: 40, Left: 16, Right: 16, Bottom: 8}},
 		XAxis:      chart.XAxis{GridMajorStyle: grid, NameStyle: chart.Style{FontSize: 9}},
-		YAxis:      chart.YAxis{GridMajorStyle: grid, NameStyle: chart.Style{FontSize: 9}},
+		YAxis:      chart.YAxis{Style: chart.Hidden()},
+		// The library's second axis is the one on the left.
+		YAxisSecondary: chart.YAxis{GridMajorStyle: grid},
 	}
 }
 
 // PlotCurves draws latency distributions: percentiles by their nines, times by their logarithm.
 func PlotCurves(w io.Writer, title string, curves []Curve) error {
-	c := newChart(title)
+	c := newChart(title, "ms")
 	most, low, high := 0.0, math.Inf(1), math.Inf(-1)
 	for i, curve := range curves {
-		s := chart.ContinuousSeries{Name: curve.Name, Style: chart.Style{StrokeColor: palette(i), StrokeWidth: 2}}
+		s := chart.ContinuousSeries{Name: curve.Name, YAxis: chart.YAxisSecondary, Style: chart.Style{StrokeColor: palette(i), StrokeWidth: 2}}
 		for _, p := range curve.Points {
 			x, y := -math.Log10(1-p.Percentile/100), math.Log10(max(p.Millis, 0.001))
 			s.XValues, s.YValues = append(s.XValues, x), append(s.YValues, y)
@@ -50,23 +53,24 @@ func PlotCurves(w io.Writer, title string, curves []Curve) error {
 		return fmt.Errorf("draw %s: there is nothing to draw", title)
 	}
 	low, high = math.Floor(low), math.Ceil(high+1e-9)
-	c.XAxis.Name, c.YAxis.Name = "percentile", "ms"
+	c.XAxis.Name = "percentile"
 	c.XAxis.Range = &chart.ContinuousRange{Min: 0, Max: max(most, 1)}
-	c.YAxis.Range = &chart.ContinuousRange{Min: low, Max: high}
+	c.YAxisSecondary.Range = &chart.ContinuousRange{Min: low, Max: high}
 	for n := 0.0; n <= max(most, 1); n++ {
 		label := strconv.FormatFloat(100*(1-math.Pow(10, -n)), 'f', max(0, int(n)-2), 64)
 		c.XAxis.Ticks = append(c.XAxis.Ticks, chart.Tick{Value: n, Label: label + " %"})
 	}
+	c.XAxis.Ticks = append(c.XAxis.Ticks, chart.Tick{Value: most}) // the axis ends with its last tick
 	for y := low; y <= high; y++ {
-		c.YAxis.Ticks = append(c.YAxis.Ticks, chart.Tick{Value: y, Label: strconv.FormatFloat(math.Pow(10, y), 'f', max(0, int(-y)), 64)})
+		c.YAxisSecondary.Ticks = append(c.YAxisSecondary.Ticks, chart.Tick{Value: y, Label: strconv.FormatFloat(math.Pow(10, y), 'f', max(0, int(-y)), 64)})
 	}
 	return render(w, c)
 }
 
 // PlotSeries draws something over time.
 func PlotSeries(w io.Writer, title string, s Series) error {
-	c := newChart(title)
-	line := chart.ContinuousSeries{Name: s.Name, Style: chart.Style{StrokeColor: palette(0), StrokeWidth: 2}}
+	c := newChart(title, s.Unit)
+	line := chart.ContinuousSeries{Name: s.Name, YAxis: chart.YAxisSecondary, Style: chart.Style{StrokeColor: palette(0), StrokeWidth: 2}}
 	most := 0.0
 	for _, p := range s.Points {
 		line.XValues, line.YValues = append(line.XValues, p[0]), append(line.YValues, p[1])
@@ -76,10 +80,21 @@ func PlotSeries(w io.Writer, title string, s Series) error {
 		return fmt.Errorf("draw %s: there is nothing to draw", title)
 	}
 	c.Series = []chart.Series{line}
-	c.XAxis.Name, c.YAxis.Name = "seconds", s.Unit
-	c.YAxis.Range = &chart.ContinuousRange{Min: 0, Max: niceCeiling(most)}
-	c.XAxis.ValueFormatter, c.YAxis.ValueFormatter = plain, plain
+	c.XAxis.Name = "seconds"
+	c.YAxisSecondary.Range = &chart.ContinuousRange{Min: 0, Max: niceCeiling(most)}
+	c.XAxis.Ticks = ticks(s.Points[0][0], s.Points[len(s.Points)-1][0])
+	c.YAxisSecondary.Ticks = ticks(0, niceCeiling(most))
 	return render(w, c)
+}
+
+// ticks divides an axis into about eight parts of a round length.
+func ticks(from, to float64) (all []chart.Tick) {
+	step := niceCeiling((to - from) / 8)
+	all = append(all, chart.Tick{Value: from})
+	for i := math.Ceil(from / step); i*step <= to; i++ {
+		all = append(all, chart.Tick{Value: i * step, Label: Format(math.Round(i*step*1000) / 1000)})
+	}
+	return append(all, chart.Tick{Value: to})
 }
 
 // niceCeiling is the least of 1, 2, 2.5 or 5 times a power of ten that is not below v.
@@ -96,14 +111,8 @@ func niceCeiling(v float64) float64 {
 	return 10 * unit
 }
 
-func plain(v any) string {
-	if f, ok := v.(float64); ok {
-		return Format(math.Round(f*100) / 100)
-	}
-	return fmt.Sprint(v)
-}
-
 func render(w io.Writer, c *chart.Chart) error {
+	c.YAxis.Ticks = c.YAxisSecondary.Ticks // where the library looks for the ends of the second axis, too
 	if len(c.Series) > 1 {
 		c.Elements = []chart.Renderable{chart.Legend(c)}
 	}

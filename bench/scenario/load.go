@@ -28,6 +28,7 @@ type Load struct {
 	Warmup     time.Duration
 	For        time.Duration
 	ToAll      bool
+	Prefill    int  // notifications delivered and settled before, so that the store is not empty
 	AckNone    bool // settled by the first write
 	DeafEvery  int  // every so many-th client reads nothing; 0: none
 }
@@ -43,6 +44,9 @@ func (l *Load) settings() []report.Setting {
 	}
 	if l.via() == fleet.ViaBatch {
 		s = append(s, set("batch", l.Batch))
+	}
+	if l.Prefill > 0 {
+		s = append(s, set("stored before", report.Format(float64(l.Prefill))))
 	}
 	if l.AckNone {
 		s = append(s, set("ack", "none"))
@@ -109,6 +113,9 @@ func (l *Load) measure(ctx context.Context, run int) (*Outcome, error) {
 	if _, err := pub.Call(ctx, worker.Request{Publishers: &cfg}); err != nil {
 		return nil, err
 	}
+	if err := l.prefill(ctx, site, p, run); err != nil {
+		return nil, err
+	}
 	before, err := l.warmUp(ctx, site, pub, run)
 	if err != nil {
 		return nil, err
@@ -128,15 +135,52 @@ func (l *Load) subscribers(prefix string) fleet.SubscriberConfig {
 	}
 }
 
+// prefill publishes in large batches until enough is stored, delivered and settled.
+func (l *Load) prefill(ctx context.Context, site *lab.Site, prefix string, run int) error {
+	if l.Prefill == 0 {
+		return nil
+	}
+	w, err := site.NewWorker(ctx)
+	if err != nil {
+		return err
+	}
+	defer w.Stop()
+	_, err = w.Call(ctx, worker.Request{Publishers: &fleet.PublishConfig{
+		Targets: site.Targets(), Via: fleet.ViaBatch, Publishers: 4, Size: 100, Prefix: prefix, Recipients: l.Clients,
+		Batch: 500, DeafEvery: l.DeafEvery,
+	}})
+	if err != nil {
+		return err
+	}
+	for stored, heard := int64(0), int64(0); stored < int64(l.Prefill); {
+		r, err := w.Call(ctx, worker.Request{Publish: &worker.Publish{For: 2 * time.Second}})
+		if err != nil {
+			return err
+		}
+		stored += r.Published.Accepted
+		heard += r.Published.Accepted - r.Published.Deaf
+		if _, err := site.AwaitReceived(ctx, heard, time.Minute); err != nil {
+			return err
+		}
+		l.Lab.Say("run %d: %s of %s stored and settled beforehand", run+1, report.Format(float64(stored)), report.Format(float64(l.Prefill)))
+	}
+	return nil
+}
+
 // warmUp publishes for a while and returns the counters it leaves.
 func (l *Load) warmUp(ctx context.Context, site *lab.Site, pub *worker.Worker, run int) (c fleet.Counts, err error) {
+	start, err := site.Counts(ctx)
+	if err != nil {
+		return c, err
+	}
 	if l.Warmup > 0 {
 		l.Lab.Say("run %d: warming up for %s", run+1, l.Warmup)
 		r, err := pub.Call(ctx, worker.Request{Publish: &worker.Publish{Rate: l.Rate, For: l.Warmup}})
 		if err != nil {
 			return c, err
 		}
-		if c, err = site.AwaitReceived(ctx, r.Published.Accepted-r.Published.Deaf, arrivals); err != nil {
+		want := start.Received + r.Published.Accepted - r.Published.Deaf
+		if c, err = site.AwaitReceived(ctx, want, arrivals); err != nil {
 			return c, err
 		}
 	}

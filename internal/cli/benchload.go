@@ -20,6 +20,7 @@ func loadFlags(f *pflag.FlagSet, l *scenario.Load) {
 	f.StringVar(&l.Transport, "transport", fleet.WebSocketJSON, "how subscribers connect: ws-json, ws-proto, grpc or sse")
 	f.StringVar(&l.Via, "publish", "", "how to publish: http, grpc or batch (default: grpc for gRPC subscribers, else http)")
 	f.IntVar(&l.Batch, "batch", 100, "notifications in each request of --publish batch")
+	f.IntVar(&l.Prefill, "prefill", 0, "notifications to store, deliver and settle beforehand, so that the store is not empty")
 	f.BoolVar(&l.AckNone, "ack-none", false, "publish with ack none: settled by the first write, not by an acknowledgement")
 	f.IntVar(&l.Window, "window", 0, "unacknowledged notifications in flight to each subscriber (default: the server's)")
 	f.DurationVar(&l.Warmup, "warmup", 2*time.Second, "how long to publish before measuring")
@@ -38,8 +39,8 @@ func checkLoad(l *scenario.Load) error {
 	if l.Clients < 1 || l.Publishers < 1 || l.Size < 1 || l.Batch < 1 || l.Batch > 10_000 {
 		return usagef("--clients, --publishers, --size and --batch must be at least 1, --batch at most 10000")
 	}
-	if l.Rate < 0 || l.For <= 0 {
-		return usagef("--rate must not be negative, --for must be positive")
+	if l.Rate < 0 || l.For <= 0 || l.Prefill < 0 {
+		return usagef("--rate and --prefill must not be negative, --for must be positive")
 	}
 	return nil
 }
