@@ -23,6 +23,7 @@ const (
 // places gives every package its rung; the longest prefix counts. A new package needs a place here.
 var places = map[string]layer{
 	"internal/notification": domain,
+	"internal/object":       domain,
 	"internal/event":        domain,
 	"internal/guard":        domain, // leaf: the clients for URLs that people give
 	"internal/timerwheel":   domain,
