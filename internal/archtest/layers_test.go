@@ -25,6 +25,7 @@ var places = map[string]layer{
 	"internal/notification": domain,
 	"internal/object":       domain,
 	"internal/event":        domain,
+	"internal/push":         domain,
 	"internal/guard":        domain, // leaf: the clients for URLs that people give
 	"internal/timerwheel":   domain,
 	"internal/frame":        codec,

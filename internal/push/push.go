@@ -1,0 +1,121 @@
+// Package push holds the words of sending to addresses outside: what a message to one endpoint says, what a provider
+// answered, and the few ways in which a send ends.
+package push
+
+import (
+	"encoding/json"
+	"fmt"
+	"time"
+)
+
+// Channel is a way to reach somebody who has no session.
+type Channel string
+
+// The channels a server can send over. Live is the recipient's mailbox.
+const (
+	Live     Channel = "live"
+	WebPush  Channel = "webpush"
+	Telegram Channel = "telegram"
+	Webhook  Channel = "webhook"
+)
+
+// Urgency is how soon a provider should wake a device for a message (RFC 8030, section 5.3).
+type Urgency string
+
+// Urgencies, by the priority of a notification: low, normal, high.
+const (
+	UrgencyLow    Urgency = "low"
+	UrgencyNormal Urgency = "normal"
+	UrgencyHigh   Urgency = "high"
+)
+
+// Content is what a message says, already in the recipient's language and with its variables filled in.
+type Content struct {
+	Title    string          `json:"title,omitempty"`
+	Body     string          `json:"body,omitempty"`
+	Icon     string          `json:"icon,omitempty"`
+	Image    string          `json:"image,omitempty"`
+	URL      string          `json:"url,omitempty"`
+	Category string          `json:"category,omitempty"`
+	Data     json.RawMessage `json:"data,omitempty"`
+	Telegram TelegramContent `json:"telegram,omitzero"`
+	WebPush  WebPushContent  `json:"webpush,omitzero"`
+}
+
+// TelegramContent is what only Telegram understands.
+type TelegramContent struct {
+	ParseMode string `json:"parse_mode,omitempty"` // "", HTML or MarkdownV2: title and body are such text; empty: plain, escaped by the sender
+	Silent    bool   `json:"silent,omitempty"`
+	Photo     string `json:"photo,omitempty"` // URL or file id; the text becomes its caption
+}
+
+// WebPushContent is what only browsers understand.
+type WebPushContent struct {
+	Actions            []Action `json:"actions,omitempty"`
+	RequireInteraction bool     `json:"require_interaction,omitempty"`
+}
+
+// Action is a button on a notification.
+type Action struct {
+	Action string `json:"action"`
+	Title  string `json:"title"`
+	Icon   string `json:"icon,omitempty"`
+	URL    string `json:"url,omitempty"`
+}
+
+// Request is one message to one endpoint.
+type Request struct {
+	ID        string // of the delivery, the same on every attempt: webhook-id, seed of the Topic
+	GodwitID  string // the id clients deduplicate by and acknowledge; empty: ID
+	App       string
+	Endpoint  string          // its id
+	Recipient string          // empty: an anonymous subscriber
+	Address   json.RawMessage // as the channel defines it
+	Content   Content
+	Urgency   Urgency
+	Collapse  string // messages of one key replace each other where the channel can; empty: by ID
+	ExpiresAt time.Time
+	Track     string // signed token with which the receiver reports shown, clicked and dismissed; empty: not tracked
+	Recall    bool   // takes back what was sent under ID, where that is itself a message (Web Push)
+}
+
+// Receipt is what a provider said when it accepted a message.
+type Receipt struct {
+	ExternalID string          // its name for the message, needed to take it back
+	Address    json.RawMessage // not nil: the endpoint has moved here
+}
+
+// RetryError says that the message was certainly not taken and may be sent again.
+type RetryError struct {
+	After      time.Duration // what the provider asked for; 0: the caller's own backoff
+	Credential bool          // everything sent with this credential (to this origin) has to wait, not this message alone
+	Reason     string
+}
+
+func (e *RetryError) Error() string {
+	if e.After > 0 {
+		return fmt.Sprintf("%s; again in %s", e.Reason, e.After)
+	}
+	return e.Reason
+}
+
+// GoneError says that the endpoint does not exist any more: disable it.
+type GoneError struct{ Reason string }
+
+func (e *GoneError) Error() string { return e.Reason }
+
+// PermanentError says that this message will never be taken; the endpoint may be fine.
+type PermanentError struct{ Reason string }
+
+func (e *PermanentError) Error() string { return e.Reason }
+
+// ConfigError says that the provider refused our credential or settings: nothing is wrong with the endpoint, and
+// sending on makes it worse. What uses the credential (at this origin) has to stop until a person looks.
+type ConfigError struct{ Reason string }
+
+func (e *ConfigError) Error() string { return e.Reason }
+
+// UnknownError says that the message left and nobody can tell whether it was taken.
+type UnknownError struct{ Reason string }
+
+func (e *UnknownError) Error() string { return e.Reason }
