@@ -91,6 +91,14 @@ var settleCases = []testCase{
 			e.Errorf("record %+v", rec)
 		}
 	}},
+	{"AnAckOfWhatNobodyMustAckMeansDelivered", []Ability{Status}, func(e *env) {
+		e.stored(e.note("x", ack(notification.AckNone)), "r")
+		e.ends("r", "x", notification.Acked, mailbox.SettleDone)
+		e.wantPending("r")
+		if rec := e.wantStatus("r", "x", notification.Delivered); rec.SettledAt.IsZero() || rec.DeliveredAt.IsZero() {
+			e.Errorf("record %+v", rec)
+		}
+	}},
 	{"DeliveredDoesNotSettleWhatAsksForAnAck", []Ability{Status}, func(e *env) {
 		e.stored(e.note("x"), "r")
 		q := &mailbox.Settle{Recipient: "r", ID: "x", As: notification.Delivered, DeliveredAt: e.clock.Now(), Attempts: 1}

@@ -113,6 +113,12 @@ func (s *Store) settle(q *mailbox.Settle) (mailbox.SettleOutcome, error) {
 	done := ending{
 		id: q.ID, as: q.As, at: at, device: q.Device, deliveredAt: mark.deliveredAt, attempts: max(mark.attempts, q.Attempts),
 	}
+	if q.As == notification.Acked && e.is(flagAckNone) { // an eager client's ack overtook the note of the first write
+		done.as, done.device = notification.Delivered, ""
+		if done.deliveredAt == 0 {
+			done.deliveredAt = at
+		}
+	}
 	switch {
 	case e.expires() <= at && !s.inGrace(e.expires(), e.is(flagDelivered) || mark.deliveredAt > 0, mark.deliveredAt, q):
 		done.as, done.device, done.at = notification.Expired, "", e.expires()
