@@ -63,7 +63,7 @@ func chunks(b []byte) (body []byte, used int, err error) {
 			return nil, 0, nil
 		}
 		size, err := strconv.ParseInt(string(b[used:used+line]), 16, 32)
-		if err != nil {
+		if err != nil || size < 0 {
 			return nil, 0, errResponse
 		}
 		used += line + 2

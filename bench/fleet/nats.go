@@ -60,7 +60,7 @@ func natsOp(b []byte) (line, payload []byte, n int, err error) {
 		return line, nil, n, nil
 	}
 	size, err := strconv.Atoi(string(line[bytes.LastIndexByte(line, ' ')+1:]))
-	if err != nil || size < 0 {
+	if err != nil || size < 0 || size > maxPayload {
 		return nil, nil, 0, errFrame
 	}
 	if len(b) < n+size+2 {

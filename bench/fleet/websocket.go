@@ -72,6 +72,9 @@ func (w *webSocketWire) parse(b []byte, s *subscriber) (used int, send []byte, e
 	}
 }
 
+// maxPayload is more than any server under measurement sends at once.
+const maxPayload = 64 << 20
+
 // wsFrame takes one unmasked frame off b; n is 0 if it is not complete.
 func wsFrame(b []byte) (op byte, payload []byte, n int, err error) {
 	if len(b) < 2 {
@@ -91,7 +94,11 @@ func wsFrame(b []byte) (op byte, payload []byte, n int, err error) {
 		if head = 10; len(b) < head {
 			return 0, nil, 0, nil
 		}
-		size = int(binary.BigEndian.Uint64(b[2:]))
+		n := binary.BigEndian.Uint64(b[2:])
+		if n > maxPayload {
+			return 0, nil, 0, errFrame
+		}
+		size = int(n)
 	}
 	if len(b) < head+size {
 		return 0, nil, 0, nil
