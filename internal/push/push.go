@@ -88,7 +88,8 @@ type Receipt struct {
 // RetryError says that the message was certainly not taken and may be sent again.
 type RetryError struct {
 	After      time.Duration // what the provider asked for; 0: the caller's own backoff
-	Credential bool          // everything sent with this credential (to this origin) has to wait, not this message alone
+	Credential bool          // everything of this Scope has to wait, not this message alone
+	Scope      string        // with Credential: the Pace.Scope that has to wait
 	Reason     string
 }
 
@@ -111,7 +112,10 @@ func (e *PermanentError) Error() string { return e.Reason }
 
 // ConfigError says that the provider refused our credential or settings: nothing is wrong with the endpoint, and
 // sending on makes it worse. What uses the credential (at this origin) has to stop until a person looks.
-type ConfigError struct{ Reason string }
+type ConfigError struct {
+	Scope  string // the Pace.Scope that has to stop
+	Reason string
+}
 
 func (e *ConfigError) Error() string { return e.Reason }
 
