@@ -40,6 +40,7 @@ var places = map[string]layer{
 	"internal/reactor":      adapter,
 	"internal/gateway":      adapter,
 	"internal/httpapi":      adapter,
+	"internal/sender":       adapter,
 	"internal/backup":       adapter,
 	"internal/config":       wiring,
 	"internal/app":          wiring,
@@ -55,8 +56,9 @@ var places = map[string]layer{
 	"internal/archtest":     outside,
 
 	// Suites that tests of several packages share; what serves may not import them.
-	"internal/gateway/gatetest": outside,
-	"internal/store/storetest":  outside,
+	"internal/gateway/gatetest":  outside,
+	"internal/store/storetest":   outside,
+	"internal/sender/sendertest": outside,
 }
 
 // Adapters never import each other, but for these: a gateway puts its framing around connections, and the tables
@@ -115,11 +117,12 @@ func TestSiblingAdaptersAreStrangers(t *testing.T) {
 	// Within a family, these packages are what the others share.
 	shared := map[string]bool{
 		"internal/store/sqlite/sqlitedb": true, "internal/reactor": true, "internal/reactor/websocket": true,
-		"internal/reactor/http2": true,
+		"internal/reactor/http2": true, "internal/sender": true,
 	}
 	for _, f := range tree(t) {
 		family, _, _ := place(f.dir())
-		if f.isTest() || family != "internal/gateway" && family != "internal/store" && family != "internal/reactor" {
+		if f.isTest() || family != "internal/gateway" && family != "internal/store" && family != "internal/reactor" &&
+			family != "internal/sender" {
 			continue
 		}
 		for _, imported := range f.imports() {

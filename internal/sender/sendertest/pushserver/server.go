@@ -1,0 +1,296 @@
+// Package pushserver is a push service for tests: TLS and HTTP/2, endpoints that answer as real ones do, also when
+// they are gone, overloaded, slow, hung or broken. It checks what a real one checks and keeps what it got, which
+// tests decrypt with the keys of the subscription, as a browser would.
+package pushserver
+
+import (
+	"crypto/ecdh"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/base64"
+	"encoding/json"
+	"encoding/pem"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// Behaviour is how an endpoint answers. The zero value accepts.
+type Behaviour struct {
+	Status     int           // 0: 201
+	RetryAfter time.Duration // sent with the answer
+	Delay      time.Duration // before the answer
+	Hang       bool          // never answers
+	Break      bool          // takes the message and breaks the connection
+	Body       string
+	Times      int // after so many messages it accepts; 0: for ever
+}
+
+// Behaviours of real push services.
+var (
+	Accepting   = Behaviour{}
+	Gone        = Behaviour{Status: http.StatusGone}
+	Missing     = Behaviour{Status: http.StatusNotFound}
+	Failing     = Behaviour{Status: http.StatusInternalServerError}
+	Hung        = Behaviour{Hang: true}
+	Broken      = Behaviour{Break: true}
+	Overloaded  = Behaviour{Status: http.StatusTooManyRequests, RetryAfter: time.Second}
+	Unavailable = Behaviour{Status: http.StatusServiceUnavailable}
+)
+
+// Options change what a server checks.
+type Options struct {
+	Public  string // VAPID key that must have signed; empty: any
+	Trust   bool   // check nothing and keep no bodies, for load
+	OneKey  bool   // all subscriptions share their keys, which makes a million of them quickly
+	Streams int    // HTTP/2 streams a connection; 0: Go's default of 250
+}
+
+// Server is a running push service.
+type Server struct {
+	URL  string // its origin
+	opts Options
+	http *httptest.Server
+
+	all      atomic.Pointer[Behaviour]
+	accepted atomic.Int64
+	requests atomic.Int64
+	conns    atomic.Int64
+	verified sync.Map // tokens that were found good
+	closed   chan struct{}
+	once     sync.Once
+	shared   *keys
+
+	mu        sync.RWMutex
+	endpoints map[string]*endpoint
+}
+
+type endpoint struct {
+	mu        sync.Mutex
+	keys      *keys
+	behaviour Behaviour
+	left      int
+	got       []Message
+	accepted  int
+}
+
+type keys struct {
+	private *ecdh.PrivateKey
+	auth    []byte
+}
+
+// Start starts a server. Close it.
+func Start(o Options) *Server {
+	s := &Server{opts: o, closed: make(chan struct{}), endpoints: make(map[string]*endpoint)}
+	s.http = httptest.NewUnstartedServer(http.HandlerFunc(s.serve))
+	s.http.EnableHTTP2 = true
+	if o.Streams > 0 {
+		s.http.Config.HTTP2 = &http.HTTP2Config{MaxConcurrentStreams: o.Streams}
+	}
+	s.http.Config.ConnState = func(_ net.Conn, state http.ConnState) {
+		if state == http.StateNew {
+			s.conns.Add(1)
+		}
+	}
+	s.http.StartTLS()
+	s.URL = s.http.URL
+	return s
+}
+
+// Close ends what hangs and stops the server.
+func (s *Server) Close() {
+	s.once.Do(func() { close(s.closed) })
+	s.http.Close()
+}
+
+// CertPEM is the certificate to trust, for SSL_CERT_FILE.
+func (s *Server) CertPEM() []byte {
+	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: s.http.Certificate().Raw})
+}
+
+// Trust makes a client trust the server.
+func (s *Server) Trust(c *http.Client) *http.Client {
+	pool := x509.NewCertPool()
+	pool.AddCert(s.http.Certificate())
+	c.Transport.(*http.Transport).TLSClientConfig = &tls.Config{RootCAs: pool, MinVersion: tls.VersionTLS12}
+	return c
+}
+
+// Subscribe makes an endpoint and returns its id and the subscription as a browser gives it away.
+func (s *Server) Subscribe(b Behaviour) (id string, address json.RawMessage) {
+	k := s.keys()
+	id = strconv.Itoa(s.add(&endpoint{keys: k, behaviour: b, left: b.Times}))
+	enc := base64.RawURLEncoding.EncodeToString
+	return id, json.RawMessage(fmt.Sprintf(`{"endpoint":"%s/push/%s","expirationTime":null,"keys":{"p256dh":"%s","auth":"%s"}}`,
+		s.URL, id, enc(k.private.PublicKey().Bytes()), enc(k.auth)))
+}
+
+func (s *Server) add(e *endpoint) int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	n := len(s.endpoints) + 1
+	s.endpoints[strconv.Itoa(n)] = e
+	return n
+}
+
+func (s *Server) keys() *keys {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.shared != nil {
+		return s.shared
+	}
+	private, err := ecdh.P256().GenerateKey(rand.Reader)
+	if err != nil {
+		panic(err) // the system has no randomness: no test can run
+	}
+	k := &keys{private: private, auth: make([]byte, 16)}
+	_, _ = rand.Read(k.auth)
+	if s.opts.OneKey {
+		s.shared = k
+	}
+	return k
+}
+
+// Behave changes how an endpoint answers.
+func (s *Server) Behave(id string, b Behaviour) {
+	e := s.find(id)
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.behaviour, e.left = b, b.Times
+}
+
+// BehaveAll makes all endpoints answer so; nil: each as its own.
+func (s *Server) BehaveAll(b *Behaviour) { s.all.Store(b) }
+
+// Connections counts how many were opened.
+func (s *Server) Connections() int { return int(s.conns.Load()) }
+
+// Requests counts what came.
+func (s *Server) Requests() int { return int(s.requests.Load()) }
+
+// Accepted counts the messages that were taken.
+func (s *Server) Accepted() int { return int(s.accepted.Load()) }
+
+// AcceptedBy counts the messages that an endpoint took.
+func (s *Server) AcceptedBy(id string) int {
+	e := s.find(id)
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.accepted
+}
+
+// Received are the messages that an endpoint took, oldest first; those that it then did not acknowledge are among them.
+func (s *Server) Received(id string) []Message {
+	e := s.find(id)
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return append([]Message(nil), e.got...)
+}
+
+// find returns an endpoint; one that was never made is empty.
+func (s *Server) find(id string) *endpoint {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	if e := s.endpoints[id]; e != nil {
+		return e
+	}
+	return &endpoint{behaviour: Missing}
+}
+
+func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
+	s.requests.Add(1)
+	body, err := io.ReadAll(io.LimitReader(r.Body, 64<<10))
+	if err != nil {
+		return
+	}
+	id := strings.TrimPrefix(r.URL.Path, "/push/")
+	e := s.find(id)
+	b := e.next()
+	if all := s.all.Load(); all != nil {
+		b = *all
+	}
+	if !s.opts.Trust {
+		if status, problem := s.check(r, body); status != 0 && b.Status == 0 {
+			http.Error(w, problem, status)
+			return
+		}
+	}
+	took := b.Break || b.Hang || b.Status == 0 || b.Status/100 == 2
+	if took {
+		e.take(r, body, s.opts.Trust, !b.Break && !b.Hang)
+	}
+	if !s.wait(r, b) {
+		return
+	}
+	if b.Break {
+		panic(http.ErrAbortHandler)
+	}
+	if took {
+		s.accepted.Add(1)
+		w.Header().Set("Location", s.URL+"/message/"+id)
+	}
+	if b.RetryAfter > 0 {
+		w.Header().Set("Retry-After", strconv.Itoa(int(b.RetryAfter/time.Second)))
+	}
+	if b.Status == 0 {
+		b.Status = http.StatusCreated
+	}
+	w.WriteHeader(b.Status)
+	_, _ = io.WriteString(w, b.Body)
+}
+
+// wait keeps the client waiting; false: there will be no answer.
+func (s *Server) wait(r *http.Request, b Behaviour) bool {
+	var enough <-chan time.Time
+	switch {
+	case b.Hang:
+	case b.Delay > 0:
+		t := time.NewTimer(b.Delay)
+		defer t.Stop()
+		enough = t.C
+	default:
+		return true
+	}
+	select {
+	case <-enough:
+		return true
+	case <-r.Context().Done():
+	case <-s.closed:
+	}
+	return false
+}
+
+func (e *endpoint) next() Behaviour {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	b := e.behaviour
+	if b.Times > 0 {
+		if e.left == 0 {
+			return Accepting
+		}
+		e.left--
+	}
+	return b
+}
+
+func (e *endpoint) take(r *http.Request, body []byte, trust, accepted bool) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if accepted {
+		e.accepted++
+	}
+	m := Message{Topic: r.Header.Get("Topic"), Proto: r.ProtoMajor}
+	if !trust {
+		m.Urgency, m.TTL, m.Authorization = r.Header.Get("Urgency"), r.Header.Get("TTL"), r.Header.Get("Authorization")
+		m.Body, m.keys = body, e.keys
+	}
+	e.got = append(e.got, m)
+}

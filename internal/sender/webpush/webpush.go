@@ -1,0 +1,210 @@
+// Package webpush sends to browsers: RFC 8030 with payloads encrypted by RFC 8291 and the server identified by
+// RFC 8292 (VAPID).
+package webpush
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+	"time"
+
+	"godwit.dev/godwit/internal/push"
+	"godwit.dev/godwit/internal/sender"
+)
+
+// Config is what a sender needs.
+type Config struct {
+	Key     *Key
+	Subject string // mailto: or https: contact that push services can complain to
+	Server  string // public URL of this server, for service workers that report to it; empty: they know
+
+	AllowPrivate bool         // let endpoints lead to private addresses, and be plain http: tests
+	Client       *http.Client // nil: one of its own
+	Now          func() time.Time
+}
+
+// Sender sends to browsers.
+type Sender struct {
+	cfg    Config
+	signer *signer
+}
+
+var (
+	_ push.Sender   = (*Sender)(nil)
+	_ push.Recaller = (*Sender)(nil)
+	_ push.Pacer    = (*Sender)(nil)
+	_ push.Checker  = (*Sender)(nil)
+)
+
+// New makes a sender.
+func New(cfg Config) (*Sender, error) {
+	if cfg.Key == nil {
+		return nil, errors.New("web push: there is no VAPID key")
+	}
+	if err := CheckSubject(cfg.Subject); err != nil {
+		return nil, fmt.Errorf("web push: subject %w", err)
+	}
+	if cfg.Client == nil {
+		cfg.Client = sender.Client(cfg.AllowPrivate)
+	}
+	if cfg.Now == nil {
+		cfg.Now = time.Now
+	}
+	return &Sender{cfg: cfg, signer: newSigner(cfg.Key, cfg.Subject)}, nil
+}
+
+// CheckSubject says what is wrong with a VAPID subject. Empty is allowed by RFC 8292, but Apple refuses it.
+func CheckSubject(s string) error {
+	address, mail := strings.CutPrefix(s, "mailto:")
+	switch {
+	case s == "":
+		return nil
+	case len(s) > 256:
+		return errors.New("has more than 256 bytes")
+	case mail && strings.Contains(address, "@") && !strings.ContainsAny(address, " <>\r\n"):
+		return nil
+	case !mail && strings.HasPrefix(s, "https://") && len(s) > len("https://") && !strings.ContainsAny(s, " <>\r\n"):
+		return nil
+	}
+	return errors.New("must be like mailto:you@example.org or https://example.org/contact")
+}
+
+// Send makes one attempt.
+func (s *Sender) Send(ctx context.Context, r push.Request) (push.Receipt, error) {
+	to, err := parseAddress(r.Address, s.cfg.AllowPrivate)
+	if err != nil {
+		return push.Receipt{}, &push.PermanentError{Reason: "subscription: " + err.Error()}
+	}
+	req, err := s.request(ctx, &r, to)
+	if err != nil {
+		return push.Receipt{}, err
+	}
+	name := "push service " + to.origin
+	answer, err := sender.Do(s.cfg.Client, req, name, to.origin)
+	if err != nil {
+		return push.Receipt{}, err
+	}
+	return push.Receipt{}, s.judge(&answer, name, to.origin)
+}
+
+func (s *Sender) request(ctx context.Context, r *push.Request, to *subscription) (*http.Request, error) {
+	now := s.cfg.Now()
+	left, ok := ttl(r.ExpiresAt, now)
+	if !ok {
+		return nil, &push.PermanentError{Reason: "expired before it was sent"}
+	}
+	plain, err := encodePayload(r, s.cfg.Server)
+	if err != nil {
+		return nil, &push.PermanentError{Reason: err.Error()}
+	}
+	body, err := encrypt(to, plain)
+	if err != nil {
+		return nil, &push.PermanentError{Reason: err.Error()}
+	}
+	authorization, err := s.signer.authorization(to.origin, now)
+	if err != nil {
+		return nil, &push.ConfigError{Scope: to.origin, Reason: err.Error()}
+	}
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, "", bytes.NewReader(body))
+	if err != nil {
+		return nil, &push.PermanentError{Reason: "the request cannot be made"}
+	}
+	req.URL, req.Host = to.endpoint, to.endpoint.Host
+	req.Header = http.Header{
+		"Authorization":    authorization,
+		"Content-Encoding": valEncoding,
+		"Content-Type":     valType,
+		"Ttl":              {left},
+		"Topic":            {topic(tag(r))},
+		"Urgency":          urgency(r.Urgency),
+		"User-Agent":       valAgent,
+	}
+	return req, nil
+}
+
+// Header values are shared: net/http only reads them.
+var (
+	valEncoding = []string{"aes128gcm"}
+	valType     = []string{"application/octet-stream"}
+	valAgent    = []string{"godwit"}
+	valLow      = []string{string(push.UrgencyLow)}
+	valNormal   = []string{string(push.UrgencyNormal)}
+	valHigh     = []string{string(push.UrgencyHigh)}
+)
+
+func urgency(u push.Urgency) []string {
+	switch u {
+	case push.UrgencyLow:
+		return valLow
+	case push.UrgencyHigh:
+		return valHigh
+	}
+	return valNormal
+}
+
+// judge tells what a push service's answer means.
+func (s *Sender) judge(a *sender.Answer, name, origin string) error {
+	says := func(what string) string { return fmt.Sprintf("%s answered %d: %s", name, a.Status, what) }
+	switch {
+	case a.Status >= 200 && a.Status < 300:
+		return nil
+	case a.Status >= 300 && a.Status < 400:
+		return &push.PermanentError{Reason: says("redirects are not followed")}
+	}
+	switch a.Status {
+	case http.StatusNotFound, http.StatusGone:
+		return &push.GoneError{Reason: says("the subscription has ended")}
+	case http.StatusRequestEntityTooLarge:
+		return &push.PermanentError{Reason: says("the message is too large")}
+	case http.StatusBadRequest, http.StatusUnauthorized, http.StatusForbidden:
+		return &push.ConfigError{Scope: origin, Reason: says("our credentials or headers are refused") + a.Said()}
+	case http.StatusTooManyRequests, http.StatusServiceUnavailable:
+		return &push.RetryError{After: sender.RetryAfter(a.Header, s.cfg.Now()), Credential: true, Scope: origin, Reason: says("too many requests or overloaded")}
+	}
+	if a.Status < 500 {
+		return &push.PermanentError{Reason: says("the message is refused") + a.Said()}
+	}
+	return &push.RetryError{After: sender.RetryAfter(a.Header, s.cfg.Now()), Reason: says("the push service failed")}
+}
+
+// Recall sends a message in place of each, with the same topic, that shows nothing and closes what is shown.
+func (s *Sender) Recall(ctx context.Context, sent []push.Sent) []error {
+	errs := make([]error, len(sent))
+	for i := range sent {
+		r := sent[i].Request
+		r.Recall = true
+		// It has to find the device that the message found, maybe long after the message itself would have expired.
+		if least := s.cfg.Now().Add(defaultTTL); r.ExpiresAt.Before(least) {
+			r.ExpiresAt = least
+		}
+		_, errs[i] = s.Send(ctx, r)
+	}
+	return errs
+}
+
+// Pace scopes by the push service's origin. None of them documents a rate.
+func (s *Sender) Pace(address json.RawMessage) push.Pace {
+	var raw struct {
+		Endpoint string `json:"endpoint"`
+	}
+	if json.Unmarshal(address, &raw) != nil {
+		return push.Pace{}
+	}
+	_, origin, err := parseEndpoint(raw.Endpoint, s.cfg.AllowPrivate)
+	if err != nil {
+		return push.Pace{}
+	}
+	return push.Pace{Scope: origin}
+}
+
+// Check makes a token and checks that it is signed by the key that browsers know. Push services offer nothing to ask.
+func (s *Sender) Check(context.Context) (string, error) {
+	if _, err := s.signer.token("https://push.example", s.cfg.Now()); err != nil {
+		return "", &push.ConfigError{Reason: err.Error()}
+	}
+	return "VAPID key " + s.cfg.Key.Public(), nil
+}
