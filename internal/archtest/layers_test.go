@@ -26,6 +26,7 @@ var places = map[string]layer{
 	"internal/object":       domain,
 	"internal/event":        domain,
 	"internal/push":         domain,
+	"internal/audience":     domain,
 	"internal/guard":        domain, // leaf: the clients for URLs that people give
 	"internal/timerwheel":   domain,
 	"internal/frame":        codec,

@@ -11,10 +11,12 @@ import (
 // Channel is a way to reach somebody who has no session.
 type Channel string
 
-// The channels a server can send over. Live is the recipient's mailbox.
+// The channels that addresses may have. Live is the recipient's mailbox.
 const (
 	Live     Channel = "live"
 	WebPush  Channel = "webpush"
+	FCM      Channel = "fcm"
+	APNs     Channel = "apns"
 	Telegram Channel = "telegram"
 	Webhook  Channel = "webhook"
 )

@@ -1,0 +1,226 @@
+package audience
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/json"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+
+	"godwit.dev/godwit/internal/push"
+)
+
+// channels are those that endpoints may have. Whether a server can send over one is for its settings to say.
+var channels = []push.Channel{push.Live, push.WebPush, push.FCM, push.APNs, push.Telegram, push.Webhook}
+
+// Known reports whether a channel can have endpoints.
+func Known(ch push.Channel) bool { return slices.Contains(channels, ch) }
+
+// Channels lists the channels that endpoints may have.
+func Channels() []push.Channel { return slices.Clone(channels) }
+
+const (
+	maxURL       = 2048 // push services' URLs have some 200 bytes, Apple's and Windows's up to 800
+	maxToken     = 4096 // FCM documents no limit; tokens have some 160 bytes
+	maxChatName  = 33   // @ and a public name
+	p256dhBytes  = 65   // an uncompressed P-256 point (RFC 8291, section 3.1)
+	authBytes    = 16   // the authentication secret (RFC 8291, section 3.2)
+	pointHead    = 4    // the first byte of an uncompressed point
+	maxAddressIn = 16 << 10
+)
+
+// WebPushAddress is a browser's push subscription.
+type WebPushAddress struct {
+	Endpoint string      `json:"endpoint"`
+	Keys     WebPushKeys `json:"keys"`
+}
+
+// WebPushKeys are a subscription's keys, base64url without padding.
+type WebPushKeys struct {
+	P256DH string `json:"p256dh"`
+	Auth   string `json:"auth"`
+}
+
+// NormalAddress checks an address of a channel and returns it in its one form, without what is not needed to send.
+// Whether URLs lead to public addresses is checked when they are dialled, since names change what they mean.
+func NormalAddress(ch push.Channel, raw json.RawMessage) (json.RawMessage, error) {
+	if len(raw) > maxAddressIn {
+		return nil, fieldErrorf("address", "has %d bytes; at most %d are allowed", len(raw), maxAddressIn)
+	}
+	if ch == push.Live && (len(raw) == 0 || string(raw) == "null") {
+		raw = json.RawMessage(`{}`)
+	}
+	var fields map[string]json.RawMessage
+	switch {
+	case ch == "":
+		return nil, fieldErrorf("channel", "is required")
+	case !Known(ch):
+		return nil, fieldErrorf("channel", "%.40q is not a channel", ch)
+	case len(raw) == 0 || string(raw) == "null":
+		return nil, fieldErrorf("address", "is required")
+	case json.Unmarshal(raw, &fields) != nil || fields == nil:
+		return nil, fieldErrorf("address", "must be an object")
+	}
+	var v any
+	var err error
+	switch ch {
+	case push.WebPush:
+		v, err = webPushAddress(fields)
+	case push.Telegram:
+		v, err = telegramAddress(fields)
+	case push.FCM, push.APNs:
+		v, err = tokenAddress(fields)
+	case push.Webhook:
+		v, err = webhookAddress(fields)
+	default:
+		v, err = struct{}{}, only(fields)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return marshal(v)
+}
+
+// marshal writes JSON without escaping what only matters inside HTML: URLs are full of &.
+func marshal(v any) (json.RawMessage, error) {
+	var b bytes.Buffer
+	enc := json.NewEncoder(&b)
+	enc.SetEscapeHTML(false)
+	err := enc.Encode(v)
+	return json.RawMessage(bytes.TrimSuffix(b.Bytes(), []byte("\n"))), err
+}
+
+// AddressKey is what makes an address one and the same: an app has one endpoint of each.
+func AddressKey(e *Endpoint) (key [16]byte) {
+	var a struct {
+		Endpoint string          `json:"endpoint"`
+		ChatID   json.RawMessage `json:"chat_id"`
+		Token    string          `json:"token"`
+		URL      string          `json:"url"`
+	}
+	_ = json.Unmarshal(e.Address, &a) // in its normal form: it is JSON
+	one := a.Endpoint + string(a.ChatID) + a.Token + a.URL
+	if e.Channel == push.Live {
+		one = e.Recipient
+	}
+	sum := sha256.Sum256([]byte(string(e.Channel) + "\x00" + one))
+	copy(key[:], sum[:])
+	return key
+}
+
+// SameHolder reports whether two addresses of one channel, equal by AddressKey, also share their secrets: whoever
+// shows the second proves to be who registered the first. Where an address has no secret, knowing it is no proof.
+func SameHolder(ch push.Channel, a, b json.RawMessage) bool {
+	switch ch {
+	case push.WebPush, push.FCM, push.APNs:
+		return bytes.Equal(a, b)
+	}
+	return false
+}
+
+// only refuses fields of an address that its channel does not have.
+func only(fields map[string]json.RawMessage, known ...string) error {
+	for name := range fields {
+		if !slices.Contains(known, name) {
+			return fieldErrorf("address."+clip(name), "is not a known field")
+		}
+	}
+	return nil
+}
+
+func webPushAddress(fields map[string]json.RawMessage) (a WebPushAddress, err error) {
+	// expirationTime is in every browser's subscription and of no use: push services say 410 when it is over.
+	if err := only(fields, "endpoint", "keys", "expirationTime"); err != nil {
+		return a, err
+	}
+	if json.Unmarshal(fields["endpoint"], &a.Endpoint) != nil {
+		return a, fieldErrorf("address.endpoint", "is required: send the subscription as the browser's JSON.stringify gives it")
+	}
+	if err := checkURL("address.endpoint", a.Endpoint); err != nil {
+		return a, err
+	}
+	if json.Unmarshal(fields["keys"], &a.Keys) != nil {
+		return a, fieldErrorf("address.keys", "is required: an object with p256dh and auth")
+	}
+	point, err := keyBytes("address.keys.p256dh", a.Keys.P256DH, p256dhBytes)
+	if err != nil {
+		return a, err
+	}
+	if point[0] != pointHead {
+		return a, fieldErrorf("address.keys.p256dh", "is not an uncompressed P-256 point")
+	}
+	auth, err := keyBytes("address.keys.auth", a.Keys.Auth, authBytes)
+	a.Keys = WebPushKeys{P256DH: base64.RawURLEncoding.EncodeToString(point), Auth: base64.RawURLEncoding.EncodeToString(auth)}
+	return a, err
+}
+
+// keyBytes reads base64 of either alphabet, padded or not: browsers and exports differ.
+func keyBytes(field, s string, want int) ([]byte, error) {
+	plain := strings.NewReplacer("+", "-", "/", "_").Replace(strings.TrimRight(s, "="))
+	b, err := base64.RawURLEncoding.DecodeString(plain)
+	if err != nil || len(b) != want {
+		return nil, fieldErrorf(field, "is not base64 of %d bytes", want)
+	}
+	return b, nil
+}
+
+func telegramAddress(fields map[string]json.RawMessage) (v any, err error) {
+	if err := only(fields, "chat_id"); err != nil {
+		return nil, err
+	}
+	raw := fields["chat_id"]
+	text := strings.Trim(string(raw), `"`)
+	if n, err := strconv.ParseInt(text, 10, 64); err == nil && n != 0 {
+		return struct {
+			ChatID int64 `json:"chat_id"`
+		}{n}, nil
+	}
+	if len(text) > 1 && len(text) <= maxChatName && text[0] == '@' && !strings.ContainsFunc(text[1:], func(r rune) bool { return r > 0x7f || !nameByte(byte(r), false) }) {
+		return struct {
+			ChatID string `json:"chat_id"`
+		}{text}, nil
+	}
+	return nil, fieldErrorf("address.chat_id", "must be a chat's number or a public name like @channel")
+}
+
+func tokenAddress(fields map[string]json.RawMessage) (v any, err error) {
+	if err := only(fields, "token"); err != nil {
+		return nil, err
+	}
+	var a struct {
+		Token string `json:"token"`
+	}
+	if json.Unmarshal(fields["token"], &a.Token) != nil || a.Token == "" || len(a.Token) > maxToken ||
+		strings.ContainsFunc(a.Token, func(r rune) bool { return r <= ' ' || r > '~' }) {
+		return nil, fieldErrorf("address.token", "must be a device token: 1 to %d printable characters", maxToken)
+	}
+	return a, nil
+}
+
+func webhookAddress(fields map[string]json.RawMessage) (v any, err error) {
+	if err := only(fields, "url"); err != nil {
+		return nil, err
+	}
+	var a struct {
+		URL string `json:"url"`
+	}
+	if json.Unmarshal(fields["url"], &a.URL) != nil {
+		return nil, fieldErrorf("address.url", "is required")
+	}
+	return a, checkURL("address.url", a.URL)
+}
+
+// checkURL checks what can be seen of a URL. http is for tests and closed networks: what dials decides.
+func checkURL(field, raw string) error {
+	if len(raw) > maxURL {
+		return fieldErrorf(field, "has %d bytes; at most %d are allowed", len(raw), maxURL)
+	}
+	u, err := url.Parse(raw)
+	if err != nil || u.Hostname() == "" || u.Scheme != "https" && u.Scheme != "http" || u.User != nil || u.Fragment != "" {
+		return fieldErrorf(field, "must be a URL like https://host/path, without user or fragment")
+	}
+	return nil
+}

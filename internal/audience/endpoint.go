@@ -1,0 +1,216 @@
+package audience
+
+import (
+	"encoding/json"
+	"errors"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+	_ "time/tzdata" // time zones are the same on machines that have no such files
+	"unicode"
+	"unicode/utf8"
+
+	"godwit.dev/godwit/internal/notification"
+	"godwit.dev/godwit/internal/push"
+)
+
+// Limits of an endpoint. Tags and attribute names are indexed by number, so an app has a bounded set of them: see
+// MaxTagNames and MaxAttributeNames.
+const (
+	MaxTags           = 100 // of one endpoint
+	MaxTagBytes       = 64
+	MaxAttributes     = 64 // of one endpoint
+	MaxAttributeName  = 64
+	MaxAttributeBytes = 512    // of a text
+	MaxTagNames       = 10_000 // different ones in an app
+	MaxAttributeNames = 1000   // different ones in an app
+	MaxReason         = 200    // bytes of why an endpoint is disabled
+	maxLocale         = 35     // BCP 47 says that no useful tag is longer
+)
+
+// Status says whether an endpoint is sent to.
+type Status string
+
+// Statuses.
+const (
+	Active   Status = "active"
+	Disabled Status = "disabled" // the provider or somebody said that it shall get nothing; see DisabledReason
+)
+
+// Endpoint is a push address of a recipient or of an anonymous subscriber.
+type Endpoint struct {
+	Number         int64 // of the store, ascending, never used twice: the cursor of enumerations and what deliveries refer to
+	ID             ID    // what the outside calls it
+	App            string
+	Channel        push.Channel
+	Recipient      string          // empty: an anonymous subscriber
+	Address        json.RawMessage // in the form that Address makes
+	Tags           []string        // sorted
+	Attributes     Attributes
+	Locale         string // BCP 47, like nb-NO; empty: not known
+	Timezone       string // IANA, like Europe/Oslo; empty: not known
+	Status         Status
+	DisabledReason string
+	CreatedAt      time.Time
+	UpdatedAt      time.Time
+	LastSeenAt     time.Time // when it registered last or something showed that it lives; zero: never
+	Token          TokenHash // of the manage token; zero: nobody holds one
+}
+
+// Check applies the rules of an endpoint and brings it into its normal form: the address compact, the tags sorted
+// and each there once.
+func (e *Endpoint) Check() error {
+	address, err := NormalAddress(e.Channel, e.Address)
+	if err != nil {
+		return err
+	}
+	e.Address = address
+	switch {
+	case e.Recipient != "":
+		if err := notification.CheckName("recipient", e.Recipient); err != nil {
+			return err
+		}
+	case e.Channel == push.Live:
+		return fieldErrorf("recipient", "is required: channel live reaches a recipient's mailbox")
+	}
+	if e.Tags, err = normalTags(e.Tags); err != nil {
+		return err
+	}
+	if err := e.Attributes.check(); err != nil {
+		return err
+	}
+	if err := checkLocale(e.Locale); err != nil {
+		return err
+	}
+	return checkTimezone(e.Timezone)
+}
+
+func normalTags(tags []string) ([]string, error) {
+	if len(tags) > MaxTags {
+		return nil, fieldErrorf("tags", "has %d members; at most %d are allowed", len(tags), MaxTags)
+	}
+	for _, t := range tags {
+		if err := checkTag("tags", t); err != nil {
+			return nil, err
+		}
+	}
+	if tags == nil {
+		return nil, nil
+	}
+	tags = slices.Clone(tags)
+	slices.Sort(tags)
+	return slices.Compact(tags), nil
+}
+
+// CheckTag applies the rule for tags.
+func CheckTag(tag string) error { return checkTag("tags", tag) }
+
+// checkTag applies the rule for tags: what separates them in a CSV cell cannot be part of one.
+func checkTag(field, tag string) error {
+	switch {
+	case tag == "" || strings.TrimSpace(tag) != tag:
+		return fieldErrorf(field, "%.70q is no tag: it is empty or has space around it", tag)
+	case len(tag) > MaxTagBytes:
+		return fieldErrorf(field, "%.20q… has %d bytes; at most %d are allowed", tag, len(tag), MaxTagBytes)
+	case !utf8.ValidString(tag) || strings.ContainsFunc(tag, unicode.IsControl) || strings.ContainsAny(tag, ",;|"):
+		return fieldErrorf(field, "%q is no tag: it contains a control character or one of , ; |", tag)
+	}
+	return nil
+}
+
+func checkLocale(s string) error {
+	if len(s) > maxLocale || strings.ContainsFunc(s, func(r rune) bool {
+		return r != '-' && r != '_' && (r < '0' || r > '9') && (r < 'A' || r > 'Z') && (r < 'a' || r > 'z')
+	}) {
+		return fieldErrorf("locale", "%.40q is not a language like fr or nb-NO", s)
+	}
+	return nil
+}
+
+func checkTimezone(s string) error {
+	if s == "" {
+		return nil
+	}
+	if _, known := zones.Load(s); known {
+		return nil
+	}
+	if len(s) > MaxTagBytes || s == "Local" {
+		return fieldErrorf("timezone", "%.70q is not a time zone like Europe/Oslo", s)
+	}
+	if _, err := time.LoadLocation(s); err != nil {
+		return fieldErrorf("timezone", "%q is not a time zone like Europe/Oslo", s)
+	}
+	zones.Store(s, nil)
+	return nil
+}
+
+// zones remembers which names are time zones, some 600 at most: looking one up reads a file.
+var zones sync.Map
+
+// Reason shortens why an endpoint is disabled to what is kept.
+func Reason(s string) string {
+	if len(s) > MaxReason {
+		s = strings.ToValidUTF8(s[:MaxReason-3], "") + "…"
+	}
+	return s
+}
+
+// Registration asks that an endpoint be there.
+type Registration struct {
+	// Endpoint is what is given of it, checked. What is empty, or nil where empty would mean something, is kept as it is
+	// if an endpoint of this address is there already.
+	Endpoint Endpoint
+	// Trusted may change an endpoint of this address whoever made it. Who is not has to show its secrets: SameHolder.
+	Trusted bool
+}
+
+// Registered is what became of a registration.
+type Registered struct {
+	Endpoint Endpoint
+	Created  bool
+	Err      error // the others are not touched by it
+}
+
+// ErrTaken says that another subscriber holds the address, or that the id belongs to another address.
+var ErrTaken = errors.New("the address or id belongs to another endpoint")
+
+// Renew brings an endpoint up to date with a registration of its address, which also wakes it if it was disabled.
+func (e *Endpoint) Renew(r *Registration, now time.Time) error {
+	n := &r.Endpoint
+	if !r.Trusted && !SameHolder(e.Channel, e.Address, n.Address) {
+		return ErrTaken
+	}
+	e.Address, e.Status, e.DisabledReason = n.Address, Active, ""
+	if n.Tags != nil {
+		e.Tags = n.Tags
+	}
+	if n.Attributes != nil {
+		e.Attributes = n.Attributes
+	}
+	for _, f := range []struct{ to, from *string }{{&e.Recipient, &n.Recipient}, {&e.Locale, &n.Locale}, {&e.Timezone, &n.Timezone}} {
+		if *f.from != "" {
+			*f.to = *f.from
+		}
+	}
+	if n.Token != (TokenHash{}) {
+		e.Token = n.Token
+	}
+	e.UpdatedAt, e.LastSeenAt = now, now
+	return nil
+}
+
+func among[T comparable](list []T, v T) bool { return len(list) == 0 || slices.Contains(list, v) }
+
+func hasAny(have, want []string) bool {
+	return slices.ContainsFunc(want, func(t string) bool { return slices.Contains(have, t) })
+}
+
+func hasAll(have, want []string) bool {
+	for _, t := range want {
+		if !slices.Contains(have, t) {
+			return false
+		}
+	}
+	return true
+}

@@ -1,0 +1,147 @@
+// Package campaigndb keeps endpoints and campaigns in an SQLite file of their own, so that a campaign never stalls a
+// publish. Both are in one file because a campaign's deliveries are made from endpoints in one transaction.
+package campaigndb
+
+import (
+	"context"
+	"embed"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"os"
+	"time"
+
+	"zombiezen.com/go/sqlite"
+	"zombiezen.com/go/sqlite/sqlitex"
+
+	"godwit.dev/godwit/internal/mailbox"
+	"godwit.dev/godwit/internal/store/sqlite/sqlitedb"
+)
+
+// appID marks the file as ours: "GwCa".
+const appID = 0x47774361
+
+//go:embed migrations/*.sql
+var migrationFiles embed.FS
+
+// migrations are the scripts in the order of their names: never change one that was released, append.
+func migrations() ([]string, error) {
+	entries, err := fs.ReadDir(migrationFiles, "migrations")
+	if err != nil {
+		return nil, err
+	}
+	scripts := make([]string, len(entries))
+	for i, e := range entries {
+		b, err := fs.ReadFile(migrationFiles, "migrations/"+e.Name())
+		if err != nil {
+			return nil, err
+		}
+		scripts[i] = string(b)
+	}
+	return scripts, nil
+}
+
+// Config says how the store is opened. The zero value of each field is a good default.
+type Config struct {
+	// Free tells how much disk space is left. Below MinFree nothing new is taken. Nil: not watched.
+	Free    func() int64
+	MinFree int64
+
+	// Fatal is called once when what was written may not be on disk: see sqlitedb.Options.
+	Fatal func(error)
+	Now   func() time.Time // nil: time.Now
+	Log   *slog.Logger     // nil: discards
+}
+
+// Store keeps endpoints and campaigns.
+type Store struct {
+	db  *sqlitedb.DB
+	cfg Config
+}
+
+// Open opens or creates the file. It holds subscribers' secrets, so only its owner may read it.
+func Open(ctx context.Context, path string, cfg Config) (*Store, error) {
+	if cfg.Now == nil {
+		cfg.Now = time.Now
+	}
+	if cfg.Log == nil {
+		cfg.Log = slog.New(slog.DiscardHandler)
+	}
+	scripts, err := migrations()
+	if err == nil {
+		err = createPrivate(path)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("open campaign store: %w", err)
+	}
+	db, err := sqlitedb.Open(ctx, path, sqlitedb.Options{AppID: appID, Migrations: scripts, Fatal: cfg.Fatal, Log: cfg.Log}, nil)
+	if err != nil {
+		return nil, fmt.Errorf("open campaign store: %w", err)
+	}
+	return &Store{db: db, cfg: cfg}, nil
+}
+
+// createPrivate makes the file before SQLite does, whose log files then get the same mode.
+func createPrivate(path string) error {
+	f, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_RDWR, 0o600)
+	if errors.Is(err, fs.ErrExist) {
+		return os.Chmod(path, 0o600)
+	}
+	if err != nil {
+		return err
+	}
+	return f.Close()
+}
+
+// Close writes what is queued and closes the file.
+func (s *Store) Close() error { return s.db.Close() }
+
+// Trim gives the memory of cached pages back.
+func (s *Store) Trim() { s.db.Trim() }
+
+// now is the time as it is stored.
+func (s *Store) now() time.Time { return s.cfg.Now().UTC().Truncate(time.Millisecond) }
+
+// room refuses new data while the disk is short of space.
+func (s *Store) room() error {
+	if s.cfg.Free != nil && s.cfg.Free() < s.cfg.MinFree {
+		return mailbox.ErrNoSpace
+	}
+	return nil
+}
+
+// known gives errors of the database the names that the server tells clients apart by.
+func known(err error) error {
+	switch {
+	case errors.Is(err, sqlitedb.ErrClosed):
+		return mailbox.ErrClosed
+	case sqlite.ErrCode(err).ToPrimary() == sqlite.ResultFull:
+		return fmt.Errorf("%w: %w", mailbox.ErrNoSpace, err)
+	}
+	return err
+}
+
+// each runs a prepared statement and calls fn, which may be nil, with each row.
+func each(c *sqlite.Conn, query string, args []any, fn func(*sqlite.Stmt) error) error {
+	return sqlitex.Execute(c, query, &sqlitex.ExecOptions{Args: args, ResultFunc: fn})
+}
+
+// eachOnce is each for statements that are made for one use: they are not kept prepared.
+func eachOnce(c *sqlite.Conn, query string, args []any, fn func(*sqlite.Stmt) error) error {
+	return sqlitex.ExecuteTransient(c, query, &sqlitex.ExecOptions{Args: args, ResultFunc: fn})
+}
+
+func millis(t time.Time) int64 {
+	if t.IsZero() {
+		return 0
+	}
+	return t.UnixMilli()
+}
+
+func fromMillis(ms int64) time.Time {
+	if ms == 0 {
+		return time.Time{}
+	}
+	return time.UnixMilli(ms).UTC()
+}

@@ -1,0 +1,85 @@
+package campaigndb
+
+import (
+	"encoding/json"
+	"fmt"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"zombiezen.com/go/sqlite"
+
+	"godwit.dev/godwit/internal/audience"
+	"godwit.dev/godwit/internal/push"
+)
+
+func open(t *testing.T) *Store {
+	t.Helper()
+	s, err := Open(t.Context(), filepath.Join(t.TempDir(), "campaign.db"), Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = s.Close() })
+	return s
+}
+
+// registration is that of Telegram chat n.
+func registration(t *testing.T, n int, change ...func(*audience.Endpoint)) audience.Registration {
+	t.Helper()
+	r := audience.Registration{Trusted: true, Endpoint: audience.Endpoint{
+		Channel: push.Telegram, Address: json.RawMessage(fmt.Sprintf(`{"chat_id":%d}`, n)),
+	}}
+	for _, f := range change {
+		f(&r.Endpoint)
+	}
+	if err := r.Endpoint.Check(); err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+// TestPagesWalkAlongAnIndex looks at how SQLite reads what an audience picks: each page must begin where the last one
+// ended, without reading what comes before and without sorting.
+func TestPagesWalkAlongAnIndex(t *testing.T) {
+	s := open(t)
+	if _, err := s.Register(t.Context(), "shop", []audience.Registration{registration(t, 1)}); err != nil {
+		t.Fatal(err)
+	}
+	for where, index := range map[string]string{
+		``:                         `e USING INDEX endpoint_active (app=? AND active=? AND number>? AND number<?)`,
+		`age >= 18`:                `e USING INDEX endpoint_active (app=? AND active=? AND number>? AND number<?)`,
+		`city = "Oslo"`:            `d USING COVERING INDEX attribute_text_value (name=? AND value=? AND endpoint>? AND endpoint<?)`,
+		`vip = true and age >= 18`: `d USING COVERING INDEX attribute_number_value (name=? AND value=? AND endpoint>? AND endpoint<?)`,
+		`tags contains "news"`:     `d USING PRIMARY KEY (tag=? AND endpoint>? AND endpoint<?)`,
+	} {
+		plan := explain(t, s, where)
+		if !strings.Contains(plan, index) || strings.Contains(plan, "TEMP B-TREE") {
+			t.Errorf("%s: %s", where, plan)
+		}
+	}
+}
+
+// explain returns how the first page of an audience is read.
+func explain(t *testing.T, s *Store, where string) string {
+	t.Helper()
+	sel, err := (&audience.Audience{Where: where}).Select("")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var steps []string
+	err = s.db.Read(t.Context(), func(c *sqlite.Conn) error {
+		p, err := newPlan(c, "shop", sel, true)
+		if err != nil {
+			return err
+		}
+		query, args := p.page(0, 100, 10)
+		return eachOnce(c, "EXPLAIN QUERY PLAN "+query, args, func(row *sqlite.Stmt) error {
+			steps = append(steps, row.ColumnText(3))
+			return nil
+		})
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return strings.Join(steps, "; ")
+}

@@ -1,0 +1,164 @@
+package campaigndb
+
+import (
+	"fmt"
+
+	"zombiezen.com/go/sqlite"
+
+	"godwit.dev/godwit/internal/audience"
+	"godwit.dev/godwit/internal/notification"
+)
+
+// entry is one row by which an endpoint is found. It is comparable.
+type entry struct {
+	table entryTable
+	name  int64 // of the tag or attribute
+	text  string
+	num   float64
+}
+
+type entryTable uint8
+
+const (
+	tagEntry entryTable = iota
+	textEntry
+	numberEntry
+)
+
+// entries are the rows by which an endpoint is found; a disabled one is not.
+func (w *endpointWriter) entries(e *audience.Endpoint) (map[entry]bool, error) {
+	if e.Status != audience.Active || len(e.Tags)+len(e.Attributes) == 0 {
+		return nil, nil
+	}
+	all := make(map[entry]bool, len(e.Tags)+len(e.Attributes))
+	for _, t := range e.Tags {
+		id, err := w.name(tagNames, t)
+		if err != nil {
+			return nil, err
+		}
+		all[entry{table: tagEntry, name: id}] = true
+	}
+	for name, v := range e.Attributes {
+		id, err := w.name(attributeNames, name)
+		if err != nil {
+			return nil, err
+		}
+		one := entry{table: numberEntry, name: id}
+		if text, ok := v.Text(); ok {
+			one.table, one.text = textEntry, text
+		} else {
+			one.num, _ = v.Number()
+		}
+		all[one] = true
+	}
+	return all, nil
+}
+
+// index brings the rows of an endpoint from before to after.
+func (w *endpointWriter) index(number int64, before, after map[entry]bool) error {
+	for x := range before {
+		if after[x] {
+			continue
+		}
+		if err := w.remove(number, x); err != nil {
+			return err
+		}
+	}
+	for x := range after {
+		if before[x] {
+			continue
+		}
+		if err := w.enter(number, x); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (w *endpointWriter) enter(number int64, x entry) error {
+	switch x.table {
+	case tagEntry:
+		return each(w.c, "INSERT INTO endpoint_tag(tag, endpoint) VALUES (?, ?)", []any{x.name, number}, nil)
+	case textEntry:
+		return each(w.c, "INSERT INTO attribute_text(endpoint, name, value) VALUES (?, ?, ?)", []any{number, x.name, x.text}, nil)
+	}
+	return each(w.c, "INSERT INTO attribute_number(endpoint, name, value) VALUES (?, ?, ?)", []any{number, x.name, x.num}, nil)
+}
+
+func (w *endpointWriter) remove(number int64, x entry) error {
+	switch x.table {
+	case tagEntry:
+		return each(w.c, "DELETE FROM endpoint_tag WHERE tag = ? AND endpoint = ?", []any{x.name, number}, nil)
+	case textEntry:
+		return each(w.c, "DELETE FROM attribute_text WHERE endpoint = ? AND name = ?", []any{number, x.name}, nil)
+	}
+	return each(w.c, "DELETE FROM attribute_number WHERE endpoint = ? AND name = ?", []any{number, x.name}, nil)
+}
+
+// nameTable is one of the two tables of names.
+type nameTable struct {
+	field, what, find, add, count string
+	most                          int64
+}
+
+var (
+	tagNames = &nameTable{
+		"tags", "tags", "SELECT id FROM tag_name WHERE app = ? AND name = ?", "INSERT INTO tag_name(app, name) VALUES (?, ?)",
+		"SELECT count(*) FROM tag_name WHERE app = ?", audience.MaxTagNames,
+	}
+	attributeNames = &nameTable{
+		"attributes", "names of attributes", "SELECT id FROM attribute_name WHERE app = ? AND name = ?",
+		"INSERT INTO attribute_name(app, name) VALUES (?, ?)", "SELECT count(*) FROM attribute_name WHERE app = ?", audience.MaxAttributeNames,
+	}
+)
+
+type nameKey struct {
+	table *nameTable
+	name  string
+}
+
+// tooManyNames says that an app has as many different names as it may.
+type tooManyNames struct{ field error }
+
+func (e *tooManyNames) Error() string { return e.field.Error() }
+func (e *tooManyNames) Unwrap() error { return e.field }
+
+// name returns the number of a tag or attribute and makes one for a new name.
+func (w *endpointWriter) name(t *nameTable, name string) (id int64, err error) {
+	key := nameKey{t, name}
+	if id, ok := w.names[key]; ok {
+		return id, nil
+	}
+	if id, err = queryInt(w.c, t.find, w.app, name); err != nil {
+		return 0, err
+	}
+	if id == 0 {
+		n, err := queryInt(w.c, t.count, w.app)
+		switch {
+		case err != nil:
+			return 0, err
+		case n >= t.most:
+			return 0, &tooManyNames{&notification.FieldError{
+				Field: t.field, Problem: fmt.Sprintf("%q would be one too many: the app has %d different %s", name, n, t.what),
+			}}
+		}
+		if err := each(w.c, t.add, []any{w.app, name}, nil); err != nil {
+			return 0, err
+		}
+		id = w.c.LastInsertRowID()
+	}
+	if w.names == nil {
+		w.names = make(map[nameKey]int64)
+	}
+	w.names[key] = id
+	return id, nil
+}
+
+// queryInt reads one number; 0 if there is no row.
+func queryInt(c *sqlite.Conn, query string, args ...any) (n int64, err error) {
+	err = each(c, query, args, func(row *sqlite.Stmt) error {
+		n = row.ColumnInt64(0)
+		return nil
+	})
+	return n, err
+}

@@ -1,0 +1,351 @@
+package campaigndb
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"zombiezen.com/go/sqlite"
+
+	"godwit.dev/godwit/internal/audience"
+)
+
+// bulkEndpoints are registered in one slice: with their tags and attributes some ten rows each.
+const bulkEndpoints = 100
+
+// Register makes endpoints or renews those whose address is there already, and answers once they are on disk, one
+// result each, in order. Many are done in slices, between which others get their turn.
+func (s *Store) Register(ctx context.Context, app string, regs []audience.Registration) ([]audience.Registered, error) {
+	if err := s.room(); err != nil {
+		return nil, fmt.Errorf("register endpoints: %w", err)
+	}
+	done := make([]audience.Registered, 0, len(regs))
+	for len(regs) > 0 {
+		n := min(len(regs), bulkEndpoints)
+		slice := regs[:n]
+		var results []audience.Registered
+		work := func(c *sqlite.Conn) error {
+			w := endpointWriter{c: c, app: app, now: s.now()}
+			results = make([]audience.Registered, 0, n)
+			for i := range slice {
+				r, err := w.register(&slice[i])
+				if err != nil {
+					return err
+				}
+				results = append(results, r)
+			}
+			return w.count()
+		}
+		var err error
+		if n == 1 {
+			err = s.db.Do(ctx, work)
+		} else {
+			err = s.db.DoBulk(ctx, min(8*n, 500), work)
+		}
+		if err != nil {
+			return done, fmt.Errorf("register endpoints: %w", known(err))
+		}
+		done, regs = append(done, results...), regs[n:]
+	}
+	return done, nil
+}
+
+// UpdateEndpoint changes one endpoint and returns it as it is then. change may run more than once.
+func (s *Store) UpdateEndpoint(ctx context.Context, app string, id audience.ID, change func(*audience.Endpoint) error) (e audience.Endpoint, err error) {
+	err = s.db.Do(ctx, func(c *sqlite.Conn) error {
+		old, found, err := endpointByID(c, app, id)
+		switch {
+		case err != nil:
+			return err
+		case !found:
+			return audience.ErrNotFound
+		}
+		e = old
+		if err := change(&e); err != nil {
+			return err
+		}
+		e.UpdatedAt = s.now()
+		w := endpointWriter{c: c, app: app, now: s.now()}
+		if err := w.update(&old, &e); err != nil {
+			return err
+		}
+		return w.count()
+	})
+	if err != nil {
+		return audience.Endpoint{}, fmt.Errorf("change endpoint %s: %w", id, known(err))
+	}
+	return e, nil
+}
+
+// DeleteEndpoint deletes one endpoint.
+func (s *Store) DeleteEndpoint(ctx context.Context, app string, id audience.ID) error {
+	err := s.db.Do(ctx, func(c *sqlite.Conn) error {
+		e, found, err := endpointByID(c, app, id)
+		switch {
+		case err != nil:
+			return err
+		case !found:
+			return audience.ErrNotFound
+		}
+		w := endpointWriter{c: c, app: app}
+		if err := w.delete(&e); err != nil {
+			return err
+		}
+		return w.count()
+	})
+	if err != nil {
+		return fmt.Errorf("delete endpoint %s: %w", id, known(err))
+	}
+	return nil
+}
+
+// EraseRecipient deletes a recipient's endpoints and says how many there were.
+func (s *Store) EraseRecipient(ctx context.Context, app, recipient string) (n int, err error) {
+	for {
+		list, err := s.EndpointsOf(ctx, app, recipient)
+		if err != nil || len(list) == 0 {
+			return n, err
+		}
+		err = s.db.Do(ctx, func(c *sqlite.Conn) error {
+			w := endpointWriter{c: c, app: app}
+			for i := range list {
+				e, found, err := endpointByNumber(c, list[i].Number)
+				if err != nil {
+					return err
+				}
+				if !found || e.Recipient != recipient {
+					continue
+				}
+				if err := w.delete(&e); err != nil {
+					return err
+				}
+			}
+			return w.count()
+		})
+		if err != nil {
+			return n, fmt.Errorf("erase endpoints of %s: %w", recipient, known(err))
+		}
+		n += len(list)
+	}
+}
+
+// DisableEndpoint notes that an endpoint shall get nothing any more. One that is gone stays so.
+func (s *Store) DisableEndpoint(ctx context.Context, number int64, reason string) error {
+	err := s.db.Do(ctx, func(c *sqlite.Conn) error { return disableEndpoint(c, number, reason, s.now()) })
+	if err != nil {
+		return fmt.Errorf("disable endpoint: %w", known(err))
+	}
+	return nil
+}
+
+// MoveEndpoint notes that an endpoint has another address now, in its normal form: see moveEndpoint.
+func (s *Store) MoveEndpoint(ctx context.Context, number int64, address json.RawMessage) error {
+	err := s.db.Do(ctx, func(c *sqlite.Conn) error { return moveEndpoint(c, number, address, s.now()) })
+	if err != nil {
+		return fmt.Errorf("move endpoint: %w", known(err))
+	}
+	return nil
+}
+
+// disableEndpoint notes inside a transaction that an endpoint shall get nothing any more. One that is gone or
+// disabled already stays as it is.
+func disableEndpoint(c *sqlite.Conn, number int64, reason string, now time.Time) error {
+	return changeEndpoint(c, number, now, func(e *audience.Endpoint) bool {
+		if e.Status == audience.Disabled {
+			return false
+		}
+		e.Status, e.DisabledReason = audience.Disabled, audience.Reason(reason)
+		return true
+	})
+}
+
+// moveEndpoint notes inside a transaction that an endpoint has another address now. If the app has an endpoint of that
+// address, which registered there by itself, this one is disabled.
+func moveEndpoint(c *sqlite.Conn, number int64, address json.RawMessage, now time.Time) error {
+	err := changeEndpoint(c, number, now, func(e *audience.Endpoint) bool {
+		e.Address = address
+		return true
+	})
+	if errors.Is(err, audience.ErrTaken) {
+		return disableEndpoint(c, number, "moved to the address of another endpoint", now)
+	}
+	return err
+}
+
+// changeEndpoint changes an endpoint inside a transaction if it is there and change says so.
+func changeEndpoint(c *sqlite.Conn, number int64, now time.Time, change func(*audience.Endpoint) bool) error {
+	old, found, err := endpointByNumber(c, number)
+	if err != nil || !found {
+		return err
+	}
+	e := old
+	if !change(&e) {
+		return nil
+	}
+	e.UpdatedAt = now
+	w := endpointWriter{c: c, app: e.App, now: now}
+	if err := w.update(&old, &e); err != nil {
+		return err
+	}
+	return w.count()
+}
+
+// endpointWriter writes endpoints of one app inside a transaction.
+type endpointWriter struct {
+	c      *sqlite.Conn
+	app    string
+	now    time.Time
+	names  map[nameKey]int64 // looked up in this transaction
+	counts map[countKey]int64
+}
+
+type countKey struct {
+	channel string
+	active  bool
+}
+
+// register makes or renews one endpoint. An error of its own is in the result; err ends the transaction.
+func (w *endpointWriter) register(r *audience.Registration) (done audience.Registered, err error) {
+	e := r.Endpoint
+	e.App = w.app
+	key := audience.AddressKey(&e)
+	old, found, err := endpointWhere(w.c, "e.app = ? AND e.address_key = ?", w.app, key[:])
+	if err != nil {
+		return done, err
+	}
+	if found {
+		e = old
+		if err := e.Renew(r, w.now); err != nil {
+			return audience.Registered{Err: err}, nil
+		}
+		err = w.update(&old, &e)
+	} else {
+		e.Status, e.CreatedAt, e.UpdatedAt, e.LastSeenAt = audience.Active, w.now, w.now, w.now
+		err = w.insert(&e)
+	}
+	if own(err) {
+		return audience.Registered{Err: err}, nil
+	}
+	return audience.Registered{Endpoint: e, Created: !found}, err
+}
+
+// own reports whether an error is that of one endpoint, found out before anything was written of it.
+func own(err error) bool {
+	var many *tooManyNames
+	return errors.Is(err, audience.ErrTaken) || errors.As(err, &many)
+}
+
+func (w *endpointWriter) insert(e *audience.Endpoint) error {
+	if e.ID == (audience.ID{}) {
+		e.ID = audience.NewID(w.now)
+	} else if _, taken, err := endpointByID(w.c, w.app, e.ID); err != nil || taken {
+		return errors.Join(err, audience.ErrTaken)
+	}
+	entries, err := w.entries(e)
+	if err != nil {
+		return err
+	}
+	columns, err := endpointValues(e)
+	if err != nil {
+		return err
+	}
+	err = each(w.c, `INSERT INTO endpoint(app, id, channel, recipient, address, address_key, tags, attributes, locale, timezone,
+		active, disabled_reason, created_at, updated_at, last_seen_at, token) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`, columns, nil)
+	if err != nil {
+		return err
+	}
+	e.Number = w.c.LastInsertRowID()
+	w.add(e, 1)
+	return w.index(e.Number, nil, entries)
+}
+
+func (w *endpointWriter) update(old, e *audience.Endpoint) error {
+	if key := audience.AddressKey(e); key != audience.AddressKey(old) {
+		_, taken, err := endpointWhere(w.c, "e.app = ? AND e.address_key = ?", w.app, key[:])
+		if err != nil || taken {
+			return errors.Join(err, audience.ErrTaken)
+		}
+	}
+	before, err := w.entries(old)
+	if err != nil {
+		return err
+	}
+	after, err := w.entries(e)
+	if err != nil {
+		return err
+	}
+	columns, err := endpointValues(e)
+	if err != nil {
+		return err
+	}
+	err = each(w.c, `UPDATE endpoint SET app = ?, id = ?, channel = ?, recipient = ?, address = ?, address_key = ?, tags = ?, attributes = ?,
+		locale = ?, timezone = ?, active = ?, disabled_reason = ?, created_at = ?, updated_at = ?, last_seen_at = ?, token = ?
+		WHERE number = ?`, append(columns, e.Number), nil)
+	if err != nil {
+		return err
+	}
+	w.add(old, -1)
+	w.add(e, 1)
+	return w.index(e.Number, before, after)
+}
+
+func (w *endpointWriter) delete(e *audience.Endpoint) error {
+	entries, err := w.entries(e)
+	if err != nil {
+		return err
+	}
+	if err := w.index(e.Number, entries, nil); err != nil {
+		return err
+	}
+	w.add(e, -1)
+	return each(w.c, "DELETE FROM endpoint WHERE number = ?", []any{e.Number}, nil)
+}
+
+// endpointValues are the values of the columns in the order of INSERT and UPDATE.
+func endpointValues(e *audience.Endpoint) ([]any, error) {
+	tags, attributes := []byte("[]"), []byte("{}")
+	var err error
+	if len(e.Tags) > 0 {
+		tags, err = json.Marshal(e.Tags)
+	}
+	if len(e.Attributes) > 0 && err == nil {
+		attributes, err = json.Marshal(e.Attributes)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("encode endpoint %s: %w", e.ID, err)
+	}
+	key := audience.AddressKey(e)
+	var token any
+	if e.Token != (audience.TokenHash{}) {
+		token = e.Token[:]
+	}
+	return []any{
+		e.App, e.ID[:], string(e.Channel), e.Recipient, string(e.Address), key[:], string(tags), string(attributes), e.Locale, e.Timezone,
+		e.Status == audience.Active, e.DisabledReason, millis(e.CreatedAt), millis(e.UpdatedAt), millis(e.LastSeenAt), token,
+	}, nil
+}
+
+// add notes that an endpoint came or went.
+func (w *endpointWriter) add(e *audience.Endpoint, n int64) {
+	if w.counts == nil {
+		w.counts = make(map[countKey]int64)
+	}
+	w.counts[countKey{string(e.Channel), e.Status == audience.Active}] += n
+}
+
+// count writes down what came and went.
+func (w *endpointWriter) count() error {
+	for k, n := range w.counts {
+		if n == 0 {
+			continue
+		}
+		err := each(w.c, `INSERT INTO endpoint_count(app, channel, active, n) VALUES (?, ?, ?, ?)
+			ON CONFLICT (app, channel, active) DO UPDATE SET n = endpoint_count.n + excluded.n`, []any{w.app, k.channel, k.active, n}, nil)
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
