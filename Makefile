@@ -20,12 +20,15 @@ GRPCURL       := $(BIN)/.grpcurl-v1.9.3
 BENCHSTAT     := $(BIN)/.benchstat-v0.0.0-20260908200009-22c9c6c9d4da
 H2SPEC        := $(BIN)/.h2spec
 VENV          := $(BIN)/venv/.ready
+PYTHON_VENV   := $(BIN)/python/.ready
 
 # What the tests run. Narrow it: make test PACKAGES=./internal/frame/...
 PACKAGES ?= ./...
 TESTFLAGS ?= -race -timeout 10m
 # How long `make fuzz` gives each target.
 FUZZTIME ?= 60s
+PYTESTFLAGS ?=
+PYTHON := $(BIN)/python/bin
 SOURCES = $(shell find . -name '*.go' -not -name '*.pb.go' -not -path './.bin/*')
 
 .PHONY: help
@@ -40,9 +43,26 @@ run: build ## build and start a development server; says what to paste next
 build: ## build .bin/godwit, static, without cgo
 	CGO_ENABLED=0 $(GO) build -trimpath -ldflags '-s -w' -o $(BIN)/godwit ./cmd/godwit
 
+# With PACKAGES narrowed, Go alone is tested.
+ifeq ($(PACKAGES),./...)
+test: python-test
+endif
+
 .PHONY: test
 test: test-tools ## run all tests, installing what they need (narrow with PACKAGES=./internal/...)
 	GODWIT_TEST_BIN=$(BIN) gotestsum --format pkgname-and-test-fails -- $(TESTFLAGS) $(PACKAGES)
+
+# The wheel is tested as it is installed, against a server built from here.
+.PHONY: python-test
+python-test: $(PYTHON_VENV) ## lint, type-check and test the Python client (narrow with PYTESTFLAGS='-k listen')
+	CGO_ENABLED=0 $(GO) build -o $(BIN)/python/godwit ./cmd/godwit
+	cd clients/python && $(PYTHON)/python -m ruff format --check . && $(PYTHON)/python -m ruff check .
+	rm -rf $(BIN)/python/dist
+	cd clients/python && $(PYTHON)/python -m build --wheel --no-isolation --outdir $(BIN)/python/dist . >/dev/null
+	$(PYTHON)/python -m pip install --quiet --disable-pip-version-check --no-index --no-deps --force-reinstall $(BIN)/python/dist/*.whl
+	$(PYTHON)/python -m pip check --disable-pip-version-check
+	cd clients/python && $(PYTHON)/python -m mypy
+	cd clients/python && GODWIT_BINARY=$(BIN)/python/godwit $(PYTHON)/python -m pytest -q $(PYTESTFLAGS)
 
 .PHONY: check
 check: fmt-check lint generate-check test ## what CI runs: format, lint, generate and diff, test
@@ -65,11 +85,16 @@ lint: $(GOLANGCI_LINT) $(BUF) ## run the linters
 generate: $(BUF) $(PROTOC_GO) $(PROTOC_GRPC) ## make the generated code and pages anew
 	cd api && buf generate
 	$(GO) generate ./...
+	@$(MAKE) --no-print-directory python-generate
+
+.PHONY: python-generate
+python-generate: $(PYTHON_VENV)
+	cd api && $(PYTHON)/python -m grpc_tools.protoc -I . --python_out=../clients/python/src --pyi_out=../clients/python/src godwit/v1/client.proto
 
 # A generator must reproduce what is committed, byte for byte.
 .PHONY: generate-check
 generate-check: generate
-	@git diff --exit-code -- api docs ':(glob)**/*.pb.go' || \
+	@git diff --exit-code -- api docs clients/python/src/godwit/v1 ':(glob)**/*.pb.go' || \
 		{ echo "generated files differ: commit what make generate made"; exit 1; }
 
 # How the Go benchmarks run: six times each is what benchstat needs to tell a change from noise.
@@ -159,4 +184,11 @@ $(VENV): test/foreign/requirements.txt
 	@mkdir -p $(BIN)
 	python3 -m venv --clear $(BIN)/venv
 	$(BIN)/venv/bin/pip install --quiet --disable-pip-version-check -r $<
+	@touch $@
+
+# The Python client's tools and dependencies.
+$(PYTHON_VENV): clients/python/requirements-dev.txt
+	@mkdir -p $(BIN)
+	python3 -m venv --clear $(BIN)/python
+	$(PYTHON)/python -m pip install --quiet --disable-pip-version-check -r $<
 	@touch $@

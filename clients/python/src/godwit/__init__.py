@@ -1,0 +1,79 @@
+"""Publish notifications to a Godwit server, listen for them, and follow objects.
+
+A back end makes a Client (or an AsyncClient) with an API key and calls `publish`; it returns once the notification is
+on the server's disk. A recipient's program makes one with a token and calls `listen`; its handler is called for every
+notification, and returning acknowledges it. Publishes are retried under the same id, listeners reconnect and resume, so
+a notification arrives at least once and the handler sees it once, unless the program itself was restarted in between.
+
+Units that follow objects over bad links have an interface of their own in `godwit.notify`.
+"""
+
+from ._version import __version__
+from .blocking import Client, Listening
+from .client import AsyncClient
+from .errors import (
+    BatchError,
+    FrameError,
+    GodwitError,
+    GoodbyeError,
+    NackAfter,
+    Problem,
+    ProblemError,
+    RefusedError,
+    StateError,
+    SyncTimeoutError,
+    UnreachableError,
+)
+from .frames import Notification, Welcome
+from .objects import Objects, ObjectVersion
+from .publication import Escalation, Publication
+from .registrations import Change
+from .results import (
+    ChannelStatus,
+    Event,
+    ObjectRegistration,
+    ObjectValue,
+    Receipt,
+    Recipient,
+    Session,
+    Status,
+)
+from .state import Registration, RegistrationStatus, State
+from .token import Token
+
+__all__ = [
+    "AsyncClient",
+    "BatchError",
+    "Change",
+    "ChannelStatus",
+    "Client",
+    "Escalation",
+    "Event",
+    "FrameError",
+    "GodwitError",
+    "GoodbyeError",
+    "Listening",
+    "NackAfter",
+    "Notification",
+    "ObjectRegistration",
+    "ObjectValue",
+    "ObjectVersion",
+    "Objects",
+    "Problem",
+    "ProblemError",
+    "Publication",
+    "Receipt",
+    "Recipient",
+    "RefusedError",
+    "Registration",
+    "RegistrationStatus",
+    "Session",
+    "State",
+    "StateError",
+    "Status",
+    "SyncTimeoutError",
+    "Token",
+    "UnreachableError",
+    "Welcome",
+    "__version__",
+]

@@ -1,0 +1,176 @@
+"""Requests to the API, and their retries."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import ssl
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from typing import Any
+from urllib.parse import quote
+
+import httpx
+
+from .backoff import REQUEST_BASE, REQUEST_MOST, Backoff
+from .errors import GodwitError, Problem, ProblemError, UnreachableError, retry_after
+
+__all__ = ["API", "path", "read_problem"]
+
+# Idle connections kept to the server; as many publishers may run without dialling again and again.
+_IDLE_CONNECTIONS = 128
+
+Query = Mapping[str, str | int | None]
+
+
+def path(*parts: str) -> str:
+    """Join the parts of a path, each escaped."""
+    return "/" + "/".join(quote(p, safe="") for p in parts)
+
+
+def read_problem(status: int, body: bytes, retry_header: str | None) -> Problem:
+    """Return what a response that is not a success says."""
+    wait = retry_after(retry_header)
+    try:
+        fields = json.loads(body)
+        return Problem.from_json(fields, status=status, retry_after=wait)
+    except (ValueError, TypeError, AttributeError):
+        return Problem(status=status, detail=body[:200].decode(errors="replace").strip(), retry_after=wait)
+
+
+class API:
+    """Calls the API of one server. All calls may be carried out twice without harm."""
+
+    def __init__(
+        self,
+        base: str,
+        *,
+        key: str,
+        tls: ssl.SSLContext | None,
+        attempts: int,
+        timeout: float,
+        http: httpx.AsyncClient | None,
+    ) -> None:
+        self._base = base
+        self._key = key
+        self._tls = tls
+        self._attempts = attempts
+        self._timeout = timeout
+        self._http = http
+        self._own = http is None
+
+    async def close(self) -> None:
+        """Close the connections, unless they are the caller's."""
+        if self._own and self._http is not None:
+            await self._http.aclose()
+            self._http = None
+
+    def _client(self) -> httpx.AsyncClient:
+        if self._http is None:
+            limits = httpx.Limits(max_connections=None, max_keepalive_connections=_IDLE_CONNECTIONS)
+            self._http = httpx.AsyncClient(verify=True if self._tls is None else self._tls, limits=limits)
+        return self._http
+
+    async def call(
+        self,
+        method: str,
+        target: str,
+        *,
+        query: Query | None = None,
+        body: Any = None,
+        content: bytes | None = None,
+        content_type: str = "application/json",
+        headers: Mapping[str, str] | None = None,
+        doing: str,
+    ) -> httpx.Response:
+        """Carry out a request, again after failures that may pass, and return the successful answer, read whole."""
+        if body is not None:
+            content = json.dumps(body, ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode(
+                "utf-8", "surrogatepass"
+            )
+        headers = dict(headers or {})
+        if content is not None:
+            headers["Content-Type"] = content_type
+        wait = Backoff(REQUEST_BASE, REQUEST_MOST)
+        for left in range(self._attempts - 1, -1, -1):
+            try:
+                return await self._once(method, target, query, content, headers, doing)
+            except (ProblemError, UnreachableError) as e:
+                asked = 0.0
+                if isinstance(e, ProblemError):
+                    if not e.problem.temporary:
+                        raise
+                    asked = e.problem.retry_after
+                if not left:
+                    raise
+                await asyncio.sleep(max(wait.next(), asked))
+        raise AssertionError("unreachable")
+
+    async def json(self, method: str, target: str, **options: Any) -> dict[str, Any]:
+        """Carry out a request and return the JSON object that answers it."""
+        response = await self.call(method, target, **options)
+        try:
+            answer = response.json()
+        except ValueError as e:
+            raise GodwitError(f"{options['doing']}: the answer is not JSON: {e}") from e
+        if not isinstance(answer, dict):
+            raise GodwitError(f"{options['doing']}: the answer is not a JSON object")
+        return answer
+
+    async def _once(
+        self, method: str, target: str, query: Query | None, content: bytes | None, headers: dict[str, str], doing: str
+    ) -> httpx.Response:
+        request = self._client().build_request(
+            method,
+            self._base + target,
+            params=_params(query),
+            content=content,
+            headers={**headers, **self._credentials()},
+            timeout=self._timeout,
+        )
+        try:
+            async with asyncio.timeout(self._timeout):
+                response = await self._client().send(request)
+        except (TimeoutError, httpx.TimeoutException) as e:
+            raise UnreachableError(f"{doing}: server did not answer in {self._timeout:g} s") from e
+        except httpx.TransportError as e:
+            raise UnreachableError(f"{doing}: reach server: {str(e) or type(e).__name__}") from e
+        if not response.is_success:
+            raise _failure(response, doing)
+        return response
+
+    def _credentials(self) -> dict[str, str]:
+        return {"Authorization": f"Bearer {self._key}"} if self._key else {}
+
+    @asynccontextmanager
+    async def stream(
+        self, target: str, *, query: Query | None = None, accept: str, silence: float, doing: str
+    ) -> AsyncIterator[httpx.Response]:
+        """Open an answer that stays open. It is given up after a silence of so many seconds."""
+        request = self._client().build_request(
+            "GET",
+            self._base + target,
+            params=_params(query),
+            headers={"Accept": accept, **self._credentials()},
+            timeout=httpx.Timeout(self._timeout, read=silence),
+        )
+        try:
+            response = await self._client().send(request, stream=True)
+            try:
+                if not response.is_success:
+                    await response.aread()
+                    raise _failure(response, doing)
+                yield response
+            finally:
+                await response.aclose()
+        except httpx.TransportError as e:
+            raise UnreachableError(f"{doing}: {str(e) or type(e).__name__}") from e
+
+
+def _params(query: Query | None) -> dict[str, str | int]:
+    return {name: value for name, value in (query or {}).items() if value is not None and value != ""}
+
+
+def _failure(response: httpx.Response, doing: str) -> ProblemError:
+    problem = read_problem(response.status_code, response.content, response.headers.get("Retry-After"))
+    return ProblemError(problem, doing)

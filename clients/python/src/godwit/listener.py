@@ -1,0 +1,332 @@
+"""Listening: one session after the other, and handlers for what they bring."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import logging
+import time
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+from typing import TypeVar, cast
+
+from .backoff import CONNECT_BASE, CONNECT_MOST, Backoff
+from .connection import Dial
+from .errors import (
+    GodwitError,
+    GoodbyeError,
+    NackAfter,
+    ProblemError,
+    RefusedError,
+    UnreachableError,
+)
+from .frames import Nack, Notification, Welcome
+from .objects import Objects
+from .outbox import Outbox
+from .seen import IdSet
+from .session import Session
+from .token import Token, TokenSource
+from .values import Duration, seconds
+
+__all__ = ["MAX_WINDOW", "Handler", "ListenOptions", "Listener"]
+
+log = logging.getLogger("godwit")
+
+T = TypeVar("T")
+
+Handler = Callable[[Notification], Awaitable[None]]
+"""Handles one notification. Returning acknowledges it; an exception asks for redelivery (NackAfter says when)."""
+
+# The largest window a server grants.
+MAX_WINDOW = 1024
+
+# How many seconds a session must have lasted for the next connect to be tried at once: a server that welcomes and
+# closes would otherwise be tried in a loop.
+_STABLE = 5.0
+
+# How many seconds the acknowledgements of the last handlers may take to go out.
+_FLUSH_PATIENCE = 2.0
+
+# The shortest time a frame can ask for, in seconds: none at all leaves it to the server.
+_AT_ONCE = 0.001
+
+# Trying again after these would not help.
+_FINAL = frozenset(
+    {
+        "answer",
+        "bad_hello",
+        "erased",
+        "forbidden",
+        "hello",
+        "permission_denied",
+        "replaced",
+        "unimplemented",
+        "unknown_app",
+    }
+)
+_BAD_TOKEN = frozenset({"unauthenticated", "token_expired"})
+
+
+async def settle(value: Awaitable[T] | T) -> T:
+    """Return what a callback returned, awaited if it is a coroutine function's."""
+    if inspect.isawaitable(value):
+        return await cast("Awaitable[T]", value)
+    return value
+
+
+@dataclass(slots=True, kw_only=True)
+class ListenOptions:
+    """How to listen. The client's `listen` explains each."""
+
+    group: str = ""
+    device: str = ""
+    window: int = 0
+    heartbeat: Duration = 0.0
+    concurrency: int = 1
+    peek: bool = False
+    on_recall: Callable[[Sequence[str]], Awaitable[None] | None] | None = None
+    held: Callable[[], Sequence[str]] | None = None
+    on_connect: Callable[[Welcome], Awaitable[None] | None] | None = None
+    on_disconnect: Callable[[GodwitError, float], Awaitable[None] | None] | None = None
+    objects: Objects | None = None
+
+
+@dataclass(slots=True)
+class _Job:
+    notification: Notification
+    recalled: bool = False
+
+
+class Listener:
+    """One call of `listen`."""
+
+    def __init__(
+        self,
+        dial: Dial,
+        recipient: str,
+        handle: Handler | None,
+        options: ListenOptions,
+        *,
+        app: str = "",
+        token: TokenSource | None = None,
+        key: str = "",
+        timeout: float = 30.0,
+    ) -> None:
+        if not 0 <= options.window <= MAX_WINDOW:
+            raise ValueError(f"window {options.window} is not between 1 and {MAX_WINDOW}")
+        if options.concurrency < 1:
+            raise ValueError(f"concurrency {options.concurrency} is less than 1")
+        if options.peek and not key:
+            raise ValueError("peek needs an API key with role read")
+        if options.objects is not None and options.group not in ("", options.objects.group):
+            raise ValueError(f"group is {options.group} but that of the objects is {options.objects.group}")
+        self.dial = dial
+        self.recipient = recipient
+        self.options = options
+        self.app = app
+        self.group = options.group or (options.objects.group if options.objects else "")
+        self.heartbeat = seconds(options.heartbeat)
+        self.outbox = Outbox()
+        self.closing = asyncio.Event()
+        self._handle = handle
+        self._token = None if options.peek else token
+        self._key = key
+        self._timeout = timeout
+        self._stopping = asyncio.Event()
+        self._jobs: asyncio.Queue[_Job | None] = asyncio.Queue()
+        self._held: dict[str, _Job] = {}
+        self._seen = IdSet()
+        self._presented = ""  # the token of the last hello
+
+    def stop(self) -> None:
+        """End gently: handlers that run finish, their acknowledgements go out, and `run` returns."""
+        self._stopping.set()
+
+    async def run(self) -> None:
+        """Listen until `stop`, cancellation, or a refusal, which is raised."""
+        objects = self.options.objects
+        if objects is not None:
+            objects.attach()
+        workers = [asyncio.create_task(self._work()) for _ in range(self.options.concurrency)]
+        if objects is not None:
+            workers.append(asyncio.create_task(objects.work()))
+        connector = asyncio.create_task(self._connect())
+        stopper = asyncio.create_task(self._stopping.wait())
+        try:
+            await asyncio.wait([connector, stopper, *workers], return_when=asyncio.FIRST_COMPLETED)
+        except asyncio.CancelledError:
+            for w in workers:
+                w.cancel()
+            raise
+        finally:
+            stopper.cancel()
+            if connector.done():
+                for w in workers:
+                    w.cancel()
+            await self._end(workers, connector)
+        if connector.done() and not connector.cancelled():
+            connector.result()
+        for w in workers:
+            if not w.cancelled():
+                w.result()
+
+    async def _end(self, workers: list[asyncio.Task[None]], connector: asyncio.Task[None]) -> None:
+        while not self._jobs.empty():
+            self._jobs.get_nowait()  # not begun: they come again
+        for _ in range(self.options.concurrency):
+            self._jobs.put_nowait(None)
+        if self.options.objects is not None:
+            self.options.objects.stop()
+        try:
+            await asyncio.wait(workers)
+            self.closing.set()
+            await asyncio.wait([connector], timeout=_FLUSH_PATIENCE)
+        finally:
+            for task in (*workers, connector):
+                task.cancel()
+            await asyncio.gather(*workers, connector, return_exceptions=True)
+            if self.options.objects is not None:
+                self.options.objects.detach()
+
+    async def _connect(self) -> None:
+        """Make one session after the other until closing."""
+        wait = Backoff(CONNECT_BASE, CONNECT_MOST)
+        failures = 0
+        loop = asyncio.get_running_loop()
+        while True:
+            session = Session(self)
+            start = loop.time()
+            try:
+                await session.run()
+            except GodwitError as e:
+                error = e
+            else:
+                return
+            if self.closing.is_set():
+                return
+            if refusal := await self._permanent(error):
+                raise refusal
+            if session.welcome is not None and loop.time() - start >= _STABLE:
+                failures = 0
+                wait.reset()
+            delay = wait.next() if failures else 0.0  # the first retry is at once
+            failures += 1
+            delay = max(delay, _asked_to_wait(error))
+            await self.call(self.options.on_disconnect, error, delay)
+            log.debug("connection ended", extra={"reason": str(error), "retry_in": delay})
+            try:
+                async with asyncio.timeout(delay):
+                    await self.closing.wait()
+                return
+            except TimeoutError:
+                pass
+
+    async def call(self, callback: Callable[..., Awaitable[None] | None] | None, *args: object) -> None:
+        """Run a callback. What it raises ends nothing."""
+        if callback is None:
+            return
+        try:
+            await settle(callback(*args))
+        except Exception:
+            log.exception("callback failed")
+
+    async def _permanent(self, error: GodwitError) -> RefusedError | None:
+        """Return the error for which connecting again would not help; None: it may."""
+        match error:
+            case GoodbyeError() | RefusedError():
+                reason, detail = error.reason, str(error)
+            case ProblemError() if not error.problem.temporary:
+                reason, detail = "unauthenticated" if error.status == 401 else "answer", str(error)
+            case _:
+                return None
+        if reason in _BAD_TOKEN:
+            # The source may have a better token by now. The same one again is refused again.
+            if self._token is not None and await self._token_is_new():
+                return None
+        elif reason not in _FINAL:
+            return None
+        refusal = error if isinstance(error, RefusedError) else RefusedError(reason, detail)
+        if refusal is not error:
+            refusal.__cause__ = error
+        return refusal
+
+    async def _token_is_new(self) -> bool:
+        try:
+            return (await self._ask_token()).value != self._presented
+        except GodwitError:
+            return True  # it is asked again at the next connect
+
+    async def token(self) -> Token:
+        """Return the token for a hello."""
+        token = await self._ask_token()
+        self._presented = token.value
+        return token
+
+    async def _ask_token(self) -> Token:
+        if self._token is None:
+            return Token(self._key if self.options.peek else "")
+        try:
+            async with asyncio.timeout(self._timeout):
+                got: Token | str = await settle(self._token())
+        except Exception as e:
+            raise UnreachableError(f"get token: {str(e) or type(e).__name__}") from e
+        return got if isinstance(got, Token) else Token(got)
+
+    def renew_in(self, token: Token) -> float | None:
+        """Return in how many seconds to introduce the next token; None: never."""
+        return None if self._token is None else token.renew_in(time.time())
+
+    async def _work(self) -> None:
+        while (job := await self._jobs.get()) is not None:
+            if not job.recalled:
+                await self._handle_one(job.notification)
+            self._held.pop(job.notification.id, None)
+
+    async def _handle_one(self, n: Notification) -> None:
+        assert self._handle is not None
+        try:
+            await self._handle(n)
+        except NackAfter as e:
+            self._refuse(n, Nack((n.id,), max(e.after, _AT_ONCE), e.reason))
+        except asyncio.CancelledError:
+            task = asyncio.current_task()
+            if task is None or task.cancelling():
+                raise
+            log.warning("notification handler was cancelled", extra={"id": n.id})
+            self._refuse(n, Nack((n.id,)))
+        except Exception:
+            log.exception("notification handler failed", extra={"id": n.id})
+            self._refuse(n, Nack((n.id,)))
+        else:
+            self._seen.add(n.id)
+            if not self.options.peek:
+                self.outbox.ack(n.id)
+
+    def _refuse(self, n: Notification, nack: Nack) -> None:
+        job = self._held.get(n.id)
+        if not self.options.peek and job is not None and not job.recalled:
+            self.outbox.nack(nack)
+
+    def take(self, n: Notification) -> None:
+        """Queue a notification for the handlers, unless they have it or had it."""
+        if self._handle is None or n.id in self._held or self._stopping.is_set():
+            return
+        if n.id in self._seen:
+            if not self.options.peek:
+                self.outbox.ack(n.id)  # the first acknowledgement was lost with its connection
+            return
+        if len(self._held) >= MAX_WINDOW:
+            return  # more than any window: it comes again
+        self._held[n.id] = job = _Job(n)
+        self._jobs.put_nowait(job)
+
+    async def recall(self, ids: Sequence[str]) -> None:
+        """Drop notifications that were settled elsewhere or withdrawn, and tell the program."""
+        for name in ids:
+            if job := self._held.get(name):
+                job.recalled = True
+        await self.call(self.options.on_recall, ids)
+
+
+def _asked_to_wait(error: GodwitError) -> float:
+    return error.retry_after if isinstance(error, GoodbyeError | ProblemError) else 0.0

@@ -1,0 +1,183 @@
+"""Notifications to be published, and how the API takes them."""
+
+from __future__ import annotations
+
+import base64
+import json
+import os
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Literal, TypedDict
+
+from .values import Duration, format_duration, format_time
+
+__all__ = [
+    "AckMode",
+    "Escalation",
+    "Priority",
+    "Publication",
+    "PublicationFields",
+    "decode_data",
+    "encode_data",
+    "is_json",
+    "new_id",
+]
+
+Priority = Literal["high", "normal", "low"]
+AckMode = Literal["any", "all", "none"]
+
+
+@dataclass(frozen=True, slots=True)
+class Escalation:
+    """One step of an escalation: a channel, and how long the notification must have been unacknowledged."""
+
+    channel: str
+    after: Duration = 0.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Publication:
+    """A notification to be published. Only `to` is required."""
+
+    to: str
+    """The recipient: 1 to 128 bytes of A-Za-z0-9._:@+-"""
+    id: str = ""
+    """Names the notification.
+
+    Publishing it again to the same recipient while it is pending, and 24 h after it settled, changes nothing. Empty:
+    one is made.
+    """
+    title: str = ""
+    body: str = ""
+    category: str = ""
+    data: Any = None
+    """A JSON value; or bytes, which are JSON if they are valid JSON, else text if they are UTF-8, else bytes."""
+    content_type: str = ""
+    """Of data, where it is not what data looks like. With a type that is not JSON, data is text or bytes."""
+    ttl: Duration | None = None
+    """How long it is worth delivering: 24 h unless said, at most 30 days; counts from send_at."""
+    expires_at: datetime | None = None
+    """Instead of ttl."""
+    send_at: datetime | None = None
+    """Delays it, by at most 30 days."""
+    collapse_key: str = ""
+    """An unsettled notification of the same key and recipient is replaced."""
+    priority: Priority | None = None
+    """Normal unless said."""
+    ack: AckMode | None = None
+    """Whose acknowledgement settles it; any unless said."""
+    escalate: Sequence[Escalation] = ()
+    reply_by: Duration | None = None
+
+    def to_json(self, to: str | Sequence[str] | None = None) -> dict[str, Any]:
+        """Return the request for the recipients, by default `self.to`. It has an id in any case."""
+        names: str | list[str] = self.to if to is None else to if isinstance(to, str) else list(to)
+        fields: dict[str, Any] = {
+            "to": names,
+            "id": self.id or new_id(),
+            "title": self.title,
+            "body": self.body,
+            "category": self.category,
+            **encode_data(self.data, self.content_type),
+            "ttl": None if self.ttl is None else format_duration(self.ttl),
+            "expires_at": None if self.expires_at is None else format_time(self.expires_at),
+            "send_at": None if self.send_at is None else format_time(self.send_at),
+            "collapse_key": self.collapse_key,
+            "priority": self.priority,
+            "ack": self.ack,
+            "escalate": [{"channel": e.channel, "after": format_duration(e.after)} for e in self.escalate],
+            "reply_by": None if self.reply_by is None else format_duration(self.reply_by),
+        }
+        always = {"to", "id", "data"}
+        return {name: value for name, value in fields.items() if name in always or value not in (None, "", [])}
+
+
+class PublicationFields(TypedDict, total=False):
+    """What `publish` takes by name: the fields of a Publication, all but `to`."""
+
+    id: str
+    title: str
+    body: str
+    category: str
+    data: Any
+    content_type: str
+    ttl: Duration | None
+    expires_at: datetime | None
+    send_at: datetime | None
+    collapse_key: str
+    priority: Priority | None
+    ack: AckMode | None
+    escalate: Sequence[Escalation]
+    reply_by: Duration | None
+
+
+def is_json(content_type: str) -> bool:
+    """Whether data of this type stands as JSON in a frame."""
+    base = content_type.partition(";")[0].strip()
+    return base == "application/json" or base.endswith("+json")
+
+
+def encode_data(data: Any, content_type: str = "") -> dict[str, Any]:
+    """Return the fields data, data_base64 and content_type for data."""
+    if data is None:
+        return {"content_type": content_type} if content_type else {}
+    if not isinstance(data, bytes | bytearray | memoryview):
+        if content_type and not is_json(content_type):
+            if not isinstance(data, str):
+                raise TypeError(f"data of type {content_type} must be text or bytes, not {type(data).__name__}")
+            return {"data": data, "content_type": content_type}
+        json.dumps(data, allow_nan=False)  # a value that is not JSON is the caller's mistake, said here
+        return {"data": data, "content_type": content_type}
+    return _encode_bytes(bytes(data), content_type)
+
+
+def _encode_bytes(data: bytes, content_type: str) -> dict[str, Any]:
+    if not data:
+        return {"content_type": content_type} if content_type else {}
+    try:
+        text: str | None = data.decode()
+    except UnicodeDecodeError:
+        text = None
+    if text is not None and (not content_type or is_json(content_type)):
+        try:
+            return {"data": json.loads(text, parse_constant=_refuse), "content_type": content_type}
+        except ValueError:
+            pass
+    if is_json(content_type):
+        raise ValueError(f"data is not valid JSON although its content type is {content_type}")
+    if text is not None:
+        return {"data": text, "content_type": content_type or "text/plain; charset=utf-8"}
+    encoded = base64.b64encode(data).decode()
+    return {"data_base64": encoded, "content_type": content_type or "application/octet-stream"}
+
+
+def _refuse(constant: str) -> None:
+    raise ValueError(f"{constant} is not JSON")
+
+
+def decode_data(fields: dict[str, Any], name: str = "data") -> tuple[bytes, str]:
+    """Return the bytes and the content type of a frame's `data` or `data_base64`."""
+    content_type = str(fields.get("content_type", ""))
+    encoded = fields.get(f"{name}_base64")
+    if encoded is not None:
+        return base64.b64decode(encoded), content_type
+    if name not in fields:
+        return b"", content_type
+    value = fields[name]
+    if not content_type or is_json(content_type):  # it is left out where it is the usual one
+        compact = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+        return compact.encode("utf-8", "surrogatepass"), content_type or "application/json"
+    if not isinstance(value, str):
+        raise ValueError(f"{name} is not text although its content type is {content_type}")
+    return value.encode("utf-8", "surrogatepass"), content_type
+
+
+_CROCKFORD = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
+
+
+def new_id() -> str:
+    """Make a ULID: 48 bits of time and 80 random bits, in 26 letters that sort by time."""
+    number = (time.time_ns() // 1_000_000) << 80 | int.from_bytes(os.urandom(10))
+    return "".join(_CROCKFORD[number >> shift & 31] for shift in range(125, -1, -5))

@@ -1,0 +1,54 @@
+"""Servers that end with the tests they are for."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from serving import ROOT, NewServer, Server
+
+
+@pytest.fixture
+def anyio_backend() -> str:
+    return "asyncio"
+
+
+@pytest.fixture(scope="session")
+def binary(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The server's program: GODWIT_BINARY, or built now."""
+    if given := os.environ.get("GODWIT_BINARY"):
+        return Path(given)
+    target = tmp_path_factory.mktemp("bin") / "godwit"
+    subprocess.run(["go", "build", "-o", target, "./cmd/godwit"], cwd=ROOT, check=True)
+    return target
+
+
+@pytest.fixture
+def new_server(binary: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[NewServer]:
+    """Start servers that end with the test."""
+    started: list[Server] = []
+
+    def start(*args: str) -> Server:
+        server = Server(binary, tmp_path_factory.mktemp("server"), *args)
+        started.append(server)
+        server.start()
+        return server
+
+    yield start
+    for server in started:
+        server.kill()
+        assert "panic:" not in server.log()
+
+
+@pytest.fixture(scope="module")
+def server(binary: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    """One server for the tests of a module, which use recipients of their own."""
+    server = Server(binary, tmp_path_factory.mktemp("server"))
+    server.start()
+    yield server
+    server.kill()
+    assert "panic:" not in server.log()

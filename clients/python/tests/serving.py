@@ -1,0 +1,82 @@
+"""A real server for the tests, started on free ports."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import subprocess
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[3]
+PATIENCE = 20.0
+
+
+class Server:
+    """A server process."""
+
+    def __init__(self, binary: Path, folder: Path, *args: str) -> None:
+        self.folder = folder
+        self._binary = binary
+        self._args = args
+        self._process: subprocess.Popen[bytes] | None = None
+        self.http = "127.0.0.1:0"
+        self.grpc = "127.0.0.1:0"
+
+    @property
+    def url(self) -> str:
+        return f"http://{self.http}"
+
+    def start(self) -> None:
+        """Start it; after the first time it takes the same ports again."""
+        addresses = self.folder / "addresses.json"
+        addresses.unlink(missing_ok=True)
+        with (self.folder / "log").open("ab") as log:
+            options = ["--dev", "--min-free", "1MB", "--http-addr", self.http, "--grpc-addr", self.grpc, *self._args]
+            self._process = subprocess.Popen(
+                [str(self._binary), "serve", "--data", str(self.folder), *options], stdout=log, stderr=log
+            )
+        end = time.monotonic() + PATIENCE
+        while not self._ready(addresses):
+            if self._process.poll() is not None or time.monotonic() > end:
+                raise RuntimeError(f"the server did not start:\n{self.log()}")
+            time.sleep(0.02)
+
+    def _ready(self, addresses: Path) -> bool:
+        try:
+            found = json.loads(addresses.read_text())
+            if not self._args:  # with TLS there is nothing to ask without certificates
+                urllib.request.urlopen(f"http://{found['http']}/readyz", timeout=5).close()
+        except (OSError, ValueError, urllib.error.URLError):
+            return False
+        self.http, self.grpc = found["http"], found["grpc"]
+        return True
+
+    def log(self) -> str:
+        return (self.folder / "log").read_text(errors="replace")[-8192:]
+
+    def run(self, *args: str) -> str:
+        """Run another command of the same binary and return what it printed."""
+        return subprocess.run(
+            [self._binary, *args, "--data", self.folder], check=True, capture_output=True, text=True
+        ).stdout
+
+    def kill(self) -> None:
+        """End it as a power cut would."""
+        if self._process is not None:
+            self._process.kill()
+            self._process.wait()
+
+
+NewServer = Callable[..., Server]
+
+
+async def eventually(holds: Callable[[], Awaitable[bool]]) -> None:
+    """Wait until something holds: acknowledgements reach the store a little after the session."""
+    end = time.monotonic() + PATIENCE
+    while not await holds():
+        assert time.monotonic() < end, "it never came true"
+        await asyncio.sleep(0.02)

@@ -1,0 +1,220 @@
+"""Publishing, and what becomes of it, against a real server."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from godwit import AsyncClient, BatchError, Escalation, ProblemError, Publication, UnreachableError
+from serving import PATIENCE, NewServer, Server
+
+pytestmark = pytest.mark.anyio
+
+
+@pytest.fixture
+async def client(server: Server) -> AsyncIterator[AsyncClient]:
+    async with AsyncClient(server.url, api_key="dev") as client, asyncio.timeout(PATIENCE):
+        yield client
+
+
+async def test_receipt_says_what_is_stored(client: AsyncClient) -> None:
+    sent = datetime.now(UTC)
+    receipt = await client.publish(
+        "pub-1", id="ride-1", title="New ride", data={"fare": 120}, ttl="5m", priority="high"
+    )
+    assert (receipt.id, receipt.to, receipt.status, receipt.duplicate, receipt.ok) == (
+        "ride-1",
+        "pub-1",
+        "stored",
+        False,
+        True,
+    )
+    assert receipt.expires_at is not None
+    assert abs(receipt.expires_at - sent - timedelta(minutes=5)) < timedelta(seconds=10)
+    status = await client.status("ride-1", "pub-1")
+    assert (status.status, status.priority, status.ack, status.seq, status.settled) == (
+        "stored",
+        "high",
+        "any",
+        1,
+        False,
+    )
+
+
+async def test_same_id_is_a_duplicate_and_other_content_a_conflict(client: AsyncClient) -> None:
+    first = await client.publish("pub-2", id="x", title="one", data=[1])
+    again = await client.publish("pub-2", id="x", title="one", data=[1])
+    assert (first.duplicate, again.duplicate) == (False, True)
+    with pytest.raises(ProblemError) as caught:
+        await client.publish("pub-2", id="x", title="two")
+    assert (caught.value.status, caught.value.type) == (409, "/problems/id-conflict")
+    assert str(caught.value).startswith("publish x to pub-2: server answered 409: ")
+
+
+async def test_same_idempotency_key_is_the_same_notification(client: AsyncClient) -> None:
+    first = await client.publish("pub-3", title="one", idempotency_key="order-7")
+    again = await client.publish("pub-3", title="one", idempotency_key="order-7")
+    other = await client.publish("pub-3", title="one", idempotency_key="order-8")
+    assert first.id == again.id != other.id
+    assert again.duplicate
+    assert not other.duplicate
+    both = await client.publish(["pub-3", "pub-4"], title="one", idempotency_key="order-9")
+    assert both[0].id == both[1].id
+
+
+async def test_bad_field_is_named(client: AsyncClient) -> None:
+    with pytest.raises(ProblemError) as caught:
+        await client.publish("pub-5", ttl="never")
+    assert (caught.value.status, caught.value.field) == (400, "ttl")
+    with pytest.raises(ValueError, match="not JSON compliant"):
+        await client.publish("pub-5", data=float("nan"))
+    with pytest.raises(TypeError, match="must be text or bytes"):
+        await client.publish("pub-5", data={}, content_type="text/plain")
+    with pytest.raises(ValueError, match="not valid JSON"):
+        await client.publish("pub-5", data=b"{", content_type="application/json")
+
+
+async def test_every_field_reaches_the_server(client: AsyncClient) -> None:
+    later = datetime.now(UTC) + timedelta(minutes=10)
+    receipt = await client.publish(
+        "pub-6",
+        id="whole",
+        title="t",
+        body="b",
+        category="C",
+        data="text",
+        content_type="text/plain",
+        send_at=later,
+        expires_at=later + timedelta(minutes=1),
+        collapse_key="k",
+        priority="low",
+        ack="all",
+        escalate=[Escalation("live")],
+    )
+    assert receipt.status == "scheduled"
+    status = await client.status("whole", "pub-6")
+    assert (status.status, status.priority, status.ack, status.seq) == ("scheduled", "low", "all", 0)
+    assert status.send_at is not None
+    assert abs(status.send_at - later) < timedelta(milliseconds=2)
+
+
+async def test_list_answers_every_recipient_in_order(client: AsyncClient) -> None:
+    receipts = await client.publish(["pub-7", "not a name", "pub-8"], title="x")
+    assert [r.to for r in receipts] == ["pub-7", "not a name", "pub-8"]
+    assert [r.ok for r in receipts] == [True, False, True]
+    assert receipts[0].id == receipts[2].id
+    assert receipts[1].problem is not None
+    assert receipts[1].problem.status == 400
+    assert {s.to for s in await client.statuses(receipts[0].id)} == {"pub-7", "pub-8"}
+
+
+async def test_batch_of_any_size_answers_in_order(client: AsyncClient) -> None:
+    publications = [Publication(to=f"batch-{i % 50}", id=f"n{i}", title="x") for i in range(10_500)]
+    publications[7] = Publication(to="no name", id="n7")
+    receipts = await client.publish_batch(publications)
+    assert [(r.to, r.id) for r in receipts] == [(p.to, p.id) for p in publications]
+    assert [i for i, r in enumerate(receipts) if not r.ok] == [7]
+    again = await client.publish_batch(publications[:20])
+    assert [r.duplicate for r in again] == [i != 7 for i in range(20)]
+
+
+async def test_batch_that_cannot_be_sent_says_what_is_known() -> None:
+    async with AsyncClient("http://127.0.0.1:1", api_key="dev", attempts=2) as nowhere:
+        with pytest.raises(BatchError) as caught:
+            await nowhere.publish_batch([Publication(to="a", id="x")])
+    assert [(r.id, r.status) for r in caught.value.receipts] == [("x", "")]
+    assert isinstance(caught.value.__cause__, UnreachableError)
+
+
+async def test_text_is_a_notification(client: AsyncClient) -> None:
+    receipt = await client.notify("pub-9", "Blåbær ☕", title="Hi", ttl="1h")
+    assert (await client.status(receipt.id, "pub-9")).status == "stored"
+
+
+async def test_recall_withdraws_what_is_pending(client: AsyncClient) -> None:
+    await client.publish(["pub-10", "pub-11", "pub-12"], id="r")
+    await client.acknowledge("pub-12", ["r"])
+    assert await client.recall("r", "pub-10") == 1
+    assert await client.recall("r") == 1
+    assert {s.to: s.status for s in await client.statuses("r")} == {
+        "pub-10": "recalled",
+        "pub-11": "recalled",
+        "pub-12": "acked",
+    }
+
+
+async def test_wait_returns_when_it_is_settled(client: AsyncClient) -> None:
+    await client.publish("pub-13", id="w")
+    waiting = asyncio.create_task(client.wait("w", "pub-13"))
+    await asyncio.sleep(0)
+    assert await client.acknowledge("pub-13", ["w", "unknown"]) == 1
+    status = await waiting
+    assert (status.status, status.settled) == ("acked", True)
+    assert (await client.wait("w", "pub-13")).status == "acked"  # long settled: at once
+    with pytest.raises(ProblemError) as caught:
+        await client.wait("never", "pub-13")
+    assert caught.value.status == 404
+
+
+async def test_events_go_on_after_the_one_named(client: AsyncClient) -> None:
+    await client.publish("pub-14", id="e1")
+    feed = client.events("stored", "recalled", since="0")
+    async for event in feed:
+        if event.to == "pub-14":
+            break
+    await feed.aclose()
+    assert (event.type, event.id) == ("stored", "e1")
+    await client.recall("e1")
+    await client.publish("pub-14", id="e2")
+    seen = []
+    feed = client.events("stored", "recalled", since=event.event_id)
+    async for event in feed:
+        if event.to == "pub-14":
+            seen.append((event.type, event.id))
+        if len(seen) == 2:
+            break
+    await feed.aclose()
+    assert seen == [("recalled", "e1"), ("stored", "e2")]
+
+
+async def test_recipients_are_listed_page_by_page(client: AsyncClient) -> None:
+    names = [f"page-{i:03}" for i in range(120)]
+    await client.publish(names, id="p")
+    found = [r.id async for r in client.recipients() if r.id.startswith("page-")]
+    assert found == names
+    recipient = await client.recipient("page-007")
+    assert (recipient.pending, recipient.last_seq, recipient.online, recipient.sessions) == (1, 1, False, ())
+    await client.recall("p", "page-007")
+    assert [(s.id, s.status) async for s in client.history("page-007")] == [("p", "recalled")]
+    assert [s.id async for s in client.history("page-007", status="stored")] == []
+    await client.erase("page-007")
+    await client.erase("page-007")
+    with pytest.raises(ProblemError) as caught:
+        await client.recipient("page-007")
+    assert caught.value.status == 404
+
+
+async def test_bad_key_is_refused_at_once(server: Server) -> None:
+    async with AsyncClient(server.url, api_key="wrong") as client:
+        with pytest.raises(ProblemError) as caught:
+            await client.publish("pub-15")
+    assert caught.value.status == 401
+
+
+async def test_publish_is_stored_once_though_the_server_is_killed(new_server: NewServer) -> None:
+    server = new_server()
+    async with AsyncClient(server.url, api_key="dev", attempts=30, timeout=5) as client:
+        await client.publish("a", id="before")
+        server.kill()
+        publishing = asyncio.create_task(client.publish("a", id="during"))
+        await asyncio.to_thread(server.start)
+        assert (await publishing).ok
+        assert {s.id: s.status async for s in client.history("a")} == {"before": "stored", "during": "stored"}
+
+
+def test_address_must_be_a_url() -> None:
+    with pytest.raises(ValueError, match="not an http or https URL"):
+        AsyncClient("localhost:8080")
