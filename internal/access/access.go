@@ -58,6 +58,7 @@ type Client struct {
 	App, Recipient, Group, Device string
 	Topics, Objects, Serve        []string // patterns allowed; nil: none (objects: all)
 	Expires                       time.Time
+	GroupBound                    bool // the credential names the group: objects of others are out of reach
 	Peek                          bool // may only observe: neither acks nor settles (an API key with role read)
 }
 

@@ -155,7 +155,7 @@ func (id identity) confirm(c Claim) (Client, error) {
 		return Client{}, fmt.Errorf("%w: the credential is for another device", ErrForbidden)
 	}
 	client := Client{
-		App: id.App, Recipient: id.Recipient, Group: id.Group, Device: id.Device, Expires: id.Expires,
+		App: id.App, Recipient: id.Recipient, Group: id.Group, GroupBound: id.Group != "", Device: id.Device, Expires: id.Expires,
 		Topics: patterns(id.Topics, id.Recipient), Objects: patterns(id.Objects, id.Recipient), Serve: patterns(id.Serve, id.Recipient),
 	}
 	if client.Group == "" {

@@ -38,7 +38,7 @@ func TestOpaqueTokenIsAskedAboutOnceAsRFC7662Says(t *testing.T) {
 	for range 20 {
 		wg.Go(func() {
 			got, err := w.Client(t.Context(), access.Claim{App: "shop", Token: "opaque+/="})
-			want := access.Client{App: "shop", Recipient: "driver-42", Group: "north", Topics: []string{"a"}, Expires: time.Unix(exp, 0)}
+			want := access.Client{App: "shop", Recipient: "driver-42", Group: "north", GroupBound: true, Topics: []string{"a"}, Expires: time.Unix(exp, 0)}
 			if err != nil || !reflect.DeepEqual(got, want) {
 				t.Errorf("got %+v, %v; want %+v", got, err, want)
 			}

@@ -241,7 +241,7 @@ func TestBootstrapGivesTheFirstAppItsKey(t *testing.T) {
 func TestCertificateNamesItsClient(t *testing.T) {
 	w := newWorld(t, access.Config{}, "animal.observer", "shop")
 	const uri = "godwit://animal.observer/region-1/region-1:observer-1"
-	me := access.Client{App: "animal.observer", Group: "region-1", Recipient: "region-1:observer-1"}
+	me := access.Client{App: "animal.observer", Group: "region-1", GroupBound: true, Recipient: "region-1:observer-1"}
 	for name, c := range map[string]struct {
 		claim access.Claim
 		err   error

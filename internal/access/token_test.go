@@ -26,7 +26,7 @@ func TestTokensOfEveryAlgorithmAreVerifiedByTheAppsKeys(t *testing.T) {
 				exp := time.Now().Add(time.Hour)
 				got, err := w.Client(t.Context(), access.Claim{Token: s.token("k1", good(claims{"exp": exp.Unix(), "grp": "north", "dev": "phone", "topics": []string{"u.{sub}.>"}, "objects": []string{}}))})
 				want := access.Client{
-					App: "shop", Recipient: "driver-42", Group: "north", Device: "phone",
+					App: "shop", Recipient: "driver-42", Group: "north", GroupBound: true, Device: "phone",
 					Topics: []string{"u.driver-42.>"}, Objects: []string{}, Expires: time.Unix(exp.Unix(), 0),
 				}
 				if err != nil || !reflect.DeepEqual(got, want) {
@@ -191,7 +191,7 @@ func TestMintedTokenSaysWhatWasAskedAndEndsWithItsKey(t *testing.T) {
 		t.Fatal(err)
 	}
 	got, err := w.Client(t.Context(), access.Claim{Token: token})
-	want := access.Client{App: "shop", Recipient: "driver-42", Group: "north", Topics: []string{"rides.driver-42"}, Expires: expires}
+	want := access.Client{App: "shop", Recipient: "driver-42", Group: "north", GroupBound: true, Topics: []string{"rides.driver-42"}, Expires: expires}
 	if err != nil || !reflect.DeepEqual(got, want) {
 		t.Errorf("got %+v, %v; want %+v", got, err, want)
 	}

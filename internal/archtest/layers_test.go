@@ -32,6 +32,7 @@ var places = map[string]layer{
 	"internal/frame":        codec,
 	"internal/mailbox":      capability,
 	"internal/session":      capability,
+	"internal/signal":       capability,
 	"internal/delivery":     capability,
 	"internal/access":       capability,
 	"internal/limit":        capability,

@@ -27,16 +27,17 @@ func (s *Session) hello(hello *frame.Hello) {
 	if s.state == over || s.state == verifying {
 		return
 	}
-	v := verification{s: s, o: s.opening, renew: s.state == live}
+	v := verification{s: s, renew: s.state == live}
 	if v.renew {
 		v.o, _ = openings.Get().(*opening)
 		v.o.peer.Claim = access.Claim{App: s.app, Recipient: s.recipient, Device: s.device}
 	} else {
+		v.o = s.side.opening
 		if g, refused := h.refuse(v.o.peer); refused {
 			s.goodbyeLocked(g)
 			return
 		}
-		s.state, s.opening = verifying, nil
+		s.state, s.side = verifying, nil
 	}
 	v.o.hello = *hello
 	s.t.Pause()
@@ -102,9 +103,11 @@ func (o *opening) claim() access.Claim {
 // the welcome is the first frame; reading what is pending comes after both, so that nothing falls between.
 func (s *Session) admit(c access.Client, hello *frame.Hello) {
 	h := s.hub
+	objects := s.openObjects(c)
 	s.mu.Lock()
 	if s.state != verifying {
 		s.mu.Unlock()
+		objects.close()
 		return
 	}
 	s.app, s.recipient, s.device, s.peek = c.App, c.Recipient, c.Device, c.Peek
@@ -117,12 +120,22 @@ func (s *Session) admit(c access.Client, hello *frame.Hello) {
 	if !ok {
 		s.goodbyeLocked(frame.Goodbye{Reason: "too_many_sessions", Refusal: true})
 		s.mu.Unlock()
+		objects.close()
 		return
 	}
 	now := h.instant()
 	s.state, s.behind, s.connected = live, true, now
 	s.setTimes(c, hello, now)
+	if objects != nil {
+		s.side = &side{objects: objects}
+	}
+	if o := s.objects(); o != nil {
+		o.Join()
+	}
 	s.welcome()
+	if o := s.objects(); o != nil {
+		o.Start()
+	}
 	s.catchUpLocked()
 	s.arm(s.nextWake(now))
 	s.mu.Unlock()
@@ -152,6 +165,7 @@ func (s *Session) renewed(c access.Client, hello *frame.Hello) {
 	}
 	now := s.hub.instant()
 	s.setTimes(c, hello, now)
+	s.renewObjects(c)
 	s.welcome()
 	s.arm(s.nextWake(now))
 }
@@ -170,9 +184,10 @@ func (s *Session) setTimes(c access.Client, hello *frame.Hello, now instant) {
 }
 
 func (s *Session) welcome() {
+	digest, registrations := s.digest()
 	s.write(frame.AppendWelcome(nil, s.t.Format(), &frame.Welcome{
 		Session: s.ID(), App: s.app, Recipient: s.recipient, Heartbeat: time.Duration(s.heartbeat) * tick,
-		Digest: frame.EmptyDigest, ServerTime: s.hub.cfg.Now(),
+		Digest: digest, Registrations: registrations, ServerTime: s.hub.cfg.Now(),
 	}), nil)
 }
 

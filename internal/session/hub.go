@@ -40,6 +40,7 @@ type Config struct {
 	Mailbox  Mailbox
 	Verifier Verifier
 	Events   mailbox.Emitter
+	Objects  Objects // nil: frames of objects are answered "unsupported"
 	Log      *slog.Logger
 	Now      func() time.Time           // the store's clock
 	Admit    func(addr netip.Addr) bool // limits hellos by address; nil: no limit
@@ -126,8 +127,8 @@ func ticks(d time.Duration) instant { return instant((d + tick - 1) / tick) }
 // came in the request hands over a hello frame it made itself.
 func (h *Hub) Accept(t Transport, p Peer) *Session {
 	o, _ := openings.Get().(*opening)
-	o.peer = p
-	s := &Session{hub: h, t: t, opening: o, alive: uint32(h.instant()), probedFor: never}
+	o.peer, o.side.opening = p, o
+	s := &Session{hub: h, t: t, side: &o.side, alive: uint32(h.instant()), probedFor: never}
 	s.timer.Owner = s
 	s.mu.Lock()
 	s.arm(instant(s.alive) + ticks(helloTimeout))

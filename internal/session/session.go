@@ -43,10 +43,16 @@ type Session struct {
 	connected instant
 	probedFor instant // the silence, by its last sign of life, that was probed
 
-	last    uint64   // newest seq this session is up to date with
-	missed  uint64   // newest seq that was dropped while behind
-	win     *window  // nil while nothing is in flight
+	last   uint64  // newest seq this session is up to date with
+	missed uint64  // newest seq that was dropped while behind
+	win    *window // nil while nothing is in flight
+	side   *side   // nil for nearly all, once they have said hello
+}
+
+// side is what a session has before its hello, or for objects.
+type side struct {
 	opening *opening // until the hello
+	objects *objectSide
 }
 
 type state uint8
@@ -60,6 +66,7 @@ const (
 
 // opening is what a session needs only until it is welcomed.
 type opening struct {
+	side  side // what points here until the hello
 	peer  Peer
 	hello frame.Hello
 }
@@ -110,7 +117,9 @@ func (s *Session) Frame(f *frame.Client) {
 	case frame.KindNack:
 		s.nack(f.IDs, f.After)
 	case frame.KindPing:
-		s.write(frame.AppendPong(nil, s.t.Format(), ""), nil)
+		s.pong(f)
+	case frame.KindRegister, frame.KindUnregister, frame.KindObjectAck:
+		s.objectFrame(f)
 	default:
 		s.badLocked(&frame.Error{Code: "unsupported", Message: "this frame is not available on this server yet"})
 	}
@@ -140,6 +149,9 @@ func (s *Session) Drained() {
 	defer s.mu.Unlock()
 	s.blocked = false
 	s.catchUpLocked()
+	if o := s.objects(); o != nil {
+		o.Drained()
+	}
 }
 
 // Closed says that the connection is gone. The session is over.
@@ -171,7 +183,10 @@ func (s *Session) goodbyeLocked(g frame.Goodbye) {
 func (s *Session) endLocked() {
 	was := s.state
 	s.state = over
-	s.opening = nil
+	if o := s.objects(); o != nil {
+		o.Closed()
+	}
+	s.side = nil
 	if was != live {
 		return
 	}

@@ -1,0 +1,13 @@
+package session
+
+import (
+	"testing"
+	"unsafe"
+)
+
+// An idle session is its struct and little else: what grows it grows the memory of every server by as much per client.
+func TestSessionFitsItsSizeClass(t *testing.T) {
+	if size := unsafe.Sizeof(Session{}); size > 208 {
+		t.Errorf("a session takes %d bytes, want at most 208: the next size class takes 224", size)
+	}
+}

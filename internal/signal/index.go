@@ -1,0 +1,170 @@
+package signal
+
+import (
+	"hash/maphash"
+	"slices"
+	"sync"
+	"sync/atomic"
+
+	"godwit.dev/godwit/internal/frame"
+	"godwit.dev/godwit/internal/object"
+)
+
+// name is an object across apps.
+type name struct {
+	app string
+	key object.Key
+}
+
+// watched is an object that some live client is registered for. Others cost no memory.
+type watched struct {
+	name
+	id   uint32 // in the index; short, because every registration has it
+	hash object.Digest
+	refs int // registrations; guarded by the shard
+	now  atomic.Pointer[current]
+	gone atomic.Bool // nobody is registered any more, and the id may be another's
+
+	mu      sync.Mutex
+	links   []*link // sessions registered for it; those that are over are taken out when they are half
+	over    int     // how many of them are
+	waiting bool    // in a lane's queue
+}
+
+// current is a state and its frames, encoded once per format and shared by all receivers.
+type current struct {
+	object.State
+	wire [3]atomic.Pointer[[]byte]
+}
+
+func (c *current) frame(k object.Key, f frame.Format) []byte {
+	if b := c.wire[f].Load(); b != nil {
+		return *b
+	}
+	b := frame.Object(f, k, &c.State)
+	if !c.wire[f].CompareAndSwap(nil, &b) {
+		return *c.wire[f].Load()
+	}
+	return b
+}
+
+// set takes a state unless it is older than what is known, and reports whether that changed anything.
+func (w *watched) set(st *object.State) bool {
+	for {
+		old := w.now.Load()
+		if old != nil && !st.Newer(&old.State) {
+			return false
+		}
+		if w.now.CompareAndSwap(old, &current{State: *st}) {
+			return true
+		}
+	}
+}
+
+func (w *watched) add(l *link) {
+	w.mu.Lock()
+	w.links = append(w.links, l)
+	w.mu.Unlock()
+}
+
+// left notes that a session which is over was registered here.
+func (w *watched) left() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.over++; w.over*2 > len(w.links) {
+		w.links = slices.DeleteFunc(w.links, func(l *link) bool { return l.over.Load() })
+		w.over = 0
+		if cap(w.links) > 4*len(w.links)+8 {
+			w.links = slices.Clip(slices.Clone(w.links))
+		}
+	}
+}
+
+// remove takes out one session that goes on without this object.
+func (w *watched) remove(l *link) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if i := slices.Index(w.links, l); i >= 0 {
+		last := len(w.links) - 1
+		w.links[i], w.links[last] = w.links[last], nil
+		w.links = w.links[:last]
+	}
+}
+
+const shards = 64 // so that registering on several cores seldom meets
+
+// index finds watched objects by name and by id.
+type index struct {
+	seed   maphash.Seed
+	shards [shards]struct {
+		mu sync.RWMutex
+		m  map[name]*watched
+	}
+	mu   sync.RWMutex
+	byID []*watched
+	free []uint32
+	n    atomic.Int64 // registrations of live sessions
+}
+
+func (x *index) init() {
+	x.seed = maphash.MakeSeed()
+	for i := range x.shards {
+		x.shards[i].m = make(map[name]*watched)
+	}
+}
+
+// find returns an object that is watched, or nil.
+func (x *index) find(n name) *watched {
+	sh := &x.shards[maphash.Comparable(x.seed, n)%shards]
+	sh.mu.RLock()
+	defer sh.mu.RUnlock()
+	return sh.m[n]
+}
+
+// acquire counts one more registration of an object. fresh: its state has to be read.
+func (x *index) acquire(n name) (w *watched, fresh bool) {
+	sh := &x.shards[maphash.Comparable(x.seed, n)%shards]
+	x.n.Add(1)
+	sh.mu.Lock()
+	defer sh.mu.Unlock()
+	if w = sh.m[n]; w != nil {
+		w.refs++
+		return w, false
+	}
+	w = &watched{name: n, hash: n.key.Hash(), refs: 1}
+	sh.m[n] = w
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if k := len(x.free); k > 0 {
+		w.id, x.free = x.free[k-1], x.free[:k-1]
+		x.byID[w.id] = w
+	} else {
+		w.id = uint32(len(x.byID))
+		x.byID = append(x.byID, w)
+	}
+	return w, true
+}
+
+// release takes back one registration; the last one lets the object be forgotten.
+func (x *index) release(w *watched) {
+	sh := &x.shards[maphash.Comparable(x.seed, w.name)%shards]
+	x.n.Add(-1)
+	sh.mu.Lock()
+	defer sh.mu.Unlock()
+	if w.refs--; w.refs > 0 {
+		return
+	}
+	delete(sh.m, w.name)
+	w.gone.Store(true)
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	x.byID[w.id] = nil
+	x.free = append(x.free, w.id)
+}
+
+// get returns the object of a registration.
+func (x *index) get(id uint32) *watched {
+	x.mu.RLock()
+	defer x.mu.RUnlock()
+	return x.byID[id]
+}

@@ -1,0 +1,290 @@
+package signal
+
+import (
+	"context"
+	"hash/maphash"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"godwit.dev/godwit/internal/object"
+	"godwit.dev/godwit/internal/session"
+)
+
+// Open implements session.Objects.
+func (s *Service) Open(ctx context.Context, p session.ObjectPeer, who session.ObjectClient, load bool) session.ObjectSession {
+	id := clientID(who)
+	for {
+		c := s.live.enter(s, id)
+		if l, ok := c.open(ctx, p, who, load); ok {
+			if l == nil {
+				return nil
+			}
+			return l
+		}
+	}
+}
+
+func clientID(who session.ObjectClient) ClientID {
+	return ClientID{App: who.App, Recipient: who.Recipient, Group: who.Group, Device: who.Device}
+}
+
+// open makes a link that has yet to join, and sees that what is stored of the client is known by then. False: the
+// client was just removed.
+func (c *Client) open(ctx context.Context, p session.ObjectPeer, who session.ObjectClient, load bool) (*link, bool) {
+	l := &link{c: c, peer: p, who: who, format: p.Format()}
+	c.mu.Lock()
+	if c.removed {
+		c.mu.Unlock()
+		return nil, false
+	}
+	c.opening++
+	if !c.loaded && (!c.lasting() || !load) {
+		c.loaded = true // with nothing
+	}
+	known := c.loaded
+	c.mu.Unlock()
+	if !known && !c.load(ctx) {
+		return nil, true // nothing is stored
+	}
+	return l, true
+}
+
+// load reads what is stored of the client. False: nothing, and nobody else is interested.
+func (c *Client) load(ctx context.Context) bool {
+	v, err := c.svc.store.Load(ctx, c.id)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.reading = false
+	switch {
+	case c.loaded || c.removed: // another was quicker
+		return true
+	case err != nil:
+		if c.svc.ctx.Err() == nil {
+			c.svc.log.Warn("reading registrations failed, will try again", "app", c.id.App, "recipient", c.id.Recipient, "error", err)
+		}
+		c.arm(c.svc.second() + seconds(storeRetry))
+		return true
+	case v == nil && c.link == nil && c.opening == 1:
+		c.svc.live.remove(c)
+		return false
+	case v == nil:
+		v = &Saved{}
+	}
+	c.loaded, c.keys = true, parked{v.Keys, v.Progress}
+	c.stored, c.count = object.DigestOf(v.Keys...), len(v.Keys)
+	c.digest = c.stored
+	if c.link != nil {
+		c.restore()
+		c.tell = c.link.started // the welcome could not say it
+		c.later()
+	}
+	return true
+}
+
+// Join implements session.ObjectSession.
+func (l *link) Join() {
+	for !l.join() {
+		l.c = l.c.svc.live.enter(l.c.svc, clientID(l.who)) // the recipient was erased meanwhile
+	}
+}
+
+func (l *link) join() bool {
+	c := l.c
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.removed {
+		return false
+	}
+	c.opening = max(0, c.opening-1)
+	c.park()
+	c.link = l
+	if c.loaded {
+		c.restore()
+	}
+	return true
+}
+
+// Start implements session.ObjectSession.
+func (l *link) Start() {
+	c := l.c
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	l.started = true
+	if c.link == l {
+		c.touch()
+		c.later()
+	}
+}
+
+// Closed implements session.ObjectSession.
+func (l *link) Closed() {
+	c := l.c
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	switch {
+	case c.link == l:
+		c.park()
+		c.touch()
+	case l.over.Load():
+		return // another session of the device has taken over
+	default:
+		l.over.Store(true) // it never joined
+		c.opening--
+	}
+	if !c.lasting() || !c.loaded && c.opening == 0 && c.link == nil {
+		c.svc.live.remove(c)
+		return
+	}
+	c.later()
+}
+
+// Drained implements session.ObjectSession.
+func (l *link) Drained() {
+	c := l.c
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.link == l && l.blocked {
+		l.blocked = false
+		c.later()
+	}
+}
+
+// Digest implements session.ObjectSession.
+func (l *link) Digest() (digest string, registrations int) {
+	c := l.c
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.link != l || !c.loaded {
+		return "", 0
+	}
+	return c.stored.String(), c.count
+}
+
+// Renew implements session.ObjectSession. What the new token does not allow is dropped; the digests differ then, and
+// the client learns why when it asks again.
+func (l *link) Renew(who session.ObjectClient) {
+	c := l.c
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	l.who = who
+	if c.link != l || !c.loaded {
+		return
+	}
+	kept := c.regs[:0]
+	for _, r := range c.regs {
+		if w := c.svc.index.get(r.id); !l.allowed(w.key) {
+			c.leave(w)
+		} else {
+			kept = append(kept, r)
+		}
+	}
+	if len(kept) < len(c.regs) {
+		c.regs = kept
+		c.changed()
+	}
+}
+
+// leave takes an object out of the set; the caller takes the reg.
+func (c *Client) leave(w *watched) {
+	w.remove(c.link)
+	c.digest -= w.hash
+	c.svc.index.release(w)
+}
+
+// changed notes a change of the set, which has to be stored before the client is told.
+func (c *Client) changed() {
+	c.ops++
+	if !c.lasting() {
+		c.stored, c.count, c.saved = c.digest, len(c.regs), c.ops
+	}
+	c.later()
+}
+
+// roster knows the clients that have a session or something to be stored. Those of one recipient are in one shard.
+type roster struct {
+	seed   maphash.Seed
+	n      atomic.Int64
+	shards [shards]struct {
+		mu      sync.Mutex
+		devices map[ClientID]*Client
+		others  map[*Client]struct{} // sessions without a device
+	}
+}
+
+func (r *roster) init() {
+	r.seed = maphash.MakeSeed()
+	for i := range r.shards {
+		r.shards[i].devices = make(map[ClientID]*Client)
+		r.shards[i].others = make(map[*Client]struct{})
+	}
+}
+
+func (r *roster) shard(app, recipient string) int {
+	return int(maphash.Comparable(r.seed, [2]string{app, recipient}) % shards)
+}
+
+// enter returns the client of a device, made if there is none. Without a device there is a new one each time.
+func (r *roster) enter(s *Service, id ClientID) *Client {
+	sh := &r.shards[r.shard(id.App, id.Recipient)]
+	sh.mu.Lock()
+	defer sh.mu.Unlock()
+	if c := sh.devices[id]; c != nil {
+		return c
+	}
+	c := &Client{svc: s, id: id}
+	c.timer.Owner = c
+	if id.Device == "" {
+		sh.others[c] = struct{}{}
+	} else {
+		sh.devices[id] = c
+	}
+	r.n.Add(1)
+	return c
+}
+
+// remove takes a client out. Its lock is held: nothing takes it while holding a shard.
+func (r *roster) remove(c *Client) {
+	if c.removed {
+		return
+	}
+	c.removed = true
+	sh := &r.shards[r.shard(c.id.App, c.id.Recipient)]
+	sh.mu.Lock()
+	defer sh.mu.Unlock()
+	delete(sh.others, c)
+	if c.lasting() {
+		delete(sh.devices, c.id)
+	}
+	r.n.Add(-1)
+}
+
+// of returns the clients of a recipient.
+func (r *roster) of(app, recipient string) (found []*Client) {
+	sh := &r.shards[r.shard(app, recipient)]
+	sh.mu.Lock()
+	defer sh.mu.Unlock()
+	for id, c := range sh.devices {
+		if id.App == app && id.Recipient == recipient {
+			found = append(found, c)
+		}
+	}
+	for c := range sh.others {
+		if c.id.App == app && c.id.Recipient == recipient {
+			found = append(found, c)
+		}
+	}
+	return found
+}
+
+// device returns the client of a device, or nil.
+func (r *roster) device(id ClientID) *Client {
+	sh := &r.shards[r.shard(id.App, id.Recipient)]
+	sh.mu.Lock()
+	defer sh.mu.Unlock()
+	return sh.devices[id]
+}
+
+func (s *Service) until(at second) time.Duration {
+	return time.Duration(at)*time.Second - s.cfg.Now().Sub(s.start)
+}

@@ -1,0 +1,268 @@
+package signal
+
+import (
+	"slices"
+
+	"godwit.dev/godwit/internal/frame"
+	"godwit.dev/godwit/internal/object"
+)
+
+// Codes of refused registrations.
+const (
+	codeForbidden = "forbidden"      // the token's patterns or group do not allow it
+	codeTooMany   = "too_many"       // the device has as many as it may have
+	codeNoGroup   = "group_required" // neither the frame nor the hello named a group
+	codeStore     = "unavailable"    // could not be stored now
+)
+
+// Register implements session.ObjectSession.
+func (l *link) Register(f *frame.Client) {
+	c := l.c
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.link != l {
+		return
+	}
+	group := string(f.Group)
+	if group == "" {
+		group = l.who.Group
+	}
+	keys := make([]object.Key, 0, len(f.Objects))
+	for _, o := range f.Objects {
+		keys = append(keys, object.Key{Group: group, Object: string(o)})
+	}
+	switch {
+	case group == "" && len(keys) > 0:
+		l.refuse(group, keys, codeNoGroup, false)
+		return
+	case f.Kind == frame.KindUnregister:
+		l.unregister(group, keys)
+	case c.staged != nil || f.Reset:
+		l.stage(group, keys, f.More)
+	default:
+		l.register(group, keys)
+	}
+}
+
+// refuse answers registrations that cannot be had. There is nothing to wait for.
+func (l *link) refuse(group string, keys []object.Key, code string, transient bool) {
+	if len(keys) == 0 {
+		return
+	}
+	r := &frame.RegistrationFailed{Group: group, Objects: names(keys), Code: code, Transient: transient}
+	l.send(frame.AppendRegistrationFailed(nil, l.format, r), nil)
+	l.c.svc.counts.refused.Add(uint64(len(keys)))
+}
+
+// send writes a frame unless the session has no room; it then waits to be drained.
+func (l *link) send(head, tail []byte) bool {
+	if l.blocked {
+		return false
+	}
+	l.blocked = !l.peer.Send(head, tail)
+	return !l.blocked
+}
+
+func names(keys []object.Key) []string {
+	out := make([]string, len(keys))
+	for i, k := range keys {
+		out[i] = k.Object
+	}
+	return out
+}
+
+// permit takes out what the client may not have, and answers for it.
+func (l *link) permit(group string, keys []object.Key) (allowed []object.Key) {
+	var forbidden []object.Key
+	allowed = keys[:0]
+	for _, k := range keys {
+		if l.allowed(k) {
+			allowed = append(allowed, k)
+		} else {
+			forbidden = append(forbidden, k)
+		}
+	}
+	l.refuse(group, forbidden, codeForbidden, false)
+	return allowed
+}
+
+// register adds objects. What is registered already is sent again: the client asks because it does not know.
+func (l *link) register(group string, keys []object.Key) {
+	c := l.c
+	if !c.loaded {
+		l.refuse(group, keys, codeStore, true)
+		return
+	}
+	keys = l.permit(group, keys)
+	if len(keys) == 0 {
+		return
+	}
+	var added []reg
+	var beyond []object.Key
+	var done []object.Key
+	for _, k := range keys {
+		if w := c.svc.index.find(name{c.id.App, k}); w != nil {
+			if r := c.find(w.id); r != nil {
+				r.acked, r.wanted, r.due = 0, true, 0
+				done = append(done, k)
+				continue
+			}
+			if slices.ContainsFunc(added, func(r reg) bool { return r.id == w.id }) {
+				continue // named twice in this frame
+			}
+		}
+		if len(c.regs)+len(added) >= c.svc.cfg.MaxRegistrations {
+			beyond = append(beyond, k)
+			continue
+		}
+		added = append(added, reg{id: c.join(k).id, wanted: true})
+		done = append(done, k)
+	}
+	if len(added) > 0 {
+		c.regs = append(c.regs, added...)
+		c.sortRegs()
+		c.changed()
+	}
+	l.refuse(group, beyond, codeTooMany, false)
+	if len(done) > 0 {
+		c.answer(group, names(done))
+	}
+	c.behind = true
+	c.later()
+}
+
+// unregister removes objects.
+func (l *link) unregister(group string, keys []object.Key) {
+	c := l.c
+	if !c.loaded {
+		l.refuse(group, keys, codeStore, true)
+		return
+	}
+	if c.staged != nil {
+		c.staged.keys = slices.DeleteFunc(c.staged.keys, func(k object.Key) bool { return slices.Contains(keys, k) })
+	}
+	gone := make(map[uint32]bool, len(keys))
+	for _, k := range keys {
+		if w := c.svc.index.find(name{c.id.App, k}); w != nil && c.find(w.id) != nil && !gone[w.id] {
+			gone[w.id] = true
+			c.leave(w)
+		}
+	}
+	if len(gone) > 0 {
+		c.regs = slices.DeleteFunc(c.regs, func(r reg) bool { return gone[r.id] })
+		c.sortRegs()
+		c.changed()
+	}
+	c.answer("", nil)
+	c.later()
+}
+
+// stage collects a reset and swaps it in whole once it is complete: no object that stays wanted is out for a moment.
+func (l *link) stage(group string, keys []object.Key, more bool) {
+	c := l.c
+	if c.staged == nil {
+		c.staged = &staged{}
+		c.svc.counts.resyncs.Add(1)
+	}
+	keys = l.permit(group, keys)
+	room := max(0, c.svc.cfg.MaxRegistrations-len(c.staged.keys))
+	if len(keys) > room {
+		l.refuse(group, keys[room:], codeTooMany, false)
+		keys = keys[:room]
+	}
+	c.staged.keys = append(c.staged.keys, keys...)
+	a := answer{group: group}
+	if len(c.staged.answers) < maxAnswers {
+		a.objects = names(keys)
+	}
+	c.staged.answers = append(c.staged.answers, a)
+	if len(c.staged.answers) > 2*maxAnswers {
+		c.staged.answers = c.staged.answers[:2*maxAnswers] // they would say nothing new
+	}
+	if more {
+		return
+	}
+	st := c.staged
+	c.staged = nil
+	c.swap(st.keys)
+	for _, a := range st.answers {
+		c.answer(a.group, a.objects)
+	}
+}
+
+// swap replaces the set. New objects come in before old ones go.
+func (c *Client) swap(keys []object.Key) {
+	before, old := c.digest, c.regs
+	next := make([]reg, 0, len(keys))
+	staying := make(map[uint32]bool, len(keys))
+	for _, k := range keys {
+		w := c.svc.index.find(name{c.id.App, k})
+		if w != nil && staying[w.id] {
+			continue // named twice
+		}
+		r := reg{wanted: true}
+		if w != nil {
+			if had := c.find(w.id); had != nil {
+				r.sent, r.told, r.unknown = had.sent, had.told, had.unknown
+				r.id = w.id
+			} else {
+				w = nil
+			}
+		}
+		if w == nil {
+			r.id = c.join(k).id
+		}
+		staying[r.id] = true
+		next = append(next, r)
+	}
+	c.regs = next
+	c.sortRegs()
+	for i := range old {
+		if !staying[old[i].id] {
+			c.leave(c.svc.index.get(old[i].id))
+		}
+	}
+	first := !c.loaded
+	c.loaded, c.behind = true, true
+	if first || c.digest != before || c.stored != c.digest {
+		c.changed()
+	}
+	c.later()
+}
+
+// answer queues what a register frame is told, to be sent once all changes so far are stored.
+func (c *Client) answer(group string, objects []string) {
+	if len(c.answers) >= maxAnswers {
+		c.tell = true
+		return
+	}
+	c.answers = append(c.answers, answer{op: c.ops, group: group, objects: objects})
+}
+
+// Ack implements session.ObjectSession. An older version never undoes a newer one.
+func (l *link) Ack(f *frame.Client) {
+	c := l.c
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.link != l || f.Version == 0 || l.who.Observer {
+		return
+	}
+	group := string(f.Group)
+	if group == "" {
+		group = l.who.Group
+	}
+	w := c.svc.index.find(name{c.id.App, object.Key{Group: group, Object: string(f.Object)}})
+	if w == nil {
+		return
+	}
+	r := c.find(w.id)
+	if r == nil || f.Version <= r.acked {
+		return
+	}
+	r.acked = f.Version
+	if r.acked >= r.sent {
+		r.due, r.attempt = 0, 0
+	}
+	c.svc.counts.acked.Add(1)
+	c.touch()
+}

@@ -1,0 +1,184 @@
+// Package signal is objects in motion: who is registered for what, which version each client is known to have, and
+// telling every client the latest version of what it wants, whatever fails in between. DESIGN.md says why it is as it is.
+package signal
+
+import (
+	"context"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"godwit.dev/godwit/internal/mailbox"
+	"godwit.dev/godwit/internal/object"
+	"godwit.dev/godwit/internal/session"
+	"godwit.dev/godwit/internal/timerwheel"
+)
+
+// Limits and pace. Those that are part of the client protocol are documented there.
+const (
+	redeliverFirst  = 10 * time.Second
+	redeliverMost   = 5 * time.Minute
+	defaultRetain   = 60 * 24 * time.Hour
+	storeRetry      = 2 * time.Second // after a failed read or write of a client's registrations
+	flushEvery      = time.Second     // acknowledgements wait this long for others to be written with
+	collectEvery    = time.Hour
+	collectBatch    = 200                    // clients dropped in one commit
+	attendants      = 4                      // clients looked after at once
+	loadBatch       = 500                    // objects read at once
+	maxAnswers      = 16                     // register frames whose objects are repeated in the answer; further ones get the digest alone
+	wheelTick       = 250 * time.Millisecond // redelivery need not be more punctual
+	batchStep       = 10 * time.Millisecond  // by which an app's batching interval grows
+	batchGrain      = 5 * time.Millisecond   // what is held back becomes ready in groups
+	batchQueueing   = 50 * time.Millisecond  // queueing above which it does
+	batchJudgeEvery = 100 * time.Millisecond
+	batchForget     = time.Second
+)
+
+// Config are the parts and settings of a Service.
+type Config struct {
+	Now    func() time.Time // the store's clock; nil: mailbox.Clock()
+	Log    *slog.Logger
+	Retain time.Duration // registrations of clients away for longer are dropped; 0: 60 days
+	// MaxRegistrations of one device or nameless session; 0: object.MaxRegistrations.
+	MaxRegistrations int
+	// BatchMost is the ceiling of the time by which changes may be held back so that several of one object become one.
+	// It is used only while fan-out queues. 0: never.
+	BatchMost time.Duration
+	// Lanes is how many objects are fanned out at once; 0: one per CPU.
+	Lanes int
+}
+
+// Service is the objects of all apps on this node.
+type Service struct {
+	cfg   Config
+	log   *slog.Logger
+	store Store
+	start time.Time
+
+	index   index
+	live    roster
+	lanes   []*lane
+	pace    paces
+	work    queue[*Client]  // clients to attend to
+	unread  queue[*watched] // objects to read
+	flush   flusher
+	wheel   *timerwheel.Wheel[*Client]
+	running sync.WaitGroup
+	ctx     context.Context // ends with the service
+	stop    context.CancelFunc
+	closing atomic.Bool
+	counts  counts
+}
+
+var (
+	_ session.Objects = (*Service)(nil)
+	_ Observer        = (*Service)(nil)
+)
+
+// New makes a Service. It observes a store, so the store is opened with it and then given to Use. Close must be called.
+func New(cfg Config) *Service {
+	if cfg.Now == nil {
+		cfg.Now = mailbox.Clock()
+	}
+	if cfg.Log == nil {
+		cfg.Log = slog.New(slog.DiscardHandler)
+	}
+	if cfg.Retain == 0 {
+		cfg.Retain = defaultRetain
+	}
+	if cfg.MaxRegistrations == 0 {
+		cfg.MaxRegistrations = object.MaxRegistrations
+	}
+	s := &Service{cfg: cfg, log: cfg.Log, start: cfg.Now()}
+	s.ctx, s.stop = context.WithCancel(context.Background())
+	s.index.init()
+	s.live.init()
+	s.pace.most = cfg.BatchMost
+	s.work.init(&s.running, attendants, func(c *Client) { c.attend() })
+	s.unread.init(&s.running, 1, nil)
+	s.unread.batch, s.unread.most = s.readObjects, loadBatch
+	s.wheel = timerwheel.New(wheelTick, func(t *timerwheel.Timer[*Client], _ time.Time) { t.Owner.due() })
+	s.startLanes()
+	return s
+}
+
+// Use connects the store, before anything else is called, and starts the service's goroutines.
+func (s *Service) Use(store Store) {
+	s.store = store
+	s.running.Go(func() { s.wheel.Run(s.ctx) })
+	s.running.Go(s.keepFlushed)
+	s.running.Go(s.collect)
+}
+
+// Close writes down what clients have acknowledged and stops the service's goroutines. Sessions have ended before.
+func (s *Service) Close() error {
+	if s.closing.Swap(true) {
+		return nil
+	}
+	if s.store != nil {
+		s.flushNow(true)
+	}
+	s.stop()
+	s.running.Wait()
+	return nil
+}
+
+// second is a time in seconds since the service started: four bytes, and fine enough for redelivery.
+type second uint32
+
+func (s *Service) second() second { return second(s.cfg.Now().Sub(s.start)/time.Second) + 1 } // 0 is no time
+
+func seconds(d time.Duration) second { return second((d + time.Second - 1) / time.Second) }
+
+// backoff is how long an attempt waits for its acknowledgement: 10 s, doubling to 5 minutes.
+func backoff(attempt uint8) second {
+	return seconds(min(redeliverFirst<<min(attempt-1, 8), redeliverMost))
+}
+
+// queue hands items to a bounded set of goroutines that end when nothing is left.
+type queue[T any] struct {
+	wg      *sync.WaitGroup
+	limit   int
+	do      func(T)
+	batch   func([]T) // instead of do: takes up to most at once
+	most    int
+	mu      sync.Mutex
+	items   []T
+	running int
+}
+
+func (q *queue[T]) init(wg *sync.WaitGroup, limit int, do func(T)) {
+	q.wg, q.limit, q.do, q.most = wg, limit, do, 1
+}
+
+func (q *queue[T]) add(item T) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.items = append(q.items, item)
+	if q.running < q.limit {
+		q.running++
+		q.wg.Go(q.run)
+	}
+}
+
+func (q *queue[T]) run() {
+	for {
+		q.mu.Lock()
+		n := min(q.most, len(q.items))
+		if n == 0 {
+			q.running--
+			q.items = nil
+			q.mu.Unlock()
+			return
+		}
+		some := q.items[:n:n]
+		q.items = q.items[n:]
+		q.mu.Unlock()
+		if q.batch != nil {
+			q.batch(some)
+		} else {
+			q.do(some[0])
+		}
+	}
+}

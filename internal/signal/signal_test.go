@@ -1,0 +1,423 @@
+package signal_test
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"godwit.dev/godwit/internal/object"
+	"godwit.dev/godwit/internal/session"
+	"godwit.dev/godwit/internal/signal"
+)
+
+func TestRegisteringTellsTheVersionAtOnceAndEveryLaterOne(t *testing.T) {
+	inWorld(t, signal.Config{}, func(w *world) {
+		w.put("config", 7)
+		u := w.connect("unit-1", "main")
+		defer u.close()
+		u.register("config", "never")
+		if got := u.told(); len(got) != 3 || got[0] != "registered config never" {
+			w.Fatalf("told %q, want registered first, then both objects", got)
+		}
+		u.wantDigest("config", "never")
+		w.put("config", 8)
+		u.want("config 8")
+		w.put("other", 1)
+		w.put("config", 5) // is not above the current
+		u.want()
+		w.put("never", 1)
+		u.want("never 1")
+	})
+}
+
+func TestNothingIsConfirmedBeforeItIsStored(t *testing.T) {
+	inWorld(t, signal.Config{}, func(w *world) {
+		u := w.connect("unit-1", "main")
+		defer u.close()
+		release := w.store.hold()
+		u.register("a")
+		u.register("b")
+		w.put("a", 1)
+		u.want() // not even the object: registered comes first
+		u.wantDigest()
+		release()
+		u.want("registered a", "registered b", "a 1", "b ?")
+		u.wantDigest("a", "b")
+	})
+}
+
+func TestSlowSessionHoldsNothingAndGetsTheNewest(t *testing.T) {
+	inWorld(t, signal.Config{}, func(w *world) {
+		u, quick := w.connect("unit-1", "main"), w.connect("unit-2", "main")
+		defer u.close()
+		defer quick.close()
+		u.register("a", "b")
+		quick.register("a", "b")
+		u.told()
+		quick.told()
+		u.block(true)
+		for v := range 50 {
+			w.put("a", object.Version(v+1))
+			w.put("b", object.Version(v+1))
+			synctest.Wait()
+		}
+		if got := quick.told(); len(got) != 100 {
+			w.Errorf("the quick one was told %d times of 100", len(got))
+		}
+		u.block(false)
+		u.want("a 50", "b 50")
+	})
+}
+
+func TestWhoWasAwayGetsOneVersionPerChangedObject(t *testing.T) {
+	inWorld(t, signal.Config{}, func(w *world) {
+		u := w.connect("unit-1", "main")
+		u.register("a", "b", "c", "d")
+		for _, o := range []string{"a", "b", "c", "d"} {
+			w.put(o, 1)
+		}
+		u.told()
+		for _, o := range []string{"a", "b", "c"} {
+			u.ack(o, 1)
+		}
+		u.close()
+		w.flushed()
+		w.restart() // what clients have is kept
+		for v := range 1000 {
+			w.put("a", object.Version(v+2))
+			w.put("b", object.Version(v+2))
+		}
+		u = w.connect("unit-1", "main")
+		defer u.close()
+		u.wantDigest("a", "b", "c", "d")
+		u.want("a 1001", "b 1001", "d 1") // d was not acknowledged, c has not changed
+	})
+}
+
+func TestUnknownIsToldOnlineAndOnEveryReturn(t *testing.T) {
+	inWorld(t, signal.Config{}, func(w *world) {
+		w.put("a", 7)
+		u := w.connect("unit-1", "main")
+		u.register("a")
+		u.want("registered a", "a 7")
+		u.ack("a", 7)
+		w.putAs("a", object.Put{Unknown: true})
+		u.want("a ?7")
+		u.close()
+		for range 2 {
+			u = w.connect("unit-1", "main")
+			u.want("a ?7")
+			u.close()
+		}
+		w.put("a", 8)
+		u = w.connect("unit-1", "main")
+		u.want("a 8")
+		u.close()
+	})
+}
+
+func TestSourceIsNotTold(t *testing.T) {
+	inWorld(t, signal.Config{}, func(w *world) {
+		main, spare, other := w.connect("unit-1", "main"), w.connect("unit-1", "spare"), w.connect("unit-2", "main")
+		all := []*unit{main, spare, other}
+		for _, u := range all {
+			defer u.close()
+			u.register("a")
+			u.told()
+		}
+		w.putAs("a", object.Put{Version: 1, Source: object.Source{Recipient: "unit-1", Device: "main"}})
+		main.want()
+		spare.want("a 1")
+		other.want("a 1")
+		w.putAs("a", object.Put{Version: 2, Source: object.Source{Recipient: "unit-1"}})
+		main.want()
+		spare.want()
+		other.want("a 2")
+		main.register("a") // asks, so it does not know
+		main.want("registered a", "a 2")
+		w.putAs("a", object.Put{Unknown: true, Source: object.Source{Recipient: "unit-1"}})
+		main.want("a ?2") // what nobody knows, the source does not know either
+	})
+}
+
+func TestUnacknowledgedVersionsComeAgain(t *testing.T) {
+	inWorld(t, signal.Config{}, func(w *world) {
+		u := w.connect("unit-1", "main")
+		observer := w.connect("unit-2", "", func(c *session.ObjectClient) { c.Observer = true })
+		defer u.close()
+		defer observer.close()
+		u.register("a", "b")
+		observer.register("a")
+		w.put("a", 1)
+		w.put("b", 1)
+		u.told()
+		observer.told()
+		u.ack("b", 1)
+		u.ack("a", 1)
+		w.put("a", 2)
+		u.want("a 2")
+		observer.want("a 2")
+		u.ack("a", 1) // of an older version: changes nothing
+		for _, wait := range []time.Duration{10, 20, 40, 80, 160, 300, 300} {
+			var waited time.Duration
+			var got []string
+			for got == nil {
+				time.Sleep(time.Second)
+				got = u.told()
+				waited += time.Second
+			}
+			if !slices.Equal(got, []string{"a 2"}) {
+				w.Fatalf("told %q", got)
+			}
+			if late := waited - wait*time.Second; late < -time.Second || late > 2*time.Second {
+				w.Fatalf("it came again after %s, want about %ds", waited, wait)
+			}
+		}
+		u.ack("a", 2)
+		time.Sleep(time.Hour)
+		u.want()
+		observer.want() // nobody expects it to acknowledge
+		if c := w.svc.Counts(); c.Resent != 7 {
+			w.Errorf("%d redeliveries are counted, want 7", c.Resent)
+		}
+	})
+}
+
+func TestNewVersionTakesThePlaceOfTheUnacknowledged(t *testing.T) {
+	inWorld(t, signal.Config{}, func(w *world) {
+		u := w.connect("unit-1", "main")
+		defer u.close()
+		u.register("a")
+		w.put("a", 1)
+		u.told()
+		time.Sleep(8 * time.Second)
+		w.put("a", 2)
+		u.want("a 2")
+		time.Sleep(8 * time.Second)
+		u.want() // the first one's time is past, but it is of no interest any more
+		time.Sleep(4 * time.Second)
+		u.want("a 2")
+	})
+}
+
+func TestDevicesGroupsAndAppsAreApart(t *testing.T) {
+	inWorld(t, signal.Config{}, func(w *world) {
+		main, spare := w.connect("unit-1", "main"), w.connect("unit-1", "spare")
+		south := w.connect("unit-2", "main", func(c *session.ObjectClient) { c.Group = "south" })
+		foreign := w.connect("unit-1", "main", func(c *session.ObjectClient) { c.App = "other" })
+		for _, u := range []*unit{main, spare, south, foreign} {
+			defer u.close()
+		}
+		main.register("a", "b")
+		spare.register("b", "c")
+		south.register("a")
+		foreign.register("a", "b", "c")
+		for _, u := range []*unit{main, spare, south, foreign} {
+			u.told()
+		}
+		spare.send(`{"register":{"objects":["c"],"reset":true}}`)
+		spare.want("registered c", "c ?")
+		main.wantDigest("a", "b")
+		for _, o := range []string{"a", "b", "c"} {
+			w.put(o, 1)
+		}
+		main.want("a 1", "b 1")
+		spare.want("c 1")
+		south.want()
+		foreign.want()
+		south.send(`{"register":{"objects":["b"],"group":"north"}}`)
+		south.want("registered b", "b 1")
+	})
+}
+
+func TestNamelessSessionsRegistrationsEndWithIt(t *testing.T) {
+	inWorld(t, signal.Config{}, func(w *world) {
+		w.put("a", 1)
+		u, other := w.connect("unit-1", ""), w.connect("unit-1", "")
+		u.register("a")
+		u.want("registered a", "a 1")
+		u.wantDigest("a")
+		other.wantDigest()
+		u.close()
+		u = w.connect("unit-1", "")
+		u.wantDigest()
+		u.want()
+		u.close()
+		other.close()
+		if n := w.svc.Live(); n != 0 {
+			w.Errorf("%d registrations are live", n)
+		}
+	})
+}
+
+func TestNewSessionOfADeviceTakesOver(t *testing.T) {
+	inWorld(t, signal.Config{}, func(w *world) {
+		old := w.connect("unit-1", "main")
+		old.register("a")
+		w.put("a", 1)
+		old.told()
+		u := w.connect("unit-1", "main")
+		defer u.close()
+		u.wantDigest("a")
+		u.want("a 1")
+		w.put("a", 2)
+		u.want("a 2")
+		old.want()
+		old.register("b") // too late
+		old.ack("a", 2)
+		old.want()
+		old.close()
+		u.wantDigest("a")
+		w.put("a", 3)
+		u.want("a 3")
+	})
+}
+
+func TestSessionThatNeverJoinsTakesNothing(t *testing.T) {
+	inWorld(t, signal.Config{}, func(w *world) {
+		u := w.connect("unit-1", "main")
+		defer u.close()
+		u.register("a")
+		u.told()
+		w.svc.Open(w.Context(), &unit{w: w}, u.who, true).Closed()
+		w.put("a", 1)
+		u.want("a 1")
+	})
+}
+
+func TestResetSwapsTheSetAtItsEnd(t *testing.T) {
+	inWorld(t, signal.Config{}, func(w *world) {
+		u := w.connect("unit-1", "main")
+		defer u.close()
+		u.register("a", "b")
+		u.told()
+		u.send(`{"register":{"objects":["b"],"reset":true,"more":true}}`)
+		u.send(`{"register":{"objects":["c","d"],"more":true}}`)
+		w.put("a", 1)
+		w.put("b", 1)
+		w.put("c", 1)
+		u.want("a 1", "b 1") // still the old set
+		u.wantDigest("a", "b")
+		u.send(`{"unregister":{"objects":["d"]}}`)
+		u.send(`{"register":{"objects":["e","e"]}}`)
+		u.want("registered", "registered b", "registered c d", "registered e e", "b 1", "c 1", "e ?")
+		u.wantDigest("b", "c", "e")
+		w.put("a", 2)
+		w.put("b", 2)
+		u.want("b 2")
+		u.send(`{"register":{"reset":true}}`)
+		u.want("registered")
+		u.wantDigest()
+		w.put("b", 3)
+		u.want()
+	})
+}
+
+func TestUnregisteredIsNotTold(t *testing.T) {
+	inWorld(t, signal.Config{}, func(w *world) {
+		u := w.connect("unit-1", "main")
+		defer u.close()
+		u.register("a", "b")
+		u.told()
+		u.send(`{"unregister":{"objects":["a","a","never"]}}`)
+		u.want("registered")
+		u.wantDigest("b")
+		w.put("a", 1)
+		w.put("b", 1)
+		u.want("b 1")
+		u.register("a")
+		u.want("registered a", "a 1")
+	})
+}
+
+func TestRegistrationsRefusedForGoodLeaveTheDigestAlone(t *testing.T) {
+	inWorld(t, signal.Config{MaxRegistrations: 3}, func(w *world) {
+		u := w.connect("unit-1", "main", func(c *session.ObjectClient) {
+			c.Patterns, c.Only = []string{"camera-*", "x"}, "north"
+		})
+		defer u.close()
+		u.register("camera-1", "secret", "camera-2")
+		u.want("failed forbidden secret", "registered camera-1 camera-2", "camera-1 ?", "camera-2 ?")
+		u.send(`{"register":{"objects":["x"],"group":"south"}}`)
+		u.want("failed forbidden x")
+		u.register("camera-3", "camera-4")
+		u.want("registered camera-3", "camera-3 ?", "failed too_many camera-4")
+		u.wantDigest("camera-1", "camera-2", "camera-3")
+		u.send(`{"register":{"objects":["camera-1","camera-2","camera-4","camera-5"],"reset":true}}`)
+		u.want("failed too_many camera-5", "registered camera-1 camera-2 camera-4", "camera-1 ?", "camera-2 ?", "camera-4 ?")
+		u.wantDigest("camera-1", "camera-2", "camera-4")
+
+		ungrouped := w.connect("unit-2", "", func(c *session.ObjectClient) { c.Group = "" })
+		defer ungrouped.close()
+		ungrouped.register("a")
+		ungrouped.want("failed group_required a")
+		ungrouped.send(`{"register":{"objects":["a"],"group":"north"}}`)
+		ungrouped.want("registered a", "a ?")
+	})
+}
+
+func TestNewTokenTakesAwayWhatItDoesNotAllow(t *testing.T) {
+	inWorld(t, signal.Config{}, func(w *world) {
+		u := w.connect("unit-1", "main")
+		u.register("a", "b")
+		u.told()
+		u.who.Patterns = []string{"b"}
+		u.s.Renew(u.who)
+		u.wantDigest("b")
+		w.put("a", 1)
+		w.put("b", 1)
+		u.want("b 1")
+		u.register("a")
+		u.want("failed forbidden a")
+		u.ack("b", 1)
+		u.close()
+		u = w.connect("unit-1", "main", func(c *session.ObjectClient) { c.Patterns = []string{} })
+		defer u.close()
+		w.put("b", 2)
+		u.want()
+		u.wantDigest()
+	})
+}
+
+func TestManyRegisterFramesAtOnceAreAllAnsweredInTheEnd(t *testing.T) {
+	inWorld(t, signal.Config{}, func(w *world) {
+		u := w.connect("unit-1", "main")
+		defer u.close()
+		release := w.store.hold()
+		var all []string
+		for i := range 100 {
+			name := fmt.Sprint("o", i)
+			all = append(all, name)
+			u.register(name)
+		}
+		release()
+		u.told()
+		u.wantDigest(all...)
+		if n := w.svc.Live(); n != 100 {
+			w.Errorf("%d registrations are live, want 100", n)
+		}
+	})
+}
+
+func TestHeldBackChangesOfOneObjectBecomeOne(t *testing.T) {
+	inWorld(t, signal.Config{BatchMost: time.Second}, func(w *world) {
+		u := w.connect("unit-1", "main")
+		defer u.close()
+		u.register("a", "b")
+		u.told()
+		w.svc.HoldBack(app, 100*time.Millisecond)
+		for v := range 9 {
+			w.put("a", object.Version(v+1))
+			w.put("b", object.Version(v+1))
+			time.Sleep(10 * time.Millisecond)
+		}
+		u.want()
+		time.Sleep(25 * time.Millisecond)
+		u.want("a 9", "b 9")
+		time.Sleep(time.Second)
+		w.put("a", 10)
+		u.want("a 10") // the queue was short, so nothing is held back any more
+	})
+}

@@ -1,0 +1,137 @@
+package signal
+
+import (
+	"context"
+	"sync"
+	"time"
+)
+
+// flusher collects clients whose acknowledgements are to be written down.
+type flusher struct {
+	mu   sync.Mutex
+	list []*Client
+}
+
+// touch notes that a client was seen or has acknowledged something. Its lock is held.
+func (c *Client) touch() {
+	if !c.lasting() {
+		return
+	}
+	c.touched = true
+	if c.noted {
+		return
+	}
+	c.noted = true
+	f := &c.svc.flush
+	f.mu.Lock()
+	f.list = append(f.list, c)
+	f.mu.Unlock()
+}
+
+func (s *Service) keepFlushed() {
+	tick := time.NewTicker(flushEvery)
+	defer tick.Stop()
+	for {
+		select {
+		case <-s.ctx.Done():
+			return
+		case <-tick.C:
+			s.flushNow(false)
+		}
+	}
+}
+
+// flushNow writes down what clients have; with wait it returns when that is done. A failure only costs redelivery.
+func (s *Service) flushNow(wait bool) {
+	s.flush.mu.Lock()
+	list := s.flush.list
+	s.flush.list = nil
+	s.flush.mu.Unlock()
+	now := s.cfg.Now()
+	var batch []Touch
+	var away []*Client
+	for _, c := range list {
+		c.mu.Lock()
+		c.noted, c.touched = false, false
+		if c.loaded && !c.removed {
+			_, progress := c.list()
+			batch = append(batch, Touch{ID: c.id, SeenAt: now, Progress: progress})
+			if c.link == nil {
+				c.touched = true // until it is on disk: whoever comes back is served from memory
+				away = append(away, c)
+			}
+		}
+		c.mu.Unlock()
+	}
+	if len(batch) == 0 {
+		return
+	}
+	done := make(chan struct{})
+	s.store.Touch(batch, func(error) {
+		for _, c := range away {
+			c.mu.Lock()
+			if c.touched = c.noted; c.link == nil && !c.removed {
+				c.later()
+			}
+			c.mu.Unlock()
+		}
+		close(done)
+	})
+	if wait {
+		<-done
+	}
+}
+
+// collect drops the registrations of clients that have been away for too long.
+func (s *Service) collect() {
+	tick := time.NewTicker(collectEvery)
+	defer tick.Stop()
+	for {
+		select {
+		case <-s.ctx.Done():
+			return
+		case <-tick.C:
+			if err := s.Collect(s.ctx); err != nil && s.ctx.Err() == nil {
+				s.log.Warn("dropping registrations of clients that stay away failed", "error", err)
+			}
+		}
+	}
+}
+
+// Collect drops the registrations of clients that have been away for longer than Config.Retain.
+func (s *Service) Collect(ctx context.Context) error {
+	before := s.cfg.Now().Add(-s.cfg.Retain)
+	for {
+		ids, err := s.store.Away(ctx, before, collectBatch)
+		if err != nil || len(ids) == 0 {
+			return err
+		}
+		var drop []ClientID
+		var here []Touch
+		for _, id := range ids {
+			if c := s.live.device(id); c != nil {
+				here = append(here, Touch{ID: id, SeenAt: s.cfg.Now()}) // connected all the time
+			} else {
+				drop = append(drop, id)
+			}
+		}
+		if len(here) > 0 {
+			done := make(chan error, 1)
+			s.store.Touch(here, func(err error) { done <- err })
+			if err := <-done; err != nil {
+				return err
+			}
+		}
+		n, err := s.store.Drop(ctx, drop, before)
+		if err != nil {
+			return err
+		}
+		s.counts.collected.Add(uint64(n))
+		if n > 0 {
+			s.log.Info("dropped registrations of clients that stay away", "clients", n)
+		}
+		if len(ids) < collectBatch {
+			return nil
+		}
+	}
+}

@@ -1,0 +1,168 @@
+package signal
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"time"
+
+	"godwit.dev/godwit/internal/object"
+)
+
+// Put changes one object and returns its state once that is on disk.
+func (s *Service) Put(ctx context.Context, app string, k object.Key, p *object.Put) (st object.State, changed bool, err error) {
+	if err := k.Check(); err != nil {
+		return st, false, err
+	}
+	if err := p.Check(); err != nil {
+		return st, false, err
+	}
+	v := &Put{App: app, Key: k, Put: *p, At: s.cfg.Now().Truncate(time.Millisecond)}
+	if err := s.store.Put(ctx, []*Put{v}); err != nil {
+		return st, false, err
+	}
+	return v.State, v.Changed, v.Err
+}
+
+// Get reads one object. ok is false if nobody has put it.
+func (s *Service) Get(ctx context.Context, app string, k object.Key) (st object.State, ok bool, err error) {
+	states, err := s.store.Get(ctx, app, []object.Key{k})
+	if err != nil {
+		return st, false, err
+	}
+	return states[0], !states[0].UpdatedAt.IsZero(), nil
+}
+
+// List reads objects of a group whose names begin with prefix, by name. next is what to go on after, or empty.
+func (s *Service) List(ctx context.Context, app, group, prefix, after string, limit int) (items []Item, next string, err error) {
+	items, err = s.store.List(ctx, app, group, prefix, after, limit+1)
+	if err != nil || len(items) <= limit {
+		return items, "", err
+	}
+	return items[:limit], items[limit-1].Key.Object, nil
+}
+
+// Registration is one client's registration for an object, for views.
+type Registration struct {
+	Key                object.Key
+	Recipient, Group   string
+	Device             string // empty: lasts for the session
+	Online             bool
+	LastSeen           time.Time
+	SentVersion, Acked object.Version
+}
+
+// Registrations lists who is registered for an object, online or not.
+func (s *Service) Registrations(ctx context.Context, app string, k object.Key) ([]Registration, error) {
+	found := s.liveRegistrations(app, k)
+	here := make(map[ClientID]bool, len(found))
+	for i := range found {
+		here[ClientID{app, found[i].Recipient, found[i].Group, found[i].Device}] = true
+	}
+	for cursor := int64(0); ; {
+		stored, next, err := s.store.Watchers(ctx, app, k, cursor)
+		if err != nil {
+			return nil, err
+		}
+		for _, w := range stored {
+			if !here[w.ID] {
+				found = append(found, Registration{
+					Key: k, Recipient: w.ID.Recipient, Group: w.ID.Group, Device: w.ID.Device, LastSeen: w.SeenAt, SentVersion: w.Sent, Acked: w.Acked,
+				})
+			}
+		}
+		if next == 0 {
+			break
+		}
+		cursor = next
+	}
+	slices.SortFunc(found, func(a, b Registration) int {
+		return cmp.Or(cmp.Compare(a.Recipient, b.Recipient), cmp.Compare(a.Device, b.Device), cmp.Compare(a.Group, b.Group))
+	})
+	return found, nil
+}
+
+func (s *Service) liveRegistrations(app string, k object.Key) (found []Registration) {
+	w := s.index.find(name{app, k})
+	if w == nil {
+		return nil
+	}
+	w.mu.Lock()
+	links := slices.Clone(w.links)
+	w.mu.Unlock()
+	now := s.cfg.Now()
+	for _, l := range links {
+		c := l.c
+		c.mu.Lock()
+		if r := c.find(w.id); r != nil && c.link == l {
+			found = append(found, c.view(k, r, now))
+		}
+		c.mu.Unlock()
+	}
+	return found
+}
+
+func (c *Client) view(k object.Key, r *reg, now time.Time) Registration {
+	return Registration{
+		Key: k, Recipient: c.id.Recipient, Group: c.id.Group, Device: c.id.Device, Online: true, LastSeen: now, SentVersion: r.sent, Acked: r.acked,
+	}
+}
+
+// OfRecipient lists everything that a recipient's devices and sessions are registered for.
+func (s *Service) OfRecipient(ctx context.Context, app, recipient string) (found []Registration, err error) {
+	here := make(map[ClientID]bool)
+	now := s.cfg.Now()
+	for _, c := range s.live.of(app, recipient) {
+		c.mu.Lock()
+		if c.link != nil && c.loaded {
+			here[c.id] = true
+			for i := range c.regs {
+				found = append(found, c.view(s.index.get(c.regs[i].id).key, &c.regs[i], now))
+			}
+		}
+		c.mu.Unlock()
+	}
+	stored, err := s.store.Clients(ctx, app, recipient)
+	if err != nil {
+		return nil, err
+	}
+	for _, v := range stored {
+		if here[v.ID] {
+			continue
+		}
+		have := make(map[object.Digest]Progress, len(v.Progress))
+		for _, p := range v.Progress {
+			have[p.Object] = p
+		}
+		for _, k := range v.Keys {
+			p := have[k.Hash()]
+			found = append(found, Registration{
+				Key: k, Recipient: recipient, Group: v.ID.Group, Device: v.ID.Device, LastSeen: v.SeenAt, SentVersion: p.Sent, Acked: p.Acked,
+			})
+		}
+	}
+	slices.SortFunc(found, func(a, b Registration) int { return cmp.Or(cmp.Compare(a.Device, b.Device), a.Key.Compare(b.Key)) })
+	return found, nil
+}
+
+// Erase forgets all registrations of a recipient. Its sessions are ended by whoever erases it.
+func (s *Service) Erase(ctx context.Context, app, recipient string) error {
+	var saves []chan struct{}
+	for _, c := range s.live.of(app, recipient) {
+		c.mu.Lock()
+		c.park()
+		s.live.remove(c)
+		if c.saving != 0 {
+			saves = append(saves, c.written)
+		}
+		c.mu.Unlock()
+	}
+	for _, written := range saves { // or it would come back
+		select {
+		case <-written:
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+	return s.store.Erase(ctx, app, recipient)
+}

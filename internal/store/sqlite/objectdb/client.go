@@ -1,0 +1,280 @@
+package objectdb
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"zombiezen.com/go/sqlite"
+
+	"godwit.dev/godwit/internal/mailbox"
+	"godwit.dev/godwit/internal/object"
+	"godwit.dev/godwit/internal/signal"
+)
+
+// saveOp replaces a client's registrations.
+type saveOp struct {
+	s    *Store
+	save *signal.Save
+	full bool
+}
+
+// Save implements signal.Store.
+func (s *Store) Save(v *signal.Save) { s.db.Submit(&saveOp{s: s, save: v}) }
+
+// Size implements sqlitedb.Op.
+func (op *saveOp) Size() (rows, bytes int) { return 2, 128 + 40*len(op.save.Keys) }
+
+// Done implements sqlitedb.Op.
+func (op *saveOp) Done(err error) {
+	if err == nil && op.full {
+		err = mailbox.ErrNoSpace
+	}
+	op.save.Done(storeError("store registrations", err))
+}
+
+// Apply implements sqlitedb.Op.
+func (op *saveOp) Apply(c *sqlite.Conn) error {
+	v := op.save
+	if len(v.Keys) == 0 {
+		_, err := deleteClient(c, v.ID, nil)
+		return err
+	}
+	if op.full = op.s.space.Full(); op.full {
+		return nil
+	}
+	var id int64
+	err := each(c, `INSERT INTO client(app, recipient, grp, device, objects) VALUES (?, ?, ?, ?, ?)
+		ON CONFLICT (app, recipient, grp, device) DO UPDATE SET objects = excluded.objects RETURNING id`,
+		func(row *sqlite.Stmt) error { id = row.ColumnInt64(0); return nil },
+		v.ID.App, v.ID.Recipient, v.ID.Group, v.ID.Device, encodeKeys(v.ID.Group, v.Keys))
+	if err != nil {
+		return err
+	}
+	return each(c, "INSERT INTO progress(client, seen_at, versions) VALUES (?1, ?2, ?3) ON CONFLICT DO UPDATE SET seen_at = max(seen_at, ?2), versions = ?3",
+		nil, id, v.SeenAt.UnixMilli(), encodeProgress(v.Progress))
+}
+
+const ofClient = " WHERE app = ? AND recipient = ? AND grp = ? AND device = ?"
+
+func findClient(c *sqlite.Conn, v signal.ClientID) (id int64, err error) {
+	err = each(c, "SELECT id FROM client"+ofClient, func(row *sqlite.Stmt) error { id = row.ColumnInt64(0); return nil },
+		v.App, v.Recipient, v.Group, v.Device)
+	return id, err
+}
+
+// deleteClient deletes a client; with before only if it was last seen before that time. It reports whether it did.
+func deleteClient(c *sqlite.Conn, v signal.ClientID, before *time.Time) (bool, error) {
+	id, err := findClient(c, v)
+	if err != nil || id == 0 {
+		return false, err
+	}
+	seenBefore := any(nil)
+	if before != nil {
+		seenBefore = before.UnixMilli()
+	}
+	err = each(c, "DELETE FROM progress WHERE client = ?1 AND (?2 IS NULL OR seen_at < ?2)", nil, id, seenBefore)
+	if err != nil || c.Changes() == 0 {
+		return false, err
+	}
+	return true, each(c, "DELETE FROM client WHERE id = ? AND app = ?", nil, id, v.App)
+}
+
+// touchOp is background work: what it writes may be lost.
+type touchOp struct {
+	batch []signal.Touch
+	bytes int
+	done  func(error)
+}
+
+// touchRows are the clients of one touchOp: the bound of background work.
+const touchRows = 250
+
+// Touch implements signal.Store.
+func (s *Store) Touch(batch []signal.Touch, done func(error)) {
+	for len(batch) > 0 {
+		n := min(len(batch), touchRows)
+		op := &touchOp{batch: batch[:n]}
+		for i := range op.batch {
+			op.bytes += 64 + 12*len(op.batch[i].Progress)
+		}
+		if batch = batch[n:]; len(batch) == 0 {
+			op.done = done // the last one: they are done in order
+		}
+		s.db.SubmitBulk(op)
+	}
+}
+
+// Size implements sqlitedb.Op.
+func (op *touchOp) Size() (rows, bytes int) { return len(op.batch), op.bytes }
+
+// Done implements sqlitedb.Op.
+func (op *touchOp) Done(err error) {
+	if op.done != nil {
+		op.done(storeError("note what clients have", err))
+	}
+}
+
+// Apply implements sqlitedb.Op.
+func (op *touchOp) Apply(c *sqlite.Conn) error {
+	for i := range op.batch {
+		t := &op.batch[i]
+		id, err := findClient(c, t.ID)
+		if err != nil {
+			return err
+		}
+		if id == 0 {
+			continue
+		}
+		if t.Progress == nil {
+			err = each(c, "UPDATE progress SET seen_at = max(seen_at, ?2) WHERE client = ?1", nil, id, t.SeenAt.UnixMilli())
+		} else {
+			err = each(c, "UPDATE progress SET seen_at = max(seen_at, ?2), versions = ?3 WHERE client = ?1",
+				nil, id, t.SeenAt.UnixMilli(), encodeProgress(t.Progress))
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+const selectClient = `SELECT client.id, app, recipient, grp, device, objects, seen_at, versions
+	FROM client JOIN progress ON progress.client = client.id`
+
+func readClient(row *sqlite.Stmt) (v signal.Saved, err error) {
+	v.ID = signal.ClientID{App: row.ColumnText(1), Recipient: row.ColumnText(2), Group: row.ColumnText(3), Device: row.ColumnText(4)}
+	v.SeenAt = fromMillis(row.ColumnInt64(6))
+	err = decodeKeys(v.ID.Group, columnBytes(row, 5), func(k object.Key) { v.Keys = append(v.Keys, k) })
+	if err == nil {
+		v.Progress, err = decodeProgress(columnBytes(row, 7))
+	}
+	if err != nil {
+		return v, fmt.Errorf("client %s of %s: %w", v.ID.Device, v.ID.Recipient, err)
+	}
+	return v, nil
+}
+
+// Load implements signal.Store.
+func (s *Store) Load(ctx context.Context, id signal.ClientID) (found *signal.Saved, err error) {
+	err = s.read(ctx, "read registrations", func(c *sqlite.Conn) error {
+		return each(c, selectClient+ofClient, func(row *sqlite.Stmt) error {
+			v, err := readClient(row)
+			found = &v
+			return err
+		}, id.App, id.Recipient, id.Group, id.Device)
+	})
+	return found, err
+}
+
+// Clients implements signal.Store.
+func (s *Store) Clients(ctx context.Context, app, recipient string) (found []signal.Saved, err error) {
+	err = s.read(ctx, "read registrations", func(c *sqlite.Conn) error {
+		return each(c, selectClient+" WHERE app = ? AND recipient = ? ORDER BY grp, device", func(row *sqlite.Stmt) error {
+			v, err := readClient(row)
+			found = append(found, v)
+			return err
+		}, app, recipient)
+	})
+	return found, err
+}
+
+// watcherScan is how many clients one call of Watchers looks at: a few milliseconds.
+const watcherScan = 2000
+
+// Watchers implements signal.Store. It scans: who watches an object is asked by people, and an index over all
+// registrations would cost every device more than it costs them.
+func (s *Store) Watchers(ctx context.Context, app string, k object.Key, after int64) (found []signal.Watcher, next int64, err error) {
+	err = s.read(ctx, "read registrations", func(c *sqlite.Conn) error {
+		seen := 0
+		err := each(c, "SELECT id, instr(objects, ?3) FROM client WHERE app = ?1 AND id > ?2 ORDER BY id LIMIT ?4", func(row *sqlite.Stmt) error {
+			seen++
+			next = row.ColumnInt64(0)
+			if row.ColumnInt64(1) == 0 {
+				return nil
+			}
+			w, ok, err := watcher(c, next, app, k)
+			if ok {
+				found = append(found, w)
+			}
+			return err
+		}, app, after, []byte(k.Object), watcherScan)
+		if seen < watcherScan {
+			next = 0
+		}
+		return err
+	})
+	return found, next, err
+}
+
+// watcher reads one client and says whether it is registered for the object.
+func watcher(c *sqlite.Conn, id int64, app string, k object.Key) (w signal.Watcher, ok bool, err error) {
+	err = each(c, selectClient+" WHERE client.id = ? AND app = ?", func(row *sqlite.Stmt) error {
+		v, err := readClient(row)
+		if err != nil {
+			return err
+		}
+		w = signal.Watcher{ID: v.ID, SeenAt: v.SeenAt}
+		for _, have := range v.Keys {
+			ok = ok || have == k
+		}
+		for _, p := range v.Progress {
+			if p.Object == k.Hash() {
+				w.Acked, w.Sent = p.Acked, p.Sent
+			}
+		}
+		return nil
+	}, id, app)
+	return w, ok, err
+}
+
+// Away implements signal.Store.
+func (s *Store) Away(ctx context.Context, before time.Time, limit int) (ids []signal.ClientID, err error) {
+	err = s.read(ctx, "read registrations", func(c *sqlite.Conn) error {
+		return each(c, `SELECT app, recipient, grp, device FROM progress JOIN client ON client.id = progress.client
+			WHERE seen_at < ? ORDER BY seen_at LIMIT ?`, func(row *sqlite.Stmt) error {
+			ids = append(ids, signal.ClientID{App: row.ColumnText(0), Recipient: row.ColumnText(1), Group: row.ColumnText(2), Device: row.ColumnText(3)})
+			return nil
+		}, before.UnixMilli(), limit)
+	})
+	return ids, err
+}
+
+// Drop implements signal.Store.
+func (s *Store) Drop(ctx context.Context, ids []signal.ClientID, before time.Time) (n int, err error) {
+	err = s.db.DoBulk(ctx, 2*len(ids), func(c *sqlite.Conn) error {
+		n = 0
+		for _, id := range ids {
+			switch gone, err := deleteClient(c, id, &before); {
+			case err != nil:
+				return err
+			case gone:
+				n++
+			}
+		}
+		return nil
+	})
+	return n, storeError("drop registrations", err)
+}
+
+// Erase implements signal.Store.
+func (s *Store) Erase(ctx context.Context, app, recipient string) error {
+	return storeError("erase registrations", s.db.Do(ctx, func(c *sqlite.Conn) error {
+		err := each(c, "DELETE FROM progress WHERE client IN (SELECT id FROM client WHERE app = ? AND recipient = ?)", nil, app, recipient)
+		if err != nil {
+			return err
+		}
+		return each(c, "DELETE FROM client WHERE app = ? AND recipient = ?", nil, app, recipient)
+	}))
+}
+
+// Stats implements signal.Store.
+func (s *Store) Stats(ctx context.Context) (objects, clients int64, err error) {
+	err = s.read(ctx, "count objects", func(c *sqlite.Conn) error {
+		return each(c, "SELECT (SELECT count(*) FROM object), (SELECT count(*) FROM client)", func(row *sqlite.Stmt) error {
+			objects, clients = row.ColumnInt64(0), row.ColumnInt64(1)
+			return nil
+		})
+	})
+	return objects, clients, err
+}

@@ -1,0 +1,121 @@
+// Package objectdb keeps objects and registrations in an SQLite file of their own, with a writer of its own: a flood
+// of signals never stalls a publish. docs/adr/0017 says why it looks as it does.
+package objectdb
+
+import (
+	"context"
+	_ "embed"
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"zombiezen.com/go/sqlite"
+	"zombiezen.com/go/sqlite/sqlitex"
+
+	"godwit.dev/godwit/internal/mailbox"
+	"godwit.dev/godwit/internal/signal"
+	"godwit.dev/godwit/internal/store/sqlite/sqlitedb"
+)
+
+//go:embed schema/0001_objects.sql
+var schema1 string
+
+const appID = 0x47644f62 // "GdOb": application_id of object files
+
+// Config says how the file is kept. The zero value of every field is a good default.
+type Config struct {
+	MinFree int64        // bytes of disk below which puts and new registrations are refused; 0: 256 MB
+	VFS     string       // of the database, for fault injection
+	Fatal   func(error)  // called once when the disk did not confirm a write: exit loudly
+	Log     *slog.Logger // nil: discards
+}
+
+// Store is a signal.Store.
+type Store struct {
+	db      *sqlitedb.DB
+	space   *sqlitedb.Space
+	obs     signal.Observer
+	changes []signal.Change // of one commit; of the writer's goroutine alone
+}
+
+var _ signal.Store = (*Store)(nil)
+
+// Open opens or creates the file. obs may be nil.
+func Open(ctx context.Context, path string, cfg Config, obs signal.Observer) (*Store, error) {
+	if cfg.MinFree == 0 {
+		cfg.MinFree = 256 << 20
+	}
+	s := &Store{obs: obs}
+	var err error
+	if s.space, err = sqlitedb.NewSpace(path, cfg.MinFree, 0); err != nil {
+		return nil, fmt.Errorf("open object store: %w", err)
+	}
+	s.db, err = sqlitedb.Open(ctx, path, sqlitedb.Options{
+		AppID: appID, Migrations: []string{schema1}, VFS: cfg.VFS, Fatal: cfg.Fatal, Log: cfg.Log,
+		Hooks: sqlitedb.Hooks{Committed: s.committed},
+	}, nil)
+	if err != nil {
+		return nil, fmt.Errorf("open object store: %w", err)
+	}
+	return s, nil
+}
+
+// Close writes what is queued and closes the file.
+func (s *Store) Close() error { return s.db.Close() }
+
+// Commits counts commits since opening.
+func (s *Store) Commits() uint64 { return s.db.Commits() }
+
+// committed tells the observer of a commit's changes before those who made them.
+func (s *Store) committed(ops []sqlitedb.Op) {
+	if s.obs != nil {
+		for _, op := range ops {
+			if p, ok := op.(*putOp); ok {
+				s.changes = p.changes(s.changes)
+			}
+		}
+		if len(s.changes) > 0 {
+			s.obs.Changed(s.changes)
+			clear(s.changes)
+			s.changes = s.changes[:0]
+		}
+	}
+	for _, op := range ops {
+		op.Done(nil)
+	}
+}
+
+// storeError puts the words of the capability on errors of the file.
+func storeError(op string, err error) error {
+	switch {
+	case err == nil:
+		return nil
+	case errors.Is(err, sqlitedb.ErrClosed):
+		err = fmt.Errorf("%w: %w", mailbox.ErrClosed, err)
+	case sqlite.ErrCode(err).ToPrimary() == sqlite.ResultFull:
+		err = fmt.Errorf("%w: %w", mailbox.ErrNoSpace, err)
+	}
+	return fmt.Errorf("%s: %w", op, err)
+}
+
+func (s *Store) read(ctx context.Context, op string, fn func(*sqlite.Conn) error) error {
+	return storeError(op, s.db.Read(ctx, fn))
+}
+
+// each runs a prepared statement and calls fn, which may be nil, with each row.
+func each(c *sqlite.Conn, query string, fn func(*sqlite.Stmt) error, args ...any) error {
+	return sqlitex.Execute(c, query, &sqlitex.ExecOptions{Args: args, ResultFunc: fn})
+}
+
+func columnBytes(row *sqlite.Stmt, col int) []byte {
+	n := row.ColumnLen(col)
+	if n == 0 {
+		return nil
+	}
+	b := make([]byte, n)
+	row.ColumnBytes(col, b)
+	return b
+}
+
+func fromMillis(ms int64) time.Time { return time.UnixMilli(ms).UTC() }

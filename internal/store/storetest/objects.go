@@ -1,0 +1,583 @@
+package storetest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"reflect"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"godwit.dev/godwit/internal/mailbox"
+	"godwit.dev/godwit/internal/object"
+	"godwit.dev/godwit/internal/signal"
+)
+
+// OpenedObjects is an object store under test.
+type OpenedObjects struct {
+	Store signal.Store
+	// Reopen closes the store and opens it again.
+	Reopen func() signal.Store
+	// Crash opens what would be found if the machine had stopped at this moment, while the store is still open. What it
+	// returns is closed by the test's end. Nil: the store cannot be tested so.
+	Crash func() signal.Store
+}
+
+// OpenObjectsFunc opens an empty object store for one test. It is closed by the test's clean-up.
+type OpenObjectsFunc func(t *testing.T, obs signal.Observer) OpenedObjects
+
+// RunObjects is the conformance suite of object stores.
+func RunObjects(t *testing.T, open OpenObjectsFunc) {
+	t.Helper()
+	for _, c := range []struct {
+		name string
+		run  func(e *objectEnv)
+	}{
+		{"WhatWasPutIsRead", objectsPut},
+		{"VersionsOnlyGrow", objectsGrow},
+		{"UnknownKeepsTheFloor", objectsUnknown},
+		{"BadInputFailsAlone", objectsBadInput},
+		{"ListIsByNameAndPaged", objectsList},
+		{"ObserverLearnsOfEachChangeInOrder", objectsObserved},
+		{"RegistrationsAreReplacedWhole", clientsSaved},
+		{"GroupsAndDevicesAreApart", clientsApart},
+		{"TouchChangesProgressAndTime", clientsTouched},
+		{"WatchersArePaged", clientsWatchers},
+		{"ClientsLongAwayAreDropped", clientsAway},
+		{"ErasedRecipientIsGone", clientsErased},
+		{"AnotherAppsDataIsNeverSeen", objectsByApp},
+		{"WhatWasAnsweredSurvivesACrash", objectsCrash},
+		{"PutsOfManyCallersTakeVersionsInTurn", objectsConcurrent},
+		{"EndedStoreRefuses", objectsClosed},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			e := &objectEnv{T: t, now: time.Date(2031, 5, 4, 3, 2, 1, 0, time.UTC)}
+			e.o = open(t, e)
+			e.s = e.o.Store
+			c.run(e)
+		})
+	}
+}
+
+// objectEnv is one test's store, with the suite's vocabulary. It is the store's observer too.
+type objectEnv struct {
+	*testing.T
+	o   OpenedObjects
+	s   signal.Store
+	now time.Time
+
+	mu      sync.Mutex
+	changes []signal.Change
+}
+
+// Changed implements signal.Observer. It keeps what it is told, but not the slice.
+func (e *objectEnv) Changed(batch []signal.Change) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.changes = append(e.changes, batch...)
+}
+
+func key(group, name string) object.Key { return object.Key{Group: group, Object: name} }
+
+func (e *objectEnv) put(app string, k object.Key, p object.Put) *signal.Put {
+	e.Helper()
+	v := &signal.Put{App: app, Key: k, Put: p, At: e.now}
+	if err := e.s.Put(e.Context(), []*signal.Put{v}); err != nil {
+		e.Fatalf("put %s: %v", k, err)
+	}
+	return v
+}
+
+func (e *objectEnv) get(app string, k object.Key) object.State {
+	e.Helper()
+	states, err := e.s.Get(e.Context(), app, []object.Key{k})
+	if err != nil || len(states) != 1 {
+		e.Fatalf("get %s: %d states, %v", k, len(states), err)
+	}
+	return states[0]
+}
+
+func (e *objectEnv) wantState(app string, k object.Key, want object.State) {
+	e.Helper()
+	if got := e.get(app, k); !reflect.DeepEqual(got, want) {
+		e.Fatalf("%s of %s is %+v, want %+v", k, app, got, want)
+	}
+}
+
+// both runs a check on the store as it is, and again after it was closed and opened.
+func (e *objectEnv) both(check func()) {
+	e.Helper()
+	check()
+	e.s = e.o.Reopen()
+	check()
+}
+
+func (e *objectEnv) save(v signal.Save) {
+	e.Helper()
+	done := make(chan error, 1)
+	v.Done = func(err error) { done <- err }
+	if v.SeenAt.IsZero() {
+		v.SeenAt = e.now
+	}
+	e.s.Save(&v)
+	if err := <-done; err != nil {
+		e.Fatalf("save %+v: %v", v.ID, err)
+	}
+}
+
+func (e *objectEnv) touch(batch ...signal.Touch) {
+	e.Helper()
+	done := make(chan error, 1)
+	e.s.Touch(batch, func(err error) { done <- err })
+	if err := <-done; err != nil {
+		e.Fatalf("touch: %v", err)
+	}
+}
+
+func (e *objectEnv) load(id signal.ClientID) *signal.Saved {
+	e.Helper()
+	v, err := e.s.Load(e.Context(), id)
+	if err != nil {
+		e.Fatalf("load %+v: %v", id, err)
+	}
+	return v
+}
+
+// wantSaved compares a stored client; the order of keys and progress is the store's business.
+func (e *objectEnv) wantSaved(id signal.ClientID, want *signal.Saved) {
+	e.Helper()
+	got := e.load(id)
+	for _, v := range []*signal.Saved{got, want} {
+		if v != nil {
+			slices.SortFunc(v.Keys, object.Key.Compare)
+			slices.SortFunc(v.Progress, func(a, b signal.Progress) int {
+				if a.Object < b.Object {
+					return -1
+				}
+				return 1
+			})
+		}
+	}
+	if !reflect.DeepEqual(got, want) {
+		e.Fatalf("stored of %+v: %+v, want %+v", id, got, want)
+	}
+}
+
+func objectsPut(e *objectEnv) {
+	a, b := key("north", "config"), key("north", "fw.camera")
+	src := object.Source{Recipient: "unit-1", Device: "main"}
+	v := e.put(App, a, object.Put{Version: 7, Payload: []byte(`{"fps":25}`), ContentType: "application/json", Source: src})
+	want := object.State{Version: 7, Known: true, Payload: []byte(`{"fps":25}`), ContentType: "application/json", Source: src, UpdatedAt: e.now}
+	if !v.Changed || v.Err != nil || !reflect.DeepEqual(v.State, want) {
+		e.Fatalf("put answered %+v, %v, %v", v.State, v.Changed, v.Err)
+	}
+	e.now = e.now.Add(time.Second)
+	if v := e.put(App, b, object.Put{}); v.State.Version != 1 || !v.State.Known {
+		e.Fatalf("the first version the server gave is %+v", v.State)
+	}
+	e.both(func() {
+		e.wantState(App, a, want)
+		e.wantState(App, b, object.State{Version: 1, Known: true, UpdatedAt: e.now})
+		e.wantState(App, key("south", "config"), object.State{})
+		states, err := e.s.Get(e.Context(), App, []object.Key{b, key("north", "never"), a})
+		if err != nil || len(states) != 3 || states[0].Version != 1 || !states[1].UpdatedAt.IsZero() || states[2].Version != 7 {
+			e.Fatalf("three at once: %+v, %v", states, err)
+		}
+	})
+}
+
+func objectsGrow(e *objectEnv) {
+	k := key("north", "config")
+	e.put(App, k, object.Put{Version: 7, Payload: []byte("seven"), ContentType: "text/plain"})
+	want := e.get(App, k)
+	for _, version := range []object.Version{7, 6, 1} {
+		v := e.put(App, k, object.Put{Version: version, Payload: []byte("other")})
+		if v.Changed || v.Err != nil || !reflect.DeepEqual(v.State, want) {
+			e.Fatalf("version %d after 7: %+v, changed %v, %v", version, v.State, v.Changed, v.Err)
+		}
+	}
+	e.both(func() { e.wantState(App, k, want) })
+	for i, p := range []object.Put{{}, {Version: 20}, {}} {
+		if v, want := e.put(App, k, p), []object.Version{8, 20, 21}[i]; v.State.Version != want || !v.Changed || v.State.Payload != nil {
+			e.Fatalf("put %d: %+v, want version %d", i, v.State, want)
+		}
+	}
+}
+
+func objectsUnknown(e *objectEnv) {
+	k := key("north", "config")
+	e.put(App, k, object.Put{Version: 7, Payload: []byte("seven")})
+	if v := e.put(App, k, object.Put{Unknown: true}); !v.Changed || v.State.Known || v.State.Version != 7 || v.State.Payload != nil {
+		e.Fatalf("withdrawn: %+v", v.State)
+	}
+	e.both(func() { e.wantState(App, k, object.State{Version: 7, UpdatedAt: e.now}) })
+	if v := e.put(App, k, object.Put{Unknown: true, Version: 3}); v.Changed {
+		e.Fatalf("unknown again: %+v", v.State)
+	}
+	if v := e.put(App, k, object.Put{Version: 7}); v.Changed || v.State.Known {
+		e.Fatalf("a version at the floor: %+v", v.State)
+	}
+	if v := e.put(App, k, object.Put{}); !v.Changed || v.State.Version != 8 || !v.State.Known {
+		e.Fatalf("a version above the floor: %+v", v.State)
+	}
+}
+
+func objectsBadInput(e *objectEnv) {
+	k := key("north", "last")
+	e.put(App, k, object.Put{Version: object.MaxVersion})
+	batch := []*signal.Put{
+		{App: App, Key: key("north", "a"), At: e.now},
+		{App: App, Key: k, At: e.now}, // there is no next one
+		{App: App, Key: key("north", "a"), At: e.now},
+	}
+	if err := e.s.Put(e.Context(), batch); err != nil {
+		e.Fatal(err)
+	}
+	if batch[0].Err != nil || batch[1].Err == nil || batch[1].Changed || batch[2].State.Version != 2 {
+		e.Fatalf("results %+v, %+v, %+v", batch[0], batch[1], batch[2])
+	}
+	e.both(func() { e.wantState(App, key("north", "a"), object.State{Version: 2, Known: true, UpdatedAt: e.now}) })
+}
+
+func objectsList(e *objectEnv) {
+	for _, n := range []string{"b", "a.2", "a.1", "a", "a-", "B", "ab", "~"} {
+		if n != "~" {
+			e.put(App, key("north", n), object.Put{})
+		}
+	}
+	e.put(App, key("south", "a.9"), object.Put{})
+	list := func(prefix, after string, limit int) (names []string) {
+		e.Helper()
+		items, err := e.s.List(e.Context(), App, "north", prefix, after, limit)
+		if err != nil {
+			e.Fatal(err)
+		}
+		for _, it := range items {
+			if it.Key.Group != "north" || !it.Known || it.Version != 1 {
+				e.Fatalf("item %+v", it)
+			}
+			names = append(names, it.Key.Object)
+		}
+		return names
+	}
+	e.both(func() {
+		for _, c := range []struct {
+			prefix, after string
+			limit         int
+			want          []string
+		}{
+			{"", "", 100, []string{"B", "a", "a-", "a.1", "a.2", "ab", "b"}},
+			{"a.", "", 100, []string{"a.1", "a.2"}},
+			{"a", "", 2, []string{"a", "a-"}},
+			{"a", "a-", 2, []string{"a.1", "a.2"}},
+			{"a", "a.2", 2, []string{"ab"}},
+			{"c", "", 2, nil},
+		} {
+			if got := list(c.prefix, c.after, c.limit); !slices.Equal(got, c.want) {
+				e.Fatalf("%q after %q: %v, want %v", c.prefix, c.after, got, c.want)
+			}
+		}
+	})
+}
+
+func objectsObserved(e *objectEnv) {
+	k := key("north", "config")
+	for _, p := range []object.Put{{Version: 3, Payload: []byte("x")}, {Version: 2}, {Unknown: true}, {}} {
+		e.put(App, k, p)
+		e.mu.Lock()
+		last := e.changes[len(e.changes)-1]
+		e.mu.Unlock()
+		if got := e.get(App, k); !reflect.DeepEqual(*last.State, got) || last.App != App || last.Key != k {
+			e.Fatalf("the observer was told %+v %s, want %+v before the put returned", last.Key, last.State.Version, got)
+		}
+	}
+	if len(e.changes) != 3 {
+		e.Fatalf("%d changes were observed, want 3: a put that changed nothing is none", len(e.changes))
+	}
+	for i := 1; i < len(e.changes); i++ {
+		if !e.changes[i].State.Newer(e.changes[i-1].State) {
+			e.Fatalf("change %d is not newer", i)
+		}
+	}
+}
+
+func clientsSaved(e *objectEnv) {
+	id := signal.ClientID{App: App, Recipient: "unit-1", Group: "north", Device: "main"}
+	if v := e.load(id); v != nil {
+		e.Fatalf("a client nobody stored: %+v", v)
+	}
+	a, b, c := key("north", "a"), key("south", "b"), key("north", "c")
+	e.save(signal.Save{ID: id, Keys: []object.Key{a, b}, Progress: []signal.Progress{{Object: a.Hash(), Acked: 5, Sent: 7}, {Object: b.Hash()}}})
+	e.both(func() {
+		e.wantSaved(id, &signal.Saved{ID: id, SeenAt: e.now, Keys: []object.Key{a, b}, Progress: []signal.Progress{{Object: a.Hash(), Acked: 5, Sent: 7}}})
+	})
+	e.save(signal.Save{ID: id, Keys: []object.Key{c}, SeenAt: e.now.Add(time.Minute), Progress: []signal.Progress{{Object: c.Hash(), Sent: object.MaxVersion}, {Object: a.Hash(), Acked: object.MaxVersion, Sent: 1}}})
+	e.both(func() {
+		e.wantSaved(id, &signal.Saved{
+			ID: id, SeenAt: e.now.Add(time.Minute), Keys: []object.Key{c},
+			Progress: []signal.Progress{{Object: c.Hash(), Sent: object.MaxVersion}, {Object: a.Hash(), Acked: object.MaxVersion, Sent: 1}},
+		})
+	})
+	e.save(signal.Save{ID: id})
+	e.save(signal.Save{ID: id}) // there is nothing to delete: the same
+	e.both(func() { e.wantSaved(id, nil) })
+}
+
+func clientsApart(e *objectEnv) {
+	base := signal.ClientID{App: App, Recipient: "unit-1", Group: "north", Device: "main"}
+	ids := []signal.ClientID{base, base, base, base}
+	ids[1].Device, ids[2].Group, ids[3].Recipient = "spare", "", "unit-2"
+	for i, id := range ids {
+		e.save(signal.Save{ID: id, Keys: []object.Key{key("north", fmt.Sprint("o", i))}})
+	}
+	e.save(signal.Save{ID: ids[1]})
+	e.both(func() {
+		for i, id := range ids {
+			if i == 1 {
+				e.wantSaved(id, nil)
+				continue
+			}
+			e.wantSaved(id, &signal.Saved{ID: id, SeenAt: e.now, Keys: []object.Key{key("north", fmt.Sprint("o", i))}})
+		}
+		all, err := e.s.Clients(e.Context(), App, "unit-1")
+		if err != nil || len(all) != 2 || all[0].ID != ids[2] || all[1].ID != ids[0] {
+			e.Fatalf("clients of unit-1: %+v, %v", all, err)
+		}
+	})
+	objects, clients, err := e.s.Stats(e.Context())
+	if err != nil || objects != 0 || clients != 3 {
+		e.Fatalf("stats %d, %d, %v; want 0 objects, 3 clients", objects, clients, err)
+	}
+}
+
+func clientsTouched(e *objectEnv) {
+	id := signal.ClientID{App: App, Recipient: "unit-1", Device: "main"}
+	k := key("north", "a")
+	later := e.now.Add(time.Hour)
+	e.save(signal.Save{ID: id, Keys: []object.Key{k}, Progress: []signal.Progress{{Object: k.Hash(), Sent: 1}}})
+	batch := []signal.Touch{{ID: id, SeenAt: later, Progress: []signal.Progress{{Object: k.Hash(), Acked: 2, Sent: 2}}}}
+	for i := range 600 { // more than one commit of background work takes
+		batch = append(batch, signal.Touch{ID: signal.ClientID{App: App, Recipient: fmt.Sprint("nobody-", i), Device: "d"}, SeenAt: later})
+	}
+	e.touch(batch...)
+	e.touch(signal.Touch{ID: id, SeenAt: e.now}) // an older time does not count, and progress stays
+	e.both(func() {
+		e.wantSaved(id, &signal.Saved{ID: id, SeenAt: later, Keys: []object.Key{k}, Progress: []signal.Progress{{Object: k.Hash(), Acked: 2, Sent: 2}}})
+		e.wantSaved(batch[1].ID, nil)
+	})
+}
+
+func clientsWatchers(e *objectEnv) {
+	a := key("north", "a")
+	var want []string
+	for i := range 30 {
+		id := signal.ClientID{App: App, Recipient: fmt.Sprint("unit-", i), Group: "north", Device: "d"}
+		keys := []object.Key{key("south", "a"), key("north", "aa"), key("north", "b.a")} // each has an "a" in it
+		if i%3 == 0 {
+			keys = append(keys, a)
+			want = append(want, id.Recipient)
+		}
+		e.save(signal.Save{ID: id, Keys: keys, Progress: []signal.Progress{{Object: a.Hash(), Acked: 3, Sent: object.Version(4 + i)}}})
+	}
+	e.both(func() {
+		var got []string
+		for after := int64(0); ; {
+			found, next, err := e.s.Watchers(e.Context(), App, a, after)
+			if err != nil {
+				e.Fatal(err)
+			}
+			for _, w := range found {
+				var i int
+				if _, err := fmt.Sscanf(w.ID.Recipient, "unit-%d", &i); err != nil || w.Acked != 3 || w.Sent != object.Version(4+i) || !w.SeenAt.Equal(e.now) {
+					e.Fatalf("watcher %+v, %v", w, err)
+				}
+				got = append(got, w.ID.Recipient)
+			}
+			if next == 0 {
+				break
+			}
+			after = next
+		}
+		if slices.Sort(got); !slices.Equal(got, slices.Sorted(slices.Values(want))) {
+			e.Fatalf("watchers %v, want %v", got, want)
+		}
+	})
+}
+
+func clientsAway(e *objectEnv) {
+	var ids []signal.ClientID
+	for i := range 5 {
+		id := signal.ClientID{App: App, Recipient: fmt.Sprint("unit-", i), Device: "d"}
+		e.save(signal.Save{ID: id, Keys: []object.Key{key("north", "a")}, SeenAt: e.now.Add(time.Duration(i) * time.Hour)})
+		ids = append(ids, id)
+	}
+	before := e.now.Add(3 * time.Hour)
+	away, err := e.s.Away(e.Context(), before, 2)
+	if err != nil || !slices.Equal(away, ids[:2]) {
+		e.Fatalf("the two longest away: %v, %v", away, err)
+	}
+	away, err = e.s.Away(e.Context(), before, 100)
+	if err != nil || !slices.Equal(away, ids[:3]) {
+		e.Fatalf("away: %v, %v", away, err)
+	}
+	e.touch(signal.Touch{ID: ids[1], SeenAt: before}) // came back in between
+	if n, err := e.s.Drop(e.Context(), append(away, signal.ClientID{App: App, Recipient: "nobody"}), before); err != nil || n != 2 {
+		e.Fatalf("dropped %d, %v; want the two that stayed away", n, err)
+	}
+	e.both(func() {
+		for i, id := range ids {
+			if gone := e.load(id) == nil; gone != (i == 0 || i == 2) {
+				e.Fatalf("unit %d is gone: %v", i, gone)
+			}
+		}
+	})
+}
+
+func clientsErased(e *objectEnv) {
+	for _, r := range []string{"unit-1", "unit-2"} {
+		for _, d := range []string{"a", "b"} {
+			e.save(signal.Save{ID: signal.ClientID{App: App, Recipient: r, Device: d}, Keys: []object.Key{key("north", "a")}})
+		}
+	}
+	if err := e.s.Erase(e.Context(), App, "unit-1"); err != nil {
+		e.Fatal(err)
+	}
+	e.both(func() {
+		for r, want := range map[string]int{"unit-1": 0, "unit-2": 2} {
+			if got, err := e.s.Clients(e.Context(), App, r); err != nil || len(got) != want {
+				e.Fatalf("%s has %d clients, %v; want %d", r, len(got), err, want)
+			}
+		}
+		if away, err := e.s.Away(e.Context(), e.now.Add(time.Hour), 10); err != nil || len(away) != 2 {
+			e.Fatalf("away: %v, %v", away, err)
+		}
+	})
+}
+
+// objectsByApp has two apps with the same names for everything.
+func objectsByApp(e *objectEnv) {
+	k := key("north", "config")
+	apps := []string{App, "other"}
+	for i, app := range apps {
+		e.put(app, k, object.Put{Version: object.Version(10 + i), Payload: []byte(app)})
+		e.save(signal.Save{
+			ID: signal.ClientID{App: app, Recipient: "unit-1", Device: "d"}, Keys: []object.Key{k},
+			Progress: []signal.Progress{{Object: k.Hash(), Acked: object.Version(i + 1), Sent: object.Version(i + 1)}},
+		})
+	}
+	e.put("other", key("north", "secret"), object.Put{})
+	e.put("other", key("secret", "x"), object.Put{})
+	e.save(signal.Save{ID: signal.ClientID{App: "other", Recipient: "unit-2", Device: "d"}, Keys: []object.Key{k}})
+	e.both(func() {
+		for i, app := range apps {
+			if st := e.get(app, k); st.Version != object.Version(10+i) || string(st.Payload) != app {
+				e.Fatalf("%s reads %+v", app, st)
+			}
+		}
+		e.wantState(App, key("north", "secret"), object.State{})
+		if items, err := e.s.List(e.Context(), App, "north", "", "", 10); err != nil || len(items) != 1 {
+			e.Fatalf("list: %+v, %v", items, err)
+		}
+		if items, err := e.s.List(e.Context(), App, "secret", "", "", 10); err != nil || len(items) != 0 {
+			e.Fatalf("list: %+v, %v", items, err)
+		}
+		found, _, err := e.s.Watchers(e.Context(), App, k, 0)
+		if err != nil || len(found) != 1 || found[0].ID.App != App || found[0].Acked != 1 {
+			e.Fatalf("watchers: %+v, %v", found, err)
+		}
+		if v, err := e.s.Clients(e.Context(), App, "unit-1"); err != nil || len(v) != 1 || v[0].ID.App != App {
+			e.Fatalf("clients: %+v, %v", v, err)
+		}
+		if v := e.load(signal.ClientID{App: App, Recipient: "unit-2", Device: "d"}); v != nil {
+			e.Fatalf("another app's client: %+v", v)
+		}
+	})
+	for _, c := range e.changes {
+		if c.App == App && c.Key != k {
+			e.Fatalf("change %+v under the wrong app", c)
+		}
+	}
+	if err := e.s.Erase(e.Context(), App, "unit-1"); err != nil {
+		e.Fatal(err)
+	}
+	if n, err := e.s.Drop(e.Context(), []signal.ClientID{{App: App, Recipient: "unit-2", Device: "d"}}, e.now.Add(time.Hour)); err != nil || n != 0 {
+		e.Fatalf("dropped %d, %v", n, err)
+	}
+	e.both(func() {
+		for _, r := range []string{"unit-1", "unit-2"} {
+			if e.load(signal.ClientID{App: "other", Recipient: r, Device: "d"}) == nil {
+				e.Fatalf("%s of the other app is gone", r)
+			}
+		}
+	})
+}
+
+func objectsCrash(e *objectEnv) {
+	if e.o.Crash == nil {
+		e.Skip("the store cannot be tested so")
+	}
+	id := signal.ClientID{App: App, Recipient: "unit-1", Device: "main"}
+	for i := range 5 {
+		k := key("north", fmt.Sprint("o", i))
+		e.put(App, k, object.Put{Version: object.Version(i + 1)})
+		found := e.o.Crash()
+		states, err := found.Get(e.Context(), App, []object.Key{k})
+		if err != nil || states[0].Version != object.Version(i+1) {
+			e.Fatalf("after a crash: %+v, %v", states, err)
+		}
+		e.save(signal.Save{ID: id, Keys: []object.Key{k}})
+		v, err := e.o.Crash().Load(e.Context(), id)
+		if err != nil || v == nil || len(v.Keys) != 1 || v.Keys[0] != k {
+			e.Fatalf("registrations after a crash: %+v, %v", v, err)
+		}
+	}
+}
+
+func objectsConcurrent(e *objectEnv) {
+	const callers, each = 8, 25
+	k := key("north", "counter")
+	var mu sync.Mutex
+	given := make(map[object.Version]bool)
+	var wg sync.WaitGroup
+	for range callers {
+		wg.Go(func() {
+			for range each {
+				v := &signal.Put{App: App, Key: k, At: e.now}
+				err := e.s.Put(context.WithoutCancel(e.Context()), []*signal.Put{v})
+				mu.Lock()
+				if err != nil || !v.Changed || given[v.State.Version] {
+					e.Errorf("put answered %+v, %v; given before: %v", v.State, err, given[v.State.Version])
+				}
+				given[v.State.Version] = true
+				mu.Unlock()
+			}
+		})
+	}
+	wg.Wait()
+	e.both(func() { e.wantState(App, k, object.State{Version: callers * each, Known: true, UpdatedAt: e.now}) })
+	for i, c := range e.changes {
+		if c.State.Version != object.Version(i+1) {
+			e.Fatalf("change %d was version %d", i, c.State.Version)
+		}
+	}
+}
+
+func objectsClosed(e *objectEnv) {
+	id := signal.ClientID{App: App, Recipient: "unit-1", Device: "main"}
+	s := e.s
+	e.o.Reopen()
+	if err := s.Put(e.Context(), []*signal.Put{{App: App, Key: key("north", "a"), At: e.now}}); !errors.Is(err, mailbox.ErrClosed) {
+		e.Fatalf("put: %v, want ErrClosed", err)
+	}
+	done := make(chan error, 2)
+	s.Save(&signal.Save{ID: id, Keys: []object.Key{key("north", "a")}, SeenAt: e.now, Done: func(err error) { done <- err }})
+	s.Touch([]signal.Touch{{ID: id, SeenAt: e.now}}, func(err error) { done <- err })
+	for range 2 {
+		if err := <-done; !errors.Is(err, mailbox.ErrClosed) {
+			e.Fatalf("save or touch: %v, want ErrClosed", err)
+		}
+	}
+}
