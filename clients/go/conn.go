@@ -162,7 +162,7 @@ func (c *grpcConn) finish() {
 	case <-c.ponged: // of an earlier ping
 	default:
 	}
-	if c.stream.Send((&clientFrame{Ping: &struct{}{}}).proto()) == nil {
+	if c.stream.Send((&clientFrame{Ping: &ping{}}).proto()) == nil {
 		select {
 		case <-c.ponged:
 		case <-c.ended:

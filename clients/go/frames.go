@@ -32,6 +32,9 @@ type Welcome struct {
 	Recipient  string
 	Heartbeat  time.Duration
 	ServerTime time.Time
+	// Of the objects that the server has this session or device registered for.
+	Digest        string
+	Registrations int
 }
 
 // hello, nack and clientFrame are what goes to the server; serverFrame is what comes.
@@ -41,6 +44,7 @@ type hello struct {
 	Recipient string   `json:"recipient,omitempty"`
 	Group     string   `json:"group,omitempty"`
 	Device    string   `json:"device,omitempty"`
+	Digest    string   `json:"digest,omitempty"`
 	Held      []string `json:"held,omitempty"`
 	Window    int      `json:"window,omitempty"`
 	Heartbeat wireTime `json:"heartbeat,omitempty"`
@@ -56,19 +60,26 @@ type nack struct {
 }
 
 type clientFrame struct {
-	Hello *hello    `json:"hello,omitempty"`
-	Ack   *ids      `json:"ack,omitempty"`
-	Nack  *nack     `json:"nack,omitempty"`
-	Ping  *struct{} `json:"ping,omitempty"`
+	Hello      *hello     `json:"hello,omitempty"`
+	Ack        *ids       `json:"ack,omitempty"`
+	Nack       *nack      `json:"nack,omitempty"`
+	Register   *register  `json:"register,omitempty"`
+	Unregister *register  `json:"unregister,omitempty"`
+	ObjectAck  *objectAck `json:"object_ack,omitempty"`
+	Ping       *ping      `json:"ping,omitempty"`
 }
 
 type serverFrame struct {
-	Welcome      *Welcome
-	Notification *Notification
-	Recall       []string
-	Goodbye      *goodbye
-	Err          *frameError
-	// None of these: a pong, or a frame this client does not know.
+	Welcome            *Welcome
+	Notification       *Notification
+	Recall             []string
+	Registered         *registered
+	RegistrationFailed *registrationFailed
+	Object             *Signal
+	Pong               *ping
+	Goodbye            *goodbye
+	Err                *frameError
+	// None of these: a frame this client does not know.
 }
 
 type goodbye struct {
@@ -99,8 +110,8 @@ func (d *wireTime) UnmarshalJSON(b []byte) error {
 		return nil
 	}
 	if days, ok := strings.CutSuffix(text, "d"); ok {
-		n, err := strconv.Atoi(days)
-		*d = wireTime(time.Duration(n) * 24 * time.Hour)
+		n, err := strconv.ParseFloat(days, 64)
+		*d = wireTime(n * 24 * float64(time.Hour))
 		return err
 	}
 	v, err := time.ParseDuration(text)
@@ -126,40 +137,54 @@ type wireNotification struct {
 
 func (w *wireNotification) notification() (*Notification, error) {
 	n := &Notification{
-		ID: w.ID, Seq: w.Seq, Title: w.Title, Body: w.Body, Category: w.Category, ContentType: w.ContentType,
+		ID: w.ID, Seq: w.Seq, Title: w.Title, Body: w.Body, Category: w.Category,
 		Priority: w.Priority, CreatedAt: w.CreatedAt, ExpiresAt: w.ExpiresAt, Attempt: w.Attempt,
 	}
-	switch {
-	case w.DataBase64 != nil:
-		n.Data = w.DataBase64
-	case len(w.Data) == 0:
-	case w.ContentType == "": // left out where it is the usual one
-		n.Data, n.ContentType = w.Data, "application/json"
-	case isJSON(w.ContentType):
-		n.Data = w.Data
-	default:
-		var text string
-		if err := json.Unmarshal(w.Data, &text); err != nil {
-			return nil, fmt.Errorf("data of %s is not text although its content type is %s", w.ID, w.ContentType)
-		}
-		n.Data = []byte(text)
+	var err error
+	if n.Data, n.ContentType, err = readData(w.Data, w.DataBase64, w.ContentType); err != nil {
+		return nil, fmt.Errorf("data of %s: %w", w.ID, err)
 	}
 	return n, nil
+}
+
+// readData takes data from the form it has in JSON: JSON as it is, text as a string, anything else as base64.
+func readData(data json.RawMessage, base64 []byte, contentType string) ([]byte, string, error) {
+	switch {
+	case base64 != nil:
+		return base64, contentType, nil
+	case len(data) == 0:
+		return nil, contentType, nil
+	case contentType == "": // left out where it is the usual one
+		return data, "application/json", nil
+	case isJSON(contentType):
+		return data, contentType, nil
+	}
+	var text string
+	if err := json.Unmarshal(data, &text); err != nil {
+		return nil, "", fmt.Errorf("is not text although its content type is %s", contentType)
+	}
+	return []byte(text), contentType, nil
 }
 
 // decodeJSON reads a frame: an object with one key. Frames of a later server that it does not know are passed over.
 func decodeJSON(b []byte) (f serverFrame, err error) {
 	var w struct {
 		Welcome *struct {
-			Session    string    `json:"session"`
-			App        string    `json:"app"`
-			Recipient  string    `json:"recipient"`
-			Heartbeat  wireTime  `json:"heartbeat"`
-			ServerTime time.Time `json:"server_time"`
+			Session       string    `json:"session"`
+			App           string    `json:"app"`
+			Recipient     string    `json:"recipient"`
+			Heartbeat     wireTime  `json:"heartbeat"`
+			ServerTime    time.Time `json:"server_time"`
+			Digest        string    `json:"digest"`
+			Registrations int       `json:"registrations"`
 		} `json:"welcome"`
-		Notification *wireNotification `json:"notification"`
-		Recall       *ids              `json:"recall"`
-		Goodbye      *struct {
+		Notification       *wireNotification   `json:"notification"`
+		Recall             *ids                `json:"recall"`
+		Registered         *registered         `json:"registered"`
+		RegistrationFailed *registrationFailed `json:"registration_failed"`
+		Object             *wireObject         `json:"object"`
+		Pong               *ping               `json:"pong"`
+		Goodbye            *struct {
 			Reason     string   `json:"reason"`
 			RetryAfter wireTime `json:"retry_after"`
 		} `json:"goodbye"`
@@ -171,15 +196,19 @@ func decodeJSON(b []byte) (f serverFrame, err error) {
 	switch {
 	case w.Welcome != nil:
 		v := w.Welcome
-		f.Welcome = &Welcome{v.Session, v.App, v.Recipient, time.Duration(v.Heartbeat), v.ServerTime}
+		f.Welcome = &Welcome{v.Session, v.App, v.Recipient, time.Duration(v.Heartbeat), v.ServerTime, v.Digest, v.Registrations}
 	case w.Notification != nil:
 		f.Notification, err = w.Notification.notification()
 	case w.Recall != nil:
 		f.Recall = w.Recall.IDs
+	case w.Object != nil:
+		f.Object, err = w.Object.signal()
 	case w.Goodbye != nil:
 		f.Goodbye = &goodbye{w.Goodbye.Reason, time.Duration(w.Goodbye.RetryAfter)}
 	case w.Error != nil:
 		f.Err = w.Error
+	default:
+		f.Registered, f.RegistrationFailed, f.Pong = w.Registered, w.RegistrationFailed, w.Pong
 	}
 	return f, err
 }
@@ -189,7 +218,7 @@ func (f *clientFrame) proto() *pb.ClientFrame {
 	case f.Hello != nil:
 		h := f.Hello
 		return &pb.ClientFrame{Frame: &pb.ClientFrame_Hello{Hello: &pb.Hello{
-			App: h.App, Token: h.Token, Recipient: h.Recipient, Group: h.Group, Device: h.Device, Held: h.Held,
+			App: h.App, Token: h.Token, Recipient: h.Recipient, Group: h.Group, Device: h.Device, Digest: h.Digest, Held: h.Held,
 			Window: uint32(h.Window), HeartbeatMs: time.Duration(h.Heartbeat).Milliseconds(),
 		}}}
 	case f.Ack != nil:
@@ -198,7 +227,10 @@ func (f *clientFrame) proto() *pb.ClientFrame {
 		after := time.Duration(f.Nack.After).Milliseconds()
 		return &pb.ClientFrame{Frame: &pb.ClientFrame_Nack{Nack: &pb.Nack{Ids: f.Nack.IDs, AfterMs: after}}}
 	}
-	return &pb.ClientFrame{Frame: &pb.ClientFrame_Ping{Ping: &pb.Ping{}}}
+	if p := f.objectProto(); p != nil {
+		return p
+	}
+	return &pb.ClientFrame{Frame: &pb.ClientFrame_Ping{Ping: &pb.Ping{Digest: f.Ping.Digest}}}
 }
 
 var priorityNames = map[pb.Priority]string{pb.Priority_PRIORITY_HIGH: "high", pb.Priority_PRIORITY_LOW: "low"}
@@ -207,7 +239,9 @@ func fromProto(p *pb.ServerFrame) (f serverFrame) {
 	switch v := p.GetFrame().(type) {
 	case *pb.ServerFrame_Welcome:
 		w := v.Welcome
-		f.Welcome = &Welcome{w.Session, w.App, w.Recipient, millis(w.HeartbeatMs), time.UnixMilli(w.ServerTimeMs).UTC()}
+		f.Welcome = &Welcome{
+			w.Session, w.App, w.Recipient, millis(w.HeartbeatMs), time.UnixMilli(w.ServerTimeMs).UTC(), w.Digest, int(w.Registrations),
+		}
 	case *pb.ServerFrame_Notification:
 		n := v.Notification
 		f.Notification = &Notification{
@@ -224,6 +258,8 @@ func fromProto(p *pb.ServerFrame) (f serverFrame) {
 		f.Goodbye = &goodbye{v.Goodbye.Reason, millis(v.Goodbye.RetryAfterMs)}
 	case *pb.ServerFrame_Error:
 		f.Err = &frameError{v.Error.Code, v.Error.Message, v.Error.Field}
+	default:
+		return objectFromProto(p)
 	}
 	return f
 }

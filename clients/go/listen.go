@@ -32,6 +32,7 @@ type listenOptions struct {
 	heartbeat     time.Duration
 	concurrency   int
 	peek          bool
+	objects       *Objects
 	recalled      func(ids []string)
 	held          func() []string
 	connected     func(Welcome)

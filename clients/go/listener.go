@@ -43,9 +43,29 @@ type job struct {
 // flushPatience is how long the acknowledgements of the last handlers may take to go out.
 const flushPatience = 2 * time.Second
 
-// run starts handlers and connections and returns when all have ended. Connections outlive ctx a little so that the
+// run is the whole of Listen.
+func (l *listener) run(ctx context.Context) error {
+	o := l.opts.objects
+	if o == nil {
+		return l.serve(ctx)
+	}
+	if l.opts.group != "" && l.opts.group != o.group {
+		return fmt.Errorf("listen: the session's group is %s, its objects' is %s", l.opts.group, o.group)
+	}
+	l.opts.group = o.group
+	if err := o.attach(owner{l.client.app, l.recipient, l.opts.device}, l.out.signal); err != nil {
+		return fmt.Errorf("listen: %w", err)
+	}
+	err := l.serve(ctx)
+	if lost := o.detach(); lost != nil {
+		return errors.Join(err, lost)
+	}
+	return err
+}
+
+// serve starts handlers and connections and returns when all have ended. Connections outlive ctx a little so that the
 // acknowledgements of the last handlers still go out.
-func (l *listener) run(ctx context.Context) (err error) {
+func (l *listener) serve(ctx context.Context) (err error) {
 	work, endWork := context.WithCancel(ctx)
 	closing, beginClose := context.WithCancel(context.Background())
 	conns, endConns := context.WithCancel(context.WithoutCancel(ctx))
@@ -58,6 +78,9 @@ func (l *listener) run(ctx context.Context) (err error) {
 		workers.Go(func() { l.work(work) })
 	}
 	gaveUp := make(chan error, 1)
+	if o := l.opts.objects; o != nil {
+		workers.Go(func() { o.run(work) })
+	}
 	connector.Go(func() { gaveUp <- l.connect(work, conns, closing) })
 	select {
 	case err = <-gaveUp:
@@ -209,6 +232,9 @@ func (l *listener) finish(j *job, handled bool) {
 
 // take queues a notification for the handlers, unless they have it or had it. work is the handlers' context.
 func (l *listener) take(work context.Context, n *Notification) {
+	if l.handle == nil {
+		return // the program is here for objects alone
+	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.held[n.ID] != nil {

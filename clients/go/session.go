@@ -46,6 +46,10 @@ func (l *listener) session(work, conns, closing context.Context) (welcomed bool,
 		}
 		return false, err
 	}
+	if o := l.opts.objects; o != nil {
+		o.update(func() { o.keeper.welcomed(w.Digest, time.Now()) })
+		defer o.update(o.keeper.lost)
+	}
 	if l.opts.connected != nil {
 		l.opts.connected(*w)
 	}
@@ -110,6 +114,9 @@ func (s *session) hello() *clientFrame {
 	if l.opts.held != nil {
 		h.Held = l.opts.held()
 	}
+	if l.opts.objects != nil {
+		h.Digest = l.opts.objects.digest()
+	}
 	return &clientFrame{Hello: h}
 }
 
@@ -142,51 +149,76 @@ func (s *session) read(ctx, work context.Context, cancel context.CancelCauseFunc
 			}
 		case f.Err != nil:
 			return f.Err
+		case s.l.opts.objects != nil:
+			s.l.opts.objects.frame(&f)
 		}
 	}
 }
 
-// write sends acknowledgements and pings until ctx ends, or closing, which it ends with a flush.
+// write sends acknowledgements, registrations and pings until ctx ends, or closing, which it ends with a flush.
 func (s *session) write(ctx, closing context.Context) error {
 	look := time.NewTicker(s.beat / 2)
 	defer look.Stop()
+	again := time.NewTimer(s.beat)
+	defer again.Stop()
+	beats := 0
 	pinged := false
 	for {
-		for _, f := range s.l.out.take() {
-			if err := s.c.send(ctx, f); err != nil {
-				return err
-			}
+		if err := s.flush(ctx, again); err != nil {
+			return err
 		}
 		select {
 		case <-ctx.Done():
 			return nil
 		case <-closing.Done():
-			for _, f := range s.l.out.take() {
-				if err := s.c.send(ctx, f); err != nil {
-					return err
-				}
+			if err := s.flush(ctx, again); err != nil {
+				return err
 			}
 			s.c.finish()
 			return nil
 		case <-s.l.out.wake:
+		case <-again.C:
 		case f := <-s.extra:
 			if err := s.c.send(ctx, f); err != nil {
 				return err
 			}
 		case <-look.C:
+			beats++
 			switch silence := s.silence(); {
 			case silence >= 2*s.beat:
 				return errSilent
+			case s.l.opts.objects != nil && beats%2 == 0: // every heartbeat compares what both sides have
+				if err := s.c.send(ctx, s.l.opts.objects.ping()); err != nil {
+					return err
+				}
 			case silence < s.beat:
 				pinged = false
 			case !pinged:
 				pinged = true
-				if err := s.c.send(ctx, &clientFrame{Ping: &struct{}{}}); err != nil {
+				if err := s.c.send(ctx, &clientFrame{Ping: &ping{}}); err != nil {
 					return err
 				}
 			}
 		}
 	}
+}
+
+// flush sends what waits. again fires when objects have more to send.
+func (s *session) flush(ctx context.Context, again *time.Timer) error {
+	frames := s.l.out.take()
+	if o := s.l.opts.objects; o != nil {
+		more, at := o.take()
+		frames = append(frames, more...)
+		if !at.IsZero() {
+			again.Reset(time.Until(at))
+		}
+	}
+	for _, f := range frames {
+		if err := s.c.send(ctx, f); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // renew gets a new token before the present one ends and introduces it with another hello.
@@ -204,7 +236,7 @@ func (s *session) renew(ctx context.Context) {
 		next, err := s.l.client.token(ctx)
 		if err == nil && next.Value != token.Value {
 			token, wait.n = next, 0
-			h := &clientFrame{Hello: &hello{App: s.l.client.app, Token: next.Value, Recipient: s.l.recipient, Device: s.l.opts.device, Heartbeat: wireTime(s.l.opts.heartbeat)}}
+			h := &clientFrame{Hello: &hello{App: s.l.client.app, Token: next.Value, Recipient: s.l.recipient, Group: s.l.opts.group, Device: s.l.opts.device, Heartbeat: wireTime(s.l.opts.heartbeat)}}
 			select {
 			case s.extra <- h:
 			case <-ctx.Done():

@@ -6,6 +6,7 @@ import (
 	"encoding/binary"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -15,6 +16,7 @@ import (
 	"godwit.dev/godwit/api/godwitpb"
 	"godwit.dev/godwit/internal/frame"
 	"godwit.dev/godwit/internal/notification"
+	"godwit.dev/godwit/internal/object"
 
 	"google.golang.org/protobuf/proto"
 )
@@ -139,6 +141,7 @@ func TestBadClientFramesNameWhatIsWrong(t *testing.T) {
 
 func describe(c *frame.Client) string {
 	s := fmt.Sprintf("%s ids=%q after=%s reason=%q digest=%q", c.Kind, c.IDs, c.After, c.Reason, c.Digest)
+	s += fmt.Sprintf(" group=%q objects=%q reset=%t more=%t object=%q version=%d", c.Group, c.Objects, c.Reset, c.More, c.Object, c.Version)
 	if c.Hello != nil {
 		h := *c.Hello
 		if len(h.Held) == 0 {
@@ -209,6 +212,7 @@ func TestServerFrameEncodings(t *testing.T) {
 			return frame.AppendError(nil, f, &frame.Error{Code: "bad_frame", Message: "not JSON"})
 		},
 	}
+	maps.Copy(encoders, objectEncoders())
 	type vector struct {
 		Name  string
 		JSON  json.RawMessage
@@ -223,6 +227,33 @@ func TestServerFrameEncodings(t *testing.T) {
 			sameJSON(t, encode(frame.JSON), c.JSON)
 			sameProto(t, encode(frame.Proto), c.Proto)
 		})
+	}
+}
+
+// objectEncoders make the frames about objects.
+func objectEncoders() map[string]func(f frame.Format) []byte {
+	registered := func(r frame.Registered) func(frame.Format) []byte {
+		return func(f frame.Format) []byte { return frame.AppendRegistered(nil, f, &r) }
+	}
+	failed := func(r frame.RegistrationFailed) func(frame.Format) []byte {
+		return func(f frame.Format) []byte { return frame.AppendRegistrationFailed(nil, f, &r) }
+	}
+	at := func(s object.State) func(frame.Format) []byte {
+		return func(f frame.Format) []byte {
+			return frame.Object(f, object.Key{Group: "region-1", Object: "camera-config"}, &s)
+		}
+	}
+	return map[string]func(f frame.Format) []byte{
+		"registered":                   registered(frame.Registered{Group: "region-1", Objects: []string{"camera-config", "firmware"}, Digest: "f32e4ec427813346"}),
+		"registered nothing":           registered(frame.Registered{Digest: frame.EmptyDigest}),
+		"registration failed for good": failed(frame.RegistrationFailed{Group: "region-1", Objects: []string{"secret"}, Code: "forbidden"}),
+		"registration failed for now":  failed(frame.RegistrationFailed{Group: "region-1", Objects: []string{"camera-config"}, Code: "unavailable", Transient: true}),
+		"object at the last version":   at(object.State{Version: object.MaxVersion, Known: true}),
+		"object unknown above a floor": at(object.State{Version: 7}),
+		"object that nobody has put":   at(object.State{}),
+		"object with JSON":             at(object.State{Version: 7, Known: true, Payload: []byte(`{"iso":400}`), ContentType: "application/json"}),
+		"object with text":             at(object.State{Version: 7, Known: true, Payload: []byte("two\nlines ☂"), ContentType: "text/plain"}),
+		"object with bytes":            at(object.State{Version: 7, Known: true, Payload: []byte{0, 255, 128, 10}, ContentType: "application/octet-stream"}),
 	}
 }
 

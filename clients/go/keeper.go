@@ -1,0 +1,348 @@
+package godwit
+
+import (
+	"cmp"
+	"slices"
+	"time"
+)
+
+// keeper is what a client is registered for and how it and the server come to agree on it. It knows nothing of
+// connections and goroutines: what the server says goes in, frames come out. What the program wants is the desired
+// set; its digest is compared with that of the server's set at every welcome, confirmation and heartbeat. Equal
+// digests settle what is pending without a further word. Where they differ for longer than an answer takes, the whole
+// set is sent with reset, which the server swaps in at once, so that nothing wanted is unregistered for a moment.
+type keeper struct {
+	group   string // of the session; frames leave it out
+	entries map[objectKey]*entry
+	digest  uint64 // of the entries that are wanted
+	fresh   bool   // nothing is known of an earlier life: the program may still be registering what the server knows
+
+	live       bool // welcomed
+	summarised bool // the server has said on this connection what it has
+	reset      bool // the whole set is to be sent
+	resets     backoff
+	noReset    time.Time // not before
+	lastOp     time.Time // when registrations were last sent on this connection
+	check      time.Time // when to ask for the server's digest; zero: at the heartbeat
+	acks       map[objectKey]Version
+
+	queue   []objectKey // whose handlers have something to do
+	changes []ObjectStatus
+	version uint64 // counts changes of what a state file holds
+}
+
+// entry is one registration.
+type entry struct {
+	status RegistrationStatus
+	sent   bool      // the wish was sent on this connection
+	again  time.Time // refused for now: not to be sent before
+	wait   backoff
+	why    *RegistrationError
+
+	handle  SignalHandler
+	last    Version // newest known version that was handled
+	unknown bool    // what was handled last said that the version is unknown
+	floor   Version // of that
+	anew    bool    // registered again: the current version is wanted even if it was handled before
+	waiting *Signal // newest not handled
+	running *Signal // being handled
+	queued  bool
+	retryAt time.Time // the handler failed: not to be called before
+	retries backoff
+}
+
+const (
+	// settlePatience is how long an answer to registrations may take before a digest that differs means that something
+	// was lost.
+	settlePatience = 2 * time.Second
+	// maxFrameObjects is how many names one frame carries: with names of 128 bytes, below 64 KB.
+	maxFrameObjects = 256
+)
+
+func newKeeper(group string) *keeper {
+	return &keeper{
+		group: group, entries: make(map[objectKey]*entry), acks: make(map[objectKey]Version), fresh: true,
+		resets: backoff{base: connectBase, most: connectMost},
+	}
+}
+
+func (e *entry) wanted() bool { return e.status == PendingRegistration || e.status == Registered }
+
+func (e *entry) unsent() bool {
+	return !e.sent && (e.status == PendingRegistration || e.status == PendingUnregistration)
+}
+
+// want registers an object. An object that is registered already gets another handler.
+func (k *keeper) want(key objectKey, handle SignalHandler) {
+	e := k.entries[key]
+	if e == nil {
+		e = &entry{wait: backoff{base: connectBase, most: connectMost}, retries: backoff{base: connectBase, most: connectMost}}
+		k.entries[key] = e
+	}
+	e.handle = handle
+	if !e.wanted() {
+		k.digest += key.hash()
+		e.sent, e.why, e.again, e.wait.n, e.anew = false, nil, time.Time{}, 0, e.last > 0
+		k.set(key, e, PendingRegistration)
+	}
+	k.enqueue(key, e)
+}
+
+// drop unregisters an object.
+func (k *keeper) drop(key objectKey) {
+	e := k.entries[key]
+	switch {
+	case e == nil:
+	case e.status == Refused:
+		k.remove(key, e)
+	case e.wanted():
+		k.digest -= key.hash()
+		e.sent, e.again, e.wait.n, e.waiting = false, time.Time{}, 0, nil
+		delete(k.acks, key)
+		k.set(key, e, PendingUnregistration)
+	}
+}
+
+func (k *keeper) set(key objectKey, e *entry, s RegistrationStatus) {
+	if e.status != s {
+		e.status = s
+		k.version++
+		k.changes = append(k.changes, e.view(key))
+	}
+}
+
+func (k *keeper) remove(key objectKey, e *entry) {
+	delete(k.entries, key)
+	delete(k.acks, key)
+	k.set(key, e, Unregistered)
+}
+
+func (e *entry) view(key objectKey) ObjectStatus {
+	s := ObjectStatus{Group: key.group, Object: key.object, Status: e.status, Version: e.last, Unknown: e.unknown}
+	if e.why != nil {
+		s.Err = e.why
+	}
+	return s
+}
+
+// welcomed begins a connection. Nothing of an earlier one is under way any more.
+func (k *keeper) welcomed(digest string, now time.Time) {
+	k.live, k.summarised, k.reset, k.lastOp = true, false, false, time.Time{}
+	k.check = now.Add(settlePatience) // should the welcome not say it
+	for _, e := range k.entries {
+		e.sent, e.again = false, time.Time{}
+	}
+	k.compare(digest, now)
+}
+
+func (k *keeper) lost() { k.live = false }
+
+// compare takes the server's digest; an empty one says that the server does not know yet.
+func (k *keeper) compare(digest string, now time.Time) {
+	theirs, ok := parseDigest(digest)
+	if !ok || !k.live {
+		return
+	}
+	first := !k.summarised
+	k.summarised = true
+	switch settled := k.lastOp.Add(settlePatience); {
+	case theirs == k.digest:
+		k.agree(first)
+	case first && k.fresh:
+		k.check = time.Time{} // only what was registered is sent; the heartbeat will tell whether that was all
+	case k.reset || !first && k.outstanding():
+	case now.Before(settled):
+		k.check = settled
+	case now.Before(k.noReset):
+		k.check = k.noReset
+	default:
+		k.reset = true
+	}
+}
+
+// outstanding reports whether wishes have yet to be sent, so that the digests cannot be equal.
+func (k *keeper) outstanding() bool {
+	for _, e := range k.entries {
+		if e.unsent() {
+			return true
+		}
+	}
+	return false
+}
+
+// agree settles what is pending because both sets are equal. Unless nothing was sent on this connection yet, a wish
+// that has not been sent stays: the server may be about to carry out an earlier one that contradicts it.
+func (k *keeper) agree(all bool) {
+	k.fresh, k.reset, k.check, k.resets.n, k.noReset = false, false, time.Time{}, 0, time.Time{}
+	for key, e := range k.entries {
+		switch {
+		case !all && !e.sent:
+		case e.status == PendingRegistration:
+			e.why = nil
+			k.set(key, e, Registered)
+		case e.status == PendingUnregistration:
+			k.remove(key, e)
+		}
+	}
+}
+
+func (k *keeper) key(group, object string) objectKey {
+	return objectKey{cmp.Or(group, k.group), object}
+}
+
+// registered takes a confirmation. One that contradicts what is wanted changes nothing: the digests differ then, and
+// what is sent because of that puts it right.
+func (k *keeper) registered(r *registered, now time.Time) {
+	for _, name := range r.Objects {
+		key := k.key(r.Group, name)
+		if e := k.entries[key]; e != nil && e.status == PendingRegistration && e.sent {
+			e.why, e.wait.n = nil, 0
+			k.set(key, e, Registered)
+		}
+	}
+	k.compare(r.Digest, now)
+}
+
+// failed takes a refusal: for good, which leaves the object out of both digests, or for now.
+func (k *keeper) failed(f *registrationFailed, now time.Time) {
+	for _, name := range f.Objects {
+		key := k.key(f.Group, name)
+		e := k.entries[key]
+		if e == nil || e.status == Refused {
+			continue
+		}
+		why := &RegistrationError{Group: key.group, Object: key.object, Code: f.Code, Transient: f.Transient}
+		switch {
+		case f.Transient:
+			e.why, e.sent, e.again = why, false, now.Add(e.wait.next())
+			if e.status == Registered {
+				e.status = PendingRegistration
+			}
+			k.changes = append(k.changes, e.view(key))
+		case e.status == PendingUnregistration:
+			k.remove(key, e)
+		default:
+			k.digest -= key.hash()
+			e.why, e.waiting = why, nil
+			delete(k.acks, key)
+			k.set(key, e, Refused)
+		}
+	}
+}
+
+// take returns what is to be sent now: nothing before the server has said what it has.
+func (k *keeper) take(now time.Time) (frames []*clientFrame) {
+	if !k.live {
+		return nil
+	}
+	if k.summarised {
+		if k.reset {
+			frames = k.whole()
+			k.noReset = now.Add(k.resets.next())
+		} else {
+			frames = k.deltas(now)
+		}
+		if len(frames) > 0 {
+			k.lastOp, k.check = now, now.Add(settlePatience)
+		}
+	}
+	if !k.check.IsZero() && !now.Before(k.check) {
+		frames = append(frames, k.ping())
+	}
+	for key, v := range k.acks {
+		frames = append(frames, &clientFrame{ObjectAck: &objectAck{key.object, k.left(key.group), v}})
+	}
+	clear(k.acks)
+	return frames
+}
+
+// left is how a frame names a group: not at all if it is the session's.
+func (k *keeper) left(group string) string {
+	if group == k.group {
+		return ""
+	}
+	return group
+}
+
+func (k *keeper) ping() *clientFrame {
+	k.check = time.Time{}
+	return &clientFrame{Ping: &ping{formatDigest(k.digest)}}
+}
+
+// whole is the desired set in slices that the server swaps in together.
+func (k *keeper) whole() (frames []*clientFrame) {
+	k.reset, k.fresh = false, false
+	var keys []objectKey
+	for key, e := range k.entries {
+		e.sent, e.again = true, time.Time{}
+		if e.wanted() {
+			k.set(key, e, PendingRegistration)
+			keys = append(keys, key)
+		}
+	}
+	for _, r := range k.slices(keys) {
+		r.Reset, r.More = true, true
+		frames = append(frames, &clientFrame{Register: r})
+	}
+	if len(frames) == 0 {
+		return []*clientFrame{{Register: &register{Objects: []string{}, Reset: true}}}
+	}
+	frames[len(frames)-1].Register.More = false
+	return frames
+}
+
+// deltas are the wishes that have not been sent.
+func (k *keeper) deltas(now time.Time) (frames []*clientFrame) {
+	var in, out []objectKey
+	for key, e := range k.entries {
+		switch {
+		case !e.unsent() || now.Before(e.again):
+			continue
+		case e.wanted():
+			in = append(in, key)
+		default:
+			out = append(out, key)
+		}
+		e.sent = true
+	}
+	for _, r := range k.slices(out) {
+		frames = append(frames, &clientFrame{Unregister: r})
+	}
+	for _, r := range k.slices(in) {
+		frames = append(frames, &clientFrame{Register: r})
+	}
+	return frames
+}
+
+// slices puts keys into frames, one group a frame.
+func (k *keeper) slices(keys []objectKey) (frames []*register) {
+	slices.SortFunc(keys, func(a, b objectKey) int {
+		return cmp.Or(cmp.Compare(a.group, b.group), cmp.Compare(a.object, b.object))
+	})
+	var last *register
+	for i, key := range keys {
+		if last == nil || key.group != keys[i-1].group || len(last.Objects) == maxFrameObjects {
+			last = &register{Group: k.left(key.group)}
+			frames = append(frames, last)
+		}
+		last.Objects = append(last.Objects, key.object)
+	}
+	return frames
+}
+
+// sendAt is when take has something to send by itself; zero: not before something happens.
+func (k *keeper) sendAt() (at time.Time) {
+	if !k.live {
+		return at
+	}
+	at = k.check
+	if !k.summarised {
+		return at
+	}
+	for _, e := range k.entries {
+		if e.unsent() && !e.again.IsZero() && (at.IsZero() || e.again.Before(at)) {
+			at = e.again
+		}
+	}
+	return at
+}

@@ -1,0 +1,195 @@
+package godwit
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"iter"
+	"net/http"
+	"net/url"
+	"strconv"
+	"time"
+)
+
+// MaxPayload is how many bytes an object's payload may have: a signal says that something changed, and what changed is
+// fetched where it lives.
+const MaxPayload = 4 << 10
+
+// ObjectPut is a new version of an object.
+type ObjectPut struct {
+	// Version must be above the current one to change anything. 0: the server takes the next; a put that is tried again
+	// after a failure may then count twice, which costs nothing but a version.
+	Version     Version
+	Payload     []byte // JSON, text or bytes
+	ContentType string // of Payload; empty: JSON if it is, else text if it is UTF-8, else bytes
+	Source      string // the client that caused it, "recipient" or "recipient/device": it is not told
+}
+
+// PutResult says what the server has after a put.
+type PutResult struct {
+	Version Version `json:"version"` // the stored one; of an unknown object: the floor
+	Changed bool    `json:"changed"` // false: the put was not above it
+}
+
+// Object is what the server has of an object.
+type Object struct {
+	Group       string
+	Object      string
+	Version     Version // if Unknown: the floor, above which the next one will be
+	Unknown     bool    // nobody can say which version is the latest, or it was deleted
+	Payload     []byte
+	ContentType string
+	Source      string // who made this version
+	UpdatedAt   time.Time
+}
+
+// Registration is one client's registration for an object.
+type Registration struct {
+	Recipient    string    `json:"recipient"`
+	Device       string    `json:"device"` // empty: it lasts for the session
+	Online       bool      `json:"online"`
+	LastSeen     time.Time `json:"last_seen"`
+	SentVersion  Version   `json:"sent_version"`  // 0: none yet
+	AckedVersion Version   `json:"acked_version"` // 0: none yet
+}
+
+// wirePut is a put as the API takes it.
+type wirePut struct {
+	Version       Version         `json:"version,omitempty"`
+	Unknown       bool            `json:"unknown,omitempty"`
+	Payload       json.RawMessage `json:"payload,omitempty"`
+	PayloadBase64 string          `json:"payload_base64,omitempty"`
+	ContentType   string          `json:"content_type,omitempty"`
+	Source        string          `json:"source,omitempty"`
+}
+
+func objectPath(k objectKey) string { return "/v1/objects/" + k.group + "/" + k.object }
+
+// PutObject gives an object a new version. It returns once that is on the server's disk; every client registered for
+// the object eventually learns it, or a later one.
+func (c *Client) PutObject(ctx context.Context, group, object string, p ObjectPut) (PutResult, error) {
+	w := wirePut{Version: p.Version, Source: p.Source}
+	data := wirePublication{ContentType: p.ContentType}
+	if err := data.setData(p.Payload); err != nil {
+		return PutResult{}, fmt.Errorf("put object %s/%s: payload: %w", group, object, err)
+	}
+	w.Payload, w.PayloadBase64, w.ContentType = data.Data, data.DataBase64, data.ContentType
+	return c.putObject(ctx, http.MethodPut, objectKey{group, object}, &w)
+}
+
+// UnknownObject says that nobody can tell an object's latest version: clients are told to fetch it from where it
+// lives. The version stays as a floor, which the next one must exceed; a floor above it raises it.
+func (c *Client) UnknownObject(ctx context.Context, group, object string, floor Version) (PutResult, error) {
+	return c.putObject(ctx, http.MethodPut, objectKey{group, object}, &wirePut{Version: floor, Unknown: true})
+}
+
+// DeleteObject does the same as UnknownObject. Versions of an object put later are above all it ever had.
+func (c *Client) DeleteObject(ctx context.Context, group, object string) error {
+	_, err := c.putObject(ctx, http.MethodDelete, objectKey{group, object}, nil)
+	return err
+}
+
+func (c *Client) putObject(ctx context.Context, method string, k objectKey, w *wirePut) (r PutResult, err error) {
+	if err = k.check(); err == nil {
+		var in, out any = w, &r
+		if method == http.MethodDelete {
+			in, out = nil, nil
+		}
+		err = c.doJSON(ctx, request{method: method, path: objectPath(k)}, in, out)
+	}
+	if err != nil {
+		what := "put"
+		if method == http.MethodDelete {
+			what = "delete"
+		}
+		return r, fmt.Errorf("%s object %s: %w", what, k, err)
+	}
+	return r, nil
+}
+
+// objectView is an object as the API shows it.
+type objectView struct {
+	wireObject
+	Source    string    `json:"source"`
+	UpdatedAt time.Time `json:"updated_at"`
+}
+
+func (v *objectView) object(group string) (o Object, err error) {
+	if v.Group == "" {
+		v.Group = group
+	}
+	s, err := v.signal()
+	if err != nil {
+		return o, err
+	}
+	return Object{s.Group, s.Object, s.Version, s.Unknown, s.Payload, s.ContentType, v.Source, v.UpdatedAt}, nil
+}
+
+// GetObject reads an object. One that nobody has ever put is an *Error with Status 404.
+func (c *Client) GetObject(ctx context.Context, group, object string) (o Object, err error) {
+	k := objectKey{group, object}
+	var v objectView
+	if err = k.check(); err == nil {
+		err = c.doJSON(ctx, request{method: http.MethodGet, path: objectPath(k)}, nil, &v)
+	}
+	if err == nil {
+		if v.Object == "" {
+			v.Object = object
+		}
+		o, err = v.object(group)
+	}
+	if err != nil {
+		return o, fmt.Errorf("read object %s: %w", k, err)
+	}
+	return o, nil
+}
+
+// page is one answer of a list.
+type page[T any] struct {
+	Items      []T    `json:"items"`
+	NextCursor string `json:"next_cursor"`
+}
+
+// listPage is how many items are asked for at a time.
+const listPage = 500
+
+// ListObjects reads the objects of a group whose names begin with prefix, by name. An error ends the sequence.
+func (c *Client) ListObjects(ctx context.Context, group, prefix string) iter.Seq2[Object, error] {
+	return func(yield func(Object, error) bool) {
+		r := request{method: http.MethodGet, path: "/v1/objects/" + group, query: url.Values{"limit": {strconv.Itoa(listPage)}}}
+		if prefix != "" {
+			r.query.Set("prefix", prefix)
+		}
+		err := checkName("group", group)
+		for err == nil {
+			var p page[objectView]
+			if err = c.doJSON(ctx, r, nil, &p); err != nil {
+				break
+			}
+			for i := range p.Items {
+				o, err := p.Items[i].object(group)
+				if !yield(o, err) || err != nil {
+					return
+				}
+			}
+			if p.NextCursor == "" {
+				return
+			}
+			r.query.Set("cursor", p.NextCursor)
+		}
+		yield(Object{}, fmt.Errorf("list objects of %s: %w", group, err))
+	}
+}
+
+// Registrations says who is registered for an object, online or not, and which version each has got: "which units
+// have camera-config v7?"
+func (c *Client) Registrations(ctx context.Context, group, object string) (list []Registration, err error) {
+	k := objectKey{group, object}
+	if err = k.check(); err == nil {
+		err = c.doJSON(ctx, request{method: http.MethodGet, path: objectPath(k) + "/registrations"}, nil, &list)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read registrations for %s: %w", k, err)
+	}
+	return list, nil
+}
