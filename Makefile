@@ -21,6 +21,9 @@ BENCHSTAT     := $(BIN)/.benchstat-v0.0.0-20260908200009-22c9c6c9d4da
 H2SPEC        := $(BIN)/.h2spec
 VENV          := $(BIN)/venv/.ready
 PYTHON_VENV   := $(BIN)/python/.ready
+# The JavaScript client's tools; package-lock.json pins them.
+JS            := clients/js
+NODE_MODULES  := $(JS)/node_modules/.package-lock.json
 
 # What the tests run. Narrow it: make test PACKAGES=./internal/frame/...
 PACKAGES ?= ./...
@@ -29,7 +32,7 @@ TESTFLAGS ?= -race -timeout 10m
 FUZZTIME ?= 60s
 PYTESTFLAGS ?=
 PYTHON := $(BIN)/python/bin
-SOURCES = $(shell find . -name '*.go' -not -name '*.pb.go' -not -path './.bin/*')
+SOURCES = $(shell find . -name '*.go' -not -name '*.pb.go' -not -path './.bin/*' -not -path '*/node_modules/*')
 
 .PHONY: help
 help: ## list what can be made
@@ -45,7 +48,7 @@ build: ## build .bin/godwit, static, without cgo
 
 # With PACKAGES narrowed, Go alone is tested.
 ifeq ($(PACKAGES),./...)
-test: python-test
+test: python-test js-test
 endif
 
 .PHONY: test
@@ -64,12 +67,17 @@ python-test: $(PYTHON_VENV) ## lint, type-check and test the Python client (narr
 	cd clients/python && $(PYTHON)/python -m mypy
 	cd clients/python && GODWIT_BINARY=$(BIN)/python/godwit $(PYTHON)/python -m pytest -q $(PYTESTFLAGS)
 
+.PHONY: js-test
+js-test: $(NODE_MODULES) chromium ## run the tests of the JavaScript client, against a server built for them
+	cd $(JS) && npm test --silent
+
 .PHONY: check
 check: fmt-check lint generate-check test ## what CI runs: format, lint, generate and diff, test
 
 .PHONY: fmt
-fmt: $(GOFUMPT) ## format the code
+fmt: $(GOFUMPT) $(NODE_MODULES) ## format the code
 	gofumpt -l -w $(SOURCES)
+	cd $(JS) && npm run --silent format
 
 .PHONY: fmt-check
 fmt-check: $(GOFUMPT)
@@ -77,9 +85,10 @@ fmt-check: $(GOFUMPT)
 	if [ -n "$$unformatted" ]; then echo "not formatted, run make fmt:"; echo "$$unformatted"; exit 1; fi
 
 .PHONY: lint
-lint: $(GOLANGCI_LINT) $(BUF) ## run the linters
+lint: $(GOLANGCI_LINT) $(BUF) $(NODE_MODULES) ## run the linters
 	golangci-lint run ./...
 	cd api && buf lint
+	cd $(JS) && npm run --silent lint && npm run --silent types
 
 .PHONY: generate
 generate: $(BUF) $(PROTOC_GO) $(PROTOC_GRPC) ## make the generated code and pages anew
@@ -171,6 +180,10 @@ $(BENCHSTAT):     ; $(call go-tool,benchstat,golang.org/x/perf/cmd/benchstat)
 $(PROTOC_GO):
 	@mkdir -p $(BIN)
 	GOBIN=$(BIN) GOFLAGS= $(GO) install google.golang.org/protobuf/cmd/protoc-gen-go@v1.36.12
+	@touch $@
+
+$(NODE_MODULES): $(JS)/package-lock.json
+	cd $(JS) && npm ci --silent --no-audit --no-fund
 	@touch $@
 
 # h2spec has no go.mod of its own; ours pins it and what it is built with.

@@ -2,6 +2,9 @@ module godwit.dev/godwit
 
 go 1.26.0
 
+// what npm installs beside the JavaScript client may contain Go files
+ignore ./clients/js/node_modules
+
 require (
 	github.com/HdrHistogram/hdrhistogram-go v1.4.0
 	github.com/coder/websocket v1.8.15

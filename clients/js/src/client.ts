@@ -1,0 +1,234 @@
+import { Backoff, sleep } from "./backoff.js";
+import { GodwitError, responseError } from "./errors.js";
+import { Listener, type ListenOptions, type NotificationHandler } from "./live/listener.js";
+import { platformSocket, type SocketFactory } from "./live/socket.js";
+import {
+  type ObjectState,
+  type Publication,
+  type Receipt,
+  readObject,
+  readReceipt,
+  readStatus,
+  type Status,
+  wirePublication,
+} from "./publish.js";
+import type { TokenSource } from "./token.js";
+
+export type { TokenSource } from "./token.js";
+
+export interface ClientOptions {
+  /** Names the app, where neither key nor token says it and the server has several. */
+  app?: string;
+  /** The key of a back end: role publish for publishing, read for status. Never in a browser. */
+  apiKey?: string;
+  /** A recipient's token, or where such come from; needed to listen, except from a development server. */
+  token?: TokenSource;
+  /** Tries of one request, the first included; default 6. */
+  attempts?: number;
+  /** Milliseconds one try may take; default 30,000. */
+  timeout?: number;
+  fetch?: typeof fetch;
+  webSocket?: SocketFactory;
+}
+
+/** A call of the API. */
+export interface Call {
+  query?: Record<string, string | undefined>;
+  /** Sent as JSON. */
+  json?: unknown;
+  /** Sent as it is. */
+  body?: string;
+  contentType?: string;
+  signal?: AbortSignal;
+}
+
+const batchLines = 10_000;
+const batchBytes = 31 << 20; // the server takes 32 MB
+
+/** Talks to one server, or to a cluster behind one address. */
+export class Client {
+  private readonly base: URL;
+  private readonly prefix: string; // where the server lies below a path
+  private readonly o: ClientOptions;
+
+  /** The server's http or https URL, for example "https://push.example.org". */
+  constructor(server: string | URL, options: ClientOptions = {}) {
+    this.base = new URL(server);
+    if (!/^https?:$/.test(this.base.protocol)) throw new TypeError(`${server} is not an http or https URL`);
+    this.prefix = this.base.pathname.replace(/\/+$/, "");
+    this.o = options;
+  }
+
+  /** Receives a recipient's notifications until it is closed. The recipient may be left out where a token says it. */
+  listen(recipient: string | undefined, handler: NotificationHandler, options: ListenOptions = {}): Listener {
+    const url = this.url("/v1/connect");
+    url.protocol = url.protocol.replace("http", "ws");
+    const connection = {
+      url: url.href,
+      app: this.o.app,
+      token: this.o.token,
+      webSocket: this.o.webSocket ?? platformSocket,
+    };
+    return new Listener(connection, recipient, handler, options);
+  }
+
+  /**
+   * Stores one notification; it is on the server's disk when the promise resolves. After an error it may have been
+   * stored all the same: publish again with the same id.
+   */
+  async publish(p: Publication): Promise<Receipt> {
+    return readReceipt(await this.call("POST", "/v1/notifications", { json: wirePublication(p, p.to) }));
+  }
+
+  /** Stores one notification for up to 1,000 recipients. One receipt each, in order; some may carry an error. */
+  async publishTo(to: string[], p: Omit<Publication, "to">): Promise<Receipt[]> {
+    const answer = await this.call<{ results: Record<string, unknown>[] }>("POST", "/v1/notifications", {
+      json: wirePublication(p, to),
+    });
+    return answer.results.map(readReceipt);
+  }
+
+  /**
+   * Stores any number of notifications in as few requests as possible. One receipt each, in order; a bad one stops
+   * nothing. Those that failed for a reason that may pass are tried again.
+   */
+  async publishBatch(publications: Publication[]): Promise<Receipt[]> {
+    const wire = publications.map((p) => wirePublication(p, p.to));
+    const lines = wire.map((w) => JSON.stringify(w));
+    const receipts: Receipt[] = new Array(lines.length);
+    const wait = new Backoff(100, 10_000);
+    let todo = lines.map((_, i) => i);
+    for (let attempt = 1; todo.length > 0; attempt++) {
+      for (const part of portions(todo, lines)) {
+        const answers = await this.sendLines(part.map((i) => lines[i] as string));
+        part.forEach((index, at) => {
+          receipts[index] = readReceipt(answers[at] ?? {});
+        });
+      }
+      todo = todo.filter((i) => receipts[i]?.error?.temporary);
+      if (attempt >= this.attempts) break;
+      if (todo.length > 0) await sleep(wait.next());
+    }
+    return receipts;
+  }
+
+  private async sendLines(lines: string[]): Promise<Record<string, unknown>[]> {
+    const text = await this.text("POST", "/v1/notifications/batch", {
+      body: `${lines.join("\n")}\n`,
+      contentType: "application/x-ndjson",
+    });
+    const answers = text.split("\n").filter((line) => line !== "");
+    if (answers.length !== lines.length) {
+      throw new Error(`publish batch: ${lines.length} lines were sent, ${answers.length} answered`);
+    }
+    return answers.map((line) => JSON.parse(line) as Record<string, unknown>);
+  }
+
+  /** What became of one recipient's copy of a notification. */
+  async status(id: string, to: string): Promise<Status> {
+    return readStatus(await this.call("GET", `/v1/notifications/${encodeURIComponent(id)}`, { query: { to } }));
+  }
+
+  /** Withdraws a notification from one recipient, or from all. Copies that are settled stay as they are. */
+  async recall(id: string, to?: string): Promise<void> {
+    await this.text("DELETE", `/v1/notifications/${encodeURIComponent(id)}`, { query: { to } });
+  }
+
+  /**
+   * Says that an object is at a version; without one the server takes the next, and a retry after a lost answer may
+   * take one more. `source` is the client that made the change and is not told ("client-3" or "client-3/device").
+   */
+  async putObject(
+    group: string,
+    object: string,
+    state: { version?: string | number | bigint; payload?: unknown; unknown?: boolean; source?: string } = {},
+  ): Promise<{ version: string; changed: boolean }> {
+    const version = state.version === undefined ? undefined : String(state.version);
+    return this.call("PUT", objectPath(group, object), { json: { ...state, version } });
+  }
+
+  async object(group: string, object: string): Promise<ObjectState> {
+    return readObject(await this.call("GET", objectPath(group, object)));
+  }
+
+  /** Announces that the object's version is unknown; what it was stays as the floor. */
+  async deleteObject(group: string, object: string): Promise<void> {
+    await this.text("DELETE", objectPath(group, object));
+  }
+
+  /** Any other call of the API; the answer is read as JSON. Retried like the rest: make it one that may be repeated. */
+  async call<T = Record<string, unknown>>(method: string, path: string, call: Call = {}): Promise<T> {
+    const text = await this.text(method, path, call);
+    return (text === "" ? undefined : JSON.parse(text)) as T;
+  }
+
+  private get attempts(): number {
+    return Math.max(1, this.o.attempts ?? 6);
+  }
+
+  private url(path: string): URL {
+    const url = new URL(this.base);
+    url.pathname = this.prefix + path;
+    return url;
+  }
+
+  /** Carries out a request, again after failures that may pass, and returns the body of the successful answer. */
+  private async text(method: string, path: string, call: Call = {}): Promise<string> {
+    const body = call.json === undefined ? call.body : JSON.stringify(call.json);
+    const wait = new Backoff(100, 10_000);
+    for (let attempt = 1; ; attempt++) {
+      try {
+        return await this.once(method, path, call, body);
+      } catch (error) {
+        const answer = error instanceof GodwitError ? error : undefined;
+        if (call.signal?.aborted || (answer && !answer.temporary) || attempt >= this.attempts) throw error;
+        if (!(await sleep(Math.max(wait.next(), answer?.retryAfter ?? 0), call.signal))) throw error;
+      }
+    }
+  }
+
+  private async once(method: string, path: string, call: Call, body: string | undefined): Promise<string> {
+    const url = this.url(path);
+    for (const [name, value] of Object.entries(call.query ?? {})) if (value) url.searchParams.set(name, value);
+    const timeout = AbortSignal.timeout(this.o.timeout ?? 30_000);
+    const headers: Record<string, string> = {};
+    if (this.o.apiKey) headers.Authorization = `Bearer ${this.o.apiKey}`;
+    if (call.json !== undefined) headers["Content-Type"] = "application/json";
+    if (call.contentType) headers["Content-Type"] = call.contentType;
+    const init: RequestInit = { method, headers, signal: call.signal ? joined(call.signal, timeout) : timeout };
+    if (body !== undefined) init.body = body;
+    const response = await (this.o.fetch ?? fetch)(url, init);
+    if (!response.ok) throw await responseError(response);
+    return response.text();
+  }
+}
+
+/** Aborts when one of two does; AbortSignal.any is younger than Node 20.3 and some browsers in use. */
+function joined(a: AbortSignal, b: AbortSignal): AbortSignal {
+  const both = new AbortController();
+  for (const s of [a, b]) {
+    if (s.aborted) both.abort(s.reason);
+    s.addEventListener("abort", () => both.abort(s.reason), { once: true });
+  }
+  return both.signal;
+}
+
+const objectPath = (group: string, object: string) =>
+  `/v1/objects/${encodeURIComponent(group)}/${encodeURIComponent(object)}`;
+
+/** Cuts a list of lines into requests that the server takes. */
+function* portions(todo: number[], lines: string[]): Generator<number[]> {
+  let part: number[] = [];
+  let bytes = 0;
+  for (const i of todo) {
+    const size = (lines[i] as string).length * 3 + 1; // at most three bytes a UTF-16 unit
+    if (part.length > 0 && (part.length === batchLines || bytes + size > batchBytes)) {
+      yield part;
+      part = [];
+      bytes = 0;
+    }
+    part.push(i);
+    bytes += size;
+  }
+  if (part.length > 0) yield part;
+}

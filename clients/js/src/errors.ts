@@ -1,0 +1,93 @@
+/** What the server answered instead of doing what was asked: an RFC 9457 problem. */
+export class GodwitError extends Error {
+  override name = "GodwitError";
+
+  constructor(
+    /** The HTTP status. */
+    readonly status: number,
+    /** "/problems/mailbox-full": stable, for programs. */
+    readonly type: string,
+    readonly title: string,
+    readonly detail: string,
+    /** The field of the request that is to blame, where there is one. */
+    readonly field: string | undefined,
+    /** Milliseconds the server asked to wait; 0: it did not say. */
+    readonly retryAfter: number,
+  ) {
+    super(`server answered ${status}: ${detail || title || "no reason given"}`);
+  }
+
+  /** Whether the same request may succeed later. */
+  get temporary(): boolean {
+    return [408, 429, 500, 502, 503, 504].includes(this.status);
+  }
+}
+
+/**
+ * The server does not let this client connect, or not any more, and trying again as it is would not help. The reason
+ * is that of the server's goodbye: unauthenticated, forbidden, replaced, …
+ */
+export class RefusedError extends Error {
+  override name = "RefusedError";
+
+  constructor(
+    readonly reason: string,
+    detail?: string,
+  ) {
+    super(`server refused the session: ${detail ?? reason}`);
+  }
+}
+
+/** The reason of a handler's signal when its notification was settled elsewhere or withdrawn. */
+export class RecalledError extends Error {
+  override name = "RecalledError";
+
+  constructor(readonly id: string) {
+    super(`notification ${id} was recalled`);
+  }
+}
+
+/** Thrown by a handler, asks for the notification again after a while. */
+export class RedeliverAfter extends Error {
+  override name = "RedeliverAfter";
+
+  constructor(
+    /** Milliseconds or "30s"; at most 24 h. */
+    readonly after: number | string,
+    readonly why?: string,
+  ) {
+    super(`redeliver after ${after}${why ? `: ${why}` : ""}`);
+  }
+}
+
+interface Problem {
+  type?: string;
+  title?: string;
+  status?: number;
+  detail?: string;
+  field?: string;
+}
+
+export function problemError(p: Problem, status: number, retryAfter = 0): GodwitError {
+  return new GodwitError(status, p.type ?? "", p.title ?? "", p.detail ?? "", p.field, retryAfter);
+}
+
+/** Reads what a response that is no success says. */
+export async function responseError(response: Response): Promise<GodwitError> {
+  const text = await response.text().catch(() => "");
+  let problem: Problem;
+  try {
+    problem = JSON.parse(text) as Problem;
+  } catch {
+    problem = { detail: text.slice(0, 200).trim() };
+  }
+  return problemError(problem, response.status, retryAfter(response.headers.get("Retry-After"), Date.now()));
+}
+
+/** Reads Retry-After (RFC 9110, section 10.2.3): seconds or a date. Milliseconds. */
+export function retryAfter(header: string | null, now: number): number {
+  if (!header) return 0;
+  if (/^\d+$/.test(header)) return Number(header) * 1_000;
+  const at = Date.parse(header);
+  return Number.isNaN(at) ? 0 : Math.max(0, at - now);
+}

@@ -1,0 +1,13 @@
+/**
+ * Client of the Godwit notification service, for browsers and other places that have a global WebSocket. Node gets
+ * "godwit/node" by itself, which brings a WebSocket.
+ */
+
+export { Client, type ClientOptions, type TokenSource } from "./client.js";
+export type { Duration } from "./durations.js";
+export { GodwitError, RecalledError, RedeliverAfter, RefusedError } from "./errors.js";
+export type { Notification, ObjectUpdate, Welcome } from "./live/frames.js";
+export type { Listener, ListenOptions, NotificationHandler } from "./live/listener.js";
+export type { ObjectHandler, Registration, RegistrationStatus } from "./live/registrations.js";
+export { MemoryState, type StateStore, StorageState } from "./live/state.js";
+export type { ObjectState, Publication, Receipt, Status } from "./publish.js";

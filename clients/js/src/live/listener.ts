@@ -1,0 +1,330 @@
+import { Backoff, sleep } from "../backoff.js";
+import { type Duration, durationText } from "../durations.js";
+import { RecalledError, RedeliverAfter, RefusedError } from "../errors.js";
+import { getToken, type TokenSource } from "../token.js";
+import type { ClientFrame, Notification, ServerFrame, Welcome } from "./frames.js";
+import { type ObjectHandler, type Registration, Registrations } from "./registrations.js";
+import { SeenIds } from "./seen.js";
+import { GoodbyeError, Session } from "./session.js";
+import type { SocketFactory } from "./socket.js";
+import type { StateStore } from "./state.js";
+
+/**
+ * Handles one notification. Once it has returned, the notification is acknowledged, which settles it for good. If it
+ * throws, the notification comes again after a while; RedeliverAfter says after which. The signal aborts when the
+ * notification is recalled, and when the listener closes.
+ */
+export type NotificationHandler = (n: Notification, context: { signal: AbortSignal }) => void | Promise<void>;
+
+export interface ListenOptions {
+  /**
+   * Names the device, so that a notification with ack "all" waits for it and registrations last. A second session of
+   * the same device closes the first, whose `done` then rejects with reason "replaced".
+   */
+  device?: string;
+  /** The group of the session's objects. */
+  group?: string;
+  /** Notifications sent and not acknowledged, 1 to 1,024; default 64. */
+  window?: number;
+  /** 5 s to 24 h; the server's default is 30 s. A connection that is silent for two is given up. */
+  heartbeat?: Duration;
+  /** How many handlers run at once; default 1, which keeps the order. */
+  concurrency?: number;
+  /** Where registrations are kept; default: in memory. */
+  state?: StateStore;
+  /** Says, at every connect, which notifications are still shown; those settled meanwhile are recalled. */
+  held?: () => string[];
+  /** Is told of notifications that need not be shown any more. */
+  onRecall?: (ids: string[]) => void;
+  onConnect?: (w: Welcome) => void;
+  /** Why a connection ended, or could not be made, and in how many milliseconds the next is tried. */
+  onDisconnect?: (error: Error, retry: number) => void;
+  /** A registration was refused: for good ("forbidden", "too_many") or for now ("unavailable"), then it is tried again. */
+  onRegistrationFailed?: (r: Registration, code: string) => void;
+  /** A handler threw. Default: console.error. */
+  onHandlerError?: (error: unknown) => void;
+  /** Ends the listener. */
+  signal?: AbortSignal;
+}
+
+export interface Connection {
+  url: string;
+  app: string | undefined;
+  token: TokenSource | undefined;
+  webSocket: SocketFactory;
+}
+
+/** A server sends at most 1,024 unacknowledged, so this is several windows. */
+const rememberedIds = 8_192;
+const maxWindow = 1_024;
+const maxAckIds = 256;
+const handshakeTimeout = 30_000;
+/** How long a session must have lasted for the next connect to be tried at once. */
+const stable = 5_000;
+/** Reasons of a goodbye after which trying again would not help. */
+const final = new Set(["forbidden", "unknown_app", "replaced", "erased", "hello", "answer"]);
+
+interface Job {
+  n: Notification;
+  abort: AbortController;
+}
+
+/**
+ * Receives a recipient's notifications. Connections that fail or end are made again: at once after one that was good,
+ * then after random waits of up to 1 s, doubling to 5 min, or when the server said. A notification is handled once
+ * however often it is delivered, as far as the last 8,192 are concerned.
+ */
+export class Listener {
+  /** Resolves when the listener was closed, and rejects with a RefusedError when the server refuses the client. */
+  readonly done: Promise<void>;
+
+  private readonly registrations: Registrations;
+  private readonly closing = new AbortController();
+  private readonly waiting: Job[] = [];
+  private readonly held = new Map<string, Job>();
+  private readonly seen = new SeenIds(rememberedIds);
+  private readonly acks: string[] = [];
+  private readonly nacks: NonNullable<ClientFrame["nack"]>[] = [];
+  private session: Session | undefined;
+  private refusedToken: string | undefined; // if it was
+  private running = 0;
+  private idle: (() => void) | undefined;
+  private flushing = false;
+  private hurry: (() => void) | undefined;
+
+  constructor(
+    private readonly connection: Connection,
+    private readonly recipient: string | undefined,
+    private readonly handler: NotificationHandler,
+    private readonly o: ListenOptions,
+  ) {
+    if (o.window !== undefined && !(o.window >= 1 && o.window <= maxWindow)) {
+      throw new RangeError(`window ${o.window} is not between 1 and ${maxWindow}`);
+    }
+    this.registrations = new Registrations(
+      { send: (f) => this.session?.send(f), live: () => this.session?.live === true },
+      o.group ?? "",
+      o.state,
+      o.onRegistrationFailed,
+      (error) => this.broken(error),
+    );
+    this.done = this.run();
+    this.done.catch(() => {}); // whoever does not look at it must not be punished with an unhandled rejection
+    if (o.signal?.aborted) void this.close();
+    o.signal?.addEventListener("abort", () => void this.close(), { once: true });
+  }
+
+  /** Learns an object's latest version now, and whenever it changes. A second call replaces the handler. */
+  register(object: string, handler: ObjectHandler, group?: string): void {
+    this.registrations.register(object, handler, group);
+  }
+
+  unregister(object: string, group?: string): void {
+    this.registrations.unregister(object, group);
+  }
+
+  /** What is registered, or about to be. */
+  get objects(): Registration[] {
+    return this.registrations.list();
+  }
+
+  /** Whether there is a session now. */
+  get connected(): boolean {
+    return this.session?.live === true;
+  }
+
+  /** Ends the listener: handlers that run are waited for, and their acknowledgements still go out. */
+  async close(): Promise<void> {
+    if (!this.closing.signal.aborted) this.closing.abort();
+    await this.done.catch(() => {});
+  }
+
+  private async run(): Promise<void> {
+    const wake = () => this.hurry?.();
+    // A browser that is back on its network need not wait.
+    globalThis.addEventListener?.("online", wake);
+    const closed = new Promise<void>((resolve) => {
+      this.closing.signal.addEventListener("abort", () => resolve(), { once: true });
+    });
+    const connecting = this.connect();
+    try {
+      await Promise.race([connecting, closed]);
+    } finally {
+      if (!this.closing.signal.aborted) this.closing.abort();
+      this.waiting.length = 0;
+      for (const job of this.held.values()) job.abort.abort(this.closing.signal.reason);
+      if (this.running > 0) await new Promise<void>((resolve) => (this.idle = resolve));
+      this.flush();
+      this.registrations.stop();
+      if (this.session?.live) this.session.finish();
+      else this.session?.end(new Error("closed"));
+      globalThis.removeEventListener?.("online", wake);
+      await connecting.catch(() => {});
+    }
+  }
+
+  /** Makes one session after the other, until closing, or throws the refusal that ends all. */
+  private async connect(): Promise<void> {
+    const wait = new Backoff(1_000, 300_000);
+    for (let failures = 0; !this.closing.signal.aborted; ) {
+      const start = Date.now();
+      const { error, welcomed } = await this.once();
+      if (this.closing.signal.aborted) return;
+      await this.refuse(error);
+      if (welcomed && Date.now() - start >= stable) {
+        failures = 0;
+        wait.reset();
+      }
+      const asked = error instanceof GoodbyeError ? error.retryAfter : 0;
+      const delay = Math.max(failures++ > 0 ? wait.next() : 0, asked); // the first retry is at once
+      this.o.onDisconnect?.(error, delay);
+      await this.pause(delay, asked > 0);
+    }
+  }
+
+  /** Waits, unless the network comes back and it was not the server that asked to wait. */
+  private async pause(ms: number, asked: boolean): Promise<void> {
+    const cut = new AbortController();
+    const stop = () => cut.abort();
+    this.closing.signal.addEventListener("abort", stop, { once: true });
+    this.hurry = asked ? undefined : stop;
+    await sleep(ms, cut.signal);
+    this.hurry = undefined;
+    this.closing.signal.removeEventListener("abort", stop);
+  }
+
+  private async once(): Promise<{ error: Error; welcomed: boolean }> {
+    let welcomed = false;
+    const session = new Session({
+      url: this.connection.url,
+      open: this.connection.webSocket,
+      token: this.connection.token,
+      hello: () => this.hello(),
+      handshake: handshakeTimeout,
+      welcomed: (w) => {
+        welcomed = true;
+        this.o.onConnect?.(w);
+        this.registrations.welcomed(w.digest);
+        this.flush();
+      },
+      frame: (f) => this.frame(f),
+      digest: () => (this.registrations.size > 0 ? this.registrations.wantedDigest : undefined),
+    });
+    this.session = session;
+    const error = await session.run();
+    this.refusedToken = session.token;
+    return { error, welcomed };
+  }
+
+  private hello(): NonNullable<ClientFrame["hello"]> {
+    const { device, group, window, heartbeat } = this.o;
+    return {
+      app: this.connection.app,
+      recipient: this.recipient,
+      device,
+      group,
+      window,
+      heartbeat: heartbeat === undefined ? undefined : durationText(heartbeat),
+      digest: this.registrations.wantedDigest,
+      held: this.o.held?.(),
+    };
+  }
+
+  /** Throws where connecting again would not help. */
+  private async refuse(error: Error): Promise<void> {
+    const reason = error instanceof GoodbyeError || error instanceof RefusedError ? error.reason : "";
+    if (reason === "unauthenticated" || reason === "token_expired") {
+      // The source may have a better token by now. The same one again is refused again.
+      const source = this.connection.token;
+      if (typeof source === "function") {
+        const next = await getToken(source).catch(() => undefined);
+        if (next !== this.refusedToken) return;
+      }
+    } else if (!final.has(reason)) {
+      return;
+    }
+    throw error instanceof RefusedError ? error : new RefusedError(reason);
+  }
+
+  private frame(f: ServerFrame): void {
+    if (f.notification) this.take(f.notification);
+    else if (f.recall) this.recall(f.recall);
+    else if (f.error) this.session?.end(new Error(`server refused a frame: ${f.error.code}: ${f.error.message}`));
+    else this.registrations.take(f);
+  }
+
+  /** Queues a notification for the handlers, unless they have it or had it. */
+  private take(n: Notification): void {
+    if (this.held.has(n.id) || this.closing.signal.aborted) return;
+    if (this.seen.has(n.id)) {
+      this.acks.push(n.id); // the first acknowledgement was lost with its connection
+      this.flushSoon();
+      return;
+    }
+    const job = { n, abort: new AbortController() };
+    this.held.set(n.id, job);
+    this.waiting.push(job);
+    this.work();
+  }
+
+  private work(): void {
+    while (this.running < Math.max(1, this.o.concurrency ?? 1)) {
+      const job = this.waiting.shift();
+      if (!job) return;
+      this.running++;
+      void this.handle(job);
+    }
+  }
+
+  private async handle(job: Job): Promise<void> {
+    const { id } = job.n;
+    const { signal } = job.abort;
+    try {
+      if (!signal.aborted) {
+        await this.handler(job.n, { signal });
+        this.seen.add(id);
+        this.acks.push(id);
+      }
+    } catch (error) {
+      if (!signal.aborted) {
+        const after = error instanceof RedeliverAfter ? { after: durationText(error.after) } : {};
+        this.nacks.push({ ids: [id], ...after });
+        if (!(error instanceof RedeliverAfter)) this.broken(error);
+      }
+    } finally {
+      this.held.delete(id);
+      this.running--;
+      this.flushSoon();
+      this.work();
+      if (this.running === 0) this.idle?.();
+    }
+  }
+
+  private recall(ids: string[]): void {
+    for (const id of ids) this.held.get(id)?.abort.abort(new RecalledError(id));
+    this.o.onRecall?.(ids);
+  }
+
+  private broken(error: unknown): void {
+    if (this.o.onHandlerError) this.o.onHandlerError(error);
+    // biome-ignore lint/suspicious/noConsole: an error that nobody asked for must not vanish
+    else console.error("godwit: handler failed", error);
+  }
+
+  /** Sends acknowledgements at the end of this turn, so that those of a burst share a frame. */
+  private flushSoon(): void {
+    if (this.flushing) return;
+    this.flushing = true;
+    queueMicrotask(() => {
+      this.flushing = false;
+      this.flush();
+    });
+  }
+
+  /** What a lost connection did not carry goes out on the next one. */
+  private flush(): void {
+    if (!this.session?.live) return;
+    while (this.acks.length > 0) this.session.send({ ack: { ids: this.acks.splice(0, maxAckIds) } });
+    for (const nack of this.nacks.splice(0)) this.session.send({ nack });
+  }
+}

@@ -1,0 +1,19 @@
+/** What the listener needs of a WebSocket: the part that browsers' and Node's have in common. */
+export interface Socket {
+  send(text: string): void;
+  close(code?: number, reason?: string): void;
+  onopen: ((event: never) => void) | null;
+  onmessage: ((event: { data: unknown }) => void) | null;
+  onclose: ((event: { code: number; reason: string }) => void) | null;
+  onerror: ((event: { message?: string }) => void) | null;
+}
+
+export type SocketFactory = (url: string, protocols: string[]) => Socket;
+
+/** The WebSocket that the platform brings. */
+export const platformSocket: SocketFactory = (url, protocols) => {
+  if (typeof WebSocket === "undefined") {
+    throw new Error('there is no WebSocket here: import from "godwit/node", or pass webSocket to the client');
+  }
+  return new WebSocket(url, protocols) as unknown as Socket;
+};

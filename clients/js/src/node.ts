@@ -1,0 +1,41 @@
+/** Client of the Godwit notification service for Node: the same as in browsers, with a WebSocket from the package ws. */
+
+import { readFileSync, renameSync, writeFileSync } from "node:fs";
+import { WebSocket } from "ws";
+import { type ClientOptions, Client as PlatformClient } from "./client.js";
+import type { Socket, SocketFactory } from "./live/socket.js";
+import type { StateStore } from "./live/state.js";
+
+export * from "./index.js";
+
+/** The largest frame a server sends: a publish of 256 KB whose every byte needs escaping. */
+const maxFrame = 2 << 20;
+
+const wsSocket: SocketFactory = (url, protocols) =>
+  new WebSocket(url, protocols, { maxPayload: maxFrame, perMessageDeflate: false }) as unknown as Socket;
+
+export class Client extends PlatformClient {
+  constructor(server: string, options: ClientOptions = {}) {
+    super(server, { webSocket: wsSocket, ...options });
+  }
+}
+
+/** Keeps registrations in a file, which is replaced whole. */
+export class FileState implements StateStore {
+  constructor(private readonly filename: string) {}
+
+  load(): string | undefined {
+    try {
+      return readFileSync(this.filename, "utf8");
+    } catch (error) {
+      if ((error as NodeJS.ErrnoException).code === "ENOENT") return undefined;
+      throw error;
+    }
+  }
+
+  save(text: string): void {
+    const temporary = `${this.filename}.new`;
+    writeFileSync(temporary, text, { mode: 0o600 });
+    renameSync(temporary, this.filename);
+  }
+}

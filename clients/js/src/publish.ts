@@ -1,0 +1,148 @@
+import type { Duration } from "./durations.js";
+import { durationText } from "./durations.js";
+import { type GodwitError, problemError } from "./errors.js";
+import { base64FromBytes, isJSON } from "./live/frames.js";
+import { ulid } from "./ulid.js";
+
+/** A notification to be published. Only `to` is required. */
+export interface Publication {
+  /** The recipient: 1 to 128 bytes of A-Za-z0-9._:@+- */
+  to: string;
+  /**
+   * Names the notification; publishing it again to the same recipient while it is pending, and 24 h after it settled,
+   * changes nothing. Absent: a ULID is made.
+   */
+  id?: string;
+  title?: string;
+  body?: string;
+  category?: string;
+  /** A JSON value; with a contentType that is not JSON, a string or bytes. */
+  data?: unknown;
+  contentType?: string;
+  /** Default 24 h, most 30 d; counts from sendAt if that is set. */
+  ttl?: Duration;
+  expiresAt?: Date;
+  sendAt?: Date;
+  /** An unsettled notification of the same key and recipient is replaced. */
+  collapseKey?: string;
+  priority?: "high" | "normal" | "low";
+  ack?: "any" | "all" | "none";
+  /** Channels in order; a step starts when `after` has passed unacknowledged. */
+  escalate?: { channel: string; after?: Duration }[];
+}
+
+/** Says that a notification is on the server's disk, or why it is not. */
+export interface Receipt {
+  id: string;
+  to: string;
+  status: string;
+  /** It had been published before: nothing was sent again. */
+  duplicate: boolean;
+  expiresAt?: Date;
+  /** This copy was refused. */
+  error?: GodwitError;
+}
+
+/** What became of one recipient's copy of a notification. */
+export interface Status {
+  id: string;
+  to: string;
+  /** scheduled stored delivered acked replied expired replaced recalled failed */
+  status: string;
+  seq: number;
+  createdAt: Date;
+  expiresAt: Date;
+  sendAt?: Date;
+  deliveredAt?: Date;
+  settledAt?: Date;
+  ackedAt?: Date;
+  latencyMs: number;
+  attempts: number;
+}
+
+/** The state of an object on the server. */
+export interface ObjectState {
+  /** A whole number up to 2^63-1, as text. */
+  version: string;
+  unknown: boolean;
+  payload: unknown;
+}
+
+/** Writes a publication as the API takes it. The id is made here so that a retry is no second notification. */
+export function wirePublication(p: Omit<Publication, "to">, to: string | string[]): Record<string, unknown> {
+  const w: Record<string, unknown> = {
+    to,
+    id: p.id ?? ulid(),
+    title: p.title,
+    body: p.body,
+    category: p.category,
+    content_type: p.contentType,
+    ttl: p.ttl === undefined ? undefined : durationText(p.ttl),
+    expires_at: p.expiresAt?.toISOString(),
+    send_at: p.sendAt?.toISOString(),
+    collapse_key: p.collapseKey,
+    priority: p.priority,
+    ack: p.ack,
+    escalate: p.escalate?.map((s) => ({
+      channel: s.channel,
+      ...(s.after === undefined ? {} : { after: durationText(s.after) }),
+    })),
+  };
+  setData(w, p.data, p.contentType);
+  return w;
+}
+
+function setData(w: Record<string, unknown>, data: unknown, contentType: string | undefined): void {
+  if (data === undefined) return;
+  if (data instanceof Uint8Array) {
+    w.data_base64 = base64FromBytes(data);
+    w.content_type = contentType ?? "application/octet-stream";
+    return;
+  }
+  if (contentType && !isJSON(contentType) && typeof data !== "string") {
+    throw new TypeError(`data of content type ${contentType} must be a string or bytes`);
+  }
+  w.data = data;
+}
+
+type Wire = Record<string, unknown>;
+
+const text = (v: unknown): string => (v === undefined ? "" : String(v));
+
+function dates<K extends string>(w: Wire, names: Record<K, string>): Partial<Record<K, Date>> {
+  const out: Partial<Record<K, Date>> = {};
+  for (const [name, wire] of Object.entries<string>(names)) {
+    if (w[wire] !== undefined) out[name as K] = new Date(text(w[wire]));
+  }
+  return out;
+}
+
+export function readReceipt(w: Wire): Receipt {
+  const problem = w.error as Parameters<typeof problemError>[0] | undefined;
+  return {
+    id: text(w.id),
+    to: text(w.to),
+    status: text(w.status),
+    duplicate: w.duplicate === true,
+    ...dates(w, { expiresAt: "expires_at" }),
+    ...(problem ? { error: problemError(problem, problem.status ?? 0) } : {}),
+  };
+}
+
+export function readStatus(w: Wire): Status {
+  return {
+    id: text(w.id),
+    to: text(w.to),
+    status: text(w.status),
+    seq: Number(w.seq ?? 0),
+    createdAt: new Date(text(w.created_at)),
+    expiresAt: new Date(text(w.expires_at)),
+    latencyMs: Number(w.latency_ms ?? 0),
+    attempts: Number(w.attempts ?? 0),
+    ...dates(w, { sendAt: "send_at", deliveredAt: "delivered_at", settledAt: "settled_at", ackedAt: "acked_at" }),
+  };
+}
+
+export function readObject(w: Wire): ObjectState {
+  return { version: text(w.version), unknown: w.unknown === true, payload: w.payload };
+}

@@ -1,0 +1,67 @@
+import { type ChildProcess, execFileSync, spawn } from "node:child_process";
+import { mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { onTestFinished } from "vitest";
+import { eventually } from "./wait.js";
+
+/** A real server, in a process of its own on a data folder of its own. */
+export class Server {
+  readonly dir = mkdtempSync(join(tmpdir(), "godwit-js-"));
+  private http = "127.0.0.1:0";
+  private process: ChildProcess | undefined;
+  private log = "";
+
+  private constructor(private readonly args: string[]) {}
+
+  /** Starts a development server: app demo, key dev, clients without tokens. It ends with the test. */
+  static async start(...args: string[]): Promise<Server> {
+    const s = new Server(["--dev", ...args]);
+    onTestFinished(async (context) => {
+      await s.kill();
+      rmSync(s.dir, { recursive: true, force: true });
+      if (context.task.result?.state === "fail") process.stderr.write(s.log.slice(-4_000));
+    });
+    await s.launch();
+    return s;
+  }
+
+  get url(): string {
+    return `http://${this.http}`;
+  }
+
+  /** Starts the process; after the first time on the same port. */
+  async launch(): Promise<void> {
+    const addresses = join(this.dir, "addresses.json");
+    rmSync(addresses, { force: true });
+    const flags = ["--data", this.dir, "--http-addr", this.http, "--grpc-addr", "127.0.0.1:0"];
+    const child = spawn(binary(), ["serve", ...flags, ...this.args]);
+    this.process = child;
+    for (const out of [child.stdout, child.stderr]) out.on("data", (b) => (this.log += String(b)));
+    await eventually("the server is ready", async () => {
+      if (child.exitCode !== null) throw new Error(`the server exited with ${child.exitCode}\n${this.log}`);
+      this.http = (JSON.parse(readFileSync(addresses, "utf8")) as { http: string }).http;
+      return (await fetch(`${this.url}/readyz`)).ok;
+    });
+  }
+
+  /** Ends the process as a power cut would. */
+  async kill(signal: NodeJS.Signals = "SIGKILL"): Promise<void> {
+    const child = this.process;
+    if (!child || child.exitCode !== null || child.signalCode !== null) return;
+    const ended = new Promise((resolve) => child.once("exit", resolve));
+    child.kill(signal);
+    await ended;
+  }
+
+  /** Runs the command line on this server's data. */
+  run(...args: string[]): string {
+    return execFileSync(binary(), args, { encoding: "utf8", cwd: this.dir });
+  }
+}
+
+function binary(): string {
+  const path = process.env.GODWIT_BIN;
+  if (!path) throw new Error("GODWIT_BIN is not set");
+  return path;
+}

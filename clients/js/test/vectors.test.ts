@@ -1,0 +1,121 @@
+import { readFileSync } from "node:fs";
+import { describe, expect, test } from "vitest";
+import { parseDuration } from "../src/durations.js";
+import { Digest } from "../src/live/digest.js";
+import { base64FromBytes, readFrame } from "../src/live/frames.js";
+import { isName } from "../src/names.js";
+import { wirePublication } from "../src/publish.js";
+
+function load<T>(name: string): T[] {
+  const file = new URL(`../../../api/vectors/${name}.json`, import.meta.url);
+  const { cases } = JSON.parse(readFileSync(file, "utf8")) as { cases: T[] };
+  expect(cases.length).toBeGreaterThan(0);
+  return cases;
+}
+
+test.each(load<{ name: string; valid: boolean }>("names"))("name $name", ({ name, valid }) => {
+  expect(isName(name)).toBe(valid);
+});
+
+test.each(load<{ text: string; ms?: number }>("durations"))("duration $text", ({ text, ms }) => {
+  expect(parseDuration(text)).toBe(ms);
+});
+
+test.each(load<{ objects: { group: string; object: string }[]; digest: string }>("digests"))(
+  "digest $digest",
+  ({ objects, digest }) => {
+    const d = new Digest();
+    for (const o of objects) d.add(o.group, o.object);
+    expect(d.toString()).toBe(digest);
+    for (const o of objects) d.remove(o.group, o.object);
+    expect(d.toString()).toBe("0000000000000000");
+  },
+);
+
+interface NotificationCase {
+  name: string;
+  content: { title?: string; body?: string; category?: string; content_type?: string; data_base64?: string };
+  seq: number;
+  attempt: number;
+  priority: string;
+  json: object;
+}
+
+describe("notifications", () => {
+  test.each(load<NotificationCase>("notifications"))("$name", ({ content, seq, attempt, priority, json }) => {
+    const n = readFrame(JSON.stringify(json)).notification;
+    expect(n).toMatchObject({
+      id: "ride-9f3",
+      seq,
+      attempt,
+      priority,
+      title: content.title ?? "",
+      body: content.body ?? "",
+      category: content.category ?? "",
+      contentType: content.content_type ?? "",
+      createdAt: new Date("2026-11-21T00:00:00.123Z"),
+      expiresAt: new Date("2026-11-21T00:00:30.123Z"),
+    });
+    const published = content.data_base64 && Buffer.from(content.data_base64, "base64");
+    if (!published) expect(n?.data).toBeUndefined();
+    else if (n?.data instanceof Uint8Array) expect(base64FromBytes(n.data)).toBe(content.data_base64);
+    else if (typeof n?.data === "string" && !content.content_type?.includes("json")) {
+      expect(n.data).toBe(published.toString("utf8"));
+    } else expect(n?.data).toEqual(JSON.parse(published.toString("utf8")));
+
+    // What was received can be published as it was.
+    if (!n?.contentType) return;
+    const wire = wirePublication({ data: n.data, contentType: n.contentType }, "r");
+    if (published && n.data instanceof Uint8Array) expect(wire.data_base64).toBe(content.data_base64);
+    else expect(wire.data).toEqual(n.data);
+  });
+});
+
+const serverFrames: Record<string, unknown> = {
+  welcome: {
+    welcome: {
+      session: "q0Xm1Vn7Rk2ZbYt8aWcD4g",
+      app: "demo",
+      recipient: "driver-42",
+      heartbeat: 30_000,
+      digest: "0000000000000000",
+      registrations: 0,
+      serverTime: new Date("2026-11-21T00:00:00.123Z"),
+    },
+  },
+  recall: { recall: ["ride-1", "ride-2"] },
+  pong: { pong: { digest: "" } },
+  "pong with a digest": { pong: { digest: "00000000000000ff" } },
+  goodbye: { goodbye: { reason: "shutdown", retryAfter: 1_500 } },
+  error: { error: { code: "bad_field", message: "ack: ids is required", field: "ids" } },
+  "error without a field": { error: { code: "bad_frame", message: "not JSON", field: "" } },
+};
+
+/** Kinds of frames that this client reads and the table above need not spell out. */
+const objectFrames = new Set(["registered", "registration_failed", "object"]);
+
+test.each(load<{ name: string; json: Record<string, Record<string, unknown>> }>("server_frames"))(
+  "server frame: $name",
+  ({ name, json }) => {
+    const [kind, inner] = Object.entries(json)[0] as [string, Record<string, unknown>];
+    const read = readFrame(JSON.stringify(json));
+    if (!objectFrames.has(kind)) {
+      expect(read).toEqual(serverFrames[name]);
+      return;
+    }
+    const value = Object.values(read)[0] as unknown as Record<string, unknown>;
+    for (const [field, want] of Object.entries(inner)) {
+      const got = field === "payload_base64" ? base64FromBytes(value.payload as Uint8Array) : value[camel(field)];
+      expect(got).toEqual(want);
+    }
+  },
+);
+
+const camel = (field: string) => field.replace(/_(.)/g, (_, c: string) => c.toUpperCase());
+
+test("frames of a later server are passed over, and what is no frame is refused", () => {
+  expect(readFrame('{"fanfare":{"loud":true}}')).toEqual({});
+  expect(readFrame('{"toString":{}}')).toEqual({});
+  expect(() => readFrame("[]")).toThrow(SyntaxError);
+  expect(() => readFrame('{"welcome":')).toThrow(SyntaxError);
+});
