@@ -1,16 +1,19 @@
 package campaigndb
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"zombiezen.com/go/sqlite"
 
 	"godwit.dev/godwit/internal/audience"
 	"godwit.dev/godwit/internal/push"
+	"godwit.dev/godwit/internal/store/storetest"
 )
 
 func open(t *testing.T) *Store {
@@ -21,6 +24,27 @@ func open(t *testing.T) *Store {
 	}
 	t.Cleanup(func() { _ = s.Close() })
 	return s
+}
+
+func TestEndpoints(t *testing.T) {
+	storetest.RunEndpoints(t, func(t *testing.T, now func() time.Time) (storetest.EndpointStore, func() storetest.EndpointStore) {
+		path := filepath.Join(t.TempDir(), "campaign.db")
+		var s *Store
+		reopen := func() storetest.EndpointStore {
+			if s != nil {
+				if err := s.Close(); err != nil {
+					t.Fatal(err)
+				}
+			}
+			var err error
+			if s, err = Open(context.Background(), path, Config{Now: now}); err != nil {
+				t.Fatal(err)
+			}
+			return s
+		}
+		t.Cleanup(func() { _ = s.Close() })
+		return reopen(), reopen
+	})
 }
 
 // registration is that of Telegram chat n.
@@ -82,4 +106,12 @@ func explain(t *testing.T, s *Store, where string) string {
 		t.Fatal(err)
 	}
 	return strings.Join(steps, "; ")
+}
+
+func TestPrefixesEndWhereTheNextTextBegins(t *testing.T) {
+	for s, want := range map[string]string{"a": "b", "az": "a{", "a\uD7FF": "a\uE000", "a\U0010FFFF": "b", "\U0010FFFF": ""} {
+		if got, ok := after(s); got != want || ok != (want != "") {
+			t.Errorf("after %q comes %q, want %q", s, got, want)
+		}
+	}
 }

@@ -1,0 +1,629 @@
+package storetest
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"godwit.dev/godwit/internal/audience"
+	"godwit.dev/godwit/internal/notification"
+	"godwit.dev/godwit/internal/push"
+)
+
+// EndpointStore is what a store of endpoints does.
+type EndpointStore interface {
+	Register(ctx context.Context, app string, regs []audience.Registration) ([]audience.Registered, error)
+	Endpoint(ctx context.Context, app string, id audience.ID) (audience.Endpoint, error)
+	EndpointsOf(ctx context.Context, app, recipient string) ([]audience.Endpoint, error)
+	UpdateEndpoint(ctx context.Context, app string, id audience.ID, change func(*audience.Endpoint) error) (audience.Endpoint, error)
+	DeleteEndpoint(ctx context.Context, app string, id audience.ID) error
+	EraseRecipient(ctx context.Context, app, recipient string) (int, error)
+	DisableEndpoint(ctx context.Context, number int64, reason string) error
+	MoveEndpoint(ctx context.Context, number int64, address json.RawMessage) error
+	SelectEndpoints(ctx context.Context, app string, sel *audience.Selection, after int64, limit int) (list []audience.Endpoint, next int64, more bool, err error)
+	ListEndpoints(ctx context.Context, app string, status audience.Status, sel *audience.Selection, after int64, limit int) (list []audience.Endpoint, next int64, more bool, err error)
+	CountEndpoints(ctx context.Context, app string, sel *audience.Selection) (map[push.Channel]int64, error)
+	EndpointCounts(ctx context.Context, app string) (active, disabled map[push.Channel]int64, err error)
+}
+
+// OpenEndpoints opens an empty store for one test, which tells the time by now; reopen closes it and opens it again.
+// It is closed by the test's clean-up.
+type OpenEndpoints func(t *testing.T, now func() time.Time) (s EndpointStore, reopen func() EndpointStore)
+
+// RunEndpoints runs the conformance suite of endpoint stores.
+func RunEndpoints(t *testing.T, open OpenEndpoints) {
+	t.Helper()
+	for name, run := range map[string]func(e *endpointEnv){
+		"WhatIsRegisteredIsThere":                        endpointIsThere,
+		"AnAddressIsOneEndpoint":                         addressIsOneEndpoint,
+		"AnotherSubscribersAddressIsRefused":             strangersAddressIsRefused,
+		"AnIDOfAnotherIsRefused":                         idOfAnotherIsRefused,
+		"OneBadRegistrationSpoilsNoOther":                badRegistrationIsAlone,
+		"ChangesAreFoundAndRefusedChangesAreNot":         changesAreFound,
+		"DisabledEndpointsAreKeptAndNotSelected":         disabledAreNotSelected,
+		"MovedEndpointsAreReachedAtTheirNewAddress":      movedEndpoints,
+		"ErasingARecipientLeavesNothingOfIt":             erasedRecipient,
+		"NothingCrossesApps":                             endpointsOfApps,
+		"NumbersAreNotUsedTwice":                         numbersAreNotReused,
+		"NamesAreLimited":                                namesAreLimited,
+		"EndpointsThatComeAndGoNeitherShiftNorDouble":    enumerationIsStable,
+		"RandomAudiencesAgreeWithTheirMeaning":           audiencesAgree,
+		"ARareConditionEndsWithShortPagesNotLongQueries": shortPages,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			e := &endpointEnv{T: t, clock: NewClock()}
+			e.s, e.reopen = open(t, e.clock.Now)
+			run(e)
+		})
+	}
+}
+
+// endpointEnv is one test's store with the suite's vocabulary.
+type endpointEnv struct {
+	*testing.T
+	clock  *Clock
+	s      EndpointStore
+	reopen func() EndpointStore
+}
+
+// chat is the registration of a Telegram chat by a back end.
+func chat(n int, change ...func(*audience.Endpoint)) audience.Registration {
+	r := audience.Registration{Trusted: true, Endpoint: audience.Endpoint{
+		Channel: push.Telegram, Address: json.RawMessage(fmt.Sprintf(`{"chat_id":%d}`, n)),
+	}}
+	for _, f := range change {
+		f(&r.Endpoint)
+	}
+	return r
+}
+
+func recipient(name string) func(*audience.Endpoint) {
+	return func(e *audience.Endpoint) { e.Recipient = name }
+}
+
+func tags(list ...string) func(*audience.Endpoint) {
+	return func(e *audience.Endpoint) { e.Tags = list }
+}
+
+func attributes(a audience.Attributes) func(*audience.Endpoint) {
+	return func(e *audience.Endpoint) { e.Attributes = a }
+}
+
+func (e *endpointEnv) check(err error) {
+	e.Helper()
+	if err != nil {
+		e.Fatal(err)
+	}
+}
+
+// register registers what must succeed.
+func (e *endpointEnv) register(app string, regs ...audience.Registration) []audience.Endpoint {
+	e.Helper()
+	done, err := e.s.Register(e.Context(), app, regs)
+	e.check(err)
+	if len(done) != len(regs) {
+		e.Fatalf("%d results of %d registrations", len(done), len(regs))
+	}
+	list := make([]audience.Endpoint, len(done))
+	for i, d := range done {
+		e.check(d.Err)
+		list[i] = d.Endpoint
+	}
+	return list
+}
+
+func (e *endpointEnv) selection(a audience.Audience) *audience.Selection {
+	e.Helper()
+	sel, err := a.Select("")
+	e.check(err)
+	return sel
+}
+
+// selected lists the numbers of an audience, page by page, and checks that they are counted alike.
+func (e *endpointEnv) selected(app string, a audience.Audience, limit int) (numbers []int64) {
+	e.Helper()
+	sel := e.selection(a)
+	want := map[push.Channel]int64{}
+	after := int64(0)
+	for more := true; more; {
+		var page []audience.Endpoint
+		var err error
+		page, after, more, err = e.s.SelectEndpoints(e.Context(), app, sel, after, limit)
+		e.check(err)
+		for _, x := range page {
+			if len(numbers) > 0 && x.Number <= numbers[len(numbers)-1] || !sel.Match(&x) || x.Status != audience.Active || x.App != app {
+				e.Fatalf("%+v is in the page after %v", x, numbers)
+			}
+			numbers = append(numbers, x.Number)
+			want[x.Channel]++
+		}
+	}
+	got, err := e.s.CountEndpoints(e.Context(), app, sel)
+	e.check(err)
+	for ch := range got {
+		if got[ch] == 0 {
+			delete(got, ch)
+		}
+	}
+	if !reflect.DeepEqual(got, want) {
+		e.Errorf("%+v counts %v, lists %v", a, got, want)
+	}
+	return numbers
+}
+
+func numbersOf(list []audience.Endpoint) (numbers []int64) {
+	for _, x := range list {
+		numbers = append(numbers, x.Number)
+	}
+	return numbers
+}
+
+func endpointIsThere(e *endpointEnv) {
+	id := audience.NewUUID()
+	_, hash := audience.NewToken()
+	want := audience.Endpoint{
+		ID: id, Channel: push.WebPush, Recipient: "ada", Address: json.RawMessage(`{"endpoint":"https://a.example/","keys":{"p256dh":"x","auth":"y"}}`),
+		Tags: []string{"news", "vip"}, Attributes: audience.Attributes{"age": audience.Number(42), "city": audience.Text("Oslo"), "ok": audience.Bool(true)},
+		Locale: "nb-NO", Timezone: "Europe/Oslo", Token: hash,
+	}
+	made, err := e.s.Register(e.Context(), App, []audience.Registration{{Endpoint: want}})
+	e.check(err)
+	now := e.clock.Now()
+	want.Number, want.App, want.Status = made[0].Endpoint.Number, App, audience.Active
+	want.CreatedAt, want.UpdatedAt, want.LastSeenAt = now, now, now
+	if !made[0].Created || made[0].Err != nil || !reflect.DeepEqual(made[0].Endpoint, want) {
+		e.Errorf("registered %+v", made[0])
+	}
+	e.s = e.reopen()
+	got, err := e.s.Endpoint(e.Context(), App, id)
+	if e.check(err); !reflect.DeepEqual(got, want) {
+		e.Errorf("read  %+v\nwrote %+v", got, want)
+	}
+	of, err := e.s.EndpointsOf(e.Context(), App, "ada")
+	if e.check(err); len(of) != 1 || !reflect.DeepEqual(of[0], want) {
+		e.Errorf("ada has %+v", of)
+	}
+	if bare := e.register(App, chat(1))[0]; bare.ID == (audience.ID{}) || bare.Number <= want.Number {
+		e.Errorf("made %+v", bare)
+	}
+	if of, err := e.s.EndpointsOf(e.Context(), App, ""); err != nil || len(of) != 0 {
+		e.Errorf("nobody has %+v, %v", of, err)
+	}
+}
+
+func addressIsOneEndpoint(e *endpointEnv) {
+	first := e.register(App, chat(1, tags("a"), attributes(audience.Attributes{"n": audience.Number(1)}), recipient("ada")))[0]
+	e.check(e.s.DisableEndpoint(e.Context(), first.Number, "blocked"))
+	e.clock.Advance(time.Hour)
+	done, err := e.s.Register(e.Context(), App, []audience.Registration{chat(1, tags("b")), chat(1), chat(2)})
+	e.check(err)
+	for i, created := range []bool{false, false, true} {
+		if done[i].Err != nil || done[i].Created != created {
+			e.Errorf("registration %d: %+v", i, done[i])
+		}
+	}
+	got, err := e.s.Endpoint(e.Context(), App, first.ID)
+	e.check(err)
+	if got.Number != first.Number || got.Status != audience.Active || got.DisabledReason != "" || !slices.Equal(got.Tags, []string{"b"}) || got.Recipient != "ada" ||
+		len(got.Attributes) != 1 || !got.LastSeenAt.Equal(e.clock.Now()) || !got.CreatedAt.Equal(first.CreatedAt) {
+		e.Errorf("renewed %+v", got)
+	}
+	if n := e.selected(App, audience.Audience{TagsAny: []string{"a"}}, 10); len(n) != 0 {
+		e.Errorf("the former tag finds %v", n)
+	}
+	if n := e.selected(App, audience.Audience{TagsAny: []string{"b"}, Where: "n = 1"}, 10); len(n) != 1 {
+		e.Errorf("the new tag finds %v", n)
+	}
+}
+
+func strangersAddressIsRefused(e *endpointEnv) {
+	first := e.register(App, chat(1, tags("a")))[0]
+	stranger := chat(1, tags("b"))
+	stranger.Trusted = false
+	done, err := e.s.Register(e.Context(), App, []audience.Registration{stranger})
+	e.check(err)
+	if !errors.Is(done[0].Err, audience.ErrTaken) {
+		e.Errorf("a stranger's registration: %+v", done[0])
+	}
+	if got, err := e.s.Endpoint(e.Context(), App, first.ID); err != nil || !slices.Equal(got.Tags, []string{"a"}) {
+		e.Errorf("%+v, %v", got, err)
+	}
+}
+
+func idOfAnotherIsRefused(e *endpointEnv) {
+	first := e.register(App, chat(1))[0]
+	withID := func(x *audience.Endpoint) { x.ID = first.ID }
+	done, err := e.s.Register(e.Context(), App, []audience.Registration{chat(2, withID), chat(1, withID)})
+	e.check(err)
+	if !errors.Is(done[0].Err, audience.ErrTaken) || done[1].Err != nil || done[1].Created {
+		e.Errorf("results %+v", done)
+	}
+	if _, err := e.s.UpdateEndpoint(e.Context(), App, e.register(App, chat(3))[0].ID, func(x *audience.Endpoint) error {
+		x.Address = first.Address
+		return nil
+	}); !errors.Is(err, audience.ErrTaken) {
+		e.Errorf("taking another's address: %v", err)
+	}
+}
+
+func badRegistrationIsAlone(e *endpointEnv) {
+	var regs []audience.Registration
+	for n := range 350 {
+		regs = append(regs, chat(n+1, tags("all")))
+	}
+	e.register(App, chat(200))
+	regs[199].Trusted = false
+	done, err := e.s.Register(e.Context(), App, regs)
+	e.check(err)
+	for i, d := range done {
+		if (d.Err != nil) != (i == 199) {
+			e.Errorf("registration %d: %v", i, d.Err)
+		}
+	}
+	if n := e.selected(App, audience.Audience{TagsAny: []string{"all"}}, 100); len(n) != 349 {
+		e.Errorf("%d are there, want 349", len(n))
+	}
+}
+
+func changesAreFound(e *endpointEnv) {
+	x := e.register(App, chat(1, tags("a", "b"), attributes(audience.Attributes{"city": audience.Text("Oslo"), "age": audience.Number(1)})))[0]
+	e.clock.Advance(time.Minute)
+	got, err := e.s.UpdateEndpoint(e.Context(), App, x.ID, func(x *audience.Endpoint) error {
+		x.Tags, x.Attributes, x.Recipient = []string{"b", "c"}, audience.Attributes{"city": audience.Number(5), "new": audience.Bool(true)}, "ada"
+		return nil
+	})
+	e.check(err)
+	if !got.UpdatedAt.Equal(e.clock.Now()) || !got.LastSeenAt.Equal(x.LastSeenAt) {
+		e.Errorf("changed %+v", got)
+	}
+	for where, want := range map[string]int{
+		`tags contains "a"`: 0, `tags contains "b"`: 1, `tags contains "c"`: 1, `city = "Oslo"`: 0, `city = 5`: 1, `exists age`: 0, `new = true`: 1,
+		`recipient = "ada"`: 1,
+	} {
+		if n := e.selected(App, audience.Audience{Where: where}, 10); len(n) != want {
+			e.Errorf("%s finds %v", where, n)
+		}
+	}
+	refused := errors.New("no")
+	if _, err := e.s.UpdateEndpoint(e.Context(), App, x.ID, func(x *audience.Endpoint) error {
+		x.Tags = nil
+		return refused
+	}); !errors.Is(err, refused) {
+		e.Errorf("a refused change: %v", err)
+	}
+	if again, err := e.s.Endpoint(e.Context(), App, x.ID); err != nil || !reflect.DeepEqual(again, got) {
+		e.Errorf("after a refused change: %+v, %v", again, err)
+	}
+	e.check(e.s.DeleteEndpoint(e.Context(), App, x.ID))
+	for _, err := range []error{
+		e.s.DeleteEndpoint(e.Context(), App, x.ID), func() error { _, err := e.s.Endpoint(e.Context(), App, x.ID); return err }(),
+		func() error {
+			_, err := e.s.UpdateEndpoint(e.Context(), App, x.ID, func(*audience.Endpoint) error { return nil })
+			return err
+		}(),
+	} {
+		if !errors.Is(err, audience.ErrNotFound) {
+			e.Errorf("a deleted endpoint: %v", err)
+		}
+	}
+	if n := e.selected(App, audience.Audience{TagsAny: []string{"b", "c"}}, 10); len(n) != 0 {
+		e.Errorf("deleted, and found: %v", n)
+	}
+}
+
+func disabledAreNotSelected(e *endpointEnv) {
+	list := e.register(App, chat(1, tags("a")), chat(2, tags("a")), chat(3, recipient("ada"), attributes(audience.Attributes{"n": audience.Number(1)})))
+	e.check(e.s.DisableEndpoint(e.Context(), list[0].Number, "blocked by the user"))
+	e.check(e.s.DisableEndpoint(e.Context(), list[0].Number, "again"))
+	e.check(e.s.DisableEndpoint(e.Context(), list[2].Number, strings.Repeat("é", 500)))
+	e.check(e.s.DisableEndpoint(e.Context(), 1<<40, "never was"))
+	for where, want := range map[string]int{``: 1, `tags contains "a"`: 1, `n = 1`: 0, `recipient = "ada"`: 0} {
+		if n := e.selected(App, audience.Audience{Where: where}, 10); len(n) != want {
+			e.Errorf("%q finds %v", where, n)
+		}
+	}
+	got, err := e.s.Endpoint(e.Context(), App, list[0].ID)
+	if e.check(err); got.Status != audience.Disabled || got.DisabledReason != "blocked by the user" || !slices.Equal(got.Tags, []string{"a"}) {
+		e.Errorf("disabled %+v", got)
+	}
+	if got, err := e.s.Endpoint(e.Context(), App, list[2].ID); err != nil || len(got.DisabledReason) > audience.MaxReason {
+		e.Errorf("a long reason: %d bytes, %v", len(got.DisabledReason), err)
+	}
+	active, disabled, err := e.s.EndpointCounts(e.Context(), App)
+	if e.check(err); active[push.Telegram] != 1 || disabled[push.Telegram] != 2 {
+		e.Errorf("counts %v %v", active, disabled)
+	}
+	for _, c := range []struct {
+		status audience.Status
+		where  string
+		want   []int64
+	}{
+		{"", "", numbersOf(list)},
+		{audience.Disabled, "", []int64{list[0].Number, list[2].Number}},
+		{audience.Active, "", []int64{list[1].Number}},
+		{"", `tags contains "a"`, []int64{list[0].Number, list[1].Number}},
+		{audience.Disabled, `n = 1`, []int64{list[2].Number}},
+		{audience.Active, `tags contains "a"`, []int64{list[1].Number}},
+	} {
+		var got []int64
+		after := int64(0)
+		for more := true; more; {
+			var page []audience.Endpoint
+			page, after, more, err = e.s.ListEndpoints(e.Context(), App, c.status, e.selection(audience.Audience{Where: c.where}), after, 1)
+			e.check(err)
+			got = append(got, numbersOf(page)...)
+		}
+		if !slices.Equal(got, c.want) {
+			e.Errorf("%q %q lists %v, want %v", c.status, c.where, got, c.want)
+		}
+	}
+}
+
+func movedEndpoints(e *endpointEnv) {
+	list := e.register(App, chat(1), chat(2))
+	e.check(e.s.MoveEndpoint(e.Context(), list[0].Number, json.RawMessage(`{"chat_id":-1001}`)))
+	if got := e.register(App, chat(-1001))[0]; got.Number != list[0].Number {
+		e.Errorf("the new address is that of %+v", got)
+	}
+	if got := e.register(App, chat(1))[0]; got.Number <= list[1].Number {
+		e.Errorf("the former address is still that of %+v", got)
+	}
+	e.check(e.s.MoveEndpoint(e.Context(), list[1].Number, json.RawMessage(`{"chat_id":-1001}`)))
+	if got, err := e.s.Endpoint(e.Context(), App, list[1].ID); err != nil || got.Status != audience.Disabled {
+		e.Errorf("one that moved to another's address: %+v, %v", got, err)
+	}
+}
+
+func erasedRecipient(e *endpointEnv) {
+	e.register(App, chat(1, recipient("ada"), tags("a")), chat(2, recipient("bob"), tags("a")), chat(3, recipient("ada")), chat(4))
+	e.register("other", chat(1, recipient("ada")))
+	for _, want := range []int{2, 0} {
+		if n, err := e.s.EraseRecipient(e.Context(), App, "ada"); err != nil || n != want {
+			e.Errorf("erased %d, %v; want %d", n, err, want)
+		}
+	}
+	if n := len(e.selected(App, audience.Audience{}, 10)); n != 2 {
+		e.Errorf("%d are left", n)
+	}
+	if n := len(e.selected(App, audience.Audience{TagsAny: []string{"a"}}, 10)); n != 1 {
+		e.Errorf("%d with the tag are left", n)
+	}
+	if n := len(e.selected("other", audience.Audience{}, 10)); n != 1 {
+		e.Errorf("the other app has %d left", n)
+	}
+}
+
+func endpointsOfApps(e *endpointEnv) {
+	mine := e.register(App, chat(1, tags("a"), recipient("ada")))[0]
+	if theirs := e.register("other", chat(1, tags("a", "b")))[0]; theirs.ID == mine.ID || theirs.Number == mine.Number {
+		e.Fatalf("two apps share %+v", theirs)
+	}
+	if _, err := e.s.Endpoint(e.Context(), "other", mine.ID); !errors.Is(err, audience.ErrNotFound) {
+		e.Errorf("read by another app: %v", err)
+	}
+	if err := e.s.DeleteEndpoint(e.Context(), "other", mine.ID); !errors.Is(err, audience.ErrNotFound) {
+		e.Errorf("deleted by another app: %v", err)
+	}
+	if n, err := e.s.EraseRecipient(e.Context(), "other", "ada"); err != nil || n != 0 {
+		e.Errorf("erased by another app: %d, %v", n, err)
+	}
+	for _, a := range []audience.Audience{{}, {TagsAny: []string{"a"}}, {Where: `tags contains "a"`}, {Recipients: []string{"ada"}}} {
+		if got := e.selected(App, a, 10); !slices.Equal(got, []int64{mine.Number}) {
+			e.Errorf("%+v finds %v", a, got)
+		}
+	}
+	if got := e.selected(App, audience.Audience{TagsAny: []string{"b"}}, 10); len(got) != 0 {
+		e.Errorf("another app's tag finds %v", got)
+	}
+}
+
+func numbersAreNotReused(e *endpointEnv) {
+	list := e.register(App, chat(1), chat(2))
+	e.check(e.s.DeleteEndpoint(e.Context(), App, list[1].ID))
+	e.s = e.reopen()
+	if again := e.register(App, chat(2))[0]; again.Number <= list[1].Number || again.ID == list[1].ID {
+		e.Errorf("number %d is used again: %+v", list[1].Number, again)
+	}
+}
+
+func namesAreLimited(e *endpointEnv) {
+	var regs []audience.Registration
+	for n := range audience.MaxAttributeNames + 1 {
+		regs = append(regs, chat(n+1, attributes(audience.Attributes{fmt.Sprintf("a%d", n): audience.Number(1)})))
+	}
+	done, err := e.s.Register(e.Context(), App, regs)
+	e.check(err)
+	var bad *notification.FieldError
+	if err := done[len(done)-1].Err; !errors.As(err, &bad) || bad.Field != "attributes" {
+		e.Errorf("one name too many: %v", err)
+	}
+	if done[len(done)-2].Err != nil {
+		e.Errorf("the last name: %v", done[len(done)-2].Err)
+	}
+	e.register("other", chat(1, attributes(audience.Attributes{"z": audience.Number(1)})))
+}
+
+// enumerationIsStable changes the audience between pages: who stays is seen once.
+func enumerationIsStable(e *endpointEnv) {
+	var regs []audience.Registration
+	for n := range 200 {
+		regs = append(regs, chat(n+1, tags("all")))
+	}
+	list := e.register(App, regs...)
+	sel := e.selection(audience.Audience{TagsAny: []string{"all"}})
+	seen := map[int64]int{}
+	after, fresh := int64(0), 1000
+	for i, more := 0, true; more; i++ {
+		var page []audience.Endpoint
+		var err error
+		page, after, more, err = e.s.SelectEndpoints(e.Context(), App, sel, after, 10)
+		e.check(err)
+		for _, x := range page {
+			seen[x.Number]++
+		}
+		if i < 10 {
+			e.check(e.s.DeleteEndpoint(e.Context(), App, list[i].ID))
+			e.check(e.s.DisableEndpoint(e.Context(), list[i+20].Number, "gone"))
+			e.register(App, chat(fresh, tags("all")))
+			fresh++
+		}
+	}
+	for i, x := range list {
+		if n := seen[x.Number]; n > 1 || n == 0 && i >= 30 {
+			e.Errorf("number %d was seen %d times", x.Number, n)
+		}
+	}
+}
+
+// shortPages has many endpoints of which one is meant.
+func shortPages(e *endpointEnv) {
+	const all = 12_000
+	var regs []audience.Registration
+	for n := range all {
+		r := chat(n + 1)
+		if n == all-1 {
+			r.Endpoint.Attributes = audience.Attributes{"age": audience.Number(99)}
+		}
+		regs = append(regs, r)
+	}
+	e.register(App, regs...)
+	sel := e.selection(audience.Audience{Where: "age > 90"})
+	first, next, more, err := e.s.SelectEndpoints(e.Context(), App, sel, 0, 10)
+	e.check(err)
+	if len(first) == 0 && (!more || next == 0) {
+		e.Errorf("the first page ends at %d, more %t", next, more)
+	}
+	if n := e.selected(App, audience.Audience{Where: "age > 90"}, 10); len(n) != 1 {
+		e.Errorf("found %v", n)
+	}
+}
+
+// audiencesAgree compares what the store selects with what audience.Selection says of each endpoint.
+func audiencesAgree(e *endpointEnv) {
+	r := rand.New(rand.NewPCG(1, 2))
+	var regs []audience.Registration
+	for n := range 300 {
+		regs = append(regs, randomEndpoint(r, n))
+	}
+	for _, app := range []string{App, "other"} {
+		e.register(app, regs...)
+	}
+	var all []audience.Endpoint
+	for after, more := int64(0), true; more; {
+		page, next, again, err := e.s.ListEndpoints(e.Context(), App, "", &audience.Selection{}, after, 100)
+		e.check(err)
+		all, after, more = append(all, page...), next, again
+	}
+	for i := range all {
+		if i%7 == 0 {
+			e.check(e.s.DisableEndpoint(e.Context(), all[i].Number, "gone"))
+			all[i].Status = audience.Disabled
+		}
+	}
+	for range 400 {
+		a := randomAudience(r)
+		sel := e.selection(a)
+		var want []int64
+		for i := range all {
+			if all[i].Status == audience.Active && sel.Match(&all[i]) {
+				want = append(want, all[i].Number)
+			}
+		}
+		if got := e.selected(App, a, 1+r.IntN(60)); !slices.Equal(got, want) {
+			e.Errorf("%+v\nselects %v\nmeans   %v", a, got, want)
+		}
+	}
+}
+
+func randomEndpoint(r *rand.Rand, n int) audience.Registration {
+	reg := chat(n + 1)
+	x := &reg.Endpoint
+	if r.IntN(3) == 0 {
+		x.Channel, x.Address = push.Webhook, json.RawMessage(fmt.Sprintf(`{"url":"https://x.example/%d"}`, n))
+	}
+	for _, t := range []string{"a", "b", "c"} {
+		if r.IntN(2) == 0 {
+			x.Tags = append(x.Tags, t)
+		}
+	}
+	x.Attributes = audience.Attributes{}
+	for _, name := range []string{"city", "age", "and"} {
+		switch r.IntN(4) {
+		case 0:
+			x.Attributes[name] = audience.Text([]string{"", "Oslo", "Osaka", "Os\U0010FFFFlo", "Os\uD7FFx", "5"}[r.IntN(6)])
+		case 1:
+			x.Attributes[name] = audience.Number([]float64{-1, 0, 1, 5, 18.5}[r.IntN(5)])
+		case 2:
+			x.Attributes[name] = audience.Bool(r.IntN(2) == 0)
+		}
+	}
+	x.Recipient = []string{"", "ada", "bob"}[r.IntN(3)]
+	x.Locale = []string{"", "fr", "nb-NO"}[r.IntN(3)]
+	return reg
+}
+
+func randomAudience(r *rand.Rand) (a audience.Audience) {
+	pick := func(from ...string) (list []string) {
+		for _, s := range from {
+			if r.IntN(3) == 0 {
+				list = append(list, s)
+			}
+		}
+		return list
+	}
+	if r.IntN(3) == 0 {
+		a.Channels = [][]push.Channel{{push.Telegram}, {push.Webhook, push.Telegram}, {push.WebPush}}[r.IntN(3)]
+	}
+	if r.IntN(4) == 0 {
+		a.Recipients = pick("ada", "bob", "eve")
+	}
+	if r.IntN(3) == 0 {
+		a.TagsAny = pick("a", "b", "none")
+	}
+	if r.IntN(3) == 0 {
+		a.TagsAll = pick("a", "b", "c")
+	}
+	if r.IntN(4) > 0 {
+		a.Where = randomWhere(r, 3)
+	}
+	return a
+}
+
+func randomWhere(r *rand.Rand, depth int) string {
+	if depth > 0 {
+		switch r.IntN(5) {
+		case 0:
+			return randomWhere(r, depth-1) + " and " + randomWhere(r, depth-1)
+		case 1:
+			return "(" + randomWhere(r, depth-1) + " or " + randomWhere(r, depth-1) + ")"
+		case 2:
+			return "not " + randomWhere(r, depth-1)
+		}
+	}
+	field := []string{"city", "age", "attributes.and", "nothing"}[r.IntN(4)]
+	value := []string{`"Oslo"`, `"Os"`, `"Os` + "\U0010FFFF" + `"`, `"Os` + "\uD7FF" + `"`, `""`, `"5"`, "5", "0", "true", "-1"}[r.IntN(10)]
+	text := []string{`"Os"`, `"o"`, `"5"`, `"Os` + "\U0010FFFF" + `"`, `"Os` + "\uD7FF" + `"`}[r.IntN(5)]
+	switch r.IntN(8) {
+	case 0:
+		return "exists " + []string{field, "tags", "recipient", "locale", "last_seen_at"}[r.IntN(5)]
+	case 1:
+		return field + " " + []string{"contains", "prefix", "not contains"}[r.IntN(3)] + " " + text
+	case 2:
+		return field + " in (" + value + `, 1, "Osaka")`
+	case 3:
+		return `tags contains "` + []string{"a", "b", "none"}[r.IntN(3)] + `"`
+	case 4:
+		return []string{"recipient", "locale", "timezone", "channel"}[r.IntN(4)] + " " + []string{`!= "telegram"`, `in ("telegram", "webhook")`, `= "webhook"`, `< "webhook"`}[r.IntN(4)]
+	case 5:
+		return []string{"created_at", "last_seen_at"}[r.IntN(2)] + []string{" < ", " >= "}[r.IntN(2)] + `"2031-05-04"`
+	}
+	return field + " " + []string{"=", "!=", "<", "<=", ">", ">="}[r.IntN(6)] + " " + value
+}
