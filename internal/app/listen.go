@@ -167,6 +167,6 @@ func (a *App) handler() (http.Handler, error) {
 	return httpapi.New(httpapi.Config{
 		Publisher: a.publisher, Mailbox: a.mailbox, Presence: a.hub, Events: a.events, Access: a.access, Keys: a.access,
 		Log: a.log, Registry: a.registry, PublishLimit: a.keyLimit.Take,
-		Mount: mount, Draining: a.draining, Version: a.opts.Version, Node: hostname(),
+		Figures: a.figures, Mount: mount, Draining: a.draining, Version: a.opts.Version, Node: hostname(),
 	}), nil
 }

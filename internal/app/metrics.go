@@ -1,6 +1,16 @@
 package app
 
-import "github.com/prometheus/client_golang/prometheus"
+import (
+	"github.com/prometheus/client_golang/prometheus"
+
+	"godwit.dev/godwit/internal/httpapi"
+)
+
+// figures are those of GET /v1/stats that lie outside mailboxes and sessions.
+func (a *App) figures() httpapi.Figures {
+	st := a.reactor.Stats()
+	return httpapi.Figures{Connections: st.Connections, QueuedBytes: st.Queued, PublishLatency: a.publisher.Latency()}
+}
 
 // registerFigures shows the counters of parts that keep none of their own for Prometheus.
 func (a *App) registerFigures() {

@@ -29,6 +29,7 @@ var places = map[string]layer{
 	"internal/audience":     domain,
 	"internal/guard":        domain, // leaf: the clients for URLs that people give
 	"internal/timerwheel":   domain,
+	"internal/latency":      domain, // leaf: a histogram
 	"internal/frame":        codec,
 	"internal/mailbox":      capability,
 	"internal/session":      capability,

@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"os/signal"
+	"regexp"
 	"strconv"
 	"strings"
 	"syscall"
@@ -43,6 +44,7 @@ func TestScripts(t *testing.T) {
 			"setfrom":   setFrom,
 			"exits":     exits,
 			"soon":      soon,
+			"shows":     shows,
 		},
 	})
 }
@@ -103,6 +105,14 @@ func exits(ts *testscript.TestScript, _ bool, args []string) {
 	if got != args[0] {
 		ts.Fatalf("godwit %s exited %s, want %s", strings.Join(args[1:], " "), got, args[0])
 	}
+}
+
+// shows REGEXP ARGS... runs the program again and again until its output has a line like that.
+func shows(ts *testscript.TestScript, _ bool, args []string) {
+	want := regexp.MustCompile("(?m)" + args[0])
+	eventually(ts, "godwit "+strings.Join(args[1:], " ")+" shows "+args[0], func() bool {
+		return ts.Exec("godwit", args[1:]...) == nil && want.MatchString(ts.ReadFile("stdout"))
+	})
 }
 
 // soon ARGS... runs the program again and again until it succeeds, or with ! until it fails.

@@ -9,6 +9,7 @@ import (
 
 	"github.com/oklog/ulid/v2"
 
+	"godwit.dev/godwit/internal/latency"
 	"godwit.dev/godwit/internal/mailbox"
 	"godwit.dev/godwit/internal/notification"
 )
@@ -22,10 +23,14 @@ type Mailbox interface {
 type Service struct {
 	mailbox Mailbox
 	now     func() time.Time
+	took    latency.Histogram
 }
 
 // New makes a Service on a mailbox; now is the store's clock.
 func New(m Mailbox, now func() time.Time) *Service { return &Service{mailbox: m, now: now} }
+
+// Latency counts how long it took since start to store and route what a call of Publish brought.
+func (s *Service) Latency() []latency.Bucket { return s.took.Buckets() }
 
 // Result is what became of one publish: either Err, or one Copy per recipient in the order of the draft's To.
 type Result struct {
@@ -67,6 +72,7 @@ func (s *Service) Publish(ctx context.Context, app string, drafts []*notificatio
 		return results
 	}
 	err := s.mailbox.Append(ctx, batch)
+	s.took.Observe(s.now().Sub(now))
 	for i, a := range batch {
 		r := &results[slots[i]]
 		if err != nil {

@@ -84,6 +84,7 @@ func (o *outlet) Write(head, tail []byte) bool {
 	o.text.Write(tail)
 	return true
 }
+func (o *outlet) Queued() int               { return 0 }
 func (o *outlet) Probe()                    {}
 func (o *outlet) CloseAfterFlush(err error) { o.closed = err }
 

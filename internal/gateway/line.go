@@ -30,6 +30,7 @@ type Item struct {
 // Outlet takes over a Line's frames for good: a connection of the reactor.
 type Outlet interface {
 	Write(head, tail []byte) bool
+	Queued() int
 	Probe()
 	CloseAfterFlush(err error)
 }
@@ -168,6 +169,16 @@ func (l *Line) Format() frame.Format { return l.format }
 
 // Name implements session.Transport.
 func (l *Line) Name() string { return l.name }
+
+// Queued is how many bytes wait for the client to take them.
+func (l *Line) Queued() int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.out != nil {
+		return l.out.Queued()
+	}
+	return l.size
+}
 
 // Write implements session.Transport.
 func (l *Line) Write(head, tail []byte) bool {

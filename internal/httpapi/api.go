@@ -15,6 +15,7 @@ import (
 	"godwit.dev/godwit/internal/access"
 	"godwit.dev/godwit/internal/delivery"
 	"godwit.dev/godwit/internal/event"
+	"godwit.dev/godwit/internal/latency"
 	"godwit.dev/godwit/internal/mailbox"
 	"godwit.dev/godwit/internal/metrics"
 	"godwit.dev/godwit/internal/notification"
@@ -35,6 +36,7 @@ type Mailbox interface {
 	Recipients(ctx context.Context, app string, limit int, cursor string) (items []mailbox.RecipientInfo, next string, err error)
 	Recipient(ctx context.Context, app, recipient string) (mailbox.RecipientInfo, error)
 	Erase(ctx context.Context, app, recipient string) error
+	Items(ctx context.Context, refs []mailbox.Ref) ([]*mailbox.Item, error)
 	Stats() mailbox.Stats
 	// Counts are of copies since start: stored, and settled by what ended them.
 	Counts() (stored uint64, settled map[notification.Status]uint64)
@@ -47,6 +49,8 @@ type Presence interface {
 	// Disconnect ends a recipient's sessions with a goodbye of this reason and says how many there were.
 	Disconnect(app, recipient, reason string) int
 	Live() int
+	// Slowest lists up to n sessions of an app that have something unacknowledged or queued, the slowest first.
+	Slowest(app string, by session.Order, n int) []session.Lag
 	// Counts are of notifications since start: written to sessions, of these again, and acknowledged by sessions.
 	Counts() (delivered, redelivered, acked uint64)
 }
@@ -58,6 +62,13 @@ type Keys interface {
 	CreateKey(ctx context.Context, app, name string, roles access.Role) (access.Key, string, error)
 	// DeleteKey fails with access.ErrUnknownKey if the app has no such key.
 	DeleteKey(ctx context.Context, app, id string) error
+}
+
+// Figures are of parts that the API has no other business with.
+type Figures struct {
+	Connections    int // on the event loops
+	QueuedBytes    int64
+	PublishLatency []latency.Bucket // of all ways to publish, since start
 }
 
 // Config are the parts of the API.
@@ -74,6 +85,8 @@ type Config struct {
 	Registry *prometheus.Registry
 	// PublishLimit takes n publishes of a key from its budget; wait > 0: refused, come back after it. Nil: no limit.
 	PublishLimit func(key string, n int) (wait time.Duration)
+	// Figures are asked for by GET /v1/stats. Nil: there are none.
+	Figures func() Figures
 	// Mount adds handlers of the client gateways by mux pattern. They get the connection as it is: no deadline,
 	// no wrapped writer, no body limit.
 	Mount map[string]http.Handler

@@ -208,6 +208,21 @@ func (m *memory) Erase(ctx context.Context, app, recipient string) error {
 	return nil
 }
 
+func (m *memory) Items(_ context.Context, refs []mailbox.Ref) ([]*mailbox.Item, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	out := make([]*mailbox.Item, len(refs))
+	for i, r := range refs {
+		if r.Pos > int64(len(m.log)) {
+			continue
+		}
+		if c := m.log[r.Pos-1]; c.app == r.App && c.rec.To == r.Recipient {
+			out[i] = &mailbox.Item{Pos: r.Pos, N: &notification.Notification{ID: c.rec.ID, CreatedAt: c.rec.CreatedAt, SendAt: c.rec.SendAt}}
+		}
+	}
+	return out, m.fail
+}
+
 func (m *memory) Stats() mailbox.Stats {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -254,6 +269,21 @@ func (p *presence) Disconnect(app, recipient, reason string) int {
 	}
 	delete(p.sessions, at)
 	return n
+}
+
+// Slowest lists the sessions with something in flight, which the fake takes for as old as the recipient's newest.
+func (p *presence) Slowest(app string, _ session.Order, n int) []session.Lag {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	var lags []session.Lag
+	for at, infos := range p.sessions {
+		for _, s := range infos {
+			if at[0] == app && s.Unacked > 0 && len(lags) < n {
+				lags = append(lags, session.Lag{Info: s, Recipient: at[1], Oldest: 1, Queued: 17})
+			}
+		}
+	}
+	return lags
 }
 
 func (p *presence) Live() int                                     { return len(p.sessions) }

@@ -42,16 +42,20 @@ func (a *api) recipientView(info mailbox.RecipientInfo, live []session.Info) rec
 		Endpoints: []struct{}{}, Registrations: []struct{}{},
 	}
 	for _, s := range live {
-		v.Sessions = append(v.Sessions, sessionJSON{
-			ID: s.ID, Node: a.Node, Device: s.Device, Gateway: s.Gateway, ConnectedAt: moment(s.ConnectedAt),
-			LastSeen: moment(s.LastSeen), Unacked: s.Unacked, Behind: s.Behind,
-		})
+		v.Sessions = append(v.Sessions, a.sessionView(s))
 		if s.LastSeen.After(info.LastSeen) {
 			info.LastSeen = s.LastSeen
 		}
 	}
 	v.LastSeen = moment(info.LastSeen)
 	return v
+}
+
+func (a *api) sessionView(s session.Info) sessionJSON {
+	return sessionJSON{
+		ID: s.ID, Node: a.Node, Device: s.Device, Gateway: s.Gateway, ConnectedAt: moment(s.ConnectedAt),
+		LastSeen: moment(s.LastSeen), Unacked: s.Unacked, Behind: s.Behind,
+	}
 }
 
 // listRecipients is GET /v1/recipients.

@@ -43,7 +43,7 @@ func appendRecord(b []byte, r *mailbox.Record) []byte {
 	if acked {
 		b = appendTime(b, r.SettledAt)
 		b = append(b, `,"latency_ms":`...)
-		b = strconv.AppendInt(b, latency(r).Milliseconds(), 10)
+		b = strconv.AppendInt(b, settledIn(r).Milliseconds(), 10)
 	} else {
 		b = append(b, `null,"latency_ms":null`...)
 	}
@@ -54,8 +54,8 @@ func appendRecord(b []byte, r *mailbox.Record) []byte {
 	return append(b, "]}"...)
 }
 
-// latency is from when the notification was due to its acknowledgement.
-func latency(r *mailbox.Record) time.Duration {
+// settledIn is from when the notification was due to its acknowledgement.
+func settledIn(r *mailbox.Record) time.Duration {
 	due := r.CreatedAt
 	if r.SendAt.After(due) {
 		due = r.SendAt

@@ -10,11 +10,14 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+	"time"
 
 	"godwit.dev/godwit/internal/delivery"
 	"godwit.dev/godwit/internal/httpapi"
+	"godwit.dev/godwit/internal/latency"
 	"godwit.dev/godwit/internal/mailbox"
 	"godwit.dev/godwit/internal/notification"
+	"godwit.dev/godwit/internal/session"
 )
 
 // TestEveryRouteChecksItsRole tries each route that needs a key without one, with a wrong one, and with each role.
@@ -180,6 +183,47 @@ func TestStatsCount(t *testing.T) {
 	if s.Pending != 1 || s.Delivered != 7 || s.Settled["acked"] != 3 || s.Version != "test" || s.Store.FreeBytes != 1<<30 {
 		t.Errorf("stats %+v", s)
 	}
+}
+
+func TestStatsListTheSlowestOfTheKeysApp(t *testing.T) {
+	w := newWorld(t, func(c *httpapi.Config) {
+		c.Figures = func() httpapi.Figures {
+			return httpapi.Figures{Connections: 3, QueuedBytes: 99, PublishLatency: []latency.Bucket{{Most: 2 * time.Millisecond, Count: 5}}}
+		}
+	})
+	w.post("/v1/notifications", `{"to":"a"}`).want(http.StatusCreated)
+	w.presence.connect("shop", "a", session.Info{ID: "tablet", Device: "tablet", Gateway: "ws", Unacked: 1, ConnectedAt: time.Now()})
+	w.presence.connect("shop", "idle", session.Info{ID: "~x", Gateway: "ws"})
+	w.presence.connect("other", "b", session.Info{ID: "~y", Gateway: "ws", Unacked: 9})
+	type answer struct {
+		Connections int
+		QueuedBytes int `json:"queued_bytes"`
+		Latency     []struct {
+			LeUS  int `json:"le_us"`
+			Count int
+		} `json:"publish_latency"`
+		Slowest []struct {
+			Recipient, Device string
+			Unacked           int
+			QueuedBytes       int       `json:"queued_bytes"`
+			OldestAt          time.Time `json:"oldest_at"`
+		}
+	}
+	if s := decode[answer](w.get("/v1/stats").want(http.StatusOK)); len(s.Slowest) != 0 {
+		t.Errorf("nobody asked for %+v", s.Slowest)
+	}
+	s := decode[answer](w.get("/v1/stats?slowest=10&by=unacked").want(http.StatusOK))
+	if s.Connections != 3 || s.QueuedBytes != 99 || len(s.Latency) != 1 || s.Latency[0].LeUS != 2000 || s.Latency[0].Count != 5 {
+		t.Errorf("figures %+v", s)
+	}
+	if len(s.Slowest) != 1 || s.Slowest[0].Recipient != "a" || s.Slowest[0].Device != "tablet" || s.Slowest[0].QueuedBytes != 17 {
+		t.Fatalf("slowest %+v, want a's tablet alone", s.Slowest)
+	}
+	if age := time.Since(s.Slowest[0].OldestAt); age < 0 || age > time.Minute {
+		t.Errorf("its oldest waits for %s", age)
+	}
+	w.get("/v1/stats?slowest=101").problem(http.StatusBadRequest, "bad-input", "slowest")
+	w.get("/v1/stats?slowest=5&by=name").problem(http.StatusBadRequest, "bad-input", "by")
 }
 
 // panicking is a publisher with a bug.

@@ -14,6 +14,8 @@ type statsJSON struct {
 	At         moment            `json:"at"`
 	UptimeS    float64           `json:"uptime_s"`
 	Sessions   int               `json:"sessions"`
+	Conns      int               `json:"connections"`
+	QueuedB    int64             `json:"queued_bytes"`
 	Pending    int64             `json:"pending"`
 	Scheduled  int64             `json:"scheduled"`
 	Stored     uint64            `json:"stored_total"`
@@ -21,9 +23,17 @@ type statsJSON struct {
 	Delivered  uint64            `json:"delivered_total"`
 	Redeliver  uint64            `json:"redelivered_total"`
 	Acks       uint64            `json:"acks_total"`
+	Publish    []bucketJSON      `json:"publish_latency"`
 	Store      storeJSON         `json:"store"`
 	MemoryB    uint64            `json:"memory_bytes"`
 	Goroutines int               `json:"goroutines"`
+	Slowest    []lagJSON         `json:"slowest,omitempty"`
+}
+
+// bucketJSON is how many took longer than the bucket before it and at most LeUS microseconds.
+type bucketJSON struct {
+	LeUS  int64  `json:"le_us"`
+	Count uint64 `json:"count"`
 }
 
 type storeJSON struct {
@@ -36,7 +46,12 @@ type storeJSON struct {
 
 // stats is GET /v1/stats.
 func (a *api) stats(c *call) error {
-	if _, err := c.params(); err != nil {
+	q, err := c.params("slowest", "by")
+	if err != nil {
+		return err
+	}
+	slowest, err := a.slowest(c, q)
+	if err != nil {
 		return err
 	}
 	now := time.Now()
@@ -45,7 +60,14 @@ func (a *api) stats(c *call) error {
 		Version: a.Version, Node: a.Node, At: moment(now), UptimeS: now.Sub(a.started).Seconds(),
 		Sessions: a.Presence.Live(), Pending: st.Pending, Scheduled: st.Scheduled, Settled: map[string]uint64{},
 		Store:   storeJSON{Queued: st.Queued, Commits: st.Commits, Appends: st.Appends, FreeBytes: st.FreeBytes, Full: st.Full},
-		MemoryB: memoryInUse(), Goroutines: runtime.NumGoroutine(),
+		MemoryB: memoryInUse(), Goroutines: runtime.NumGoroutine(), Publish: []bucketJSON{}, Slowest: slowest,
+	}
+	if a.Figures != nil {
+		f := a.Figures()
+		v.Conns, v.QueuedB = f.Connections, f.QueuedBytes
+		for _, b := range f.PublishLatency {
+			v.Publish = append(v.Publish, bucketJSON{b.Most.Microseconds(), b.Count})
+		}
 	}
 	v.Delivered, v.Redeliver, v.Acks = a.Presence.Counts()
 	stored, settled := a.Mailbox.Counts()

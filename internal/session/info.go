@@ -24,15 +24,19 @@ func (h *Hub) Sessions(app, recipient string) []Info {
 	sessions := h.reg.find(address{app, recipient}, nil)
 	out := make([]Info, 0, len(sessions))
 	for _, s := range sessions {
-		s.mu.Lock()
-		out = append(out, Info{
-			ID: s.name(), Device: s.device, Gateway: s.t.Name(), Unacked: len(s.flight()), Behind: s.behind,
-			ConnectedAt: h.start.Add(time.Duration(s.connected) * tick),
-			LastSeen:    h.start.Add(time.Duration(atomic.LoadUint32(&s.alive)) * tick),
-		})
-		s.mu.Unlock()
+		out = append(out, s.info())
 	}
 	return out
+}
+
+func (s *Session) info() Info {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return Info{
+		ID: s.name(), Device: s.device, Gateway: s.t.Name(), Unacked: len(s.flight()), Behind: s.behind,
+		ConnectedAt: s.hub.start.Add(time.Duration(s.connected) * tick),
+		LastSeen:    s.hub.start.Add(time.Duration(atomic.LoadUint32(&s.alive)) * tick),
+	}
 }
 
 // Online implements mailbox.Router: the names of the recipient's connected devices, observers left out.

@@ -108,16 +108,21 @@ func (r *registry) find(a address, dst []*Session) []*Session {
 func (r *registry) all() []*Session {
 	var out []*Session
 	for i := range r.shards {
-		sh := &r.shards[i]
-		sh.mu.RLock()
-		for _, s := range sh.m {
-			for ; s != nil; s = s.next {
-				out = append(out, s)
-			}
-		}
-		sh.mu.RUnlock()
+		out = r.shards[i].sessions(out)
 	}
 	return out
+}
+
+// sessions appends all sessions of the shard to dst.
+func (sh *shard) sessions(dst []*Session) []*Session {
+	sh.mu.RLock()
+	defer sh.mu.RUnlock()
+	for _, s := range sh.m {
+		for ; s != nil; s = s.next {
+			dst = append(dst, s)
+		}
+	}
+	return dst
 }
 
 func (r *registry) count(d int) {

@@ -53,6 +53,9 @@ func (c *client) Name() string { return "grpc" }
 // Write sends one frame as one message.
 func (c *client) Write(head, tail []byte) bool { return c.s.WriteMessage(head, tail) }
 
+// Queued is how many bytes wait for the client to take them.
+func (c *client) Queued() int { return c.s.Queued() }
+
 // Probe sends a PING on the connection.
 func (c *client) Probe() { c.s.Probe() }
 

@@ -210,6 +210,13 @@ func (c *stdClient) Write(head, tail []byte) bool {
 	return true
 }
 
+// Queued is how many bytes wait for the client to take them.
+func (c *stdClient) Queued() int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.bytes
+}
+
 // Probe has the writing goroutine answer.
 func (c *stdClient) Probe() {
 	c.mu.Lock()

@@ -76,6 +76,9 @@ func (s *stream) Closed(error) {
 // Write implements gateway.Outlet.
 func (s *stream) Write(head, tail []byte) bool { return s.conn.Write(head, tail) }
 
+// Queued implements gateway.Outlet.
+func (s *stream) Queued() int { return s.conn.Queued() }
+
 // Probe implements gateway.Outlet. A stream's client answers nothing: what counts is that the write went through.
 func (s *stream) Probe() {
 	if s.conn.Write(comment, nil) {

@@ -125,6 +125,9 @@ func (c *conn) Write(head, tail []byte) bool {
 // maxHead keeps the buffer of a rare long frame, a recall of many ids, from staying in the pool.
 const maxHead = 4 << 10
 
+// Queued is how many bytes wait for the client to take them.
+func (c *conn) Queued() int { return c.out.Queued() }
+
 var ping = websocket.AppendHeader(nil, websocket.Ping, 0)
 
 // Probe implements session.Transport.

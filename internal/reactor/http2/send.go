@@ -40,6 +40,16 @@ func (s *Stream) Write(head, tail []byte) bool { return s.write(false, head, tai
 // WriteMessage is Write with the five bytes in front that delimit messages in gRPC.
 func (s *Stream) WriteMessage(head, tail []byte) bool { return s.write(true, head, tail) }
 
+// Queued is how many bytes of the answer wait for the peer's windows and the socket.
+func (s *Stream) Queued() int {
+	s.conn.mu.Lock()
+	defer s.conn.mu.Unlock()
+	if s.out == nil {
+		return 0
+	}
+	return s.out.bytes
+}
+
 const messagePrefix = 5
 
 func (s *Stream) write(prefix bool, head, tail []byte) bool {

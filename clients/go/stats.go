@@ -1,0 +1,79 @@
+package godwit
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strconv"
+	"time"
+)
+
+// Stats are figures of a server. Totals count since its start: rates are the differences of two readings.
+type Stats struct {
+	Version     string            `json:"version"`
+	Node        string            `json:"node"`
+	At          time.Time         `json:"at"`
+	UptimeS     float64           `json:"uptime_s"`
+	Sessions    int               `json:"sessions"`
+	Connections int               `json:"connections"`  // on the server's event loops
+	QueuedBytes int64             `json:"queued_bytes"` // that wait for clients to take them
+	Pending     int64             `json:"pending"`
+	Scheduled   int64             `json:"scheduled"`
+	Stored      uint64            `json:"stored_total"`
+	Settled     map[string]uint64 `json:"settled_total"` // by status
+	Delivered   uint64            `json:"delivered_total"`
+	Redelivered uint64            `json:"redelivered_total"`
+	Acks        uint64            `json:"acks_total"`
+	Publish     []LatencyBucket   `json:"publish_latency"`
+	Store       StoreStats        `json:"store"`
+	MemoryBytes uint64            `json:"memory_bytes"`
+	Goroutines  int               `json:"goroutines"`
+	Slowest     []SlowSession     `json:"slowest"`
+}
+
+// LatencyBucket is how many took longer than the bucket before it and at most LeUS microseconds.
+type LatencyBucket struct {
+	LeUS  int64  `json:"le_us"`
+	Count uint64 `json:"count"`
+}
+
+// StoreStats are figures of a server's store.
+type StoreStats struct {
+	Queued    int    `json:"queued"` // operations waiting to be written
+	Commits   uint64 `json:"commits_total"`
+	Appends   uint64 `json:"appends_total"`
+	FreeBytes int64  `json:"free_bytes"`
+	Full      bool   `json:"full"` // publishes are refused for lack of space
+}
+
+// SlowSession is a session that has something unacknowledged or queued.
+type SlowSession struct {
+	Recipient   string    `json:"recipient"`
+	ID          string    `json:"id"`
+	Device      string    `json:"device"`
+	Gateway     string    `json:"gateway"`
+	ConnectedAt time.Time `json:"connected_at"`
+	LastSeen    time.Time `json:"last_seen"`
+	Unacked     int       `json:"unacked"`
+	Behind      bool      `json:"behind"`
+	QueuedBytes int64     `json:"queued_bytes"` // that its connection does not take
+	OldestAt    time.Time `json:"oldest_at"`    // when its oldest unacknowledged notification was published or due; zero: none
+}
+
+// Stats returns the server's figures, with up to slowest (0 to 100) of the app's slowest sessions: by "oldest"
+// unacknowledged notification, which "" means too, by number "unacked", or by bytes "queued". It needs role read.
+func (c *Client) Stats(ctx context.Context, slowest int, by string) (Stats, error) {
+	var s Stats
+	r := request{method: http.MethodGet, path: "/v1/stats"}
+	if slowest > 0 {
+		r.query = url.Values{"slowest": {strconv.Itoa(slowest)}}
+		if by != "" {
+			r.query.Set("by", by)
+		}
+	}
+	if err := c.doJSON(ctx, r, nil, &s); err != nil {
+		return s, fmt.Errorf("read the server's figures: %w", err)
+	}
+	return s, nil
+}

@@ -1,0 +1,58 @@
+package cli
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	godwit "godwit.dev/godwit/clients/go"
+)
+
+func TestLoadIsTheDifferenceOfTwoReadings(t *testing.T) {
+	at := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	old := godwit.Stats{
+		At: at, UptimeS: 100, Stored: 1000, Delivered: 500, Acks: 400, Store: godwit.StoreStats{Commits: 10},
+		Publish: []godwit.LatencyBucket{{LeUS: 100, Count: 90}, {LeUS: 900_000, Count: 10}},
+	}
+	now := godwit.Stats{
+		At: at.Add(2 * time.Second), UptimeS: 102, Stored: 3000, Delivered: 2500, Acks: 2401, Store: godwit.StoreStats{Commits: 30},
+		Publish: []godwit.LatencyBucket{{LeUS: 100, Count: 90}, {LeUS: 500, Count: 98}, {LeUS: 2000, Count: 2}, {LeUS: 900_000, Count: 10}},
+	}
+	l := loadBetween(&old, &now)
+	if l.Seconds != 2 || l.Publishes != 1000 || l.Deliveries != 1000 || l.Acks != 1000.5 || l.Commits != 10 {
+		t.Errorf("rates %+v", l)
+	}
+	if l.P50 != 0.5 || l.P99 != 2 {
+		t.Errorf("p50 %v ms and p99 %v ms, want 0.5 and 2: of the interval alone", l.P50, l.P99)
+	}
+	again := godwit.Stats{At: at.Add(4 * time.Second), UptimeS: 1, Stored: 50}
+	if l := loadBetween(&now, &again); l.Seconds != 1 || l.Publishes != 50 {
+		t.Errorf("after a restart %+v, want what happened since", l)
+	}
+	if l := loadBetween(&godwit.Stats{}, &old); l.Seconds != 100 || l.Publishes != 10 {
+		t.Errorf("at first %+v, want the average since the start", l)
+	}
+}
+
+func TestViewFitsItsHeightAndIsClean(t *testing.T) {
+	l := load{At: time.Now(), Version: "1\x1b[2J", Full: true}
+	for range 50 {
+		l.Slowest = append(l.Slowest, godwit.SlowSession{Recipient: "anna", Unacked: 1, OldestAt: l.At.Add(-3 * time.Minute)})
+	}
+	lines := l.lines("oldest", 20)
+	if len(lines) != 20 {
+		t.Errorf("%d lines for a screen of 20", len(lines))
+	}
+	text := strings.Join(lines, "\n")
+	if strings.Contains(text, "\x1b") || !strings.Contains(text, "FULL") || !strings.Contains(text, "3m ") {
+		t.Errorf("%q", text)
+	}
+}
+
+func TestGrouped(t *testing.T) {
+	for f, want := range map[float64]string{0: "0", 0.5: "0.5", 999: "999", 1000: "1,000", 1234567.8: "1,234,568"} {
+		if got := grouped(f); got != want {
+			t.Errorf("%v is written %s, want %s", f, got, want)
+		}
+	}
+}

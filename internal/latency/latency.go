@@ -1,0 +1,77 @@
+// Package latency counts how long things take, for the price of one atomic addition each: in buckets that are at most
+// an eighth wide, so that percentiles of any interval can be told from the difference of two readings.
+package latency
+
+import (
+	"math"
+	"math/bits"
+	"sync/atomic"
+	"time"
+)
+
+const (
+	fineBits = 3 // each power of two is split into so many bits' worth of buckets: an eighth
+	fine     = 1 << fineBits
+	powers   = 33 // up to 2^35 µs, nine and a half hours; what takes longer counts as that
+	buckets  = (powers + 1) * fine
+)
+
+// Histogram counts durations. The zero value is ready.
+type Histogram struct {
+	counts [buckets]atomic.Uint64
+}
+
+// Bucket is how many durations were above the bucket before and at most Most.
+type Bucket struct {
+	Most  time.Duration // whole microseconds
+	Count uint64
+}
+
+// Observe counts one duration.
+func (h *Histogram) Observe(d time.Duration) { h.counts[index(d)].Add(1) }
+
+// Buckets returns those that are not empty, shortest first.
+func (h *Histogram) Buckets() []Bucket {
+	var out []Bucket
+	for i := range h.counts {
+		if n := h.counts[i].Load(); n > 0 {
+			out = append(out, Bucket{most(i), n})
+		}
+	}
+	return out
+}
+
+// index is the bucket of a duration, which is rounded up to microseconds.
+func index(d time.Duration) int {
+	us := uint64(max(d+time.Microsecond-1, 0) / time.Microsecond)
+	if us < fine {
+		return int(us)
+	}
+	shift := bits.Len64(us) - 1 - fineBits
+	return min(shift*fine+int(us>>shift), buckets-1)
+}
+
+// most is the longest duration of a bucket.
+func most(i int) time.Duration {
+	if i < 2*fine {
+		return time.Duration(i) * time.Microsecond
+	}
+	shift := i/fine - 1
+	return time.Duration((uint64(i%fine+fine)+1)<<shift-1) * time.Microsecond
+}
+
+// Quantile is the duration that a share of q, 0 to 1, did not exceed; 0 if there were none.
+func Quantile(bs []Bucket, q float64) time.Duration {
+	var all uint64
+	for _, b := range bs {
+		all += b.Count
+	}
+	rank := uint64(math.Ceil(q * float64(all)))
+	var seen uint64
+	for _, b := range bs {
+		if seen += b.Count; seen >= rank && seen > 0 {
+			return b.Most
+		}
+	}
+	return 0
+}

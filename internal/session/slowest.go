@@ -1,0 +1,88 @@
+package session
+
+import (
+	"math"
+	"slices"
+)
+
+// Order is what makes a session slow in a list of the slowest.
+type Order string
+
+// Orders.
+const (
+	ByOldest  Order = "oldest"  // what waits longest for its acknowledgement
+	ByUnacked Order = "unacked" // most notifications in flight
+	ByQueued  Order = "queued"  // most bytes that the connection does not take
+)
+
+// Lag is a session that has not kept up, or not yet.
+type Lag struct {
+	Info
+	Recipient string
+	Oldest    int64 // position of its oldest notification in flight; 0: none
+	Queued    int   // bytes that wait for the connection to take them, as far as its gateway can tell
+}
+
+// rank is how slow it is: the more the slower.
+func (l *Lag) rank(by Order) int64 {
+	switch {
+	case by == ByUnacked:
+		return int64(l.Unacked)
+	case by == ByQueued:
+		return int64(l.Queued)
+	case l.Oldest == 0:
+		return 0
+	}
+	return math.MaxInt64 - l.Oldest // positions grow with time
+}
+
+// queuer is a Transport that knows how much waits in it. Those of streams that share a connection do not.
+type queuer interface{ Queued() int }
+
+// Slowest lists up to n sessions of an app that have something in flight or queued, the slowest first. It looks at
+// every session once, each for itself: nobody else waits for it, and nobody pays who does not ask.
+func (h *Hub) Slowest(app string, by Order, n int) []Lag {
+	var found []Lag
+	var some []*Session
+	for i := range h.reg.shards {
+		some = h.reg.shards[i].sessions(some[:0])
+		for _, s := range some {
+			l := Lag{}
+			if s.app != app || !s.lag(&l) {
+				continue
+			}
+			rank := l.rank(by)
+			at, _ := slices.BinarySearchFunc(found, rank, func(o Lag, rank int64) int {
+				if o.rank(by) >= rank {
+					return -1 // the slowest first; equals in the order they were met
+				}
+				return 1
+			})
+			if at == n {
+				continue
+			}
+			unacked := l.Unacked
+			l.Info = s.info()
+			l.Unacked = unacked // what it was ranked by
+			found = slices.Insert(found[:min(len(found), n-1)], at, l)
+		}
+	}
+	return found
+}
+
+// lag fills in how far s is behind and reports whether it is.
+func (s *Session) lag(l *Lag) bool {
+	if q, ok := s.t.(queuer); ok {
+		l.Queued = q.Queued()
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	flight := s.flight()
+	l.Recipient, l.Unacked = s.recipient, len(flight)
+	for i := range flight {
+		if l.Oldest == 0 || flight[i].pos < l.Oldest {
+			l.Oldest = flight[i].pos
+		}
+	}
+	return s.state == live && (l.Unacked > 0 || l.Queued > 0)
+}
