@@ -37,6 +37,7 @@ var places = map[string]layer{
 	"internal/delivery":     capability,
 	"internal/access":       capability,
 	"internal/limit":        capability,
+	"internal/channel":      capability,
 	"internal/problem":      capability,
 	"internal/metrics":      capability,
 	"internal/store":        adapter,
