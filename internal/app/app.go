@@ -17,6 +17,7 @@ import (
 
 	"godwit.dev/godwit/internal/access"
 	"godwit.dev/godwit/internal/app/datadir"
+	"godwit.dev/godwit/internal/channel"
 	"godwit.dev/godwit/internal/config"
 	"godwit.dev/godwit/internal/delivery"
 	"godwit.dev/godwit/internal/limit"
@@ -24,6 +25,7 @@ import (
 	"godwit.dev/godwit/internal/metrics"
 	"godwit.dev/godwit/internal/reactor"
 	"godwit.dev/godwit/internal/session"
+	"godwit.dev/godwit/internal/store/sqlite/appdb"
 	"godwit.dev/godwit/internal/store/sqlite/eventdb"
 	"godwit.dev/godwit/internal/store/sqlite/mailboxdb"
 )
@@ -50,6 +52,8 @@ type App struct {
 
 	registry  *prometheus.Registry
 	access    *access.Registry
+	apps      *appdb.Store
+	channels  *channel.Service
 	events    *eventdb.Log
 	mailbox   *mailbox.Mailbox
 	publisher *delivery.Service
@@ -101,7 +105,7 @@ func Start(ctx context.Context, cfg *config.Config, opts Options) (*App, error) 
 	}
 	begun := time.Now()
 	for _, start := range []func(context.Context) error{
-		a.startProcess, a.startAccess, a.startEvents, a.startMailbox, a.startTrim, a.startConnections, a.listen, a.announce,
+		a.startProcess, a.startAccess, a.startEvents, a.startMailbox, a.startChannels, a.startTrim, a.startConnections, a.listen, a.announce,
 	} {
 		err := start(ctx)
 		if err == nil && ctx.Err() != nil {

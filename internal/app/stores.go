@@ -23,6 +23,7 @@ func (a *App) startAccess(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	a.apps = store
 	a.steps.addClose("app store", storePatience, store.Close)
 	cfg := access.Config{Dev: a.cfg.Dev, AllowPrivateURLs: a.cfg.AllowPrivateURLs}
 	if a.access, err = access.NewRegistry(ctx, store, cfg, a.log); err != nil {

@@ -89,9 +89,9 @@ type Info struct {
 	Channel     push.Channel
 	Configured  bool // there are settings, or none are needed
 	Enabled     bool
-	Settings    map[string]string // without secrets
-	Credentials []string          // names of the secrets that are set
-	UpdatedAt   time.Time         // zero: never
+	Settings    map[string]any // without secrets: strings, true, lists of strings
+	Credentials []string       // names of the secrets that are set
+	UpdatedAt   time.Time      // zero: never
 }
 
 // Change says what to change. Values that are not named stay, empty ones are taken away.

@@ -138,7 +138,7 @@ func TestSettingsThatAreNotNamedStay(t *testing.T) {
 	set(t, w.server, "shop", push.Telegram, channel.Values{"token": "t", "url": "https://u", "updates": "true"})
 	off := false
 	info, _, err := w.server.Set(t.Context(), "shop", push.Telegram, channel.Change{Enabled: &off, Values: channel.Values{"url": ""}})
-	if err != nil || info.Enabled || len(info.Credentials) != 1 || len(info.Settings) != 1 || info.Settings["updates"] != "true" {
+	if err != nil || info.Enabled || len(info.Credentials) != 1 || len(info.Settings) != 1 || info.Settings["updates"] != true {
 		t.Errorf("%+v, %v", info, err)
 	}
 	if _, err := w.server.Sender(t.Context(), "shop", push.Telegram); !errors.Is(err, channel.ErrDisabled) {

@@ -40,7 +40,7 @@ func (s *Service) Get(app string, ch push.Channel) (Info, error) {
 	r, ok := s.records[name{app, ch}]
 	s.mu.Unlock()
 	if !ok {
-		return Info{Channel: ch, Configured: kind.Auto(), Enabled: kind.Auto(), Settings: map[string]string{}, Credentials: []string{}}, nil
+		return Info{Channel: ch, Configured: kind.Auto(), Enabled: kind.Auto(), Settings: map[string]any{}, Credentials: []string{}}, nil
 	}
 	return show(kind, &r), nil
 }
@@ -48,13 +48,17 @@ func (s *Service) Get(app string, ch push.Channel) (Info, error) {
 func show(kind Kind, r *Record) Info {
 	info := Info{
 		Channel: r.Channel, Configured: true, Enabled: r.Enabled, UpdatedAt: r.UpdatedAt,
-		Settings: map[string]string{}, Credentials: []string{},
+		Settings: map[string]any{}, Credentials: []string{},
 	}
 	for _, f := range kind.Fields() {
 		switch v := r.Values[f.Name]; {
 		case v == "":
 		case f.Secret:
 			info.Credentials = append(info.Credentials, f.Name)
+		case f.Type == Bool:
+			info.Settings[f.Name] = true
+		case f.Type == List:
+			info.Settings[f.Name] = strings.Fields(v)
 		default:
 			info.Settings[f.Name] = v
 		}
@@ -160,5 +164,6 @@ func (s *Service) WebPushKey(ctx context.Context, app string) (string, error) {
 		return "", err
 	}
 	info, err := s.Get(app, push.WebPush)
-	return info.Settings[keyField], err
+	public, _ := info.Settings[keyField].(string)
+	return public, err
 }

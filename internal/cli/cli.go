@@ -79,6 +79,7 @@ Start with: godwit serve --dev`,
 	f.StringVar(&p.keyFile, "api-key-file", "", "file with the API key (default: the key in GODWIT_API_KEY)")
 	root.AddCommand(
 		p.serveCommand(), p.appCommand(), p.keyCommand(), p.tokenCommand(), p.publishCommand(), p.listenCommand(),
+		p.channelCommand(),
 		p.eventsCommand(), p.topCommand(), p.doctorCommand(), p.configCommand(), p.backupCommand(), p.restoreCommand(), p.benchCommand(),
 		p.versionCommand(),
 	)

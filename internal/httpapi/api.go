@@ -79,6 +79,8 @@ type Config struct {
 	Events    event.Log
 	Access    access.Access
 	Keys      Keys
+	Apps      Apps
+	Channels  Channels
 	Log       *slog.Logger
 
 	// Registry receives the HTTP metrics and is what /metrics shows.

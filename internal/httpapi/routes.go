@@ -40,6 +40,13 @@ func (a *api) routes() []route {
 		{pattern: "GET /v1/keys", role: access.Admin, serve: a.listKeys},
 		{pattern: "DELETE /v1/keys/{id}", role: access.Admin, serve: a.deleteKey},
 
+		{pattern: "GET /v1/channels", role: access.Read, serve: a.listChannels},
+		{pattern: "GET /v1/channels/{channel}", role: access.Read, serve: a.getChannel},
+		{pattern: "PUT /v1/channels/{channel}", role: access.Admin, serve: a.putChannel},
+		{pattern: "DELETE /v1/channels/{channel}", role: access.Admin, serve: a.deleteChannel},
+		{pattern: "POST /v1/channels/{channel}/test", role: access.Admin, serve: a.testChannel},
+		{pattern: "GET /v1/webpush/key", serve: a.webPushKey},
+
 		{pattern: "GET /v1/stats", role: access.Read, serve: a.stats},
 		{pattern: "GET /metrics", serve: a.serveMetrics()},
 		{pattern: "GET /debug/pprof/{name}", role: access.Admin, serve: a.profile, stream: true},

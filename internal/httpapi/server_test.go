@@ -43,6 +43,11 @@ func TestEveryRouteChecksItsRole(t *testing.T) {
 		{"POST", "/v1/keys", `{"roles":["read"]}`, admin},
 		{"GET", "/v1/keys", "", admin},
 		{"DELETE", "/v1/keys/none", "", admin},
+		{"GET", "/v1/channels", "", read},
+		{"GET", "/v1/channels/none", "", read},
+		{"PUT", "/v1/channels/none", "{}", admin},
+		{"DELETE", "/v1/channels/none", "", admin},
+		{"POST", "/v1/channels/none/test", "", admin},
 	} {
 		r := request{method: c.method, path: c.path, body: c.body, header: map[string]string{}}
 		switch {

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"godwit.dev/godwit/internal/access"
+	"godwit.dev/godwit/internal/channel"
 	"godwit.dev/godwit/internal/delivery"
 	"godwit.dev/godwit/internal/httpapi"
 	"godwit.dev/godwit/internal/metrics"
@@ -26,6 +27,8 @@ type world struct {
 	t        *testing.T
 	srv      *httptest.Server
 	access   *access.Registry
+	channels *channel.Service
+	outside  *http.Client // of its senders
 	mailbox  *memory
 	presence *presence
 	events   *events
@@ -61,10 +64,11 @@ func newWorld(t *testing.T, change ...func(*httpapi.Config)) *world {
 		draining: make(chan struct{}), log: new(lockedBuffer), keys: map[string]string{},
 	}
 	log := slog.New(slog.NewTextHandler(w.log, &slog.HandlerOptions{Level: slog.LevelDebug}))
-	w.openAccess(log)
+	store := w.openAccess(log)
+	w.openChannels(store, log)
 	cfg := httpapi.Config{
 		Publisher: delivery.New(w.mailbox, time.Now), Mailbox: w.mailbox, Presence: w.presence, Events: w.events,
-		Access: w.access, Keys: w.access, Log: log, Registry: metrics.New("test"), Draining: w.draining, Version: "test", Node: "node-1",
+		Access: w.access, Keys: w.access, Apps: w.access, Channels: w.channels, Log: log, Registry: metrics.New("test"), Draining: w.draining, Version: "test", Node: "node-1",
 	}
 	for _, f := range change {
 		f(&cfg)
@@ -78,7 +82,7 @@ func newWorld(t *testing.T, change ...func(*httpapi.Config)) *world {
 	return w
 }
 
-func (w *world) openAccess(log *slog.Logger) {
+func (w *world) openAccess(log *slog.Logger) *appdb.Store {
 	t := w.t
 	store, err := appdb.Open(t.Context(), filepath.Join(t.TempDir(), "app.db"), log)
 	if err != nil {
@@ -100,6 +104,7 @@ func (w *world) openAccess(log *slog.Logger) {
 	}
 	w.keys["other"] = w.newKey("other", access.Admin)
 	w.key = w.keys["admin"]
+	return store
 }
 
 func (w *world) newKey(app string, roles access.Role) string {

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"godwit.dev/godwit/internal/access"
+	"godwit.dev/godwit/internal/channel"
 	"godwit.dev/godwit/internal/mailbox"
 	"godwit.dev/godwit/internal/notification"
 )
@@ -68,5 +69,8 @@ var known = []struct {
 	{access.ErrUnauthenticated, http.StatusUnauthorized, "unauthenticated", "Not authenticated", "send Authorization: Bearer KEY with a valid key", 0},
 	{access.ErrForbidden, http.StatusForbidden, "forbidden", "Not allowed", "the key's roles do not allow this", 0},
 	{access.ErrUnknownApp, http.StatusNotFound, "unknown-app", "No such app", "name an existing app", 0},
+	{channel.ErrUnknown, http.StatusNotFound, "not-found", "Not found", "this server has no channel of that name; GET /v1/channels lists them", 0},
+	{channel.ErrNotConfigured, http.StatusConflict, "channel-unconfigured", "Channel is not configured", "set its credentials with PUT /v1/channels/{channel}", 0},
+	{channel.ErrDisabled, http.StatusConflict, "channel-disabled", "Channel is disabled", "enable it with PUT /v1/channels/{channel}", 0},
 	{access.ErrUnavailable, http.StatusServiceUnavailable, "auth-unavailable", "Cannot check credentials", "the app's token service did not answer; retry", retryStore},
 }

@@ -1,0 +1,32 @@
+package app
+
+import (
+	"context"
+
+	"godwit.dev/godwit/internal/channel"
+	"godwit.dev/godwit/internal/push"
+	"godwit.dev/godwit/internal/sender"
+	"godwit.dev/godwit/internal/sender/webpush"
+)
+
+// ChannelKinds are the channels that a server can send over, by what their settings mean. The senders of all apps
+// share connections; close ends them.
+func ChannelKinds(allowPrivate bool) (kinds map[push.Channel]channel.Kind, closeIdle func()) {
+	client := sender.Client(allowPrivate)
+	return map[push.Channel]channel.Kind{
+		push.WebPush: webpush.Kind{Client: client, AllowPrivate: allowPrivate},
+	}, client.CloseIdleConnections
+}
+
+// startChannels starts what sends to addresses outside.
+func (a *App) startChannels(ctx context.Context) error {
+	kinds, closeIdle := ChannelKinds(a.cfg.AllowPrivateURLs)
+	channels, err := channel.New(ctx, a.apps, kinds, a.log)
+	if err != nil {
+		return err
+	}
+	a.channels = channels
+	a.steps.addClose("channels", storePatience, func() error { channels.Close(); closeIdle(); return nil })
+	a.steps.addRun("channel watch", storePatience, channels.Run, a.fail)
+	return nil
+}
