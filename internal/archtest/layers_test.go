@@ -32,6 +32,7 @@ var places = map[string]layer{
 	"internal/latency":      domain, // leaf: a histogram
 	"internal/frame":        codec,
 	"internal/mailbox":      capability,
+	"internal/campaign":     capability,
 	"internal/session":      capability,
 	"internal/signal":       capability,
 	"internal/delivery":     capability,

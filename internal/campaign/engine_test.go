@@ -1,0 +1,390 @@
+package campaign_test
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"godwit.dev/godwit/internal/audience"
+	"godwit.dev/godwit/internal/campaign"
+	"godwit.dev/godwit/internal/push"
+)
+
+func TestEverySubscriberGetsTheCampaignOnce(t *testing.T) {
+	p := &provider{}
+	e := newEnv(t, senders{push.Webhook: p})
+	ids := e.endpoints(push.Webhook, 1200, func(i int, ep *audience.Endpoint) {
+		if i == 0 {
+			ep.Attributes = audience.Attributes{"name": audience.Text("Ada")}
+		}
+	})
+	e.run()
+	id := e.create(hello())
+	e.start(id)
+	v := e.untilState(id, campaign.Completed)
+	e.wantCounts(v, map[campaign.Outcome]int64{campaign.Accepted: 1200})
+	for i, ep := range ids {
+		got := p.requests(ep.String())
+		if len(got) != 1 {
+			t.Fatalf("%s got it %d times", ep, len(got))
+		}
+		want := "Hi friend"
+		if i == 0 {
+			want = "Hi Ada"
+		}
+		if r := got[0]; r.Content.Title != want || r.ID != campaign.DeliveryID(id, ep.String()) || r.Track == "" || r.ExpiresAt.Before(time.Now()) {
+			t.Fatalf("%s got %+v", ep, r)
+		}
+	}
+	if v.StartedAt.IsZero() || v.FinishedAt.Before(v.StartedAt) {
+		t.Errorf("started %s, finished %s", v.StartedAt, v.FinishedAt)
+	}
+}
+
+func TestEachAnswerHasItsOutcome(t *testing.T) {
+	answers := []struct {
+		err    error
+		always bool // else only the first attempt ends so
+		want   campaign.Outcome
+		detail string
+		gone   bool
+	}{
+		{nil, false, campaign.Accepted, "", false},
+		{&push.GoneError{Reason: "410 gone"}, true, campaign.Refused, "410 gone", true},
+		{&push.PermanentError{Reason: "413 too large"}, true, campaign.Refused, "413 too large", false},
+		{&push.RetryError{Reason: "503 busy"}, false, campaign.Accepted, "", false},
+		{&push.UnknownError{Reason: "no answer"}, false, campaign.Accepted, "", false},
+	}
+	p := &provider{}
+	e := newEnv(t, senders{push.Webhook: p})
+	ids := e.endpoints(push.Webhook, len(answers))
+	p.answer = func(r push.Request, attempt int) (push.Receipt, error) {
+		for i := range answers {
+			if ids[i].String() == r.Endpoint && (answers[i].always || attempt == 1) {
+				return push.Receipt{}, answers[i].err
+			}
+		}
+		return push.Receipt{}, nil
+	}
+	e.run()
+	id := e.create(hello())
+	e.start(id)
+	e.untilState(id, campaign.Completed)
+	report := e.report(id)
+	for i, a := range answers {
+		d := report[ids[i].String()]
+		if d.Outcome != a.want || !strings.Contains(d.Detail, a.detail) {
+			t.Errorf("%v: outcome %s (%s), want %s (%s)", a.err, d.Outcome, d.Detail, a.want, a.detail)
+		}
+		ep, err := e.store.Endpoint(t.Context(), app, ids[i])
+		if err != nil || (ep.Status == audience.Disabled) != a.gone {
+			t.Errorf("%v: endpoint is %s (%s), gone: %t", a.err, ep.Status, ep.DisabledReason, a.gone)
+		}
+	}
+	if d := report[ids[4].String()]; !d.Unsure || d.Attempts != 2 {
+		t.Errorf("sent again after an unknown attempt: %+v", d)
+	}
+}
+
+func TestTelegramsUnknownIsParkedUntilSomebodyDecides(t *testing.T) {
+	p := &provider{answer: func(_ push.Request, attempt int) (push.Receipt, error) {
+		if attempt == 1 {
+			return push.Receipt{}, &push.UnknownError{Reason: "502 Bad Gateway"}
+		}
+		return push.Receipt{ExternalID: "7"}, nil
+	}}
+	e := newEnv(t, senders{push.Telegram: p})
+	ids := e.endpoints(push.Telegram, 3)
+	e.run()
+	id := e.create(hello())
+	e.start(id)
+	v := e.untilState(id, campaign.Completed)
+	e.wantCounts(v, map[campaign.Outcome]int64{campaign.Unknown: 3})
+	if p.total() != 3 {
+		t.Errorf("%d requests, want 3", p.total())
+	}
+	n, err := e.svc.RetryUnknown(t.Context(), app, id)
+	if err != nil || n != 3 {
+		t.Fatalf("retry-unknown: %d, %v", n, err)
+	}
+	v = e.until(id, "completed with all accepted", func(v *campaign.View) bool {
+		return v.State == campaign.Completed && v.Counts[campaign.Accepted] == 3
+	})
+	e.wantCounts(v, map[campaign.Outcome]int64{campaign.Accepted: 3})
+	if r := p.requests(ids[0].String()); r[0].ID != r[1].ID {
+		t.Error("the second attempt has another id")
+	}
+	if r := p.requests(ids[0].String())[0]; !strings.HasPrefix(r.Content.URL, "https://push.example.org/v1/click/demo~") {
+		t.Errorf("the link in a chat is %s", r.Content.URL)
+	}
+}
+
+func TestPauseStopsAndResumeGoesOn(t *testing.T) {
+	p := &provider{}
+	e := newEnv(t, senders{push.Webhook: p})
+	ids := e.endpoints(push.Webhook, 100)
+	e.run()
+	spec := hello()
+	spec.Rate = 200
+	id := e.create(spec)
+	e.start(id)
+	e.until(id, "at work", func(v *campaign.View) bool { return v.Counts[campaign.Accepted] > 10 })
+	if _, err := e.svc.Pause(t.Context(), app, id); err != nil {
+		t.Fatal(err)
+	}
+	e.until(id, "still", func(v *campaign.View) bool { return v.Counts[campaign.Sending] == 0 })
+	sent := p.total()
+	time.Sleep(100 * time.Millisecond)
+	if after := p.total(); after > sent+1 || after >= 100 {
+		t.Errorf("%d were sent while it was paused, %d before", after-sent, sent)
+	}
+	if _, err := e.svc.Resume(t.Context(), app, id); err != nil {
+		t.Fatal(err)
+	}
+	v := e.untilState(id, campaign.Completed)
+	e.wantCounts(v, map[campaign.Outcome]int64{campaign.Accepted: 100})
+	for _, ep := range ids {
+		if n := len(p.requests(ep.String())); n != 1 {
+			t.Errorf("%s got it %d times", ep, n)
+		}
+	}
+}
+
+func TestCancelSuppressesWhatIsPending(t *testing.T) {
+	p := &provider{}
+	e := newEnv(t, senders{push.Webhook: p})
+	e.endpoints(push.Webhook, 300)
+	e.run()
+	spec := hello()
+	spec.Rate = 100
+	id := e.create(spec)
+	e.start(id)
+	e.until(id, "at work", func(v *campaign.View) bool { return v.Counts[campaign.Accepted] > 5 && v.Enumerated })
+	if _, err := e.svc.Cancel(t.Context(), app, id); err != nil {
+		t.Fatal(err)
+	}
+	v := e.until(id, "wound up", func(v *campaign.View) bool { return v.Open() == 0 })
+	if v.State != campaign.Cancelled || v.Counts[campaign.Accepted]+v.Counts[campaign.Suppressed] != 300 || v.Counts[campaign.Suppressed] < 200 {
+		t.Errorf("cancelled: %s, %v", v.State, v.Counts)
+	}
+	for _, d := range e.report(id) {
+		if d.Outcome == campaign.Suppressed && d.Detail != "cancelled" {
+			t.Fatalf("suppressed for %q", d.Detail)
+		}
+	}
+	var state *campaign.StateError
+	if _, err := e.svc.Start(t.Context(), app, id, time.Time{}); !errors.As(err, &state) {
+		t.Errorf("a cancelled campaign was started: %v", err)
+	}
+}
+
+func TestRecallTakesBackWhatItCanAndSaysWhatItCannot(t *testing.T) {
+	p := &provider{}
+	e := newEnv(t, senders{push.Webhook: p})
+	ids := e.endpoints(push.Webhook, 250)
+	p.recall = func(s push.Sent) error {
+		if s.Request.Endpoint == ids[7].String() {
+			return &push.PermanentError{Reason: "it is more than 48 hours old"}
+		}
+		return nil
+	}
+	e.run()
+	id := e.create(hello())
+	e.start(id)
+	e.untilState(id, campaign.Completed)
+	if _, err := e.svc.Recall(t.Context(), app, id); err != nil {
+		t.Fatal(err)
+	}
+	v := e.untilState(id, campaign.RecallDone)
+	e.wantCounts(v, map[campaign.Outcome]int64{campaign.TakenBack: 249, campaign.Accepted: 1})
+	if d := e.report(id)[ids[7].String()]; d.Recall != "it is more than 48 hours old" || v.NotRecalled != 1 {
+		t.Errorf("what could not be taken back: %+v, %d of them", d, v.NotRecalled)
+	}
+	p.mu.Lock()
+	first := p.taken[0]
+	p.mu.Unlock()
+	if first.ExternalID != "m-"+first.Request.Endpoint || first.Request.ID != campaign.DeliveryID(id, first.Request.Endpoint) || first.At.IsZero() {
+		t.Errorf("the sender was told %+v", first)
+	}
+	p.mu.Lock()
+	p.recall = nil
+	p.mu.Unlock()
+	if _, err := e.svc.Recall(t.Context(), app, id); err != nil {
+		t.Fatal(err)
+	}
+	v = e.until(id, "recalled once more", func(v *campaign.View) bool {
+		return v.State == campaign.RecallDone && v.Counts[campaign.TakenBack] == 250
+	})
+	if v.NotRecalled != 0 {
+		t.Errorf("%d count as not recalled", v.NotRecalled)
+	}
+}
+
+func TestAScheduledCampaignStartsAtItsTime(t *testing.T) {
+	p := &provider{}
+	e := newEnv(t, senders{push.Webhook: p})
+	e.endpoints(push.Webhook, 1)
+	e.run()
+	at := time.Now().Add(300 * time.Millisecond)
+	v, err := e.svc.Create(t.Context(), app, hello(), at, "", [32]byte{})
+	if err != nil || v.State != campaign.Scheduled {
+		t.Fatalf("%v, %v", v, err)
+	}
+	v = e.untilState(v.ID, campaign.Completed)
+	if v.StartedAt.Before(at.Truncate(time.Millisecond)) {
+		t.Errorf("started %s early", at.Sub(v.StartedAt))
+	}
+}
+
+func TestARefusedCredentialPausesTheCampaign(t *testing.T) {
+	refuse := true
+	p := &provider{}
+	e := newEnv(t, senders{push.Telegram: p})
+	p.answer = func(push.Request, int) (push.Receipt, error) {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		if refuse {
+			return push.Receipt{}, &push.ConfigError{Reason: "401 Unauthorized"}
+		}
+		return push.Receipt{}, nil
+	}
+	e.endpoints(push.Telegram, 50)
+	e.run()
+	id := e.create(hello())
+	e.start(id)
+	v := e.untilState(id, campaign.Paused)
+	if !strings.Contains(v.Detail, "401 Unauthorized") || v.Counts[campaign.Pending] != 50 {
+		t.Errorf("paused: %q, %v", v.Detail, v.Counts)
+	}
+	if n := p.total(); n > 40 {
+		t.Errorf("%d requests with a credential that is refused", n)
+	}
+	p.mu.Lock()
+	refuse = false
+	p.mu.Unlock()
+	if _, err := e.svc.Resume(t.Context(), app, id); err != nil {
+		t.Fatal(err)
+	}
+	v = e.untilState(id, campaign.Completed)
+	e.wantCounts(v, map[campaign.Outcome]int64{campaign.Accepted: 50})
+}
+
+func TestQuietHoursPutOff(t *testing.T) {
+	p := &provider{}
+	e := newEnv(t, senders{push.Webhook: p})
+	now := time.Now().UTC()
+	ids := e.endpoints(push.Webhook, 2, func(i int, ep *audience.Endpoint) {
+		if i == 1 {
+			ep.Timezone = "Etc/GMT-12" // half a day away
+		}
+	})
+	e.run()
+	spec := hello()
+	spec.Quiet = &campaign.QuietHours{From: now.Add(-2 * time.Hour).Format("15:04"), To: now.Add(2 * time.Hour).Format("15:04"), Timezone: "recipient"}
+	id := e.create(spec)
+	e.start(id)
+	v := e.until(id, "sent to one", func(v *campaign.View) bool { return v.Counts[campaign.Accepted] == 1 })
+	d := e.report(id)[ids[0].String()]
+	if v.State != campaign.Running || d.Outcome != campaign.Pending || d.Due.Sub(now) < time.Hour || d.Due.Sub(now) > 3*time.Hour {
+		t.Errorf("in its quiet hours: %s, due in %s", d.Outcome, d.Due.Sub(now))
+	}
+}
+
+func TestSpreadGivesEveryoneTheirMoment(t *testing.T) {
+	p := &provider{}
+	e := newEnv(t, senders{push.Webhook: p})
+	e.endpoints(push.Webhook, 200)
+	e.run()
+	spec := hello()
+	spec.Spread = campaign.Duration(2 * time.Second)
+	id := e.create(spec)
+	begun := time.Now()
+	e.start(id)
+	time.Sleep(time.Until(begun.Add(time.Second)))
+	if n := p.total(); n < 50 || n > 150 {
+		t.Errorf("%d of 200 were sent after half the time", n)
+	}
+	e.untilState(id, campaign.Completed)
+	if took := time.Since(begun); took < 1800*time.Millisecond {
+		t.Errorf("all was sent after %s", took)
+	}
+}
+
+func TestATestLeavesNoTrace(t *testing.T) {
+	p := &provider{}
+	e := newEnv(t, senders{push.Webhook: p})
+	ids := e.endpoints(push.Webhook, 2)
+	id := e.create(hello())
+	res, err := e.svc.Test(t.Context(), app, id, []audience.ID{ids[0], {}})
+	if err != nil || res[0].Outcome != campaign.Accepted || res[1].Outcome != campaign.Suppressed {
+		t.Fatalf("%+v, %v", res, err)
+	}
+	if p.requests(ids[0].String())[0].ID == campaign.DeliveryID(id, ids[0].String()) {
+		t.Error("a test message has the id of the campaign's own: a receiver would drop that as repeated")
+	}
+	if v := e.get(id); v.Total() != 0 || v.State != campaign.Draft {
+		t.Errorf("after a test: %s, %v", v.State, v.Counts)
+	}
+}
+
+func TestReactionsCountOnceAndTokensCannotBeForged(t *testing.T) {
+	p := &provider{}
+	e := newEnv(t, senders{push.Webhook: p, push.Telegram: p})
+	hooks, chats := e.endpoints(push.Webhook, 2), e.endpoints(push.Telegram, 1)
+	e.run()
+	id := e.create(hello())
+	e.start(id)
+	e.untilState(id, campaign.Completed)
+	token := p.requests(hooks[0].String())[0].Track
+	for range 2 {
+		if err := e.svc.React(t.Context(), token, campaign.Shown); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := e.svc.React(t.Context(), token, campaign.Clicked); err != nil {
+		t.Fatal(err)
+	}
+	link := p.requests(chats[0].String())[0].Content.URL
+	click, _, _ := strings.Cut(strings.TrimPrefix(link, "https://push.example.org/v1/click/"), "?")
+	if err := e.svc.Follow(t.Context(), click, "https://example.org/news"); err != nil {
+		t.Error(err)
+	}
+	if err := e.svc.Follow(t.Context(), click, "https://evil.example/"); !errors.Is(err, campaign.ErrBadToken) {
+		t.Errorf("a link that was not signed may be followed: %v", err)
+	}
+	for _, bad := range []string{"", "demo", token[:len(token)-1], token + "A", "other" + token[4:], strings.Replace(token, "~", "~A", 1)} {
+		if err := e.svc.React(t.Context(), bad, campaign.Shown); !errors.Is(err, campaign.ErrBadToken) {
+			t.Errorf("token %q: %v", bad, err)
+		}
+	}
+	v := e.get(id)
+	if v.Shown != 1 || v.Clicked != 2 {
+		t.Errorf("%d shown, %d clicked; want 1 and 2", v.Shown, v.Clicked)
+	}
+	days, err := e.svc.Days(t.Context(), app, id, time.Now().Add(-time.Hour), time.Now())
+	if err != nil || len(days) == 0 || days[len(days)-1].Outcomes[campaign.Accepted] != 3 || days[len(days)-1].Reactions[campaign.Clicked] != 2 {
+		t.Errorf("by day: %+v, %v", days, err)
+	}
+}
+
+func TestARepeatedRequestMakesOneCampaign(t *testing.T) {
+	e := newEnv(t, senders{push.Webhook: &provider{}})
+	first, err := e.svc.Create(t.Context(), app, hello(), time.Time{}, "key-1", [32]byte{1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	again, err := e.svc.Create(t.Context(), app, hello(), time.Time{}, "key-1", [32]byte{1})
+	if err != nil || again.ID != first.ID || !again.Duplicate || first.Duplicate {
+		t.Errorf("the second request made %+v, %v", again, err)
+	}
+	if _, err := e.svc.Create(t.Context(), app, hello(), time.Time{}, "key-1", [32]byte{2}); !errors.Is(err, campaign.ErrReused) {
+		t.Errorf("another body under the same key: %v", err)
+	}
+	if _, err := e.svc.Create(t.Context(), "other", hello(), time.Time{}, "key-1", [32]byte{2}); err != nil {
+		t.Errorf("another app's key of the same name: %v", err)
+	}
+	if _, err := e.svc.Get(t.Context(), "other", first.ID); !errors.Is(err, campaign.ErrNotFound) {
+		t.Errorf("another app reads it: %v", err)
+	}
+}

@@ -1,0 +1,308 @@
+package campaign
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"godwit.dev/godwit/internal/push"
+)
+
+// lane sends a campaign's deliveries of one channel.
+type lane struct {
+	r      *run
+	ch     push.Channel
+	policy policy
+	sender push.Sender
+	pacer  push.Pacer // nil: the sender does not know how fast it may go
+
+	inFlight chan struct{} // holds one entry for each delivery claimed and not written back yet
+	sending  sync.WaitGroup
+	wake     chan struct{}
+	refusal  atomic.Pointer[string] // why deliveries are held back; nil: none are
+}
+
+func newLane(r *run, ch push.Channel, sender push.Sender) *lane {
+	l := &lane{r: r, ch: ch, policy: policies[ch], sender: sender, wake: make(chan struct{}, 1)}
+	l.pacer, _ = sender.(push.Pacer)
+	l.inFlight = make(chan struct{}, l.policy.inFlight)
+	return l
+}
+
+func (l *lane) kick() {
+	select {
+	case l.wake <- struct{}{}:
+	default:
+	}
+}
+
+const (
+	// peekAhead bounds the time for which deliveries wait in memory for their turn at the campaign's rate: what is
+	// known of their endpoints must not grow old.
+	peekAhead = 2 * time.Second
+	peekMost  = 500
+	// patience is how long a lane with many scopes waits for one of them; longer, and others' turn comes first.
+	patience = 250 * time.Millisecond
+	// forever is longer than anything waits.
+	forever = 1000 * time.Hour
+	// together is how close in time deliveries must leave to be claimed in one transaction.
+	together = 5 * time.Millisecond
+	// idleLook is how long a lane sleeps at most: what wakes it could get lost with the store's clock.
+	idleLook = 2 * time.Second
+)
+
+// run sends until nothing is left to be sent or ctx ends.
+func (l *lane) run(ctx context.Context) error {
+	for ctx.Err() == nil {
+		targets, err := l.r.s.store.Due(ctx, l.r.c.Num, l.ch, l.r.s.cfg.Now(), l.batch())
+		if err == nil && len(targets) > 0 {
+			err = l.take(ctx, targets)
+		} else if err == nil {
+			var done bool
+			if done, err = l.idle(ctx); done {
+				return nil
+			}
+		}
+		if err != nil {
+			if isStop(ctx, err) {
+				return nil
+			}
+			return fmt.Errorf("send %s over %s: %w", l.r.c.ID, l.ch, err)
+		}
+	}
+	return nil
+}
+
+// batch is how many deliveries to look at: no more than leave within peekAhead.
+func (l *lane) batch() int {
+	if l.r.pace == nil && !l.policy.solo {
+		return peekMost
+	}
+	most := peekMost
+	if rate := float64(l.r.c.Spec.Rate); rate > 0 {
+		most = min(most, int(rate*peekAhead.Seconds()))
+	}
+	if l.policy.group == 1 {
+		most = min(most, 60)
+	}
+	return max(most, 1)
+}
+
+// idle waits for something to do. done: there will be nothing.
+func (l *lane) idle(ctx context.Context) (done bool, err error) {
+	// In this order: what is enumerated or ends after the first two looks shows in the third.
+	enumerated, flying := l.r.enumerated.Load(), len(l.inFlight) > 0
+	at, ok, err := l.r.s.store.NextDue(ctx, l.r.c.Num, l.ch)
+	if err != nil {
+		return false, err
+	}
+	d := idleLook
+	if ok {
+		d = min(d, max(at.Sub(l.r.s.cfg.Now()), time.Millisecond))
+	} else if enumerated && !flying {
+		return true, nil
+	}
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-ctx.Done():
+	case <-l.wake:
+	case <-t.C:
+	}
+	return false, nil
+}
+
+// take sees to each of these deliveries: it leaves, or is put off, or need not be sent. When it returns, the store
+// knows which.
+func (l *lane) take(ctx context.Context, targets []Target) error {
+	b := batch{lane: l, ctx: ctx}
+	for i := range targets {
+		if ctx.Err() != nil {
+			break
+		}
+		if err := b.take(&targets[i]); err != nil {
+			b.drop()
+			return err
+		}
+	}
+	return b.close()
+}
+
+// batch is what a lane has looked at and not yet told the store.
+type batch struct {
+	lane    *lane
+	ctx     context.Context
+	group   []Target // their turn is now and each has its place in flight
+	settled []Result // need no sending
+	claimed bool
+	asked   bool
+}
+
+func (b *batch) take(t *Target) error {
+	l := b.lane
+	now := l.r.s.cfg.Now()
+	if res, ok := l.gate(t, now); ok {
+		b.settled = append(b.settled, res)
+		return nil
+	}
+	turn, res, ok := l.turn(t, now)
+	if !ok {
+		b.settled = append(b.settled, res)
+		return nil
+	}
+	if turn.at.Sub(now) > together || len(b.group) >= l.policy.group || !l.free() {
+		if err := b.claim(); err != nil {
+			return err
+		}
+	}
+	if !wait(b.ctx, turn.at.Sub(l.r.s.cfg.Now())) {
+		return nil
+	}
+	if until, paused := turn.pacer.paused(l.r.s.cfg.Now()); paused && until.After(turn.at) {
+		turn.pacer.put()
+		b.settled = append(b.settled, again(t, turn.pacer.book(l.r.s.cfg.Now())))
+		return nil
+	}
+	select {
+	case l.inFlight <- struct{}{}:
+	case <-b.ctx.Done():
+		return nil
+	}
+	b.group = append(b.group, *t)
+	return nil
+}
+
+// free reports whether there is room for one more in flight.
+func (l *lane) free() bool { return len(l.inFlight) < cap(l.inFlight) }
+
+// claim has the group marked as being sent, and sends those that were.
+func (b *batch) claim() error {
+	if len(b.group) == 0 {
+		return nil
+	}
+	l := b.lane
+	group := b.group
+	b.group, b.asked = nil, true
+	claimed, err := l.r.s.store.Claim(b.ctx, l.r.s.epoch, l.r.c.Num, group, l.r.s.cfg.Now())
+	for range len(group) - len(claimed) {
+		<-l.inFlight
+	}
+	for i := range claimed {
+		b.claimed = true
+		l.sending.Go(func() { l.deliver(&claimed[i]) })
+	}
+	return err
+}
+
+// drop gives back what is not going to be sent now.
+func (b *batch) drop() {
+	for range b.group {
+		<-b.lane.inFlight
+	}
+	b.group = nil
+}
+
+func (b *batch) close() error {
+	if b.ctx.Err() != nil {
+		b.drop()
+	} else if err := b.claim(); err != nil {
+		return err
+	}
+	l := b.lane
+	if len(b.settled) > 0 {
+		if err := l.r.s.store.Finish(b.ctx, l.r.s.epoch, l.r.c.Num, b.settled, l.r.s.cfg.Now()); err != nil {
+			return err
+		}
+		for i := range b.settled {
+			l.r.s.metrics.count(l.ch, b.settled[i].Outcome)
+		}
+		return nil
+	}
+	if b.asked && !b.claimed {
+		// Nothing may be sent any more, which this lane is about to be told.
+		wait(b.ctx, 50*time.Millisecond)
+	}
+	return nil
+}
+
+// turn is when a message may leave.
+type turn struct {
+	at    time.Time
+	pacer *pacer
+}
+
+// turn finds the moment that all limits allow. Not ok: that is too far off, and the result says when to look again.
+func (l *lane) turn(t *Target, now time.Time) (turn, Result, bool) {
+	var pace push.Pace
+	if l.pacer != nil {
+		pace = l.pacer.Pace(t.Address)
+	}
+	sc := scope{app: l.r.c.App, ch: l.ch, name: pace.Scope}
+	ps := l.r.s.pacers
+	if why := ps.refused(sc); why != "" {
+		l.refusal.Store(&why)
+		return turn{}, held(t), false
+	}
+	chat := scope{app: l.r.c.App, ch: l.ch, name: pace.Scope + "\n" + pace.Chat}
+	if pace.Chat != "" {
+		if at, ok := ps.chat(chat, now); !ok {
+			return turn{}, again(t, at), false
+		}
+	}
+	limit := patience
+	if l.policy.solo {
+		limit = forever
+	}
+	p := ps.of(sc, pace, now)
+	at, ok := p.slot(now, limit)
+	if !ok {
+		return turn{}, again(t, p.book(now)), false
+	}
+	if l.r.pace != nil {
+		if own, _ := l.r.pace.slot(now, forever); own.After(at) {
+			at = own
+		}
+	}
+	if pace.Chat != "" {
+		ps.sentTo(chat, at, pace.Every)
+	}
+	return turn{at: at, pacer: p}, Result{}, true
+}
+
+// gate finds deliveries that are not to be sent, or not now.
+func (l *lane) gate(t *Target, now time.Time) (Result, bool) {
+	switch {
+	case t.Left:
+		return t.ends(Suppressed, "the subscriber has left"), true
+	case t.Disabled != "":
+		return t.ends(Suppressed, "the endpoint is disabled: "+t.Disabled), true
+	case !now.Before(l.r.expires(t, now)):
+		return t.ends(Expired, "nobody took it in time"), true
+	}
+	if at := l.r.quiet.next(now, t.Timezone); at.After(now) {
+		return again(t, at), true
+	}
+	return Result{}, false
+}
+
+// ends is a final result. What may have arrived before does not become something else by failing later.
+func (t *Target) ends(o Outcome, detail string) Result {
+	if t.Unsure && o != Accepted {
+		o, detail = Unknown, "an earlier attempt may have arrived; then: "+detail
+	}
+	return Result{Row: t.Row, Channel: t.Channel, Outcome: o, Detail: detail, Attempts: t.Attempts, Unsure: t.Unsure}
+}
+
+// again puts a delivery off that was not tried.
+func again(t *Target, at time.Time) Result {
+	return Result{Row: t.Row, Channel: t.Channel, Outcome: Pending, Due: at, Attempts: t.Attempts, Unsure: t.Unsure}
+}
+
+// held puts a delivery off until a person has looked.
+func held(t *Target) Result {
+	res := again(t, time.Time{})
+	res.Held = true
+	return res
+}

@@ -1,0 +1,304 @@
+package campaign
+
+import (
+	"sync"
+	"time"
+
+	"godwit.dev/godwit/internal/push"
+)
+
+// How fast a scope (a credential, or a credential at one origin) is sent to.
+const (
+	// underCap keeps below a documented cap: what leaves evenly may arrive a little closer together.
+	underCap = 0.967
+	// slack is how much of an interval may be made up for when a timer was late, so that lateness costs no rate.
+	// With the cap of 30/s and an even rate of 29/s it never puts 31 messages into one second.
+	slack = 0.4
+	// Where no cap is known, sending begins slowly and doubles as long as it is used to the full and nobody objects.
+	startRate   = 500.0
+	doubleEvery = 100 * time.Millisecond
+	fullRate    = 100_000.0 // faster than any machine sends: as good as no limit
+	// After an objection: less, then slowly more again.
+	cutTo     = 0.7
+	growBy    = 0.5  // a second for each second
+	growShare = 0.02 // of the rate, where no cap is known: from thousands half a message a second would lead nowhere
+	leastRate = 0.2
+	// smallest tolerance for timers where the rate is high
+	timerSlack = 5 * time.Millisecond
+
+	minPause = time.Second
+	maxPause = 30 * time.Second
+	// lively is how long after a success a scope counts as working: one message's failure is then its own.
+	lively = time.Minute
+)
+
+// pacer is the pace of one scope: a virtual schedule with equal gaps (GCRA), whose rate follows what the provider says.
+type pacer struct {
+	mu     sync.Mutex
+	cap    float64 // 0: none is known
+	burst  int
+	rate   float64
+	slow   bool      // rate doubles: no objection yet
+	tat    time.Time // when the next message is due by the schedule
+	booked time.Time // how far messages have been put off to
+	until  time.Time // paused
+	grown  time.Time
+	used   int // messages since the rate grew last
+	fails  int // in a row
+	lived  time.Time
+}
+
+func newPacer(most float64, burst int, now time.Time) *pacer {
+	p := &pacer{cap: most * underCap, burst: max(burst, 1), rate: most * underCap, grown: now, tat: now, lived: now}
+	if most == 0 {
+		p.rate, p.slow = startRate, true
+	}
+	return p
+}
+
+func (p *pacer) gap() time.Duration { return time.Duration(float64(time.Second) / p.rate) }
+
+// tolerance is how far the schedule may be made up for.
+func (p *pacer) tolerance() time.Duration {
+	t := time.Duration((float64(p.burst-1) + slack) * float64(p.gap()))
+	if p.cap == 0 {
+		t = max(t, timerSlack)
+	}
+	return t
+}
+
+// slot gives out the time at which the next message may leave. If that is later than patience from now, none is given.
+func (p *pacer) slot(now time.Time, patience time.Duration) (at time.Time, ok bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.grow(now)
+	at = p.tat
+	if earliest := now.Add(-p.tolerance()); at.Before(earliest) {
+		at = earliest
+	}
+	next := at.Add(p.gap())
+	if at.Before(now) {
+		at = now
+	}
+	if at.Before(p.until) {
+		at, next = p.until, p.until.Add(p.gap())
+	}
+	if at.Sub(now) > patience {
+		return at, false
+	}
+	p.tat = next
+	p.used++
+	return at, true
+}
+
+// put gives a slot back that is not used.
+func (p *pacer) put() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.tat = p.tat.Add(-p.gap())
+	p.used--
+}
+
+// paused reports until when nothing may leave, if that lies ahead.
+func (p *pacer) paused(now time.Time) (until time.Time, yes bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.until, p.until.After(now)
+}
+
+// book says when to look again at a message that found no slot. Bookings follow each other a little faster than the
+// rate, which may have grown by then: too many that come back wait again, too few would waste it.
+func (p *pacer) book(now time.Time) time.Time {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	rate := p.cap
+	if rate == 0 {
+		rate = 2 * p.rate
+	}
+	first := p.tat
+	if first.Before(p.until) {
+		first = p.until
+	}
+	if first.Before(now) {
+		first = now
+	}
+	if p.booked.Before(first) {
+		p.booked = first
+	}
+	p.booked = p.booked.Add(time.Duration(float64(time.Second) / rate))
+	return p.booked
+}
+
+func (p *pacer) grow(now time.Time) {
+	since := now.Sub(p.grown)
+	switch {
+	case now.Before(p.until):
+		p.grown = p.until
+	case p.slow:
+		if since < doubleEvery {
+			return
+		}
+		if float64(p.used) >= p.rate*since.Seconds()/2 {
+			p.rate = min(2*p.rate, fullRate)
+		}
+		p.grown, p.used = now, 0
+	case p.cap > 0 && p.rate >= p.cap:
+		p.grown = now
+	case since > 0:
+		by := growBy
+		if p.cap == 0 {
+			by = max(by, growShare*p.rate)
+		}
+		p.rate += by * since.Seconds()
+		if p.cap > 0 {
+			p.rate = min(p.rate, p.cap)
+		}
+		p.rate = min(p.rate, fullRate)
+		p.grown = now
+	}
+}
+
+// objected is what a provider's 429 does, or a 503 with Retry-After: nothing leaves for so long, then less a second.
+// Objections to messages that had left before the pause began are one objection. after 0 is trouble that does not say
+// how long it lasts: the pause doubles with each in a row.
+func (p *pacer) objected(now time.Time, after time.Duration) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if now.Before(p.until) {
+		if until := now.Add(after); until.After(p.until) {
+			p.until = until
+		}
+		return
+	}
+	if after == 0 {
+		after = min(minPause<<min(p.fails, 5), maxPause)
+		p.fails++
+	}
+	rate := p.rate
+	if p.slow { // it may be far above what is really sent
+		if took := now.Sub(p.grown) + doubleEvery; p.used > 0 {
+			rate = min(rate, max(float64(p.used)/took.Seconds(), startRate/2))
+		}
+		p.slow = false
+	}
+	p.until = now.Add(max(after, minPause))
+	p.rate, p.grown = max(rate*cutTo, leastRate), p.until
+}
+
+// succeeded notes that the scope works.
+func (p *pacer) succeeded(now time.Time) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.fails, p.lived = 0, now
+}
+
+// alive reports whether the scope has worked lately.
+func (p *pacer) alive(now time.Time) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.fails == 0 && now.Sub(p.lived) < lively
+}
+
+// maxScopes bounds how many scopes and chats are remembered. Origins come from strangers: beyond it, those that are
+// long idle are forgotten, which only makes them start slowly again.
+const maxScopes = 10_000
+
+// scope names a pacer: scopes of two apps have nothing to do with each other.
+type scope struct {
+	app  string
+	ch   push.Channel
+	name string
+}
+
+// pacers are all scopes that are being sent to, shared by campaigns.
+type pacers struct {
+	mu      sync.Mutex
+	scopes  map[scope]*pacer
+	chats   map[scope]time.Time // when each may get its next message
+	blocked map[scope]string    // scopes whose credential was refused, and how
+}
+
+func newPacers() *pacers {
+	return &pacers{scopes: make(map[scope]*pacer), chats: make(map[scope]time.Time), blocked: make(map[scope]string)}
+}
+
+// of finds or makes a scope's pacer.
+func (ps *pacers) of(s scope, pace push.Pace, now time.Time) *pacer {
+	ps.mu.Lock()
+	defer ps.mu.Unlock()
+	p := ps.scopes[s]
+	if p == nil {
+		if len(ps.scopes) >= maxScopes {
+			ps.forget(now)
+		}
+		if len(ps.scopes) >= maxScopes {
+			s = scope{app: s.app, ch: s.ch} // a flood of origins shares one
+			if p = ps.scopes[s]; p != nil {
+				return p
+			}
+		}
+		p = newPacer(pace.Rate, pace.Burst, now)
+		ps.scopes[s] = p
+	}
+	return p
+}
+
+func (ps *pacers) forget(now time.Time) {
+	for s, p := range ps.scopes {
+		p.mu.Lock()
+		idle := now.Sub(p.tat) > time.Minute && now.After(p.until)
+		p.mu.Unlock()
+		if idle {
+			delete(ps.scopes, s)
+		}
+	}
+}
+
+// chat says when a chat may get a message; ok: now, or within patience.
+func (ps *pacers) chat(s scope, now time.Time) (at time.Time, ok bool) {
+	ps.mu.Lock()
+	defer ps.mu.Unlock()
+	at = ps.chats[s]
+	return at, !at.After(now)
+}
+
+// sentTo notes that a message leaves for a chat.
+func (ps *pacers) sentTo(s scope, at time.Time, every time.Duration) {
+	ps.mu.Lock()
+	defer ps.mu.Unlock()
+	if len(ps.chats) >= maxScopes {
+		for c, next := range ps.chats {
+			if next.Before(at) {
+				delete(ps.chats, c)
+			}
+		}
+	}
+	ps.chats[s] = at.Add(every)
+}
+
+// block stops a scope until unblock.
+func (ps *pacers) block(s scope, reason string) {
+	ps.mu.Lock()
+	defer ps.mu.Unlock()
+	if len(ps.blocked) < maxScopes {
+		ps.blocked[s] = reason
+	}
+}
+
+// refused says why a scope is blocked; "": it is not.
+func (ps *pacers) refused(s scope) string {
+	ps.mu.Lock()
+	defer ps.mu.Unlock()
+	return ps.blocked[s]
+}
+
+// unblock lets an app's scopes be tried again: a person has looked.
+func (ps *pacers) unblock(app string) {
+	ps.mu.Lock()
+	defer ps.mu.Unlock()
+	for s := range ps.blocked {
+		if s.app == app {
+			delete(ps.blocked, s)
+		}
+	}
+}

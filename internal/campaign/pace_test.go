@@ -1,0 +1,152 @@
+package campaign
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"godwit.dev/godwit/internal/push"
+)
+
+// provider lets through cap messages in any second and says 429 to the rest.
+type provider struct {
+	cap    int
+	recent []time.Time
+	taken  int
+	denied int
+}
+
+func (f *provider) send(now time.Time) bool {
+	for len(f.recent) > 0 && now.Sub(f.recent[0]) >= time.Second {
+		f.recent = f.recent[1:]
+	}
+	if len(f.recent) >= f.cap {
+		f.denied++
+		return false
+	}
+	f.recent = append(f.recent, now)
+	f.taken++
+	return true
+}
+
+// drive sends as fast as the pacer lets for so long, with timers that are up to late too late.
+func drive(p *pacer, f *provider, d, late time.Duration) {
+	end := time.Now().Add(d)
+	for i := 0; time.Now().Before(end); i++ {
+		at, _ := p.slot(time.Now(), time.Hour)
+		time.Sleep(time.Until(at) + late*time.Duration(i%4)/3)
+		if f.send(time.Now()) {
+			p.succeeded(time.Now())
+		} else {
+			p.objected(time.Now(), 3*time.Second)
+		}
+	}
+}
+
+func TestAKnownCapIsUsedToThe95thPart(t *testing.T) {
+	for _, late := range []time.Duration{0, time.Millisecond, 10 * time.Millisecond} {
+		synctest.Test(t, func(t *testing.T) {
+			f := &provider{cap: 30}
+			drive(newPacer(30, 1, time.Now()), f, time.Minute, late)
+			if f.denied > 0 || f.taken < 60*30*95/100 {
+				t.Errorf("timers %s late: %d taken and %d denied in a minute; want at least %d and none", late, f.taken, f.denied, 60*30*95/100)
+			}
+		})
+	}
+}
+
+func TestAnObjectionPausesAndLowersTheRateUntilItHasGrownBack(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p, f := newPacer(30, 1, time.Now()), &provider{cap: 30}
+		f.cap = 12
+		drive(p, f, 10*time.Second, 0)
+		if f.denied == 0 || f.denied > 5 {
+			t.Errorf("a provider that slows down had to object %d times in 10 s", f.denied)
+		}
+		f.cap = 30
+		drive(p, f, 60*time.Second, 0)
+		f.taken, f.denied = 0, 0
+		drive(p, f, 20*time.Second, 0)
+		if f.taken < 20*30*95/100 || f.denied > 0 {
+			t.Errorf("a minute after the dip: %d taken, %d denied in 20 s", f.taken, f.denied)
+		}
+	})
+}
+
+func TestObjectionsToWhatLeftBeforeThePauseCountOnce(t *testing.T) {
+	now := time.Now()
+	p := newPacer(30, 1, now)
+	for range 10 {
+		p.objected(now, 2*time.Second)
+	}
+	if want := 30 * underCap * cutTo; p.rate != want {
+		t.Errorf("rate is %.1f after ten objections at once, want %.1f", p.rate, want)
+	}
+	at, ok := p.slot(now, time.Second)
+	if ok || !at.Equal(now.Add(2*time.Second)) {
+		t.Errorf("a slot at %s, %t; want none within a second and the next after two", at.Sub(now), ok)
+	}
+}
+
+func TestWithoutAKnownCapItStartsSlowlyAndFindsTheLimit(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p, f := newPacer(0, 0, time.Now()), &provider{cap: 1 << 30}
+		drive(p, f, time.Second, 0)
+		if f.taken < 5000 {
+			t.Errorf("%d in the first second of an origin that takes all; want 5000", f.taken)
+		}
+		p, f = newPacer(0, 0, time.Now()), &provider{cap: 1 << 30}
+		drive(p, f, 100*time.Millisecond, 0)
+		if f.taken > 100 {
+			t.Errorf("%d in the first 100 ms: not a slow start", f.taken)
+		}
+		p, f = newPacer(0, 0, time.Now()), &provider{cap: 200}
+		drive(p, f, 5*time.Minute, 0)
+		if rate := float64(f.taken) / 300; rate < 120 || f.denied > 100 {
+			t.Errorf("at an origin that takes 200/s: %.0f/s and %d objections in five minutes", rate, f.denied)
+		}
+	})
+}
+
+func TestWhatIsPutOffComesBackSpacedOut(t *testing.T) {
+	now := time.Now()
+	p := newPacer(30, 1, now)
+	p.objected(now, 10*time.Second)
+	first := p.book(now)
+	last := first
+	for range 290 {
+		last = p.book(now)
+	}
+	if first.Before(now.Add(10*time.Second)) || last.Sub(first) < 9*time.Second || last.Sub(first) > 11*time.Second {
+		t.Errorf("booked from %s to %s after now", first.Sub(now), last.Sub(now))
+	}
+}
+
+func TestAChatGetsOneMessageASecond(t *testing.T) {
+	now := time.Now()
+	ps := newPacers()
+	s := scope{app: "a", ch: push.Telegram, name: "42"}
+	if _, ok := ps.chat(s, now); !ok {
+		t.Error("the first message has to wait")
+	}
+	ps.sentTo(s, now, time.Second)
+	if at, ok := ps.chat(s, now.Add(999*time.Millisecond)); ok || !at.Equal(now.Add(time.Second)) {
+		t.Errorf("the second may leave after %s", at.Sub(now))
+	}
+	if _, ok := ps.chat(s, now.Add(time.Second)); !ok {
+		t.Error("the second has to wait longer than a second")
+	}
+}
+
+func TestScopesThatAreIdleAreForgotten(t *testing.T) {
+	now := time.Now()
+	ps := newPacers()
+	for i := range maxScopes {
+		ps.of(scope{name: string(rune(i))}, push.Pace{}, now)
+	}
+	now = now.Add(2 * time.Minute)
+	ps.of(scope{name: "new"}, push.Pace{}, now)
+	if n := len(ps.scopes); n != 1 {
+		t.Errorf("%d scopes are remembered after two idle minutes", n)
+	}
+}

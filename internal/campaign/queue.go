@@ -1,0 +1,205 @@
+package campaign
+
+import (
+	"context"
+	"encoding/json"
+	"time"
+
+	"godwit.dev/godwit/internal/audience"
+	"godwit.dev/godwit/internal/push"
+)
+
+// Book keeps campaigns.
+type Book interface {
+	// Insert stores a new campaign under its id. With an idempotency key that came before within a day it returns the
+	// campaign made then, or ErrReused if its body differed.
+	Insert(ctx context.Context, c *Campaign, idem string, body [32]byte) (first *Campaign, err error)
+	// Get fails with ErrNotFound.
+	Get(ctx context.Context, app, id string) (*Campaign, error)
+	// List returns an app's campaigns, newest first. cursor is the Num of the last one of the page before, or 0.
+	List(ctx context.Context, app string, limit int, cursor int64) ([]*Campaign, error)
+	// Figures counts what became of a campaign's deliveries, from counters: it costs the same whatever their number.
+	Figures(ctx context.Context, num int64) (*Figures, error)
+	// Change changes a campaign's state, detail and times in one transaction, unless change returns an error.
+	Change(ctx context.Context, app, id string, change func(*Campaign) error) (*Campaign, error)
+	// Remove deletes up to limit rows of a campaign's deliveries, and the campaign itself once there are none left.
+	Remove(ctx context.Context, num int64, limit int) (done bool, err error)
+	// Busy returns the campaigns that the engine has something to do for, of all apps: scheduled, running, recalling,
+	// and cancelled ones with deliveries that are still pending.
+	Busy(ctx context.Context) ([]*Campaign, error)
+}
+
+// Queue keeps deliveries. Everything that sends does so under an epoch: once somebody else owns the queue, nothing of
+// a former owner counts (ErrStale).
+type Queue interface {
+	// Own takes the queue over and returns the new epoch.
+	Own(ctx context.Context) (epoch int64, err error)
+	// Recover settles up to limit deliveries that an earlier owner left as being sent: those of channels that resend
+	// become pending and unsure, the others unknown. It returns how many there were.
+	Recover(ctx context.Context, epoch int64, limit int, resend []push.Channel, now time.Time) (n int, err error)
+	// Enumerate adds deliveries for the next up to limit endpoints of the audience, in one transaction with the
+	// campaign's cursor. due says when each is to be sent. done: the audience has no more.
+	Enumerate(ctx context.Context, epoch, num int64, limit int, due func(*Target) time.Time) (n int, done bool, err error)
+	// Due reads pending deliveries of a channel whose time has come, longest due first, with their endpoints.
+	Due(ctx context.Context, num int64, ch push.Channel, now time.Time, limit int) ([]Target, error)
+	// NextDue says when the next pending delivery comes due; ok is false if there is none but held ones.
+	NextDue(ctx context.Context, num int64, ch push.Channel) (at time.Time, ok bool, err error)
+	// Claim marks deliveries as being sent if the campaign is running and they are still pending, and returns those.
+	// It returns once that is on disk: after it a crash leaves them unknown.
+	Claim(ctx context.Context, epoch, num int64, targets []Target, now time.Time) (claimed []Target, err error)
+	// Finish writes what became of deliveries, disables endpoints that are gone and follows those that moved, in
+	// one transaction.
+	Finish(ctx context.Context, epoch, num int64, results []Result, now time.Time) error
+	// Sweep moves up to limit deliveries from one outcome to another and returns how many it moved.
+	Sweep(ctx context.Context, num int64, s Sweep, limit int, now time.Time) (n int, err error)
+}
+
+// RecallQueue is the part of a store that recalls walk through.
+type RecallQueue interface {
+	// Recallable returns deliveries from a row on, in their order: accepted and unknown ones that were not tried yet.
+	// next is the row to go on from; 0: that was the last one.
+	Recallable(ctx context.Context, num, from int64, limit int) (sent []Target, next int64, err error)
+	// FinishRecall writes outcomes and how far the recall has come in one transaction.
+	FinishRecall(ctx context.Context, epoch, num int64, results []RecallResult, next int64, now time.Time) error
+}
+
+// Reports reads what became of deliveries.
+type Reports interface {
+	// Deliveries returns deliveries in their order, after the row cursor; of one outcome, if only is not nil.
+	Deliveries(ctx context.Context, num int64, only *Outcome, limit int, cursor int64) ([]Delivery, error)
+	// Days returns counts by day (UTC); of one campaign, or of the whole app if num is 0.
+	Days(ctx context.Context, app string, num int64, from, to time.Time) ([]Day, error)
+}
+
+// Tracks notes what receivers report.
+type Tracks interface {
+	// Track notes that a delivery was shown, clicked or dismissed; the first time counts, again says false.
+	Track(ctx context.Context, num, row int64, what Reaction, now time.Time) (first bool, err error)
+	// TrackKey returns the app's secret for tracking tokens, made on first use.
+	TrackKey(ctx context.Context, app string) ([]byte, error)
+}
+
+// Store is all of that.
+type Store interface {
+	Book
+	Queue
+	RecallQueue
+	Reports
+	Tracks
+	// Endpoints reads endpoints by id, for test messages; those that do not exist are left out.
+	Endpoints(ctx context.Context, app string, ids []audience.ID) ([]audience.Endpoint, error)
+	// EnsureLive gives recipients that have none an endpoint of channel live.
+	EnsureLive(ctx context.Context, app string, recipients []string) error
+}
+
+// Target is a delivery that may have to be sent, with its endpoint as it is now.
+type Target struct {
+	Row        int64 // the endpoint's number: with the campaign it names the delivery
+	EndpointID audience.ID
+	Channel    push.Channel
+	Attempts   int
+	Unsure     bool // an earlier attempt may have arrived
+	Due        time.Time
+	First      time.Time // of the first attempt; zero: none yet
+	At         time.Time // of the last change
+	External   string    // the provider's name for the message
+	Outcome    Outcome
+
+	Left       bool // the endpoint does not exist any more
+	Disabled   string
+	Recipient  string
+	Address    json.RawMessage
+	Attributes audience.Attributes
+	Locale     string
+	Timezone   string
+}
+
+// Result is what became of a delivery that was claimed, or of one that need not be sent.
+type Result struct {
+	Row      int64
+	Channel  push.Channel
+	Outcome  Outcome // Pending: once more at Due
+	Due      time.Time
+	Held     bool // pending until a person has looked at the channel
+	Attempts int
+	Unsure   bool
+	External string
+	Detail   string
+	Disable  string          // not empty: the endpoint gets nothing any more, and why
+	Address  json.RawMessage // not nil: the endpoint has moved here
+}
+
+// RecallResult is what became of a recall of one delivery.
+type RecallResult struct {
+	Row     int64
+	Channel push.Channel
+	Done    bool
+	Detail  string // why not
+}
+
+// Sweep says which deliveries move where.
+type Sweep struct {
+	From   Outcome
+	Held   bool // only those that are held
+	To     Outcome
+	Detail string
+	Due    time.Time // of those that become pending
+}
+
+// Delivery is one row of a campaign's report.
+type Delivery struct {
+	Row       int64
+	ID        string // UUID
+	Endpoint  string // its id
+	Recipient string // as long as the endpoint exists
+	Channel   push.Channel
+	Outcome   Outcome
+	Detail    string
+	Attempts  int
+	Unsure    bool
+	Due       time.Time // of pending ones that wait; zero: at once
+	Held      bool
+	At        time.Time // of the last change; zero: none yet
+	External  string
+	Shown     bool
+	Clicked   bool
+	Dismissed bool
+	Recall    string // why it could not be recalled
+}
+
+// Reaction is what a receiver did with a message. The numbers are stored.
+type Reaction uint8
+
+// Reactions.
+const (
+	Shown Reaction = iota
+	Clicked
+	Dismissed
+	reactions
+)
+
+var reactionNames = [reactions]string{"shown", "clicked", "dismissed"}
+
+func (r Reaction) String() string {
+	if r < reactions {
+		return reactionNames[r]
+	}
+	return "invalid"
+}
+
+// ParseReaction reads a reaction by its public name.
+func ParseReaction(s string) (Reaction, bool) {
+	for i, name := range reactionNames {
+		if s == name {
+			return Reaction(i), true //nolint:gosec // three of them
+		}
+	}
+	return 0, false
+}
+
+// Day is what happened on a day (UTC).
+type Day struct {
+	Day       time.Time
+	Outcomes  map[Outcome]int64
+	Reactions map[Reaction]int64
+}

@@ -1,0 +1,403 @@
+package campaign
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/oklog/ulid/v2"
+
+	"godwit.dev/godwit/internal/push"
+)
+
+// Senders hands out the live sender of an app's channel. An error says why there is none.
+type Senders interface {
+	Sender(ctx context.Context, app string, ch push.Channel) (push.Sender, error)
+}
+
+// Config are the parts of a Service.
+type Config struct {
+	Store   Store
+	Senders Senders
+	Now     func() time.Time // the store's clock
+	// PublicURL is where receivers reach this server, for the redirect that counts clicks on links in chats; empty:
+	// such links are sent as they are. Receivers of Web Push report clicks themselves.
+	PublicURL string
+	// KnownApp reports whether there is such an app. Nil: any may be.
+	KnownApp func(app string) bool
+	Log      *slog.Logger
+}
+
+// Service runs campaigns: its methods are what a person can do to one, Run is what makes them happen.
+type Service struct {
+	cfg     Config
+	store   Store
+	log     *slog.Logger
+	pacers  *pacers
+	metrics *metrics
+	wake    chan struct{} // something has changed that the engine has to look at
+	epoch   int64         // set before anything is sent
+
+	mu    sync.Mutex
+	tasks map[int64]*task // by campaign
+
+	keys sync.Map // app → its tracking secret
+}
+
+// New makes a Service. Nothing is sent until Run.
+func New(cfg Config) *Service {
+	if cfg.Now == nil {
+		cfg.Now = time.Now
+	}
+	if cfg.KnownApp == nil {
+		cfg.KnownApp = func(string) bool { return true }
+	}
+	if cfg.Log == nil {
+		cfg.Log = slog.New(slog.DiscardHandler)
+	}
+	return &Service{
+		cfg: cfg, store: cfg.Store, log: cfg.Log, pacers: newPacers(), metrics: newMetrics(), wake: make(chan struct{}, 1),
+		tasks: make(map[int64]*task),
+	}
+}
+
+func (s *Service) notify() {
+	select {
+	case s.wake <- struct{}{}:
+	default:
+	}
+}
+
+// View is a campaign with its counts and how fast it goes.
+type View struct {
+	Campaign
+	Figures
+	Rate float64   // outcomes a second, of the last seconds; 0: not known
+	ETA  time.Time // zero: not known
+	// Duplicate: an earlier request with the same Idempotency-Key made it.
+	Duplicate bool
+}
+
+// Create stores a new campaign. It is a draft, or scheduled if it says when to send. idem and body are those of the
+// request, to recognise a repeated one; idem may be empty.
+func (s *Service) Create(ctx context.Context, app string, spec Spec, sendAt time.Time, idem string, body [32]byte) (*View, error) {
+	now := s.cfg.Now().Truncate(time.Millisecond)
+	if err := spec.Check(now, sendAt); err != nil {
+		return nil, err
+	}
+	c := &Campaign{ID: newID(now), App: app, Spec: spec, State: Draft, CreatedAt: now, SendAt: sendAt.Truncate(time.Millisecond)}
+	if !sendAt.IsZero() {
+		var err error
+		if c.Channels, err = s.channels(ctx, c); err != nil {
+			return nil, err
+		}
+		c.State = Scheduled
+	}
+	first, err := s.store.Insert(ctx, c, idem, body)
+	if err != nil {
+		return nil, err
+	}
+	if first != nil {
+		v, err := s.view(ctx, first)
+		if v != nil {
+			v.Duplicate = true
+		}
+		return v, err
+	}
+	s.notify()
+	return s.view(ctx, c)
+}
+
+func newID(now time.Time) string {
+	var id ulid.ULID
+	_ = id.SetTime(ulid.Timestamp(now)) // fails only after the year 10889
+	_, _ = rand.Read(id[6:])            // never fails
+	return id.String()
+}
+
+// channels settles what a campaign is sent over: the channels it names, which must all be able to send, or those of
+// the app that are.
+func (s *Service) channels(ctx context.Context, c *Campaign) (able []push.Channel, err error) {
+	named := c.Spec.Audience.Channels
+	if len(named) > 0 {
+		for _, ch := range named {
+			if _, err := s.cfg.Senders.Sender(ctx, c.App, ch); err != nil {
+				return nil, &ChannelError{Channel: ch, Err: err}
+			}
+		}
+		return named, nil
+	}
+	var last error
+	for _, ch := range Channels() {
+		if _, err := s.cfg.Senders.Sender(ctx, c.App, ch); err != nil {
+			last = &ChannelError{Channel: ch, Err: err}
+		} else {
+			able = append(able, ch)
+		}
+	}
+	if len(able) == 0 {
+		return nil, last
+	}
+	return able, nil
+}
+
+// Get returns a campaign with its counts.
+func (s *Service) Get(ctx context.Context, app, id string) (*View, error) {
+	c, err := s.store.Get(ctx, app, id)
+	if err != nil {
+		return nil, err
+	}
+	return s.view(ctx, c)
+}
+
+func (s *Service) view(ctx context.Context, c *Campaign) (*View, error) {
+	f, err := s.store.Figures(ctx, c.Num)
+	if err != nil {
+		return nil, err
+	}
+	v := &View{Campaign: *c, Figures: *f}
+	s.mu.Lock()
+	t := s.tasks[c.Num]
+	s.mu.Unlock()
+	if t == nil || c.State != Running {
+		return v, nil
+	}
+	now := s.cfg.Now()
+	v.Rate = t.meter.rate(now)
+	if v.Rate > 0 && c.Enumerated {
+		v.ETA = now.Add(time.Duration(float64(f.Open()) / v.Rate * float64(time.Second))).Truncate(time.Millisecond)
+	}
+	if end := c.StartedAt.Add(time.Duration(c.Spec.Spread)); c.Spec.Spread > 0 && v.ETA.Before(end) {
+		v.ETA = end
+	}
+	return v, nil
+}
+
+// List returns a page of an app's campaigns, newest first.
+func (s *Service) List(ctx context.Context, app string, limit int, cursor int64) ([]*View, error) {
+	cs, err := s.store.List(ctx, app, limit, cursor)
+	if err != nil {
+		return nil, err
+	}
+	vs := make([]*View, len(cs))
+	for i, c := range cs {
+		if vs[i], err = s.view(ctx, c); err != nil {
+			return nil, err
+		}
+	}
+	return vs, nil
+}
+
+// change changes a campaign and has the engine look at it.
+func (s *Service) change(ctx context.Context, app, id string, change func(*Campaign) error) (*View, error) {
+	c, err := s.store.Change(ctx, app, id, change)
+	if err != nil {
+		return nil, err
+	}
+	s.notify()
+	return s.view(ctx, c)
+}
+
+// Start lets a campaign go, at once or at its time; sendAt, if not zero, sets that. Starting one that is scheduled or
+// runs already changes nothing but the time.
+func (s *Service) Start(ctx context.Context, app, id string, sendAt time.Time) (*View, error) {
+	c, err := s.store.Get(ctx, app, id)
+	if err != nil {
+		return nil, err
+	}
+	now := s.cfg.Now().Truncate(time.Millisecond)
+	if err := c.Spec.Check(now, sendAt); err != nil {
+		return nil, err
+	}
+	channels, err := s.channels(ctx, c)
+	if err != nil {
+		return nil, err
+	}
+	return s.change(ctx, app, id, func(c *Campaign) error {
+		switch c.State {
+		case Draft, Scheduled:
+		case Running:
+			return nil
+		case Paused:
+			return &StateError{Action: "start", State: c.State, Hint: "resume it"}
+		default:
+			return &StateError{Action: "start", State: c.State, Hint: "make a new one"}
+		}
+		if !sendAt.IsZero() {
+			c.SendAt = sendAt.Truncate(time.Millisecond)
+		}
+		c.State, c.Channels = Scheduled, channels
+		if !c.SendAt.After(now) {
+			c.begin(now)
+		}
+		return nil
+	})
+}
+
+func (c *Campaign) begin(now time.Time) {
+	c.State, c.Detail, c.FinishedAt = Running, "", time.Time{}
+	if c.StartedAt.IsZero() {
+		c.StartedAt = now
+	}
+}
+
+// Pause stops a campaign where it is. What has left is waited for; nothing more leaves.
+func (s *Service) Pause(ctx context.Context, app, id string) (*View, error) {
+	return s.change(ctx, app, id, func(c *Campaign) error {
+		switch c.State {
+		case Running, Scheduled:
+			c.State, c.Detail = Paused, ""
+		case Paused:
+		default:
+			return &StateError{Action: "be paused", State: c.State}
+		}
+		return nil
+	})
+}
+
+// Resume lets a paused campaign go on. Channels that refused their credential are tried again.
+func (s *Service) Resume(ctx context.Context, app, id string) (*View, error) {
+	now := s.cfg.Now().Truncate(time.Millisecond)
+	s.pacers.unblock(app)
+	return s.change(ctx, app, id, func(c *Campaign) error {
+		switch {
+		case c.State == Running:
+		case c.State == Paused && c.StartedAt.IsZero() && c.SendAt.After(now):
+			c.State, c.Detail = Scheduled, ""
+		case c.State == Paused:
+			c.begin(now)
+		default:
+			return &StateError{Action: "be resumed", State: c.State}
+		}
+		return nil
+	})
+}
+
+// Cancel ends a campaign: what is pending becomes suppressed. What has left has left; Recall takes it back.
+func (s *Service) Cancel(ctx context.Context, app, id string) (*View, error) {
+	now := s.cfg.Now().Truncate(time.Millisecond)
+	v, err := s.change(ctx, app, id, func(c *Campaign) error {
+		switch c.State {
+		case Draft, Scheduled, Running, Paused:
+			c.State, c.Detail, c.FinishedAt = Cancelled, "", now
+		case Cancelled:
+		default:
+			return &StateError{Action: "be cancelled", State: c.State}
+		}
+		return nil
+	})
+	return v, err
+}
+
+// Recall takes back what was accepted, as far as its channels can, and suppresses what is pending.
+func (s *Service) Recall(ctx context.Context, app, id string) (*View, error) {
+	return s.change(ctx, app, id, func(c *Campaign) error {
+		switch c.State {
+		case Running, Paused, Completed, Cancelled, Failed:
+			c.RecallFrom, c.State, c.Detail, c.FinishedAt, c.Recall = c.State, Recalling, "", time.Time{}, 0
+		case Recalling:
+		case RecallDone: // again: what failed for a passing reason may work now
+			c.State, c.FinishedAt, c.Recall = Recalling, time.Time{}, 0
+		default:
+			return &StateError{Action: "be recalled", State: c.State, Hint: "nothing was sent; cancel it"}
+		}
+		return nil
+	})
+}
+
+// RetryUnknown sends again what may or may not have arrived: somebody has decided that twice is better than never.
+// It returns how many deliveries that are.
+func (s *Service) RetryUnknown(ctx context.Context, app, id string) (n int64, err error) {
+	now := s.cfg.Now().Truncate(time.Millisecond)
+	c, err := s.store.Get(ctx, app, id)
+	if err != nil {
+		return 0, err
+	}
+	if c.State != Running && c.State != Paused && c.State != Completed {
+		return 0, &StateError{Action: "send unknown ones again", State: c.State}
+	}
+	if !c.Spec.Expires.IsZero() && !now.Before(c.Spec.Expires) {
+		return 0, badField("expires_at", "the campaign's time is over")
+	}
+	for {
+		m, err := s.store.Sweep(ctx, c.Num, Sweep{From: Unknown, To: Pending, Due: now}, slice, now)
+		n += int64(m)
+		if err != nil {
+			return n, err
+		}
+		if m == 0 {
+			break
+		}
+	}
+	if n == 0 {
+		return 0, nil
+	}
+	_, err = s.change(ctx, app, id, func(c *Campaign) error {
+		if c.State == Completed {
+			c.begin(now)
+		}
+		return nil
+	})
+	return n, err
+}
+
+// Delete removes a campaign and its report, unless something may still happen to it.
+func (s *Service) Delete(ctx context.Context, app, id string) error {
+	c, err := s.store.Get(ctx, app, id)
+	if err != nil {
+		return err
+	}
+	if c.State != Draft && !c.Ended() {
+		return &StateError{Action: "be deleted", State: c.State, Hint: "cancel it first"}
+	}
+	s.mu.Lock()
+	busy := s.tasks[c.Num] != nil
+	s.mu.Unlock()
+	if busy {
+		return &StateError{Action: "be deleted", State: c.State, Hint: "it is still being wound up; try again in a moment"}
+	}
+	for {
+		done, err := s.store.Remove(ctx, c.Num, slice)
+		if err != nil {
+			return fmt.Errorf("delete campaign %s: %w", id, err)
+		}
+		if done {
+			return nil
+		}
+	}
+}
+
+// Report reads a page of a campaign's deliveries.
+func (s *Service) Report(ctx context.Context, app, id string, only *Outcome, limit int, cursor int64) ([]Delivery, error) {
+	c, err := s.store.Get(ctx, app, id)
+	if err != nil {
+		return nil, err
+	}
+	ds, err := s.store.Deliveries(ctx, c.Num, only, limit, cursor)
+	for i := range ds {
+		ds[i].ID = DeliveryID(c.ID, ds[i].Endpoint)
+	}
+	return ds, err
+}
+
+// Days returns counts by day, of one campaign or, if id is empty, of the app.
+func (s *Service) Days(ctx context.Context, app, id string, from, to time.Time) ([]Day, error) {
+	var num int64
+	if id != "" {
+		c, err := s.store.Get(ctx, app, id)
+		if err != nil {
+			return nil, err
+		}
+		num = c.Num
+	}
+	return s.store.Days(ctx, app, num, from, to)
+}
+
+// isStop reports whether an error only says that the engine is being stopped.
+func isStop(ctx context.Context, err error) bool {
+	return ctx.Err() != nil && (errors.Is(err, context.Canceled) || errors.Is(err, context.Cause(ctx)))
+}

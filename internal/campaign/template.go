@@ -1,0 +1,192 @@
+package campaign
+
+import (
+	"errors"
+	"fmt"
+	"html"
+	"net/url"
+	"strings"
+
+	"godwit.dev/godwit/internal/audience"
+	"godwit.dev/godwit/internal/push"
+)
+
+// Person is whom a message is rendered for.
+type Person struct {
+	Recipient  string
+	Locale     string
+	Attributes audience.Attributes
+}
+
+// Render makes the content for one person: the variant of their language, its variables filled in, the UTM suffix on
+// its URLs. For Telegram with a parse mode, what attributes say is escaped: they are text, not markup.
+func (s *Spec) Render(p Person, ch push.Channel) push.Content {
+	c := s.Content.Content
+	if v, ok := s.Content.variant(p.Locale); ok {
+		override(&c, v)
+	}
+	escape := escapeFor(ch, c.Telegram.ParseMode)
+	c.Title, c.Body = fill(c.Title, p, escape), fill(c.Body, p, escape)
+	c.Icon, c.Image = fill(c.Icon, p, url.QueryEscape), fill(c.Image, p, url.QueryEscape)
+	c.URL = withUTM(fill(c.URL, p, url.QueryEscape), s.UTM)
+	c.Telegram.Photo = fill(c.Telegram.Photo, p, url.QueryEscape)
+	if len(c.WebPush.Actions) > 0 {
+		actions := make([]push.Action, len(c.WebPush.Actions))
+		for i, a := range c.WebPush.Actions {
+			a.Title = fill(a.Title, p, nil)
+			a.URL = withUTM(fill(a.URL, p, url.QueryEscape), s.UTM)
+			actions[i] = a
+		}
+		c.WebPush.Actions = actions
+	}
+	return c
+}
+
+// variant finds the texts of a language: fr-CA, then fr.
+func (c *Content) variant(locale string) (Variant, bool) {
+	for tag := strings.ReplaceAll(locale, "_", "-"); tag != ""; tag = parentTag(tag) {
+		if v, ok := c.Locales[tag]; ok {
+			return v, true
+		}
+		for name, v := range c.Locales {
+			if strings.EqualFold(name, tag) {
+				return v, true
+			}
+		}
+	}
+	return Variant{}, false
+}
+
+func parentTag(tag string) string {
+	i := strings.LastIndexByte(tag, '-')
+	return tag[:max(i, 0)]
+}
+
+func override(c *push.Content, v Variant) {
+	for _, f := range []struct {
+		to   *string
+		text string
+	}{{&c.Title, v.Title}, {&c.Body, v.Body}, {&c.Icon, v.Icon}, {&c.Image, v.Image}, {&c.URL, v.URL}} {
+		if f.text != "" {
+			*f.to = f.text
+		}
+	}
+	if len(v.Data) > 0 {
+		c.Data = v.Data
+	}
+}
+
+// escapeFor says how an attribute's text is made harmless in a channel's markup.
+func escapeFor(ch push.Channel, mode string) func(string) string {
+	if ch != push.Telegram {
+		return nil
+	}
+	switch mode {
+	case "HTML":
+		return html.EscapeString
+	case "MarkdownV2":
+		return escapeMarkdown
+	}
+	return nil // the sender sends plain text
+}
+
+// escapeMarkdown escapes what MarkdownV2 reserves (core.telegram.org/bots/api#markdownv2-style).
+func escapeMarkdown(s string) string {
+	var b strings.Builder
+	for _, r := range s {
+		if strings.ContainsRune("_*[]()~`>#+-=|{}.!\\", r) {
+			b.WriteByte('\\')
+		}
+		b.WriteRune(r)
+	}
+	return b.String()
+}
+
+// checkTemplate refuses texts whose variables cannot be read.
+func checkTemplate(text string) error {
+	for {
+		_, rest, ok := strings.Cut(text, "{{")
+		if !ok {
+			return nil
+		}
+		name, after, ok := strings.Cut(rest, "}}")
+		if !ok {
+			return errors.New("has {{ without }}")
+		}
+		key, _, _ := strings.Cut(name, "|")
+		if key = strings.TrimSpace(key); !variableName(key) {
+			return fmt.Errorf("%.60q is not the name of an attribute; write {{name}} or {{name|what to say without one}}", key)
+		}
+		text = after
+	}
+}
+
+func variableName(s string) bool {
+	return s != "" && len(s) <= 128 && strings.Trim(s, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.-") == ""
+}
+
+// fill replaces {{name|otherwise}} by the person's attribute. escape, which may be nil, is applied to what attributes
+// say, never to what the author of the text wrote.
+func fill(text string, p Person, escape func(string) string) string {
+	at := strings.Index(text, "{{")
+	if at < 0 {
+		return text
+	}
+	var b strings.Builder
+	for at >= 0 {
+		end := strings.Index(text[at:], "}}")
+		if end < 0 {
+			break
+		}
+		b.WriteString(text[:at])
+		name, otherwise, _ := strings.Cut(text[at+2:at+end], "|")
+		if value := p.value(strings.TrimSpace(name)); value == "" {
+			b.WriteString(otherwise)
+		} else if escape != nil {
+			b.WriteString(escape(value))
+		} else {
+			b.WriteString(value)
+		}
+		text = text[at+end+2:]
+		at = strings.Index(text, "{{")
+	}
+	b.WriteString(text)
+	return b.String()
+}
+
+// value is what an attribute says, as text; "" if there is none.
+func (p Person) value(name string) string {
+	if v, ok := p.Attributes[name]; ok {
+		return v.String()
+	}
+	switch name {
+	case "recipient":
+		return p.Recipient
+	case "locale":
+		return p.Locale
+	}
+	return ""
+}
+
+// withUTM adds the suffix to a URL's query. What the URL says already stands.
+func withUTM(link, utm string) string {
+	if link == "" || utm == "" {
+		return link
+	}
+	u, err := url.Parse(link)
+	if err != nil {
+		return link
+	}
+	has := u.Query()
+	for pair := range strings.SplitSeq(utm, "&") {
+		name, _, _ := strings.Cut(pair, "=")
+		if pair == "" || has.Has(name) {
+			continue
+		}
+		if u.RawQuery != "" {
+			u.RawQuery += "&"
+		}
+		u.RawQuery += pair
+	}
+	return u.String()
+}

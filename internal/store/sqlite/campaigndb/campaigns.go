@@ -1,0 +1,268 @@
+package campaigndb
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"zombiezen.com/go/sqlite"
+
+	"godwit.dev/godwit/internal/audience"
+	"godwit.dev/godwit/internal/campaign"
+	"godwit.dev/godwit/internal/push"
+)
+
+var _ campaign.Store = (*Store)(nil)
+
+const campaignColumns = `num, id, app, state, detail, spec, channels, send_at, created_at, started_at, finished_at,
+	enumerated, cursor, recall, recall_from`
+
+func readCampaign(row *sqlite.Stmt) (*campaign.Campaign, error) {
+	c := &campaign.Campaign{
+		Num: row.ColumnInt64(0), ID: row.ColumnText(1), App: row.ColumnText(2), State: campaign.State(row.ColumnText(3)),
+		Detail: row.ColumnText(4), SendAt: fromMillis(row.ColumnInt64(7)), CreatedAt: fromMillis(row.ColumnInt64(8)),
+		StartedAt: fromMillis(row.ColumnInt64(9)), FinishedAt: fromMillis(row.ColumnInt64(10)), Enumerated: row.ColumnInt64(11) == 1,
+		Cursor: row.ColumnInt64(12), Recall: row.ColumnInt64(13), RecallFrom: campaign.State(row.ColumnText(14)),
+	}
+	if err := json.Unmarshal([]byte(row.ColumnText(5)), &c.Spec); err != nil {
+		return nil, fmt.Errorf("read campaign %s: its row is damaged: %w", c.ID, err)
+	}
+	if err := json.Unmarshal([]byte(row.ColumnText(6)), &c.Channels); err != nil {
+		return nil, fmt.Errorf("read campaign %s: its row is damaged: %w", c.ID, err)
+	}
+	return c, nil
+}
+
+// campaignsWhere reads the campaigns for which a condition holds.
+func campaignsWhere(c *sqlite.Conn, where string, args ...any) (list []*campaign.Campaign, err error) {
+	err = each(c, "SELECT "+campaignColumns+" FROM campaign WHERE "+where, args, func(row *sqlite.Stmt) error {
+		one, err := readCampaign(row)
+		list = append(list, one)
+		return err
+	})
+	return list, err
+}
+
+func campaignWhere(c *sqlite.Conn, where string, args ...any) (*campaign.Campaign, error) {
+	list, err := campaignsWhere(c, where, args...)
+	if err != nil {
+		return nil, err
+	}
+	if len(list) == 0 {
+		return nil, campaign.ErrNotFound
+	}
+	return list[0], nil
+}
+
+// keyLife is how long an idempotency key is remembered.
+const keyLife = 24 * time.Hour
+
+// Insert implements campaign.Book.
+func (s *Store) Insert(ctx context.Context, c *campaign.Campaign, idem string, body [32]byte) (first *campaign.Campaign, err error) {
+	if err := s.room(); err != nil {
+		return nil, fmt.Errorf("store campaign: %w", err)
+	}
+	spec, err := json.Marshal(&c.Spec)
+	if err != nil {
+		return nil, fmt.Errorf("store campaign: %w", err)
+	}
+	channels, err := channelsJSON(c.Channels)
+	if err != nil {
+		return nil, fmt.Errorf("store campaign: %w", err)
+	}
+	err = s.db.Do(ctx, func(conn *sqlite.Conn) error {
+		if idem != "" {
+			if first, err = madeBefore(conn, c.App, idem, body, s.now()); first != nil || err != nil {
+				return err
+			}
+		}
+		err := each(conn, `INSERT INTO campaign(id, app, state, detail, spec, channels, send_at, created_at, started_at, finished_at,
+			enumerated, cursor, recall, recall_from) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 0, 0, 0, '')`,
+			[]any{
+				c.ID, c.App, string(c.State), c.Detail, string(spec), channels, millis(c.SendAt), millis(c.CreatedAt), millis(c.StartedAt),
+				millis(c.FinishedAt),
+			}, nil)
+		if err != nil {
+			return err
+		}
+		c.Num = conn.LastInsertRowID()
+		if idem == "" {
+			return nil
+		}
+		return each(conn, "INSERT OR REPLACE INTO campaign_key(app, name, campaign, body, at) VALUES (?, ?, ?, ?, ?)",
+			[]any{c.App, idem, c.Num, body[:], millis(s.now())}, nil)
+	})
+	if err != nil && !errors.Is(err, campaign.ErrReused) {
+		err = fmt.Errorf("store campaign: %w", known(err))
+	}
+	return first, err
+}
+
+// madeBefore finds the campaign that an idempotency key made within its life.
+func madeBefore(c *sqlite.Conn, app, idem string, body [32]byte, now time.Time) (first *campaign.Campaign, err error) {
+	if err := each(c, "DELETE FROM campaign_key WHERE at < ?", []any{millis(now.Add(-keyLife))}, nil); err != nil {
+		return nil, err
+	}
+	var num int64
+	var used [32]byte
+	err = each(c, "SELECT campaign, body FROM campaign_key WHERE app = ? AND name = ?", []any{app, idem}, func(row *sqlite.Stmt) error {
+		num = row.ColumnInt64(0)
+		row.ColumnBytes(1, used[:])
+		return nil
+	})
+	switch {
+	case err != nil || num == 0:
+		return nil, err
+	case used != body:
+		return nil, campaign.ErrReused
+	}
+	first, err = campaignWhere(c, "num = ?", num)
+	if errors.Is(err, campaign.ErrNotFound) {
+		return nil, nil // deleted since: the key makes another
+	}
+	return first, err
+}
+
+func channelsJSON(chs []push.Channel) (string, error) {
+	b, err := json.Marshal(append([]push.Channel{}, chs...))
+	return string(b), err
+}
+
+// Get implements campaign.Book.
+func (s *Store) Get(ctx context.Context, app, id string) (c *campaign.Campaign, err error) {
+	err = s.db.Read(ctx, func(conn *sqlite.Conn) error {
+		c, err = campaignWhere(conn, "app = ? AND id = ?", app, id)
+		return err
+	})
+	if err != nil && !errors.Is(err, campaign.ErrNotFound) {
+		err = fmt.Errorf("read campaign %s: %w", id, known(err))
+	}
+	return c, err
+}
+
+// List implements campaign.Book.
+func (s *Store) List(ctx context.Context, app string, limit int, cursor int64) (list []*campaign.Campaign, err error) {
+	if cursor <= 0 {
+		cursor = 1<<63 - 1
+	}
+	err = s.db.Read(ctx, func(conn *sqlite.Conn) error {
+		list, err = campaignsWhere(conn, "app = ? AND num < ? ORDER BY num DESC LIMIT ?", app, cursor, limit)
+		return err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("list campaigns: %w", known(err))
+	}
+	return list, nil
+}
+
+// Busy implements campaign.Book.
+func (s *Store) Busy(ctx context.Context) (list []*campaign.Campaign, err error) {
+	err = s.db.Read(ctx, func(conn *sqlite.Conn) error {
+		list, err = campaignsWhere(conn, `state IN ('scheduled', 'running', 'recalling') OR state = 'cancelled' AND EXISTS (
+			SELECT 1 FROM campaign_count k WHERE k.campaign = num AND k.what = 0 AND k.n > 0) ORDER BY num`)
+		return err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("list campaigns: %w", known(err))
+	}
+	return list, nil
+}
+
+// Change implements campaign.Book.
+func (s *Store) Change(ctx context.Context, app, id string, change func(*campaign.Campaign) error) (c *campaign.Campaign, err error) {
+	var refused error
+	err = s.db.Do(ctx, func(conn *sqlite.Conn) error {
+		refused = nil
+		if c, err = campaignWhere(conn, "app = ? AND id = ?", app, id); err != nil {
+			refused = err
+			return err
+		}
+		if refused = change(c); refused != nil {
+			return refused
+		}
+		channels, err := channelsJSON(c.Channels)
+		if err != nil {
+			return err
+		}
+		return each(conn, `UPDATE campaign SET state = ?, detail = ?, channels = ?, send_at = ?, started_at = ?, finished_at = ?, recall = ?,
+			recall_from = ? WHERE num = ?`,
+			[]any{
+				string(c.State), c.Detail, channels, millis(c.SendAt), millis(c.StartedAt), millis(c.FinishedAt), c.Recall,
+				string(c.RecallFrom), c.Num,
+			}, nil)
+	})
+	if err != nil && refused == nil {
+		err = fmt.Errorf("change campaign %s: %w", id, known(err))
+	}
+	if err != nil {
+		return nil, err
+	}
+	return c, nil
+}
+
+// Remove implements campaign.Book.
+func (s *Store) Remove(ctx context.Context, num int64, limit int) (done bool, err error) {
+	err = s.db.DoBulk(ctx, limit, func(c *sqlite.Conn) error {
+		err := each(c, "DELETE FROM delivery WHERE campaign = ? AND endpoint IN (SELECT endpoint FROM delivery WHERE campaign = ? LIMIT ?)",
+			[]any{num, num, limit}, nil)
+		if err != nil {
+			return err
+		}
+		if done = c.Changes() < limit; !done {
+			return nil
+		}
+		for _, table := range []string{"campaign_count WHERE campaign", "campaign_day WHERE campaign", "campaign_key WHERE campaign", "campaign WHERE num"} {
+			if err := each(c, "DELETE FROM "+table+" = ?", []any{num}, nil); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return false, known(err)
+	}
+	return done, nil
+}
+
+// Endpoints implements campaign.Store.
+func (s *Store) Endpoints(ctx context.Context, app string, ids []audience.ID) (list []audience.Endpoint, err error) {
+	for _, id := range ids {
+		e, err := s.Endpoint(ctx, app, id)
+		switch {
+		case err == nil:
+			list = append(list, e)
+		case !errors.Is(err, audience.ErrNotFound):
+			return nil, err
+		}
+	}
+	return list, nil
+}
+
+// EnsureLive gives recipients that have none an endpoint of channel live, so that a campaign can name them.
+func (s *Store) EnsureLive(ctx context.Context, app string, recipients []string) error {
+	var missing []audience.Registration
+	for _, name := range recipients {
+		found := false
+		err := s.db.Read(ctx, func(c *sqlite.Conn) error {
+			return each(c, "SELECT 1 FROM endpoint e WHERE e.app = ? AND e.recipient = ? AND e.recipient <> '' AND e.channel = 'live'",
+				[]any{app, name}, func(*sqlite.Stmt) error { found = true; return nil })
+		})
+		if err != nil {
+			return fmt.Errorf("look for endpoints of %s: %w", name, known(err))
+		}
+		if !found {
+			e := audience.Endpoint{ID: audience.NewID(s.now()), App: app, Channel: push.Live, Recipient: name}
+			if err := e.Check(); err != nil {
+				return err
+			}
+			missing = append(missing, audience.Registration{Endpoint: e, Trusted: true})
+		}
+	}
+	if len(missing) == 0 {
+		return nil
+	}
+	_, err := s.Register(ctx, app, missing)
+	return err
+}

@@ -1,0 +1,342 @@
+package campaigndb
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"zombiezen.com/go/sqlite"
+
+	"godwit.dev/godwit/internal/audience"
+	"godwit.dev/godwit/internal/campaign"
+	"godwit.dev/godwit/internal/push"
+)
+
+// Flags of a delivery's row.
+const (
+	flagUnsure      = 1 << 0 // an earlier attempt may have arrived
+	flagReaction    = 1 << 1 // << campaign.Reaction
+	flagNotRecalled = 1 << 4 // detail says why
+)
+
+// heldDue is the due time of deliveries that wait for a person: later than any time.
+const heldDue = 1 << 60
+
+// Own implements campaign.Queue.
+func (s *Store) Own(ctx context.Context) (epoch int64, err error) {
+	err = s.db.Do(ctx, func(c *sqlite.Conn) error {
+		if err := each(c, "UPDATE delivery_owner SET epoch = epoch + 1", nil, nil); err != nil {
+			return err
+		}
+		epoch, err = ownerOf(c)
+		return err
+	})
+	return epoch, known(err)
+}
+
+func ownerOf(c *sqlite.Conn) (epoch int64, err error) {
+	err = each(c, "SELECT epoch FROM delivery_owner", nil, func(row *sqlite.Stmt) error {
+		epoch = row.ColumnInt64(0)
+		return nil
+	})
+	return epoch, err
+}
+
+// checkOwner refuses work of a former owner.
+func checkOwner(c *sqlite.Conn, epoch int64) error {
+	now, err := ownerOf(c)
+	if err == nil && now != epoch {
+		err = campaign.ErrStale
+	}
+	return err
+}
+
+// Recover implements campaign.Queue.
+func (s *Store) Recover(ctx context.Context, epoch int64, limit int, resend []push.Channel, now time.Time) (n int, err error) {
+	again := make(map[int64]bool, len(resend))
+	for _, ch := range resend {
+		again[channelCode(ch)] = true
+	}
+	err = s.db.DoBulk(ctx, limit, func(c *sqlite.Conn) error {
+		if err := checkOwner(c, epoch); err != nil {
+			return err
+		}
+		rows, err := left(c, epoch, limit)
+		if err != nil {
+			return err
+		}
+		n = len(rows)
+		tallies := make(map[int64]*tally)
+		for _, r := range rows {
+			to, detail := campaign.Unknown, "the server ended before the answer came"
+			if again[r.channel] {
+				to = campaign.Pending
+			}
+			err := each(c, `UPDATE delivery SET outcome = ?, detail = ?, due = ?, attempts = attempts + 1, flags = flags | ?, at = ?
+				WHERE campaign = ? AND endpoint = ?`, []any{int64(to), detail, millis(now), flagUnsure, millis(now), r.campaign, r.endpoint}, nil)
+			if err != nil {
+				return err
+			}
+			t := tallies[r.campaign]
+			if t == nil {
+				t = newTally(r.campaign)
+				tallies[r.campaign] = t
+			}
+			t.move(r.channel, campaign.Sending, to)
+		}
+		for _, t := range tallies {
+			if err := t.write(c, now); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	return n, known(err)
+}
+
+type deliveryRow struct{ campaign, endpoint, channel int64 }
+
+// left reads deliveries that a former owner was sending.
+func left(c *sqlite.Conn, epoch int64, limit int) (rows []deliveryRow, err error) {
+	err = each(c, "SELECT campaign, endpoint, channel FROM delivery WHERE outcome = 1 AND epoch < ? LIMIT ?", []any{epoch, limit},
+		func(row *sqlite.Stmt) error {
+			rows = append(rows, deliveryRow{row.ColumnInt64(0), row.ColumnInt64(1), row.ColumnInt64(2)})
+			return nil
+		})
+	return rows, err
+}
+
+// Enumerate implements campaign.Queue. The audience is read before the transaction that writes: looking through many
+// endpoints of which few are meant must not hold up the writer.
+func (s *Store) Enumerate(ctx context.Context, epoch, num int64, limit int, due func(*campaign.Target) time.Time) (n int, done bool, err error) {
+	if err := s.room(); err != nil {
+		return 0, false, err
+	}
+	var list []audience.Endpoint
+	var next int64
+	var from *campaign.Campaign
+	err = s.db.Read(ctx, func(c *sqlite.Conn) error {
+		if from, err = campaignWhere(c, "num = ?", num); err != nil {
+			return err
+		}
+		chosen := from.Spec.Audience
+		chosen.Channels = from.Channels
+		sel, err := chosen.Select("audience")
+		if err != nil {
+			return err
+		}
+		var more bool
+		list, next, more, err = selectEndpoints(c, from.App, sel, from.Cursor, limit)
+		done = !more
+		return err
+	})
+	if err != nil {
+		return 0, false, known(err)
+	}
+	err = s.db.DoBulk(ctx, max(len(list), 1), func(c *sqlite.Conn) error {
+		if err := checkOwner(c, epoch); err != nil {
+			return err
+		}
+		err := each(c, "UPDATE campaign SET cursor = ?, enumerated = ? WHERE num = ? AND cursor = ? AND state = 'running'",
+			[]any{next, done, num, from.Cursor}, nil)
+		if err != nil {
+			return err
+		}
+		if c.Changes() == 0 { // it has been paused or cancelled
+			n, done = 0, false
+			return nil
+		}
+		n, err = insertDeliveries(c, num, list, due)
+		return err
+	})
+	return n, done, known(err)
+}
+
+func insertDeliveries(c *sqlite.Conn, num int64, list []audience.Endpoint, due func(*campaign.Target) time.Time) (n int, err error) {
+	t := newTally(num)
+	for i := range list {
+		e := &list[i]
+		code := channelCode(e.Channel)
+		err := each(c, `INSERT INTO delivery(campaign, endpoint, endpoint_id, channel, outcome, due, attempts, flags, epoch, first_at, at, external, detail)
+			VALUES (?, ?, ?, ?, 0, ?, 0, 0, 0, 0, 0, '', '') ON CONFLICT DO NOTHING`,
+			[]any{num, e.Number, e.ID[:], code, millis(due(&campaign.Target{Row: e.Number, Channel: e.Channel, Timezone: e.Timezone}))}, nil)
+		if err != nil {
+			return 0, err
+		}
+		if c.Changes() > 0 {
+			t.add(code, int64(campaign.Pending), 1)
+			n++
+		}
+	}
+	return n, t.write(c, time.Time{})
+}
+
+const targetColumns = `d.endpoint, d.endpoint_id, d.channel, d.attempts, d.flags, d.due, d.first_at, d.at, d.external, d.outcome,
+	e.number, e.active, e.disabled_reason, e.recipient, e.address, e.attributes, e.locale, e.timezone`
+
+func readTarget(row *sqlite.Stmt) (t campaign.Target, err error) {
+	t = campaign.Target{
+		Row: row.ColumnInt64(0), Channel: channelOf(row.ColumnInt64(2)), Attempts: row.ColumnInt(3), Unsure: row.ColumnInt64(4)&flagUnsure != 0,
+		Due: fromMillis(row.ColumnInt64(5)), First: fromMillis(row.ColumnInt64(6)), At: fromMillis(row.ColumnInt64(7)), External: row.ColumnText(8),
+		Outcome: campaign.Outcome(row.ColumnInt64(9)), //nolint:gosec // written by us
+	}
+	row.ColumnBytes(1, t.EndpointID[:])
+	if row.ColumnIsNull(10) {
+		t.Left = true
+		return t, nil
+	}
+	if row.ColumnInt64(11) == 0 {
+		if t.Disabled = row.ColumnText(12); t.Disabled == "" {
+			t.Disabled = "no reason was given"
+		}
+	}
+	t.Recipient, t.Address, t.Locale, t.Timezone = row.ColumnText(13), json.RawMessage(row.ColumnText(14)), row.ColumnText(16), row.ColumnText(17)
+	if text := row.ColumnText(15); text != "{}" {
+		if err := json.Unmarshal([]byte(text), &t.Attributes); err != nil {
+			return t, fmt.Errorf("read endpoint %s: its row is damaged: %w", t.EndpointID, err)
+		}
+	}
+	return t, nil
+}
+
+// Due implements campaign.Queue.
+func (s *Store) Due(ctx context.Context, num int64, ch push.Channel, now time.Time, limit int) (list []campaign.Target, err error) {
+	err = s.db.Read(ctx, func(c *sqlite.Conn) error {
+		list = make([]campaign.Target, 0, limit)
+		return each(c, "SELECT "+targetColumns+` FROM delivery d INDEXED BY delivery_due LEFT JOIN endpoint e ON e.number = d.endpoint
+			WHERE d.outcome = 0 AND d.campaign = ? AND d.channel = ? AND d.due <= ? ORDER BY d.due, d.endpoint LIMIT ?`,
+			[]any{num, channelCode(ch), millis(now), limit}, func(row *sqlite.Stmt) error {
+				t, err := readTarget(row)
+				list = append(list, t)
+				return err
+			})
+	})
+	if err != nil {
+		return nil, fmt.Errorf("read deliveries: %w", known(err))
+	}
+	return list, nil
+}
+
+// NextDue implements campaign.Queue.
+func (s *Store) NextDue(ctx context.Context, num int64, ch push.Channel) (at time.Time, ok bool, err error) {
+	err = s.db.Read(ctx, func(c *sqlite.Conn) error {
+		ok = false
+		return each(c, `SELECT due FROM delivery INDEXED BY delivery_due WHERE outcome = 0 AND campaign = ? AND channel = ? AND due < ?
+			ORDER BY due LIMIT 1`, []any{num, channelCode(ch), heldDue}, func(row *sqlite.Stmt) error {
+			at, ok = fromMillis(row.ColumnInt64(0)), true
+			return nil
+		})
+	})
+	if err != nil {
+		return at, false, fmt.Errorf("read deliveries: %w", known(err))
+	}
+	return at, ok, nil
+}
+
+// Claim implements campaign.Queue.
+func (s *Store) Claim(ctx context.Context, epoch, num int64, targets []campaign.Target, now time.Time) (claimed []campaign.Target, err error) {
+	err = s.db.Do(ctx, func(c *sqlite.Conn) error {
+		claimed = make([]campaign.Target, 0, len(targets))
+		if err := checkOwner(c, epoch); err != nil {
+			return err
+		}
+		running := false
+		err := each(c, "SELECT 1 FROM campaign WHERE num = ? AND state = 'running'", []any{num}, func(*sqlite.Stmt) error {
+			running = true
+			return nil
+		})
+		if err != nil || !running {
+			return err
+		}
+		t := newTally(num)
+		for i := range targets {
+			d := targets[i]
+			err := each(c, `UPDATE delivery SET outcome = 1, epoch = ?, first_at = CASE first_at WHEN 0 THEN ? ELSE first_at END, at = ?
+				WHERE campaign = ? AND endpoint = ? AND outcome = 0`, []any{epoch, millis(now), millis(now), num, d.Row}, nil)
+			if err != nil {
+				return err
+			}
+			if c.Changes() > 0 {
+				claimed = append(claimed, d)
+				t.move(channelCode(d.Channel), campaign.Pending, campaign.Sending)
+			}
+		}
+		return t.write(c, now)
+	})
+	if err != nil {
+		return nil, claimError(err)
+	}
+	return claimed, nil
+}
+
+func claimError(err error) error {
+	if errors.Is(err, campaign.ErrStale) {
+		return err
+	}
+	return fmt.Errorf("claim deliveries: %w", known(err))
+}
+
+// Finish implements campaign.Queue.
+func (s *Store) Finish(ctx context.Context, epoch, num int64, results []campaign.Result, now time.Time) error {
+	for len(results) > 0 {
+		part := results[:min(len(results), 500)]
+		results = results[len(part):]
+		err := s.db.DoBulk(ctx, len(part), func(c *sqlite.Conn) error {
+			if err := checkOwner(c, epoch); err != nil {
+				return err
+			}
+			t := newTally(num)
+			for i := range part {
+				if err := finish(c, t, epoch, &part[i], now); err != nil {
+					return err
+				}
+			}
+			return t.write(c, now)
+		})
+		if err != nil {
+			return claimError(err)
+		}
+	}
+	return nil
+}
+
+// finish writes one result, if the delivery is still pending or being sent by this owner.
+func finish(c *sqlite.Conn, t *tally, epoch int64, r *campaign.Result, now time.Time) error {
+	due := millis(r.Due)
+	if r.Held {
+		due = heldDue
+	}
+	flags := 0
+	if r.Unsure {
+		flags = flagUnsure
+	}
+	set := "UPDATE delivery SET outcome = ?, due = ?, attempts = ?, flags = flags & ? | ?, external = ?, detail = ?, at = ? WHERE campaign = ? AND endpoint = ?"
+	args := []any{int64(r.Outcome), due, r.Attempts, ^flagUnsure, flags, r.External, r.Detail, millis(now), t.num, r.Row}
+	from := campaign.Sending
+	if err := each(c, set+" AND outcome = 1 AND epoch = ?", append(args[:len(args):len(args)], epoch), nil); err != nil {
+		return err
+	}
+	if c.Changes() == 0 {
+		from = campaign.Pending
+		if err := each(c, set+" AND outcome = 0", args, nil); err != nil {
+			return err
+		}
+		if c.Changes() == 0 {
+			return nil
+		}
+	}
+	t.move(channelCode(r.Channel), from, r.Outcome)
+	if r.Disable != "" {
+		return disableEndpoint(c, r.Row, r.Disable, now)
+	}
+	if r.Address != nil {
+		address, err := audience.NormalAddress(r.Channel, r.Address)
+		if err != nil {
+			return nil //nolint:nilerr // a provider's answer that makes no sense moves nobody
+		}
+		return moveEndpoint(c, r.Row, address, now)
+	}
+	return nil
+}

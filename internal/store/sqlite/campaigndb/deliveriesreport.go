@@ -1,0 +1,118 @@
+package campaigndb
+
+import (
+	"context"
+	"crypto/rand"
+	"fmt"
+	"time"
+
+	"zombiezen.com/go/sqlite"
+
+	"godwit.dev/godwit/internal/audience"
+	"godwit.dev/godwit/internal/campaign"
+)
+
+// Deliveries implements campaign.Reports.
+func (s *Store) Deliveries(ctx context.Context, num int64, only *campaign.Outcome, limit int, cursor int64) (list []campaign.Delivery, err error) {
+	query := `SELECT d.endpoint, d.endpoint_id, d.channel, d.outcome, d.detail, d.attempts, d.flags, d.due, d.at, d.external, coalesce(e.recipient, '')
+		FROM delivery d LEFT JOIN endpoint e ON e.number = d.endpoint WHERE d.campaign = ? AND d.endpoint > ?`
+	args := []any{num, cursor}
+	switch {
+	case only == nil:
+	case *only == campaign.Pending:
+		query += " AND d.outcome IN (0, 1)"
+	default:
+		query, args = query+" AND d.outcome = ?", append(args, int64(*only))
+	}
+	err = s.db.Read(ctx, func(c *sqlite.Conn) error {
+		list = nil
+		return each(c, query+" ORDER BY d.endpoint LIMIT ?", append(args[:len(args):len(args)], limit), func(row *sqlite.Stmt) error {
+			list = append(list, readDelivery(row))
+			return nil
+		})
+	})
+	if err != nil {
+		return nil, fmt.Errorf("read deliveries: %w", known(err))
+	}
+	return list, nil
+}
+
+func readDelivery(row *sqlite.Stmt) campaign.Delivery {
+	var id audience.ID
+	row.ColumnBytes(1, id[:])
+	flags := row.ColumnInt64(6)
+	d := campaign.Delivery{
+		Row: row.ColumnInt64(0), Endpoint: id.String(), Recipient: row.ColumnText(10), Channel: channelOf(row.ColumnInt64(2)),
+		Outcome: campaign.Outcome(row.ColumnInt64(3)), Detail: row.ColumnText(4), Attempts: row.ColumnInt(5), //nolint:gosec // written by us
+		Unsure: flags&flagUnsure != 0, At: fromMillis(row.ColumnInt64(8)), External: row.ColumnText(9),
+		Shown: flags&reactionFlag(campaign.Shown) != 0, Clicked: flags&reactionFlag(campaign.Clicked) != 0,
+		Dismissed: flags&reactionFlag(campaign.Dismissed) != 0,
+	}
+	if due := row.ColumnInt64(7); d.Outcome == campaign.Pending {
+		if d.Held = due == heldDue; !d.Held {
+			d.Due = fromMillis(due)
+		}
+	}
+	if flags&flagNotRecalled != 0 {
+		d.Recall, d.Detail = d.Detail, ""
+	}
+	return d
+}
+
+func reactionFlag(r campaign.Reaction) int64 { return flagReaction << r }
+
+// Track implements campaign.Tracks.
+func (s *Store) Track(ctx context.Context, num, row int64, what campaign.Reaction, now time.Time) (first bool, err error) {
+	flag := reactionFlag(what)
+	err = s.db.Do(ctx, func(c *sqlite.Conn) error {
+		first = false
+		var channel int64
+		err := each(c, "SELECT channel FROM delivery WHERE campaign = ? AND endpoint = ? AND flags & ? = 0", []any{num, row, flag},
+			func(row *sqlite.Stmt) error {
+				channel, first = row.ColumnInt64(0), true
+				return nil
+			})
+		if err != nil || !first {
+			return err
+		}
+		if err := each(c, "UPDATE delivery SET flags = flags | ? WHERE campaign = ? AND endpoint = ?", []any{flag, num, row}, nil); err != nil {
+			return err
+		}
+		t := newTally(num)
+		t.add(channel, countReaction+int64(what), 1)
+		return t.write(c, now)
+	})
+	if err != nil {
+		return false, fmt.Errorf("note that a message was %s: %w", what, known(err))
+	}
+	return first, nil
+}
+
+// trackKeyBytes is the size of an app's tracking secret.
+const trackKeyBytes = 32
+
+// TrackKey implements campaign.Tracks.
+func (s *Store) TrackKey(ctx context.Context, app string) (secret []byte, err error) {
+	read := func(c *sqlite.Conn) error {
+		return each(c, "SELECT secret FROM track_key WHERE app = ?", []any{app}, func(row *sqlite.Stmt) error {
+			secret = make([]byte, row.ColumnLen(0))
+			row.ColumnBytes(0, secret)
+			return nil
+		})
+	}
+	err = s.db.Read(ctx, read)
+	if err == nil && secret == nil {
+		fresh := make([]byte, trackKeyBytes)
+		_, _ = rand.Read(fresh) // never fails
+		err = s.db.Do(ctx, func(c *sqlite.Conn) error {
+			if err := each(c, "INSERT INTO track_key(app, secret) VALUES (?, ?) ON CONFLICT DO NOTHING", []any{app, fresh}, nil); err != nil {
+				return err
+			}
+			return read(c)
+		})
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read the tracking secret of %s: %w", app, known(err))
+	}
+	return secret, nil
+}

@@ -1,0 +1,125 @@
+package campaigndb
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"time"
+
+	"zombiezen.com/go/sqlite"
+
+	"godwit.dev/godwit/internal/campaign"
+)
+
+// Sweep implements campaign.Queue. What may have arrived and is to become anything but pending stays unknown: it is
+// not known to have been suppressed.
+func (s *Store) Sweep(ctx context.Context, num int64, sw campaign.Sweep, limit int, now time.Time) (n int, err error) {
+	// The outcome stands in the text of the query so that its partial index is used.
+	query := "SELECT endpoint, channel, flags FROM delivery WHERE campaign = ? AND outcome = " + strconv.Itoa(int(sw.From))
+	args := []any{num}
+	if sw.Held {
+		query, args = query+" AND due = ?", append(args, heldDue)
+	}
+	err = s.db.DoBulk(ctx, limit, func(c *sqlite.Conn) error {
+		type swept struct{ endpoint, channel, flags int64 }
+		var rows []swept
+		err := each(c, query+" LIMIT ?", append(args[:len(args):len(args)], limit), func(row *sqlite.Stmt) error {
+			rows = append(rows, swept{row.ColumnInt64(0), row.ColumnInt64(1), row.ColumnInt64(2)})
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+		n = len(rows)
+		t := newTally(num)
+		for _, r := range rows {
+			to, detail := sw.To, sw.Detail
+			if r.flags&flagUnsure != 0 && to != campaign.Pending {
+				to, detail = campaign.Unknown, "an earlier attempt may have arrived; then: "+detail
+			}
+			err := each(c, "UPDATE delivery SET outcome = ?, due = ?, detail = ?, at = ? WHERE campaign = ? AND endpoint = ?",
+				[]any{int64(to), millis(sw.Due), detail, millis(now), num, r.endpoint}, nil)
+			if err != nil {
+				return err
+			}
+			t.move(r.channel, sw.From, to)
+		}
+		return t.write(c, now)
+	})
+	if err != nil {
+		return 0, fmt.Errorf("change deliveries: %w", known(err))
+	}
+	return n, nil
+}
+
+// Recallable implements campaign.RecallQueue.
+func (s *Store) Recallable(ctx context.Context, num, from int64, limit int) (sent []campaign.Target, next int64, err error) {
+	err = s.db.Read(ctx, func(c *sqlite.Conn) error {
+		sent = nil
+		return each(c, "SELECT "+targetColumns+` FROM delivery d LEFT JOIN endpoint e ON e.number = d.endpoint
+			WHERE d.campaign = ? AND d.endpoint > ? AND d.outcome IN (2, 6) ORDER BY d.endpoint LIMIT ?`, []any{num, from, limit},
+			func(row *sqlite.Stmt) error {
+				t, err := readTarget(row)
+				sent = append(sent, t)
+				return err
+			})
+	})
+	if err != nil {
+		return nil, 0, fmt.Errorf("read deliveries: %w", known(err))
+	}
+	if len(sent) == limit {
+		next = sent[limit-1].Row
+	}
+	return sent, next, nil
+}
+
+// FinishRecall implements campaign.RecallQueue.
+func (s *Store) FinishRecall(ctx context.Context, epoch, num int64, results []campaign.RecallResult, next int64, now time.Time) error {
+	err := s.db.DoBulk(ctx, len(results)+1, func(c *sqlite.Conn) error {
+		if err := checkOwner(c, epoch); err != nil {
+			return err
+		}
+		if err := each(c, "UPDATE campaign SET recall = ? WHERE num = ?", []any{next, num}, nil); err != nil {
+			return err
+		}
+		t := newTally(num)
+		for i := range results {
+			if err := finishRecall(c, t, &results[i], now); err != nil {
+				return err
+			}
+		}
+		return t.write(c, now)
+	})
+	if err != nil {
+		return claimError(err)
+	}
+	return nil
+}
+
+func finishRecall(c *sqlite.Conn, t *tally, r *campaign.RecallResult, now time.Time) error {
+	code := channelCode(r.Channel)
+	var was campaign.Outcome
+	var flags int64
+	found := false
+	err := each(c, "SELECT outcome, flags FROM delivery WHERE campaign = ? AND endpoint = ? AND outcome IN (2, 6)", []any{t.num, r.Row},
+		func(row *sqlite.Stmt) error {
+			was, flags, found = campaign.Outcome(row.ColumnInt64(0)), row.ColumnInt64(1), true //nolint:gosec // written by us
+			return nil
+		})
+	if err != nil || !found {
+		return err
+	}
+	if r.Done {
+		t.move(code, was, campaign.TakenBack)
+		if flags&flagNotRecalled != 0 {
+			t.add(code, countNotRecalled, -1)
+		}
+		return each(c, "UPDATE delivery SET outcome = ?, flags = flags & ?, detail = '', at = ? WHERE campaign = ? AND endpoint = ?",
+			[]any{int64(campaign.TakenBack), ^flagNotRecalled, millis(now), t.num, r.Row}, nil)
+	}
+	if flags&flagNotRecalled == 0 {
+		t.add(code, countNotRecalled, 1)
+	}
+	return each(c, "UPDATE delivery SET flags = flags | ?, detail = ? WHERE campaign = ? AND endpoint = ?",
+		[]any{flagNotRecalled, r.Detail, t.num, r.Row}, nil)
+}
