@@ -1,8 +1,12 @@
 package fleet
 
 import (
+	"errors"
+	"slices"
 	"sync"
 	"time"
+
+	"godwit.dev/godwit/internal/reactor"
 )
 
 // job is one request to send.
@@ -44,9 +48,9 @@ func (g *group) nextRecipient() int {
 func (g *group) submit(j job) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if n := len(g.idle); n > 0 {
-		p := g.idle[n-1]
-		g.idle = g.idle[:n-1]
+	if len(g.idle) > 0 {
+		p := g.idle[0] // in turn: a server closes connections that nothing is heard from
+		g.idle = slices.Delete(g.idle, 0, 1)
 		g.busy++
 		p.send(j)
 		return
@@ -74,19 +78,47 @@ func (g *group) answered(p *publisher, a *answer) {
 	}
 }
 
-// closed takes out a publisher whose connection has ended.
+// closed takes out a publisher whose connection has ended. One that had nothing to do lost nothing and connects anew.
 func (g *group) closed(p *publisher, err error) {
-	g.p.failed(err)
+	g.mu.Lock()
+	i := slices.Index(g.idle, p)
+	if i >= 0 {
+		g.idle = slices.Delete(g.idle, i, i+1)
+	} else {
+		g.busy--
+		g.gone++
+	}
+	g.mu.Unlock()
+	switch {
+	case i < 0:
+		g.p.failed(err)
+	case !errors.Is(err, reactor.ErrReactorClosed):
+		go g.reopen(p) // ends with the dial, which has a limit: this is a connection's loop, which must not wait
+	}
+}
+
+// reopen connects a publisher again.
+func (g *group) reopen(p *publisher) {
+	if err := g.p.open(g, p, func() { g.ready(p) }); err != nil {
+		g.mu.Lock()
+		g.gone++
+		g.mu.Unlock()
+		g.p.failed(err)
+	}
+}
+
+// ready takes in a publisher that has just connected.
+func (g *group) ready(p *publisher) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	g.gone++
-	for i, q := range g.idle {
-		if q == p {
-			g.idle = append(g.idle[:i], g.idle[i+1:]...)
-			return
-		}
+	if len(g.backlog) > 0 {
+		j := g.backlog[0]
+		g.backlog = g.backlog[1:]
+		g.busy++
+		p.send(j)
+		return
 	}
-	g.busy--
+	g.idle = append(g.idle, p)
 }
 
 // drained says that nothing is under way or waiting, or that nobody is left to send it.

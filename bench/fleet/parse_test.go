@@ -111,3 +111,30 @@ func TestAcknowledgementsAreValidFrames(t *testing.T) {
 		}
 	}
 }
+
+func TestSeqsTellDuplicatesFromDisorder(t *testing.T) {
+	var s seqs
+	for i, c := range []struct {
+		seq         uint64
+		fresh, late bool
+	}{
+		{1, true, false},
+		{2, true, false},
+		{2, false, true},
+		{5, true, false},
+		{4, true, true},
+		{4, false, true},
+		{3, true, true},
+		{1, false, true},
+		{69, true, false},
+		{5, false, true},
+		{6, true, true},
+		{200, true, false},
+		{136, true, true},
+		{135, false, true}, // too long ago to be remembered
+	} {
+		if fresh, late := s.add(c.seq); fresh != c.fresh || late != c.late {
+			t.Errorf("%d: seq %d is fresh: %t, late: %t; want %t, %t", i, c.seq, fresh, late, c.fresh, c.late)
+		}
+	}
+}

@@ -10,6 +10,7 @@ import (
 // publisher is one connection that publishes, one request at a time.
 type publisher struct {
 	group    *group
+	num      int
 	conn     *reactor.Conn
 	wire     pubWire
 	requests []*request

@@ -52,6 +52,9 @@ type Publishers struct {
 	groups []*group
 	until  int64 // when publishing by themselves ends
 
+	ctx     context.Context // bounds connecting, at first and again
+	reactor *reactor.Reactor
+
 	latency *latency.Histogram
 
 	mu   sync.Mutex
@@ -78,7 +81,7 @@ func NewPublishers(ctx context.Context, r *reactor.Reactor, cfg PublishConfig) (
 		return nil, errors.New("publishing needs a server, publishers and recipients")
 	}
 	cfg.Size = max(cfg.Size, minData)
-	p := &Publishers{cfg: cfg, latency: latency.New()}
+	p := &Publishers{cfg: cfg, ctx: ctx, reactor: r, latency: latency.New()}
 	for _, t := range cfg.Targets {
 		p.groups = append(p.groups, &group{p: p, target: t, chunks: 1})
 	}
@@ -90,36 +93,48 @@ func NewPublishers(ctx context.Context, r *reactor.Reactor, cfg PublishConfig) (
 		if len(g.recipients) == 0 {
 			continue
 		}
-		if err := p.connect(ctx, r, g); err != nil {
+		if err := p.connect(g); err != nil {
 			return nil, err
 		}
 	}
 	return p, nil
 }
 
-func (p *Publishers) connect(ctx context.Context, r *reactor.Reactor, g *group) error {
+func (p *Publishers) connect(g *group) error {
+	opened := make(chan struct{}, p.cfg.Publishers)
+	for i := range p.cfg.Publishers {
+		pub := &publisher{group: g, num: i, requests: p.requests(g)}
+		g.chunks = len(pub.requests)
+		err := p.open(g, pub, func() {
+			g.ready(pub)
+			opened <- struct{}{}
+		})
+		if err != nil {
+			return err
+		}
+	}
+	for range p.cfg.Publishers {
+		<-opened
+	}
+	return nil
+}
+
+// open connects a publisher and then tells ready.
+func (p *Publishers) open(g *group, pub *publisher, ready func()) error {
 	transport := ""
 	addr := g.target.HTTP
 	if p.cfg.Via == ViaGRPC {
 		transport, addr = GRPC, g.target.GRPC
 	}
-	d := dialer{r: r, tls: clientTLS(g.target, transport)}
-	ready := make(chan *publisher, p.cfg.Publishers)
-	for i := range p.cfg.Publishers {
-		pub := &publisher{group: g, requests: p.requests(g), wire: p.newWire(i)}
-		g.chunks = len(pub.requests)
-		err := d.dial(ctx, addr, i, 0, func(c *reactor.Conn) reactor.Handler {
-			pub.conn = c
-			pub.write(pub.wire.begin())
-			ready <- pub
-			return pub
-		})
-		if err != nil {
-			return fmt.Errorf("connect a publisher: %w", err)
-		}
-	}
-	for range p.cfg.Publishers {
-		g.idle = append(g.idle, <-ready)
+	d := dialer{r: p.reactor, tls: clientTLS(g.target, transport)}
+	err := d.dial(p.ctx, addr, pub.num, 0, func(c *reactor.Conn) reactor.Handler {
+		pub.conn, pub.wire = c, p.newWire(pub.num)
+		pub.write(pub.wire.begin())
+		ready()
+		return pub
+	})
+	if err != nil {
+		return fmt.Errorf("connect a publisher: %w", err)
 	}
 	return nil
 }

@@ -15,7 +15,7 @@ type subscriber struct {
 	num   int
 	conn  *reactor.Conn
 	wire  wire
-	seq   uint64 // highest seen
+	seen  seqs
 	acks  [][]byte
 	fresh int  // notifications of this read that are new
 	up    bool // welcomed

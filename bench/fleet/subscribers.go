@@ -200,22 +200,43 @@ func (s *Subscribers) newWire(target, num int) wire {
 
 // arrived counts a notification. The recipient's seq tells whether it is new, because it grows by one.
 func (s *Subscribers) arrived(sub *subscriber, a arrival) {
-	switch {
-	case a.seq > sub.seq:
-		sub.seq = a.seq
-		s.received.Add(1)
-		if a.due > 0 {
-			d := time.Duration(s.readAt - a.due)
-			s.latency.Record(d)
-			s.interval.Record(d)
-		}
-	case a.attempt <= 1:
-		s.disorder.Add(1)
-	default:
+	fresh, late := sub.seen.add(a.seq)
+	if !fresh {
 		s.duplicates.Add(1)
 		return
 	}
+	if late {
+		s.disorder.Add(1)
+	}
+	s.received.Add(1)
 	sub.fresh++
+	if a.due > 0 {
+		d := time.Duration(s.readAt - a.due)
+		s.latency.Record(d)
+		s.interval.Record(d)
+	}
+}
+
+// seqs remembers which of a recipient's notifications have come: the newest and the 64 before it.
+type seqs struct {
+	newest uint64
+	before uint64 // bit i: newest-1-i has come
+}
+
+// add notes that seq has come. fresh: for the first time, as far as is remembered; late: after a later one.
+func (s *seqs) add(seq uint64) (fresh, late bool) {
+	if seq > s.newest {
+		step := seq - s.newest
+		s.before = s.before<<step | 1<<(step-1)
+		s.newest = seq
+		return true, false
+	}
+	bit := uint64(1) << (s.newest - seq - 1) // 0 for what is too long ago, and for the newest
+	if seq == s.newest || bit == 0 || s.before&bit != 0 {
+		return false, true
+	}
+	s.before |= bit
+	return true, true
 }
 
 func (s *Subscribers) closed(sub *subscriber, err error) {

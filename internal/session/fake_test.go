@@ -27,6 +27,7 @@ type memory struct {
 	seqs    map[string]uint64
 	pos     int64
 	settles []mailbox.Settle
+	held    bool // acknowledgements stay queued, as before a commit
 	marks   []mailbox.Mark
 	reads   int
 	fail    bool
@@ -100,6 +101,9 @@ func (m *memory) SettleLater(batch []*mailbox.Settle) {
 	var done []mailbox.Settled
 	for _, s := range batch {
 		m.settles = append(m.settles, *s)
+		if m.held {
+			continue
+		}
 		items := m.items[s.Recipient]
 		for i, it := range items {
 			if it.N.ID == s.ID {

@@ -9,6 +9,7 @@ import (
 type window struct {
 	flight []inflight
 	acked  []int64 // positions acknowledged and not yet settled by the store: a read must leave them out
+	stale  int     // so many of acked, the first, were there at the last comparison with the store
 }
 
 // inflight is a notification that was written and not yet acknowledged: 32 bytes.
@@ -65,14 +66,19 @@ func (s *Session) settledAck(pos int64) {
 	}
 	if i := slices.Index(s.win.acked, pos); i >= 0 {
 		s.win.acked = slices.Delete(s.win.acked, i, i+1)
+		if i < s.win.stale {
+			s.win.stale--
+		}
 		s.leaveWindow()
 	}
 }
 
-// forgetAcked gives up waiting: what the store has not settled by now it did not take.
+// forgetAcked gives up waiting, at each comparison: what was acknowledged before the last one and has not been
+// settled by now the store did not take. What is newer may wait for a commit under way.
 func (s *Session) forgetAcked() {
-	if s.win != nil {
-		s.win.acked = s.win.acked[:0]
+	if w := s.win; w != nil {
+		w.acked = slices.Delete(w.acked, 0, w.stale)
+		w.stale = len(w.acked)
 		s.leaveWindow()
 	}
 }
@@ -83,7 +89,7 @@ func (s *Session) leaveWindow() {
 	if len(w.flight) > 0 || len(w.acked) > 0 {
 		return
 	}
-	s.win = nil
+	s.win, w.stale = nil, 0
 	if cap(w.flight) <= keepWindow && cap(w.acked) <= keepWindow {
 		windows.Put(w)
 	}
