@@ -6,6 +6,7 @@ import (
 	"godwit.dev/godwit/internal/channel"
 	"godwit.dev/godwit/internal/push"
 	"godwit.dev/godwit/internal/sender"
+	"godwit.dev/godwit/internal/sender/telegram"
 	"godwit.dev/godwit/internal/sender/webpush"
 )
 
@@ -14,7 +15,8 @@ import (
 func ChannelKinds(allowPrivate bool) (kinds map[push.Channel]channel.Kind, closeIdle func()) {
 	client := sender.Client(allowPrivate)
 	return map[push.Channel]channel.Kind{
-		push.WebPush: webpush.Kind{Client: client, AllowPrivate: allowPrivate},
+		push.WebPush:  webpush.Kind{Client: client, AllowPrivate: allowPrivate},
+		push.Telegram: telegram.Kind{Client: client, AllowPrivate: allowPrivate},
 	}, client.CloseIdleConnections
 }
 

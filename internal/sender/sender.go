@@ -53,6 +53,11 @@ type Answer struct {
 // when it cannot be reached. Errors are RetryError where nothing was sent, UnknownError where it may have been, and
 // PermanentError where the address is a private one.
 func Do(c *http.Client, req *http.Request, name, scope string) (Answer, error) {
+	return DoUpTo(c, req, name, scope, maxAnswer)
+}
+
+// DoUpTo is Do for answers of at most so many bytes; what is longer is cut.
+func DoUpTo(c *http.Client, req *http.Request, name, scope string, most int64) (Answer, error) {
 	ctx := req.Context()
 	if err := ctx.Err(); err != nil {
 		return Answer{}, &push.RetryError{Reason: "not sent to " + name + ": " + Cause(ctx)}
@@ -69,7 +74,7 @@ func Do(c *http.Client, req *http.Request, name, scope string) (Answer, error) {
 	if resp.ContentLength == 0 {
 		return a, nil
 	}
-	a.Body, a.Cut = io.ReadAll(io.LimitReader(resp.Body, maxAnswer))
+	a.Body, a.Cut = io.ReadAll(io.LimitReader(resp.Body, most))
 	return a, nil
 }
 

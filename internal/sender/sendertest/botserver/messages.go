@@ -1,0 +1,209 @@
+package botserver
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"time"
+	"unicode/utf16"
+)
+
+// send is sendMessage and sendPhoto.
+func (s *Server) send(w http.ResponseWriter, r *http.Request, method string, c *call) {
+	chat, ok := c.chatID()
+	text, most := c.Text, 4096
+	if method == "sendPhoto" {
+		text, most = c.Caption, 1024
+	}
+	switch {
+	case !ok:
+		answer(w, http.StatusBadRequest, "Bad Request: chat not found", "")
+		return
+	case method == "sendMessage" && text == "":
+		answer(w, http.StatusBadRequest, "Bad Request: message text is empty", "")
+		return
+	case len(utf16.Encode([]rune(text))) > 2*most: // entities count for less than they take here
+		answer(w, http.StatusBadRequest, "Bad Request: message is too long", "")
+		return
+	case !parses(c.ParseMode, text):
+		answer(w, http.StatusBadRequest, "Bad Request: can't parse entities", "")
+		return
+	}
+	s.mu.Lock()
+	fault := s.strike()
+	switch fault {
+	case Flood:
+		s.flooded++
+		s.mu.Unlock()
+		answer(w, http.StatusTooManyRequests, "Too Many Requests: retry after 7", `{"retry_after":7}`)
+		return
+	case Refuse:
+		s.mu.Unlock()
+		answer(w, http.StatusBadRequest, "Bad Request: message text is empty", "")
+		return
+	case Redirect:
+		s.mu.Unlock()
+		w.Header().Set("Location", "https://elsewhere.example/")
+		w.WriteHeader(http.StatusFound)
+		return
+	}
+	if s.refuses(w, chat) {
+		s.mu.Unlock()
+		return
+	}
+	m := &Message{
+		ID: int64(len(s.messages) + 1), Chat: chat, Method: method, Text: text, Photo: c.Photo, Mode: c.ParseMode, Silent: c.Silent, At: s.opts.Now(),
+	}
+	s.messages = append(s.messages, m)
+	s.byChat[chat] = append(s.byChat[chat], m)
+	s.mu.Unlock()
+	s.reply(w, r, fault, m)
+}
+
+// strike says which fault hits this request.
+func (s *Server) strike() Fault {
+	s.requests++
+	if s.faults == 0 {
+		return None
+	}
+	if s.faults > 0 {
+		s.faults--
+	}
+	return s.fault
+}
+
+// refuses answers for a chat that takes nothing, and for one too many.
+func (s *Server) refuses(w http.ResponseWriter, chat int64) bool {
+	switch state := s.states[chat]; state {
+	case Takes:
+	case Moved:
+		answer(w, http.StatusBadRequest, "Bad Request: group chat was upgraded to a supergroup chat", fmt.Sprintf(`{"migrate_to_chat_id":%d}`, s.moves[chat]))
+		return true
+	case NotFound:
+		answer(w, http.StatusBadRequest, string(state), "")
+		return true
+	default:
+		answer(w, http.StatusForbidden, string(state), "")
+		return true
+	}
+	now := s.opts.Now()
+	for len(s.window) > 0 && now.Sub(s.window[0]) >= time.Second {
+		s.window = s.window[1:]
+	}
+	last := s.byChat[chat]
+	tooSoon := s.opts.Every > 0 && len(last) > 0 && now.Sub(last[len(last)-1].At) < s.opts.Every
+	if tooSoon || s.opts.Rate > 0 && len(s.window) >= s.opts.Rate {
+		s.flooded++
+		answer(w, http.StatusTooManyRequests, fmt.Sprintf("Too Many Requests: retry after %d", s.opts.Retry), fmt.Sprintf(`{"retry_after":%d}`, s.opts.Retry))
+		return true
+	}
+	s.window = append(s.window, now)
+	return false
+}
+
+// reply answers for a message that was taken.
+func (s *Server) reply(w http.ResponseWriter, r *http.Request, fault Fault, m *Message) {
+	switch fault {
+	case HTML:
+		w.Header().Set("Content-Type", "text/html")
+		w.WriteHeader(http.StatusBadGateway)
+		_, _ = io.WriteString(w, "<html><head><title>502 Bad Gateway</title></head></html>")
+	case Garbage:
+		_, _ = io.WriteString(w, "<!doctype html>")
+	case Failing:
+		answer(w, http.StatusInternalServerError, "Internal Server Error", "")
+	case Drop:
+		panic(http.ErrAbortHandler)
+	case Hang:
+		select {
+		case <-r.Context().Done():
+		case <-s.closed:
+		}
+	default:
+		result(w, fmt.Sprintf(`{"message_id":%d,"date":%d,"chat":{"id":%d,"type":"private"},"text":"x"}`, m.ID, m.At.Unix(), m.Chat))
+	}
+}
+
+// parses reports whether a text is well formed, as far as a test needs to know: nothing unescaped that must be.
+func parses(mode, text string) bool {
+	switch mode {
+	case "HTML":
+		plain := text
+		for _, tag := range []string{"<b>", "</b>", "<i>", "</i>", "<a ", "</a>"} {
+			plain = strings.ReplaceAll(plain, tag, "")
+		}
+		return !strings.Contains(plain, "<")
+	case "MarkdownV2":
+		for i := 0; i < len(text); i++ {
+			if text[i] == '\\' {
+				i++
+			} else if strings.IndexByte("_[]()~`>#+-=|{}.!", text[i]) >= 0 {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// delete is deleteMessages.
+func (s *Server) delete(w http.ResponseWriter, c *call) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	chat, ok := c.chatID()
+	switch state := s.states[chat]; {
+	case s.strike() == Flood:
+		s.flooded++
+		answer(w, http.StatusTooManyRequests, "Too Many Requests: retry after 7", `{"retry_after":7}`)
+		return
+	case !ok || state == NotFound:
+		answer(w, http.StatusBadRequest, string(NotFound), "")
+		return
+	case state != Takes && state != Moved:
+		answer(w, http.StatusForbidden, string(state), "")
+		return
+	case len(c.MessageIDs) == 0 || len(c.MessageIDs) > 100:
+		answer(w, http.StatusBadRequest, "Bad Request: from 1 to 100 message identifiers must be specified", "")
+		return
+	}
+	for _, m := range s.byChat[chat] {
+		for _, id := range c.MessageIDs {
+			if m.ID == id && s.opts.Now().Sub(m.At) < s.opts.Delete {
+				m.Deleted = true
+			}
+		}
+	}
+	result(w, "true")
+}
+
+// poll is getUpdates.
+func (s *Server) poll(w http.ResponseWriter, r *http.Request, c *call) {
+	deadline := time.NewTimer(time.Duration(c.Timeout) * time.Second)
+	defer deadline.Stop()
+	for {
+		s.mu.Lock()
+		for len(s.updates) > 0 && s.firstUpd < c.Offset {
+			s.updates = s.updates[1:]
+			s.firstUpd++
+		}
+		list := append([]json.RawMessage{}, s.updates...)
+		news := s.news
+		s.mu.Unlock()
+		if len(list) > 0 {
+			b, _ := json.Marshal(list) // raw JSON of ours always encodes
+			result(w, string(b))
+			return
+		}
+		select {
+		case <-news:
+		case <-deadline.C:
+			result(w, "[]")
+			return
+		case <-r.Context().Done():
+			return
+		case <-s.closed:
+			return
+		}
+	}
+}

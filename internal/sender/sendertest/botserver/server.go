@@ -1,0 +1,244 @@
+// Package botserver is a Telegram Bot API server for tests: it enforces the limits of a bot and of a chat, answers 429
+// with retry_after, knows chats that have blocked the bot, moved, or never were, deletes messages for 48 hours, hands
+// out updates, and breaks as the real one does.
+package botserver
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+)
+
+// State is what a chat does with messages. The zero value takes them.
+type State string
+
+// States of chats.
+const (
+	Takes       State = ""
+	Blocked     State = "Forbidden: bot was blocked by the user"
+	Deactivated State = "Forbidden: user is deactivated"
+	Kicked      State = "Forbidden: bot was kicked from the group chat"
+	NotFound    State = "Bad Request: chat not found"
+	Moved       State = "moved" // see Move
+)
+
+// Fault is what the server does instead of its work.
+type Fault string
+
+// Faults.
+const (
+	None     Fault = ""
+	HTML     Fault = "html"     // takes the message and answers 502 with a page
+	Drop     Fault = "drop"     // takes the message and breaks the connection
+	Hang     Fault = "hang"     // takes the message and never answers
+	Failing  Fault = "failing"  // 500 as JSON; whether the message was taken nobody knows
+	Garbage  Fault = "garbage"  // takes the message and answers what is no JSON
+	Flood    Fault = "flood"    // 429 with retry_after 7
+	Refuse   Fault = "refuse"   // 400 for the text
+	Redirect Fault = "redirect" // 302
+)
+
+// Options of a server.
+type Options struct {
+	Token  string
+	Rate   int              // messages a second of the bot; 0: no limit (Telegram: 30)
+	Every  time.Duration    // least time between messages to a chat; 0: no limit (Telegram: 1 s)
+	Retry  int              // retry_after of a 429, in seconds; 0: 1
+	Now    func() time.Time // nil: time.Now
+	Delete time.Duration    // how long messages can be deleted; 0: 48 h
+}
+
+// Message is one that a chat got.
+type Message struct {
+	ID      int64
+	Chat    int64
+	Method  string
+	Text    string // or caption
+	Photo   string
+	Mode    string
+	Silent  bool
+	At      time.Time
+	Deleted bool
+}
+
+// Server is a running Bot API server.
+type Server struct {
+	URL    string
+	opts   Options
+	http   *httptest.Server
+	closed chan struct{}
+	once   sync.Once
+
+	mu       sync.Mutex
+	states   map[int64]State
+	moves    map[int64]int64
+	fault    Fault
+	faults   int // how many more requests it strikes; -1: all
+	messages []*Message
+	byChat   map[int64][]*Message
+	window   []time.Time // of the last second's messages
+	flooded  int         // 429 given
+	requests int
+	updates  []json.RawMessage
+	firstUpd int64
+	news     chan struct{}
+}
+
+// Start starts a server. Close it.
+func Start(o Options) *Server {
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	if o.Delete == 0 {
+		o.Delete = 48 * time.Hour
+	}
+	if o.Retry == 0 {
+		o.Retry = 1
+	}
+	s := &Server{
+		opts: o, closed: make(chan struct{}), states: map[int64]State{}, moves: map[int64]int64{}, byChat: map[int64][]*Message{},
+		firstUpd: 1, news: make(chan struct{}),
+	}
+	s.http = httptest.NewServer(http.HandlerFunc(s.serve))
+	s.URL = s.http.URL
+	return s
+}
+
+// Close ends what hangs and stops the server.
+func (s *Server) Close() {
+	s.once.Do(func() { close(s.closed) })
+	s.http.Close()
+}
+
+// Put puts a chat into a state.
+func (s *Server) Put(chat int64, state State) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.states[chat] = state
+}
+
+// Move makes a group a supergroup with another id.
+func (s *Server) Move(from, to int64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.states[from], s.moves[from] = Moved, to
+}
+
+// Break makes the next n sends end in a fault; n < 0: all.
+func (s *Server) Break(f Fault, n int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.fault, s.faults = f, n
+}
+
+// Messages are those that chats got, in order.
+func (s *Server) Messages() []Message {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	out := make([]Message, len(s.messages))
+	for i, m := range s.messages {
+		out[i] = *m
+	}
+	return out
+}
+
+// Flooded counts the 429 given.
+func (s *Server) Flooded() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.flooded
+}
+
+// Say makes a user write to the bot: an update of the kind message.
+func (s *Server) Say(chat int64, language, text string) {
+	s.update(fmt.Sprintf(`"message":{"message_id":1,"date":1,"chat":{"id":%d,"type":"private"},"from":{"id":%d,"is_bot":false,"first_name":"A","language_code":%q},"text":%q}`,
+		chat, chat, language, text))
+}
+
+// Member tells that the bot's standing in a chat has changed: member, kicked, left.
+func (s *Server) Member(chat int64, status string) {
+	s.update(fmt.Sprintf(`"my_chat_member":{"chat":{"id":%d,"type":"private"},"from":{"id":%d},"date":1,"new_chat_member":{"status":%q}}`, chat, chat, status))
+}
+
+func (s *Server) update(inner string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	id := s.firstUpd + int64(len(s.updates))
+	s.updates = append(s.updates, json.RawMessage(fmt.Sprintf(`{"update_id":%d,%s}`, id, inner)))
+	close(s.news)
+	s.news = make(chan struct{})
+}
+
+// Waiting counts the updates that nobody has confirmed.
+func (s *Server) Waiting() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.updates)
+}
+
+type call struct {
+	ChatID     json.RawMessage `json:"chat_id"`
+	Text       string          `json:"text"`
+	Caption    string          `json:"caption"`
+	Photo      string          `json:"photo"`
+	ParseMode  string          `json:"parse_mode"`
+	Silent     bool            `json:"disable_notification"`
+	MessageIDs []int64         `json:"message_ids"`
+	Offset     int64           `json:"offset"`
+	Timeout    int             `json:"timeout"`
+}
+
+func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
+	method, ok := strings.CutPrefix(r.URL.Path, "/bot"+s.opts.Token+"/")
+	if !ok {
+		answer(w, http.StatusUnauthorized, "Unauthorized", "")
+		return
+	}
+	var c call
+	body, err := io.ReadAll(r.Body)
+	if err != nil {
+		return
+	}
+	if len(body) > 0 && json.Unmarshal(body, &c) != nil {
+		answer(w, http.StatusBadRequest, "Bad Request: can't parse the request", "")
+		return
+	}
+	switch method {
+	case "getMe":
+		result(w, `{"id":42,"is_bot":true,"first_name":"Test","username":"test_bot"}`)
+	case "sendMessage", "sendPhoto":
+		s.send(w, r, method, &c)
+	case "deleteMessages":
+		s.delete(w, &c)
+	case "getUpdates":
+		s.poll(w, r, &c)
+	default:
+		answer(w, http.StatusNotFound, "Not Found", "")
+	}
+}
+
+func result(w http.ResponseWriter, v string) {
+	w.Header().Set("Content-Type", "application/json")
+	_, _ = io.WriteString(w, `{"ok":true,"result":`+v+`}`)
+}
+
+func answer(w http.ResponseWriter, status int, description, parameters string) {
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(status)
+	if parameters != "" {
+		parameters = `,"parameters":` + parameters
+	}
+	fmt.Fprintf(w, `{"ok":false,"error_code":%d,"description":%q%s}`, status, description, parameters)
+}
+
+// chatID reads a number, as such or in quotes.
+func (c *call) chatID() (int64, bool) {
+	n, err := strconv.ParseInt(strings.Trim(string(c.ChatID), `"`), 10, 64)
+	return n, err == nil
+}

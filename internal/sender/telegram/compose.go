@@ -1,0 +1,139 @@
+package telegram
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"html"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	"godwit.dev/godwit/internal/push"
+)
+
+// message is the body of sendMessage and sendPhoto.
+type message struct {
+	ChatID    string `json:"chat_id"`
+	Text      string `json:"text,omitempty"`
+	Photo     string `json:"photo,omitempty"`
+	Caption   string `json:"caption,omitempty"`
+	ParseMode string `json:"parse_mode,omitempty"`
+	Silent    bool   `json:"disable_notification,omitempty"`
+}
+
+// compose makes the message of a content: the title in bold, the body, the link.
+func compose(c *push.Content) (method string, m *message, err error) {
+	m = &message{ParseMode: c.Telegram.ParseMode, Silent: c.Telegram.Silent, Photo: c.Telegram.Photo}
+	most := maxText
+	if m.Photo != "" {
+		most = maxCaption
+	}
+	var text string
+	switch c.Telegram.ParseMode {
+	case "":
+		// Sent as HTML so that the title can be bold; all of it is ours to escape.
+		if n := units(lines(c.Title, c.Body, c.URL)); n > most {
+			return "", nil, fmt.Errorf("the message has %d characters; telegram takes %d", n, most)
+		}
+		m.ParseMode = "HTML"
+		text = lines(wrap("<b>", EscapeHTML(c.Title), "</b>"), EscapeHTML(c.Body), EscapeHTML(c.URL))
+	case "HTML":
+		text = lines(wrap("<b>", c.Title, "</b>"), c.Body, EscapeHTML(c.URL))
+	case "MarkdownV2":
+		text = lines(wrap("*", c.Title, "*"), c.Body, EscapeMarkdown(c.URL))
+	default:
+		return "", nil, fmt.Errorf("parse_mode %.32q is none of HTML, MarkdownV2", c.Telegram.ParseMode)
+	}
+	if m.Photo != "" {
+		m.Caption = text
+		return "sendPhoto", m, nil
+	}
+	if text == "" {
+		return "", nil, errors.New("the message is empty")
+	}
+	m.Text = text
+	return "sendMessage", m, nil
+}
+
+func wrap(open, text, end string) string {
+	if text == "" {
+		return ""
+	}
+	return open + text + end
+}
+
+// lines joins title and body, and the link after an empty line.
+func lines(title, body, link string) string {
+	text := title
+	if title != "" && body != "" {
+		text += "\n"
+	}
+	text += body
+	if text != "" && link != "" {
+		text += "\n\n"
+	}
+	return text + link
+}
+
+// units counts as Telegram does: UTF-16 code units.
+func units(s string) (n int) {
+	for _, r := range s {
+		n++
+		if r >= 0x10000 {
+			n++
+		}
+	}
+	return n
+}
+
+// EscapeHTML makes a text stand for itself in parse mode HTML.
+func EscapeHTML(s string) string { return html.EscapeString(valid(s)) }
+
+// markdownSpecial must be escaped in MarkdownV2 (https://core.telegram.org/bots/api#markdownv2-style).
+const markdownSpecial = "_*[]()~`>#+-=|{}.!\\"
+
+// EscapeMarkdown makes a text stand for itself in parse mode MarkdownV2.
+func EscapeMarkdown(s string) string {
+	var b strings.Builder
+	for _, r := range valid(s) {
+		if r < utf8.RuneSelf && strings.ContainsRune(markdownSpecial, r) {
+			b.WriteByte('\\')
+		}
+		b.WriteRune(r)
+	}
+	return b.String()
+}
+
+func valid(s string) string { return strings.ToValidUTF8(s, "\uFFFD") }
+
+// parseChat reads {"chat_id"}: a number, as such or as a string, or the @name of a public channel.
+func parseChat(address json.RawMessage) (string, error) {
+	var a struct {
+		ChatID json.RawMessage `json:"chat_id"`
+	}
+	if err := json.Unmarshal(address, &a); err != nil {
+		return "", errors.New(`is not like {"chat_id":"42"}`)
+	}
+	text := string(a.ChatID)
+	if len(text) > 0 && text[0] == '"' {
+		if err := json.Unmarshal(a.ChatID, &text); err != nil {
+			return "", errors.New("chat_id is not a number")
+		}
+	}
+	if n, err := strconv.ParseInt(text, 10, 64); err == nil && n != 0 {
+		return itoa(n), nil
+	}
+	if name, ok := strings.CutPrefix(text, "@"); ok && name != "" && len(name) <= 64 && !strings.ContainsAny(name, " /\n") {
+		return text, nil
+	}
+	return "", errors.New("chat_id is not a number")
+}
+
+// address is the opposite of parseChat.
+func address(chat string) json.RawMessage {
+	b, _ := json.Marshal(map[string]string{"chat_id": chat}) // a string always encodes
+	return b
+}
+
+func itoa(n int64) string { return strconv.FormatInt(n, 10) }

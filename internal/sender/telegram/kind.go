@@ -1,0 +1,63 @@
+package telegram
+
+import (
+	"net/http"
+
+	"godwit.dev/godwit/internal/channel"
+	"godwit.dev/godwit/internal/guard"
+	"godwit.dev/godwit/internal/notification"
+	"godwit.dev/godwit/internal/push"
+)
+
+// Names of the channel's settings.
+const (
+	FieldToken   = "token"
+	FieldBaseURL = "base_url"
+	FieldUpdates = "updates"
+)
+
+// Kind is what an app's Telegram settings mean. All its senders share Client, and so their connections.
+type Kind struct {
+	Client       *http.Client
+	AllowPrivate bool
+}
+
+var _ channel.Kind = Kind{}
+
+// Fields are the settings.
+func (Kind) Fields() []channel.Field {
+	return []channel.Field{
+		{Name: FieldToken, Secret: true, Help: "the bot's token, from @BotFather"},
+		{Name: FieldBaseURL, Help: "a Bot API server of your own; absent: " + DefaultURL},
+		{Name: FieldUpdates, Type: channel.Bool, Help: "true: listen to the bot's messages, so that /start subscribes and /stop unsubscribes"},
+	}
+}
+
+// Auto reports that a token is needed.
+func (Kind) Auto() bool { return false }
+
+// Complete checks the settings.
+func (k Kind) Complete(v channel.Values) (channel.Values, error) {
+	if v[FieldToken] == "" {
+		return nil, &notification.FieldError{Field: FieldToken, Problem: "is required: the bot's token from @BotFather"}
+	}
+	if !tokenForm.MatchString(v[FieldToken]) {
+		return nil, &notification.FieldError{Field: FieldToken, Problem: "is not like 123456:ABC-DEF"}
+	}
+	if u := v[FieldBaseURL]; u != "" {
+		if err := guard.CheckURL(u, k.AllowPrivate); err != nil {
+			return nil, &notification.FieldError{Field: FieldBaseURL, Problem: err.Error()}
+		}
+	}
+	return nil, nil
+}
+
+// Shown adds nothing.
+func (Kind) Shown(channel.Values) map[string]string { return nil }
+
+// Open makes a sender.
+func (k Kind) Open(_ string, v channel.Values) (push.Sender, error) {
+	return New(Config{
+		Token: v[FieldToken], BaseURL: v[FieldBaseURL], Listens: v[FieldUpdates] != "", AllowPrivate: k.AllowPrivate, Client: k.Client,
+	})
+}
