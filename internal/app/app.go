@@ -25,6 +25,7 @@ import (
 	"godwit.dev/godwit/internal/metrics"
 	"godwit.dev/godwit/internal/reactor"
 	"godwit.dev/godwit/internal/session"
+	"godwit.dev/godwit/internal/signal"
 	"godwit.dev/godwit/internal/store/sqlite/appdb"
 	"godwit.dev/godwit/internal/store/sqlite/eventdb"
 	"godwit.dev/godwit/internal/store/sqlite/mailboxdb"
@@ -55,6 +56,7 @@ type App struct {
 	apps      *appdb.Store
 	channels  *channel.Service
 	events    *eventdb.Log
+	objects   *signal.Service
 	mailbox   *mailbox.Mailbox
 	publisher *delivery.Service
 	hub       *session.Hub
@@ -105,7 +107,7 @@ func Start(ctx context.Context, cfg *config.Config, opts Options) (*App, error) 
 	}
 	begun := time.Now()
 	for _, start := range []func(context.Context) error{
-		a.startProcess, a.startAccess, a.startEvents, a.startMailbox, a.startChannels, a.startTrim, a.startConnections, a.listen, a.announce,
+		a.startProcess, a.startAccess, a.startEvents, a.startObjects, a.startMailbox, a.startChannels, a.startTrim, a.startConnections, a.listen, a.announce,
 	} {
 		err := start(ctx)
 		if err == nil && ctx.Err() != nil {

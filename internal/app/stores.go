@@ -2,6 +2,7 @@ package app
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"path/filepath"
 
@@ -11,9 +12,11 @@ import (
 	"godwit.dev/godwit/internal/limit"
 	"godwit.dev/godwit/internal/mailbox"
 	"godwit.dev/godwit/internal/session"
+	"godwit.dev/godwit/internal/signal"
 	"godwit.dev/godwit/internal/store/sqlite/appdb"
 	"godwit.dev/godwit/internal/store/sqlite/eventdb"
 	"godwit.dev/godwit/internal/store/sqlite/mailboxdb"
+	"godwit.dev/godwit/internal/store/sqlite/objectdb"
 )
 
 func (a *App) file(name string) string { return filepath.Join(a.cfg.Data, name) }
@@ -52,11 +55,26 @@ func (a *App) startEvents(ctx context.Context) error {
 	return nil
 }
 
+// startObjects wires signals: objects, registrations and their store.
+func (a *App) startObjects(ctx context.Context) error {
+	objects := signal.New(signal.Config{Now: a.clock, Log: a.log, Retain: a.cfg.ObjectsClientRetention.D(), BatchMost: a.cfg.ObjectsBatchMax.D()})
+	store, err := objectdb.Open(ctx, a.file(datadir.ObjectsDB), objectdb.Config{MinFree: int64(a.cfg.MinFree), Fatal: a.fail, Log: a.log}, objects)
+	if err != nil {
+		return errors.Join(err, objects.Close())
+	}
+	objects.Use(store)
+	a.objects = objects
+	a.steps.addClose("object store", storePatience, store.Close)
+	a.steps.addClose("objects", storePatience, objects.Close)
+	a.registry.MustRegister(objects.Metrics())
+	return nil
+}
+
 // startMailbox wires the way of a notification: delivery, mailbox, store, sessions.
 func (a *App) startMailbox(ctx context.Context) error {
 	a.mailbox = mailbox.New(mailbox.Config{Events: a.events, Now: a.clock, Retain: a.cfg.Retain.D(), Log: a.log})
 	hub := session.NewHub(session.Config{
-		Mailbox: a.mailbox, Verifier: a.access, Events: a.events, Log: a.log, Now: a.clock,
+		Mailbox: a.mailbox, Verifier: a.access, Events: a.events, Objects: a.objects, Log: a.log, Now: a.clock,
 		Admit: limit.NewAddrs(a.cfg.LimitHellos.PerSecond(), a.cfg.LimitLoopback).Allow, Window: a.cfg.Window,
 	})
 	store, err := mailboxdb.Open(ctx, a.file(datadir.MailboxDB), mailboxdb.Config{

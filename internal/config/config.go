@@ -35,6 +35,9 @@ type Config struct {
 	QueueTotal     Size     `key:"queue_total" default:"0" min:"0" max:"1TB" group:"Limits" help:"most bytes queued for all sessions together; 0: a quarter of the memory limit"`
 	MaxConnections int      `key:"max_connections" default:"0" min:"0" max:"10000000" group:"Limits" help:"most connections open at once; 0: what the file limit allows"`
 
+	ObjectsClientRetention Duration `key:"objects_client_retention" default:"60d" min:"1m" max:"3650d" group:"Objects" help:"registrations of a device that stays away for longer are dropped; it registers again when it comes back"`
+	ObjectsBatchMax        Duration `key:"objects_batch_max" default:"250ms" min:"0s" max:"1m" group:"Objects" help:"most time by which changes of objects are held back, so that several of one become one; only while they queue, and tuned to the load; 0s: never"`
+
 	LimitConnects Rate `key:"limit_connects" default:"50/s" group:"Limits" help:"new connections from one address, or off"`
 	LimitHellos   Rate `key:"limit_hellos" default:"50/s" group:"Limits" help:"hellos (session starts) from one address, or off"`
 	LimitPublish  Rate `key:"limit_publish" default:"off" group:"Limits" help:"publishes with one API key, or off"`

@@ -104,13 +104,22 @@ func TestUnknownKeyInFileIsRefused(t *testing.T) {
 	for text, want := range map[string]string{
 		"htp_addr = ':1'":          "htp_addr",
 		"http-addr = ':1'":         "write http_addr",
-		"[http]\naddr = ':1'":      "[http] is a table",
+		"[htp]\naddr = ':1'":       "[htp] is a table",
 		"http_addr = \n":           "godwit.toml",
 		"http_addr = ':1'\nbad = ": "godwit.toml",
 	} {
 		_, err := config.Load(flags(t, "--config", writeFile(t, text)), nil)
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q gives %v, want mention of %s", text, err, want)
+		}
+	}
+}
+
+func TestSettingsOfAPartMayStandInATable(t *testing.T) {
+	for _, text := range []string{"[objects]\nclient_retention = '30d'", "objects.client_retention = '30d'", "objects_client_retention = '30d'"} {
+		c, err := config.Load(flags(t, "--config", writeFile(t, text)), nil)
+		if err != nil || c.ObjectsClientRetention.D() != 30*24*time.Hour || c.Origin("objects_client_retention") == "default" {
+			t.Errorf("%q gives %v, %v", text, c, err)
 		}
 	}
 }

@@ -112,9 +112,15 @@ func (c *Config) loadFile(values *koanf.Koanf, flags *pflag.FlagSet, environ []s
 	}
 	known := knownKeys()
 	for _, key := range values.Keys() {
-		key, _, nested := strings.Cut(key, "\n")
-		if nested {
-			return fmt.Errorf("read configuration file %s: [%s] is a table; settings stand at the top level", name, key)
+		if table, _, nested := strings.Cut(key, "\n"); nested { // objects.client_retention is another way to write objects_client_retention
+			flat := strings.ReplaceAll(key, "\n", "_")
+			if !known[flat] {
+				return fmt.Errorf("read configuration file %s: [%s] is a table; settings stand at the top level", name, table)
+			}
+			if err := values.Set(flat, values.Get(key)); err != nil {
+				return fmt.Errorf("read configuration file %s: %w", name, err)
+			}
+			key = flat
 		}
 		if !known[key] {
 			return fmt.Errorf("read configuration file %s: unknown setting %s%s", name, key, suggestion(key))

@@ -14,7 +14,8 @@ func Reference() string {
 # Settings
 
 A setting is looked for in this order: command-line flag, environment variable, configuration file, default. The
-file is ` + "`godwit.toml`" + ` in the working folder, or the one that ` + "`--config`" + ` or ` + "`GODWIT_CONFIG`" + ` names. It is flat TOML:
+file is ` + "`godwit.toml`" + ` in the working folder, or the one that ` + "`--config`" + ` or ` + "`GODWIT_CONFIG`" + ` names. It is flat TOML, but a table per part works as well
+(` + "`objects.client_retention`" + ` is ` + "`objects_client_retention`" + `):
 
 ` + "```toml" + `
 data      = "/var/lib/godwit"

@@ -5,6 +5,7 @@ package gateway
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
 	"math"
 	"net/http"
 	"net/netip"
@@ -61,6 +62,27 @@ func Hello(r *http.Request, c access.Claim) (*frame.Hello, error) {
 		h.Heartbeat = d
 	}
 	return h, Check(h)
+}
+
+// Register makes the register frame of a client that can send none of its own: of objects=a,b in the query, which may
+// be repeated. Nil: there is none. The error is a *notification.FieldError.
+func Register(r *http.Request) (*frame.Client, error) {
+	c := &frame.Client{Kind: frame.KindRegister}
+	for _, list := range r.URL.Query()["objects"] {
+		for name := range strings.SplitSeq(list, ",") {
+			if err := notification.CheckName("objects", name); err != nil {
+				return nil, err
+			}
+			c.Objects = append(c.Objects, []byte(name))
+		}
+	}
+	switch n := len(c.Objects); {
+	case n == 0:
+		return nil, nil
+	case n > frame.MaxObjects:
+		return nil, &notification.FieldError{Field: "objects", Problem: fmt.Sprintf("has %d names; at most %d are allowed", n, frame.MaxObjects)}
+	}
+	return c, nil
 }
 
 // Check applies the rules of a hello to one that came in a request.

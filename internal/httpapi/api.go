@@ -19,7 +19,9 @@ import (
 	"godwit.dev/godwit/internal/mailbox"
 	"godwit.dev/godwit/internal/metrics"
 	"godwit.dev/godwit/internal/notification"
+	"godwit.dev/godwit/internal/object"
 	"godwit.dev/godwit/internal/session"
+	"godwit.dev/godwit/internal/signal"
 )
 
 // Publisher stores and routes publishes; it answers once they are on disk, with one result a draft.
@@ -41,6 +43,19 @@ type Mailbox interface {
 	// Counts are of copies since start: stored, and settled by what ended them.
 	Counts() (stored uint64, settled map[notification.Status]uint64)
 	Ready(ctx context.Context) error
+}
+
+// Objects reads and changes objects, and says who is registered for them.
+type Objects interface {
+	Put(ctx context.Context, app string, k object.Key, p *object.Put) (st object.State, changed bool, err error)
+	// Get reads one object; ok is false if nobody has put it.
+	Get(ctx context.Context, app string, k object.Key) (st object.State, ok bool, err error)
+	// List reads objects of a group whose names begin with prefix, by name; next is what to go on after, or empty.
+	List(ctx context.Context, app, group, prefix, after string, limit int) (items []signal.Item, next string, err error)
+	Registrations(ctx context.Context, app string, k object.Key) ([]signal.Registration, error)
+	OfRecipient(ctx context.Context, app, recipient string) ([]signal.Registration, error)
+	// Erase forgets a recipient's registrations.
+	Erase(ctx context.Context, app, recipient string) error
 }
 
 // Presence knows the live sessions of this node.
@@ -75,6 +90,7 @@ type Figures struct {
 type Config struct {
 	Publisher Publisher
 	Mailbox   Mailbox
+	Objects   Objects
 	Presence  Presence
 	Events    event.Log
 	Access    access.Access

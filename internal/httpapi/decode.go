@@ -17,10 +17,43 @@ type draft struct {
 	notification.Draft
 	list bool // to was a list: so is the answer
 
-	given              uint32 // fields seen, by bit: a field given twice is refused
-	hasData, hasBase64 bool
-	rawData            []byte // JSON; borrowed from the body until settleContent
-	base64             string
+	given   uint32 // fields seen, by bit: a field given twice is refused
+	content content
+}
+
+// content is data as it stands in JSON, whose form depends on its content type wherever that stands.
+type content struct {
+	given, base64 bool
+	raw           []byte // JSON; borrowed from the body
+	encoded       string
+}
+
+// settle returns the data, called name in the request, and its content type.
+func (d *content) settle(name, contentType string) (data []byte, _ string, err error) {
+	switch {
+	case d.given && d.base64:
+		return nil, "", badField(name+"_base64", "give either %s or %s_base64, not both", name, name)
+	case d.base64:
+		if data, err = base64.StdEncoding.DecodeString(d.encoded); err != nil {
+			return nil, "", badField(name+"_base64", "is not base64: %v", err)
+		}
+	case !d.given:
+	case contentType == "":
+		return bytes.Clone(d.raw), "application/json", nil
+	case notification.IsJSON(contentType):
+		data = bytes.Clone(d.raw)
+	default:
+		s := scanner{in: d.raw}
+		if s.peek() != '"' {
+			return nil, "", s.wrongType(name, "a string, since content_type is "+clip(contentType))
+		}
+		text, err := s.str(name)
+		if err != nil {
+			return nil, "", err
+		}
+		data = []byte(text)
+	}
+	return data, contentType, nil
 }
 
 // maxSteps bounds an escalation: more channels than exist are of no use.
@@ -54,10 +87,14 @@ func decodeDraft(body []byte) (*draft, error) {
 			return d, err
 		}
 	}
-	if err := s.end(); err != nil {
+	err := s.end()
+	if err != nil {
 		return d, err
 	}
-	return d, d.settleContent()
+	c := &d.Content
+	c.Data, c.ContentType, err = d.content.settle("data", c.ContentType)
+	d.content = content{}
+	return d, err
 }
 
 func (d *draft) member(s *scanner) error {
@@ -103,10 +140,11 @@ func (d *draft) field(s *scanner, name string) (err error) {
 	case "category":
 		d.Content.Category, err = s.str(name)
 	case "data":
-		err = d.data(s)
+		d.content.given = true
+		d.content.raw, err = s.skip()
 	case "data_base64":
-		d.base64, err = s.str(name)
-		d.hasBase64 = true
+		d.content.base64 = true
+		d.content.encoded, err = s.str(name)
 	case "content_type":
 		d.Content.ContentType, err = s.str(name)
 	case "ttl":
@@ -158,45 +196,6 @@ func (d *draft) recipients(s *scanner) error {
 		}
 		d.To = append(d.To, to)
 	}
-}
-
-func (d *draft) data(s *scanner) (err error) {
-	d.hasData = true
-	d.rawData, err = s.skip()
-	return err
-}
-
-// settleContent settles data, whose form depends on content_type wherever that stood.
-func (d *draft) settleContent() error {
-	c := &d.Content
-	switch {
-	case d.hasData && d.hasBase64:
-		return badField("data_base64", "give either data or data_base64, not both")
-	case d.hasBase64:
-		data, err := base64.StdEncoding.DecodeString(d.base64)
-		if err != nil {
-			return badField("data_base64", "is not base64: %v", err)
-		}
-		c.Data = data
-	case !d.hasData:
-	case c.ContentType == "" || notification.IsJSON(c.ContentType):
-		c.Data = bytes.Clone(d.rawData)
-		if c.ContentType == "" {
-			c.ContentType = "application/json"
-		}
-	default:
-		s := scanner{in: d.rawData}
-		if s.peek() != '"' {
-			return s.wrongType("data", "a string, since content_type is "+clip(c.ContentType))
-		}
-		text, err := s.str("data")
-		if err != nil {
-			return err
-		}
-		c.Data = []byte(text)
-	}
-	d.rawData, d.base64 = nil, ""
-	return nil
 }
 
 func (s *scanner) steps(field string) (steps []notification.Step, err error) {

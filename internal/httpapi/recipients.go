@@ -19,9 +19,9 @@ type recipientJSON struct {
 	Online   bool          `json:"online"`
 	Devices  []string      `json:"devices"`
 	Sessions []sessionJSON `json:"sessions"`
-	// Endpoints and registrations are those of push channels and objects.
-	Endpoints     []struct{} `json:"endpoints"`
-	Registrations []struct{} `json:"registrations"`
+	// Endpoints are those of push channels.
+	Endpoints     []struct{}         `json:"endpoints"`
+	Registrations []registrationJSON `json:"registrations"`
 }
 
 type sessionJSON struct {
@@ -35,11 +35,18 @@ type sessionJSON struct {
 	Behind      bool   `json:"behind"`
 }
 
-func (a *api) recipientView(info mailbox.RecipientInfo, live []session.Info) recipientJSON {
+func (a *api) recipientView(c *call, info mailbox.RecipientInfo, live []session.Info) (recipientJSON, error) {
+	regs, err := a.Objects.OfRecipient(c.ctx, c.key.App, info.Name)
+	if err != nil {
+		return recipientJSON{}, err
+	}
 	v := recipientJSON{
 		ID: info.Name, Pending: info.Pending, LastSeq: info.LastSeq, LastSeen: moment(info.LastSeen), Online: len(live) > 0,
 		Devices: append([]string{}, info.Devices...), Sessions: make([]sessionJSON, 0, len(live)),
-		Endpoints: []struct{}{}, Registrations: []struct{}{},
+		Endpoints: []struct{}{}, Registrations: make([]registrationJSON, 0, len(regs)),
+	}
+	for i := range regs {
+		v.Registrations = append(v.Registrations, viewRegistration(&regs[i], true))
 	}
 	for _, s := range live {
 		v.Sessions = append(v.Sessions, a.sessionView(s))
@@ -48,7 +55,7 @@ func (a *api) recipientView(info mailbox.RecipientInfo, live []session.Info) rec
 		}
 	}
 	v.LastSeen = moment(info.LastSeen)
-	return v
+	return v, nil
 }
 
 func (a *api) sessionView(s session.Info) sessionJSON {
@@ -80,7 +87,11 @@ func (a *api) listRecipients(c *call) error {
 	}
 	l := newList[recipientJSON](len(infos), next)
 	for i := range infos {
-		l.Items = append(l.Items, a.recipientView(infos[i], a.Presence.Sessions(c.key.App, infos[i].Name)))
+		v, err := a.recipientView(c, infos[i], a.Presence.Sessions(c.key.App, infos[i].Name))
+		if err != nil {
+			return err
+		}
+		l.Items = append(l.Items, v)
 	}
 	return c.value(http.StatusOK, l)
 }
@@ -99,7 +110,11 @@ func (a *api) getRecipient(c *call) error {
 	if err != nil {
 		return err
 	}
-	return c.value(http.StatusOK, a.recipientView(info, live))
+	v, err := a.recipientView(c, info, live)
+	if err != nil {
+		return err
+	}
+	return c.value(http.StatusOK, v)
 }
 
 // history is GET /v1/recipients/{id}/notifications, newest first.
@@ -144,12 +159,19 @@ func (a *api) erase(c *call) error {
 	if err != nil {
 		return err
 	}
+	regs, err := a.Objects.OfRecipient(c.ctx, c.key.App, name)
+	if err != nil {
+		return err
+	}
 	err = a.Mailbox.Erase(c.ctx, c.key.App, name)
 	if err != nil && !errors.Is(err, mailbox.ErrNotFound) {
 		return err
 	}
+	if err := a.Objects.Erase(c.ctx, c.key.App, name); err != nil {
+		return err
+	}
 	ended := a.Presence.Disconnect(c.key.App, name, "erased")
-	if err != nil && ended == 0 {
+	if err != nil && ended+len(regs) == 0 {
 		return err
 	}
 	a.Log.InfoContext(c.ctx, "recipient erased", "app", c.key.App, "recipient", name, "key", c.key.Key, "sessions", ended)

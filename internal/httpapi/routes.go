@@ -32,6 +32,12 @@ func (a *api) routes() []route {
 		{pattern: "DELETE /v1/recipients/{id}", role: access.Publish, serve: a.erase},
 		{pattern: "DELETE /v1/recipients/{id}/sessions", role: access.Publish, serve: a.disconnect},
 
+		{pattern: "PUT /v1/objects/{group}/{object}", role: access.Publish, serve: a.putObject},
+		{pattern: "DELETE /v1/objects/{group}/{object}", role: access.Publish, serve: a.deleteObject},
+		{pattern: "GET /v1/objects/{group}/{object}", role: access.Read, serve: a.getObject},
+		{pattern: "GET /v1/objects/{group}", role: access.Read, serve: a.listObjects},
+		{pattern: "GET /v1/objects/{group}/{object}/registrations", role: access.Read, serve: a.registrations},
+
 		{pattern: "GET /v1/events", role: access.Read, serve: a.events, stream: true},
 		{pattern: "POST /v1/acks", serve: a.acks},
 		{pattern: "OPTIONS /v1/acks", serve: a.acksPreflight},

@@ -3,6 +3,7 @@ package httpapi_test
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"io"
 	"log/slog"
 	"net/http"
@@ -19,7 +20,9 @@ import (
 	"godwit.dev/godwit/internal/httpapi"
 	"godwit.dev/godwit/internal/metrics"
 	"godwit.dev/godwit/internal/session"
+	"godwit.dev/godwit/internal/signal"
 	"godwit.dev/godwit/internal/store/sqlite/appdb"
+	"godwit.dev/godwit/internal/store/sqlite/objectdb"
 )
 
 // world is a running API over a mailbox in memory and real access control. It has the apps shop and other.
@@ -30,6 +33,7 @@ type world struct {
 	channels *channel.Service
 	outside  *http.Client // of its senders
 	mailbox  *memory
+	objects  *signal.Service
 	presence *presence
 	events   *events
 	draining chan struct{}
@@ -66,8 +70,9 @@ func newWorld(t *testing.T, change ...func(*httpapi.Config)) *world {
 	log := slog.New(slog.NewTextHandler(w.log, &slog.HandlerOptions{Level: slog.LevelDebug}))
 	store := w.openAccess(log)
 	w.openChannels(store, log)
+	w.openObjects(log)
 	cfg := httpapi.Config{
-		Publisher: delivery.New(w.mailbox, time.Now), Mailbox: w.mailbox, Presence: w.presence, Events: w.events,
+		Publisher: delivery.New(w.mailbox, time.Now), Mailbox: w.mailbox, Objects: w.objects, Presence: w.presence, Events: w.events,
 		Access: w.access, Keys: w.access, Apps: w.access, Channels: w.channels, Log: log, Registry: metrics.New("test"), Draining: w.draining, Version: "test", Node: "node-1",
 	}
 	for _, f := range change {
@@ -80,6 +85,16 @@ func newWorld(t *testing.T, change ...func(*httpapi.Config)) *world {
 	t.Cleanup(w.srv.Close)
 	t.Cleanup(w.srv.Client().CloseIdleConnections)
 	return w
+}
+
+func (w *world) openObjects(log *slog.Logger) {
+	w.objects = signal.New(signal.Config{Log: log})
+	store, err := objectdb.Open(w.t.Context(), filepath.Join(w.t.TempDir(), "objects.db"), objectdb.Config{MinFree: 1, Log: log}, w.objects)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	w.objects.Use(store)
+	w.t.Cleanup(func() { _ = errors.Join(w.objects.Close(), store.Close()) })
 }
 
 func (w *world) openAccess(log *slog.Logger) *appdb.Store {

@@ -3,6 +3,7 @@
 package object
 
 import (
+	"encoding/json"
 	"fmt"
 	"time"
 	"unicode/utf8"
@@ -78,6 +79,8 @@ func (p *Put) Check() error {
 		return badField("version", "must be from 1 to 2^63-1")
 	case len(p.Payload) > MaxPayload:
 		return badField("payload", fmt.Sprintf("has %d bytes; at most %d are allowed: a signal is no place for the data itself", len(p.Payload), MaxPayload))
+	case len(p.Payload) > 0 && notification.IsJSON(p.ContentType) && !json.Valid(p.Payload):
+		return badField("payload", "is not JSON, which its content type says it is")
 	case p.Unknown && len(p.Payload) > 0:
 		return badField("payload", "an unknown version has none")
 	case len(p.ContentType) > maxContentType || !printable(p.ContentType):

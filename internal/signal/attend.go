@@ -144,7 +144,7 @@ func (c *Client) offer(l *link, r *reg, w *watched, st *current, now second) boo
 	switch {
 	case st == nil:
 		return true // being read; who reads it offers it to all
-	case r.wanted && c.saved != c.ops && c.lasting():
+	case r.wanted && (len(c.answers) > 0 || c.saved != c.ops && c.lasting()):
 		return false // registered is answered first
 	case !r.needs(st, l, now):
 		return true

@@ -19,12 +19,13 @@ const (
 	MailboxDB     = "mailbox.db"
 	AppDB         = "apps.db"
 	EventsDB      = "events.db"
+	ObjectsDB     = "objects.db"
 	LockFile      = "lock"
 	AddressesFile = "addresses.json"
 )
 
 // Databases lists what a backup holds.
-func Databases() []string { return []string{AppDB, MailboxDB, EventsDB} }
+func Databases() []string { return []string{AppDB, MailboxDB, EventsDB, ObjectsDB} }
 
 // InUseError says that another process holds the folder.
 type InUseError struct {

@@ -27,19 +27,20 @@ type Gate struct {
 
 // Options are what a client says of itself. The app is App.
 type Options struct {
-	Recipient, Device, Token string
-	Window                   int // 0: not said
-	Held                     []string
+	Recipient, Group, Device, Token string
+	Window                          int // 0: not said
+	Held                            []string
+	Objects                         []string // registered by the query: for gateways whose clients can send nothing at first
 }
 
 // Hello is the hello frame that says the same.
 func (o Options) Hello() frame.Hello {
-	return frame.Hello{App: App, Recipient: o.Recipient, Device: o.Device, Token: o.Token, Window: o.Window, Held: o.Held}
+	return frame.Hello{App: App, Recipient: o.Recipient, Group: o.Group, Device: o.Device, Token: o.Token, Window: o.Window, Held: o.Held}
 }
 
 // HelloJSON is the hello frame in JSON.
 func (o Options) HelloJSON() string {
-	h := map[string]any{"app": App, "recipient": o.Recipient, "device": o.Device, "token": o.Token, "held": o.Held}
+	h := map[string]any{"app": App, "recipient": o.Recipient, "group": o.Group, "device": o.Device, "token": o.Token, "held": o.Held}
 	if o.Window > 0 {
 		h["window"] = o.Window
 	}
@@ -84,6 +85,18 @@ type Frame struct {
 	Message    string
 	Field      string
 	IDs        []string `json:"ids"`
+	Obj
+}
+
+// Obj is what frames of objects have.
+type Obj struct {
+	Group, Object, Digest string
+	Version               string
+	Unknown               bool
+	Payload               json.RawMessage
+	Objects               []string
+	Registrations         int
+	Transient             bool
 }
 
 // Note is a notification.

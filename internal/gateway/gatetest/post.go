@@ -9,11 +9,18 @@ import (
 	"net/http"
 	"net/url"
 	"strconv"
+	"strings"
 )
 
 // Query is the query string that says the same as a hello.
 func (o Options) Query() url.Values {
 	q := url.Values{"app": {App}, "recipient": {o.Recipient}}
+	if o.Group != "" {
+		q.Set("group", o.Group)
+	}
+	if len(o.Objects) > 0 {
+		q.Set("objects", strings.Join(o.Objects, ","))
+	}
 	if o.Device != "" {
 		q.Set("device", o.Device)
 	}

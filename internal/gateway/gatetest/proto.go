@@ -56,6 +56,8 @@ func FromProto(m *godwitpb.ServerFrame) (string, error) {
 		case f.Kind() == protoreflect.EnumKind:
 			_, value, _ := strings.Cut(string(f.Enum().Values().ByNumber(v.Enum()).Name()), "_")
 			body[name] = strings.ToLower(value)
+		case name == "version":
+			body[name] = v.String()
 		case f.IsList():
 			list := []string{}
 			for i := range v.List().Len() {

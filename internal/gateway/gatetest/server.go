@@ -22,8 +22,10 @@ import (
 	"godwit.dev/godwit/internal/notification"
 	"godwit.dev/godwit/internal/reactor"
 	"godwit.dev/godwit/internal/session"
+	"godwit.dev/godwit/internal/signal"
 	"godwit.dev/godwit/internal/store/sqlite/appdb"
 	"godwit.dev/godwit/internal/store/sqlite/mailboxdb"
+	"godwit.dev/godwit/internal/store/sqlite/objectdb"
 )
 
 // App is the app of the suite. Its clients need no token unless they show one.
@@ -40,6 +42,7 @@ type Server struct {
 	Hub     *session.Hub
 	Access  *access.Registry
 	Mailbox *mailbox.Mailbox
+	Objects *signal.Service
 	Publish *delivery.Service
 	Reactor *reactor.Reactor
 	Desk    *gateway.Desk
@@ -82,7 +85,13 @@ func StartOn(t testing.TB, driver string, mount func(s *Server)) *Server {
 	store, err := mailboxdb.Open(ctx, filepath.Join(dir, "mailbox.db"), mailboxdb.Config{Now: now, Log: log, MinFree: 1 << 20}, s.Mailbox)
 	must(t, err)
 	closing(t, store.Close)
-	s.Hub = session.NewHub(session.Config{Mailbox: s.Mailbox, Verifier: s.Access, Events: s.seen, Log: log, Now: now})
+	s.Objects = signal.New(signal.Config{Now: now, Log: log})
+	objects, err := objectdb.Open(ctx, filepath.Join(dir, "objects.db"), objectdb.Config{Log: log, MinFree: 1 << 20}, s.Objects)
+	must(t, err)
+	closing(t, objects.Close)
+	s.Objects.Use(objects)
+	closing(t, s.Objects.Close)
+	s.Hub = session.NewHub(session.Config{Mailbox: s.Mailbox, Verifier: s.Access, Events: s.seen, Objects: s.Objects, Log: log, Now: now})
 	s.Mailbox.Use(store, s.Hub)
 	s.Publish = delivery.New(s.Mailbox, now)
 	closing(t, s.Hub.Close)

@@ -37,6 +37,11 @@ func Run(t *testing.T, g Gate) {
 		{"NewSessionOfADeviceReplacesTheOld", deviceReplaced},
 		{"SlowReaderIsBoundedAndCatchesUp", slowReader},
 		{"OrderHoldsUnderLoad", orderUnderLoad},
+		{"RegisteredClientLearnsEveryVersion", registeredLearns},
+		{"DeviceAwayLearnsTheLatestVersionAlone", awayLearnsLatest},
+		{"ResetReplacesTheSet", resetReplaces},
+		{"RefusedRegistrationSaysWhy", registrationRefused},
+		{"SlowReaderOfObjectsGetsTheNewest", slowObjects},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()

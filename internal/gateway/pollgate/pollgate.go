@@ -102,6 +102,11 @@ func (g *Gateway) open(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	hello.Heartbeat = heartbeat
+	register, err := gateway.Register(r)
+	if err != nil {
+		gateway.Fail(w, err)
+		return
+	}
 	line := gateway.Open(g.cfg.Hub, peer, hello, "poll", frame.JSON, &g.budget)
 	bye, err := line.Await(r.Context())
 	switch {
@@ -117,6 +122,9 @@ func (g *Gateway) open(w http.ResponseWriter, r *http.Request) {
 	g.sessions[id] = &client{line: line}
 	g.mu.Unlock()
 	g.cfg.Desk.Add(line)
+	if register != nil {
+		line.Session().Frame(register)
+	}
 	items, _ := line.Take() // a goodbye already there is fetched by the next poll
 	gateway.Reply(w, line, id, items)
 }

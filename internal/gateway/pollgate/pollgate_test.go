@@ -44,6 +44,15 @@ func TestGateway(t *testing.T) {
 	})
 }
 
+func TestObjectsInTheQuery(t *testing.T) {
+	gatetest.RunRegisteredByQuery(t, gatetest.Gate{
+		Mount: func(t testing.TB, s *gatetest.Server) { mount(t, s) },
+		Dial: func(t testing.TB, s *gatetest.Server, o gatetest.Options) (gatetest.Client, error) {
+			return open(t.Context(), s, o)
+		},
+	})
+}
+
 type client struct{ gatetest.Poster }
 
 func open(ctx context.Context, s *gatetest.Server, o gatetest.Options) (*client, error) {

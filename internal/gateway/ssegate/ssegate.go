@@ -57,6 +57,11 @@ func (g *Gateway) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		gateway.Fail(w, err)
 		return
 	}
+	register, err := gateway.Register(r)
+	if err != nil {
+		gateway.Fail(w, err)
+		return
+	}
 	keep := !r.ProtoAtLeast(1, 1) || r.ProtoMajor > 1
 	if keep {
 		defer g.kept.Add(-1)
@@ -76,10 +81,11 @@ func (g *Gateway) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	g.cfg.Desk.Add(line)
-	for _, param := range []string{"topics", "objects"} {
-		if r.URL.Query().Has(param) {
-			line.Session().Bad(&frame.Error{Code: frame.CodeUnsupported, Message: param + " are not available on this server yet", Field: param})
-		}
+	if r.URL.Query().Has("topics") {
+		line.Session().Bad(&frame.Error{Code: frame.CodeUnsupported, Message: "topics are not available on this server yet", Field: "topics"})
+	}
+	if register != nil {
+		line.Session().Frame(register)
 	}
 	h := w.Header()
 	h.Set("Content-Type", "text/event-stream")

@@ -1,0 +1,271 @@
+package httpapi
+
+import (
+	"encoding/base64"
+	"encoding/json"
+	"net/http"
+	"strconv"
+	"unicode/utf8"
+
+	"godwit.dev/godwit/internal/mailbox"
+	"godwit.dev/godwit/internal/notification"
+	"godwit.dev/godwit/internal/object"
+	"godwit.dev/godwit/internal/signal"
+)
+
+// maxPutBody holds a payload of the most bytes however it is written: JSON escapes take six bytes for one.
+const maxPutBody = 6*object.MaxPayload + 4<<10
+
+// objectJSON is an object as it is read.
+type objectJSON struct {
+	Group         string          `json:"group"`
+	Object        string          `json:"object"`
+	Version       string          `json:"version"` // of an unknown one the floor, which is 0 if there never was a version
+	Unknown       bool            `json:"unknown"`
+	Payload       json.RawMessage `json:"payload,omitempty"`
+	PayloadBase64 string          `json:"payload_base64,omitempty"`
+	ContentType   string          `json:"content_type,omitempty"`
+	Source        string          `json:"source,omitempty"`
+	UpdatedAt     moment          `json:"updated_at"`
+}
+
+func viewObject(k object.Key, st *object.State) (objectJSON, error) {
+	v := objectJSON{
+		Group: k.Group, Object: k.Object, Version: st.Version.String(), Unknown: !st.Known, ContentType: st.ContentType,
+		Source: st.Source.String(), UpdatedAt: moment(st.UpdatedAt),
+	}
+	var err error
+	switch {
+	case len(st.Payload) == 0:
+	case !utf8.Valid(st.Payload):
+		v.PayloadBase64 = base64.StdEncoding.EncodeToString(st.Payload)
+	case notification.IsJSON(st.ContentType):
+		v.Payload = st.Payload
+	default:
+		v.Payload, err = json.Marshal(string(st.Payload))
+	}
+	return v, err
+}
+
+// registrationJSON is one client's registration. Versions are null where there is none.
+type registrationJSON struct {
+	Group       string  `json:"group,omitempty"`
+	Object      string  `json:"object,omitempty"`
+	Recipient   string  `json:"recipient,omitempty"`
+	Device      string  `json:"device"` // empty: it lasts for the session
+	Online      bool    `json:"online"`
+	LastSeen    moment  `json:"last_seen"`
+	SentVersion *string `json:"sent_version"`
+	Acked       *string `json:"acked_version"`
+}
+
+// viewRegistration shows one registration in a recipient's view, which names the object, or in the object's, which names
+// the recipient.
+func viewRegistration(r *signal.Registration, ofRecipient bool) registrationJSON {
+	v := registrationJSON{
+		Device: r.Device, Online: r.Online, LastSeen: moment(r.LastSeen), SentVersion: versionOrNull(r.SentVersion), Acked: versionOrNull(r.Acked),
+	}
+	if ofRecipient {
+		v.Group, v.Object = r.Key.Group, r.Key.Object
+	} else {
+		v.Recipient = r.Recipient
+	}
+	return v
+}
+
+func versionOrNull(v object.Version) *string {
+	if v == 0 {
+		return nil
+	}
+	s := v.String()
+	return &s
+}
+
+// object returns the names in the path.
+func (c *call) object() (k object.Key, err error) {
+	if _, err := c.params(); err != nil {
+		return k, err
+	}
+	k = object.Key{Group: c.r.PathValue("group"), Object: c.r.PathValue("object")}
+	return k, k.Check()
+}
+
+// putObject is PUT /v1/objects/{group}/{object}.
+func (a *api) putObject(c *call) error {
+	k, err := c.object()
+	if err != nil {
+		return err
+	}
+	buf := a.buffer()
+	defer a.release(buf)
+	if *buf, err = readBody(c.r, *buf, maxPutBody); err != nil {
+		return err
+	}
+	p, err := decodePut(*buf)
+	if err != nil {
+		return err
+	}
+	return a.put(c, k, p)
+}
+
+// put stores a change and answers with the version that stands then.
+func (a *api) put(c *call, k object.Key, p *object.Put) error {
+	if err := a.allow(c, 1); err != nil {
+		return err
+	}
+	st, changed, err := a.Objects.Put(c.ctx, c.key.App, k, p)
+	if err != nil {
+		return notStored(err)
+	}
+	b := strconv.AppendInt([]byte(`{"version":"`), int64(st.Version), 10)
+	b = strconv.AppendBool(append(b, `","changed":`...), changed)
+	return c.json(http.StatusOK, append(b, "}\n"...))
+}
+
+// deleteObject is DELETE /v1/objects/{group}/{object}: its version becomes unknown and stays as the floor.
+func (a *api) deleteObject(c *call) error {
+	k, err := c.object()
+	if err != nil {
+		return err
+	}
+	_, ok, err := a.Objects.Get(c.ctx, c.key.App, k)
+	if err != nil {
+		return err
+	}
+	if !ok {
+		return mailbox.ErrNotFound
+	}
+	return a.put(c, k, &object.Put{Unknown: true})
+}
+
+// getObject is GET /v1/objects/{group}/{object}.
+func (a *api) getObject(c *call) error {
+	k, err := c.object()
+	if err != nil {
+		return err
+	}
+	st, ok, err := a.Objects.Get(c.ctx, c.key.App, k)
+	if err != nil {
+		return err
+	}
+	if !ok {
+		return mailbox.ErrNotFound
+	}
+	v, err := viewObject(k, &st)
+	if err != nil {
+		return err
+	}
+	return c.value(http.StatusOK, v)
+}
+
+// listObjects is GET /v1/objects/{group}.
+func (a *api) listObjects(c *call) error {
+	q, err := c.params("prefix", "limit", "cursor")
+	if err != nil {
+		return err
+	}
+	limit, err := page(q)
+	if err != nil {
+		return err
+	}
+	group, prefix, cursor := c.r.PathValue("group"), q.Get("prefix"), q.Get("cursor")
+	for _, n := range []struct{ field, name string }{{"group", group}, {"prefix", prefix}, {"cursor", cursor}} {
+		if n.name == "" && n.field != "group" {
+			continue
+		}
+		if err := notification.CheckName(n.field, n.name); err != nil {
+			return err
+		}
+	}
+	items, next, err := a.Objects.List(c.ctx, c.key.App, group, prefix, cursor, limit)
+	if err != nil {
+		return err
+	}
+	l := newList[objectJSON](len(items), next)
+	for i := range items {
+		v, err := viewObject(items[i].Key, &items[i].State)
+		if err != nil {
+			return err
+		}
+		l.Items = append(l.Items, v)
+	}
+	return c.value(http.StatusOK, l)
+}
+
+// registrations is GET /v1/objects/{group}/{object}/registrations: all of them in one list.
+func (a *api) registrations(c *call) error {
+	k, err := c.object()
+	if err != nil {
+		return err
+	}
+	found, err := a.Objects.Registrations(c.ctx, c.key.App, k)
+	if err != nil {
+		return err
+	}
+	list := make([]registrationJSON, 0, len(found))
+	for i := range found {
+		list = append(list, viewRegistration(&found[i], false))
+	}
+	return c.value(http.StatusOK, list)
+}
+
+// decodePut reads {"version","payload" or "payload_base64","content_type","unknown","source"}, of which all may be
+// left out. Nothing of the result refers to body.
+func decodePut(body []byte) (*object.Put, error) {
+	p := new(object.Put)
+	if len(body) == 0 {
+		return p, nil
+	}
+	var payload content
+	seen := map[string]bool{}
+	err := decodeObject(body, func(s *scanner, field string) (known bool, err error) {
+		if seen[field] {
+			return true, badField(field, "is given twice")
+		}
+		seen[field] = true
+		if s.null() {
+			return putFields[field], nil
+		}
+		switch field {
+		case "version":
+			p.Version, err = s.version(field)
+		case "payload":
+			payload.given = true
+			payload.raw, err = s.skip()
+		case "payload_base64":
+			payload.base64 = true
+			payload.encoded, err = s.str(field)
+		case "content_type":
+			p.ContentType, err = s.str(field)
+		case "unknown":
+			p.Unknown, err = s.boolean(field)
+		case "source":
+			var text string
+			if text, err = s.str(field); err == nil {
+				p.Source, err = object.ParseSource(text)
+			}
+		default:
+			return false, nil
+		}
+		return true, err
+	})
+	if err != nil {
+		return nil, err
+	}
+	p.Payload, p.ContentType, err = payload.settle("payload", p.ContentType)
+	return p, err
+}
+
+var putFields = map[string]bool{"version": true, "payload": true, "payload_base64": true, "content_type": true, "unknown": true, "source": true}
+
+// version reads a version, which may be a string or a number.
+func (s *scanner) version(field string) (object.Version, error) {
+	if c := s.peek(); c != '"' && (c < '0' || c > '9') && c != '-' {
+		return 0, s.wrongType(field, "a whole number from 1 to 2^63-1, as a string or a number")
+	}
+	raw, err := s.skip()
+	if err != nil {
+		return 0, err
+	}
+	return object.ParseVersion(string(raw))
+}
