@@ -91,9 +91,10 @@ lint: $(GOLANGCI_LINT) $(BUF) $(NODE_MODULES) ## run the linters
 	cd $(JS) && npm run --silent lint && npm run --silent types
 
 .PHONY: generate
-generate: $(BUF) $(PROTOC_GO) $(PROTOC_GRPC) ## make the generated code and pages anew
+generate: $(BUF) $(PROTOC_GO) $(PROTOC_GRPC) $(NODE_MODULES) ## make the generated code and pages anew
 	cd api && buf generate
 	$(GO) generate ./...
+	cd $(JS) && npm run --silent bundle
 	@$(MAKE) --no-print-directory python-generate
 
 .PHONY: python-generate
@@ -103,7 +104,7 @@ python-generate: $(PYTHON_VENV)
 # A generator must reproduce what is committed, byte for byte.
 .PHONY: generate-check
 generate-check: generate
-	@git diff --exit-code -- api docs clients/python/src/godwit/v1 ':(glob)**/*.pb.go' || \
+	@git diff --exit-code -- api docs internal/sdk/dist clients/python/src/godwit/v1 ':(glob)**/*.pb.go' || \
 		{ echo "generated files differ: commit what make generate made"; exit 1; }
 
 # How the Go benchmarks run: six times each is what benchstat needs to tell a change from noise.

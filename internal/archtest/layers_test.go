@@ -52,6 +52,7 @@ var places = map[string]layer{
 	"internal/cli":          command,
 	"cmd":                   program,
 	"api":                   domain,
+	"internal/sdk":          domain, // leaf: built files
 	"clients":               codec,
 	"examples":              outside,
 	"bench":                 wiring, // the load generator, which the command line offers

@@ -8,7 +8,7 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	for _, text := range []string{"application/x-ndjson", "application/yaml", "text/html", "text/event-stream", "application/x-www-form-urlencoded"} {
+	for _, text := range []string{"application/x-ndjson", "application/yaml", "text/html", "text/event-stream", "text/javascript", "application/x-www-form-urlencoded"} {
 		openapi3filter.RegisterBodyDecoder(text, openapi3filter.FileBodyDecoder)
 	}
 	goleak.VerifyTestMain(m)

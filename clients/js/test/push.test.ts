@@ -1,0 +1,327 @@
+import { mkdirSync } from "node:fs";
+import type { Browser } from "playwright-core";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { haveBrowser, launch, type ServiceWorkerTestScope, Visitor } from "./support/browser.js";
+import { PushBackend, site } from "./support/site.js";
+import { eventually } from "./support/wait.js";
+
+let browser: Browser;
+
+beforeAll(async () => {
+  if (haveBrowser) browser = await launch();
+});
+
+afterAll(() => browser?.close());
+
+/** A site whose page loads the server's script, as the guide says. */
+async function world(attributes = 'data-app="news"', more: Record<string, string> = {}) {
+  const backend = await PushBackend.start();
+  const script = `<script src="${backend.url}/sdk/godwit.js" ${attributes} async></script>`;
+  const origin = await site(() => backend.url, {
+    "/": `<h1>News</h1>${script}`,
+    "/bare": "<h1>No script</h1>",
+    "/godwit-sw.js": `importScripts("${backend.url}/sdk/sw.js");`,
+    ...more,
+  });
+  return { backend, origin };
+}
+
+async function subscribed(attributes?: string, more?: Record<string, string>) {
+  const { backend, origin } = await world(attributes, more);
+  const visitor = await Visitor.come(browser);
+  await visitor.context.grantPermissions(["notifications"], { origin });
+  await visitor.page.goto(origin);
+  await visitor.page.getByRole("button", { name: "Continue" }).click();
+  await eventually("the browser is registered", () => backend.endpoints.size === 1);
+  await visitor.worker();
+  return { backend, origin, visitor };
+}
+
+const message = {
+  id: "d1",
+  godwit_id: "d1",
+  title: "Hi",
+  body: "There is news",
+  url: "/article",
+  tag: "d1",
+  track: "signed",
+  extra: { url_to_open: "/article" },
+};
+
+describe.runIf(haveBrowser)("a visitor", () => {
+  test("who says yes is registered with all that sending needs, under a strict policy and without an error", async () => {
+    const { backend, visitor } = await subscribed('data-app="news" data-tags="sport, oslo"');
+    const [e] = [...backend.endpoints.values()];
+    expect(e?.body).toMatchObject({
+      channel: "webpush",
+      address: {
+        endpoint: expect.stringContaining("https://push.example.com/send/"),
+        keys: { auth: expect.any(String) },
+      },
+      tags: ["sport", "oslo"],
+      timezone: expect.any(String),
+      locale: expect.any(String),
+    });
+    expect(await visitor.page.getByRole("dialog").count()).toBe(0);
+    expect(await visitor.page.evaluate(() => localStorage.getItem("test-subscription"))).toContain(
+      JSON.stringify([...Buffer.from(backend.key, "base64url")]),
+    );
+    expect(visitor.errors).toEqual([]);
+  });
+
+  test("sees a message, its click is counted and leads to the page, and a recall removes another", async () => {
+    const { backend, origin, visitor } = await subscribed();
+    await visitor.deliver(message);
+    await eventually("it is shown", async () => (await visitor.shown()).length === 1);
+    expect(await visitor.shown()).toMatchObject([{ title: "Hi", body: "There is news", tag: "d1" }]);
+    await eventually("that is reported", () => backend.reports.some((r) => r.event === "shown"));
+
+    const opened = await visitor.react("notificationclick");
+    expect(opened).toBe(`${origin}/article`);
+    await eventually("the click is counted", () => backend.reports.some((r) => r.event === "clicked"));
+    expect(backend.reports).toEqual([
+      { token: "signed", event: "shown" },
+      { token: "signed", event: "clicked" },
+    ]);
+    await eventually("it is gone", async () => (await visitor.shown()).length === 0);
+
+    await visitor.deliver({ ...message, title: "Wrong", tag: "d2", track: undefined });
+    await visitor.deliver({ ...message, title: "Other", tag: "d3", track: undefined });
+    await eventually("both are shown", async () => (await visitor.shown()).length === 2);
+    await visitor.deliver({ id: "d2", godwit_id: "d2", title: "", body: "", tag: "d2", recall: true });
+    await eventually("the recalled one is gone", async () => (await visitor.shown()).length === 1);
+    expect((await visitor.shown())[0]?.title).toBe("Other");
+    await visitor.deliver({ id: "d9", title: "", body: "", tag: "d9", recall: true });
+    await visitor.deliver({ ...message, title: "Last", tag: "d4", track: undefined });
+    await eventually("the last is shown", async () => (await visitor.shown()).some((n) => n.title === "Last"));
+    expect((await visitor.shown()).map((n) => n.title).sort()).toEqual(["Last", "Other"]);
+    expect(visitor.errors).toEqual([]);
+  });
+
+  test("sees the newer message of a tag, the actions, and text that is no JSON", async () => {
+    const { backend, visitor } = await subscribed();
+    const actions = [{ action: "buy", title: "Buy", url: "https://shop.example/x" }];
+    await visitor.deliver({ ...message, title: "Old" });
+    await visitor.deliver({ ...message, title: "New", actions, require_interaction: true });
+    await eventually("the newer is shown", async () => (await visitor.shown())[0]?.title === "New");
+    expect(await visitor.shown()).toMatchObject([{ actions: ["buy"], requireInteraction: true }]);
+    await visitor.react("notificationclose");
+    const opened = await visitor.react("notificationclick", "buy");
+    expect(opened).toBe("https://shop.example/x");
+    await eventually("dismissal is counted", () => backend.reports.some((r) => r.event === "dismissed"));
+    await visitor.deliver("plain words");
+    await eventually("words are shown", async () => (await visitor.shown()).some((n) => n.title === "plain words"));
+  });
+
+  test("does not open what is no web address", async () => {
+    const { visitor } = await subscribed();
+    await visitor.deliver({ ...message, url: "javascript:alert(1)", extra: { url_to_open: "" }, track: undefined });
+    await eventually("it is shown", async () => (await visitor.shown()).length === 1);
+    const opened = await visitor.react("notificationclick");
+    expect(opened).toBe("");
+  });
+
+  test("whom the server forgot is registered again, and nobody is asked twice", async () => {
+    const { backend, origin, visitor } = await subscribed();
+    const before = backend.requests.length;
+    await visitor.page.goto(origin);
+    await visitor.page.getByRole("button", { name: "Notification preferences" }).waitFor();
+    expect(backend.requests.slice(before).filter((r) => r.includes("/v1/"))).toEqual([]); // it was asked today
+    backend.endpoints.clear();
+    await visitor.page.evaluate(() => {
+      const real = Date.now;
+      Date.now = () => real() + 2 * 86_400_000;
+      return window.Godwit.start({
+        app: "news",
+        server: String(document.querySelector("script")?.src).replace("/sdk/godwit.js", ""),
+      });
+    });
+    expect(backend.endpoints.size).toBe(1);
+    expect(await visitor.page.getByRole("dialog").count()).toBe(0);
+  });
+
+  test("whose subscription was made with another key gets a new one", async () => {
+    const { backend, visitor, origin } = await subscribed();
+    const old = [...backend.endpoints.values()][0]?.body.address.endpoint;
+    backend.key = Buffer.from([4, ...Array.from({ length: 64 }, (_, i) => 255 - i)]).toString("base64url");
+    await visitor.page.evaluate(async () => {
+      const real = Date.now;
+      Date.now = () => real() + 2 * 86_400_000;
+      await window.Godwit.start({
+        app: "news",
+        server: String(document.querySelector("script")?.src).replace("/sdk/godwit.js", ""),
+      });
+    });
+    await eventually("one endpoint is left", () => backend.endpoints.size === 1);
+    expect([...backend.endpoints.values()][0]?.body.address.endpoint).not.toBe(old);
+    expect(origin).toBeTruthy();
+  });
+
+  test("whose browser changes the subscription is registered anew by the service worker", async () => {
+    const { backend, visitor } = await subscribed();
+    const worker = await visitor.worker();
+    await worker.evaluate(() => {
+      const sw = globalThis as unknown as ServiceWorkerTestScope;
+      const endpoint = "https://push.example.com/send/changed";
+      const subscription = { endpoint, toJSON: () => ({ endpoint, keys: { p256dh: "p", auth: "a" } }) };
+      Object.assign(sw.registration.pushManager, {
+        getSubscription: async () => null,
+        subscribe: async () => subscription,
+      });
+      sw.dispatchEvent(new Event("pushsubscriptionchange"));
+    });
+    await eventually("the new address is known, the old one gone", () => {
+      const all = [...backend.endpoints.values()].map((e) => e.body.address.endpoint);
+      return all.length === 1 && all[0] === "https://push.example.com/send/changed";
+    });
+  });
+
+  test("opts out with the box, is not asked again, and may opt in again", async () => {
+    const { backend, origin, visitor } = await subscribed();
+    const { page } = visitor;
+    const bell = page.getByRole("button", { name: "Notification preferences" });
+    await bell.click();
+    const box = page.getByRole("checkbox", { name: "I want to receive notifications" });
+    expect(await box.isChecked()).toBe(true);
+    await box.uncheck();
+    await eventually("the server forgot the browser", () => backend.endpoints.size === 0);
+    await page.goto(origin);
+    await bell.waitFor();
+    expect(await page.getByRole("dialog").count()).toBe(0);
+    await bell.focus();
+    await page.keyboard.press("Enter");
+    await page.keyboard.press("Space"); // the box has the focus
+    await eventually("it is registered again", () => backend.endpoints.size === 1);
+    await page.keyboard.press("Escape");
+    expect(await bell.getAttribute("aria-expanded")).toBe("false");
+  });
+
+  test("who says not now is left alone, also on the next page", async () => {
+    const { backend, origin } = await world();
+    const { page } = await Visitor.come(browser);
+    await page.goto(origin);
+    await page.getByRole("button", { name: "Not now" }).click();
+    await page.goto(origin);
+    await page.getByRole("button", { name: "Notification preferences" }).waitFor();
+    expect(await page.getByRole("dialog").count()).toBe(0);
+    expect(backend.endpoints.size).toBe(0);
+  });
+
+  test("is asked on the visit the site chose, not before", async () => {
+    const { origin } = await world('data-app="news" data-visits="2" data-bell="none"');
+    const { page } = await Visitor.come(browser);
+    await page.goto(origin);
+    await page.waitForFunction(() => document.querySelector("[data-godwit]"));
+    expect(await page.getByRole("dialog").count()).toBe(0);
+    await page.evaluate(() => {
+      const m = JSON.parse(localStorage.getItem("godwit-prompt") ?? "{}");
+      localStorage.setItem("godwit-prompt", JSON.stringify({ ...m, lastSeen: Date.now() - 3_600_000 }));
+    });
+    await page.goto(origin);
+    await page.getByRole("dialog").waitFor();
+    expect(await page.getByRole("button", { name: "Notification preferences" }).count()).toBe(0);
+  });
+
+  test("who blocked notifications is told where to allow them", async () => {
+    const { origin } = await world();
+    const { page, context } = await Visitor.come(browser);
+    await context.addInitScript(() => {
+      Object.defineProperty(Notification, "permission", { get: () => "denied" });
+    });
+    await page.goto(origin);
+    await page.getByRole("button", { name: "Notification preferences" }).click();
+    await page.getByText("Notifications are blocked for this site").waitFor();
+  });
+
+  test("has the service worker of an earlier push service removed, where the site wants that", async () => {
+    const { backend, origin } = await world('data-app="news" data-remove-conflicts', {
+      "/old-push.js": "self.addEventListener('push', () => {});",
+    });
+    const visitor = await Visitor.come(browser);
+    await visitor.context.grantPermissions(["notifications"], { origin });
+    await visitor.page.goto(`${origin}/bare`);
+    await visitor.page.evaluate(() => navigator.serviceWorker.register("/old-push.js").then(() => {}));
+    await visitor.page.goto(origin);
+    await visitor.page.getByRole("button", { name: "Continue" }).click();
+    await eventually("the browser is registered", () => backend.endpoints.size === 1);
+    const scripts = await visitor.page.evaluate(async () =>
+      (await navigator.serviceWorker.getRegistrations()).map((r) => (r.active ?? r.installing)?.scriptURL),
+    );
+    expect(scripts).toEqual([`${origin}/godwit-sw.js`]);
+  });
+
+  test("finds the prompt readable by light and by dark", async () => {
+    const { origin } = await world('data-app="news" data-icon="/icon.png"');
+    for (const colorScheme of ["light", "dark"] as const) {
+      const { page } = await Visitor.come(browser, { colorScheme });
+      await page.goto(origin);
+      await page.getByRole("dialog", { name: "Do you want to receive notifications?" }).waitFor();
+      const [text, surface] = await page.getByRole("dialog").evaluate((e) => {
+        const s = getComputedStyle(e);
+        return [s.color, s.backgroundColor];
+      });
+      expect(contrast(text as string, surface as string)).toBeGreaterThan(7);
+      if (process.env.SCREENSHOTS) {
+        mkdirSync(process.env.SCREENSHOTS, { recursive: true });
+        await page.getByRole("button", { name: "Notification preferences" }).click();
+        await page.screenshot({ path: `${process.env.SCREENSHOTS}/prompt-${colorScheme}.png` });
+      }
+    }
+  });
+});
+
+describe.runIf(haveBrowser)("a page made for Perfecty Push", () => {
+  const options = (server: string) => `window.PerfectyPushOptions = {
+    path: "", dialogTitle: "Willst du?", dialogSubmit: "Ja", dialogCancel: "Nein", settingsTitle: "Glocke", settingsOptIn: "Ich will",
+    serverUrl: "${server}/compat/perfecty/news", vapidPublicKey: "KEY", token: "nonce", tokenHeader: "X-WP-Nonce",
+    enabled: true, unregisterConflicts: true, serviceWorkerScope: "/perfecty/push", loggerLevel: "error", loggerVerbose: false };`;
+
+  async function page() {
+    const backend = await PushBackend.start();
+    const origin = await site(() => backend.url, {
+      "/": `<script src="/options.js"></script><script src="${backend.url}/sdk/perfecty.js"></script>`,
+      "/options.js": options(backend.url).replace("KEY", backend.key),
+      "/godwit-sw.js": `importScripts("${backend.url}/sdk/sw.js");`,
+    });
+    const visitor = await Visitor.come(browser);
+    await visitor.context.grantPermissions(["notifications"], { origin });
+    await visitor.page.goto(origin);
+    return { backend, origin, visitor };
+  }
+
+  test("works with only its addresses changed: asks, registers, shows, registers again, opts out", async () => {
+    const { backend, origin, visitor } = await page();
+    await visitor.page.getByRole("dialog", { name: "Willst du?" }).waitFor();
+    await visitor.page.getByRole("button", { name: "Ja" }).click();
+    await eventually("the browser is registered", () => backend.users.size === 1);
+    expect(backend.users.get("uuid-1")).toMatchObject({
+      user: { endpoint: expect.stringContaining("https://push.example.com/send/"), keys: { auth: expect.any(String) } },
+      user_id: null,
+      first_time: true,
+    });
+    await visitor.worker();
+    await visitor.deliver({ title: "Neu", body: "b", extra: { url_to_open: "https://example.org/neu" } });
+    await eventually("it is shown", async () => (await visitor.shown())[0]?.title === "Neu");
+
+    backend.users.clear();
+    await visitor.page.goto(origin);
+    await eventually("it is registered again under its id", () => backend.users.get("uuid-1")?.first_time === false);
+    await visitor.page.getByRole("button", { name: "Glocke" }).click();
+    await visitor.page.getByRole("checkbox", { name: "Ich will" }).uncheck();
+    await eventually("it is unregistered", () => backend.users.size === 0);
+    expect(visitor.errors).toEqual([]);
+  });
+});
+
+/** The contrast of two colours (WCAG 2.2). */
+function contrast(a: string, b: string): number {
+  const luminance = (color: string) => {
+    const [r, g, blue] = (color.match(/[\d.]+/g) ?? []).map((v) => {
+      const c = Number(v) / 255;
+      return c <= 0.039_28 ? c / 12.92 : ((c + 0.055) / 1.055) ** 2.4;
+    }) as [number, number, number];
+    return 0.2126 * r + 0.7152 * g + 0.0722 * blue;
+  };
+  const [low, high] = [luminance(a), luminance(b)].sort((x, y) => x - y) as [number, number];
+  return (high + 0.05) / (low + 0.05);
+}

@@ -1,0 +1,140 @@
+import { existsSync } from "node:fs";
+import { type Browser, type BrowserContext, type CDPSession, chromium, type Page, type Worker } from "playwright-core";
+import { onTestFinished } from "vitest";
+import { eventually } from "./wait.js";
+
+const executable = ["/usr/bin/chromium", "/usr/bin/chromium-browser", "/usr/bin/google-chrome"].find(existsSync);
+
+/** Whether there is a browser to test with. In CI (GODWIT_TEST_STRICT) there has to be. */
+export const haveBrowser = executable !== undefined || process.env.GODWIT_TEST_STRICT === "1";
+
+export async function launch(): Promise<Browser> {
+  if (!executable) throw new Error("no Chromium was found");
+  return chromium.launch({ executablePath: executable, args: ["--no-sandbox", "--disable-quic"] });
+}
+
+/** A visitor: a browser profile of its own, with one page. */
+export class Visitor {
+  readonly errors: string[] = [];
+
+  private constructor(
+    readonly context: BrowserContext,
+    readonly page: Page,
+    private readonly cdp: CDPSession,
+  ) {}
+
+  static async come(browser: Browser, options: { colorScheme?: "light" | "dark" } = {}): Promise<Visitor> {
+    const context = await browser.newContext({ reducedMotion: "reduce", ...options });
+    onTestFinished(() => context.close());
+    await context.addInitScript(fakePushService);
+    const page = await context.newPage();
+    const cdp = await context.newCDPSession(page);
+    const v = new Visitor(context, page, cdp);
+    page.on("pageerror", (e) => v.errors.push(String(e)));
+    page.on("console", (m) => {
+      if (m.type() === "error") v.errors.push(m.text());
+    });
+    return v;
+  }
+
+  /** The service worker of a site, once it is active. */
+  async worker(script = "/godwit-sw.js"): Promise<Worker> {
+    let found: Worker | undefined;
+    await eventually("the service worker runs", () => {
+      found = this.context.serviceWorkers().find((w) => new URL(w.url()).pathname === script);
+      return found !== undefined;
+    });
+    return found as Worker;
+  }
+
+  /** Delivers a message as the push service would. */
+  async deliver(payload: object | string): Promise<void> {
+    const registration = new Promise<string>((resolve) => {
+      this.cdp.on("ServiceWorker.workerRegistrationUpdated", ({ registrations }) => {
+        const r = registrations.find((x) => !x.isDeleted);
+        if (r) resolve(r.registrationId);
+      });
+    });
+    await this.cdp.send("ServiceWorker.enable");
+    await this.cdp.send("ServiceWorker.deliverPushMessage", {
+      origin: new URL(this.page.url()).origin,
+      registrationId: await registration,
+      data: typeof payload === "string" ? payload : JSON.stringify(payload),
+    });
+    await this.cdp.send("ServiceWorker.disable");
+  }
+
+  /** Does to the first notification what a person would, and returns the page that this opened. */
+  async react(event: "notificationclick" | "notificationclose", action = ""): Promise<string> {
+    return (await this.worker()).evaluate(
+      async ([type, chosen]) => {
+        const sw = globalThis as unknown as ServiceWorkerTestScope;
+        // Only a person's click may open a window.
+        const opened = new Promise<string>((resolve) => {
+          sw.clients.openWindow = async (url) => resolve(url);
+          setTimeout(() => resolve(""), 200);
+        });
+        const [notification] = await sw.registration.getNotifications();
+        sw.dispatchEvent(new sw.NotificationEvent(type, { notification, action: chosen }));
+        return opened;
+      },
+      [event, action] as const,
+    );
+  }
+
+  /** What is shown now. */
+  shown(): Promise<{ title: string; body: string; tag: string; actions: string[]; requireInteraction: boolean }[]> {
+    return this.page.evaluate(async () => {
+      const [registration] = await navigator.serviceWorker.getRegistrations();
+      const list = (await registration?.getNotifications()) ?? [];
+      return list.map((n) => {
+        const { actions = [] } = n as Notification & { actions?: { action: string }[] };
+        const { title, body, tag, requireInteraction } = n;
+        return { title, body, tag, requireInteraction, actions: actions.map((a) => a.action) };
+      });
+    });
+  }
+}
+
+/** What of a service worker the tests touch. */
+export interface ServiceWorkerTestScope extends EventTarget {
+  clients: { openWindow: (url: string) => Promise<void> };
+  registration: ServiceWorkerRegistration;
+  NotificationEvent: new (type: string, init: object) => Event;
+}
+
+/**
+ * Runs in the page. Headless Chromium has no push service: this one gives subscriptions whose address and keys the
+ * test can see, and remembers them as a browser does.
+ */
+function fakePushService(): void {
+  const stored = "test-subscription";
+  const make = (s: { endpoint: string; key: number[] }) => ({
+    endpoint: s.endpoint,
+    options: { userVisibleOnly: true, applicationServerKey: new Uint8Array(s.key).buffer },
+    toJSON: () => ({
+      endpoint: s.endpoint,
+      expirationTime: null,
+      keys: {
+        p256dh: "BCVxsr7N_eNgVRqvHtD0zTZsEc6-VV-JvLexhqUzORcxaOzi6-AYWXvTBHm4bjyPjs7Vd8pZGH6SRpkNtoIAiw4",
+        auth: "BTBZMqHH6r4Tts7J_aSIgg",
+      },
+    }),
+    unsubscribe: async () => {
+      localStorage.removeItem(stored);
+      return true;
+    },
+  });
+  const get = () => {
+    const text = localStorage.getItem(stored);
+    return text ? make(JSON.parse(text)) : null;
+  };
+  Object.assign(PushManager.prototype, {
+    getSubscription: async () => get(),
+    subscribe: async (o: { applicationServerKey: Uint8Array }) => {
+      const endpoint = `https://push.example.com/send/${Math.random().toString(36).slice(2)}`;
+      localStorage.setItem(stored, JSON.stringify({ endpoint, key: [...o.applicationServerKey] }));
+      return get();
+    },
+  });
+}
