@@ -18,6 +18,7 @@ __all__ = [
     "Problem",
     "ProblemError",
     "RefusedError",
+    "RegistrationError",
     "StateError",
     "SyncTimeoutError",
     "UnreachableError",
@@ -150,6 +151,15 @@ class FrameError(GodwitError):
         self.code = code
         self.message = message
         self.field = field
+
+
+class RegistrationError(GodwitError):
+    """The server refused a registration for good."""
+
+    def __init__(self, name: str, code: str) -> None:
+        super().__init__(f"server refused the registration for {name}: {code}")
+        self.object = name
+        self.code = code
 
 
 class StateError(GodwitError):

@@ -186,7 +186,7 @@ class Listener:
                 task.cancel()
             await asyncio.gather(*workers, connector, return_exceptions=True)
             if self.options.objects is not None:
-                self.options.objects.detach()
+                await self.options.objects.detach()
 
     async def _connect(self) -> None:
         """Make one session after the other until closing."""

@@ -6,6 +6,7 @@ import asyncio
 import inspect
 import json
 import logging
+import threading
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from dataclasses import dataclass
@@ -20,6 +21,9 @@ from .state import Registration, State
 __all__ = ["ObjectHandler", "ObjectVersion", "Objects"]
 
 log = logging.getLogger("godwit")
+
+# How many seconds a handler is left alone after it failed on a version that the server does not send again.
+_FAILED_PAUSE = 10.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,7 +77,13 @@ class Objects:
         self._busy = False
         self._retry = Backoff(CONNECT_BASE, CONNECT_MOST)
         self._retry_at: float | None = None
+        self._postponed: dict[str, float] = {}  # until when the handler is left alone with an object it failed on
         self._watchers: set[asyncio.Event] = set()
+        self._saving = threading.Lock()
+        self._saved = self.keeper.revision
+        self._probe = False
+        self._pongs = 0
+        self._activity = 0
 
     @property
     def group(self) -> str:
@@ -90,10 +100,13 @@ class Objects:
         """All registrations by object."""
         return self.keeper.registrations()
 
+    def _idle(self) -> bool:
+        return self.keeper.connected and not (self._waiting or self._busy)
+
     @property
-    def idle(self) -> bool:
-        """Whether every version that came was handled and every registration is agreed on."""
-        return not (self._waiting or self._busy or self.keeper.pending)
+    def agreed(self) -> bool:
+        """Whether the server is known to have exactly these registrations."""
+        return self.keeper.agreed
 
     def register(self, *names: str) -> None:
         """Follow these objects. Their current versions arrive at once."""
@@ -105,6 +118,7 @@ class Objects:
         if self.keeper.unregister(names):
             for name in names:
                 self._waiting.pop(name, None)
+                self._postponed.pop(name, None)
             self._changed()
 
     def nudge(self) -> None:
@@ -125,13 +139,16 @@ class Objects:
         if self._writer is not None:
             self._writer.set()
 
-    def _save(self) -> bool:
-        try:
-            self._state.save(self.keeper.registrations())
-        except StateError as e:
-            log.warning("registrations not saved", extra={"reason": str(e)})
-            return False
-        return True
+    def _save(self) -> None:
+        with self._saving:  # of two at once the later one has the newer registrations
+            revision = self.keeper.revision
+            if revision == self._saved:
+                return
+            try:
+                self._state.save(self.keeper.registrations())
+                self._saved = revision
+            except StateError as e:
+                log.warning("registrations not saved", extra={"reason": str(e)})
 
     # For the listener and its session.
 
@@ -143,10 +160,11 @@ class Objects:
         self._work, self._stopping = asyncio.Event(), False
         self._work.set()
 
-    def detach(self) -> None:
-        """End it."""
+    async def detach(self) -> None:
+        """End it, with what the last frames have brought."""
         self._loop = None
-        self._save()
+        await self._tell_changes()
+        await self._keep()
 
     def stop(self) -> None:
         """Let `work` return after the version that is being handled."""
@@ -157,19 +175,27 @@ class Objects:
         """Take the server's summary."""
         self._writer = writer
         self._waiting.clear()  # the server sends again what it has no acknowledgement of
+        self._postponed.clear()
         self.keeper.welcomed(digest)
         self._retry.reset()
         self._retry_at = None
-        self._wake()
+        self._happened()
 
     def disconnected(self) -> None:
         """Note that the session ended."""
         self._writer = None
         self.keeper.disconnected()
+        self._happened()
 
     def ping(self) -> str:
         """Return the digest for a ping."""
+        self._probe = False
         return self.keeper.ping_digest()
+
+    @property
+    def probing(self) -> bool:
+        """Whether a ping is wanted now."""
+        return self._probe
 
     def due_in(self) -> float:
         """Return in how many seconds there is something to do."""
@@ -190,7 +216,13 @@ class Objects:
             case RegistrationFailed():
                 self.keeper.failed(frame)
             case Pong():
+                self._pongs += 1
                 self.keeper.ponged(frame.digest)
+        if not isinstance(frame, Pong):
+            self._activity += 1
+        self._happened()
+
+    def _happened(self) -> None:
         self._wake()
         for watcher in self._watchers:
             watcher.set()
@@ -219,8 +251,12 @@ class Objects:
             self.keeper.retry()
         frames = self.keeper.take()
         if frames:
-            await asyncio.to_thread(self._save)
+            await self._keep()
         return frames
+
+    async def _keep(self) -> None:
+        if self.keeper.revision != self._saved:
+            await asyncio.to_thread(self._save)
 
     async def work(self) -> None:
         """Hand versions to the handler, one at a time, until `stop`."""
@@ -228,6 +264,8 @@ class Objects:
             await self._work.wait()
             self._work.clear()
             await self._tell_changes()
+            if self._writer is None:
+                await self._keep()  # else the writer does it, with what it sends
             for name in list(self._waiting):
                 if self._stopping:
                     break
@@ -238,7 +276,7 @@ class Objects:
 
     async def _deliver(self, name: str) -> None:
         version = self._waiting.get(name)
-        if version is None:
+        if version is None or self._postponed.get(name, 0.0) > asyncio.get_running_loop().time():
             return
         self._busy = True
         try:
@@ -247,7 +285,7 @@ class Objects:
             raise
         except Exception:
             log.exception("object handler failed", extra={"object": name})
-            self._forget(version)  # the server sends it again
+            self._failed(version)
             return
         finally:
             self._busy = False
@@ -255,9 +293,16 @@ class Objects:
             return  # nobody is there for it yet: it waits for a nudge
         self._forget(version)
         self.keeper.handled(name, version.version, version.unknown)
-        self._wake()
-        for watcher in self._watchers:
-            watcher.set()
+        self._happened()
+
+    def _failed(self, version: ObjectVersion) -> None:
+        if not version.unknown:
+            self._forget(version)  # the server sends it again
+            return
+        # It says only once in a session that a version is unknown.
+        loop = asyncio.get_running_loop()
+        self._postponed[version.object] = loop.time() + _FAILED_PAUSE
+        loop.call_later(_FAILED_PAUSE, self._wake)
 
     def _forget(self, version: ObjectVersion) -> None:
         """Drop a version unless a newer one took its place meanwhile."""
@@ -274,15 +319,52 @@ class Objects:
                     await result
             except Exception:
                 log.exception("callback failed")
-        for watcher in self._watchers:
-            watcher.set()
 
-    def watch(self) -> asyncio.Event:
-        """Return an event that is set whenever something may have changed. End it with `unwatch`."""
+    async def until_agreed(self) -> None:
+        """Return once the server has confirmed all registrations, or the session has ended."""
         watcher = asyncio.Event()
         self._watchers.add(watcher)
-        return watcher
+        try:
+            while self.keeper.connected and not self.agreed:
+                watcher.clear()
+                await watcher.wait()
+        finally:
+            self._watchers.discard(watcher)
 
-    def unwatch(self, watcher: asyncio.Event) -> None:
-        """End a watch."""
-        self._watchers.discard(watcher)
+    async def reconcile(self, quiet: float) -> None:
+        """Return once server and client agree and all that came was handled.
+
+        The server does not say when it has sent all that changed. So this waits until nothing has come for `quiet`
+        seconds, then for the answer to a ping, before which the server's frames have arrived.
+        """
+        watcher = asyncio.Event()
+        self._watchers.add(watcher)
+        try:
+            while True:
+                watcher.clear()
+                before = self._activity
+                if not await _silent(watcher, quiet) or not self._idle():
+                    continue
+                await self._ping_and_wait(watcher)
+                if self.agreed and self._idle() and self._activity == before:
+                    return
+        finally:
+            self._watchers.discard(watcher)
+
+    async def _ping_and_wait(self, watcher: asyncio.Event) -> None:
+        pongs = self._pongs
+        self._probe = True
+        self._wake()
+        while self._pongs == pongs and self.keeper.connected:
+            watcher.clear()
+            await watcher.wait()
+
+
+async def _silent(watcher: asyncio.Event, patience: float) -> bool:
+    """Wait for an event and report that it did not come."""
+    try:
+        async with asyncio.timeout(patience):
+            await watcher.wait()
+    except TimeoutError:
+        return True
+    return False

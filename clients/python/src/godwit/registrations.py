@@ -2,8 +2,9 @@
 
 The keeper knows nothing of connections or time: frames of the server go in, frames for the server come out. What the
 program wants is the desired set; its digest is compared with that of the server's set at every welcome and heartbeat.
-Equal digests settle whatever is pending without a further word. Where they differ, the client sends its whole set with
-`reset`, which the server swaps in at once, so nothing wanted is unregistered for a moment.
+Equal digests settle whatever is pending without a further word, except that the client asks for objects of which it
+knows no version, by registering them again. Where digests differ, the client sends its whole set with `reset`, which
+the server swaps in at once, so nothing wanted is unregistered for a moment.
 
 A client that has lost its state does not send a reset before the first heartbeat: until then its program is still
 registering, and the server may well know the very set that it is going to want.
@@ -60,8 +61,10 @@ class _Link:
     """What only lasts as long as a connection."""
 
     unsent: dict[str, None] = field(default_factory=dict)
+    asked: set[str] = field(default_factory=set)  # registered on this connection: the server sends what it has
     strays: set[str] = field(default_factory=set)  # unregistered although this client never asked for them
     reset: bool = False
+    agreed: bool = False  # the server's digest was that of the desired set, and nothing has changed since
     moved: bool = True  # something was sent since the last ping
 
 
@@ -78,6 +81,8 @@ class Keeper:
         self._acks: dict[str, int] = {}
         self._changes: list[Change] = []
         self._lock = threading.RLock()
+        self.revision = 0
+        """Grows with every change of what is worth keeping."""
 
     @property
     def digest(self) -> str:
@@ -91,10 +96,10 @@ class Keeper:
         return self._link is not None
 
     @property
-    def pending(self) -> bool:
-        """Whether client and server may still disagree."""
+    def agreed(self) -> bool:
+        """Whether the server is known to have exactly what the program wants."""
         with self._lock:
-            return any(r.status is not _REGISTERED for r in self._entries.values())
+            return self._link is not None and self._link.agreed
 
     @property
     def delayed(self) -> bool:
@@ -133,7 +138,7 @@ class Keeper:
         if entry is not None and entry.desired:
             return False
         self._sum += object_hash(self.group, name)
-        self._set(name, replace(entry, status=_PENDING) if entry else Registration(_PENDING))
+        self._set(name, Registration(_PENDING))  # what was known of it belongs to the time before
         self._send(name)
         return True
 
@@ -150,11 +155,13 @@ class Keeper:
     def _set(self, name: str, entry: Registration) -> None:
         before = self._entries.get(name)
         self._entries[name] = entry
+        self.revision += 1
         if before is None or before.status is not entry.status:
             self._changes.append(Change(name, entry.status))
 
     def _remove(self, name: str, code: str = "") -> None:
         if self._entries.pop(name, None) is not None:
+            self.revision += 1
             self._changes.append(Change(name, None, code))
         self._delayed.discard(name)
         self._acks.pop(name, None)
@@ -163,6 +170,7 @@ class Keeper:
         self._delayed.discard(name)
         if self._link is not None:
             self._link.unsent[name] = None
+            self._link.agreed = False
 
     # What the server says.
 
@@ -174,7 +182,7 @@ class Keeper:
             self._delayed.clear()
             if digest == self.digest:
                 self._agree()
-            elif self._fresh:
+            elif self._fresh or not digest:  # it cannot say yet: a pong will
                 self._link.unsent = dict.fromkeys(n for n, r in self._entries.items() if r.status is not _REGISTERED)
             else:
                 self._link.reset = True
@@ -200,7 +208,9 @@ class Keeper:
                 return
             if digest == self.digest:
                 self._agree()
-            elif not self._link.moved and not self._delayed:
+                return
+            self._link.agreed = False
+            if not self._link.moved and not self._delayed:
                 self._link.reset = True
 
     def registered(self, frame: Registered) -> None:
@@ -238,6 +248,7 @@ class Keeper:
                 if entry.status is _REGISTERED:
                     entry = replace(entry, status=_PENDING)
                     self._entries[name] = entry
+                    self.revision += 1
                 self._delayed.add(name)
                 self._changes.append(Change(name, entry.status, frame.code, transient=True))
 
@@ -253,13 +264,17 @@ class Keeper:
         assert self._link is not None
         self._fresh = False
         self._link.reset = False
+        self._link.agreed = True
         self._link.unsent.clear()
         self._delayed.clear()
         for name, entry in list(self._entries.items()):
             if entry.status is _LEAVING:
                 self._remove(name)
-            elif entry.status is _PENDING:
+                continue
+            if entry.status is _PENDING:
                 self._set(name, replace(entry, status=_REGISTERED))
+            if not (entry.version or entry.unknown or name in self._link.asked):
+                self._link.unsent[name] = None
 
     # Versions.
 
@@ -283,6 +298,7 @@ class Keeper:
             if version >= entry.version:
                 entry = replace(entry, version=version, unknown=unknown)
                 self._entries[name] = entry
+                self.revision += 1
             if entry.desired and not unknown:  # what is unknown needs none
                 self._acks[name] = entry.version
 
@@ -304,7 +320,9 @@ class Keeper:
         assert self._link is not None
         self._link.reset = False
         self._link.unsent.clear()
-        chunks = _chunks(sorted(name for name, r in self._entries.items() if r.desired)) or [()]
+        names = sorted(name for name, r in self._entries.items() if r.desired)
+        self._link.asked.update(names)
+        chunks = _chunks(names) or [()]
         last = len(chunks) - 1
         return [Register(chunk, reset=True, more=i < last) for i, chunk in enumerate(chunks)]
 
@@ -318,6 +336,8 @@ class Keeper:
             entry = self._entries.get(name)
             (wanted if entry is not None and entry.desired else unwanted).append(name)
         self._link.unsent.clear()
+        self._link.asked.difference_update(unwanted)
+        self._link.asked.update(wanted)
         return [*map(Unregister, _chunks(unwanted)), *map(Register, _chunks(wanted))]
 
     def take_changes(self) -> list[Change]:

@@ -195,10 +195,14 @@ class Session:
                 raise UnreachableError("server was silent for two heartbeats")
             if silence < self._beat:
                 probed = False
-            if (silence >= self._beat and not probed) or (self._objects is not None and now - pinged >= self._beat):
+            if (silence >= self._beat and not probed) or self._digest_due(now - pinged):
                 pinged, probed = now, True
                 await self._ping(conn)
-            await self._rest(self._beat / 2)
+            await self._rest(min(self._beat / 2, max(pinged + self._beat - now, 0.0) or self._beat / 2))
+
+    def _digest_due(self, since: float) -> bool:
+        """Whether to compare digests: at every heartbeat, and when somebody waits for it."""
+        return self._objects is not None and (since >= self._beat or self._objects.probing)
 
     async def _rest(self, look: float) -> None:
         if self._objects is not None:
@@ -228,11 +232,13 @@ class Session:
         await conn.send(Ping(self._objects.ping() if self._objects is not None else ""))
 
     async def _finish(self, conn: Connection) -> None:
-        """Ask for a pong: when it comes, everything sent before has been handled."""
+        """Ask for a pong: when it comes, everything sent before has been handled; registrations are answered later."""
         with suppress(TimeoutError):
             async with asyncio.timeout(_FINISH_PATIENCE):
                 await self._ping(conn)
                 await self._ponged.wait()
+                if self._objects is not None:
+                    await self._objects.until_agreed()
 
     async def _renew(self) -> None:
         """Get a new token before the present one ends, and introduce it with another hello."""
