@@ -80,7 +80,7 @@ Start with: godwit serve --dev`,
 	root.AddCommand(
 		p.serveCommand(), p.appCommand(), p.keyCommand(), p.tokenCommand(), p.publishCommand(), p.listenCommand(),
 		p.channelCommand(),
-		p.eventsCommand(), p.topCommand(), p.doctorCommand(), p.configCommand(), p.backupCommand(), p.restoreCommand(), p.benchCommand(),
+		p.eventsCommand(), p.objectCommand(), p.topCommand(), p.doctorCommand(), p.configCommand(), p.backupCommand(), p.restoreCommand(), p.benchCommand(),
 		p.versionCommand(),
 	)
 	return root

@@ -1,0 +1,208 @@
+package cli
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	godwit "godwit.dev/godwit/clients/go"
+	"godwit.dev/godwit/internal/notification"
+)
+
+type objectWatchFlags struct {
+	recipient, device, app, grpc string
+	tokenFile, state, timeout    string
+	count                        int
+}
+
+func (p *program) objectWatchCommand() *cobra.Command {
+	var f objectWatchFlags
+	cmd := &cobra.Command{
+		Use:   "watch GROUP/OBJECT...",
+		Short: "Register for objects and print their versions as they come",
+		Long: `Register for objects and print their versions as they come: the latest at once, then every change, unless several
+happen faster than they can be told. With a token in GODWIT_TOKEN or --token-file it does so as its recipient, else
+with an API key of role read, as an observer. Registrations end with the command, unless --device names one: then the
+server keeps them and their acknowledgements, and the next watch of that device prints what has changed meanwhile.`,
+		Example: `  godwit object watch region-1/camera-config region-1/firmware
+  godwit object watch region-1 camera-config firmware -n 1`,
+		ValidArgsFunction: p.completeObjects,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			names, err := objectNames(cmd, args)
+			if err != nil {
+				return err
+			}
+			return p.objectWatch(cmd.Context(), names, &f)
+		},
+	}
+	s := cmd.Flags()
+	s.StringVar(&f.recipient, "recipient", "", "recipient to be, where no token says it (default: a new one)")
+	s.StringVar(&f.device, "device", "", "name of this device")
+	s.StringVar(&f.state, "state", "", "file that keeps registrations and versions between runs")
+	s.StringVar(&f.app, "app", "", "app, where the server has several and no token says it")
+	s.StringVar(&f.tokenFile, "token-file", "", "file with the recipient's token (default: the token in GODWIT_TOKEN)")
+	s.StringVar(&f.grpc, "grpc", "", "connect with gRPC to this address (host:50051) instead of a WebSocket")
+	s.IntVarP(&f.count, "count", "n", 0, "end after this many versions")
+	s.StringVar(&f.timeout, "timeout", "", "end after this long; with --count, fail if they have not come by then")
+	return cmd
+}
+
+// observer is whether the watch goes by an API key: it has no token, and is nobody in particular.
+func (f *objectWatchFlags) observer(token string) bool {
+	return token == "" && f.device == "" && f.recipient == ""
+}
+
+func (p *program) objectWatch(ctx context.Context, names []objectName, f *objectWatchFlags) error {
+	token, err := p.token(f.tokenFile)
+	if err != nil {
+		return err
+	}
+	var opts []godwit.Option
+	var listen []godwit.ListenOption
+	if token != "" {
+		opts = append(opts, godwit.WithToken(token))
+	}
+	if f.observer(token) {
+		listen = append(listen, godwit.Peek())
+	}
+	if token == "" && f.recipient == "" {
+		f.recipient = "watch-" + rand.Text()[:8]
+	}
+	if f.app != "" {
+		opts = append(opts, godwit.WithApp(f.app))
+	}
+	if f.grpc != "" {
+		opts = append(opts, godwit.WithGRPC(f.grpc))
+	}
+	c, err := p.client(opts...)
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	if f.timeout != "" {
+		d, err := notification.ParseDuration(f.timeout)
+		if err != nil {
+			return usagef("--timeout: %w", err)
+		}
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, d)
+		defer cancel()
+	}
+	return p.watchWith(ctx, c, names, f, listen)
+}
+
+func (p *program) watchWith(parent context.Context, c *godwit.Client, names []objectName, f *objectWatchFlags, opts []godwit.ListenOption) error {
+	ctx, stop := context.WithCancel(parent)
+	defer stop()
+	w := &watcher{p: p, want: f.count, stop: stop}
+	state := []godwit.ObjectsOption{godwit.OnRegistration(w.changed)}
+	if f.state != "" {
+		state = append(state, godwit.StateFile(f.state))
+	}
+	objects, err := godwit.NewObjects(names[0].group, state...)
+	if err != nil {
+		return err
+	}
+	if err := w.register(objects, names); err != nil {
+		return err
+	}
+	opts = append(opts, godwit.Follow(objects),
+		godwit.OnConnect(func(w godwit.Welcome) { p.note("connected as %s of app %s", w.Recipient, w.App) }),
+		godwit.OnDisconnect(func(err error, retry time.Duration) {
+			p.note("%v; next try in %s", err, retry.Round(time.Millisecond))
+		}))
+	if f.device != "" {
+		opts = append(opts, godwit.Device(f.device))
+	}
+	err = c.Listen(ctx, f.recipient, nil, opts...)
+	var refused *godwit.RefusedError
+	switch {
+	case w.err != nil:
+		return w.err
+	case errors.As(err, &refused):
+		return err
+	case f.count > 0 && w.seen < f.count && errors.Is(parent.Err(), context.DeadlineExceeded):
+		return fmt.Errorf("%d of %d versions came in %s", w.seen, f.count, f.timeout)
+	}
+	return nil // interrupted, or enough seen
+}
+
+// watcher prints versions, one at a time.
+type watcher struct {
+	p    *program
+	want int
+	stop func()
+
+	mu   sync.Mutex
+	seen int
+	err  error
+}
+
+// register makes the set exactly what was asked for.
+func (w *watcher) register(objects *godwit.Objects, names []objectName) error {
+	wanted := make(map[string]bool, len(names))
+	all := make([]string, len(names))
+	for i, n := range names {
+		all[i] = n.String()
+		wanted[all[i]] = true
+	}
+	var gone []string
+	for _, s := range objects.List() {
+		if name := s.Group + "/" + s.Object; !wanted[name] {
+			gone = append(gone, name)
+		}
+	}
+	return errors.Join(objects.Register(w.handle, all...), objects.Unregister(gone...))
+}
+
+func (w *watcher) handle(_ context.Context, s *godwit.Signal) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.want > 0 && w.seen >= w.want {
+		return errEnough
+	}
+	if err := w.p.printSignal(s); err != nil {
+		w.err = err
+		w.stop()
+		return err // not printed, not acknowledged
+	}
+	if s.Unknown && s.Version == 0 {
+		return nil // nobody has put it: no version has come yet
+	}
+	if w.seen++; w.seen == w.want {
+		w.stop()
+	}
+	return nil
+}
+
+// changed ends the watch of what may not be had, and mentions what has to wait.
+func (w *watcher) changed(s godwit.ObjectStatus) {
+	if s.Err == nil {
+		return
+	}
+	if s.Status != godwit.Refused {
+		w.p.note("%v; trying again", s.Err)
+		return
+	}
+	w.mu.Lock()
+	w.err = s.Err
+	w.mu.Unlock()
+	w.stop()
+}
+
+func (p *program) printSignal(s *godwit.Signal) error {
+	if p.json {
+		v := map[string]any{"group": s.Group, "object": s.Object, "version": s.Version, "unknown": s.Unknown}
+		putPayload(v, s.Payload, s.ContentType)
+		return p.line(v)
+	}
+	name := objectName{s.Group, s.Object}
+	_, err := fmt.Fprintf(p.stdout, "%s %s %s%s\n", time.Now().Format(time.TimeOnly), p.paint(bold, clean(name.String())),
+		versionText(s.Version, s.Unknown), p.paint(faint, payloadText(s.Payload)))
+	return err
+}
