@@ -69,4 +69,8 @@ func (w *grpcWire) ack(dst []byte, ids [][]byte) []byte {
 	return appendGRPCMessage(dst, sessionStream, ackProto(ids), false)
 }
 
+func (w *grpcWire) say(dst, frame []byte) []byte {
+	return appendGRPCMessage(dst, sessionStream, frame, false)
+}
+
 func (w *grpcWire) read(frame []byte) (arrival, error) { return readProto(frame) }

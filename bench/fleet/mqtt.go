@@ -129,6 +129,8 @@ func (w *mqttWire) read(body []byte) (a arrival, err error) {
 	return a, nil
 }
 
+func (w *mqttWire) say(dst, _ []byte) []byte { return dst }
+
 func (w *mqttWire) ack(dst []byte, ids [][]byte) []byte {
 	for _, id := range ids {
 		dst = appendMQTT(dst, mqttPubAck, id)

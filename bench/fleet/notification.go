@@ -12,8 +12,10 @@ type arrival struct {
 	kind    kind
 	seq     uint64
 	attempt uint64
-	id      []byte
+	id      []byte // of an object: its name
 	due     int64
+	digest  []byte // of the server's registrations
+	unknown bool   // of an object, whose version is seq otherwise
 }
 
 type kind uint8
@@ -24,6 +26,9 @@ const (
 	notification
 	goodbye
 	failure
+	agreement // something that says the server's digest
+	signal
+	refusal // of registrations
 )
 
 var errFrame = errors.New("the server sent a frame that cannot be read")
@@ -34,7 +39,9 @@ func readJSON(b []byte) (a arrival, err error) {
 	case bytes.HasPrefix(b, []byte(`{"notification":`)):
 		return readNotificationJSON(b[len(`{"notification":`):])
 	case bytes.HasPrefix(b, []byte(`{"welcome":`)):
-		a.kind = welcome
+		a.kind, a.digest = welcome, digestJSON(b)
+	case bytes.HasPrefix(b, []byte(`{"object":`)), bytes.HasPrefix(b, []byte(`{"regist`)), bytes.HasPrefix(b, []byte(`{"pong":`)):
+		return readObjectJSON(b)
 	case bytes.HasPrefix(b, []byte(`{"goodbye":`)):
 		a.kind = goodbye
 	case bytes.HasPrefix(b, []byte(`{"error":`)):
@@ -107,7 +114,11 @@ func readProto(b []byte) (a arrival, err error) {
 	}
 	switch num {
 	case fieldWelcome:
+		a, err = readObjectProto(num, body)
 		a.kind = welcome
+		return a, err
+	case fieldRegistered, fieldRegistrationFailed, fieldObject, fieldPong:
+		return readObjectProto(num, body)
 	case fieldGoodbye:
 		a.kind = goodbye
 	case fieldError:

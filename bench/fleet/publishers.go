@@ -39,6 +39,7 @@ type PublishConfig struct {
 	Batch      int      `json:"batch"`      // notifications a request, with ViaBatch
 	AckNone    bool     `json:"ack_none"`   // settled by the first write instead of by an acknowledgement
 	DeafEvery  int      `json:"deaf_every"` // as for the subscribers
+	Object     string   `json:"object"`     // put this one, as GROUP/OBJECT, which all recipients are registered for
 
 	rate float64 // of the present run
 }
@@ -160,6 +161,8 @@ func (p *Publishers) requests(g *group) (all []*request) {
 		wrap = func(one content) { all = append(all, grpcRequest(g.target, one)) }
 	}
 	switch {
+	case c.Object != "":
+		return []*request{httpRequest(g.target, c.objectJSON())}
 	case c.Via == MQTT:
 		return []*request{plainRequest(c.mqttContent())}
 	case c.Via == NATS:

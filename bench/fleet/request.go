@@ -1,8 +1,10 @@
 package fleet
 
 import (
+	"cmp"
 	"encoding/binary"
 	"fmt"
+	"net/http"
 )
 
 // request is a publish, encoded once and then changed in place for each use.
@@ -49,12 +51,13 @@ type content struct {
 	stamps, numbers []int
 	copies, deaf    int
 	path, mediaType string
+	method          string // of HTTP; empty: POST
 }
 
-// httpRequest wraps content as a POST.
+// httpRequest wraps content as an HTTP request.
 func httpRequest(t Target, c content) *request {
-	head := fmt.Appendf(nil, "POST %s HTTP/1.1\r\nHost: %s\r\nAuthorization: Bearer %s\r\nContent-Type: %s\r\nContent-Length: %d\r\n\r\n",
-		c.path, t.HTTP, t.Key, c.mediaType, len(c.bytes))
+	head := fmt.Appendf(nil, "%s %s HTTP/1.1\r\nHost: %s\r\nAuthorization: Bearer %s\r\nContent-Type: %s\r\nContent-Length: %d\r\n\r\n",
+		cmp.Or(c.method, http.MethodPost), c.path, t.HTTP, t.Key, c.mediaType, len(c.bytes))
 	r := &request{bytes: append(head, c.bytes...), copies: c.copies, deaf: c.deaf}
 	for _, at := range c.stamps {
 		r.stamps = append(r.stamps, len(head)+at)

@@ -52,6 +52,8 @@ func (w *sseWire) parse(b []byte, s *subscriber) (used int, send []byte, err err
 	}
 }
 
+func (w *sseWire) say(dst, _ []byte) []byte { return dst }
+
 func (w *sseWire) ack(dst []byte, ids [][]byte) []byte {
 	w.post(w.session, ids)
 	return dst

@@ -11,17 +11,20 @@ import (
 
 // subscriber is one recipient's connection.
 type subscriber struct {
-	s     *Subscribers
-	num   int
-	conn  *reactor.Conn
-	wire  wire
-	seen  seqs
-	acks  [][]byte
-	fresh int  // notifications of this read that are new
-	up    bool // welcomed
-	deaf  bool // reads nothing after its welcome
-	cut   bool // we ended it
-	done  func(error)
+	s      *Subscribers
+	num    int
+	conn   *reactor.Conn
+	wire   wire
+	seen   seqs
+	acks   [][]byte
+	fresh  int    // notifications of this read that are new
+	out    []byte // what this read makes it say
+	up     bool   // welcomed
+	deaf   bool   // reads nothing after its welcome
+	cut    bool   // we ended it
+	asked  bool   // sent its registrations
+	agreed bool   // with the server on its registrations
+	done   func(error)
 }
 
 // wire is a protocol that carries frames. Its methods are called on the connection's loop.
@@ -33,6 +36,8 @@ type wire interface {
 	parse(b []byte, s *subscriber) (used int, send []byte, err error)
 	// ack appends the bytes that acknowledge ids.
 	ack(dst []byte, ids [][]byte) []byte
+	// say appends the bytes that carry a frame, where the protocol has such.
+	say(dst, frame []byte) []byte
 	// read understands a frame.
 	read(frame []byte) (arrival, error)
 }
@@ -50,6 +55,7 @@ func (s *subscriber) Data(b []byte) (int, error) {
 	if len(s.acks) > 0 && !s.s.cfg.NoAcks {
 		send = s.wire.ack(send, s.acks)
 	}
+	send, s.out = append(send, s.out...), nil
 	if len(send) > 0 && !s.conn.Write(send, nil) {
 		return used, errors.New("the server does not read acknowledgements")
 	}
@@ -70,10 +76,19 @@ func (s *subscriber) frame(b []byte) error {
 	switch a.kind {
 	case welcome:
 		s.up = true
+		if s.s.followed != nil {
+			return s.compare(a.digest)
+		}
 		s.finish(nil)
 		if s.deaf {
 			s.conn.Pause()
 		}
+	case agreement:
+		return s.compare(a.digest)
+	case signal:
+		s.signalled(a)
+	case refusal:
+		return fmt.Errorf("the server refused registrations: %.200q", b)
 	case notification:
 		s.s.arrived(s, a)
 		s.acks = append(s.acks, a.id)

@@ -22,11 +22,12 @@ const (
 
 // Subscribers are many recipients with a connection each.
 type Subscribers struct {
-	cfg   SubscriberConfig
-	dial  dialer
-	posts []*poster // for acknowledgements over SSE, one for each server
-	round int
-	all   []*subscriber
+	cfg      SubscriberConfig
+	dial     dialer
+	posts    []*poster // for acknowledgements over SSE, one for each server
+	round    int
+	all      []*subscriber
+	followed *followed // nil: nobody registers for objects
 
 	onArrival atomic.Pointer[func(recipient int)] // called on the loop after a notification was acknowledged
 
@@ -38,6 +39,8 @@ type Subscribers struct {
 	duplicates atomic.Int64 // seen before
 	disorder   atomic.Int64 // first deliveries that came after a later one
 	lost       atomic.Int64 // connections that ended by themselves
+	agreed     atomic.Int64 // are registered for what they want, and the server says so
+	unknown    atomic.Int64 // signals that named no version
 
 	mu       sync.Mutex
 	firstErr error // of connections that ended by themselves
@@ -59,6 +62,8 @@ type SubscriberConfig struct {
 	Spread      bool          `json:"spread"`
 	NoAcks      bool          `json:"no_acks"`    // what comes needs no acknowledgement
 	DeafEvery   int           `json:"deaf_every"` // every so many-th subscriber reads nothing; 0: none
+	Following   *Following    `json:"following,omitempty"`
+	Ramp        time.Duration `json:"ramp"` // over which connecting is spread; 0: as fast as it goes
 }
 
 // NewSubscribers prepares subscribers on a reactor with one loop.
@@ -66,7 +71,7 @@ func NewSubscribers(r *reactor.Reactor, cfg SubscriberConfig) (*Subscribers, err
 	if len(cfg.Targets) == 0 {
 		return nil, errors.New("there is no server to connect to")
 	}
-	s := &Subscribers{cfg: cfg, latency: latency.New(), interval: latency.New()}
+	s := &Subscribers{cfg: cfg, followed: newFollowed(cfg.Following), latency: latency.New(), interval: latency.New()}
 	s.dial = dialer{r: r, tls: clientTLS(cfg.Targets[0], cfg.Transport), spread: cfg.Spread}
 	s.all = make([]*subscriber, cfg.Count)
 	for i := range s.all {
@@ -128,7 +133,13 @@ const (
 )
 
 func (s *Subscribers) feed(ctx context.Context, slots chan struct{}, jobs chan *subscriber) error {
-	for _, sub := range s.all {
+	begun := time.Now()
+	for i, sub := range s.all {
+		if due := s.cfg.Ramp * time.Duration(i) / time.Duration(len(s.all)); due > 0 {
+			if err := wait(ctx, time.Until(begun.Add(due))); err != nil {
+				return err
+			}
+		}
 		select {
 		case slots <- struct{}{}:
 		case <-ctx.Done():
@@ -139,6 +150,17 @@ func (s *Subscribers) feed(ctx context.Context, slots chan struct{}, jobs chan *
 	return nil
 }
 
+func wait(ctx context.Context, d time.Duration) error {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
 func (s *Subscribers) open(ctx context.Context, sub *subscriber, done func(error)) {
 	var once sync.Once
 	report := func(err error) { once.Do(func() { done(err) }) }
@@ -147,6 +169,7 @@ func (s *Subscribers) open(ctx context.Context, sub *subscriber, done func(error
 	d := s.dial
 	d.small = sub.deaf
 	err := d.dial(ctx, t.addr(s.cfg.Transport), sub.num, s.round-1, func(c *reactor.Conn) reactor.Handler {
+		sub.asked, sub.agreed = false, false
 		sub.conn, sub.up, sub.cut, sub.done = c, false, false, func(err error) {
 			if err == nil {
 				s.live.Add(1)
@@ -243,6 +266,10 @@ func (s *Subscribers) closed(sub *subscriber, err error) {
 	if sub.up {
 		s.live.Add(-1)
 	}
+	if sub.agreed {
+		s.agreed.Add(-1)
+		sub.agreed = false
+	}
 	if sub.up && !sub.cut {
 		s.lost.Add(1)
 		s.failed(err)
@@ -288,6 +315,8 @@ type Counts struct {
 	Duplicates int64  `json:"duplicates"`
 	Disorder   int64  `json:"disorder"`
 	Lost       int64  `json:"lost_connections"`
+	Agreed     int64  `json:"agreed"`        // with the server on what they are registered for
+	Unknown    int64  `json:"unknown"`       // signals that named no version
 	Why        string `json:"why,omitempty"` // the first thing that went wrong
 }
 
@@ -307,7 +336,7 @@ func (s *Subscribers) TakeLatency() *latency.Histogram { return s.latency.Take()
 func (s *Subscribers) Counts() Counts {
 	c := Counts{
 		Live: s.live.Load(), Received: s.received.Load(), Duplicates: s.duplicates.Load(), Disorder: s.disorder.Load(),
-		Lost: s.lost.Load(),
+		Lost: s.lost.Load(), Agreed: s.agreed.Load(), Unknown: s.unknown.Load(),
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -132,6 +132,8 @@ func (w *webSocketWire) ack(dst []byte, ids [][]byte) []byte {
 	return appendMasked(dst, opText, ackJSON(ids))
 }
 
+func (w *webSocketWire) say(dst, frame []byte) []byte { return w.appendMessage(dst, frame) }
+
 func (w *webSocketWire) read(frame []byte) (arrival, error) {
 	if w.proto {
 		return readProto(frame)

@@ -120,12 +120,12 @@ func (s *Site) NewWorker(ctx context.Context) (*worker.Worker, error) {
 	return worker.Start(ctx, s.lab.Worker)
 }
 
-// Connect starts workers, as many as cfg.Count needs but at least atLeast, and connects the subscribers. It returns
-// how many seconds the slowest took.
+// Connect starts workers, as many as cfg.Count needs but at least atLeast, and connects the subscribers, beside those
+// that there are. It returns how many seconds the slowest took.
 func (s *Site) Connect(ctx context.Context, cfg fleet.SubscriberConfig, atLeast int) (seconds float64, err error) {
 	workers := max(atLeast, (cfg.Count+worker.MostConnections-1)/worker.MostConnections, 1)
 	workers = min(workers, max(cfg.Count, 1))
-	each := (cfg.Count + workers - 1) / workers
+	each, here := (cfg.Count+workers-1)/workers, len(s.Subs)
 	for first := 0; first < cfg.Count; first += each {
 		w, err := s.NewWorker(ctx)
 		if err != nil {
@@ -133,7 +133,7 @@ func (s *Site) Connect(ctx context.Context, cfg fleet.SubscriberConfig, atLeast 
 		}
 		s.Subs = append(s.Subs, &Subscribers{Worker: w, First: first, Count: min(each, cfg.Count-first)})
 	}
-	replies, err := s.Each(ctx, func(w *Subscribers) worker.Request {
+	replies, err := call(ctx, s.Subs[here:], func(w *Subscribers) worker.Request {
 		c := cfg
 		c.Targets, c.App, c.First, c.Count = s.Targets(), App, w.First, w.Count
 		return worker.Request{Connect: &c}
@@ -146,10 +146,14 @@ func (s *Site) Connect(ctx context.Context, cfg fleet.SubscriberConfig, atLeast 
 
 // Each sends a request to every worker with subscribers at the same time and waits for all replies.
 func (s *Site) Each(ctx context.Context, request func(*Subscribers) worker.Request) ([]worker.Reply, error) {
-	replies := make([]worker.Reply, len(s.Subs))
-	errs := make([]error, len(s.Subs))
+	return call(ctx, s.Subs, request)
+}
+
+func call(ctx context.Context, workers []*Subscribers, request func(*Subscribers) worker.Request) ([]worker.Reply, error) {
+	replies := make([]worker.Reply, len(workers))
+	errs := make([]error, len(workers))
 	var wg sync.WaitGroup
-	for i, w := range s.Subs {
+	for i, w := range workers {
 		wg.Go(func() { replies[i], errs[i] = w.Call(ctx, request(w)) })
 	}
 	wg.Wait()
@@ -169,6 +173,8 @@ func (s *Site) Counts(ctx context.Context) (sum fleet.Counts, err error) {
 		sum.Duplicates += c.Duplicates
 		sum.Disorder += c.Disorder
 		sum.Lost += c.Lost
+		sum.Agreed += c.Agreed
+		sum.Unknown += c.Unknown
 		if sum.Why == "" {
 			sum.Why = c.Why
 		}

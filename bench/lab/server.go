@@ -41,10 +41,11 @@ type Server struct {
 	fleet.Target
 	PID int // 0: not known
 
-	cmd    *exec.Cmd
-	ended  chan struct{}
-	dir    string
-	stderr *os.File
+	options ServerOptions
+	cmd     *exec.Cmd
+	ended   chan struct{}
+	dir     string
+	stderr  *os.File
 }
 
 // StartServer starts a server on a data folder of its own and waits until it is ready.
@@ -53,18 +54,42 @@ func StartServer(ctx context.Context, o ServerOptions) (*Server, error) {
 	if err != nil {
 		return nil, fmt.Errorf("make a data folder: %w", err)
 	}
-	s := &Server{dir: dir, ended: make(chan struct{}), Target: fleet.Target{TLS: o.TLS, Key: devKey}}
-	if err := s.start(ctx, o); err != nil {
+	s := &Server{dir: dir, options: o, Target: fleet.Target{TLS: o.TLS, Key: devKey}}
+	if err := s.start(ctx, "127.0.0.1:0", "127.0.0.1:0"); err != nil {
 		s.Stop()
 		return nil, err
 	}
 	return s, nil
 }
 
-func (s *Server) start(ctx context.Context, o ServerOptions) error {
+// Restart kills the server as a crash would, has forget remove what is to be lost of its data folder, and starts it
+// again at the same addresses.
+func (s *Server) Restart(ctx context.Context, forget func(data string) error) error {
+	if s.cmd == nil {
+		return errors.New("a server that was running already cannot be restarted")
+	}
+	_ = s.cmd.Process.Kill() // fails if it has ended
+	<-s.ended
+	s.stderr.Close()
 	data := filepath.Join(s.dir, "data")
+	if err := os.Remove(filepath.Join(data, addressesFile)); err != nil {
+		return fmt.Errorf("restart the server: %w", err)
+	}
+	if forget != nil {
+		if err := forget(data); err != nil {
+			return fmt.Errorf("restart the server: %w", err)
+		}
+	}
+	return s.start(ctx, s.HTTP, s.GRPC)
+}
+
+const addressesFile = "addresses.json"
+
+func (s *Server) start(ctx context.Context, http, grpc string) error {
+	o, data := s.options, filepath.Join(s.dir, "data")
+	s.ended = make(chan struct{})
 	args := append(append([]string{}, o.Command[1:]...), "serve", "--dev", "--data", data,
-		"--http-addr", "127.0.0.1:0", "--grpc-addr", "127.0.0.1:0", "--log-level", "warn")
+		"--http-addr", http, "--grpc-addr", grpc, "--log-level", "warn")
 	if o.TLS {
 		cert, key, err := makeCertificate(s.dir)
 		if err != nil {
@@ -84,11 +109,12 @@ func (s *Server) start(ctx context.Context, o ServerOptions) error {
 		return fmt.Errorf("start a server: %w", err)
 	}
 	s.PID = s.cmd.Process.Pid
+	cmd, ended := s.cmd, s.ended
 	go func() { // ends with the process, which Stop waits for
-		defer close(s.ended)
-		_ = s.cmd.Wait() // how it ended is in its log
+		defer close(ended)
+		_ = cmd.Wait() // how it ended is in its log
 	}()
-	return s.ready(ctx, filepath.Join(data, "addresses.json"))
+	return s.ready(ctx, filepath.Join(data, addressesFile))
 }
 
 func (s *Server) ready(ctx context.Context, addresses string) error {

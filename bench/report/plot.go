@@ -1,6 +1,7 @@
 package report
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"math"
@@ -67,7 +68,7 @@ func PlotCurves(w io.Writer, title string, curves []Curve) error {
 	return render(w, c)
 }
 
-// PlotSeries draws something over time.
+// PlotSeries draws something over time, or over what the series says.
 func PlotSeries(w io.Writer, title string, s Series) error {
 	c := newChart(title, s.Unit)
 	line := chart.ContinuousSeries{Name: s.Name, YAxis: chart.YAxisSecondary, Style: chart.Style{StrokeColor: palette(0), StrokeWidth: 2}}
@@ -80,7 +81,7 @@ func PlotSeries(w io.Writer, title string, s Series) error {
 		return fmt.Errorf("draw %s: there is nothing to draw", title)
 	}
 	c.Series = []chart.Series{line}
-	c.XAxis.Name = "seconds"
+	c.XAxis.Name = cmp.Or(s.Over, "seconds")
 	c.YAxisSecondary.Range = &chart.ContinuousRange{Min: 0, Max: niceCeiling(most)}
 	c.XAxis.Ticks = ticks(s.Points[0][0], s.Points[len(s.Points)-1][0])
 	c.YAxisSecondary.Ticks = ticks(0, niceCeiling(most))

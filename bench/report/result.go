@@ -47,11 +47,12 @@ type Curve struct {
 	Points []latency.Point `json:"points"`
 }
 
-// Series is something over time.
+// Series is something over time, or over something else.
 type Series struct {
 	Name   string       `json:"name"`
 	Unit   string       `json:"unit"`
-	Points [][2]float64 `json:"points"` // seconds, value
+	Over   string       `json:"over,omitempty"` // what it is drawn over; empty: seconds
+	Points [][2]float64 `json:"points"`
 }
 
 // Add adds the value of one run to the figure of this name, which it makes at first.

@@ -30,6 +30,7 @@ type Load struct {
 	ToAll      bool
 	Prefill    int  // notifications delivered and settled before, so that the store is not empty
 	AckNone    bool // settled by the first write
+	Objects    bool // each message is a new version of one object, which all clients are registered for
 	DeafEvery  int  // every so many-th client reads nothing; 0: none
 }
 
@@ -50,6 +51,9 @@ func (l *Load) settings() []report.Setting {
 	}
 	if l.AckNone {
 		s = append(s, set("ack", "none"))
+	}
+	if l.Objects {
+		s = append(s, set("as", "versions of one object"))
 	}
 	if l.Servers > 1 {
 		s = append(s, set("servers", l.Servers))
@@ -73,6 +77,7 @@ type Outcome struct {
 	Published      fleet.Published
 	Counts         fleet.Counts // over the measured phase
 	Expected       int64        // deliveries
+	Objects        bool         // signals, of which several may become one
 	Latency        *latency.Histogram
 	Seconds        float64 // from the first publish to the last delivery
 	Server         []meter.Sample
@@ -110,6 +115,9 @@ func (l *Load) measure(ctx context.Context, run int) (*Outcome, error) {
 		Targets: site.Targets(), Via: l.via(), Publishers: l.Publishers, Size: l.Size, Prefix: p, Recipients: l.Clients,
 		ToAll: l.ToAll, Batch: l.Batch, AckNone: l.AckNone, DeafEvery: l.DeafEvery,
 	}
+	if l.Objects {
+		cfg.Object = objectGroup + "/" + fleet.ObjectName(0)
+	}
 	if _, err := pub.Call(ctx, worker.Request{Publishers: &cfg}); err != nil {
 		return nil, err
 	}
@@ -129,10 +137,23 @@ func (l *Load) measure(ctx context.Context, run int) (*Outcome, error) {
 }
 
 func (l *Load) subscribers(prefix string) fleet.SubscriberConfig {
-	return fleet.SubscriberConfig{
+	cfg := fleet.SubscriberConfig{
 		Transport: l.Transport, Prefix: prefix, Count: l.Clients, Concurrency: opening, Window: l.Window,
 		Heartbeat: heartbeat, Spread: true, DeafEvery: l.DeafEvery, NoAcks: l.AckNone,
 	}
+	if l.Objects {
+		cfg.Following = &fleet.Following{Group: objectGroup, Objects: 1, Pool: 1}
+	}
+	return cfg
+}
+
+// arrivals is how long deliveries may take after the last publish was answered. Signals that several versions became
+// one never come.
+func (l *Load) arrivals() time.Duration {
+	if l.Objects {
+		return 2 * time.Second
+	}
+	return arrivals
 }
 
 // prefill publishes in large batches until enough is stored, delivered and settled.
@@ -180,7 +201,7 @@ func (l *Load) warmUp(ctx context.Context, site *lab.Site, pub *worker.Worker, r
 			return c, err
 		}
 		want := start.Received + r.Published.Accepted - r.Published.Deaf
-		if c, err = site.AwaitReceived(ctx, want, arrivals); err != nil {
+		if c, err = site.AwaitReceived(ctx, want, l.arrivals()); err != nil {
 			return c, err
 		}
 	}
@@ -192,7 +213,7 @@ func (l *Load) warmUp(ctx context.Context, site *lab.Site, pub *worker.Worker, r
 
 // measured is the phase that counts.
 func (l *Load) measured(ctx context.Context, site *lab.Site, pub *worker.Worker, before fleet.Counts, run int) (*Outcome, error) {
-	o := &Outcome{}
+	o := &Outcome{Objects: l.Objects}
 	server := meter.Start(site.PIDs(), 100*time.Millisecond)
 	workers := meter.Start(append(site.WorkerPIDs(), pub.PID()), 100*time.Millisecond)
 	var profile *lab.Profile
@@ -208,7 +229,7 @@ func (l *Load) measured(ctx context.Context, site *lab.Site, pub *worker.Worker,
 	}
 	o.Published = *r.Published
 	o.Expected = o.Published.Accepted - o.Published.Deaf
-	after, err := site.AwaitReceived(ctx, before.Received+o.Expected, arrivals)
+	after, err := site.AwaitReceived(ctx, before.Received+o.Expected, l.arrivals())
 	o.Seconds = time.Since(begun).Seconds()
 	o.Ticks = show()
 	o.Server, o.Workers = server.Stop(), workers.Stop()

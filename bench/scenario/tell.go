@@ -60,7 +60,11 @@ func (o *Outcome) tellCost(r *report.Result, group string) {
 
 func (o *Outcome) tellFaults(r *report.Result, group string) {
 	p, c := &o.Published, &o.Counts
-	r.Add(group, "deliveries missing", "", float64(o.Expected-c.Received))
+	missing := "deliveries missing"
+	if o.Objects {
+		missing = "versions that a later one overtook"
+	}
+	r.Add(group, missing, "", float64(o.Expected-c.Received))
 	for _, f := range []struct {
 		name string
 		n    int64

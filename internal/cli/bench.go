@@ -50,7 +50,7 @@ A server under --url must be a development server (--dev) on this machine: laten
 	b.flags(cmd.PersistentFlags())
 	cmd.AddCommand(
 		b.unicastCommand(), b.fanoutCommand(), b.slowCommand(), b.slaCommand(), b.idleCommand(), b.acceptCommand(),
-		b.stormCommand(), b.matrixCommand(), b.compareCommand(), b.reportCommand(),
+		b.stormCommand(), b.matrixCommand(), b.compareCommand(), b.objectsCommand(), b.reportCommand(),
 		b.workerCommand(),
 	)
 	return cmd

@@ -79,6 +79,15 @@ func (b *bench) fanoutCommand() *cobra.Command {
 			if l.Via == fleet.ViaBatch {
 				return usagef("fanout publishes over http or grpc")
 			}
+			if l.Objects {
+				if err := checkObjectTransport(l.Transport); err != nil {
+					return err
+				}
+				if l.Via == fleet.ViaGRPC || l.Prefill > 0 {
+					return usagef("objects are put over http, and nothing of them is stored beforehand")
+				}
+				l.Via = fleet.ViaHTTP
+			}
 			return b.measure(cmd, func(ctx context.Context, c scenario.Common) (*report.Result, error) {
 				l.Common = c
 				return l.Fanout(ctx)
@@ -87,6 +96,7 @@ func (b *bench) fanoutCommand() *cobra.Command {
 	}
 	loadFlags(cmd.Flags(), &l)
 	f := cmd.Flags()
+	f.BoolVar(&l.Objects, "objects", false, "each message is a new version of one object, which all clients are registered for")
 	f.Float64Var(&l.Rate, "rate", 10, "messages a second, each to all clients; 0: as fast as they are answered")
 	defaults(f, map[string]string{"clients": "5000", "publishers": "8"})
 	return cmd

@@ -1,0 +1,132 @@
+package cli
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"godwit.dev/godwit/bench/fleet"
+	"godwit.dev/godwit/bench/report"
+	"godwit.dev/godwit/bench/scenario"
+)
+
+func (b *bench) objectsCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "objects",
+		Short: "Objects: latency of signals, clients that register, recovery of registrations",
+		Args:  subcommandOnly,
+		RunE:  help,
+	}
+	cmd.AddCommand(b.objectLatencyCommand(), b.objectScaleCommand(), b.objectRecoveryCommand())
+	return cmd
+}
+
+// checkObjectTransport refuses transports that the load generator cannot register over.
+func checkObjectTransport(name string) error {
+	if !slices.Contains([]string{fleet.WebSocketJSON, fleet.WebSocketProto, fleet.GRPC}, name) {
+		return usagef("--transport must be one of ws-json, ws-proto, grpc")
+	}
+	return nil
+}
+
+func (b *bench) objectLatencyCommand() *cobra.Command {
+	var s scenario.ObjectLatency
+	cmd := &cobra.Command{
+		Use:   "latency",
+		Short: "New versions of one object to many clients, at several rates",
+		Args:  exactly(),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := checkObjectTransport(s.Transport); err != nil {
+				return err
+			}
+			if s.Clients < 1 || s.Publishers < 1 || s.For <= 0 || len(s.Rates) == 0 || slices.Min(s.Rates) <= 0 {
+				return usagef("--clients, --publishers, --for and all of --rates must be positive")
+			}
+			return b.measure(cmd, func(ctx context.Context, c scenario.Common) (*report.Result, error) {
+				s.Common = c
+				return s.Run(ctx)
+			})
+		},
+	}
+	f := cmd.Flags()
+	f.IntVar(&s.Clients, "clients", 1000, "clients that are registered for the object")
+	f.Float64SliceVar(&s.Rates, "rates", []float64{1, 5, 10, 15, 20, 25}, "puts a second, one after the other")
+	f.IntVar(&s.Publishers, "publishers", 4, "connections that put")
+	f.IntVar(&s.Size, "size", 34, "bytes of payload, which carries the time")
+	f.StringVar(&s.Transport, "transport", fleet.GRPC, "how clients connect: ws-json, ws-proto or grpc")
+	f.DurationVar(&s.Warmup, "warmup", time.Second, "how long to put before measuring")
+	f.DurationVar(&s.For, "for", 10*time.Second, "how long to measure each rate")
+	return cmd
+}
+
+// registeringFlags are the flags of scenarios of registrations.
+func registeringFlags(f *pflag.FlagSet, s *scenario.Registering) {
+	f.IntVar(&s.Each, "registrations", 50, "registrations of each client")
+	f.IntVar(&s.Pool, "objects", 1000, "objects that there are, from which each client takes others")
+	f.StringVar(&s.Transport, "transport", fleet.GRPC, "how clients connect: ws-json, ws-proto or grpc")
+}
+
+func checkRegistering(s *scenario.Registering) error {
+	if err := checkObjectTransport(s.Transport); err != nil {
+		return err
+	}
+	if s.Each < 1 || s.Each > 10_000 || s.Pool < 1 {
+		return usagef("--registrations must be from 1 to 10000, --objects at least 1")
+	}
+	return nil
+}
+
+func (b *bench) objectScaleCommand() *cobra.Command {
+	var s scenario.ObjectScale
+	cmd := &cobra.Command{
+		Use:   "scale",
+		Short: "Clients come and register: CPU time and memory by their number",
+		Args:  exactly(),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := checkRegistering(&s.Registering); err != nil {
+				return err
+			}
+			if s.Clients < 1 || s.Steps < 1 || s.Over < 0 {
+				return usagef("--clients and --steps must be at least 1, --over must not be negative")
+			}
+			return b.measure(cmd, func(ctx context.Context, c scenario.Common) (*report.Result, error) {
+				s.Common = c
+				return s.Run(ctx)
+			})
+		},
+	}
+	f := cmd.Flags()
+	registeringFlags(f, &s.Registering)
+	f.IntVar(&s.Clients, "clients", 1000, "clients that come")
+	f.DurationVar(&s.Over, "over", 48*time.Second, "how long their coming takes; 0: as fast as they are served")
+	f.IntVar(&s.Steps, "steps", 10, "parts in which they come and are measured")
+	return cmd
+}
+
+func (b *bench) objectRecoveryCommand() *cobra.Command {
+	var s scenario.ObjectRecovery
+	cmd := &cobra.Command{
+		Use:   "recovery",
+		Short: "The server is killed and loses all registrations: how long until all are back",
+		Args:  exactly(),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := checkRegistering(&s.Registering); err != nil {
+				return err
+			}
+			if len(s.Clients) == 0 || slices.Min(s.Clients) < 1 {
+				return usagef("--clients must be at least 1 each")
+			}
+			return b.measure(cmd, func(ctx context.Context, c scenario.Common) (*report.Result, error) {
+				s.Common = c
+				return s.Run(ctx)
+			})
+		},
+	}
+	f := cmd.Flags()
+	registeringFlags(f, &s.Registering)
+	f.IntSliceVar(&s.Clients, "clients", []int{1000, 10_000}, "clients, one number after the other")
+	return cmd
+}
