@@ -189,3 +189,64 @@ func ExampleWithTokenSource() {
 	defer client.Close()
 	// client.Listen(ctx, "driver-42", handler)
 }
+
+// A back end says that an object has a new version, and asks who has got it.
+func ExampleClient_PutObject() {
+	url, stop := demo()
+	defer stop()
+
+	client, err := godwit.New(url, godwit.WithAPIKey("dev"))
+	if err != nil {
+		log.Panic(err)
+	}
+	defer client.Close()
+
+	ctx := context.Background()
+	result, err := client.PutObject(ctx, "region-1", "camera-config", godwit.ObjectPut{Version: 7, Payload: []byte(`{"iso":400}`)})
+	if err != nil {
+		log.Panic(err)
+	}
+	fmt.Println(result.Version, result.Changed)
+
+	units, err := client.Registrations(ctx, "region-1", "camera-config")
+	if err != nil {
+		log.Panic(err)
+	}
+	for _, unit := range units {
+		fmt.Println(unit.Recipient, unit.Device, unit.AckedVersion)
+	}
+	// Output: 7 true
+}
+
+// A unit follows objects. With a device and a state file it can vanish for weeks and be back with one message an
+// object that changed.
+func ExampleFollow() {
+	url, stop := demo()
+	defer stop()
+
+	client, err := godwit.New(url, godwit.WithAPIKey("dev"))
+	if err != nil {
+		log.Panic(err)
+	}
+	defer client.Close()
+
+	ctx, cancel := context.WithCancel(context.Background())
+	if _, err := client.PutObject(ctx, "region-1", "camera-config", godwit.ObjectPut{Version: 7}); err != nil {
+		log.Panic(err)
+	}
+
+	objects, err := godwit.NewObjects("region-1") // godwit.StateFile("registrations.json") outlives the program
+	if err != nil {
+		log.Panic(err)
+	}
+	err = objects.Register(func(_ context.Context, s *godwit.Signal) error {
+		fmt.Println(s.Object, "is at version", s.Version)
+		cancel()
+		return nil
+	}, "camera-config")
+	if err != nil {
+		log.Panic(err)
+	}
+	_ = client.Listen(ctx, "observer-1", nil, godwit.Follow(objects), godwit.Device("unit"))
+	// Output: camera-config is at version 7
+}
