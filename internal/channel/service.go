@@ -160,7 +160,10 @@ func (s *Service) open(kind Kind, n name) (push.Sender, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	r, ok := s.records[n]
-	if !ok {
+	switch {
+	case !ok && len(kind.Fields()) == 0:
+		r.Enabled = true // there is nothing that could be set
+	case !ok:
 		return nil, nil
 	}
 	if !r.Enabled {

@@ -173,17 +173,16 @@ func (s *Sender) judge(a *sender.Answer, name, origin string) error {
 
 // Recall sends a message in place of each, with the same topic, that shows nothing and closes what is shown.
 func (s *Sender) Recall(ctx context.Context, sent []push.Sent) []error {
-	errs := make([]error, len(sent))
-	for i := range sent {
-		r := sent[i].Request
+	return sender.Each(sent, func(m *push.Sent) error {
+		r := m.Request
 		r.Recall = true
 		// It has to find the device that the message found, maybe long after the message itself would have expired.
 		if least := s.cfg.Now().Add(defaultTTL); r.ExpiresAt.Before(least) {
 			r.ExpiresAt = least
 		}
-		_, errs[i] = s.Send(ctx, r)
-	}
-	return errs
+		_, err := s.Send(ctx, r)
+		return err
+	})
 }
 
 // Pace scopes by the push service's origin. None of them documents a rate.

@@ -1,0 +1,220 @@
+// Package webhook posts signed messages to URLs (Standard Webhooks): notifications to endpoints, and events to hooks.
+package webhook
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+
+	"godwit.dev/godwit/internal/guard"
+	"godwit.dev/godwit/internal/push"
+	"godwit.dev/godwit/internal/sender"
+)
+
+// Poster posts signed messages. It knows no secrets; they come with each message.
+type Poster struct {
+	Client       *http.Client
+	AllowPrivate bool
+	Now          func() time.Time
+}
+
+// NewPoster makes a poster.
+func NewPoster(client *http.Client, allowPrivate bool) *Poster {
+	return &Poster{Client: client, AllowPrivate: allowPrivate, Now: time.Now}
+}
+
+const maxURL = 2048
+
+// CheckURL says what is wrong with a URL that is to get messages, and finds its origin.
+func CheckURL(raw string, allowPrivate bool) (origin string, err error) {
+	if len(raw) > maxURL {
+		return "", fmt.Errorf("has more than %d bytes", maxURL)
+	}
+	if err := guard.CheckURL(raw, allowPrivate); err != nil {
+		return "", err
+	}
+	u, err := url.Parse(raw)
+	if err != nil {
+		return "", errors.New("is not a URL")
+	}
+	return u.Scheme + "://" + strings.ToLower(u.Host), nil
+}
+
+// Post posts one message. id is the same on every attempt; receivers deduplicate by it.
+func (p *Poster) Post(ctx context.Context, secrets Secrets, to, id string, body []byte) error {
+	origin, err := CheckURL(to, p.AllowPrivate)
+	if err != nil {
+		return &push.PermanentError{Reason: "url " + err.Error()}
+	}
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, to, bytes.NewReader(body))
+	if err != nil {
+		return &push.PermanentError{Reason: "url makes no valid request"}
+	}
+	now := p.Now()
+	h := req.Header
+	h.Set("Content-Type", "application/json")
+	h.Set("User-Agent", "godwit")
+	h.Set("Webhook-Id", id)
+	h.Set("Webhook-Timestamp", strconv.FormatInt(now.Unix(), 10))
+	h.Set("Webhook-Signature", secrets.Sign(id, now, body))
+	a, err := sender.Do(p.Client, req, "webhook at "+origin, origin)
+	if err != nil {
+		return err
+	}
+	return judge(&a, origin, now)
+}
+
+// judge tells what an answer means. Receivers are programs of anybody: what they say beside the status is not repeated.
+func judge(a *sender.Answer, origin string, now time.Time) error {
+	says := func(what string) string { return fmt.Sprintf("webhook at %s answered %d%s", origin, a.Status, what) }
+	switch {
+	case a.Status >= 200 && a.Status < 300:
+		return nil
+	case a.Status >= 300 && a.Status < 400:
+		return &push.PermanentError{Reason: says(": redirects are not followed")}
+	}
+	after := sender.RetryAfter(a.Header, now)
+	switch a.Status {
+	case http.StatusGone:
+		return &push.GoneError{Reason: says(": it wants no more messages")}
+	case http.StatusTooManyRequests, http.StatusServiceUnavailable:
+		return &push.RetryError{After: after, Credential: true, Scope: origin, Reason: says("")}
+	case http.StatusRequestTimeout, http.StatusConflict, http.StatusTooEarly:
+		return &push.RetryError{After: after, Reason: says("")}
+	}
+	if a.Status < 500 {
+		return &push.PermanentError{Reason: says("")}
+	}
+	return &push.RetryError{After: after, Reason: says("")}
+}
+
+// Sender sends notifications to endpoints that are URLs.
+type Sender struct {
+	poster  *Poster
+	secrets Secrets
+}
+
+var (
+	_ push.Sender   = (*Sender)(nil)
+	_ push.Recaller = (*Sender)(nil)
+	_ push.Pacer    = (*Sender)(nil)
+)
+
+// New makes a sender that signs with these secrets.
+func New(p *Poster, secrets Secrets) (*Sender, error) {
+	if len(secrets) == 0 {
+		return nil, errors.New("webhook: there is no secret")
+	}
+	return &Sender{poster: p, secrets: secrets}, nil
+}
+
+// Types of messages.
+const (
+	typeNotification = "notification"
+	typeRecall       = "notification.recall"
+)
+
+// envelope is a message as the standard recommends it.
+type envelope struct {
+	Type      string    `json:"type"`
+	Timestamp time.Time `json:"timestamp"`
+	Data      data      `json:"data"`
+}
+
+type data struct {
+	ID        string          `json:"id"`
+	GodwitID  string          `json:"godwit_id"`
+	App       string          `json:"app"`
+	Recipient string          `json:"recipient,omitempty"`
+	Endpoint  string          `json:"endpoint,omitempty"`
+	Title     string          `json:"title,omitempty"`
+	Body      string          `json:"body,omitempty"`
+	Icon      string          `json:"icon,omitempty"`
+	Image     string          `json:"image,omitempty"`
+	URL       string          `json:"url,omitempty"`
+	Category  string          `json:"category,omitempty"`
+	Data      json.RawMessage `json:"data,omitempty"`
+	Urgency   push.Urgency    `json:"urgency,omitempty"`
+	Collapse  string          `json:"collapse_key,omitempty"`
+	ExpiresAt *time.Time      `json:"expires_at,omitempty"`
+	Track     string          `json:"track,omitempty"`
+}
+
+// Send makes one attempt.
+func (s *Sender) Send(ctx context.Context, r push.Request) (push.Receipt, error) {
+	to, err := parseAddress(r.Address)
+	if err != nil {
+		return push.Receipt{}, &push.PermanentError{Reason: err.Error()}
+	}
+	now := s.poster.Now().UTC().Truncate(time.Millisecond)
+	if !r.ExpiresAt.IsZero() && !r.ExpiresAt.After(now) && !r.Recall {
+		return push.Receipt{}, &push.PermanentError{Reason: "expired before it was sent"}
+	}
+	id := r.ID
+	e := envelope{Type: typeNotification, Timestamp: now, Data: data{
+		ID: r.ID, GodwitID: r.GodwitID, App: r.App, Recipient: r.Recipient, Endpoint: r.Endpoint,
+	}}
+	if e.Data.GodwitID == "" {
+		e.Data.GodwitID = r.ID
+	}
+	if r.Recall {
+		e.Type, id = typeRecall, r.ID+".recall" // another message, so another id
+	} else {
+		fill(&e.Data, &r)
+	}
+	body, err := json.Marshal(&e)
+	if err != nil {
+		return push.Receipt{}, &push.PermanentError{Reason: "the message cannot be encoded"}
+	}
+	return push.Receipt{}, s.poster.Post(ctx, s.secrets, to, id, body)
+}
+
+func fill(d *data, r *push.Request) {
+	c := &r.Content
+	d.Title, d.Body, d.Icon, d.Image, d.URL, d.Category, d.Data = c.Title, c.Body, c.Icon, c.Image, c.URL, c.Category, c.Data
+	d.Urgency, d.Collapse, d.Track = r.Urgency, r.Collapse, r.Track
+	if !r.ExpiresAt.IsZero() {
+		at := r.ExpiresAt.UTC().Truncate(time.Millisecond)
+		d.ExpiresAt = &at
+	}
+}
+
+// Recall tells the receivers that a notification is taken back; what they do with that is theirs.
+func (s *Sender) Recall(ctx context.Context, sent []push.Sent) []error {
+	return sender.Each(sent, func(m *push.Sent) error {
+		r := m.Request
+		r.Recall = true
+		_, err := s.Send(ctx, r)
+		return err
+	})
+}
+
+// Pace scopes by the receiver's origin.
+func (s *Sender) Pace(address json.RawMessage) push.Pace {
+	to, err := parseAddress(address)
+	if err != nil {
+		return push.Pace{}
+	}
+	origin, err := CheckURL(to, s.poster.AllowPrivate)
+	if err != nil {
+		return push.Pace{}
+	}
+	return push.Pace{Scope: origin}
+}
+
+func parseAddress(address json.RawMessage) (string, error) {
+	var a struct {
+		URL string `json:"url"`
+	}
+	if err := json.Unmarshal(address, &a); err != nil || a.URL == "" {
+		return "", errors.New(`address is not like {"url":"https://example.org/hook"}`)
+	}
+	return a.URL, nil
+}
