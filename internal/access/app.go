@@ -23,6 +23,8 @@ type App struct {
 	// JWTKeys verify client tokens. One of them, made with the app, also signs them (JWTKey.Mints).
 	JWTKeys []JWTKey `json:"jwt_keys"`
 	JWKSURL string   `json:"jwks_url,omitempty"`
+	// AnonymousOrigins are of pages whose visitors may register for push messages without a token; none: nobody may.
+	AnonymousOrigins []string `json:"anonymous_origins,omitempty"`
 	// IntrospectURL checks opaque tokens (RFC 7662), with HTTP Basic credentials if an id is set.
 	IntrospectURL    string    `json:"introspect_url,omitempty"`
 	IntrospectID     string    `json:"introspect_id,omitempty"`
@@ -35,6 +37,7 @@ type App struct {
 // AppChange says what to change of an app. Nil fields stay as they are, others replace what was there.
 type AppChange struct {
 	Origins          *[]string
+	AnonymousOrigins *[]string
 	JWTKeys          *[]JWTKey // the key that mints tokens is kept besides
 	JWKSURL          *string
 	IntrospectURL    *string
@@ -53,14 +56,20 @@ func (c *AppChange) apply(app *App, allowPrivate bool) error {
 	set(&app.IntrospectSecret, c.IntrospectSecret)
 	set(&app.Issuer, c.Issuer)
 	set(&app.Audience, c.Audience)
-	if c.Origins != nil {
-		app.Origins = nil
-		for _, o := range *c.Origins {
+	for _, list := range []struct {
+		into *[]string
+		from *[]string
+	}{{&app.Origins, c.Origins}, {&app.AnonymousOrigins, c.AnonymousOrigins}} {
+		if list.from == nil {
+			continue
+		}
+		*list.into = nil
+		for _, o := range *list.from {
 			norm, err := normalOrigin(o)
 			if err != nil {
 				return err
 			}
-			app.Origins = append(app.Origins, norm)
+			*list.into = append(*list.into, norm)
 		}
 	}
 	if c.JWTKeys != nil {
@@ -87,8 +96,8 @@ func (app *App) check(allowPrivate bool) error {
 	if err := notification.CheckName("app", app.Name); err != nil {
 		return err
 	}
-	if len(app.Origins) > maxOrigins {
-		return fieldErrorf("origin", "has %d entries; at most %d are allowed", len(app.Origins), maxOrigins)
+	if n := max(len(app.Origins), len(app.AnonymousOrigins)); n > maxOrigins {
+		return fieldErrorf("origin", "has %d entries; at most %d are allowed", n, maxOrigins)
 	}
 	if len(app.JWTKeys) > maxStaticKeys+1 {
 		return fieldErrorf("jwt_key", "has %d keys; at most %d are allowed, use a JWKS URL", len(app.JWTKeys)-1, maxStaticKeys)

@@ -1,6 +1,7 @@
 package access
 
 import (
+	"net/netip"
 	"net/url"
 	"slices"
 	"strings"
@@ -23,6 +24,34 @@ func (r *Registry) Origin(app, origin, host string) bool {
 		}
 	}
 	return false
+}
+
+// Anonymous finds an app, the only one if none is named, and reports whether visitors of a page of this origin may
+// register there for push messages without a token. A development server lets pages of this machine.
+func (r *Registry) Anonymous(app, origin string) (name string, allowed bool) {
+	snap := r.snap.Load()
+	a, ok := snap.apps[snap.defaultApp(app)]
+	if !ok {
+		return "", false
+	}
+	norm, err := normalOrigin(origin)
+	if err != nil {
+		return a.Name, false
+	}
+	if r.cfg.Dev && a.Name == DevApp && local(norm) {
+		return a.Name, true
+	}
+	return a.Name, slices.Contains(a.AnonymousOrigins, norm)
+}
+
+// local reports whether an origin is one of this machine.
+func local(origin string) bool {
+	u, err := url.Parse(origin)
+	if err != nil {
+		return false
+	}
+	addr, err := netip.ParseAddr(u.Hostname())
+	return u.Hostname() == "localhost" || err == nil && addr.IsLoopback()
 }
 
 func (app *App) accepts(origin, host string) bool {

@@ -337,3 +337,40 @@ func TestRolesReadAndImplyEachOther(t *testing.T) {
 		t.Error("admin lacks a role")
 	}
 }
+
+func TestOnlyNamedPagesMayRegisterVisitors(t *testing.T) {
+	r := newWorld(t, access.Config{})
+	origins := []string{"https://Site.example:443"}
+	if err := r.CreateApp(t.Context(), "shop", access.AppChange{AnonymousOrigins: &origins}); err != nil {
+		t.Fatal(err)
+	}
+	for origin, want := range map[string]bool{
+		"https://site.example": true, "https://SITE.example": true, "http://site.example": false, "https://site.example:8443": false,
+		"": false, "null": false, "https://x.site.example": false, "http://localhost:3000": false,
+	} {
+		for _, app := range []string{"shop", ""} {
+			if name, allowed := r.Anonymous(app, origin); allowed != want || name != "shop" {
+				t.Errorf("%q for app %q: %q, %t", origin, app, name, allowed)
+			}
+		}
+	}
+	if err := r.CreateApp(t.Context(), "other", access.AppChange{}); err != nil {
+		t.Fatal(err)
+	}
+	if name, allowed := r.Anonymous("", "https://site.example"); allowed || name != "" {
+		t.Errorf("without an app's name: %q, %t", name, allowed)
+	}
+	if _, allowed := r.Anonymous("other", "https://site.example"); allowed {
+		t.Error("an app that named no page takes visitors")
+	}
+	bad := []string{"site.example"}
+	if err := r.SetApp(t.Context(), "other", access.AppChange{AnonymousOrigins: &bad}); err == nil {
+		t.Error("a host is an origin")
+	}
+	dev := newWorld(t, access.Config{Dev: true})
+	for origin, want := range map[string]bool{"http://localhost:3000": true, "http://127.0.0.1:8080": true, "http://[::1]:1": true, "https://site.example": false, "http://localhost.example": false} {
+		if _, allowed := dev.Anonymous(access.DevApp, origin); allowed != want {
+			t.Errorf("in development %q: %t", origin, allowed)
+		}
+	}
+}

@@ -27,6 +27,7 @@ import (
 	"godwit.dev/godwit/internal/session"
 	"godwit.dev/godwit/internal/signal"
 	"godwit.dev/godwit/internal/store/sqlite/appdb"
+	"godwit.dev/godwit/internal/store/sqlite/campaigndb"
 	"godwit.dev/godwit/internal/store/sqlite/eventdb"
 	"godwit.dev/godwit/internal/store/sqlite/mailboxdb"
 )
@@ -61,8 +62,10 @@ type App struct {
 	publisher *delivery.Service
 	hub       *session.Hub
 	store     *mailboxdb.Store
+	campaigns *campaigndb.Store
 	reactor   *reactor.Reactor
 	addrLimit *limit.Addrs
+	signups   *limit.Addrs
 	keyLimit  *limit.Keys
 	tlsFor    func(protocols ...string) *tls.Config // nil: plain
 	clock     func() time.Time
@@ -107,7 +110,8 @@ func Start(ctx context.Context, cfg *config.Config, opts Options) (*App, error) 
 	}
 	begun := time.Now()
 	for _, start := range []func(context.Context) error{
-		a.startProcess, a.startAccess, a.startEvents, a.startObjects, a.startMailbox, a.startChannels, a.startTrim, a.startConnections, a.listen, a.announce,
+		a.startProcess, a.startAccess, a.startEvents, a.startObjects, a.startMailbox, a.startChannels, a.startCampaigns, a.startTrim, a.startConnections,
+		a.listen, a.announce,
 	} {
 		err := start(ctx)
 		if err == nil && ctx.Err() != nil {

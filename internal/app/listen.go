@@ -35,6 +35,7 @@ func (a *App) startConnections(context.Context) error {
 	a.steps.addClose("reactor", time.Second, a.reactor.Close)
 	a.registerFigures()
 	a.addrLimit = limit.NewAddrs(a.cfg.LimitConnects.PerSecond(), a.cfg.LimitLoopback)
+	a.signups = limit.NewAddrs(a.cfg.LimitSignups.PerSecond(), a.cfg.LimitLoopback)
 	a.keyLimit = limit.NewKeys(a.cfg.LimitPublish.PerSecond())
 	if a.cfg.TLSCert != "" {
 		c, err := loadCerts(a.cfg.TLSCert, a.cfg.TLSKey, a.cfg.TLSClientCA, a.log)
@@ -167,6 +168,7 @@ func (a *App) handler() (http.Handler, error) {
 	return httpapi.New(httpapi.Config{
 		Publisher: a.publisher, Mailbox: a.mailbox, Objects: a.objects, Presence: a.hub, Events: a.events, Access: a.access, Keys: a.access, Apps: a.access, Channels: a.channels,
 		Log: a.log, Registry: a.registry, PublishLimit: a.keyLimit.Take,
+		Endpoints: a.campaigns, Signups: a.signups,
 		Figures: a.figures, Mount: mount, Draining: a.draining, Version: a.opts.Version, Node: hostname(),
 	}), nil
 }

@@ -14,6 +14,7 @@ import (
 	"godwit.dev/godwit/internal/session"
 	"godwit.dev/godwit/internal/signal"
 	"godwit.dev/godwit/internal/store/sqlite/appdb"
+	"godwit.dev/godwit/internal/store/sqlite/campaigndb"
 	"godwit.dev/godwit/internal/store/sqlite/eventdb"
 	"godwit.dev/godwit/internal/store/sqlite/mailboxdb"
 	"godwit.dev/godwit/internal/store/sqlite/objectdb"
@@ -92,5 +93,18 @@ func (a *App) startMailbox(ctx context.Context) error {
 	a.steps.addRun("mailbox upkeep", storePatience, a.mailbox.Run, a.fail)
 	a.publisher = delivery.New(a.mailbox, a.clock)
 	a.registry.MustRegister(a.mailbox, a.hub, a.events)
+	return nil
+}
+
+// startCampaigns opens the store of endpoints and campaigns.
+func (a *App) startCampaigns(ctx context.Context) error {
+	var err error
+	a.campaigns, err = campaigndb.Open(ctx, a.file(datadir.CampaignDB), campaigndb.Config{
+		Free: func() int64 { return diskFree(a.cfg.Data) }, MinFree: int64(a.cfg.MinFree), Fatal: a.fail, Now: a.clock, Log: a.log,
+	})
+	if err != nil {
+		return err
+	}
+	a.steps.addClose("campaign store", storePatience, a.campaigns.Close)
 	return nil
 }

@@ -34,7 +34,7 @@ func (t *trimmer) due(allocated uint64) bool {
 
 // startTrim gives memory back to the system after each burst of work.
 func (a *App) startTrim(context.Context) error {
-	run := func(ctx context.Context) error { return trim(ctx, a.events, a.store) }
+	run := func(ctx context.Context) error { return trim(ctx, a.events, a.store, a.campaigns) }
 	a.steps.addRun("memory trim", storePatience, run, a.fail)
 	return nil
 }

@@ -193,7 +193,7 @@ func (e *Endpoint) Renew(r *Registration, now time.Time) error {
 			*f.to = *f.from
 		}
 	}
-	if n.Token != (TokenHash{}) {
+	if e.Token == (TokenHash{}) || !r.Trusted && n.Token != (TokenHash{}) { // a back end does not lock the subscriber out
 		e.Token = n.Token
 	}
 	e.UpdatedAt, e.LastSeenAt = now, now

@@ -20,7 +20,7 @@ func (p *program) appCommand() *cobra.Command {
 		Args:  subcommandOnly,
 		RunE:  help,
 	}
-	cmd.AddCommand(p.appCreateCommand(), p.appSetCommand(), p.appListCommand(), p.appDeleteCommand())
+	cmd.AddCommand(p.appCreateCommand(), p.appSetCommand(), p.appListCommand(), p.appDeleteCommand(), p.appAnonymousCommand())
 	return cmd
 }
 
@@ -211,6 +211,54 @@ func (p *program) appDeleteCommand() *cobra.Command {
 		},
 	}
 	cmd.Flags().BoolVar(&yes, "yes", false, "really delete")
+	dataFlags(cmd)
+	return cmd
+}
+
+func (p *program) appAnonymousCommand() *cobra.Command {
+	var origins []string
+	var off bool
+	cmd := &cobra.Command{
+		Use:   "allow-anonymous [NAME] --origin ORIGIN",
+		Short: "Let visitors of web pages register for push messages without a token",
+		Long: `Let visitors of web pages register for push messages without a token. --origin names the site that serves the pages;
+the list replaces the former one. --off ends it; who is registered stays so.`,
+		Args: func(cmd *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				return nil
+			}
+			return exactly("name")(cmd, args)
+		},
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if off == (len(origins) > 0) {
+				return withHint(usagef("name the sites, or turn it off"), "give --origin https://example.org, more than once for more sites, or --off")
+			}
+			name := strings.Join(args, "")
+			return p.withAccess(cmd, false, func(ctx context.Context, r *access.Registry) error {
+				app, err := r.App(name)
+				if err != nil {
+					return err
+				}
+				if err := r.SetApp(ctx, app.Name, access.AppChange{AnonymousOrigins: &origins}); err != nil {
+					return err
+				}
+				if app, err = r.App(app.Name); err != nil {
+					return err
+				}
+				if p.json {
+					return p.line(map[string]any{"app": app.Name, "anonymous_origins": append([]string{}, app.AnonymousOrigins...)})
+				}
+				if off {
+					_, err = fmt.Fprintf(p.stdout, "App %s takes no anonymous registrations.\n", app.Name)
+				} else {
+					_, err = fmt.Fprintf(p.stdout, "App %s takes anonymous registrations from %s.\n", app.Name, strings.Join(app.AnonymousOrigins, " "))
+				}
+				return err
+			})
+		},
+	}
+	cmd.Flags().StringArrayVar(&origins, "origin", nil, "origin of the pages, like https://example.org (repeatable)")
+	cmd.Flags().BoolVar(&off, "off", false, "take none any more")
 	dataFlags(cmd)
 	return cmd
 }

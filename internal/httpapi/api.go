@@ -16,6 +16,7 @@ import (
 	"godwit.dev/godwit/internal/delivery"
 	"godwit.dev/godwit/internal/event"
 	"godwit.dev/godwit/internal/latency"
+	"godwit.dev/godwit/internal/limit"
 	"godwit.dev/godwit/internal/mailbox"
 	"godwit.dev/godwit/internal/metrics"
 	"godwit.dev/godwit/internal/notification"
@@ -86,6 +87,14 @@ type Figures struct {
 	PublishLatency []latency.Bucket // of all ways to publish, since start
 }
 
+// Apps knows the apps.
+type Apps interface {
+	// App returns an app, the only one if none is named, or access.ErrUnknownApp.
+	App(name string) (access.App, error)
+	// Anonymous reports whether visitors of a page of this origin may register with an app without a token.
+	Anonymous(app, origin string) (name string, allowed bool)
+}
+
 // Config are the parts of the API.
 type Config struct {
 	Publisher Publisher
@@ -97,6 +106,7 @@ type Config struct {
 	Keys      Keys
 	Apps      Apps
 	Channels  Channels
+	Endpoints Endpoints
 	Log       *slog.Logger
 
 	// Registry receives the HTTP metrics and is what /metrics shows.
@@ -105,6 +115,8 @@ type Config struct {
 	PublishLimit func(key string, n int) (wait time.Duration)
 	// Figures are asked for by GET /v1/stats. Nil: there are none.
 	Figures func() Figures
+	// Signups limits registrations without a token by address. Nil: no limit.
+	Signups *limit.Addrs
 	// Mount adds handlers of the client gateways by mux pattern. They get the connection as it is: no deadline,
 	// no wrapped writer, no body limit.
 	Mount map[string]http.Handler

@@ -70,14 +70,18 @@ func (a *api) authenticate(c *call, role access.Role) error {
 	}
 	if c.r.URL.RawQuery != "" {
 		if app := c.query().Get("app"); app != "" && app != key.App {
-			return &problem.Problem{
-				Type: "/problems/forbidden", Title: "Not allowed", Status: http.StatusForbidden, Field: "app",
-				Detail: "app: the key belongs to another app",
-			}
+			return errOtherApp()
 		}
 	}
 	c.key = key
 	return nil
+}
+
+func errOtherApp() error {
+	return &problem.Problem{
+		Type: "/problems/forbidden", Title: "Not allowed", Status: http.StatusForbidden, Field: "app",
+		Detail: "app: the key belongs to another app",
+	}
 }
 
 // finish counts the request and turns a panic into a 500 that tells the client nothing.

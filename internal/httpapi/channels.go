@@ -8,7 +8,6 @@ import (
 	"strings"
 	"time"
 
-	"godwit.dev/godwit/internal/access"
 	"godwit.dev/godwit/internal/channel"
 	"godwit.dev/godwit/internal/notification"
 	"godwit.dev/godwit/internal/problem"
@@ -26,11 +25,6 @@ type Channels interface {
 	Check(ctx context.Context, app string, ch push.Channel) (about string, err error)
 	Sender(ctx context.Context, app string, ch push.Channel) (push.Sender, error)
 	WebPushKey(ctx context.Context, app string) (string, error)
-}
-
-// Apps finds an app, and with an empty name the only one.
-type Apps interface {
-	App(name string) (access.App, error)
 }
 
 const (

@@ -9,6 +9,7 @@ import (
 
 // explanations are what /problems/{slug} says: the type of a problem is the path of its explanation.
 var explanations = map[string]string{
+	"address-taken":        "The address or the id belongs to another endpoint. Only its subscriber or a back end with role publish may change that one.",
 	"auth-unavailable":     "The app's token service (introspection or JWKS) did not answer. Retry after the time in Retry-After.",
 	"bad-input":            "A value of the request breaks a rule. The member \"field\" names it as the request does, \"detail\" says what is wrong.",
 	"bad-json":             "The body is not JSON, not an object, or not UTF-8. \"detail\" says what was found where.",
@@ -27,10 +28,10 @@ var explanations = map[string]string{
 	"method-not-allowed":   "The path exists, but not with this method. The header Allow lists those that do.",
 	"no-space":             "The server has too little free disk space to store anything. Nothing was stored. It recovers by itself once there is space.",
 	"no-such-path":         "Nothing is served at this path. /openapi.yaml lists what is.",
-	"not-found":            "There is no such notification, recipient, channel or key in this app.",
+	"not-found":            "There is no such notification, recipient, endpoint, channel or key in this app.",
 	"not-ready":            "The server cannot store now; \"detail\" says why.",
 	"not-stored":           "The store failed. What was asked may have been stored: retry with the same id, which makes a duplicate harmless.",
-	"rate-limited":         "The API key has used up its publish rate. Retry after the time in Retry-After.",
+	"rate-limited":         "The API key has used up its publish rate, or the address its registrations. Retry after the time in Retry-After.",
 	"timeout":              "The server could not finish in time. What was asked may have been done: retry with the same id.",
 	"too-large":            "The request is larger than allowed: 256 KB for one publish; 10,000 lines and 32 MB for a batch.",
 	"unauthenticated":      "Credentials are missing, wrong or expired. Back ends send Authorization: Bearer with an API key, clients a token of their app.",

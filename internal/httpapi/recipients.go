@@ -6,21 +6,21 @@ import (
 	"net/url"
 	"strconv"
 
+	"godwit.dev/godwit/internal/audience"
 	"godwit.dev/godwit/internal/mailbox"
 	"godwit.dev/godwit/internal/notification"
 	"godwit.dev/godwit/internal/session"
 )
 
 type recipientJSON struct {
-	ID       string        `json:"id"`
-	Pending  int           `json:"pending"`
-	LastSeq  uint64        `json:"last_seq"`
-	LastSeen moment        `json:"last_seen"`
-	Online   bool          `json:"online"`
-	Devices  []string      `json:"devices"`
-	Sessions []sessionJSON `json:"sessions"`
-	// Endpoints are those of push channels.
-	Endpoints     []struct{}         `json:"endpoints"`
+	ID            string             `json:"id"`
+	Pending       int                `json:"pending"`
+	LastSeq       uint64             `json:"last_seq"`
+	LastSeen      moment             `json:"last_seen"`
+	Online        bool               `json:"online"`
+	Devices       []string           `json:"devices"`
+	Sessions      []sessionJSON      `json:"sessions"`
+	Endpoints     []endpointJSON     `json:"endpoints"`
 	Registrations []registrationJSON `json:"registrations"`
 }
 
@@ -35,7 +35,7 @@ type sessionJSON struct {
 	Behind      bool   `json:"behind"`
 }
 
-func (a *api) recipientView(c *call, info mailbox.RecipientInfo, live []session.Info) (recipientJSON, error) {
+func (a *api) recipientView(c *call, info mailbox.RecipientInfo, live []session.Info, endpoints []audience.Endpoint) (recipientJSON, error) {
 	regs, err := a.Objects.OfRecipient(c.ctx, c.key.App, info.Name)
 	if err != nil {
 		return recipientJSON{}, err
@@ -43,10 +43,15 @@ func (a *api) recipientView(c *call, info mailbox.RecipientInfo, live []session.
 	v := recipientJSON{
 		ID: info.Name, Pending: info.Pending, LastSeq: info.LastSeq, LastSeen: moment(info.LastSeen), Online: len(live) > 0,
 		Devices: append([]string{}, info.Devices...), Sessions: make([]sessionJSON, 0, len(live)),
-		Endpoints: []struct{}{}, Registrations: make([]registrationJSON, 0, len(regs)),
+		Endpoints: make([]endpointJSON, 0, len(endpoints)), Registrations: make([]registrationJSON, 0, len(regs)),
 	}
 	for i := range regs {
 		v.Registrations = append(v.Registrations, viewRegistration(&regs[i], true))
+	}
+	for i := range endpoints {
+		e := viewEndpoint(&endpoints[i])
+		e.Address = nil // it has secrets that who looks at people does not need
+		v.Endpoints = append(v.Endpoints, e)
 	}
 	for _, s := range live {
 		v.Sessions = append(v.Sessions, a.sessionView(s))
@@ -87,7 +92,11 @@ func (a *api) listRecipients(c *call) error {
 	}
 	l := newList[recipientJSON](len(infos), next)
 	for i := range infos {
-		v, err := a.recipientView(c, infos[i], a.Presence.Sessions(c.key.App, infos[i].Name))
+		endpoints, err := a.Endpoints.EndpointsOf(c.ctx, c.key.App, infos[i].Name)
+		if err != nil {
+			return err
+		}
+		v, err := a.recipientView(c, infos[i], a.Presence.Sessions(c.key.App, infos[i].Name), endpoints)
 		if err != nil {
 			return err
 		}
@@ -103,14 +112,18 @@ func (a *api) getRecipient(c *call) error {
 		return err
 	}
 	live := a.Presence.Sessions(c.key.App, name)
+	endpoints, err := a.Endpoints.EndpointsOf(c.ctx, c.key.App, name)
+	if err != nil {
+		return err
+	}
 	info, err := a.Mailbox.Recipient(c.ctx, c.key.App, name)
-	if errors.Is(err, mailbox.ErrNotFound) && len(live) > 0 {
-		info, err = mailbox.RecipientInfo{Name: name}, nil // connected for the first time; not written down yet
+	if errors.Is(err, mailbox.ErrNotFound) && len(live)+len(endpoints) > 0 {
+		info, err = mailbox.RecipientInfo{Name: name}, nil // connected for the first time, or has endpoints alone
 	}
 	if err != nil {
 		return err
 	}
-	v, err := a.recipientView(c, info, live)
+	v, err := a.recipientView(c, info, live, endpoints)
 	if err != nil {
 		return err
 	}
@@ -171,10 +184,14 @@ func (a *api) erase(c *call) error {
 		return err
 	}
 	ended := a.Presence.Disconnect(c.key.App, name, "erased")
-	if err != nil && ended+len(regs) == 0 {
+	endpoints, failed := a.Endpoints.EraseRecipient(c.ctx, c.key.App, name)
+	if failed != nil {
+		return failed
+	}
+	if err != nil && ended+len(regs)+endpoints == 0 {
 		return err
 	}
-	a.Log.InfoContext(c.ctx, "recipient erased", "app", c.key.App, "recipient", name, "key", c.key.Key, "sessions", ended)
+	a.Log.InfoContext(c.ctx, "recipient erased", "app", c.key.App, "recipient", name, "key", c.key.Key, "sessions", ended, "endpoints", endpoints)
 	return c.noContent()
 }
 

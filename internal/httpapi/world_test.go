@@ -22,25 +22,27 @@ import (
 	"godwit.dev/godwit/internal/session"
 	"godwit.dev/godwit/internal/signal"
 	"godwit.dev/godwit/internal/store/sqlite/appdb"
+	"godwit.dev/godwit/internal/store/sqlite/campaigndb"
 	"godwit.dev/godwit/internal/store/sqlite/objectdb"
 )
 
 // world is a running API over a mailbox in memory and real access control. It has the apps shop and other.
 type world struct {
-	t        *testing.T
-	srv      *httptest.Server
-	access   *access.Registry
-	channels *channel.Service
-	outside  *http.Client // of its senders
-	mailbox  *memory
-	objects  *signal.Service
-	presence *presence
-	events   *events
-	draining chan struct{}
-	log      *lockedBuffer
-	cfg      httpapi.Config
-	key      string            // of app shop, role admin: what do uses
-	keys     map[string]string // of app shop by role; of app other: "other"
+	t         *testing.T
+	srv       *httptest.Server
+	access    *access.Registry
+	channels  *channel.Service
+	outside   *http.Client // of its senders
+	endpoints *campaigndb.Store
+	mailbox   *memory
+	objects   *signal.Service
+	presence  *presence
+	events    *events
+	draining  chan struct{}
+	log       *lockedBuffer
+	cfg       httpapi.Config
+	key       string            // of app shop, role admin: what do uses
+	keys      map[string]string // of app shop by role; of app other: "other"
 }
 
 type lockedBuffer struct {
@@ -60,6 +62,15 @@ func (l *lockedBuffer) String() string {
 	return l.b.String()
 }
 
+func (w *world) openEndpoints() {
+	s, err := campaigndb.Open(w.t.Context(), filepath.Join(w.t.TempDir(), "campaign.db"), campaigndb.Config{})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	w.t.Cleanup(func() { _ = s.Close() })
+	w.endpoints = s
+}
+
 // newWorld starts an API; change alters its configuration first.
 func newWorld(t *testing.T, change ...func(*httpapi.Config)) *world {
 	t.Helper()
@@ -71,9 +82,11 @@ func newWorld(t *testing.T, change ...func(*httpapi.Config)) *world {
 	store := w.openAccess(log)
 	w.openChannels(store, log)
 	w.openObjects(log)
+	w.openEndpoints()
 	cfg := httpapi.Config{
 		Publisher: delivery.New(w.mailbox, time.Now), Mailbox: w.mailbox, Objects: w.objects, Presence: w.presence, Events: w.events,
-		Access: w.access, Keys: w.access, Apps: w.access, Channels: w.channels, Log: log, Registry: metrics.New("test"), Draining: w.draining, Version: "test", Node: "node-1",
+		Access: w.access, Keys: w.access, Apps: w.access, Channels: w.channels, Endpoints: w.endpoints, Log: log,
+		Registry: metrics.New("test"), Draining: w.draining, Version: "test", Node: "node-1",
 	}
 	for _, f := range change {
 		f(&cfg)

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"godwit.dev/godwit/internal/access"
+	"godwit.dev/godwit/internal/audience"
 	"godwit.dev/godwit/internal/channel"
 	"godwit.dev/godwit/internal/mailbox"
 	"godwit.dev/godwit/internal/notification"
@@ -62,6 +63,8 @@ var known = []struct {
 	{mailbox.ErrConflict, http.StatusConflict, "id-conflict", "Id is taken", "a notification with this id and other content exists for this recipient; use another id", 0},
 	{mailbox.ErrFull, http.StatusTooManyRequests, "mailbox-full", "Mailbox is full", "the recipient has too many pending notifications; wait until some are acknowledged or expire", 30 * time.Second},
 	{mailbox.ErrNotFound, http.StatusNotFound, "not-found", "Not found", "there is no such thing in this app", 0},
+	{audience.ErrNotFound, http.StatusNotFound, "not-found", "Not found", "there is no such endpoint in this app", 0},
+	{audience.ErrTaken, http.StatusConflict, "address-taken", "Address is taken", "the address or id belongs to another endpoint of this app", 0},
 	{mailbox.ErrNoSpace, http.StatusServiceUnavailable, "no-space", "Disk is full", "the server has too little free disk space to store this; retry later with the same id", 30 * time.Second},
 	{mailbox.ErrClosed, http.StatusServiceUnavailable, "closing", "Server is stopping", "retry with the same id", retryStore},
 	{context.DeadlineExceeded, http.StatusServiceUnavailable, "timeout", "Took too long", "it may have been stored: retry with the same id", retryStore},

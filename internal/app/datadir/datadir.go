@@ -20,12 +20,13 @@ const (
 	AppDB         = "apps.db"
 	EventsDB      = "events.db"
 	ObjectsDB     = "objects.db"
+	CampaignDB    = "campaign.db"
 	LockFile      = "lock"
 	AddressesFile = "addresses.json"
 )
 
 // Databases lists what a backup holds.
-func Databases() []string { return []string{AppDB, MailboxDB, EventsDB, ObjectsDB} }
+func Databases() []string { return []string{AppDB, MailboxDB, EventsDB, ObjectsDB, CampaignDB} }
 
 // InUseError says that another process holds the folder.
 type InUseError struct {

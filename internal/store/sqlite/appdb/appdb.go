@@ -144,6 +144,7 @@ func (s *Store) Load(ctx context.Context) (snap access.Snapshot, err error) {
 // settings is the part of an app that is kept as JSON: it has no secrets but the one named so.
 type settings struct {
 	Origins          []string `json:"origins,omitempty"`
+	AnonymousOrigins []string `json:"anonymous_origins,omitempty"`
 	JWKSURL          string   `json:"jwks_url,omitempty"`
 	IntrospectURL    string   `json:"introspect_url,omitempty"`
 	IntrospectID     string   `json:"introspect_id,omitempty"`
@@ -160,6 +161,7 @@ func readApp(row *sqlite.Stmt) (app access.App, err error) {
 		return app, fmt.Errorf("app %s: settings are damaged", app.Name)
 	}
 	app.Origins, app.JWKSURL, app.Issuer, app.Audience = set.Origins, set.JWKSURL, set.Issuer, set.Audience
+	app.AnonymousOrigins = set.AnonymousOrigins
 	app.IntrospectURL, app.IntrospectID, app.IntrospectSecret = set.IntrospectURL, set.IntrospectID, access.Secret(set.IntrospectSecret)
 	if app.JWTKeys, err = access.DecodeJWTKeys([]byte(row.ColumnText(3))); err != nil {
 		return app, fmt.Errorf("app %s: %w", app.Name, err)
@@ -169,7 +171,7 @@ func readApp(row *sqlite.Stmt) (app access.App, err error) {
 
 func appColumns(app *access.App) (set, keys string, err error) {
 	b, err := json.Marshal(settings{
-		Origins: app.Origins, JWKSURL: app.JWKSURL, Issuer: app.Issuer, Audience: app.Audience,
+		Origins: app.Origins, AnonymousOrigins: app.AnonymousOrigins, JWKSURL: app.JWKSURL, Issuer: app.Issuer, Audience: app.Audience,
 		IntrospectURL: app.IntrospectURL, IntrospectID: app.IntrospectID, IntrospectSecret: string(app.IntrospectSecret),
 	})
 	if err != nil {

@@ -160,3 +160,26 @@ func (s *Store) EndpointCounts(ctx context.Context, app string) (active, disable
 	}
 	return active, disabled, nil
 }
+
+// Names lists the tags and the names of attributes that an app's endpoints have or had, in their order.
+func (s *Store) Names(ctx context.Context, app string) (tags, attributes []string, err error) {
+	err = s.db.Read(ctx, func(c *sqlite.Conn) (err error) {
+		if tags, err = names(c, "SELECT name FROM tag_name WHERE app = ? ORDER BY name", app); err == nil {
+			attributes, err = names(c, "SELECT name FROM attribute_name WHERE app = ? ORDER BY name", app)
+		}
+		return err
+	})
+	if err != nil {
+		return nil, nil, fmt.Errorf("list names of tags and attributes: %w", known(err))
+	}
+	return tags, attributes, nil
+}
+
+func names(c *sqlite.Conn, query, app string) (list []string, err error) {
+	list = []string{}
+	err = each(c, query, []any{app}, func(row *sqlite.Stmt) error {
+		list = append(list, row.ColumnText(0))
+		return nil
+	})
+	return list, err
+}
