@@ -23,10 +23,14 @@ export class Visitor {
     private readonly cdp: CDPSession,
   ) {}
 
-  static async come(browser: Browser, options: { colorScheme?: "light" | "dark" } = {}): Promise<Visitor> {
+  static async come(
+    browser: Browser,
+    options: { colorScheme?: "light" | "dark" } = {},
+    pushService = somePushService,
+  ): Promise<Visitor> {
     const context = await browser.newContext({ reducedMotion: "reduce", ...options });
     onTestFinished(() => context.close());
-    await context.addInitScript(fakePushService);
+    await context.addInitScript(fakePushService, pushService);
     const page = await context.newPage();
     const cdp = await context.newCDPSession(page);
     const v = new Visitor(context, page, cdp);
@@ -103,11 +107,25 @@ export interface ServiceWorkerTestScope extends EventTarget {
   NotificationEvent: new (type: string, init: object) => Event;
 }
 
+/** What a subscription says: where messages go, and the keys they are encrypted for. */
+export interface Subscriptions {
+  url: string;
+  p256dh: string;
+  auth: string;
+}
+
+/** The keys are those of RFC 8291, appendix A. */
+const somePushService: Subscriptions = {
+  url: "https://push.example.com/send/",
+  p256dh: "BCVxsr7N_eNgVRqvHtD0zTZsEc6-VV-JvLexhqUzORcxaOzi6-AYWXvTBHm4bjyPjs7Vd8pZGH6SRpkNtoIAiw4",
+  auth: "BTBZMqHH6r4Tts7J_aSIgg",
+};
+
 /**
  * Runs in the page. Headless Chromium has no push service: this one gives subscriptions whose address and keys the
  * test can see, and remembers them as a browser does.
  */
-function fakePushService(): void {
+function fakePushService(o: Subscriptions): void {
   const stored = "test-subscription";
   const make = (s: { endpoint: string; key: number[] }) => ({
     endpoint: s.endpoint,
@@ -115,10 +133,7 @@ function fakePushService(): void {
     toJSON: () => ({
       endpoint: s.endpoint,
       expirationTime: null,
-      keys: {
-        p256dh: "BCVxsr7N_eNgVRqvHtD0zTZsEc6-VV-JvLexhqUzORcxaOzi6-AYWXvTBHm4bjyPjs7Vd8pZGH6SRpkNtoIAiw4",
-        auth: "BTBZMqHH6r4Tts7J_aSIgg",
-      },
+      keys: { p256dh: o.p256dh, auth: o.auth },
     }),
     unsubscribe: async () => {
       localStorage.removeItem(stored);
@@ -131,9 +146,9 @@ function fakePushService(): void {
   };
   Object.assign(PushManager.prototype, {
     getSubscription: async () => get(),
-    subscribe: async (o: { applicationServerKey: Uint8Array }) => {
-      const endpoint = `https://push.example.com/send/${Math.random().toString(36).slice(2)}`;
-      localStorage.setItem(stored, JSON.stringify({ endpoint, key: [...o.applicationServerKey] }));
+    subscribe: async ({ applicationServerKey }: { applicationServerKey: Uint8Array }) => {
+      const endpoint = o.url + Math.random().toString(36).slice(2);
+      localStorage.setItem(stored, JSON.stringify({ endpoint, key: [...applicationServerKey] }));
       return get();
     },
   });

@@ -12,11 +12,14 @@ export class Server {
   private process: ChildProcess | undefined;
   private log = "";
 
-  private constructor(private readonly args: string[]) {}
+  private constructor(
+    private readonly args: string[],
+    private readonly env: Record<string, string>,
+  ) {}
 
   /** Starts a development server: app demo, key dev, clients without tokens. It ends with the test. */
-  static async start(...args: string[]): Promise<Server> {
-    const s = new Server(["--dev", ...args]);
+  static async start(args: string[] = [], env: Record<string, string> = {}): Promise<Server> {
+    const s = new Server(["--dev", ...args], env);
     onTestFinished(async (context) => {
       await s.kill();
       rmSync(s.dir, { recursive: true, force: true });
@@ -35,7 +38,7 @@ export class Server {
     const addresses = join(this.dir, "addresses.json");
     rmSync(addresses, { force: true });
     const flags = ["--data", this.dir, "--http-addr", this.http, "--grpc-addr", "127.0.0.1:0"];
-    const child = spawn(binary(), ["serve", ...flags, ...this.args]);
+    const child = spawn(binary(), ["serve", ...flags, ...this.args], { env: { ...process.env, ...this.env } });
     this.process = child;
     for (const out of [child.stdout, child.stderr]) out.on("data", (b) => (this.log += String(b)));
     await eventually("the server is ready", async () => {

@@ -24,7 +24,7 @@ export async function site(server: () => string, pages: Record<string, string>):
   return serve((req, res) => {
     const path = new URL(req.url ?? "/", "http://site").pathname;
     const page = pages[path];
-    const policy = `default-src 'none'; script-src 'self' ${server()}; connect-src ${server()}; img-src 'self'; style-src 'self'`;
+    const policy = `default-src 'none'; script-src 'self' ${server()}; connect-src ${server()} ${server().replace("http", "ws")}; img-src 'self'; style-src 'self'`;
     res.setHeader("Content-Security-Policy", policy);
     if (page === undefined) {
       res.writeHead(path === "/favicon.ico" ? 204 : 404).end();

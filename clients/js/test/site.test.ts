@@ -1,0 +1,152 @@
+// A site, a browser, a push service and the real server: everything between a visitor's yes and the click.
+
+import type { Browser } from "playwright-core";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { Client } from "../src/node.js";
+import { haveBrowser, launch, Visitor } from "./support/browser.js";
+import { PushService } from "./support/pushservice.js";
+import { Server } from "./support/server.js";
+import { site } from "./support/site.js";
+import { eventually } from "./support/wait.js";
+
+let browser: Browser;
+
+beforeAll(async () => {
+  if (haveBrowser) browser = await launch();
+});
+
+afterAll(() => browser?.close());
+
+async function world(pages: (server: Server) => Record<string, string>) {
+  const push = await PushService.start();
+  const server = await Server.start(["--allow-private-urls"], { SSL_CERT_FILE: push.certificate });
+  const origin = await site(() => server.url, {
+    "/godwit-sw.js": `importScripts("${server.url}/sdk/sw.js");`,
+    ...pages(server),
+  });
+  server.run("app", "allow-anonymous", "demo", "--origin", origin, "--data", server.dir);
+  await eventually("the site is allowed", async () => {
+    const headers = { Origin: origin, "Access-Control-Request-Method": "POST" };
+    const r = await fetch(`${server.url}/v1/endpoints?app=demo`, { method: "OPTIONS", headers });
+    return r.headers.get("access-control-allow-origin") === origin;
+  });
+  const visitor = await Visitor.come(browser, {}, push.subscriptions);
+  await visitor.context.grantPermissions(["notifications"], { origin });
+  await visitor.page.goto(origin);
+  const api = new Client(server.url, { apiKey: "dev" });
+  return { push, server, origin, visitor, api };
+}
+
+test.runIf(haveBrowser)("a page listens with the live client that the server hands out", async () => {
+  const server = await Server.start();
+  const origin = await site(() => server.url, {
+    "/": `<script type="module" src="/listen.js"></script>`,
+    "/listen.js": `import { Client } from "${server.url}/sdk/live.js";
+      window.got = [];
+      window.listener = new Client("${server.url}", { app: "demo" }).listen("browser-1", (n) => { window.got.push(n.title); }, { group: "g" });
+      window.listener.register("camera", (u) => { window.got.push(u.version); });`,
+  });
+  server.run("app", "set", "demo", "--origin", origin, "--data", server.dir);
+  const api = new Client(server.url, { apiKey: "dev" });
+  await api.putObject("g", "camera", { version: 7 });
+  await api.publish({ to: "browser-1", id: "n", title: "Blåbær ☕" });
+  const { page, errors } = await Visitor.come(browser);
+  await eventually("the page got both", async () => {
+    await page.goto(origin); // until the server has noticed that the page is allowed
+    const both = () => {
+      const { got = [] } = window as { got?: string[] };
+      return got.includes("7") && got.includes("Blåbær ☕");
+    };
+    await page.waitForFunction(both, undefined, { timeout: 2_000 });
+    return true;
+  });
+  await eventually("it is acknowledged", async () => (await api.status("n", "browser-1")).status === "acked");
+  expect(errors.filter((e) => !e.includes("WebSocket"))).toEqual([]); // those before the page was allowed
+});
+
+interface Endpoint {
+  id: string;
+  channel: string;
+  status: string;
+  tags: string[];
+  attributes: Record<string, unknown>;
+  address: { endpoint: string };
+}
+
+const endpoints = async (api: Client) => (await api.call<{ items: Endpoint[] }>("GET", "/v1/endpoints")).items;
+
+describe.runIf(haveBrowser)("with the real server, a visitor", () => {
+  test("subscribes, gets a message encrypted for it, sees it and opts out", async () => {
+    const { push, visitor, api } = await world((server) => ({
+      "/": `<script src="${server.url}/sdk/godwit.js" data-app="demo" data-tags="sport" async></script>`,
+    }));
+    await visitor.page.getByRole("button", { name: "Continue" }).click();
+    await eventually("the browser is registered", async () => (await endpoints(api)).length === 1);
+    const [endpoint] = await endpoints(api);
+    expect(endpoint).toMatchObject({ channel: "webpush", status: "active", tags: ["sport"] });
+    await visitor.worker();
+    const answer = await api.call("POST", "/v1/channels/webpush/test", {
+      json: { address: endpoint?.address, title: "Hi", body: "There is news" },
+    });
+    expect(answer).toMatchObject({ outcome: "accepted" });
+    expect(push.headers[0]).toMatchObject({ "content-encoding": "aes128gcm", ttl: expect.any(String) });
+    await visitor.deliver(push.messages[0] as object);
+    await eventually("it is shown", async () => (await visitor.shown())[0]?.title === "Hi");
+    await visitor.page.getByRole("button", { name: "Notification preferences" }).click();
+    await visitor.page.getByRole("checkbox").uncheck();
+    await eventually("the server forgot the browser", async () => (await endpoints(api)).length === 0);
+    expect(visitor.errors).toEqual([]);
+  }, 60_000);
+
+  test("changes tags and attributes, and comes back after the server forgot", async () => {
+    const { visitor, api, origin } = await world((server) => ({
+      "/": `<script src="${server.url}/sdk/godwit.js" data-app="demo" async></script>`,
+    }));
+    await visitor.page.getByRole("button", { name: "Continue" }).click();
+    await eventually("the browser is registered", async () => (await endpoints(api)).length === 1);
+    await visitor.page.evaluate(async () => {
+      const push = new window.Godwit.Push({ server: "", app: "demo" });
+      while ((await push.status()) !== "subscribed") await new Promise((resolve) => setTimeout(resolve, 20));
+      await push.update({ tags: ["chess"], attributes: { age: 30 } });
+    });
+    const [endpoint] = await endpoints(api);
+    expect(endpoint).toMatchObject({ tags: ["chess"], attributes: { age: 30 } });
+
+    await api.call("DELETE", `/v1/endpoints/${endpoint?.id}`);
+    await visitor.context.addInitScript(() => {
+      const real = Date.now;
+      Date.now = () => real() + 2 * 86_400_000; // two days later
+    });
+    await visitor.page.goto(origin);
+    await eventually("it is registered again", async () => (await endpoints(api)).length === 1);
+    expect((await endpoints(api))[0]).toMatchObject({ tags: ["chess"], attributes: { age: 30 } });
+  }, 60_000);
+
+  test("of a page made for Perfecty Push needs nothing but the addresses changed", async () => {
+    const { visitor, api, origin } = await world((server) => ({
+      "/": `<script src="/options.js"></script><script src="${server.url}/sdk/perfecty.js"></script>`,
+      "/options.js": `window.PerfectyPushOptions = {
+        serverUrl: "${server.url}/compat/perfecty/demo", vapidPublicKey: localStorage.getItem("key"),
+        token: "nonce", tokenHeader: "X-WP-Nonce", enabled: true };`,
+    }));
+    const { public_key } = await api.call<{ public_key: string }>("GET", "/v1/webpush/key", { query: { app: "demo" } });
+    await visitor.page.evaluate((key) => localStorage.setItem("key", key), public_key);
+    await visitor.page.goto(origin);
+    await visitor.page.getByRole("button", { name: "Continue" }).click();
+    await eventually("the browser is registered", async () => (await endpoints(api)).length === 1);
+    const uuid = () => visitor.page.evaluate(() => localStorage.getItem("perfecty_user_id"));
+    expect(await uuid()).toMatch(/^[0-9a-f-]{36}$/);
+
+    const [endpoint] = await endpoints(api);
+    await api.call("DELETE", `/v1/endpoints/${endpoint?.id}`);
+    await visitor.page.goto(origin);
+    await eventually("it is registered again", async () => (await endpoints(api)).length === 1);
+    await visitor.page
+      .getByRole("button", { name: "Notifications preferences" })
+      .or(visitor.page.getByRole("button", { name: "Notification preferences" }))
+      .click();
+    await visitor.page.getByRole("checkbox").uncheck();
+    await eventually("it is unregistered", async () => (await endpoints(api)).length === 0);
+    expect(visitor.errors).toEqual([]);
+  }, 60_000);
+});
