@@ -20,7 +20,7 @@ type Book interface {
 	List(ctx context.Context, app string, limit int, cursor int64) ([]*Campaign, error)
 	// Figures counts what became of a campaign's deliveries, from counters: it costs the same whatever their number.
 	Figures(ctx context.Context, num int64) (*Figures, error)
-	// Change changes a campaign's state, detail and times in one transaction, unless change returns an error.
+	// Change changes a campaign in one transaction, unless change returns an error.
 	Change(ctx context.Context, app, id string, change func(*Campaign) error) (*Campaign, error)
 	// Remove deletes up to limit rows of a campaign's deliveries, and the campaign itself once there are none left.
 	Remove(ctx context.Context, num int64, limit int) (done bool, err error)
@@ -88,6 +88,8 @@ type Store interface {
 	Tracks
 	// Endpoints reads endpoints by id, for test messages; those that do not exist are left out.
 	Endpoints(ctx context.Context, app string, ids []audience.ID) ([]audience.Endpoint, error)
+	// CountEndpoints counts the active endpoints of an audience by channel.
+	CountEndpoints(ctx context.Context, app string, sel *audience.Selection) (map[push.Channel]int64, error)
 	// EnsureLive gives recipients that have none an endpoint of channel live.
 	EnsureLive(ctx context.Context, app string, recipients []string) error
 }

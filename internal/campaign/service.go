@@ -76,7 +76,7 @@ func (s *Service) notify() {
 type View struct {
 	Campaign
 	Figures
-	Rate float64   // outcomes a second, of the last seconds; 0: not known
+	Rate float64   // outcomes a second: of the last seconds, or on the whole once it has ended; 0: not known
 	ETA  time.Time // zero: not known
 	// Duplicate: an earlier request with the same Idempotency-Key made it.
 	Duplicate bool
@@ -110,6 +110,31 @@ func (s *Service) Create(ctx context.Context, app string, spec Spec, sendAt time
 	}
 	s.notify()
 	return s.view(ctx, c)
+}
+
+// Revise replaces what a campaign is to be, as long as it has not begun.
+func (s *Service) Revise(ctx context.Context, app, id string, spec Spec, sendAt time.Time) (*View, error) {
+	now := s.cfg.Now().Truncate(time.Millisecond)
+	if err := spec.Check(now, sendAt); err != nil {
+		return nil, err
+	}
+	var channels []push.Channel
+	if !sendAt.IsZero() {
+		var err error
+		if channels, err = s.channels(ctx, &Campaign{App: app, Spec: spec}); err != nil {
+			return nil, err
+		}
+	}
+	return s.change(ctx, app, id, func(c *Campaign) error {
+		if c.State != Draft && c.State != Scheduled {
+			return &StateError{Action: "be revised", State: c.State, Hint: "it has begun"}
+		}
+		c.Spec, c.SendAt, c.Channels, c.State = spec, sendAt.Truncate(time.Millisecond), channels, Draft
+		if !sendAt.IsZero() {
+			c.State = Scheduled
+		}
+		return nil
+	})
 }
 
 func newID(now time.Time) string {
@@ -163,6 +188,9 @@ func (s *Service) view(ctx context.Context, c *Campaign) (*View, error) {
 	s.mu.Lock()
 	t := s.tasks[c.Num]
 	s.mu.Unlock()
+	if took := c.FinishedAt.Sub(c.StartedAt); c.Ended() && !c.StartedAt.IsZero() && took > 0 {
+		v.Rate = float64(f.Total()-f.Open()-f.Counts[Suppressed]) / took.Seconds() // on the whole
+	}
 	if t == nil || c.State != Running {
 		return v, nil
 	}

@@ -76,11 +76,40 @@ func (s *Service) testOne(ctx context.Context, c *Campaign, e *audience.Endpoint
 	return res
 }
 
-// Preview renders a campaign's message for somebody made up.
-func (s *Service) Preview(ctx context.Context, app, id string, p Person, ch push.Channel) (push.Content, error) {
+// Preview is a campaign's message for one person, and how many people it is for.
+type Preview struct {
+	Content  push.Content
+	Audience map[push.Channel]int64
+}
+
+// Preview renders a campaign's message for somebody made up, or for an endpoint's subscriber if one is named, and
+// counts its audience as it is now.
+func (s *Service) Preview(ctx context.Context, app, id string, p Person, ch push.Channel, endpoint *audience.ID) (*Preview, error) {
 	c, err := s.store.Get(ctx, app, id)
 	if err != nil {
-		return push.Content{}, err
+		return nil, err
 	}
-	return c.Spec.Render(p, ch), nil
+	if endpoint != nil {
+		list, err := s.store.Endpoints(ctx, app, []audience.ID{*endpoint})
+		if err != nil {
+			return nil, err
+		}
+		if len(list) == 0 {
+			return nil, badField("endpoint", "there is no such endpoint")
+		}
+		p, ch = Person{Recipient: list[0].Recipient, Locale: list[0].Locale, Attributes: list[0].Attributes}, list[0].Channel
+	}
+	chosen := c.Spec.Audience
+	if len(c.Channels) > 0 {
+		chosen.Channels = c.Channels
+	}
+	sel, err := chosen.Select("audience")
+	if err != nil {
+		return nil, err
+	}
+	n, err := s.store.CountEndpoints(ctx, app, sel)
+	if err != nil {
+		return nil, err
+	}
+	return &Preview{Content: c.Spec.Render(p, ch), Audience: n}, nil
 }

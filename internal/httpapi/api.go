@@ -107,6 +107,7 @@ type Config struct {
 	Apps      Apps
 	Channels  Channels
 	Endpoints Endpoints
+	Campaigns Campaigns
 	Log       *slog.Logger
 
 	// Registry receives the HTTP metrics and is what /metrics shows.

@@ -22,7 +22,7 @@ import (
 
 // TestEveryRouteChecksItsRole tries each route that needs a key without one, with a wrong one, and with each role.
 func TestEveryRouteChecksItsRole(t *testing.T) {
-	w := newWorld(t)
+	w, _, _ := campaigns(t)
 	publish, read, admin := []string{"publish", "admin"}, []string{"read", "publish", "admin"}, []string{"admin"}
 	for _, c := range []struct {
 		method, path, body string
@@ -56,6 +56,23 @@ func TestEveryRouteChecksItsRole(t *testing.T) {
 		{"PUT", "/v1/channels/none", "{}", admin},
 		{"DELETE", "/v1/channels/none", "", admin},
 		{"POST", "/v1/channels/none/test", "", admin},
+		{"POST", "/v1/campaigns", "{}", publish},
+		{"GET", "/v1/campaigns", "", read},
+		{"GET", "/v1/campaigns/days", "", read},
+		{"GET", "/v1/campaigns/none", "", read},
+		{"PUT", "/v1/campaigns/none", "{}", publish},
+		{"DELETE", "/v1/campaigns/none", "", publish},
+		{"POST", "/v1/campaigns/none/start", "", publish},
+		{"POST", "/v1/campaigns/none/pause", "", publish},
+		{"POST", "/v1/campaigns/none/resume", "", publish},
+		{"POST", "/v1/campaigns/none/cancel", "", publish},
+		{"POST", "/v1/campaigns/none/recall", "", publish},
+		{"POST", "/v1/campaigns/none/retry-unknown", "", publish},
+		{"POST", "/v1/campaigns/none/test", "", publish},
+		{"POST", "/v1/campaigns/none/preview", "", read},
+		{"GET", "/v1/campaigns/none/deliveries", "", read},
+		{"GET", "/v1/campaigns/none/events", "", read},
+		{"GET", "/v1/campaigns/none/days", "", read},
 	} {
 		r := request{method: c.method, path: c.path, body: c.body, header: map[string]string{}}
 		switch {

@@ -186,10 +186,14 @@ func (s *Store) Change(ctx context.Context, app, id string, change func(*campaig
 		if err != nil {
 			return err
 		}
-		return each(conn, `UPDATE campaign SET state = ?, detail = ?, channels = ?, send_at = ?, started_at = ?, finished_at = ?, recall = ?,
+		spec, err := json.Marshal(&c.Spec)
+		if err != nil {
+			return err
+		}
+		return each(conn, `UPDATE campaign SET spec = ?, state = ?, detail = ?, channels = ?, send_at = ?, started_at = ?, finished_at = ?, recall = ?,
 			recall_from = ? WHERE num = ?`,
 			[]any{
-				string(c.State), c.Detail, channels, millis(c.SendAt), millis(c.StartedAt), millis(c.FinishedAt), c.Recall,
+				string(spec), string(c.State), c.Detail, channels, millis(c.SendAt), millis(c.StartedAt), millis(c.FinishedAt), c.Recall,
 				string(c.RecallFrom), c.Num,
 			}, nil)
 	})
