@@ -21,6 +21,7 @@ type request struct {
 	query        url.Values
 	body         []byte
 	contentType  string
+	header       http.Header
 }
 
 // do carries out a request, again after failures that may pass, and returns the body of the successful answer.
@@ -72,6 +73,9 @@ func (c *Client) send(ctx context.Context, r request, accept string) (*http.Resp
 	req, err := http.NewRequestWithContext(ctx, r.method, u.String(), bytes.NewReader(r.body))
 	if err != nil {
 		return nil, err
+	}
+	for name, values := range r.header {
+		req.Header[name] = values
 	}
 	if c.key != "" {
 		req.Header.Set("Authorization", "Bearer "+c.key)

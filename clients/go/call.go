@@ -1,0 +1,40 @@
+package godwit
+
+import (
+	"context"
+	"io"
+	"net/http"
+	"net/url"
+)
+
+// Call is one request of the HTTP API that has no method of its own here.
+type Call struct {
+	Method, Path string
+	Query        url.Values
+	Body         any    // sent as JSON; nil: none
+	Key          string // Idempotency-Key: a POST that makes something makes it once, however often it is sent
+	Accept       string
+}
+
+func (c Call) request() request {
+	r := request{method: c.Method, path: c.Path, query: c.Query}
+	if c.Key != "" {
+		r.header = http.Header{"Idempotency-Key": {c.Key}}
+	}
+	return r
+}
+
+// Call carries out a request, again after failures that may pass, and decodes the JSON answer into out, unless that
+// is nil. Refusals are *Error.
+func (c *Client) Call(ctx context.Context, call Call, out any) error {
+	return c.doJSON(ctx, call.request(), call.Body, out)
+}
+
+// Stream sends a request without a body whose answer is read as it comes. The caller closes it.
+func (c *Client) Stream(ctx context.Context, call Call) (io.ReadCloser, error) {
+	resp, err := c.send(ctx, call.request(), call.Accept)
+	if err != nil {
+		return nil, err
+	}
+	return resp.Body, nil
+}
