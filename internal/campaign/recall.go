@@ -14,10 +14,10 @@ import (
 const (
 	// recallPage is how many deliveries one step of a recall looks at.
 	recallPage = 500
-	// recallGroup is how many are handed to a sender at once; Telegram deletes up to 100 messages a call.
-	recallGroup = 100
 	// recallTries is how often a recall is tried that fails for a passing reason.
 	recallTries = 4
+	// recallsInFlight is how many are under way at once: with their answers a second away, what a chat service lets through.
+	recallsInFlight = 32
 )
 
 // recall takes back what was accepted. It may do some of it twice after a crash, which is harmless: what is gone stays
@@ -62,90 +62,81 @@ type recaller struct {
 	senders map[push.Channel]push.Sender
 }
 
-// page recalls a page of deliveries, grouped by channel.
+// page recalls a page of deliveries, each in its turn: most providers count calls, and a campaign has one message a chat.
 func (r *recaller) page(ctx context.Context, sent []Target) ([]RecallResult, error) {
 	results := make([]RecallResult, len(sent))
-	byChannel := make(map[push.Channel][]int)
-	for i := range sent {
-		results[i] = RecallResult{Row: sent[i].Row, Channel: sent[i].Channel}
-		switch t := &sent[i]; {
-		case t.Left:
-			results[i].Detail = "the subscriber has left"
-		case t.Disabled != "":
-			results[i].Detail = "the endpoint is disabled: " + t.Disabled
-		case t.Outcome == Unknown && !policies[t.Channel].resend:
-			results[i].Detail = "nobody knows whether it arrived, or under which name"
-		default:
-			byChannel[t.Channel] = append(byChannel[t.Channel], i)
-		}
-	}
 	g, ctx := errgroup.WithContext(ctx)
-	g.SetLimit(4)
-	for ch, at := range byChannel {
-		able, why := r.able(ctx, ch)
-		for len(at) > 0 {
-			group := at[:min(len(at), recallGroup)]
-			at = at[len(group):]
-			if able == nil {
-				for _, i := range group {
-					results[i].Detail = why
-				}
-				continue
-			}
-			g.Go(func() error { return r.group(ctx, able, sent, group, results) })
+	g.SetLimit(recallsInFlight)
+	for i := range sent {
+		t, res := &sent[i], &results[i]
+		*res = RecallResult{Row: t.Row, Channel: t.Channel}
+		sender, why := r.able(ctx, t)
+		if sender == nil {
+			res.Detail = why
+			continue
 		}
+		if err := r.turn(ctx, sender, t); err != nil {
+			return nil, errors.Join(err, g.Wait())
+		}
+		g.Go(func() error { return r.one(ctx, sender, t, res) })
 	}
 	return results, g.Wait()
 }
 
-// able returns the channel's sender if it can take messages back, or why not.
-func (r *recaller) able(ctx context.Context, ch push.Channel) (push.Sender, string) {
-	sender := r.senders[ch]
+// able returns the sender that can take a message back, or why there is none.
+func (r *recaller) able(ctx context.Context, t *Target) (push.Sender, string) {
+	switch {
+	case t.Left:
+		return nil, "the subscriber has left"
+	case t.Disabled != "":
+		return nil, "the endpoint is disabled: " + t.Disabled
+	case t.Outcome == Unknown && !policies[t.Channel].resend:
+		return nil, "nobody knows whether it arrived, or under which name"
+	}
+	sender := r.senders[t.Channel]
 	if sender == nil {
 		var err error
-		if sender, err = r.s.cfg.Senders.Sender(ctx, r.c.App, ch); err != nil {
+		if sender, err = r.s.cfg.Senders.Sender(ctx, r.c.App, t.Channel); err != nil {
 			return nil, err.Error()
 		}
-		r.senders[ch] = sender
+		r.senders[t.Channel] = sender
 	}
 	if _, ok := sender.(push.Recaller); !ok {
-		return nil, fmt.Sprintf("channel %s cannot take messages back", ch)
+		return nil, fmt.Sprintf("channel %s cannot take messages back", t.Channel)
 	}
 	return sender, ""
 }
 
-// group recalls deliveries together, those that fail for a passing reason again.
-func (r *recaller) group(ctx context.Context, sender push.Sender, sent []Target, group []int, results []RecallResult) error {
-	for try := 1; len(group) > 0; try++ {
-		batch := make([]push.Sent, len(group))
-		for i, at := range group {
-			batch[i] = r.sent(&sent[at])
-			if err := r.turn(ctx, sender, &sent[at]); err != nil {
-				return err
-			}
+// one recalls a message, again if it fails for a passing reason.
+func (r *recaller) one(ctx context.Context, sender push.Sender, t *Target, res *RecallResult) error {
+	for try := 1; ; try++ {
+		err := r.attempt(sender, t)
+		if err == nil {
+			res.Done, res.Detail = true, ""
+			return nil
 		}
-		errs := sender.(push.Recaller).Recall(r.hard, batch)
-		var left []int
-		pause := backoff(try, sent[group[0]].Row)
-		for i, at := range group {
-			var err error = &push.UnknownError{Reason: "the channel said nothing of it"}
-			if i < len(errs) {
-				err = errs[i]
-			}
-			if err == nil {
-				results[at].Done = true
-				continue
-			}
-			results[at].Detail = err.Error()
-			if after, passing := r.passing(sender, &sent[at], err); passing && try < recallTries {
-				left, pause = append(left, at), max(pause, after)
-			}
+		res.Detail = err.Error()
+		after, passing := r.passing(sender, t, err)
+		if !passing || try == recallTries {
+			return nil
 		}
-		if group = left; len(group) > 0 && !wait(ctx, pause) {
+		if !wait(ctx, max(after, backoff(try, t.Row))) {
 			return context.Cause(ctx)
 		}
+		if err := r.turn(ctx, sender, t); err != nil {
+			return err
+		}
 	}
-	return nil
+}
+
+func (r *recaller) attempt(sender push.Sender, t *Target) error {
+	ctx, cancel := context.WithTimeoutCause(r.hard, policies[t.Channel].timeout, fmt.Errorf("no answer in %s", policies[t.Channel].timeout))
+	defer cancel()
+	errs := sender.(push.Recaller).Recall(ctx, []push.Sent{r.sent(t)})
+	if len(errs) != 1 {
+		return &push.UnknownError{Reason: "the channel said nothing of it"}
+	}
+	return errs[0]
 }
 
 // passing reports whether a failed recall is worth another try, after how long.
@@ -176,12 +167,8 @@ func paceOf(sender push.Sender, t *Target) push.Pace {
 	return push.Pace{}
 }
 
-// turn waits until a recall may leave. Where one call takes many messages back they need no turn each: the sender's
-// provider counts calls, and asks to wait when there are too many.
+// turn waits until a recall may leave.
 func (r *recaller) turn(ctx context.Context, sender push.Sender, t *Target) error {
-	if t.Channel == push.Telegram {
-		return nil
-	}
 	pace := paceOf(sender, t)
 	now := r.s.cfg.Now()
 	at, _ := r.s.pacers.of(scope{app: r.c.App, ch: t.Channel, name: pace.Scope}, pace, now).slot(now, forever)
