@@ -17,6 +17,7 @@ import (
 
 	"godwit.dev/godwit/internal/access"
 	"godwit.dev/godwit/internal/app/datadir"
+	"godwit.dev/godwit/internal/campaign"
 	"godwit.dev/godwit/internal/channel"
 	"godwit.dev/godwit/internal/config"
 	"godwit.dev/godwit/internal/delivery"
@@ -63,6 +64,7 @@ type App struct {
 	hub       *session.Hub
 	store     *mailboxdb.Store
 	campaigns *campaigndb.Store
+	sending   *campaign.Service
 	reactor   *reactor.Reactor
 	addrLimit *limit.Addrs
 	signups   *limit.Addrs

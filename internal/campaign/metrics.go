@@ -15,10 +15,10 @@ type metrics struct {
 func newMetrics() *metrics {
 	return &metrics{
 		deliveries: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "godwit_deliveries_total", Help: "Results of push deliveries since start, by channel and outcome; pending: put off.",
+			Name: "godwit_push_results_total", Help: "Results of push deliveries since start, by channel and outcome; pending: put off.",
 		}, []string{"channel", "outcome"}),
 		reactions: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "godwit_reactions_total", Help: "Messages of campaigns first reported as shown, clicked or dismissed since start.",
+			Name: "godwit_push_reactions_total", Help: "Messages of campaigns first reported as shown, clicked or dismissed since start.",
 		}, []string{"reaction"}),
 	}
 }

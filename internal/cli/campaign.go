@@ -141,9 +141,19 @@ func (f *campaignFlags) spec(stdin io.Reader) (map[string]any, error) {
 		name string
 		text string
 	}{
-		{spec, "name", f.name}, {content, "title", f.title}, {content, "body", f.body}, {content, "url", f.url}, {content, "icon", f.icon},
-		{content, "image", f.image}, {audience, "where", f.where}, {spec, "rate", f.rate}, {spec, "spread", f.spread}, {spec, "ttl", f.ttl},
-		{spec, "priority", f.priority}, {spec, "collapse_key", f.collapse}, {spec, "utm", f.utm},
+		{spec, "name", f.name},
+		{content, "title", f.title},
+		{content, "body", f.body},
+		{content, "url", f.url},
+		{content, "icon", f.icon},
+		{content, "image", f.image},
+		{audience, "where", f.where},
+		{spec, "rate", f.rate},
+		{spec, "spread", f.spread},
+		{spec, "ttl", f.ttl},
+		{spec, "priority", f.priority},
+		{spec, "collapse_key", f.collapse},
+		{spec, "utm", f.utm},
 	} {
 		if t.text != "" {
 			t.in[t.name] = t.text

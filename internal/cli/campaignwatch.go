@@ -135,10 +135,10 @@ const barWidth = 24
 // progressLine is a campaign in one line: ██████░░░░ 61 % 1,220 of 2,000, 29.1/s, 27 s left.
 func progressLine(v *campaignJSON, now time.Time) string {
 	done := v.Total - v.Counts["pending"]
-	switch {
-	case v.State == "scheduled":
+	switch v.State {
+	case "scheduled":
 		return fmt.Sprintf("scheduled: begins in %s", v.SendAt.Sub(now).Round(time.Second))
-	case v.State == "recalling":
+	case "recalling":
 		done = v.Counts["recalled"] + v.NotRecalled
 	}
 	share := 0.0

@@ -11,6 +11,8 @@ type Config struct {
 	MQTTAddr string `key:"mqtt_addr" default:"off" group:"Listeners" help:"address of the MQTT listener; this version has none, so only off is accepted"`
 	NATSAddr string `key:"nats_addr" default:"off" group:"Listeners" help:"address of the NATS listener; this version has none, so only off is accepted"`
 
+	PublicURL string `key:"public_url" default:"" group:"Listeners" help:"where people outside reach this server, like https://push.example.org; links in chats lead there so that clicks are counted; empty: such links are sent as they are"`
+
 	GRPCEngine string `key:"grpc_engine" default:"reactor" group:"Listeners" oneof:"reactor,std" help:"what serves gRPC: reactor (little memory per connection) or std (grpc-go)"`
 
 	TLSCert     string `key:"tls_cert" default:"" group:"TLS" help:"PEM file with the certificate chain of all listeners; read again when it changes"`
