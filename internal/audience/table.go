@@ -120,7 +120,7 @@ type Row struct {
 }
 
 // TableReader reads CSV with headings. It knows the columns that Table writes; endpoint, p256dh, auth; chat_id; token;
-// url; uuid. Others are attributes, with or without attributes. before their name. A heading that ends with :text
+// url; uuid, which makes id mean nothing. Others are attributes, with or without attributes. before their name. A heading that ends with :text
 // keeps its column from being read as numbers. Empty cells say nothing.
 type TableReader struct {
 	csv     *csv.Reader
@@ -135,6 +135,12 @@ type tableColumn struct {
 
 var addressColumns = []string{"endpoint", "p256dh", "auth", "chat_id", "token", "url"}
 
+// otherNames are what other programs call columns.
+var otherNames = map[string]string{"key_p256dh": "p256dh", "key_auth": "auth", "uuid": "id"}
+
+// ignored is the name of a column that says nothing.
+const ignored = ""
+
 // NewTableReader reads the headings.
 func NewTableReader(r io.Reader) (*TableReader, error) {
 	t := &TableReader{csv: csv.NewReader(r)}
@@ -146,13 +152,22 @@ func NewTableReader(r io.Reader) (*TableReader, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read the names of the columns: %w", err)
 	}
+	hasUUID := slices.Contains(head, "uuid")
 	for i, text := range head {
 		if i == 0 {
 			text = strings.TrimPrefix(text, "\ufeff") // spreadsheets mark UTF-8 so
 		}
 		name, isText := strings.CutSuffix(strings.TrimSpace(text), ":text")
+		if name == ignored {
+			return nil, fmt.Errorf("column %d has no name", i+1)
+		}
+		if other, ok := otherNames[name]; ok {
+			name = other
+		} else if name == "id" && hasUUID {
+			name = ignored // a number of the database that the table is from
+		}
 		c := tableColumn{name: name, text: isText}
-		if !slices.Contains(tableColumns, name) && !slices.Contains(addressColumns, name) && name != "uuid" {
+		if !slices.Contains(tableColumns, name) && !slices.Contains(addressColumns, name) && name != ignored {
 			c.attribute = true
 			c.name = strings.TrimPrefix(name, attributesPrefix)
 			if checkAttributeName(c.name) != nil {
@@ -218,7 +233,7 @@ func (t *TableReader) Next() (row Row, line int, err error) {
 
 func (r *Row) set(name, text string) {
 	switch name {
-	case "id", "uuid":
+	case "id":
 		r.ID = text
 	case "channel":
 		r.Channel = push.Channel(text)

@@ -80,6 +80,11 @@ func TestTablesOfOthersAreUnderstood(t *testing.T) {
 		string(rows[0].Address) != `{"endpoint":"https://x.example/","keys":{"p256dh":"P","auth":"A"}}` {
 		t.Errorf("%+v %v", rows, bad)
 	}
+	rows, bad = readTable(t, "id,uuid,key_auth,key_p256dh,endpoint,is_active\n7,123e4567-e89b-42d3-a456-426614174000,A,P,https://x.example/,0\n")
+	if len(bad) > 0 || len(rows) != 1 || rows[0].ID != "123e4567-e89b-42d3-a456-426614174000" || rows[0].Attributes["is_active"] != Number(0) ||
+		string(rows[0].Address) != `{"endpoint":"https://x.example/","keys":{"p256dh":"P","auth":"A"}}` {
+		t.Errorf("%+v %v", rows, bad)
+	}
 	rows, bad = readTable(t, "chat_id,tags,city,zip:text,age,attributes.status\n42,a; b|c,Oslo,0150,7,new\n43,,,5020,,\n\"x\n44,y\n")
 	if len(rows) != 2 || len(bad) != 1 || !strings.HasPrefix(bad[0], "line 4: ") {
 		t.Fatalf("%+v %v", rows, bad)

@@ -81,7 +81,7 @@ Start with: godwit serve --dev`,
 		p.serveCommand(), p.appCommand(), p.keyCommand(), p.tokenCommand(), p.publishCommand(), p.listenCommand(), p.campaignCommand(),
 		p.channelCommand(),
 		p.eventsCommand(), p.objectCommand(), p.topCommand(), p.doctorCommand(), p.configCommand(), p.backupCommand(), p.restoreCommand(), p.benchCommand(),
-		p.versionCommand(),
+		p.endpointCommand(), p.importCommand(), p.versionCommand(),
 	)
 	return root
 }

@@ -1,0 +1,215 @@
+package godwit
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"iter"
+	"net/http"
+	"net/url"
+	"time"
+)
+
+// NewEndpoint asks that an endpoint, a push address, be there. An address that is registered already is renewed:
+// what is given replaces what was there.
+type NewEndpoint struct {
+	ID         string          `json:"id,omitempty"`        // a ULID or UUID to keep; made if absent
+	Channel    string          `json:"channel"`             // live, webpush, fcm, apns, telegram or webhook
+	Recipient  string          `json:"recipient,omitempty"` // empty: an anonymous subscriber
+	Address    json.RawMessage `json:"address,omitempty"`   // as the channel defines it, for example {"chat_id":42}
+	Tags       []string        `json:"tags,omitempty"`
+	Attributes map[string]any  `json:"attributes,omitempty"` // texts, numbers and truths
+	Locale     string          `json:"locale,omitempty"`
+	Timezone   string          `json:"timezone,omitempty"`
+}
+
+// EndpointResult says what became of a NewEndpoint.
+type EndpointResult struct {
+	ID          string `json:"id"`
+	Created     bool   `json:"created"`                // false: it was there and is renewed
+	ManageToken string `json:"manage_token,omitempty"` // lets its holder change and delete the endpoint; only of single registrations
+	Err         error  `json:"-"`                      // of one of many: an *Error
+}
+
+// Endpoint is a push address and what is known of it.
+type Endpoint struct {
+	ID             string          `json:"id"`
+	Channel        string          `json:"channel"`
+	Recipient      string          `json:"recipient"`
+	Address        json.RawMessage `json:"address"`
+	Tags           []string        `json:"tags"`
+	Attributes     map[string]any  `json:"attributes"`
+	Locale         string          `json:"locale"`
+	Timezone       string          `json:"timezone"`
+	Status         string          `json:"status"` // active or disabled
+	DisabledReason string          `json:"disabled_reason"`
+	CreatedAt      time.Time       `json:"created_at"`
+	UpdatedAt      time.Time       `json:"updated_at"`
+	LastSeenAt     time.Time       `json:"last_seen_at,omitzero"`
+}
+
+// Audience picks endpoints: what is given must all hold, what is empty does not matter.
+type Audience struct {
+	Channels   []string `json:"channels,omitempty"`
+	Recipients []string `json:"recipients,omitempty"`
+	TagsAny    []string `json:"tags_any,omitempty"`
+	TagsAll    []string `json:"tags_all,omitempty"`
+	Where      string   `json:"where,omitempty"` // a segment expression, for example: city = "Oslo" and age >= 18
+}
+
+// EndpointFilter narrows a list of endpoints.
+type EndpointFilter struct {
+	Channel, Recipient, Tag, Status, Where string
+}
+
+func (f *EndpointFilter) query() url.Values {
+	q := url.Values{}
+	for name, v := range map[string]string{"channel": f.Channel, "recipient": f.Recipient, "tag": f.Tag, "status": f.Status, "where": f.Where} {
+		if v != "" {
+			q.Set(name, v)
+		}
+	}
+	return q
+}
+
+const endpointsPath = "/v1/endpoints"
+
+// RegisterEndpoint registers one endpoint.
+func (c *Client) RegisterEndpoint(ctx context.Context, r NewEndpoint) (EndpointResult, error) {
+	var done EndpointResult
+	if err := c.doJSON(ctx, request{method: http.MethodPost, path: endpointsPath}, r, &done); err != nil {
+		return done, fmt.Errorf("register endpoint: %w", err)
+	}
+	return done, nil
+}
+
+// MaxNewEndpoints is how many one call of RegisterEndpoints takes.
+const MaxNewEndpoints = maxBatchLines
+
+// RegisterEndpoints registers up to MaxNewEndpoints in one request, with one result each, in order; a bad
+// one stops nothing. Doing it again is harmless.
+func (c *Client) RegisterEndpoints(ctx context.Context, rs []NewEndpoint) ([]EndpointResult, error) {
+	var body bytes.Buffer
+	enc := json.NewEncoder(&body)
+	for i := range rs {
+		if err := enc.Encode(&rs[i]); err != nil {
+			return nil, fmt.Errorf("register endpoints: %w", err)
+		}
+	}
+	answer, err := c.do(ctx, request{method: http.MethodPost, path: endpointsPath + "/batch", body: body.Bytes(), contentType: "application/x-ndjson"})
+	if err != nil {
+		return nil, fmt.Errorf("register endpoints: %w", err)
+	}
+	dec := json.NewDecoder(bytes.NewReader(answer))
+	done := make([]EndpointResult, len(rs))
+	for i := range done {
+		var line struct {
+			EndpointResult
+			Error *problem `json:"error"`
+		}
+		if err := dec.Decode(&line); err != nil {
+			return done[:i], fmt.Errorf("register endpoints: read answer: %w", err)
+		}
+		if done[i] = line.EndpointResult; line.Error != nil {
+			done[i].Err = line.Error.err()
+		}
+	}
+	return done, nil
+}
+
+// Endpoint returns one endpoint.
+func (c *Client) Endpoint(ctx context.Context, id string) (Endpoint, error) {
+	var e Endpoint
+	if err := c.doJSON(ctx, request{method: http.MethodGet, path: endpointsPath + "/" + url.PathEscape(id)}, nil, &e); err != nil {
+		return e, fmt.Errorf("read endpoint %s: %w", id, err)
+	}
+	return e, nil
+}
+
+// Endpoints lists endpoints in the order in which they were registered, all that the filter leaves, page by page.
+func (c *Client) Endpoints(ctx context.Context, f EndpointFilter) iter.Seq2[Endpoint, error] {
+	return func(yield func(Endpoint, error) bool) {
+		q := f.query()
+		q.Set("limit", "500")
+		for {
+			var page struct {
+				Items      []Endpoint `json:"items"`
+				NextCursor string     `json:"next_cursor"`
+			}
+			if err := c.doJSON(ctx, request{method: http.MethodGet, path: endpointsPath, query: q}, nil, &page); err != nil {
+				yield(Endpoint{}, fmt.Errorf("list endpoints: %w", err))
+				return
+			}
+			for i := range page.Items {
+				if !yield(page.Items[i], nil) {
+					return
+				}
+			}
+			if page.NextCursor == "" {
+				return
+			}
+			q.Set("cursor", page.NextCursor)
+		}
+	}
+}
+
+// ExportEndpoints writes endpoints to w as they come, in format "ndjson" or "csv". It takes as long as it takes: bound it
+// by ctx.
+func (c *Client) ExportEndpoints(ctx context.Context, w io.Writer, format string, f EndpointFilter) error {
+	q := f.query()
+	q.Set("format", format)
+	resp, err := c.send(ctx, request{method: http.MethodGet, path: endpointsPath + "/export", query: q}, "")
+	if err != nil {
+		return fmt.Errorf("export endpoints: %w", err)
+	}
+	defer resp.Body.Close()
+	if _, err := io.Copy(w, resp.Body); err != nil {
+		return fmt.Errorf("export endpoints: %w", errors.Join(err, context.Cause(ctx)))
+	}
+	return nil
+}
+
+// ChangeEndpoint changes what is named of an endpoint, for example {"add_tags": ["vip"], "attributes": {"age": nil}}, and
+// returns it as it is then.
+func (c *Client) ChangeEndpoint(ctx context.Context, id string, change map[string]any) (Endpoint, error) {
+	var e Endpoint
+	r := request{method: http.MethodPatch, path: endpointsPath + "/" + url.PathEscape(id)}
+	if err := c.doJSON(ctx, r, change, &e); err != nil {
+		return e, fmt.Errorf("change endpoint %s: %w", id, err)
+	}
+	return e, nil
+}
+
+// DeleteEndpoint deletes an endpoint.
+func (c *Client) DeleteEndpoint(ctx context.Context, id string) error {
+	if _, err := c.do(ctx, request{method: http.MethodDelete, path: endpointsPath + "/" + url.PathEscape(id)}); err != nil {
+		return fmt.Errorf("delete endpoint %s: %w", id, err)
+	}
+	return nil
+}
+
+// AudienceCount is how many endpoints an audience has.
+type AudienceCount struct {
+	Count    int64            `json:"count"`
+	Channels map[string]int64 `json:"channels"`
+}
+
+// CountAudience counts the active endpoints of an audience.
+func (c *Client) CountAudience(ctx context.Context, a Audience) (AudienceCount, error) {
+	var n AudienceCount
+	if err := c.doJSON(ctx, request{method: http.MethodPost, path: "/v1/audience/count"}, a, &n); err != nil {
+		return n, fmt.Errorf("count audience: %w", err)
+	}
+	return n, nil
+}
+
+// SetChannel sets a channel of the app up. It needs role admin.
+func (c *Client) SetChannel(ctx context.Context, channel string, settings map[string]any) error {
+	if err := c.doJSON(ctx, request{method: http.MethodPut, path: "/v1/channels/" + url.PathEscape(channel)}, settings, nil); err != nil {
+		return fmt.Errorf("set up channel %s: %w", channel, err)
+	}
+	return nil
+}

@@ -1,0 +1,91 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	godwit "godwit.dev/godwit/clients/go"
+	"godwit.dev/godwit/internal/audience"
+	"godwit.dev/godwit/internal/push"
+	"godwit.dev/godwit/internal/sender/webpush"
+)
+
+func (p *program) importCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "import",
+		Short: "Bring subscribers along from other services",
+		Args:  subcommandOnly,
+		RunE:  help,
+	}
+	cmd.AddCommand(p.importPerfectyCommand())
+	return cmd
+}
+
+func (p *program) importPerfectyCommand() *cobra.Command {
+	var vapid, subject string
+	var tags []string
+	cmd := &cobra.Command{
+		Use:   "perfecty FILE",
+		Short: "Bring the subscribers of Perfecty Push along",
+		Long: `Bring the subscribers of Perfecty Push along: FILE is CSV with the columns endpoint, p256dh, auth and uuid, or as the
+table of the plugin calls them. Subscriptions belong to
+the VAPID key that they were made with, so --vapid names a file with the site's key, which replaces the app's. Without it the key
+stays as it is. Doing it again is harmless. docs/migrate/perfecty.md shows the whole way.`,
+		Example: `  godwit import perfecty subscribers.csv --vapid vapid.json --subject mailto:you@example.org`,
+		Args:    exactly("file"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if vapid != "" {
+				if err := p.importVAPID(cmd, vapid, subject); err != nil {
+					return err
+				}
+			}
+			return p.importFile(cmd.Context(), &importOptions{file: args[0], format: "csv", channel: string(push.WebPush), tags: tags}, perfectyRow)
+		},
+	}
+	s := cmd.Flags()
+	s.StringVar(&vapid, "vapid", "", "file with the VAPID key: JSON with publicKey and privateKey, PEM, or the private key as base64url")
+	s.StringVar(&subject, "subject", "", "contact for push services, mailto: or https:")
+	s.StringArrayVar(&tags, "tag", nil, "tag to give to all (repeatable)")
+	return cmd
+}
+
+// perfectyRow refuses lines that are no subscriptions, and passes over people who have opted out. What the table has
+// beside them is of no use: Perfecty's own columns say how its server worked.
+func perfectyRow(r *audience.Row) error {
+	if len(r.Address) == 0 || r.Channel != push.WebPush {
+		return errors.New("it has no endpoint")
+	}
+	if r.Attributes["is_active"] == audience.Number(0) || r.Attributes["disabled"] == audience.Number(1) {
+		r.Status = audience.Disabled
+	}
+	r.Attributes = nil
+	return nil
+}
+
+// importVAPID gives the app the key that browsers have subscribed with.
+func (p *program) importVAPID(cmd *cobra.Command, file, subject string) error {
+	b, err := os.ReadFile(file)
+	if err != nil {
+		return fmt.Errorf("read VAPID key: %w", err)
+	}
+	if _, err := webpush.ParseKey(b); err != nil {
+		return fmt.Errorf("read VAPID key from %s: %w", file, err)
+	}
+	settings := map[string]any{webpush.FieldKey: strings.TrimSpace(string(b))}
+	if subject != "" {
+		settings["subject"] = subject
+	}
+	return p.withClient(func(c *godwit.Client) error {
+		if err := c.SetChannel(cmd.Context(), string(push.WebPush), settings); err != nil {
+			return err
+		}
+		if !p.json {
+			fmt.Fprintf(p.stderr, "the app has the VAPID key of %s\n", file)
+		}
+		return nil
+	})
+}

@@ -1,0 +1,83 @@
+package cli
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"time"
+)
+
+// meterEvery is how often progress is shown at most.
+const meterEvery = 200 * time.Millisecond
+
+// meter shows on a terminal how far long work has come: how many, how fast, and how long it still takes where it is
+// known how much there is.
+type meter struct {
+	out   io.Writer // nil: not shown
+	what  string
+	total int64 // bytes of the input; 0: not known
+	read  int64
+	n     int64
+	begun time.Time
+	shown time.Time
+}
+
+func (p *program) meter(what string, total int64) *meter {
+	m := &meter{what: what, total: total, begun: time.Now()}
+	if terminal(p.stderr) && !p.json {
+		m.out = p.stderr
+	}
+	return m
+}
+
+// add counts n more.
+func (m *meter) add(n int) {
+	m.n += int64(n)
+	if now := time.Now(); m.out != nil && now.Sub(m.shown) >= meterEvery {
+		m.shown = now
+		fmt.Fprintf(m.out, "\r\x1b[K%s", m.text(now))
+	}
+}
+
+func (m *meter) text(now time.Time) string {
+	took := now.Sub(m.begun)
+	text := fmt.Sprintf("%d %s, %.0f/s", m.n, m.what, float64(m.n)/max(took.Seconds(), 0.001))
+	if m.total > 0 && m.read > 0 {
+		left := time.Duration(float64(took) * float64(m.total-m.read) / float64(m.read))
+		text += fmt.Sprintf(", %d %%, %s left", 100*m.read/m.total, left.Round(time.Second))
+	}
+	return text
+}
+
+// done takes the line away.
+func (m *meter) done() {
+	if m.out != nil {
+		fmt.Fprint(m.out, "\r\x1b[K")
+	}
+}
+
+// Read counts what is read of the input, so that it is known how much is left.
+func (m *meter) reader(r io.Reader) io.Reader { return &countingReader{r, m} }
+
+type countingReader struct {
+	r io.Reader
+	m *meter
+}
+
+func (c *countingReader) Read(b []byte) (int, error) {
+	n, err := c.r.Read(b)
+	c.m.read += int64(n)
+	return n, err
+}
+
+// lineCounter counts the lines written through it.
+type lineCounter struct {
+	w    io.Writer
+	seen func(n int)
+}
+
+func (l *lineCounter) Write(b []byte) (int, error) {
+	n, err := l.w.Write(b)
+	l.seen(bytes.Count(b[:n], []byte("\n")))
+	return n, err
+}
