@@ -184,7 +184,7 @@ $(PROTOC_GO):
 	@touch $@
 
 $(NODE_MODULES): $(JS)/package-lock.json
-	cd $(JS) && npm ci --silent --no-audit --no-fund
+	cd $(JS) && npm ci --loglevel=error --no-audit --no-fund
 	@touch $@
 
 # h2spec has no go.mod of its own; ours pins it and what it is built with.

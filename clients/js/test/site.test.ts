@@ -75,9 +75,17 @@ interface Endpoint {
 
 const endpoints = async (api: Client) => (await api.call<{ items: Endpoint[] }>("GET", "/v1/endpoints")).items;
 
+interface Campaign {
+  id: string;
+  state: string;
+  counts: Record<string, number>;
+  shown: number;
+  clicked: number;
+}
+
 describe.runIf(haveBrowser)("with the real server, a visitor", () => {
-  test("subscribes, gets a message encrypted for it, sees it and opts out", async () => {
-    const { push, visitor, api } = await world((server) => ({
+  test("subscribes, gets a campaign, sees it, clicks; a recall removes another; opting out ends it", async () => {
+    const { push, origin, visitor, api } = await world((server) => ({
       "/": `<script src="${server.url}/sdk/godwit.js" data-app="demo" data-tags="sport" async></script>`,
     }));
     await visitor.page.getByRole("button", { name: "Continue" }).click();
@@ -85,13 +93,43 @@ describe.runIf(haveBrowser)("with the real server, a visitor", () => {
     const [endpoint] = await endpoints(api);
     expect(endpoint).toMatchObject({ channel: "webpush", status: "active", tags: ["sport"] });
     await visitor.worker();
-    const answer = await api.call("POST", "/v1/channels/webpush/test", {
-      json: { address: endpoint?.address, title: "Hi", body: "There is news" },
-    });
-    expect(answer).toMatchObject({ outcome: "accepted" });
-    expect(push.headers[0]).toMatchObject({ "content-encoding": "aes128gcm", ttl: expect.any(String) });
-    await visitor.deliver(push.messages[0] as object);
+
+    const send = async (name: string, title: string) => {
+      const { id } = await api.call<Campaign>("POST", "/v1/campaigns", {
+        json: {
+          name,
+          content: { title, body: "There is news", url: `${origin}/article` },
+          audience: { channels: ["webpush"], tags_any: ["sport"] },
+        },
+      });
+      const before = push.messages.length;
+      await api.call("POST", `/v1/campaigns/${id}/start`, { json: {} });
+      await eventually("the message is sent", () => push.messages.length === before + 1);
+      const message = push.messages.at(-1) as Record<string, unknown>;
+      await visitor.deliver(message);
+      return { id, message };
+    };
+    const campaign = (id: string) => api.call<Campaign>("GET", `/v1/campaigns/${id}`);
+
+    const first = await send("first", "Hi");
+    expect(push.headers.at(-1)).toMatchObject({ "content-encoding": "aes128gcm", ttl: expect.any(String) });
+    expect(first.message).toMatchObject({ title: "Hi", body: "There is news", track: expect.any(String) });
     await eventually("it is shown", async () => (await visitor.shown())[0]?.title === "Hi");
+    expect(await visitor.react("notificationclick")).toContain(`${origin}/article`);
+    await eventually("the campaign counts it", async () => {
+      const c = await campaign(first.id);
+      return c.counts.accepted === 1 && c.shown === 1 && c.clicked === 1;
+    });
+
+    const second = await send("second", "Wrong price");
+    await eventually("it is shown", async () => (await visitor.shown())[0]?.title === "Wrong price");
+    await eventually("it is completed", async () => (await campaign(second.id)).state === "completed");
+    await api.call("POST", `/v1/campaigns/${second.id}/recall`, { json: {} });
+    await eventually("the recall is sent", () => push.messages.at(-1)?.recall === true);
+    await visitor.deliver(push.messages.at(-1) as object);
+    await eventually("it is gone", async () => (await visitor.shown()).length === 0);
+    await eventually("the campaign says so", async () => (await campaign(second.id)).state === "recalled");
+
     await visitor.page.getByRole("button", { name: "Notification preferences" }).click();
     await visitor.page.getByRole("checkbox").uncheck();
     await eventually("the server forgot the browser", async () => (await endpoints(api)).length === 0);
