@@ -398,6 +398,9 @@ func TestPerfectysBrowserSDKFindsItsServer(t *testing.T) {
 	if got := decode[user](page("GET", users+"/"+made.UUID, "").want(http.StatusOK)); got.UUID != "" {
 		t.Errorf("after unregister %v", got)
 	}
+	w.do(request{method: "GET", path: users + "/" + unknown.UUID, key: "-"}).want(http.StatusOK) // a page behind the same proxy
+	w.do(request{method: "POST", path: users + "/" + unknown.UUID + "/unregister", body: `{}`, key: "-"}).problem(http.StatusForbidden, "forbidden", "")
+	w.do(request{method: "GET", path: strings.Replace(users, "shop", "other", 1) + "/" + unknown.UUID, key: "-"}).problem(http.StatusForbidden, "forbidden", "")
 	page("GET", users+"/x", "").problem(http.StatusBadRequest, "bad-input", "uuid")
 	page("POST", users, `{"user":{}}`).problem(http.StatusBadRequest, "bad-input", "address.endpoint")
 	page("POST", users, `[]`).problem(http.StatusBadRequest, "bad-json", "")

@@ -18,11 +18,11 @@ import (
 // these calls reach anonymous Web Push endpoints only.
 
 // perfectyPage admits a page of the app in the path.
-func (a *api) perfectyPage(c *call) (app string, err error) {
+func (a *api) perfectyPage(c *call) (name string, err error) {
 	h := c.w.Header()
 	h.Add("Vary", "Origin")
 	origin := c.r.Header.Get("Origin")
-	name := c.r.PathValue("app")
+	name = c.r.PathValue("app")
 	if err := notification.CheckName("app", name); err != nil {
 		return "", err
 	}
@@ -30,8 +30,12 @@ func (a *api) perfectyPage(c *call) (app string, err error) {
 		h.Set("Access-Control-Allow-Origin", origin)
 		return name, nil
 	}
-	if _, err := a.Apps.App(name); err != nil {
+	app, err := a.Apps.App(name)
+	if err != nil {
 		return "", err
+	}
+	if origin == "" && c.r.Method == http.MethodGet && len(app.AnonymousOrigins) > 0 {
+		return name, nil // a page of the server's own origin, behind the site's proxy: browsers say so only when they write
 	}
 	return "", problem.New(http.StatusForbidden, "forbidden", "Not allowed",
 		"the page's origin is not one that the app takes registrations from; godwit app allow-anonymous names them")
