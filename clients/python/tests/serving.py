@@ -74,9 +74,9 @@ class Server:
 NewServer = Callable[..., Server]
 
 
-async def eventually(holds: Callable[[], Awaitable[bool]]) -> None:
+async def eventually(holds: Callable[[], Awaitable[bool]], patience: float = PATIENCE) -> None:
     """Wait until something holds: acknowledgements reach the store a little after the session."""
-    end = time.monotonic() + PATIENCE
+    end = time.monotonic() + patience
     while not await holds():
         assert time.monotonic() < end, "it never came true"
         await asyncio.sleep(0.02)

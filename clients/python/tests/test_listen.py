@@ -269,7 +269,7 @@ async def test_token_says_who_listens_and_is_renewed(server: Server, transport: 
     who = f"token-{transport}"
 
     def token() -> str:
-        asked.append(server.run("token", "--recipient", who, "--ttl", "2s").strip())
+        asked.append(server.run("token", "--recipient", who, "--ttl", "4s").strip())
         return asked[-1]
 
     got: asyncio.Queue[Notification] = asyncio.Queue()
@@ -279,7 +279,7 @@ async def test_token_says_who_listens_and_is_renewed(server: Server, transport: 
         AsyncClient(server.url, token=token, **options(server, transport)) as client,
         listening(client, who, got.put) as task,
     ):
-        await asyncio.sleep(2.5)  # longer than the first token lives
+        await asyncio.sleep(4.5)  # longer than the first token lives
         await backend.publish(who, id="late")
         assert (await got.get()).id == "late"
         assert not task.done()

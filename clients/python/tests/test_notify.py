@@ -252,6 +252,7 @@ def test_sync_reconciles_and_disconnects(unit: Callable[..., Notify], backend: C
     eventually(acked)
     notify.unregister("b")
     assert notify.sync(timeout=PATIENCE, quiet=0.3) == []
+    assert not [t for t in threading.enumerate() if t.name.startswith(("godwit notify", "godwit subscribers"))]
     assert backend.object_registrations(notify.group_id, "b") == []
 
 

@@ -180,6 +180,19 @@ async def test_events_go_on_after_the_one_named(client: AsyncClient) -> None:
     assert seen == [("recalled", "e1"), ("stored", "e2")]
 
 
+async def test_events_go_on_though_the_server_is_killed(new_server: NewServer) -> None:
+    server = new_server()
+    async with AsyncClient(server.url, api_key="dev", attempts=30) as client, asyncio.timeout(2 * PATIENCE):
+        feed = client.events("stored", since="0")
+        await client.publish("a", id="before")
+        assert (await anext(feed)).id == "before"
+        server.kill()
+        await asyncio.to_thread(server.start)
+        await client.publish("a", id="after")
+        assert (await anext(feed)).id == "after"
+        await feed.aclose()
+
+
 async def test_recipients_are_listed_page_by_page(client: AsyncClient) -> None:
     names = [f"page-{i:03}" for i in range(120)]
     await client.publish(names, id="p")

@@ -19,6 +19,10 @@ __all__ = ["GRPCConnection", "dial_grpc"]
 
 Call = grpc.aio.StreamStreamCall[pb.ClientFrame, pb.ServerFrame]
 
+# How many seconds a cancelled stream may take to end, and its last events to come in. Both are local.
+_CLOSE_TIMEOUT = 1.0
+_LAST_EVENTS = 0.05
+
 _REFUSALS = frozenset(
     {grpc.StatusCode.UNAUTHENTICATED, grpc.StatusCode.PERMISSION_DENIED, grpc.StatusCode.UNIMPLEMENTED}
 )
@@ -30,6 +34,7 @@ class GRPCConnection:
     def __init__(self, channel: grpc.aio.Channel, call: Call) -> None:
         self._channel = channel
         self._call = call
+        self._reading: asyncio.Future[Any] | None = None  # goes on when nobody waits for it any more
 
     async def send(self, frame: ClientFrame) -> None:
         """Send a frame, or raise UnreachableError."""
@@ -41,7 +46,7 @@ class GRPCConnection:
     async def recv(self) -> ServerFrame | None:
         """Return the next frame, or raise UnreachableError or RefusedError."""
         try:
-            message = await self._call.read()
+            message = await self._read()
             if isinstance(message, pb.ServerFrame):
                 return from_proto(message)
             code = await self._call.code()
@@ -52,10 +57,32 @@ class GRPCConnection:
             raise RefusedError(code.name.lower(), detail)
         raise UnreachableError(f"connection lost: {code.name.lower()}: {detail}" if detail else "connection closed")
 
+    async def _read(self) -> object:
+        """Read without cancelling the stream when the reader is."""
+        if self._reading is None:
+            self._reading = asyncio.ensure_future(self._call.read())
+        message = await asyncio.shield(self._reading)
+        self._reading = None
+        return message
+
     async def close(self) -> None:
         """End the stream and its channel."""
         self._call.cancel()
-        await self._channel.close()
+        if self._reading is not None:
+            await asyncio.wait([self._reading], timeout=_CLOSE_TIMEOUT)
+            if self._reading.done() and not self._reading.cancelled():
+                self._reading.exception()  # it is known that the stream has ended
+        await _let_go(self._channel)
+
+
+async def _let_go(channel: grpc.aio.Channel) -> None:
+    """Close a channel and let its last events come in.
+
+    One thread of grpcio serves all event loops of a process, and what comes for a loop that was closed meanwhile is an
+    error in another one.
+    """
+    await channel.close()
+    await asyncio.sleep(_LAST_EVENTS)
 
 
 def _text(e: Exception) -> str:
@@ -91,12 +118,12 @@ async def dial_grpc(
             call: Call = connect()
             await call.wait_for_connection()
     except TimeoutError as e:
-        await channel.close()
+        await _let_go(channel)
         raise UnreachableError(f"connect: server did not answer in {timeout:g} s") from e
     except grpc.aio.AioRpcError as e:
-        await channel.close()
+        await _let_go(channel)
         raise UnreachableError(f"connect: {e.details()}") from e
     except BaseException:
-        await channel.close()
+        await _let_go(channel)
         raise
     return GRPCConnection(channel, call)

@@ -1,0 +1,260 @@
+"""What a listener makes of a server that behaves in ways a real one seldom does."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+from collections.abc import AsyncIterator, Awaitable, Callable
+from typing import Any
+
+import pytest
+from websockets.asyncio.server import ServerConnection, serve
+from websockets.exceptions import ConnectionClosed
+
+from godwit import AsyncClient, GodwitError, GoodbyeError, Notification, RefusedError
+from serving import PATIENCE
+
+pytestmark = pytest.mark.anyio
+
+Script = Callable[["Peer", int], Awaitable[None]]
+
+
+class Peer:
+    """The server's side of one connection."""
+
+    def __init__(self, ws: ServerConnection) -> None:
+        self.ws = ws
+
+    async def send(self, name: str, **fields: Any) -> None:
+        await self.ws.send(json.dumps({name: fields}))
+
+    async def recv(self, name: str) -> dict[str, Any]:
+        """Return the next frame of that name; pings are answered."""
+        while True:
+            ((kind, fields),) = json.loads(await self.ws.recv()).items()
+            if kind == name:
+                return dict(fields)
+            if kind == "ping":
+                await self.send("pong")
+
+    async def welcome(self, heartbeat: str = "30s") -> dict[str, Any]:
+        hello = await self.recv("hello")
+        await self.send("welcome", session="s", app="demo", recipient="a", heartbeat=heartbeat)
+        return hello
+
+    async def stay(self) -> None:
+        with contextlib.suppress(ConnectionClosed):
+            await self.recv("nothing")
+
+
+@contextlib.asynccontextmanager
+async def playing(script: Script) -> AsyncIterator[AsyncClient]:
+    """Run the script for every connection, numbered from 0."""
+    count = iter(range(1000))
+
+    async def play(ws: ServerConnection) -> None:
+        with contextlib.suppress(ConnectionClosed):
+            await script(Peer(ws), next(count))
+
+    async with serve(play, "127.0.0.1", 0) as server, asyncio.timeout(PATIENCE):
+        port = next(iter(server.sockets)).getsockname()[1]
+        async with AsyncClient(f"http://127.0.0.1:{port}") as client:
+            yield client
+
+
+class Ends:
+    """Keeps why connections ended, and when the next is tried."""
+
+    def __init__(self) -> None:
+        self.seen: list[tuple[GodwitError, float]] = []
+        self.more = asyncio.Event()
+
+    def __call__(self, error: GodwitError, delay: float) -> None:
+        self.seen.append((error, delay))
+        self.more.set()
+
+    async def wait(self, count: int) -> None:
+        while len(self.seen) < count:
+            self.more.clear()
+            await self.more.wait()
+
+
+async def until(done: asyncio.Event, client: AsyncClient, *args: Any, **options: Any) -> None:
+    """Listen until something has happened."""
+    task = asyncio.create_task(client.listen(*args, **options))
+    wait = asyncio.create_task(done.wait())
+    await asyncio.wait([task, wait], return_when=asyncio.FIRST_COMPLETED)
+    wait.cancel()
+    task.cancel()
+    with contextlib.suppress(asyncio.CancelledError):
+        await task
+
+
+async def test_redelivery_is_acknowledged_again_and_handled_once() -> None:
+    handled: list[str] = []
+    done = asyncio.Event()
+    acks: list[Any] = []
+
+    async def script(peer: Peer, connection: int) -> None:
+        await peer.welcome()
+        await peer.send("notification", id="x", seq=1, title="t", attempt=connection + 1)
+        acks.append((await peer.recv("ack"))["ids"])
+        if connection == 0:
+            return  # as if the acknowledgement had been lost
+        done.set()
+        await peer.stay()
+
+    async def handle(n: Notification) -> None:
+        handled.append(n.id)
+
+    async with playing(script) as client:
+        await until(done, client, "a", handle)
+    assert acks == [["x"], ["x"]]
+    assert handled == ["x"]
+
+
+async def test_silent_server_is_given_up_after_two_heartbeats() -> None:
+    async def script(peer: Peer, connection: int) -> None:
+        await peer.welcome(heartbeat="1s")
+        if connection == 0:
+            await peer.ws.wait_closed()  # not even an answer to pings
+        done.set()
+        await peer.stay()
+
+    done = asyncio.Event()
+    ends = Ends()
+    start = asyncio.get_running_loop().time()
+    async with playing(script) as client:
+        await until(done, client, "a", on_disconnect=ends)
+    assert 2 <= asyncio.get_running_loop().time() - start < 8
+    assert "silent for two heartbeats" in str(ends.seen[0][0])
+
+
+async def test_goodbye_says_when_to_come_back() -> None:
+    came: list[float] = []
+    done = asyncio.Event()
+
+    async def script(peer: Peer, connection: int) -> None:
+        came.append(asyncio.get_running_loop().time())
+        await peer.welcome()
+        if connection == 0:
+            await peer.send("goodbye", reason="shutdown", retry_after="700ms")
+            return
+        done.set()
+        await peer.stay()
+
+    ends = Ends()
+    async with playing(script) as client:
+        await until(done, client, "a", on_disconnect=ends)
+    error, delay = ends.seen[0]
+    assert isinstance(error, GoodbyeError)
+    assert (error.reason, delay) == ("shutdown", 0.7)
+    assert came[1] - came[0] >= 0.65
+
+
+async def test_first_retry_is_at_once_and_later_ones_wait() -> None:
+    async def script(peer: Peer, connection: int) -> None:
+        await peer.ws.close()
+
+    ends = Ends()
+    async with playing(script) as client:
+        task = asyncio.create_task(client.listen("a", on_disconnect=ends))
+        await ends.wait(3)
+        task.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await task
+    delays = [delay for _, delay in ends.seen[:3]]
+    assert delays[0] == 0
+    assert 0 < delays[1] <= 1
+    assert 0 < delays[2] <= 2
+
+
+@pytest.mark.parametrize("frame", ["nonsense", "[]", '{"notification":{"title":"no id"}}', '{"welcome":1}'])
+async def test_frame_that_cannot_be_read_ends_the_connection_not_the_listener(frame: str) -> None:
+    done = asyncio.Event()
+
+    async def script(peer: Peer, connection: int) -> None:
+        await peer.welcome()
+        if connection == 0:
+            await peer.ws.send(frame)
+        else:
+            done.set()
+        await peer.stay()
+
+    ends = Ends()
+    async with playing(script) as client:
+        await until(done, client, "a", None, on_disconnect=ends)
+    assert "cannot read a frame" in str(ends.seen[0][0])
+
+
+async def test_frames_of_a_later_server_are_passed_over() -> None:
+    done = asyncio.Event()
+
+    async def script(peer: Peer, _: int) -> None:
+        await peer.welcome()
+        await peer.send("dance", steps=3)
+        await peer.send("error", code="bad_frame", message="what?")
+        await peer.send("notification", id="x", seq=1, later="field")
+        await peer.recv("ack")
+        done.set()
+        await peer.stay()
+
+    ends = Ends()
+
+    async def handle(_: Notification) -> None: ...
+
+    async with playing(script) as client:
+        await until(done, client, "a", handle, on_disconnect=ends)
+    assert ends.seen == []
+
+
+async def test_hello_says_what_was_asked_for() -> None:
+    done = asyncio.Event()
+    hellos: list[dict[str, Any]] = []
+
+    async def script(peer: Peer, _: int) -> None:
+        hellos.append(await peer.welcome())
+        done.set()
+        await peer.stay()
+
+    async with playing(script) as client:
+        options = {"device": "d", "group": "g", "window": 7, "heartbeat": "10m", "held": lambda: ["x"]}
+        await until(done, client, "a", **options)
+    assert hellos == [
+        {"recipient": "a", "device": "d", "group": "g", "window": 7, "heartbeat": "600000ms", "held": ["x"]}
+    ]
+
+
+async def test_refused_hello_ends_it() -> None:
+    async def script(peer: Peer, _: int) -> None:
+        await peer.recv("hello")
+        await peer.send("error", code="bad_field", message="recipient is required", field="recipient")
+        await peer.stay()
+
+    async with playing(script) as client:
+        with pytest.raises(RefusedError, match="recipient is required"):
+            await client.listen("")
+
+
+async def test_callback_that_raises_ends_nothing() -> None:
+    done = asyncio.Event()
+
+    async def script(peer: Peer, _: int) -> None:
+        await peer.welcome()
+        await peer.send("recall", ids=["x"])
+        await peer.send("notification", id="y", seq=1)
+        await peer.recv("ack")
+        done.set()
+        await peer.stay()
+
+    def fail(*_: object) -> None:
+        raise ValueError("no")
+
+    ends = Ends()
+
+    async def handle(_: Notification) -> None: ...
+
+    async with playing(script) as client:
+        await until(done, client, "a", handle, on_connect=fail, on_recall=fail, on_disconnect=ends)
+    assert ends.seen == []
