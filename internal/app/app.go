@@ -21,6 +21,7 @@ import (
 	"godwit.dev/godwit/internal/channel"
 	"godwit.dev/godwit/internal/config"
 	"godwit.dev/godwit/internal/delivery"
+	"godwit.dev/godwit/internal/hook"
 	"godwit.dev/godwit/internal/limit"
 	"godwit.dev/godwit/internal/mailbox"
 	"godwit.dev/godwit/internal/metrics"
@@ -57,6 +58,7 @@ type App struct {
 	access    *access.Registry
 	apps      *appdb.Store
 	channels  *channel.Service
+	hooks     *hook.Service
 	events    *eventdb.Log
 	objects   *signal.Service
 	mailbox   *mailbox.Mailbox
@@ -112,7 +114,7 @@ func Start(ctx context.Context, cfg *config.Config, opts Options) (*App, error) 
 	}
 	begun := time.Now()
 	for _, start := range []func(context.Context) error{
-		a.startProcess, a.startAccess, a.startEvents, a.startObjects, a.startMailbox, a.startChannels, a.startCampaigns, a.startSending, a.startTrim, a.startConnections,
+		a.startProcess, a.startAccess, a.startEvents, a.startObjects, a.startMailbox, a.startChannels, a.startHooks, a.startCampaigns, a.startSending, a.startTrim, a.startConnections,
 		a.listen, a.announce,
 	} {
 		err := start(ctx)

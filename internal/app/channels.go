@@ -2,8 +2,10 @@ package app
 
 import (
 	"context"
+	"time"
 
 	"godwit.dev/godwit/internal/channel"
+	"godwit.dev/godwit/internal/hook"
 	"godwit.dev/godwit/internal/push"
 	"godwit.dev/godwit/internal/sender"
 	"godwit.dev/godwit/internal/sender/mailbox"
@@ -34,5 +36,21 @@ func (a *App) startChannels(ctx context.Context) error {
 	a.channels = channels
 	a.steps.addClose("channels", storePatience, func() error { channels.Close(); closeIdle(); return nil })
 	a.steps.addRun("channel watch", storePatience, channels.Run, a.fail)
+	return nil
+}
+
+// startHooks starts what tells apps of events.
+func (a *App) startHooks(ctx context.Context) error {
+	client := sender.Client(a.cfg.AllowPrivateURLs)
+	a.steps.addClose("hook connections", time.Second, func() error { client.CloseIdleConnections(); return nil })
+	hooks, err := hook.New(ctx, hook.Config{
+		Store: a.apps, Progress: a.events, Events: a.events, Log: a.log,
+		Poster: webhook.Hooks{Poster: webhook.NewPoster(client, a.cfg.AllowPrivateURLs)},
+	})
+	if err != nil {
+		return err
+	}
+	a.hooks = hooks
+	a.steps.addRun("hooks", storePatience, hooks.Run, a.fail)
 	return nil
 }

@@ -166,7 +166,7 @@ func (a *App) handler() (http.Handler, error) {
 		"/v1/stream":  ssegate.New(ssegate.Config{Hub: a.hub, Desk: desk, Origins: a.access, Reactor: a.reactor, Log: a.log}),
 	}
 	return httpapi.New(httpapi.Config{
-		Publisher: a.publisher, Mailbox: a.mailbox, Objects: a.objects, Presence: a.hub, Events: a.events, Access: a.access, Keys: a.access, Apps: a.access, Channels: a.channels, Campaigns: a.sending,
+		Publisher: a.publisher, Mailbox: a.mailbox, Objects: a.objects, Presence: a.hub, Events: a.events, Access: a.access, Keys: a.access, Apps: a.access, Channels: a.channels, Hooks: a.hooks, Campaigns: a.sending,
 		Log: a.log, Registry: a.registry, PublishLimit: a.keyLimit.Take,
 		Endpoints: a.campaigns, Signups: a.signups,
 		Figures: a.figures, Mount: mount, Draining: a.draining, Version: a.opts.Version, Node: hostname(),

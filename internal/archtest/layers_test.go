@@ -39,6 +39,7 @@ var places = map[string]layer{
 	"internal/access":       capability,
 	"internal/limit":        capability,
 	"internal/channel":      capability,
+	"internal/hook":         capability,
 	"internal/problem":      capability,
 	"internal/metrics":      capability,
 	"internal/store":        adapter,

@@ -108,6 +108,7 @@ type Config struct {
 	Channels  Channels
 	Endpoints Endpoints
 	Campaigns Campaigns
+	Hooks     Hooks
 	Log       *slog.Logger
 
 	// Registry receives the HTTP metrics and is what /metrics shows.

@@ -91,6 +91,12 @@ func (a *api) routes() []route {
 		{pattern: "OPTIONS /v1/track", serve: a.trackPreflight},
 		{pattern: "GET /v1/click/{token}", serve: a.click},
 
+		{pattern: "GET /v1/hooks", role: access.Read, serve: a.listHooks},
+		{pattern: "GET /v1/hooks/{name}", role: access.Read, serve: a.getHook},
+		{pattern: "PUT /v1/hooks/{name}", role: access.Admin, serve: a.putHook},
+		{pattern: "DELETE /v1/hooks/{name}", role: access.Admin, serve: a.deleteHook},
+		{pattern: "POST /v1/hooks/{name}/replay", role: access.Admin, serve: a.replayHook},
+
 		{pattern: "GET /v1/stats", role: access.Read, serve: a.stats},
 		{pattern: "GET /metrics", serve: a.serveMetrics()},
 		{pattern: "GET /debug/pprof/{name}", role: access.Admin, serve: a.profile, stream: true},

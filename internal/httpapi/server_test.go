@@ -73,6 +73,11 @@ func TestEveryRouteChecksItsRole(t *testing.T) {
 		{"GET", "/v1/campaigns/none/deliveries", "", read},
 		{"GET", "/v1/campaigns/none/events", "", read},
 		{"GET", "/v1/campaigns/none/days", "", read},
+		{"GET", "/v1/hooks", "", read},
+		{"GET", "/v1/hooks/none", "", read},
+		{"PUT", "/v1/hooks/none", "{}", admin},
+		{"DELETE", "/v1/hooks/none", "", admin},
+		{"POST", "/v1/hooks/none/replay", `{"since":"0"}`, admin},
 	} {
 		r := request{method: c.method, path: c.path, body: c.body, header: map[string]string{}}
 		switch {

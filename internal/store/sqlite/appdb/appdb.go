@@ -1,4 +1,4 @@
-// Package appdb keeps apps, API keys and the settings of channels in an SQLite file of their own, so that the command line can change them
+// Package appdb keeps apps, API keys, hooks and the settings of channels in an SQLite file of their own, so that the command line can change them
 // beside a running server, which notices within a second.
 package appdb
 
@@ -44,7 +44,7 @@ CREATE TABLE api_key (
 	hash       BLOB NOT NULL     -- SHA-256
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX api_key_app ON api_key(app);
-`, channelTable}
+`, channelTable, hookTable}
 
 // Store is an access.Store on a file.
 type Store struct{ db *sqlitedb.DB }

@@ -50,7 +50,7 @@ func (s *Store) UpdateApp(ctx context.Context, name string, change func(*access.
 	})
 }
 
-// DeleteApp deletes an app with its keys and channels.
+// DeleteApp deletes an app with its keys, channels and hooks.
 func (s *Store) DeleteApp(ctx context.Context, name string) error {
 	return s.db.Do(ctx, func(c *sqlite.Conn) error {
 		if err := each(c, "DELETE FROM app WHERE name = ?", []any{name}, nil); err != nil {
@@ -59,8 +59,10 @@ func (s *Store) DeleteApp(ctx context.Context, name string) error {
 		if c.Changes() == 0 {
 			return fmt.Errorf("%w: %.128q", access.ErrUnknownApp, name)
 		}
-		if err := each(c, "DELETE FROM channel WHERE app = ?", []any{name}, nil); err != nil {
-			return err
+		for _, from := range []string{"DELETE FROM channel WHERE app = ?", "DELETE FROM hook WHERE app = ?"} {
+			if err := each(c, from, []any{name}, nil); err != nil {
+				return err
+			}
 		}
 		return each(c, "DELETE FROM api_key WHERE app = ?", []any{name}, nil)
 	})

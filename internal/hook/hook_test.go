@@ -1,0 +1,461 @@
+package hook_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"godwit.dev/godwit/internal/access"
+	"godwit.dev/godwit/internal/event"
+	"godwit.dev/godwit/internal/hook"
+	"godwit.dev/godwit/internal/notification"
+	"godwit.dev/godwit/internal/push"
+	"godwit.dev/godwit/internal/sender"
+	"godwit.dev/godwit/internal/sender/sendertest/hookserver"
+	"godwit.dev/godwit/internal/sender/webhook"
+	"godwit.dev/godwit/internal/store/sqlite/appdb"
+	"godwit.dev/godwit/internal/store/sqlite/eventdb"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// tape is an event log, a store and a poster in memory, for tests in which days pass.
+type tape struct {
+	mu     sync.Mutex
+	events []event.Event
+	news   chan struct{}
+	hooks  map[[2]string]hook.Hook
+	saved  map[[2]string]hook.Progress
+	answer func(attempt int) error
+	posts  []post
+}
+
+type post struct {
+	id, body string
+	at       time.Time
+}
+
+func newTape() *tape {
+	return &tape{news: make(chan struct{}), hooks: map[[2]string]hook.Hook{}, saved: map[[2]string]hook.Progress{}}
+}
+
+func (t *tape) Emit(evs []event.Event) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for _, e := range evs {
+		e.ID = uint64(len(t.events) + 1)
+		t.events = append(t.events, e)
+	}
+	close(t.news)
+	t.news = make(chan struct{})
+}
+
+func (t *tape) Last() uint64 {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return uint64(len(t.events))
+}
+
+func (t *tape) Read(ctx context.Context, app string, since uint64, limit int, _ bool) ([]event.Event, uint64, error) {
+	for {
+		t.mu.Lock()
+		evs := slices.Clone(t.events[since:])
+		news := t.news
+		t.mu.Unlock()
+		if len(evs) > 0 {
+			evs = evs[:min(len(evs), limit)]
+			last := evs[len(evs)-1].ID
+			return slices.DeleteFunc(evs, func(e event.Event) bool { return e.App != app }), last, nil
+		}
+		select {
+		case <-news:
+		case <-ctx.Done():
+			return nil, since, ctx.Err()
+		}
+	}
+}
+
+func (t *tape) Hooks(context.Context) (list []hook.Hook, _ error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for _, h := range t.hooks {
+		list = append(list, h)
+	}
+	return list, nil
+}
+
+func (t *tape) UpdateHook(_ context.Context, app, name string, change func(*hook.Hook, int) error) error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	h, ok := t.hooks[[2]string{app, name}]
+	if !ok {
+		h = hook.Hook{App: app, Name: name}
+	}
+	if err := change(&h, 0); err != nil {
+		return err
+	}
+	t.hooks[[2]string{app, name}] = h
+	return nil
+}
+
+func (t *tape) DeleteHook(_ context.Context, app, name string) (bool, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	_, ok := t.hooks[[2]string{app, name}]
+	delete(t.hooks, [2]string{app, name})
+	return ok, nil
+}
+
+func (t *tape) Watch(ctx context.Context, _ func()) error { <-ctx.Done(); return nil }
+
+func (t *tape) HookProgress(context.Context) (list []hook.Progress, _ error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for _, p := range t.saved {
+		list = append(list, p)
+	}
+	return list, nil
+}
+
+func (t *tape) SaveHookProgress(_ context.Context, save []hook.Progress, forget [][2]string) error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for _, f := range forget {
+		delete(t.saved, f)
+	}
+	for _, p := range save {
+		t.saved[[2]string{p.App, p.Name}] = p
+	}
+	return nil
+}
+
+func (*tape) Check(string, []string) error { return nil }
+func (*tape) NewSecret() string            { return "made" }
+
+func (t *tape) Post(_ context.Context, _ []string, _, id string, body []byte) error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.posts = append(t.posts, post{id, string(body), time.Now()})
+	if t.answer != nil {
+		return t.answer(len(t.posts))
+	}
+	return nil
+}
+
+func (t *tape) emit(app string, types ...event.Type) {
+	for _, typ := range types {
+		t.Emit([]event.Event{{App: app, Type: typ, At: time.Now(), Note: "n", To: "ann"}})
+	}
+}
+
+func (t *tape) posted() (ids []string) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for _, p := range t.posts {
+		ids = append(ids, p.id)
+	}
+	return ids
+}
+
+// run starts hooks on a tape; stop stops them.
+func (t *tape) run(tt *testing.T) (s *hook.Service, stop func()) {
+	tt.Helper()
+	s, err := hook.New(tt.Context(), hook.Config{Store: t, Progress: t, Events: t, Poster: t, Log: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		tt.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan struct{})
+	go func() { defer close(done); _ = s.Run(ctx) }()
+	return s, func() { cancel(); <-done }
+}
+
+func set(t *testing.T, s *hook.Service, name string, c hook.Change) hook.Info {
+	t.Helper()
+	if c.URL == "" {
+		c.URL = "https://a.example"
+	}
+	info, _, _, err := s.Set(t.Context(), "shop", name, c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return info
+}
+
+func TestFailingHookIsTriedEverMoreRarelyAndThenPaused(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		tape := newTape()
+		tape.answer = func(int) error { return &push.RetryError{Reason: "down"} }
+		s, stop := tape.run(t)
+		defer stop()
+		set(t, s, "a", hook.Change{})
+		tape.emit("shop", event.Acked)
+		begun := time.Now()
+		synctest.Wait()
+		time.Sleep(30 * time.Minute)
+		if n := len(tape.posted()); n < 4 || n > 6 {
+			t.Errorf("%d attempts in half an hour", n)
+		}
+		if i, _ := s.Get("shop", "a"); i.State != hook.Failing || i.LastError != "down" || i.NextAt.Before(time.Now()) || !i.Progress.Failing.Equal(begun) {
+			t.Errorf("%+v", i)
+		}
+		time.Sleep(6 * 24 * time.Hour)
+		synctest.Wait()
+		i, _ := s.Get("shop", "a")
+		if i.State != hook.Paused || i.PausedAt.Sub(begun) < 5*24*time.Hour || i.Attempts > 40 {
+			t.Errorf("after six days: %+v", i)
+		}
+		attempts := len(tape.posted())
+		time.Sleep(24 * time.Hour)
+		if n := len(tape.posted()); n != attempts {
+			t.Errorf("%d attempts while paused", n-attempts)
+		}
+		tape.mu.Lock()
+		tape.answer = nil
+		tape.mu.Unlock()
+		if i := set(t, s, "a", hook.Change{}); i.State != hook.Active {
+			t.Errorf("set again: %+v", i)
+		}
+		synctest.Wait()
+		if i, _ := s.Get("shop", "a"); i.Delivered != 1 || i.LastError != "" {
+			t.Errorf("gone on: %+v", i)
+		}
+		ids := slices.Compact(tape.posted())
+		if len(ids) != 1 {
+			t.Errorf("attempts of one event had the ids %v", ids)
+		}
+	})
+}
+
+func TestReceiverSaysWhenToComeBackAndWhenNever(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		tape := newTape()
+		tape.answer = func(n int) error {
+			switch n {
+			case 1:
+				return &push.RetryError{After: time.Hour, Reason: "busy"}
+			case 3:
+				return &push.GoneError{Reason: "410"}
+			}
+			return nil
+		}
+		s, stop := tape.run(t)
+		defer stop()
+		set(t, s, "a", hook.Change{})
+		tape.emit("shop", event.Acked, event.Expired)
+		time.Sleep(59 * time.Minute)
+		if n := len(tape.posted()); n != 1 {
+			t.Errorf("%d attempts before the hour was over", n)
+		}
+		time.Sleep(2 * time.Minute)
+		synctest.Wait()
+		if i, _ := s.Get("shop", "a"); i.State != hook.Paused || i.Delivered != 1 || len(tape.posted()) != 3 {
+			t.Errorf("%d posts, %+v", len(tape.posted()), i)
+		}
+	})
+}
+
+func TestHookGetsItsTypesOfItsAppFromNowOn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		tape := newTape()
+		tape.emit("shop", event.Acked)
+		s, stop := tape.run(t)
+		set(t, s, "a", hook.Change{Types: []event.Type{event.Acked, event.Expired}})
+		tape.emit("shop", event.Stored, event.Acked)
+		tape.emit("other", event.Acked)
+		tape.emit("shop", event.Expired, event.Online)
+		synctest.Wait()
+		stop()
+		if got := fmt.Sprint(tape.posted()); got != "[shop.a.3 shop.a.5]" {
+			t.Errorf("posted %s", got)
+		}
+		if body := tape.posts[0].body; !strings.Contains(body, `"event_id":"3","type":"acked"`) || !strings.Contains(body, `"id":"n","to":"ann","app":"shop"}`) {
+			t.Errorf("body %s", body)
+		}
+		if p := tape.saved[[2]string{"shop", "a"}]; p.Cursor != 6 || p.Delivered != 2 {
+			t.Errorf("saved %+v", p)
+		}
+	})
+}
+
+// world is hooks on real files with a real receiver.
+type world struct {
+	t        *testing.T
+	dir      string
+	apps     *appdb.Store
+	events   *eventdb.Log
+	receiver *hookserver.Server
+	secret   string
+	service  *hook.Service
+	stop     func()
+}
+
+func newWorld(t *testing.T) *world {
+	t.Helper()
+	w := &world{t: t, dir: t.TempDir(), secret: webhook.NewSecret()}
+	w.receiver = hookserver.Start(w.secret)
+	t.Cleanup(w.receiver.Close)
+	w.open()
+	if err := w.apps.CreateApp(t.Context(), access.App{Name: "shop"}); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { w.stop() })
+	return w
+}
+
+func (w *world) open() {
+	w.t.Helper()
+	log := slog.New(slog.DiscardHandler)
+	must := func(err error) {
+		w.t.Helper()
+		if err != nil {
+			w.t.Fatal(err)
+		}
+	}
+	var err error
+	w.apps, err = appdb.Open(w.t.Context(), filepath.Join(w.dir, "apps.db"), log)
+	must(err)
+	w.events, err = eventdb.Open(w.t.Context(), filepath.Join(w.dir, "events.db"), eventdb.Options{})
+	must(err)
+	client := sender.Client(true)
+	w.service, err = hook.New(w.t.Context(), hook.Config{
+		Store: w.apps, Progress: w.events, Events: w.events, Log: log, Poster: webhook.Hooks{Poster: webhook.NewPoster(client, true)},
+	})
+	must(err)
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan struct{})
+	go func() { defer close(done); _ = w.service.Run(ctx) }()
+	w.stop = func() {
+		cancel()
+		<-done
+		client.CloseIdleConnections()
+		_ = w.events.Close()
+		_ = w.apps.Close()
+		w.stop = func() {}
+	}
+}
+
+func (w *world) emit(n int) {
+	for range n {
+		w.events.Emit([]event.Event{{App: "shop", Type: event.Acked, At: time.Now(), Note: "n", To: "ann"}})
+	}
+}
+
+// wait waits until the receiver has taken n messages.
+func (w *world) wait(n int) []hookserver.Message {
+	w.t.Helper()
+	deadline := time.After(30 * time.Second)
+	for {
+		next, took := w.receiver.Next(), w.receiver.Took()
+		if len(took) >= n {
+			return took
+		}
+		select {
+		case <-next:
+		case <-deadline:
+			w.t.Fatalf("%d messages of %d came; refused: %v", len(took), n, w.receiver.Refused())
+		}
+	}
+}
+
+func TestHookGoesOnAfterARestartWithoutLossOrRepetition(t *testing.T) {
+	w := newWorld(t)
+	if _, created, made, err := w.service.Set(t.Context(), "shop", "a", hook.Change{URL: w.receiver.URL, Secrets: []string{w.secret}}); err != nil || !created || made != "" {
+		t.Fatal(created, made, err)
+	}
+	w.emit(20)
+	w.wait(20)
+	w.stop()
+	w.open()
+	w.emit(20)
+	took := w.wait(40)
+	w.stop()
+	seen := map[string]bool{}
+	for i, m := range took {
+		if seen[m.ID] || i > 0 && m.Body < took[i-1].Body {
+			t.Errorf("message %d, %s, is out of order or came twice", i, m.ID)
+		}
+		seen[m.ID] = true
+	}
+	w.open()
+	if i, err := w.service.Get("shop", "a"); err != nil || i.Delivered != 40 || i.State != hook.Active {
+		t.Errorf("%+v, %v", i, err)
+	}
+}
+
+func TestReplayPostsLaterEventsAgainWithTheirIDs(t *testing.T) {
+	w := newWorld(t)
+	if _, _, _, err := w.service.Set(t.Context(), "shop", "a", hook.Change{URL: w.receiver.URL, Secrets: []string{w.secret}}); err != nil {
+		t.Fatal(err)
+	}
+	w.emit(5)
+	first := w.wait(5)
+	var since uint64
+	if _, err := fmt.Sscanf(first[1].ID, "shop.a.%d", &since); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := w.service.Replay(t.Context(), "shop", "a", since); err != nil {
+		t.Fatal(err)
+	}
+	again := w.wait(8)[5:]
+	for i := range again {
+		if again[i].ID != first[2+i].ID || again[i].Body != first[2+i].Body {
+			t.Errorf("again %+v, first %+v", again[i], first[2+i])
+		}
+	}
+	if _, err := w.service.Replay(t.Context(), "shop", "b", 0); !errors.Is(err, hook.ErrUnknown) {
+		t.Errorf("replay of no hook: %v", err)
+	}
+}
+
+func TestHookThatChangesOrEndsStopsWhatItDid(t *testing.T) {
+	w := newWorld(t)
+	_, _, made, err := w.service.Set(t.Context(), "shop", "a", hook.Change{URL: w.receiver.URL})
+	if err != nil || made == "" {
+		t.Fatal(made, err)
+	}
+	w.receiver.Secret(made)
+	w.emit(1)
+	w.wait(1)
+	w.receiver.Behave(hookserver.Behaviour{Hang: true})
+	next := w.receiver.Next()
+	w.emit(1)
+	<-next
+	if err := w.service.Delete(t.Context(), "shop", "a"); err != nil { // while a request hangs
+		t.Fatal(err)
+	}
+	if _, err := w.service.Get("shop", "a"); !errors.Is(err, hook.ErrUnknown) {
+		t.Error(err)
+	}
+	w.receiver.Behave(hookserver.Behaviour{})
+	before := len(w.receiver.Took())
+	if i, created, _, err := w.service.Set(t.Context(), "shop", "a", hook.Change{URL: w.receiver.URL, Secrets: []string{made}}); err != nil || !created || i.Delivered != 0 {
+		t.Errorf("made anew: %+v %v", i, err)
+	}
+	w.emit(1)
+	if took := w.wait(before + 1); len(took) != before+1 {
+		t.Errorf("%d messages came to the new hook", len(took)-before)
+	}
+	for field, c := range map[string]hook.Change{
+		"url": {URL: "ftp://x"}, "secrets": {URL: w.receiver.URL, Secrets: []string{"x"}}, "types": {URL: w.receiver.URL, Types: []event.Type{"eaten"}},
+	} {
+		_, _, _, err := w.service.Set(t.Context(), "shop", "a", c)
+		var f *notification.FieldError
+		if !errors.As(err, &f) || f.Field != field {
+			t.Errorf("%s: %v", field, err)
+		}
+	}
+	if _, _, _, err := w.service.Set(t.Context(), "nobody", "a", hook.Change{URL: w.receiver.URL}); !errors.Is(err, access.ErrUnknownApp) {
+		t.Errorf("hook of no app: %v", err)
+	}
+}

@@ -1,0 +1,37 @@
+package webhook
+
+import (
+	"context"
+
+	"godwit.dev/godwit/internal/hook"
+	"godwit.dev/godwit/internal/notification"
+	"godwit.dev/godwit/internal/push"
+)
+
+// Hooks posts events, each hook with secrets of its own.
+type Hooks struct{ Poster *Poster }
+
+var _ hook.Poster = Hooks{}
+
+// Check says what is wrong with a URL and secrets.
+func (h Hooks) Check(url string, secrets []string) error {
+	if _, err := CheckURL(url, h.Poster.AllowPrivate); err != nil {
+		return &notification.FieldError{Field: "url", Problem: err.Error()}
+	}
+	if _, err := ParseSecrets(secrets); err != nil {
+		return &notification.FieldError{Field: "secrets", Problem: err.Error()}
+	}
+	return nil
+}
+
+// NewSecret makes a secret.
+func (Hooks) NewSecret() string { return NewSecret() }
+
+// Post makes one attempt.
+func (h Hooks) Post(ctx context.Context, secrets []string, url, id string, body []byte) error {
+	parsed, err := ParseSecrets(secrets)
+	if err != nil {
+		return &push.ConfigError{Reason: err.Error()}
+	}
+	return h.Poster.Post(ctx, parsed, url, id, body)
+}
