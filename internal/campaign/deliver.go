@@ -18,19 +18,30 @@ func (l *lane) deliver(t *Target) {
 	ctx, cancel := context.WithTimeoutCause(l.r.t.hard, l.policy.timeout, fmt.Errorf("no answer in %s", l.policy.timeout))
 	defer cancel()
 	req := l.r.request(t, now)
+	p := l.pacerOf(t, now)
+	seq, late := p.depart(l.r.s.cfg.Now())
+	for late > 0 && wait(ctx, late) {
+		seq, late = p.depart(l.r.s.cfg.Now())
+	}
 	receipt, err := l.sender.Send(ctx, req)
-	res := l.judge(t, receipt, err, l.r.s.cfg.Now())
+	now = l.r.s.cfg.Now()
+	p.answered(seq, now, receipt.Address != nil) // who has moved was told so at the old address first
+	res := l.judge(t, receipt, err, p, now)
 	l.r.results <- landed{Result: res, lane: l}
 }
 
-// judge says what an attempt's end means for the delivery, and for the scope it was sent in.
-func (l *lane) judge(t *Target, receipt push.Receipt, err error, now time.Time) Result {
-	t.Attempts++
+// pacerOf finds the pace at which a target is sent to.
+func (l *lane) pacerOf(t *Target, now time.Time) *pacer {
 	var pace push.Pace
 	if l.pacer != nil {
 		pace = l.pacer.Pace(t.Address)
 	}
-	p := l.r.s.pacers.of(scope{app: l.r.c.App, ch: l.ch, name: pace.Scope}, pace, now)
+	return l.r.s.pacers.of(scope{app: l.r.c.App, ch: l.ch, name: pace.Scope}, pace, now)
+}
+
+// judge says what an attempt's end means for the delivery, and for the scope it was sent in.
+func (l *lane) judge(t *Target, receipt push.Receipt, err error, p *pacer, now time.Time) Result {
+	t.Attempts++
 	var retry *push.RetryError
 	var gone *push.GoneError
 	var permanent *push.PermanentError
@@ -92,7 +103,7 @@ func (l *lane) retry(t *Target, e *push.RetryError, p *pacer, now time.Time) Res
 func (l *lane) unknown(t *Target, err error, now time.Time) Result {
 	t.Unsure = true
 	reason := err.Error()
-	if !l.policy.resend || t.Attempts >= maxTries {
+	if !l.policy.resend || t.Attempts >= maxUnsure {
 		return Result{Row: t.Row, Channel: t.Channel, Outcome: Unknown, Detail: reason, Attempts: t.Attempts, Unsure: true}
 	}
 	return l.later(t, now.Add(backoff(t.Attempts, t.Row)), reason, now)

@@ -302,7 +302,7 @@ func TestSpreadGivesEveryoneTheirMoment(t *testing.T) {
 	begun := time.Now()
 	e.start(id)
 	time.Sleep(time.Until(begun.Add(time.Second)))
-	if n := p.total(); n < 50 || n > 150 {
+	if n := p.total(); n < 20 || n > 160 {
 		t.Errorf("%d of 200 were sent after half the time", n)
 	}
 	e.untilState(id, campaign.Completed)

@@ -9,11 +9,18 @@ import (
 
 // How fast a scope (a credential, or a credential at one origin) is sent to.
 const (
-	// underCap keeps below a documented cap: what leaves evenly may arrive a little closer together.
-	underCap = 0.967
-	// slack is how much of an interval may be made up for when a timer was late, so that lateness costs no rate.
-	// With the cap of 30/s and an even rate of 29/s it never puts 31 messages into one second.
-	slack = 0.4
+	// underCap is the part of a known cap at which messages are begun.
+	underCap = 0.97
+	// A provider counts messages as they arrive, which is known only to lie between their leaving and the answer. So the
+	// 31st of a cap of 30/s leaves a second after the first was answered, less what an answer takes on its way at least.
+	counting   = time.Second + 2*time.Millisecond
+	transit    = 0.8                     // of the quickest answer: there and back, without the provider's own work
+	unanswered = 1250 * time.Millisecond // after this, a message without an answer counts no more
+	// maxCounted bounds the caps that are counted so; higher ones are kept by equal gaps alone.
+	maxCounted = 1000
+	// makeUp is for how much lost time the schedule makes up: a busy machine's timers are late, and that is to cost no
+	// rate as long as the cap holds.
+	makeUp = 200 * time.Millisecond
 	// Where no cap is known, sending begins slowly and doubles as long as it is used to the full and nobody objects.
 	startRate   = 500.0
 	doubleEvery = 100 * time.Millisecond
@@ -23,7 +30,7 @@ const (
 	growBy    = 0.5  // a second for each second
 	growShare = 0.02 // of the rate, where no cap is known: from thousands half a message a second would lead nowhere
 	leastRate = 0.2
-	// smallest tolerance for timers where the rate is high
+	// timerSlack is what is made up for where no cap is known.
 	timerSlack = 5 * time.Millisecond
 
 	minPause = time.Second
@@ -32,39 +39,52 @@ const (
 	lively = time.Minute
 )
 
-// pacer is the pace of one scope: a virtual schedule with equal gaps (GCRA), whose rate follows what the provider says.
+// pacer is the pace of one scope: a virtual schedule with equal gaps (GCRA), whose rate follows what the provider says,
+// and, where a cap is known, a count of what left within a second.
 type pacer struct {
 	mu     sync.Mutex
 	cap    float64 // 0: none is known
-	burst  int
 	rate   float64
-	slow   bool      // rate doubles: no objection yet
-	tat    time.Time // when the next message is due by the schedule
-	booked time.Time // how far messages have been put off to
-	until  time.Time // paused
+	slow   bool          // rate doubles: no objection yet
+	tat    time.Time     // when the next message is due by the schedule
+	recent []counted     // as many messages as a second may have, as a ring; nil: not counted
+	seq    uint64        // of the next message: its place is seq modulo the length
+	quick  time.Duration // the quickest answer; 0: none yet
+	booked time.Time     // how far messages have been put off to
+	until  time.Time     // paused
 	grown  time.Time
 	used   int // messages since the rate grew last
 	fails  int // in a row
 	lived  time.Time
 }
 
-func newPacer(most float64, burst int, now time.Time) *pacer {
-	p := &pacer{cap: most * underCap, burst: max(burst, 1), rate: most * underCap, grown: now, tat: now, lived: now}
+// counted is a message that has left.
+type counted struct{ left, answered time.Time }
+
+// newPacer makes the pacer of a scope whose provider lets through so many messages a second; 0: nobody knows.
+func newPacer(most float64, now time.Time) *pacer {
+	p := newRate(most, now)
 	if most == 0 {
 		p.rate, p.slow = startRate, true
+	} else if p.rate, p.cap = most*underCap, most*underCap; most >= 1 && most <= maxCounted {
+		p.recent = make([]counted, int(most))
 	}
 	return p
+}
+
+// newRate makes a pacer of a rate that somebody wishes for, which no provider counts.
+func newRate(rate float64, now time.Time) *pacer {
+	return &pacer{cap: rate, rate: rate, grown: now, tat: now, lived: now}
 }
 
 func (p *pacer) gap() time.Duration { return time.Duration(float64(time.Second) / p.rate) }
 
 // tolerance is how far the schedule may be made up for.
 func (p *pacer) tolerance() time.Duration {
-	t := time.Duration((float64(p.burst-1) + slack) * float64(p.gap()))
 	if p.cap == 0 {
-		t = max(t, timerSlack)
+		return max(p.gap()/2, timerSlack)
 	}
-	return t
+	return max(p.gap()/2, makeUp)
 }
 
 // slot gives out the time at which the next message may leave. If that is later than patience from now, none is given.
@@ -89,6 +109,58 @@ func (p *pacer) slot(now time.Time, patience time.Duration) (at time.Time, ok bo
 	p.tat = next
 	p.used++
 	return at, true
+}
+
+// depart asks to leave right now. If the provider could still count too many within a second, it says how long to wait
+// before asking again; else the message is counted, and seq names it for answered.
+func (p *pacer) depart(now time.Time) (seq uint64, wait time.Duration) {
+	if p.recent == nil {
+		return 0, 0
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	c := &p.recent[p.seq%uint64(len(p.recent))]
+	if free := p.free(c); free.After(now) {
+		if p.tat.Before(free) {
+			p.tat = free // no more are begun meanwhile
+		}
+		return 0, min(free.Sub(now), 10*time.Millisecond) // an answer may come and make it shorter
+	}
+	*c = counted{left: now}
+	p.seq++
+	return p.seq - 1, 0
+}
+
+// free is when a message no longer counts.
+func (p *pacer) free(c *counted) time.Time {
+	switch {
+	case c.left.IsZero():
+		return time.Time{}
+	case c.answered.IsZero():
+		return c.left.Add(unanswered)
+	}
+	return c.answered.Add(counting - time.Duration(transit*float64(p.quick)))
+}
+
+// answered notes when a message's answer came. beside counts another message that was sent with it.
+func (p *pacer) answered(seq uint64, now time.Time, beside bool) {
+	if p.recent == nil {
+		return
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	c := &p.recent[seq%uint64(len(p.recent))]
+	if c.answered.IsZero() && !c.left.IsZero() {
+		c.answered = now
+		if took := now.Sub(c.left); p.quick == 0 || took < p.quick {
+			p.quick = took
+		}
+	}
+	if beside {
+		p.recent[p.seq%uint64(len(p.recent))] = counted{left: now, answered: now}
+		p.seq++
+		p.tat = p.tat.Add(p.gap())
+	}
 }
 
 // put gives a slot back that is not used.
@@ -237,7 +309,7 @@ func (ps *pacers) of(s scope, pace push.Pace, now time.Time) *pacer {
 				return p
 			}
 		}
-		p = newPacer(pace.Rate, pace.Burst, now)
+		p = newPacer(pace.Rate, now)
 		ps.scopes[s] = p
 	}
 	return p

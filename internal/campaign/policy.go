@@ -46,6 +46,8 @@ func resending() (chs []push.Channel) {
 const (
 	// A message that fails while others to the same place go through is given up after a minute.
 	maxTries = 6
+	// One that may have arrived is not sent more often than this: what hangs once mostly hangs again.
+	maxUnsure = 3
 	// When the place itself has trouble, or says when to come back, after more than an hour.
 	maxTriesInTrouble = 20
 	firstRetry        = 2 * time.Second

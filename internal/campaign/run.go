@@ -54,7 +54,7 @@ func (s *Service) send(ctx context.Context, c *Campaign, t *task) error {
 		}
 	}
 	if rate := float64(c.Spec.Rate); rate > 0 {
-		r.pace = newPacer(rate/underCap, 1, s.cfg.Now())
+		r.pace = newRate(rate, s.cfg.Now())
 	}
 	if r.key, err = s.trackKey(ctx, c.App); err != nil {
 		return err

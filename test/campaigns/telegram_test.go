@@ -1,0 +1,167 @@
+package campaigns
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"godwit.dev/godwit/internal/audience"
+	"godwit.dev/godwit/internal/push"
+	"godwit.dev/godwit/internal/sender/sendertest/botserver"
+	"godwit.dev/godwit/test/blackbox"
+)
+
+const botToken = "123456:ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghi"
+
+func itoa(n int) string { return strconv.Itoa(n) }
+
+func atLeast(n, goal int) error {
+	if n < goal {
+		return fmt.Errorf("%d of %d", n, goal)
+	}
+	return nil
+}
+
+// bot starts a server beside a Bot API that enforces Telegram's limits, with n private chats.
+func bot(t *testing.T, n int) (*world, *botserver.Server, []string) {
+	t.Helper()
+	telegram := botserver.Start(botserver.Options{Token: botToken, Rate: 30, Every: time.Second})
+	t.Cleanup(telegram.Close)
+	dir := t.TempDir()
+	ids := seed(t, dir, n, func(i int) audience.Endpoint {
+		return audience.Endpoint{Channel: push.Telegram, Address: json.RawMessage(fmt.Sprintf(`{"chat_id":%d}`, chat(i)))}
+	})
+	s := blackbox.Start(t, blackbox.Dev(), blackbox.In(dir), blackbox.Args("--allow-private-urls"), blackbox.Plain())
+	w := &world{T: t, server: s, api: s.API()}
+	w.call(http.MethodPut, "/v1/channels/telegram", map[string]any{"token": botToken, "base_url": telegram.URL}, nil)
+	return w, telegram, ids
+}
+
+func chat(i int) int64 { return int64(1000 + i) }
+
+// byChat counts the messages that each chat got.
+func byChat(b *botserver.Server) map[int64]int {
+	n := make(map[int64]int)
+	for _, m := range b.Messages() {
+		n[m.Chat]++
+	}
+	return n
+}
+
+var telegramNews = map[string]any{
+	"content": map[string]any{"title": "Hi", "body": "There is news"}, "audience": map[string]any{"channels": []string{"telegram"}},
+}
+
+func TestABotReachesItsChatsAtTheRateThatTelegramAllows(t *testing.T) {
+	w, telegram, ids := bot(t, *chats)
+	const blocked, moved = 3, 7 // chats
+	const newHome = -100500
+	telegram.Put(chat(blocked), botserver.Blocked)
+	telegram.Move(chat(moved), newHome)
+	id := w.start(telegramNews)
+	c := w.ended(id, "completed", 3*time.Minute)
+	if c.Counts["accepted"] != len(ids)-1 || c.Counts["failed"] != 1 {
+		t.Errorf("%v", c.Counts)
+	}
+	got := byChat(telegram)
+	for i := range ids {
+		want, at := 1, chat(i)
+		switch i {
+		case blocked:
+			want = 0
+		case moved:
+			at = newHome
+		}
+		if got[at] != want {
+			t.Errorf("chat %d got it %d times, want %d", at, got[at], want)
+		}
+	}
+	if !w.disabled(ids[blocked]) {
+		t.Error("who has blocked the bot is not disabled")
+	}
+	var e struct {
+		Address struct {
+			ChatID int64 `json:"chat_id"`
+		}
+	}
+	if w.call(http.MethodGet, "/v1/endpoints/"+ids[moved], nil, &e); e.Address.ChatID != newHome {
+		t.Errorf("who has moved to %d is still at %d", newHome, e.Address.ChatID)
+	}
+	ms := telegram.Messages()
+	took := ms[len(ms)-1].At.Sub(ms[0].At).Seconds()
+	rate := float64(len(ms)-1) / took
+	if rate < 0.95*30 || telegram.Flooded() > 0 {
+		t.Errorf("%.1f messages a second and %d objections; want at least 28.5 of 30 and none", rate, telegram.Flooded())
+	}
+	t.Logf("%d messages at %.2f/s", len(ms), rate)
+
+	w.call(http.MethodPost, "/v1/campaigns/"+id+"/recall", nil, nil)
+	c = w.ended(id, "recalled", 3*time.Minute)
+	left := 0
+	for _, m := range telegram.Messages() {
+		if !m.Deleted {
+			left++
+		}
+	}
+	if left > 0 || c.Counts["recalled"] != len(ids)-1 || c.NotRecalled != 0 {
+		t.Errorf("%d messages are left, %v, %d not recalled", left, c.Counts, c.NotRecalled)
+	}
+}
+
+func TestUnreadableAnswersAreParkedNotRepeated(t *testing.T) {
+	w, telegram, ids := bot(t, 30)
+	telegram.Break(botserver.HTML, 4)
+	id := w.start(telegramNews)
+	c := w.ended(id, "completed", time.Minute)
+	if c.Counts["unknown"] != 4 || c.Counts["accepted"] != len(ids)-4 {
+		t.Errorf("%v", c.Counts)
+	}
+	for at, n := range byChat(telegram) {
+		if n != 1 {
+			t.Errorf("chat %d got it %d times", at, n)
+		}
+	}
+	w.call(http.MethodPost, "/v1/campaigns/"+id+"/recall", nil, nil)
+	c = w.ended(id, "recalled", time.Minute)
+	if c.Counts["recalled"] != len(ids)-4 || c.Counts["unknown"] != 4 || c.NotRecalled != 4 {
+		t.Errorf("after the recall: %v, %d not recalled", c.Counts, c.NotRecalled)
+	}
+	for _, d := range w.report(id) {
+		if d.Outcome == "unknown" && !strings.Contains(d.Recall, "nobody knows") {
+			t.Errorf("why an unknown one was not recalled: %q", d.Recall)
+		}
+	}
+}
+
+func TestAKilledServerParksAFewChatsAndDoublesNone(t *testing.T) {
+	w, telegram, ids := bot(t, *chats)
+	id := w.start(telegramNews)
+	const times = 4
+	for i := range times {
+		blackbox.EventuallyWithin(t, time.Minute, "a part is sent", func() error { return atLeast(len(telegram.Messages()), len(ids)*(i+1)/(times+2)) })
+		w.server.Kill()
+		if err := w.server.Launch(); err != nil {
+			t.Fatal(err)
+		}
+		w.api = w.server.API()
+	}
+	c := w.ended(id, "completed", 2*time.Minute)
+	got := byChat(telegram)
+	report := w.report(id)
+	for i, ep := range ids {
+		switch n, d := got[chat(i)], report[ep]; {
+		case n > 1:
+			t.Errorf("chat %d got it %d times", chat(i), n)
+		case n == 0 && d.Outcome != "unknown":
+			t.Errorf("chat %d never got it and is %s", chat(i), d.Outcome)
+		}
+	}
+	if parked := c.Counts["unknown"]; parked > 3*times || c.Counts["accepted"]+parked != len(ids) {
+		t.Errorf("%d kills parked %d chats: %v", times, parked, c.Counts)
+	}
+	t.Logf("%d chats, %d kills: %v", len(ids), times, c.Counts)
+}

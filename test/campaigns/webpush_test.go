@@ -1,0 +1,152 @@
+package campaigns
+
+import (
+	"net/http"
+	"testing"
+	"time"
+
+	"godwit.dev/godwit/internal/sender/sendertest/pushserver"
+	"godwit.dev/godwit/test/blackbox"
+)
+
+func times(b pushserver.Behaviour, n int) pushserver.Behaviour {
+	b.Times = n
+	return b
+}
+
+// mix is how subscribers of the mixed campaign behave: each kind, its share in a hundred, and how it must end.
+var mix = []struct {
+	name      string
+	share     int
+	behaviour pushserver.Behaviour
+	outcomes  []string
+	disabled  bool
+	taken     int // how often it may have got the message at most
+}{
+	{"gone", 4, pushserver.Gone, []string{"failed"}, true, 0},
+	{"missing", 3, pushserver.Missing, []string{"failed"}, true, 0},
+	{"too large", 1, pushserver.Behaviour{Status: http.StatusRequestEntityTooLarge}, []string{"failed"}, false, 0},
+	{"failing for a while", 3, times(pushserver.Failing, 2), []string{"accepted"}, false, 1},
+	{"failing for ever", 1, pushserver.Failing, []string{"failed"}, false, 0},
+	{"overloaded once", 2, times(pushserver.Overloaded, 1), []string{"accepted"}, false, 1},
+	{"unavailable once", 1, times(pushserver.Unavailable, 1), []string{"accepted"}, false, 1},
+	{"slow", 3, pushserver.Behaviour{Delay: 300 * time.Millisecond}, []string{"accepted"}, false, 1},
+	{"broken once", 2, times(pushserver.Broken, 1), []string{"accepted"}, false, 2},
+	{"broken for ever", 1, pushserver.Broken, []string{"unknown"}, false, 3},
+	{"hung", 1, pushserver.Hung, []string{"unknown"}, false, 3},
+}
+
+// kind is how the i-th subscriber behaves; -1: it accepts.
+func kind(i int) int {
+	at := i * 37 % 100
+	for k := range mix {
+		if at < mix[k].share {
+			return k
+		}
+		at -= mix[k].share
+	}
+	return -1
+}
+
+func TestEverySubscriberEndsInOneHonestOutcome(t *testing.T) {
+	if testing.Short() {
+		t.Skip("what hangs and fails for ever takes a minute to be given up")
+	}
+	w, provider, subs := pushing(t, *subscribers, pushserver.Options{OneKey: true}, func(i int) pushserver.Behaviour {
+		if k := kind(i); k >= 0 {
+			return mix[k].behaviour
+		}
+		return pushserver.Accepting
+	}, blackbox.Plain())
+	id := w.start(map[string]any{"name": "mixed", "content": map[string]any{"title": "Hi", "body": "There is news"}, "audience": map[string]any{"channels": []string{"webpush"}}})
+	c := w.ended(id, "completed", 4*time.Minute)
+	report := w.report(id)
+	if len(report) != len(subs) || c.Total != len(subs) || c.Counts["pending"] != 0 {
+		t.Errorf("%d rows and a total of %d for %d subscribers: %v", len(report), c.Total, len(subs), c.Counts)
+	}
+	counted := map[string]int{}
+	for i, s := range subs {
+		d := report[s.endpoint]
+		counted[d.Outcome]++
+		name, want, disabled, most := "accepting", []string{"accepted"}, false, 1
+		if k := kind(i); k >= 0 {
+			name, want, disabled, most = mix[k].name, mix[k].outcomes, mix[k].disabled, mix[k].taken
+		}
+		if d.Outcome != want[0] {
+			t.Errorf("%s: %s (%s) after %d attempts, want %s", name, d.Outcome, d.Detail, d.Attempts, want[0])
+		}
+		if d.Outcome != "accepted" && d.Detail == "" {
+			t.Errorf("%s: %s, and nobody says why", name, d.Outcome)
+		}
+		sameTopic(t, name, provider.Received(s.push), most)
+		if disabled != w.disabled(s.endpoint) {
+			t.Errorf("%s: disabled is %t", name, !disabled)
+		}
+	}
+	for outcome, n := range counted {
+		if c.Counts[outcome] != n {
+			t.Errorf("%d are counted as %s, %d rows say so", c.Counts[outcome], outcome, n)
+		}
+	}
+	t.Logf("%d subscribers: %v at %s", len(subs), c.Counts, c.Rate)
+}
+
+// sameTopic demands that what one subscriber got replaces itself and is not more than so many messages.
+func sameTopic(t *testing.T, name string, got []pushserver.Message, most int) {
+	t.Helper()
+	if len(got) > most {
+		t.Errorf("%s: got it %d times, at most %d are right", name, len(got), most)
+	}
+	for _, m := range got {
+		if m.Topic == "" || m.Topic != got[0].Topic {
+			t.Errorf("%s: topics %q and %q: the second does not replace the first", name, got[0].Topic, m.Topic)
+		}
+	}
+}
+
+// kills is how often the server is killed on the way of a campaign.
+const kills = 10
+
+func TestNobodyIsLostOrDoubledWhenTheServerIsKilled(t *testing.T) {
+	w, provider, subs := pushing(t, *subscribers, pushserver.Options{OneKey: true}, func(int) pushserver.Behaviour {
+		return pushserver.Behaviour{Delay: 20 * time.Millisecond}
+	}, blackbox.Plain())
+	rate := max(len(subs)/6, 60)
+	id := w.start(map[string]any{"content": map[string]any{"title": "Hi"}, "audience": map[string]any{"channels": []string{"webpush"}}, "rate": itoa(rate) + "/s"})
+	for i := range kills {
+		// After each start a part of the campaign has to have left before the next kill.
+		goal := len(subs) * (i + 1) / (kills + 2)
+		blackbox.EventuallyWithin(t, time.Minute, "a part is sent", func() error { return atLeast(provider.Accepted(), goal) })
+		w.server.Kill()
+		if err := w.server.Launch(); err != nil {
+			t.Fatal(err)
+		}
+		w.api = w.server.API()
+	}
+	c := w.ended(id, "completed", time.Minute)
+	report := w.report(id)
+	if len(report) != len(subs) || c.Counts["accepted"] != len(subs) {
+		t.Errorf("%d rows for %d subscribers: %v", len(report), len(subs), c.Counts)
+	}
+	doubled, unsure := 0, 0
+	for _, s := range subs {
+		d, got := report[s.endpoint], provider.Received(s.push)
+		if d.Unsure {
+			unsure++
+		}
+		switch {
+		case len(got) == 0:
+			t.Errorf("%s never got it and is %s", s.endpoint, d.Outcome)
+		case len(got) > 1:
+			doubled++
+			if !d.Unsure {
+				t.Errorf("%s got it %d times although its outcome was known", s.endpoint, len(got))
+			}
+		}
+		sameTopic(t, s.endpoint, got, kills+1)
+	}
+	if unsure == 0 {
+		t.Error("no kill struck a message on its way: the test proves nothing")
+	}
+	t.Logf("%d subscribers, %d kills: %d were unsure, %d of them got it again under the same topic", len(subs), kills, unsure, doubled)
+}

@@ -1,0 +1,181 @@
+package campaigns
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"net/http"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"godwit.dev/godwit/internal/audience"
+	"godwit.dev/godwit/internal/push"
+	"godwit.dev/godwit/internal/sender/sendertest/pushserver"
+	"godwit.dev/godwit/internal/store/sqlite/campaigndb"
+	"godwit.dev/godwit/test/blackbox"
+)
+
+var (
+	subscribers = flag.Int("subscribers", 700, "Web Push subscribers of the mixed and the killed campaign")
+	chats       = flag.Int("chats", 120, "Telegram chats")
+	scale       = flag.Bool("scale", false, "measure sends a second and memory with 14,000 and 1,000,000 subscribers")
+)
+
+// seed puts endpoints into a server's data folder before it starts.
+func seed(t *testing.T, dir string, n int, make func(i int) audience.Endpoint) (ids []string) {
+	t.Helper()
+	store, err := campaigndb.Open(t.Context(), filepath.Join(dir, "campaign.db"), campaigndb.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer store.Close()
+	ids = ids[:0]
+	for len(ids) < n {
+		regs := []audience.Registration{}
+		for i := len(ids); i < min(n, len(ids)+5000); i++ {
+			e := make(i)
+			e.ID, e.App = audience.NewID(time.Now()), "demo"
+			if err := e.Check(); err != nil {
+				t.Fatal(err)
+			}
+			regs = append(regs, audience.Registration{Endpoint: e, Trusted: true})
+		}
+		done, err := store.Register(t.Context(), "demo", regs)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, d := range done {
+			if d.Err != nil {
+				t.Fatal(d.Err)
+			}
+			ids = append(ids, d.Endpoint.ID.String())
+		}
+	}
+	return ids
+}
+
+// pushing starts a server beside a push service, with subscribers who behave as told. It returns their endpoints by
+// subscription, in order.
+func pushing(t *testing.T, n int, o pushserver.Options, behave func(i int) pushserver.Behaviour, opts ...blackbox.Option) (*world, *pushserver.Server, []subscriber) {
+	t.Helper()
+	provider := pushserver.Start(o)
+	t.Cleanup(provider.Close)
+	dir := t.TempDir()
+	cert := filepath.Join(dir, "push.pem")
+	if err := os.WriteFile(cert, provider.CertPEM(), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	subs := make([]subscriber, n)
+	ids := seed(t, dir, n, func(i int) audience.Endpoint {
+		var address json.RawMessage
+		subs[i].push, address = provider.Subscribe(behave(i))
+		return audience.Endpoint{Channel: push.WebPush, Address: address}
+	})
+	for i := range subs {
+		subs[i].endpoint = ids[i]
+	}
+	opts = append([]blackbox.Option{blackbox.Dev(), blackbox.In(dir), blackbox.Args("--allow-private-urls"), blackbox.Env("SSL_CERT_FILE=" + cert)}, opts...)
+	s := blackbox.Start(t, opts...)
+	return &world{T: t, server: s, api: s.API()}, provider, subs
+}
+
+// subscriber is one subscription: its name at the push service and at Godwit.
+type subscriber struct{ push, endpoint string }
+
+type world struct {
+	*testing.T
+	server *blackbox.Server
+	api    *blackbox.API
+}
+
+type campaign struct {
+	ID, State, Detail, Rate string
+	Counts                  map[string]int
+	Total                   int
+	Enumerated              bool
+	NotRecalled             int       `json:"not_recalled"`
+	StartedAt               time.Time `json:"started_at"`
+	FinishedAt              time.Time `json:"finished_at"`
+}
+
+// call asks the server and demands success.
+func (w *world) call(method, path string, body, into any) {
+	w.Helper()
+	a, err := w.api.Do(w.Context(), method, path, body)
+	if err == nil && a.Status >= 300 {
+		err = fmt.Errorf("%s %s: %d %s", method, path, a.Status, a.Body)
+	}
+	if err == nil && into != nil {
+		err = a.JSON(into)
+	}
+	if err != nil {
+		w.Fatal(err)
+	}
+}
+
+func (w *world) start(spec map[string]any) string {
+	w.Helper()
+	var c campaign
+	w.call(http.MethodPost, "/v1/campaigns", spec, &c)
+	w.call(http.MethodPost, "/v1/campaigns/"+c.ID+"/start", nil, nil)
+	return c.ID
+}
+
+// ended waits until a campaign is in a state.
+func (w *world) ended(id, state string, patience time.Duration) (c campaign) {
+	w.Helper()
+	blackbox.EventuallyWithin(w, patience, "the campaign is "+state, func() error {
+		a, err := w.api.Do(w.Context(), http.MethodGet, "/v1/campaigns/"+id, nil)
+		if err != nil {
+			return err
+		}
+		if err := a.JSON(&c); err != nil {
+			return err
+		}
+		if c.State != state {
+			return fmt.Errorf("it is %s (%s): %v", c.State, c.Detail, c.Counts)
+		}
+		return nil
+	})
+	return c
+}
+
+type delivery struct {
+	Endpoint, Outcome, Detail, Recall string
+	Attempts                          int
+	Unsure                            bool
+}
+
+// report reads all deliveries by endpoint; two of one endpoint fail the test.
+func (w *world) report(id string) map[string]delivery {
+	w.Helper()
+	a, err := w.api.Do(w.Context(), http.MethodGet, "/v1/campaigns/"+id+"/deliveries", nil)
+	if err != nil || a.Status != http.StatusOK {
+		w.Fatal(err, a)
+	}
+	all := make(map[string]delivery)
+	lines := bufio.NewScanner(bytes.NewReader(a.Body))
+	for lines.Scan() {
+		var d delivery
+		if err := json.Unmarshal(lines.Bytes(), &d); err != nil {
+			w.Fatal(err)
+		}
+		if _, twice := all[d.Endpoint]; twice {
+			w.Errorf("endpoint %s has two deliveries", d.Endpoint)
+		}
+		all[d.Endpoint] = d
+	}
+	return all
+}
+
+// disabled says whether an endpoint is disabled.
+func (w *world) disabled(endpoint string) bool {
+	w.Helper()
+	var e struct{ Status string }
+	w.call(http.MethodGet, "/v1/endpoints/"+endpoint, nil, &e)
+	return e.Status == "disabled"
+}
