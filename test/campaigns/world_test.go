@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"bytes"
 	"encoding/json"
+	"errors"
 	"flag"
 	"fmt"
 	"net/http"
@@ -22,7 +23,9 @@ import (
 var (
 	subscribers = flag.Int("subscribers", 700, "Web Push subscribers of the mixed and the killed campaign")
 	chats       = flag.Int("chats", 120, "Telegram chats")
-	scale       = flag.Bool("scale", false, "measure sends a second and memory with 14,000 and 1,000,000 subscribers")
+	scale       = flag.Bool("scale", false, "measure sends a second and memory")
+
+	manySubscribers = flag.Int("many", 1_000_000, "subscribers of the large campaign that -scale measures")
 )
 
 // seed puts endpoints into a server's data folder before it starts.
@@ -85,6 +88,8 @@ func pushing(t *testing.T, n int, o pushserver.Options, behave func(i int) pushs
 
 // subscriber is one subscription: its name at the push service and at Godwit.
 type subscriber struct{ push, endpoint string }
+
+var errRunning = errors.New("it is running")
 
 type world struct {
 	*testing.T
