@@ -1,6 +1,7 @@
 package frame
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"strconv"
@@ -105,6 +106,9 @@ func readDuration(v json.RawMessage, into *time.Duration) string {
 }
 
 func text(v json.RawMessage) (s, problem string) {
+	if n := len(v); n >= 2 && v[0] == '"' && bytes.IndexByte(v, '\\') < 0 {
+		return string(v[1 : n-1]), "" // the frame is valid JSON in UTF-8
+	}
 	if json.Unmarshal(v, &s) != nil {
 		return "", "must be a string"
 	}

@@ -1,11 +1,7 @@
 package frame
 
 import (
-	"bytes"
-	"encoding/json"
-	"errors"
 	"fmt"
-	"io"
 	"strings"
 	"unicode/utf8"
 )
@@ -55,58 +51,6 @@ func decodeJSON(b []byte, into *Client) error {
 		}
 	}
 	return into.check()
-}
-
-type member struct {
-	name  string
-	value json.RawMessage
-}
-
-// members takes a JSON object apart and insists that nothing follows it and no key comes twice.
-func members(b []byte) ([]member, error) {
-	dec := json.NewDecoder(bytes.NewReader(b))
-	switch t, err := dec.Token(); {
-	case err != nil:
-		return nil, syntaxError(err)
-	case t != json.Delim('{'):
-		return nil, errors.New("it does not start with {")
-	}
-	var ms []member
-	for dec.More() {
-		t, err := dec.Token()
-		if err != nil {
-			return nil, syntaxError(err)
-		}
-		m := member{name: t.(string)} // a key: the decoder lets nothing else pass
-		for _, other := range ms {
-			if other.name == m.name {
-				return nil, fmt.Errorf("key %.64q comes twice", m.name)
-			}
-		}
-		if err := dec.Decode(&m.value); err != nil {
-			return nil, syntaxError(err)
-		}
-		if ms = append(ms, m); len(ms) > maxMembers {
-			return nil, errors.New("it has too many keys")
-		}
-	}
-	if _, err := dec.Token(); err != nil {
-		return nil, syntaxError(err)
-	}
-	if _, err := dec.Token(); !errors.Is(err, io.EOF) {
-		return nil, errors.New("something follows it")
-	}
-	return ms, nil
-}
-
-// maxMembers bounds the comparison of keys; no frame has as many.
-const maxMembers = 32
-
-func syntaxError(err error) error {
-	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
-		return errors.New("it is cut short")
-	}
-	return err
 }
 
 func kindNamed(name string) Kind {

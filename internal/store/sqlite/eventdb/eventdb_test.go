@@ -380,3 +380,37 @@ func BenchmarkEmit(b *testing.B) {
 		b.Errorf("%d dropped", d)
 	}
 }
+
+func TestNothingIsKeptInMemoryForAnAppThatNobodyFollows(t *testing.T) {
+	l := open(t, file(t), Options{})
+	kept := func() int {
+		l.tails.mu.Lock()
+		defer l.tails.mu.Unlock()
+		return len(l.tails.of("a").chunks)
+	}
+	for i := range 100 {
+		l.Emit([]event.Event{ev("a", i)})
+	}
+	l.Emit([]event.Event{ev("b", 0)})
+	check(t, readAll(t, l, "b", 0, 1, 1), "b", 0) // written after all of a's
+	if n := kept(); n != 0 {
+		t.Errorf("%d chunks are kept for nobody", n)
+	}
+	check(t, readAll(t, l, "a", 0, 100, 100), "a", 0)
+	since := l.Last()
+	l.Emit([]event.Event{ev("a", 100)})
+	check(t, readAll(t, l, "a", since, 1, 1), "a", 100)
+	if n := kept(); n != 1 {
+		t.Errorf("a follower came, and %d chunks are kept", n)
+	}
+	l.tails.mu.Lock()
+	l.tails.of("a").looked = time.Now().Add(-2 * followedFor) // and went
+	l.tails.mu.Unlock()
+	l.Emit([]event.Event{ev("a", 101)})
+	l.Emit([]event.Event{ev("b", 1)})
+	check(t, readAll(t, l, "b", since, 1, 1), "b", 1)
+	if n := kept(); n != 0 {
+		t.Errorf("the follower went, and %d chunks are kept", n)
+	}
+	check(t, readAll(t, l, "a", since, 2, 2), "a", 100)
+}

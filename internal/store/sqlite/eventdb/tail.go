@@ -1,10 +1,19 @@
 package eventdb
 
-import "sync"
+import (
+	"slices"
+	"sync"
+	"time"
+)
 
-// tailBytes is how much of the newest is kept encoded in memory for followers, over all apps. Decoded on demand it
-// takes about three times as much. Who falls further behind reads the file.
-const tailBytes = 4 << 20
+const (
+	// tailBytes is how much of the newest is kept encoded in memory for followers, over all apps. Decoded on demand it
+	// takes about three times as much. Who falls further behind reads the file.
+	tailBytes = 4 << 20
+	// followedFor is how long after the last look at an app's tail it is still kept: followers come back. Where nobody
+	// follows, memory is kept free.
+	followedFor = time.Minute
+)
 
 // tails hold the newest committed chunks of each app.
 type tails struct {
@@ -22,6 +31,7 @@ type tail struct {
 	from   uint64
 	chunks []*chunk
 	news   chan struct{} // closed with the next chunk; nil while nobody waits
+	looked time.Time     // when a follower last looked
 }
 
 func (ts *tails) start(committed uint64) {
@@ -42,8 +52,14 @@ func (ts *tails) of(app string) *tail {
 func (ts *tails) publish(chunks []*chunk, upto uint64) {
 	ts.mu.Lock()
 	defer ts.mu.Unlock()
+	now := time.Now()
 	for _, c := range chunks {
 		t := ts.of(c.app)
+		if t.news == nil && now.Sub(t.looked) > followedFor {
+			ts.drop(c.app, t)
+			t.from = c.last
+			continue
+		}
 		t.chunks = append(t.chunks, c)
 		ts.order = append(ts.order, c)
 		ts.bytes += len(c.data)
@@ -56,6 +72,20 @@ func (ts *tails) publish(chunks []*chunk, upto uint64) {
 	for ts.bytes > ts.limit {
 		ts.evict()
 	}
+}
+
+// drop forgets all chunks of an app.
+func (ts *tails) drop(app string, t *tail) {
+	if len(t.chunks) == 0 {
+		return
+	}
+	t.chunks = nil
+	ts.order = slices.DeleteFunc(ts.order, func(c *chunk) bool {
+		if c.app == app {
+			ts.bytes -= len(c.data)
+		}
+		return c.app == app
+	})
 }
 
 // evict forgets the oldest chunk, which is the oldest of its app too.
@@ -82,6 +112,7 @@ func (ts *tails) look(app string, since uint64) view {
 	ts.mu.Lock()
 	defer ts.mu.Unlock()
 	t := ts.of(app)
+	t.looked = time.Now()
 	v := view{inMemory: since >= t.from, committed: ts.committed, closed: ts.closed}
 	if !v.inMemory {
 		return v
