@@ -70,6 +70,7 @@ type App struct {
 	reactor   *reactor.Reactor
 	addrLimit *limit.Addrs
 	signups   *limit.Addrs
+	pace      *pacer
 	keyLimit  *limit.Keys
 	tlsFor    func(protocols ...string) *tls.Config // nil: plain
 	clock     func() time.Time

@@ -30,7 +30,10 @@ func (a *App) serveGRPC(ln net.Listener) (stop func(), err error) {
 	go func() {
 		defer close(done)
 		most := a.maxConnections()
-		lim := reactor.Limits{Connections: most, Admit: func(addr netip.Addr) bool { return a.onLoops() < most && a.addrLimit.Allow(addr) }}
+		lim := reactor.Limits{Connections: most, Admit: func(addr netip.Addr) bool {
+			a.pace.opening()
+			return a.onLoops() < most && a.addrLimit.Allow(addr)
+		}}
 		err := srv.Serve(ctx, a.reactor, ln, conf, lim)
 		if ctx.Err() == nil {
 			if err == nil {

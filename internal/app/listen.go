@@ -122,7 +122,7 @@ func (a *App) serveHTTP(ln net.Listener) (stop func(), err error) {
 	if err != nil {
 		return nil, err
 	}
-	gate := newDoor(a.addrLimit, a.maxConnections(), a.onLoops, handler)
+	gate := newDoor(a.addrLimit, a.maxConnections(), a.onLoops, a.pace.opening, handler)
 	srv := &http.Server{
 		Handler: gate, ConnState: gate.state, Protocols: new(http.Protocols),
 		ErrorLog: slog.NewLogLogger(a.log.Handler(), slog.LevelDebug), // of single connections: a hostile client must not fill the log,

@@ -32,8 +32,13 @@ func (t *trimmer) due(allocated uint64) bool {
 	return true
 }
 
-// startTrim gives memory back to the system after each burst of work.
+// startTrim gives memory back to the system after each burst of work, and keeps the heap small in a burst of
+// connections.
 func (a *App) startTrim(context.Context) error {
+	a.pace = newPacer(debug.SetGCPercent)
+	if paced(a.cfg) {
+		a.steps.addRun("memory pace", storePatience, a.pace.run, a.fail)
+	}
 	run := func(ctx context.Context) error { return trim(ctx, a.events, a.store, a.campaigns) }
 	a.steps.addRun("memory trim", storePatience, run, a.fail)
 	return nil
