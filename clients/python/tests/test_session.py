@@ -13,6 +13,8 @@ from websockets.asyncio.server import ServerConnection, serve
 from websockets.exceptions import ConnectionClosed
 
 from godwit import AsyncClient, GodwitError, GoodbyeError, Notification, RefusedError
+from godwit.digest import EMPTY_DIGEST, digest_of
+from godwit.notify import Connection, Notify, RegistrationStatus
 from serving import PATIENCE
 
 pytestmark = pytest.mark.anyio
@@ -258,3 +260,32 @@ async def test_callback_that_raises_ends_nothing() -> None:
     async with playing(script) as client:
         await until(done, client, "a", handle, on_connect=fail, on_recall=fail, on_disconnect=ends)
     assert ends.seen == []
+
+
+async def test_sync_goes_on_until_both_agree() -> None:
+    frames: list[dict[str, Any]] = []
+
+    async def script(peer: Peer, _: int) -> None:
+        await peer.recv("hello")
+        registered: list[str] = []
+        await peer.send("welcome", session="s", app="demo", recipient="g:u", heartbeat="30s", digest=EMPTY_DIGEST)
+        while True:
+            ((kind, fields),) = json.loads(await peer.ws.recv()).items()
+            if kind == "register":
+                frames.append(fields)
+                if len(frames) > 1:  # the first is lost
+                    registered = fields["objects"]
+                    await peer.send("registered", objects=registered, digest=digest_of(("g", n) for n in registered))
+                    await peer.send("object", group="g", object="a", version="7", unknown=False)
+            if kind == "ping":
+                await peer.send("pong", digest=digest_of(("g", n) for n in registered))
+
+    async with playing(script) as client:
+        port = int(client._base.rpartition(":")[2])
+        where = Connection(address="127.0.0.1", port=port, transport="websocket")
+        notify = Notify(domain="demo", group_id="g", client_id="u", connection=where)
+        notify.register("a")
+        changed = await asyncio.to_thread(notify.sync, timeout=PATIENCE, quiet=0.1)
+    assert [n.version for n in changed] == ["7"]
+    assert frames[1:] == [{"objects": ["a"], "reset": True}]
+    assert notify.status("a") is RegistrationStatus.REGISTERED
