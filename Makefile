@@ -72,7 +72,7 @@ js-test: $(NODE_MODULES) chromium ## run the tests of the JavaScript client, aga
 	cd $(JS) && npm test --silent
 
 .PHONY: check
-check: fmt-check lint generate-check test ## what CI runs: format, lint, generate and diff, test
+check: fmt-check lint generate-check test converge ## what CI runs: format, lint, generate and diff, test
 
 .PHONY: fmt
 fmt: $(GOFUMPT) $(NODE_MODULES) ## format the code
@@ -137,6 +137,10 @@ fuzz: ## run every fuzz target for FUZZTIME (60s)
 			$(GO) test -run '^$$' -fuzz "^$$target\$$" -fuzztime $(FUZZTIME) $$pkg; \
 		done; \
 	done
+
+.PHONY: converge
+converge: ## prove that objects converge, from a hundred random seeds (GODWIT_SEED=n for one)
+	$(GO) test -run LatestVersion -timeout 10m ./test/convergence
 
 .PHONY: mutate
 mutate: ## break the code on purpose and see that the tests notice
