@@ -38,7 +38,7 @@ func seeds(t *testing.T, n int) (list []uint64) {
 			t.Fatalf("GODWIT_SEEDS: %v", err)
 		}
 	case testing.Short() || raced():
-		n = (n + 9) / 10
+		n = (n + 49) / 50
 	}
 	first := rand.Uint64N(1 << 32)
 	for i := range n {
@@ -47,7 +47,7 @@ func seeds(t *testing.T, n int) (list []uint64) {
 	return list
 }
 
-// raced reports whether the race detector is in, with which a world takes ten times as long.
+// raced reports whether the race detector is in, with which a world takes many times as long.
 func raced() bool {
 	info, ok := debug.ReadBuildInfo()
 	return ok && slices.Contains(info.Settings, debug.BuildSetting{Key: "-race", Value: "true"})
