@@ -304,6 +304,9 @@ func (p *parser) list(f Field) (Expr, error) {
 	if p.leaves += len(list) - 1; p.leaves > maxLeaves {
 		return nil, p.lex.errorf(p.tok.pos, "the expression has more than %d comparisons", maxLeaves)
 	}
+	if len(list) == 1 {
+		return list[0], nil
+	}
 	return list, nil
 }
 

@@ -23,7 +23,7 @@ type Endpoints interface {
 	Register(ctx context.Context, app string, regs []audience.Registration) ([]audience.Registered, error)
 	Endpoint(ctx context.Context, app string, id audience.ID) (audience.Endpoint, error)
 	EndpointsOf(ctx context.Context, app, recipient string) ([]audience.Endpoint, error)
-	UpdateEndpoint(ctx context.Context, app string, id audience.ID, change func(*audience.Endpoint) error) (audience.Endpoint, error)
+	UpdateEndpoint(ctx context.Context, app string, id audience.ID, trusted bool, change func(*audience.Endpoint) error) (audience.Endpoint, error)
 	DeleteEndpoint(ctx context.Context, app string, id audience.ID) error
 	EraseRecipient(ctx context.Context, app, recipient string) (int, error)
 	ListEndpoints(ctx context.Context, app string, status audience.Status, sel *audience.Selection, after int64, limit int) (list []audience.Endpoint, next int64, more bool, err error)
@@ -263,7 +263,7 @@ func (a *api) changeEndpoint(c *call) error {
 	if err != nil {
 		return err
 	}
-	e, err := a.Endpoints.UpdateEndpoint(c.ctx, h.app, id, func(e *audience.Endpoint) error {
+	e, err := a.Endpoints.UpdateEndpoint(c.ctx, h.app, id, h.key != 0, func(e *audience.Endpoint) error {
 		if !h.mayTouch(e) {
 			return audience.ErrNotFound
 		}

@@ -103,7 +103,7 @@ func (a *api) perfectyRegister(c *call) error {
 // perfectyMove gives a visitor who is known its new subscription. False: it is not known, or the subscription is
 // that of an endpoint already.
 func (a *api) perfectyMove(c *call, app string, id audience.ID, address json.RawMessage) (moved bool, err error) {
-	_, err = a.Endpoints.UpdateEndpoint(c.ctx, app, id, func(e *audience.Endpoint) error {
+	_, err = a.Endpoints.UpdateEndpoint(c.ctx, app, id, false, func(e *audience.Endpoint) error {
 		if !perfectys(e) {
 			return audience.ErrNotFound
 		}

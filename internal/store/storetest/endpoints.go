@@ -22,7 +22,7 @@ type EndpointStore interface {
 	Register(ctx context.Context, app string, regs []audience.Registration) ([]audience.Registered, error)
 	Endpoint(ctx context.Context, app string, id audience.ID) (audience.Endpoint, error)
 	EndpointsOf(ctx context.Context, app, recipient string) ([]audience.Endpoint, error)
-	UpdateEndpoint(ctx context.Context, app string, id audience.ID, change func(*audience.Endpoint) error) (audience.Endpoint, error)
+	UpdateEndpoint(ctx context.Context, app string, id audience.ID, trusted bool, change func(*audience.Endpoint) error) (audience.Endpoint, error)
 	DeleteEndpoint(ctx context.Context, app string, id audience.ID) error
 	EraseRecipient(ctx context.Context, app, recipient string) (int, error)
 	DisableEndpoint(ctx context.Context, number int64, reason string) error
@@ -246,7 +246,7 @@ func idOfAnotherIsRefused(e *endpointEnv) {
 	if !errors.Is(done[0].Err, audience.ErrTaken) || done[1].Err != nil || done[1].Created {
 		e.Errorf("results %+v", done)
 	}
-	if _, err := e.s.UpdateEndpoint(e.Context(), App, e.register(App, chat(3))[0].ID, func(x *audience.Endpoint) error {
+	if _, err := e.s.UpdateEndpoint(e.Context(), App, e.register(App, chat(3))[0].ID, true, func(x *audience.Endpoint) error {
 		x.Address = first.Address
 		return nil
 	}); !errors.Is(err, audience.ErrTaken) {
@@ -276,7 +276,7 @@ func badRegistrationIsAlone(e *endpointEnv) {
 func changesAreFound(e *endpointEnv) {
 	x := e.register(App, chat(1, tags("a", "b"), attributes(audience.Attributes{"city": audience.Text("Oslo"), "age": audience.Number(1)})))[0]
 	e.clock.Advance(time.Minute)
-	got, err := e.s.UpdateEndpoint(e.Context(), App, x.ID, func(x *audience.Endpoint) error {
+	got, err := e.s.UpdateEndpoint(e.Context(), App, x.ID, true, func(x *audience.Endpoint) error {
 		x.Tags, x.Attributes, x.Recipient = []string{"b", "c"}, audience.Attributes{"city": audience.Number(5), "new": audience.Bool(true)}, "ada"
 		return nil
 	})
@@ -293,7 +293,7 @@ func changesAreFound(e *endpointEnv) {
 		}
 	}
 	refused := errors.New("no")
-	if _, err := e.s.UpdateEndpoint(e.Context(), App, x.ID, func(x *audience.Endpoint) error {
+	if _, err := e.s.UpdateEndpoint(e.Context(), App, x.ID, true, func(x *audience.Endpoint) error {
 		x.Tags = nil
 		return refused
 	}); !errors.Is(err, refused) {
@@ -306,7 +306,7 @@ func changesAreFound(e *endpointEnv) {
 	for _, err := range []error{
 		e.s.DeleteEndpoint(e.Context(), App, x.ID), func() error { _, err := e.s.Endpoint(e.Context(), App, x.ID); return err }(),
 		func() error {
-			_, err := e.s.UpdateEndpoint(e.Context(), App, x.ID, func(*audience.Endpoint) error { return nil })
+			_, err := e.s.UpdateEndpoint(e.Context(), App, x.ID, true, func(*audience.Endpoint) error { return nil })
 			return err
 		}(),
 	} {
@@ -434,21 +434,51 @@ func numbersAreNotReused(e *endpointEnv) {
 	}
 }
 
+// namesAreLimited uses an app's names of attributes up, first by strangers, whose share is half.
 func namesAreLimited(e *endpointEnv) {
-	var regs []audience.Registration
-	for n := range audience.MaxAttributeNames + 1 {
-		regs = append(regs, chat(n+1, attributes(audience.Attributes{fmt.Sprintf("a%d", n): audience.Number(1)})))
+	const all = audience.MaxAttributeNames
+	named := func(n int) func(*audience.Endpoint) {
+		return attributes(audience.Attributes{fmt.Sprintf("a%d", n): audience.Number(1)})
 	}
-	done, err := e.s.Register(e.Context(), App, regs)
-	e.check(err)
-	var bad *notification.FieldError
-	if err := done[len(done)-1].Err; !errors.As(err, &bad) || bad.Field != "attributes" {
-		e.Errorf("one name too many: %v", err)
+	try := func(trusted bool, from, to int) (refused int) {
+		var regs []audience.Registration
+		for n := from; n < to; n++ {
+			r := chat(n+1, named(n))
+			r.Trusted = trusted
+			regs = append(regs, r)
+		}
+		done, err := e.s.Register(e.Context(), App, regs)
+		e.check(err)
+		for _, d := range done {
+			if d.Err == nil {
+				continue
+			}
+			var bad *notification.FieldError
+			if refused++; !errors.As(d.Err, &bad) || bad.Field != "attributes" {
+				e.Errorf("one name too many: %v", d.Err)
+			}
+		}
+		return refused
 	}
-	if done[len(done)-2].Err != nil {
-		e.Errorf("the last name: %v", done[len(done)-2].Err)
+	if n := try(false, 0, all/2+10); n != 10 {
+		e.Errorf("%d of strangers are refused, want 10", n)
 	}
-	e.register("other", chat(1, attributes(audience.Attributes{"z": audience.Number(1)})))
+	if n := try(true, all/2, all+5); n != 5 {
+		e.Errorf("%d of the back end are refused, want 5", n)
+	}
+	e.register("other", chat(1, named(all)))
+	// A name that nobody has any more makes room, if not at once.
+	e.check(e.s.DeleteEndpoint(e.Context(), App, e.register(App, chat(1))[0].ID))
+	e.clock.Advance(time.Hour)
+	if n := try(true, all, all+2); n != 1 {
+		e.Errorf("%d are refused after one has gone, want 1", n)
+	}
+	if got := e.selected(App, audience.Audience{Where: fmt.Sprintf("exists a%d and not exists a0", all)}, 10); len(got) != 1 {
+		e.Errorf("the new name finds %v", got)
+	}
+	if got := e.selected(App, audience.Audience{Where: "a7 = 1"}, 10); len(got) != 1 {
+		e.Errorf("a former name finds %v", got)
+	}
 }
 
 // enumerationIsStable changes the audience between pages: who stays is seen once.

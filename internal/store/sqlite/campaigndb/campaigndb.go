@@ -56,8 +56,9 @@ type Config struct {
 
 // Store keeps endpoints and campaigns.
 type Store struct {
-	db  *sqlitedb.DB
-	cfg Config
+	db    *sqlitedb.DB
+	cfg   Config
+	swept time.Time // of names; the writer's
 }
 
 // Open opens or creates the file. It holds subscribers' secrets, so only its owner may read it.

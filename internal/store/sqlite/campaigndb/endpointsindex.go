@@ -1,7 +1,9 @@
 package campaigndb
 
 import (
+	"errors"
 	"fmt"
+	"time"
 
 	"zombiezen.com/go/sqlite"
 
@@ -27,6 +29,14 @@ const (
 
 // entries are the rows by which an endpoint is found; a disabled one is not.
 func (w *endpointWriter) entries(e *audience.Endpoint) (map[entry]bool, error) {
+	all, err := w.entriesOnce(e)
+	if errors.Is(err, errSwept) {
+		all, err = w.entriesOnce(e)
+	}
+	return all, err
+}
+
+func (w *endpointWriter) entriesOnce(e *audience.Endpoint) (map[entry]bool, error) {
 	if e.Status != audience.Active || len(e.Tags)+len(e.Attributes) == 0 {
 		return nil, nil
 	}
@@ -97,18 +107,21 @@ func (w *endpointWriter) remove(number int64, x entry) error {
 
 // nameTable is one of the two tables of names.
 type nameTable struct {
-	field, what, find, add, count string
-	most                          int64
+	field, what, find, add, count, sweep string
+	most                                 int64
 }
 
 var (
 	tagNames = &nameTable{
 		"tags", "tags", "SELECT id FROM tag_name WHERE app = ? AND name = ?", "INSERT INTO tag_name(app, name) VALUES (?, ?)",
-		"SELECT count(*) FROM tag_name WHERE app = ?", audience.MaxTagNames,
+		"SELECT count(*) FROM tag_name WHERE app = ?",
+		"DELETE FROM tag_name WHERE app = ? AND NOT EXISTS (SELECT 1 FROM endpoint_tag t WHERE t.tag = tag_name.id)", audience.MaxTagNames,
 	}
 	attributeNames = &nameTable{
 		"attributes", "names of attributes", "SELECT id FROM attribute_name WHERE app = ? AND name = ?",
-		"INSERT INTO attribute_name(app, name) VALUES (?, ?)", "SELECT count(*) FROM attribute_name WHERE app = ?", audience.MaxAttributeNames,
+		"INSERT INTO attribute_name(app, name) VALUES (?, ?)", "SELECT count(*) FROM attribute_name WHERE app = ?",
+		`DELETE FROM attribute_name WHERE app = ? AND NOT EXISTS (SELECT 1 FROM attribute_text t WHERE t.name = attribute_name.id)
+			AND NOT EXISTS (SELECT 1 FROM attribute_number n WHERE n.name = attribute_name.id)`, audience.MaxAttributeNames,
 	}
 )
 
@@ -134,10 +147,17 @@ func (w *endpointWriter) name(t *nameTable, name string) (id int64, err error) {
 	}
 	if id == 0 {
 		n, err := queryInt(w.c, t.count, w.app)
-		switch {
-		case err != nil:
+		if err != nil {
 			return 0, err
-		case n >= t.most:
+		}
+		most := t.most
+		if w.untrusted {
+			most /= 2 // strangers' names leave room for the back end's own
+		}
+		if n >= most {
+			if swept, err := w.sweep(t); err != nil || swept {
+				return 0, errors.Join(err, errSwept)
+			}
 			return 0, &tooManyNames{&notification.FieldError{
 				Field: t.field, Problem: fmt.Sprintf("%q would be one too many: the app has %d different %s", name, n, t.what),
 			}}
@@ -152,6 +172,21 @@ func (w *endpointWriter) name(t *nameTable, name string) (id int64, err error) {
 	}
 	w.names[key] = id
 	return id, nil
+}
+
+// sweepEvery bounds how often names are swept: it looks at all of an app's.
+const sweepEvery = time.Minute
+
+// errSwept says that numbers of names that were looked up before may be gone.
+var errSwept = errors.New("names were swept")
+
+// sweep deletes the names that no active endpoint has; who has one only while disabled makes it anew when it wakes.
+func (w *endpointWriter) sweep(t *nameTable) (swept bool, err error) {
+	if w.swept == nil || w.now.Sub(*w.swept) < sweepEvery {
+		return false, nil
+	}
+	*w.swept, w.names = w.now, nil
+	return true, each(w.c, t.sweep, []any{w.app}, nil)
 }
 
 // queryInt reads one number; 0 if there is no row.

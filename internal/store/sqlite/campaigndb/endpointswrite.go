@@ -27,7 +27,7 @@ func (s *Store) Register(ctx context.Context, app string, regs []audience.Regist
 		slice := regs[:n]
 		var results []audience.Registered
 		work := func(c *sqlite.Conn) error {
-			w := endpointWriter{c: c, app: app, now: s.now()}
+			w := endpointWriter{c: c, app: app, now: s.now(), swept: &s.swept}
 			results = make([]audience.Registered, 0, n)
 			for i := range slice {
 				r, err := w.register(&slice[i])
@@ -52,8 +52,9 @@ func (s *Store) Register(ctx context.Context, app string, regs []audience.Regist
 	return done, nil
 }
 
-// UpdateEndpoint changes one endpoint and returns it as it is then. change may run more than once.
-func (s *Store) UpdateEndpoint(ctx context.Context, app string, id audience.ID, change func(*audience.Endpoint) error) (e audience.Endpoint, err error) {
+// UpdateEndpoint changes one endpoint and returns it as it is then; trusted as of a registration. change may run more
+// than once.
+func (s *Store) UpdateEndpoint(ctx context.Context, app string, id audience.ID, trusted bool, change func(*audience.Endpoint) error) (e audience.Endpoint, err error) {
 	err = s.db.Do(ctx, func(c *sqlite.Conn) error {
 		old, found, err := endpointByID(c, app, id)
 		switch {
@@ -67,7 +68,7 @@ func (s *Store) UpdateEndpoint(ctx context.Context, app string, id audience.ID, 
 			return err
 		}
 		e.UpdatedAt = s.now()
-		w := endpointWriter{c: c, app: app, now: s.now()}
+		w := endpointWriter{c: c, app: app, now: s.now(), untrusted: !trusted, swept: &s.swept}
 		if err := w.update(&old, &e); err != nil {
 			return err
 		}
@@ -199,6 +200,9 @@ type endpointWriter struct {
 	now    time.Time
 	names  map[nameKey]int64 // looked up in this transaction
 	counts map[countKey]int64
+
+	untrusted bool       // may not use up the app's names
+	swept     *time.Time // when names were swept last; nil: they are not swept
 }
 
 type countKey struct {
@@ -210,6 +214,7 @@ type countKey struct {
 func (w *endpointWriter) register(r *audience.Registration) (done audience.Registered, err error) {
 	e := r.Endpoint
 	e.App = w.app
+	w.untrusted = !r.Trusted
 	key := audience.AddressKey(&e)
 	old, found, err := endpointWhere(w.c, "e.app = ? AND e.address_key = ?", w.app, key[:])
 	if err != nil {
