@@ -21,7 +21,7 @@ Call = grpc.aio.StreamStreamCall[pb.ClientFrame, pb.ServerFrame]
 
 # How many seconds a cancelled stream may take to end, and its last events to come in. Both are local.
 _CLOSE_TIMEOUT = 1.0
-_LAST_EVENTS = 0.05
+_LAST_EVENTS = 0.1
 
 _REFUSALS = frozenset(
     {grpc.StatusCode.UNAUTHENTICATED, grpc.StatusCode.PERMISSION_DENIED, grpc.StatusCode.UNIMPLEMENTED}
