@@ -19,6 +19,7 @@ type keeper struct {
 
 	live       bool // welcomed
 	summarised bool // the server has said on this connection what it has
+	stale      bool // some wish may not have been sent: else there is no need to look at all entries
 	reset      bool // the whole set is to be sent
 	resets     backoff
 	noReset    time.Time // not before
@@ -82,7 +83,7 @@ func (k *keeper) want(key objectKey, handle SignalHandler) {
 	e.handle = handle
 	if !e.wanted() {
 		k.digest += key.hash()
-		e.sent, e.why, e.again, e.wait.n, e.anew = false, nil, time.Time{}, 0, e.last > 0
+		e.sent, e.why, e.again, e.wait.n, e.anew, k.stale = false, nil, time.Time{}, 0, e.last > 0, true
 		k.set(key, e, PendingRegistration)
 	}
 	k.enqueue(key, e)
@@ -97,7 +98,7 @@ func (k *keeper) drop(key objectKey) {
 		k.remove(key, e)
 	case e.wanted():
 		k.digest -= key.hash()
-		e.sent, e.again, e.wait.n, e.waiting = false, time.Time{}, 0, nil
+		e.sent, e.again, e.wait.n, e.waiting, k.stale = false, time.Time{}, 0, nil, true
 		delete(k.acks, key)
 		k.set(key, e, PendingUnregistration)
 	}
@@ -127,7 +128,7 @@ func (e *entry) view(key objectKey) ObjectStatus {
 
 // welcomed begins a connection. Nothing of an earlier one is under way any more.
 func (k *keeper) welcomed(digest string, now time.Time) {
-	k.live, k.summarised, k.reset, k.lastOp = true, false, false, time.Time{}
+	k.live, k.summarised, k.stale, k.reset, k.lastOp = true, false, true, false, time.Time{}
 	k.check = now.Add(settlePatience) // should the welcome not say it
 	for _, e := range k.entries {
 		e.sent, e.again = false, time.Time{}
@@ -162,6 +163,9 @@ func (k *keeper) compare(digest string, now time.Time) {
 
 // outstanding reports whether wishes have yet to be sent, so that the digests cannot be equal.
 func (k *keeper) outstanding() bool {
+	if !k.stale {
+		return false
+	}
 	for _, e := range k.entries {
 		if e.unsent() {
 			return true
@@ -214,7 +218,7 @@ func (k *keeper) failed(f *registrationFailed, now time.Time) {
 		why := &RegistrationError{Group: key.group, Object: key.object, Code: f.Code, Transient: f.Transient}
 		switch {
 		case f.Transient:
-			e.why, e.sent, e.again = why, false, now.Add(e.wait.next())
+			e.why, e.sent, e.again, k.stale = why, false, now.Add(e.wait.next()), true
 			if e.status == Registered {
 				e.status = PendingRegistration
 			}
@@ -293,10 +297,17 @@ func (k *keeper) whole() (frames []*clientFrame) {
 
 // deltas are the wishes that have not been sent.
 func (k *keeper) deltas(now time.Time) (frames []*clientFrame) {
+	if !k.stale {
+		return nil
+	}
+	k.stale = false
 	var in, out []objectKey
 	for key, e := range k.entries {
 		switch {
-		case !e.unsent() || now.Before(e.again):
+		case !e.unsent():
+			continue
+		case now.Before(e.again):
+			k.stale = true
 			continue
 		case e.wanted():
 			in = append(in, key)
@@ -336,7 +347,7 @@ func (k *keeper) sendAt() (at time.Time) {
 		return at
 	}
 	at = k.check
-	if !k.summarised {
+	if !k.summarised || !k.stale {
 		return at
 	}
 	for _, e := range k.entries {

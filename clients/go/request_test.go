@@ -198,7 +198,10 @@ func FuzzDecodeJSON(f *testing.F) {
 		`{"notification":{"id":"x","data":"text","content_type":"text/plain"}}`,
 		`{"notification":{"id":"x","data_base64":"AAE=","content_type":"image/png"}}`,
 		`{"recall":{"ids":["a","b"]}}`, `{"goodbye":{"reason":"shutdown","retry_after":"3s"}}`,
-		`{"error":{"code":"bad_frame","message":"m"}}`, `{"pong":{}}`, `{}`, `[]`, `{"later":{}}`,
+		`{"error":{"code":"bad_frame","message":"m"}}`, `{"pong":{"digest":"00000000000000ff"}}`,
+		`{"registered":{"objects":["a"],"digest":"0000000000000000","group":"g"}}`, `{"registration_failed":{"objects":["a"],"code":"forbidden","transient":false}}`,
+		`{"object":{"group":"g","object":"a","version":"7","payload":{"x":1},"unknown":false}}`, `{"object":{"group":"g","object":"a","unknown":true}}`,
+		`{"object":{"object":"a","version":7,"payload_base64":"AAE=","content_type":"image/png"}}`, `{"pong":{}}`, `{}`, `[]`, `{"later":{}}`,
 	} {
 		f.Add([]byte(seed))
 	}

@@ -86,6 +86,8 @@ func hintForRefusal(e *godwit.RefusedError) string {
 	switch e.Reason {
 	case "unauthenticated", "token_expired":
 		return "outside development a recipient needs a token: put one from godwit token into GODWIT_TOKEN"
+	case "forbidden":
+		return "the token is for another recipient, group or device than was named"
 	case "replaced":
 		return "another session named the same device"
 	}
