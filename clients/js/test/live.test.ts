@@ -181,3 +181,20 @@ test("an error of the server names the field, and is not tried again", async () 
   await expect(new Client(server.url, { apiKey: "wrong" }).publish({ to: "r" })).rejects.toMatchObject({ status: 401 });
   expect(calls).toHaveBeenCalledTimes(1);
 });
+
+test("a publish whose answer is lost is sent again and is still one notification", async () => {
+  const server = await Server.start();
+  let lost = 0;
+  const flaky: typeof fetch = async (...args) => {
+    const answer = await fetch(...args);
+    if (lost++ === 0) throw new TypeError("connection reset");
+    return answer;
+  };
+  const receipt = await new Client(server.url, { apiKey: "dev", fetch: flaky }).publish({ to: "r", title: "once" });
+  expect(receipt).toMatchObject({ duplicate: true });
+  const { got, listener } = recorder(server, "r");
+  await publisher(server).publish({ to: "r", id: "last" });
+  await eventually("the last has come", () => got.some((n) => n.id === "last"));
+  expect(got.map((n) => n.id)).toEqual([receipt.id, "last"]);
+  await listener.close();
+});

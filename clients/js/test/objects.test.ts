@@ -33,7 +33,11 @@ test("a client learns the present version at once and every later one, with its 
   });
   const { learned, listener } = follower(server, ["camera", "firmware"]);
   await knows(learned, "camera", "7");
-  expect(learned[0]).toMatchObject({ group: "region-1", payload: { fps: 5 }, contentType: "application/json" });
+  expect(learned.find((u) => u.object === "camera")).toMatchObject({
+    group: "region-1",
+    payload: { fps: 5 },
+    contentType: "application/json",
+  });
   await registered(listener);
   await api.putObject("region-1", "firmware", { version: 9007199254740993n });
   await knows(learned, "firmware", "9007199254740993");

@@ -1,4 +1,3 @@
-import { mkdirSync } from "node:fs";
 import type { Browser } from "playwright-core";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { haveBrowser, launch, type ServiceWorkerTestScope, Visitor } from "./support/browser.js";
@@ -251,24 +250,34 @@ describe.runIf(haveBrowser)("a visitor", () => {
   });
 
   test("finds the prompt readable by light and by dark", async () => {
-    const { origin } = await world('data-app="news" data-icon="/icon.png"');
+    const { origin } = await world(
+      'data-app="news" data-icon="/icon.svg" data-title="Shall we tell you what is new?"',
+      {
+        "/icon.svg": icon,
+      },
+    );
     for (const colorScheme of ["light", "dark"] as const) {
-      const { page } = await Visitor.come(browser, { colorScheme });
+      const { page, errors } = await Visitor.come(browser, { colorScheme });
+      await page.setViewportSize({ width: 760, height: 440 });
       await page.goto(origin);
-      await page.getByRole("dialog", { name: "Do you want to receive notifications?" }).waitFor();
-      const [text, surface] = await page.getByRole("dialog").evaluate((e) => {
+      const dialog = page.getByRole("dialog", { name: "Shall we tell you what is new?" });
+      await dialog.waitFor();
+      const [text, surface] = await dialog.evaluate((e) => {
         const s = getComputedStyle(e);
         return [s.color, s.backgroundColor];
       });
       expect(contrast(text as string, surface as string)).toBeGreaterThan(7);
-      if (process.env.SCREENSHOTS) {
-        mkdirSync(process.env.SCREENSHOTS, { recursive: true });
-        await page.getByRole("button", { name: "Notification preferences" }).click();
+      await page.getByRole("button", { name: "Notification preferences" }).click();
+      // The pictures of the guide: SCREENSHOTS=../../docs/guides/images npm test
+      if (process.env.SCREENSHOTS)
         await page.screenshot({ path: `${process.env.SCREENSHOTS}/prompt-${colorScheme}.png` });
-      }
+      expect(errors).toEqual([]);
     }
   });
 });
+
+const icon = `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 48 48"><rect width="48" height="48" fill="#b3261e"/>
+<text x="24" y="34" font-family="serif" font-size="30" font-weight="bold" text-anchor="middle" fill="#fff">N</text></svg>`;
 
 describe.runIf(haveBrowser)("a page made for Perfecty Push", () => {
   const options = (server: string) => `window.PerfectyPushOptions = {

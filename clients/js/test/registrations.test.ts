@@ -109,6 +109,32 @@ test("an object is acknowledged after its handler, versions only grow, and a rep
   expect(out()).toEqual([{ object_ack: { object: "a", group: "oslo", version: "8" } }]);
 });
 
+test("versions are compared as whole numbers of 63 bits", async () => {
+  const seen: string[] = [];
+  const { r, welcome } = keeper();
+  r.register("a", (u) => void seen.push(u.version));
+  welcome(empty);
+  for (const v of ["9", "10", "9007199254740992", "9007199254740993"]) {
+    r.take(object("a", v));
+    await settle();
+  }
+  expect(seen).toEqual(["9", "10", "9007199254740992", "9007199254740993"]);
+});
+
+test("who registers again after having left is told the present version again", async () => {
+  const seen: string[] = [];
+  const { r, welcome } = keeper();
+  r.register("a", (u) => void seen.push(u.version));
+  welcome(empty);
+  r.take(object("a", "7"));
+  await settle();
+  r.unregister("a");
+  r.register("a", (u) => void seen.push(`again ${u.version}`));
+  r.take(object("a", "7"));
+  await settle();
+  expect(seen).toEqual(["7", "again 7"]);
+});
+
 test("an unknown version is told each time, and does not count as known", async () => {
   const seen: [string, boolean][] = [];
   const { r, welcome } = keeper();

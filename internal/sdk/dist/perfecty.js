@@ -11,7 +11,7 @@
 .ask { top: max(12px, env(safe-area-inset-top)); left: 50%; transform: translateX(-50%); width: min(440px, calc(100vw - 24px)); padding: 18px 20px;
   display: grid; grid-template-columns: auto 1fr; gap: 14px; align-items: start; }
 .ask img { width: 48px; height: 48px; border-radius: 10px; object-fit: cover; }
-.text { grid-column: 2; }
+.text { grid-column: 2; align-self: center; }
 .ask:not(.pic) .text { grid-column: 1 / -1; }
 h2 { margin: 0; font-weight: 600; font-size: 17px; }
 p { margin: 4px 0 0; font-size: 15px; }

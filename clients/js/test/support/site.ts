@@ -30,6 +30,8 @@ export async function site(server: () => string, pages: Record<string, string>):
       res.writeHead(path === "/favicon.ico" ? 204 : 404).end();
     } else if (path.endsWith(".js")) {
       res.writeHead(200, { "Content-Type": "text/javascript" }).end(page);
+    } else if (path.endsWith(".svg")) {
+      res.writeHead(200, { "Content-Type": "image/svg+xml" }).end(page);
     } else {
       res.writeHead(200, { "Content-Type": "text/html; charset=utf-8" });
       res.end(`<!doctype html><html lang="en"><meta charset="utf-8"><title>Site</title><body>${page}`);
