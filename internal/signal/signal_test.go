@@ -2,7 +2,9 @@ package signal_test
 
 import (
 	"fmt"
+	"runtime"
 	"slices"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -419,5 +421,76 @@ func TestHeldBackChangesOfOneObjectBecomeOne(t *testing.T) {
 		time.Sleep(time.Second)
 		w.put("a", 10)
 		u.want("a 10") // the queue was short, so nothing is held back any more
+	})
+}
+
+func TestSlowReadOfAnObjectBringsNothingOldBack(t *testing.T) {
+	inWorld(t, signal.Config{}, func(w *world) {
+		w.put("a", 1)
+		u := w.connect("unit-1", "main")
+		defer u.close()
+		w.store.slow.Store(int64(time.Second))
+		u.register("a")
+		u.want("registered a")
+		w.put("a", 2) // while version 1 is being read
+		u.want("a 2")
+		time.Sleep(2 * time.Second)
+		u.want()
+		late := w.connect("unit-2", "main")
+		defer late.close()
+		late.register("a")
+		late.want("registered a", "a 2")
+	})
+}
+
+func TestResyncLeavesNoMomentWithoutAWantedObject(t *testing.T) {
+	inWorld(t, signal.Config{}, func(w *world) {
+		u := w.connect("unit-1", "main")
+		defer u.close()
+		u.register("wanted", "gone")
+		u.told()
+		kept := object.Key{Group: "north", Object: "wanted"}
+		var without atomic.Int64
+		w.store.mu.Lock()
+		w.store.saved = func(v *signal.Save) {
+			if !slices.Contains(v.Keys, kept) {
+				without.Add(1) // a crash now would lose it
+			}
+		}
+		w.store.mu.Unlock()
+		done := make(chan struct{})
+		seen := make(chan int)
+		go func() {
+			n := 0
+			for ; ; n++ {
+				rs, err := w.svc.Registrations(w.Context(), app, kept)
+				if err != nil || len(rs) != 1 || !rs[0].Online {
+					without.Add(1)
+				}
+				select {
+				case <-done:
+					seen <- n
+					return
+				default:
+					runtime.Gosched()
+				}
+			}
+		}()
+		for i := range 200 {
+			w.put("wanted", object.Version(i+1))
+			u.send(`{"register":{"objects":["new-%d"],"reset":true,"more":true}}`, i)
+			runtime.Gosched()
+			u.send(`{"register":{"objects":["wanted"]}}`)
+			w.put("wanted", object.Version(i+1))
+		}
+		close(done)
+		if looked := <-seen; looked < 10 || without.Load() > 0 {
+			w.Errorf("%d of %d looks and saves found the object not registered", without.Load(), looked)
+		}
+		got := u.told()
+		if i := slices.Index(got, "wanted 200"); i < 0 {
+			w.Errorf("the last version was not told")
+		}
+		u.wantDigest("wanted", "new-199")
 	})
 }

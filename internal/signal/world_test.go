@@ -32,6 +32,8 @@ var errAway = errors.New("the store is away")
 type flaky struct {
 	signal.Store
 	reads, writes atomic.Bool
+	slow          atomic.Int64 // how long it takes until what was read is answered
+	saved         func(v *signal.Save)
 	mu            sync.Mutex
 	held          []func() // calls that wait; nil and holding false: none do
 	holding       bool
@@ -56,6 +58,9 @@ func (f *flaky) hold() (release func()) {
 func (f *flaky) Save(v *signal.Save) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	if f.saved != nil {
+		f.saved(v)
+	}
 	switch {
 	case f.writes.Load():
 		go v.Done(errAway)
@@ -77,6 +82,7 @@ func (f *flaky) Get(ctx context.Context, app string, keys []object.Key) ([]objec
 	if f.reads.Load() {
 		return nil, errAway
 	}
+	defer func() { time.Sleep(time.Duration(f.slow.Load())) }()
 	return f.Store.Get(ctx, app, keys)
 }
 

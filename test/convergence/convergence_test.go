@@ -127,3 +127,34 @@ func (w *world) populate(n int) {
 		w.running.Go(u.run)
 	}
 }
+
+// A server that has lost everything has all registrations back within a heartbeat of being there again.
+func TestOnlineClientsResyncWithinAHeartbeatOfTotalLoss(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		seed := seeds(t, 1)[0]
+		f := &faults{rand: rand.New(rand.NewPCG(seed, 4))}
+		w := &world{
+			t: t, rand: rand.New(rand.NewPCG(seed, 1)), backing: &simulated{newDisk(), f}, faults: f, judge: &judge{}, stop: make(chan struct{}),
+			versions: map[objectName]object.Version{}, weather: &weather{rand: rand.New(rand.NewPCG(seed, 2))},
+		}
+		w.calm()
+		if err := w.start(); err != nil {
+			t.Fatal(err)
+		}
+		w.populate(200)
+		for range 100 {
+			w.publish()
+		}
+		time.Sleep(time.Minute)
+		w.restart(true)
+		time.Sleep(20 * time.Second) // the shortest heartbeat of any
+		synctest.Wait()
+		w.verdict() // every object is unknown now, and everybody has been told
+		if c := w.server.svc.Counts(); c.Sent < 200 {
+			t.Errorf("%d versions were sent", c.Sent)
+		}
+		close(w.stop)
+		w.kill()
+		w.running.Wait()
+	})
+}

@@ -147,7 +147,13 @@ func (c *conn) ack(id string) {
 
 func (c *conn) next() (Frame, error) {
 	c.t.Helper()
-	ctx, cancel := patient(c.t)
+	return Next(c.t, c.Client)
+}
+
+// Next takes a client's next frame apart.
+func Next(t testing.TB, c Client) (Frame, error) {
+	t.Helper()
+	ctx, cancel := patient(t)
 	defer cancel()
 	text, err := c.Next(ctx)
 	if err != nil {
@@ -155,11 +161,11 @@ func (c *conn) next() (Frame, error) {
 	}
 	var named map[string]json.RawMessage
 	if err := json.Unmarshal([]byte(text), &named); err != nil || len(named) != 1 {
-		c.t.Fatalf("%s is not one server frame: %v", text, err)
+		t.Fatalf("%s is not one server frame: %v", text, err)
 	}
 	var f Frame
 	for name, body := range named {
-		must(c.t, json.Unmarshal(body, &f))
+		must(t, json.Unmarshal(body, &f))
 		f.Name = name
 	}
 	return f, nil
