@@ -106,5 +106,6 @@ func (a *App) startCampaigns(ctx context.Context) error {
 		return err
 	}
 	a.steps.addClose("campaign store", storePatience, a.campaigns.Close)
+	a.registry.MustRegister(a.campaigns.EndpointMetrics())
 	return nil
 }

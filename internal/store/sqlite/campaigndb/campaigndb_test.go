@@ -4,11 +4,13 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	"zombiezen.com/go/sqlite"
 
 	"godwit.dev/godwit/internal/audience"
@@ -113,5 +115,33 @@ func TestPrefixesEndWhereTheNextTextBegins(t *testing.T) {
 		if got, ok := after(s); got != want || ok != (want != "") {
 			t.Errorf("after %q comes %q, want %q", s, got, want)
 		}
+	}
+}
+
+func TestMetricsTellHowManyEndpointsThereAre(t *testing.T) {
+	s := open(t)
+	for _, app := range []string{"shop", "other"} {
+		done, err := s.Register(t.Context(), app, []audience.Registration{registration(t, 1), registration(t, 2)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if app == "shop" {
+			if err := s.DisableEndpoint(t.Context(), done[0].Endpoint.Number, "gone"); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	reg := prometheus.NewPedanticRegistry()
+	reg.MustRegister(s.EndpointMetrics())
+	families, err := reg.Gather()
+	if err != nil || len(families) != 1 || families[0].GetName() != "godwit_endpoints" {
+		t.Fatalf("%v, %v", families, err)
+	}
+	got := map[string]float64{}
+	for _, m := range families[0].GetMetric() {
+		got[m.GetLabel()[0].GetValue()+" "+m.GetLabel()[1].GetValue()] = m.GetGauge().GetValue()
+	}
+	if want := map[string]float64{"telegram active": 3, "telegram disabled": 1}; !maps.Equal(got, want) {
+		t.Errorf("figures %v, want %v", got, want)
 	}
 }
