@@ -115,7 +115,7 @@ func Start(ctx context.Context, cfg *config.Config, opts Options) (*App, error) 
 	}
 	begun := time.Now()
 	for _, start := range []func(context.Context) error{
-		a.startProcess, a.startAccess, a.startEvents, a.startObjects, a.startMailbox, a.startChannels, a.startHooks, a.startCampaigns, a.startSending, a.startTrim, a.startConnections,
+		a.startProcess, a.startAccess, a.startEvents, a.startObjects, a.startMailbox, a.startChannels, a.startHooks, a.startCampaigns, a.startSending, a.startBots, a.startTrim, a.startConnections,
 		a.listen, a.announce,
 	} {
 		err := start(ctx)

@@ -14,21 +14,30 @@ import (
 	"godwit.dev/godwit/internal/sender/webpush"
 )
 
+// KindOptions are what channels need of the server. The zero value is that of the command line.
+type KindOptions struct {
+	AllowPrivate bool            // see allow_private_urls
+	PublicURL    string          // where service workers report to; empty: they know
+	Live         *mailbox.Sender // to mailboxes; nil: there are none
+}
+
 // ChannelKinds are the channels that a server can send over, by what their settings mean. The senders of all apps
-// share connections; closeIdle ends them. live is the sender to mailboxes; nil where there are none (the command line).
-func ChannelKinds(allowPrivate bool, live *mailbox.Sender) (kinds map[push.Channel]channel.Kind, closeIdle func()) {
-	client := sender.Client(allowPrivate)
+// share connections; closeIdle ends them.
+func ChannelKinds(o KindOptions) (kinds map[push.Channel]channel.Kind, closeIdle func()) {
+	client := sender.Client(o.AllowPrivate)
 	return map[push.Channel]channel.Kind{
-		push.Live:     mailbox.Kind{Sender: live},
-		push.WebPush:  webpush.Kind{Client: client, AllowPrivate: allowPrivate},
-		push.Telegram: telegram.Kind{Client: client, AllowPrivate: allowPrivate},
-		push.Webhook:  webhook.Kind{Poster: webhook.NewPoster(client, allowPrivate)},
+		push.Live:     mailbox.Kind{Sender: o.Live},
+		push.WebPush:  webpush.Kind{Client: client, AllowPrivate: o.AllowPrivate, Server: o.PublicURL},
+		push.Telegram: telegram.Kind{Client: client, AllowPrivate: o.AllowPrivate},
+		push.Webhook:  webhook.Kind{Poster: webhook.NewPoster(client, o.AllowPrivate)},
 	}, client.CloseIdleConnections
 }
 
 // startChannels starts what sends to addresses outside.
 func (a *App) startChannels(ctx context.Context) error {
-	kinds, closeIdle := ChannelKinds(a.cfg.AllowPrivateURLs, mailbox.New(a.publisher, a.mailbox, a.clock))
+	kinds, closeIdle := ChannelKinds(KindOptions{
+		AllowPrivate: a.cfg.AllowPrivateURLs, PublicURL: a.cfg.PublicURL, Live: mailbox.New(a.publisher, a.mailbox, a.clock),
+	})
 	channels, err := channel.New(ctx, a.apps, kinds, a.log)
 	if err != nil {
 		return err

@@ -52,7 +52,7 @@ func (p *program) withChannels(cmd *cobra.Command, appName string, do func(ctx c
 			return err
 		}
 		defer func() { err = errors.Join(err, store.Close()) }()
-		kinds, closeIdle := app.ChannelKinds(c.AllowPrivateURLs, nil)
+		kinds, closeIdle := app.ChannelKinds(app.KindOptions{AllowPrivate: c.AllowPrivateURLs})
 		defer closeIdle()
 		s, err := channel.New(ctx, store, kinds, log)
 		if err != nil {

@@ -130,10 +130,7 @@ func parseChat(address json.RawMessage) (string, error) {
 	return "", errors.New("chat_id is not a number")
 }
 
-// address is the opposite of parseChat.
-func address(chat string) json.RawMessage {
-	b, _ := json.Marshal(map[string]string{"chat_id": chat}) // a string always encodes
-	return b
-}
+// address is the opposite of parseChat for a number.
+func address(chat int64) json.RawMessage { return json.RawMessage(`{"chat_id":` + itoa(chat) + `}`) }
 
 func itoa(n int64) string { return strconv.FormatInt(n, 10) }

@@ -114,7 +114,7 @@ func (s *Sender) handle(ctx context.Context, app string, audience Audience, u *u
 	case u.Message != nil:
 		command, rest, _ := strings.Cut(strings.TrimSpace(u.Message.Text), " ")
 		command, _, _ = strings.Cut(command, "@") // in groups: /start@name_of_the_bot
-		chat := address(itoa(u.Message.Chat.ID))
+		chat := address(u.Message.Chat.ID)
 		switch command {
 		case "/start":
 			return audience.Join(ctx, app, Chat{Address: chat, Locale: u.Message.From.Language, Start: strings.TrimSpace(rest)})
@@ -122,7 +122,7 @@ func (s *Sender) handle(ctx context.Context, app string, audience Audience, u *u
 			return audience.Leave(ctx, app, chat, "said /stop")
 		}
 	case u.Member != nil && (u.Member.New.Status == "kicked" || u.Member.New.Status == "left"):
-		return audience.Leave(ctx, app, address(itoa(u.Member.Chat.ID)), "blocked or removed the bot")
+		return audience.Leave(ctx, app, address(u.Member.Chat.ID), "blocked or removed the bot")
 	}
 	return nil
 }

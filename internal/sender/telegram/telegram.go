@@ -189,7 +189,7 @@ func (s *Sender) Send(ctx context.Context, r push.Request) (push.Receipt, error)
 	moved, err := s.call(ctx, s.cfg.Client, method, m, &sent)
 	if moved != 0 {
 		m.ChatID = itoa(moved)
-		receipt.Address = address(m.ChatID)
+		receipt.Address = address(moved)
 		_, err = s.call(ctx, s.cfg.Client, method, m, &sent)
 	}
 	if err == nil {

@@ -151,7 +151,7 @@ func TestMovedGroupGetsTheMessageAtItsNewID(t *testing.T) {
 	server, s := start(t, botserver.Options{})
 	server.Move(-5, -1005)
 	r, err := send(t, s, "-5", push.Content{Body: "x"})
-	if err != nil || string(r.Address) != `{"chat_id":"-1005"}` || !strings.HasPrefix(r.ExternalID, "-1005/") {
+	if err != nil || string(r.Address) != `{"chat_id":-1005}` || !strings.HasPrefix(r.ExternalID, "-1005/") {
 		t.Errorf("%+v %s, %v", r, r.Address, err)
 	}
 	server.Put(-1005, botserver.Kicked)
@@ -286,7 +286,7 @@ func TestListenerKeepsTheAudienceAndLosesNoUpdate(t *testing.T) {
 		t.Error(err)
 	}
 	want := []string{
-		`shop join {"chat_id":"7"} nb ref-1`, `shop join {"chat_id":"8"}  `, `shop leave {"chat_id":"7"} said /stop`, `shop leave {"chat_id":"8"} blocked or removed the bot`,
+		`shop join {"chat_id":7} nb ref-1`, `shop join {"chat_id":8}  `, `shop leave {"chat_id":7} said /stop`, `shop leave {"chat_id":8} blocked or removed the bot`,
 	}
 	if got := strings.Join(c.said, "\n"); got != strings.Join(want, "\n") {
 		t.Errorf("heard\n%s", got)

@@ -19,6 +19,7 @@ const (
 type Kind struct {
 	Client       *http.Client
 	AllowPrivate bool
+	Server       string // public URL of this server; empty: service workers know it
 }
 
 var _ channel.Kind = Kind{}
@@ -69,5 +70,5 @@ func (k Kind) Open(_ string, v channel.Values) (push.Sender, error) {
 	if err != nil {
 		return nil, err
 	}
-	return New(Config{Key: key, Subject: v[FieldSubject], AllowPrivate: k.AllowPrivate, Client: k.Client})
+	return New(Config{Key: key, Subject: v[FieldSubject], Server: k.Server, AllowPrivate: k.AllowPrivate, Client: k.Client})
 }

@@ -1,0 +1,130 @@
+package app
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"log/slog"
+
+	"godwit.dev/godwit/internal/audience"
+	"godwit.dev/godwit/internal/channel"
+	"godwit.dev/godwit/internal/push"
+	"godwit.dev/godwit/internal/sender/telegram"
+	"godwit.dev/godwit/internal/store/sqlite/campaigndb"
+)
+
+// startBots starts listening to the bots of apps that want it.
+func (a *App) startBots(context.Context) error {
+	b := &bots{channels: a.channels, audience: botAudience{a.campaigns}, log: a.log, running: make(map[string]*listener)}
+	a.steps.addRun("bots", storePatience, b.run, a.fail)
+	return nil
+}
+
+// bots keeps a listener running for each app whose Telegram channel asks for it.
+type bots struct {
+	channels *channel.Service
+	audience telegram.Audience
+	log      *slog.Logger
+	running  map[string]*listener // by app
+}
+
+type listener struct {
+	sender *telegram.Sender
+	cancel context.CancelFunc
+	done   chan struct{}
+}
+
+func (l *listener) stop() {
+	l.cancel()
+	<-l.done
+}
+
+// run follows the settings until ctx ends.
+func (b *bots) run(ctx context.Context) error {
+	for {
+		changed := b.channels.Changed()
+		b.adjust(ctx)
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			for _, l := range b.running {
+				l.stop()
+			}
+			return nil
+		}
+	}
+}
+
+// adjust ends the listeners whose settings have changed and starts those that are missing.
+func (b *bots) adjust(ctx context.Context) {
+	wanted := make(map[string]*telegram.Sender)
+	for _, app := range b.channels.Apps(push.Telegram) {
+		s, err := b.channels.Sender(ctx, app, push.Telegram)
+		if err != nil {
+			b.log.WarnContext(ctx, "bot cannot be listened to", "app", app, "error", err)
+			continue
+		}
+		if t, ok := s.(*telegram.Sender); ok && t.Listens() {
+			wanted[app] = t
+		}
+	}
+	for app, l := range b.running {
+		if wanted[app] != l.sender {
+			l.stop()
+			delete(b.running, app)
+		}
+	}
+	for app, s := range wanted {
+		if b.running[app] == nil {
+			b.running[app] = b.listen(ctx, app, s)
+		}
+	}
+}
+
+func (b *bots) listen(ctx context.Context, app string, s *telegram.Sender) *listener {
+	ctx, cancel := context.WithCancel(ctx)
+	l := &listener{sender: s, cancel: cancel, done: make(chan struct{})}
+	go func() {
+		defer close(l.done)
+		if err := s.Listen(ctx, app, b.audience, b.log); err != nil {
+			b.log.WarnContext(ctx, "listening to the bot ended", "app", app, "error", err)
+		}
+	}()
+	b.log.InfoContext(ctx, "listening to the bot", "app", app)
+	return l
+}
+
+// botAudience keeps the chats of bots as endpoints.
+type botAudience struct{ store *campaigndb.Store }
+
+// Join registers a chat, which also wakes an endpoint that was disabled. A language that nobody knows is left out.
+func (k botAudience) Join(ctx context.Context, app string, c telegram.Chat) error {
+	e := audience.Endpoint{Channel: push.Telegram, Address: c.Address, Locale: c.Locale}
+	if err := e.Check(); err != nil {
+		e.Locale = ""
+		if err := e.Check(); err != nil {
+			return err
+		}
+	}
+	done, err := k.store.Register(ctx, app, []audience.Registration{{Endpoint: e, Trusted: true}})
+	if err != nil {
+		return err
+	}
+	return done[0].Err
+}
+
+// Leave disables a chat, if it is known.
+func (k botAudience) Leave(ctx context.Context, app string, address json.RawMessage, reason string) error {
+	normal, err := audience.NormalAddress(push.Telegram, address)
+	if err != nil {
+		return err
+	}
+	e, err := k.store.EndpointAt(ctx, app, push.Telegram, normal)
+	if errors.Is(err, audience.ErrNotFound) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	return k.store.DisableEndpoint(ctx, e.Number, reason)
+}
