@@ -125,6 +125,33 @@ bench-compare: build ## measure Godwit beside Mosquitto and nats-server (apt-get
 	@mkdir -p $(BIN)/bench
 	$(BIN)/godwit bench compare --report $(BIN)/bench/compare.html
 
+# The committed results: NAME=what bench is told. Each is bounded in time; all of them take about a quarter of an hour on
+# a machine that does nothing else.
+RESULTS := idle idle-tls accept storm unicast-200 unicast-4k unicast-paced unicast-stubs fanout matrix slow sla compare
+RESULT_idle          := idle --runs 1 --sessions 10000 --settle 30s
+RESULT_idle-tls      := idle --runs 1 --sessions 10000 --settle 30s --transports ws-json --tls
+RESULT_accept        := accept --clients 15000
+RESULT_storm         := storm --runs 1 --clients 15000 --settle 20s
+RESULT_unicast-200   := unicast --runs 1 --size 200 --publishers 64
+RESULT_unicast-4k    := unicast --runs 1 --size 4096 --publishers 64
+RESULT_unicast-paced := unicast --runs 1 --size 4096 --rate 1000
+RESULT_unicast-stubs := unicast --runs 1 --size 200 --publishers 64 --stubs 10000000
+RESULT_fanout        := fanout --runs 1 --clients 5000 --size 200
+RESULT_matrix        := matrix --samples 2
+RESULT_slow          := slow --for 5s --warmup 1s
+RESULT_sla           := sla --runs 1
+RESULT_compare       := compare --runs 1 --for 3s --sessions 2000 --fan 2000
+
+.PHONY: bench-results
+bench-results: build $(addprefix result-,$(RESULTS)) ## measure anew what bench/results holds and docs/performance.md shows
+	$(BIN)/godwit bench report $(RESULTS:%=bench/results/%.json) --report bench/results/report.html
+
+result-%: build
+	@mkdir -p bench/results
+	@rm -rf bench/results/$*
+	timeout 300 $(BIN)/godwit bench $(RESULT_$*) --json --svg bench/results/$* >bench/results/$*.json.new
+	mv bench/results/$*.json.new bench/results/$*.json
+
 .PHONY: idle
 idle: build ## measure the server's memory for 10,000 idle sessions on WebSocket and on gRPC
 	$(BIN)/godwit bench idle --runs 1 --sessions 10000 --limit 1024 --settle 3m

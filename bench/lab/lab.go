@@ -50,7 +50,11 @@ func (l *Lab) NewSite(ctx context.Context, servers int) (*Site, error) {
 		return s, nil
 	}
 	for range max(servers, 1) {
-		l.Say("starting server %d", len(s.Servers)+1)
+		if l.Server.Stubs > 0 {
+			l.Say("filling the store of server %d", len(s.Servers)+1)
+		} else {
+			l.Say("starting server %d", len(s.Servers)+1)
+		}
 		started, err := l.start(ctx)
 		if err != nil {
 			s.Close()

@@ -16,6 +16,8 @@ import (
 	"time"
 
 	"godwit.dev/godwit/bench/fleet"
+	"godwit.dev/godwit/bench/stubs"
+	"godwit.dev/godwit/internal/app/datadir"
 )
 
 const (
@@ -33,6 +35,7 @@ type ServerOptions struct {
 	Args    []string // more arguments of serve
 	Env     []string
 	TLS     bool
+	Stubs   int    // settled notifications that the store holds from the start
 	Dir     string // where data folders are made; empty: the system's place for temporary files
 }
 
@@ -55,11 +58,27 @@ func StartServer(ctx context.Context, o ServerOptions) (*Server, error) {
 		return nil, fmt.Errorf("make a data folder: %w", err)
 	}
 	s := &Server{dir: dir, options: o, Target: fleet.Target{TLS: o.TLS, Key: devKey}}
-	if err := s.start(ctx, "127.0.0.1:0", "127.0.0.1:0"); err != nil {
+	err = s.fill(ctx)
+	if err == nil {
+		err = s.start(ctx, "127.0.0.1:0", "127.0.0.1:0")
+	}
+	if err != nil {
 		s.Stop()
 		return nil, err
 	}
 	return s, nil
+}
+
+// fill makes the store that the server starts with, if it is not to be empty.
+func (s *Server) fill(ctx context.Context) error {
+	if s.options.Stubs == 0 {
+		return nil
+	}
+	data := filepath.Join(s.dir, "data")
+	if err := os.Mkdir(data, 0o700); err != nil {
+		return err
+	}
+	return stubs.Fill(ctx, filepath.Join(data, datadir.MailboxDB), App, s.options.Stubs)
 }
 
 // Restart kills the server as a crash would, has forget remove what is to be lost of its data folder, and starts it

@@ -49,6 +49,9 @@ func (l *Load) settings() []report.Setting {
 	if l.Prefill > 0 {
 		s = append(s, set("stored before", report.Format(float64(l.Prefill))))
 	}
+	if l.Lab.Server.Stubs > 0 {
+		s = append(s, set("settled in the store", report.Format(float64(l.Lab.Server.Stubs))))
+	}
 	if l.AckNone {
 		s = append(s, set("ack", "none"))
 	}

@@ -47,6 +47,7 @@ func checkLoad(l *scenario.Load) error {
 
 func (b *bench) unicastCommand() *cobra.Command {
 	var l scenario.Load
+	var stubs int
 	cmd := &cobra.Command{
 		Use:   "unicast",
 		Short: "One recipient a publish: throughput and latency",
@@ -55,7 +56,11 @@ func (b *bench) unicastCommand() *cobra.Command {
 			if err := checkLoad(&l); err != nil {
 				return err
 			}
+			if stubs < 0 || stubs > 0 && b.p.url != "" {
+				return usagef("--stubs must not be negative, and needs a server that is started for it")
+			}
 			return b.measure(cmd, func(ctx context.Context, c scenario.Common) (*report.Result, error) {
+				c.Lab.Server.Stubs = stubs
 				l.Common = c
 				return l.Unicast(ctx)
 			})
@@ -63,6 +68,7 @@ func (b *bench) unicastCommand() *cobra.Command {
 	}
 	loadFlags(cmd.Flags(), &l)
 	cmd.Flags().Float64Var(&l.Rate, "rate", 0, "notifications a second (default: as fast as they are answered)")
+	cmd.Flags().IntVar(&stubs, "stubs", 0, "settled notifications that the store holds from the start: eight days of them, with seven kept")
 	return cmd
 }
 
