@@ -97,6 +97,26 @@ describe.runIf(haveBrowser)("a visitor", () => {
     expect(visitor.errors).toEqual([]);
   });
 
+  test("sees nothing of a recall whose message never came, though the browser is shown something", async () => {
+    const { visitor } = await subscribed();
+    const worker = await visitor.worker();
+    const note = () => {
+      const sw = globalThis as unknown as ServiceWorkerTestScope & { calls: (boolean | null | undefined)[] };
+      const show = sw.registration.showNotification.bind(sw.registration);
+      sw.calls = [];
+      sw.registration.showNotification = (title, options) => {
+        sw.calls.push(options?.silent);
+        return show(title, options);
+      };
+    };
+    await worker.evaluate(note);
+    await visitor.deliver({ id: "d9", title: "", body: "", tag: "d9", recall: true });
+    const calls = () => worker.evaluate(() => (globalThis as unknown as { calls: unknown[] }).calls);
+    await eventually("the browser is satisfied", async () => (await calls()).length === 1);
+    expect(await calls()).toEqual([true]);
+    await eventually("nothing is left", async () => (await visitor.shown()).length === 0);
+  });
+
   test("sees the newer message of a tag, the actions, and text that is no JSON", async () => {
     const { backend, visitor } = await subscribed();
     const actions = [{ action: "buy", title: "Buy", url: "https://shop.example/x" }];
