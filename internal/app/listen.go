@@ -10,12 +10,14 @@ import (
 	"net/http"
 	"time"
 
+	"godwit.dev/godwit/internal/admin"
 	"godwit.dev/godwit/internal/gateway"
 	"godwit.dev/godwit/internal/gateway/pollgate"
 	"godwit.dev/godwit/internal/gateway/ssegate"
 	"godwit.dev/godwit/internal/gateway/wsgate"
 	"godwit.dev/godwit/internal/httpapi"
 	"godwit.dev/godwit/internal/limit"
+	"godwit.dev/godwit/internal/push"
 	"godwit.dev/godwit/internal/reactor"
 )
 
@@ -154,15 +156,33 @@ func (a *App) serveHTTP(ln net.Listener) (stop func(), err error) {
 	return func() { ln.Close() }, nil
 }
 
+// pages is the web page.
+func (a *App) pages() (http.Handler, error) {
+	return admin.New(admin.Config{
+		Access: a.access, Campaigns: a.sending, Audience: a.campaigns, Log: a.log, Version: a.opts.Version,
+		Dev: a.cfg.Dev, TLS: a.tlsFor != nil, Admit: a.addrLimit.Allow,
+		Ready: func(ctx context.Context, app string, ch push.Channel) bool {
+			_, err := a.channels.Sender(ctx, app, ch)
+			return err == nil
+		},
+	})
+}
+
 // handler is everything on the HTTP listener.
 func (a *App) handler() (http.Handler, error) {
 	desk := gateway.NewDesk(a.access)
 	poll := pollgate.New(pollgate.Config{Hub: a.hub, Desk: desk, Origins: a.access, Log: a.log})
 	a.steps.addClose("polls", time.Second, poll.Close)
+	pages, err := a.pages()
+	if err != nil {
+		return nil, err
+	}
 	mount := map[string]http.Handler{
 		"/v1/connect": wsgate.New(wsgate.Config{Hub: a.hub, Origins: a.access, Reactor: a.reactor, Log: a.log}),
 		"/v1/frames":  desk,
 		"/v1/poll":    poll,
+		"/{$}":        pages,
+		"/ui/":        pages,
 		"/v1/stream":  ssegate.New(ssegate.Config{Hub: a.hub, Desk: desk, Origins: a.access, Reactor: a.reactor, Log: a.log}),
 	}
 	return httpapi.New(httpapi.Config{

@@ -46,6 +46,7 @@ var places = map[string]layer{
 	"internal/reactor":      adapter,
 	"internal/gateway":      adapter,
 	"internal/httpapi":      adapter,
+	"internal/admin":        adapter,
 	"internal/sender":       adapter,
 	"internal/backup":       adapter,
 	"internal/config":       wiring,

@@ -105,7 +105,6 @@ func (a *api) routes() []route {
 		{pattern: "GET /problems/{slug}", serve: a.explain},
 		{pattern: "GET /openapi.yaml", serve: a.openapi},
 		{pattern: "GET /sdk/{file}", serve: a.serveSDK()},
-		{pattern: "GET /{$}", serve: a.home},
 	}
 }
 

@@ -36,7 +36,7 @@ func spec(t testing.TB) *openapi3.T {
 }
 
 // gateways are the paths of the spec that other packages serve.
-var gateways = []string{"GET /v1/connect", "GET /v1/stream", "GET /v1/poll", "POST /v1/frames"}
+var gateways = []string{"GET /v1/connect", "GET /v1/stream", "GET /v1/poll", "POST /v1/frames", "GET /{$}"}
 
 func TestSpecAndRoutesAgree(t *testing.T) {
 	var specified []string

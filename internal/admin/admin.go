@@ -1,0 +1,216 @@
+// Package admin is the web page that people look at: campaigns with their progress, composing one, the audience. Pages
+// are rendered on the server; htmx, which is embedded, swaps parts of them. Nothing is loaded from elsewhere and no
+// inline script runs.
+package admin
+
+import (
+	"bytes"
+	"context"
+	"embed"
+	"errors"
+	"fmt"
+	"html/template"
+	"log/slog"
+	"net/http"
+	"net/netip"
+	"time"
+
+	"godwit.dev/godwit/internal/access"
+	"godwit.dev/godwit/internal/push"
+)
+
+// Access verifies the API keys that people sign in with.
+type Access interface {
+	Key(ctx context.Context, secret string) (access.Principal, error)
+	// Keys lists an app's keys: a person whose key was deleted is signed out.
+	Keys(app string) []access.Key
+}
+
+// Config are the parts of the pages.
+type Config struct {
+	Access    Access
+	Campaigns Campaigns
+	Audience  Audience
+	// Ready reports whether a channel of an app can send.
+	Ready   func(ctx context.Context, app string, ch push.Channel) bool
+	Log     *slog.Logger
+	Version string
+	Dev     bool // the sign-in page names the development key
+	TLS     bool // cookies are for encrypted connections alone
+	// Admit limits attempts to sign in by address; nil: no limit.
+	Admit func(netip.Addr) bool
+}
+
+type admin struct {
+	Config
+	pages  map[string]*template.Template
+	people people
+	csrf   *http.CrossOriginProtection
+	now    func() time.Time
+}
+
+//go:embed templates/*.html
+var templates embed.FS
+
+// New makes the handler of "/" and everything below /ui/.
+func New(cfg Config) (http.Handler, error) {
+	a := &admin{Config: cfg, csrf: http.NewCrossOriginProtection(), now: time.Now}
+	a.people.init()
+	if err := a.parse(); err != nil {
+		return nil, fmt.Errorf("read the pages' templates: %w", err)
+	}
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /{$}", a.front)
+	mux.HandleFunc("POST /ui/sign-in", a.signIn)
+	mux.HandleFunc("POST /ui/sign-out", a.signOut)
+	mux.HandleFunc("GET /ui/assets/{version}/{name}", serveAsset)
+	for pattern, page := range map[string]page{
+		"GET /ui/campaigns":                a.listCampaigns,
+		"GET /ui/campaigns/new":            a.composeCampaign,
+		"POST /ui/campaigns":               a.createCampaign,
+		"POST /ui/campaigns/preview":       a.previewCampaign,
+		"GET /ui/campaigns/{id}":           a.showCampaign,
+		"GET /ui/campaigns/{id}/progress":  a.showProgress,
+		"POST /ui/campaigns/{id}/{action}": a.actOnCampaign,
+		"GET /ui/audience":                 a.showAudience,
+		"POST /ui/audience/count":          a.countAudience,
+	} {
+		mux.HandleFunc(pattern, a.signedIn(page))
+	}
+	return a.csrf.Handler(secure(mux)), nil
+}
+
+// visit is one request of a person who signed in.
+type visit struct {
+	w      http.ResponseWriter
+	r      *http.Request
+	person person
+}
+
+type page func(v *visit) error
+
+// policy allows what the pages need: our own files, pictures that a campaign names, and nothing else.
+const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' https: data:; connect-src 'self'; " +
+	"form-action 'self'; frame-ancestors 'none'; base-uri 'none'"
+
+func secure(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		h := w.Header()
+		h.Set("Content-Security-Policy", policy)
+		h.Set("X-Content-Type-Options", "nosniff")
+		h.Set("Referrer-Policy", "same-origin") // with none, browsers would not say where a form comes from
+		h.Set("Cross-Origin-Opener-Policy", "same-origin")
+		h.Set("Cache-Control", "no-store")
+		rc := http.NewResponseController(w)
+		_ = rc.SetReadDeadline(time.Now().Add(patience))      // a writer without deadlines is a test's
+		_ = rc.SetWriteDeadline(time.Now().Add(2 * patience)) // the same
+		r.Body = http.MaxBytesReader(w, r.Body, maxForm)
+		next.ServeHTTP(w, r)
+	})
+}
+
+// maxForm bounds a posted form: the longest campaign is far below it.
+const maxForm = 256 << 10
+
+// patience bounds how long a page may take to make.
+const patience = 15 * time.Second
+
+// signedIn runs a page for who has signed in, and sends others to the front page.
+func (a *admin) signedIn(p page) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		who, ok := a.person(r)
+		if !ok {
+			if r.Header.Get("HX-Request") != "" {
+				w.Header().Set("HX-Redirect", "/")
+				w.WriteHeader(http.StatusUnauthorized)
+				return
+			}
+			http.Redirect(w, r, "/", http.StatusSeeOther)
+			return
+		}
+		ctx, cancel := context.WithTimeoutCause(r.Context(), patience, fmt.Errorf("the page was not ready in %s", patience))
+		defer cancel()
+		if err := p(&visit{w: w, r: r.WithContext(ctx), person: who}); err != nil {
+			a.fail(w, r, who, err)
+		}
+	}
+}
+
+// mistake is an error that a person can mend.
+type mistake struct {
+	status int
+	text   string
+}
+
+func (m *mistake) Error() string { return m.text }
+
+// fail shows an error: what a person can mend in their words, anything else without details, which the log has.
+func (a *admin) fail(w http.ResponseWriter, r *http.Request, who person, err error) {
+	status, text := http.StatusInternalServerError, "Something went wrong on the server. Its log says more."
+	var m *mistake
+	if errors.As(err, &m) {
+		status, text = m.status, m.text
+	} else {
+		a.Log.ErrorContext(r.Context(), "page failed", "path", r.URL.Path, "error", err)
+	}
+	if r.Header.Get("HX-Request") != "" {
+		w.Header().Set("HX-Retarget", "#notice")
+		w.Header().Set("HX-Reswap", "innerHTML")
+		a.render(w, r, status, "notice", "notice", text)
+		return
+	}
+	a.render(w, r, status, "error", "page", frame{Title: "Error", Person: who, Version: a.Version, Content: text})
+}
+
+// frame is what every whole page is given.
+type frame struct {
+	Title   string
+	Here    string // which part of the navigation this is
+	Person  person
+	Version string
+	Content any
+}
+
+func (a *admin) show(v *visit, name, title, here string, content any) error {
+	a.render(v.w, v.r, http.StatusOK, name, "page", frame{Title: title, Here: here, Person: v.person, Version: a.Version, Content: content})
+	return nil
+}
+
+// part shows a piece of a page, for htmx.
+func (a *admin) part(v *visit, name, block string, content any) error {
+	a.render(v.w, v.r, http.StatusOK, name, block, content)
+	return nil
+}
+
+func (a *admin) render(w http.ResponseWriter, r *http.Request, status int, name, block string, data any) {
+	var b bytes.Buffer
+	if err := a.pages[name].ExecuteTemplate(&b, block, data); err != nil {
+		a.Log.ErrorContext(r.Context(), "page could not be made", "page", name, "error", err)
+		http.Error(w, "The page could not be made. The server's log says more.", http.StatusInternalServerError)
+		return
+	}
+	w.Header().Set("Content-Type", "text/html; charset=utf-8")
+	w.WriteHeader(status)
+	_, _ = w.Write(b.Bytes())
+}
+
+// parse reads the templates: every page is the layout and its own file.
+func (a *admin) parse() error {
+	files, err := templates.ReadDir("templates")
+	if err != nil {
+		return err
+	}
+	a.pages = make(map[string]*template.Template)
+	for _, f := range files {
+		name := f.Name()
+		if name == "layout.html" {
+			continue
+		}
+		t, err := template.New(name).Funcs(functions).ParseFS(templates, "templates/layout.html", "templates/"+name)
+		if err != nil {
+			return err
+		}
+		a.pages[name[:len(name)-len(".html")]] = t
+	}
+	return nil
+}

@@ -1,0 +1,413 @@
+package admin_test
+
+import (
+	"context"
+	"encoding/json"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/cookiejar"
+	"net/http/httptest"
+	"net/netip"
+	"net/url"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"godwit.dev/godwit/internal/access"
+	"godwit.dev/godwit/internal/admin"
+	"godwit.dev/godwit/internal/audience"
+	"godwit.dev/godwit/internal/campaign"
+	"godwit.dev/godwit/internal/push"
+	"godwit.dev/godwit/internal/store/sqlite/appdb"
+	"godwit.dev/godwit/internal/store/sqlite/campaigndb"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// world is the pages over real stores, real access control and a real campaign service whose senders accept all.
+type world struct {
+	*testing.T
+	srv    *httptest.Server
+	access *access.Registry
+	store  *campaigndb.Store
+	key    string // of app shop, role admin
+}
+
+type senders struct{}
+
+func (senders) Sender(_ context.Context, _ string, ch push.Channel) (push.Sender, error) {
+	if ch != push.Webhook {
+		return nil, &push.ConfigError{Reason: "it is not set up"}
+	}
+	return accepting{}, nil
+}
+
+type accepting struct{}
+
+func (accepting) Send(context.Context, push.Request) (push.Receipt, error) {
+	return push.Receipt{}, nil
+}
+
+func newWorld(t *testing.T, change ...func(*admin.Config)) *world {
+	t.Helper()
+	return newWorldWith(t, access.Config{}, change...)
+}
+
+func newWorldWith(t *testing.T, rules access.Config, change ...func(*admin.Config)) *world {
+	t.Helper()
+	dir, log := t.TempDir(), slog.New(slog.DiscardHandler)
+	apps, err := appdb.Open(t.Context(), filepath.Join(dir, "app.db"), log)
+	must(t, err)
+	t.Cleanup(func() { must(t, apps.Close()) })
+	registry, err := access.NewRegistry(t.Context(), apps, rules, log)
+	must(t, err)
+	t.Cleanup(registry.Close)
+	store, err := campaigndb.Open(t.Context(), filepath.Join(dir, "campaign.db"), campaigndb.Config{Log: log})
+	must(t, err)
+	t.Cleanup(func() { must(t, store.Close()) })
+	w := &world{T: t, access: registry, store: store}
+	for _, name := range []string{"shop", "other"} {
+		must(t, registry.CreateApp(t.Context(), name, access.AppChange{}))
+	}
+	w.key = w.newKey("shop", access.Admin)
+
+	service := campaign.New(campaign.Config{Store: store, Senders: senders{}, Log: log})
+	ctx, stop := context.WithCancel(context.Background())
+	ended := make(chan error, 1)
+	go func() { ended <- service.Run(ctx) }()
+	t.Cleanup(func() { stop(); must(t, <-ended) })
+
+	cfg := admin.Config{
+		Access: registry, Campaigns: service, Audience: store, Log: log, Version: "test",
+		Ready: func(ctx context.Context, app string, ch push.Channel) bool {
+			_, err := senders{}.Sender(ctx, app, ch)
+			return err == nil
+		},
+	}
+	for _, c := range change {
+		c(&cfg)
+	}
+	h, err := admin.New(cfg)
+	must(t, err)
+	w.srv = httptest.NewServer(h)
+	t.Cleanup(w.srv.Close)
+	return w
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func (w *world) newKey(app string, roles access.Role) string {
+	_, secret, err := w.access.CreateKey(w.Context(), app, "", roles)
+	must(w.T, err)
+	return secret
+}
+
+// subscribe adds webhook endpoints to an app.
+func (w *world) subscribe(app string, tags ...string) {
+	w.Helper()
+	address, err := audience.NormalAddress(push.Webhook, json.RawMessage(`{"url":"https://example.org/`+app+strings.Join(tags, "-")+`"}`))
+	must(w.T, err)
+	done, err := w.store.Register(w.Context(), app, []audience.Registration{{Trusted: true, Endpoint: audience.Endpoint{
+		App: app, Channel: push.Webhook, Address: address, Tags: tags, Status: audience.Active,
+	}}})
+	must(w.T, err)
+	must(w.T, done[0].Err)
+}
+
+// browser keeps cookies and follows redirects, as a person's does.
+type browser struct {
+	*world
+	client *http.Client
+}
+
+func (w *world) browser() *browser {
+	jar, err := cookiejar.New(nil)
+	must(w.T, err)
+	c := &http.Client{Jar: jar}
+	w.Cleanup(c.CloseIdleConnections)
+	return &browser{w, c}
+}
+
+func (w *world) signedIn() *browser {
+	b := w.browser()
+	if status, page := b.post("/ui/sign-in", url.Values{"key": {w.key}}); status != http.StatusOK || !strings.Contains(page, "No campaign yet") {
+		w.Fatalf("signing in ends with %d:\n%s", status, page)
+	}
+	return b
+}
+
+func (b *browser) do(req *http.Request) (*http.Response, string) {
+	b.Helper()
+	resp, err := b.client.Do(req)
+	must(b.T, err)
+	defer resp.Body.Close()
+	body, err := io.ReadAll(resp.Body)
+	must(b.T, err)
+	return resp, string(body)
+}
+
+func (b *browser) get(path string) (int, string) {
+	b.Helper()
+	req, err := http.NewRequestWithContext(b.Context(), http.MethodGet, b.srv.URL+path, nil)
+	must(b.T, err)
+	resp, body := b.do(req)
+	return resp.StatusCode, body
+}
+
+func (b *browser) post(path string, form url.Values, headers ...string) (int, string) {
+	b.Helper()
+	req, err := http.NewRequestWithContext(b.Context(), http.MethodPost, b.srv.URL+path, strings.NewReader(form.Encode()))
+	must(b.T, err)
+	req.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+	for i := 0; i+1 < len(headers); i += 2 {
+		req.Header.Set(headers[i], headers[i+1])
+	}
+	resp, body := b.do(req)
+	return resp.StatusCode, body
+}
+
+func wants(t *testing.T, page string, parts ...string) {
+	t.Helper()
+	for _, p := range parts {
+		if !strings.Contains(page, p) {
+			t.Errorf("the page lacks %q:\n%s", p, page)
+		}
+	}
+}
+
+func TestStrangersSeeOnlyTheWayIn(t *testing.T) {
+	w := newWorld(t)
+	b := w.browser()
+	for _, path := range []string{"/", "/ui/campaigns", "/ui/campaigns/new", "/ui/audience", "/ui/campaigns/x/progress"} {
+		_, page := b.get(path)
+		wants(t, page, "Sign in")
+		if strings.Contains(page, "Sign out") {
+			t.Errorf("%s is open to strangers", path)
+		}
+	}
+	_, page := b.post("/ui/campaigns", url.Values{"title": {"x"}})
+	wants(t, page, "Sign in")
+	if list, err := w.store.List(t.Context(), "shop", 10, 0); err != nil || len(list) > 0 {
+		t.Errorf("a stranger made %v, %v", list, err)
+	}
+}
+
+func TestOnlyAdminKeysOpenThePage(t *testing.T) {
+	w := newWorld(t)
+	for name, key := range map[string]string{"nonsense": "gw_nonsense", "publish": w.newKey("shop", access.Publish), "": ""} {
+		b := w.browser()
+		status, page := b.post("/ui/sign-in", url.Values{"key": {key}})
+		if status != http.StatusForbidden || strings.Contains(page, "Sign out") {
+			t.Errorf("%s: %d", name, status)
+		}
+		if key != "" && strings.Contains(page, key) {
+			t.Errorf("%s: the page shows the key", name)
+		}
+	}
+}
+
+func TestTheDevelopmentKeySignsInWhereItIsOne(t *testing.T) {
+	dev := access.Config{Dev: true}
+	w := newWorldWith(t, dev, func(c *admin.Config) { c.Dev = true })
+	w.key = access.DevKey
+	_, page := w.browser().get("/")
+	wants(t, page, "Its key is <code>dev</code>")
+	w.signedIn()
+
+	w = newWorld(t)
+	if status, _ := w.browser().post("/ui/sign-in", url.Values{"key": {access.DevKey}}); status != http.StatusForbidden {
+		t.Errorf("elsewhere it is answered %d", status)
+	}
+}
+
+func TestADeletedKeySignsOut(t *testing.T) {
+	w := newWorld(t)
+	b := w.signedIn()
+	keys := w.access.Keys("shop")
+	must(t, w.access.DeleteKey(t.Context(), "shop", keys[0].ID))
+	_, page := b.get("/ui/campaigns")
+	wants(t, page, "Sign in")
+}
+
+func TestSigningOutEndsTheCookie(t *testing.T) {
+	b := newWorld(t).signedIn()
+	u, err := url.Parse(b.srv.URL)
+	must(t, err)
+	kept := b.client.Jar.Cookies(u)
+	b.post("/ui/sign-out", nil)
+	b.client.Jar.SetCookies(u, kept) // a thief has a copy
+	_, page := b.get("/ui/campaigns")
+	wants(t, page, "Sign in")
+}
+
+func TestCookieAndPagesAreGuarded(t *testing.T) {
+	w := newWorld(t, func(c *admin.Config) { c.TLS = true })
+	b := w.browser()
+	b.client.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, w.srv.URL+"/ui/sign-in", strings.NewReader(url.Values{"key": {w.key}}.Encode()))
+	must(t, err)
+	req.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+	resp, _ := b.do(req)
+	wants(t, resp.Header.Get("Set-Cookie"), "__Host-godwit=", "HttpOnly", "Secure", "SameSite=Strict", "Path=/")
+	wants(t, resp.Header.Get("Content-Security-Policy"), "default-src 'none'", "frame-ancestors 'none'", "script-src 'self'")
+	if csp := resp.Header.Get("Content-Security-Policy"); strings.Contains(csp, "unsafe") {
+		t.Errorf("policy %q", csp)
+	}
+}
+
+func TestPagesHaveNothingInline(t *testing.T) {
+	b := newWorld(t).signedIn()
+	b.subscribe("shop")
+	inline := regexp.MustCompile(`(?i)<script>|<style|\sstyle=|\son[a-z]+=`)
+	for _, path := range []string{"/ui/campaigns", "/ui/campaigns/new", "/ui/audience"} {
+		if _, page := b.get(path); inline.MatchString(page) {
+			t.Errorf("%s: %q would not run under its own policy", path, inline.FindString(page))
+		}
+	}
+}
+
+func TestOtherSitesCannotPost(t *testing.T) {
+	b := newWorld(t).signedIn()
+	status, _ := b.post("/ui/campaigns", url.Values{"title": {"Hi"}}, "Origin", "https://evil.example", "Sec-Fetch-Site", "cross-site")
+	if status != http.StatusForbidden {
+		t.Errorf("answered %d", status)
+	}
+}
+
+func TestAttemptsToSignInAreLimited(t *testing.T) {
+	w := newWorld(t, func(c *admin.Config) { c.Admit = func(netip.Addr) bool { return false } })
+	if status, _ := w.browser().post("/ui/sign-in", url.Values{"key": {w.key}}); status != http.StatusTooManyRequests {
+		t.Errorf("answered %d", status)
+	}
+}
+
+// create makes a campaign by the form and returns its id.
+func (b *browser) create(form url.Values) string {
+	b.Helper()
+	_, page := b.post("/ui/campaigns", form)
+	found := regexp.MustCompile(`/ui/campaigns/([0-9A-Z]{26})/`).FindStringSubmatch(page)
+	if found == nil {
+		b.Fatalf("no campaign was made:\n%s", page)
+	}
+	return found[1]
+}
+
+func TestACampaignIsComposedStartedAndWatched(t *testing.T) {
+	w := newWorld(t)
+	b := w.signedIn()
+	w.subscribe("shop", "news")
+	w.subscribe("shop", "sport")
+	form := url.Values{
+		"name": {"Spring"}, "title": {"Dear {{name|friend}}"}, "body": {"It is <b>spring</b>"}, "channel": {"webhook"}, "tags_any": {"news"},
+		"track": {"on"}, "key": {"k1"}, "then": {"draft"},
+	}
+	_, page := b.post("/ui/campaigns/preview", form)
+	wants(t, page, "<b>1</b> can be reached", "Dear friend", "&lt;b&gt;spring")
+
+	id := b.create(form)
+	if again := b.create(form); again != id {
+		t.Errorf("posting the form twice made %s and %s", id, again)
+	}
+	_, page = b.get("/ui/campaigns/" + id)
+	wants(t, page, "Spring", `data-state="draft"`, "Any of the tags", "news")
+	if _, page = b.get("/ui/campaigns"); strings.Count(page, ">Spring<") != 1 {
+		t.Errorf("the list:\n%s", page)
+	}
+	b.post("/ui/campaigns/"+id+"/start", nil, "HX-Request", "true")
+	page = b.eventually("/ui/campaigns/"+id+"/progress", `data-state="completed"`)
+	wants(t, page, "1 of 1 done", `data-outcome="accepted"><b>1</b>`, "Take back")
+	if strings.Contains(page, "hx-trigger") {
+		t.Error("the page of a campaign that has ended goes on asking")
+	}
+}
+
+// eventually asks for a page until it has what it should.
+func (b *browser) eventually(path, want string) string {
+	b.Helper()
+	tick := time.NewTicker(20 * time.Millisecond)
+	defer tick.Stop()
+	late := time.After(30 * time.Second)
+	for {
+		_, page := b.get(path)
+		if strings.Contains(page, want) {
+			return page
+		}
+		select {
+		case <-tick.C:
+		case <-late:
+			b.Fatalf("%s never had %q:\n%s", path, want, page)
+		}
+	}
+}
+
+func TestMistakesAreTold(t *testing.T) {
+	b := newWorld(t).signedIn()
+	for _, c := range []struct {
+		form url.Values
+		want string
+	}{
+		{url.Values{"title": {""}}, "empty message"},
+		{url.Values{"title": {"x"}, "where": {"age >="}}, "where"},
+		{url.Values{"title": {"x"}, "rate": {"fast"}}, "is not a rate"},
+		{url.Values{"title": {"x"}, "url": {"javascript:alert(1)"}}, "url"},
+		{url.Values{"title": {"x"}, "channel": {"telegram"}, "then": {"start"}}, "not set up"},
+		{url.Values{"title": {"x"}, "quiet_from": {"25:00"}, "quiet_to": {"07:00"}}, "quiet_hours"},
+		{url.Values{"title": {"x"}, "send_at": {"2030-01-01T10:00"}, "then": {"draft"}}, "Save and start"},
+	} {
+		c.form.Set("key", t.Name()+c.want)
+		status, page := b.post("/ui/campaigns", c.form, "HX-Request", "true")
+		if status < 400 || status >= 500 || !strings.Contains(page, c.want) {
+			t.Errorf("%v: %d %s, want %q", c.form, status, page, c.want)
+		}
+	}
+}
+
+func TestAnotherAppsCampaignIsUnknown(t *testing.T) {
+	w := newWorld(t)
+	id := w.signedIn().create(url.Values{"title": {"Ours"}, "key": {"k"}})
+	w.key = w.newKey("other", access.Admin)
+	b := w.signedIn()
+	if status, page := b.get("/ui/campaigns/" + id); status != http.StatusNotFound || strings.Contains(page, "Ours") {
+		t.Errorf("another app sees it: %d\n%s", status, page)
+	}
+	if status, _ := b.post("/ui/campaigns/"+id+"/cancel", nil); status != http.StatusNotFound {
+		t.Errorf("another app may cancel it: %d", status)
+	}
+}
+
+func TestAudienceIsCounted(t *testing.T) {
+	w := newWorld(t)
+	w.subscribe("shop", "news")
+	w.subscribe("shop", "sport")
+	w.subscribe("other", "news")
+	b := w.signedIn()
+	_, page := b.get("/ui/audience")
+	wants(t, page, "<b>2</b><span>active", "news", "sport")
+	_, page = b.post("/ui/audience/count", url.Values{"tags_any": {"news"}}, "HX-Request", "true")
+	wants(t, page, "<b>1</b> active addresses match")
+	_, page = b.post("/ui/audience/count", url.Values{"where": {`city = `}}, "HX-Request", "true")
+	wants(t, page, "where")
+}
+
+func TestAssetsMayBeKept(t *testing.T) {
+	b := newWorld(t).browser()
+	_, page := b.get("/")
+	for _, path := range regexp.MustCompile(`/ui/assets/[^"]+`).FindAllString(page, -1) {
+		req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, b.srv.URL+path, nil)
+		must(t, err)
+		resp, body := b.do(req)
+		if resp.StatusCode != http.StatusOK || body == "" || !strings.Contains(resp.Header.Get("Cache-Control"), "immutable") {
+			t.Errorf("%s: %d, %q", path, resp.StatusCode, resp.Header.Get("Cache-Control"))
+		}
+	}
+}

@@ -1,0 +1,367 @@
+package admin
+
+import (
+	"context"
+	"crypto/sha256"
+	"errors"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	"godwit.dev/godwit/internal/campaign"
+	"godwit.dev/godwit/internal/notification"
+	"godwit.dev/godwit/internal/push"
+)
+
+// Campaigns is what the pages do with campaigns.
+type Campaigns interface {
+	Create(ctx context.Context, app string, spec campaign.Spec, sendAt time.Time, idem string, body [sha256.Size]byte) (*campaign.View, error)
+	Get(ctx context.Context, app, id string) (*campaign.View, error)
+	List(ctx context.Context, app string, limit int, cursor int64) ([]*campaign.View, error)
+	Start(ctx context.Context, app, id string, sendAt time.Time) (*campaign.View, error)
+	Pause(ctx context.Context, app, id string) (*campaign.View, error)
+	Resume(ctx context.Context, app, id string) (*campaign.View, error)
+	Cancel(ctx context.Context, app, id string) (*campaign.View, error)
+	Recall(ctx context.Context, app, id string) (*campaign.View, error)
+	RetryUnknown(ctx context.Context, app, id string) (int64, error)
+}
+
+// pageSize is how many campaigns a page lists.
+const pageSize = 30
+
+// entry is a campaign in the list.
+type entry struct {
+	ID, Name  string
+	State     campaign.State
+	Channels  string
+	Bar       bar
+	Total     int64
+	CreatedAt time.Time
+}
+
+type list struct {
+	Items  []entry
+	Moving bool  // some may change by themselves
+	Cursor int64 // this page's
+	Next   int64 // the next page's; 0: none
+}
+
+func (a *admin) listCampaigns(v *visit) error {
+	cursor, _ := strconv.ParseInt(v.r.URL.Query().Get("cursor"), 10, 64)
+	views, err := a.Campaigns.List(v.r.Context(), v.person.App, pageSize, cursor)
+	if err != nil {
+		return err
+	}
+	l := list{Cursor: cursor}
+	for _, c := range views {
+		l.Items = append(l.Items, entry{
+			ID: c.ID, Name: named(c), State: c.State, Channels: channelNames(c), Bar: newBar(c), Total: c.Total(), CreatedAt: c.CreatedAt,
+		})
+		l.Moving = l.Moving || moving(c)
+	}
+	if len(views) == pageSize {
+		l.Next = views[len(views)-1].Num
+	}
+	return a.show(v, "campaigns", "Campaigns", "campaigns", l)
+}
+
+func named(c *campaign.View) string {
+	for _, s := range []string{c.Spec.Name, c.Spec.Content.Title, c.Spec.Content.Body} {
+		if s = strings.TrimSpace(s); s != "" {
+			return clip(s, 80)
+		}
+	}
+	return c.ID
+}
+
+func clip(s string, most int) string {
+	if r := []rune(s); len(r) > most {
+		return string(r[:most-1]) + "…"
+	}
+	return s
+}
+
+func channelNames(c *campaign.View) string {
+	chs := c.Campaign.Channels
+	if len(chs) == 0 {
+		chs = c.Spec.Audience.Channels
+	}
+	names := make([]string, len(chs))
+	for i, ch := range chs {
+		names[i] = string(ch)
+	}
+	if len(names) == 0 {
+		return "all that are set up"
+	}
+	return strings.Join(names, ", ")
+}
+
+// moving reports whether a campaign's figures may change without anybody's doing.
+func moving(c *campaign.View) bool {
+	switch c.State {
+	case campaign.Scheduled, campaign.Running, campaign.Recalling:
+		return true
+	case campaign.Cancelled:
+		return c.Open() > 0
+	}
+	return false
+}
+
+// bar is the picture of how far a campaign has come.
+type bar struct {
+	Label string
+	Parts []barPart
+}
+
+type barPart struct {
+	Class       string
+	From, Width int64 // thousandths
+}
+
+// shownOutcomes are the outcomes in the order in which they are shown.
+var shownOutcomes = []campaign.Outcome{
+	campaign.Accepted, campaign.TakenBack, campaign.Unknown, campaign.Suppressed, campaign.Expired, campaign.Refused,
+}
+
+func newBar(c *campaign.View) bar {
+	total := c.Total()
+	if total == 0 {
+		return bar{Label: "nothing sent yet"}
+	}
+	var b bar
+	var sum int64
+	for _, o := range shownOutcomes {
+		n := c.Counts[o]
+		if n == 0 {
+			continue
+		}
+		from := sum * 1000 / total
+		sum += n
+		b.Parts = append(b.Parts, barPart{o.String(), from, max(sum*1000/total-from, 1)})
+	}
+	b.Label = count(sum) + " of " + count(total) + " done"
+	return b
+}
+
+// detail is what a campaign's own page shows.
+type detail struct {
+	progress
+	Name     string
+	Previews []bubble
+	Facts    []fact
+}
+
+type fact struct{ Name, Value string }
+
+// progress is the part of it that changes.
+type progress struct {
+	ID          string
+	State       campaign.State
+	Detail      string
+	Moving      bool
+	Actions     []action
+	Bar         bar
+	Total       int64
+	Enumerated  bool
+	Outcomes    []outcomeCount
+	Tracked     bool
+	Shown       int64
+	Clicked     int64
+	NotRecalled int64
+	Rate, ETA   string
+}
+
+type outcomeCount struct {
+	Name  string
+	Count int64
+}
+
+// action is a button.
+type action struct{ Name, Label, Class, Confirm string }
+
+func (a *admin) showCampaign(v *visit) error {
+	c, err := a.campaign(v)
+	if err != nil {
+		return err
+	}
+	d := detail{progress: a.progress(c), Name: named(c), Facts: facts(c)}
+	for _, ch := range previewChannels(c.Campaign.Channels, c.Spec.Audience.Channels) {
+		d.Previews = append(d.Previews, bubbles(&c.Spec, ch)...)
+	}
+	return a.show(v, "campaign", d.Name, "campaigns", d)
+}
+
+func (a *admin) showProgress(v *visit) error {
+	c, err := a.campaign(v)
+	if err != nil {
+		return err
+	}
+	return a.part(v, "campaign", "progress", a.progress(c))
+}
+
+func (a *admin) campaign(v *visit) (*campaign.View, error) {
+	c, err := a.Campaigns.Get(v.r.Context(), v.person.App, v.r.PathValue("id"))
+	return c, explain(err)
+}
+
+// explain turns what a person can mend into their words.
+func explain(err error) error {
+	var state *campaign.StateError
+	var channel *campaign.ChannelError
+	var field *notification.FieldError
+	switch {
+	case errors.Is(err, campaign.ErrNotFound):
+		return &mistake{http.StatusNotFound, "There is no such campaign."}
+	case errors.As(err, &state), errors.As(err, &channel):
+		return &mistake{http.StatusConflict, sentence(err.Error())}
+	case errors.As(err, &field):
+		return &mistake{http.StatusUnprocessableEntity, field.Error() + "."}
+	}
+	return err
+}
+
+func sentence(s string) string {
+	if s == "" {
+		return s
+	}
+	return strings.ToUpper(s[:1]) + s[1:] + "."
+}
+
+func (a *admin) progress(c *campaign.View) progress {
+	p := progress{
+		ID: c.ID, State: c.State, Detail: c.Detail, Moving: moving(c), Actions: actions(c), Bar: newBar(c), Total: c.Total(),
+		Enumerated: c.Enumerated || c.State == campaign.Draft, Tracked: c.Spec.Tracked(), Shown: c.Shown, Clicked: c.Clicked, NotRecalled: c.NotRecalled,
+	}
+	if open := c.Open(); open > 0 {
+		p.Outcomes = append(p.Outcomes, outcomeCount{campaign.Pending.String(), open})
+	}
+	for _, o := range shownOutcomes {
+		if n := c.Counts[o]; n > 0 {
+			p.Outcomes = append(p.Outcomes, outcomeCount{o.String(), n})
+		}
+	}
+	if c.Rate > 0 && p.Moving {
+		p.Rate = strconv.FormatFloat(c.Rate, 'f', 1, 64)
+	}
+	if left := c.ETA.Sub(a.now()); !c.ETA.IsZero() && left > 0 {
+		p.ETA = left.Round(time.Second).String()
+	}
+	return p
+}
+
+// actions are what can be done to a campaign as it stands.
+func actions(c *campaign.View) (list []action) {
+	var (
+		start  = action{Name: "start", Label: "Start", Confirm: "Send it to everybody it reaches?"}
+		pause  = action{Name: "pause", Label: "Pause", Class: "quiet"}
+		resume = action{Name: "resume", Label: "Resume"}
+		cancel = action{Name: "cancel", Label: "Cancel", Class: "danger", Confirm: "What has not been sent yet will never be. Cancel the campaign?"}
+		recall = action{Name: "recall", Label: "Take back", Class: "danger", Confirm: "Take back what was sent, as far as the channels can?"}
+		again  = action{Name: "retry-unknown", Label: "Resend unknown", Class: "quiet", Confirm: "Some may get it twice. Send again what may not have arrived?"}
+	)
+	switch c.State {
+	case campaign.Draft:
+		return []action{start, cancel}
+	case campaign.Scheduled:
+		return []action{pause, cancel}
+	case campaign.Running:
+		list = []action{pause, cancel, recall}
+	case campaign.Paused:
+		list = []action{resume, cancel, recall}
+	case campaign.Completed:
+		list = []action{recall}
+	case campaign.Cancelled, campaign.Failed, campaign.RecallDone:
+		if c.Counts[campaign.Accepted]+c.Counts[campaign.Unknown] > 0 {
+			return []action{recall}
+		}
+		return nil
+	}
+	if c.State != campaign.Running && c.Counts[campaign.Unknown] > 0 {
+		list = append(list, again)
+	}
+	return list
+}
+
+func (a *admin) actOnCampaign(v *visit) error {
+	ctx, app, id := v.r.Context(), v.person.App, v.r.PathValue("id")
+	var c *campaign.View
+	var err error
+	switch name := v.r.PathValue("action"); name {
+	case "start":
+		c, err = a.Campaigns.Start(ctx, app, id, time.Time{})
+	case "pause":
+		c, err = a.Campaigns.Pause(ctx, app, id)
+	case "resume":
+		c, err = a.Campaigns.Resume(ctx, app, id)
+	case "cancel":
+		c, err = a.Campaigns.Cancel(ctx, app, id)
+	case "recall":
+		c, err = a.Campaigns.Recall(ctx, app, id)
+	case "retry-unknown":
+		if _, err = a.Campaigns.RetryUnknown(ctx, app, id); err == nil {
+			c, err = a.Campaigns.Get(ctx, app, id)
+		}
+	default:
+		return &mistake{http.StatusNotFound, "There is no such action."}
+	}
+	if err != nil {
+		return explain(err)
+	}
+	a.Log.InfoContext(ctx, "campaign changed on the web page", "app", app, "campaign", id, "action", v.r.PathValue("action"), "key", v.person.Key)
+	return a.part(v, "campaign", "progress", a.progress(c))
+}
+
+// facts are what was asked for, for reading.
+func facts(c *campaign.View) []fact {
+	s := &c.Spec
+	all := []fact{
+		{"Channels", channelNames(c)},
+		{"Any of the tags", strings.Join(s.Audience.TagsAny, ", ")},
+		{"All of the tags", strings.Join(s.Audience.TagsAll, ", ")},
+		{"Where", s.Audience.Where},
+		{"Recipients", clip(strings.Join(s.Audience.Recipients, ", "), 200)},
+		{"At most", s.Rate.String()},
+		{"Created", moment(c.CreatedAt)},
+		{"Not before", moment(c.SendAt)},
+		{"Started", moment(c.StartedAt)},
+		{"Ended", moment(c.FinishedAt)},
+	}
+	if s.Spread > 0 {
+		all = append(all, fact{"Spread over", time.Duration(s.Spread).String()})
+	}
+	if q := s.Quiet; q != nil {
+		all = append(all, fact{"Quiet", q.From + " to " + q.To + ", " + zoneName(q)})
+	}
+	kept := all[:0]
+	for _, f := range all {
+		if f.Value != "" {
+			kept = append(kept, f)
+		}
+	}
+	return kept
+}
+
+func zoneName(q *campaign.QuietHours) string {
+	if q.Timezone == "" || q.Timezone == "recipient" {
+		return "the recipient's time"
+	}
+	return q.Timezone
+}
+
+func moment(t time.Time) string {
+	if t.IsZero() {
+		return ""
+	}
+	return when(t)
+}
+
+// previewChannels are the channels that a message is shown for.
+func previewChannels(lists ...[]push.Channel) []push.Channel {
+	for _, chs := range lists {
+		if len(chs) > 0 {
+			return chs
+		}
+	}
+	return []push.Channel{push.WebPush}
+}

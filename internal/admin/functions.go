@@ -1,0 +1,33 @@
+package admin
+
+import (
+	"html/template"
+	"strconv"
+	"time"
+)
+
+var functions = template.FuncMap{
+	"asset": asset,
+	"count": count,
+	"stamp": func(t time.Time) string { return t.UTC().Format(time.RFC3339) },
+	"when":  when,
+}
+
+func when(t time.Time) string { return t.UTC().Format("2 Jan 2006, 15:04 UTC") }
+
+// count writes a number with its thousands apart: 1,234,567.
+func count(n int64) string {
+	s := strconv.FormatInt(n, 10)
+	head := len(s) % 3
+	if n < 0 || len(s) <= 3 {
+		return s
+	}
+	out := []byte(s[:head])
+	for i := head; i < len(s); i += 3 {
+		if len(out) > 0 {
+			out = append(out, ',')
+		}
+		out = append(out, s[i:i+3]...)
+	}
+	return string(out)
+}
