@@ -120,6 +120,13 @@ bench: $(BENCHSTAT) ## run the Go benchmarks of the hot functions and compare wi
 bench-baseline: ## make the results of the last `make bench` the baseline
 	grep -E '^(goos|goarch|pkg|cpu|Benchmark)' $(BIN)/bench/new.txt >bench/baseline.txt
 
+.PHONY: bench-objects
+bench-objects: build ## measure objects: latency of signals, clients that register, recovery of registrations
+	@mkdir -p $(BIN)/bench
+	for what in latency scale recovery; do \
+		$(BIN)/godwit bench objects $$what --json --report $(BIN)/bench/objects-$$what.html >$(BIN)/bench/objects-$$what.json; \
+	done
+
 .PHONY: bench-compare
 bench-compare: build ## measure Godwit beside Mosquitto and nats-server (apt-get install mosquitto nats-server)
 	@mkdir -p $(BIN)/bench

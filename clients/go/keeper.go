@@ -136,7 +136,7 @@ func (k *keeper) welcomed(digest string, now time.Time) {
 	k.compare(digest, now)
 }
 
-func (k *keeper) lost() { k.live = false }
+func (k *keeper) lost() { k.live, k.summarised = false, false }
 
 // compare takes the server's digest; an empty one says that the server does not know yet.
 func (k *keeper) compare(digest string, now time.Time) {

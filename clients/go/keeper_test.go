@@ -330,3 +330,23 @@ func TestWhatALostConnectionCarriedIsSentAgain(t *testing.T) {
 		k.lost()
 	}
 }
+
+func TestSettledWaitsForTheConnectionThatIsToCome(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := follow(t, newObjectServer(t))
+		f.register("a")
+		f.run()
+		f.agreed("a")
+		f.l.end()
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		if f.o.Settled(ctx) == nil {
+			t.Error("settled without a connection")
+		}
+		f.run()
+		if err := f.o.Settled(t.Context()); err != nil {
+			t.Error(err)
+		}
+		f.l.end()
+	})
+}

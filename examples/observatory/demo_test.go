@@ -170,7 +170,7 @@ func TestCertificatesNameTheirUnitsAndAreMadeOnce(t *testing.T) {
 }
 
 func TestBackEndPublishesAtThePaceThatIsAskedFor(t *testing.T) {
-	s := blackbox.Start(t, blackbox.Dev())
+	s := blackbox.Start(t, blackbox.Dev(), blackbox.Plain())
 	c, err := godwit.New("http://"+s.HTTP, godwit.WithAPIKey("dev"))
 	if err != nil {
 		t.Fatal(err)
