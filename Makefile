@@ -20,6 +20,7 @@ GRPCURL       := $(BIN)/.grpcurl-v1.9.3
 BENCHSTAT     := $(BIN)/.benchstat-v0.0.0-20260908200009-22c9c6c9d4da
 H2SPEC        := $(BIN)/.h2spec
 VENV          := $(BIN)/venv/.ready
+NODE_ECE      := $(BIN)/node/node_modules/.package-lock.json
 PYTHON_VENV   := $(BIN)/python/.ready
 # The JavaScript client's tools; package-lock.json pins them.
 JS            := clients/js
@@ -185,7 +186,7 @@ map: ## print each package with its doc line
 	@$(GO) run ./tools/map
 
 .PHONY: test-tools
-test-tools: $(GOTESTSUM) $(GRPCURL) $(H2SPEC) $(VENV) chromium
+test-tools: $(GOTESTSUM) $(GRPCURL) $(H2SPEC) $(VENV) $(NODE_ECE) chromium
 
 # A browser, for the test that drives a real one. Installed only where that is possible without asking.
 .PHONY: chromium
@@ -243,4 +244,11 @@ $(PYTHON_VENV): clients/python/requirements-dev.txt
 	@mkdir -p $(BIN)
 	python3 -m venv --clear $(BIN)/python
 	$(PYTHON)/python -m pip install --quiet --disable-pip-version-check -r $<
+	@touch $@
+
+# The JavaScript decryption that the black-box suite holds ours to.
+$(NODE_ECE): test/foreign/package-lock.json
+	@mkdir -p $(BIN)/node
+	cp test/foreign/package.json test/foreign/package-lock.json $(BIN)/node/
+	cd $(BIN)/node && npm ci --loglevel=error --no-audit --no-fund
 	@touch $@

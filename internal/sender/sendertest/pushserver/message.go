@@ -177,3 +177,6 @@ func VerifyToken(token, public string) (c Claims, err error) {
 	}
 	return c, json.Unmarshal(b, &c)
 }
+
+// Keys are the private key and the auth secret of the subscription that the message was for, as the browser holds them.
+func (m *Message) Keys() (private, auth []byte) { return m.keys.private.Bytes(), m.keys.auth }
