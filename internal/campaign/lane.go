@@ -7,6 +7,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"golang.org/x/sync/errgroup"
+
 	"godwit.dev/godwit/internal/push"
 )
 
@@ -118,14 +120,12 @@ func (l *lane) idle(ctx context.Context) (done bool, err error) {
 // knows which.
 func (l *lane) take(ctx context.Context, targets []Target) error {
 	b := batch{lane: l, ctx: ctx}
+	b.claims.SetLimit(claimsAtOnce)
 	for i := range targets {
 		if ctx.Err() != nil {
 			break
 		}
-		if err := b.take(&targets[i]); err != nil {
-			b.drop()
-			return err
-		}
+		b.take(&targets[i])
 	}
 	return b.close()
 }
@@ -136,64 +136,66 @@ type batch struct {
 	ctx     context.Context
 	group   []Target // their turn is now and each has its place in flight
 	settled []Result // need no sending
-	claimed bool
+	claims  errgroup.Group
+	claimed atomic.Int64
 	asked   bool
 }
 
-func (b *batch) take(t *Target) error {
+func (b *batch) take(t *Target) {
 	l := b.lane
 	now := l.r.s.cfg.Now()
 	if res, ok := l.gate(t, now); ok {
 		b.settled = append(b.settled, res)
-		return nil
+		return
 	}
 	turn, res, ok := l.turn(t, now)
 	if !ok {
 		b.settled = append(b.settled, res)
-		return nil
+		return
 	}
 	if turn.at.Sub(now) > together || len(b.group) >= l.policy.group || !l.free() {
-		if err := b.claim(); err != nil {
-			return err
-		}
+		b.claim()
 	}
 	if !wait(b.ctx, turn.at.Sub(l.r.s.cfg.Now())) {
-		return nil
+		return
 	}
 	if until, paused := turn.pacer.paused(l.r.s.cfg.Now()); paused && until.After(turn.at) {
 		turn.pacer.put()
 		b.settled = append(b.settled, again(t, turn.pacer.book(l.r.s.cfg.Now())))
-		return nil
+		return
 	}
 	select {
 	case l.inFlight <- struct{}{}:
 	case <-b.ctx.Done():
-		return nil
+		return
 	}
 	b.group = append(b.group, *t)
-	return nil
 }
 
 // free reports whether there is room for one more in flight.
 func (l *lane) free() bool { return len(l.inFlight) < cap(l.inFlight) }
 
+// claimsAtOnce is how many groups of a lane may be on their way to the disk: they share its commits.
+const claimsAtOnce = 4
+
 // claim has the group marked as being sent, and sends those that were.
-func (b *batch) claim() error {
+func (b *batch) claim() {
 	if len(b.group) == 0 {
-		return nil
+		return
 	}
-	l := b.lane
-	group := b.group
+	l, group := b.lane, b.group
 	b.group, b.asked = nil, true
-	claimed, err := l.r.s.store.Claim(b.ctx, l.r.s.epoch, l.r.c.Num, group, l.r.s.cfg.Now())
-	for range len(group) - len(claimed) {
-		<-l.inFlight
-	}
-	for i := range claimed {
-		b.claimed = true
-		l.sending.Go(func() { l.deliver(&claimed[i]) })
-	}
-	return err
+	b.claims.Go(func() error {
+		claimed, err := l.r.s.store.Claim(b.ctx, l.r.s.epoch, l.r.c.Num, group, l.r.s.cfg.Now())
+		for range len(group) - len(claimed) {
+			<-l.inFlight
+		}
+		b.claimed.Add(int64(len(claimed)))
+		for i := range claimed {
+			l.sending.Go(func() { l.deliver(&claimed[i]) })
+		}
+		return err
+	})
 }
 
 // drop gives back what is not going to be sent now.
@@ -207,7 +209,10 @@ func (b *batch) drop() {
 func (b *batch) close() error {
 	if b.ctx.Err() != nil {
 		b.drop()
-	} else if err := b.claim(); err != nil {
+	} else {
+		b.claim()
+	}
+	if err := b.claims.Wait(); err != nil {
 		return err
 	}
 	l := b.lane
@@ -220,7 +225,7 @@ func (b *batch) close() error {
 		}
 		return nil
 	}
-	if b.asked && !b.claimed {
+	if b.asked && b.claimed.Load() == 0 {
 		// Nothing may be sent any more, which this lane is about to be told.
 		wait(b.ctx, 50*time.Millisecond)
 	}

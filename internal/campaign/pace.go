@@ -17,7 +17,7 @@ const (
 	transit    = 0.8                     // of the quickest answer: there and back, without the provider's own work
 	unanswered = 1250 * time.Millisecond // after this, a message without an answer counts no more
 	// maxCounted bounds the caps that are counted so; higher ones are kept by equal gaps alone.
-	maxCounted = 1000
+	maxCounted = 200
 	// makeUp is for how much lost time the schedule makes up: a busy machine's timers are late, and that is to cost no
 	// rate as long as the cap holds.
 	makeUp = 200 * time.Millisecond
@@ -47,8 +47,8 @@ type pacer struct {
 	rate   float64
 	slow   bool          // rate doubles: no objection yet
 	tat    time.Time     // when the next message is due by the schedule
-	recent []counted     // as many messages as a second may have, as a ring; nil: not counted
-	seq    uint64        // of the next message: its place is seq modulo the length
+	counts []counted     // a place for each message that a second may have; nil: not counted
+	seq    uint64        // of the newest message that was counted
 	quick  time.Duration // the quickest answer; 0: none yet
 	booked time.Time     // how far messages have been put off to
 	until  time.Time     // paused
@@ -58,8 +58,11 @@ type pacer struct {
 	lived  time.Time
 }
 
-// counted is a message that has left.
-type counted struct{ left, answered time.Time }
+// counted is a message that has left and that the provider may still count.
+type counted struct {
+	seq            uint64
+	left, answered time.Time
+}
 
 // newPacer makes the pacer of a scope whose provider lets through so many messages a second; 0: nobody knows.
 func newPacer(most float64, now time.Time) *pacer {
@@ -67,7 +70,7 @@ func newPacer(most float64, now time.Time) *pacer {
 	if most == 0 {
 		p.rate, p.slow = startRate, true
 	} else if p.rate, p.cap = most*underCap, most*underCap; most >= 1 && most <= maxCounted {
-		p.recent = make([]counted, int(most))
+		p.counts = make([]counted, int(most))
 	}
 	return p
 }
@@ -114,21 +117,32 @@ func (p *pacer) slot(now time.Time, patience time.Duration) (at time.Time, ok bo
 // depart asks to leave right now. If the provider could still count too many within a second, it says how long to wait
 // before asking again; else the message is counted, and seq names it for answered.
 func (p *pacer) depart(now time.Time) (seq uint64, wait time.Duration) {
-	if p.recent == nil {
+	if p.counts == nil {
 		return 0, 0
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	c := &p.recent[p.seq%uint64(len(p.recent))]
-	if free := p.free(c); free.After(now) {
-		if p.tat.Before(free) {
-			p.tat = free // no more are begun meanwhile
+	place, at := p.place()
+	if at.After(now) {
+		if p.tat.Before(at) {
+			p.tat = at // no more are begun meanwhile
 		}
-		return 0, min(free.Sub(now), 10*time.Millisecond) // an answer may come and make it shorter
+		return 0, min(at.Sub(now), 10*time.Millisecond) // an answer may come and make it shorter
 	}
-	*c = counted{left: now}
 	p.seq++
-	return p.seq - 1, 0
+	*place = counted{seq: p.seq, left: now}
+	return p.seq, 0
+}
+
+// place is the one that is free first, and when.
+func (p *pacer) place() (first *counted, at time.Time) {
+	for i := range p.counts {
+		c := &p.counts[i]
+		if free := p.free(c); first == nil || free.Before(at) {
+			first, at = c, free
+		}
+	}
+	return first, at
 }
 
 // free is when a message no longer counts.
@@ -144,21 +158,25 @@ func (p *pacer) free(c *counted) time.Time {
 
 // answered notes when a message's answer came. beside counts another message that was sent with it.
 func (p *pacer) answered(seq uint64, now time.Time, beside bool) {
-	if p.recent == nil {
+	if p.counts == nil {
 		return
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	c := &p.recent[seq%uint64(len(p.recent))]
-	if c.answered.IsZero() && !c.left.IsZero() {
+	for i := range p.counts {
+		c := &p.counts[i]
+		if c.seq != seq || c.left.IsZero() {
+			continue
+		}
 		c.answered = now
-		if took := now.Sub(c.left); p.quick == 0 || took < p.quick {
+		if took := max(now.Sub(c.left), 1); p.quick == 0 || took < p.quick {
 			p.quick = took
 		}
 	}
 	if beside {
-		p.recent[p.seq%uint64(len(p.recent))] = counted{left: now, answered: now}
+		place, _ := p.place()
 		p.seq++
+		*place = counted{seq: p.seq, left: now, answered: now}
 		p.tat = p.tat.Add(p.gap())
 	}
 }
