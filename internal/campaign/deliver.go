@@ -18,7 +18,7 @@ func (l *lane) deliver(t *Target) {
 	ctx, cancel := context.WithTimeoutCause(l.r.t.hard, l.policy.timeout, fmt.Errorf("no answer in %s", l.policy.timeout))
 	defer cancel()
 	req := l.r.request(t, now)
-	p := l.pacerOf(t, now)
+	p := l.r.s.pacers.of(scope{app: l.r.c.App, ch: l.ch, name: t.pace.Scope}, t.pace, now)
 	seq, late := p.depart(l.r.s.cfg.Now())
 	for late > 0 && wait(ctx, late) {
 		seq, late = p.depart(l.r.s.cfg.Now())
@@ -28,15 +28,6 @@ func (l *lane) deliver(t *Target) {
 	p.answered(seq, now, receipt.Address != nil) // who has moved was told so at the old address first
 	res := l.judge(t, receipt, err, p, now)
 	l.r.results <- landed{Result: res, lane: l}
-}
-
-// pacerOf finds the pace at which a target is sent to.
-func (l *lane) pacerOf(t *Target, now time.Time) *pacer {
-	var pace push.Pace
-	if l.pacer != nil {
-		pace = l.pacer.Pace(t.Address)
-	}
-	return l.r.s.pacers.of(scope{app: l.r.c.App, ch: l.ch, name: pace.Scope}, pace, now)
 }
 
 // judge says what an attempt's end means for the delivery, and for the scope it was sent in.

@@ -240,10 +240,10 @@ type turn struct {
 
 // turn finds the moment that all limits allow. Not ok: that is too far off, and the result says when to look again.
 func (l *lane) turn(t *Target, now time.Time) (turn, Result, bool) {
-	var pace push.Pace
 	if l.pacer != nil {
-		pace = l.pacer.Pace(t.Address)
+		t.pace = l.pacer.Pace(t.Address)
 	}
+	pace := t.pace
 	sc := scope{app: l.r.c.App, ch: l.ch, name: pace.Scope}
 	ps := l.r.s.pacers
 	if why := ps.refused(sc); why != "" {

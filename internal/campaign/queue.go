@@ -114,6 +114,8 @@ type Target struct {
 	Attributes audience.Attributes
 	Locale     string
 	Timezone   string
+
+	pace push.Pace // how fast its address may be sent to; known once its turn was found
 }
 
 // Result is what became of a delivery that was claimed, or of one that need not be sent.
