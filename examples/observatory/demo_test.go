@@ -214,3 +214,18 @@ func TestBackEndPublishesAtThePaceThatIsAskedFor(t *testing.T) {
 		}
 	}
 }
+
+func TestListingIsThatOfTheGuide(t *testing.T) {
+	listing, err := os.ReadFile("listing.py")
+	if err != nil {
+		t.Fatal(err)
+	}
+	guide, err := os.ReadFile(filepath.Join(blackbox.Root(), "docs", "migrate", "coldnotify.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, body, ok := strings.Cut(string(listing), "\n\n\n") // after the program's own part
+	if !ok || !strings.Contains(string(guide), "```python\n"+body+"```") {
+		t.Errorf("the guide does not print\n%s", body)
+	}
+}
