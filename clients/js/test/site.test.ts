@@ -173,7 +173,7 @@ describe.runIf(haveBrowser)("with the real server, a visitor", () => {
     await visitor.page.getByRole("button", { name: "Continue" }).click();
     await eventually("the browser is registered", async () => (await endpoints(api)).length === 1);
     const uuid = () => visitor.page.evaluate(() => localStorage.getItem("perfecty_user_id"));
-    expect(await uuid()).toMatch(/^[0-9a-f-]{36}$/);
+    await eventually("the page knows", async () => /^[0-9a-f-]{36}$/.test((await uuid()) ?? ""));
 
     const [endpoint] = await endpoints(api);
     await api.call("DELETE", `/v1/endpoints/${endpoint?.id}`);

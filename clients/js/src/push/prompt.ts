@@ -187,8 +187,8 @@ export class Prompt {
       if (wanted) {
         await this.subscribe();
       } else {
+        this.remember({ optedOut: true }); // first: the visitor may leave the page meanwhile
         await this.push.unsubscribe();
-        this.remember({ optedOut: true });
         this.show("unsubscribed");
       }
     } catch {
