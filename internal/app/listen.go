@@ -188,7 +188,7 @@ func (a *App) handler() (http.Handler, error) {
 	return httpapi.New(httpapi.Config{
 		Publisher: a.publisher, Mailbox: a.mailbox, Objects: a.objects, Presence: a.hub, Events: a.events, Access: a.access, Keys: a.access, Apps: a.access, Channels: a.channels, Hooks: a.hooks, Campaigns: a.sending,
 		Log: a.log, Registry: a.registry, PublishLimit: a.keyLimit.Take,
-		Endpoints: a.campaigns, Signups: a.signups,
+		Endpoints: a.campaigns, Signups: a.signups, AllowPrivateURLs: a.cfg.AllowPrivateURLs,
 		Figures: a.figures, Mount: mount, Draining: a.draining, Version: a.opts.Version, Node: hostname(),
 	}), nil
 }

@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"strings"
 
+	"godwit.dev/godwit/internal/guard"
 	"godwit.dev/godwit/internal/push"
 )
 
@@ -213,7 +214,28 @@ func webhookAddress(fields map[string]json.RawMessage) (v any, err error) {
 	return a, checkURL("address.url", a.URL)
 }
 
-// checkURL checks what can be seen of a URL. http is for tests and closed networks: what dials decides.
+// CheckPublic refuses an address whose URL is not https or leads to an address that is not public, as far as can be
+// seen without asking for names: what dials checks again.
+func CheckPublic(e *Endpoint) error {
+	var a struct {
+		Endpoint string `json:"endpoint"`
+		URL      string `json:"url"`
+	}
+	if err := json.Unmarshal(e.Address, &a); err != nil {
+		return fieldErrorf("address", "must be an object")
+	}
+	for field, raw := range map[string]string{"address.endpoint": a.Endpoint, "address.url": a.URL} {
+		if raw == "" {
+			continue
+		}
+		if err := guard.CheckURL(raw, false); err != nil {
+			return fieldErrorf(field, "%s", err)
+		}
+	}
+	return nil
+}
+
+// checkURL checks what every URL must be. http is for tests and closed networks: see CheckPublic.
 func checkURL(field, raw string) error {
 	if len(raw) > maxURL {
 		return fieldErrorf(field, "has %d bytes; at most %d are allowed", len(raw), maxURL)

@@ -68,6 +68,36 @@ func wantField(t *testing.T, err error, field string) {
 	}
 }
 
+func TestURLsMustLeadOutside(t *testing.T) {
+	for _, c := range []struct {
+		channel push.Channel
+		url     string
+		ok      bool
+	}{
+		{push.WebPush, "https://push.example/x", true},
+		{push.WebPush, "http://push.example/x", false},
+		{push.WebPush, "https://127.0.0.1/x", false},
+		{push.WebPush, "https://[::ffff:10.0.0.1]/x", false},
+		{push.Webhook, "https://hook.example/", true},
+		{push.Webhook, "https://169.254.169.254/latest", false},
+		{push.Webhook, "http://hook.example/", false},
+	} {
+		e := Endpoint{Channel: c.channel, Address: json.RawMessage(`{"url":"` + c.url + `"}`)}
+		field := "address.url"
+		if c.channel == push.WebPush {
+			e.Address, field = json.RawMessage(`{"endpoint":"`+c.url+`","keys":{}}`), "address.endpoint"
+		}
+		if err := CheckPublic(&e); c.ok && err != nil {
+			t.Errorf("%s: %v", c.url, err)
+		} else if !c.ok {
+			wantField(t, err, field)
+		}
+	}
+	if err := CheckPublic(&Endpoint{Channel: push.Telegram, Address: json.RawMessage(`{"chat_id":1}`)}); err != nil {
+		t.Errorf("a chat: %v", err)
+	}
+}
+
 func TestOneAddressIsOneEndpoint(t *testing.T) {
 	at := func(ch push.Channel, address, recipient string) [16]byte {
 		e := Endpoint{Channel: ch, Address: json.RawMessage(address), Recipient: recipient}

@@ -46,7 +46,7 @@ type Config struct {
 	LimitPublish  Rate `key:"limit_publish" default:"off" group:"Limits" help:"publishes with one API key, or off"`
 	LimitLoopback bool `key:"limit_loopback" default:"false" group:"Limits" help:"apply the limits per address to loopback too"`
 
-	AllowPrivateURLs bool     `key:"allow_private_urls" default:"false" group:"Safety" help:"let URLs given by people (JWKS, introspection) lead to private addresses; for tests"`
+	AllowPrivateURLs bool     `key:"allow_private_urls" default:"false" group:"Safety" help:"let URLs given by people (JWKS, introspection, endpoints) lead to private addresses; for tests"`
 	Grace            Duration `key:"grace" default:"10s" min:"1s" max:"10m" group:"Operation" help:"most time a stop may take: goodbyes, answers under way, flush"`
 	LogLevel         string   `key:"log_level" default:"info" group:"Operation" oneof:"debug,info,warn,error" help:"least level that is logged"`
 	LogFormat        string   `key:"log_format" default:"auto" group:"Operation" oneof:"auto,text,json" help:"log lines as text or json; auto: text on a terminal"`

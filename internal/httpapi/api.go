@@ -117,6 +117,8 @@ type Config struct {
 	PublishLimit func(key string, n int) (wait time.Duration)
 	// Figures are asked for by GET /v1/stats. Nil: there are none.
 	Figures func() Figures
+	// AllowPrivateURLs lets addresses be http and lead to private addresses.
+	AllowPrivateURLs bool
 	// Signups limits registrations without a token by address. Nil: no limit.
 	Signups *limit.Addrs
 	// Mount adds handlers of the client gateways by mux pattern. They get the connection as it is: no deadline,

@@ -82,6 +82,14 @@ type holder struct {
 	token     string      // a manage token; empty: none
 }
 
+// check applies the rules of an endpoint, and that its URL leads outside.
+func (a *api) check(e *audience.Endpoint) error {
+	if err := e.Check(); err != nil || a.AllowPrivateURLs {
+		return err
+	}
+	return audience.CheckPublic(e)
+}
+
 func (h *holder) anonymous() bool { return h.key == 0 && h.recipient == "" }
 
 // holder finds out who asks: a back end with a key, a client with a token, who holds a manage token, or nobody known.
@@ -142,7 +150,7 @@ func (a *api) registerEndpoint(c *call) error {
 	if err != nil {
 		return err
 	}
-	reg, err := decodeRegistration(body, &h)
+	reg, err := a.decodeRegistration(body, &h)
 	if err != nil {
 		return err
 	}
@@ -259,7 +267,7 @@ func (a *api) changeEndpoint(c *call) error {
 	if err != nil {
 		return err
 	}
-	change, err := decodeChange(body, &h)
+	change, err := a.decodeChange(body, &h)
 	if err != nil {
 		return err
 	}

@@ -99,15 +99,18 @@ func TestRegistrationsAreRefusedPrecisely(t *testing.T) {
 		`{"channel":"pigeon","address":{}}`:    "channel",
 		`{"channel":"telegram"}`:               "address",
 		`{"channel":"telegram","address":[1]}`: "address",
-		`{"channel":"webpush","address":{"endpoint":"x"}}`:                                          "address.endpoint",
-		`{"channel":"live","address":{}}`:                                                           "recipient",
-		`{"channel":"telegram","address":{"chat_id":1},"recipient":"a b"}`:                          "recipient",
-		`{"channel":"telegram","address":{"chat_id":1},"tags":[1]}`:                                 "tags[0]",
-		`{"channel":"telegram","address":{"chat_id":1},"attributes":{"a":null}}`:                    "attributes.a",
-		`{"channel":"telegram","address":{"chat_id":1},"attributes":{"a":"\u0000"}}`:                "attributes.a",
-		`{"channel":"telegram","address":{"chat_id":1},"id":"x"}`:                                   "id",
-		`{"channel":"telegram","address":{"chat_id":1},"city":"Oslo"}`:                              "city",
-		`{"channel":"telegram","address":{"chat_id":1},"tags":["` + strings.Repeat("x", 65) + `"]}`: "tags",
+		`{"channel":"webpush","address":{"endpoint":"x"}}`:                                                           "address.endpoint",
+		`{"channel":"webpush","address":` + strings.Replace(subscription(1), "push.example", "127.0.0.1:1", 1) + `}`: "address.endpoint",
+		`{"channel":"webhook","address":{"url":"http://hook.example/"}}`:                                             "address.url",
+		`{"channel":"webhook","address":{"url":"https://169.254.169.254/"}}`:                                         "address.url",
+		`{"channel":"live","address":{}}`:                                                                            "recipient",
+		`{"channel":"telegram","address":{"chat_id":1},"recipient":"a b"}`:                                           "recipient",
+		`{"channel":"telegram","address":{"chat_id":1},"tags":[1]}`:                                                  "tags[0]",
+		`{"channel":"telegram","address":{"chat_id":1},"attributes":{"a":null}}`:                                     "attributes.a",
+		`{"channel":"telegram","address":{"chat_id":1},"attributes":{"a":"\u0000"}}`:                                 "attributes.a",
+		`{"channel":"telegram","address":{"chat_id":1},"id":"x"}`:                                                    "id",
+		`{"channel":"telegram","address":{"chat_id":1},"city":"Oslo"}`:                                               "city",
+		`{"channel":"telegram","address":{"chat_id":1},"tags":["` + strings.Repeat("x", 65) + `"]}`:                  "tags",
 	} {
 		w.post("/v1/endpoints", body).problem(http.StatusBadRequest, "bad-input", field)
 	}
@@ -403,6 +406,7 @@ func TestPerfectysBrowserSDKFindsItsServer(t *testing.T) {
 	w.do(request{method: "GET", path: strings.Replace(users, "shop", "other", 1) + "/" + unknown.UUID, key: "-"}).problem(http.StatusForbidden, "forbidden", "")
 	page("GET", users+"/x", "").problem(http.StatusBadRequest, "bad-input", "uuid")
 	page("POST", users, `{"user":{}}`).problem(http.StatusBadRequest, "bad-input", "address.endpoint")
+	page("POST", users, `{"user":`+strings.Replace(subscription(6), "push.example", "10.0.0.1", 1)+`}`).problem(http.StatusBadRequest, "bad-input", "address.endpoint")
 	page("POST", users, `[]`).problem(http.StatusBadRequest, "bad-json", "")
 	page("POST", users, `{"user":`+subscription(4)+`,"user_id":"x"}`).problem(http.StatusBadRequest, "bad-input", "user_id")
 	w.visit("GET", "/compat/perfecty/none/v1/push/users/"+made.UUID, "", site).problem(http.StatusNotFound, "unknown-app", "")

@@ -73,7 +73,7 @@ func (b *endpointBatch) add(line []byte) {
 	err := tooLarge(maxEndpointBody)
 	if len(line) <= maxEndpointBody {
 		var r *audience.Registration
-		if r, err = decodeRegistration(line, &b.h); err == nil {
+		if r, err = b.a.decodeRegistration(line, &b.h); err == nil {
 			b.regs = append(b.regs, *r)
 		}
 	}

@@ -16,7 +16,7 @@ import (
 var devices = []push.Channel{push.WebPush, push.FCM, push.APNs}
 
 // decodeRegistration reads one endpoint and holds it against what its sender may say.
-func decodeRegistration(body []byte, h *holder) (*audience.Registration, error) {
+func (a *api) decodeRegistration(body []byte, h *holder) (*audience.Registration, error) {
 	r := &audience.Registration{Trusted: h.key != 0}
 	e := &r.Endpoint
 	err := decodeObject(body, func(s *scanner, name string) (bool, error) {
@@ -41,7 +41,7 @@ func decodeRegistration(body []byte, h *holder) (*audience.Registration, error) 
 	default:
 		e.Recipient = h.recipient
 	}
-	return r, e.Check()
+	return r, a.check(e)
 }
 
 func registrationField(s *scanner, name string, e *audience.Endpoint) (known bool, err error) {
@@ -109,7 +109,7 @@ func (s *scanner) texts(field string, most int) (list []string, err error) {
 }
 
 // decodeChange reads what to change of an endpoint: what is not named stays, null takes away.
-func decodeChange(body []byte, h *holder) (change func(*audience.Endpoint) error, err error) {
+func (a *api) decodeChange(body []byte, h *holder) (change func(*audience.Endpoint) error, err error) {
 	var changes []func(*audience.Endpoint)
 	add := func(f func(*audience.Endpoint)) { changes = append(changes, f) }
 	err = decodeObject(body, func(s *scanner, name string) (bool, error) {
@@ -132,13 +132,14 @@ func decodeChange(body []byte, h *holder) (change func(*audience.Endpoint) error
 		for _, f := range changes {
 			f(e)
 		}
-		if err := e.Check(); err != nil {
+		err := e.Check()
+		if err != nil || string(e.Address) == string(was) {
 			return err
 		}
-		if h.key == 0 && !slices.Contains(devices, e.Channel) && string(e.Address) != string(was) {
+		if h.key == 0 && !slices.Contains(devices, e.Channel) {
 			return problem.New(http.StatusForbidden, "forbidden", "Not allowed", "address: only an API key with role publish changes it on this channel")
 		}
-		return nil
+		return a.check(e)
 	}, nil
 }
 

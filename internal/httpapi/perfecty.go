@@ -78,7 +78,7 @@ func (a *api) perfectyRegister(c *call) error {
 		return problem.New(http.StatusBadRequest, "bad-json", "Malformed JSON", "send an object with user, a push subscription")
 	}
 	e := audience.Endpoint{Channel: push.WebPush, Address: in.User, ID: audience.NewUUID()}
-	if err := e.Check(); err != nil {
+	if err := a.check(&e); err != nil {
 		return err
 	}
 	if in.UserID != nil && *in.UserID != "" {
