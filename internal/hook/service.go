@@ -15,7 +15,7 @@ import (
 
 const (
 	maxHooks   = 32              // of an app; each is a goroutine and reads the log
-	saveEvery  = time.Second     // progress that a crash may cost: those events come again
+	saveEvery  = time.Second / 4 // progress that a crash may cost: those events come again
 	saveFor    = 5 * time.Second // of the last progress, when the server stops
 	watchRetry = time.Second
 )

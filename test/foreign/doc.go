@@ -1,3 +1,3 @@
-// Package foreign proves that clients nobody here wrote work with the server: Python's websockets, sseclient and
-// grpcio and http_ece, npm's http_ece, curl, grpcurl, a browser, and h2spec for the HTTP/2 beneath gRPC.
+// Package foreign proves that clients nobody here wrote work with the server: Python's websockets, sseclient, grpcio
+// and http_ece, npm's http_ece, curl, grpcurl, a browser, and h2spec for the HTTP/2 beneath gRPC.
 package foreign
