@@ -180,10 +180,11 @@ func (a *api) erase(c *call) error {
 	if err != nil && !errors.Is(err, mailbox.ErrNotFound) {
 		return err
 	}
-	if err := a.Objects.Erase(c.ctx, c.key.App, name); err != nil {
-		return err
-	}
+	objectsErr := a.Objects.Erase(c.ctx, c.key.App, name)
 	ended := a.Presence.Disconnect(c.key.App, name, "erased")
+	if objectsErr != nil {
+		return objectsErr
+	}
 	endpoints, failed := a.Endpoints.EraseRecipient(c.ctx, c.key.App, name)
 	if failed != nil {
 		return failed

@@ -145,7 +145,8 @@ func (s *Service) OfRecipient(ctx context.Context, app, recipient string) (found
 	return found, nil
 }
 
-// Erase forgets all registrations of a recipient. Its sessions are ended by whoever erases it.
+// Erase forgets all registrations of a recipient. Its sessions are told nothing more: whoever erases it ends them, also if
+// this fails.
 func (s *Service) Erase(ctx context.Context, app, recipient string) error {
 	var saves []chan struct{}
 	for _, c := range s.live.of(app, recipient) {

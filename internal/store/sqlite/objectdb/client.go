@@ -43,6 +43,7 @@ func (op *saveOp) Apply(c *sqlite.Conn) error {
 	if op.full = op.s.space.Full(); op.full {
 		return nil
 	}
+	op.s.any.Store(true)
 	var id int64
 	err := each(c, `INSERT INTO client(app, recipient, grp, device, objects) VALUES (?, ?, ?, ?, ?)
 		ON CONFLICT (app, recipient, grp, device) DO UPDATE SET objects = excluded.objects RETURNING id`,
@@ -157,6 +158,9 @@ func readClient(row *sqlite.Stmt) (v signal.Saved, err error) {
 
 // Load implements signal.Store.
 func (s *Store) Load(ctx context.Context, id signal.ClientID) (found *signal.Saved, err error) {
+	if !s.any.Load() {
+		return nil, nil
+	}
 	err = s.read(ctx, "read registrations", func(c *sqlite.Conn) error {
 		return each(c, selectClient+ofClient, func(row *sqlite.Stmt) error {
 			v, err := readClient(row)

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"sync/atomic"
 	"time"
 
 	"zombiezen.com/go/sqlite"
@@ -36,6 +37,7 @@ type Store struct {
 	db      *sqlitedb.DB
 	space   *sqlitedb.Space
 	obs     signal.Observer
+	any     atomic.Bool     // a client may be stored: where nobody registers, hellos do not read
 	changes []signal.Change // of one commit; of the writer's goroutine alone
 }
 
@@ -57,6 +59,12 @@ func Open(ctx context.Context, path string, cfg Config, obs signal.Observer) (*S
 	}, nil)
 	if err != nil {
 		return nil, fmt.Errorf("open object store: %w", err)
+	}
+	err = s.read(ctx, "look for registrations", func(c *sqlite.Conn) error {
+		return each(c, "SELECT 1 FROM client LIMIT 1", func(*sqlite.Stmt) error { s.any.Store(true); return nil })
+	})
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("open object store: %w", err), s.db.Close())
 	}
 	return s, nil
 }
