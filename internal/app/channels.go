@@ -60,6 +60,7 @@ func (a *App) startHooks(ctx context.Context) error {
 		return err
 	}
 	a.hooks = hooks
+	a.registry.MustRegister(hooks)
 	a.steps.addRun("hooks", storePatience, hooks.Run, a.fail)
 	return nil
 }

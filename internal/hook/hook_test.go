@@ -13,6 +13,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	"go.uber.org/goleak"
 
 	"godwit.dev/godwit/internal/access"
@@ -234,7 +235,29 @@ func TestFailingHookIsTriedEverMoreRarelyAndThenPaused(t *testing.T) {
 		if len(ids) != 1 {
 			t.Errorf("attempts of one event had the ids %v", ids)
 		}
+		want := fmt.Sprintf("accepted=1 failed=%d active=1 disabled=0 failing=0 paused=0", attempts)
+		if got := figures(t, s); got != want {
+			t.Errorf("metrics %s, want %s", got, want)
+		}
 	})
+}
+
+// figures are the metrics of hooks by their label.
+func figures(t *testing.T, s *hook.Service) string {
+	t.Helper()
+	registry := prometheus.NewPedanticRegistry()
+	registry.MustRegister(s)
+	families, err := registry.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var parts []string
+	for _, f := range families {
+		for _, m := range f.GetMetric() {
+			parts = append(parts, fmt.Sprintf("%s=%v", m.GetLabel()[0].GetValue(), m.GetCounter().GetValue()+m.GetGauge().GetValue()))
+		}
+	}
+	return strings.Join(parts, " ")
 }
 
 func TestReceiverSaysWhenToComeBackAndWhenNever(t *testing.T) {

@@ -101,6 +101,7 @@ func (r *runner) deliver(ctx context.Context, e *event.Event) bool {
 		}
 		err := r.post(ctx, id, body)
 		if err == nil {
+			r.s.accepted.Add(1)
 			r.progress(func(p *Progress) {
 				p.Delivered++
 				p.LastDelivered, p.Failing, p.NextAt = time.Now().UTC(), time.Time{}, time.Time{}
@@ -111,6 +112,7 @@ func (r *runner) deliver(ctx context.Context, e *event.Event) bool {
 		if ctx.Err() != nil {
 			return false // it may have arrived, and comes again with the same id
 		}
+		r.s.refused.Add(1)
 		if r.failed(ctx, err) {
 			return false
 		}

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"godwit.dev/godwit/internal/event"
@@ -36,6 +37,8 @@ type Service struct {
 	events   event.Log
 	poster   Poster
 	log      *slog.Logger
+
+	accepted, refused atomic.Uint64 // posts
 
 	loading sync.Mutex    // one reload or change of progress at a time
 	dirty   chan struct{} // there is progress to save

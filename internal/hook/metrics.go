@@ -1,0 +1,33 @@
+package hook
+
+import (
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+var (
+	postsDesc = prometheus.NewDesc("godwit_hook_posts_total", "Attempts to post an event, by how they ended.", []string{"outcome"}, nil)
+	hooksDesc = prometheus.NewDesc("godwit_hooks", "Hooks by state.", []string{"state"}, nil)
+)
+
+// Describe is prometheus.Collector.
+func (s *Service) Describe(ch chan<- *prometheus.Desc) {
+	ch <- postsDesc
+	ch <- hooksDesc
+}
+
+// Collect is prometheus.Collector.
+func (s *Service) Collect(ch chan<- prometheus.Metric) {
+	for outcome, n := range map[string]uint64{"accepted": s.accepted.Load(), "failed": s.refused.Load()} {
+		ch <- prometheus.MustNewConstMetric(postsDesc, prometheus.CounterValue, float64(n), outcome)
+	}
+	states := map[State]int{Active: 0, Failing: 0, Paused: 0, Disabled: 0}
+	s.mu.Lock()
+	for _, r := range s.runners {
+		i := s.info(r)
+		states[i.State]++
+	}
+	s.mu.Unlock()
+	for state, n := range states {
+		ch <- prometheus.MustNewConstMetric(hooksDesc, prometheus.GaugeValue, float64(n), string(state))
+	}
+}
