@@ -10,7 +10,7 @@ import (
 )
 
 // deliver makes one attempt and hands its result to the writer.
-func (l *lane) deliver(t *Target) {
+func (l *lane) deliver(t *Target, sender push.Sender) {
 	now := l.r.s.cfg.Now()
 	if t.First.IsZero() {
 		t.First = now
@@ -23,7 +23,7 @@ func (l *lane) deliver(t *Target) {
 	for late > 0 && wait(ctx, late) {
 		seq, late = p.depart(l.r.s.cfg.Now())
 	}
-	receipt, err := l.sender.Send(ctx, req)
+	receipt, err := sender.Send(ctx, req)
 	now = l.r.s.cfg.Now()
 	p.answered(seq, now, receipt.Address != nil) // who has moved was told so at the old address first
 	res := l.judge(t, receipt, err, p, now)

@@ -270,6 +270,31 @@ func TestARefusedCredentialPausesTheCampaign(t *testing.T) {
 	e.wantCounts(v, map[campaign.Outcome]int64{campaign.Accepted: 50})
 }
 
+func TestAChannelThatIsTakenAwayPausesTheCampaign(t *testing.T) {
+	p := &provider{}
+	e := newEnv(t, senders{push.Telegram: p})
+	channels := &switchable{senders: e.senders}
+	e.svc = campaign.New(campaign.Config{Store: e.store, Senders: channels})
+	e.endpoints(push.Telegram, 100)
+	e.run()
+	spec := hello()
+	spec.Rate = 20
+	id := e.create(spec)
+	e.start(id)
+	e.until(id, "at work", func(v *campaign.View) bool { return v.Counts[campaign.Accepted] > 0 })
+	channels.off.Store(true)
+	v := e.untilState(id, campaign.Paused)
+	if !strings.Contains(v.Detail, "telegram") || !strings.Contains(v.Detail, "switched off") {
+		t.Errorf("paused for %q", v.Detail)
+	}
+	channels.off.Store(false)
+	spec.Rate = 0
+	if _, err := e.svc.Resume(t.Context(), app, id); err != nil {
+		t.Fatal(err)
+	}
+	e.wantCounts(e.untilState(id, campaign.Completed), map[campaign.Outcome]int64{campaign.Accepted: 100})
+}
+
 func TestQuietHoursPutOff(t *testing.T) {
 	p := &provider{}
 	e := newEnv(t, senders{push.Webhook: p})

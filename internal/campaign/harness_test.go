@@ -3,10 +3,12 @@ package campaign_test
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"log/slog"
 	"path/filepath"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -80,6 +82,19 @@ func (s senders) Sender(_ context.Context, _ string, ch push.Channel) (push.Send
 		return p, nil
 	}
 	return nil, fmt.Errorf("channel %s is not set up", ch)
+}
+
+// switchable are senders that somebody switches off.
+type switchable struct {
+	senders
+	off atomic.Bool
+}
+
+func (s *switchable) Sender(ctx context.Context, app string, ch push.Channel) (push.Sender, error) {
+	if s.off.Load() {
+		return nil, errors.New("it is switched off")
+	}
+	return s.senders.Sender(ctx, app, ch)
 }
 
 // env is a campaign service on a real store.

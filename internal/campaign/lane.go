@@ -18,7 +18,7 @@ type lane struct {
 	ch     push.Channel
 	policy policy
 	sender push.Sender
-	pacer  push.Pacer // nil: the sender does not know how fast it may go
+	pacer  push.Pacer // of the sender; nil: it does not know how fast it may go
 
 	inFlight chan struct{} // holds one entry for each delivery claimed and not written back yet
 	sending  sync.WaitGroup
@@ -26,11 +26,21 @@ type lane struct {
 	refusal  atomic.Pointer[string] // why deliveries are held back; nil: none are
 }
 
-func newLane(r *run, ch push.Channel, sender push.Sender) *lane {
-	l := &lane{r: r, ch: ch, policy: policies[ch], sender: sender, wake: make(chan struct{}, 1)}
-	l.pacer, _ = sender.(push.Pacer)
+func newLane(r *run, ch push.Channel) *lane {
+	l := &lane{r: r, ch: ch, policy: policies[ch], wake: make(chan struct{}, 1)}
 	l.inFlight = make(chan struct{}, l.policy.inFlight)
 	return l
+}
+
+// look finds the channel's sender, which is another one after its settings have changed.
+func (l *lane) look(ctx context.Context) error {
+	sender, err := l.r.s.cfg.Senders.Sender(ctx, l.r.c.App, l.ch)
+	if err != nil {
+		return &ChannelError{Channel: l.ch, Err: err}
+	}
+	l.sender = sender
+	l.pacer, _ = sender.(push.Pacer)
+	return nil
 }
 
 func (l *lane) kick() {
@@ -59,6 +69,9 @@ const (
 func (l *lane) run(ctx context.Context) error {
 	for ctx.Err() == nil {
 		targets, err := l.r.s.store.Due(ctx, l.r.c.Num, l.ch, l.r.s.cfg.Now(), l.batch())
+		if err == nil && len(targets) > 0 {
+			err = l.look(ctx)
+		}
 		if err == nil && len(targets) > 0 {
 			err = l.take(ctx, targets)
 		} else if err == nil {
@@ -183,7 +196,7 @@ func (b *batch) claim() {
 	if len(b.group) == 0 {
 		return
 	}
-	l, group := b.lane, b.group
+	l, group, sender := b.lane, b.group, b.lane.sender
 	b.group, b.asked = nil, true
 	b.claims.Go(func() error {
 		claimed, err := l.r.s.store.Claim(b.ctx, l.r.s.epoch, l.r.c.Num, group, l.r.s.cfg.Now())
@@ -192,7 +205,7 @@ func (b *batch) claim() {
 		}
 		b.claimed.Add(int64(len(claimed)))
 		for i := range claimed {
-			l.sending.Go(func() { l.deliver(&claimed[i]) })
+			l.sending.Go(func() { l.deliver(&claimed[i], sender) })
 		}
 		return err
 	})

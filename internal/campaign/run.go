@@ -66,17 +66,18 @@ func (s *Service) send(ctx context.Context, c *Campaign, t *task) error {
 	}
 	r.enumerated.Store(c.Enumerated)
 	for _, ch := range c.Channels {
-		sender, err := s.cfg.Senders.Sender(ctx, c.App, ch)
-		if err != nil {
-			return s.end(ctx, c, Running, Paused, (&ChannelError{Channel: ch, Err: err}).Error())
-		}
-		r.lanes = append(r.lanes, newLane(r, ch, sender))
+		r.lanes = append(r.lanes, newLane(r, ch))
 	}
 	// What a person has looked at since is tried again.
 	if err := s.sweep(ctx, c, Sweep{From: Pending, Held: true, To: Pending, Due: s.cfg.Now()}); err != nil {
 		return err
 	}
-	if err := r.work(ctx); err != nil || ctx.Err() != nil {
+	err = r.work(ctx)
+	var unable *ChannelError
+	switch {
+	case errors.As(err, &unable) && ctx.Err() == nil:
+		return s.end(ctx, c, Running, Paused, unable.Error())
+	case err != nil || ctx.Err() != nil:
 		return err
 	}
 	return r.end(ctx)

@@ -245,6 +245,7 @@ func (s *Service) Start(ctx context.Context, app, id string, sendAt time.Time) (
 	if err != nil {
 		return nil, err
 	}
+	s.pacers.unblock(app) // whoever starts one has seen to the channels
 	return s.change(ctx, app, id, func(c *Campaign) error {
 		switch c.State {
 		case Draft, Scheduled:
