@@ -1,0 +1,487 @@
+package storetest
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"godwit.dev/godwit/internal/audience"
+	"godwit.dev/godwit/internal/campaign"
+	"godwit.dev/godwit/internal/push"
+)
+
+// CampaignStore is what a store of campaigns does; its endpoints are made by the suite.
+type CampaignStore interface {
+	campaign.Store
+	EndpointStore
+}
+
+// OpenCampaigns opens an empty store for one test: see OpenEndpoints.
+type OpenCampaigns func(t *testing.T, now func() time.Time) (s CampaignStore, reopen func() CampaignStore)
+
+// RunCampaigns runs the conformance suite of campaign stores.
+func RunCampaigns(t *testing.T, open OpenCampaigns) {
+	t.Helper()
+	for name, run := range map[string]func(e *campaignEnv){
+		"ACampaignIsKeptAsItWasMade":                   campaignIsKept,
+		"ARepeatedRequestFindsTheFirstOnesCampaign":    idempotentInsert,
+		"EveryEndpointHasOneDelivery":                  everyEndpointOnce,
+		"OnlyARunningCampaignIsEnumeratedAndClaimed":   onlyRunning,
+		"AClaimIsGivenOnce":                            claimedOnce,
+		"AFormerOwnerChangesNothing":                   formerOwner,
+		"WhatWasBeingSentIsSettledByTheNextOwner":      recovered,
+		"OutcomesDisableAndMoveEndpoints":              outcomesReachEndpoints,
+		"WhatIsPutOffComesDueAtItsTime":                putOff,
+		"WhatIsHeldWaitsForAPerson":                    heldBack,
+		"WhatMayHaveArrivedIsNotSuppressed":            sweptHonestly,
+		"ARecallWalksOverWhatWasSent":                  recallWalk,
+		"AReactionCountsOnce":                          reactions,
+		"ADeletedCampaignLeavesNothing":                removed,
+		"ADeliveryOutlivesItsEndpointAndSaysItHasLeft": leftEndpoint,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			e := &campaignEnv{T: t, clock: NewClock()}
+			e.s, e.reopen = open(t, e.clock.Now)
+			var err error
+			e.epoch, err = e.s.Own(t.Context())
+			e.check(err)
+			run(e)
+		})
+	}
+}
+
+// campaignEnv is one test's store with the suite's vocabulary.
+type campaignEnv struct {
+	*testing.T
+	clock  *Clock
+	s      CampaignStore
+	reopen func() CampaignStore
+	epoch  int64
+	made   int
+}
+
+func (e *campaignEnv) check(err error) {
+	e.Helper()
+	if err != nil {
+		e.Fatal(err)
+	}
+}
+
+// hooks registers n endpoints and returns their numbers.
+func (e *campaignEnv) hooks(n int) (numbers []int64) {
+	e.Helper()
+	regs := make([]audience.Registration, n)
+	for i := range regs {
+		e.made++
+		ep := audience.Endpoint{
+			ID: audience.NewID(e.clock.Now()), App: App, Channel: push.Webhook,
+			Address: json.RawMessage(fmt.Sprintf(`{"url":"https://example.org/%d"}`, e.made)),
+		}
+		e.check(ep.Check())
+		regs[i] = audience.Registration{Endpoint: ep, Trusted: true}
+	}
+	done, err := e.s.Register(e.Context(), App, regs)
+	e.check(err)
+	for _, d := range done {
+		e.check(d.Err)
+		numbers = append(numbers, d.Endpoint.Number)
+	}
+	return numbers
+}
+
+// running makes a campaign over webhooks that runs.
+func (e *campaignEnv) running() *campaign.Campaign {
+	e.Helper()
+	e.made++
+	c := &campaign.Campaign{
+		ID: fmt.Sprintf("campaign-%d", e.made), App: App, State: campaign.Running, Channels: []push.Channel{push.Webhook},
+		CreatedAt: e.clock.Now(), StartedAt: e.clock.Now(),
+		Spec: campaign.Spec{Name: "News", Content: campaign.Content{Content: push.Content{Title: "Hi"}}},
+	}
+	_, err := e.s.Insert(e.Context(), c, "", [32]byte{})
+	e.check(err)
+	return c
+}
+
+func (e *campaignEnv) state(c *campaign.Campaign, s campaign.State) {
+	e.Helper()
+	_, err := e.s.Change(e.Context(), App, c.ID, func(c *campaign.Campaign) error { c.State = s; return nil })
+	e.check(err)
+}
+
+// enumerate writes all deliveries, in steps.
+func (e *campaignEnv) enumerate(c *campaign.Campaign) (total int) {
+	e.Helper()
+	for {
+		n, done, err := e.s.Enumerate(e.Context(), e.epoch, c.Num, 3, func(*campaign.Target) time.Time { return e.clock.Now() })
+		e.check(err)
+		if total += n; done {
+			return total
+		}
+	}
+}
+
+func (e *campaignEnv) due(c *campaign.Campaign) []campaign.Target {
+	e.Helper()
+	list, err := e.s.Due(e.Context(), c.Num, push.Webhook, e.clock.Now(), 100)
+	e.check(err)
+	return list
+}
+
+func (e *campaignEnv) claim(c *campaign.Campaign, targets []campaign.Target) []campaign.Target {
+	e.Helper()
+	got, err := e.s.Claim(e.Context(), e.epoch, c.Num, targets, e.clock.Now())
+	e.check(err)
+	return got
+}
+
+func (e *campaignEnv) finish(c *campaign.Campaign, results ...campaign.Result) {
+	e.Helper()
+	for i := range results {
+		results[i].Channel = push.Webhook
+	}
+	e.check(e.s.Finish(e.Context(), e.epoch, c.Num, results, e.clock.Now()))
+}
+
+// want compares the counters and the rows with what is meant.
+func (e *campaignEnv) want(c *campaign.Campaign, want map[campaign.Outcome]int64) {
+	e.Helper()
+	f, err := e.s.Figures(e.Context(), c.Num)
+	e.check(err)
+	rows := map[campaign.Outcome]int64{}
+	for _, d := range e.rows(c) {
+		rows[d.Outcome]++
+	}
+	for o := campaign.Pending; o <= campaign.TakenBack; o++ {
+		if f.Counts[o] != want[o] || rows[o] != want[o] {
+			e.Errorf("%s: %d are counted and %d rows say so, want %d", o, f.Counts[o], rows[o], want[o])
+		}
+	}
+}
+
+func (e *campaignEnv) rows(c *campaign.Campaign) []campaign.Delivery {
+	e.Helper()
+	list, err := e.s.Deliveries(e.Context(), c.Num, nil, 1000, 0)
+	e.check(err)
+	return list
+}
+
+func rowsOf(targets []campaign.Target) (rows []int64) {
+	for i := range targets {
+		rows = append(rows, targets[i].Row)
+	}
+	return rows
+}
+
+func campaignIsKept(e *campaignEnv) {
+	c := e.running()
+	e.s = e.reopen()
+	got, err := e.s.Get(e.Context(), App, c.ID)
+	e.check(err)
+	if got.Spec.Name != "News" || got.State != campaign.Running || !got.CreatedAt.Equal(c.CreatedAt.Truncate(time.Millisecond)) || got.Num != c.Num {
+		e.Errorf("%+v", got)
+	}
+	if _, err := e.s.Get(e.Context(), "other", c.ID); !errors.Is(err, campaign.ErrNotFound) {
+		e.Errorf("another app reads it: %v", err)
+	}
+	busy, err := e.s.Busy(e.Context())
+	e.check(err)
+	if len(busy) != 1 || busy[0].ID != c.ID {
+		e.Errorf("busy: %v", busy)
+	}
+	refused := errors.New("no")
+	if _, err := e.s.Change(e.Context(), App, c.ID, func(c *campaign.Campaign) error { c.Detail = "changed"; return refused }); !errors.Is(err, refused) {
+		e.Errorf("a change that was refused: %v", err)
+	}
+	if got, _ := e.s.Get(e.Context(), App, c.ID); got.Detail != "" {
+		e.Error("a change that was refused was made")
+	}
+}
+
+func idempotentInsert(e *campaignEnv) {
+	insert := func(id string, body byte) (*campaign.Campaign, error) {
+		return e.s.Insert(e.Context(), &campaign.Campaign{ID: id, App: App, State: campaign.Draft, CreatedAt: e.clock.Now()}, "key", [32]byte{body})
+	}
+	first, err := insert("a", 1)
+	e.check(err)
+	again, err := insert("b", 1)
+	e.check(err)
+	if first != nil || again == nil || again.ID != "a" {
+		e.Errorf("first %v, again %v", first, again)
+	}
+	if _, err := insert("c", 2); !errors.Is(err, campaign.ErrReused) {
+		e.Errorf("another body: %v", err)
+	}
+	e.clock.Advance(25 * time.Hour)
+	if late, err := insert("d", 2); err != nil || late != nil {
+		e.Errorf("a day later: %v, %v", late, err)
+	}
+}
+
+func everyEndpointOnce(e *campaignEnv) {
+	numbers := e.hooks(7)
+	c := e.running()
+	if n, done, err := e.s.Enumerate(e.Context(), e.epoch, c.Num, 3, func(*campaign.Target) time.Time { return e.clock.Now() }); n != 3 || done || err != nil {
+		e.Errorf("the first step: %d, %t, %v", n, done, err)
+	}
+	numbers = append(numbers, e.hooks(2)...) // who arrives on the way is among them
+	e.s = e.reopen()
+	e.enumerate(c)
+	if got := rowsOf(e.due(c)); !slices.Equal(got, numbers) {
+		e.Errorf("deliveries of %v, want %v", got, numbers)
+	}
+	if n := e.enumerate(c); n != 0 {
+		e.Errorf("%d more after the end", n)
+	}
+	e.want(c, map[campaign.Outcome]int64{campaign.Pending: 9})
+}
+
+func onlyRunning(e *campaignEnv) {
+	e.hooks(3)
+	c := e.running()
+	e.enumerate(c)
+	targets := e.due(c)
+	e.state(c, campaign.Paused)
+	if got := e.claim(c, targets); len(got) != 0 {
+		e.Errorf("%d were claimed while it was paused", len(got))
+	}
+	other := e.running()
+	e.state(other, campaign.Cancelled)
+	if n, done, err := e.s.Enumerate(e.Context(), e.epoch, other.Num, 10, func(*campaign.Target) time.Time { return e.clock.Now() }); n != 0 || done || err != nil {
+		e.Errorf("a cancelled campaign was enumerated: %d, %t, %v", n, done, err)
+	}
+}
+
+func claimedOnce(e *campaignEnv) {
+	e.hooks(5)
+	c := e.running()
+	e.enumerate(c)
+	targets := e.due(c)
+	if got := e.claim(c, targets[:3]); len(got) != 3 {
+		e.Errorf("%d of 3 were claimed", len(got))
+	}
+	if got := rowsOf(e.claim(c, targets)); !slices.Equal(got, rowsOf(targets[3:])) {
+		e.Errorf("claimed again: %v", got)
+	}
+	if len(e.due(c)) != 0 {
+		e.Error("what is being sent is due")
+	}
+	e.want(c, map[campaign.Outcome]int64{campaign.Sending: 5})
+	e.finish(c, campaign.Result{Row: targets[0].Row, Outcome: campaign.Accepted, External: "m1", Attempts: 1})
+	e.finish(c, campaign.Result{Row: targets[0].Row, Outcome: campaign.Refused, Attempts: 2}) // it is over
+	e.want(c, map[campaign.Outcome]int64{campaign.Sending: 4, campaign.Accepted: 1})
+}
+
+func formerOwner(e *campaignEnv) {
+	e.hooks(2)
+	c := e.running()
+	e.enumerate(c)
+	targets := e.due(c)
+	e.claim(c, targets[:1])
+	_, err := e.s.Own(e.Context())
+	e.check(err)
+	if _, err := e.s.Claim(e.Context(), e.epoch, c.Num, targets, e.clock.Now()); !errors.Is(err, campaign.ErrStale) {
+		e.Errorf("a former owner claims: %v", err)
+	}
+	err = e.s.Finish(e.Context(), e.epoch, c.Num, []campaign.Result{{Row: targets[0].Row, Channel: push.Webhook, Outcome: campaign.Accepted}}, e.clock.Now())
+	if !errors.Is(err, campaign.ErrStale) {
+		e.Errorf("a former owner writes an outcome: %v", err)
+	}
+	if _, _, err := e.s.Enumerate(e.Context(), e.epoch, c.Num, 1, func(*campaign.Target) time.Time { return e.clock.Now() }); !errors.Is(err, campaign.ErrStale) {
+		e.Errorf("a former owner enumerates: %v", err)
+	}
+}
+
+func recovered(e *campaignEnv) {
+	e.hooks(4)
+	c := e.running()
+	e.enumerate(c)
+	e.claim(c, e.due(c)[:3])
+	e.s = e.reopen()
+	var err error
+	e.epoch, err = e.s.Own(e.Context())
+	e.check(err)
+	n, err := e.s.Recover(e.Context(), e.epoch, 2, []push.Channel{push.Webhook}, e.clock.Now())
+	e.check(err)
+	m, err := e.s.Recover(e.Context(), e.epoch, 2, nil, e.clock.Now())
+	e.check(err)
+	if n != 2 || m != 1 {
+		e.Errorf("%d and %d were recovered, want 2 and 1", n, m)
+	}
+	e.want(c, map[campaign.Outcome]int64{campaign.Pending: 3, campaign.Unknown: 1})
+	unsure := 0
+	for _, t := range e.due(c) {
+		if t.Unsure {
+			unsure++
+		}
+	}
+	if unsure != 2 {
+		e.Errorf("%d are unsure, want the 2 that are sent again", unsure)
+	}
+}
+
+func outcomesReachEndpoints(e *campaignEnv) {
+	numbers := e.hooks(2)
+	c := e.running()
+	e.enumerate(c)
+	e.claim(c, e.due(c))
+	e.finish(c,
+		campaign.Result{Row: numbers[0], Outcome: campaign.Refused, Detail: "410", Disable: "gone"},
+		campaign.Result{Row: numbers[1], Outcome: campaign.Accepted, Address: json.RawMessage(`{"url":"https://example.org/new"}`)})
+	sent, _, err := e.s.Recallable(e.Context(), c.Num, 0, 10)
+	e.check(err)
+	if len(sent) != 1 || string(sent[0].Address) != `{"url":"https://example.org/new"}` {
+		e.Errorf("who has moved: %+v", sent)
+	}
+	next := e.running()
+	e.enumerate(next)
+	if got := rowsOf(e.due(next)); !slices.Equal(got, numbers[1:]) {
+		e.Errorf("the next campaign is for %v, want %v", got, numbers[1:])
+	}
+}
+
+func putOff(e *campaignEnv) {
+	numbers := e.hooks(2)
+	c := e.running()
+	e.enumerate(c)
+	at := e.clock.Now().Add(time.Minute).Truncate(time.Millisecond)
+	e.finish(c, campaign.Result{Row: numbers[0], Outcome: campaign.Pending, Due: at, Attempts: 1, Unsure: true})
+	if got := rowsOf(e.due(c)); !slices.Equal(got, numbers[1:]) {
+		e.Errorf("due are %v", got)
+	}
+	e.claim(c, e.due(c))
+	if next, ok, err := e.s.NextDue(e.Context(), c.Num, push.Webhook); err != nil || !ok || !next.Equal(at) {
+		e.Errorf("next due at %s, %t, %v; want %s", next, ok, err, at)
+	}
+	e.clock.Advance(time.Minute + time.Second)
+	if got := e.due(c); len(got) != 1 || got[0].Attempts != 1 || !got[0].Unsure {
+		e.Errorf("due after a minute: %+v", got)
+	}
+}
+
+func heldBack(e *campaignEnv) {
+	numbers := e.hooks(2)
+	c := e.running()
+	e.enumerate(c)
+	e.finish(c, campaign.Result{Row: numbers[0], Outcome: campaign.Pending, Held: true})
+	e.claim(c, e.due(c))
+	e.clock.Advance(1000 * time.Hour)
+	if _, ok, err := e.s.NextDue(e.Context(), c.Num, push.Webhook); ok || err != nil {
+		e.Errorf("what is held comes due: %t, %v", ok, err)
+	}
+	n, err := e.s.Sweep(e.Context(), c.Num, campaign.Sweep{From: campaign.Pending, Held: true, To: campaign.Pending, Due: e.clock.Now()}, 10, e.clock.Now())
+	if n != 1 || err != nil || len(e.due(c)) != 1 {
+		e.Errorf("%d were let go, %v", n, err)
+	}
+}
+
+func sweptHonestly(e *campaignEnv) {
+	numbers := e.hooks(3)
+	c := e.running()
+	e.enumerate(c)
+	e.finish(c, campaign.Result{Row: numbers[1], Outcome: campaign.Pending, Due: e.clock.Now(), Unsure: true})
+	for _, want := range []int{2, 1, 0} {
+		n, err := e.s.Sweep(e.Context(), c.Num, campaign.Sweep{From: campaign.Pending, To: campaign.Suppressed, Detail: "cancelled"}, 2, e.clock.Now())
+		if n != want || err != nil {
+			e.Errorf("%d were swept, want %d: %v", n, want, err)
+		}
+	}
+	e.want(c, map[campaign.Outcome]int64{campaign.Suppressed: 2, campaign.Unknown: 1})
+}
+
+func recallWalk(e *campaignEnv) {
+	numbers := e.hooks(4)
+	c := e.running()
+	e.enumerate(c)
+	e.claim(c, e.due(c))
+	for i, o := range []campaign.Outcome{campaign.Accepted, campaign.Refused, campaign.Unknown, campaign.Accepted} {
+		e.finish(c, campaign.Result{Row: numbers[i], Outcome: o, External: "m"})
+	}
+	sent, next, err := e.s.Recallable(e.Context(), c.Num, 0, 2)
+	e.check(err)
+	if !slices.Equal(rowsOf(sent), []int64{numbers[0], numbers[2]}) || next != numbers[2] || sent[0].External != "m" {
+		e.Errorf("the first page: %v, next %d", rowsOf(sent), next)
+	}
+	e.check(e.s.FinishRecall(e.Context(), e.epoch, c.Num, []campaign.RecallResult{
+		{Row: numbers[0], Channel: push.Webhook, Done: true}, {Row: numbers[2], Channel: push.Webhook, Detail: "too old"},
+	}, next, e.clock.Now()))
+	if got, err := e.s.Get(e.Context(), App, c.ID); err != nil || got.Recall != next {
+		e.Errorf("the recall has come to %d, %v", got.Recall, err)
+	}
+	sent, next, err = e.s.Recallable(e.Context(), c.Num, next, 2)
+	e.check(err)
+	if !slices.Equal(rowsOf(sent), numbers[3:]) || next != 0 {
+		e.Errorf("the last page: %v, next %d", rowsOf(sent), next)
+	}
+	e.want(c, map[campaign.Outcome]int64{campaign.TakenBack: 1, campaign.Refused: 1, campaign.Unknown: 1, campaign.Accepted: 1})
+	if d := e.rows(c)[2]; d.Recall != "too old" {
+		e.Errorf("why it was not recalled: %+v", d)
+	}
+}
+
+func reactions(e *campaignEnv) {
+	numbers := e.hooks(1)
+	c := e.running()
+	e.enumerate(c)
+	for i, want := range []bool{true, false} {
+		if first, err := e.s.Track(e.Context(), c.Num, numbers[0], campaign.Clicked, e.clock.Now()); first != want || err != nil {
+			e.Errorf("click %d: %t, %v", i, first, err)
+		}
+	}
+	if first, err := e.s.Track(e.Context(), c.Num, 1<<40, campaign.Clicked, e.clock.Now()); first || err != nil {
+		e.Errorf("a click on nothing: %t, %v", first, err)
+	}
+	f, err := e.s.Figures(e.Context(), c.Num)
+	e.check(err)
+	days, err := e.s.Days(e.Context(), App, c.Num, e.clock.Now(), e.clock.Now())
+	e.check(err)
+	if f.Clicked != 1 || len(days) != 1 || days[0].Reactions[campaign.Clicked] != 1 || !e.rows(c)[0].Clicked {
+		e.Errorf("%d clicks, by day %+v", f.Clicked, days)
+	}
+	key, err := e.s.TrackKey(e.Context(), App)
+	e.check(err)
+	e.s = e.reopen()
+	again, err := e.s.TrackKey(e.Context(), App)
+	e.check(err)
+	other, err := e.s.TrackKey(e.Context(), "other")
+	e.check(err)
+	if len(key) < 32 || string(key) != string(again) || string(key) == string(other) {
+		e.Error("the tracking secret is not one an app that stays")
+	}
+}
+
+func removed(e *campaignEnv) {
+	e.hooks(5)
+	c := e.running()
+	e.enumerate(c)
+	for i, want := range []bool{false, false, true} {
+		if done, err := e.s.Remove(e.Context(), c.Num, 2); done != want || err != nil {
+			e.Errorf("step %d: %t, %v", i, done, err)
+		}
+	}
+	if _, err := e.s.Get(e.Context(), App, c.ID); !errors.Is(err, campaign.ErrNotFound) {
+		e.Errorf("it is still there: %v", err)
+	}
+	if f, err := e.s.Figures(e.Context(), c.Num); err != nil || f.Total() != 0 || len(e.rows(c)) != 0 {
+		e.Errorf("%d are counted, %v", f.Total(), err)
+	}
+}
+
+func leftEndpoint(e *campaignEnv) {
+	e.hooks(1)
+	c := e.running()
+	e.enumerate(c)
+	before := e.due(c)[0]
+	e.check(e.s.DeleteEndpoint(e.Context(), App, before.EndpointID))
+	got := e.due(c)
+	if len(got) != 1 || !got[0].Left || got[0].EndpointID != before.EndpointID {
+		e.Errorf("%+v", got)
+	}
+	if d := e.rows(c)[0]; d.Endpoint != before.EndpointID.String() {
+		e.Errorf("the report calls it %s", d.Endpoint)
+	}
+}
