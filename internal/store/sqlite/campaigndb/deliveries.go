@@ -100,7 +100,7 @@ type deliveryRow struct{ campaign, endpoint, channel int64 }
 
 // left reads deliveries that a former owner was sending.
 func left(c *sqlite.Conn, epoch int64, limit int) (rows []deliveryRow, err error) {
-	err = each(c, "SELECT campaign, endpoint, channel FROM delivery WHERE outcome = 1 AND epoch < ? LIMIT ?", []any{epoch, limit},
+	err = each(c, leftQuery, []any{epoch, limit},
 		func(row *sqlite.Stmt) error {
 			rows = append(rows, deliveryRow{row.ColumnInt64(0), row.ColumnInt64(1), row.ColumnInt64(2)})
 			return nil
@@ -176,6 +176,15 @@ func insertDeliveries(c *sqlite.Conn, num int64, list []audience.Endpoint, due f
 const targetColumns = `d.endpoint, d.endpoint_id, d.channel, d.attempts, d.flags, d.due, d.first_at, d.at, d.external, d.outcome,
 	e.number, e.active, e.disabled_reason, e.recipient, e.address, e.attributes, e.locale, e.timezone`
 
+// The queries that look for work. They name the index that they are written for.
+const (
+	dueQuery = "SELECT " + targetColumns + ` FROM delivery d INDEXED BY delivery_due LEFT JOIN endpoint e ON e.number = d.endpoint
+		WHERE d.outcome = 0 AND d.campaign = ? AND d.channel = ? AND d.due <= ? ORDER BY d.due, d.endpoint LIMIT ?`
+	nextDueQuery = `SELECT due FROM delivery INDEXED BY delivery_due WHERE outcome = 0 AND campaign = ? AND channel = ? AND due < ?
+		ORDER BY due LIMIT 1`
+	leftQuery = "SELECT campaign, endpoint, channel FROM delivery INDEXED BY delivery_sending WHERE outcome = 1 AND epoch < ? LIMIT ?"
+)
+
 func readTarget(row *sqlite.Stmt) (t campaign.Target, err error) {
 	t = campaign.Target{
 		Row: row.ColumnInt64(0), Channel: channelOf(row.ColumnInt64(2)), Attempts: row.ColumnInt(3), Unsure: row.ColumnInt64(4)&flagUnsure != 0,
@@ -205,8 +214,7 @@ func readTarget(row *sqlite.Stmt) (t campaign.Target, err error) {
 func (s *Store) Due(ctx context.Context, num int64, ch push.Channel, now time.Time, limit int) (list []campaign.Target, err error) {
 	err = s.db.Read(ctx, func(c *sqlite.Conn) error {
 		list = make([]campaign.Target, 0, limit)
-		return each(c, "SELECT "+targetColumns+` FROM delivery d INDEXED BY delivery_due LEFT JOIN endpoint e ON e.number = d.endpoint
-			WHERE d.outcome = 0 AND d.campaign = ? AND d.channel = ? AND d.due <= ? ORDER BY d.due, d.endpoint LIMIT ?`,
+		return each(c, dueQuery,
 			[]any{num, channelCode(ch), millis(now), limit}, func(row *sqlite.Stmt) error {
 				t, err := readTarget(row)
 				list = append(list, t)
@@ -223,8 +231,7 @@ func (s *Store) Due(ctx context.Context, num int64, ch push.Channel, now time.Ti
 func (s *Store) NextDue(ctx context.Context, num int64, ch push.Channel) (at time.Time, ok bool, err error) {
 	err = s.db.Read(ctx, func(c *sqlite.Conn) error {
 		ok = false
-		return each(c, `SELECT due FROM delivery INDEXED BY delivery_due WHERE outcome = 0 AND campaign = ? AND channel = ? AND due < ?
-			ORDER BY due LIMIT 1`, []any{num, channelCode(ch), heldDue}, func(row *sqlite.Stmt) error {
+		return each(c, nextDueQuery, []any{num, channelCode(ch), heldDue}, func(row *sqlite.Stmt) error {
 			at, ok = fromMillis(row.ColumnInt64(0)), true
 			return nil
 		})

@@ -14,11 +14,9 @@ import (
 // Sweep implements campaign.Queue. What may have arrived and is to become anything but pending stays unknown: it is
 // not known to have been suppressed.
 func (s *Store) Sweep(ctx context.Context, num int64, sw campaign.Sweep, limit int, now time.Time) (n int, err error) {
-	// The outcome stands in the text of the query so that its partial index is used.
-	query := "SELECT endpoint, channel, flags FROM delivery WHERE campaign = ? AND outcome = " + strconv.Itoa(int(sw.From))
-	args := []any{num}
+	query, args := sweepQuery(sw), []any{num}
 	if sw.Held {
-		query, args = query+" AND due = ?", append(args, heldDue)
+		args = append(args, heldDue)
 	}
 	err = s.db.DoBulk(ctx, limit, func(c *sqlite.Conn) error {
 		type swept struct{ endpoint, channel, flags int64 }
@@ -50,6 +48,23 @@ func (s *Store) Sweep(ctx context.Context, num int64, sw campaign.Sweep, limit i
 		return 0, fmt.Errorf("change deliveries: %w", known(err))
 	}
 	return n, nil
+}
+
+// sweepQuery finds deliveries of an outcome. The outcome stands in its text so that the outcome's own index can be used:
+// a slice must not look at what the slices before it have moved.
+func sweepQuery(sw campaign.Sweep) string {
+	query := "SELECT endpoint, channel, flags FROM delivery"
+	switch sw.From {
+	case campaign.Pending:
+		query += " INDEXED BY delivery_due"
+	case campaign.Unknown:
+		query += " INDEXED BY delivery_unknown"
+	}
+	query += " WHERE campaign = ? AND outcome = " + strconv.Itoa(int(sw.From))
+	if sw.Held {
+		query += " AND channel IN (1, 2, 3, 4, 5, 6) AND due = ?" // all channelCodes: so that due can be looked up
+	}
+	return query
 }
 
 // Recallable implements campaign.RecallQueue.
