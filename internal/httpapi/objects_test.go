@@ -1,7 +1,9 @@
 package httpapi_test
 
 import (
+	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -209,6 +211,23 @@ func TestRegistrationsAreShownByObjectAndByRecipient(t *testing.T) {
 		t.Errorf("after erasing unit-1: %+v", rs)
 	}
 	w.delete("/v1/recipients/unit-1").want(404)
+}
+
+// unerasable is a service whose store is away when something is to be erased.
+type unerasable struct{ httpapi.Objects }
+
+func (unerasable) Erase(context.Context, string, string) error {
+	return errors.New("the store is away")
+}
+
+func TestFailedErasureEndsTheSessionsAllTheSame(t *testing.T) {
+	w := newWorld(t, func(c *httpapi.Config) { c.Objects = unerasable{c.Objects} })
+	w.unit("unit-1", "main", "config").Closed()
+	w.presence.connect("shop", "unit-1", session.Info{ID: "main", Device: "main", Gateway: "ws", ConnectedAt: time.Now(), LastSeen: time.Now()})
+	w.delete("/v1/recipients/unit-1").want(500)
+	if len(w.presence.goodbyes) != 1 {
+		t.Errorf("%d sessions were ended; its registrations are in no session any more", len(w.presence.goodbyes))
+	}
 }
 
 func TestPutsCountAgainstTheKeysLimit(t *testing.T) {

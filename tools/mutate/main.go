@@ -12,6 +12,7 @@ import (
 	"os/exec"
 	"os/signal"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 )
@@ -44,7 +45,7 @@ func main() {
 
 func run(ctx context.Context, only string, list bool) error {
 	var survived []string
-	for _, m := range mutations {
+	for _, m := range slices.Concat(mutations, ofObjects) {
 		if !strings.Contains(m.name, only) {
 			continue
 		}

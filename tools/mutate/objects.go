@@ -1,0 +1,60 @@
+package main
+
+const (
+	signalTests      = "./internal/signal"
+	convergenceTests = "./test/convergence"
+	converges        = "TestEveryClientLearnsTheLatestVersion"
+)
+
+// ofObjects break the promise that every client learns the latest version.
+var ofObjects = []mutation{
+	{
+		name:  "never say the digest of registrations",
+		file:  "internal/signal/open.go",
+		old:   "	return c.stored.String(), c.count\n",
+		new:   "	return \"\", c.count\n",
+		tests: []suite{{signalTests, "."}, {convergenceTests, converges}},
+	},
+	{
+		name:  "confirm registrations that are not stored",
+		file:  "internal/signal/open.go",
+		old:   "	if !c.lasting() {\n		c.stored, c.count, c.saved",
+		new:   "	if true {\n		c.stored, c.count, c.saved",
+		tests: []suite{{signalTests, "."}},
+	},
+	{
+		name:  "do not redeliver versions",
+		file:  "internal/signal/attend.go",
+		old:   "		r.due = now + backoff(r.attempt)",
+		new:   "		r.due = 0",
+		tests: []suite{{signalTests, "."}, {convergenceTests, converges}},
+	},
+	{
+		name:  "forget which app an object is of",
+		file:  "internal/signal/client.go",
+		old:   "c.svc.index.acquire(name{c.id.App, k})",
+		new:   "c.svc.index.acquire(name{\"app\", k})",
+		tests: []suite{{signalTests, "."}, {convergenceTests, converges}},
+	},
+	{
+		name:  "let an older version take the place of a newer one",
+		file:  "internal/signal/index.go",
+		old:   "if old != nil && !st.Newer(&old.State) {",
+		new:   "if old != nil && false {",
+		tests: []suite{{signalTests, "."}},
+	},
+	{
+		name:  "forget a session that was slow",
+		file:  "internal/signal/open.go",
+		old:   "	if c.link == l && l.blocked {",
+		new:   "	if false {",
+		tests: []suite{{signalTests, "."}, {convergenceTests, converges}},
+	},
+	{
+		name:  "empty the set while a reset is under way",
+		file:  "internal/signal/register.go",
+		old:   "		c.staged = &staged{}\n",
+		new:   "		c.staged = &staged{}\n		c.swap(nil)\n",
+		tests: []suite{{signalTests, "."}},
+	},
+}
