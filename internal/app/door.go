@@ -63,7 +63,7 @@ func (d *door) state(c net.Conn, s http.ConnState) {
 // later. When thousands come at once they are let in as fast as that many are served; the system keeps the others
 // meanwhile. One that says nothing, or is far away, stands in nobody's way for long.
 const (
-	mostFresh = 256
+	mostFresh = 32
 	freshFor  = 50 * time.Millisecond
 )
 

@@ -3,6 +3,7 @@ package app
 import (
 	"context"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -10,20 +11,19 @@ import (
 
 func TestTheHeapIsKeptSmallWhileConnectionsBurst(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		percent := 100
-		p := newPacer(func(n int) int {
-			old := percent
-			percent = n
-			return old
-		})
+		var percent atomic.Int64
+		percent.Store(100)
+		var sessions atomic.Int64
+		sessions.Store(2 * burstOpens)
+		p := newPacer(func() int { return int(sessions.Load()) }, func(n int) int { return int(percent.Swap(int64(n))) })
 		ctx, stop := context.WithCancel(t.Context())
 		var running sync.WaitGroup
 		running.Go(func() { _ = p.run(ctx) })
 		expect := func(when string, want int) {
 			t.Helper()
 			synctest.Wait()
-			if percent != want {
-				t.Errorf("%s: %d percent, want %d", when, percent, want)
+			if got := int(percent.Load()); got != want {
+				t.Errorf("%s: %d percent, want %d", when, got, want)
 			}
 		}
 		open := func(n int) {
@@ -41,8 +41,13 @@ func TestTheHeapIsKeptSmallWhileConnectionsBurst(t *testing.T) {
 			time.Sleep(time.Millisecond)
 			expect("it goes on", burstPercent)
 		}
-		time.Sleep(2 * burstLook)
+		time.Sleep(burstLinger + 2*burstLook)
 		expect("it is over", 100)
+		sessions.Add(-burstOpens)
+		time.Sleep(burstLook)
+		expect("many sessions end", burstPercent)
+		time.Sleep(burstLinger + 2*burstLook)
+		expect("nobody comes back", 100)
 		open(burstOpens)
 		expect("another", burstPercent)
 		stop()

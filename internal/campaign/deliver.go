@@ -76,7 +76,7 @@ func (l *lane) retry(t *Target, e *push.RetryError, p *pacer, now time.Time) Res
 		p.objected(now, e.After)
 	}
 	tries := maxTries
-	if e.Credential || e.After > 0 || !p.alive(now) {
+	if e.Credential || e.After > 0 || !p.alive(t.First) {
 		tries = maxTriesInTrouble
 	}
 	if t.Attempts >= tries {

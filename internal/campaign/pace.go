@@ -35,8 +35,6 @@ const (
 
 	minPause = time.Second
 	maxPause = 30 * time.Second
-	// lively is how long after a success a scope counts as working: one message's failure is then its own.
-	lively = time.Minute
 )
 
 // pacer is the pace of one scope: a virtual schedule with equal gaps (GCRA), whose rate follows what the provider says,
@@ -282,11 +280,11 @@ func (p *pacer) succeeded(now time.Time) {
 	p.fails, p.lived = 0, now
 }
 
-// alive reports whether the scope has worked lately.
-func (p *pacer) alive(now time.Time) bool {
+// alive reports whether the scope has worked since a message was first tried: that it fails is then its own trouble.
+func (p *pacer) alive(since time.Time) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.fails == 0 && now.Sub(p.lived) < lively
+	return p.fails == 0 && p.lived.After(since)
 }
 
 // maxScopes bounds how many scopes and chats are remembered. Origins come from strangers: beyond it, those that are

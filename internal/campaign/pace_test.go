@@ -171,3 +171,19 @@ func TestScopesThatAreIdleAreForgotten(t *testing.T) {
 		t.Errorf("%d scopes are remembered after two idle minutes", n)
 	}
 }
+
+func TestAFailureIsAMessagesOwnIfOthersHaveGoneThroughSinceItWasFirstTried(t *testing.T) {
+	now := time.Now()
+	p := newPacer(30, now)
+	first := now.Add(time.Second)
+	if p.succeeded(now); p.alive(first) {
+		t.Error("what worked before says nothing of now")
+	}
+	p.succeeded(first.Add(time.Second))
+	if !p.alive(first) {
+		t.Error("others went through meanwhile: the place has no trouble, however long ago that was")
+	}
+	if p.objected(first.Add(2*time.Second), 0); p.alive(first) {
+		t.Error("the place has objected since")
+	}
+}
