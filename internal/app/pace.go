@@ -57,7 +57,7 @@ func (p *pacer) run(ctx context.Context) error {
 	}()
 	for {
 		var now time.Time
-		stirred := false
+		var stirred bool
 		select {
 		case <-ctx.Done():
 			return nil
