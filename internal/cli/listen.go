@@ -69,31 +69,45 @@ func (p *program) listen(ctx context.Context, recipient string, f *listenFlags) 
 	if token != "" && !f.ack && !f.peek {
 		return withHint(usagef("listening acknowledges, which settles notifications for good"), "add --ack if that is meant, or --peek to observe only")
 	}
-	var opts []godwit.Option
-	if token != "" {
-		opts = append(opts, godwit.WithToken(token))
-	}
-	if f.app != "" {
-		opts = append(opts, godwit.WithApp(f.app))
-	}
-	if f.grpc != "" {
-		opts = append(opts, godwit.WithGRPC(f.grpc))
-	}
-	c, err := p.client(opts...)
+	c, err := p.recipientClient(token, f.app, f.grpc)
 	if err != nil {
 		return err
 	}
 	defer c.Close()
-	if f.timeout != "" {
-		d, err := notification.ParseDuration(f.timeout)
-		if err != nil {
-			return usagef("--timeout: %w", err)
-		}
-		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeout(ctx, d)
-		defer cancel()
+	ctx, cancel, err := within(ctx, f.timeout)
+	if err != nil {
+		return err
 	}
+	defer cancel()
 	return p.listenWith(ctx, c, recipient, f)
+}
+
+// recipientClient makes a client that connects as a recipient. What is empty is left to the context.
+func (p *program) recipientClient(token, app, grpc string) (*godwit.Client, error) {
+	var opts []godwit.Option
+	if token != "" {
+		opts = append(opts, godwit.WithToken(token))
+	}
+	if app != "" {
+		opts = append(opts, godwit.WithApp(app))
+	}
+	if grpc != "" {
+		opts = append(opts, godwit.WithGRPC(grpc))
+	}
+	return p.client(opts...)
+}
+
+// within bounds ctx by the flag --timeout, if it is given.
+func within(ctx context.Context, timeout string) (context.Context, context.CancelFunc, error) {
+	if timeout == "" {
+		return ctx, func() {}, nil
+	}
+	d, err := notification.ParseDuration(timeout)
+	if err != nil {
+		return nil, nil, usagef("--timeout: %w", err)
+	}
+	ctx, cancel := context.WithTimeout(ctx, d)
+	return ctx, cancel, nil
 }
 
 func (p *program) listenWith(parent context.Context, c *godwit.Client, recipient string, f *listenFlags) error {

@@ -11,7 +11,6 @@ import (
 	"github.com/spf13/cobra"
 
 	godwit "godwit.dev/godwit/clients/go"
-	"godwit.dev/godwit/internal/notification"
 )
 
 type objectWatchFlags struct {
@@ -62,37 +61,23 @@ func (p *program) objectWatch(ctx context.Context, names []objectName, f *object
 	if err != nil {
 		return err
 	}
-	var opts []godwit.Option
 	var listen []godwit.ListenOption
-	if token != "" {
-		opts = append(opts, godwit.WithToken(token))
-	}
 	if f.observer(token) {
 		listen = append(listen, godwit.Peek())
 	}
 	if token == "" && f.recipient == "" {
 		f.recipient = "watch-" + rand.Text()[:8]
 	}
-	if f.app != "" {
-		opts = append(opts, godwit.WithApp(f.app))
-	}
-	if f.grpc != "" {
-		opts = append(opts, godwit.WithGRPC(f.grpc))
-	}
-	c, err := p.client(opts...)
+	c, err := p.recipientClient(token, f.app, f.grpc)
 	if err != nil {
 		return err
 	}
 	defer c.Close()
-	if f.timeout != "" {
-		d, err := notification.ParseDuration(f.timeout)
-		if err != nil {
-			return usagef("--timeout: %w", err)
-		}
-		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeout(ctx, d)
-		defer cancel()
+	ctx, cancel, err := within(ctx, f.timeout)
+	if err != nil {
+		return err
 	}
+	defer cancel()
 	return p.watchWith(ctx, c, names, f, listen)
 }
 

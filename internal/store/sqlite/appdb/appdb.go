@@ -5,11 +5,8 @@ package appdb
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"io/fs"
 	"log/slog"
-	"os"
 	"time"
 
 	"zombiezen.com/go/sqlite"
@@ -53,7 +50,7 @@ var _ access.Store = (*Store)(nil)
 
 // Open opens or creates the file. It holds secrets, so only its owner may read it.
 func Open(ctx context.Context, path string, log *slog.Logger) (*Store, error) {
-	if err := createPrivate(path); err != nil {
+	if err := sqlitedb.CreatePrivate(path); err != nil {
 		return nil, fmt.Errorf("open app store: %w", err)
 	}
 	db, err := sqlitedb.Open(ctx, path, sqlitedb.Options{
@@ -66,18 +63,6 @@ func Open(ctx context.Context, path string, log *slog.Logger) (*Store, error) {
 		return nil, fmt.Errorf("open app store: %w", err)
 	}
 	return &Store{db: db}, nil
-}
-
-// createPrivate makes the file before SQLite does, whose log files then get the same mode.
-func createPrivate(path string) error {
-	f, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_RDWR, 0o600)
-	if errors.Is(err, fs.ErrExist) {
-		return os.Chmod(path, 0o600)
-	}
-	if err != nil {
-		return err
-	}
-	return f.Close()
 }
 
 // Close closes the file.

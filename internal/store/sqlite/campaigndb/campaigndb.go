@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"io/fs"
 	"log/slog"
-	"os"
 	"time"
 
 	"zombiezen.com/go/sqlite"
@@ -71,7 +70,7 @@ func Open(ctx context.Context, path string, cfg Config) (*Store, error) {
 	}
 	scripts, err := migrations()
 	if err == nil {
-		err = createPrivate(path)
+		err = sqlitedb.CreatePrivate(path)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("open campaign store: %w", err)
@@ -85,18 +84,6 @@ func Open(ctx context.Context, path string, cfg Config) (*Store, error) {
 		return nil, fmt.Errorf("open campaign store: %w", err)
 	}
 	return &Store{db: db, cfg: cfg}, nil
-}
-
-// createPrivate makes the file before SQLite does, whose log files then get the same mode.
-func createPrivate(path string) error {
-	f, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_RDWR, 0o600)
-	if errors.Is(err, fs.ErrExist) {
-		return os.Chmod(path, 0o600)
-	}
-	if err != nil {
-		return err
-	}
-	return f.Close()
 }
 
 // Close writes what is queued and closes the file.
