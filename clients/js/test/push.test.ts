@@ -120,6 +120,42 @@ describe.runIf(haveBrowser)("a visitor", () => {
     await eventually("nothing is left", async () => (await visitor.shown()).length === 0);
   });
 
+  test("loses no message that comes while another is recalled: they are handled in turn", async () => {
+    const { visitor } = await subscribed();
+    const order = await (await visitor.worker()).evaluate(async () => {
+      const sw = globalThis as unknown as ServiceWorkerTestScope & {
+        PushEvent: new (type: string, init: object) => Event;
+      };
+      const calls: string[] = [];
+      const { registration } = sw;
+      const [get, show] = [
+        registration.getNotifications.bind(registration),
+        registration.showNotification.bind(registration),
+      ];
+      const shown = new Promise<void>((resolve) => {
+        registration.getNotifications = async (filter) => {
+          calls.push("asks");
+          await new Promise((done) => setTimeout(done, 50)); // time for the other to come in between
+          const list = await get(filter);
+          calls.push("knows");
+          return list;
+        };
+        registration.showNotification = async (title, options) => {
+          calls.push(title);
+          await show(title, options);
+          if (title === "Second") resolve();
+        };
+      });
+      const push = (data: object) => sw.dispatchEvent(new sw.PushEvent("push", { data: JSON.stringify(data) }));
+      await show("First", { tag: "d1" });
+      push({ id: "d1", tag: "d1", recall: true });
+      push({ id: "d2", title: "Second", tag: "d2" });
+      await shown;
+      return calls;
+    });
+    expect(order).toEqual(["asks", "knows", "asks", "knows", "Second"]);
+  });
+
   test("sees the newer message of a tag, the actions, and text that is no JSON", async () => {
     const { backend, visitor } = await subscribed();
     const actions = [{ action: "buy", title: "Buy", url: "https://shop.example/x" }];

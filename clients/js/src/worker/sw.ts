@@ -14,7 +14,7 @@ self.addEventListener("activate", (event) => event.waitUntil(self.clients.claim(
 
 self.addEventListener("push", (event) => {
   const p = readPayload(event.data?.text() ?? "");
-  event.waitUntil(p.recall ? recall(p) : show(p));
+  event.waitUntil(inTurn(() => (p.recall ? recall(p) : show(p))));
 });
 
 self.addEventListener("notificationclick", (event) => {
@@ -31,6 +31,18 @@ self.addEventListener("notificationclose", (event) => {
 self.addEventListener("pushsubscriptionchange", (event) => {
   (event as ExtendableEvent).waitUntil(subscribeAgain());
 });
+
+let before: Promise<unknown> = Promise.resolve();
+
+/**
+ * Handles one message after another: a browser forgets a notification that is being shown while another message asks
+ * what is shown.
+ */
+function inTurn(handle: () => Promise<void>): Promise<void> {
+  const done = before.then(handle);
+  before = done.catch(() => {});
+  return done;
+}
 
 async function show(p: Payload): Promise<void> {
   await self.registration.showNotification(p.title || self.location.hostname, options(p));

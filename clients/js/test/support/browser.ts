@@ -31,6 +31,7 @@ export class Visitor {
     const context = await browser.newContext({ reducedMotion: "reduce", ...options });
     onTestFinished(() => context.close());
     await context.addInitScript(fakePushService, pushService);
+    await context.addInitScript(countHandled);
     const page = await context.newPage();
     const cdp = await context.newCDPSession(page);
     const v = new Visitor(context, page, cdp);
@@ -51,8 +52,13 @@ export class Visitor {
     return found as Worker;
   }
 
-  /** Delivers a message as the push service would. */
+  /**
+   * Delivers a message as the push service would, and waits until the service worker is done with it: Chromium forgets
+   * a notification that is being shown while somebody asks what is shown.
+   */
   async deliver(payload: object | string): Promise<void> {
+    const handled = () => this.page.evaluate(() => (window as { handled?: number }).handled ?? 0);
+    const before = await handled();
     const registration = new Promise<string>((resolve) => {
       this.cdp.on("ServiceWorker.workerRegistrationUpdated", ({ registrations }) => {
         const r = registrations.find((x) => !x.isDeleted);
@@ -66,6 +72,7 @@ export class Visitor {
       data: typeof payload === "string" ? payload : JSON.stringify(payload),
     });
     await this.cdp.send("ServiceWorker.disable");
+    await eventually("the service worker is done with the message", async () => (await handled()) > before);
   }
 
   /** Does to the first notification what a person would, and returns the page that this opened. */
@@ -105,6 +112,15 @@ export interface ServiceWorkerTestScope extends EventTarget {
   clients: { openWindow: (url: string) => Promise<void> };
   registration: ServiceWorkerRegistration;
   NotificationEvent: new (type: string, init: object) => Event;
+}
+
+/** Runs in the page. Counts the messages that the service worker says it is done with. */
+function countHandled(): void {
+  const w = window as { handled?: number };
+  w.handled = 0;
+  navigator.serviceWorker?.addEventListener("message", (e) => {
+    if (e.data?.godwit?.payload) w.handled = (w.handled ?? 0) + 1;
+  });
 }
 
 /** What a subscription says: where messages go, and the keys they are encrypted for. */
