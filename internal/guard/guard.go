@@ -21,21 +21,34 @@ var ErrPrivate = errors.New("address is not public")
 // CheckURL says what is wrong with a URL before it is kept. Where private addresses are allowed (tests, closed
 // networks) http is as well. Names are not resolved here: the client checks what it dials.
 func CheckURL(raw string, allowPrivate bool) error {
+	_, err := ParseURL(raw, allowPrivate)
+	return err
+}
+
+// ParseURL is CheckURL for who needs the URL's parts.
+func ParseURL(raw string, allowPrivate bool) (*url.URL, error) {
 	u, err := url.Parse(raw)
+	if err != nil || u.Host == "" {
+		return nil, errors.New("is not a URL like https://host/path")
+	}
+	host := u.Hostname()
 	switch {
-	case err != nil || u.Host == "" || u.Hostname() == "":
-		return errors.New("is not a URL like https://host/path")
+	case host == "":
+		return nil, errors.New("is not a URL like https://host/path")
 	case u.User != nil:
-		return errors.New("must not contain a user or password")
+		return nil, errors.New("must not contain a user or password")
 	case u.Fragment != "":
-		return errors.New("must not contain a fragment")
+		return nil, errors.New("must not contain a fragment")
 	case u.Scheme != "https" && (u.Scheme != "http" || !allowPrivate):
-		return errors.New("must begin with https://")
+		return nil, errors.New("must begin with https://")
 	}
-	if addr, err := netip.ParseAddr(u.Hostname()); err == nil && !allowPrivate && !Global(addr) {
-		return errors.New("leads to an address that is not public")
+	if allowPrivate {
+		return u, nil
 	}
-	return nil
+	if addr, err := netip.ParseAddr(host); err == nil && !Global(addr) {
+		return nil, errors.New("leads to an address that is not public")
+	}
+	return u, nil
 }
 
 // Options bound a client.

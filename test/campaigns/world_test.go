@@ -4,7 +4,6 @@ import (
 	"bufio"
 	"bytes"
 	"encoding/json"
-	"errors"
 	"flag"
 	"fmt"
 	"net/http"
@@ -25,7 +24,9 @@ var (
 	chats       = flag.Int("chats", 120, "Telegram chats")
 	scale       = flag.Bool("scale", false, "measure sends a second and memory")
 
-	manySubscribers = flag.Int("many", 1_000_000, "subscribers of the large campaign that -scale measures")
+	fewSubscribers  = flag.Int("few", 14_000, "subscribers of the small campaign that -scale measures")
+	profiles        = flag.String("profiles", "", "folder for CPU profiles of the server that -scale measures")
+	manySubscribers = flag.Int("many", 1_000_000, "subscribers of the large campaign that -scale measures; 0: none")
 )
 
 // seed puts endpoints into a server's data folder before it starts.
@@ -88,8 +89,6 @@ func pushing(t *testing.T, n int, o pushserver.Options, behave func(i int) pushs
 
 // subscriber is one subscription: its name at the push service and at Godwit.
 type subscriber struct{ push, endpoint string }
-
-var errRunning = errors.New("it is running")
 
 type world struct {
 	*testing.T

@@ -4,7 +4,6 @@ import (
 	"crypto/aes"
 	"crypto/cipher"
 	"crypto/ecdh"
-	"crypto/hkdf"
 	"crypto/rand"
 	"crypto/sha256"
 	"encoding/binary"
@@ -58,25 +57,8 @@ func seal(to *subscription, plain []byte, key *ecdh.PrivateKey, salt [saltBytes]
 		return nil, fmt.Errorf("agree on a key: %w", err)
 	}
 	own := key.PublicKey().Bytes()
-	info := make([]byte, 0, 144)
-	info = append(append(append(info, "WebPush: info\x00"...), to.p256dh...), own...)
-	ikm, err := hkdf.Key(sha256.New, secret, to.auth, string(info), 32)
-	if err != nil {
-		return nil, fmt.Errorf("derive the input key: %w", err)
-	}
-	prk, err := hkdf.Extract(sha256.New, ikm, salt[:])
-	if err != nil {
-		return nil, fmt.Errorf("extract the pseudorandom key: %w", err)
-	}
-	cek, err := hkdf.Expand(sha256.New, prk, "Content-Encoding: aes128gcm\x00", 16)
-	if err != nil {
-		return nil, fmt.Errorf("derive the content key: %w", err)
-	}
-	nonce, err := hkdf.Expand(sha256.New, prk, "Content-Encoding: nonce\x00", 12)
-	if err != nil {
-		return nil, fmt.Errorf("derive the nonce: %w", err)
-	}
-	block, err := aes.NewCipher(cek)
+	cek, nonce := derive(secret, to.auth, to.p256dh, own, salt[:])
+	block, err := aes.NewCipher(cek[:])
 	if err != nil {
 		return nil, fmt.Errorf("make the cipher: %w", err)
 	}
@@ -92,5 +74,43 @@ func seal(to *subscription, plain []byte, key *ecdh.PrivateKey, salt [saltBytes]
 	record := body[headBytes : cap(body)-tagBytes]
 	copy(record, plain)
 	record[len(plain)] = lastRecord // what follows is zero: the padding
-	return gcm.Seal(body, nonce, record, nil), nil
+	return gcm.Seal(body, nonce[:], record, nil), nil
+}
+
+const (
+	infoKey   = "WebPush: info\x00"
+	infoCEK   = "Content-Encoding: aes128gcm\x00\x01"
+	infoNonce = "Content-Encoding: nonce\x00\x01"
+)
+
+// derive makes the content key and the nonce of a message: RFC 8291, section 3.4. Each of its HKDFs yields no more
+// than one block, for which HKDF (RFC 5869) is two HMACs, the second over the info and a 1.
+func derive(secret, auth, receiver, sender, salt []byte) (cek [16]byte, nonce [12]byte) {
+	var info [len(infoKey) + 2*keyBytes + 1]byte
+	n := copy(info[:], infoKey)
+	n += copy(info[n:], receiver)
+	n += copy(info[n:], sender)
+	info[n] = 1
+	prk := hmac256(auth, secret)
+	ikm := hmac256(prk[:], info[:n+1])
+	prk = hmac256(salt, ikm[:])
+	key, once := hmac256(prk[:], []byte(infoCEK)), hmac256(prk[:], []byte(infoNonce))
+	return [16]byte(key[:16]), [12]byte(once[:12])
+}
+
+// hmac256 is HMAC-SHA256 (RFC 2104) of a key of at most 64 bytes over at most 160: crypto/hmac without what it
+// allocates, five times a message.
+func hmac256(key, text []byte) [sha256.Size]byte {
+	var inner [sha256.BlockSize + 160]byte
+	var outer [sha256.BlockSize + sha256.Size]byte
+	copy(inner[:], key)
+	copy(outer[:], key)
+	for i := range sha256.BlockSize {
+		inner[i] ^= 0x36
+		outer[i] ^= 0x5c
+	}
+	n := sha256.BlockSize + copy(inner[sha256.BlockSize:], text)
+	sum := sha256.Sum256(inner[:n])
+	copy(outer[sha256.BlockSize:], sum[:])
+	return sha256.Sum256(outer[:])
 }

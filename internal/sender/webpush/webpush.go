@@ -187,13 +187,11 @@ func (s *Sender) Recall(ctx context.Context, sent []push.Sent) []error {
 
 // Pace scopes by the push service's origin. None of them documents a rate.
 func (s *Sender) Pace(address json.RawMessage) push.Pace {
-	var raw struct {
-		Endpoint string `json:"endpoint"`
-	}
-	if json.Unmarshal(address, &raw) != nil {
+	endpoint, _, _, err := fields(address)
+	if err != nil {
 		return push.Pace{}
 	}
-	_, origin, err := parseEndpoint(raw.Endpoint, s.cfg.AllowPrivate)
+	_, origin, err := parseEndpoint(endpoint, s.cfg.AllowPrivate)
 	if err != nil {
 		return push.Pace{}
 	}
