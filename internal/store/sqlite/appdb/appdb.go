@@ -55,7 +55,6 @@ func Open(ctx context.Context, path string, log *slog.Logger) (*Store, error) {
 	}
 	db, err := sqlitedb.Open(ctx, path, sqlitedb.Options{
 		AppID: appID, Migrations: migrations, Log: log,
-		CacheBytes: 1 << 20, ReadCache: 1 << 20,
 		// One connection does all the reading because data_version is only comparable on the same one.
 		Readers: 1,
 	}, nil)

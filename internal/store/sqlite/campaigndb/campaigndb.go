@@ -77,8 +77,6 @@ func Open(ctx context.Context, path string, cfg Config) (*Store, error) {
 	}
 	db, err := sqlitedb.Open(ctx, path, sqlitedb.Options{
 		AppID: appID, Migrations: scripts, Fatal: cfg.Fatal, Log: cfg.Log,
-		// Campaigns walk through their tables in order: larger caches would only fill with what was passed already.
-		CacheBytes: 4 << 20, ReadCache: 512 << 10,
 	}, nil)
 	if err != nil {
 		return nil, fmt.Errorf("open campaign store: %w", err)

@@ -103,7 +103,7 @@ func Open(ctx context.Context, path string, o Options) (*Log, error) {
 	var err error
 	l.db, err = sqlitedb.Open(ctx, path, sqlitedb.Options{
 		AppID: appID, Migrations: migrations, Log: o.Log,
-		CacheBytes: 2 << 20, ReadCache: 1 << 20, Readers: 2, WALRestart: 8 << 20, WALCap: 64 << 20,
+		Readers: 2, WALRestart: 8 << 20, WALCap: 64 << 20,
 	}, l.prepare)
 	if err != nil {
 		return nil, fmt.Errorf("open event log: %w", err)

@@ -124,7 +124,7 @@ func Open(ctx context.Context, path string, cfg Config, obs mailbox.Observer) (*
 	}
 	s.space = space
 	s.db, err = sqlitedb.Open(ctx, path, sqlitedb.Options{
-		AppID: appID, Migrations: []string{schema1}, CacheBytes: 4 << 20, ReadCache: 512 << 10, CopyAfter: max(cfg.Ballast/2, minCopyAfter), VFS: cfg.VFS, Fatal: cfg.Fatal, Log: cfg.Log,
+		AppID: appID, Migrations: []string{schema1}, CopyAfter: max(cfg.Ballast/2, minCopyAfter), VFS: cfg.VFS, Fatal: cfg.Fatal, Log: cfg.Log,
 		Hooks: sqlitedb.Hooks{Committed: s.committed, Failed: s.failed},
 	}, s.prepare)
 	if err != nil {

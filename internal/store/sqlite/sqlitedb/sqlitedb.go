@@ -20,14 +20,20 @@ import (
 // ErrClosed is returned for work handed to a database that is closing.
 var ErrClosed = errors.New("database is closed")
 
+// Bytes of the page caches of a connection. They hold the inner pages of large indexes; the others are in the system's
+// cache, a short system call away. Larger ones made nothing faster that was measured, and each byte costs two of the
+// process: a page of 4096 bytes with its header takes 8 KB from the C allocator, and what it once took it keeps.
+const (
+	writeCache = 1 << 20
+	readCache  = 256 << 10
+)
+
 // Options say how a database file is opened. The zero value of each field but AppID and Migrations is a good default.
 type Options struct {
 	AppID      int32    // application_id: tells our files from others and from each other
 	Migrations []string // SQL scripts in order; never change one that was released, append
 
 	PageSize    int           // bytes; 0: 4096. Only matters when the file is created
-	CacheBytes  int           // page cache of the writing connection; 0: 16 MB
-	ReadCache   int           // page cache of each reading connection; 0: 4 MB
 	Readers     int           // most reading connections; 0: 4
 	BusyTimeout time.Duration // wait for locks of other processes (backup, command line); 0: 10 s
 	WALRestart  int64         // bytes of log from which the writer restarts it; 0: 32 MB
@@ -44,8 +50,6 @@ type Options struct {
 
 func (o *Options) setDefaults() {
 	setDefault(&o.PageSize, 4096)
-	setDefault(&o.CacheBytes, 16<<20)
-	setDefault(&o.ReadCache, 4<<20)
 	setDefault(&o.Readers, 4)
 	setDefault(&o.BusyTimeout, 10*time.Second)
 	setDefault(&o.WALRestart, 32<<20)
@@ -102,7 +106,7 @@ func Open(ctx context.Context, path string, o Options, prepare func(*sqlite.Conn
 }
 
 func (db *DB) openWriting(ctx context.Context) (*sqlite.Conn, error) {
-	conn, err := db.connect(db.opts.CacheBytes)
+	conn, err := db.connect(writeCache)
 	if err != nil {
 		return nil, err
 	}
@@ -209,7 +213,7 @@ func (db *DB) readOn(conn *sqlite.Conn, fn func(*sqlite.Conn) error) (err error)
 }
 
 func (db *DB) openReading() (*sqlite.Conn, error) {
-	conn, err := db.connect(db.opts.ReadCache)
+	conn, err := db.connect(readCache)
 	if err != nil {
 		return nil, err
 	}
