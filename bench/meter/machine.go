@@ -19,10 +19,11 @@ type Machine struct {
 	Memory int64     `json:"memory_bytes,omitempty"`
 	Load   float64   `json:"load_before"` // of the last minute: what else was going on
 	Go     string    `json:"go"`
+	Disk   *Disk     `json:"disk,omitempty"` // on which the servers keep their data
 }
 
-// Describe looks at this machine. What cannot be found out stays empty.
-func Describe() Machine {
+// Describe looks at this machine, and at the disk that dir is on. What cannot be found out stays empty.
+func Describe(dir string) Machine {
 	m := Machine{At: time.Now().UTC().Truncate(time.Second), OS: runtime.GOOS + "/" + runtime.GOARCH, Cores: runtime.NumCPU(), Go: runtime.Version()}
 	m.Kernel = firstLine("/proc/sys/kernel/osrelease")
 	m.CPU = value("/proc/cpuinfo", "model name")
@@ -34,6 +35,7 @@ func Describe() Machine {
 	if f, err := strconv.ParseFloat(load, 64); err == nil {
 		m.Load = f
 	}
+	m.Disk = probe(dir)
 	return m
 }
 
@@ -65,5 +67,9 @@ func (m Machine) String() string {
 	if m.Memory > 0 {
 		s += fmt.Sprintf(", %d GB", (m.Memory+1<<29)>>30)
 	}
-	return s + fmt.Sprintf(", %s %s, %s, load before %.1f", m.OS, m.Kernel, m.Go, m.Load)
+	s += fmt.Sprintf(", %s %s, %s, load before %.1f", m.OS, m.Kernel, m.Go, m.Load)
+	if m.Disk != nil {
+		s += "; " + m.Disk.String()
+	}
+	return s
 }

@@ -74,3 +74,17 @@ func TestWatchOfAProcessThatEndsKeepsWhatItSaw(t *testing.T) {
 		t.Errorf("samples are %+v", samples)
 	}
 }
+
+func TestADiskIsProbedWhereTheDataIs(t *testing.T) {
+	dir := t.TempDir()
+	d := Describe(dir).Disk
+	if d == nil || d.P50 <= 0 || d.P50 > d.P99 || d.P99 > d.Max {
+		t.Errorf("the disk is %+v", d)
+	}
+	if left, err := os.ReadDir(dir); err != nil || len(left) > 0 {
+		t.Errorf("the probe leaves %v, %v", left, err)
+	}
+	if d := Describe(dir + "/missing").Disk; d != nil {
+		t.Errorf("a disk that is not there is %+v", d)
+	}
+}

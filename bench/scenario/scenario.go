@@ -28,7 +28,7 @@ type Common struct {
 // begin starts a result.
 func (c *Common) begin(name, title string, settings ...report.Setting) *report.Result {
 	r := &report.Result{
-		Scenario: name, Title: title, Command: c.Command, Version: c.Version, Machine: meter.Describe(), Settings: settings,
+		Scenario: name, Title: title, Command: c.Command, Version: c.Version, Machine: meter.Describe(c.Lab.Server.Dir), Settings: settings,
 	}
 	r.Settings = append(r.Settings, set("runs", c.Runs))
 	if c.Lab.Running != nil {
