@@ -230,7 +230,7 @@ func (s *ObjectRecovery) one(ctx context.Context, r *report.Result, clients, run
 	}
 	for _, state := range []string{"lost", "kept"} {
 		s.Lab.Say("run %d: %d clients, state %s", run+1, clients, state)
-		if err := s.recover(ctx, r, site, clients, state); err != nil {
+		if err := s.recover(ctx, r, site, clients, state, run); err != nil {
 			return fmt.Errorf("state %s: %w", state, err)
 		}
 	}
@@ -238,7 +238,7 @@ func (s *ObjectRecovery) one(ctx context.Context, r *report.Result, clients, run
 }
 
 // recover cuts all clients, kills the server, starts it again and lets all clients come back at once.
-func (s *ObjectRecovery) recover(ctx context.Context, r *report.Result, site *lab.Site, clients int, state string) error {
+func (s *ObjectRecovery) recover(ctx context.Context, r *report.Result, site *lab.Site, clients int, state string, run int) error {
 	_, err := site.Each(ctx, func(*lab.Subscribers) worker.Request { return worker.Request{Cut: true} })
 	if err != nil {
 		return err
@@ -252,6 +252,10 @@ func (s *ObjectRecovery) recover(ctx context.Context, r *report.Result, site *la
 		return err
 	}
 	started := time.Since(begun).Seconds()
+	var profile *lab.Profile
+	if s.Lab.Profile != "" && forget != nil {
+		profile = lab.StartProfile(ctx, server, recoveryProfile(clients), profileName(s.Lab.Profile, run))
+	}
 	w := meter.Start(site.PIDs(), 10*time.Millisecond)
 	replies, err := site.Each(ctx, func(*lab.Subscribers) worker.Request {
 		return worker.Request{Reconnect: &worker.Reconnect{}}
@@ -275,7 +279,13 @@ func (s *ObjectRecovery) recover(ctx context.Context, r *report.Result, site *la
 	r.Add(group, "server started in", "s", started)
 	r.Add(group, "server CPU", "s", meter.CPU(samples))
 	r.Add(group, "server memory, most", "MB", float64(meter.Peak(samples))/mb)
-	return nil
+	return profile.Wait()
+}
+
+// recoveryProfile is how long to profile while so many clients come back: longer than that takes, since a server that
+// idles adds nothing to its profile.
+func recoveryProfile(clients int) time.Duration {
+	return time.Second + time.Duration(clients)*500*time.Microsecond
 }
 
 // forgetRegistrations removes the database of objects, as a disk does that is lost.

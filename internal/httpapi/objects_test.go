@@ -152,6 +152,8 @@ type deaf struct{}
 
 func (deaf) Format() frame.Format        { return frame.JSON }
 func (deaf) Send(head, tail []byte) bool { return true }
+func (deaf) Cork()                       {}
+func (deaf) Uncork()                     {}
 
 // unit registers a client for objects of group north and waits until that is stored.
 func (w *world) unit(recipient, device string, objects ...string) session.ObjectSession {

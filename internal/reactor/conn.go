@@ -17,6 +17,7 @@ type Conn struct {
 	mu    sync.Mutex // never held while the handler runs
 	loop  *loop
 	out   *queue    // what the socket did not take; nil while there is nothing
+	cork  *cork     // what waits for Uncork; nil while nobody wants that
 	tls   *tlsLayer // nil: plain
 	sock  *sock     // goroutine driver only
 	err   error     // why it ends, once dead or closing
@@ -96,10 +97,14 @@ func (c *Conn) TLS() *tls.ConnectionState {
 func (c *Conn) Queued() int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.out == nil {
-		return 0
+	n := 0
+	if c.out != nil {
+		n = c.out.n
 	}
-	return c.out.n
+	if c.cork != nil {
+		n += len(c.cork.buf)
+	}
+	return n
 }
 
 // Pause stops handing bytes to Data until Resume. Called within Data, the handler returns how much it used; the rest
@@ -192,6 +197,9 @@ func (c *Conn) CloseAfterFlush(err error) {
 			return
 		}
 	}
+	if c.release(); c.state&dead != 0 {
+		return
+	}
 	c.beginClosing(err)
 	if c.out == nil {
 		c.halfClose()
@@ -232,6 +240,9 @@ func (c *Conn) Abort(err error) {
 
 // die makes the connection useless and has the loop finish it. c.mu is held.
 func (c *Conn) die(err error) {
+	if c.state&dead == 0 {
+		c.release()
+	}
 	if c.state&dead != 0 {
 		return
 	}

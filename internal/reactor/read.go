@@ -23,12 +23,14 @@ func (c *Conn) begin() {
 		c.limitAt = c.loop.r.now() + int64(s.patience)
 		c.armTimer()
 	}
+	c.corkLocked()
 	c.mu.Unlock()
 	c.in = s.buffered
 	c.present()
 	if c.tls != nil {
 		c.decrypt(&c.loop.buf, nil)
 	}
+	c.Uncork()
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.state&(dead|finished) != 0 {
@@ -53,9 +55,14 @@ func (c *Conn) receive(s *scratch, n int) {
 			c.armTimer()
 		}
 	}
+	wanted := st&(dead|closing) == 0
+	if wanted {
+		c.corkLocked()
+	}
 	c.mu.Unlock()
 	switch {
-	case st&(dead|closing) != 0: // nobody wants it any more
+	case !wanted: // nobody wants it any more
+		return
 	case c.tls != nil:
 		c.decrypt(s, s.raw[headroom:headroom+n])
 	case st&paused != 0: // the pause began after the wait for this input
@@ -63,6 +70,7 @@ func (c *Conn) receive(s *scratch, n int) {
 	default:
 		c.deliver(s.raw[:headroom+n])
 	}
+	c.Uncork()
 }
 
 // deliver hands what is behind b's headroom to the handler, with what was kept before in front of it.
@@ -123,10 +131,12 @@ func (c *Conn) resume(s *scratch) {
 	if c.h == nil {
 		return
 	}
+	c.Cork()
 	c.present()
 	if c.tls != nil && c.listening() {
 		c.decrypt(s, nil)
 	}
+	c.Uncork()
 	c.mu.Lock()
 	c.watch()
 	c.mu.Unlock()
@@ -144,6 +154,7 @@ func (c *Conn) fail(err error) {
 // that has only closed its side is still sent.
 func (c *Conn) inputEnded(err error) {
 	c.mu.Lock()
+	c.release()
 	if errors.Is(err, io.EOF) && c.out != nil && c.state&dead == 0 {
 		c.state |= ended
 		if c.state&closing == 0 {

@@ -33,8 +33,15 @@ func (c *Conn) Write(head, tail []byte) bool {
 	return c.state&dead == 0
 }
 
-// send puts head and tail on the wire or in the queue. c.mu is held.
+// send puts head and tail on the wire, or in the queue, or leaves them to Uncork. c.mu is held.
 func (c *Conn) send(head, tail []byte) {
+	if !c.collect(head, tail) && c.state&dead == 0 {
+		c.sendNow(head, tail)
+	}
+}
+
+// sendNow puts head and tail on the wire or in the queue. c.mu is held.
+func (c *Conn) sendNow(head, tail []byte) {
 	n := 0
 	if c.out == nil {
 		var err error

@@ -41,6 +41,9 @@ type ObjectPeer interface {
 	// Send writes one encoded frame; head is borrowed, tail is shared and immutable. False: there was no room;
 	// ObjectSession.Drained follows once there is, unless the session ends.
 	Send(head, tail []byte) bool
+	// Cork has what is sent wait for Uncork, so that many frames leave together. Uncork must follow soon.
+	Cork()
+	Uncork()
 }
 
 var _ ObjectPeer = (*Session)(nil)
@@ -65,6 +68,20 @@ func (s *Session) Format() frame.Format { return s.t.Format() }
 
 // Send implements ObjectPeer. It takes no lock: transports take writes from anywhere.
 func (s *Session) Send(head, tail []byte) bool { return s.t.Write(head, tail) }
+
+// Cork implements ObjectPeer.
+func (s *Session) Cork() {
+	if c, ok := s.t.(Corker); ok {
+		c.Cork()
+	}
+}
+
+// Uncork implements ObjectPeer.
+func (s *Session) Uncork() {
+	if c, ok := s.t.(Corker); ok {
+		c.Uncork()
+	}
+}
 
 // openObjects joins a client that has just been verified with its registrations.
 func (s *Session) openObjects(c access.Client) *objectSide {

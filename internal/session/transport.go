@@ -25,3 +25,11 @@ type Transport interface {
 	// Name is the gateway's short name for metrics and presence: ws, grpc, sse, poll.
 	Name() string
 }
+
+// Corker is a Transport that can send many small frames at once.
+type Corker interface {
+	// Cork has what is written wait for Uncork, which must follow soon. Calls nest.
+	Cork()
+	// Uncork sends what has waited.
+	Uncork()
+}

@@ -34,12 +34,22 @@ func (c *Client) settle() (save *Save) {
 	case l == nil:
 		c.leaveRoster()
 	case l.started && !l.blocked:
-		c.answerStored(l)
-		if c.behind {
-			c.catchUp(l)
-		}
+		c.tellAll(l)
 	}
 	return save
+}
+
+// tellAll sends what is due: answers, and if something may be missing, states. It is one write whatever their number.
+func (c *Client) tellAll(l *link) {
+	if len(c.answers) == 0 && !c.tell && !c.behind {
+		return
+	}
+	l.peer.Cork()
+	defer l.peer.Uncork()
+	c.answerStored(l)
+	if c.behind {
+		c.catchUp(l)
+	}
 }
 
 // loadAgain reads the stored registrations after a failure.

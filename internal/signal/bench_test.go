@@ -36,6 +36,9 @@ func (c *counter) Send(head, _ []byte) bool {
 	return true
 }
 
+func (c *counter) Cork()   {}
+func (c *counter) Uncork() {}
+
 func openBench(b *testing.B) *signal.Service {
 	b.Helper()
 	svc := signal.New(signal.Config{})

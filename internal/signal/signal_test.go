@@ -34,6 +34,27 @@ func TestRegisteringTellsTheVersionAtOnceAndEveryLaterOne(t *testing.T) {
 	})
 }
 
+func TestAnswersAndStatesLeaveInOneWrite(t *testing.T) {
+	inWorld(t, signal.Config{}, func(w *world) {
+		w.put("a", 1)
+		w.put("b", 2)
+		first := w.connect("unit-1", "main")
+		defer first.close()
+		first.register("a", "b", "c") // now all three states are known
+		first.want("registered a b c", "a 1", "b 2", "c ?")
+		u := w.connect("unit-2", "main")
+		defer u.close()
+		u.register("a", "b", "c")
+		u.want("registered a b c", "a 1", "b 2", "c ?")
+		if u.writes != 1 {
+			w.Errorf("an answer and three states took %d writes, want 1", u.writes)
+		}
+		if u.corked != 0 {
+			w.Errorf("the session stays corked")
+		}
+	})
+}
+
 func TestNothingIsConfirmedBeforeItIsStored(t *testing.T) {
 	inWorld(t, signal.Config{}, func(w *world) {
 		u := w.connect("unit-1", "main")

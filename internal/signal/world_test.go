@@ -154,9 +154,28 @@ type unit struct {
 	mu     sync.Mutex
 	frames []string
 	full   bool
+
+	corked  int // Cork without its Uncork
+	pending int // frames that wait for it
+	writes  int
 }
 
 func (u *unit) Format() frame.Format { return frame.JSON }
+
+func (u *unit) Cork() {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	u.corked++
+}
+
+func (u *unit) Uncork() {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if u.corked--; u.corked == 0 {
+		u.writes += min(u.pending, 1)
+		u.pending = 0
+	}
+}
 
 func (u *unit) Send(head, tail []byte) bool {
 	u.mu.Lock()
@@ -165,6 +184,11 @@ func (u *unit) Send(head, tail []byte) bool {
 		return false
 	}
 	u.frames = append(u.frames, string(head)+string(tail))
+	if u.corked > 0 {
+		u.pending++
+	} else {
+		u.writes++
+	}
 	return true
 }
 

@@ -29,7 +29,10 @@ const (
 	clientOver                      // the answer is complete
 )
 
-var _ session.Transport = (*client)(nil)
+var (
+	_ session.Transport = (*client)(nil)
+	_ session.Corker    = (*client)(nil)
+)
 
 // Header blocks that are the same for everybody.
 var (
@@ -52,6 +55,12 @@ func (c *client) Name() string { return "grpc" }
 
 // Write sends one frame as one message.
 func (c *client) Write(head, tail []byte) bool { return c.s.WriteMessage(head, tail) }
+
+// Cork has messages wait for Uncork.
+func (c *client) Cork() { c.s.Cork() }
+
+// Uncork sends what has waited.
+func (c *client) Uncork() { c.s.Uncork() }
 
 // Queued is how many bytes wait for the client to take them.
 func (c *client) Queued() int { return c.s.Queued() }

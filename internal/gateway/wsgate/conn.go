@@ -27,6 +27,7 @@ var (
 	_ reactor.Handler   = (*conn)(nil)
 	_ websocket.Sink    = (*conn)(nil)
 	_ session.Transport = (*conn)(nil)
+	_ session.Corker    = (*conn)(nil)
 )
 
 // errGoodbye is why a connection closes after the server's goodbye.
@@ -124,6 +125,12 @@ func (c *conn) Write(head, tail []byte) bool {
 
 // maxHead keeps the buffer of a rare long frame, a recall of many ids, from staying in the pool.
 const maxHead = 4 << 10
+
+// Cork implements session.Corker.
+func (c *conn) Cork() { c.out.Cork() }
+
+// Uncork implements session.Corker.
+func (c *conn) Uncork() { c.out.Uncork() }
 
 // Queued is how many bytes wait for the client to take them.
 func (c *conn) Queued() int { return c.out.Queued() }

@@ -47,6 +47,8 @@ func (l *link) CloseAfterFlush(err error) { l.closing, l.err = true, err }
 func (l *link) Abort(err error)           { l.aborted, l.err = true, err }
 func (l *link) SetTimer(d time.Duration)  { l.tickAt = time.Now().Add(d) }
 func (l *link) Nudge()                    { l.nudged = true }
+func (l *link) Cork()                     {}
+func (l *link) Uncork()                   {}
 
 // recorder is a handler that notes what happens to its streams.
 type recorder struct {

@@ -26,6 +26,9 @@ type Transport interface {
 	SetTimer(d time.Duration)
 	// Nudge has Conn.Drained called soon.
 	Nudge()
+	// Cork has writes wait for Uncork, to leave together. Calls nest.
+	Cork()
+	Uncork()
 }
 
 // Handler opens streams.

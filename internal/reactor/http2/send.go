@@ -40,6 +40,12 @@ func (s *Stream) Write(head, tail []byte) bool { return s.write(false, head, tai
 // WriteMessage is Write with the five bytes in front that delimit messages in gRPC.
 func (s *Stream) WriteMessage(head, tail []byte) bool { return s.write(true, head, tail) }
 
+// Cork has what is written to the connection wait for Uncork, which must follow soon.
+func (s *Stream) Cork() { s.conn.io.Cork() }
+
+// Uncork sends what was written since Cork.
+func (s *Stream) Uncork() { s.conn.io.Uncork() }
+
 // Queued is how many bytes of the answer wait for the peer's windows and the socket.
 func (s *Stream) Queued() int {
 	s.conn.mu.Lock()

@@ -1,0 +1,71 @@
+package reactor
+
+import "sync"
+
+// corkSize is how much a corked connection collects before it is sent all the same: a system call for so much costs
+// little more than the copying.
+const corkSize = 16 << 10
+
+// cork collects what is written to a connection, so that many small frames leave in one system call, and arrive in one.
+type cork struct {
+	buf   []byte
+	depth int
+}
+
+var corks = sync.Pool{New: func() any { return &cork{buf: make([]byte, 0, 1<<10)} }}
+
+// Cork has what is written from now on wait for Uncork, or for 16 KB. Calls nest; each needs its Uncork soon, because
+// what others write meanwhile waits too. While the handler takes bytes its connection is corked anyway.
+func (c *Conn) Cork() {
+	c.mu.Lock()
+	c.corkLocked()
+	c.mu.Unlock()
+}
+
+func (c *Conn) corkLocked() {
+	if c.cork == nil {
+		c.cork, _ = corks.Get().(*cork)
+	}
+	c.cork.depth++
+}
+
+// Uncork ends the effect of one Cork; the last one sends what was collected.
+func (c *Conn) Uncork() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	k := c.cork
+	if k.depth--; k.depth > 0 {
+		return
+	}
+	c.cork = nil
+	if len(k.buf) > 0 && c.state&dead == 0 {
+		c.sendNow(k.buf, nil)
+	}
+	k.buf = k.buf[:0]
+	corks.Put(k)
+}
+
+// collect keeps head and tail for later if that is wanted and there is room. c.mu is held.
+func (c *Conn) collect(head, tail []byte) bool {
+	k, n := c.cork, len(head)+len(tail)
+	if k == nil || c.out != nil {
+		return false
+	}
+	if len(k.buf)+n > corkSize {
+		c.release()
+		if c.out != nil || c.state&dead != 0 || n > corkSize {
+			return false
+		}
+	}
+	k.buf = append(append(k.buf, head...), tail...)
+	return true
+}
+
+// release sends what was collected so far. c.mu is held.
+func (c *Conn) release() {
+	if k := c.cork; k != nil && len(k.buf) > 0 {
+		b := k.buf
+		k.buf = b[:0] // first: a failing write ends the connection, which comes here again
+		c.sendNow(b, nil)
+	}
+}
