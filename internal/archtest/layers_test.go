@@ -125,7 +125,7 @@ func TestSiblingAdaptersAreStrangers(t *testing.T) {
 	// Within a family, these packages are what the others share.
 	shared := map[string]bool{
 		"internal/store/sqlite/sqlitedb": true, "internal/reactor": true, "internal/reactor/websocket": true,
-		"internal/reactor/http2": true, "internal/sender": true,
+		"internal/reactor/http2": true, "internal/sender": true, "internal/sender/h2post": true,
 	}
 	for _, f := range tree(t) {
 		family, _, _ := place(f.dir())

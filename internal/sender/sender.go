@@ -4,6 +4,7 @@ package sender
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
@@ -17,6 +18,7 @@ import (
 
 	"godwit.dev/godwit/internal/guard"
 	"godwit.dev/godwit/internal/push"
+	"godwit.dev/godwit/internal/sender/h2post"
 )
 
 const (
@@ -39,6 +41,37 @@ func Client(allowPrivate bool) *http.Client {
 		t.HTTP2 = &http.HTTP2Config{SendPingTimeout: pingAfter, PingTimeout: pingAfter}
 	}
 	return c
+}
+
+// Posts makes a client for very many small messages that connects as c does, or returns nil if c is not one of ours.
+func Posts(c *http.Client) *h2post.Client {
+	t, ok := c.Transport.(*http.Transport)
+	if !ok || t.DialContext == nil {
+		return nil
+	}
+	return h2post.New(h2post.Config{
+		Dial: t.DialContext, TLS: func() *tls.Config { return t.TLSClientConfig }, Timeout: Timeout, Silence: pingAfter, Idle: t.IdleConnTimeout,
+	})
+}
+
+// Post is Do for a message over HTTP/2. unsuited: the server cannot take it so, and nothing was sent.
+func Post(ctx context.Context, c *h2post.Client, r *h2post.Request, name, scope string) (a Answer, unsuited bool, err error) {
+	if ctx.Err() != nil {
+		return a, false, &push.RetryError{Reason: "not sent to " + name + ": " + Cause(ctx)}
+	}
+	limited, cancel := context.WithTimeout(ctx, Timeout)
+	defer cancel()
+	got, sent, err := c.Post(limited, r)
+	switch {
+	case errors.Is(err, h2post.ErrUnsuited):
+		return a, true, nil
+	case err != nil && limited.Err() != nil && ctx.Err() == nil:
+		err = errors.New("timeout")
+	}
+	if err != nil {
+		return a, false, failed(ctx, err, name, scope, sent)
+	}
+	return Answer{Status: got.Status, Header: got.Header, Body: got.Body, Cut: got.Cut}, false, nil
 }
 
 // Answer is what a provider said.

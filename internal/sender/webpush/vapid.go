@@ -140,7 +140,7 @@ type signer struct {
 }
 
 type signed struct {
-	header []string
+	header string
 	until  time.Time
 }
 
@@ -148,8 +148,8 @@ func newSigner(key *Key, subject string) *signer {
 	return &signer{key: key, subject: subject, cached: make(map[string]signed)}
 }
 
-// authorization returns the header's value for a push service, shared: do not change it.
-func (s *signer) authorization(origin string, now time.Time) ([]string, error) {
+// authorization returns the header's value for a push service.
+func (s *signer) authorization(origin string, now time.Time) (string, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if c, ok := s.cached[origin]; ok && now.Before(c.until) && now.Add(tokenReuse).After(c.until.Add(-time.Minute)) {
@@ -157,12 +157,12 @@ func (s *signer) authorization(origin string, now time.Time) ([]string, error) {
 	}
 	token, err := s.token(origin, now.Add(tokenLife))
 	if err != nil {
-		return nil, err
+		return "", err
 	}
 	if len(s.cached) >= maxOrigins {
 		clear(s.cached) // somebody makes origins up; signing the real ones again costs microseconds
 	}
-	header := []string{"vapid t=" + token + ", k=" + s.key.public}
+	header := "vapid t=" + token + ", k=" + s.key.public
 	s.cached[origin] = signed{header: header, until: now.Add(tokenReuse)}
 	return header, nil
 }

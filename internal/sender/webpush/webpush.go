@@ -8,12 +8,17 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net"
 	"net/http"
+	"net/url"
 	"strings"
 	"time"
 
+	"golang.org/x/net/http2/hpack"
+
 	"godwit.dev/godwit/internal/push"
 	"godwit.dev/godwit/internal/sender"
+	"godwit.dev/godwit/internal/sender/h2post"
 )
 
 // Config is what a sender needs.
@@ -31,6 +36,7 @@ type Config struct {
 type Sender struct {
 	cfg    Config
 	signer *signer
+	posts  *h2post.Client // nil: everything goes through cfg.Client
 }
 
 var (
@@ -54,7 +60,15 @@ func New(cfg Config) (*Sender, error) {
 	if cfg.Now == nil {
 		cfg.Now = time.Now
 	}
-	return &Sender{cfg: cfg, signer: newSigner(cfg.Key, cfg.Subject)}, nil
+	return &Sender{cfg: cfg, signer: newSigner(cfg.Key, cfg.Subject), posts: sender.Posts(cfg.Client)}, nil
+}
+
+// Close closes its own connections as soon as nothing is under way on them. Messages can still be sent.
+func (s *Sender) Close() error {
+	if s.posts == nil {
+		return nil
+	}
+	return s.posts.Close()
 }
 
 // CheckSubject says what is wrong with a VAPID subject. Empty is allowed by RFC 8292, but Apple refuses it.
@@ -79,71 +93,95 @@ func (s *Sender) Send(ctx context.Context, r push.Request) (push.Receipt, error)
 	if err != nil {
 		return push.Receipt{}, &push.PermanentError{Reason: "subscription: " + err.Error()}
 	}
-	req, err := s.request(ctx, &r, to)
+	m, err := s.message(&r, to)
 	if err != nil {
 		return push.Receipt{}, err
 	}
 	name := "push service " + to.origin
-	answer, err := sender.Do(s.cfg.Client, req, name, to.origin)
+	answer, err := s.post(ctx, m, to, name)
 	if err != nil {
 		return push.Receipt{}, err
 	}
 	return push.Receipt{}, s.judge(&answer, name, to.origin)
 }
 
-func (s *Sender) request(ctx context.Context, r *push.Request, to *subscription) (*http.Request, error) {
+// message is what a push service gets.
+type message struct {
+	body                               []byte
+	authorization, ttl, topic, urgency string
+}
+
+func (s *Sender) message(r *push.Request, to *subscription) (m message, err error) {
 	now := s.cfg.Now()
-	left, ok := ttl(r.ExpiresAt, now)
-	if !ok {
-		return nil, &push.PermanentError{Reason: "expired before it was sent"}
+	var ok bool
+	if m.ttl, ok = ttl(r.ExpiresAt, now); !ok {
+		return m, &push.PermanentError{Reason: "expired before it was sent"}
 	}
+	m.topic, m.urgency = topic(tag(r)), urgency(r.Urgency)
 	plain, err := encodePayload(r, s.cfg.Server)
 	if err != nil {
-		return nil, &push.PermanentError{Reason: err.Error()}
+		return m, &push.PermanentError{Reason: err.Error()}
 	}
-	body, err := encrypt(to, plain)
-	if err != nil {
-		return nil, &push.PermanentError{Reason: err.Error()}
+	if m.body, err = encrypt(to, plain); err != nil {
+		return m, &push.PermanentError{Reason: err.Error()}
 	}
-	authorization, err := s.signer.authorization(to.origin, now)
-	if err != nil {
-		return nil, &push.ConfigError{Scope: to.origin, Reason: err.Error()}
+	if m.authorization, err = s.signer.authorization(to.origin, now); err != nil {
+		return m, &push.ConfigError{Scope: to.origin, Reason: err.Error()}
 	}
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, "", bytes.NewReader(body))
+	return m, nil
+}
+
+// post sends a message over HTTP/2; to servers that have not got it, and where http is allowed, as any request.
+func (s *Sender) post(ctx context.Context, m message, to *subscription, name string) (sender.Answer, error) {
+	if s.posts != nil && to.endpoint.Scheme == "https" {
+		answer, unsuited, err := sender.Post(ctx, s.posts, m.http2(to.endpoint), name, to.origin)
+		if !unsuited {
+			return answer, err
+		}
+	}
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, "", bytes.NewReader(m.body))
 	if err != nil {
-		return nil, &push.PermanentError{Reason: "the request cannot be made"}
+		return sender.Answer{}, &push.PermanentError{Reason: "the request cannot be made"}
 	}
 	req.URL, req.Host = to.endpoint, to.endpoint.Host
 	req.Header = http.Header{
-		"Authorization":    authorization,
-		"Content-Encoding": valEncoding,
-		"Content-Type":     valType,
-		"Ttl":              {left},
-		"Topic":            {topic(tag(r))},
-		"Urgency":          urgency(r.Urgency),
-		"User-Agent":       valAgent,
+		"Authorization": {m.authorization}, "Content-Encoding": {valEncoding}, "Content-Type": {valType}, "User-Agent": {valAgent},
+		"Ttl": {m.ttl}, "Topic": {m.topic}, "Urgency": {m.urgency},
 	}
-	return req, nil
+	return sender.Do(s.cfg.Client, req, name, to.origin)
 }
 
-// Header values are shared: net/http only reads them.
-var (
-	valEncoding = []string{"aes128gcm"}
-	valType     = []string{"application/octet-stream"}
-	valAgent    = []string{"godwit"}
-	valLow      = []string{string(push.UrgencyLow)}
-	valNormal   = []string{string(push.UrgencyNormal)}
-	valHigh     = []string{string(push.UrgencyHigh)}
+const (
+	valEncoding = "aes128gcm"
+	valType     = "application/octet-stream"
+	valAgent    = "godwit"
 )
 
-func urgency(u push.Urgency) []string {
-	switch u {
-	case push.UrgencyLow:
-		return valLow
-	case push.UrgencyHigh:
-		return valHigh
+func (m *message) http2(to *url.URL) *h2post.Request {
+	address := to.Host
+	if to.Port() == "" {
+		address = net.JoinHostPort(to.Hostname(), "443")
 	}
-	return valNormal
+	return &h2post.Request{
+		Address: address, Authority: to.Host, Path: to.RequestURI(), Body: m.body,
+		Header: []hpack.HeaderField{
+			{Name: "authorization", Value: m.authorization},
+			{Name: "content-encoding", Value: valEncoding},
+			{Name: "content-type", Value: valType},
+			{Name: "user-agent", Value: valAgent},
+			{Name: "ttl", Value: m.ttl},
+			{Name: "urgency", Value: m.urgency},
+			{Name: "topic", Value: m.topic, Sensitive: true}, // another one each time: not worth a place in the table
+		},
+	}
+}
+
+func urgency(u push.Urgency) string {
+	switch u {
+	case push.UrgencyLow, push.UrgencyHigh:
+		return string(u)
+	}
+	return string(push.UrgencyNormal)
 }
 
 // judge tells what a push service's answer means.

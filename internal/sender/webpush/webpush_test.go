@@ -46,6 +46,7 @@ func start(t testing.TB, change ...func(*webpush.Config)) (*pushserver.Server, *
 	if err != nil {
 		t.Fatal(err)
 	}
+	t.Cleanup(func() { _ = s.Close() })
 	return server, s
 }
 
