@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"sync"
 	"time"
 
 	"godwit.dev/godwit/internal/event"
@@ -46,6 +47,7 @@ type Mailbox struct {
 	wake    waker
 	prunes  waker
 	metrics counters
+	lists   sync.Pool // of *[]event.Event, empty
 }
 
 // New makes a Mailbox. It observes a store, so the store is opened with it and then given to Use.
@@ -58,6 +60,7 @@ func New(cfg Config) *Mailbox {
 	}
 	return &Mailbox{
 		events: cfg.Events, now: cfg.Now, retain: cfg.Retain, log: cfg.Log, wake: newWaker(), prunes: newWaker(),
+		lists: sync.Pool{New: func() any { return new([]event.Event) }},
 	}
 }
 
@@ -77,9 +80,7 @@ var _ Observer = (*Mailbox)(nil)
 func (m *Mailbox) Committed(b *Batch) {
 	m.metrics.count(b)
 	// Before routing, so that followers see a notification stored before they see it delivered.
-	if evs := events(b, m.now()); len(evs) > 0 {
-		m.events.Emit(evs)
-	}
+	m.emit(func(evs []event.Event) []event.Event { return events(evs, b, m.now()) })
 	if len(b.Stored) > 0 {
 		m.router.Route(deliverable(b.Stored))
 		m.wake.at(firstDeadline(b.Stored))
@@ -123,8 +124,7 @@ func firstDeadline(items []Item) time.Time {
 	return first
 }
 
-func events(b *Batch, now time.Time) []event.Event {
-	evs := make([]event.Event, 0, len(b.Stored)+len(b.Settled))
+func events(evs []event.Event, b *Batch, now time.Time) []event.Event {
 	for i := range b.Stored {
 		it := &b.Stored[i]
 		evs = append(evs, event.Event{App: it.N.App, Type: event.Stored, At: it.N.CreatedAt, Note: it.N.ID, To: it.Recipient})
@@ -140,18 +140,28 @@ func events(b *Batch, now time.Time) []event.Event {
 	return evs
 }
 
+// emit has the log take the events that list appends to what it gets. The log copies them.
+func (m *Mailbox) emit(list func(evs []event.Event) []event.Event) {
+	lent := m.lists.Get().(*[]event.Event)
+	if evs := list(*lent); len(evs) > 0 {
+		m.events.Emit(evs)
+		clear(evs)
+		*lent = evs[:0]
+	}
+	m.lists.Put(lent)
+}
+
 // Delivered notes that copies were written to connections. The store keeps it when it gets to it; followers of the
 // events learn of first deliveries at once.
 func (m *Mailbox) Delivered(marks []Mark) {
-	var evs []event.Event
-	for i := range marks {
-		if mk := &marks[i]; mk.Attempts == 1 {
-			evs = append(evs, event.Event{App: mk.App, Type: event.Delivered, At: mk.DeliveredAt, Note: mk.ID, To: mk.Recipient})
+	m.emit(func(evs []event.Event) []event.Event {
+		for i := range marks {
+			if mk := &marks[i]; mk.Attempts == 1 {
+				evs = append(evs, event.Event{App: mk.App, Type: event.Delivered, At: mk.DeliveredAt, Note: mk.ID, To: mk.Recipient})
+			}
 		}
-	}
-	if len(evs) > 0 {
-		m.events.Emit(evs)
-	}
+		return evs
+	})
 	m.Mark(marks)
 }
 

@@ -83,14 +83,13 @@ type Settled struct {
 
 // Batch is what one commit made durable.
 type Batch struct {
-	Stored    []Item    // newly stored, in commit order; Seq 0: scheduled, not to be delivered yet
-	Due       []Item    // scheduled ones that have become due
-	Settled   []Settled // ended by this commit
-	Delivered []Mark    // first deliveries recorded by this commit
+	Stored  []Item    // newly stored, in commit order; Seq 0: scheduled, not to be delivered yet
+	Due     []Item    // scheduled ones that have become due
+	Settled []Settled // ended by this commit
 }
 
 // Observer learns what has become durable: called from one goroutine, in commit order, before the callers of
-// Append are answered. It must not call the store's writing methods and wait.
+// Append are answered. It must not call the store's writing methods and wait, nor keep the batch: it is reused.
 type Observer interface {
 	Committed(b *Batch)
 }

@@ -109,7 +109,7 @@ func (r *Recorder) Committed(b *mailbox.Batch) {
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.batches = append(r.batches, *b)
+	r.batches = append(r.batches, mailbox.Batch{Stored: slices.Clone(b.Stored), Due: slices.Clone(b.Due), Settled: slices.Clone(b.Settled)})
 }
 
 // slow makes the observer take its time.
@@ -125,8 +125,7 @@ func (r *Recorder) All() (all mailbox.Batch) {
 	defer r.mu.Unlock()
 	for i := range r.batches {
 		b := &r.batches[i]
-		all.Stored, all.Due = append(all.Stored, b.Stored...), append(all.Due, b.Due...)
-		all.Settled, all.Delivered = append(all.Settled, b.Settled...), append(all.Delivered, b.Delivered...)
+		all.Stored, all.Due, all.Settled = append(all.Stored, b.Stored...), append(all.Due, b.Due...), append(all.Settled, b.Settled...)
 	}
 	return all
 }

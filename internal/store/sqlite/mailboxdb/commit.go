@@ -48,6 +48,7 @@ func (t *transaction) reset(pos int64) {
 	*t = transaction{
 		firstPos: pos + 1, touched: t.touched[:0], marked: t.marked[:0], released: t.released[:0], shared: t.shared[:0],
 		newOnes: t.newOnes[:0], newApps: t.newApps[:0], undo: t.undo[:0],
+		batch: mailbox.Batch{Stored: t.batch.Stored[:0], Due: t.batch.Due[:0], Settled: t.batch.Settled[:0]},
 	}
 }
 
@@ -97,7 +98,10 @@ func (s *Store) committed(ops []sqlitedb.Op) {
 	s.pending.Add(t.pending)
 	s.waiting.Add(t.scheduled)
 	s.appends.Add(uint64(t.appends))
-	s.notify <- &committed{batch: t.batch, ops: append(make([]sqlitedb.Op, 0, len(ops)), ops...)}
+	c := s.untold.Get().(*committed)
+	c.batch, t.batch = t.batch, c.batch
+	c.ops = append(c.ops, ops...)
+	s.notify <- c
 	t.reset(s.pos)
 	s.afterCommit()
 }
@@ -183,15 +187,27 @@ type committed struct {
 	ops   []sqlitedb.Op
 }
 
+// empty lets go of everything but the memory.
+func (c *committed) empty() {
+	b := &c.batch
+	clear(b.Stored)
+	clear(b.Due)
+	clear(b.Settled)
+	clear(c.ops)
+	c.batch, c.ops = mailbox.Batch{Stored: b.Stored[:0], Due: b.Due[:0], Settled: b.Settled[:0]}, c.ops[:0]
+}
+
 // tell tells the observer and then releases those who wait, commit by commit.
 func (s *Store) tell() {
 	for c := range s.notify {
 		b := &c.batch
-		if s.obs != nil && len(b.Stored)+len(b.Due)+len(b.Settled)+len(b.Delivered) > 0 {
+		if s.obs != nil && len(b.Stored)+len(b.Due)+len(b.Settled) > 0 {
 			s.obs.Committed(b)
 		}
 		for _, op := range c.ops {
 			op.Done(nil)
 		}
+		c.empty()
+		s.untold.Put(c)
 	}
 }

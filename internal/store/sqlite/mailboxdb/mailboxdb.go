@@ -93,6 +93,7 @@ type Store struct {
 
 	notes  notes
 	notify chan *committed
+	untold sync.Pool      // of *committed, empty
 	seals  chan struct{}  // there may be a slice to seal
 	wg     sync.WaitGroup // of the notifier
 	sealer sync.WaitGroup
@@ -117,6 +118,7 @@ func Open(ctx context.Context, path string, cfg Config, obs mailbox.Observer) (*
 	s := &Store{
 		cfg: cfg, obs: obs, apps: make(map[string]*app), contents: make(map[int64]int),
 		notify: make(chan *committed, maxUntold), seals: make(chan struct{}, 1),
+		untold: sync.Pool{New: func() any { return new(committed) }},
 	}
 	space, err := sqlitedb.NewSpace(path, cfg.MinFree, cfg.Ballast)
 	if err != nil {

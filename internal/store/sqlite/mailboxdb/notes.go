@@ -24,10 +24,11 @@ const (
 
 // mark is a delivery that has not been written yet.
 type mark struct {
-	mailbox.Mark
+	mailboxName
+	pos         int64
 	deliveredAt int64
-	attempts    uint32
 	since       int64
+	attempts    uint32
 }
 
 type mailboxName struct{ app, recipient string }
@@ -94,13 +95,14 @@ func (s *Store) Mark(batch []mailbox.Mark) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	now := s.now()
-	for _, m := range batch {
+	for i := range batch {
+		m := &batch[i]
 		old, ok := n.marks[m.Pos]
 		if !ok {
 			if len(n.marks) >= maxNotes {
 				continue
 			}
-			old = mark{Mark: m, since: now}
+			old = mark{mailboxName: mailboxName{m.App, m.Recipient}, pos: m.Pos, since: now}
 		}
 		old.attempts = max(old.attempts, m.Attempts)
 		if old.deliveredAt == 0 {
@@ -254,15 +256,15 @@ func (op *noteOp) Done(err error) {
 
 func (op *noteOp) Apply(*sqlite.Conn) error {
 	for _, m := range op.marks {
-		r, err := op.s.known(m.App, m.Recipient)
+		r, err := op.s.known(m.app, m.recipient)
 		if err != nil {
 			return err
 		}
 		if r == nil {
 			continue
 		}
-		if e := r.find(m.Pos); e != nil {
-			if err := op.s.recordMark(r, e, m.ID, m); err != nil {
+		if e := r.find(m.pos); e != nil {
+			if err := op.s.recordMark(r, e, m); err != nil {
 				return err
 			}
 		}
@@ -276,7 +278,7 @@ func (op *noteOp) Apply(*sqlite.Conn) error {
 }
 
 // recordMark writes a delivery of a pending copy.
-func (s *Store) recordMark(r *recipient, e *entry, id string, m mark) error {
+func (s *Store) recordMark(r *recipient, e *entry, m mark) error {
 	if e.is(flagScheduled) || m.deliveredAt == 0 && m.attempts == 0 {
 		return nil
 	}
@@ -294,7 +296,6 @@ func (s *Store) recordMark(r *recipient, e *entry, id string, m mark) error {
 	}
 	if m.deliveredAt > 0 && !e.is(flagDelivered) {
 		s.tx.marked = append(s.tx.marked, ref{r, e.pos})
-		s.reportDelivered(r, id, e.pos, m.deliveredAt, m.attempts)
 	}
 	return nil
 }

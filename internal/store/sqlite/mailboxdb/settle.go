@@ -124,7 +124,7 @@ func (s *Store) settle(q *mailbox.Settle) (mailbox.SettleOutcome, error) {
 		done.as, done.device, done.at = notification.Expired, "", e.expires()
 		return mailbox.SettleLate, s.settleEntry(r, e, done)
 	case !q.As.Settled(e.mode()): // "delivered" settles only what asks for no ack
-		return mailbox.SettlePartial, s.recordMark(r, e, q.ID, mark)
+		return mailbox.SettlePartial, s.recordMark(r, e, mark)
 	case q.As == notification.Acked && e.is(flagAckAll):
 		all, err := s.countAck(r, e, q)
 		if err != nil || !all {
@@ -167,9 +167,6 @@ func (s *Store) settleClosed(r *recipient, pos int64, q *mailbox.Settle) (mailbo
 	if err := exec(st); err != nil {
 		return mailbox.SettleUnknown, err
 	}
-	if row.delivered <= 0 {
-		s.reportDelivered(r, row.id, pos, delivered, q.Attempts)
-	}
 	s.tx.batch.Settled = append(s.tx.batch.Settled, mailbox.Settled{
 		App: q.App, Recipient: q.Recipient, ID: row.id, Pos: pos, As: q.As, Device: q.Device, At: q.At,
 	})
@@ -207,9 +204,6 @@ func (s *Store) settleEntry(r *recipient, e *entry, end ending) error {
 	if err := s.releaseContent(e.contentPos(), e.offset == soleCopy); err != nil {
 		return err
 	}
-	if end.deliveredAt > 0 && !e.is(flagDelivered) {
-		s.reportDelivered(r, end.id, e.pos, end.deliveredAt, end.attempts)
-	}
 	if e.is(flagScheduled) {
 		s.tx.scheduled--
 	} else {
@@ -235,12 +229,6 @@ func (s *Store) releaseContent(pos int64, sole bool) error {
 	}
 	s.stmts.deleteContent.BindInt64(1, pos)
 	return exec(s.stmts.deleteContent)
-}
-
-func (s *Store) reportDelivered(r *recipient, id string, pos, at int64, attempts uint32) {
-	s.tx.batch.Delivered = append(s.tx.batch.Delivered, mailbox.Mark{
-		App: r.app.name, Recipient: r.name, ID: id, Pos: pos, Attempts: attempts, DeliveredAt: fromMS(at),
-	})
 }
 
 // countAck notes a device's ack and reports whether every device has acknowledged now: those online, and those seen
