@@ -69,10 +69,11 @@ func TestNackAsksForRedeliveryAfterItsTime(t *testing.T) {
 		c := w.connect(frame.Hello{Recipient: "anna"})
 		w.publish("anna", "n1")
 		w.expect(c, "welcome", "notification n1")
+		time.Sleep(99 * time.Millisecond) // the end of a tick
 		c.s.Frame(&frame.Client{Kind: frame.KindNack, IDs: [][]byte{[]byte("n1")}, After: 2 * time.Second})
-		time.Sleep(1900 * time.Millisecond)
+		time.Sleep(1999 * time.Millisecond)
 		w.expect(c)
-		time.Sleep(500 * time.Millisecond)
+		time.Sleep(300 * time.Millisecond)
 		w.expect(c, "notification n1 again")
 	})
 }
