@@ -55,7 +55,7 @@ func (s *Session) nack(ids [][]byte, after time.Duration) {
 		f := &s.win.flight[k]
 		f.due = now + backoff(uint32(f.attempt))
 		if after > 0 {
-			f.due = now + 1 + ticks(min(after, notification.MaxTTL)) // now is rounded down; it must not come early
+			f.due = now + ticks(min(after, notification.MaxTTL))
 		}
 		if f.due < s.wakeAt {
 			s.arm(f.due)
