@@ -45,7 +45,7 @@ type cost struct {
 
 func measure(t *testing.T, n int) cost {
 	begun := time.Now()
-	w, provider, _ := pushing(t, n, pushserver.Options{OneKey: true, Trust: true}, func(int) pushserver.Behaviour { return pushserver.Accepting }, blackbox.Plain())
+	w, provider, subs := pushing(t, n, pushserver.Options{OneKey: true, Quick: true}, func(int) pushserver.Behaviour { return pushserver.Accepting }, blackbox.Plain())
 	t.Logf("%d subscribers are there after %s", n, time.Since(begun).Round(time.Second))
 	server, own := cpu(t, w.server.PID()), cpu(t, os.Getpid())
 	profiled := w.profile(n)
@@ -60,6 +60,11 @@ func measure(t *testing.T, n int) cost {
 	res := cost{n: n, memory: used.Peak, rate: float64(n) / c.FinishedAt.Sub(c.StartedAt).Seconds()}
 	if c.Counts["accepted"] != n || provider.Accepted() != n {
 		t.Errorf("%v; the push service took %d", c.Counts, provider.Accepted())
+	}
+	for _, s := range subs {
+		if got := provider.AcceptedBy(s.push); got != 1 {
+			t.Fatalf("subscriber %s got it %d times", s.push, got)
+		}
 	}
 	each := func(d time.Duration) int64 { return d.Microseconds() / int64(n) }
 	t.Logf("%d subscribers: %.0f sends a second, %d µs of CPU each (and %d µs of the push service), %d MB at most",

@@ -13,7 +13,7 @@ import (
 
 // BenchmarkSend sends to a push service in the same process, over TLS and HTTP/2; its cost is part of the figure.
 func BenchmarkSend(b *testing.B) {
-	server := pushserver.Start(pushserver.Options{Trust: true})
+	server := pushserver.Start(pushserver.Options{Quick: true})
 	defer server.Close()
 	client := server.Trust(sender.Client(true))
 	defer client.CloseIdleConnections()
@@ -21,6 +21,7 @@ func BenchmarkSend(b *testing.B) {
 	if err != nil {
 		b.Fatal(err)
 	}
+	defer s.Close()
 	addresses := make([]json.RawMessage, 1000)
 	for i := range addresses {
 		_, addresses[i] = server.Subscribe(pushserver.Accepting)

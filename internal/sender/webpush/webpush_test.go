@@ -281,3 +281,29 @@ func TestRetryAfterAsDateAndNonsense(t *testing.T) {
 		}
 	}
 }
+
+// TestAPushServiceForLoadChecksAsEver keeps measurements honest: what is quick is no less strict.
+func TestAPushServiceForLoadChecksAsEver(t *testing.T) {
+	key := newKey(t)
+	for public, accepts := range map[string]bool{key.Public(): true, newKey(t).Public(): false} {
+		server := pushserver.Start(pushserver.Options{Quick: true, Public: public})
+		defer server.Close()
+		client := server.Trust(sender.Client(true))
+		defer client.CloseIdleConnections()
+		s, err := webpush.New(webpush.Config{Key: key, AllowPrivate: true, Client: client})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer s.Close()
+		id, address := server.Subscribe(pushserver.Accepting)
+		_, err = s.Send(t.Context(), push.Request{ID: "x", Address: address})
+		if (err == nil) != accepts || (server.AcceptedBy(id) == 1) != accepts || (server.Accepted() == 1) != accepts {
+			t.Errorf("accepted %d, %v; want accepted %t", server.Accepted(), err, accepts)
+		}
+		_, address = server.Subscribe(pushserver.Gone)
+		var gone *push.GoneError
+		if _, err := s.Send(t.Context(), push.Request{ID: "x", Address: address}); !errors.As(err, &gone) {
+			t.Errorf("gone: %v", err)
+		}
+	}
+}

@@ -81,25 +81,32 @@ var (
 	vapidForm = regexp.MustCompile(`^vapid t=([^,\s]+), ?k=([^,\s]+)$`)
 )
 
+// head is what is checked of a message.
+type head struct{ method, ttl, topic, urgency, encoding, authorization string }
+
+func headOf(r *http.Request) head {
+	get := r.Header.Get
+	return head{r.Method, get("TTL"), get("Topic"), get("Urgency"), get("Content-Encoding"), get("Authorization")}
+}
+
 // check says what a push service would not accept: 0, or a status and why.
-func (s *Server) check(r *http.Request, body []byte) (status int, problem string) {
-	ttl, err := strconv.Atoi(r.Header.Get("TTL"))
-	topic, urgency := r.Header.Get("Topic"), r.Header.Get("Urgency")
+func (s *Server) check(h *head, size int) (status int, problem string) {
+	ttl, err := strconv.Atoi(h.ttl)
 	switch {
-	case r.Method != http.MethodPost:
+	case h.method != http.MethodPost:
 		return http.StatusMethodNotAllowed, "POST only"
 	case err != nil || ttl < 0:
 		return http.StatusBadRequest, "TTL is missing or not a number"
-	case r.Header.Get("Content-Encoding") != "aes128gcm":
+	case h.encoding != "aes128gcm":
 		return http.StatusBadRequest, "Content-Encoding is not aes128gcm"
-	case topic != "" && !topicForm.MatchString(topic):
+	case h.topic != "" && !topicForm.MatchString(h.topic):
 		return http.StatusBadRequest, "Topic is not 1 to 32 characters of base64url"
-	case urgency != "" && urgency != "very-low" && urgency != "low" && urgency != "normal" && urgency != "high":
+	case h.urgency != "" && h.urgency != "very-low" && h.urgency != "low" && h.urgency != "normal" && h.urgency != "high":
 		return http.StatusBadRequest, "Urgency is none of RFC 8030"
-	case len(body) > 4096:
+	case size > 4096:
 		return http.StatusRequestEntityTooLarge, "more than 4096 bytes"
 	}
-	if err := s.authenticate(r.Header.Get("Authorization")); err != nil {
+	if err := s.authenticate(h.authorization); err != nil {
 		return http.StatusForbidden, err.Error()
 	}
 	return 0, ""
