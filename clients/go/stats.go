@@ -26,6 +26,7 @@ type Stats struct {
 	Redelivered uint64            `json:"redelivered_total"`
 	Acks        uint64            `json:"acks_total"`
 	Publish     []LatencyBucket   `json:"publish_latency"`
+	Objects     ObjectStats       `json:"objects"`
 	Store       StoreStats        `json:"store"`
 	MemoryBytes uint64            `json:"memory_bytes"`
 	Goroutines  int               `json:"goroutines"`
@@ -36,6 +37,14 @@ type Stats struct {
 type LatencyBucket struct {
 	LeUS  int64  `json:"le_us"`
 	Count uint64 `json:"count"`
+}
+
+// ObjectStats are figures of objects and of those who follow them.
+type ObjectStats struct {
+	Registrations int    `json:"registrations"` // of live sessions
+	Changes       uint64 `json:"changes_total"` // stored
+	Frames        uint64 `json:"frames_total"`  // written to sessions
+	Acks          uint64 `json:"acks_total"`
 }
 
 // StoreStats are figures of a server's store.

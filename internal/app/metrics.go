@@ -9,7 +9,11 @@ import (
 // figures are those of GET /v1/stats that lie outside mailboxes and sessions.
 func (a *App) figures() httpapi.Figures {
 	st := a.reactor.Stats()
-	return httpapi.Figures{Connections: st.Connections, QueuedBytes: st.Queued, PublishLatency: a.publisher.Latency()}
+	o := a.objects.Counts()
+	return httpapi.Figures{
+		Connections: st.Connections, QueuedBytes: st.Queued, PublishLatency: a.publisher.Latency(),
+		Objects: httpapi.ObjectFigures{Registrations: a.objects.Live(), Changes: o.Changes, Frames: o.Sent, Acks: o.Acked},
+	}
 }
 
 // registerFigures shows the counters of parts that keep none of their own for Prometheus.

@@ -29,6 +29,9 @@ type load struct {
 	Redeliveries float64              `json:"redeliveries_per_s"`
 	Acks         float64              `json:"acks_per_s"`
 	Commits      float64              `json:"commits_per_s"`
+	Changes      float64              `json:"object_changes_per_s"`
+	Signals      float64              `json:"object_frames_per_s"`
+	Followed     int                  `json:"object_registrations"`
 	P50          float64              `json:"publish_p50_ms"`
 	P99          float64              `json:"publish_p99_ms"`
 	StoreQueue   int                  `json:"store_queue"`
@@ -63,7 +66,8 @@ func loadBetween(old, now *godwit.Stats) load {
 		Publishes: rate(old.Stored, now.Stored), Deliveries: rate(old.Delivered, now.Delivered),
 		Redeliveries: rate(old.Redelivered, now.Redelivered), Acks: rate(old.Acks, now.Acks),
 		Commits: rate(old.Store.Commits, now.Store.Commits),
-		P50:     milliseconds(latency.Quantile(took, 0.5)), P99: milliseconds(latency.Quantile(took, 0.99)),
+		Changes: rate(old.Objects.Changes, now.Objects.Changes), Signals: rate(old.Objects.Frames, now.Objects.Frames), Followed: now.Objects.Registrations,
+		P50: milliseconds(latency.Quantile(took, 0.5)), P99: milliseconds(latency.Quantile(took, 0.99)),
 		StoreQueue: now.Store.Queued, FreeBytes: now.Store.FreeBytes, Full: now.Store.Full, MemoryBytes: now.MemoryBytes,
 		Slowest: slowest,
 	}
@@ -93,6 +97,7 @@ func (l *load) lines(by string, height int) []string {
 		fmt.Sprintf("godwit %s on %s, up %s, at %s", clean(l.Version), clean(l.Node), up, l.At.Local().Format(time.TimeOnly)),
 		fmt.Sprintf("clients   %s sessions, %s connections, %s queued", grouped(float64(l.Sessions)), grouped(float64(l.Connections)), size(l.QueuedBytes)),
 		fmt.Sprintf("traffic   %s publishes/s, %s deliveries/s, %s acks/s, %s redeliveries/s", grouped(l.Publishes), grouped(l.Deliveries), grouped(l.Acks), grouped(l.Redeliveries)),
+		fmt.Sprintf("objects   %s changes/s, %s sent/s, %s registrations", grouped(l.Changes), grouped(l.Signals), grouped(float64(l.Followed))),
 		fmt.Sprintf("publish   p50 %s, p99 %s", l.took(l.P50), l.took(l.P99)),
 		fmt.Sprintf("store     %s pending, %s scheduled, %s in queue, %s commits/s, %s free%s", grouped(float64(l.Pending)), grouped(float64(l.Scheduled)), grouped(float64(l.StoreQueue)), grouped(l.Commits), size(l.FreeBytes), l.full()),
 		"memory    " + size(int64(min(l.MemoryBytes, math.MaxInt64))),

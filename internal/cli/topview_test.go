@@ -16,11 +16,15 @@ func TestLoadIsTheDifferenceOfTwoReadings(t *testing.T) {
 	}
 	now := godwit.Stats{
 		At: at.Add(2 * time.Second), UptimeS: 102, Stored: 3000, Delivered: 2500, Acks: 2401, Store: godwit.StoreStats{Commits: 30},
+		Objects: godwit.ObjectStats{Registrations: 7, Changes: 20, Frames: 4000, Acks: 3},
 		Publish: []godwit.LatencyBucket{{LeUS: 100, Count: 90}, {LeUS: 500, Count: 98}, {LeUS: 2000, Count: 2}, {LeUS: 900_000, Count: 10}},
 	}
 	l := loadBetween(&old, &now)
 	if l.Seconds != 2 || l.Publishes != 1000 || l.Deliveries != 1000 || l.Acks != 1000.5 || l.Commits != 10 {
 		t.Errorf("rates %+v", l)
+	}
+	if l.Followed != 7 || l.Changes != 10 || l.Signals != 2000 {
+		t.Errorf("objects %+v", l)
 	}
 	if l.P50 != 0.5 || l.P99 != 2 {
 		t.Errorf("p50 %v ms and p99 %v ms, want 0.5 and 2: of the interval alone", l.P50, l.P99)

@@ -85,6 +85,13 @@ type Figures struct {
 	Connections    int // on the event loops
 	QueuedBytes    int64
 	PublishLatency []latency.Bucket // of all ways to publish, since start
+	Objects        ObjectFigures
+}
+
+// ObjectFigures are of objects and of those who follow them. Totals count since start.
+type ObjectFigures struct {
+	Registrations         int    // of live sessions
+	Changes, Frames, Acks uint64 // stored, written to sessions, acknowledged by them
 }
 
 // Apps knows the apps.

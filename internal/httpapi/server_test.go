@@ -220,7 +220,7 @@ func TestStatsCount(t *testing.T) {
 func TestStatsListTheSlowestOfTheKeysApp(t *testing.T) {
 	w := newWorld(t, func(c *httpapi.Config) {
 		c.Figures = func() httpapi.Figures {
-			return httpapi.Figures{Connections: 3, QueuedBytes: 99, PublishLatency: []latency.Bucket{{Most: 2 * time.Millisecond, Count: 5}}}
+			return httpapi.Figures{Connections: 3, QueuedBytes: 99, PublishLatency: []latency.Bucket{{Most: 2 * time.Millisecond, Count: 5}}, Objects: httpapi.ObjectFigures{Registrations: 4, Frames: 6}}
 		}
 	})
 	w.post("/v1/notifications", `{"to":"a"}`).want(http.StatusCreated)
@@ -229,6 +229,10 @@ func TestStatsListTheSlowestOfTheKeysApp(t *testing.T) {
 	w.presence.connect("other", "b", session.Info{ID: "~y", Gateway: "ws", Unacked: 9})
 	type answer struct {
 		Connections int
+		Objects     struct {
+			Registrations int
+			Frames        int `json:"frames_total"`
+		}
 		QueuedBytes int `json:"queued_bytes"`
 		Latency     []struct {
 			LeUS  int `json:"le_us"`
@@ -247,6 +251,9 @@ func TestStatsListTheSlowestOfTheKeysApp(t *testing.T) {
 	s := decode[answer](w.get("/v1/stats?slowest=10&by=unacked").want(http.StatusOK))
 	if s.Connections != 3 || s.QueuedBytes != 99 || len(s.Latency) != 1 || s.Latency[0].LeUS != 2000 || s.Latency[0].Count != 5 {
 		t.Errorf("figures %+v", s)
+	}
+	if s.Objects.Registrations != 4 || s.Objects.Frames != 6 {
+		t.Errorf("objects %+v", s.Objects)
 	}
 	if len(s.Slowest) != 1 || s.Slowest[0].Recipient != "a" || s.Slowest[0].Device != "tablet" || s.Slowest[0].QueuedBytes != 17 {
 		t.Fatalf("slowest %+v, want a's tablet alone", s.Slowest)

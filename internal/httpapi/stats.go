@@ -24,6 +24,7 @@ type statsJSON struct {
 	Redeliver  uint64            `json:"redelivered_total"`
 	Acks       uint64            `json:"acks_total"`
 	Publish    []bucketJSON      `json:"publish_latency"`
+	Objects    objectFiguresJSON `json:"objects"`
 	Store      storeJSON         `json:"store"`
 	MemoryB    uint64            `json:"memory_bytes"`
 	Goroutines int               `json:"goroutines"`
@@ -34,6 +35,13 @@ type statsJSON struct {
 type bucketJSON struct {
 	LeUS  int64  `json:"le_us"`
 	Count uint64 `json:"count"`
+}
+
+type objectFiguresJSON struct {
+	Registrations int    `json:"registrations"`
+	Changes       uint64 `json:"changes_total"`
+	Frames        uint64 `json:"frames_total"`
+	Acks          uint64 `json:"acks_total"`
 }
 
 type storeJSON struct {
@@ -64,7 +72,7 @@ func (a *api) stats(c *call) error {
 	}
 	if a.Figures != nil {
 		f := a.Figures()
-		v.Conns, v.QueuedB = f.Connections, f.QueuedBytes
+		v.Conns, v.QueuedB, v.Objects = f.Connections, f.QueuedBytes, objectFiguresJSON(f.Objects)
 		for _, b := range f.PublishLatency {
 			v.Publish = append(v.Publish, bucketJSON{b.Most.Microseconds(), b.Count})
 		}
