@@ -129,10 +129,11 @@ type Registered struct {
 // AppendRegistered appends a registered frame.
 func AppendRegistered(dst []byte, f Format, r *Registered) []byte {
 	if f == Proto {
-		var room [smallFrame]byte
-		m := appendProtoStrings(room[:0], 1, r.Objects)
-		m = appendProtoString(m, 2, r.Digest)
-		return appendMessage(dst, fieldRegistered, appendProtoString(m, 3, r.Group))
+		dst = protowire.AppendTag(dst, fieldRegistered, protowire.BytesType)
+		body := len(dst)
+		dst = appendProtoStrings(dst, 1, r.Objects)
+		dst = appendProtoString(dst, 2, r.Digest)
+		return putLength(appendProtoString(dst, 3, r.Group), body)
 	}
 	dst = appendStrings(append(open(dst, f, "registered"), `{"objects":`...), r.Objects)
 	dst = appendString(append(dst, `,"digest":`...), r.Digest)
@@ -150,11 +151,12 @@ type RegistrationFailed struct {
 // AppendRegistrationFailed appends a registration_failed frame.
 func AppendRegistrationFailed(dst []byte, f Format, r *RegistrationFailed) []byte {
 	if f == Proto {
-		var room [smallFrame]byte
-		m := appendProtoStrings(room[:0], 1, r.Objects)
-		m = appendProtoString(m, 2, r.Code)
-		m = appendProtoInt(m, 3, protoBool(r.Transient))
-		return appendMessage(dst, fieldRegistrationFailed, appendProtoString(m, 4, r.Group))
+		dst = protowire.AppendTag(dst, fieldRegistrationFailed, protowire.BytesType)
+		body := len(dst)
+		dst = appendProtoStrings(dst, 1, r.Objects)
+		dst = appendProtoString(dst, 2, r.Code)
+		dst = appendProtoInt(dst, 3, protoBool(r.Transient))
+		return putLength(appendProtoString(dst, 4, r.Group), body)
 	}
 	dst = appendStrings(append(open(dst, f, "registration_failed"), `{"objects":`...), r.Objects)
 	dst = appendString(append(dst, `,"code":`...), r.Code)

@@ -118,6 +118,17 @@ func end(dst []byte, f Format) []byte {
 	return append(dst, '}')
 }
 
+// putLength puts its length in front of a message that was appended from at on: for those that may be long.
+func putLength(dst []byte, at int) []byte {
+	n := len(dst) - at
+	var room [10]byte
+	length := protowire.AppendVarint(room[:0], uint64(n))
+	dst = append(dst, length...)
+	copy(dst[at+len(length):], dst[at:at+n])
+	copy(dst[at:], length)
+	return dst
+}
+
 func appendMessage(dst []byte, num protowire.Number, body []byte) []byte {
 	dst = protowire.AppendTag(dst, num, protowire.BytesType)
 	return protowire.AppendBytes(dst, body)

@@ -9,13 +9,15 @@ import (
 
 // attend does for a client what has become due: store its set, answer, send, be gone.
 func (c *Client) attend() {
-	if v := c.settle(); v != nil {
+	room, _ := rooms.Get().(*room)
+	if v := c.settle(room); v != nil {
 		c.svc.store.Save(v) // waits while the store has too much to do
 	}
+	room.free()
 }
 
-// settle does all but handing over what is to be stored.
-func (c *Client) settle() (save *Save) {
+// settle does all but handing over what is to be stored, which may lie in room.
+func (c *Client) settle(room *room) (save *Save) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.queued = false
@@ -28,25 +30,25 @@ func (c *Client) settle() (save *Save) {
 		return nil
 	}
 	if c.lasting() && c.loaded && c.saved != c.ops && c.saving == 0 && !c.failed {
-		save = c.save()
+		save = c.save(room)
 	}
 	switch {
 	case l == nil:
 		c.leaveRoster()
 	case l.started && !l.blocked:
-		c.tellAll(l)
+		c.tellAll(l, room)
 	}
 	return save
 }
 
 // tellAll sends what is due: answers, and if something may be missing, states. It is one write whatever their number.
-func (c *Client) tellAll(l *link) {
+func (c *Client) tellAll(l *link, room *room) {
 	if len(c.answers) == 0 && !c.tell && !c.behind {
 		return
 	}
 	l.peer.Cork()
 	defer l.peer.Uncork()
-	c.answerStored(l)
+	c.answerStored(l, room)
 	if c.behind {
 		c.catchUp(l)
 	}
@@ -69,17 +71,20 @@ func (c *Client) leaveRoster() {
 }
 
 // save makes what the store is handed: the whole set. Changes that come meanwhile are stored after it, together.
-func (c *Client) save() *Save {
-	keys, progress := c.list()
-	c.saving, c.written = c.ops, make(chan struct{})
-	op, digest, count, written := c.ops, c.digest, len(keys), c.written
+func (c *Client) save(room *room) *Save {
+	room.keys, room.progress = c.keysTo(room.keys[:0]), c.progressTo(room.progress[:0])
+	op, digest, count := c.ops, c.digest, len(room.keys)
+	c.saving, c.touched = op, false
 	c.svc.running.Add(1)
-	return &Save{ID: c.id, Keys: keys, SeenAt: c.svc.cfg.Now(), Progress: progress, Done: func(err error) {
+	return &Save{ID: c.id, Keys: room.keys, SeenAt: c.svc.cfg.Now(), Progress: room.progress, Done: func(err error) {
 		defer c.svc.running.Done()
-		defer close(written)
 		c.mu.Lock()
 		defer c.mu.Unlock()
-		c.saving, c.written = 0, nil
+		c.saving = 0
+		if c.written != nil {
+			close(c.written)
+			c.written = nil
+		}
 		if err == nil {
 			c.saved, c.stored, c.count = op, digest, count
 		} else {
@@ -104,18 +109,19 @@ func (c *Client) notSaved(op uint32, err error) {
 }
 
 // answerStored tells the client of changes that are stored, or cannot be.
-func (c *Client) answerStored(l *link) {
+func (c *Client) answerStored(l *link, room *room) {
 	for len(c.answers) > 0 {
 		a := &c.answers[0]
-		var b []byte
+		b := room.frame[:0]
 		switch {
 		case a.lost && len(a.objects) > 0:
-			b = frame.AppendRegistrationFailed(nil, l.format, &frame.RegistrationFailed{Group: a.group, Objects: a.objects, Code: codeStore, Transient: true})
+			b = frame.AppendRegistrationFailed(b, l.format, &frame.RegistrationFailed{Group: a.group, Objects: a.objects, Code: codeStore, Transient: true})
 		case a.lost || a.op <= c.saved:
-			b = frame.AppendRegistered(nil, l.format, &frame.Registered{Group: a.group, Objects: a.objects, Digest: c.stored.String()})
+			b = frame.AppendRegistered(b, l.format, &frame.Registered{Group: a.group, Objects: a.objects, Digest: c.stored.String()})
 		default:
 			return
 		}
+		room.frame = b
 		if !l.send(b, nil) {
 			return
 		}

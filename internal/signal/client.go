@@ -12,7 +12,7 @@ import (
 	"godwit.dev/godwit/internal/timerwheel"
 )
 
-// reg is one registration of a client with a live session: 32 bytes, and 8 in the object's list of sessions.
+// reg is one registration of a client with a live session: 32 bytes, and 4 in the object's list of sessions.
 type reg struct {
 	acked, sent object.Version
 	id          uint32 // of the watched object
@@ -43,7 +43,7 @@ type Client struct {
 	ops     uint32        // changes of the set so far
 	saving  uint32        // the change up to which a save is under way; 0: none
 	saved   uint32        // the change up to which the set is on disk
-	written chan struct{} // closed when the save under way has ended
+	written chan struct{} // closed when the save under way has ended; nil: nobody waits
 	wakeAt  second
 
 	loaded  bool // the stored registrations were read
@@ -85,6 +85,8 @@ type link struct {
 	who     session.ObjectClient // guarded by c.mu
 	format  frame.Format
 	over    atomic.Bool
+	holds   atomic.Int32 // on its number: its own, and one for each object that lists it
+	id      linkID
 	started bool // welcomed; guarded by c.mu like what follows
 	blocked bool // a write was refused and there was no room since
 }
@@ -151,17 +153,27 @@ func (c *Client) restore() {
 	}
 }
 
-// list returns the set with what the client has of it.
-func (c *Client) list() (keys []object.Key, progress []Progress) {
+// keysTo appends the set.
+func (c *Client) keysTo(dst []object.Key) []object.Key {
 	if c.link == nil {
-		return c.keys.keys, c.keys.progress
+		return append(dst, c.keys.keys...)
 	}
-	keys, progress = make([]object.Key, len(c.regs)), make([]Progress, len(c.regs))
-	for i := range c.regs {
-		w := c.svc.index.get(c.regs[i].id)
-		keys[i], progress[i] = w.key, Progress{Object: w.hash, Acked: c.regs[i].acked, Sent: c.regs[i].sent}
+	dst = slices.Grow(dst, len(c.regs))
+	c.svc.index.each(c.regs, func(_ *reg, w *watched) { dst = append(dst, w.key) })
+	return dst
+}
+
+// progressTo appends what the client has of its objects, leaving out those of which it has nothing.
+func (c *Client) progressTo(dst []Progress) []Progress {
+	if c.link == nil {
+		return append(dst, c.keys.progress...)
 	}
-	return keys, progress
+	c.svc.index.each(c.regs, func(r *reg, w *watched) {
+		if r.acked != 0 || r.sent != 0 {
+			dst = append(dst, Progress{Object: w.hash, Acked: r.acked, Sent: r.sent})
+		}
+	})
+	return dst
 }
 
 // park ends the session's part: nothing is watched any more, and what is not stored waits to be.
@@ -171,14 +183,16 @@ func (c *Client) park() {
 		return
 	}
 	if c.lasting() && c.loaded {
-		c.keys.keys, c.keys.progress = c.list()
+		c.keys.keys, c.keys.progress = c.keysTo(nil), c.progressTo(nil)
 	}
 	l.over.Store(true)
+	x := &c.svc.index
 	for i := range c.regs {
-		w := c.svc.index.get(c.regs[i].id)
-		w.left()
-		c.svc.index.release(w)
+		w := x.get(c.regs[i].id)
+		w.left(&x.links)
+		x.release(w)
 	}
+	x.links.leave(l)
 	c.link, c.regs, c.staged, c.answers = nil, nil, nil, nil
 	c.tell = false
 	if !c.failed { // else the timer will try again to store what is not

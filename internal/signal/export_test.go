@@ -8,3 +8,10 @@ func (s *Service) HoldBack(app string, d time.Duration) {
 	defer s.pace.mu.Unlock()
 	s.pace.apps = map[string]*pace{app: {interval: d, judged: time.Now()}}
 }
+
+// Numbers is how many numbers of sessions there are, in use or not.
+func (s *Service) Numbers() int {
+	s.index.links.mu.RLock()
+	defer s.index.links.mu.RUnlock()
+	return len(s.index.links.all)
+}

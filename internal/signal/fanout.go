@@ -132,7 +132,7 @@ func (ln *lane) take(now time.Time) (due []waiting, wait time.Duration) {
 func (s *Service) fanOut(ln *lane, w *watched) {
 	w.mu.Lock()
 	w.waiting = false
-	ln.links = append(ln.links[:0], w.links...)
+	ln.links = s.index.links.get(w.links, ln.links[:0])
 	w.mu.Unlock()
 	s.spread(w, ln.links)
 	clear(ln.links)

@@ -2,7 +2,6 @@ package signal
 
 import (
 	"hash/maphash"
-	"slices"
 	"sync"
 	"sync/atomic"
 
@@ -26,9 +25,9 @@ type watched struct {
 	gone atomic.Bool // nobody is registered any more, and the id may be another's
 
 	mu      sync.Mutex
-	links   []*link // sessions registered for it; those that are over are taken out when they are half
-	over    int     // how many of them are
-	waiting bool    // in a lane's queue
+	links   []linkID // sessions registered for it; those that are over are taken out when they are half
+	over    int      // how many of them are
+	waiting bool     // in a lane's queue
 }
 
 // current is a state and its frames, encoded once per format and shared by all receivers.
@@ -61,49 +60,22 @@ func (w *watched) set(st *object.State) bool {
 	}
 }
 
-func (w *watched) add(l *link) {
-	w.mu.Lock()
-	w.links = append(w.links, l)
-	w.mu.Unlock()
-}
-
-// left notes that a session which is over was registered here.
-func (w *watched) left() {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if w.over++; w.over*2 > len(w.links) {
-		w.links = slices.DeleteFunc(w.links, func(l *link) bool { return l.over.Load() })
-		w.over = 0
-		if cap(w.links) > 4*len(w.links)+8 {
-			w.links = slices.Clip(slices.Clone(w.links))
-		}
-	}
-}
-
-// remove takes out one session that goes on without this object.
-func (w *watched) remove(l *link) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if i := slices.Index(w.links, l); i >= 0 {
-		last := len(w.links) - 1
-		w.links[i], w.links[last] = w.links[last], nil
-		w.links = w.links[:last]
-	}
-}
-
 const shards = 64 // so that registering on several cores seldom meets
+
+type shard struct {
+	mu sync.RWMutex
+	m  map[name]*watched
+}
 
 // index finds watched objects by name and by id.
 type index struct {
 	seed   maphash.Seed
-	shards [shards]struct {
-		mu sync.RWMutex
-		m  map[name]*watched
-	}
-	mu   sync.RWMutex
-	byID []*watched
-	free []uint32
-	n    atomic.Int64 // registrations of live sessions
+	shards [shards]shard
+	mu     sync.RWMutex
+	byID   []*watched
+	free   []uint32
+	n      atomic.Int64 // registrations of live sessions
+	links  links
 }
 
 func (x *index) init() {
@@ -113,17 +85,33 @@ func (x *index) init() {
 	}
 }
 
+// shard is where an object is found. Objects of one name share a shard whatever their group.
+func (x *index) shard(object string) *shard { return &x.shards[maphash.String(x.seed, object)%shards] }
+
 // find returns an object that is watched, or nil.
 func (x *index) find(n name) *watched {
-	sh := &x.shards[maphash.Comparable(x.seed, n)%shards]
+	sh := x.shard(n.key.Object)
 	sh.mu.RLock()
 	defer sh.mu.RUnlock()
 	return sh.m[n]
 }
 
+// key makes the key of an object from bytes that are borrowed. While the object is watched its name is shared: a set of
+// fifty that others have too costs no memory for names.
+func (x *index) key(app, group string, id []byte) object.Key {
+	sh := &x.shards[maphash.Bytes(x.seed, id)%shards]
+	sh.mu.RLock()
+	w := sh.m[name{app, object.Key{Group: group, Object: string(id)}}]
+	sh.mu.RUnlock()
+	if w != nil {
+		return w.key
+	}
+	return object.Key{Group: group, Object: string(id)}
+}
+
 // acquire counts one more registration of an object. fresh: its state has to be read.
 func (x *index) acquire(n name) (w *watched, fresh bool) {
-	sh := &x.shards[maphash.Comparable(x.seed, n)%shards]
+	sh := x.shard(n.key.Object)
 	x.n.Add(1)
 	sh.mu.Lock()
 	defer sh.mu.Unlock()
@@ -147,7 +135,7 @@ func (x *index) acquire(n name) (w *watched, fresh bool) {
 
 // release takes back one registration; the last one lets the object be forgotten.
 func (x *index) release(w *watched) {
-	sh := &x.shards[maphash.Comparable(x.seed, w.name)%shards]
+	sh := x.shard(w.key.Object)
 	x.n.Add(-1)
 	sh.mu.Lock()
 	defer sh.mu.Unlock()
@@ -156,6 +144,7 @@ func (x *index) release(w *watched) {
 	}
 	delete(sh.m, w.name)
 	w.gone.Store(true)
+	w.dismiss(&x.links)
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	x.byID[w.id] = nil
@@ -167,4 +156,13 @@ func (x *index) get(id uint32) *watched {
 	x.mu.RLock()
 	defer x.mu.RUnlock()
 	return x.byID[id]
+}
+
+// each calls do with the objects of registrations; it must not come back to the index.
+func (x *index) each(regs []reg, do func(r *reg, w *watched)) {
+	x.mu.RLock()
+	defer x.mu.RUnlock()
+	for i := range regs {
+		do(&regs[i], x.byID[regs[i].id])
+	}
 }

@@ -98,6 +98,7 @@ func (l *link) join() bool {
 	}
 	c.opening = max(0, c.opening-1)
 	c.park()
+	c.svc.index.links.enter(l)
 	c.link = l
 	if c.loaded {
 		c.restore()
@@ -187,7 +188,7 @@ func (l *link) Renew(who session.ObjectClient) {
 
 // leave takes an object out of the set; the caller takes the reg.
 func (c *Client) leave(w *watched) {
-	w.remove(c.link)
+	w.remove(&c.svc.index.links, c.link)
 	c.digest -= w.hash
 	c.svc.index.release(w)
 }

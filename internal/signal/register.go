@@ -1,6 +1,7 @@
 package signal
 
 import (
+	"cmp"
 	"slices"
 
 	"godwit.dev/godwit/internal/frame"
@@ -27,10 +28,13 @@ func (l *link) Register(f *frame.Client) {
 	if group == "" {
 		group = l.who.Group
 	}
-	keys := make([]object.Key, 0, len(f.Objects))
+	room, _ := rooms.Get().(*room)
+	defer room.free()
+	keys := room.keys[:0]
 	for _, o := range f.Objects {
-		keys = append(keys, object.Key{Group: group, Object: string(o)})
+		keys = append(keys, c.svc.index.key(c.id.App, group, o))
 	}
+	room.keys = keys
 	switch {
 	case group == "" && len(keys) > 0:
 		l.refuse(group, keys, codeNoGroup, false)
@@ -38,7 +42,7 @@ func (l *link) Register(f *frame.Client) {
 	case f.Kind == frame.KindUnregister:
 		l.unregister(group, keys)
 	case c.staged != nil || f.Reset:
-		l.stage(group, keys, f.More)
+		l.stage(group, keys, f.More, room)
 	default:
 		l.register(group, keys)
 	}
@@ -73,6 +77,9 @@ func names(keys []object.Key) []string {
 
 // permit takes out what the client may not have, and answers for it.
 func (l *link) permit(group string, keys []object.Key) (allowed []object.Key) {
+	if l.who.Only == "" && l.who.Patterns == nil {
+		return keys
+	}
 	var forbidden []object.Key
 	allowed = keys[:0]
 	for _, k := range keys {
@@ -158,19 +165,22 @@ func (l *link) unregister(group string, keys []object.Key) {
 }
 
 // stage collects a reset and swaps it in whole once it is complete: no object that stays wanted is out for a moment.
-func (l *link) stage(group string, keys []object.Key, more bool) {
+func (l *link) stage(group string, keys []object.Key, more bool, room *room) {
 	c := l.c
 	if c.staged == nil {
 		c.staged = &staged{}
 		c.svc.counts.resyncs.Add(1)
 	}
 	keys = l.permit(group, keys)
-	room := max(0, c.svc.cfg.MaxRegistrations-len(c.staged.keys))
-	if len(keys) > room {
-		l.refuse(group, keys[room:], codeTooMany, false)
-		keys = keys[:room]
+	if most := max(0, c.svc.cfg.MaxRegistrations-len(c.staged.keys)); len(keys) > most {
+		l.refuse(group, keys[most:], codeTooMany, false)
+		keys = keys[:most]
 	}
-	c.staged.keys = append(c.staged.keys, keys...)
+	whole := keys
+	if more || len(c.staged.keys) > 0 {
+		c.staged.keys = append(c.staged.keys, keys...)
+		whole = c.staged.keys
+	}
 	a := answer{group: group}
 	if len(c.staged.answers) < maxAnswers {
 		a.objects = names(keys)
@@ -184,42 +194,45 @@ func (l *link) stage(group string, keys []object.Key, more bool) {
 	}
 	st := c.staged
 	c.staged = nil
-	c.swap(st.keys)
+	c.swap(whole, room)
 	for _, a := range st.answers {
 		c.answer(a.group, a.objects)
 	}
 }
 
 // swap replaces the set. New objects come in before old ones go.
-func (c *Client) swap(keys []object.Key) {
-	before, old := c.digest, c.regs
-	next := make([]reg, 0, len(keys))
-	staying := make(map[uint32]bool, len(keys))
+func (c *Client) swap(keys []object.Key, room *room) {
+	before, old, x := c.digest, c.regs, &c.svc.index
+	ws := room.watched[:0]
 	for _, k := range keys {
-		w := c.svc.index.find(name{c.id.App, k})
-		if w != nil && staying[w.id] {
-			continue // named twice
+		w, fresh := x.acquire(name{c.id.App, k})
+		if fresh {
+			c.svc.unread.add(w)
 		}
-		r := reg{wanted: true}
-		if w != nil {
-			if had := c.find(w.id); had != nil {
-				r.sent, r.told, r.unknown = had.sent, had.told, had.unknown
-				r.id = w.id
-			} else {
-				w = nil
-			}
+		ws = append(ws, w)
+	}
+	room.watched = ws
+	slices.SortFunc(ws, func(a, b *watched) int { return cmp.Compare(a.id, b.id) })
+	next := make([]reg, 0, len(ws))
+	for i, w := range ws {
+		if i > 0 && w == ws[i-1] {
+			x.release(w) // named twice
+			continue
 		}
-		if w == nil {
-			r.id = c.join(k).id
+		r := reg{id: w.id, wanted: true}
+		if had := c.find(w.id); had != nil {
+			r.sent, r.told, r.unknown = had.sent, had.told, had.unknown
+			x.release(w) // it stays: one registration is enough
+		} else {
+			w.add(c.link)
+			c.digest += w.hash
 		}
-		staying[r.id] = true
 		next = append(next, r)
 	}
 	c.regs = next
-	c.sortRegs()
 	for i := range old {
-		if !staying[old[i].id] {
-			c.leave(c.svc.index.get(old[i].id))
+		if c.find(old[i].id) == nil {
+			c.leave(x.get(old[i].id))
 		}
 	}
 	first := !c.loaded

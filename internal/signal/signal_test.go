@@ -55,6 +55,42 @@ func TestAnswersAndStatesLeaveInOneWrite(t *testing.T) {
 	})
 }
 
+// TestNumbersOfSessionsAreUsedAgain has sessions come and go while others stay registered for the same objects: lists
+// forget them late, and a number must neither be lost nor given to another while a list still has it.
+func TestNumbersOfSessionsAreUsedAgain(t *testing.T) {
+	inWorld(t, signal.Config{}, func(w *world) {
+		stays := make([]*unit, 5)
+		for i := range stays {
+			stays[i] = w.connect(fmt.Sprint("stays-", i), "")
+			stays[i].register("a", "b")
+			stays[i].told()
+			defer stays[i].close()
+		}
+		for i := range 200 {
+			u := w.connect(fmt.Sprint("unit-", i), "")
+			u.register("a", fmt.Sprint("own-", i))
+			u.told()
+			if i%3 == 0 {
+				u.send(`{"unregister":{"objects":["a"]}}`)
+			}
+			if i%7 == 0 {
+				u.send(`{"register":{"objects":["b","a","a"],"reset":true}}`)
+			}
+			w.put("a", object.Version(i+1))
+			if got := u.told(); slices.Contains(got, fmt.Sprint("a ", i+1)) != (i%3 != 0 || i%7 == 0) {
+				w.Fatalf("session %d was told %q", i, got)
+			}
+			u.close()
+			for _, s := range stays {
+				s.want(fmt.Sprint("a ", i+1))
+			}
+		}
+		if n := w.svc.Numbers(); n > 20 {
+			w.Errorf("%d numbers for at most 6 sessions at a time", n)
+		}
+	})
+}
+
 func TestNothingIsConfirmedBeforeItIsStored(t *testing.T) {
 	inWorld(t, signal.Config{}, func(w *world) {
 		u := w.connect("unit-1", "main")

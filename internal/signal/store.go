@@ -47,7 +47,8 @@ type Progress struct {
 	Acked, Sent object.Version
 }
 
-// Save replaces the stored registrations of a client. No keys: it has none any more.
+// Save replaces the stored registrations of a client. No keys: it has none any more. Keys and Progress are borrowed until
+// Store.Save returns; objects of which the client has nothing are not in Progress.
 type Save struct {
 	ID       ClientID
 	Keys     []object.Key

@@ -50,12 +50,15 @@ func (s *Service) flushNow(wait bool) {
 	now := s.cfg.Now()
 	var batch []Touch
 	var away []*Client
+	all := make([]Progress, 0, len(list)) // of all clients: not nil, which would mean that it stays as it was
 	for _, c := range list {
 		c.mu.Lock()
+		due := c.touched // else its set was stored meanwhile, and this with it
 		c.noted, c.touched = false, false
-		if c.loaded && !c.removed {
-			_, progress := c.list()
-			batch = append(batch, Touch{ID: c.id, SeenAt: now, Progress: progress})
+		if due && c.loaded && !c.removed {
+			from := len(all)
+			all = c.progressTo(all)
+			batch = append(batch, Touch{ID: c.id, SeenAt: now, Progress: all[from:len(all):len(all)]})
 			if c.link == nil {
 				c.touched = true // until it is on disk: whoever comes back is served from memory
 				away = append(away, c)

@@ -87,11 +87,8 @@ func (s *Service) liveRegistrations(app string, k object.Key) (found []Registrat
 	if w == nil {
 		return nil
 	}
-	w.mu.Lock()
-	links := slices.Clone(w.links)
-	w.mu.Unlock()
 	now := s.cfg.Now()
-	for _, l := range links {
+	for _, l := range w.sessions(&s.index.links, nil) {
 		c := l.c
 		c.mu.Lock()
 		if r := c.find(w.id); r != nil && c.link == l {
@@ -154,6 +151,9 @@ func (s *Service) Erase(ctx context.Context, app, recipient string) error {
 		c.park()
 		s.live.remove(c)
 		if c.saving != 0 {
+			if c.written == nil {
+				c.written = make(chan struct{})
+			}
 			saves = append(saves, c.written)
 		}
 		c.mu.Unlock()

@@ -65,7 +65,9 @@ func (f *flaky) Save(v *signal.Save) {
 	case f.writes.Load():
 		go v.Done(errAway)
 	case f.holding:
-		f.held = append(f.held, func() { f.Store.Save(v) })
+		v := *v
+		v.Keys, v.Progress = slices.Clone(v.Keys), slices.Clone(v.Progress) // they are borrowed
+		f.held = append(f.held, func() { f.Store.Save(&v) })
 	default:
 		f.Store.Save(v)
 	}

@@ -166,3 +166,30 @@ func BenchmarkOpenEmpty(b *testing.B) {
 		b.StartTimer()
 	}
 }
+
+// BenchmarkSeen notes that recipients came, each with its device, as when all reconnect.
+func BenchmarkSeen(b *testing.B) {
+	s, err := mailboxdb.Open(b.Context(), filepath.Join(b.TempDir(), "mailbox.db"), mailboxdb.Config{}, nil)
+	if err != nil {
+		b.Fatal(err)
+	}
+	const recipients = 10_000
+	names := make([]string, recipients)
+	for i := range names {
+		names[i] = fmt.Sprintf("unit-%06d", i)
+	}
+	b.ReportAllocs()
+	b.ResetTimer()
+	for i := range b.N {
+		s.Seen([]mailbox.Seen{{App: "demo", Recipient: names[i%recipients], Device: "main", At: time.Unix(int64(i), 0)}})
+		if i%recipients == recipients-1 || i == b.N-1 {
+			if err := s.WriteNotes(); err != nil {
+				b.Fatal(err)
+			}
+		}
+	}
+	b.StopTimer()
+	if err := s.Close(); err != nil {
+		b.Error(err)
+	}
+}

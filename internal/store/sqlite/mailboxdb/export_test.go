@@ -44,3 +44,9 @@ func (s *Store) Contents(ctx context.Context) (n int, err error) {
 
 // Sealed counts sealed slices.
 func (s *Store) Sealed() int { return len(s.sealed.all()) }
+
+// WriteNotes writes all sightings and marks at once.
+func (s *Store) WriteNotes() error {
+	s.notes.write(true)
+	return s.db.DoBulk(context.Background(), 1, func(*sqlite.Conn) error { return nil })
+}

@@ -300,20 +300,38 @@ func (s *Store) recordMark(r *recipient, e *entry, m mark) error {
 	return nil
 }
 
+// seenAt writes when a recipient was seen last and returns its key. (One upsert that returns the key would do, but SQLite
+// keeps a journal for each such statement, which takes longer than looking first.)
+func (s *Store) seenAt(app int64, name string, at int64) (key int64, err error) {
+	read := s.stmts.readRecipient
+	read.BindInt64(1, app)
+	read.BindText(2, name)
+	err = each(read, func(st *sqlite.Stmt) error {
+		key = st.ColumnInt64(0)
+		return nil
+	})
+	switch {
+	case err != nil:
+		return 0, err
+	case key == 0:
+		s.stmts.insertSeen.BindInt64(1, app)
+		s.stmts.insertSeen.BindText(2, name)
+		s.stmts.insertSeen.BindInt64(3, at)
+		err = exec(s.stmts.insertSeen)
+		return s.stmts.lastID(), err
+	}
+	s.stmts.saveSeen.BindInt64(1, key)
+	s.stmts.saveSeen.BindInt64(2, at)
+	return key, exec(s.stmts.saveSeen)
+}
+
 // recordSeen writes a sighting. It leaves the recipient out of memory: most who connect have nothing pending.
 func (s *Store) recordSeen(n seenNote) error {
 	a, err := s.internApp(n.name.app)
 	if err != nil {
 		return err
 	}
-	var key int64
-	s.stmts.saveSeen.BindInt64(1, a.key)
-	s.stmts.saveSeen.BindText(2, n.name.recipient)
-	s.stmts.saveSeen.BindInt64(3, n.at)
-	err = each(s.stmts.saveSeen, func(st *sqlite.Stmt) error {
-		key = st.ColumnInt64(0)
-		return nil
-	})
+	key, err := s.seenAt(a.key, n.name.recipient, n.at)
 	if err != nil {
 		return err
 	}

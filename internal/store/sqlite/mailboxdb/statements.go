@@ -14,7 +14,7 @@ type statements struct {
 
 	insertContent, readContent, deleteContent *sqlite.Stmt
 
-	insertApp, readRecipient, insertRecipient, saveSeq, saveSeen *sqlite.Stmt
+	insertApp, readRecipient, insertRecipient, saveSeq, saveSeen, insertSeen *sqlite.Stmt
 
 	saveDevice, knownDevices, insertAck, readAcks, deleteAcks, saveMeta *sqlite.Stmt
 }
@@ -45,8 +45,8 @@ func (s *statements) prepare(c *sqlite.Conn) error {
 		{&s.readRecipient, selectRecipient},
 		{&s.insertRecipient, "INSERT INTO recipient(app, name, last_seq, last_seen) VALUES (?1, ?2, 0, 0)"},
 		{&s.saveSeq, "UPDATE recipient SET last_seq = ?2 WHERE key = ?1"},
-		{&s.saveSeen, `INSERT INTO recipient(app, name, last_seq, last_seen) VALUES (?1, ?2, 0, ?3)
-			ON CONFLICT(app, name) DO UPDATE SET last_seen = max(last_seen, excluded.last_seen) RETURNING key`},
+		{&s.saveSeen, "UPDATE recipient SET last_seen = ?2 WHERE key = ?1 AND last_seen < ?2"},
+		{&s.insertSeen, "INSERT INTO recipient(app, name, last_seq, last_seen) VALUES (?1, ?2, 0, ?3)"},
 		{&s.saveDevice, "INSERT INTO device(recipient, name, last_seen) VALUES (?1, ?2, ?3) ON CONFLICT DO UPDATE SET last_seen = max(last_seen, ?3)"},
 		{&s.knownDevices, "SELECT name FROM device WHERE recipient = ?1 AND last_seen >= ?2"},
 		{&s.insertAck, "INSERT OR IGNORE INTO device_ack(pos, device) VALUES (?1, ?2)"},

@@ -14,46 +14,63 @@ import (
 
 // saveOp replaces a client's registrations.
 type saveOp struct {
-	s    *Store
-	save *signal.Save
-	full bool
+	s                 *Store
+	id                signal.ClientID
+	seenAt            time.Time
+	objects, progress []byte // encoded; no objects: there are none any more
+	done              func(error)
+	full              bool
 }
 
-// Save implements signal.Store.
-func (s *Store) Save(v *signal.Save) { s.db.Submit(&saveOp{s: s, save: v}) }
+// Save implements signal.Store. What it is given is encoded here and not by the writer, which all wait for.
+func (s *Store) Save(v *signal.Save) {
+	op := &saveOp{s: s, id: v.ID, seenAt: v.SeenAt, done: v.Done}
+	if len(v.Keys) > 0 {
+		op.objects, op.progress = encodeKeys(v.ID.Group, v.Keys), encodeProgress(v.Progress)
+	}
+	s.db.Submit(op)
+}
 
 // Size implements sqlitedb.Op.
-func (op *saveOp) Size() (rows, bytes int) { return 2, 128 + 40*len(op.save.Keys) }
+func (op *saveOp) Size() (rows, bytes int) { return 2, 256 + len(op.objects) + len(op.progress) }
 
 // Done implements sqlitedb.Op.
 func (op *saveOp) Done(err error) {
 	if err == nil && op.full {
 		err = mailbox.ErrNoSpace
 	}
-	op.save.Done(storeError("store registrations", err))
+	op.done(storeError("store registrations", err))
 }
 
 // Apply implements sqlitedb.Op.
 func (op *saveOp) Apply(c *sqlite.Conn) error {
-	v := op.save
-	if len(v.Keys) == 0 {
-		_, err := deleteClient(c, v.ID, nil)
+	if len(op.objects) == 0 {
+		_, err := deleteClient(c, op.id, nil)
 		return err
 	}
 	if op.full = op.s.space.Full(); op.full {
 		return nil
 	}
 	op.s.any.Store(true)
-	var id int64
-	err := each(c, `INSERT INTO client(app, recipient, grp, device, objects) VALUES (?, ?, ?, ?, ?)
-		ON CONFLICT (app, recipient, grp, device) DO UPDATE SET objects = excluded.objects RETURNING id`,
-		func(row *sqlite.Stmt) error { id = row.ColumnInt64(0); return nil },
-		v.ID.App, v.ID.Recipient, v.ID.Group, v.ID.Device, encodeKeys(v.ID.Group, v.Keys))
-	if err != nil {
+	v := &op.id
+	id, err := findClient(c, op.id)
+	switch {
+	case err != nil:
+		return err
+	case id == 0:
+		err = each(c, "INSERT INTO client(app, recipient, grp, device, objects) VALUES (?, ?, ?, ?, ?)",
+			nil, v.App, v.Recipient, v.Group, v.Device, op.objects)
+		if err != nil {
+			return err
+		}
+		return each(c, "INSERT INTO progress(client, seen_at, versions) VALUES (?, ?, ?)",
+			nil, c.LastInsertRowID(), op.seenAt.UnixMilli(), op.progress)
+	}
+	if err := each(c, "UPDATE client SET objects = ?2 WHERE id = ?1 AND app = ?3", nil, id, op.objects, v.App); err != nil {
 		return err
 	}
-	return each(c, "INSERT INTO progress(client, seen_at, versions) VALUES (?1, ?2, ?3) ON CONFLICT DO UPDATE SET seen_at = max(seen_at, ?2), versions = ?3",
-		nil, id, v.SeenAt.UnixMilli(), encodeProgress(v.Progress))
+	return each(c, "UPDATE progress SET seen_at = max(seen_at, ?2), versions = ?3 WHERE client = ?1",
+		nil, id, op.seenAt.UnixMilli(), op.progress)
 }
 
 const ofClient = " WHERE app = ? AND recipient = ? AND grp = ? AND device = ?"
