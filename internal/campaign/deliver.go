@@ -9,6 +9,34 @@ import (
 	"godwit.dev/godwit/internal/push"
 )
 
+// job is one attempt to be made.
+type job struct {
+	target *Target
+	sender push.Sender
+}
+
+// start has an attempt made, by a worker that is free or else by another one: there are never more than the lane has
+// places in flight. Workers stay, since their stacks have grown as far as encrypting needs, which takes a new one a
+// good part of its time.
+func (l *lane) start(j job) {
+	select {
+	case l.jobs <- j:
+	default:
+		l.workers.Go(func() {
+			l.deliver(j.target, j.sender)
+			for j := range l.jobs {
+				l.deliver(j.target, j.sender)
+			}
+		})
+	}
+}
+
+// finish waits for the attempts under way, after the last was started.
+func (l *lane) finish() {
+	close(l.jobs)
+	l.workers.Wait()
+}
+
 // deliver makes one attempt and hands its result to the writer.
 func (l *lane) deliver(t *Target, sender push.Sender) {
 	now := l.r.s.cfg.Now()

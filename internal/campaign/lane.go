@@ -21,13 +21,14 @@ type lane struct {
 	pacer  push.Pacer // of the sender; nil: it does not know how fast it may go
 
 	inFlight chan struct{} // holds one entry for each delivery claimed and not written back yet
-	sending  sync.WaitGroup
+	jobs     chan job      // to a worker that has nothing to do
+	workers  sync.WaitGroup
 	wake     chan struct{}
 	refusal  atomic.Pointer[string] // why deliveries are held back; nil: none are
 }
 
 func newLane(r *run, ch push.Channel) *lane {
-	l := &lane{r: r, ch: ch, policy: policies[ch], wake: make(chan struct{}, 1)}
+	l := &lane{r: r, ch: ch, policy: policies[ch], jobs: make(chan job), wake: make(chan struct{}, 1)}
 	l.inFlight = make(chan struct{}, l.policy.inFlight)
 	return l
 }
@@ -205,7 +206,7 @@ func (b *batch) claim() {
 		}
 		b.claimed.Add(int64(len(claimed)))
 		for i := range claimed {
-			l.sending.Go(func() { l.deliver(&claimed[i], sender) })
+			l.start(job{target: &claimed[i], sender: sender})
 		}
 		return err
 	})

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -101,7 +102,7 @@ func (r *run) work(ctx context.Context) error {
 	}
 	err := g.Wait()
 	for _, l := range r.lanes {
-		l.sending.Wait()
+		l.finish()
 	}
 	close(r.results)
 	writing.Wait()
@@ -163,6 +164,7 @@ func (r *run) write() error {
 	var failed error
 	batch := make([]landed, 0, resultBatch)
 	for first := range r.results {
+		runtime.Gosched() // whose answer has come as well goes first and shares the commit
 		batch = append(batch[:0], first)
 	fill:
 		for len(batch) < resultBatch {
