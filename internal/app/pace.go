@@ -3,6 +3,7 @@ package app
 import (
 	"context"
 	"os"
+	"runtime/metrics"
 	"sync/atomic"
 	"time"
 
@@ -17,18 +18,33 @@ const (
 	burstLook    = time.Second      // how often it is looked
 	burstLinger  = 10 * time.Second // without any more the burst is over
 	burstPercent = 15               // how much the heap may grow over what lives
+	burstRoom    = 8 << 20          // bytes by which it may grow anyhow: a small heap would be collected all the time
+	burstTune    = 50 * time.Millisecond
 )
 
 // pacer notices bursts of connections.
 type pacer struct {
 	opened atomic.Int64 // since the last look
 	wake   chan struct{}
-	live   func() int // sessions
+	live   func() int    // sessions
+	heap   func() uint64 // bytes that were found to live
 	set    func(percent int) (old int)
 }
 
-func newPacer(live func() int, set func(int) int) *pacer {
-	return &pacer{wake: make(chan struct{}, 1), live: live, set: set}
+func newPacer(live func() int, heap func() uint64, set func(int) int) *pacer {
+	return &pacer{wake: make(chan struct{}, 1), live: live, heap: heap, set: set}
+}
+
+// liveHeap reads how many bytes the last collection has found to live.
+func liveHeap() uint64 {
+	sample := []metrics.Sample{{Name: "/gc/heap/live:bytes"}}
+	metrics.Read(sample)
+	return sample[0].Value.Uint64()
+}
+
+// percent is what a burst allows the heap to grow.
+func (p *pacer) percent() int {
+	return max(burstPercent, int(100*burstRoom/max(p.heap(), burstRoom)))
 }
 
 // paced reports whether the collector is ours to steer: whoever has set how it works means it.
@@ -46,10 +62,12 @@ func (p *pacer) opening() {
 
 // run steers the collector until ctx ends.
 func (p *pacer) run(ctx context.Context) error {
-	look := time.NewTicker(burstLook)
+	look, tune := time.NewTicker(burstLook), time.NewTicker(burstTune)
+	tune.Stop() // until there is a burst
 	defer look.Stop()
+	defer tune.Stop()
 	var until time.Time // of the burst
-	before, usual := p.live(), 0
+	before, usual, percent := p.live(), 0, 0
 	defer func() {
 		if !until.IsZero() {
 			p.set(usual)
@@ -61,6 +79,12 @@ func (p *pacer) run(ctx context.Context) error {
 		select {
 		case <-ctx.Done():
 			return nil
+		case <-tune.C:
+			if n := p.percent(); n != percent {
+				percent = n
+				p.set(n)
+			}
+			continue
 		case <-p.wake:
 			now, stirred = time.Now(), true
 		case now = <-look.C:
@@ -70,10 +94,13 @@ func (p *pacer) run(ctx context.Context) error {
 		}
 		switch {
 		case stirred && until.IsZero():
-			usual, until = p.set(burstPercent), now.Add(burstLinger)
+			percent = p.percent()
+			usual, until = p.set(percent), now.Add(burstLinger)
+			tune.Reset(burstTune)
 		case stirred:
 			until = now.Add(burstLinger)
 		case !until.IsZero() && !now.Before(until):
+			tune.Stop()
 			p.set(usual)
 			until = time.Time{}
 		}

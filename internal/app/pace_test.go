@@ -15,7 +15,9 @@ func TestTheHeapIsKeptSmallWhileConnectionsBurst(t *testing.T) {
 		percent.Store(100)
 		var sessions atomic.Int64
 		sessions.Store(2 * burstOpens)
-		p := newPacer(func() int { return int(sessions.Load()) }, func(n int) int { return int(percent.Swap(int64(n))) })
+		var heap atomic.Uint64
+		heap.Store(100 * burstRoom)
+		p := newPacer(func() int { return int(sessions.Load()) }, heap.Load, func(n int) int { return int(percent.Swap(int64(n))) })
 		ctx, stop := context.WithCancel(t.Context())
 		var running sync.WaitGroup
 		running.Go(func() { _ = p.run(ctx) })
@@ -41,8 +43,17 @@ func TestTheHeapIsKeptSmallWhileConnectionsBurst(t *testing.T) {
 			time.Sleep(time.Millisecond)
 			expect("it goes on", burstPercent)
 		}
+		heap.Store(4 * burstRoom)
+		time.Sleep(burstTune)
+		expect("the heap is small", 25)
+		heap.Store(burstRoom / 4)
+		time.Sleep(burstTune)
+		expect("the heap is tiny", 100)
 		time.Sleep(burstLinger + 2*burstLook)
 		expect("it is over", 100)
+		heap.Store(100 * burstRoom)
+		time.Sleep(burstTune)
+		expect("it stays over", 100)
 		sessions.Add(-burstOpens)
 		time.Sleep(burstLook)
 		expect("many sessions end", burstPercent)

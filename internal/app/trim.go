@@ -35,7 +35,7 @@ func (t *trimmer) due(allocated uint64) bool {
 // startTrim gives memory back to the system after each burst of work, and keeps the heap small in a burst of
 // connections.
 func (a *App) startTrim(context.Context) error {
-	a.pace = newPacer(a.hub.Live, debug.SetGCPercent)
+	a.pace = newPacer(a.hub.Live, liveHeap, debug.SetGCPercent)
 	if paced(a.cfg) {
 		a.steps.addRun("memory pace", storePatience, a.pace.run, a.fail)
 	}
