@@ -107,12 +107,9 @@ func (m *mutation) overlay() (string, error) {
 	if err != nil {
 		return "", err
 	}
-	text, err := os.ReadFile(file)
+	text, err := m.find(file)
 	if err != nil {
 		return "", err
-	}
-	if n := strings.Count(string(text), m.old); n != 1 {
-		return "", fmt.Errorf("the text to replace is %d times in %s, not once: the code has moved on, and so must the mutation", n, m.file)
 	}
 	dir, err := os.MkdirTemp("", "mutate")
 	if err != nil {
@@ -127,6 +124,17 @@ func (m *mutation) overlay() (string, error) {
 		)
 	}
 	return filepath.Join(dir, "overlay.json"), err
+}
+
+// find reads the file and checks that there is just one place to change.
+func (m *mutation) find(file string) (text []byte, err error) {
+	if text, err = os.ReadFile(file); err != nil {
+		return nil, err
+	}
+	if n := strings.Count(string(text), m.old); n != 1 {
+		return nil, fmt.Errorf("the text to replace is %d times in %s, not once: the code has moved on, and so must the mutation", n, m.file)
+	}
+	return text, nil
 }
 
 func command(ctx context.Context, env []string, args ...string) (string, error) {
