@@ -191,13 +191,13 @@ func TestBackgroundWorkIsNotStarved(t *testing.T) {
 
 func TestTheLogIsRestartedUnderLoad(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "x.db")
-	const restart = 1 << 20
+	const restart, written = 1 << 20, 64 << 20
 	db := open(t, path, sqlitedb.Options{WALRestart: restart, CopyAfter: restart / 2})
 	body := strings.Repeat("x", 32<<10)
 	var wg sync.WaitGroup
 	for range 4 {
 		wg.Go(func() {
-			for range 250 {
+			for range 500 {
 				if err := db.Do(context.Background(), insert(body)); err != nil {
 					t.Error(err)
 				}
@@ -209,7 +209,8 @@ func TestTheLogIsRestartedUnderLoad(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if info.Size() > 16*restart {
-		t.Errorf("the log has %d bytes after 32 MB were written; it was never restarted", info.Size())
+	// How far it overshoots depends on when the checkpointer gets its turn.
+	if info.Size() > written/2 {
+		t.Errorf("the log has %d bytes after %d were written; it was hardly ever restarted", info.Size(), written)
 	}
 }
