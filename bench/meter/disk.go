@@ -18,8 +18,8 @@ type Disk struct {
 const (
 	probeFile   = 1 << 20
 	probeWrite  = 16 << 10
-	probes      = 500
-	longest     = 2 * time.Second
+	probes      = 250
+	longest     = time.Second
 	probesPause = 2 * time.Millisecond // a store has something else to do, too
 )
 
