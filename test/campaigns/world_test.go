@@ -21,6 +21,7 @@ import (
 
 var (
 	subscribers = flag.Int("subscribers", 700, "Web Push subscribers of the mixed and the killed campaign")
+	killedRate  = flag.Int("killed-rate", 0, "messages a second of the killed campaign; 0: all within six seconds")
 	chats       = flag.Int("chats", 120, "Telegram chats")
 	scale       = flag.Bool("scale", false, "measure sends a second and memory")
 

@@ -2,7 +2,6 @@ package h2post
 
 import (
 	"context"
-	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
@@ -173,6 +172,7 @@ func TestAnswersAreReadAsFarAsTheyMeanAnything(t *testing.T) {
 func TestAWindowThatIsSmallIsKept(t *testing.T) {
 	address := script(t, func(p *peer) {
 		p.greet(http2.Setting{ID: http2.SettingInitialWindowSize, Val: 100}, http2.Setting{ID: http2.SettingHeaderTableSize, Val: 0})
+		p.fr.ReadMetaHeaders.SetMaxDynamicTableSize(0)
 		for a := p.next(nil); a != nil; a = p.next(nil) {
 			p.answer(a.id, http.StatusCreated)
 		}
@@ -359,7 +359,12 @@ func TestUnusedConnectionsAreClosed(t *testing.T) {
 	closed := make(chan bool, 2)
 	address := script(t, func(p *peer) {
 		p.greet()
-		for a := p.next(nil); a != nil; a = p.next(nil) {
+		alive := func(f http2.Frame) {
+			if f, ok := f.(*http2.PingFrame); ok && !f.IsAck() {
+				p.check(p.fr.WritePing(true, f.Data))
+			}
+		}
+		for a := p.next(alive); a != nil; a = p.next(alive) {
 			p.answer(a.id, http.StatusCreated)
 		}
 		closed <- true
@@ -377,9 +382,31 @@ func TestUnusedConnectionsAreClosed(t *testing.T) {
 	<-closed
 }
 
+// stuck is a connection whose other side stops reading.
+type stuck struct {
+	net.Conn
+	room  atomic.Int64 // bytes that still go through
+	ended chan struct{}
+	once  sync.Once
+}
+
+func (s *stuck) Write(b []byte) (int, error) {
+	if s.room.Add(-int64(len(b))) < 0 {
+		<-s.ended
+		return 0, net.ErrClosed
+	}
+	return s.Conn.Write(b)
+}
+
+func (s *stuck) SetDeadline(t time.Time) error {
+	if !t.IsZero() && t.Before(time.Now()) {
+		s.once.Do(func() { close(s.ended) })
+	}
+	return s.Conn.SetDeadline(t)
+}
+
 func TestAServerThatAsksAndDoesNotReadIsLeft(t *testing.T) {
 	address := script(t, func(p *peer) {
-		p.check(p.nc.(*tls.Conn).NetConn().(*net.TCPConn).SetReadBuffer(4 << 10))
 		p.greet()
 		p.next(nil)
 		for p.fr.WritePing(false, [8]byte{}) == nil {
@@ -389,14 +416,13 @@ func TestAServerThatAsksAndDoesNotReadIsLeft(t *testing.T) {
 		dial := c.Dial
 		c.Dial = func(ctx context.Context, network, address string) (net.Conn, error) {
 			nc, err := dial(ctx, network, address)
-			if err == nil {
-				err = nc.(*net.TCPConn).SetWriteBuffer(4 << 10)
-			}
-			return nc, err
+			s := &stuck{Conn: nc, ended: make(chan struct{})}
+			s.room.Store(8 << 10)
+			return s, err
 		}
 	})
 	_, sent, err := post(t, c, message(address, "m"))
-	if err == nil || !sent {
+	if err == nil || !sent || !strings.Contains(err.Error(), "does not read") {
 		t.Errorf("sent %t, %v", sent, err)
 	}
 }
