@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"strconv"
+	"time"
 
 	"google.golang.org/protobuf/encoding/protowire"
 
@@ -93,7 +94,40 @@ func (s *subscriber) signalled(a arrival) {
 		s.seen = seqs{} // of several objects; which versions are new is not looked at
 	}
 	s.s.arrived(s, a)
-	s.out = s.wire.say(s.out, s.s.objectAckFrame(a.id, a.seq))
+	ack := s.s.objectAckFrame(a.id, a.seq)
+	if s.s.cfg.AckAfter == 0 {
+		s.out = s.wire.say(s.out, ack)
+		return
+	}
+	s.late = s.wire.say(s.late, ack)
+	s.s.ackLate(s)
+}
+
+// ackLate has what a subscriber acknowledges sent after a while, together with what all others do by then. A load
+// generator that holds a thousand clients would otherwise make the last of them wait until it has written the
+// acknowledgements of all before, which clients of their own do not.
+func (s *Subscribers) ackLate(sub *subscriber) {
+	if !sub.waits {
+		sub.waits = true
+		s.late = append(s.late, sub)
+	}
+	if s.lateAt == 0 || s.readAt > s.lateAt+int64(s.cfg.AckAfter) { // the one that was to wake the loop is gone
+		s.lateAt = s.readAt + int64(s.cfg.AckAfter)
+		time.AfterFunc(s.cfg.AckAfter, sub.conn.Nudge)
+	}
+}
+
+// sendLate sends the acknowledgements that are due. On the loop.
+func (s *Subscribers) sendLate() {
+	if s.lateAt == 0 || Now() < s.lateAt {
+		return
+	}
+	for _, sub := range s.late {
+		sub.waits = false
+		sub.conn.Write(sub.late, nil) // refused only by a connection that ends
+		sub.late = sub.late[:0]
+	}
+	s.late, s.lateAt = s.late[:0], 0
 }
 
 func (s *Subscribers) json() bool { return s.cfg.Transport == WebSocketJSON }

@@ -19,6 +19,8 @@ type subscriber struct {
 	acks   [][]byte
 	fresh  int    // notifications of this read that are new
 	out    []byte // what this read makes it say
+	late   []byte // what it acknowledges later
+	waits  bool   // among those with something in late
 	up     bool   // welcomed
 	deaf   bool   // reads nothing after its welcome
 	cut    bool   // we ended it
@@ -107,7 +109,7 @@ func (s *subscriber) finish(err error) {
 }
 
 // Drained implements reactor.Handler.
-func (s *subscriber) Drained() {}
+func (s *subscriber) Drained() { s.s.sendLate() }
 
 // Tick implements reactor.Handler.
 func (s *subscriber) Tick(time.Time) {}

@@ -45,7 +45,10 @@ type Subscribers struct {
 	mu       sync.Mutex
 	firstErr error // of connections that ended by themselves
 
-	readAt int64 // when the bytes at work were read; of the single loop
+	// Of the single loop.
+	readAt int64         // when the bytes at work were read
+	late   []*subscriber // with acknowledgements that wait
+	lateAt int64         // until when; 0: there are none
 }
 
 // SubscriberConfig says who connects where.
@@ -61,6 +64,7 @@ type SubscriberConfig struct {
 	Heartbeat   time.Duration `json:"heartbeat"`
 	Spread      bool          `json:"spread"`
 	NoAcks      bool          `json:"no_acks"`    // what comes needs no acknowledgement
+	AckAfter    time.Duration `json:"ack_after"`  // signals are acknowledged so much later; 0: at once
 	DeafEvery   int           `json:"deaf_every"` // every so many-th subscriber reads nothing; 0: none
 	Following   *Following    `json:"following,omitempty"`
 	Ramp        time.Duration `json:"ramp"` // over which connecting is spread; 0: as fast as it goes

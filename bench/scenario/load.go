@@ -28,10 +28,11 @@ type Load struct {
 	Warmup     time.Duration
 	For        time.Duration
 	ToAll      bool
-	Prefill    int  // notifications delivered and settled before, so that the store is not empty
-	AckNone    bool // settled by the first write
-	Objects    bool // each message is a new version of one object, which all clients are registered for
-	DeafEvery  int  // every so many-th client reads nothing; 0: none
+	Prefill    int           // notifications delivered and settled before, so that the store is not empty
+	AckNone    bool          // settled by the first write
+	Objects    bool          // each message is a new version of one object, which all clients are registered for
+	AckAfter   time.Duration // how much later clients acknowledge versions
+	DeafEvery  int           // every so many-th client reads nothing; 0: none
 }
 
 func (l *Load) settings() []report.Setting {
@@ -56,7 +57,7 @@ func (l *Load) settings() []report.Setting {
 		s = append(s, set("ack", "none"))
 	}
 	if l.Objects {
-		s = append(s, set("as", "versions of one object"))
+		s = append(s, set("as", "versions of one object"), set("acknowledged after", l.AckAfter))
 	}
 	if l.Servers > 1 {
 		s = append(s, set("servers", l.Servers))
@@ -146,6 +147,7 @@ func (l *Load) subscribers(prefix string) fleet.SubscriberConfig {
 	}
 	if l.Objects {
 		cfg.Following = &fleet.Following{Group: objectGroup, Objects: 1, Pool: 1}
+		cfg.AckAfter = l.AckAfter
 	}
 	return cfg
 }

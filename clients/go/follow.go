@@ -292,10 +292,10 @@ func (o *Objects) ping() *clientFrame {
 }
 
 // take returns what is to be sent now, and when there will be more; zero: when something has happened.
-func (o *Objects) take() (frames []*clientFrame, again time.Time) {
+func (o *Objects) take(last bool) (frames []*clientFrame, again time.Time) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	return o.keeper.take(time.Now()), o.keeper.sendAt()
+	return o.keeper.take(time.Now(), last), o.keeper.sendAt()
 }
 
 // frame takes what the server says of objects.
@@ -304,7 +304,7 @@ func (o *Objects) frame(f *serverFrame) {
 	o.update(func() {
 		switch {
 		case f.Object != nil:
-			k.object(f.Object)
+			k.object(f.Object, now)
 		case f.Registered != nil:
 			k.registered(f.Registered, now)
 		case f.RegistrationFailed != nil:

@@ -26,6 +26,7 @@ type keeper struct {
 	lastOp     time.Time // when registrations were last sent on this connection
 	check      time.Time // when to ask for the server's digest; zero: at the heartbeat
 	acks       map[objectKey]Version
+	acksAt     time.Time // when they are due, if there are any
 
 	queue   []objectKey // whose handlers have something to do
 	changes []ObjectStatus
@@ -56,6 +57,8 @@ const (
 	// settlePatience is how long an answer to registrations may take before a digest that differs means that something
 	// was lost.
 	settlePatience = 2 * time.Second
+	// ackPatience is how long acknowledgements collect, as those of TCP do.
+	ackPatience = 20 * time.Millisecond
 	// maxFrameObjects is how many names one frame carries: with names of 128 bytes, below 64 KB.
 	maxFrameObjects = 256
 )
@@ -234,8 +237,9 @@ func (k *keeper) failed(f *registrationFailed, now time.Time) {
 	}
 }
 
-// take returns what is to be sent now: nothing before the server has said what it has.
-func (k *keeper) take(now time.Time) (frames []*clientFrame) {
+// take returns what is to be sent now: nothing before the server has said what it has. With last there will be no other
+// time on this connection.
+func (k *keeper) take(now time.Time, last bool) (frames []*clientFrame) {
 	if !k.live {
 		return nil
 	}
@@ -252,6 +256,9 @@ func (k *keeper) take(now time.Time) (frames []*clientFrame) {
 	}
 	if !k.check.IsZero() && !now.Before(k.check) {
 		frames = append(frames, k.ping())
+	}
+	if !last && len(frames) == 0 && now.Before(k.acksAt) {
+		return nil
 	}
 	for key, v := range k.acks {
 		frames = append(frames, &clientFrame{ObjectAck: &objectAck{key.object, k.left(key.group), v}})
@@ -347,6 +354,9 @@ func (k *keeper) sendAt() (at time.Time) {
 		return at
 	}
 	at = k.check
+	if len(k.acks) > 0 && (at.IsZero() || k.acksAt.Before(at)) {
+		at = k.acksAt
+	}
 	if !k.summarised || !k.stale {
 		return at
 	}

@@ -41,21 +41,60 @@ func TestLatestVersionArrivesOnceAndIsAcknowledged(t *testing.T) {
 		f := follow(t, s)
 		f.register("a")
 		f.run()
-		if f.at("a") != 7 || s.acked[objectKey{"g", "a"}] != 7 {
-			t.Errorf("registering gave version %s, acknowledged %s", f.at("a"), s.acked[objectKey{"g", "a"}])
+		acknowledged()
+		if v, _ := s.heard("a"); f.at("a") != 7 || v != 7 {
+			t.Errorf("registering gave version %s, acknowledged %s", f.at("a"), v)
 		}
 		s.put("a", 8)
 		synctest.Wait()
 		s.conn.in <- serverFrame{Object: &Signal{Group: "g", Object: "a", Version: 8}} // the acknowledgement was lost
 		s.conn.in <- serverFrame{Object: &Signal{Group: "g", Object: "a", Version: 7}} // and one came late
-		synctest.Wait()
-		if f.at("a") != 8 || f.n != 2 || s.acked[objectKey{"g", "a"}] != 8 {
-			t.Errorf("version %s after %d calls, acknowledged %s", f.at("a"), f.n, s.acked[objectKey{"g", "a"}])
+		acknowledged()
+		if v, _ := s.heard("a"); f.at("a") != 8 || f.n != 2 || v != 8 {
+			t.Errorf("version %s after %d calls, acknowledged %s", f.at("a"), f.n, v)
 		}
 		if st := f.o.Status("a"); st.Version != 8 || st.Status != Registered {
 			t.Errorf("status %+v", st)
 		}
 		f.l.end()
+	})
+}
+
+// acknowledged waits until what was handled is acknowledged.
+func acknowledged() {
+	synctest.Wait()
+	time.Sleep(ackPatience)
+	synctest.Wait()
+}
+
+func TestBurstOfVersionsIsAcknowledgedOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newObjectServer(t)
+		f := follow(t, s)
+		f.register("a", "b")
+		f.run()
+		acknowledged()
+		for v := range 5 {
+			s.put("a", Version(v+1))
+			s.put("b", Version(v+1))
+			synctest.Wait()
+		}
+		if _, n := s.heard("a"); n != 0 {
+			t.Errorf("%d acknowledgements before %s had passed", n, ackPatience)
+		}
+		acknowledged()
+		a, n := s.heard("a")
+		b, _ := s.heard("b")
+		if n != 2 || a != 5 || b != 5 {
+			t.Errorf("%d acknowledgements, of versions %s and %s; want one of each object, of version 5", n, a, b)
+		}
+		s.put("a", 6)
+		synctest.Wait()
+		f.l.end() // at once
+		synctest.Wait()
+		if v, _ := s.heard("a"); v != 6 {
+			t.Errorf("a client that leaves has acknowledged version %s of 6", v)
+		}
 	})
 }
 
@@ -305,12 +344,12 @@ func TestStaleAgreementLeavesAWishThatWasNotSent(t *testing.T) {
 	k.want(a, handle)
 	k.welcomed(formatDigest(a.hash()), now)
 	k.drop(a)
-	if in, out := registrations(k.take(now)); in != 0 || out != 1 {
+	if in, out := registrations(k.take(now, false)); in != 0 || out != 1 {
 		t.Fatalf("sent %d and %d", in, out)
 	}
 	k.want(a, handle)
 	k.compare(formatDigest(a.hash()), now) // said before the unregistration arrived
-	if in, _ := registrations(k.take(now)); in != 1 {
+	if in, _ := registrations(k.take(now, false)); in != 1 {
 		t.Error("the registration was not sent: the server is about to drop it")
 	}
 }
@@ -320,11 +359,11 @@ func TestWhatALostConnectionCarriedIsSentAgain(t *testing.T) {
 	k := newKeeper("g")
 	k.want(objectKey{"g", "a"}, func(context.Context, *Signal) error { return nil })
 	for range 2 {
-		if frames := k.take(now); len(frames) > 0 {
+		if frames := k.take(now, false); len(frames) > 0 {
 			t.Errorf("%d frames before the welcome", len(frames))
 		}
 		k.welcomed(formatDigest(0), now)
-		if in, _ := registrations(k.take(now)); in != 1 {
+		if in, _ := registrations(k.take(now, false)); in != 1 {
 			t.Errorf("registered %d", in)
 		}
 		k.lost()

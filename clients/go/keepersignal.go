@@ -3,7 +3,7 @@ package godwit
 import "time"
 
 // object takes a signal: it waits for its handler, in place of an older one. Versions that a handler sees only grow.
-func (k *keeper) object(s *Signal) {
+func (k *keeper) object(s *Signal, now time.Time) {
 	key := k.key(s.Group, s.Object)
 	s.Group = key.group
 	e := k.entries[key]
@@ -15,7 +15,7 @@ func (k *keeper) object(s *Signal) {
 		e.waiting = s
 	case e.covers(s):
 		if e.running == nil && e.waiting == nil {
-			k.acks[key] = s.Version // the first acknowledgement was lost
+			k.acknowledge(key, s.Version, now) // the first acknowledgement was lost
 		}
 		return
 	default:
@@ -99,8 +99,17 @@ func (k *keeper) handled(s *Signal, err error, now time.Time) {
 		e.last, e.unknown, e.anew, e.retries.n = s.Version, false, false, 0
 		k.version++
 		if e.wanted() {
-			k.acks[key] = s.Version
+			k.acknowledge(key, s.Version, now)
 		}
 	}
 	k.enqueue(key, e)
+}
+
+// acknowledge notes what the server is to learn soon. It waits for that before nothing, so acknowledgements collect for a
+// moment: a burst of versions costs one of each object, and all leave together.
+func (k *keeper) acknowledge(key objectKey, v Version, now time.Time) {
+	if len(k.acks) == 0 {
+		k.acksAt = now.Add(ackPatience)
+	}
+	k.acks[key] = max(k.acks[key], v) // an older one may come again meanwhile
 }

@@ -23,9 +23,9 @@ type objectServer struct {
 	conn    *scripted
 	delay   time.Duration // before an answer
 
-	registers, resets, pings int
-	refuse                   map[string]*registrationFailed // by object
-	group                    string
+	registers, resets, pings, acks int
+	refuse                         map[string]*registrationFailed // by object
+	group                          string
 }
 
 func newObjectServer(t *testing.T) *objectServer {
@@ -62,6 +62,12 @@ func (s *objectServer) play(_ int, c *scripted) error {
 				}
 				s.mu.Unlock()
 			case <-c.closed:
+				for len(c.seen) > 0 { // what was sent before
+					f := <-c.seen
+					s.mu.Lock()
+					s.take(&f)
+					s.mu.Unlock()
+				}
 				return
 			}
 		}
@@ -120,6 +126,7 @@ func (s *objectServer) take(f *clientFrame) {
 		if k.group == "" {
 			k.group = s.group
 		}
+		s.acks++
 		s.acked[k] = max(s.acked[k], f.ObjectAck.Version)
 	case f.Unregister != nil:
 		for _, k := range keys(f.Unregister) {
@@ -164,6 +171,13 @@ func (s *objectServer) put(object string, v Version) {
 	if s.set[k] && s.conn != nil {
 		s.offer(k, false)
 	}
+}
+
+// heard is the newest version of an object that was acknowledged, and how many acknowledgements of all have come.
+func (s *objectServer) heard(object string) (v Version, acks int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.acked[objectKey{s.group, object}], s.acks
 }
 
 func (s *objectServer) has() (names []string) {

@@ -164,14 +164,14 @@ func (s *session) write(ctx, closing context.Context) error {
 	beats := 0
 	pinged := false
 	for {
-		if err := s.flush(ctx, again); err != nil {
+		if err := s.flush(ctx, again, false); err != nil {
 			return err
 		}
 		select {
 		case <-ctx.Done():
 			return nil
 		case <-closing.Done():
-			if err := s.flush(ctx, again); err != nil {
+			if err := s.flush(ctx, again, true); err != nil {
 				return err
 			}
 			s.c.finish()
@@ -203,11 +203,11 @@ func (s *session) write(ctx, closing context.Context) error {
 	}
 }
 
-// flush sends what waits. again fires when objects have more to send.
-func (s *session) flush(ctx context.Context, again *time.Timer) error {
+// flush sends what waits, with last also what could wait longer. again fires when objects have more to send.
+func (s *session) flush(ctx context.Context, again *time.Timer, last bool) error {
 	frames := s.l.out.take()
 	if o := s.l.opts.objects; o != nil {
-		more, at := o.take()
+		more, at := o.take(last)
 		frames = append(frames, more...)
 		if !at.IsZero() {
 			again.Reset(time.Until(at))

@@ -42,8 +42,8 @@ func (b *bench) objectLatencyCommand() *cobra.Command {
 			if err := checkObjectTransport(s.Transport); err != nil {
 				return err
 			}
-			if s.Clients < 1 || s.Publishers < 1 || s.For <= 0 || len(s.Rates) == 0 || slices.Min(s.Rates) <= 0 {
-				return usagef("--clients, --publishers, --for and all of --rates must be positive")
+			if s.Clients < 1 || s.Publishers < 1 || s.For <= 0 || s.AckAfter < 0 || len(s.Rates) == 0 || slices.Min(s.Rates) <= 0 {
+				return usagef("--clients, --publishers, --for and all of --rates must be positive, --ack-after not negative")
 			}
 			return b.measure(cmd, func(ctx context.Context, c scenario.Common) (*report.Result, error) {
 				s.Common = c
@@ -57,6 +57,7 @@ func (b *bench) objectLatencyCommand() *cobra.Command {
 	f.IntVar(&s.Publishers, "publishers", 4, "connections that put")
 	f.IntVar(&s.Size, "size", 34, "bytes of payload, which carries the time")
 	f.StringVar(&s.Transport, "transport", fleet.GRPC, "how clients connect: ws-json, ws-proto or grpc")
+	f.DurationVar(&s.AckAfter, "ack-after", 20*time.Millisecond, "how long clients collect what they acknowledge; 0: each version at once")
 	f.DurationVar(&s.Warmup, "warmup", time.Second, "how long to put before measuring")
 	f.DurationVar(&s.For, "for", 10*time.Second, "how long to measure each rate")
 	return cmd
