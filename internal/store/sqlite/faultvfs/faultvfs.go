@@ -176,6 +176,13 @@ func (v *VFS) Ballast(path string, size int64) {
 	v.ballast, v.bonus = path, size
 }
 
+// BallastGiven reports whether the ballast was deleted and its room used since Ballast.
+func (v *VFS) BallastGiven() bool {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	return v.ballast != "" && v.bonus == 0
+}
+
 // takeBallast adds the ballast's room if it has been deleted.
 func (v *VFS) takeBallast() {
 	if v.bonus > 0 {
