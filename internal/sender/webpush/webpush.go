@@ -13,6 +13,7 @@ import (
 	"net/url"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"golang.org/x/net/http2/hpack"
 
@@ -131,9 +132,10 @@ func (s *Sender) message(r *push.Request, to *subscription) (m message, err erro
 	return m, nil
 }
 
-// post sends a message over HTTP/2; to servers that have not got it, and where http is allowed, as any request.
+// post sends a message over HTTP/2; to servers that have not got it, where http is allowed, and to names that have to be
+// turned into ASCII first, as any request.
 func (s *Sender) post(ctx context.Context, m message, to *subscription, name string) (sender.Answer, error) {
-	if s.posts != nil && to.endpoint.Scheme == "https" {
+	if s.posts != nil && to.endpoint.Scheme == "https" && ascii(to.endpoint.Host) {
 		answer, unsuited, err := sender.Post(ctx, s.posts, m.http2(to.endpoint), name, to.origin)
 		if !unsuited {
 			return answer, err
@@ -149,6 +151,10 @@ func (s *Sender) post(ctx context.Context, m message, to *subscription, name str
 		"Ttl": {m.ttl}, "Topic": {m.topic}, "Urgency": {m.urgency},
 	}
 	return sender.Do(s.cfg.Client, req, name, to.origin)
+}
+
+func ascii(host string) bool {
+	return strings.IndexFunc(host, func(r rune) bool { return r >= utf8.RuneSelf }) < 0
 }
 
 const (
