@@ -134,8 +134,8 @@ bench-compare: build ## measure Godwit beside Mosquitto and nats-server (apt-get
 	$(BIN)/godwit bench compare --report $(BIN)/bench/compare.html
 
 # The committed results: NAME=what bench is told. Each is bounded in time; all of them take about a quarter of an hour on
-# a machine that does nothing else.
-RESULTS := idle idle-tls accept storm unicast-200 unicast-4k unicast-paced unicast-stubs fanout matrix slow sla compare
+# a machine that does nothing else. Those named -ram have the stores on a RAM disk: what the server makes of it, not the disk.
+RESULTS := idle idle-tls accept storm unicast-200 unicast-4k unicast-paced unicast-stubs fanout matrix slow slow-ram sla sla-ram compare
 RESULT_idle          := idle --runs 1 --sessions 10000 --settle 30s
 RESULT_idle-tls      := idle --runs 1 --sessions 10000 --settle 30s --transports ws-json --tls
 RESULT_accept        := accept --clients 15000
@@ -148,6 +148,8 @@ RESULT_fanout        := fanout --runs 1 --clients 5000 --size 200
 RESULT_matrix        := matrix --samples 2
 RESULT_slow          := slow --for 5s --warmup 1s
 RESULT_sla           := sla --runs 1
+RESULT_slow-ram      := $(RESULT_slow) --data-dir /dev/shm
+RESULT_sla-ram       := $(RESULT_sla) --data-dir /dev/shm
 RESULT_compare       := compare --runs 1 --for 3s --sessions 2000 --fan 2000
 
 .PHONY: bench-results
