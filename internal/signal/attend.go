@@ -29,7 +29,7 @@ func (c *Client) settle(room *room) (save *Save) {
 		c.loadAgain(l)
 		return nil
 	}
-	if c.lasting() && c.loaded && c.saved != c.ops && c.saving == 0 && !c.failed {
+	if c.lasting() && c.loaded && c.saved != c.ops && c.saving == 0 && !c.failed && !c.noting {
 		save = c.save(room)
 	}
 	switch {
@@ -74,7 +74,7 @@ func (c *Client) leaveRoster() {
 func (c *Client) save(room *room) *Save {
 	room.keys, room.progress = c.keysTo(room.keys[:0]), c.progressTo(room.progress[:0])
 	op, digest, count := c.ops, c.digest, len(room.keys)
-	c.saving, c.touched = op, false
+	c.saving = op
 	c.svc.running.Add(1)
 	return &Save{ID: c.id, Keys: room.keys, SeenAt: c.svc.cfg.Now(), Progress: room.progress, Done: func(err error) {
 		defer c.svc.running.Done()

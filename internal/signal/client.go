@@ -53,6 +53,7 @@ type Client struct {
 	behind  bool // something may have to be sent
 	touched bool // what is acknowledged differs from what is stored
 	noted   bool // in the flusher's list
+	noting  bool // the flusher is writing it down: a save would be overtaken by what is older
 	removed bool // not in the roster any more: whoever still finds it looks again
 	tell    bool // the digest is to be sent
 }

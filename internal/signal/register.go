@@ -135,6 +135,7 @@ func (l *link) register(group string, keys []object.Key) {
 		c.answer(group, names(done))
 	}
 	c.behind = true
+	c.touch() // what was asked for again is not acknowledged any more
 	c.later()
 }
 
@@ -240,6 +241,7 @@ func (c *Client) swap(keys []object.Key, room *room) {
 	if first || c.digest != before || c.stored != c.digest {
 		c.changed()
 	}
+	c.touch() // nothing is acknowledged any more
 	c.later()
 }
 

@@ -49,20 +49,18 @@ func (s *Service) flushNow(wait bool) {
 	s.flush.mu.Unlock()
 	now := s.cfg.Now()
 	var batch []Touch
-	var away []*Client
+	var noted []*Client
 	all := make([]Progress, 0, len(list)) // of all clients: not nil, which would mean that it stays as it was
 	for _, c := range list {
 		c.mu.Lock()
-		due := c.touched // else its set was stored meanwhile, and this with it
 		c.noted, c.touched = false, false
-		if due && c.loaded && !c.removed {
+		if c.loaded && !c.removed {
 			from := len(all)
 			all = c.progressTo(all)
 			batch = append(batch, Touch{ID: c.id, SeenAt: now, Progress: all[from:len(all):len(all)]})
-			if c.link == nil {
-				c.touched = true // until it is on disk: whoever comes back is served from memory
-				away = append(away, c)
-			}
+			noted = append(noted, c)
+			c.noting = true
+			c.touched = c.link == nil // until it is on disk: whoever comes back is served from memory
 		}
 		c.mu.Unlock()
 	}
@@ -71,9 +69,10 @@ func (s *Service) flushNow(wait bool) {
 	}
 	done := make(chan struct{})
 	s.store.Touch(batch, func(error) {
-		for _, c := range away {
+		for _, c := range noted {
 			c.mu.Lock()
-			if c.touched = c.noted; c.link == nil && !c.removed {
+			c.noting, c.touched = false, c.noted
+			if !c.removed && (c.link == nil || c.saved != c.ops && c.lasting()) {
 				c.later()
 			}
 			c.mu.Unlock()
