@@ -38,6 +38,7 @@ type unit struct {
 	known   map[string]object.Version // newest it was told; kept when it says unknown
 	unsure  map[string]bool           // told unknown after that
 	refused map[string]bool           // for good: not wanted from the server any more
+	own     map[string]object.Version // put by itself during this connection
 	line    wire
 	live    bool // welcomed
 	asked   int  // registrations asked for so far
@@ -126,6 +127,7 @@ func (u *unit) connect() (wire, bool) {
 		return nil, false
 	}
 	u.line, u.live = w, false
+	clear(u.own)
 	return w, true
 }
 
@@ -256,6 +258,7 @@ func (u *unit) object(w wire, name string, v object.Version, unknown bool, paylo
 	}
 	switch {
 	case !u.want[name]: // it has just unregistered
+	case unknown && v < u.own[name]: // it was under way when the unit put something newer
 	case unknown:
 		u.unsure[name] = true
 	case v > u.known[name]:
@@ -329,10 +332,20 @@ func (u *unit) set(name string, want bool) {
 	}
 }
 
-// made notes a version that the unit has put itself and is not told of.
-func (u *unit) made(name string, v object.Version) {
+// connection is the present one.
+func (u *unit) connection() wire {
 	u.mu.Lock()
 	defer u.mu.Unlock()
+	return u.line
+}
+
+// made notes a version that the unit has put itself and is not told of, and during which connection.
+func (u *unit) made(name string, v object.Version, during wire) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if u.line == during {
+		u.own[name] = max(u.own[name], v)
+	}
 	if u.want[name] && v > u.known[name] {
 		u.known[name] = v
 		delete(u.unsure, name)

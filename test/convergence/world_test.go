@@ -174,10 +174,14 @@ func (w *world) publish() {
 	if s == nil {
 		return
 	}
+	var during wire
+	if from != nil {
+		during = from.connection()
+	}
 	w.running.Go(func() {
 		_, changed, err := s.svc.Put(context.Background(), app, k.key, &p)
 		if err == nil && changed && from != nil {
-			from.made(name, p.Version)
+			from.made(name, p.Version, during)
 		}
 	})
 }
