@@ -88,3 +88,14 @@ func TestADiskIsProbedWhereTheDataIs(t *testing.T) {
 		t.Errorf("a disk that is not there is %+v", d)
 	}
 }
+
+func TestStolenTimeIsTheEighthNumber(t *testing.T) {
+	if got := parseStolen("cpu  1941936 131815 511814 1024487 46065 0 60608 150 7 0"); got != 1500*time.Millisecond {
+		t.Errorf("%v were stolen, want 1.5 s", got)
+	}
+	for _, line := range []string{"", "cpu 1 2 3", "intr 1 2 3 4 5 6 7 8 9", "cpu 1 2 3 4 5 6 7 x"} {
+		if got := parseStolen(line); got != 0 {
+			t.Errorf("%q says that %v were stolen", line, got)
+		}
+	}
+}

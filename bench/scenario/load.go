@@ -86,6 +86,7 @@ type Outcome struct {
 	Seconds        float64 // from the first publish to the last delivery
 	Server         []meter.Sample
 	Workers        []meter.Sample
+	Stolen         float64 // seconds of the cores' time that the machine's host kept for others
 	Ticks          []tick
 }
 
@@ -226,7 +227,7 @@ func (l *Load) measured(ctx context.Context, site *lab.Site, pub *worker.Worker,
 		profile = lab.StartProfile(ctx, site.Servers[0], l.For, profileName(l.Lab.Profile, run))
 	}
 	show := l.watch(ctx, site, pub, before, run)
-	begun := time.Now()
+	begun, stolen := time.Now(), meter.Stolen()
 	r, err := pub.Call(ctx, worker.Request{Publish: &worker.Publish{Rate: l.Rate, For: l.For}})
 	if err != nil {
 		show()
@@ -236,6 +237,7 @@ func (l *Load) measured(ctx context.Context, site *lab.Site, pub *worker.Worker,
 	o.Expected = o.Published.Accepted - o.Published.Deaf
 	after, err := site.AwaitReceived(ctx, before.Received+o.Expected, l.arrivals())
 	o.Seconds = time.Since(begun).Seconds()
+	o.Stolen = (meter.Stolen() - stolen).Seconds()
 	o.Ticks = show()
 	o.Server, o.Workers = server.Stop(), workers.Stop()
 	if err != nil {

@@ -56,6 +56,9 @@ func (o *Outcome) tellCost(r *report.Result, group string) {
 	if len(o.Workers) > 1 {
 		r.Add(group, "load generator CPU", "cores", meter.CPU(o.Workers)/o.Seconds)
 	}
+	if o.Stolen > 0 {
+		r.Add(group, "CPU kept by the machine's host", "cores", o.Stolen/o.Seconds)
+	}
 }
 
 func (o *Outcome) tellFaults(r *report.Result, group string) {
