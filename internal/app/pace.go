@@ -18,7 +18,7 @@ const (
 	burstLook    = time.Second      // how often it is looked
 	burstLinger  = 10 * time.Second // without any more the burst is over
 	burstPercent = 15               // how much the heap may grow over what lives
-	burstRoom    = 8 << 20          // bytes by which it may grow anyhow: a small heap would be collected all the time
+	burstRoom    = 5 << 20          // bytes by which it may grow anyhow: a small heap would be collected all the time
 	burstTune    = 50 * time.Millisecond
 )
 
