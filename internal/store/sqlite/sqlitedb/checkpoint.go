@@ -23,7 +23,7 @@ type checkpointer struct {
 }
 
 func newCheckpointer(db *DB) (*checkpointer, error) {
-	conn, err := db.connect(1 << 20)
+	conn, err := db.connect(writeCache)
 	if err != nil {
 		return nil, err
 	}
