@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"net/url"
 	"strconv"
 	"strings"
 	"time"
@@ -37,12 +36,9 @@ func CheckURL(raw string, allowPrivate bool) (origin string, err error) {
 	if len(raw) > maxURL {
 		return "", fmt.Errorf("has more than %d bytes", maxURL)
 	}
-	if err := guard.CheckURL(raw, allowPrivate); err != nil {
-		return "", err
-	}
-	u, err := url.Parse(raw)
+	u, err := guard.ParseURL(raw, allowPrivate)
 	if err != nil {
-		return "", errors.New("is not a URL")
+		return "", err
 	}
 	return u.Scheme + "://" + strings.ToLower(u.Host), nil
 }
