@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"godwit.dev/godwit/internal/pace"
 	"godwit.dev/godwit/internal/push"
 )
 
@@ -46,20 +47,20 @@ func (l *lane) deliver(t *Target, sender push.Sender) {
 	ctx, cancel := context.WithTimeoutCause(l.r.t.hard, l.policy.timeout, fmt.Errorf("no answer in %s", l.policy.timeout))
 	defer cancel()
 	req := l.r.request(t, now)
-	p := l.r.s.pacers.of(scope{app: l.r.c.App, ch: l.ch, name: t.pace.Scope}, t.pace, now)
-	seq, late := p.depart(l.r.s.cfg.Now())
+	p := l.r.s.pacers.Of(pace.Scope{App: l.r.c.App, Channel: l.ch, Name: t.pace.Scope}, t.pace, now)
+	seq, late := p.Depart(l.r.s.cfg.Now())
 	for late > 0 && wait(ctx, late) {
-		seq, late = p.depart(l.r.s.cfg.Now())
+		seq, late = p.Depart(l.r.s.cfg.Now())
 	}
 	receipt, err := sender.Send(ctx, req)
 	now = l.r.s.cfg.Now()
-	p.answered(seq, now, receipt.Address != nil) // who has moved was told so at the old address first
+	p.Answered(seq, now, receipt.Address != nil) // who has moved was told so at the old address first
 	res := l.judge(t, receipt, err, p, now)
 	l.r.results <- landed{Result: res, lane: l}
 }
 
 // judge says what an attempt's end means for the delivery, and for the scope it was sent in.
-func (l *lane) judge(t *Target, receipt push.Receipt, err error, p *pacer, now time.Time) Result {
+func (l *lane) judge(t *Target, receipt push.Receipt, err error, p *pace.Pacer, now time.Time) Result {
 	t.Attempts++
 	var retry *push.RetryError
 	var gone *push.GoneError
@@ -67,14 +68,14 @@ func (l *lane) judge(t *Target, receipt push.Receipt, err error, p *pacer, now t
 	var config *push.ConfigError
 	switch {
 	case err == nil:
-		p.succeeded(now)
+		p.Succeeded(now)
 		res := t.ends(Accepted, "")
 		res.External, res.Address = receipt.ExternalID, receipt.Address
 		return res
 	case errors.As(err, &retry):
 		return l.retry(t, retry, p, now)
 	case errors.As(err, &gone):
-		p.succeeded(now)
+		p.Succeeded(now)
 		// Nobody is there: an earlier attempt cannot have been seen either.
 		t.Unsure = false
 		res := t.ends(Refused, gone.Reason)
@@ -84,10 +85,10 @@ func (l *lane) judge(t *Target, receipt push.Receipt, err error, p *pacer, now t
 		}
 		return res
 	case errors.As(err, &permanent):
-		p.succeeded(now)
+		p.Succeeded(now)
 		return t.ends(Refused, permanent.Reason)
 	case errors.As(err, &config):
-		l.r.s.pacers.block(scope{app: l.r.c.App, ch: l.ch, name: config.Scope}, config.Reason)
+		l.r.s.pacers.Block(pace.Scope{App: l.r.c.App, Channel: l.ch, Name: config.Scope}, config.Reason)
 		l.refusal.Store(&config.Reason)
 		t.Attempts--
 		return held(t)
@@ -96,15 +97,15 @@ func (l *lane) judge(t *Target, receipt push.Receipt, err error, p *pacer, now t
 }
 
 // retry puts off a message that was certainly not taken.
-func (l *lane) retry(t *Target, e *push.RetryError, p *pacer, now time.Time) Result {
+func (l *lane) retry(t *Target, e *push.RetryError, p *pace.Pacer, now time.Time) Result {
 	if e.Credential {
 		if e.Scope != "" {
-			p = l.r.s.pacers.of(scope{app: l.r.c.App, ch: l.ch, name: e.Scope}, push.Pace{}, now)
+			p = l.r.s.pacers.Of(pace.Scope{App: l.r.c.App, Channel: l.ch, Name: e.Scope}, push.Pace{}, now)
 		}
-		p.objected(now, e.After)
+		p.Objected(now, e.After)
 	}
 	tries := maxTries
-	if e.Credential || e.After > 0 || !p.alive(t.First) {
+	if e.Credential || e.After > 0 || !p.Alive(t.First) {
 		tries = maxTriesInTrouble
 	}
 	if t.Attempts >= tries {
@@ -112,7 +113,7 @@ func (l *lane) retry(t *Target, e *push.RetryError, p *pacer, now time.Time) Res
 	}
 	due := now.Add(max(e.After, backoff(t.Attempts, t.Row)))
 	if e.Credential {
-		due = p.book(now) // it is the scope's turn that counts
+		due = p.Book(now) // it is the scope's turn that counts
 	}
 	return l.later(t, due, e.Reason, now)
 }

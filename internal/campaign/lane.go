@@ -9,6 +9,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"godwit.dev/godwit/internal/pace"
 	"godwit.dev/godwit/internal/push"
 )
 
@@ -173,9 +174,9 @@ func (b *batch) take(t *Target) {
 	if !wait(b.ctx, turn.at.Sub(l.r.s.cfg.Now())) {
 		return
 	}
-	if until, paused := turn.pacer.paused(l.r.s.cfg.Now()); paused && until.After(turn.at) {
-		turn.pacer.put()
-		b.settled = append(b.settled, again(t, turn.pacer.book(l.r.s.cfg.Now())))
+	if until, paused := turn.pacer.Paused(l.r.s.cfg.Now()); paused && until.After(turn.at) {
+		turn.pacer.Put()
+		b.settled = append(b.settled, again(t, turn.pacer.Book(l.r.s.cfg.Now())))
 		return
 	}
 	select {
@@ -249,7 +250,7 @@ func (b *batch) close() error {
 // turn is when a message may leave.
 type turn struct {
 	at    time.Time
-	pacer *pacer
+	pacer *pace.Pacer
 }
 
 // turn finds the moment that all limits allow. Not ok: that is too far off, and the result says when to look again.
@@ -257,16 +258,16 @@ func (l *lane) turn(t *Target, now time.Time) (turn, Result, bool) {
 	if l.pacer != nil {
 		t.pace = l.pacer.Pace(t.Address)
 	}
-	pace := t.pace
-	sc := scope{app: l.r.c.App, ch: l.ch, name: pace.Scope}
+	limits := t.pace
+	sc := pace.Scope{App: l.r.c.App, Channel: l.ch, Name: limits.Scope}
 	ps := l.r.s.pacers
-	if why := ps.refused(sc); why != "" {
+	if why := ps.Refused(sc); why != "" {
 		l.refusal.Store(&why)
 		return turn{}, held(t), false
 	}
-	chat := scope{app: l.r.c.App, ch: l.ch, name: pace.Scope + "\n" + pace.Chat}
-	if pace.Chat != "" {
-		if at, ok := ps.chat(chat, now); !ok {
+	chat := pace.Scope{App: l.r.c.App, Channel: l.ch, Name: limits.Scope + "\n" + limits.Chat}
+	if limits.Chat != "" {
+		if at, ok := ps.Chat(chat, now); !ok {
 			return turn{}, again(t, at), false
 		}
 	}
@@ -274,18 +275,18 @@ func (l *lane) turn(t *Target, now time.Time) (turn, Result, bool) {
 	if l.policy.solo {
 		limit = forever
 	}
-	p := ps.of(sc, pace, now)
-	at, ok := p.slot(now, limit)
+	p := ps.Of(sc, limits, now)
+	at, ok := p.Slot(now, limit)
 	if !ok {
-		return turn{}, again(t, p.book(now)), false
+		return turn{}, again(t, p.Book(now)), false
 	}
 	if l.r.pace != nil {
-		if own, _ := l.r.pace.slot(now, forever); own.After(at) {
+		if own, _ := l.r.pace.Slot(now, forever); own.After(at) {
 			at = own
 		}
 	}
-	if pace.Chat != "" {
-		ps.sentTo(chat, at, pace.Every)
+	if limits.Chat != "" {
+		ps.SentTo(chat, at, limits.Every)
 	}
 	return turn{at: at, pacer: p}, Result{}, true
 }

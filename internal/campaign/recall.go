@@ -8,6 +8,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"godwit.dev/godwit/internal/pace"
 	"godwit.dev/godwit/internal/push"
 )
 
@@ -146,12 +147,12 @@ func (r *recaller) passing(sender push.Sender, t *Target, err error) (after time
 	switch {
 	case errors.As(err, &retry):
 		if retry.Credential {
-			pace := paceOf(sender, t)
+			limits := paceOf(sender, t)
 			if retry.Scope != "" {
-				pace = push.Pace{Scope: retry.Scope}
+				limits = push.Pace{Scope: retry.Scope}
 			}
 			now := r.s.cfg.Now()
-			r.s.pacers.of(scope{app: r.c.App, ch: t.Channel, name: pace.Scope}, pace, now).objected(now, retry.After)
+			r.s.pacers.Of(pace.Scope{App: r.c.App, Channel: t.Channel, Name: limits.Scope}, limits, now).Objected(now, retry.After)
 		}
 		return retry.After, true
 	case errors.As(err, &unknown):
@@ -169,9 +170,9 @@ func paceOf(sender push.Sender, t *Target) push.Pace {
 
 // turn waits until a recall may leave.
 func (r *recaller) turn(ctx context.Context, sender push.Sender, t *Target) error {
-	pace := paceOf(sender, t)
+	limits := paceOf(sender, t)
 	now := r.s.cfg.Now()
-	at, _ := r.s.pacers.of(scope{app: r.c.App, ch: t.Channel, name: pace.Scope}, pace, now).slot(now, forever)
+	at, _ := r.s.pacers.Of(pace.Scope{App: r.c.App, Channel: t.Channel, Name: limits.Scope}, limits, now).Slot(now, forever)
 	if !wait(ctx, at.Sub(now)) {
 		return context.Cause(ctx)
 	}

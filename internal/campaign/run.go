@@ -12,6 +12,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"godwit.dev/godwit/internal/pace"
 	"godwit.dev/godwit/internal/push"
 )
 
@@ -21,8 +22,8 @@ type run struct {
 	c     *Campaign
 	t     *task
 	quiet *quiet
-	pace  *pacer // the campaign's own rate; nil: none was asked for
-	key   []byte // signs tracking tokens
+	pace  *pace.Pacer // the campaign's own rate; nil: none was asked for
+	key   []byte      // signs tracking tokens
 
 	enumerated atomic.Bool
 	lanes      []*lane
@@ -55,7 +56,7 @@ func (s *Service) send(ctx context.Context, c *Campaign, t *task) error {
 		}
 	}
 	if rate := float64(c.Spec.Rate); rate > 0 {
-		r.pace = newRate(rate, s.cfg.Now())
+		r.pace = pace.Fixed(rate, s.cfg.Now())
 	}
 	if r.key, err = s.trackKey(ctx, c.App); err != nil {
 		return err

@@ -11,6 +11,7 @@ import (
 
 	"github.com/oklog/ulid/v2"
 
+	"godwit.dev/godwit/internal/pace"
 	"godwit.dev/godwit/internal/push"
 )
 
@@ -37,7 +38,7 @@ type Service struct {
 	cfg     Config
 	store   Store
 	log     *slog.Logger
-	pacers  *pacers
+	pacers  *pace.Scopes
 	metrics *metrics
 	wake    chan struct{} // something has changed that the engine has to look at
 	epoch   int64         // set before anything is sent
@@ -60,7 +61,7 @@ func New(cfg Config) *Service {
 		cfg.Log = slog.New(slog.DiscardHandler)
 	}
 	return &Service{
-		cfg: cfg, store: cfg.Store, log: cfg.Log, pacers: newPacers(), metrics: newMetrics(), wake: make(chan struct{}, 1),
+		cfg: cfg, store: cfg.Store, log: cfg.Log, pacers: pace.NewScopes(), metrics: newMetrics(), wake: make(chan struct{}, 1),
 		tasks: make(map[int64]*task),
 	}
 }
@@ -245,7 +246,7 @@ func (s *Service) Start(ctx context.Context, app, id string, sendAt time.Time) (
 	if err != nil {
 		return nil, err
 	}
-	s.pacers.unblock(app) // whoever starts one has seen to the channels
+	s.pacers.Unblock(app) // whoever starts one has seen to the channels
 	return s.change(ctx, app, id, func(c *Campaign) error {
 		switch c.State {
 		case Draft, Scheduled:
@@ -291,7 +292,7 @@ func (s *Service) Pause(ctx context.Context, app, id string) (*View, error) {
 // Resume lets a paused campaign go on. Channels that refused their credential are tried again.
 func (s *Service) Resume(ctx context.Context, app, id string) (*View, error) {
 	now := s.cfg.Now().Truncate(time.Millisecond)
-	s.pacers.unblock(app)
+	s.pacers.Unblock(app)
 	return s.change(ctx, app, id, func(c *Campaign) error {
 		switch {
 		case c.State == Running:

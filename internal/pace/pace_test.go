@@ -1,4 +1,4 @@
-package campaign
+package pace
 
 import (
 	"math"
@@ -32,29 +32,29 @@ func (f *provider) send(now time.Time) bool {
 }
 
 // drive sends as fast as the pacer lets for so long, with timers that are up to late too late and as much time on the way.
-func drive(p *pacer, f *provider, d, late time.Duration) {
+func drive(p *Pacer, f *provider, d, late time.Duration) {
 	end := time.Now().Add(d)
 	var flying sync.WaitGroup
 	var mu sync.Mutex
 	for i := 0; time.Now().Before(end); i++ {
-		at, _ := p.slot(time.Now(), time.Hour)
+		at, _ := p.Slot(time.Now(), time.Hour)
 		time.Sleep(time.Until(at) + late*time.Duration(i%4)/3)
 		flying.Go(func() {
-			seq, wait := p.depart(time.Now())
+			seq, wait := p.Depart(time.Now())
 			for wait > 0 {
 				time.Sleep(wait)
-				seq, wait = p.depart(time.Now())
+				seq, wait = p.Depart(time.Now())
 			}
 			time.Sleep(late * time.Duration((i+1)%3) / 2)
 			mu.Lock()
 			ok := f.send(time.Now())
 			mu.Unlock()
 			time.Sleep(late * time.Duration(i%5) / 4)
-			p.answered(seq, time.Now(), false)
+			p.Answered(seq, time.Now(), false)
 			if ok {
-				p.succeeded(time.Now())
+				p.Succeeded(time.Now())
 			} else {
-				p.objected(time.Now(), 3*time.Second)
+				p.Objected(time.Now(), 3*time.Second)
 			}
 		})
 		if p.cap == 0 {
@@ -68,7 +68,7 @@ func TestAKnownCapIsUsedToThe95thPart(t *testing.T) {
 	for _, late := range []time.Duration{0, time.Millisecond, 10 * time.Millisecond, 30 * time.Millisecond} {
 		synctest.Test(t, func(t *testing.T) {
 			f := &provider{cap: 30}
-			drive(newPacer(30, time.Now()), f, time.Minute, late)
+			drive(New(30, time.Now()), f, time.Minute, late)
 			if f.denied > 0 || f.taken < 60*30*95/100 {
 				t.Errorf("timers %s late: %d taken and %d denied in a minute; want at least %d and none", late, f.taken, f.denied, 60*30*95/100)
 			}
@@ -78,7 +78,7 @@ func TestAKnownCapIsUsedToThe95thPart(t *testing.T) {
 
 func TestAnObjectionPausesAndLowersTheRateUntilItHasGrownBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		p, f := newPacer(30, time.Now()), &provider{cap: 30}
+		p, f := New(30, time.Now()), &provider{cap: 30}
 		f.cap = 12
 		drive(p, f, 10*time.Second, 0)
 		if f.denied == 0 || f.denied > 10 {
@@ -96,14 +96,14 @@ func TestAnObjectionPausesAndLowersTheRateUntilItHasGrownBack(t *testing.T) {
 
 func TestObjectionsToWhatLeftBeforeThePauseCountOnce(t *testing.T) {
 	now := time.Now()
-	p := newPacer(30, now)
+	p := New(30, now)
 	for range 10 {
-		p.objected(now, 2*time.Second)
+		p.Objected(now, 2*time.Second)
 	}
 	if want := 30 * underCap * cutTo; math.Abs(p.rate-want) > 1e-9 {
 		t.Errorf("rate is %.1f after ten objections at once, want %.1f", p.rate, want)
 	}
-	at, ok := p.slot(now, time.Second)
+	at, ok := p.Slot(now, time.Second)
 	if ok || !at.Equal(now.Add(2*time.Second)) {
 		t.Errorf("a slot at %s, %t; want none within a second and the next after two", at.Sub(now), ok)
 	}
@@ -111,17 +111,17 @@ func TestObjectionsToWhatLeftBeforeThePauseCountOnce(t *testing.T) {
 
 func TestWithoutAKnownCapItStartsSlowlyAndFindsTheLimit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		p, f := newPacer(0, time.Now()), &provider{cap: 1 << 30}
+		p, f := New(0, time.Now()), &provider{cap: 1 << 30}
 		drive(p, f, time.Second, 0)
 		if f.taken < 5000 {
 			t.Errorf("%d in the first second of an origin that takes all; want 5000", f.taken)
 		}
-		p, f = newPacer(0, time.Now()), &provider{cap: 1 << 30}
+		p, f = New(0, time.Now()), &provider{cap: 1 << 30}
 		drive(p, f, 100*time.Millisecond, 0)
 		if f.taken > 100 {
 			t.Errorf("%d in the first 100 ms: not a slow start", f.taken)
 		}
-		p, f = newPacer(0, time.Now()), &provider{cap: 200}
+		p, f = New(0, time.Now()), &provider{cap: 200}
 		drive(p, f, 5*time.Minute, 0)
 		if rate := float64(f.taken) / 300; rate < 120 || f.denied > 100 {
 			t.Errorf("at an origin that takes 200/s: %.0f/s and %d objections in five minutes", rate, f.denied)
@@ -131,12 +131,12 @@ func TestWithoutAKnownCapItStartsSlowlyAndFindsTheLimit(t *testing.T) {
 
 func TestWhatIsPutOffComesBackSpacedOut(t *testing.T) {
 	now := time.Now()
-	p := newPacer(30, now)
-	p.objected(now, 10*time.Second)
-	first := p.book(now)
+	p := New(30, now)
+	p.Objected(now, 10*time.Second)
+	first := p.Book(now)
 	last := first
 	for range 290 {
-		last = p.book(now)
+		last = p.Book(now)
 	}
 	if first.Before(now.Add(10*time.Second)) || last.Sub(first) < 9*time.Second || last.Sub(first) > 11*time.Second {
 		t.Errorf("booked from %s to %s after now", first.Sub(now), last.Sub(now))
@@ -145,28 +145,28 @@ func TestWhatIsPutOffComesBackSpacedOut(t *testing.T) {
 
 func TestAChatGetsOneMessageASecond(t *testing.T) {
 	now := time.Now()
-	ps := newPacers()
-	s := scope{app: "a", ch: push.Telegram, name: "42"}
-	if _, ok := ps.chat(s, now); !ok {
+	ps := NewScopes()
+	s := Scope{App: "a", Channel: push.Telegram, Name: "42"}
+	if _, ok := ps.Chat(s, now); !ok {
 		t.Error("the first message has to wait")
 	}
-	ps.sentTo(s, now, time.Second)
-	if at, ok := ps.chat(s, now.Add(999*time.Millisecond)); ok || !at.Equal(now.Add(time.Second)) {
+	ps.SentTo(s, now, time.Second)
+	if at, ok := ps.Chat(s, now.Add(999*time.Millisecond)); ok || !at.Equal(now.Add(time.Second)) {
 		t.Errorf("the second may leave after %s", at.Sub(now))
 	}
-	if _, ok := ps.chat(s, now.Add(time.Second)); !ok {
+	if _, ok := ps.Chat(s, now.Add(time.Second)); !ok {
 		t.Error("the second has to wait longer than a second")
 	}
 }
 
 func TestScopesThatAreIdleAreForgotten(t *testing.T) {
 	now := time.Now()
-	ps := newPacers()
+	ps := NewScopes()
 	for i := range maxScopes {
-		ps.of(scope{name: string(rune(i))}, push.Pace{}, now)
+		ps.Of(Scope{Name: string(rune(i))}, push.Pace{}, now)
 	}
 	now = now.Add(2 * time.Minute)
-	ps.of(scope{name: "new"}, push.Pace{}, now)
+	ps.Of(Scope{Name: "new"}, push.Pace{}, now)
 	if n := len(ps.scopes); n != 1 {
 		t.Errorf("%d scopes are remembered after two idle minutes", n)
 	}
@@ -174,16 +174,16 @@ func TestScopesThatAreIdleAreForgotten(t *testing.T) {
 
 func TestAFailureIsAMessagesOwnIfOthersHaveGoneThroughSinceItWasFirstTried(t *testing.T) {
 	now := time.Now()
-	p := newPacer(30, now)
+	p := New(30, now)
 	first := now.Add(time.Second)
-	if p.succeeded(now); p.alive(first) {
+	if p.Succeeded(now); p.Alive(first) {
 		t.Error("what worked before says nothing of now")
 	}
-	p.succeeded(first.Add(time.Second))
-	if !p.alive(first) {
+	p.Succeeded(first.Add(time.Second))
+	if !p.Alive(first) {
 		t.Error("others went through meanwhile: the place has no trouble, however long ago that was")
 	}
-	if p.objected(first.Add(2*time.Second), 0); p.alive(first) {
+	if p.Objected(first.Add(2*time.Second), 0); p.Alive(first) {
 		t.Error("the place has objected since")
 	}
 }

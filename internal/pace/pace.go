@@ -1,4 +1,6 @@
-package campaign
+// Package pace holds back what would be too fast for a provider: for each scope (a credential, or a credential at one origin) a schedule
+// whose rate follows what the provider says.
+package pace
 
 import (
 	"sync"
@@ -14,7 +16,7 @@ const (
 	// A provider counts messages as they arrive, which is known only to lie between their leaving and the answer. So the
 	// 31st of a cap of 30/s leaves a second after the first was answered, less what an answer takes on its way at least.
 	counting   = time.Second + 2*time.Millisecond
-	transit    = 0.8                     // of the quickest answer: there and back, without the provider's own work
+	transit    = 0.8                     // Of the quickest answer: there and back, without the provider's own work
 	unanswered = 1250 * time.Millisecond // after this, a message without an answer counts no more
 	// maxCounted bounds the caps that are counted so; higher ones are kept by equal gaps alone.
 	maxCounted = 200
@@ -28,7 +30,7 @@ const (
 	// After an objection: less, then slowly more again.
 	cutTo     = 0.7
 	growBy    = 0.5  // a second for each second
-	growShare = 0.02 // of the rate, where no cap is known: from thousands half a message a second would lead nowhere
+	growShare = 0.02 // Of the rate, where no cap is known: from thousands half a message a second would lead nowhere
 	leastRate = 0.2
 	// timerSlack is what is made up for where no cap is known.
 	timerSlack = 5 * time.Millisecond
@@ -37,16 +39,16 @@ const (
 	maxPause = 30 * time.Second
 )
 
-// pacer is the pace of one scope: a virtual schedule with equal gaps (GCRA), whose rate follows what the provider says,
+// Pacer is the pace of one scope: a virtual schedule with equal gaps (GCRA), whose rate follows what the provider says,
 // and, where a cap is known, a count of what left within a second.
-type pacer struct {
+type Pacer struct {
 	mu     sync.Mutex
 	cap    float64 // 0: none is known
 	rate   float64
 	slow   bool          // rate doubles: no objection yet
 	tat    time.Time     // when the next message is due by the schedule
 	counts []counted     // a place for each message that a second may have; nil: not counted
-	seq    uint64        // of the newest message that was counted
+	seq    uint64        // Of the newest message that was counted
 	quick  time.Duration // the quickest answer; 0: none yet
 	booked time.Time     // how far messages have been put off to
 	until  time.Time     // paused
@@ -62,9 +64,9 @@ type counted struct {
 	left, answered time.Time
 }
 
-// newPacer makes the pacer of a scope whose provider lets through so many messages a second; 0: nobody knows.
-func newPacer(most float64, now time.Time) *pacer {
-	p := newRate(most, now)
+// New makes the pacer of a scope whose provider lets through so many messages a second; 0: nobody knows.
+func New(most float64, now time.Time) *Pacer {
+	p := Fixed(most, now)
 	if most == 0 {
 		p.rate, p.slow = startRate, true
 	} else if p.rate, p.cap = most*underCap, most*underCap; most >= 1 && most <= maxCounted {
@@ -73,23 +75,23 @@ func newPacer(most float64, now time.Time) *pacer {
 	return p
 }
 
-// newRate makes a pacer of a rate that somebody wishes for, which no provider counts.
-func newRate(rate float64, now time.Time) *pacer {
-	return &pacer{cap: rate, rate: rate, grown: now, tat: now, lived: now}
+// Fixed makes a pacer of a rate that somebody wishes for, which no provider counts.
+func Fixed(rate float64, now time.Time) *Pacer {
+	return &Pacer{cap: rate, rate: rate, grown: now, tat: now, lived: now}
 }
 
-func (p *pacer) gap() time.Duration { return time.Duration(float64(time.Second) / p.rate) }
+func (p *Pacer) gap() time.Duration { return time.Duration(float64(time.Second) / p.rate) }
 
 // tolerance is how far the schedule may be made up for.
-func (p *pacer) tolerance() time.Duration {
+func (p *Pacer) tolerance() time.Duration {
 	if p.cap == 0 {
 		return max(p.gap()/2, timerSlack)
 	}
 	return max(p.gap()/2, makeUp)
 }
 
-// slot gives out the time at which the next message may leave. If that is later than patience from now, none is given.
-func (p *pacer) slot(now time.Time, patience time.Duration) (at time.Time, ok bool) {
+// Slot gives out the time at which the next message may leave. If that is later than patience from now, none is given.
+func (p *Pacer) Slot(now time.Time, patience time.Duration) (at time.Time, ok bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.grow(now)
@@ -112,9 +114,9 @@ func (p *pacer) slot(now time.Time, patience time.Duration) (at time.Time, ok bo
 	return at, true
 }
 
-// depart asks to leave right now. If the provider could still count too many within a second, it says how long to wait
+// Depart asks to leave right now. If the provider could still count too many within a second, it says how long to wait
 // before asking again; else the message is counted, and seq names it for answered.
-func (p *pacer) depart(now time.Time) (seq uint64, wait time.Duration) {
+func (p *Pacer) Depart(now time.Time) (seq uint64, wait time.Duration) {
 	if p.counts == nil {
 		return 0, 0
 	}
@@ -133,7 +135,7 @@ func (p *pacer) depart(now time.Time) (seq uint64, wait time.Duration) {
 }
 
 // place is the one that is free first, and when.
-func (p *pacer) place() (first *counted, at time.Time) {
+func (p *Pacer) place() (first *counted, at time.Time) {
 	for i := range p.counts {
 		c := &p.counts[i]
 		if free := p.free(c); first == nil || free.Before(at) {
@@ -144,7 +146,7 @@ func (p *pacer) place() (first *counted, at time.Time) {
 }
 
 // free is when a message no longer counts.
-func (p *pacer) free(c *counted) time.Time {
+func (p *Pacer) free(c *counted) time.Time {
 	switch {
 	case c.left.IsZero():
 		return time.Time{}
@@ -154,8 +156,8 @@ func (p *pacer) free(c *counted) time.Time {
 	return c.answered.Add(counting - time.Duration(transit*float64(p.quick)))
 }
 
-// answered notes when a message's answer came. beside counts another message that was sent with it.
-func (p *pacer) answered(seq uint64, now time.Time, beside bool) {
+// Answered notes when a message's answer came. beside counts another message that was sent with it.
+func (p *Pacer) Answered(seq uint64, now time.Time, beside bool) {
 	if p.counts == nil {
 		return
 	}
@@ -179,24 +181,24 @@ func (p *pacer) answered(seq uint64, now time.Time, beside bool) {
 	}
 }
 
-// put gives a slot back that is not used.
-func (p *pacer) put() {
+// Put gives a slot back that is not used.
+func (p *Pacer) Put() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.tat = p.tat.Add(-p.gap())
 	p.used--
 }
 
-// paused reports until when nothing may leave, if that lies ahead.
-func (p *pacer) paused(now time.Time) (until time.Time, yes bool) {
+// Paused reports until when nothing may leave, if that lies ahead.
+func (p *Pacer) Paused(now time.Time) (until time.Time, yes bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.until, p.until.After(now)
 }
 
-// book says when to look again at a message that found no slot. Bookings follow each other a little faster than the
+// Book says when to look again at a message that found no slot. Bookings follow each other a little faster than the
 // rate, which may have grown by then: too many that come back wait again, too few would waste it.
-func (p *pacer) book(now time.Time) time.Time {
+func (p *Pacer) Book(now time.Time) time.Time {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	rate := p.cap
@@ -217,7 +219,7 @@ func (p *pacer) book(now time.Time) time.Time {
 	return p.booked
 }
 
-func (p *pacer) grow(now time.Time) {
+func (p *Pacer) grow(now time.Time) {
 	since := now.Sub(p.grown)
 	switch {
 	case now.Before(p.until):
@@ -246,10 +248,10 @@ func (p *pacer) grow(now time.Time) {
 	}
 }
 
-// objected is what a provider's 429 does, or a 503 with Retry-After: nothing leaves for so long, then less a second.
+// Objected is what a provider's 429 does, or a 503 with Retry-After: nothing leaves for so long, then less a second.
 // Objections to messages that had left before the pause began are one objection. after 0 is trouble that does not say
 // how long it lasts: the pause doubles with each in a row.
-func (p *pacer) objected(now time.Time, after time.Duration) {
+func (p *Pacer) Objected(now time.Time, after time.Duration) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if now.Before(p.until) {
@@ -273,15 +275,15 @@ func (p *pacer) objected(now time.Time, after time.Duration) {
 	p.rate, p.grown = max(rate*cutTo, leastRate), p.until
 }
 
-// succeeded notes that the scope works.
-func (p *pacer) succeeded(now time.Time) {
+// Succeeded notes that the scope works.
+func (p *Pacer) Succeeded(now time.Time) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.fails, p.lived = 0, now
 }
 
-// alive reports whether the scope has worked since a message was first tried: that it fails is then its own trouble.
-func (p *pacer) alive(since time.Time) bool {
+// Alive reports whether the scope has worked since a message was first tried: that it fails is then its own trouble.
+func (p *Pacer) Alive(since time.Time) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.fails == 0 && p.lived.After(since)
@@ -291,27 +293,27 @@ func (p *pacer) alive(since time.Time) bool {
 // long idle are forgotten, which only makes them start slowly again.
 const maxScopes = 10_000
 
-// scope names a pacer: scopes of two apps have nothing to do with each other.
-type scope struct {
-	app  string
-	ch   push.Channel
-	name string
+// Scope names a pacer: scopes of two apps have nothing to do with each other.
+type Scope struct {
+	App     string
+	Channel push.Channel
+	Name    string
 }
 
-// pacers are all scopes that are being sent to, shared by campaigns.
-type pacers struct {
+// Scopes are all scopes that are being sent to, with the chats within them.
+type Scopes struct {
 	mu      sync.Mutex
-	scopes  map[scope]*pacer
-	chats   map[scope]time.Time // when each may get its next message
-	blocked map[scope]string    // scopes whose credential was refused, and how
+	scopes  map[Scope]*Pacer
+	chats   map[Scope]time.Time // when each may get its next message
+	blocked map[Scope]string    // scopes whose credential was refused, and how
 }
 
-func newPacers() *pacers {
-	return &pacers{scopes: make(map[scope]*pacer), chats: make(map[scope]time.Time), blocked: make(map[scope]string)}
+func NewScopes() *Scopes {
+	return &Scopes{scopes: make(map[Scope]*Pacer), chats: make(map[Scope]time.Time), blocked: make(map[Scope]string)}
 }
 
-// of finds or makes a scope's pacer.
-func (ps *pacers) of(s scope, pace push.Pace, now time.Time) *pacer {
+// Of finds or makes a scope's pacer.
+func (ps *Scopes) Of(s Scope, pace push.Pace, now time.Time) *Pacer {
 	ps.mu.Lock()
 	defer ps.mu.Unlock()
 	p := ps.scopes[s]
@@ -320,18 +322,18 @@ func (ps *pacers) of(s scope, pace push.Pace, now time.Time) *pacer {
 			ps.forget(now)
 		}
 		if len(ps.scopes) >= maxScopes {
-			s = scope{app: s.app, ch: s.ch} // a flood of origins shares one
+			s = Scope{App: s.App, Channel: s.Channel} // a flood of origins shares one
 			if p = ps.scopes[s]; p != nil {
 				return p
 			}
 		}
-		p = newPacer(pace.Rate, now)
+		p = New(pace.Rate, now)
 		ps.scopes[s] = p
 	}
 	return p
 }
 
-func (ps *pacers) forget(now time.Time) {
+func (ps *Scopes) forget(now time.Time) {
 	for s, p := range ps.scopes {
 		p.mu.Lock()
 		idle := now.Sub(p.tat) > time.Minute && now.After(p.until)
@@ -342,16 +344,16 @@ func (ps *pacers) forget(now time.Time) {
 	}
 }
 
-// chat says when a chat may get a message; ok: now, or within patience.
-func (ps *pacers) chat(s scope, now time.Time) (at time.Time, ok bool) {
+// Chat says when a chat may get a message; ok: now, or within patience.
+func (ps *Scopes) Chat(s Scope, now time.Time) (at time.Time, ok bool) {
 	ps.mu.Lock()
 	defer ps.mu.Unlock()
 	at = ps.chats[s]
 	return at, !at.After(now)
 }
 
-// sentTo notes that a message leaves for a chat.
-func (ps *pacers) sentTo(s scope, at time.Time, every time.Duration) {
+// SentTo notes that a message leaves for a chat.
+func (ps *Scopes) SentTo(s Scope, at time.Time, every time.Duration) {
 	ps.mu.Lock()
 	defer ps.mu.Unlock()
 	if len(ps.chats) >= maxScopes {
@@ -364,8 +366,8 @@ func (ps *pacers) sentTo(s scope, at time.Time, every time.Duration) {
 	ps.chats[s] = at.Add(every)
 }
 
-// block stops a scope until unblock.
-func (ps *pacers) block(s scope, reason string) {
+// Block stops a scope until unblock.
+func (ps *Scopes) Block(s Scope, reason string) {
 	ps.mu.Lock()
 	defer ps.mu.Unlock()
 	if len(ps.blocked) < maxScopes {
@@ -373,19 +375,19 @@ func (ps *pacers) block(s scope, reason string) {
 	}
 }
 
-// refused says why a scope is blocked; "": it is not.
-func (ps *pacers) refused(s scope) string {
+// Refused says why a scope is blocked; "": it is not.
+func (ps *Scopes) Refused(s Scope) string {
 	ps.mu.Lock()
 	defer ps.mu.Unlock()
 	return ps.blocked[s]
 }
 
-// unblock lets an app's scopes be tried again: a person has looked.
-func (ps *pacers) unblock(app string) {
+// Unblock lets an app's scopes be tried again: a person has looked.
+func (ps *Scopes) Unblock(app string) {
 	ps.mu.Lock()
 	defer ps.mu.Unlock()
 	for s := range ps.blocked {
-		if s.app == app {
+		if s.App == app {
 			delete(ps.blocked, s)
 		}
 	}
