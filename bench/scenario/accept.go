@@ -4,10 +4,10 @@ import (
 	"context"
 	"time"
 
-	"godwit.dev/godwit/bench/fleet"
-	"godwit.dev/godwit/bench/lab"
+	"godwit.dev/godwit/bench/loadgen"
 	"godwit.dev/godwit/bench/meter"
 	"godwit.dev/godwit/bench/report"
+	"godwit.dev/godwit/bench/testbed"
 	"godwit.dev/godwit/bench/worker"
 )
 
@@ -22,20 +22,20 @@ type Accept struct {
 // Run opens all connections, once a run.
 func (a *Accept) Run(ctx context.Context) (*report.Result, error) {
 	r := a.begin("accept", "accept: how fast sessions open, from connect to welcome",
-		set("clients", a.Clients), set("transport", a.Transport), set("at a time", a.Concurrency*max(a.Workers, 1)), set("tls", a.Lab.Server.TLS))
+		set("clients", a.Clients), set("transport", a.Transport), set("at a time", a.Concurrency*max(a.Workers, 1)), set("tls", a.Testbed.Server.TLS))
 	return r, a.runs(ctx, func(ctx context.Context, n int) error {
-		site, err := a.Lab.NewSite(ctx, 1)
+		site, err := a.Testbed.NewSite(ctx, 1)
 		if err != nil {
 			return err
 		}
 		defer site.Close()
-		a.Lab.Say("run %d: opening %d sessions", n+1, a.Clients)
-		var profile *lab.Profile
-		if a.Lab.Profile != "" {
-			profile = lab.StartProfile(ctx, site.Servers[0], 2*time.Second, profileName(a.Lab.Profile, n))
+		a.Testbed.Say("run %d: opening %d sessions", n+1, a.Clients)
+		var profile *testbed.Profile
+		if a.Testbed.Profile != "" {
+			profile = testbed.StartProfile(ctx, site.Servers[0], 2*time.Second, profileName(a.Testbed.Profile, n))
 		}
 		w := meter.Start(site.PIDs(), 20*time.Millisecond)
-		seconds, err := site.Connect(ctx, fleet.SubscriberConfig{
+		seconds, err := site.Connect(ctx, loadgen.SubscriberConfig{
 			Transport: a.Transport, Prefix: prefix(), Count: a.Clients, Concurrency: a.Concurrency, Heartbeat: heartbeat, Spread: true,
 		}, a.Workers)
 		samples := w.Stop()
@@ -65,19 +65,19 @@ type Storm struct {
 // Run cuts all clients and lets them come back.
 func (s *Storm) Run(ctx context.Context) (*report.Result, error) {
 	r := s.begin("storm", "storm: all clients are cut and reconnect at once, with notifications waiting for each",
-		set("clients", s.Clients), set("transport", s.Transport), set("pending each", s.Pending), set("size", s.Size), set("tls", s.Lab.Server.TLS))
+		set("clients", s.Clients), set("transport", s.Transport), set("pending each", s.Pending), set("size", s.Size), set("tls", s.Testbed.Server.TLS))
 	return r, s.runs(ctx, func(ctx context.Context, n int) error { return s.one(ctx, r, n) })
 }
 
 func (s *Storm) one(ctx context.Context, r *report.Result, run int) error {
-	site, err := s.Lab.NewSite(ctx, 1)
+	site, err := s.Testbed.NewSite(ctx, 1)
 	if err != nil {
 		return err
 	}
 	defer site.Close()
 	p := prefix()
-	s.Lab.Say("run %d: connecting %d clients", run+1, s.Clients)
-	_, err = site.Connect(ctx, fleet.SubscriberConfig{
+	s.Testbed.Say("run %d: connecting %d clients", run+1, s.Clients)
+	_, err = site.Connect(ctx, loadgen.SubscriberConfig{
 		Transport: s.Transport, Prefix: p, Count: s.Clients, Concurrency: opening, Heartbeat: heartbeat, Spread: true,
 	}, s.Workers)
 	if err != nil {
@@ -87,18 +87,18 @@ func (s *Storm) one(ctx context.Context, r *report.Result, run int) error {
 	if err != nil {
 		return err
 	}
-	s.Lab.Say("run %d: cutting all", run+1)
-	if _, err := site.Each(ctx, func(*lab.Subscribers) worker.Request { return worker.Request{Cut: true} }); err != nil {
+	s.Testbed.Say("run %d: cutting all", run+1)
+	if _, err := site.Each(ctx, func(*testbed.Subscribers) worker.Request { return worker.Request{Cut: true} }); err != nil {
 		return err
 	}
 	want, err := s.publish(ctx, site, p)
 	if err != nil {
 		return err
 	}
-	s.Lab.Say("run %d: reconnecting", run+1)
+	s.Testbed.Say("run %d: reconnecting", run+1)
 	w := meter.Start(site.PIDs(), 20*time.Millisecond)
 	begun := time.Now()
-	replies, err := site.Each(ctx, func(*lab.Subscribers) worker.Request {
+	replies, err := site.Each(ctx, func(*testbed.Subscribers) worker.Request {
 		return worker.Request{Reconnect: &worker.Reconnect{}}
 	})
 	if err != nil {
@@ -123,7 +123,7 @@ func (s *Storm) one(ctx context.Context, r *report.Result, run int) error {
 }
 
 // steady waits until memory has settled with all clients connected, and returns the least it was.
-func (s *Storm) steady(ctx context.Context, site *lab.Site) (int64, error) {
+func (s *Storm) steady(ctx context.Context, site *testbed.Site) (int64, error) {
 	pids := site.PIDs()
 	if len(pids) == 0 {
 		return 0, nil
@@ -134,14 +134,14 @@ func (s *Storm) steady(ctx context.Context, site *lab.Site) (int64, error) {
 }
 
 // publish leaves Pending notifications for each client and returns how many that are.
-func (s *Storm) publish(ctx context.Context, site *lab.Site, prefix string) (int64, error) {
+func (s *Storm) publish(ctx context.Context, site *testbed.Site, prefix string) (int64, error) {
 	pub, err := site.NewWorker(ctx)
 	if err != nil {
 		return 0, err
 	}
 	defer pub.Stop()
-	cfg := fleet.PublishConfig{
-		Targets: site.Targets(), Via: fleet.ViaHTTP, Publishers: 4, Size: s.Size, Prefix: prefix, Recipients: s.Clients, ToAll: true,
+	cfg := loadgen.PublishConfig{
+		Targets: site.Targets(), Via: loadgen.ViaHTTP, Publishers: 4, Size: s.Size, Prefix: prefix, Recipients: s.Clients, ToAll: true,
 	}
 	if _, err := pub.Call(ctx, worker.Request{Publishers: &cfg}); err != nil {
 		return 0, err

@@ -5,9 +5,9 @@ import (
 	"fmt"
 	"time"
 
-	"godwit.dev/godwit/bench/fleet"
-	"godwit.dev/godwit/bench/lab"
+	"godwit.dev/godwit/bench/loadgen"
 	"godwit.dev/godwit/bench/report"
+	"godwit.dev/godwit/bench/testbed"
 )
 
 // Compare puts the same loads on Godwit and on other servers, with the same load generator, in turn.
@@ -23,10 +23,10 @@ func (c *Compare) Run(ctx context.Context) (*report.Result, error) {
 	r := c.begin("compare", "compare: the same load on Godwit and on other servers", set("for", c.For))
 	r.Compared = true
 	all := []contestant{
-		{name: "Godwit, WebSocket, on disk", transport: fleet.WebSocketJSON, via: fleet.ViaHTTP},
-		{name: "Godwit, gRPC, on disk", transport: fleet.GRPC, via: fleet.ViaGRPC},
+		{name: "Godwit, WebSocket, on disk", transport: loadgen.WebSocketJSON, via: loadgen.ViaHTTP},
+		{name: "Godwit, gRPC, on disk", transport: loadgen.GRPC, via: loadgen.ViaGRPC},
 	}
-	for _, rival := range lab.Rivals() {
+	for _, rival := range testbed.Rivals() {
 		if _, err := rival.Path(); err != nil {
 			r.Note(err.Error())
 			continue
@@ -80,10 +80,10 @@ func (c *Compare) loads() []comparedLoad {
 
 func (c *Compare) one(ctx context.Context, r *report.Result, cl *comparedLoad, who contestant, run int) error {
 	l := cl.load
-	env := *c.Lab
+	env := *c.Testbed
 	env.Rival, env.Profile = who.rival, ""
-	l.Lab, l.Transport, l.Via = &env, who.transport, who.via
-	outer := c.Lab.Progress
+	l.Testbed, l.Transport, l.Via = &env, who.transport, who.via
+	outer := c.Testbed.Progress
 	env.Progress = func(line string) {
 		if outer != nil {
 			outer(who.name + ": " + line)
@@ -113,7 +113,7 @@ func (c *Compare) one(ctx context.Context, r *report.Result, cl *comparedLoad, w
 // idle compares what an idle connection costs once memory had a moment to settle.
 func (c *Compare) idle(ctx context.Context, r *report.Result, all []contestant) error {
 	for _, who := range all {
-		env := *c.Lab
+		env := *c.Testbed
 		env.Rival = who.rival
 		bytes, err := c.idleOne(ctx, &env, who)
 		if err != nil {
@@ -124,13 +124,13 @@ func (c *Compare) idle(ctx context.Context, r *report.Result, all []contestant) 
 	return nil
 }
 
-func (c *Compare) idleOne(ctx context.Context, env *lab.Lab, who contestant) (float64, error) {
+func (c *Compare) idleOne(ctx context.Context, env *testbed.Testbed, who contestant) (float64, error) {
 	site, err := env.NewSite(ctx, 1)
 	if err != nil {
 		return 0, err
 	}
 	defer site.Close()
-	idle := Idle{Common: Common{Lab: env, Workers: c.Workers}, Sessions: c.Sessions, Settle: settleCompared}
+	idle := Idle{Common: Common{Testbed: env, Workers: c.Workers}, Sessions: c.Sessions, Settle: settleCompared}
 	f, err := idle.footprint(ctx, site, who.transport)
 	return float64(f.after-f.before) / float64(c.Sessions), err
 }

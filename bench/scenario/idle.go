@@ -6,10 +6,10 @@ import (
 	"fmt"
 	"time"
 
-	"godwit.dev/godwit/bench/fleet"
-	"godwit.dev/godwit/bench/lab"
+	"godwit.dev/godwit/bench/loadgen"
 	"godwit.dev/godwit/bench/meter"
 	"godwit.dev/godwit/bench/report"
+	"godwit.dev/godwit/bench/testbed"
 	"godwit.dev/godwit/bench/worker"
 )
 
@@ -36,8 +36,8 @@ var ErrLimit = errors.New("a session costs more than the limit")
 
 // Run measures each transport on a server of its own.
 func (s *Idle) Run(ctx context.Context) (*report.Result, error) {
-	r := s.begin("idle", "idle: what a session costs that does nothing", set("sessions", s.Sessions), set("tls", s.Lab.Server.TLS))
-	if s.Lab.Running != nil && s.Lab.Running.PID == 0 {
+	r := s.begin("idle", "idle: what a session costs that does nothing", set("sessions", s.Sessions), set("tls", s.Testbed.Server.TLS))
+	if s.Testbed.Running != nil && s.Testbed.Running.PID == 0 {
 		return nil, errors.New("to measure a server that runs already its process id is needed")
 	}
 	var over error
@@ -54,7 +54,7 @@ func (s *Idle) Run(ctx context.Context) (*report.Result, error) {
 }
 
 func (s *Idle) one(ctx context.Context, r *report.Result, transport string, run int) error {
-	site, err := s.Lab.NewSite(ctx, 1)
+	site, err := s.Testbed.NewSite(ctx, 1)
 	if err != nil {
 		return err
 	}
@@ -89,13 +89,13 @@ type footprint struct {
 }
 
 // footprint opens the sessions on a fresh site and waits for memory to settle.
-func (s *Idle) footprint(ctx context.Context, site *lab.Site, transport string) (f footprint, err error) {
-	cfg := fleet.SubscriberConfig{Transport: transport, Count: warmSessions, Concurrency: opening, Heartbeat: heartbeat, Spread: true}
+func (s *Idle) footprint(ctx context.Context, site *testbed.Site, transport string) (f footprint, err error) {
+	cfg := loadgen.SubscriberConfig{Transport: transport, Count: warmSessions, Concurrency: opening, Heartbeat: heartbeat, Spread: true}
 	cfg.Prefix = prefix()
 	if _, err := site.Connect(ctx, cfg, 1); err != nil {
 		return f, err
 	}
-	if _, err := site.Each(ctx, func(*lab.Subscribers) worker.Request { return worker.Request{Cut: true} }); err != nil {
+	if _, err := site.Each(ctx, func(*testbed.Subscribers) worker.Request { return worker.Request{Cut: true} }); err != nil {
 		return f, err
 	}
 	site.StopWorkers()
@@ -136,7 +136,7 @@ func (s *Idle) settled(ctx context.Context, pid int, patience time.Duration, goa
 		if u.Resident <= goal || time.Since(begun) >= patience {
 			return least, took, nil
 		}
-		s.Lab.Say("%s: settling, %s of at most %s, %s MB", transport, time.Since(begun).Round(time.Second), patience, report.Format(float64(u.Resident)/mb))
+		s.Testbed.Say("%s: settling, %s of at most %s, %s MB", transport, time.Since(begun).Round(time.Second), patience, report.Format(float64(u.Resident)/mb))
 		select {
 		case <-tick.C:
 		case <-ctx.Done():
@@ -147,7 +147,7 @@ func (s *Idle) settled(ctx context.Context, pid int, patience time.Duration, goa
 
 // idleCPU is how much CPU time a second the server uses while nothing happens.
 func (s *Idle) idleCPU(ctx context.Context, pid int) (float64, error) {
-	s.Lab.Say("watching idle sessions for %s", s.Watch)
+	s.Testbed.Say("watching idle sessions for %s", s.Watch)
 	first, err := meter.Read(pid)
 	if err != nil {
 		return 0, err

@@ -5,11 +5,11 @@ import (
 	"fmt"
 	"time"
 
-	"godwit.dev/godwit/bench/fleet"
-	"godwit.dev/godwit/bench/lab"
 	"godwit.dev/godwit/bench/latency"
+	"godwit.dev/godwit/bench/loadgen"
 	"godwit.dev/godwit/bench/meter"
 	"godwit.dev/godwit/bench/report"
+	"godwit.dev/godwit/bench/testbed"
 	"godwit.dev/godwit/bench/worker"
 )
 
@@ -44,14 +44,14 @@ func (l *Load) settings() []report.Setting {
 		set("clients", l.Clients), set("transport", l.Transport), set("publish", l.via()), set("publishers", l.Publishers),
 		set("rate", rate), set("size", fmt.Sprintf("%d B", l.Size)), set("for", l.For),
 	}
-	if l.via() == fleet.ViaBatch {
+	if l.via() == loadgen.ViaBatch {
 		s = append(s, set("batch", l.Batch))
 	}
 	if l.Prefill > 0 {
 		s = append(s, set("stored before", report.Format(float64(l.Prefill))))
 	}
-	if l.Lab.Server.Stubs > 0 {
-		s = append(s, set("settled in the store", report.Format(float64(l.Lab.Server.Stubs))))
+	if l.Testbed.Server.Stubs > 0 {
+		s = append(s, set("settled in the store", report.Format(float64(l.Testbed.Server.Stubs))))
 	}
 	if l.AckNone {
 		s = append(s, set("ack", "none"))
@@ -62,7 +62,7 @@ func (l *Load) settings() []report.Setting {
 	if l.Servers > 1 {
 		s = append(s, set("servers", l.Servers))
 	}
-	if l.Lab.Server.TLS {
+	if l.Testbed.Server.TLS {
 		s = append(s, set("tls", "yes"))
 	}
 	return s
@@ -78,10 +78,10 @@ func (l *Load) via() string {
 // Outcome is what one run found.
 type Outcome struct {
 	ConnectSeconds float64 // that connecting all clients took
-	Published      fleet.Published
-	Counts         fleet.Counts // over the measured phase
-	Expected       int64        // deliveries
-	Objects        bool         // signals, of which several may become one
+	Published      loadgen.Published
+	Counts         loadgen.Counts // over the measured phase
+	Expected       int64          // deliveries
+	Objects        bool           // signals, of which several may become one
 	Latency        *latency.Histogram
 	Seconds        float64 // from the first publish to the last delivery
 	Server         []meter.Sample
@@ -100,13 +100,13 @@ type tick struct {
 
 // measure runs the load once on a fresh site.
 func (l *Load) measure(ctx context.Context, run int) (*Outcome, error) {
-	site, err := l.Lab.NewSite(ctx, l.Servers)
+	site, err := l.Testbed.NewSite(ctx, l.Servers)
 	if err != nil {
 		return nil, err
 	}
 	defer site.Close()
 	p := prefix()
-	l.Lab.Say("run %d: connecting %d clients", run+1, l.Clients)
+	l.Testbed.Say("run %d: connecting %d clients", run+1, l.Clients)
 	connected, err := site.Connect(ctx, l.subscribers(p), l.Workers)
 	if err != nil {
 		return nil, err
@@ -116,12 +116,12 @@ func (l *Load) measure(ctx context.Context, run int) (*Outcome, error) {
 		return nil, err
 	}
 	defer pub.Stop()
-	cfg := fleet.PublishConfig{
+	cfg := loadgen.PublishConfig{
 		Targets: site.Targets(), Via: l.via(), Publishers: l.Publishers, Size: l.Size, Prefix: p, Recipients: l.Clients,
 		ToAll: l.ToAll, Batch: l.Batch, AckNone: l.AckNone, DeafEvery: l.DeafEvery,
 	}
 	if l.Objects {
-		cfg.Object = objectGroup + "/" + fleet.ObjectName(0)
+		cfg.Object = objectGroup + "/" + loadgen.ObjectName(0)
 	}
 	if _, err := pub.Call(ctx, worker.Request{Publishers: &cfg}); err != nil {
 		return nil, err
@@ -141,13 +141,13 @@ func (l *Load) measure(ctx context.Context, run int) (*Outcome, error) {
 	return o, nil
 }
 
-func (l *Load) subscribers(prefix string) fleet.SubscriberConfig {
-	cfg := fleet.SubscriberConfig{
+func (l *Load) subscribers(prefix string) loadgen.SubscriberConfig {
+	cfg := loadgen.SubscriberConfig{
 		Transport: l.Transport, Prefix: prefix, Count: l.Clients, Concurrency: opening, Window: l.Window,
 		Heartbeat: heartbeat, Spread: true, DeafEvery: l.DeafEvery, NoAcks: l.AckNone,
 	}
 	if l.Objects {
-		cfg.Following = &fleet.Following{Group: objectGroup, Objects: 1, Pool: 1}
+		cfg.Following = &loadgen.Following{Group: objectGroup, Objects: 1, Pool: 1}
 		cfg.AckAfter = l.AckAfter
 	}
 	return cfg
@@ -163,7 +163,7 @@ func (l *Load) arrivals() time.Duration {
 }
 
 // prefill publishes in large batches until enough is stored, delivered and settled.
-func (l *Load) prefill(ctx context.Context, site *lab.Site, prefix string, run int) error {
+func (l *Load) prefill(ctx context.Context, site *testbed.Site, prefix string, run int) error {
 	if l.Prefill == 0 {
 		return nil
 	}
@@ -172,8 +172,8 @@ func (l *Load) prefill(ctx context.Context, site *lab.Site, prefix string, run i
 		return err
 	}
 	defer w.Stop()
-	_, err = w.Call(ctx, worker.Request{Publishers: &fleet.PublishConfig{
-		Targets: site.Targets(), Via: fleet.ViaBatch, Publishers: 4, Size: 100, Prefix: prefix, Recipients: l.Clients,
+	_, err = w.Call(ctx, worker.Request{Publishers: &loadgen.PublishConfig{
+		Targets: site.Targets(), Via: loadgen.ViaBatch, Publishers: 4, Size: 100, Prefix: prefix, Recipients: l.Clients,
 		Batch: 500, DeafEvery: l.DeafEvery,
 	}})
 	if err != nil {
@@ -189,19 +189,19 @@ func (l *Load) prefill(ctx context.Context, site *lab.Site, prefix string, run i
 		if _, err := site.AwaitReceived(ctx, heard, time.Minute); err != nil {
 			return err
 		}
-		l.Lab.Say("run %d: %s of %s stored and settled beforehand", run+1, report.Format(float64(stored)), report.Format(float64(l.Prefill)))
+		l.Testbed.Say("run %d: %s of %s stored and settled beforehand", run+1, report.Format(float64(stored)), report.Format(float64(l.Prefill)))
 	}
 	return nil
 }
 
 // warmUp publishes for a while and returns the counters it leaves.
-func (l *Load) warmUp(ctx context.Context, site *lab.Site, pub *worker.Worker, run int) (c fleet.Counts, err error) {
+func (l *Load) warmUp(ctx context.Context, site *testbed.Site, pub *worker.Worker, run int) (c loadgen.Counts, err error) {
 	start, err := site.Counts(ctx)
 	if err != nil {
 		return c, err
 	}
 	if l.Warmup > 0 {
-		l.Lab.Say("run %d: warming up for %s", run+1, l.Warmup)
+		l.Testbed.Say("run %d: warming up for %s", run+1, l.Warmup)
 		r, err := pub.Call(ctx, worker.Request{Publish: &worker.Publish{Rate: l.Rate, For: l.Warmup}})
 		if err != nil {
 			return c, err
@@ -218,13 +218,13 @@ func (l *Load) warmUp(ctx context.Context, site *lab.Site, pub *worker.Worker, r
 }
 
 // measured is the phase that counts.
-func (l *Load) measured(ctx context.Context, site *lab.Site, pub *worker.Worker, before fleet.Counts, run int) (*Outcome, error) {
+func (l *Load) measured(ctx context.Context, site *testbed.Site, pub *worker.Worker, before loadgen.Counts, run int) (*Outcome, error) {
 	o := &Outcome{Objects: l.Objects}
 	server := meter.Start(site.PIDs(), 100*time.Millisecond)
 	workers := meter.Start(append(site.WorkerPIDs(), pub.PID()), 100*time.Millisecond)
-	var profile *lab.Profile
-	if l.Lab.Profile != "" {
-		profile = lab.StartProfile(ctx, site.Servers[0], l.For, profileName(l.Lab.Profile, run))
+	var profile *testbed.Profile
+	if l.Testbed.Profile != "" {
+		profile = testbed.StartProfile(ctx, site.Servers[0], l.For, profileName(l.Testbed.Profile, run))
 	}
 	show := l.watch(ctx, site, pub, before, run)
 	begun, stolen := time.Now(), meter.Stolen()
@@ -243,7 +243,7 @@ func (l *Load) measured(ctx context.Context, site *lab.Site, pub *worker.Worker,
 	if err != nil {
 		return nil, err
 	}
-	o.Counts = fleet.Counts{
+	o.Counts = loadgen.Counts{
 		Live: after.Live, Received: after.Received - before.Received, Duplicates: after.Duplicates - before.Duplicates,
 		Disorder: after.Disorder - before.Disorder, Lost: after.Lost - before.Lost, Why: after.Why,
 	}
@@ -254,7 +254,7 @@ func (l *Load) measured(ctx context.Context, site *lab.Site, pub *worker.Worker,
 }
 
 // watch shows and keeps what happens each second until the returned function is called.
-func (l *Load) watch(ctx context.Context, site *lab.Site, pub *worker.Worker, before fleet.Counts, run int) (stop func() []tick) {
+func (l *Load) watch(ctx context.Context, site *testbed.Site, pub *worker.Worker, before loadgen.Counts, run int) (stop func() []tick) {
 	ctx, cancel := context.WithCancel(ctx)
 	done := make(chan []tick, 1)
 	go func() {
@@ -281,7 +281,7 @@ func (l *Load) watch(ctx context.Context, site *lab.Site, pub *worker.Worker, be
 			last = now
 			ticks = append(ticks, step)
 			u, _ := meter.Total(site.PIDs()) // shown only
-			l.Lab.Say("run %d: %3d s  published %s/s  delivered %s/s  p99 %s ms  server %s MB", run+1, n,
+			l.Testbed.Say("run %d: %3d s  published %s/s  delivered %s/s  p99 %s ms  server %s MB", run+1, n,
 				report.Format(float64(step.published)), report.Format(float64(step.received)), report.Format(step.p99), report.Format(float64(u.Resident/mb)))
 		}
 	}()

@@ -5,9 +5,9 @@ import (
 	"fmt"
 	"time"
 
-	"godwit.dev/godwit/bench/fleet"
-	"godwit.dev/godwit/bench/lab"
+	"godwit.dev/godwit/bench/loadgen"
 	"godwit.dev/godwit/bench/report"
+	"godwit.dev/godwit/bench/testbed"
 	"godwit.dev/godwit/bench/worker"
 )
 
@@ -25,7 +25,7 @@ type Matrix struct {
 // contestant is what is measured side by side.
 type contestant struct {
 	name, transport, via string
-	rival                *lab.Rival
+	rival                *testbed.Rival
 }
 
 // patience bounds one sample.
@@ -38,10 +38,10 @@ func (m *Matrix) Run(ctx context.Context) (*report.Result, error) {
 		set("samples", m.Samples), set("clients", m.Clients), set("sizes", m.Sizes), set("notifications", m.Counts))
 	r.Compared = true
 	all := []contestant{
-		{name: "Godwit, WebSocket and HTTP", transport: fleet.WebSocketJSON, via: fleet.ViaHTTP},
-		{name: "Godwit, gRPC", transport: fleet.GRPC, via: fleet.ViaGRPC},
+		{name: "Godwit, WebSocket and HTTP", transport: loadgen.WebSocketJSON, via: loadgen.ViaHTTP},
+		{name: "Godwit, gRPC", transport: loadgen.GRPC, via: loadgen.ViaGRPC},
 	}
-	if mosquitto := lab.Rivals()[0]; m.Rivals {
+	if mosquitto := testbed.Rivals()[0]; m.Rivals {
 		if _, err := mosquitto.Path(); err != nil {
 			r.Note(err.Error())
 		} else {
@@ -59,7 +59,7 @@ func (m *Matrix) Run(ctx context.Context) (*report.Result, error) {
 // bout is one contestant, set up.
 type bout struct {
 	contestant
-	site   *lab.Site
+	site   *testbed.Site
 	prefix string
 }
 
@@ -71,7 +71,7 @@ func (m *Matrix) clients(ctx context.Context, r *report.Result, all []contestant
 		}
 	}()
 	for _, c := range all {
-		l := *m.Lab
+		l := *m.Testbed
 		l.Rival = c.rival
 		site, err := l.NewSite(ctx, 1)
 		if err != nil {
@@ -79,7 +79,7 @@ func (m *Matrix) clients(ctx context.Context, r *report.Result, all []contestant
 		}
 		b := &bout{contestant: c, site: site, prefix: prefix()}
 		bouts = append(bouts, b)
-		_, err = site.Connect(ctx, fleet.SubscriberConfig{
+		_, err = site.Connect(ctx, loadgen.SubscriberConfig{
 			Transport: c.transport, Prefix: b.prefix, Count: clients, Concurrency: opening, Heartbeat: heartbeat,
 		}, 1)
 		if err != nil {
@@ -104,7 +104,7 @@ func (m *Matrix) clients(ctx context.Context, r *report.Result, all []contestant
 // publishers connects one for each client, in the same worker as the subscribers: one process plays both sides.
 func (b *bout) publishers(ctx context.Context, clients, size int) error {
 	w := b.site.Subs[0]
-	_, err := w.Call(ctx, worker.Request{Publishers: &fleet.PublishConfig{
+	_, err := w.Call(ctx, worker.Request{Publishers: &loadgen.PublishConfig{
 		Targets: b.site.Targets(), Via: b.via, Publishers: clients, Size: size, Prefix: b.prefix, Recipients: clients,
 	}})
 	if err != nil {
@@ -119,7 +119,7 @@ func (m *Matrix) cell(ctx context.Context, r *report.Result, bouts []*bout, clie
 	for sample := range m.Samples {
 		for i := range bouts {
 			b := bouts[(i+sample)%len(bouts)] // who goes first changes
-			m.Lab.Say("%s, sample %d: %s", group, sample+1, b.name)
+			m.Testbed.Say("%s, sample %d: %s", group, sample+1, b.name)
 			reply, err := b.site.Subs[0].Call(ctx, worker.Request{PingPong: &worker.PingPong{Messages: count, Patience: patience}})
 			if err != nil {
 				return fmt.Errorf("%s, %s: %w", group, b.name, err)

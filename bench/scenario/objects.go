@@ -8,11 +8,11 @@ import (
 	"path/filepath"
 	"time"
 
-	"godwit.dev/godwit/bench/fleet"
-	"godwit.dev/godwit/bench/lab"
 	"godwit.dev/godwit/bench/latency"
+	"godwit.dev/godwit/bench/loadgen"
 	"godwit.dev/godwit/bench/meter"
 	"godwit.dev/godwit/bench/report"
+	"godwit.dev/godwit/bench/testbed"
 	"godwit.dev/godwit/bench/worker"
 )
 
@@ -31,7 +31,7 @@ type ObjectLatency struct {
 
 // Run measures each rate.
 func (s *ObjectLatency) Run(ctx context.Context) (*report.Result, error) {
-	s.Objects, s.ToAll, s.Via = true, true, fleet.ViaHTTP
+	s.Objects, s.ToAll, s.Via = true, true, loadgen.ViaHTTP
 	r := s.begin("objects-latency", "objects latency: from a put to every client that is registered",
 		append(s.settings(), set("rates", s.Rates))...)
 	all := latency.New()
@@ -103,10 +103,10 @@ type Registering struct {
 	Pool      int // objects that there are
 }
 
-func (s *Registering) subscribers(count int) fleet.SubscriberConfig {
-	return fleet.SubscriberConfig{
+func (s *Registering) subscribers(count int) loadgen.SubscriberConfig {
+	return loadgen.SubscriberConfig{
 		Transport: s.Transport, Prefix: prefix(), Count: count, Concurrency: opening, Heartbeat: heartbeat, Spread: true,
-		Following: &fleet.Following{Group: objectGroup, Objects: s.Each, Pool: max(s.Pool, s.Each)},
+		Following: &loadgen.Following{Group: objectGroup, Objects: s.Each, Pool: max(s.Pool, s.Each)},
 	}
 }
 
@@ -126,7 +126,7 @@ func (s *ObjectScale) Run(ctx context.Context) (*report.Result, error) {
 }
 
 func (s *ObjectScale) one(ctx context.Context, r *report.Result, run int) error {
-	site, err := s.Lab.NewSite(ctx, 1)
+	site, err := s.Testbed.NewSite(ctx, 1)
 	if err != nil {
 		return err
 	}
@@ -148,7 +148,7 @@ func (s *ObjectScale) one(ctx context.Context, r *report.Result, run int) error 
 			return err
 		}
 		here += count
-		s.Lab.Say("run %d: %d of %d clients are registered", run+1, here, s.Clients)
+		s.Testbed.Say("run %d: %d of %d clients are registered", run+1, here, s.Clients)
 		if len(samples) > 0 {
 			cpu += meter.CPU(samples)
 			used.Points = append(used.Points, [2]float64{float64(here), meter.CPU(samples) / took})
@@ -189,7 +189,7 @@ type ObjectRecovery struct {
 
 // Run measures each number of clients.
 func (s *ObjectRecovery) Run(ctx context.Context) (*report.Result, error) {
-	if s.Lab.Running != nil {
+	if s.Testbed.Running != nil {
 		return nil, errRunning
 	}
 	r := s.begin("objects-recovery", "objects recovery: the server is killed, and loses its registrations or not",
@@ -219,17 +219,17 @@ func (s *ObjectRecovery) group(clients int, state string) string {
 }
 
 func (s *ObjectRecovery) one(ctx context.Context, r *report.Result, clients, run int) error {
-	site, err := s.Lab.NewSite(ctx, 1)
+	site, err := s.Testbed.NewSite(ctx, 1)
 	if err != nil {
 		return err
 	}
 	defer site.Close()
-	s.Lab.Say("run %d: %d clients register", run+1, clients)
+	s.Testbed.Say("run %d: %d clients register", run+1, clients)
 	if _, err := site.Connect(ctx, s.subscribers(clients), s.Workers); err != nil {
 		return err
 	}
 	for _, state := range []string{"lost", "kept"} {
-		s.Lab.Say("run %d: %d clients, state %s", run+1, clients, state)
+		s.Testbed.Say("run %d: %d clients, state %s", run+1, clients, state)
 		if err := s.recover(ctx, r, site, clients, state, run); err != nil {
 			return fmt.Errorf("state %s: %w", state, err)
 		}
@@ -238,8 +238,8 @@ func (s *ObjectRecovery) one(ctx context.Context, r *report.Result, clients, run
 }
 
 // recover cuts all clients, kills the server, starts it again and lets all clients come back at once.
-func (s *ObjectRecovery) recover(ctx context.Context, r *report.Result, site *lab.Site, clients int, state string, run int) error {
-	_, err := site.Each(ctx, func(*lab.Subscribers) worker.Request { return worker.Request{Cut: true} })
+func (s *ObjectRecovery) recover(ctx context.Context, r *report.Result, site *testbed.Site, clients int, state string, run int) error {
+	_, err := site.Each(ctx, func(*testbed.Subscribers) worker.Request { return worker.Request{Cut: true} })
 	if err != nil {
 		return err
 	}
@@ -252,12 +252,12 @@ func (s *ObjectRecovery) recover(ctx context.Context, r *report.Result, site *la
 		return err
 	}
 	started := time.Since(begun).Seconds()
-	var profile *lab.Profile
-	if s.Lab.Profile != "" && forget != nil {
-		profile = lab.StartProfile(ctx, server, recoveryProfile(clients), profileName(s.Lab.Profile, run))
+	var profile *testbed.Profile
+	if s.Testbed.Profile != "" && forget != nil {
+		profile = testbed.StartProfile(ctx, server, recoveryProfile(clients), profileName(s.Testbed.Profile, run))
 	}
 	w := meter.Start(site.PIDs(), 10*time.Millisecond)
-	replies, err := site.Each(ctx, func(*lab.Subscribers) worker.Request {
+	replies, err := site.Each(ctx, func(*testbed.Subscribers) worker.Request {
 		return worker.Request{Reconnect: &worker.Reconnect{}}
 	})
 	samples := w.Stop()

@@ -10,15 +10,15 @@ import (
 	"strings"
 	"time"
 
-	"godwit.dev/godwit/bench/fleet"
-	"godwit.dev/godwit/bench/lab"
+	"godwit.dev/godwit/bench/loadgen"
 	"godwit.dev/godwit/bench/meter"
 	"godwit.dev/godwit/bench/report"
+	"godwit.dev/godwit/bench/testbed"
 )
 
 // Common is what all scenarios take.
 type Common struct {
-	Lab     *lab.Lab
+	Testbed *testbed.Testbed
 	Runs    int
 	Workers int // processes that hold subscribers; more are started where connections need them
 	Command string
@@ -28,10 +28,10 @@ type Common struct {
 // begin starts a result.
 func (c *Common) begin(name, title string, settings ...report.Setting) *report.Result {
 	r := &report.Result{
-		Scenario: name, Title: title, Command: c.Command, Version: c.Version, Machine: meter.Describe(c.Lab.Server.Dir), Settings: settings,
+		Scenario: name, Title: title, Command: c.Command, Version: c.Version, Machine: meter.Describe(c.Testbed.Server.Dir), Settings: settings,
 	}
 	r.Settings = append(r.Settings, set("runs", c.Runs))
-	if c.Lab.Running != nil {
+	if c.Testbed.Running != nil {
 		r.Note("measured a server that was running already")
 	}
 	return r
@@ -82,10 +82,10 @@ func profileName(file string, run int) string {
 
 // viaFor is the way to publish that goes with a transport, where nobody has chosen.
 func viaFor(transport string) string {
-	if transport == fleet.GRPC {
-		return fleet.ViaGRPC
+	if transport == loadgen.GRPC {
+		return loadgen.ViaGRPC
 	}
-	return fleet.ViaHTTP
+	return loadgen.ViaHTTP
 }
 
 const (

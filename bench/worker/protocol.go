@@ -1,4 +1,4 @@
-// Package worker runs a fleet in a process of its own, so that its cost is kept apart from the server's and no
+// Package worker runs a load generator in a process of its own, so that its cost is kept apart from the server's and no
 // process runs out of files. The process that measures tells it what to do, one JSON object a line on its standard
 // input; answers come the same way.
 package worker
@@ -6,8 +6,8 @@ package worker
 import (
 	"time"
 
-	"godwit.dev/godwit/bench/fleet"
 	"godwit.dev/godwit/bench/latency"
+	"godwit.dev/godwit/bench/loadgen"
 )
 
 // MostConnections is how many connections one worker holds: systems commonly allow 20,000 files.
@@ -15,15 +15,15 @@ const MostConnections = 17_000
 
 // Request asks for one thing; exactly one field is set.
 type Request struct {
-	Connect    *fleet.SubscriberConfig `json:"connect,omitempty"`   // make subscribers and connect them
-	Reconnect  *Reconnect              `json:"reconnect,omitempty"` // connect the same subscribers again
-	Cut        bool                    `json:"cut,omitempty"`       // end all their connections
-	Counts     bool                    `json:"counts,omitempty"`
-	Latency    bool                    `json:"latency,omitempty"` // take the latencies since the last time
-	Await      *Await                  `json:"await,omitempty"`
-	Publishers *fleet.PublishConfig    `json:"publishers,omitempty"` // connect publishers
-	Publish    *Publish                `json:"publish,omitempty"`
-	PingPong   *PingPong               `json:"ping_pong,omitempty"`
+	Connect    *loadgen.SubscriberConfig `json:"connect,omitempty"`   // make subscribers and connect them
+	Reconnect  *Reconnect                `json:"reconnect,omitempty"` // connect the same subscribers again
+	Cut        bool                      `json:"cut,omitempty"`       // end all their connections
+	Counts     bool                      `json:"counts,omitempty"`
+	Latency    bool                      `json:"latency,omitempty"` // take the latencies since the last time
+	Await      *Await                    `json:"await,omitempty"`
+	Publishers *loadgen.PublishConfig    `json:"publishers,omitempty"` // connect publishers
+	Publish    *Publish                  `json:"publish,omitempty"`
+	PingPong   *PingPong                 `json:"ping_pong,omitempty"`
 }
 
 // Reconnect says how many connections are opened at a time; 0: all at once.
@@ -54,8 +54,8 @@ type PingPong struct {
 type Reply struct {
 	Error     string             `json:"error,omitempty"`
 	Seconds   float64            `json:"seconds,omitempty"` // that it took
-	Counts    *fleet.Counts      `json:"counts,omitempty"`
-	Published *fleet.Published   `json:"published,omitempty"`
+	Counts    *loadgen.Counts    `json:"counts,omitempty"`
+	Published *loadgen.Published `json:"published,omitempty"`
 	Latency   *latency.Histogram `json:"latency,omitempty"`
 	Tick      *Tick              `json:"tick,omitempty"`
 }

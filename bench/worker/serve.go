@@ -12,7 +12,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"godwit.dev/godwit/bench/fleet"
+	"godwit.dev/godwit/bench/loadgen"
 	"godwit.dev/godwit/internal/reactor"
 )
 
@@ -27,8 +27,8 @@ const (
 // server is a worker's own side.
 type server struct {
 	r    *reactor.Reactor
-	subs atomic.Pointer[fleet.Subscribers]
-	pubs atomic.Pointer[fleet.Publishers]
+	subs atomic.Pointer[loadgen.Subscribers]
+	pubs atomic.Pointer[loadgen.Publishers]
 
 	mu  sync.Mutex // one line at a time
 	out *json.Encoder
@@ -76,13 +76,13 @@ func (s *server) do(ctx context.Context, req *Request) (reply Reply, err error) 
 	subs, pubs := s.subs.Load(), s.pubs.Load()
 	switch {
 	case req.Connect != nil:
-		if subs, err = fleet.NewSubscribers(s.r, *req.Connect); err != nil {
+		if subs, err = loadgen.NewSubscribers(s.r, *req.Connect); err != nil {
 			return reply, err
 		}
 		s.subs.Store(subs)
 		return reply, subs.Connect(ctx, req.Connect.Concurrency)
 	case req.Publishers != nil:
-		pubs, err = fleet.NewPublishers(ctx, s.r, *req.Publishers)
+		pubs, err = loadgen.NewPublishers(ctx, s.r, *req.Publishers)
 		s.pubs.Store(pubs)
 		return reply, err
 	case req.Publish != nil:
@@ -101,7 +101,7 @@ func (s *server) do(ctx context.Context, req *Request) (reply Reply, err error) 
 	case req.Await != nil:
 		return reply, await(ctx, subs, req.Await)
 	case req.PingPong != nil:
-		reply.Latency, err = fleet.PingPong(ctx, subs, pubs, req.PingPong.Messages, req.PingPong.Patience)
+		reply.Latency, err = loadgen.PingPong(ctx, subs, pubs, req.PingPong.Messages, req.PingPong.Patience)
 		return reply, err
 	case req.Counts:
 		c := subs.Counts()
@@ -115,7 +115,7 @@ func (s *server) do(ctx context.Context, req *Request) (reply Reply, err error) 
 }
 
 // await polls often enough for times of milliseconds.
-func await(ctx context.Context, subs *fleet.Subscribers, a *Await) error {
+func await(ctx context.Context, subs *loadgen.Subscribers, a *Await) error {
 	ctx, cancel := context.WithTimeout(ctx, a.Patience)
 	defer cancel()
 	tick := time.NewTicker(time.Millisecond)

@@ -5,8 +5,8 @@ import (
 	"slices"
 	"time"
 
-	"godwit.dev/godwit/internal/guard"
 	"godwit.dev/godwit/internal/notification"
+	"godwit.dev/godwit/internal/urlguard"
 )
 
 // Limits of an app's settings.
@@ -109,7 +109,7 @@ func (app *App) check(allowPrivate bool) error {
 		if len(u.url) > maxURLBytes {
 			return fieldErrorf(u.field, "is longer than %d bytes", maxURLBytes)
 		}
-		if err := guard.CheckURL(u.url, allowPrivate); err != nil {
+		if err := urlguard.CheckURL(u.url, allowPrivate); err != nil {
 			return fieldErrorf(u.field, "%s", err)
 		}
 	}

@@ -10,7 +10,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"godwit.dev/godwit/internal/guard"
+	"godwit.dev/godwit/internal/urlguard"
 )
 
 // Dev mode serves one app whose key everybody knows and whose clients need no token.
@@ -96,7 +96,7 @@ func (s *snapshot) defaultApp(named string) string {
 func NewRegistry(ctx context.Context, store Store, cfg Config, log *slog.Logger) (*Registry, error) {
 	r := &Registry{store: store, cfg: cfg, log: log}
 	r.life, r.close = context.WithCancel(context.WithoutCancel(ctx))
-	r.http = guard.Client(guard.Options{AllowPrivate: cfg.AllowPrivateURLs, Timeout: fetchTimeout})
+	r.http = urlguard.Client(urlguard.Options{AllowPrivate: cfg.AllowPrivateURLs, Timeout: fetchTimeout})
 	r.jwks = newJWKSCache(r.http, log)
 	r.intro = newIntrospector(r.http)
 	err := r.Reload(ctx)

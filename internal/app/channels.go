@@ -7,8 +7,8 @@ import (
 	"godwit.dev/godwit/internal/channel"
 	"godwit.dev/godwit/internal/hook"
 	"godwit.dev/godwit/internal/push"
-	"godwit.dev/godwit/internal/sender"
-	"godwit.dev/godwit/internal/sender/mailbox"
+	"godwit.dev/godwit/internal/sender/live"
+	"godwit.dev/godwit/internal/sender/provider"
 	"godwit.dev/godwit/internal/sender/telegram"
 	"godwit.dev/godwit/internal/sender/webhook"
 	"godwit.dev/godwit/internal/sender/webpush"
@@ -16,17 +16,17 @@ import (
 
 // KindOptions are what channels need of the server. The zero value is that of the command line.
 type KindOptions struct {
-	AllowPrivate bool            // see allow_private_urls
-	PublicURL    string          // where service workers report to; empty: they know
-	Live         *mailbox.Sender // to mailboxes; nil: there are none
+	AllowPrivate bool         // see allow_private_urls
+	PublicURL    string       // where service workers report to; empty: they know
+	Live         *live.Sender // to mailboxes; nil: there are none
 }
 
 // ChannelKinds are the channels that a server can send over, by what their settings mean. The senders of all apps
 // share connections; closeIdle ends them.
 func ChannelKinds(o KindOptions) (kinds map[push.Channel]channel.Kind, closeIdle func()) {
-	client := sender.Client(o.AllowPrivate)
+	client := provider.Client(o.AllowPrivate)
 	return map[push.Channel]channel.Kind{
-		push.Live:     mailbox.Kind{Sender: o.Live},
+		push.Live:     live.Kind{Sender: o.Live},
 		push.WebPush:  webpush.Kind{Client: client, AllowPrivate: o.AllowPrivate, Server: o.PublicURL},
 		push.Telegram: telegram.Kind{Client: client, AllowPrivate: o.AllowPrivate},
 		push.Webhook:  webhook.Kind{Poster: webhook.NewPoster(client, o.AllowPrivate)},
@@ -36,7 +36,7 @@ func ChannelKinds(o KindOptions) (kinds map[push.Channel]channel.Kind, closeIdle
 // startChannels starts what sends to addresses outside.
 func (a *App) startChannels(ctx context.Context) error {
 	kinds, closeIdle := ChannelKinds(KindOptions{
-		AllowPrivate: a.cfg.AllowPrivateURLs, PublicURL: a.cfg.PublicURL, Live: mailbox.New(a.publisher, a.mailbox, a.clock),
+		AllowPrivate: a.cfg.AllowPrivateURLs, PublicURL: a.cfg.PublicURL, Live: live.New(a.publisher, a.mailbox, a.clock),
 	})
 	channels, err := channel.New(ctx, a.apps, kinds, a.log)
 	if err != nil {
@@ -50,7 +50,7 @@ func (a *App) startChannels(ctx context.Context) error {
 
 // startHooks starts what tells apps of events.
 func (a *App) startHooks(ctx context.Context) error {
-	client := sender.Client(a.cfg.AllowPrivateURLs)
+	client := provider.Client(a.cfg.AllowPrivateURLs)
 	a.steps.addClose("hook connections", time.Second, func() error { client.CloseIdleConnections(); return nil })
 	hooks, err := hook.New(ctx, hook.Config{
 		Store: a.apps, Progress: a.events, Events: a.events, Log: a.log,

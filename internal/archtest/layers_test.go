@@ -27,7 +27,7 @@ var places = map[string]layer{
 	"internal/event":        domain,
 	"internal/push":         domain,
 	"internal/audience":     domain,
-	"internal/guard":        domain, // leaf: the clients for URLs that people give
+	"internal/urlguard":     domain, // leaf: the clients for URLs that people give
 	"internal/timerwheel":   domain,
 	"internal/latency":      domain, // leaf: a histogram
 	"internal/frame":        codec,
@@ -126,7 +126,7 @@ func TestSiblingAdaptersAreStrangers(t *testing.T) {
 	// Within a family, these packages are what the others share.
 	shared := map[string]bool{
 		"internal/store/sqlite/sqlitedb": true, "internal/reactor": true, "internal/reactor/websocket": true,
-		"internal/reactor/http2": true, "internal/sender": true, "internal/sender/h2post": true,
+		"internal/reactor/http2": true, "internal/sender/provider": true, "internal/sender/h2post": true,
 	}
 	for _, f := range tree(t) {
 		family, _, _ := place(f.dir())

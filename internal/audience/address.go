@@ -10,8 +10,8 @@ import (
 	"strconv"
 	"strings"
 
-	"godwit.dev/godwit/internal/guard"
 	"godwit.dev/godwit/internal/push"
+	"godwit.dev/godwit/internal/urlguard"
 )
 
 // channels are those that endpoints may have. Whether a server can send over one is for its settings to say.
@@ -228,7 +228,7 @@ func CheckPublic(e *Endpoint) error {
 		if raw == "" {
 			continue
 		}
-		if err := guard.CheckURL(raw, false); err != nil {
+		if err := urlguard.CheckURL(raw, false); err != nil {
 			return fieldErrorf(field, "%s", err)
 		}
 	}

@@ -133,11 +133,12 @@ func TestPauseStopsAndResumeGoesOn(t *testing.T) {
 	if _, err := e.svc.Pause(t.Context(), app, id); err != nil {
 		t.Fatal(err)
 	}
-	e.until(id, "still", func(v *campaign.View) bool { return v.Counts[campaign.Sending] == 0 })
-	sent := p.total()
-	time.Sleep(100 * time.Millisecond)
-	if after := p.total(); after > sent+1 || after >= 100 {
-		t.Errorf("%d were sent while it was paused, %d before", after-sent, sent)
+	still := e.until(id, "still", func(v *campaign.View) bool { return v.Counts[campaign.Sending] == 0 })
+	other := e.create(hello()) // to the same endpoints: time in which the paused one could go on
+	e.start(other)
+	e.untilState(other, campaign.Completed)
+	if before, after := still.Counts[campaign.Accepted], e.get(id).Counts[campaign.Accepted]; after != before || after >= 100 {
+		t.Errorf("%d were sent when it was paused, %d some time later", before, after)
 	}
 	if _, err := e.svc.Resume(t.Context(), app, id); err != nil {
 		t.Fatal(err)
@@ -145,8 +146,8 @@ func TestPauseStopsAndResumeGoesOn(t *testing.T) {
 	v := e.untilState(id, campaign.Completed)
 	e.wantCounts(v, map[campaign.Outcome]int64{campaign.Accepted: 100})
 	for _, ep := range ids {
-		if n := len(p.requests(ep.String())); n != 1 {
-			t.Errorf("%s got it %d times", ep, n)
+		if n := len(p.requests(ep.String())); n != 2 {
+			t.Errorf("%s got %d messages of two campaigns", ep, n)
 		}
 	}
 }
@@ -322,17 +323,26 @@ func TestSpreadGivesEveryoneTheirMoment(t *testing.T) {
 	e.endpoints(push.Webhook, 200)
 	e.run()
 	spec := hello()
-	spec.Spread = campaign.Duration(2 * time.Second)
+	spec.Spread = campaign.Duration(time.Hour)
 	id := e.create(spec)
 	begun := time.Now()
 	e.start(id)
-	time.Sleep(time.Until(begun.Add(time.Second)))
-	if n := p.total(); n < 20 || n > 160 {
-		t.Errorf("%d of 200 were sent after half the time", n)
+	e.until(id, "enumerated", func(v *campaign.View) bool { return v.Total() == 200 })
+	var quarters [4]int
+	for _, d := range e.report(id) {
+		after := max(d.Due.Sub(begun), 0) // the first may have been sent already
+		if after > time.Hour+time.Minute {
+			t.Fatalf("one is due after %s", after)
+		}
+		quarters[min(int(after/(15*time.Minute)), 3)]++
 	}
-	e.untilState(id, campaign.Completed)
-	if took := time.Since(begun); took < 1800*time.Millisecond {
-		t.Errorf("all was sent after %s", took)
+	for i, n := range quarters {
+		if n < 20 || n > 80 {
+			t.Errorf("%d of 200 are due in quarter %d of the hour", n, i+1)
+		}
+	}
+	if n := p.total(); n > 20 {
+		t.Errorf("%d were sent at once", n)
 	}
 }
 

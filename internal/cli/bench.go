@@ -13,10 +13,10 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"godwit.dev/godwit/bench/fleet"
-	"godwit.dev/godwit/bench/lab"
+	"godwit.dev/godwit/bench/loadgen"
 	"godwit.dev/godwit/bench/report"
 	"godwit.dev/godwit/bench/scenario"
+	"godwit.dev/godwit/bench/testbed"
 	"godwit.dev/godwit/bench/worker"
 )
 
@@ -79,8 +79,8 @@ func (b *bench) common(ctx context.Context) (c scenario.Common, done func(), err
 	if b.runs < 1 || b.workers < 1 {
 		return c, nil, usagef("--runs and --workers must be at least 1")
 	}
-	l := &lab.Lab{
-		Server:  lab.ServerOptions{Command: []string{self}, Args: b.serverArgs, Env: b.serverEnv, TLS: b.tls, Dir: b.dir},
+	l := &testbed.Testbed{
+		Server:  testbed.ServerOptions{Command: []string{self}, Args: b.serverArgs, Env: b.serverEnv, TLS: b.tls, Dir: b.dir},
 		Worker:  []string{self, "bench", "worker"},
 		Profile: b.profile,
 	}
@@ -88,11 +88,11 @@ func (b *bench) common(ctx context.Context) (c scenario.Common, done func(), err
 		return c, nil, err
 	}
 	l.Progress, done = b.progress()
-	return scenario.Common{Lab: l, Runs: b.runs, Workers: b.workers, Command: b.commandLine(), Version: Version}, done, nil
+	return scenario.Common{Testbed: l, Runs: b.runs, Workers: b.workers, Command: b.commandLine(), Version: Version}, done, nil
 }
 
 // running is the server named by --url; nil: none was.
-func (b *bench) running(ctx context.Context) (*lab.Server, error) {
+func (b *bench) running(ctx context.Context) (*testbed.Server, error) {
 	if b.p.url == "" {
 		return nil, nil
 	}
@@ -104,7 +104,7 @@ func (b *bench) running(ctx context.Context) (*lab.Server, error) {
 	if key == "" {
 		key = "dev"
 	}
-	return lab.Existing(ctx, fleet.Target{HTTP: u.Host, GRPC: b.grpc, TLS: u.Scheme == "https", Key: key}, b.pid)
+	return testbed.Existing(ctx, loadgen.Target{HTTP: u.Host, GRPC: b.grpc, TLS: u.Scheme == "https", Key: key}, b.pid)
 }
 
 // progress shows one line that is written over again and again, on a terminal only.

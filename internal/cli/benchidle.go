@@ -8,12 +8,12 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"godwit.dev/godwit/bench/fleet"
+	"godwit.dev/godwit/bench/loadgen"
 	"godwit.dev/godwit/bench/report"
 	"godwit.dev/godwit/bench/scenario"
 )
 
-var transports = []string{fleet.WebSocketJSON, fleet.WebSocketProto, fleet.GRPC, fleet.SSE}
+var transports = []string{loadgen.WebSocketJSON, loadgen.WebSocketProto, loadgen.GRPC, loadgen.SSE}
 
 func checkTransports(flag string, names ...string) error {
 	for _, n := range names {
@@ -44,7 +44,7 @@ func (b *bench) idleCommand() *cobra.Command {
 		},
 	}
 	f := cmd.Flags()
-	f.StringSliceVar(&s.Transports, "transports", []string{fleet.WebSocketJSON, fleet.GRPC}, "transports to measure, each on a server of its own")
+	f.StringSliceVar(&s.Transports, "transports", []string{loadgen.WebSocketJSON, loadgen.GRPC}, "transports to measure, each on a server of its own")
 	f.IntVar(&s.Sessions, "sessions", 10_000, "sessions to open")
 	f.IntVar(&s.Limit, "limit", 0, "most bytes a session may cost: waits for memory to settle until then, and exits with 1 if it does not")
 	f.DurationVar(&s.Settle, "settle", time.Minute, "how long the server may take to give back the memory of the opening")
@@ -72,7 +72,7 @@ func (b *bench) acceptCommand() *cobra.Command {
 		},
 	}
 	f := cmd.Flags()
-	f.StringVar(&a.Transport, "transport", fleet.WebSocketJSON, "ws-json, ws-proto, grpc or sse")
+	f.StringVar(&a.Transport, "transport", loadgen.WebSocketJSON, "ws-json, ws-proto, grpc or sse")
 	f.IntVar(&a.Clients, "clients", 15_000, "sessions to open")
 	f.IntVar(&a.Concurrency, "concurrency", 256, "connections being opened at a time by each worker")
 	return cmd
@@ -98,7 +98,7 @@ func (b *bench) stormCommand() *cobra.Command {
 		},
 	}
 	f := cmd.Flags()
-	f.StringVar(&s.Transport, "transport", fleet.WebSocketJSON, "ws-json, ws-proto, grpc or sse")
+	f.StringVar(&s.Transport, "transport", loadgen.WebSocketJSON, "ws-json, ws-proto, grpc or sse")
 	f.IntVar(&s.Clients, "clients", 15_000, "clients that reconnect")
 	f.IntVar(&s.Pending, "pending", 2, "notifications that wait for each")
 	f.IntVar(&s.Size, "size", 200, "bytes of data in each notification")

@@ -7,7 +7,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"godwit.dev/godwit/bench/fleet"
+	"godwit.dev/godwit/bench/loadgen"
 	"godwit.dev/godwit/bench/report"
 	"godwit.dev/godwit/bench/scenario"
 )
@@ -17,7 +17,7 @@ func loadFlags(f *pflag.FlagSet, l *scenario.Load) {
 	f.IntVar(&l.Clients, "clients", 1000, "subscribers, one connection and recipient each")
 	f.IntVar(&l.Publishers, "publishers", 64, "connections that publish, one request at a time on each")
 	f.IntVar(&l.Size, "size", 200, "bytes of data in each notification")
-	f.StringVar(&l.Transport, "transport", fleet.WebSocketJSON, "how subscribers connect: ws-json, ws-proto, grpc or sse")
+	f.StringVar(&l.Transport, "transport", loadgen.WebSocketJSON, "how subscribers connect: ws-json, ws-proto, grpc or sse")
 	f.StringVar(&l.Via, "publish", "", "how to publish: http, grpc or batch (default: grpc for gRPC subscribers, else http)")
 	f.IntVar(&l.Batch, "batch", 100, "notifications in each request of --publish batch")
 	f.IntVar(&l.Prefill, "prefill", 0, "notifications to store, deliver and settle beforehand, so that the store is not empty")
@@ -32,7 +32,7 @@ func checkLoad(l *scenario.Load) error {
 		return err
 	}
 	switch l.Via {
-	case "", fleet.ViaHTTP, fleet.ViaGRPC, fleet.ViaBatch:
+	case "", loadgen.ViaHTTP, loadgen.ViaGRPC, loadgen.ViaBatch:
 	default:
 		return usagef("--publish must be one of http, grpc, batch")
 	}
@@ -60,7 +60,7 @@ func (b *bench) unicastCommand() *cobra.Command {
 				return usagef("--stubs must not be negative, and needs a server that is started for it")
 			}
 			return b.measure(cmd, func(ctx context.Context, c scenario.Common) (*report.Result, error) {
-				c.Lab.Server.Stubs = stubs
+				c.Testbed.Server.Stubs = stubs
 				l.Common = c
 				return l.Unicast(ctx)
 			})
@@ -82,17 +82,17 @@ func (b *bench) fanoutCommand() *cobra.Command {
 			if err := checkLoad(&l); err != nil {
 				return err
 			}
-			if l.Via == fleet.ViaBatch {
+			if l.Via == loadgen.ViaBatch {
 				return usagef("fanout publishes over http or grpc")
 			}
 			if l.Objects {
 				if err := checkObjectTransport(l.Transport); err != nil {
 					return err
 				}
-				if l.Via == fleet.ViaGRPC || l.Prefill > 0 {
+				if l.Via == loadgen.ViaGRPC || l.Prefill > 0 {
 					return usagef("objects are put over http, and nothing of them is stored beforehand")
 				}
-				l.Via = fleet.ViaHTTP
+				l.Via = loadgen.ViaHTTP
 			}
 			return b.measure(cmd, func(ctx context.Context, c scenario.Common) (*report.Result, error) {
 				l.Common = c

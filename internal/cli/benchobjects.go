@@ -8,7 +8,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"godwit.dev/godwit/bench/fleet"
+	"godwit.dev/godwit/bench/loadgen"
 	"godwit.dev/godwit/bench/report"
 	"godwit.dev/godwit/bench/scenario"
 )
@@ -26,7 +26,7 @@ func (b *bench) objectsCommand() *cobra.Command {
 
 // checkObjectTransport refuses transports that the load generator cannot register over.
 func checkObjectTransport(name string) error {
-	if !slices.Contains([]string{fleet.WebSocketJSON, fleet.WebSocketProto, fleet.GRPC}, name) {
+	if !slices.Contains([]string{loadgen.WebSocketJSON, loadgen.WebSocketProto, loadgen.GRPC}, name) {
 		return usagef("--transport must be one of ws-json, ws-proto, grpc")
 	}
 	return nil
@@ -56,7 +56,7 @@ func (b *bench) objectLatencyCommand() *cobra.Command {
 	f.Float64SliceVar(&s.Rates, "rates", []float64{1, 5, 10, 15, 20, 25}, "puts a second, one after the other")
 	f.IntVar(&s.Publishers, "publishers", 4, "connections that put")
 	f.IntVar(&s.Size, "size", 34, "bytes of payload, which carries the time")
-	f.StringVar(&s.Transport, "transport", fleet.GRPC, "how clients connect: ws-json, ws-proto or grpc")
+	f.StringVar(&s.Transport, "transport", loadgen.GRPC, "how clients connect: ws-json, ws-proto or grpc")
 	f.DurationVar(&s.AckAfter, "ack-after", 20*time.Millisecond, "how long clients collect what they acknowledge; 0: each version at once")
 	f.DurationVar(&s.Warmup, "warmup", time.Second, "how long to put before measuring")
 	f.DurationVar(&s.For, "for", 10*time.Second, "how long to measure each rate")
@@ -67,7 +67,7 @@ func (b *bench) objectLatencyCommand() *cobra.Command {
 func registeringFlags(f *pflag.FlagSet, s *scenario.Registering) {
 	f.IntVar(&s.Each, "registrations", 50, "registrations of each client")
 	f.IntVar(&s.Pool, "objects", 1000, "objects that there are, from which each client takes others")
-	f.StringVar(&s.Transport, "transport", fleet.GRPC, "how clients connect: ws-json, ws-proto or grpc")
+	f.StringVar(&s.Transport, "transport", loadgen.GRPC, "how clients connect: ws-json, ws-proto or grpc")
 }
 
 func checkRegistering(s *scenario.Registering) error {

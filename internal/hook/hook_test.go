@@ -21,7 +21,7 @@ import (
 	"godwit.dev/godwit/internal/hook"
 	"godwit.dev/godwit/internal/notification"
 	"godwit.dev/godwit/internal/push"
-	"godwit.dev/godwit/internal/sender"
+	"godwit.dev/godwit/internal/sender/provider"
 	"godwit.dev/godwit/internal/sender/sendertest/hookserver"
 	"godwit.dev/godwit/internal/sender/webhook"
 	"godwit.dev/godwit/internal/store/sqlite/appdb"
@@ -350,7 +350,7 @@ func (w *world) open() {
 	must(err)
 	w.events, err = eventdb.Open(w.t.Context(), filepath.Join(w.dir, "events.db"), eventdb.Options{})
 	must(err)
-	client := sender.Client(true)
+	client := provider.Client(true)
 	w.service, err = hook.New(w.t.Context(), hook.Config{
 		Store: w.apps, Progress: w.events, Events: w.events, Log: log, Poster: webhook.Hooks{Poster: webhook.NewPoster(client, true)},
 	})

@@ -8,7 +8,7 @@ import (
 
 	"godwit.dev/godwit/internal/channel"
 	"godwit.dev/godwit/internal/push"
-	"godwit.dev/godwit/internal/sender"
+	"godwit.dev/godwit/internal/sender/provider"
 	"godwit.dev/godwit/internal/sender/sendertest/pushserver"
 	"godwit.dev/godwit/internal/sender/webpush"
 	"godwit.dev/godwit/internal/store/sqlite/appdb"
@@ -16,7 +16,7 @@ import (
 
 // openChannels makes real channels on a store, with Web Push alone, whose client is w.outside.
 func (w *world) openChannels(store *appdb.Store, log *slog.Logger) {
-	w.outside = sender.Client(true)
+	w.outside = provider.Client(true)
 	w.t.Cleanup(w.outside.CloseIdleConnections)
 	var err error
 	w.channels, err = channel.New(w.t.Context(), store, map[push.Channel]channel.Kind{

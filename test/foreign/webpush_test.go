@@ -10,7 +10,7 @@ import (
 	"testing"
 
 	"godwit.dev/godwit/internal/push"
-	"godwit.dev/godwit/internal/sender"
+	"godwit.dev/godwit/internal/sender/provider"
 	"godwit.dev/godwit/internal/sender/sendertest/pushserver"
 	"godwit.dev/godwit/internal/sender/webpush"
 	"godwit.dev/godwit/test/blackbox"
@@ -20,7 +20,7 @@ import (
 func TestOtherLibrariesDecryptWebPush(t *testing.T) {
 	server := pushserver.Start(pushserver.Options{})
 	defer server.Close()
-	client := server.Trust(sender.Client(true))
+	client := server.Trust(provider.Client(true))
 	defer client.CloseIdleConnections()
 	key, err := webpush.NewKey()
 	if err != nil {

@@ -4,9 +4,9 @@ import (
 	"net/http"
 
 	"godwit.dev/godwit/internal/channel"
-	"godwit.dev/godwit/internal/guard"
 	"godwit.dev/godwit/internal/notification"
 	"godwit.dev/godwit/internal/push"
+	"godwit.dev/godwit/internal/urlguard"
 )
 
 // Names of the channel's settings.
@@ -45,7 +45,7 @@ func (k Kind) Complete(v channel.Values) (channel.Values, error) {
 		return nil, &notification.FieldError{Field: FieldToken, Problem: "is not like 123456:ABC-DEF"}
 	}
 	if u := v[FieldBaseURL]; u != "" {
-		if err := guard.CheckURL(u, k.AllowPrivate); err != nil {
+		if err := urlguard.CheckURL(u, k.AllowPrivate); err != nil {
 			return nil, &notification.FieldError{Field: FieldBaseURL, Problem: err.Error()}
 		}
 	}

@@ -9,8 +9,8 @@ import (
 	"strings"
 	"time"
 
-	"godwit.dev/godwit/internal/guard"
 	"godwit.dev/godwit/internal/push"
+	"godwit.dev/godwit/internal/urlguard"
 )
 
 // Chat is one that wants messages.
@@ -64,7 +64,7 @@ type update struct {
 // confirmed to Telegram only after the audience has taken it, so none is lost; it may come twice. Only one listener
 // a bot is possible, and none beside a webhook that is set for it.
 func (s *Sender) Listen(ctx context.Context, app string, audience Audience, log *slog.Logger) error {
-	client := guard.Client(guard.Options{AllowPrivate: s.cfg.AllowPrivate, Timeout: pollFor + pollSlack})
+	client := urlguard.Client(urlguard.Options{AllowPrivate: s.cfg.AllowPrivate, Timeout: pollFor + pollSlack})
 	defer client.CloseIdleConnections()
 	if t, ok := s.cfg.Client.Transport.(*http.Transport); ok {
 		client.Transport.(*http.Transport).TLSClientConfig = t.TLSClientConfig

@@ -14,9 +14,9 @@ import (
 	"strings"
 	"time"
 
-	"godwit.dev/godwit/internal/guard"
 	"godwit.dev/godwit/internal/push"
-	"godwit.dev/godwit/internal/sender"
+	"godwit.dev/godwit/internal/sender/provider"
+	"godwit.dev/godwit/internal/urlguard"
 )
 
 // DefaultURL is Telegram's own Bot API server.
@@ -71,11 +71,11 @@ func New(cfg Config) (*Sender, error) {
 	if cfg.BaseURL == "" {
 		cfg.BaseURL = DefaultURL
 	}
-	if err := guard.CheckURL(cfg.BaseURL, cfg.AllowPrivate); err != nil {
+	if err := urlguard.CheckURL(cfg.BaseURL, cfg.AllowPrivate); err != nil {
 		return nil, fmt.Errorf("telegram: base_url %w", err)
 	}
 	if cfg.Client == nil {
-		cfg.Client = sender.Client(cfg.AllowPrivate)
+		cfg.Client = provider.Client(cfg.AllowPrivate)
 	}
 	if cfg.Now == nil {
 		cfg.Now = time.Now
@@ -106,7 +106,7 @@ func (s *Sender) call(ctx context.Context, client *http.Client, method string, p
 		return 0, &push.ConfigError{Scope: s.scope, Reason: "telegram: base_url makes no valid URL"}
 	}
 	req.Header.Set("Content-Type", "application/json")
-	a, err := sender.DoUpTo(client, req, "telegram", s.scope, maxAnswer)
+	a, err := provider.DoUpTo(client, req, "telegram", s.scope, maxAnswer)
 	if err != nil {
 		return 0, err
 	}
@@ -134,13 +134,13 @@ var gone = []string{
 }
 
 // judge tells what a refusal means.
-func (s *Sender) judge(a *sender.Answer, r *response) error {
-	said := fmt.Sprintf("telegram answered %d: %s", a.Status, sender.Clip(s.redact(r.Description)))
+func (s *Sender) judge(a *provider.Answer, r *response) error {
+	said := fmt.Sprintf("telegram answered %d: %s", a.Status, provider.Clip(s.redact(r.Description)))
 	switch a.Status {
 	case http.StatusTooManyRequests:
-		after := sender.Bounded(time.Duration(r.Parameters.RetryAfter) * time.Second)
+		after := provider.Bounded(time.Duration(r.Parameters.RetryAfter) * time.Second)
 		if after == 0 {
-			after = sender.RetryAfter(a.Header, s.cfg.Now())
+			after = provider.RetryAfter(a.Header, s.cfg.Now())
 		}
 		return &push.RetryError{After: after, Credential: true, Scope: s.scope, Reason: said}
 	case http.StatusUnauthorized, http.StatusNotFound:
@@ -264,5 +264,5 @@ func (s *Sender) Check(ctx context.Context) (string, error) {
 	if _, err := s.call(ctx, s.cfg.Client, "getMe", struct{}{}, &me); err != nil {
 		return "", err
 	}
-	return "bot @" + sender.Clip(me.Username), nil
+	return "bot @" + provider.Clip(me.Username), nil
 }

@@ -14,7 +14,7 @@ import (
 	"go.uber.org/goleak"
 
 	"godwit.dev/godwit/internal/push"
-	"godwit.dev/godwit/internal/sender"
+	"godwit.dev/godwit/internal/sender/provider"
 	"godwit.dev/godwit/internal/sender/sendertest"
 	"godwit.dev/godwit/internal/sender/sendertest/botserver"
 	"godwit.dev/godwit/internal/sender/telegram"
@@ -29,7 +29,7 @@ func start(t testing.TB, o botserver.Options, change ...func(*telegram.Config)) 
 	o.Token = token
 	server := botserver.Start(o)
 	t.Cleanup(server.Close)
-	client := sender.Client(true)
+	client := provider.Client(true)
 	t.Cleanup(client.CloseIdleConnections)
 	cfg := telegram.Config{Token: token, BaseURL: server.URL, AllowPrivate: true, Client: client}
 	for _, f := range change {

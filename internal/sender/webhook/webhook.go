@@ -12,9 +12,9 @@ import (
 	"strings"
 	"time"
 
-	"godwit.dev/godwit/internal/guard"
 	"godwit.dev/godwit/internal/push"
-	"godwit.dev/godwit/internal/sender"
+	"godwit.dev/godwit/internal/sender/provider"
+	"godwit.dev/godwit/internal/urlguard"
 )
 
 // Poster posts signed messages. It knows no secrets; they come with each message.
@@ -36,7 +36,7 @@ func CheckURL(raw string, allowPrivate bool) (origin string, err error) {
 	if len(raw) > maxURL {
 		return "", fmt.Errorf("has more than %d bytes", maxURL)
 	}
-	u, err := guard.ParseURL(raw, allowPrivate)
+	u, err := urlguard.ParseURL(raw, allowPrivate)
 	if err != nil {
 		return "", err
 	}
@@ -60,7 +60,7 @@ func (p *Poster) Post(ctx context.Context, secrets Secrets, to, id string, body 
 	h.Set("Webhook-Id", id)
 	h.Set("Webhook-Timestamp", strconv.FormatInt(now.Unix(), 10))
 	h.Set("Webhook-Signature", secrets.Sign(id, now, body))
-	a, err := sender.Do(p.Client, req, "webhook at "+origin, origin)
+	a, err := provider.Do(p.Client, req, "webhook at "+origin, origin)
 	if err != nil {
 		return err
 	}
@@ -68,7 +68,7 @@ func (p *Poster) Post(ctx context.Context, secrets Secrets, to, id string, body 
 }
 
 // judge tells what an answer means. Receivers are programs of anybody: what they say beside the status is not repeated.
-func judge(a *sender.Answer, origin string, now time.Time) error {
+func judge(a *provider.Answer, origin string, now time.Time) error {
 	says := func(what string) string { return fmt.Sprintf("webhook at %s answered %d%s", origin, a.Status, what) }
 	switch {
 	case a.Status >= 200 && a.Status < 300:
@@ -76,7 +76,7 @@ func judge(a *sender.Answer, origin string, now time.Time) error {
 	case a.Status >= 300 && a.Status < 400:
 		return &push.PermanentError{Reason: says(": redirects are not followed")}
 	}
-	after := sender.RetryAfter(a.Header, now)
+	after := provider.RetryAfter(a.Header, now)
 	switch a.Status {
 	case http.StatusGone:
 		return &push.GoneError{Reason: says(": it wants no more messages")}
@@ -184,7 +184,7 @@ func fill(d *data, r *push.Request) {
 
 // Recall tells the receivers that a notification is taken back; what they do with that is theirs.
 func (s *Sender) Recall(ctx context.Context, sent []push.Sent) []error {
-	return sender.Each(sent, func(m *push.Sent) error {
+	return provider.Each(sent, func(m *push.Sent) error {
 		r := m.Request
 		r.Recall = true
 		_, err := s.Send(ctx, r)

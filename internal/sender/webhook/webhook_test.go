@@ -11,7 +11,7 @@ import (
 	"go.uber.org/goleak"
 
 	"godwit.dev/godwit/internal/push"
-	"godwit.dev/godwit/internal/sender"
+	"godwit.dev/godwit/internal/sender/provider"
 	"godwit.dev/godwit/internal/sender/sendertest"
 	"godwit.dev/godwit/internal/sender/sendertest/hookserver"
 	"godwit.dev/godwit/internal/sender/webhook"
@@ -26,7 +26,7 @@ func start(t *testing.T, secrets ...string) (*hookserver.Server, *webhook.Sender
 	}
 	server := hookserver.Start(secrets[0])
 	t.Cleanup(server.Close)
-	client := sender.Client(true)
+	client := provider.Client(true)
 	t.Cleanup(client.CloseIdleConnections)
 	parsed, err := webhook.ParseSecrets(secrets)
 	if err != nil {

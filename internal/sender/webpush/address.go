@@ -9,7 +9,7 @@ import (
 	"net/url"
 	"strings"
 
-	"godwit.dev/godwit/internal/guard"
+	"godwit.dev/godwit/internal/urlguard"
 )
 
 // subscription is where a message goes and for whom it is encrypted, as a browser's PushSubscription says it.
@@ -76,7 +76,7 @@ func parseEndpoint(endpoint string, allowPrivate bool) (u *url.URL, origin strin
 	if len(endpoint) > maxEndpoint {
 		return nil, "", fmt.Errorf("endpoint has more than %d bytes", maxEndpoint)
 	}
-	if u, err = guard.ParseURL(endpoint, allowPrivate); err != nil {
+	if u, err = urlguard.ParseURL(endpoint, allowPrivate); err != nil {
 		return nil, "", fmt.Errorf("endpoint %w", err)
 	}
 	host := strings.ToLower(u.Host)

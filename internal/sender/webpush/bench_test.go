@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"godwit.dev/godwit/internal/push"
-	"godwit.dev/godwit/internal/sender"
+	"godwit.dev/godwit/internal/sender/provider"
 	"godwit.dev/godwit/internal/sender/sendertest/pushserver"
 	"godwit.dev/godwit/internal/sender/webpush"
 )
@@ -15,7 +15,7 @@ import (
 func BenchmarkSend(b *testing.B) {
 	server := pushserver.Start(pushserver.Options{Quick: true})
 	defer server.Close()
-	client := server.Trust(sender.Client(true))
+	client := server.Trust(provider.Client(true))
 	defer client.CloseIdleConnections()
 	s, err := webpush.New(webpush.Config{Key: newKey(b), AllowPrivate: true, Client: client})
 	if err != nil {

@@ -18,8 +18,8 @@ import (
 	"golang.org/x/net/http2/hpack"
 
 	"godwit.dev/godwit/internal/push"
-	"godwit.dev/godwit/internal/sender"
 	"godwit.dev/godwit/internal/sender/h2post"
+	"godwit.dev/godwit/internal/sender/provider"
 )
 
 // Config is what a sender needs.
@@ -56,12 +56,12 @@ func New(cfg Config) (*Sender, error) {
 		return nil, fmt.Errorf("web push: subject %w", err)
 	}
 	if cfg.Client == nil {
-		cfg.Client = sender.Client(cfg.AllowPrivate)
+		cfg.Client = provider.Client(cfg.AllowPrivate)
 	}
 	if cfg.Now == nil {
 		cfg.Now = time.Now
 	}
-	return &Sender{cfg: cfg, signer: newSigner(cfg.Key, cfg.Subject), posts: sender.Posts(cfg.Client)}, nil
+	return &Sender{cfg: cfg, signer: newSigner(cfg.Key, cfg.Subject), posts: provider.Posts(cfg.Client)}, nil
 }
 
 // Close closes its own connections as soon as nothing is under way on them. Messages can still be sent.
@@ -134,23 +134,23 @@ func (s *Sender) message(r *push.Request, to *subscription) (m message, err erro
 
 // post sends a message over HTTP/2; to servers that have not got it, where http is allowed, and to names that have to be
 // turned into ASCII first, as any request.
-func (s *Sender) post(ctx context.Context, m message, to *subscription, name string) (sender.Answer, error) {
+func (s *Sender) post(ctx context.Context, m message, to *subscription, name string) (provider.Answer, error) {
 	if s.posts != nil && to.endpoint.Scheme == "https" && ascii(to.endpoint.Host) {
-		answer, unsuited, err := sender.Post(ctx, s.posts, m.http2(to.endpoint), name, to.origin)
+		answer, unsuited, err := provider.Post(ctx, s.posts, m.http2(to.endpoint), name, to.origin)
 		if !unsuited {
 			return answer, err
 		}
 	}
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, "", bytes.NewReader(m.body))
 	if err != nil {
-		return sender.Answer{}, &push.PermanentError{Reason: "the request cannot be made"}
+		return provider.Answer{}, &push.PermanentError{Reason: "the request cannot be made"}
 	}
 	req.URL, req.Host = to.endpoint, to.endpoint.Host
 	req.Header = http.Header{
 		"Authorization": {m.authorization}, "Content-Encoding": {valEncoding}, "Content-Type": {valType}, "User-Agent": {valAgent},
 		"Ttl": {m.ttl}, "Topic": {m.topic}, "Urgency": {m.urgency},
 	}
-	return sender.Do(s.cfg.Client, req, name, to.origin)
+	return provider.Do(s.cfg.Client, req, name, to.origin)
 }
 
 func ascii(host string) bool {
@@ -191,7 +191,7 @@ func urgency(u push.Urgency) string {
 }
 
 // judge tells what a push service's answer means.
-func (s *Sender) judge(a *sender.Answer, name, origin string) error {
+func (s *Sender) judge(a *provider.Answer, name, origin string) error {
 	says := func(what string) string { return fmt.Sprintf("%s answered %d: %s", name, a.Status, what) }
 	switch {
 	case a.Status >= 200 && a.Status < 300:
@@ -207,17 +207,17 @@ func (s *Sender) judge(a *sender.Answer, name, origin string) error {
 	case http.StatusBadRequest, http.StatusUnauthorized, http.StatusForbidden:
 		return &push.ConfigError{Scope: origin, Reason: says("our credentials or headers are refused") + a.Said()}
 	case http.StatusTooManyRequests, http.StatusServiceUnavailable:
-		return &push.RetryError{After: sender.RetryAfter(a.Header, s.cfg.Now()), Credential: true, Scope: origin, Reason: says("too many requests or overloaded")}
+		return &push.RetryError{After: provider.RetryAfter(a.Header, s.cfg.Now()), Credential: true, Scope: origin, Reason: says("too many requests or overloaded")}
 	}
 	if a.Status < 500 {
 		return &push.PermanentError{Reason: says("the message is refused") + a.Said()}
 	}
-	return &push.RetryError{After: sender.RetryAfter(a.Header, s.cfg.Now()), Reason: says("the push service failed")}
+	return &push.RetryError{After: provider.RetryAfter(a.Header, s.cfg.Now()), Reason: says("the push service failed")}
 }
 
 // Recall sends a message in place of each, with the same topic, that shows nothing and closes what is shown.
 func (s *Sender) Recall(ctx context.Context, sent []push.Sent) []error {
-	return sender.Each(sent, func(m *push.Sent) error {
+	return provider.Each(sent, func(m *push.Sent) error {
 		r := m.Request
 		r.Recall = true
 		// It has to find the device that the message found, maybe long after the message itself would have expired.

@@ -13,7 +13,7 @@ import (
 	"go.uber.org/goleak"
 
 	"godwit.dev/godwit/internal/push"
-	"godwit.dev/godwit/internal/sender"
+	"godwit.dev/godwit/internal/sender/provider"
 	"godwit.dev/godwit/internal/sender/sendertest"
 	"godwit.dev/godwit/internal/sender/sendertest/pushserver"
 	"godwit.dev/godwit/internal/sender/webpush"
@@ -36,7 +36,7 @@ func start(t testing.TB, change ...func(*webpush.Config)) (*pushserver.Server, *
 	key := newKey(t)
 	server := pushserver.Start(pushserver.Options{Public: key.Public()})
 	t.Cleanup(server.Close)
-	client := server.Trust(sender.Client(true))
+	client := server.Trust(provider.Client(true))
 	t.Cleanup(client.CloseIdleConnections)
 	cfg := webpush.Config{Key: key, Subject: "mailto:ops@example.org", AllowPrivate: true, Client: client}
 	for _, f := range change {
@@ -249,7 +249,7 @@ func TestTokenIsReusedForHoursAndAConnectionForAll(t *testing.T) {
 func TestPrivateAddressesAreNotSentTo(t *testing.T) {
 	server, _ := start(t)
 	_, address := server.Subscribe(pushserver.Accepting)
-	client := server.Trust(sender.Client(false))
+	client := server.Trust(provider.Client(false))
 	defer client.CloseIdleConnections()
 	s, err := webpush.New(webpush.Config{Key: newKey(t), Client: client})
 	if err != nil {
@@ -276,7 +276,7 @@ func TestRetryAfterAsDateAndNonsense(t *testing.T) {
 		"": 0, "5": 5 * time.Second, " 5 ": 5 * time.Second, "-5": 0, "soon": 0, "99999999": 24 * time.Hour, "1e3": 0,
 		"Sun, 01 Mar 2026 12:00:30 GMT": 30 * time.Second, "Sun, 01 Mar 2026 11:00:00 GMT": 0,
 	} {
-		if got := sender.RetryAfter(http.Header{"Retry-After": {value}}, now); got != want {
+		if got := provider.RetryAfter(http.Header{"Retry-After": {value}}, now); got != want {
 			t.Errorf("%q: %s, want %s", value, got, want)
 		}
 	}
@@ -288,7 +288,7 @@ func TestAPushServiceForLoadChecksAsEver(t *testing.T) {
 	for public, accepts := range map[string]bool{key.Public(): true, newKey(t).Public(): false} {
 		server := pushserver.Start(pushserver.Options{Quick: true, Public: public})
 		defer server.Close()
-		client := server.Trust(sender.Client(true))
+		client := server.Trust(provider.Client(true))
 		defer client.CloseIdleConnections()
 		s, err := webpush.New(webpush.Config{Key: key, AllowPrivate: true, Client: client})
 		if err != nil {

@@ -1,0 +1,16 @@
+package loadgen
+
+import "time"
+
+// anchor ties Go's clock, which is cheap to read, to the shared one.
+var anchor = func() (a struct {
+	at     time.Time
+	shared int64
+},
+) {
+	a.shared, a.at = clockNow(), time.Now()
+	return a
+}()
+
+// Now is the time on the clock that all processes of this machine share, in nanoseconds.
+func Now() int64 { return anchor.shared + int64(time.Since(anchor.at)) }

@@ -1,0 +1,186 @@
+package loadgen
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+)
+
+// MQTT is MQTT 3.1.1 at QoS 1, for servers that Godwit is compared with, both to subscribe and to publish. A
+// recipient is a topic; what goes to all goes to a topic of its own.
+const MQTT = "mqtt"
+
+// topicAll is where messages to all subscribers go.
+const topicAll = "bench/all"
+
+// Packet types of MQTT 3.1.1, with the flags they always have.
+const (
+	mqttConnect   = 0x10
+	mqttConnAck   = 0x20
+	mqttPublish   = 0x30
+	mqttPubAck    = 0x40
+	mqttSubscribe = 0x82
+	mqttSubAck    = 0x90
+
+	mqttQoS1     = 0x02
+	mqttDup      = 0x08
+	mqttPacketID = 1 // one is under way at a time
+)
+
+func appendMQTT(dst []byte, first byte, body []byte) []byte {
+	dst = append(dst, first)
+	n := len(body)
+	for n >= 0x80 {
+		dst = append(dst, byte(n)|0x80)
+		n >>= 7
+	}
+	return append(append(dst, byte(n)), body...)
+}
+
+func appendMQTTString(dst []byte, s string) []byte {
+	return append(binary.BigEndian.AppendUint16(dst, uint16(len(s))), s...)
+}
+
+func mqttHello(client string) []byte {
+	body := appendMQTTString(nil, "MQTT")
+	body = append(body, 4, 2, 0, 0) // version 3.1.1, clean session, no keep-alive
+	return appendMQTT(nil, mqttConnect, appendMQTTString(body, client))
+}
+
+// mqttPacket takes one packet off b; n is 0 if it is not complete.
+func mqttPacket(b []byte) (first byte, body []byte, n int, err error) {
+	size, shift := 0, 0
+	for i := 1; ; i++ {
+		if i >= len(b) {
+			return 0, nil, 0, nil
+		}
+		if i > 4 {
+			return 0, nil, 0, errFrame
+		}
+		size |= int(b[i]&0x7f) << shift
+		shift += 7
+		if b[i]&0x80 == 0 {
+			if len(b) < i+1+size {
+				return 0, nil, 0, nil
+			}
+			return b[0], b[i+1 : i+1+size], i + 1 + size, nil
+		}
+	}
+}
+
+// mqttWire is a subscriber to the recipient's topic and to the one for all.
+type mqttWire struct {
+	name string
+	seq  uint64 // MQTT numbers nothing: deliveries are counted
+	dup  bool
+}
+
+func newMQTTWire(name string) *mqttWire { return &mqttWire{name: name} }
+
+func (w *mqttWire) begin() []byte {
+	body := []byte{0, mqttPacketID}
+	for _, topic := range []string{w.name, topicAll} {
+		body = append(appendMQTTString(body, topic), 1)
+	}
+	return appendMQTT(mqttHello(w.name), mqttSubscribe, body)
+}
+
+func (w *mqttWire) parse(b []byte, s *subscriber) (used int, send []byte, err error) {
+	for {
+		first, body, n, err := mqttPacket(b[used:])
+		if err != nil || n == 0 {
+			return used, send, err
+		}
+		used += n
+		switch {
+		case first == mqttConnAck && (len(body) < 2 || body[1] != 0):
+			return used, send, fmt.Errorf("the server refused the connection: %x", body)
+		case first == mqttSubAck:
+			err = s.frame(nil)
+		case first&0xf0 == mqttPublish:
+			w.dup = first&mqttDup != 0
+			err = s.frame(body)
+		}
+		if err != nil {
+			return used, send, err
+		}
+	}
+}
+
+// read implements wire. No frame at all stands for the welcome.
+func (w *mqttWire) read(body []byte) (a arrival, err error) {
+	if body == nil {
+		a.kind = welcome
+		return a, nil
+	}
+	if len(body) < 2 {
+		return a, errFrame
+	}
+	at := 2 + int(binary.BigEndian.Uint16(body))
+	if len(body) < at+2 {
+		return a, errFrame
+	}
+	a.kind, a.id, a.attempt = notification, body[at:at+2], 2
+	if !w.dup {
+		w.seq++
+		a.attempt = 1
+	}
+	a.seq, a.due = w.seq, findStamp(body[at+2:])
+	return a, nil
+}
+
+func (w *mqttWire) say(dst, _ []byte) []byte { return dst }
+
+func (w *mqttWire) ack(dst []byte, ids [][]byte) []byte {
+	for _, id := range ids {
+		dst = appendMQTT(dst, mqttPubAck, id)
+	}
+	return dst
+}
+
+// mqttContent is a PUBLISH to one recipient, or to all.
+func (c *PublishConfig) mqttContent() content {
+	data, stamp := makeData(c.Size)
+	body := appendMQTTString(nil, RecipientName(c.Prefix, 0))
+	number := len(body) - numberLen
+	copies := 1
+	if c.ToAll {
+		body, copies = appendMQTTString(nil, topicAll), c.Recipients
+	}
+	body = binary.BigEndian.AppendUint16(body, mqttPacketID)
+	packet := appendMQTT(nil, mqttPublish|mqttQoS1, append(body, data...))
+	head := len(packet) - len(body) - len(data)
+	out := content{bytes: packet, stamps: []int{head + len(body) + stamp}, copies: copies}
+	if !c.ToAll {
+		out.numbers = []int{head + number}
+	}
+	return out
+}
+
+// mqttPub publishes at QoS 1.
+type mqttPub struct{ client string }
+
+func (p mqttPub) begin() []byte { return mqttHello(p.client) }
+
+func (mqttPub) admit(*request) bool { return true }
+
+func (mqttPub) parse(b []byte, copies int) (used int, a *answer, send []byte, err error) {
+	for {
+		first, body, n, err := mqttPacket(b[used:])
+		if err != nil || n == 0 {
+			return used, a, nil, err
+		}
+		used += n
+		switch first {
+		case mqttConnAck:
+			if len(body) < 2 || body[1] != 0 {
+				return used, nil, nil, fmt.Errorf("the server refused the connection: %x", body)
+			}
+		case mqttPubAck:
+			if a != nil {
+				return used, nil, nil, errors.New("the server acknowledged more than was published")
+			}
+			a = &answer{accepted: copies}
+		}
+	}
+}

@@ -1,0 +1,296 @@
+package loadgen
+
+import (
+	"bytes"
+	"fmt"
+	"strconv"
+	"time"
+
+	"google.golang.org/protobuf/encoding/protowire"
+
+	"godwit.dev/godwit/internal/object"
+)
+
+// Following makes subscribers register for objects, and each answer for itself that it and the server agree on them.
+type Following struct {
+	Group   string `json:"group"`
+	Objects int    `json:"objects"` // registrations of each subscriber
+	Pool    int    `json:"pool"`    // objects that there are: subscriber n takes those from n × Objects on, around
+}
+
+// followed is what subscribers who register have in common.
+type followed struct {
+	Following
+	names  []string
+	hashes []object.Digest
+}
+
+const objectPrefix = "o"
+
+// ObjectName is the name of object n.
+func ObjectName(n int) string { return RecipientName(objectPrefix, n) }
+
+func newFollowed(f *Following) *followed {
+	if f == nil {
+		return nil
+	}
+	all := &followed{Following: *f, names: make([]string, f.Pool), hashes: make([]object.Digest, f.Pool)}
+	for i := range all.names {
+		all.names[i] = ObjectName(i)
+		all.hashes[i] = object.Key{Group: f.Group, Object: all.names[i]}.Hash()
+	}
+	return all
+}
+
+// each calls do with the objects of subscriber n.
+func (f *followed) each(n int, do func(i int)) {
+	first := n * f.Objects
+	for i := range f.Objects {
+		do((first + i) % f.Pool)
+	}
+}
+
+func (f *followed) digest(n int) string {
+	var d object.Digest
+	f.each(n, func(i int) { d += f.hashes[i] })
+	return d.String()
+}
+
+// registerSlice is how many objects one frame names.
+const registerSlice = 500
+
+// compare takes the server's digest. The first that differs has the whole set sent; the next one must not.
+func (s *subscriber) compare(digest []byte) error {
+	f := s.s.followed
+	switch {
+	case f == nil || s.agreed || len(digest) == 0:
+		return nil
+	case string(digest) == f.digest(s.num):
+		s.agreed = true
+		s.s.agreed.Add(1)
+		s.finish(nil)
+		return nil
+	case s.asked:
+		return fmt.Errorf("after all registrations the server's digest is %s, not %s", digest, f.digest(s.num))
+	}
+	s.asked = true
+	var names []string
+	f.each(s.num, func(i int) { names = append(names, f.names[i]) })
+	for len(names) > 0 {
+		n := min(len(names), registerSlice)
+		s.out = s.wire.say(s.out, s.s.registerFrame(names[:n], n < len(names)))
+		names = names[n:]
+	}
+	return nil
+}
+
+// signalled takes a signal and acknowledges it.
+func (s *subscriber) signalled(a arrival) {
+	if a.unknown {
+		s.s.unknown.Add(1)
+		return
+	}
+	if f := s.s.followed; f != nil && f.Objects > 1 {
+		s.seen = seqs{} // of several objects; which versions are new is not looked at
+	}
+	s.s.arrived(s, a)
+	ack := s.s.objectAckFrame(a.id, a.seq)
+	if s.s.cfg.AckAfter == 0 {
+		s.out = s.wire.say(s.out, ack)
+		return
+	}
+	s.late = s.wire.say(s.late, ack)
+	s.s.ackLate(s)
+}
+
+// ackLate has what a subscriber acknowledges sent after a while, together with what all others do by then. A load
+// generator that holds a thousand clients would otherwise make the last of them wait until it has written the
+// acknowledgements of all before, which clients of their own do not.
+func (s *Subscribers) ackLate(sub *subscriber) {
+	if !sub.waits {
+		sub.waits = true
+		s.late = append(s.late, sub)
+	}
+	if s.lateAt == 0 || s.readAt > s.lateAt+int64(s.cfg.AckAfter) { // the one that was to wake the loop is gone
+		s.lateAt = s.readAt + int64(s.cfg.AckAfter)
+		time.AfterFunc(s.cfg.AckAfter, sub.conn.Nudge)
+	}
+}
+
+// sendLate sends the acknowledgements that are due. On the loop.
+func (s *Subscribers) sendLate() {
+	if s.lateAt == 0 || Now() < s.lateAt {
+		return
+	}
+	for _, sub := range s.late {
+		sub.waits = false
+		sub.conn.Write(sub.late, nil) // refused only by a connection that ends
+		sub.late = sub.late[:0]
+	}
+	s.late, s.lateAt = s.late[:0], 0
+}
+
+func (s *Subscribers) json() bool { return s.cfg.Transport == WebSocketJSON }
+
+// Field numbers of godwit.v1.ClientFrame, Register and ObjectAck.
+const (
+	fieldRegister  = 4
+	fieldObjectAck = 6
+
+	registerObjects = 1
+	registerReset   = 3
+	registerMore    = 4
+
+	objectAckObject  = 1
+	objectAckVersion = 3
+)
+
+func (s *Subscribers) registerFrame(names []string, more bool) []byte {
+	if s.json() {
+		b := []byte(`{"register":{"objects":[`)
+		for i, n := range names {
+			if i > 0 {
+				b = append(b, ',')
+			}
+			b = strconv.AppendQuote(b, n)
+		}
+		return append(strconv.AppendBool(append(b, `],"reset":true,"more":`...), more), "}}"...)
+	}
+	var m []byte
+	for _, n := range names {
+		m = protowire.AppendString(protowire.AppendTag(m, registerObjects, protowire.BytesType), n)
+	}
+	m = protowire.AppendVarint(protowire.AppendTag(m, registerReset, protowire.VarintType), 1)
+	m = protowire.AppendVarint(protowire.AppendTag(m, registerMore, protowire.VarintType), protowire.EncodeBool(more))
+	return protowire.AppendBytes(protowire.AppendTag(nil, fieldRegister, protowire.BytesType), m)
+}
+
+func (s *Subscribers) objectAckFrame(name []byte, version uint64) []byte {
+	if s.json() {
+		return fmt.Appendf(nil, `{"object_ack":{"object":"%s","version":"%d"}}`, name, version)
+	}
+	m := protowire.AppendBytes(protowire.AppendTag(nil, objectAckObject, protowire.BytesType), name)
+	m = protowire.AppendVarint(protowire.AppendTag(m, objectAckVersion, protowire.VarintType), version)
+	return protowire.AppendBytes(protowire.AppendTag(nil, fieldObjectAck, protowire.BytesType), m)
+}
+
+// readObjectJSON reads the frames about objects, relying on the order in which the server writes fields.
+func readObjectJSON(b []byte) (a arrival, err error) {
+	if bytes.HasPrefix(b, []byte(`{"registration_failed":`)) {
+		a.kind = refusal
+		return a, nil
+	}
+	rest, ok := bytes.CutPrefix(b, []byte(`{"object":`))
+	if !ok {
+		a.kind, a.digest = agreement, digestJSON(b)
+		return a, nil
+	}
+	a.kind = signal
+	a.id = textAfter(rest, `"object":"`)
+	a.unknown = bytes.HasSuffix(b, []byte(`"unknown":true}}`))
+	if v := textAfter(rest, `"version":"`); v != nil {
+		if a.seq, err = strconv.ParseUint(string(v), 10, 63); err != nil {
+			return a, errFrame
+		}
+	}
+	if len(a.id) == 0 || a.seq == 0 && !a.unknown {
+		return a, errFrame
+	}
+	a.due = findStamp(rest)
+	return a, nil
+}
+
+func digestJSON(b []byte) []byte { return textAfter(b, `"digest":"`) }
+
+// textAfter is the string that a key introduces; nil: there is none.
+func textAfter(b []byte, key string) []byte {
+	_, b, ok := bytes.Cut(b, []byte(key))
+	if !ok {
+		return nil
+	}
+	end := bytes.IndexByte(b, '"')
+	if end < 0 {
+		return nil
+	}
+	return b[:end]
+}
+
+// Field numbers of godwit.v1.ServerFrame and what it holds.
+const (
+	fieldRegistered         = 4
+	fieldRegistrationFailed = 5
+	fieldObject             = 6
+	fieldPong               = 9
+
+	welcomeDigest    = 5
+	registeredDigest = 2
+	pongDigest       = 1
+
+	objectName    = 2
+	objectVersion = 3
+	objectPayload = 4
+	objectUnknown = 5
+)
+
+// digestFields say where the digest stands in each frame.
+var digestFields = map[protowire.Number]protowire.Number{
+	fieldWelcome: welcomeDigest, fieldRegistered: registeredDigest, fieldPong: pongDigest,
+}
+
+func readObjectProto(num protowire.Number, b []byte) (a arrival, err error) {
+	switch num {
+	case fieldRegistrationFailed:
+		a.kind = refusal
+		return a, nil
+	case fieldObject:
+		a.kind = signal
+	default:
+		a.kind = agreement
+	}
+	err = eachField(b, func(field protowire.Number, value []byte) {
+		switch {
+		case a.kind == agreement && field == digestFields[num]:
+			a.digest, _ = protowire.ConsumeBytes(value)
+		case a.kind == agreement:
+		case field == objectName:
+			a.id, _ = protowire.ConsumeBytes(value)
+		case field == objectVersion:
+			a.seq, _ = protowire.ConsumeVarint(value)
+		case field == objectPayload:
+			payload, _ := protowire.ConsumeBytes(value)
+			a.due = findStamp(payload)
+		case field == objectUnknown:
+			v, _ := protowire.ConsumeVarint(value)
+			a.unknown = v != 0
+		}
+	})
+	return a, err
+}
+
+// eachField walks over a message.
+func eachField(b []byte, do func(protowire.Number, []byte)) error {
+	for len(b) > 0 {
+		num, typ, n := protowire.ConsumeTag(b)
+		if n < 0 {
+			return errFrame
+		}
+		value := b[n:]
+		if n = protowire.ConsumeFieldValue(num, typ, value); n < 0 {
+			return errFrame
+		}
+		do(num, value)
+		b = value[n:]
+	}
+	return nil
+}
+
+// objectJSON is a put of the object's next version, which all recipients are registered for.
+func (c *PublishConfig) objectJSON() content {
+	data, stamp := makeData(c.Size)
+	b := []byte(`{"payload":`)
+	stamp += len(b)
+	return content{
+		bytes: append(append(b, data...), '}'), stamps: []int{stamp}, copies: c.Recipients,
+		method: "PUT", path: "/v1/objects/" + c.Object, mediaType: "application/json",
+	}
+}

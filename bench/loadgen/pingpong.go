@@ -1,0 +1,52 @@
+package loadgen
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"godwit.dev/godwit/bench/latency"
+)
+
+// PingPong publishes messages notifications to each subscriber, the next one as soon as the one before has arrived.
+// The returned durations are from publishing to arrival. There must be a publisher for each subscriber.
+func PingPong(ctx context.Context, subs *Subscribers, pubs *Publishers, messages int, patience time.Duration) (*latency.Histogram, error) {
+	if pubs == nil {
+		return nil, errors.New("there are no publishers")
+	}
+	subs.latency.Take()
+	left := make([]int, len(subs.all)) // touched on the loop alone once it runs
+	var wg sync.WaitGroup
+	for i := range left {
+		left[i] = messages
+		wg.Add(1)
+	}
+	arrived := func(recipient int) {
+		i := recipient - subs.cfg.First
+		switch left[i]--; {
+		case left[i] > 0:
+			pubs.One(recipient)
+		case left[i] == 0:
+			wg.Done()
+		}
+	}
+	subs.onArrival.Store(&arrived)
+	defer subs.onArrival.Store(nil)
+	for i := range left {
+		pubs.One(subs.cfg.First + i)
+	}
+	done := make(chan struct{})
+	go func() { wg.Wait(); close(done) }()
+	timeout := time.NewTimer(patience)
+	defer timeout.Stop()
+	select {
+	case <-done:
+		return subs.latency.Take(), nil
+	case <-timeout.C:
+		return nil, fmt.Errorf("not all notifications came within %s; publishing: %s", patience, pubs.Progress().Why)
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	}
+}

@@ -1,0 +1,124 @@
+package loadgen
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	"godwit.dev/godwit/internal/reactor"
+)
+
+// subscriber is one recipient's connection.
+type subscriber struct {
+	s      *Subscribers
+	num    int
+	conn   *reactor.Conn
+	wire   wire
+	seen   seqs
+	acks   [][]byte
+	fresh  int    // notifications of this read that are new
+	out    []byte // what this read makes it say
+	late   []byte // what it acknowledges later
+	waits  bool   // among those with something in late
+	up     bool   // welcomed
+	deaf   bool   // reads nothing after its welcome
+	cut    bool   // we ended it
+	asked  bool   // sent its registrations
+	agreed bool   // with the server on its registrations
+	done   func(error)
+}
+
+// wire is a protocol that carries frames. Its methods are called on the connection's loop.
+type wire interface {
+	// begin is what the client sends first.
+	begin() []byte
+	// parse hands s the complete frames in b and returns how many bytes it is done with. send is what the protocol
+	// itself has to answer.
+	parse(b []byte, s *subscriber) (used int, send []byte, err error)
+	// ack appends the bytes that acknowledge ids.
+	ack(dst []byte, ids [][]byte) []byte
+	// say appends the bytes that carry a frame, where the protocol has such.
+	say(dst, frame []byte) []byte
+	// read understands a frame.
+	read(frame []byte) (arrival, error)
+}
+
+var _ reactor.Handler = (*subscriber)(nil)
+
+// Data implements reactor.Handler. All that came in one read is acknowledged in one write.
+func (s *subscriber) Data(b []byte) (int, error) {
+	s.acks, s.fresh = s.acks[:0], 0
+	s.s.readAt = Now()
+	used, send, err := s.wire.parse(b, s)
+	if err != nil {
+		return used, err
+	}
+	if len(s.acks) > 0 && !s.s.cfg.NoAcks {
+		send = s.wire.ack(send, s.acks)
+	}
+	send, s.out = append(send, s.out...), nil
+	if len(send) > 0 && !s.conn.Write(send, nil) {
+		return used, errors.New("the server does not read acknowledgements")
+	}
+	if call := s.s.onArrival.Load(); call != nil {
+		for range s.fresh {
+			(*call)(s.num)
+		}
+	}
+	return used, nil
+}
+
+// frame takes one frame.
+func (s *subscriber) frame(b []byte) error {
+	a, err := s.wire.read(b)
+	if err != nil {
+		return fmt.Errorf("%w: %.100q", err, b)
+	}
+	switch a.kind {
+	case welcome:
+		s.up = true
+		if s.s.followed != nil {
+			return s.compare(a.digest)
+		}
+		s.finish(nil)
+		if s.deaf {
+			s.conn.Pause()
+		}
+	case agreement:
+		return s.compare(a.digest)
+	case signal:
+		s.signalled(a)
+	case refusal:
+		return fmt.Errorf("the server refused registrations: %.200q", b)
+	case notification:
+		s.s.arrived(s, a)
+		s.acks = append(s.acks, a.id)
+	case goodbye, failure:
+		return fmt.Errorf("the server said %.200s", b)
+	}
+	return nil
+}
+
+// finish reports once how connecting went.
+func (s *subscriber) finish(err error) {
+	if s.done != nil {
+		s.done(err)
+		s.done = nil
+	}
+}
+
+// Drained implements reactor.Handler.
+func (s *subscriber) Drained() { s.s.sendLate() }
+
+// Tick implements reactor.Handler.
+func (s *subscriber) Tick(time.Time) {}
+
+// Closed implements reactor.Handler.
+func (s *subscriber) Closed(err error) {
+	if errors.Is(err, io.EOF) {
+		err = errors.New("the server closed the connection")
+	}
+	s.s.closed(s, err)
+	s.finish(err)
+}

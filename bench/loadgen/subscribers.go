@@ -1,0 +1,351 @@
+package loadgen
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"godwit.dev/godwit/bench/latency"
+	"godwit.dev/godwit/internal/reactor"
+)
+
+// Transports that subscribers can use.
+const (
+	WebSocketJSON  = "ws-json"
+	WebSocketProto = "ws-proto"
+	GRPC           = "grpc"
+	SSE            = "sse"
+)
+
+// Subscribers are many recipients with a connection each.
+type Subscribers struct {
+	cfg      SubscriberConfig
+	dial     dialer
+	posts    []*poster // for acknowledgements over SSE, one for each server
+	round    int
+	all      []*subscriber
+	followed *followed // nil: nobody registers for objects
+
+	onArrival atomic.Pointer[func(recipient int)] // called on the loop after a notification was acknowledged
+
+	latency  *latency.Histogram
+	interval *latency.Histogram // the same, since the last look at it
+
+	live       atomic.Int64
+	received   atomic.Int64 // each notification once
+	duplicates atomic.Int64 // seen before
+	disorder   atomic.Int64 // first deliveries that came after a later one
+	lost       atomic.Int64 // connections that ended by themselves
+	agreed     atomic.Int64 // are registered for what they want, and the server says so
+	unknown    atomic.Int64 // signals that named no version
+
+	mu       sync.Mutex
+	firstErr error // of connections that ended by themselves
+
+	// Of the single loop.
+	readAt int64         // when the bytes at work were read
+	late   []*subscriber // with acknowledgements that wait
+	lateAt int64         // until when; 0: there are none
+}
+
+// SubscriberConfig says who connects where.
+type SubscriberConfig struct {
+	Targets     []Target      `json:"targets"`
+	Transport   string        `json:"transport"`
+	App         string        `json:"app"`
+	Prefix      string        `json:"prefix"` // of the recipients' names
+	First       int           `json:"first"`
+	Count       int           `json:"count"`
+	Concurrency int           `json:"concurrency"` // connections being opened at a time; 0: all at once
+	Window      int           `json:"window"`
+	Heartbeat   time.Duration `json:"heartbeat"`
+	Spread      bool          `json:"spread"`
+	NoAcks      bool          `json:"no_acks"`    // what comes needs no acknowledgement
+	AckAfter    time.Duration `json:"ack_after"`  // signals are acknowledged so much later; 0: at once
+	DeafEvery   int           `json:"deaf_every"` // every so many-th subscriber reads nothing; 0: none
+	Following   *Following    `json:"following,omitempty"`
+	Ramp        time.Duration `json:"ramp"` // over which connecting is spread; 0: as fast as it goes
+}
+
+// NewSubscribers prepares subscribers on a reactor with one loop.
+func NewSubscribers(r *reactor.Reactor, cfg SubscriberConfig) (*Subscribers, error) {
+	if len(cfg.Targets) == 0 {
+		return nil, errors.New("there is no server to connect to")
+	}
+	s := &Subscribers{cfg: cfg, followed: newFollowed(cfg.Following), latency: latency.New(), interval: latency.New()}
+	s.dial = dialer{r: r, tls: clientTLS(cfg.Targets[0], cfg.Transport), spread: cfg.Spread}
+	s.all = make([]*subscriber, cfg.Count)
+	for i := range s.all {
+		s.all[i] = &subscriber{s: s, num: cfg.First + i, deaf: cfg.DeafEvery > 0 && (cfg.First+i)%cfg.DeafEvery == 0}
+	}
+	return s, nil
+}
+
+// Connect opens all connections, concurrency at a time (0: all at once), and waits until each is welcomed.
+func (s *Subscribers) Connect(ctx context.Context, concurrency int) error {
+	if err := s.openPosters(ctx); err != nil {
+		return err
+	}
+	s.round++
+	width := concurrency
+	if width <= 0 || width > len(s.all) {
+		width = max(len(s.all), 1)
+	}
+	slots := make(chan struct{}, width)
+	errs := make(chan error, len(s.all))
+	ctx, cancel := context.WithTimeoutCause(ctx, connectPatience, fmt.Errorf("not all were welcomed within %s", connectPatience))
+	defer cancel()
+	var wg sync.WaitGroup
+	jobs := make(chan *subscriber)
+	for range min(width, dialers) {
+		wg.Go(func() {
+			for sub := range jobs {
+				s.open(ctx, sub, func(err error) {
+					errs <- err
+					<-slots
+				})
+			}
+		})
+	}
+	err := s.feed(ctx, slots, jobs)
+	close(jobs)
+	wg.Wait()
+	for range s.all {
+		if err != nil {
+			break
+		}
+		select {
+		case err = <-errs:
+		case <-ctx.Done():
+			err = context.Cause(ctx)
+		}
+	}
+	if err != nil {
+		return fmt.Errorf("connect %d subscribers (%d are): %w", len(s.all), s.live.Load(), err)
+	}
+	return nil
+}
+
+const (
+	// connectPatience bounds how long opening all connections may take.
+	connectPatience = 5 * time.Minute
+	// dialers is how many goroutines call connect; on loopback it returns at once.
+	dialers = 64
+)
+
+func (s *Subscribers) feed(ctx context.Context, slots chan struct{}, jobs chan *subscriber) error {
+	begun := time.Now()
+	for i, sub := range s.all {
+		if due := s.cfg.Ramp * time.Duration(i) / time.Duration(len(s.all)); due > 0 {
+			if err := wait(ctx, time.Until(begun.Add(due))); err != nil {
+				return err
+			}
+		}
+		select {
+		case slots <- struct{}{}:
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+		jobs <- sub
+	}
+	return nil
+}
+
+func wait(ctx context.Context, d time.Duration) error {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+func (s *Subscribers) open(ctx context.Context, sub *subscriber, done func(error)) {
+	var once sync.Once
+	report := func(err error) { once.Do(func() { done(err) }) }
+	target := TargetOf(s.cfg.Prefix, sub.num, len(s.cfg.Targets))
+	t := s.cfg.Targets[target]
+	d := s.dial
+	d.small = sub.deaf
+	err := d.dial(ctx, t.addr(s.cfg.Transport), sub.num, s.round-1, func(c *reactor.Conn) reactor.Handler {
+		sub.asked, sub.agreed = false, false
+		sub.conn, sub.up, sub.cut, sub.done = c, false, false, func(err error) {
+			if err == nil {
+				s.live.Add(1)
+			}
+			report(err)
+		}
+		sub.wire = s.newWire(target, sub.num)
+		c.Write(sub.wire.begin(), nil)
+		return sub
+	})
+	if err != nil {
+		report(err)
+	}
+}
+
+// openPosters connects what carries acknowledgements where the transport itself cannot.
+func (s *Subscribers) openPosters(ctx context.Context) error {
+	if s.cfg.Transport != SSE || s.posts != nil {
+		return nil
+	}
+	d := s.dial
+	d.spread = false
+	for _, t := range s.cfg.Targets {
+		p, err := newPoster(ctx, &d, t, s.failed)
+		if err != nil {
+			return err
+		}
+		s.posts = append(s.posts, p)
+	}
+	return nil
+}
+
+func (s *Subscribers) newWire(target, num int) wire {
+	t := s.cfg.Targets[target]
+	name := RecipientName(s.cfg.Prefix, num)
+	switch s.cfg.Transport {
+	case GRPC:
+		return newGRPCWire(t, s.helloProto(name))
+	case SSE:
+		return newSSEWire(t, s.cfg.App, name, s.posts[target].ack)
+	case MQTT:
+		return newMQTTWire(name)
+	case NATS:
+		return newNATSWire(name)
+	case WebSocketProto:
+		return newWebSocketWire(t, true, s.helloProto(name))
+	default:
+		return newWebSocketWire(t, false, s.helloJSON(name))
+	}
+}
+
+// arrived counts a notification. The recipient's seq tells whether it is new, because it grows by one.
+func (s *Subscribers) arrived(sub *subscriber, a arrival) {
+	fresh, late := sub.seen.add(a.seq)
+	if !fresh {
+		s.duplicates.Add(1)
+		return
+	}
+	if late {
+		s.disorder.Add(1)
+	}
+	s.received.Add(1)
+	sub.fresh++
+	if a.due > 0 {
+		d := time.Duration(s.readAt - a.due)
+		s.latency.Record(d)
+		s.interval.Record(d)
+	}
+}
+
+// seqs remembers which of a recipient's notifications have come: the newest and the 64 before it.
+type seqs struct {
+	newest uint64
+	before uint64 // bit i: newest-1-i has come
+}
+
+// add notes that seq has come. fresh: for the first time, as far as is remembered; late: after a later one.
+func (s *seqs) add(seq uint64) (fresh, late bool) {
+	if seq > s.newest {
+		step := seq - s.newest
+		s.before = s.before<<step | 1<<(step-1)
+		s.newest = seq
+		return true, false
+	}
+	bit := uint64(1) << (s.newest - seq - 1) // 0 for what is too long ago, and for the newest
+	if seq == s.newest || bit == 0 || s.before&bit != 0 {
+		return false, true
+	}
+	s.before |= bit
+	return true, true
+}
+
+func (s *Subscribers) closed(sub *subscriber, err error) {
+	if sub.up {
+		s.live.Add(-1)
+	}
+	if sub.agreed {
+		s.agreed.Add(-1)
+		sub.agreed = false
+	}
+	if sub.up && !sub.cut {
+		s.lost.Add(1)
+		s.failed(err)
+	}
+	sub.up = false
+}
+
+// failed notes the first thing that went wrong.
+func (s *Subscribers) failed(err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.firstErr == nil {
+		s.firstErr = err
+	}
+}
+
+var errCut = errors.New("cut by the load generator")
+
+// Cut ends all connections at once, as a network that fails does, and waits until they are gone.
+func (s *Subscribers) Cut(ctx context.Context) error {
+	for _, sub := range s.all {
+		if sub.conn != nil {
+			sub.cut = true
+			sub.conn.Abort(errCut)
+		}
+	}
+	tick := time.NewTicker(5 * time.Millisecond)
+	defer tick.Stop()
+	for s.live.Load() > 0 {
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+	return nil
+}
+
+// Counts is what the subscribers have seen.
+type Counts struct {
+	Live       int64  `json:"live"`
+	Received   int64  `json:"received"` // each notification once
+	Duplicates int64  `json:"duplicates"`
+	Disorder   int64  `json:"disorder"`
+	Lost       int64  `json:"lost_connections"`
+	Agreed     int64  `json:"agreed"`        // with the server on what they are registered for
+	Unknown    int64  `json:"unknown"`       // signals that named no version
+	Why        string `json:"why,omitempty"` // the first thing that went wrong
+}
+
+// Live is how many are connected.
+func (s *Subscribers) Live() int64 { return s.live.Load() }
+
+// Interval takes the latencies since the last call.
+func (s *Subscribers) Interval() *latency.Histogram { return s.interval.Take() }
+
+// Received is how many notifications have come since the start.
+func (s *Subscribers) Received() int64 { return s.received.Load() }
+
+// TakeLatency takes the latencies since the last call.
+func (s *Subscribers) TakeLatency() *latency.Histogram { return s.latency.Take() }
+
+// Counts reads the counters since the start.
+func (s *Subscribers) Counts() Counts {
+	c := Counts{
+		Live: s.live.Load(), Received: s.received.Load(), Duplicates: s.duplicates.Load(), Disorder: s.disorder.Load(),
+		Lost: s.lost.Load(), Agreed: s.agreed.Load(), Unknown: s.unknown.Load(),
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.firstErr != nil {
+		c.Why = s.firstErr.Error()
+	}
+	return c
+}

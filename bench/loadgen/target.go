@@ -1,0 +1,43 @@
+package loadgen
+
+import (
+	"crypto/tls"
+	"hash/fnv"
+)
+
+// Target is a server.
+type Target struct {
+	HTTP string `json:"http"` // host:port; of another program, where it listens
+	GRPC string `json:"grpc"`
+	TLS  bool   `json:"tls"`
+	Key  string `json:"key"` // API key for publishing
+}
+
+func (t Target) addr(transport string) string {
+	if transport == GRPC {
+		return t.GRPC
+	}
+	return t.HTTP
+}
+
+// clientTLS accepts any certificate: a benchmark's server has made its own.
+func clientTLS(t Target, transport string) *tls.Config {
+	if !t.TLS {
+		return nil
+	}
+	protocol := "http/1.1"
+	if transport == GRPC {
+		protocol = "h2"
+	}
+	return &tls.Config{InsecureSkipVerify: true, NextProtos: []string{protocol}, MinVersion: tls.VersionTLS12}
+}
+
+// TargetOf says which of several servers a recipient belongs to.
+func TargetOf(prefix string, recipient, targets int) int {
+	if targets <= 1 {
+		return 0
+	}
+	h := fnv.New32a()
+	_, _ = h.Write(appendRecipient(nil, prefix, recipient)) // a hash takes everything
+	return int(h.Sum32() % uint32(targets))
+}

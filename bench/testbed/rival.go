@@ -1,0 +1,127 @@
+package testbed
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"time"
+
+	"godwit.dev/godwit/bench/loadgen"
+)
+
+// Rival is another server that the same load can be put on.
+type Rival struct {
+	Name     string // what reports call it
+	program  string
+	Protocol string // transport of subscribers and way to publish
+	config   func(dir string, port, other int) string
+}
+
+// Rivals are the servers that Godwit is compared with, as their packages configure them but on a port of their own,
+// for anybody, and with as many connections as files allow.
+func Rivals() []Rival {
+	return []Rival{
+		{Name: "Mosquitto, MQTT QoS 1, in memory", program: "mosquitto", Protocol: loadgen.MQTT, config: func(_ string, port, _ int) string {
+			return fmt.Sprintf("listener %d 127.0.0.1\nallow_anonymous true\nset_tcp_nodelay true\nlog_type error\n", port)
+		}},
+		{Name: "nats-server, core, at most once", program: "nats-server", Protocol: loadgen.NATS, config: func(_ string, port, _ int) string {
+			return fmt.Sprintf("listen: 127.0.0.1:%d\nmax_connections: 100000\n", port)
+		}},
+		{Name: "nats-server, MQTT QoS 1 on JetStream", program: "nats-server", Protocol: loadgen.MQTT, config: func(dir string, port, other int) string {
+			return fmt.Sprintf("listen: 127.0.0.1:%d\nserver_name: bench\nmax_connections: 100000\njetstream { store_dir: %q }\nmqtt { listen: \"127.0.0.1:%d\" }\n", other, dir, port)
+		}},
+	}
+}
+
+// Path finds the rival's program; an error says what to install.
+func (r *Rival) Path() (string, error) {
+	for _, dir := range []string{"", "/usr/sbin/", "/usr/local/sbin/"} {
+		if path, err := exec.LookPath(dir + r.program); err == nil {
+			return path, nil
+		}
+	}
+	return "", fmt.Errorf("%s is not installed (Debian and Ubuntu: apt-get install %s)", r.program, r.program)
+}
+
+// start starts the rival on a folder of its own and waits until it listens.
+func (r *Rival) start(ctx context.Context, dir string) (*Server, error) {
+	path, err := r.Path()
+	if err != nil {
+		return nil, err
+	}
+	if dir, err = os.MkdirTemp(dir, "godwit-bench-"); err != nil {
+		return nil, err
+	}
+	s := &Server{dir: dir, ended: make(chan struct{})}
+	if err := r.launch(ctx, s, path); err != nil {
+		s.Stop()
+		return nil, fmt.Errorf("start %s: %w", r.program, err)
+	}
+	return s, nil
+}
+
+func (r *Rival) launch(ctx context.Context, s *Server, path string) error {
+	port, err := freePort(ctx)
+	if err != nil {
+		return err
+	}
+	other, err := freePort(ctx)
+	if err != nil {
+		return err
+	}
+	config := filepath.Join(s.dir, "rival.conf")
+	if err := os.WriteFile(config, []byte(r.config(s.dir, port, other)), 0o600); err != nil {
+		return err
+	}
+	if s.stderr, err = os.Create(filepath.Join(s.dir, "log")); err != nil {
+		return err
+	}
+	cmd := exec.CommandContext(ctx, path, "-c", config)
+	cmd.Stdout, cmd.Stderr = s.stderr, s.stderr
+	if err := cmd.Start(); err != nil {
+		return err
+	}
+	s.cmd, s.PID = cmd, cmd.Process.Pid
+	go func() { // ends with the process, which Stop waits for
+		defer close(s.ended)
+		_ = cmd.Wait() // how it ended is in its log
+	}()
+	s.HTTP = fmt.Sprintf("127.0.0.1:%d", port)
+	return s.listens(ctx)
+}
+
+// listens waits until the server accepts connections.
+func (s *Server) listens(ctx context.Context) error {
+	ctx, cancel := context.WithTimeoutCause(ctx, startPatience, errors.New("it did not listen in time"))
+	defer cancel()
+	tick := time.NewTicker(10 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		var d net.Dialer
+		if conn, err := d.DialContext(ctx, "tcp", s.HTTP); err == nil {
+			return conn.Close()
+		}
+		select {
+		case <-tick.C:
+		case <-s.ended:
+			return fmt.Errorf("it ended: %s", s.Log())
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+}
+
+// freePort finds a port that nobody listens on now.
+func freePort(ctx context.Context) (int, error) {
+	var lc net.ListenConfig
+	l, err := lc.Listen(ctx, "tcp", "127.0.0.1:0")
+	if err != nil {
+		return 0, err
+	}
+	defer l.Close()
+	return l.Addr().(*net.TCPAddr).Port, nil
+}

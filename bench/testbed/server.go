@@ -1,0 +1,208 @@
+// Package testbed sets up what is measured: servers as processes of their own on temporary data folders, worker
+// processes that load them, and profiles of what the servers do meanwhile.
+package testbed
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"time"
+
+	"godwit.dev/godwit/bench/loadgen"
+	"godwit.dev/godwit/bench/stubs"
+	"godwit.dev/godwit/internal/app/datadir"
+)
+
+const (
+	startPatience = 60 * time.Second // a start reads what is stored
+	stopPatience  = 10 * time.Second // goodbyes to all sessions
+	devKey        = "dev"
+)
+
+// App is the app of a development server.
+const App = "demo"
+
+// ServerOptions say how servers are started.
+type ServerOptions struct {
+	Command []string // the program
+	Args    []string // more arguments of serve
+	Env     []string
+	TLS     bool
+	Stubs   int    // settled notifications that the store holds from the start
+	Dir     string // where data folders are made; empty: the system's place for temporary files
+}
+
+// Server is a server under measurement.
+type Server struct {
+	loadgen.Target
+	PID int // 0: not known
+
+	options ServerOptions
+	cmd     *exec.Cmd
+	ended   chan struct{}
+	dir     string
+	stderr  *os.File
+}
+
+// StartServer starts a server on a data folder of its own and waits until it is ready.
+func StartServer(ctx context.Context, o ServerOptions) (*Server, error) {
+	dir, err := os.MkdirTemp(o.Dir, "godwit-bench-")
+	if err != nil {
+		return nil, fmt.Errorf("make a data folder: %w", err)
+	}
+	s := &Server{dir: dir, options: o, Target: loadgen.Target{TLS: o.TLS, Key: devKey}}
+	err = s.fill(ctx)
+	if err == nil {
+		err = s.start(ctx, "127.0.0.1:0", "127.0.0.1:0")
+	}
+	if err != nil {
+		s.Stop()
+		return nil, err
+	}
+	return s, nil
+}
+
+// fill makes the store that the server starts with, if it is not to be empty.
+func (s *Server) fill(ctx context.Context) error {
+	if s.options.Stubs == 0 {
+		return nil
+	}
+	data := filepath.Join(s.dir, "data")
+	if err := os.Mkdir(data, 0o700); err != nil {
+		return err
+	}
+	return stubs.Fill(ctx, filepath.Join(data, datadir.MailboxDB), App, s.options.Stubs)
+}
+
+// Restart kills the server as a crash would, has forget remove what is to be lost of its data folder, and starts it
+// again at the same addresses.
+func (s *Server) Restart(ctx context.Context, forget func(data string) error) error {
+	if s.cmd == nil {
+		return errors.New("a server that was running already cannot be restarted")
+	}
+	_ = s.cmd.Process.Kill() // fails if it has ended
+	<-s.ended
+	s.stderr.Close()
+	data := filepath.Join(s.dir, "data")
+	if err := os.Remove(filepath.Join(data, addressesFile)); err != nil {
+		return fmt.Errorf("restart the server: %w", err)
+	}
+	if forget != nil {
+		if err := forget(data); err != nil {
+			return fmt.Errorf("restart the server: %w", err)
+		}
+	}
+	return s.start(ctx, s.HTTP, s.GRPC)
+}
+
+const addressesFile = "addresses.json"
+
+func (s *Server) start(ctx context.Context, http, grpc string) error {
+	o, data := s.options, filepath.Join(s.dir, "data")
+	s.ended = make(chan struct{})
+	args := append(append([]string{}, o.Command[1:]...), "serve", "--dev", "--data", data,
+		"--http-addr", http, "--grpc-addr", grpc, "--log-level", "warn")
+	if o.TLS {
+		cert, key, err := makeCertificate(s.dir)
+		if err != nil {
+			return err
+		}
+		args = append(args, "--tls-cert", cert, "--tls-key", key)
+	}
+	var err error
+	if s.stderr, err = os.Create(filepath.Join(s.dir, "log")); err != nil {
+		return err
+	}
+	s.cmd = exec.CommandContext(ctx, o.Command[0], append(args, o.Args...)...)
+	s.cmd.Stderr = s.stderr
+	s.cmd.Env = append(os.Environ(), o.Env...)
+	if err := s.cmd.Start(); err != nil {
+		s.cmd = nil
+		return fmt.Errorf("start a server: %w", err)
+	}
+	s.PID = s.cmd.Process.Pid
+	cmd, ended := s.cmd, s.ended
+	go func() { // ends with the process, which Stop waits for
+		defer close(ended)
+		_ = cmd.Wait() // how it ended is in its log
+	}()
+	return s.ready(ctx, filepath.Join(data, addressesFile))
+}
+
+func (s *Server) ready(ctx context.Context, addresses string) error {
+	ctx, cancel := context.WithTimeoutCause(ctx, startPatience, fmt.Errorf("the server was not ready within %s", startPatience))
+	defer cancel()
+	tick := time.NewTicker(5 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		if b, err := os.ReadFile(addresses); err == nil && json.Unmarshal(b, &s.Target) == nil {
+			return nil
+		}
+		select {
+		case <-tick.C:
+		case <-s.ended:
+			return fmt.Errorf("the server ended: %s", s.Log())
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+}
+
+// Log is the end of what the server has logged.
+func (s *Server) Log() string {
+	const most = 2000
+	b, err := os.ReadFile(filepath.Join(s.dir, "log"))
+	if err != nil {
+		return err.Error()
+	}
+	return strings.TrimSpace(string(b[max(0, len(b)-most):]))
+}
+
+// Stop stops the server and removes its data.
+func (s *Server) Stop() {
+	if s.cmd != nil {
+		_ = s.cmd.Process.Signal(syscall.SIGTERM) // fails if it has ended
+		t := time.NewTimer(stopPatience)
+		defer t.Stop()
+		select {
+		case <-s.ended:
+		case <-t.C:
+			_ = s.cmd.Process.Kill() // ended meanwhile, or now
+			<-s.ended
+		}
+	}
+	if s.stderr != nil {
+		s.stderr.Close()
+	}
+	if s.dir != "" {
+		_ = os.RemoveAll(s.dir) // what is left lies among temporary files
+	}
+}
+
+// Existing describes a server that runs already. pid may be 0; then its CPU time and memory are not measured.
+func Existing(ctx context.Context, t loadgen.Target, pid int) (*Server, error) {
+	scheme := "http"
+	if t.TLS {
+		scheme = "https"
+	}
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, scheme+"://"+t.HTTP+"/readyz", nil)
+	if err != nil {
+		return nil, err
+	}
+	resp, err := client().Do(req)
+	if err != nil {
+		return nil, fmt.Errorf("look whether the server is ready: %w", err)
+	}
+	resp.Body.Close()
+	if resp.StatusCode != http.StatusOK {
+		return nil, errors.New("the server is not ready: HTTP status " + resp.Status)
+	}
+	return &Server{Target: t, PID: pid}, nil
+}

@@ -1,0 +1,219 @@
+package testbed
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"godwit.dev/godwit/bench/latency"
+	"godwit.dev/godwit/bench/loadgen"
+	"godwit.dev/godwit/bench/worker"
+)
+
+// Testbed makes servers and workers.
+type Testbed struct {
+	Server   ServerOptions
+	Rival    *Rival   // measure this program instead of Godwit; nil: Godwit
+	Running  *Server  // measure this one instead of starting any
+	Worker   []string // the command that starts a worker
+	Profile  string   // file for a CPU profile of the first server during each measured phase; empty: none
+	Progress func(string)
+}
+
+// Say shows how far the work is.
+func (l *Testbed) Say(format string, args ...any) {
+	if l.Progress != nil {
+		l.Progress(fmt.Sprintf(format, args...))
+	}
+}
+
+// Site is servers and workers that belong together.
+type Site struct {
+	bed     *Testbed
+	Servers []*Server
+	Subs    []*Subscribers
+}
+
+// Subscribers is a worker that holds subscribers.
+type Subscribers struct {
+	*worker.Worker
+	First, Count int
+}
+
+// NewSite starts servers.
+func (l *Testbed) NewSite(ctx context.Context, servers int) (*Site, error) {
+	s := &Site{bed: l}
+	if l.Running != nil {
+		s.Servers = []*Server{l.Running}
+		return s, nil
+	}
+	for range max(servers, 1) {
+		if l.Server.Stubs > 0 {
+			l.Say("filling the store of server %d", len(s.Servers)+1)
+		} else {
+			l.Say("starting server %d", len(s.Servers)+1)
+		}
+		started, err := l.start(ctx)
+		if err != nil {
+			s.Close()
+			return nil, err
+		}
+		s.Servers = append(s.Servers, started)
+	}
+	return s, nil
+}
+
+func (l *Testbed) start(ctx context.Context) (*Server, error) {
+	if l.Rival != nil {
+		return l.Rival.start(ctx, l.Server.Dir)
+	}
+	return StartServer(ctx, l.Server)
+}
+
+// Close ends all processes.
+func (s *Site) Close() {
+	s.StopWorkers()
+	if s.bed.Running != nil {
+		return
+	}
+	var wg sync.WaitGroup
+	for _, srv := range s.Servers {
+		wg.Go(srv.Stop)
+	}
+	wg.Wait()
+}
+
+// StopWorkers ends the processes that hold subscribers.
+func (s *Site) StopWorkers() {
+	for _, w := range s.Subs {
+		w.Stop()
+	}
+	s.Subs = nil
+}
+
+// Targets are the addresses of the servers.
+func (s *Site) Targets() (t []loadgen.Target) {
+	for _, srv := range s.Servers {
+		t = append(t, srv.Target)
+	}
+	return t
+}
+
+// PIDs are the processes of the servers, as far as they are known.
+func (s *Site) PIDs() (pids []int) {
+	for _, srv := range s.Servers {
+		if srv.PID > 0 {
+			pids = append(pids, srv.PID)
+		}
+	}
+	return pids
+}
+
+// WorkerPIDs are the processes that hold subscribers.
+func (s *Site) WorkerPIDs() (pids []int) {
+	for _, w := range s.Subs {
+		pids = append(pids, w.PID())
+	}
+	return pids
+}
+
+// NewWorker starts a worker.
+func (s *Site) NewWorker(ctx context.Context) (*worker.Worker, error) {
+	return worker.Start(ctx, s.bed.Worker)
+}
+
+// Connect starts workers, as many as cfg.Count needs but at least atLeast, and connects the subscribers, beside those
+// that there are. It returns how many seconds the slowest took.
+func (s *Site) Connect(ctx context.Context, cfg loadgen.SubscriberConfig, atLeast int) (seconds float64, err error) {
+	workers := max(atLeast, (cfg.Count+worker.MostConnections-1)/worker.MostConnections, 1)
+	workers = min(workers, max(cfg.Count, 1))
+	each, here := (cfg.Count+workers-1)/workers, len(s.Subs)
+	for first := 0; first < cfg.Count; first += each {
+		w, err := s.NewWorker(ctx)
+		if err != nil {
+			return 0, err
+		}
+		s.Subs = append(s.Subs, &Subscribers{Worker: w, First: first, Count: min(each, cfg.Count-first)})
+	}
+	replies, err := call(ctx, s.Subs[here:], func(w *Subscribers) worker.Request {
+		c := cfg
+		c.Targets, c.App, c.First, c.Count = s.Targets(), App, w.First, w.Count
+		return worker.Request{Connect: &c}
+	})
+	for _, r := range replies {
+		seconds = max(seconds, r.Seconds)
+	}
+	return seconds, err
+}
+
+// Each sends a request to every worker with subscribers at the same time and waits for all replies.
+func (s *Site) Each(ctx context.Context, request func(*Subscribers) worker.Request) ([]worker.Reply, error) {
+	return call(ctx, s.Subs, request)
+}
+
+func call(ctx context.Context, workers []*Subscribers, request func(*Subscribers) worker.Request) ([]worker.Reply, error) {
+	replies := make([]worker.Reply, len(workers))
+	errs := make([]error, len(workers))
+	var wg sync.WaitGroup
+	for i, w := range workers {
+		wg.Go(func() { replies[i], errs[i] = w.Call(ctx, request(w)) })
+	}
+	wg.Wait()
+	return replies, errors.Join(errs...)
+}
+
+// Counts adds up what the subscribers have seen.
+func (s *Site) Counts(ctx context.Context) (sum loadgen.Counts, err error) {
+	replies, err := s.Each(ctx, func(*Subscribers) worker.Request { return worker.Request{Counts: true} })
+	if err != nil {
+		return sum, err
+	}
+	for _, r := range replies {
+		c := r.Counts
+		sum.Live += c.Live
+		sum.Received += c.Received
+		sum.Duplicates += c.Duplicates
+		sum.Disorder += c.Disorder
+		sum.Lost += c.Lost
+		sum.Agreed += c.Agreed
+		sum.Unknown += c.Unknown
+		if sum.Why == "" {
+			sum.Why = c.Why
+		}
+	}
+	return sum, nil
+}
+
+// TakeLatency takes the latencies that the subscribers have recorded since the last time.
+func (s *Site) TakeLatency(ctx context.Context) (*latency.Histogram, error) {
+	replies, err := s.Each(ctx, func(*Subscribers) worker.Request { return worker.Request{Latency: true} })
+	if err != nil {
+		return nil, err
+	}
+	all := latency.New()
+	for _, r := range replies {
+		all.Merge(r.Latency)
+	}
+	return all, nil
+}
+
+// AwaitReceived waits until all subscribers together have so many notifications, or patience ends, and returns how
+// many they have then.
+func (s *Site) AwaitReceived(ctx context.Context, want int64, patience time.Duration) (loadgen.Counts, error) {
+	until := time.Now().Add(patience)
+	tick := time.NewTicker(5 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		c, err := s.Counts(ctx)
+		if err != nil || c.Received >= want || time.Now().After(until) {
+			return c, err
+		}
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return c, context.Cause(ctx)
+		}
+	}
+}

@@ -1,0 +1,115 @@
+package godwit
+
+import "time"
+
+// object takes a signal: it waits for its handler, in place of an older one. Versions that a handler sees only grow.
+func (k *keeper) object(s *Signal, now time.Time) {
+	key := k.key(s.Group, s.Object)
+	s.Group = key.group
+	e := k.entries[key]
+	if e == nil || !e.wanted() {
+		return // the digests tell the server in time
+	}
+	switch {
+	case s.Unknown:
+		e.waiting = s
+	case e.covers(s):
+		if e.running == nil && e.waiting == nil {
+			k.acknowledge(key, s.Version, now) // the first acknowledgement was lost
+		}
+		return
+	default:
+		e.waiting = s
+	}
+	e.retryAt, e.retries.n = time.Time{}, 0
+	k.enqueue(key, e)
+}
+
+// covers reports whether a known version is no news. After an unknown one, the version handled before is: the handler
+// has been told that it may not be the latest.
+func (e *entry) covers(s *Signal) bool {
+	last, unknown, floor := e.last, e.unknown, e.floor
+	if e.anew {
+		unknown, floor = true, 0
+	}
+	for _, under := range []*Signal{e.running, e.waiting} {
+		switch {
+		case under == nil:
+		case under.Unknown:
+			unknown, floor = true, under.Version
+		default:
+			last, unknown = under.Version, false
+		}
+	}
+	if unknown {
+		return s.Version < last || s.Version <= floor
+	}
+	return s.Version <= last
+}
+
+func (k *keeper) enqueue(key objectKey, e *entry) {
+	if !e.queued && e.waiting != nil && e.running == nil && e.handle != nil {
+		e.queued = true
+		k.queue = append(k.queue, key)
+	}
+}
+
+// next takes the next signal out for its handler. wait is when to ask again; zero: not before something happens.
+func (k *keeper) next(now time.Time) (handle SignalHandler, s *Signal, wait time.Time) {
+	for range len(k.queue) {
+		key := k.queue[0]
+		k.queue = k.queue[1:]
+		e := k.entries[key]
+		if e == nil || e.waiting == nil {
+			if e != nil {
+				e.queued = false
+			}
+			continue
+		}
+		if now.Before(e.retryAt) {
+			if wait.IsZero() || e.retryAt.Before(wait) {
+				wait = e.retryAt
+			}
+			k.queue = append(k.queue, key)
+			continue
+		}
+		e.queued, e.running, e.waiting = false, e.waiting, nil
+		return e.handle, e.running, time.Time{}
+	}
+	return nil, nil, wait
+}
+
+// handled notes how a handler ended. What was handled is acknowledged; what failed is tried again after a while,
+// unless something newer has come.
+func (k *keeper) handled(s *Signal, err error, now time.Time) {
+	key := s.key()
+	e := k.entries[key]
+	if e == nil || e.running != s {
+		return // unregistered meanwhile, and perhaps registered again
+	}
+	e.running = nil
+	switch {
+	case err != nil && e.waiting == nil && e.wanted():
+		e.waiting, e.retryAt = s, now.Add(e.retries.next())
+	case err != nil:
+	case s.Unknown:
+		e.unknown, e.floor = true, s.Version
+		k.version++
+	default:
+		e.last, e.unknown, e.anew, e.retries.n = s.Version, false, false, 0
+		k.version++
+		if e.wanted() {
+			k.acknowledge(key, s.Version, now)
+		}
+	}
+	k.enqueue(key, e)
+}
+
+// acknowledge notes a version that the server is to learn of soon. No handler waits for that, so acknowledgements are
+// collected for a moment: a burst of versions costs one for each object, and all leave together.
+func (k *keeper) acknowledge(key objectKey, v Version, now time.Time) {
+	if len(k.acks) == 0 {
+		k.acksAt = now.Add(ackPatience)
+	}
+	k.acks[key] = max(k.acks[key], v) // an older one may come again meanwhile
+}

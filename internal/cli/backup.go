@@ -1,0 +1,76 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"godwit.dev/godwit/internal/app/backup"
+	"godwit.dev/godwit/internal/config"
+)
+
+func (p *program) backupCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "backup FILE",
+		Short: "Copy the databases into one archive, beside a running server",
+		Args:  exactly("file"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			c, err := p.settings(cmd)
+			if err != nil {
+				return err
+			}
+			if _, err := os.Stat(c.Data); errors.Is(err, os.ErrNotExist) {
+				return withHint(fmt.Errorf("there is no data folder %s", c.Data), "name the server's data folder with --data")
+			}
+			m, err := backup.Write(cmd.Context(), c.Data, args[0], Version)
+			if err != nil {
+				return err
+			}
+			if p.json {
+				return p.line(m)
+			}
+			_, err = fmt.Fprintf(p.stdout, "%s holds %s (%s before compression)\n", args[0], strings.Join(m.Databases, ", "), size(m.Bytes))
+			return err
+		},
+	}
+	config.AddFlags(cmd.Flags(), "data")
+	return cmd
+}
+
+func (p *program) restoreCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "restore FILE",
+		Short: "Unpack a backup into an empty data folder",
+		Args:  exactly("file"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			c, err := p.settings(cmd)
+			if err != nil {
+				return err
+			}
+			m, err := backup.Restore(cmd.Context(), args[0], c.Data)
+			if err != nil {
+				return err
+			}
+			if p.json {
+				return p.line(m)
+			}
+			_, err = fmt.Fprintf(p.stdout, "%s holds %s as of %s\n", c.Data, strings.Join(m.Databases, ", "), m.CreatedAt.Local().Format("2006-01-02 15:04:05"))
+			return err
+		},
+	}
+	config.AddFlags(cmd.Flags(), "data")
+	return cmd
+}
+
+func size(n int64) string {
+	switch {
+	case n >= 1<<30:
+		return fmt.Sprintf("%.1f GB", float64(n)/(1<<30))
+	case n >= 1<<20:
+		return fmt.Sprintf("%.1f MB", float64(n)/(1<<20))
+	}
+	return fmt.Sprintf("%.1f KB", float64(n)/(1<<10))
+}
