@@ -121,13 +121,9 @@ func (d *door) enter(c net.Conn) {
 	d.open++
 	switch {
 	case !allowed:
-		p := problem.New(http.StatusTooManyRequests, "rate-limited", "Too many connections", "this address opens connections faster than the server allows")
-		p.RetryAfter = max(d.limit.RetryAfter(addr.Addr()), time.Second)
-		d.refused[name] = p
+		d.refused[name] = problem.ConnectRate.With("this address opens connections faster than the server allows").After(max(d.limit.RetryAfter(addr.Addr()), time.Second))
 	case d.open+d.moved() > d.most:
-		p := problem.New(http.StatusServiceUnavailable, "too-many", "Too many connections", "the server has all the connections it can have")
-		p.RetryAfter = fullRetry
-		d.refused[name] = p
+		d.refused[name] = problem.TooMany.New().After(fullRetry)
 	}
 	d.turned.Store(int64(len(d.refused)))
 }

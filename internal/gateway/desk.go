@@ -53,7 +53,7 @@ func (d *Desk) Find(id string) *Line {
 
 // NoSession is the answer where a session id is not known, or no longer.
 func NoSession() error {
-	return problem.New(http.StatusNotFound, "no-such-session", "No such session", "the session has ended or belongs to another node; connect again")
+	return problem.NoSuchSession.New()
 }
 
 // ServeHTTP takes client frames that come by POST.
@@ -112,9 +112,9 @@ func readJSON(w http.ResponseWriter, r *http.Request, into any) error {
 	var tooBig *http.MaxBytesError
 	switch {
 	case errors.As(err, &tooBig):
-		return problem.New(http.StatusRequestEntityTooLarge, "too-large", "Request is too large", fmt.Sprintf("at most %d bytes are allowed", tooBig.Limit))
+		return problem.TooLarge.Withf("at most %d bytes are allowed", tooBig.Limit)
 	case err != nil:
-		return problem.New(http.StatusBadRequest, "bad-input", "Bad input", "the body could not be read")
+		return problem.BadInput.With("the body could not be read")
 	}
 	dec := json.NewDecoder(bytes.NewReader(b))
 	dec.DisallowUnknownFields()
@@ -127,5 +127,5 @@ func readJSON(w http.ResponseWriter, r *http.Request, into any) error {
 	if err == nil {
 		err = errors.New("something follows the object")
 	}
-	return problem.New(http.StatusBadRequest, "bad-input", "Bad input", fmt.Sprintf("the body must be {\"session\",\"frames\":[…]}: %v", err))
+	return problem.BadInput.Withf("the body must be {\"session\",\"frames\":[…]}: %v", err)
 }

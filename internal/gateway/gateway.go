@@ -121,7 +121,7 @@ func Admit(w http.ResponseWriter, r *http.Request, o Origins, methods string) bo
 		return false
 	case r.Method != methods:
 		w.Header().Set("Allow", methods+", OPTIONS")
-		Fail(w, problem.New(http.StatusMethodNotAllowed, "method-not-allowed", "Method not allowed", "this path takes "+methods))
+		Fail(w, problem.MethodNotAllowed.With("this path takes "+methods))
 		return false
 	}
 	return true
@@ -129,8 +129,7 @@ func Admit(w http.ResponseWriter, r *http.Request, o Origins, methods string) bo
 
 // BadOrigin is the answer to a page that may not connect.
 func BadOrigin() error {
-	return problem.New(http.StatusForbidden, "origin", "Origin is not allowed",
-		"pages of this origin may not connect; godwit app set NAME --origin allows them")
+	return problem.Origin.New()
 }
 
 // Fail answers with the problem of an error.
@@ -158,9 +157,7 @@ func Refuse(w http.ResponseWriter, l *Line, g frame.Goodbye) {
 			Error struct{ Code, Message, Field string }
 		}
 		if json.Unmarshal(l.AppendJSON(nil, it), &f) == nil && f.Error.Code == frame.CodeBadField {
-			Fail(w, &problem.Problem{
-				Type: "/problems/bad-input", Title: "Bad input", Status: http.StatusBadRequest, Detail: f.Error.Message, Field: f.Error.Field,
-			})
+			Fail(w, problem.BadInput.With(f.Error.Message).In(f.Error.Field))
 			return
 		}
 	}
@@ -169,21 +166,21 @@ func Refuse(w http.ResponseWriter, l *Line, g frame.Goodbye) {
 
 // Refused is the problem that a goodbye before the welcome stands for.
 func Refused(g frame.Goodbye) *problem.Problem {
-	p := problem.New(http.StatusServiceUnavailable, "unavailable", "Cannot connect now", "the server said "+g.Reason+"; connect again later")
+	p := problem.Unavailable.With("the server said " + g.Reason + "; connect again later")
 	switch g.Reason {
 	case "unauthenticated", "token_expired":
-		p = problem.New(http.StatusUnauthorized, "unauthenticated", "Not authenticated", "a valid client token is required: Authorization: Bearer TOKEN, or the query parameter token")
+		p = problem.Unauthenticated.With("a valid client token is required: Authorization: Bearer TOKEN, or the query parameter token")
 	case "forbidden":
-		p = problem.New(http.StatusForbidden, "forbidden", "Not allowed", "the credential is for another app, recipient, group, device or origin")
+		p = problem.Forbidden.With("the credential is for another app, recipient, group, device or origin")
 	case "unknown_app":
-		p = problem.New(http.StatusNotFound, "unknown-app", "No such app", "name an existing app")
+		p = problem.UnknownApp.New()
 	case "rate_limited", "too_many_sessions":
-		p = problem.New(http.StatusTooManyRequests, "too-many", "Too many connections", "the server said "+g.Reason+"; connect again later")
+		p = problem.TooManyOfOne.With("the server said " + g.Reason + "; connect again later")
 	case "auth_unavailable":
 		p = problem.From(access.ErrUnavailable)
 	default:
 		if g.Refusal {
-			p = problem.New(http.StatusBadRequest, "refused", "Refused", "the server said "+g.Reason)
+			p = problem.Refused.With("the server said " + g.Reason)
 		}
 	}
 	p.RetryAfter = max(p.RetryAfter, g.RetryAfter)

@@ -35,7 +35,7 @@ func (a *api) acks(c *call) error {
 		return clientRefused(err)
 	}
 	if client.Peek {
-		return problem.New(http.StatusForbidden, "forbidden", "Not allowed", "this key may only observe, not acknowledge")
+		return problem.Forbidden.With("this key may only observe, not acknowledge")
 	}
 	buf := a.buffer()
 	defer a.release(buf)
@@ -57,9 +57,9 @@ func (a *api) acks(c *call) error {
 func clientRefused(err error) error {
 	switch {
 	case errors.Is(err, access.ErrUnauthenticated):
-		return problem.New(http.StatusUnauthorized, "unauthenticated", "Not authenticated", "the client's token is missing, wrong or expired")
+		return problem.Unauthenticated.With("the client's token is missing, wrong or expired")
 	case errors.Is(err, access.ErrForbidden):
-		return problem.New(http.StatusForbidden, "forbidden", "Not allowed", "the token is for another recipient or app, or the page's origin is not on the app's list")
+		return problem.Forbidden.With("the token is for another recipient or app, or the page's origin is not on the app's list")
 	}
 	return err
 }
@@ -108,7 +108,7 @@ func decodeIDs(body []byte) (ids []string, err error) {
 // decodeObject reads one object; field reads the value of a field or reports that it does not know it.
 func decodeObject(body []byte, field func(s *scanner, name string) (known bool, err error)) error {
 	if !utf8.Valid(body) {
-		return problem.New(http.StatusBadRequest, "bad-json", "Malformed JSON", "the body is not valid UTF-8")
+		return problem.BadJSON.New()
 	}
 	s := scanner{in: body}
 	if !s.take('{') {

@@ -50,8 +50,7 @@ func (a *api) publishBatch(c *call) error {
 		return err
 	}
 	if n := countLines(body); n > maxBatchLines {
-		return problem.New(http.StatusRequestEntityTooLarge, "too-large", "Request is too large",
-			fmt.Sprintf("the batch has %d lines; at most %d are allowed, and nothing was published", n, maxBatchLines))
+		return problem.TooLarge.Withf("the batch has %d lines; at most %d are allowed, and nothing was published", n, maxBatchLines)
 	}
 	return (&batch{a: a, c: c, rc: rc, idem: idem}).run(body)
 }
@@ -60,9 +59,7 @@ func (a *api) acquire(ctx context.Context, memory int64) error {
 	ctx, cancel := context.WithTimeout(ctx, requestPatience)
 	defer cancel()
 	if a.batches.Acquire(ctx, memory) != nil {
-		p := problem.New(http.StatusServiceUnavailable, "busy", "Server is busy", "too many batches are being read; nothing was published")
-		p.RetryAfter = 2 * time.Second
-		return p
+		return problem.Busy.With("too many batches are being read; nothing was published").After(2 * time.Second)
 	}
 	return nil
 }

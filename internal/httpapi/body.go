@@ -36,8 +36,7 @@ func (a *api) release(b *[]byte) {
 // readBody appends the request's body to buf. More than most bytes are refused, before reading if the client says so.
 func readBody(r *http.Request, buf []byte, most int64) ([]byte, error) {
 	if enc := r.Header.Get("Content-Encoding"); enc != "" && !strings.EqualFold(enc, "identity") {
-		return buf, problem.New(http.StatusUnsupportedMediaType, "unsupported-encoding", "Unsupported encoding",
-			"send the body as it is, without Content-Encoding "+clip(enc))
+		return buf, problem.UnsupportedEncoding.With("send the body as it is, without Content-Encoding " + clip(enc))
 	}
 	if r.ContentLength > most {
 		return buf, tooLarge(most)
@@ -65,7 +64,7 @@ func readBody(r *http.Request, buf []byte, most int64) ([]byte, error) {
 
 func bodyError(err error) error {
 	if errors.Is(err, os.ErrDeadlineExceeded) {
-		return problem.New(http.StatusRequestTimeout, "body-timeout", "Body came too slowly", "the request's body did not arrive in time")
+		return problem.BodyTimeout.New()
 	}
-	return problem.New(http.StatusBadRequest, "body-incomplete", "Body is incomplete", "the request's body ended early")
+	return problem.BodyIncomplete.New()
 }

@@ -78,10 +78,7 @@ func (a *api) authenticate(c *call, role access.Role) error {
 }
 
 func errOtherApp() error {
-	return &problem.Problem{
-		Type: "/problems/forbidden", Title: "Not allowed", Status: http.StatusForbidden, Field: "app",
-		Detail: "app: the key belongs to another app",
-	}
+	return problem.Forbidden.With("app: the key belongs to another app").In("app")
 }
 
 // finish counts the request and turns a panic into a 500 that tells the client nothing.

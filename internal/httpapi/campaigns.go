@@ -250,18 +250,15 @@ func campaignError(err error) error {
 	var known *problem.Problem
 	switch {
 	case errors.Is(err, campaign.ErrNotFound):
-		return problem.New(http.StatusNotFound, "not-found", "Not found", "the app has no campaign with this id")
+		return problem.NotFound.With("the app has no campaign with this id")
 	case errors.Is(err, campaign.ErrReused):
-		return problem.New(http.StatusUnprocessableEntity, "idempotency-mismatch", "Idempotency key was used",
-			"this Idempotency-Key was used with another body; use a new one")
+		return problem.IdempotencyMismatch.New()
 	case errors.Is(err, campaign.ErrBadToken):
-		return problem.New(http.StatusForbidden, "bad-token", "Token is not valid", "the tracking token was not made by this server for this")
+		return problem.BadToken.New()
 	case errors.As(err, &state):
-		return problem.New(http.StatusConflict, "wrong-state", "Not in this state", state.Error())
+		return problem.WrongState.With(state.Error())
 	case errors.As(err, &ch) && !errors.As(err, &known):
-		p := problem.New(http.StatusConflict, "channel-unable", "Channel cannot send", ch.Error())
-		p.Field = "audience.channels"
-		return p
+		return problem.ChannelUnable.With(ch.Error()).In("audience.channels")
 	}
 	return err
 }

@@ -282,7 +282,7 @@ func (a *api) webPushKey(c *call) error {
 	}
 	key, err := a.Channels.WebPushKey(c.ctx, app.Name)
 	if errors.Is(err, channel.ErrDisabled) {
-		return problem.New(http.StatusNotFound, "channel-disabled", "Channel is disabled", "the app does not use Web Push")
+		return problem.ChannelUnused.With("the app does not use Web Push")
 	}
 	if err != nil {
 		return err

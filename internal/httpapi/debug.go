@@ -36,7 +36,7 @@ func (a *api) profile(c *call) error {
 	case "profile":
 		c.w.Header().Set("Content-Type", "application/octet-stream")
 		if err := pprof.StartCPUProfile(c.w); err != nil {
-			return problem.New(http.StatusConflict, "profile-running", "A profile is running", "wait until the other CPU profile has ended")
+			return problem.ProfileRunning.New()
 		}
 		c.status = http.StatusOK
 		wait()
@@ -55,7 +55,7 @@ func (a *api) profile(c *call) error {
 	}
 	p := pprof.Lookup(name)
 	if p == nil {
-		return problem.New(http.StatusNotFound, "no-such-profile", "No such profile", "there are profile, heap, allocs, goroutine, threadcreate, block and mutex")
+		return problem.NoSuchProfile.New()
 	}
 	c.w.Header().Set("Content-Type", "application/octet-stream")
 	c.status = http.StatusOK

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"encoding/base64"
 	"fmt"
-	"net/http"
 	"strconv"
 	"unicode/utf8"
 
@@ -68,7 +67,7 @@ var fieldNames = [...]string{
 // decodeDraft reads one publish. Nothing of the result refers to body.
 func decodeDraft(body []byte) (*draft, error) {
 	if !utf8.Valid(body) {
-		return nil, problem.New(http.StatusBadRequest, "bad-json", "Malformed JSON", "the body is not valid UTF-8")
+		return nil, problem.BadJSON.New()
 	}
 	d := new(draft)
 	s := scanner{in: body}

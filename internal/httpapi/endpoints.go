@@ -138,7 +138,7 @@ func (a *api) registerEndpoint(c *call) error {
 	case err != nil:
 		return err
 	case h.token != "":
-		return problem.New(http.StatusForbidden, "forbidden", "Not allowed", "a manage token changes its endpoint with PATCH; it cannot register others")
+		return problem.Forbidden.With("a manage token changes its endpoint with PATCH; it cannot register others")
 	case h.key != 0 && !h.key.Has(access.Publish):
 		return needRole(access.Publish)
 	case h.anonymous():
@@ -198,13 +198,10 @@ func (a *api) signup(c *call, app string) (name string, err error) {
 		}
 	}
 	if !allowed {
-		return "", problem.New(http.StatusForbidden, "forbidden", "Not allowed",
-			"send an API key or a client's token; without one this app takes registrations only from the pages that godwit app allow-anonymous names")
+		return "", problem.Forbidden.With("send an API key or a client's token; without one this app takes registrations only from the pages that godwit app allow-anonymous names")
 	}
 	if addr := peerAddr(c.r); !a.Signups.Allow(addr) {
-		p := problem.New(http.StatusTooManyRequests, "rate-limited", "Too many requests", "this address has registered too often")
-		p.RetryAfter = a.Signups.RetryAfter(addr)
-		return "", p
+		return "", problem.RateLimited.With("this address has registered too often").After(a.Signups.RetryAfter(addr))
 	}
 	return name, nil
 }

@@ -38,8 +38,7 @@ func (a *api) registerBatch(c *call) error {
 		return err
 	}
 	if n := countLines(body); n > maxBatchLines {
-		return problem.New(http.StatusRequestEntityTooLarge, "too-large", "Request is too large",
-			fmt.Sprintf("the batch has %d lines; at most %d are allowed, and nothing was registered", n, maxBatchLines))
+		return problem.TooLarge.Withf("the batch has %d lines; at most %d are allowed, and nothing was registered", n, maxBatchLines)
 	}
 	b := &endpointBatch{a: a, c: c, rc: rc, h: holder{app: c.key.App, key: c.key.Roles}}
 	c.w.Header()["Content-Type"] = valNDJSON

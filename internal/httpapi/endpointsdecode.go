@@ -1,7 +1,6 @@
 package httpapi
 
 import (
-	"net/http"
 	"slices"
 	"strconv"
 
@@ -35,7 +34,7 @@ func (a *api) decodeRegistration(body []byte, h *holder) (*audience.Registration
 	case h.anonymous() && e.Recipient != "":
 		return nil, badField("recipient", "needs a client's token or an API key with role publish")
 	case !h.anonymous() && e.Recipient != "" && e.Recipient != h.recipient:
-		return nil, problem.New(http.StatusForbidden, "forbidden", "Not allowed", "the token is for another recipient")
+		return nil, problem.Forbidden.With("the token is for another recipient")
 	case !slices.Contains(devices, e.Channel) && audience.Known(e.Channel):
 		return nil, badField("channel", "%s needs an API key with role publish", e.Channel)
 	default:
@@ -116,7 +115,7 @@ func (a *api) decodeChange(body []byte, h *holder) (change func(*audience.Endpoi
 		switch name {
 		case "recipient", "status", "disabled_reason":
 			if h.key == 0 {
-				return true, problem.New(http.StatusForbidden, "forbidden", "Not allowed", name+": only an API key with role publish changes it")
+				return true, problem.Forbidden.With(name + ": only an API key with role publish changes it")
 			}
 		}
 		return changeField(s, name, add)
@@ -137,7 +136,7 @@ func (a *api) decodeChange(body []byte, h *holder) (change func(*audience.Endpoi
 			return err
 		}
 		if h.key == 0 && !slices.Contains(devices, e.Channel) {
-			return problem.New(http.StatusForbidden, "forbidden", "Not allowed", "address: only an API key with role publish changes it on this channel")
+			return problem.Forbidden.With("address: only an API key with role publish changes it on this channel")
 		}
 		return a.check(e)
 	}, nil

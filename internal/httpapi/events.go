@@ -30,9 +30,7 @@ func (a *api) events(c *call) error {
 		return err
 	}
 	if !a.feeds.TryAcquire(1) {
-		p := problem.New(http.StatusServiceUnavailable, "busy", "Server is busy", fmt.Sprintf("%d feeds are open, which is the most this server carries", maxFeeds))
-		p.RetryAfter = feedWriteTime
-		return p
+		return problem.Busy.Withf("%d feeds are open, which is the most this server carries", maxFeeds).After(feedWriteTime)
 	}
 	defer a.feeds.Release(1)
 	ctx, cancel := context.WithCancel(c.ctx)

@@ -16,7 +16,4 @@ const (
 	FeedHeartbeat = feedHeartbeat
 )
 
-// Explained reports whether /problems has a text for a problem's type.
-func Explained(slug string) bool { return explanations[slug] != "" }
-
 var DerivedID = derivedID

@@ -2,7 +2,6 @@ package httpapi
 
 import (
 	"net/http"
-	"time"
 
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
@@ -28,9 +27,7 @@ func (a *api) readyz(c *call) error {
 }
 
 func notReady(detail string) error {
-	p := problem.New(http.StatusServiceUnavailable, "not-ready", "Not ready", detail)
-	p.RetryAfter = 2 * time.Second
-	return p
+	return problem.NotReady.With(detail)
 }
 
 func (a *api) serveMetrics() func(c *call) error {

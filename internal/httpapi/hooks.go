@@ -61,7 +61,7 @@ func viewHook(i *hook.Info) hookJSON {
 // hookError words what hooks fail with.
 func hookError(err error) error {
 	if errors.Is(err, hook.ErrUnknown) {
-		return problem.New(http.StatusNotFound, "not-found", "Not found", "the app has no hook of this name")
+		return problem.NotFound.With("the app has no hook of this name")
 	}
 	return err
 }

@@ -56,8 +56,7 @@ func (a *api) createKey(c *call) error {
 	defer done()
 	switch {
 	case entry.other:
-		return problem.New(http.StatusUnprocessableEntity, "idempotency-mismatch", "Idempotency key was used",
-			"this Idempotency-Key was used with another body; use a new one")
+		return problem.IdempotencyMismatch.New()
 	case entry.id != nil && *entry.id != "":
 		return a.sameKey(c, *entry.id)
 	}
@@ -88,7 +87,7 @@ func (a *api) sameKey(c *call, id string) error {
 			return c.value(http.StatusOK, v)
 		}
 	}
-	return problem.New(http.StatusNotFound, "not-found", "Not found", "the key that this Idempotency-Key made has been deleted")
+	return problem.NotFound.With("the key that this Idempotency-Key made has been deleted")
 }
 
 // decodeKey reads {"roles":[…],"name":"…"}. What names and roles may be is the registry's to say.
@@ -136,7 +135,7 @@ func (a *api) deleteKey(c *call) error {
 	}
 	err := a.Keys.DeleteKey(c.ctx, c.key.App, id)
 	if errors.Is(err, access.ErrUnknownKey) {
-		return problem.New(http.StatusNotFound, "not-found", "Not found", "the app has no key with this id")
+		return problem.NotFound.With("the app has no key with this id")
 	}
 	if err != nil {
 		return err

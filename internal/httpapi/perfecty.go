@@ -37,8 +37,7 @@ func (a *api) perfectyPage(c *call) (name string, err error) {
 	if origin == "" && c.r.Method == http.MethodGet && len(app.AnonymousOrigins) > 0 {
 		return name, nil // a page of the server's own origin, behind the site's proxy: browsers say so only when they write
 	}
-	return "", problem.New(http.StatusForbidden, "forbidden", "Not allowed",
-		"the page's origin is not one that the app takes registrations from; godwit app allow-anonymous names them")
+	return "", problem.Forbidden.With("the page's origin is not one that the app takes registrations from; godwit app allow-anonymous names them")
 }
 
 // perfectyPreflight answers a browser that asks whether a page may call. The SDK sends a header of the site's choice
@@ -75,7 +74,7 @@ func (a *api) perfectyRegister(c *call) error {
 		UserID *string         `json:"user_id"`
 	}
 	if err := json.Unmarshal(body, &in); err != nil {
-		return problem.New(http.StatusBadRequest, "bad-json", "Malformed JSON", "send an object with user, a push subscription")
+		return problem.BadJSON.With("send an object with user, a push subscription")
 	}
 	e := audience.Endpoint{Channel: push.WebPush, Address: in.User, ID: audience.NewUUID()}
 	if err := a.check(&e); err != nil {

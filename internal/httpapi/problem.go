@@ -70,17 +70,15 @@ func badField(field, format string, args ...any) error {
 }
 
 func needRole(role access.Role) error {
-	return problem.New(http.StatusForbidden, "forbidden", "Not allowed", "the key does not have the role "+role.String())
+	return problem.Forbidden.With("the key does not have the role " + role.String())
 }
 
 func tooLarge(most int64) error {
-	return problem.New(http.StatusRequestEntityTooLarge, "too-large", "Request is too large", fmt.Sprintf("at most %d bytes are allowed", most))
+	return problem.TooLarge.Withf("at most %d bytes are allowed", most)
 }
 
 func rateLimited(wait time.Duration) error {
-	p := problem.New(http.StatusTooManyRequests, "rate-limited", "Too many requests", "this key has used up its publish rate")
-	p.RetryAfter = wait
-	return p
+	return problem.RateLimited.With("this key has used up its publish rate").After(wait)
 }
 
 // notStored is how a publish fails that the store could not take for a reason nobody foresaw: the publisher is to
@@ -89,9 +87,7 @@ func notStored(err error) error {
 	if problem.From(err).Status != http.StatusInternalServerError {
 		return err
 	}
-	p := problem.New(http.StatusServiceUnavailable, "not-stored", "Could not be stored", "it may have been stored: retry with the same id")
-	p.RetryAfter = 2 * time.Second
-	return fmt.Errorf("%w: %w", p, err)
+	return fmt.Errorf("%w: %w", problem.NotStored.New(), err)
 }
 
 // appendString appends s as a JSON string. What needs no escaping, which is nearly everything, is copied.

@@ -121,11 +121,11 @@ func (a *api) notFound(c *call) error {
 		allowed = append(allowed, http.MethodHead)
 	}
 	if len(allowed) == 0 {
-		return problem.New(http.StatusNotFound, "no-such-path", "No such path", "nothing is served at "+clip(c.r.URL.Path)+"; GET /openapi.yaml lists what is")
+		return problem.NoSuchPath.With("nothing is served at " + clip(c.r.URL.Path) + "; GET /openapi.yaml lists what is")
 	}
 	list := strings.Join(allowed, ", ")
 	c.w.Header().Set("Allow", list)
-	return problem.New(http.StatusMethodNotAllowed, "method-not-allowed", "Method not allowed", "this path takes "+list)
+	return problem.MethodNotAllowed.With("this path takes " + list)
 }
 
 // clip shortens what a client sent before it is shown back.

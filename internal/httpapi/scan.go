@@ -3,7 +3,6 @@ package httpapi
 import (
 	"encoding/json"
 	"fmt"
-	"net/http"
 
 	"godwit.dev/godwit/internal/problem"
 )
@@ -23,7 +22,7 @@ func (s *scanner) syntax(want string) error {
 	if s.pos < len(s.in) {
 		at = fmt.Sprintf("%q at byte %d", s.in[s.pos], s.pos+1)
 	}
-	return problem.New(http.StatusBadRequest, "bad-json", "Malformed JSON", "found "+at+" where "+want+" is needed")
+	return problem.BadJSON.With("found " + at + " where " + want + " is needed")
 }
 
 func (s *scanner) space() {

@@ -19,7 +19,7 @@ func (a *api) serveSDK() func(c *call) error {
 		}
 		f := all[c.r.PathValue("file")]
 		if f == nil {
-			return problem.New(http.StatusNotFound, "not-found", "Not found", "there is no script of this name")
+			return problem.NotFound.With("there is no script of this name")
 		}
 		return c.script(f)
 	}

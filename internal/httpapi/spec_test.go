@@ -17,6 +17,7 @@ import (
 
 	"godwit.dev/godwit/api"
 	"godwit.dev/godwit/internal/httpapi"
+	"godwit.dev/godwit/internal/problem"
 )
 
 var loadSpec = sync.OnceValues(func() (*openapi3.T, error) {
@@ -61,6 +62,29 @@ func TestSpecAndRoutesAgree(t *testing.T) {
 	for _, p := range routes {
 		if !slices.Contains(specified, p) {
 			t.Errorf("%s is served but not specified", p)
+		}
+	}
+}
+
+// TestEveryProblemHasAPage holds the registry, the pages and the spec together.
+func TestEveryProblemHasAPage(t *testing.T) {
+	w := newWorld(t)
+	var specified []string
+	for _, slug := range spec(t).Paths.Value("/problems/{slug}").Get.Parameters.GetByInAndName("path", "slug").Schema.Value.Enum {
+		specified = append(specified, slug.(string))
+	}
+	for _, is := range problem.Types() {
+		a := w.do(request{method: "GET", path: is.New().Type, key: "-"}).want(http.StatusOK)
+		if !strings.HasPrefix(a.body, is.Slug()+"\n\n") {
+			t.Errorf("the page of %s is %q", is.Slug(), a.body)
+		}
+		if !slices.Contains(specified, is.Slug()) {
+			t.Errorf("%s is not in the spec", is.Slug())
+		}
+	}
+	for _, slug := range specified {
+		if _, ok := problem.Page(slug); !ok {
+			t.Errorf("%s is specified but not a problem", slug)
 		}
 	}
 }

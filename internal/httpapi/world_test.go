@@ -19,6 +19,7 @@ import (
 	"godwit.dev/godwit/internal/delivery"
 	"godwit.dev/godwit/internal/httpapi"
 	"godwit.dev/godwit/internal/metrics"
+	"godwit.dev/godwit/internal/problem"
 	"godwit.dev/godwit/internal/session"
 	"godwit.dev/godwit/internal/signal"
 	"godwit.dev/godwit/internal/store/sqlite/appdb"
@@ -245,7 +246,7 @@ func checkProblem(t testing.TB, p problemJSON, status int, slug, field string) {
 	if p.Type != "/problems/"+slug || p.Status != status || p.Field != field || p.Title == "" || p.Detail == "" {
 		t.Errorf("problem %+v, want status %d, type /problems/%s, field %q, a title and a detail", p, status, slug, field)
 	}
-	if !httpapi.Explained(slug) {
+	if _, ok := problem.Page(slug); !ok {
 		t.Errorf("/problems/%s is not explained", slug)
 	}
 }

@@ -1,10 +1,10 @@
-// Package problem turns errors into what clients are told: RFC 9457 problems, the same over HTTP and gRPC.
+// Package problem holds every problem that clients may be told of, and turns errors into them: RFC 9457 problems, the
+// same over HTTP and gRPC.
 package problem
 
 import (
 	"context"
 	"errors"
-	"net/http"
 	"time"
 
 	"godwit.dev/godwit/internal/access"
@@ -14,7 +14,7 @@ import (
 	"godwit.dev/godwit/internal/notification"
 )
 
-// Problem is an RFC 9457 problem document.
+// Problem is an RFC 9457 problem document. A Type makes it.
 type Problem struct {
 	Type       string        `json:"type"`
 	Title      string        `json:"title"`
@@ -26,13 +26,17 @@ type Problem struct {
 
 func (p *Problem) Error() string { return p.Title + ": " + p.Detail }
 
-// New makes a problem whose type is "/problems/" + slug.
-func New(status int, slug, title, detail string) *Problem {
-	return &Problem{Type: "/problems/" + slug, Title: title, Status: status, Detail: detail}
+// In names the field that the problem is in.
+func (p *Problem) In(field string) *Problem {
+	p.Field = field
+	return p
 }
 
-// retryStore is how long to wait when the store cannot take a publish.
-const retryStore = 2 * time.Second
+// After says when to come back.
+func (p *Problem) After(wait time.Duration) *Problem {
+	p.RetryAfter = wait
+	return p
+}
 
 // From says what to tell a client about err. Unknown errors become a 500 that hides their text.
 func From(err error) *Problem {
@@ -42,38 +46,39 @@ func From(err error) *Problem {
 	}
 	var f *notification.FieldError
 	if errors.As(err, &f) {
-		return &Problem{Type: "/problems/bad-input", Title: "Bad input", Status: http.StatusBadRequest, Detail: f.Error(), Field: f.Field}
+		return BadInput.With(f.Error()).In(f.Field)
 	}
 	for _, k := range known {
 		if errors.Is(err, k.err) {
-			p := New(k.status, k.slug, k.title, k.detail)
-			p.RetryAfter = k.retry
-			return p
+			if k.detail != "" {
+				return k.is.With(k.detail)
+			}
+			return k.is.New()
 		}
 	}
-	return New(http.StatusInternalServerError, "internal", "Internal error", "the server could not answer; its log says why")
+	return Internal.New()
 }
 
+// known are the errors of the capabilities that a client may be told of.
 var known = []struct {
-	err                 error
-	status              int
-	slug, title, detail string
-	retry               time.Duration
+	err    error
+	is     Type
+	detail string // empty: the type's
 }{
-	{mailbox.ErrConflict, http.StatusConflict, "id-conflict", "Id is taken", "a notification with this id and other content exists for this recipient; use another id", 0},
-	{mailbox.ErrFull, http.StatusTooManyRequests, "mailbox-full", "Mailbox is full", "the recipient has too many pending notifications; wait until some are acknowledged or expire", 30 * time.Second},
-	{mailbox.ErrNotFound, http.StatusNotFound, "not-found", "Not found", "there is no such thing in this app", 0},
-	{audience.ErrNotFound, http.StatusNotFound, "not-found", "Not found", "there is no such endpoint in this app", 0},
-	{audience.ErrTaken, http.StatusConflict, "address-taken", "Address is taken", "the address or id belongs to another endpoint of this app", 0},
-	{mailbox.ErrNoSpace, http.StatusServiceUnavailable, "no-space", "Disk is full", "the server has too little free disk space to store this; retry later with the same id", 30 * time.Second},
-	{mailbox.ErrClosed, http.StatusServiceUnavailable, "closing", "Server is stopping", "retry with the same id", retryStore},
-	{context.DeadlineExceeded, http.StatusServiceUnavailable, "timeout", "Took too long", "it may have been stored: retry with the same id", retryStore},
-	{context.Canceled, http.StatusServiceUnavailable, "canceled", "Canceled", "it may have been stored: retry with the same id", retryStore},
-	{access.ErrUnauthenticated, http.StatusUnauthorized, "unauthenticated", "Not authenticated", "send Authorization: Bearer KEY with a valid key", 0},
-	{access.ErrForbidden, http.StatusForbidden, "forbidden", "Not allowed", "the key's roles do not allow this", 0},
-	{access.ErrUnknownApp, http.StatusNotFound, "unknown-app", "No such app", "name an existing app", 0},
-	{channel.ErrUnknown, http.StatusNotFound, "not-found", "Not found", "this server has no channel of that name; GET /v1/channels lists them", 0},
-	{channel.ErrNotConfigured, http.StatusConflict, "channel-unconfigured", "Channel is not configured", "set its credentials with PUT /v1/channels/{channel}", 0},
-	{channel.ErrDisabled, http.StatusConflict, "channel-disabled", "Channel is disabled", "enable it with PUT /v1/channels/{channel}", 0},
-	{access.ErrUnavailable, http.StatusServiceUnavailable, "auth-unavailable", "Cannot check credentials", "the app's token service did not answer; retry", retryStore},
+	{mailbox.ErrConflict, IDConflict, ""},
+	{mailbox.ErrFull, MailboxFull, ""},
+	{mailbox.ErrNotFound, NotFound, ""},
+	{audience.ErrNotFound, NotFound, "there is no such endpoint in this app"},
+	{audience.ErrTaken, AddressTaken, ""},
+	{mailbox.ErrNoSpace, NoSpace, ""},
+	{mailbox.ErrClosed, Closing, ""},
+	{context.DeadlineExceeded, Timeout, ""},
+	{context.Canceled, Canceled, ""},
+	{access.ErrUnauthenticated, Unauthenticated, ""},
+	{access.ErrForbidden, Forbidden, ""},
+	{access.ErrUnknownApp, UnknownApp, ""},
+	{channel.ErrUnknown, NotFound, "this server has no channel of that name; GET /v1/channels lists them"},
+	{channel.ErrNotConfigured, ChannelUnconfigured, ""},
+	{channel.ErrDisabled, ChannelDisabled, ""},
+	{access.ErrUnavailable, AuthUnavailable, ""},
 }

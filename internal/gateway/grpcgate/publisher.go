@@ -187,14 +187,11 @@ func (p *publisher) authorise(ctx context.Context) (access.Principal, error) {
 // draft checks what only this wire format can get wrong, and the key's budget.
 func (p *publisher) draft(who access.Principal, req *godwitpb.PublishRequest) (*notification.Draft, error) {
 	if n := proto.Size(req); n > notification.MaxRequestBytes {
-		return nil, problem.New(http.StatusRequestEntityTooLarge, "too-large", "Request is too large",
-			"a publish has at most 256 KB")
+		return nil, problem.TooLarge.With("a publish has at most 256 KB")
 	}
 	if p.limit != nil {
 		if wait := p.limit(who.Key, max(1, len(req.GetTo()))); wait > 0 {
-			e := problem.New(http.StatusTooManyRequests, "rate-limited", "Too many requests", "the key's publish limit is reached")
-			e.RetryAfter = wait
-			return nil, e
+			return nil, problem.RateLimited.With("the key's publish limit is reached").After(wait)
 		}
 	}
 	d := &notification.Draft{

@@ -91,7 +91,7 @@ func (g *Gateway) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // open makes a session and answers at once with its first frames.
 func (g *Gateway) open(w http.ResponseWriter, r *http.Request) {
 	if !g.reserve() {
-		gateway.Fail(w, problem.New(http.StatusServiceUnavailable, "too-many", "Too many connections", "this node serves all the polling sessions it can"))
+		gateway.Fail(w, problem.TooMany.With("this node serves all the polling sessions it can"))
 		return
 	}
 	defer g.release()

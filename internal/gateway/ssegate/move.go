@@ -24,7 +24,7 @@ func (g *Gateway) move(w http.ResponseWriter, line *gateway.Line) {
 	nc, rw, err := http.NewResponseController(w).Hijack()
 	if err != nil {
 		s.Closed(err)
-		gateway.Fail(w, problem.New(http.StatusInternalServerError, "internal", "Internal error", "the connection could not be taken over"))
+		gateway.Fail(w, problem.Internal.With("the connection could not be taken over"))
 		return
 	}
 	buffered, _ := rw.Reader.Peek(rw.Reader.Buffered())

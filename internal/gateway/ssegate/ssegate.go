@@ -66,7 +66,7 @@ func (g *Gateway) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if keep {
 		defer g.kept.Add(-1)
 		if g.kept.Add(1) > maxKept {
-			gateway.Fail(w, problem.New(http.StatusServiceUnavailable, "too-many", "Too many connections", "this node serves all the HTTP/2 streams it can; HTTP/1.1 has no such limit"))
+			gateway.Fail(w, problem.TooMany.With("this node serves all the HTTP/2 streams it can; HTTP/1.1 has no such limit"))
 			return
 		}
 	}

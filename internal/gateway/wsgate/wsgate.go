@@ -90,18 +90,18 @@ func (g *Gateway) check(w http.ResponseWriter, r *http.Request) error {
 	switch origin := h.Get("Origin"); {
 	case r.Method != http.MethodGet:
 		w.Header().Set("Allow", http.MethodGet)
-		return problem.New(http.StatusMethodNotAllowed, "method-not-allowed", "Method not allowed", "this path takes GET")
+		return problem.MethodNotAllowed.With("this path takes GET")
 	case r.ProtoMajor != 1:
-		return problem.New(http.StatusHTTPVersionNotSupported, "http-version", "HTTP version is not supported", "WebSocket needs HTTP/1.1")
+		return problem.HTTPVersion.With("WebSocket needs HTTP/1.1")
 	case !hasToken(h["Upgrade"], "websocket"):
 		w.Header().Set("Upgrade", "websocket")
 		w.Header().Set("Connection", "Upgrade")
-		return problem.New(http.StatusUpgradeRequired, "upgrade-required", "Upgrade required", "this path speaks WebSocket; GET /v1/stream serves events over plain HTTP")
+		return problem.UpgradeRequired.With("this path speaks WebSocket; GET /v1/stream serves events over plain HTTP")
 	case origin != "" && !g.cfg.Origins.Origin(r.URL.Query().Get("app"), origin, r.Host):
 		return gateway.BadOrigin()
 	}
 	if offered := h["Sec-Websocket-Protocol"]; len(offered) > 0 && !hasToken(offered, ProtocolJSON) && !hasToken(offered, ProtocolProto) {
-		return problem.New(http.StatusBadRequest, "subprotocol", "Unknown subprotocol", "offer "+ProtocolJSON+" or "+ProtocolProto+", or none")
+		return problem.Subprotocol.With("offer " + ProtocolJSON + " or " + ProtocolProto + ", or none")
 	}
 	claim := gateway.Peer(r).Claim
 	return gateway.Check(&frame.Hello{App: claim.App, Token: claim.Token, Recipient: claim.Recipient, Group: claim.Group, Device: claim.Device})

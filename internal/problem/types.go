@@ -1,0 +1,248 @@
+package problem
+
+import (
+	"fmt"
+	"net/http"
+	"slices"
+	"time"
+)
+
+// Type is one type of problem. Its slug is public and stable: programs tell problems apart by it, and
+// /problems/{slug} is its page.
+type Type struct {
+	slug, title string
+	status      int
+	detail      string        // where nothing more precise is known
+	retry       time.Duration // when to come back; 0: coming back does not help, or who answers says when
+	page        string        // what the page says
+}
+
+// The registry of problems: what is not here cannot be answered with.
+var (
+	AddressTaken = Type{
+		slug: "address-taken", title: "Address is taken", status: http.StatusConflict, detail: "the address or id belongs to another endpoint of this app",
+		page: "The address or the id belongs to another endpoint. Only its subscriber or a back end with role publish may change that one.",
+	}
+	AuthUnavailable = Type{
+		slug: "auth-unavailable", title: "Cannot check credentials", status: http.StatusServiceUnavailable, detail: "the app's token service did not answer; retry", retry: retryStore,
+		page: "The app's token service (introspection or JWKS) did not answer. Retry after the time in Retry-After.",
+	}
+	BadInput = Type{
+		slug: "bad-input", title: "Bad input", status: http.StatusBadRequest,
+		page: "A value of the request breaks a rule. The member \"field\" names it as the request does, \"detail\" says what is wrong.",
+	}
+	BadJSON = Type{
+		slug: "bad-json", title: "Malformed JSON", status: http.StatusBadRequest, detail: "the body is not valid UTF-8",
+		page: "The body is not JSON, not an object, or not UTF-8. \"detail\" says what was found where.",
+	}
+	BadToken = Type{
+		slug: "bad-token", title: "Token is not valid", status: http.StatusForbidden, detail: "the tracking token was not made by this server for this",
+		page: "The tracking token is not one that this server made, or not for this link.",
+	}
+	BodyIncomplete = Type{
+		slug: "body-incomplete", title: "Body is incomplete", status: http.StatusBadRequest, detail: "the request's body ended early",
+		page: "The connection ended before the whole body had come. Nothing was done.",
+	}
+	BodyTimeout = Type{
+		slug: "body-timeout", title: "Body came too slowly", status: http.StatusRequestTimeout, detail: "the request's body did not arrive in time",
+		page: "The body did not come in time. Nothing was done.",
+	}
+	Busy = Type{
+		slug: "busy", title: "Server is busy", status: http.StatusServiceUnavailable,
+		page: "The server has as many requests of this kind at work as it can carry. Retry after the time in Retry-After.",
+	}
+	Canceled = Type{
+		slug: "canceled", title: "Canceled", status: http.StatusServiceUnavailable, detail: "it may have been stored: retry with the same id", retry: retryStore,
+		page: "The client went away before the answer. What was asked may have been done: retry with the same id.",
+	}
+	ChannelDisabled = Type{
+		slug: "channel-disabled", title: "Channel is disabled", status: http.StatusConflict, detail: "enable it with PUT /v1/channels/{channel}",
+		page: "The app has switched this channel off. PUT /v1/channels/{channel} with enabled true switches it on.",
+	}
+	// ChannelUnused is what the public is told of a channel that the app has switched off.
+	ChannelUnused = ChannelDisabled.variant(http.StatusNotFound, ChannelDisabled.title)
+	ChannelUnable = Type{
+		slug: "channel-unable", title: "Channel cannot send", status: http.StatusConflict,
+		page: "A channel of the campaign cannot send; \"detail\" says why.",
+	}
+	ChannelUnconfigured = Type{
+		slug: "channel-unconfigured", title: "Channel is not configured", status: http.StatusConflict, detail: "set its credentials with PUT /v1/channels/{channel}",
+		page: "The app has not set this channel up. PUT /v1/channels/{channel} with its credentials does.",
+	}
+	Closing = Type{
+		slug: "closing", title: "Server is stopping", status: http.StatusServiceUnavailable, detail: "retry with the same id", retry: retryStore,
+		page: "The server is stopping. What was asked may have been done: retry with the same id.",
+	}
+	Forbidden = Type{
+		slug: "forbidden", title: "Not allowed", status: http.StatusForbidden, detail: "the key's roles do not allow this",
+		page: "The credentials are good but do not allow this: a role is missing, the app is another one, or the page's origin is not on the app's list.",
+	}
+	HTTPVersion = Type{
+		slug: "http-version", title: "HTTP version is not supported", status: http.StatusHTTPVersionNotSupported,
+		page: "The path needs another version of HTTP: a WebSocket starts with a request of HTTP/1.1. A proxy in between must not turn it into HTTP/2.",
+	}
+	IDConflict = Type{
+		slug: "id-conflict", title: "Id is taken", status: http.StatusConflict, detail: "a notification with this id and other content exists for this recipient; use another id",
+		page: "The id belongs to a notification with other content for the same recipient. Use another id; to retry, send the same content.",
+	}
+	IdempotencyMismatch = Type{
+		slug: "idempotency-mismatch", title: "Idempotency key was used", status: http.StatusUnprocessableEntity, detail: "this Idempotency-Key was used with another body; use a new one",
+		page: "The Idempotency-Key was used within 24 hours with another body. Use a new key for a new request.",
+	}
+	Internal = Type{
+		slug: "internal", title: "Internal error", status: http.StatusInternalServerError, detail: "the server could not answer; its log says why",
+		page: "Something failed that should not. The server's log says what; what was asked may have been done.",
+	}
+	MailboxFull = Type{
+		slug: "mailbox-full", title: "Mailbox is full", status: http.StatusTooManyRequests, retry: 30 * time.Second,
+		detail: "the recipient has too many pending notifications; wait until some are acknowledged or expire",
+		page:   "The recipient has as many pending notifications as the server allows. Wait until some are acknowledged or expire.",
+	}
+	MethodNotAllowed = Type{
+		slug: "method-not-allowed", title: "Method not allowed", status: http.StatusMethodNotAllowed,
+		page: "The path exists, but not with this method. The header Allow lists those that do.",
+	}
+	NoSpace = Type{
+		slug: "no-space", title: "Disk is full", status: http.StatusServiceUnavailable, retry: 30 * time.Second,
+		detail: "the server has too little free disk space to store this; retry later with the same id",
+		page:   "The server has too little free disk space to store anything. Nothing was stored. It recovers by itself once there is space.",
+	}
+	NoSuchPath = Type{
+		slug: "no-such-path", title: "No such path", status: http.StatusNotFound,
+		page: "Nothing is served at this path. /openapi.yaml lists what is.",
+	}
+	NoSuchProfile = Type{
+		slug: "no-such-profile", title: "No such profile", status: http.StatusNotFound, detail: "there are profile, heap, allocs, goroutine, threadcreate, block and mutex",
+		page: "The server's runtime keeps no profile of this name. \"detail\" lists those that there are.",
+	}
+	NoSuchSession = Type{
+		slug: "no-such-session", title: "No such session", status: http.StatusNotFound, detail: "the session has ended or belongs to another node; connect again",
+		page: "The session that the request names has ended, or another node holds it. Connect again; what was not acknowledged comes again.",
+	}
+	NotFound = Type{
+		slug: "not-found", title: "Not found", status: http.StatusNotFound, detail: "there is no such thing in this app",
+		page: "There is no such notification, recipient, endpoint, channel or key in this app.",
+	}
+	NotReady = Type{
+		slug: "not-ready", title: "Not ready", status: http.StatusServiceUnavailable, retry: retryStore,
+		page: "The server cannot store now; \"detail\" says why.",
+	}
+	NotStored = Type{
+		slug: "not-stored", title: "Could not be stored", status: http.StatusServiceUnavailable, detail: "it may have been stored: retry with the same id", retry: retryStore,
+		page: "The store failed. What was asked may have been stored: retry with the same id, which makes a duplicate harmless.",
+	}
+	NotSupported = Type{
+		slug: "not-supported", title: "Not supported", status: http.StatusNotImplemented, detail: "the store that holds this app's notifications cannot do this",
+		page: "The app keeps its notifications in a store that cannot do this. An app in the server's own store can.",
+	}
+	Origin = Type{
+		slug: "origin", title: "Origin is not allowed", status: http.StatusForbidden, detail: "pages of this origin may not connect; godwit app set NAME --origin allows them",
+		page: "The page's origin is not on the app's list of those that may connect. godwit app set NAME --origin adds it.",
+	}
+	ProfileRunning = Type{
+		slug: "profile-running", title: "A profile is running", status: http.StatusConflict, detail: "wait until the other CPU profile has ended",
+		page: "The server records one CPU profile at a time, and one is running. Wait until it has ended, which takes a minute at most.",
+	}
+	RateLimited = Type{
+		slug: "rate-limited", title: "Too many requests", status: http.StatusTooManyRequests,
+		page: "The API key has used up its publish rate, or the address its registrations. Retry after the time in Retry-After.",
+	}
+	// ConnectRate is for an address that connects too often.
+	ConnectRate = RateLimited.variant(RateLimited.status, TooMany.title)
+	Refused     = Type{
+		slug: "refused", title: "Refused", status: http.StatusBadRequest,
+		page: "The server refuses a session with what the request asks for; \"detail\" gives its reason. Coming back with the same request does not help.",
+	}
+	Subprotocol = Type{
+		slug: "subprotocol", title: "Unknown subprotocol", status: http.StatusBadRequest,
+		page: "The client offers WebSocket subprotocols, and the server speaks none of them. \"detail\" lists those that it speaks; offering none is as good.",
+	}
+	Timeout = Type{
+		slug: "timeout", title: "Took too long", status: http.StatusServiceUnavailable, detail: "it may have been stored: retry with the same id", retry: retryStore,
+		page: "The server could not finish in time. What was asked may have been done: retry with the same id.",
+	}
+	TooLarge = Type{
+		slug: "too-large", title: "Request is too large", status: http.StatusRequestEntityTooLarge,
+		page: "The request is larger than allowed: 256 KB for one publish; 10,000 lines and 32 MB for a batch.",
+	}
+	TooMany = Type{
+		slug: "too-many", title: "Too many connections", status: http.StatusServiceUnavailable, detail: "the server has all the connections it can have",
+		page: "There are as many connections as allowed: all that the server or this node carries, or those of one recipient or address. Connect again later, after the time in Retry-After if there is one.",
+	}
+	// TooManyOfOne is for a recipient or an address that has its share of connections.
+	TooManyOfOne    = TooMany.variant(http.StatusTooManyRequests, TooMany.title)
+	Unauthenticated = Type{
+		slug: "unauthenticated", title: "Not authenticated", status: http.StatusUnauthorized, detail: "send Authorization: Bearer KEY with a valid key",
+		page: "Credentials are missing, wrong or expired. Back ends send Authorization: Bearer with an API key, clients a token of their app.",
+	}
+	Unavailable = Type{
+		slug: "unavailable", title: "Cannot connect now", status: http.StatusServiceUnavailable,
+		page: "The server takes no new sessions now, because it is stopping or cannot reach what it needs; \"detail\" gives its reason. Connect again later.",
+	}
+	UnknownApp = Type{
+		slug: "unknown-app", title: "No such app", status: http.StatusNotFound, detail: "name an existing app",
+		page: "There is no app of this name, or none was named and there is not exactly one.",
+	}
+	UnsupportedEncoding = Type{
+		slug: "unsupported-encoding", title: "Unsupported encoding", status: http.StatusUnsupportedMediaType,
+		page: "The body is compressed. Send it as it is.",
+	}
+	UpgradeRequired = Type{
+		slug: "upgrade-required", title: "Upgrade required", status: http.StatusUpgradeRequired,
+		page: "The path speaks WebSocket, and the request does not ask for one. GET /v1/stream serves the same events over plain HTTP.",
+	}
+	WrongState = Type{
+		slug: "wrong-state", title: "Not in this state", status: http.StatusConflict,
+		page: "The campaign is not in a state that allows this. \"detail\" says which it is in and what is possible.",
+	}
+)
+
+// retryStore is how long to wait when the server cannot store or check something now.
+const retryStore = 2 * time.Second
+
+// variant is a type whose page is t's and whose answers have another status or title.
+func (t Type) variant(status int, title string) Type {
+	t.status, t.title = status, title
+	return t
+}
+
+// Types lists the registry.
+func Types() []Type {
+	return []Type{
+		AddressTaken, AuthUnavailable, BadInput, BadJSON, BadToken, BodyIncomplete, BodyTimeout, Busy, Canceled, ChannelDisabled, ChannelUnused,
+		ChannelUnable, ChannelUnconfigured, Closing, Forbidden, HTTPVersion, IDConflict, IdempotencyMismatch, Internal, MailboxFull, MethodNotAllowed,
+		NoSpace, NoSuchPath, NoSuchProfile, NoSuchSession, NotFound, NotReady, NotStored, NotSupported, Origin, ProfileRunning, RateLimited,
+		ConnectRate, Refused, Subprotocol, Timeout, TooLarge, TooMany, TooManyOfOne, Unauthenticated, Unavailable, UnknownApp, UnsupportedEncoding,
+		UpgradeRequired, WrongState,
+	}
+}
+
+// Slug is the type's public name.
+func (t Type) Slug() string { return t.slug }
+
+// Status is the HTTP status of the type's answers.
+func (t Type) Status() int { return t.status }
+
+// Page is the text at /problems/{slug}; false if there is no such problem.
+func Page(slug string) (text string, ok bool) {
+	types := Types()
+	i := slices.IndexFunc(types, func(t Type) bool { return t.slug == slug })
+	if i < 0 {
+		return "", false
+	}
+	return types[i].page, true
+}
+
+// New makes a problem that says of itself what the type says.
+func (t Type) New() *Problem { return t.With(t.detail) }
+
+// With makes a problem that says more precisely what is wrong.
+func (t Type) With(detail string) *Problem {
+	return &Problem{Type: pages + t.slug, Title: t.title, Status: t.status, Detail: detail, RetryAfter: t.retry}
+}
+
+// Withf is With by a format.
+func (t Type) Withf(format string, args ...any) *Problem { return t.With(fmt.Sprintf(format, args...)) }
+
+// pages is where the pages of problems are.
+const pages = "/problems/"
