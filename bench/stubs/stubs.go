@@ -43,7 +43,7 @@ func Fill(ctx context.Context, path, app string, n int) error {
 
 // reopen opens the store, which then seals what is not sealed, until wait returns.
 func reopen(ctx context.Context, path string, wait func() error) error {
-	s, err := mailboxdb.Open(ctx, path, mailboxdb.Config{}, nil)
+	s, err := mailboxdb.Open(ctx, path, mailboxdb.Config{})
 	if err != nil {
 		return err
 	}

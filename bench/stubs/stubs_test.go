@@ -16,7 +16,7 @@ func TestAStoreGoesOnWhereTheStubsEnd(t *testing.T) {
 	if err := Fill(t.Context(), path, "demo", n); err != nil {
 		t.Fatal(err)
 	}
-	s, err := mailboxdb.Open(t.Context(), path, mailboxdb.Config{}, nil)
+	s, err := mailboxdb.Open(t.Context(), path, mailboxdb.Config{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -2,7 +2,6 @@ package app
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"path/filepath"
 
@@ -58,38 +57,36 @@ func (a *App) startEvents(ctx context.Context) error {
 
 // startObjects wires signals: objects, registrations and their store.
 func (a *App) startObjects(ctx context.Context) error {
-	objects := signal.New(signal.Config{Now: a.clock, Log: a.log, Retain: a.cfg.ObjectsClientRetention.D(), BatchMost: a.cfg.ObjectsBatchMax.D()})
-	store, err := objectdb.Open(ctx, a.file(datadir.ObjectsDB), objectdb.Config{MinFree: int64(a.cfg.MinFree), Fatal: a.fail, Log: a.log}, objects)
+	store, err := objectdb.Open(ctx, a.file(datadir.ObjectsDB), objectdb.Config{MinFree: int64(a.cfg.MinFree), Fatal: a.fail, Log: a.log})
 	if err != nil {
-		return errors.Join(err, objects.Close())
+		return err
 	}
-	objects.Use(store)
-	a.objects = objects
 	a.steps.addClose("object store", storePatience, store.Close)
-	a.steps.addClose("objects", storePatience, objects.Close)
-	a.registry.MustRegister(objects.Metrics())
+	a.objects = signal.New(signal.Config{
+		Store: store, Now: a.clock, Log: a.log, Retain: a.cfg.ObjectsClientRetention.D(), BatchMost: a.cfg.ObjectsBatchMax.D(),
+	})
+	a.steps.addClose("objects", storePatience, a.objects.Close)
+	a.registry.MustRegister(a.objects.Metrics())
 	return nil
 }
 
 // startMailbox wires the way of a notification: delivery, mailbox, store, sessions.
 func (a *App) startMailbox(ctx context.Context) error {
-	a.mailbox = mailbox.New(mailbox.Config{Events: a.events, Now: a.clock, Retain: a.cfg.Retain.D(), Log: a.log})
-	hub := session.NewHub(session.Config{
-		Mailbox: a.mailbox, Verifier: a.access, Events: a.events, Objects: a.objects, Log: a.log, Now: a.clock,
-		Admit: limit.NewAddrs(a.cfg.LimitHellos.PerSecond(), a.cfg.LimitLoopback).Allow, Window: a.cfg.Window,
-	})
 	store, err := mailboxdb.Open(ctx, a.file(datadir.MailboxDB), mailboxdb.Config{
 		MaxPending: a.cfg.MaxPending, MinFree: int64(a.cfg.MinFree), Ballast: int64(a.cfg.Ballast), Fatal: a.fail,
 		Now: a.clock, Log: a.log,
-	}, a.mailbox)
+	})
 	if err != nil {
-		a.steps.addClose("sessions", storePatience, hub.Close)
 		return err
 	}
-	a.hub, a.store = hub, store
-	a.mailbox.Use(store, hub)
+	a.store = store
 	a.steps.addClose("mailbox store", storePatience, store.Close)
-	a.steps.addClose("sessions", storePatience, hub.Close)
+	a.mailbox = mailbox.New(mailbox.Config{Store: store, Events: a.events, Retain: a.cfg.Retain.D(), Log: a.log})
+	a.hub = session.NewHub(session.Config{
+		Mailbox: a.mailbox, Verifier: a.access, Events: a.events, Objects: a.objects, Log: a.log, Now: a.clock,
+		Admit: limit.NewAddrs(a.cfg.LimitHellos.PerSecond(), a.cfg.LimitLoopback).Allow, Window: a.cfg.Window,
+	})
+	a.steps.addClose("sessions", storePatience, a.hub.Close)
 	a.steps.addRun("mailbox upkeep", storePatience, a.mailbox.Run, a.fail)
 	a.publisher = delivery.New(a.mailbox, a.clock)
 	a.registry.MustRegister(a.mailbox, a.hub, a.events)

@@ -102,12 +102,11 @@ func newWorld(t *testing.T, change ...func(*httpapi.Config)) *world {
 }
 
 func (w *world) openObjects(log *slog.Logger) {
-	w.objects = signal.New(signal.Config{Log: log})
-	store, err := objectdb.Open(w.t.Context(), filepath.Join(w.t.TempDir(), "objects.db"), objectdb.Config{MinFree: 1, Log: log}, w.objects)
+	store, err := objectdb.Open(w.t.Context(), filepath.Join(w.t.TempDir(), "objects.db"), objectdb.Config{MinFree: 1, Log: log})
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	w.objects.Use(store)
+	w.objects = signal.New(signal.Config{Store: store, Log: log})
 	w.t.Cleanup(func() { _ = errors.Join(w.objects.Close(), store.Close()) })
 }
 

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"log/slog"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"godwit.dev/godwit/internal/event"
@@ -30,16 +31,16 @@ type Emitter interface {
 
 // Config are the parts and settings of a Mailbox.
 type Config struct {
+	Store  Store // which the Mailbox observes
 	Events Emitter
-	Now    func() time.Time // default: Clock()
-	Retain time.Duration    // how long settled notifications stay; default 7 days
+	Retain time.Duration // how long settled notifications stay; default 7 days
 	Log    *slog.Logger
 }
 
-// Mailbox is the mailboxes of all recipients.
+// Mailbox is the mailboxes of all recipients. Until sessions come, what is stored waits for them.
 type Mailbox struct {
-	Store
-	router  Router
+	store   Store
+	router  atomic.Pointer[Router]
 	events  Emitter
 	now     func() time.Time
 	retain  time.Duration
@@ -50,22 +51,32 @@ type Mailbox struct {
 	lists   sync.Pool // of *[]event.Event, empty
 }
 
-// New makes a Mailbox. It observes a store, so the store is opened with it and then given to Use.
+// New makes a Mailbox that observes its store.
 func New(cfg Config) *Mailbox {
-	if cfg.Now == nil {
-		cfg.Now = Clock()
-	}
 	if cfg.Retain == 0 {
 		cfg.Retain = 7 * 24 * time.Hour
 	}
-	return &Mailbox{
-		events: cfg.Events, now: cfg.Now, retain: cfg.Retain, log: cfg.Log, wake: newWaker(), prunes: newWaker(),
+	m := &Mailbox{
+		store: cfg.Store, events: cfg.Events, now: cfg.Store.Clock(), retain: cfg.Retain, log: cfg.Log,
+		wake: newWaker(cfg.Store.LookAgain()), prunes: newWaker(pruneEvery),
 		lists: sync.Pool{New: func() any { return new([]event.Event) }},
 	}
+	m.RouteTo(nobody{})
+	cfg.Store.Observe(m)
+	return m
 }
 
-// Use connects the store beneath and the sessions above, before anything else is called.
-func (m *Mailbox) Use(store Store, router Router) { m.Store, m.router = store, router }
+// RouteTo has what becomes durable from now on brought to sessions. A hub calls it when it is made.
+func (m *Mailbox) RouteTo(r Router) { m.router.Store(&r) }
+
+func (m *Mailbox) sessions() Router { return *m.router.Load() }
+
+// nobody is the sessions of a mailbox that has none.
+type nobody struct{}
+
+func (nobody) Route([]Item)                   {}
+func (nobody) Settled([]Settled)              {}
+func (nobody) Online(string, string) []string { return nil }
 
 // Clock returns the time as wall clock read once and advanced by the monotonic clock, so that a clock that is set
 // while the process runs neither expires anything early nor reorders it.
@@ -82,15 +93,15 @@ func (m *Mailbox) Committed(b *Batch) {
 	// Before routing, so that followers see a notification stored before they see it delivered.
 	m.emit(func(evs []event.Event) []event.Event { return events(evs, b, m.now()) })
 	if len(b.Stored) > 0 {
-		m.router.Route(deliverable(b.Stored))
+		m.sessions().Route(deliverable(b.Stored))
 		m.wake.at(firstDeadline(b.Stored))
 	}
 	if len(b.Due) > 0 {
-		m.router.Route(b.Due)
+		m.sessions().Route(b.Due)
 	}
 	// After routing: a commit may hold a notification and the newer one that replaced it.
 	if len(b.Settled) > 0 {
-		m.router.Settled(b.Settled)
+		m.sessions().Settled(b.Settled)
 	}
 }
 
@@ -162,14 +173,14 @@ func (m *Mailbox) Delivered(marks []Mark) {
 		}
 		return evs
 	})
-	m.Mark(marks)
+	m.store.Mark(marks)
 }
 
 // Ack settles notifications of one recipient by id and returns once that is on disk. n counts those that this call
 // acknowledged; ids that are unknown, settled or too late are passed over. device names who acknowledges, for
 // notifications that every device must acknowledge.
 func (m *Mailbox) Ack(ctx context.Context, app, recipient, device string, ids []string) (n int, err error) {
-	at, online := m.now(), m.router.Online(app, recipient)
+	at, online := m.now(), m.sessions().Online(app, recipient)
 	batch := make([]*Settle, len(ids))
 	for i, id := range ids {
 		batch[i] = &Settle{App: app, Recipient: recipient, ID: id, As: notification.Acked, Device: device, Online: online, At: at}
@@ -200,7 +211,7 @@ func (m *Mailbox) settle(ctx context.Context, batch []*Settle, what string) (n i
 	if len(batch) == 0 {
 		return 0, nil
 	}
-	if err := m.Settle(ctx, batch); err != nil {
+	if err := m.store.Settle(ctx, batch); err != nil {
 		return 0, fmt.Errorf("%s: %w", what, err)
 	}
 	for _, s := range batch {

@@ -81,12 +81,12 @@ func (d *diary) wait(t *testing.T, line string) {
 func open(t *testing.T) (*mailbox.Mailbox, *diary) {
 	t.Helper()
 	d := &diary{more: make(chan struct{}, 1)}
-	m := mailbox.New(mailbox.Config{Events: d, Log: slog.New(slog.DiscardHandler)})
-	store, err := mailboxdb.Open(t.Context(), filepath.Join(t.TempDir(), "mailbox.db"), mailboxdb.Config{Log: slog.New(slog.DiscardHandler)}, m)
+	store, err := mailboxdb.Open(t.Context(), filepath.Join(t.TempDir(), "mailbox.db"), mailboxdb.Config{Log: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		t.Fatal(err)
 	}
-	m.Use(store, d)
+	m := mailbox.New(mailbox.Config{Store: store, Events: d, Log: slog.New(slog.DiscardHandler)})
+	m.RouteTo(d)
 	ctx, cancel := context.WithCancel(context.Background())
 	var wg sync.WaitGroup
 	wg.Go(func() { _ = m.Run(ctx) })

@@ -24,7 +24,7 @@ var (
 
 // Item is one notification in one recipient's mailbox, as it is routed and delivered.
 type Item struct {
-	Pos       int64 // where it is in the store's log: grows in commit order, never reused
+	Pos       int64 // grows within a recipient's mailbox in commit order, never reused; across recipients it follows time roughly
 	Recipient string
 	Seq       uint64 // counts per recipient from 1; 0 while scheduled
 	Attempts  uint32 // times written to a connection so far, as far as is known
@@ -83,13 +83,14 @@ type Settled struct {
 
 // Batch is what one commit made durable.
 type Batch struct {
-	Stored  []Item    // newly stored, in commit order; Seq 0: scheduled, not to be delivered yet
+	Stored  []Item    // newly stored, each recipient's in commit order; Seq 0: scheduled, not to be delivered yet
 	Due     []Item    // scheduled ones that have become due
 	Settled []Settled // ended by this commit
 }
 
-// Observer learns what has become durable: called from one goroutine, in commit order, before the callers of
-// Append are answered. It must not call the store's writing methods and wait, nor keep the batch: it is reused.
+// Observer learns what has become durable, before the callers of Append are answered. What concerns one recipient comes
+// in commit order, one call after the other; of different recipients it may be told at once. It must not call the store's
+// writing methods and wait, nor keep the batch: it is reused.
 type Observer interface {
 	Committed(b *Batch)
 }
@@ -164,8 +165,22 @@ type Stats struct {
 }
 
 // Store keeps mailboxes. Every implementation must pass storetest. All methods are safe for concurrent use; a
-// returned error means that nothing of the call is promised (an append may still have been stored).
+// returned error means that nothing of the call is promised (an append may still have been stored). It is four
+// things to four callers, so that a store that cannot do one of them can say so.
 type Store interface {
+	Writer
+	Reader
+	Upkeep
+	Admin
+
+	// Observe has an observer told of every commit from now on. Until it is called nobody is told.
+	Observe(obs Observer)
+	// Clock is the time by which the store judges what is due and what has expired. It neither jumps nor goes back.
+	Clock() func() time.Time
+}
+
+// Writer is what publishers and sessions change.
+type Writer interface {
 	// Append returns once everything is on disk and the Observer has been told.
 	Append(ctx context.Context, batch []*Append) error
 	// Settle returns once the outcomes are on disk and the Observer has been told.
@@ -175,29 +190,40 @@ type Store interface {
 	// Mark and Seen queue notes that are written with some later commit. The batch stays the caller's.
 	Mark(batch []Mark)
 	Seen(batch []Seen)
+}
 
+// Reader is what sessions deliver from.
+type Reader interface {
 	// Pending answers many recipients in a few reads and does not wait for the writer.
 	Pending(ctx context.Context, qs []PendingQuery) ([]PendingResult, error)
 	// Items reads copies by position; those settled or expired meanwhile are nil in the answer.
 	Items(ctx context.Context, refs []Ref) ([]*Item, error)
-
-	// Due makes scheduled copies whose time has come deliverable, Expire ends overdue ones, Prune deletes what
-	// settled before retainedSince. Each does a bounded slice and says when to come again (zero: nothing waits).
-	Due(ctx context.Context, now time.Time) (next time.Time, err error)
-	Expire(ctx context.Context, now time.Time) (next time.Time, err error)
-	Prune(ctx context.Context, retainedSince time.Time) (more bool, err error)
-
 	// Lookup finds a notification by id, for one recipient or, with to empty, all.
 	Lookup(ctx context.Context, app, id, to string) ([]Record, error)
+}
+
+// Upkeep is what time brings about. Each call does a bounded slice.
+type Upkeep interface {
+	// Due makes scheduled copies whose time has come deliverable, Expire ends overdue ones. Each says when to come again
+	// (zero: nothing waits).
+	Due(ctx context.Context, now time.Time) (next time.Time, err error)
+	Expire(ctx context.Context, now time.Time) (next time.Time, err error)
+	// Prune deletes what settled before retainedSince.
+	Prune(ctx context.Context, retainedSince time.Time) (more bool, err error)
+	// LookAgain is how long Due and Expire may be left alone although nothing that this process knows of comes due: an
+	// hour where no other process writes, a second where one may.
+	LookAgain() time.Duration
+}
+
+// Admin is what people ask for.
+type Admin interface {
 	// History lists a recipient's copies, newest first; status 0 is any; cursor is a position (0: from the newest).
 	History(ctx context.Context, app, recipient string, status notification.Status, limit int, cursor int64) (items []Record, next int64, err error)
 	Recipients(ctx context.Context, app string, limit int, cursor string) (items []RecipientInfo, next string, err error)
 	Recipient(ctx context.Context, app, recipient string) (RecipientInfo, error)
 	// Erase forgets a recipient, everything it ever got, and its counter.
 	Erase(ctx context.Context, app, recipient string) error
-
 	Stats() Stats
 	// Ready says why nothing could be stored now, or nil.
 	Ready(ctx context.Context) error
-	Close() error
 }

@@ -8,10 +8,9 @@ import (
 
 // How upkeep paces itself.
 const (
-	pruneEvery   = time.Minute           // how often retention looks for work
-	prunePause   = 20 * time.Millisecond // between slices, so that clean-up never holds up publishes
-	retryUpkeep  = time.Second           // after a store error
-	idleDeadline = time.Hour             // looks at least this often, whatever is announced
+	pruneEvery  = time.Minute           // how often retention looks for work
+	prunePause  = 20 * time.Millisecond // between slices, so that clean-up never holds up publishes
+	retryUpkeep = time.Second           // after a store error
 )
 
 // Run makes scheduled notifications due, expires overdue ones and deletes what is past retention, until ctx ends.
@@ -42,11 +41,11 @@ func (m *Mailbox) loop(ctx context.Context, w *waker, step func(context.Context)
 
 func (m *Mailbox) deadlines(ctx context.Context) (time.Time, error) {
 	now := m.now()
-	due, err := m.Due(ctx, now)
+	due, err := m.store.Due(ctx, now)
 	if err != nil {
 		return time.Time{}, err
 	}
-	expiry, err := m.Expire(ctx, now)
+	expiry, err := m.store.Expire(ctx, now)
 	if due.IsZero() || !expiry.IsZero() && expiry.Before(due) {
 		due = expiry
 	}
@@ -55,7 +54,7 @@ func (m *Mailbox) deadlines(ctx context.Context) (time.Time, error) {
 
 func (m *Mailbox) prune(ctx context.Context) (time.Time, error) {
 	now := m.now()
-	more, err := m.Prune(ctx, now.Add(-m.retain))
+	more, err := m.store.Prune(ctx, now.Add(-m.retain))
 	if more {
 		return now.Add(prunePause), err
 	}
@@ -64,12 +63,15 @@ func (m *Mailbox) prune(ctx context.Context) (time.Time, error) {
 
 // waker lets a loop sleep until the earliest of the times it is given.
 type waker struct {
+	most  time.Duration // sleeps no longer, whatever is announced
 	mu    *sync.Mutex
 	next  time.Time
 	awake chan struct{}
 }
 
-func newWaker() waker { return waker{mu: new(sync.Mutex), awake: make(chan struct{}, 1)} }
+func newWaker(most time.Duration) waker {
+	return waker{most: most, mu: new(sync.Mutex), awake: make(chan struct{}, 1)}
+}
 
 // at wakes the loop early if t is before the time it sleeps to. The zero time wakes nobody.
 func (w *waker) at(t time.Time) {
@@ -93,7 +95,7 @@ func (w *waker) at(t time.Time) {
 // wait sleeps until next or an earlier time given to at. False: ctx ended.
 func (w *waker) wait(ctx context.Context, now func() time.Time, next time.Time) bool {
 	w.mu.Lock()
-	if latest := now().Add(idleDeadline); next.IsZero() || next.After(latest) {
+	if latest := now().Add(w.most); next.IsZero() || next.After(latest) {
 		next = latest
 	}
 	w.next = next

@@ -126,6 +126,8 @@ func (m *memory) Delivered(marks []mailbox.Mark) {
 
 func (m *memory) Seen([]mailbox.Seen) {}
 
+func (m *memory) RouteTo(mailbox.Router) {}
+
 // doors verifies clients by the token "bad" and expiry written as a duration: "30s".
 type doors struct{ now func() time.Time }
 

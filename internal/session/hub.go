@@ -28,6 +28,8 @@ type Mailbox interface {
 	SettleLater(batch []*mailbox.Settle)
 	Delivered(marks []mailbox.Mark)
 	Seen(batch []mailbox.Seen)
+	// RouteTo has what becomes durable from now on brought to r.
+	RouteTo(r mailbox.Router)
 }
 
 // Verifier checks what a client says of itself. It may take long; it is never called from a connection's loop.
@@ -107,6 +109,7 @@ func NewHub(cfg Config) *Hub {
 	h.behind.limit = readers
 	h.wheel = timerwheel.New(tick, func(t *timerwheel.Timer[*Session], _ time.Time) { t.Owner.tick() })
 	h.timers.Go(func() { h.wheel.Run(h.ctx) })
+	cfg.Mailbox.RouteTo(h)
 	return h
 }
 

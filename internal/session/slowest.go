@@ -33,7 +33,7 @@ func (l *Lag) rank(by Order) int64 {
 	case l.Oldest == 0:
 		return 0
 	}
-	return math.MaxInt64 - l.Oldest // positions grow with time
+	return math.MaxInt64 - l.Oldest // positions grow with time, roughly
 }
 
 // queuer is a Transport that knows how much waits in it. Those of streams that share a connection do not.

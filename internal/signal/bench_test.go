@@ -41,12 +41,11 @@ func (c *counter) Uncork() {}
 
 func openBench(b *testing.B) *signal.Service {
 	b.Helper()
-	svc := signal.New(signal.Config{})
-	db, err := objectdb.Open(context.Background(), filepath.Join(b.TempDir(), "o.db"), objectdb.Config{MinFree: 1, Log: slog.New(slog.DiscardHandler)}, svc)
+	db, err := objectdb.Open(context.Background(), filepath.Join(b.TempDir(), "o.db"), objectdb.Config{MinFree: 1, Log: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		b.Fatal(err)
 	}
-	svc.Use(db)
+	svc := signal.New(signal.Config{Store: db})
 	b.Cleanup(func() {
 		if err := errors.Join(svc.Close(), db.Close()); err != nil {
 			b.Error(err)

@@ -37,6 +37,7 @@ const (
 
 // Config are the parts and settings of a Service.
 type Config struct {
+	Store  Store            // which the Service observes
 	Now    func() time.Time // the store's clock; nil: mailbox.Clock()
 	Log    *slog.Logger
 	Retain time.Duration // registrations of clients away for longer are dropped; 0: 60 days
@@ -76,7 +77,7 @@ var (
 	_ Observer        = (*Service)(nil)
 )
 
-// New makes a Service. It observes a store, so the store is opened with it and then given to Use. Close must be called.
+// New makes a Service that observes its store. Close must be called.
 func New(cfg Config) *Service {
 	if cfg.Now == nil {
 		cfg.Now = mailbox.Clock()
@@ -90,7 +91,7 @@ func New(cfg Config) *Service {
 	if cfg.MaxRegistrations == 0 {
 		cfg.MaxRegistrations = object.MaxRegistrations
 	}
-	s := &Service{cfg: cfg, log: cfg.Log, start: cfg.Now()}
+	s := &Service{cfg: cfg, log: cfg.Log, store: cfg.Store, start: cfg.Now()}
 	s.ctx, s.stop = context.WithCancel(context.Background())
 	s.index.init()
 	s.live.init()
@@ -100,15 +101,11 @@ func New(cfg Config) *Service {
 	s.unread.batch, s.unread.most = s.readObjects, loadBatch
 	s.wheel = timerwheel.New(wheelTick, func(t *timerwheel.Timer[*Client], _ time.Time) { t.Owner.due() })
 	s.startLanes()
-	return s
-}
-
-// Use connects the store, before anything else is called, and starts the service's goroutines.
-func (s *Service) Use(store Store) {
-	s.store = store
+	s.store.Observe(s)
 	s.running.Go(func() { s.wheel.Run(s.ctx) })
 	s.running.Go(s.keepFlushed)
 	s.running.Go(s.collect)
+	return s
 }
 
 // Close writes down what clients have acknowledged and stops the service's goroutines. Sessions have ended before.
@@ -116,9 +113,7 @@ func (s *Service) Close() error {
 	if s.closing.Swap(true) {
 		return nil
 	}
-	if s.store != nil {
-		s.flushNow(true)
-	}
+	s.flushNow(true)
 	s.stop()
 	s.running.Wait()
 	return nil

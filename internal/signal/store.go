@@ -82,6 +82,9 @@ type Watcher struct {
 // Store keeps objects and registrations. What it has answered is on disk, but for Touch, which is best effort. Errors
 // are mailbox.ErrNoSpace and mailbox.ErrClosed where they apply.
 type Store interface {
+	// Observe has an observer told of every change from now on. Until it is called nobody is told.
+	Observe(obs Observer)
+
 	// Put applies changes in order, all of them or none; one with bad input fails alone.
 	Put(ctx context.Context, batch []*Put) error
 	// Get reads objects of one app, in the order of the keys. One that nobody put is a zero State.

@@ -112,13 +112,13 @@ func inWorld(t *testing.T, cfg signal.Config, test func(w *world)) {
 
 func (w *world) start() {
 	w.Helper()
-	w.svc = signal.New(w.cfg)
-	db, err := objectdb.Open(context.Background(), w.path, objectdb.Config{MinFree: 1, Log: slog.New(slog.DiscardHandler)}, w.svc)
+	db, err := objectdb.Open(context.Background(), w.path, objectdb.Config{MinFree: 1, Log: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		w.Fatal(err)
 	}
 	w.db, w.store = db, &flaky{Store: db}
-	w.svc.Use(w.store)
+	w.cfg.Store = w.store
+	w.svc = signal.New(w.cfg)
 }
 
 func (w *world) stop() {

@@ -59,8 +59,8 @@ type simulated struct {
 	f *faults
 }
 
-func (s *simulated) open(obs signal.Observer) (signal.Store, func(), error) {
-	m := openMemory(s.d, obs, s.f)
+func (s *simulated) open() (signal.Store, func(), error) {
+	m := openMemory(s.d, s.f)
 	return m, func() { m.kill(); m.wait() }, nil
 }
 

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -77,7 +78,7 @@ func (f *faults) write() (time.Duration, error) {
 // written when it dies is lost.
 type memory struct {
 	d      *disk
-	obs    signal.Observer
+	obs    atomic.Pointer[signal.Observer]
 	faults *faults
 
 	mu    sync.Mutex
@@ -94,8 +95,10 @@ type write struct {
 
 var _ signal.Store = (*memory)(nil)
 
-func openMemory(d *disk, obs signal.Observer, f *faults) *memory {
-	m := &memory{d: d, obs: obs, faults: f, done: make(chan struct{})}
+func (m *memory) Observe(obs signal.Observer) { m.obs.Store(&obs) }
+
+func openMemory(d *disk, f *faults) *memory {
+	m := &memory{d: d, faults: f, done: make(chan struct{})}
 	m.more = sync.NewCond(&m.mu)
 	go m.run()
 	return m
@@ -185,7 +188,7 @@ func (m *memory) put(batch []*signal.Put) {
 	}
 	m.d.mu.Unlock()
 	if len(changes) > 0 {
-		m.obs.Changed(changes)
+		(*m.obs.Load()).Changed(changes)
 	}
 }
 
@@ -356,14 +359,14 @@ func (m *memory) Stats(context.Context) (objects, clients int64, err error) {
 
 // What the simulated store promises is what the real one does.
 func TestSimulatedStoreConforms(t *testing.T) {
-	storetest.RunObjects(t, func(t *testing.T, obs signal.Observer) storetest.OpenedObjects {
+	storetest.RunObjects(t, func(t *testing.T) storetest.OpenedObjects {
 		d := newDisk()
-		m := openMemory(d, obs, &faults{})
+		m := openMemory(d, &faults{})
 		t.Cleanup(func() { m.kill(); m.wait() })
 		return storetest.OpenedObjects{Store: m, Reopen: func() signal.Store {
 			m.kill()
 			m.wait()
-			m = openMemory(d, obs, &faults{})
+			m = openMemory(d, &faults{})
 			return m
 		}}
 	})

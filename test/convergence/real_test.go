@@ -24,8 +24,8 @@ type files struct {
 
 func (f *files) path() string { return filepath.Join(f.dir, fmt.Sprintf("life%d.db", f.lives)) }
 
-func (f *files) open(obs signal.Observer) (signal.Store, func(), error) {
-	s, err := objectdb.Open(context.Background(), f.path(), objectdb.Config{VFS: f.vfs.Name(), MinFree: 1, Log: slog.New(slog.DiscardHandler)}, obs)
+func (f *files) open() (signal.Store, func(), error) {
+	s, err := objectdb.Open(context.Background(), f.path(), objectdb.Config{VFS: f.vfs.Name(), MinFree: 1, Log: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		return nil, nil, err
 	}

@@ -49,7 +49,7 @@ type world struct {
 
 // backing is what keeps a server's state: a simulated disk, or a real one.
 type backing interface {
-	open(obs signal.Observer) (store signal.Store, kill func(), err error)
+	open() (store signal.Store, kill func(), err error)
 	wipe()
 }
 
@@ -74,6 +74,7 @@ func (nothing) Lookup(context.Context, string, string, string) ([]mailbox.Record
 func (nothing) SettleLater([]*mailbox.Settle) {}
 func (nothing) Delivered([]mailbox.Mark)      {}
 func (nothing) Seen([]mailbox.Seen)           {}
+func (nothing) RouteTo(mailbox.Router)        {}
 
 // believer verifies clients by believing them; those of one app may not have every object.
 type believer struct{}
@@ -87,13 +88,11 @@ func (believer) Client(_ context.Context, c access.Claim) (access.Client, error)
 }
 
 func (w *world) start() error {
-	svc := signal.New(signal.Config{Retain: retain, Lanes: 2, BatchMost: 100 * time.Millisecond})
-	store, kill, err := w.backing.open(svc)
+	store, kill, err := w.backing.open()
 	if err != nil {
-		_ = svc.Close()
 		return err
 	}
-	svc.Use(store)
+	svc := signal.New(signal.Config{Store: store, Retain: retain, Lanes: 2, BatchMost: 100 * time.Millisecond})
 	hub := session.NewHub(session.Config{
 		Mailbox: nothing{}, Verifier: believer{}, Objects: svc, Log: slog.New(slog.DiscardHandler), Now: mailbox.Clock(), Reread: time.Hour,
 	})

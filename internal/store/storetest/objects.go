@@ -26,7 +26,7 @@ type OpenedObjects struct {
 }
 
 // OpenObjectsFunc opens an empty object store for one test. It is closed by the test's clean-up.
-type OpenObjectsFunc func(t *testing.T, obs signal.Observer) OpenedObjects
+type OpenObjectsFunc func(t *testing.T) OpenedObjects
 
 // RunObjects is the conformance suite of object stores.
 func RunObjects(t *testing.T, open OpenObjectsFunc) {
@@ -55,8 +55,8 @@ func RunObjects(t *testing.T, open OpenObjectsFunc) {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			e := &objectEnv{T: t, now: time.Date(2031, 5, 4, 3, 2, 1, 0, time.UTC)}
-			e.o = open(t, e)
-			e.s = e.o.Store
+			e.o = open(t)
+			e.use(e.o.Store)
 			c.run(e)
 		})
 	}
@@ -71,6 +71,11 @@ type objectEnv struct {
 
 	mu      sync.Mutex
 	changes []signal.Change
+}
+
+func (e *objectEnv) use(s signal.Store) {
+	e.s = s
+	s.Observe(e)
 }
 
 // Changed implements signal.Observer. It keeps what it is told, but not the slice.
@@ -111,7 +116,7 @@ func (e *objectEnv) wantState(app string, k object.Key, want object.State) {
 func (e *objectEnv) both(check func()) {
 	e.Helper()
 	check()
-	e.s = e.o.Reopen()
+	e.use(e.o.Reopen())
 	check()
 }
 

@@ -28,7 +28,7 @@ type Opened struct {
 }
 
 // OpenFunc opens an empty store for one test. It is closed by the test's clean-up.
-type OpenFunc func(t *testing.T, obs mailbox.Observer, opts Options) Opened
+type OpenFunc func(t *testing.T, opts Options) Opened
 
 // Ability is what a store may lack, as CONTRACT.md allows.
 type Ability int
@@ -144,14 +144,19 @@ func newEnv(t *testing.T, open OpenFunc, opts Options) *env {
 	t.Helper()
 	e := &env{T: t, open: open, clock: NewClock(), rec: &Recorder{}}
 	opts.Now = e.clock.Now
-	e.o = open(t, e.rec, opts)
-	e.s = e.o.Store
+	e.o = open(t, opts)
+	e.use(e.o.Store)
 	return e
 }
 
 func (e *env) reopen() {
 	e.Helper()
-	e.s = e.o.Reopen()
+	e.use(e.o.Reopen())
+}
+
+func (e *env) use(s mailbox.Store) {
+	e.s = s
+	s.Observe(e.rec)
 }
 
 type change func(*notification.Notification)

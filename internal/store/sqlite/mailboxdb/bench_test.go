@@ -27,10 +27,11 @@ func BenchmarkPublishAndAck(b *testing.B) {
 
 func publishAndAck(b *testing.B, size, publishers int, fresh bool) {
 	acks := &acker{c: make(chan []*mailbox.Settle, 1024)}
-	s, err := mailboxdb.Open(b.Context(), filepath.Join(b.TempDir(), "mailbox.db"), mailboxdb.Config{}, acks)
+	s, err := mailboxdb.Open(b.Context(), filepath.Join(b.TempDir(), "mailbox.db"), mailboxdb.Config{})
 	if err != nil {
 		b.Fatal(err)
 	}
+	s.Observe(acks)
 	var wg, acking sync.WaitGroup
 	acking.Go(func() {
 		for batch := range acks.c {
@@ -117,7 +118,7 @@ func (o *acker) Committed(batch *mailbox.Batch) {
 // BenchmarkOpenWithAMillionPending measures a start with 1,000,000 notifications waiting for 100,000 recipients.
 func BenchmarkOpenWithAMillionPending(b *testing.B) {
 	path := filepath.Join(b.TempDir(), "mailbox.db")
-	s, err := mailboxdb.Open(b.Context(), path, mailboxdb.Config{}, nil)
+	s, err := mailboxdb.Open(b.Context(), path, mailboxdb.Config{})
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -136,7 +137,7 @@ func BenchmarkOpenWithAMillionPending(b *testing.B) {
 		b.Fatal(err)
 	}
 	for b.Loop() {
-		s, err := mailboxdb.Open(b.Context(), path, mailboxdb.Config{}, nil)
+		s, err := mailboxdb.Open(b.Context(), path, mailboxdb.Config{})
 		if err != nil {
 			b.Fatal(err)
 		}
@@ -155,7 +156,7 @@ func BenchmarkOpenWithAMillionPending(b *testing.B) {
 func BenchmarkOpenEmpty(b *testing.B) {
 	dir := b.TempDir()
 	for i := 0; b.Loop(); i++ {
-		s, err := mailboxdb.Open(b.Context(), filepath.Join(dir, fmt.Sprint(i)), mailboxdb.Config{}, nil)
+		s, err := mailboxdb.Open(b.Context(), filepath.Join(dir, fmt.Sprint(i)), mailboxdb.Config{})
 		if err != nil {
 			b.Fatal(err)
 		}
@@ -169,7 +170,7 @@ func BenchmarkOpenEmpty(b *testing.B) {
 
 // BenchmarkSeen notes that recipients came, each with its device, as when all reconnect.
 func BenchmarkSeen(b *testing.B) {
-	s, err := mailboxdb.Open(b.Context(), filepath.Join(b.TempDir(), "mailbox.db"), mailboxdb.Config{}, nil)
+	s, err := mailboxdb.Open(b.Context(), filepath.Join(b.TempDir(), "mailbox.db"), mailboxdb.Config{})
 	if err != nil {
 		b.Fatal(err)
 	}

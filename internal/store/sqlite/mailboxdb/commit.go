@@ -201,8 +201,8 @@ func (c *committed) empty() {
 func (s *Store) tell() {
 	for c := range s.notify {
 		b := &c.batch
-		if s.obs != nil && len(b.Stored)+len(b.Due)+len(b.Settled) > 0 {
-			s.obs.Committed(b)
+		if obs := s.obs.Load(); obs != nil && len(b.Stored)+len(b.Due)+len(b.Settled) > 0 {
+			(*obs).Committed(b)
 		}
 		for _, op := range c.ops {
 			op.Done(nil)

@@ -194,6 +194,12 @@ func (s *Store) expireEntry(r *recipient, e *entry, now int64) error {
 	return s.settleEntry(r, e, ending{id: row.id, as: notification.Expired, at: now, deliveredAt: mark.deliveredAt, attempts: mark.attempts})
 }
 
+// lookAgain is as good as never: whoever makes something due earlier is in this process and wakes upkeep.
+const lookAgain = time.Hour
+
+// LookAgain implements mailbox.Store: no other process writes to the file.
+func (s *Store) LookAgain() time.Duration { return lookAgain }
+
 // Ready implements mailbox.Store.
 func (s *Store) Ready(ctx context.Context) error {
 	if s.space.Full() {

@@ -30,7 +30,7 @@ func ackOf(a *mailbox.Append) *mailbox.Settle {
 }
 
 func TestPublishesQueuedWhileTheWriterIsBusyShareOneCommit(t *testing.T) {
-	s := openAt(t, filepath.Join(t.TempDir(), "m.db"), config(), nil)
+	s := openAt(t, filepath.Join(t.TempDir(), "m.db"), config())
 	release := s.Hold()
 	before := s.Stats().Commits
 	var wg sync.WaitGroup
@@ -58,7 +58,7 @@ func TestEveryAnswerFollowsASync(t *testing.T) {
 	cfg.VFS = vfs.Name()
 	dir := t.TempDir()
 	path := filepath.Join(dir, "m.db")
-	s := openAt(t, path, cfg, nil)
+	s := openAt(t, path, cfg)
 	for i := range 20 {
 		before := vfs.Syncs()
 		a := publishOf(fmt.Sprint("n", i), 200, "r")
@@ -72,7 +72,7 @@ func TestEveryAnswerFollowsASync(t *testing.T) {
 		if err := vfs.PowerCut(path, cut); err != nil {
 			t.Fatal(err)
 		}
-		left := openAt(t, cut, config(), nil)
+		left := openAt(t, cut, config())
 		if n := left.Stats().Pending; n != int64(i+1) {
 			t.Fatalf("after a power cut %d of %d publishes are left", n, i+1)
 		}
@@ -86,10 +86,11 @@ func TestAFailedSyncEndsTheProgramAndAcknowledgesNothing(t *testing.T) {
 	var fatal atomic.Int32
 	cfg.Fatal = func(error) { fatal.Add(1) }
 	rec := &counter{}
-	s, err := mailboxdb.Open(t.Context(), filepath.Join(t.TempDir(), "m.db"), cfg, rec)
+	s, err := mailboxdb.Open(t.Context(), filepath.Join(t.TempDir(), "m.db"), cfg)
 	if err != nil {
 		t.Fatal(err)
 	}
+	s.Observe(rec)
 	first := publishOf("a", 10, "r")
 	if err := s.Append(t.Context(), []*mailbox.Append{first}); err != nil {
 		t.Fatal(err)
@@ -129,7 +130,7 @@ func TestAFullDiskRefusesPublishesTakesAcksAndHeals(t *testing.T) {
 	cfg := config()
 	cfg.VFS, cfg.Ballast = vfs.Name(), 4<<20
 	path := filepath.Join(t.TempDir(), "m.db")
-	s := openAt(t, path, cfg, nil)
+	s := openAt(t, path, cfg)
 	if info, err := os.Stat(path + "-ballast"); err != nil || info.Size() != cfg.Ballast {
 		t.Fatalf("the ballast: %v, %v", info, err)
 	}
@@ -224,7 +225,7 @@ func TestAFullDiskRefusesPublishesTakesAcksAndHeals(t *testing.T) {
 
 func TestContentsGoWithTheirLastCopy(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "m.db")
-	s := openAt(t, path, config(), nil)
+	s := openAt(t, path, config())
 	want := func(n int) {
 		t.Helper()
 		if got, err := s.Contents(t.Context()); err != nil || got != n {
@@ -249,7 +250,7 @@ func TestContentsGoWithTheirLastCopy(t *testing.T) {
 	if err := s.Close(); err != nil {
 		t.Fatal(err)
 	}
-	s = openAt(t, path, config(), nil)
+	s = openAt(t, path, config())
 	settle("c", "list")
 	want(1)
 	if err := s.Erase(t.Context(), "app", "b"); err != nil {
@@ -262,7 +263,7 @@ func TestSmallSlicesAreSealedAndDroppedWhenPruned(t *testing.T) {
 	cfg := config()
 	cfg.SmallSlices(6)
 	path := filepath.Join(t.TempDir(), "m.db")
-	s := openAt(t, path, cfg, nil)
+	s := openAt(t, path, cfg)
 	for i := range 640 {
 		a := publishOf(fmt.Sprint("n", i), 10, "r")
 		if err := s.Append(t.Context(), []*mailbox.Append{a}); err != nil {

@@ -25,7 +25,7 @@ func TestKilledPublisher(t *testing.T) {
 	if path == "" {
 		t.Skip("only as a process of its own")
 	}
-	s, err := mailboxdb.Open(context.Background(), path, config(), nil)
+	s, err := mailboxdb.Open(context.Background(), path, config())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -86,7 +86,7 @@ func TestKillLosesNothingAcknowledged(t *testing.T) {
 		}
 		_ = cmd.Wait()
 	}
-	s := openAt(t, path, config(), nil)
+	s := openAt(t, path, config())
 	if len(said) < 1000 {
 		t.Fatalf("only %d publishes were answered", len(said))
 	}

@@ -52,8 +52,7 @@ func (c *Config) setDefaults() {
 		c.MaxIdle = 1 << 17
 	}
 	if c.Now == nil {
-		start := time.Now()
-		c.Now = func() time.Time { return start.Add(time.Since(start)) }
+		c.Now = mailbox.Clock()
 	}
 	if c.Log == nil {
 		c.Log = slog.New(slog.DiscardHandler)
@@ -71,7 +70,7 @@ const minCopyAfter = 1 << 20
 type Store struct {
 	cfg   Config
 	db    *sqlitedb.DB
-	obs   mailbox.Observer
+	obs   atomic.Pointer[mailbox.Observer]
 	space *sqlitedb.Space
 
 	// The index. The writer's goroutine alone changes it, holding mu; so it reads without, and others read holding mu.
@@ -112,11 +111,11 @@ var _ mailbox.Store = (*Store)(nil)
 // maxUntold is how many commits may wait for the observer before the writer waits for it too.
 const maxUntold = 4
 
-// Open opens or creates a mailbox file and reads its pending set back. obs may be nil.
-func Open(ctx context.Context, path string, cfg Config, obs mailbox.Observer) (*Store, error) {
+// Open opens or creates a mailbox file and reads its pending set back.
+func Open(ctx context.Context, path string, cfg Config) (*Store, error) {
 	cfg.setDefaults()
 	s := &Store{
-		cfg: cfg, obs: obs, apps: make(map[string]*app), contents: make(map[int64]int),
+		cfg: cfg, apps: make(map[string]*app), contents: make(map[int64]int),
 		notify: make(chan *committed, maxUntold), seals: make(chan struct{}, 1),
 		untold: sync.Pool{New: func() any { return new(committed) }},
 	}
@@ -163,6 +162,12 @@ func (s *Store) close() error {
 	s.wg.Wait()
 	return err
 }
+
+// Observe implements mailbox.Store. All commits are told from one goroutine.
+func (s *Store) Observe(obs mailbox.Observer) { s.obs.Store(&obs) }
+
+// Clock implements mailbox.Store.
+func (s *Store) Clock() func() time.Time { return s.cfg.Now }
 
 func (s *Store) now() int64 { return s.cfg.Now().UnixMilli() }
 

@@ -24,7 +24,7 @@ func config() mailboxdb.Config {
 
 // opener opens stores for the conformance suite; change alters their configuration.
 func opener(change func(*mailboxdb.Config)) storetest.OpenFunc {
-	return func(t *testing.T, obs mailbox.Observer, opts storetest.Options) storetest.Opened {
+	return func(t *testing.T, opts storetest.Options) storetest.Opened {
 		cfg := config()
 		cfg.MaxPending, cfg.Now = opts.MaxPending, opts.Now
 		change(&cfg)
@@ -32,7 +32,7 @@ func opener(change func(*mailboxdb.Config)) storetest.OpenFunc {
 		cfg.VFS = vfs.Name()
 		dir := t.TempDir()
 		path := filepath.Join(dir, "mailbox.db")
-		s := openAt(t, path, cfg, obs)
+		s := openAt(t, path, cfg)
 		crashes := 0
 		return storetest.Opened{
 			Store: s,
@@ -40,7 +40,7 @@ func opener(change func(*mailboxdb.Config)) storetest.OpenFunc {
 				if err := s.Close(); err != nil {
 					t.Fatalf("close: %v", err)
 				}
-				s = openAt(t, path, cfg, obs)
+				s = openAt(t, path, cfg)
 				return s
 			},
 			Crash: func() mailbox.Store {
@@ -49,15 +49,15 @@ func opener(change func(*mailboxdb.Config)) storetest.OpenFunc {
 				if err := vfs.PowerCut(path, copied); err != nil {
 					t.Fatal(err)
 				}
-				return openAt(t, copied, cfg, nil)
+				return openAt(t, copied, cfg)
 			},
 		}
 	}
 }
 
-func openAt(t *testing.T, path string, cfg mailboxdb.Config, obs mailbox.Observer) *mailboxdb.Store {
+func openAt(t *testing.T, path string, cfg mailboxdb.Config) *mailboxdb.Store {
 	t.Helper()
-	s, err := mailboxdb.Open(t.Context(), path, cfg, obs)
+	s, err := mailboxdb.Open(t.Context(), path, cfg)
 	if err != nil {
 		t.Fatal(err)
 	}

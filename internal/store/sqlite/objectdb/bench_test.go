@@ -14,7 +14,7 @@ import (
 
 // BenchmarkSave stores a device's fifty registrations, of 10,000 devices in turn: first anew, then over what is there.
 func BenchmarkSave(b *testing.B) {
-	s, err := objectdb.Open(b.Context(), filepath.Join(b.TempDir(), "objects.db"), config(), nil)
+	s, err := objectdb.Open(b.Context(), filepath.Join(b.TempDir(), "objects.db"), config())
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -36,19 +36,19 @@ type Config struct {
 type Store struct {
 	db      *sqlitedb.DB
 	space   *sqlitedb.Space
-	obs     signal.Observer
+	obs     atomic.Pointer[signal.Observer]
 	any     atomic.Bool     // a client may be stored: where nobody registers, hellos do not read
 	changes []signal.Change // of one commit; of the writer's goroutine alone
 }
 
 var _ signal.Store = (*Store)(nil)
 
-// Open opens or creates the file. obs may be nil.
-func Open(ctx context.Context, path string, cfg Config, obs signal.Observer) (*Store, error) {
+// Open opens or creates the file.
+func Open(ctx context.Context, path string, cfg Config) (*Store, error) {
 	if cfg.MinFree == 0 {
 		cfg.MinFree = 256 << 20
 	}
-	s := &Store{obs: obs}
+	s := &Store{}
 	var err error
 	if s.space, err = sqlitedb.NewSpace(path, cfg.MinFree, 0); err != nil {
 		return nil, fmt.Errorf("open object store: %w", err)
@@ -75,16 +75,19 @@ func (s *Store) Close() error { return s.db.Close() }
 // Commits counts commits since opening.
 func (s *Store) Commits() uint64 { return s.db.Commits() }
 
+// Observe implements signal.Store. All changes are told from one goroutine.
+func (s *Store) Observe(obs signal.Observer) { s.obs.Store(&obs) }
+
 // committed tells the observer of a commit's changes before those who made them.
 func (s *Store) committed(ops []sqlitedb.Op) {
-	if s.obs != nil {
+	if obs := s.obs.Load(); obs != nil {
 		for _, op := range ops {
 			if p, ok := op.(*putOp); ok {
 				s.changes = p.changes(s.changes)
 			}
 		}
 		if len(s.changes) > 0 {
-			s.obs.Changed(s.changes)
+			(*obs).Changed(s.changes)
 			clear(s.changes)
 			s.changes = s.changes[:0]
 		}

@@ -27,9 +27,9 @@ func config() objectdb.Config {
 	return objectdb.Config{MinFree: 1, Log: slog.New(slog.DiscardHandler)}
 }
 
-func openAt(t *testing.T, path string, cfg objectdb.Config, obs signal.Observer) *objectdb.Store {
+func openAt(t *testing.T, path string, cfg objectdb.Config) *objectdb.Store {
 	t.Helper()
-	s, err := objectdb.Open(t.Context(), path, cfg, obs)
+	s, err := objectdb.Open(t.Context(), path, cfg)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -42,13 +42,13 @@ func openAt(t *testing.T, path string, cfg objectdb.Config, obs signal.Observer)
 }
 
 func TestConformance(t *testing.T) {
-	storetest.RunObjects(t, func(t *testing.T, obs signal.Observer) storetest.OpenedObjects {
+	storetest.RunObjects(t, func(t *testing.T) storetest.OpenedObjects {
 		vfs := faultvfs.New(t)
 		cfg := config()
 		cfg.VFS = vfs.Name()
 		dir := t.TempDir()
 		path := filepath.Join(dir, "objects.db")
-		s := openAt(t, path, cfg, obs)
+		s := openAt(t, path, cfg)
 		crashes := 0
 		return storetest.OpenedObjects{
 			Store: s,
@@ -56,7 +56,7 @@ func TestConformance(t *testing.T) {
 				if err := s.Close(); err != nil {
 					t.Fatalf("close: %v", err)
 				}
-				s = openAt(t, path, cfg, obs)
+				s = openAt(t, path, cfg)
 				return s
 			},
 			Crash: func() signal.Store {
@@ -65,7 +65,7 @@ func TestConformance(t *testing.T) {
 				if err := vfs.PowerCut(path, copied); err != nil {
 					t.Fatal(err)
 				}
-				return openAt(t, copied, config(), nil)
+				return openAt(t, copied, config())
 			},
 		}
 	})
@@ -94,10 +94,11 @@ func TestAFailedSyncEndsTheProgramAndAnnouncesNothing(t *testing.T) {
 	var fatal atomic.Int32
 	cfg.Fatal = func(error) { fatal.Add(1) }
 	var told counter
-	s, err := objectdb.Open(t.Context(), filepath.Join(t.TempDir(), "o.db"), cfg, &told)
+	s, err := objectdb.Open(t.Context(), filepath.Join(t.TempDir(), "o.db"), cfg)
 	if err != nil {
 		t.Fatal(err)
 	}
+	s.Observe(&told)
 	if err := s.Put(t.Context(), putOf("a")); err != nil {
 		t.Fatal(err)
 	}
@@ -121,7 +122,8 @@ func TestFullDiskRefusesAndHeals(t *testing.T) {
 	cfg := config()
 	cfg.VFS = vfs.Name()
 	var told counter
-	s := openAt(t, filepath.Join(t.TempDir(), "o.db"), cfg, &told)
+	s := openAt(t, filepath.Join(t.TempDir(), "o.db"), cfg)
+	s.Observe(&told)
 	k := object.Key{Group: "north", Object: "a"}
 	if err := errors.Join(s.Put(t.Context(), putOf("a")), saved(s, k)); err != nil {
 		t.Fatal(err)
@@ -145,13 +147,13 @@ func TestFullDiskRefusesAndHeals(t *testing.T) {
 func TestBelowTheReserveNothingNewIsStored(t *testing.T) {
 	cfg := config()
 	path := filepath.Join(t.TempDir(), "o.db")
-	s := openAt(t, path, cfg, nil)
+	s := openAt(t, path, cfg)
 	k := object.Key{Group: "north", Object: "a"}
 	if err := errors.Join(s.Put(t.Context(), putOf("a")), saved(s, k), s.Close()); err != nil {
 		t.Fatal(err)
 	}
 	cfg.MinFree = 1 << 60
-	s = openAt(t, path, cfg, nil)
+	s = openAt(t, path, cfg)
 	if err := s.Put(t.Context(), putOf("b")); !errors.Is(err, mailbox.ErrNoSpace) {
 		t.Errorf("put: %v, want ErrNoSpace", err)
 	}
@@ -164,7 +166,7 @@ func TestBelowTheReserveNothingNewIsStored(t *testing.T) {
 }
 
 func TestPutsQueuedTogetherShareACommit(t *testing.T) {
-	s := openAt(t, filepath.Join(t.TempDir(), "o.db"), config(), nil)
+	s := openAt(t, filepath.Join(t.TempDir(), "o.db"), config())
 	before := s.Commits()
 	batch := make([]*signal.Put, 0, 100)
 	for i := range 100 {
