@@ -22,6 +22,7 @@ import (
 	"godwit.dev/godwit/internal/admin"
 	"godwit.dev/godwit/internal/audience"
 	"godwit.dev/godwit/internal/campaign"
+	"godwit.dev/godwit/internal/dispatch"
 	"godwit.dev/godwit/internal/push"
 	"godwit.dev/godwit/internal/store/sqlite/appdb"
 	"godwit.dev/godwit/internal/store/sqlite/campaigndb"
@@ -76,7 +77,11 @@ func newWorldWith(t *testing.T, rules access.Config, change ...func(*admin.Confi
 	}
 	w.key = w.newKey("shop", access.Admin)
 
-	service := campaign.New(campaign.Config{Store: store, Senders: senders{}, Log: log})
+	out, err := dispatch.New(dispatch.Config{Senders: senders{}, Log: log})
+	if err != nil {
+		t.Fatal(err)
+	}
+	service := campaign.New(campaign.Config{Store: store, Dispatch: out, Log: log})
 	ctx, stop := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
 	go func() { ended <- service.Run(ctx) }()

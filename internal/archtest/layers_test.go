@@ -33,6 +33,7 @@ var places = map[string]layer{
 	"internal/frame":        codec,
 	"internal/mailbox":      capability,
 	"internal/campaign":     capability,
+	"internal/dispatch":     capability,
 	"internal/pace":         capability,
 	"internal/session":      capability,
 	"internal/signal":       capability,

@@ -11,6 +11,7 @@ import (
 	"errors"
 	"time"
 
+	"godwit.dev/godwit/internal/dispatch"
 	"godwit.dev/godwit/internal/push"
 )
 
@@ -33,46 +34,41 @@ const (
 // States lists all of them, in the order of a campaign's life.
 var States = []State{Draft, Scheduled, Running, Paused, Completed, Cancelled, Failed, Recalling, RecallDone}
 
-// Outcome is what became of one delivery. The numbers are stored: append, never renumber.
-type Outcome uint8
-
-// Outcomes. Sending is shown as pending.
-const (
-	Pending    Outcome = iota // waits for its turn, the first or another one
-	Sending                   // claimed: its request may have left
-	Accepted                  // the provider took it
-	Refused                   // it will never be taken: failed
-	Expired                   // its time ran out before anybody took it
-	Suppressed                // not sent: the campaign was cancelled, the subscriber left
-	Unknown                   // it left and nobody can tell whether it was taken
-	TakenBack                 // it was accepted and then recalled
-	outcomes
+// What the package of sending says of deliveries is what is stored and shown of a campaign's.
+type (
+	Outcome = dispatch.Outcome
+	// Target is a delivery that may have to be sent. Its Row is the endpoint's number: with the campaign it names the
+	// delivery.
+	Target = dispatch.Delivery
+	// Result is what became of a delivery that was claimed, or of one that need not be sent.
+	Result = dispatch.Result
+	// ChannelError is a campaign that cannot go on because a channel cannot send: not set up, or refused its credential.
+	ChannelError = dispatch.ChannelError
 )
 
-var outcomeNames = [outcomes]string{"pending", "sending", "accepted", "failed", "expired", "suppressed", "unknown", "recalled"}
-
-func (o Outcome) String() string {
-	if o < outcomes {
-		return outcomeNames[o]
-	}
-	return "invalid"
-}
+// Outcomes.
+const (
+	Pending    = dispatch.Pending
+	Sending    = dispatch.Sending
+	Accepted   = dispatch.Accepted
+	Refused    = dispatch.Refused
+	Expired    = dispatch.Expired
+	Suppressed = dispatch.Suppressed
+	Unknown    = dispatch.Unknown
+	TakenBack  = dispatch.TakenBack
+)
 
 // ParseOutcome reads an outcome by its public name.
-func ParseOutcome(s string) (Outcome, bool) {
-	for i, name := range outcomeNames {
-		if name == s && Outcome(i) != Sending {
-			return Outcome(i), true //nolint:gosec // eight of them
-		}
-	}
-	return 0, false
-}
+func ParseOutcome(s string) (Outcome, bool) { return dispatch.ParseOutcome(s) }
+
+// Channels are those that campaigns can be sent over.
+func Channels() []push.Channel { return dispatch.Channels() }
 
 // Errors of campaigns.
 var (
 	ErrNotFound = errors.New("no such campaign")
 	// ErrStale tells a former owner of the queue that another has taken it over: nothing of what it does counts.
-	ErrStale = errors.New("the delivery queue has another owner")
+	ErrStale = dispatch.ErrStale
 	// ErrReused is an Idempotency-Key that came before with another body.
 	ErrReused = errors.New("the idempotency key was used with another body")
 )
@@ -91,17 +87,6 @@ func (e *StateError) Error() string {
 	}
 	return s
 }
-
-// ChannelError is a campaign that cannot go on because a channel cannot send: not set up, or refused its credential.
-type ChannelError struct {
-	Channel push.Channel
-	Err     error
-}
-
-func (e *ChannelError) Error() string {
-	return "channel " + string(e.Channel) + " cannot send: " + e.Err.Error()
-}
-func (e *ChannelError) Unwrap() error { return e.Err }
 
 // Campaign is a campaign as it is stored. Counts are not part of it: see Figures.
 type Campaign struct {

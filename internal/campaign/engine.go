@@ -6,6 +6,9 @@ import (
 	"fmt"
 	"sync"
 	"time"
+
+	"godwit.dev/godwit/internal/dispatch"
+	"godwit.dev/godwit/internal/push"
 )
 
 const (
@@ -89,6 +92,16 @@ func (s *Service) recover(ctx context.Context) error {
 		s.log.InfoContext(ctx, "deliveries were being sent when the server ended", "count", total)
 	}
 	return nil
+}
+
+// resending lists the channels whose unknown outcomes are sent again.
+func resending() (chs []push.Channel) {
+	for _, ch := range Channels() {
+		if dispatch.Resends(ch) {
+			chs = append(chs, ch)
+		}
+	}
+	return chs
 }
 
 // schedule compares what is being done with what is to be done, and says when to look again.

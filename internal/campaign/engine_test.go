@@ -275,7 +275,7 @@ func TestAChannelThatIsTakenAwayPausesTheCampaign(t *testing.T) {
 	p := &provider{}
 	e := newEnv(t, senders{push.Telegram: p})
 	channels := &switchable{senders: e.senders}
-	e.svc = campaign.New(campaign.Config{Store: e.store, Senders: channels})
+	e.serve(channels)
 	e.endpoints(push.Telegram, 100)
 	e.run()
 	spec := hello()

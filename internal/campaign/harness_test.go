@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"log/slog"
 	"path/filepath"
 	"sync"
 	"sync/atomic"
@@ -14,6 +13,7 @@ import (
 
 	"godwit.dev/godwit/internal/audience"
 	"godwit.dev/godwit/internal/campaign"
+	"godwit.dev/godwit/internal/dispatch"
 	"godwit.dev/godwit/internal/push"
 	"godwit.dev/godwit/internal/store/sqlite/campaigndb"
 )
@@ -122,8 +122,18 @@ func (e *env) open() {
 		e.Fatal(err)
 	}
 	e.store = store
-	e.svc = campaign.New(campaign.Config{Store: store, Senders: e.senders, PublicURL: "https://push.example.org", Log: slog.New(slog.DiscardHandler)})
+	e.serve(e.senders)
 	e.stop = func() {}
+}
+
+// serve makes the service, which sends with these senders.
+func (e *env) serve(ss dispatch.Senders) {
+	e.Helper()
+	out, err := dispatch.New(dispatch.Config{Senders: ss, Channels: campaign.Channels()})
+	if err != nil {
+		e.Fatal(err)
+	}
+	e.svc = campaign.New(campaign.Config{Store: e.store, Dispatch: out, PublicURL: "https://push.example.org"})
 }
 
 // run starts the engine.

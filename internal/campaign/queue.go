@@ -2,7 +2,6 @@ package campaign
 
 import (
 	"context"
-	"encoding/json"
 	"time"
 
 	"godwit.dev/godwit/internal/audience"
@@ -92,45 +91,6 @@ type Store interface {
 	CountEndpoints(ctx context.Context, app string, sel *audience.Selection) (map[push.Channel]int64, error)
 	// EnsureLive gives recipients that have none an endpoint of channel live.
 	EnsureLive(ctx context.Context, app string, recipients []string) error
-}
-
-// Target is a delivery that may have to be sent, with its endpoint as it is now.
-type Target struct {
-	Row        int64 // the endpoint's number: with the campaign it names the delivery
-	EndpointID audience.ID
-	Channel    push.Channel
-	Attempts   int
-	Unsure     bool // an earlier attempt may have arrived
-	Due        time.Time
-	First      time.Time // of the first attempt; zero: none yet
-	At         time.Time // of the last change
-	External   string    // the provider's name for the message
-	Outcome    Outcome
-
-	Left       bool // the endpoint does not exist any more
-	Disabled   string
-	Recipient  string
-	Address    json.RawMessage
-	Attributes audience.Attributes
-	Locale     string
-	Timezone   string
-
-	pace push.Pace // how fast its address may be sent to; known once its turn was found
-}
-
-// Result is what became of a delivery that was claimed, or of one that need not be sent.
-type Result struct {
-	Row      int64
-	Channel  push.Channel
-	Outcome  Outcome // Pending: once more at Due
-	Due      time.Time
-	Held     bool // pending until a person has looked at the channel
-	Attempts int
-	Unsure   bool
-	External string
-	Detail   string
-	Disable  string          // not empty: the endpoint gets nothing any more, and why
-	Address  json.RawMessage // not nil: the endpoint has moved here
 }
 
 // RecallResult is what became of a recall of one delivery.

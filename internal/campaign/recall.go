@@ -2,21 +2,17 @@ package campaign
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"time"
 
 	"golang.org/x/sync/errgroup"
 
-	"godwit.dev/godwit/internal/pace"
+	"godwit.dev/godwit/internal/dispatch"
 	"godwit.dev/godwit/internal/push"
 )
 
 const (
 	// recallPage is how many deliveries one step of a recall looks at.
 	recallPage = 500
-	// recallTries is how often a recall is tried that fails for a passing reason.
-	recallTries = 4
 	// recallsInFlight is how many are under way at once: with their answers a second away, what a chat service lets through.
 	recallsInFlight = 32
 )
@@ -31,7 +27,7 @@ func (s *Service) recall(ctx context.Context, c *Campaign, t *task) error {
 	if err := s.sweep(ctx, c, Sweep{From: Pending, To: Suppressed, Detail: "recalled before it was sent"}); err != nil {
 		return err
 	}
-	r := &recaller{s: s, c: c, hard: t.hard, senders: make(map[push.Channel]push.Sender)}
+	r := &recaller{s: s, c: c, t: t, senders: make(map[push.Channel]push.Sender)}
 	for {
 		sent, next, err := s.store.Recallable(ctx, c.Num, c.Recall, recallPage)
 		if err != nil {
@@ -59,11 +55,11 @@ func (s *Service) recall(ctx context.Context, c *Campaign, t *task) error {
 type recaller struct {
 	s       *Service
 	c       *Campaign
-	hard    context.Context
+	t       *task
 	senders map[push.Channel]push.Sender
 }
 
-// page recalls a page of deliveries, each in its turn: most providers count calls, and a campaign has one message a chat.
+// page recalls a page of deliveries.
 func (r *recaller) page(ctx context.Context, sent []Target) ([]RecallResult, error) {
 	results := make([]RecallResult, len(sent))
 	g, ctx := errgroup.WithContext(ctx)
@@ -76,10 +72,13 @@ func (r *recaller) page(ctx context.Context, sent []Target) ([]RecallResult, err
 			res.Detail = why
 			continue
 		}
-		if err := r.turn(ctx, sender, t); err != nil {
-			return nil, errors.Join(err, g.Wait())
-		}
-		g.Go(func() error { return r.one(ctx, sender, t, res) })
+		g.Go(func() error {
+			failed, err := r.s.dispatch.Recall(ctx, r.t.hard, sender, t.Channel, r.sent(t))
+			if res.Done = err == nil && failed == nil; failed != nil {
+				res.Detail = failed.Error()
+			}
+			return err
+		})
 	}
 	return results, g.Wait()
 }
@@ -91,13 +90,13 @@ func (r *recaller) able(ctx context.Context, t *Target) (push.Sender, string) {
 		return nil, "the subscriber has left"
 	case t.Disabled != "":
 		return nil, "the endpoint is disabled: " + t.Disabled
-	case t.Outcome == Unknown && !policies[t.Channel].resend:
+	case t.Outcome == Unknown && !dispatch.Resends(t.Channel):
 		return nil, "nobody knows whether it arrived, or under which name"
 	}
 	sender := r.senders[t.Channel]
 	if sender == nil {
 		var err error
-		if sender, err = r.s.cfg.Senders.Sender(ctx, r.c.App, t.Channel); err != nil {
+		if sender, err = r.s.dispatch.Sender(ctx, r.c.App, t.Channel); err != nil {
 			return nil, err.Error()
 		}
 		r.senders[t.Channel] = sender
@@ -106,77 +105,6 @@ func (r *recaller) able(ctx context.Context, t *Target) (push.Sender, string) {
 		return nil, fmt.Sprintf("channel %s cannot take messages back", t.Channel)
 	}
 	return sender, ""
-}
-
-// one recalls a message, again if it fails for a passing reason.
-func (r *recaller) one(ctx context.Context, sender push.Sender, t *Target, res *RecallResult) error {
-	for try := 1; ; try++ {
-		err := r.attempt(sender, t)
-		if err == nil {
-			res.Done, res.Detail = true, ""
-			return nil
-		}
-		res.Detail = err.Error()
-		after, passing := r.passing(sender, t, err)
-		if !passing || try == recallTries {
-			return nil
-		}
-		if !wait(ctx, max(after, backoff(try, t.Row))) {
-			return context.Cause(ctx)
-		}
-		if err := r.turn(ctx, sender, t); err != nil {
-			return err
-		}
-	}
-}
-
-func (r *recaller) attempt(sender push.Sender, t *Target) error {
-	ctx, cancel := context.WithTimeoutCause(r.hard, policies[t.Channel].timeout, fmt.Errorf("no answer in %s", policies[t.Channel].timeout))
-	defer cancel()
-	errs := sender.(push.Recaller).Recall(ctx, []push.Sent{r.sent(t)})
-	if len(errs) != 1 {
-		return &push.UnknownError{Reason: "the channel said nothing of it"}
-	}
-	return errs[0]
-}
-
-// passing reports whether a failed recall is worth another try, after how long.
-func (r *recaller) passing(sender push.Sender, t *Target, err error) (after time.Duration, yes bool) {
-	var retry *push.RetryError
-	var unknown *push.UnknownError
-	switch {
-	case errors.As(err, &retry):
-		if retry.Credential {
-			limits := paceOf(sender, t)
-			if retry.Scope != "" {
-				limits = push.Pace{Scope: retry.Scope}
-			}
-			now := r.s.cfg.Now()
-			r.s.pacers.Of(pace.Scope{App: r.c.App, Channel: t.Channel, Name: limits.Scope}, limits, now).Objected(now, retry.After)
-		}
-		return retry.After, true
-	case errors.As(err, &unknown):
-		return 0, true
-	}
-	return 0, false
-}
-
-func paceOf(sender push.Sender, t *Target) push.Pace {
-	if p, ok := sender.(push.Pacer); ok {
-		return p.Pace(t.Address)
-	}
-	return push.Pace{}
-}
-
-// turn waits until a recall may leave.
-func (r *recaller) turn(ctx context.Context, sender push.Sender, t *Target) error {
-	limits := paceOf(sender, t)
-	now := r.s.cfg.Now()
-	at, _ := r.s.pacers.Of(pace.Scope{App: r.c.App, Channel: t.Channel, Name: limits.Scope}, limits, now).Slot(now, forever)
-	if !wait(ctx, at.Sub(now)) {
-		return context.Cause(ctx)
-	}
-	return nil
 }
 
 // sent is what is to be taken back, as it was sent.

@@ -11,20 +11,15 @@ import (
 
 	"github.com/oklog/ulid/v2"
 
-	"godwit.dev/godwit/internal/pace"
+	"godwit.dev/godwit/internal/dispatch"
 	"godwit.dev/godwit/internal/push"
 )
 
-// Senders hands out the live sender of an app's channel. An error says why there is none.
-type Senders interface {
-	Sender(ctx context.Context, app string, ch push.Channel) (push.Sender, error)
-}
-
 // Config are the parts of a Service.
 type Config struct {
-	Store   Store
-	Senders Senders
-	Now     func() time.Time // the store's clock
+	Store    Store
+	Dispatch *dispatch.Dispatcher
+	Now      func() time.Time // the store's clock
 	// PublicURL is where receivers reach this server, for the redirect that counts clicks on links in chats; empty:
 	// such links are sent as they are. Receivers of Web Push report clicks themselves.
 	PublicURL string
@@ -35,13 +30,13 @@ type Config struct {
 
 // Service runs campaigns: its methods are what a person can do to one, Run is what makes them happen.
 type Service struct {
-	cfg     Config
-	store   Store
-	log     *slog.Logger
-	pacers  *pace.Scopes
-	metrics *metrics
-	wake    chan struct{} // something has changed that the engine has to look at
-	epoch   int64         // set before anything is sent
+	cfg      Config
+	store    Store
+	dispatch *dispatch.Dispatcher
+	log      *slog.Logger
+	metrics  *metrics
+	wake     chan struct{} // something has changed that the engine has to look at
+	epoch    int64         // set before anything is sent
 
 	mu    sync.Mutex
 	tasks map[int64]*task // by campaign
@@ -61,7 +56,7 @@ func New(cfg Config) *Service {
 		cfg.Log = slog.New(slog.DiscardHandler)
 	}
 	return &Service{
-		cfg: cfg, store: cfg.Store, log: cfg.Log, pacers: pace.NewScopes(), metrics: newMetrics(), wake: make(chan struct{}, 1),
+		cfg: cfg, store: cfg.Store, dispatch: cfg.Dispatch, log: cfg.Log, metrics: newMetrics(), wake: make(chan struct{}, 1),
 		tasks: make(map[int64]*task),
 	}
 }
@@ -151,7 +146,7 @@ func (s *Service) channels(ctx context.Context, c *Campaign) (able []push.Channe
 	named := c.Spec.Audience.Channels
 	if len(named) > 0 {
 		for _, ch := range named {
-			if _, err := s.cfg.Senders.Sender(ctx, c.App, ch); err != nil {
+			if _, err := s.dispatch.Sender(ctx, c.App, ch); err != nil {
 				return nil, &ChannelError{Channel: ch, Err: err}
 			}
 		}
@@ -159,7 +154,7 @@ func (s *Service) channels(ctx context.Context, c *Campaign) (able []push.Channe
 	}
 	var last error
 	for _, ch := range Channels() {
-		if _, err := s.cfg.Senders.Sender(ctx, c.App, ch); err != nil {
+		if _, err := s.dispatch.Sender(ctx, c.App, ch); err != nil {
 			last = &ChannelError{Channel: ch, Err: err}
 		} else {
 			able = append(able, ch)
@@ -246,7 +241,7 @@ func (s *Service) Start(ctx context.Context, app, id string, sendAt time.Time) (
 	if err != nil {
 		return nil, err
 	}
-	s.pacers.Unblock(app) // whoever starts one has seen to the channels
+	s.dispatch.Unblock(app) // whoever starts one has seen to the channels
 	return s.change(ctx, app, id, func(c *Campaign) error {
 		switch c.State {
 		case Draft, Scheduled:
@@ -292,7 +287,7 @@ func (s *Service) Pause(ctx context.Context, app, id string) (*View, error) {
 // Resume lets a paused campaign go on. Channels that refused their credential are tried again.
 func (s *Service) Resume(ctx context.Context, app, id string) (*View, error) {
 	now := s.cfg.Now().Truncate(time.Millisecond)
-	s.pacers.Unblock(app)
+	s.dispatch.Unblock(app)
 	return s.change(ctx, app, id, func(c *Campaign) error {
 		switch {
 		case c.State == Running:

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -97,7 +98,7 @@ func (s *Spec) Check(now, sendAt time.Time) error {
 		return err
 	}
 	for i, ch := range s.Audience.Channels {
-		if _, ok := policies[ch]; !ok {
+		if !slices.Contains(Channels(), ch) {
 			return badField(fmt.Sprintf("audience.channels[%d]", i), "channel %s cannot be sent to by this server", ch)
 		}
 	}

@@ -57,7 +57,7 @@ func (s *Service) Test(ctx context.Context, app, id string, endpoints []audience
 
 func (s *Service) testOne(ctx context.Context, c *Campaign, e *audience.Endpoint) Tested {
 	res := Tested{Endpoint: e.ID.String(), Channel: e.Channel, Outcome: Refused}
-	sender, err := s.cfg.Senders.Sender(ctx, c.App, e.Channel)
+	sender, err := s.dispatch.Sender(ctx, c.App, e.Channel)
 	if err != nil {
 		res.Detail = err.Error()
 		return res

@@ -16,6 +16,7 @@ import (
 
 	"godwit.dev/godwit/internal/audience"
 	"godwit.dev/godwit/internal/campaign"
+	"godwit.dev/godwit/internal/dispatch"
 	"godwit.dev/godwit/internal/httpapi"
 	"godwit.dev/godwit/internal/push"
 	"godwit.dev/godwit/internal/store/sqlite/campaigndb"
@@ -52,7 +53,11 @@ func campaigns(t *testing.T, urls ...string) (*world, *outbox, []string) {
 		t.Fatal(err)
 	}
 	out := &outbox{}
-	svc := campaign.New(campaign.Config{Store: store, Senders: out})
+	d, err := dispatch.New(dispatch.Config{Senders: out})
+	if err != nil {
+		t.Fatal(err)
+	}
+	svc := campaign.New(campaign.Config{Store: store, Dispatch: d})
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan struct{})
 	go func() { defer close(done); _ = svc.Run(ctx) }()

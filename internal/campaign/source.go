@@ -1,0 +1,89 @@
+package campaign
+
+import (
+	"context"
+	"time"
+
+	"godwit.dev/godwit/internal/dispatch"
+	"godwit.dev/godwit/internal/push"
+)
+
+// A campaign that is being sent is a source of deliveries: its rows.
+var _ dispatch.Source = (*run)(nil)
+
+// Due implements dispatch.Source.
+func (r *run) Due(ctx context.Context, ch push.Channel, now time.Time, limit int) ([]Target, error) {
+	return r.s.store.Due(ctx, r.c.Num, ch, now, limit)
+}
+
+// NextDue implements dispatch.Source.
+func (r *run) NextDue(ctx context.Context, ch push.Channel) (at time.Time, ok bool, err error) {
+	return r.s.store.NextDue(ctx, r.c.Num, ch)
+}
+
+// Ended implements dispatch.Source: every endpoint of the audience has its row.
+func (r *run) Ended() bool { return r.enumerated.Load() }
+
+// Window implements dispatch.Source: from the end of quiet hours until the delivery's time is over.
+func (r *run) Window(t *Target, now time.Time) (from, until time.Time) {
+	return r.quiet.next(now, t.Timezone), r.expires(t, now)
+}
+
+// expires is when a delivery's time is over.
+func (r *run) expires(t *Target, now time.Time) time.Time {
+	first := t.First
+	if first.IsZero() {
+		first = now
+	}
+	at := first.Add(r.c.Spec.Life())
+	if e := r.c.Spec.Expires; !e.IsZero() && e.Before(at) {
+		at = e
+	}
+	return at
+}
+
+// Claim implements dispatch.Source.
+func (r *run) Claim(ctx context.Context, targets []Target, now time.Time) (claimed []Target, err error) {
+	return r.s.store.Claim(ctx, r.s.epoch, r.c.Num, targets, now)
+}
+
+// Request implements dispatch.Source.
+func (r *run) Request(t *Target, now time.Time) push.Request {
+	id := DeliveryID(r.c.ID, t.EndpointID.String())
+	q := push.Request{
+		ID: id, App: r.c.App, Endpoint: t.EndpointID.String(), Recipient: t.Recipient, Address: t.Address,
+		Content: r.c.Spec.Render(person(t), t.Channel), Urgency: r.c.Spec.Urgency(), Collapse: r.c.Spec.Collapse,
+		ExpiresAt: r.expires(t, now),
+	}
+	if r.c.Spec.Tracked() {
+		q.Track = r.c.App + tokenSeparator + trackToken(r.key, r.c.Num, t.Row)
+		if redirects(t.Channel) {
+			q.Content.URL = r.s.redirect(r.key, r.c.App, r.c.Num, t.Row, q.Content.URL)
+		}
+	}
+	return q
+}
+
+// person is whom a target's message is rendered for.
+func person(t *Target) Person {
+	return Person{Recipient: t.Recipient, Locale: t.Locale, Attributes: t.Attributes}
+}
+
+// Finish implements dispatch.Source.
+func (r *run) Finish(ctx context.Context, results []Result, now time.Time) error {
+	err := r.s.store.Finish(ctx, r.s.epoch, r.c.Num, results, now)
+	if err == nil {
+		r.t.meter.add(now, sent(results))
+	}
+	return err
+}
+
+// sent counts what the rate of sending is made of: what has ended other than by not being sent.
+func sent(results []Result) (n int) {
+	for i := range results {
+		if o := results[i].Outcome; o != Pending && o != Suppressed {
+			n++
+		}
+	}
+	return n
+}

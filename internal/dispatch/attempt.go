@@ -1,0 +1,133 @@
+package dispatch
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"godwit.dev/godwit/internal/push"
+)
+
+// attempt is one to be made.
+type attempt struct {
+	delivery *Delivery
+	sender   push.Sender
+}
+
+// start has an attempt made, by a worker that is free or else by another one: there are never more than the lane has
+// places in flight. Workers stay, since their stacks have grown as far as encrypting needs, which takes a new one a
+// good part of its time.
+func (l *lane) start(a attempt) {
+	select {
+	case l.attempts <- a:
+	default:
+		l.workers.Go(func() {
+			l.deliver(a.delivery, a.sender)
+			for a := range l.attempts {
+				l.deliver(a.delivery, a.sender)
+			}
+		})
+	}
+}
+
+// finish waits for the attempts under way, after the last was started.
+func (l *lane) finish() {
+	close(l.attempts)
+	l.workers.Wait()
+}
+
+// deliver makes one attempt and hands its result to the writer.
+func (l *lane) deliver(d *Delivery, sender push.Sender) {
+	now := l.d.now()
+	if d.First.IsZero() {
+		d.First = now
+	}
+	ctx, cancel := context.WithTimeoutCause(l.job.hard, l.policy.timeout, fmt.Errorf("no answer in %s", l.policy.timeout))
+	defer cancel()
+	req := l.source.Request(d, now)
+	s := l.scope(d.pace, now)
+	seq := s.depart(ctx)
+	receipt, err := sender.Send(ctx, req)
+	now = l.d.now()
+	s.answered(seq, receipt, now)
+	res := l.judge(d, req.ExpiresAt, receipt, err, s, now)
+	l.job.results <- landed{Result: res, lane: l}
+}
+
+// judge says what an attempt's end means for the delivery, and for the scope it was sent in.
+func (l *lane) judge(d *Delivery, until time.Time, receipt push.Receipt, err error, s scope, now time.Time) Result {
+	d.Attempts++
+	var retry *push.RetryError
+	var gone *push.GoneError
+	var permanent *push.PermanentError
+	var config *push.ConfigError
+	switch {
+	case err == nil:
+		s.succeeded(now)
+		res := d.ends(Accepted, "")
+		res.External, res.Address = receipt.ExternalID, receipt.Address
+		return res
+	case errors.As(err, &retry):
+		return l.retry(d, until, retry, s, now)
+	case errors.As(err, &gone):
+		s.succeeded(now)
+		// Nobody is there: an earlier attempt cannot have been seen either.
+		d.Unsure = false
+		res := d.ends(Refused, gone.Reason)
+		res.Disable = gone.Reason
+		if res.Disable == "" {
+			res.Disable = "gone"
+		}
+		return res
+	case errors.As(err, &permanent):
+		s.succeeded(now)
+		return d.ends(Refused, permanent.Reason)
+	case errors.As(err, &config):
+		s.refused(config)
+		l.refusal.Store(&config.Reason)
+		d.Attempts--
+		return d.held()
+	}
+	return l.unknown(d, until, err, now)
+}
+
+// retry puts off a message that was certainly not taken.
+func (l *lane) retry(d *Delivery, until time.Time, e *push.RetryError, s scope, now time.Time) Result {
+	if e.Credential {
+		s = s.objected(e, now)
+	}
+	tries := maxTries
+	if e.Credential || e.After > 0 || !s.alive(d.First) {
+		tries = maxTriesInTrouble
+	}
+	if d.Attempts >= tries {
+		return d.ends(Refused, fmt.Sprintf("gave up after %d attempts: %s", d.Attempts, e.Reason))
+	}
+	due := now.Add(max(e.After, backoff(d.Attempts, d.Row)))
+	if e.Credential {
+		due = s.book(now) // it is the scope's turn that counts
+	}
+	return d.later(due, until, e.Reason)
+}
+
+// unknown is the end of an attempt that may have arrived. Where the channel lets a second message replace the first
+// it is sent again; otherwise it waits for a person.
+func (l *lane) unknown(d *Delivery, until time.Time, err error, now time.Time) Result {
+	d.Unsure = true
+	reason := err.Error()
+	if !l.policy.resend || d.Attempts >= maxUnsure {
+		return Result{Row: d.Row, Channel: d.Channel, Outcome: Unknown, Detail: reason, Attempts: d.Attempts, Unsure: true}
+	}
+	return d.later(now.Add(backoff(d.Attempts, d.Row)), until, reason)
+}
+
+// later is another attempt, unless the delivery's time is over by then.
+func (d *Delivery) later(due, until time.Time, reason string) Result {
+	if !due.Before(until) {
+		return d.ends(Expired, "no time is left for another attempt: "+reason)
+	}
+	res := d.again(due)
+	res.Detail = reason
+	return res
+}

@@ -1,0 +1,81 @@
+// Package dispatch sends deliveries over push channels: paced by credential, each an intent on disk before it leaves,
+// tried again as long as that helps, with one honest outcome each. There is one Dispatcher in a process, whatever asks
+// for the deliveries: a Source says what is due and keeps what became of it.
+//
+// The way of a delivery: Source.Due → its turn (pace) → Source.Claim → push.Sender.Send → judge → Source.Finish.
+package dispatch
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"time"
+
+	"godwit.dev/godwit/internal/pace"
+	"godwit.dev/godwit/internal/push"
+)
+
+// Senders hands out the live sender of an app's channel. An error says why there is none.
+type Senders interface {
+	Sender(ctx context.Context, app string, ch push.Channel) (push.Sender, error)
+}
+
+// Config are the parts of a Dispatcher.
+type Config struct {
+	Senders Senders
+	// Channels are those that Senders may have senders of.
+	Channels []push.Channel
+	Now      func() time.Time // the clock of what is stored
+	Log      *slog.Logger
+}
+
+// Dispatcher is what deliveries leave through.
+type Dispatcher struct {
+	senders Senders
+	now     func() time.Time
+	log     *slog.Logger
+	paces   *pace.Scopes
+	metrics *metrics
+}
+
+// New makes a Dispatcher. It fails if nothing says how one of the channels is sent over.
+func New(cfg Config) (*Dispatcher, error) {
+	if err := check(cfg.Channels); err != nil {
+		return nil, err
+	}
+	if cfg.Now == nil {
+		cfg.Now = time.Now
+	}
+	if cfg.Log == nil {
+		cfg.Log = slog.New(slog.DiscardHandler)
+	}
+	return &Dispatcher{senders: cfg.Senders, now: cfg.Now, log: cfg.Log, paces: pace.NewScopes(), metrics: newMetrics()}, nil
+}
+
+// Sender implements Senders: those that it sends with.
+func (d *Dispatcher) Sender(ctx context.Context, app string, ch push.Channel) (push.Sender, error) {
+	return d.senders.Sender(ctx, app, ch)
+}
+
+// Unblock lets an app's credentials that were refused be tried again: a person has looked.
+func (d *Dispatcher) Unblock(app string) { d.paces.Unblock(app) }
+
+// wait waits; false: ctx has ended.
+func wait(ctx context.Context, d time.Duration) bool {
+	if d <= 0 {
+		return ctx.Err() == nil
+	}
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-ctx.Done():
+		return false
+	case <-t.C:
+		return true
+	}
+}
+
+// isStop reports whether an error only says that the work is being stopped.
+func isStop(ctx context.Context, err error) bool {
+	return ctx.Err() != nil && (errors.Is(err, context.Canceled) || errors.Is(err, context.Cause(ctx)))
+}

@@ -1,0 +1,152 @@
+package dispatch
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"runtime"
+	"sync"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+)
+
+// Job is a source being sent, from the start or resumption of its work to its end or the next stop.
+type Job struct {
+	d       *Dispatcher
+	work    Work
+	log     *slog.Logger
+	rate    *rate           // the work's own; nil: none was asked for
+	hard    context.Context // of requests under way; set by Run
+	lanes   []*lane
+	results chan landed
+}
+
+// landed is a result on its way to the source; its place in flight is free once it is there.
+type landed struct {
+	Result
+	lane *lane
+}
+
+const (
+	// resultQueue lets requests end while a batch of outcomes is being committed.
+	resultQueue = 1024
+	// resultBatch is how many outcomes one Finish takes at most.
+	resultBatch = 500
+	// retryAfterFault is when outcomes are written again that could not be.
+	retryAfterFault = time.Second
+)
+
+// Job makes a job of work. Nothing is sent until its Run. It fails for a channel that cannot be sent over.
+func (d *Dispatcher) Job(w Work) (*Job, error) {
+	if err := check(w.Channels); err != nil {
+		return nil, err
+	}
+	j := &Job{d: d, work: w, log: w.Log, results: make(chan landed, resultQueue)}
+	if j.log == nil {
+		j.log = d.log
+	}
+	if w.Rate > 0 {
+		j.rate = newRate(w.Rate, d.now())
+	}
+	for _, ch := range w.Channels {
+		j.lanes = append(j.lanes, newLane(j, ch))
+	}
+	return j, nil
+}
+
+// Kick has the job look at its source at once: something was added.
+func (j *Job) Kick() {
+	for _, l := range j.lanes {
+		l.kick()
+	}
+}
+
+// Refusal is what the first channel that holds deliveries back was told; empty: none does.
+func (j *Job) Refusal() string {
+	for _, l := range j.lanes {
+		if why := l.refusal.Load(); why != nil {
+			return *why
+		}
+	}
+	return ""
+}
+
+// Run sends until nothing is left that a source which has Ended may send, or ctx ends. Requests under way outlive ctx
+// and are cut off when hard ends. When it returns, nothing of the job is being sent and every outcome that came is
+// written, unless the error says otherwise. A *ChannelError: a channel cannot send at all. Run is called once.
+func (j *Job) Run(ctx, hard context.Context) error {
+	j.hard = hard
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	var writing sync.WaitGroup
+	var written error
+	writing.Go(func() {
+		if written = j.write(); written != nil {
+			stop()
+		}
+	})
+	g, gctx := errgroup.WithContext(ctx)
+	for _, l := range j.lanes {
+		g.Go(func() error { return l.run(gctx) })
+	}
+	err := g.Wait()
+	for _, l := range j.lanes {
+		l.finish()
+	}
+	close(j.results)
+	writing.Wait()
+	return errors.Join(written, err)
+}
+
+// write has outcomes written as they come: whatever has come while one batch was being committed is the next.
+func (j *Job) write() error {
+	var failed error
+	batch := make([]landed, 0, resultBatch)
+	for first := range j.results {
+		runtime.Gosched() // whose answer has come as well goes first and shares the commit
+		batch = append(batch[:0], first)
+	fill:
+		for len(batch) < resultBatch {
+			select {
+			case l, ok := <-j.results:
+				if !ok {
+					break fill
+				}
+				batch = append(batch, l)
+			default:
+				break fill
+			}
+		}
+		if failed == nil {
+			failed = j.commit(batch)
+		}
+		for _, l := range batch {
+			<-l.lane.inFlight
+			l.lane.kick()
+		}
+	}
+	return failed
+}
+
+// commit writes outcomes. They are not given up while the process lives: without them, what was sent would count as
+// unknown.
+func (j *Job) commit(batch []landed) error {
+	results := make([]Result, len(batch))
+	for i, l := range batch {
+		results[i] = l.Result
+	}
+	j.d.metrics.count(results)
+	for {
+		err := j.work.Source.Finish(context.WithoutCancel(j.hard), results, j.d.now())
+		switch {
+		case err == nil:
+			return nil
+		case errors.Is(err, ErrStale) || j.hard.Err() != nil:
+			return fmt.Errorf("write outcomes: %w", err)
+		}
+		j.log.WarnContext(j.hard, "outcomes cannot be written yet", "error", err)
+		wait(j.hard, retryAfterFault)
+	}
+}

@@ -1,0 +1,274 @@
+package dispatch
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"godwit.dev/godwit/internal/push"
+)
+
+// lane sends a job's deliveries of one channel.
+type lane struct {
+	d       *Dispatcher
+	job     *Job
+	source  Source
+	channel push.Channel
+	policy  *policy
+	sender  push.Sender
+	pacer   push.Pacer // of the sender; nil: it does not know how fast it may go
+
+	inFlight chan struct{} // holds one entry for each delivery claimed and not written back yet
+	attempts chan attempt  // to a worker that has nothing to do
+	workers  sync.WaitGroup
+	wake     chan struct{}
+	refusal  atomic.Pointer[string] // why deliveries are held back; nil: none are
+}
+
+func newLane(j *Job, ch push.Channel) *lane {
+	p := policyOf(ch)
+	return &lane{
+		d: j.d, job: j, source: j.work.Source, channel: ch, policy: p,
+		inFlight: make(chan struct{}, p.inFlight), attempts: make(chan attempt), wake: make(chan struct{}, 1),
+	}
+}
+
+// look finds the channel's sender, which is another one after its settings have changed.
+func (l *lane) look(ctx context.Context) error {
+	sender, err := l.d.Sender(ctx, l.job.work.App, l.channel)
+	if err != nil {
+		return &ChannelError{Channel: l.channel, Err: err}
+	}
+	l.sender = sender
+	l.pacer, _ = l.sender.(push.Pacer)
+	return nil
+}
+
+func (l *lane) kick() {
+	select {
+	case l.wake <- struct{}{}:
+	default:
+	}
+}
+
+const (
+	// peekAhead bounds the time for which deliveries wait in memory for their turn at the work's rate: what is known of
+	// their endpoints must not grow old.
+	peekAhead = 2 * time.Second
+	peekMost  = 500
+	// peekAlone bounds it for channels that claim one by one.
+	peekAlone = 60
+	// patience is how long a lane with many scopes waits for one of them; longer, and others' turn comes first.
+	patience = 250 * time.Millisecond
+	// forever is longer than anything waits.
+	forever = 1000 * time.Hour
+	// together is how close in time deliveries must leave to be claimed in one transaction.
+	together = 5 * time.Millisecond
+	// idleLook is how long a lane sleeps at most: what wakes it could get lost with the store's clock.
+	idleLook = 2 * time.Second
+	// stopLook is how long it sleeps when nothing that it claimed may be sent any more, which it is about to be told.
+	stopLook = 50 * time.Millisecond
+)
+
+// run sends until nothing is left to be sent or ctx ends.
+func (l *lane) run(ctx context.Context) error {
+	for ctx.Err() == nil {
+		ds, err := l.source.Due(ctx, l.channel, l.d.now(), l.batch())
+		if err == nil && len(ds) > 0 {
+			err = l.look(ctx)
+		}
+		if err == nil && len(ds) > 0 {
+			err = l.take(ctx, ds)
+		} else if err == nil {
+			var done bool
+			if done, err = l.idle(ctx); done {
+				return nil
+			}
+		}
+		if err != nil {
+			if isStop(ctx, err) {
+				return nil
+			}
+			return fmt.Errorf("send over %s: %w", l.channel, err)
+		}
+	}
+	return nil
+}
+
+// batch is how many deliveries to look at: no more than leave within peekAhead.
+func (l *lane) batch() int {
+	if l.job.rate == nil && !l.policy.solo {
+		return peekMost
+	}
+	most := peekMost
+	if rate := l.job.work.Rate; rate > 0 {
+		most = min(most, int(rate*peekAhead.Seconds()))
+	}
+	if l.policy.group == 1 {
+		most = min(most, peekAlone)
+	}
+	return max(most, 1)
+}
+
+// idle waits for something to do. done: there will be nothing.
+func (l *lane) idle(ctx context.Context) (done bool, err error) {
+	// In this order: what is added or ends after the first two looks shows in the third.
+	ended, flying := l.source.Ended(), len(l.inFlight) > 0
+	at, ok, err := l.source.NextDue(ctx, l.channel)
+	if err != nil {
+		return false, err
+	}
+	d := idleLook
+	if ok {
+		d = min(d, max(at.Sub(l.d.now()), time.Millisecond))
+	} else if ended && !flying {
+		return true, nil
+	}
+	l.sleep(ctx, d)
+	return false, nil
+}
+
+// sleep waits, or until there is something to look at.
+func (l *lane) sleep(ctx context.Context, d time.Duration) {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-ctx.Done():
+	case <-l.wake:
+	case <-t.C:
+	}
+}
+
+// take sees to each of these deliveries: it leaves, or is put off, or need not be sent. When it returns, the source
+// knows which.
+func (l *lane) take(ctx context.Context, ds []Delivery) error {
+	b := batch{lane: l, ctx: ctx}
+	b.claims.SetLimit(claimsAtOnce)
+	for i := range ds {
+		if ctx.Err() != nil {
+			break
+		}
+		b.take(&ds[i])
+	}
+	return b.close()
+}
+
+// batch is what a lane has looked at and not yet told its source.
+type batch struct {
+	lane    *lane
+	ctx     context.Context
+	group   []Delivery // their turn is now and each has its place in flight
+	settled []Result   // need no sending
+	claims  errgroup.Group
+	claimed atomic.Int64
+	asked   bool
+}
+
+func (b *batch) take(d *Delivery) {
+	l := b.lane
+	now := l.d.now()
+	if res, ok := l.gate(d, now); ok {
+		b.settled = append(b.settled, res)
+		return
+	}
+	turn, res, ok := l.turn(d, now)
+	if !ok {
+		b.settled = append(b.settled, res)
+		return
+	}
+	if turn.at.Sub(now) > together || len(b.group) >= l.policy.group || !l.free() {
+		b.claim()
+	}
+	if !wait(b.ctx, turn.at.Sub(l.d.now())) {
+		return
+	}
+	if now := l.d.now(); turn.put(now) {
+		b.settled = append(b.settled, d.again(turn.scope.book(now)))
+		return
+	}
+	select {
+	case l.inFlight <- struct{}{}:
+	case <-b.ctx.Done():
+		return
+	}
+	b.group = append(b.group, *d)
+}
+
+// free reports whether there is room for one more in flight.
+func (l *lane) free() bool { return len(l.inFlight) < cap(l.inFlight) }
+
+// claimsAtOnce is how many groups of a lane may be on their way to the disk: they share its commits.
+const claimsAtOnce = 4
+
+// claim has the group marked as being sent, and sends those that were.
+func (b *batch) claim() {
+	if len(b.group) == 0 {
+		return
+	}
+	l, group, sender := b.lane, b.group, b.lane.sender
+	b.group, b.asked = nil, true
+	b.claims.Go(func() error {
+		claimed, err := l.source.Claim(b.ctx, group, l.d.now())
+		for range len(group) - len(claimed) {
+			<-l.inFlight
+		}
+		b.claimed.Add(int64(len(claimed)))
+		for i := range claimed {
+			l.start(attempt{delivery: &claimed[i], sender: sender})
+		}
+		return err
+	})
+}
+
+// drop gives back what is not going to be sent now.
+func (b *batch) drop() {
+	for range b.group {
+		<-b.lane.inFlight
+	}
+	b.group = nil
+}
+
+func (b *batch) close() error {
+	if b.ctx.Err() != nil {
+		b.drop()
+	} else {
+		b.claim()
+	}
+	if err := b.claims.Wait(); err != nil {
+		return err
+	}
+	l := b.lane
+	if len(b.settled) > 0 {
+		if err := l.source.Finish(b.ctx, b.settled, l.d.now()); err != nil {
+			return err
+		}
+		l.d.metrics.count(b.settled)
+		return nil
+	}
+	if b.asked && b.claimed.Load() == 0 {
+		l.sleep(b.ctx, stopLook)
+	}
+	return nil
+}
+
+// gate finds deliveries that are not to be sent, or not now.
+func (l *lane) gate(d *Delivery, now time.Time) (Result, bool) {
+	switch {
+	case d.Left:
+		return d.ends(Suppressed, "the subscriber has left"), true
+	case d.Disabled != "":
+		return d.ends(Suppressed, "the endpoint is disabled: "+d.Disabled), true
+	}
+	from, until := l.source.Window(d, now)
+	switch {
+	case !now.Before(until):
+		return d.ends(Expired, "nobody took it in time"), true
+	case from.After(now):
+		return d.again(from), true
+	}
+	return Result{}, false
+}

@@ -1,0 +1,30 @@
+package dispatch
+
+import "github.com/prometheus/client_golang/prometheus"
+
+// metrics of the package. Labels are bounded: channels, outcomes.
+type metrics struct {
+	deliveries *prometheus.CounterVec
+}
+
+func newMetrics() *metrics {
+	return &metrics{
+		deliveries: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "godwit_push_results_total", Help: "Results of push deliveries since start, by channel and outcome; pending: put off.",
+		}, []string{"channel", "outcome"}),
+	}
+}
+
+func (m *metrics) count(results []Result) {
+	for i := range results {
+		m.deliveries.WithLabelValues(string(results[i].Channel), results[i].Outcome.String()).Inc()
+	}
+}
+
+var _ prometheus.Collector = (*Dispatcher)(nil)
+
+// Describe implements prometheus.Collector.
+func (d *Dispatcher) Describe(ch chan<- *prometheus.Desc) { d.metrics.deliveries.Describe(ch) }
+
+// Collect implements prometheus.Collector.
+func (d *Dispatcher) Collect(ch chan<- prometheus.Metric) { d.metrics.deliveries.Collect(ch) }

@@ -1,0 +1,73 @@
+package dispatch
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"hash/fnv"
+	"io"
+	"time"
+
+	"godwit.dev/godwit/internal/push"
+)
+
+// recallTries is how often a recall is tried that fails for a passing reason.
+const recallTries = 4
+
+// Recall takes one message back when its turn comes (most providers count calls) and again if that fails for a passing
+// reason. As for a Job, an attempt under way outlives ctx until hard ends. failed is why the message could not be taken
+// back; err only says that ctx has ended first.
+func (d *Dispatcher) Recall(ctx, hard context.Context, sender push.Sender, ch push.Channel, sent push.Sent) (failed, err error) {
+	var limits push.Pace
+	if p, ok := sender.(push.Pacer); ok {
+		limits = p.Pace(sent.Request.Address)
+	}
+	spread := fnv.New32a()
+	_, _ = io.WriteString(spread, sent.Request.ID)
+	for try := 1; ; try++ {
+		s := d.scope(sent.Request.App, ch, limits, d.now())
+		if !s.reach(ctx) {
+			return nil, context.Cause(ctx)
+		}
+		failed := recall(hard, sender, ch, sent)
+		after, passing := s.passing(failed, d.now())
+		if !passing || try == recallTries {
+			return failed, nil
+		}
+		if !wait(ctx, max(after, backoff(try, int64(spread.Sum32())))) {
+			return nil, context.Cause(ctx)
+		}
+	}
+}
+
+// recall makes one attempt.
+func recall(ctx context.Context, sender push.Sender, ch push.Channel, sent push.Sent) error {
+	r, ok := sender.(push.Recaller)
+	p := policyOf(ch)
+	if !ok || p == nil {
+		return &push.PermanentError{Reason: fmt.Sprintf("channel %s cannot take messages back", ch)}
+	}
+	ctx, cancel := context.WithTimeoutCause(ctx, p.timeout, fmt.Errorf("no answer in %s", p.timeout))
+	defer cancel()
+	errs := r.Recall(ctx, []push.Sent{sent})
+	if len(errs) != 1 {
+		return &push.UnknownError{Reason: "the channel said nothing of it"}
+	}
+	return errs[0]
+}
+
+// passing reports whether a failed recall is worth another try, after how long.
+func (s scope) passing(err error, now time.Time) (after time.Duration, yes bool) {
+	var retry *push.RetryError
+	var unknown *push.UnknownError
+	switch {
+	case errors.As(err, &retry):
+		if retry.Credential {
+			s.objected(retry, now)
+		}
+		return retry.After, true
+	case errors.As(err, &unknown):
+		return 0, true
+	}
+	return 0, false
+}

@@ -1,0 +1,49 @@
+package dispatch
+
+import (
+	"context"
+	"log/slog"
+	"time"
+
+	"godwit.dev/godwit/internal/push"
+)
+
+// Source is where deliveries come from and where their outcomes are kept: rows of one app that belong together. What a
+// crash may cost rests on what it promises:
+//
+//   - What Claim returned is on disk as being sent when it returns. Whoever opens the store after a crash finds it so
+//     and settles it as Resends says.
+//   - What Finish returned nil for is on disk: Due shows it no more, or not before its time.
+//   - Once somebody else owns the rows, Claim and Finish fail with ErrStale and change nothing.
+//
+// Its methods are called by several goroutines at once, Claim and Finish too.
+type Source interface {
+	// Due reads up to limit pending deliveries of a channel whose time has come, longest due first.
+	Due(ctx context.Context, ch push.Channel, now time.Time, limit int) ([]Delivery, error)
+	// NextDue says when the next pending delivery of a channel comes due; ok is false if there is none but held ones.
+	NextDue(ctx context.Context, ch push.Channel) (at time.Time, ok bool, err error)
+	// Ended reports whether no deliveries come any more but those there are: once they are settled, the job is done.
+	Ended() bool
+	// Window is when a delivery may leave: not before from, nor at until or later, when it expires. It is asked before
+	// each attempt and must not wait for anything.
+	Window(d *Delivery, now time.Time) (from, until time.Time)
+	// Claim marks deliveries as being sent and returns those that it has marked, as they were given. It is the last to
+	// be asked before they leave: what is not to leave any more it leaves out, and settles if nobody else does. None of
+	// them: the job is about to be stopped.
+	Claim(ctx context.Context, ds []Delivery, now time.Time) (claimed []Delivery, err error)
+	// Request renders the message. Its ExpiresAt is the until of Window: no attempt is planned beyond it.
+	Request(d *Delivery, now time.Time) push.Request
+	// Finish writes what became of deliveries, claimed ones and such as need not be sent, of several channels perhaps.
+	// It disables endpoints that are gone and follows those that moved.
+	Finish(ctx context.Context, results []Result, now time.Time) error
+}
+
+// Work is what a source has to be sent.
+type Work struct {
+	App      string
+	Channels []push.Channel
+	Source   Source
+	Rate     float64 // a second, all channels together; 0: as fast as the providers let through
+	// Log names the source in what is logged. Nil: that of the Dispatcher.
+	Log *slog.Logger
+}
