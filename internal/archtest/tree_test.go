@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 )
 
@@ -44,9 +45,23 @@ func (s *source) imports() []string {
 	return paths
 }
 
-// tree parses every Go file of the module, other modules nested in it aside.
+// tree gives every Go file of the module, other modules nested in it aside. It is read once for all tests, which leave
+// it as it is.
 func tree(t *testing.T) []*source {
 	t.Helper()
+	files, err := parsed()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(files) < 10 {
+		t.Fatalf("found only %d Go files: is this the root of the repository?", len(files))
+	}
+	return files
+}
+
+var parsed = sync.OnceValues(parse)
+
+func parse() ([]*source, error) {
 	root := filepath.Join("..", "..")
 	var files []*source
 	err := filepath.WalkDir(root, func(p string, d fs.DirEntry, err error) error {
@@ -78,13 +93,7 @@ func tree(t *testing.T) []*source {
 		})
 		return nil
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if len(files) < 10 {
-		t.Fatalf("found only %d Go files from %s: is this the root of the repository?", len(files), root)
-	}
-	return files
+	return files, err
 }
 
 func enter(root, rel, name string) error {
