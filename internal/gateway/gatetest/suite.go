@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"os"
 	"strings"
 	"sync"
 	"testing"
@@ -12,6 +13,15 @@ import (
 	"godwit.dev/godwit/internal/event"
 	"godwit.dev/godwit/internal/notification"
 )
+
+// Variant skips a test that holds a gateway's second encoding, engine or driver to what its first is held to, unless
+// nothing may be skipped (GODWIT_TEST_STRICT).
+func Variant(t *testing.T) {
+	t.Helper()
+	if os.Getenv("GODWIT_TEST_STRICT") == "" {
+		t.Skip("a variant: set GODWIT_TEST_STRICT to run it")
+	}
+}
 
 // Run runs the suite on a gateway.
 func Run(t *testing.T, g Gate) {

@@ -109,16 +109,22 @@ func (x *service) FullDuplexCall(s grpc.BidiStreamingServer[pb.StreamingOutputCa
 	}
 }
 
-// world is the service on both engines.
+// world is the service on an engine.
 type world struct {
 	*gate
 	svc *service
 	pb.TestServiceClient
 }
 
+// both runs a test on both engines where nothing may be skipped, else on the first.
 func both(t *testing.T, run func(t *testing.T, w *world)) {
 	for _, engine := range []string{grpcgate.EngineReactor, grpcgate.EngineStd} {
-		t.Run(engine, func(t *testing.T) { run(t, newWorld(t, func(c *grpcgate.Config) { c.Engine = engine })) })
+		t.Run(engine, func(t *testing.T) {
+			if engine != grpcgate.EngineReactor {
+				gatetest.Variant(t)
+			}
+			run(t, newWorld(t, func(c *grpcgate.Config) { c.Engine = engine }))
+		})
 	}
 }
 

@@ -107,6 +107,9 @@ func (g *gate) conn(t testing.TB) *grpc.ClientConn {
 
 // suite runs the gateways' suite on one engine.
 func suite(t *testing.T, driver string, secure bool, change func(*grpcgate.Config)) {
+	if driver != "" || secure || change != nil {
+		gatetest.Variant(t)
+	}
 	all := &running{of: map[*gatetest.Server]*gate{}}
 	gatetest.Run(t, gatetest.Gate{
 		Driver: driver,

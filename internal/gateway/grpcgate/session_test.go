@@ -32,10 +32,13 @@ import (
 	"godwit.dev/godwit/internal/notification"
 )
 
-// eachEngine runs a test on both engines.
+// eachEngine runs a test on both engines where nothing may be skipped, else on the first.
 func eachEngine(t *testing.T, run func(t *testing.T, g *gate)) {
 	for _, engine := range []string{grpcgate.EngineReactor, grpcgate.EngineStd} {
 		t.Run(engine, func(t *testing.T) {
+			if engine != grpcgate.EngineReactor {
+				gatetest.Variant(t)
+			}
 			var g *gate
 			gatetest.Start(t, func(s *gatetest.Server) {
 				g = open(t, s, nil, func(c *grpcgate.Config) { c.Engine = engine })
@@ -230,6 +233,9 @@ func TestRefusalAndGoodbyeHaveTheirStatus(t *testing.T) {
 func TestCertificateNamesTheClient(t *testing.T) {
 	for _, engine := range []string{grpcgate.EngineReactor, grpcgate.EngineStd} {
 		t.Run(engine, func(t *testing.T) {
+			if engine != grpcgate.EngineReactor {
+				gatetest.Variant(t)
+			}
 			server, clientConf := certificate(t)
 			name, cas := clientCertificate(t, "godwit://"+gatetest.App+"/region-1/region-1:observer-1")
 			server.ClientAuth, server.ClientCAs = tls.VerifyClientCertIfGiven, cas

@@ -40,6 +40,7 @@ func TestObjectsInTheQuery(t *testing.T) {
 }
 
 func TestGatewayOverTLS(t *testing.T) {
+	gatetest.Variant(t)
 	gatetest.Run(t, gatetest.Gate{Dial: dial, Mount: func(_ testing.TB, s *gatetest.Server) {
 		s.UseTLS(false)
 		mount(s)
@@ -47,6 +48,7 @@ func TestGatewayOverTLS(t *testing.T) {
 }
 
 func TestGatewayOverHTTP2(t *testing.T) {
+	gatetest.Variant(t)
 	var gates sync.Map
 	gatetest.Run(t, gatetest.Gate{
 		Dial: dial,

@@ -33,10 +33,12 @@ func TestGatewayJSON(t *testing.T) {
 }
 
 func TestGatewayProto(t *testing.T) {
+	gatetest.Variant(t)
 	gatetest.Run(t, gatetest.Gate{Mount: mount, Dial: dialProto})
 }
 
 func TestGatewayOverTLS(t *testing.T) {
+	gatetest.Variant(t)
 	gatetest.Run(t, gatetest.Gate{Dial: dialJSON, Mount: func(t testing.TB, s *gatetest.Server) {
 		s.UseTLS(false)
 		mount(t, s)
@@ -44,6 +46,7 @@ func TestGatewayOverTLS(t *testing.T) {
 }
 
 func TestGatewayOnPortableDriver(t *testing.T) {
+	gatetest.Variant(t)
 	gatetest.Run(t, gatetest.Gate{Mount: mount, Dial: dialJSON, Driver: reactor.DriverGoroutine})
 }
 
