@@ -56,6 +56,13 @@ endif
 test: test-tools ## run all tests, installing what they need (narrow with PACKAGES=./internal/...)
 	GODWIT_TEST_BIN=$(BIN) gotestsum --format pkgname-and-test-fails -- $(TESTFLAGS) $(PACKAGES)
 
+# What changed since this branch left main (SINCE names another commit), with all that is built from it.
+.PHONY: quick
+quick: ## test what your change can break, in under a minute: -short, no race, nothing installed
+	@packages=$$($(GO) run ./tools/affected $(if $(SINCE),-since $(SINCE))); \
+	if [ -z "$$packages" ]; then echo "nothing has changed"; exit 0; fi; \
+	$(GO) test -short -timeout 5m $$packages | { grep -v 'no test files' || true; }
+
 # The wheel is tested as it is installed, against a server built from here.
 .PHONY: python-test
 python-test: $(PYTHON_VENV) ## lint, type-check and test the Python client (narrow with PYTESTFLAGS='-k listen')

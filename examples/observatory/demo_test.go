@@ -45,6 +45,7 @@ func unitsPort() string {
 }
 
 func TestDemonstrationPlaysAndTheListingRunsAgainstIt(t *testing.T) {
+	blackbox.Long(t)
 	python, env := interpreter(t)
 	var mu sync.Mutex
 	var said []string

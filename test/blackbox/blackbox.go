@@ -51,6 +51,14 @@ func Skip(t testing.TB, format string, args ...any) {
 	t.Skipf(format, args...)
 }
 
+// Long skips a test under -short: what `make quick` has no time for.
+func Long(t testing.TB) {
+	t.Helper()
+	if testing.Short() {
+		t.Skip("takes long")
+	}
+}
+
 var (
 	buildMu sync.Mutex
 	built   = map[string]string{}

@@ -60,7 +60,7 @@ func Start(t testing.TB, opts ...Option) *Server {
 	return s
 }
 
-// New prepares a server without starting it.
+// New prepares a server without starting it. Under -short it runs without the race detector, which takes long to build.
 func New(t testing.TB, opts ...Option) *Server {
 	t.Helper()
 	s := &Server{t: t, HTTP: "127.0.0.1:0", GRPC: "127.0.0.1:0", log: &logBuffer{}}
@@ -68,7 +68,7 @@ func New(t testing.TB, opts ...Option) *Server {
 		o(s)
 	}
 	if s.bin == "" {
-		s.bin = Binary(t, true)
+		s.bin = Binary(t, !testing.Short())
 	}
 	if s.Dir == "" {
 		s.Dir = t.TempDir()

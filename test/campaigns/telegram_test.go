@@ -57,6 +57,7 @@ var telegramNews = map[string]any{
 }
 
 func TestABotReachesItsChatsAtTheRateThatTelegramAllows(t *testing.T) {
+	blackbox.Long(t)
 	w, telegram, ids := bot(t, *chats)
 	const blocked, moved = 3, 7 // chats
 	const newHome = -100500
@@ -113,6 +114,7 @@ func TestABotReachesItsChatsAtTheRateThatTelegramAllows(t *testing.T) {
 }
 
 func TestUnreadableAnswersAreParkedNotRepeated(t *testing.T) {
+	blackbox.Long(t)
 	w, telegram, ids := bot(t, 30)
 	telegram.Break(botserver.HTML, 4)
 	id := w.start(telegramNews)

@@ -115,6 +115,7 @@ func sameTopic(t *testing.T, name string, got []pushserver.Message, most int) {
 const kills = 10
 
 func TestNobodyIsLostOrDoubledWhenTheServerIsKilled(t *testing.T) {
+	blackbox.Long(t)
 	w, provider, subs := pushing(t, *subscribers, pushserver.Options{OneKey: true}, func(int) pushserver.Behaviour {
 		return pushserver.Behaviour{Delay: 20 * time.Millisecond}
 	}, blackbox.Plain())

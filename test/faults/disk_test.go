@@ -66,6 +66,7 @@ func free(t *testing.T, dir string) uint64 {
 
 // TestFullDiskRefusesPublishesAndHeals fills the disk to the last byte under a server with work in hand.
 func TestFullDiskRefusesPublishesAndHeals(t *testing.T) {
+	blackbox.Long(t)
 	disk := smallDisk(t)
 	server := blackbox.Start(t, blackbox.Dev(), blackbox.In(filepath.Join(disk, "data")), blackbox.Args("--min-free", "16MB", "--ballast", "8MB"))
 	api := server.API()

@@ -31,6 +31,7 @@ type result struct {
 // TestBrowser lets a real browser connect with WebSocket and EventSource from a page of an allowed origin, and sees
 // it turned away from a page of another.
 func TestBrowser(t *testing.T) {
+	blackbox.Long(t)
 	chromium := blackbox.Tool(t, "chromium", "google-chrome", "chromium-browser")
 	server := blackbox.Start(t, blackbox.Dev())
 	ctx, api := timeout(t), server.API()

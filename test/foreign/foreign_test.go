@@ -110,16 +110,19 @@ func receive(t *testing.T, server *blackbox.Server, recipient, name string, args
 }
 
 func TestPythonWebSockets(t *testing.T) {
+	blackbox.Long(t)
 	server := blackbox.Start(t, blackbox.Dev())
 	receive(t, server, "py-ws", python(t), "clients/ws.py", "ws://"+server.HTTP+"/v1/connect", "py-ws", fmt.Sprint(count))
 }
 
 func TestPythonServerSentEvents(t *testing.T) {
+	blackbox.Long(t)
 	server := blackbox.Start(t, blackbox.Dev())
 	receive(t, server, "py-sse", python(t), "clients/sse.py", server.URL(""), "py-sse", fmt.Sprint(count))
 }
 
 func TestPythonGRPCByReflection(t *testing.T) {
+	blackbox.Long(t)
 	for _, engine := range []string{"reactor", "std"} {
 		t.Run(engine, func(t *testing.T) {
 			server := blackbox.Start(t, blackbox.Dev(), blackbox.Args("--grpc-engine", engine))
@@ -140,6 +143,7 @@ func TestPythonGRPCByReflection(t *testing.T) {
 }
 
 func TestCurlReadsServerSentEvents(t *testing.T) {
+	blackbox.Long(t)
 	curl := blackbox.Tool(t, "curl")
 	server := blackbox.Start(t, blackbox.Dev())
 	api := server.API()
@@ -179,6 +183,7 @@ func TestCurlReadsServerSentEvents(t *testing.T) {
 }
 
 func TestGRPCurl(t *testing.T) {
+	blackbox.Long(t)
 	grpcurl := blackbox.Tool(t, "grpcurl")
 	server := blackbox.Start(t, blackbox.Dev())
 	ctx := timeout(t)
@@ -253,6 +258,7 @@ func talk(ctx context.Context, t *testing.T, grpcurl, addr string) {
 }
 
 func TestH2SpecFindsNothing(t *testing.T) {
+	blackbox.Long(t)
 	h2spec := blackbox.Tool(t, "h2spec")
 	server := blackbox.Start(t, blackbox.Dev())
 	host, port, _ := strings.Cut(server.GRPC, ":")

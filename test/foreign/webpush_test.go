@@ -18,6 +18,7 @@ import (
 
 // TestOtherLibrariesDecryptWebPush encrypts messages of every padding and has libraries that are not ours decrypt them.
 func TestOtherLibrariesDecryptWebPush(t *testing.T) {
+	blackbox.Long(t)
 	server := pushserver.Start(pushserver.Options{})
 	defer server.Close()
 	client := server.Trust(provider.Client(true))

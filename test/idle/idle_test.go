@@ -53,6 +53,7 @@ func TestIdleSessionsCostAKilobyte(t *testing.T) {
 // TestClientThatNeverReadsCostsAtMostItsCap: 20 clients ask for large windows and then do not read, while 80 MB wait
 // for them.
 func TestClientThatNeverReadsCostsAtMostItsCap(t *testing.T) {
+	blackbox.Long(t)
 	const (
 		clients  = 20
 		each     = 1000

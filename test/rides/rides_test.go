@@ -26,6 +26,7 @@ func TestGeneratorMakesRealisticRides(t *testing.T) {
 // TestEveryRideIsAcknowledgedOnce: 5,000 rides to 1,000 drivers over every transport, a third of them offline at first,
 // one in ten connections cut. Each ride is acknowledged once, first deliveries are in order, what expired is not sent.
 func TestEveryRideIsAcknowledgedOnce(t *testing.T) {
+	blackbox.Long(t)
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	server := blackbox.Start(t, blackbox.Dev())
@@ -101,7 +102,10 @@ func wantOneAckEach(ctx context.Context, t *testing.T, api *blackbox.API, rides 
 // TestNotificationSurvivesKill: the same, while the server is killed 20 times at random moments and started again on
 // the same folder. What it had acknowledged to the publisher is never published again, so all of it must arrive.
 func TestNotificationSurvivesKill(t *testing.T) {
-	const kills = 20
+	kills, rideCount := 20, rideCount
+	if testing.Short() {
+		kills, rideCount = 3, rideCount/10
+	}
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	server := blackbox.Start(t, blackbox.Dev(), blackbox.Plain())
@@ -116,11 +120,11 @@ func TestNotificationSurvivesKill(t *testing.T) {
 	var stored atomic.Int64
 	published := make(chan error, 1)
 	go func() { published <- publish(ctx, api, rides, &stored) }()
-	r := rand.New(rand.NewPCG(seed, kills))
+	r := rand.New(rand.NewPCG(seed, uint64(kills)))
 	for kill := range kills {
 		// A random moment within each twentieth of the publishing, so that every kill hits work under way.
-		moment := int64(rideCount) * int64(kill) / kills
-		moment += r.Int64N(rideCount / kills)
+		moment := int64(rideCount * kill / kills)
+		moment += r.Int64N(int64(rideCount / kills))
 		err := blackbox.Poll(ctx, patience, func() error {
 			if stored.Load() < moment {
 				return fmt.Errorf("%d of %d published", stored.Load(), moment)

@@ -116,6 +116,7 @@ func (p *person) photographs(name string) {
 }
 
 func TestACampaignFromSignInToRecall(t *testing.T) {
+	blackbox.Long(t)
 	bot := botserver.Start(botserver.Options{Token: "123456789:AAExampleExampleExampleExample1234567"})
 	t.Cleanup(bot.Close)
 	server := blackbox.Start(t, blackbox.Dev(), blackbox.Plain(), blackbox.Args("--allow-private-urls"))

@@ -224,6 +224,9 @@ func TestClosingTheStreamEndsTheSession(t *testing.T) {
 }
 
 func TestAStreamOutlivesItsHeartbeats(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes two heartbeats, which are 5 s at least")
+	}
 	t.Parallel()
 	s := start(t)
 	q := gatetest.Options{Recipient: "driver-1"}.Query()

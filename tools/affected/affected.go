@@ -1,0 +1,117 @@
+package main
+
+import (
+	"path"
+	"sort"
+	"strings"
+)
+
+const module = "godwit.dev/godwit"
+
+// pkg is a package of this module.
+type pkg struct {
+	name string
+	dir  string          // from the root, with slashes
+	uses map[string]bool // all that it and its tests are built from
+}
+
+// unseen are uses that no import shows: a package runs a program that is built from another, or reads its files.
+var unseen = map[string][]string{
+	module + "/test/blackbox": {module + "/cmd/godwit"},
+}
+
+// readers are the tests that read files from outside their folder.
+var readers = []struct{ prefix, pkg string }{
+	{"api/vectors/", module + "/test/vectors"},
+	{"api/vectors/", module + "/clients/go"},
+	{"api/vectors/", module + "/internal/object"},
+	{"clients/js/", module + "/test/webpage"},
+	{"clients/python/", module + "/examples/observatory"},
+	{"docs/migrate/", module + "/examples/observatory"},
+	{"docs/dependencies.md", module + "/internal/archtest"},
+}
+
+// everything are files that every package is built with.
+var everything = map[string]bool{"go.mod": true, "go.sum": true}
+
+// always are tests of the tree as a whole; they are cheap.
+var always = []string{module + "/internal/archtest"}
+
+// affected returns the names of the packages that a change of files can break, in order.
+func affected(packages []pkg, files []string) []string {
+	if len(files) == 0 {
+		return nil
+	}
+	names, byDir := map[string]bool{}, map[string]string{}
+	for _, p := range packages {
+		names[p.name], byDir[p.dir] = true, p.name
+	}
+	hit := map[string]bool{}
+	for _, name := range always {
+		hit[name] = names[name]
+	}
+	for _, f := range files {
+		if everything[f] {
+			return sorted(names)
+		}
+		if strings.HasSuffix(f, ".md") {
+			hit[module+"/test/docs"] = names[module+"/test/docs"]
+		}
+		for _, r := range readers {
+			if strings.HasPrefix(f, r.prefix) {
+				hit[r.pkg] = names[r.pkg]
+			}
+		}
+		if p := owner(byDir, f); p != "" {
+			hit[p] = true
+			users(packages, p, strings.HasSuffix(f, "_test.go"), hit)
+		}
+	}
+	return sorted(hit)
+}
+
+// owner is the package in whose folder a file is, or in one under which: testdata, pages that are embedded.
+func owner(byDir map[string]string, file string) string {
+	for dir := path.Dir(file); dir != "."; dir = path.Dir(dir) {
+		if p := byDir[dir]; p != "" {
+			return p
+		}
+	}
+	return ""
+}
+
+// users marks what is built from a package, and what runs a program that is.
+func users(packages []pkg, changed string, testOnly bool, hit map[string]bool) {
+	if testOnly {
+		return // nothing else is built from a package's tests
+	}
+	for _, p := range packages {
+		if p.uses[changed] {
+			hit[p.name] = true
+		}
+	}
+	for runner, programs := range unseen {
+		for _, program := range programs {
+			if !hit[program] {
+				continue
+			}
+			hit[runner] = true
+			for _, p := range packages {
+				if p.uses[runner] {
+					hit[p.name] = true
+				}
+			}
+		}
+	}
+}
+
+func sorted(set map[string]bool) []string {
+	var names []string
+	for name, in := range set {
+		if in {
+			names = append(names, name)
+		}
+	}
+	sort.Strings(names)
+	return names
+}

@@ -1,0 +1,82 @@
+package main
+
+import (
+	"os"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+)
+
+func TestAffectedAreWhatChangedAndAllThatIsBuiltFromIt(t *testing.T) {
+	use := func(name string, uses ...string) pkg {
+		p := pkg{name: module + "/" + name, dir: name, uses: map[string]bool{}}
+		for _, u := range uses {
+			p.uses[module+"/"+u] = true
+		}
+		return p
+	}
+	packages := []pkg{
+		use("internal/archtest"), use("internal/object"), use("internal/session", "internal/object"), use("internal/gateway"),
+		use("cmd/godwit", "internal/session", "internal/object"), use("test/blackbox"), use("test/rides", "test/blackbox"), use("test/docs", "test/blackbox"),
+	}
+	for _, c := range []struct {
+		files []string
+		want  string
+	}{
+		{nil, ""},
+		{[]string{"Makefile"}, "internal/archtest"},
+		{[]string{"internal/gateway/line.go"}, "internal/archtest internal/gateway"},
+		{[]string{"internal/gateway/testdata/fuzz/a/b"}, "internal/archtest internal/gateway"},
+		{[]string{"internal/session/session_test.go"}, "internal/archtest internal/session"},
+		{[]string{"internal/session/session.go"}, "cmd/godwit internal/archtest internal/session test/blackbox test/docs test/rides"},
+		{[]string{"internal/session/session_test.go", "internal/gateway/line.go"}, "internal/archtest internal/gateway internal/session"},
+		{[]string{"docs/guides/hooks.md"}, "internal/archtest test/docs"},
+		{[]string{"api/vectors/digests.json"}, "internal/archtest internal/object"},
+		{[]string{"go.sum"}, "cmd/godwit internal/archtest internal/gateway internal/object internal/session test/blackbox test/docs test/rides"},
+	} {
+		got := affected(packages, c.files)
+		for i := range got {
+			got[i] = strings.TrimPrefix(got[i], module+"/")
+		}
+		if want := strings.Fields(c.want); !slices.Equal(got, want) {
+			t.Errorf("%v: affected are %v, want %v", c.files, got, want)
+		}
+	}
+}
+
+func TestListKnowsTheUsersOfThisModule(t *testing.T) {
+	t.Chdir("../..")
+	packages, err := list()
+	if err != nil {
+		t.Fatal(err)
+	}
+	known := map[string]bool{}
+	for _, p := range packages {
+		known[p.name] = true
+		if _, err := os.Stat(p.dir); err != nil {
+			t.Errorf("%s: %v", p.name, err)
+		}
+	}
+	for runner, programs := range unseen {
+		for _, name := range append(programs, runner) {
+			if !known[name] {
+				t.Errorf("unseen names %s, which is no package", name)
+			}
+		}
+	}
+	for _, r := range readers {
+		if _, err := os.Stat(r.prefix); err != nil || !known[r.pkg] {
+			t.Errorf("readers: %s is read by %s: there is no such file or package", r.prefix, r.pkg)
+		}
+	}
+	got := affected(packages, []string{"internal/session/session.go"})
+	for _, name := range []string{"internal/session", "internal/app", "internal/gateway/wsgate", "clients/go", "test/rides", "test/convergence"} {
+		if !slices.Contains(got, module+"/"+name) {
+			t.Errorf("after a change of session, %s is not tested", name) // clients/go uses it in its tests alone
+		}
+	}
+	if got := affected(packages, []string{"internal/latency/latency.go"}); reflect.DeepEqual(got, affected(packages, []string{"go.mod"})) {
+		t.Error("after a change of a leaf everything is tested")
+	}
+}

@@ -1,0 +1,127 @@
+// Command affected names the packages whose tests a change can fail: those that changed, and all that are built from
+// them. It reads the work tree, what is not added yet included, and compares it with where it left the main branch.
+package main
+
+import (
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+)
+
+func main() {
+	since := flag.String("since", "", "the commit to compare with (where this branch left main)")
+	flag.Parse()
+	if err := run(*since); err != nil {
+		fmt.Fprintln(os.Stderr, "affected:", err)
+		os.Exit(1)
+	}
+}
+
+func run(since string) error {
+	root, err := output("git", "rev-parse", "--show-toplevel")
+	if err != nil {
+		return err
+	}
+	if err := os.Chdir(strings.TrimSpace(root)); err != nil {
+		return err
+	}
+	if since == "" {
+		since = base()
+	}
+	files, err := changed(since)
+	if err != nil {
+		return err
+	}
+	packages, err := list()
+	if err != nil {
+		return err
+	}
+	for _, name := range affected(packages, files) {
+		fmt.Println(name)
+	}
+	return nil
+}
+
+// base is where this branch left main; on main itself, and where there is no main, it is the last commit.
+func base() string {
+	for _, main := range []string{"main", "origin/main"} {
+		if commit, err := output("git", "merge-base", "HEAD", main); err == nil {
+			return strings.TrimSpace(commit)
+		}
+	}
+	return "HEAD"
+}
+
+// changed lists the files that differ from a commit, those that git does not know yet included. Paths are from the root.
+func changed(since string) ([]string, error) {
+	differ, err := output("git", "diff", "--name-only", "--no-renames", "-z", since, "--")
+	if err != nil {
+		return nil, err
+	}
+	unknown, err := output("git", "ls-files", "--others", "--exclude-standard", "-z")
+	if err != nil {
+		return nil, err
+	}
+	return strings.FieldsFunc(differ+unknown, func(r rune) bool { return r == 0 }), nil
+}
+
+// list asks the go command for the packages of this module and what their tests are built from.
+func list() ([]pkg, error) {
+	root, err := os.Getwd()
+	if err != nil {
+		return nil, err
+	}
+	// A test is listed as a package of its own: "p [p.test]" is p with its tests in it, p.test the program.
+	text, err := output("go", "list", "-e", "-test", "-f", "{{.ImportPath}}\t{{.ForTest}}\t{{.Dir}}\t{{join .Deps \" \"}}", "./...")
+	if err != nil {
+		return nil, err
+	}
+	byName := map[string]*pkg{}
+	var names []string
+	for line := range strings.Lines(text) {
+		fields := strings.Split(strings.TrimSuffix(line, "\n"), "\t")
+		name, dir, deps := fields[0], fields[2], fields[3]
+		if fields[1] != "" {
+			name = fields[1]
+		}
+		name, ofTest := strings.CutSuffix(name, ".test")
+		p := byName[name]
+		if p == nil {
+			p = &pkg{name: name, uses: map[string]bool{}}
+			byName[name] = p
+			names = append(names, name)
+		}
+		if !ofTest {
+			rel, err := filepath.Rel(root, dir)
+			if err != nil {
+				return nil, err
+			}
+			p.dir = filepath.ToSlash(rel)
+		}
+		for dep := range strings.FieldsSeq(deps) {
+			if !strings.HasPrefix(dep, "[") { // "p [q.test]" is p built for the tests of q
+				p.uses[dep] = true
+			}
+		}
+	}
+	packages := make([]pkg, len(names))
+	for i, name := range names {
+		packages[i] = *byName[name]
+	}
+	return packages, nil
+}
+
+func output(name string, args ...string) (string, error) {
+	out, err := exec.Command(name, args...).Output() //nolint:noctx // a short-lived tool
+	if exit := (*exec.ExitError)(nil); errors.As(err, &exit) {
+		return "", fmt.Errorf("%s %s: %w: %s", name, strings.Join(args, " "), err, exit.Stderr)
+	}
+	if err != nil {
+		return "", fmt.Errorf("%s %s: %w", name, strings.Join(args, " "), err)
+	}
+	return string(out), nil
+}
