@@ -75,9 +75,9 @@ func (c *Client) save(room *room) *Save {
 	room.keys, room.progress = c.keysTo(room.keys[:0]), c.progressTo(room.progress[:0])
 	op, digest, count := c.ops, c.digest, len(room.keys)
 	c.saving = op
-	c.svc.running.Add(1)
+	c.svc.running.begin() // who attends is a task
 	return &Save{ID: c.id, Keys: room.keys, SeenAt: c.svc.cfg.Now(), Progress: room.progress, Done: func(err error) {
-		defer c.svc.running.Done()
+		defer c.svc.running.end()
 		c.mu.Lock()
 		defer c.mu.Unlock()
 		c.saving = 0

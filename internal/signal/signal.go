@@ -5,7 +5,6 @@ package signal
 import (
 	"context"
 	"log/slog"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -65,7 +64,7 @@ type Service struct {
 	unread  queue[*watched] // objects to read
 	flush   flusher
 	wheel   *timerwheel.Wheel[*Client]
-	running sync.WaitGroup
+	running tasks
 	ctx     context.Context // ends with the service
 	stop    context.CancelFunc
 	closing atomic.Bool
@@ -108,14 +107,14 @@ func New(cfg Config) *Service {
 	return s
 }
 
-// Close writes down what clients have acknowledged and stops the service's goroutines. Sessions have ended before.
+// Close writes down what clients have acknowledged and returns when nothing of the service runs any more, nor is the store
+// still to answer it. Sessions have ended before; what they ask for meanwhile is done or is not, and after it nothing is.
 func (s *Service) Close() error {
 	if s.closing.Swap(true) {
 		return nil
 	}
-	s.flushNow(true)
 	s.stop()
-	s.running.Wait()
+	s.running.wait()
 	return nil
 }
 
@@ -129,51 +128,4 @@ func seconds(d time.Duration) second { return second((d + time.Second - 1) / tim
 // backoff is how long an attempt waits for its acknowledgement: 10 s, doubling to 5 minutes.
 func backoff(attempt uint8) second {
 	return seconds(min(redeliverFirst<<min(attempt-1, 8), redeliverMost))
-}
-
-// queue hands items to a bounded set of goroutines that end when nothing is left.
-type queue[T any] struct {
-	wg      *sync.WaitGroup
-	limit   int
-	do      func(T)
-	batch   func([]T) // instead of do: takes up to most at once
-	most    int
-	mu      sync.Mutex
-	items   []T
-	running int
-}
-
-func (q *queue[T]) init(wg *sync.WaitGroup, limit int, do func(T)) {
-	q.wg, q.limit, q.do, q.most = wg, limit, do, 1
-}
-
-func (q *queue[T]) add(item T) {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	q.items = append(q.items, item)
-	if q.running < q.limit {
-		q.running++
-		q.wg.Go(q.run)
-	}
-}
-
-func (q *queue[T]) run() {
-	for {
-		q.mu.Lock()
-		n := min(q.most, len(q.items))
-		if n == 0 {
-			q.running--
-			q.items = nil
-			q.mu.Unlock()
-			return
-		}
-		some := q.items[:n:n]
-		q.items = q.items[n:]
-		q.mu.Unlock()
-		if q.batch != nil {
-			q.batch(some)
-		} else {
-			q.do(some[0])
-		}
-	}
 }

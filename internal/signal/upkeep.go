@@ -28,21 +28,24 @@ func (c *Client) touch() {
 	f.mu.Unlock()
 }
 
+// keepFlushed writes down what clients have once a second, and a last time when the service ends. Nobody else does, so
+// there is never more than one such write under way.
 func (s *Service) keepFlushed() {
 	tick := time.NewTicker(flushEvery)
 	defer tick.Stop()
 	for {
 		select {
 		case <-s.ctx.Done():
+			s.flushNow()
 			return
 		case <-tick.C:
-			s.flushNow(false)
+			s.flushNow()
 		}
 	}
 }
 
-// flushNow writes down what clients have; with wait it returns when that is done. A failure only costs redelivery.
-func (s *Service) flushNow(wait bool) {
+// flushNow writes down what clients have and returns when that is done. A failure only costs redelivery.
+func (s *Service) flushNow() {
 	s.flush.mu.Lock()
 	list := s.flush.list
 	s.flush.list = nil
@@ -79,9 +82,7 @@ func (s *Service) flushNow(wait bool) {
 		}
 		close(done)
 	})
-	if wait {
-		<-done
-	}
+	<-done
 }
 
 // collect drops the registrations of clients that have been away for too long.
