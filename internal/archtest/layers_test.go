@@ -30,6 +30,7 @@ var places = map[string]layer{
 	"internal/urlguard":     domain, // leaf: the clients for URLs that people give
 	"internal/timerwheel":   domain,
 	"internal/latency":      domain, // leaf: a histogram
+	"internal/encoded":      domain, // leaf: encodings made once
 	"internal/frame":        codec,
 	"internal/mailbox":      capability,
 	"internal/campaign":     capability,

@@ -252,7 +252,7 @@ func BenchmarkNotificationHead(b *testing.B) {
 func BenchmarkNotificationTail(b *testing.B) {
 	data, _ := json.Marshal(map[string]string{"text": strings.Repeat("ride ", 800)})
 	n := note(string(data), "application/json")
-	for name, encode := range map[string]func(*notification.Notification) []byte{"JSON": jsonTail, "Proto": protoTail, "SSE": sseTail} {
+	for name, encode := range map[string]func(*notification.Notification) []byte{"JSON": textEncoding{}.notificationTail, "Proto": protoEncoding{}.notificationTail, "SSE": textEncoding{events: true}.notificationTail} {
 		b.Run(name, func(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {

@@ -8,21 +8,10 @@ package frame
 import (
 	"time"
 
-	"godwit.dev/godwit/internal/notification"
 	"godwit.dev/godwit/internal/object"
 )
 
-// Format is a wire format of server frames.
-type Format uint8
-
-// Formats. The numbers index notification.Notification.Wire.
-const (
-	JSON  Format = iota // {"notification":{…}}
-	Proto               // godwit.v1.ServerFrame
-	SSE                 // event: notification\nid: 7\ndata: {…}\n\n
-)
-
-// Kind tells which frame a Client or Server is.
+// Kind tells which frame a Client is.
 type Kind uint8
 
 // Client frames.
@@ -100,12 +89,8 @@ type Goodbye struct {
 	Reason     string
 	RetryAfter time.Duration // 0: at once
 	Refusal    bool          // the client did wrong: WebSocket 1008, gRPC UNAUTHENTICATED
+	Error      *Error        // what exactly, which an error frame has said before; nil: the reason says it
 }
 
 // EmptyDigest is the digest of no registrations.
 const EmptyDigest = "0000000000000000"
-
-// NotificationTail returns the shared part of n in format f.
-func NotificationTail(n *notification.Notification, f Format) []byte {
-	return n.Wire(uint8(f), tailEncoders[f])
-}

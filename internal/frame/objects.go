@@ -1,24 +1,12 @@
 package frame
 
 import (
-	"encoding/base64"
 	"encoding/json"
 	"fmt"
-	"slices"
-	"strconv"
-	"unicode/utf8"
 
 	"google.golang.org/protobuf/encoding/protowire"
 
-	"godwit.dev/godwit/internal/notification"
 	"godwit.dev/godwit/internal/object"
-)
-
-// Field numbers of godwit.v1.ServerFrame.
-const (
-	fieldRegistered         protowire.Number = 4
-	fieldRegistrationFailed protowire.Number = 5
-	fieldObject             protowire.Number = 6
 )
 
 // checkObjects applies the rules of register, unregister and object_ack.
@@ -126,119 +114,10 @@ type Registered struct {
 	Digest  string
 }
 
-// AppendRegistered appends a registered frame.
-func AppendRegistered(dst []byte, f Format, r *Registered) []byte {
-	if f == Proto {
-		dst = protowire.AppendTag(dst, fieldRegistered, protowire.BytesType)
-		body := len(dst)
-		dst = appendProtoStrings(dst, 1, r.Objects)
-		dst = appendProtoString(dst, 2, r.Digest)
-		return putLength(appendProtoString(dst, 3, r.Group), body)
-	}
-	dst = appendStrings(append(open(dst, f, "registered"), `{"objects":`...), r.Objects)
-	dst = appendString(append(dst, `,"digest":`...), r.Digest)
-	return end(append(appendText(dst, "group", r.Group), '}'), f)
-}
-
 // RegistrationFailed refuses registrations: for good, which leaves both digests without them, or for now.
 type RegistrationFailed struct {
 	Group     string
 	Objects   []string
 	Code      string
 	Transient bool
-}
-
-// AppendRegistrationFailed appends a registration_failed frame.
-func AppendRegistrationFailed(dst []byte, f Format, r *RegistrationFailed) []byte {
-	if f == Proto {
-		dst = protowire.AppendTag(dst, fieldRegistrationFailed, protowire.BytesType)
-		body := len(dst)
-		dst = appendProtoStrings(dst, 1, r.Objects)
-		dst = appendProtoString(dst, 2, r.Code)
-		dst = appendProtoInt(dst, 3, protoBool(r.Transient))
-		return putLength(appendProtoString(dst, 4, r.Group), body)
-	}
-	dst = appendStrings(append(open(dst, f, "registration_failed"), `{"objects":`...), r.Objects)
-	dst = appendString(append(dst, `,"code":`...), r.Code)
-	dst = strconv.AppendBool(append(dst, `,"transient":`...), r.Transient)
-	return end(append(appendText(dst, "group", r.Group), '}'), f)
-}
-
-// Object makes an object frame. It is the same for every receiver: encode it once per format and share it.
-func Object(f Format, k object.Key, s *object.State) []byte {
-	dst := make([]byte, 0, 96+len(k.Group)+len(k.Object)+len(s.Payload)+len(s.ContentType))
-	if f == Proto {
-		return slices.Clip(appendMessage(dst, fieldObject, protoObject(k, s)))
-	}
-	dst = appendString(append(open(dst, f, "object"), `{"group":`...), k.Group)
-	dst = appendString(append(dst, `,"object":`...), k.Object)
-	if s.Version > 0 {
-		dst = append(strconv.AppendInt(append(dst, `,"version":"`...), int64(s.Version), 10), '"')
-	}
-	dst = appendPayload(dst, s.Payload, s.ContentType)
-	dst = strconv.AppendBool(append(dst, `,"unknown":`...), !s.Known)
-	return slices.Clip(end(append(dst, '}'), f))
-}
-
-func protoObject(k object.Key, s *object.State) []byte {
-	var room [smallFrame]byte
-	m := appendProtoString(room[:0], 1, k.Group)
-	m = appendProtoString(m, 2, k.Object)
-	m = appendProtoInt(m, 3, int64(s.Version))
-	if len(s.Payload) > 0 {
-		m = protowire.AppendTag(m, 4, protowire.BytesType)
-		m = protowire.AppendBytes(m, s.Payload)
-	}
-	m = appendProtoInt(m, 5, protoBool(!s.Known))
-	if len(s.Payload) == 0 {
-		return m
-	}
-	return appendProtoString(m, 6, s.ContentType)
-}
-
-// appendPayload is appendData by another name.
-func appendPayload(dst, payload []byte, contentType string) []byte {
-	if len(payload) == 0 {
-		return dst
-	}
-	text := utf8.Valid(payload)
-	switch {
-	case text && notification.IsJSON(contentType):
-		dst = appendJSONText(append(dst, `,"payload":`...), payload)
-		if contentType == jsonType {
-			return dst
-		}
-	case text:
-		dst = appendString(append(dst, `,"payload":`...), payload)
-	default:
-		dst = base64.StdEncoding.AppendEncode(append(dst, `,"payload_base64":"`...), payload)
-		dst = append(dst, '"')
-	}
-	return appendText(dst, "content_type", contentType)
-}
-
-func appendStrings(dst []byte, list []string) []byte {
-	dst = append(dst, '[')
-	for i, s := range list {
-		if i > 0 {
-			dst = append(dst, ',')
-		}
-		dst = appendString(dst, s)
-	}
-	return append(dst, ']')
-}
-
-func appendProtoStrings(dst []byte, num protowire.Number, list []string) []byte {
-	for _, s := range list {
-		dst = protowire.AppendTag(dst, num, protowire.BytesType)
-		dst = protowire.AppendString(dst, s)
-	}
-	return dst
-}
-
-func protoBool(b bool) int64 {
-	if b {
-		return 1
-	}
-	return 0
 }

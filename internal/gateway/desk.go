@@ -83,11 +83,11 @@ func (d *Desk) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		Fail(w, err)
 		return
 	}
-	Reply(w, line, "", answers)
+	Reply(w, "", answers)
 }
 
-// Reply answers with frames, and with the session's id if it is not empty.
-func Reply(w http.ResponseWriter, l *Line, id string, items []Item) {
+// Reply answers with JSON frames, and with the session's id if it is not empty.
+func Reply(w http.ResponseWriter, id string, items []Item) {
 	var b []byte
 	if id == "" {
 		b = append(b, `{"frames":[`...)
@@ -98,7 +98,7 @@ func Reply(w http.ResponseWriter, l *Line, id string, items []Item) {
 		if i > 0 {
 			b = append(b, ',')
 		}
-		b = l.AppendJSON(b, it)
+		b = append(append(b, it.Head...), it.Tail...)
 	}
 	b = append(b, "]}\n"...)
 	w.Header().Set("Content-Type", "application/json")

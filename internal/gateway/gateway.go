@@ -150,17 +150,7 @@ func Fail(w http.ResponseWriter, err error) {
 
 // Refuse hangs up a line that got a goodbye instead of a welcome and answers with the problem it stands for.
 func Refuse(w http.ResponseWriter, l *Line, g frame.Goodbye) {
-	items, _ := l.Take()
 	l.Hangup()
-	for _, it := range items {
-		var f struct {
-			Error struct{ Code, Message, Field string }
-		}
-		if json.Unmarshal(l.AppendJSON(nil, it), &f) == nil && f.Error.Code == frame.CodeBadField {
-			Fail(w, problem.BadInput.With(f.Error.Message).In(f.Error.Field))
-			return
-		}
-	}
 	Fail(w, Refused(g))
 }
 
@@ -168,6 +158,11 @@ func Refuse(w http.ResponseWriter, l *Line, g frame.Goodbye) {
 func Refused(g frame.Goodbye) *problem.Problem {
 	p := problem.Unavailable.With("the server said " + g.Reason + "; connect again later")
 	switch g.Reason {
+	case "bad_hello":
+		p = problem.Refused.With("the server said " + g.Reason)
+		if g.Error != nil {
+			p = problem.BadInput.With(g.Error.Message).In(g.Error.Field)
+		}
 	case "unauthenticated", "token_expired":
 		p = problem.Unauthenticated.With("a valid client token is required: Authorization: Bearer TOKEN, or the query parameter token")
 	case "forbidden":

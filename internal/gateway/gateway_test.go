@@ -39,7 +39,7 @@ func TestALineQueuesNoMoreThanItsBound(t *testing.T) {
 	l := welcomed(t, s, frame.JSON, b)
 	kb := make([]byte, 1<<10)
 	n := 0
-	for l.Write(kb, kb) {
+	for l.Write(frame.ServerNotification, kb, kb) {
 		n++
 	}
 	if b.Used() > gateway.QueueBytes || n < 100 {
@@ -48,11 +48,11 @@ func TestALineQueuesNoMoreThanItsBound(t *testing.T) {
 	if items, _ := l.Take(); len(items) != n+1 || b.Used() != 0 {
 		t.Errorf("took %d frames, %d bytes are left; want %d and 0", len(items), b.Used(), n+1)
 	}
-	if !l.Write(make([]byte, 1<<20), nil) {
+	if !l.Write(frame.ServerNotification, make([]byte, 1<<20), nil) {
 		t.Error("an empty queue refused a big frame")
 	}
 	l.Hangup()
-	if l.Write(kb, nil) || b.Used() != 0 {
+	if l.Write(frame.ServerNotification, kb, nil) || b.Used() != 0 {
 		t.Errorf("a line that was hung up took a frame, or kept %d bytes", b.Used())
 	}
 }
@@ -61,14 +61,14 @@ func TestLinesShareABudget(t *testing.T) {
 	s := start(t)
 	b := &gateway.Budget{Most: 8 << 10}
 	one, two := welcomed(t, s, frame.JSON, b), welcomed(t, s, frame.JSON, b)
-	for one.Write(make([]byte, 1<<10), nil) {
+	for one.Write(frame.ServerNotification, make([]byte, 1<<10), nil) {
 		continue
 	}
-	if two.Write(make([]byte, 1<<10), nil) {
+	if two.Write(frame.ServerNotification, make([]byte, 1<<10), nil) {
 		t.Error("a line took a frame beyond the budget of all")
 	}
 	one.Take()
-	if !two.Write(make([]byte, 1<<10), nil) {
+	if !two.Write(frame.ServerNotification, make([]byte, 1<<10), nil) {
 		t.Error("a line refused a frame although others made room")
 	}
 }
@@ -91,10 +91,10 @@ func (o *outlet) CloseAfterFlush(err error) { o.closed = err }
 func TestAttachKeepsTheOrder(t *testing.T) {
 	s := start(t)
 	l := welcomed(t, s, frame.SSE, &gateway.Budget{Most: 1 << 20})
-	l.Write([]byte("one "), []byte("two "))
+	l.Write(frame.ServerNotification, []byte("one "), []byte("two "))
 	var o outlet
 	l.Attach(&o, []byte("head "))
-	l.Write([]byte("three "), nil)
+	l.Write(frame.ServerNotification, []byte("three "), nil)
 	l.Close(frame.Goodbye{Reason: "test"})
 	got := o.text.String()
 	if !strings.HasPrefix(got, "head event: welcome\n") || !strings.HasSuffix(got, "\n\none two three ") || o.closed == nil {
@@ -117,18 +117,23 @@ func TestAPostWaitsWhileTheSessionIsPaused(t *testing.T) {
 	}
 	l.Resume()
 	answers, err := l.Post(t.Context(), []json.RawMessage{[]byte(`{"ping":{}}`)})
-	if err != nil || len(answers) != 1 || string(l.AppendJSON(nil, answers[0])) != `{"pong":{}}` {
+	if err != nil || len(answers) != 1 || string(answers[0].Head) != `{"pong":{}}` {
 		t.Errorf("the answers are %v, %v; want a pong", answers, err)
 	}
 }
 
-func TestEventsBecomeJSONFrames(t *testing.T) {
+func TestAnswersToPostsOfAnEventStreamAreJSON(t *testing.T) {
 	s := start(t)
 	l := welcomed(t, s, frame.SSE, &gateway.Budget{Most: 1 << 20})
-	e := &frame.Error{Code: frame.CodeBadFrame, Message: "data: \"x\"\n\nevent: y", Field: "ids"}
-	got := l.AppendJSON(nil, gateway.Item{Head: frame.AppendError(nil, frame.SSE, e)})
-	if want := frame.AppendError(nil, frame.JSON, e); string(got) != string(want) {
-		t.Errorf("got %s, want %s", got, want)
+	answers, err := l.Post(t.Context(), []json.RawMessage{[]byte(`{"ping":{}}`), []byte("{\"data: \\n\\nevent: y\":{}}")})
+	if err != nil || len(answers) != 2 || string(answers[0].Head) != `{"pong":{}}` {
+		t.Fatalf("the answers are %v, %v; want a pong and an error", answers, err)
+	}
+	var e struct {
+		Error struct{ Code, Message string }
+	}
+	if err := json.Unmarshal(answers[1].Head, &e); err != nil || e.Error.Code != frame.CodeBadFrame || !strings.Contains(e.Error.Message, "data: ") {
+		t.Errorf("the answer is %s, %v", answers[1].Head, err)
 	}
 }
 
@@ -145,6 +150,7 @@ func TestARefusalBecomesAnAnswer(t *testing.T) {
 		{frame.Goodbye{Reason: "auth_unavailable", RetryAfter: 5 * time.Second}, 503, "5"},
 		{frame.Goodbye{Reason: "shutdown", RetryAfter: 1500 * time.Millisecond}, 503, "2"},
 		{frame.Goodbye{Reason: "bad_field", Refusal: true}, 400, ""},
+		{frame.Goodbye{Reason: "bad_hello", Refusal: true, Error: &frame.Error{Code: frame.CodeBadField, Field: "recipient"}}, 400, ""},
 	} {
 		w := httptest.NewRecorder()
 		gateway.Fail(w, gateway.Refused(c.bye))

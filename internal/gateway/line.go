@@ -5,8 +5,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"slices"
-	"strings"
 	"sync"
 	"sync/atomic"
 
@@ -24,6 +22,7 @@ const (
 
 // Item is one encoded frame.
 type Item struct {
+	Kind       frame.ServerKind // 0: a comment
 	Head, Tail []byte
 }
 
@@ -65,7 +64,7 @@ type Line struct {
 	refused bool           // a write was refused since the last Take
 	bye     *frame.Goodbye // the session has ended
 	gone    bool           // the client has: nothing is taken any more
-	answers *[]Item        // collects the direct answers to a post
+	answers *[]Item        // collects the direct answers to a post, as JSON
 	resumed chan struct{}  // open while paused
 	ready   chan struct{}  // has a token when there is something to take; nil with an outlet
 	out     Outlet
@@ -92,7 +91,7 @@ func (l *Line) Ready() <-chan struct{} { return l.ready }
 func (l *Line) Await(ctx context.Context) (*frame.Goodbye, error) {
 	for {
 		l.mu.Lock()
-		welcomed, bye := len(l.items) > 0 && isWelcome(l.items[0].Head), l.bye
+		welcomed, bye := len(l.items) > 0 && l.items[0].Kind == frame.ServerWelcome, l.bye
 		l.mu.Unlock()
 		switch {
 		case welcomed:
@@ -181,14 +180,14 @@ func (l *Line) Queued() int {
 }
 
 // Write implements session.Transport.
-func (l *Line) Write(head, tail []byte) bool {
+func (l *Line) Write(k frame.ServerKind, head, tail []byte) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	switch {
 	case l.gone:
 		return false
-	case l.answers != nil && isAnswer(head):
-		*l.answers = append(*l.answers, Item{Head: bytes.Clone(head), Tail: tail})
+	case l.answers != nil && k.Answers():
+		*l.answers = append(*l.answers, Item{k, frame.AppendAnswer(nil, l.format, k, head), nil})
 		return true
 	case l.out != nil:
 		return l.out.Write(head, tail)
@@ -198,7 +197,7 @@ func (l *Line) Write(head, tail []byte) bool {
 		l.refused = true
 		return false
 	}
-	l.items = append(l.items, Item{Head: bytes.Clone(head), Tail: tail})
+	l.items = append(l.items, Item{k, bytes.Clone(head), tail})
 	l.size += n
 	l.budget.used.Add(int64(n))
 	l.signal()
@@ -214,7 +213,7 @@ func (l *Line) Probe() {
 	case out != nil:
 		out.Probe()
 	case l.format == frame.SSE:
-		l.Write(comment, nil)
+		l.Write(0, comment, nil)
 	}
 }
 
@@ -256,7 +255,7 @@ func (l *Line) Resume() {
 	}
 }
 
-// Post hands over frames that the client posted, in order, and returns the direct answers to them. What a frame has
+// Post hands over frames that the client posted, in order, and returns the direct answers to them, as JSON. What a frame has
 // wrong is such an answer; the error is the context's.
 func (l *Line) Post(ctx context.Context, frames []json.RawMessage) ([]Item, error) {
 	l.turn.Lock()
@@ -270,7 +269,7 @@ func (l *Line) Post(ctx context.Context, frames []json.RawMessage) ([]Item, erro
 			return nil, err
 		}
 		var e *frame.Error
-		if err := frame.DecodeJSON(raw, &c); errors.As(err, &e) {
+		if err := l.format.Decode(raw, &c); errors.As(err, &e) {
 			l.sess.Bad(e)
 			continue
 		}
@@ -301,28 +300,4 @@ func (l *Line) running(ctx context.Context) error {
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	}
-}
-
-func isWelcome(head []byte) bool {
-	return bytes.HasPrefix(head, []byte(`{"welcome":`)) || bytes.HasPrefix(head, []byte("event: welcome\n"))
-}
-
-var answerStarts = [][]byte{[]byte(`{"error":`), []byte(`{"pong":`), []byte("event: error\n"), []byte("event: pong\n")}
-
-// isAnswer reports whether an encoded frame answers one of the client's: those are never sent for another reason.
-func isAnswer(head []byte) bool {
-	return slices.ContainsFunc(answerStarts, func(start []byte) bool { return bytes.HasPrefix(head, start) })
-}
-
-// AppendJSON appends an item as a JSON frame, whatever the line's format is.
-func (l *Line) AppendJSON(dst []byte, it Item) []byte {
-	if l.format != frame.SSE {
-		return append(append(dst, it.Head...), it.Tail...)
-	}
-	whole := string(it.Head) + string(it.Tail)
-	event, data, _ := strings.Cut(strings.TrimPrefix(whole, "event: "), "\n")
-	_, data, _ = strings.Cut(data, "data: ")
-	dst = append(append(dst, `{"`...), event...)
-	dst = append(append(dst, `":`...), strings.TrimSuffix(data, "\n\n")...)
-	return append(dst, '}')
 }

@@ -150,10 +150,10 @@ func TestAnotherAppsObjectsAreNotThere(t *testing.T) {
 // deaf is a session that takes every frame.
 type deaf struct{}
 
-func (deaf) Format() frame.Format        { return frame.JSON }
-func (deaf) Send(head, tail []byte) bool { return true }
-func (deaf) Cork()                       {}
-func (deaf) Uncork()                     {}
+func (deaf) Format() frame.Format                       { return frame.JSON }
+func (deaf) Send(frame.ServerKind, []byte, []byte) bool { return true }
+func (deaf) Cork()                                      {}
+func (deaf) Uncork()                                    {}
 
 // unit registers a client for objects of group north and waits until that is stored.
 func (w *world) unit(recipient, device string, objects ...string) session.ObjectSession {

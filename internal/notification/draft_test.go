@@ -116,15 +116,6 @@ func TestDurations(t *testing.T) {
 	}
 }
 
-func TestWireFormsAreMadeOnce(t *testing.T) {
-	n, made := &notification.Notification{}, 0
-	encode := func(*notification.Notification) []byte { made++; return []byte("x") }
-	first := n.Wire(1, encode)
-	if second := n.Wire(1, encode); made != 1 || &first[0] != &second[0] {
-		t.Fatalf("encoded %d times", made)
-	}
-}
-
 func TestStatusNamesAreReadBack(t *testing.T) {
 	for s := notification.Scheduled; s <= notification.Failed; s++ {
 		if s.String() == "" {

@@ -3,8 +3,9 @@
 package notification
 
 import (
-	"sync/atomic"
 	"time"
+
+	"godwit.dev/godwit/internal/encoded"
 )
 
 // Limits of a publish. They are part of the public contract.
@@ -37,24 +38,11 @@ type Notification struct {
 	SendAt      time.Time // zero: at once
 	ExpiresAt   time.Time
 
-	wire [wireFormats]atomic.Pointer[[]byte]
+	wire encoded.Forms
 }
 
-const wireFormats = 3
-
-// Wire returns the encoding of n in a wire format (0 to 2), made by encode on first use and then shared by all.
-// The result must not be changed.
-func (n *Notification) Wire(format uint8, encode func(*Notification) []byte) []byte {
-	slot := &n.wire[format]
-	if b := slot.Load(); b != nil {
-		return *b
-	}
-	b := encode(n)
-	if !slot.CompareAndSwap(nil, &b) {
-		return *slot.Load()
-	}
-	return b
-}
+// Wire is what all its receivers share of its frames, by wire format.
+func (n *Notification) Wire() *encoded.Forms { return &n.wire }
 
 // Priority orders a recipient's backlog. The zero value is normal.
 type Priority int8

@@ -175,7 +175,7 @@ func (s *Session) redeliver(items []*mailbox.Item, refs []mailbox.Ref, sc *scrat
 		if it == nil {
 			id := f.id
 			s.takeFlight(k, false)
-			s.write(frame.AppendRecall(nil, s.t.Format(), []string{id}), nil)
+			s.write(frame.ServerRecall, frame.AppendRecall(nil, s.t.Format(), []string{id}))
 			continue
 		}
 		if !f.again {

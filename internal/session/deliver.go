@@ -104,7 +104,7 @@ func (s *Session) send(it *mailbox.Item, attempt uint32, sc *scratch) bool {
 	f := s.t.Format()
 	tail := frame.NotificationTail(it.N, f)
 	sc.head = frame.AppendNotificationHead(sc.head[:0], f, it.Seq, attempt, len(tail))
-	if !s.t.Write(sc.head, tail) {
+	if !s.t.Write(frame.ServerNotification, sc.head, tail) {
 		s.blocked = true
 		return false
 	}
@@ -154,7 +154,7 @@ func (s *Session) settled(d *mailbox.Settled, only bool) {
 	default:
 		return // expired, failed or settled by its delivery: nothing to take back
 	}
-	s.write(frame.AppendRecall(nil, s.t.Format(), []string{d.ID}), nil)
+	s.write(frame.ServerRecall, frame.AppendRecall(nil, s.t.Format(), []string{d.ID}))
 }
 
 // drop takes a notification out of the window and reports whether it was there.

@@ -165,7 +165,7 @@ func (w *wire) Name() string         { return "test" }
 func (w *wire) Pause()               {}
 func (w *wire) Resume()              {}
 
-func (w *wire) Write(head, tail []byte) bool {
+func (w *wire) Write(_ frame.ServerKind, head, tail []byte) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.full || w.closed != nil {

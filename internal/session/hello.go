@@ -2,7 +2,6 @@ package session
 
 import (
 	"crypto/rand"
-	"errors"
 	"time"
 
 	"godwit.dev/godwit/internal/access"
@@ -54,11 +53,11 @@ func (h *Hub) verified(v verification) {
 	switch {
 	case err != nil:
 		h.log.DebugContext(h.ctx, "client refused", "app", claim.App, "error", err)
-		var fe *notification.FieldError
-		if errors.As(err, &fe) {
-			v.s.Bad(&frame.Error{Code: frame.CodeBadField, Message: "hello: " + fe.Error(), Field: fe.Field})
+		g := refusal(err)
+		if g.Error != nil {
+			v.s.Bad(g.Error)
 		}
-		v.s.Goodbye(refusal(err))
+		v.s.Goodbye(g)
 	case v.renew:
 		v.s.renewed(c, &v.o.hello)
 	default:
@@ -185,10 +184,10 @@ func (s *Session) setTimes(c access.Client, hello *frame.Hello, now instant) {
 
 func (s *Session) welcome() {
 	digest, registrations := s.digest()
-	s.write(frame.AppendWelcome(nil, s.t.Format(), &frame.Welcome{
+	s.write(frame.ServerWelcome, frame.AppendWelcome(nil, s.t.Format(), &frame.Welcome{
 		Session: s.ID(), App: s.app, Recipient: s.recipient, Heartbeat: time.Duration(s.heartbeat) * tick,
 		Digest: digest, Registrations: registrations, ServerTime: s.hub.cfg.Now(),
-	}), nil)
+	}))
 }
 
 // recallHeld tells the client which of the notifications it still shows were settled meanwhile.
@@ -209,6 +208,6 @@ func (s *Session) recall(ids []string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.state == live {
-		s.write(frame.AppendRecall(nil, s.t.Format(), ids), nil)
+		s.write(frame.ServerRecall, frame.AppendRecall(nil, s.t.Format(), ids))
 	}
 }

@@ -182,7 +182,8 @@ func refusal(err error) frame.Goodbye {
 	var fe *notification.FieldError
 	switch {
 	case errors.As(err, &fe):
-		return frame.Goodbye{Reason: "bad_hello", Refusal: true}
+		why := &frame.Error{Code: frame.CodeBadField, Message: "hello: " + fe.Error(), Field: fe.Field}
+		return frame.Goodbye{Reason: "bad_hello", Refusal: true, Error: why}
 	case errors.Is(err, access.ErrForbidden):
 		return frame.Goodbye{Reason: "forbidden", Refusal: true}
 	case errors.Is(err, access.ErrUnknownApp):

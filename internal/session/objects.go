@@ -38,9 +38,9 @@ type ObjectSession interface {
 // ObjectPeer is a session as signals see it: *Session.
 type ObjectPeer interface {
 	Format() frame.Format
-	// Send writes one encoded frame; head is borrowed, tail is shared and immutable. False: there was no room;
+	// Send writes one encoded frame of a kind; head is borrowed, tail is shared and immutable. False: there was no room;
 	// ObjectSession.Drained follows once there is, unless the session ends.
-	Send(head, tail []byte) bool
+	Send(k frame.ServerKind, head, tail []byte) bool
 	// Cork has what is sent wait for Uncork, so that many frames leave together. Uncork must follow soon.
 	Cork()
 	Uncork()
@@ -67,7 +67,7 @@ type objectSide struct {
 func (s *Session) Format() frame.Format { return s.t.Format() }
 
 // Send implements ObjectPeer. It takes no lock: transports take writes from anywhere.
-func (s *Session) Send(head, tail []byte) bool { return s.t.Write(head, tail) }
+func (s *Session) Send(k frame.ServerKind, head, tail []byte) bool { return s.t.Write(k, head, tail) }
 
 // Cork implements ObjectPeer.
 func (s *Session) Cork() {
@@ -176,7 +176,7 @@ func (s *Session) pong(f *frame.Client) {
 	if len(f.Digest) > 0 || s.objects() != nil {
 		digest, _ = s.digest()
 	}
-	s.write(frame.AppendPong(nil, s.t.Format(), digest), nil)
+	s.write(frame.ServerPong, frame.AppendPong(nil, s.t.Format(), digest))
 }
 
 // renewObjects takes the rights of a new token.

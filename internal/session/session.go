@@ -137,7 +137,7 @@ func (s *Session) badLocked(e *frame.Error) {
 	if s.state == over {
 		return
 	}
-	s.write(frame.AppendError(nil, s.t.Format(), e), nil)
+	s.write(frame.ServerError, frame.AppendError(nil, s.t.Format(), e))
 	if s.bad++; s.bad >= maxBadFrames {
 		s.goodbyeLocked(frame.Goodbye{Reason: "too_many_errors", Refusal: true})
 	}
@@ -173,7 +173,7 @@ func (s *Session) goodbyeLocked(g frame.Goodbye) {
 	if s.state == over {
 		return
 	}
-	s.write(frame.AppendGoodbye(nil, s.t.Format(), g), nil)
+	s.write(frame.ServerGoodbye, frame.AppendGoodbye(nil, s.t.Format(), g))
 	s.endLocked()
 	s.t.Close(g)
 	s.hub.counts.goodbye(g.Reason)
@@ -223,4 +223,4 @@ func (s *Session) releaseAll() {
 
 // write sends one frame that is not a notification. One the transport has no room for is dropped: the transport
 // then closes the connection or the client asks again.
-func (s *Session) write(head, tail []byte) bool { return s.t.Write(head, tail) }
+func (s *Session) write(k frame.ServerKind, b []byte) bool { return s.t.Write(k, b, nil) }

@@ -9,10 +9,11 @@ import (
 type Transport interface {
 	// Format says how frames to this client are encoded.
 	Format() frame.Format
-	// Write sends one encoded frame: head is borrowed until Write returns, tail (may be nil) is shared and immutable.
+	// Write sends one encoded frame of a kind: head is borrowed until Write returns, tail (may be nil) is shared and
+	// immutable.
 	// False: the frame was not taken because the client does not drain or is gone; the gateway calls
 	// Session.Drained once there is room again.
-	Write(head, tail []byte) bool
+	Write(k frame.ServerKind, head, tail []byte) bool
 	// Probe asks the peer for a sign of life (WebSocket or HTTP/2 PING, SSE comment). Answers reach Session.Alive.
 	Probe()
 	// Close ends the connection after what was written has been sent or the gateway's patience is over. The

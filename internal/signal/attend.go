@@ -112,9 +112,10 @@ func (c *Client) notSaved(op uint32, err error) {
 func (c *Client) answerStored(l *link, room *room) {
 	for len(c.answers) > 0 {
 		a := &c.answers[0]
-		b := room.frame[:0]
+		b, kind := room.frame[:0], frame.ServerRegistered
 		switch {
 		case a.lost && len(a.objects) > 0:
+			kind = frame.ServerRegistrationFailed
 			b = frame.AppendRegistrationFailed(b, l.format, &frame.RegistrationFailed{Group: a.group, Objects: a.objects, Code: codeStore, Transient: true})
 		case a.lost || a.op <= c.saved:
 			b = frame.AppendRegistered(b, l.format, &frame.Registered{Group: a.group, Objects: a.objects, Digest: c.stored.String()})
@@ -122,13 +123,13 @@ func (c *Client) answerStored(l *link, room *room) {
 			return
 		}
 		room.frame = b
-		if !l.send(b, nil) {
+		if !l.send(kind, b, nil) {
 			return
 		}
 		c.answers = c.answers[1:]
 	}
 	c.answers = nil
-	if c.tell && l.send(frame.AppendRegistered(nil, l.format, &frame.Registered{Digest: c.stored.String()}), nil) {
+	if c.tell && l.send(frame.ServerRegistered, frame.AppendRegistered(nil, l.format, &frame.Registered{Digest: c.stored.String()}), nil) {
 		c.tell = false
 	}
 }
@@ -167,7 +168,7 @@ func (c *Client) offer(l *link, r *reg, w *watched, st *current, now second) boo
 	case l.blocked || !l.started:
 		return false
 	}
-	if !l.send(nil, st.frame(w.key, l.format)) {
+	if !l.send(frame.ServerObject, nil, st.frame(w.key, l.format)) {
 		return false
 	}
 	again := r.told && !r.unknown && st.Known && r.sent == st.Version && !r.wanted

@@ -25,7 +25,7 @@ type counter struct {
 
 func (c *counter) Format() frame.Format { return frame.Proto }
 
-func (c *counter) Send(head, _ []byte) bool {
+func (c *counter) Send(_ frame.ServerKind, head, _ []byte) bool {
 	n := c.objects
 	if head != nil {
 		n = c.answers

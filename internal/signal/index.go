@@ -5,6 +5,7 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"godwit.dev/godwit/internal/encoded"
 	"godwit.dev/godwit/internal/frame"
 	"godwit.dev/godwit/internal/object"
 )
@@ -33,18 +34,14 @@ type watched struct {
 // current is a state and its frames, encoded once per format and shared by all receivers.
 type current struct {
 	object.State
-	wire [3]atomic.Pointer[[]byte]
+	wire encoded.Forms
 }
 
 func (c *current) frame(k object.Key, f frame.Format) []byte {
-	if b := c.wire[f].Load(); b != nil {
-		return *b
+	if b := c.wire.Get(uint8(f)); b != nil {
+		return b
 	}
-	b := frame.Object(f, k, &c.State)
-	if !c.wire[f].CompareAndSwap(nil, &b) {
-		return *c.wire[f].Load()
-	}
-	return b
+	return c.wire.Add(uint8(f), frame.Object(f, k, &c.State))
 }
 
 // set takes a state unless it is older than what is known, and reports whether that changed anything.

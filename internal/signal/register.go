@@ -54,16 +54,16 @@ func (l *link) refuse(group string, keys []object.Key, code string, transient bo
 		return
 	}
 	r := &frame.RegistrationFailed{Group: group, Objects: names(keys), Code: code, Transient: transient}
-	l.send(frame.AppendRegistrationFailed(nil, l.format, r), nil)
+	l.send(frame.ServerRegistrationFailed, frame.AppendRegistrationFailed(nil, l.format, r), nil)
 	l.c.svc.counts.refused.Add(uint64(len(keys)))
 }
 
 // send writes a frame unless the session has no room; it then waits to be drained.
-func (l *link) send(head, tail []byte) bool {
+func (l *link) send(k frame.ServerKind, head, tail []byte) bool {
 	if l.blocked {
 		return false
 	}
-	l.blocked = !l.peer.Send(head, tail)
+	l.blocked = !l.peer.Send(k, head, tail)
 	return !l.blocked
 }
 

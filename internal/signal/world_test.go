@@ -180,7 +180,7 @@ func (u *unit) Uncork() {
 	}
 }
 
-func (u *unit) Send(head, tail []byte) bool {
+func (u *unit) Send(_ frame.ServerKind, head, tail []byte) bool {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	if u.full {

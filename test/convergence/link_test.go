@@ -219,7 +219,7 @@ func (l *link) orphan() {
 }
 
 // Write implements session.Transport.
-func (l *link) Write(head, tail []byte) bool {
+func (l *link) Write(_ frame.ServerKind, head, tail []byte) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.w.mu.Lock()

@@ -54,7 +54,9 @@ func (c *client) Format() frame.Format { return frame.Proto }
 func (c *client) Name() string { return "grpc" }
 
 // Write sends one frame as one message.
-func (c *client) Write(head, tail []byte) bool { return c.s.WriteMessage(head, tail) }
+func (c *client) Write(_ frame.ServerKind, head, tail []byte) bool {
+	return c.s.WriteMessage(head, tail)
+}
 
 // Cork has messages wait for Uncork.
 func (c *client) Cork() { c.s.Cork() }

@@ -101,7 +101,7 @@ func (c *stdClient) read(ctx context.Context) {
 }
 
 func (c *stdClient) frames(ctx context.Context) error {
-	var raw rawMessage
+	var raw clientMessage
 	for {
 		err := c.stream.RecvMsg(&raw)
 		switch {
@@ -112,10 +112,10 @@ func (c *stdClient) frames(ctx context.Context) error {
 			return nil
 		case err != nil:
 			return err
-		case len(raw.head) > maxClientFrame:
-			return errTooLarge(uint64(len(raw.head)), maxClientFrame)
+		case len(raw) > maxClientFrame:
+			return errTooLarge(uint64(len(raw)), maxClientFrame)
 		}
-		handle(c.session, raw.head)
+		handle(c.session, raw)
 		if !c.ready(ctx) {
 			return nil
 		}
@@ -193,7 +193,7 @@ func (c *stdClient) Format() frame.Format { return frame.Proto }
 func (c *stdClient) Name() string { return "grpc" }
 
 // Write queues one frame.
-func (c *stdClient) Write(head, tail []byte) bool {
+func (c *stdClient) Write(_ frame.ServerKind, head, tail []byte) bool {
 	n := len(head) + len(tail)
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -264,12 +264,15 @@ func (c *stdClient) goodbye() *frame.Goodbye {
 	return c.bye
 }
 
-// rawMessage is an encoded message that passes through grpc-go as it is.
+// rawMessage is an encoded message that passes through grpc-go as it is, to the client.
 type rawMessage struct{ head, tail []byte }
+
+// clientMessage is one that comes from the client.
+type clientMessage []byte
 
 func (m *rawMessage) size() int { return len(m.head) + len(m.tail) }
 
-// rawCodec is the protobuf codec, and lets rawMessages through.
+// rawCodec is the protobuf codec, and lets encoded messages through.
 type rawCodec struct{}
 
 // Name is protobuf's: on the wire there is no difference.
@@ -294,8 +297,8 @@ func (rawCodec) Marshal(v any) (mem.BufferSlice, error) {
 // Unmarshal decodes into v.
 func (rawCodec) Unmarshal(data mem.BufferSlice, v any) error {
 	switch m := v.(type) {
-	case *rawMessage:
-		m.head = data.Materialize()
+	case *clientMessage:
+		*m = data.Materialize()
 		return nil
 	case proto.Message:
 		return proto.Unmarshal(data.Materialize(), m)

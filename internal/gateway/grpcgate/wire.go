@@ -96,11 +96,11 @@ var (
 	errPacked = status.Error(codes.Internal, "a message is compressed but grpc-encoding does not say how")
 )
 
-func messageSize(head []byte, limit int) (int, error) {
-	if head[0] > 1 {
-		return 0, status.Errorf(codes.Internal, "the message's compression flag is %d", head[0])
+func messageSize(prefix []byte, limit int) (int, error) {
+	if prefix[0] > 1 {
+		return 0, status.Errorf(codes.Internal, "the message's compression flag is %d", prefix[0])
 	}
-	n := binary.BigEndian.Uint32(head[1:])
+	n := binary.BigEndian.Uint32(prefix[1:])
 	if uint64(n) > uint64(limit) {
 		return 0, errTooLarge(uint64(n), limit)
 	}

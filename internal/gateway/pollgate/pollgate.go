@@ -126,7 +126,7 @@ func (g *Gateway) open(w http.ResponseWriter, r *http.Request) {
 		line.Session().Frame(register)
 	}
 	items, _ := line.Take() // a goodbye already there is fetched by the next poll
-	gateway.Reply(w, line, id, items)
+	gateway.Reply(w, id, items)
 }
 
 // poll answers with the frames that wait, or waits for some.
@@ -155,7 +155,7 @@ func (g *Gateway) poll(w http.ResponseWriter, r *http.Request, id string) {
 			if bye != nil {
 				g.forget(id, c)
 			}
-			gateway.Reply(w, c.line, id, items)
+			gateway.Reply(w, id, items)
 			return
 		}
 		select {
@@ -163,7 +163,7 @@ func (g *Gateway) poll(w http.ResponseWriter, r *http.Request, id string) {
 		case <-timer.C:
 			waiting = false
 		case <-turn: // only the newest poll gets frames
-			gateway.Reply(w, c.line, id, nil)
+			gateway.Reply(w, id, nil)
 			return
 		case <-r.Context().Done():
 			return

@@ -56,12 +56,8 @@ func (c *conn) Message(op websocket.Opcode, p []byte) bool {
 	}
 	f, _ := c.gate.clients.Get().(*frame.Client)
 	defer c.gate.clients.Put(f)
-	decode := frame.DecodeProto
-	if c.text {
-		decode = frame.DecodeJSON
-	}
 	var bad *frame.Error
-	switch err := decode(p, f); {
+	switch err := c.Format().Decode(p, f); {
 	case errors.As(err, &bad):
 		c.sess.Bad(bad)
 	case f.Kind == 0:
@@ -109,7 +105,7 @@ func (c *conn) Format() frame.Format {
 }
 
 // Write implements session.Transport. The frame's header is put before the head; the tail stays shared.
-func (c *conn) Write(head, tail []byte) bool {
+func (c *conn) Write(_ frame.ServerKind, head, tail []byte) bool {
 	b, _ := c.gate.heads.Get().(*[]byte)
 	op := websocket.Binary
 	if c.text {

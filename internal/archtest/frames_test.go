@@ -1,0 +1,95 @@
+package archtest
+
+import (
+	"go/ast"
+	"strings"
+	"testing"
+)
+
+// What a gateway may do with the bytes of an encoded frame: measure them, copy them and pass them on.
+var passesFramesOn = map[string]bool{
+	"append": true, "len": true, "bytes.Clone": true, "frame.AppendAnswer": true, "Write": true, "WriteMessage": true,
+	"mem.SliceBuffer": true,
+}
+
+// A session says what kind of frame it writes, so no gateway has a reason to look inside: what it did would have to be
+// done again for each wire format, and would be wrong for one of them.
+func TestGatewaysParseNoServerFrame(t *testing.T) {
+	seen := 0
+	for _, f := range tree(t) {
+		if f.isTest() || !strings.HasPrefix(f.dir(), "internal/gateway") || strings.HasPrefix(f.dir(), "internal/gateway/gatetest") {
+			continue
+		}
+		for _, d := range f.syntax.Decls {
+			if fn, ok := d.(*ast.FuncDecl); ok && fn.Body != nil {
+				seen += checkFrames(t, f, fn)
+			}
+		}
+	}
+	if seen < 10 {
+		t.Errorf("found only %d places where gateways handle frames: are heads and tails called otherwise now?", seen)
+	}
+}
+
+// checkFrames looks at every use of a frame's bytes in a function: its parameters head and tail, and the fields of that
+// name of what waits in a queue.
+func checkFrames(t *testing.T, f *source, fn *ast.FuncDecl) (uses int) {
+	params := map[string]bool{}
+	for _, p := range fn.Type.Params.List {
+		for _, n := range p.Names {
+			params[n.Name] = true
+		}
+	}
+	isFrame := func(n ast.Node) bool {
+		switch n := n.(type) {
+		case *ast.Ident:
+			return params[n.Name] && (n.Name == "head" || n.Name == "tail")
+		case *ast.SelectorExpr:
+			return strings.EqualFold(n.Sel.Name, "head") || strings.EqualFold(n.Sel.Name, "tail")
+		}
+		return false
+	}
+	var above []ast.Node
+	ast.Inspect(fn.Body, func(n ast.Node) bool {
+		if n == nil {
+			above = above[:len(above)-1]
+			return true
+		}
+		if isFrame(n) && len(above) > 0 {
+			uses++
+			if !passesOn(above[len(above)-1], n) {
+				t.Errorf("%s: a frame is looked into; its kind comes with it", f.fset.Position(n.Pos()))
+			}
+			return false
+		}
+		above = append(above, n)
+		return true
+	})
+	return uses
+}
+
+// passesOn reports whether the node around a frame's bytes does no more than that.
+func passesOn(around, n ast.Node) bool {
+	switch a := around.(type) {
+	case *ast.CallExpr:
+		return passesFramesOn[called(a.Fun)]
+	case *ast.CompositeLit, *ast.KeyValueExpr, *ast.AssignStmt, *ast.ReturnStmt:
+		return true
+	case *ast.SelectorExpr:
+		return a.X != n // a method of the same name
+	}
+	return false
+}
+
+func called(fun ast.Expr) string {
+	switch f := fun.(type) {
+	case *ast.Ident:
+		return f.Name
+	case *ast.SelectorExpr:
+		if x, ok := f.X.(*ast.Ident); ok && (x.Name == "bytes" || x.Name == "frame" || x.Name == "strings" || x.Name == "json" || x.Name == "mem") {
+			return x.Name + "." + f.Sel.Name
+		}
+		return f.Sel.Name
+	}
+	return ""
+}
