@@ -17,7 +17,7 @@ import (
 
 	"godwit.dev/godwit/bench/loadgen"
 	"godwit.dev/godwit/bench/stubs"
-	"godwit.dev/godwit/internal/app/datadir"
+	"godwit.dev/godwit/internal/store"
 )
 
 const (
@@ -78,7 +78,7 @@ func (s *Server) fill(ctx context.Context) error {
 	if err := os.Mkdir(data, 0o700); err != nil {
 		return err
 	}
-	return stubs.Fill(ctx, filepath.Join(data, datadir.MailboxDB), App, s.options.Stubs)
+	return stubs.Fill(ctx, filepath.Join(data, store.MailboxFile), App, s.options.Stubs)
 }
 
 // Restart kills the server as a crash would, has forget remove what is to be lost of its data folder, and starts it

@@ -28,10 +28,7 @@ import (
 	"godwit.dev/godwit/internal/reactor"
 	"godwit.dev/godwit/internal/session"
 	"godwit.dev/godwit/internal/signal"
-	"godwit.dev/godwit/internal/store/sqlite/appdb"
-	"godwit.dev/godwit/internal/store/sqlite/campaigndb"
-	"godwit.dev/godwit/internal/store/sqlite/eventdb"
-	"godwit.dev/godwit/internal/store/sqlite/mailboxdb"
+	"godwit.dev/godwit/internal/store"
 )
 
 // Options are what a server gets besides its settings.
@@ -56,16 +53,13 @@ type App struct {
 
 	registry  *prometheus.Registry
 	access    *access.Registry
-	apps      *appdb.Store
 	channels  *channel.Service
 	hooks     *hook.Service
-	events    *eventdb.Log
 	objects   *signal.Service
 	mailbox   *mailbox.Mailbox
 	publisher *delivery.Service
 	hub       *session.Hub
-	store     *mailboxdb.Store
-	campaigns *campaigndb.Store
+	stores    *store.Stores
 	sending   *campaign.Service
 	reactor   *reactor.Reactor
 	addrLimit *limit.Addrs
@@ -110,12 +104,12 @@ func (a *App) Run(ctx context.Context) error {
 // Start starts a server. When it returns, everything listens. ctx bounds the start alone.
 func Start(ctx context.Context, cfg *config.Config, opts Options) (*App, error) {
 	a := &App{
-		cfg: cfg, opts: opts, log: opts.Log, steps: steps{log: opts.Log}, clock: mailbox.Clock(),
+		cfg: cfg, opts: opts, log: opts.Log, steps: steps{log: opts.Log},
 		failed: make(chan error, 1), draining: make(chan struct{}), registry: metrics.New(opts.Version),
 	}
 	begun := time.Now()
 	for _, start := range []func(context.Context) error{
-		a.startProcess, a.startAccess, a.startEvents, a.startObjects, a.startMailbox, a.startChannels, a.startHooks, a.startCampaigns, a.startSending, a.startBots, a.startTrim, a.startConnections,
+		a.startProcess, a.startStores, a.startAccess, a.startObjects, a.startMailbox, a.startChannels, a.startHooks, a.startSending, a.startBots, a.startTrim, a.startConnections,
 		a.listen, a.announce,
 	} {
 		err := start(ctx)

@@ -8,14 +8,14 @@ import (
 
 	"godwit.dev/godwit/internal/audience"
 	"godwit.dev/godwit/internal/channel"
+	"godwit.dev/godwit/internal/endpoint"
 	"godwit.dev/godwit/internal/push"
 	"godwit.dev/godwit/internal/sender/telegram"
-	"godwit.dev/godwit/internal/store/sqlite/campaigndb"
 )
 
 // startBots starts listening to the bots of apps that want it.
 func (a *App) startBots(context.Context) error {
-	b := &bots{channels: a.channels, audience: botAudience{a.campaigns}, log: a.log, running: make(map[string]*listener)}
+	b := &bots{channels: a.channels, audience: botAudience{a.stores.Endpoints}, log: a.log, running: make(map[string]*listener)}
 	a.steps.addRun("bots", storePatience, b.run, a.fail)
 	return nil
 }
@@ -95,7 +95,7 @@ func (b *bots) listen(ctx context.Context, app string, s *telegram.Sender) *list
 }
 
 // botAudience keeps the chats of bots as endpoints.
-type botAudience struct{ store *campaigndb.Store }
+type botAudience struct{ store endpoint.Store }
 
 // Join registers a chat, which also wakes an endpoint that was disabled. A language that nobody knows is left out.
 func (k botAudience) Join(ctx context.Context, app string, c telegram.Chat) error {

@@ -15,7 +15,7 @@ func (a *App) startSending(context.Context) error {
 	}
 	a.registry.MustRegister(out)
 	a.sending = campaign.New(campaign.Config{
-		Store: a.campaigns, Dispatch: out, Now: a.clock, PublicURL: a.cfg.PublicURL, Log: a.log,
+		Store: a.stores.Campaigns, Dispatch: out, Now: a.clock, PublicURL: a.cfg.PublicURL, Log: a.log,
 		KnownApp: func(name string) bool {
 			_, err := a.access.App(name)
 			return err == nil && name != ""

@@ -38,7 +38,7 @@ func (a *App) startChannels(ctx context.Context) error {
 	kinds, closeIdle := ChannelKinds(KindOptions{
 		AllowPrivate: a.cfg.AllowPrivateURLs, PublicURL: a.cfg.PublicURL, Live: live.New(a.publisher, a.mailbox, a.clock),
 	})
-	channels, err := channel.New(ctx, a.apps, kinds, a.log)
+	channels, err := channel.New(ctx, a.stores.Channels, kinds, a.log)
 	if err != nil {
 		return err
 	}
@@ -53,7 +53,7 @@ func (a *App) startHooks(ctx context.Context) error {
 	client := provider.Client(a.cfg.AllowPrivateURLs)
 	a.steps.addClose("hook connections", time.Second, func() error { client.CloseIdleConnections(); return nil })
 	hooks, err := hook.New(ctx, hook.Config{
-		Store: a.apps, Progress: a.events, Events: a.events, Log: a.log,
+		Store: a.stores.Hooks, Progress: a.stores.Progress, Events: a.stores.Events, Log: a.log,
 		Poster: webhook.Hooks{Poster: webhook.NewPoster(client, a.cfg.AllowPrivateURLs)},
 	})
 	if err != nil {

@@ -39,7 +39,7 @@ func (a *App) startTrim(context.Context) error {
 	if paced(a.cfg) {
 		a.steps.addRun("memory pace", storePatience, a.pace.run, a.fail)
 	}
-	run := func(ctx context.Context) error { return trim(ctx, a.events, a.store, a.campaigns) }
+	run := func(ctx context.Context) error { return trim(ctx, a.stores) }
 	a.steps.addRun("memory trim", storePatience, run, a.fail)
 	return nil
 }

@@ -3,7 +3,6 @@ package app
 import (
 	"io"
 	"log/slog"
-	"math"
 	"os"
 	"runtime/debug"
 
@@ -54,14 +53,4 @@ func NewLogger(c *config.Config, w io.Writer) *slog.Logger {
 		return slog.New(slog.NewTextHandler(w, opts))
 	}
 	return slog.New(slog.NewJSONHandler(w, opts))
-}
-
-// diskFree is how many bytes are free for unprivileged users where a folder lies. If that cannot be told, nothing
-// stands in the way: the store finds out by itself.
-func diskFree(dir string) int64 {
-	var st unix.Statfs_t
-	if err := unix.Statfs(dir, &st); err != nil {
-		return math.MaxInt64
-	}
-	return int64(min(st.Bavail, math.MaxInt64/uint64(st.Bsize)) * uint64(st.Bsize))
 }

@@ -43,6 +43,7 @@ var places = map[string]layer{
 	"internal/limit":        capability,
 	"internal/channel":      capability,
 	"internal/hook":         capability,
+	"internal/endpoint":     capability,
 	"internal/problem":      capability,
 	"internal/metrics":      capability,
 	"internal/store":        adapter,
@@ -141,6 +142,22 @@ func TestSiblingAdaptersAreStrangers(t *testing.T) {
 			if ours && strings.HasPrefix(local, family) && local != f.dir() && !shared[local] &&
 				!strings.HasPrefix(local, f.dir()+"/") && !strings.HasPrefix(f.dir(), local+"/") {
 				t.Errorf("%s imports its sibling %s", f.path, local)
+			}
+		}
+	}
+}
+
+// byHand may write rows of a database itself: it makes millions of them, which through a store would take hours.
+const byHand = "bench/stubs"
+
+func TestOnlyOpeningNamesAStore(t *testing.T) {
+	for _, f := range tree(t) {
+		if f.isTest() || f.dir() == byHand || f.dir() == "internal/store" || strings.HasPrefix(f.dir(), "internal/store/") {
+			continue
+		}
+		for _, imported := range f.imports() {
+			if local, ours := strings.CutPrefix(imported, "./"); ours && strings.HasPrefix(local, "internal/store/") {
+				t.Errorf("%s imports %s: store.Open gives it what it needs as an interface", f.path, local)
 			}
 		}
 	}

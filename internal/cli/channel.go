@@ -7,7 +7,6 @@ import (
 	"log/slog"
 	"maps"
 	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -16,11 +15,10 @@ import (
 
 	"godwit.dev/godwit/internal/access"
 	"godwit.dev/godwit/internal/app"
-	"godwit.dev/godwit/internal/app/datadir"
 	"godwit.dev/godwit/internal/channel"
 	"godwit.dev/godwit/internal/push"
 	"godwit.dev/godwit/internal/sender/webpush"
-	"godwit.dev/godwit/internal/store/sqlite/appdb"
+	"godwit.dev/godwit/internal/store"
 )
 
 func (p *program) channelCommand() *cobra.Command {
@@ -47,14 +45,14 @@ func (p *program) withChannels(cmd *cobra.Command, appName string, do func(ctx c
 			return err
 		}
 		log := slog.New(slog.DiscardHandler)
-		store, err := appdb.Open(ctx, filepath.Join(c.Data, datadir.AppDB), log)
+		apps, closeApps, err := store.OpenApps(ctx, c.Data, false, log)
 		if err != nil {
 			return err
 		}
-		defer func() { err = errors.Join(err, store.Close()) }()
+		defer func() { err = errors.Join(err, closeApps()) }()
 		kinds, closeIdle := app.ChannelKinds(app.KindOptions{AllowPrivate: c.AllowPrivateURLs})
 		defer closeIdle()
-		s, err := channel.New(ctx, store, kinds, log)
+		s, err := channel.New(ctx, apps.Channels, kinds, log)
 		if err != nil {
 			return err
 		}

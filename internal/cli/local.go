@@ -4,16 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"log/slog"
-	"os"
-	"path/filepath"
 
 	"github.com/spf13/cobra"
 
 	"godwit.dev/godwit/internal/access"
-	"godwit.dev/godwit/internal/app/datadir"
 	"godwit.dev/godwit/internal/config"
-	"godwit.dev/godwit/internal/store/sqlite/appdb"
+	"godwit.dev/godwit/internal/store"
 )
 
 // settings loads what the command's flags, the environment and the file say.
@@ -33,21 +31,16 @@ func (p *program) withAccess(cmd *cobra.Command, create bool, do func(ctx contex
 		return err
 	}
 	ctx := cmd.Context()
-	file := filepath.Join(c.Data, datadir.AppDB)
-	if create {
-		if err := os.MkdirAll(c.Data, 0o700); err != nil {
-			return fmt.Errorf("make data folder: %w", err)
-		}
-	} else if _, err := os.Stat(file); errors.Is(err, os.ErrNotExist) {
+	log := slog.New(slog.DiscardHandler)
+	apps, closeApps, err := store.OpenApps(ctx, c.Data, create, log)
+	if errors.Is(err, fs.ErrNotExist) && !create {
 		return withHint(fmt.Errorf("there are no apps in %s", c.Data), "name the server's data folder with --data, or make an app with godwit app create")
 	}
-	log := slog.New(slog.DiscardHandler)
-	store, err := appdb.Open(ctx, file, log)
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, store.Close()) }()
-	r, err := access.NewRegistry(ctx, store, access.Config{AllowPrivateURLs: c.AllowPrivateURLs}, log)
+	defer func() { err = errors.Join(err, closeApps()) }()
+	r, err := access.NewRegistry(ctx, apps.Access, access.Config{AllowPrivateURLs: c.AllowPrivateURLs}, log)
 	if err != nil {
 		return err
 	}

@@ -16,7 +16,7 @@ import (
 	"time"
 
 	"godwit.dev/godwit/internal/app/datadir"
-	"godwit.dev/godwit/internal/store/sqlite/sqlitedb"
+	"godwit.dev/godwit/internal/store"
 )
 
 // manifestName is the archive's first file; it says what follows.
@@ -46,18 +46,15 @@ func Write(ctx context.Context, dir, file, version string) (m Manifest, err erro
 	defer func() { err = errors.Join(err, os.RemoveAll(tmp)) }()
 
 	m = Manifest{Format: format, CreatedAt: time.Now().UTC().Truncate(time.Millisecond), Server: version}
-	for _, name := range datadir.Databases() {
-		if _, err := os.Stat(filepath.Join(dir, name)); errors.Is(err, os.ErrNotExist) {
-			continue
-		}
-		if err := sqlitedb.Backup(ctx, filepath.Join(dir, name), filepath.Join(tmp, name)); err != nil {
-			return m, err
-		}
+	if m.Databases, err = store.Copy(ctx, dir, tmp); err != nil {
+		return m, err
+	}
+	for _, name := range m.Databases {
 		info, err := os.Stat(filepath.Join(tmp, name))
 		if err != nil {
 			return m, err
 		}
-		m.Databases, m.Bytes = append(m.Databases, name), m.Bytes+info.Size()
+		m.Bytes += info.Size()
 	}
 	if len(m.Databases) == 0 {
 		return m, fmt.Errorf("back up %s: there is no database in it", dir)
@@ -153,7 +150,7 @@ func Restore(ctx context.Context, file, dir string) (m Manifest, err error) {
 		}
 	}
 	if m, err = unpack(ctx, file, dir); err != nil {
-		for _, name := range datadir.Databases() {
+		for _, name := range store.Files() {
 			if e := os.Remove(filepath.Join(dir, name)); e != nil && !errors.Is(e, os.ErrNotExist) {
 				err = errors.Join(err, e)
 			}
@@ -187,7 +184,7 @@ func unpack(ctx context.Context, file, dir string) (m Manifest, err error) {
 			return m, fmt.Errorf("the archive is damaged: %w", err)
 		}
 		// Only names this program gives: an archive must not reach outside the folder.
-		if !slices.Contains(datadir.Databases(), h.Name) || !slices.Contains(m.Databases, h.Name) {
+		if !slices.Contains(store.Files(), h.Name) || !slices.Contains(m.Databases, h.Name) {
 			return m, fmt.Errorf("the archive holds %q, which is no database of ours", h.Name)
 		}
 		if err := unpackFile(t, filepath.Join(dir, h.Name)); err != nil {

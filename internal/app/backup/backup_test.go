@@ -15,6 +15,7 @@ import (
 	"godwit.dev/godwit/internal/access"
 	"godwit.dev/godwit/internal/app/backup"
 	"godwit.dev/godwit/internal/app/datadir"
+	"godwit.dev/godwit/internal/store"
 	"godwit.dev/godwit/internal/store/sqlite/appdb"
 )
 
@@ -22,16 +23,16 @@ import (
 func folder(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()
-	store, err := appdb.Open(t.Context(), filepath.Join(dir, datadir.AppDB), slog.New(slog.DiscardHandler))
+	apps, err := appdb.Open(t.Context(), filepath.Join(dir, store.AppsFile), slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		if err := store.Close(); err != nil {
+		if err := apps.Close(); err != nil {
 			t.Error(err)
 		}
 	})
-	if err := store.CreateApp(t.Context(), access.App{Name: "rides"}); err != nil {
+	if err := apps.CreateApp(t.Context(), access.App{Name: "rides"}); err != nil {
 		t.Fatal(err)
 	}
 	return dir
@@ -40,7 +41,7 @@ func folder(t *testing.T) string {
 func TestBackupBesideAnOpenStoreRestoresWhatWasCommitted(t *testing.T) {
 	dir, file := folder(t), filepath.Join(t.TempDir(), "copy")
 	m, err := backup.Write(t.Context(), dir, file, "test")
-	if err != nil || len(m.Databases) != 1 || m.Databases[0] != datadir.AppDB || m.Bytes == 0 {
+	if err != nil || len(m.Databases) != 1 || m.Databases[0] != store.AppsFile || m.Bytes == 0 {
 		t.Fatalf("%+v, %v", m, err)
 	}
 	if info, err := os.Stat(file); err != nil || info.Mode().Perm() != 0o600 {
@@ -50,12 +51,12 @@ func TestBackupBesideAnOpenStoreRestoresWhatWasCommitted(t *testing.T) {
 	if got, err := backup.Restore(t.Context(), file, target); err != nil || got.Server != "test" || !got.CreatedAt.Equal(m.CreatedAt) {
 		t.Fatalf("%+v, %v", got, err)
 	}
-	store, err := appdb.Open(t.Context(), filepath.Join(target, datadir.AppDB), slog.New(slog.DiscardHandler))
+	apps, err := appdb.Open(t.Context(), filepath.Join(target, store.AppsFile), slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer store.Close()
-	snap, err := store.Load(t.Context())
+	defer apps.Close()
+	snap, err := apps.Load(t.Context())
 	if err != nil || len(snap.Apps) != 1 || snap.Apps[0].Name != "rides" {
 		t.Errorf("restored %+v, %v", snap, err)
 	}

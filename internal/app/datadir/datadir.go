@@ -14,19 +14,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Names of the files in a data folder. All databases are SQLite files in WAL mode.
+// Names of the files in a data folder beside those of stores.
 const (
-	MailboxDB     = "mailbox.db"
-	AppDB         = "apps.db"
-	EventsDB      = "events.db"
-	ObjectsDB     = "objects.db"
-	CampaignDB    = "campaign.db"
 	LockFile      = "lock"
 	AddressesFile = "addresses.json"
 )
-
-// Databases lists what a backup holds.
-func Databases() []string { return []string{AppDB, MailboxDB, EventsDB, ObjectsDB, CampaignDB} }
 
 // InUseError says that another process holds the folder.
 type InUseError struct {

@@ -9,7 +9,6 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
-	"path/filepath"
 	"sync"
 	"testing"
 	"time"
@@ -23,9 +22,7 @@ import (
 	"godwit.dev/godwit/internal/reactor"
 	"godwit.dev/godwit/internal/session"
 	"godwit.dev/godwit/internal/signal"
-	"godwit.dev/godwit/internal/store/sqlite/appdb"
-	"godwit.dev/godwit/internal/store/sqlite/mailboxdb"
-	"godwit.dev/godwit/internal/store/sqlite/objectdb"
+	"godwit.dev/godwit/internal/store"
 )
 
 // App is the app of the suite. Its clients need no token unless they show one.
@@ -73,22 +70,16 @@ func StartOn(t testing.TB, driver string, mount func(s *Server)) *Server {
 	dir, log := t.TempDir(), slog.New(slog.DiscardHandler)
 	s := &Server{Log: log, Mux: http.NewServeMux(), seen: newFeed()}
 
-	apps, err := appdb.Open(ctx, filepath.Join(dir, "apps.db"), log)
+	stores, err := store.Open(ctx, store.Config{Data: dir, Log: log, MinFree: 1 << 20})
 	must(t, err)
-	closing(t, apps.Close)
-	s.Access, err = access.NewRegistry(ctx, apps, access.Config{Dev: true}, log)
+	closing(t, stores.Close)
+	s.Access, err = access.NewRegistry(ctx, stores.Access, access.Config{Dev: true}, log)
 	must(t, err)
 	t.Cleanup(s.Access.Close)
 
-	store, err := mailboxdb.Open(ctx, filepath.Join(dir, "mailbox.db"), mailboxdb.Config{Log: log, MinFree: 1 << 20})
-	must(t, err)
-	closing(t, store.Close)
-	now := store.Clock()
-	s.Mailbox = mailbox.New(mailbox.Config{Store: store, Events: s.seen, Log: log})
-	objects, err := objectdb.Open(ctx, filepath.Join(dir, "objects.db"), objectdb.Config{Log: log, MinFree: 1 << 20})
-	must(t, err)
-	closing(t, objects.Close)
-	s.Objects = signal.New(signal.Config{Store: objects, Now: now, Log: log})
+	now := stores.Clock
+	s.Mailbox = mailbox.New(mailbox.Config{Store: stores.Mailbox, Events: s.seen, Log: log})
+	s.Objects = signal.New(signal.Config{Store: stores.Objects, Now: now, Log: log})
 	closing(t, s.Objects.Close)
 	s.Hub = session.NewHub(session.Config{Mailbox: s.Mailbox, Verifier: s.Access, Events: s.seen, Objects: s.Objects, Log: log, Now: now})
 	s.Publish = delivery.New(s.Mailbox, now)

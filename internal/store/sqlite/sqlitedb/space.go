@@ -33,6 +33,16 @@ type Space struct {
 	given   bool // the ballast is not there
 }
 
+// Free is how many bytes of disk are free where a folder lies. If that cannot be told, nothing stands in the way: a full
+// disk shows when it is written to.
+func Free(dir string) int64 {
+	n, err := freeBytes(dir)
+	if err != nil {
+		return math.MaxInt64
+	}
+	return n
+}
+
 // NewSpace watches the disk of the database at path and makes its ballast if there is room.
 func NewSpace(path string, minFree, ballast int64) (*Space, error) {
 	s := &Space{dir: filepath.Dir(path), ballast: path + "-ballast", minFree: minFree, size: ballast, statfs: freeBytes, given: true}

@@ -1,0 +1,40 @@
+// Package endpoint keeps the push addresses of an app's recipients and anonymous subscribers: registered, changed, found
+// and counted, with the rules of who may do what.
+package endpoint
+
+import (
+	"context"
+	"encoding/json"
+
+	"godwit.dev/godwit/internal/audience"
+	"godwit.dev/godwit/internal/push"
+)
+
+// Store keeps endpoints. Every implementation must pass storetest. Campaigns enumerate the same endpoints through
+// theirs. Errors are mailbox.ErrNoSpace and mailbox.ErrClosed where they apply.
+type Store interface {
+	// Register makes endpoints or renews those whose address is there already, and answers once they are on disk, one
+	// result each, in order. It is done in slices: after an error those that have a result are on disk.
+	Register(ctx context.Context, app string, regs []audience.Registration) ([]audience.Registered, error)
+	// Endpoint and EndpointAt, which takes an address in its normal form, fail with audience.ErrNotFound.
+	Endpoint(ctx context.Context, app string, id audience.ID) (audience.Endpoint, error)
+	EndpointAt(ctx context.Context, app string, ch push.Channel, address json.RawMessage) (audience.Endpoint, error)
+	// EndpointsOf lists a recipient's endpoints, oldest first.
+	EndpointsOf(ctx context.Context, app, recipient string) ([]audience.Endpoint, error)
+	// UpdateEndpoint changes one in a transaction, unless change returns an error; it may run more than once. Who is not
+	// trusted may use up half of the app's names of tags and attributes. audience.ErrTaken: the new address is another's.
+	UpdateEndpoint(ctx context.Context, app string, id audience.ID, trusted bool, change func(*audience.Endpoint) error) (audience.Endpoint, error)
+	DeleteEndpoint(ctx context.Context, app string, id audience.ID) error
+	// EraseRecipient deletes a recipient's endpoints and says how many there were.
+	EraseRecipient(ctx context.Context, app, recipient string) (int, error)
+	// DisableEndpoint notes that one gets nothing any more. One that is gone stays so.
+	DisableEndpoint(ctx context.Context, number int64, reason string) error
+	// ListEndpoints returns the next endpoints of a status, empty: of any, that are in a selection, in the order of
+	// numbers after one. A page may be short although more follow: more says so, and next is where to go on.
+	ListEndpoints(ctx context.Context, app string, status audience.Status, sel *audience.Selection, after int64, limit int) (list []audience.Endpoint, next int64, more bool, err error)
+	// CountEndpoints counts the active ones of an audience by channel, EndpointCounts all, from counters.
+	CountEndpoints(ctx context.Context, app string, sel *audience.Selection) (map[push.Channel]int64, error)
+	EndpointCounts(ctx context.Context, app string) (active, disabled map[push.Channel]int64, err error)
+	// Names lists the tags and the names of attributes that an app's endpoints have or had.
+	Names(ctx context.Context, app string) (tags, attributes []string, err error)
+}

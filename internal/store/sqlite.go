@@ -1,0 +1,118 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"os"
+	"path/filepath"
+
+	"godwit.dev/godwit/internal/mailbox"
+	"godwit.dev/godwit/internal/store/sqlite/appdb"
+	"godwit.dev/godwit/internal/store/sqlite/campaigndb"
+	"godwit.dev/godwit/internal/store/sqlite/eventdb"
+	"godwit.dev/godwit/internal/store/sqlite/mailboxdb"
+	"godwit.dev/godwit/internal/store/sqlite/objectdb"
+	"godwit.dev/godwit/internal/store/sqlite/sqlitedb"
+)
+
+// Names of the files in a data folder: SQLite databases in WAL mode.
+const (
+	AppsFile      = "apps.db"
+	MailboxFile   = "mailbox.db"
+	EventsFile    = "events.db"
+	ObjectsFile   = "objects.db"
+	CampaignsFile = "campaign.db"
+)
+
+// Files lists all of them.
+func Files() []string {
+	return []string{AppsFile, MailboxFile, EventsFile, ObjectsFile, CampaignsFile}
+}
+
+// openSQLite opens the files. What is committed last may still be told to the mailboxes' observer, which has events to
+// emit: so events are opened before, and closed after. After an error the parts that were opened are there to be closed.
+func (s *Stores) openSQLite(ctx context.Context, cfg Config) error {
+	s.Clock = mailbox.Clock()
+	file := func(name string) string { return filepath.Join(cfg.Data, name) }
+	free := func() int64 { return sqlitedb.Free(cfg.Data) }
+
+	apps, closeApps, err := openApps(ctx, cfg.Data, cfg.Log)
+	if err != nil {
+		return err
+	}
+	s.Apps = apps
+	s.parts = append(s.parts, Part{Name: "app store", Close: closeApps})
+
+	events, err := eventdb.Open(ctx, file(EventsFile), eventdb.Options{MaxAge: cfg.Events, Free: free, MinFree: cfg.MinFree, Log: cfg.Log})
+	if err != nil {
+		return err
+	}
+	s.Events, s.Progress = events, events
+	s.parts = append(s.parts, Part{Name: "event log", Close: events.Close, trims: events, metrics: events})
+
+	objects, err := objectdb.Open(ctx, file(ObjectsFile), objectdb.Config{MinFree: cfg.MinFree, Fatal: cfg.Fatal, Log: cfg.Log})
+	if err != nil {
+		return err
+	}
+	s.Objects = objects
+	s.parts = append(s.parts, Part{Name: "object store", Close: objects.Close})
+
+	mailboxes, err := mailboxdb.Open(ctx, file(MailboxFile), mailboxdb.Config{
+		MaxPending: cfg.MaxPending, MinFree: cfg.MinFree, Ballast: cfg.Ballast, Fatal: cfg.Fatal, Now: s.Clock, Log: cfg.Log,
+	})
+	if err != nil {
+		return err
+	}
+	s.Mailbox = mailboxes
+	s.parts = append(s.parts, Part{Name: "mailbox store", Close: mailboxes.Close, trims: mailboxes})
+
+	campaigns, err := campaigndb.Open(ctx, file(CampaignsFile), campaigndb.Config{
+		Free: free, MinFree: cfg.MinFree, Fatal: cfg.Fatal, Now: s.Clock, Log: cfg.Log,
+	})
+	if err != nil {
+		return err
+	}
+	s.Endpoints, s.Campaigns = campaigns, campaigns
+	s.parts = append(s.parts, Part{Name: "campaign store", Close: campaigns.Close, trims: campaigns, metrics: campaigns.EndpointMetrics()})
+	return nil
+}
+
+// OpenApps opens what is set up of apps alone, beside a server that may be running. Where there is nothing yet it makes
+// the folder and the store if asked to, and fails with fs.ErrNotExist if not.
+func OpenApps(ctx context.Context, data string, create bool, log *slog.Logger) (apps Apps, closing func() error, err error) {
+	if create {
+		if err := os.MkdirAll(data, 0o700); err != nil {
+			return apps, nil, fmt.Errorf("make data folder: %w", err)
+		}
+	} else if _, err := os.Stat(filepath.Join(data, AppsFile)); errors.Is(err, fs.ErrNotExist) {
+		return apps, nil, fmt.Errorf("open app store: %w", err)
+	}
+	return openApps(ctx, data, log)
+}
+
+func openApps(ctx context.Context, data string, log *slog.Logger) (apps Apps, closing func() error, err error) {
+	s, err := appdb.Open(ctx, filepath.Join(data, AppsFile), log)
+	if err != nil {
+		return apps, nil, err
+	}
+	return Apps{Access: s, Hooks: s, Channels: s}, s.Close, nil
+}
+
+// Copy copies each database of a data folder into another folder as it is at one moment, also beside a running server,
+// and names those that there were.
+func Copy(ctx context.Context, data, to string) (copied []string, err error) {
+	for _, name := range Files() {
+		from := filepath.Join(data, name)
+		if _, err := os.Stat(from); errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		if err := sqlitedb.Backup(ctx, from, filepath.Join(to, name)); err != nil {
+			return copied, err
+		}
+		copied = append(copied, name)
+	}
+	return copied, nil
+}

@@ -1,0 +1,107 @@
+// Package store opens what the server keeps: mailboxes, objects, endpoints and campaigns, events, and what is set up of
+// apps. Whoever opens gets interfaces; this package alone knows what is behind them. DESIGN.md says why it is as it is.
+package store
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"godwit.dev/godwit/internal/access"
+	"godwit.dev/godwit/internal/campaign"
+	"godwit.dev/godwit/internal/channel"
+	"godwit.dev/godwit/internal/endpoint"
+	"godwit.dev/godwit/internal/event"
+	"godwit.dev/godwit/internal/hook"
+	"godwit.dev/godwit/internal/mailbox"
+	"godwit.dev/godwit/internal/signal"
+)
+
+// Config says where everything is kept and how. The zero value of every field but Data is a good default.
+type Config struct {
+	Data       string // folder; it must exist
+	MaxPending int    // unsettled notifications of one recipient; 0: 1000
+	// MinFree is how many bytes of disk are left alone: below it nothing new is taken. 0: 256 MB for mailboxes and objects.
+	MinFree int64
+	Ballast int64         // bytes kept beside mailboxes, given up when the disk is full; 0: a quarter of MinFree, at most 8 MB
+	Events  time.Duration // how long events are kept; 0: 24 h
+	Fatal   func(error)   // called once when the disk did not confirm a write: exit loudly
+	Log     *slog.Logger  // nil: discards
+}
+
+// Stores is everything that is kept.
+type Stores struct {
+	Apps
+	Clock     func() time.Time // by which all of them judge time
+	Events    event.Log
+	Progress  hook.ProgressStore
+	Objects   signal.Store
+	Mailbox   mailbox.Store
+	Endpoints endpoint.Store
+	Campaigns campaign.Store
+
+	parts []Part
+}
+
+// Apps is what is set up of apps. The command line changes it beside a running server, which notices within a second.
+type Apps struct {
+	Access   access.Store
+	Hooks    hook.Store
+	Channels channel.Store
+}
+
+// Part is one of the files or connections behind the stores.
+type Part struct {
+	Name  string
+	Close func() error // writes what is queued; what the part tells observers of that is still told
+
+	trims   interface{ Trim() }
+	metrics prometheus.Collector
+}
+
+// Parts lists what is to be closed, in the order in which it was opened; each part may use those before it to the end,
+// so it is closed in reverse, once nothing calls it any more.
+func (s *Stores) Parts() []Part { return s.parts }
+
+// Close closes all parts.
+func (s *Stores) Close() error {
+	var errs []error
+	for i := len(s.parts) - 1; i >= 0; i-- {
+		errs = append(errs, s.parts[i].Close())
+	}
+	return errors.Join(errs...)
+}
+
+// Trim gives the memory of caches back.
+func (s *Stores) Trim() {
+	for i := range s.parts {
+		if t := s.parts[i].trims; t != nil {
+			t.Trim()
+		}
+	}
+}
+
+// Metrics are those that parts have of their own.
+func (s *Stores) Metrics() (list []prometheus.Collector) {
+	for i := range s.parts {
+		if m := s.parts[i].metrics; m != nil {
+			list = append(list, m)
+		}
+	}
+	return list
+}
+
+// Open opens all stores, and makes those that are missing.
+func Open(ctx context.Context, cfg Config) (*Stores, error) {
+	if cfg.Log == nil {
+		cfg.Log = slog.New(slog.DiscardHandler)
+	}
+	s := &Stores{}
+	if err := s.openSQLite(ctx, cfg); err != nil {
+		return nil, errors.Join(err, s.Close())
+	}
+	return s, nil
+}
