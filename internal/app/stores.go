@@ -60,8 +60,9 @@ func (a *App) startObjects(context.Context) error {
 func (a *App) startMailbox(context.Context) error {
 	a.mailbox = mailbox.New(mailbox.Config{Store: a.stores.Mailbox, Events: a.stores.Events, Retain: a.cfg.Retain.D(), Log: a.log})
 	a.hub = session.NewHub(session.Config{
-		Mailbox: a.mailbox, Verifier: a.access, Events: a.stores.Events, Objects: a.objects, Log: a.log, Now: a.clock,
-		Admit: limit.NewAddrs(a.cfg.LimitHellos.PerSecond(), a.cfg.LimitLoopback).Allow, Window: a.cfg.Window,
+		Mailbox: a.mailbox, Verifier: a.access, Events: a.stores.Events, Log: a.log, Now: a.clock,
+		Capabilities: []session.Capability{a.objects},
+		Admit:        limit.NewAddrs(a.cfg.LimitHellos.PerSecond(), a.cfg.LimitLoopback).Allow, Window: a.cfg.Window,
 	})
 	a.steps.addClose("sessions", storePatience, a.hub.Close)
 	a.steps.addRun("mailbox upkeep", storePatience, a.mailbox.Run, a.fail)

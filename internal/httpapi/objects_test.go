@@ -156,18 +156,18 @@ func (deaf) Cork()                                      {}
 func (deaf) Uncork()                                    {}
 
 // unit registers a client for objects of group north and waits until that is stored.
-func (w *world) unit(recipient, device string, objects ...string) session.ObjectSession {
+func (w *world) unit(recipient, device string, objects ...string) session.Part {
 	w.t.Helper()
-	s := w.objects.Open(w.t.Context(), deaf{}, session.ObjectClient{App: "shop", Recipient: recipient, Group: "north", Device: device}, false)
+	s := w.objects.Open(w.t.Context(), deaf{}, session.Client{App: "shop", Recipient: recipient, Group: "north", Device: device}, false)
 	s.Join()
 	s.Start()
 	f := &frame.Client{Kind: frame.KindRegister}
 	for _, o := range objects {
 		f.Objects = append(f.Objects, []byte(o))
 	}
-	s.Register(f)
+	s.Frame(f)
 	for {
-		if _, n := s.Digest(); n == len(objects) {
+		if _, n := s.(session.Digester).Digest(); n == len(objects) {
 			return s
 		}
 		select {
@@ -190,7 +190,7 @@ func TestRegistrationsAreShownByObjectAndByRecipient(t *testing.T) {
 	w := newWorld(t)
 	w.put("/v1/objects/north/config", `{"version":7}`).want(200)
 	away := w.unit("unit-1", "main", "config", "other")
-	away.Ack(&frame.Client{Kind: frame.KindObjectAck, Object: []byte("config"), Version: 7})
+	away.Frame(&frame.Client{Kind: frame.KindObjectAck, Object: []byte("config"), Version: 7})
 	away.Closed()
 	online := w.unit("unit-2", "spare", "config")
 	defer online.Closed()

@@ -102,11 +102,11 @@ func (o *opening) claim() access.Claim {
 // the welcome is the first frame; reading what is pending comes after both, so that nothing falls between.
 func (s *Session) admit(c access.Client, hello *frame.Hello) {
 	h := s.hub
-	objects := s.openObjects(c)
+	kept := s.open(c)
 	s.mu.Lock()
 	if s.state != verifying {
 		s.mu.Unlock()
-		objects.close()
+		kept.each(Part.Closed)
 		return
 	}
 	s.app, s.recipient, s.device, s.peek = c.App, c.Recipient, c.Device, c.Peek
@@ -119,22 +119,16 @@ func (s *Session) admit(c access.Client, hello *frame.Hello) {
 	if !ok {
 		s.goodbyeLocked(frame.Goodbye{Reason: "too_many_sessions", Refusal: true})
 		s.mu.Unlock()
-		objects.close()
+		kept.each(Part.Closed)
 		return
 	}
 	now := h.instant()
 	s.state, s.behind, s.connected = live, true, now
 	s.setTimes(c, hello, now)
-	if objects != nil {
-		s.side = &side{objects: objects}
-	}
-	if o := s.objects(); o != nil {
-		o.Join()
-	}
+	s.side = kept
+	kept.each(Part.Join)
 	s.welcome()
-	if o := s.objects(); o != nil {
-		o.Start()
-	}
+	kept.each(Part.Start)
 	s.catchUpLocked()
 	s.arm(s.nextWake(now))
 	s.mu.Unlock()
@@ -164,7 +158,7 @@ func (s *Session) renewed(c access.Client, hello *frame.Hello) {
 	}
 	now := s.hub.instant()
 	s.setTimes(c, hello, now)
-	s.renewObjects(c)
+	s.renewParts(c)
 	s.welcome()
 	s.arm(s.nextWake(now))
 }
@@ -183,7 +177,7 @@ func (s *Session) setTimes(c access.Client, hello *frame.Hello, now instant) {
 }
 
 func (s *Session) welcome() {
-	digest, registrations := s.digest()
+	digest, registrations, _ := s.digest()
 	s.write(frame.ServerWelcome, frame.AppendWelcome(nil, s.t.Format(), &frame.Welcome{
 		Session: s.ID(), App: s.app, Recipient: s.recipient, Heartbeat: time.Duration(s.heartbeat) * tick,
 		Digest: digest, Registrations: registrations, ServerTime: s.hub.cfg.Now(),

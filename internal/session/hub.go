@@ -42,12 +42,13 @@ type Config struct {
 	Mailbox  Mailbox
 	Verifier Verifier
 	Events   mailbox.Emitter
-	Objects  Objects // nil: frames of objects are answered "unsupported"
-	Log      *slog.Logger
-	Now      func() time.Time           // the store's clock
-	Admit    func(addr netip.Addr) bool // limits hellos by address; nil: no limit
-	Window   int                        // default window; 0: 64
-	Reread   time.Duration              // how often a session compares itself with the store; 0: 30 s
+	// Capabilities are what sessions can do beside. Frames that none of them handles are answered "unsupported".
+	Capabilities []Capability
+	Log          *slog.Logger
+	Now          func() time.Time           // the store's clock
+	Admit        func(addr netip.Addr) bool // limits hellos by address; nil: no limit
+	Window       int                        // default window; 0: 64
+	Reread       time.Duration              // how often a session compares itself with the store; 0: 30 s
 }
 
 // Limits and pace of sessions. Those that are part of the client protocol are documented there.
@@ -78,10 +79,14 @@ type Peer struct {
 
 // Hub is the registry of this node's sessions.
 type Hub struct {
-	cfg     Config
-	log     *slog.Logger
-	start   time.Time
-	reg     registry
+	cfg   Config
+	log   *slog.Logger
+	start time.Time
+	reg   registry
+
+	capabilities []Capability
+	handlers     [frame.KindPing + 1]handler // by kind of frame; the last kind is the highest
+
 	wheel   *timerwheel.Wheel[*Session]
 	timers  sync.WaitGroup
 	verify  jobs[verification]
@@ -104,6 +109,7 @@ func NewHub(cfg Config) *Hub {
 	h := &Hub{cfg: cfg, log: cfg.Log, start: cfg.Now()}
 	h.ctx, h.stop = context.WithCancel(context.Background())
 	h.reg.init()
+	h.offer(cfg.Capabilities)
 	h.scratch.New = func() any { return new(scratch) }
 	h.verify.limit, h.verify.do = verifiers, h.verified
 	h.behind.limit = readers

@@ -49,12 +49,6 @@ type Session struct {
 	side   *side   // nil for nearly all, once they have said hello
 }
 
-// side is what a session has before its hello, or for objects.
-type side struct {
-	opening *opening // until the hello
-	objects *objectSide
-}
-
 type state uint8
 
 const (
@@ -118,10 +112,8 @@ func (s *Session) Frame(f *frame.Client) {
 		s.nack(f.IDs, f.After)
 	case frame.KindPing:
 		s.pong(f)
-	case frame.KindRegister, frame.KindUnregister, frame.KindObjectAck:
-		s.objectFrame(f)
 	default:
-		s.badLocked(&frame.Error{Code: "unsupported", Message: "this frame is not available on this server yet"})
+		s.use(f)
 	}
 }
 
@@ -149,9 +141,7 @@ func (s *Session) Drained() {
 	defer s.mu.Unlock()
 	s.blocked = false
 	s.catchUpLocked()
-	if o := s.objects(); o != nil {
-		o.Drained()
-	}
+	s.side.each(Part.Drained)
 }
 
 // Closed says that the connection is gone. The session is over.
@@ -183,9 +173,7 @@ func (s *Session) goodbyeLocked(g frame.Goodbye) {
 func (s *Session) endLocked() {
 	was := s.state
 	s.state = over
-	if o := s.objects(); o != nil {
-		o.Closed()
-	}
+	s.side.each(Part.Closed)
 	s.side = nil
 	if was != live {
 		return

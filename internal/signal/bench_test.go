@@ -54,8 +54,8 @@ func openBench(b *testing.B) *signal.Service {
 	return svc
 }
 
-func joined(svc *signal.Service, i int, device string, p session.ObjectPeer) session.ObjectSession {
-	s := svc.Open(context.Background(), p, session.ObjectClient{App: app, Recipient: fmt.Sprint("unit-", i), Group: "north", Device: device}, false)
+func joined(svc *signal.Service, i int, device string, p session.Sender) session.Part {
+	s := svc.Open(context.Background(), p, session.Client{App: app, Recipient: fmt.Sprint("unit-", i), Group: "north", Device: device}, false)
 	s.Join()
 	s.Start()
 	return s
@@ -70,7 +70,7 @@ func BenchmarkFanOut(b *testing.B) {
 	f := &frame.Client{Kind: frame.KindRegister, Objects: [][]byte{[]byte("a")}}
 	for i := range sessions {
 		s := joined(svc, i, "", peer)
-		s.Register(f)
+		s.Frame(f)
 		defer s.Closed()
 	}
 	<-peer.reached // the answers,
@@ -99,13 +99,13 @@ func BenchmarkResync(b *testing.B) {
 		svc := openBench(b)
 		peer := &counter{objects: new(atomic.Int64), answers: new(atomic.Int64), target: new(atomic.Int64), reached: make(chan struct{}, 1)}
 		peer.target.Store(devices)
-		var sessions []session.ObjectSession
+		var sessions []session.Part
 		for i := range devices {
 			sessions = append(sessions, joined(svc, i, "main", peer))
 		}
 		b.StartTimer()
 		for _, s := range sessions {
-			s.Register(f)
+			s.Frame(f)
 		}
 		<-peer.reached
 		b.StopTimer()

@@ -82,8 +82,8 @@ type answer struct {
 // link ties one session to its client. It is the session's handle.
 type link struct {
 	c       *Client
-	peer    session.ObjectPeer
-	who     session.ObjectClient // guarded by c.mu
+	peer    session.Sender
+	who     session.Client // guarded by c.mu
 	format  frame.Format
 	over    atomic.Bool
 	holds   atomic.Int32 // on its number: its own, and one for each object that lists it
@@ -92,7 +92,10 @@ type link struct {
 	blocked bool // a write was refused and there was no room since
 }
 
-var _ session.ObjectSession = (*link)(nil)
+var (
+	_ session.Part     = (*link)(nil)
+	_ session.Digester = (*link)(nil)
+)
 
 // lasting reports whether registrations outlive the session.
 func (c *Client) lasting() bool { return c.id.Device != "" }

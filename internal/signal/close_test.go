@@ -113,7 +113,7 @@ func TestSessionsMayEndWhileTheServiceCloses(t *testing.T) {
 				defer close(ended)
 				<-begin
 				for i := range 100 {
-					u.s.Register(&frame.Client{Kind: frame.KindRegister, Objects: [][]byte{fmt.Append(nil, i)}})
+					u.s.Frame(&frame.Client{Kind: frame.KindRegister, Objects: [][]byte{fmt.Append(nil, i)}})
 					runtime.Gosched()
 				}
 				u.close()

@@ -7,12 +7,18 @@ import (
 	"sync/atomic"
 	"time"
 
+	"godwit.dev/godwit/internal/frame"
 	"godwit.dev/godwit/internal/object"
 	"godwit.dev/godwit/internal/session"
 )
 
-// Open implements session.Objects.
-func (s *Service) Open(ctx context.Context, p session.ObjectPeer, who session.ObjectClient, load bool) session.ObjectSession {
+// Frames implements session.Capability.
+func (s *Service) Frames() (first, later []frame.Kind) {
+	return []frame.Kind{frame.KindRegister, frame.KindUnregister}, []frame.Kind{frame.KindObjectAck}
+}
+
+// Open implements session.Capability.
+func (s *Service) Open(ctx context.Context, p session.Sender, who session.Client, load bool) session.Part {
 	id := clientID(who)
 	for {
 		c := s.live.enter(s, id)
@@ -25,13 +31,13 @@ func (s *Service) Open(ctx context.Context, p session.ObjectPeer, who session.Ob
 	}
 }
 
-func clientID(who session.ObjectClient) ClientID {
+func clientID(who session.Client) ClientID {
 	return ClientID{App: who.App, Recipient: who.Recipient, Group: who.Group, Device: who.Device}
 }
 
 // open makes a link that has yet to join, and sees that what is stored of the client is known by then. False: the
 // client was just removed.
-func (c *Client) open(ctx context.Context, p session.ObjectPeer, who session.ObjectClient, load bool) (*link, bool) {
+func (c *Client) open(ctx context.Context, p session.Sender, who session.Client, load bool) (*link, bool) {
 	l := &link{c: c, peer: p, who: who, format: p.Format()}
 	c.mu.Lock()
 	if c.removed {
@@ -82,7 +88,7 @@ func (c *Client) load(ctx context.Context) bool {
 	return true
 }
 
-// Join implements session.ObjectSession.
+// Join implements session.Part.
 func (l *link) Join() {
 	for !l.join() {
 		l.c = l.c.svc.live.enter(l.c.svc, clientID(l.who)) // the recipient was erased meanwhile
@@ -106,7 +112,7 @@ func (l *link) join() bool {
 	return true
 }
 
-// Start implements session.ObjectSession.
+// Start implements session.Part.
 func (l *link) Start() {
 	c := l.c
 	c.mu.Lock()
@@ -118,7 +124,16 @@ func (l *link) Start() {
 	}
 }
 
-// Closed implements session.ObjectSession.
+// Frame implements session.Part.
+func (l *link) Frame(f *frame.Client) {
+	if f.Kind == frame.KindObjectAck {
+		l.acked(f)
+		return
+	}
+	l.asked(f)
+}
+
+// Closed implements session.Part.
 func (l *link) Closed() {
 	c := l.c
 	c.mu.Lock()
@@ -140,7 +155,7 @@ func (l *link) Closed() {
 	c.later()
 }
 
-// Drained implements session.ObjectSession.
+// Drained implements session.Part.
 func (l *link) Drained() {
 	c := l.c
 	c.mu.Lock()
@@ -151,7 +166,7 @@ func (l *link) Drained() {
 	}
 }
 
-// Digest implements session.ObjectSession.
+// Digest implements session.Digester.
 func (l *link) Digest() (digest string, registrations int) {
 	c := l.c
 	c.mu.Lock()
@@ -162,9 +177,9 @@ func (l *link) Digest() (digest string, registrations int) {
 	return c.stored.String(), c.count
 }
 
-// Renew implements session.ObjectSession. What the new token does not allow is dropped; the digests differ then, and
+// Renew implements session.Part. What the new token does not allow is dropped; the digests differ then, and
 // the client learns why when it asks again.
-func (l *link) Renew(who session.ObjectClient) {
+func (l *link) Renew(who session.Client) {
 	c := l.c
 	c.mu.Lock()
 	defer c.mu.Unlock()

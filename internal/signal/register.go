@@ -16,8 +16,8 @@ const (
 	codeStore     = "unavailable"    // could not be stored now
 )
 
-// Register implements session.ObjectSession.
-func (l *link) Register(f *frame.Client) {
+// asked handles a register or unregister frame.
+func (l *link) asked(f *frame.Client) {
 	c := l.c
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -254,8 +254,8 @@ func (c *Client) answer(group string, objects []string) {
 	c.answers = append(c.answers, answer{op: c.ops, group: group, objects: objects})
 }
 
-// Ack implements session.ObjectSession. An older version never undoes a newer one.
-func (l *link) Ack(f *frame.Client) {
+// acked handles an object_ack frame. An older version never undoes a newer one.
+func (l *link) acked(f *frame.Client) {
 	c := l.c
 	c.mu.Lock()
 	defer c.mu.Unlock()

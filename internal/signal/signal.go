@@ -72,8 +72,8 @@ type Service struct {
 }
 
 var (
-	_ session.Objects = (*Service)(nil)
-	_ Observer        = (*Service)(nil)
+	_ session.Capability = (*Service)(nil)
+	_ Observer           = (*Service)(nil)
 )
 
 // New makes a Service that observes its store. Close must be called.

@@ -204,7 +204,7 @@ func TestSourceIsNotTold(t *testing.T) {
 func TestUnacknowledgedVersionsComeAgain(t *testing.T) {
 	inWorld(t, signal.Config{}, func(w *world) {
 		u := w.connect("unit-1", "main")
-		observer := w.connect("unit-2", "", func(c *session.ObjectClient) { c.Observer = true })
+		observer := w.connect("unit-2", "", func(c *session.Client) { c.Observer = true })
 		defer u.close()
 		defer observer.close()
 		u.register("a", "b")
@@ -264,8 +264,8 @@ func TestNewVersionTakesThePlaceOfTheUnacknowledged(t *testing.T) {
 func TestDevicesGroupsAndAppsAreApart(t *testing.T) {
 	inWorld(t, signal.Config{}, func(w *world) {
 		main, spare := w.connect("unit-1", "main"), w.connect("unit-1", "spare")
-		south := w.connect("unit-2", "main", func(c *session.ObjectClient) { c.Group = "south" })
-		foreign := w.connect("unit-1", "main", func(c *session.ObjectClient) { c.App = "other" })
+		south := w.connect("unit-2", "main", func(c *session.Client) { c.Group = "south" })
+		foreign := w.connect("unit-1", "main", func(c *session.Client) { c.App = "other" })
 		for _, u := range []*unit{main, spare, south, foreign} {
 			defer u.close()
 		}
@@ -393,7 +393,7 @@ func TestUnregisteredIsNotTold(t *testing.T) {
 
 func TestRegistrationsRefusedForGoodLeaveTheDigestAlone(t *testing.T) {
 	inWorld(t, signal.Config{MaxRegistrations: 3}, func(w *world) {
-		u := w.connect("unit-1", "main", func(c *session.ObjectClient) {
+		u := w.connect("unit-1", "main", func(c *session.Client) {
 			c.Patterns, c.Only = []string{"camera-*", "x"}, "north"
 		})
 		defer u.close()
@@ -408,7 +408,7 @@ func TestRegistrationsRefusedForGoodLeaveTheDigestAlone(t *testing.T) {
 		u.want("failed too_many camera-5", "registered camera-1 camera-2 camera-4", "camera-1 ?", "camera-2 ?", "camera-4 ?")
 		u.wantDigest("camera-1", "camera-2", "camera-4")
 
-		ungrouped := w.connect("unit-2", "", func(c *session.ObjectClient) { c.Group = "" })
+		ungrouped := w.connect("unit-2", "", func(c *session.Client) { c.Group = "" })
 		defer ungrouped.close()
 		ungrouped.register("a")
 		ungrouped.want("failed group_required a")
@@ -432,7 +432,7 @@ func TestNewTokenTakesAwayWhatItDoesNotAllow(t *testing.T) {
 		u.want("failed forbidden a")
 		u.ack("b", 1)
 		u.close()
-		u = w.connect("unit-1", "main", func(c *session.ObjectClient) { c.Patterns = []string{} })
+		u = w.connect("unit-1", "main", func(c *session.Client) { c.Patterns = []string{} })
 		defer u.close()
 		w.put("b", 2)
 		u.want()

@@ -151,8 +151,8 @@ func (w *world) putAs(name string, p object.Put) {
 // unit is a client as the service sees it: the peer of a session.
 type unit struct {
 	w   *world
-	s   session.ObjectSession
-	who session.ObjectClient
+	s   session.Part
+	who session.Client
 
 	mu     sync.Mutex
 	frames []string
@@ -196,9 +196,9 @@ func (u *unit) Send(_ frame.ServerKind, head, tail []byte) bool {
 }
 
 // connect is a hello of recipient/device in group north. It may change who it is.
-func (w *world) connect(recipient, device string, change ...func(*session.ObjectClient)) *unit {
+func (w *world) connect(recipient, device string, change ...func(*session.Client)) *unit {
 	w.Helper()
-	u := &unit{w: w, who: session.ObjectClient{App: app, Recipient: recipient, Group: "north", Device: device}}
+	u := &unit{w: w, who: session.Client{App: app, Recipient: recipient, Group: "north", Device: device}}
 	for _, c := range change {
 		c(&u.who)
 	}
@@ -221,10 +221,10 @@ func (u *unit) send(format string, args ...any) {
 		u.w.Fatal(err)
 	}
 	if f.Kind == frame.KindObjectAck {
-		u.s.Ack(&f)
+		u.s.Frame(&f)
 		return
 	}
-	u.s.Register(&f)
+	u.s.Frame(&f)
 }
 
 func (u *unit) register(objects ...string) {
@@ -322,7 +322,7 @@ func (u *unit) wantDigest(objects ...string) {
 	for _, o := range objects {
 		want += object.Key{Group: "north", Object: o}.Hash()
 	}
-	if digest, n := u.s.Digest(); digest != want.String() || n != len(objects) {
+	if digest, n := u.s.(session.Digester).Digest(); digest != want.String() || n != len(objects) {
 		u.w.Fatalf("digest of %s is %s of %d objects, want %s of %d", u.who.Recipient, digest, n, want, len(objects))
 	}
 }

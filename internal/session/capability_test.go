@@ -36,7 +36,11 @@ func (o *signals) want(t *testing.T, calls ...string) {
 	o.calls = nil
 }
 
-func (o *signals) Open(_ context.Context, _ ObjectPeer, who ObjectClient, load bool) ObjectSession {
+func (o *signals) Frames() (first, later []frame.Kind) {
+	return []frame.Kind{frame.KindRegister, frame.KindUnregister}, []frame.Kind{frame.KindObjectAck}
+}
+
+func (o *signals) Open(_ context.Context, _ Sender, who Client, load bool) Part {
 	o.note("open %s load %t", who.Device, load)
 	if o.gate != nil {
 		<-o.gate
@@ -49,14 +53,21 @@ func (o *signals) Open(_ context.Context, _ ObjectPeer, who ObjectClient, load b
 
 type signalSession struct{ o *signals }
 
-func (s *signalSession) Join()                    { s.o.note("join") }
-func (s *signalSession) Start()                   { s.o.note("start") }
-func (s *signalSession) Digest() (string, int)    { return "00000000000000aa", 3 }
-func (s *signalSession) Register(f *frame.Client) { s.o.note("register %s", f.Objects) }
-func (s *signalSession) Ack(f *frame.Client)      { s.o.note("ack %s", f.Object) }
-func (s *signalSession) Renew(who ObjectClient)   { s.o.note("renew") }
-func (s *signalSession) Drained()                 { s.o.note("drained") }
-func (s *signalSession) Closed()                  { s.o.note("closed") }
+func (s *signalSession) Join()                 { s.o.note("join") }
+func (s *signalSession) Start()                { s.o.note("start") }
+func (s *signalSession) Digest() (string, int) { return "00000000000000aa", 3 }
+func (s *signalSession) Renew(who Client)      { s.o.note("renew") }
+func (s *signalSession) Drained()              { s.o.note("drained") }
+func (s *signalSession) Closed()               { s.o.note("closed") }
+
+func (s *signalSession) Frame(f *frame.Client) {
+	if f.Kind == frame.KindObjectAck {
+		s.o.note("ack %s", f.Object)
+		return
+	}
+	s.o.note("register %s", f.Objects)
+}
+
 func register(objects ...string) (f *frame.Client) {
 	f = &frame.Client{Kind: frame.KindRegister}
 	for _, o := range objects {
@@ -68,7 +79,7 @@ func register(objects ...string) (f *frame.Client) {
 func TestIdleSessionKeepsNothingForObjects(t *testing.T) {
 	inWorld(t, func(w *world) {
 		o := &signals{}
-		w.hub.cfg.Objects = o
+		w.hub.offer([]Capability{o, &topics{}})
 		for _, device := range []string{"", "phone"} {
 			c := w.connect(frame.Hello{Recipient: "anna", Device: device})
 			w.expect(c, "welcome")
@@ -83,7 +94,7 @@ func TestIdleSessionKeepsNothingForObjects(t *testing.T) {
 func TestDeviceWithRegistrationsJoinsBeforeItsWelcome(t *testing.T) {
 	inWorld(t, func(w *world) {
 		o := &signals{}
-		w.hub.cfg.Objects = o
+		w.hub.offer([]Capability{o})
 		c := w.connect(frame.Hello{Recipient: "anna", Device: "radio"})
 		w.expect(c, "welcome")
 		o.want(t, "open radio load true", "join", "start")
@@ -101,7 +112,7 @@ func TestDeviceWithRegistrationsJoinsBeforeItsWelcome(t *testing.T) {
 func TestFirstRegistrationOpensWithoutWaiting(t *testing.T) {
 	inWorld(t, func(w *world) {
 		o := &signals{}
-		w.hub.cfg.Objects = o
+		w.hub.offer([]Capability{o})
 		c := w.connect(frame.Hello{Recipient: "anna"})
 		c.s.Frame(&frame.Client{Kind: frame.KindObjectAck, Object: []byte("a"), Version: 1}) // of what is no longer registered
 		c.s.Frame(register("a"))
@@ -115,7 +126,7 @@ func TestFirstRegistrationOpensWithoutWaiting(t *testing.T) {
 func TestClientThatLeavesWhileItsRegistrationsAreReadNeverJoins(t *testing.T) {
 	inWorld(t, func(w *world) {
 		o := &signals{gate: make(chan struct{})}
-		w.hub.cfg.Objects = o
+		w.hub.offer([]Capability{o})
 		c := w.connect(frame.Hello{Recipient: "anna", Device: "radio"})
 		c.s.Closed()
 		close(o.gate)
@@ -131,5 +142,56 @@ func TestObjectsAreUnsupportedWithoutTheirPart(t *testing.T) {
 		w.expect(c, "welcome", "error unsupported")
 		time.Sleep(time.Second)
 		w.expect(c)
+	})
+}
+
+// topics is a second capability, of which no device keeps anything.
+type topics struct{ signals }
+
+func (o *topics) Frames() (first, later []frame.Kind) {
+	return []frame.Kind{frame.KindSubscribe}, []frame.Kind{frame.KindUnsubscribe}
+}
+
+func (o *topics) Open(_ context.Context, _ Sender, _ Client, load bool) Part {
+	if load {
+		return nil
+	}
+	o.note("open")
+	return &signalSession{&o.signals}
+}
+
+func TestFramesFindTheirCapabilityByKind(t *testing.T) {
+	inWorld(t, func(w *world) {
+		o, p := &signals{}, &topics{}
+		w.hub.offer([]Capability{o, p})
+		c := w.connect(frame.Hello{Recipient: "anna"})
+		c.s.Frame(&frame.Client{Kind: frame.KindUnsubscribe}) // of nothing
+		c.s.Frame(register("a"))
+		o.want(t, "open  load false", "join", "start", "register [a]")
+		p.want(t)
+		c.s.Frame(&frame.Client{Kind: frame.KindSubscribe})
+		c.s.Frame(&frame.Client{Kind: frame.KindUnsubscribe})
+		c.s.Frame(&frame.Client{Kind: frame.KindServe})
+		p.want(t, "open", "join", "start", "register []", "register []")
+		w.expect(c, "welcome", "error unsupported")
+		c.s.Drained()
+		c.s.Closed()
+		o.want(t, "drained", "closed")
+		p.want(t, "drained", "closed")
+	})
+}
+
+func TestANewTokenReachesEveryCapabilityInUse(t *testing.T) {
+	inWorld(t, func(w *world) {
+		o, p := &signals{}, &topics{}
+		w.hub.offer([]Capability{o, p})
+		c := w.connect(frame.Hello{Recipient: "anna", Device: "radio"})
+		c.s.Frame(&frame.Client{Kind: frame.KindSubscribe})
+		o.want(t, "open radio load true", "join", "start")
+		p.want(t, "open", "join", "start", "register []")
+		c.s.Frame(&frame.Client{Kind: frame.KindHello, Hello: &frame.Hello{Token: "1h"}})
+		o.want(t, "renew")
+		p.want(t, "renew")
+		w.expect(c, "welcome", "welcome")
 	})
 }

@@ -1,0 +1,233 @@
+package session
+
+import (
+	"context"
+
+	"godwit.dev/godwit/internal/access"
+	"godwit.dev/godwit/internal/frame"
+)
+
+// Capability is something that sessions can do beside their mailbox. A hub is given a list of them and finds the one
+// that a client's frame is for by the frame's kind.
+type Capability interface {
+	// Frames lists the kinds of client frames it handles: first those with which a client begins to use it, then those
+	// that mean nothing to a session which has not begun and are passed over there. No two capabilities have one in common.
+	Frames() (first, later []frame.Kind)
+	// Open prepares what a verified client's session has of it. With load, which is asked for named devices before they
+	// are welcomed, it reads what is stored of the device and may take long; what comes back is nil if there is nothing,
+	// and the session costs nothing then. Without load it does not wait and is never nil. What it returns gets Join or
+	// Closed.
+	Open(ctx context.Context, to Sender, who Client, load bool) Part
+}
+
+// Part is what one session has of a capability. Its methods do not wait and may be called with the session locked.
+type Part interface {
+	// Join gives what the device has to this session; another of the same device loses it. Nothing is sent before Start.
+	Join()
+	// Start says that the client was welcomed.
+	Start()
+	// Frame handles a frame of one of the capability's kinds. The frame is borrowed.
+	Frame(f *frame.Client)
+	// Renew takes new rights of a client that showed a new token.
+	Renew(who Client)
+	// Drained says that a session which refused a write has room again.
+	Drained()
+	// Closed says that the session is over.
+	Closed()
+}
+
+// Digester is a Part that has something which welcomes and pongs tell.
+type Digester interface {
+	// Digest is the digest of what is registered and stored, and how many objects that is. Empty: not known yet.
+	Digest() (digest string, registrations int)
+}
+
+// Sender is a session as its capabilities see it: *Session.
+type Sender interface {
+	Format() frame.Format
+	// Send writes one encoded frame of a kind; head is borrowed, tail is shared and immutable. False: there was no room;
+	// Part.Drained follows once there is, unless the session ends.
+	Send(k frame.ServerKind, head, tail []byte) bool
+	// Cork has what is sent wait for Uncork, so that many frames leave together. Uncork must follow soon.
+	Cork()
+	Uncork()
+}
+
+var _ Sender = (*Session)(nil)
+
+// Client is what capabilities need to know of a verified client.
+type Client struct {
+	App, Recipient, Group, Device string
+	Patterns                      []string // of objects that may be registered; nil: all
+	Only                          string   // the one group whose objects may be registered; empty: all
+	Observer                      bool     // only looks on: nothing is expected to be acknowledged
+}
+
+// client takes what capabilities need. An observer's device is not its own: what it registers ends with its session.
+func client(c access.Client) Client {
+	who := Client{App: c.App, Recipient: c.Recipient, Group: c.Group, Device: c.Device, Patterns: c.Objects}
+	if c.GroupBound {
+		who.Only = c.Group
+	}
+	if who.Observer = c.Peek; who.Observer {
+		who.Device = ""
+	}
+	return who
+}
+
+// side is what a session has before its hello, or for capabilities: nothing at all if the client names no group, has no
+// limits and uses none.
+type side struct {
+	opening *opening // until the hello
+	who     Client
+	parts   []Part // by capability; nil: it uses others only
+}
+
+// handler is the capability that a kind of frame is for.
+type handler struct {
+	capability Capability // nil: none
+	at         int        // in the hub's list
+	first      bool       // the frame begins its use
+}
+
+// offer takes the capabilities that sessions of this hub have.
+func (h *Hub) offer(list []Capability) {
+	h.capabilities = list
+	for at, c := range list {
+		first, later := c.Frames()
+		for i, kinds := range [][]frame.Kind{first, later} {
+			for _, k := range kinds {
+				if h.handlers[k].capability != nil {
+					panic("two capabilities handle the same frames") // a mistake of wiring, found by the first test
+				}
+				h.handlers[k] = handler{capability: c, at: at, first: i == 0}
+			}
+		}
+	}
+}
+
+// Format is how frames to the client are encoded.
+func (s *Session) Format() frame.Format { return s.t.Format() }
+
+// Send implements Sender. It takes no lock: transports take writes from anywhere.
+func (s *Session) Send(k frame.ServerKind, head, tail []byte) bool { return s.t.Write(k, head, tail) }
+
+// Cork implements Sender.
+func (s *Session) Cork() {
+	if c, ok := s.t.(Corker); ok {
+		c.Cork()
+	}
+}
+
+// Uncork implements Sender.
+func (s *Session) Uncork() {
+	if c, ok := s.t.(Corker); ok {
+		c.Uncork()
+	}
+}
+
+// open joins a client that has just been verified with what its device has of the capabilities. Nil: nothing has to be
+// kept.
+func (s *Session) open(c access.Client) *side {
+	h := s.hub
+	if len(h.capabilities) == 0 {
+		return nil
+	}
+	who := client(c)
+	kept := side{who: who}
+	needed := c.Group != "" || c.Objects != nil
+	for at := 0; at < len(h.capabilities) && who.Device != ""; at++ {
+		if p := h.capabilities[at].Open(h.ctx, s, who, true); p != nil {
+			kept.add(h, at, p)
+			needed = true
+		}
+	}
+	if !needed {
+		return nil
+	}
+	x := kept
+	return &x
+}
+
+func (x *side) add(h *Hub, at int, p Part) {
+	if x.parts == nil {
+		x.parts = make([]Part, len(h.capabilities))
+	}
+	x.parts[at] = p
+}
+
+// each calls do with what is used of the capabilities. x may be nil.
+func (x *side) each(do func(Part)) {
+	if x == nil {
+		return
+	}
+	for _, p := range x.parts {
+		if p != nil {
+			do(p)
+		}
+	}
+}
+
+// use hands a frame to its capability.
+func (s *Session) use(f *frame.Client) {
+	to := &s.hub.handlers[f.Kind]
+	if to.capability == nil {
+		s.badLocked(&frame.Error{Code: frame.CodeUnsupported, Message: "this frame is not available on this server yet"})
+		return
+	}
+	var p Part
+	if s.side != nil && s.side.parts != nil {
+		p = s.side.parts[to.at]
+	}
+	if p == nil {
+		if !to.first {
+			return // of what has ended meanwhile
+		}
+		if s.side == nil { // the client then named no group and has no limits
+			s.side = &side{who: client(access.Client{App: s.app, Recipient: s.recipient, Device: s.device, Peek: s.peek})}
+		}
+		p = to.capability.Open(s.hub.ctx, s, s.side.who, false)
+		s.side.add(s.hub, to.at, p)
+		p.Join()
+		p.Start()
+	}
+	p.Frame(f)
+}
+
+// digest is what the server says of the client's registrations; ok: it has some.
+func (s *Session) digest() (digest string, registrations int, ok bool) {
+	if s.side != nil {
+		for _, p := range s.side.parts {
+			if d, is := p.(Digester); is {
+				digest, registrations = d.Digest()
+				return digest, registrations, true
+			}
+		}
+	}
+	return frame.EmptyDigest, 0, false
+}
+
+// pong answers a ping; a client that sent its digest, or has registrations, gets the server's.
+func (s *Session) pong(f *frame.Client) {
+	digest, _, ok := s.digest()
+	if !ok && len(f.Digest) == 0 {
+		digest = ""
+	}
+	s.write(frame.ServerPong, frame.AppendPong(nil, s.t.Format(), digest))
+}
+
+// renewParts takes the rights of a new token.
+func (s *Session) renewParts(c access.Client) {
+	if len(s.hub.capabilities) == 0 {
+		return
+	}
+	who := client(c)
+	if s.side == nil {
+		if who.Patterns == nil && who.Only == "" {
+			return
+		}
+		s.side = &side{who: client(access.Client{App: s.app, Recipient: s.recipient, Device: s.device, Peek: s.peek})}
+	}
+	s.side.who.Patterns, s.side.who.Only = who.Patterns, who.Only
+	s.side.each(func(p Part) { p.Renew(s.side.who) })
+}
