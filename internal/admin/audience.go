@@ -10,8 +10,8 @@ import (
 
 // Audience is what the pages read of endpoints.
 type Audience interface {
-	EndpointCounts(ctx context.Context, app string) (active, disabled map[push.Channel]int64, err error)
-	CountEndpoints(ctx context.Context, app string, sel *audience.Selection) (map[push.Channel]int64, error)
+	Totals(ctx context.Context, app string) (active, disabled map[push.Channel]int64, err error)
+	Count(ctx context.Context, app string, sel *audience.Selection) (map[push.Channel]int64, error)
 	// Names lists the tags and the names of attributes that an app's endpoints have or had.
 	Names(ctx context.Context, app string) (tags, attributes []string, err error)
 }
@@ -32,7 +32,7 @@ type channelCount struct {
 
 func (a *admin) showAudience(v *visit) error {
 	ctx, app := v.r.Context(), v.person.App
-	active, disabled, err := a.Audience.EndpointCounts(ctx, app)
+	active, disabled, err := a.Audience.Totals(ctx, app)
 	if err != nil {
 		return err
 	}

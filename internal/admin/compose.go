@@ -77,7 +77,7 @@ type preview struct {
 
 func (a *admin) composeCampaign(v *visit) error {
 	ctx, app := v.r.Context(), v.person.App
-	active, _, err := a.Audience.EndpointCounts(ctx, app)
+	active, _, err := a.Audience.Totals(ctx, app)
 	if err != nil {
 		return err
 	}
@@ -162,7 +162,7 @@ func (a *admin) reach(v *visit, who *audience.Audience) (n int64, err error) {
 	if err != nil {
 		return 0, err
 	}
-	counts, err := a.Audience.CountEndpoints(v.r.Context(), v.person.App, sel)
+	counts, err := a.Audience.Count(v.r.Context(), v.person.App, sel)
 	for _, c := range counts {
 		n += c
 	}

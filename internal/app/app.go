@@ -21,6 +21,7 @@ import (
 	"godwit.dev/godwit/internal/channel"
 	"godwit.dev/godwit/internal/config"
 	"godwit.dev/godwit/internal/delivery"
+	"godwit.dev/godwit/internal/endpoint"
 	"godwit.dev/godwit/internal/hook"
 	"godwit.dev/godwit/internal/limit"
 	"godwit.dev/godwit/internal/mailbox"
@@ -60,6 +61,7 @@ type App struct {
 	publisher *delivery.Service
 	hub       *session.Hub
 	stores    *store.Stores
+	endpoints *endpoint.Service
 	sending   *campaign.Service
 	reactor   *reactor.Reactor
 	addrLimit *limit.Addrs

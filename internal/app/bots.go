@@ -3,10 +3,8 @@ package app
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"log/slog"
 
-	"godwit.dev/godwit/internal/audience"
 	"godwit.dev/godwit/internal/channel"
 	"godwit.dev/godwit/internal/endpoint"
 	"godwit.dev/godwit/internal/push"
@@ -15,7 +13,7 @@ import (
 
 // startBots starts listening to the bots of apps that want it.
 func (a *App) startBots(context.Context) error {
-	b := &bots{channels: a.channels, audience: botAudience{a.stores.Endpoints}, log: a.log, running: make(map[string]*listener)}
+	b := &bots{channels: a.channels, audience: botAudience{a.endpoints}, log: a.log, running: make(map[string]*listener)}
 	a.steps.addRun("bots", storePatience, b.run, a.fail)
 	return nil
 }
@@ -95,36 +93,14 @@ func (b *bots) listen(ctx context.Context, app string, s *telegram.Sender) *list
 }
 
 // botAudience keeps the chats of bots as endpoints.
-type botAudience struct{ store endpoint.Store }
+type botAudience struct{ endpoints *endpoint.Service }
 
-// Join registers a chat, which also wakes an endpoint that was disabled. A language that nobody knows is left out.
+// Join implements telegram.Audience.
 func (k botAudience) Join(ctx context.Context, app string, c telegram.Chat) error {
-	e := audience.Endpoint{Channel: push.Telegram, Address: c.Address, Locale: c.Locale}
-	if err := e.Check(); err != nil {
-		e.Locale = ""
-		if err := e.Check(); err != nil {
-			return err
-		}
-	}
-	done, err := k.store.Register(ctx, app, []audience.Registration{{Endpoint: e, Trusted: true}})
-	if err != nil {
-		return err
-	}
-	return done[0].Err
+	return k.endpoints.Join(ctx, app, push.Telegram, c.Address, c.Locale)
 }
 
-// Leave disables a chat, if it is known.
+// Leave implements telegram.Audience.
 func (k botAudience) Leave(ctx context.Context, app string, address json.RawMessage, reason string) error {
-	normal, err := audience.NormalAddress(push.Telegram, address)
-	if err != nil {
-		return err
-	}
-	e, err := k.store.EndpointAt(ctx, app, push.Telegram, normal)
-	if errors.Is(err, audience.ErrNotFound) {
-		return nil
-	}
-	if err != nil {
-		return err
-	}
-	return k.store.DisableEndpoint(ctx, e.Number, reason)
+	return k.endpoints.Leave(ctx, app, push.Telegram, address, reason)
 }

@@ -10,6 +10,7 @@ import (
 	"godwit.dev/godwit/internal/access"
 	"godwit.dev/godwit/internal/audience"
 	"godwit.dev/godwit/internal/channel"
+	"godwit.dev/godwit/internal/endpoint"
 	"godwit.dev/godwit/internal/push"
 	"godwit.dev/godwit/internal/sender/sendertest/botserver"
 	"godwit.dev/godwit/internal/store/sqlite/appdb"
@@ -38,7 +39,7 @@ func TestBotsAudienceKeepsItself(t *testing.T) {
 	server := botserver.Start(botserver.Options{Token: "42:AAExampleSecretOfTheBot"})
 	defer server.Close()
 
-	b := &bots{channels: channels, audience: botAudience{store}, log: log, running: make(map[string]*listener)}
+	b := &bots{channels: channels, audience: botAudience{endpoint.New(endpoint.Config{Store: store, Now: time.Now})}, log: log, running: make(map[string]*listener)}
 	ctx, stop := context.WithCancel(t.Context())
 	done := make(chan error, 1)
 	go func() { done <- b.run(ctx) }()

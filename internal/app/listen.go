@@ -159,7 +159,7 @@ func (a *App) serveHTTP(ln net.Listener) (stop func(), err error) {
 // pages is the web page.
 func (a *App) pages() (http.Handler, error) {
 	return admin.New(admin.Config{
-		Access: a.access, Campaigns: a.sending, Audience: a.stores.Endpoints, Log: a.log, Version: a.opts.Version,
+		Access: a.access, Campaigns: a.sending, Audience: a.endpoints, Log: a.log, Version: a.opts.Version,
 		Dev: a.cfg.Dev, TLS: a.tlsFor != nil, Admit: a.addrLimit.Allow,
 		Ready: func(ctx context.Context, app string, ch push.Channel) bool {
 			_, err := a.channels.Sender(ctx, app, ch)
@@ -188,7 +188,7 @@ func (a *App) handler() (http.Handler, error) {
 	return httpapi.New(httpapi.Config{
 		Publisher: a.publisher, Mailbox: a.mailbox, Objects: a.objects, Presence: a.hub, Events: a.stores.Events, Access: a.access, Keys: a.access, Apps: a.access, Channels: a.channels, Hooks: a.hooks, Campaigns: a.sending,
 		Log: a.log, Registry: a.registry, PublishLimit: a.keyLimit.Take,
-		Endpoints: a.stores.Endpoints, Signups: a.signups, AllowPrivateURLs: a.cfg.AllowPrivateURLs,
+		Endpoints: a.endpoints, Signups: a.signups,
 		Figures: a.figures, Mount: mount, Draining: a.draining, Version: a.opts.Version, Node: hostname(),
 	}), nil
 }

@@ -6,6 +6,7 @@ import (
 
 	"godwit.dev/godwit/internal/access"
 	"godwit.dev/godwit/internal/delivery"
+	"godwit.dev/godwit/internal/endpoint"
 	"godwit.dev/godwit/internal/limit"
 	"godwit.dev/godwit/internal/mailbox"
 	"godwit.dev/godwit/internal/session"
@@ -27,6 +28,7 @@ func (a *App) startStores(ctx context.Context) error {
 		a.steps.addClose(p.Name, storePatience, p.Close)
 	}
 	a.registry.MustRegister(stores.Metrics()...)
+	a.endpoints = endpoint.New(endpoint.Config{Store: stores.Endpoints, Now: a.clock, AllowPrivateURLs: a.cfg.AllowPrivateURLs})
 	return nil
 }
 

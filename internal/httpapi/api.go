@@ -14,6 +14,7 @@ import (
 
 	"godwit.dev/godwit/internal/access"
 	"godwit.dev/godwit/internal/delivery"
+	"godwit.dev/godwit/internal/endpoint"
 	"godwit.dev/godwit/internal/event"
 	"godwit.dev/godwit/internal/latency"
 	"godwit.dev/godwit/internal/limit"
@@ -113,7 +114,7 @@ type Config struct {
 	Keys      Keys
 	Apps      Apps
 	Channels  Channels
-	Endpoints Endpoints
+	Endpoints *endpoint.Service
 	Campaigns Campaigns
 	Hooks     Hooks
 	Log       *slog.Logger
@@ -124,8 +125,6 @@ type Config struct {
 	PublishLimit func(key string, n int) (wait time.Duration)
 	// Figures are asked for by GET /v1/stats. Nil: there are none.
 	Figures func() Figures
-	// AllowPrivateURLs lets addresses be http and lead to private addresses.
-	AllowPrivateURLs bool
 	// Signups limits registrations without a token by address. Nil: no limit.
 	Signups *limit.Addrs
 	// Mount adds handlers of the client gateways by mux pattern. They get the connection as it is: no deadline,

@@ -13,25 +13,11 @@ import (
 
 	"godwit.dev/godwit/internal/access"
 	"godwit.dev/godwit/internal/audience"
+	"godwit.dev/godwit/internal/endpoint"
 	"godwit.dev/godwit/internal/notification"
 	"godwit.dev/godwit/internal/problem"
 	"godwit.dev/godwit/internal/push"
 )
-
-// Endpoints is what the API reads and changes of endpoints.
-type Endpoints interface {
-	Register(ctx context.Context, app string, regs []audience.Registration) ([]audience.Registered, error)
-	Endpoint(ctx context.Context, app string, id audience.ID) (audience.Endpoint, error)
-	EndpointsOf(ctx context.Context, app, recipient string) ([]audience.Endpoint, error)
-	UpdateEndpoint(ctx context.Context, app string, id audience.ID, trusted bool, change func(*audience.Endpoint) error) (audience.Endpoint, error)
-	DeleteEndpoint(ctx context.Context, app string, id audience.ID) error
-	EraseRecipient(ctx context.Context, app, recipient string) (int, error)
-	ListEndpoints(ctx context.Context, app string, status audience.Status, sel *audience.Selection, after int64, limit int) (list []audience.Endpoint, next int64, more bool, err error)
-	CountEndpoints(ctx context.Context, app string, sel *audience.Selection) (map[push.Channel]int64, error)
-	EndpointCounts(ctx context.Context, app string) (active, disabled map[push.Channel]int64, err error)
-	// Names lists the tags and the names of attributes that an app's endpoints have or had.
-	Names(ctx context.Context, app string) (tags, attributes []string, err error)
-}
 
 // maxEndpointBody holds an endpoint with all its tags and attributes.
 const maxEndpointBody = 64 << 10
@@ -74,23 +60,11 @@ func orNull(s string) *string {
 	return &s
 }
 
-// holder is who asks for endpoints.
+// holder is who asks for endpoints, with the roles of a back end's key.
 type holder struct {
-	app       string
-	key       access.Role // of a back end; 0: not one
-	recipient string      // of a client with a token; empty: not one
-	token     string      // a manage token; empty: none
+	endpoint.Holder
+	roles access.Role
 }
-
-// check applies the rules of an endpoint, and that its URL leads outside.
-func (a *api) check(e *audience.Endpoint) error {
-	if err := e.Check(); err != nil || a.AllowPrivateURLs {
-		return err
-	}
-	return audience.CheckPublic(e)
-}
-
-func (h *holder) anonymous() bool { return h.key == 0 && h.recipient == "" }
 
 // holder finds out who asks: a back end with a key, a client with a token, who holds a manage token, or nobody known.
 func (a *api) holder(c *call, q url.Values) (h holder, err error) {
@@ -101,14 +75,14 @@ func (a *api) holder(c *call, q url.Values) (h holder, err error) {
 	switch {
 	case audience.IsToken(secret):
 		app, err := a.Apps.App(q.Get("app"))
-		return holder{app: app.Name, token: secret}, err
+		return holder{Holder: endpoint.Holder{App: app.Name, Token: secret}}, err
 	case secret != "":
 		if key, err := a.Access.Key(c.ctx, secret); err == nil {
 			if app := q.Get("app"); app != "" && app != key.App {
 				return h, errOtherApp()
 			}
 			c.key = key
-			return holder{app: key.App, key: key.Roles}, nil
+			return backEnd(key), nil
 		}
 	case q.Get("recipient") == "" && access.CertURI(c.r.TLS) == "":
 		return h, nil
@@ -123,7 +97,11 @@ func (a *api) holder(c *call, q url.Values) (h holder, err error) {
 	case err != nil:
 		return h, clientRefused(err)
 	}
-	return holder{app: client.App, recipient: client.Recipient}, nil
+	return holder{Holder: endpoint.Holder{App: client.App, Recipient: client.Recipient}}, nil
+}
+
+func backEnd(key access.Principal) holder {
+	return holder{endpoint.Holder{App: key.App, BackEnd: true}, key.Roles}
 }
 
 // registerEndpoint is POST /v1/endpoints.
@@ -137,12 +115,12 @@ func (a *api) registerEndpoint(c *call) error {
 	switch {
 	case err != nil:
 		return err
-	case h.token != "":
+	case h.Token != "":
 		return problem.Forbidden.With("a manage token changes its endpoint with PATCH; it cannot register others")
-	case h.key != 0 && !h.key.Has(access.Publish):
+	case h.BackEnd && !h.roles.Has(access.Publish):
 		return needRole(access.Publish)
-	case h.anonymous():
-		if h.app, err = a.signup(c, q.Get("app")); err != nil {
+	case h.Visitor():
+		if h.App, err = a.signup(c, q.Get("app")); err != nil {
 			return err
 		}
 	}
@@ -154,9 +132,7 @@ func (a *api) registerEndpoint(c *call) error {
 	if err != nil {
 		return err
 	}
-	token, hash := audience.NewToken()
-	reg.Endpoint.Token = hash
-	e, created, err := a.registerOne(c, h.app, reg)
+	done, token, err := a.Endpoints.RegisterOne(c.ctx, h.App, reg)
 	if err != nil {
 		return err
 	}
@@ -164,11 +140,11 @@ func (a *api) registerEndpoint(c *call) error {
 		ID          string  `json:"id"`
 		Created     bool    `json:"created"`
 		ManageToken *string `json:"manage_token,omitempty"`
-	}{ID: e.ID.String(), Created: created}
-	if e.Token == hash {
+	}{ID: done.Endpoint.ID.String(), Created: done.Created}
+	if token != "" {
 		answer.ManageToken = &token
 	}
-	return c.value(registeredStatus(created), answer)
+	return c.value(registeredStatus(done.Created), answer)
 }
 
 func registeredStatus(created bool) int {
@@ -176,17 +152,6 @@ func registeredStatus(created bool) int {
 		return http.StatusCreated
 	}
 	return http.StatusOK
-}
-
-func (a *api) registerOne(c *call, app string, reg *audience.Registration) (e *audience.Endpoint, created bool, err error) {
-	done, err := a.Endpoints.Register(c.ctx, app, []audience.Registration{*reg})
-	if err == nil {
-		err = done[0].Err
-	}
-	if err != nil {
-		return nil, false, err
-	}
-	return &done[0].Endpoint, done[0].Created, nil
 }
 
 // signup admits a visitor without a token: the app must want such, and the page must be one of its own.
@@ -229,20 +194,13 @@ func (a *api) managed(c *call, change bool) (h holder, id audience.ID, e audienc
 		need = access.Publish
 	}
 	switch {
-	case h.anonymous() && h.token == "":
+	case h.Visitor() && h.Token == "":
 		return h, id, e, access.ErrUnauthenticated
-	case h.key != 0 && !h.key.Has(need):
+	case h.BackEnd && !h.roles.Has(need):
 		return h, id, e, needRole(need)
 	}
-	e, err = a.Endpoints.Endpoint(c.ctx, h.app, id)
-	if err == nil && !h.mayTouch(&e) {
-		err = audience.ErrNotFound // which is what a stranger is told of every endpoint
-	}
+	e, err = a.Endpoints.Find(c.ctx, &h.Holder, id)
 	return h, id, e, err
-}
-
-func (h *holder) mayTouch(e *audience.Endpoint) bool {
-	return h.key != 0 || h.token != "" && e.Token.Opens(h.token) || h.recipient != "" && e.Recipient == h.recipient
 }
 
 // getEndpoint is GET /v1/endpoints/{id}.
@@ -264,16 +222,11 @@ func (a *api) changeEndpoint(c *call) error {
 	if err != nil {
 		return err
 	}
-	change, err := a.decodeChange(body, &h)
+	change, err := decodeChange(body, &h)
 	if err != nil {
 		return err
 	}
-	e, err := a.Endpoints.UpdateEndpoint(c.ctx, h.app, id, h.key != 0, func(e *audience.Endpoint) error {
-		if !h.mayTouch(e) {
-			return audience.ErrNotFound
-		}
-		return change(e)
-	})
+	e, err := a.Endpoints.Change(c.ctx, &h.Holder, id, change)
 	if err != nil {
 		return err
 	}
@@ -286,7 +239,7 @@ func (a *api) deleteEndpoint(c *call) error {
 	if err != nil {
 		return err
 	}
-	if err := a.Endpoints.DeleteEndpoint(c.ctx, h.app, id); err != nil {
+	if err := a.Endpoints.Delete(c.ctx, h.App, id); err != nil {
 		return err
 	}
 	return c.noContent()
@@ -312,7 +265,7 @@ func (a *api) listEndpoints(c *call) error {
 			return badField("cursor", "is not one that this list gave")
 		}
 	}
-	found, next, more, err := a.Endpoints.ListEndpoints(c.ctx, c.key.App, status, sel, after, limit)
+	found, next, more, err := a.Endpoints.List(c.ctx, c.key.App, status, sel, after, limit)
 	if err != nil {
 		return err
 	}
@@ -386,7 +339,7 @@ func (a *api) audienceTotals(c *call) error {
 	if _, err := c.params(); err != nil {
 		return err
 	}
-	active, disabled, err := a.Endpoints.EndpointCounts(c.ctx, c.key.App)
+	active, disabled, err := a.Endpoints.Totals(c.ctx, c.key.App)
 	if err != nil {
 		return err
 	}
@@ -417,7 +370,7 @@ func (a *api) countAudience(c *call) error {
 	}
 	ctx, cancel := context.WithTimeout(c.ctx, countPatience)
 	defer cancel()
-	channels, err := a.Endpoints.CountEndpoints(ctx, c.key.App, sel)
+	channels, err := a.Endpoints.Count(ctx, c.key.App, sel)
 	if err != nil {
 		return err
 	}

@@ -40,7 +40,7 @@ func (a *api) registerBatch(c *call) error {
 	if n := countLines(body); n > maxBatchLines {
 		return problem.TooLarge.Withf("the batch has %d lines; at most %d are allowed, and nothing was registered", n, maxBatchLines)
 	}
-	b := &endpointBatch{a: a, c: c, rc: rc, h: holder{app: c.key.App, key: c.key.Roles}}
+	b := &endpointBatch{a: a, c: c, rc: rc, h: backEnd(c.key)}
 	c.w.Header()["Content-Type"] = valNDJSON
 	for line := range bytes.Lines(body) {
 		if line = bytes.TrimSpace(line); len(line) == 0 {
@@ -71,9 +71,9 @@ type endpointBatch struct {
 func (b *endpointBatch) add(line []byte) {
 	err := tooLarge(maxEndpointBody)
 	if len(line) <= maxEndpointBody {
-		var r *audience.Registration
+		var r audience.Registration
 		if r, err = b.a.decodeRegistration(line, &b.h); err == nil {
-			b.regs = append(b.regs, *r)
+			b.regs = append(b.regs, r)
 		}
 	}
 	b.errs = append(b.errs, err)
@@ -81,7 +81,7 @@ func (b *endpointBatch) add(line []byte) {
 
 // register registers the chunk and sends its results. An error means that the client is gone.
 func (b *endpointBatch) register() error {
-	done, refused := b.a.Endpoints.Register(b.c.ctx, b.h.app, b.regs)
+	done, refused := b.a.Endpoints.Register(b.c.ctx, b.h.App, b.regs)
 	b.out = b.out[:0]
 	for _, err := range b.errs {
 		if err == nil && len(done) == 0 {
@@ -147,7 +147,7 @@ func (a *api) exportEndpoints(c *call) error {
 	after := int64(0)
 	for more := true; more; {
 		var list []audience.Endpoint
-		if list, after, more, err = a.Endpoints.ListEndpoints(c.ctx, c.key.App, status, sel, after, exportPage); err != nil {
+		if list, after, more, err = a.Endpoints.List(c.ctx, c.key.App, status, sel, after, exportPage); err != nil {
 			return a.cutOff(c, err)
 		}
 		part, err := encode(list)

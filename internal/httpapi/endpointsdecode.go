@@ -4,43 +4,23 @@ import (
 	"slices"
 	"strconv"
 
-	"godwit.dev/godwit/internal/access"
 	"godwit.dev/godwit/internal/audience"
-	"godwit.dev/godwit/internal/problem"
 	"godwit.dev/godwit/internal/push"
 )
 
-// devices are the channels whose addresses are made by a device for one server: their holder alone knows them. Others
-// name somebody who was not asked, so only a back end may register them.
-var devices = []push.Channel{push.WebPush, push.FCM, push.APNs}
-
 // decodeRegistration reads one endpoint and holds it against what its sender may say.
-func (a *api) decodeRegistration(body []byte, h *holder) (*audience.Registration, error) {
-	r := &audience.Registration{Trusted: h.key != 0}
-	e := &r.Endpoint
-	err := decodeObject(body, func(s *scanner, name string) (bool, error) {
+func (a *api) decodeRegistration(body []byte, h *holder) (r audience.Registration, err error) {
+	var e audience.Endpoint
+	err = decodeObject(body, func(s *scanner, name string) (bool, error) {
 		if s.null() {
 			return slices.Contains([]string{"id", "channel", "recipient", "address", "tags", "attributes", "locale", "timezone"}, name), nil
 		}
-		return registrationField(s, name, e)
+		return registrationField(s, name, &e)
 	})
 	if err != nil {
-		return nil, err
+		return r, err
 	}
-	switch {
-	case h.key != 0:
-	case e.ID != (audience.ID{}):
-		return nil, badField("id", "only a back end with role publish gives ids")
-	case h.anonymous() && e.Recipient != "":
-		return nil, badField("recipient", "needs a client's token or an API key with role publish")
-	case !h.anonymous() && e.Recipient != "" && e.Recipient != h.recipient:
-		return nil, problem.Forbidden.With("the token is for another recipient")
-	case !slices.Contains(devices, e.Channel) && audience.Known(e.Channel):
-		return nil, badField("channel", "%s needs an API key with role publish", e.Channel)
-	default:
-		e.Recipient = h.recipient
-	}
-	return r, a.check(e)
+	return a.Endpoints.Registration(&h.Holder, e)
 }
 
 func registrationField(s *scanner, name string, e *audience.Endpoint) (known bool, err error) {
@@ -108,38 +88,20 @@ func (s *scanner) texts(field string, most int) (list []string, err error) {
 }
 
 // decodeChange reads what to change of an endpoint: what is not named stays, null takes away.
-func (a *api) decodeChange(body []byte, h *holder) (change func(*audience.Endpoint) error, err error) {
+func decodeChange(body []byte, h *holder) (change func(*audience.Endpoint), err error) {
 	var changes []func(*audience.Endpoint)
 	add := func(f func(*audience.Endpoint)) { changes = append(changes, f) }
 	err = decodeObject(body, func(s *scanner, name string) (bool, error) {
-		switch name {
-		case "recipient", "status", "disabled_reason":
-			if h.key == 0 {
-				return true, problem.Forbidden.With(name + ": only an API key with role publish changes it")
-			}
+		if err := h.MayChange(name); err != nil {
+			return true, err
 		}
 		return changeField(s, name, add)
 	})
-	if err != nil {
-		return nil, err
-	}
-	if h.key != 0 && !h.key.Has(access.Publish) {
-		return nil, needRole(access.Publish)
-	}
-	return func(e *audience.Endpoint) error {
-		was := e.Address
+	return func(e *audience.Endpoint) {
 		for _, f := range changes {
 			f(e)
 		}
-		err := e.Check()
-		if err != nil || string(e.Address) == string(was) {
-			return err
-		}
-		if h.key == 0 && !slices.Contains(devices, e.Channel) {
-			return problem.Forbidden.With("address: only an API key with role publish changes it on this channel")
-		}
-		return a.check(e)
-	}, nil
+	}, err
 }
 
 func changeField(s *scanner, name string, add func(func(*audience.Endpoint))) (known bool, err error) {

@@ -5,12 +5,10 @@ import (
 	"errors"
 	"net/http"
 	"slices"
-	"time"
 
 	"godwit.dev/godwit/internal/audience"
 	"godwit.dev/godwit/internal/notification"
 	"godwit.dev/godwit/internal/problem"
-	"godwit.dev/godwit/internal/push"
 )
 
 // The calls of Perfecty Push's browser SDK, so that a site changes one URL (docs/migrate/perfecty.md). A visitor is
@@ -76,46 +74,18 @@ func (a *api) perfectyRegister(c *call) error {
 	if err := json.Unmarshal(body, &in); err != nil {
 		return problem.BadJSON.With("send an object with user, a push subscription")
 	}
-	e := audience.Endpoint{Channel: push.WebPush, Address: in.User, ID: audience.NewUUID()}
-	if err := a.check(&e); err != nil {
-		return err
-	}
+	var had audience.ID
 	if in.UserID != nil && *in.UserID != "" {
-		id, err := audience.ParseID(*in.UserID)
-		if err != nil {
+		if had, err = audience.ParseID(*in.UserID); err != nil {
 			return badField("user_id", "%q is not a UUID", clip(*in.UserID))
 		}
-		switch moved, err := a.perfectyMove(c, app, id, e.Address); {
-		case err != nil:
-			return err
-		case moved:
-			return c.value(http.StatusOK, map[string]string{"uuid": id.UUID()})
-		}
 	}
-	got, created, err := a.registerOne(c, app, &audience.Registration{Endpoint: e})
+	id, created, err := a.Endpoints.RegisterVisitor(c.ctx, app, in.User, had)
 	if err != nil {
 		return err
 	}
-	return c.value(registeredStatus(created), map[string]string{"uuid": got.ID.UUID()})
+	return c.value(registeredStatus(created), map[string]string{"uuid": id.UUID()})
 }
-
-// perfectyMove gives a visitor who is known its new subscription. False: it is not known, or the subscription is
-// that of an endpoint already.
-func (a *api) perfectyMove(c *call, app string, id audience.ID, address json.RawMessage) (moved bool, err error) {
-	_, err = a.Endpoints.UpdateEndpoint(c.ctx, app, id, false, func(e *audience.Endpoint) error {
-		if !perfectys(e) {
-			return audience.ErrNotFound
-		}
-		e.Address, e.Status, e.DisabledReason, e.LastSeenAt = address, audience.Active, "", time.Now()
-		return nil
-	})
-	if errors.Is(err, audience.ErrNotFound) || errors.Is(err, audience.ErrTaken) {
-		return false, nil
-	}
-	return err == nil, err
-}
-
-func perfectys(e *audience.Endpoint) bool { return e.Channel == push.WebPush && e.Recipient == "" }
 
 // perfectyVisitor finds the visitor in the path; found is false if there is none.
 func (a *api) perfectyVisitor(c *call) (app string, e audience.Endpoint, found bool, err error) {
@@ -126,11 +96,8 @@ func (a *api) perfectyVisitor(c *call) (app string, e audience.Endpoint, found b
 	if err != nil {
 		return app, e, false, badField("uuid", "%q is not a UUID", clip(c.r.PathValue("uuid")))
 	}
-	e, err = a.Endpoints.Endpoint(c.ctx, app, id)
-	if errors.Is(err, audience.ErrNotFound) {
-		return app, e, false, nil
-	}
-	return app, e, err == nil && perfectys(&e), err
+	e, found, err = a.Endpoints.FindVisitor(c.ctx, app, id)
+	return app, e, found, err
 }
 
 // perfectyUser is GET /compat/perfecty/{app}/v1/push/users/{uuid}: an empty object makes the SDK register again.
@@ -149,7 +116,7 @@ func (a *api) perfectyUser(c *call) error {
 func (a *api) perfectyUnregister(c *call) error {
 	app, e, found, err := a.perfectyVisitor(c)
 	if err == nil && found {
-		err = a.Endpoints.DeleteEndpoint(c.ctx, app, e.ID)
+		err = a.Endpoints.Delete(c.ctx, app, e.ID)
 	}
 	if err != nil && !errors.Is(err, audience.ErrNotFound) {
 		return err

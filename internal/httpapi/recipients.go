@@ -92,7 +92,7 @@ func (a *api) listRecipients(c *call) error {
 	}
 	l := newList[recipientJSON](len(infos), next)
 	for i := range infos {
-		endpoints, err := a.Endpoints.EndpointsOf(c.ctx, c.key.App, infos[i].Name)
+		endpoints, err := a.Endpoints.Of(c.ctx, c.key.App, infos[i].Name)
 		if err != nil {
 			return err
 		}
@@ -112,7 +112,7 @@ func (a *api) getRecipient(c *call) error {
 		return err
 	}
 	live := a.Presence.Sessions(c.key.App, name)
-	endpoints, err := a.Endpoints.EndpointsOf(c.ctx, c.key.App, name)
+	endpoints, err := a.Endpoints.Of(c.ctx, c.key.App, name)
 	if err != nil {
 		return err
 	}
@@ -185,7 +185,7 @@ func (a *api) erase(c *call) error {
 	if objectsErr != nil {
 		return objectsErr
 	}
-	endpoints, failed := a.Endpoints.EraseRecipient(c.ctx, c.key.App, name)
+	endpoints, failed := a.Endpoints.Erase(c.ctx, c.key.App, name)
 	if failed != nil {
 		return failed
 	}

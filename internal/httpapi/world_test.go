@@ -17,6 +17,7 @@ import (
 	"godwit.dev/godwit/internal/access"
 	"godwit.dev/godwit/internal/channel"
 	"godwit.dev/godwit/internal/delivery"
+	"godwit.dev/godwit/internal/endpoint"
 	"godwit.dev/godwit/internal/httpapi"
 	"godwit.dev/godwit/internal/metrics"
 	"godwit.dev/godwit/internal/problem"
@@ -86,7 +87,7 @@ func newWorld(t *testing.T, change ...func(*httpapi.Config)) *world {
 	w.openEndpoints()
 	cfg := httpapi.Config{
 		Publisher: delivery.New(w.mailbox, time.Now), Mailbox: w.mailbox, Objects: w.objects, Presence: w.presence, Events: w.events,
-		Access: w.access, Keys: w.access, Apps: w.access, Channels: w.channels, Hooks: w.openHooks(store, log), Endpoints: w.endpoints, Log: log,
+		Access: w.access, Keys: w.access, Apps: w.access, Channels: w.channels, Hooks: w.openHooks(store, log), Endpoints: endpoint.New(endpoint.Config{Store: w.endpoints, Now: time.Now}), Log: log,
 		Registry: metrics.New("test"), Draining: w.draining, Version: "test", Node: "node-1",
 	}
 	for _, f := range change {

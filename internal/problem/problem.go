@@ -10,6 +10,7 @@ import (
 	"godwit.dev/godwit/internal/access"
 	"godwit.dev/godwit/internal/audience"
 	"godwit.dev/godwit/internal/channel"
+	"godwit.dev/godwit/internal/endpoint"
 	"godwit.dev/godwit/internal/mailbox"
 	"godwit.dev/godwit/internal/notification"
 )
@@ -47,6 +48,10 @@ func From(err error) *Problem {
 	var f *notification.FieldError
 	if errors.As(err, &f) {
 		return BadInput.With(f.Error()).In(f.Field)
+	}
+	var n *endpoint.NotAllowedError
+	if errors.As(err, &n) {
+		return Forbidden.With(n.Why)
 	}
 	for _, k := range known {
 		if errors.Is(err, k.err) {

@@ -1,0 +1,159 @@
+package endpoint
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"time"
+
+	"godwit.dev/godwit/internal/audience"
+	"godwit.dev/godwit/internal/push"
+)
+
+// Config are the parts and settings of a Service.
+type Config struct {
+	Store Store
+	Now   func() time.Time // the store's clock
+	// AllowPrivateURLs lets addresses be http and lead to private addresses.
+	AllowPrivateURLs bool
+}
+
+// Service is the endpoints of all apps.
+type Service struct{ cfg Config }
+
+// New makes a Service.
+func New(cfg Config) *Service { return &Service{cfg} }
+
+// check applies the rules of an endpoint, and that its URL leads outside.
+func (s *Service) check(e *audience.Endpoint) error {
+	if err := e.Check(); err != nil || s.cfg.AllowPrivateURLs {
+		return err
+	}
+	return audience.CheckPublic(e)
+}
+
+// Registration makes of what somebody says of an endpoint a registration, or says what is wrong with it: a
+// *notification.FieldError or a *NotAllowedError.
+func (s *Service) Registration(who *Holder, e audience.Endpoint) (audience.Registration, error) {
+	r := audience.Registration{Endpoint: e, Trusted: who.BackEnd}
+	if err := who.mayRegister(&r.Endpoint); err != nil {
+		return r, err
+	}
+	return r, s.check(&r.Endpoint)
+}
+
+// Register makes endpoints or renews those whose address is there already: see Store.
+func (s *Service) Register(ctx context.Context, app string, regs []audience.Registration) ([]audience.Registered, error) {
+	return s.cfg.Store.Register(ctx, app, regs)
+}
+
+// RegisterOne registers one endpoint with a new manage token, which is empty if the one that it has stays.
+func (s *Service) RegisterOne(ctx context.Context, app string, r audience.Registration) (done audience.Registered, token string, err error) {
+	token, hash := audience.NewToken()
+	r.Endpoint.Token = hash
+	if done, err = s.register(ctx, app, r); err != nil || done.Endpoint.Token != hash {
+		token = ""
+	}
+	return done, token, err
+}
+
+func (s *Service) register(ctx context.Context, app string, r audience.Registration) (audience.Registered, error) {
+	done, err := s.cfg.Store.Register(ctx, app, []audience.Registration{r})
+	if err != nil {
+		return audience.Registered{}, err
+	}
+	return done[0], done[0].Err
+}
+
+// Find returns an endpoint that who may touch. Of others a stranger is told that there are none: audience.ErrNotFound.
+func (s *Service) Find(ctx context.Context, who *Holder, id audience.ID) (audience.Endpoint, error) {
+	e, err := s.cfg.Store.Endpoint(ctx, who.App, id)
+	if err == nil && !who.mayTouch(&e) {
+		return audience.Endpoint{}, audience.ErrNotFound
+	}
+	return e, err
+}
+
+// Change changes an endpoint that who may touch and returns it as it is then. change may run more than once.
+func (s *Service) Change(ctx context.Context, who *Holder, id audience.ID, change func(*audience.Endpoint)) (audience.Endpoint, error) {
+	return s.cfg.Store.UpdateEndpoint(ctx, who.App, id, who.BackEnd, func(e *audience.Endpoint) error {
+		if !who.mayTouch(e) {
+			return audience.ErrNotFound
+		}
+		was := string(e.Address)
+		change(e)
+		err := e.Check()
+		if err != nil || string(e.Address) == was {
+			return err
+		}
+		if err := who.mayMove(e); err != nil {
+			return err
+		}
+		return s.check(e)
+	})
+}
+
+// Delete deletes one.
+func (s *Service) Delete(ctx context.Context, app string, id audience.ID) error {
+	return s.cfg.Store.DeleteEndpoint(ctx, app, id)
+}
+
+// Of lists a recipient's endpoints, oldest first.
+func (s *Service) Of(ctx context.Context, app, recipient string) ([]audience.Endpoint, error) {
+	return s.cfg.Store.EndpointsOf(ctx, app, recipient)
+}
+
+// Erase deletes a recipient's endpoints and says how many there were.
+func (s *Service) Erase(ctx context.Context, app, recipient string) (int, error) {
+	return s.cfg.Store.EraseRecipient(ctx, app, recipient)
+}
+
+// List returns the next endpoints of a status that are in a selection: see Store.ListEndpoints.
+func (s *Service) List(ctx context.Context, app string, status audience.Status, sel *audience.Selection, after int64, limit int) (list []audience.Endpoint, next int64, more bool, err error) {
+	return s.cfg.Store.ListEndpoints(ctx, app, status, sel, after, limit)
+}
+
+// Count counts the active endpoints of an audience by channel.
+func (s *Service) Count(ctx context.Context, app string, sel *audience.Selection) (map[push.Channel]int64, error) {
+	return s.cfg.Store.CountEndpoints(ctx, app, sel)
+}
+
+// Totals counts an app's endpoints by channel.
+func (s *Service) Totals(ctx context.Context, app string) (active, disabled map[push.Channel]int64, err error) {
+	return s.cfg.Store.EndpointCounts(ctx, app)
+}
+
+// Names lists the tags and the names of attributes that an app's endpoints have or had.
+func (s *Service) Names(ctx context.Context, app string) (tags, attributes []string, err error) {
+	return s.cfg.Store.Names(ctx, app)
+}
+
+// Join registers an address that came by itself, a chat with a bot say, which also wakes its endpoint if that was
+// disabled. A language that nobody knows is left out.
+func (s *Service) Join(ctx context.Context, app string, ch push.Channel, address json.RawMessage, locale string) error {
+	e := audience.Endpoint{Channel: ch, Address: address, Locale: locale}
+	if e.Check() != nil {
+		e.Locale = ""
+		if err := e.Check(); err != nil {
+			return err
+		}
+	}
+	_, err := s.register(ctx, app, audience.Registration{Endpoint: e, Trusted: true})
+	return err
+}
+
+// Leave disables the endpoint of an address, if it is known.
+func (s *Service) Leave(ctx context.Context, app string, ch push.Channel, address json.RawMessage, reason string) error {
+	normal, err := audience.NormalAddress(ch, address)
+	if err != nil {
+		return err
+	}
+	e, err := s.cfg.Store.EndpointAt(ctx, app, ch, normal)
+	if errors.Is(err, audience.ErrNotFound) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	return s.cfg.Store.DisableEndpoint(ctx, e.Number, reason)
+}

@@ -1,0 +1,176 @@
+package endpoint_test
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"godwit.dev/godwit/internal/audience"
+	"godwit.dev/godwit/internal/endpoint"
+	"godwit.dev/godwit/internal/notification"
+	"godwit.dev/godwit/internal/push"
+	"godwit.dev/godwit/internal/store/sqlite/campaigndb"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+func open(t *testing.T, private bool) *endpoint.Service {
+	t.Helper()
+	s, err := campaigndb.Open(t.Context(), filepath.Join(t.TempDir(), "campaign.db"), campaigndb.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = s.Close() })
+	return endpoint.New(endpoint.Config{Store: s, Now: time.Now, AllowPrivateURLs: private})
+}
+
+func fcm(token string) audience.Endpoint {
+	return audience.Endpoint{Channel: push.FCM, Address: json.RawMessage(fmt.Sprintf(`{"token":%q}`, token))}
+}
+
+func chat(id int) audience.Endpoint {
+	return audience.Endpoint{Channel: push.Telegram, Address: json.RawMessage(fmt.Sprintf(`{"chat_id":%d}`, id))}
+}
+
+func with(e audience.Endpoint, change func(*audience.Endpoint)) audience.Endpoint {
+	change(&e)
+	return e
+}
+
+var (
+	backEnd = &endpoint.Holder{App: "shop", BackEnd: true}
+	ada     = &endpoint.Holder{App: "shop", Recipient: "ada"}
+	visitor = &endpoint.Holder{App: "shop"}
+)
+
+func TestWhoMayRegisterWhat(t *testing.T) {
+	s := open(t, false)
+	bobs := with(fcm("t"), func(e *audience.Endpoint) { e.Recipient = "bob" })
+	named := with(fcm("t"), func(e *audience.Endpoint) { e.ID = audience.NewUUID() })
+	inside := audience.Endpoint{Channel: push.Webhook, Address: json.RawMessage(`{"url":"http://10.0.0.1/"}`)}
+	for what, c := range map[string]struct {
+		who   *endpoint.Holder
+		e     audience.Endpoint
+		field string // of the error; "-": not allowed; empty: none
+	}{
+		"a back end, for anybody":           {backEnd, bobs, ""},
+		"a back end, an id":                 {backEnd, named, ""},
+		"a back end, a chat":                {backEnd, chat(1), ""},
+		"a back end, an address inside":     {backEnd, inside, "address.url"},
+		"a client, its device":              {ada, fcm("t"), ""},
+		"a client, another's device":        {ada, bobs, "-"},
+		"a client, an id":                   {ada, named, "id"},
+		"a client, a chat":                  {ada, chat(1), "channel"},
+		"a visitor, its device":             {visitor, fcm("t"), ""},
+		"a visitor, somebody's device":      {visitor, bobs, "recipient"},
+		"a visitor, a chat":                 {visitor, chat(1), "channel"},
+		"a visitor, on a channel of nobody": {visitor, audience.Endpoint{Channel: "pigeon"}, "channel"},
+	} {
+		r, err := s.Registration(c.who, c.e)
+		var field *notification.FieldError
+		var not *endpoint.NotAllowedError
+		switch {
+		case c.field == "" && err == nil:
+			if r.Trusted != c.who.BackEnd || c.who == ada && r.Endpoint.Recipient != "ada" {
+				t.Errorf("%s: %+v", what, r)
+			}
+		case c.field == "-" && errors.As(err, &not):
+		case c.field != "" && errors.As(err, &field) && field.Field == c.field:
+		default:
+			t.Errorf("%s: %v, want an error of %q", what, err, c.field)
+		}
+	}
+}
+
+func TestStrangersAreToldThatThereIsNoSuchEndpoint(t *testing.T) {
+	s := open(t, false)
+	r, err := s.Registration(ada, fcm("one"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	done, token, err := s.RegisterOne(t.Context(), "shop", r)
+	if err != nil || token == "" {
+		t.Fatalf("%+v, token %q, %v", done, token, err)
+	}
+	id := done.Endpoint.ID
+	touch := func(*audience.Endpoint) {}
+	for _, who := range []*endpoint.Holder{backEnd, ada, {App: "shop", Token: token}} {
+		if _, err := s.Find(t.Context(), who, id); err != nil {
+			t.Errorf("%+v: %v", who, err)
+		}
+		if _, err := s.Change(t.Context(), who, id, touch); err != nil {
+			t.Errorf("%+v: %v", who, err)
+		}
+	}
+	_, other := audience.NewToken()
+	for _, who := range []*endpoint.Holder{visitor, {App: "shop", Recipient: "bob"}, {App: "shop", Token: fmt.Sprint(other)}, {App: "other", BackEnd: true}} {
+		if _, err := s.Find(t.Context(), who, id); !errors.Is(err, audience.ErrNotFound) {
+			t.Errorf("%+v found it: %v", who, err)
+		}
+		if _, err := s.Change(t.Context(), who, id, touch); !errors.Is(err, audience.ErrNotFound) {
+			t.Errorf("%+v changed it: %v", who, err)
+		}
+	}
+	if again, token, err := s.RegisterOne(t.Context(), "shop", audience.Registration{Endpoint: r.Endpoint, Trusted: true}); err != nil || token != "" || again.Created {
+		t.Errorf("a back end took the holder's token away: %+v, %q, %v", again, token, err)
+	}
+}
+
+func TestOnlyABackEndMovesAChat(t *testing.T) {
+	s := open(t, true)
+	r, err := s.Registration(backEnd, with(chat(1), func(e *audience.Endpoint) { e.Recipient = "ada" }))
+	if err != nil {
+		t.Fatal(err)
+	}
+	done, _, err := s.RegisterOne(t.Context(), "shop", r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	move := func(e *audience.Endpoint) { e.Address = json.RawMessage(`{"chat_id":2}`) }
+	var not *endpoint.NotAllowedError
+	if _, err := s.Change(t.Context(), ada, done.Endpoint.ID, move); !errors.As(err, &not) {
+		t.Errorf("a client moved it: %v", err)
+	}
+	if _, err := s.Change(t.Context(), backEnd, done.Endpoint.ID, move); err != nil {
+		t.Error(err)
+	}
+	for field, want := range map[string]bool{"recipient": false, "status": false, "disabled_reason": false, "tags": true} {
+		if err := ada.MayChange(field); (err == nil) != want || backEnd.MayChange(field) != nil {
+			t.Errorf("%s: %v", field, err)
+		}
+	}
+}
+
+func TestChatsComeAndGoByThemselves(t *testing.T) {
+	s := open(t, false)
+	one := chat(1).Address
+	active := func() int64 {
+		t.Helper()
+		n, _, err := s.Totals(t.Context(), "shop")
+		if err != nil {
+			t.Fatal(err)
+		}
+		return n[push.Telegram]
+	}
+	for i, step := range []struct {
+		do   func() error
+		want int64
+	}{
+		{func() error { return s.Leave(t.Context(), "shop", push.Telegram, one, "left") }, 0}, // never seen
+		{func() error { return s.Join(t.Context(), "shop", push.Telegram, one, "no language") }, 1},
+		{func() error { return s.Leave(t.Context(), "shop", push.Telegram, one, "left") }, 0},
+		{func() error { return s.Join(t.Context(), "shop", push.Telegram, one, "nb") }, 1},
+	} {
+		if err := step.do(); err != nil || active() != step.want {
+			t.Errorf("step %d: %v, %d active, want %d", i, err, active(), step.want)
+		}
+	}
+	if err := s.Join(t.Context(), "shop", push.Telegram, json.RawMessage(`{}`), ""); err == nil {
+		t.Error("an address without a chat was taken")
+	}
+}

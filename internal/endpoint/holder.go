@@ -1,0 +1,71 @@
+package endpoint
+
+import (
+	"slices"
+
+	"godwit.dev/godwit/internal/audience"
+	"godwit.dev/godwit/internal/notification"
+	"godwit.dev/godwit/internal/push"
+)
+
+// Holder is who asks for endpoints of an app: a back end, a client with a token of a recipient, who holds a manage token,
+// or a visitor, of whom nothing is known.
+type Holder struct {
+	App       string
+	BackEnd   bool
+	Recipient string // of a client; empty: not one
+	Token     string // a manage token; empty: none
+}
+
+// Visitor reports whether it is nobody known. A manage token tells which endpoint it is for, not who holds it.
+func (h *Holder) Visitor() bool { return !h.BackEnd && h.Recipient == "" }
+
+func (h *Holder) mayTouch(e *audience.Endpoint) bool {
+	return h.BackEnd || h.Token != "" && e.Token.Opens(h.Token) || h.Recipient != "" && e.Recipient == h.Recipient
+}
+
+// NotAllowedError says that whoever asks may not do that with an endpoint.
+type NotAllowedError struct{ Why string }
+
+func (e *NotAllowedError) Error() string { return "not allowed: " + e.Why }
+
+// devices are the channels whose addresses are made by a device for one server: their holder alone knows them. Others
+// name somebody who was not asked, so only a back end may register them.
+var devices = []push.Channel{push.WebPush, push.FCM, push.APNs}
+
+// mayRegister holds an endpoint against what its sender may say, and adds what goes without saying.
+func (h *Holder) mayRegister(e *audience.Endpoint) error {
+	switch {
+	case h.BackEnd:
+		return nil
+	case e.ID != (audience.ID{}):
+		return &notification.FieldError{Field: "id", Problem: "only a back end with role publish gives ids"}
+	case h.Visitor() && e.Recipient != "":
+		return &notification.FieldError{Field: "recipient", Problem: "needs a client's token or an API key with role publish"}
+	case !h.Visitor() && e.Recipient != "" && e.Recipient != h.Recipient:
+		return &NotAllowedError{"the token is for another recipient"}
+	case !slices.Contains(devices, e.Channel) && audience.Known(e.Channel):
+		return &notification.FieldError{Field: "channel", Problem: string(e.Channel) + " needs an API key with role publish"}
+	}
+	e.Recipient = h.Recipient
+	return nil
+}
+
+// MayChange holds a field of an endpoint against who wants to change it.
+func (h *Holder) MayChange(field string) error {
+	switch field {
+	case "recipient", "status", "disabled_reason":
+		if !h.BackEnd {
+			return &NotAllowedError{field + ": only an API key with role publish changes it"}
+		}
+	}
+	return nil
+}
+
+// mayMove says whether the address of an endpoint may change to what it is now.
+func (h *Holder) mayMove(e *audience.Endpoint) error {
+	if !h.BackEnd && !slices.Contains(devices, e.Channel) {
+		return &NotAllowedError{"address: only an API key with role publish changes it on this channel"}
+	}
+	return nil
+}
