@@ -12,71 +12,35 @@ import (
 	"godwit.dev/godwit/internal/timerwheel"
 )
 
-// reg is one registration of a client with a live session: 32 bytes, and 4 in the object's list of sessions.
-type reg struct {
-	acked, sent object.Version
-	id          uint32 // of the watched object
-	due         second // of the next redelivery; 0: none
-	attempt     uint8
-	told        bool // something was sent on this session: sent, or unknown
-	unknown     bool // what was sent last said unknown
-	wanted      bool // asked for by a register frame: to be sent whatever was acknowledged or who made it
-}
-
 // Client is a device, or a session without one, that has registrations. It outlives its session for as long as
-// something of it is not stored.
+// something of it is not stored. What it goes through is in small types, each of which keeps its own rules: phase,
+// saves, progressPhase, owed, reg. DESIGN.md draws them.
 type Client struct {
 	svc   *Service
 	id    ClientID
 	timer timerwheel.Timer[*Client]
 
-	mu      sync.Mutex
-	link    *link // the live session; nil: away
-	opening int   // sessions that are about to join
-	regs    []reg // sorted by id
-	keys    parked
-	digest  object.Digest // of regs
-	stored  object.Digest // of what is on disk: what the client is told
-	count   int           // of what is on disk
-	staged  *staged
-	answers []answer
-	ops     uint32        // changes of the set so far
-	saving  uint32        // the change up to which a save is under way; 0: none
-	saved   uint32        // the change up to which the set is on disk
-	written chan struct{} // closed when the save under way has ended; nil: nobody waits
-	wakeAt  second
-
-	loaded  bool // the stored registrations were read
-	reading bool // they are being read again after a failure
-	failed  bool // a save failed; the timer tries again
-	queued  bool // to be attended to
-	behind  bool // something may have to be sent
-	touched bool // what is acknowledged differs from what is stored
-	noted   bool // in the flusher's list
-	noting  bool // the flusher is writing it down: a save would be overtaken by what is older
-	removed bool // not in the roster any more: whoever still finds it looks again
-	tell    bool // the digest is to be sent
+	mu       sync.Mutex
+	phase    phase
+	progress progressPhase // of what is acknowledged
+	queued   bool          // in the queue of clients that have something to do
+	behind   bool          // something may have to be sent
+	opening  int32         // sessions that are about to join
+	wakeAt   second        // when the timer fires; 0: it does not
+	link     *link         // the live session; nil: away
+	regs     []reg         // of the live session, sorted by id
+	digest   object.Digest // of regs
+	away     set           // in place of regs while there is no session
+	saves    saves         // of the set
+	owed     owed
+	reset    *reset // of which more frames are to come; nil: none
 }
 
-// parked are the registrations of a client that has no session: its next one is about to join, or it is not wholly
-// written down.
-type parked struct {
+// set is what regs are on disk, and in memory while the client has no session: one is about to join, or the client is not
+// wholly stored.
+type set struct {
 	keys     []object.Key
 	progress []Progress
-}
-
-// staged collects a reset that comes in several frames.
-type staged struct {
-	keys    []object.Key
-	answers []answer
-}
-
-// answer is what one register frame is told once its change is on disk.
-type answer struct {
-	op      uint32
-	group   string
-	objects []string // empty: the digest alone
-	lost    bool     // the change could not be stored
 }
 
 // link ties one session to its client. It is the session's handle.
@@ -133,8 +97,8 @@ func (c *Client) sortRegs() {
 
 // restore gives the set to the session that has just joined, leaving out what the client's token no longer allows.
 func (c *Client) restore() {
-	keys, progress := c.keys.keys, c.keys.progress
-	c.keys = parked{}
+	keys, progress := c.away.keys, c.away.progress
+	c.away = set{}
 	have := make(map[object.Digest]Progress, len(progress))
 	for _, p := range progress {
 		have[p.Object] = p
@@ -143,7 +107,7 @@ func (c *Client) restore() {
 	c.regs = make([]reg, 0, len(keys))
 	for _, k := range keys {
 		if !c.link.allowed(k) {
-			c.ops++
+			c.saves.change()
 			continue
 		}
 		w := c.join(k)
@@ -152,15 +116,12 @@ func (c *Client) restore() {
 	}
 	c.sortRegs()
 	c.behind = true
-	if !c.lasting() {
-		c.stored, c.count = c.digest, len(c.regs)
-	}
 }
 
 // keysTo appends the set.
 func (c *Client) keysTo(dst []object.Key) []object.Key {
 	if c.link == nil {
-		return append(dst, c.keys.keys...)
+		return append(dst, c.away.keys...)
 	}
 	dst = slices.Grow(dst, len(c.regs))
 	c.svc.index.each(c.regs, func(_ *reg, w *watched) { dst = append(dst, w.key) })
@@ -170,7 +131,7 @@ func (c *Client) keysTo(dst []object.Key) []object.Key {
 // progressTo appends what the client has of its objects, leaving out those of which it has nothing.
 func (c *Client) progressTo(dst []Progress) []Progress {
 	if c.link == nil {
-		return append(dst, c.keys.progress...)
+		return append(dst, c.away.progress...)
 	}
 	c.svc.index.each(c.regs, func(r *reg, w *watched) {
 		if r.acked != 0 || r.sent != 0 {
@@ -180,14 +141,14 @@ func (c *Client) progressTo(dst []Progress) []Progress {
 	return dst
 }
 
-// park ends the session's part: nothing is watched any more, and what is not stored waits to be.
-func (c *Client) park() {
+// detach ends the session's part: nothing is watched any more, and what is not stored waits to be.
+func (c *Client) detach() {
 	l := c.link
 	if l == nil {
 		return
 	}
-	if c.lasting() && c.loaded {
-		c.keys.keys, c.keys.progress = c.keysTo(nil), c.progressTo(nil)
+	if c.lasting() && c.phase == loaded {
+		c.away.keys, c.away.progress = c.keysTo(nil), c.progressTo(nil)
 	}
 	l.over.Store(true)
 	x := &c.svc.index
@@ -197,15 +158,14 @@ func (c *Client) park() {
 		x.release(w)
 	}
 	x.links.leave(l)
-	c.link, c.regs, c.staged, c.answers = nil, nil, nil, nil
-	c.tell = false
-	if !c.failed { // else the timer will try again to store what is not
+	c.link, c.regs, c.reset, c.owed = nil, nil, nil, owed{}
+	if c.saves.phase != saveFailed { // else the timer will try again to store what is not
 		c.svc.wheel.Stop(&c.timer)
 		c.wakeAt = 0
 	}
 }
 
-// later asks for the client to be attended to.
+// later has the client processed by a goroutine that holds nothing.
 func (c *Client) later() {
 	if !c.queued {
 		c.queued = true
@@ -226,6 +186,7 @@ func (c *Client) arm(at second) {
 func (c *Client) due() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.wakeAt, c.failed, c.behind = 0, false, true
+	c.wakeAt, c.behind = 0, true
+	c.saves.retry()
 	c.later()
 }

@@ -40,15 +40,15 @@ func clientID(who session.Client) ClientID {
 func (c *Client) open(ctx context.Context, p session.Sender, who session.Client, load bool) (*link, bool) {
 	l := &link{c: c, peer: p, who: who, format: p.Format()}
 	c.mu.Lock()
-	if c.removed {
+	if c.phase == removed {
 		c.mu.Unlock()
 		return nil, false
 	}
 	c.opening++
-	if !c.loaded && (!c.lasting() || !load) {
-		c.loaded = true // with nothing
+	if !c.lasting() || !load {
+		c.phase.load() // with nothing
 	}
-	known := c.loaded
+	known := c.phase == loaded
 	c.mu.Unlock()
 	if !known && !c.load(ctx) {
 		return nil, true // nothing is stored
@@ -61,11 +61,11 @@ func (c *Client) load(ctx context.Context) bool {
 	v, err := c.svc.store.Load(ctx, c.id)
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.reading = false
 	switch {
-	case c.loaded || c.removed: // another was quicker
+	case c.phase >= loaded: // another was quicker
 		return true
 	case err != nil:
+		c.phase.readFailed()
 		if c.svc.ctx.Err() == nil {
 			c.svc.log.Warn("reading registrations failed, will try again", "app", c.id.App, "recipient", c.id.Recipient, "error", err)
 		}
@@ -77,12 +77,15 @@ func (c *Client) load(ctx context.Context) bool {
 	case v == nil:
 		v = &Saved{}
 	}
-	c.loaded, c.keys = true, parked{v.Keys, v.Progress}
-	c.stored, c.count = object.DigestOf(v.Keys...), len(v.Keys)
-	c.digest = c.stored
+	c.phase.load()
+	c.away = set{v.Keys, v.Progress}
+	c.digest = object.DigestOf(v.Keys...)
+	c.saves.keep(c.digest, len(v.Keys))
 	if c.link != nil {
 		c.restore()
-		c.tell = c.link.started // the welcome could not say it
+		if c.link.started {
+			c.owed.add(0, "", nil) // the welcome could not say the digest
+		}
 		c.later()
 	}
 	return true
@@ -99,14 +102,14 @@ func (l *link) join() bool {
 	c := l.c
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.removed {
+	if c.phase == removed {
 		return false
 	}
 	c.opening = max(0, c.opening-1)
-	c.park()
+	c.detach()
 	c.svc.index.links.enter(l)
 	c.link = l
-	if c.loaded {
+	if c.phase == loaded {
 		c.restore()
 	}
 	return true
@@ -140,7 +143,7 @@ func (l *link) Closed() {
 	defer c.mu.Unlock()
 	switch {
 	case c.link == l:
-		c.park()
+		c.detach()
 		c.touch()
 	case l.over.Load():
 		return // another session of the device has taken over
@@ -148,7 +151,7 @@ func (l *link) Closed() {
 		l.over.Store(true) // it never joined
 		c.opening--
 	}
-	if !c.lasting() || !c.loaded && c.opening == 0 && c.link == nil {
+	if !c.lasting() || c.phase != loaded && c.opening == 0 && c.link == nil {
 		c.svc.live.remove(c)
 		return
 	}
@@ -171,10 +174,10 @@ func (l *link) Digest() (digest string, registrations int) {
 	c := l.c
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.link != l || !c.loaded {
+	if c.link != l || c.phase != loaded {
 		return "", 0
 	}
-	return c.stored.String(), c.count
+	return c.saves.disk.digest.String(), int(c.saves.disk.count)
 }
 
 // Renew implements session.Part. What the new token does not allow is dropped; the digests differ then, and
@@ -184,7 +187,7 @@ func (l *link) Renew(who session.Client) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	l.who = who
-	if c.link != l || !c.loaded {
+	if c.link != l || c.phase != loaded {
 		return
 	}
 	kept := c.regs[:0]
@@ -210,9 +213,9 @@ func (c *Client) leave(w *watched) {
 
 // changed notes a change of the set, which has to be stored before the client is told.
 func (c *Client) changed() {
-	c.ops++
+	c.saves.change()
 	if !c.lasting() {
-		c.stored, c.count, c.saved = c.digest, len(c.regs), c.ops
+		c.saves.keep(c.digest, len(c.regs))
 	}
 	c.later()
 }
@@ -261,10 +264,9 @@ func (r *roster) enter(s *Service, id ClientID) *Client {
 
 // remove takes a client out. Its lock is held: nothing takes it while holding a shard.
 func (r *roster) remove(c *Client) {
-	if c.removed {
+	if !c.phase.remove() {
 		return
 	}
-	c.removed = true
 	sh := &r.shards[r.shard(c.id.App, c.id.Recipient)]
 	sh.mu.Lock()
 	defer sh.mu.Unlock()

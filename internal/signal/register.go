@@ -28,21 +28,21 @@ func (l *link) asked(f *frame.Client) {
 	if group == "" {
 		group = l.who.Group
 	}
-	room, _ := rooms.Get().(*room)
-	defer room.free()
-	keys := room.keys[:0]
+	t := newScratch()
+	defer t.free()
+	keys := t.keys[:0]
 	for _, o := range f.Objects {
 		keys = append(keys, c.svc.index.key(c.id.App, group, o))
 	}
-	room.keys = keys
+	t.keys = keys
 	switch {
 	case group == "" && len(keys) > 0:
 		l.refuse(group, keys, codeNoGroup, false)
 		return
 	case f.Kind == frame.KindUnregister:
 		l.unregister(group, keys)
-	case c.staged != nil || f.Reset:
-		l.stage(group, keys, f.More, room)
+	case c.reset != nil || f.Reset:
+		l.stage(group, keys, f.More, t)
 	default:
 		l.register(group, keys)
 	}
@@ -96,7 +96,7 @@ func (l *link) permit(group string, keys []object.Key) (allowed []object.Key) {
 // register adds objects. What is registered already is sent again: the client asks because it does not know.
 func (l *link) register(group string, keys []object.Key) {
 	c := l.c
-	if !c.loaded {
+	if c.phase != loaded {
 		l.refuse(group, keys, codeStore, true)
 		return
 	}
@@ -110,7 +110,7 @@ func (l *link) register(group string, keys []object.Key) {
 	for _, k := range keys {
 		if w := c.svc.index.find(name{c.id.App, k}); w != nil {
 			if r := c.find(w.id); r != nil {
-				r.acked, r.wanted, r.due = 0, true, 0
+				r.ask()
 				done = append(done, k)
 				continue
 			}
@@ -132,7 +132,7 @@ func (l *link) register(group string, keys []object.Key) {
 	}
 	l.refuse(group, beyond, codeTooMany, false)
 	if len(done) > 0 {
-		c.answer(group, names(done))
+		c.owed.add(c.saves.made, group, names(done))
 	}
 	c.behind = true
 	c.touch() // what was asked for again is not acknowledged any more
@@ -142,12 +142,12 @@ func (l *link) register(group string, keys []object.Key) {
 // unregister removes objects.
 func (l *link) unregister(group string, keys []object.Key) {
 	c := l.c
-	if !c.loaded {
+	if c.phase != loaded {
 		l.refuse(group, keys, codeStore, true)
 		return
 	}
-	if c.staged != nil {
-		c.staged.keys = slices.DeleteFunc(c.staged.keys, func(k object.Key) bool { return slices.Contains(keys, k) })
+	if c.reset != nil {
+		c.reset.keys = slices.DeleteFunc(c.reset.keys, func(k object.Key) bool { return slices.Contains(keys, k) })
 	}
 	gone := make(map[uint32]bool, len(keys))
 	for _, k := range keys {
@@ -161,50 +161,43 @@ func (l *link) unregister(group string, keys []object.Key) {
 		c.sortRegs()
 		c.changed()
 	}
-	c.answer("", nil)
+	c.owed.add(c.saves.made, "", nil)
 	c.later()
 }
 
 // stage collects a reset and swaps it in whole once it is complete: no object that stays wanted is out for a moment.
-func (l *link) stage(group string, keys []object.Key, more bool, room *room) {
+func (l *link) stage(group string, keys []object.Key, more bool, t *scratch) {
 	c := l.c
-	if c.staged == nil {
-		c.staged = &staged{}
+	if c.reset == nil {
+		c.reset = &reset{}
 		c.svc.counts.resyncs.Add(1)
 	}
 	keys = l.permit(group, keys)
-	if most := max(0, c.svc.cfg.MaxRegistrations-len(c.staged.keys)); len(keys) > most {
+	if most := max(0, c.svc.cfg.MaxRegistrations-len(c.reset.keys)); len(keys) > most {
 		l.refuse(group, keys[most:], codeTooMany, false)
 		keys = keys[:most]
 	}
 	whole := keys
-	if more || len(c.staged.keys) > 0 {
-		c.staged.keys = append(c.staged.keys, keys...)
-		whole = c.staged.keys
+	if more || len(c.reset.keys) > 0 {
+		c.reset.keys = append(c.reset.keys, keys...)
+		whole = c.reset.keys
 	}
-	a := answer{group: group}
-	if len(c.staged.answers) < maxAnswers {
-		a.objects = names(keys)
-	}
-	c.staged.answers = append(c.staged.answers, a)
-	if len(c.staged.answers) > 2*maxAnswers {
-		c.staged.answers = c.staged.answers[:2*maxAnswers] // they would say nothing new
-	}
+	c.reset.owed.add(0, group, names(keys))
 	if more {
 		return
 	}
-	st := c.staged
-	c.staged = nil
-	c.swap(whole, room)
-	for _, a := range st.answers {
-		c.answer(a.group, a.objects)
+	answers := c.reset.owed.answers
+	c.reset = nil
+	c.swap(whole, t)
+	for _, a := range answers {
+		c.owed.add(c.saves.made, a.group, a.objects)
 	}
 }
 
 // swap replaces the set. New objects come in before old ones go.
-func (c *Client) swap(keys []object.Key, room *room) {
+func (c *Client) swap(keys []object.Key, t *scratch) {
 	before, old, x := c.digest, c.regs, &c.svc.index
-	ws := room.watched[:0]
+	ws := t.watched[:0]
 	for _, k := range keys {
 		w, fresh := x.acquire(name{c.id.App, k})
 		if fresh {
@@ -212,7 +205,7 @@ func (c *Client) swap(keys []object.Key, room *room) {
 		}
 		ws = append(ws, w)
 	}
-	room.watched = ws
+	t.watched = ws
 	slices.SortFunc(ws, func(a, b *watched) int { return cmp.Compare(a.id, b.id) })
 	next := make([]reg, 0, len(ws))
 	for i, w := range ws {
@@ -222,7 +215,7 @@ func (c *Client) swap(keys []object.Key, room *room) {
 		}
 		r := reg{id: w.id, wanted: true}
 		if had := c.find(w.id); had != nil {
-			r.sent, r.told, r.unknown = had.sent, had.told, had.unknown
+			r = had.renewed()
 			x.release(w) // it stays: one registration is enough
 		} else {
 			w.add(c.link)
@@ -236,25 +229,16 @@ func (c *Client) swap(keys []object.Key, room *room) {
 			c.leave(x.get(old[i].id))
 		}
 	}
-	first := !c.loaded
-	c.loaded, c.behind = true, true
-	if first || c.digest != before || c.stored != c.digest {
+	first := c.phase.load()
+	c.behind = true
+	if first || c.digest != before || c.saves.disk.digest != c.digest {
 		c.changed()
 	}
 	c.touch() // nothing is acknowledged any more
 	c.later()
 }
 
-// answer queues what a register frame is told, to be sent once all changes so far are stored.
-func (c *Client) answer(group string, objects []string) {
-	if len(c.answers) >= maxAnswers {
-		c.tell = true
-		return
-	}
-	c.answers = append(c.answers, answer{op: c.ops, group: group, objects: objects})
-}
-
-// acked handles an object_ack frame. An older version never undoes a newer one.
+// acked handles an object_ack frame.
 func (l *link) acked(f *frame.Client) {
 	c := l.c
 	c.mu.Lock()
@@ -271,12 +255,8 @@ func (l *link) acked(f *frame.Client) {
 		return
 	}
 	r := c.find(w.id)
-	if r == nil || f.Version <= r.acked {
+	if r == nil || !r.ack(f.Version) {
 		return
-	}
-	r.acked = f.Version
-	if r.acked >= r.sent {
-		r.due, r.attempt = 0, 0
 	}
 	c.svc.counts.acked.Add(1)
 	c.touch()

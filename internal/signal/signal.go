@@ -23,7 +23,7 @@ const (
 	flushEvery      = time.Second     // acknowledgements wait this long for others to be written with
 	collectEvery    = time.Hour
 	collectBatch    = 200                    // clients dropped in one commit
-	attendants      = 4                      // clients looked after at once
+	processors      = 4                      // clients processed at once
 	loadBatch       = 500                    // objects read at once
 	maxAnswers      = 16                     // register frames whose objects are repeated in the answer; further ones get the digest alone
 	wheelTick       = 250 * time.Millisecond // redelivery need not be more punctual
@@ -60,7 +60,7 @@ type Service struct {
 	live    roster
 	lanes   []*lane
 	pace    paces
-	work    queue[*Client]  // clients to attend to
+	work    queue[*Client]  // clients that have something to do
 	unread  queue[*watched] // objects to read
 	flush   flusher
 	wheel   *timerwheel.Wheel[*Client]
@@ -95,7 +95,7 @@ func New(cfg Config) *Service {
 	s.index.init()
 	s.live.init()
 	s.pace.most = cfg.BatchMost
-	s.work.init(&s.running, attendants, func(c *Client) { c.attend() })
+	s.work.init(&s.running, processors, func(c *Client) { c.process() })
 	s.unread.init(&s.running, 1, nil)
 	s.unread.batch, s.unread.most = s.readObjects, loadBatch
 	s.wheel = timerwheel.New(wheelTick, func(t *timerwheel.Timer[*Client], _ time.Time) { t.Owner.due() })

@@ -12,16 +12,53 @@ type flusher struct {
 	list []*Client
 }
 
+// progressPhase is how far what a client has acknowledged, and when it was seen, has got to disk.
+type progressPhase uint8
+
+const (
+	progressStored  progressPhase = iota
+	progressListed                // the flusher will write it down
+	progressWriting               // it is being written: a set that is stored now could be overtaken by what is older
+	progressStale                 // being written, and listed again because it has changed since
+)
+
+// touch notes a change, and reports whether the flusher is to be told.
+func (p *progressPhase) touch() bool {
+	switch *p {
+	case progressStored:
+		*p = progressListed
+		return true
+	case progressWriting:
+		*p = progressStale
+		return true
+	case progressListed, progressStale:
+	}
+	return false
+}
+
+// write begins to write down what was listed.
+func (p *progressPhase) write() { *p = progressWriting }
+
+// drop forgets what was listed: there is nothing to write down.
+func (p *progressPhase) drop() { *p = progressStored }
+
+// written ends the write.
+func (p *progressPhase) written() {
+	if *p == progressStale {
+		*p = progressListed
+	} else {
+		*p = progressStored
+	}
+}
+
+// busy reports whether it is being written.
+func (p progressPhase) busy() bool { return p == progressWriting || p == progressStale }
+
 // touch notes that a client was seen or has acknowledged something. Its lock is held.
 func (c *Client) touch() {
-	if !c.lasting() {
+	if !c.lasting() || !c.progress.touch() {
 		return
 	}
-	c.touched = true
-	if c.noted {
-		return
-	}
-	c.noted = true
 	f := &c.svc.flush
 	f.mu.Lock()
 	f.list = append(f.list, c)
@@ -52,18 +89,18 @@ func (s *Service) flushNow() {
 	s.flush.mu.Unlock()
 	now := s.cfg.Now()
 	var batch []Touch
-	var noted []*Client
+	var writing []*Client
 	all := make([]Progress, 0, len(list)) // of all clients: not nil, which would mean that it stays as it was
 	for _, c := range list {
 		c.mu.Lock()
-		c.noted, c.touched = false, false
-		if c.loaded && !c.removed {
+		if c.phase == loaded {
 			from := len(all)
 			all = c.progressTo(all)
 			batch = append(batch, Touch{ID: c.id, SeenAt: now, Progress: all[from:len(all):len(all)]})
-			noted = append(noted, c)
-			c.noting = true
-			c.touched = c.link == nil // until it is on disk: whoever comes back is served from memory
+			writing = append(writing, c)
+			c.progress.write()
+		} else {
+			c.progress.drop()
 		}
 		c.mu.Unlock()
 	}
@@ -72,10 +109,10 @@ func (s *Service) flushNow() {
 	}
 	done := make(chan struct{})
 	s.store.Touch(batch, func(error) {
-		for _, c := range noted {
+		for _, c := range writing {
 			c.mu.Lock()
-			c.noting, c.touched = false, c.noted
-			if !c.removed && (c.link == nil || c.saved != c.ops && c.lasting()) {
+			c.progress.written()
+			if c.link == nil || c.saves.due() {
 				c.later()
 			}
 			c.mu.Unlock()

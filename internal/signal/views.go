@@ -111,7 +111,7 @@ func (s *Service) OfRecipient(ctx context.Context, app, recipient string) (found
 	now := s.cfg.Now()
 	for _, c := range s.live.of(app, recipient) {
 		c.mu.Lock()
-		if c.link != nil && c.loaded {
+		if c.link != nil && c.phase == loaded {
 			here[c.id] = true
 			for i := range c.regs {
 				found = append(found, c.view(s.index.get(c.regs[i].id).key, &c.regs[i], now))
@@ -145,22 +145,19 @@ func (s *Service) OfRecipient(ctx context.Context, app, recipient string) (found
 // Erase forgets all registrations of a recipient. Its sessions are told nothing more: whoever erases it ends them, also if
 // this fails.
 func (s *Service) Erase(ctx context.Context, app, recipient string) error {
-	var saves []chan struct{}
+	var saves []<-chan struct{}
 	for _, c := range s.live.of(app, recipient) {
 		c.mu.Lock()
-		c.park()
+		c.detach()
 		s.live.remove(c)
-		if c.saving != 0 {
-			if c.written == nil {
-				c.written = make(chan struct{})
-			}
-			saves = append(saves, c.written)
+		if ended := c.saves.wait(); ended != nil {
+			saves = append(saves, ended)
 		}
 		c.mu.Unlock()
 	}
-	for _, written := range saves { // or it would come back
+	for _, ended := range saves { // or it would come back
 		select {
-		case <-written:
+		case <-ended:
 		case <-ctx.Done():
 			return context.Cause(ctx)
 		}
