@@ -11,20 +11,20 @@ var ofObjects = []mutation{
 	{
 		name:  "never say the digest of registrations",
 		file:  "internal/signal/open.go",
-		old:   "	return c.stored.String(), c.count\n",
-		new:   "	return \"\", c.count\n",
+		old:   "	return c.saves.disk.digest.String(), int(c.saves.disk.count)\n",
+		new:   "	return \"\", int(c.saves.disk.count)\n",
 		tests: []suite{{signalTests, "."}, {convergenceTests, converges}},
 	},
 	{
 		name:  "confirm registrations that are not stored",
 		file:  "internal/signal/open.go",
-		old:   "	if !c.lasting() {\n		c.stored, c.count, c.saved",
-		new:   "	if true {\n		c.stored, c.count, c.saved",
+		old:   "	if !c.lasting() {\n		c.saves.keep",
+		new:   "	if true {\n		c.saves.keep",
 		tests: []suite{{signalTests, "."}},
 	},
 	{
 		name:  "do not redeliver versions",
-		file:  "internal/signal/attend.go",
+		file:  "internal/signal/reg.go",
 		old:   "		r.due = now + backoff(r.attempt)",
 		new:   "		r.due = 0",
 		tests: []suite{{signalTests, "."}, {convergenceTests, converges}},
@@ -53,8 +53,8 @@ var ofObjects = []mutation{
 	{
 		name:  "empty the set while a reset is under way",
 		file:  "internal/signal/register.go",
-		old:   "		c.staged = &staged{}\n",
-		new:   "		c.staged = &staged{}\n		c.swap(nil)\n",
+		old:   "		c.reset = &reset{}\n",
+		new:   "		c.reset = &reset{}\n		c.swap(nil, t)\n",
 		tests: []suite{{signalTests, "."}},
 	},
 }
