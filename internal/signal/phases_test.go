@@ -53,12 +53,12 @@ func TestPhaseGoesForwardButForAReadThatFails(t *testing.T) {
 
 func TestSaveCoversWhatWasChangedBeforeIt(t *testing.T) {
 	var s saves
-	if s.due() || !s.done() {
+	if s.due() || !s.stored() {
 		t.Fatal("a set that never changed is to be saved")
 	}
 	s.change()
 	s.change()
-	if !s.due() || s.done() || s.stored() {
+	if !s.due() || s.stored() {
 		t.Fatal("a changed set is not to be saved")
 	}
 	v := s.begin(7, 3)
@@ -71,11 +71,11 @@ func TestSaveCoversWhatWasChangedBeforeIt(t *testing.T) {
 		t.Fatalf("%+v after the first save, due %t; want two changes on disk, and the third due", s.disk, s.due())
 	}
 	v = s.begin(8, 4)
-	if s.done() {
+	if s.stored() {
 		t.Fatal("a client may be forgotten while its save is under way")
 	}
 	s.end(v, nil)
-	if !s.done() || s.disk != (saved{change: 3, count: 4, digest: 8}) {
+	if !s.stored() || s.disk != (saved{change: 3, count: 4, digest: 8}) {
 		t.Fatalf("%+v after the second save", s.disk)
 	}
 }
@@ -84,7 +84,7 @@ func TestFailedSaveWaitsForTheTimer(t *testing.T) {
 	var s saves
 	s.change()
 	s.end(s.begin(7, 1), errors.New("away"))
-	if s.due() || s.done() || s.disk != (saved{}) {
+	if s.due() || s.stored() || s.disk != (saved{}) {
 		t.Fatalf("%+v is told after a failure, due %t", s.disk, s.due())
 	}
 	s.change()
@@ -97,11 +97,11 @@ func TestFailedSaveWaitsForTheTimer(t *testing.T) {
 	}
 	v := s.begin(8, 2)
 	s.retry() // fires for something else
-	if s.due() || s.done() {
+	if s.due() || s.stored() {
 		t.Fatal("the timer starts a second save")
 	}
 	s.end(v, nil)
-	if !s.done() || s.disk.change != 2 {
+	if !s.stored() || s.disk.change != 2 {
 		t.Fatalf("%+v is on disk", s.disk)
 	}
 }
@@ -133,7 +133,7 @@ func TestKeptSetIsAsGoodAsStored(t *testing.T) {
 	var s saves
 	s.change()
 	s.keep(7, 1)
-	if s.due() || !s.done() || s.disk != (saved{change: 1, count: 1, digest: 7}) {
+	if s.due() || !s.stored() || s.disk != (saved{change: 1, count: 1, digest: 7}) {
 		t.Fatalf("%+v, due %t", s.disk, s.due())
 	}
 }
@@ -229,7 +229,7 @@ func unknown(v object.Version) *current { return &current{State: object.State{Ve
 
 func TestRegistrationIsSentWhatItDoesNotHave(t *testing.T) {
 	const now = second(100)
-	me := session.ObjectClient{Recipient: "unit-1", Device: "main"}
+	me := session.Client{Recipient: "unit-1", Device: "main"}
 	mine := version(3)
 	mine.Source = object.Source{Recipient: "unit-1"}
 	for name, c := range map[string]struct {

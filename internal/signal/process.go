@@ -63,7 +63,7 @@ func (c *Client) loadAgain(l *link) {
 
 // leaveRoster forgets a client that is away and wholly written down.
 func (c *Client) leaveRoster() {
-	if c.opening == 0 && c.saves.done() && c.progress == progressStored {
+	if c.opening == 0 && c.saves.stored() && c.progress == progressStored {
 		c.svc.live.remove(c)
 	}
 }

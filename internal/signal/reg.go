@@ -45,7 +45,7 @@ func (r *reg) ack(v object.Version) bool {
 
 // needs reports whether a state is to be sent. An acknowledgement holds back known versions only: an unknown one is
 // told once on every session.
-func (r *reg) needs(st *current, who *session.ObjectClient, now second) bool {
+func (r *reg) needs(st *current, who *session.Client, now second) bool {
 	switch {
 	case r.wanted:
 		return true

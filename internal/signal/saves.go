@@ -29,11 +29,8 @@ const (
 // change counts one more.
 func (s *saves) change() { s.made++ }
 
-// stored reports whether every change is on disk.
+// stored reports whether every change is on disk. While a save is under way one is not.
 func (s *saves) stored() bool { return s.disk.change == s.made }
-
-// done reports that the client may be forgotten: nothing would be lost, and no save is under way.
-func (s *saves) done() bool { return s.stored() && s.phase != saving }
 
 // due reports whether a save is to begin.
 func (s *saves) due() bool { return !s.stored() && s.phase == notSaving }
