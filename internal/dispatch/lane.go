@@ -183,10 +183,12 @@ func (b *batch) take(d *Delivery) {
 	if turn.at.Sub(now) > together || len(b.group) >= l.policy.group || !l.free() {
 		b.claim()
 	}
-	if !wait(b.ctx, turn.at.Sub(l.d.now())) {
+	waited := wait(b.ctx, turn.at.Sub(l.d.now()))
+	begun := turn.begin()
+	if !waited {
 		return
 	}
-	if now := l.d.now(); turn.put(now) {
+	if now := l.d.now(); !begun || turn.paused(now) {
 		b.settled = append(b.settled, d.again(turn.scope.book(now)))
 		return
 	}

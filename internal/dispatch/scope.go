@@ -10,11 +10,12 @@ import (
 
 // This file is all that knows of package pace, but for the Dispatcher that holds the scopes.
 
-// scope is what a delivery is paced with: a credential, or a credential at one origin.
+// scope is what a delivery is paced with: a credential, or a credential at one origin. Urgent deliveries go first in it.
 type scope struct {
-	d     *Dispatcher
-	key   pace.Scope
-	pacer *pace.Pacer
+	d      *Dispatcher
+	key    pace.Scope
+	pacer  *pace.Pacer
+	urgent bool
 }
 
 func (d *Dispatcher) scope(app string, ch push.Channel, limits push.Pace, now time.Time) scope {
@@ -23,7 +24,9 @@ func (d *Dispatcher) scope(app string, ch push.Channel, limits push.Pace, now ti
 }
 
 func (l *lane) scope(limits push.Pace, now time.Time) scope {
-	return l.d.scope(l.job.work.App, l.channel, limits, now)
+	s := l.d.scope(l.job.work.App, l.channel, limits, now)
+	s.urgent = l.job.work.Urgent
+	return s
 }
 
 // named is another scope of the same app and channel; s itself if it has no name of its own.
@@ -31,14 +34,20 @@ func (s scope) named(name string, now time.Time) scope {
 	if name == "" {
 		return s
 	}
-	return s.d.scope(s.key.App, s.key.Channel, push.Pace{Scope: name}, now)
+	other := s.d.scope(s.key.App, s.key.Channel, push.Pace{Scope: name}, now)
+	other.urgent = s.urgent
+	return other
 }
 
 // depart waits until the provider cannot count too many if one more leaves. seq names it for answered.
 func (s scope) depart(ctx context.Context) (seq uint64) {
-	seq, late := s.pacer.Depart(s.d.now())
+	ask := s.pacer.Depart
+	if s.urgent {
+		ask = s.pacer.DepartFirst
+	}
+	seq, late := ask(s.d.now())
 	for late > 0 && wait(ctx, late) {
-		seq, late = s.pacer.Depart(s.d.now())
+		seq, late = ask(s.d.now())
 	}
 	return seq
 }
@@ -67,7 +76,58 @@ func (s scope) refused(e *push.ConfigError) {
 }
 
 // book says when to look again at a message that found no turn.
-func (s scope) book(now time.Time) time.Time { return s.pacer.Book(now) }
+func (s scope) book(now time.Time) time.Time {
+	if s.urgent {
+		return s.pacer.BookFirst(now)
+	}
+	return s.pacer.Book(now)
+}
+
+// slot is a place in a scope's schedule. While it is waited for an urgent delivery may take it.
+type slot struct {
+	scope scope
+	opens time.Time
+	held  bool
+}
+
+// slot gives one out. Not ok: that is further off than patience.
+func (s scope) slot(now time.Time, patience time.Duration) (_ slot, ok bool) {
+	if s.urgent {
+		at, ok := s.pacer.Urgent(now, patience)
+		return slot{scope: s, opens: at}, ok
+	}
+	at, ok := s.pacer.Slot(now, patience)
+	held := ok && at.After(now)
+	if held {
+		s.pacer.Hold(at)
+	}
+	return slot{scope: s, opens: at, held: held}, ok
+}
+
+// begin ends the wait for a slot. False: an urgent delivery has taken it.
+func (t slot) begin() bool { return !t.held || t.scope.pacer.Begin(t.opens) }
+
+// paused gives a slot that has begun back if its scope is to stand still until after it.
+func (t slot) paused(now time.Time) bool {
+	until, paused := t.scope.pacer.Paused(now)
+	if !paused || !until.After(t.opens) {
+		return false
+	}
+	t.scope.pacer.Put()
+	return true
+}
+
+// reach waits for a slot in the scope, however far off; false: ctx has ended.
+func (s scope) reach(ctx context.Context) bool {
+	for {
+		now := s.d.now()
+		t, _ := s.slot(now, forever)
+		waited := wait(ctx, t.opens.Sub(now))
+		if t.begin() || !waited {
+			return waited
+		}
+	}
+}
 
 // rate is one that a source wishes for, which no provider counts.
 type rate struct{ pacer *pace.Pacer }
@@ -80,10 +140,10 @@ func (r *rate) next(now time.Time) time.Time {
 	return at
 }
 
-// turn is when a message may leave.
+// turn is when a delivery may leave: its slot's time, or later where its source's own rate says so.
 type turn struct {
-	scope scope
-	at    time.Time
+	slot
+	at time.Time
 }
 
 // turn finds the moment that all limits allow. Not ok: that is too far off, and the result says when to look again.
@@ -107,34 +167,18 @@ func (l *lane) turn(d *Delivery, now time.Time) (turn, Result, bool) {
 	if l.policy.solo {
 		patience = forever
 	}
-	at, ok := s.pacer.Slot(now, patience)
+	slot, ok := s.slot(now, patience)
 	if !ok {
 		return turn{}, d.again(s.book(now)), false
 	}
+	t := turn{slot: slot, at: slot.opens}
 	if l.job.rate != nil {
-		if own := l.job.rate.next(now); own.After(at) {
-			at = own
+		if own := l.job.rate.next(now); own.After(t.at) {
+			t.at = own
 		}
 	}
 	if limits.Chat != "" {
-		l.d.paces.SentTo(chat, at, limits.Every)
+		l.d.paces.SentTo(chat, t.at, limits.Every)
 	}
-	return turn{scope: s, at: at}, Result{}, true
-}
-
-// put gives the turn back if its scope has been paused until after it.
-func (t turn) put(now time.Time) bool {
-	until, paused := t.scope.pacer.Paused(now)
-	if !paused || !until.After(t.at) {
-		return false
-	}
-	t.scope.pacer.Put()
-	return true
-}
-
-// reach waits for a turn in the scope, however far off; false: ctx has ended.
-func (s scope) reach(ctx context.Context) bool {
-	now := s.d.now()
-	at, _ := s.pacer.Slot(now, forever)
-	return wait(ctx, at.Sub(now))
+	return t, Result{}, true
 }

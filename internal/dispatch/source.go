@@ -44,6 +44,8 @@ type Work struct {
 	Channels []push.Channel
 	Source   Source
 	Rate     float64 // a second, all channels together; 0: as fast as the providers let through
+	// Urgent work goes first within a scope: it takes the turns that work which is not urgent waits for.
+	Urgent bool
 	// Log names the source in what is logged. Nil: that of the Dispatcher.
 	Log *slog.Logger
 }

@@ -51,11 +51,15 @@ type Pacer struct {
 	seq    uint64        // Of the newest message that was counted
 	quick  time.Duration // the quickest answer; 0: none yet
 	booked time.Time     // how far messages have been put off to
-	until  time.Time     // paused
-	grown  time.Time
-	used   int // messages since the rate grew last
-	fails  int // in a row
-	lived  time.Time
+	// For urgent messages: slots that others wait for, until when one is let pass, how far they have been put off to.
+	held        []time.Time
+	passing     time.Time
+	bookedFirst time.Time
+	until       time.Time // paused
+	grown       time.Time
+	used        int // messages since the rate grew last
+	fails       int // in a row
+	lived       time.Time
 }
 
 // counted is a message that has left and that the provider may still count.
@@ -94,6 +98,10 @@ func (p *Pacer) tolerance() time.Duration {
 func (p *Pacer) Slot(now time.Time, patience time.Duration) (at time.Time, ok bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	return p.slot(now, patience)
+}
+
+func (p *Pacer) slot(now time.Time, patience time.Duration) (at time.Time, ok bool) {
 	p.grow(now)
 	at = p.tat
 	if earliest := now.Add(-p.tolerance()); at.Before(earliest) {
@@ -122,12 +130,19 @@ func (p *Pacer) Depart(now time.Time) (seq uint64, wait time.Duration) {
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	if now.Before(p.passing) {
+		return 0, min(p.passing.Sub(now), askAgain)
+	}
+	return p.leave(now)
+}
+
+func (p *Pacer) leave(now time.Time) (seq uint64, wait time.Duration) {
 	place, at := p.place()
 	if at.After(now) {
 		if p.tat.Before(at) {
 			p.tat = at // no more are begun meanwhile
 		}
-		return 0, min(at.Sub(now), 10*time.Millisecond) // an answer may come and make it shorter
+		return 0, min(at.Sub(now), askAgain)
 	}
 	p.seq++
 	*place = counted{seq: p.seq, left: now}
@@ -201,10 +216,6 @@ func (p *Pacer) Paused(now time.Time) (until time.Time, yes bool) {
 func (p *Pacer) Book(now time.Time) time.Time {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	rate := p.cap
-	if rate == 0 {
-		rate = 2 * p.rate
-	}
 	first := p.tat
 	if first.Before(p.until) {
 		first = p.until
@@ -215,8 +226,17 @@ func (p *Pacer) Book(now time.Time) time.Time {
 	if p.booked.Before(first) {
 		p.booked = first
 	}
-	p.booked = p.booked.Add(time.Duration(float64(time.Second) / rate))
+	p.booked = p.booked.Add(p.bookGap())
 	return p.booked
+}
+
+// bookGap is the time between two bookings.
+func (p *Pacer) bookGap() time.Duration {
+	rate := p.cap
+	if rate == 0 {
+		rate = 2 * p.rate
+	}
+	return time.Duration(float64(time.Second) / rate)
 }
 
 func (p *Pacer) grow(now time.Time) {

@@ -1,0 +1,88 @@
+package pace
+
+import (
+	"slices"
+	"time"
+)
+
+// Urgent messages go first within a scope, at its rate. What is not urgent holds the slot that it waits for, and an
+// urgent one takes the earliest slot that is held and not used yet: every slot is used once, so the cap stands.
+
+const (
+	// standBack is how long messages that are not urgent let an urgent one pass that was told to ask again, after the
+	// time at which it will: a busy machine's timers are late.
+	standBack = 20 * time.Millisecond
+	// askAgain is after how long a message that may not leave yet asks again: an answer may come and make it shorter.
+	askAgain = 10 * time.Millisecond
+)
+
+// Hold notes that a slot is waited for. Until Begin, an urgent message may take it.
+func (p *Pacer) Hold(at time.Time) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.held = append(p.held, at)
+}
+
+// Begin ends the wait for a slot that is held. False: an urgent message has taken it.
+func (p *Pacer) Begin(at time.Time) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	i := slices.IndexFunc(p.held, at.Equal)
+	if i < 0 {
+		return false
+	}
+	p.held = slices.Delete(p.held, i, i+1)
+	return true
+}
+
+// Urgent is Slot for an urgent message: the earliest one that is held, or else the next.
+func (p *Pacer) Urgent(now time.Time, patience time.Duration) (at time.Time, ok bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	first := -1
+	for i, at := range p.held {
+		if !at.Before(p.until) && (first < 0 || at.Before(p.held[first])) {
+			first = i
+		}
+	}
+	if first < 0 {
+		return p.slot(now, patience)
+	}
+	if at = p.held[first]; at.Before(now) {
+		at = now
+	}
+	if at.Sub(now) > patience {
+		return at, false
+	}
+	p.held = slices.Delete(p.held, first, first+1)
+	return at, true
+}
+
+// DepartFirst is Depart for an urgent message: if it has to wait, those that are not urgent wait for it.
+func (p *Pacer) DepartFirst(now time.Time) (seq uint64, wait time.Duration) {
+	if p.counts == nil {
+		return 0, 0
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.passing = time.Time{}
+	if seq, wait = p.leave(now); wait > 0 {
+		p.passing = now.Add(wait + standBack)
+	}
+	return seq, wait
+}
+
+// BookFirst is Book for an urgent message: it does not queue behind what is not urgent.
+func (p *Pacer) BookFirst(now time.Time) time.Time {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	first := now
+	if first.Before(p.until) {
+		first = p.until
+	}
+	if p.bookedFirst.Before(first) {
+		p.bookedFirst = first
+	}
+	p.bookedFirst = p.bookedFirst.Add(p.bookGap())
+	return p.bookedFirst
+}
