@@ -203,3 +203,16 @@ func TestClientLibraryStandsAlone(t *testing.T) {
 		}
 	}
 }
+
+func TestCampaignsKnowNoPacer(t *testing.T) {
+	for _, f := range tree(t) {
+		if f.isTest() || f.dir() != "internal/campaign" {
+			continue
+		}
+		for _, imported := range f.imports() {
+			if imported == "./internal/pace" {
+				t.Errorf("%s imports %s: campaigns send through internal/dispatch, which paces whatever is sent", f.path, imported)
+			}
+		}
+	}
+}
