@@ -34,8 +34,9 @@ const (
 // States lists all of them, in the order of a campaign's life.
 var States = []State{Draft, Scheduled, Running, Paused, Completed, Cancelled, Failed, Recalling, RecallDone}
 
-// What the package of sending says of deliveries is what is stored and shown of a campaign's.
+// What is stored and shown of a campaign's deliveries is what was said of them when they were sent.
 type (
+	// Outcome is what became of one delivery.
 	Outcome = dispatch.Outcome
 	// Target is a delivery that may have to be sent. Its Row is the endpoint's number: with the campaign it names the
 	// delivery.

@@ -224,6 +224,12 @@ func (p *service) Recall(_ context.Context, sent []push.Sent) []error {
 // Sender implements Senders: the same for every channel.
 func (p *service) Sender(context.Context, string, push.Channel) (push.Sender, error) { return p, nil }
 
+func (p *service) total() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return len(p.asked)
+}
+
 // most is how many requests came within a second at most.
 func (p *service) most() (most int) {
 	p.mu.Lock()

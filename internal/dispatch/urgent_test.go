@@ -105,7 +105,7 @@ func TestUrgentWorkWaitsWhileAProviderWantsRest(t *testing.T) {
 		ended := bulk.begin(t, t.Context(), d, Work{})
 		other := urgent.begin(t, t.Context(), d, Work{Urgent: true})
 		time.Sleep(10 * time.Second)
-		before := len(p.asked)
+		before := p.total()
 		urgent.add(push.Webhook, time.Now())
 		urgent.end()
 		if err := other(); err != nil {
