@@ -52,9 +52,18 @@ ifeq ($(PACKAGES),./...)
 test: python-test js-test
 endif
 
+# The tools that packages' tests need, beside the runner itself. What is not there is skipped, so a package that is not
+# named here needs none.
+TOOLS_test/foreign         := $(GRPCURL) $(H2SPEC) $(VENV) $(NODE_ECE) chromium
+TOOLS_test/webpage         := chromium
+TOOLS_examples/observatory := $(PYTHON_VENV)
+TOOL_PACKAGES := test/foreign test/webpage examples/observatory
+# covers PACKAGE is not empty if PACKAGES name it: by its path or by a pattern that ends in /...
+covers = $(strip $(foreach p,$(PACKAGES:./%=%),$(filter $(subst ...,%,$p),$1 $1/)))
+
 .PHONY: test
-test: test-tools ## run all tests, installing what they need (narrow with PACKAGES=./internal/...)
-	GODWIT_TEST_BIN=$(BIN) gotestsum --format pkgname-and-test-fails -- $(TESTFLAGS) $(PACKAGES)
+test: $(GOTESTSUM) $(foreach p,$(TOOL_PACKAGES),$(if $(call covers,$p),$(TOOLS_$p))) ## run all tests, installing what they need (narrow with PACKAGES=./internal/...)
+	gotestsum --format pkgname-and-test-fails -- $(TESTFLAGS) $(PACKAGES)
 
 # What changed since this branch left main (SINCE names another commit), with all that is built from it.
 .PHONY: quick
@@ -190,12 +199,16 @@ converge: ## prove that objects converge, from a hundred random seeds (GODWIT_SE
 mutate: ## break the code on purpose and see that the tests notice
 	$(GO) run ./tools/mutate
 
+.PHONY: upgrade-data
+upgrade-data: ## make anew the data folders that upgrades are tested with (FORMER=a release's binary, FORMER_COMMIT=where it is from)
+	$(GO) test ./test/upgrade -short -count 1 -run TestMakeFolders -former $(abspath $(FORMER))
+
 .PHONY: map
 map: ## print each package with its doc line
 	@$(GO) run ./tools/map
 
 .PHONY: test-tools
-test-tools: $(GOTESTSUM) $(GRPCURL) $(H2SPEC) $(VENV) $(NODE_ECE) chromium
+test-tools: $(GOTESTSUM) $(foreach p,$(TOOL_PACKAGES),$(TOOLS_$p))
 
 # A browser, for the test that drives a real one. Installed only where that is possible without asking.
 .PHONY: chromium

@@ -47,6 +47,9 @@ func In(dir string) Option { return func(s *Server) { s.Dir = dir } }
 // Plain runs the server without the race detector, as users do: for what measures.
 func Plain() Option { return func(s *Server) { s.bin = Binary(s.t, false) } }
 
+// Program runs another server than the one built from here: a release of before.
+func Program(path string) Option { return func(s *Server) { s.bin = path } }
+
 // Dev is `--dev`: app demo, key dev, clients without tokens.
 func Dev() Option { return Args("--dev") }
 
@@ -104,8 +107,11 @@ func (s *Server) Launch() error {
 	if err := s.Spawn(); err != nil {
 		return err
 	}
-	return Poll(context.Background(), Patience, func() error {
+	ctx, giveUp := context.WithCancel(context.Background())
+	defer giveUp()
+	return Poll(ctx, Patience, func() error {
 		if s.Exited() {
+			giveUp()
 			return fmt.Errorf("the server exited with code %d", s.cmd.ProcessState.ExitCode())
 		}
 		return s.ready()

@@ -1,0 +1,72 @@
+package upgrade
+
+import (
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"testing"
+)
+
+// receiverAddr is where hooks and webhook endpoints of the committed folders lead. A folder remembers addresses, so it
+// is always the same: one that nothing else has, for all of 127.0.0.0/8 is this machine.
+const receiverAddr = "127.83.11.9:18099"
+
+// receiver takes what the server posts.
+type receiver struct {
+	mu   sync.Mutex
+	took map[string][]string // by path: webhook-id, in order
+	busy map[string]bool     // paths that answer 503
+}
+
+func receive(t *testing.T) *receiver {
+	t.Helper()
+	l, err := net.Listen("tcp", receiverAddr)
+	if err != nil {
+		t.Skipf("the committed folders post to %s: %v", receiverAddr, err)
+	}
+	r := &receiver{took: map[string][]string{}, busy: map[string]bool{}}
+	s := httptest.NewUnstartedServer(r)
+	s.Listener.Close()
+	s.Listener = l
+	s.Start()
+	t.Cleanup(s.Close)
+	return r
+}
+
+func (r *receiver) ServeHTTP(w http.ResponseWriter, req *http.Request) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.busy[req.URL.Path] {
+		w.WriteHeader(http.StatusServiceUnavailable)
+		return
+	}
+	r.took[req.URL.Path] = append(r.took[req.URL.Path], req.Header.Get("Webhook-Id"))
+}
+
+func (r *receiver) hold(path string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.busy[path] = true
+}
+
+// ids are the distinct ids that came to a path, and whether one came again.
+func (r *receiver) ids(path string) (ids []string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return append(ids, r.took[path]...)
+}
+
+// under counts what came to each path with a prefix.
+func (r *receiver) under(prefix string) map[string]int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	n := map[string]int{}
+	for path, ids := range r.took {
+		if strings.HasPrefix(path, prefix) {
+			n[path] = len(ids)
+		}
+	}
+	return n
+}
