@@ -60,14 +60,17 @@ type Objects interface {
 	Erase(ctx context.Context, app, recipient string) error
 }
 
-// Presence knows the live sessions of this node.
+// Presence knows the live sessions. Asking for those of other nodes may take up to a quarter of a second; an answer is
+// partial if not all of them could be asked.
 type Presence interface {
-	Sessions(app, recipient string) []session.Info
+	// Sessions lists the sessions of each of these recipients.
+	Sessions(ctx context.Context, app string, recipients []string) (live [][]session.Info, partial bool, err error)
 	// Disconnect ends a recipient's sessions with a goodbye of this reason and says how many there were.
-	Disconnect(app, recipient, reason string) int
-	Live() int
+	Disconnect(ctx context.Context, app, recipient, reason string) (n int, partial bool, err error)
 	// Slowest lists up to n sessions of an app that have something unacknowledged or queued, the slowest first.
-	Slowest(app string, by session.Order, n int) []session.Lag
+	Slowest(ctx context.Context, app string, by session.Order, n int) (lags []session.Lag, partial bool, err error)
+	// Live counts the sessions of this node.
+	Live() int
 	// Counts are of notifications since start: written to sessions, of these again, and acknowledged by sessions.
 	Counts() (delivered, redelivered, acked uint64)
 }

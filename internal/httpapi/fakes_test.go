@@ -244,6 +244,8 @@ type presence struct {
 	mu       sync.Mutex
 	sessions map[[2]string][]session.Info
 	goodbyes []string
+	partial  bool  // a node does not answer
+	fail     error // none does
 }
 
 func (p *presence) connect(app, recipient string, s session.Info) {
@@ -253,29 +255,31 @@ func (p *presence) connect(app, recipient string, s session.Info) {
 	p.sessions[at] = append(p.sessions[at], s)
 }
 
-func (p *presence) Sessions(app, recipient string) []session.Info {
+func (p *presence) Sessions(_ context.Context, app string, recipients []string) (live [][]session.Info, partial bool, err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.sessions[[2]string{app, recipient}]
+	for _, r := range recipients {
+		live = append(live, p.sessions[[2]string{app, r}])
+	}
+	return live, p.partial, p.fail
 }
 
-func (p *presence) Disconnect(app, recipient, reason string) int {
+func (p *presence) Disconnect(_ context.Context, app, recipient, reason string) (n int, partial bool, err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	at := [2]string{app, recipient}
-	n := len(p.sessions[at])
+	n = len(p.sessions[at])
 	for range n {
 		p.goodbyes = append(p.goodbyes, reason)
 	}
 	delete(p.sessions, at)
-	return n
+	return n, p.partial, p.fail
 }
 
 // Slowest lists the sessions with something in flight, which the fake takes for as old as the recipient's newest.
-func (p *presence) Slowest(app string, _ session.Order, n int) []session.Lag {
+func (p *presence) Slowest(_ context.Context, app string, _ session.Order, n int) (lags []session.Lag, partial bool, err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	var lags []session.Lag
 	for at, infos := range p.sessions {
 		for _, s := range infos {
 			if at[0] == app && s.Unacked > 0 && len(lags) < n {
@@ -283,7 +287,7 @@ func (p *presence) Slowest(app string, _ session.Order, n int) []session.Lag {
 			}
 		}
 	}
-	return lags
+	return lags, p.partial, p.fail
 }
 
 func (p *presence) Live() int                                     { return len(p.sessions) }

@@ -18,10 +18,19 @@ type recipientJSON struct {
 	LastSeq       uint64             `json:"last_seq"`
 	LastSeen      moment             `json:"last_seen"`
 	Online        bool               `json:"online"`
+	Presence      string             `json:"presence,omitempty"`
 	Devices       []string           `json:"devices"`
 	Sessions      []sessionJSON      `json:"sessions"`
 	Endpoints     []endpointJSON     `json:"endpoints"`
 	Registrations []registrationJSON `json:"registrations"`
+}
+
+// completeness is what answers say of the presence in them: "partial" if not every node could be asked, else nothing.
+func completeness(partial bool) string {
+	if partial {
+		return "partial"
+	}
+	return ""
 }
 
 type sessionJSON struct {
@@ -90,16 +99,25 @@ func (a *api) listRecipients(c *call) error {
 	if err != nil {
 		return err
 	}
+	names := make([]string, len(infos))
+	for i := range infos {
+		names[i] = infos[i].Name
+	}
+	live, partial, err := a.Presence.Sessions(c.ctx, c.key.App, names)
+	if err != nil {
+		return err
+	}
 	l := newList[recipientJSON](len(infos), next)
 	for i := range infos {
 		endpoints, err := a.Endpoints.Of(c.ctx, c.key.App, infos[i].Name)
 		if err != nil {
 			return err
 		}
-		v, err := a.recipientView(c, infos[i], a.Presence.Sessions(c.key.App, infos[i].Name), endpoints)
+		v, err := a.recipientView(c, infos[i], live[i], endpoints)
 		if err != nil {
 			return err
 		}
+		v.Presence = completeness(partial)
 		l.Items = append(l.Items, v)
 	}
 	return c.value(http.StatusOK, l)
@@ -111,7 +129,11 @@ func (a *api) getRecipient(c *call) error {
 	if err != nil {
 		return err
 	}
-	live := a.Presence.Sessions(c.key.App, name)
+	found, partial, err := a.Presence.Sessions(c.ctx, c.key.App, []string{name})
+	if err != nil {
+		return err
+	}
+	live := found[0]
 	endpoints, err := a.Endpoints.Of(c.ctx, c.key.App, name)
 	if err != nil {
 		return err
@@ -127,6 +149,7 @@ func (a *api) getRecipient(c *call) error {
 	if err != nil {
 		return err
 	}
+	v.Presence = completeness(partial)
 	return c.value(http.StatusOK, v)
 }
 
@@ -181,7 +204,7 @@ func (a *api) erase(c *call) error {
 		return err
 	}
 	objectsErr := a.Objects.Erase(c.ctx, c.key.App, name)
-	ended := a.Presence.Disconnect(c.key.App, name, "erased")
+	ended, partial, offlineErr := a.Presence.Disconnect(c.ctx, c.key.App, name, "erased")
 	if objectsErr != nil {
 		return objectsErr
 	}
@@ -189,10 +212,13 @@ func (a *api) erase(c *call) error {
 	if failed != nil {
 		return failed
 	}
+	if offlineErr != nil {
+		return offlineErr
+	}
 	if err != nil && ended+len(regs)+endpoints == 0 {
 		return err
 	}
-	a.Log.InfoContext(c.ctx, "recipient erased", "app", c.key.App, "recipient", name, "key", c.key.Key, "sessions", ended, "endpoints", endpoints)
+	a.Log.InfoContext(c.ctx, "recipient erased", "app", c.key.App, "recipient", name, "key", c.key.Key, "sessions", ended, "partial", partial, "endpoints", endpoints)
 	return c.noContent()
 }
 
@@ -202,9 +228,15 @@ func (a *api) disconnect(c *call) error {
 	if err != nil {
 		return err
 	}
-	n := a.Presence.Disconnect(c.key.App, name, "disconnected")
+	n, partial, err := a.Presence.Disconnect(c.ctx, c.key.App, name, "disconnected")
+	if err != nil {
+		return err
+	}
 	a.Log.InfoContext(c.ctx, "recipient disconnected", "app", c.key.App, "recipient", name, "key", c.key.Key, "sessions", n)
-	return c.json(http.StatusOK, append(strconv.AppendInt([]byte(`{"disconnected":`), int64(n), 10), "}\n"...))
+	return c.value(http.StatusOK, struct {
+		Disconnected int    `json:"disconnected"`
+		Presence     string `json:"presence,omitempty"`
+	}{n, completeness(partial)})
 }
 
 // recipient returns the name in the path and the query, of which the route knows these parameters.

@@ -165,3 +165,23 @@ func TestUnexpectedFailureIs500AndHidesItsCause(t *testing.T) {
 		t.Error("a timeout does not say when to retry")
 	}
 }
+
+func TestAnswersSayThatPresenceIsPartialWhenItIs(t *testing.T) {
+	w := newWorld(t)
+	w.presence.connect("shop", "a", session.Info{ID: "s1", Gateway: "ws", ConnectedAt: time.Now(), LastSeen: time.Now()})
+	paths := []string{"/v1/recipients/a", "/v1/stats?slowest=1"}
+	for _, path := range paths {
+		if body := w.get(path).want(http.StatusOK).body; strings.Contains(body, "presence") {
+			t.Errorf("%s says of all nodes there are: %s", path, body)
+		}
+	}
+	w.presence.partial = true
+	for _, path := range paths {
+		if body := w.get(path).want(http.StatusOK).body; !strings.Contains(body, `"presence":"partial"`) {
+			t.Errorf("%s says %s", path, body)
+		}
+	}
+	if body := w.delete("/v1/recipients/a/sessions").want(http.StatusOK).body; body != `{"disconnected":1,"presence":"partial"}`+"\n" {
+		t.Errorf("disconnecting answers %s", body)
+	}
+}

@@ -20,24 +20,27 @@ type lagJSON struct {
 	OldestAt moment `json:"oldest_at"` // when its oldest unacknowledged notification was published or due
 }
 
-// slowest lists the slowest sessions of the key's app, if the query asks for them.
-func (a *api) slowest(c *call, q url.Values) ([]lagJSON, error) {
+// slowest lists the slowest sessions of the key's app, if the query asks for them. partial: not all nodes could be asked.
+func (a *api) slowest(c *call, q url.Values) (out []lagJSON, partial bool, err error) {
 	by := session.ByOldest
 	switch s := session.Order(q.Get("by")); s {
 	case "":
 	case session.ByOldest, session.ByUnacked, session.ByQueued:
 		by = s
 	default:
-		return nil, badField("by", "must be one of oldest, unacked, queued")
+		return nil, false, badField("by", "must be one of oldest, unacked, queued")
 	}
 	if !q.Has("slowest") {
-		return nil, nil
+		return nil, false, nil
 	}
 	n, err := strconv.Atoi(q.Get("slowest"))
 	if err != nil || n < 1 || n > maxSlowest {
-		return nil, badField("slowest", "must be a number from 1 to %d", maxSlowest)
+		return nil, false, badField("slowest", "must be a number from 1 to %d", maxSlowest)
 	}
-	lags := a.Presence.Slowest(c.key.App, by, n)
+	lags, partial, err := a.Presence.Slowest(c.ctx, c.key.App, by, n)
+	if err != nil {
+		return nil, false, err
+	}
 	refs := make([]mailbox.Ref, 0, len(lags))
 	for i := range lags {
 		if lags[i].Oldest != 0 {
@@ -46,9 +49,9 @@ func (a *api) slowest(c *call, q url.Values) ([]lagJSON, error) {
 	}
 	items, err := a.Mailbox.Items(c.ctx, refs)
 	if err != nil {
-		return nil, err
+		return nil, false, err
 	}
-	out := make([]lagJSON, len(lags))
+	out = make([]lagJSON, len(lags))
 	for i := range lags {
 		l := &lags[i]
 		out[i] = lagJSON{Recipient: l.Recipient, sessionJSON: a.sessionView(l.Info), QueuedB: l.Queued}
@@ -57,7 +60,7 @@ func (a *api) slowest(c *call, q url.Values) ([]lagJSON, error) {
 			items = items[1:]
 		}
 	}
-	return out, nil
+	return out, partial, nil
 }
 
 // begun is when a notification began to wait; zero for one that has been settled meanwhile.

@@ -29,6 +29,7 @@ type statsJSON struct {
 	MemoryB    uint64            `json:"memory_bytes"`
 	Goroutines int               `json:"goroutines"`
 	Slowest    []lagJSON         `json:"slowest,omitempty"`
+	Presence   string            `json:"presence,omitempty"` // of the slowest
 }
 
 // bucketJSON is how many took longer than the bucket before it and at most LeUS microseconds.
@@ -58,7 +59,7 @@ func (a *api) stats(c *call) error {
 	if err != nil {
 		return err
 	}
-	slowest, err := a.slowest(c, q)
+	slowest, partial, err := a.slowest(c, q)
 	if err != nil {
 		return err
 	}
@@ -68,7 +69,7 @@ func (a *api) stats(c *call) error {
 		Version: a.Version, Node: a.Node, At: moment(now), UptimeS: now.Sub(a.started).Seconds(),
 		Sessions: a.Presence.Live(), Pending: st.Pending, Scheduled: st.Scheduled, Settled: map[string]uint64{},
 		Store:   storeJSON{Queued: st.Queued, Commits: st.Commits, Appends: st.Appends, FreeBytes: st.FreeBytes, Full: st.Full},
-		MemoryB: memoryInUse(), Goroutines: runtime.NumGoroutine(), Publish: []bucketJSON{}, Slowest: slowest,
+		MemoryB: memoryInUse(), Goroutines: runtime.NumGoroutine(), Publish: []bucketJSON{}, Slowest: slowest, Presence: completeness(partial),
 	}
 	if a.Figures != nil {
 		f := a.Figures()

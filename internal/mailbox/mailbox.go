@@ -20,8 +20,13 @@ type Router interface {
 	Route(items []Item)
 	// Settled tells that copies need not be delivered or shown any more.
 	Settled(done []Settled)
-	// Online names the devices of a recipient that are connected, by device name or session id.
-	Online(app, recipient string) []string
+}
+
+// Presence knows who is connected, to whatever node. It may have to ask others, which takes up to a quarter of a second.
+type Presence interface {
+	// Online names the devices of a recipient that are connected, by device name or session id. An error: they are not all
+	// known.
+	Online(ctx context.Context, app, recipient string) ([]string, error)
 }
 
 // Emitter takes events for feeds.
@@ -40,7 +45,7 @@ type Config struct {
 // Mailbox is the mailboxes of all recipients. Until sessions come, what is stored waits for them.
 type Mailbox struct {
 	store   Store
-	router  atomic.Pointer[Router]
+	above   atomic.Pointer[above]
 	events  Emitter
 	now     func() time.Time
 	retain  time.Duration
@@ -61,22 +66,29 @@ func New(cfg Config) *Mailbox {
 		wake: newWaker(cfg.Store.LookAgain()), prunes: newWaker(pruneEvery),
 		lists: sync.Pool{New: func() any { return new([]event.Event) }},
 	}
-	m.RouteTo(nobody{})
+	m.RouteTo(nobody{}, nobody{})
 	cfg.Store.Observe(m)
 	return m
 }
 
-// RouteTo has what becomes durable from now on brought to sessions. A hub calls it when it is made.
-func (m *Mailbox) RouteTo(r Router) { m.router.Store(&r) }
+// above is what the mailbox knows of sessions.
+type above struct {
+	Router
+	Presence
+}
 
-func (m *Mailbox) sessions() Router { return *m.router.Load() }
+// RouteTo has what becomes durable from now on brought to sessions, and who is online asked of p. A hub calls it when it
+// is made.
+func (m *Mailbox) RouteTo(r Router, p Presence) { m.above.Store(&above{r, p}) }
+
+func (m *Mailbox) sessions() *above { return m.above.Load() }
 
 // nobody is the sessions of a mailbox that has none.
 type nobody struct{}
 
-func (nobody) Route([]Item)                   {}
-func (nobody) Settled([]Settled)              {}
-func (nobody) Online(string, string) []string { return nil }
+func (nobody) Route([]Item)                                             {}
+func (nobody) Settled([]Settled)                                        {}
+func (nobody) Online(context.Context, string, string) ([]string, error) { return nil, nil }
 
 // Clock returns the time as wall clock read once and advanced by the monotonic clock, so that a clock that is set
 // while the process runs neither expires anything early nor reorders it.
@@ -180,7 +192,11 @@ func (m *Mailbox) Delivered(marks []Mark) {
 // acknowledged; ids that are unknown, settled or too late are passed over. device names who acknowledges, for
 // notifications that every device must acknowledge.
 func (m *Mailbox) Ack(ctx context.Context, app, recipient, device string, ids []string) (n int, err error) {
-	at, online := m.now(), m.sessions().Online(app, recipient)
+	at := m.now()
+	online, err := m.sessions().Online(ctx, app, recipient)
+	if err != nil {
+		return 0, fmt.Errorf("acknowledge for %s: %w", recipient, err)
+	}
 	batch := make([]*Settle, len(ids))
 	for i, id := range ids {
 		batch[i] = &Settle{App: app, Recipient: recipient, ID: id, As: notification.Acked, Device: device, Online: online, At: at}

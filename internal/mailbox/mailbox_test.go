@@ -25,6 +25,7 @@ type diary struct {
 	mu    sync.Mutex
 	lines []string
 	more  chan struct{}
+	away  error // why nobody knows who is online
 }
 
 func (d *diary) note(line string) {
@@ -49,7 +50,7 @@ func (d *diary) Settled(done []mailbox.Settled) {
 	}
 }
 
-func (d *diary) Online(string, string) []string { return nil }
+func (d *diary) Online(context.Context, string, string) ([]string, error) { return nil, d.away }
 
 func (d *diary) Emit(evs []event.Event) {
 	for _, e := range evs {
@@ -86,7 +87,7 @@ func open(t *testing.T) (*mailbox.Mailbox, *diary) {
 		t.Fatal(err)
 	}
 	m := mailbox.New(mailbox.Config{Store: store, Events: d, Log: slog.New(slog.DiscardHandler)})
-	m.RouteTo(d)
+	m.RouteTo(d, d)
 	ctx, cancel := context.WithCancel(context.Background())
 	var wg sync.WaitGroup
 	wg.Go(func() { _ = m.Run(ctx) })
@@ -166,6 +167,19 @@ func TestRecallCountsWhatItTookBack(t *testing.T) {
 	}
 	if _, err := m.Recall(t.Context(), "other", "n1", ""); !errors.Is(err, mailbox.ErrNotFound) {
 		t.Fatalf("recall in another app: %v", err)
+	}
+}
+
+func TestAckIsRefusedWhileNobodyKnowsWhoIsOnline(t *testing.T) {
+	m, d := open(t)
+	publish(t, m, notification.Draft{ID: "n1", To: []string{"anna"}})
+	d.away = errors.New("no node answers")
+	if n, err := m.Ack(t.Context(), "demo", "anna", "", []string{"n1"}); n != 0 || !errors.Is(err, d.away) {
+		t.Fatalf("acknowledged %d, %v: another device may be waiting for it", n, err)
+	}
+	d.away = nil
+	if n, err := m.Ack(t.Context(), "demo", "anna", "", []string{"n1"}); n != 1 || err != nil {
+		t.Fatalf("acknowledged %d, %v", n, err)
 	}
 }
 

@@ -1,6 +1,7 @@
 package session
 
 import (
+	"slices"
 	"time"
 
 	"godwit.dev/godwit/internal/frame"
@@ -11,12 +12,30 @@ import (
 // nameless says that some session without a device acknowledged, where it does not matter which.
 const nameless = "~"
 
-// ack settles notifications. It answers nothing: the store writes it with its next commit. An id that is not in
-// flight here (a client that reconnected, or one that was told by another way) is settled by its name.
-func (s *Session) ack(ids [][]byte) {
+// toBeFound stands for the devices that are online until the session is unlocked and settleLater finds them.
+var toBeFound = []string{}
+
+// settleLater hands acknowledgements of one recipient to the store. No session is locked: what they have to know of the
+// recipient's other devices the registry has, and nobody is asked.
+func (h *Hub) settleLater(acks []*mailbox.Settle) {
+	i := slices.IndexFunc(acks, func(st *mailbox.Settle) bool { return st.Online != nil })
+	if i >= 0 {
+		online := h.online(acks[i].App, acks[i].Recipient)
+		for _, st := range acks[i:] {
+			if st.Online != nil {
+				st.Online = online
+			}
+		}
+	}
+	h.cfg.Mailbox.SettleLater(acks)
+}
+
+// ack makes what settles notifications. It answers nothing: the store writes it with its next commit. An id that is not
+// in flight here (a client that reconnected, or one that was told by another way) is settled by its name.
+func (s *Session) ack(ids [][]byte) []*mailbox.Settle {
 	if s.peek {
 		s.badLocked(&frame.Error{Code: "forbidden", Message: "this session only observes; it cannot acknowledge"})
-		return
+		return nil
 	}
 	now := s.hub.cfg.Now()
 	block := make([]mailbox.Settle, len(ids)) // one allocation however many ids
@@ -31,17 +50,17 @@ func (s *Session) ack(ids [][]byte) {
 			f := &s.win.flight[k]
 			st.ID, st.Pos, st.Attempts = f.id, f.pos, uint32(f.attempt)
 			if f.all {
-				st.Device, st.Online = s.name(), s.hub.Online(s.app, s.recipient)
+				st.Device, st.Online = s.name(), toBeFound
 			}
 			st.DeliveredAt = now // the store keeps an earlier one it knows of
 			s.takeFlight(k, true)
 		} else {
-			st.ID, st.Device, st.Online = string(id), s.name(), s.hub.Online(s.app, s.recipient)
+			st.ID, st.Device, st.Online = string(id), s.name(), toBeFound
 		}
 		batch[i] = st
 	}
 	s.hub.counts.acked.Add(uint64(len(ids)))
-	s.hub.cfg.Mailbox.SettleLater(batch)
+	return batch
 }
 
 // nack asks for redelivery after a while, or with none given after the usual backoff.

@@ -31,6 +31,7 @@ type memory struct {
 	marks   []mailbox.Mark
 	reads   int
 	fail    bool
+	settled func(batch []*mailbox.Settle) // called with what sessions settle; may be nil
 }
 
 var errStore = errors.New("store is away")
@@ -97,6 +98,9 @@ func (m *memory) Lookup(_ context.Context, _, id, to string) ([]mailbox.Record, 
 }
 
 func (m *memory) SettleLater(batch []*mailbox.Settle) {
+	if m.settled != nil {
+		m.settled(batch)
+	}
 	m.mu.Lock()
 	var done []mailbox.Settled
 	for _, s := range batch {
@@ -126,7 +130,7 @@ func (m *memory) Delivered(marks []mailbox.Mark) {
 
 func (m *memory) Seen([]mailbox.Seen) {}
 
-func (m *memory) RouteTo(mailbox.Router) {}
+func (m *memory) RouteTo(mailbox.Router, mailbox.Presence) {}
 
 // doors verifies clients by the token "bad" and expiry written as a duration: "30s".
 type doors struct{ now func() time.Time }

@@ -28,8 +28,8 @@ type Mailbox interface {
 	SettleLater(batch []*mailbox.Settle)
 	Delivered(marks []mailbox.Mark)
 	Seen(batch []mailbox.Seen)
-	// RouteTo has what becomes durable from now on brought to r.
-	RouteTo(r mailbox.Router)
+	// RouteTo has what becomes durable from now on brought to r, and who is online asked of p.
+	RouteTo(r mailbox.Router, p mailbox.Presence)
 }
 
 // Verifier checks what a client says of itself. It may take long; it is never called from a connection's loop.
@@ -90,6 +90,7 @@ type Hub struct {
 	wheel   *timerwheel.Wheel[*Session]
 	timers  sync.WaitGroup
 	verify  jobs[verification]
+	release jobs[[]*mailbox.Settle]
 	behind  catchUps
 	scratch sync.Pool // *scratch
 	counts  counts
@@ -112,10 +113,11 @@ func NewHub(cfg Config) *Hub {
 	h.offer(cfg.Capabilities)
 	h.scratch.New = func() any { return new(scratch) }
 	h.verify.limit, h.verify.do = verifiers, h.verified
+	h.release.limit, h.release.do = 1, h.settleLater
 	h.behind.limit = readers
 	h.wheel = timerwheel.New(tick, func(t *timerwheel.Timer[*Session], _ time.Time) { t.Owner.tick() })
 	h.timers.Go(func() { h.wheel.Run(h.ctx) })
-	cfg.Mailbox.RouteTo(h)
+	cfg.Mailbox.RouteTo(h, h)
 	return h
 }
 
@@ -163,17 +165,9 @@ func (h *Hub) Close() error {
 	h.stop()
 	h.behind.wg.Wait()
 	h.verify.wait()
+	h.release.wait()
 	h.timers.Wait()
 	return nil
-}
-
-// Disconnect ends all sessions of a recipient and returns how many there were.
-func (h *Hub) Disconnect(app, recipient, reason string) int {
-	sessions := h.reg.find(address{app, recipient}, nil)
-	for _, s := range sessions {
-		s.Goodbye(frame.Goodbye{Reason: reason})
-	}
-	return len(sessions)
 }
 
 // emit tells followers that a recipient came or went.

@@ -19,16 +19,6 @@ type Info struct {
 	Behind      bool
 }
 
-// Sessions lists the live sessions of a recipient.
-func (h *Hub) Sessions(app, recipient string) []Info {
-	sessions := h.reg.find(address{app, recipient}, nil)
-	out := make([]Info, 0, len(sessions))
-	for _, s := range sessions {
-		out = append(out, s.info())
-	}
-	return out
-}
-
 func (s *Session) info() Info {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -37,18 +27,6 @@ func (s *Session) info() Info {
 		ConnectedAt: s.hub.start.Add(time.Duration(s.connected) * tick),
 		LastSeen:    s.hub.start.Add(time.Duration(atomic.LoadUint32(&s.alive)) * tick),
 	}
-}
-
-// Online implements mailbox.Router: the names of the recipient's connected devices, observers left out.
-func (h *Hub) Online(app, recipient string) []string {
-	var found [4]*Session
-	var names []string
-	for _, s := range h.reg.find(address{app, recipient}, found[:0]) {
-		if !s.peek {
-			names = append(names, s.name())
-		}
-	}
-	return names
 }
 
 // Live counts the sessions of this node.

@@ -96,18 +96,25 @@ func (s *Session) Frame(f *frame.Client) {
 		s.hello(f.Hello)
 		return
 	}
+	if acks := s.frame(f); len(acks) > 0 {
+		s.hub.settleLater(acks)
+	}
+}
+
+// frame handles any frame but a hello. What it acknowledges is handed on once the session is unlocked.
+func (s *Session) frame(f *frame.Client) (acks []*mailbox.Settle) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.state != live {
 		if s.state != over {
 			s.badLocked(&frame.Error{Code: "hello_required", Message: "the first frame must be hello"})
 		}
-		return
+		return nil
 	}
 	s.bad = 0
 	switch f.Kind {
 	case frame.KindAck:
-		s.ack(f.IDs)
+		return s.ack(f.IDs)
 	case frame.KindNack:
 		s.nack(f.IDs, f.After)
 	case frame.KindPing:
@@ -115,6 +122,7 @@ func (s *Session) Frame(f *frame.Client) {
 	default:
 		s.use(f)
 	}
+	return nil
 }
 
 // Bad answers a frame that could not be decoded with an error frame; the session goes on, up to a bound.
@@ -199,13 +207,13 @@ func (s *Session) releaseAll() {
 	for _, f := range s.flight() {
 		if f.all {
 			batch = append(batch, &mailbox.Settle{
-				App: s.app, Recipient: s.recipient, ID: f.id, Pos: f.pos, As: notification.Acked,
-				Online: s.hub.Online(s.app, s.recipient), At: s.hub.cfg.Now(),
+				App: s.app, Recipient: s.recipient, ID: f.id, Pos: f.pos, As: notification.Acked, Online: toBeFound,
+				At: s.hub.cfg.Now(),
 			})
 		}
 	}
 	if len(batch) > 0 {
-		s.hub.cfg.Mailbox.SettleLater(batch)
+		s.hub.release.add(batch) // the session is locked
 	}
 }
 

@@ -1,6 +1,7 @@
 package session
 
 import (
+	"context"
 	"math"
 	"slices"
 )
@@ -40,9 +41,9 @@ func (l *Lag) rank(by Order) int64 {
 type queuer interface{ Queued() int }
 
 // Slowest lists up to n sessions of an app that have something in flight or queued, the slowest first. It looks at
-// every session once, each for itself: nobody else waits for it, and nobody pays who does not ask.
-func (h *Hub) Slowest(app string, by Order, n int) []Lag {
-	var found []Lag
+// every session once, each for itself: nobody else waits for it, and nobody pays who does not ask. partial: there may be
+// slower ones.
+func (h *Hub) Slowest(_ context.Context, app string, by Order, n int) (found []Lag, partial bool, err error) {
 	var some []*Session
 	for i := range h.reg.shards {
 		some = h.reg.shards[i].sessions(some[:0])
@@ -67,7 +68,7 @@ func (h *Hub) Slowest(app string, by Order, n int) []Lag {
 			found = slices.Insert(found[:min(len(found), n-1)], at, l)
 		}
 	}
-	return found
+	return found, false, nil
 }
 
 // lag fills in how far s is behind and reports whether it is.

@@ -37,16 +37,23 @@ func TestSlowestFirst(t *testing.T) {
 		full.s = w.hub.Accept(full, Peer{})
 		full.s.Frame(&frame.Client{Kind: frame.KindHello, Hello: &frame.Hello{Recipient: "emil"}})
 		full.got()
-		if got := names(w.hub.Slowest("demo", ByOldest, 10)); got != "bert anna carl emil" {
+		slowest := func(app string, by Order, n int) []Lag {
+			lags, partial, err := w.hub.Slowest(t.Context(), app, by, n)
+			if partial || err != nil {
+				t.Errorf("partial %t, %v", partial, err)
+			}
+			return lags
+		}
+		if got := names(slowest("demo", ByOldest, 10)); got != "bert anna carl emil" {
 			t.Errorf("by the oldest: %s", got)
 		}
-		if got := w.hub.Slowest("demo", ByUnacked, 1); names(got) != "anna" || got[0].Unacked != 2 || got[0].Gateway != "test" {
+		if got := slowest("demo", ByUnacked, 1); names(got) != "anna" || got[0].Unacked != 2 || got[0].Gateway != "test" {
 			t.Errorf("by number: %+v", got)
 		}
-		if got := w.hub.Slowest("demo", ByQueued, 1); names(got) != "emil" || got[0].Queued != 5000 || got[0].Oldest != 0 {
+		if got := slowest("demo", ByQueued, 1); names(got) != "emil" || got[0].Queued != 5000 || got[0].Oldest != 0 {
 			t.Errorf("by queue: %+v", got)
 		}
-		if got := w.hub.Slowest("other", ByOldest, 10); len(got) != 0 {
+		if got := slowest("other", ByOldest, 10); len(got) != 0 {
 			t.Errorf("of another app: %+v", got)
 		}
 	})

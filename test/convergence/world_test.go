@@ -71,10 +71,10 @@ func (nothing) Items(context.Context, []mailbox.Ref) ([]*mailbox.Item, error) { 
 func (nothing) Lookup(context.Context, string, string, string) ([]mailbox.Record, error) {
 	return nil, nil
 }
-func (nothing) SettleLater([]*mailbox.Settle) {}
-func (nothing) Delivered([]mailbox.Mark)      {}
-func (nothing) Seen([]mailbox.Seen)           {}
-func (nothing) RouteTo(mailbox.Router)        {}
+func (nothing) SettleLater([]*mailbox.Settle)            {}
+func (nothing) Delivered([]mailbox.Mark)                 {}
+func (nothing) Seen([]mailbox.Seen)                      {}
+func (nothing) RouteTo(mailbox.Router, mailbox.Presence) {}
 
 // believer verifies clients by believing them; those of one app may not have every object.
 type believer struct{}
@@ -256,8 +256,8 @@ func (w *world) erase() {
 	if s == nil {
 		return
 	}
-	_ = s.svc.Erase(context.Background(), u.app, u.recipient) // the store may be away; whoever is connected has to come back
-	s.hub.Disconnect(u.app, u.recipient, "erased")
+	_ = s.svc.Erase(context.Background(), u.app, u.recipient)                      // the store may be away; whoever is connected has to come back
+	_, _, _ = s.hub.Disconnect(context.Background(), u.app, u.recipient, "erased") // of one node: it cannot fail
 }
 
 // restart kills the server, and starts it again after a while, perhaps without its state.

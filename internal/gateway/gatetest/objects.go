@@ -84,7 +84,7 @@ func awayLearnsLatest(t *testing.T, g *Gate, s *Server) {
 	c.registered([]string{"a", "b"}, "a", "b")
 	c.want("object")
 	c.want("object")
-	s.Hub.Disconnect(App, "unit-1", "away")
+	_, _, _ = s.Hub.Disconnect(t.Context(), App, "unit-1", "away")
 	c.want("goodbye")
 	s.Gone(t)
 	for v := range 100 {

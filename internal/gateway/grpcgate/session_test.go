@@ -220,7 +220,7 @@ func TestRefusalAndGoodbyeHaveTheirStatus(t *testing.T) {
 
 		stream = session(t, t.Context(), g.conn(t), &pb.Hello{App: gatetest.App, Recipient: "driver-1"})
 		welcomed(t, stream)
-		g.Hub.Disconnect(gatetest.App, "driver-1", "disconnected")
+		_, _, _ = g.Hub.Disconnect(t.Context(), gatetest.App, "driver-1", "disconnected")
 		if m, err := stream.Recv(); err != nil || m.GetGoodbye().GetReason() != "disconnected" {
 			t.Errorf("got %v, %v", m, err)
 		}

@@ -226,8 +226,8 @@ func TestQuerySaysWhoTheClientIs(t *testing.T) {
 	if text, err := c.Next(t.Context()); err != nil || !strings.Contains(text, `"recipient":"driver-1"`) {
 		t.Fatalf("%s, %v; want a welcome of driver-1", text, err)
 	}
-	if infos := s.Hub.Sessions(gatetest.App, "driver-1"); len(infos) != 1 || infos[0].Device != "tab" || infos[0].Gateway != "ws" {
-		t.Errorf("presence says %+v", infos)
+	if all, _, _ := s.Hub.Sessions(t.Context(), gatetest.App, []string{"driver-1"}); len(all[0]) != 1 || all[0][0].Device != "tab" || all[0][0].Gateway != "ws" {
+		t.Errorf("presence says %+v", all[0])
 	}
 }
 

@@ -1,0 +1,50 @@
+package session
+
+import (
+	"context"
+
+	"godwit.dev/godwit/internal/frame"
+	"godwit.dev/godwit/internal/mailbox"
+)
+
+// A hub knows the presence of its own sessions: at once, all of it, and without failing. What asks for presence takes
+// for granted none of that, since the hubs of several nodes will have to be asked together.
+var _ mailbox.Presence = (*Hub)(nil)
+
+// Online implements mailbox.Presence: the names of the recipient's connected devices, observers left out.
+func (h *Hub) Online(_ context.Context, app, recipient string) ([]string, error) {
+	return h.online(app, recipient), nil
+}
+
+func (h *Hub) online(app, recipient string) []string {
+	var found [4]*Session
+	var names []string
+	for _, s := range h.reg.find(address{app, recipient}, found[:0]) {
+		if !s.peek {
+			names = append(names, s.name())
+		}
+	}
+	return names
+}
+
+// Sessions lists the live sessions of each of these recipients. partial: some are missing because not every node could
+// be asked.
+func (h *Hub) Sessions(_ context.Context, app string, recipients []string) (live [][]Info, partial bool, err error) {
+	live = make([][]Info, len(recipients))
+	var found [4]*Session
+	for i, recipient := range recipients {
+		for _, s := range h.reg.find(address{app, recipient}, found[:0]) {
+			live[i] = append(live[i], s.info())
+		}
+	}
+	return live, false, nil
+}
+
+// Disconnect ends all sessions of a recipient and returns how many there were. partial: some may go on.
+func (h *Hub) Disconnect(_ context.Context, app, recipient, reason string) (n int, partial bool, err error) {
+	sessions := h.reg.find(address{app, recipient}, nil)
+	for _, s := range sessions {
+		s.Goodbye(frame.Goodbye{Reason: reason})
+	}
+	return len(sessions), false, nil
+}
