@@ -47,16 +47,16 @@ func (l *lane) deliver(d *Delivery, sender push.Sender) {
 	defer cancel()
 	req := l.source.Request(d, now)
 	s := l.scope(d.pace, now)
-	seq := s.depart(ctx)
+	t := s.depart(ctx, d.EndpointID)
 	receipt, err := sender.Send(ctx, req)
 	now = l.d.now()
-	s.answered(seq, receipt, now)
-	res := l.judge(d, req.ExpiresAt, receipt, err, s, now)
+	s.answered(t, receipt, now)
+	res := l.judge(d, req.ExpiresAt, receipt, err, s, t, now)
 	l.job.results <- landed{Result: res, lane: l}
 }
 
 // judge says what an attempt's end means for the delivery, and for the scope it was sent in.
-func (l *lane) judge(d *Delivery, until time.Time, receipt push.Receipt, err error, s scope, now time.Time) Result {
+func (l *lane) judge(d *Delivery, until time.Time, receipt push.Receipt, err error, s scope, t try, now time.Time) Result {
 	d.Attempts++
 	var retry *push.RetryError
 	var gone *push.GoneError
@@ -64,14 +64,14 @@ func (l *lane) judge(d *Delivery, until time.Time, receipt push.Receipt, err err
 	var config *push.ConfigError
 	switch {
 	case err == nil:
-		s.succeeded(now)
+		s.succeeded(t, now)
 		res := d.ends(Accepted, "")
 		res.External, res.Address = receipt.ExternalID, receipt.Address
 		return res
 	case errors.As(err, &retry):
-		return l.retry(d, until, retry, s, now)
+		return l.retry(d, until, retry, s, t, now)
 	case errors.As(err, &gone):
-		s.succeeded(now)
+		s.succeeded(t, now)
 		// Nobody is there: an earlier attempt cannot have been seen either.
 		d.Unsure = false
 		res := d.ends(Refused, gone.Reason)
@@ -81,7 +81,7 @@ func (l *lane) judge(d *Delivery, until time.Time, receipt push.Receipt, err err
 		}
 		return res
 	case errors.As(err, &permanent):
-		s.succeeded(now)
+		s.succeeded(t, now)
 		return d.ends(Refused, permanent.Reason)
 	case errors.As(err, &config):
 		s.refused(config)
@@ -93,10 +93,8 @@ func (l *lane) judge(d *Delivery, until time.Time, receipt push.Receipt, err err
 }
 
 // retry puts off a message that was certainly not taken.
-func (l *lane) retry(d *Delivery, until time.Time, e *push.RetryError, s scope, now time.Time) Result {
-	if e.Credential {
-		s = s.objected(e, now)
-	}
+func (l *lane) retry(d *Delivery, until time.Time, e *push.RetryError, s scope, t try, now time.Time) Result {
+	s = s.objected(e, t, now)
 	tries := maxTries
 	if e.Credential || e.After > 0 || !s.alive(d.First) {
 		tries = maxTriesInTrouble
@@ -104,9 +102,11 @@ func (l *lane) retry(d *Delivery, until time.Time, e *push.RetryError, s scope, 
 	if d.Attempts >= tries {
 		return d.ends(Refused, fmt.Sprintf("gave up after %d attempts: %s", d.Attempts, e.Reason))
 	}
-	due := now.Add(max(e.After, backoff(d.Attempts, d.Row)))
+	var due time.Time
 	if e.Credential {
 		due = s.book(now) // it is the scope's turn that counts
+	} else if due = s.opens(now).Add(backoff(d.Attempts, d.Row)); due.Before(now.Add(e.After)) {
+		due = now.Add(e.After)
 	}
 	return d.later(due, until, e.Reason)
 }

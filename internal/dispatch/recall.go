@@ -8,6 +8,7 @@ import (
 	"io"
 	"time"
 
+	"godwit.dev/godwit/internal/audience"
 	"godwit.dev/godwit/internal/push"
 )
 
@@ -22,6 +23,7 @@ func (d *Dispatcher) Recall(ctx, hard context.Context, sender push.Sender, ch pu
 	if p, ok := sender.(push.Pacer); ok {
 		limits = p.Pace(sent.Request.Address)
 	}
+	endpoint, _ := audience.ParseID(sent.Request.Endpoint)
 	spread := fnv.New32a()
 	_, _ = io.WriteString(spread, sent.Request.ID)
 	for try := 1; ; try++ {
@@ -29,8 +31,9 @@ func (d *Dispatcher) Recall(ctx, hard context.Context, sender push.Sender, ch pu
 		if !s.reach(ctx) {
 			return nil, context.Cause(ctx)
 		}
+		t := s.depart(hard, endpoint)
 		failed := recall(hard, sender, ch, sent)
-		after, passing := s.passing(failed, d.now())
+		after, passing := s.passing(failed, t, d.now())
 		if !passing || try == recallTries {
 			return failed, nil
 		}
@@ -57,17 +60,19 @@ func recall(ctx context.Context, sender push.Sender, ch push.Channel, sent push.
 }
 
 // passing reports whether a failed recall is worth another try, after how long.
-func (s scope) passing(err error, now time.Time) (after time.Duration, yes bool) {
+func (s scope) passing(err error, t try, now time.Time) (after time.Duration, yes bool) {
 	var retry *push.RetryError
 	var unknown *push.UnknownError
+	var config *push.ConfigError
 	switch {
 	case errors.As(err, &retry):
-		if retry.Credential {
-			s.objected(retry, now)
-		}
+		s.objected(retry, t, now)
 		return retry.After, true
 	case errors.As(err, &unknown):
 		return 0, true
+	}
+	if !errors.As(err, &config) {
+		s.succeeded(t, now)
 	}
 	return 0, false
 }

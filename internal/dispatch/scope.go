@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"godwit.dev/godwit/internal/audience"
 	"godwit.dev/godwit/internal/pace"
 	"godwit.dev/godwit/internal/push"
 )
@@ -39,35 +40,56 @@ func (s scope) named(name string, now time.Time) scope {
 	return other
 }
 
-// depart waits until the provider cannot count too many if one more leaves. seq names it for answered.
-func (s scope) depart(ctx context.Context) (seq uint64) {
+// try is an attempt as its scope knows it.
+type try struct {
+	pace.Try
+	seq uint64
+}
+
+// depart waits until the provider cannot count too many if one more leaves.
+func (s scope) depart(ctx context.Context, endpoint audience.ID) try {
 	ask := s.pacer.Depart
 	if s.urgent {
 		ask = s.pacer.DepartFirst
 	}
-	seq, late := ask(s.d.now())
+	now := s.d.now()
+	seq, late := ask(now)
 	for late > 0 && wait(ctx, late) {
-		seq, late = ask(s.d.now())
+		now = s.d.now()
+		seq, late = ask(now)
 	}
-	return seq
+	return try{Try: pace.Try{Endpoint: endpoint, Left: now}, seq: seq}
 }
 
 // answered notes the answer to a message. Whoever has moved was told so at the old address first: that is one more.
-func (s scope) answered(seq uint64, r push.Receipt, now time.Time) {
-	s.pacer.Answered(seq, now, r.Address != nil)
+func (s scope) answered(t try, r push.Receipt, now time.Time) {
+	s.pacer.Answered(t.seq, now, r.Address != nil)
 }
 
-// succeeded notes that the scope works.
-func (s scope) succeeded(now time.Time) { s.pacer.Succeeded(now) }
+// succeeded notes that the scope works, and the endpoint.
+func (s scope) succeeded(t try, now time.Time) { s.pacer.Succeeded(t.Try, now) }
 
 // alive reports whether the scope has worked since a message was first tried: that it fails is then its own trouble.
 func (s scope) alive(since time.Time) bool { return s.pacer.Alive(since) }
 
-// objected notes that a provider wants a whole scope to wait, and returns which.
-func (s scope) objected(e *push.RetryError, now time.Time) scope {
+// objected notes that a provider wants a whole scope to wait, or maybe only the endpoint, and returns the scope.
+func (s scope) objected(e *push.RetryError, t try, now time.Time) scope {
 	s = s.named(e.Scope, now)
-	s.pacer.Objected(now, e.After)
+	switch {
+	case e.Credential:
+		s.pacer.Objected(now, e.After)
+	case e.Scope != "":
+		s.pacer.ObjectedAt(t.Try, now, e.After)
+	}
 	return s
+}
+
+// opens is when the scope's pause ends; now: there is none.
+func (s scope) opens(now time.Time) time.Time {
+	if until, paused := s.pacer.Paused(now); paused {
+		return until
+	}
+	return now
 }
 
 // refused stops the scope whose credential was refused, until Unblock.
@@ -162,6 +184,9 @@ func (l *lane) turn(d *Delivery, now time.Time) (turn, Result, bool) {
 		if at, ok := l.d.paces.Chat(chat, now); !ok {
 			return turn{}, d.again(at), false
 		}
+	}
+	if until, rests := s.pacer.Resting(d.EndpointID, now); rests {
+		return turn{}, d.again(until), false
 	}
 	patience := patience
 	if l.policy.solo {

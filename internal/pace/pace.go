@@ -5,8 +5,6 @@ package pace
 import (
 	"sync"
 	"time"
-
-	"godwit.dev/godwit/internal/push"
 )
 
 // How fast a scope (a credential, or a credential at one origin) is sent to.
@@ -51,6 +49,7 @@ type Pacer struct {
 	seq    uint64        // Of the newest message that was counted
 	quick  time.Duration // the quickest answer; 0: none yet
 	booked time.Time     // how far messages have been put off to
+	drawn  int           // of those, who finds out whether the scope works again
 	// For urgent messages: slots that others wait for, until when one is let pass, how far they have been put off to.
 	held        []time.Time
 	passing     time.Time
@@ -60,6 +59,7 @@ type Pacer struct {
 	used        int // messages since the rate grew last
 	fails       int // in a row
 	lived       time.Time
+	blame       blame
 }
 
 // counted is a message that has left and that the provider may still count.
@@ -84,7 +84,14 @@ func Fixed(rate float64, now time.Time) *Pacer {
 	return &Pacer{cap: rate, rate: rate, grown: now, tat: now, lived: now}
 }
 
-func (p *Pacer) gap() time.Duration { return time.Duration(float64(time.Second) / p.rate) }
+// gap is the time between two messages.
+func (p *Pacer) gap() time.Duration {
+	gap := time.Duration(float64(time.Second) / p.rate)
+	if p.blame.probing {
+		return max(gap, probeGap)
+	}
+	return gap
+}
 
 // tolerance is how far the schedule may be made up for.
 func (p *Pacer) tolerance() time.Duration {
@@ -226,7 +233,13 @@ func (p *Pacer) Book(now time.Time) time.Time {
 	if p.booked.Before(first) {
 		p.booked = first
 	}
-	p.booked = p.booked.Add(p.bookGap())
+	gap := p.bookGap()
+	p.booked = p.booked.Add(gap)
+	if p.blame.probing {
+		// Who finds out is drawn: endpoints that were made together may be sick together.
+		p.drawn++
+		return p.booked.Add(gap * time.Duration(p.drawn*37%drawnFrom))
+	}
 	return p.booked
 }
 
@@ -280,10 +293,22 @@ func (p *Pacer) Objected(now time.Time, after time.Duration) {
 		}
 		return
 	}
+	p.pause(now, after)
+	p.cut(now)
+	p.grown = p.until
+}
+
+// pause lets nothing leave for so long; 0: for longer each time in a row.
+func (p *Pacer) pause(now time.Time, after time.Duration) {
 	if after == 0 {
 		after = min(minPause<<min(p.fails, 5), maxPause)
 		p.fails++
 	}
+	p.until = now.Add(max(after, minPause))
+}
+
+// cut lowers the rate.
+func (p *Pacer) cut(now time.Time) {
 	rate := p.rate
 	if p.slow { // it may be far above what is really sent
 		if took := now.Sub(p.grown) + doubleEvery; p.used > 0 {
@@ -291,124 +316,12 @@ func (p *Pacer) Objected(now time.Time, after time.Duration) {
 		}
 		p.slow = false
 	}
-	p.until = now.Add(max(after, minPause))
-	p.rate, p.grown = max(rate*cutTo, leastRate), p.until
-}
-
-// Succeeded notes that the scope works.
-func (p *Pacer) Succeeded(now time.Time) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.fails, p.lived = 0, now
+	p.rate, p.grown = max(rate*cutTo, leastRate), now
 }
 
 // Alive reports whether the scope has worked since a message was first tried: that it fails is then its own trouble.
 func (p *Pacer) Alive(since time.Time) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.fails == 0 && p.lived.After(since)
-}
-
-// maxScopes bounds how many scopes and chats are remembered. Origins come from strangers: beyond it, those that are
-// long idle are forgotten, which only makes them start slowly again.
-const maxScopes = 10_000
-
-// Scope names a pacer: scopes of two apps have nothing to do with each other.
-type Scope struct {
-	App     string
-	Channel push.Channel
-	Name    string
-}
-
-// Scopes are all scopes that are being sent to, with the chats within them.
-type Scopes struct {
-	mu      sync.Mutex
-	scopes  map[Scope]*Pacer
-	chats   map[Scope]time.Time // when each may get its next message
-	blocked map[Scope]string    // scopes whose credential was refused, and how
-}
-
-func NewScopes() *Scopes {
-	return &Scopes{scopes: make(map[Scope]*Pacer), chats: make(map[Scope]time.Time), blocked: make(map[Scope]string)}
-}
-
-// Of finds or makes a scope's pacer.
-func (ps *Scopes) Of(s Scope, pace push.Pace, now time.Time) *Pacer {
-	ps.mu.Lock()
-	defer ps.mu.Unlock()
-	p := ps.scopes[s]
-	if p == nil {
-		if len(ps.scopes) >= maxScopes {
-			ps.forget(now)
-		}
-		if len(ps.scopes) >= maxScopes {
-			s = Scope{App: s.App, Channel: s.Channel} // a flood of origins shares one
-			if p = ps.scopes[s]; p != nil {
-				return p
-			}
-		}
-		p = New(pace.Rate, now)
-		ps.scopes[s] = p
-	}
-	return p
-}
-
-func (ps *Scopes) forget(now time.Time) {
-	for s, p := range ps.scopes {
-		p.mu.Lock()
-		idle := now.Sub(p.tat) > time.Minute && now.After(p.until)
-		p.mu.Unlock()
-		if idle {
-			delete(ps.scopes, s)
-		}
-	}
-}
-
-// Chat says when a chat may get a message; ok: now, or within patience.
-func (ps *Scopes) Chat(s Scope, now time.Time) (at time.Time, ok bool) {
-	ps.mu.Lock()
-	defer ps.mu.Unlock()
-	at = ps.chats[s]
-	return at, !at.After(now)
-}
-
-// SentTo notes that a message leaves for a chat.
-func (ps *Scopes) SentTo(s Scope, at time.Time, every time.Duration) {
-	ps.mu.Lock()
-	defer ps.mu.Unlock()
-	if len(ps.chats) >= maxScopes {
-		for c, next := range ps.chats {
-			if next.Before(at) {
-				delete(ps.chats, c)
-			}
-		}
-	}
-	ps.chats[s] = at.Add(every)
-}
-
-// Block stops a scope until unblock.
-func (ps *Scopes) Block(s Scope, reason string) {
-	ps.mu.Lock()
-	defer ps.mu.Unlock()
-	if len(ps.blocked) < maxScopes {
-		ps.blocked[s] = reason
-	}
-}
-
-// Refused says why a scope is blocked; "": it is not.
-func (ps *Scopes) Refused(s Scope) string {
-	ps.mu.Lock()
-	defer ps.mu.Unlock()
-	return ps.blocked[s]
-}
-
-// Unblock lets an app's scopes be tried again: a person has looked.
-func (ps *Scopes) Unblock(app string) {
-	ps.mu.Lock()
-	defer ps.mu.Unlock()
-	for s := range ps.blocked {
-		if s.App == app {
-			delete(ps.blocked, s)
-		}
-	}
+	return p.fails == 0 && p.lived.After(since) && !p.blame.judged.After(since)
 }

@@ -52,7 +52,7 @@ func drive(p *Pacer, f *provider, d, late time.Duration) {
 			time.Sleep(late * time.Duration(i%5) / 4)
 			p.Answered(seq, time.Now(), false)
 			if ok {
-				p.Succeeded(time.Now())
+				p.Succeeded(Try{}, time.Now())
 			} else {
 				p.Objected(time.Now(), 3*time.Second)
 			}
@@ -176,10 +176,10 @@ func TestAFailureIsAMessagesOwnIfOthersHaveGoneThroughSinceItWasFirstTried(t *te
 	now := time.Now()
 	p := New(30, now)
 	first := now.Add(time.Second)
-	if p.Succeeded(now); p.Alive(first) {
+	if p.Succeeded(Try{}, now); p.Alive(first) {
 		t.Error("what worked before says nothing of now")
 	}
-	p.Succeeded(first.Add(time.Second))
+	p.Succeeded(Try{}, first.Add(time.Second))
 	if !p.Alive(first) {
 		t.Error("others went through meanwhile: the place has no trouble, however long ago that was")
 	}

@@ -91,7 +91,7 @@ type Receipt struct {
 type RetryError struct {
 	After      time.Duration // what the provider asked for; 0: the caller's own backoff
 	Credential bool          // everything of this Scope has to wait, not this message alone
-	Scope      string        // with Credential: the Pace.Scope that has to wait
+	Scope      string        // the Pace.Scope that has to wait; without Credential: it or this address alone, nobody says which
 	Reason     string
 }
 

@@ -43,6 +43,7 @@ const (
 	Accepted  Outcome = "accepted"
 	Retry     Outcome = "retry"
 	RetryAll  Outcome = "retry, with all of the scope waiting"
+	RetryWho  Outcome = "retry, and nobody knows whether all of the scope has to wait"
 	IsGone    Outcome = "gone"
 	Permanent Outcome = "permanent"
 	Config    Outcome = "config"
@@ -61,6 +62,8 @@ func OutcomeOf(err error) Outcome {
 		return Accepted
 	case errors.As(err, &retry) && retry.Credential:
 		return RetryAll
+	case errors.As(err, &retry) && retry.Scope != "":
+		return RetryWho
 	case errors.As(err, &retry):
 		return Retry
 	case errors.As(err, &gone):
@@ -143,7 +146,7 @@ func (s *Suite) outcome(t *testing.T, situation Situation) {
 		if situation == TooMany && retry.After != 7*time.Second {
 			t.Errorf("again after %s, want the 7 s that the provider asked for", retry.After)
 		}
-		if retry.Credential && retry.Scope != bed.Scope {
+		if (retry.Credential || retry.Scope != "") && retry.Scope != bed.Scope {
 			t.Errorf("scope %q has to wait, want %q", retry.Scope, bed.Scope)
 		}
 	}

@@ -81,7 +81,7 @@ func judge(a *provider.Answer, origin string, now time.Time) error {
 	case http.StatusGone:
 		return &push.GoneError{Reason: says(": it wants no more messages")}
 	case http.StatusTooManyRequests, http.StatusServiceUnavailable:
-		return &push.RetryError{After: after, Credential: true, Scope: origin, Reason: says("")}
+		return &push.RetryError{After: after, Scope: origin, Reason: says("")}
 	case http.StatusRequestTimeout, http.StatusConflict, http.StatusTooEarly:
 		return &push.RetryError{After: after, Reason: says("")}
 	}

@@ -71,7 +71,9 @@ func TestConformance(t *testing.T) {
 			}
 		},
 		// One receiver that does not believe us says nothing about the others.
-		Outcomes: map[sendertest.Situation]sendertest.Outcome{sendertest.Denies: sendertest.Permanent},
+		Outcomes: map[sendertest.Situation]sendertest.Outcome{
+			sendertest.Denies: sendertest.Permanent, sendertest.TooMany: sendertest.RetryWho, sendertest.Overloaded: sendertest.RetryWho,
+		},
 	})
 }
 

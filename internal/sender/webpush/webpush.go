@@ -207,7 +207,7 @@ func (s *Sender) judge(a *provider.Answer, name, origin string) error {
 	case http.StatusBadRequest, http.StatusUnauthorized, http.StatusForbidden:
 		return &push.ConfigError{Scope: origin, Reason: says("our credentials or headers are refused") + a.Said()}
 	case http.StatusTooManyRequests, http.StatusServiceUnavailable:
-		return &push.RetryError{After: provider.RetryAfter(a.Header, s.cfg.Now()), Credential: true, Scope: origin, Reason: says("too many requests or overloaded")}
+		return &push.RetryError{After: provider.RetryAfter(a.Header, s.cfg.Now()), Scope: origin, Reason: says("too many requests or overloaded")}
 	}
 	if a.Status < 500 {
 		return &push.PermanentError{Reason: says("the message is refused") + a.Said()}

@@ -59,7 +59,9 @@ func TestConformance(t *testing.T) {
 		sendertest.Redirects: {Status: http.StatusTemporaryRedirect}, sendertest.Babbles: {Status: http.StatusBadGateway, Body: "<html>bad gateway</html>"},
 		sendertest.Hangs: pushserver.Hung, sendertest.Breaks: pushserver.Broken,
 	}
-	sendertest.Run(t, sendertest.Suite{New: func(t *testing.T) *sendertest.Bed {
+	sendertest.Run(t, sendertest.Suite{Outcomes: map[sendertest.Situation]sendertest.Outcome{
+		sendertest.TooMany: sendertest.RetryWho, sendertest.Overloaded: sendertest.RetryWho,
+	}, New: func(t *testing.T) *sendertest.Bed {
 		server, s := start(t)
 		id, address := server.Subscribe(pushserver.Accepting)
 		var sub struct {
