@@ -4,7 +4,6 @@ import (
 	"errors"
 	"net/http"
 	"strconv"
-	"unicode/utf8"
 
 	"godwit.dev/godwit/internal/access"
 	"godwit.dev/godwit/internal/notification"
@@ -89,76 +88,11 @@ func (a *api) allowOrigin(c *call) bool {
 
 // decodeIDs reads {"ids":[…]}.
 func decodeIDs(body []byte) (ids []string, err error) {
-	err = decodeObject(body, func(s *scanner, name string) (bool, error) {
-		if name != "ids" {
-			return false, nil
-		}
-		ids, err = s.names(name, maxAckIDs)
-		return true, err
-	})
-	if err != nil {
+	if err := (fields{"ids": texts(&ids, maxAckIDs, notification.CheckName)}).decode(body); err != nil {
 		return nil, err
 	}
 	if len(ids) == 0 {
 		return nil, badField("ids", "is required: name at least one notification")
 	}
 	return ids, nil
-}
-
-// decodeObject reads one object; field reads the value of a field or reports that it does not know it.
-func decodeObject(body []byte, field func(s *scanner, name string) (known bool, err error)) error {
-	if !utf8.Valid(body) {
-		return problem.BadJSON.New()
-	}
-	s := scanner{in: body}
-	if !s.take('{') {
-		return s.syntax("an object")
-	}
-	for first := true; ; first = false {
-		more, err := s.next(first, '}')
-		if err != nil {
-			return err
-		}
-		if !more {
-			return s.end()
-		}
-		key, err := s.key()
-		if err != nil {
-			return err
-		}
-		name := string(key)
-		known, err := field(&s, name)
-		if err != nil {
-			return err
-		}
-		if !known {
-			return badField(clip(name), "is not a known field")
-		}
-	}
-}
-
-// names reads a list of at most so many names.
-func (s *scanner) names(field string, most int) (names []string, err error) {
-	if s.peek() != '[' {
-		return nil, s.wrongType(field, "a list of strings")
-	}
-	s.pos++
-	for first := true; ; first = false {
-		more, err := s.next(first, ']')
-		if err != nil || !more {
-			return names, err
-		}
-		if len(names) == most {
-			return nil, badField(field, "has more than %d members", most)
-		}
-		at := field + "[" + strconv.Itoa(len(names)) + "]"
-		name, err := s.str(at)
-		if err != nil {
-			return nil, err
-		}
-		if err := notification.CheckName(at, name); err != nil {
-			return nil, err
-		}
-		names = append(names, name)
-	}
 }

@@ -1,14 +1,12 @@
 package httpapi
 
 import (
-	"bytes"
 	"context"
 	"crypto/sha256"
 	"encoding/json"
 	"errors"
 	"net/http"
 	"strconv"
-	"strings"
 	"time"
 
 	"godwit.dev/godwit/internal/audience"
@@ -171,11 +169,11 @@ func (a *api) campaignBody(c *call) (spec campaign.Spec, sendAt time.Time, body 
 		return spec, sendAt, nil, err
 	}
 	var at jsonTime
-	err = decodeFields(body, map[string]any{
+	err = fields{
 		"name": &spec.Name, "content": &spec.Content, "audience": &spec.Audience, "send_at": &at, "rate": &spec.Rate, "spread": &spec.Spread,
 		"quiet_hours": &spec.Quiet, "ttl": &spec.TTL, "expires_at": (*jsonTime)(&spec.Expires), "priority": &spec.Priority,
 		"collapse_key": &spec.Collapse, "utm": &spec.UTM, "track": &spec.Track,
-	})
+	}.decodeOrNull(body)
 	return spec, time.Time(at), body, err
 }
 
@@ -184,63 +182,13 @@ type jsonTime time.Time
 
 // UnmarshalJSON implements json.Unmarshaler.
 func (t *jsonTime) UnmarshalJSON(b []byte) error {
-	text, err := strconv.Unquote(string(b))
-	if err != nil {
+	var text string
+	if json.Unmarshal(b, &text) != nil {
 		return errors.New("must be a time like \"2006-01-02T15:04:05Z\"")
 	}
 	at, err := parseTime("", text)
 	*t = jsonTime(at)
 	return err
-}
-
-// decodeFields reads an object into variables by field name. Unknown fields are refused on every level, and errors
-// name the field as a path.
-func decodeFields(body []byte, fields map[string]any) error {
-	seen := make(map[string]bool, len(fields))
-	return decodeObject(body, func(s *scanner, name string) (bool, error) {
-		into, ok := fields[name]
-		if !ok {
-			return false, nil
-		}
-		if seen[name] {
-			return true, badField(name, "is given twice")
-		}
-		seen[name] = true
-		raw, err := s.skip()
-		if err != nil || string(raw) == "null" {
-			return true, err
-		}
-		if !json.Valid(raw) {
-			return true, badField(name, "is not valid JSON")
-		}
-		d := json.NewDecoder(bytes.NewReader(raw))
-		d.DisallowUnknownFields()
-		return true, fieldError(name, d.Decode(into))
-	})
-}
-
-// fieldError words an error of encoding/json for the field it is in.
-func fieldError(name string, err error) error {
-	var wrong *json.UnmarshalTypeError
-	var bad *notification.FieldError
-	switch {
-	case err == nil:
-		return nil
-	case errors.As(err, &bad):
-		return badField(name, "%s", bad.Problem)
-	case errors.As(err, &wrong):
-		for part := range strings.SplitSeq(wrong.Field, ".") {
-			if part != "" && (part[0] < 'A' || part[0] > 'Z') { // embedded structs are no part of the JSON
-				name += "." + part
-			}
-		}
-		return badField(name, "must not be a %s", wrong.Value)
-	}
-	text := strings.TrimPrefix(err.Error(), "json: ")
-	if field, ok := strings.CutPrefix(text, "unknown field "); ok {
-		return badField(name+"."+clip(strings.Trim(field, `"`)), "is not a known field")
-	}
-	return badField(name, "%s", clip(text))
 }
 
 // campaignError says what a client did wrong.

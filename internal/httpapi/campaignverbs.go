@@ -14,7 +14,7 @@ import (
 const maxVerbBody = 64 << 10
 
 // verbBody reads the object that a verb takes; none at all is as good as an empty one.
-func verbBody(c *call, fields map[string]any) error {
+func verbBody(c *call, members fields) error {
 	if _, err := c.params(); err != nil {
 		return err
 	}
@@ -25,13 +25,13 @@ func verbBody(c *call, fields map[string]any) error {
 	if len(body) == 0 {
 		return nil
 	}
-	return decodeFields(body, fields)
+	return members.decodeOrNull(body)
 }
 
 // startCampaign is POST /v1/campaigns/{id}/start.
 func (a *api) startCampaign(c *call) error {
 	var at jsonTime
-	if err := verbBody(c, map[string]any{"send_at": &at}); err != nil {
+	if err := verbBody(c, fields{"send_at": &at}); err != nil {
 		return err
 	}
 	return a.moved(c, "started", func(ctx context.Context, app, id string) (*campaign.View, error) {
@@ -93,7 +93,7 @@ type testedJSON struct {
 // testCampaign is POST /v1/campaigns/{id}/test.
 func (a *api) testCampaign(c *call) error {
 	var names []string
-	if err := verbBody(c, map[string]any{"endpoints": &names}); err != nil {
+	if err := verbBody(c, fields{"endpoints": &names}); err != nil {
 		return err
 	}
 	ids := make([]audience.ID, len(names))
@@ -119,7 +119,7 @@ func (a *api) previewCampaign(c *call) error {
 	var p campaign.Person
 	var ch push.Channel
 	var name string
-	err := verbBody(c, map[string]any{"endpoint": &name, "recipient": &p.Recipient, "locale": &p.Locale, "attributes": &p.Attributes, "channel": &ch})
+	err := verbBody(c, fields{"endpoint": &name, "recipient": &p.Recipient, "locale": &p.Locale, "attributes": &p.Attributes, "channel": &ch})
 	if err != nil {
 		return err
 	}

@@ -3,6 +3,7 @@ package httpapi
 import (
 	"context"
 	"crypto/rand"
+	"encoding/json"
 	"errors"
 	"net/http"
 	"strings"
@@ -104,79 +105,39 @@ func (a *api) putChannel(c *call) error {
 	return c.value(http.StatusOK, v)
 }
 
-func decodeChannel(body []byte, fields []channel.Field) (change channel.Change, err error) {
+func decodeChannel(body []byte, known []channel.Field) (change channel.Change, err error) {
 	change.Values = channel.Values{}
-	err = decodeObject(body, func(s *scanner, name string) (bool, error) {
-		if name == "enabled" {
-			on, err := s.boolean(name)
-			change.Enabled = &on
-			return true, err
-		}
-		for _, f := range fields {
-			if f.Name == name {
-				change.Values[name], err = s.setting(f)
-				return true, err
-			}
-		}
-		return false, nil
-	})
-	return change, err
+	members := fields{"enabled": &change.Enabled}
+	for _, f := range known {
+		members[f.Name] = setting(f.Type, change.Values)
+	}
+	return change, members.decode(body)
 }
 
-// setting reads the value of a channel's field.
-func (s *scanner) setting(f channel.Field) (string, error) {
-	switch {
-	case s.null():
-		return "", nil
-	case f.Type == channel.Bool:
-		on, err := s.boolean(f.Name)
-		if err != nil || !on {
-			return "", err
+// setting reads the value of a channel's field; null takes it away.
+func setting(t channel.Type, into channel.Values) reader {
+	return func(field string, raw json.RawMessage) (err error) {
+		var one string
+		switch {
+		case string(raw) == "null":
+		case t == channel.Bool:
+			var on bool
+			if err = readValue(field, raw, &on); on {
+				one = "true"
+			}
+		case t == channel.List && raw[0] == '[':
+			var list []string
+			err = texts(&list, maxSettingList, word)(field, raw)
+			one = strings.Join(list, " ")
+		default:
+			err = readValue(field, raw, &one)
 		}
-		return "true", nil
-	case f.Type == channel.List && s.peek() == '[':
-		list, err := s.strings(f.Name, maxSettingList)
-		return strings.Join(list, " "), err
+		into[field] = one
+		return err
 	}
-	return s.str(f.Name)
 }
 
 const maxSettingList = 16
-
-// strings reads a list of words.
-func (s *scanner) strings(field string, most int) (list []string, err error) {
-	s.pos++
-	for first := true; ; first = false {
-		more, err := s.next(first, ']')
-		if err != nil || !more {
-			return list, err
-		}
-		if len(list) == most {
-			return nil, badField(field, "has more than %d members", most)
-		}
-		v, err := s.str(field)
-		if err != nil {
-			return nil, err
-		}
-		if v == "" || strings.ContainsAny(v, " \t\r\n") {
-			return nil, badField(field, "has a member that is empty or contains a space")
-		}
-		list = append(list, v)
-	}
-}
-
-// boolean reads true or false.
-func (s *scanner) boolean(field string) (bool, error) {
-	s.peek()
-	start := s.pos
-	s.word()
-	switch word := string(s.in[start:s.pos]); word {
-	case "true", "false":
-		return word == "true", nil
-	}
-	s.pos = start
-	return false, s.wrongType(field, "true or false")
-}
 
 // deleteChannel is DELETE /v1/channels/{channel}.
 func (a *api) deleteChannel(c *call) error {
@@ -227,25 +188,17 @@ func (a *api) testChannel(c *call) error {
 
 func decodeTest(body []byte, r *push.Request) error {
 	r.Content = push.Content{Title: "Test", Body: "It works."}
-	return decodeObject(body, func(s *scanner, name string) (known bool, err error) {
-		switch name {
-		case "address":
-			var raw []byte
-			raw, err = s.skip()
-			r.Address = append([]byte(nil), raw...)
-		case "recipient":
-			if r.Recipient, err = s.str(name); err == nil {
-				err = notification.CheckName(name, r.Recipient)
-			}
-		case "title":
-			r.Content.Title, err = s.str(name)
-		case "body":
-			r.Content.Body, err = s.str(name)
-		default:
-			return false, nil
-		}
-		return true, err
-	})
+	return fields{
+		"address": reader(func(_ string, raw json.RawMessage) error {
+			r.Address = raw
+			return nil
+		}),
+		"recipient": text(func(field, name string) error {
+			r.Recipient = name
+			return notification.CheckName(field, name)
+		}),
+		"title": &r.Content.Title, "body": &r.Content.Body,
+	}.decode(body)
 }
 
 func tested(detail string, err error) testJSON {

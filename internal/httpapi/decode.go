@@ -3,6 +3,7 @@ package httpapi
 import (
 	"bytes"
 	"encoding/base64"
+	"encoding/json"
 	"fmt"
 	"strconv"
 	"unicode/utf8"
@@ -42,13 +43,12 @@ func (d *content) settle(name, contentType string) (data []byte, _ string, err e
 	case notification.IsJSON(contentType):
 		data = bytes.Clone(d.raw)
 	default:
-		s := scanner{in: d.raw}
-		if s.peek() != '"' {
-			return nil, "", s.wrongType(name, "a string, since content_type is "+clip(contentType))
+		var text string
+		if d.raw[0] != '"' {
+			return nil, "", wrongType(name, "a string, since content_type is "+clip(contentType), d.raw)
 		}
-		text, err := s.str(name)
-		if err != nil {
-			return nil, "", err
+		if err := json.Unmarshal(d.raw, &text); err != nil {
+			return nil, "", problem.BadJSON.Withf("%s: %v", name, err)
 		}
 		data = []byte(text)
 	}

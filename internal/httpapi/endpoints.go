@@ -8,7 +8,6 @@ import (
 	"net/netip"
 	"net/url"
 	"strconv"
-	"strings"
 	"time"
 
 	"godwit.dev/godwit/internal/access"
@@ -360,7 +359,7 @@ func (a *api) countAudience(c *call) error {
 		return err
 	}
 	var picked audience.Audience
-	err = decodeObject(body, func(s *scanner, name string) (bool, error) { return audienceField(s, name, name, &picked) })
+	err = audienceFields(&picked).decodeOrNull(body)
 	if err != nil {
 		return err
 	}
@@ -381,28 +380,20 @@ func (a *api) countAudience(c *call) error {
 	return c.value(http.StatusOK, map[string]any{"count": total, "channels": channels})
 }
 
-// audienceField reads a field of an audience; path is how errors call it.
-func audienceField(s *scanner, name, path string, a *audience.Audience) (known bool, err error) {
-	if s.null() {
-		return strings.Contains(" channels recipients tags_any tags_all where ", " "+name+" "), nil
+// audienceFields are the fields of an audience.
+func audienceFields(a *audience.Audience) fields {
+	return fields{
+		"channels": reader(func(field string, raw json.RawMessage) error {
+			var names []string
+			err := texts(&names, len(audience.Channels()), nil)(field, raw)
+			for _, ch := range names {
+				a.Channels = append(a.Channels, push.Channel(ch))
+			}
+			return err
+		}),
+		"recipients": texts(&a.Recipients, audience.MaxRecipients, nil),
+		"tags_any":   texts(&a.TagsAny, audience.MaxTags, nil),
+		"tags_all":   texts(&a.TagsAll, audience.MaxTags, nil),
+		"where":      &a.Where,
 	}
-	switch name {
-	case "channels":
-		var names []string
-		names, err = s.texts(path, len(audience.Channels()))
-		for _, ch := range names {
-			a.Channels = append(a.Channels, push.Channel(ch))
-		}
-	case "recipients":
-		a.Recipients, err = s.texts(path, audience.MaxRecipients)
-	case "tags_any":
-		a.TagsAny, err = s.texts(path, audience.MaxTags)
-	case "tags_all":
-		a.TagsAll, err = s.texts(path, audience.MaxTags)
-	case "where":
-		a.Where, err = s.str(path)
-	default:
-		return false, nil
-	}
-	return true, err
 }

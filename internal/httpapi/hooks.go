@@ -119,40 +119,18 @@ func (a *api) putHook(c *call) error {
 }
 
 func decodeHook(body []byte) (change hook.Change, err error) {
-	err = decodeObject(body, func(s *scanner, name string) (bool, error) {
-		switch name {
-		case "url":
-			change.URL, err = s.str(name)
-		case "types":
-			var types []string
-			if types, err = s.list(name, len(event.Types)); err == nil {
-				for _, t := range types {
-					change.Types = append(change.Types, event.Type(t))
-				}
-			}
-		case "secrets":
-			change.Secrets, err = s.list(name, maxSettingList)
-		case "enabled":
-			var on bool
-			on, err = s.boolean(name)
-			change.Enabled = &on
-		default:
-			return false, nil
-		}
-		return true, err
-	})
+	var types, secrets []string
+	err = fields{
+		"url": &change.URL, "types": texts(&types, len(event.Types), word), "secrets": texts(&secrets, maxSettingList, word), "enabled": &change.Enabled,
+	}.decode(body)
 	if err == nil && change.URL == "" {
 		err = badField("url", "is required: where events are posted")
 	}
-	return change, err
-}
-
-// list reads a list of words.
-func (s *scanner) list(field string, most int) ([]string, error) {
-	if s.peek() != '[' {
-		return nil, s.wrongType(field, "a list of strings")
+	for _, t := range types {
+		change.Types = append(change.Types, event.Type(t))
 	}
-	return s.strings(field, most)
+	change.Secrets = append(change.Secrets, secrets...)
+	return change, err
 }
 
 // deleteHook is DELETE /v1/hooks/{name}.
@@ -177,20 +155,13 @@ func (a *api) replayHook(c *call) error {
 		return err
 	}
 	since, given := uint64(0), false
-	err = decodeObject(body, func(s *scanner, name string) (bool, error) {
-		if name != "since" {
-			return false, nil
-		}
-		text, err := s.str(name)
-		if err != nil {
-			return true, err
-		}
-		if since, err = strconv.ParseUint(text, 10, 64); err != nil {
-			return true, badField(name, "%q is not an event_id", clip(text))
+	err = fields{"since": text(func(field, id string) (err error) {
+		if since, err = strconv.ParseUint(id, 10, 64); err != nil {
+			return badField(field, "%q is not an event_id", clip(id))
 		}
 		given = true
-		return true, nil
-	})
+		return nil
+	})}.decode(body)
 	if err == nil && !given {
 		err = badField("since", "is required: the event_id after which to begin, \"0\" for all that are kept")
 	}

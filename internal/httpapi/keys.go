@@ -93,17 +93,7 @@ func (a *api) sameKey(c *call, id string) error {
 // decodeKey reads {"roles":[…],"name":"…"}. What names and roles may be is the registry's to say.
 func decodeKey(body []byte) (name string, roles access.Role, err error) {
 	var names []string
-	err = decodeObject(body, func(s *scanner, field string) (known bool, err error) {
-		switch field {
-		case "roles":
-			names, err = s.names(field, 4) // there are no more
-		case "name":
-			name, err = s.str(field)
-		default:
-			return false, nil
-		}
-		return true, err
-	})
+	err = fields{"roles": texts(&names, 4, notification.CheckName), "name": &name}.decode(body) // there are no more roles
 	if err != nil {
 		return "", 0, err
 	}

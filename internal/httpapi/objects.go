@@ -217,55 +217,32 @@ func decodePut(body []byte) (*object.Put, error) {
 		return p, nil
 	}
 	var payload content
-	seen := map[string]bool{}
-	err := decodeObject(body, func(s *scanner, field string) (known bool, err error) {
-		if seen[field] {
-			return true, badField(field, "is given twice")
-		}
-		seen[field] = true
-		if s.null() {
-			return putFields[field], nil
-		}
-		switch field {
-		case "version":
-			p.Version, err = s.version(field)
-		case "payload":
-			payload.given = true
-			payload.raw, err = s.skip()
-		case "payload_base64":
-			payload.base64 = true
-			payload.encoded, err = s.str(field)
-		case "content_type":
-			p.ContentType, err = s.str(field)
-		case "unknown":
-			p.Unknown, err = s.boolean(field)
-		case "source":
-			var text string
-			if text, err = s.str(field); err == nil {
-				p.Source, err = object.ParseSource(text)
+	err := fields{
+		"version": reader(func(field string, raw json.RawMessage) (err error) {
+			if k := kindOf(raw); k != "a string" && k != "a number" {
+				return wrongType(field, "a whole number from 1 to 2^63-1, as a string or a number", raw)
 			}
-		default:
-			return false, nil
-		}
-		return true, err
-	})
+			p.Version, err = object.ParseVersion(string(raw))
+			return err
+		}),
+		"payload": reader(func(_ string, raw json.RawMessage) error {
+			payload.given, payload.raw = true, raw
+			return nil
+		}),
+		"payload_base64": text(func(_, encoded string) error {
+			payload.base64, payload.encoded = true, encoded
+			return nil
+		}),
+		"content_type": &p.ContentType,
+		"unknown":      &p.Unknown,
+		"source": text(func(_, source string) (err error) {
+			p.Source, err = object.ParseSource(source)
+			return err
+		}),
+	}.decodeOrNull(body)
 	if err != nil {
 		return nil, err
 	}
 	p.Payload, p.ContentType, err = payload.settle("payload", p.ContentType)
 	return p, err
-}
-
-var putFields = map[string]bool{"version": true, "payload": true, "payload_base64": true, "content_type": true, "unknown": true, "source": true}
-
-// version reads a version, which may be a string or a number.
-func (s *scanner) version(field string) (object.Version, error) {
-	if c := s.peek(); c != '"' && (c < '0' || c > '9') && c != '-' {
-		return 0, s.wrongType(field, "a whole number from 1 to 2^63-1, as a string or a number")
-	}
-	raw, err := s.skip()
-	if err != nil {
-		return 0, err
-	}
-	return object.ParseVersion(string(raw))
 }

@@ -23,7 +23,7 @@ func (a *api) track(c *call) error {
 		return err
 	}
 	var token, event string
-	if err := decodeFields(body, map[string]any{"token": &token, "event": &event}); err != nil {
+	if err := (fields{"token": &token, "event": &event}).decodeOrNull(body); err != nil {
 		return err
 	}
 	what, ok := campaign.ParseReaction(event)
