@@ -3,16 +3,16 @@ package app
 import (
 	"github.com/prometheus/client_golang/prometheus"
 
-	"godwit.dev/godwit/internal/httpapi"
+	"godwit.dev/godwit/internal/httpapi/operator"
 )
 
 // figures are those of GET /v1/stats that lie outside mailboxes and sessions.
-func (a *App) figures() httpapi.Figures {
+func (a *App) figures() operator.Figures {
 	st := a.reactor.Stats()
 	o := a.objects.Counts()
-	return httpapi.Figures{
+	return operator.Figures{
 		Connections: st.Connections, QueuedBytes: st.Queued, PublishLatency: a.publisher.Latency(),
-		Objects: httpapi.ObjectFigures{Registrations: a.objects.Live(), Changes: o.Changes, Frames: o.Sent, Acks: o.Acked},
+		Objects: operator.ObjectFigures{Registrations: a.objects.Live(), Changes: o.Changes, Frames: o.Sent, Acks: o.Acked},
 	}
 }
 

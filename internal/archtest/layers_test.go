@@ -130,11 +130,14 @@ func TestSiblingAdaptersAreStrangers(t *testing.T) {
 	shared := map[string]bool{
 		"internal/store/sqlite/sqlitedb": true, "internal/reactor": true, "internal/reactor/websocket": true,
 		"internal/reactor/http2": true, "internal/sender/provider": true, "internal/sender/h2post": true,
+		"internal/httpapi/call": true, "internal/httpapi/form": true,
+	}
+	families := map[string]bool{
+		"internal/gateway": true, "internal/store": true, "internal/reactor": true, "internal/sender": true, "internal/httpapi": true,
 	}
 	for _, f := range tree(t) {
 		family, _, _ := place(f.dir())
-		if f.isTest() || family != "internal/gateway" && family != "internal/store" && family != "internal/reactor" &&
-			family != "internal/sender" {
+		if f.isTest() || !families[family] {
 			continue
 		}
 		for _, imported := range f.imports() {

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"godwit.dev/godwit/internal/httpapi"
+	"godwit.dev/godwit/internal/httpapi/backend"
 	"godwit.dev/godwit/internal/mailbox"
 )
 
@@ -99,13 +99,13 @@ func TestBatchSharesCommitsInChunks(t *testing.T) {
 func TestBatchOverItsLimitsPublishesNothing(t *testing.T) {
 	w := newWorld(t)
 	line := `{"to":"a"}`
-	over := slices.Repeat([]string{line}, httpapi.MaxBatchLines+1)
+	over := slices.Repeat([]string{line}, backend.MaxBatchLines+1)
 	w.ndjson(over...).problem(http.StatusRequestEntityTooLarge, "too-large", "")
-	w.ndjson(strings.Repeat(" ", httpapi.MaxBatchBytes+1)).problem(http.StatusRequestEntityTooLarge, "too-large", "")
+	w.ndjson(strings.Repeat(" ", backend.MaxBatchBytes+1)).problem(http.StatusRequestEntityTooLarge, "too-large", "")
 	if got := w.mailbox.commits(); len(got) != 0 {
 		t.Errorf("commits of %v", got)
 	}
-	if rs := w.ndjson(over[1:]...).want(http.StatusOK).lines(); len(rs) != httpapi.MaxBatchLines {
+	if rs := w.ndjson(over[1:]...).want(http.StatusOK).lines(); len(rs) != backend.MaxBatchLines {
 		t.Errorf("%d results", len(rs))
 	}
 	if a := w.ndjson("").want(http.StatusOK); a.body != "" {

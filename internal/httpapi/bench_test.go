@@ -22,20 +22,6 @@ var benchBodies = map[string][]byte{
 	"4KB":  []byte(`{"to":"driver-42","title":"New ride","data":{"route":[` + strings.TrimSuffix(strings.Repeat(`{"lat":12.9716,"lon":77.5946,"name":"stop"},`, 92), ",") + `]}}`),
 }
 
-func BenchmarkDecodeDraft(b *testing.B) {
-	for name, body := range benchBodies {
-		b.Run(name, func(b *testing.B) {
-			b.SetBytes(int64(len(body)))
-			b.ReportAllocs()
-			for b.Loop() {
-				if _, err := decodeDraft(body); err != nil {
-					b.Fatal(err)
-				}
-			}
-		})
-	}
-}
-
 // instant publishes nothing at once.
 type instant struct{}
 

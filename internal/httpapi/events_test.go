@@ -13,6 +13,7 @@ import (
 
 	"godwit.dev/godwit/internal/event"
 	"godwit.dev/godwit/internal/httpapi"
+	"godwit.dev/godwit/internal/httpapi/backend"
 	"godwit.dev/godwit/internal/metrics"
 )
 
@@ -150,7 +151,7 @@ func TestSilentFeedShowsSignsOfLife(t *testing.T) {
 			req := httptest.NewRequest(http.MethodGet, "/v1/events", nil).WithContext(t.Context())
 			req.Header.Set("Authorization", "Bearer "+w.key)
 			req.Header.Set("Accept", accept)
-			time.AfterFunc(2*httpapi.FeedHeartbeat+time.Second, func() { close(draining) })
+			time.AfterFunc(2*backend.FeedHeartbeat+time.Second, func() { close(draining) })
 			httpapi.New(cfg).ServeHTTP(rec, req)
 			if got := rec.Body.String(); got != want {
 				t.Errorf("Accept %q: %q, want %q", accept, got, want)

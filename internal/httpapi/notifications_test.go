@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"godwit.dev/godwit/internal/httpapi"
+	"godwit.dev/godwit/internal/httpapi/backend"
 	"godwit.dev/godwit/internal/mailbox"
 )
 
@@ -247,7 +248,7 @@ func TestIdempotencyKeyMakesARetryADuplicate(t *testing.T) {
 	if r := decode[resultJSON](send("k1", `{"to":"a","id":"mine","title":"x"}`).want(http.StatusCreated)); r.ID != "mine" {
 		t.Errorf("id %q, want the one that was given", r.ID)
 	}
-	if httpapi.DerivedID("shop", "k", 0) == httpapi.DerivedID("other", "k", 0) {
+	if backend.DerivedID("shop", "k", 0) == backend.DerivedID("other", "k", 0) {
 		t.Error("two apps share derived ids")
 	}
 	send(strings.Repeat("k", 256), `{"to":"a"}`).problem(http.StatusBadRequest, "bad-input", "Idempotency-Key")

@@ -12,6 +12,7 @@ import (
 
 	"godwit.dev/godwit/internal/frame"
 	"godwit.dev/godwit/internal/httpapi"
+	"godwit.dev/godwit/internal/httpapi/backend"
 	"godwit.dev/godwit/internal/session"
 )
 
@@ -216,7 +217,7 @@ func TestRegistrationsAreShownByObjectAndByRecipient(t *testing.T) {
 }
 
 // unerasable is a service whose store is away when something is to be erased.
-type unerasable struct{ httpapi.Objects }
+type unerasable struct{ backend.Objects }
 
 func (unerasable) Erase(context.Context, string, string) error {
 	return errors.New("the store is away")

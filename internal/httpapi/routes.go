@@ -6,6 +6,11 @@ import (
 	"strings"
 
 	"godwit.dev/godwit/internal/access"
+	"godwit.dev/godwit/internal/httpapi/backend"
+	"godwit.dev/godwit/internal/httpapi/call"
+	"godwit.dev/godwit/internal/httpapi/operator"
+	"godwit.dev/godwit/internal/httpapi/public"
+	"godwit.dev/godwit/internal/notification"
 	"godwit.dev/godwit/internal/problem"
 )
 
@@ -13,106 +18,119 @@ import (
 type route struct {
 	pattern string
 	role    access.Role
-	serve   func(c *call) error
+	serve   func(c *call.Call) error
 	// stream: the answer has no end; deadlines are the handler's business.
 	stream bool
 }
 
-func (a *api) routes() []route {
+// routes are all of the API.
+func routes(cfg *Config) []route {
+	b := backend.New(backend.Parts{
+		Publisher: cfg.Publisher, Mailbox: cfg.Mailbox, Objects: cfg.Objects, Presence: cfg.Presence, Events: cfg.Events, Endpoints: cfg.Endpoints,
+		Campaigns: cfg.Campaigns, Log: cfg.Log, PublishLimit: cfg.PublishLimit, Draining: cfg.Draining, Node: cfg.Node,
+	})
+	p := public.New(public.Parts{
+		Access: cfg.Access, Apps: cfg.Apps, Mailbox: cfg.Mailbox, Endpoints: cfg.Endpoints, Campaigns: cfg.Campaigns, Channels: cfg.Channels,
+		Log: cfg.Log, Signups: cfg.Signups,
+	})
+	o := operator.New(operator.Parts{
+		Mailbox: cfg.Mailbox, Presence: cfg.Presence, Keys: cfg.Keys, Channels: cfg.Channels, Hooks: cfg.Hooks, Log: cfg.Log,
+		Registry: cfg.Registry, Figures: cfg.Figures, Draining: cfg.Draining, Version: cfg.Version, Node: cfg.Node,
+	})
 	return []route{
-		{pattern: "POST /v1/notifications", role: access.Publish, serve: a.publish},
-		{pattern: "POST /v1/notifications/batch", role: access.Publish, serve: a.publishBatch, stream: true},
-		{pattern: "POST /v1/notify/{recipient}", role: access.Publish, serve: a.notify},
-		{pattern: "GET /v1/notifications/{id}", role: access.Read, serve: a.status},
-		{pattern: "DELETE /v1/notifications/{id}", role: access.Publish, serve: a.recall},
+		{pattern: "POST /v1/notifications", role: access.Publish, serve: b.Publish},
+		{pattern: "POST /v1/notifications/batch", role: access.Publish, serve: b.PublishBatch, stream: true},
+		{pattern: "POST /v1/notify/{recipient}", role: access.Publish, serve: b.Notify},
+		{pattern: "GET /v1/notifications/{id}", role: access.Read, serve: b.Status},
+		{pattern: "DELETE /v1/notifications/{id}", role: access.Publish, serve: b.Recall},
 
-		{pattern: "GET /v1/recipients", role: access.Read, serve: a.listRecipients},
-		{pattern: "GET /v1/recipients/{id}", role: access.Read, serve: a.getRecipient},
-		{pattern: "GET /v1/recipients/{id}/notifications", role: access.Read, serve: a.history},
-		{pattern: "DELETE /v1/recipients/{id}", role: access.Publish, serve: a.erase},
-		{pattern: "DELETE /v1/recipients/{id}/sessions", role: access.Publish, serve: a.disconnect},
+		{pattern: "GET /v1/recipients", role: access.Read, serve: b.ListRecipients},
+		{pattern: "GET /v1/recipients/{id}", role: access.Read, serve: b.GetRecipient},
+		{pattern: "GET /v1/recipients/{id}/notifications", role: access.Read, serve: b.History},
+		{pattern: "DELETE /v1/recipients/{id}", role: access.Publish, serve: b.Erase},
+		{pattern: "DELETE /v1/recipients/{id}/sessions", role: access.Publish, serve: b.Disconnect},
 
-		{pattern: "PUT /v1/objects/{group}/{object}", role: access.Publish, serve: a.putObject},
-		{pattern: "DELETE /v1/objects/{group}/{object}", role: access.Publish, serve: a.deleteObject},
-		{pattern: "GET /v1/objects/{group}/{object}", role: access.Read, serve: a.getObject},
-		{pattern: "GET /v1/objects/{group}", role: access.Read, serve: a.listObjects},
-		{pattern: "GET /v1/objects/{group}/{object}/registrations", role: access.Read, serve: a.registrations},
-		{pattern: "POST /v1/endpoints", serve: a.registerEndpoint},
-		{pattern: "OPTIONS /v1/endpoints", serve: a.endpointsPreflight},
-		{pattern: "GET /v1/endpoints", role: access.Read, serve: a.listEndpoints},
-		{pattern: "POST /v1/endpoints/batch", role: access.Publish, serve: a.registerBatch, stream: true},
-		{pattern: "GET /v1/endpoints/export", role: access.Read, serve: a.exportEndpoints, stream: true},
-		{pattern: "GET /v1/endpoints/{id}", serve: a.getEndpoint},
-		{pattern: "PATCH /v1/endpoints/{id}", serve: a.changeEndpoint},
-		{pattern: "DELETE /v1/endpoints/{id}", serve: a.deleteEndpoint},
-		{pattern: "OPTIONS /v1/endpoints/{id}", serve: a.endpointsPreflight},
-		{pattern: "GET /v1/audience", role: access.Read, serve: a.audienceTotals},
-		{pattern: "POST /v1/audience/count", role: access.Read, serve: a.countAudience},
-		{pattern: "POST /compat/perfecty/{app}/v1/push/users", serve: a.perfectyRegister},
-		{pattern: "GET /compat/perfecty/{app}/v1/push/users/{uuid}", serve: a.perfectyUser},
-		{pattern: "POST /compat/perfecty/{app}/v1/push/users/{uuid}/unregister", serve: a.perfectyUnregister},
-		{pattern: "OPTIONS /compat/perfecty/{app}/v1/push/users", serve: a.perfectyPreflight},
-		{pattern: "OPTIONS /compat/perfecty/{app}/v1/push/users/{uuid}", serve: a.perfectyPreflight},
-		{pattern: "OPTIONS /compat/perfecty/{app}/v1/push/users/{uuid}/unregister", serve: a.perfectyPreflight},
+		{pattern: "PUT /v1/objects/{group}/{object}", role: access.Publish, serve: b.PutObject},
+		{pattern: "DELETE /v1/objects/{group}/{object}", role: access.Publish, serve: b.DeleteObject},
+		{pattern: "GET /v1/objects/{group}/{object}", role: access.Read, serve: b.GetObject},
+		{pattern: "GET /v1/objects/{group}", role: access.Read, serve: b.ListObjects},
+		{pattern: "GET /v1/objects/{group}/{object}/registrations", role: access.Read, serve: b.Registrations},
+		{pattern: "POST /v1/endpoints", serve: p.RegisterEndpoint},
+		{pattern: "OPTIONS /v1/endpoints", serve: p.EndpointsPreflight},
+		{pattern: "GET /v1/endpoints", role: access.Read, serve: b.ListEndpoints},
+		{pattern: "POST /v1/endpoints/batch", role: access.Publish, serve: b.RegisterBatch, stream: true},
+		{pattern: "GET /v1/endpoints/export", role: access.Read, serve: b.ExportEndpoints, stream: true},
+		{pattern: "GET /v1/endpoints/{id}", serve: p.GetEndpoint},
+		{pattern: "PATCH /v1/endpoints/{id}", serve: p.ChangeEndpoint},
+		{pattern: "DELETE /v1/endpoints/{id}", serve: p.DeleteEndpoint},
+		{pattern: "OPTIONS /v1/endpoints/{id}", serve: p.EndpointsPreflight},
+		{pattern: "GET /v1/audience", role: access.Read, serve: b.AudienceTotals},
+		{pattern: "POST /v1/audience/count", role: access.Read, serve: b.CountAudience},
+		{pattern: "POST /compat/perfecty/{app}/v1/push/users", serve: p.PerfectyRegister},
+		{pattern: "GET /compat/perfecty/{app}/v1/push/users/{uuid}", serve: p.PerfectyUser},
+		{pattern: "POST /compat/perfecty/{app}/v1/push/users/{uuid}/unregister", serve: p.PerfectyUnregister},
+		{pattern: "OPTIONS /compat/perfecty/{app}/v1/push/users", serve: p.PerfectyPreflight},
+		{pattern: "OPTIONS /compat/perfecty/{app}/v1/push/users/{uuid}", serve: p.PerfectyPreflight},
+		{pattern: "OPTIONS /compat/perfecty/{app}/v1/push/users/{uuid}/unregister", serve: p.PerfectyPreflight},
 
-		{pattern: "GET /v1/events", role: access.Read, serve: a.events, stream: true},
-		{pattern: "POST /v1/acks", serve: a.acks},
-		{pattern: "OPTIONS /v1/acks", serve: a.acksPreflight},
+		{pattern: "GET /v1/events", role: access.Read, serve: b.FollowEvents, stream: true},
+		{pattern: "POST /v1/acks", serve: p.Acks},
+		{pattern: "OPTIONS /v1/acks", serve: p.AcksPreflight},
 
-		{pattern: "POST /v1/keys", role: access.Admin, serve: a.createKey},
-		{pattern: "GET /v1/keys", role: access.Admin, serve: a.listKeys},
-		{pattern: "DELETE /v1/keys/{id}", role: access.Admin, serve: a.deleteKey},
+		{pattern: "POST /v1/keys", role: access.Admin, serve: o.CreateKey},
+		{pattern: "GET /v1/keys", role: access.Admin, serve: o.ListKeys},
+		{pattern: "DELETE /v1/keys/{id}", role: access.Admin, serve: o.DeleteKey},
 
-		{pattern: "GET /v1/channels", role: access.Read, serve: a.listChannels},
-		{pattern: "GET /v1/channels/{channel}", role: access.Read, serve: a.getChannel},
-		{pattern: "PUT /v1/channels/{channel}", role: access.Admin, serve: a.putChannel},
-		{pattern: "DELETE /v1/channels/{channel}", role: access.Admin, serve: a.deleteChannel},
-		{pattern: "POST /v1/channels/{channel}/test", role: access.Admin, serve: a.testChannel},
-		{pattern: "GET /v1/webpush/key", serve: a.webPushKey},
+		{pattern: "GET /v1/channels", role: access.Read, serve: o.ListChannels},
+		{pattern: "GET /v1/channels/{channel}", role: access.Read, serve: o.GetChannel},
+		{pattern: "PUT /v1/channels/{channel}", role: access.Admin, serve: o.PutChannel},
+		{pattern: "DELETE /v1/channels/{channel}", role: access.Admin, serve: o.DeleteChannel},
+		{pattern: "POST /v1/channels/{channel}/test", role: access.Admin, serve: o.TestChannel},
+		{pattern: "GET /v1/webpush/key", serve: p.WebPushKey},
 
-		{pattern: "POST /v1/campaigns", role: access.Publish, serve: a.createCampaign},
-		{pattern: "GET /v1/campaigns", role: access.Read, serve: a.listCampaigns},
-		{pattern: "GET /v1/campaigns/days", role: access.Read, serve: a.campaignDays},
-		{pattern: "GET /v1/campaigns/{id}", role: access.Read, serve: a.getCampaign},
-		{pattern: "PUT /v1/campaigns/{id}", role: access.Publish, serve: a.reviseCampaign},
-		{pattern: "DELETE /v1/campaigns/{id}", role: access.Publish, serve: a.deleteCampaign},
-		{pattern: "POST /v1/campaigns/{id}/start", role: access.Publish, serve: a.startCampaign},
-		{pattern: "POST /v1/campaigns/{id}/pause", role: access.Publish, serve: a.pauseCampaign},
-		{pattern: "POST /v1/campaigns/{id}/resume", role: access.Publish, serve: a.resumeCampaign},
-		{pattern: "POST /v1/campaigns/{id}/cancel", role: access.Publish, serve: a.cancelCampaign},
-		{pattern: "POST /v1/campaigns/{id}/recall", role: access.Publish, serve: a.recallCampaign},
-		{pattern: "POST /v1/campaigns/{id}/retry-unknown", role: access.Publish, serve: a.retryUnknown},
-		{pattern: "POST /v1/campaigns/{id}/test", role: access.Publish, serve: a.testCampaign},
-		{pattern: "POST /v1/campaigns/{id}/preview", role: access.Read, serve: a.previewCampaign},
-		{pattern: "GET /v1/campaigns/{id}/deliveries", role: access.Read, serve: a.deliveries, stream: true},
-		{pattern: "GET /v1/campaigns/{id}/events", role: access.Read, serve: a.campaignEvents, stream: true},
-		{pattern: "GET /v1/campaigns/{id}/days", role: access.Read, serve: a.campaignDays},
-		{pattern: "POST /v1/track", serve: a.track},
-		{pattern: "OPTIONS /v1/track", serve: a.trackPreflight},
-		{pattern: "GET /v1/click/{token}", serve: a.click},
+		{pattern: "POST /v1/campaigns", role: access.Publish, serve: b.CreateCampaign},
+		{pattern: "GET /v1/campaigns", role: access.Read, serve: b.ListCampaigns},
+		{pattern: "GET /v1/campaigns/days", role: access.Read, serve: b.CampaignDays},
+		{pattern: "GET /v1/campaigns/{id}", role: access.Read, serve: b.GetCampaign},
+		{pattern: "PUT /v1/campaigns/{id}", role: access.Publish, serve: b.ReviseCampaign},
+		{pattern: "DELETE /v1/campaigns/{id}", role: access.Publish, serve: b.DeleteCampaign},
+		{pattern: "POST /v1/campaigns/{id}/start", role: access.Publish, serve: b.StartCampaign},
+		{pattern: "POST /v1/campaigns/{id}/pause", role: access.Publish, serve: b.PauseCampaign},
+		{pattern: "POST /v1/campaigns/{id}/resume", role: access.Publish, serve: b.ResumeCampaign},
+		{pattern: "POST /v1/campaigns/{id}/cancel", role: access.Publish, serve: b.CancelCampaign},
+		{pattern: "POST /v1/campaigns/{id}/recall", role: access.Publish, serve: b.RecallCampaign},
+		{pattern: "POST /v1/campaigns/{id}/retry-unknown", role: access.Publish, serve: b.RetryUnknown},
+		{pattern: "POST /v1/campaigns/{id}/test", role: access.Publish, serve: b.TestCampaign},
+		{pattern: "POST /v1/campaigns/{id}/preview", role: access.Read, serve: b.PreviewCampaign},
+		{pattern: "GET /v1/campaigns/{id}/deliveries", role: access.Read, serve: b.Deliveries, stream: true},
+		{pattern: "GET /v1/campaigns/{id}/events", role: access.Read, serve: b.CampaignEvents, stream: true},
+		{pattern: "GET /v1/campaigns/{id}/days", role: access.Read, serve: b.CampaignDays},
+		{pattern: "POST /v1/track", serve: p.Track},
+		{pattern: "OPTIONS /v1/track", serve: p.TrackPreflight},
+		{pattern: "GET /v1/click/{token}", serve: p.Click},
 
-		{pattern: "GET /v1/hooks", role: access.Read, serve: a.listHooks},
-		{pattern: "GET /v1/hooks/{name}", role: access.Read, serve: a.getHook},
-		{pattern: "PUT /v1/hooks/{name}", role: access.Admin, serve: a.putHook},
-		{pattern: "DELETE /v1/hooks/{name}", role: access.Admin, serve: a.deleteHook},
-		{pattern: "POST /v1/hooks/{name}/replay", role: access.Admin, serve: a.replayHook},
+		{pattern: "GET /v1/hooks", role: access.Read, serve: o.ListHooks},
+		{pattern: "GET /v1/hooks/{name}", role: access.Read, serve: o.GetHook},
+		{pattern: "PUT /v1/hooks/{name}", role: access.Admin, serve: o.PutHook},
+		{pattern: "DELETE /v1/hooks/{name}", role: access.Admin, serve: o.DeleteHook},
+		{pattern: "POST /v1/hooks/{name}/replay", role: access.Admin, serve: o.ReplayHook},
 
-		{pattern: "GET /v1/stats", role: access.Read, serve: a.stats},
-		{pattern: "GET /metrics", serve: a.serveMetrics()},
-		{pattern: "GET /debug/pprof/{name}", role: access.Admin, serve: a.profile, stream: true},
-		{pattern: "GET /healthz", serve: a.healthz},
-		{pattern: "GET /readyz", serve: a.readyz},
-		{pattern: "GET /problems/{slug}", serve: a.explain},
-		{pattern: "GET /openapi.yaml", serve: a.openapi},
-		{pattern: "GET /sdk/{file}", serve: a.serveSDK()},
+		{pattern: "GET /v1/stats", role: access.Read, serve: o.Stats},
+		{pattern: "GET /metrics", serve: o.Metrics()},
+		{pattern: "GET /debug/pprof/{name}", role: access.Admin, serve: o.Profile, stream: true},
+		{pattern: "GET /healthz", serve: o.Healthz},
+		{pattern: "GET /readyz", serve: o.Readyz},
+		{pattern: "GET /problems/{slug}", serve: p.Explain},
+		{pattern: "GET /openapi.yaml", serve: p.OpenAPI},
+		{pattern: "GET /sdk/{file}", serve: p.SDK()},
 	}
 }
 
 // notFound answers what no route matched: 405 if the path exists with other methods, else 404.
-func (a *api) notFound(c *call) error {
+func (a *api) notFound(c *call.Call) error {
 	var allowed []string
 	for _, method := range []string{http.MethodGet, http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete} {
-		probe := &http.Request{Method: method, URL: c.r.URL, Host: c.r.Host}
+		probe := &http.Request{Method: method, URL: c.R.URL, Host: c.R.Host}
 		if _, pattern := a.mux.Handler(probe); pattern != "" && pattern != "/" {
 			allowed = append(allowed, method)
 		}
@@ -121,18 +139,9 @@ func (a *api) notFound(c *call) error {
 		allowed = append(allowed, http.MethodHead)
 	}
 	if len(allowed) == 0 {
-		return problem.NoSuchPath.With("nothing is served at " + clip(c.r.URL.Path) + "; GET /openapi.yaml lists what is")
+		return problem.NoSuchPath.With("nothing is served at " + notification.Clip(c.R.URL.Path) + "; GET /openapi.yaml lists what is")
 	}
 	list := strings.Join(allowed, ", ")
-	c.w.Header().Set("Allow", list)
+	c.W.Header().Set("Allow", list)
 	return problem.MethodNotAllowed.With("this path takes " + list)
-}
-
-// clip shortens what a client sent before it is shown back.
-func clip(s string) string {
-	const most = 100
-	if len(s) <= most {
-		return s
-	}
-	return strings.ToValidUTF8(s[:most], "") + "…"
 }

@@ -14,6 +14,7 @@ import (
 
 	"godwit.dev/godwit/internal/delivery"
 	"godwit.dev/godwit/internal/httpapi"
+	"godwit.dev/godwit/internal/httpapi/operator"
 	"godwit.dev/godwit/internal/latency"
 	"godwit.dev/godwit/internal/mailbox"
 	"godwit.dev/godwit/internal/notification"
@@ -219,8 +220,8 @@ func TestStatsCount(t *testing.T) {
 
 func TestStatsListTheSlowestOfTheKeysApp(t *testing.T) {
 	w := newWorld(t, func(c *httpapi.Config) {
-		c.Figures = func() httpapi.Figures {
-			return httpapi.Figures{Connections: 3, QueuedBytes: 99, PublishLatency: []latency.Bucket{{Most: 2 * time.Millisecond, Count: 5}}, Objects: httpapi.ObjectFigures{Registrations: 4, Frames: 6}}
+		c.Figures = func() operator.Figures {
+			return operator.Figures{Connections: 3, QueuedBytes: 99, PublishLatency: []latency.Bucket{{Most: 2 * time.Millisecond, Count: 5}}, Objects: operator.ObjectFigures{Registrations: 4, Frames: 6}}
 		}
 	})
 	w.post("/v1/notifications", `{"to":"a"}`).want(http.StatusCreated)

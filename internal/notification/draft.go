@@ -17,7 +17,17 @@ type FieldError struct {
 
 func (e *FieldError) Error() string { return e.Field + ": " + e.Problem }
 
-func fieldErrorf(field, format string, args ...any) error {
+// Clip shortens what a client sent before it is shown back.
+func Clip(s string) string {
+	const most = 100
+	if len(s) <= most {
+		return s
+	}
+	return strings.ToValidUTF8(s[:most], "") + "…"
+}
+
+// BadField is bad input in a field.
+func BadField(field, format string, args ...any) error {
 	return &FieldError{Field: field, Problem: fmt.Sprintf(format, args...)}
 }
 
@@ -47,15 +57,15 @@ type Draft struct {
 func (d *Draft) Check(app string, now time.Time, newID func() string) (*Notification, error) {
 	switch {
 	case len(d.To) == 0:
-		return nil, fieldErrorf("to", "is required: name one recipient, or a list of up to %d", MaxRecipients)
+		return nil, BadField("to", "is required: name one recipient, or a list of up to %d", MaxRecipients)
 	case len(d.To) > MaxRecipients:
-		return nil, fieldErrorf("to", "has %d recipients; at most %d are allowed", len(d.To), MaxRecipients)
+		return nil, BadField("to", "has %d recipients; at most %d are allowed", len(d.To), MaxRecipients)
 	case d.ReplyBy != 0:
-		return nil, fieldErrorf("reply_by", "replies are not available on this server yet")
+		return nil, BadField("reply_by", "replies are not available on this server yet")
 	}
 	for _, s := range d.Escalate {
 		if s.Channel != "live" {
-			return nil, fieldErrorf("escalate", "channel %s is not configured", s.Channel)
+			return nil, BadField("escalate", "channel %s is not configured", s.Channel)
 		}
 	}
 	if d.ID == "" {
@@ -77,7 +87,7 @@ func (d *Draft) Check(app string, now time.Time, newID func() string) (*Notifica
 	}
 	if d.SendAt.After(now) {
 		if d.SendAt.Sub(now) > MaxTTL {
-			return nil, fieldErrorf("send_at", "is more than %s ahead", days(MaxTTL))
+			return nil, BadField("send_at", "is more than %s ahead", days(MaxTTL))
 		}
 		n.SendAt = d.SendAt
 	}
@@ -91,19 +101,19 @@ func (d *Draft) setExpiry(n *Notification) error {
 	}
 	switch {
 	case d.TTL != 0 && !d.ExpiresAt.IsZero():
-		return fieldErrorf("expires_at", "give either ttl or expires_at, not both")
+		return BadField("expires_at", "give either ttl or expires_at, not both")
 	case d.TTL < 0:
-		return fieldErrorf("ttl", "must be positive")
+		return BadField("ttl", "must be positive")
 	case d.TTL > MaxTTL:
-		return fieldErrorf("ttl", "is more than %s", days(MaxTTL))
+		return BadField("ttl", "is more than %s", days(MaxTTL))
 	case d.TTL > 0:
 		n.ExpiresAt = from.Add(d.TTL)
 	case d.ExpiresAt.IsZero():
 		n.ExpiresAt = from.Add(DefaultTTL)
 	case !d.ExpiresAt.After(from):
-		return fieldErrorf("expires_at", "lies in the past")
+		return BadField("expires_at", "lies in the past")
 	case d.ExpiresAt.Sub(from) > MaxTTL:
-		return fieldErrorf("expires_at", "is more than %s ahead", days(MaxTTL))
+		return BadField("expires_at", "is more than %s ahead", days(MaxTTL))
 	default:
 		n.ExpiresAt = d.ExpiresAt
 	}
@@ -117,11 +127,11 @@ func (d *Draft) setExpiry(n *Notification) error {
 func (c *Content) check() error {
 	for _, f := range []struct{ name, text string }{{"title", c.Title}, {"body", c.Body}, {"category", c.Category}} {
 		if !utf8.ValidString(f.text) {
-			return fieldErrorf(f.name, "is not valid UTF-8")
+			return BadField(f.name, "is not valid UTF-8")
 		}
 	}
 	if size := len(c.Title) + len(c.Body) + len(c.Category) + len(c.Data); size > MaxRequestBytes {
-		return fieldErrorf("data", "title, body, category and data together have %d bytes; at most %d are allowed", size, MaxRequestBytes)
+		return BadField("data", "title, body, category and data together have %d bytes; at most %d are allowed", size, MaxRequestBytes)
 	}
 	if c.ContentType == "" && len(c.Data) > 0 {
 		c.ContentType = "application/octet-stream"
@@ -130,10 +140,10 @@ func (c *Content) check() error {
 		}
 	}
 	if strings.ContainsFunc(c.ContentType, func(r rune) bool { return r < ' ' || r > '~' }) || len(c.ContentType) > MaxNameBytes {
-		return fieldErrorf("content_type", "must be a media type of at most %d ASCII characters", MaxNameBytes)
+		return BadField("content_type", "must be a media type of at most %d ASCII characters", MaxNameBytes)
 	}
 	if IsJSON(c.ContentType) && len(c.Data) > 0 && !json.Valid(c.Data) {
-		return fieldErrorf("data", "is not valid JSON although content_type is %s", c.ContentType)
+		return BadField("data", "is not valid JSON although content_type is %s", c.ContentType)
 	}
 	return nil
 }
@@ -148,14 +158,14 @@ func IsJSON(contentType string) bool {
 // CheckName applies the rule for names: 1 to 128 bytes of A-Za-z0-9._:@+-.
 func CheckName(field, s string) error {
 	if s == "" {
-		return fieldErrorf(field, "is required")
+		return BadField(field, "is required")
 	}
 	if len(s) > MaxNameBytes {
-		return fieldErrorf(field, "has %d bytes; at most %d are allowed", len(s), MaxNameBytes)
+		return BadField(field, "has %d bytes; at most %d are allowed", len(s), MaxNameBytes)
 	}
 	for i := range len(s) {
 		if !nameByte[s[i]] {
-			return fieldErrorf(field, "contains %q at byte %d; allowed are A-Z a-z 0-9 . _ : @ + -", s[i], i+1)
+			return BadField(field, "contains %q at byte %d; allowed are A-Z a-z 0-9 . _ : @ + -", s[i], i+1)
 		}
 	}
 	return nil

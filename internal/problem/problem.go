@@ -9,8 +9,10 @@ import (
 
 	"godwit.dev/godwit/internal/access"
 	"godwit.dev/godwit/internal/audience"
+	"godwit.dev/godwit/internal/campaign"
 	"godwit.dev/godwit/internal/channel"
 	"godwit.dev/godwit/internal/endpoint"
+	"godwit.dev/godwit/internal/hook"
 	"godwit.dev/godwit/internal/mailbox"
 	"godwit.dev/godwit/internal/notification"
 )
@@ -82,6 +84,11 @@ var known = []struct {
 	{access.ErrUnauthenticated, Unauthenticated, ""},
 	{access.ErrForbidden, Forbidden, ""},
 	{access.ErrUnknownApp, UnknownApp, ""},
+	{access.ErrUnknownKey, NotFound, "the app has no key with this id"},
+	{hook.ErrUnknown, NotFound, "the app has no hook of this name"},
+	{campaign.ErrNotFound, NotFound, "the app has no campaign with this id"},
+	{campaign.ErrReused, IdempotencyMismatch, ""},
+	{campaign.ErrBadToken, BadToken, ""},
 	{channel.ErrUnknown, NotFound, "this server has no channel of that name; GET /v1/channels lists them"},
 	{channel.ErrNotConfigured, ChannelUnconfigured, ""},
 	{channel.ErrDisabled, ChannelDisabled, ""},

@@ -1,0 +1,113 @@
+// Package backend holds the calls of an app's back ends: publish, see what became of it, recipients, objects, endpoints
+// and audiences, campaigns, events.
+package backend
+
+import (
+	"context"
+	"crypto/sha256"
+	"log/slog"
+	"time"
+
+	"golang.org/x/sync/semaphore"
+
+	"godwit.dev/godwit/internal/audience"
+	"godwit.dev/godwit/internal/campaign"
+	"godwit.dev/godwit/internal/delivery"
+	"godwit.dev/godwit/internal/endpoint"
+	"godwit.dev/godwit/internal/event"
+	"godwit.dev/godwit/internal/httpapi/call"
+	"godwit.dev/godwit/internal/mailbox"
+	"godwit.dev/godwit/internal/notification"
+	"godwit.dev/godwit/internal/object"
+	"godwit.dev/godwit/internal/push"
+	"godwit.dev/godwit/internal/session"
+	"godwit.dev/godwit/internal/signal"
+)
+
+// Publisher stores and routes publishes; it answers once they are on disk, with one result a draft.
+type Publisher interface {
+	Publish(ctx context.Context, app string, drafts []*notification.Draft) []delivery.Result
+}
+
+// Mailbox is what back ends read and change of mailboxes.
+type Mailbox interface {
+	Recall(ctx context.Context, app, id, to string) (n int, err error)
+	Lookup(ctx context.Context, app, id, to string) ([]mailbox.Record, error)
+	History(ctx context.Context, app, recipient string, status notification.Status, limit int, cursor int64) (items []mailbox.Record, next int64, err error)
+	Recipients(ctx context.Context, app string, limit int, cursor string) (items []mailbox.RecipientInfo, next string, err error)
+	Recipient(ctx context.Context, app, recipient string) (mailbox.RecipientInfo, error)
+	Erase(ctx context.Context, app, recipient string) error
+}
+
+// Objects reads and changes objects, and says who is registered for them.
+type Objects interface {
+	Put(ctx context.Context, app string, k object.Key, p *object.Put) (st object.State, changed bool, err error)
+	// Get reads one object; ok is false if nobody has put it.
+	Get(ctx context.Context, app string, k object.Key) (st object.State, ok bool, err error)
+	// List reads objects of a group whose names begin with prefix, by name; next is what to go on after, or empty.
+	List(ctx context.Context, app, group, prefix, after string, limit int) (items []signal.Item, next string, err error)
+	Registrations(ctx context.Context, app string, k object.Key) ([]signal.Registration, error)
+	OfRecipient(ctx context.Context, app, recipient string) ([]signal.Registration, error)
+	// Erase forgets a recipient's registrations.
+	Erase(ctx context.Context, app, recipient string) error
+}
+
+// Presence knows the live sessions. Asking for those of other nodes may take up to a quarter of a second; an answer is
+// partial if not all of them could be asked.
+type Presence interface {
+	// Sessions lists the sessions of each of these recipients.
+	Sessions(ctx context.Context, app string, recipients []string) (live [][]session.Info, partial bool, err error)
+	// Disconnect ends a recipient's sessions with a goodbye of this reason and says how many there were.
+	Disconnect(ctx context.Context, app, recipient, reason string) (n int, partial bool, err error)
+}
+
+// Campaigns are what can be done to an app's campaigns.
+type Campaigns interface {
+	Create(ctx context.Context, app string, spec campaign.Spec, sendAt time.Time, idem string, body [sha256.Size]byte) (*campaign.View, error)
+	Revise(ctx context.Context, app, id string, spec campaign.Spec, sendAt time.Time) (*campaign.View, error)
+	Get(ctx context.Context, app, id string) (*campaign.View, error)
+	List(ctx context.Context, app string, limit int, cursor int64) ([]*campaign.View, error)
+	Delete(ctx context.Context, app, id string) error
+	Start(ctx context.Context, app, id string, sendAt time.Time) (*campaign.View, error)
+	Pause(ctx context.Context, app, id string) (*campaign.View, error)
+	Resume(ctx context.Context, app, id string) (*campaign.View, error)
+	Cancel(ctx context.Context, app, id string) (*campaign.View, error)
+	Recall(ctx context.Context, app, id string) (*campaign.View, error)
+	RetryUnknown(ctx context.Context, app, id string) (n int64, err error)
+	Test(ctx context.Context, app, id string, endpoints []audience.ID) ([]campaign.Tested, error)
+	Preview(ctx context.Context, app, id string, p campaign.Person, ch push.Channel, endpoint *audience.ID) (*campaign.Preview, error)
+	Report(ctx context.Context, app, id string, only *campaign.Outcome, limit int, cursor int64) ([]campaign.Delivery, error)
+	Days(ctx context.Context, app, id string, from, to time.Time) ([]campaign.Day, error)
+}
+
+// Parts are what the handlers stand on.
+type Parts struct {
+	Publisher Publisher
+	Mailbox   Mailbox
+	Objects   Objects
+	Presence  Presence
+	Events    event.Log
+	Endpoints *endpoint.Service
+	Campaigns Campaigns
+	Log       *slog.Logger
+
+	// PublishLimit takes n publishes of a key from its budget; wait > 0: refused, come back after it. Nil: no limit.
+	PublishLimit func(key string, n int) (wait time.Duration)
+	// Draining, when closed, ends feeds so that the server can stop.
+	Draining <-chan struct{}
+	Node     string // this server's name, shown with its sessions
+}
+
+// API holds the handlers.
+type API struct {
+	Parts
+
+	buffers call.Buffers
+	batches *semaphore.Weighted // bytes of bodies
+	feeds   *semaphore.Weighted
+}
+
+// New makes the handlers.
+func New(p Parts) *API {
+	return &API{Parts: p, batches: semaphore.NewWeighted(maxBatchMemory), feeds: semaphore.NewWeighted(maxFeeds)}
+}

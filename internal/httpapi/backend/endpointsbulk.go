@@ -1,0 +1,181 @@
+package backend
+
+import (
+	"bytes"
+	"encoding/json"
+	"net/http"
+	"strconv"
+	"time"
+
+	"godwit.dev/godwit/internal/audience"
+	"godwit.dev/godwit/internal/endpoint"
+	"godwit.dev/godwit/internal/httpapi/call"
+	"godwit.dev/godwit/internal/httpapi/form"
+	"godwit.dev/godwit/internal/notification"
+	"godwit.dev/godwit/internal/problem"
+)
+
+// chunkEndpoints are registered before the answer goes on: their lines are sent as they come.
+const chunkEndpoints = 500
+
+// RegisterBatch is POST /v1/endpoints/batch. The body is read whole before anything is registered, so that a batch
+// over a limit registers nothing.
+func (a *API) RegisterBatch(c *call.Call) error {
+	if _, err := c.Params(); err != nil {
+		return err
+	}
+	rc := http.NewResponseController(c.W)
+	until := time.Now().Add(batchReadTime)
+	_ = rc.SetReadDeadline(until) // tests' writers have no deadlines
+	_ = rc.SetWriteDeadline(until.Add(call.PartTime))
+	memory := int64(MaxBatchBytes)
+	if c.R.ContentLength >= 0 {
+		memory = min(memory, c.R.ContentLength)
+	}
+	if err := a.acquire(c.Ctx, memory); err != nil {
+		return err
+	}
+	defer a.batches.Release(memory)
+	body, err := call.ReadBody(c.R, nil, MaxBatchBytes)
+	if err != nil {
+		return err
+	}
+	if n := countLines(body); n > MaxBatchLines {
+		return problem.TooLarge.Withf("the batch has %d lines; at most %d are allowed, and nothing was registered", n, MaxBatchLines)
+	}
+	b := &endpointBatch{a: a, c: c, rc: rc, who: endpoint.Holder{App: c.Key.App, BackEnd: true}}
+	c.W.Header()["Content-Type"] = call.NDJSON
+	for line := range bytes.Lines(body) {
+		if line = bytes.TrimSpace(line); len(line) == 0 {
+			continue
+		}
+		b.add(line)
+		if len(b.errs) == chunkEndpoints {
+			if err := b.register(); err != nil {
+				return err
+			}
+		}
+	}
+	return b.register()
+}
+
+// endpointBatch is one batch being registered.
+type endpointBatch struct {
+	a   *API
+	c   *call.Call
+	rc  *http.ResponseController
+	who endpoint.Holder
+
+	errs []error // of each line of the chunk; nil: it is the next of regs
+	regs []audience.Registration
+	out  []byte
+}
+
+func (b *endpointBatch) add(line []byte) {
+	err := call.TooLarge(form.MaxEndpoint)
+	if len(line) <= form.MaxEndpoint {
+		var e audience.Endpoint
+		if e, err = form.Registration(line); err == nil {
+			err = b.take(e)
+		}
+	}
+	b.errs = append(b.errs, err)
+}
+
+// take adds an endpoint to the chunk, if it may be registered.
+func (b *endpointBatch) take(e audience.Endpoint) error {
+	r, err := b.a.Endpoints.Registration(&b.who, e)
+	if err == nil {
+		b.regs = append(b.regs, r)
+	}
+	return err
+}
+
+// register registers the chunk and sends its results. An error means that the client is gone.
+func (b *endpointBatch) register() error {
+	done, refused := b.a.Endpoints.Register(b.c.Ctx, b.who.App, b.regs)
+	b.out = b.out[:0]
+	for _, err := range b.errs {
+		if err == nil && len(done) == 0 {
+			err = refused
+		} else if err == nil {
+			if err = done[0].Err; err == nil {
+				b.out = append(b.out, `{"id":"`+done[0].Endpoint.ID.String()+`","created":`...)
+				b.out = append(strconv.AppendBool(b.out, done[0].Created), "}\n"...)
+			}
+			done = done[1:]
+		}
+		if err != nil {
+			b.out = append(call.AppendProblem(append(b.out, `{"error":`...), problem.From(err)), "}\n"...)
+		}
+	}
+	b.errs, b.regs = b.errs[:0], b.regs[:0]
+	return b.c.Stream(b.rc, b.out)
+}
+
+// exportPage is how many endpoints an export reads at once: all it ever holds in memory.
+const exportPage = 500
+
+// ExportEndpoints is GET /v1/endpoints/export.
+func (a *API) ExportEndpoints(c *call.Call) error {
+	q, err := c.Params("channel", "recipient", "tag", "status", "where", "format")
+	if err != nil {
+		return err
+	}
+	status, sel, err := endpointFilter(q)
+	if err != nil {
+		return err
+	}
+	h := c.W.Header()
+	var encode func(list []audience.Endpoint) ([]byte, error)
+	switch q.Get("format") {
+	case "", "ndjson":
+		h["Content-Type"] = call.NDJSON
+		encode = endpointLines
+	case "csv":
+		h.Set("Content-Type", "text/csv; charset=utf-8")
+		_, names, err := a.Endpoints.Names(c.Ctx, c.Key.App)
+		if err != nil {
+			return err
+		}
+		encode = audience.NewTable(names).Rows
+	default:
+		return notification.BadField("format", "%q is none of ndjson, csv", notification.Clip(q.Get("format")))
+	}
+	rc := http.NewResponseController(c.W)
+	after := int64(0)
+	for more := true; more; {
+		var list []audience.Endpoint
+		if list, after, more, err = a.Endpoints.List(c.Ctx, c.Key.App, status, sel, after, exportPage); err != nil {
+			return a.cutOff(c, err)
+		}
+		part, err := encode(list)
+		if err != nil {
+			return a.cutOff(c, err)
+		}
+		if err := c.Stream(rc, part); err != nil {
+			return nil // the client is gone
+		}
+	}
+	return nil
+}
+
+// cutOff ends an answer that cannot be finished so that nobody takes it for a whole one.
+func (a *API) cutOff(c *call.Call, err error) error {
+	if c.Status == 0 {
+		return err
+	}
+	a.Log.WarnContext(c.Ctx, "answer cut off", "route", c.R.Pattern, "app", c.Key.App, "error", err)
+	panic(http.ErrAbortHandler)
+}
+
+func endpointLines(list []audience.Endpoint) (out []byte, err error) {
+	for i := range list {
+		line, err := json.Marshal(form.ViewEndpoint(&list[i]))
+		if err != nil {
+			return nil, err
+		}
+		out = append(append(out, line...), '\n')
+	}
+	return out, nil
+}

@@ -1,0 +1,94 @@
+package backend
+
+import (
+	"strconv"
+	"time"
+
+	"godwit.dev/godwit/internal/httpapi/call"
+	"godwit.dev/godwit/internal/mailbox"
+	"godwit.dev/godwit/internal/notification"
+)
+
+func appendRecords(b []byte, records []mailbox.Record) []byte {
+	b = append(b, '[')
+	for i := range records {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		b = appendRecord(b, &records[i])
+	}
+	return append(b, ']')
+}
+
+// appendRecord appends one copy as the status API shows it. What has not happened is null.
+func appendRecord(b []byte, r *mailbox.Record) []byte {
+	acked := r.Status == notification.Acked || r.Status == notification.Replied
+	b = append(b, `{"id":`...)
+	b = call.AppendString(b, r.ID)
+	b = append(b, `,"to":`...)
+	b = call.AppendString(b, r.To)
+	b = append(b, `,"status":"`...)
+	b = append(b, r.Status.String()...)
+	b = append(b, `","priority":"`...)
+	b = append(b, r.Priority.String()...)
+	b = append(b, `","ack":"`...)
+	b = append(b, r.Ack.String()...)
+	b = append(b, `","seq":`...)
+	b = strconv.AppendUint(b, r.Seq, 10)
+	b = call.AppendMoment(b, "created_at", r.CreatedAt)
+	b = call.AppendMoment(b, "send_at", r.SendAt)
+	b = call.AppendMoment(b, "expires_at", r.ExpiresAt)
+	b = call.AppendMoment(b, "delivered_at", r.DeliveredAt)
+	b = call.AppendMoment(b, "settled_at", r.SettledAt)
+	b = append(b, `,"acked_at":`...)
+	if acked {
+		b = call.AppendTime(b, r.SettledAt)
+		b = append(b, `,"latency_ms":`...)
+		b = strconv.AppendInt(b, settledIn(r).Milliseconds(), 10)
+	} else {
+		b = append(b, `null,"latency_ms":null`...)
+	}
+	b = append(b, `,"attempts":`...)
+	b = strconv.AppendUint(b, uint64(r.Attempts), 10)
+	b = append(b, `,"reply":null,"channels":[`...)
+	b = appendLive(b, r)
+	return append(b, "]}"...)
+}
+
+// settledIn is from when the notification was due to its acknowledgement.
+func settledIn(r *mailbox.Record) time.Duration {
+	due := r.CreatedAt
+	if r.SendAt.After(due) {
+		due = r.SendAt
+	}
+	return max(0, r.SettledAt.Sub(due))
+}
+
+// appendLive appends the live channel: where the copy stands there and since when.
+func appendLive(b []byte, r *mailbox.Record) []byte {
+	at := r.CreatedAt
+	if !r.DeliveredAt.IsZero() {
+		at = r.DeliveredAt
+	}
+	if !r.SettledAt.IsZero() {
+		at = r.SettledAt
+	}
+	b = append(b, `{"channel":"live","status":"`...)
+	b = append(b, r.Status.String()...)
+	b = append(b, '"')
+	b = call.AppendMoment(b, "at", at)
+	b = append(b, `,"detail":`...)
+	if r.Attempts > 0 {
+		b = call.AppendString(b, "sent "+times(r.Attempts))
+	} else {
+		b = append(b, "null"...)
+	}
+	return append(b, '}')
+}
+
+func times(n uint32) string {
+	if n == 1 {
+		return "once"
+	}
+	return strconv.FormatUint(uint64(n), 10) + " times"
+}

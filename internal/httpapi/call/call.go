@@ -1,0 +1,74 @@
+// Package call is a request on its way through the API: what every route needs to read it strictly and to answer it.
+package call
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"net/url"
+	"time"
+
+	"godwit.dev/godwit/internal/access"
+)
+
+// Call is one request on its way through a handler.
+type Call struct {
+	W   http.ResponseWriter
+	R   *http.Request
+	Ctx context.Context  // of the request, with a deadline unless the route streams
+	Key access.Principal // of routes with a role
+
+	Status int // of the answer; 0: none yet
+}
+
+// Patience bounds how long an ordinary request may take; a publish that has not been stored by then gets
+// 503 and may be retried with the same id. It is shorter than the connection's write timeout.
+const Patience = 15 * time.Second
+
+// Values of the header Content-Type. They are shared slices: net/http only reads them, and this saves an allocation on
+// every answer.
+var (
+	valJSON = []string{"application/json"}
+	// NDJSON is of answers in lines.
+	NDJSON = []string{"application/x-ndjson"}
+)
+
+// Query parses the query; parameters that cannot be parsed are dropped as url.ParseQuery does.
+func (c *Call) Query() url.Values { return c.R.URL.Query() }
+
+// JSON answers with a body that is JSON already.
+func (c *Call) JSON(status int, body []byte) error {
+	c.W.Header()["Content-Type"] = valJSON
+	return c.Send(status, body)
+}
+
+// Send answers. A failed write means that the client is gone, which is nobody's error.
+func (c *Call) Send(status int, body []byte) error {
+	c.Status = status
+	c.W.WriteHeader(status)
+	_, _ = c.W.Write(body)
+	return nil
+}
+
+// NoContent answers that it is done.
+func (c *Call) NoContent() error {
+	c.Status = http.StatusNoContent
+	c.W.WriteHeader(http.StatusNoContent)
+	return nil
+}
+
+// PartTime is how long the client of a long answer may take to read one part of it.
+const PartTime = 30 * time.Second
+
+// Stream sends a part of a long answer. An error means that the client is gone.
+func (c *Call) Stream(rc *http.ResponseController, part []byte) error {
+	_ = rc.SetWriteDeadline(time.Now().Add(PartTime)) // tests' writers have none
+	if c.Status == 0 {
+		c.Status = http.StatusOK
+		c.W.WriteHeader(http.StatusOK)
+	}
+	if _, err := c.W.Write(part); err != nil {
+		return fmt.Errorf("send answer: %w", err)
+	}
+	return rc.Flush()
+}

@@ -1,0 +1,26 @@
+package call
+
+import (
+	"net/http"
+
+	"godwit.dev/godwit/internal/notification"
+)
+
+// maxIdempotencyKey bounds the header; keys are UUIDs or short names.
+const maxIdempotencyKey = 255
+
+// IdempotencyKey returns the Idempotency-Key header, or "".
+func IdempotencyKey(h http.Header) (string, error) {
+	vs := h["Idempotency-Key"]
+	switch {
+	case len(vs) == 0:
+		return "", nil
+	case len(vs) > 1:
+		return "", notification.BadField("Idempotency-Key", "is given twice")
+	case vs[0] == "":
+		return "", notification.BadField("Idempotency-Key", "is empty")
+	case len(vs[0]) > maxIdempotencyKey:
+		return "", notification.BadField("Idempotency-Key", "has %d bytes; at most %d are allowed", len(vs[0]), maxIdempotencyKey)
+	}
+	return vs[0], nil
+}

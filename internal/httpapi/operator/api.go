@@ -1,0 +1,91 @@
+// Package operator holds the calls of who runs the server or an app: keys, channels, hooks, figures, health, profiles.
+package operator
+
+import (
+	"context"
+	"log/slog"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"godwit.dev/godwit/internal/access"
+	"godwit.dev/godwit/internal/latency"
+	"godwit.dev/godwit/internal/mailbox"
+	"godwit.dev/godwit/internal/notification"
+	"godwit.dev/godwit/internal/session"
+)
+
+// Mailbox is what the figures are made of, and whether it can store.
+type Mailbox interface {
+	Items(ctx context.Context, refs []mailbox.Ref) ([]*mailbox.Item, error)
+	Stats() mailbox.Stats
+	// Counts are of copies since start: stored, and settled by what ended them.
+	Counts() (stored uint64, settled map[notification.Status]uint64)
+	Ready(ctx context.Context) error
+}
+
+// Presence knows the live sessions. Asking for those of other nodes may take up to a quarter of a second; an answer is
+// partial if not all of them could be asked.
+type Presence interface {
+	// Slowest lists up to n sessions of an app that have something unacknowledged or queued, the slowest first.
+	Slowest(ctx context.Context, app string, by session.Order, n int) (lags []session.Lag, partial bool, err error)
+	// Live counts the sessions of this node.
+	Live() int
+	// Counts are of notifications since start: written to sessions, of these again, and acknowledged by sessions.
+	Counts() (delivered, redelivered, acked uint64)
+}
+
+// Keys manages an app's API keys.
+type Keys interface {
+	Keys(app string) []access.Key
+	// CreateKey makes a key; its secret is returned this once.
+	CreateKey(ctx context.Context, app, name string, roles access.Role) (access.Key, string, error)
+	// DeleteKey fails with access.ErrUnknownKey if the app has no such key.
+	DeleteKey(ctx context.Context, app, id string) error
+}
+
+// Figures are of parts that the API has no other business with.
+type Figures struct {
+	Connections    int // on the event loops
+	QueuedBytes    int64
+	PublishLatency []latency.Bucket // of all ways to publish, since start
+	Objects        ObjectFigures
+}
+
+// ObjectFigures are of objects and of those who follow them. Totals count since start.
+type ObjectFigures struct {
+	Registrations         int    // of live sessions
+	Changes, Frames, Acks uint64 // stored, written to sessions, acknowledged by them
+}
+
+// Parts are what the handlers stand on.
+type Parts struct {
+	Mailbox  Mailbox
+	Presence Presence
+	Keys     Keys
+	Channels Channels
+	Hooks    Hooks
+	Log      *slog.Logger
+
+	// Registry is what /metrics shows.
+	Registry *prometheus.Registry
+	// Figures are asked for by GET /v1/stats. Nil: there are none.
+	Figures func() Figures
+	// Draining, when closed, makes the server not ready.
+	Draining <-chan struct{}
+	Version  string
+	Node     string // this server's name, shown with its sessions
+}
+
+// API holds the handlers.
+type API struct {
+	Parts
+
+	started time.Time
+	created createdKeys
+}
+
+// New makes the handlers.
+func New(p Parts) *API {
+	return &API{Parts: p, started: time.Now()}
+}

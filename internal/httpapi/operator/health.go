@@ -1,0 +1,42 @@
+package operator
+
+import (
+	"net/http"
+
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+
+	"godwit.dev/godwit/internal/httpapi/call"
+	"godwit.dev/godwit/internal/problem"
+)
+
+// Healthz says that the process lives.
+func (a *API) Healthz(c *call.Call) error {
+	return c.JSON(http.StatusOK, []byte("{\"status\":\"ok\"}\n"))
+}
+
+// Readyz says whether a publish could be stored now.
+func (a *API) Readyz(c *call.Call) error {
+	select {
+	case <-a.Draining:
+		return notReady("the server is stopping")
+	default:
+	}
+	if err := a.Mailbox.Ready(c.Ctx); err != nil {
+		return notReady(problem.From(err).Detail)
+	}
+	return c.JSON(http.StatusOK, []byte("{\"status\":\"ready\"}\n"))
+}
+
+func notReady(detail string) error {
+	return problem.NotReady.With(detail)
+}
+
+// Metrics makes GET /metrics.
+func (a *API) Metrics() func(c *call.Call) error {
+	h := promhttp.HandlerFor(a.Registry, promhttp.HandlerOpts{Timeout: call.Patience})
+	return func(c *call.Call) error {
+		c.Status = http.StatusOK
+		h.ServeHTTP(c.W, c.R)
+		return nil
+	}
+}

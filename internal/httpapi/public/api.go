@@ -1,0 +1,64 @@
+// Package public holds the calls that need no API key: acknowledgements, sign-up of endpoints, what receivers report,
+// what browsers load, and the calls of services that Godwit stands in for.
+package public
+
+import (
+	"context"
+	"log/slog"
+
+	"godwit.dev/godwit/internal/access"
+	"godwit.dev/godwit/internal/campaign"
+	"godwit.dev/godwit/internal/endpoint"
+	"godwit.dev/godwit/internal/httpapi/call"
+	"godwit.dev/godwit/internal/limit"
+)
+
+// Mailbox takes acknowledgements.
+type Mailbox interface {
+	Ack(ctx context.Context, app, recipient, device string, ids []string) (n int, err error)
+}
+
+// Apps knows the apps.
+type Apps interface {
+	// App returns an app, the only one if none is named, or access.ErrUnknownApp.
+	App(name string) (access.App, error)
+	// Anonymous reports whether visitors of a page of this origin may register with an app without a token.
+	Anonymous(app, origin string) (name string, allowed bool)
+}
+
+// Campaigns hears what receivers did with a message. Signed tokens say which it is.
+type Campaigns interface {
+	React(ctx context.Context, token string, what campaign.Reaction) error
+	Follow(ctx context.Context, token, link string) error
+}
+
+// Channels knows what pages subscribe with.
+type Channels interface {
+	WebPushKey(ctx context.Context, app string) (string, error)
+}
+
+// Parts are what the handlers stand on.
+type Parts struct {
+	Access    access.Access
+	Apps      Apps
+	Mailbox   Mailbox
+	Endpoints *endpoint.Service
+	Campaigns Campaigns
+	Channels  Channels
+	Log       *slog.Logger
+
+	// Signups limits registrations without a token by address. Nil: no limit.
+	Signups *limit.Addrs
+}
+
+// API holds the handlers.
+type API struct {
+	Parts
+
+	buffers call.Buffers
+}
+
+// New makes the handlers.
+func New(p Parts) *API {
+	return &API{Parts: p}
+}

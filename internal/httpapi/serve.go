@@ -1,0 +1,164 @@
+package httpapi
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"net/http"
+	"net/url"
+	"runtime/debug"
+	"strconv"
+	"time"
+
+	"godwit.dev/godwit/internal/access"
+	"godwit.dev/godwit/internal/httpapi/call"
+	"godwit.dev/godwit/internal/metrics"
+	"godwit.dev/godwit/internal/problem"
+)
+
+func (a *api) handle(rt route) {
+	m := a.metrics.Route(rt.pattern)
+	a.mux.HandleFunc(rt.pattern, func(w http.ResponseWriter, r *http.Request) {
+		start := time.Now()
+		c := &call.Call{W: w, R: r, Ctx: r.Context()}
+		secure(w.Header())
+		defer a.finish(c, m, start)
+		if !rt.stream {
+			ctx, cancel := context.WithTimeout(c.Ctx, call.Patience)
+			defer cancel()
+			c.Ctx = ctx
+		}
+		if err := a.serve(c, rt); err != nil {
+			a.fail(c, err)
+		}
+	})
+}
+
+func (a *api) serve(c *call.Call, rt route) error {
+	if rt.role != 0 {
+		if err := a.authenticate(c, rt.role); err != nil {
+			return err
+		}
+	}
+	return rt.serve(c)
+}
+
+// authenticate finds the app of the key. A call that also names an app must name the same one.
+func (a *api) authenticate(c *call.Call, role access.Role) error {
+	secret := access.Bearer(c.R.Header)
+	if secret == "" {
+		return access.ErrUnauthenticated
+	}
+	key, err := a.access.Key(c.Ctx, secret)
+	if err != nil {
+		return err
+	}
+	if !key.Roles.Has(role) {
+		return call.NeedRole(role)
+	}
+	if c.R.URL.RawQuery != "" {
+		if app := c.Query().Get("app"); app != "" && app != key.App {
+			return call.OtherApp()
+		}
+	}
+	c.Key = key
+	return nil
+}
+
+// finish counts the request and turns a panic into a 500 that tells the client nothing.
+func (a *api) finish(c *call.Call, m *metrics.Route, start time.Time) {
+	if p := recover(); p != nil {
+		if err, ok := p.(error); ok && errors.Is(err, http.ErrAbortHandler) {
+			panic(p)
+		}
+		a.log.ErrorContext(c.R.Context(), "handler panicked", "route", c.R.Pattern, "panic", p, "stack", string(debug.Stack()))
+		if c.Status != 0 { // too late for a problem: cut the answer so that it is not taken for a whole one
+			m.Observe(http.StatusInternalServerError, time.Since(start))
+			panic(http.ErrAbortHandler)
+		}
+		a.fail(c, errPanicked)
+	}
+	took := time.Since(start)
+	m.Observe(c.Status, took)
+	if a.log.Enabled(c.R.Context(), slog.LevelDebug) {
+		a.log.DebugContext(c.R.Context(), "request", "method", c.R.Method, "path", c.R.URL.Path, "query", masked(c.R.URL.RawQuery),
+			"status", c.Status, "took", took, "key", c.Key.Key)
+	}
+}
+
+var errPanicked = errors.New("handler panicked")
+
+// mount adds a gateway's handler. It lifts the server's deadlines, since its connections live long.
+func (a *api) mount(pattern string, h http.Handler) {
+	a.mux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) {
+		rc := http.NewResponseController(w)
+		_ = rc.SetReadDeadline(time.Time{})  // a writer without deadlines has none to lift
+		_ = rc.SetWriteDeadline(time.Time{}) // the same
+		defer func() {
+			p := recover()
+			if p == nil {
+				return
+			}
+			if err, ok := p.(error); !ok || !errors.Is(err, http.ErrAbortHandler) {
+				a.log.ErrorContext(r.Context(), "gateway panicked", "route", pattern, "panic", p, "stack", string(debug.Stack()))
+			}
+			panic(http.ErrAbortHandler) // the connection is in an unknown state
+		}()
+		h.ServeHTTP(w, r)
+	})
+}
+
+// Header values are shared slices: net/http only reads them, and this saves an allocation each on every answer.
+var (
+	valNoSniff  = []string{"nosniff"}
+	valCSP      = []string{"default-src 'none'; frame-ancestors 'none'; base-uri 'none'; form-action 'none'"}
+	valReferrer = []string{"no-referrer"}
+	valNoStore  = []string{"no-store"}
+)
+
+func secure(h http.Header) {
+	h["X-Content-Type-Options"] = valNoSniff
+	h["Content-Security-Policy"] = valCSP
+	h["Referrer-Policy"] = valReferrer
+	h["Cache-Control"] = valNoStore
+}
+
+// masked hides the secrets of a query before it is logged.
+func masked(query string) string {
+	if query == "" {
+		return ""
+	}
+	q, err := url.ParseQuery(query)
+	if err != nil {
+		return "unreadable"
+	}
+	for _, name := range []string{"token", "session", "key", "access_token"} {
+		if q.Has(name) {
+			q.Set(name, "***")
+		}
+	}
+	return q.Encode()
+}
+
+// fail answers with the problem of an error. Errors of the server's own are logged; what a client did wrong is not.
+func (a *api) fail(c *call.Call, err error) {
+	p := problem.From(err)
+	if p.Status >= http.StatusInternalServerError && !errors.Is(err, context.Canceled) && !errors.Is(err, errPanicked) {
+		a.log.WarnContext(c.R.Context(), "request failed", "route", c.R.Pattern, "status", p.Status, "app", c.Key.App, "error", err)
+	}
+	if c.Status != 0 {
+		return // the answer has begun; its handler has said what it could
+	}
+	h := c.W.Header()
+	if p.Status == http.StatusUnauthorized {
+		h.Set("WWW-Authenticate", `Bearer realm="godwit"`)
+	}
+	if p.Status == http.StatusRequestEntityTooLarge {
+		h.Set("Connection", "close") // the rest of the body is not worth reading
+	}
+	if p.RetryAfter > 0 {
+		h.Set("Retry-After", strconv.Itoa(call.RetrySeconds(p.RetryAfter)))
+	}
+	h.Set("Content-Type", "application/problem+json")
+	_ = c.Send(p.Status, append(call.AppendProblem(nil, p), '\n'))
+}
