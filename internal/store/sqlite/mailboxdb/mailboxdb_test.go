@@ -69,6 +69,10 @@ func openAt(t *testing.T, path string, cfg mailboxdb.Config) *mailboxdb.Store {
 	return s
 }
 
+func TestTwoStores(t *testing.T) {
+	storetest.RunTwo(t, storetest.Alone[mailbox.Store]("its index and counters are in the memory of its process"))
+}
+
 func TestConformance(t *testing.T) { storetest.Run(t, opener(func(*mailboxdb.Config) {})) }
 
 func TestConformanceWithSealedIndexAndFewRecipientsInMemory(t *testing.T) {

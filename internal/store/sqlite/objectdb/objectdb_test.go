@@ -41,6 +41,10 @@ func openAt(t *testing.T, path string, cfg objectdb.Config) *objectdb.Store {
 	return s
 }
 
+func TestTwoStores(t *testing.T) {
+	storetest.RunTwoObjects(t, storetest.Alone[signal.Store]("another process would not be told of changes, nor that there are registrations now"))
+}
+
 func TestConformance(t *testing.T) {
 	storetest.RunObjects(t, func(t *testing.T) storetest.OpenedObjects {
 		vfs := faultvfs.New(t)

@@ -1,0 +1,115 @@
+package storetest
+
+import (
+	"errors"
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	"godwit.dev/godwit/internal/mailbox"
+	"godwit.dev/godwit/internal/notification"
+)
+
+// RunTwo is what holds for two stores of mailboxes of one database.
+func RunTwo(t *testing.T, open Two[mailbox.Store]) {
+	t.Helper()
+	for name, run := range map[string]func(e *env, stores [2]mailbox.Store){
+		"OneRecipientHasOneRowOfSeqs":            twoCount,
+		"AnIDPublishedThroughBothIsStoredOnce":   twoSameID,
+		"WhatOneStoresTheOtherShowsAndSettles":   twoSettle,
+		"WhatOneSchedulesTheOtherMakesDueByTime": twoDue,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			e := &env{T: t, clock: NewClock(), rec: &Recorder{}}
+			a, b := open(t, e.clock.Now)
+			e.s = a
+			run(e, [2]mailbox.Store{a, b})
+		})
+	}
+}
+
+func twoCount(e *env, stores [2]mailbox.Store) {
+	const each = 40
+	atOnce(4, each, func(caller, turn int) {
+		a := &mailbox.Append{N: e.note(fmt.Sprintf("c%d-%d", caller, turn)), To: []string{"r", "s"}}
+		if err := stores[caller%2].Append(e.Context(), []*mailbox.Append{a}); err != nil || a.Results[0].Err != nil || a.Results[1].Err != nil {
+			e.Errorf("append: %v, %+v", err, a.Results)
+		}
+	})
+	for _, s := range stores {
+		for _, to := range []string{"r", "s"} {
+			res, err := s.Pending(e.Context(), []mailbox.PendingQuery{{App: App, Recipient: to, Limit: 1000}})
+			if err != nil || res[0].LastSeq != 4*each || len(res[0].Items) != 4*each {
+				e.Fatalf("%s: %d pending up to %d, %v; want %d", to, len(res[0].Items), res[0].LastSeq, err, 4*each)
+			}
+			last := int64(0)
+			for i, it := range res[0].Items {
+				if it.Seq != uint64(i+1) || it.Pos <= last {
+					e.Fatalf("%s has seq %d at %d as its %dth, after %d", to, it.Seq, it.Pos, i+1, last)
+				}
+				last = it.Pos
+			}
+		}
+	}
+}
+
+func twoSameID(e *env, stores [2]mailbox.Store) {
+	for round := range 20 {
+		var mu sync.Mutex
+		stored, duplicates, conflicts := 0, 0, 0
+		id := fmt.Sprint("same", round)
+		atOnce(4, 1, func(caller, _ int) {
+			a := &mailbox.Append{N: e.note(id, title(fmt.Sprint(caller/3))), To: []string{"r"}} // the last one differs
+			if err := stores[caller%2].Append(e.Context(), []*mailbox.Append{a}); err != nil {
+				e.Errorf("append: %v", err)
+				return
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			switch r := a.Results[0]; {
+			case errors.Is(r.Err, mailbox.ErrConflict):
+				conflicts++
+			case r.Err == nil && r.Duplicate:
+				duplicates++
+			case r.Err == nil:
+				stored++
+			default:
+				e.Errorf("append: %v", r.Err)
+			}
+		})
+		if stored != 1 || stored+duplicates+conflicts != 4 || conflicts != 1 && conflicts != 3 {
+			e.Fatalf("%s: %d stored, %d duplicates, %d conflicts", id, stored, duplicates, conflicts)
+		}
+	}
+}
+
+func twoSettle(e *env, stores [2]mailbox.Store) {
+	for i, s := range stores {
+		other := stores[1-i]
+		id := fmt.Sprint("n", i)
+		e.s = s
+		e.stored(e.note(id), "r")
+		e.s = other
+		e.wantPending("r", id)
+		e.wantStatus("r", id, notification.Stored)
+		e.acked("r", id)
+		e.s = s
+		e.wantPending("r")
+		e.wantStatus("r", id, notification.Acked)
+		e.ends("r", id, notification.Acked, mailbox.SettleAlready)
+	}
+}
+
+func twoDue(e *env, stores [2]mailbox.Store) {
+	e.stored(e.note("later", sendAfter(10*time.Second, time.Minute)), "r")
+	e.s = stores[1]
+	e.clock.Advance(10 * time.Second)
+	e.due()
+	e.wantPending("r", "later")
+	e.clock.Advance(time.Minute)
+	e.expire()
+	e.s = stores[0]
+	e.wantStatus("r", "later", notification.Expired)
+}

@@ -1,0 +1,136 @@
+package storetest
+
+import (
+	"errors"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"godwit.dev/godwit/internal/audience"
+	"godwit.dev/godwit/internal/campaign"
+	"godwit.dev/godwit/internal/object"
+	"godwit.dev/godwit/internal/push"
+	"godwit.dev/godwit/internal/signal"
+)
+
+// RunTwoObjects is what holds for two stores of objects of one database.
+func RunTwoObjects(t *testing.T, open Two[signal.Store]) {
+	t.Helper()
+	t.Run("VersionsAreGivenInTurnAndKnownToBoth", func(t *testing.T) {
+		clock, k := NewClock(), key("north", "counter")
+		a, b := open(t, clock.Now)
+		stores, seen := [2]signal.Store{a, b}, [101]atomic.Bool{}
+		atOnce(4, 25, func(caller, _ int) {
+			v := &signal.Put{App: App, Key: k, At: clock.Now()}
+			if err := stores[caller%2].Put(t.Context(), []*signal.Put{v}); err != nil || !v.Changed || seen[v.State.Version].Swap(true) {
+				t.Errorf("put answered %+v, %v", v.State, err)
+			}
+		})
+		for _, s := range stores {
+			if states, err := s.Get(t.Context(), App, []object.Key{k}); err != nil || states[0].Version != 100 {
+				t.Errorf("%+v, %v; want version 100", states, err)
+			}
+		}
+	})
+	t.Run("RegistrationsSavedThroughOneAreReadThroughTheOther", func(t *testing.T) {
+		clock, k := NewClock(), key("north", "a")
+		a, b := open(t, clock.Now)
+		id := signal.ClientID{App: App, Recipient: "unit-1", Device: "main"}
+		done := make(chan error, 1)
+		a.Save(&signal.Save{ID: id, Keys: []object.Key{k}, SeenAt: clock.Now(), Done: func(err error) { done <- err }})
+		if err := <-done; err != nil {
+			t.Fatal(err)
+		}
+		if v, err := b.Load(t.Context(), id); err != nil || v == nil || len(v.Keys) != 1 || v.Keys[0] != k {
+			t.Errorf("%+v, %v", v, err)
+		}
+	})
+}
+
+// RunTwoEndpoints is what holds for two stores of endpoints of one database.
+func RunTwoEndpoints(t *testing.T, open Two[EndpointStore]) {
+	t.Helper()
+	t.Run("AnAddressRegisteredThroughBothIsOneEndpoint", func(t *testing.T) {
+		a, b := open(t, NewClock().Now)
+		stores := [2]EndpointStore{a, b}
+		var created atomic.Int64
+		atOnce(4, 25, func(caller, turn int) {
+			done, err := stores[caller%2].Register(t.Context(), App, []audience.Registration{chat(turn)})
+			if err != nil || done[0].Err != nil {
+				t.Errorf("register: %v, %+v", err, done)
+				return
+			}
+			if done[len(done)-1].Created {
+				created.Add(1)
+			}
+		})
+		for _, s := range stores {
+			active, _, err := s.EndpointCounts(t.Context(), App)
+			if err != nil || active[push.Telegram] != 25 || created.Load() != 25 {
+				t.Errorf("%d endpoints, %d were created, %v; want 25", active[push.Telegram], created.Load(), err)
+			}
+		}
+	})
+}
+
+// RunTwoCampaigns is what holds for two stores of campaigns of one database.
+func RunTwoCampaigns(t *testing.T, open Two[CampaignStore]) {
+	t.Helper()
+	begin := func(t *testing.T) (e *campaignEnv, other CampaignStore) {
+		e = &campaignEnv{T: t, clock: NewClock()}
+		e.s, other = open(t, e.clock.Now)
+		var err error
+		e.epoch, err = e.s.Own(t.Context())
+		e.check(err)
+		return e, other
+	}
+	t.Run("WhatOneClaimedTheOtherIsNotGiven", func(t *testing.T) {
+		e, other := begin(t)
+		e.hooks(40)
+		c := e.running()
+		e.enumerate(c)
+		targets, stores := e.due(c), [2]CampaignStore{e.s, other}
+		var claimed atomic.Int64
+		atOnce(4, 10, func(caller, turn int) {
+			got, err := stores[caller%2].Claim(t.Context(), e.epoch, c.Num, targets[turn*4:turn*4+4], e.clock.Now())
+			if err != nil {
+				t.Error(err)
+			}
+			claimed.Add(int64(len(got)))
+		})
+		if n := claimed.Load(); n != 40 {
+			t.Errorf("40 deliveries were claimed %d times", n)
+		}
+	})
+	t.Run("WhenOneTakesTheQueueOverTheOtherIsAFormerOwner", func(t *testing.T) {
+		e, other := begin(t)
+		e.hooks(1)
+		c := e.running()
+		e.enumerate(c)
+		targets := e.due(c)
+		_, err := other.Own(t.Context())
+		e.check(err)
+		if _, err := e.s.Claim(t.Context(), e.epoch, c.Num, targets, e.clock.Now()); !errors.Is(err, campaign.ErrStale) {
+			t.Errorf("a former owner claims: %v", err)
+		}
+	})
+	t.Run("AFewChangesAtOnceLoseNone", func(t *testing.T) {
+		e, other := begin(t)
+		c := e.running()
+		stores := [2]CampaignStore{e.s, other}
+		atOnce(4, 10, func(caller, _ int) {
+			_, err := stores[caller%2].Change(t.Context(), App, c.ID, func(c *campaign.Campaign) error {
+				c.StartedAt = c.StartedAt.Add(time.Second)
+				return nil
+			})
+			if err != nil {
+				t.Error(err)
+			}
+		})
+		for _, s := range stores {
+			if got, err := s.Get(t.Context(), App, c.ID); err != nil || !got.StartedAt.Equal(c.StartedAt.Add(40*time.Second)) {
+				t.Errorf("%+v, %v", got, err)
+			}
+		}
+	})
+}
