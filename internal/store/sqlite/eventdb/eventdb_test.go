@@ -2,7 +2,6 @@ package eventdb
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"path/filepath"
 	"sync"
@@ -69,44 +68,6 @@ func check(t *testing.T, got []event.Event, app string, first int) {
 			t.Fatalf("event %d is %+v, want %+v", i, g, want)
 		}
 	}
-}
-
-func TestEventsComeInOrderOfEmissionToEveryFollowerOfTheirApp(t *testing.T) {
-	l := open(t, file(t), Options{})
-	start := l.Last()
-	const n = 20_000
-	var wg sync.WaitGroup
-	for range 5 {
-		for app, page := range map[string]int{"a": 37, "b": 5000} {
-			wg.Go(func() { check(t, readAll(t, l, app, start, n, page), app, 0) })
-		}
-	}
-	for i := 0; i < n; i += 4 {
-		l.Emit([]event.Event{ev("a", i), ev("b", i), ev("b", i+1), ev("a", i+1), ev("a", i+2), ev("a", i+3), ev("b", i+2), ev("b", i+3)})
-	}
-	wg.Wait()
-	if evs, last, err := l.Read(t.Context(), "a", l.Last(), 10, false); len(evs) > 0 || err != nil || last != l.Last() {
-		t.Errorf("after the newest: %d events, last %d, %v", len(evs), last, err)
-	}
-}
-
-func TestEventsOutliveTheProcessAndOldOnesAreReadFromTheFile(t *testing.T) {
-	path := file(t)
-	l := open(t, path, Options{})
-	for i := range 3000 {
-		l.Emit([]event.Event{ev("a", i), ev("b", i)})
-	}
-	if err := l.Close(); err != nil {
-		t.Fatal(err)
-	}
-	l = open(t, path, Options{})
-	for i := range 500 {
-		l.Emit([]event.Event{ev("a", 3000+i)})
-	}
-	got := readAll(t, l, "a", 0, 3500, 400)
-	check(t, got, "a", 0)
-	check(t, readAll(t, l, "a", got[1233].ID, 3500-1234, 10_000), "a", 1234)
-	check(t, readAll(t, l, "b", 0, 3000, 10_000), "b", 0)
 }
 
 func TestCloseWritesWhatIsQueued(t *testing.T) {
@@ -278,21 +239,10 @@ func TestOverloadDropsTheOldestAndCountsThem(t *testing.T) {
 	}
 }
 
-func TestWaitingEndsWithItsContextAndWithTheLog(t *testing.T) {
+func TestEventsAfterCloseAreCountedAsDropped(t *testing.T) {
 	l := open(t, file(t), Options{})
-	ctx, cancel := context.WithCancel(t.Context())
-	ended := make(chan error)
-	go func() { _, _, err := l.Read(ctx, "a", l.Last(), 1, true); ended <- err }()
-	cancel()
-	if err := <-ended; !errors.Is(err, context.Canceled) {
-		t.Errorf("canceled: %v", err)
-	}
-	go func() { _, _, err := l.Read(t.Context(), "a", l.Last(), 1, true); ended <- err }()
 	if err := l.Close(); err != nil {
 		t.Fatal(err)
-	}
-	if err := <-ended; !errors.Is(err, ErrClosed) {
-		t.Errorf("closed: %v", err)
 	}
 	l.Emit([]event.Event{ev("a", 1)})
 	if l.Stats().Dropped != 1 {

@@ -1,0 +1,46 @@
+package eventdb_test
+
+import (
+	"path/filepath"
+	"testing"
+
+	"godwit.dev/godwit/internal/event"
+	"godwit.dev/godwit/internal/hook"
+	"godwit.dev/godwit/internal/store/sqlite/eventdb"
+	"godwit.dev/godwit/internal/store/storetest"
+)
+
+// opener opens a log on a new file, and says how it is closed and opened again.
+func opener(t *testing.T) (open func() *eventdb.Log) {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "events.db")
+	var l *eventdb.Log
+	t.Cleanup(func() { _ = l.Close() })
+	return func() *eventdb.Log {
+		t.Helper()
+		if l != nil {
+			if err := l.Close(); err != nil {
+				t.Fatal(err)
+			}
+		}
+		var err error
+		if l, err = eventdb.Open(t.Context(), path, eventdb.Options{}); err != nil {
+			t.Fatal(err)
+		}
+		return l
+	}
+}
+
+func TestConformance(t *testing.T) {
+	storetest.RunEvents(t, func(t *testing.T) (event.Log, func() event.Log) {
+		open := opener(t)
+		return open(), func() event.Log { return open() }
+	}, storetest.Alone[event.Log]("ids are given out by its process, from memory"))
+}
+
+func TestProgressConformance(t *testing.T) {
+	storetest.RunProgress(t, func(t *testing.T) (hook.ProgressStore, func() hook.ProgressStore) {
+		open := opener(t)
+		return open(), func() hook.ProgressStore { return open() }
+	})
+}

@@ -1,0 +1,232 @@
+package storetest
+
+import (
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"reflect"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"godwit.dev/godwit/internal/access"
+	"godwit.dev/godwit/internal/channel"
+	"godwit.dev/godwit/internal/hook"
+	"godwit.dev/godwit/internal/push"
+)
+
+// AppStore keeps what is set up of apps.
+type AppStore interface {
+	access.Store
+	hook.Store
+	channel.Store
+}
+
+// OpenApps opens an empty store for one test; reopen closes it and opens it again. It is closed by the test's clean-up.
+type OpenApps func(t *testing.T) (s AppStore, reopen func() AppStore)
+
+// RunApps is the conformance suite of stores of apps with their keys, hooks and channels. Several processes may always
+// write to the same one, so two is asked for too.
+func RunApps(t *testing.T, open OpenApps, two Two[AppStore]) {
+	t.Helper()
+	for _, group := range []map[string]func(e *appEnv){
+		{
+			"AppsAndKeysSurviveReopening": appsSurvive,
+			"EveryQueryHeedsTheApp":       appsApart,
+			"AnAppTakesAllOfItsAlong":     appTakesAll,
+		},
+		hookCases, channelCases,
+	} {
+		for name, run := range group {
+			t.Run(name, func(t *testing.T) {
+				t.Parallel()
+				e := &appEnv{T: t}
+				e.s, e.reopen = open(t)
+				run(e)
+			})
+		}
+	}
+	for name, run := range map[string]func(e *appEnv, stores [2]AppStore){
+		"TwoProcessesLoseNoUpdate":  twoUpdates,
+		"TwoProcessesTellEachOther": twoWatches,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			a, b := two(t, time.Now)
+			run(&appEnv{T: t, s: a}, [2]AppStore{a, b})
+		})
+	}
+}
+
+// appEnv is one test's store with the suite's vocabulary.
+type appEnv struct {
+	*testing.T
+	s      AppStore
+	reopen func() AppStore
+}
+
+func (e *appEnv) ok(err error) {
+	e.Helper()
+	if err != nil {
+		e.Fatal(err)
+	}
+}
+
+// fails checks what calls fail with; nil: they do not.
+func (e *appEnv) fails(calls map[string]struct{ err, want error }) {
+	e.Helper()
+	for what, c := range calls {
+		if !errors.Is(c.err, c.want) {
+			e.Errorf("%s: %v, want %v", what, c.err, c.want)
+		}
+	}
+}
+
+func (e *appEnv) app(name string) access.App {
+	e.Helper()
+	keys, err := access.ParseJWTKeys([]byte("a secret of at least thirty-two bytes"))
+	e.ok(err)
+	keys[0].Mints = true
+	app := access.App{
+		Name: name, Origins: []string{"https://a.example", "https://b.example"}, AnonymousOrigins: []string{"https://c.example"}, JWTKeys: keys,
+		JWKSURL: "https://j.example", IntrospectURL: "https://i.example", IntrospectID: "me", IntrospectSecret: "sekret",
+		Issuer: "iss", Audience: "aud", CreatedAt: time.UnixMilli(1_700_000_000_123).UTC(),
+	}
+	e.ok(e.s.CreateApp(e.Context(), app))
+	return app
+}
+
+func keyOf(app, id string) access.StoredKey {
+	return access.StoredKey{
+		Key: access.Key{
+			ID: id, App: app, Name: "ci", Roles: access.Publish | access.Worker, CreatedAt: time.UnixMilli(1_700_000_000_456).UTC(), Prefix: "gw_" + id,
+		},
+		Hash: sha256.Sum256([]byte(id)),
+	}
+}
+
+func appsSurvive(e *appEnv) {
+	app, k := e.app("shop"), keyOf("shop", "k1")
+	e.ok(e.s.CreateKey(e.Context(), k))
+	used := time.UnixMilli(1_700_000_001_000).UTC()
+	e.ok(e.s.TouchKeys(e.Context(), map[string]time.Time{"k1": used, "gone": used}))
+	e.ok(e.s.TouchKeys(e.Context(), map[string]time.Time{"k1": used.Add(-time.Hour)})) // what was used later stays
+	got, err := e.reopen().Load(e.Context())
+	k.LastUsed = used
+	if want := (access.Snapshot{Apps: []access.App{app}, Keys: []access.StoredKey{k}}); err != nil || !reflect.DeepEqual(got, want) {
+		e.Errorf("got %+v, %v; want %+v", got, err, want)
+	}
+}
+
+func appsApart(e *appEnv) {
+	for _, app := range []string{"a", "b"} {
+		e.app(app)
+		e.ok(e.s.CreateKey(e.Context(), keyOf(app, "of-"+app)))
+	}
+	ctx := e.Context()
+	e.fails(map[string]struct{ err, want error }{
+		"another app's key deleted":   {e.s.DeleteKey(ctx, "a", "of-b"), access.ErrUnknownKey},
+		"id taken by another app":     {e.s.CreateKey(ctx, keyOf("a", "of-b")), access.ErrExists},
+		"key of no app":               {e.s.CreateKey(ctx, keyOf("c", "k")), access.ErrUnknownApp},
+		"app twice":                   {e.s.CreateApp(ctx, access.App{Name: "a"}), access.ErrExists},
+		"missing app changed":         {e.s.UpdateApp(ctx, "c", func(*access.App) error { return nil }), access.ErrUnknownApp},
+		"missing app deleted":         {e.s.DeleteApp(ctx, "c"), access.ErrUnknownApp},
+		"change that fails is undone": {e.s.UpdateApp(ctx, "b", func(a *access.App) error { a.Issuer = "x"; return context.Canceled }), context.Canceled},
+	})
+	e.ok(e.s.DeleteApp(ctx, "a"))
+	got, err := e.s.Load(ctx)
+	if err != nil || len(got.Apps) != 1 || got.Apps[0].Issuer != "iss" || len(got.Keys) != 1 || got.Keys[0].ID != "of-b" {
+		e.Errorf("left: %+v, %v", got, err)
+	}
+}
+
+func appTakesAll(e *appEnv) {
+	ctx := e.Context()
+	for _, app := range []string{"a", "b"} {
+		e.app(app)
+		e.ok(e.s.CreateKey(ctx, keyOf(app, "of-"+app)))
+		e.ok(e.s.UpdateHook(ctx, app, "h", func(*hook.Hook, int) error { return nil }))
+		e.ok(e.s.UpdateChannel(ctx, app, push.WebPush, func(*channel.Record) error { return nil }))
+	}
+	e.ok(e.s.DeleteApp(ctx, "a"))
+	e.ok(e.s.CreateApp(ctx, access.App{Name: "a"})) // of the former one nothing comes back
+	snap, err := e.s.Load(ctx)
+	e.ok(err)
+	hooks, err := e.s.Hooks(ctx)
+	e.ok(err)
+	channels, err := e.s.Channels(ctx)
+	e.ok(err)
+	if len(snap.Keys) != 1 || snap.Keys[0].App != "b" || len(hooks) != 1 || hooks[0].App != "b" || len(channels) != 1 || channels[0].App != "b" {
+		e.Errorf("left: %+v, %+v, %+v", snap.Keys, hooks, channels)
+	}
+}
+
+func twoUpdates(e *appEnv, stores [2]AppStore) {
+	const each = 10
+	ctx := e.Context()
+	e.ok(e.s.CreateApp(ctx, access.App{Name: "a"}))
+	atOnce(2, each, func(caller, turn int) {
+		s, name := stores[caller], fmt.Sprintf("%d-%d", caller, turn)
+		for what, err := range map[string]error{
+			"app":     s.UpdateApp(ctx, "a", func(a *access.App) error { a.Origins = append(a.Origins, name); return nil }),
+			"hook":    s.UpdateHook(ctx, "a", "h", func(h *hook.Hook, _ int) error { h.Secrets = append(h.Secrets, name); return nil }),
+			"channel": s.UpdateChannel(ctx, "a", push.WebPush, func(r *channel.Record) error { r.Values[name] = "x"; return nil }),
+		} {
+			if err != nil {
+				e.Errorf("%s: %v", what, err)
+			}
+		}
+	})
+	for _, s := range stores {
+		snap, err := s.Load(ctx)
+		e.ok(err)
+		hooks, err := s.Hooks(ctx)
+		e.ok(err)
+		channels, err := s.Channels(ctx)
+		e.ok(err)
+		if n := [3]int{len(snap.Apps[0].Origins), len(hooks[0].Secrets), len(channels[0].Values)}; n != [3]int{2 * each, 2 * each, 2 * each} {
+			e.Errorf("of %d changes each %v are there", 2*each, n)
+		}
+	}
+}
+
+// twoWatches changes something through each store; both watchers, woken, come to see all of it.
+func twoWatches(e *appEnv, stores [2]AppStore) {
+	ctx, stop := context.WithCancel(e.Context())
+	var watching sync.WaitGroup
+	defer watching.Wait()
+	defer stop()
+	woken := [2]chan struct{}{}
+	for i, s := range stores {
+		woken[i] = make(chan struct{}, 1)
+		watching.Go(func() {
+			err := s.Watch(ctx, func() {
+				select {
+				case woken[i] <- struct{}{}:
+				default:
+				}
+			})
+			if err != nil {
+				e.Error(err)
+			}
+		})
+		<-woken[i] // once at the start
+	}
+	names := []string{}
+	for i, s := range stores {
+		names = append(names, fmt.Sprint("by-", i))
+		e.ok(s.CreateApp(ctx, access.App{Name: names[i]}))
+		for j, other := range stores {
+			for {
+				snap, err := other.Load(ctx)
+				e.ok(err)
+				if slices.EqualFunc(snap.Apps, names, func(a access.App, name string) bool { return a.Name == name }) {
+					break
+				}
+				<-woken[j]
+			}
+		}
+	}
+}

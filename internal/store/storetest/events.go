@@ -1,0 +1,211 @@
+package storetest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"godwit.dev/godwit/internal/event"
+)
+
+// OpenEvents opens an empty event log for one test; reopen closes it and opens it again. It is closed by the test's
+// clean-up.
+type OpenEvents func(t *testing.T) (l event.Log, reopen func() event.Log)
+
+// RunEvents is the conformance suite of event logs.
+func RunEvents(t *testing.T, open OpenEvents, two Two[event.Log]) {
+	t.Helper()
+	for name, run := range map[string]func(e *eventEnv){
+		"EveryFollowerGetsItsAppsEventsInTheirOrder": eventsInOrder,
+		"EventsOutliveTheProcess":                    eventsSurvive,
+		"APageIsNoLongerThanAskedFor":                eventPages,
+		"LastIsHowFarAReaderHasLooked":               eventsLast,
+		"SinceBeyondTheNewestMeansNow":               eventsNow,
+		"WaitingEndsWithItsContextAndWithTheLog":     eventsWait,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			e := &eventEnv{T: t}
+			e.l, e.reopen = open(t)
+			run(e)
+		})
+	}
+	t.Run("WhatIsEmittedThroughTwoIsReadThroughBothWithoutAGap", func(t *testing.T) {
+		t.Parallel()
+		a, b := two(t, time.Now)
+		logs := [2]event.Log{a, b}
+		const each = 100
+		atOnce(4, each, func(caller, turn int) {
+			evs := []event.Event{eventOf("a", caller*each+turn)}
+			evs[0].Note = fmt.Sprintf("%d-%d", caller, turn)
+			logs[caller%2].Emit(evs)
+		})
+		for _, l := range logs {
+			seen := map[string]bool{}
+			for _, got := range (&eventEnv{T: t, l: l}).follow("a", 0, 4*each, 7) {
+				seen[got.Note] = true
+			}
+			if len(seen) != 4*each {
+				t.Errorf("%d events are known, want %d", len(seen), 4*each)
+			}
+		}
+	})
+}
+
+// eventEnv is one test's log with the suite's vocabulary.
+type eventEnv struct {
+	*testing.T
+	l      event.Log
+	reopen func() event.Log
+}
+
+func eventOf(app string, n int) event.Event {
+	return event.Event{
+		App: app, Type: event.Types[n%len(event.Types)], At: time.UnixMilli(int64(1_700_000_000_000 + n)).UTC(), Note: fmt.Sprint("note-", n),
+		To: fmt.Sprint("driver-", n%7),
+	}
+}
+
+func (e *eventEnv) emit(app string, from, to int) {
+	for n := from; n < to; n++ {
+		e.l.Emit([]event.Event{eventOf(app, n)})
+	}
+}
+
+// follow reads until it has n events.
+func (e *eventEnv) follow(app string, since uint64, n, page int) (got []event.Event) {
+	e.Helper()
+	ctx, cancel := context.WithTimeoutCause(e.Context(), 20*time.Second, errors.New("the events did not come"))
+	defer cancel()
+	for len(got) < n {
+		evs, last, err := e.l.Read(ctx, app, since, page, true)
+		if err != nil {
+			e.Errorf("after %d of %d events: %v", len(got), n, err)
+			return got
+		}
+		if len(evs) > page || len(evs) > 0 && last < evs[len(evs)-1].ID {
+			e.Errorf("%d events up to %d with a limit of %d", len(evs), last, page)
+		}
+		since, got = last, append(got, evs...)
+	}
+	return got
+}
+
+// are checks that these are an app's events from a number on, with ids that grow.
+func (e *eventEnv) are(got []event.Event, app string, first, n int) {
+	e.Helper()
+	if len(got) != n {
+		e.Errorf("%d events of %s, want %d", len(got), app, n)
+	}
+	for i, g := range got {
+		want := eventOf(app, first+i)
+		if want.ID = g.ID; g != want || i > 0 && g.ID <= got[i-1].ID {
+			e.Errorf("event %d of %s is %+v, want %+v with an id that grows", i, app, g, want)
+			return
+		}
+	}
+}
+
+func eventsInOrder(e *eventEnv) {
+	const n = 3000
+	done := make(chan struct{})
+	followers := 0
+	for range 3 {
+		for app, page := range map[string]int{"a": 37, "b": 5000} {
+			followers++
+			go func() {
+				e.are(e.follow(app, 0, n, page), app, 0, n)
+				done <- struct{}{}
+			}()
+		}
+	}
+	for i := 0; i < n; i += 2 {
+		e.l.Emit([]event.Event{eventOf("a", i), eventOf("b", i), eventOf("b", i+1), eventOf("a", i+1)})
+	}
+	for range followers {
+		<-done
+	}
+}
+
+func eventsSurvive(e *eventEnv) {
+	e.emit("a", 0, 500)
+	e.emit("b", 0, 10)
+	newest := e.l.Last()
+	e.l = e.reopen()
+	e.emit("a", 500, 600)
+	got := e.follow("a", 0, 600, 100)
+	e.are(got, "a", 0, 600)
+	e.are(e.follow("a", got[123].ID, 600-124, 1000), "a", 124, 600-124)
+	e.are(e.follow("b", 0, 10, 100), "b", 0, 10)
+	if e.Failed() {
+		return
+	}
+	if got[500].ID <= newest {
+		e.Errorf("after reopening ids go on at %d, which is not after %d", got[500].ID, newest)
+	}
+}
+
+func eventPages(e *eventEnv) {
+	e.emit("a", 0, 25)
+	e.follow("a", 0, 25, 25) // they are committed now
+	for _, limit := range []int{1, 10, 25, 100} {
+		evs, _, err := e.l.Read(e.Context(), "a", 0, limit, false)
+		if err != nil || len(evs) != min(limit, 25) {
+			e.Errorf("%d events with a limit of %d, %v", len(evs), limit, err)
+			continue
+		}
+		e.are(evs, "a", 0, min(limit, 25))
+	}
+}
+
+func eventsLast(e *eventEnv) {
+	e.emit("a", 0, 3)
+	e.emit("b", 0, 5)
+	a := e.follow("a", 0, 3, 10)
+	b := e.follow("b", 0, 5, 10)
+	if e.Failed() {
+		return
+	}
+	evs, last, err := e.l.Read(e.Context(), "a", a[2].ID, 10, false)
+	if err != nil || len(evs) != 0 || last < b[4].ID {
+		e.Errorf("%d events, last %d, %v; want none, and that it has looked up to %d", len(evs), last, err, b[4].ID)
+	}
+	if last > e.l.Last() {
+		e.Errorf("last is %d, and the newest given out %d", last, e.l.Last())
+	}
+	if evs, last, err = e.l.Read(e.Context(), "a", a[0].ID, 1, false); err != nil || len(evs) != 1 || last != evs[0].ID {
+		e.Errorf("a full page: %d events, last %d, %v", len(evs), last, err)
+	}
+}
+
+func eventsNow(e *eventEnv) {
+	e.emit("a", 0, 5)
+	e.follow("a", 0, 5, 10)
+	evs, last, err := e.l.Read(e.Context(), "a", 1<<64-1, 10, false)
+	if err != nil || len(evs) != 0 {
+		e.Fatalf("%d events, %v", len(evs), err)
+	}
+	e.emit("a", 5, 6)
+	e.are(e.follow("a", last, 1, 10), "a", 5, 1)
+}
+
+func eventsWait(e *eventEnv) {
+	ended := make(chan error, 1)
+	wait := func(ctx context.Context) {
+		_, _, err := e.l.Read(ctx, "a", e.l.Last(), 1, true)
+		ended <- err
+	}
+	ctx, cancel := context.WithCancel(e.Context())
+	go wait(ctx)
+	cancel()
+	if err := <-ended; !errors.Is(err, context.Canceled) {
+		e.Errorf("its context ended, and it says: %v", err)
+	}
+	go wait(e.Context())
+	e.reopen()
+	if err := <-ended; err == nil {
+		e.Error("the log was closed, and a follower was told nothing")
+	}
+}
