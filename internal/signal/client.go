@@ -27,7 +27,7 @@ type Client struct {
 	behind   bool          // something may have to be sent
 	opening  int32         // sessions that are about to join
 	wakeAt   second        // when the timer fires; 0: it does not
-	link     *link         // the live session; nil: away
+	session  *liveSession  // the live session; nil: away
 	regs     []reg         // of the live session, sorted by id
 	digest   object.Digest // of regs
 	away     set           // in place of regs while there is no session
@@ -43,22 +43,22 @@ type set struct {
 	progress []Progress
 }
 
-// link ties one session to its client. It is the session's handle.
-type link struct {
+// liveSession ties one session to its client. It is the session's handle.
+type liveSession struct {
 	c       *Client
 	peer    session.Sender
 	who     session.Client // guarded by c.mu
 	format  frame.Format
 	over    atomic.Bool
 	holds   atomic.Int32 // on its number: its own, and one for each object that lists it
-	id      linkID
+	id      sessionID
 	started bool // welcomed; guarded by c.mu like what follows
 	blocked bool // a write was refused and there was no room since
 }
 
 var (
-	_ session.Part     = (*link)(nil)
-	_ session.Digester = (*link)(nil)
+	_ session.Part     = (*liveSession)(nil)
+	_ session.Digester = (*liveSession)(nil)
 )
 
 // lasting reports whether registrations outlive the session.
@@ -73,7 +73,7 @@ func (c *Client) find(id uint32) *reg {
 }
 
 // allowed reports whether the client may register for an object.
-func (l *link) allowed(k object.Key) bool {
+func (l *liveSession) allowed(k object.Key) bool {
 	return (l.who.Only == "" || l.who.Only == k.Group) && object.Allowed(l.who.Patterns, k)
 }
 
@@ -83,7 +83,7 @@ func (c *Client) join(k object.Key) (w *watched) {
 	if fresh {
 		c.svc.unread.add(w)
 	}
-	w.add(c.link)
+	w.add(c.session)
 	c.digest += w.hash
 	return w
 }
@@ -106,7 +106,7 @@ func (c *Client) restore() {
 	c.digest = 0
 	c.regs = make([]reg, 0, len(keys))
 	for _, k := range keys {
-		if !c.link.allowed(k) {
+		if !c.session.allowed(k) {
 			c.saves.change()
 			continue
 		}
@@ -120,7 +120,7 @@ func (c *Client) restore() {
 
 // keysTo appends the set.
 func (c *Client) keysTo(dst []object.Key) []object.Key {
-	if c.link == nil {
+	if c.session == nil {
 		return append(dst, c.away.keys...)
 	}
 	dst = slices.Grow(dst, len(c.regs))
@@ -130,7 +130,7 @@ func (c *Client) keysTo(dst []object.Key) []object.Key {
 
 // progressTo appends what the client has of its objects, leaving out those of which it has nothing.
 func (c *Client) progressTo(dst []Progress) []Progress {
-	if c.link == nil {
+	if c.session == nil {
 		return append(dst, c.away.progress...)
 	}
 	c.svc.index.each(c.regs, func(r *reg, w *watched) {
@@ -143,7 +143,7 @@ func (c *Client) progressTo(dst []Progress) []Progress {
 
 // detach ends the session's part: nothing is watched any more, and what is not stored waits to be.
 func (c *Client) detach() {
-	l := c.link
+	l := c.session
 	if l == nil {
 		return
 	}
@@ -154,11 +154,11 @@ func (c *Client) detach() {
 	x := &c.svc.index
 	for i := range c.regs {
 		w := x.get(c.regs[i].id)
-		w.left(&x.links)
+		w.left(&x.sessions)
 		x.release(w)
 	}
-	x.links.leave(l)
-	c.link, c.regs, c.reset, c.owed = nil, nil, nil, owed{}
+	x.sessions.leave(l)
+	c.session, c.regs, c.reset, c.owed = nil, nil, nil, owed{}
 	if c.saves.phase != saveFailed { // else the timer will try again to store what is not
 		c.svc.wheel.Stop(&c.timer)
 		c.wakeAt = 0

@@ -11,7 +11,7 @@ import (
 	"godwit.dev/godwit/internal/signal"
 )
 
-// holdTouches keeps the answers to what is noted waiting until the function it returns is called.
+// holdTouches keeps what is to be noted from the store until the function it returns is called.
 func (f *flaky) holdTouches() (release func()) {
 	held := make(chan struct{})
 	f.touches.Store(&held)
@@ -24,12 +24,10 @@ func (f *flaky) Touch(batch []signal.Touch, done func(error)) {
 		f.Store.Touch(batch, done)
 		return
 	}
-	f.Store.Touch(batch, func(err error) {
-		go func() {
-			<-*held
-			done(err)
-		}()
-	})
+	go func() {
+		<-*held
+		f.Store.Touch(batch, done)
+	}()
 }
 
 var mainOfUnit1 = signal.ClientID{App: app, Recipient: "unit-1", Group: "north", Device: "main"}
@@ -85,6 +83,24 @@ func TestCloseWritesDownWhatWasAcknowledgedDuringTheWriteBefore(t *testing.T) {
 		saved, err := w.db.Load(w.Context(), mainOfUnit1)
 		if err != nil || saved == nil || len(saved.Keys) != 2 || len(saved.Progress) != 1 || saved.Progress[0].Acked != 2 {
 			w.Errorf("%+v is stored, %v; want a and b, and version 2 of a acknowledged", saved, err)
+		}
+	})
+}
+
+func TestCloseWritesDownTheLastAcknowledgement(t *testing.T) {
+	inWorld(t, signal.Config{}, func(w *world) {
+		w.put("a", 1)
+		u := w.connect("unit-1", "main")
+		u.register("a")
+		u.told()
+		u.ack("a", 1)
+		u.close()
+		if err := w.svc.Close(); err != nil {
+			w.Fatal(err)
+		}
+		saved, err := w.db.Load(w.Context(), mainOfUnit1)
+		if err != nil || saved == nil || len(saved.Progress) != 1 || saved.Progress[0].Acked != 1 {
+			w.Errorf("%+v is stored, %v; want version 1 acknowledged", saved, err)
 		}
 	})
 }

@@ -11,7 +11,7 @@ func (s *Service) HoldBack(app string, d time.Duration) {
 
 // Numbers is how many numbers of sessions there are, in use or not.
 func (s *Service) Numbers() int {
-	s.index.links.mu.RLock()
-	defer s.index.links.mu.RUnlock()
-	return len(s.index.links.all)
+	s.index.sessions.mu.RLock()
+	defer s.index.sessions.mu.RUnlock()
+	return len(s.index.sessions.all)
 }

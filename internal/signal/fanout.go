@@ -25,7 +25,7 @@ func (s *Service) Changed(batch []Change) {
 // announce queues an object for fan-out.
 func (s *Service) announce(w *watched) {
 	w.mu.Lock()
-	first := !w.waiting && len(w.links) > 0
+	first := !w.waiting && len(w.sessions) > 0
 	w.waiting = w.waiting || first
 	w.mu.Unlock()
 	if !first {
@@ -48,11 +48,11 @@ func (s *Service) announce(w *watched) {
 
 // lane fans out objects one after the other. Changes of one object always take the same lane, so they stay in order.
 type lane struct {
-	mu    sync.Mutex
-	queue []waiting
-	until time.Time // the lane looks at its queue by then
-	wake  chan struct{}
-	links []*link // reused
+	mu       sync.Mutex
+	queue    []waiting
+	until    time.Time // the lane looks at its queue by then
+	wake     chan struct{}
+	sessions []*liveSession // reused
 }
 
 // waiting is an object in a lane.
@@ -121,7 +121,7 @@ func (ln *lane) take(now time.Time) (due []waiting, wait time.Duration) {
 	}
 	clear(ln.queue[len(keep):])
 	ln.queue = keep
-	if cap(keep) > keepLinks && len(keep) == 0 {
+	if cap(keep) > keepListed && len(keep) == 0 {
 		ln.queue = nil
 	}
 	ln.until = now.Add(wait)
@@ -132,49 +132,49 @@ func (ln *lane) take(now time.Time) (due []waiting, wait time.Duration) {
 func (s *Service) fanOut(ln *lane, w *watched) {
 	w.mu.Lock()
 	w.waiting = false
-	ln.links = s.index.links.get(w.links, ln.links[:0])
+	ln.sessions = s.index.sessions.get(w.sessions, ln.sessions[:0])
 	w.mu.Unlock()
-	s.spread(w, ln.links)
-	clear(ln.links)
-	if cap(ln.links) > keepLinks {
-		ln.links = nil
+	s.spread(w, ln.sessions)
+	clear(ln.sessions)
+	if cap(ln.sessions) > keepListed {
+		ln.sessions = nil
 	}
 }
 
 // spread offers the state to many sessions on several cores. Which of two states of one object reaches a session first
 // does not matter: it takes no older one.
-func (s *Service) spread(w *watched, links []*link) {
+func (s *Service) spread(w *watched, sessions []*liveSession) {
 	st, now := w.now.Load(), s.second()
-	offer := func(part []*link) {
+	offer := func(part []*liveSession) {
 		for _, l := range part {
 			l.offered(w, st, now)
 		}
 	}
-	parts := min(len(s.lanes), len(links)/spreadFrom)
+	parts := min(len(s.lanes), len(sessions)/spreadFrom)
 	if parts < 2 {
-		offer(links)
+		offer(sessions)
 		return
 	}
 	var wg sync.WaitGroup
-	for part := range slices.Chunk(links[len(links)/parts:], (len(links)+parts-1)/parts) {
+	for part := range slices.Chunk(sessions[len(sessions)/parts:], (len(sessions)+parts-1)/parts) {
 		wg.Go(func() { offer(part) })
 	}
-	offer(links[:len(links)/parts])
+	offer(sessions[:len(sessions)/parts])
 	wg.Wait()
 }
 
 const (
 	idleLane   = time.Hour
-	keepLinks  = 1 << 14 // room that a lane keeps for what waits, and for the sessions of an object
+	keepListed = 1 << 14 // how many a lane keeps memory for, of what waits, and for the sessions of an object
 	spreadFrom = 128     // sessions for which another core is worth waking
 )
 
 // offered passes a state to one session.
-func (l *link) offered(w *watched, st *current, now second) {
+func (l *liveSession) offered(w *watched, st *current, now second) {
 	c := l.c
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.link != l {
+	if c.session != l {
 		return
 	}
 	r := c.find(w.id)

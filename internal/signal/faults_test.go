@@ -1,6 +1,7 @@
 package signal_test
 
 import (
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -86,6 +87,31 @@ func TestResetOfUnreadableRegistrationsTakesTheirPlace(t *testing.T) {
 		time.Sleep(5 * time.Second)
 		u.want("b ?", "c ?")
 		u.wantDigest("b", "c")
+	})
+}
+
+// What was acknowledged before a reset must not reach the disk after it, or a crash would take the reset back.
+func TestResetIsStoredAfterWhatIsBeingWrittenDown(t *testing.T) {
+	inWorld(t, signal.Config{}, func(w *world) {
+		w.put("a", 1)
+		u := w.connect("unit-1", "main")
+		defer u.close()
+		u.register("a")
+		u.told()
+		release := w.store.holdTouches()
+		u.ack("a", 1)
+		time.Sleep(2 * time.Second) // it is being written down
+		var early atomic.Bool
+		w.store.mu.Lock()
+		w.store.saved = func(*signal.Save) { early.Store(w.store.touches.Load() != nil) }
+		w.store.mu.Unlock()
+		u.send(`{"register":{"objects":["b"],"reset":true}}`)
+		synctest.Wait()
+		release()
+		u.want("registered b", "b ?")
+		if early.Load() {
+			w.Error("the set was given to the store while what is older was still on its way")
+		}
 	})
 }
 

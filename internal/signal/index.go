@@ -25,10 +25,10 @@ type watched struct {
 	now  atomic.Pointer[current]
 	gone atomic.Bool // nobody is registered any more, and the id may be another's
 
-	mu      sync.Mutex
-	links   []linkID // sessions registered for it; those that are over are taken out when they are half
-	over    int      // how many of them are
-	waiting bool     // in a lane's queue
+	mu       sync.Mutex
+	sessions []sessionID // sessions registered for it; those that are over are taken out when they are half
+	over     int         // how many of them are
+	waiting  bool        // in a lane's queue
 }
 
 // current is a state and its frames, encoded once per format and shared by all receivers.
@@ -66,13 +66,13 @@ type shard struct {
 
 // index finds watched objects by name and by id.
 type index struct {
-	seed   maphash.Seed
-	shards [shards]shard
-	mu     sync.RWMutex
-	byID   []*watched
-	free   []uint32
-	n      atomic.Int64 // registrations of live sessions
-	links  links
+	seed     maphash.Seed
+	shards   [shards]shard
+	mu       sync.RWMutex
+	byID     []*watched
+	free     []uint32
+	n        atomic.Int64 // registrations of live sessions
+	sessions sessionTable
 }
 
 func (x *index) init() {
@@ -141,7 +141,7 @@ func (x *index) release(w *watched) {
 	}
 	delete(sh.m, w.name)
 	w.gone.Store(true)
-	w.dismiss(&x.links)
+	w.dismiss(&x.sessions)
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	x.byID[w.id] = nil

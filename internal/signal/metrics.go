@@ -40,7 +40,7 @@ var (
 func (m metricsOf) Collect(ch chan<- prometheus.Metric) {
 	s := m.Service
 	ch <- prometheus.MustNewConstMetric(descRegs, prometheus.GaugeValue, float64(s.Live()))
-	ch <- prometheus.MustNewConstMetric(descClients, prometheus.GaugeValue, float64(s.live.n.Load()))
+	ch <- prometheus.MustNewConstMetric(descClients, prometheus.GaugeValue, float64(s.roster.n.Load()))
 	for _, c := range []struct {
 		desc *prometheus.Desc
 		n    *atomic.Uint64

@@ -21,7 +21,7 @@ func (s *Service) Frames() (first, later []frame.Kind) {
 func (s *Service) Open(ctx context.Context, p session.Sender, who session.Client, load bool) session.Part {
 	id := clientID(who)
 	for {
-		c := s.live.enter(s, id)
+		c := s.roster.enter(s, id)
 		if l, ok := c.open(ctx, p, who, load); ok {
 			if l == nil {
 				return nil
@@ -35,10 +35,10 @@ func clientID(who session.Client) ClientID {
 	return ClientID{App: who.App, Recipient: who.Recipient, Group: who.Group, Device: who.Device}
 }
 
-// open makes a link that has yet to join, and sees that what is stored of the client is known by then. False: the
+// open makes a session that has yet to join, and sees that what is stored of the client is known by then. False: the
 // client was just removed.
-func (c *Client) open(ctx context.Context, p session.Sender, who session.Client, load bool) (*link, bool) {
-	l := &link{c: c, peer: p, who: who, format: p.Format()}
+func (c *Client) open(ctx context.Context, p session.Sender, who session.Client, load bool) (*liveSession, bool) {
+	l := &liveSession{c: c, peer: p, who: who, format: p.Format()}
 	c.mu.Lock()
 	if c.phase == removed {
 		c.mu.Unlock()
@@ -71,8 +71,8 @@ func (c *Client) load(ctx context.Context) bool {
 		}
 		c.arm(c.svc.second() + seconds(storeRetry))
 		return true
-	case v == nil && c.link == nil && c.opening == 1:
-		c.svc.live.remove(c)
+	case v == nil && c.session == nil && c.opening == 1:
+		c.svc.roster.remove(c)
 		return false
 	case v == nil:
 		v = &Saved{}
@@ -81,9 +81,9 @@ func (c *Client) load(ctx context.Context) bool {
 	c.away = set{v.Keys, v.Progress}
 	c.digest = object.DigestOf(v.Keys...)
 	c.saves.keep(c.digest, len(v.Keys))
-	if c.link != nil {
+	if c.session != nil {
 		c.restore()
-		if c.link.started {
+		if c.session.started {
 			c.owed.add(0, "", nil) // the welcome could not say the digest
 		}
 		c.later()
@@ -92,13 +92,13 @@ func (c *Client) load(ctx context.Context) bool {
 }
 
 // Join implements session.Part.
-func (l *link) Join() {
+func (l *liveSession) Join() {
 	for !l.join() {
-		l.c = l.c.svc.live.enter(l.c.svc, clientID(l.who)) // the recipient was erased meanwhile
+		l.c = l.c.svc.roster.enter(l.c.svc, clientID(l.who)) // the recipient was erased meanwhile
 	}
 }
 
-func (l *link) join() bool {
+func (l *liveSession) join() bool {
 	c := l.c
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -107,8 +107,8 @@ func (l *link) join() bool {
 	}
 	c.opening = max(0, c.opening-1)
 	c.detach()
-	c.svc.index.links.enter(l)
-	c.link = l
+	c.svc.index.sessions.enter(l)
+	c.session = l
 	if c.phase == loaded {
 		c.restore()
 	}
@@ -116,19 +116,19 @@ func (l *link) join() bool {
 }
 
 // Start implements session.Part.
-func (l *link) Start() {
+func (l *liveSession) Start() {
 	c := l.c
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	l.started = true
-	if c.link == l {
+	if c.session == l {
 		c.touch()
 		c.later()
 	}
 }
 
 // Frame implements session.Part.
-func (l *link) Frame(f *frame.Client) {
+func (l *liveSession) Frame(f *frame.Client) {
 	if f.Kind == frame.KindObjectAck {
 		l.acked(f)
 		return
@@ -137,12 +137,12 @@ func (l *link) Frame(f *frame.Client) {
 }
 
 // Closed implements session.Part.
-func (l *link) Closed() {
+func (l *liveSession) Closed() {
 	c := l.c
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	switch {
-	case c.link == l:
+	case c.session == l:
 		c.detach()
 		c.touch()
 	case l.over.Load():
@@ -151,30 +151,30 @@ func (l *link) Closed() {
 		l.over.Store(true) // it never joined
 		c.opening--
 	}
-	if !c.lasting() || c.phase != loaded && c.opening == 0 && c.link == nil {
-		c.svc.live.remove(c)
+	if !c.lasting() || c.phase != loaded && c.opening == 0 && c.session == nil {
+		c.svc.roster.remove(c)
 		return
 	}
 	c.later()
 }
 
 // Drained implements session.Part.
-func (l *link) Drained() {
+func (l *liveSession) Drained() {
 	c := l.c
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.link == l && l.blocked {
+	if c.session == l && l.blocked {
 		l.blocked = false
 		c.later()
 	}
 }
 
 // Digest implements session.Digester.
-func (l *link) Digest() (digest string, registrations int) {
+func (l *liveSession) Digest() (digest string, registrations int) {
 	c := l.c
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.link != l || c.phase != loaded {
+	if c.session != l || c.phase != loaded {
 		return "", 0
 	}
 	return c.saves.disk.digest.String(), int(c.saves.disk.count)
@@ -182,12 +182,12 @@ func (l *link) Digest() (digest string, registrations int) {
 
 // Renew implements session.Part. What the new token does not allow is dropped; the digests differ then, and
 // the client learns why when it asks again.
-func (l *link) Renew(who session.Client) {
+func (l *liveSession) Renew(who session.Client) {
 	c := l.c
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	l.who = who
-	if c.link != l || c.phase != loaded {
+	if c.session != l || c.phase != loaded {
 		return
 	}
 	kept := c.regs[:0]
@@ -206,7 +206,7 @@ func (l *link) Renew(who session.Client) {
 
 // leave takes an object out of the set; the caller takes the reg.
 func (c *Client) leave(w *watched) {
-	w.remove(&c.svc.index.links, c.link)
+	w.remove(&c.svc.index.sessions, c.session)
 	c.digest -= w.hash
 	c.svc.index.release(w)
 }

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"testing"
 
+	"godwit.dev/godwit/internal/frame"
 	"godwit.dev/godwit/internal/object"
 	"godwit.dev/godwit/internal/session"
 )
@@ -306,5 +307,37 @@ func TestRegistrationAfterAResetIsSentNothingOlder(t *testing.T) {
 	r := reg{id: 5, acked: 4, sent: 4, told: toldVersion, due: 9, attempt: 3}
 	if got := r.renewed(); got != (reg{id: 5, sent: 4, told: toldVersion, wanted: true}) {
 		t.Errorf("%+v", got)
+	}
+}
+
+// countingPeer is a peer that counts what it is sent.
+type countingPeer struct{ frames int }
+
+func (p *countingPeer) Format() frame.Format { return frame.JSON }
+
+func (p *countingPeer) Send(frame.ServerKind, []byte, []byte) bool { p.frames++; return true }
+
+func (*countingPeer) Cork()   {}
+func (*countingPeer) Uncork() {}
+
+func TestWhatWasAskedForComesAfterItsAnswer(t *testing.T) {
+	peer := &countingPeer{}
+	c := &Client{svc: &Service{}, id: ClientID{Device: "main"}}
+	l := &liveSession{c: c, peer: peer, started: true}
+	r, w, st := &reg{}, &watched{name: name{key: object.Key{Group: "north", Object: "a"}}}, version(1)
+	refused := func(when string) {
+		t.Helper()
+		if r.ask(); c.offer(l, r, w, st, 1) || peer.frames != 0 {
+			t.Fatalf("%s it is sent", when)
+		}
+	}
+	c.saves.change()
+	refused("before the change is stored")
+	c.owed.add(1, "north", []string{"a"})
+	c.saves.end(c.saves.begin(0, 1), nil)
+	refused("before the answer, which may leave now,")
+	c.owed.told()
+	if !c.offer(l, r, w, st, 1) || peer.frames != 1 {
+		t.Fatal("after the answer it is not sent")
 	}
 }

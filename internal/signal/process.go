@@ -24,7 +24,7 @@ func (c *Client) advance(t *scratch) (save *Save) {
 	if c.phase == removed {
 		return nil
 	}
-	l := c.link
+	l := c.session
 	if l != nil && c.phase != loaded {
 		c.loadAgain(l)
 		return nil
@@ -42,7 +42,7 @@ func (c *Client) advance(t *scratch) (save *Save) {
 }
 
 // tellAll sends what is due: answers, and if something may be missing, states. It is one write whatever their number.
-func (c *Client) tellAll(l *link, t *scratch) {
+func (c *Client) tellAll(l *liveSession, t *scratch) {
 	if c.owed.none() && !c.behind {
 		return
 	}
@@ -55,7 +55,7 @@ func (c *Client) tellAll(l *link, t *scratch) {
 }
 
 // loadAgain reads the stored registrations after a failure.
-func (c *Client) loadAgain(l *link) {
+func (c *Client) loadAgain(l *liveSession) {
 	if l.started && c.wakeAt == 0 && c.phase.reread() {
 		c.svc.running.Go(func() { c.load(c.svc.ctx) })
 	}
@@ -64,7 +64,7 @@ func (c *Client) loadAgain(l *link) {
 // leaveRoster forgets a client that is away and wholly written down.
 func (c *Client) leaveRoster() {
 	if c.opening == 0 && c.saves.stored() && c.progress == progressStored {
-		c.svc.live.remove(c)
+		c.svc.roster.remove(c)
 	}
 }
 
@@ -95,7 +95,7 @@ func (c *Client) notSaved(change uint32, err error) {
 }
 
 // answerStored tells the client of changes that are stored, or cannot be.
-func (c *Client) answerStored(l *link, t *scratch) {
+func (c *Client) answerStored(l *liveSession, t *scratch) {
 	for a := c.owed.next(c.saves.disk.change); a != nil; a = c.owed.next(c.saves.disk.change) {
 		b, kind := t.frame[:0], frame.ServerRegistered
 		if a.lost && len(a.objects) > 0 {
@@ -113,7 +113,7 @@ func (c *Client) answerStored(l *link, t *scratch) {
 }
 
 // catchUp sends what the client does not have yet, newest versions only, as long as the session has room.
-func (c *Client) catchUp(l *link) {
+func (c *Client) catchUp(l *liveSession) {
 	now, next := c.svc.second(), second(0)
 	c.behind = false
 	for i := range c.regs {
@@ -135,7 +135,7 @@ func (c *Client) catchUp(l *link) {
 }
 
 // offer sends a state if the client needs it. False: it does, and cannot have it yet.
-func (c *Client) offer(l *link, r *reg, w *watched, st *current, now second) bool {
+func (c *Client) offer(l *liveSession, r *reg, w *watched, st *current, now second) bool {
 	switch {
 	case st == nil:
 		return true // being read; who reads it offers it to all

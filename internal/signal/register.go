@@ -17,11 +17,11 @@ const (
 )
 
 // asked handles a register or unregister frame.
-func (l *link) asked(f *frame.Client) {
+func (l *liveSession) asked(f *frame.Client) {
 	c := l.c
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.link != l {
+	if c.session != l {
 		return
 	}
 	group := string(f.Group)
@@ -49,7 +49,7 @@ func (l *link) asked(f *frame.Client) {
 }
 
 // refuse answers registrations that cannot be had. There is nothing to wait for.
-func (l *link) refuse(group string, keys []object.Key, code string, transient bool) {
+func (l *liveSession) refuse(group string, keys []object.Key, code string, transient bool) {
 	if len(keys) == 0 {
 		return
 	}
@@ -59,7 +59,7 @@ func (l *link) refuse(group string, keys []object.Key, code string, transient bo
 }
 
 // send writes a frame unless the session has no room; it then waits to be drained.
-func (l *link) send(k frame.ServerKind, head, tail []byte) bool {
+func (l *liveSession) send(k frame.ServerKind, head, tail []byte) bool {
 	if l.blocked {
 		return false
 	}
@@ -76,7 +76,7 @@ func names(keys []object.Key) []string {
 }
 
 // permit takes out what the client may not have, and answers for it.
-func (l *link) permit(group string, keys []object.Key) (allowed []object.Key) {
+func (l *liveSession) permit(group string, keys []object.Key) (allowed []object.Key) {
 	if l.who.Only == "" && l.who.Patterns == nil {
 		return keys
 	}
@@ -94,7 +94,7 @@ func (l *link) permit(group string, keys []object.Key) (allowed []object.Key) {
 }
 
 // register adds objects. What is registered already is sent again: the client asks because it does not know.
-func (l *link) register(group string, keys []object.Key) {
+func (l *liveSession) register(group string, keys []object.Key) {
 	c := l.c
 	if c.phase != loaded {
 		l.refuse(group, keys, codeStore, true)
@@ -140,7 +140,7 @@ func (l *link) register(group string, keys []object.Key) {
 }
 
 // unregister removes objects.
-func (l *link) unregister(group string, keys []object.Key) {
+func (l *liveSession) unregister(group string, keys []object.Key) {
 	c := l.c
 	if c.phase != loaded {
 		l.refuse(group, keys, codeStore, true)
@@ -166,7 +166,7 @@ func (l *link) unregister(group string, keys []object.Key) {
 }
 
 // stage collects a reset and swaps it in whole once it is complete: no object that stays wanted is out for a moment.
-func (l *link) stage(group string, keys []object.Key, more bool, t *scratch) {
+func (l *liveSession) stage(group string, keys []object.Key, more bool, t *scratch) {
 	c := l.c
 	if c.reset == nil {
 		c.reset = &reset{}
@@ -218,7 +218,7 @@ func (c *Client) swap(keys []object.Key, t *scratch) {
 			r = had.renewed()
 			x.release(w) // it stays: one registration is enough
 		} else {
-			w.add(c.link)
+			w.add(c.session)
 			c.digest += w.hash
 		}
 		next = append(next, r)
@@ -239,11 +239,11 @@ func (c *Client) swap(keys []object.Key, t *scratch) {
 }
 
 // acked handles an object_ack frame.
-func (l *link) acked(f *frame.Client) {
+func (l *liveSession) acked(f *frame.Client) {
 	c := l.c
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.link != l || f.Version == 0 || l.who.Observer {
+	if c.session != l || f.Version == 0 || l.who.Observer {
 		return
 	}
 	group := string(f.Group)

@@ -57,7 +57,7 @@ type Service struct {
 	start time.Time
 
 	index   index
-	live    roster
+	roster  roster
 	lanes   []*lane
 	pace    paces
 	work    queue[*Client]  // clients that have something to do
@@ -93,7 +93,7 @@ func New(cfg Config) *Service {
 	s := &Service{cfg: cfg, log: cfg.Log, store: cfg.Store, start: cfg.Now()}
 	s.ctx, s.stop = context.WithCancel(context.Background())
 	s.index.init()
-	s.live.init()
+	s.roster.init()
 	s.pace.most = cfg.BatchMost
 	s.work.init(&s.running, processors, func(c *Client) { c.process() })
 	s.unread.init(&s.running, 1, nil)

@@ -112,7 +112,7 @@ func (s *Service) flushNow() {
 		for _, c := range writing {
 			c.mu.Lock()
 			c.progress.written()
-			if c.link == nil || c.saves.due() {
+			if c.session == nil || c.saves.due() {
 				c.later()
 			}
 			c.mu.Unlock()
@@ -149,7 +149,7 @@ func (s *Service) Collect(ctx context.Context) error {
 		var drop []ClientID
 		var here []Touch
 		for _, id := range ids {
-			if c := s.live.device(id); c != nil {
+			if c := s.roster.device(id); c != nil {
 				here = append(here, Touch{ID: id, SeenAt: s.cfg.Now()}) // connected all the time
 			} else {
 				drop = append(drop, id)

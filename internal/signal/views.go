@@ -88,10 +88,10 @@ func (s *Service) liveRegistrations(app string, k object.Key) (found []Registrat
 		return nil
 	}
 	now := s.cfg.Now()
-	for _, l := range w.sessions(&s.index.links, nil) {
+	for _, l := range w.listed(&s.index.sessions, nil) {
 		c := l.c
 		c.mu.Lock()
-		if r := c.find(w.id); r != nil && c.link == l {
+		if r := c.find(w.id); r != nil && c.session == l {
 			found = append(found, c.view(k, r, now))
 		}
 		c.mu.Unlock()
@@ -109,9 +109,9 @@ func (c *Client) view(k object.Key, r *reg, now time.Time) Registration {
 func (s *Service) OfRecipient(ctx context.Context, app, recipient string) (found []Registration, err error) {
 	here := make(map[ClientID]bool)
 	now := s.cfg.Now()
-	for _, c := range s.live.of(app, recipient) {
+	for _, c := range s.roster.of(app, recipient) {
 		c.mu.Lock()
-		if c.link != nil && c.phase == loaded {
+		if c.session != nil && c.phase == loaded {
 			here[c.id] = true
 			for i := range c.regs {
 				found = append(found, c.view(s.index.get(c.regs[i].id).key, &c.regs[i], now))
@@ -146,10 +146,10 @@ func (s *Service) OfRecipient(ctx context.Context, app, recipient string) (found
 // this fails.
 func (s *Service) Erase(ctx context.Context, app, recipient string) error {
 	var saves []<-chan struct{}
-	for _, c := range s.live.of(app, recipient) {
+	for _, c := range s.roster.of(app, recipient) {
 		c.mu.Lock()
 		c.detach()
-		s.live.remove(c)
+		s.roster.remove(c)
 		if ended := c.saves.wait(); ended != nil {
 			saves = append(saves, ended)
 		}

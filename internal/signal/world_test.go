@@ -33,7 +33,7 @@ type flaky struct {
 	signal.Store
 	reads, writes atomic.Bool
 	slow          atomic.Int64                  // how long it takes until what was read is answered
-	touches       atomic.Pointer[chan struct{}] // closed when what is noted may be answered; nil: at once
+	touches       atomic.Pointer[chan struct{}] // closed when what is to be noted may reach the store; nil: at once
 	saved         func(v *signal.Save)
 	mu            sync.Mutex
 	held          []func() // calls that wait; nil and holding false: none do

@@ -46,7 +46,7 @@ var ofObjects = []mutation{
 	{
 		name:  "forget a session that was slow",
 		file:  "internal/signal/open.go",
-		old:   "	if c.link == l && l.blocked {",
+		old:   "	if c.session == l && l.blocked {",
 		new:   "	if false {",
 		tests: []suite{{signalTests, "."}, {convergenceTests, converges}},
 	},

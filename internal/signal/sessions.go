@@ -5,19 +5,19 @@ import (
 	"sync"
 )
 
-// linkID is the number of a session that is registered for something. Objects list their sessions by number: that takes
+// sessionID is the number of a session that is registered for something. Objects list their sessions by number: that takes
 // half the room of a pointer, and the collector need not follow it.
-type linkID uint32
+type sessionID uint32
 
-// links finds sessions by their numbers. A number is used again once no object lists it any more.
-type links struct {
+// sessionTable finds sessions by their numbers. A number is used again once no object lists it any more.
+type sessionTable struct {
 	mu   sync.RWMutex
-	all  []*link
-	free []linkID
+	all  []*liveSession
+	free []sessionID
 }
 
 // enter gives a session its number, which it holds until leave.
-func (t *links) enter(l *link) {
+func (t *sessionTable) enter(l *liveSession) {
 	l.holds.Store(1)
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -26,19 +26,19 @@ func (t *links) enter(l *link) {
 		t.all[l.id] = l
 		return
 	}
-	l.id = linkID(len(t.all))
+	l.id = sessionID(len(t.all))
 	t.all = append(t.all, l)
 }
 
 // leave takes back the session's own hold on its number.
-func (t *links) leave(l *link) {
+func (t *sessionTable) leave(l *liveSession) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.release(l)
 }
 
 // release takes back one hold. t.mu is held.
-func (t *links) release(l *link) {
+func (t *sessionTable) release(l *liveSession) {
 	if l.holds.Add(-1) == 0 {
 		t.all[l.id] = nil
 		t.free = append(t.free, l.id)
@@ -46,7 +46,7 @@ func (t *links) release(l *link) {
 }
 
 // get appends the sessions with these numbers.
-func (t *links) get(ids []linkID, dst []*link) []*link {
+func (t *sessionTable) get(ids []sessionID, dst []*liveSession) []*liveSession {
 	t.mu.RLock()
 	defer t.mu.RUnlock()
 	dst = slices.Grow(dst, len(ids))
@@ -57,7 +57,7 @@ func (t *links) get(ids []linkID, dst []*link) []*link {
 }
 
 // sweep takes those that are over out of a list, all of them if the list itself is.
-func (t *links) sweep(ids []linkID, all bool) []linkID {
+func (t *sessionTable) sweep(ids []sessionID, all bool) []sessionID {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	kept := ids[:0]
@@ -72,49 +72,49 @@ func (t *links) sweep(ids []linkID, all bool) []linkID {
 }
 
 // add lists a session that is registered for the object from now on.
-func (w *watched) add(l *link) {
+func (w *watched) add(l *liveSession) {
 	l.holds.Add(1) // beside its own, so it cannot go meanwhile
 	w.mu.Lock()
-	w.links = append(w.links, l.id)
+	w.sessions = append(w.sessions, l.id)
 	w.mu.Unlock()
 }
 
 // left notes that a session which is over was registered here.
-func (w *watched) left(t *links) {
+func (w *watched) left(t *sessionTable) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.over++; w.over*2 > len(w.links) {
-		w.links = t.sweep(w.links, false)
+	if w.over++; w.over*2 > len(w.sessions) {
+		w.sessions = t.sweep(w.sessions, false)
 		w.over = 0
-		if cap(w.links) > 4*len(w.links)+8 {
-			w.links = slices.Clip(slices.Clone(w.links))
+		if cap(w.sessions) > 4*len(w.sessions)+8 {
+			w.sessions = slices.Clip(slices.Clone(w.sessions))
 		}
 	}
 }
 
 // remove takes out one session that goes on without this object.
-func (w *watched) remove(t *links, l *link) {
+func (w *watched) remove(t *sessionTable, l *liveSession) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if i := slices.Index(w.links, l.id); i >= 0 {
-		last := len(w.links) - 1
-		w.links[i] = w.links[last]
-		w.links = w.links[:last]
+	if i := slices.Index(w.sessions, l.id); i >= 0 {
+		last := len(w.sessions) - 1
+		w.sessions[i] = w.sessions[last]
+		w.sessions = w.sessions[:last]
 		t.leave(l)
 	}
 }
 
 // dismiss empties the list of an object that nobody is registered for any more.
-func (w *watched) dismiss(t *links) {
+func (w *watched) dismiss(t *sessionTable) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	t.sweep(w.links, true)
-	w.links, w.over = nil, 0
+	t.sweep(w.sessions, true)
+	w.sessions, w.over = nil, 0
 }
 
-// sessions appends those that are registered for the object; some may be over.
-func (w *watched) sessions(t *links, dst []*link) []*link {
+// listed appends those that are registered for the object; some may be over.
+func (w *watched) listed(t *sessionTable, dst []*liveSession) []*liveSession {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return t.get(w.links, dst)
+	return t.get(w.sessions, dst)
 }
