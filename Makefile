@@ -1,4 +1,4 @@
-# Everything a developer runs. `make help` lists it; CI runs `make test` and the parts of `make check`.
+# Everything a developer runs. `make help` lists it; CI runs the parts of `make check`, see .ci/run.
 SHELL := /bin/bash
 .SHELLFLAGS := -eu -o pipefail -c
 .DEFAULT_GOAL := help
@@ -62,7 +62,10 @@ TOOL_PACKAGES := test/foreign test/webpage examples/observatory
 covers = $(strip $(foreach p,$(PACKAGES:./%=%),$(filter $(subst ...,%,$p),$1 $1/)))
 
 .PHONY: test
-test: $(GOTESTSUM) $(foreach p,$(TOOL_PACKAGES),$(if $(call covers,$p),$(TOOLS_$p))) ## run all tests, installing what they need (narrow with PACKAGES=./internal/...)
+test: go-test ## run all tests, installing what they need (narrow with PACKAGES=./internal/...)
+
+.PHONY: go-test
+go-test: $(GOTESTSUM) $(foreach p,$(TOOL_PACKAGES),$(if $(call covers,$p),$(TOOLS_$p)))
 	gotestsum --format pkgname-and-test-fails -- $(TESTFLAGS) $(PACKAGES)
 
 # What changed since this branch left main (SINCE names another commit), with all that is built from it.

@@ -31,7 +31,8 @@ func TestSecondServerOnTheSameDataRefusesToStart(t *testing.T) {
 }
 
 func TestStopSaysGoodbyeAndExitsCleanly(t *testing.T) {
-	server := blackbox.Start(t, blackbox.Dev())
+	// The grace is for clients that are slow to read their goodbye: here it is as long as a busy machine may need.
+	server := blackbox.Start(t, blackbox.Dev(), blackbox.Args("--grace", "45s"))
 	ctx, cancel := context.WithTimeout(t.Context(), blackbox.Patience)
 	defer cancel()
 	links := map[string]blackbox.Link{}
