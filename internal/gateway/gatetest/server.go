@@ -29,7 +29,7 @@ import (
 const App = access.DevApp
 
 // Patience is how long a test waits for what must come. It is only ever waited out by a test that fails.
-const Patience = 20 * time.Second
+const Patience = time.Minute
 
 // QueueBytes is the most that the reactor queues for one connection.
 const QueueBytes = 256 << 10
