@@ -25,6 +25,7 @@ import (
 	"godwit.dev/godwit/internal/hook"
 	"godwit.dev/godwit/internal/limit"
 	"godwit.dev/godwit/internal/mailbox"
+	"godwit.dev/godwit/internal/memory"
 	"godwit.dev/godwit/internal/metrics"
 	"godwit.dev/godwit/internal/reactor"
 	"godwit.dev/godwit/internal/session"
@@ -66,7 +67,7 @@ type App struct {
 	reactor   *reactor.Reactor
 	addrLimit *limit.Addrs
 	signups   *limit.Addrs
-	pace      *pacer
+	pace      *memory.Pacer
 	keyLimit  *limit.Keys
 	tlsFor    func(protocols ...string) *tls.Config // nil: plain
 	clock     func() time.Time
@@ -111,7 +112,7 @@ func Start(ctx context.Context, cfg *config.Config, opts Options) (*App, error) 
 	}
 	begun := time.Now()
 	for _, start := range []func(context.Context) error{
-		a.startProcess, a.startStores, a.startAccess, a.startObjects, a.startMailbox, a.startChannels, a.startHooks, a.startSending, a.startBots, a.startTrim, a.startConnections,
+		a.startProcess, a.startStores, a.startAccess, a.startObjects, a.startMailbox, a.startChannels, a.startHooks, a.startSending, a.startBots, a.startMemory, a.startConnections,
 		a.listen, a.announce,
 	} {
 		err := start(ctx)

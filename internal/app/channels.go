@@ -48,6 +48,12 @@ func (a *App) startChannels(ctx context.Context) error {
 	return nil
 }
 
+// startBots starts listening to the bots of apps that want it.
+func (a *App) startBots(context.Context) error {
+	a.steps.addRun("bots", storePatience, telegram.NewBots(a.channels, a.endpoints, a.log).Run, a.fail)
+	return nil
+}
+
 // startHooks starts what tells apps of events.
 func (a *App) startHooks(ctx context.Context) error {
 	client := provider.Client(a.cfg.AllowPrivateURLs)

@@ -31,7 +31,7 @@ func (a *App) serveGRPC(ln net.Listener) (stop func(), err error) {
 		defer close(done)
 		most := a.maxConnections()
 		lim := reactor.Limits{Connections: most, Admit: func(addr netip.Addr) bool {
-			a.pace.opening()
+			a.pace.Opening()
 			return a.onLoops() < most && a.addrLimit.Allow(addr)
 		}}
 		err := srv.Serve(ctx, a.reactor, ln, conf, lim)

@@ -11,7 +11,9 @@ import (
 	"time"
 
 	"godwit.dev/godwit/internal/admin"
+	"godwit.dev/godwit/internal/certs"
 	"godwit.dev/godwit/internal/gateway"
+	"godwit.dev/godwit/internal/gateway/conngate"
 	"godwit.dev/godwit/internal/gateway/pollgate"
 	"godwit.dev/godwit/internal/gateway/ssegate"
 	"godwit.dev/godwit/internal/gateway/wsgate"
@@ -40,11 +42,11 @@ func (a *App) startConnections(context.Context) error {
 	a.signups = limit.NewAddrs(a.cfg.LimitSignups.PerSecond(), a.cfg.LimitLoopback)
 	a.keyLimit = limit.NewKeys(a.cfg.LimitPublish.PerSecond())
 	if a.cfg.TLSCert != "" {
-		c, err := loadCerts(a.cfg.TLSCert, a.cfg.TLSKey, a.cfg.TLSClientCA, a.log)
+		c, err := certs.Load(a.cfg.TLSCert, a.cfg.TLSKey, a.cfg.TLSClientCA, a.log)
 		if err != nil {
 			return err
 		}
-		a.tlsFor = c.server
+		a.tlsFor = c.Server
 	}
 	return nil
 }
@@ -124,9 +126,11 @@ func (a *App) serveHTTP(ln net.Listener) (stop func(), err error) {
 	if err != nil {
 		return nil, err
 	}
-	gate := newDoor(a.addrLimit, a.maxConnections(), a.onLoops, a.pace.opening, handler)
+	gate := conngate.New(conngate.Config{
+		Limit: a.addrLimit, Most: a.maxConnections(), Moved: a.onLoops, Opening: a.pace.Opening, Inside: handler,
+	})
 	srv := &http.Server{
-		Handler: gate, ConnState: gate.state, Protocols: new(http.Protocols),
+		Handler: gate, ConnState: gate.State, Protocols: new(http.Protocols),
 		ErrorLog: slog.NewLogLogger(a.log.Handler(), slog.LevelDebug), // of single connections: a hostile client must not fill the log,
 	}
 	httpapi.Limit(srv)

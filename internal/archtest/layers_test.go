@@ -30,6 +30,9 @@ var places = map[string]layer{
 	"internal/urlguard":     domain, // leaf: the clients for URLs that people give
 	"internal/timerwheel":   domain,
 	"internal/latency":      domain, // leaf: a histogram
+	"internal/memory":       domain, // leaf: the collector
+	"internal/certs":        domain, // leaf: certificates from files
+	"internal/disk":         capability,
 	"internal/encoded":      domain, // leaf: encodings made once
 	"internal/frame":        codec,
 	"internal/mailbox":      capability,
@@ -68,6 +71,7 @@ var places = map[string]layer{
 	"internal/archtest":     outside,
 
 	// Suites that tests of several packages share; what serves may not import them.
+	"internal/certs/certstest":   outside,
 	"internal/gateway/gatetest":  outside,
 	"internal/store/storetest":   outside,
 	"internal/sender/sendertest": outside,

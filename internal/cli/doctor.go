@@ -16,6 +16,7 @@ import (
 
 	"godwit.dev/godwit/internal/app/datadir"
 	"godwit.dev/godwit/internal/config"
+	"godwit.dev/godwit/internal/disk"
 )
 
 // finding is the outcome of one check.
@@ -137,12 +138,11 @@ func (d *doctor) space(context.Context) finding {
 	if _, err := os.Stat(dir); err != nil {
 		dir = existingParent(dir)
 	}
-	var st unix.Statfs_t
-	if err := unix.Statfs(dir, &st); err != nil {
+	free, err := disk.Free(dir)
+	if err != nil {
 		f.Detail = err.Error()
 		return f
 	}
-	free := int64(st.Bavail) * int64(st.Bsize)
 	f.Detail = fmt.Sprintf("%s free; publishes are refused below %s", size(free), size(int64(d.c.MinFree)))
 	f.OK = free > int64(d.c.MinFree)
 	if !f.OK {

@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 	"sync"
 	"time"
+
+	"godwit.dev/godwit/internal/disk"
 )
 
 // spaceEvery is how often the disk is asked for its free space at most.
@@ -36,7 +38,7 @@ type Space struct {
 // Free is how many bytes of disk are free where a folder lies. If that cannot be told, nothing stands in the way: a full
 // disk shows when it is written to.
 func Free(dir string) int64 {
-	n, err := freeBytes(dir)
+	n, err := disk.Free(dir)
 	if err != nil {
 		return math.MaxInt64
 	}
@@ -45,7 +47,7 @@ func Free(dir string) int64 {
 
 // NewSpace watches the disk of the database at path and makes its ballast if there is room.
 func NewSpace(path string, minFree, ballast int64) (*Space, error) {
-	s := &Space{dir: filepath.Dir(path), ballast: path + "-ballast", minFree: minFree, size: ballast, statfs: freeBytes, given: true}
+	s := &Space{dir: filepath.Dir(path), ballast: path + "-ballast", minFree: minFree, size: ballast, statfs: disk.Free, given: true}
 	if _, err := s.statfs(s.dir); err != nil {
 		return nil, fmt.Errorf("ask for free space of %s: %w", s.dir, err)
 	}

@@ -1,4 +1,4 @@
-package app
+package telegram
 
 import (
 	"context"
@@ -8,26 +8,23 @@ import (
 	"godwit.dev/godwit/internal/channel"
 	"godwit.dev/godwit/internal/endpoint"
 	"godwit.dev/godwit/internal/push"
-	"godwit.dev/godwit/internal/sender/telegram"
 )
 
-// startBots starts listening to the bots of apps that want it.
-func (a *App) startBots(context.Context) error {
-	b := &bots{channels: a.channels, audience: botAudience{a.endpoints}, log: a.log, running: make(map[string]*listener)}
-	a.steps.addRun("bots", storePatience, b.run, a.fail)
-	return nil
-}
-
-// bots keeps a listener running for each app whose Telegram channel asks for it.
-type bots struct {
+// Bots keeps a listener running for each app whose Telegram channel asks for it.
+type Bots struct {
 	channels *channel.Service
-	audience telegram.Audience
+	audience Audience
 	log      *slog.Logger
 	running  map[string]*listener // by app
 }
 
+// NewBots makes bots whose chats are endpoints.
+func NewBots(channels *channel.Service, endpoints *endpoint.Service, log *slog.Logger) *Bots {
+	return &Bots{channels: channels, audience: botAudience{endpoints}, log: log, running: make(map[string]*listener)}
+}
+
 type listener struct {
-	sender *telegram.Sender
+	sender *Sender
 	cancel context.CancelFunc
 	done   chan struct{}
 }
@@ -37,8 +34,8 @@ func (l *listener) stop() {
 	<-l.done
 }
 
-// run follows the settings until ctx ends.
-func (b *bots) run(ctx context.Context) error {
+// Run follows the settings until ctx ends.
+func (b *Bots) Run(ctx context.Context) error {
 	for {
 		changed := b.channels.Changed()
 		b.adjust(ctx)
@@ -54,15 +51,15 @@ func (b *bots) run(ctx context.Context) error {
 }
 
 // adjust ends the listeners whose settings have changed and starts those that are missing.
-func (b *bots) adjust(ctx context.Context) {
-	wanted := make(map[string]*telegram.Sender)
+func (b *Bots) adjust(ctx context.Context) {
+	wanted := make(map[string]*Sender)
 	for _, app := range b.channels.Apps(push.Telegram) {
 		s, err := b.channels.Sender(ctx, app, push.Telegram)
 		if err != nil {
 			b.log.WarnContext(ctx, "bot cannot be listened to", "app", app, "error", err)
 			continue
 		}
-		if t, ok := s.(*telegram.Sender); ok && t.Listens() {
+		if t, ok := s.(*Sender); ok && t.Listens() {
 			wanted[app] = t
 		}
 	}
@@ -79,7 +76,7 @@ func (b *bots) adjust(ctx context.Context) {
 	}
 }
 
-func (b *bots) listen(ctx context.Context, app string, s *telegram.Sender) *listener {
+func (b *Bots) listen(ctx context.Context, app string, s *Sender) *listener {
 	ctx, cancel := context.WithCancel(ctx)
 	l := &listener{sender: s, cancel: cancel, done: make(chan struct{})}
 	go func() {
@@ -95,12 +92,12 @@ func (b *bots) listen(ctx context.Context, app string, s *telegram.Sender) *list
 // botAudience keeps the chats of bots as endpoints.
 type botAudience struct{ endpoints *endpoint.Service }
 
-// Join implements telegram.Audience.
-func (k botAudience) Join(ctx context.Context, app string, c telegram.Chat) error {
+// Join implements Audience.
+func (k botAudience) Join(ctx context.Context, app string, c Chat) error {
 	return k.endpoints.Join(ctx, app, push.Telegram, c.Address, c.Locale)
 }
 
-// Leave implements telegram.Audience.
+// Leave implements Audience.
 func (k botAudience) Leave(ctx context.Context, app string, address json.RawMessage, reason string) error {
 	return k.endpoints.Leave(ctx, app, push.Telegram, address, reason)
 }

@@ -1,4 +1,5 @@
-package app
+// Package certs serves TLS certificates from files that may be replaced at any time.
+package certs
 
 import (
 	"crypto/tls"
@@ -14,8 +15,8 @@ import (
 // certLook is how often the certificate's files are looked at, at most: at a handshake, never by a timer.
 const certLook = time.Second
 
-// certs serves the newest certificate and client authorities from files that may be replaced at any time.
-type certs struct {
+// Files serves the newest certificate and client authorities from files that may be replaced at any time.
+type Files struct {
 	certFile, keyFile, caFile string
 	log                       *slog.Logger
 
@@ -25,9 +26,9 @@ type certs struct {
 	looked time.Time
 }
 
-// loadCerts reads the files; a failure later keeps what was read before.
-func loadCerts(certFile, keyFile, caFile string, log *slog.Logger) (*certs, error) {
-	c := &certs{certFile: certFile, keyFile: keyFile, caFile: caFile, log: log}
+// Load reads the files; a failure later keeps what was read before.
+func Load(certFile, keyFile, caFile string, log *slog.Logger) (*Files, error) {
+	c := &Files{certFile: certFile, keyFile: keyFile, caFile: caFile, log: log}
 	stamps, err := c.stat()
 	if err != nil {
 		return nil, err
@@ -39,8 +40,8 @@ func loadCerts(certFile, keyFile, caFile string, log *slog.Logger) (*certs, erro
 	return c, nil
 }
 
-// server is the configuration of a listener that speaks the given protocols.
-func (c *certs) server(protocols ...string) *tls.Config {
+// Server is the configuration of a listener that speaks the given protocols.
+func (c *Files) Server(protocols ...string) *tls.Config {
 	return &tls.Config{
 		MinVersion: tls.VersionTLS12,
 		NextProtos: protocols,
@@ -55,7 +56,7 @@ func (c *certs) server(protocols ...string) *tls.Config {
 }
 
 // current returns the configuration of the files as they are now.
-func (c *certs) current() *tls.Config {
+func (c *Files) current() *tls.Config {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	now := time.Now()
@@ -80,7 +81,7 @@ func (c *certs) current() *tls.Config {
 	return c.config
 }
 
-func (c *certs) stat() (stamps [3]time.Time, err error) {
+func (c *Files) stat() (stamps [3]time.Time, err error) {
 	for i, name := range []string{c.certFile, c.keyFile, c.caFile} {
 		if name == "" {
 			continue
@@ -94,7 +95,7 @@ func (c *certs) stat() (stamps [3]time.Time, err error) {
 	return stamps, nil
 }
 
-func (c *certs) read() (*tls.Config, error) {
+func (c *Files) read() (*tls.Config, error) {
 	pair, err := tls.LoadX509KeyPair(c.certFile, c.keyFile)
 	if err != nil {
 		return nil, fmt.Errorf("read tls_cert %s and tls_key %s: %w", c.certFile, c.keyFile, err)

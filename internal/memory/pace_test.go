@@ -1,4 +1,4 @@
-package app
+package memory
 
 import (
 	"context"
@@ -20,7 +20,7 @@ func TestTheHeapIsKeptSmallWhileConnectionsBurst(t *testing.T) {
 		p := newPacer(func() int { return int(sessions.Load()) }, heap.Load, func(n int) int { return int(percent.Swap(int64(n))) })
 		ctx, stop := context.WithCancel(t.Context())
 		var running sync.WaitGroup
-		running.Go(func() { _ = p.run(ctx) })
+		running.Go(func() { _ = p.Run(ctx) })
 		expect := func(when string, want int) {
 			t.Helper()
 			synctest.Wait()
@@ -30,7 +30,7 @@ func TestTheHeapIsKeptSmallWhileConnectionsBurst(t *testing.T) {
 		}
 		open := func(n int) {
 			for range n {
-				p.opening()
+				p.Opening()
 			}
 		}
 		open(burstOpens - 1)

@@ -1,4 +1,4 @@
-package app
+package telegram
 
 import (
 	"context"
@@ -12,6 +12,7 @@ import (
 	"godwit.dev/godwit/internal/channel"
 	"godwit.dev/godwit/internal/endpoint"
 	"godwit.dev/godwit/internal/push"
+	"godwit.dev/godwit/internal/sender/provider"
 	"godwit.dev/godwit/internal/sender/sendertest/botserver"
 	"godwit.dev/godwit/internal/store/sqlite/appdb"
 	"godwit.dev/godwit/internal/store/sqlite/campaigndb"
@@ -32,17 +33,17 @@ func TestBotsAudienceKeepsItself(t *testing.T) {
 	store, err := campaigndb.Open(t.Context(), filepath.Join(dir, "campaign.db"), campaigndb.Config{})
 	must(err)
 	defer store.Close()
-	kinds, closeIdle := ChannelKinds(KindOptions{AllowPrivate: true})
-	defer closeIdle()
-	channels, err := channel.New(t.Context(), apps, kinds, log)
+	client := provider.Client(true)
+	defer client.CloseIdleConnections()
+	channels, err := channel.New(t.Context(), apps, map[push.Channel]channel.Kind{push.Telegram: Kind{Client: client, AllowPrivate: true}}, log)
 	must(err)
 	server := botserver.Start(botserver.Options{Token: "42:AAExampleSecretOfTheBot"})
 	defer server.Close()
 
-	b := &bots{channels: channels, audience: botAudience{endpoint.New(endpoint.Config{Store: store, Now: time.Now})}, log: log, running: make(map[string]*listener)}
+	b := NewBots(channels, endpoint.New(endpoint.Config{Store: store, Now: time.Now}), log)
 	ctx, stop := context.WithCancel(t.Context())
 	done := make(chan error, 1)
-	go func() { done <- b.run(ctx) }()
+	go func() { done <- b.Run(ctx) }()
 	set := func(v channel.Values) {
 		t.Helper()
 		_, _, err := channels.Set(t.Context(), "shop", push.Telegram, channel.Change{Values: v})

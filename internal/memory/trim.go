@@ -1,4 +1,4 @@
-package app
+package memory
 
 import (
 	"context"
@@ -32,20 +32,8 @@ func (t *trimmer) due(allocated uint64) bool {
 	return true
 }
 
-// startTrim gives memory back to the system after each burst of work, and keeps the heap small in a burst of
-// connections.
-func (a *App) startTrim(context.Context) error {
-	a.pace = newPacer(a.hub.Live, liveHeap, debug.SetGCPercent)
-	if paced(a.cfg) {
-		a.steps.addRun("memory pace", storePatience, a.pace.run, a.fail)
-	}
-	run := func(ctx context.Context) error { return trim(ctx, a.stores) }
-	a.steps.addRun("memory trim", storePatience, run, a.fail)
-	return nil
-}
-
-// trim gives memory back until ctx ends, first that of the stores' caches.
-func trim(ctx context.Context, stores ...interface{ Trim() }) error {
+// Trim gives memory back until ctx ends, first that of the stores' caches.
+func Trim(ctx context.Context, stores ...interface{ Trim() }) error {
 	tk := time.NewTicker(trimEvery)
 	defer tk.Stop()
 	sample := []metrics.Sample{{Name: "/gc/heap/allocs:bytes"}}

@@ -1,10 +1,12 @@
 //go:build unix
 
-package sqlitedb
+// Package disk knows how full disks are.
+package disk
 
 import "golang.org/x/sys/unix"
 
-func freeBytes(dir string) (int64, error) {
+// Free is how many bytes the process may still write to the disk that a folder is on.
+func Free(dir string) (int64, error) {
 	var st unix.Statfs_t
 	if err := unix.Statfs(dir, &st); err != nil {
 		return 0, err

@@ -1,13 +1,13 @@
-package app
+// Package memory keeps what the process holds small: it steers the collector through bursts of connections, and gives
+// memory back to the system after them.
+package memory
 
 import (
 	"context"
-	"os"
+	"runtime/debug"
 	"runtime/metrics"
 	"sync/atomic"
 	"time"
-
-	"godwit.dev/godwit/internal/config"
 )
 
 // When all clients come back at once, opening their connections makes much garbage within seconds, and the collector,
@@ -22,8 +22,8 @@ const (
 	burstTune    = 50 * time.Millisecond
 )
 
-// pacer notices bursts of connections.
-type pacer struct {
+// Pacer notices bursts of connections.
+type Pacer struct {
 	opened atomic.Int64 // since the last look
 	wake   chan struct{}
 	live   func() int    // sessions
@@ -31,8 +31,11 @@ type pacer struct {
 	set    func(percent int) (old int)
 }
 
-func newPacer(live func() int, heap func() uint64, set func(int) int) *pacer {
-	return &pacer{wake: make(chan struct{}, 1), live: live, heap: heap, set: set}
+// NewPacer makes a pacer of the process. live counts its sessions.
+func NewPacer(live func() int) *Pacer { return newPacer(live, liveHeap, debug.SetGCPercent) }
+
+func newPacer(live func() int, heap func() uint64, set func(int) int) *Pacer {
+	return &Pacer{wake: make(chan struct{}, 1), live: live, heap: heap, set: set}
 }
 
 // liveHeap reads how many bytes the last collection has found to live.
@@ -43,15 +46,12 @@ func liveHeap() uint64 {
 }
 
 // percent is what a burst allows the heap to grow.
-func (p *pacer) percent() int {
+func (p *Pacer) percent() int {
 	return max(burstPercent, int(100*burstRoom/max(p.heap(), burstRoom)))
 }
 
-// paced reports whether the collector is ours to steer: whoever has set how it works means it.
-func paced(c *config.Config) bool { return c.GCPercent == 0 && os.Getenv("GOGC") == "" }
-
-// opening notes that a connection opens.
-func (p *pacer) opening() {
+// Opening notes that a connection opens.
+func (p *Pacer) Opening() {
 	if p.opened.Add(1) == burstOpens {
 		select {
 		case p.wake <- struct{}{}:
@@ -60,8 +60,8 @@ func (p *pacer) opening() {
 	}
 }
 
-// run steers the collector until ctx ends.
-func (p *pacer) run(ctx context.Context) error {
+// Run steers the collector until ctx ends.
+func (p *Pacer) Run(ctx context.Context) error {
 	look, tune := time.NewTicker(burstLook), time.NewTicker(burstTune)
 	tune.Stop() // until there is a burst
 	defer look.Stop()

@@ -1,4 +1,4 @@
-package app
+package conngate
 
 import (
 	"net"
@@ -12,7 +12,7 @@ import (
 
 func TestConnectionsWaitWhileManyAreFresh(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		d := newDoor(limit.NewAddrs(0, false), 1<<20, func() int { return 0 }, func() {}, nil)
+		g := New(Config{Limit: limit.NewAddrs(0, false), Most: 1 << 20, Moved: func() int { return 0 }, Opening: func() {}})
 		conns := make([]net.Conn, mostFresh+2)
 		for i := range conns {
 			ours, theirs := net.Pipe()
@@ -22,27 +22,27 @@ func TestConnectionsWaitWhileManyAreFresh(t *testing.T) {
 		}
 		begun := time.Now()
 		for _, c := range conns[:mostFresh] {
-			d.state(c, http.StateNew)
+			g.State(c, http.StateNew)
 		}
 		if waited := time.Since(begun); waited != 0 {
 			t.Fatalf("the first %d waited for %s", mostFresh, waited)
 		}
 		go func() {
 			time.Sleep(time.Millisecond)
-			d.state(conns[7], http.StateHijacked)
+			g.State(conns[7], http.StateHijacked)
 		}()
-		d.state(conns[mostFresh], http.StateNew)
+		g.State(conns[mostFresh], http.StateNew)
 		if waited := time.Since(begun); waited != time.Millisecond {
 			t.Errorf("one waited for %s, want until another had gone on", waited)
 		}
-		d.state(conns[mostFresh+1], http.StateNew)
+		g.State(conns[mostFresh+1], http.StateNew)
 		if waited := time.Since(begun); waited != freshFor {
 			t.Errorf("one waited for %s, want no longer than %s after the oldest came", waited, freshFor)
 		}
 		for _, c := range conns[8:] {
-			d.state(c, http.StateIdle)
+			g.State(c, http.StateIdle)
 		}
-		if n := d.fresh.Load(); n > 7 {
+		if n := g.fresh.Load(); n > 7 {
 			t.Errorf("%d are fresh although all but 7 have their answer", n)
 		}
 	})
