@@ -16,7 +16,8 @@ import (
 
 // Router brings what the store made durable to the sessions of this node.
 type Router interface {
-	// Route hands over deliverable items of one app in commit order. It must not wait for the store's writer.
+	// Route hands over deliverable items, each recipient's in commit order; for different recipients it may be called at
+	// once. It must not wait for the store's writer.
 	Route(items []Item)
 	// Settled tells that copies need not be delivered or shown any more.
 	Settled(done []Settled)

@@ -173,7 +173,7 @@ type Store interface {
 	Upkeep
 	Admin
 
-	// Observe has an observer told of every commit from now on. Until it is called nobody is told.
+	// Observe has an observer told of every commit from now on, instead of the one before. Until it is called nobody is told.
 	Observe(obs Observer)
 	// Clock is the time by which the store judges what is due and what has expired. It neither jumps nor goes back.
 	Clock() func() time.Time

@@ -3,11 +3,13 @@ package mailbox_test
 import (
 	"context"
 	"log/slog"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"godwit.dev/godwit/internal/mailbox"
+	"godwit.dev/godwit/internal/notification"
 )
 
 // shared is a store that another process writes to: what comes due is seen by looking.
@@ -41,5 +43,48 @@ func TestUpkeepLooksAsOftenAsTheStoreAsks(t *testing.T) {
 				t.Errorf("looked %d times in a minute (%v), want %d: the store asked for every %s", s.looks, err, want, look)
 			}
 		})
+	}
+}
+
+// told counts what it is told of each recipient and whether that came in order.
+type told struct {
+	diary
+	mu    sync.Mutex
+	last  map[string]int64
+	wrong int
+}
+
+func (r *told) Route(items []mailbox.Item) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, it := range items {
+		if it.Pos != r.last[it.Recipient]+1 {
+			r.wrong++
+		}
+		r.last[it.Recipient] = it.Pos
+	}
+}
+
+// A store with several writers tells of different recipients at once; each one's stay in order.
+func TestRecipientsAreRoutedAtOnceEachInItsOrder(t *testing.T) {
+	r := &told{last: map[string]int64{}}
+	m := mailbox.New(mailbox.Config{Store: &shared{look: time.Second}, Events: &r.diary, Log: slog.New(slog.DiscardHandler)})
+	m.RouteTo(r, &r.diary)
+	const each = 200
+	var lanes sync.WaitGroup
+	for _, to := range []string{"ann", "ben"} {
+		lanes.Go(func() {
+			for pos := range int64(each) {
+				n := &notification.Notification{App: "demo", ID: to, ExpiresAt: time.Now().Add(time.Hour)}
+				m.Committed(&mailbox.Batch{Stored: []mailbox.Item{{Pos: pos + 1, Recipient: to, Seq: uint64(pos + 1), N: n}}})
+			}
+		})
+	}
+	lanes.Wait()
+	if r.wrong != 0 || r.last["ann"] != each || r.last["ben"] != each {
+		t.Errorf("%d came out of order, up to %v", r.wrong, r.last)
+	}
+	if stored, _ := m.Counts(); stored != 2*each {
+		t.Errorf("%d counted", stored)
 	}
 }

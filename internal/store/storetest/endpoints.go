@@ -13,24 +13,16 @@ import (
 	"time"
 
 	"godwit.dev/godwit/internal/audience"
+	"godwit.dev/godwit/internal/endpoint"
 	"godwit.dev/godwit/internal/notification"
 	"godwit.dev/godwit/internal/push"
 )
 
-// EndpointStore is what a store of endpoints does.
+// EndpointStore is what a store of endpoints does: for people, and for campaigns.
 type EndpointStore interface {
-	Register(ctx context.Context, app string, regs []audience.Registration) ([]audience.Registered, error)
-	Endpoint(ctx context.Context, app string, id audience.ID) (audience.Endpoint, error)
-	EndpointsOf(ctx context.Context, app, recipient string) ([]audience.Endpoint, error)
-	UpdateEndpoint(ctx context.Context, app string, id audience.ID, trusted bool, change func(*audience.Endpoint) error) (audience.Endpoint, error)
-	DeleteEndpoint(ctx context.Context, app string, id audience.ID) error
-	EraseRecipient(ctx context.Context, app, recipient string) (int, error)
-	DisableEndpoint(ctx context.Context, number int64, reason string) error
+	endpoint.Store
 	MoveEndpoint(ctx context.Context, number int64, address json.RawMessage) error
 	SelectEndpoints(ctx context.Context, app string, sel *audience.Selection, after int64, limit int) (list []audience.Endpoint, next int64, more bool, err error)
-	ListEndpoints(ctx context.Context, app string, status audience.Status, sel *audience.Selection, after int64, limit int) (list []audience.Endpoint, next int64, more bool, err error)
-	CountEndpoints(ctx context.Context, app string, sel *audience.Selection) (map[push.Channel]int64, error)
-	EndpointCounts(ctx context.Context, app string) (active, disabled map[push.Channel]int64, err error)
 }
 
 // OpenEndpoints opens an empty store for one test, which tells the time by now; reopen closes it and opens it again.
@@ -41,6 +33,8 @@ type OpenEndpoints func(t *testing.T, now func() time.Time) (s EndpointStore, re
 func RunEndpoints(t *testing.T, open OpenEndpoints) {
 	t.Helper()
 	for name, run := range map[string]func(e *endpointEnv){
+		"AnEndpointIsFoundByItsAddress":                  foundByAddress,
+		"NamesOfTagsAndAttributesAreListed":              namesAreListed,
 		"WhatIsRegisteredIsThere":                        endpointIsThere,
 		"AnAddressIsOneEndpoint":                         addressIsOneEndpoint,
 		"AnotherSubscribersAddressIsRefused":             strangersAddressIsRefused,

@@ -29,6 +29,24 @@ var lifeCases = []testCase{
 			e.Errorf("last seq %d, %d scheduled; want 2 and 1", res[0].LastSeq, s.Stats().Scheduled)
 		}
 	}},
+	{"TimeIsTheStoresAndUpkeepIsToldWhenToLook", nil, func(e *env) {
+		before := e.s.Clock()()
+		e.clock.Advance(time.Minute)
+		if now := e.s.Clock()(); !now.Equal(before.Add(time.Minute)) {
+			e.Errorf("a minute after %s it is %s", before, now)
+		}
+		if d := e.s.LookAgain(); d <= 0 || d > time.Hour {
+			e.Errorf("upkeep may look again after %s; want some time up to an hour", d)
+		}
+	}},
+	{"AnObserverIsToldOfWhatComesAfterIt", nil, func(e *env) {
+		e.stored(e.note("before"), "r")
+		later := &Recorder{}
+		e.s.Observe(later)
+		e.stored(e.note("after"), "r")
+		wantIDs(e, "told the first", itemIDs(e.rec.All().Stored), []string{"before"})
+		wantIDs(e, "told the second", itemIDs(later.All().Stored), []string{"after"})
+	}},
 	{"ACrashInTheMiddleOfWorkLosesNothingAnswered", nil, crashWhileBusy},
 	{"StatsCountWhatWaits", nil, func(e *env) {
 		e.stored(e.note("a"), "r", "s")

@@ -14,6 +14,7 @@ import (
 	"zombiezen.com/go/sqlite"
 	"zombiezen.com/go/sqlite/sqlitex"
 
+	"godwit.dev/godwit/internal/endpoint"
 	"godwit.dev/godwit/internal/mailbox"
 	"godwit.dev/godwit/internal/store/sqlite/sqlitedb"
 )
@@ -59,6 +60,8 @@ type Store struct {
 	cfg   Config
 	swept time.Time // of names; the writer's
 }
+
+var _ endpoint.Store = (*Store)(nil)
 
 // Open opens or creates the file. It holds subscribers' secrets, so only its owner may read it.
 func Open(ctx context.Context, path string, cfg Config) (*Store, error) {
