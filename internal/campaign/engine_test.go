@@ -42,7 +42,8 @@ func TestEverySubscriberGetsTheCampaignOnce(t *testing.T) {
 	}
 }
 
-func TestEachAnswerHasItsOutcome(t *testing.T) {
+// What each answer means is tested in internal/dispatch; this is what becomes of the report and of the endpoints.
+func TestTheReportSaysWhatBecameOfEach(t *testing.T) {
 	answers := []struct {
 		err    error
 		always bool // else only the first attempt ends so
