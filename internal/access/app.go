@@ -1,7 +1,6 @@
 package access
 
 import (
-	"fmt"
 	"slices"
 	"time"
 
@@ -97,20 +96,20 @@ func (app *App) check(allowPrivate bool) error {
 		return err
 	}
 	if n := max(len(app.Origins), len(app.AnonymousOrigins)); n > maxOrigins {
-		return fieldErrorf("origin", "has %d entries; at most %d are allowed", n, maxOrigins)
+		return notification.BadField("origin", "has %d entries; at most %d are allowed", n, maxOrigins)
 	}
 	if len(app.JWTKeys) > maxStaticKeys+1 {
-		return fieldErrorf("jwt_key", "has %d keys; at most %d are allowed, use a JWKS URL", len(app.JWTKeys)-1, maxStaticKeys)
+		return notification.BadField("jwt_key", "has %d keys; at most %d are allowed, use a JWKS URL", len(app.JWTKeys)-1, maxStaticKeys)
 	}
 	for _, u := range []struct{ field, url string }{{"jwks_url", app.JWKSURL}, {"introspect_url", app.IntrospectURL}} {
 		if u.url == "" {
 			continue
 		}
 		if len(u.url) > maxURLBytes {
-			return fieldErrorf(u.field, "is longer than %d bytes", maxURLBytes)
+			return notification.BadField(u.field, "is longer than %d bytes", maxURLBytes)
 		}
 		if err := urlguard.CheckURL(u.url, allowPrivate); err != nil {
-			return fieldErrorf(u.field, "%s", err)
+			return notification.BadField(u.field, "%s", err)
 		}
 	}
 	return nil
@@ -122,8 +121,4 @@ func (app *App) mintKey() (JWTKey, bool) {
 		return app.JWTKeys[i], true
 	}
 	return JWTKey{}, false
-}
-
-func fieldErrorf(field, format string, args ...any) error {
-	return &notification.FieldError{Field: field, Problem: fmt.Sprintf(format, args...)}
 }

@@ -111,7 +111,7 @@ func (r *Registry) withoutToken(c Claim) (Client, error) {
 		return Client{}, fmt.Errorf("%w: a token is required", ErrUnauthenticated)
 	}
 	if c.Recipient == "" {
-		return Client{}, fieldErrorf("recipient", "is required: in dev mode a client without token names its recipient")
+		return Client{}, notification.BadField("recipient", "is required: in dev mode a client without token names its recipient")
 	}
 	return Client{App: app, Recipient: c.Recipient, Group: c.Group, Device: c.Device, Topics: all, Serve: all}, nil
 }
@@ -124,7 +124,7 @@ func byKey(p Principal, c Claim) (Client, error) {
 	case !p.Roles.Has(Read):
 		return Client{}, fmt.Errorf("%w: listening needs a key with role publish or read", ErrForbidden)
 	case c.Recipient == "":
-		return Client{}, fieldErrorf("recipient", "is required: an API key may listen as any recipient of its app, so name one")
+		return Client{}, notification.BadField("recipient", "is required: an API key may listen as any recipient of its app, so name one")
 	}
 	client := Client{App: p.App, Recipient: c.Recipient, Group: c.Group, Device: c.Device, Topics: all}
 	client.Peek = !p.Roles.Has(Publish)

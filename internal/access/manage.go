@@ -95,7 +95,7 @@ func (r *Registry) Keys(app string) []Key {
 // CreateKey makes an API key and returns its secret, which is not kept and so cannot be shown again.
 func (r *Registry) CreateKey(ctx context.Context, app, name string, roles Role) (Key, string, error) {
 	if len(name) > notification.MaxNameBytes || strings.ContainsFunc(name, unicode.IsControl) || !utf8.ValidString(name) {
-		return Key{}, "", fieldErrorf("name", "must be printable text of at most %d bytes", notification.MaxNameBytes)
+		return Key{}, "", notification.BadField("name", "must be printable text of at most %d bytes", notification.MaxNameBytes)
 	}
 	k, secret := newKey(app, name, roles, time.Now().UTC().Truncate(time.Millisecond))
 	if err := r.store.CreateKey(ctx, k); err != nil {
@@ -125,7 +125,7 @@ func (r *Registry) Bootstrap(ctx context.Context, app, keyFile string) error {
 	case app == "" && keyFile == "":
 		return nil
 	case app == "":
-		return fieldErrorf("bootstrap_app", "is required with a bootstrap key file")
+		return notification.BadField("bootstrap_app", "is required with a bootstrap key file")
 	}
 	if err := r.CreateApp(ctx, app, AppChange{}); err != nil && !errors.Is(err, ErrExists) {
 		return fmt.Errorf("bootstrap: %w", err)

@@ -23,7 +23,7 @@ type TokenRequest struct {
 
 func (req *TokenRequest) check() error {
 	if req.TTL < time.Second || req.TTL > MaxTokenTTL {
-		return fieldErrorf("ttl", "must be between 1s and %d days", int(MaxTokenTTL/(24*time.Hour)))
+		return notification.BadField("ttl", "must be between 1s and %d days", int(MaxTokenTTL/(24*time.Hour)))
 	}
 	for _, f := range []struct{ field, value string }{{"recipient", req.Recipient}, {"group", req.Group}, {"device", req.Device}} {
 		if f.value == "" && f.field != "recipient" {
@@ -38,7 +38,7 @@ func (req *TokenRequest) check() error {
 		list  []string
 	}{{"topics", req.Topics}, {"objects", req.Objects}, {"serve", req.Serve}} {
 		if problem := patternProblem(f.list); problem != "" {
-			return fieldErrorf(f.field, "%s", problem)
+			return notification.BadField(f.field, "%s", problem)
 		}
 	}
 	return nil

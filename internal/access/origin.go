@@ -5,6 +5,8 @@ import (
 	"net/url"
 	"slices"
 	"strings"
+
+	"godwit.dev/godwit/internal/notification"
 )
 
 // Origin reports whether a browser page of this origin may connect to an app. The app's list is exact; an app
@@ -71,7 +73,7 @@ func normalOrigin(s string) (string, error) {
 	u, err := url.Parse(s)
 	if err != nil || u.Scheme == "" || u.Hostname() == "" || u.User != nil || strings.Contains(u.Host, "*") ||
 		u.Path != "" && u.Path != "/" || u.RawQuery != "" || u.Fragment != "" {
-		return "", fieldErrorf("origin", "%.100q is not an origin like https://example.org", s)
+		return "", notification.BadField("origin", "%.100q is not an origin like https://example.org", s)
 	}
 	scheme := strings.ToLower(u.Scheme)
 	return scheme + "://" + trimPort(strings.ToLower(u.Host), scheme), nil

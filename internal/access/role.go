@@ -1,7 +1,6 @@
 package access
 
 import (
-	"fmt"
 	"strings"
 
 	"godwit.dev/godwit/internal/notification"
@@ -37,10 +36,10 @@ next:
 				continue next
 			}
 		}
-		return 0, &notification.FieldError{Field: "roles", Problem: fmt.Sprintf("%q is not a role; use publish, read, worker or admin", name)}
+		return 0, notification.BadField("roles", "%q is not a role; use publish, read, worker or admin", name)
 	}
 	if r == 0 {
-		return 0, &notification.FieldError{Field: "roles", Problem: "name at least one of publish, read, worker, admin"}
+		return 0, notification.BadField("roles", "name at least one of publish, read, worker, admin")
 	}
 	return r, nil
 }

@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"strings"
 
+	"godwit.dev/godwit/internal/notification"
 	"godwit.dev/godwit/internal/push"
 	"godwit.dev/godwit/internal/urlguard"
 )
@@ -49,7 +50,7 @@ type WebPushKeys struct {
 // Whether URLs lead to public addresses is checked when they are dialled, since names change what they mean.
 func NormalAddress(ch push.Channel, raw json.RawMessage) (json.RawMessage, error) {
 	if len(raw) > maxAddressIn {
-		return nil, fieldErrorf("address", "has %d bytes; at most %d are allowed", len(raw), maxAddressIn)
+		return nil, notification.BadField("address", "has %d bytes; at most %d are allowed", len(raw), maxAddressIn)
 	}
 	if ch == push.Live && (len(raw) == 0 || string(raw) == "null") {
 		raw = json.RawMessage(`{}`)
@@ -57,13 +58,13 @@ func NormalAddress(ch push.Channel, raw json.RawMessage) (json.RawMessage, error
 	var fields map[string]json.RawMessage
 	switch {
 	case ch == "":
-		return nil, fieldErrorf("channel", "is required")
+		return nil, notification.BadField("channel", "is required")
 	case !Known(ch):
-		return nil, fieldErrorf("channel", "%.40q is not a channel", ch)
+		return nil, notification.BadField("channel", "%.40q is not a channel", ch)
 	case len(raw) == 0 || string(raw) == "null":
-		return nil, fieldErrorf("address", "is required")
+		return nil, notification.BadField("address", "is required")
 	case json.Unmarshal(raw, &fields) != nil || fields == nil:
-		return nil, fieldErrorf("address", "must be an object")
+		return nil, notification.BadField("address", "must be an object")
 	}
 	var v any
 	var err error
@@ -126,7 +127,7 @@ func SameHolder(ch push.Channel, a, b json.RawMessage) bool {
 func only(fields map[string]json.RawMessage, known ...string) error {
 	for name := range fields {
 		if !slices.Contains(known, name) {
-			return fieldErrorf("address."+clip(name), "is not a known field")
+			return notification.BadField("address."+notification.Clip(name), "is not a known field")
 		}
 	}
 	return nil
@@ -138,20 +139,20 @@ func webPushAddress(fields map[string]json.RawMessage) (a WebPushAddress, err er
 		return a, err
 	}
 	if json.Unmarshal(fields["endpoint"], &a.Endpoint) != nil {
-		return a, fieldErrorf("address.endpoint", "is required: send the subscription as the browser's JSON.stringify gives it")
+		return a, notification.BadField("address.endpoint", "is required: send the subscription as the browser's JSON.stringify gives it")
 	}
 	if err := checkURL("address.endpoint", a.Endpoint); err != nil {
 		return a, err
 	}
 	if json.Unmarshal(fields["keys"], &a.Keys) != nil {
-		return a, fieldErrorf("address.keys", "is required: an object with p256dh and auth")
+		return a, notification.BadField("address.keys", "is required: an object with p256dh and auth")
 	}
 	point, err := keyBytes("address.keys.p256dh", a.Keys.P256DH, p256dhBytes)
 	if err != nil {
 		return a, err
 	}
 	if point[0] != pointHead {
-		return a, fieldErrorf("address.keys.p256dh", "is not an uncompressed P-256 point")
+		return a, notification.BadField("address.keys.p256dh", "is not an uncompressed P-256 point")
 	}
 	auth, err := keyBytes("address.keys.auth", a.Keys.Auth, authBytes)
 	a.Keys = WebPushKeys{P256DH: base64.RawURLEncoding.EncodeToString(point), Auth: base64.RawURLEncoding.EncodeToString(auth)}
@@ -163,7 +164,7 @@ func keyBytes(field, s string, want int) ([]byte, error) {
 	plain := strings.NewReplacer("+", "-", "/", "_").Replace(strings.TrimRight(s, "="))
 	b, err := base64.RawURLEncoding.DecodeString(plain)
 	if err != nil || len(b) != want {
-		return nil, fieldErrorf(field, "is not base64 of %d bytes", want)
+		return nil, notification.BadField(field, "is not base64 of %d bytes", want)
 	}
 	return b, nil
 }
@@ -184,7 +185,7 @@ func telegramAddress(fields map[string]json.RawMessage) (v any, err error) {
 			ChatID string `json:"chat_id"`
 		}{text}, nil
 	}
-	return nil, fieldErrorf("address.chat_id", "must be a chat's number or a public name like @channel")
+	return nil, notification.BadField("address.chat_id", "must be a chat's number or a public name like @channel")
 }
 
 func tokenAddress(fields map[string]json.RawMessage) (v any, err error) {
@@ -196,7 +197,7 @@ func tokenAddress(fields map[string]json.RawMessage) (v any, err error) {
 	}
 	if json.Unmarshal(fields["token"], &a.Token) != nil || a.Token == "" || len(a.Token) > maxToken ||
 		strings.ContainsFunc(a.Token, func(r rune) bool { return r <= ' ' || r > '~' }) {
-		return nil, fieldErrorf("address.token", "must be a device token: 1 to %d printable characters", maxToken)
+		return nil, notification.BadField("address.token", "must be a device token: 1 to %d printable characters", maxToken)
 	}
 	return a, nil
 }
@@ -209,7 +210,7 @@ func webhookAddress(fields map[string]json.RawMessage) (v any, err error) {
 		URL string `json:"url"`
 	}
 	if json.Unmarshal(fields["url"], &a.URL) != nil {
-		return nil, fieldErrorf("address.url", "is required")
+		return nil, notification.BadField("address.url", "is required")
 	}
 	return a, checkURL("address.url", a.URL)
 }
@@ -222,14 +223,14 @@ func CheckPublic(e *Endpoint) error {
 		URL      string `json:"url"`
 	}
 	if err := json.Unmarshal(e.Address, &a); err != nil {
-		return fieldErrorf("address", "must be an object")
+		return notification.BadField("address", "must be an object")
 	}
 	for field, raw := range map[string]string{"address.endpoint": a.Endpoint, "address.url": a.URL} {
 		if raw == "" {
 			continue
 		}
 		if err := urlguard.CheckURL(raw, false); err != nil {
-			return fieldErrorf(field, "%s", err)
+			return notification.BadField(field, "%s", err)
 		}
 	}
 	return nil
@@ -238,11 +239,11 @@ func CheckPublic(e *Endpoint) error {
 // checkURL checks what every URL must be. http is for tests and closed networks: see CheckPublic.
 func checkURL(field, raw string) error {
 	if len(raw) > maxURL {
-		return fieldErrorf(field, "has %d bytes; at most %d are allowed", len(raw), maxURL)
+		return notification.BadField(field, "has %d bytes; at most %d are allowed", len(raw), maxURL)
 	}
 	u, err := url.Parse(raw)
 	if err != nil || u.Hostname() == "" || u.Scheme != "https" && u.Scheme != "http" || u.User != nil || u.Fragment != "" {
-		return fieldErrorf(field, "must be a URL like https://host/path, without user or fragment")
+		return notification.BadField(field, "must be a URL like https://host/path, without user or fragment")
 	}
 	return nil
 }

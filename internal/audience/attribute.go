@@ -3,11 +3,12 @@ package audience
 import (
 	"encoding/json"
 	"errors"
-	"fmt"
 	"math"
 	"strconv"
 	"strings"
 	"unicode/utf8"
+
+	"godwit.dev/godwit/internal/notification"
 )
 
 // Value is what an attribute holds: a text, a number or a truth. True and false are the numbers 1 and 0 to
@@ -107,7 +108,7 @@ type Attributes map[string]Value
 // check applies the rules for attributes.
 func (a Attributes) check() error {
 	if len(a) > MaxAttributes {
-		return fieldErrorf("attributes", "has %d members; at most %d are allowed", len(a), MaxAttributes)
+		return notification.BadField("attributes", "has %d members; at most %d are allowed", len(a), MaxAttributes)
 	}
 	for name, v := range a {
 		if err := checkAttributeName(name); err != nil {
@@ -115,11 +116,11 @@ func (a Attributes) check() error {
 		}
 		switch field := "attributes." + name; {
 		case v.kind == textKind && len(v.text) > MaxAttributeBytes:
-			return fieldErrorf(field, "has %d bytes; at most %d are allowed", len(v.text), MaxAttributeBytes)
+			return notification.BadField(field, "has %d bytes; at most %d are allowed", len(v.text), MaxAttributeBytes)
 		case v.kind == textKind && (!utf8.ValidString(v.text) || strings.ContainsRune(v.text, 0)):
-			return fieldErrorf(field, "is not valid UTF-8 text")
+			return notification.BadField(field, "is not valid UTF-8 text")
 		case math.IsNaN(v.num) || math.IsInf(v.num, 0):
-			return fieldErrorf(field, "is not a finite number")
+			return notification.BadField(field, "is not a finite number")
 		}
 	}
 	return nil
@@ -132,7 +133,7 @@ func checkAttributeName(name string) error {
 		bad = !nameByte(name[i], i == 0)
 	}
 	if bad || name == "" {
-		return fieldErrorf("attributes", "%.70q is no name: write a letter or _, then letters, digits, _ . -, at most %d", name, MaxAttributeName)
+		return notification.BadField("attributes", "%.70q is no name: write a letter or _, then letters, digits, _ . -, at most %d", name, MaxAttributeName)
 	}
 	return nil
 }
@@ -146,7 +147,7 @@ func nameByte(c byte, first bool) bool {
 func DecodeAttributes(b []byte) (a Attributes, gone []string, err error) {
 	var members map[string]json.RawMessage
 	if err := json.Unmarshal(b, &members); err != nil || members == nil {
-		return nil, nil, fieldErrorf("attributes", "must be an object of texts, numbers, true and false")
+		return nil, nil, notification.BadField("attributes", "must be an object of texts, numbers, true and false")
 	}
 	a = make(Attributes, len(members))
 	for name, raw := range members {
@@ -156,18 +157,9 @@ func DecodeAttributes(b []byte) (a Attributes, gone []string, err error) {
 		}
 		var v Value
 		if err := v.UnmarshalJSON(raw); err != nil {
-			return nil, nil, fieldErrorf("attributes."+clip(name), "%s", err)
+			return nil, nil, notification.BadField("attributes."+notification.Clip(name), "%s", err)
 		}
 		a[name] = v
 	}
 	return a, gone, nil
-}
-
-// clip shortens what somebody sent before it is shown back.
-func clip(s string) string {
-	const most = 60
-	if len(s) <= most {
-		return s
-	}
-	return fmt.Sprintf("%s…", strings.ToValidUTF8(s[:most], ""))
 }

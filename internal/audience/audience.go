@@ -4,7 +4,6 @@ package audience
 
 import (
 	"errors"
-	"fmt"
 	"strconv"
 
 	"godwit.dev/godwit/internal/notification"
@@ -49,14 +48,14 @@ func (a *Audience) Select(field string) (*Selection, error) {
 	}
 	for i, ch := range a.Channels {
 		if !Known(ch) {
-			return nil, fieldErrorf(at("channels")+"["+strconv.Itoa(i)+"]", "%.40q is not a channel", ch)
+			return nil, notification.BadField(at("channels")+"["+strconv.Itoa(i)+"]", "%.40q is not a channel", ch)
 		}
 	}
 	if len(a.Channels) > len(channels) {
-		return nil, fieldErrorf(at("channels"), "names a channel twice")
+		return nil, notification.BadField(at("channels"), "names a channel twice")
 	}
 	if len(a.Recipients) > MaxRecipients {
-		return nil, fieldErrorf(at("recipients"), "has %d members; at most %d are allowed, give them a tag", len(a.Recipients), MaxRecipients)
+		return nil, notification.BadField(at("recipients"), "has %d members; at most %d are allowed, give them a tag", len(a.Recipients), MaxRecipients)
 	}
 	for i, name := range a.Recipients {
 		if err := notification.CheckName(at("recipients")+"["+strconv.Itoa(i)+"]", name); err != nil {
@@ -65,7 +64,7 @@ func (a *Audience) Select(field string) (*Selection, error) {
 	}
 	for name, tags := range map[string][]string{"tags_any": a.TagsAny, "tags_all": a.TagsAll} {
 		if len(tags) > maxAudienceTags {
-			return nil, fieldErrorf(at(name), "has %d members; at most %d are allowed", len(tags), maxAudienceTags)
+			return nil, notification.BadField(at(name), "has %d members; at most %d are allowed", len(tags), maxAudienceTags)
 		}
 		for i, t := range tags {
 			if err := checkTag(at(name)+"["+strconv.Itoa(i)+"]", t); err != nil {
@@ -79,7 +78,7 @@ func (a *Audience) Select(field string) (*Selection, error) {
 	}
 	var err error
 	if s.Where, err = Parse(a.Where); err != nil {
-		return nil, fieldErrorf(at("where"), "%s", err)
+		return nil, notification.BadField(at("where"), "%s", err)
 	}
 	return s, nil
 }
@@ -89,8 +88,4 @@ func (s *Selection) Match(e *Endpoint) bool {
 	return among(s.Channels, e.Channel) && among(s.Recipients, e.Recipient) &&
 		(len(s.TagsAny) == 0 || hasAny(e.Tags, s.TagsAny)) && hasAll(e.Tags, s.TagsAll) &&
 		(s.Where == nil || s.Where.Match(e))
-}
-
-func fieldErrorf(field, format string, args ...any) error {
-	return &notification.FieldError{Field: field, Problem: fmt.Sprintf(format, args...)}
 }

@@ -72,7 +72,7 @@ func (e *Endpoint) Check() error {
 			return err
 		}
 	case e.Channel == push.Live:
-		return fieldErrorf("recipient", "is required: channel live reaches a recipient's mailbox")
+		return notification.BadField("recipient", "is required: channel live reaches a recipient's mailbox")
 	}
 	if e.Tags, err = normalTags(e.Tags); err != nil {
 		return err
@@ -88,7 +88,7 @@ func (e *Endpoint) Check() error {
 
 func normalTags(tags []string) ([]string, error) {
 	if len(tags) > MaxTags {
-		return nil, fieldErrorf("tags", "has %d members; at most %d are allowed", len(tags), MaxTags)
+		return nil, notification.BadField("tags", "has %d members; at most %d are allowed", len(tags), MaxTags)
 	}
 	for _, t := range tags {
 		if err := checkTag("tags", t); err != nil {
@@ -110,11 +110,11 @@ func CheckTag(tag string) error { return checkTag("tags", tag) }
 func checkTag(field, tag string) error {
 	switch {
 	case tag == "" || strings.TrimSpace(tag) != tag:
-		return fieldErrorf(field, "%.70q is no tag: it is empty or has space around it", tag)
+		return notification.BadField(field, "%.70q is no tag: it is empty or has space around it", tag)
 	case len(tag) > MaxTagBytes:
-		return fieldErrorf(field, "%.20q… has %d bytes; at most %d are allowed", tag, len(tag), MaxTagBytes)
+		return notification.BadField(field, "%.20q… has %d bytes; at most %d are allowed", tag, len(tag), MaxTagBytes)
 	case !utf8.ValidString(tag) || strings.ContainsFunc(tag, unicode.IsControl) || strings.ContainsAny(tag, ",;|"):
-		return fieldErrorf(field, "%q is no tag: it contains a control character or one of , ; |", tag)
+		return notification.BadField(field, "%q is no tag: it contains a control character or one of , ; |", tag)
 	}
 	return nil
 }
@@ -123,7 +123,7 @@ func checkLocale(s string) error {
 	if len(s) > maxLocale || strings.ContainsFunc(s, func(r rune) bool {
 		return r != '-' && r != '_' && (r < '0' || r > '9') && (r < 'A' || r > 'Z') && (r < 'a' || r > 'z')
 	}) {
-		return fieldErrorf("locale", "%.40q is not a language like fr or nb-NO", s)
+		return notification.BadField("locale", "%.40q is not a language like fr or nb-NO", s)
 	}
 	return nil
 }
@@ -136,10 +136,10 @@ func checkTimezone(s string) error {
 		return nil
 	}
 	if len(s) > MaxTagBytes || s == "Local" {
-		return fieldErrorf("timezone", "%.70q is not a time zone like Europe/Oslo", s)
+		return notification.BadField("timezone", "%.70q is not a time zone like Europe/Oslo", s)
 	}
 	if _, err := time.LoadLocation(s); err != nil {
-		return fieldErrorf("timezone", "%q is not a time zone like Europe/Oslo", s)
+		return notification.BadField("timezone", "%q is not a time zone like Europe/Oslo", s)
 	}
 	zones.Store(s, nil)
 	return nil

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"time"
 
+	"godwit.dev/godwit/internal/notification"
 	"godwit.dev/godwit/internal/push"
 )
 
@@ -231,7 +232,7 @@ func quoted(s string) string {
 // checkOwn refuses comparisons that can never hold because of what a field is.
 func checkOwn(f Field, v Value) string {
 	if s, ok := v.Text(); ok && !f.Attribute && f.Name == ChannelField && !Known(push.Channel(s)) {
-		return "there is no channel " + quoted(clip(s))
+		return "there is no channel " + quoted(notification.Clip(s))
 	}
 	return ""
 }

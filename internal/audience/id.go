@@ -9,6 +9,8 @@ import (
 	"encoding/hex"
 	"strings"
 	"time"
+
+	"godwit.dev/godwit/internal/notification"
 )
 
 // ID is an endpoint's public id: 128 bits, written as a ULID. Subscribers who come from a service that calls them by
@@ -64,7 +66,7 @@ func ParseID(s string) (id ID, err error) {
 			return id, nil
 		}
 	}
-	return ID{}, fieldErrorf("id", "%.40q is not the id of an endpoint: write its ULID or UUID", s)
+	return ID{}, notification.BadField("id", "%.40q is not the id of an endpoint: write its ULID or UUID", s)
 }
 
 func parseULID(s string) (id ID, ok bool) {

@@ -5,6 +5,8 @@ import (
 	"strconv"
 	"strings"
 	"unicode/utf8"
+
+	"godwit.dev/godwit/internal/notification"
 )
 
 // SyntaxError is what is wrong with an expression, and where.
@@ -39,9 +41,9 @@ func (t token) show() string {
 	case endToken:
 		return "the end"
 	case textToken:
-		return quoted(clip(t.text))
+		return quoted(notification.Clip(t.text))
 	}
-	return clip(t.text)
+	return notification.Clip(t.text)
 }
 
 // word reports whether the token is this keyword, in upper or lower case.
@@ -123,7 +125,7 @@ func (l *lexer) number() (token, error) {
 	text := l.in[start:l.pos]
 	n, err := strconv.ParseFloat(text, 64)
 	if err != nil {
-		return token{}, l.errorf(start, "%s is not a number", clip(text))
+		return token{}, l.errorf(start, "%s is not a number", notification.Clip(text))
 	}
 	return token{kind: numberToken, text: text, num: n, pos: start}, nil
 }

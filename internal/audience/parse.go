@@ -4,6 +4,8 @@ import (
 	"strings"
 	"time"
 	"unicode/utf8"
+
+	"godwit.dev/godwit/internal/notification"
 )
 
 // Limits of an expression: far more than people write, little enough for any store.
@@ -169,7 +171,7 @@ func (p *parser) field() (f Field, err error) {
 		f.Attribute = !own(f.Name)
 	}
 	if f.Attribute && checkAttributeName(f.Name) != nil {
-		return f, p.lex.errorf(p.tok.pos, "%s is no name of an attribute", clip(f.Name))
+		return f, p.lex.errorf(p.tok.pos, "%s is no name of an attribute", notification.Clip(f.Name))
 	}
 	return f, p.advance()
 }
@@ -321,7 +323,7 @@ func (p *parser) value(f Field) (v Value, err error) {
 	case at.word("true") || at.word("false"):
 		v = Bool(at.word("true"))
 	case at.kind == nameToken && !keyword(at.text):
-		return v, p.lex.errorf(at.pos, "found %s where a value is needed: texts stand in quotes, like %s", clip(at.text), quoted(clip(at.text)))
+		return v, p.lex.errorf(at.pos, "found %s where a value is needed: texts stand in quotes, like %s", notification.Clip(at.text), quoted(notification.Clip(at.text)))
 	default:
 		return v, p.want("a value: a text in quotes, a number, true or false")
 	}
@@ -351,7 +353,7 @@ func (p *parser) ownValue(f Field, v Value) (Value, error) {
 			return Number(float64(t.UnixMilli())), nil
 		}
 	}
-	return v, p.lex.errorf(p.tok.pos, `%s is no time; write it like "2026-01-31" or "2026-01-31T12:00:00Z"`, quoted(clip(s)))
+	return v, p.lex.errorf(p.tok.pos, `%s is no time; write it like "2026-01-31" or "2026-01-31T12:00:00Z"`, quoted(notification.Clip(s)))
 }
 
 // keyword reports whether a name means something to the grammar. An attribute of such a name is written

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"godwit.dev/godwit/internal/notification"
 	"godwit.dev/godwit/internal/push"
 )
 
@@ -171,7 +172,7 @@ func NewTableReader(r io.Reader) (*TableReader, error) {
 			c.attribute = true
 			c.name = strings.TrimPrefix(name, attributesPrefix)
 			if checkAttributeName(c.name) != nil {
-				return nil, fmt.Errorf("column %d: %q is neither a known column nor a name for an attribute", i+1, clip(text))
+				return nil, fmt.Errorf("column %d: %q is neither a known column nor a name for an attribute", i+1, notification.Clip(text))
 			}
 		}
 		t.columns = append(t.columns, c)

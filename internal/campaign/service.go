@@ -12,6 +12,7 @@ import (
 	"github.com/oklog/ulid/v2"
 
 	"godwit.dev/godwit/internal/dispatch"
+	"godwit.dev/godwit/internal/notification"
 	"godwit.dev/godwit/internal/push"
 )
 
@@ -346,7 +347,7 @@ func (s *Service) RetryUnknown(ctx context.Context, app, id string) (n int64, er
 		return 0, &StateError{Action: "send unknown ones again", State: c.State}
 	}
 	if !c.Spec.Expires.IsZero() && !now.Before(c.Spec.Expires) {
-		return 0, badField("expires_at", "the campaign's time is over")
+		return 0, notification.BadField("expires_at", "the campaign's time is over")
 	}
 	for {
 		m, err := s.store.Sweep(ctx, c.Num, Sweep{From: Unknown, To: Pending, Due: now}, slice, now)

@@ -89,7 +89,7 @@ func (s *Spec) Urgency() push.Urgency {
 // Check refuses what cannot be sent, naming the field.
 func (s *Spec) Check(now, sendAt time.Time) error {
 	if len(s.Name) > MaxNameBytes || !utf8.ValidString(s.Name) {
-		return badField("name", "must be text of at most %d bytes", MaxNameBytes)
+		return notification.BadField("name", "must be text of at most %d bytes", MaxNameBytes)
 	}
 	if err := s.Content.check(); err != nil {
 		return err
@@ -99,29 +99,29 @@ func (s *Spec) Check(now, sendAt time.Time) error {
 	}
 	for i, ch := range s.Audience.Channels {
 		if !slices.Contains(Channels(), ch) {
-			return badField(fmt.Sprintf("audience.channels[%d]", i), "channel %s cannot be sent to by this server", ch)
+			return notification.BadField(fmt.Sprintf("audience.channels[%d]", i), "channel %s cannot be sent to by this server", ch)
 		}
 	}
 	begin := now
 	if !sendAt.IsZero() {
 		if begin = sendAt; sendAt.Sub(now) > MaxAhead {
-			return badField("send_at", "is more than a year ahead")
+			return notification.BadField("send_at", "is more than a year ahead")
 		}
 	}
 	switch {
 	case s.Rate < 0 || s.Rate > MaxRate:
-		return badField("rate", "must be from 1/h to %d/s", MaxRate)
+		return notification.BadField("rate", "must be from 1/h to %d/s", MaxRate)
 	case s.Spread < 0 || time.Duration(s.Spread) > MaxSpread:
-		return badField("spread", "must be at most 7 days")
+		return notification.BadField("spread", "must be at most 7 days")
 	case s.TTL < 0 || time.Duration(s.TTL) > MaxTTL:
-		return badField("ttl", "must be at most 28 days: push services keep no message longer")
+		return notification.BadField("ttl", "must be at most 28 days: push services keep no message longer")
 	case !s.Expires.IsZero() && !s.Expires.After(begin):
-		return badField("expires_at", "lies before the campaign begins")
+		return notification.BadField("expires_at", "lies before the campaign begins")
 	}
 	switch s.Priority {
 	case "", push.UrgencyLow, push.UrgencyNormal, push.UrgencyHigh:
 	default:
-		return badField("priority", "%q is none of high, normal, low", s.Priority)
+		return notification.BadField("priority", "%q is none of high, normal, low", s.Priority)
 	}
 	if s.Collapse != "" {
 		if err := notification.CheckName("collapse_key", s.Collapse); err != nil {
@@ -129,7 +129,7 @@ func (s *Spec) Check(now, sendAt time.Time) error {
 		}
 	}
 	if _, err := url.ParseQuery(s.UTM); err != nil || strings.ContainsAny(s.UTM, "?# \t\r\n") {
-		return badField("utm", "must be a query like utm_source=news&utm_medium=push")
+		return notification.BadField("utm", "must be a query like utm_source=news&utm_medium=push")
 	}
 	if s.Quiet != nil {
 		if _, err := s.Quiet.parse(); err != nil {
@@ -141,22 +141,22 @@ func (s *Spec) Check(now, sendAt time.Time) error {
 
 func (c *Content) check() error {
 	if c.Title == "" && c.Body == "" {
-		return badField("content.title", "is required, or content.body: an empty message says nothing")
+		return notification.BadField("content.title", "is required, or content.body: an empty message says nothing")
 	}
 	all, err := json.Marshal(c)
 	if err != nil {
-		return badField("content", "%v", err)
+		return notification.BadField("content", "%v", err)
 	}
 	if len(all) > MaxContentBytes {
-		return badField("content", "has %d bytes; at most %d are allowed", len(all), MaxContentBytes)
+		return notification.BadField("content", "has %d bytes; at most %d are allowed", len(all), MaxContentBytes)
 	}
 	if len(c.Locales) > MaxLocales {
-		return badField("content.locales", "has more than %d languages", MaxLocales)
+		return notification.BadField("content.locales", "has more than %d languages", MaxLocales)
 	}
 	switch c.Telegram.ParseMode {
 	case "", "HTML", "MarkdownV2":
 	default:
-		return badField("content.telegram.parse_mode", "%q is none of HTML, MarkdownV2", c.Telegram.ParseMode)
+		return notification.BadField("content.telegram.parse_mode", "%q is none of HTML, MarkdownV2", c.Telegram.ParseMode)
 	}
 	base := Variant{Title: c.Title, Body: c.Body, Icon: c.Icon, Image: c.Image, URL: c.URL, Data: c.Data}
 	if err := base.check("content."); err != nil {
@@ -164,7 +164,7 @@ func (c *Content) check() error {
 	}
 	for tag, v := range c.Locales {
 		if !validTag(tag) {
-			return badField("content.locales", "%q is not a language tag like fr or fr-CA", tag)
+			return notification.BadField("content.locales", "%q is not a language tag like fr or fr-CA", tag)
 		}
 		if err := v.check("content.locales." + tag + "."); err != nil {
 			return err
@@ -178,12 +178,12 @@ func (v *Variant) check(prefix string) error {
 		{"title", v.Title}, {"body", v.Body}, {"icon", v.Icon}, {"image", v.Image}, {"url", v.URL},
 	} {
 		if err := checkTemplate(f.text); err != nil {
-			return badField(prefix+f.name, "%v", err)
+			return notification.BadField(prefix+f.name, "%v", err)
 		}
 	}
 	if v.URL != "" {
 		if err := checkURL(v.URL); err != nil {
-			return badField(prefix+"url", "%v", err)
+			return notification.BadField(prefix+"url", "%v", err)
 		}
 	}
 	return nil
@@ -219,10 +219,6 @@ func validTag(tag string) bool {
 		}
 	}
 	return true
-}
-
-func badField(field, format string, args ...any) error {
-	return &notification.FieldError{Field: field, Problem: fmt.Sprintf(format, args...)}
 }
 
 // Rate is sends a second. Its JSON is like "25/s"; 0 is not given.

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"godwit.dev/godwit/internal/audience"
+	"godwit.dev/godwit/internal/notification"
 	"godwit.dev/godwit/internal/push"
 )
 
@@ -31,7 +32,7 @@ func (s *Service) Test(ctx context.Context, app, id string, endpoints []audience
 		return nil, err
 	}
 	if len(endpoints) == 0 || len(endpoints) > MaxTest {
-		return nil, badField("endpoints", "must be from 1 to %d ids of endpoints", MaxTest)
+		return nil, notification.BadField("endpoints", "must be from 1 to %d ids of endpoints", MaxTest)
 	}
 	list, err := s.store.Endpoints(ctx, app, endpoints)
 	if err != nil {
@@ -95,7 +96,7 @@ func (s *Service) Preview(ctx context.Context, app, id string, p Person, ch push
 			return nil, err
 		}
 		if len(list) == 0 {
-			return nil, badField("endpoint", "there is no such endpoint")
+			return nil, notification.BadField("endpoint", "there is no such endpoint")
 		}
 		p, ch = Person{Recipient: list[0].Recipient, Locale: list[0].Locale, Attributes: list[0].Attributes}, list[0].Channel
 	}

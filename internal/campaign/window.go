@@ -4,6 +4,8 @@ import (
 	"sync"
 	"time"
 	_ "time/tzdata" // servers in containers have no time zones of their own
+
+	"godwit.dev/godwit/internal/notification"
 )
 
 // quiet is QuietHours ready for use: minutes of the day and the zones to count them in.
@@ -30,7 +32,7 @@ func (q *QuietHours) parse() (*quiet, error) {
 		return nil, err
 	}
 	if w.from == w.to {
-		return nil, badField("quiet_hours.to", "is the same as from: that would be the whole day or none of it")
+		return nil, notification.BadField("quiet_hours.to", "is the same as from: that would be the whole day or none of it")
 	}
 	if q.Timezone != "" && q.Timezone != "recipient" {
 		if w.fixed, err = zone("quiet_hours.timezone", q.Timezone); err != nil {
@@ -49,7 +51,7 @@ func (q *QuietHours) parse() (*quiet, error) {
 func zone(field, name string) (*time.Location, error) {
 	l, err := time.LoadLocation(name)
 	if err != nil || name == "Local" {
-		return nil, badField(field, "%.60q is not a time zone like Europe/Oslo", name)
+		return nil, notification.BadField(field, "%.60q is not a time zone like Europe/Oslo", name)
 	}
 	return l, nil
 }
@@ -57,7 +59,7 @@ func zone(field, name string) (*time.Location, error) {
 func clock(field, text string) (minutes int, err error) {
 	t, err := time.Parse("15:04", text)
 	if err != nil {
-		return 0, badField(field, "%.20q is not a time of day like 22:00", text)
+		return 0, notification.BadField(field, "%.20q is not a time of day like 22:00", text)
 	}
 	return t.Hour()*60 + t.Minute(), nil
 }

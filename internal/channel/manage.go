@@ -117,13 +117,13 @@ func check(kind Kind, values Values) error {
 		i := slices.IndexFunc(fields, func(f Field) bool { return f.Name == k })
 		switch {
 		case i < 0:
-			return &notification.FieldError{Field: k, Problem: "is not a setting of this channel"}
+			return notification.BadField(k, "is not a setting of this channel")
 		case len(v) > maxValue:
-			return &notification.FieldError{Field: k, Problem: fmt.Sprintf("has more than %d bytes", maxValue)}
+			return notification.BadField(k, "has more than %d bytes", maxValue)
 		case fields[i].Type == Bool && v != "" && v != "true":
-			return &notification.FieldError{Field: k, Problem: "must be true or false"}
+			return notification.BadField(k, "must be true or false")
 		case strings.ContainsRune(v, 0):
-			return &notification.FieldError{Field: k, Problem: "contains a NUL character"}
+			return notification.BadField(k, "contains a NUL character")
 		}
 	}
 	return nil

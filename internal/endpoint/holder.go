@@ -39,13 +39,13 @@ func (h *Holder) mayRegister(e *audience.Endpoint) error {
 	case h.BackEnd:
 		return nil
 	case e.ID != (audience.ID{}):
-		return &notification.FieldError{Field: "id", Problem: "only a back end with role publish gives ids"}
+		return notification.BadField("id", "only a back end with role publish gives ids")
 	case h.Visitor() && e.Recipient != "":
-		return &notification.FieldError{Field: "recipient", Problem: "needs a client's token or an API key with role publish"}
+		return notification.BadField("recipient", "needs a client's token or an API key with role publish")
 	case !h.Visitor() && e.Recipient != "" && e.Recipient != h.Recipient:
 		return &NotAllowedError{"the token is for another recipient"}
 	case !slices.Contains(devices, e.Channel) && audience.Known(e.Channel):
-		return &notification.FieldError{Field: "channel", Problem: string(e.Channel) + " needs an API key with role publish"}
+		return notification.BadField("channel", "%s needs an API key with role publish", e.Channel)
 	}
 	e.Recipient = h.Recipient
 	return nil

@@ -70,7 +70,7 @@ func (d *Desk) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if len(body.Frames) > maxPostFrames {
-		Fail(w, &notification.FieldError{Field: "frames", Problem: fmt.Sprintf("has %d frames; at most %d are allowed", len(body.Frames), maxPostFrames)})
+		Fail(w, notification.BadField("frames", "has %d frames; at most %d are allowed", len(body.Frames), maxPostFrames))
 		return
 	}
 	line := d.Find(body.Session)

@@ -5,7 +5,6 @@ package gateway
 import (
 	"encoding/json"
 	"errors"
-	"fmt"
 	"math"
 	"net/http"
 	"net/netip"
@@ -50,14 +49,14 @@ func Hello(r *http.Request, c access.Claim) (*frame.Hello, error) {
 	if v := q.Get("window"); v != "" {
 		n, err := strconv.Atoi(v)
 		if err != nil || n < 1 {
-			return nil, &notification.FieldError{Field: "window", Problem: "must be a whole number from 1 to " + strconv.Itoa(frame.MaxWindow)}
+			return nil, notification.BadField("window", "must be a whole number from 1 to %d", frame.MaxWindow)
 		}
 		h.Window = n
 	}
 	if v := q.Get("heartbeat"); v != "" {
 		d, err := notification.ParseDuration(v)
 		if err != nil {
-			return nil, &notification.FieldError{Field: "heartbeat", Problem: err.Error()}
+			return nil, notification.BadField("heartbeat", "%s", err)
 		}
 		h.Heartbeat = d
 	}
@@ -80,7 +79,7 @@ func Register(r *http.Request) (*frame.Client, error) {
 	case n == 0:
 		return nil, nil
 	case n > frame.MaxObjects:
-		return nil, &notification.FieldError{Field: "objects", Problem: fmt.Sprintf("has %d names; at most %d are allowed", n, frame.MaxObjects)}
+		return nil, notification.BadField("objects", "has %d names; at most %d are allowed", n, frame.MaxObjects)
 	}
 	return c, nil
 }
@@ -89,7 +88,7 @@ func Register(r *http.Request) (*frame.Client, error) {
 func Check(h *frame.Hello) error {
 	var e *frame.Error
 	if err := h.Check(); errors.As(err, &e) {
-		return &notification.FieldError{Field: e.Field, Problem: strings.TrimPrefix(e.Message, "hello: "+e.Field+" ")}
+		return notification.BadField(e.Field, "%s", strings.TrimPrefix(e.Message, "hello: "+e.Field+" "))
 	}
 	return nil
 }

@@ -300,7 +300,7 @@ func (s *Service) Set(ctx context.Context, app, name string, c Change) (info Inf
 	}
 	for _, t := range c.Types {
 		if !slices.Contains(event.Types, t) {
-			return Info{}, false, "", &notification.FieldError{Field: "types", Problem: fmt.Sprintf("%.32q is not a type of event", t)}
+			return Info{}, false, "", notification.BadField("types", "%.32q is not a type of event", t)
 		}
 	}
 	s.loading.Lock()
@@ -309,7 +309,7 @@ func (s *Service) Set(ctx context.Context, app, name string, c Change) (info Inf
 	err = s.store.UpdateHook(ctx, app, name, func(h *Hook, n int) error {
 		made, created = "", h.CreatedAt.IsZero()
 		if created && n >= maxHooks {
-			return &notification.FieldError{Field: "name", Problem: fmt.Sprintf("the app has %d hooks, which is the most", maxHooks)}
+			return notification.BadField("name", "the app has %d hooks, which is the most", maxHooks)
 		}
 		h.UpdatedAt = time.Now().UTC().Truncate(time.Millisecond)
 		if created {

@@ -4,7 +4,6 @@ package object
 
 import (
 	"encoding/json"
-	"fmt"
 	"time"
 	"unicode/utf8"
 
@@ -76,15 +75,15 @@ type Put struct {
 func (p *Put) Check() error {
 	switch {
 	case p.Version < 0:
-		return badField("version", "must be from 1 to 2^63-1")
+		return notification.BadField("version", "must be from 1 to 2^63-1")
 	case len(p.Payload) > MaxPayload:
-		return badField("payload", fmt.Sprintf("has %d bytes; at most %d are allowed: a signal is no place for the data itself", len(p.Payload), MaxPayload))
+		return notification.BadField("payload", "has %d bytes; at most %d are allowed: a signal is no place for the data itself", len(p.Payload), MaxPayload)
 	case len(p.Payload) > 0 && notification.IsJSON(p.ContentType) && !json.Valid(p.Payload):
-		return badField("payload", "is not JSON, which its content type says it is")
+		return notification.BadField("payload", "is not JSON, which its content type says it is")
 	case p.Unknown && len(p.Payload) > 0:
-		return badField("payload", "an unknown version has none")
+		return notification.BadField("payload", "an unknown version has none")
 	case len(p.ContentType) > maxContentType || !printable(p.ContentType):
-		return badField("content_type", fmt.Sprintf("must be at most %d bytes of printable text", maxContentType))
+		return notification.BadField("content_type", "must be at most %d bytes of printable text", maxContentType)
 	}
 	return p.Source.Check()
 }
@@ -100,7 +99,7 @@ func (s *State) Apply(p *Put, now time.Time) (next State, changed bool, err erro
 		}
 		return State{Version: v, Source: p.Source, UpdatedAt: now}, true, nil
 	case v == 0 && s.Version == MaxVersion:
-		return *s, false, badField("version", "there is no version above the current one")
+		return *s, false, notification.BadField("version", "there is no version above the current one")
 	case v == 0:
 		v = s.Version + 1
 	case v <= s.Version:
@@ -116,8 +115,4 @@ func printable(s string) bool {
 		}
 	}
 	return true
-}
-
-func badField(field, problem string) error {
-	return &notification.FieldError{Field: field, Problem: problem}
 }

@@ -18,7 +18,7 @@ func ParseSource(s string) (Source, error) {
 	recipient, device, named := strings.Cut(s, "/")
 	src := Source{Recipient: recipient, Device: device}
 	if named && device == "" {
-		return Source{}, badField("source", "names no device after the slash")
+		return Source{}, notification.BadField("source", "names no device after the slash")
 	}
 	return src, src.Check()
 }

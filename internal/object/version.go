@@ -3,6 +3,8 @@ package object
 import (
 	"math"
 	"strconv"
+
+	"godwit.dev/godwit/internal/notification"
 )
 
 // Version is a version of an object, from 1 to 2^63-1. 0 is none.
@@ -20,7 +22,7 @@ func ParseVersion(s string) (Version, error) {
 	}
 	n, err := strconv.ParseInt(s, 10, 64)
 	if err != nil || n < 1 || s[0] < '1' || s[0] > '9' { // no sign, no leading zero: one spelling a version
-		return 0, badField("version", "must be a whole number from 1 to 2^63-1, as a string or a number")
+		return 0, notification.BadField("version", "must be a whole number from 1 to 2^63-1, as a string or a number")
 	}
 	return Version(n), nil
 }

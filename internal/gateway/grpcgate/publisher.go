@@ -235,7 +235,7 @@ func enums(d *notification.Draft, req *godwitpb.PublishRequest) error {
 	case godwitpb.Priority_PRIORITY_LOW:
 		d.Priority = notification.Low
 	default:
-		return &notification.FieldError{Field: "priority", Problem: "is not one of high, normal and low"}
+		return notification.BadField("priority", "is not one of high, normal and low")
 	}
 	switch req.GetAck() {
 	case godwitpb.AckMode_ACK_MODE_UNSPECIFIED, godwitpb.AckMode_ACK_MODE_ANY:
@@ -244,7 +244,7 @@ func enums(d *notification.Draft, req *godwitpb.PublishRequest) error {
 	case godwitpb.AckMode_ACK_MODE_NONE:
 		d.Ack = notification.AckNone
 	default:
-		return &notification.FieldError{Field: "ack", Problem: "is not one of any, all and none"}
+		return notification.BadField("ack", "is not one of any, all and none")
 	}
 	return nil
 }
@@ -254,7 +254,7 @@ const maxMillis = int64(1<<63-1) / int64(time.Millisecond)
 
 func millis(field string, ms int64) (time.Duration, error) {
 	if ms < 0 || ms > maxMillis {
-		return 0, &notification.FieldError{Field: field, Problem: "is out of range"}
+		return 0, notification.BadField(field, "is out of range")
 	}
 	return time.Duration(ms) * time.Millisecond, nil
 }
@@ -264,7 +264,7 @@ func instant(field string, ms int64) (time.Time, error) {
 	case ms == 0:
 		return time.Time{}, nil
 	case ms < 0 || ms > maxMillis:
-		return time.Time{}, &notification.FieldError{Field: field, Problem: "is out of range"}
+		return time.Time{}, notification.BadField(field, "is out of range")
 	}
 	return time.UnixMilli(ms), nil
 }

@@ -178,7 +178,7 @@ func waitOf(r *http.Request) (time.Duration, error) {
 	}
 	d, err := notification.ParseDuration(v)
 	if err != nil {
-		return 0, &notification.FieldError{Field: "wait", Problem: err.Error()}
+		return 0, notification.BadField("wait", "%s", err)
 	}
 	return min(d, maxWait), nil
 }

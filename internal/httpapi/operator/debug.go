@@ -23,7 +23,7 @@ func (a *API) Profile(c *call.Call) error {
 	if s := c.Query().Get("seconds"); s != "" {
 		n, err := strconv.Atoi(s)
 		if err != nil || n < 1 || n > int(maxProfile/time.Second) {
-			return &notification.FieldError{Field: "seconds", Problem: "must be a number from 1 to 60"}
+			return notification.BadField("seconds", "must be a number from 1 to 60")
 		}
 		seconds = n
 	}

@@ -39,14 +39,14 @@ func (Kind) Auto() bool { return false }
 // Complete checks the settings.
 func (k Kind) Complete(v channel.Values) (channel.Values, error) {
 	if v[FieldToken] == "" {
-		return nil, &notification.FieldError{Field: FieldToken, Problem: "is required: the bot's token from @BotFather"}
+		return nil, notification.BadField(FieldToken, "is required: the bot's token from @BotFather")
 	}
 	if !tokenForm.MatchString(v[FieldToken]) {
-		return nil, &notification.FieldError{Field: FieldToken, Problem: "is not like 123456:ABC-DEF"}
+		return nil, notification.BadField(FieldToken, "is not like 123456:ABC-DEF")
 	}
 	if u := v[FieldBaseURL]; u != "" {
 		if err := urlguard.CheckURL(u, k.AllowPrivate); err != nil {
-			return nil, &notification.FieldError{Field: FieldBaseURL, Problem: err.Error()}
+			return nil, notification.BadField(FieldBaseURL, "%s", err)
 		}
 	}
 	return nil, nil

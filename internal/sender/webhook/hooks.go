@@ -16,10 +16,10 @@ var _ hook.Poster = Hooks{}
 // Check says what is wrong with a URL and secrets.
 func (h Hooks) Check(url string, secrets []string) error {
 	if _, err := CheckURL(url, h.Poster.AllowPrivate); err != nil {
-		return &notification.FieldError{Field: "url", Problem: err.Error()}
+		return notification.BadField("url", "%s", err)
 	}
 	if _, err := ParseSecrets(secrets); err != nil {
-		return &notification.FieldError{Field: "secrets", Problem: err.Error()}
+		return notification.BadField("secrets", "%s", err)
 	}
 	return nil
 }

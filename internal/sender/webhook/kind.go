@@ -34,7 +34,7 @@ func (Kind) Complete(v channel.Values) (made channel.Values, err error) {
 		return channel.Values{FieldSecrets: secret}, nil
 	}
 	if _, err := ParseSecrets(strings.Fields(v[FieldSecrets])); err != nil {
-		return nil, &notification.FieldError{Field: FieldSecrets, Problem: err.Error()}
+		return nil, notification.BadField(FieldSecrets, "%s", err)
 	}
 	return nil, nil
 }

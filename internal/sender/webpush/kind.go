@@ -38,11 +38,11 @@ func (Kind) Auto() bool { return true }
 // Complete makes a key where none is given, and keeps one that is in one form.
 func (Kind) Complete(v channel.Values) (channel.Values, error) {
 	if err := CheckSubject(v[FieldSubject]); err != nil {
-		return nil, &notification.FieldError{Field: FieldSubject, Problem: err.Error()}
+		return nil, notification.BadField(FieldSubject, "%s", err)
 	}
 	key, err := keyIn(v)
 	if err != nil {
-		return nil, &notification.FieldError{Field: FieldKey, Problem: err.Error()}
+		return nil, notification.BadField(FieldKey, "%s", err)
 	}
 	v[FieldKey] = key.Private()
 	return nil, nil
