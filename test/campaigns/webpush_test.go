@@ -36,18 +36,11 @@ var mix = []struct {
 	{"hung", 1, pushserver.Hung, []string{"unknown"}, false, 3},
 }
 
-// objecting is among how many subscribers some make the push service say that it is overloaded. It says so of itself,
-// and all that it is sent waits and then comes slower: of how many subscribers there are it knows nothing.
-const objecting = 700
-
 // kind is how the i-th subscriber behaves; -1: it accepts.
 func kind(i int) int {
 	at := i * 37 % 100
 	for k := range mix {
 		if at < mix[k].share {
-			if says := mix[k].behaviour.Status; i >= objecting && (says == http.StatusTooManyRequests || says == http.StatusServiceUnavailable) {
-				return -1
-			}
 			return k
 		}
 		at -= mix[k].share

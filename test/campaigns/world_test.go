@@ -22,6 +22,7 @@ import (
 var (
 	subscribers = flag.Int("subscribers", 700, "Web Push subscribers of the mixed and the killed campaign")
 	killedRate  = flag.Int("killed-rate", 0, "messages a second of the killed campaign; 0: all within six seconds")
+	capped      = flag.Int("capped", 6000, "subscribers at a push service that takes 200 a second")
 	chats       = flag.Int("chats", 120, "Telegram chats")
 	scale       = flag.Bool("scale", false, "measure sends a second and memory")
 

@@ -141,10 +141,7 @@ func (q *quick) answer(stream uint32, m *quickMessage) error {
 	s.requests.Add(1)
 	id := strings.TrimPrefix(m.path, "/push/")
 	e := s.find(id)
-	b := e.next()
-	if all := s.all.Load(); all != nil {
-		b = *all
-	}
+	b := s.behaves(e)
 	if b.Status == 0 {
 		b.Status = http.StatusCreated
 		if status, _ := s.check(&m.head, m.size); status != 0 {

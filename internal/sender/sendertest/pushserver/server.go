@@ -52,6 +52,7 @@ type Options struct {
 	Quick   bool   // keeps no messages and heeds no Delay, Hang and Break: costs little beside the server that it loads
 	OneKey  bool   // all subscriptions share their keys, which makes a million of them quickly
 	Streams int    // HTTP/2 streams a connection; 0: Go's default of 250
+	Cap     int    // messages in any second, whoever they are for; what is more is told to come back in a second; 0: none
 }
 
 // Server is a running push service.
@@ -68,6 +69,9 @@ type Server struct {
 	closed   chan struct{}
 	once     sync.Once
 	shared   *keys
+
+	capped sync.Mutex
+	recent []time.Time // messages of the last second that the cap let through
 
 	mu        sync.RWMutex
 	endpoints map[string]*endpoint
@@ -170,6 +174,35 @@ func (s *Server) Behave(id string, b Behaviour) {
 	e.behaviour, e.left = b, b.Times
 }
 
+// behaves is how a message to an endpoint is answered.
+func (s *Server) behaves(e *endpoint) Behaviour {
+	if !s.within(time.Now()) {
+		return Overloaded
+	}
+	b := e.next()
+	if all := s.all.Load(); all != nil {
+		b = *all
+	}
+	return b
+}
+
+// within reports whether the cap lets one more message through, and counts it.
+func (s *Server) within(now time.Time) bool {
+	if s.opts.Cap == 0 {
+		return true
+	}
+	s.capped.Lock()
+	defer s.capped.Unlock()
+	for len(s.recent) > 0 && now.Sub(s.recent[0]) >= time.Second {
+		s.recent = s.recent[1:]
+	}
+	if len(s.recent) >= s.opts.Cap {
+		return false
+	}
+	s.recent = append(s.recent, now)
+	return true
+}
+
 // BehaveAll makes all endpoints answer so; nil: each as its own.
 func (s *Server) BehaveAll(b *Behaviour) { s.all.Store(b) }
 
@@ -216,10 +249,7 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 	}
 	id := strings.TrimPrefix(r.URL.Path, "/push/")
 	e := s.find(id)
-	b := e.next()
-	if all := s.all.Load(); all != nil {
-		b = *all
-	}
+	b := s.behaves(e)
 	h := headOf(r)
 	if status, problem := s.check(&h, len(body)); status != 0 && b.Status == 0 {
 		http.Error(w, problem, status)
