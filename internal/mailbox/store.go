@@ -95,6 +95,15 @@ type Observer interface {
 	Committed(b *Batch)
 }
 
+// Address names a recipient.
+type Address struct{ App, Recipient string }
+
+// Head is how a recipient's mailbox stands.
+type Head struct {
+	LastSeq uint64 // the newest seq; 0 where nothing waits and a read would be needed to know it
+	Waits   bool   // Pending would find something if no position and no device was left out
+}
+
 // PendingQuery asks for what a recipient should get next.
 type PendingQuery struct {
 	App, Recipient string
@@ -194,6 +203,9 @@ type Writer interface {
 
 // Reader is what sessions deliver from.
 type Reader interface {
+	// Heads answers for many recipients in one go, without reading a notification: it is asked for every session every
+	// half minute, and nearly always finds that nothing waits.
+	Heads(ctx context.Context, of []Address) ([]Head, error)
 	// Pending answers many recipients in a few reads and does not wait for the writer.
 	Pending(ctx context.Context, qs []PendingQuery) ([]PendingResult, error)
 	// Items reads copies by position; those settled or expired meanwhile are nil in the answer.

@@ -65,74 +65,131 @@ func (h *Hub) readBehind() {
 // reading is what one session of a batch asks the store.
 type reading struct {
 	s       *Session
-	query   int // index of its PendingQuery; -1: none
-	refs    int // index of its first Ref
-	nrefs   int
-	compare bool // the refs are all that is in flight, to see what was settled
+	head    int  // index of the Address that it compares itself with first; -1: none
+	query   int  // index of its PendingQuery; -1: none
+	refs    int  // index of its first Ref
+	nrefs   int  // what waits for redelivery or, to compare, all that is in flight
+	nothing bool // there was nothing to read after all
+}
+
+// reads is what a batch of sessions asks the store, and what it answers.
+type reads struct {
+	plan    []reading
+	of      []mailbox.Address
+	qs      []mailbox.PendingQuery
+	results []mailbox.PendingResult
+	refs    []mailbox.Ref
+	items   []*mailbox.Item
 }
 
 // catchUp reads for a batch of sessions and delivers what they miss.
 func (h *Hub) catchUp(batch []*Session) {
-	plan := make([]reading, 0, len(batch))
-	qs := make([]mailbox.PendingQuery, 0, len(batch))
-	var refs []mailbox.Ref
+	rd := &reads{plan: make([]reading, 0, len(batch))}
 	for _, s := range batch {
-		plan = s.plan(plan, &qs, &refs)
+		s.plan(rd)
 	}
-	results, err := h.cfg.Mailbox.Pending(h.ctx, qs)
-	var items []*mailbox.Item
-	if err == nil && len(refs) > 0 {
-		items, err = h.cfg.Mailbox.Items(h.ctx, refs)
-	}
-	if err != nil {
+	if err := h.read(rd); err != nil {
 		// The timers of these sessions come back to it.
 		if h.ctx.Err() == nil {
-			h.log.WarnContext(h.ctx, "reading mailboxes failed, will try again", "sessions", len(plan), "error", err)
+			h.log.WarnContext(h.ctx, "reading mailboxes failed, will try again", "sessions", len(rd.plan), "error", err)
 		}
-		for _, r := range plan {
-			r.s.retryRead()
+		for i := range rd.plan {
+			rd.plan[i].s.retryRead(&rd.plan[i])
 		}
 		return
 	}
 	sc := h.scratch.Get().(*scratch)
-	for _, r := range plan {
-		r.s.apply(r, results, items, refs, sc)
+	for i := range rd.plan {
+		rd.plan[i].s.apply(&rd.plan[i], rd, sc)
 	}
 	h.flush(sc)
 	h.scratch.Put(sc)
 }
 
-// plan adds to the reads of a batch what s needs.
-func (s *Session) plan(plan []reading, qs *[]mailbox.PendingQuery, refs *[]mailbox.Ref) []reading {
+// read asks the store: heads first, rows only for sessions that may lack some.
+func (h *Hub) read(rd *reads) error {
+	if len(rd.of) > 0 {
+		heads, err := h.cfg.Mailbox.Heads(h.ctx, rd.of)
+		if err != nil {
+			return err
+		}
+		for i := range rd.plan {
+			if r := &rd.plan[i]; r.head >= 0 {
+				r.s.compare(r, heads[r.head], rd)
+			}
+		}
+	}
+	var err error
+	if len(rd.qs) > 0 {
+		rd.results, err = h.cfg.Mailbox.Pending(h.ctx, rd.qs)
+	}
+	if err == nil && len(rd.refs) > 0 {
+		rd.items, err = h.cfg.Mailbox.Items(h.ctx, rd.refs)
+	}
+	return err
+}
+
+// plan adds to the reads of a batch what s needs. To compare a session that is up to date and has nothing in flight, the
+// head of its mailbox is enough.
+func (s *Session) plan(rd *reads) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.state != live {
 		s.queued = false
-		return plan
+		return
 	}
-	r := reading{s: s, query: -1, refs: len(*refs)}
+	r := reading{s: s, head: -1, query: -1, refs: len(rd.refs)}
 	now := s.hub.instant()
-	if r.compare = s.rereadAt <= now; r.compare {
-		s.rereadAt = now + ticks(s.hub.cfg.Reread)
-		s.behind = true
+	compare := s.rereadAt <= now
+	if compare {
+		s.rereadAt = now + spread(ticks(s.hub.cfg.Reread), 4)
 		s.forgetAcked()
+		if s.win == nil && !s.behind {
+			r.head = len(rd.of)
+			rd.of = append(rd.of, mailbox.Address{App: s.app, Recipient: s.recipient})
+			rd.plan = append(rd.plan, r)
+			return
+		}
+		s.behind = true
 	}
 	for _, f := range s.flight() {
-		if f.again || r.compare {
-			*refs = append(*refs, mailbox.Ref{App: s.app, Recipient: s.recipient, Pos: f.pos})
+		if f.again || compare {
+			rd.refs = append(rd.refs, mailbox.Ref{App: s.app, Recipient: s.recipient, Pos: f.pos})
 			r.nrefs++
 		}
 	}
+	s.ask(&r, rd)
+	rd.plan = append(rd.plan, r)
+}
+
+// ask adds the rows that a session which is behind can take.
+func (s *Session) ask(r *reading, rd *reads) {
 	if room := s.room(); s.behind && !s.blocked && room > 0 {
-		r.query = len(*qs)
+		r.query = len(rd.qs)
 		q := mailbox.PendingQuery{App: s.app, Recipient: s.recipient, Device: s.name(), Have: s.have(), Limit: min(room, maxWindow)}
-		*qs = append(*qs, q)
+		rd.qs = append(rd.qs, q)
 	}
-	return append(plan, r)
+}
+
+// compare looks at the head of the session's mailbox. What waits there may have been routed meanwhile, or not be for this
+// device: the rows will tell. An observer has seen what is not newer, whether it is settled or not.
+func (s *Session) compare(r *reading, head mailbox.Head, rd *reads) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.state == live && (s.behind || head.Waits && (!s.peek || head.LastSeq > s.last)) {
+		s.behind = true
+		s.ask(r, rd)
+		return
+	}
+	r.nothing, s.queued = true, false
+	s.last = max(s.last, head.LastSeq)
 }
 
 // apply delivers what a read brought. Redeliveries come first: they are older.
-func (s *Session) apply(r reading, results []mailbox.PendingResult, items []*mailbox.Item, refs []mailbox.Ref, sc *scratch) {
+func (s *Session) apply(r *reading, rd *reads, sc *scratch) {
+	if r.nothing {
+		return
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.queued = false
@@ -140,12 +197,12 @@ func (s *Session) apply(r reading, results []mailbox.PendingResult, items []*mai
 		return
 	}
 	if r.nrefs > 0 {
-		s.redeliver(items[r.refs:r.refs+r.nrefs], refs[r.refs:r.refs+r.nrefs], sc)
+		s.redeliver(rd.items[r.refs:r.refs+r.nrefs], rd.refs[r.refs:r.refs+r.nrefs], sc)
 	}
 	if r.query < 0 {
 		return
 	}
-	res := &results[r.query]
+	res := &rd.results[r.query]
 	for i := range res.Items {
 		it := &res.Items[i]
 		if s.peek && it.Seq <= s.last || s.inFlightPos(it.Pos) >= 0 {
@@ -194,12 +251,21 @@ func (s *Session) redeliver(items []*mailbox.Item, refs []mailbox.Ref, sc *scrat
 }
 
 // retryRead leaves a session whose read failed to its timer.
-func (s *Session) retryRead() {
+func (s *Session) retryRead(r *reading) {
+	if r.nothing {
+		return
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.queued = false
-	if s.state == live {
-		s.behind = true
-		s.arm(s.hub.instant() + ticks(readRetry))
+	if s.state != live {
+		return
 	}
+	again := s.hub.instant() + ticks(readRetry)
+	if r.head >= 0 && !s.behind {
+		s.rereadAt = again // there is still nothing to do but to compare
+	} else {
+		s.behind = true
+	}
+	s.arm(again)
 }

@@ -29,7 +29,8 @@ type memory struct {
 	settles []mailbox.Settle
 	held    bool // acknowledgements stay queued, as before a commit
 	marks   []mailbox.Mark
-	reads   int
+	reads   int // of rows
+	looks   int // at heads
 	fail    bool
 	settled func(batch []*mailbox.Settle) // called with what sessions settle; may be nil
 }
@@ -44,6 +45,50 @@ func (m *memory) publish(n *notification.Notification, to string) {
 	m.items[to] = append(m.items[to], it)
 	m.mu.Unlock()
 	m.hub.Route([]mailbox.Item{it})
+}
+
+// asked is how often rows were read and heads looked at.
+func (m *memory) asked() (reads, looks int) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.reads, m.looks
+}
+
+func (m *memory) failing(fail bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.fail = fail
+}
+
+// lose stores a notification whose routing is lost.
+func (m *memory) lose(to, id string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.pos++
+	m.seqs[to]++
+	n := &notification.Notification{App: "demo", ID: id}
+	m.items[to] = append(m.items[to], mailbox.Item{Pos: m.pos, Recipient: to, Seq: m.seqs[to], N: n})
+}
+
+// forget ends what a recipient has and tells nobody.
+func (m *memory) forget(to string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.items[to] = nil
+}
+
+func (m *memory) Heads(_ context.Context, of []mailbox.Address) ([]mailbox.Head, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.looks++
+	if m.fail {
+		return nil, errStore
+	}
+	out := make([]mailbox.Head, len(of))
+	for i, a := range of {
+		out[i] = mailbox.Head{LastSeq: m.seqs[a.Recipient], Waits: len(m.items[a.Recipient]) > 0}
+	}
+	return out, nil
 }
 
 func (m *memory) Pending(_ context.Context, qs []mailbox.PendingQuery) ([]mailbox.PendingResult, error) {
@@ -271,6 +316,17 @@ func (w *world) connect(h frame.Hello) *wire {
 	c.s.Frame(&frame.Client{Kind: frame.KindHello, Hello: &h})
 	synctest.Wait()
 	return c
+}
+
+// untilCompared sleeps until a session has compared itself with the store.
+func (w *world) untilCompared(c *wire) { w.beforeComparison(c, -3*tick) }
+
+// beforeComparison sleeps until so long before the session's next comparison.
+func (w *world) beforeComparison(c *wire, d time.Duration) {
+	c.s.mu.Lock()
+	left := time.Duration(c.s.rereadAt)*tick - w.hub.cfg.Now().Sub(w.hub.start)
+	c.s.mu.Unlock()
+	time.Sleep(left - d)
 }
 
 func (w *world) publish(to, id string, change ...func(*notification.Notification)) {

@@ -169,7 +169,7 @@ func (s *Session) setTimes(c access.Client, hello *frame.Hello, now instant) {
 		beat = defaultHeartbeat
 	}
 	s.heartbeat = ticks(min(max(beat, minHeartbeat), maxHeartbeat))
-	s.rereadAt = now + ticks(s.hub.cfg.Reread)
+	s.rereadAt = now + spread(ticks(s.hub.cfg.Reread), 1) // those who connect together compare at different times
 	s.expires = 0
 	if !c.Expires.IsZero() {
 		s.expires = max(1, ticks(max(0, c.Expires.Sub(s.hub.start))))

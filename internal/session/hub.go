@@ -22,6 +22,7 @@ import (
 
 // Mailbox is what sessions need of the mailboxes.
 type Mailbox interface {
+	Heads(ctx context.Context, of []mailbox.Address) ([]mailbox.Head, error)
 	Pending(ctx context.Context, qs []mailbox.PendingQuery) ([]mailbox.PendingResult, error)
 	Items(ctx context.Context, refs []mailbox.Ref) ([]*mailbox.Item, error)
 	Lookup(ctx context.Context, app, id, to string) ([]mailbox.Record, error)
@@ -48,7 +49,7 @@ type Config struct {
 	Now          func() time.Time           // the store's clock
 	Admit        func(addr netip.Addr) bool // limits hellos by address; nil: no limit
 	Window       int                        // default window; 0: 64
-	Reread       time.Duration              // how often a session compares itself with the store; 0: 30 s
+	Reread       time.Duration              // a session compares itself with the store at least this often; 0: 30 s
 }
 
 // Limits and pace of sessions. Those that are part of the client protocol are documented there.

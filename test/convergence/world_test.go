@@ -64,6 +64,10 @@ type server struct {
 // nothing is a mailbox without notifications.
 type nothing struct{}
 
+func (nothing) Heads(_ context.Context, of []mailbox.Address) ([]mailbox.Head, error) {
+	return make([]mailbox.Head, len(of)), nil
+}
+
 func (nothing) Pending(_ context.Context, qs []mailbox.PendingQuery) ([]mailbox.PendingResult, error) {
 	return make([]mailbox.PendingResult, len(qs)), nil
 }
