@@ -13,6 +13,14 @@ func every(of1000 int) func(int) bool {
 	return func(i int) bool { return i*7919%1000 < of1000 }
 }
 
+// shares are how many of a thousand are sick at places that have limits of their own.
+func shares() []int {
+	if testing.Short() {
+		return []int{10}
+	}
+	return []int{0, 10, 50}
+}
+
 // seeds are how many runs of each simulation have to hold.
 const seeds = 3
 
@@ -81,7 +89,7 @@ func TestACapThatNobodyToldIsKeptAndUsed(t *testing.T) {
 		{"30 in any second", 30, func() place { return &sliding{cap: always(30)} }, 75, 6},
 		{"30 in each second of the clock", 30, func() place { return &windowed{cap: 30} }, 75, 6},
 	} {
-		for _, sick := range []int{0, 10, 50} {
+		for _, sick := range shares() {
 			for _, asks := range []time.Duration{0, 5 * time.Second} {
 				s := (&simulation{place: c.place(), asks: asks, sick: every(sick)}).begin(1)
 				s.campaign(c.cap * 260)
@@ -98,7 +106,7 @@ func TestACapThatNobodyToldIsKeptAndUsed(t *testing.T) {
 }
 
 func TestADipIsFollowedAndLeft(t *testing.T) {
-	for _, sick := range []int{0, 10, 50} {
+	for _, sick := range shares() {
 		for _, asks := range []time.Duration{0, 5 * time.Second} {
 			s := (&simulation{asks: asks, sick: every(sick), place: &sliding{cap: func(now time.Duration) int {
 				if now > time.Minute && now < 3*time.Minute {
