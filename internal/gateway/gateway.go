@@ -5,7 +5,6 @@ package gateway
 import (
 	"encoding/json"
 	"errors"
-	"math"
 	"net/http"
 	"net/netip"
 	"strconv"
@@ -141,7 +140,7 @@ func Fail(w http.ResponseWriter, err error) {
 		h.Set("WWW-Authenticate", `Bearer realm="godwit"`)
 	}
 	if p.RetryAfter > 0 {
-		h.Set("Retry-After", strconv.Itoa(max(1, int(math.Ceil(p.RetryAfter.Seconds())))))
+		h.Set("Retry-After", strconv.Itoa(p.RetrySeconds()))
 	}
 	w.WriteHeader(p.Status)
 	_ = json.NewEncoder(w).Encode(p) // a client that is gone needs no answer

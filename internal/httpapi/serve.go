@@ -157,7 +157,7 @@ func (a *api) fail(c *call.Call, err error) {
 		h.Set("Connection", "close") // the rest of the body is not worth reading
 	}
 	if p.RetryAfter > 0 {
-		h.Set("Retry-After", strconv.Itoa(call.RetrySeconds(p.RetryAfter)))
+		h.Set("Retry-After", strconv.Itoa(p.RetrySeconds()))
 	}
 	h.Set("Content-Type", "application/problem+json")
 	_ = c.Send(p.Status, append(call.AppendProblem(nil, p), '\n'))

@@ -5,6 +5,7 @@ package problem
 import (
 	"context"
 	"errors"
+	"math"
 	"time"
 
 	"godwit.dev/godwit/internal/access"
@@ -34,6 +35,9 @@ func (p *Problem) In(field string) *Problem {
 	p.Field = field
 	return p
 }
+
+// RetrySeconds is how the header Retry-After says how long to wait.
+func (p *Problem) RetrySeconds() int { return max(1, int(math.Ceil(p.RetryAfter.Seconds()))) }
 
 // After says when to come back.
 func (p *Problem) After(wait time.Duration) *Problem {

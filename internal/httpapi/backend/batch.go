@@ -33,6 +33,14 @@ func (a *API) PublishBatch(c *call.Call) error {
 	if err != nil {
 		return err
 	}
+	return a.withBatch(c, "published", func(rc *http.ResponseController, body []byte) error {
+		return (&batch{a: a, c: c, rc: rc, idem: idem}).run(body)
+	})
+}
+
+// withBatch reads a batch and hands it to run, which has it for itself until it returns. done is what then happens to
+// the lines.
+func (a *API) withBatch(c *call.Call, done string, run func(rc *http.ResponseController, body []byte) error) error {
 	rc := http.NewResponseController(c.W)
 	until := time.Now().Add(batchReadTime)
 	_ = rc.SetReadDeadline(until) // tests' writers have no deadlines
@@ -41,8 +49,11 @@ func (a *API) PublishBatch(c *call.Call) error {
 	if c.R.ContentLength >= 0 {
 		memory = min(memory, c.R.ContentLength)
 	}
-	if err := a.acquire(c.Ctx, memory); err != nil {
-		return err
+	ctx, cancel := context.WithTimeout(c.Ctx, call.Patience)
+	err := a.batches.Acquire(ctx, memory)
+	cancel()
+	if err != nil {
+		return problem.Busy.With("too many batches are being read; nothing was " + done).After(2 * time.Second)
 	}
 	defer a.batches.Release(memory)
 	body, err := call.ReadBody(c.R, nil, MaxBatchBytes)
@@ -50,18 +61,9 @@ func (a *API) PublishBatch(c *call.Call) error {
 		return err
 	}
 	if n := countLines(body); n > MaxBatchLines {
-		return problem.TooLarge.Withf("the batch has %d lines; at most %d are allowed, and nothing was published", n, MaxBatchLines)
+		return problem.TooLarge.Withf("the batch has %d lines; at most %d are allowed, and nothing was %s", n, MaxBatchLines, done)
 	}
-	return (&batch{a: a, c: c, rc: rc, idem: idem}).run(body)
-}
-
-func (a *API) acquire(ctx context.Context, memory int64) error {
-	ctx, cancel := context.WithTimeout(ctx, call.Patience)
-	defer cancel()
-	if a.batches.Acquire(ctx, memory) != nil {
-		return problem.Busy.With("too many batches are being read; nothing was published").After(2 * time.Second)
-	}
-	return nil
+	return run(rc, body)
 }
 
 func countLines(body []byte) (n int) {

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"net/http"
 	"strconv"
-	"time"
 
 	"godwit.dev/godwit/internal/audience"
 	"godwit.dev/godwit/internal/endpoint"
@@ -24,39 +23,10 @@ func (a *API) RegisterBatch(c *call.Call) error {
 	if _, err := c.Params(); err != nil {
 		return err
 	}
-	rc := http.NewResponseController(c.W)
-	until := time.Now().Add(batchReadTime)
-	_ = rc.SetReadDeadline(until) // tests' writers have no deadlines
-	_ = rc.SetWriteDeadline(until.Add(call.PartTime))
-	memory := int64(MaxBatchBytes)
-	if c.R.ContentLength >= 0 {
-		memory = min(memory, c.R.ContentLength)
-	}
-	if err := a.acquire(c.Ctx, memory); err != nil {
-		return err
-	}
-	defer a.batches.Release(memory)
-	body, err := call.ReadBody(c.R, nil, MaxBatchBytes)
-	if err != nil {
-		return err
-	}
-	if n := countLines(body); n > MaxBatchLines {
-		return problem.TooLarge.Withf("the batch has %d lines; at most %d are allowed, and nothing was registered", n, MaxBatchLines)
-	}
-	b := &endpointBatch{a: a, c: c, rc: rc, who: endpoint.Holder{App: c.Key.App, BackEnd: true}}
-	c.W.Header()["Content-Type"] = call.NDJSON
-	for line := range bytes.Lines(body) {
-		if line = bytes.TrimSpace(line); len(line) == 0 {
-			continue
-		}
-		b.add(line)
-		if len(b.errs) == chunkEndpoints {
-			if err := b.register(); err != nil {
-				return err
-			}
-		}
-	}
-	return b.register()
+	return a.withBatch(c, "registered", func(rc *http.ResponseController, body []byte) error {
+		b := &endpointBatch{a: a, c: c, rc: rc, who: endpoint.Holder{App: c.Key.App, BackEnd: true}}
+		return b.run(body)
+	})
 }
 
 // endpointBatch is one batch being registered.
@@ -69,6 +39,22 @@ type endpointBatch struct {
 	errs []error // of each line of the chunk; nil: it is the next of regs
 	regs []audience.Registration
 	out  []byte
+}
+
+func (b *endpointBatch) run(body []byte) error {
+	b.c.W.Header()["Content-Type"] = call.NDJSON
+	for line := range bytes.Lines(body) {
+		if line = bytes.TrimSpace(line); len(line) == 0 {
+			continue
+		}
+		b.add(line)
+		if len(b.errs) == chunkEndpoints {
+			if err := b.register(); err != nil {
+				return err
+			}
+		}
+	}
+	return b.register()
 }
 
 func (b *endpointBatch) add(line []byte) {

@@ -3,7 +3,6 @@ package call
 import (
 	"encoding/json"
 	"fmt"
-	"math"
 	"net/http"
 	"strconv"
 	"time"
@@ -31,13 +30,10 @@ func AppendProblem(b []byte, p *problem.Problem) []byte {
 	}
 	if p.RetryAfter > 0 {
 		b = append(b, `,"retry_after":`...)
-		b = strconv.AppendInt(b, int64(RetrySeconds(p.RetryAfter)), 10)
+		b = strconv.AppendInt(b, int64(p.RetrySeconds()), 10)
 	}
 	return append(b, '}')
 }
-
-// RetrySeconds is how the header Retry-After says how long to wait.
-func RetrySeconds(d time.Duration) int { return max(1, int(math.Ceil(d.Seconds()))) }
 
 // NeedRole is for a key that lacks a role.
 func NeedRole(role access.Role) error {
