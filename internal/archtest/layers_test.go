@@ -55,7 +55,6 @@ var places = map[string]layer{
 	"internal/httpapi":      adapter,
 	"internal/admin":        adapter,
 	"internal/sender":       adapter,
-	"internal/backup":       adapter,
 	"internal/config":       wiring,
 	"internal/app":          wiring,
 	"internal/cli":          command,
@@ -67,7 +66,6 @@ var places = map[string]layer{
 	"bench":                 wiring, // the load generator, which the command line offers
 	"test":                  outside,
 	"tools":                 outside,
-	"docs":                  outside,
 	"internal/archtest":     outside,
 
 	// Suites that tests of several packages share; what serves may not import them.
@@ -90,6 +88,20 @@ func place(dir string) (prefix string, l layer, ok bool) {
 		}
 	}
 	return prefix, l, ok
+}
+
+func TestEveryPlaceIsAPackages(t *testing.T) {
+	taken := make(map[string]bool)
+	for _, f := range tree(t) {
+		if prefix, _, ok := place(f.dir()); ok {
+			taken[prefix] = true
+		}
+	}
+	for p := range places {
+		if !taken[p] {
+			t.Errorf("%s has a place in the ladder and no package", p)
+		}
+	}
 }
 
 func TestImportsPointDown(t *testing.T) {

@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"zombiezen.com/go/sqlite"
-	"zombiezen.com/go/sqlite/sqlitex"
 
 	"godwit.dev/godwit/internal/access"
 	"godwit.dev/godwit/internal/store/sqlite/sqlitedb"
@@ -93,7 +92,7 @@ func (s *Store) Watch(ctx context.Context, changed func()) error {
 
 func (s *Store) version(ctx context.Context) (v int64, err error) {
 	err = s.db.Read(ctx, func(c *sqlite.Conn) error {
-		return each(c, "PRAGMA data_version", nil, func(row *sqlite.Stmt) error {
+		return sqlitedb.Each(c, "PRAGMA data_version", nil, func(row *sqlite.Stmt) error {
 			v = row.ColumnInt64(0)
 			return nil
 		})
@@ -105,7 +104,7 @@ func (s *Store) version(ctx context.Context) (v int64, err error) {
 func (s *Store) Load(ctx context.Context) (snap access.Snapshot, err error) {
 	err = s.db.Read(ctx, func(c *sqlite.Conn) error {
 		snap = access.Snapshot{}
-		err := each(c, "SELECT name, created_at, settings, jwt_keys FROM app ORDER BY name", nil, func(row *sqlite.Stmt) error {
+		err := sqlitedb.Each(c, "SELECT name, created_at, settings, jwt_keys FROM app ORDER BY name", nil, func(row *sqlite.Stmt) error {
 			app, err := readApp(row)
 			snap.Apps = append(snap.Apps, app)
 			return err
@@ -113,7 +112,7 @@ func (s *Store) Load(ctx context.Context) (snap access.Snapshot, err error) {
 		if err != nil {
 			return err
 		}
-		return each(c, "SELECT id, app, roles, created_at, last_used, prefix, hash, name FROM api_key", nil, func(row *sqlite.Stmt) error {
+		return sqlitedb.Each(c, "SELECT id, app, roles, created_at, last_used, prefix, hash, name FROM api_key", nil, func(row *sqlite.Stmt) error {
 			k, err := readKey(row)
 			snap.Keys = append(snap.Keys, k)
 			return err
@@ -179,8 +178,3 @@ func readKey(row *sqlite.Stmt) (k access.StoredKey, err error) {
 }
 
 func fromMillis(ms int64) time.Time { return time.UnixMilli(ms).UTC() }
-
-// each runs a prepared statement and calls fn, which may be nil, with each row.
-func each(c *sqlite.Conn, query string, args []any, fn func(*sqlite.Stmt) error) error {
-	return sqlitex.Execute(c, query, &sqlitex.ExecOptions{Args: args, ResultFunc: fn})
-}

@@ -10,6 +10,7 @@ import (
 	"godwit.dev/godwit/internal/access"
 	"godwit.dev/godwit/internal/channel"
 	"godwit.dev/godwit/internal/push"
+	"godwit.dev/godwit/internal/store/sqlite/sqlitedb"
 )
 
 var _ channel.Store = (*Store)(nil)
@@ -29,7 +30,7 @@ CREATE TABLE channel (
 func (s *Store) Channels(ctx context.Context) (list []channel.Record, err error) {
 	err = s.db.Read(ctx, func(c *sqlite.Conn) error {
 		list = nil
-		return each(c, "SELECT app, channel, enabled, settings, updated_at FROM channel", nil, func(row *sqlite.Stmt) error {
+		return sqlitedb.Each(c, "SELECT app, channel, enabled, settings, updated_at FROM channel", nil, func(row *sqlite.Stmt) error {
 			r, err := readChannel(row)
 			list = append(list, r)
 			return err
@@ -59,7 +60,7 @@ func (s *Store) UpdateChannel(ctx context.Context, app string, ch push.Channel, 
 			return err
 		}
 		r := channel.Record{App: app, Channel: ch, Enabled: true, Values: channel.Values{}}
-		err := each(c, "SELECT app, channel, enabled, settings, updated_at FROM channel WHERE app = ? AND channel = ?",
+		err := sqlitedb.Each(c, "SELECT app, channel, enabled, settings, updated_at FROM channel WHERE app = ? AND channel = ?",
 			[]any{app, string(ch)}, func(row *sqlite.Stmt) (err error) {
 				r, err = readChannel(row)
 				return err
@@ -74,7 +75,7 @@ func (s *Store) UpdateChannel(ctx context.Context, app string, ch push.Channel, 
 		if err != nil {
 			return fmt.Errorf("encode settings of %s: %w", ch, err)
 		}
-		return each(c, "INSERT OR REPLACE INTO channel(app, channel, enabled, settings, updated_at) VALUES (?, ?, ?, ?, ?)",
+		return sqlitedb.Each(c, "INSERT OR REPLACE INTO channel(app, channel, enabled, settings, updated_at) VALUES (?, ?, ?, ?, ?)",
 			[]any{app, string(ch), r.Enabled, string(b), r.UpdatedAt.UnixMilli()}, nil)
 	})
 }
@@ -82,7 +83,7 @@ func (s *Store) UpdateChannel(ctx context.Context, app string, ch push.Channel, 
 // DeleteChannel deletes an app's settings of a channel.
 func (s *Store) DeleteChannel(ctx context.Context, app string, ch push.Channel) (found bool, err error) {
 	err = s.db.Do(ctx, func(c *sqlite.Conn) error {
-		err := each(c, "DELETE FROM channel WHERE app = ? AND channel = ?", []any{app, string(ch)}, nil)
+		err := sqlitedb.Each(c, "DELETE FROM channel WHERE app = ? AND channel = ?", []any{app, string(ch)}, nil)
 		found = c.Changes() > 0
 		return err
 	})
@@ -92,7 +93,7 @@ func (s *Store) DeleteChannel(ctx context.Context, app string, ch push.Channel) 
 // haveApp fails with access.ErrUnknownApp where there is no such app.
 func haveApp(c *sqlite.Conn, app string) error {
 	found := false
-	err := each(c, "SELECT 1 FROM app WHERE name = ?", []any{app}, func(*sqlite.Stmt) error { found = true; return nil })
+	err := sqlitedb.Each(c, "SELECT 1 FROM app WHERE name = ?", []any{app}, func(*sqlite.Stmt) error { found = true; return nil })
 	if err == nil && !found {
 		err = fmt.Errorf("%w: %.128q", access.ErrUnknownApp, app)
 	}

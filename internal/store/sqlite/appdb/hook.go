@@ -10,6 +10,7 @@ import (
 
 	"godwit.dev/godwit/internal/event"
 	"godwit.dev/godwit/internal/hook"
+	"godwit.dev/godwit/internal/store/sqlite/sqlitedb"
 )
 
 var _ hook.Store = (*Store)(nil)
@@ -37,7 +38,7 @@ type hookSettings struct {
 func (s *Store) Hooks(ctx context.Context) (list []hook.Hook, err error) {
 	err = s.db.Read(ctx, func(c *sqlite.Conn) error {
 		list = nil
-		return each(c, "SELECT app, name, settings, created_at, updated_at FROM hook", nil, func(row *sqlite.Stmt) error {
+		return sqlitedb.Each(c, "SELECT app, name, settings, created_at, updated_at FROM hook", nil, func(row *sqlite.Stmt) error {
 			h, err := readHook(row)
 			list = append(list, h)
 			return err
@@ -66,7 +67,7 @@ func (s *Store) UpdateHook(ctx context.Context, app, name string, change func(*h
 			return err
 		}
 		h, others := hook.Hook{App: app, Name: name}, 0
-		err := each(c, "SELECT app, name, settings, created_at, updated_at FROM hook WHERE app = ?", []any{app}, func(row *sqlite.Stmt) (err error) {
+		err := sqlitedb.Each(c, "SELECT app, name, settings, created_at, updated_at FROM hook WHERE app = ?", []any{app}, func(row *sqlite.Stmt) (err error) {
 			if row.ColumnText(1) != name {
 				others++
 				return nil
@@ -84,7 +85,7 @@ func (s *Store) UpdateHook(ctx context.Context, app, name string, change func(*h
 		if err != nil {
 			return fmt.Errorf("encode hook %s: %w", name, err)
 		}
-		return each(c, "INSERT OR REPLACE INTO hook(app, name, settings, created_at, updated_at) VALUES (?, ?, ?, ?, ?)",
+		return sqlitedb.Each(c, "INSERT OR REPLACE INTO hook(app, name, settings, created_at, updated_at) VALUES (?, ?, ?, ?, ?)",
 			[]any{app, name, string(b), millis(h.CreatedAt), millis(h.UpdatedAt)}, nil)
 	})
 }
@@ -94,7 +95,7 @@ func millis(t time.Time) int64 { return t.UnixMilli() }
 // DeleteHook deletes a hook of an app.
 func (s *Store) DeleteHook(ctx context.Context, app, name string) (found bool, err error) {
 	err = s.db.Do(ctx, func(c *sqlite.Conn) error {
-		err := each(c, "DELETE FROM hook WHERE app = ? AND name = ?", []any{app, name}, nil)
+		err := sqlitedb.Each(c, "DELETE FROM hook WHERE app = ? AND name = ?", []any{app, name}, nil)
 		found = c.Changes() > 0
 		return err
 	})

@@ -8,6 +8,7 @@ import (
 	"zombiezen.com/go/sqlite"
 
 	"godwit.dev/godwit/internal/access"
+	"godwit.dev/godwit/internal/store/sqlite/sqlitedb"
 )
 
 // CreateApp adds an app.
@@ -17,7 +18,7 @@ func (s *Store) CreateApp(ctx context.Context, app access.App) error {
 		return err
 	}
 	return s.db.Do(ctx, func(c *sqlite.Conn) error {
-		err := each(c, "INSERT INTO app(name, created_at, settings, jwt_keys) VALUES (?, ?, ?, ?)",
+		err := sqlitedb.Each(c, "INSERT INTO app(name, created_at, settings, jwt_keys) VALUES (?, ?, ?, ?)",
 			[]any{app.Name, app.CreatedAt.UnixMilli(), set, keys}, nil)
 		return taken(err, "app "+app.Name)
 	})
@@ -28,7 +29,7 @@ func (s *Store) UpdateApp(ctx context.Context, name string, change func(*access.
 	return s.db.Do(ctx, func(c *sqlite.Conn) error {
 		var app access.App
 		found := false
-		err := each(c, "SELECT name, created_at, settings, jwt_keys FROM app WHERE name = ?", []any{name}, func(row *sqlite.Stmt) (err error) {
+		err := sqlitedb.Each(c, "SELECT name, created_at, settings, jwt_keys FROM app WHERE name = ?", []any{name}, func(row *sqlite.Stmt) (err error) {
 			app, err = readApp(row)
 			found = true
 			return err
@@ -46,25 +47,25 @@ func (s *Store) UpdateApp(ctx context.Context, name string, change func(*access.
 		if err != nil {
 			return err
 		}
-		return each(c, "UPDATE app SET settings = ?, jwt_keys = ? WHERE name = ?", []any{set, keys, name}, nil)
+		return sqlitedb.Each(c, "UPDATE app SET settings = ?, jwt_keys = ? WHERE name = ?", []any{set, keys, name}, nil)
 	})
 }
 
 // DeleteApp deletes an app with its keys, channels and hooks.
 func (s *Store) DeleteApp(ctx context.Context, name string) error {
 	return s.db.Do(ctx, func(c *sqlite.Conn) error {
-		if err := each(c, "DELETE FROM app WHERE name = ?", []any{name}, nil); err != nil {
+		if err := sqlitedb.Each(c, "DELETE FROM app WHERE name = ?", []any{name}, nil); err != nil {
 			return err
 		}
 		if c.Changes() == 0 {
 			return fmt.Errorf("%w: %.128q", access.ErrUnknownApp, name)
 		}
 		for _, from := range []string{"DELETE FROM channel WHERE app = ?", "DELETE FROM hook WHERE app = ?"} {
-			if err := each(c, from, []any{name}, nil); err != nil {
+			if err := sqlitedb.Each(c, from, []any{name}, nil); err != nil {
 				return err
 			}
 		}
-		return each(c, "DELETE FROM api_key WHERE app = ?", []any{name}, nil)
+		return sqlitedb.Each(c, "DELETE FROM api_key WHERE app = ?", []any{name}, nil)
 	})
 }
 
@@ -72,7 +73,7 @@ func (s *Store) DeleteApp(ctx context.Context, name string) error {
 func (s *Store) CreateKey(ctx context.Context, k access.StoredKey) error {
 	return s.db.Do(ctx, func(c *sqlite.Conn) error {
 		// From the app's row, so that a key of a deleted app cannot come to be.
-		err := each(c, `INSERT INTO api_key(id, app, name, roles, created_at, last_used, prefix, hash)
+		err := sqlitedb.Each(c, `INSERT INTO api_key(id, app, name, roles, created_at, last_used, prefix, hash)
 			SELECT ?, name, ?, ?, ?, 0, ?, ? FROM app WHERE name = ?`,
 			[]any{k.ID, k.Name, int64(k.Roles), k.CreatedAt.UnixMilli(), k.Prefix, k.Hash[:], k.App}, nil)
 		if err != nil {
@@ -88,7 +89,7 @@ func (s *Store) CreateKey(ctx context.Context, k access.StoredKey) error {
 // DeleteKey deletes a key of this app.
 func (s *Store) DeleteKey(ctx context.Context, app, id string) error {
 	return s.db.Do(ctx, func(c *sqlite.Conn) error {
-		if err := each(c, "DELETE FROM api_key WHERE app = ? AND id = ?", []any{app, id}, nil); err != nil {
+		if err := sqlitedb.Each(c, "DELETE FROM api_key WHERE app = ? AND id = ?", []any{app, id}, nil); err != nil {
 			return err
 		}
 		if c.Changes() == 0 {
@@ -102,7 +103,7 @@ func (s *Store) DeleteKey(ctx context.Context, app, id string) error {
 func (s *Store) TouchKeys(ctx context.Context, used map[string]time.Time) error {
 	return s.db.Do(ctx, func(c *sqlite.Conn) error {
 		for id, at := range used {
-			err := each(c, "UPDATE api_key SET last_used = max(last_used, ?) WHERE id = ?", []any{at.UnixMilli(), id}, nil)
+			err := sqlitedb.Each(c, "UPDATE api_key SET last_used = max(last_used, ?) WHERE id = ?", []any{at.UnixMilli(), id}, nil)
 			if err != nil {
 				return err
 			}

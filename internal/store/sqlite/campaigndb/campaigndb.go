@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"zombiezen.com/go/sqlite"
-	"zombiezen.com/go/sqlite/sqlitex"
 
 	"godwit.dev/godwit/internal/endpoint"
 	"godwit.dev/godwit/internal/mailbox"
@@ -113,16 +112,6 @@ func known(err error) error {
 		return fmt.Errorf("%w: %w", mailbox.ErrNoSpace, err)
 	}
 	return err
-}
-
-// each runs a prepared statement and calls fn, which may be nil, with each row.
-func each(c *sqlite.Conn, query string, args []any, fn func(*sqlite.Stmt) error) error {
-	return sqlitex.Execute(c, query, &sqlitex.ExecOptions{Args: args, ResultFunc: fn})
-}
-
-// eachOnce is each for statements that are made for one use: they are not kept prepared.
-func eachOnce(c *sqlite.Conn, query string, args []any, fn func(*sqlite.Stmt) error) error {
-	return sqlitex.ExecuteTransient(c, query, &sqlitex.ExecOptions{Args: args, ResultFunc: fn})
 }
 
 func millis(t time.Time) int64 {

@@ -15,6 +15,7 @@ import (
 
 	"godwit.dev/godwit/internal/audience"
 	"godwit.dev/godwit/internal/push"
+	"godwit.dev/godwit/internal/store/sqlite/sqlitedb"
 	"godwit.dev/godwit/internal/store/storetest"
 )
 
@@ -99,7 +100,7 @@ func explain(t *testing.T, s *Store, where string) string {
 			return err
 		}
 		query, args := p.page(0, 100, 10)
-		return eachOnce(c, "EXPLAIN QUERY PLAN "+query, args, func(row *sqlite.Stmt) error {
+		return sqlitedb.EachOnce(c, "EXPLAIN QUERY PLAN "+query, args, func(row *sqlite.Stmt) error {
 			steps = append(steps, row.ColumnText(3))
 			return nil
 		})

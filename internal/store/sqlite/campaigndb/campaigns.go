@@ -12,6 +12,7 @@ import (
 	"godwit.dev/godwit/internal/audience"
 	"godwit.dev/godwit/internal/campaign"
 	"godwit.dev/godwit/internal/push"
+	"godwit.dev/godwit/internal/store/sqlite/sqlitedb"
 )
 
 var _ campaign.Store = (*Store)(nil)
@@ -37,7 +38,7 @@ func readCampaign(row *sqlite.Stmt) (*campaign.Campaign, error) {
 
 // campaignsWhere reads the campaigns for which a condition holds.
 func campaignsWhere(c *sqlite.Conn, where string, args ...any) (list []*campaign.Campaign, err error) {
-	err = each(c, "SELECT "+campaignColumns+" FROM campaign WHERE "+where, args, func(row *sqlite.Stmt) error {
+	err = sqlitedb.Each(c, "SELECT "+campaignColumns+" FROM campaign WHERE "+where, args, func(row *sqlite.Stmt) error {
 		one, err := readCampaign(row)
 		list = append(list, one)
 		return err
@@ -78,7 +79,7 @@ func (s *Store) Insert(ctx context.Context, c *campaign.Campaign, idem string, b
 				return err
 			}
 		}
-		err := each(conn, `INSERT INTO campaign(id, app, state, detail, spec, channels, send_at, created_at, started_at, finished_at,
+		err := sqlitedb.Each(conn, `INSERT INTO campaign(id, app, state, detail, spec, channels, send_at, created_at, started_at, finished_at,
 			enumerated, cursor, recall, recall_from) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 0, 0, 0, '')`,
 			[]any{
 				c.ID, c.App, string(c.State), c.Detail, string(spec), channels, millis(c.SendAt), millis(c.CreatedAt), millis(c.StartedAt),
@@ -91,7 +92,7 @@ func (s *Store) Insert(ctx context.Context, c *campaign.Campaign, idem string, b
 		if idem == "" {
 			return nil
 		}
-		return each(conn, "INSERT OR REPLACE INTO campaign_key(app, name, campaign, body, at) VALUES (?, ?, ?, ?, ?)",
+		return sqlitedb.Each(conn, "INSERT OR REPLACE INTO campaign_key(app, name, campaign, body, at) VALUES (?, ?, ?, ?, ?)",
 			[]any{c.App, idem, c.Num, body[:], millis(s.now())}, nil)
 	})
 	if err != nil && !errors.Is(err, campaign.ErrReused) {
@@ -102,12 +103,12 @@ func (s *Store) Insert(ctx context.Context, c *campaign.Campaign, idem string, b
 
 // madeBefore finds the campaign that an idempotency key made within its life.
 func madeBefore(c *sqlite.Conn, app, idem string, body [32]byte, now time.Time) (first *campaign.Campaign, err error) {
-	if err := each(c, "DELETE FROM campaign_key WHERE at < ?", []any{millis(now.Add(-keyLife))}, nil); err != nil {
+	if err := sqlitedb.Each(c, "DELETE FROM campaign_key WHERE at < ?", []any{millis(now.Add(-keyLife))}, nil); err != nil {
 		return nil, err
 	}
 	var num int64
 	var used [32]byte
-	err = each(c, "SELECT campaign, body FROM campaign_key WHERE app = ? AND name = ?", []any{app, idem}, func(row *sqlite.Stmt) error {
+	err = sqlitedb.Each(c, "SELECT campaign, body FROM campaign_key WHERE app = ? AND name = ?", []any{app, idem}, func(row *sqlite.Stmt) error {
 		num = row.ColumnInt64(0)
 		row.ColumnBytes(1, used[:])
 		return nil
@@ -190,7 +191,7 @@ func (s *Store) Change(ctx context.Context, app, id string, change func(*campaig
 		if err != nil {
 			return err
 		}
-		return each(conn, `UPDATE campaign SET spec = ?, state = ?, detail = ?, channels = ?, send_at = ?, started_at = ?, finished_at = ?, recall = ?,
+		return sqlitedb.Each(conn, `UPDATE campaign SET spec = ?, state = ?, detail = ?, channels = ?, send_at = ?, started_at = ?, finished_at = ?, recall = ?,
 			recall_from = ? WHERE num = ?`,
 			[]any{
 				string(spec), string(c.State), c.Detail, channels, millis(c.SendAt), millis(c.StartedAt), millis(c.FinishedAt), c.Recall,
@@ -209,7 +210,7 @@ func (s *Store) Change(ctx context.Context, app, id string, change func(*campaig
 // Remove implements campaign.Book.
 func (s *Store) Remove(ctx context.Context, num int64, limit int) (done bool, err error) {
 	err = s.db.DoBulk(ctx, limit, func(c *sqlite.Conn) error {
-		err := each(c, "DELETE FROM delivery WHERE campaign = ? AND endpoint IN (SELECT endpoint FROM delivery WHERE campaign = ? LIMIT ?)",
+		err := sqlitedb.Each(c, "DELETE FROM delivery WHERE campaign = ? AND endpoint IN (SELECT endpoint FROM delivery WHERE campaign = ? LIMIT ?)",
 			[]any{num, num, limit}, nil)
 		if err != nil {
 			return err
@@ -218,7 +219,7 @@ func (s *Store) Remove(ctx context.Context, num int64, limit int) (done bool, er
 			return nil
 		}
 		for _, table := range []string{"campaign_count WHERE campaign", "campaign_day WHERE campaign", "campaign_key WHERE campaign", "campaign WHERE num"} {
-			if err := each(c, "DELETE FROM "+table+" = ?", []any{num}, nil); err != nil {
+			if err := sqlitedb.Each(c, "DELETE FROM "+table+" = ?", []any{num}, nil); err != nil {
 				return err
 			}
 		}
@@ -250,7 +251,7 @@ func (s *Store) EnsureLive(ctx context.Context, app string, recipients []string)
 	for _, name := range recipients {
 		found := false
 		err := s.db.Read(ctx, func(c *sqlite.Conn) error {
-			return each(c, "SELECT 1 FROM endpoint e WHERE e.app = ? AND e.recipient = ? AND e.recipient <> '' AND e.channel = 'live'",
+			return sqlitedb.Each(c, "SELECT 1 FROM endpoint e WHERE e.app = ? AND e.recipient = ? AND e.recipient <> '' AND e.channel = 'live'",
 				[]any{app, name}, func(*sqlite.Stmt) error { found = true; return nil })
 		})
 		if err != nil {

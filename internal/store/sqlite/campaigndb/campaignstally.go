@@ -9,6 +9,7 @@ import (
 
 	"godwit.dev/godwit/internal/campaign"
 	"godwit.dev/godwit/internal/push"
+	"godwit.dev/godwit/internal/store/sqlite/sqlitedb"
 )
 
 // channelCodes are the channels by their stored numbers: append, never renumber.
@@ -61,7 +62,7 @@ func (t *tally) write(c *sqlite.Conn, now time.Time) error {
 		if n == 0 {
 			continue
 		}
-		err := each(c, `INSERT INTO campaign_count(campaign, channel, what, n) VALUES (?, ?, ?, ?)
+		err := sqlitedb.Each(c, `INSERT INTO campaign_count(campaign, channel, what, n) VALUES (?, ?, ?, ?)
 			ON CONFLICT (campaign, channel, what) DO UPDATE SET n = n + excluded.n`, []any{t.num, k.channel, k.what, n}, nil)
 		if err != nil {
 			return err
@@ -71,7 +72,7 @@ func (t *tally) write(c *sqlite.Conn, now time.Time) error {
 		}
 	}
 	for what, n := range days {
-		err := each(c, `INSERT INTO campaign_day(app, day, campaign, what, n) SELECT app, ?, num, ?, ? FROM campaign WHERE num = ?
+		err := sqlitedb.Each(c, `INSERT INTO campaign_day(app, day, campaign, what, n) SELECT app, ?, num, ?, ? FROM campaign WHERE num = ?
 			ON CONFLICT (app, day, campaign, what) DO UPDATE SET n = n + excluded.n`, []any{dayOf(now), what, n, t.num}, nil)
 		if err != nil {
 			return err
@@ -86,7 +87,7 @@ func dayOf(t time.Time) int64 { return t.Unix() / 86400 }
 func (s *Store) Figures(ctx context.Context, num int64) (*campaign.Figures, error) {
 	f := &campaign.Figures{Counts: make(map[campaign.Outcome]int64), Channels: make(map[push.Channel]map[campaign.Outcome]int64)}
 	err := s.db.Read(ctx, func(c *sqlite.Conn) error {
-		return each(c, "SELECT channel, what, n FROM campaign_count WHERE campaign = ? AND n <> 0", []any{num}, func(row *sqlite.Stmt) error {
+		return sqlitedb.Each(c, "SELECT channel, what, n FROM campaign_count WHERE campaign = ? AND n <> 0", []any{num}, func(row *sqlite.Stmt) error {
 			addFigure(f, channelOf(row.ColumnInt64(0)), row.ColumnInt64(1), row.ColumnInt64(2))
 			return nil
 		})
@@ -125,7 +126,7 @@ func (s *Store) Days(ctx context.Context, app string, num int64, from, to time.T
 	}
 	err = s.db.Read(ctx, func(c *sqlite.Conn) error {
 		list = nil
-		return each(c, query+" GROUP BY day, what ORDER BY day", args, func(row *sqlite.Stmt) error {
+		return sqlitedb.Each(c, query+" GROUP BY day, what ORDER BY day", args, func(row *sqlite.Stmt) error {
 			day := time.Unix(row.ColumnInt64(0)*86400, 0).UTC()
 			if len(list) == 0 || !list[len(list)-1].Day.Equal(day) {
 				list = append(list, campaign.Day{Day: day, Outcomes: make(map[campaign.Outcome]int64), Reactions: make(map[campaign.Reaction]int64)})

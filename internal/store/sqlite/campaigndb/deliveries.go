@@ -12,6 +12,7 @@ import (
 	"godwit.dev/godwit/internal/audience"
 	"godwit.dev/godwit/internal/campaign"
 	"godwit.dev/godwit/internal/push"
+	"godwit.dev/godwit/internal/store/sqlite/sqlitedb"
 )
 
 // Flags of a delivery's row.
@@ -27,7 +28,7 @@ const heldDue = 1 << 60
 // Own implements campaign.Queue.
 func (s *Store) Own(ctx context.Context) (epoch int64, err error) {
 	err = s.db.Do(ctx, func(c *sqlite.Conn) error {
-		if err := each(c, "UPDATE delivery_owner SET epoch = epoch + 1", nil, nil); err != nil {
+		if err := sqlitedb.Each(c, "UPDATE delivery_owner SET epoch = epoch + 1", nil, nil); err != nil {
 			return err
 		}
 		epoch, err = ownerOf(c)
@@ -37,7 +38,7 @@ func (s *Store) Own(ctx context.Context) (epoch int64, err error) {
 }
 
 func ownerOf(c *sqlite.Conn) (epoch int64, err error) {
-	err = each(c, "SELECT epoch FROM delivery_owner", nil, func(row *sqlite.Stmt) error {
+	err = sqlitedb.Each(c, "SELECT epoch FROM delivery_owner", nil, func(row *sqlite.Stmt) error {
 		epoch = row.ColumnInt64(0)
 		return nil
 	})
@@ -74,7 +75,7 @@ func (s *Store) Recover(ctx context.Context, epoch int64, limit int, resend []pu
 			if again[r.channel] {
 				to = campaign.Pending
 			}
-			err := each(c, `UPDATE delivery SET outcome = ?, detail = ?, due = ?, attempts = attempts + 1, flags = flags | ?, at = ?
+			err := sqlitedb.Each(c, `UPDATE delivery SET outcome = ?, detail = ?, due = ?, attempts = attempts + 1, flags = flags | ?, at = ?
 				WHERE campaign = ? AND endpoint = ?`, []any{int64(to), detail, millis(now), flagUnsure, millis(now), r.campaign, r.endpoint}, nil)
 			if err != nil {
 				return err
@@ -100,7 +101,7 @@ type deliveryRow struct{ campaign, endpoint, channel int64 }
 
 // left reads deliveries that a former owner was sending.
 func left(c *sqlite.Conn, epoch int64, limit int) (rows []deliveryRow, err error) {
-	err = each(c, leftQuery, []any{epoch, limit},
+	err = sqlitedb.Each(c, leftQuery, []any{epoch, limit},
 		func(row *sqlite.Stmt) error {
 			rows = append(rows, deliveryRow{row.ColumnInt64(0), row.ColumnInt64(1), row.ColumnInt64(2)})
 			return nil
@@ -139,7 +140,7 @@ func (s *Store) Enumerate(ctx context.Context, epoch, num int64, limit int, due 
 		if err := checkOwner(c, epoch); err != nil {
 			return err
 		}
-		err := each(c, "UPDATE campaign SET cursor = ?, enumerated = ? WHERE num = ? AND cursor = ? AND state = 'running'",
+		err := sqlitedb.Each(c, "UPDATE campaign SET cursor = ?, enumerated = ? WHERE num = ? AND cursor = ? AND state = 'running'",
 			[]any{next, done, num, from.Cursor}, nil)
 		if err != nil {
 			return err
@@ -159,7 +160,7 @@ func insertDeliveries(c *sqlite.Conn, num int64, list []audience.Endpoint, due f
 	for i := range list {
 		e := &list[i]
 		code := channelCode(e.Channel)
-		err := each(c, `INSERT INTO delivery(campaign, endpoint, endpoint_id, channel, outcome, due, attempts, flags, epoch, first_at, at, external, detail)
+		err := sqlitedb.Each(c, `INSERT INTO delivery(campaign, endpoint, endpoint_id, channel, outcome, due, attempts, flags, epoch, first_at, at, external, detail)
 			VALUES (?, ?, ?, ?, 0, ?, 0, 0, 0, 0, 0, '', '') ON CONFLICT DO NOTHING`,
 			[]any{num, e.Number, e.ID[:], code, millis(due(&campaign.Target{Row: e.Number, Channel: e.Channel, Timezone: e.Timezone}))}, nil)
 		if err != nil {
@@ -214,7 +215,7 @@ func readTarget(row *sqlite.Stmt) (t campaign.Target, err error) {
 func (s *Store) Due(ctx context.Context, num int64, ch push.Channel, now time.Time, limit int) (list []campaign.Target, err error) {
 	err = s.db.Read(ctx, func(c *sqlite.Conn) error {
 		list = make([]campaign.Target, 0, limit)
-		return each(c, dueQuery,
+		return sqlitedb.Each(c, dueQuery,
 			[]any{num, channelCode(ch), millis(now), limit}, func(row *sqlite.Stmt) error {
 				t, err := readTarget(row)
 				list = append(list, t)
@@ -231,7 +232,7 @@ func (s *Store) Due(ctx context.Context, num int64, ch push.Channel, now time.Ti
 func (s *Store) NextDue(ctx context.Context, num int64, ch push.Channel) (at time.Time, ok bool, err error) {
 	err = s.db.Read(ctx, func(c *sqlite.Conn) error {
 		ok = false
-		return each(c, nextDueQuery, []any{num, channelCode(ch), heldDue}, func(row *sqlite.Stmt) error {
+		return sqlitedb.Each(c, nextDueQuery, []any{num, channelCode(ch), heldDue}, func(row *sqlite.Stmt) error {
 			at, ok = fromMillis(row.ColumnInt64(0)), true
 			return nil
 		})
@@ -250,7 +251,7 @@ func (s *Store) Claim(ctx context.Context, epoch, num int64, targets []campaign.
 			return err
 		}
 		running := false
-		err := each(c, "SELECT 1 FROM campaign WHERE num = ? AND state = 'running'", []any{num}, func(*sqlite.Stmt) error {
+		err := sqlitedb.Each(c, "SELECT 1 FROM campaign WHERE num = ? AND state = 'running'", []any{num}, func(*sqlite.Stmt) error {
 			running = true
 			return nil
 		})
@@ -260,7 +261,7 @@ func (s *Store) Claim(ctx context.Context, epoch, num int64, targets []campaign.
 		t := newTally(num)
 		for i := range targets {
 			d := targets[i]
-			err := each(c, `UPDATE delivery SET outcome = 1, epoch = ?, first_at = CASE first_at WHEN 0 THEN ? ELSE first_at END, at = ?
+			err := sqlitedb.Each(c, `UPDATE delivery SET outcome = 1, epoch = ?, first_at = CASE first_at WHEN 0 THEN ? ELSE first_at END, at = ?
 				WHERE campaign = ? AND endpoint = ? AND outcome = 0`, []any{epoch, millis(now), millis(now), num, d.Row}, nil)
 			if err != nil {
 				return err
@@ -322,12 +323,12 @@ func finish(c *sqlite.Conn, t *tally, epoch int64, r *campaign.Result, now time.
 	set := "UPDATE delivery SET outcome = ?, due = ?, attempts = ?, flags = flags & ? | ?, external = ?, detail = ?, at = ? WHERE campaign = ? AND endpoint = ?"
 	args := []any{int64(r.Outcome), due, r.Attempts, ^flagUnsure, flags, r.External, r.Detail, millis(now), t.num, r.Row}
 	from := campaign.Sending
-	if err := each(c, set+" AND outcome = 1 AND epoch = ?", append(args[:len(args):len(args)], epoch), nil); err != nil {
+	if err := sqlitedb.Each(c, set+" AND outcome = 1 AND epoch = ?", append(args[:len(args):len(args)], epoch), nil); err != nil {
 		return err
 	}
 	if c.Changes() == 0 {
 		from = campaign.Pending
-		if err := each(c, set+" AND outcome = 0", args, nil); err != nil {
+		if err := sqlitedb.Each(c, set+" AND outcome = 0", args, nil); err != nil {
 			return err
 		}
 		if c.Changes() == 0 {

@@ -10,6 +10,7 @@ import (
 
 	"godwit.dev/godwit/internal/audience"
 	"godwit.dev/godwit/internal/campaign"
+	"godwit.dev/godwit/internal/store/sqlite/sqlitedb"
 )
 
 // Deliveries implements campaign.Reports.
@@ -26,7 +27,7 @@ func (s *Store) Deliveries(ctx context.Context, num int64, only *campaign.Outcom
 	}
 	err = s.db.Read(ctx, func(c *sqlite.Conn) error {
 		list = nil
-		return each(c, query+" ORDER BY d.endpoint LIMIT ?", append(args[:len(args):len(args)], limit), func(row *sqlite.Stmt) error {
+		return sqlitedb.Each(c, query+" ORDER BY d.endpoint LIMIT ?", append(args[:len(args):len(args)], limit), func(row *sqlite.Stmt) error {
 			list = append(list, readDelivery(row))
 			return nil
 		})
@@ -67,7 +68,7 @@ func (s *Store) Track(ctx context.Context, num, row int64, what campaign.Reactio
 	err = s.db.Do(ctx, func(c *sqlite.Conn) error {
 		first = false
 		var channel int64
-		err := each(c, "SELECT channel FROM delivery WHERE campaign = ? AND endpoint = ? AND flags & ? = 0", []any{num, row, flag},
+		err := sqlitedb.Each(c, "SELECT channel FROM delivery WHERE campaign = ? AND endpoint = ? AND flags & ? = 0", []any{num, row, flag},
 			func(row *sqlite.Stmt) error {
 				channel, first = row.ColumnInt64(0), true
 				return nil
@@ -75,7 +76,7 @@ func (s *Store) Track(ctx context.Context, num, row int64, what campaign.Reactio
 		if err != nil || !first {
 			return err
 		}
-		if err := each(c, "UPDATE delivery SET flags = flags | ? WHERE campaign = ? AND endpoint = ?", []any{flag, num, row}, nil); err != nil {
+		if err := sqlitedb.Each(c, "UPDATE delivery SET flags = flags | ? WHERE campaign = ? AND endpoint = ?", []any{flag, num, row}, nil); err != nil {
 			return err
 		}
 		t := newTally(num)
@@ -94,7 +95,7 @@ const trackKeyBytes = 32
 // TrackKey implements campaign.Tracks.
 func (s *Store) TrackKey(ctx context.Context, app string) (secret []byte, err error) {
 	read := func(c *sqlite.Conn) error {
-		return each(c, "SELECT secret FROM track_key WHERE app = ?", []any{app}, func(row *sqlite.Stmt) error {
+		return sqlitedb.Each(c, "SELECT secret FROM track_key WHERE app = ?", []any{app}, func(row *sqlite.Stmt) error {
 			secret = make([]byte, row.ColumnLen(0))
 			row.ColumnBytes(0, secret)
 			return nil
@@ -105,7 +106,7 @@ func (s *Store) TrackKey(ctx context.Context, app string) (secret []byte, err er
 		fresh := make([]byte, trackKeyBytes)
 		_, _ = rand.Read(fresh) // never fails
 		err = s.db.Do(ctx, func(c *sqlite.Conn) error {
-			if err := each(c, "INSERT INTO track_key(app, secret) VALUES (?, ?) ON CONFLICT DO NOTHING", []any{app, fresh}, nil); err != nil {
+			if err := sqlitedb.Each(c, "INSERT INTO track_key(app, secret) VALUES (?, ?) ON CONFLICT DO NOTHING", []any{app, fresh}, nil); err != nil {
 				return err
 			}
 			return read(c)

@@ -9,6 +9,7 @@ import (
 	"zombiezen.com/go/sqlite"
 
 	"godwit.dev/godwit/internal/campaign"
+	"godwit.dev/godwit/internal/store/sqlite/sqlitedb"
 )
 
 // Sweep implements campaign.Queue. What may have arrived and is to become anything but pending stays unknown: it is
@@ -21,7 +22,7 @@ func (s *Store) Sweep(ctx context.Context, num int64, sw campaign.Sweep, limit i
 	err = s.db.DoBulk(ctx, limit, func(c *sqlite.Conn) error {
 		type swept struct{ endpoint, channel, flags int64 }
 		var rows []swept
-		err := each(c, query+" LIMIT ?", append(args[:len(args):len(args)], limit), func(row *sqlite.Stmt) error {
+		err := sqlitedb.Each(c, query+" LIMIT ?", append(args[:len(args):len(args)], limit), func(row *sqlite.Stmt) error {
 			rows = append(rows, swept{row.ColumnInt64(0), row.ColumnInt64(1), row.ColumnInt64(2)})
 			return nil
 		})
@@ -35,7 +36,7 @@ func (s *Store) Sweep(ctx context.Context, num int64, sw campaign.Sweep, limit i
 			if r.flags&flagUnsure != 0 && to != campaign.Pending {
 				to, detail = campaign.Unknown, "an earlier attempt may have arrived; then: "+detail
 			}
-			err := each(c, "UPDATE delivery SET outcome = ?, due = ?, detail = ?, at = ? WHERE campaign = ? AND endpoint = ?",
+			err := sqlitedb.Each(c, "UPDATE delivery SET outcome = ?, due = ?, detail = ?, at = ? WHERE campaign = ? AND endpoint = ?",
 				[]any{int64(to), millis(sw.Due), detail, millis(now), num, r.endpoint}, nil)
 			if err != nil {
 				return err
@@ -71,7 +72,7 @@ func sweepQuery(sw campaign.Sweep) string {
 func (s *Store) Recallable(ctx context.Context, num, from int64, limit int) (sent []campaign.Target, next int64, err error) {
 	err = s.db.Read(ctx, func(c *sqlite.Conn) error {
 		sent = nil
-		return each(c, "SELECT "+targetColumns+` FROM delivery d LEFT JOIN endpoint e ON e.number = d.endpoint
+		return sqlitedb.Each(c, "SELECT "+targetColumns+` FROM delivery d LEFT JOIN endpoint e ON e.number = d.endpoint
 			WHERE d.campaign = ? AND d.endpoint > ? AND d.outcome IN (2, 6) ORDER BY d.endpoint LIMIT ?`, []any{num, from, limit},
 			func(row *sqlite.Stmt) error {
 				t, err := readTarget(row)
@@ -94,7 +95,7 @@ func (s *Store) FinishRecall(ctx context.Context, epoch, num int64, results []ca
 		if err := checkOwner(c, epoch); err != nil {
 			return err
 		}
-		if err := each(c, "UPDATE campaign SET recall = ? WHERE num = ?", []any{next, num}, nil); err != nil {
+		if err := sqlitedb.Each(c, "UPDATE campaign SET recall = ? WHERE num = ?", []any{next, num}, nil); err != nil {
 			return err
 		}
 		t := newTally(num)
@@ -116,7 +117,7 @@ func finishRecall(c *sqlite.Conn, t *tally, r *campaign.RecallResult, now time.T
 	var was campaign.Outcome
 	var flags int64
 	found := false
-	err := each(c, "SELECT outcome, flags FROM delivery WHERE campaign = ? AND endpoint = ? AND outcome IN (2, 6)", []any{t.num, r.Row},
+	err := sqlitedb.Each(c, "SELECT outcome, flags FROM delivery WHERE campaign = ? AND endpoint = ? AND outcome IN (2, 6)", []any{t.num, r.Row},
 		func(row *sqlite.Stmt) error {
 			was, flags, found = campaign.Outcome(row.ColumnInt64(0)), row.ColumnInt64(1), true //nolint:gosec // written by us
 			return nil
@@ -129,12 +130,12 @@ func finishRecall(c *sqlite.Conn, t *tally, r *campaign.RecallResult, now time.T
 		if flags&flagNotRecalled != 0 {
 			t.add(code, countNotRecalled, -1)
 		}
-		return each(c, "UPDATE delivery SET outcome = ?, flags = flags & ?, detail = '', at = ? WHERE campaign = ? AND endpoint = ?",
+		return sqlitedb.Each(c, "UPDATE delivery SET outcome = ?, flags = flags & ?, detail = '', at = ? WHERE campaign = ? AND endpoint = ?",
 			[]any{int64(campaign.TakenBack), ^flagNotRecalled, millis(now), t.num, r.Row}, nil)
 	}
 	if flags&flagNotRecalled == 0 {
 		t.add(code, countNotRecalled, 1)
 	}
-	return each(c, "UPDATE delivery SET flags = flags | ?, detail = ? WHERE campaign = ? AND endpoint = ?",
+	return sqlitedb.Each(c, "UPDATE delivery SET flags = flags | ?, detail = ? WHERE campaign = ? AND endpoint = ?",
 		[]any{flagNotRecalled, r.Detail, t.num, r.Row}, nil)
 }

@@ -9,6 +9,7 @@ import (
 
 	"godwit.dev/godwit/internal/audience"
 	"godwit.dev/godwit/internal/push"
+	"godwit.dev/godwit/internal/store/sqlite/sqlitedb"
 )
 
 // endpointColumns are what readEndpoint reads, of a table called e.
@@ -41,7 +42,7 @@ func readEndpoint(row *sqlite.Stmt) (e audience.Endpoint, err error) {
 
 // endpointWhere reads the one endpoint for which a condition holds.
 func endpointWhere(c *sqlite.Conn, where string, args ...any) (e audience.Endpoint, found bool, err error) {
-	err = each(c, "SELECT "+endpointColumns+" FROM endpoint e WHERE "+where, args, func(row *sqlite.Stmt) (err error) {
+	err = sqlitedb.Each(c, "SELECT "+endpointColumns+" FROM endpoint e WHERE "+where, args, func(row *sqlite.Stmt) (err error) {
 		e, err = readEndpoint(row)
 		found = true
 		return err
@@ -81,7 +82,7 @@ const maxOfRecipient = 1000
 func (s *Store) EndpointsOf(ctx context.Context, app, recipient string) (list []audience.Endpoint, err error) {
 	err = s.db.Read(ctx, func(c *sqlite.Conn) error {
 		list = nil
-		return each(c, "SELECT "+endpointColumns+" FROM endpoint e WHERE e.app = ? AND e.recipient = ? AND e.recipient <> '' ORDER BY e.number LIMIT ?",
+		return sqlitedb.Each(c, "SELECT "+endpointColumns+" FROM endpoint e WHERE e.app = ? AND e.recipient = ? AND e.recipient <> '' ORDER BY e.number LIMIT ?",
 			[]any{app, recipient, maxOfRecipient}, func(row *sqlite.Stmt) error {
 				e, err := readEndpoint(row)
 				list = append(list, e)

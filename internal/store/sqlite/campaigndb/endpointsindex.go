@@ -9,6 +9,7 @@ import (
 
 	"godwit.dev/godwit/internal/audience"
 	"godwit.dev/godwit/internal/notification"
+	"godwit.dev/godwit/internal/store/sqlite/sqlitedb"
 )
 
 // entry is one row by which an endpoint is found. It is comparable.
@@ -88,21 +89,21 @@ func (w *endpointWriter) index(number int64, before, after map[entry]bool) error
 func (w *endpointWriter) enter(number int64, x entry) error {
 	switch x.table {
 	case tagEntry:
-		return each(w.c, "INSERT INTO endpoint_tag(tag, endpoint) VALUES (?, ?)", []any{x.name, number}, nil)
+		return sqlitedb.Each(w.c, "INSERT INTO endpoint_tag(tag, endpoint) VALUES (?, ?)", []any{x.name, number}, nil)
 	case textEntry:
-		return each(w.c, "INSERT INTO attribute_text(endpoint, name, value) VALUES (?, ?, ?)", []any{number, x.name, x.text}, nil)
+		return sqlitedb.Each(w.c, "INSERT INTO attribute_text(endpoint, name, value) VALUES (?, ?, ?)", []any{number, x.name, x.text}, nil)
 	}
-	return each(w.c, "INSERT INTO attribute_number(endpoint, name, value) VALUES (?, ?, ?)", []any{number, x.name, x.num}, nil)
+	return sqlitedb.Each(w.c, "INSERT INTO attribute_number(endpoint, name, value) VALUES (?, ?, ?)", []any{number, x.name, x.num}, nil)
 }
 
 func (w *endpointWriter) remove(number int64, x entry) error {
 	switch x.table {
 	case tagEntry:
-		return each(w.c, "DELETE FROM endpoint_tag WHERE tag = ? AND endpoint = ?", []any{x.name, number}, nil)
+		return sqlitedb.Each(w.c, "DELETE FROM endpoint_tag WHERE tag = ? AND endpoint = ?", []any{x.name, number}, nil)
 	case textEntry:
-		return each(w.c, "DELETE FROM attribute_text WHERE endpoint = ? AND name = ?", []any{number, x.name}, nil)
+		return sqlitedb.Each(w.c, "DELETE FROM attribute_text WHERE endpoint = ? AND name = ?", []any{number, x.name}, nil)
 	}
-	return each(w.c, "DELETE FROM attribute_number WHERE endpoint = ? AND name = ?", []any{number, x.name}, nil)
+	return sqlitedb.Each(w.c, "DELETE FROM attribute_number WHERE endpoint = ? AND name = ?", []any{number, x.name}, nil)
 }
 
 // nameTable is one of the two tables of names.
@@ -162,7 +163,7 @@ func (w *endpointWriter) name(t *nameTable, name string) (id int64, err error) {
 				Field: t.field, Problem: fmt.Sprintf("%q would be one too many: the app has %d different %s", name, n, t.what),
 			}}
 		}
-		if err := each(w.c, t.add, []any{w.app, name}, nil); err != nil {
+		if err := sqlitedb.Each(w.c, t.add, []any{w.app, name}, nil); err != nil {
 			return 0, err
 		}
 		id = w.c.LastInsertRowID()
@@ -186,12 +187,12 @@ func (w *endpointWriter) sweep(t *nameTable) (swept bool, err error) {
 		return false, nil
 	}
 	*w.swept, w.names = w.now, nil
-	return true, each(w.c, t.sweep, []any{w.app}, nil)
+	return true, sqlitedb.Each(w.c, t.sweep, []any{w.app}, nil)
 }
 
 // queryInt reads one number; 0 if there is no row.
 func queryInt(c *sqlite.Conn, query string, args ...any) (n int64, err error) {
-	err = each(c, query, args, func(row *sqlite.Stmt) error {
+	err = sqlitedb.Each(c, query, args, func(row *sqlite.Stmt) error {
 		n = row.ColumnInt64(0)
 		return nil
 	})

@@ -7,6 +7,7 @@ import (
 	"zombiezen.com/go/sqlite"
 
 	"godwit.dev/godwit/internal/audience"
+	"godwit.dev/godwit/internal/store/sqlite/sqlitedb"
 )
 
 // Endpoints of any status are looked through one by one, since only active ones can be found by tags and attributes.
@@ -55,7 +56,7 @@ func endpointsAfter(c *sqlite.Conn, app string, status audience.Status, after in
 	if status == "" {
 		numbers, args = numbersAfter+" UNION ALL "+numbersAfter, append(args, app, 1, after, limit)
 	}
-	err = each(c, "SELECT "+endpointColumns+" FROM endpoint e WHERE e.number IN ("+numbers+") ORDER BY e.number LIMIT ?", append(args, limit),
+	err = sqlitedb.Each(c, "SELECT "+endpointColumns+" FROM endpoint e WHERE e.number IN ("+numbers+") ORDER BY e.number LIMIT ?", append(args, limit),
 		func(row *sqlite.Stmt) error {
 			e, err := readEndpoint(row)
 			list = append(list, e)

@@ -6,6 +6,8 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	"zombiezen.com/go/sqlite"
+
+	"godwit.dev/godwit/internal/store/sqlite/sqlitedb"
 )
 
 // EndpointMetrics show how many endpoints there are, of all apps together.
@@ -32,7 +34,7 @@ func (m *EndpointMetrics) Collect(ch chan<- prometheus.Metric) {
 	ctx, cancel := context.WithTimeout(context.Background(), metricPatience)
 	defer cancel()
 	err := m.s.db.Read(ctx, func(c *sqlite.Conn) error {
-		return each(c, "SELECT channel, active, sum(n) FROM endpoint_count GROUP BY channel, active", nil, func(row *sqlite.Stmt) error {
+		return sqlitedb.Each(c, "SELECT channel, active, sum(n) FROM endpoint_count GROUP BY channel, active", nil, func(row *sqlite.Stmt) error {
 			status := "disabled"
 			if row.ColumnInt64(1) == 1 {
 				status = "active"

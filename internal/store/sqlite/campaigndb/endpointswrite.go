@@ -10,6 +10,7 @@ import (
 	"zombiezen.com/go/sqlite"
 
 	"godwit.dev/godwit/internal/audience"
+	"godwit.dev/godwit/internal/store/sqlite/sqlitedb"
 )
 
 // bulkEndpoints are registered in one slice: with their tags and attributes some ten rows each.
@@ -256,7 +257,7 @@ func (w *endpointWriter) insert(e *audience.Endpoint) error {
 	if err != nil {
 		return err
 	}
-	err = each(w.c, `INSERT INTO endpoint(app, id, channel, recipient, address, address_key, tags, attributes, locale, timezone,
+	err = sqlitedb.Each(w.c, `INSERT INTO endpoint(app, id, channel, recipient, address, address_key, tags, attributes, locale, timezone,
 		active, disabled_reason, created_at, updated_at, last_seen_at, token) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`, columns, nil)
 	if err != nil {
 		return err
@@ -285,7 +286,7 @@ func (w *endpointWriter) update(old, e *audience.Endpoint) error {
 	if err != nil {
 		return err
 	}
-	err = each(w.c, `UPDATE endpoint SET app = ?, id = ?, channel = ?, recipient = ?, address = ?, address_key = ?, tags = ?, attributes = ?,
+	err = sqlitedb.Each(w.c, `UPDATE endpoint SET app = ?, id = ?, channel = ?, recipient = ?, address = ?, address_key = ?, tags = ?, attributes = ?,
 		locale = ?, timezone = ?, active = ?, disabled_reason = ?, created_at = ?, updated_at = ?, last_seen_at = ?, token = ?
 		WHERE number = ?`, append(columns, e.Number), nil)
 	if err != nil {
@@ -305,7 +306,7 @@ func (w *endpointWriter) delete(e *audience.Endpoint) error {
 		return err
 	}
 	w.add(e, -1)
-	return each(w.c, "DELETE FROM endpoint WHERE number = ?", []any{e.Number}, nil)
+	return sqlitedb.Each(w.c, "DELETE FROM endpoint WHERE number = ?", []any{e.Number}, nil)
 }
 
 // endpointValues are the values of the columns in the order of INSERT and UPDATE.
@@ -346,7 +347,7 @@ func (w *endpointWriter) count() error {
 		if n == 0 {
 			continue
 		}
-		err := each(w.c, `INSERT INTO endpoint_count(app, channel, active, n) VALUES (?, ?, ?, ?)
+		err := sqlitedb.Each(w.c, `INSERT INTO endpoint_count(app, channel, active, n) VALUES (?, ?, ?, ?)
 			ON CONFLICT (app, channel, active) DO UPDATE SET n = endpoint_count.n + excluded.n`, []any{w.app, k.channel, k.active, n}, nil)
 		if err != nil {
 			return err

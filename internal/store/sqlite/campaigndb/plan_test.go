@@ -8,6 +8,7 @@ import (
 	"zombiezen.com/go/sqlite"
 
 	"godwit.dev/godwit/internal/campaign"
+	"godwit.dev/godwit/internal/store/sqlite/sqlitedb"
 )
 
 // TestDeliveriesAreFoundWithoutSorting keeps the queries that run for every few hundred messages from looking at more
@@ -26,7 +27,7 @@ func TestDeliveriesAreFoundWithoutSorting(t *testing.T) {
 	} {
 		var plan []string
 		err := s.db.Read(t.Context(), func(c *sqlite.Conn) error {
-			return eachOnce(c, "EXPLAIN QUERY PLAN "+strings.ReplaceAll(query, "?", "1"), nil, func(row *sqlite.Stmt) error {
+			return sqlitedb.EachOnce(c, "EXPLAIN QUERY PLAN "+strings.ReplaceAll(query, "?", "1"), nil, func(row *sqlite.Stmt) error {
 				plan = append(plan, row.ColumnText(3))
 				return nil
 			})

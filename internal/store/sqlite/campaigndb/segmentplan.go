@@ -7,6 +7,7 @@ import (
 	"zombiezen.com/go/sqlite"
 
 	"godwit.dev/godwit/internal/audience"
+	"godwit.dev/godwit/internal/store/sqlite/sqlitedb"
 )
 
 // plan is how the active endpoints of a selection are found: those that driver lists, of which the rest must hold.
@@ -54,7 +55,7 @@ func newPlan(c *sqlite.Conn, app string, sel *audience.Selection, ordered bool) 
 		}
 		n := int64(0)
 		query := "SELECT count(*) FROM (SELECT 1 FROM " + s.from + " WHERE " + s.where.sql + " LIMIT ?)"
-		err := eachOnce(c, query, append(s.where.args[:len(s.where.args):len(s.where.args)], probe), func(row *sqlite.Stmt) error {
+		err := sqlitedb.EachOnce(c, query, append(s.where.args[:len(s.where.args):len(s.where.args)], probe), func(row *sqlite.Stmt) error {
 			n = row.ColumnInt64(0)
 			return nil
 		})

@@ -8,6 +8,7 @@ import (
 
 	"godwit.dev/godwit/internal/audience"
 	"godwit.dev/godwit/internal/push"
+	"godwit.dev/godwit/internal/store/sqlite/sqlitedb"
 )
 
 // minWindow is how many entries of an index one page looks at, at least: a condition that few meet ends with short
@@ -27,7 +28,7 @@ func selectEndpoints(c *sqlite.Conn, app string, sel *audience.Selection, after 
 		return nil, after, false, err
 	}
 	query, args := p.page(after, upto, limit)
-	err = eachOnce(c, query, args, func(row *sqlite.Stmt) error {
+	err = sqlitedb.EachOnce(c, query, args, func(row *sqlite.Stmt) error {
 		e, err := readEndpoint(row)
 		list = append(list, e)
 		return err
@@ -52,7 +53,7 @@ func (p *plan) page(after, upto int64, limit int) (query string, args []any) {
 func (p *plan) window(c *sqlite.Conn, after int64, entries int) (upto int64, more bool, err error) {
 	where := p.driver.where.and(clause{p.driver.number + " > ?", []any{after}})
 	query := "SELECT " + p.driver.number + " FROM " + p.driver.from + " WHERE " + where.sql + " ORDER BY " + p.driver.number + " LIMIT 1 OFFSET ?"
-	err = eachOnce(c, query, append(where.args, entries-1), func(row *sqlite.Stmt) error {
+	err = sqlitedb.EachOnce(c, query, append(where.args, entries-1), func(row *sqlite.Stmt) error {
 		upto, more = row.ColumnInt64(0), true
 		return nil
 	})
@@ -130,7 +131,7 @@ func (p *plan) count(c *sqlite.Conn, channels map[push.Channel]int64) (map[push.
 		from, by = p.driver.join(), "e.channel"
 	}
 	n := make(map[push.Channel]int64)
-	err := eachOnce(c, "SELECT "+by+", count(*) FROM "+from+" WHERE "+where.sql+" GROUP BY 1", where.args, func(row *sqlite.Stmt) error {
+	err := sqlitedb.EachOnce(c, "SELECT "+by+", count(*) FROM "+from+" WHERE "+where.sql+" GROUP BY 1", where.args, func(row *sqlite.Stmt) error {
 		n[push.Channel(row.ColumnText(0))] = row.ColumnInt64(1)
 		return nil
 	})
@@ -140,7 +141,7 @@ func (p *plan) count(c *sqlite.Conn, channels map[push.Channel]int64) (map[push.
 // endpointCounts reads how many endpoints an app has by channel, active or disabled.
 func endpointCounts(c *sqlite.Conn, app string, active bool) (map[push.Channel]int64, error) {
 	n := make(map[push.Channel]int64)
-	err := each(c, "SELECT channel, n FROM endpoint_count WHERE app = ? AND active = ? AND n <> 0", []any{app, active}, func(row *sqlite.Stmt) error {
+	err := sqlitedb.Each(c, "SELECT channel, n FROM endpoint_count WHERE app = ? AND active = ? AND n <> 0", []any{app, active}, func(row *sqlite.Stmt) error {
 		n[push.Channel(row.ColumnText(0))] = row.ColumnInt64(1)
 		return nil
 	})
@@ -177,7 +178,7 @@ func (s *Store) Names(ctx context.Context, app string) (tags, attributes []strin
 
 func names(c *sqlite.Conn, query, app string) (list []string, err error) {
 	list = []string{}
-	err = each(c, query, []any{app}, func(row *sqlite.Stmt) error {
+	err = sqlitedb.Each(c, query, []any{app}, func(row *sqlite.Stmt) error {
 		list = append(list, row.ColumnText(0))
 		return nil
 	})

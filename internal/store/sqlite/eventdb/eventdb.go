@@ -119,10 +119,10 @@ func (l *Log) prepare(c *sqlite.Conn) error {
 	if err := sqlitex.ExecuteTransient(c, "PRAGMA synchronous=normal", nil); err != nil {
 		return err
 	}
-	return sqlitex.ExecuteTransient(c, "SELECT last_id FROM log", &sqlitex.ExecOptions{ResultFunc: func(row *sqlite.Stmt) error {
+	return sqlitedb.EachOnce(c, "SELECT last_id FROM log", nil, func(row *sqlite.Stmt) error {
 		l.last = uint64(row.ColumnInt64(0)) //nolint:gosec // written by us, positive
 		return nil
-	}})
+	})
 }
 
 // Last is the newest id given out.

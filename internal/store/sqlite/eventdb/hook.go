@@ -8,6 +8,7 @@ import (
 	"zombiezen.com/go/sqlite"
 
 	"godwit.dev/godwit/internal/hook"
+	"godwit.dev/godwit/internal/store/sqlite/sqlitedb"
 )
 
 var _ hook.ProgressStore = (*Log)(nil)
@@ -27,7 +28,7 @@ CREATE TABLE hook (
 func (l *Log) HookProgress(ctx context.Context) (list []hook.Progress, err error) {
 	err = l.db.Read(ctx, func(c *sqlite.Conn) error {
 		list = nil
-		return each(c, "SELECT app, name, progress FROM hook", nil, func(row *sqlite.Stmt) error {
+		return sqlitedb.Each(c, "SELECT app, name, progress FROM hook", nil, func(row *sqlite.Stmt) error {
 			p := hook.Progress{App: row.ColumnText(0), Name: row.ColumnText(1)}
 			if err := json.Unmarshal([]byte(row.ColumnText(2)), &p); err != nil {
 				return fmt.Errorf("app %s: progress of hook %s is damaged", p.App, p.Name)
@@ -46,7 +47,7 @@ func (l *Log) HookProgress(ctx context.Context) (list []hook.Progress, err error
 func (l *Log) SaveHookProgress(ctx context.Context, save []hook.Progress, forget [][2]string) error {
 	err := l.db.Do(ctx, func(c *sqlite.Conn) error {
 		for _, f := range forget {
-			if err := each(c, "DELETE FROM hook WHERE app = ? AND name = ?", []any{f[0], f[1]}, nil); err != nil {
+			if err := sqlitedb.Each(c, "DELETE FROM hook WHERE app = ? AND name = ?", []any{f[0], f[1]}, nil); err != nil {
 				return err
 			}
 		}
@@ -55,7 +56,7 @@ func (l *Log) SaveHookProgress(ctx context.Context, save []hook.Progress, forget
 			if err != nil {
 				return err
 			}
-			if err := each(c, "INSERT OR REPLACE INTO hook(app, name, progress) VALUES (?, ?, ?)", []any{save[i].App, save[i].Name, string(b)}, nil); err != nil {
+			if err := sqlitedb.Each(c, "INSERT OR REPLACE INTO hook(app, name, progress) VALUES (?, ?, ?)", []any{save[i].App, save[i].Name, string(b)}, nil); err != nil {
 				return err
 			}
 		}

@@ -6,7 +6,8 @@ import (
 	"time"
 
 	"zombiezen.com/go/sqlite"
-	"zombiezen.com/go/sqlite/sqlitex"
+
+	"godwit.dev/godwit/internal/store/sqlite/sqlitedb"
 )
 
 const (
@@ -70,7 +71,7 @@ func (l *Log) space(ctx context.Context) (used, unused int64, err error) {
 	err = l.db.Read(ctx, func(c *sqlite.Conn) error {
 		var v [3]int64
 		for i, pragma := range []string{"PRAGMA page_size", "PRAGMA page_count", "PRAGMA freelist_count"} {
-			err := each(c, pragma, nil, func(row *sqlite.Stmt) error {
+			err := sqlitedb.Each(c, pragma, nil, func(row *sqlite.Stmt) error {
 				v[i] = row.ColumnInt64(0)
 				return nil
 			})
@@ -90,7 +91,7 @@ func (l *Log) space(ctx context.Context) (used, unused int64, err error) {
 // deleteOldest deletes a slice of the chunks whose last event is older than an id.
 func (l *Log) deleteOldest(ctx context.Context, before int64) (n int, err error) {
 	err = l.db.DoBulk(ctx, pruneRows, func(c *sqlite.Conn) error {
-		err := each(c, "DELETE FROM chunk WHERE id IN (SELECT id FROM chunk WHERE id < ? ORDER BY id LIMIT ?)", []any{before, pruneRows}, nil)
+		err := sqlitedb.Each(c, "DELETE FROM chunk WHERE id IN (SELECT id FROM chunk WHERE id < ? ORDER BY id LIMIT ?)", []any{before, pruneRows}, nil)
 		n = c.Changes()
 		return err
 	})
@@ -98,9 +99,4 @@ func (l *Log) deleteOldest(ctx context.Context, before int64) (n int, err error)
 		return 0, fmt.Errorf("delete old events: %w", err)
 	}
 	return n, nil
-}
-
-// each runs a prepared statement and calls fn, which may be nil, with each row.
-func each(c *sqlite.Conn, query string, args []any, fn func(*sqlite.Stmt) error) error {
-	return sqlitex.Execute(c, query, &sqlitex.ExecOptions{Args: args, ResultFunc: fn})
 }

@@ -5,6 +5,8 @@ import (
 	"time"
 
 	"zombiezen.com/go/sqlite"
+
+	"godwit.dev/godwit/internal/store/sqlite/sqlitedb"
 )
 
 const (
@@ -119,5 +121,5 @@ func insert(conn *sqlite.Conn, chunks []*chunk, upto uint64) error {
 			return err
 		}
 	}
-	return each(conn, "UPDATE log SET last_id = ?", []any{int64(upto)}, nil) //nolint:gosec // as above
+	return sqlitedb.Each(conn, "UPDATE log SET last_id = ?", []any{int64(upto)}, nil) //nolint:gosec // as above
 }

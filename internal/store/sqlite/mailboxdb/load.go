@@ -9,6 +9,8 @@ import (
 
 	"zombiezen.com/go/sqlite"
 	"zombiezen.com/go/sqlite/sqlitex"
+
+	"godwit.dev/godwit/internal/store/sqlite/sqlitedb"
 )
 
 // loaders is how many connections read the file at start.
@@ -78,7 +80,7 @@ func (l *loader) loadApps(ctx context.Context) error {
 
 func (l *loader) query(ctx context.Context, sql string, args []any, fn func(*sqlite.Stmt) error) error {
 	return l.s.db.Read(ctx, func(c *sqlite.Conn) error {
-		return sqlitex.Execute(c, sql, &sqlitex.ExecOptions{Args: args, ResultFunc: fn})
+		return sqlitedb.Each(c, sql, args, fn)
 	})
 }
 

@@ -10,6 +10,7 @@ import (
 	"godwit.dev/godwit/internal/mailbox"
 	"godwit.dev/godwit/internal/object"
 	"godwit.dev/godwit/internal/signal"
+	"godwit.dev/godwit/internal/store/sqlite/sqlitedb"
 )
 
 // saveOp replaces a client's registrations.
@@ -58,26 +59,22 @@ func (op *saveOp) Apply(c *sqlite.Conn) error {
 	case err != nil:
 		return err
 	case id == 0:
-		err = each(c, "INSERT INTO client(app, recipient, grp, device, objects) VALUES (?, ?, ?, ?, ?)",
-			nil, v.App, v.Recipient, v.Group, v.Device, op.objects)
+		err = sqlitedb.Each(c, "INSERT INTO client(app, recipient, grp, device, objects) VALUES (?, ?, ?, ?, ?)", []any{v.App, v.Recipient, v.Group, v.Device, op.objects}, nil)
 		if err != nil {
 			return err
 		}
-		return each(c, "INSERT INTO progress(client, seen_at, versions) VALUES (?, ?, ?)",
-			nil, c.LastInsertRowID(), op.seenAt.UnixMilli(), op.progress)
+		return sqlitedb.Each(c, "INSERT INTO progress(client, seen_at, versions) VALUES (?, ?, ?)", []any{c.LastInsertRowID(), op.seenAt.UnixMilli(), op.progress}, nil)
 	}
-	if err := each(c, "UPDATE client SET objects = ?2 WHERE id = ?1 AND app = ?3", nil, id, op.objects, v.App); err != nil {
+	if err := sqlitedb.Each(c, "UPDATE client SET objects = ?2 WHERE id = ?1 AND app = ?3", []any{id, op.objects, v.App}, nil); err != nil {
 		return err
 	}
-	return each(c, "UPDATE progress SET seen_at = max(seen_at, ?2), versions = ?3 WHERE client = ?1",
-		nil, id, op.seenAt.UnixMilli(), op.progress)
+	return sqlitedb.Each(c, "UPDATE progress SET seen_at = max(seen_at, ?2), versions = ?3 WHERE client = ?1", []any{id, op.seenAt.UnixMilli(), op.progress}, nil)
 }
 
 const ofClient = " WHERE app = ? AND recipient = ? AND grp = ? AND device = ?"
 
 func findClient(c *sqlite.Conn, v signal.ClientID) (id int64, err error) {
-	err = each(c, "SELECT id FROM client"+ofClient, func(row *sqlite.Stmt) error { id = row.ColumnInt64(0); return nil },
-		v.App, v.Recipient, v.Group, v.Device)
+	err = sqlitedb.Each(c, "SELECT id FROM client"+ofClient, []any{v.App, v.Recipient, v.Group, v.Device}, func(row *sqlite.Stmt) error { id = row.ColumnInt64(0); return nil })
 	return id, err
 }
 
@@ -91,11 +88,11 @@ func deleteClient(c *sqlite.Conn, v signal.ClientID, before *time.Time) (bool, e
 	if before != nil {
 		seenBefore = before.UnixMilli()
 	}
-	err = each(c, "DELETE FROM progress WHERE client = ?1 AND (?2 IS NULL OR seen_at < ?2)", nil, id, seenBefore)
+	err = sqlitedb.Each(c, "DELETE FROM progress WHERE client = ?1 AND (?2 IS NULL OR seen_at < ?2)", []any{id, seenBefore}, nil)
 	if err != nil || c.Changes() == 0 {
 		return false, err
 	}
-	return true, each(c, "DELETE FROM client WHERE id = ? AND app = ?", nil, id, v.App)
+	return true, sqlitedb.Each(c, "DELETE FROM client WHERE id = ? AND app = ?", []any{id, v.App}, nil)
 }
 
 // touchOp is background work: what it writes may be lost.
@@ -145,10 +142,9 @@ func (op *touchOp) Apply(c *sqlite.Conn) error {
 			continue
 		}
 		if t.Progress == nil {
-			err = each(c, "UPDATE progress SET seen_at = max(seen_at, ?2) WHERE client = ?1", nil, id, t.SeenAt.UnixMilli())
+			err = sqlitedb.Each(c, "UPDATE progress SET seen_at = max(seen_at, ?2) WHERE client = ?1", []any{id, t.SeenAt.UnixMilli()}, nil)
 		} else {
-			err = each(c, "UPDATE progress SET seen_at = max(seen_at, ?2), versions = ?3 WHERE client = ?1",
-				nil, id, t.SeenAt.UnixMilli(), encodeProgress(t.Progress))
+			err = sqlitedb.Each(c, "UPDATE progress SET seen_at = max(seen_at, ?2), versions = ?3 WHERE client = ?1", []any{id, t.SeenAt.UnixMilli(), encodeProgress(t.Progress)}, nil)
 		}
 		if err != nil {
 			return err
@@ -179,11 +175,11 @@ func (s *Store) Load(ctx context.Context, id signal.ClientID) (found *signal.Sav
 		return nil, nil
 	}
 	err = s.read(ctx, "read registrations", func(c *sqlite.Conn) error {
-		return each(c, selectClient+ofClient, func(row *sqlite.Stmt) error {
+		return sqlitedb.Each(c, selectClient+ofClient, []any{id.App, id.Recipient, id.Group, id.Device}, func(row *sqlite.Stmt) error {
 			v, err := readClient(row)
 			found = &v
 			return err
-		}, id.App, id.Recipient, id.Group, id.Device)
+		})
 	})
 	return found, err
 }
@@ -191,11 +187,11 @@ func (s *Store) Load(ctx context.Context, id signal.ClientID) (found *signal.Sav
 // Clients implements signal.Store.
 func (s *Store) Clients(ctx context.Context, app, recipient string) (found []signal.Saved, err error) {
 	err = s.read(ctx, "read registrations", func(c *sqlite.Conn) error {
-		return each(c, selectClient+" WHERE app = ? AND recipient = ? ORDER BY grp, device", func(row *sqlite.Stmt) error {
+		return sqlitedb.Each(c, selectClient+" WHERE app = ? AND recipient = ? ORDER BY grp, device", []any{app, recipient}, func(row *sqlite.Stmt) error {
 			v, err := readClient(row)
 			found = append(found, v)
 			return err
-		}, app, recipient)
+		})
 	})
 	return found, err
 }
@@ -208,7 +204,7 @@ const watcherScan = 2000
 func (s *Store) Watchers(ctx context.Context, app string, k object.Key, after int64) (found []signal.Watcher, next int64, err error) {
 	err = s.read(ctx, "read registrations", func(c *sqlite.Conn) error {
 		seen := 0
-		err := each(c, "SELECT id, instr(objects, ?3) FROM client WHERE app = ?1 AND id > ?2 ORDER BY id LIMIT ?4", func(row *sqlite.Stmt) error {
+		err := sqlitedb.Each(c, "SELECT id, instr(objects, ?3) FROM client WHERE app = ?1 AND id > ?2 ORDER BY id LIMIT ?4", []any{app, after, []byte(k.Object), watcherScan}, func(row *sqlite.Stmt) error {
 			seen++
 			next = row.ColumnInt64(0)
 			if row.ColumnInt64(1) == 0 {
@@ -219,7 +215,7 @@ func (s *Store) Watchers(ctx context.Context, app string, k object.Key, after in
 				found = append(found, w)
 			}
 			return err
-		}, app, after, []byte(k.Object), watcherScan)
+		})
 		if seen < watcherScan {
 			next = 0
 		}
@@ -230,7 +226,7 @@ func (s *Store) Watchers(ctx context.Context, app string, k object.Key, after in
 
 // watcher reads one client and says whether it is registered for the object.
 func watcher(c *sqlite.Conn, id int64, app string, k object.Key) (w signal.Watcher, ok bool, err error) {
-	err = each(c, selectClient+" WHERE client.id = ? AND app = ?", func(row *sqlite.Stmt) error {
+	err = sqlitedb.Each(c, selectClient+" WHERE client.id = ? AND app = ?", []any{id, app}, func(row *sqlite.Stmt) error {
 		v, err := readClient(row)
 		if err != nil {
 			return err
@@ -245,18 +241,18 @@ func watcher(c *sqlite.Conn, id int64, app string, k object.Key) (w signal.Watch
 			}
 		}
 		return nil
-	}, id, app)
+	})
 	return w, ok, err
 }
 
 // Away implements signal.Store.
 func (s *Store) Away(ctx context.Context, before time.Time, limit int) (ids []signal.ClientID, err error) {
 	err = s.read(ctx, "read registrations", func(c *sqlite.Conn) error {
-		return each(c, `SELECT app, recipient, grp, device FROM progress JOIN client ON client.id = progress.client
-			WHERE seen_at < ? ORDER BY seen_at LIMIT ?`, func(row *sqlite.Stmt) error {
+		return sqlitedb.Each(c, `SELECT app, recipient, grp, device FROM progress JOIN client ON client.id = progress.client
+			WHERE seen_at < ? ORDER BY seen_at LIMIT ?`, []any{before.UnixMilli(), limit}, func(row *sqlite.Stmt) error {
 			ids = append(ids, signal.ClientID{App: row.ColumnText(0), Recipient: row.ColumnText(1), Group: row.ColumnText(2), Device: row.ColumnText(3)})
 			return nil
-		}, before.UnixMilli(), limit)
+		})
 	})
 	return ids, err
 }
@@ -281,18 +277,18 @@ func (s *Store) Drop(ctx context.Context, ids []signal.ClientID, before time.Tim
 // Erase implements signal.Store.
 func (s *Store) Erase(ctx context.Context, app, recipient string) error {
 	return storeError("erase registrations", s.db.Do(ctx, func(c *sqlite.Conn) error {
-		err := each(c, "DELETE FROM progress WHERE client IN (SELECT id FROM client WHERE app = ? AND recipient = ?)", nil, app, recipient)
+		err := sqlitedb.Each(c, "DELETE FROM progress WHERE client IN (SELECT id FROM client WHERE app = ? AND recipient = ?)", []any{app, recipient}, nil)
 		if err != nil {
 			return err
 		}
-		return each(c, "DELETE FROM client WHERE app = ? AND recipient = ?", nil, app, recipient)
+		return sqlitedb.Each(c, "DELETE FROM client WHERE app = ? AND recipient = ?", []any{app, recipient}, nil)
 	}))
 }
 
 // Stats implements signal.Store.
 func (s *Store) Stats(ctx context.Context) (objects, clients int64, err error) {
 	err = s.read(ctx, "count objects", func(c *sqlite.Conn) error {
-		return each(c, "SELECT (SELECT count(*) FROM object), (SELECT count(*) FROM client)", func(row *sqlite.Stmt) error {
+		return sqlitedb.Each(c, "SELECT (SELECT count(*) FROM object), (SELECT count(*) FROM client)", nil, func(row *sqlite.Stmt) error {
 			objects, clients = row.ColumnInt64(0), row.ColumnInt64(1)
 			return nil
 		})

@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"zombiezen.com/go/sqlite"
-	"zombiezen.com/go/sqlite/sqlitex"
 
 	"godwit.dev/godwit/internal/mailbox"
 	"godwit.dev/godwit/internal/signal"
@@ -61,7 +60,7 @@ func Open(ctx context.Context, path string, cfg Config) (*Store, error) {
 		return nil, fmt.Errorf("open object store: %w", err)
 	}
 	err = s.read(ctx, "look for registrations", func(c *sqlite.Conn) error {
-		return each(c, "SELECT 1 FROM client LIMIT 1", func(*sqlite.Stmt) error { s.any.Store(true); return nil })
+		return sqlitedb.Each(c, "SELECT 1 FROM client LIMIT 1", nil, func(*sqlite.Stmt) error { s.any.Store(true); return nil })
 	})
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("open object store: %w", err), s.db.Close())
@@ -112,11 +111,6 @@ func storeError(op string, err error) error {
 
 func (s *Store) read(ctx context.Context, op string, fn func(*sqlite.Conn) error) error {
 	return storeError(op, s.db.Read(ctx, fn))
-}
-
-// each runs a prepared statement and calls fn, which may be nil, with each row.
-func each(c *sqlite.Conn, query string, fn func(*sqlite.Stmt) error, args ...any) error {
-	return sqlitex.Execute(c, query, &sqlitex.ExecOptions{Args: args, ResultFunc: fn})
 }
 
 func columnBytes(row *sqlite.Stmt, col int) []byte {

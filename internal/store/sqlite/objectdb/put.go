@@ -77,10 +77,9 @@ func put(c *sqlite.Conn, p *signal.Put) error {
 	if payload == nil {
 		payload = []byte{}
 	}
-	return each(c, "INSERT INTO object(app, grp, name, "+stateColumns+`) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)
+	return sqlitedb.Each(c, "INSERT INTO object(app, grp, name, "+stateColumns+`) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)
 		ON CONFLICT (app, grp, name) DO UPDATE SET version = excluded.version, known = excluded.known, updated_at = excluded.updated_at,
-			source = excluded.source, content_type = excluded.content_type, payload = excluded.payload`, nil,
-		p.App, p.Key.Group, p.Key.Object, int64(n.Version), n.Known, n.UpdatedAt.UnixMilli(), n.Source.String(), n.ContentType, payload)
+			source = excluded.source, content_type = excluded.content_type, payload = excluded.payload`, []any{p.App, p.Key.Group, p.Key.Object, int64(n.Version), n.Known, n.UpdatedAt.UnixMilli(), n.Source.String(), n.ContentType, payload}, nil)
 }
 
 // changes appends what the op has changed.
@@ -99,10 +98,10 @@ func (op *putOp) changes(to []signal.Change) []signal.Change {
 
 // state reads one object; zero: nobody has put it.
 func state(c *sqlite.Conn, app string, k object.Key) (st object.State, err error) {
-	err = each(c, "SELECT "+stateColumns+" FROM object WHERE app = ? AND grp = ? AND name = ?", func(row *sqlite.Stmt) error {
+	err = sqlitedb.Each(c, "SELECT "+stateColumns+" FROM object WHERE app = ? AND grp = ? AND name = ?", []any{app, k.Group, k.Object}, func(row *sqlite.Stmt) error {
 		st, err = readState(row, 0)
 		return err
-	}, app, k.Group, k.Object)
+	})
 	return st, err
 }
 
@@ -135,13 +134,12 @@ func (s *Store) Get(ctx context.Context, app string, keys []object.Key) ([]objec
 func (s *Store) List(ctx context.Context, app, group, prefix, after string, limit int) (items []signal.Item, err error) {
 	// Names are ASCII, so those that begin with prefix end before prefix + "\x7f".
 	err = s.read(ctx, "list objects", func(c *sqlite.Conn) error {
-		return each(c, "SELECT name, "+stateColumns+` FROM object
-			WHERE app = ?1 AND grp = ?2 AND name >= ?3 AND name < ?3 || char(127) AND name > ?4 ORDER BY name LIMIT ?5`,
-			func(row *sqlite.Stmt) error {
-				st, err := readState(row, 1)
-				items = append(items, signal.Item{Key: object.Key{Group: group, Object: row.ColumnText(0)}, State: st})
-				return err
-			}, app, group, prefix, after, limit)
+		return sqlitedb.Each(c, "SELECT name, "+stateColumns+` FROM object
+			WHERE app = ?1 AND grp = ?2 AND name >= ?3 AND name < ?3 || char(127) AND name > ?4 ORDER BY name LIMIT ?5`, []any{app, group, prefix, after, limit}, func(row *sqlite.Stmt) error {
+			st, err := readState(row, 1)
+			items = append(items, signal.Item{Key: object.Key{Group: group, Object: row.ColumnText(0)}, State: st})
+			return err
+		})
 	})
 	return items, err
 }

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"zombiezen.com/go/sqlite"
-	"zombiezen.com/go/sqlite/sqlitex"
 )
 
 // checkpointEvery is how often the log is copied into the file. Often, so that little is left to copy when the disk
@@ -75,10 +74,10 @@ func (w *writer) copyLog(conn *sqlite.Conn, mode string) (logBytes int64, err er
 	written := w.uncopied.Load()
 	busy := false
 	var frames, copied int64
-	err = sqlitex.Execute(conn, "PRAGMA wal_checkpoint("+mode+")", &sqlitex.ExecOptions{ResultFunc: func(s *sqlite.Stmt) error {
+	err = Each(conn, "PRAGMA wal_checkpoint("+mode+")", nil, func(s *sqlite.Stmt) error {
 		busy, frames, copied = s.ColumnBool(0), max(s.ColumnInt64(1), 0), s.ColumnInt64(2)
 		return nil
-	}})
+	})
 	if err == nil && copied == frames {
 		w.uncopied.Add(-written)
 	}

@@ -166,10 +166,10 @@ func pragmas(conn *sqlite.Conn, settings ...string) error {
 }
 
 func queryInt(conn *sqlite.Conn, query string) (n int64, err error) {
-	err = sqlitex.ExecuteTransient(conn, query, &sqlitex.ExecOptions{ResultFunc: func(s *sqlite.Stmt) error {
+	err = EachOnce(conn, query, nil, func(s *sqlite.Stmt) error {
 		n = s.ColumnInt64(0)
 		return nil
-	}})
+	})
 	return n, err
 }
 

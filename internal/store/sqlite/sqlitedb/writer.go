@@ -35,15 +35,11 @@ type Op interface {
 
 // Hooks let the owner of a file take part in every commit. They run on the writer's goroutine; each may be nil.
 type Hooks struct {
-	// Before runs inside the transaction, after the ops.
-	Before func(c *sqlite.Conn) error
 	// Committed gets the ops of a commit instead of their Done being called. The slice is reused.
 	Committed func(ops []Op)
 	// Failed gets the ops of a transaction that was rolled back instead of their Done being called, and returns
 	// those to be tried again at once. The slice is reused.
 	Failed func(ops []Op, err error) (again []Op)
-	// Refused tells that a failed fsync or closing ended writing; the ops left get Done(err).
-	Refused func(err error)
 }
 
 // FatalError says that data may not have reached the disk although the operating system took it.
@@ -307,9 +303,6 @@ func (w *writer) apply(ops []Op) error {
 			return err
 		}
 	}
-	if w.hooks.Before != nil {
-		return w.hooks.Before(w.conn)
-	}
 	return nil
 }
 
@@ -327,9 +320,6 @@ func (w *writer) die(err error) error {
 	w.mu.Unlock()
 	if first {
 		w.db.opts.Log.Error("the disk did not confirm a write; writing stops", "path", w.db.path, "error", err)
-		if w.hooks.Refused != nil {
-			w.hooks.Refused(fatal)
-		}
 		if w.db.opts.Fatal != nil {
 			w.db.opts.Fatal(fatal)
 		}
