@@ -20,7 +20,9 @@ func (m *Mailbox) SettleLater(batch []*Settle) { m.store.SettleLater(batch) }
 func (m *Mailbox) Seen(batch []Seen) { m.store.Seen(batch) }
 
 // Heads says of many recipients whether something waits; see Reader.
-func (m *Mailbox) Heads(ctx context.Context, of []Address) ([]Head, error) { return m.store.Heads(ctx, of) }
+func (m *Mailbox) Heads(ctx context.Context, of []Address) ([]Head, error) {
+	return m.store.Heads(ctx, of)
+}
 
 // Pending reads what recipients should get next; see Reader.
 func (m *Mailbox) Pending(ctx context.Context, qs []PendingQuery) ([]PendingResult, error) {

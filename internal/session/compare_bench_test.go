@@ -71,7 +71,7 @@ func compareIdle(b *testing.B, hub *Hub, box *mailbox.Mailbox, sessions int) {
 		}
 		settleDown(hub, func() bool { return true })
 	}
-	b.ReportMetric(float64((cpuTime() - cpu).Microseconds())/float64(b.N)/1000, "cpu-ms/op")
+	b.ReportMetric(float64((cpuTime()-cpu).Microseconds())/float64(b.N)/1000, "cpu-ms/op")
 }
 
 // settleDown waits until no session reads.
