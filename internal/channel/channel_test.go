@@ -23,11 +23,11 @@ import (
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // bot is a kind that needs a token.
-type bot struct{ closed *[]string }
+type bot struct{ closed chan<- string }
 
 type botSender struct {
 	token  string
-	closed *[]string
+	closed chan<- string
 }
 
 func (bot) Fields() []channel.Field {
@@ -48,18 +48,18 @@ func (b bot) Open(_ string, v channel.Values) (push.Sender, error) {
 func (*botSender) Send(context.Context, push.Request) (push.Receipt, error) {
 	return push.Receipt{}, nil
 }
-func (s *botSender) Close() error { *s.closed = append(*s.closed, s.token); return nil }
+func (s *botSender) Close() error { s.closed <- s.token; return nil }
 
 // world has the apps shop and other in one file, and two processes on it.
 type world struct {
 	server, cli *channel.Service
 	log         *strings.Builder
-	closed      []string
+	closed      chan string
 }
 
 func newWorld(t *testing.T) *world {
 	t.Helper()
-	w := &world{log: &strings.Builder{}}
+	w := &world{log: &strings.Builder{}, closed: make(chan string, 8)}
 	path := filepath.Join(t.TempDir(), "apps.db")
 	log := slog.New(slog.NewTextHandler(w.log, nil))
 	open := func() (*channel.Service, *appdb.Store) {
@@ -69,7 +69,7 @@ func newWorld(t *testing.T) *world {
 		}
 		t.Cleanup(func() { _ = store.Close() })
 		s, err := channel.New(t.Context(), store, map[push.Channel]channel.Kind{
-			push.WebPush: webpush.Kind{}, push.Telegram: bot{&w.closed},
+			push.WebPush: webpush.Kind{}, push.Telegram: bot{w.closed},
 		}, log)
 		if err != nil {
 			t.Fatal(err)
@@ -195,8 +195,11 @@ func TestSenderIsKeptUntilItsSettingsChangeInAnyProcess(t *testing.T) {
 	go func() { defer close(done); _ = w.server.Run(ctx) }()
 	set(t, w.cli, "shop", push.Telegram, channel.Values{"token": "new"})
 	<-changed
-	if s := sender("shop"); s.token != "new" || len(w.closed) != 1 || w.closed[0] != "old" {
-		t.Errorf("token %s, closed %v", s.token, w.closed)
+	if s := sender("shop"); s.token != "new" {
+		t.Errorf("token %s", s.token)
+	}
+	if token := <-w.closed; token != "old" {
+		t.Errorf("closed that of token %s", token)
 	}
 	if sender("other") != theirs {
 		t.Error("the other app's sender was made anew")
@@ -207,8 +210,8 @@ func TestSenderIsKeptUntilItsSettingsChangeInAnyProcess(t *testing.T) {
 	stop()
 	<-done
 	w.server.Close()
-	if len(w.closed) != 3 {
-		t.Errorf("closed %v", w.closed)
+	if len(w.closed) != 2 {
+		t.Errorf("closed %d of the 2 that were left", len(w.closed))
 	}
 }
 

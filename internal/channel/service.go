@@ -25,6 +25,8 @@ type Service struct {
 
 	loading sync.Mutex // one reload at a time, so that an older one never replaces a newer
 
+	closing sync.WaitGroup // senders that are finishing
+
 	mu      sync.Mutex
 	records map[name]Record
 	senders map[name]push.Sender // made on first use, dropped when their settings change
@@ -63,13 +65,14 @@ func (s *Service) Run(ctx context.Context) error {
 	return nil
 }
 
-// Close closes the senders.
+// Close closes the senders and waits for those that are finishing.
 func (s *Service) Close() {
 	s.mu.Lock()
-	defer s.mu.Unlock()
 	for n := range s.senders {
 		s.drop(n)
 	}
+	s.mu.Unlock()
+	s.closing.Wait()
 }
 
 // Reload reads the store anew.
@@ -106,9 +109,11 @@ func same(a, b Record) bool { return a.Enabled == b.Enabled && maps.Equal(a.Valu
 // drop forgets a sender. Those who are using it finish with it.
 func (s *Service) drop(n name) {
 	if c, ok := s.senders[n].(io.Closer); ok {
-		if err := c.Close(); err != nil {
-			s.log.Warn("sender could not be closed", "app", n.app, "channel", n.channel, "error", err)
-		}
+		s.closing.Go(func() {
+			if err := c.Close(); err != nil {
+				s.log.Warn("sender could not be closed", "app", n.app, "channel", n.channel, "error", err)
+			}
+		})
 	}
 	delete(s.senders, n)
 }

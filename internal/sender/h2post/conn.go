@@ -131,8 +131,8 @@ func (c *conn) begin() {
 	c.heard = time.Now()
 	c.used = c.heard
 	c.watch = time.AfterFunc(c.h.c.cfg.Silence/2, c.look)
-	go c.writeLoop()
-	go c.readLoop()
+	c.h.c.loops.begin(c.writeLoop)
+	c.h.c.loops.begin(c.readLoop)
 	c.kick()
 }
 
@@ -220,7 +220,7 @@ func (c *conn) look() {
 	cfg := &c.h.c.cfg
 	now := time.Now()
 	switch silent := now.Sub(c.heard); {
-	case c.active == 0 && now.Sub(c.used) >= cfg.Idle:
+	case c.active == 0 && (now.Sub(c.used) >= cfg.Idle || c.h.c.closed.Load()):
 		c.die(errClosed)
 		return
 	case c.pinged && silent >= 2*cfg.Silence:

@@ -75,13 +75,14 @@ type Client struct {
 	mu     sync.Mutex
 	hosts  map[string]*host
 	closed atomic.Bool
+	loops  loops
 }
 
 // New makes a client.
 func New(cfg Config) *Client { return &Client{cfg: cfg, hosts: make(map[string]*host)} }
 
-// Close closes connections as soon as nothing is under way on them. The client can still be used, with a connection
-// for each message.
+// Close closes connections as soon as nothing is under way on them, and returns once all are closed and none is being
+// opened. The client can still be used, with a connection for each message.
 func (c *Client) Close() error {
 	c.closed.Store(true)
 	c.mu.Lock()
@@ -91,8 +92,11 @@ func (c *Client) Close() error {
 	}
 	c.mu.Unlock()
 	for _, h := range hosts {
+		h.mu.Lock()
 		h.retire()
+		h.mu.Unlock()
 	}
+	c.loops.wait()
 	return nil
 }
 

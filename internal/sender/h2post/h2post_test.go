@@ -9,6 +9,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"runtime"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -403,6 +404,90 @@ func (s *stuck) SetDeadline(t time.Time) error {
 		s.once.Do(func() { close(s.ended) })
 	}
 	return s.Conn.SetDeadline(t)
+}
+
+func TestCloseWaitsForWhatServesConnections(t *testing.T) {
+	address := script(t, func(p *peer) {
+		p.greet()
+		for a := p.next(nil); a != nil; a = p.next(nil) {
+			p.answer(a.id, http.StatusCreated)
+		}
+	})
+	closing := make(chan struct{}) // the socket is being closed
+	goOn := make(chan struct{})    // it may be
+	c := client(t, func(c *Config) {
+		c.Dial = func(ctx context.Context, network, address string) (net.Conn, error) {
+			nc, err := new(net.Dialer).DialContext(ctx, network, address)
+			return &slowClose{Conn: nc, closing: closing, goOn: goOn}, err
+		}
+	})
+	if _, _, err := post(t, c, message(address, "m")); err != nil {
+		t.Fatal(err)
+	}
+	closed := make(chan struct{})
+	go func() {
+		_ = c.Close()
+		close(closed)
+	}()
+	<-closing
+	select {
+	case <-closed:
+		t.Error("Close has returned while a connection was being closed")
+	default:
+	}
+	close(goOn)
+	<-closed
+	if n := c.loops.n; n != 0 {
+		t.Errorf("%d goroutines are left", n)
+	}
+}
+
+func TestCloseLeavesNoConnectionThatNobodyWaitsForAnyMore(t *testing.T) {
+	address := script(t, func(p *peer) {
+		p.greet()
+		p.next(nil)
+	})
+	dialed, goOn := make(chan struct{}), make(chan struct{})
+	c := client(t, func(c *Config) {
+		c.Dial = func(ctx context.Context, network, address string) (net.Conn, error) {
+			close(dialed)
+			<-goOn
+			return new(net.Dialer).DialContext(ctx, network, address)
+		}
+	})
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() {
+		_, _, err := c.Post(ctx, message(address, "m"))
+		done <- err
+	}()
+	<-dialed
+	cancel()
+	if err := <-done; !errors.Is(err, context.Canceled) {
+		t.Error(err)
+	}
+	closed := make(chan struct{})
+	go func() {
+		_ = c.Close()
+		close(closed)
+	}()
+	for !c.closed.Load() {
+		runtime.Gosched()
+	}
+	close(goOn)
+	<-closed
+}
+
+// slowClose is a connection that takes as long to close as a test wants.
+type slowClose struct {
+	net.Conn
+	closing, goOn chan struct{}
+}
+
+func (c *slowClose) Close() error {
+	close(c.closing)
+	<-c.goOn
+	return c.Conn.Close()
 }
 
 func TestAServerThatAsksAndDoesNotReadIsLeft(t *testing.T) {

@@ -61,7 +61,7 @@ func (h *host) admit(ctx context.Context, s *stream) error {
 		}
 		if h.dialing == 0 && h.full() && len(h.conns) < maxConns && !time.Now().Before(h.redial) {
 			h.dialing++
-			go h.dial()
+			h.c.loops.begin(h.dial)
 		}
 		w := &waiter{ready: make(chan struct{})}
 		h.waiting = append(h.waiting, w)
@@ -118,6 +118,7 @@ func (h *host) dial() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.dialing--
+	unwanted := h.c.closed.Load() && len(h.waiting) == 0
 	switch {
 	case err == nil:
 		h.conns = append(h.conns, c)
@@ -132,6 +133,9 @@ func (h *host) dial() {
 		h.redial = time.Now().Add(redialAfter)
 	}
 	h.wakeAll()
+	if unwanted {
+		h.retire()
+	}
 }
 
 // wakeOne lets one message look again: there is room for one more. h.mu is held, as for all below.
@@ -163,6 +167,9 @@ func (h *host) leave(w *waiter) {
 		}
 	}
 	h.wakeOne()
+	if h.c.closed.Load() {
+		h.retire() // the connection that it was told of may be nobody's now
+	}
 }
 
 // abandon ends a message that is waited for no longer.
@@ -183,8 +190,6 @@ func (h *host) abandon(s *stream, err error) {
 
 // retire closes the connections that nothing is under way on.
 func (h *host) retire() {
-	h.mu.Lock()
-	defer h.mu.Unlock()
 	for _, c := range append([]*conn(nil), h.conns...) {
 		c.retire()
 	}

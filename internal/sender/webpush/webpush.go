@@ -64,7 +64,8 @@ func New(cfg Config) (*Sender, error) {
 	return &Sender{cfg: cfg, signer: newSigner(cfg.Key, cfg.Subject), posts: provider.Posts(cfg.Client)}, nil
 }
 
-// Close closes its own connections as soon as nothing is under way on them. Messages can still be sent.
+// Close closes its own connections as soon as nothing is under way on them, and waits for that. Messages can still be
+// sent.
 func (s *Sender) Close() error {
 	if s.posts == nil {
 		return nil
