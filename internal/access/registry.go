@@ -10,6 +10,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"godwit.dev/godwit/internal/follow"
 	"godwit.dev/godwit/internal/urlguard"
 )
 
@@ -22,7 +23,6 @@ const (
 const (
 	fetchTimeout  = 5 * time.Second // a client waits for its welcome meanwhile
 	touchInterval = time.Minute     // how often the last use of keys is written
-	watchRetry    = time.Second     // after the store could not be watched
 )
 
 // Config sets what differs between servers.
@@ -127,28 +127,9 @@ func (r *Registry) Run(ctx context.Context) error {
 			}
 		}
 	})
-	for ctx.Err() == nil {
-		err := r.store.Watch(ctx, func() {
-			if err := r.Reload(ctx); err != nil && ctx.Err() == nil {
-				r.log.ErrorContext(ctx, "apps could not be reloaded; the former ones stay in force", "error", err)
-			}
-		})
-		if err != nil && ctx.Err() == nil {
-			r.log.ErrorContext(ctx, "apps could not be watched for changes; trying again", "error", err)
-			pause(ctx, watchRetry)
-		}
-	}
+	err := follow.Store(ctx, "apps", r.store.Watch, r.Reload, r.log)
 	wg.Wait()
-	return nil
-}
-
-func pause(ctx context.Context, d time.Duration) {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-	case <-ctx.Done():
-	}
+	return err
 }
 
 // Close ends what is under way. The store is the caller's to close.

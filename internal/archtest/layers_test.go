@@ -33,6 +33,7 @@ var places = map[string]layer{
 	"internal/memory":       domain, // leaf: the collector
 	"internal/certs":        domain, // leaf: certificates from files
 	"internal/disk":         capability,
+	"internal/follow":       domain, // leaf: a copy in step with its store
 	"internal/encoded":      domain, // leaf: encodings made once
 	"internal/frame":        codec,
 	"internal/mailbox":      capability,

@@ -11,11 +11,9 @@ import (
 	"sync"
 	"time"
 
+	"godwit.dev/godwit/internal/follow"
 	"godwit.dev/godwit/internal/push"
 )
-
-// watchRetry is how soon the store is watched again after it could not be.
-const watchRetry = time.Second
 
 // Service hands out senders and changes settings. It works on a copy in memory of what the store holds.
 type Service struct {
@@ -47,22 +45,7 @@ func New(ctx context.Context, store Store, kinds map[push.Channel]Kind, log *slo
 // Run follows the store until ctx ends: changes take effect within a second. Its error is always nil: a store that
 // cannot be read for a while is no reason to stop serving.
 func (s *Service) Run(ctx context.Context) error {
-	for ctx.Err() == nil {
-		err := s.store.Watch(ctx, func() {
-			if err := s.Reload(ctx); err != nil && ctx.Err() == nil {
-				s.log.ErrorContext(ctx, "channels could not be reloaded; the former settings stay in force", "error", err)
-			}
-		})
-		if err == nil || ctx.Err() != nil {
-			continue
-		}
-		s.log.ErrorContext(ctx, "channels could not be watched for changes; trying again", "error", err)
-		select {
-		case <-time.After(watchRetry):
-		case <-ctx.Done():
-		}
-	}
-	return nil
+	return follow.Store(ctx, "channels", s.store.Watch, s.Reload, s.log)
 }
 
 // Close closes the senders and waits for those that are finishing.

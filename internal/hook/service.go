@@ -11,14 +11,14 @@ import (
 	"time"
 
 	"godwit.dev/godwit/internal/event"
+	"godwit.dev/godwit/internal/follow"
 	"godwit.dev/godwit/internal/notification"
 )
 
 const (
-	maxHooks   = 32              // of an app; each is a goroutine and reads the log
-	saveEvery  = time.Second / 4 // progress that a crash may cost: those events come again
-	saveFor    = 5 * time.Second // of the last progress, when the server stops
-	watchRetry = time.Second
+	maxHooks  = 32              // of an app; each is a goroutine and reads the log
+	saveEvery = time.Second / 4 // progress that a crash may cost: those events come again
+	saveFor   = 5 * time.Second // of the last progress, when the server stops
 )
 
 // Config are the parts that hooks need.
@@ -102,7 +102,7 @@ func (s *Service) Run(ctx context.Context) error {
 	}
 	s.mu.Unlock()
 	var wg sync.WaitGroup
-	wg.Go(func() { s.follow(ctx) })
+	wg.Go(func() { _ = follow.Store(ctx, "hooks", s.store.Watch, s.reload, s.log) }) // its error is always nil
 	wg.Go(func() {
 		for {
 			select {
@@ -156,20 +156,6 @@ func (r *runner) stop() {
 	if r.cancel != nil {
 		r.cancel()
 		<-r.done
-	}
-}
-
-func (s *Service) follow(ctx context.Context) {
-	for ctx.Err() == nil {
-		err := s.store.Watch(ctx, func() {
-			if err := s.reload(ctx); err != nil && ctx.Err() == nil {
-				s.log.ErrorContext(ctx, "hooks could not be reloaded; the former ones stay in force", "error", err)
-			}
-		})
-		if err != nil && ctx.Err() == nil {
-			s.log.ErrorContext(ctx, "hooks could not be watched for changes; trying again", "error", err)
-			pause(ctx, watchRetry)
-		}
 	}
 }
 
