@@ -174,8 +174,8 @@ func (a *App) pages() (http.Handler, error) {
 
 // handler is everything on the HTTP listener.
 func (a *App) handler() (http.Handler, error) {
-	desk := gateway.NewDesk(a.access)
-	poll := pollgate.New(pollgate.Config{Hub: a.hub, Desk: desk, Origins: a.access, Log: a.log})
+	posting := gateway.NewPostingClients(a.access)
+	poll := pollgate.New(pollgate.Config{Hub: a.hub, Posting: posting, Origins: a.access, Log: a.log})
 	a.steps.addClose("polls", time.Second, poll.Close)
 	pages, err := a.pages()
 	if err != nil {
@@ -183,11 +183,11 @@ func (a *App) handler() (http.Handler, error) {
 	}
 	mount := map[string]http.Handler{
 		"/v1/connect": wsgate.New(wsgate.Config{Hub: a.hub, Origins: a.access, Reactor: a.reactor, Log: a.log}),
-		"/v1/frames":  desk,
+		"/v1/frames":  posting,
 		"/v1/poll":    poll,
 		"/{$}":        pages,
 		"/ui/":        pages,
-		"/v1/stream":  ssegate.New(ssegate.Config{Hub: a.hub, Desk: desk, Origins: a.access, Reactor: a.reactor, Log: a.log}),
+		"/v1/stream":  ssegate.New(ssegate.Config{Hub: a.hub, Posting: posting, Origins: a.access, Reactor: a.reactor, Log: a.log}),
 	}
 	return httpapi.New(httpapi.Config{
 		Publisher: a.publisher, Mailbox: a.mailbox, Objects: a.objects, Presence: a.hub, Events: a.stores.Events, Access: a.access, Keys: a.access, Apps: a.access, Channels: a.channels, Hooks: a.hooks, Campaigns: a.sending,

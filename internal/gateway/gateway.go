@@ -1,5 +1,5 @@
 // Package gateway holds what the HTTP gateways share: what a request says of its client, answers to browsers of
-// other origins, and Line, the transport whose client posts its frames.
+// other origins, and PostingClient, the transport of one who posts frames.
 package gateway
 
 import (
@@ -146,9 +146,9 @@ func Fail(w http.ResponseWriter, err error) {
 	_ = json.NewEncoder(w).Encode(p) // a client that is gone needs no answer
 }
 
-// Refuse hangs up a line that got a goodbye instead of a welcome and answers with the problem it stands for.
-func Refuse(w http.ResponseWriter, l *Line, g frame.Goodbye) {
-	l.Hangup()
+// Refuse hangs up a client that got a goodbye instead of a welcome and answers with the problem it stands for.
+func Refuse(w http.ResponseWriter, c *PostingClient, g frame.Goodbye) {
+	c.Hangup()
 	Fail(w, Refused(g))
 }
 

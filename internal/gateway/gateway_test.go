@@ -19,7 +19,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-func welcomed(t *testing.T, s *gatetest.Server, f frame.Format, b *gateway.Budget) *gateway.Line {
+func welcomed(t *testing.T, s *gatetest.Server, f frame.Format, b *gateway.Budget) *gateway.PostingClient {
 	t.Helper()
 	l := gateway.Open(s.Hub, session.Peer{}, &frame.Hello{App: gatetest.App, Recipient: "driver-1"}, "test", f, b)
 	if bye, err := l.Await(t.Context()); bye != nil || err != nil {
@@ -33,7 +33,7 @@ func start(t *testing.T) *gatetest.Server {
 	return gatetest.Start(t, func(*gatetest.Server) {})
 }
 
-func TestALineQueuesNoMoreThanItsBound(t *testing.T) {
+func TestNoMoreThanItsBoundWaitsForAPostingClient(t *testing.T) {
 	s := start(t)
 	b := &gateway.Budget{Most: 1 << 30}
 	l := welcomed(t, s, frame.JSON, b)
@@ -53,7 +53,7 @@ func TestALineQueuesNoMoreThanItsBound(t *testing.T) {
 	}
 	l.Hangup()
 	if l.Write(frame.ServerNotification, kb, nil) || b.Used() != 0 {
-		t.Errorf("a line that was hung up took a frame, or kept %d bytes", b.Used())
+		t.Errorf("a client that had hung up took a frame, or kept %d bytes", b.Used())
 	}
 }
 
@@ -65,11 +65,11 @@ func TestLinesShareABudget(t *testing.T) {
 		continue
 	}
 	if two.Write(frame.ServerNotification, make([]byte, 1<<10), nil) {
-		t.Error("a line took a frame beyond the budget of all")
+		t.Error("a client took a frame beyond the budget of all")
 	}
 	one.Take()
 	if !two.Write(frame.ServerNotification, make([]byte, 1<<10), nil) {
-		t.Error("a line refused a frame although others made room")
+		t.Error("a client refused a frame although others made room")
 	}
 }
 
@@ -105,7 +105,7 @@ func TestAttachKeepsTheOrder(t *testing.T) {
 func TestAPostWaitsWhileTheSessionIsPaused(t *testing.T) {
 	s := start(t)
 	l := welcomed(t, s, frame.JSON, &gateway.Budget{Most: 1 << 20})
-	// The session resumes the line some time after its welcome; a post that is answered shows that it has.
+	// The session resumes its transport some time after its welcome; a post that is answered shows that it has.
 	if _, err := l.Post(t.Context(), []json.RawMessage{[]byte(`{"ping":{}}`)}); err != nil {
 		t.Fatal(err)
 	}

@@ -43,8 +43,8 @@ func newRealWorld(t *testing.T) *world {
 		ctx, cancel := context.WithCancel(context.Background())
 		done := make(chan error, 1)
 		go func() { done <- box.Run(ctx) }()
-		desk := gateway.NewDesk(c.Access)
-		poll := pollgate.New(pollgate.Config{Hub: hub, Desk: desk, Origins: c.Access, Log: log})
+		posting := gateway.NewPostingClients(c.Access)
+		poll := pollgate.New(pollgate.Config{Hub: hub, Posting: posting, Origins: c.Access, Log: log})
 		t.Cleanup(func() {
 			_ = poll.Close()
 			_ = hub.Close()
@@ -53,7 +53,7 @@ func newRealWorld(t *testing.T) *world {
 			_ = store.Close()
 		})
 		c.Publisher, c.Mailbox, c.Presence, c.Events = delivery.New(box, clock), box, hub, evs
-		c.Mount = map[string]http.Handler{"/v1/poll": poll, "/v1/frames": desk}
+		c.Mount = map[string]http.Handler{"/v1/poll": poll, "/v1/frames": posting}
 	})
 }
 

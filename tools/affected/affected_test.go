@@ -26,11 +26,11 @@ func TestAffectedAreWhatChangedAndAllThatIsBuiltFromIt(t *testing.T) {
 	}{
 		{nil, ""},
 		{[]string{"Makefile"}, "internal/archtest"},
-		{[]string{"internal/gateway/line.go"}, "internal/archtest internal/gateway"},
+		{[]string{"internal/gateway/postingclient.go"}, "internal/archtest internal/gateway"},
 		{[]string{"internal/gateway/testdata/fuzz/a/b"}, "internal/archtest internal/gateway"},
 		{[]string{"internal/session/session_test.go"}, "internal/archtest internal/session"},
 		{[]string{"internal/session/session.go"}, "cmd/godwit internal/archtest internal/session test/blackbox test/docs test/rides"},
-		{[]string{"internal/session/session_test.go", "internal/gateway/line.go"}, "internal/archtest internal/gateway internal/session"},
+		{[]string{"internal/session/session_test.go", "internal/gateway/postingclient.go"}, "internal/archtest internal/gateway internal/session"},
 		{[]string{"docs/guides/hooks.md"}, "internal/archtest test/docs"},
 		{[]string{"api/vectors/digests.json"}, "internal/archtest internal/object"},
 		{[]string{"go.sum"}, "cmd/godwit internal/archtest internal/gateway internal/object internal/session test/blackbox test/docs test/rides"},

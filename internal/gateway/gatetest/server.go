@@ -42,7 +42,7 @@ type Server struct {
 	Objects *signal.Service
 	Publish *delivery.Service
 	Reactor *reactor.Reactor
-	Desk    *gateway.Desk
+	Posting *gateway.PostingClients
 	Log     *slog.Logger
 
 	// Mux takes the HTTP gateways' handlers; URL and Addr are where they are served once Start returns.
@@ -89,8 +89,8 @@ func StartOn(t testing.TB, driver string, mount func(s *Server)) *Server {
 	s.Reactor, err = reactor.New(reactor.Config{QueueBytes: QueueBytes, Driver: driver}, log)
 	must(t, err)
 	closing(t, s.Reactor.Close)
-	s.Desk = gateway.NewDesk(s.Access)
-	s.Mux.Handle("/v1/frames", s.Desk)
+	s.Posting = gateway.NewPostingClients(s.Access)
+	s.Mux.Handle("/v1/frames", s.Posting)
 
 	s.HTTP = httptest.NewUnstartedServer(s.Mux)
 	s.HTTP.Listener = reactor.Listener(s.HTTP.Listener)

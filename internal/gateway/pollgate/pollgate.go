@@ -29,7 +29,7 @@ const (
 // Config are the parts of a Gateway.
 type Config struct {
 	Hub     *session.Hub
-	Desk    *gateway.Desk
+	Posting *gateway.PostingClients
 	Origins gateway.Origins
 	Log     *slog.Logger
 }
@@ -43,21 +43,21 @@ type Gateway struct {
 
 	mu       sync.Mutex
 	opening  int
-	sessions map[string]*client
+	sessions map[string]*polled
 }
 
-// client is one polled session.
-type client struct {
-	line  *gateway.Line
-	ended bool // was found ended by the last sweep; under Gateway.mu
+// polled is one polled session.
+type polled struct {
+	client *gateway.PostingClient
+	ended  bool // was found ended by the last sweep; under Gateway.mu
 
 	mu   sync.Mutex
-	turn chan struct{} // closed when a newer poll takes over
+	over chan struct{} // closed when a newer poll takes over
 }
 
 // New makes a Gateway. Close must be called.
 func New(cfg Config) *Gateway {
-	g := &Gateway{cfg: cfg, stop: make(chan struct{}), sessions: make(map[string]*client)}
+	g := &Gateway{cfg: cfg, stop: make(chan struct{}), sessions: make(map[string]*polled)}
 	g.budget.Most = maxBytes
 	g.wg.Go(g.sweepLoop)
 	return g
@@ -107,25 +107,25 @@ func (g *Gateway) open(w http.ResponseWriter, r *http.Request) {
 		gateway.Fail(w, err)
 		return
 	}
-	line := gateway.Open(g.cfg.Hub, peer, hello, "poll", frame.JSON, &g.budget)
-	bye, err := line.Await(r.Context())
+	client := gateway.Open(g.cfg.Hub, peer, hello, "poll", frame.JSON, &g.budget)
+	bye, err := client.Await(r.Context())
 	switch {
 	case err != nil: // the client did not wait
-		line.Hangup()
+		client.Hangup()
 		return
 	case bye != nil:
-		gateway.Refuse(w, line, *bye)
+		gateway.Refuse(w, client, *bye)
 		return
 	}
-	id := line.Session().ID()
+	id := client.Session().ID()
 	g.mu.Lock()
-	g.sessions[id] = &client{line: line}
+	g.sessions[id] = &polled{client: client}
 	g.mu.Unlock()
-	g.cfg.Desk.Add(line)
+	g.cfg.Posting.Add(client)
 	if register != nil {
-		line.Session().Frame(register)
+		client.Session().Frame(register)
 	}
-	items, _ := line.Take() // a goodbye already there is fetched by the next poll
+	items, _ := client.Take() // a goodbye already there is fetched by the next poll
 	gateway.Reply(w, id, items)
 }
 
@@ -144,12 +144,12 @@ func (g *Gateway) poll(w http.ResponseWriter, r *http.Request, id string) {
 		return
 	}
 	turn := c.take()
-	sess := c.line.Session()
+	sess := c.client.Session()
 	sess.Alive()
 	timer := time.NewTimer(wait)
 	defer timer.Stop()
 	for waiting := wait > 0; ; {
-		items, bye := c.line.Take()
+		items, bye := c.client.Take()
 		if len(items) > 0 || bye != nil || !waiting {
 			sess.Alive()
 			if bye != nil {
@@ -159,7 +159,7 @@ func (g *Gateway) poll(w http.ResponseWriter, r *http.Request, id string) {
 			return
 		}
 		select {
-		case <-c.line.Ready():
+		case <-c.client.Ready():
 		case <-timer.C:
 			waiting = false
 		case <-turn: // only the newest poll gets frames
@@ -184,14 +184,14 @@ func waitOf(r *http.Request) (time.Duration, error) {
 }
 
 // take ends an older poll of the session and returns a channel that a newer one closes.
-func (c *client) take() <-chan struct{} {
+func (c *polled) take() <-chan struct{} {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.turn != nil {
-		close(c.turn)
+	if c.over != nil {
+		close(c.over)
 	}
-	c.turn = make(chan struct{})
-	return c.turn
+	c.over = make(chan struct{})
+	return c.over
 }
 
 func (g *Gateway) reserve() bool {
@@ -210,12 +210,12 @@ func (g *Gateway) release() {
 	g.opening--
 }
 
-func (g *Gateway) forget(id string, c *client) {
+func (g *Gateway) forget(id string, c *polled) {
 	g.mu.Lock()
 	delete(g.sessions, id)
 	g.mu.Unlock()
-	g.cfg.Desk.Remove(c.line)
-	c.line.Hangup()
+	g.cfg.Posting.Remove(c.client)
+	c.client.Hangup()
 }
 
 func (g *Gateway) sweepLoop() {
@@ -233,13 +233,13 @@ func (g *Gateway) sweepLoop() {
 
 // sweep forgets sessions that were found ended by the sweep before: their clients had time to fetch the goodbye.
 func (g *Gateway) sweep() {
-	gone := make(map[string]*client)
+	gone := make(map[string]*polled)
 	g.mu.Lock()
 	for id, c := range g.sessions {
 		if c.ended {
 			gone[id] = c
 		}
-		c.ended = c.line.Ended()
+		c.ended = c.client.Ended()
 	}
 	g.mu.Unlock()
 	for id, c := range gone {

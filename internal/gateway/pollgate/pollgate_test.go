@@ -20,7 +20,7 @@ import (
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 func mount(t testing.TB, s *gatetest.Server) *pollgate.Gateway {
-	g := pollgate.New(pollgate.Config{Hub: s.Hub, Desk: s.Desk, Origins: s.Access, Log: s.Log})
+	g := pollgate.New(pollgate.Config{Hub: s.Hub, Posting: s.Posting, Origins: s.Access, Log: s.Log})
 	t.Cleanup(func() { _ = g.Close() })
 	s.Mux.Handle("/v1/poll", g)
 	return g

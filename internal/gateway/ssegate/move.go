@@ -15,12 +15,12 @@ import (
 const answerAfter = time.Millisecond
 
 // move hands a connection of HTTP/1.1 to the reactor.
-func (g *Gateway) move(w http.ResponseWriter, line *gateway.Line) {
+func (g *Gateway) move(w http.ResponseWriter, client *gateway.PostingClient) {
 	var head bytes.Buffer
 	head.WriteString("HTTP/1.1 200 OK\r\nConnection: close\r\n")
 	_ = w.Header().Write(&head) // a buffer takes everything
 	head.WriteString("\r\n")
-	s := &stream{line: line, desk: g.cfg.Desk}
+	s := &stream{client: client, posting: g.cfg.Posting}
 	nc, rw, err := http.NewResponseController(w).Hijack()
 	if err != nil {
 		s.Closed(err)
@@ -30,7 +30,7 @@ func (g *Gateway) move(w http.ResponseWriter, line *gateway.Line) {
 	buffered, _ := rw.Reader.Peek(rw.Reader.Buffered())
 	err = g.cfg.Reactor.Adopt(nc, buffered, func(c *reactor.Conn) reactor.Handler {
 		s.conn = c
-		line.Attach(s, head.Bytes())
+		client.Attach(s, head.Bytes())
 		return s
 	})
 	if err != nil { // the connection is closed
@@ -40,9 +40,9 @@ func (g *Gateway) move(w http.ResponseWriter, line *gateway.Line) {
 
 // stream is a client's connection on the reactor.
 type stream struct {
-	conn *reactor.Conn
-	line *gateway.Line
-	desk *gateway.Desk
+	conn    *reactor.Conn
+	client  *gateway.PostingClient
+	posting *gateway.PostingClients
 }
 
 var (
@@ -55,7 +55,7 @@ func (s *stream) Data(b []byte) (int, error) { return len(b), nil }
 
 // Drained implements reactor.Handler.
 func (s *stream) Drained() {
-	sess := s.line.Session()
+	sess := s.client.Session()
 	sess.Alive()
 	sess.Drained()
 }
@@ -63,14 +63,14 @@ func (s *stream) Drained() {
 // Tick implements reactor.Handler: a probe has left.
 func (s *stream) Tick(time.Time) {
 	if s.conn.Queued() == 0 {
-		s.line.Session().Alive()
+		s.client.Session().Alive()
 	}
 }
 
 // Closed implements reactor.Handler.
 func (s *stream) Closed(error) {
-	s.desk.Remove(s.line)
-	s.line.Hangup()
+	s.posting.Remove(s.client)
+	s.client.Hangup()
 }
 
 // Write implements gateway.Outlet.

@@ -25,7 +25,7 @@ const (
 // Config are the parts of a Gateway.
 type Config struct {
 	Hub     *session.Hub
-	Desk    *gateway.Desk
+	Posting *gateway.PostingClients
 	Origins gateway.Origins
 	Reactor *reactor.Reactor
 	Log     *slog.Logger
@@ -70,45 +70,45 @@ func (g *Gateway) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			return
 		}
 	}
-	line := gateway.Open(g.cfg.Hub, peer, hello, "sse", frame.SSE, &g.budget)
-	bye, err := line.Await(r.Context())
+	client := gateway.Open(g.cfg.Hub, peer, hello, "sse", frame.SSE, &g.budget)
+	bye, err := client.Await(r.Context())
 	switch {
 	case err != nil: // the client did not wait
-		line.Hangup()
+		client.Hangup()
 		return
 	case bye != nil:
-		gateway.Refuse(w, line, *bye)
+		gateway.Refuse(w, client, *bye)
 		return
 	}
-	g.cfg.Desk.Add(line)
+	g.cfg.Posting.Add(client)
 	if r.URL.Query().Has("topics") {
-		line.Session().Bad(&frame.Error{Code: frame.CodeUnsupported, Message: "topics are not available on this server yet", Field: "topics"})
+		client.Session().Bad(&frame.Error{Code: frame.CodeUnsupported, Message: "topics are not available on this server yet", Field: "topics"})
 	}
 	if register != nil {
-		line.Session().Frame(register)
+		client.Session().Frame(register)
 	}
 	h := w.Header()
 	h.Set("Content-Type", "text/event-stream")
 	h.Set("Cache-Control", "no-store")
 	h.Set("X-Accel-Buffering", "no") // for nginx
 	if keep {
-		g.serve(w, r, line)
+		g.serve(w, r, client)
 		return
 	}
-	g.move(w, line)
+	g.move(w, client)
 }
 
 // Queued is how many bytes wait for the clients of streams in net/http.
 func (g *Gateway) Queued() int64 { return g.budget.Used() }
 
 // serve writes a stream within net/http.
-func (g *Gateway) serve(w http.ResponseWriter, r *http.Request, line *gateway.Line) {
-	defer line.Hangup()
-	defer g.cfg.Desk.Remove(line)
+func (g *Gateway) serve(w http.ResponseWriter, r *http.Request, client *gateway.PostingClient) {
+	defer client.Hangup()
+	defer g.cfg.Posting.Remove(client)
 	ctl := http.NewResponseController(w)
 	_ = ctl.SetReadDeadline(time.Time{}) // not every connection has deadlines
 	for {
-		items, bye := line.Take()
+		items, bye := client.Take()
 		_ = ctl.SetWriteDeadline(time.Now().Add(patience))
 		for _, it := range items {
 			_, err := w.Write(it.Head)
@@ -123,12 +123,12 @@ func (g *Gateway) serve(w http.ResponseWriter, r *http.Request, line *gateway.Li
 			return
 		}
 		_ = ctl.SetWriteDeadline(time.Time{})
-		line.Session().Alive()
+		client.Session().Alive()
 		if bye != nil {
 			return
 		}
 		select {
-		case <-line.Ready():
+		case <-client.Ready():
 		case <-r.Context().Done():
 			return
 		}

@@ -22,7 +22,7 @@ import (
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 func mount(s *gatetest.Server) *ssegate.Gateway {
-	g := ssegate.New(ssegate.Config{Hub: s.Hub, Desk: s.Desk, Origins: s.Access, Reactor: s.Reactor, Log: s.Log})
+	g := ssegate.New(ssegate.Config{Hub: s.Hub, Posting: s.Posting, Origins: s.Access, Reactor: s.Reactor, Log: s.Log})
 	s.Mux.Handle("/v1/stream", g)
 	return g
 }

@@ -18,37 +18,40 @@ const (
 	maxPostFrames = 1000
 )
 
-// Desk knows the lines of this node by the secret ids of their sessions. It serves POST /v1/frames.
-type Desk struct {
+// PostingClients knows the clients of this node that post their frames by the secret ids of their sessions. It serves
+// POST /v1/frames.
+type PostingClients struct {
 	origins Origins
 	mu      sync.RWMutex
-	lines   map[string]*Line
+	clients map[string]*PostingClient
 }
 
-// NewDesk makes an empty Desk.
-func NewDesk(o Origins) *Desk { return &Desk{origins: o, lines: make(map[string]*Line)} }
-
-// Add makes a welcomed line known. The id alone is the right to post: it has 128 random bits.
-func (d *Desk) Add(l *Line) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	d.lines[l.sess.ID()] = l
+// NewPostingClients begins with none.
+func NewPostingClients(o Origins) *PostingClients {
+	return &PostingClients{origins: o, clients: make(map[string]*PostingClient)}
 }
 
-// Remove forgets a line.
-func (d *Desk) Remove(l *Line) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if id := l.sess.ID(); d.lines[id] == l {
-		delete(d.lines, id)
+// Add makes a welcomed client known. The id alone is the right to post: it has 128 random bits.
+func (p *PostingClients) Add(c *PostingClient) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.clients[c.sess.ID()] = c
+}
+
+// Remove forgets a client.
+func (p *PostingClients) Remove(c *PostingClient) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if id := c.sess.ID(); p.clients[id] == c {
+		delete(p.clients, id)
 	}
 }
 
-// Find returns the line of a session, or nil.
-func (d *Desk) Find(id string) *Line {
-	d.mu.RLock()
-	defer d.mu.RUnlock()
-	return d.lines[id]
+// Find returns the client of a session, or nil.
+func (p *PostingClients) Find(id string) *PostingClient {
+	p.mu.RLock()
+	defer p.mu.RUnlock()
+	return p.clients[id]
 }
 
 // NoSession is the answer where a session id is not known, or no longer.
@@ -57,8 +60,8 @@ func NoSession() error {
 }
 
 // ServeHTTP takes client frames that come by POST.
-func (d *Desk) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	if !Admit(w, r, d.origins, http.MethodPost) {
+func (p *PostingClients) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if !Admit(w, r, p.origins, http.MethodPost) {
 		return
 	}
 	var body struct {
@@ -73,12 +76,12 @@ func (d *Desk) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		Fail(w, notification.BadField("frames", "has %d frames; at most %d are allowed", len(body.Frames), maxPostFrames))
 		return
 	}
-	line := d.Find(body.Session)
-	if line == nil {
+	client := p.Find(body.Session)
+	if client == nil {
 		Fail(w, NoSession())
 		return
 	}
-	answers, err := line.Post(r.Context(), body.Frames)
+	answers, err := client.Post(r.Context(), body.Frames)
 	if err != nil {
 		Fail(w, err)
 		return

@@ -1,0 +1,303 @@
+package gateway
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"sync"
+	"sync/atomic"
+
+	"godwit.dev/godwit/internal/frame"
+	"godwit.dev/godwit/internal/session"
+)
+
+// Limits of what waits for a PostingClient.
+const (
+	// QueueBytes is the most that waits for a client; an empty queue takes one frame of any size.
+	QueueBytes = 256 << 10
+	// itemBytes is what a waiting frame costs beside its bytes, so that small frames cannot grow the queue without end.
+	itemBytes = 96
+)
+
+// Item is one encoded frame.
+type Item struct {
+	Kind       frame.ServerKind // 0: a comment
+	Head, Tail []byte
+}
+
+// Outlet takes over a PostingClient's frames for good: a connection of the reactor.
+type Outlet interface {
+	Write(head, tail []byte) bool
+	Queued() int
+	Probe()
+	CloseAfterFlush(err error)
+}
+
+// Budget bounds what waits for many clients together.
+type Budget struct {
+	Most int64 // bytes
+	used atomic.Int64
+}
+
+// Used is how many bytes wait.
+func (b *Budget) Used() int64 { return b.used.Load() }
+
+// comment keeps an idle event stream alive: one line that clients skip.
+var comment = []byte(":\n\n")
+
+// errGoodbye is why a connection closes after its last frame.
+var errGoodbye = errors.New("the session has ended")
+
+// PostingClient is the transport of a client that posts its frames instead of sending them on its connection. Frames to
+// it wait in a bounded queue until the gateway takes them, or go straight to an Outlet.
+type PostingClient struct {
+	name    string
+	format  frame.Format
+	budget  *Budget
+	sess    *session.Session
+	posting sync.Mutex // one post at a time
+
+	mu      sync.Mutex
+	items   []Item
+	size    int
+	refused bool           // a write was refused since the last Take
+	bye     *frame.Goodbye // the session has ended
+	gone    bool           // the client has left: nothing is taken any more
+	answers *[]Item        // collects the direct answers to a post, as JSON
+	resumed chan struct{}  // open while paused
+	ready   chan struct{}  // has a token when there is something to take; nil with an outlet
+	out     Outlet
+}
+
+var _ session.Transport = (*PostingClient)(nil)
+
+// Open accepts the session of a new PostingClient and hands over its hello.
+func Open(hub *session.Hub, p session.Peer, hello *frame.Hello, name string, f frame.Format, b *Budget) *PostingClient {
+	c := &PostingClient{name: name, format: f, budget: b, ready: make(chan struct{}, 1)}
+	c.sess = hub.Accept(c, p)
+	c.sess.Frame(&frame.Client{Kind: frame.KindHello, Hello: hello})
+	return c
+}
+
+// Session is the client's session.
+func (c *PostingClient) Session() *session.Session { return c.sess }
+
+// Ready has a token when there may be something to Take.
+func (c *PostingClient) Ready() <-chan struct{} { return c.ready }
+
+// Await waits for the outcome of the hello: nil once the welcome waits to be taken, else the goodbye. The error is the
+// context's.
+func (c *PostingClient) Await(ctx context.Context) (*frame.Goodbye, error) {
+	for {
+		c.mu.Lock()
+		welcomed, bye := len(c.items) > 0 && c.items[0].Kind == frame.ServerWelcome, c.bye
+		c.mu.Unlock()
+		switch {
+		case welcomed:
+			c.signal() // for what waits is still to be taken
+			return nil, nil
+		case bye != nil:
+			return bye, nil
+		}
+		select {
+		case <-c.ready:
+		case <-ctx.Done():
+			return nil, context.Cause(ctx)
+		}
+	}
+}
+
+// Take returns the frames that wait, and the goodbye if the session has ended.
+func (c *PostingClient) Take() ([]Item, *frame.Goodbye) {
+	c.mu.Lock()
+	items, bye, refused := c.items, c.bye, c.refused
+	c.clear()
+	c.refused = false
+	c.mu.Unlock()
+	if refused {
+		c.sess.Drained()
+	}
+	return items, bye
+}
+
+// Attach sends what waits, after prefix, to out and whatever is written later directly. It must be called once.
+func (c *PostingClient) Attach(out Outlet, prefix []byte) {
+	c.mu.Lock()
+	for _, it := range c.items {
+		prefix = append(append(prefix, it.Head...), it.Tail...)
+	}
+	out.Write(prefix, nil)
+	c.clear()
+	c.out = out
+	bye, refused := c.bye, c.refused
+	c.refused = false
+	c.mu.Unlock()
+	if bye != nil {
+		out.CloseAfterFlush(errGoodbye)
+	}
+	if refused {
+		c.sess.Drained()
+	}
+}
+
+// Hangup ends the session from the client's side.
+func (c *PostingClient) Hangup() {
+	c.mu.Lock()
+	c.gone = true
+	c.clear()
+	c.mu.Unlock()
+	c.sess.Closed()
+}
+
+// clear empties the queue. c.mu is held.
+func (c *PostingClient) clear() {
+	c.budget.used.Add(-int64(c.size))
+	c.items, c.size = nil, 0
+}
+
+// Ended reports whether the session has ended.
+func (c *PostingClient) Ended() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.bye != nil
+}
+
+// Format implements session.Transport.
+func (c *PostingClient) Format() frame.Format { return c.format }
+
+// Name implements session.Transport.
+func (c *PostingClient) Name() string { return c.name }
+
+// Queued is how many bytes wait for the client to take them.
+func (c *PostingClient) Queued() int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.out != nil {
+		return c.out.Queued()
+	}
+	return c.size
+}
+
+// Write implements session.Transport.
+func (c *PostingClient) Write(k frame.ServerKind, head, tail []byte) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	switch {
+	case c.gone:
+		return false
+	case c.answers != nil && k.Answers():
+		*c.answers = append(*c.answers, Item{k, frame.AppendAnswer(nil, c.format, k, head), nil})
+		return true
+	case c.out != nil:
+		return c.out.Write(head, tail)
+	}
+	n := len(head) + len(tail) + itemBytes
+	if len(c.items) > 0 && (c.size+n > QueueBytes || c.budget.used.Load()+int64(n) > c.budget.Most) {
+		c.refused = true
+		return false
+	}
+	c.items = append(c.items, Item{k, bytes.Clone(head), tail})
+	c.size += n
+	c.budget.used.Add(int64(n))
+	c.signal()
+	return true
+}
+
+// Probe implements session.Transport. On an event stream it writes a comment; a poll is its own sign of life.
+func (c *PostingClient) Probe() {
+	c.mu.Lock()
+	out := c.out
+	c.mu.Unlock()
+	switch {
+	case out != nil:
+		out.Probe()
+	case c.format == frame.SSE:
+		c.Write(0, comment, nil)
+	}
+}
+
+// Close implements session.Transport.
+func (c *PostingClient) Close(g frame.Goodbye) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.bye = &g
+	if c.out != nil {
+		c.out.CloseAfterFlush(errGoodbye)
+		return
+	}
+	c.signal()
+}
+
+func (c *PostingClient) signal() {
+	select {
+	case c.ready <- struct{}{}:
+	default:
+	}
+}
+
+// Pause implements session.Transport: a post waits before its next frame.
+func (c *PostingClient) Pause() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.resumed == nil {
+		c.resumed = make(chan struct{})
+	}
+}
+
+// Resume implements session.Transport.
+func (c *PostingClient) Resume() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.resumed != nil {
+		close(c.resumed)
+		c.resumed = nil
+	}
+}
+
+// Post hands over frames that the client posted, in order, and returns the direct answers to them, as JSON. What a frame has
+// wrong is such an answer; the error is the context's.
+func (c *PostingClient) Post(ctx context.Context, frames []json.RawMessage) ([]Item, error) {
+	c.posting.Lock()
+	defer c.posting.Unlock()
+	var answers []Item
+	c.collect(&answers)
+	defer c.collect(nil)
+	var said frame.Client
+	for _, raw := range frames {
+		if err := c.running(ctx); err != nil {
+			return nil, err
+		}
+		var e *frame.Error
+		if err := c.format.Decode(raw, &said); errors.As(err, &e) {
+			c.sess.Bad(e)
+			continue
+		}
+		c.sess.Frame(&said)
+	}
+	err := c.running(ctx)
+	c.collect(nil)
+	return answers, err
+}
+
+func (c *PostingClient) collect(into *[]Item) {
+	c.mu.Lock()
+	c.answers = into
+	c.mu.Unlock()
+}
+
+// running waits until the client is not paused.
+func (c *PostingClient) running(ctx context.Context) error {
+	c.mu.Lock()
+	resumed := c.resumed
+	c.mu.Unlock()
+	if resumed == nil {
+		return nil
+	}
+	select {
+	case <-resumed:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
