@@ -103,14 +103,14 @@ func (l *load) lines(by string, height int) []string {
 		"memory    " + size(int64(min(l.MemoryBytes, math.MaxInt64))),
 		"",
 	}
-	room := len(l.Slowest)
+	rows := len(l.Slowest)
 	if height > 0 {
-		room = max(min(room, height-len(out)-1), 0)
+		rows = max(min(rows, height-len(out)-1), 0)
 	}
 	if len(l.Slowest) == 0 {
 		return append(out, "no session has anything unacknowledged or queued")
 	}
-	return append(out, sessionLines(l.Slowest[:room], l.At, by)...)
+	return append(out, sessionLines(l.Slowest[:rows], l.At, by)...)
 }
 
 func (l *load) took(ms float64) string {

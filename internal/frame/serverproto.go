@@ -27,7 +27,7 @@ const (
 	noteExpiresAt protowire.Number = 11
 )
 
-// smallFrame is room on the stack for the body of a frame; longer bodies move to the heap.
+// smallFrame is space on the stack for the body of a frame; longer bodies move to the heap.
 const smallFrame = 512
 
 // openProto begins a frame, which its length follows.
@@ -68,8 +68,8 @@ func (protoEncoding) notificationTail(n *notification.Notification) []byte {
 func protoPriority(p notification.Priority) int64 { return int64(p) + 2 }
 
 func (protoEncoding) welcome(dst []byte, w Welcome) []byte {
-	var room [smallFrame]byte
-	m := appendProtoString(room[:0], 1, w.Session)
+	var buf [smallFrame]byte
+	m := appendProtoString(buf[:0], 1, w.Session)
 	m = appendProtoString(m, 2, w.App)
 	m = appendProtoString(m, 3, w.Recipient)
 	m = appendProtoInt(m, 4, w.Heartbeat.Milliseconds())
@@ -85,19 +85,19 @@ func (protoEncoding) recall(dst []byte, ids []string) []byte {
 }
 
 func (protoEncoding) pong(dst []byte, digest string) []byte {
-	var room [smallFrame]byte
-	return protowire.AppendBytes(openProto(dst, ServerPong), appendProtoString(room[:0], 1, digest))
+	var buf [smallFrame]byte
+	return protowire.AppendBytes(openProto(dst, ServerPong), appendProtoString(buf[:0], 1, digest))
 }
 
 func (protoEncoding) goodbye(dst []byte, g Goodbye) []byte {
-	var room [smallFrame]byte
-	m := appendProtoString(room[:0], 1, g.Reason)
+	var buf [smallFrame]byte
+	m := appendProtoString(buf[:0], 1, g.Reason)
 	return protowire.AppendBytes(openProto(dst, ServerGoodbye), appendProtoInt(m, 2, g.RetryAfter.Milliseconds()))
 }
 
 func (protoEncoding) error(dst []byte, e Error) []byte {
-	var room [smallFrame]byte
-	m := appendProtoString(room[:0], 1, e.Code)
+	var buf [smallFrame]byte
+	m := appendProtoString(buf[:0], 1, e.Code)
 	m = appendProtoString(m, 2, e.Message)
 	return protowire.AppendBytes(openProto(dst, ServerError), appendProtoString(m, 3, e.Field))
 }
@@ -125,8 +125,8 @@ func (protoEncoding) object(k object.Key, s *object.State) []byte {
 }
 
 func protoObject(k object.Key, s *object.State) []byte {
-	var room [smallFrame]byte
-	m := appendProtoString(room[:0], 1, k.Group)
+	var buf [smallFrame]byte
+	m := appendProtoString(buf[:0], 1, k.Group)
 	m = appendProtoString(m, 2, k.Object)
 	m = appendProtoInt(m, 3, int64(s.Version))
 	if len(s.Payload) > 0 {
@@ -143,8 +143,8 @@ func protoObject(k object.Key, s *object.State) []byte {
 // putLength puts its length in front of a message that was appended from at on: for those that may be long.
 func putLength(dst []byte, at int) []byte {
 	n := len(dst) - at
-	var room [10]byte
-	length := protowire.AppendVarint(room[:0], uint64(n))
+	var buf [10]byte
+	length := protowire.AppendVarint(buf[:0], uint64(n))
 	dst = append(dst, length...)
 	copy(dst[at+len(length):], dst[at:at+n])
 	copy(dst[at:], length)

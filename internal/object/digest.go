@@ -12,8 +12,8 @@ type Digest uint64
 
 // Hash is what one object contributes: the first 8 bytes, big-endian, of SHA-256 of group + "\n" + object.
 func (k Key) Hash() Digest {
-	var room [2*128 + 1]byte
-	b := append(append(append(room[:0], k.Group...), '\n'), k.Object...)
+	var buf [2*128 + 1]byte
+	b := append(append(append(buf[:0], k.Group...), '\n'), k.Object...)
 	sum := sha256.Sum256(b)
 	return Digest(binary.BigEndian.Uint64(sum[:8]))
 }

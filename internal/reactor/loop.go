@@ -171,7 +171,7 @@ func (l *loop) run() {
 		l.mu.Lock()
 		n, stopping := l.waiting, l.stopping
 		l.mu.Unlock()
-		for range n { // what is posted meanwhile waits for the next turn, after the connections' events
+		for range n { // what is posted meanwhile waits for the next round, after the connections' events
 			l.work(l.next())
 		}
 		if stopping || err != nil {

@@ -72,7 +72,7 @@ type Reactor struct {
 	linger time.Duration
 
 	loops []*loop
-	turn  atomic.Uint32 // which loop takes the next connection
+	next  atomic.Uint32 // which loop takes the next connection
 
 	ctx  context.Context // ends the accepting goroutines, which belong to the reactor
 	stop context.CancelFunc
@@ -190,7 +190,7 @@ func (r *Reactor) tick() {
 
 // nextLoop picks the loop of a new connection.
 func (r *Reactor) nextLoop() *loop {
-	return r.loops[int(r.turn.Add(1)-1)%len(r.loops)]
+	return r.loops[int(r.next.Add(1)-1)%len(r.loops)]
 }
 
 // now is the reactor's monotonic clock in nanoseconds, compact enough to keep in a connection.

@@ -8,8 +8,8 @@ import (
 // errAgain is what a socket that is full (or empty) answers.
 var errAgain = errors.New("the socket is not ready")
 
-// flushTurn is how much one connection may send in one turn of its loop before the others get theirs.
-const flushTurn = 1 << 20
+// flushSize is how much one connection may send before the others of its loop.
+const flushSize = 1 << 20
 
 // Write sends head, then tail. What the socket does not take is queued: head is borrowed until Write returns and
 // copied if need be, tail must never change. False: nothing was taken, because the queue would exceed
@@ -93,7 +93,7 @@ func (c *Conn) writeTLS(head, tail []byte) {
 
 // flush sends what is queued. c.mu is held; true: the socket is full, wait until it takes more.
 func (c *Conn) flush() (full bool) {
-	for sent := 0; c.out != nil && sent < flushTurn; {
+	for sent := 0; c.out != nil && sent < flushSize; {
 		n, err := c.sysWritev(c.out.bufs)
 		if err != nil {
 			if !errors.Is(err, errAgain) {

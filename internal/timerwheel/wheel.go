@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// slots is how many ticks one turn of the wheel takes. A timer further away than a turn is looked at once a turn:
+// slots is how many ticks one round of the wheel takes. A timer further away than a round is looked at once a round:
 // at 50 ms a tick that is every 102 s, so 100,000 day-long timers cost a thousand looks a second.
 const slots = 2048
 
@@ -85,7 +85,7 @@ func (w *Wheel[T]) Len() int { return int(w.count.Load()) }
 func (w *Wheel[T]) Advance(now time.Time) {
 	tick := int64(now.Sub(w.start) / w.tick)
 	w.mu.Lock()
-	from := max(w.done+1, tick-slots+1) // after a long sleep one whole turn reaches every slot
+	from := max(w.done+1, tick-slots+1) // after a long sleep one whole round reaches every slot
 	for k := from; k <= tick; k++ {
 		w.collect(k, tick)
 	}

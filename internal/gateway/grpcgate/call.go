@@ -43,7 +43,7 @@ type call struct {
 	headed  bool // headers were sent
 
 	arrived chan struct{} // a message, or the end
-	room    chan struct{} // Drained
+	drained chan struct{} // has a token after Drained
 }
 
 var (
@@ -63,7 +63,7 @@ func (t transportStream) SetTrailer(md metadata.MD) error {
 var errClientGone = status.Error(codes.Canceled, "the client is gone")
 
 func (e *reactorEngine) openCall(s *http2.Stream, h *http2.Headers, m *method, gzip bool) http2.StreamHandler {
-	c := &call{e: e, s: s, m: m, gzip: gzip, arrived: make(chan struct{}, 1), room: make(chan struct{}, 1), stop: func() {}}
+	c := &call{e: e, s: s, m: m, gzip: gzip, arrived: make(chan struct{}, 1), drained: make(chan struct{}, 1), stop: func() {}}
 	ctx := metadata.NewIncomingContext(peer.NewContext(e.ctx, peerOf(s)), incoming(h))
 	ctx = grpc.NewContextWithServerTransportStream(ctx, transportStream{c})
 	if v := h.Get("grpc-timeout"); v != "" {
@@ -220,7 +220,7 @@ func (c *call) end(err error) {
 func (c *call) Resumed() {}
 
 // Drained lets a waiting SendMsg go on.
-func (c *call) Drained() { signal(c.room) }
+func (c *call) Drained() { signal(c.drained) }
 
 // Alive is for sessions.
 func (c *call) Alive() {}
@@ -313,7 +313,7 @@ func (c *call) SendMsg(m any) error {
 	c.sendHeader()
 	for !c.s.WriteMessage(nil, b) {
 		select {
-		case <-c.room:
+		case <-c.drained:
 		case <-c.ctx.Done():
 			return c.gone()
 		}

@@ -143,7 +143,7 @@ func (g *Gateway) poll(w http.ResponseWriter, r *http.Request, id string) {
 		gateway.Fail(w, gateway.NoSession())
 		return
 	}
-	turn := c.take()
+	over := c.take()
 	sess := c.client.Session()
 	sess.Alive()
 	timer := time.NewTimer(wait)
@@ -162,7 +162,7 @@ func (g *Gateway) poll(w http.ResponseWriter, r *http.Request, id string) {
 		case <-c.client.Ready():
 		case <-timer.C:
 			waiting = false
-		case <-turn: // only the newest poll gets frames
+		case <-over: // only the newest poll gets frames
 			gateway.Reply(w, id, nil)
 			return
 		case <-r.Context().Done():

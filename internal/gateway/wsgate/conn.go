@@ -71,8 +71,8 @@ func (c *conn) Message(op websocket.Opcode, p []byte) bool {
 // Ping implements websocket.Sink.
 func (c *conn) Ping(p []byte) {
 	c.sess.Alive()
-	var room [websocket.MaxHeader + 125]byte
-	c.out.Write(websocket.AppendFrame(room[:0], websocket.Pong, p), nil)
+	var buf [websocket.MaxHeader + 125]byte
+	c.out.Write(websocket.AppendFrame(buf[:0], websocket.Pong, p), nil)
 }
 
 // Pong implements websocket.Sink.

@@ -124,7 +124,7 @@ func TestAConnectionsQueuesAreBoundedTogether(t *testing.T) {
 		t.Fatal("taken above the cap of the connection")
 	}
 	a.Reset(Cancel, "")
-	l.turn()
+	l.drain()
 	if b.drained != 1 {
 		t.Error("nobody tells the refused stream that there is room")
 	}
@@ -156,7 +156,7 @@ func TestAPausedStreamGetsNoWindow(t *testing.T) {
 		t.Errorf("%d bytes arrived", s.data.Len())
 	}
 	s.Resume()
-	l.turn()
+	l.drain()
 	if s.resumed != 1 {
 		t.Error("the handler does not learn that it may go on")
 	}
@@ -232,7 +232,7 @@ func TestManyStreams(t *testing.T) {
 			s.WriteTrailers(hpack.HeaderField{Name: ":status", Value: "200"})
 		}
 	}
-	l.turn()
+	l.drain()
 	if l.conn.open != 100 {
 		t.Errorf("%d streams are open, want 100", l.conn.open)
 	}

@@ -35,7 +35,7 @@ func FuzzFrames(f *testing.F) {
 			for _, s := range h.streams {
 				respond(s)
 			}
-			l.turn()
+			l.drain()
 		}
 		check(t, l)
 		l.conn.Closed(errors.New("gone"))

@@ -124,10 +124,10 @@ func (l *link) send() {
 		l.t.Fatalf("Data: %v", err)
 	}
 	l.rest = append([]byte(nil), l.rest[used:]...)
-	l.turn()
+	l.drain()
 }
 
-func (l *link) turn() {
+func (l *link) drain() {
 	for l.nudged {
 		l.nudged = false
 		l.conn.Drained()
@@ -145,7 +145,7 @@ func (l *link) sleep(d time.Duration) {
 		time.Sleep(time.Until(next))
 		l.tickAt = time.Time{}
 		l.conn.Tick(time.Now())
-		l.turn()
+		l.drain()
 	}
 }
 

@@ -106,7 +106,7 @@ func TestDrainIsInTwoSteps(t *testing.T) {
 				t.Fatal("closed with a request open")
 			}
 			st.WriteTrailers(hpack.HeaderField{Name: ":status", Value: "200"})
-			l.turn()
+			l.drain()
 		}
 		if !l.closing {
 			t.Fatal("not closed after the last answer")

@@ -89,7 +89,7 @@ func (c *Conn) sendOrQueue(s *Stream, frame, tail []byte, n int) bool {
 		c.sent(s, n)
 		return true
 	}
-	if !c.room(s, n) {
+	if !c.hasRoom(s, n) {
 		s.flags |= streamRefused
 		if s.out == nil {
 			c.flags |= connCrowded
@@ -108,9 +108,9 @@ func (c *Conn) sent(s *Stream, n int) {
 	c.earn()
 }
 
-// room reports whether n more bytes may wait. What the socket has not taken counts too, so that a client that never
+// hasRoom reports whether n more bytes may wait. What the socket has not taken counts too, so that a client that never
 // reads costs its cap once. An empty queue takes anything.
-func (c *Conn) room(s *Stream, n int) bool {
+func (c *Conn) hasRoom(s *Stream, n int) bool {
 	cfg := &c.srv.cfg
 	if s.out != nil && s.out.bytes+min(c.io.Queued(), socketHighWater)+n > cfg.StreamQueueBytes {
 		return false

@@ -167,8 +167,8 @@ func twoUpdates(e *appEnv, stores [2]AppStore) {
 	const each = 10
 	ctx := e.Context()
 	e.ok(e.s.CreateApp(ctx, access.App{Name: "a"}))
-	atOnce(2, each, func(caller, turn int) {
-		s, name := stores[caller], fmt.Sprintf("%d-%d", caller, turn)
+	atOnce(2, each, func(caller, nth int) {
+		s, name := stores[caller], fmt.Sprintf("%d-%d", caller, nth)
 		for what, err := range map[string]error{
 			"app":     s.UpdateApp(ctx, "a", func(a *access.App) error { a.Origins = append(a.Origins, name); return nil }),
 			"hook":    s.UpdateHook(ctx, "a", "h", func(h *hook.Hook, _ int) error { h.Secrets = append(h.Secrets, name); return nil }),

@@ -37,9 +37,9 @@ func RunEvents(t *testing.T, open OpenEvents, two Two[event.Log]) {
 		a, b := two(t, time.Now)
 		logs := [2]event.Log{a, b}
 		const each = 100
-		atOnce(4, each, func(caller, turn int) {
-			evs := []event.Event{eventOf("a", caller*each+turn)}
-			evs[0].Note = fmt.Sprintf("%d-%d", caller, turn)
+		atOnce(4, each, func(caller, nth int) {
+			evs := []event.Event{eventOf("a", caller*each+nth)}
+			evs[0].Note = fmt.Sprintf("%d-%d", caller, nth)
 			logs[caller%2].Emit(evs)
 		})
 		for _, l := range logs {

@@ -21,7 +21,7 @@ func Alone[S any](why string) Two[S] {
 }
 
 // atOnce runs n turns of each of several callers at the same time.
-func atOnce(callers, n int, do func(caller, turn int)) {
+func atOnce(callers, n int, do func(caller, nth int)) {
 	var wg sync.WaitGroup
 	for c := range callers {
 		wg.Go(func() {

@@ -32,8 +32,8 @@ func RunTwo(t *testing.T, open Two[mailbox.Store]) {
 
 func twoCount(e *env, stores [2]mailbox.Store) {
 	const each = 40
-	atOnce(4, each, func(caller, turn int) {
-		a := &mailbox.Append{N: e.note(fmt.Sprintf("c%d-%d", caller, turn)), To: []string{"r", "s"}}
+	atOnce(4, each, func(caller, nth int) {
+		a := &mailbox.Append{N: e.note(fmt.Sprintf("c%d-%d", caller, nth)), To: []string{"r", "s"}}
 		if err := stores[caller%2].Append(e.Context(), []*mailbox.Append{a}); err != nil || a.Results[0].Err != nil || a.Results[1].Err != nil {
 			e.Errorf("append: %v, %+v", err, a.Results)
 		}

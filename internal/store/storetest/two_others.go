@@ -54,8 +54,8 @@ func RunTwoEndpoints(t *testing.T, open Two[EndpointStore]) {
 		a, b := open(t, NewClock().Now)
 		stores := [2]EndpointStore{a, b}
 		var created atomic.Int64
-		atOnce(4, 25, func(caller, turn int) {
-			done, err := stores[caller%2].Register(t.Context(), App, []audience.Registration{chat(turn)})
+		atOnce(4, 25, func(caller, nth int) {
+			done, err := stores[caller%2].Register(t.Context(), App, []audience.Registration{chat(nth)})
 			if err != nil || done[0].Err != nil {
 				t.Errorf("register: %v, %+v", err, done)
 				return
@@ -91,8 +91,8 @@ func RunTwoCampaigns(t *testing.T, open Two[CampaignStore]) {
 		e.enumerate(c)
 		targets, stores := e.due(c), [2]CampaignStore{e.s, other}
 		var claimed atomic.Int64
-		atOnce(4, 10, func(caller, turn int) {
-			got, err := stores[caller%2].Claim(t.Context(), e.epoch, c.Num, targets[turn*4:turn*4+4], e.clock.Now())
+		atOnce(4, 10, func(caller, nth int) {
+			got, err := stores[caller%2].Claim(t.Context(), e.epoch, c.Num, targets[nth*4:nth*4+4], e.clock.Now())
 			if err != nil {
 				t.Error(err)
 			}

@@ -95,8 +95,8 @@ func (s *Store) Trim() { s.db.Trim() }
 // now is the time as it is stored.
 func (s *Store) now() time.Time { return s.cfg.Now().UTC().Truncate(time.Millisecond) }
 
-// room refuses new data while the disk is short of space.
-func (s *Store) room() error {
+// checkSpace refuses new data while the disk is short of space.
+func (s *Store) checkSpace() error {
 	if s.cfg.Free != nil && s.cfg.Free() < s.cfg.MinFree {
 		return mailbox.ErrNoSpace
 	}

@@ -62,7 +62,7 @@ const keyLife = 24 * time.Hour
 
 // Insert implements campaign.Book.
 func (s *Store) Insert(ctx context.Context, c *campaign.Campaign, idem string, body [32]byte) (first *campaign.Campaign, err error) {
-	if err := s.room(); err != nil {
+	if err := s.checkSpace(); err != nil {
 		return nil, fmt.Errorf("store campaign: %w", err)
 	}
 	spec, err := json.Marshal(&c.Spec)

@@ -19,7 +19,7 @@ const bulkEndpoints = 100
 // Register makes endpoints or renews those whose address is there already, and answers once they are on disk, one
 // result each, in order. Many are done in slices, between which others get their turn.
 func (s *Store) Register(ctx context.Context, app string, regs []audience.Registration) ([]audience.Registered, error) {
-	if err := s.room(); err != nil {
+	if err := s.checkSpace(); err != nil {
 		return nil, fmt.Errorf("register endpoints: %w", err)
 	}
 	done := make([]audience.Registered, 0, len(regs))

@@ -88,11 +88,11 @@ func (l *Log) store(ctx context.Context, chunks []*chunk, upto uint64) error {
 	for _, c := range chunks {
 		bytes += int64(len(c.data))
 	}
-	room, err := l.makeRoom(ctx, bytes)
+	made, err := l.makeRoom(ctx, bytes)
 	if err != nil {
 		return err
 	}
-	if !room {
+	if !made {
 		l.dropped.Add(l.release(chunks))
 		return nil
 	}

@@ -60,7 +60,7 @@ type writer struct {
 	hooks Hooks
 
 	mu      sync.Mutex
-	room    *sync.Cond // signalled when queued bytes shrink
+	shrunk  *sync.Cond // signalled when queued bytes shrink
 	fast    []queued
 	bulk    []queued
 	urgent  int // entries of fast that do not wait for company
@@ -87,7 +87,7 @@ type writer struct {
 
 func newWriter(conn *sqlite.Conn, db *DB) *writer {
 	w := &writer{db: db, conn: conn, hooks: db.opts.Hooks, wake: make(chan struct{}, 1), done: make(chan struct{}), copyNow: make(chan struct{}, 1)}
-	w.room = sync.NewCond(&w.mu)
+	w.shrunk = sync.NewCond(&w.mu)
 	w.timer = time.AfterFunc(time.Hour, w.lazyElapsed)
 	w.timer.Stop()
 	go w.run()
@@ -117,7 +117,7 @@ func (w *writer) submit(q queued, bulk bool) {
 	_, bytes := q.op.Size()
 	w.mu.Lock()
 	for w.bytes > maxQueuedBytes && !q.lazy && w.refusal() == nil {
-		w.room.Wait()
+		w.shrunk.Wait()
 	}
 	if err := w.refusal(); err != nil {
 		w.mu.Unlock()
@@ -228,7 +228,7 @@ func (w *writer) take() (batch []Op, more bool) {
 	}
 	if bytes > 0 {
 		w.bytes -= bytes
-		w.room.Broadcast()
+		w.shrunk.Broadcast()
 	}
 	w.batch, w.batchBytes = batch, int64(bytes)
 	return batch, !w.closed || len(w.fast)+len(w.bulk) > 0
@@ -316,7 +316,7 @@ func (w *writer) die(err error) error {
 	fatal := &FatalError{Err: err}
 	w.mu.Lock()
 	first := w.dead.CompareAndSwap(nil, fatal)
-	w.room.Broadcast()
+	w.shrunk.Broadcast()
 	w.mu.Unlock()
 	if first {
 		w.db.opts.Log.Error("the disk did not confirm a write; writing stops", "path", w.db.path, "error", err)
@@ -331,7 +331,7 @@ func (w *writer) close() {
 	w.mu.Lock()
 	w.closed = true
 	w.timer.Stop()
-	w.room.Broadcast()
+	w.shrunk.Broadcast()
 	w.mu.Unlock()
 	w.notify()
 	<-w.done
