@@ -7,7 +7,7 @@ import (
 	"slices"
 )
 
-// ceilingFactor: beyond TotalBytes plus an eighth, connections that are behind already get nothing more until the
+// ceilingFactor: beyond TotalBytes plus an eighth, connections that have a queue get nothing more until the
 // budget goroutine has made room.
 const ceilingFactor = 8
 
@@ -26,14 +26,14 @@ func (r *Reactor) overCeiling() bool {
 	return r.queued.Load() > r.cfg.TotalBytes+r.cfg.TotalBytes/ceilingFactor
 }
 
-// behind and caughtUp keep the list of connections that have a queue. c.mu is held.
-func (l *loop) behind(c *Conn) {
+// queueBegun and queueEmpty keep the list of connections that have a queue. c.mu is held.
+func (l *loop) queueBegun(c *Conn) {
 	l.backlogMu.Lock()
 	l.backlog[c] = struct{}{}
 	l.backlogMu.Unlock()
 }
 
-func (l *loop) caughtUp(c *Conn) {
+func (l *loop) queueEmpty(c *Conn) {
 	l.backlogMu.Lock()
 	delete(l.backlog, c)
 	l.backlogMu.Unlock()

@@ -24,7 +24,7 @@ type Handler interface {
 	// Conn.Resume perhaps with nothing more). b is valid, and may be overwritten by the handler, only until Data
 	// returns. An error closes the connection.
 	Data(b []byte) (used int, err error)
-	// Drained is called when a write queue that had refused a write, or had been behind, is empty again.
+	// Drained is called when a write queue has run empty, whether or not it had refused a write.
 	Drained()
 	// Tick is called when the time set by Conn.SetTimer has come.
 	Tick(now time.Time)

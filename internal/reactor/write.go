@@ -55,7 +55,7 @@ func (c *Conn) sendNow(head, tail []byte) {
 			return
 		}
 		c.out = &queue{}
-		c.loop.behind(c)
+		c.loop.queueBegun(c)
 	}
 	before := c.out.n
 	if n < len(head) {
@@ -125,7 +125,7 @@ func (c *Conn) dropQueue() {
 	}
 	c.loop.r.charge(-c.out.n)
 	c.out = nil
-	c.loop.caughtUp(c)
+	c.loop.queueEmpty(c)
 }
 
 // flushed runs on the loop when the queue has run empty.
