@@ -9,14 +9,14 @@ import (
 	"godwit.dev/godwit/internal/push"
 )
 
-// attempt is one to be made.
+// attempt is one sending of a delivery, to be made by a worker.
 type attempt struct {
 	delivery *Delivery
 	sender   push.Sender
 }
 
-// start has an attempt made, by a worker that is free or else by another one: there are never more than the lane has
-// places in flight. Workers stay, since their stacks have grown as far as encrypting needs, which takes a new one a
+// start has an attempt made by a free worker, or by a new one if none is free: there are never more than the lane has
+// places in flight. Workers stay: their stacks have grown to what encrypting needs, and growing takes a new worker a
 // good part of its time.
 func (l *lane) start(a attempt) {
 	select {

@@ -52,7 +52,7 @@ func New(cfg Config) (*Dispatcher, error) {
 	return &Dispatcher{senders: cfg.Senders, now: cfg.Now, log: cfg.Log, paces: pace.NewScopes(), metrics: newMetrics()}, nil
 }
 
-// Sender implements Senders: those that it sends with.
+// Sender implements Senders: it hands out what the Dispatcher itself sends with.
 func (d *Dispatcher) Sender(ctx context.Context, app string, ch push.Channel) (push.Sender, error) {
 	return d.senders.Sender(ctx, app, ch)
 }

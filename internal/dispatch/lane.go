@@ -60,9 +60,9 @@ const (
 	// their endpoints must not grow old.
 	peekAhead = 2 * time.Second
 	peekMost  = 500
-	// peekAlone bounds it for channels that claim one by one.
+	// peekAlone bounds that time for channels that claim one by one.
 	peekAlone = 60
-	// patience is how long a lane with many scopes waits for one of them; longer, and others' turn comes first.
+	// patience is how long a lane with many scopes waits for one of them; if it would be longer, other scopes go first.
 	patience = 250 * time.Millisecond
 	// forever is longer than anything waits.
 	forever = 1000 * time.Hour
@@ -70,7 +70,7 @@ const (
 	together = 5 * time.Millisecond
 	// idleLook is how long a lane sleeps at most: what wakes it could get lost with the store's clock.
 	idleLook = 2 * time.Second
-	// stopLook is how long it sleeps when nothing that it claimed may be sent any more, which it is about to be told.
+	// stopLook is how long it sleeps when its source let it claim nothing: it is about to be stopped.
 	stopLook = 50 * time.Millisecond
 )
 
@@ -114,7 +114,7 @@ func (l *lane) batch() int {
 	return max(most, 1)
 }
 
-// idle waits for something to do. done: there will be nothing.
+// idle waits for something to do. done: there will never be any.
 func (l *lane) idle(ctx context.Context) (done bool, err error) {
 	// In this order: what is added or ends after the first two looks shows in the third.
 	ended, flying := l.source.Ended(), len(l.inFlight) > 0

@@ -32,7 +32,7 @@ var policies = []policy{
 	{channel: push.Webhook, group: 10, resend: true, inFlight: 64, timeout: 30 * time.Second},
 }
 
-// policyOf is nil for a channel that has none.
+// policyOf is a channel's policy, nil if there is none.
 func policyOf(ch push.Channel) *policy {
 	i := slices.IndexFunc(policies, func(p policy) bool { return p.channel == ch })
 	if i < 0 {
@@ -41,7 +41,7 @@ func policyOf(ch push.Channel) *policy {
 	return &policies[i]
 }
 
-// check refuses channels that nothing says how to send over.
+// check refuses channels that have no policy.
 func check(chs []push.Channel) error {
 	for _, ch := range chs {
 		switch p := policyOf(ch); {
@@ -75,7 +75,8 @@ const (
 	maxTries = 6
 	// One that may have arrived is not sent more often than this: what hangs once mostly hangs again.
 	maxUnsure = 3
-	// When the place itself has trouble, or says when to come back, after more than an hour.
+	// A message that fails because the place itself has trouble, or says when to come back, is given up after more than
+	// an hour.
 	maxTriesInTrouble = 20
 	firstRetry        = 2 * time.Second
 	lastRetry         = 5 * time.Minute

@@ -9,7 +9,7 @@ import (
 	"godwit.dev/godwit/internal/push"
 )
 
-// This file is all that knows of package pace, but for the Dispatcher that holds the scopes.
+// Beside the Dispatcher, which holds the scopes, only this file knows package pace.
 
 // scope is what a delivery is paced with: a credential, or a credential at one origin. Urgent deliveries go first in it.
 type scope struct {
@@ -61,7 +61,8 @@ func (s scope) depart(ctx context.Context, endpoint audience.ID) try {
 	return try{Try: pace.Try{Endpoint: endpoint, Left: now}, seq: seq}
 }
 
-// answered notes the answer to a message. Whoever has moved was told so at the old address first: that is one more.
+// answered notes the answer to a message. An endpoint that has moved said so at its old address first: that was one more
+// message.
 func (s scope) answered(t try, r push.Receipt, now time.Time) {
 	s.pacer.Answered(t.seq, now, r.Address != nil)
 }

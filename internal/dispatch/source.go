@@ -22,14 +22,14 @@ type Source interface {
 	Due(ctx context.Context, ch push.Channel, now time.Time, limit int) ([]Delivery, error)
 	// NextDue says when the next pending delivery of a channel comes due; ok is false if there is none but held ones.
 	NextDue(ctx context.Context, ch push.Channel) (at time.Time, ok bool, err error)
-	// Ended reports whether no deliveries come any more but those there are: once they are settled, the job is done.
+	// Ended reports whether all deliveries are there that will ever be: once they are settled, the job is done.
 	Ended() bool
 	// Window is when a delivery may leave: not before from, nor at until or later, when it expires. It is asked before
 	// each attempt and must not wait for anything.
 	Window(d *Delivery, now time.Time) (from, until time.Time)
-	// Claim marks deliveries as being sent and returns those that it has marked, as they were given. It is the last to
-	// be asked before they leave: what is not to leave any more it leaves out, and settles if nobody else does. None of
-	// them: the job is about to be stopped.
+	// Claim marks deliveries as being sent and returns those that it has marked, as they were given. It is asked last
+	// before they leave: it leaves out what is not to be sent any more, and settles that if nobody else does. If it
+	// returns none, the job is about to be stopped.
 	Claim(ctx context.Context, ds []Delivery, now time.Time) (claimed []Delivery, err error)
 	// Request renders the message. Its ExpiresAt is the until of Window: no attempt is planned beyond it.
 	Request(d *Delivery, now time.Time) push.Request
@@ -46,6 +46,6 @@ type Work struct {
 	Rate     float64 // a second, all channels together; 0: as fast as the providers let through
 	// Urgent work goes first within a scope: it takes the turns that work which is not urgent waits for.
 	Urgent bool
-	// Log names the source in what is logged. Nil: that of the Dispatcher.
+	// Log is a logger that names the source. Nil: the Dispatcher's is used.
 	Log *slog.Logger
 }

@@ -1,5 +1,5 @@
 // Package encoded keeps the encodings of one thing, one for each wire format that somebody asked for: made once, then
-// shared by all. It knows no format, so that a further one costs those things nothing that never take it.
+// shared by all. It knows no format, so that what is never sent in some format costs nothing for it.
 package encoded
 
 import "sync/atomic"

@@ -65,7 +65,7 @@ func (s *Service) register(ctx context.Context, app string, r audience.Registrat
 	return done[0], done[0].Err
 }
 
-// Find returns an endpoint that who may touch. Of others a stranger is told that there are none: audience.ErrNotFound.
+// Find returns an endpoint if who may touch it. To others it does not exist: audience.ErrNotFound.
 func (s *Service) Find(ctx context.Context, who *Holder, id audience.ID) (audience.Endpoint, error) {
 	e, err := s.cfg.Store.Endpoint(ctx, who.App, id)
 	if err == nil && !who.mayTouch(&e) {
@@ -74,7 +74,7 @@ func (s *Service) Find(ctx context.Context, who *Holder, id audience.ID) (audien
 	return e, err
 }
 
-// Change changes an endpoint that who may touch and returns it as it is then. change may run more than once.
+// Change changes an endpoint if who may touch it, and returns it as it is then. change may run more than once.
 func (s *Service) Change(ctx context.Context, who *Holder, id audience.ID, change func(*audience.Endpoint)) (audience.Endpoint, error) {
 	return s.cfg.Store.UpdateEndpoint(ctx, who.App, id, who.BackEnd, func(e *audience.Endpoint) error {
 		if !who.mayTouch(e) {

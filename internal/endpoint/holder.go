@@ -17,7 +17,7 @@ type Holder struct {
 	Token     string // a manage token; empty: none
 }
 
-// Visitor reports whether it is nobody known. A manage token tells which endpoint it is for, not who holds it.
+// Visitor reports whether nothing is known of who asks. A manage token tells which endpoint it is for, not who holds it.
 func (h *Holder) Visitor() bool { return !h.BackEnd && h.Recipient == "" }
 
 func (h *Holder) mayTouch(e *audience.Endpoint) bool {
@@ -33,7 +33,7 @@ func (e *NotAllowedError) Error() string { return "not allowed: " + e.Why }
 // name somebody who was not asked, so only a back end may register them.
 var devices = []push.Channel{push.WebPush, push.FCM, push.APNs}
 
-// mayRegister holds an endpoint against what its sender may say, and adds what goes without saying.
+// mayRegister refuses what who registers may not say of an endpoint, and adds what follows from who it is.
 func (h *Holder) mayRegister(e *audience.Endpoint) error {
 	switch {
 	case h.BackEnd:
@@ -51,7 +51,7 @@ func (h *Holder) mayRegister(e *audience.Endpoint) error {
 	return nil
 }
 
-// MayChange holds a field of an endpoint against who wants to change it.
+// MayChange refuses a change of a field by somebody who may not make it.
 func (h *Holder) MayChange(field string) error {
 	switch field {
 	case "recipient", "status", "disabled_reason":

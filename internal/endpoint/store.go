@@ -21,8 +21,9 @@ type Store interface {
 	EndpointAt(ctx context.Context, app string, ch push.Channel, address json.RawMessage) (audience.Endpoint, error)
 	// EndpointsOf lists a recipient's endpoints, oldest first.
 	EndpointsOf(ctx context.Context, app, recipient string) ([]audience.Endpoint, error)
-	// UpdateEndpoint changes one in a transaction, unless change returns an error; it may run more than once. Who is not
-	// trusted may use up half of the app's names of tags and attributes. audience.ErrTaken: the new address is another's.
+	// UpdateEndpoint changes one in a transaction, unless change returns an error; it may run more than once. Somebody
+	// who is not trusted may use up at most half of the app's names of tags and attributes. audience.ErrTaken: the new
+	// address is another's.
 	UpdateEndpoint(ctx context.Context, app string, id audience.ID, trusted bool, change func(*audience.Endpoint) error) (audience.Endpoint, error)
 	DeleteEndpoint(ctx context.Context, app string, id audience.ID) error
 	// EraseRecipient deletes a recipient's endpoints and says how many there were.

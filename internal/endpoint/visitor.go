@@ -9,13 +9,13 @@ import (
 	"godwit.dev/godwit/internal/push"
 )
 
-// Visitors of pages that came from a service where who knows the id may replace the subscription or end it: Perfecty Push.
-// That is why these calls reach anonymous Web Push endpoints only.
+// These are for visitors of pages that used Perfecty Push, where whoever knows a visitor's id may replace or end the
+// subscription. That is why they reach anonymous Web Push endpoints only.
 
 func visitors(e *audience.Endpoint) bool { return e.Channel == push.WebPush && e.Recipient == "" }
 
-// RegisterVisitor registers a visitor's subscription under an id that is a UUID. If the visitor had one before, which is
-// still there, that one gets the subscription. The zero id: it had none.
+// RegisterVisitor registers a visitor's subscription under an id that is a UUID. A visitor whose former endpoint is
+// still there keeps that one, with the new subscription. The zero id: there was none before.
 func (s *Service) RegisterVisitor(ctx context.Context, app string, subscription json.RawMessage, had audience.ID) (id audience.ID, created bool, err error) {
 	e := audience.Endpoint{Channel: push.WebPush, Address: subscription, ID: audience.NewUUID()}
 	if err := s.check(&e); err != nil {

@@ -96,8 +96,8 @@ func appendNotification(dst []byte, n *notification.Notification) []byte {
 	return appendTime(dst, n.ExpiresAt)
 }
 
-// appendData appends data in the form its type and bytes allow, and content_type where it does not go without
-// saying. A JSON text stands as it is: publishing has checked its syntax, but not that it is UTF-8.
+// appendData appends data in the form its type and bytes allow, and content_type unless the form implies it. A JSON text
+// stands as it is: publishing has checked its syntax, but not that it is UTF-8.
 func appendData(dst, data []byte, contentType string) []byte {
 	if len(data) == 0 {
 		return dst

@@ -18,7 +18,7 @@ const (
 	overSick = 1.5
 	// mostAllowed is the share that adds up however many are sick, mostSick how many are ever believed to be.
 	mostAllowed, mostSick = 0.9, 0.5
-	// measured is over how many messages it is seen that fewer are sick.
+	// measured is how many messages are counted before it is believed that fewer are sick.
 	measured = 500
 	// recovered is what is left of their share when one that had objected takes something: it was not sick.
 	recovered = 0.5
@@ -31,7 +31,7 @@ const (
 
 	// probeGap lies between the messages that find out whether a place takes any again.
 	probeGap = 100 * time.Millisecond
-	// drawnFrom is among how many messages they are drawn.
+	// drawnFrom is over how many bookings those that find out are scattered, so that chance says which they are.
 	drawnFrom = 500
 	// maxObjectors bounds the endpoints of one scope whose objections are remembered.
 	maxObjectors = 50_000
@@ -108,7 +108,7 @@ func (p *Pacer) ObjectedAt(t Try, now time.Time, after time.Duration) {
 	defer p.mu.Unlock()
 	b := &p.blame
 	o, known := b.objectors[t.Endpoint]
-	// Objecting once more while others are served, an endpoint speaks for itself, and goes on to.
+	// An endpoint that objects again while others are served speaks for itself alone, and is taken so from then on.
 	o.own = o.own || known && p.lived.After(o.at)
 	counts := !o.own && (!known || o.round != b.round) && !t.Left.Before(b.judged) && !t.Left.Before(p.until)
 	o.at, o.until, o.round = now, now.Add(after), b.round
@@ -118,20 +118,20 @@ func (p *Pacer) ObjectedAt(t Try, now time.Time, after time.Duration) {
 	}
 	b.count(1)
 	b.score++
-	// The more are sick, the longer the rows of them that chance makes.
+	// The more endpoints are sick, the more of them come in a row by chance.
 	if well := 1 - b.sick; b.score >= enough/(well*well) {
 		p.judge(now, after)
 	}
 }
 
-// judge finds that it is the place that objects.
+// judge is called once enough points say that the place itself objects.
 func (p *Pacer) judge(now time.Time, after time.Duration) {
 	b := &p.blame
 	share := float64(b.against) / float64(b.sent)
 	same := now.Sub(b.judged) < recent && share <= muchTheSame*b.share
 	switch {
 	case b.probing || !b.taken && !b.judged.IsZero():
-		// Nothing gets through any more, at a lower rate either.
+		// Nothing gets through any more, and would not at a lower rate.
 		p.pause(now, after)
 		b.probing, p.grown = true, p.until
 	case same && p.rate < contradicted*b.most:

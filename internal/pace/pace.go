@@ -79,7 +79,7 @@ func New(most float64, now time.Time) *Pacer {
 	return p
 }
 
-// Fixed makes a pacer of a rate that somebody wishes for, which no provider counts.
+// Fixed makes a pacer that keeps a rate which somebody wishes for and no provider counts.
 func Fixed(rate float64, now time.Time) *Pacer {
 	return &Pacer{cap: rate, rate: rate, grown: now, tat: now, lived: now}
 }
@@ -93,7 +93,7 @@ func (p *Pacer) gap() time.Duration {
 	return gap
 }
 
-// tolerance is how far the schedule may be made up for.
+// tolerance is how much lost time the schedule may make up for.
 func (p *Pacer) tolerance() time.Duration {
 	if p.cap == 0 {
 		return max(p.gap()/2, timerSlack)
@@ -156,7 +156,7 @@ func (p *Pacer) leave(now time.Time) (seq uint64, wait time.Duration) {
 	return p.seq, 0
 }
 
-// place is the one that is free first, and when.
+// place is the place in counts that is free first, and when that is.
 func (p *Pacer) place() (first *counted, at time.Time) {
 	for i := range p.counts {
 		c := &p.counts[i]
@@ -167,7 +167,7 @@ func (p *Pacer) place() (first *counted, at time.Time) {
 	return first, at
 }
 
-// free is when a message no longer counts.
+// free is when the provider no longer counts a message.
 func (p *Pacer) free(c *counted) time.Time {
 	switch {
 	case c.left.IsZero():
@@ -219,7 +219,7 @@ func (p *Pacer) Paused(now time.Time) (until time.Time, yes bool) {
 }
 
 // Book says when to look again at a message that found no slot. Bookings follow each other a little faster than the
-// rate, which may have grown by then: too many that come back wait again, too few would waste it.
+// rate, which may have grown by then: if too many come back they wait again; if too few did, slots would stay empty.
 func (p *Pacer) Book(now time.Time) time.Time {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -236,7 +236,7 @@ func (p *Pacer) Book(now time.Time) time.Time {
 	gap := p.bookGap()
 	p.booked = p.booked.Add(gap)
 	if p.blame.probing {
-		// Who finds out is drawn: endpoints that were made together may be sick together.
+		// Which messages find out is left to chance: endpoints that were made together may be sick together.
 		p.drawn++
 		return p.booked.Add(gap * time.Duration(p.drawn*37%drawnFrom))
 	}
@@ -281,9 +281,9 @@ func (p *Pacer) grow(now time.Time) {
 	}
 }
 
-// Objected is what a provider's 429 does, or a 503 with Retry-After: nothing leaves for so long, then less a second.
-// Objections to messages that had left before the pause began are one objection. after 0 is trouble that does not say
-// how long it lasts: the pause doubles with each in a row.
+// Objected is what a provider's 429 does, or a 503 with Retry-After: nothing leaves for as long as it says, then fewer a
+// second. Objections to messages that had left before the pause began are one objection. after 0 is trouble that does
+// not say how long it lasts: the pause doubles with each in a row.
 func (p *Pacer) Objected(now time.Time, after time.Duration) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

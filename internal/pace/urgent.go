@@ -9,8 +9,8 @@ import (
 // urgent one takes the earliest slot that is held and not used yet: every slot is used once, so the cap stands.
 
 const (
-	// standBack is how long messages that are not urgent let an urgent one pass that was told to ask again, after the
-	// time at which it will: a busy machine's timers are late.
+	// standBack is how long after the time at which an urgent message was told to ask again others still let it pass: a
+	// busy machine's timers are late.
 	standBack = 20 * time.Millisecond
 	// askAgain is after how long a message that may not leave yet asks again: an answer may come and make it shorter.
 	askAgain = 10 * time.Millisecond

@@ -15,8 +15,8 @@ const nameless = "~"
 // toBeFound stands for the devices that are online until the session is unlocked and settleLater finds them.
 var toBeFound = []string{}
 
-// settleLater hands acknowledgements of one recipient to the store. No session is locked: what they have to know of the
-// recipient's other devices the registry has, and nobody is asked.
+// settleLater hands acknowledgements of one recipient to the store. No session is locked. Which other devices of the
+// recipient are online is known to the registry, so nobody else is asked.
 func (h *Hub) settleLater(acks []*mailbox.Settle) {
 	i := slices.IndexFunc(acks, func(st *mailbox.Settle) bool { return st.Online != nil })
 	if i >= 0 {
@@ -30,8 +30,9 @@ func (h *Hub) settleLater(acks []*mailbox.Settle) {
 	h.cfg.Mailbox.SettleLater(acks)
 }
 
-// ack makes what settles notifications. It answers nothing: the store writes it with its next commit. An id that is not
-// in flight here (a client that reconnected, or one that was told by another way) is settled by its name.
+// ack turns an acknowledgement into what the store needs to settle. The client gets no answer: the store writes it with
+// its next commit. An id that is not in flight here (a client that reconnected, or one that was told by another way) is
+// settled by its name.
 func (s *Session) ack(ids [][]byte) []*mailbox.Settle {
 	if s.peek {
 		s.badLocked(&frame.Error{Code: "forbidden", Message: "this session only observes; it cannot acknowledge"})
@@ -63,7 +64,7 @@ func (s *Session) ack(ids [][]byte) []*mailbox.Settle {
 	return batch
 }
 
-// nack asks for redelivery after a while, or with none given after the usual backoff.
+// nack asks for redelivery after the time given, or else after the usual backoff.
 func (s *Session) nack(ids [][]byte, after time.Duration) {
 	now := s.hub.instant()
 	for _, id := range ids {

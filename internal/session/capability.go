@@ -36,7 +36,7 @@ type Part interface {
 	Closed()
 }
 
-// Digester is a Part that has something which welcomes and pongs tell.
+// Digester is a Part with a digest, which welcomes and pongs carry.
 type Digester interface {
 	// Digest is the digest of what is registered and stored, and how many objects that is. Empty: not known yet.
 	Digest() (digest string, registrations int)
@@ -63,7 +63,8 @@ type Client struct {
 	Observer                      bool     // only looks on: nothing is expected to be acknowledged
 }
 
-// client takes what capabilities need. An observer's device is not its own: what it registers ends with its session.
+// client takes what capabilities need. An observer counts as one without a device: what it registers ends with its
+// session.
 func client(c access.Client) Client {
 	who := Client{App: c.App, Recipient: c.Recipient, Group: c.Group, Device: c.Device, Patterns: c.Objects}
 	if c.GroupBound {
@@ -75,8 +76,8 @@ func client(c access.Client) Client {
 	return who
 }
 
-// side is what a session has before its hello, or for capabilities: nothing at all if the client names no group, has no
-// limits and uses none.
+// side is what a session has besides: for its hello while that is verified, then for capabilities. It is nil if the
+// client names no group, has no limits and uses no capability.
 type side struct {
 	opening *opening // until the hello
 	who     Client

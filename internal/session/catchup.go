@@ -89,7 +89,7 @@ func (h *Hub) catchUp(batch []*Session) {
 		s.plan(rd)
 	}
 	if err := h.read(rd); err != nil {
-		// The timers of these sessions come back to it.
+		// Their timers will try again.
 		if h.ctx.Err() == nil {
 			h.log.WarnContext(h.ctx, "reading mailboxes failed, will try again", "sessions", len(rd.plan), "error", err)
 		}
@@ -171,8 +171,8 @@ func (s *Session) ask(r *reading, rd *reads) {
 	}
 }
 
-// compare looks at the head of the session's mailbox. What waits there may have been routed meanwhile, or not be for this
-// device: the rows will tell. An observer has seen what is not newer, whether it is settled or not.
+// compare looks at the head of the session's mailbox. What waits there may have been routed meanwhile, or not be for
+// this device: the rows will tell. An observer is past all that is not newer than what it was sent, settled or not.
 func (s *Session) compare(r *reading, head mailbox.Head, rd *reads) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -147,7 +147,7 @@ func (s *Session) settled(d *mailbox.Settled, only bool) {
 	switch d.As {
 	case notification.Recalled, notification.Replaced:
 	case notification.Acked, notification.Replied:
-		// An acknowledgement over HTTP names no device: of a lone session it is its own.
+		// An acknowledgement over HTTP names no device; a recipient's only session takes it for its own.
 		if !held || d.Device == s.name() || d.Device == "" && only {
 			return
 		}

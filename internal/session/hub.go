@@ -29,7 +29,7 @@ type Mailbox interface {
 	SettleLater(batch []*mailbox.Settle)
 	Delivered(marks []mailbox.Mark)
 	Seen(batch []mailbox.Seen)
-	// RouteTo has what becomes durable from now on brought to r, and who is online asked of p.
+	// RouteTo makes r the receiver of what becomes durable from now on, and p the one that knows who is online.
 	RouteTo(r mailbox.Router, p mailbox.Presence)
 }
 
@@ -43,7 +43,8 @@ type Config struct {
 	Mailbox  Mailbox
 	Verifier Verifier
 	Events   mailbox.Emitter
-	// Capabilities are what sessions can do beside. Frames that none of them handles are answered "unsupported".
+	// Capabilities are what sessions can do beside their mailbox. Frames that none of them handles are answered
+	// "unsupported".
 	Capabilities []Capability
 	Log          *slog.Logger
 	Now          func() time.Time           // the store's clock
@@ -128,7 +129,7 @@ const tick = 100 * time.Millisecond
 // instant is a time in ticks since the hub started: four bytes instead of twenty-four.
 type instant uint32
 
-// never is no time at all.
+// never stands for no time.
 const never = ^instant(0)
 
 func (h *Hub) instant() instant { return instant(h.cfg.Now().Sub(h.start) / tick) }

@@ -173,7 +173,7 @@ func (c *Client) later() {
 	}
 }
 
-// arm sets the timer to fire at a time unless it does so before.
+// arm makes the timer fire at that time at the latest.
 func (c *Client) arm(at second) {
 	if c.wakeAt != 0 && c.wakeAt <= at {
 		return

@@ -38,7 +38,7 @@ type Gate struct {
 	refused map[string]*problem.Problem // by the connection's remote address and port
 }
 
-// New makes a gate. The server that it is the handler of needs its State as well.
+// New makes a gate. It has to be the server's Handler, and its State the server's ConnState.
 func New(cfg Config) *Gate {
 	return &Gate{cfg: cfg, left: make(chan struct{}, 1), refused: make(map[string]*problem.Problem)}
 }

@@ -50,8 +50,8 @@ func RateLimited(wait time.Duration) error {
 	return problem.RateLimited.With("this key has used up its publish rate").After(wait)
 }
 
-// NotStored is how a publish fails that the store could not take for a reason nobody foresaw: the publisher is to
-// try again, and may, since the id makes a duplicate of what was stored after all.
+// NotStored is the answer to a publish that the store failed to take for an unforeseen reason. Trying again is safe: if
+// it was stored after all, its id makes the second one a duplicate.
 func NotStored(err error) error {
 	if problem.From(err).Status != http.StatusInternalServerError {
 		return err

@@ -23,11 +23,11 @@ const (
 	maxControl = 64 << 10
 	// keepOut bounds the memory that the writer keeps between writes.
 	keepOut = 64 << 10
-	// unsaid is how many messages are sent at once to a server that names no limit.
+	// unsaid is how many messages are under way at once to a server that names no limit.
 	unsaid = 250
 )
 
-// conn is a connection. What is said to be so is guarded by the host's lock.
+// conn is a connection. The fields below "guarded" are guarded by the host's lock.
 type conn struct {
 	h  *host
 	nc net.Conn

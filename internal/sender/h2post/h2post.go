@@ -22,9 +22,9 @@ const (
 	maxConns = 32
 	// maxAgain is how often a message that a server certainly did not look at is tried on another connection.
 	maxAgain = 3
-	// maxAnswer bounds what is kept of an answer's body; none that means anything is longer.
+	// maxAnswer bounds what is kept of an answer's body; providers' errors are far shorter.
 	maxAnswer = 16 << 10
-	// redialAfter is when another connection is tried beside those that there are, after that could not be made.
+	// redialAfter is how long after a connection could not be made another one is tried, where there are some already.
 	redialAfter = time.Second
 	// plainFor is how long a server that does not speak HTTP/2 is not asked again.
 	plainFor = time.Hour

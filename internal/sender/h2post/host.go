@@ -110,7 +110,7 @@ func (h *host) full() bool {
 	return true
 }
 
-// dial opens one more connection. It is nobody's own: it goes on if whoever asked for it does not wait any longer.
+// dial opens one more connection. It belongs to no message: it goes on when the one that asked for it waits no longer.
 func (h *host) dial() {
 	ctx, cancel := context.WithTimeoutCause(context.Background(), h.c.cfg.Timeout, errors.New("no connection in time"))
 	defer cancel()
@@ -156,7 +156,7 @@ func (h *host) wakeAll() {
 	h.waiting = nil
 }
 
-// leave stops waiting. Room that was meant for this one is another's.
+// leave stops waiting. Room that this message was told of goes to the next one.
 func (h *host) leave(w *waiter) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

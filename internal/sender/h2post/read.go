@@ -192,7 +192,7 @@ func (c *conn) widen(f *http2.WindowUpdateFrame) error {
 	return nil
 }
 
-// goAway lets what the server has begun come to its end; the rest it certainly did not look at.
+// goAway lets the messages end that the server has begun with; the others it certainly did not look at.
 func (c *conn) goAway(f *http2.GoAwayFrame) {
 	c.draining = true
 	for id, s := range c.streams {

@@ -242,7 +242,7 @@ func parseID(s string) (chat, message int64, ok bool) {
 	return chat, message, err1 == nil && err2 == nil
 }
 
-// Pace is that of the bot, which all chats share, and of the chat, which for groups is lower.
+// Pace is how fast the bot may send to all chats together, and to this chat, which is slower for groups.
 func (s *Sender) Pace(address json.RawMessage) push.Pace {
 	p := push.Pace{Scope: s.scope, Rate: botRate}
 	chat, err := parseChat(address)

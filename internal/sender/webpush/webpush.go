@@ -243,7 +243,8 @@ func (s *Sender) Pace(address json.RawMessage) push.Pace {
 	return push.Pace{Scope: origin}
 }
 
-// Check makes a token and checks that it is signed by the key that browsers know. Push services offer nothing to ask.
+// Check makes a token and checks that it is signed by the key that browsers know. Push services have no call to test a
+// key with.
 func (s *Sender) Check(context.Context) (string, error) {
 	if _, err := s.signer.token("https://push.example", s.cfg.Now()); err != nil {
 		return "", &push.ConfigError{Reason: err.Error()}

@@ -211,7 +211,7 @@ type countKey struct {
 	active  bool
 }
 
-// register makes or renews one endpoint. An error of its own is in the result; err ends the transaction.
+// register makes or renews one endpoint. What is wrong with this one alone is in the result; err ends the transaction.
 func (w *endpointWriter) register(r *audience.Registration) (done audience.Registered, err error) {
 	e := r.Endpoint
 	e.App = w.app

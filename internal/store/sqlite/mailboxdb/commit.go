@@ -187,7 +187,7 @@ type committed struct {
 	ops   []sqlitedb.Op
 }
 
-// empty lets go of everything but the memory.
+// empty forgets what the batch held and keeps its memory for the next.
 func (c *committed) empty() {
 	b := &c.batch
 	clear(b.Stored)

@@ -167,7 +167,7 @@ func (e *flushEnd) Apply(*sqlite.Conn) error {
 	return nil
 }
 
-// Done hands itself over again if another's failure kept it from the writer; it writes nothing that could fail.
+// Done hands the op over again if its commit failed because of another op; nothing that it writes itself can fail.
 func (e *flushEnd) Done(err error) {
 	var fatal *sqlitedb.FatalError
 	if !e.came && !errors.Is(err, sqlitedb.ErrClosed) && !errors.As(err, &fatal) {

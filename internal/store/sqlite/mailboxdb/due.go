@@ -194,7 +194,7 @@ func (s *Store) expireEntry(r *recipient, e *entry, now int64) error {
 	return s.settleEntry(r, e, ending{id: row.id, as: notification.Expired, at: now, deliveredAt: mark.deliveredAt, attempts: mark.attempts})
 }
 
-// lookAgain is as good as never: whoever makes something due earlier is in this process and wakes upkeep.
+// lookAgain is nearly never: what makes something due earlier is in this process and wakes upkeep.
 const lookAgain = time.Hour
 
 // LookAgain implements mailbox.Store: no other process writes to the file.
