@@ -11,16 +11,16 @@ import (
 const retry = time.Second
 
 // Store runs reload whenever watch says that something has changed, until ctx ends. Its error is always nil: a store
-// that cannot be read for a while is no reason to stop serving. What names what is followed, for the log.
+// that cannot be read for a while is no reason to stop serving. What says in the log whose settings these are.
 func Store(ctx context.Context, what string, watch func(ctx context.Context, changed func()) error, reload func(context.Context) error, log *slog.Logger) error {
 	for ctx.Err() == nil {
 		err := watch(ctx, func() {
 			if err := reload(ctx); err != nil && ctx.Err() == nil {
-				log.ErrorContext(ctx, what+" could not be reloaded; the former ones stay in force", "error", err)
+				log.ErrorContext(ctx, "settings could not be reloaded; the former ones stay in force", "of", what, "error", err)
 			}
 		})
 		if err != nil && ctx.Err() == nil {
-			log.ErrorContext(ctx, what+" could not be watched for changes; trying again", "error", err)
+			log.ErrorContext(ctx, "settings could not be watched for changes; trying again", "of", what, "error", err)
 			pause(ctx, retry)
 		}
 	}

@@ -38,7 +38,7 @@ func TestWhatCannotBeReadForAWhileIsFollowedOn(t *testing.T) {
 		if watches != 2 || reloads != 2 {
 			t.Errorf("watched %d times, reloaded %d times", watches, reloads)
 		}
-		for _, said := range []string{"apps could not be watched", "no disk", "apps could not be reloaded", "half of it is missing"} {
+		for _, said := range []string{"settings could not be watched", "no disk", "settings could not be reloaded", "half of it is missing", "of=apps"} {
 			if !strings.Contains(log.String(), said) {
 				t.Errorf("the log does not say %q: %s", said, &log)
 			}

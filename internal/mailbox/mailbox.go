@@ -78,8 +78,8 @@ type above struct {
 	Presence
 }
 
-// RouteTo has what becomes durable from now on brought to sessions, and who is online asked of p. A hub calls it when it
-// is made.
+// RouteTo makes sessions the receiver of what becomes durable from now on, and p the one that knows who is online. A hub
+// calls it when it is made.
 func (m *Mailbox) RouteTo(r Router, p Presence) { m.above.Store(&above{r, p}) }
 
 func (m *Mailbox) sessions() *above { return m.above.Load() }

@@ -222,8 +222,8 @@ type Upkeep interface {
 	Expire(ctx context.Context, now time.Time) (next time.Time, err error)
 	// Prune deletes what settled before retainedSince.
 	Prune(ctx context.Context, retainedSince time.Time) (more bool, err error)
-	// LookAgain is how long Due and Expire may be left alone although nothing that this process knows of comes due: an
-	// hour where no other process writes, a second where one may.
+	// LookAgain is how long Due and Expire may be left alone when this process knows of nothing that comes due: an hour
+	// where no other process writes, a second where one may.
 	LookAgain() time.Duration
 }
 

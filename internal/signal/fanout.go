@@ -142,7 +142,7 @@ func (s *Service) fanOut(ln *lane, w *watched) {
 }
 
 // spread offers the state to many sessions on several cores. Which of two states of one object reaches a session first
-// does not matter: it takes no older one.
+// does not matter: the session takes no older one.
 func (s *Service) spread(w *watched, sessions []*liveSession) {
 	st, now := w.now.Load(), s.second()
 	offer := func(part []*liveSession) {

@@ -1,7 +1,7 @@
 package signal
 
-// phase is how far a client has got with the registrations that are stored for it. It only goes forward, but for a read
-// that fails.
+// phase is how far a client has got with the registrations that are stored for it. It only goes forward, except when a
+// read fails.
 type phase uint8
 
 const (
@@ -27,8 +27,8 @@ func (p *phase) readFailed() {
 	}
 }
 
-// load reports whether the caller gives the client its set. The first does, be it read, empty or the client's own; what
-// another reads later is older.
+// load reports whether the caller gives the client its set. The first one to have the set does, whether it was read, is
+// empty or came from the client; what is read later is older.
 func (p *phase) load() bool {
 	if *p >= loaded {
 		return false

@@ -27,7 +27,7 @@ const (
 // ask wants the state sent whatever the client had: it does not know.
 func (r *reg) ask() { r.acked, r.wanted, r.due = 0, true, 0 }
 
-// renewed is the registration after a reset: asked for and not acknowledged. What the session was told it was told, so
+// renewed is the registration after a reset: asked for and not acknowledged. What the session was sent stays noted, so
 // that no older version follows.
 func (r *reg) renewed() reg { return reg{id: r.id, wanted: true, sent: r.sent, told: r.told} }
 

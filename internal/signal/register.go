@@ -165,7 +165,8 @@ func (l *liveSession) unregister(group string, keys []object.Key) {
 	c.later()
 }
 
-// stage collects a reset and swaps it in whole once it is complete: no object that stays wanted is out for a moment.
+// stage collects a reset and swaps it in whole once it is complete: an object that is in the old set and in the new
+// never drops out in between.
 func (l *liveSession) stage(group string, keys []object.Key, more bool, t *scratch) {
 	c := l.c
 	if c.reset == nil {

@@ -107,8 +107,9 @@ func New(cfg Config) *Service {
 	return s
 }
 
-// Close writes down what clients have acknowledged and returns when nothing of the service runs any more, nor is the store
-// still to answer it. Sessions have ended before; what they ask for meanwhile is done or is not, and after it nothing is.
+// Close writes down what clients have acknowledged and returns when none of the service's goroutines runs and the store
+// owes it no answer. Sessions have ended before; what they asked for last may or may not be done, and nothing is done
+// after Close.
 func (s *Service) Close() error {
 	if s.closing.Swap(true) {
 		return nil

@@ -79,7 +79,7 @@ type Watcher struct {
 	Acked, Sent object.Version
 }
 
-// Store keeps objects and registrations. What it has answered is on disk, but for Touch, which is best effort. Errors
+// Store keeps objects and registrations. What it has answered is on disk, except for Touch, which is best effort. Errors
 // are mailbox.ErrNoSpace and mailbox.ErrClosed where they apply.
 type Store interface {
 	// Observe has an observer told of every change from now on. Until it is called nobody is told.

@@ -12,7 +12,7 @@ type flusher struct {
 	list []*Client
 }
 
-// progressPhase is how far what a client has acknowledged, and when it was seen, has got to disk.
+// progressPhase is how far a client's acknowledgements, and when it was seen, have got to disk.
 type progressPhase uint8
 
 const (

@@ -33,7 +33,7 @@ func Files() []string {
 }
 
 // openSQLite opens the files. What is committed last may still be told to the mailboxes' observer, which has events to
-// emit: so events are opened before, and closed after. After an error the parts that were opened are there to be closed.
+// emit: so events are opened before, and closed after. After an error the caller closes the parts that were opened.
 func (s *Stores) openSQLite(ctx context.Context, cfg Config) error {
 	s.Clock = mailbox.Clock()
 	file := func(name string) string { return filepath.Join(cfg.Data, name) }
