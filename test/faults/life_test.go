@@ -2,8 +2,10 @@ package faults
 
 import (
 	"bytes"
+	"compress/gzip"
 	"context"
 	"fmt"
+	"io"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -63,6 +65,8 @@ func TestStopSaysGoodbyeAndExitsCleanly(t *testing.T) {
 			}
 		}()
 	}
+	// Between two polls a client has no connection to be told on: the poll that is to hear the goodbye has to be held.
+	blackbox.Eventually(t, "the poll is held", func() error { return running(ctx, server, "pollgate.(*Gateway).poll") })
 	if code := server.Stop(); code != 0 {
 		t.Errorf("exit code %d, want 0", code)
 	}
@@ -71,6 +75,23 @@ func TestStopSaysGoodbyeAndExitsCleanly(t *testing.T) {
 			t.Error(err)
 		}
 	}
+}
+
+// running says whether the server is in the middle of a function.
+func running(ctx context.Context, s *blackbox.Server, function string) error {
+	a, err := s.API().Do(ctx, http.MethodGet, "/debug/pprof/goroutine", nil)
+	if err != nil {
+		return err
+	}
+	profile, err := gzip.NewReader(bytes.NewReader(a.Body))
+	if err != nil {
+		return fmt.Errorf("profile: %d %.100s: %w", a.Status, a.Body, err)
+	}
+	b, err := io.ReadAll(profile)
+	if err == nil && !bytes.Contains(b, []byte(function)) {
+		err = fmt.Errorf("no goroutine is in %s", function)
+	}
+	return err
 }
 
 // TestAppsNeverMeet gives two apps the same names for everything.
