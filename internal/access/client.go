@@ -17,7 +17,13 @@ var all = []string{">"}
 // own means, then hold everything else the client said against it. Of an unverified token nothing is used but its
 // app claim, its algorithm and its key id, and these only to choose which keys to try. Asking an app's server is
 // bounded by a time of its own and not by ctx, since callers who ask the same share one request.
-func (r *Registry) Client(_ context.Context, c Claim) (Client, error) {
+func (r *Registry) Client(_ context.Context, c Claim) (Client, error) { return r.client(c, true) }
+
+// Known is Client with static keys, key sets that were fetched and answers that were given a while ago. It computes for
+// some tenths of a millisecond at most and waits for nobody; what it cannot say is an *AskError.
+func (r *Registry) Known(c Claim) (Client, error) { return r.client(c, false) }
+
+func (r *Registry) client(c Claim, ask bool) (Client, error) {
 	for _, f := range []struct{ field, value string }{{"recipient", c.Recipient}, {"group", c.Group}, {"device", c.Device}} {
 		if f.value == "" {
 			continue
@@ -26,7 +32,7 @@ func (r *Registry) Client(_ context.Context, c Claim) (Client, error) {
 			return Client{}, err
 		}
 	}
-	client, err := r.verify(c)
+	client, err := r.verify(c, ask)
 	if err != nil {
 		return Client{}, err
 	}
@@ -36,15 +42,15 @@ func (r *Registry) Client(_ context.Context, c Claim) (Client, error) {
 	return client, nil
 }
 
-func (r *Registry) verify(c Claim) (Client, error) {
+func (r *Registry) verify(c Claim, ask bool) (Client, error) {
 	if c.CertURI != "" {
-		return r.byCertificate(c)
+		return r.byCertificate(c, ask)
 	}
-	return r.byToken(c)
+	return r.byToken(c, ask)
 }
 
 // byCertificate trusts the URI of a certificate that TLS has verified. A token besides must say the same.
-func (r *Registry) byCertificate(c Claim) (Client, error) {
+func (r *Registry) byCertificate(c Claim, ask bool) (Client, error) {
 	id, err := parseCertURI(c.CertURI)
 	if err != nil {
 		return Client{}, err
@@ -60,10 +66,10 @@ func (r *Registry) byCertificate(c Claim) (Client, error) {
 	if c.Group == "" {
 		c.Group = client.Group
 	}
-	return r.byToken(c)
+	return r.byToken(c, ask)
 }
 
-func (r *Registry) byToken(c Claim) (Client, error) {
+func (r *Registry) byToken(c Claim, ask bool) (Client, error) {
 	if c.Token == "" {
 		return r.withoutToken(c)
 	}
@@ -82,10 +88,10 @@ func (r *Registry) byToken(c Claim) (Client, error) {
 	var id identity
 	err = errNoKey
 	if isJWT {
-		id, err = r.verifyJWT(app, tok, now)
+		id, err = r.verifyJWT(app, tok, now, ask)
 	}
 	if errors.Is(err, errNoKey) && app.IntrospectURL != "" {
-		id, err = r.intro.verify(r.life, app, c.Token, now)
+		id, err = r.intro.verify(r.life, app, c.Token, now, ask)
 	}
 	if err != nil {
 		return Client{}, err

@@ -53,7 +53,7 @@ func TestKeySetIsRenewedAndOutlivesAShortOutage(t *testing.T) {
 		c := newJWKSCache(&http.Client{Transport: w}, slog.New(slog.DiscardHandler))
 		has := func(kid string) bool {
 			t.Helper()
-			keys, err := c.keys(context.Background(), jwksID{"shop", "https://id.example"}, kid, time.Now())
+			keys, err := c.keys(context.Background(), jwksID{"shop", "https://id.example"}, kid, time.Now(), true)
 			return err == nil && hasKID(keys, kid)
 		}
 		for at, step := range []struct {
@@ -87,7 +87,7 @@ func TestAnswersAboutTokensAreRememberedForTheirTime(t *testing.T) {
 		ask := func(token, body string, wantHits int, want error) {
 			t.Helper()
 			w.hits, w.body = 0, body
-			_, err := i.verify(context.Background(), &App{Name: "shop", IntrospectURL: "https://id.example"}, token, time.Now())
+			_, err := i.verify(context.Background(), &App{Name: "shop", IntrospectURL: "https://id.example"}, token, time.Now(), true)
 			if !errors.Is(err, want) || w.hits != wantHits {
 				t.Errorf("%v, want %v; %d questions, want %d", err, want, w.hits, wantHits)
 			}

@@ -2,6 +2,7 @@ package access_test
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	"net/url"
@@ -119,5 +120,21 @@ func TestJWTThatNoKeyFitsIsIntrospectedAndAForgedOneIsNot(t *testing.T) {
 	wantErr(t, w.try(t, hmacSigner(make([]byte, 32)).token("", good(nil))), access.ErrUnauthenticated)
 	if i.hits.Load() != before {
 		t.Error("a forged token was introspected")
+	}
+}
+
+func TestWhatIsKnownIsSaidWithoutAsking(t *testing.T) {
+	w, i := introWorld(t)
+	i.answer(says(claims{"active": true, "sub": "driver-42"}))
+	claim := access.Claim{App: "shop", Token: "opaque"}
+	_, err := w.Known(claim)
+	if ask, ok := errors.AsType[*access.AskError](err); !ok || ask.App != "shop" || i.hits.Load() != 0 {
+		t.Fatalf("got %v after %d questions, want that the server of shop must be asked", err, i.hits.Load())
+	}
+	if _, err := w.Client(t.Context(), claim); err != nil {
+		t.Fatal(err)
+	}
+	if c, err := w.Known(claim); err != nil || c.Recipient != "driver-42" {
+		t.Errorf("of a token that was asked about: %+v, %v", c, err)
 	}
 }

@@ -48,9 +48,9 @@ func newJWKSCache(client *http.Client, log *slog.Logger) *jwksCache {
 	return &jwksCache{http: client, log: log, byApp: make(map[string]*jwksEntry)}
 }
 
-// keys returns the issuer's keys, fetched if they are missing, old, or lack the key id. Callers share one fetch,
-// which ends with life rather than with the caller that happened to start it.
-func (c *jwksCache) keys(life context.Context, id jwksID, kid string, now time.Time) ([]JWTKey, error) {
+// keys returns the issuer's keys, fetched if they are missing, old, or lack the key id, unless ask is false. Callers
+// share one fetch, which ends with life rather than with the caller that happened to start it.
+func (c *jwksCache) keys(life context.Context, id jwksID, kid string, now time.Time, ask bool) ([]JWTKey, error) {
 	c.mu.Lock()
 	e := c.entry(id)
 	keys, fetched := e.keys, e.fetched
@@ -60,6 +60,9 @@ func (c *jwksCache) keys(life context.Context, id jwksID, kid string, now time.T
 		return keys, nil
 	}
 	c.mu.Unlock()
+	if !ask {
+		return nil, &AskError{id.app}
+	}
 
 	_, err, _ := c.flight.Do(id.app+"\x00"+id.url, func() (any, error) { return nil, c.refresh(life, id, e, now) })
 

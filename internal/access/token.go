@@ -84,13 +84,13 @@ func (t *token) verifyWith(keys []JWTKey) (payload []byte, tried, ok bool) {
 	return nil, tried, false
 }
 
-// verifyJWT verifies with the app's static keys and then with those of its JWKS URL.
-func (r *Registry) verifyJWT(app *App, t *token, now time.Time) (identity, error) {
+// verifyJWT verifies with the app's static keys and then with those of its JWKS URL, which are fetched only if ask.
+func (r *Registry) verifyJWT(app *App, t *token, now time.Time, ask bool) (identity, error) {
 	payload, tried, ok := t.verifyWith(app.JWTKeys)
 	shared := false
 	if !ok && app.JWKSURL != "" && t.header.Algorithm != string(jose.HS256) {
-		keys, err := r.jwks.keys(r.life, jwksID{app.Name, app.JWKSURL}, t.header.KeyID, now)
-		if err != nil && !tried {
+		keys, err := r.jwks.keys(r.life, jwksID{app.Name, app.JWKSURL}, t.header.KeyID, now, ask)
+		if _, unasked := errors.AsType[*AskError](err); unasked || err != nil && !tried {
 			return identity{}, err
 		}
 		var triedHere bool

@@ -2,6 +2,9 @@ package session
 
 import (
 	"crypto/rand"
+	"errors"
+	"fmt"
+	mrand "math/rand/v2"
 	"time"
 
 	"godwit.dev/godwit/internal/access"
@@ -16,6 +19,7 @@ type verification struct {
 	s     *Session
 	o     *opening
 	renew bool
+	at    time.Time // when it began to wait for its app's server to be asked
 }
 
 // hello starts verification: off the connection's loop, with the transport paused so that frames stay in order.
@@ -43,10 +47,40 @@ func (s *Session) hello(hello *frame.Hello) {
 	h.verify.add(v)
 }
 
-// verified does the checking. How long it may take is the verifier's business.
+// verified checks with what is known here, so that a hello which needs nobody else waits for nobody. Those about which
+// an app's server must be asked wait for each other, app by app.
 func (h *Hub) verified(v verification) {
 	claim := v.o.claim()
+	c, err := h.cfg.Verifier.Known(claim)
+	ask, unknown := errors.AsType[*access.AskError](err)
+	if !unknown {
+		h.decide(v, claim, c, err)
+		return
+	}
+	v.at = time.Now()
+	if !h.ask.Add(ask.App, v) {
+		h.decide(v, claim, c, fmt.Errorf("%w: too many wait for the server of app %s", access.ErrUnavailable, ask.App))
+	}
+}
+
+// asked has an app's server asked. How long that may take is the verifier's business.
+func (h *Hub) asked(v verification) {
+	claim := v.o.claim()
+	if time.Since(v.at) > askPatience {
+		h.decide(v, claim, access.Client{}, fmt.Errorf("%w: the app's server answers too slowly", access.ErrUnavailable))
+		return
+	}
 	c, err := h.cfg.Verifier.Client(h.ctx, claim)
+	h.decide(v, claim, c, err)
+}
+
+// unavailable sends clients away that cannot be verified now. They come back spread, not all at once.
+func unavailable() frame.Goodbye {
+	return frame.Goodbye{Reason: "auth_unavailable", RetryAfter: 5*time.Second + time.Duration(mrand.Int64N(int64(5*time.Second)))}
+}
+
+// decide does with a hello what its verification says.
+func (h *Hub) decide(v verification, claim access.Claim, c access.Client, err error) {
 	if err == nil {
 		err = notification.CheckName("recipient", c.Recipient)
 	}
@@ -142,7 +176,9 @@ func (s *Session) admit(c access.Client, hello *frame.Hello) {
 			h.emit(event.Online, s.app, s.recipient)
 		}
 	}
-	s.recallHeld(hello.Held)
+	if len(hello.Held) > 0 {
+		h.held.Add(s.app, heldCheck{s, hello.Held}) // one that is not checked now will be at the next hello
+	}
 }
 
 // renewed takes the new expiry of a token for a session that is already live.
@@ -184,10 +220,26 @@ func (s *Session) welcome() {
 	}))
 }
 
-// recallHeld tells the client which of the notifications it still shows were settled meanwhile.
-func (s *Session) recallHeld(held []string) {
+// Looking up what clients still show takes a read each.
+const (
+	heldChecks = 4    // at once
+	heldQueue  = 1024 // of an app that wait
+)
+
+// heldCheck is what a client said that it still shows.
+type heldCheck struct {
+	s    *Session
+	held []string
+}
+
+// checkHeld tells the client which of the notifications it still shows were settled meanwhile.
+func (h *Hub) checkHeld(c heldCheck) {
+	s := c.s
 	var gone []string
-	for _, id := range held {
+	for _, id := range c.held {
+		if h.ctx.Err() != nil {
+			return
+		}
 		rs, err := s.hub.cfg.Mailbox.Lookup(s.hub.ctx, s.app, id, s.recipient)
 		if err == nil && (len(rs) == 0 || rs[0].Status.Settled(rs[0].Ack)) {
 			gone = append(gone, id)

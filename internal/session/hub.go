@@ -14,6 +14,7 @@ import (
 
 	"godwit.dev/godwit/internal/access"
 	"godwit.dev/godwit/internal/event"
+	"godwit.dev/godwit/internal/fair"
 	"godwit.dev/godwit/internal/frame"
 	"godwit.dev/godwit/internal/mailbox"
 	"godwit.dev/godwit/internal/notification"
@@ -33,8 +34,11 @@ type Mailbox interface {
 	RouteTo(r mailbox.Router, p mailbox.Presence)
 }
 
-// Verifier checks what a client says of itself. It may take long; it is never called from a connection's loop.
+// Verifier checks what a client says of itself. It is never called from a connection's loop.
 type Verifier interface {
+	// Known checks with what is known here, at once. *access.AskError: that is not enough.
+	Known(c access.Claim) (access.Client, error)
+	// Client asks the app's own server where it must, which may take long.
 	Client(ctx context.Context, c access.Claim) (access.Client, error)
 }
 
@@ -64,11 +68,14 @@ const (
 	helloTimeout     = 10 * time.Second
 	redeliverFirst   = 10 * time.Second
 	redeliverMost    = 5 * time.Minute
-	maxPerRecipient  = 64  // sessions of one recipient; each costs a write on every publish
-	maxBadFrames     = 100 // after which a client that cannot speak is sent away
-	verifiers        = 64  // hellos verified at once; some wait for another server
-	readers          = 4   // catch-up reads at once
-	readBatch        = 256 // sessions in one catch-up read
+	maxPerRecipient  = 64               // sessions of one recipient; each costs a write on every publish
+	maxBadFrames     = 100              // after which a client that cannot speak is sent away
+	verifiers        = 64               // hellos verified at once with what is known here
+	askers           = 64               // and by asking apps' servers; an app has as many of them as are still free
+	askQueue         = 4096             // hellos of one app that wait to be asked about
+	askPatience      = 10 * time.Second // for which they wait: after it a client is sent away to come again
+	readers          = 4                // catch-up reads at once
+	readBatch        = 256              // sessions in one catch-up read
 	shutdownPerSec   = 5000
 	shutdownMost     = 30 * time.Second
 )
@@ -92,6 +99,8 @@ type Hub struct {
 	wheel   *timerwheel.Wheel[*Session]
 	timers  sync.WaitGroup
 	verify  jobs[verification]
+	ask     *fair.Queue[verification]
+	held    *fair.Queue[heldCheck]
 	release jobs[[]*mailbox.Settle]
 	behind  catchUps
 	scratch sync.Pool // *scratch
@@ -115,6 +124,8 @@ func NewHub(cfg Config) *Hub {
 	h.offer(cfg.Capabilities)
 	h.scratch.New = func() any { return new(scratch) }
 	h.verify.limit, h.verify.do = verifiers, h.verified
+	h.ask = fair.NewQueue(askers, askQueue, h.asked)
+	h.held = fair.NewQueue(heldChecks, heldQueue, h.checkHeld)
 	h.release.limit, h.release.do = 1, h.settleLater
 	h.behind.limit = readers
 	h.wheel = timerwheel.New(tick, func(t *timerwheel.Timer[*Session], _ time.Time) { t.Owner.tick() })
@@ -167,6 +178,8 @@ func (h *Hub) Close() error {
 	h.stop()
 	h.behind.wg.Wait()
 	h.verify.wait()
+	h.ask.Wait()
+	h.held.Wait()
 	h.release.wait()
 	h.timers.Wait()
 	return nil
@@ -193,5 +206,5 @@ func refusal(err error) frame.Goodbye {
 	case errors.Is(err, access.ErrUnauthenticated):
 		return frame.Goodbye{Reason: "unauthenticated", Refusal: true}
 	}
-	return frame.Goodbye{Reason: "auth_unavailable", RetryAfter: 5 * time.Second}
+	return unavailable()
 }

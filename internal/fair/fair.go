@@ -1,0 +1,92 @@
+// Package fair shares what a process has of something among its apps: one that wants much gets what the others leave,
+// and never so much that nothing is left for the next.
+package fair
+
+import "sync"
+
+// Queue does things in goroutines, at most so many at once. Those of one app are begun in the order in which they were
+// added, and apps take turns. An app may have as many at work as are free: one alone gets half, and however long its
+// things take, the next app finds a place.
+type Queue[T any] struct {
+	most, waiting int
+	do            func(T)
+
+	mu      sync.Mutex
+	apps    map[string]*line[T]
+	turns   []*line[T] // those with something waiting; the first is next
+	running int
+	wg      sync.WaitGroup
+}
+
+// line is what one app has in a queue.
+type line[T any] struct {
+	app     string
+	waits   []T
+	running int
+}
+
+// NewQueue makes a queue that does at most most things at once, at least two, and lets at most waiting of one app wait.
+func NewQueue[T any](most, waiting int, do func(T)) *Queue[T] {
+	return &Queue[T]{most: max(most, 2), waiting: waiting, do: do, apps: make(map[string]*line[T])}
+}
+
+// Add has v done for an app. False: too much of that app waits already.
+func (q *Queue[T]) Add(app string, v T) bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	l := q.apps[app]
+	if l == nil {
+		l = &line[T]{app: app}
+		q.apps[app] = l
+	}
+	if len(l.waits) >= q.waiting {
+		return false
+	}
+	if l.waits = append(l.waits, v); len(l.waits) == 1 {
+		q.turns = append(q.turns, l)
+	}
+	q.start()
+	return true
+}
+
+// Wait waits until nothing is at work or waits. Nothing may be added meanwhile.
+func (q *Queue[T]) Wait() { q.wg.Wait() }
+
+// start begins what may be done now. The queue is locked.
+func (q *Queue[T]) start() {
+	for passed := 0; passed < len(q.turns); {
+		l := q.turns[0]
+		q.turns = q.turns[1:]
+		if l.running >= q.most-q.running {
+			q.turns = append(q.turns, l)
+			passed++
+			continue
+		}
+		v := l.waits[0]
+		var none T
+		l.waits[0] = none
+		if l.waits = l.waits[1:]; len(l.waits) > 0 {
+			q.turns = append(q.turns, l)
+		} else {
+			l.waits = nil
+		}
+		l.running++
+		q.running++
+		passed = 0
+		q.wg.Go(func() { q.work(l, v) })
+	}
+}
+
+func (q *Queue[T]) work(l *line[T], v T) {
+	defer func() {
+		q.mu.Lock()
+		defer q.mu.Unlock()
+		l.running--
+		q.running--
+		if l.running == 0 && len(l.waits) == 0 {
+			delete(q.apps, l.app)
+		}
+		q.start()
+	}()
+	q.do(v)
+}
