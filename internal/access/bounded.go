@@ -5,11 +5,13 @@ import (
 	"time"
 )
 
-// bounded is a map whose entries end and whose size has a limit.
+// bounded is a map whose entries end and whose size has a limit. Each entry is an app's: where there are too many, the
+// app that has most loses one, so that none pushes out another's.
 type bounded[K comparable, V any] struct {
 	mu    sync.Mutex
 	limit int
-	m     map[K]boundedEntry[V]
+	n     int
+	apps  map[string]map[K]boundedEntry[V]
 }
 
 type boundedEntry[V any] struct {
@@ -21,38 +23,60 @@ type boundedEntry[V any] struct {
 const evictProbes = 8
 
 func newBounded[K comparable, V any](limit int) *bounded[K, V] {
-	return &bounded[K, V]{limit: limit, m: make(map[K]boundedEntry[V])}
+	return &bounded[K, V]{limit: limit, apps: make(map[string]map[K]boundedEntry[V])}
 }
 
-func (b *bounded[K, V]) get(key K, now time.Time) (value V, ok bool) {
+func (b *bounded[K, V]) get(app string, key K, now time.Time) (value V, ok bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	e, ok := b.m[key]
+	e, ok := b.apps[app][key]
 	if !ok || now.Before(e.until) {
 		return e.value, ok
 	}
-	delete(b.m, key)
+	b.drop(app, key)
 	return value, false
 }
 
-func (b *bounded[K, V]) put(key K, value V, until, now time.Time) {
+func (b *bounded[K, V]) put(app string, key K, value V, until, now time.Time) {
 	if !now.Before(until) {
 		return
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if _, ok := b.m[key]; !ok && len(b.m) >= b.limit {
-		b.evict()
+	if _, ok := b.apps[app][key]; !ok {
+		if b.n >= b.limit {
+			b.evict()
+		}
+		if b.apps[app] == nil {
+			b.apps[app] = make(map[K]boundedEntry[V])
+		}
+		b.n++
 	}
-	b.m[key] = boundedEntry[V]{value, until}
+	b.apps[app][key] = boundedEntry[V]{value, until}
 }
 
-// evict drops the entry that ends first among a few.
+// drop forgets one entry.
+func (b *bounded[K, V]) drop(app string, key K) {
+	of := b.apps[app]
+	delete(of, key)
+	b.n--
+	if len(of) == 0 {
+		delete(b.apps, app)
+	}
+}
+
+// evict drops the entry that ends first among a few of the app that has most.
 func (b *bounded[K, V]) evict() {
+	most := ""
+	for app, of := range b.apps {
+		if len(of) > len(b.apps[most]) {
+			most = app
+		}
+	}
 	var victim K
 	var soonest time.Time
 	probes := 0
-	for k, e := range b.m {
+	for k, e := range b.apps[most] {
 		if probes == 0 || e.until.Before(soonest) {
 			victim, soonest = k, e.until
 		}
@@ -60,11 +84,11 @@ func (b *bounded[K, V]) evict() {
 			break
 		}
 	}
-	delete(b.m, victim)
+	b.drop(most, victim)
 }
 
 func (b *bounded[K, V]) len() int {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return len(b.m)
+	return b.n
 }

@@ -43,10 +43,10 @@ var errInactive = fmt.Errorf("%w: the app's server does not know the token", Err
 // verify asks about a token, unless ask is false. The answer may leave out exp: then the session has no end of its own.
 func (i *introspector) verify(life context.Context, app *App, token string, now time.Time, ask bool) (identity, error) {
 	key := sha256.Sum256([]byte(strings.Join([]string{app.Name, app.IntrospectURL, token}, "\x00")))
-	if c, ok := i.good.get(key, now); ok {
+	if c, ok := i.good.get(app.Name, key, now); ok {
 		return c.identity(app, now)
 	}
-	if _, ok := i.bad.get(key, now); ok {
+	if _, ok := i.bad.get(app.Name, key, now); ok {
 		return identity{}, errInactive
 	}
 	if !ask {
@@ -61,9 +61,9 @@ func (i *introspector) verify(life context.Context, app *App, token string, now 
 			if c.Expiry != nil && c.Expiry.Time().Before(until) {
 				until = c.Expiry.Time()
 			}
-			i.good.put(key, c, until, answered)
+			i.good.put(app.Name, key, c, until, answered)
 		case errors.Is(err, errInactive):
-			i.bad.put(key, struct{}{}, answered.Add(negativeFor), answered)
+			i.bad.put(app.Name, key, struct{}{}, answered.Add(negativeFor), answered)
 		}
 		return c, err
 	})

@@ -8,13 +8,12 @@ import (
 	"log/slog"
 	"time"
 
-	"golang.org/x/sync/semaphore"
-
 	"godwit.dev/godwit/internal/audience"
 	"godwit.dev/godwit/internal/campaign"
 	"godwit.dev/godwit/internal/delivery"
 	"godwit.dev/godwit/internal/endpoint"
 	"godwit.dev/godwit/internal/event"
+	"godwit.dev/godwit/internal/fair"
 	"godwit.dev/godwit/internal/httpapi/call"
 	"godwit.dev/godwit/internal/mailbox"
 	"godwit.dev/godwit/internal/notification"
@@ -103,11 +102,11 @@ type API struct {
 	Parts
 
 	buffers call.Buffers
-	batches *semaphore.Weighted // bytes of bodies
-	feeds   *semaphore.Weighted
+	batches *fair.Shares // bytes of bodies
+	feeds   *fair.Shares
 }
 
 // New makes the handlers.
 func New(p Parts) *API {
-	return &API{Parts: p, batches: semaphore.NewWeighted(maxBatchMemory), feeds: semaphore.NewWeighted(maxFeeds)}
+	return &API{Parts: p, batches: fair.NewShares(maxBatchMemory), feeds: fair.NewShares(maxFeeds)}
 }

@@ -17,7 +17,7 @@ import (
 const (
 	MaxBatchLines  = 10_000
 	MaxBatchBytes  = 32 << 20
-	maxBatchMemory = 4 * MaxBatchBytes // bodies of all batches at work; further ones wait for their turn
+	maxBatchMemory = 4 * MaxBatchBytes // bodies of all batches at work, which apps share; further ones wait for their turn
 
 	// A chunk is what is published at once: large enough to share a commit, small enough not to hold up others.
 	chunkCopies = 500
@@ -50,12 +50,12 @@ func (a *API) withBatch(c *call.Call, done string, run func(rc *http.ResponseCon
 		memory = min(memory, c.R.ContentLength)
 	}
 	ctx, cancel := context.WithTimeout(c.Ctx, call.Patience)
-	err := a.batches.Acquire(ctx, memory)
+	err := a.batches.Take(ctx, c.Key.App, memory)
 	cancel()
 	if err != nil {
 		return problem.Busy.With("too many batches are being read; nothing was " + done).After(2 * time.Second)
 	}
-	defer a.batches.Release(memory)
+	defer a.batches.Give(c.Key.App, memory)
 	body, err := call.ReadBody(c.R, nil, MaxBatchBytes)
 	if err != nil {
 		return err

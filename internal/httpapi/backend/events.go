@@ -20,7 +20,7 @@ import (
 
 // Limits of feeds.
 const (
-	maxFeeds      = 1000             // followers of events on one node; each costs a goroutine and a connection
+	maxFeeds      = 2000             // followers of events on one node, half of them of one app; each costs a goroutine and a connection
 	feedPage      = 500              // events read at once
 	FeedHeartbeat = 15 * time.Second // proxies close connections that are silent for a minute or less
 	feedWriteTime = 30 * time.Second // a follower that takes longer to read is cut off; it comes back with since
@@ -42,8 +42,8 @@ func (a *API) FollowEvents(c *call.Call) error {
 
 // openFeed takes a place among the feeds until end is called. ctx ends with the request, or before the server stops.
 func (a *API) openFeed(c *call.Call) (ctx context.Context, end func(), err error) {
-	if !a.feeds.TryAcquire(1) {
-		return nil, nil, problem.Busy.Withf("%d feeds are open, which is the most this server carries", maxFeeds).After(feedWriteTime)
+	if !a.feeds.Try(c.Key.App, 1) {
+		return nil, nil, problem.Busy.With("the app has as many feeds open as this server has places for").After(feedWriteTime)
 	}
 	ctx, cancel := context.WithCancel(c.Ctx)
 	var wg sync.WaitGroup
@@ -57,7 +57,7 @@ func (a *API) openFeed(c *call.Call) (ctx context.Context, end func(), err error
 	return ctx, func() {
 		cancel()
 		wg.Wait()
-		a.feeds.Release(1)
+		a.feeds.Give(c.Key.App, 1)
 	}, nil
 }
 
