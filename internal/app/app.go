@@ -22,6 +22,7 @@ import (
 	"godwit.dev/godwit/internal/config"
 	"godwit.dev/godwit/internal/delivery"
 	"godwit.dev/godwit/internal/endpoint"
+	"godwit.dev/godwit/internal/gateway/conngate"
 	"godwit.dev/godwit/internal/hook"
 	"godwit.dev/godwit/internal/limit"
 	"godwit.dev/godwit/internal/mailbox"
@@ -66,6 +67,7 @@ type App struct {
 	sending   *campaign.Service
 	reactor   *reactor.Reactor
 	addrLimit *limit.Addrs
+	gate      *conngate.Gate
 	signups   *limit.Addrs
 	pace      *memory.Pacer
 	keyLimit  *limit.Keys

@@ -6,8 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"net/netip"
 
+	"godwit.dev/godwit/internal/gateway/conngate"
 	"godwit.dev/godwit/internal/gateway/grpcgate"
 	"godwit.dev/godwit/internal/reactor"
 )
@@ -29,11 +29,7 @@ func (a *App) serveGRPC(ln net.Listener) (stop func(), err error) {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		most := a.maxConnections()
-		lim := reactor.Limits{Connections: most, Admit: func(addr netip.Addr) bool {
-			a.pace.Opening()
-			return a.onLoops() < most && a.addrLimit.Allow(addr)
-		}}
+		lim := reactor.Limits{Handshake: conngate.Patience, Admit: a.gate.Admit}
 		err := srv.Serve(ctx, a.reactor, ln, conf, lim)
 		if ctx.Err() == nil {
 			if err == nil {

@@ -37,10 +37,11 @@ func (a *App) startConnections(context.Context) error {
 		return err
 	}
 	a.steps.addClose("reactor", time.Second, a.reactor.Close)
-	a.registerFigures()
 	a.addrLimit = limit.NewAddrs(a.cfg.LimitConnects.PerSecond(), a.cfg.LimitLoopback)
+	a.gate = a.newGate()
 	a.signups = limit.NewAddrs(a.cfg.LimitSignups.PerSecond(), a.cfg.LimitLoopback)
 	a.keyLimit = limit.NewKeys(a.cfg.LimitPublish.PerSecond())
+	a.registerFigures()
 	if a.cfg.TLSCert != "" {
 		c, err := certs.Load(a.cfg.TLSCert, a.cfg.TLSKey, a.cfg.TLSClientCA, a.log)
 		if err != nil {
@@ -51,15 +52,22 @@ func (a *App) startConnections(context.Context) error {
 	return nil
 }
 
-// onLoops counts the connections on the event loops.
-func (a *App) onLoops() int { return a.reactor.Stats().Connections }
+// addrShare is the part of all connections that one address may have open unless a setting says otherwise: what a stranger
+// can take, others must not miss.
+const addrShare = 4
 
-// maxConnections is the cap of all listeners together.
-func (a *App) maxConnections() int {
-	if a.cfg.MaxConnections > 0 {
-		return a.cfg.MaxConnections
+// newGate makes the gate of all listeners.
+func (a *App) newGate() *conngate.Gate {
+	most, mostOf := a.cfg.MaxConnections, a.cfg.MaxPerAddress
+	if most == 0 {
+		most = max(fileLimit()-reservedFiles, 64)
 	}
-	return max(fileLimit()-reservedFiles, 64)
+	if mostOf == 0 {
+		mostOf = max(most/addrShare, 1)
+	}
+	return conngate.New(conngate.Config{
+		Limit: a.addrLimit, Conns: limit.NewConns(most, mostOf, a.cfg.LimitLoopback), Opening: a.pace.Opening,
+	})
 }
 
 // listen opens all listeners before any of them is served, so that an address in use leaves nothing half started,
@@ -126,18 +134,16 @@ func (a *App) serveHTTP(ln net.Listener) (stop func(), err error) {
 	if err != nil {
 		return nil, err
 	}
-	gate := conngate.New(conngate.Config{
-		Limit: a.addrLimit, Most: a.maxConnections(), Moved: a.onLoops, Opening: a.pace.Opening, Inside: handler,
-	})
 	srv := &http.Server{
-		Handler: gate, ConnState: gate.State, Protocols: new(http.Protocols),
+		Handler: handler, Protocols: new(http.Protocols),
 		ErrorLog: slog.NewLogLogger(a.log.Handler(), slog.LevelDebug), // of single connections: a hostile client must not fill the log,
 	}
 	httpapi.Limit(srv)
+	a.gate.Guard(srv)
 	srv.Protocols.SetHTTP1(true)
 	srv.Protocols.SetHTTP2(true)
 	srv.Protocols.SetUnencryptedHTTP2(true)
-	adoptable := reactor.Listener(ln)
+	adoptable := reactor.Listener(a.gate.Listen(ln))
 	if a.tlsFor != nil {
 		srv.TLSConfig = a.tlsFor("h2", "http/1.1")
 		adoptable = tls.NewListener(adoptable, srv.TLSConfig)

@@ -3,6 +3,7 @@ package app
 import (
 	"github.com/prometheus/client_golang/prometheus"
 
+	"godwit.dev/godwit/internal/gateway/conngate"
 	"godwit.dev/godwit/internal/httpapi/operator"
 )
 
@@ -28,6 +29,12 @@ func (a *App) registerFigures() {
 		func() float64 { return float64(a.reactor.Stats().Connections) })
 	gauge("godwit_connections_queued_bytes", "Bytes that wait for clients to take them.",
 		func() float64 { return float64(a.reactor.Stats().Queued) })
+	for _, why := range conngate.Reasons() {
+		a.registry.MustRegister(prometheus.NewCounterFunc(prometheus.CounterOpts{
+			Name: "godwit_connections_refused_total", Help: "Connections that were refused, or closed because they sent no request in time.",
+			ConstLabels: prometheus.Labels{"reason": why.String()},
+		}, func() float64 { return float64(a.gate.Refused(why)) }))
+	}
 	counter("godwit_connections_read_bytes_total", "Bytes read by the event loops since start.",
 		func() float64 { return float64(a.reactor.Stats().BytesIn) })
 	counter("godwit_connections_written_bytes_total", "Bytes written by the event loops since start.",

@@ -40,6 +40,7 @@ type Config struct {
 	ObjectsClientRetention Duration `key:"objects_client_retention" default:"60d" min:"1m" max:"3650d" group:"Objects" help:"registrations of a device that stays away for longer are dropped; it registers again when it comes back"`
 	ObjectsBatchMax        Duration `key:"objects_batch_max" default:"250ms" min:"0s" max:"1m" group:"Objects" help:"most time by which changes of objects are held back, so that several of one become one; only while they queue, and tuned to the load; 0s: never"`
 
+	MaxPerAddress int  `key:"max_connections_per_address" default:"0" min:"0" max:"10000000" group:"Limits" help:"most connections open at once from one address; 0: a quarter of max_connections. Behind a proxy on another machine all come from its address"`
 	LimitConnects Rate `key:"limit_connects" default:"50/s" group:"Limits" help:"new connections from one address, or off"`
 	LimitHellos   Rate `key:"limit_hellos" default:"50/s" group:"Limits" help:"hellos (session starts) from one address, or off"`
 	LimitSignups  Rate `key:"limit_signups" default:"1/s" group:"Limits" help:"push registrations without a token from one address, or off"`

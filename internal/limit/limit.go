@@ -33,7 +33,7 @@ func (a *Addrs) Allow(addr netip.Addr) bool {
 	if a == nil || a.exempt(addr) {
 		return true
 	}
-	return a.b.take(client(addr), 1) == 0
+	return a.b.take(Client(addr), 1) == 0
 }
 
 // RetryAfter is how long until Allow would say yes.
@@ -41,15 +41,17 @@ func (a *Addrs) RetryAfter(addr netip.Addr) time.Duration {
 	if a == nil || a.exempt(addr) {
 		return 0
 	}
-	return a.b.wait(client(addr), 1)
+	return a.b.wait(Client(addr), 1)
 }
 
-func (a *Addrs) exempt(addr netip.Addr) bool {
-	return !addr.IsValid() || !a.loopback && addr.Unmap().IsLoopback()
+func (a *Addrs) exempt(addr netip.Addr) bool { return exempt(addr, a.loopback) }
+
+func exempt(addr netip.Addr, loopback bool) bool {
+	return !addr.IsValid() || !loopback && addr.Unmap().IsLoopback()
 }
 
-// client is who an address stands for: an IPv6 customer has at least a /64 to choose addresses from.
-func client(addr netip.Addr) netip.Prefix {
+// Client is who an address stands for: an IPv6 customer has at least a /64 to choose addresses from.
+func Client(addr netip.Addr) netip.Prefix {
 	addr = addr.Unmap().WithZone("")
 	bits := 32
 	if addr.Is6() {

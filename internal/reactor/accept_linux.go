@@ -59,13 +59,14 @@ func (a *acceptor) acceptRaw(rc syscall.RawConn) error {
 		return os.NewSyscallError("accept4", bad)
 	}
 	peer := sockaddr(sa)
-	if !a.admit(peer) {
+	leave, ok := a.admit(peer)
+	if !ok {
 		_ = unix.Close(fd)
 		return nil
 	}
 	c := newConn(a.r.nextLoop())
-	c.fd, c.start, c.ln = int32(fd), a.startup(), &a.ln // descriptors are small
-	_ = a.r.launch(c)                                   // fails only when the reactor closes; then the next accept does too
+	c.fd, c.start, c.gone = int32(fd), a.startup(), leave // descriptors are small
+	_ = a.r.launch(c)                                     // fails only when the reactor closes; then the next accept does too
 	return nil
 }
 

@@ -24,7 +24,8 @@ func (l switchListener) Accept() (net.Conn, error) {
 
 // Adopt takes over a connection that net/http has hijacked, with the bytes net/http had read already. A TLS
 // connection must have come through Listener. open makes the handler, on the connection's loop; bytes follow after
-// it. The caller must not use nc any more, whether Adopt succeeds or not: on an error it is closed.
+// it. The caller must not use nc any more, whether Adopt succeeds or not: on an error it is closed. What counts the
+// connections below (Counted) is told when the adopted one is closed.
 func (r *Reactor) Adopt(nc net.Conn, buffered []byte, open func(*Conn) Handler) error {
 	s := &startup{
 		open:     func(c *Conn) (Handler, error) { return open(c), nil },
@@ -33,19 +34,29 @@ func (r *Reactor) Adopt(nc net.Conn, buffered []byte, open func(*Conn) Handler) 
 	return r.adopt(nc, s, nil)
 }
 
-// adopt takes nc over. It is closed, and counted out of ln, if that fails.
-func (r *Reactor) adopt(nc net.Conn, s *startup, ln *listening) error {
+// Counted is a connection whose listener counts it until it is closed. One that is adopted lives on after its Close.
+type Counted interface {
+	net.Conn
+	// Handover returns what is to be called, once, when the connection is closed in its new place.
+	Handover() (leave func())
+}
+
+// adopt takes nc over. It is closed if that fails.
+func (r *Reactor) adopt(nc net.Conn, s *startup, leave func()) error {
 	base, sw, session, err := unwrap(nc)
 	if err != nil {
 		_ = nc.Close()
-		ln.left()
+		left(leave)
 		return err
 	}
+	if counted, ok := base.(Counted); ok {
+		leave = counted.Handover()
+	}
 	c := newConn(r.nextLoop())
-	c.start, c.ln = s, ln
+	c.start, c.gone = s, leave
 	if err := r.take(c, base); err != nil {
 		_ = base.Close()
-		ln.left()
+		left(leave)
 		return err
 	}
 	if session != nil {
@@ -62,7 +73,7 @@ func (r *Reactor) launch(c *Conn) error {
 		return nil
 	}
 	c.loop.poll.detach(c)
-	c.ln.left()
+	left(c.gone)
 	r.conns.Add(-1)
 	return ErrReactorClosed
 }

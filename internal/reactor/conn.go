@@ -30,9 +30,9 @@ type Conn struct {
 	h     Handler
 	in    []byte   // received, but not used by the handler yet; nil while there is nothing
 	start *startup // until begin
-	ln    *listening
-	slot  int32 // place in the loop's table; -1: none
-	gen   int32 // of that place
+	gone  func()   // told when the connection is closed; nil: nobody
+	slot  int32    // place in the loop's table; -1: none
+	gen   int32    // of that place
 
 	nextWork *Conn  // under loop.mu
 	work     uint32 // under loop.mu
@@ -45,8 +45,8 @@ type Conn struct {
 // startup is what a connection needs only until its loop has taken it on.
 type startup struct {
 	open     func(*Conn) (Handler, error)
-	buffered []byte        // already read from the peer, in plain text
-	patience time.Duration // for the first byte; 0: no limit
+	buffered []byte // already read from the peer, in plain text
+	by       int64  // when the first byte must have come, by Reactor.now; 0: no limit
 }
 
 // state is a set of flags under Conn.mu.
@@ -82,6 +82,14 @@ func (c *Conn) RemoteAddr() netip.AddrPort {
 		return addrPort(c.sock.nc.RemoteAddr())
 	}
 	return peerAddr(c.fd)
+}
+
+// Patience is, while the handler is being made, how long the peer may still take to say what it wants; 0: as long as it likes.
+func (c *Conn) Patience() time.Duration {
+	if c.start == nil || c.start.by == 0 {
+		return 0
+	}
+	return max(time.Duration(c.start.by-c.loop.r.now()), time.Millisecond)
 }
 
 // TLS describes the TLS session; nil on a plain connection.
@@ -277,7 +285,7 @@ func (c *Conn) finish(err error) {
 		c.loop.remove(c)
 	}
 	c.in, c.start = nil, nil
-	c.ln.left()
+	left(c.gone)
 	c.loop.r.conns.Add(-1)
 	if h := c.h; h != nil {
 		c.h = nil

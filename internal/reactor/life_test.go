@@ -10,6 +10,7 @@ import (
 	"net/netip"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 )
@@ -310,7 +311,16 @@ func TestListenerLimits(t *testing.T) {
 	t.Run("connections", func(t *testing.T) {
 		eachDriver(t, Config{}, func(t *testing.T, h *harness) {
 			opened := make(chan *fake, 3)
-			addr, _ := h.serve(Limits{Connections: 2}, func(*Conn) (Handler, error) { f := newFake(); opened <- f; return f, nil })
+			var open atomic.Int64
+			left := make(chan struct{}, 3)
+			lim := Limits{Admit: func(netip.Addr) (func(), bool) {
+				if open.Add(1) > 2 {
+					open.Add(-1)
+					return nil, false
+				}
+				return func() { open.Add(-1); left <- struct{}{} }, true
+			}}
+			addr, _ := h.serve(lim, func(*Conn) (Handler, error) { f := newFake(); opened <- f; return f, nil })
 			a, _ := h.dial(addr), h.dial(addr)
 			first := wait(t, opened, "a connection")
 			second := wait(t, opened, "a connection")
@@ -322,6 +332,7 @@ func TestListenerLimits(t *testing.T) {
 			case <-time.After(patience):
 				t.Fatal("no connection was closed")
 			}
+			wait(t, left, "the closed connection's place")
 			h.dial(addr)
 			wait(t, opened, "a connection in the place that became free")
 		})
@@ -329,7 +340,7 @@ func TestListenerLimits(t *testing.T) {
 	t.Run("admission", func(t *testing.T) {
 		eachDriver(t, Config{}, func(t *testing.T, h *harness) {
 			asked := make(chan netip.Addr, 1)
-			lim := Limits{Admit: func(a netip.Addr) bool { asked <- a; return false }}
+			lim := Limits{Admit: func(a netip.Addr) (func(), bool) { asked <- a; return nil, false }}
 			addr, _ := h.serve(lim, func(*Conn) (Handler, error) { t.Error("opened"); return newFake(), nil })
 			closed(t, raw(t, addr))
 			if a := wait(t, asked, "Admit"); a != netip.MustParseAddr("127.0.0.1") {

@@ -9,16 +9,18 @@ import (
 	"net/netip"
 	"os"
 	"sync"
-	"sync/atomic"
 	"syscall"
 	"time"
 )
 
 // Limits protect a listener.
 type Limits struct {
-	Connections int                   // most connections at once, handshakes included; 0: no limit. Those beyond it are closed at once.
-	Handshake   time.Duration         // patience for the TLS handshake, and again for the first byte; 0: DefaultHandshake
-	Admit       func(netip.Addr) bool // asked about every peer before anything is read from it; nil: all
+	// Handshake is the patience from accept to the first byte behind the TLS handshake; 0: DefaultHandshake. Nothing that
+	// the peer sends meanwhile renews it.
+	Handshake time.Duration
+	// Admit is asked about every peer before anything is spent on it; one that is not ok is closed at once. leave, which may
+	// be nil, is told when the connection is closed. Admit nil: all are welcome.
+	Admit func(netip.Addr) (leave func(), ok bool)
 }
 
 // DefaultHandshake is long enough for a phone on a bad link.
@@ -30,34 +32,12 @@ const (
 	mostBackoff  = time.Second
 )
 
-// listening counts the connections of one listener.
-type listening struct {
-	n    atomic.Int64
-	most int64
-}
-
-// enter counts a connection in, if there is room.
-func (ln *listening) enter() bool {
-	if n := ln.n.Add(1); ln.most > 0 && n > ln.most {
-		ln.n.Add(-1)
-		return false
-	}
-	return true
-}
-
-func (ln *listening) left() {
-	if ln != nil {
-		ln.n.Add(-1)
-	}
-}
-
 // acceptor is one running Serve.
 type acceptor struct {
 	r    *Reactor
 	ctx  context.Context // of the Serve call this belongs to
 	tls  *tls.Config
 	lim  Limits
-	ln   listening
 	open func(*Conn) (Handler, error)
 	wg   sync.WaitGroup // handshakes
 }
@@ -73,7 +53,6 @@ func (r *Reactor) Serve(ctx context.Context, ln net.Listener, tlsConf *tls.Confi
 		lim.Handshake = DefaultHandshake
 	}
 	a := &acceptor{r: r, ctx: ctx, tls: tlsConf, lim: lim, open: open}
-	a.ln.most = int64(lim.Connections)
 	accept, release := a.method(ln)
 	closed := make(chan struct{})
 	context.AfterFunc(ctx, func() {
@@ -115,46 +94,51 @@ func (r *Reactor) Serve(ctx context.Context, ln net.Listener, tlsConf *tls.Confi
 // accepted takes on a connection that came through net.Listener.Accept.
 func (a *acceptor) accepted(nc net.Conn) {
 	peer := addrPort(nc.RemoteAddr())
-	if !a.admit(peer) {
+	leave, ok := a.admit(peer)
+	if !ok {
 		_ = nc.Close()
 		return
 	}
+	s := a.startup()
 	if a.tls == nil {
-		if err := a.r.adopt(nc, a.startup(), &a.ln); err != nil && a.ctx.Err() == nil {
+		if err := a.r.adopt(nc, s, leave); err != nil && a.ctx.Err() == nil {
 			a.refused("taking over a connection failed", peer, err)
 		}
 		return
 	}
-	a.wg.Go(func() { a.handshake(nc, peer) })
+	a.wg.Go(func() { a.handshake(nc, peer, s, leave) })
 }
 
 // handshake runs on a goroutine and blocks: it is over soon, and crypto/tls has no other way.
-func (a *acceptor) handshake(nc net.Conn, peer netip.AddrPort) {
+func (a *acceptor) handshake(nc net.Conn, peer netip.AddrPort, s *startup, leave func()) {
 	sw := &switchConn{Conn: nc}
 	session := tls.Server(sw, a.tls)
 	ctx, cancel := context.WithTimeoutCause(a.ctx, a.lim.Handshake, fmt.Errorf("the TLS handshake took longer than %s", a.lim.Handshake))
 	defer cancel()
 	if err := session.HandshakeContext(ctx); err != nil {
-		a.ln.left()
 		_ = nc.Close()
+		left(leave)
 		a.r.log.Debug("tls handshake failed", "peer", peer, "error", err)
 		return
 	}
-	if err := a.r.adopt(session, a.startup(), &a.ln); err != nil && a.ctx.Err() == nil {
+	if err := a.r.adopt(session, s, leave); err != nil && a.ctx.Err() == nil {
 		a.refused("taking over a connection failed", peer, err)
 	}
 }
 
-// admit decides whether a peer may connect, and counts it in.
-func (a *acceptor) admit(peer netip.AddrPort) bool {
-	if a.lim.Admit != nil && !a.lim.Admit(peer.Addr()) {
-		return false
+// admit decides whether a peer may connect.
+func (a *acceptor) admit(peer netip.AddrPort) (leave func(), ok bool) {
+	if a.lim.Admit == nil {
+		return nil, true
 	}
-	if !a.ln.enter() {
-		a.refused("refused a connection: too many", peer, fmt.Errorf("the listener's limit is %d connections", a.ln.most))
-		return false
+	return a.lim.Admit(peer.Addr())
+}
+
+// left tells whoever counts a connection that it is closed.
+func left(leave func()) {
+	if leave != nil {
+		leave()
 	}
-	return true
 }
 
 func (a *acceptor) refused(what string, peer netip.AddrPort, err error) {
@@ -163,7 +147,9 @@ func (a *acceptor) refused(what string, peer netip.AddrPort, err error) {
 	}
 }
 
-func (a *acceptor) startup() *startup { return &startup{open: a.open, patience: a.lim.Handshake} }
+func (a *acceptor) startup() *startup {
+	return &startup{open: a.open, by: a.r.now() + int64(a.lim.Handshake)}
+}
 
 // rateLog allows one message a second, so that a flood of refused connections is not a flood of logs too.
 type rateLog struct {

@@ -9,18 +9,18 @@ import (
 // matters: what sits in the TLS session or in buffers raises no event.
 func (c *Conn) begin() {
 	s := c.start
-	c.start = nil
 	c.loop.add(c)
 	h, err := s.open(c)
+	c.start = nil
 	if err != nil {
 		c.finish(err)
 		return
 	}
 	c.h = h
 	c.mu.Lock()
-	if s.patience > 0 && len(s.buffered) == 0 && c.state&(dead|closing) == 0 {
+	if s.by != 0 && len(s.buffered) == 0 && c.state&(dead|closing) == 0 {
 		c.state |= silent
-		c.limitAt = c.loop.r.now() + int64(s.patience)
+		c.limitAt = s.by
 		c.armTimer()
 	}
 	c.corkLocked()

@@ -89,6 +89,9 @@ type switchConn struct {
 	layer atomic.Pointer[tlsLayer]
 }
 
+// NetConn is what it wraps.
+func (s *switchConn) NetConn() net.Conn { return s.Conn }
+
 func (s *switchConn) Read(b []byte) (int, error) {
 	if t := s.layer.Load(); t != nil {
 		return t.read(b)

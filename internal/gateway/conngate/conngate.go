@@ -1,13 +1,12 @@
-// Package conngate lets connections of the HTTP listener in: not more than the server carries, not more from one address
-// than it may open, and not more at once than are soon served.
+// Package conngate lets connections in, of all listeners together: not more than the server carries, not more from one
+// address than it may open and hold, and into net/http not more at once than are soon served. Who is refused costs a
+// system call or two.
 package conngate
 
 import (
-	"net"
+	"errors"
 	"net/http"
 	"net/netip"
-	"slices"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -16,138 +15,125 @@ import (
 	"godwit.dev/godwit/internal/problem"
 )
 
-// Config are what a gate asks and leads to.
+// Patience is how long a client may take from its connection to its first request, over TLS or not, whatever it sends
+// meanwhile.
+const Patience = 10 * time.Second
+
+// Config are what a gate asks.
 type Config struct {
 	Limit   *limit.Addrs // of connections an address opens
-	Most    int          // connections in all
-	Moved   func() int   // how many have left the gate for the event loops
-	Opening func()       // told of each that opens
-	Inside  http.Handler
+	Conns   *limit.Conns // of those that are open
+	Opening func()       // told of each that is let in
 }
 
-// Gate turns away connections that are too many, from one address or in all. They are told so, in an answer to their
-// first request, and closed.
+// Gate turns away connections that are too many, of one address or in all.
 type Gate struct {
 	cfg     Config
-	turned  atomic.Int64  // entries of refused: nearly always none, and then no request takes the lock
-	left    chan struct{} // has a token when one of fresh has gone on
-	fresh   atomic.Int64  // entries of arrived
-	mu      sync.Mutex
-	arrived []arrival // oldest first
-	open    int
-	refused map[string]*problem.Problem // by the connection's remote address and port
+	telling atomic.Int64 // refused connections that wait to be told why
+	told    *limit.Addrs
+	refused [reasons]atomic.Uint64
 }
 
-// New makes a gate. It has to be the server's Handler, and its State the server's ConnState.
-func New(cfg Config) *Gate {
-	return &Gate{cfg: cfg, left: make(chan struct{}, 1), refused: make(map[string]*problem.Problem)}
-}
+// Reason is why a connection is refused.
+type Reason int
 
-// State follows connections; it is the server's ConnState. A hijacked one has moved on.
-func (g *Gate) State(c net.Conn, s http.ConnState) {
-	switch s {
-	case http.StateNew:
-		g.cfg.Opening()
-		g.arrive(c)
-		g.enter(c)
-	case http.StateIdle:
-		if g.fresh.Load() > 0 {
-			g.goOn(c)
-		}
-	case http.StateHijacked, http.StateClosed:
-		g.goOn(c)
-		g.mu.Lock()
-		g.open--
-		delete(g.refused, c.RemoteAddr().String())
-		g.turned.Store(int64(len(g.refused)))
-		g.mu.Unlock()
-	}
-}
-
-// Connections that have just come take some 25 KB each until their first request is answered, ten times what they need
-// later. When thousands come at once they are let in as fast as that many are served; the system keeps the others
-// meanwhile. One that says nothing, or is far away, stands in nobody's way for long.
+// Reasons.
 const (
-	mostFresh = 32
-	freshFor  = 50 * time.Millisecond
+	welcome  Reason = iota
+	TooFast         // its address opens connections too fast
+	TooMany         // its address has too many open
+	Full            // the server has too many open
+	NoFiles         // there is no descriptor left for it
+	Unspoken        // let in, it sent no request in time
+	reasons
 )
 
-// arrival is a connection whose first request has not been answered.
-type arrival struct {
-	conn net.Conn
-	at   time.Time
+var reasonNames = [reasons]string{TooFast: "rate", TooMany: "address", Full: "full", NoFiles: "files", Unspoken: "silent"}
+
+func (r Reason) String() string { return reasonNames[r] }
+
+// Reasons lists them.
+func Reasons() []Reason { return []Reason{TooFast, TooMany, Full, NoFiles, Unspoken} }
+
+// Those who are refused are told so in an answer to their first request, as long as few are and each address once in a
+// while: a client that is a little too fast learns when to come again, and a flood is closed unheard.
+const (
+	mostTold  = 8 // at once; they need descriptors beyond those of the cap
+	toldEvery = 1 // second, of one address
+	toldFor   = 5 * time.Second
+	fullRetry = 5 * time.Second // when to come back to a server that is full
+)
+
+// New makes a gate.
+func New(cfg Config) *Gate { return &Gate{cfg: cfg, told: limit.NewAddrs(toldEvery, true)} }
+
+// Refused counts the connections refused for a reason since the start.
+func (g *Gate) Refused(r Reason) uint64 { return g.refused[r].Load() }
+
+// Admit lets a connection in or not, before anything is spent on it. leave is to be called when it is closed.
+func (g *Gate) Admit(addr netip.Addr) (leave func(), ok bool) {
+	leave, why := g.enter(addr)
+	return leave, why == welcome
 }
 
-// arrive waits, on the goroutine that accepts, until few others are fresh.
-func (g *Gate) arrive(c net.Conn) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	now := time.Now()
-	for len(g.arrived) >= mostFresh && now.Sub(g.arrived[0].at) < freshFor {
-		wait := time.NewTimer(freshFor - now.Sub(g.arrived[0].at))
-		g.mu.Unlock()
-		select {
-		case <-g.left:
-		case <-wait.C:
-		}
-		wait.Stop()
-		g.mu.Lock()
-		now = time.Now()
+// enter asks the limits, those that are an address's own first: a flood is to cost others nothing.
+func (g *Gate) enter(addr netip.Addr) (leave func(), why Reason) {
+	if !g.cfg.Limit.Allow(addr) {
+		return nil, g.refuse(TooFast)
 	}
-	if len(g.arrived) >= mostFresh {
-		g.arrived = slices.Delete(g.arrived, 0, 1)
-	}
-	g.arrived = append(g.arrived, arrival{c, now})
-	g.fresh.Store(int64(len(g.arrived)))
-}
-
-// goOn notes that a connection is fresh no more, if it was.
-func (g *Gate) goOn(c net.Conn) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	i := slices.IndexFunc(g.arrived, func(a arrival) bool { return a.conn == c })
-	if i < 0 {
-		return
-	}
-	g.arrived = slices.Delete(g.arrived, i, i+1)
-	g.fresh.Store(int64(len(g.arrived)))
-	select {
-	case g.left <- struct{}{}:
-	default:
-	}
-}
-
-func (g *Gate) enter(c net.Conn) {
-	name := c.RemoteAddr().String()
-	addr, err := netip.ParseAddrPort(name)
-	allowed := err != nil || g.cfg.Limit.Allow(addr.Addr())
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	g.open++
+	leave, err := g.cfg.Conns.Enter(addr)
 	switch {
-	case !allowed:
-		g.refused[name] = problem.ConnectRate.With("this address opens connections faster than the server allows").After(max(g.cfg.Limit.RetryAfter(addr.Addr()), time.Second))
-	case g.open+g.cfg.Moved() > g.cfg.Most:
-		g.refused[name] = problem.TooMany.New().After(fullRetry)
+	case errors.Is(err, limit.ErrAddrFull):
+		return nil, g.refuse(TooMany)
+	case err != nil:
+		return nil, g.refuse(Full)
 	}
-	g.turned.Store(int64(len(g.refused)))
+	g.cfg.Opening()
+	return leave, welcome
 }
 
-// fullRetry is when to come back to a server that is full.
-const fullRetry = 5 * time.Second
+func (g *Gate) refuse(why Reason) Reason {
+	g.refused[why].Add(1)
+	return why
+}
 
-// ServeHTTP implements http.Handler.
-func (g *Gate) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	var p *problem.Problem
-	if g.turned.Load() > 0 {
-		g.mu.Lock()
-		p = g.refused[r.RemoteAddr]
-		g.mu.Unlock()
+// tell says whether a refused connection may stay to be told why; then done is called when it is closed.
+func (g *Gate) tell(addr netip.Addr) (done func(), ok bool) {
+	if g.telling.Add(1) > mostTold || !g.told.Allow(addr) {
+		g.telling.Add(-1)
+		return nil, false
 	}
-	if p == nil {
-		g.cfg.Inside.ServeHTTP(w, r)
-		return
+	return func() { g.telling.Add(-1) }, true
+}
+
+func (g *Gate) problem(why Reason, addr netip.Addr) *problem.Problem {
+	switch why {
+	case TooFast:
+		return problem.ConnectRate.With("this address opens connections faster than the server allows").After(max(g.cfg.Limit.RetryAfter(addr), time.Second))
+	case TooMany:
+		return problem.TooManyOfOne.With("this address has as many connections open as the server allows").After(fullRetry)
+	default:
+		return problem.TooMany.New().After(fullRetry)
 	}
-	w.Header().Set("Connection", "close")
-	gateway.Fail(w, p)
+}
+
+// Guard has srv's connections, which come through Listen, followed: their first requests end the gate's patience, and
+// those that were refused are told so.
+func (g *Gate) Guard(srv *http.Server) {
+	inside := srv.Handler
+	srv.ConnState, srv.ConnContext = state, withConn
+	srv.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		c, _ := r.Context().Value(connKey{}).(*conn)
+		if c == nil {
+			inside.ServeHTTP(w, r)
+			return
+		}
+		if c.refused != nil {
+			w.Header().Set("Connection", "close")
+			gateway.Fail(w, c.refused)
+			return
+		}
+		c.begin()
+		inside.ServeHTTP(w, r)
+	})
 }

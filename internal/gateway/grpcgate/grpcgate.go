@@ -119,7 +119,7 @@ func (s *Server) RegisterService(desc *grpc.ServiceDesc, impl any) {
 }
 
 // Serve accepts connections until ctx ends (then it returns nil) or ln fails. Connections outlive it: Shutdown ends
-// them. EngineStd ignores the reactor and of lim uses Admit and Connections.
+// them. EngineStd ignores the reactor and and of lim uses both.
 func (s *Server) Serve(ctx context.Context, r *reactor.Reactor, ln net.Listener, tlsConf *tls.Config, lim reactor.Limits) error {
 	return s.engine.serve(ctx, r, ln, tlsConf, lim)
 }

@@ -14,6 +14,7 @@ import (
 	"google.golang.org/grpc/credentials/insecure"
 	_ "google.golang.org/grpc/encoding/gzip" // accept compressed requests, as the other engine does
 	"google.golang.org/grpc/keepalive"
+	"google.golang.org/grpc/stats"
 
 	"godwit.dev/godwit/api/godwitpb"
 	"godwit.dev/godwit/internal/reactor"
@@ -26,6 +27,7 @@ type stdEngine struct {
 	creds   *lateTLS
 	readers sync.WaitGroup
 	waiting atomic.Int64 // bytes in the queues of sessions
+	silent  sync.Map     // of guarded
 }
 
 // Keep-alive of grpc-go's server. It stands in for the probes of single sessions, which it has no means to send.
@@ -40,6 +42,7 @@ func newStdEngine(cfg *Config) *stdEngine {
 	e := &stdEngine{cfg: cfg, creds: &lateTLS{TransportCredentials: insecure.NewCredentials()}}
 	e.Server = grpc.NewServer(
 		grpc.Creds(e.creds),
+		grpc.StatsHandler(firstRequests{&e.silent}),
 		grpc.ForceServerCodecV2(rawCodec{}),
 		grpc.MaxRecvMsgSize(cfg.MaxMessage),
 		grpc.MaxHeaderListSize(8<<10),
@@ -58,7 +61,7 @@ func (e *stdEngine) serve(ctx context.Context, _ *reactor.Reactor, ln net.Listen
 	}
 	stop := context.AfterFunc(ctx, func() { _ = ln.Close() }) // nothing can be done about one that does not close
 	defer stop()
-	err := e.Serve(&guarded{Listener: ln, lim: lim})
+	err := e.Serve(&guarded{Listener: ln, lim: lim, silent: &e.silent})
 	if ctx.Err() != nil {
 		return nil
 	}
@@ -96,8 +99,8 @@ func (l *lateTLS) Clone() credentials.TransportCredentials { return l }
 // guarded refuses connections beyond the limits instead of letting them wait.
 type guarded struct {
 	net.Listener
-	lim  reactor.Limits
-	open atomic.Int64
+	lim    reactor.Limits
+	silent *sync.Map // those whose transport has not begun, by remote address and port
 }
 
 // Accept returns the next connection that is allowed.
@@ -107,28 +110,70 @@ func (g *guarded) Accept() (net.Conn, error) {
 		if err != nil {
 			return nil, err
 		}
-		if a, ok := c.RemoteAddr().(*net.TCPAddr); ok && g.lim.Admit != nil && !g.lim.Admit(a.AddrPort().Addr().Unmap()) {
-			_ = c.Close()
-			continue
+		leave := func() {}
+		if a, ok := c.RemoteAddr().(*net.TCPAddr); ok && g.lim.Admit != nil {
+			count, ok := g.lim.Admit(a.AddrPort().Addr().Unmap())
+			if !ok {
+				_ = c.Close()
+				continue
+			}
+			if count != nil {
+				leave = count
+			}
 		}
-		if n := g.open.Add(1); g.lim.Connections > 0 && n > int64(g.lim.Connections) {
-			g.open.Add(-1)
-			_ = c.Close()
-			continue
+		patience := g.lim.Handshake
+		if patience == 0 {
+			patience = reactor.DefaultHandshake
 		}
-		return &counted{Conn: c, open: &g.open}, nil
+		name := c.RemoteAddr().String()
+		guest := &counted{Conn: c, leave: func() {
+			g.silent.Delete(name)
+			leave()
+		}}
+		guest.due = time.AfterFunc(patience, func() { _ = c.Close() }) // grpc-go closes it once more
+		g.silent.Store(name, guest)
+		return guest, nil
 	}
 }
 
 // counted gives its place back when it is closed.
 type counted struct {
 	net.Conn
-	open *atomic.Int64
-	once sync.Once
+	due   *time.Timer // closes it, unless its first request comes
+	once  sync.Once
+	leave func()
 }
 
 // Close closes the connection.
 func (c *counted) Close() error {
-	c.once.Do(func() { c.open.Add(-1) })
+	c.due.Stop()
+	c.once.Do(c.leave)
 	return c.Conn.Close()
 }
+
+// firstRequests ends the patience with connections that have sent a request.
+type firstRequests struct{ silent *sync.Map }
+
+type countedKey struct{}
+
+// TagConn implements stats.Handler.
+func (f firstRequests) TagConn(ctx context.Context, info *stats.ConnTagInfo) context.Context {
+	if c, ok := f.silent.LoadAndDelete(info.RemoteAddr.String()); ok {
+		return context.WithValue(ctx, countedKey{}, c)
+	}
+	return ctx
+}
+
+// TagRPC implements stats.Handler.
+func (firstRequests) TagRPC(ctx context.Context, _ *stats.RPCTagInfo) context.Context {
+	if c, ok := ctx.Value(countedKey{}).(*counted); ok {
+		c.due.Stop()
+	}
+	return ctx
+}
+
+// HandleRPC implements stats.Handler.
+func (firstRequests) HandleRPC(context.Context, stats.RPCStats) {}
+
+// HandleConn implements stats.Handler.
+func (firstRequests) HandleConn(context.Context, stats.ConnStats) {}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"regexp"
 	"sync"
+	"time"
 )
 
 // Conn is one connection. It implements the reactor's handler: Data, Drained, Tick and Closed come from its loop one
@@ -80,8 +81,12 @@ func (s *Server) NewConn(io Transport) *Conn {
 	}
 	s.add(c)
 	c.mu.Lock()
-	c.checkAt = now().add(s.cfg.PrefaceTimeout)
-	c.arm(s.cfg.PrefaceTimeout)
+	patience := s.cfg.FirstRequest
+	if p, ok := io.(interface{ Patience() time.Duration }); ok && p.Patience() > 0 {
+		patience = min(patience, p.Patience())
+	}
+	c.checkAt = now().add(patience)
+	c.arm(patience)
 	c.mu.Unlock()
 	return c
 }
@@ -182,11 +187,7 @@ func (c *Conn) is(f connFlags) bool {
 
 // parse handles the complete frames in b and returns how many bytes they take.
 func (c *Conn) parse(b []byte) (used int, err error) {
-	c.mu.Lock()
-	c.flags |= connActive
-	flags := c.flags
-	c.mu.Unlock()
-	if flags&connPrefaced == 0 {
+	if !c.is(connPrefaced) {
 		if used, err = c.start(b); used == 0 {
 			return 0, err
 		}
@@ -206,7 +207,12 @@ func (c *Conn) parse(b []byte) (used int, err error) {
 		}
 		used += frameHead + n
 	}
-	if c.is(connFailed) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if used > 0 { // a frame that does not end is no sign of life
+		c.flags |= connActive
+	}
+	if c.flags&connFailed != 0 {
 		used = len(b)
 	}
 	return used, nil
@@ -228,7 +234,6 @@ func (c *Conn) start(b []byte) (int, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.flags |= connPrefaced
-	c.checkAt = now().add(c.srv.cfg.KeepAlive)
 	c.control(func(b []byte) []byte { return append(b, c.srv.settings...) })
 	if c.srv.isDraining() {
 		c.drain()

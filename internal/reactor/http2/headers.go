@@ -13,6 +13,7 @@ type headerBlock struct {
 	id     uint32
 	end    bool // END_STREAM
 	frames int
+	old    bool // it has been there at the last check for silence
 	buf    []byte
 }
 
@@ -86,6 +87,9 @@ func (c *Conn) request(d *headerDecoder, id uint32, end bool) error {
 	if id <= c.lastID {
 		defer c.mu.Unlock()
 		return c.trailers(d, id, end)
+	}
+	if c.lastID == 0 {
+		c.checkAt = now().add(c.srv.cfg.KeepAlive)
 	}
 	c.lastID = id
 	switch {

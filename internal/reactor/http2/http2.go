@@ -95,7 +95,7 @@ type Config struct {
 	ConnQueueBytes   int           // the same on all streams of a connection; 4 MiB
 	TotalQueueBytes  int64         // the same on all connections; 512 MiB
 	HoldBytes        int           // request bytes the layer above may hold for one connection (Stream.Hold); 16 MiB
-	PrefaceTimeout   time.Duration // from connect to the client's preface; 10 s
+	FirstRequest     time.Duration // from connect to the first request, whatever comes meanwhile; 10 s, or what the transport has patience for
 	KeepAlive        time.Duration // of silence before a connection is pinged, or closed if it has no stream; 2 min
 	CloseTimeout     time.Duration // for a stream that was ended to drain; 5 s
 }
@@ -108,7 +108,7 @@ func (c *Config) setDefaults() {
 	def(&c.ConnQueueBytes, 4<<20)
 	def(&c.TotalQueueBytes, 512<<20)
 	def(&c.HoldBytes, 16<<20)
-	def(&c.PrefaceTimeout, 10*time.Second)
+	def(&c.FirstRequest, 10*time.Second)
 	def(&c.KeepAlive, 2*time.Minute)
 	def(&c.CloseTimeout, 5*time.Second)
 	// A client may use the protocol's default window before it has seen ours.

@@ -50,7 +50,7 @@ func (c *Conn) checkEnds() {
 	}
 }
 
-// checkSilence looks whether the peer is still there: first for its preface, then every KeepAlive.
+// checkSilence looks whether the peer is still there: first for its first request, then every KeepAlive.
 func (c *Conn) checkSilence() {
 	t := now()
 	if left := c.checkAt.until(t); left > 0 {
@@ -67,6 +67,12 @@ func (c *Conn) checkSilence() {
 		c.flags |= connFailed
 		c.io.Abort(errNotHTTP2)
 		return
+	case c.lastID == 0:
+		c.failLocked(&ConnError{NoError, "no request in time"})
+		return
+	case c.dragging():
+		c.failLocked(&ConnError{EnhanceYourCalm, "a header block does not end"})
+		return
 	case active:
 	case c.open == 0:
 		c.failLocked(&ConnError{NoError, "idle"})
@@ -81,6 +87,16 @@ func (c *Conn) checkSilence() {
 	}
 	c.checkAt = t.add(c.srv.cfg.KeepAlive)
 	c.arm(c.srv.cfg.KeepAlive)
+}
+
+// dragging reports whether a header block has not ended since the last check. On the loop.
+func (c *Conn) dragging() bool {
+	if c.in == nil || c.in.block == nil {
+		return false
+	}
+	was := c.in.block.old
+	c.in.block.old = true
+	return was
 }
 
 // pong takes the answer to one of our PINGs.

@@ -29,6 +29,62 @@ func TestSilentPeersAreClosed(t *testing.T) {
 	})
 }
 
+func TestNothingRenewsThePatienceForTheFirstRequest(t *testing.T) {
+	for name, drip := range map[string]func(l *link, second int){
+		"pings": func(l *link, _ int) {
+			l.client.WritePing(false, [8]byte{})
+		},
+		"settings": func(l *link, _ int) { l.client.WriteSettings() },
+		"a header block in pieces": func(l *link, second int) {
+			if second == 0 {
+				l.client.WriteHeaders(wire.HeadersFrameParam{StreamID: 1, BlockFragment: []byte{0x82}})
+			} else {
+				l.client.WriteContinuation(1, false, []byte{0x86})
+			}
+		},
+		"a frame in pieces": func(l *link, second int) {
+			if second == 0 {
+				l.in.Write([]byte{0, 0, 200, 1, 4, 0, 0, 0, 1})
+			} else {
+				l.in.WriteByte(0x82)
+			}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				l := newLink(t, Config{})
+				for second := range 10 {
+					if l.closing {
+						t.Fatalf("closed after %d seconds", second)
+					}
+					drip(l, second)
+					l.send()
+					l.out.Reset()
+					l.sleep(time.Second)
+				}
+				l.sleep(time.Second)
+				if !l.closing {
+					t.Error("a connection without a request is kept")
+				}
+			})
+		})
+	}
+}
+
+func TestLaterHeaderBlocksThatDoNotEndCloseTheConnection(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := newLink(t, Config{KeepAlive: 10 * time.Second})
+		l.stream(1, false)
+		l.client.WriteHeaders(wire.HeadersFrameParam{StreamID: 3, BlockFragment: []byte{0x82}})
+		for range 21 {
+			l.client.WriteContinuation(3, false, []byte{0x86})
+			l.send()
+			l.sleep(time.Second)
+		}
+		l.wantGoAway(EnhanceYourCalm)
+	})
+}
+
 func TestKeepAlivePingsSilentConnectionsWithStreams(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := newLink(t, Config{KeepAlive: time.Minute})

@@ -1,0 +1,81 @@
+package limit
+
+import (
+	"errors"
+	"net/netip"
+	"sync"
+)
+
+// Why a connection is one too many.
+var (
+	ErrFull     = errors.New("as many connections are open as may be")
+	ErrAddrFull = errors.New("as many connections are open from this address as may be")
+)
+
+// Conns counts open connections, in all and by client address.
+type Conns struct {
+	most, mostOf int
+	loopback     bool
+
+	mu     sync.Mutex
+	open   int
+	of     map[netip.Prefix]*holder
+	exempt holder
+}
+
+// holder is a client address with open connections.
+type holder struct {
+	who   netip.Prefix
+	open  int
+	leave func() // the same for all of them, so that a connection need not remember where it came from
+}
+
+// NewConns allows so many connections in all and, of one address, mostOf. Loopback is exempt from the latter unless
+// limitLoopback.
+func NewConns(most, mostOf int, limitLoopback bool) *Conns {
+	c := &Conns{most: most, mostOf: mostOf, loopback: limitLoopback, of: make(map[netip.Prefix]*holder)}
+	c.exempt.leave = func() { c.left(&c.exempt) }
+	return c
+}
+
+// Enter counts a connection in. leave must be called once when it is closed. The error is ErrFull or ErrAddrFull.
+func (c *Conns) Enter(addr netip.Addr) (leave func(), err error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	h := &c.exempt
+	if !exempt(addr, c.loopback) {
+		who := Client(addr)
+		if h = c.of[who]; h == nil {
+			h = &holder{who: who}
+		}
+		if h.open >= c.mostOf {
+			return nil, ErrAddrFull
+		}
+	}
+	if c.open >= c.most {
+		return nil, ErrFull
+	}
+	if h.leave == nil {
+		h.leave = func() { c.left(h) }
+		c.of[h.who] = h
+	}
+	c.open++
+	h.open++
+	return h.leave, nil
+}
+
+func (c *Conns) left(h *holder) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.open--
+	if h.open--; h.open == 0 && h != &c.exempt {
+		delete(c.of, h.who)
+	}
+}
+
+// Open is how many connections are open.
+func (c *Conns) Open() int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.open
+}
