@@ -1,0 +1,179 @@
+package attack
+
+import (
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"godwit.dev/godwit/test/blackbox"
+)
+
+// TestSilentFloodKeepsNobodyOut has a stranger open 1,000 connections a second that say nothing.
+func TestSilentFloodKeepsNobodyOut(t *testing.T) {
+	server := blackbox.Start(t, blackbox.Dev(), blackbox.Plain(), blackbox.Args("--limit-loopback"))
+	for name, addr := range map[string]string{"http": server.HTTP, "grpc": server.GRPC} {
+		t.Run(name, func(t *testing.T) {
+			before := descriptors(t, server.PID())
+			alone := visits(t, server, name+"-alone", 60)
+			var h held
+			defer h.close()
+			stop := h.flood(t.Context(), addr, 1000, nil)
+			defer stop()
+			blackbox.Eventually(t, "the flood runs", func() error {
+				if h.tried.Load() < 500 {
+					return fmt.Errorf("%d connections", h.tried.Load())
+				}
+				return nil
+			})
+			beside := visits(t, server, name+"-beside", 60)
+			// The burst of four seconds and what it may open meanwhile, of 50 a second; all others are closed.
+			if most := int64(200 + 50*(h.tried.Load()/1000+2)); h.open.Load() > most {
+				t.Errorf("the stranger holds %d of %d connections, want at most %d", h.open.Load(), h.tried.Load(), most)
+			}
+			if n := descriptors(t, server.PID()) - before; n > 600 {
+				t.Errorf("the flood costs %d descriptors", n)
+			}
+			stop()
+			t.Logf("p50 %s alone, %s beside; p99 %s alone, %s beside; %d tried, %d open",
+				quantile(alone, 0.5), quantile(beside, 0.5), quantile(alone, 0.99), quantile(beside, 0.99), h.tried.Load(), h.open.Load())
+		})
+		time.Sleep(time.Second) // the visitor's own budget: 50 connections a second
+	}
+}
+
+// TestHeldConnectionsEnd opens connections in every way that asks for nothing, and keeps them as busy as it can.
+func TestHeldConnectionsEnd(t *testing.T) {
+	plain := blackbox.Start(t, blackbox.Dev(), blackbox.Plain())
+	secure := startTLS(t)
+	request := "GET /healthz HTTP/1.1\r\nHost: x\r\nX-Slow: " + "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"
+	hello := "\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03" // the beginning of a ClientHello
+	all := map[string]*held{}
+	for name, c := range map[string]struct {
+		to  string
+		say func(c net.Conn)
+	}{
+		"HTTP, silent":                       {plain.HTTP, nil},
+		"HTTP/1.1, a byte a second":          {plain.HTTP, drip(time.Second, request)},
+		"HTTP/2 without a stream, pings":     {plain.HTTP, then(say(preface), pings)},
+		"HTTP/2, headers a byte a second":    {plain.HTTP, then(say(preface+headless), drip(time.Second, "a"))},
+		"WebSocket without hello":            {plain.HTTP, say(upgrade)},
+		"WebSocket, a frame a byte a second": {plain.HTTP, then(say(upgrade+"\x81\xff\x00\x00\x00\x00\x00\x00\x10\x00"), drip(time.Second, "a"))},
+		"HTTPS, silent":                      {secure.HTTP, nil},
+		"HTTPS, handshake a byte a second":   {secure.HTTP, drip(time.Second, hello)},
+		"HTTP over TLS: silent":              {secure.HTTP, overTLS(t, "http/1.1", func(net.Conn) {})},
+		"HTTP over TLS: a byte a second":     {secure.HTTP, overTLS(t, "http/1.1", drip(time.Second, request))},
+		"HTTP/2 over TLS: pings":             {secure.HTTP, overTLS(t, "h2", then(say(preface), pings))},
+		"gRPC, silent":                       {plain.GRPC, nil},
+		"gRPC, preface a byte a second":      {plain.GRPC, drip(time.Second, preface)},
+		"gRPC without a stream":              {plain.GRPC, say(preface)},
+		"gRPC without a stream, pings":       {plain.GRPC, then(say(preface), pings)},
+		"gRPC, headers a byte a second":      {plain.GRPC, then(say(preface+headless), drip(time.Second, "a"))},
+		"gRPC over TLS, handshake drips":     {secure.GRPC, drip(time.Second, hello)},
+		"gRPC over TLS: pings":               {secure.GRPC, overTLS(t, "h2", then(say(preface), pings))},
+	} {
+		h := &held{secure: strings.Contains(name, "over TLS: ")}
+		defer h.close()
+		all[name] = h
+		h.hold(t.Context(), c.to, c.say)
+	}
+	begun := time.Now()
+	for name, h := range all {
+		blackbox.Eventually(t, name, func() error {
+			if h.open.Load() > 0 {
+				return fmt.Errorf("open for %s", time.Since(begun).Round(time.Second))
+			}
+			return nil
+		})
+	}
+	t.Logf("all %d were closed after %s", len(all), time.Since(begun).Round(100*time.Millisecond))
+}
+
+// TestOneAddressLeavesPlacesForOthers has a stranger who asks properly, and takes all that he gets.
+func TestOneAddressLeavesPlacesForOthers(t *testing.T) {
+	server := blackbox.Start(t, blackbox.Dev(), blackbox.Plain(),
+		blackbox.Args("--limit-loopback", "--limit-connects", "off", "--max-connections", "300"))
+	var h held
+	defer h.close()
+	for i := range 400 {
+		h.hold(t.Context(), []string{server.HTTP, server.GRPC}[i%2], say("GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n"))
+	}
+	blackbox.Eventually(t, "the stranger has his share", func() error {
+		if n := h.open.Load(); n > 75+8 { // a few more are told why they are refused
+			return fmt.Errorf("he has %d connections", n)
+		}
+		return nil
+	})
+	visits(t, server, "beside", 20)
+	link, err := server.Dial(t.Context(), "grpc", blackbox.Hello{App: "demo", Recipient: "driver-2"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer link.Cut()
+	if f, err := link.Next(t.Context()); err != nil || f.Welcome == nil {
+		t.Errorf("a client beside him gets %+v, %v", f, err)
+	}
+	if n := metric(t, server, `godwit_connections_refused_total{reason="address"}`); n == "0" {
+		t.Error("nothing was refused")
+	}
+}
+
+// TestStrangersTakeNoDescriptorsOfTheStores has more connections than there are descriptors.
+func TestStrangersTakeNoDescriptorsOfTheStores(t *testing.T) {
+	const files = 200
+	server := blackbox.Start(t, blackbox.Dev(), limited(t, files)) // loopback is exempt: all places can be taken
+	api := server.API()
+	for i := range 3 { // on a connection that is there before
+		if err := api.Publish(t.Context(), map[string]any{"to": "driver-1", "id": fmt.Sprint("before-", i), "title": "x"}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var h held
+	defer h.close()
+	for i := range 400 {
+		h.hold(t.Context(), []string{server.HTTP, server.GRPC}[i%2], nil)
+	}
+	for i := range 50 {
+		if err := api.Publish(t.Context(), map[string]any{"to": fmt.Sprint("driver-", i), "id": fmt.Sprint("beside-", i), "title": "x"}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if n := descriptors(t, server.PID()); n > files-20 {
+		t.Errorf("%d of %d descriptors are taken", n, files)
+	}
+	if a, err := api.Do(t.Context(), http.MethodGet, "/readyz", nil); err != nil || a.Status != http.StatusOK {
+		t.Errorf("/readyz: %+v, %v", a, err)
+	}
+	h.close()
+	visits(t, server, "after", 5)
+}
+
+// TestRefusedClientsAreTold: a client that is a little too fast learns when to come again.
+func TestRefusedClientsAreTold(t *testing.T) {
+	server := blackbox.Start(t, blackbox.Dev(), blackbox.Plain(), blackbox.Args("--limit-loopback", "--limit-connects", "1/m"))
+	for range 200 {
+		c, err := dialFrom(t.Context(), stranger, server.HTTP)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = c.SetDeadline(time.Now().Add(blackbox.Patience))
+		if _, err := io.WriteString(c, "GET /healthz HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n"); err != nil {
+			t.Fatal(err)
+		}
+		b, err := io.ReadAll(c)
+		c.Close()
+		switch text := string(b); {
+		case err != nil:
+			t.Fatal(err)
+		case len(text) > 12 && text[9:12] == "200":
+		case len(text) > 12 && text[9:12] == "429":
+			return
+		default:
+			t.Fatalf("answered %q", text)
+		}
+	}
+	t.Error("nobody was refused")
+}

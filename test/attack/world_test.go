@@ -1,0 +1,234 @@
+package attack
+
+import (
+	"context"
+	"crypto/tls"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"godwit.dev/godwit/internal/certs/certstest"
+	"godwit.dev/godwit/test/blackbox"
+)
+
+// stranger is the address that attacks. Loopback has many.
+const stranger = "127.0.0.66"
+
+// dialFrom connects from an address of loopback.
+func dialFrom(ctx context.Context, from, to string) (net.Conn, error) {
+	d := net.Dialer{LocalAddr: &net.TCPAddr{IP: net.ParseIP(from)}, Timeout: blackbox.Patience}
+	return d.DialContext(ctx, "tcp", to)
+}
+
+// startTLS starts a server that speaks TLS.
+func startTLS(t *testing.T) *blackbox.Server {
+	t.Helper()
+	cert, key, _ := certstest.Issue(t, t.TempDir(), "attacked")
+	s := blackbox.New(t, blackbox.Dev(), blackbox.Plain(), blackbox.Args("--tls-cert", cert, "--tls-key", key))
+	if err := s.Spawn(); err != nil {
+		t.Fatal(err)
+	}
+	blackbox.Eventually(t, "the server listens", func() error {
+		b, err := os.ReadFile(filepath.Join(s.Dir, "addresses.json"))
+		if err != nil {
+			return err
+		}
+		return json.Unmarshal(b, s)
+	})
+	return s
+}
+
+// held counts the connections of an attacker that the server has not closed.
+type held struct {
+	secure bool // what is said reads as well
+	open   atomic.Int64
+	tried  atomic.Int64
+	mu     sync.Mutex
+	conns  []net.Conn
+	wg     sync.WaitGroup
+}
+
+// hold connects, sends what say sends, and follows the connection until it ends.
+func (h *held) hold(ctx context.Context, to string, say func(c net.Conn)) {
+	h.tried.Add(1)
+	c, err := dialFrom(ctx, stranger, to)
+	if err != nil {
+		return
+	}
+	h.mu.Lock()
+	h.conns = append(h.conns, c)
+	h.mu.Unlock()
+	h.open.Add(1)
+	h.wg.Go(func() {
+		if say == nil {
+			say = func(net.Conn) {}
+		}
+		var talk sync.WaitGroup
+		talk.Go(func() { say(c) })
+		if !h.secure {
+			_, _ = io.Copy(io.Discard, c) // until it ends
+		}
+		talk.Wait()
+		h.open.Add(-1)
+		c.Close()
+	})
+}
+
+func (h *held) close() {
+	h.mu.Lock()
+	for _, c := range h.conns {
+		c.Close()
+	}
+	h.mu.Unlock()
+	h.wg.Wait()
+}
+
+// flood connects so many times a second until the returned stop is called.
+func (h *held) flood(ctx context.Context, to string, perSecond int, say func(c net.Conn)) (stop func()) {
+	ctx, cancel := context.WithCancel(ctx)
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		begun := time.Now()
+		tick := time.NewTicker(5 * time.Millisecond)
+		defer tick.Stop()
+		for ctx.Err() == nil {
+			for due := int64(time.Since(begun).Seconds() * float64(perSecond)); h.tried.Load() < due && ctx.Err() == nil; {
+				h.hold(ctx, to, say)
+			}
+			select {
+			case <-ctx.Done():
+			case <-tick.C:
+			}
+		}
+	})
+	return func() { cancel(); wg.Wait() }
+}
+
+// visit publishes on a connection of its own and returns how long that took. An error says what was not served.
+func visit(ctx context.Context, server *blackbox.Server, n string) (time.Duration, error) {
+	begun := time.Now()
+	api := server.API()
+	api.HTTP = &http.Client{Transport: &http.Transport{DisableKeepAlives: true}, Timeout: blackbox.Patience}
+	err := api.Publish(ctx, map[string]any{"to": "driver-1", "id": n, "title": "hello"})
+	return time.Since(begun), err
+}
+
+// visits visits again and again for a while and fails the test if one is not served.
+func visits(t *testing.T, server *blackbox.Server, name string, n int) (took []time.Duration) {
+	t.Helper()
+	for i := range n {
+		d, err := visit(t.Context(), server, fmt.Sprintf("%s-%d", name, i))
+		if err != nil {
+			t.Fatalf("visit %d beside the attack: %v", i, err)
+		}
+		took = append(took, d)
+	}
+	slices.Sort(took)
+	return took
+}
+
+func quantile(sorted []time.Duration, q float64) time.Duration {
+	return sorted[min(int(float64(len(sorted))*q), len(sorted)-1)]
+}
+
+// descriptors counts what a process has open.
+func descriptors(t *testing.T, pid int) int {
+	t.Helper()
+	list, err := os.ReadDir(fmt.Sprintf("/proc/%d/fd", pid))
+	if err != nil {
+		blackbox.Skip(t, "no /proc: %v", err)
+	}
+	return len(list)
+}
+
+// limited is a program that starts the server with at most so many descriptors.
+func limited(t *testing.T, files int) blackbox.Option {
+	t.Helper()
+	script := filepath.Join(t.TempDir(), "godwit")
+	text := fmt.Sprintf("#!/bin/sh\nulimit -n %d\nexec '%s' \"$@\"\n", files, blackbox.Binary(t, false))
+	if err := os.WriteFile(script, []byte(text), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	return blackbox.Program(script)
+}
+
+// drip sends text a byte at a time, one every pace, and then the last byte for ever.
+func drip(pace time.Duration, text string) func(c net.Conn) {
+	return func(c net.Conn) {
+		for i := 0; ; i++ {
+			if _, err := c.Write([]byte{text[min(i, len(text)-1)]}); err != nil {
+				return
+			}
+			time.Sleep(pace)
+		}
+	}
+}
+
+func say(text string) func(c net.Conn) {
+	return func(c net.Conn) { _, _ = io.WriteString(c, text) } // one that is refused says nothing
+}
+
+// then says one thing after the other.
+func then(first, second func(c net.Conn)) func(c net.Conn) {
+	return func(c net.Conn) { first(c); second(c) }
+}
+
+// HTTP/2 by hand: what a client begins with, and the beginning of a request.
+const (
+	preface  = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + "\x00\x00\x00\x04\x00\x00\x00\x00\x00"
+	headless = "\x00\x10\x00\x01\x00\x00\x00\x00\x01\x82"     // HEADERS of 4096 bytes, the first of them
+	ping     = "\x00\x00\x08\x06\x00\x00\x00\x00\x0012345678" // PING
+	upgrade  = "GET /v1/connect?recipient=a HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n" +
+		"Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\n\r\n"
+)
+
+// pings sends one after the other.
+func pings(c net.Conn) {
+	for {
+		if _, err := io.WriteString(c, ping); err != nil {
+			return
+		}
+		time.Sleep(time.Second)
+	}
+}
+
+// overTLS says something behind a handshake, and reads until the connection ends.
+func overTLS(t *testing.T, proto string, say func(c net.Conn)) func(c net.Conn) {
+	return func(c net.Conn) {
+		s := tls.Client(c, &tls.Config{InsecureSkipVerify: true, NextProtos: []string{proto}})
+		if err := s.HandshakeContext(t.Context()); err != nil {
+			t.Errorf("TLS handshake: %v", err)
+			return
+		}
+		var talk sync.WaitGroup
+		talk.Go(func() { say(s) })
+		_, _ = io.Copy(io.Discard, s)
+		talk.Wait()
+	}
+}
+
+// metric reads one of the server's figures.
+func metric(t *testing.T, server *blackbox.Server, name string) string {
+	t.Helper()
+	a, err := server.API().Do(t.Context(), http.MethodGet, "/metrics", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for line := range strings.Lines(string(a.Body)) {
+		if rest, ok := strings.CutPrefix(line, name+" "); ok {
+			return strings.TrimSpace(rest)
+		}
+	}
+	t.Fatalf("there is no metric %s", name)
+	return ""
+}
