@@ -16,6 +16,7 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/encoding"
 	"google.golang.org/grpc/status"
 
 	pb "godwit.dev/godwit/api/godwitpb"
@@ -90,7 +91,7 @@ func (c *wsConn) recv(ctx context.Context) (serverFrame, error) {
 		}
 		return serverFrame{}, fmt.Errorf("connection lost: %w", err)
 	}
-	return decodeJSON(b)
+	return decodeJSON(b), nil
 }
 
 func closeReason(err error) string {
@@ -118,7 +119,7 @@ func (c *Client) dialGRPC(ctx context.Context) (conn, error) {
 	// Options given later win, so the caller's credentials replace these.
 	opts := append([]grpc.DialOption{
 		grpc.WithTransportCredentials(insecure.NewCredentials()),
-		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(maxFrame)),
+		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(maxFrame), grpc.ForceCodecV2(lenientCodec{encoding.GetCodecV2("proto")})),
 	}, c.grpcOpts...)
 	cc, err := grpc.NewClient(c.grpcAddr, opts...)
 	if err != nil {
@@ -137,15 +138,16 @@ func (c *Client) dialGRPC(ctx context.Context) (conn, error) {
 func (c *grpcConn) send(_ context.Context, f *clientFrame) error { return c.stream.Send(f.proto()) }
 
 func (c *grpcConn) recv(context.Context) (serverFrame, error) {
-	p, err := c.stream.Recv()
+	var r received
+	err := c.stream.RecvMsg(&r)
 	if err == nil {
-		if p.GetPong() != nil {
+		if r.frame.GetPong() != nil {
 			select {
 			case c.ponged <- struct{}{}:
 			default:
 			}
 		}
-		return fromProto(p), nil
+		return r.serverFrame(), nil
 	}
 	c.once.Do(func() { close(c.ended) })
 	switch status.Code(err) {

@@ -1,11 +1,14 @@
 package godwit
 
 import (
+	"cmp"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strconv"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	pb "godwit.dev/godwit/api/godwitpb"
 )
@@ -55,8 +58,9 @@ type ids struct {
 }
 
 type nack struct {
-	IDs   []string `json:"ids"`
-	After wireTime `json:"after,omitempty"`
+	IDs    []string `json:"ids"`
+	After  wireTime `json:"after,omitempty"`
+	Reason string   `json:"reason,omitempty"`
 }
 
 type clientFrame struct {
@@ -79,6 +83,7 @@ type serverFrame struct {
 	Pong               *ping
 	Goodbye            *goodbye
 	Err                *frameError
+	Unread             *UndecodableError
 	// None of these: a frame this client does not know.
 }
 
@@ -142,9 +147,23 @@ func (w *wireNotification) notification() (*Notification, error) {
 	}
 	var err error
 	if n.Data, n.ContentType, err = readData(w.Data, w.DataBase64, w.ContentType); err != nil {
-		return nil, fmt.Errorf("data of %s: %w", w.ID, err)
+		return nil, &memberError{"data", err.Error()}
+	}
+	if checkName("id", n.ID) != nil {
+		return nil, &memberError{"id", "is not a name"}
+	}
+	if n.Priority != "high" && n.Priority != "low" {
+		n.Priority = "normal" // also one of a later server
 	}
 	return n, nil
+}
+
+func (w *wireNotification) frame() serverFrame {
+	n, err := w.notification()
+	if err != nil {
+		return unread(err, w.ID, "", w.Attempt)
+	}
+	return serverFrame{Notification: n}
 }
 
 // readData takes data from the form it has in JSON: JSON as it is, text as a string, anything else as base64.
@@ -166,8 +185,9 @@ func readData(data json.RawMessage, base64 []byte, contentType string) ([]byte, 
 	return []byte(text), contentType, nil
 }
 
-// decodeJSON reads a frame: an object with one key. Frames of a later server that it does not know are passed over.
-func decodeJSON(b []byte) (f serverFrame, err error) {
+// decodeJSON reads a frame: an object with one key. Frames of a later server that it does not know are passed over, and
+// what cannot be read says so.
+func decodeJSON(b []byte) (f serverFrame) {
 	var w struct {
 		Welcome *struct {
 			Session       string    `json:"session"`
@@ -190,19 +210,22 @@ func decodeJSON(b []byte) (f serverFrame, err error) {
 		} `json:"goodbye"`
 		Error *frameError `json:"error"`
 	}
+	if !utf8.Valid(b) {
+		return salvage(b, errors.New("is not UTF-8"))
+	}
 	if err := json.Unmarshal(b, &w); err != nil {
-		return f, fmt.Errorf("read frame: %w", err)
+		return salvage(b, errors.New(whatIsWrong(err)))
 	}
 	switch {
 	case w.Welcome != nil:
 		v := w.Welcome
 		f.Welcome = &Welcome{v.Session, v.App, v.Recipient, time.Duration(v.Heartbeat), v.ServerTime, v.Digest, v.Registrations}
 	case w.Notification != nil:
-		f.Notification, err = w.Notification.notification()
+		return w.Notification.frame()
 	case w.Recall != nil:
 		f.Recall = w.Recall.IDs
 	case w.Object != nil:
-		f.Object, err = w.Object.signal()
+		return w.Object.frame()
 	case w.Goodbye != nil:
 		f.Goodbye = &goodbye{w.Goodbye.Reason, time.Duration(w.Goodbye.RetryAfter)}
 	case w.Error != nil:
@@ -210,7 +233,7 @@ func decodeJSON(b []byte) (f serverFrame, err error) {
 	default:
 		f.Registered, f.RegistrationFailed, f.Pong = w.Registered, w.RegistrationFailed, w.Pong
 	}
-	return f, err
+	return f
 }
 
 func (f *clientFrame) proto() *pb.ClientFrame {
@@ -225,7 +248,7 @@ func (f *clientFrame) proto() *pb.ClientFrame {
 		return &pb.ClientFrame{Frame: &pb.ClientFrame_Ack{Ack: &pb.Ack{Ids: f.Ack.IDs}}}
 	case f.Nack != nil:
 		after := time.Duration(f.Nack.After).Milliseconds()
-		return &pb.ClientFrame{Frame: &pb.ClientFrame_Nack{Nack: &pb.Nack{Ids: f.Nack.IDs, AfterMs: after}}}
+		return &pb.ClientFrame{Frame: &pb.ClientFrame_Nack{Nack: &pb.Nack{Ids: f.Nack.IDs, AfterMs: after, Reason: f.Nack.Reason}}}
 	}
 	if p := f.objectProto(); p != nil {
 		return p
@@ -243,15 +266,7 @@ func fromProto(p *pb.ServerFrame) (f serverFrame) {
 			w.Session, w.App, w.Recipient, millis(w.HeartbeatMs), time.UnixMilli(w.ServerTimeMs).UTC(), w.Digest, int(w.Registrations),
 		}
 	case *pb.ServerFrame_Notification:
-		n := v.Notification
-		f.Notification = &Notification{
-			ID: n.Id, Seq: n.Seq, Title: n.Title, Body: n.Body, Category: n.Category, Data: n.Data,
-			ContentType: n.ContentType, Priority: "normal", Attempt: int(n.Attempt),
-			CreatedAt: time.UnixMilli(n.CreatedAtMs).UTC(), ExpiresAt: time.UnixMilli(n.ExpiresAtMs).UTC(),
-		}
-		if name := priorityNames[n.Priority]; name != "" {
-			f.Notification.Priority = name
-		}
+		return notificationFromProto(v.Notification)
 	case *pb.ServerFrame_Recall:
 		f.Recall = v.Recall.Ids
 	case *pb.ServerFrame_Goodbye:
@@ -262,6 +277,27 @@ func fromProto(p *pb.ServerFrame) (f serverFrame) {
 		return objectFromProto(p)
 	}
 	return f
+}
+
+func notificationFromProto(p *pb.Notification) serverFrame {
+	n := &Notification{
+		ID: p.Id, Seq: p.Seq, Title: p.Title, Body: p.Body, Category: p.Category, Data: p.Data,
+		ContentType: p.ContentType, Priority: cmp.Or(priorityNames[p.Priority], "normal"), Attempt: int(p.Attempt),
+	}
+	err := inJSON("data", p.Data, p.ContentType)
+	if err == nil && checkName("id", n.ID) != nil {
+		err = &memberError{"id", "is not a name"}
+	}
+	if err == nil {
+		n.CreatedAt, err = timeOf("created_at", p.CreatedAtMs)
+	}
+	if err == nil {
+		n.ExpiresAt, err = timeOf("expires_at", p.ExpiresAtMs)
+	}
+	if err != nil {
+		return unread(err, p.Id, "", n.Attempt)
+	}
+	return serverFrame{Notification: n}
 }
 
 func millis(n int64) time.Duration { return time.Duration(n) * time.Millisecond }

@@ -37,6 +37,7 @@ type listenOptions struct {
 	held          func() []string
 	connected     func(Welcome)
 	disconnected  func(err error, retry time.Duration)
+	failed        func(err error)
 }
 
 // Device names the device, so that a notification with ack "all" waits for it. A second session of the same device
@@ -74,6 +75,10 @@ func OnConnect(f func(Welcome)) ListenOption { return func(o *listenOptions) { o
 func OnDisconnect(f func(err error, retry time.Duration)) ListenOption {
 	return func(o *listenOptions) { o.disconnected = f }
 }
+
+// OnError is told of what ends nothing: an *UndecodableError of what the server sent and cannot be read, and the server's
+// complaints about frames of this client. Without it they are logged.
+func OnError(f func(err error)) ListenOption { return func(o *listenOptions) { o.failed = f } }
 
 // maxWindow is the largest window a server grants.
 const maxWindow = 1024

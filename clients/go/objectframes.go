@@ -99,9 +99,27 @@ func (w *wireObject) signal() (*Signal, error) {
 	s := &Signal{Group: w.Group, Object: w.Object, Version: w.Version, Unknown: w.Unknown}
 	var err error
 	if s.Payload, s.ContentType, err = readData(w.Payload, w.PayloadBase64, w.ContentType); err != nil {
-		return nil, fmt.Errorf("payload of %s: %w", s.key(), err)
+		return s, &memberError{"payload", err.Error()}
 	}
 	return s, nil
+}
+
+func (w *wireObject) frame() serverFrame { return signalFrame(w.signal()) }
+
+// signalFrame is a signal that can be told apart from others and counted, or what is wrong with it.
+func signalFrame(s *Signal, err error) serverFrame {
+	switch {
+	case checkName("object", s.Object) != nil:
+		err = &memberError{"object", "is not a name"}
+	case s.Group != "" && checkName("group", s.Group) != nil:
+		err = &memberError{"group", "is not a name"}
+	case s.Version < 0:
+		err = &memberError{"version", "is negative"}
+	}
+	if err != nil {
+		return unread(err, "", s.key().String(), 0)
+	}
+	return serverFrame{Object: s}
 }
 
 func (r *register) proto() *pb.Register {
@@ -132,7 +150,8 @@ func objectFromProto(p *pb.ServerFrame) (f serverFrame) {
 		f.RegistrationFailed = &registrationFailed{r.Objects, r.Group, r.Code, r.Transient}
 	case *pb.ServerFrame_Object:
 		o := v.Object
-		f.Object = &Signal{o.Group, o.Object, Version(o.Version), o.Unknown, o.Payload, o.ContentType}
+		s := &Signal{o.Group, o.Object, Version(o.Version), o.Unknown, o.Payload, o.ContentType}
+		return signalFrame(s, inJSON("payload", o.Payload, o.ContentType))
 	case *pb.ServerFrame_Pong:
 		f.Pong = &ping{v.Pong.Digest}
 	}

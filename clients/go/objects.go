@@ -120,7 +120,7 @@ func (v *objectView) object(group string) (o Object, err error) {
 	}
 	s, err := v.signal()
 	if err != nil {
-		return o, err
+		return o, fmt.Errorf("%s: %w", s.key(), err)
 	}
 	return Object{s.Group, s.Object, s.Version, s.Unknown, s.Payload, s.ContentType, v.Source, v.UpdatedAt}, nil
 }

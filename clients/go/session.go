@@ -101,6 +101,8 @@ func (s *session) open(ctx context.Context) (*Welcome, error) {
 			return nil, &goodbyeError{*f.Goodbye}
 		case f.Err != nil:
 			return nil, helloError(f.Err)
+		case f.Unread != nil:
+			l.report(f.Unread)
 		}
 	}
 }
@@ -147,8 +149,10 @@ func (s *session) read(ctx, work context.Context, cancel context.CancelCauseFunc
 					return err
 				}
 			}
+		case f.Unread != nil:
+			s.l.unread(f.Unread)
 		case f.Err != nil:
-			return f.Err
+			s.l.report(f.Err)
 		case s.l.opts.objects != nil:
 			s.l.opts.objects.frame(&f)
 		}

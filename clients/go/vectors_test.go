@@ -100,10 +100,7 @@ func TestVectorServerFrames(t *testing.T) {
 				if err := json.Compact(&compact, c.JSON); err != nil {
 					t.Fatal(err)
 				}
-				fromJSON, err := decodeJSON(compact.Bytes())
-				if err != nil {
-					t.Fatal(err)
-				}
+				fromJSON := decodeJSON(compact.Bytes())
 				var p pb.ServerFrame
 				if err := proto.Unmarshal(c.Proto, &p); err != nil {
 					t.Fatal(err)

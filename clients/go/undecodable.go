@@ -1,0 +1,330 @@
+package godwit
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"time"
+	"unicode/utf8"
+)
+
+// UndecodableError says that something the server sent cannot be read. It ends nothing: a notification is asked for
+// again, an object is not acknowledged, and anything else is passed over.
+type UndecodableError struct {
+	ID     string // of the notification; empty: it was none, or its id cannot be read either
+	Object string // "group/object", where it was one
+	Reason string // names the member at fault first: "data: is nested too deeply"
+
+	attempt int // of the notification; 0: it cannot be read either
+}
+
+func (e *UndecodableError) Error() string {
+	switch {
+	case e.ID != "":
+		return "cannot read notification " + e.ID + ": " + e.Reason
+	case e.Object != "":
+		return "cannot read object " + e.Object + ": " + e.Reason
+	}
+	return "cannot read a frame of the server: " + e.Reason
+}
+
+// A notification that could not be read may be readable to the next version of the program, but hardly at once.
+const (
+	unreadPause = 10 * time.Second
+	unreadMost  = 5 * time.Minute
+)
+
+// pause is how long the server is asked to keep the notification: it doubles with every attempt.
+func (e *UndecodableError) pause() time.Duration {
+	if e.attempt < 1 || e.attempt > 5 {
+		return unreadMost
+	}
+	return min(unreadPause<<(e.attempt-1), unreadMost)
+}
+
+// memberError is what is wrong with one member of a frame. It quotes nothing of it: the reason ends in logs.
+type memberError struct{ name, what string }
+
+func (e *memberError) Error() string { return e.name + ": " + e.what }
+
+// unread turns what is wrong with a notification or an object into the frame that says so.
+func unread(err error, id, object string, attempt int) serverFrame {
+	e := &UndecodableError{Reason: reason(err), attempt: attempt}
+	if checkName("id", id) == nil {
+		e.ID = id
+	}
+	if object != "" && len(object) < 2*128 {
+		e.Object = object
+	}
+	return serverFrame{Unread: e}
+}
+
+// maxReason bounds a reason: the server refuses those above 1,000 bytes.
+const maxReason = 200
+
+func reason(err error) string {
+	text := err.Error()
+	var m *memberError
+	if !errors.As(err, &m) {
+		text = "frame: " + text
+	}
+	return strings.ToValidUTF8(text[:min(len(text), maxReason)], "")
+}
+
+// member is where one member of a frame goes.
+type member struct {
+	name string
+	into any
+}
+
+// readMembers reads the members one by one and returns what is wrong with the first that cannot be. Those that it does
+// not know may be as they like.
+func readMembers(raw map[string][]byte, members []member) error {
+	for _, m := range members {
+		b, ok := raw[m.name]
+		if !ok {
+			continue
+		}
+		if !utf8.Valid(b) {
+			return &memberError{m.name, "is not UTF-8"}
+		}
+		if err := json.Unmarshal(b, m.into); err != nil {
+			return &memberError{m.name, whatIsWrong(err)}
+		}
+	}
+	return nil
+}
+
+func whatIsWrong(err error) string {
+	var kind *json.UnmarshalTypeError
+	var syntax *json.SyntaxError
+	switch {
+	case errors.As(err, &kind):
+		return "is of the wrong type or out of range"
+	case errors.As(err, &syntax) && syntax.Error() == "exceeded max depth":
+		return "is nested too deeply"
+	case errors.As(err, &syntax):
+		return "is not JSON"
+	}
+	return "cannot be read"
+}
+
+func (w *wireNotification) members() []member {
+	return []member{
+		{"id", &w.ID},
+		{"attempt", &w.Attempt},
+		{"seq", &w.Seq},
+		{"title", &w.Title},
+		{"body", &w.Body},
+		{"category", &w.Category},
+		{"content_type", &w.ContentType},
+		{"data", &w.Data},
+		{"data_base64", &w.DataBase64},
+		{"priority", &w.Priority},
+		{"created_at", &w.CreatedAt},
+		{"expires_at", &w.ExpiresAt},
+	}
+}
+
+func (w *wireObject) members() []member {
+	return []member{
+		{"object", &w.Object},
+		{"group", &w.Group},
+		{"version", &w.Version},
+		{"unknown", &w.Unknown},
+		{"content_type", &w.ContentType},
+		{"payload", &w.Payload},
+		{"payload_base64", &w.PayloadBase64},
+	}
+}
+
+// salvage reads a frame that is not sound as a whole, member by member: what is wrong may be where this client does not
+// look, and if not, there may still be an id to answer with.
+func salvage(b []byte, cause error) serverFrame {
+	name, raw, whole := split(b)
+	switch name {
+	case "notification":
+		var w wireNotification
+		err := readMembers(raw, w.members())
+		if err == nil && !whole {
+			err = cause
+		}
+		if err == nil {
+			return w.frame()
+		}
+		return unread(err, w.ID, "", w.Attempt)
+	case "object":
+		var w wireObject
+		err := readMembers(raw, w.members())
+		if err == nil && !whole {
+			err = cause
+		}
+		if err == nil {
+			return w.frame()
+		}
+		return unread(err, "", w.Object, 0)
+	}
+	return unread(cause, "", "", 0)
+}
+
+// split takes {"name":{…}} apart without looking at values beyond where they end, so that neither their depth nor what
+// they say matters. Of a frame that breaks off it returns what came before, and false.
+func split(b []byte) (name string, members map[string][]byte, whole bool) {
+	s := &splitter{rest: b}
+	if !s.take('{') {
+		return "", nil, false
+	}
+	name, ok := s.name()
+	if !ok || !s.take('{') {
+		return "", nil, false
+	}
+	members = make(map[string][]byte)
+	for !s.take('}') {
+		key, ok := s.name()
+		if !ok {
+			return name, members, false
+		}
+		value, ok := s.value()
+		if !ok {
+			return name, members, false
+		}
+		members[key] = value
+		if !s.take(',') && !s.next('}') {
+			return name, members, false
+		}
+	}
+	return name, members, s.take('}') && len(s.space()) == 0
+}
+
+type splitter struct{ rest []byte }
+
+func (s *splitter) space() []byte {
+	s.rest = bytes.TrimLeft(s.rest, " \t\r\n")
+	return s.rest
+}
+
+func (s *splitter) next(c byte) bool { return len(s.space()) > 0 && s.rest[0] == c }
+
+func (s *splitter) take(c byte) bool {
+	if !s.next(c) {
+		return false
+	}
+	s.rest = s.rest[1:]
+	return true
+}
+
+// name takes a member's name and its colon.
+func (s *splitter) name() (name string, ok bool) {
+	n := stringEnd(s.space())
+	if n == 0 || json.Unmarshal(s.rest[:n], &name) != nil {
+		return "", false
+	}
+	s.rest = s.rest[n:]
+	return name, s.take(':')
+}
+
+// value takes whatever stands up to where it ends.
+func (s *splitter) value() (value []byte, ok bool) {
+	b := s.space()
+	depth := 0
+	for i := 0; i < len(b); i++ {
+		switch b[i] {
+		case '"':
+			n := stringEnd(b[i:])
+			if n == 0 {
+				return nil, false
+			}
+			i += n - 1
+		case '{', '[':
+			depth++
+		case '}', ']', ',':
+			if depth == 0 {
+				s.rest = b[i:]
+				return bytes.TrimRight(b[:i], " \t\r\n"), i > 0
+			}
+			if b[i] != ',' {
+				depth--
+			}
+		}
+	}
+	return nil, false
+}
+
+// stringEnd is the length of the string that b begins with; 0: it begins with none, or does not end.
+func stringEnd(b []byte) int {
+	if len(b) == 0 || b[0] != '"' {
+		return 0
+	}
+	for i := 1; i < len(b); i++ {
+		switch b[i] {
+		case '\\':
+			i++
+		case '"':
+			return i + 1
+		}
+	}
+	return 0
+}
+
+// report tells the program what it would otherwise not know of.
+func (l *listener) report(err error) {
+	if l.opts.failed != nil {
+		l.opts.failed(err)
+		return
+	}
+	//nolint:sloglint // a program that gave no OnError has nothing else to be told by
+	slog.Warn("godwit server sent what cannot be used", "error", err)
+}
+
+// unread answers what could not be read: a notification comes again after a while, for a program that can read it, or
+// until the server gives it up.
+func (l *listener) unread(e *UndecodableError) {
+	if e.ID == "" {
+		l.report(e)
+		return
+	}
+	if l.handle == nil {
+		return // the program is here for objects alone
+	}
+	l.mu.Lock()
+	held, seen := l.held[e.ID] != nil, l.seen.contains(e.ID)
+	l.mu.Unlock()
+	switch {
+	case held:
+		return
+	case seen && !l.opts.peek:
+		l.out.ack(e.ID) // an earlier copy could be read
+		return
+	}
+	l.report(e)
+	if !l.opts.peek {
+		l.out.nack(nack{IDs: []string{e.ID}, After: wireTime(e.pause()), Reason: e.Reason})
+	}
+}
+
+// inJSON says what is wrong with data of a JSON type that came as bytes.
+func inJSON(name string, data []byte, contentType string) error {
+	if len(data) == 0 || contentType != "" && !isJSON(contentType) {
+		return nil
+	}
+	var raw json.RawMessage
+	if !utf8.Valid(data) {
+		return &memberError{name, "is not UTF-8"}
+	}
+	if err := json.Unmarshal(data, &raw); err != nil {
+		return &memberError{name, whatIsWrong(err)}
+	}
+	return nil
+}
+
+// timeOf reads a time as protobuf has it: what RFC 3339 can write.
+func timeOf(name string, ms int64) (time.Time, error) {
+	t := time.UnixMilli(ms).UTC()
+	if y := t.Year(); y < 1 || y > 9999 {
+		return time.Time{}, &memberError{name, fmt.Sprintf("is outside the years 1 to 9999: %d ms", ms)}
+	}
+	return t, nil
+}
