@@ -12,7 +12,7 @@ import pytest
 from websockets.asyncio.server import ServerConnection, serve
 from websockets.exceptions import ConnectionClosed
 
-from godwit import AsyncClient, GodwitError, GoodbyeError, Notification, RefusedError
+from godwit import AsyncClient, GodwitError, GoodbyeError, NackAfter, Notification, RefusedError
 from godwit.digest import EMPTY_DIGEST, digest_of
 from godwit.notify import Connection, Notify, RegistrationStatus
 from serving import PATIENCE
@@ -172,22 +172,27 @@ async def test_first_retry_is_at_once_and_later_ones_wait() -> None:
     assert 0 < delays[2] <= 2
 
 
-@pytest.mark.parametrize("frame", ["nonsense", "[]", '{"notification":{"title":"no id"}}', '{"welcome":1}'])
-async def test_frame_that_cannot_be_read_ends_the_connection_not_the_listener(frame: str) -> None:
+async def test_handler_that_asks_for_the_impossible_gets_what_can_be_had() -> None:
     done = asyncio.Event()
+    nacks: dict[str, Any] = {}
 
-    async def script(peer: Peer, connection: int) -> None:
+    async def script(peer: Peer, _: int) -> None:
         await peer.welcome()
-        if connection == 0:
-            await peer.ws.send(frame)
-        else:
-            done.set()
+        for name in ("nan", "inf", "-1"):
+            await peer.send("notification", id=name, seq=1)
+            nacks[name] = await peer.recv("nack")
+        done.set()
         await peer.stay()
+
+    async def handle(n: Notification) -> None:
+        raise NackAfter(float(n.id), "\ud800" + "x" * 2000)
 
     ends = Ends()
     async with playing(script) as client:
-        await until(done, client, "a", None, on_disconnect=ends)
-    assert "cannot read a frame" in str(ends.seen[0][0])
+        await until(done, client, "a", handle, on_disconnect=ends)
+    assert ends.seen == []
+    assert {name: nack["after"] for name, nack in nacks.items()} == {"nan": "1ms", "inf": "86400000ms", "-1": "1ms"}
+    assert all(nack["reason"] == "?" + "x" * 999 for nack in nacks.values())
 
 
 async def test_frames_of_a_later_server_are_passed_over() -> None:

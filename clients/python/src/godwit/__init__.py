@@ -23,6 +23,7 @@ from .errors import (
     RegistrationError,
     StateError,
     SyncTimeoutError,
+    UndecodableError,
     UnreachableError,
 )
 from .frames import Notification, Welcome
@@ -75,6 +76,7 @@ __all__ = [
     "Status",
     "SyncTimeoutError",
     "Token",
+    "UndecodableError",
     "UnreachableError",
     "Welcome",
     "__version__",

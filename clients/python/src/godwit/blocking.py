@@ -49,6 +49,7 @@ class ListenFields(TypedDict, total=False):
     on_recall: Callable[[Sequence[str]], None] | None
     on_connect: Callable[[Welcome], None] | None
     on_disconnect: Callable[[GodwitError, float], None] | None
+    on_error: Callable[[GodwitError], None] | None
 
 
 class Listening:
@@ -301,6 +302,7 @@ class Client:
             held=options.get("held"),
             on_connect=_in_thread(options.get("on_connect")),
             on_disconnect=_in_thread(options.get("on_disconnect")),
+            on_error=_in_thread(options.get("on_error")),
             objects=options.get("objects"),
         )
         listener = self._async.listener(recipient, None if handle is None else _handler(handle, threads), checked)

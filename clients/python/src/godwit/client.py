@@ -338,6 +338,7 @@ class AsyncClient:
         on_recall: Callable[[Sequence[str]], Awaitable[None] | None] | None = None,
         on_connect: Callable[[Welcome], Awaitable[None] | None] | None = None,
         on_disconnect: Callable[[GodwitError, float], Awaitable[None] | None] | None = None,
+        on_error: Callable[[GodwitError], Awaitable[None] | None] | None = None,
     ) -> None:
         """Receive a recipient's notifications until this task is cancelled.
 
@@ -361,6 +362,8 @@ class AsyncClient:
         on_recall: is told of ids that need not be shown any more: settled elsewhere, replaced or withdrawn.
         on_connect: is told of every session that begins.
         on_disconnect: is told why a connection ended, or could not be made, and in how many seconds the next is tried.
+        on_error: is told, beside the log, of what ends nothing: UndecodableError of what the server sent and cannot be
+        read, which is answered by asking for it again later; FrameError of what the server did not take.
         The connection waits for these callbacks; they may be coroutine functions.
         """
         options = ListenOptions(
@@ -374,6 +377,7 @@ class AsyncClient:
             held=held,
             on_connect=on_connect,
             on_disconnect=on_disconnect,
+            on_error=on_error,
             objects=objects,
         )
         await self.listener(recipient, handle, options).run()

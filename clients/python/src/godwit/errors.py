@@ -21,6 +21,7 @@ __all__ = [
     "RegistrationError",
     "StateError",
     "SyncTimeoutError",
+    "UndecodableError",
     "UnreachableError",
 ]
 
@@ -151,6 +152,23 @@ class FrameError(GodwitError):
         self.code = code
         self.message = message
         self.field = field
+
+
+class UndecodableError(GodwitError):
+    """Something that the server sent cannot be read.
+
+    It ends nothing: a notification is asked for again, an object is not acknowledged, anything else is passed over.
+    """
+
+    def __init__(self, reason: str, *, id: str = "", object: str = "") -> None:  # noqa: A002
+        what = f"notification {id}" if id else f"object {object}" if object else "a frame of the server"
+        super().__init__(f"cannot read {what}: {reason}")
+        self.reason = reason
+        """Names the member at fault first: "data: is nested too deeply"."""
+        self.id = id
+        """Of the notification; empty: it was none, or its id cannot be read either."""
+        self.object = object
+        """ "group/object", where it was one."""
 
 
 class RegistrationError(GodwitError):

@@ -12,12 +12,12 @@ import grpc.aio
 from .connection import MAX_FRAME
 from .errors import RefusedError, UnreachableError
 from .frames import ClientFrame, ServerFrame
-from .proto import from_proto, to_proto
+from .proto import decode_proto, to_proto
 from .v1 import client_pb2 as pb
 
 __all__ = ["GRPCConnection", "dial_grpc"]
 
-Call = grpc.aio.StreamStreamCall[pb.ClientFrame, pb.ServerFrame]
+Call = grpc.aio.StreamStreamCall[pb.ClientFrame, bytes]
 
 # How many seconds a cancelled stream may take to end, and its last events to come in. Both are local.
 _CLOSE_TIMEOUT = 1.0
@@ -47,8 +47,8 @@ class GRPCConnection:
         """Return the next frame, or raise UnreachableError or RefusedError."""
         try:
             message = await self._read()
-            if isinstance(message, pb.ServerFrame):
-                return from_proto(message)
+            if isinstance(message, bytes):
+                return decode_proto(message)
             code = await self._call.code()
             detail = await self._call.details() or ""
         except grpc.aio.AioRpcError as e:
@@ -110,10 +110,10 @@ async def dial_grpc(
         channel = grpc.aio.secure_channel(address, credentials, options=settings)
     try:
         async with asyncio.timeout(timeout):
-            connect: grpc.aio.StreamStreamMultiCallable[pb.ClientFrame, pb.ServerFrame] = channel.stream_stream(
+            connect: grpc.aio.StreamStreamMultiCallable[pb.ClientFrame, bytes] = channel.stream_stream(
                 "/godwit.v1.Client/Connect",
                 request_serializer=pb.ClientFrame.SerializeToString,
-                response_deserializer=pb.ServerFrame.FromString,
+                response_deserializer=None,  # one that fails would end the stream, and with it all that is behind
             )
             call: Call = connect()
             await call.wait_for_connection()

@@ -18,6 +18,7 @@ from .errors import (
     NackAfter,
     ProblemError,
     RefusedError,
+    UndecodableError,
     UnreachableError,
 )
 from .frames import Nack, Notification, Welcome
@@ -26,6 +27,7 @@ from .outbox import Outbox
 from .seen import IdSet
 from .session import Session
 from .token import Token, TokenSource
+from .unread import Unread, cut_reason
 from .values import Duration, seconds
 
 __all__ = ["MAX_WINDOW", "Handler", "ListenOptions", "Listener"]
@@ -47,8 +49,9 @@ _STABLE = 5.0
 # How many seconds the acknowledgements of the last handlers may take to go out.
 _FLUSH_PATIENCE = 2.0
 
-# The shortest time a frame can ask for, in seconds: none at all leaves it to the server.
+# The shortest and the longest time a frame can ask for, in seconds: none at all leaves it to the server.
 _AT_ONCE = 0.001
+_LONGEST = 24 * 3600.0
 
 # Trying again after these would not help.
 _FINAL = frozenset(
@@ -88,6 +91,7 @@ class ListenOptions:
     held: Callable[[], Sequence[str]] | None = None
     on_connect: Callable[[Welcome], Awaitable[None] | None] | None = None
     on_disconnect: Callable[[GodwitError, float], Awaitable[None] | None] | None = None
+    on_error: Callable[[GodwitError], Awaitable[None] | None] | None = None
     objects: Objects | None = None
 
 
@@ -287,7 +291,8 @@ class Listener:
         try:
             await self._handle(n)
         except NackAfter as e:
-            self._refuse(n, Nack((n.id,), max(e.after, _AT_ONCE), e.reason))
+            after = min(max(_AT_ONCE, e.after), _LONGEST)  # in this order also of what is no number
+            self._refuse(n, Nack((n.id,), after, cut_reason(e.reason)))
         except asyncio.CancelledError:
             task = asyncio.current_task()
             if task is None or task.cancelling():
@@ -319,6 +324,27 @@ class Listener:
             return  # more than any window: it comes again
         self._held[n.id] = job = _Job(n)
         self._jobs.put_nowait(job)
+
+    async def unread(self, frame: Unread) -> None:
+        """Answer what cannot be read.
+
+        A notification comes again after a while, for a program that can read it, or until the server gives it up.
+        """
+        name = frame.error.id
+        if name and self._handle is None:
+            return  # the program is here for objects alone
+        if name and (name in self._held or name in self._seen):
+            if name in self._seen and not self.options.peek:
+                self.outbox.ack(name)  # an earlier copy could be read
+            return
+        if name and not self.options.peek:
+            self.outbox.nack(Nack((name,), frame.pause, cut_reason(frame.error.reason)))
+        await self.report(frame.error)
+
+    async def report(self, error: UndecodableError) -> None:
+        """Tell the program what it would not know of."""
+        log.error("server sent what cannot be read", extra={"reason": str(error)})
+        await self.call(self.options.on_error, error)
 
     async def recall(self, ids: Sequence[str]) -> None:
         """Drop notifications that were settled elsewhere or withdrawn, and tell the program."""

@@ -19,7 +19,6 @@ __all__ = [
     "Priority",
     "Publication",
     "PublicationFields",
-    "decode_data",
     "encode_data",
     "is_json",
     "new_id",
@@ -155,23 +154,6 @@ def _encode_bytes(data: bytes, content_type: str) -> dict[str, Any]:
 
 def _refuse(constant: str) -> None:
     raise ValueError(f"{constant} is not JSON")
-
-
-def decode_data(fields: dict[str, Any], name: str = "data") -> tuple[bytes, str]:
-    """Return the bytes and the content type of a frame's `data` or `data_base64`."""
-    content_type = str(fields.get("content_type", ""))
-    encoded = fields.get(f"{name}_base64")
-    if encoded is not None:
-        return base64.b64decode(encoded), content_type
-    if name not in fields:
-        return b"", content_type
-    value = fields[name]
-    if not content_type or is_json(content_type):  # it is left out where it is the usual one
-        compact = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
-        return compact.encode("utf-8", "surrogatepass"), content_type or "application/json"
-    if not isinstance(value, str):
-        raise ValueError(f"{name} is not text although its content type is {content_type}")
-    return value.encode("utf-8", "surrogatepass"), content_type
 
 
 _CROCKFORD = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"

@@ -27,6 +27,7 @@ from .frames import (
     Welcome,
 )
 from .token import Token
+from .unread import Unread
 
 if TYPE_CHECKING:
     from .listener import Listener
@@ -106,6 +107,8 @@ class Session:
                     return welcome
                 case Goodbye() as bye:
                     raise GoodbyeError(bye.reason, bye.retry_after)
+                case Unread() as frame:
+                    await self._l.report(frame.error)
                 case ErrorFrame() as e:
                     raise RefusedError("hello", f"{e.message} ({e.code})")
 
@@ -166,8 +169,11 @@ class Session:
                 self._l.take(frame)
             case Recall():
                 await self._l.recall(frame.ids)
+            case Unread():
+                await self._l.unread(frame)
             case ErrorFrame():
                 log.warning("server refused a frame", extra={"code": frame.code, "detail": frame.message})
+                await self._l.call(self._l.options.on_error, frame.error())
             case Pong():
                 self._pings = max(self._pings - 1, 0)
                 if not self._pings:

@@ -37,15 +37,12 @@ class WebSocketConnection:
     async def recv(self) -> ServerFrame | None:
         """Return the next frame, or raise UnreachableError or RefusedError."""
         try:
-            text = await self._ws.recv()
+            data = await self._ws.recv(decode=False)  # text that is not UTF-8 would end the connection
         except ConnectionClosed as e:
             if e.rcvd is not None and e.rcvd.code == _POLICY_VIOLATION:
                 raise RefusedError(e.rcvd.reason or "policy") from e
             raise _lost(e) from e
-        try:
-            return decode_json(text)
-        except (ValueError, KeyError, TypeError) as e:
-            raise UnreachableError(f"cannot read a frame of the server: {e!r}") from e
+        return decode_json(data)
 
     async def close(self) -> None:
         """Do the closing handshake, briefly, and let go of the connection."""
