@@ -38,6 +38,26 @@ export class RefusedError extends Error {
   }
 }
 
+/**
+ * Something that the server sent cannot be read. It ends nothing: a notification is asked for again, an object is not
+ * acknowledged, and anything else is passed over.
+ */
+export class UndecodableError extends Error {
+  override name = "UndecodableError";
+
+  constructor(
+    /** Names the member at fault first: "data: is not JSON". */
+    readonly reason: string,
+    /** Of the notification; "": it was none, or its id cannot be read either. */
+    readonly id = "",
+    /** "group/object", where it was one. */
+    readonly object = "",
+  ) {
+    const what = id ? `notification ${id}` : object ? `object ${object}` : "a frame of the server";
+    super(`cannot read ${what}: ${reason}`);
+  }
+}
+
 /** The reason of a handler's signal when its notification was settled elsewhere or withdrawn. */
 export class RecalledError extends Error {
   override name = "RecalledError";

@@ -5,7 +5,7 @@
 
 export { Client, type ClientOptions, type TokenSource } from "./client.js";
 export type { Duration } from "./durations.js";
-export { GodwitError, RecalledError, RedeliverAfter, RefusedError } from "./errors.js";
+export { GodwitError, RecalledError, RedeliverAfter, RefusedError, UndecodableError } from "./errors.js";
 export type { Notification, ObjectUpdate, Welcome } from "./live/frames.js";
 export type { Listener, ListenOptions, NotificationHandler } from "./live/listener.js";
 export type { ObjectHandler, Registration, RegistrationStatus } from "./live/registrations.js";

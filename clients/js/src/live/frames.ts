@@ -1,4 +1,6 @@
 import { parseDuration } from "../durations.js";
+import { isName } from "../names.js";
+import { checkNumbers, MemberError, split, type Unread, unread } from "./unread.js";
 
 /** One notification as a recipient gets it. */
 export interface Notification {
@@ -77,14 +79,72 @@ export interface ServerFrame {
   pong?: { digest: string };
   goodbye?: { reason: string; retryAfter: number };
   error?: { code: string; message: string; field: string };
+  unread?: Unread;
 }
 
 type Wire = Record<string, unknown>;
 
-const str = (v: unknown): string => (typeof v === "string" ? v : v === undefined || v === null ? "" : String(v));
-const num = (v: unknown): number => Number(v ?? 0);
-const list = (v: unknown): string[] => (Array.isArray(v) ? v.map(str) : []);
-const date = (v: unknown): Date => new Date(str(v));
+function str(w: Wire, name: string): string {
+  const v = w[name] ?? "";
+  if (typeof v !== "string") throw new MemberError(name, "is not text");
+  return v;
+}
+
+function nameOf(w: Wire, name: string): string {
+  const v = str(w, name);
+  if (!isName(v)) throw new MemberError(name, "is not a name");
+  return v;
+}
+
+function num(w: Wire, name: string): number {
+  const v = w[name] ?? 0;
+  if (!Number.isInteger(v) || (v as number) < 0) throw new MemberError(name, "is not a whole number in range");
+  return v as number;
+}
+
+function flag(w: Wire, name: string): boolean {
+  const v = w[name] ?? false;
+  if (typeof v !== "boolean") throw new MemberError(name, "is neither true nor false");
+  return v;
+}
+
+function list(w: Wire, name: string): string[] {
+  const v = w[name] ?? [];
+  if (!Array.isArray(v) || !v.every((each) => typeof each === "string")) {
+    throw new MemberError(name, "is not a list of texts");
+  }
+  return v;
+}
+
+const rfc3339 = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)$/i;
+
+/** A time; what is absent is 1970. */
+function date(w: Wire, name: string): Date {
+  if (w[name] === undefined || w[name] === null) return new Date(0);
+  const text = str(w, name);
+  const at = new Date(text);
+  if (!rfc3339.test(text) || Number.isNaN(at.getTime())) throw new MemberError(name, "is not a time");
+  return at;
+}
+
+function duration(w: Wire, name: string, absent: number): number {
+  const v = w[name] ?? "";
+  if (v === "") return absent;
+  const ms = typeof v === "string" || typeof v === "number" ? parseDuration(v) : undefined;
+  if (ms === undefined) throw new MemberError(name, "is not a duration");
+  return ms;
+}
+
+const mostVersion = 2n ** 63n - 1n;
+
+/** A version as text; "": none. */
+function version(w: Wire): string {
+  const v = w.version ?? "";
+  const text = typeof v === "number" && Number.isSafeInteger(v) ? String(v) : v;
+  if (text === "") return text;
+  if (typeof text === "string" && /^\d{1,19}$/.test(text) && BigInt(text) <= mostVersion) return text;
+  throw new MemberError("version", "is not a whole number from 1 to 2^63-1");
+}
 
 /** Whether a content type is JSON. */
 export function isJSON(contentType: string): boolean {
@@ -104,81 +164,139 @@ export function base64FromBytes(bytes: Uint8Array): string {
 
 /** Reads data or payload: JSON stands as it is, other text is a string, the rest is base64. */
 function content(w: Wire, name: string): { value: unknown; contentType: string } {
+  const contentType = str(w, "content_type");
   const encoded = w[`${name}_base64`];
-  const contentType = str(w.content_type);
-  if (typeof encoded === "string") return { value: bytesFromBase64(encoded), contentType };
+  if (encoded !== undefined && encoded !== null) {
+    if (typeof encoded !== "string" || encoded.length % 4 !== 0 || !/^[A-Za-z0-9+/]*={0,2}$/.test(encoded)) {
+      throw new MemberError(`${name}_base64`, "is not base64");
+    }
+    return { value: bytesFromBase64(encoded), contentType };
+  }
+  if (contentType && !isJSON(contentType) && w[name] !== undefined && typeof w[name] !== "string") {
+    throw new MemberError(name, "is not text although its content type says so");
+  }
   // The usual type is left out.
   return { value: w[name], contentType: contentType || (w[name] === undefined ? "" : "application/json") };
 }
 
 function notification(w: Wire): Notification {
   const { value, contentType } = content(w, "data");
+  const priority = str(w, "priority");
   const n: Notification = {
-    id: str(w.id),
-    seq: num(w.seq),
-    title: str(w.title),
-    body: str(w.body),
-    category: str(w.category),
+    id: nameOf(w, "id"),
+    seq: num(w, "seq"),
+    title: str(w, "title"),
+    body: str(w, "body"),
+    category: str(w, "category"),
     data: value,
     contentType,
-    priority: (str(w.priority) || "normal") as Notification["priority"],
-    createdAt: date(w.created_at),
-    expiresAt: date(w.expires_at),
-    attempt: num(w.attempt),
+    priority: priority === "high" || priority === "low" ? priority : "normal", // also one of a later server
+    createdAt: date(w, "created_at"),
+    expiresAt: date(w, "expires_at"),
+    attempt: num(w, "attempt"),
   };
-  if (w.reply_by !== undefined) n.replyBy = date(w.reply_by);
+  if (w.reply_by !== undefined && w.reply_by !== null) n.replyBy = date(w, "reply_by");
   return n;
 }
 
 const readers: { [key: string]: (w: Wire) => ServerFrame } = {
   welcome: (w) => ({
     welcome: {
-      session: str(w.session),
-      app: str(w.app),
-      recipient: str(w.recipient),
-      heartbeat: parseDuration(str(w.heartbeat)) ?? 30_000,
-      digest: str(w.digest),
-      registrations: num(w.registrations),
-      serverTime: date(w.server_time),
+      session: str(w, "session"),
+      app: str(w, "app"),
+      recipient: str(w, "recipient"),
+      heartbeat: duration(w, "heartbeat", 30_000),
+      digest: str(w, "digest"),
+      registrations: num(w, "registrations"),
+      serverTime: date(w, "server_time"),
     },
   }),
   notification: (w) => ({ notification: notification(w) }),
-  recall: (w) => ({ recall: list(w.ids) }),
-  registered: (w) => ({ registered: { objects: list(w.objects), group: str(w.group), digest: str(w.digest) } }),
+  recall: (w) => ({ recall: list(w, "ids") }),
+  registered: (w) => ({
+    registered: { objects: list(w, "objects"), group: str(w, "group"), digest: str(w, "digest") },
+  }),
   registration_failed: (w) => ({
     registrationFailed: {
-      objects: list(w.objects),
-      group: str(w.group),
-      code: str(w.code),
-      transient: w.transient === true,
+      objects: list(w, "objects"),
+      group: str(w, "group"),
+      code: str(w, "code"),
+      transient: flag(w, "transient"),
     },
   }),
   object: (w) => {
     const { value, contentType } = content(w, "payload");
-    const unknown = w.unknown === true;
+    const unknown = flag(w, "unknown");
     return {
       object: {
-        group: str(w.group),
-        object: str(w.object),
-        version: str(w.version),
+        group: w.group ? nameOf(w, "group") : "",
+        object: nameOf(w, "object"),
+        version: version(w),
         unknown,
         payload: value,
         contentType,
       },
     };
   },
-  pong: (w) => ({ pong: { digest: str(w.digest) } }),
-  goodbye: (w) => ({ goodbye: { reason: str(w.reason), retryAfter: parseDuration(str(w.retry_after)) ?? 0 } }),
-  error: (w) => ({ error: { code: str(w.code), message: str(w.message), field: str(w.field) } }),
+  pong: (w) => ({ pong: { digest: str(w, "digest") } }),
+  goodbye: (w) => ({ goodbye: { reason: str(w, "reason"), retryAfter: duration(w, "retry_after", 0) } }),
+  error: (w) => ({ error: { code: str(w, "code"), message: str(w, "message"), field: str(w, "field") } }),
 };
 
-/** Reads one frame: an object with one key. Throws where it is none. */
+/**
+ * Reads one frame: an object with one key. It never throws: what cannot be read says so.
+ */
 export function readFrame(text: string): ServerFrame {
-  const parsed: unknown = JSON.parse(text);
-  if (typeof parsed !== "object" || parsed === null || Array.isArray(parsed)) {
-    throw new SyntaxError("a frame is an object with one key");
+  let parsed: unknown;
+  try {
+    parsed = JSON.parse(text);
+  } catch {
+    return salvage(text);
   }
+  if (!isObject(parsed)) return { unread: unread("frame: is not an object with one key") };
   const [key, inner] = Object.entries(parsed)[0] ?? ["", undefined];
-  const read = Object.hasOwn(readers, key) ? readers[key] : undefined;
-  return read && typeof inner === "object" && inner !== null ? read(inner as Wire) : {};
+  if (!Object.hasOwn(readers, key)) return {};
+  if (!isObject(inner)) return { unread: unread("frame: holds no object") };
+  return readMembers(text, key, inner);
+}
+
+function readMembers(text: string, key: string, inner: Wire): ServerFrame {
+  try {
+    checkNumbers(text, [inner.data, inner.payload], inner.payload === undefined ? "data" : "payload");
+    return readers[key]?.(inner) ?? {};
+  } catch (error) {
+    return { unread: unread((error as Error).message, key, inner) };
+  }
+}
+
+const isObject = (v: unknown): v is Wire => typeof v === "object" && v !== null && !Array.isArray(v);
+
+/** The members that a notification or an object has. */
+const members: { [kind: string]: string[] } = {
+  notification: [
+    ...["id", "attempt", "seq", "title", "body", "category", "content_type", "data", "data_base64"],
+    ...["priority", "created_at", "expires_at", "reply_by"],
+  ],
+  object: ["object", "group", "version", "unknown", "content_type", "payload", "payload_base64"],
+};
+
+/**
+ * Reads a frame that is not sound as a whole, member by member: what is wrong may be where this client does not look,
+ * and if not, there may still be an id to answer with.
+ */
+function salvage(text: string): ServerFrame {
+  const { kind, members: raw, whole } = split(text);
+  if (!Object.hasOwn(members, kind)) return { unread: unread("frame: is not JSON") };
+  const w: Wire = {};
+  let wrong = whole ? "" : "frame: is not JSON";
+  for (const name of members[kind] ?? []) {
+    const value = raw.get(name);
+    if (value === undefined) continue;
+    try {
+      w[name] = JSON.parse(value);
+    } catch {
+      wrong = `${name}: is not JSON`;
+    }
+  }
+  return wrong ? { unread: unread(wrong, kind, w) } : readMembers(text, kind, w);
 }

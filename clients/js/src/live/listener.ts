@@ -1,5 +1,5 @@
 import { Backoff, sleep } from "../backoff.js";
-import { type Duration, durationText } from "../durations.js";
+import { type Duration, durationText, parseDuration } from "../durations.js";
 import { RecalledError, RedeliverAfter, RefusedError } from "../errors.js";
 import { getToken, type TokenSource } from "../token.js";
 import type { ClientFrame, Notification, ServerFrame, Welcome } from "./frames.js";
@@ -8,6 +8,7 @@ import { SeenIds } from "./seen.js";
 import { GoodbyeError, Session } from "./session.js";
 import type { SocketFactory } from "./socket.js";
 import type { StateStore } from "./state.js";
+import type { Unread } from "./unread.js";
 
 /**
  * Handles one notification. Once it has returned, the notification is acknowledged, which settles it for good. If it
@@ -41,7 +42,10 @@ export interface ListenOptions {
   onDisconnect?: (error: Error, retry: number) => void;
   /** A registration was refused: for good ("forbidden", "too_many") or for now ("unavailable"), then it is tried again. */
   onRegistrationFailed?: (r: Registration, code: string) => void;
-  /** A handler threw. Default: console.error. */
+  /**
+   * A handler or a callback threw, an UndecodableError says what the server sent and cannot be read, or the server did
+   * not take a frame: none of it ends anything. Default: console.error.
+   */
   onHandlerError?: (error: unknown) => void;
   /** Ends the listener. */
   signal?: AbortSignal;
@@ -58,6 +62,10 @@ export interface Connection {
 const rememberedIds = 8_192;
 const maxWindow = 1_024;
 const maxAckIds = 256;
+/** The server refuses longer ones. */
+const maxReasonBytes = 1_000;
+/** The longest time a handler can ask for. */
+const day = 86_400_000;
 const handshakeTimeout = 30_000;
 /** How long a session must have lasted for the next connect to be tried at once. */
 const stable = 5_000;
@@ -105,7 +113,7 @@ export class Listener {
       { send: (f) => this.session?.send(f), live: () => this.session?.live === true },
       o.group ?? "",
       o.state,
-      o.onRegistrationFailed,
+      (r, code) => this.tell(() => o.onRegistrationFailed?.(r, code)),
       (error) => this.broken(error),
     );
     this.done = this.run();
@@ -177,7 +185,7 @@ export class Listener {
       }
       const asked = error instanceof GoodbyeError ? error.retryAfter : 0;
       const delay = Math.max(failures++ > 0 ? wait.next() : 0, asked); // the first retry is at once
-      this.o.onDisconnect?.(error, delay);
+      this.tell(() => this.o.onDisconnect?.(error, delay));
       await this.pause(delay, asked > 0);
     }
   }
@@ -203,11 +211,12 @@ export class Listener {
       handshake: handshakeTimeout,
       welcomed: (w) => {
         welcomed = true;
-        this.o.onConnect?.(w);
+        this.tell(() => this.o.onConnect?.(w));
         this.registrations.welcomed(w.digest);
         this.flush();
       },
       frame: (f) => this.frame(f),
+      trouble: (error) => this.broken(error),
       digest: () => (this.registrations.size > 0 ? this.registrations.wantedDigest : undefined),
     });
     this.session = session;
@@ -249,7 +258,8 @@ export class Listener {
   private frame(f: ServerFrame): void {
     if (f.notification) this.take(f.notification);
     else if (f.recall) this.recall(f.recall);
-    else if (f.error) this.session?.end(new Error(`server refused a frame: ${f.error.code}: ${f.error.message}`));
+    else if (f.unread) this.unread(f.unread);
+    else if (f.error) this.broken(new Error(`server refused a frame: ${f.error.code}: ${f.error.message}`));
     else this.registrations.take(f);
   }
 
@@ -265,6 +275,22 @@ export class Listener {
     this.held.set(n.id, job);
     this.waiting.push(job);
     this.work();
+  }
+
+  /**
+   * Answers what cannot be read: a notification comes again after a while, for a program that can read it, or until the
+   * server gives it up.
+   */
+  private unread({ error, pause }: Unread): void {
+    const { id } = error;
+    if (id && this.held.has(id)) return;
+    if (id && this.seen.has(id)) {
+      this.acks.push(id); // an earlier copy could be read
+    } else {
+      if (id) this.nacks.push({ ids: [id], after: durationText(pause), reason: cutReason(error.reason) });
+      this.broken(error);
+    }
+    this.flushSoon();
   }
 
   private work(): void {
@@ -287,8 +313,7 @@ export class Listener {
       }
     } catch (error) {
       if (!signal.aborted) {
-        const after = error instanceof RedeliverAfter ? { after: durationText(error.after) } : {};
-        this.nacks.push({ ids: [id], ...after });
+        this.nacks.push({ ids: [id], ...(error instanceof RedeliverAfter ? asked(error) : {}) });
         if (!(error instanceof RedeliverAfter)) this.broken(error);
       }
     } finally {
@@ -302,13 +327,29 @@ export class Listener {
 
   private recall(ids: string[]): void {
     for (const id of ids) this.held.get(id)?.abort.abort(new RecalledError(id));
-    this.o.onRecall?.(ids);
+    this.tell(() => this.o.onRecall?.(ids));
+  }
+
+  /** Runs a callback. What it throws ends nothing. */
+  private tell(callback: () => void): void {
+    try {
+      callback();
+    } catch (error) {
+      this.broken(error);
+    }
   }
 
   private broken(error: unknown): void {
-    if (this.o.onHandlerError) this.o.onHandlerError(error);
+    if (this.o.onHandlerError) {
+      try {
+        this.o.onHandlerError(error);
+        return;
+      } catch {
+        // Then it is told where it cannot fail.
+      }
+    }
     // biome-ignore lint/suspicious/noConsole: an error that nobody asked for must not vanish
-    else console.error("godwit: handler failed", error);
+    console.error("godwit:", error);
   }
 
   /** Sends acknowledgements at the end of this turn, so that those of a burst share a frame. */
@@ -327,4 +368,22 @@ export class Listener {
     while (this.acks.length > 0) this.session.send({ ack: { ids: this.acks.splice(0, maxAckIds) } });
     for (const nack of this.nacks.splice(0)) this.session.send({ nack });
   }
+}
+
+/** What a handler asked for, as the server takes it: more than a day is a day, and nonsense leaves it to the server. */
+function asked(e: RedeliverAfter): { after?: string; reason?: string } {
+  const ms = typeof e.after === "number" ? e.after : parseDuration(e.after);
+  const after = ms === undefined || Number.isNaN(ms) ? {} : { after: redelivery(e.after, ms) };
+  return e.why ? { ...after, reason: cutReason(e.why) } : after;
+}
+
+function redelivery(given: Duration, ms: number): string {
+  if (ms > day) return durationText(day);
+  return durationText(ms < 1 ? 1 : given); // none at all would leave it to the server
+}
+
+/** A reason that the server takes. */
+function cutReason(text: string): string {
+  const bytes = new TextEncoder().encode(text).subarray(0, maxReasonBytes);
+  return new TextDecoder().decode(bytes).replace(/\ufffd$/, "");
 }

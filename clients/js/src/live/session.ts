@@ -24,6 +24,8 @@ export interface SessionOptions {
   handshake: number;
   welcomed: (w: Welcome) => void;
   frame: (f: ServerFrame) => void;
+  /** Is told of what ends nothing. */
+  trouble: (error: unknown) => void;
   /** The digest to send with a ping; undefined: nothing is registered. */
   digest: () => string | undefined;
 }
@@ -106,13 +108,7 @@ export class Session {
 
   private message(data: unknown): void {
     this.heard = Date.now();
-    let f: ServerFrame;
-    try {
-      f = readFrame(String(data));
-    } catch (error) {
-      this.end(new Error(`read frame: ${(error as Error).message}`));
-      return;
-    }
+    const f = readFrame(String(data));
     if (f.goodbye) {
       // The server closes next. What counts is the goodbye.
       const { reason, retryAfter } = f.goodbye;
@@ -124,6 +120,8 @@ export class Session {
       this.end(new RefusedError("hello", `${f.error.message} (${f.error.code})`));
     } else if (this.welcomed) {
       this.o.frame(f);
+    } else if (f.unread) {
+      this.o.trouble(f.unread.error);
     }
   }
 
