@@ -12,7 +12,7 @@ import (
 // ErrRecalled when the notification was settled elsewhere or withdrawn meanwhile.
 type Handler func(ctx context.Context, n *Notification) error
 
-// NackAfter is a Handler's error that asks for redelivery after d, 0 to 24 h.
+// NackAfter is a Handler's error that asks for redelivery after d, 0 to 24 h. The server is told the error's text.
 func NackAfter(d time.Duration, err error) error { return &nackError{d, err} }
 
 type nackError struct {
@@ -22,6 +22,16 @@ type nackError struct {
 
 func (e *nackError) Error() string { return fmt.Sprintf("redeliver after %s: %v", e.after, e.err) }
 func (e *nackError) Unwrap() error { return e.err }
+
+// wait is the time in what a frame can ask for: none at all leaves it to the server.
+func (e *nackError) wait() time.Duration { return min(max(e.after, time.Millisecond), 24*time.Hour) }
+
+func (e *nackError) reason() string {
+	if e.err == nil {
+		return ""
+	}
+	return cut(e.err.Error())
+}
 
 // ListenOption changes how Listen works.
 type ListenOption func(*listenOptions)

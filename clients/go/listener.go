@@ -215,7 +215,7 @@ func (l *listener) handleOne(ctx context.Context, j *job) {
 		l.out.ack(j.n.ID)
 	case j.ctx.Err() != nil: // it need not come again, or comes with the next connection
 	case errors.As(err, &after):
-		l.out.nack(nack{IDs: []string{j.n.ID}, After: wireTime(after.after)})
+		l.out.nack(nack{IDs: []string{j.n.ID}, After: wireTime(after.wait()), Reason: after.reason()})
 	default:
 		l.out.nack(nack{IDs: []string{j.n.ID}})
 	}

@@ -175,6 +175,43 @@ func TestHandledNotificationIsAcknowledgedAndFailedOneIsNot(t *testing.T) {
 	})
 }
 
+func TestHandlerThatAsksForTheImpossibleGetsWhatCanBeHad(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		long := strings.Repeat("é", 600)
+		asks := map[string]error{
+			"past": NackAfter(-time.Hour, errors.New("busy")), "far": NackAfter(1<<62, nil), "long": NackAfter(0, errors.New("x"+long)),
+			"half": NackAfter(time.Second, errors.New("\xff")),
+		}
+		l := listen(t, func(_ int, c *scripted) error {
+			c.welcome()
+			for id := range asks {
+				c.notify(id)
+			}
+			return nil
+		}, func(_ context.Context, n *Notification) error { return asks[n.ID] })
+		synctest.Wait()
+		want := map[string]nack{
+			"past": {After: wireTime(time.Millisecond), Reason: "busy"}, "far": {After: wireTime(24 * time.Hour)},
+			"long": {After: wireTime(time.Millisecond), Reason: "x" + long[:998]}, "half": {After: wireTime(time.Second)},
+		}
+		got := 0
+		for c := l.conns[0]; len(c.seen) > 0; {
+			f := <-c.seen
+			if f.Nack == nil {
+				continue
+			}
+			got++
+			if w := want[f.Nack.IDs[0]]; f.Nack.After != w.After || f.Nack.Reason != w.Reason {
+				t.Errorf("%s: got %v", f.Nack.IDs[0], f.Nack)
+			}
+		}
+		if got != len(want) {
+			t.Errorf("%d were refused, want %d", got, len(want))
+		}
+		l.end()
+	})
+}
+
 func TestRedeliveredNotificationIsHandledOnceAndAcknowledgedAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var handled []string

@@ -62,8 +62,13 @@ func unread(err error, id, object string, attempt int) serverFrame {
 	return serverFrame{Unread: e}
 }
 
-// maxReason bounds a reason: the server refuses those above 1,000 bytes.
-const maxReason = 200
+// maxReason is how many bytes of a reason the server takes.
+const maxReason = 1000
+
+// cut makes a reason one that the server takes.
+func cut(text string) string {
+	return strings.ToValidUTF8(text[:min(len(text), maxReason)], "")
+}
 
 func reason(err error) string {
 	text := err.Error()
@@ -71,7 +76,7 @@ func reason(err error) string {
 	if !errors.As(err, &m) {
 		text = "frame: " + text
 	}
-	return strings.ToValidUTF8(text[:min(len(text), maxReason)], "")
+	return cut(text)
 }
 
 // member is where one member of a frame goes.
