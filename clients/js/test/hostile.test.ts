@@ -1,6 +1,6 @@
 // What must not stop a client, whatever a server or whoever published through it makes of it.
 import { readFileSync } from "node:fs";
-import { afterEach, expect, test } from "vitest";
+import { afterEach, expect, test, vi } from "vitest";
 import { Client, type Listener, RedeliverAfter, UndecodableError } from "../src/node.js";
 import { sockets } from "./support/fakesocket.js";
 
@@ -75,6 +75,7 @@ test("what cannot be read is asked for later each time", async () => {
 
 test("a callback that throws, and a frame that the server does not take, end nothing", async () => {
   const told: unknown[] = [];
+  const log = vi.spyOn(console, "error").mockImplementation(() => {});
   const net = sockets();
   const fail = () => {
     throw new Error("no");
@@ -100,6 +101,8 @@ test("a callback that throws, and a frame that the server does not take, end not
     "server refused a frame: bad_field: after is too long",
     "no",
   ]);
+  expect(log).toHaveBeenCalledTimes(4);
+  log.mockRestore();
   expect(socket.all("nack")).toEqual([{ ids: ["a"] }]);
   expect(net.made.length).toBe(1);
 });
