@@ -181,6 +181,9 @@ func (v *Variant) check(prefix string) error {
 			return notification.BadField(prefix+f.name, "%v", err)
 		}
 	}
+	if err := notification.CheckJSON(prefix+"data", v.Data); err != nil {
+		return err
+	}
 	if v.URL != "" {
 		if err := checkURL(v.URL); err != nil {
 			return notification.BadField(prefix+"url", "%v", err)

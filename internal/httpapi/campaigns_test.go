@@ -174,19 +174,21 @@ func TestARetriedCreationMakesOneCampaign(t *testing.T) {
 func TestBadCampaignsNameTheirField(t *testing.T) {
 	w, _, _ := campaigns(t)
 	for body, field := range map[string]string{
-		`{}`:                                                                           "content.title",
-		`{"content":{"title":"x"},"tile":1}`:                                           "tile",
-		`{"content":{"title":"x","bod":"y"}}`:                                          "content.bod",
-		`{"content":{"title":1}}`:                                                      "content.title",
-		`{"content":{"title":"x"},"rate":"fast"}`:                                      "rate",
-		`{"content":{"title":"x"},"spread":"soon"}`:                                    "spread",
-		`{"content":{"title":"x"},"send_at":"tomorrow"}`:                               "send_at",
-		`{"content":{"title":"x"},"audience":{"where":"age >"}}`:                       "audience.where",
-		`{"content":{"title":"x"},"audience":{"channels":["fcm"]}}`:                    "audience.channels[0]",
-		`{"content":{"title":"x"},"quiet_hours":{"from":"22:00","to":"8"}}`:            "quiet_hours.to",
-		`{"content":{"title":"x"},"name":"a","name":"b"}`:                              "name",
-		`{"content":{"title":"x","url":"javascript:alert(1)"},"audience":{}}`:          "content.url",
-		`{"content":{"title":"x"},"expires_at":"2001-01-01T00:00:00Z","priority":"x"}`: "expires_at",
+		`{}`:                                                                                         "content.title",
+		`{"content":{"title":"x"},"tile":1}`:                                                         "tile",
+		`{"content":{"title":"x","bod":"y"}}`:                                                        "content.bod",
+		`{"content":{"title":1}}`:                                                                    "content.title",
+		`{"content":{"title":"x"},"rate":"fast"}`:                                                    "rate",
+		`{"content":{"title":"x"},"spread":"soon"}`:                                                  "spread",
+		`{"content":{"title":"x"},"send_at":"tomorrow"}`:                                             "send_at",
+		`{"content":{"title":"x"},"audience":{"where":"age >"}}`:                                     "audience.where",
+		`{"content":{"title":"x"},"audience":{"channels":["fcm"]}}`:                                  "audience.channels[0]",
+		`{"content":{"title":"x"},"quiet_hours":{"from":"22:00","to":"8"}}`:                          "quiet_hours.to",
+		`{"content":{"title":"x"},"name":"a","name":"b"}`:                                            "name",
+		`{"content":{"title":"x","url":"javascript:alert(1)"},"audience":{}}`:                        "content.url",
+		`{"content":{"title":"x","data":` + strings.Repeat("[", 65) + strings.Repeat("]", 65) + `}}`: "content.data",
+		`{"content":{"title":"x","locales":{"fr":{"data":{"n":` + strings.Repeat("7", 1001) + `}}}},"audience":{}}`: "content.locales.fr.data",
+		`{"content":{"title":"x"},"expires_at":"2001-01-01T00:00:00Z","priority":"x"}`:                              "expires_at",
 	} {
 		w.post("/v1/campaigns", body).problem(http.StatusBadRequest, "bad-input", field)
 	}

@@ -142,7 +142,13 @@ func (c *Content) check() error {
 	if strings.ContainsFunc(c.ContentType, func(r rune) bool { return r < ' ' || r > '~' }) || len(c.ContentType) > MaxNameBytes {
 		return BadField("content_type", "must be a media type of at most %d ASCII characters", MaxNameBytes)
 	}
-	if IsJSON(c.ContentType) && len(c.Data) > 0 && !json.Valid(c.Data) {
+	if !IsJSON(c.ContentType) || len(c.Data) == 0 {
+		return nil
+	}
+	if err := CheckJSON("data", c.Data); err != nil {
+		return err
+	}
+	if !json.Valid(c.Data) {
 		return BadField("data", "is not valid JSON although content_type is %s", c.ContentType)
 	}
 	return nil

@@ -78,12 +78,18 @@ func (p *Put) Check() error {
 		return notification.BadField("version", "must be from 1 to 2^63-1")
 	case len(p.Payload) > MaxPayload:
 		return notification.BadField("payload", "has %d bytes; at most %d are allowed: a signal is no place for the data itself", len(p.Payload), MaxPayload)
-	case len(p.Payload) > 0 && notification.IsJSON(p.ContentType) && !json.Valid(p.Payload):
-		return notification.BadField("payload", "is not JSON, which its content type says it is")
 	case p.Unknown && len(p.Payload) > 0:
 		return notification.BadField("payload", "an unknown version has none")
 	case len(p.ContentType) > maxContentType || !printable(p.ContentType):
 		return notification.BadField("content_type", "must be at most %d bytes of printable text", maxContentType)
+	}
+	if len(p.Payload) > 0 && notification.IsJSON(p.ContentType) {
+		if err := notification.CheckJSON("payload", p.Payload); err != nil {
+			return err
+		}
+		if !json.Valid(p.Payload) {
+			return notification.BadField("payload", "is not JSON, which its content type says it is")
+		}
 	}
 	return p.Source.Check()
 }

@@ -122,6 +122,10 @@ func TestBadPublishNamesItsField(t *testing.T) {
 			}
 		})
 	}
+	for _, data := range []string{strings.Repeat("[", 65) + strings.Repeat("]", 65), strings.Repeat("7", 1001), "NaN"} {
+		_, err := p.Publish(keyed(t.Context(), access.DevKey), &pb.PublishRequest{To: to, Data: []byte(data), ContentType: "application/vnd.ride+json"})
+		wantCode(t, err, codes.InvalidArgument)
+	}
 	_, err := p.Publish(keyed(t.Context(), access.DevKey), &pb.PublishRequest{To: to, Body: strings.Repeat("x", notification.MaxRequestBytes+1)})
 	wantCode(t, err, codes.InvalidArgument)
 }

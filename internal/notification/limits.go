@@ -1,0 +1,76 @@
+package notification
+
+import "bytes"
+
+// Limits of JSON in a publish, so that no parser of a receiver gives up on it. They are part of the public contract.
+const (
+	MaxJSONDepth  = 64   // objects and lists within each other; parsers in use end at 100, or with the program
+	MaxJSONDigits = 1000 // of one number; Python refuses to read integers of more than 4,300
+)
+
+// CheckJSON refuses JSON that is valid and yet more than receivers can be trusted to read. A number beyond a double passes:
+// it harms nobody, and what becomes of it is for the receiver's language to say.
+func CheckJSON(field string, b []byte) error {
+	if !suspect(b) {
+		return nil
+	}
+	depth, digits, quoted := 0, 0, false
+	for i := 0; i < len(b); i++ {
+		c := b[i]
+		switch {
+		case c == '"':
+			quoted = !quoted
+		case quoted:
+			if c == '\\' {
+				i++ // whatever is escaped
+			}
+		case c >= '0' && c <= '9':
+			if digits++; digits > MaxJSONDigits {
+				return BadField(field, "has a number of more than %d digits", MaxJSONDigits)
+			}
+		case partOfNumber(c):
+		default:
+			digits = 0
+			switch c {
+			case '{', '[':
+				if depth++; depth > MaxJSONDepth {
+					return BadField(field, "is nested more than %d levels deep", MaxJSONDepth)
+				}
+			case '}', ']':
+				depth--
+			}
+		}
+	}
+	return nil
+}
+
+// suspect reports whether b might break a limit. Nearly nothing does, and it looks at one byte in a thousand beside two
+// counts, which processors make many bytes at a time.
+func suspect(b []byte) bool {
+	if bytes.Count(b, []byte{'{'})+bytes.Count(b, []byte{'['}) > MaxJSONDepth {
+		return true
+	}
+	for i := MaxJSONDigits; i < len(b); i += MaxJSONDigits { // a longer number cannot lie between
+		if longNumber(b, i) {
+			return true
+		}
+	}
+	return false
+}
+
+// longNumber reports whether what might be a number around i, if it stood in no string, is longer than one may be.
+func longNumber(b []byte, i int) bool {
+	from, to := i, i
+	for from > 0 && to-from <= MaxJSONDigits && inNumber(b[from-1]) {
+		from--
+	}
+	for to < len(b) && to-from <= MaxJSONDigits && inNumber(b[to]) {
+		to++
+	}
+	return to-from > MaxJSONDigits
+}
+
+func inNumber(c byte) bool { return c >= '0' && c <= '9' || partOfNumber(c) }
+
+// partOfNumber tells what else stands in numbers.
+func partOfNumber(c byte) bool { return c == '.' || c == '-' || c == '+' || c == 'e' || c == 'E' }
