@@ -707,7 +707,8 @@ func (x *Ack) GetIds() []string {
 	return nil
 }
 
-// Nack asks for redelivery after a while.
+// Nack asks for redelivery after a while. With a reason it says that the client cannot take the notifications; five such
+// nacks set one aside as failed.
 type Nack struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Ids           []string               `protobuf:"bytes,1,rep,name=ids,proto3" json:"ids,omitempty"`

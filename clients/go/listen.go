@@ -12,7 +12,9 @@ import (
 // ErrRecalled when the notification was settled elsewhere or withdrawn meanwhile.
 type Handler func(ctx context.Context, n *Notification) error
 
-// NackAfter is a Handler's error that asks for redelivery after d, 0 to 24 h. The server is told the error's text.
+// NackAfter is a Handler's error that asks for redelivery after d, 0 to 24 h. The server is told the error's text
+// and counts: a notification that came back with a reason five times is set aside as failed. With a nil error it is only
+// put off.
 func NackAfter(d time.Duration, err error) error { return &nackError{d, err} }
 
 type nackError struct {

@@ -16,6 +16,7 @@ import (
 	"godwit.dev/godwit/internal/gateway/pollgate"
 	"godwit.dev/godwit/internal/httpapi"
 	"godwit.dev/godwit/internal/mailbox"
+	"godwit.dev/godwit/internal/notification"
 	"godwit.dev/godwit/internal/session"
 	"godwit.dev/godwit/internal/store/sqlite/eventdb"
 	"godwit.dev/godwit/internal/store/sqlite/mailboxdb"
@@ -182,5 +183,29 @@ func TestExpiredAndScheduledShowInStatus(t *testing.T) {
 	}
 	if s := w.get("/v1/stats").body; !strings.Contains(s, `"expired":1`) || !strings.Contains(s, `"scheduled":1`) {
 		t.Errorf("stats %s", s)
+	}
+}
+
+func TestWhatNoClientCanTakeFailsAndBlocksNothing(t *testing.T) {
+	w := newRealWorld(t)
+	feed := w.follow("?types=failed", nil)
+	w.post("/v1/notifications", `{"to":"driver-42","id":"bad"}`).want(http.StatusCreated)
+	sess := ""
+	for n := 1; n <= notification.MaxNacks; n++ {
+		sess, _ = w.poll("driver-42", sess, "notification")
+		w.do(request{method: "POST", path: "/v1/frames", key: w.token("shop", "driver-42"), body: fmt.Sprintf(
+			`{"session":%q,"frames":[{"nack":{"ids":["bad"],"after":"1s","reason":"data: \"<deep>\" %d"}}]}`, sess, n)}).want(http.StatusOK)
+	}
+	if e := feed.event(); e.Type != "failed" || e.ID != "bad" || e.To != "driver-42" {
+		t.Errorf("event %+v", e)
+	}
+	s := decode[statusJSON](w.get("/v1/notifications/bad?to=driver-42").want(http.StatusOK))
+	want := fmt.Sprintf(`nacked %d times: data: "<deep>" %[1]d`, notification.MaxNacks)
+	if s.Status != "failed" || s.Channels[0].Status != "failed" || !strings.HasSuffix(*s.Channels[0].Detail, want) {
+		t.Errorf("status %s, detail %q, want failed and %q", s.Status, *s.Channels[0].Detail, want)
+	}
+	w.post("/v1/notifications", `{"to":"driver-42","id":"good"}`).want(http.StatusCreated)
+	if _, ids := w.poll("driver-42", sess, "notification"); !slices.Equal(ids, []string{"good"}) {
+		t.Errorf("then came %v, want what is good", ids)
 	}
 }

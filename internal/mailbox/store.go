@@ -47,11 +47,14 @@ type AppendResult struct {
 	Err       error     // ErrConflict or ErrFull
 }
 
-// Settle asks to end one recipient's copy of a notification, or to count one device's acknowledgement of it.
+// Settle asks to end one recipient's copy of a notification, or to count one device's acknowledgement of it, or one more
+// time that a device could not take it.
 type Settle struct {
 	App, Recipient, ID string
 	Pos                int64               // 0: look ID up
 	As                 notification.Status // Acked, Replied, Delivered (ack "none"), Recalled or Failed
+	Nack               bool                // a client could not take it: counted, and notification.MaxNacks of them end it As Failed
+	Reason             string              // of a nack; kept, the last one that gave any
 	Device             string              // who acknowledges: device name or session id; for ack "all"
 	Online             []string            // for ack "all": all devices online now, by the same names
 	At                 time.Time
@@ -67,7 +70,7 @@ type SettleOutcome uint8
 const (
 	SettleUnknown SettleOutcome = iota // no such notification for this recipient
 	SettleDone                         // it is settled by this call
-	SettlePartial                      // ack "all": counted, others are waited for
+	SettlePartial                      // ack "all" or a nack: counted, others are waited for
 	SettleAlready                      // it was settled before
 	SettleLate                         // too late: it had expired undelivered or more than 60 s ago
 )
@@ -152,6 +155,8 @@ type Record struct {
 	DeliveredAt time.Time
 	SettledAt   time.Time
 	Attempts    uint32
+	Nacks       uint32 // times that a client could not take it
+	Reason      string // the last one that a nack gave
 	Pos         int64
 }
 

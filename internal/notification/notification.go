@@ -17,6 +17,7 @@ const (
 	MaxTTL          = 30 * 24 * time.Hour // a mailbox is not an archive
 	AckGrace        = 60 * time.Second    // an ack this late still counts if the notification had been delivered
 	DedupWindow     = 24 * time.Hour      // how long after settling an id stays a duplicate
+	MaxNacks        = 5                   // a notification that clients could not take so often is set aside as failed
 )
 
 // Content is what a notification says. Two publishes of one id must agree in it.

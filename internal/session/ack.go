@@ -64,9 +64,12 @@ func (s *Session) ack(ids [][]byte) []*mailbox.Settle {
 	return batch
 }
 
-// nack asks for redelivery after the time given, or else after the usual backoff.
-func (s *Session) nack(ids [][]byte, after time.Duration) {
+// nack asks for redelivery after a while, or with none given after the usual backoff. Until then it is out of the window,
+// so that what a client cannot take blocks nothing behind it. Nacks that say why the store counts, and ends what got too
+// many; the others only put off, so that a handler that fails for an hour loses nothing.
+func (s *Session) nack(ids [][]byte, after time.Duration, reason []byte) (batch []*mailbox.Settle) {
 	now := s.hub.instant()
+	why := string(reason)
 	for _, id := range ids {
 		k := s.inFlight(id)
 		if k < 0 {
@@ -77,9 +80,22 @@ func (s *Session) nack(ids [][]byte, after time.Duration) {
 		if after > 0 {
 			f.due = now + ticks(min(after, notification.MaxTTL))
 		}
-		if f.due < s.wakeAt {
+		if f.step &^= again; f.due < s.wakeAt {
 			s.arm(f.due)
 		}
+		if f.is(off) {
+			continue // another time for what was counted
+		}
+		s.win.putOff(f)
+		if why == "" {
+			continue
+		}
+		batch = append(batch, &mailbox.Settle{
+			App: s.app, Recipient: s.recipient, ID: f.id, Pos: f.pos, As: notification.Failed, Nack: true, Reason: why,
+			Device: s.device, Attempts: uint32(f.attempt), At: s.hub.cfg.Now(),
+		})
 	}
 	s.hub.counts.nacked.Add(uint64(len(ids)))
+	s.catchUpLocked()
+	return batch
 }

@@ -1,6 +1,7 @@
 package session
 
 import (
+	"slices"
 	"sync"
 
 	"godwit.dev/godwit/internal/frame"
@@ -21,7 +22,8 @@ type catchUps struct {
 // catchUpLocked queues a session that is behind, unless something must happen first: an acknowledgement to make
 // room, or the transport to drain. Both call it again.
 func (s *Session) catchUpLocked() {
-	if !s.behind || s.blocked || len(s.flight()) > 0 && s.room() < int(s.window+1)/2 {
+	lacks := s.behind || s.win != nil && s.win.crowded
+	if !lacks || s.blocked || s.waiting() > 0 && s.room() < int(s.window+1)/2 {
 		return
 	}
 	s.readSoon()
@@ -153,13 +155,30 @@ func (s *Session) plan(rd *reads) {
 		s.behind = true
 	}
 	for _, f := range s.flight() {
-		if f.again || compare {
+		if f.is(again) || compare {
 			rd.refs = append(rd.refs, mailbox.Ref{App: s.app, Recipient: s.recipient, Pos: f.pos})
 			r.nrefs++
 		}
 	}
+	if s.win != nil {
+		s.win.crowded = false
+		if compare {
+			r.nrefs += s.askWritten(rd)
+		}
+	}
 	s.ask(&r, rd)
 	rd.plan = append(rd.plan, r)
+}
+
+// askWritten asks for what asked for no acknowledgement, was written before the last comparison and is not settled yet.
+func (s *Session) askWritten(rd *reads) (n int) {
+	u := &s.win.written
+	n = u.stale
+	for _, pos := range u.at[:n] {
+		rd.refs = append(rd.refs, mailbox.Ref{App: s.app, Recipient: s.recipient, Pos: pos})
+	}
+	u.stale = len(u.at)
+	return n
 }
 
 // ask adds the rows that a session which is behind can take.
@@ -226,6 +245,7 @@ func (s *Session) redeliver(items []*mailbox.Item, refs []mailbox.Ref, sc *scrat
 	for i, it := range items {
 		k := s.inFlightPos(refs[i].Pos)
 		if k < 0 {
+			s.settleWritten(refs[i].Pos, it, sc)
 			continue
 		}
 		f := &s.win.flight[k]
@@ -235,19 +255,35 @@ func (s *Session) redeliver(items []*mailbox.Item, refs []mailbox.Ref, sc *scrat
 			s.write(frame.ServerRecall, frame.AppendRecall(nil, s.t.Format(), []string{id}))
 			continue
 		}
-		if !f.again {
+		if !f.is(again) {
 			continue
 		}
-		f.again = false
+		if f.is(off) && s.room() <= 0 {
+			s.win.crowded = true // read again once acknowledgements have made room
+			continue
+		}
+		f.step &^= again
 		it.Attempts = max(it.Attempts, uint32(f.attempt))
 		f.due = now + backoff(it.Attempts+1)
 		if !s.blocked && s.send(it, it.Attempts+1, sc) {
+			s.win.putBack(f)
 			f.attempt++
 			sc.mark(s, it)
 			s.hub.counts.redelivered.Add(1)
 		}
 	}
 	s.arm(s.nextWake(now))
+}
+
+// settleWritten settles once more what the store seems to have missed: it is not written twice to a connection that stays.
+func (s *Session) settleWritten(pos int64, it *mailbox.Item, sc *scratch) {
+	switch {
+	case s.win == nil || !slices.Contains(s.win.written.at, pos):
+	case it == nil:
+		s.settledAck(pos)
+	default:
+		sc.settles = append(sc.settles, s.settleDelivered(it))
+	}
 }
 
 // retryRead leaves a session whose read failed to its timer.

@@ -69,7 +69,7 @@ func (s *Session) room() int {
 	if s.peek {
 		return math.MaxInt16 // nothing is awaited; the transport's queue is the bound
 	}
-	return int(s.window) - len(s.flight())
+	return int(s.window) - s.waiting()
 }
 
 // deliver writes an item for the first time on this session. False: it was not written.
@@ -82,11 +82,9 @@ func (s *Session) deliver(it *mailbox.Item, sc *scratch) bool {
 	}
 	sc.mark(s, it)
 	if it.N.Ack == notification.AckNone {
-		now := s.hub.cfg.Now()
-		sc.settles = append(sc.settles, &mailbox.Settle{
-			App: s.app, Recipient: s.recipient, ID: it.N.ID, Pos: it.Pos,
-			As: notification.Delivered, At: now, DeliveredAt: now, Attempts: it.Attempts + 1,
-		})
+		sc.settles = append(sc.settles, s.settleDelivered(it))
+		w := s.busy()
+		w.written.at = append(w.written.at, it.Pos)
 		return true
 	}
 	due := s.hub.instant() + backoff(it.Attempts+1)
@@ -97,6 +95,15 @@ func (s *Session) deliver(it *mailbox.Item, sc *scratch) bool {
 		s.arm(due)
 	}
 	return true
+}
+
+// settleDelivered makes what ends a copy that asks for no acknowledgement.
+func (s *Session) settleDelivered(it *mailbox.Item) *mailbox.Settle {
+	now := s.hub.cfg.Now()
+	return &mailbox.Settle{
+		App: s.app, Recipient: s.recipient, ID: it.N.ID, Pos: it.Pos,
+		As: notification.Delivered, At: now, DeliveredAt: now, Attempts: it.Attempts + 1,
+	}
 }
 
 // send writes an item's frame: a small head and the tail that all receivers share.

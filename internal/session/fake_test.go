@@ -28,6 +28,7 @@ type memory struct {
 	pos     int64
 	settles []mailbox.Settle
 	held    bool // acknowledgements stay queued, as before a commit
+	nacks   map[string]int
 	marks   []mailbox.Mark
 	reads   int // of rows
 	looks   int // at heads
@@ -150,7 +151,10 @@ func (m *memory) SettleLater(batch []*mailbox.Settle) {
 	var done []mailbox.Settled
 	for _, s := range batch {
 		m.settles = append(m.settles, *s)
-		if m.held {
+		if s.Nack {
+			m.nacks[s.ID]++
+		}
+		if m.held || s.Nack && m.nacks[s.ID] < notification.MaxNacks {
 			continue
 		}
 		items := m.items[s.Recipient]
@@ -279,6 +283,14 @@ func (w *wire) ack(ids ...string) {
 	w.s.Frame(f)
 }
 
+func (w *wire) nack(after time.Duration, ids ...string) {
+	f := &frame.Client{Kind: frame.KindNack, After: after, Reason: []byte("too deep")}
+	for _, id := range ids {
+		f.IDs = append(f.IDs, []byte(id))
+	}
+	w.s.Frame(f)
+}
+
 // world is a hub over a memory mailbox, inside a synctest bubble.
 type world struct {
 	t    *testing.T
@@ -300,7 +312,7 @@ func (l *log) Emit(evs []event.Event) {
 
 func inWorld(t *testing.T, f func(w *world)) {
 	synctest.Test(t, func(t *testing.T) {
-		mail := &memory{items: map[string][]mailbox.Item{}, seqs: map[string]uint64{}}
+		mail := &memory{nacks: map[string]int{}, items: map[string][]mailbox.Item{}, seqs: map[string]uint64{}}
 		w := &world{t: t, mail: mail, evs: &log{}}
 		w.hub = NewHub(Config{
 			Mailbox: mail, Verifier: doors{time.Now}, Events: w.evs, Now: mailbox.Clock(), Log: slog.New(slog.DiscardHandler),

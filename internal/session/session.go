@@ -101,7 +101,7 @@ func (s *Session) Frame(f *frame.Client) {
 	}
 }
 
-// frame handles any frame but a hello. What it acknowledges is handed on once the session is unlocked.
+// frame handles any frame but a hello. What it acknowledges or nacks is handed on once the session is unlocked.
 func (s *Session) frame(f *frame.Client) (acks []*mailbox.Settle) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -116,7 +116,7 @@ func (s *Session) frame(f *frame.Client) (acks []*mailbox.Settle) {
 	case frame.KindAck:
 		return s.ack(f.IDs)
 	case frame.KindNack:
-		s.nack(f.IDs, f.After)
+		return s.nack(f.IDs, f.After, f.Reason)
 	case frame.KindPing:
 		s.pong(f)
 	default:

@@ -35,7 +35,7 @@ func (s *Session) nextWake(now instant) instant {
 		at = min(at, s.expires)
 	}
 	for _, f := range s.flight() {
-		if !f.again {
+		if !f.is(again) {
 			at = min(at, f.due)
 		}
 	}
@@ -86,8 +86,8 @@ func (s *Session) checkAlive(now instant) bool {
 func (s *Session) checkDue(now instant) {
 	read := s.rereadAt <= now
 	for i, flight := 0, s.flight(); i < len(flight); i++ {
-		if f := &flight[i]; f.due <= now && !f.again {
-			f.again, read = true, true
+		if f := &flight[i]; f.due <= now && !f.is(again) {
+			f.step, read = f.step|again, true
 		}
 	}
 	if read {

@@ -7,9 +7,11 @@ import (
 
 // window is what a busy session has to remember. An idle one has none: most sessions are idle.
 type window struct {
-	flight []inflight
-	acked  []int64 // positions acknowledged and not yet settled by the store: a read must leave them out
-	stale  int     // so many of acked, the first, were there at the last comparison with the store
+	flight  []inflight
+	off     int       // so many of flight were nacked and wait outside the window for their time
+	crowded bool      // one of those that were nacked found no room when its time had come
+	acked   unsettled // by the client
+	written unsettled // what asks for no acknowledgement
 }
 
 // inflight is a notification that was written and not yet acknowledged: 32 bytes.
@@ -18,8 +20,35 @@ type inflight struct {
 	id      string
 	due     instant // of the next redelivery
 	attempt uint16
-	all     bool // every device must acknowledge
-	again   bool // redelivery waits for a store read
+	all     bool  // every device must acknowledge
+	step    steps // what it waits for; none: its acknowledgement
+}
+
+// steps are what a notification in flight may wait for beside its acknowledgement.
+type steps uint8
+
+const (
+	again steps = 1 << iota // a store read, to be delivered again
+	off                     // its time after a nack: it is not in the window
+)
+
+func (f *inflight) is(s steps) bool { return f.step&s != 0 }
+
+// unsettled are positions that the session has done with and the store has not settled yet: a read must leave them out.
+type unsettled struct {
+	at    []int64
+	stale int // so many, the first, were there at the last comparison with the store
+}
+
+func (u *unsettled) drop(pos int64) {
+	i := slices.Index(u.at, pos)
+	if i < 0 {
+		return
+	}
+	u.at = slices.Delete(u.at, i, i+1)
+	if i < u.stale {
+		u.stale--
+	}
 }
 
 // windows are reused, so that a session which is busy now and then makes no garbage. What a burst has grown is not
@@ -28,7 +57,7 @@ var windows = sync.Pool{New: func() any { return new(window) }}
 
 const keepWindow = 64 // entries a window that is reused may have room for
 
-// flight is what waits for an acknowledgement, oldest first.
+// flight is what waits for an acknowledgement, oldest first, in the window or outside.
 func (s *Session) flight() []inflight {
 	if s.win == nil {
 		return nil
@@ -48,27 +77,47 @@ func (s *Session) addFlight(f inflight) {
 	w.flight = append(w.flight, f)
 }
 
+// waiting is how many notifications fill the window.
+func (s *Session) waiting() int {
+	if s.win == nil {
+		return 0
+	}
+	return len(s.win.flight) - s.win.off
+}
+
+// putOff takes a notification in flight out of the window for a while, unless too many are: a session's memory is bounded.
+func (w *window) putOff(f *inflight) {
+	if w.off < maxWindow {
+		f.step |= off
+		w.off++
+	}
+}
+
+// putBack takes it into the window again.
+func (w *window) putBack(f *inflight) {
+	if f.is(off) {
+		f.step &^= off
+		w.off--
+	}
+}
+
 // takeFlight removes what is at i. An acknowledged position stays known until the store has settled it.
 func (s *Session) takeFlight(i int, acked bool) {
 	w := s.win
+	w.putBack(&w.flight[i])
 	if acked {
-		w.acked = append(w.acked, w.flight[i].pos)
+		w.acked.at = append(w.acked.at, w.flight[i].pos)
 	}
 	w.flight = slices.Delete(w.flight, i, i+1)
 	s.leaveWindow()
 	s.catchUpLocked()
 }
 
-// settledAck forgets an acknowledged position.
+// settledAck forgets a position that the store has settled.
 func (s *Session) settledAck(pos int64) {
-	if s.win == nil {
-		return
-	}
-	if i := slices.Index(s.win.acked, pos); i >= 0 {
-		s.win.acked = slices.Delete(s.win.acked, i, i+1)
-		if i < s.win.stale {
-			s.win.stale--
-		}
+	if w := s.win; w != nil {
+		w.acked.drop(pos)
+		w.written.drop(pos)
 		s.leaveWindow()
 	}
 }
@@ -77,8 +126,8 @@ func (s *Session) settledAck(pos int64) {
 // settled by now the store did not take. What is newer may wait for a commit under way.
 func (s *Session) forgetAcked() {
 	if w := s.win; w != nil {
-		w.acked = slices.Delete(w.acked, 0, w.stale)
-		w.stale = len(w.acked)
+		w.acked.at = slices.Delete(w.acked.at, 0, w.acked.stale)
+		w.acked.stale = len(w.acked.at)
 		s.leaveWindow()
 	}
 }
@@ -86,11 +135,12 @@ func (s *Session) forgetAcked() {
 // leaveWindow gives an empty window back.
 func (s *Session) leaveWindow() {
 	w := s.win
-	if len(w.flight) > 0 || len(w.acked) > 0 {
+	if len(w.flight) > 0 || len(w.acked.at) > 0 || len(w.written.at) > 0 {
 		return
 	}
-	s.win, w.stale = nil, 0
-	if cap(w.flight) <= keepWindow && cap(w.acked) <= keepWindow {
+	s.win = nil
+	if cap(w.flight) <= keepWindow && cap(w.acked.at) <= keepWindow && cap(w.written.at) <= keepWindow {
+		*w = window{flight: w.flight, acked: unsettled{at: w.acked.at}, written: unsettled{at: w.written.at}}
 		windows.Put(w)
 	}
 }
@@ -100,11 +150,11 @@ func (s *Session) have() []int64 {
 	if s.win == nil {
 		return nil
 	}
-	out := make([]int64, 0, len(s.win.flight)+len(s.win.acked))
+	out := make([]int64, 0, len(s.win.flight)+len(s.win.acked.at)+len(s.win.written.at))
 	for i := range s.win.flight {
 		out = append(out, s.win.flight[i].pos)
 	}
-	out = append(out, s.win.acked...)
+	out = append(append(out, s.win.acked.at...), s.win.written.at...)
 	slices.Sort(out)
 	return out
 }

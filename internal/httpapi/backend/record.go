@@ -78,12 +78,30 @@ func appendLive(b []byte, r *mailbox.Record) []byte {
 	b = append(b, '"')
 	b = call.AppendMoment(b, "at", at)
 	b = append(b, `,"detail":`...)
-	if r.Attempts > 0 {
-		b = call.AppendString(b, "sent "+times(r.Attempts))
+	if detail := liveDetail(r); detail != "" {
+		b = call.AppendString(b, detail)
 	} else {
 		b = append(b, "null"...)
 	}
 	return append(b, '}')
+}
+
+// liveDetail tells how often a copy was sent, and what clients said who could not take it.
+func liveDetail(r *mailbox.Record) (s string) {
+	if r.Attempts > 0 {
+		s = "sent " + times(r.Attempts)
+	}
+	if r.Nacks == 0 {
+		return s
+	}
+	if s != "" {
+		s += ", "
+	}
+	s += "nacked " + times(r.Nacks)
+	if r.Reason != "" {
+		s += ": " + r.Reason
+	}
+	return s
 }
 
 func times(n uint32) string {

@@ -108,6 +108,51 @@ var settleCases = []testCase{
 		e.wantPending("r", "x")
 		e.wantStatus("r", "x", notification.Delivered)
 	}},
+	{"NacksSetACopyAside", []Ability{Status}, func(e *env) {
+		e.stored(e.note("x"), "r", "s")
+		for n := 1; n < notification.MaxNacks; n++ {
+			reason := ""
+			if n == 2 {
+				reason = "data: too deep"
+			}
+			e.nacked("r", "x", reason, mailbox.SettlePartial)
+			e.wantPending("r", "x")
+			if n == 3 {
+				e.reopen()
+			}
+		}
+		if rec := e.wantStatus("r", "x", notification.Stored); rec.Nacks != notification.MaxNacks-1 || rec.Reason != "data: too deep" {
+			e.Errorf("record %+v, want it to tell of %d nacks and the reason", rec, notification.MaxNacks-1)
+		}
+		told := len(e.rec.All().Settled)
+		e.nacked("r", "x", "title: is a number", mailbox.SettleDone)
+		e.wantPending("r")
+		if all := e.rec.All().Settled[told:]; len(all) != 1 || all[0].As != notification.Failed || all[0].ID != "x" {
+			e.Errorf("the observer was told %+v, want that it failed", all)
+		}
+		e.nacked("r", "x", "", mailbox.SettleAlready)
+		e.reopen()
+		if rec := e.wantStatus("r", "x", notification.Failed); rec.Nacks != notification.MaxNacks || rec.Reason != "title: is a number" {
+			e.Errorf("record %+v, want it to tell of %d nacks and the last reason", rec, notification.MaxNacks)
+		}
+		list, _, err := e.s.History(e.Context(), App, "r", notification.Failed, 10, 0)
+		if err != nil || len(list) != 1 || list[0].Reason != "title: is a number" {
+			e.Errorf("history %+v, %v", list, err)
+		}
+		e.wantPending("s", "x")
+		if rec := e.wantStatus("s", "x", notification.Stored); rec.Nacks != 0 || rec.Reason != "" {
+			e.Errorf("record %+v has what concerns another recipient", rec)
+		}
+	}},
+	{"NackedAndThenAcknowledgedIsAcknowledged", nil, func(e *env) {
+		e.stored(e.note("x"), "r")
+		for n := 1; n < notification.MaxNacks; n++ {
+			e.nacked("r", "x", "busy", mailbox.SettlePartial)
+		}
+		e.acked("r", "x")
+		e.nacked("r", "x", "busy", mailbox.SettleAlready)
+		e.wantPending("r")
+	}},
 	{"ARecalledOneIsNotPending", []Ability{Recall, Status}, func(e *env) {
 		e.stored(e.note("x"), "r")
 		e.stored(e.note("later", sendAfter(time.Hour, time.Hour)), "r")

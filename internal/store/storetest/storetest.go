@@ -279,6 +279,14 @@ func (e *env) acked(to, id string) {
 	e.ends(to, id, notification.Acked, mailbox.SettleDone)
 }
 
+func (e *env) nacked(to, id, reason string, want mailbox.SettleOutcome) {
+	e.Helper()
+	q := &mailbox.Settle{Recipient: to, ID: id, As: notification.Failed, Nack: true, Reason: reason}
+	if got := e.settleWith(q); got != want {
+		e.Fatalf("nack of %s: outcome %d, want %d", id, got, want)
+	}
+}
+
 // record looks one copy up.
 func (e *env) record(to, id string) mailbox.Record {
 	e.Helper()

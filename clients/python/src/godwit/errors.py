@@ -193,7 +193,10 @@ class SyncTimeoutError(GodwitError, TimeoutError):
 
 
 class NackAfter(Exception):  # noqa: N818 - it is raised to ask for something, like StopIteration
-    """Raised by a handler: redeliver the notification after this time, 0 s to 24 h."""
+    """Raised by a handler: redeliver the notification after this time, 0 s to 24 h.
+
+    A reason says that it cannot be handled: five times with one, and the server sets it aside as failed.
+    """
 
     def __init__(self, after: timedelta | float, reason: str = "") -> None:
         seconds = after.total_seconds() if isinstance(after, timedelta) else float(after)

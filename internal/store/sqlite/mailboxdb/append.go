@@ -239,6 +239,10 @@ func (s *Store) deleteRow(pos int64) error {
 	if err := exec(s.stmts.deleteNote); err != nil {
 		return err
 	}
+	s.stmts.deleteNack.BindInt64(1, pos)
+	if err := exec(s.stmts.deleteNack); err != nil {
+		return err
+	}
 	s.stmts.deleteAcks.BindInt64(1, pos)
 	return exec(s.stmts.deleteAcks)
 }

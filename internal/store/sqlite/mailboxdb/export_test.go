@@ -28,9 +28,14 @@ func (s *Store) Hold() (release func()) {
 }
 
 // Contents counts stored contents.
-func (s *Store) Contents(ctx context.Context) (n int, err error) {
+func (s *Store) Contents(ctx context.Context) (n int, err error) { return s.count(ctx, "content") }
+
+// Nacked counts copies of which it is known that clients could not take them.
+func (s *Store) Nacked(ctx context.Context) (n int, err error) { return s.count(ctx, "nack") }
+
+func (s *Store) count(ctx context.Context, table string) (n int, err error) {
 	err = s.db.Read(ctx, func(c *sqlite.Conn) error {
-		st, err := c.Prepare("SELECT count(*) FROM content")
+		st, err := c.Prepare("SELECT count(*) FROM " + table)
 		if err != nil {
 			return err
 		}

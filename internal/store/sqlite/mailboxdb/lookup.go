@@ -80,6 +80,10 @@ func (s *Store) readRecords(c *sqlite.Conn, positions []int64, appKey int64, id 
 	if err != nil {
 		return err
 	}
+	nack, err := c.Prepare(selectNack)
+	if err != nil {
+		return err
+	}
 	for _, pos := range positions {
 		row, ok, err := readRow(note, pos)
 		if err != nil {
@@ -92,7 +96,7 @@ func (s *Store) readRecords(c *sqlite.Conn, positions []int64, appKey int64, id 
 		name.BindInt64(2, appKey)
 		err = each(name, func(st *sqlite.Stmt) error {
 			*to = append(*to, row.record(st.ColumnText(0), now))
-			return nil
+			return readNacks(nack, &(*to)[len(*to)-1])
 		})
 		if err != nil {
 			return err
@@ -133,6 +137,10 @@ func (s *Store) History(ctx context.Context, appName, name string, status notifi
 		if err != nil {
 			return err
 		}
+		nack, err := c.Prepare(selectNack)
+		if err != nil {
+			return err
+		}
 		examined := 0
 		visit := func(pos int64) bool {
 			if pos >= cursor {
@@ -150,10 +158,11 @@ func (s *Store) History(ctx context.Context, appName, name string, status notifi
 			}
 			if ok && r.recipient == info.key {
 				if rec := r.record(name, now); status == 0 || rec.Status == status {
+					err = readNacks(nack, &rec)
 					items = append(items, rec)
 				}
 			}
-			return true
+			return err == nil
 		}
 		if verr := s.eachOf(c, info.key, cursor, visit); verr != nil {
 			return verr

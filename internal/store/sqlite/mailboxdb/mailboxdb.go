@@ -18,8 +18,12 @@ import (
 	"godwit.dev/godwit/internal/store/sqlite/sqlitedb"
 )
 
-//go:embed schema/0001_mailbox.sql
-var schema1 string
+var (
+	//go:embed schema/0001_mailbox.sql
+	schema1 string
+	//go:embed schema/0002_nacks.sql
+	schema2 string
+)
 
 const appID = 0x47644d62 // "GdMb": application_id of mailbox files
 
@@ -125,7 +129,7 @@ func Open(ctx context.Context, path string, cfg Config) (*Store, error) {
 	}
 	s.space = space
 	s.db, err = sqlitedb.Open(ctx, path, sqlitedb.Options{
-		AppID: appID, Migrations: []string{schema1}, CopyAfter: max(cfg.Ballast/2, minCopyAfter), VFS: cfg.VFS, Fatal: cfg.Fatal, Log: cfg.Log,
+		AppID: appID, Migrations: []string{schema1, schema2}, CopyAfter: max(cfg.Ballast/2, minCopyAfter), VFS: cfg.VFS, Fatal: cfg.Fatal, Log: cfg.Log,
 		Hooks: sqlitedb.Hooks{Committed: s.committed, Failed: s.failed},
 	}, s.prepare)
 	if err != nil {

@@ -115,7 +115,10 @@ func deleteSpan(c *sqlite.Conn, sp span, since int64) error {
 	st.BindInt64(1, sp.from)
 	st.BindInt64(2, sp.to)
 	st.BindInt64(3, since)
-	return exec(st)
+	if err := exec(st); err != nil {
+		return err
+	}
+	return deleteNacks(c, sp)
 }
 
 // dropEmptySlices drops the index of slices before a position (0: all) that have no row left.

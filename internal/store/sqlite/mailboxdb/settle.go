@@ -125,6 +125,14 @@ func (s *Store) settle(q *mailbox.Settle) (mailbox.SettleOutcome, error) {
 		return mailbox.SettleLate, s.settleEntry(r, e, done)
 	case !q.As.Settled(e.mode()): // "delivered" settles only what asks for no ack
 		return mailbox.SettlePartial, s.recordMark(r, e, mark)
+	case q.Nack:
+		enough, err := s.countNack(pos, q.Reason)
+		if err == nil && !enough {
+			err = s.recordMark(r, e, mark)
+		}
+		if err != nil || !enough {
+			return mailbox.SettlePartial, err
+		}
 	case q.As == notification.Acked && e.is(flagAckAll):
 		all, err := s.countAck(r, e, q)
 		if err != nil || !all {

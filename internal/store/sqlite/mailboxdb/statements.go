@@ -17,6 +17,8 @@ type statements struct {
 	insertApp, readRecipient, insertRecipient, saveSeq, saveSeen, insertSeen *sqlite.Stmt
 
 	saveDevice, knownDevices, insertAck, readAcks, deleteAcks, saveMeta *sqlite.Stmt
+
+	readNack, saveNack, deleteNack *sqlite.Stmt
 }
 
 // noteColumns are the columns of a row, in the order in which scanRow reads them.
@@ -52,6 +54,9 @@ func (s *statements) prepare(c *sqlite.Conn) error {
 		{&s.insertAck, "INSERT OR IGNORE INTO device_ack(pos, device) VALUES (?1, ?2)"},
 		{&s.readAcks, "SELECT device FROM device_ack WHERE pos = ?1"},
 		{&s.deleteAcks, "DELETE FROM device_ack WHERE pos = ?1"},
+		{&s.readNack, selectNack},
+		{&s.saveNack, "INSERT OR REPLACE INTO nack(pos, count, reason) VALUES (?1, ?2, ?3)"},
+		{&s.deleteNack, "DELETE FROM nack WHERE pos = ?1"},
 		{&s.saveMeta, "UPDATE meta SET value = ?2 WHERE name = ?1"},
 	} {
 		stmt, err := c.Prepare(p.sql)

@@ -1,0 +1,55 @@
+package mailboxdb
+
+import (
+	"zombiezen.com/go/sqlite"
+
+	"godwit.dev/godwit/internal/mailbox"
+	"godwit.dev/godwit/internal/notification"
+)
+
+const selectNack = "SELECT count, reason FROM nack WHERE pos = ?1"
+
+// countNack notes that a client could not take a copy and reports whether that was once too often. A later nack that gives
+// no reason leaves the one before.
+func (s *Store) countNack(pos int64, reason string) (enough bool, err error) {
+	count, before, err := readNack(s.stmts.readNack, pos)
+	if err != nil {
+		return false, err
+	}
+	if count++; reason == "" {
+		reason = before
+	}
+	st := s.stmts.saveNack
+	st.BindInt64(1, pos)
+	st.BindInt64(2, count)
+	st.BindText(3, reason)
+	return count >= notification.MaxNacks, exec(st)
+}
+
+func readNack(stmt *sqlite.Stmt, pos int64) (count int64, reason string, err error) {
+	stmt.BindInt64(1, pos)
+	err = each(stmt, func(st *sqlite.Stmt) error {
+		count, reason = st.ColumnInt64(0), st.ColumnText(1)
+		return nil
+	})
+	return count, reason, err
+}
+
+// readNacks adds to a record what clients said of its copy.
+func readNacks(stmt *sqlite.Stmt, to *mailbox.Record) error {
+	count, reason, err := readNack(stmt, to.Pos)
+	to.Nacks, to.Reason = uint32(count), reason
+	return err
+}
+
+// deleteNacks forgets nacks of copies between two positions whose rows are gone.
+func deleteNacks(c *sqlite.Conn, sp span) error {
+	st, err := c.Prepare(`DELETE FROM nack WHERE pos >= ?1 AND pos <= ?2
+		AND NOT EXISTS (SELECT 1 FROM notification WHERE notification.pos = nack.pos)`)
+	if err != nil {
+		return err
+	}
+	st.BindInt64(1, sp.from)
+	st.BindInt64(2, sp.to)
+	return exec(st)
+}
