@@ -43,7 +43,7 @@ type Client struct {
 	// Digest of ping; empty: none.
 	Digest []byte
 	// Objects of register and unregister, at most MaxObjects; Object and Version of object_ack; Group of all three.
-	// Names are valid; an empty Group is the session's. Version 0: an unknown version was handled.
+	// Names are valid; an empty Group is the session's.
 	Objects       [][]byte
 	Object, Group []byte
 	Version       object.Version

@@ -15,11 +15,11 @@ func (c *Client) checkObjects() error {
 		return nameError(c.Kind, "group", string(c.Group))
 	}
 	if c.Kind == KindObjectAck {
-		if c.Version < 0 {
-			return badField(c.Kind, "version", "must be from 1 to 2^63-1")
-		}
 		if !isName(c.Object) {
 			return nameError(c.Kind, "object", string(c.Object))
+		}
+		if c.Version <= 0 { // what is unknown needs no acknowledgement
+			return badField(c.Kind, "version", "must be from 1 to 2^63-1")
 		}
 		return nil
 	}

@@ -244,7 +244,7 @@ func (l *liveSession) acked(f *frame.Client) {
 	c := l.c
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.session != l || f.Version == 0 || l.who.Observer {
+	if c.session != l || l.who.Observer {
 		return
 	}
 	group := string(f.Group)

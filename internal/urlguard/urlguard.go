@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"net/netip"
 	"net/url"
+	"strings"
 	"syscall"
 	"time"
 )
@@ -45,10 +46,32 @@ func ParseURL(raw string, allowPrivate bool) (*url.URL, error) {
 	if allowPrivate {
 		return u, nil
 	}
-	if addr, err := netip.ParseAddr(host); err == nil && !Global(addr) {
-		return nil, errors.New("leads to an address that is not public")
+	if err := checkHost(host); err != nil {
+		return nil, err
 	}
 	return u, nil
+}
+
+// checkHost refuses what can be told to be private without asking anybody.
+func checkHost(host string) error {
+	addr, err := netip.ParseAddr(host)
+	if err == nil {
+		if !Global(addr) {
+			return errors.New("leads to an address that is not public")
+		}
+		return nil
+	}
+	// Some resolvers read a number as an address, in parts, in octal and in hexadecimal: 0x7f.1 is 127.0.0.1. No name ends in
+	// a number (RFC 3696, section 2; WHATWG URL, section 3.5).
+	name := strings.ToLower(strings.TrimSuffix(host, "."))
+	last := name[strings.LastIndexByte(name, '.')+1:]
+	switch hex, isHex := strings.CutPrefix(last, "0x"); {
+	case isHex && strings.Trim(hex, "0123456789abcdef") == "", last != "" && strings.Trim(last, "0123456789") == "":
+		return errors.New("has a number for a host: write an address like 192.0.2.1")
+	case last == "localhost":
+		return errors.New("leads to an address that is not public")
+	}
+	return nil
 }
 
 // Options bound a client.

@@ -81,8 +81,13 @@ func (g *Gateway) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	ctl := http.NewResponseController(w)
 	_ = ctl.SetReadDeadline(time.Time{}) // a poll takes longer than a request; a server without deadlines is fine too
 	_ = ctl.SetWriteDeadline(time.Now().Add(maxWait + time.Minute))
+	wait, err := waitOf(r)
+	if err != nil {
+		gateway.Fail(w, err)
+		return
+	}
 	if id := r.URL.Query().Get("session"); id != "" {
-		g.poll(w, r, id)
+		g.poll(w, r, id, wait)
 		return
 	}
 	g.open(w, r)
@@ -130,12 +135,7 @@ func (g *Gateway) open(w http.ResponseWriter, r *http.Request) {
 }
 
 // poll answers with the frames that wait, or waits for some.
-func (g *Gateway) poll(w http.ResponseWriter, r *http.Request, id string) {
-	wait, err := waitOf(r)
-	if err != nil {
-		gateway.Fail(w, err)
-		return
-	}
+func (g *Gateway) poll(w http.ResponseWriter, r *http.Request, id string, wait time.Duration) {
 	g.mu.Lock()
 	c := g.sessions[id]
 	g.mu.Unlock()
@@ -178,7 +178,7 @@ func waitOf(r *http.Request) (time.Duration, error) {
 	}
 	d, err := notification.ParseDuration(v)
 	if err != nil {
-		return 0, notification.BadField("wait", "%s", err)
+		return 0, notification.BadField("wait", "%q is not a time to wait, like 30s", notification.Clip(v))
 	}
 	return min(d, maxWait), nil
 }

@@ -136,6 +136,27 @@ func TestANewerPollTakesOver(t *testing.T) {
 	}
 }
 
+func TestAWaitThatIsNoneIsRefused(t *testing.T) {
+	s := start(t)
+	c, err := open(t.Context(), s, gatetest.Options{Recipient: "driver-1"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, session := range []string{"", c.Session} {
+		for _, wait := range []string{"-1s", "-1", "soon", "1e9d"} {
+			q := gatetest.Options{Recipient: "driver-1"}.Query()
+			q.Set("wait", wait)
+			if session != "" {
+				q.Set("session", session)
+			}
+			var refused *gatetest.Refused
+			if _, err := s.Get(t.Context(), "/v1/poll", q); !errors.As(err, &refused) || refused.Status != http.StatusBadRequest || !strings.Contains(refused.Detail, `"field":"wait"`) {
+				t.Errorf("wait=%s with session %q: %v", wait, session, err)
+			}
+		}
+	}
+}
+
 func TestUnknownSessionIsNotFound(t *testing.T) {
 	s := start(t)
 	c := &client{gatetest.Poster{Server: s, Session: "AAAAAAAAAAAAAAAAAAAAAA"}}

@@ -30,6 +30,12 @@ var (
 	_ session.Corker    = (*conn)(nil)
 )
 
+// Why clients are sent away who speak WebSocket in a way that nobody here understands; each has a close code of its own.
+const (
+	tooLarge  = "message_too_large"
+	wrongType = "wrong_message_type"
+)
+
 // errGoodbye is why a connection closes after the server's goodbye.
 var errGoodbye = errors.New("the session has ended")
 
@@ -38,7 +44,11 @@ func (c *conn) Data(b []byte) (int, error) {
 	used, err := c.parser.Feed(b, c)
 	var fault *websocket.CloseError
 	if errors.As(err, &fault) {
-		c.end(fault.Code, fault.Reason, err)
+		if fault.Code == websocket.CodeTooBig {
+			c.sess.Goodbye(frame.Goodbye{Reason: tooLarge, Refusal: true})
+		} else {
+			c.end(fault.Code, fault.Reason, err)
+		}
 		return len(b), nil
 	}
 	return used, err //nolint:wrapcheck // nil
@@ -51,7 +61,8 @@ func (c *conn) Message(op websocket.Opcode, p []byte) bool {
 		if c.text {
 			want = "text messages: the subprotocol is " + ProtocolJSON
 		}
-		c.end(websocket.CodeUnsupported, "send "+want, errors.New("client sent messages of the wrong type"))
+		c.sess.Bad(&frame.Error{Code: frame.CodeBadFrame, Message: "send " + want})
+		c.sess.Goodbye(frame.Goodbye{Reason: wrongType, Refusal: true})
 		return false
 	}
 	f, _ := c.gate.clients.Get().(*frame.Client)
@@ -139,7 +150,12 @@ func (c *conn) Probe() { c.out.Write(ping, nil) }
 // Close implements session.Transport.
 func (c *conn) Close(g frame.Goodbye) {
 	code := uint16(websocket.CodeNormal)
-	if g.Refusal {
+	switch {
+	case g.Reason == tooLarge:
+		code = websocket.CodeTooBig
+	case g.Reason == wrongType:
+		code = websocket.CodeUnsupported
+	case g.Refusal:
 		code = websocket.CodePolicyViolation
 	}
 	c.end(code, g.Reason, errGoodbye)

@@ -234,19 +234,20 @@ func TestQuerySaysWhoTheClientIs(t *testing.T) {
 func TestCloseCodesSayWhy(t *testing.T) {
 	s := start(t)
 	for _, c := range []struct {
-		name string
-		do   func(ws *websocket.Conn) error
-		want websocket.StatusCode
+		name    string
+		do      func(ws *websocket.Conn) error
+		want    websocket.StatusCode
+		goodbye string
 	}{
 		{"binary message on JSON", func(ws *websocket.Conn) error {
 			return ws.Write(t.Context(), websocket.MessageBinary, []byte("x"))
-		}, websocket.StatusUnsupportedData},
+		}, websocket.StatusUnsupportedData, "wrong_message_type"},
 		{"message too big", func(ws *websocket.Conn) error {
 			return ws.Write(t.Context(), websocket.MessageText, make([]byte, 600<<10))
-		}, websocket.StatusMessageTooBig},
+		}, websocket.StatusMessageTooBig, "message_too_large"},
 		{"wrong token", func(ws *websocket.Conn) error {
 			return ws.Write(t.Context(), websocket.MessageText, []byte(`{"hello":{"app":"demo","token":"wrong"}}`))
-		}, websocket.StatusPolicyViolation},
+		}, websocket.StatusPolicyViolation, "unauthenticated"},
 	} {
 		ws, _, err := dial(t, s, "")
 		if err != nil {
@@ -255,8 +256,15 @@ func TestCloseCodesSayWhy(t *testing.T) {
 		if err := c.do(ws); err != nil {
 			t.Logf("%s: write: %v", c.name, err) // the server may close before it was all sent
 		}
+		var last []byte
 		for err == nil {
-			_, _, err = ws.Read(t.Context())
+			var next []byte
+			if _, next, err = ws.Read(t.Context()); err == nil {
+				last = next
+			}
+		}
+		if want := `{"goodbye":{"reason":"` + c.goodbye + `"`; !strings.HasPrefix(string(last), want) {
+			t.Errorf("%s: the last frame is %s, want %s…", c.name, last, want)
 		}
 		if got := websocket.CloseStatus(err); got != c.want {
 			t.Errorf("%s: closed with %v, want code %d", c.name, err, c.want)
