@@ -412,3 +412,22 @@ func TestPerfectysBrowserSDKFindsItsServer(t *testing.T) {
 	page("POST", users, `{"user":`+subscription(4)+`,"user_id":"x"}`).problem(http.StatusBadRequest, "bad-input", "user_id")
 	w.visit("GET", "/compat/perfecty/none/v1/push/users/"+made.UUID, "", site).problem(http.StatusNotFound, "unknown-app", "")
 }
+
+func TestAnIdempotencyKeyRegistersOneThing(t *testing.T) {
+	w := newWorld(t)
+	register := func(idem string, n int) answer {
+		return w.do(request{
+			method: "POST", path: "/v1/endpoints", key: w.newKey("shop", access.Publish), header: map[string]string{"Idempotency-Key": idem},
+			body: fmt.Sprintf(`{"channel":"webpush","address":%s}`, subscription(n)),
+		})
+	}
+	first := decode[registeredJSON](register("k", 1).want(http.StatusCreated))
+	if again := decode[registeredJSON](register("k", 1).want(http.StatusOK)); again.ID != first.ID {
+		t.Errorf("a retry registered %s, want %s", again.ID, first.ID)
+	}
+	register("k", 2).problem(http.StatusUnprocessableEntity, "idempotency-mismatch", "")
+	register("l", 2).want(http.StatusCreated)
+	bad := request{method: "POST", path: "/v1/endpoints", body: `{"channel":"pigeon"}`, header: map[string]string{"Idempotency-Key": "m"}}
+	w.do(bad).want(http.StatusBadRequest)
+	register("m", 3).want(http.StatusCreated) // what was refused did not use it
+}

@@ -55,7 +55,8 @@ type Parts struct {
 type API struct {
 	Parts
 
-	buffers call.Buffers
+	buffers    call.Buffers
+	registered call.Bodies // endpoints, by back ends
 }
 
 // New makes the handlers.

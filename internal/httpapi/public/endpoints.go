@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"net/netip"
 	"net/url"
+	"time"
 
 	"godwit.dev/godwit/internal/access"
 	"godwit.dev/godwit/internal/audience"
@@ -54,9 +55,14 @@ func (a *API) holder(c *call.Call, q url.Values) (h holder, err error) {
 	return holder{Holder: endpoint.Holder{App: client.App, Recipient: client.Recipient}}, nil
 }
 
-// RegisterEndpoint is POST /v1/endpoints.
-func (a *API) RegisterEndpoint(c *call.Call) error {
+// RegisterEndpoint is POST /v1/endpoints. To register once more is to renew, so a retry needs no Idempotency-Key; a back
+// end that sends one is told if it used it for something else.
+func (a *API) RegisterEndpoint(c *call.Call) (err error) {
 	a.allowPage(c)
+	idem, err := call.IdempotencyKey(c.R.Header)
+	if err != nil {
+		return err
+	}
 	q, err := c.Params("token", "recipient")
 	if err != nil {
 		return err
@@ -78,6 +84,21 @@ func (a *API) RegisterEndpoint(c *call.Call) error {
 	if err != nil {
 		return err
 	}
+	if idem != "" && h.BackEnd {
+		undo, used := a.registered.Use(h.App, idem, body, time.Now())
+		if used != nil {
+			return used
+		}
+		defer func() {
+			if err != nil {
+				undo()
+			}
+		}()
+	}
+	return a.register(c, &h, body)
+}
+
+func (a *API) register(c *call.Call, h *holder, body []byte) error {
 	e, err := form.Registration(body)
 	if err != nil {
 		return err

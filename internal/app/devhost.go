@@ -1,0 +1,34 @@
+package app
+
+import (
+	"net/http"
+	"net/netip"
+	"net/url"
+	"strings"
+
+	"godwit.dev/godwit/internal/gateway"
+	"godwit.dev/godwit/internal/problem"
+)
+
+// localHosts refuses requests for names that are not this machine's own. A development server asks for no key that a page
+// on the web would not know, and only trusts that none can reach it; but a page may have its own name resolve to
+// 127.0.0.1 once it is loaded (DNS rebinding), and then it is of the same origin as the server.
+func localHosts(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if !localHost(r.Host) {
+			gateway.Fail(w, problem.Forbidden.With("a development server answers to localhost and addresses only; with --dev-any-address to any name"))
+			return
+		}
+		next.ServeHTTP(w, r)
+	})
+}
+
+// localHost tells hosts that no DNS server makes: addresses and localhost. HTTP/1.0 names none at all.
+func localHost(host string) bool {
+	name := (&url.URL{Host: host}).Hostname()
+	if _, err := netip.ParseAddr(name); err == nil || host == "" {
+		return true
+	}
+	name = strings.ToLower(strings.TrimSuffix(name, "."))
+	return name == "localhost" || strings.HasSuffix(name, ".localhost")
+}
