@@ -7,13 +7,15 @@ import (
 	"strings"
 	"sync"
 	"testing"
+
+	"godwit.dev/godwit/test/blackbox"
 )
 
 // TestTLSKeyUpdates has OpenSSL change its keys, and ask for ours to change, while both sides write.
 func TestTLSKeyUpdates(t *testing.T) {
 	openssl, err := exec.LookPath("openssl")
 	if err != nil {
-		t.Skip("there is no openssl, and crypto/tls cannot ask for a key update")
+		blackbox.Skip(t, "there is no openssl, and crypto/tls cannot ask for a key update")
 	}
 	for _, d := range drivers() {
 		t.Run(d, func(t *testing.T) {
