@@ -153,3 +153,17 @@ func TestPrivateURLsAreNotAsked(t *testing.T) {
 		}
 	}
 }
+
+func TestAnIssuerIsAskedOnlyAboutTokensThatItMayHaveSigned(t *testing.T) {
+	w, i := jwksWorld(t)
+	theirs, own := ecSigner(), ecSigner()
+	i.serveKeys(theirs.jwk("theirs"))
+	w.trust(t, "shop", own.pem())
+	if err := w.try(t, own.token("own", good(nil))); err != nil {
+		t.Errorf("a token by the app's own key: %v", err)
+	}
+	wantErr(t, w.try(t, hmacSigner(hmacSecret).token("s", good(nil))), access.ErrUnauthenticated)
+	if n := i.hits.Load(); n != 0 {
+		t.Errorf("the issuer was asked %d times about tokens that are not its", n)
+	}
+}

@@ -239,6 +239,41 @@ func TestAScheduledCampaignStartsAtItsTime(t *testing.T) {
 	}
 }
 
+func TestAScheduledCampaignThatWasPausedKeepsItsTime(t *testing.T) {
+	e := newEnv(t, senders{push.Webhook: &provider{}})
+	e.endpoints(push.Webhook, 1)
+	v, err := e.svc.Create(t.Context(), app, hello(), time.Now().Add(time.Hour), "", [32]byte{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := e.svc.Pause(t.Context(), app, v.ID); err != nil {
+		t.Fatal(err)
+	}
+	again, err := e.svc.Resume(t.Context(), app, v.ID)
+	if err != nil || again.State != campaign.Scheduled || !again.StartedAt.IsZero() || !again.SendAt.Equal(v.SendAt) {
+		t.Errorf("it is %s, started %s, %v; want it scheduled for %s", again.State, again.StartedAt, err, v.SendAt)
+	}
+}
+
+func TestADeliveryLivesAsLongAsItsCampaignSays(t *testing.T) {
+	p := &provider{}
+	e := newEnv(t, senders{push.Webhook: p})
+	ep := e.endpoints(push.Webhook, 1)[0].String()
+	e.run()
+	for ttl, want := range map[time.Duration]time.Duration{0: campaign.DefaultTTL, 2 * time.Hour: 2 * time.Hour} {
+		spec := hello()
+		spec.TTL = campaign.Duration(ttl)
+		begun, before := time.Now(), len(p.requests(ep))
+		id := e.create(spec)
+		e.start(id)
+		e.untilState(id, campaign.Completed)
+		got := p.requests(ep)[before].ExpiresAt
+		if got.Before(begun.Add(want).Truncate(time.Millisecond)) || got.After(time.Now().Add(want)) {
+			t.Errorf("with a ttl of %s it expires after %s, want %s", ttl, got.Sub(begun), want)
+		}
+	}
+}
+
 func TestARefusedCredentialPausesTheCampaign(t *testing.T) {
 	refuse := true
 	p := &provider{}

@@ -110,6 +110,7 @@ func TestBadJSONFramesAreRefusedByName(t *testing.T) {
 		{`{"hello":{"held":[` + list(1001) + `]}}`, CodeBadField, "held", "1000"},
 		{`{"hello":{"held":["a b"]}}`, CodeBadField, "held", `' '`},
 		{`{"hello":{"window":0}}`, CodeBadField, "window", "1024"},
+		{`{"hello":{"window":-1}}`, CodeBadField, "window", "1024"},
 		{`{"hello":{"window":1025}}`, CodeBadField, "window", "1024"},
 		{`{"hello":{"window":"8"}}`, CodeBadField, "window", "whole number"},
 		{`{"hello":{"heartbeat":"soon"}}`, CodeBadField, "heartbeat", "duration"},

@@ -102,7 +102,13 @@ func (t *tape) UpdateHook(_ context.Context, app, name string, change func(*hook
 	if !ok {
 		h = hook.Hook{App: app, Name: name}
 	}
-	if err := change(&h, 0); err != nil {
+	n := 0
+	for of := range t.hooks {
+		if of[0] == app {
+			n++
+		}
+	}
+	if err := change(&h, n); err != nil {
 		return err
 	}
 	t.hooks[[2]string{app, name}] = h
@@ -480,5 +486,22 @@ func TestHookThatChangesOrEndsStopsWhatItDid(t *testing.T) {
 	}
 	if _, _, _, err := w.service.Set(t.Context(), "nobody", "a", hook.Change{URL: w.receiver.URL}); !errors.Is(err, access.ErrUnknownApp) {
 		t.Errorf("hook of no app: %v", err)
+	}
+}
+
+func TestAnAppHasABoundedNumberOfHooks(t *testing.T) {
+	tape := newTape()
+	s, stop := tape.run(t)
+	defer stop()
+	for i := range 32 {
+		set(t, s, fmt.Sprint("hook-", i), hook.Change{})
+	}
+	var bad *notification.FieldError
+	if _, _, _, err := s.Set(t.Context(), "shop", "one-more", hook.Change{URL: "https://a.example"}); !errors.As(err, &bad) || bad.Field != "name" {
+		t.Errorf("hook 33: %v", err)
+	}
+	set(t, s, "hook-31", hook.Change{URL: "https://b.example"})
+	if _, _, _, err := s.Set(t.Context(), "other", "one-more", hook.Change{URL: "https://a.example"}); err != nil {
+		t.Errorf("another app's first: %v", err)
 	}
 }

@@ -144,6 +144,10 @@ func TestACampaignIsMadeSentAndReported(t *testing.T) {
 		t.Errorf("days: %s", b)
 	}
 	w.get("/v1/campaigns/days").want(http.StatusOK)
+	w.get("/v1/campaigns/days?from=2030-01-01&to=2031-01-02").want(http.StatusOK)
+	w.get("/v1/campaigns/days?from=2031-01-02&to=2031-01-02").want(http.StatusOK)
+	w.get("/v1/campaigns/days?from=2030-01-01&to=2031-01-03").problem(http.StatusBadRequest, "bad-input", "from")
+	w.get("/v1/campaigns/days?from=2031-01-02&to=2031-01-01").problem(http.StatusBadRequest, "bad-input", "from")
 	w.post(at+"/recall", "").want(http.StatusOK)
 	if v := w.ended(v.ID); v.State != "recalled" || v.Counts["accepted"] != 1 {
 		t.Errorf("recalled over a channel that cannot: %+v", v)

@@ -3,6 +3,7 @@ package session
 import (
 	"context"
 	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -190,6 +191,16 @@ func TestWrongTokenIsRefused(t *testing.T) {
 		w.expect(c, "goodbye unauthenticated")
 		if c.closed == nil || !c.closed.Refusal {
 			t.Fatalf("closed with %+v, want a refusal", c.closed)
+		}
+	})
+}
+
+// Who a token is for comes from its issuer, which may be a service of somebody else.
+func TestATokenWithoutAUsableNameIsRefused(t *testing.T) {
+	inWorld(t, func(w *world) {
+		c := w.connect(frame.Hello{Recipient: "anna", Token: "nobody"})
+		if got := strings.Join(c.got(), " "); strings.Contains(got, "welcome") || !strings.Contains(got, "goodbye") || c.closed == nil || !c.closed.Refusal {
+			t.Fatalf("told %q and closed with %+v, want a refusal", got, c.closed)
 		}
 	})
 }

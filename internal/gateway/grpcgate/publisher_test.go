@@ -126,6 +126,20 @@ func TestBadPublishNamesItsField(t *testing.T) {
 		_, err := p.Publish(keyed(t.Context(), access.DevKey), &pb.PublishRequest{To: to, Data: []byte(data), ContentType: "application/vnd.ride+json"})
 		wantCode(t, err, codes.InvalidArgument)
 	}
+	// What a duration cannot count would come back from the other side, as a time that looks right.
+	const wraps = 1<<63 - 1
+	for field, req := range map[string]*pb.PublishRequest{
+		"ttl":        {To: to, TtlMs: wraps/int64(time.Millisecond)*2 + 2 + 60_000},
+		"reply_by":   {To: to, ReplyByMs: -1},
+		"expires_at": {To: to, ExpiresAtMs: wraps},
+		"send_at":    {To: to, SendAtMs: wraps},
+		"escalate":   {To: to, Escalate: []*pb.EscalationStep{{Channel: "fcm", AfterMs: -1}}},
+	} {
+		_, err := p.Publish(keyed(t.Context(), access.DevKey), req)
+		if st := status.Convert(err); st.Code() != codes.InvalidArgument || !strings.Contains(st.Message(), "out of range") || !strings.Contains(st.Message(), field) {
+			t.Errorf("%s: %v", field, err)
+		}
+	}
 	_, err := p.Publish(keyed(t.Context(), access.DevKey), &pb.PublishRequest{To: to, Body: strings.Repeat("x", notification.MaxRequestBytes+1)})
 	wantCode(t, err, codes.InvalidArgument)
 }

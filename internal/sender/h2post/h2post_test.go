@@ -170,6 +170,29 @@ func TestAnswersAreReadAsFarAsTheyMeanAnything(t *testing.T) {
 	}
 }
 
+func TestAServerThatGoesOnIsToldThatItWasEnough(t *testing.T) {
+	told := make(chan http2.ErrCode, 1)
+	address := script(t, func(p *peer) {
+		p.greet()
+		a := p.next(nil)
+		p.head(a.id, false, ":status", "500")
+		for range maxAnswer / 4096 {
+			p.check(p.fr.WriteData(a.id, false, make([]byte, 4096)))
+		}
+		p.next(func(f http2.Frame) {
+			if r, ok := f.(*http2.RSTStreamFrame); ok {
+				told <- r.ErrCode
+			}
+		})
+	})
+	if a, _, err := post(t, client(t), message(address, "x")); err != nil || len(a.Body) != maxAnswer {
+		t.Fatalf("%v, %v", a, err)
+	}
+	if code := <-told; code != http2.ErrCodeCancel {
+		t.Errorf("it was told %s", code)
+	}
+}
+
 func TestAWindowThatIsSmallIsKept(t *testing.T) {
 	address := script(t, func(p *peer) {
 		p.greet(http2.Setting{ID: http2.SettingInitialWindowSize, Val: 100}, http2.Setting{ID: http2.SettingHeaderTableSize, Val: 0})

@@ -167,3 +167,25 @@ func BenchmarkEncrypt(b *testing.B) {
 		}
 	}
 }
+
+// A subscriber says what its push service is, so that anybody could have a token signed for any number of them.
+func TestTokensOfInventedPushServicesAreNotKeptForEver(t *testing.T) {
+	key, err := NewKey()
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, now := newSigner(key, "mailto:a@b.example"), time.Now()
+	for i := range maxOrigins + 10 {
+		header, err := s.authorization(fmt.Sprintf("https://%d.example", i), now)
+		if err != nil || header == "" {
+			t.Fatal(header, err)
+		}
+		if len(s.cached) > maxOrigins {
+			t.Fatalf("%d tokens are kept, want at most %d", len(s.cached), maxOrigins)
+		}
+	}
+	before := len(s.cached)
+	if _, err := s.authorization(fmt.Sprintf("https://%d.example", maxOrigins+9), now); err != nil || len(s.cached) != before || before == 0 {
+		t.Errorf("%d are kept, then %d, %v", before, len(s.cached), err)
+	}
+}

@@ -41,6 +41,7 @@ func RunCampaigns(t *testing.T, open OpenCampaigns) {
 		"AReactionCountsOnce":                          reactions,
 		"ADeletedCampaignLeavesNothing":                removed,
 		"ADeliveryOutlivesItsEndpointAndSaysItHasLeft": leftEndpoint,
+		"AppsNeverMeet":                                campaignsNeverMeet,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -2,10 +2,16 @@ package campaigndb
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"path/filepath"
 	"testing"
 	"time"
 
+	"godwit.dev/godwit/internal/audience"
+	"godwit.dev/godwit/internal/campaign"
+	"godwit.dev/godwit/internal/mailbox"
+	"godwit.dev/godwit/internal/push"
 	"godwit.dev/godwit/internal/store/storetest"
 )
 
@@ -48,4 +54,35 @@ func two(t *testing.T, now func() time.Time) (a, b *Store) {
 func TestTwoStores(t *testing.T) {
 	storetest.RunTwoEndpoints(t, func(t *testing.T, now func() time.Time) (a, b storetest.EndpointStore) { return two(t, now) })
 	storetest.RunTwoCampaigns(t, func(t *testing.T, now func() time.Time) (a, b storetest.CampaignStore) { return two(t, now) })
+}
+
+func TestADiskShortOfSpaceTakesNothingNew(t *testing.T) {
+	free := int64(100)
+	s, err := Open(t.Context(), filepath.Join(t.TempDir(), "campaign.db"), Config{Free: func() int64 { return free }, MinFree: 100})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = s.Close() })
+	take := func(n int) error {
+		_, err := s.Insert(t.Context(), &campaign.Campaign{ID: fmt.Sprint(n), App: "app", State: campaign.Running, Channels: []push.Channel{push.Telegram}}, "", [32]byte{})
+		_, registered := s.Register(t.Context(), "app", []audience.Registration{registration(t, n)})
+		if (err == nil) != (registered == nil) {
+			t.Errorf("with %d free a campaign says %v, an endpoint %v", free, err, registered)
+		}
+		return err
+	}
+	if err := take(1); err != nil {
+		t.Errorf("with just enough: %v", err)
+	}
+	free--
+	if err := take(2); !errors.Is(err, mailbox.ErrNoSpace) {
+		t.Errorf("short of space: %v", err)
+	}
+	epoch, err := s.Own(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := s.Enumerate(t.Context(), epoch, 1, 10, func(*campaign.Target) time.Time { return time.Now() }); !errors.Is(err, mailbox.ErrNoSpace) {
+		t.Errorf("deliveries short of space: %v", err)
+	}
 }

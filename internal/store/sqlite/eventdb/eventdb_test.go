@@ -364,3 +364,21 @@ func TestNothingIsKeptInMemoryForAnAppThatNobodyFollows(t *testing.T) {
 	}
 	check(t, readAll(t, l, "a", since, 2, 2), "a", 100)
 }
+
+func TestForgettingAnAppLeavesTheOthersInMemory(t *testing.T) {
+	var ts tails
+	ts.start(0)
+	var all []*chunk
+	for i, app := range []string{"a", "b", "a", "b"} {
+		ts.of(app).looked = time.Now()
+		all = append(all, &chunk{app: app, last: uint64(i + 1), data: make([]byte, 10*(i+1))})
+	}
+	ts.publish(all, 4)
+	ts.drop("a", ts.of("a"))
+	if len(ts.order) != 2 || ts.order[0] != all[1] || ts.order[1] != all[3] || len(ts.of("b").chunks) != 2 {
+		t.Errorf("%d chunks are left, %d of them b's; want b's 2", len(ts.order), len(ts.of("b").chunks))
+	}
+	if ts.bytes != 20+40 {
+		t.Errorf("%d bytes are counted, want b's 60", ts.bytes)
+	}
+}

@@ -47,6 +47,9 @@ func (s *Store) count(ctx context.Context, table string) (n int, err error) {
 	return n, err
 }
 
+// IDHash is what the index knows of an id.
+func IDHash(app, id string) uint32 { return idHash(app, id) }
+
 // Sealed counts sealed slices.
 func (s *Store) Sealed() int { return len(s.sealed.all()) }
 

@@ -293,3 +293,36 @@ func TestSmallSlicesAreSealedAndDroppedWhenPruned(t *testing.T) {
 		t.Errorf("a pruned one: %v, want not found", err)
 	}
 }
+
+// The index knows 32 bits of an app and an id: rows of two apps that agree in them are told apart all the same.
+func TestAppsWhoseIdsHashAlikeNeverMeet(t *testing.T) {
+	apps := map[uint32]string{}
+	one, other := "", ""
+	for i := 0; other == ""; i++ {
+		app := fmt.Sprint("app-", i)
+		h := mailboxdb.IDHash(app, "id")
+		if one = apps[h]; one != "" {
+			other = app
+		}
+		apps[h] = app
+	}
+	s := openAt(t, filepath.Join(t.TempDir(), "m.db"), config())
+	for _, app := range []string{one, other} {
+		a := publishOf("id", 10, "r", app)
+		a.N.App = app
+		if err := s.Append(t.Context(), []*mailbox.Append{a}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, app := range []string{one, other} {
+		recs, err := s.Lookup(t.Context(), app, "id", "")
+		if err != nil || len(recs) != 2 || recs[0].To != "r" || recs[1].To != app {
+			t.Errorf("%s sees %+v, %v", app, recs, err)
+		}
+		for _, to := range recs {
+			if _, err := s.Lookup(t.Context(), app, "id", to.To); err != nil {
+				t.Error(err)
+			}
+		}
+	}
+}
