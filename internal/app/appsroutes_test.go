@@ -1,0 +1,118 @@
+package app_test
+
+// subscription is that of a browser.
+const subscription = `{"endpoint":"https://push.example/1","keys":{"p256dh":"BAEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQE","auth":"AAECAwQFBgcICQoLDA0ODw"}}`
+
+// how an operation is called. $others is the name of the app that calls, and $name is what the server called a thing of the app that is meant; what has no $ is called
+// the same in both apps, so that a call may well succeed, but must stay in its own.
+type how struct {
+	params   map[string]string // of the path
+	query    string
+	body     string
+	shows    bool // an app that reads its own sees its mark
+	dumped   bool // it shows no text of the app, but is compared before and after
+	endless  bool // the answer has no end
+	socket   bool
+	passes   bool // no error: it says of another app's thing what it says of none, or ids are the app's own choice
+	public   bool // what it says is for everybody
+	noCursor bool // the list ends with the first page, or is paged otherwise
+}
+
+func id(v string) map[string]string      { return map[string]string{"id": v} }
+func named(v string) map[string]string   { return map[string]string{"name": v} }
+func channel(v string) map[string]string { return map[string]string{"channel": v} }
+
+func object(group, object string) map[string]string {
+	return map[string]string{"group": group, "object": object}
+}
+
+const note = `{"to":"ann","id":"same","title":"of-red"}`
+
+// meetings has every operation of the document but preflights.
+var meetings = map[string]how{
+	"POST /v1/notifications":                {body: `{"to":["ann","carl"],"title":"of-red"}`},
+	"POST /v1/notifications/batch":          {body: note + "\n" + note},
+	"POST /v1/notify/{recipient}":           {params: map[string]string{"recipient": "ann"}, query: "id=same", body: "of-red"},
+	"GET /v1/notifications/{id}":            {params: id("same"), dumped: true},
+	"DELETE /v1/notifications/{id}":         {params: id("same")},
+	"GET /v1/recipients":                    {dumped: true},
+	"GET /v1/recipients/{id}":               {params: id("ann"), dumped: true},
+	"DELETE /v1/recipients/{id}":            {params: id("ann")},
+	"GET /v1/recipients/{id}/notifications": {params: id("ann"), dumped: true},
+	"DELETE /v1/recipients/{id}/sessions":   {params: id("carl")},
+
+	"GET /v1/objects/{group}":                        {params: map[string]string{"group": "north"}, dumped: true},
+	"GET /v1/objects/{group}/{object}":               {params: object("north", "same"), shows: true},
+	"PUT /v1/objects/{group}/{object}":               {params: object("north", "same"), body: `{"version":9,"payload":"of-red"}`},
+	"DELETE /v1/objects/{group}/{object}":            {params: object("north", "same")},
+	"GET /v1/objects/{group}/{object}/registrations": {params: object("north", "same"), dumped: true},
+
+	"POST /v1/endpoints":        {body: `{"channel":"webhook","address":{"url":"https://a.example/"},"id":"$endpoint-2"}`, passes: true},
+	"GET /v1/endpoints":         {shows: true},
+	"POST /v1/endpoints/batch":  {body: `{"channel":"webhook","address":{"url":"https://a.example/"},"id":"$endpoint-2"}`, passes: true},
+	"GET /v1/endpoints/export":  {query: "tag=same", shows: true},
+	"GET /v1/endpoints/{id}":    {params: id("$endpoint"), shows: true},
+	"PATCH /v1/endpoints/{id}":  {params: id("$endpoint"), body: `{"status":"disabled"}`},
+	"DELETE /v1/endpoints/{id}": {params: id("$endpoint")},
+	"GET /v1/audience":          {dumped: true},
+	"POST /v1/audience/count":   {body: `{"where":"mark = \"of-blue\""}`},
+
+	"POST /compat/perfecty/{app}/v1/push/users":                   {params: map[string]string{"app": "blue"}, body: `{"user":` + subscription + `,"user_id":"$visitor"}`},
+	"GET /compat/perfecty/{app}/v1/push/users/{uuid}":             {params: map[string]string{"app": "$others", "uuid": "$visitor"}, passes: true},
+	"POST /compat/perfecty/{app}/v1/push/users/{uuid}/unregister": {params: map[string]string{"app": "$others", "uuid": "$visitor"}},
+
+	"GET /v1/events": {query: "since=0", endless: true, dumped: true},
+	"POST /v1/acks":  {body: `{"ids":["same"]}`},
+
+	"POST /v1/keys":        {body: `{"roles":["read"],"name":"of-red"}`},
+	"GET /v1/keys":         {shows: true},
+	"DELETE /v1/keys/{id}": {params: id("$key")},
+
+	"GET /v1/channels":                 {shows: true},
+	"GET /v1/channels/{channel}":       {params: channel("webpush"), shows: true},
+	"PUT /v1/channels/{channel}":       {params: channel("webpush"), body: `{"subject":"mailto:of-red@a.example"}`},
+	"DELETE /v1/channels/{channel}":    {params: channel("webhook")},
+	"POST /v1/channels/{channel}/test": {params: channel("webhook"), body: `{"recipient":"ann"}`},
+	"GET /v1/webpush/key":              {public: true},
+
+	"POST /v1/campaigns":                    {body: `{"name":"of-red","content":{"title":"of-red"},"audience":{"channels":["webhook"]}}`},
+	"GET /v1/campaigns":                     {shows: true},
+	"GET /v1/campaigns/days":                {dumped: true},
+	"GET /v1/campaigns/{id}":                {params: id("$campaign"), shows: true},
+	"PUT /v1/campaigns/{id}":                {params: id("$draft"), body: `{"name":"of-red","content":{"title":"of-red"},"audience":{"channels":["webhook"]}}`},
+	"DELETE /v1/campaigns/{id}":             {params: id("$draft")},
+	"POST /v1/campaigns/{id}/start":         {params: id("$draft")},
+	"POST /v1/campaigns/{id}/pause":         {params: id("$draft")},
+	"POST /v1/campaigns/{id}/resume":        {params: id("$draft")},
+	"POST /v1/campaigns/{id}/cancel":        {params: id("$draft")},
+	"POST /v1/campaigns/{id}/recall":        {params: id("$campaign")},
+	"POST /v1/campaigns/{id}/retry-unknown": {params: id("$campaign")},
+	"POST /v1/campaigns/{id}/test":          {params: id("$draft"), body: `{"endpoints":["$endpoint"]}`},
+	"POST /v1/campaigns/{id}/preview":       {params: id("$draft"), body: `{"endpoint":"$endpoint"}`},
+	"GET /v1/campaigns/{id}/deliveries":     {params: id("$campaign"), dumped: true, noCursor: true},
+	"GET /v1/campaigns/{id}/events":         {params: id("$campaign"), dumped: true},
+	"GET /v1/campaigns/{id}/days":           {params: id("$campaign"), dumped: true},
+	"POST /v1/track":                        {body: `{"token":"$forged","event":"clicked"}`},
+	"GET /v1/click/{token}":                 {params: map[string]string{"token": "$forged"}, query: "to=https://a.example"},
+
+	"GET /v1/hooks":                {shows: true},
+	"GET /v1/hooks/{name}":         {params: named("same"), shows: true},
+	"PUT /v1/hooks/{name}":         {params: named("same"), body: `{"url":"https://a.example/of-red","enabled":false}`},
+	"DELETE /v1/hooks/{name}":      {params: named("same")},
+	"POST /v1/hooks/{name}/replay": {params: named("same"), body: `{"since":"0"}`},
+
+	"GET /v1/stats":           {query: "slowest=100"},
+	"GET /metrics":            {},
+	"GET /debug/pprof/{name}": {params: named("goroutine")},
+	"GET /healthz":            {},
+	"GET /readyz":             {},
+	"GET /problems/{slug}":    {params: map[string]string{"slug": "not-found"}},
+	"GET /openapi.yaml":       {},
+	"GET /sdk/{file}":         {params: map[string]string{"file": "godwit.js"}},
+	"GET /":                   {},
+
+	"GET /v1/connect": {socket: true},
+	"GET /v1/stream":  {endless: true},
+	"GET /v1/poll":    {query: "wait=0s&group=north&objects=same"},
+	"POST /v1/frames": {body: `{"session":"of-red","frames":[{"ack":{"ids":["same"]}}]}`},
+}
