@@ -199,8 +199,8 @@ converge: ## prove that objects converge, from a hundred random seeds (GODWIT_SE
 	$(GO) test -run LatestVersion -timeout 10m ./test/convergence
 
 .PHONY: mutate
-mutate: ## break the code on purpose and see that the tests notice
-	$(GO) run ./tools/mutate
+mutate: ## break the code on purpose and see that the tests notice (SEED=n draws others)
+	$(GO) run ./tools/mutate -seed $(or $(SEED),1)
 
 .PHONY: upgrade-data
 upgrade-data: ## make anew the data folders that upgrades are tested with (FORMER=a release's binary, FORMER_COMMIT=where it is from)

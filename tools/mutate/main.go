@@ -1,5 +1,6 @@
-// Command mutate breaks the server on purpose, one small patch at a time, and checks that the tests notice. A mutation
-// that survives is a promise that nothing holds the code to. Run it by hand (make mutate); it takes a while.
+// Command mutate breaks the server on purpose and checks that the tests notice. What survives is a promise that nothing
+// holds the code to. First come mutations written by hand, one small patch at a time, each with the tests that must
+// notice; then mutants drawn by chance, all compiled at once behind a switch. Run it by hand (make mutate); it takes a while.
 package main
 
 import (
@@ -32,12 +33,27 @@ type suite struct{ pkg, run string }
 const patience = 10 * time.Minute
 
 func main() {
-	only := flag.String("only", "", "run only mutations whose name contains this")
-	list := flag.Bool("list", false, "list the mutations")
+	only := flag.String("only", "", "run only mutations by hand whose name contains this")
+	list := flag.Bool("list", false, "list the mutations by hand")
+	hand := flag.Bool("hand", true, "try the mutations by hand")
+	d := drawing{survivors: survivorsFile, out: os.Stdout}
+	flag.IntVar(&d.count, "draw", 200, "how many mutants to draw; 0: none")
+	flag.Uint64Var(&d.seed, "seed", 1, "draws the same again")
+	flag.IntVar(&d.jobs, "jobs", 0, "tests that run at once; 0: as many as there are processors")
 	flag.Parse()
+	if d.patterns = flag.Args(); len(d.patterns) == 0 {
+		d.patterns = []string{"./internal/..."}
+	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
-	if err := run(ctx, *only, *list); err != nil {
+	var err error
+	if *hand {
+		err = run(ctx, *only, *list)
+	}
+	if d.count > 0 && *only == "" && !*list {
+		err = errors.Join(err, d.draw(ctx))
+	}
+	if err != nil {
 		fmt.Fprintln(os.Stderr, "mutate:", err)
 		os.Exit(1)
 	}
