@@ -170,7 +170,7 @@ func reason(out string) string {
 			return line
 		}
 	}
-	return strings.TrimSpace(tail(out))
+	return strings.Join(strings.Fields(tail(out)), " ")
 }
 
 func tail(out string) string { return out[max(0, len(out)-1500):] }

@@ -40,8 +40,8 @@ var mutations = []mutation{
 	{
 		name: "drop a redelivery",
 		file: "internal/session/catchup.go",
-		old:  "		if !s.blocked && s.send(it, it.Attempts+1, sc) {\n			f.attempt++",
-		new:  "		if !s.blocked {\n			f.attempt++",
+		old:  "		if !s.blocked && s.send(it, it.Attempts+1, sc) {\n			s.win.putBack(f)\n",
+		new:  "		if !s.blocked {\n			s.win.putBack(f)\n",
 		tests: []suite{
 			{sessionTests, "."},
 		},
@@ -60,8 +60,8 @@ var mutations = []mutation{
 	{
 		name: "deliver with a full window",
 		file: "internal/session/deliver.go",
-		old:  "	return int(s.window) - len(s.flight())\n",
-		new:  "	return int(s.window) - 0*len(s.flight())\n",
+		old:  "	return int(s.window) - s.waiting()\n",
+		new:  "	return int(s.window) - 0*s.waiting()\n",
 		tests: []suite{
 			{sessionTests, "."},
 		},
