@@ -92,7 +92,7 @@ js-test: $(NODE_MODULES) chromium ## run the tests of the JavaScript client, aga
 	cd $(JS) && npm test --silent
 
 .PHONY: check
-check: fmt-check lint generate-check test converge ## what CI runs: format, lint, generate and diff, test
+check: fmt-check lint generate-check test converge attack ## what CI runs: format, lint, generate and diff, test
 
 .PHONY: fmt
 fmt: $(GOFUMPT) $(NODE_MODULES) ## format the code
@@ -197,6 +197,10 @@ fuzz: ## run every fuzz target for FUZZTIME (60s)
 .PHONY: converge
 converge: ## prove that objects converge, from a hundred random seeds (GODWIT_SEED=n for one)
 	$(GO) test -run LatestVersion -timeout 10m ./test/convergence
+
+.PHONY: attack
+attack: ## attack the built server from one address, and from one app, and see that nobody else is kept waiting
+	$(GO) test -count 1 -timeout 10m -v ./test/attack
 
 .PHONY: mutate
 mutate: ## break the code on purpose and see that the tests notice (SEED=n draws others)

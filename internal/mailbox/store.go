@@ -113,13 +113,14 @@ type PendingQuery struct {
 	Device         string  // leave out what this device has acknowledged already (ack "all")
 	Have           []int64 // positions to leave out: in flight on the asking session; sorted
 	Limit          int
+	Bytes          int // of contents, after which no further one is read; 0: no limit
 }
 
 // PendingResult is the answer: in order of priority, then seq, unsettled, due, not expired.
 type PendingResult struct {
 	Items   []Item
 	LastSeq uint64 // the recipient's newest seq in the same snapshot
-	More    bool   // further ones were left out by Limit
+	More    bool   // further ones were left out by Limit or Bytes
 }
 
 // Ref names one copy by position.

@@ -9,14 +9,74 @@ import (
 )
 
 // catchUps is the queue of sessions that need a store read: after hello, after a gap or a full window, for
-// redelivery, and now and then to compare. Whatever has queued is read together, so that a storm of reconnects
-// becomes a few queries of hundreds of recipients each.
+// redelivery, and now and then to compare. Whatever has queued of an app is read together, so that a storm of reconnects
+// becomes a few queries of hundreds of recipients each. Apps take turns, and none has all readers: one whose
+// mailboxes are full waits for itself.
 type catchUps struct {
 	limit   int
 	mu      sync.Mutex
-	queue   []*Session
+	apps    map[string]*appBehind
+	turns   []*appBehind // those with sessions that wait; the first is next
 	running int
 	wg      sync.WaitGroup
+}
+
+// appBehind is what of one app waits to be read, or is being read.
+type appBehind struct {
+	app     string
+	queue   []*Session
+	running int
+}
+
+// add queues a session and reports whether there is to be one more reader.
+func (c *catchUps) add(s *Session) (start bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	a := c.apps[s.app]
+	if a == nil {
+		if c.apps == nil {
+			c.apps = make(map[string]*appBehind)
+		}
+		a = &appBehind{app: s.app}
+		c.apps[s.app] = a
+	}
+	if a.queue = append(a.queue, s); len(a.queue) == 1 {
+		c.turns = append(c.turns, a)
+	}
+	if start = c.running < c.limit && (a.running == 0 || len(a.queue) >= readBatch); start {
+		c.running++
+	}
+	return start
+}
+
+// next is the batch that a reader reads, and whose it is; done: the one that it has read. Nil: there is no more for it.
+func (c *catchUps) next(done *appBehind) (a *appBehind, batch []*Session) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if done != nil {
+		if done.running--; done.running == 0 && len(done.queue) == 0 {
+			delete(c.apps, done.app)
+		}
+	}
+	for range c.turns {
+		a = c.turns[0]
+		c.turns = c.turns[1:]
+		if a.running >= c.limit-1 {
+			c.turns = append(c.turns, a)
+			continue
+		}
+		n := min(len(a.queue), readBatch)
+		batch = a.queue[:n:n]
+		if a.queue = a.queue[n:]; len(a.queue) > 0 {
+			c.turns = append(c.turns, a)
+		} else {
+			a.queue = nil
+		}
+		a.running++
+		return a, batch
+	}
+	c.running--
+	return nil, nil
 }
 
 // catchUpLocked queues a session that is behind, unless something must happen first: an acknowledgement to make
@@ -35,32 +95,19 @@ func (s *Session) readSoon() {
 		return
 	}
 	s.queued = true
-	c := &s.hub.behind
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.queue = append(c.queue, s)
-	if c.running < c.limit && (c.running == 0 || len(c.queue) >= readBatch) {
-		c.running++
+	if c := &s.hub.behind; c.add(s) {
 		c.wg.Go(s.hub.readBehind)
 	}
 }
 
 // readBehind works the queue off in batches.
 func (h *Hub) readBehind() {
-	c := &h.behind
-	for {
-		c.mu.Lock()
-		n := min(len(c.queue), readBatch)
-		if n == 0 || h.ctx.Err() != nil {
-			c.running--
-			c.queue = nil
-			c.mu.Unlock()
-			return
+	a, batch := h.behind.next(nil)
+	for a != nil {
+		if h.ctx.Err() == nil {
+			h.catchUp(batch)
 		}
-		batch := c.queue[:n:n]
-		c.queue = c.queue[n:]
-		c.mu.Unlock()
-		h.catchUp(batch)
+		a, batch = h.behind.next(a)
 	}
 }
 
@@ -185,7 +232,7 @@ func (s *Session) askWritten(rd *reads) (n int) {
 func (s *Session) ask(r *reading, rd *reads) {
 	if room := s.room(); s.behind && !s.blocked && room > 0 {
 		r.query = len(rd.qs)
-		q := mailbox.PendingQuery{App: s.app, Recipient: s.recipient, Device: s.name(), Have: s.have(), Limit: min(room, maxWindow)}
+		q := mailbox.PendingQuery{App: s.app, Recipient: s.recipient, Device: s.name(), Have: s.have(), Limit: min(room, maxWindow), Bytes: readBytes}
 		rd.qs = append(rd.qs, q)
 	}
 }

@@ -74,7 +74,8 @@ const (
 	askers           = 64               // and by asking apps' servers; an app has as many of them as are still free
 	askQueue         = 4096             // hellos of one app that wait to be asked about
 	askPatience      = 10 * time.Second // for which they wait: after it a client is sent away to come again
-	readers          = 4                // catch-up reads at once
+	readers          = 5                // catch-up reads at once, of one app all but one
+	readBytes        = 512 << 10        // read at once for one session: what a transport takes and some more
 	readBatch        = 256              // sessions in one catch-up read
 	shutdownPerSec   = 5000
 	shutdownMost     = 30 * time.Second

@@ -49,6 +49,7 @@ func TestSilentFloodKeepsNobodyOut(t *testing.T) {
 
 // TestHeldConnectionsEnd opens connections in every way that asks for nothing, and keeps them as busy as it can.
 func TestHeldConnectionsEnd(t *testing.T) {
+	blackbox.Long(t)
 	plain := blackbox.Start(t, blackbox.Dev(), blackbox.Plain())
 	secure := startTLS(t)
 	request := "GET /healthz HTTP/1.1\r\nHost: x\r\nX-Slow: " + "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"

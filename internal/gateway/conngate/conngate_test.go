@@ -1,6 +1,7 @@
 package conngate
 
 import (
+	"errors"
 	"io"
 	"net"
 	"net/http"
@@ -204,7 +205,7 @@ func TestAdoptedConnectionsAreCountedUntilTheyEnd(t *testing.T) {
 		w.connect(good)
 		c := w.accepted()[0]
 		leave := c.Handover()
-		if err := c.Close(); err != nil && err != io.ErrClosedPipe {
+		if err := c.Close(); err != nil && !errors.Is(err, io.ErrClosedPipe) {
 			t.Error(err)
 		}
 		if w.conns.Open() != 1 {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -43,6 +44,19 @@ var coreCases = []testCase{
 		res = e.pending(mailbox.PendingQuery{Recipient: "r", Have: have, Limit: 4})
 		if len(res.Items) != 4 || res.More {
 			e.Errorf("%d items, more %t; want the last 4 and no more", len(res.Items), res.More)
+		}
+	}},
+	{"PendingStopsAfterSoManyBytes", nil, func(e *env) {
+		for i := range 4 {
+			e.stored(e.note(fmt.Sprint("n", i), title(strings.Repeat("x", 1000))), "r", "s")
+		}
+		for bytes, n := range map[int]int{1: 1, 1500: 2, 3500: 4, 0: 4} {
+			for _, to := range []string{"r", "s"} {
+				res := e.pending(mailbox.PendingQuery{Recipient: to, Bytes: bytes})
+				if len(res.Items) != n || res.More != (n < 4) || res.LastSeq != 4 {
+					e.Errorf("within %d bytes %d items, more %t, last seq %d; want %d items", bytes, len(res.Items), res.More, res.LastSeq, n)
+				}
+			}
 		}
 	}},
 	{"AnItemCarriesTheWholeNotification", nil, func(e *env) {

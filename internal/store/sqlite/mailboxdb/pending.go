@@ -114,9 +114,13 @@ func (s *Store) readPending(c *sqlite.Conn, qs []mailbox.PendingQuery, results [
 	if err != nil {
 		return err
 	}
-	for _, w := range wanted {
+	last, bytes := -1, 0
+	for _, w := range wanted { // the copies of one query lie together
 		q, res := &qs[w.query], &results[w.query]
-		if len(res.Items) >= limitOf(q.Limit) {
+		if w.query != last {
+			last, bytes = w.query, 0
+		}
+		if len(res.Items) >= limitOf(q.Limit) || q.Bytes > 0 && bytes >= q.Bytes {
 			res.More = true
 			continue
 		}
@@ -135,6 +139,7 @@ func (s *Store) readPending(c *sqlite.Conn, qs []mailbox.PendingQuery, results [
 		}
 		if item != nil {
 			res.Items = append(res.Items, *item)
+			bytes += len(item.N.Content.Title) + len(item.N.Content.Body) + len(item.N.Content.Data)
 		}
 	}
 	return nil
