@@ -38,6 +38,7 @@ import (
 type Options struct {
 	Log     *slog.Logger
 	Version string
+	VFS     string // of what must not be lost, for fault injection
 }
 
 // App is a running server.

@@ -18,7 +18,7 @@ import (
 func (a *App) startStores(ctx context.Context) error {
 	stores, err := store.Open(ctx, store.Config{
 		Data: a.cfg.Data, MaxPending: a.cfg.MaxPending, MinFree: int64(a.cfg.MinFree), Ballast: int64(a.cfg.Ballast),
-		Events: a.cfg.EventsRetain.D(), Fatal: a.fail, Log: a.log,
+		Events: a.cfg.EventsRetain.D(), Fatal: a.fail, Log: a.log, VFS: a.opts.VFS,
 	})
 	if err != nil {
 		return err

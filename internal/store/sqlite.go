@@ -53,7 +53,7 @@ func (s *Stores) openSQLite(ctx context.Context, cfg Config) error {
 	s.Events, s.Progress = events, events
 	s.parts = append(s.parts, Part{Name: "event log", Close: events.Close, trims: events, metrics: events})
 
-	objects, err := objectdb.Open(ctx, file(ObjectsFile), objectdb.Config{MinFree: cfg.MinFree, Fatal: cfg.Fatal, Log: cfg.Log})
+	objects, err := objectdb.Open(ctx, file(ObjectsFile), objectdb.Config{MinFree: cfg.MinFree, Fatal: cfg.Fatal, Log: cfg.Log, VFS: cfg.VFS})
 	if err != nil {
 		return err
 	}
@@ -61,7 +61,7 @@ func (s *Stores) openSQLite(ctx context.Context, cfg Config) error {
 	s.parts = append(s.parts, Part{Name: "object store", Close: objects.Close})
 
 	mailboxes, err := mailboxdb.Open(ctx, file(MailboxFile), mailboxdb.Config{
-		MaxPending: cfg.MaxPending, MinFree: cfg.MinFree, Ballast: cfg.Ballast, Fatal: cfg.Fatal, Now: s.Clock, Log: cfg.Log,
+		MaxPending: cfg.MaxPending, MinFree: cfg.MinFree, Ballast: cfg.Ballast, Fatal: cfg.Fatal, Now: s.Clock, Log: cfg.Log, VFS: cfg.VFS,
 	})
 	if err != nil {
 		return err

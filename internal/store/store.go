@@ -30,6 +30,7 @@ type Config struct {
 	Events  time.Duration // how long events are kept; 0: 24 h
 	Fatal   func(error)   // called once when the disk did not confirm a write: exit loudly
 	Log     *slog.Logger  // nil: discards
+	VFS     string        // of the mailboxes' and objects' databases, for fault injection
 }
 
 // Stores is everything that is kept.

@@ -30,6 +30,7 @@ type VFS struct {
 	methods  map[uintptr]uintptr // our table for each of the default VFS's
 	syncs    int
 	failSync bool
+	failIO   bool
 	room     int64 // bytes by which files may still grow; negative: any
 	ballast  string
 	bonus    int64 // what deleting the ballast gives
@@ -131,6 +132,13 @@ func (v *VFS) FailSyncs(fail bool) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	v.failSync = fail
+}
+
+// FailWrites makes every write fail as a broken disk does (EIO), or no longer.
+func (v *VFS) FailWrites(fail bool) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.failIO = fail
 }
 
 // Leave limits by how many bytes all files together may grow before the disk is full. Negative: no limit.
@@ -259,6 +267,9 @@ func (v *VFS) sync(tls *libc.TLS, pFile uintptr, flags int32) int32 {
 func (v *VFS) write(tls *libc.TLS, pFile, buf uintptr, n int32, offset int64) int32 {
 	v.mu.Lock()
 	defer v.mu.Unlock()
+	if v.failIO {
+		return lib.SQLITE_IOERR_WRITE
+	}
 	h := v.handles[pFile]
 	size, rc := h.size(tls, pFile)
 	if rc != lib.SQLITE_OK {
