@@ -6,6 +6,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"log/slog"
+	"runtime/debug"
 	"time"
 
 	"godwit.dev/godwit/internal/audience"
@@ -108,5 +109,5 @@ type API struct {
 
 // New makes the handlers.
 func New(p Parts) *API {
-	return &API{Parts: p, batches: fair.NewShares(maxBatchMemory), feeds: fair.NewShares(maxFeeds)}
+	return &API{Parts: p, batches: fair.NewShares(batchMemory(debug.SetMemoryLimit(-1))), feeds: fair.NewShares(maxFeeds)}
 }

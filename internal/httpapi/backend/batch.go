@@ -56,7 +56,11 @@ func (a *API) withBatch(c *call.Call, done string, run func(rc *http.ResponseCon
 		return problem.Busy.With("too many batches are being read; nothing was " + done).After(2 * time.Second)
 	}
 	defer a.batches.Give(c.Key.App, memory)
-	body, err := call.ReadBody(c.R, nil, MaxBatchBytes)
+	var room []byte
+	if c.R.ContentLength > 0 {
+		room = make([]byte, 0, memory+1) // it has been taken; a buffer that grew would leave as much garbage again
+	}
+	body, err := call.ReadBody(c.R, room, MaxBatchBytes)
 	if err != nil {
 		return err
 	}
@@ -65,6 +69,10 @@ func (a *API) withBatch(c *call.Call, done string, run func(rc *http.ResponseCon
 	}
 	return run(rc, body)
 }
+
+// batchMemory is what the bodies of batches may take together under a limit of the process's memory: a quarter, but one
+// batch always.
+func batchMemory(limit int64) int64 { return min(max(limit/4, MaxBatchBytes), maxBatchMemory) }
 
 func countLines(body []byte) (n int) {
 	for line := range bytes.Lines(body) {
