@@ -46,7 +46,7 @@ func (s *Stores) openSQLite(ctx context.Context, cfg Config) error {
 	s.Apps = apps
 	s.parts = append(s.parts, Part{Name: "app store", Close: closeApps})
 
-	events, err := eventdb.Open(ctx, file(EventsFile), eventdb.Options{MaxAge: cfg.Events, Free: free, MinFree: cfg.MinFree, Log: cfg.Log})
+	events, err := eventdb.Open(ctx, file(EventsFile), eventdb.Options{MaxAge: cfg.Events, Free: free, MinFree: cfg.MinFree, Now: s.Clock, Log: cfg.Log})
 	if err != nil {
 		return err
 	}

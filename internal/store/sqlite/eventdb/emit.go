@@ -1,8 +1,6 @@
 package eventdb
 
 import (
-	"time"
-
 	"godwit.dev/godwit/internal/event"
 )
 
@@ -18,7 +16,7 @@ func (l *Log) Emit(evs []event.Event) {
 	if len(evs) == 0 {
 		return
 	}
-	now := time.Now().UnixMilli()
+	now := l.opts.Now().UnixMilli()
 	l.mu.Lock()
 	if l.closed {
 		l.mu.Unlock()

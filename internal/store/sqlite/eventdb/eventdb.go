@@ -19,6 +19,7 @@ import (
 	"zombiezen.com/go/sqlite/sqlitex"
 
 	"godwit.dev/godwit/internal/event"
+	"godwit.dev/godwit/internal/mailbox"
 	"godwit.dev/godwit/internal/store/sqlite/sqlitedb"
 )
 
@@ -52,7 +53,8 @@ type Options struct {
 	Free    func() int64
 	MinFree int64
 
-	Log *slog.Logger // nil: discards
+	Now func() time.Time // the stores' one clock; nil: the monotonic clock anchored now
+	Log *slog.Logger     // nil: discards
 }
 
 // Stats are figures for metrics.
@@ -92,6 +94,9 @@ func Open(ctx context.Context, path string, o Options) (*Log, error) {
 	}
 	if o.MaxBytes == 0 {
 		o.MaxBytes = 512 << 20
+	}
+	if o.Now == nil {
+		o.Now = mailbox.Clock()
 	}
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"path/filepath"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -151,6 +152,44 @@ func TestOldEventsAreDeleted(t *testing.T) {
 		}
 		check(t, evs, "a", 1)
 	})
+}
+
+// The machine's clock may be set while the server runs: events are as old as the store's clock says, which does not jump.
+func TestEventsAreAsOldAsTheStoresClockSays(t *testing.T) {
+	var now atomic.Int64
+	now.Store(time.Date(2003, 1, 1, 0, 0, 0, 0, time.UTC).UnixNano())
+	l, err := Open(t.Context(), file(t), Options{MaxAge: time.Minute, Now: func() time.Time { return time.Unix(0, now.Load()) }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = l.Close() }()
+	left := func() int {
+		t.Helper()
+		l.prune(t.Context())
+		evs, err := l.readFile(t.Context(), "a", 0, 10)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return len(evs)
+	}
+	before := l.Last()
+	l.Emit([]event.Event{ev("a", 0)})
+	if _, _, err := l.Read(t.Context(), "a", before, 1, true); err != nil { // until it is written
+		t.Fatal(err)
+	}
+	if n := left(); n != 1 {
+		t.Fatalf("%d events are left: that of this minute was taken for one of years ago", n)
+	}
+	first := l.Last()
+	now.Add(-int64(time.Hour))
+	l.Emit([]event.Event{ev("a", 1)})
+	if l.Last() <= first {
+		t.Error("ids went back with the clock")
+	}
+	now.Add(int64(2 * time.Hour))
+	if n := left(); n != 0 {
+		t.Errorf("%d events are left when they are an hour old", n)
+	}
 }
 
 func TestFileStaysWithinItsSize(t *testing.T) {

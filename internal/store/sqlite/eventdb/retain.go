@@ -18,7 +18,7 @@ const (
 
 // prune deletes what is too old or too much.
 func (l *Log) prune(ctx context.Context) {
-	oldest := max(time.Now().Add(-l.opts.MaxAge).UnixMilli(), 0) << idShift
+	oldest := max(l.opts.Now().Add(-l.opts.MaxAge).UnixMilli(), 0) << idShift
 	for range pruneMost {
 		used, _, err := l.space(ctx)
 		deleted := 0
