@@ -5,8 +5,11 @@ import (
 	"crypto/elliptic"
 	"crypto/rand"
 	"crypto/rsa"
+	"crypto/x509"
 	"encoding/base64"
 	"encoding/json"
+	"encoding/pem"
+	"math/big"
 	"reflect"
 	"strings"
 	"testing"
@@ -205,6 +208,32 @@ func TestMintedTokenSaysWhatWasAskedAndEndsWithItsKey(t *testing.T) {
 	for _, bad := range []access.TokenRequest{{Recipient: "a b", TTL: time.Hour}, {Recipient: "a"}, {Recipient: "a", TTL: -time.Hour}, {Recipient: "a", TTL: 1 << 62}, {TTL: time.Hour}, {Recipient: "a", Group: "\n", TTL: time.Hour}, {Recipient: "a", Topics: []string{""}, TTL: time.Hour}} {
 		if _, _, err := w.MintToken("shop", bad); err == nil {
 			t.Errorf("a token was made for %+v", bad)
+		}
+	}
+}
+
+func TestKeysAreReadFromEveryKindOfPEM(t *testing.T) {
+	ec, rs := ecSigner(), rsaSigner()
+	template := &x509.Certificate{SerialNumber: big.NewInt(1)}
+	ecKey, rsaKey := ec.private.(*ecdsa.PrivateKey), rs.private.(*rsa.PrivateKey)
+	for kind, c := range map[string]struct {
+		signer
+		der []byte
+	}{
+		"PUBLIC KEY":      {ec, must(x509.MarshalPKIXPublicKey(ec.publicKey()))},
+		"RSA PUBLIC KEY":  {rs, x509.MarshalPKCS1PublicKey(&rsaKey.PublicKey)},
+		"PRIVATE KEY":     {ec, must(x509.MarshalPKCS8PrivateKey(ecKey))},
+		"RSA PRIVATE KEY": {rs, x509.MarshalPKCS1PrivateKey(rsaKey)},
+		"EC PRIVATE KEY":  {ec, must(x509.MarshalECPrivateKey(ecKey))},
+		"CERTIFICATE":     {ec, must(x509.CreateCertificate(rand.Reader, template, template, ec.publicKey(), ecKey))},
+	} {
+		w := newWorld(t, access.Config{}, "shop")
+		w.trust(t, "shop", pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: c.der}))
+		if _, err := w.Client(t.Context(), access.Claim{Token: c.token("", good(nil))}); err != nil {
+			t.Errorf("%s: %v", kind, err)
+		}
+		if _, err := access.ParseJWTKeys(pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: c.der[1:]})); err == nil {
+			t.Errorf("%s that is cut is taken", kind)
 		}
 	}
 }

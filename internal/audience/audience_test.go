@@ -3,6 +3,7 @@ package audience
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
 	"reflect"
 	"strings"
 	"testing"
@@ -143,6 +144,13 @@ func TestEndpointsAreChecked(t *testing.T) {
 	for _, tags := range [][]string{{""}, {" a"}, {"a\n"}, {strings.Repeat("x", 65)}, {"a|b"}, {"\xff"}, make([]string, 101)} {
 		e := Endpoint{Channel: push.Telegram, Address: json.RawMessage(`{"chat_id":1}`), Tags: tags}
 		wantField(t, e.Check(), "tags")
+	}
+	full := Endpoint{Channel: push.Telegram, Address: json.RawMessage(`{"chat_id":1}`)}
+	for i := range MaxTags {
+		full.Tags = append(full.Tags, fmt.Sprint("tag-", i))
+	}
+	if err := full.Check(); err != nil {
+		t.Errorf("as many tags as there may be: %v", err)
 	}
 	live := Endpoint{Channel: push.Live}
 	wantField(t, live.Check(), "recipient")

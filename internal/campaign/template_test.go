@@ -117,6 +117,17 @@ func TestBadSpecsNameTheirField(t *testing.T) {
 	wantField(t, s.Check(now, now.Add(367*24*time.Hour)), "send_at")
 }
 
+func TestLanguagesAreTags(t *testing.T) {
+	for tag, ok := range map[string]bool{
+		"fr": true, "zh-Hant-TW": true, "de-12345678": true, "x-" + strings.Repeat("a-", 16) + "a": true,
+		"f": false, "": false, "de-123456789": false, "fr--CA": false, "fr-": false, "fr_CA": false, "x-" + strings.Repeat("a-", 17): false,
+	} {
+		if validTag(tag) != ok {
+			t.Errorf("%q: %t", tag, !ok)
+		}
+	}
+}
+
 func TestRatesAreReadAndWritten(t *testing.T) {
 	for text, want := range map[string]string{"25/s": "25/s", "100/m": "1.67/s", "30/m": "30/m", "10/h": "10/h", "0.5/s": "30/m"} {
 		r, err := ParseRate(text)

@@ -1,6 +1,8 @@
 package cli
 
 import (
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -58,5 +60,21 @@ func TestGrouped(t *testing.T) {
 		if got := grouped(f); got != want {
 			t.Errorf("%v is written %s, want %s", f, got, want)
 		}
+	}
+}
+
+func TestATokenComesFromItsFileElseFromTheEnvironment(t *testing.T) {
+	p := &program{environ: []string{"GODWIT_TOKEN=of-the-environment"}}
+	file := filepath.Join(t.TempDir(), "token")
+	if err := os.WriteFile(file, []byte("of-the-file\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for from, want := range map[string]string{"": "of-the-environment", file: "of-the-file"} {
+		if got, err := p.token(from); got != want || err != nil {
+			t.Errorf("%q: %q, %v", from, got, err)
+		}
+	}
+	if _, err := p.token(file + "x"); err == nil {
+		t.Error("a file that is not there")
 	}
 }

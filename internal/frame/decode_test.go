@@ -33,6 +33,9 @@ func TestJSONFramesAreRead(t *testing.T) {
 	if must(`{"hello":{}}`); c.Kind != KindHello || fmt.Sprint(*c.Hello) != fmt.Sprint(Hello{}) {
 		t.Errorf("empty hello is %+v", c.Hello)
 	}
+	if must(`{"hello":{"window":1024}}`); c.Hello.Window != MaxWindow {
+		t.Errorf("the widest window is %d", c.Hello.Window)
+	}
 	if must(`{"hello":{"heartbeat":7,"group":null}}`); c.Hello.Heartbeat != 7*time.Second {
 		t.Errorf("heartbeat 7 is %s, want 7s", c.Hello.Heartbeat)
 	}

@@ -99,10 +99,18 @@ func TestAbsentIDIsMade(t *testing.T) {
 	}
 }
 
+func TestNamesHaveALength(t *testing.T) {
+	for n, ok := range map[int]bool{0: false, 1: true, notification.MaxNameBytes: true, notification.MaxNameBytes + 1: false} {
+		if err := notification.CheckName("id", strings.Repeat("a", n)); (err == nil) != ok {
+			t.Errorf("%d bytes: %v", n, err)
+		}
+	}
+}
+
 func TestDurations(t *testing.T) {
 	good := map[string]time.Duration{
 		"30s": 30 * time.Second, "24h": 24 * time.Hour, "7d": 7 * 24 * time.Hour, "90": 90 * time.Second,
-		"1h30m": 90 * time.Minute, "0.5d": 12 * time.Hour, "0": 0,
+		"1h30m": 90 * time.Minute, "0.5d": 12 * time.Hour, "0": 0, "0s": 0,
 	}
 	for s, want := range good {
 		if d, err := notification.ParseDuration(s); err != nil || d != want {

@@ -5,6 +5,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"godwit.dev/godwit/internal/frame"
@@ -192,6 +193,16 @@ func TestWrongTokenIsRefused(t *testing.T) {
 		if c.closed == nil || !c.closed.Refusal {
 			t.Fatalf("closed with %+v, want a refusal", c.closed)
 		}
+	})
+}
+
+func TestAHelloAfterTheGoodbyeIsNotHeard(t *testing.T) {
+	inWorld(t, func(w *world) {
+		c := w.connect(frame.Hello{Recipient: "anna", Token: "bad"})
+		w.expect(c, "goodbye unauthenticated")
+		c.s.Frame(&frame.Client{Kind: frame.KindHello, Hello: &frame.Hello{Recipient: "anna"}})
+		synctest.Wait()
+		w.expect(c)
 	})
 }
 

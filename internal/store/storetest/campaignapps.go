@@ -68,4 +68,14 @@ func campaignsNeverMeet(e *campaignEnv) {
 			}
 		}
 	}
+	for _, app := range []string{other, App} {
+		for range 2 {
+			e.check(e.s.EnsureLive(e.Context(), app, []string{"ann"}))
+		}
+		found, err := e.s.EndpointsOf(e.Context(), app, "ann")
+		e.check(err)
+		if len(found) != 1 || found[0].App != app {
+			e.Errorf("ann of %s is reached live at %+v", app, found)
+		}
+	}
 }

@@ -2,8 +2,11 @@ package mailboxdb
 
 import (
 	"context"
+	"time"
 
 	"zombiezen.com/go/sqlite"
+
+	"godwit.dev/godwit/internal/mailbox"
 )
 
 // SmallSlices makes the index be sealed every 2^bits rows, so that tests reach it.
@@ -49,6 +52,32 @@ func (s *Store) count(ctx context.Context, table string) (n int, err error) {
 
 // IDHash is what the index knows of an id.
 func IDHash(app, id string) uint32 { return idHash(app, id) }
+
+// Read reads a position as if the index had just named it.
+func (s *Store) Read(ctx context.Context, pos int64, app, to string, now time.Time) (item *mailbox.Item, err error) {
+	err = s.db.Read(ctx, func(c *sqlite.Conn) error {
+		rd, err := newReader(c)
+		if err == nil {
+			item, err = rd.item(pos, app, to, now.UnixMilli())
+		}
+		return err
+	})
+	return item, err
+}
+
+// MaxRetried bounds what SettleAgain keeps.
+const MaxRetried = maxRetried
+
+// SettleAgain keeps settles for when there is space again, and says how many are kept.
+func (s *Store) SettleAgain(batch []*mailbox.Settle) int {
+	s.notes.settleAgain(batch, mailbox.ErrNoSpace)
+	s.notes.mu.Lock()
+	defer s.notes.mu.Unlock()
+	return len(s.notes.settles)
+}
+
+// RetrySettles hands them over.
+func (s *Store) RetrySettles() { s.notes.retrySettles() }
 
 // Sealed counts sealed slices.
 func (s *Store) Sealed() int { return len(s.sealed.all()) }

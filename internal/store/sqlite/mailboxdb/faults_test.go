@@ -326,3 +326,54 @@ func TestAppsWhoseIdsHashAlikeNeverMeet(t *testing.T) {
 		}
 	}
 }
+
+// Between the index's naming a copy and its being read, it may have been settled, and its time may have come.
+func TestWhatHasEndedSinceTheIndexNamedItIsNotDelivered(t *testing.T) {
+	s, now := openAt(t, filepath.Join(t.TempDir(), "m.db"), config()), time.Now()
+	open, settled, later := publishOf("open", 10, "r"), publishOf("settled", 10, "r", "keeper"), publishOf("later", 10, "r")
+	later.N.SendAt = now.Add(time.Hour)
+	if err := s.Append(t.Context(), []*mailbox.Append{open, settled, later}); err != nil {
+		t.Fatal(err)
+	}
+	if q := ackOf(settled); s.Settle(t.Context(), []*mailbox.Settle{q}) != nil || q.Outcome != mailbox.SettleDone {
+		t.Fatalf("settle: outcome %d", q.Outcome)
+	}
+	for _, c := range []struct {
+		id   string
+		at   time.Time
+		want bool
+	}{{"open", now, true}, {"open", open.N.ExpiresAt, false}, {"settled", now, false}, {"later", now, false}} {
+		recs, err := s.Lookup(t.Context(), "app", c.id, "r")
+		if err != nil {
+			t.Fatal(err)
+		}
+		item, err := s.Read(t.Context(), recs[0].Pos, "app", "r", c.at)
+		if err != nil || (item != nil) != c.want {
+			t.Errorf("%s at %s: %+v, %v", c.id, c.at, item, err)
+		}
+	}
+}
+
+func TestAcksThatAFullDiskDelaysAreKeptUpToABound(t *testing.T) {
+	s := openAt(t, filepath.Join(t.TempDir(), "m.db"), config())
+	a := publishOf("id", 10, "r")
+	if err := s.Append(t.Context(), []*mailbox.Append{a}); err != nil {
+		t.Fatal(err)
+	}
+	if n := s.SettleAgain([]*mailbox.Settle{ackOf(a)}); n != 1 {
+		t.Errorf("%d kept, want the one", n)
+	}
+	if n := s.SettleAgain(make([]*mailbox.Settle, mailboxdb.MaxRetried)); n != 1 {
+		t.Errorf("%d kept beyond the bound of %d", n, mailboxdb.MaxRetried)
+	}
+	s.RetrySettles()
+	if err := s.Settle(t.Context(), nil); err != nil { // behind it in the queue
+		t.Fatal(err)
+	}
+	for s.Stats().Pending > 0 { // ends with the test's patience
+		time.Sleep(time.Millisecond)
+	}
+	if n := s.SettleAgain(nil); n != 0 {
+		t.Errorf("%d are kept after they were handed over", n)
+	}
+}

@@ -70,6 +70,15 @@ func TestAFastWriterIsStoppedBetweenTwoLooks(t *testing.T) {
 			break
 		}
 	}
+	looks := 0
+	s.statfs = func(string) (int64, error) { looks++; return 1_000_000, nil }
+	s.fullNow()
+	for range 100 {
+		s.Wrote(10)
+	}
+	if looks != 1 {
+		t.Errorf("looked %d times at a disk with room for much more", looks)
+	}
 	if free < 0 || free > 100 {
 		t.Errorf("stopped with %d free, want it between 0 and 100", free)
 	}
