@@ -2,6 +2,7 @@ package frame
 
 import (
 	"bytes"
+	"fmt"
 	"testing"
 	"unicode/utf8"
 )
@@ -45,6 +46,18 @@ func BenchmarkDecodeHello(b *testing.B) {
 	for b.Loop() {
 		if err := DecodeJSON(hello, &c); err != nil {
 			b.Fatal(err)
+		}
+	}
+}
+
+func TestMembersAreBoundedInAnySpelling(t *testing.T) {
+	for n, ok := range map[int]bool{maxMembers: true, maxMembers + 1: false} {
+		text := `{"\u0061":0`
+		for i := 1; i < n; i++ {
+			text += fmt.Sprintf(`,"k%d":0`, i)
+		}
+		if ms, err := anyMembers([]byte(text + "}")); (err == nil) != ok || ok && len(ms) != n {
+			t.Errorf("%d members: %d, %v", n, len(ms), err)
 		}
 	}
 }

@@ -249,3 +249,11 @@ func TestManyStreams(t *testing.T) {
 		}
 	}
 }
+
+func TestNamesOfFieldsAreLowerCase(t *testing.T) {
+	for name, ok := range map[string]bool{"a": true, "z-9": true, "@": true, "[": true, "A": false, "Z": false, "xAx": false, "a:b": false, "a b": false, "a\x7f": false, "\x00": false} {
+		if validName(name) != ok {
+			t.Errorf("%q: %t", name, !ok)
+		}
+	}
+}
