@@ -117,6 +117,17 @@ func TestBadSpecsNameTheirField(t *testing.T) {
 	wantField(t, s.Check(now, now.Add(367*24*time.Hour)), "send_at")
 }
 
+func TestLinksLeadSomewhere(t *testing.T) {
+	for text, ok := range map[string]bool{
+		"https://example.org": true, "http://example.org/{{name}}": true, "/news": true, "/": true,
+		"https://[::1": false, "%zz": false, "//example.org": false, "news": false, "ftp://example.org/": false, "https:///x": false, "https://example.org{{name}}": false,
+	} {
+		if err := checkURL(text); (err == nil) != ok {
+			t.Errorf("%q: %v", text, err)
+		}
+	}
+}
+
 func TestLanguagesAreTags(t *testing.T) {
 	for tag, ok := range map[string]bool{
 		"fr": true, "zh-Hant-TW": true, "de-12345678": true, "x-" + strings.Repeat("a-", 16) + "a": true,
