@@ -76,6 +76,9 @@ func (s *Store) appendOps(batch []*mailbox.Append) (ops []*appendOp) {
 	return ops
 }
 
+// Owner implements sqlitedb.Owned: that of a batch is its app.
+func (op *appendOp) Owner() string { return op.items[0].N.App }
+
 func (op *appendOp) Size() (rows, bytes int) { return op.rows, op.bytes }
 
 func (op *appendOp) Done(err error) {

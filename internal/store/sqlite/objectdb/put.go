@@ -36,6 +36,9 @@ func (s *Store) Put(ctx context.Context, batch []*signal.Put) error {
 	return storeError("store objects", <-op.done)
 }
 
+// Owner implements sqlitedb.Owned: that of a batch is its app.
+func (op *putOp) Owner() string { return op.batch[0].App }
+
 // Size implements sqlitedb.Op.
 func (op *putOp) Size() (rows, bytes int) { return len(op.batch), op.bytes }
 

@@ -62,8 +62,9 @@ type writer struct {
 	mu      sync.Mutex
 	shrunk  *sync.Cond // signalled when queued bytes shrink
 	fast    []queued
+	owned   turns
 	bulk    []queued
-	urgent  int // entries of fast that do not wait for company
+	urgent  int // entries of fast that do not wait for company, and all of owned
 	bytes   int
 	lazyDue bool
 	timer   *time.Timer // wakes for lazy entries; running iff lazyArmed
@@ -110,13 +111,17 @@ func (db *DB) Commits() uint64 { return db.w.commits.Load() }
 func (db *DB) Queued() int {
 	db.w.mu.Lock()
 	defer db.w.mu.Unlock()
-	return len(db.w.fast) + len(db.w.bulk)
+	return len(db.w.fast) + db.w.owned.ops + len(db.w.bulk)
 }
 
 func (w *writer) submit(q queued, bulk bool) {
 	_, bytes := q.op.Size()
+	owner := ""
+	if o, ok := q.op.(Owned); ok && !q.lazy && !bulk {
+		owner = o.Owner()
+	}
 	w.mu.Lock()
-	for w.bytes > maxQueuedBytes && !q.lazy && w.refusal() == nil {
+	for !q.lazy && w.crowded(owner) && w.refusal() == nil {
 		w.shrunk.Wait()
 	}
 	if err := w.refusal(); err != nil {
@@ -137,12 +142,25 @@ func (w *writer) submit(q queued, bulk bool) {
 		}
 		w.mu.Unlock()
 		return
+	case owner != "":
+		w.owned.add(owner, q.op, bytes)
+		w.urgent++
 	default:
 		w.fast = append(w.fast, q)
 		w.urgent++
 	}
 	w.mu.Unlock()
 	w.notify()
+}
+
+// crowded reports whether so much waits that an op has to wait to be queued. An app may have as much queued as is left.
+func (w *writer) crowded(owner string) bool {
+	left := maxQueuedBytes - w.bytes
+	own := 0
+	if owner != "" {
+		own = w.owned.waiting(owner)
+	}
+	return left < 0 || own > 0 && own > left
 }
 
 func (w *writer) refusal() error {
@@ -200,8 +218,11 @@ func (w *writer) take() (batch []Op, more bool) {
 		batch = append(batch, q.op)
 	}
 	if w.urgent > 0 || w.lazyDue || len(w.bulk) > 0 || w.closed {
-		n := 0
-		for n < len(w.fast) && rows < maxCommitOps && bytes < maxCommitBytes {
+		n, part := 0, 1
+		if w.owned.ops > 0 {
+			part = 2 // neither kind keeps the other out
+		}
+		for n < len(w.fast) && rows < maxCommitOps/part && bytes < maxCommitBytes/part {
 			if !w.fast[n].lazy {
 				w.urgent--
 			}
@@ -209,6 +230,13 @@ func (w *writer) take() (batch []Op, more bool) {
 			n++
 		}
 		w.fast = consume(w.fast, n)
+		for w.owned.ops > 0 && rows < maxCommitOps && bytes < maxCommitBytes {
+			w.owned.take(func(op Op, r, b int) {
+				w.urgent--
+				rows, bytes = rows+r, bytes+b
+				batch = append(batch, op)
+			})
+		}
 		if len(w.fast) == 0 {
 			w.lazyDue = false
 		}
@@ -231,7 +259,7 @@ func (w *writer) take() (batch []Op, more bool) {
 		w.shrunk.Broadcast()
 	}
 	w.batch, w.batchBytes = batch, int64(bytes)
-	return batch, !w.closed || len(w.fast)+len(w.bulk) > 0
+	return batch, !w.closed || len(w.fast)+w.owned.ops+len(w.bulk) > 0
 }
 
 // consume drops the first n, keeping the memory unless it has grown out of proportion.

@@ -1,0 +1,87 @@
+package sqlitedb
+
+// Owned is an Op of one app. Those of one app are applied in the order in which they were submitted, and apps take turns: one
+// that writes much waits for itself.
+type Owned interface {
+	Op
+	// Owner names the app. It must not change.
+	Owner() string
+}
+
+// What one turn takes at least, if there is so much: so little that a commit, which is full after 1000 rows, has room for
+// many apps.
+const (
+	turnRows  = 50
+	turnBytes = 128 << 10
+)
+
+// turns is what waits for the writer app by app.
+type turns struct {
+	of   map[string]*turn
+	next []*turn // those with something waiting, in turn
+	ops  int
+}
+
+// turn is what one app has waiting.
+type turn struct {
+	ops   []Op // from head on
+	head  int
+	bytes int
+}
+
+// keepOps is how many places an app's empty queue keeps.
+const keepOps = 1 << 12
+
+func (t *turns) add(owner string, op Op, bytes int) {
+	q := t.of[owner]
+	if q == nil {
+		if t.of == nil {
+			t.of = make(map[string]*turn)
+		}
+		q = &turn{}
+		t.of[owner] = q
+	}
+	if q.head == len(q.ops) {
+		t.next = append(t.next, q)
+	}
+	if q.head > len(q.ops)/2 && q.head > turnRows { // what was taken is more than what waits
+		n := copy(q.ops, q.ops[q.head:])
+		clear(q.ops[n:])
+		q.ops, q.head = q.ops[:n], 0
+	}
+	q.ops = append(q.ops, op)
+	q.bytes += bytes
+	t.ops++
+}
+
+// waiting is how many bytes of an app wait.
+func (t *turns) waiting(owner string) int {
+	if q := t.of[owner]; q != nil {
+		return q.bytes
+	}
+	return 0
+}
+
+// take hands out the ops of the next app's turn.
+func (t *turns) take(to func(op Op, rows, bytes int)) {
+	q := t.next[0]
+	copy(t.next, t.next[1:])
+	t.next = t.next[:len(t.next)-1]
+	for rows, bytes := 0, 0; q.head < len(q.ops) && rows < turnRows && bytes < turnBytes; {
+		op := q.ops[q.head]
+		q.ops[q.head] = nil
+		q.head++
+		t.ops--
+		r, b := op.Size()
+		rows, bytes = rows+r, bytes+b
+		q.bytes -= b
+		to(op, r, b)
+	}
+	if q.head < len(q.ops) {
+		t.next = append(t.next, q)
+		return
+	}
+	if q.ops, q.head = q.ops[:0], 0; cap(q.ops) > keepOps {
+		q.ops = nil
+	}
+}

@@ -1,0 +1,96 @@
+package sqlitedb_test
+
+import (
+	"context"
+	"path/filepath"
+	"slices"
+	"sync"
+	"testing"
+
+	"zombiezen.com/go/sqlite"
+
+	"godwit.dev/godwit/internal/store/sqlite/sqlitedb"
+)
+
+// owned is an op of an app that notes when it was applied.
+type owned struct {
+	app   string
+	n     int
+	bytes int
+	order *[]*owned
+	done  *sync.WaitGroup
+}
+
+func (o *owned) Owner() string { return o.app }
+func (o *owned) Apply(*sqlite.Conn) error {
+	*o.order = append(*o.order, o) // the writer's goroutine alone
+	return nil
+}
+func (o *owned) Done(error)              { o.done.Done() }
+func (o *owned) Size() (rows, bytes int) { return 1, o.bytes }
+
+// held is a database whose writer is held until release is called.
+func held(t *testing.T) (db *sqlitedb.DB, release func()) {
+	t.Helper()
+	db = open(t, filepath.Join(t.TempDir(), "x.db"), sqlitedb.Options{})
+	began, ends := make(chan struct{}), make(chan struct{})
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		_ = db.Do(context.Background(), func(*sqlite.Conn) error { close(began); <-ends; return nil })
+	})
+	<-began
+	return db, func() { close(ends); wg.Wait() }
+}
+
+func TestAnAppThatWritesMuchWaitsForItself(t *testing.T) {
+	db, release := held(t)
+	var order []*owned
+	var done sync.WaitGroup
+	submit := func(app string, n, bytes int) {
+		done.Add(1)
+		db.Submit(&owned{app: app, n: n, bytes: bytes, order: &order, done: &done})
+	}
+	for i := range 20_000 {
+		submit("hostile", i, 1<<10)
+	}
+	for i := range 10 {
+		submit("good", i, 1<<10)
+	}
+	before := db.Commits()
+	release()
+	done.Wait()
+	last := slices.IndexFunc(order, func(o *owned) bool { return o.app == "good" && o.n == 9 })
+	if last > 500 {
+		t.Errorf("%d ops went before those of the other app", last)
+	}
+	next := map[string]int{}
+	for _, o := range order {
+		if o.n != next[o.app] {
+			t.Fatalf("op %d of %s came in place of %d", o.n, o.app, next[o.app])
+		}
+		next[o.app]++
+	}
+	if n := db.Commits() - before; n > 40 {
+		t.Errorf("%d commits, want them full", n)
+	}
+}
+
+func TestAnAppMayQueueWhatIsLeft(t *testing.T) {
+	db, release := held(t)
+	var order []*owned
+	var done, submitting sync.WaitGroup
+	done.Add(101)
+	for i := range 100 { // 100 MB
+		submitting.Go(func() { db.Submit(&owned{app: "hostile", n: i, bytes: 1 << 20, order: &order, done: &done}) })
+	}
+	for db.Queued() < 32 {
+	}
+	// Not one more than half is taken: this returns although the writer stands still.
+	db.Submit(&owned{app: "good", bytes: 1 << 20, order: &order, done: &done})
+	if n := db.Queued(); n > 34 {
+		t.Errorf("%d MB are queued", n)
+	}
+	release()
+	submitting.Wait()
+	done.Wait()
+}
