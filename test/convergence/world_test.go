@@ -83,7 +83,9 @@ func (nothing) RouteTo(mailbox.Router, mailbox.Presence) {}
 // believer verifies clients by believing them; those of one app may not have every object.
 type believer struct{}
 
-func (b believer) Known(c access.Claim) (access.Client, error) { return b.Client(context.Background(), c) }
+func (b believer) Known(c access.Claim) (access.Client, error) {
+	return b.Client(context.Background(), c)
+}
 
 func (believer) Client(_ context.Context, c access.Claim) (access.Client, error) {
 	v := access.Client{App: c.App, Recipient: c.Recipient, Group: c.Group, Device: c.Device}
