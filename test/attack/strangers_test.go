@@ -52,7 +52,7 @@ func TestHeldConnectionsEnd(t *testing.T) {
 	blackbox.Long(t)
 	plain := blackbox.Start(t, blackbox.Dev(), blackbox.Plain())
 	secure := startTLS(t)
-	request := "GET /healthz HTTP/1.1\r\nHost: x\r\nX-Slow: " + "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"
+	request := "GET /healthz HTTP/1.1\r\nHost: localhost\r\nX-Slow: " + "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"
 	hello := "\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03" // the beginning of a ClientHello
 	all := map[string]*held{}
 	for name, c := range map[string]struct {
@@ -102,7 +102,7 @@ func TestOneAddressLeavesPlacesForOthers(t *testing.T) {
 	var h held
 	defer h.close()
 	for i := range 400 {
-		h.hold(t.Context(), []string{server.HTTP, server.GRPC}[i%2], say("GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n"))
+		h.hold(t.Context(), []string{server.HTTP, server.GRPC}[i%2], say("GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n"))
 	}
 	blackbox.Eventually(t, "the stranger has his share", func() error {
 		if n := h.open.Load(); n > 75+8 { // a few more are told why they are refused
@@ -163,7 +163,7 @@ func TestRefusedClientsAreTold(t *testing.T) {
 			t.Fatal(err)
 		}
 		_ = c.SetDeadline(time.Now().Add(blackbox.Patience))
-		if _, err := io.WriteString(c, "GET /healthz HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n"); err != nil {
+		if _, err := io.WriteString(c, "GET /healthz HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"); err != nil {
 			t.Fatal(err)
 		}
 		b, err := io.ReadAll(c)

@@ -188,7 +188,7 @@ const (
 	preface  = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + "\x00\x00\x00\x04\x00\x00\x00\x00\x00"
 	headless = "\x00\x10\x00\x01\x00\x00\x00\x00\x01\x82"     // HEADERS of 4096 bytes, the first of them
 	ping     = "\x00\x00\x08\x06\x00\x00\x00\x00\x0012345678" // PING
-	upgrade  = "GET /v1/connect?recipient=a HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n" +
+	upgrade  = "GET /v1/connect?recipient=a HTTP/1.1\r\nHost: localhost\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n" +
 		"Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\n\r\n"
 )
 
