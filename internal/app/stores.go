@@ -62,13 +62,13 @@ func (a *App) startObjects(context.Context) error {
 func (a *App) startMailbox(context.Context) error {
 	a.mailbox = mailbox.New(mailbox.Config{Store: a.stores.Mailbox, Events: a.stores.Events, Retain: a.cfg.Retain.D(), Log: a.log})
 	a.hub = session.NewHub(session.Config{
-		Mailbox: a.mailbox, Verifier: a.access, Events: a.stores.Events, Log: a.log, Now: a.clock,
+		Store: a.stores.Mailbox, Mailbox: a.mailbox, Verifier: a.access, Events: a.stores.Events, Log: a.log, Now: a.clock,
 		Capabilities: []session.Capability{a.objects},
 		Admit:        limit.NewAddrs(a.cfg.LimitHellos.PerSecond(), a.cfg.LimitLoopback).Allow, Window: a.cfg.Window,
 	})
 	a.steps.addClose("sessions", storePatience, a.hub.Close)
 	a.steps.addRun("mailbox upkeep", storePatience, a.mailbox.Run, a.fail)
-	a.publisher = delivery.New(a.mailbox, a.clock)
+	a.publisher = delivery.New(a.stores.Mailbox, a.clock)
 	a.registry.MustRegister(a.mailbox, a.hub)
 	return nil
 }

@@ -160,7 +160,7 @@ func (s *Service) begin(ctx, hard context.Context, wg *sync.WaitGroup, c *Campai
 		return
 	}
 	ctx, cancel := context.WithCancel(ctx)
-	t := &task{state: c.State, hard: hard, cancel: cancel, done: make(chan struct{}), meter: newMeter()}
+	t := &task{state: c.State, hard: hard, cancel: cancel, done: make(chan struct{}), meter: new(meter)}
 	s.tasks[c.Num] = t
 	wg.Go(func() {
 		defer cancel()

@@ -18,8 +18,6 @@ type meter struct {
 	}
 }
 
-func newMeter() *meter { return &meter{} }
-
 func (m *meter) add(now time.Time, n int) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

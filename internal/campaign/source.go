@@ -50,9 +50,10 @@ func (r *run) Claim(ctx context.Context, targets []Target, now time.Time) (claim
 // Request implements dispatch.Source.
 func (r *run) Request(t *Target, now time.Time) push.Request {
 	id := DeliveryID(r.c.ID, t.EndpointID.String())
+	person := Person{Recipient: t.Recipient, Locale: t.Locale, Attributes: t.Attributes}
 	q := push.Request{
 		ID: id, App: r.c.App, Endpoint: t.EndpointID.String(), Recipient: t.Recipient, Address: t.Address,
-		Content: r.c.Spec.Render(person(t), t.Channel), Urgency: r.c.Spec.Urgency(), Collapse: r.c.Spec.Collapse,
+		Content: r.c.Spec.Render(person, t.Channel), Urgency: r.c.Spec.Urgency(), Collapse: r.c.Spec.Collapse,
 		ExpiresAt: r.expires(t, now),
 	}
 	if r.c.Spec.Tracked() {
@@ -64,26 +65,17 @@ func (r *run) Request(t *Target, now time.Time) push.Request {
 	return q
 }
 
-// person is whom a target's message is rendered for.
-func person(t *Target) Person {
-	return Person{Recipient: t.Recipient, Locale: t.Locale, Attributes: t.Attributes}
-}
-
 // Finish implements dispatch.Source.
 func (r *run) Finish(ctx context.Context, results []Result, now time.Time) error {
-	err := r.s.store.Finish(ctx, r.s.epoch, r.c.Num, results, now)
-	if err == nil {
-		r.t.meter.add(now, sent(results))
+	if err := r.s.store.Finish(ctx, r.s.epoch, r.c.Num, results, now); err != nil {
+		return err
 	}
-	return err
-}
-
-// sent counts what the rate of sending is made of: what has ended other than by not being sent.
-func sent(results []Result) (n int) {
+	sent := 0 // what has ended other than by not being sent
 	for i := range results {
 		if o := results[i].Outcome; o != Pending && o != Suppressed {
-			n++
+			sent++
 		}
 	}
-	return n
+	r.t.meter.add(now, sent)
+	return nil
 }

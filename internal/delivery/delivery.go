@@ -14,20 +14,20 @@ import (
 	"godwit.dev/godwit/internal/notification"
 )
 
-// Mailbox stores notifications and routes them in commit order before it returns.
-type Mailbox interface {
+// Store is the store of mailboxes: it returns once its observer has routed, in commit order, what is on disk.
+type Store interface {
 	Append(ctx context.Context, batch []*mailbox.Append) error
 }
 
 // Service publishes.
 type Service struct {
-	mailbox Mailbox
-	now     func() time.Time
-	took    latency.Histogram
+	store Store
+	now   func() time.Time
+	took  latency.Histogram
 }
 
-// New makes a Service on a mailbox; now is the store's clock.
-func New(m Mailbox, now func() time.Time) *Service { return &Service{mailbox: m, now: now} }
+// New makes a Service; now is the store's clock.
+func New(st Store, now func() time.Time) *Service { return &Service{store: st, now: now} }
 
 // Latency counts how long it took since start to store and route what a call of Publish brought.
 func (s *Service) Latency() []latency.Bucket { return s.took.Buckets() }
@@ -71,7 +71,7 @@ func (s *Service) Publish(ctx context.Context, app string, drafts []*notificatio
 	if len(batch) == 0 {
 		return results
 	}
-	err := s.mailbox.Append(ctx, batch)
+	err := s.store.Append(ctx, batch)
 	s.took.Observe(s.now().Sub(now))
 	for i, a := range batch {
 		r := &results[slots[i]]

@@ -31,12 +31,6 @@ func (l *lane) start(a attempt) {
 	}
 }
 
-// finish waits for the attempts under way, after the last was started.
-func (l *lane) finish() {
-	close(l.attempts)
-	l.workers.Wait()
-}
-
 // deliver makes one attempt and hands its result to the writer.
 func (l *lane) deliver(d *Delivery, sender push.Sender) {
 	now := l.d.now()
@@ -46,17 +40,18 @@ func (l *lane) deliver(d *Delivery, sender push.Sender) {
 	ctx, cancel := context.WithTimeoutCause(l.job.hard, l.policy.timeout, fmt.Errorf("no answer in %s", l.policy.timeout))
 	defer cancel()
 	req := l.source.Request(d, now)
-	s := l.scope(d.pace, now)
-	t := s.depart(ctx, d.EndpointID)
+	t := d.scope.depart(ctx, d.EndpointID)
 	receipt, err := sender.Send(ctx, req)
 	now = l.d.now()
-	s.answered(t, receipt, now)
-	res := l.judge(d, req.ExpiresAt, receipt, err, s, t, now)
+	// An endpoint that has moved said so at its old address first: that was one more message.
+	d.scope.Answered(t.seq, now, receipt.Address != nil)
+	res := l.judge(d, req.ExpiresAt, receipt, err, t, now)
 	l.job.results <- landed{Result: res, lane: l}
 }
 
 // judge says what an attempt's end means for the delivery, and for the scope it was sent in.
-func (l *lane) judge(d *Delivery, until time.Time, receipt push.Receipt, err error, s scope, t try, now time.Time) Result {
+func (l *lane) judge(d *Delivery, until time.Time, receipt push.Receipt, err error, t try, now time.Time) Result {
+	s := d.scope
 	d.Attempts++
 	var retry *push.RetryError
 	var gone *push.GoneError
@@ -64,14 +59,14 @@ func (l *lane) judge(d *Delivery, until time.Time, receipt push.Receipt, err err
 	var config *push.ConfigError
 	switch {
 	case err == nil:
-		s.succeeded(t, now)
+		s.Succeeded(t.Try, now)
 		res := d.ends(Accepted, "")
 		res.External, res.Address = receipt.ExternalID, receipt.Address
 		return res
 	case errors.As(err, &retry):
-		return l.retry(d, until, retry, s, t, now)
+		return l.retry(d, until, retry, t, now)
 	case errors.As(err, &gone):
-		s.succeeded(t, now)
+		s.Succeeded(t.Try, now)
 		// Nobody is there: an earlier attempt cannot have been seen either.
 		d.Unsure = false
 		res := d.ends(Refused, gone.Reason)
@@ -81,7 +76,7 @@ func (l *lane) judge(d *Delivery, until time.Time, receipt push.Receipt, err err
 		}
 		return res
 	case errors.As(err, &permanent):
-		s.succeeded(t, now)
+		s.Succeeded(t.Try, now)
 		return d.ends(Refused, permanent.Reason)
 	case errors.As(err, &config):
 		s.refused(config)
@@ -93,10 +88,10 @@ func (l *lane) judge(d *Delivery, until time.Time, receipt push.Receipt, err err
 }
 
 // retry puts off a message that was certainly not taken.
-func (l *lane) retry(d *Delivery, until time.Time, e *push.RetryError, s scope, t try, now time.Time) Result {
-	s = s.objected(e, t, now)
+func (l *lane) retry(d *Delivery, until time.Time, e *push.RetryError, t try, now time.Time) Result {
+	s := d.scope.objected(e, t, now)
 	tries := maxTries
-	if e.Credential || e.After > 0 || !s.alive(d.First) {
+	if e.Credential || e.After > 0 || !s.Alive(d.First) {
 		tries = maxTriesInTrouble
 	}
 	if d.Attempts >= tries {

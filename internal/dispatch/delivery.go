@@ -80,7 +80,7 @@ type Delivery struct {
 	Locale     string
 	Timezone   string
 
-	pace push.Pace // how fast its address may be sent to; known once its turn was found
+	scope scope // that it is paced with; known once its turn was found
 }
 
 // Result is what became of a delivery that was claimed, or of one that need not be sent.

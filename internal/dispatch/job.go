@@ -93,7 +93,8 @@ func (j *Job) Run(ctx, hard context.Context) error {
 	}
 	err := g.Wait()
 	for _, l := range j.lanes {
-		l.finish()
+		close(l.attempts)
+		l.workers.Wait()
 	}
 	close(j.results)
 	writing.Wait()

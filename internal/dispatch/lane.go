@@ -19,6 +19,7 @@ type lane struct {
 	source  Source
 	channel push.Channel
 	policy  *policy
+	most    int // deliveries that it looks at together: no more than leave within peekAhead
 	sender  push.Sender
 	pacer   push.Pacer // of the sender; nil: it does not know how fast it may go
 
@@ -30,22 +31,17 @@ type lane struct {
 }
 
 func newLane(j *Job, ch push.Channel) *lane {
-	p := policyOf(ch)
+	p, most := policyOf(ch), peekMost
+	if rate := j.work.Rate; rate > 0 {
+		most = min(most, int(rate*peekAhead.Seconds()))
+	}
+	if p.group == 1 {
+		most = min(most, peekAlone)
+	}
 	return &lane{
-		d: j.d, job: j, source: j.work.Source, channel: ch, policy: p,
+		d: j.d, job: j, source: j.work.Source, channel: ch, policy: p, most: max(most, 1),
 		inFlight: make(chan struct{}, p.inFlight), attempts: make(chan attempt), wake: make(chan struct{}, 1),
 	}
-}
-
-// look finds the channel's sender, which is another one after its settings have changed.
-func (l *lane) look(ctx context.Context) error {
-	sender, err := l.d.Sender(ctx, l.job.work.App, l.channel)
-	if err != nil {
-		return &ChannelError{Channel: l.channel, Err: err}
-	}
-	l.sender = sender
-	l.pacer, _ = l.sender.(push.Pacer)
-	return nil
 }
 
 func (l *lane) kick() {
@@ -77,10 +73,7 @@ const (
 // run sends until nothing is left to be sent or ctx ends.
 func (l *lane) run(ctx context.Context) error {
 	for ctx.Err() == nil {
-		ds, err := l.source.Due(ctx, l.channel, l.d.now(), l.batch())
-		if err == nil && len(ds) > 0 {
-			err = l.look(ctx)
-		}
+		ds, err := l.source.Due(ctx, l.channel, l.d.now(), l.most)
 		if err == nil && len(ds) > 0 {
 			err = l.take(ctx, ds)
 		} else if err == nil {
@@ -97,21 +90,6 @@ func (l *lane) run(ctx context.Context) error {
 		}
 	}
 	return nil
-}
-
-// batch is how many deliveries to look at: no more than leave within peekAhead.
-func (l *lane) batch() int {
-	if l.job.rate == nil && !l.policy.solo {
-		return peekMost
-	}
-	most := peekMost
-	if rate := l.job.work.Rate; rate > 0 {
-		most = min(most, int(rate*peekAhead.Seconds()))
-	}
-	if l.policy.group == 1 {
-		most = min(most, peekAlone)
-	}
-	return max(most, 1)
 }
 
 // idle waits for something to do. done: there will never be any.
@@ -145,7 +123,12 @@ func (l *lane) sleep(ctx context.Context, d time.Duration) {
 
 // take sees to each of these deliveries: it leaves, or is put off, or need not be sent. When it returns, the source
 // knows which.
-func (l *lane) take(ctx context.Context, ds []Delivery) error {
+func (l *lane) take(ctx context.Context, ds []Delivery) (err error) {
+	// It is another sender after the channel's settings have changed.
+	if l.sender, err = l.d.senders.Sender(ctx, l.job.work.App, l.channel); err != nil {
+		return &ChannelError{Channel: l.channel, Err: err}
+	}
+	l.pacer, _ = l.sender.(push.Pacer)
 	b := batch{lane: l, ctx: ctx}
 	b.claims.SetLimit(claimsAtOnce)
 	for i := range ds {
@@ -154,7 +137,23 @@ func (l *lane) take(ctx context.Context, ds []Delivery) error {
 		}
 		b.take(&ds[i])
 	}
-	return b.close()
+	if ctx.Err() != nil {
+		b.drop()
+	} else {
+		b.claim()
+	}
+	if err := b.claims.Wait(); err != nil {
+		return err
+	}
+	if len(b.settled) > 0 {
+		if err := l.source.Finish(ctx, b.settled, l.d.now()); err != nil {
+			return err
+		}
+		l.d.metrics.count(b.settled)
+	} else if b.asked && b.claimed.Load() == 0 {
+		l.sleep(ctx, stopLook)
+	}
+	return nil
 }
 
 // batch is what a lane has looked at and not yet told its source.
@@ -180,7 +179,7 @@ func (b *batch) take(d *Delivery) {
 		b.settled = append(b.settled, res)
 		return
 	}
-	if turn.at.Sub(now) > together || len(b.group) >= l.policy.group || !l.free() {
+	if turn.at.Sub(now) > together || len(b.group) >= l.policy.group || len(l.inFlight) == cap(l.inFlight) {
 		b.claim()
 	}
 	waited := wait(b.ctx, turn.at.Sub(l.d.now()))
@@ -188,7 +187,7 @@ func (b *batch) take(d *Delivery) {
 	if !waited {
 		return
 	}
-	if now := l.d.now(); !begun || turn.paused(now) {
+	if now := l.d.now(); !begun || turn.scope.Stopped(turn.opens, now) {
 		b.settled = append(b.settled, d.again(turn.scope.book(now)))
 		return
 	}
@@ -199,9 +198,6 @@ func (b *batch) take(d *Delivery) {
 	}
 	b.group = append(b.group, *d)
 }
-
-// free reports whether there is room for one more in flight.
-func (l *lane) free() bool { return len(l.inFlight) < cap(l.inFlight) }
 
 // claimsAtOnce is how many groups of a lane may be on their way to the disk: they share its commits.
 const claimsAtOnce = 4
@@ -232,29 +228,6 @@ func (b *batch) drop() {
 		<-b.lane.inFlight
 	}
 	b.group = nil
-}
-
-func (b *batch) close() error {
-	if b.ctx.Err() != nil {
-		b.drop()
-	} else {
-		b.claim()
-	}
-	if err := b.claims.Wait(); err != nil {
-		return err
-	}
-	l := b.lane
-	if len(b.settled) > 0 {
-		if err := l.source.Finish(b.ctx, b.settled, l.d.now()); err != nil {
-			return err
-		}
-		l.d.metrics.count(b.settled)
-		return nil
-	}
-	if b.asked && b.claimed.Load() == 0 {
-		l.sleep(b.ctx, stopLook)
-	}
-	return nil
 }
 
 // gate finds deliveries that are not to be sent, or not now.

@@ -72,7 +72,7 @@ func (s scope) passing(err error, t try, now time.Time) (after time.Duration, ye
 		return 0, true
 	}
 	if !errors.As(err, &config) {
-		s.succeeded(t, now)
+		s.Succeeded(t.Try, now)
 	}
 	return 0, false
 }

@@ -13,21 +13,15 @@ import (
 
 // scope is what a delivery is paced with: a credential, or a credential at one origin. Urgent deliveries go first in it.
 type scope struct {
+	*pace.Pacer
 	d      *Dispatcher
 	key    pace.Scope
-	pacer  *pace.Pacer
 	urgent bool
 }
 
 func (d *Dispatcher) scope(app string, ch push.Channel, limits push.Pace, now time.Time) scope {
 	key := pace.Scope{App: app, Channel: ch, Name: limits.Scope}
-	return scope{d: d, key: key, pacer: d.paces.Of(key, limits, now)}
-}
-
-func (l *lane) scope(limits push.Pace, now time.Time) scope {
-	s := l.d.scope(l.job.work.App, l.channel, limits, now)
-	s.urgent = l.job.work.Urgent
-	return s
+	return scope{Pacer: d.paces.Of(key, limits, now), d: d, key: key}
 }
 
 // named is another scope of the same app and channel; s itself if it has no name of its own.
@@ -48,9 +42,9 @@ type try struct {
 
 // depart waits until the provider cannot count too many if one more leaves.
 func (s scope) depart(ctx context.Context, endpoint audience.ID) try {
-	ask := s.pacer.Depart
+	ask := s.Depart
 	if s.urgent {
-		ask = s.pacer.DepartFirst
+		ask = s.DepartFirst
 	}
 	now := s.d.now()
 	seq, late := ask(now)
@@ -61,33 +55,21 @@ func (s scope) depart(ctx context.Context, endpoint audience.ID) try {
 	return try{Try: pace.Try{Endpoint: endpoint, Left: now}, seq: seq}
 }
 
-// answered notes the answer to a message. An endpoint that has moved said so at its old address first: that was one more
-// message.
-func (s scope) answered(t try, r push.Receipt, now time.Time) {
-	s.pacer.Answered(t.seq, now, r.Address != nil)
-}
-
-// succeeded notes that the scope works, and the endpoint.
-func (s scope) succeeded(t try, now time.Time) { s.pacer.Succeeded(t.Try, now) }
-
-// alive reports whether the scope has worked since a message was first tried: that it fails is then its own trouble.
-func (s scope) alive(since time.Time) bool { return s.pacer.Alive(since) }
-
 // objected notes that a provider wants a whole scope to wait, or maybe only the endpoint, and returns the scope.
 func (s scope) objected(e *push.RetryError, t try, now time.Time) scope {
 	s = s.named(e.Scope, now)
 	switch {
 	case e.Credential:
-		s.pacer.Objected(now, e.After)
+		s.Objected(now, e.After)
 	case e.Scope != "":
-		s.pacer.ObjectedAt(t.Try, now, e.After)
+		s.ObjectedAt(t.Try, now, e.After)
 	}
 	return s
 }
 
 // opens is when the scope's pause ends; now: there is none.
 func (s scope) opens(now time.Time) time.Time {
-	if until, paused := s.pacer.Paused(now); paused {
+	if until, paused := s.Paused(now); paused {
 		return until
 	}
 	return now
@@ -101,9 +83,9 @@ func (s scope) refused(e *push.ConfigError) {
 // book says when to look again at a message that found no turn.
 func (s scope) book(now time.Time) time.Time {
 	if s.urgent {
-		return s.pacer.BookFirst(now)
+		return s.BookFirst(now)
 	}
-	return s.pacer.Book(now)
+	return s.Book(now)
 }
 
 // slot is a place in a scope's schedule. While it is waited for an urgent delivery may take it.
@@ -116,29 +98,19 @@ type slot struct {
 // slot gives one out. Not ok: that is further off than patience.
 func (s scope) slot(now time.Time, patience time.Duration) (_ slot, ok bool) {
 	if s.urgent {
-		at, ok := s.pacer.Urgent(now, patience)
+		at, ok := s.Urgent(now, patience)
 		return slot{scope: s, opens: at}, ok
 	}
-	at, ok := s.pacer.Slot(now, patience)
+	at, ok := s.Slot(now, patience)
 	held := ok && at.After(now)
 	if held {
-		s.pacer.Hold(at)
+		s.Hold(at)
 	}
 	return slot{scope: s, opens: at, held: held}, ok
 }
 
 // begin ends the wait for a slot. False: an urgent delivery has taken it.
-func (t slot) begin() bool { return !t.held || t.scope.pacer.Begin(t.opens) }
-
-// paused gives a slot that has begun back if its scope is to stand still until after it.
-func (t slot) paused(now time.Time) bool {
-	until, paused := t.scope.pacer.Paused(now)
-	if !paused || !until.After(t.opens) {
-		return false
-	}
-	t.scope.pacer.Put()
-	return true
-}
+func (t slot) begin() bool { return !t.held || t.scope.Begin(t.opens) }
 
 // reach waits for a slot in the scope, however far off; false: ctx has ended.
 func (s scope) reach(ctx context.Context) bool {
@@ -171,11 +143,13 @@ type turn struct {
 
 // turn finds the moment that all limits allow. Not ok: that is too far off, and the result says when to look again.
 func (l *lane) turn(d *Delivery, now time.Time) (turn, Result, bool) {
+	var limits push.Pace
 	if l.pacer != nil {
-		d.pace = l.pacer.Pace(d.Address)
+		limits = l.pacer.Pace(d.Address)
 	}
-	limits := d.pace
-	s := l.scope(limits, now)
+	s := l.d.scope(l.job.work.App, l.channel, limits, now)
+	s.urgent = l.job.work.Urgent
+	d.scope = s
 	if why := l.d.paces.Refused(s.key); why != "" {
 		l.refusal.Store(&why)
 		return turn{}, d.held(), false
@@ -186,7 +160,7 @@ func (l *lane) turn(d *Delivery, now time.Time) (turn, Result, bool) {
 			return turn{}, d.again(at), false
 		}
 	}
-	if until, rests := s.pacer.Resting(d.EndpointID, now); rests {
+	if until, rests := s.Resting(d.EndpointID, now); rests {
 		return turn{}, d.again(until), false
 	}
 	patience := patience

@@ -2,6 +2,7 @@ package frame
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"unicode/utf8"
 )
@@ -29,7 +30,7 @@ func decodeJSON(b []byte, into *Client) error {
 		return frameError("a frame must have exactly one key, its name; this one has %d", len(frames))
 	}
 	name := frames[0].name
-	kind := kindNamed(name)
+	kind := Kind(max(slices.Index(kinds[:], name), 0)) //nolint:gosec // there are a dozen
 	if kind == 0 {
 		return frameError("unknown frame %.64q", name)
 	}
@@ -51,15 +52,6 @@ func decodeJSON(b []byte, into *Client) error {
 		}
 	}
 	return into.check()
-}
-
-func kindNamed(name string) Kind {
-	for k, n := range kinds {
-		if n == name && n != "" {
-			return Kind(k)
-		}
-	}
-	return 0
 }
 
 // clip keeps a foreign name from filling an answer.

@@ -40,7 +40,7 @@ func newRealWorld(t *testing.T) *world {
 	must(err)
 	box := mailbox.New(mailbox.Config{Store: store, Events: evs, Log: log})
 	return newWorld(t, func(c *httpapi.Config) {
-		hub := session.NewHub(session.Config{Mailbox: box, Verifier: c.Access, Events: evs, Log: log, Now: clock})
+		hub := session.NewHub(session.Config{Store: store, Mailbox: box, Verifier: c.Access, Events: evs, Log: log, Now: clock})
 		ctx, cancel := context.WithCancel(context.Background())
 		done := make(chan error, 1)
 		go func() { done <- box.Run(ctx) }()
@@ -53,7 +53,7 @@ func newRealWorld(t *testing.T) *world {
 			<-done
 			_ = store.Close()
 		})
-		c.Publisher, c.Mailbox, c.Presence, c.Events = delivery.New(box, clock), box, hub, evs
+		c.Publisher, c.Mailbox, c.Presence, c.Events = delivery.New(store, clock), box, hub, evs
 		c.Mount = map[string]http.Handler{"/v1/poll": poll, "/v1/frames": posting}
 	})
 }

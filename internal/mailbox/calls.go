@@ -6,28 +6,7 @@ import (
 	"godwit.dev/godwit/internal/notification"
 )
 
-// What callers get of the store as it is.
-
-// Append stores notifications and routes them; see Writer.
-func (m *Mailbox) Append(ctx context.Context, batch []*Append) error {
-	return m.store.Append(ctx, batch)
-}
-
-// SettleLater ends copies with some later commit; see Writer.
-func (m *Mailbox) SettleLater(batch []*Settle) { m.store.SettleLater(batch) }
-
-// Seen notes who is connected; see Writer.
-func (m *Mailbox) Seen(batch []Seen) { m.store.Seen(batch) }
-
-// Heads says of many recipients whether something waits; see Reader.
-func (m *Mailbox) Heads(ctx context.Context, of []Address) ([]Head, error) {
-	return m.store.Heads(ctx, of)
-}
-
-// Pending reads what recipients should get next; see Reader.
-func (m *Mailbox) Pending(ctx context.Context, qs []PendingQuery) ([]PendingResult, error) {
-	return m.store.Pending(ctx, qs)
-}
+// What the API gets of the store as it is. Publishes and sessions go to the store itself.
 
 // Items reads copies by position; see Reader.
 func (m *Mailbox) Items(ctx context.Context, refs []Ref) ([]*Item, error) {

@@ -46,7 +46,7 @@ type Config struct {
 // Mailbox is the mailboxes of all recipients. Until sessions come, what is stored waits for them.
 type Mailbox struct {
 	store   Store
-	above   atomic.Pointer[above]
+	above   atomic.Pointer[sessions]
 	events  Emitter
 	now     func() time.Time
 	retain  time.Duration
@@ -72,17 +72,15 @@ func New(cfg Config) *Mailbox {
 	return m
 }
 
-// above is what the mailbox knows of sessions.
-type above struct {
+// sessions is what the mailbox knows of them.
+type sessions struct {
 	Router
 	Presence
 }
 
 // RouteTo makes sessions the receiver of what becomes durable from now on, and p the one that knows who is online. A hub
 // calls it when it is made.
-func (m *Mailbox) RouteTo(r Router, p Presence) { m.above.Store(&above{r, p}) }
-
-func (m *Mailbox) sessions() *above { return m.above.Load() }
+func (m *Mailbox) RouteTo(r Router, p Presence) { m.above.Store(&sessions{r, p}) }
 
 // nobody is the sessions of a mailbox that has none.
 type nobody struct{}
@@ -106,15 +104,15 @@ func (m *Mailbox) Committed(b *Batch) {
 	// Before routing, so that followers see a notification stored before they see it delivered.
 	m.emit(func(evs []event.Event) []event.Event { return events(evs, b, m.now()) })
 	if len(b.Stored) > 0 {
-		m.sessions().Route(deliverable(b.Stored))
+		m.above.Load().Route(deliverable(b.Stored))
 		m.wake.at(firstDeadline(b.Stored))
 	}
 	if len(b.Due) > 0 {
-		m.sessions().Route(b.Due)
+		m.above.Load().Route(b.Due)
 	}
 	// After routing: a commit may hold a notification and the newer one that replaced it.
 	if len(b.Settled) > 0 {
-		m.sessions().Settled(b.Settled)
+		m.above.Load().Settled(b.Settled)
 	}
 }
 
@@ -194,7 +192,7 @@ func (m *Mailbox) Delivered(marks []Mark) {
 // notifications that every device must acknowledge.
 func (m *Mailbox) Ack(ctx context.Context, app, recipient, device string, ids []string) (n int, err error) {
 	at := m.now()
-	online, err := m.sessions().Online(ctx, app, recipient)
+	online, err := m.above.Load().Online(ctx, app, recipient)
 	if err != nil {
 		return 0, fmt.Errorf("acknowledge for %s: %w", recipient, err)
 	}

@@ -26,6 +26,7 @@ type diary struct {
 	lines []string
 	more  chan struct{}
 	away  error // why nobody knows who is online
+	store mailbox.Store
 }
 
 func (d *diary) note(line string) {
@@ -92,6 +93,7 @@ func open(t *testing.T) (*mailbox.Mailbox, *diary) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	d.store = store
 	m := mailbox.New(mailbox.Config{Store: store, Events: d, Log: slog.New(slog.DiscardHandler)})
 	m.RouteTo(d, d)
 	ctx, cancel := context.WithCancel(context.Background())
@@ -107,20 +109,20 @@ func open(t *testing.T) (*mailbox.Mailbox, *diary) {
 	return m, d
 }
 
-func publish(t *testing.T, m *mailbox.Mailbox, d notification.Draft) {
+func publish(t *testing.T, to *diary, d notification.Draft) {
 	t.Helper()
 	n, err := d.Check("demo", time.Now(), func() string { return "made" })
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := m.Append(t.Context(), []*mailbox.Append{{N: n, To: d.To}}); err != nil {
+	if err := to.store.Append(t.Context(), []*mailbox.Append{{N: n, To: d.To}}); err != nil {
 		t.Fatal(err)
 	}
 }
 
 func TestPublishIsRoutedBeforeItIsAnswered(t *testing.T) {
-	m, d := open(t)
-	publish(t, m, notification.Draft{ID: "n1", To: []string{"anna", "bert"}})
+	_, d := open(t)
+	publish(t, d, notification.Draft{ID: "n1", To: []string{"anna", "bert"}})
 	want := []string{"event stored n1", "event stored n1", "route n1 to anna", "route n1 to bert"}
 	if !slices.Equal(d.lines, want) {
 		t.Fatalf("after the answer there was %q, want %q", d.lines, want)
@@ -128,8 +130,8 @@ func TestPublishIsRoutedBeforeItIsAnswered(t *testing.T) {
 }
 
 func TestScheduledIsRoutedWhenDueNotBefore(t *testing.T) {
-	m, d := open(t)
-	publish(t, m, notification.Draft{ID: "n1", To: []string{"anna"}, SendAt: time.Now().Add(300 * time.Millisecond)})
+	_, d := open(t)
+	publish(t, d, notification.Draft{ID: "n1", To: []string{"anna"}, SendAt: time.Now().Add(300 * time.Millisecond)})
 	if d.has("route n1 to anna") {
 		t.Fatal("routed before its time")
 	}
@@ -137,9 +139,9 @@ func TestScheduledIsRoutedWhenDueNotBefore(t *testing.T) {
 }
 
 func TestOverdueExpiresByItself(t *testing.T) {
-	m, d := open(t)
-	publish(t, m, notification.Draft{ID: "long", To: []string{"anna"}})
-	publish(t, m, notification.Draft{ID: "short", To: []string{"anna"}, TTL: 200 * time.Millisecond})
+	_, d := open(t)
+	publish(t, d, notification.Draft{ID: "long", To: []string{"anna"}})
+	publish(t, d, notification.Draft{ID: "short", To: []string{"anna"}, TTL: 200 * time.Millisecond})
 	d.wait(t, "event expired short")
 	if d.has("event expired long") {
 		t.Fatal("what has a day left expired as well")
@@ -147,9 +149,9 @@ func TestOverdueExpiresByItself(t *testing.T) {
 }
 
 func TestNewerOfACollapseKeyIsRoutedBeforeTheOlderIsTakenBack(t *testing.T) {
-	m, d := open(t)
-	publish(t, m, notification.Draft{ID: "old", To: []string{"anna"}, CollapseKey: "k"})
-	publish(t, m, notification.Draft{ID: "new", To: []string{"anna"}, CollapseKey: "k"})
+	_, d := open(t)
+	publish(t, d, notification.Draft{ID: "old", To: []string{"anna"}, CollapseKey: "k"})
+	publish(t, d, notification.Draft{ID: "new", To: []string{"anna"}, CollapseKey: "k"})
 	routed, settled := slices.Index(d.lines, "route new to anna"), slices.Index(d.lines, "settled old replaced")
 	if routed < 0 || settled < routed {
 		t.Fatalf("order was %q", d.lines)
@@ -157,8 +159,8 @@ func TestNewerOfACollapseKeyIsRoutedBeforeTheOlderIsTakenBack(t *testing.T) {
 }
 
 func TestRecallCountsWhatItTookBack(t *testing.T) {
-	m, _ := open(t)
-	publish(t, m, notification.Draft{ID: "n1", To: []string{"anna", "bert", "carl"}})
+	m, d := open(t)
+	publish(t, d, notification.Draft{ID: "n1", To: []string{"anna", "bert", "carl"}})
 	if n, err := m.Ack(t.Context(), "demo", "anna", "", []string{"n1", "unknown"}); n != 1 || err != nil {
 		t.Fatalf("acknowledged %d, %v", n, err)
 	}
@@ -178,7 +180,7 @@ func TestRecallCountsWhatItTookBack(t *testing.T) {
 
 func TestAckIsRefusedWhileNobodyKnowsWhoIsOnline(t *testing.T) {
 	m, d := open(t)
-	publish(t, m, notification.Draft{ID: "n1", To: []string{"anna"}})
+	publish(t, d, notification.Draft{ID: "n1", To: []string{"anna"}})
 	d.away = errors.New("no node answers")
 	if n, err := m.Ack(t.Context(), "demo", "anna", "", []string{"n1"}); n != 0 || !errors.Is(err, d.away) {
 		t.Fatalf("acknowledged %d, %v: another device may be waiting for it", n, err)
@@ -190,8 +192,8 @@ func TestAckIsRefusedWhileNobodyKnowsWhoIsOnline(t *testing.T) {
 }
 
 func TestCountsFollowWhatHappened(t *testing.T) {
-	m, _ := open(t)
-	publish(t, m, notification.Draft{ID: "n1", To: []string{"anna", "bert"}})
+	m, d := open(t)
+	publish(t, d, notification.Draft{ID: "n1", To: []string{"anna", "bert"}})
 	if _, err := m.Ack(t.Context(), "demo", "anna", "", []string{"n1"}); err != nil {
 		t.Fatal(err)
 	}

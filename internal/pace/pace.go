@@ -93,33 +93,25 @@ func (p *Pacer) gap() time.Duration {
 	return gap
 }
 
-// tolerance is how much lost time the schedule may make up for.
-func (p *Pacer) tolerance() time.Duration {
-	if p.cap == 0 {
-		return max(p.gap()/2, timerSlack)
-	}
-	return max(p.gap()/2, makeUp)
-}
-
 // Slot gives out the time at which the next message may leave. If that is later than patience from now, none is given.
 func (p *Pacer) Slot(now time.Time, patience time.Duration) (at time.Time, ok bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.slot(now, patience)
-}
-
-func (p *Pacer) slot(now time.Time, patience time.Duration) (at time.Time, ok bool) {
 	p.grow(now)
+	gap, lost := p.gap(), makeUp // so much lost time may be made up for
+	if p.cap == 0 {
+		lost = timerSlack
+	}
 	at = p.tat
-	if earliest := now.Add(-p.tolerance()); at.Before(earliest) {
+	if earliest := now.Add(-max(gap/2, lost)); at.Before(earliest) {
 		at = earliest
 	}
-	next := at.Add(p.gap())
+	next := at.Add(gap)
 	if at.Before(now) {
 		at = now
 	}
 	if at.Before(p.until) {
-		at, next = p.until, p.until.Add(p.gap())
+		at, next = p.until, p.until.Add(gap)
 	}
 	if at.Sub(now) > patience {
 		return at, false
@@ -203,12 +195,16 @@ func (p *Pacer) Answered(seq uint64, now time.Time, beside bool) {
 	}
 }
 
-// Put gives a slot back that is not used.
-func (p *Pacer) Put() {
+// Stopped takes a slot back whose time has come if nothing may leave until after it.
+func (p *Pacer) Stopped(slot, now time.Time) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	if !p.until.After(now) || !p.until.After(slot) {
+		return false
+	}
 	p.tat = p.tat.Add(-p.gap())
 	p.used--
+	return true
 }
 
 // Paused reports until when nothing may leave, if that lies ahead.

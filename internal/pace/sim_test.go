@@ -216,8 +216,7 @@ func (c *campaign) look() {
 		return
 	}
 	s.at(at.Sub(s.start), func() {
-		if until, paused := s.pacer.Paused(s.clock()); paused && until.After(s.clock()) {
-			s.pacer.Put()
+		if s.pacer.Stopped(at, s.clock()) {
 			c.later(m, s.pacer.Book(s.clock()))
 		} else {
 			c.leave(m)

@@ -38,7 +38,6 @@ func (p *Pacer) Begin(at time.Time) bool {
 // Urgent is Slot for an urgent message: the earliest one that is held, or else the next.
 func (p *Pacer) Urgent(now time.Time, patience time.Duration) (at time.Time, ok bool) {
 	p.mu.Lock()
-	defer p.mu.Unlock()
 	first := -1
 	for i, at := range p.held {
 		if !at.Before(p.until) && (first < 0 || at.Before(p.held[first])) {
@@ -46,8 +45,10 @@ func (p *Pacer) Urgent(now time.Time, patience time.Duration) (at time.Time, ok 
 		}
 	}
 	if first < 0 {
-		return p.slot(now, patience)
+		p.mu.Unlock()
+		return p.Slot(now, patience)
 	}
+	defer p.mu.Unlock()
 	if at = p.held[first]; at.Before(now) {
 		at = now
 	}

@@ -27,7 +27,7 @@ func (h *Hub) settleLater(acks []*mailbox.Settle) {
 			}
 		}
 	}
-	h.cfg.Mailbox.SettleLater(acks)
+	h.cfg.Store.SettleLater(acks)
 }
 
 // ack turns an acknowledgement into what the store needs to settle. The client gets no answer: the store writes it with

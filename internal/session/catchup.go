@@ -83,7 +83,7 @@ func (c *catchUps) next(done *appBehind) (a *appBehind, batch []*Session) {
 // room, or the transport to drain. Both call it again.
 func (s *Session) catchUpLocked() {
 	lacks := s.behind || s.win != nil && s.win.crowded
-	if !lacks || s.blocked || s.waiting() > 0 && s.room() < int(s.window+1)/2 {
+	if !lacks || s.blocked || s.room() < int(s.window+1)/2 {
 		return
 	}
 	s.readSoon()
@@ -158,7 +158,7 @@ func (h *Hub) catchUp(batch []*Session) {
 // read asks the store: heads first, rows only for sessions that may lack some.
 func (h *Hub) read(rd *reads) error {
 	if len(rd.of) > 0 {
-		heads, err := h.cfg.Mailbox.Heads(h.ctx, rd.of)
+		heads, err := h.cfg.Store.Heads(h.ctx, rd.of)
 		if err != nil {
 			return err
 		}
@@ -170,10 +170,10 @@ func (h *Hub) read(rd *reads) error {
 	}
 	var err error
 	if len(rd.qs) > 0 {
-		rd.results, err = h.cfg.Mailbox.Pending(h.ctx, rd.qs)
+		rd.results, err = h.cfg.Store.Pending(h.ctx, rd.qs)
 	}
 	if err == nil && len(rd.refs) > 0 {
-		rd.items, err = h.cfg.Mailbox.Items(h.ctx, rd.refs)
+		rd.items, err = h.cfg.Store.Items(h.ctx, rd.refs)
 	}
 	return err
 }
@@ -232,7 +232,10 @@ func (s *Session) askWritten(rd *reads) (n int) {
 func (s *Session) ask(r *reading, rd *reads) {
 	if room := s.room(); s.behind && !s.blocked && room > 0 {
 		r.query = len(rd.qs)
-		q := mailbox.PendingQuery{App: s.app, Recipient: s.recipient, Device: s.name(), Have: s.have(), Limit: min(room, maxWindow), Bytes: readBytes}
+		q := mailbox.PendingQuery{App: s.app, Recipient: s.recipient, Device: s.name(), Limit: min(room, maxWindow), Bytes: readBytes}
+		if s.win != nil {
+			q.Have = s.win.have()
+		}
 		rd.qs = append(rd.qs, q)
 	}
 }

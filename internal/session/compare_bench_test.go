@@ -38,22 +38,22 @@ func BenchmarkCompareIdle(b *testing.B) {
 	}
 	defer store.Close()
 	box := mailbox.New(mailbox.Config{Store: store, Events: events{}, Log: log})
-	hub := NewHub(Config{Mailbox: box, Verifier: doors{time.Now}, Now: store.Clock(), Log: log, Reread: time.Hour})
+	hub := NewHub(Config{Store: store, Mailbox: box, Verifier: doors{time.Now}, Now: store.Clock(), Log: log, Reread: time.Hour})
 	defer hub.Close()
 	b.ReportAllocs()
-	compareIdle(b, hub, box, sessions)
+	compareIdle(b, hub, store, sessions)
 }
 
-func compareIdle(b *testing.B, hub *Hub, box *mailbox.Mailbox, sessions int) {
+func compareIdle(b *testing.B, hub *Hub, store *mailboxdb.Store, sessions int) {
 	all := make([]*Session, sessions)
 	for i := range all {
 		to := fmt.Sprint("r", i)
 		if i%2 == 0 {
 			n := &notification.Notification{App: "demo", ID: to, CreatedAt: time.Now(), ExpiresAt: time.Now().Add(time.Hour)}
-			if err := box.Append(b.Context(), []*mailbox.Append{{N: n, To: []string{to}}}); err != nil {
+			if err := store.Append(b.Context(), []*mailbox.Append{{N: n, To: []string{to}}}); err != nil {
 				b.Fatal(err)
 			}
-			if _, err := box.Ack(b.Context(), "demo", to, "", []string{to}); err != nil {
+			if err := store.Settle(b.Context(), []*mailbox.Settle{{App: "demo", Recipient: to, ID: to, As: notification.Acked, At: time.Now()}}); err != nil {
 				b.Fatal(err)
 			}
 		}

@@ -23,7 +23,7 @@ func (h *Hub) flush(sc *scratch) {
 		h.counts.delivered.Add(uint64(len(sc.marks)))
 	}
 	if len(sc.settles) > 0 {
-		h.cfg.Mailbox.SettleLater(sc.settles)
+		h.cfg.Store.SettleLater(sc.settles)
 	}
 	clear(sc.sessions)
 	clear(sc.marks)
@@ -69,7 +69,11 @@ func (s *Session) room() int {
 	if s.peek {
 		return math.MaxInt16 // nothing is awaited; the transport's queue is the bound
 	}
-	return int(s.window) - s.waiting()
+	room := int(s.window)
+	if s.win != nil {
+		room -= len(s.win.flight) - s.win.off
+	}
+	return room
 }
 
 // deliver writes an item for the first time on this session. False: it was not written.

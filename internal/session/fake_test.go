@@ -317,7 +317,7 @@ func inWorld(t *testing.T, f func(w *world)) {
 		mail := &memory{nacks: map[string]int{}, items: map[string][]mailbox.Item{}, seqs: map[string]uint64{}}
 		w := &world{t: t, mail: mail, evs: &log{}}
 		w.hub = NewHub(Config{
-			Mailbox: mail, Verifier: doors{time.Now}, Events: w.evs, Now: mailbox.Clock(), Log: slog.New(slog.DiscardHandler),
+			Store: mail, Mailbox: mail, Verifier: doors{time.Now}, Events: w.evs, Now: mailbox.Clock(), Log: slog.New(slog.DiscardHandler),
 		})
 		mail.hub = w.hub
 		defer func() { _ = w.hub.Close() }()

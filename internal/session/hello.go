@@ -36,8 +36,12 @@ func (s *Session) hello(hello *frame.Hello) {
 		v.o.peer.Claim = access.Claim{App: s.app, Recipient: s.recipient, Device: s.device}
 	} else {
 		v.o = s.side.opening
-		if g, refused := h.refuse(v.o.peer); refused {
-			s.goodbyeLocked(g)
+		switch {
+		case h.closing.Load():
+			s.goodbyeLocked(frame.Goodbye{Reason: "shutdown", RetryAfter: time.Second})
+			return
+		case h.cfg.Admit != nil && !h.cfg.Admit(v.o.peer.Addr):
+			s.goodbyeLocked(frame.Goodbye{Reason: "rate_limited", RetryAfter: 5 * time.Second})
 			return
 		}
 		s.state, s.side = verifying, nil
@@ -97,19 +101,9 @@ func (h *Hub) decide(v verification, claim access.Claim, c access.Client, err er
 	default:
 		v.s.admit(c, &v.o.hello)
 	}
-	v.o.free()
+	*v.o = opening{}
+	openings.Put(v.o)
 	v.s.t.Resume()
-}
-
-// refuse says whether a new client must go before anything is verified.
-func (h *Hub) refuse(p Peer) (frame.Goodbye, bool) {
-	switch {
-	case h.closing.Load():
-		return frame.Goodbye{Reason: "shutdown", RetryAfter: time.Second}, true
-	case h.cfg.Admit != nil && !h.cfg.Admit(p.Addr):
-		return frame.Goodbye{Reason: "rate_limited", RetryAfter: 5 * time.Second}, true
-	}
-	return frame.Goodbye{}, false
 }
 
 // claim joins what the connection said with what the hello says; the hello wins where it says something.
@@ -158,10 +152,9 @@ func (s *Session) admit(c access.Client, hello *frame.Hello) {
 	}
 	now := h.instant()
 	s.state, s.behind, s.connected = live, true, now
-	s.setTimes(c, hello, now)
 	s.side = kept
 	kept.each(Part.Join)
-	s.welcome()
+	s.welcome(c, hello, now)
 	kept.each(Part.Start)
 	s.catchUpLocked()
 	s.arm(s.nextWake(now))
@@ -171,7 +164,7 @@ func (s *Session) admit(c access.Client, hello *frame.Hello) {
 		replaced.Goodbye(frame.Goodbye{Reason: "replaced"})
 	}
 	if !s.peek {
-		h.cfg.Mailbox.Seen([]mailbox.Seen{{App: s.app, Recipient: s.recipient, Device: s.device, At: h.cfg.Now()}})
+		h.cfg.Store.Seen([]mailbox.Seen{{App: s.app, Recipient: s.recipient, Device: s.device, At: h.cfg.Now()}})
 		if first {
 			h.emit(event.Online, s.app, s.recipient)
 		}
@@ -193,13 +186,13 @@ func (s *Session) renewed(c access.Client, hello *frame.Hello) {
 		return
 	}
 	now := s.hub.instant()
-	s.setTimes(c, hello, now)
 	s.renewParts(c)
-	s.welcome()
+	s.welcome(c, hello, now)
 	s.arm(s.nextWake(now))
 }
 
-func (s *Session) setTimes(c access.Client, hello *frame.Hello, now instant) {
+// welcome takes from a hello how long the session lives, and answers it.
+func (s *Session) welcome(c access.Client, hello *frame.Hello, now instant) {
 	beat := hello.Heartbeat
 	if beat == 0 {
 		beat = defaultHeartbeat
@@ -210,9 +203,6 @@ func (s *Session) setTimes(c access.Client, hello *frame.Hello, now instant) {
 	if !c.Expires.IsZero() {
 		s.expires = max(1, ticks(max(0, c.Expires.Sub(s.hub.start))))
 	}
-}
-
-func (s *Session) welcome() {
 	digest, registrations, _ := s.digest()
 	s.write(frame.ServerWelcome, frame.AppendWelcome(nil, s.t.Format(), &frame.Welcome{
 		Session: s.ID(), App: s.app, Recipient: s.recipient, Heartbeat: time.Duration(s.heartbeat) * tick,
@@ -240,7 +230,7 @@ func (h *Hub) checkHeld(c heldCheck) {
 		if h.ctx.Err() != nil {
 			return
 		}
-		rs, err := s.hub.cfg.Mailbox.Lookup(s.hub.ctx, s.app, id, s.recipient)
+		rs, err := s.hub.cfg.Store.Lookup(s.hub.ctx, s.app, id, s.recipient)
 		if err == nil && (len(rs) == 0 || rs[0].Status.Settled(rs[0].Ack)) {
 			gone = append(gone, id)
 		}

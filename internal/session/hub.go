@@ -1,5 +1,5 @@
 // Package session runs live sessions: hello, window, acknowledgements, heartbeat and the registry of who is
-// connected. It sees connections only as Transports and mailboxes only through the small interface it declares.
+// connected. It sees connections only as Transports and mailboxes only through the small interfaces it declares.
 package session
 
 import (
@@ -21,15 +21,16 @@ import (
 	"godwit.dev/godwit/internal/timerwheel"
 )
 
-// Mailbox is what sessions need of the mailboxes.
-type Mailbox interface {
-	Heads(ctx context.Context, of []mailbox.Address) ([]mailbox.Head, error)
-	Pending(ctx context.Context, qs []mailbox.PendingQuery) ([]mailbox.PendingResult, error)
-	Items(ctx context.Context, refs []mailbox.Ref) ([]*mailbox.Item, error)
-	Lookup(ctx context.Context, app, id, to string) ([]mailbox.Record, error)
+// Store is what sessions read of mailboxes and note there.
+type Store interface {
+	mailbox.Reader
 	SettleLater(batch []*mailbox.Settle)
-	Delivered(marks []mailbox.Mark)
 	Seen(batch []mailbox.Seen)
+}
+
+// Mailbox is who learns of deliveries and brings what becomes durable.
+type Mailbox interface {
+	Delivered(marks []mailbox.Mark)
 	// RouteTo makes r the receiver of what becomes durable from now on, and p the one that knows who is online.
 	RouteTo(r mailbox.Router, p mailbox.Presence)
 }
@@ -44,7 +45,8 @@ type Verifier interface {
 
 // Config are the parts and settings of a Hub.
 type Config struct {
-	Mailbox  Mailbox
+	Store    Store   // of the mailboxes
+	Mailbox  Mailbox // which observes it
 	Verifier Verifier
 	Events   mailbox.Emitter
 	// Capabilities are what sessions can do beside their mailbox. Frames that none of them handles are answered

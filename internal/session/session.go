@@ -68,11 +68,6 @@ type opening struct {
 // openings are reused: in a storm of connects they would leave holes between the sessions that stay.
 var openings = sync.Pool{New: func() any { return new(opening) }}
 
-func (o *opening) free() {
-	*o = opening{}
-	openings.Put(o)
-}
-
 // ID is the session's secret identifier (128 random bits, 22 base64url characters), known once it was welcomed.
 func (s *Session) ID() string { return base64.RawURLEncoding.EncodeToString(s.secret[:]) }
 
@@ -188,14 +183,14 @@ func (s *Session) endLocked() {
 	}
 	h := s.hub
 	last := h.reg.remove(address{s.app, s.recipient}, s)
-	if s.device == "" {
+	if s.device == "" && s.win != nil {
 		s.releaseAll()
 	}
 	s.win = nil
 	if s.peek {
 		return
 	}
-	h.cfg.Mailbox.Seen([]mailbox.Seen{{App: s.app, Recipient: s.recipient, Device: s.device, At: h.cfg.Now()}})
+	h.cfg.Store.Seen([]mailbox.Seen{{App: s.app, Recipient: s.recipient, Device: s.device, At: h.cfg.Now()}})
 	if last {
 		h.emit(event.Offline, s.app, s.recipient)
 	}
@@ -204,7 +199,7 @@ func (s *Session) endLocked() {
 // releaseAll asks the store to look again at what every device must acknowledge: this nameless one will not.
 func (s *Session) releaseAll() {
 	var batch []*mailbox.Settle
-	for _, f := range s.flight() {
+	for _, f := range s.win.flight {
 		if f.all {
 			batch = append(batch, &mailbox.Settle{
 				App: s.app, Recipient: s.recipient, ID: f.id, Pos: f.pos, As: notification.Acked, Online: toBeFound,

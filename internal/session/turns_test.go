@@ -39,7 +39,7 @@ func TestAnAppWithFullMailboxesHoldsUpNoOther(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		mail := &memory{items: map[string][]mailbox.Item{}, seqs: map[string]uint64{}}
 		w := &world{t: t, mail: mail}
-		w.hub = NewHub(Config{Mailbox: heavy{mail}, Verifier: believer{}, Now: mailbox.Clock(), Log: slog.New(slog.DiscardHandler)})
+		w.hub = NewHub(Config{Store: heavy{mail}, Mailbox: mail, Verifier: believer{}, Now: mailbox.Clock(), Log: slog.New(slog.DiscardHandler)})
 		mail.hub = w.hub
 		defer func() { _ = w.hub.Close() }()
 		for i := range 4 * readBatch {

@@ -38,7 +38,7 @@ func inHangingWorld(t *testing.T, f func(w *world, v *hanging)) {
 	synctest.Test(t, func(t *testing.T) {
 		mail, v := &memory{items: map[string][]mailbox.Item{}, seqs: map[string]uint64{}}, &hanging{}
 		w := &world{t: t, mail: mail}
-		w.hub = NewHub(Config{Mailbox: mail, Verifier: v, Now: mailbox.Clock(), Log: slog.New(slog.DiscardHandler)})
+		w.hub = NewHub(Config{Store: mail, Mailbox: mail, Verifier: v, Now: mailbox.Clock(), Log: slog.New(slog.DiscardHandler)})
 		mail.hub = w.hub
 		defer func() { _ = w.hub.Close() }()
 		f(w, v)

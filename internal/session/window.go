@@ -77,14 +77,6 @@ func (s *Session) addFlight(f inflight) {
 	w.flight = append(w.flight, f)
 }
 
-// waiting is how many notifications fill the window.
-func (s *Session) waiting() int {
-	if s.win == nil {
-		return 0
-	}
-	return len(s.win.flight) - s.win.off
-}
-
 // putOff takes a notification in flight out of the window for a while, unless too many are: a session's memory is bounded.
 func (w *window) putOff(f *inflight) {
 	if w.off < maxWindow {
@@ -146,15 +138,12 @@ func (s *Session) leaveWindow() {
 }
 
 // have lists the positions that a read must leave out, sorted.
-func (s *Session) have() []int64 {
-	if s.win == nil {
-		return nil
+func (w *window) have() []int64 {
+	out := make([]int64, 0, len(w.flight)+len(w.acked.at)+len(w.written.at))
+	for i := range w.flight {
+		out = append(out, w.flight[i].pos)
 	}
-	out := make([]int64, 0, len(s.win.flight)+len(s.win.acked.at)+len(s.win.written.at))
-	for i := range s.win.flight {
-		out = append(out, s.win.flight[i].pos)
-	}
-	out = append(append(out, s.win.acked.at...), s.win.written.at...)
+	out = append(append(out, w.acked.at...), w.written.at...)
 	slices.Sort(out)
 	return out
 }

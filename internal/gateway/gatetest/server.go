@@ -81,8 +81,8 @@ func StartOn(t testing.TB, driver string, mount func(s *Server)) *Server {
 	s.Mailbox = mailbox.New(mailbox.Config{Store: stores.Mailbox, Events: s.seen, Log: log})
 	s.Objects = signal.New(signal.Config{Store: stores.Objects, Now: now, Log: log})
 	closing(t, s.Objects.Close)
-	s.Hub = session.NewHub(session.Config{Mailbox: s.Mailbox, Verifier: s.Access, Events: s.seen, Capabilities: []session.Capability{s.Objects}, Log: log, Now: now})
-	s.Publish = delivery.New(s.Mailbox, now)
+	s.Hub = session.NewHub(session.Config{Store: stores.Mailbox, Mailbox: s.Mailbox, Verifier: s.Access, Events: s.seen, Capabilities: []session.Capability{s.Objects}, Log: log, Now: now})
+	s.Publish = delivery.New(stores.Mailbox, now)
 	closing(t, s.Hub.Close)
 	running.Go(func() { _ = s.Mailbox.Run(ctx) })
 

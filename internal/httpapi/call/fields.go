@@ -92,7 +92,10 @@ func ReadValue(name string, raw json.RawMessage, into any) error {
 	}
 	d := json.NewDecoder(bytes.NewReader(raw))
 	d.DisallowUnknownFields()
-	return fieldError(name, raw, d.Decode(into))
+	if err := d.Decode(into); err != nil {
+		return fieldError(name, raw, err)
+	}
+	return nil
 }
 
 // fieldError words an error of encoding/json for the field it is in, on whatever level that is.
@@ -100,8 +103,6 @@ func fieldError(name string, raw json.RawMessage, err error) error {
 	var wrong *json.UnmarshalTypeError
 	var bad *notification.FieldError
 	switch {
-	case err == nil:
-		return nil
 	case errors.As(err, &bad):
 		return notification.BadField(name, "%s", bad.Problem)
 	case errors.As(err, &wrong) && wrong.Field == "":

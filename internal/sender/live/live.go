@@ -65,17 +65,13 @@ func (s *Sender) Send(ctx context.Context, r push.Request) (push.Receipt, error)
 		return push.Receipt{}, &push.PermanentError{Reason: err.Error()}
 	}
 	result := s.publisher.Publish(ctx, r.App, []*notification.Draft{d})[0]
-	if err := failure(&result); err != nil {
-		return push.Receipt{}, judge(err)
+	if result.Err == nil {
+		result.Err = result.Copies[0].Err
+	}
+	if result.Err != nil {
+		return push.Receipt{}, judge(result.Err)
 	}
 	return push.Receipt{ExternalID: d.ID}, nil
-}
-
-func failure(r *delivery.Result) error {
-	if r.Err != nil {
-		return r.Err
-	}
-	return r.Copies[0].Err
 }
 
 // judge tells what a refusal means. What may have been stored is unknown; sending it again is harmless.

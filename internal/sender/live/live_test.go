@@ -38,13 +38,13 @@ func start(t *testing.T) (*mailbox.Mailbox, *live.Sender) {
 	store, err := mailboxdb.Open(t.Context(), filepath.Join(dir, "mailbox.db"), mailboxdb.Config{MaxPending: 100, MinFree: 1 << 20, Now: clock})
 	must(err)
 	m := mailbox.New(mailbox.Config{Store: store, Events: events, Log: log})
-	hub := session.NewHub(session.Config{Mailbox: m, Events: events, Log: log, Now: clock})
+	hub := session.NewHub(session.Config{Store: store, Mailbox: m, Events: events, Log: log, Now: clock})
 	t.Cleanup(func() {
 		_ = hub.Close()
 		_ = store.Close()
 		_ = events.Close()
 	})
-	return m, live.New(delivery.New(m, clock), m, clock)
+	return m, live.New(delivery.New(store, clock), m, clock)
 }
 
 func request(id string) push.Request {
