@@ -32,7 +32,11 @@ func (r *Registry) client(c Claim, ask bool) (Client, error) {
 			return Client{}, err
 		}
 	}
-	client, err := r.verify(c, ask)
+	verify := r.byToken
+	if c.CertURI != "" {
+		verify = r.byCertificate
+	}
+	client, err := verify(c, ask)
 	if err != nil {
 		return Client{}, err
 	}
@@ -40,13 +44,6 @@ func (r *Registry) client(c Claim, ask bool) (Client, error) {
 		return Client{}, fmt.Errorf("%w: pages of origin %.100q may not connect to app %s", ErrForbidden, c.Origin, client.App)
 	}
 	return client, nil
-}
-
-func (r *Registry) verify(c Claim, ask bool) (Client, error) {
-	if c.CertURI != "" {
-		return r.byCertificate(c, ask)
-	}
-	return r.byToken(c, ask)
 }
 
 // byCertificate trusts the URI of a certificate that TLS has verified. A token besides must say the same.

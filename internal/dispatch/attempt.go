@@ -79,7 +79,7 @@ func (l *lane) judge(d *Delivery, until time.Time, receipt push.Receipt, err err
 		s.Succeeded(t.Try, now)
 		return d.ends(Refused, permanent.Reason)
 	case errors.As(err, &config):
-		s.refused(config)
+		s.block(config)
 		l.refusal.Store(&config.Reason)
 		d.Attempts--
 		return d.held()

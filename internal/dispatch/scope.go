@@ -17,11 +17,14 @@ type scope struct {
 	d      *Dispatcher
 	key    pace.Scope
 	urgent bool
+	// refused is why nothing may leave, as the provider put it when it refused the credential; empty: it did not.
+	refused string
 }
 
 func (d *Dispatcher) scope(app string, ch push.Channel, limits push.Pace, now time.Time) scope {
 	key := pace.Scope{App: app, Channel: ch, Name: limits.Scope}
-	return scope{Pacer: d.paces.Of(key, limits, now), d: d, key: key}
+	pacer, refused := d.paces.Of(key, limits, now)
+	return scope{Pacer: pacer, d: d, key: key, refused: refused}
 }
 
 // named is another scope of the same app and channel; s itself if it has no name of its own.
@@ -75,8 +78,8 @@ func (s scope) opens(now time.Time) time.Time {
 	return now
 }
 
-// refused stops the scope whose credential was refused, until Unblock.
-func (s scope) refused(e *push.ConfigError) {
+// block stops the scope whose credential was refused, until Unblock.
+func (s scope) block(e *push.ConfigError) {
 	s.d.paces.Block(pace.Scope{App: s.key.App, Channel: s.key.Channel, Name: e.Scope}, e.Reason)
 }
 
@@ -150,7 +153,7 @@ func (l *lane) turn(d *Delivery, now time.Time) (turn, Result, bool) {
 	s := l.d.scope(l.job.work.App, l.channel, limits, now)
 	s.urgent = l.job.work.Urgent
 	d.scope = s
-	if why := l.d.paces.Refused(s.key); why != "" {
+	if why := s.refused; why != "" {
 		l.refusal.Store(&why)
 		return turn{}, d.held(), false
 	}

@@ -31,11 +31,11 @@ func NewScopes() *Scopes {
 	return &Scopes{scopes: make(map[Scope]*Pacer), chats: make(map[Scope]time.Time), blocked: make(map[Scope]string)}
 }
 
-// Of finds or makes a scope's pacer.
-func (ps *Scopes) Of(s Scope, pace push.Pace, now time.Time) *Pacer {
+// Of finds or makes a scope's pacer, and says why the scope is blocked; "": it is not.
+func (ps *Scopes) Of(s Scope, pace push.Pace, now time.Time) (p *Pacer, refused string) {
 	ps.mu.Lock()
 	defer ps.mu.Unlock()
-	p := ps.scopes[s]
+	p, refused = ps.scopes[s], ps.blocked[s]
 	if p == nil {
 		if len(ps.scopes) >= maxScopes {
 			ps.forget(now)
@@ -43,13 +43,13 @@ func (ps *Scopes) Of(s Scope, pace push.Pace, now time.Time) *Pacer {
 		if len(ps.scopes) >= maxScopes {
 			s = Scope{App: s.App, Channel: s.Channel} // a flood of origins shares one
 			if p = ps.scopes[s]; p != nil {
-				return p
+				return p, refused
 			}
 		}
 		p = New(pace.Rate, now)
 		ps.scopes[s] = p
 	}
-	return p
+	return p, refused
 }
 
 func (ps *Scopes) forget(now time.Time) {
@@ -92,13 +92,6 @@ func (ps *Scopes) Block(s Scope, reason string) {
 	if len(ps.blocked) < maxScopes {
 		ps.blocked[s] = reason
 	}
-}
-
-// Refused says why a scope is blocked; "": it is not.
-func (ps *Scopes) Refused(s Scope) string {
-	ps.mu.Lock()
-	defer ps.mu.Unlock()
-	return ps.blocked[s]
 }
 
 // Unblock lets an app's scopes be tried again: a person has looked.

@@ -1,6 +1,7 @@
 package session
 
 import (
+	mrand "math/rand/v2"
 	"slices"
 	"sync"
 
@@ -137,7 +138,17 @@ func (h *Hub) catchUp(batch []*Session) {
 	for _, s := range batch {
 		s.plan(rd)
 	}
-	if err := h.read(rd); err != nil {
+	var err error
+	if len(rd.of) > 0 {
+		err = h.readHeads(rd)
+	}
+	if err == nil && len(rd.qs) > 0 {
+		rd.results, err = h.cfg.Store.Pending(h.ctx, rd.qs)
+	}
+	if err == nil && len(rd.refs) > 0 {
+		rd.items, err = h.cfg.Store.Items(h.ctx, rd.refs)
+	}
+	if err != nil {
 		// Their timers will try again.
 		if h.ctx.Err() == nil {
 			h.log.WarnContext(h.ctx, "reading mailboxes failed, will try again", "sessions", len(rd.plan), "error", err)
@@ -155,27 +166,18 @@ func (h *Hub) catchUp(batch []*Session) {
 	h.scratch.Put(sc)
 }
 
-// read asks the store: heads first, rows only for sessions that may lack some.
-func (h *Hub) read(rd *reads) error {
-	if len(rd.of) > 0 {
-		heads, err := h.cfg.Store.Heads(h.ctx, rd.of)
-		if err != nil {
-			return err
-		}
-		for i := range rd.plan {
-			if r := &rd.plan[i]; r.head >= 0 {
-				r.s.compare(r, heads[r.head], rd)
-			}
+// readHeads comes before rows are read: only sessions that may lack some ask for them.
+func (h *Hub) readHeads(rd *reads) error {
+	heads, err := h.cfg.Store.Heads(h.ctx, rd.of)
+	if err != nil {
+		return err
+	}
+	for i := range rd.plan {
+		if r := &rd.plan[i]; r.head >= 0 {
+			r.s.compare(r, heads[r.head], rd)
 		}
 	}
-	var err error
-	if len(rd.qs) > 0 {
-		rd.results, err = h.cfg.Store.Pending(h.ctx, rd.qs)
-	}
-	if err == nil && len(rd.refs) > 0 {
-		rd.items, err = h.cfg.Store.Items(h.ctx, rd.refs)
-	}
-	return err
+	return nil
 }
 
 // plan adds to the reads of a batch what s needs. To compare a session that is up to date and has nothing in flight, the
@@ -191,7 +193,8 @@ func (s *Session) plan(rd *reads) {
 	now := s.hub.instant()
 	compare := s.rereadAt <= now
 	if compare {
-		s.rereadAt = now + spread(ticks(s.hub.cfg.Reread), 4)
+		reread := ticks(s.hub.cfg.Reread)
+		s.rereadAt = now + reread - instant(mrand.Uint32N(max(uint32(reread)/4, 1)))
 		s.forgetAcked()
 		if s.win == nil && !s.behind {
 			r.head = len(rd.of)

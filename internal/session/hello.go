@@ -198,7 +198,8 @@ func (s *Session) welcome(c access.Client, hello *frame.Hello, now instant) {
 		beat = defaultHeartbeat
 	}
 	s.heartbeat = ticks(min(max(beat, minHeartbeat), maxHeartbeat))
-	s.rereadAt = now + spread(ticks(s.hub.cfg.Reread), 1) // those who connect together compare at different times
+	reread := ticks(s.hub.cfg.Reread)
+	s.rereadAt = now + reread - instant(mrand.Uint32N(uint32(reread))) // those who connect together compare at different times
 	s.expires = 0
 	if !c.Expires.IsZero() {
 		s.expires = max(1, ticks(max(0, c.Expires.Sub(s.hub.start))))

@@ -1,7 +1,6 @@
 package session
 
 import (
-	mrand "math/rand/v2"
 	"sync/atomic"
 	"time"
 
@@ -16,11 +15,6 @@ const readRetry = time.Second
 func (s *Session) arm(at instant) {
 	s.wakeAt = at
 	s.hub.wheel.Set(&s.timer, time.Duration(at)*tick-s.hub.cfg.Now().Sub(s.hub.start))
-}
-
-// spread picks a time of at most d, by at most a part of d earlier: of the whole for part 1, of a quarter for 4.
-func spread(d instant, part uint32) instant {
-	return d - instant(mrand.Uint32N(max(uint32(d)/part, 1)))
 }
 
 // nextWake is the earliest time at which something may be due.

@@ -58,7 +58,7 @@ func (l *Log) chunkFor(app string) *chunk {
 		}
 		size = chunkBytes + 1<<10 // there are many: allocate at once, with room for the one that fills it
 	}
-	c = newChunk(app, size)
+	c = &chunk{app: app, data: make([]byte, 0, size)}
 	l.open[app] = c
 	l.queue = append(l.queue, c)
 	return c

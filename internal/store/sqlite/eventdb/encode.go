@@ -43,10 +43,6 @@ var typeCodes = func() map[event.Type]byte {
 	return m
 }()
 
-func newChunk(app string, size int) *chunk {
-	return &chunk{app: app, data: make([]byte, 0, size)}
-}
-
 func (c *chunk) full() bool { return len(c.data) >= chunkBytes }
 
 func (c *chunk) append(id uint64, e *event.Event) {

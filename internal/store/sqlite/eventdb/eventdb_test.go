@@ -310,7 +310,7 @@ func (ts *tails) waiting(app string) int {
 }
 
 func TestEveryEventTypeSurvivesEncoding(t *testing.T) {
-	c := newChunk("a", 0)
+	c := &chunk{app: "a"}
 	all := append([]event.Type{"of a newer version"}, event.Types...)
 	for i, typ := range all {
 		e := ev("a", 100-i) // times may go back
@@ -330,7 +330,7 @@ func TestEveryEventTypeSurvivesEncoding(t *testing.T) {
 }
 
 func FuzzDecode(f *testing.F) {
-	c := newChunk("a", 0)
+	c := &chunk{app: "a"}
 	for i := range 5 {
 		e := ev("a", i)
 		c.append(uint64(i+1), &e)

@@ -58,7 +58,7 @@ func (s *Store) intern(appName, name string) (*recipient, error) {
 	if err := exec(st); err != nil {
 		return nil, fmt.Errorf("store recipient %s: %w", name, err)
 	}
-	r = &recipient{app: a, name: name, key: uint32(s.stmts.lastID()), slot: -1}
+	r = &recipient{app: a, name: name, key: uint32(s.stmts.conn.LastInsertRowID()), slot: -1}
 	s.mu.Lock()
 	a.recipients[name] = r
 	s.mu.Unlock()
@@ -76,7 +76,7 @@ func (s *Store) internApp(name string) (*app, error) {
 	if err := exec(s.stmts.insertApp); err != nil {
 		return nil, fmt.Errorf("store app %s: %w", name, err)
 	}
-	a := &app{key: s.stmts.lastID(), name: name, recipients: make(map[string]*recipient)}
+	a := &app{key: s.stmts.conn.LastInsertRowID(), name: name, recipients: make(map[string]*recipient)}
 	s.mu.Lock()
 	s.apps[name] = a
 	s.mu.Unlock()

@@ -318,7 +318,7 @@ func (s *Store) seenAt(app int64, name string, at int64) (key int64, err error) 
 		s.stmts.insertSeen.BindText(2, name)
 		s.stmts.insertSeen.BindInt64(3, at)
 		err = exec(s.stmts.insertSeen)
-		return s.stmts.lastID(), err
+		return s.stmts.conn.LastInsertRowID(), err
 	}
 	s.stmts.saveSeen.BindInt64(1, key)
 	s.stmts.saveSeen.BindInt64(2, at)

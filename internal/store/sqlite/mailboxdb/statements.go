@@ -70,9 +70,6 @@ func (s *statements) prepare(c *sqlite.Conn) error {
 
 const selectRecipient = "SELECT key, last_seq, last_seen FROM recipient WHERE app = ?1 AND name = ?2"
 
-// lastID is the key of the row inserted last.
-func (s *statements) lastID() int64 { return s.conn.LastInsertRowID() }
-
 // exec runs a statement that yields no rows.
 func exec(stmt *sqlite.Stmt) error {
 	_, err := stmt.Step()
