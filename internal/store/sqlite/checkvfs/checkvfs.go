@@ -62,30 +62,35 @@ type handle struct {
 	last int64   // of a log: end of the commit whose last page is about to be written
 }
 
-var registered struct {
+var overDefault = sync.OnceValues(func() (*vfs, error) { return register("", "checked") })
+
+// over are the VFSs over others than the default one. SQLite's memory points to them, which the collector does not see.
+var over struct {
 	sync.Mutex
-	over map[string]*vfs // by the base's name
+	all []*vfs
 }
 
-// On registers the VFS over the one of this name, or the default one, once, and returns its name.
+// On registers the VFS over the one of this name and returns its name: over the default one, if it is empty, once, over
+// others, which tests bring and take away, each time.
 func On(base string) (string, error) {
-	registered.Lock()
-	defer registered.Unlock()
-	if v := registered.over[base]; v != nil {
+	if base != "" {
+		over.Lock()
+		defer over.Unlock()
+		v, err := register(base, fmt.Sprintf("checked-%s-%d", base, len(over.all)))
+		if err != nil {
+			return "", err
+		}
+		over.all = append(over.all, v)
 		return v.name, nil
 	}
-	v, err := register(base)
+	v, err := overDefault()
 	if err != nil {
 		return "", err
 	}
-	if registered.over == nil {
-		registered.over = make(map[string]*vfs)
-	}
-	registered.over[base] = v
 	return v.name, nil
 }
 
-func register(base string) (*vfs, error) {
+func register(base, name string) (*vfs, error) {
 	// Opening a connection once initialises SQLite the way the driver wants it.
 	conn, err := sqlite.OpenConn(":memory:")
 	if err != nil {
@@ -95,10 +100,9 @@ func register(base string) (*vfs, error) {
 		return nil, err
 	}
 	tls := libc.NewTLS() // lives as long as the process
-	v := &vfs{methods: make(map[uintptr]uintptr), name: "checked"}
+	v := &vfs{methods: make(map[uintptr]uintptr), name: name}
 	zBase := uintptr(0)
 	if base != "" {
-		v.name += "-" + base
 		if zBase, err = libc.CString(base); err != nil {
 			return nil, err
 		}

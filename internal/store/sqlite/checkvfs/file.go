@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"godwit.dev/godwit/internal/store/sqlite/walfile"
 )
@@ -45,6 +46,7 @@ type File struct {
 	pageSize atomic.Int64 // 0: there is no database yet
 	dirty    atomic.Bool  // checksums were written since they were synced
 	damaged  func(error)
+	shared   bool
 	users    int // of the process; guarded by opening
 
 	mu   sync.RWMutex
@@ -58,6 +60,8 @@ const known = 1 << 32
 type Options struct {
 	// Expected: there were checksums before, so it is damage if there are none.
 	Expected bool
+	// Shared: other processes write to the database as well, or only others do.
+	Shared bool
 	// Damaged is told of each piece of damage that is met. It must not block.
 	Damaged func(error)
 }
@@ -78,7 +82,7 @@ func Open(path string, o Options) (*File, error) {
 		f.users++
 		return f, nil
 	}
-	f := &File{path: path, damaged: o.Damaged, users: 1}
+	f := &File{path: path, damaged: o.Damaged, shared: o.Shared, users: 1}
 	if err := f.open(o.Expected); err != nil {
 		return nil, errors.Join(err, f.sums.Close())
 	}
@@ -114,40 +118,63 @@ func (f *File) open(expected bool) (err error) {
 		return err
 	}
 	f.pageSize.Store(size)
-	head := make([]byte, fileHeader)
-	switch n, err := f.sums.ReadAt(head, 0); {
-	case n == 0 && !expected:
-		if err := f.adopt(); err != nil {
-			return err
-		}
-	case n < fileHeader || string(head[:8]) != fileMagic:
-		return &DamageError{Path: name, What: fmt.Sprintf("its header is not whole (%v)", err)}
+	info, err := f.sums.Stat()
+	switch {
+	case err != nil:
+	case info.Size() == 0 && !expected:
+		err = f.adopt()
 	default:
-		if f.mark, err = decodeMark(head[markAt:]); err != nil {
-			return &DamageError{Path: name, What: err.Error()}
-		}
+		err = f.loadMark()
+	}
+	if err != nil {
+		return err
 	}
 	return f.openLog()
 }
 
-// openLog checks the log that SQLite is about to recover.
+// loadMark reads the header of the checksums.
+func (f *File) loadMark() error {
+	head := make([]byte, fileHeader)
+	_, err := f.sums.ReadAt(head, 0)
+	if err == nil && string(head[:8]) != fileMagic {
+		err = errors.New("it does not begin like checksums")
+	}
+	if err == nil {
+		f.mark, err = decodeMark(head[markAt:])
+	}
+	if err != nil {
+		return &DamageError{Path: f.path + Suffix, What: err.Error()}
+	}
+	return nil
+}
+
+// openLog checks the log that SQLite is about to recover. Where another process may be writing to it, one look may see a
+// frame half written.
 func (f *File) openLog() error {
 	path := f.path + logSuffix
-	l, err := walfile.Read(path)
-	if err != nil {
-		return err
+	l, err := readLog(path, f.mark)
+	for try := 1; err != nil && f.shared && try < verifyTries; try++ {
+		time.Sleep(verifyPause)
+		if err = f.loadMark(); err == nil {
+			l, err = readLog(path, f.mark)
+		}
 	}
-	if err := walfile.Check(path, l, f.mark); err != nil {
+	if err != nil || l == nil || f.shared {
 		return err
-	}
-	if l == nil {
-		return nil
 	}
 	f.log = make([]uint64, len(l.Frames))
 	for i, fr := range l.Frames {
 		f.log[i] = known | uint64(fr.Sum)
 	}
 	return nil
+}
+
+func readLog(path string, m walfile.Mark) (*walfile.Log, error) {
+	l, err := walfile.Read(path)
+	if err == nil {
+		err = walfile.Check(path, l, m)
+	}
+	return l, err
 }
 
 // pageSize reads the size of a database's pages; 0: there is no database.

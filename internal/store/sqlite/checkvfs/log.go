@@ -47,7 +47,7 @@ func (f *File) wroteLog(b []byte, offset int64) {
 		return
 	}
 	i, ok := f.frame(len(b), offset)
-	if !ok {
+	if !ok || f.shared {
 		return
 	}
 	sum := known | uint64(crc32.Checksum(b, castagnoli))
@@ -63,6 +63,11 @@ func (f *File) wroteLog(b []byte, offset int64) {
 func (f *File) synced(header []byte, end int64) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	if f.shared {
+		if err := f.loadMark(); err != nil {
+			return err
+		}
+	}
 	salts := walfile.Salts{binary.BigEndian.Uint32(header[16:]), binary.BigEndian.Uint32(header[20:])}
 	if salts != f.mark.Salts {
 		f.mark = walfile.Mark{Salts: salts}
@@ -76,6 +81,11 @@ func (f *File) synced(header []byte, end int64) error {
 func (f *File) Copied(frames int64) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	if f.shared {
+		if err := f.loadMark(); err != nil {
+			return err
+		}
+	}
 	size := f.pageSize.Load()
 	bytes := min(f.mark.Bytes, logHeader+frames*(size+walfile.FrameHead))
 	if frames <= 0 || bytes == f.mark.Copied {

@@ -2,6 +2,7 @@ package checkvfs
 
 import (
 	"bufio"
+	"context"
 	"errors"
 	"fmt"
 	"hash/crc32"
@@ -38,13 +39,13 @@ func eachPage(path string, size int64, visit func(page int64, b []byte) error) e
 
 // How often and how long a page that does not fit its checksum is read again: it may be being written.
 const (
-	verifyTries = 20
-	verifyPause = 100 * time.Millisecond
+	verifyTries = 5
+	verifyPause = 50 * time.Millisecond
 )
 
 // Verify reads the whole database, also while a server writes to it, and returns what is damaged. progress, if not nil, is told
 // now and then how many bytes were read.
-func (f *File) Verify(progress func(done, total int64)) (damage []error, err error) {
+func (f *File) Verify(ctx context.Context, progress func(done, total int64)) (damage []error, err error) {
 	size := f.pageSize.Load()
 	info, err := os.Stat(f.path)
 	if err != nil || size == 0 {
@@ -58,7 +59,7 @@ func (f *File) Verify(progress func(done, total int64)) (damage []error, err err
 		if progress != nil && page%4096 == 0 {
 			progress(page*size, info.Size())
 		}
-		return nil
+		return context.Cause(ctx)
 	})
 	if err != nil {
 		return nil, err

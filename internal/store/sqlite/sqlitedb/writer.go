@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	lib "modernc.org/sqlite/lib"
 	"zombiezen.com/go/sqlite"
 )
 
@@ -48,6 +49,17 @@ type FatalError struct{ Err error }
 func (e *FatalError) Error() string { return "the disk did not confirm a write: " + e.Err.Error() }
 func (e *FatalError) Unwrap() error { return e.Err }
 
+// DamageError says that a database is not as it was written.
+type DamageError struct {
+	Path string
+	Err  error
+}
+
+func (e *DamageError) Error() string {
+	return "the database " + e.Path + " is damaged, so nothing more is stored: " + e.Err.Error()
+}
+func (e *DamageError) Unwrap() error { return e.Err }
+
 type queued struct {
 	op    Op
 	lazy  bool
@@ -71,7 +83,7 @@ type writer struct {
 	armed   bool
 	closed  bool
 
-	dead    atomic.Pointer[FatalError]
+	dead    atomic.Pointer[refusalError]
 	wake    chan struct{}
 	done    chan struct{}
 	commits atomic.Uint64
@@ -86,12 +98,11 @@ type writer struct {
 	batchBytes int64
 }
 
-func newWriter(conn *sqlite.Conn, db *DB) *writer {
-	w := &writer{db: db, conn: conn, hooks: db.opts.Hooks, wake: make(chan struct{}, 1), done: make(chan struct{}), copyNow: make(chan struct{}, 1)}
+func newWriter(db *DB) *writer {
+	w := &writer{db: db, hooks: db.opts.Hooks, wake: make(chan struct{}, 1), done: make(chan struct{}), copyNow: make(chan struct{}, 1)}
 	w.shrunk = sync.NewCond(&w.mu)
 	w.timer = time.AfterFunc(time.Hour, w.lazyElapsed)
 	w.timer.Stop()
-	go w.run()
 	return w
 }
 
@@ -161,16 +172,6 @@ func (w *writer) crowded(owner string) bool {
 		own = w.owned.waiting(owner)
 	}
 	return left < 0 || own > 0 && own > left
-}
-
-func (w *writer) refusal() error {
-	if dead := w.dead.Load(); dead != nil {
-		return dead
-	}
-	if w.closed {
-		return ErrClosed
-	}
-	return nil
 }
 
 func (w *writer) notify() {
@@ -275,7 +276,7 @@ func consume(q []queued, n int) []queued {
 func (w *writer) commit(ops []Op) {
 	for len(ops) > 0 {
 		if dead := w.dead.Load(); dead != nil {
-			finish(ops, dead)
+			finish(ops, dead.error)
 			return
 		}
 		err := w.transact(ops)
@@ -289,9 +290,7 @@ func (w *writer) commit(ops []Op) {
 			}
 			return
 		}
-		if isFatal(err) {
-			err = w.die(err)
-		}
+		err = w.judge(err)
 		if w.hooks.Failed == nil {
 			finish(ops, err)
 			return
@@ -334,25 +333,68 @@ func (w *writer) apply(ops []Op) error {
 	return nil
 }
 
-func isFatal(err error) bool {
-	code := sqlite.ErrCode(err)
-	return code == sqlite.ResultIOErrFsync || code == sqlite.ResultIOErrDirFsync
+// refusalError is why nothing is written any more.
+type refusalError struct{ error }
+
+func (w *writer) refusal() error {
+	if dead := w.dead.Load(); dead != nil {
+		return dead.error
+	}
+	if w.closed {
+		return ErrClosed
+	}
+	return nil
 }
 
-// die ends writing for good: after a failed fsync nobody knows what the disk holds, so nothing may be retried.
-func (w *writer) die(err error) error {
-	fatal := &FatalError{Err: err}
+// judge ends writing for good if an error says that the file or the disk cannot be trusted any more, and gives the error
+// its meaning.
+func (w *writer) judge(err error) error {
+	switch code := sqlite.ErrCode(err); {
+	case err == nil:
+	case code == sqlite.ResultIOErrFsync || code == sqlite.ResultIOErrDirFsync:
+		err = &FatalError{Err: err}
+		w.refuse(err, "the disk did not confirm a write; writing stops", w.db.opts.Fatal)
+	case isDamage(code):
+		err = &DamageError{Path: w.db.path, Err: err}
+		w.refuse(err, "the database is damaged; writing stops", w.db.opts.Damaged)
+	}
+	return err
+}
+
+func isDamage(code sqlite.ResultCode) bool {
+	return code == resultIOErrData || code.ToPrimary() == sqlite.ResultCorrupt || code.ToPrimary() == sqlite.ResultNotADB
+}
+
+// resultIOErrData is what a read ends with that found another page than was written.
+const resultIOErrData = sqlite.ResultCode(lib.SQLITE_IOERR_DATA)
+
+// damaged is told of pages that are not what was written, whoever read them.
+func (w *writer) damaged(err error) {
+	w.refuse(&DamageError{Path: w.db.path, Err: err}, "the database is damaged; writing stops", w.db.opts.Damaged)
+}
+
+// refuse ends writing for good: after a failed fsync or with damaged pages nobody knows what the disk holds, so nothing may
+// be retried.
+func (w *writer) refuse(err error, what string, tell func(error)) {
 	w.mu.Lock()
-	first := w.dead.CompareAndSwap(nil, fatal)
+	first := w.dead.CompareAndSwap(nil, &refusalError{err})
 	w.shrunk.Broadcast()
 	w.mu.Unlock()
-	if first {
-		w.db.opts.Log.Error("the disk did not confirm a write; writing stops", "path", w.db.path, "error", err)
-		if w.db.opts.Fatal != nil {
-			w.db.opts.Fatal(fatal)
-		}
+	if !first {
+		return
 	}
-	return fatal
+	w.db.opts.Log.Error(what, "path", w.db.path, "error", err)
+	if tell != nil {
+		tell(err)
+	}
+}
+
+// Refusal says why nothing is written any more, or nil.
+func (db *DB) Refusal() error {
+	if dead := db.w.dead.Load(); dead != nil {
+		return dead.error
+	}
+	return nil
 }
 
 func (w *writer) close() {
