@@ -57,8 +57,7 @@ type handle struct {
 	f    *File
 	log  bool
 	base *lib.Tsqlite3_io_methods
-	buf  uintptr // for the header of the log
-	end  int64   // of a log: of the last commit that was written and not synced yet; 0: there is none
+	buf  uintptr // for heads that are read from the log
 	last int64   // of a log: end of the commit whose last page is about to be written
 }
 
@@ -153,6 +152,7 @@ func (v *vfs) open(tls *libc.TLS, _, zName, pFile uintptr, flags int32, pOut uin
 	if f == nil {
 		return rc
 	}
+	f.opened(log)
 	h := &handle{f: f, log: log, base: at[lib.Tsqlite3_io_methods](*pMethods)}
 	if log {
 		h.buf = libc.Xmalloc(tls, logHeader)
@@ -196,13 +196,15 @@ func (v *vfs) close(tls *libc.TLS, pFile uintptr) int32 {
 	return call[xClose](h.base.FxClose)(tls, pFile)
 }
 
-// remove forgets the note of a log that SQLite deletes, which it does when everything in it was copied.
+// remove notes that a log may go, which SQLite deletes when everything in it was copied, before it does, and that it has gone.
 func (v *vfs) remove(tls *libc.TLS, _, zName uintptr, syncDir int32) int32 {
+	f := find(libc.GoString(zName), true)
+	if f != nil && f.logCopied() != nil {
+		return lib.SQLITE_IOERR_DELETE
+	}
 	rc := call[xDelete](v.base.FxDelete)(tls, v.ptr, zName, syncDir)
-	if rc == lib.SQLITE_OK {
-		if f := find(libc.GoString(zName), true); f != nil && f.logRemoved() != nil {
-			return lib.SQLITE_IOERR_DELETE
-		}
+	if rc == lib.SQLITE_OK && f != nil && f.logRemoved() != nil {
+		return lib.SQLITE_IOERR_DELETE
 	}
 	return rc
 }
@@ -218,7 +220,11 @@ func (v *vfs) read(tls *libc.TLS, pFile, buf uintptr, n int32, offset int64) int
 	switch {
 	case !h.log:
 		good = h.f.checkPage(bytes(buf, n), offset, short)
-	case !short:
+	case short:
+		good = h.f.checkCutOff(n, offset)
+	case h.f.shared:
+		good = h.checkChain(tls, pFile, bytes(buf, n), offset)
+	default:
 		good = h.f.checkFrame(bytes(buf, n), offset)
 	}
 	if !good {
@@ -259,18 +265,19 @@ func (v *vfs) sync(tls *libc.TLS, pFile uintptr, flags int32) int32 {
 	if !h.log && h.f.syncSums() != nil {
 		return lib.SQLITE_IOERR_FSYNC
 	}
+	end := h.f.end.Load()
 	rc := call[xSync](h.base.FxSync)(tls, pFile, flags)
-	if rc != lib.SQLITE_OK || !h.log || h.end == 0 {
+	if rc != lib.SQLITE_OK || !h.log || end == 0 {
 		return rc
 	}
 	// The header is read again since another process may have begun the log anew.
 	if rc := call[xRead](h.base.FxRead)(tls, pFile, h.buf, logHeader, 0); rc != lib.SQLITE_OK {
 		return rc
 	}
-	if h.f.synced(bytes(h.buf, logHeader), h.end) != nil {
+	if h.f.synced(bytes(h.buf, logHeader), end) != nil {
 		return lib.SQLITE_IOERR_FSYNC
 	}
-	h.end = 0
+	h.f.end.CompareAndSwap(end, 0)
 	return rc
 }
 
@@ -280,13 +287,46 @@ func (h *handle) wroteLog(b []byte, offset int64) {
 	end := offset + int64(len(b))
 	switch {
 	case offset == 0:
-		h.end, h.last = 0, 0
+		h.last = 0
+		h.f.end.Store(0)
 	case len(b) == walfile.FrameHead && binary.BigEndian.Uint32(b[4:]) != 0:
 		h.last = end + h.f.pageSize.Load()
 	case end == h.last:
-		h.end = end
+		h.f.end.Store(end)
 	}
 	h.f.wroteLog(b, offset)
+}
+
+// checkChain checks a page of a log that other processes write to as well, by the chain of SQLite's own checksums.
+func (h *handle) checkChain(tls *libc.TLS, pFile uintptr, page []byte, offset int64) bool {
+	i, ok := h.f.frame(len(page), offset)
+	if !ok {
+		return true
+	}
+	var header [logHeader]byte
+	var before, head [walfile.FrameHead]byte
+	step := int64(len(page) + walfile.FrameHead)
+	for _, part := range []struct {
+		to []byte
+		at int64
+	}{{header[:], 0}, {head[:], offset - walfile.FrameHead}, {before[:], offset - walfile.FrameHead - step}} {
+		if part.at < 0 {
+			continue
+		}
+		if call[xRead](h.base.FxRead)(tls, pFile, h.buf, int32(len(part.to)), part.at) != lib.SQLITE_OK {
+			return true // the read that follows fails, too
+		}
+		copy(part.to, bytes(h.buf, int32(len(part.to))))
+	}
+	chain := before[16:]
+	if i == 0 {
+		chain = header[24:]
+	}
+	if walfile.Follows(header[:], chain, head[:], page) {
+		return true
+	}
+	h.f.badFrame(i)
+	return false
 }
 
 // files are the databases being watched over, by absolute path.

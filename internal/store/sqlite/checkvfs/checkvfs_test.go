@@ -109,13 +109,14 @@ func TestNoFlippedBitOfTheDatabaseIsReadAsData(t *testing.T) {
 	for range 25 {
 		at, bit := rnd.Int64N(size(t, path)), rnd.IntN(8)
 		flip(t, path, at, bit)
+		if d, err := checkvfs.Verify(t.Context(), path, nil); err != nil || len(d.Errors) == 0 {
+			t.Errorf("a flip at %d: verifying finds %v, %v", at, d, err)
+		}
 		db, err := open(t, path, sqlitedb.Options{Checked: true})
 		if err == nil {
 			var n int
 			n, err = read(t, db)
-			switch verified, verr := db.Verify(t.Context(), nil); {
-			case verr != nil || len(verified) != 1:
-				t.Errorf("a flip at %d: verifying finds %v, %v", at, verified, verr)
+			switch {
 			case err == nil && n != rowsInAll:
 				t.Errorf("a flip at %d: %d rows are left, and nothing is said", at, n)
 			case err != nil && db.Refusal() == nil:
@@ -160,6 +161,9 @@ func TestADatabaseThatWasCutOffIsDamage(t *testing.T) {
 	path := fill(t)
 	if err := os.Truncate(path, size(t, path)/4096/2*4096); err != nil {
 		t.Fatal(err)
+	}
+	if d, err := checkvfs.Verify(t.Context(), path, nil); err != nil || len(d.Errors) == 0 {
+		t.Errorf("verifying finds %v, %v", d, err)
 	}
 	db, err := open(t, path, sqlitedb.Options{})
 	if err == nil {
@@ -310,4 +314,65 @@ func TestADamagedLogIsNotReadWhileItIsInUse(t *testing.T) {
 	if _, err := open(t, crash(t, path), sqlitedb.Options{Checked: true}); !errors.As(err, &log) {
 		t.Errorf("opening it after a crash gives %v", err)
 	}
+}
+
+func TestADatabaseOfAnotherStoreIsNotOpened(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "a.db")
+	for _, c := range []struct {
+		store checkvfs.ID
+		good  bool
+	}{{checkvfs.ID{1}, true}, {checkvfs.ID{1}, true}, {checkvfs.ID{}, true}, {checkvfs.ID{2}, false}} {
+		db, err := open(t, path, sqlitedb.Options{Store: c.store})
+		var foreign *checkvfs.ForeignError
+		if c.good != (err == nil) || !c.good && !errors.As(err, &foreign) {
+			t.Errorf("opening it for store %s: %v", c.store, err)
+		}
+		if err == nil {
+			db.Close()
+		}
+	}
+	if id := checkvfs.StoreOf(path); id != (checkvfs.ID{1}) {
+		t.Errorf("it belongs to %s", id)
+	}
+}
+
+func TestFilesThatAreTakenAwayAreNoticed(t *testing.T) {
+	for _, suffix := range []string{"", "-wal", checkvfs.Suffix} {
+		for name, harm := range map[string]func(string) error{
+			"removed":  os.Remove,
+			"cut off":  func(p string) error { return os.Truncate(p, 0) },
+			"replaced": func(p string) error { return errors.Join(os.Rename(p, p+".old"), os.WriteFile(p, []byte("x"), 0o600)) },
+		} {
+			path := filepath.Join(t.TempDir(), "a.db")
+			db, err := open(t, path, sqlitedb.Options{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			insert(t, db, 0, 300)
+			if err := db.Gone(); err != nil {
+				t.Errorf("before: %v", err)
+			}
+			if err := harm(path + suffix); err != nil {
+				t.Fatal(err)
+			}
+			var damage *checkvfs.DamageError
+			if err := db.Gone(); !errors.As(err, &damage) || damage.Path != path+suffix {
+				t.Errorf("%s %s: %v", suffix, name, err)
+			}
+			_ = db.Close() // it may fail: its files are gone
+		}
+	}
+}
+
+// After a clean end and a power cut, the note may not speak of a log that is no more.
+func TestACleanEndLeavesNoNoteOfALog(t *testing.T) {
+	path := fill(t)
+	if _, err := os.Stat(path + "-wal"); !errors.Is(err, os.ErrNotExist) {
+		t.Fatalf("the log is still there: %v", err)
+	}
+	db, err := open(t, path, sqlitedb.Options{Checked: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	db.Close()
 }

@@ -1,12 +1,15 @@
 package checkvfs
 
 import (
+	"cmp"
 	"encoding/binary"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"hash/crc32"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -27,9 +30,16 @@ const (
 	fileHeader = 128
 	entrySize  = 8
 	fileMagic  = "GdwSums\x01"
-	markAt     = 16 // in the header; before it the magic and the size of a page
+	markAt     = 16 // in the header; before it the magic
 	markSize   = 8 + 8 + 8 + 8 + 4
+	storeAt    = 56 // the store's id and its checksum
+	logHeadAt  = 80 // a copy of the log's header, for mending
 )
+
+// ID names the store that a file belongs to.
+type ID [16]byte
+
+func (id ID) String() string { return hex.EncodeToString(id[:]) }
 
 // DamageError says what is not as it was written.
 type DamageError struct {
@@ -39,20 +49,43 @@ type DamageError struct {
 
 func (e *DamageError) Error() string { return e.Path + " is damaged: " + e.What }
 
+// ForeignError says that a database belongs to another store.
+type ForeignError struct {
+	Path        string
+	Store, Want ID
+}
+
+func (e *ForeignError) Error() string {
+	return fmt.Sprintf("%s belongs to another store (%s) than the files beside it (%s)", e.Path, e.Store, e.Want)
+}
+
 // File watches over one database.
 type File struct {
 	path     string
 	sums     *os.File
 	pageSize atomic.Int64 // 0: there is no database yet
-	dirty    atomic.Bool  // checksums were written since they were synced
 	damaged  func(error)
 	shared   bool
-	users    int // of the process; guarded by opening
+	lax      bool
+	users    int          // of the process; guarded by opening
+	end      atomic.Int64 // of the last commit that was written to the log and not synced yet; 0: there is none
 
-	mu   sync.RWMutex
-	mark walfile.Mark
-	log  []uint64 // of each page in the log: its checksum and known; written or seen whole by this process
+	mu          sync.RWMutex
+	mark        walfile.Mark
+	log         []uint64 // of each page in the log: its checksum and known; written or seen whole by this process
+	fresh       []entry  // checksums that are not in the file yet, in the order of pages
+	dirty       bool     // checksums were written since they were synced
+	dbID, logID identity
 }
+
+// entry is the checksum of a page.
+type entry struct {
+	page int64
+	sum  uint32
+}
+
+// maxFresh is how many checksums wait for the next sync, which is what they must be written before.
+const maxFresh = 8192
 
 const known = 1 << 32
 
@@ -60,6 +93,10 @@ const known = 1 << 32
 type Options struct {
 	// Expected: there were checksums before, so it is damage if there are none.
 	Expected bool
+	// Store is what the database must belong to; zero: it does not matter. One without gets it.
+	Store ID
+	// Lax: commits are not synced one by one, so a log with a hole in it may be what a power cut has left.
+	Lax bool
 	// Shared: other processes write to the database as well, or only others do.
 	Shared bool
 	// Damaged is told of each piece of damage that is met. It must not block.
@@ -82,9 +119,12 @@ func Open(path string, o Options) (*File, error) {
 		f.users++
 		return f, nil
 	}
-	f := &File{path: path, damaged: o.Damaged, shared: o.Shared, users: 1}
-	if err := f.open(o.Expected); err != nil {
-		return nil, errors.Join(err, f.sums.Close())
+	f := &File{path: path, damaged: o.Damaged, shared: o.Shared, lax: o.Lax, users: 1}
+	if err := f.open(&o); err != nil {
+		if f.sums != nil {
+			err = errors.Join(err, f.sums.Close())
+		}
+		return nil, err
 	}
 	files.Store(path, f)
 	return f, nil
@@ -101,10 +141,10 @@ func (f *File) Close() error {
 	return errors.Join(f.syncSums(), f.sums.Close())
 }
 
-func (f *File) open(expected bool) (err error) {
+func (f *File) open(o *Options) (err error) {
 	name := f.path + Suffix
 	flags := os.O_RDWR
-	if !expected {
+	if !o.Expected {
 		flags |= os.O_CREATE
 	}
 	if f.sums, err = os.OpenFile(name, flags, 0o600); errors.Is(err, os.ErrNotExist) {
@@ -118,18 +158,68 @@ func (f *File) open(expected bool) (err error) {
 		return err
 	}
 	f.pageSize.Store(size)
-	info, err := f.sums.Stat()
-	switch {
-	case err != nil:
-	case info.Size() == 0 && !expected:
+	if !o.Expected && f.unmade() {
 		err = f.adopt()
-	default:
+	} else {
 		err = f.loadMark()
+	}
+	if err == nil {
+		err = f.belong(o.Store)
 	}
 	if err != nil {
 		return err
 	}
 	return f.openLog()
+}
+
+// unmade reports whether there are no checksums, or they were not made to the end.
+func (f *File) unmade() bool {
+	head := make([]byte, len(fileMagic))
+	n, _ := f.sums.ReadAt(head, 0)
+	return n < len(head) || string(head) == string(make([]byte, len(head)))
+}
+
+// belong compares the store that the database belongs to with the wanted one.
+func (f *File) belong(want ID) error {
+	if want == (ID{}) {
+		return nil
+	}
+	b := make([]byte, len(want)+4)
+	if _, err := f.sums.ReadAt(b, storeAt); err != nil {
+		return fmt.Errorf("read checksums: %w", err)
+	}
+	is := ID(b)
+	switch {
+	case is == ID{}:
+		copy(b, want[:])
+		binary.LittleEndian.PutUint32(b[len(want):], crc32.Checksum(want[:], castagnoli))
+		_, err := f.sums.WriteAt(b, storeAt)
+		return err
+	case binary.LittleEndian.Uint32(b[len(want):]) != crc32.Checksum(is[:], castagnoli):
+		return &DamageError{Path: f.path + Suffix, What: "the id of its store"}
+	case is != want:
+		return &ForeignError{Path: f.path, Store: is, Want: want}
+	}
+	return nil
+}
+
+// StoreOf reads which store a database belongs to; zero: none, or that cannot be told.
+func StoreOf(path string) (id ID) {
+	b, err := readHead(path)
+	if err != nil || binary.LittleEndian.Uint32(b[storeAt+len(id):]) != crc32.Checksum(b[storeAt:storeAt+len(id)], castagnoli) {
+		return ID{}
+	}
+	return ID(b[storeAt:])
+}
+
+func readHead(path string) (b [fileHeader]byte, err error) {
+	f, err := os.Open(path + Suffix)
+	if err != nil {
+		return b, err
+	}
+	defer f.Close()
+	_, err = f.ReadAt(b[:], 0)
+	return b, err
 }
 
 // loadMark reads the header of the checksums.
@@ -152,12 +242,15 @@ func (f *File) loadMark() error {
 // frame half written.
 func (f *File) openLog() error {
 	path := f.path + logSuffix
-	l, err := readLog(path, f.mark)
+	l, err := readLog(path, f.mark, f.lax)
 	for try := 1; err != nil && f.shared && try < verifyTries; try++ {
 		time.Sleep(verifyPause)
 		if err = f.loadMark(); err == nil {
-			l, err = readLog(path, f.mark)
+			l, err = readLog(path, f.mark, f.lax)
 		}
+	}
+	if err == nil {
+		err = f.checkLength(l)
 	}
 	if err != nil || l == nil || f.shared {
 		return err
@@ -169,8 +262,44 @@ func (f *File) openLog() error {
 	return nil
 }
 
-func readLog(path string, m walfile.Mark) (*walfile.Log, error) {
+// checkLength finds a database that is shorter than it was. What lies in the log need not be in it yet.
+func (f *File) checkLength(l *walfile.Log) error {
+	info, err := f.sums.Stat()
+	if err != nil {
+		return err
+	}
+	have, want := int64(0), (info.Size()-fileHeader)/entrySize
+	if info, err := os.Stat(f.path); err == nil {
+		have = info.Size() / max(f.pageSize.Load(), 1)
+	}
+	if l != nil && l.Commits > 0 {
+		want = min(want, l.Pages)
+	}
+	if have >= want {
+		return nil
+	}
+	if have == 0 {
+		return &DamageError{Path: f.path, What: fmt.Sprintf("it is missing or empty, and had %d pages", want)}
+	}
+	logged := make(map[int64]bool)
+	if l != nil {
+		for _, fr := range l.Frames {
+			logged[int64(fr.Page)] = true
+		}
+	}
+	for page := have + 1; page <= want; page++ {
+		if _, ok, err := f.entry(page); !logged[page] && (ok || err != nil) {
+			return &DamageError{Path: f.path, What: fmt.Sprintf("it ends before page %d of %d", page, want)}
+		}
+	}
+	return nil
+}
+
+func readLog(path string, m walfile.Mark, lax bool) (*walfile.Log, error) {
 	l, err := walfile.Read(path)
+	if err == nil && l != nil && lax {
+		l.Later = 0
+	}
 	if err == nil {
 		err = walfile.Check(path, l, m)
 	}
@@ -205,36 +334,55 @@ func pageSize(path string) (int64, error) {
 	return size, nil
 }
 
-// adopt makes the checksums of a database that has none.
+// adopt makes the checksums of a database that has none. Their header comes last: it says that they are whole.
 func (f *File) adopt() error {
+	if size := f.pageSize.Load(); size > 0 {
+		err := eachPage(f.path, size, func(page int64, b []byte) error { return f.wrotePage(b, (page-1)*size) })
+		if err = errors.Join(err, f.syncSums()); err != nil {
+			return fmt.Errorf("make checksums: %w", err)
+		}
+	}
 	head := make([]byte, fileHeader)
 	copy(head, fileMagic)
 	encodeMark(head[markAt:], f.mark)
 	if _, err := f.sums.WriteAt(head, 0); err != nil {
 		return fmt.Errorf("write checksums: %w", err)
 	}
-	size := f.pageSize.Load()
-	if size == 0 {
-		return nil
-	}
-	err := eachPage(f.path, size, func(page int64, b []byte) error { return f.wrotePage(b, (page-1)*size) })
-	return errors.Join(err, f.syncSums())
+	return f.sums.Sync()
 }
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
 // entry reads the checksum of a page; ok is false if it is not known.
 func (f *File) entry(page int64) (sum uint32, ok bool, err error) {
+	f.mu.RLock()
+	i, found := slices.BinarySearchFunc(f.fresh, page, func(e entry, page int64) int { return cmp.Compare(e.page, page) })
+	if found {
+		sum = f.fresh[i].sum
+	}
+	f.mu.RUnlock()
+	if found {
+		return sum, true, nil
+	}
 	var b [entrySize]byte
 	if n, _ := f.sums.ReadAt(b[:], fileHeader+(page-1)*entrySize); n < entrySize {
 		return 0, false, nil // beyond the end: never written
 	}
-	sum, inverted := binary.LittleEndian.Uint32(b[:]), binary.LittleEndian.Uint32(b[4:])
+	if sum, ok, err = decodeEntry(b[:]); err != nil {
+		err = &DamageError{Path: f.path + Suffix, What: fmt.Sprintf("the checksum of page %d", page)}
+	}
+	return sum, ok, err
+}
+
+var errEntry = errors.New("a checksum and its inverse do not fit each other")
+
+func decodeEntry(b []byte) (sum uint32, ok bool, err error) {
+	sum, inverted := binary.LittleEndian.Uint32(b), binary.LittleEndian.Uint32(b[4:])
 	switch {
 	case sum == 0 && inverted == 0:
 		return 0, false, nil
 	case sum != ^inverted:
-		return 0, false, &DamageError{Path: f.path + Suffix, What: fmt.Sprintf("the checksum of page %d", page)}
+		return 0, false, errEntry
 	}
 	return sum, true, nil
 }
@@ -272,13 +420,37 @@ func (f *File) wrotePage(b []byte, offset int64) error {
 	if int64(len(b)) != size || offset%size != 0 {
 		return fmt.Errorf("%d bytes at %d are no page", len(b), offset)
 	}
-	var e [entrySize]byte
-	sum := crc32.Checksum(b, castagnoli)
-	binary.LittleEndian.PutUint32(e[:], sum)
-	binary.LittleEndian.PutUint32(e[4:], ^sum)
-	_, err := f.sums.WriteAt(e[:], fileHeader+offset/size*entrySize)
-	f.dirty.Store(true)
-	return err
+	e := entry{page: offset/size + 1, sum: crc32.Checksum(b, castagnoli)}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if n := len(f.fresh); n > 0 && (f.fresh[n-1].page >= e.page || n == maxFresh) {
+		if err := f.flush(); err != nil {
+			return err
+		}
+	}
+	f.fresh = append(f.fresh, e)
+	return nil
+}
+
+// flush writes the checksums that have gathered: neighbours together, and checkpoints write pages in order. Until the pages
+// are synced whoever reads them reads them from the log, so it is early enough.
+func (f *File) flush() error {
+	var b []byte
+	for from := 0; from < len(f.fresh); {
+		b = b[:0]
+		first := f.fresh[from].page
+		for from < len(f.fresh) && f.fresh[from].page == first+int64(len(b)/entrySize) {
+			b = binary.LittleEndian.AppendUint32(b, f.fresh[from].sum)
+			b = binary.LittleEndian.AppendUint32(b, ^f.fresh[from].sum)
+			from++
+		}
+		if _, err := f.sums.WriteAt(b, fileHeader+(first-1)*entrySize); err != nil {
+			return err
+		}
+		f.dirty = true
+	}
+	f.fresh = f.fresh[:0]
+	return nil
 }
 
 // truncated drops the checksums of pages that are no more.
@@ -286,6 +458,11 @@ func (f *File) truncated(size int64) error {
 	page := f.pageSize.Load()
 	if page == 0 {
 		return nil
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if err := f.flush(); err != nil {
+		return err
 	}
 	end := fileHeader + (size+page-1)/page*entrySize
 	info, err := f.sums.Stat()
@@ -295,9 +472,15 @@ func (f *File) truncated(size int64) error {
 	return f.sums.Truncate(end)
 }
 
+// syncSums has the checksums on disk. Readers do not wait for that.
 func (f *File) syncSums() error {
-	if !f.dirty.Swap(false) {
-		return nil
+	f.mu.Lock()
+	err := f.flush()
+	dirty := f.dirty
+	f.dirty = false
+	f.mu.Unlock()
+	if err != nil || !dirty {
+		return err
 	}
 	return f.sums.Sync()
 }

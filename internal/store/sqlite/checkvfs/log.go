@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"hash/crc32"
 
+	"golang.org/x/sys/unix"
+
 	"godwit.dev/godwit/internal/store/sqlite/walfile"
 )
 
@@ -34,8 +36,21 @@ func (f *File) checkFrame(b []byte, offset int64) bool {
 	if sum == 0 || sum == known|uint64(crc32.Checksum(b, castagnoli)) {
 		return true
 	}
-	f.report(&DamageError{Path: f.path + logSuffix, What: fmt.Sprintf("the page of frame %d is not what was written", i+1)})
+	f.badFrame(i)
 	return false
+}
+
+// checkCutOff is for a read beyond the end of the log: pages are read only where SQLite knows of some.
+func (f *File) checkCutOff(n int32, offset int64) bool {
+	i, ok := f.frame(int(n), offset)
+	if ok {
+		f.report(&DamageError{Path: f.path + logSuffix, What: fmt.Sprintf("it ends before frame %d", i+1)})
+	}
+	return !ok
+}
+
+func (f *File) badFrame(i int) {
+	f.report(&DamageError{Path: f.path + logSuffix, What: fmt.Sprintf("the page of frame %d is not what was written", i+1)})
 }
 
 // wroteLog notes what was written to the log.
@@ -61,54 +76,94 @@ func (f *File) wroteLog(b []byte, offset int64) {
 
 // synced notes that the log is on disk up to its last commit.
 func (f *File) synced(header []byte, end int64) error {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if f.shared {
-		if err := f.loadMark(); err != nil {
-			return err
+	return f.changeMark(func(m *walfile.Mark) error {
+		salts := walfile.Salts{binary.BigEndian.Uint32(header[16:]), binary.BigEndian.Uint32(header[20:])}
+		if salts != m.Salts {
+			if _, err := f.sums.WriteAt(header, logHeadAt); err != nil {
+				return err
+			}
+			*m = walfile.Mark{Salts: salts}
 		}
-	}
-	salts := walfile.Salts{binary.BigEndian.Uint32(header[16:]), binary.BigEndian.Uint32(header[20:])}
-	if salts != f.mark.Salts {
-		f.mark = walfile.Mark{Salts: salts}
-	}
-	f.mark.Bytes = end
-	f.mark.Commits++
-	return f.writeMark()
+		if end > m.Bytes {
+			m.Bytes = end
+			m.Commits++
+		}
+		return nil
+	})
 }
 
-// Copied notes that so many frames of the log are in the database as well, synced.
-func (f *File) Copied(frames int64) error {
+// Log says which generation of the log is being written.
+func (f *File) Log() (walfile.Salts, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.shared {
 		if err := f.loadMark(); err != nil {
-			return err
+			return walfile.Salts{}, err
 		}
 	}
-	size := f.pageSize.Load()
-	bytes := min(f.mark.Bytes, logHeader+frames*(size+walfile.FrameHead))
-	if frames <= 0 || bytes == f.mark.Copied {
+	return f.mark.Salts, nil
+}
+
+// Copied notes that so many frames of the log of a generation are in the database as well, synced. Meanwhile the next
+// generation may have begun.
+func (f *File) Copied(log walfile.Salts, frames int64) error {
+	if frames <= 0 {
 		return nil
 	}
-	f.mark.Copied = bytes
-	return f.writeMark()
+	bytes := logHeader + frames*(f.pageSize.Load()+walfile.FrameHead)
+	return f.changeMark(func(m *walfile.Mark) error {
+		if m.Salts == log {
+			m.Copied = max(m.Copied, min(m.Bytes, bytes))
+		}
+		return nil
+	})
+}
+
+// logCopied notes, on disk, that all of the log is in the database.
+func (f *File) logCopied() error {
+	err := f.changeMark(func(m *walfile.Mark) error {
+		m.Copied = m.Bytes
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	return f.sums.Sync()
 }
 
 func (f *File) logRemoved() error {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.log = nil
-	f.mark = walfile.Mark{}
-	return f.writeMark()
+	return f.changeMark(func(m *walfile.Mark) error {
+		f.log = nil
+		*m = walfile.Mark{}
+		f.logID = identity{}
+		return nil
+	})
 }
 
-// writeMark writes the note. It is not synced: after a power cut an older one says less, which is checked all the same.
-func (f *File) writeMark() error {
+// changeMark changes the note. It is not synced: after a power cut an older one says less, which is checked all the same.
+func (f *File) changeMark(change func(*walfile.Mark) error) (err error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.shared {
+		if err := unix.Flock(int(f.sums.Fd()), unix.LOCK_EX); err != nil {
+			return err
+		}
+		defer func() { err = errors.Join(err, unix.Flock(int(f.sums.Fd()), unix.LOCK_UN)) }()
+		if err := f.loadMark(); err != nil {
+			return err
+		}
+	}
+	m := f.mark
+	if err := change(&m); err != nil || m == f.mark {
+		return err
+	}
 	var b [markSize]byte
-	encodeMark(b[:], f.mark)
-	_, err := f.sums.WriteAt(b[:], markAt)
-	return err
+	encodeMark(b[:], m)
+	if _, err := f.sums.WriteAt(b[:], markAt); err != nil {
+		return err
+	}
+	f.mark = m
+	return nil
 }
 
 func encodeMark(b []byte, m walfile.Mark) {

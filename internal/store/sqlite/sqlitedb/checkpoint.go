@@ -69,6 +69,10 @@ func (k *checkpointer) close() {
 // copyLog runs a checkpoint and returns how many bytes the log holds afterwards, copied or not.
 func (w *writer) copyLog(conn *sqlite.Conn, mode string) (logBytes int64, err error) {
 	written := w.uncopied.Load()
+	log, err := w.db.file.Log()
+	if err != nil {
+		return 0, fmt.Errorf("checkpoint (%s): %w", mode, err)
+	}
 	busy := false
 	var frames, copied int64
 	err = Each(conn, "PRAGMA wal_checkpoint("+mode+")", nil, func(s *sqlite.Stmt) error {
@@ -77,7 +81,7 @@ func (w *writer) copyLog(conn *sqlite.Conn, mode string) (logBytes int64, err er
 	})
 	if err == nil && copied == frames {
 		w.uncopied.Add(-written)
-		err = w.db.file.Copied(copied)
+		err = w.db.file.Copied(log, copied)
 	}
 	if err == nil && busy && mode != "PASSIVE" {
 		err = sqlite.ResultBusy.ToError()

@@ -43,7 +43,9 @@ type Options struct {
 	CopyAfter   int64         // bytes in the log after which it is copied into the file without waiting for the next tick; 0: 8 MB
 	VFS         string        // name of the registered VFS beneath; empty: the default one. For fault injection
 	Checked     bool          // the file had checksums before: it is damage if they are missing
+	Store       checkvfs.ID   // what it must belong to; zero: it does not matter
 	Shared      bool          // other processes write to it as well
+	Lax         bool          // commits are not synced one by one: see checkvfs.Options
 	Hooks       Hooks         // what the file's owner does around each commit
 
 	// Fatal is called once when what was written may not be on disk (fsync failed): the program must exit loudly.
@@ -107,7 +109,9 @@ func (db *DB) open(ctx context.Context, prepare func(*sqlite.Conn) error) error 
 	}
 	db.uri = fileURI(db.path, vfs)
 	db.w = newWriter(db) // before the file is looked at: it may be told of damage at once
-	if db.file, err = checkvfs.Open(db.path, checkvfs.Options{Expected: db.opts.Checked, Shared: db.opts.Shared, Damaged: db.w.damaged}); err != nil {
+	if db.file, err = checkvfs.Open(db.path, checkvfs.Options{
+		Expected: db.opts.Checked, Store: db.opts.Store, Shared: db.opts.Shared, Lax: db.opts.Lax, Damaged: db.w.damaged,
+	}); err != nil {
 		return err
 	}
 	if db.w.conn, err = db.openWriting(ctx); err != nil {
@@ -260,10 +264,11 @@ func step(conn *sqlite.Conn, query string) error {
 	return errors.Join(err, stmt.Reset())
 }
 
-// Verify reads the whole file, beside whatever uses it, and returns what is damaged in it.
-func (db *DB) Verify(ctx context.Context, progress func(done, total int64)) ([]error, error) {
-	return db.file.Verify(ctx, progress)
-}
+// Gone says which of the files in use was removed, replaced or cut off; nil: none.
+func (db *DB) Gone() error { return db.file.Gone() }
+
+// Refuse ends writing for good: nothing is acknowledged any more. What can be read is read.
+func (db *DB) Refuse(err error) { db.w.refuse(err, "writing stops", nil) }
 
 // Close waits for what was handed over, empties the log into the file and closes all connections.
 func (db *DB) Close() error {

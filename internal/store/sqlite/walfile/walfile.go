@@ -51,11 +51,26 @@ type Log struct {
 	Good     int64   // bytes up to the end of the last whole commit
 	Size     int64   // bytes of the file
 	Commits  int     // whole ones
-	Later    int     // commits of this generation after the first frame that is not whole
+	Pages    int64   // of the database after the last whole commit
+	Later    int     // commits of this generation after the one with the first frame that is not whole
 	Broken   int     // number of that frame, from 0; -1: there is none, or nothing follows it
 	Header   bool    // the header is whole
 
 	endian binary.ByteOrder
+}
+
+// Follows reports whether a frame is what follows in a log's chain of checksums. before is the checksum that the frame before
+// it, or the header, ends with.
+func Follows(header, before, head, page []byte) bool {
+	o := order(header)
+	return pair(before).add(o, head[:8]).add(o, page) == frame(head).stored() && pair(header[16:]) == sums(frame(head).salts())
+}
+
+func order(header []byte) binary.ByteOrder {
+	if binary.BigEndian.Uint32(header)&1 == 1 {
+		return binary.BigEndian
+	}
+	return binary.LittleEndian
 }
 
 // Damage is what a log has lost.
@@ -111,10 +126,7 @@ func read(r io.Reader) (*Log, error) {
 // header takes what the header says. It is believed as far as it is likely, so that what follows a damaged one can be seen.
 func (l *Log) header(b []byte) (s sums) {
 	m := binary.BigEndian.Uint32(b)
-	l.endian = binary.LittleEndian
-	if m&1 == 1 {
-		l.endian = binary.BigEndian
-	}
+	l.endian = order(b)
 	size := int(binary.BigEndian.Uint32(b[8:]))
 	s = s.add(l.endian, b[:24])
 	l.Header = m&^1 == magic && s == pair(b[24:]) && size >= MinPage && size <= MaxPage && size&(size-1) == 0
@@ -132,6 +144,7 @@ func (l *Log) frames(r io.Reader, s sums) error {
 	stored, made := s, s // of the frame before: what it says, and what it should say
 	whole := l.Header    // all frames so far
 	broken, at := 0, -1  // the first that is not
+	ended := false       // the commit with that one: it may have been on its way to the disk when the power failed
 	for i := 0; ; i++ {
 		n, err := io.ReadFull(r, buf)
 		l.Size += int64(n)
@@ -152,16 +165,20 @@ func (l *Log) frames(r io.Reader, s sums) error {
 			if f.commit() {
 				l.Frames, open = append(l.Frames, open...), open[:0]
 				l.Good = l.Size
+				l.Pages = int64(f.pages())
 				l.Commits++
 			}
 			continue
 		}
 		if whole {
 			whole = false
-			broken = i
+			broken, ended = i, same && f.commit()
 		} else if same && (f.sum(l.endian, stored) == f.stored() || after == f.stored()) && f.commit() {
-			l.Later++
-			at = broken
+			if ended {
+				l.Later++
+				at = broken
+			}
+			ended = true
 		}
 		stored, made = f.stored(), after
 	}
@@ -211,11 +228,12 @@ func Check(path string, l *Log, m Mark) error {
 // frame is one frame as it lies in the file.
 type frame []byte
 
-func (f frame) page() uint32 { return binary.BigEndian.Uint32(f) }
-func (f frame) commit() bool { return binary.BigEndian.Uint32(f[4:]) != 0 }
-func (f frame) salts() Salts { return Salts(pair(f[8:])) }
-func (f frame) stored() sums { return pair(f[16:]) }
-func (f frame) data() []byte { return f[FrameHead:] }
+func (f frame) page() uint32  { return binary.BigEndian.Uint32(f) }
+func (f frame) pages() uint32 { return binary.BigEndian.Uint32(f[4:]) } // of the database, in a commit's last frame
+func (f frame) commit() bool  { return f.pages() != 0 }
+func (f frame) salts() Salts  { return Salts(pair(f[8:])) }
+func (f frame) stored() sums  { return pair(f[16:]) }
+func (f frame) data() []byte  { return f[FrameHead:] }
 
 // sum is what the frame's checksum should be after the one before it.
 func (f frame) sum(o binary.ByteOrder, before sums) sums {
