@@ -63,6 +63,7 @@ type App struct {
 	mailbox   *mailbox.Mailbox
 	publisher *delivery.Service
 	hub       *session.Hub
+	lock      *datadir.Lock
 	stores    *store.Stores
 	endpoints *endpoint.Service
 	sending   *campaign.Service
@@ -170,6 +171,7 @@ func (a *App) startProcess(context.Context) error {
 		return err
 	}
 	a.steps.addClose("data folder", time.Second, lock.Release)
+	a.lock = lock
 	if a.cfg.Dev && a.cfg.DevAnyAddress {
 		a.log.Warn("development server on addresses that others can reach: anybody may publish and listen")
 	}

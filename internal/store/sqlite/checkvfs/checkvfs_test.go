@@ -112,7 +112,7 @@ func TestNoFlippedBitOfTheDatabaseIsReadAsData(t *testing.T) {
 		if d, err := checkvfs.Verify(t.Context(), path, nil); err != nil || len(d.Errors) == 0 {
 			t.Errorf("a flip at %d: verifying finds %v, %v", at, d, err)
 		}
-		db, err := open(t, path, sqlitedb.Options{Checked: true})
+		db, err := open(t, path, sqlitedb.Options{Guard: sqlitedb.Guard{Checked: true}})
 		if err == nil {
 			var n int
 			n, err = read(t, db)
@@ -126,7 +126,7 @@ func TestNoFlippedBitOfTheDatabaseIsReadAsData(t *testing.T) {
 		}
 		flip(t, path, at, bit)
 	}
-	db, err := open(t, path, sqlitedb.Options{Checked: true})
+	db, err := open(t, path, sqlitedb.Options{Guard: sqlitedb.Guard{Checked: true}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -142,7 +142,7 @@ func TestWritingStopsWhenDamageIsMet(t *testing.T) {
 		flip(t, path, at, 3)
 	}
 	var told []error
-	db, err := open(t, path, sqlitedb.Options{Damaged: func(err error) { told = append(told, err) }})
+	db, err := open(t, path, sqlitedb.Options{Guard: sqlitedb.Guard{Damaged: func(err error) { told = append(told, err) }}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -185,7 +185,7 @@ func TestMissingOrDamagedChecksumsAreDamage(t *testing.T) {
 	if err := os.Remove(path + checkvfs.Suffix); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := open(t, path, sqlitedb.Options{Checked: true}); !errors.As(err, &damage) {
+	if _, err := open(t, path, sqlitedb.Options{Guard: sqlitedb.Guard{Checked: true}}); !errors.As(err, &damage) {
 		t.Errorf("missing ones give %v", err)
 	}
 	db, err := open(t, path, sqlitedb.Options{}) // a database of a former version
@@ -238,7 +238,7 @@ func TestALogThatLostSomethingIsNotRecoveredInSilence(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		again, err := open(t, copied, sqlitedb.Options{Checked: true})
+		again, err := open(t, copied, sqlitedb.Options{Guard: sqlitedb.Guard{Checked: true}})
 		if err != nil {
 			continue
 		}
@@ -248,7 +248,7 @@ func TestALogThatLostSomethingIsNotRecoveredInSilence(t *testing.T) {
 		}
 		again.Close()
 	}
-	again, err := open(t, crash(t, path), sqlitedb.Options{Checked: true})
+	again, err := open(t, crash(t, path), sqlitedb.Options{Guard: sqlitedb.Guard{Checked: true}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -280,7 +280,7 @@ func TestACommitWithASavepointThatWasRolledBackIsRecovered(t *testing.T) {
 		t.Fatal(err)
 	}
 	db.CopyLog()
-	again, err := open(t, crash(t, path), sqlitedb.Options{Checked: true})
+	again, err := open(t, crash(t, path), sqlitedb.Options{Guard: sqlitedb.Guard{Checked: true}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -311,7 +311,7 @@ func TestADamagedLogIsNotReadWhileItIsInUse(t *testing.T) {
 		t.Errorf("reading gives %v", err)
 	}
 	var log *walfile.Damage
-	if _, err := open(t, crash(t, path), sqlitedb.Options{Checked: true}); !errors.As(err, &log) {
+	if _, err := open(t, crash(t, path), sqlitedb.Options{Guard: sqlitedb.Guard{Checked: true}}); !errors.As(err, &log) {
 		t.Errorf("opening it after a crash gives %v", err)
 	}
 }
@@ -322,7 +322,7 @@ func TestADatabaseOfAnotherStoreIsNotOpened(t *testing.T) {
 		store checkvfs.ID
 		good  bool
 	}{{checkvfs.ID{1}, true}, {checkvfs.ID{1}, true}, {checkvfs.ID{}, true}, {checkvfs.ID{2}, false}} {
-		db, err := open(t, path, sqlitedb.Options{Store: c.store})
+		db, err := open(t, path, sqlitedb.Options{Guard: sqlitedb.Guard{Store: c.store}})
 		var foreign *checkvfs.ForeignError
 		if c.good != (err == nil) || !c.good && !errors.As(err, &foreign) {
 			t.Errorf("opening it for store %s: %v", c.store, err)
@@ -370,7 +370,7 @@ func TestACleanEndLeavesNoNoteOfALog(t *testing.T) {
 	if _, err := os.Stat(path + "-wal"); !errors.Is(err, os.ErrNotExist) {
 		t.Fatalf("the log is still there: %v", err)
 	}
-	db, err := open(t, path, sqlitedb.Options{Checked: true})
+	db, err := open(t, path, sqlitedb.Options{Guard: sqlitedb.Guard{Checked: true}})
 	if err != nil {
 		t.Fatal(err)
 	}

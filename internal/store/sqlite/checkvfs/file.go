@@ -27,13 +27,19 @@ const (
 // The file of checksums: a header, then 8 bytes a page, a CRC-32C (Castagnoli, which processors compute) and the same inverted, so
 // that a damaged checksum is told from a damaged page. Eight zeros: the page was never written.
 const (
-	fileHeader = 128
+	fileHeader = 1 << 20 // most of which is a hole
 	entrySize  = 8
 	fileMagic  = "GdwSums\x01"
 	markAt     = 16 // in the header; before it the magic
 	markSize   = 8 + 8 + 8 + 8 + 4
 	storeAt    = 56 // the store's id and its checksum
 	logHeadAt  = 80 // a copy of the log's header, for mending
+
+	firstPageAt  = 64 << 10 // a copy of the first page, without which a database cannot be read at all
+	maxFirstPage = 64 << 10
+	notesAt      = 128 << 10 // what is noted of the log's frames
+	noteSize     = 12
+	maxNotes     = (fileHeader - notesAt) / noteSize // of pages of 4096 bytes 315 MB, which is more than logs may have
 )
 
 // ID names the store that a file belongs to.
@@ -72,6 +78,10 @@ type File struct {
 
 	mu          sync.RWMutex
 	mark        walfile.Mark
+	head        walfile.Note   // of the frame whose page is about to be written
+	first       int            // frame of the first of notes
+	notes       []walfile.Note // frames that were written since the last sync
+	buf         []byte
 	log         []uint64 // of each page in the log: its checksum and known; written or seen whole by this process
 	fresh       []entry  // checksums that are not in the file yet, in the order of pages
 	dirty       bool     // checksums were written since they were synced
@@ -212,7 +222,7 @@ func StoreOf(path string) (id ID) {
 	return ID(b[storeAt:])
 }
 
-func readHead(path string) (b [fileHeader]byte, err error) {
+func readHead(path string) (b [logHeadAt]byte, err error) {
 	f, err := os.Open(path + Suffix)
 	if err != nil {
 		return b, err
@@ -224,7 +234,7 @@ func readHead(path string) (b [fileHeader]byte, err error) {
 
 // loadMark reads the header of the checksums.
 func (f *File) loadMark() error {
-	head := make([]byte, fileHeader)
+	head := make([]byte, logHeadAt)
 	_, err := f.sums.ReadAt(head, 0)
 	if err == nil && string(head[:8]) != fileMagic {
 		err = errors.New("it does not begin like checksums")
@@ -342,10 +352,17 @@ func (f *File) adopt() error {
 			return fmt.Errorf("make checksums: %w", err)
 		}
 	}
-	head := make([]byte, fileHeader)
+	head := make([]byte, logHeadAt)
 	copy(head, fileMagic)
 	encodeMark(head[markAt:], f.mark)
-	if _, err := f.sums.WriteAt(head, 0); err != nil {
+	_, err := f.sums.WriteAt(head, 0)
+	if err == nil {
+		info, serr := f.sums.Stat()
+		if err = serr; err == nil && info.Size() < fileHeader {
+			err = f.sums.Truncate(fileHeader)
+		}
+	}
+	if err != nil {
 		return fmt.Errorf("write checksums: %w", err)
 	}
 	return f.sums.Sync()
@@ -372,6 +389,11 @@ func (f *File) entry(page int64) (sum uint32, ok bool, err error) {
 		err = &DamageError{Path: f.path + Suffix, What: fmt.Sprintf("the checksum of page %d", page)}
 	}
 	return sum, ok, err
+}
+
+func encodeEntry(sum uint32) []byte {
+	b := binary.LittleEndian.AppendUint32(make([]byte, 0, entrySize), sum)
+	return binary.LittleEndian.AppendUint32(b, ^sum)
 }
 
 var errEntry = errors.New("a checksum and its inverse do not fit each other")
@@ -423,6 +445,11 @@ func (f *File) wrotePage(b []byte, offset int64) error {
 	e := entry{page: offset/size + 1, sum: crc32.Checksum(b, castagnoli)}
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	if offset == 0 {
+		if _, err := f.sums.WriteAt(b, firstPageAt); err != nil {
+			return err
+		}
+	}
 	if n := len(f.fresh); n > 0 && (f.fresh[n-1].page >= e.page || n == maxFresh) {
 		if err := f.flush(); err != nil {
 			return err
@@ -440,8 +467,7 @@ func (f *File) flush() error {
 		b = b[:0]
 		first := f.fresh[from].page
 		for from < len(f.fresh) && f.fresh[from].page == first+int64(len(b)/entrySize) {
-			b = binary.LittleEndian.AppendUint32(b, f.fresh[from].sum)
-			b = binary.LittleEndian.AppendUint32(b, ^f.fresh[from].sum)
+			b = append(b, encodeEntry(f.fresh[from].sum)...)
 			from++
 		}
 		if _, err := f.sums.WriteAt(b, fileHeader+(first-1)*entrySize); err != nil {

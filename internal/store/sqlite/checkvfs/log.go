@@ -53,25 +53,60 @@ func (f *File) badFrame(i int) {
 	f.report(&DamageError{Path: f.path + logSuffix, What: fmt.Sprintf("the page of frame %d is not what was written", i+1)})
 }
 
-// wroteLog notes what was written to the log.
+// wroteLog notes what was written to the log: heads and pages of frames.
 func (f *File) wroteLog(b []byte, offset int64) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
 	if offset == 0 && len(b) == logHeader {
-		f.mu.Lock()
-		f.log = f.log[:0] // a new generation
-		f.mu.Unlock()
+		f.log, f.notes = f.log[:0], f.notes[:0] // a new generation
+		return
+	}
+	if len(b) == walfile.FrameHead {
+		f.head = walfile.Note{Page: binary.BigEndian.Uint32(b), Pages: binary.BigEndian.Uint32(b[4:])}
 		return
 	}
 	i, ok := f.frame(len(b), offset)
-	if !ok || f.shared {
+	if !ok {
 		return
 	}
-	sum := known | uint64(crc32.Checksum(b, castagnoli))
-	f.mu.Lock()
-	defer f.mu.Unlock()
+	f.head.Sum = crc32.Checksum(b, castagnoli)
+	if i != f.first+len(f.notes) {
+		f.first, f.notes = i, f.notes[:0]
+	}
+	f.notes = append(f.notes, f.head)
+	if f.shared {
+		return
+	}
 	for len(f.log) <= i {
 		f.log = append(f.log, 0)
 	}
-	f.log[i] = sum
+	f.log[i] = known | uint64(f.head.Sum)
+}
+
+// writeNotes writes what was noted of frames since the last sync, for mending. It is not synced.
+func (f *File) writeNotes() error {
+	n := min(len(f.notes), max(0, maxNotes-f.first))
+	b := f.buf[:0]
+	for _, note := range f.notes[:n] {
+		b = binary.LittleEndian.AppendUint32(b, note.Page)
+		b = binary.LittleEndian.AppendUint32(b, note.Pages)
+		b = binary.LittleEndian.AppendUint32(b, note.Sum)
+	}
+	f.buf, f.notes = b[:0], f.notes[:0]
+	if len(b) == 0 {
+		return nil
+	}
+	_, err := f.sums.WriteAt(b, notesAt+int64(f.first)*noteSize)
+	return err
+}
+
+func decodeNotes(b []byte) []walfile.Note {
+	notes := make([]walfile.Note, len(b)/noteSize)
+	for i := range notes {
+		e := b[i*noteSize:]
+		notes[i] = walfile.Note{Page: binary.LittleEndian.Uint32(e), Pages: binary.LittleEndian.Uint32(e[4:]), Sum: binary.LittleEndian.Uint32(e[8:])}
+	}
+	return notes
 }
 
 // synced notes that the log is on disk up to its last commit.
@@ -88,7 +123,7 @@ func (f *File) synced(header []byte, end int64) error {
 			m.Bytes = end
 			m.Commits++
 		}
-		return nil
+		return f.writeNotes()
 	})
 }
 

@@ -49,7 +49,7 @@ func (f *File) Gone() error {
 		id    identity
 		least int64
 	}{
-		{f.path, dbID, 1}, {f.path + logSuffix, logID, mark.Bytes}, {f.path + Suffix, identify(sums), fileHeader},
+		{f.path, dbID, 1}, {f.path + logSuffix, logID, mark.Bytes}, {f.path + Suffix, identify(sums), 1},
 	} {
 		if file.id == (identity{}) {
 			continue

@@ -42,8 +42,7 @@ type Options struct {
 	WALCap      int64         // bytes of log that are never exceeded by more than a commit; 0: 256 MB
 	CopyAfter   int64         // bytes in the log after which it is copied into the file without waiting for the next tick; 0: 8 MB
 	VFS         string        // name of the registered VFS beneath; empty: the default one. For fault injection
-	Checked     bool          // the file had checksums before: it is damage if they are missing
-	Store       checkvfs.ID   // what it must belong to; zero: it does not matter
+	Guard       Guard         // what is known of the file, and who is told if it is not so
 	Shared      bool          // other processes write to it as well
 	Lax         bool          // commits are not synced one by one: see checkvfs.Options
 	Hooks       Hooks         // what the file's owner does around each commit
@@ -51,10 +50,17 @@ type Options struct {
 	// Fatal is called once when what was written may not be on disk (fsync failed): the program must exit loudly.
 	// Nothing is acknowledged from then on. Nil: only the callers learn.
 	Fatal func(error)
+	Log   *slog.Logger // nil: discards
+}
+
+// Guard is what the store knows of a file beforehand. Its zero value knows nothing.
+type Guard struct {
+	Store   checkvfs.ID // what the file must belong to
+	Checked bool        // it had checksums before: it is damage if they are missing
+
 	// Damaged is called once when the file is found damaged. Nothing is acknowledged from then on; what can be read is
 	// read. Nil: only the callers learn.
 	Damaged func(error)
-	Log     *slog.Logger // nil: discards
 }
 
 func (o *Options) setDefaults() {
@@ -97,6 +103,9 @@ func Open(ctx context.Context, path string, o Options, prepare func(*sqlite.Conn
 	o.setDefaults()
 	db := &DB{path: path, opts: o, readers: make(chan *sqlite.Conn, o.Readers), closing: make(chan struct{})}
 	if err := db.open(ctx, prepare); err != nil {
+		if isDamage(sqlite.ErrCode(err)) {
+			err = &DamageError{Path: path, Err: err}
+		}
 		return nil, fmt.Errorf("open database %s: %w", path, err)
 	}
 	return db, nil
@@ -110,9 +119,12 @@ func (db *DB) open(ctx context.Context, prepare func(*sqlite.Conn) error) error 
 	db.uri = fileURI(db.path, vfs)
 	db.w = newWriter(db) // before the file is looked at: it may be told of damage at once
 	if db.file, err = checkvfs.Open(db.path, checkvfs.Options{
-		Expected: db.opts.Checked, Store: db.opts.Store, Shared: db.opts.Shared, Lax: db.opts.Lax, Damaged: db.w.damaged,
+		Expected: db.opts.Guard.Checked, Store: db.opts.Guard.Store, Shared: db.opts.Shared, Lax: db.opts.Lax, Damaged: db.w.damaged,
 	}); err != nil {
 		return err
+	}
+	if err = makePrivate(db.path); err != nil {
+		return errors.Join(err, db.file.Close())
 	}
 	if db.w.conn, err = db.openWriting(ctx); err != nil {
 		return errors.Join(err, db.file.Close())
@@ -268,7 +280,13 @@ func step(conn *sqlite.Conn, query string) error {
 func (db *DB) Gone() error { return db.file.Gone() }
 
 // Refuse ends writing for good: nothing is acknowledged any more. What can be read is read.
-func (db *DB) Refuse(err error) { db.w.refuse(err, "writing stops", nil) }
+func (db *DB) Refuse(err error) {
+	var damage *DamageError
+	if !errors.As(err, &damage) {
+		err = &DamageError{Path: db.path, Err: err}
+	}
+	db.w.refuse(err, "writing stops", nil)
+}
 
 // Close waits for what was handed over, empties the log into the file and closes all connections.
 func (db *DB) Close() error {

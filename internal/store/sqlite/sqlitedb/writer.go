@@ -4,12 +4,16 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"path/filepath"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	lib "modernc.org/sqlite/lib"
 	"zombiezen.com/go/sqlite"
+
+	"godwit.dev/godwit/internal/mailbox"
 )
 
 // Limits of one commit and of what may wait for the writer.
@@ -58,7 +62,12 @@ type DamageError struct {
 func (e *DamageError) Error() string {
 	return "the database " + e.Path + " is damaged, so nothing more is stored: " + e.Err.Error()
 }
-func (e *DamageError) Unwrap() error { return e.Err }
+
+// Unwrap shows the cause, and what a capability is to tell of it.
+func (e *DamageError) Unwrap() []error {
+	what := strings.TrimPrefix(e.Err.Error(), filepath.Dir(e.Path)+string(filepath.Separator))
+	return []error{e.Err, &mailbox.DamagedError{What: what}}
+}
 
 type queued struct {
 	op    Op
@@ -356,7 +365,7 @@ func (w *writer) judge(err error) error {
 		w.refuse(err, "the disk did not confirm a write; writing stops", w.db.opts.Fatal)
 	case isDamage(code):
 		err = &DamageError{Path: w.db.path, Err: err}
-		w.refuse(err, "the database is damaged; writing stops", w.db.opts.Damaged)
+		w.refuse(err, damageFound, w.db.opts.Guard.Damaged)
 	}
 	return err
 }
@@ -370,8 +379,10 @@ const resultIOErrData = sqlite.ResultCode(lib.SQLITE_IOERR_DATA)
 
 // damaged is told of pages that are not what was written, whoever read them.
 func (w *writer) damaged(err error) {
-	w.refuse(&DamageError{Path: w.db.path, Err: err}, "the database is damaged; writing stops", w.db.opts.Damaged)
+	w.refuse(&DamageError{Path: w.db.path, Err: err}, damageFound, w.db.opts.Guard.Damaged)
 }
+
+const damageFound = "the database is damaged; writing stops. godwit doctor --verify tells more"
 
 // refuse ends writing for good: after a failed fsync or with damaged pages nobody knows what the disk holds, so nothing may
 // be retried.
