@@ -150,6 +150,11 @@ func (a *App) Stop(ctx context.Context) error {
 
 // fail notes a failure that the server cannot go on with. Further ones are consequences.
 func (a *App) fail(err error) {
+	var damage *mailbox.DamagedError
+	if errors.As(err, &damage) { // sessions go on, and so does whatever else stores nothing
+		a.log.Warn("ended, since stored data is damaged", "error", err)
+		return
+	}
 	select {
 	case a.failed <- err:
 	default:

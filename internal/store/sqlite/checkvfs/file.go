@@ -421,6 +421,11 @@ func (f *File) checkPage(b []byte, offset int64, short bool) bool {
 	case err != nil:
 		f.report(err)
 		return false
+	case !ok && !written(b):
+		return true // a page that SQLite has left out
+	case !ok && !short:
+		f.report(&DamageError{Path: f.path + Suffix, What: fmt.Sprintf("it has no checksum of page %d", page)})
+		return false
 	case !ok:
 		return true
 	case short:
@@ -431,6 +436,16 @@ func (f *File) checkPage(b []byte, offset int64, short bool) bool {
 		return false
 	}
 	return true
+}
+
+// written reports whether there is anything in a page.
+func written(b []byte) bool {
+	for _, c := range b {
+		if c != 0 {
+			return true
+		}
+	}
+	return false
 }
 
 // wrotePage notes the checksum of a page that was written.

@@ -64,7 +64,7 @@ func ReadKept(path string, pageSize int) (*Kept, error) {
 	return k, nil
 }
 
-// Is reports whether a page is what was written.
+// Is reports whether a page is what was written, or that is not known.
 func (k *Kept) Is(page int64, b []byte) bool {
 	sum, ok := k.Sum(page)
 	return !ok || crc32.Checksum(b, castagnoli) == sum

@@ -117,7 +117,7 @@ func (f *File) look() (size int64, err error) {
 func (f *File) compare(ctx context.Context, total int64, progress func(done, total int64)) (suspect []int64, err error) {
 	size := f.pageSize.Load()
 	err = eachPage(f.path, size, func(page int64, b []byte) error {
-		if sum, ok, err := f.entry(page); err != nil || ok && sum != crc32.Checksum(b, castagnoli) {
+		if !f.fits(page, b) {
 			suspect = append(suspect, page)
 		}
 		if progress != nil && page%4096 == 0 {
@@ -126,6 +126,14 @@ func (f *File) compare(ctx context.Context, total int64, progress func(done, tot
 		return context.Cause(ctx)
 	})
 	return suspect, err
+}
+
+func (f *File) fits(page int64, b []byte) bool {
+	sum, ok, err := f.entry(page)
+	if err == nil && !ok {
+		return !written(b)
+	}
+	return err == nil && sum == crc32.Checksum(b, castagnoli)
 }
 
 // stillBad looks again at pages that may have been in the middle of being written. What lies in the log is read from there.
@@ -149,7 +157,7 @@ func (f *File) stillBad(pages []int64) (bad []int64, err error) {
 		if _, err := file.ReadAt(b, (page-1)*int64(len(b))); err != nil {
 			continue // the file has shrunk meanwhile
 		}
-		if sum, ok, err := f.entry(page); err != nil || ok && sum != crc32.Checksum(b, castagnoli) {
+		if !f.fits(page, b) {
 			bad = append(bad, page)
 		}
 	}

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 
@@ -207,21 +208,66 @@ func (j *Job) read(r *Report) (*state, error) {
 	}
 	m := walfile.Mend(wal, size, k.Mark, k.LogHeader, k.Notes)
 	r.Mended = append(r.Mended, m.Notes...)
-	if k.Mark.Bytes > k.Mark.Copied && k.Mark.Bytes > 0 {
-		r.Commits = max(0, int(k.Mark.Commits)-m.Commits)
+	before := m.Before
+	if before == nil {
+		before = &walfile.Mended{PageSize: size, Pages: maps.Clone(m.Pages), Size: m.Size, Commits: m.Commits}
 	}
+	ahead, missing := newest(base, size, k, m)
+	if missing == 0 {
+		return overlay(base, size, k, m, r), nil
+	}
+	r.Commits = max(1, int(k.Mark.Commits)-before.Commits)
 	s := overlay(base, size, k, m, r)
-	if s == nil {
-		return nil, nil
+	if m.Blind || s == nil || s.bad[1] || ahead == 0 && m.Before == nil {
+		return overlay(base, size, k, before, r), nil // nobody knows which pages are older than they should be, or nothing is newer
 	}
-	if m.Before != nil {
-		if m.Blind { // nobody knows which page is older than it should be
-			r.Commits = max(r.Commits, m.Commits-m.Before.Commits, 1)
-			return overlay(base, size, k, m.Before, r), nil
-		}
-		s.before = overlay(base, size, k, m.Before, &Report{})
-	}
+	s.before = overlay(base, size, k, before, &Report{})
 	return s, nil
+}
+
+// newest finds the newest version of each page by what was noted of the log's frames: it may be in the log or, if it was
+// copied, in the database. missing counts those that are in neither, ahead those that only the database has.
+func newest(base []byte, size int, k *checkvfs.Kept, m *walfile.Mended) (ahead, missing int) {
+	frames := int((k.Mark.Bytes - walfile.HeaderSize) / int64(size+walfile.FrameHead))
+	if k.Mark.Bytes == 0 || m.Salts != (walfile.Salts{}) && m.Salts != k.Mark.Salts {
+		return 0, len(m.Holes)
+	}
+	if frames > len(k.Notes) {
+		return 0, len(m.Holes)
+	}
+	last := make(map[uint32]walfile.Note)
+	for _, n := range k.Notes[:frames] {
+		if n.Page == 0 { // not noted: a power cut
+			return 0, max(len(m.Holes), frames-m.Frames)
+		}
+		last[n.Page] = n
+		if n.Pages > 0 && m.Frames < frames {
+			m.Size = int64(n.Pages)
+		}
+	}
+	if m.Frames > frames { // whole commits that nobody was told of
+		return 0, len(m.Holes)
+	}
+	m.Copied = make(map[uint32]bool)
+	for page, n := range last {
+		if b, ok := m.Pages[page]; ok && walfile.Sum(b) == n.Sum {
+			continue
+		}
+		delete(m.Pages, page)
+		if m.Holes == nil {
+			m.Holes = map[uint32]int{}
+		}
+		m.Holes[page] = 0
+		if end := int(page) * size; end <= len(base) && walfile.MendPage(base[end-size:end], n.Sum) {
+			delete(m.Holes, page)
+			m.Copied[page] = true
+			ahead++
+		} else {
+			missing++
+		}
+	}
+	m.Blind = false
+	return ahead, missing
 }
 
 // overlay lays the pages of a log over those of the database, and mends or gives up what does not fit its checksum.
@@ -239,6 +285,9 @@ func overlay(base []byte, size int, k *checkvfs.Kept, m *walfile.Mended, r *Repo
 	for page := int64(1); page <= s.pages; page++ {
 		if _, logged := m.Pages[uint32(page)]; logged {
 			continue
+		}
+		if m.Copied[uint32(page)] {
+			continue // the newest, whatever its own checksum says: that may not have been written yet
 		}
 		if _, hole := m.Holes[uint32(page)]; hole {
 			s.bad[page] = true

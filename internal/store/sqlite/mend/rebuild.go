@@ -134,7 +134,7 @@ func (c *copier) all(ctx context.Context, before string) (err error) {
 	if err != nil {
 		return err
 	}
-	if err := sqlitex.ExecuteScript(c.to, "PRAGMA synchronous=off", nil); err != nil {
+	if err := query(c.to, "PRAGMA synchronous=off", nil); err != nil {
 		return err
 	}
 	for _, t := range tables {

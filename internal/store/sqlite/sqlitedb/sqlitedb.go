@@ -285,7 +285,7 @@ func (db *DB) Refuse(err error) {
 	if !errors.As(err, &damage) {
 		err = &DamageError{Path: db.path, Err: err}
 	}
-	db.w.refuse(err, "writing stops", nil)
+	db.w.refuse(err, "", nil)
 }
 
 // Close waits for what was handed over, empties the log into the file and closes all connections.

@@ -394,7 +394,9 @@ func (w *writer) refuse(err error, what string, tell func(error)) {
 	if !first {
 		return
 	}
-	w.db.opts.Log.Error(what, "path", w.db.path, "error", err)
+	if what != "" {
+		w.db.opts.Log.Error(what, "path", w.db.path, "error", err)
+	}
 	if tell != nil {
 		tell(err)
 	}

@@ -14,6 +14,9 @@ type Mended struct {
 	Holes    map[uint32]int    // pages whose newest version is lost, and the number of its frame
 	Blind    bool              // a lost frame does not even say which page it held
 	Commits  int               // in Pages
+	Frames   int               // of the log up to the last commit
+	Salts    Salts             // of the log; zero: there is none
+	Copied   map[uint32]bool   // pages whose newest version the database has; whoever compares the two sets it
 	Notes    []string          // what was mended exactly
 
 	Before *Mended // the state before the first lost frame, if there is one: nothing is lost in it but what came later
@@ -200,6 +203,9 @@ func flipBack(b []byte, whole func() bool) bool {
 	return false
 }
 
+// Sum is a page's checksum as it is noted.
+func Sum(b []byte) uint32 { return crc32.Checksum(b, table) }
+
 // MendPage puts a page with one flipped bit right, whose CRC-32C is known.
 func MendPage(b []byte, sum uint32) bool {
 	diff := crc32.Checksum(b, table) ^ sum
@@ -227,7 +233,9 @@ func flipBackCRC(b []byte, diff uint32) bool {
 
 // result takes the newest version of each page.
 func (d *mender) result() *Mended {
-	m := d.upTo(d.lastCommit(d.frames))
+	end := d.lastCommit(d.frames)
+	m := d.upTo(end)
+	m.Frames, m.Salts = end, d.salts
 	first := d.frames
 	for i := len(d.lost) - 1; i >= 0; i-- {
 		if d.lost[i] {
