@@ -64,7 +64,9 @@ func (j *Job) Run(ctx context.Context) (r Report, err error) {
 	if err != nil {
 		return r, err
 	}
-	if s == nil {
+	if s == nil || s.bad[1] || int64(len(s.bad)) >= s.pages-1 {
+		r.Mended = nil
+		r.Lost = append(r.Lost, Loss{What: "everything: an empty one is in its place"})
 		return j.replaceBy(ctx, r, j.Blank, Gone)
 	}
 	image := j.Path + ".mend"

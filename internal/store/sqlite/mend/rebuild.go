@@ -83,7 +83,7 @@ func (j *Job) rebuild(ctx context.Context, r *Report, image, before, out string)
 	}
 	from, closeFrom, err := connect(image, true)
 	if err != nil {
-		r.Lost = append(r.Lost, Loss{What: "everything: its first page is lost"})
+		r.Lost = append(r.Lost, Loss{What: "everything: it cannot be read as a database"})
 		return closeTo()
 	}
 	c := &copier{from: from, to: to, r: r, or: "REPLACE"}
@@ -348,7 +348,7 @@ func (c *copier) fillKeyed(t *table, conn *sqlite.Conn) error {
 // name lists the lost rows: an index may know them.
 func (c *copier) name(t *table, lost []stretch) {
 	if !t.rowid {
-		c.r.Lost = append(c.r.Lost, Loss{What: "rows of " + t.name, Key: "in the middle"})
+		c.r.Lost = append(c.r.Lost, Loss{What: "rows of " + t.name, Key: "that nothing names"})
 		return
 	}
 	found := map[int64]string{}
