@@ -22,7 +22,7 @@ var (
 	ErrClosed = errors.New("store is closed")
 )
 
-// DamagedError: stored data was found damaged, so nothing more is stored until it was repaired.
+// DamagedError says that stored data was found damaged, so that nothing more is stored until it was repaired.
 type DamagedError struct{ What string }
 
 func (e *DamagedError) Error() string { return "stored data is damaged: " + e.What }

@@ -20,7 +20,7 @@ func Damaged(err error) (data string) {
 		broken  *BrokenManifestError
 		corrupt *sqlitedb.DamageError
 	)
-	path := ""
+	var path string
 	switch {
 	case errors.As(err, &page):
 		path = page.Path

@@ -216,7 +216,7 @@ func (v *vfs) read(tls *libc.TLS, pFile, buf uintptr, n int32, offset int64) int
 	if rc != lib.SQLITE_OK && !short {
 		return rc
 	}
-	good := true
+	var good bool
 	switch {
 	case !h.log:
 		good = h.f.checkPage(bytes(buf, n), offset, short)

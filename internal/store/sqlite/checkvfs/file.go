@@ -1,7 +1,6 @@
 package checkvfs
 
 import (
-	"cmp"
 	"encoding/binary"
 	"encoding/hex"
 	"errors"
@@ -9,7 +8,6 @@ import (
 	"hash/crc32"
 	"os"
 	"path/filepath"
-	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -82,9 +80,10 @@ type File struct {
 	first       int            // frame of the first of notes
 	notes       []walfile.Note // frames that were written since the last sync
 	buf         []byte
-	log         []uint64 // of each page in the log: its checksum and known; written or seen whole by this process
-	fresh       []entry  // checksums that are not in the file yet, in the order of pages
-	dirty       bool     // checksums were written since they were synced
+	log         []uint64         // of each page in the log: its checksum and known; written or seen whole by this process
+	cache       map[int64][]byte // chunks of checksums as they are in the file
+	fresh       []entry          // checksums that are not in the file yet, in the order of pages
+	dirty       bool             // checksums were written since they were synced
 	dbID, logID identity
 }
 
@@ -93,6 +92,9 @@ type entry struct {
 	page int64
 	sum  uint32
 }
+
+// chunk is how many checksums are read together: 4 KB.
+const chunk = 512
 
 // maxFresh is how many checksums wait for the next sync, which is what they must be written before.
 const maxFresh = 8192
@@ -368,47 +370,6 @@ func (f *File) adopt() error {
 	return f.sums.Sync()
 }
 
-var castagnoli = crc32.MakeTable(crc32.Castagnoli)
-
-// entry reads the checksum of a page; ok is false if it is not known.
-func (f *File) entry(page int64) (sum uint32, ok bool, err error) {
-	f.mu.RLock()
-	i, found := slices.BinarySearchFunc(f.fresh, page, func(e entry, page int64) int { return cmp.Compare(e.page, page) })
-	if found {
-		sum = f.fresh[i].sum
-	}
-	f.mu.RUnlock()
-	if found {
-		return sum, true, nil
-	}
-	var b [entrySize]byte
-	if n, _ := f.sums.ReadAt(b[:], fileHeader+(page-1)*entrySize); n < entrySize {
-		return 0, false, nil // beyond the end: never written
-	}
-	if sum, ok, err = decodeEntry(b[:]); err != nil {
-		err = &DamageError{Path: f.path + Suffix, What: fmt.Sprintf("the checksum of page %d", page)}
-	}
-	return sum, ok, err
-}
-
-func encodeEntry(sum uint32) []byte {
-	b := binary.LittleEndian.AppendUint32(make([]byte, 0, entrySize), sum)
-	return binary.LittleEndian.AppendUint32(b, ^sum)
-}
-
-var errEntry = errors.New("a checksum and its inverse do not fit each other")
-
-func decodeEntry(b []byte) (sum uint32, ok bool, err error) {
-	sum, inverted := binary.LittleEndian.Uint32(b), binary.LittleEndian.Uint32(b[4:])
-	switch {
-	case sum == 0 && inverted == 0:
-		return 0, false, nil
-	case sum != ^inverted:
-		return 0, false, errEntry
-	}
-	return sum, true, nil
-}
-
 // checkPage compares a page that was read with its checksum.
 func (f *File) checkPage(b []byte, offset int64, short bool) bool {
 	size := f.pageSize.Load()
@@ -482,6 +443,7 @@ func (f *File) flush() error {
 		b = b[:0]
 		first := f.fresh[from].page
 		for from < len(f.fresh) && f.fresh[from].page == first+int64(len(b)/entrySize) {
+			delete(f.cache, (f.fresh[from].page-1)/chunk)
 			b = append(b, encodeEntry(f.fresh[from].sum)...)
 			from++
 		}
@@ -505,6 +467,7 @@ func (f *File) truncated(size int64) error {
 	if err := f.flush(); err != nil {
 		return err
 	}
+	clear(f.cache)
 	end := fileHeader + (size+page-1)/page*entrySize
 	info, err := f.sums.Stat()
 	if err != nil || info.Size() <= end {

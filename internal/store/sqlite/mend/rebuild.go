@@ -18,9 +18,10 @@ import (
 // connect opens a database, with its checksums looked at if it is to be.
 func connect(path string, checked bool) (conn *sqlite.Conn, closing func() error, err error) {
 	u := url.URL{Scheme: "file", OmitHost: true, Path: path}
-	file, vfs := (*checkvfs.File)(nil), ""
+	var file *checkvfs.File
 	if checked {
-		if vfs, err = checkvfs.On(""); err != nil {
+		vfs, err := checkvfs.On("")
+		if err != nil {
 			return nil, nil, err
 		}
 		if file, err = checkvfs.Open(path, checkvfs.Options{Expected: true}); err != nil {
@@ -220,22 +221,22 @@ func (c *copier) readable(t *table, rowid int64) bool {
 
 // beyond finds the first row after a damaged page: by steps that double, and then by halving the last one.
 func (c *copier) beyond(t *table, at int64) (rowid int64, ok bool) {
-	probe := func(x int64) (found int64, any bool, err error) {
+	probe := func(x int64) (found int64, ok bool, err error) {
 		err = query(c.from, fmt.Sprintf(`SELECT rowid FROM "%s" WHERE rowid >= ?1 ORDER BY rowid LIMIT 1`, t.name), func(s *sqlite.Stmt) {
-			found, any = s.ColumnInt64(0), true
+			found, ok = s.ColumnInt64(0), true
 		}, x)
-		return found, any, err
+		return found, ok, err
 	}
 	start := max(at, -1)
-	if found, any, err := probe(at); err == nil {
-		return found, any
+	if found, some, err := probe(at); err == nil {
+		return found, some
 	}
 	for step := int64(1); ; step *= 2 {
 		x := start + step
 		if x < start || step <= 0 {
 			return 0, false
 		}
-		found, any, err := probe(x)
+		found, some, err := probe(x)
 		if err != nil {
 			continue
 		}
@@ -243,12 +244,12 @@ func (c *copier) beyond(t *table, at int64) (rowid int64, ok bool) {
 		for low+1 < high {
 			middle := low + (high-low)/2
 			if f, a, err := probe(middle); err == nil {
-				high, found, any = middle, f, a
+				high, found, some = middle, f, a
 			} else {
 				low = middle
 			}
 		}
-		return found, any
+		return found, some
 	}
 }
 
@@ -396,9 +397,9 @@ func (c *copier) scan(t *table, index, sql string, lost []stretch, found map[int
 				continue
 			}
 			there.BindInt64(1, rowid)
-			any, _ := there.Step()
+			kept, _ := there.Step()
 			_ = there.Reset()
-			if any {
+			if kept {
 				continue
 			}
 			key := ""

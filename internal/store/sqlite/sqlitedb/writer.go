@@ -395,7 +395,8 @@ func (w *writer) refuse(err error, what string, tell func(error)) {
 		return
 	}
 	if what != "" {
-		w.db.opts.Log.Error(what, "path", w.db.path, "error", err)
+		w.db.opts.Log.Error(what, //nolint:sloglint // one of two constants
+			"path", w.db.path, "error", err)
 	}
 	if tell != nil {
 		tell(err)
