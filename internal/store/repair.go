@@ -200,6 +200,7 @@ var rules = map[string][]mend.Rule{
 			Remove: "DELETE FROM notification AS n WHERE" + noContent + notErased + ";" +
 				"DELETE FROM recipient WHERE app NOT IN (SELECT key FROM app);" +
 				"DELETE FROM content WHERE pos NOT IN (SELECT CASE body_offset WHEN -1 THEN pos ELSE pos - body_offset END FROM notification WHERE open = 1);" +
+				"DELETE FROM nack WHERE pos NOT IN (SELECT pos FROM notification);" +
 				"DELETE FROM block WHERE key >> 20 NOT IN (SELECT number FROM slice);" +
 				// Counters are read from the rows anew, and go on at a distance: nothing lost shares its number with something new.
 				"UPDATE recipient SET last_seq = 1000 + max(last_seq, coalesce((SELECT m FROM (SELECT recipient AS k, max(seq) AS m FROM notification GROUP BY recipient) WHERE k = key), 0));" +

@@ -69,4 +69,3 @@ func decodeEntry(b []byte) (sum uint32, ok bool, err error) {
 	}
 	return sum, true, nil
 }
-
