@@ -102,7 +102,7 @@ func (w *world) start() error {
 	}
 	svc := signal.New(signal.Config{Store: store, Retain: retain, Lanes: 2, BatchMost: 100 * time.Millisecond})
 	hub := session.NewHub(session.Config{
-		Mailbox: nothing{}, Verifier: believer{}, Capabilities: []session.Capability{svc}, Log: slog.New(slog.DiscardHandler), Now: mailbox.Clock(), Reread: time.Hour,
+		Store: nothing{}, Mailbox: nothing{}, Verifier: believer{}, Capabilities: []session.Capability{svc}, Log: slog.New(slog.DiscardHandler), Now: mailbox.Clock(), Reread: time.Hour,
 	})
 	w.mu.Lock()
 	defer w.mu.Unlock()
