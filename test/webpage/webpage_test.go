@@ -102,6 +102,25 @@ func (p *person) clicks(selector string) {
 	p.does("click "+selector, chromedp.Click(selector, chromedp.ByQuery))
 }
 
+// presses clicks a button until what it does shows: the page may be drawn anew under the pointer, as a person would see.
+func (p *person) presses(selector, shows string) {
+	p.Helper()
+	err := blackbox.Poll(p.ctx, blackbox.Patience, func() error {
+		var done bool
+		press := fmt.Sprintf(`!!document.querySelector(%q) || (document.querySelector(%q)?.click(), false)`, shows, selector)
+		if err := chromedp.Run(p.ctx, chromedp.Evaluate(press, &done)); err != nil {
+			return err
+		}
+		if !done {
+			return fmt.Errorf("%s is pressed and %s does not show", selector, shows)
+		}
+		return nil
+	})
+	if err != nil {
+		p.Fatal(err)
+	}
+}
+
 // photographs keeps a picture of the page for the documentation.
 func (p *person) photographs(name string) {
 	p.Helper()
@@ -147,8 +166,7 @@ func TestACampaignFromSignInToRecall(t *testing.T) {
 	if n := len(bot.Messages()); n != 30 {
 		t.Errorf("%d chats got it, want 30", n)
 	}
-	p.clicks(`button[hx-post$="/recall"]`)
-	p.sees(`[data-state="recalled"]`)
+	p.presses(`button[hx-post$="/recall"]`, `[data-state="recalled"]`)
 	p.reads(`[data-outcome="recalled"]`, "30")
 	for _, m := range bot.Messages() {
 		if !m.Deleted {

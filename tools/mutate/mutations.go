@@ -31,8 +31,8 @@ var mutations = []mutation{
 	{
 		name: "one commit per publish",
 		file: "internal/store/sqlite/sqlitedb/writer.go",
-		old:  "n < len(w.fast) && rows < maxCommitOps && bytes < maxCommitBytes",
-		new:  "n < len(w.fast) && n < 1 && rows < maxCommitOps && bytes < maxCommitBytes",
+		old:  "n < len(w.fast) && rows < maxCommitOps/part && bytes < maxCommitBytes/part",
+		new:  "n < len(w.fast) && n < 1 && rows < maxCommitOps/part && bytes < maxCommitBytes/part",
 		tests: []suite{
 			{writerTests, "."},
 		},
@@ -60,8 +60,8 @@ var mutations = []mutation{
 	{
 		name: "deliver with a full window",
 		file: "internal/session/deliver.go",
-		old:  "	return int(s.window) - s.waiting()\n",
-		new:  "	return int(s.window) - 0*s.waiting()\n",
+		old:  "		room -= len(s.win.flight) - s.win.off\n",
+		new:  "		room -= 0 * (len(s.win.flight) - s.win.off)\n",
 		tests: []suite{
 			{sessionTests, "."},
 		},
