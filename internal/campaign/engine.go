@@ -40,7 +40,7 @@ func (s *Service) Run(ctx context.Context) error {
 		return fmt.Errorf("take over the delivery queue: %w", err)
 	}
 	if err := s.recover(ctx); err != nil {
-		if isStop(ctx, err) {
+		if dispatch.IsStop(ctx, err) {
 			return nil
 		}
 		return err
@@ -62,7 +62,7 @@ func (s *Service) Run(ctx context.Context) error {
 		}
 		next, err := s.schedule(ctx, hard, &wg)
 		switch {
-		case isStop(ctx, err):
+		case dispatch.IsStop(ctx, err):
 			return nil
 		case errors.Is(err, ErrStale):
 			return err
@@ -170,7 +170,7 @@ func (s *Service) begin(ctx, hard context.Context, wg *sync.WaitGroup, c *Campai
 				break
 			}
 			s.log.WarnContext(ctx, "campaign is interrupted", "campaign", c.ID, "app", c.App, "state", c.State, "error", err)
-			wait(ctx, retryAfterFault)
+			dispatch.Wait(ctx, retryAfterFault)
 		}
 		s.mu.Lock()
 		delete(s.tasks, c.Num)
@@ -178,21 +178,6 @@ func (s *Service) begin(ctx, hard context.Context, wg *sync.WaitGroup, c *Campai
 		close(t.done)
 		s.notify()
 	})
-}
-
-// wait waits; false: ctx has ended.
-func wait(ctx context.Context, d time.Duration) bool {
-	if d <= 0 {
-		return ctx.Err() == nil
-	}
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-ctx.Done():
-		return false
-	case <-t.C:
-		return true
-	}
 }
 
 // suppress winds up a campaign that was cancelled.

@@ -84,7 +84,7 @@ func (r *run) enumerate(ctx context.Context) error {
 	for !r.enumerated.Load() {
 		n, done, err := r.s.store.Enumerate(ctx, r.s.epoch, r.c.Num, slice, r.due)
 		if err != nil {
-			if isStop(ctx, err) {
+			if dispatch.IsStop(ctx, err) {
 				return nil
 			}
 			return fmt.Errorf("enumerate the audience: %w", err)

@@ -3,7 +3,6 @@ package campaign
 import (
 	"context"
 	"crypto/rand"
-	"errors"
 	"fmt"
 	"log/slog"
 	"sync"
@@ -421,9 +420,4 @@ func (s *Service) Days(ctx context.Context, app, id string, from, to time.Time) 
 		num = c.Num
 	}
 	return s.store.Days(ctx, app, num, from, to)
-}
-
-// isStop reports whether an error only says that the engine is being stopped.
-func isStop(ctx context.Context, err error) bool {
-	return ctx.Err() != nil && (errors.Is(err, context.Canceled) || errors.Is(err, context.Cause(ctx)))
 }

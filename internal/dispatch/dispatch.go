@@ -60,8 +60,8 @@ func (d *Dispatcher) Sender(ctx context.Context, app string, ch push.Channel) (p
 // Unblock lets an app's credentials that were refused be tried again: a person has looked.
 func (d *Dispatcher) Unblock(app string) { d.paces.Unblock(app) }
 
-// wait waits; false: ctx has ended.
-func wait(ctx context.Context, d time.Duration) bool {
+// Wait waits; false: ctx has ended.
+func Wait(ctx context.Context, d time.Duration) bool {
 	if d <= 0 {
 		return ctx.Err() == nil
 	}
@@ -75,7 +75,7 @@ func wait(ctx context.Context, d time.Duration) bool {
 	}
 }
 
-// isStop reports whether an error only says that the work is being stopped.
-func isStop(ctx context.Context, err error) bool {
+// IsStop reports whether an error only says that the work is being stopped.
+func IsStop(ctx context.Context, err error) bool {
 	return ctx.Err() != nil && (errors.Is(err, context.Canceled) || errors.Is(err, context.Cause(ctx)))
 }

@@ -206,7 +206,7 @@ func (p *service) note(id string) (attempt int) {
 
 func (p *service) Send(ctx context.Context, r push.Request) (push.Receipt, error) {
 	n := p.note(r.ID)
-	if !wait(ctx, p.takes) {
+	if !Wait(ctx, p.takes) {
 		return push.Receipt{}, &push.UnknownError{Reason: context.Cause(ctx).Error()}
 	}
 	if p.answer == nil {

@@ -148,6 +148,6 @@ func (j *Job) commit(batch []landed) error {
 			return fmt.Errorf("write outcomes: %w", err)
 		}
 		j.log.WarnContext(j.hard, "outcomes cannot be written yet", "error", err)
-		wait(j.hard, retryAfterFault)
+		Wait(j.hard, retryAfterFault)
 	}
 }

@@ -83,7 +83,7 @@ func (l *lane) run(ctx context.Context) error {
 			}
 		}
 		if err != nil {
-			if isStop(ctx, err) {
+			if IsStop(ctx, err) {
 				return nil
 			}
 			return fmt.Errorf("send over %s: %w", l.channel, err)
@@ -182,7 +182,7 @@ func (b *batch) take(d *Delivery) {
 	if turn.at.Sub(now) > together || len(b.group) >= l.policy.group || len(l.inFlight) == cap(l.inFlight) {
 		b.claim()
 	}
-	waited := wait(b.ctx, turn.at.Sub(l.d.now()))
+	waited := Wait(b.ctx, turn.at.Sub(l.d.now()))
 	begun := turn.begin()
 	if !waited {
 		return

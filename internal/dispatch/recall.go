@@ -37,7 +37,7 @@ func (d *Dispatcher) Recall(ctx, hard context.Context, sender push.Sender, ch pu
 		if !passing || try == recallTries {
 			return failed, nil
 		}
-		if !wait(ctx, max(after, backoff(try, int64(spread.Sum32())))) {
+		if !Wait(ctx, max(after, backoff(try, int64(spread.Sum32())))) {
 			return nil, context.Cause(ctx)
 		}
 	}

@@ -51,7 +51,7 @@ func (s scope) depart(ctx context.Context, endpoint audience.ID) try {
 	}
 	now := s.d.now()
 	seq, late := ask(now)
-	for late > 0 && wait(ctx, late) {
+	for late > 0 && Wait(ctx, late) {
 		now = s.d.now()
 		seq, late = ask(now)
 	}
@@ -120,7 +120,7 @@ func (s scope) reach(ctx context.Context) bool {
 	for {
 		now := s.d.now()
 		t, _ := s.slot(now, forever)
-		waited := wait(ctx, t.opens.Sub(now))
+		waited := Wait(ctx, t.opens.Sub(now))
 		if t.begin() || !waited {
 			return waited
 		}
