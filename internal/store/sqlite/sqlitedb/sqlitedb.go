@@ -138,7 +138,9 @@ func (db *DB) connect(cache int) (*sqlite.Conn, error) {
 		return nil, err
 	}
 	conn.SetBusyTimeout(db.opts.BusyTimeout)
-	err = pragmas(conn, "synchronous=full", "wal_autocheckpoint=0", fmt.Sprintf("cache_size=%d", -cache/1024), "temp_store=memory")
+	// No transaction may spill into the log before it commits: when what has spilled is then rolled back to a savepoint, the
+	// commit is written with frames that no recovery takes (https://sqlite.org/forum/forumpost/b490f726db).
+	err = pragmas(conn, "synchronous=full", "wal_autocheckpoint=0", "cache_spill=0", fmt.Sprintf("cache_size=%d", -cache/1024), "temp_store=memory")
 	if err != nil {
 		return nil, errors.Join(err, conn.Close())
 	}
