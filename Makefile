@@ -200,7 +200,7 @@ converge: ## prove that objects converge, from a hundred random seeds (GODWIT_SE
 
 .PHONY: attack
 attack: ## attack the built server from one address, and from one app, and see that nobody else is kept waiting
-	$(GO) test -count 1 -timeout 10m -v ./test/attack
+	$(GO) test -count 1 -timeout 10m -v ./test/attack -ratio
 
 .PHONY: mutate
 mutate: ## break the code on purpose and see that the tests notice (SEED=n draws others)

@@ -52,8 +52,6 @@ func TestHeldConnectionsEnd(t *testing.T) {
 	blackbox.Long(t)
 	plain := blackbox.Start(t, blackbox.Dev(), blackbox.Plain())
 	secure := startTLS(t)
-	request := "GET /healthz HTTP/1.1\r\nHost: localhost\r\nX-Slow: " + "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"
-	hello := "\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03" // the beginning of a ClientHello
 	all := map[string]*held{}
 	for name, c := range map[string]struct {
 		to  string

@@ -31,10 +31,10 @@ func dialFrom(ctx context.Context, from, to string) (net.Conn, error) {
 }
 
 // startTLS starts a server that speaks TLS.
-func startTLS(t *testing.T) *blackbox.Server {
+func startTLS(t *testing.T, options ...blackbox.Option) *blackbox.Server {
 	t.Helper()
 	cert, key, _ := certstest.Issue(t, t.TempDir(), "attacked")
-	s := blackbox.New(t, blackbox.Dev(), blackbox.Plain(), blackbox.Args("--tls-cert", cert, "--tls-key", key))
+	s := blackbox.New(t, append(options, blackbox.Dev(), blackbox.Plain(), blackbox.Args("--tls-cert", cert, "--tls-key", key))...)
 	if err := s.Spawn(); err != nil {
 		t.Fatal(err)
 	}
@@ -183,8 +183,10 @@ func then(first, second func(c net.Conn)) func(c net.Conn) {
 	return func(c net.Conn) { first(c); second(c) }
 }
 
-// HTTP/2 by hand: what a client begins with, and the beginning of a request.
+// The beginnings of a request and of a ClientHello, and HTTP/2 by hand: what a client begins with.
 const (
+	request  = "GET /healthz HTTP/1.1\r\nHost: localhost\r\nX-Slow: aaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"
+	hello    = "\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03"
 	preface  = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + "\x00\x00\x00\x04\x00\x00\x00\x00\x00"
 	headless = "\x00\x10\x00\x01\x00\x00\x00\x00\x01\x82"     // HEADERS of 4096 bytes, the first of them
 	ping     = "\x00\x00\x08\x06\x00\x00\x00\x00\x0012345678" // PING
