@@ -1009,13 +1009,16 @@ func (x *Serve) GetQueue() string {
 
 // Reply answers a request, or a notification that asked for a reply.
 type Reply struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	RequestId     string                 `protobuf:"bytes,1,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
-	Id            string                 `protobuf:"bytes,2,opt,name=id,proto3" json:"id,omitempty"`
-	Status        int32                  `protobuf:"varint,3,opt,name=status,proto3" json:"status,omitempty"`
-	Headers       map[string]string      `protobuf:"bytes,4,rep,name=headers,proto3" json:"headers,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
-	Data          []byte                 `protobuf:"bytes,5,opt,name=data,proto3" json:"data,omitempty"`
-	ContentType   string                 `protobuf:"bytes,6,opt,name=content_type,json=contentType,proto3" json:"content_type,omitempty"`
+	state     protoimpl.MessageState `protogen:"open.v1"`
+	RequestId string                 `protobuf:"bytes,1,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
+	Id        string                 `protobuf:"bytes,2,opt,name=id,proto3" json:"id,omitempty"`
+	Status    int32                  `protobuf:"varint,3,opt,name=status,proto3" json:"status,omitempty"`
+	// Headers that come once.
+	Headers     map[string]string `protobuf:"bytes,4,rep,name=headers,proto3" json:"headers,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
+	Data        []byte            `protobuf:"bytes,5,opt,name=data,proto3" json:"data,omitempty"`
+	ContentType string            `protobuf:"bytes,6,opt,name=content_type,json=contentType,proto3" json:"content_type,omitempty"`
+	// Further headers, each value an entry: for those that repeat.
+	HeaderFields  []*HeaderField `protobuf:"bytes,7,rep,name=header_fields,json=headerFields,proto3" json:"header_fields,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1092,6 +1095,66 @@ func (x *Reply) GetContentType() string {
 	return ""
 }
 
+func (x *Reply) GetHeaderFields() []*HeaderField {
+	if x != nil {
+		return x.HeaderFields
+	}
+	return nil
+}
+
+// HeaderField is one value of a header.
+type HeaderField struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Name          string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	Value         string                 `protobuf:"bytes,2,opt,name=value,proto3" json:"value,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *HeaderField) Reset() {
+	*x = HeaderField{}
+	mi := &file_godwit_v1_client_proto_msgTypes[10]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *HeaderField) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*HeaderField) ProtoMessage() {}
+
+func (x *HeaderField) ProtoReflect() protoreflect.Message {
+	mi := &file_godwit_v1_client_proto_msgTypes[10]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use HeaderField.ProtoReflect.Descriptor instead.
+func (*HeaderField) Descriptor() ([]byte, []int) {
+	return file_godwit_v1_client_proto_rawDescGZIP(), []int{10}
+}
+
+func (x *HeaderField) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *HeaderField) GetValue() string {
+	if x != nil {
+		return x.Value
+	}
+	return ""
+}
+
 // Ping asks for a pong; any frame keeps a session alive.
 type Ping struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -1102,7 +1165,7 @@ type Ping struct {
 
 func (x *Ping) Reset() {
 	*x = Ping{}
-	mi := &file_godwit_v1_client_proto_msgTypes[10]
+	mi := &file_godwit_v1_client_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1114,7 +1177,7 @@ func (x *Ping) String() string {
 func (*Ping) ProtoMessage() {}
 
 func (x *Ping) ProtoReflect() protoreflect.Message {
-	mi := &file_godwit_v1_client_proto_msgTypes[10]
+	mi := &file_godwit_v1_client_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1127,7 +1190,7 @@ func (x *Ping) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Ping.ProtoReflect.Descriptor instead.
 func (*Ping) Descriptor() ([]byte, []int) {
-	return file_godwit_v1_client_proto_rawDescGZIP(), []int{10}
+	return file_godwit_v1_client_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *Ping) GetDigest() string {
@@ -1154,7 +1217,7 @@ type Welcome struct {
 
 func (x *Welcome) Reset() {
 	*x = Welcome{}
-	mi := &file_godwit_v1_client_proto_msgTypes[11]
+	mi := &file_godwit_v1_client_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1166,7 +1229,7 @@ func (x *Welcome) String() string {
 func (*Welcome) ProtoMessage() {}
 
 func (x *Welcome) ProtoReflect() protoreflect.Message {
-	mi := &file_godwit_v1_client_proto_msgTypes[11]
+	mi := &file_godwit_v1_client_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1179,7 +1242,7 @@ func (x *Welcome) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Welcome.ProtoReflect.Descriptor instead.
 func (*Welcome) Descriptor() ([]byte, []int) {
-	return file_godwit_v1_client_proto_rawDescGZIP(), []int{11}
+	return file_godwit_v1_client_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *Welcome) GetSession() string {
@@ -1253,7 +1316,7 @@ type Notification struct {
 
 func (x *Notification) Reset() {
 	*x = Notification{}
-	mi := &file_godwit_v1_client_proto_msgTypes[12]
+	mi := &file_godwit_v1_client_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1265,7 +1328,7 @@ func (x *Notification) String() string {
 func (*Notification) ProtoMessage() {}
 
 func (x *Notification) ProtoReflect() protoreflect.Message {
-	mi := &file_godwit_v1_client_proto_msgTypes[12]
+	mi := &file_godwit_v1_client_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1278,7 +1341,7 @@ func (x *Notification) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Notification.ProtoReflect.Descriptor instead.
 func (*Notification) Descriptor() ([]byte, []int) {
-	return file_godwit_v1_client_proto_rawDescGZIP(), []int{12}
+	return file_godwit_v1_client_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *Notification) GetSeq() uint64 {
@@ -1375,7 +1438,7 @@ type Recall struct {
 
 func (x *Recall) Reset() {
 	*x = Recall{}
-	mi := &file_godwit_v1_client_proto_msgTypes[13]
+	mi := &file_godwit_v1_client_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1387,7 +1450,7 @@ func (x *Recall) String() string {
 func (*Recall) ProtoMessage() {}
 
 func (x *Recall) ProtoReflect() protoreflect.Message {
-	mi := &file_godwit_v1_client_proto_msgTypes[13]
+	mi := &file_godwit_v1_client_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1400,7 +1463,7 @@ func (x *Recall) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Recall.ProtoReflect.Descriptor instead.
 func (*Recall) Descriptor() ([]byte, []int) {
-	return file_godwit_v1_client_proto_rawDescGZIP(), []int{13}
+	return file_godwit_v1_client_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *Recall) GetIds() []string {
@@ -1422,7 +1485,7 @@ type Registered struct {
 
 func (x *Registered) Reset() {
 	*x = Registered{}
-	mi := &file_godwit_v1_client_proto_msgTypes[14]
+	mi := &file_godwit_v1_client_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1434,7 +1497,7 @@ func (x *Registered) String() string {
 func (*Registered) ProtoMessage() {}
 
 func (x *Registered) ProtoReflect() protoreflect.Message {
-	mi := &file_godwit_v1_client_proto_msgTypes[14]
+	mi := &file_godwit_v1_client_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1447,7 +1510,7 @@ func (x *Registered) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Registered.ProtoReflect.Descriptor instead.
 func (*Registered) Descriptor() ([]byte, []int) {
-	return file_godwit_v1_client_proto_rawDescGZIP(), []int{14}
+	return file_godwit_v1_client_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *Registered) GetObjects() []string {
@@ -1484,7 +1547,7 @@ type RegistrationFailed struct {
 
 func (x *RegistrationFailed) Reset() {
 	*x = RegistrationFailed{}
-	mi := &file_godwit_v1_client_proto_msgTypes[15]
+	mi := &file_godwit_v1_client_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1496,7 +1559,7 @@ func (x *RegistrationFailed) String() string {
 func (*RegistrationFailed) ProtoMessage() {}
 
 func (x *RegistrationFailed) ProtoReflect() protoreflect.Message {
-	mi := &file_godwit_v1_client_proto_msgTypes[15]
+	mi := &file_godwit_v1_client_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1509,7 +1572,7 @@ func (x *RegistrationFailed) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RegistrationFailed.ProtoReflect.Descriptor instead.
 func (*RegistrationFailed) Descriptor() ([]byte, []int) {
-	return file_godwit_v1_client_proto_rawDescGZIP(), []int{15}
+	return file_godwit_v1_client_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *RegistrationFailed) GetObjects() []string {
@@ -1555,7 +1618,7 @@ type Object struct {
 
 func (x *Object) Reset() {
 	*x = Object{}
-	mi := &file_godwit_v1_client_proto_msgTypes[16]
+	mi := &file_godwit_v1_client_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1567,7 +1630,7 @@ func (x *Object) String() string {
 func (*Object) ProtoMessage() {}
 
 func (x *Object) ProtoReflect() protoreflect.Message {
-	mi := &file_godwit_v1_client_proto_msgTypes[16]
+	mi := &file_godwit_v1_client_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1580,7 +1643,7 @@ func (x *Object) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Object.ProtoReflect.Descriptor instead.
 func (*Object) Descriptor() ([]byte, []int) {
-	return file_godwit_v1_client_proto_rawDescGZIP(), []int{16}
+	return file_godwit_v1_client_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *Object) GetGroup() string {
@@ -1638,7 +1701,7 @@ type Message struct {
 
 func (x *Message) Reset() {
 	*x = Message{}
-	mi := &file_godwit_v1_client_proto_msgTypes[17]
+	mi := &file_godwit_v1_client_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1650,7 +1713,7 @@ func (x *Message) String() string {
 func (*Message) ProtoMessage() {}
 
 func (x *Message) ProtoReflect() protoreflect.Message {
-	mi := &file_godwit_v1_client_proto_msgTypes[17]
+	mi := &file_godwit_v1_client_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1663,7 +1726,7 @@ func (x *Message) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Message.ProtoReflect.Descriptor instead.
 func (*Message) Descriptor() ([]byte, []int) {
-	return file_godwit_v1_client_proto_rawDescGZIP(), []int{17}
+	return file_godwit_v1_client_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *Message) GetTopic() string {
@@ -1696,24 +1759,27 @@ func (x *Message) GetGap() uint32 {
 
 // Request asks this session to answer.
 type Request struct {
-	state       protoimpl.MessageState `protogen:"open.v1"`
-	RequestId   string                 `protobuf:"bytes,1,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
-	Subject     string                 `protobuf:"bytes,2,opt,name=subject,proto3" json:"subject,omitempty"`
-	Method      string                 `protobuf:"bytes,3,opt,name=method,proto3" json:"method,omitempty"`
-	Path        string                 `protobuf:"bytes,4,opt,name=path,proto3" json:"path,omitempty"`
-	Query       string                 `protobuf:"bytes,5,opt,name=query,proto3" json:"query,omitempty"`
-	Headers     map[string]string      `protobuf:"bytes,6,rep,name=headers,proto3" json:"headers,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
-	ContentType string                 `protobuf:"bytes,7,opt,name=content_type,json=contentType,proto3" json:"content_type,omitempty"`
-	Data        []byte                 `protobuf:"bytes,8,opt,name=data,proto3" json:"data,omitempty"`
-	// Unix time in milliseconds.
-	DeadlineMs    int64 `protobuf:"varint,9,opt,name=deadline_ms,json=deadlineMs,proto3" json:"deadline_ms,omitempty"`
+	state     protoimpl.MessageState `protogen:"open.v1"`
+	RequestId string                 `protobuf:"bytes,1,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
+	Subject   string                 `protobuf:"bytes,2,opt,name=subject,proto3" json:"subject,omitempty"`
+	Method    string                 `protobuf:"bytes,3,opt,name=method,proto3" json:"method,omitempty"`
+	Path      string                 `protobuf:"bytes,4,opt,name=path,proto3" json:"path,omitempty"`
+	Query     string                 `protobuf:"bytes,5,opt,name=query,proto3" json:"query,omitempty"`
+	// Headers that come once.
+	Headers     map[string]string `protobuf:"bytes,6,rep,name=headers,proto3" json:"headers,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
+	ContentType string            `protobuf:"bytes,7,opt,name=content_type,json=contentType,proto3" json:"content_type,omitempty"`
+	Data        []byte            `protobuf:"bytes,8,opt,name=data,proto3" json:"data,omitempty"`
+	// Unix time in milliseconds; an answer that comes later is dropped.
+	DeadlineMs int64 `protobuf:"varint,9,opt,name=deadline_ms,json=deadlineMs,proto3" json:"deadline_ms,omitempty"`
+	// Headers that repeat, each value an entry.
+	HeaderFields  []*HeaderField `protobuf:"bytes,10,rep,name=header_fields,json=headerFields,proto3" json:"header_fields,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *Request) Reset() {
 	*x = Request{}
-	mi := &file_godwit_v1_client_proto_msgTypes[18]
+	mi := &file_godwit_v1_client_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1725,7 +1791,7 @@ func (x *Request) String() string {
 func (*Request) ProtoMessage() {}
 
 func (x *Request) ProtoReflect() protoreflect.Message {
-	mi := &file_godwit_v1_client_proto_msgTypes[18]
+	mi := &file_godwit_v1_client_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1738,7 +1804,7 @@ func (x *Request) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Request.ProtoReflect.Descriptor instead.
 func (*Request) Descriptor() ([]byte, []int) {
-	return file_godwit_v1_client_proto_rawDescGZIP(), []int{18}
+	return file_godwit_v1_client_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *Request) GetRequestId() string {
@@ -1804,6 +1870,13 @@ func (x *Request) GetDeadlineMs() int64 {
 	return 0
 }
 
+func (x *Request) GetHeaderFields() []*HeaderField {
+	if x != nil {
+		return x.HeaderFields
+	}
+	return nil
+}
+
 // Pong answers ping.
 type Pong struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -1814,7 +1887,7 @@ type Pong struct {
 
 func (x *Pong) Reset() {
 	*x = Pong{}
-	mi := &file_godwit_v1_client_proto_msgTypes[19]
+	mi := &file_godwit_v1_client_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1826,7 +1899,7 @@ func (x *Pong) String() string {
 func (*Pong) ProtoMessage() {}
 
 func (x *Pong) ProtoReflect() protoreflect.Message {
-	mi := &file_godwit_v1_client_proto_msgTypes[19]
+	mi := &file_godwit_v1_client_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1839,7 +1912,7 @@ func (x *Pong) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Pong.ProtoReflect.Descriptor instead.
 func (*Pong) Descriptor() ([]byte, []int) {
-	return file_godwit_v1_client_proto_rawDescGZIP(), []int{19}
+	return file_godwit_v1_client_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *Pong) GetDigest() string {
@@ -1861,7 +1934,7 @@ type Goodbye struct {
 
 func (x *Goodbye) Reset() {
 	*x = Goodbye{}
-	mi := &file_godwit_v1_client_proto_msgTypes[20]
+	mi := &file_godwit_v1_client_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1873,7 +1946,7 @@ func (x *Goodbye) String() string {
 func (*Goodbye) ProtoMessage() {}
 
 func (x *Goodbye) ProtoReflect() protoreflect.Message {
-	mi := &file_godwit_v1_client_proto_msgTypes[20]
+	mi := &file_godwit_v1_client_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1886,7 +1959,7 @@ func (x *Goodbye) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Goodbye.ProtoReflect.Descriptor instead.
 func (*Goodbye) Descriptor() ([]byte, []int) {
-	return file_godwit_v1_client_proto_rawDescGZIP(), []int{20}
+	return file_godwit_v1_client_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *Goodbye) GetReason() string {
@@ -1915,7 +1988,7 @@ type Error struct {
 
 func (x *Error) Reset() {
 	*x = Error{}
-	mi := &file_godwit_v1_client_proto_msgTypes[21]
+	mi := &file_godwit_v1_client_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1927,7 +2000,7 @@ func (x *Error) String() string {
 func (*Error) ProtoMessage() {}
 
 func (x *Error) ProtoReflect() protoreflect.Message {
-	mi := &file_godwit_v1_client_proto_msgTypes[21]
+	mi := &file_godwit_v1_client_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1940,7 +2013,7 @@ func (x *Error) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Error.ProtoReflect.Descriptor instead.
 func (*Error) Descriptor() ([]byte, []int) {
-	return file_godwit_v1_client_proto_rawDescGZIP(), []int{21}
+	return file_godwit_v1_client_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *Error) GetCode() string {
@@ -2033,7 +2106,7 @@ const file_godwit_v1_client_proto_rawDesc = "" +
 	"\x05queue\x18\x02 \x01(\tR\x05queue\"9\n" +
 	"\x05Serve\x12\x1a\n" +
 	"\bsubjects\x18\x01 \x03(\tR\bsubjects\x12\x14\n" +
-	"\x05queue\x18\x02 \x01(\tR\x05queue\"\xfa\x01\n" +
+	"\x05queue\x18\x02 \x01(\tR\x05queue\"\xb7\x02\n" +
 	"\x05Reply\x12\x1d\n" +
 	"\n" +
 	"request_id\x18\x01 \x01(\tR\trequestId\x12\x0e\n" +
@@ -2041,10 +2114,14 @@ const file_godwit_v1_client_proto_rawDesc = "" +
 	"\x06status\x18\x03 \x01(\x05R\x06status\x127\n" +
 	"\aheaders\x18\x04 \x03(\v2\x1d.godwit.v1.Reply.HeadersEntryR\aheaders\x12\x12\n" +
 	"\x04data\x18\x05 \x01(\fR\x04data\x12!\n" +
-	"\fcontent_type\x18\x06 \x01(\tR\vcontentType\x1a:\n" +
+	"\fcontent_type\x18\x06 \x01(\tR\vcontentType\x12;\n" +
+	"\rheader_fields\x18\a \x03(\v2\x16.godwit.v1.HeaderFieldR\fheaderFields\x1a:\n" +
 	"\fHeadersEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
-	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"\x1e\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"7\n" +
+	"\vHeaderField\x12\x12\n" +
+	"\x04name\x18\x01 \x01(\tR\x04name\x12\x14\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value\"\x1e\n" +
 	"\x04Ping\x12\x16\n" +
 	"\x06digest\x18\x01 \x01(\tR\x06digest\"\xda\x01\n" +
 	"\aWelcome\x12\x18\n" +
@@ -2092,7 +2169,7 @@ const file_godwit_v1_client_proto_rawDesc = "" +
 	"\x05topic\x18\x01 \x01(\tR\x05topic\x12!\n" +
 	"\fcontent_type\x18\x02 \x01(\tR\vcontentType\x12\x12\n" +
 	"\x04data\x18\x03 \x01(\fR\x04data\x12\x10\n" +
-	"\x03gap\x18\x04 \x01(\rR\x03gap\"\xd3\x02\n" +
+	"\x03gap\x18\x04 \x01(\rR\x03gap\"\x90\x03\n" +
 	"\aRequest\x12\x1d\n" +
 	"\n" +
 	"request_id\x18\x01 \x01(\tR\trequestId\x12\x18\n" +
@@ -2104,7 +2181,9 @@ const file_godwit_v1_client_proto_rawDesc = "" +
 	"\fcontent_type\x18\a \x01(\tR\vcontentType\x12\x12\n" +
 	"\x04data\x18\b \x01(\fR\x04data\x12\x1f\n" +
 	"\vdeadline_ms\x18\t \x01(\x03R\n" +
-	"deadlineMs\x1a:\n" +
+	"deadlineMs\x12;\n" +
+	"\rheader_fields\x18\n" +
+	" \x03(\v2\x16.godwit.v1.HeaderFieldR\fheaderFields\x1a:\n" +
 	"\fHeadersEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"\x1e\n" +
@@ -2138,7 +2217,7 @@ func file_godwit_v1_client_proto_rawDescGZIP() []byte {
 }
 
 var file_godwit_v1_client_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
-var file_godwit_v1_client_proto_msgTypes = make([]protoimpl.MessageInfo, 24)
+var file_godwit_v1_client_proto_msgTypes = make([]protoimpl.MessageInfo, 25)
 var file_godwit_v1_client_proto_goTypes = []any{
 	(Priority)(0),              // 0: godwit.v1.Priority
 	(*ClientFrame)(nil),        // 1: godwit.v1.ClientFrame
@@ -2151,20 +2230,21 @@ var file_godwit_v1_client_proto_goTypes = []any{
 	(*Subscribe)(nil),          // 8: godwit.v1.Subscribe
 	(*Serve)(nil),              // 9: godwit.v1.Serve
 	(*Reply)(nil),              // 10: godwit.v1.Reply
-	(*Ping)(nil),               // 11: godwit.v1.Ping
-	(*Welcome)(nil),            // 12: godwit.v1.Welcome
-	(*Notification)(nil),       // 13: godwit.v1.Notification
-	(*Recall)(nil),             // 14: godwit.v1.Recall
-	(*Registered)(nil),         // 15: godwit.v1.Registered
-	(*RegistrationFailed)(nil), // 16: godwit.v1.RegistrationFailed
-	(*Object)(nil),             // 17: godwit.v1.Object
-	(*Message)(nil),            // 18: godwit.v1.Message
-	(*Request)(nil),            // 19: godwit.v1.Request
-	(*Pong)(nil),               // 20: godwit.v1.Pong
-	(*Goodbye)(nil),            // 21: godwit.v1.Goodbye
-	(*Error)(nil),              // 22: godwit.v1.Error
-	nil,                        // 23: godwit.v1.Reply.HeadersEntry
-	nil,                        // 24: godwit.v1.Request.HeadersEntry
+	(*HeaderField)(nil),        // 11: godwit.v1.HeaderField
+	(*Ping)(nil),               // 12: godwit.v1.Ping
+	(*Welcome)(nil),            // 13: godwit.v1.Welcome
+	(*Notification)(nil),       // 14: godwit.v1.Notification
+	(*Recall)(nil),             // 15: godwit.v1.Recall
+	(*Registered)(nil),         // 16: godwit.v1.Registered
+	(*RegistrationFailed)(nil), // 17: godwit.v1.RegistrationFailed
+	(*Object)(nil),             // 18: godwit.v1.Object
+	(*Message)(nil),            // 19: godwit.v1.Message
+	(*Request)(nil),            // 20: godwit.v1.Request
+	(*Pong)(nil),               // 21: godwit.v1.Pong
+	(*Goodbye)(nil),            // 22: godwit.v1.Goodbye
+	(*Error)(nil),              // 23: godwit.v1.Error
+	nil,                        // 24: godwit.v1.Reply.HeadersEntry
+	nil,                        // 25: godwit.v1.Request.HeadersEntry
 }
 var file_godwit_v1_client_proto_depIdxs = []int32{
 	3,  // 0: godwit.v1.ClientFrame.hello:type_name -> godwit.v1.Hello
@@ -2178,28 +2258,30 @@ var file_godwit_v1_client_proto_depIdxs = []int32{
 	9,  // 8: godwit.v1.ClientFrame.serve:type_name -> godwit.v1.Serve
 	9,  // 9: godwit.v1.ClientFrame.unserve:type_name -> godwit.v1.Serve
 	10, // 10: godwit.v1.ClientFrame.reply:type_name -> godwit.v1.Reply
-	11, // 11: godwit.v1.ClientFrame.ping:type_name -> godwit.v1.Ping
-	12, // 12: godwit.v1.ServerFrame.welcome:type_name -> godwit.v1.Welcome
-	13, // 13: godwit.v1.ServerFrame.notification:type_name -> godwit.v1.Notification
-	14, // 14: godwit.v1.ServerFrame.recall:type_name -> godwit.v1.Recall
-	15, // 15: godwit.v1.ServerFrame.registered:type_name -> godwit.v1.Registered
-	16, // 16: godwit.v1.ServerFrame.registration_failed:type_name -> godwit.v1.RegistrationFailed
-	17, // 17: godwit.v1.ServerFrame.object:type_name -> godwit.v1.Object
-	18, // 18: godwit.v1.ServerFrame.message:type_name -> godwit.v1.Message
-	19, // 19: godwit.v1.ServerFrame.request:type_name -> godwit.v1.Request
-	20, // 20: godwit.v1.ServerFrame.pong:type_name -> godwit.v1.Pong
-	21, // 21: godwit.v1.ServerFrame.goodbye:type_name -> godwit.v1.Goodbye
-	22, // 22: godwit.v1.ServerFrame.error:type_name -> godwit.v1.Error
-	23, // 23: godwit.v1.Reply.headers:type_name -> godwit.v1.Reply.HeadersEntry
-	0,  // 24: godwit.v1.Notification.priority:type_name -> godwit.v1.Priority
-	24, // 25: godwit.v1.Request.headers:type_name -> godwit.v1.Request.HeadersEntry
-	1,  // 26: godwit.v1.Client.Connect:input_type -> godwit.v1.ClientFrame
-	2,  // 27: godwit.v1.Client.Connect:output_type -> godwit.v1.ServerFrame
-	27, // [27:28] is the sub-list for method output_type
-	26, // [26:27] is the sub-list for method input_type
-	26, // [26:26] is the sub-list for extension type_name
-	26, // [26:26] is the sub-list for extension extendee
-	0,  // [0:26] is the sub-list for field type_name
+	12, // 11: godwit.v1.ClientFrame.ping:type_name -> godwit.v1.Ping
+	13, // 12: godwit.v1.ServerFrame.welcome:type_name -> godwit.v1.Welcome
+	14, // 13: godwit.v1.ServerFrame.notification:type_name -> godwit.v1.Notification
+	15, // 14: godwit.v1.ServerFrame.recall:type_name -> godwit.v1.Recall
+	16, // 15: godwit.v1.ServerFrame.registered:type_name -> godwit.v1.Registered
+	17, // 16: godwit.v1.ServerFrame.registration_failed:type_name -> godwit.v1.RegistrationFailed
+	18, // 17: godwit.v1.ServerFrame.object:type_name -> godwit.v1.Object
+	19, // 18: godwit.v1.ServerFrame.message:type_name -> godwit.v1.Message
+	20, // 19: godwit.v1.ServerFrame.request:type_name -> godwit.v1.Request
+	21, // 20: godwit.v1.ServerFrame.pong:type_name -> godwit.v1.Pong
+	22, // 21: godwit.v1.ServerFrame.goodbye:type_name -> godwit.v1.Goodbye
+	23, // 22: godwit.v1.ServerFrame.error:type_name -> godwit.v1.Error
+	24, // 23: godwit.v1.Reply.headers:type_name -> godwit.v1.Reply.HeadersEntry
+	11, // 24: godwit.v1.Reply.header_fields:type_name -> godwit.v1.HeaderField
+	0,  // 25: godwit.v1.Notification.priority:type_name -> godwit.v1.Priority
+	25, // 26: godwit.v1.Request.headers:type_name -> godwit.v1.Request.HeadersEntry
+	11, // 27: godwit.v1.Request.header_fields:type_name -> godwit.v1.HeaderField
+	1,  // 28: godwit.v1.Client.Connect:input_type -> godwit.v1.ClientFrame
+	2,  // 29: godwit.v1.Client.Connect:output_type -> godwit.v1.ServerFrame
+	29, // [29:30] is the sub-list for method output_type
+	28, // [28:29] is the sub-list for method input_type
+	28, // [28:28] is the sub-list for extension type_name
+	28, // [28:28] is the sub-list for extension extendee
+	0,  // [0:28] is the sub-list for field type_name
 }
 
 func init() { file_godwit_v1_client_proto_init() }
@@ -2240,7 +2322,7 @@ func file_godwit_v1_client_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_godwit_v1_client_proto_rawDesc), len(file_godwit_v1_client_proto_rawDesc)),
 			NumEnums:      1,
-			NumMessages:   24,
+			NumMessages:   25,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -42,7 +42,10 @@ func (k Kind) String() string {
 // reset prepares a Client for the next frame and keeps the room of lists and of a hello.
 func (c *Client) reset(k Kind) {
 	hello := c.Hello
-	*c = Client{Kind: k, IDs: c.IDs[:0], Objects: c.Objects[:0], Hello: hello}
+	*c = Client{Kind: k, IDs: c.IDs[:0], Objects: c.Objects[:0], Patterns: c.Patterns[:0], Hello: hello}
+	if k == KindReply {
+		c.Reply = new(Reply)
+	}
 	if k != KindHello {
 		return
 	}
@@ -66,6 +69,10 @@ func (c *Client) check() error {
 		return checkDigest(c.Kind, string(c.Digest))
 	case KindRegister, KindUnregister, KindObjectAck:
 		return c.checkObjects()
+	case KindServe, KindUnserve:
+		return c.checkPatterns("subjects")
+	case KindReply:
+		return c.Reply.check()
 	default:
 		return &Error{Code: CodeUnsupported, Message: fmt.Sprintf("%s frames are not available on this server yet", c.Kind)}
 	}

@@ -47,12 +47,9 @@ var readers = [...]map[string]reader{
 	KindObjectAck:   {"object": readObject, "group": readGroup, "version": readVersion},
 	KindSubscribe:   {"topics": isTexts, "queue": isText},
 	KindUnsubscribe: {"topics": isTexts, "queue": isText},
-	KindServe:       {"subjects": isTexts, "queue": isText},
-	KindUnserve:     {"subjects": isTexts, "queue": isText},
-	KindReply: {
-		"request_id": isText, "id": isText, "status": isInteger, "headers": isObject, "data": isAnything,
-		"data_base64": isText, "content_type": isText,
-	},
+	KindServe:       {"subjects": readPatterns, "queue": readQueue},
+	KindUnserve:     {"subjects": readPatterns, "queue": readQueue},
+	KindReply:       replyFields,
 }
 
 func helloText(field func(*Hello) *string) reader {
@@ -131,19 +128,3 @@ func isTexts(v json.RawMessage, _ *Client) string {
 	_, problem := texts(v)
 	return problem
 }
-
-func isInteger(v json.RawMessage, _ *Client) string {
-	if _, err := strconv.ParseInt(string(v), 10, 32); err != nil {
-		return "must be a whole number"
-	}
-	return ""
-}
-
-func isObject(v json.RawMessage, _ *Client) string {
-	if len(v) == 0 || v[0] != '{' {
-		return "must be an object"
-	}
-	return ""
-}
-
-func isAnything(json.RawMessage, *Client) string { return "" }

@@ -44,6 +44,7 @@ type encoding interface {
 	pong(dst []byte, digest string) []byte
 	goodbye(dst []byte, g Goodbye) []byte
 	error(dst []byte, e Error) []byte
+	request(r *Request) []byte
 }
 
 // ServerKind tells which frame a server sends. Gateways get it with the encoded frame, so that none has to look inside.
@@ -57,6 +58,7 @@ const (
 	ServerRegistered         ServerKind = 4
 	ServerRegistrationFailed ServerKind = 5
 	ServerObject             ServerKind = 6
+	ServerRequest            ServerKind = 8
 	ServerPong               ServerKind = 9
 	ServerGoodbye            ServerKind = 10
 	ServerError              ServerKind = 11
@@ -66,7 +68,7 @@ const (
 var serverKinds = [...]string{
 	ServerWelcome: "welcome", ServerNotification: "notification", ServerRecall: "recall", ServerRegistered: "registered",
 	ServerRegistrationFailed: "registration_failed", ServerObject: "object", ServerPong: "pong", ServerGoodbye: "goodbye",
-	ServerError: "error",
+	ServerError: "error", ServerRequest: "request",
 }
 
 func (k ServerKind) String() string { return serverKinds[k] }
@@ -115,3 +117,6 @@ func AppendGoodbye(dst []byte, f Format, g Goodbye) []byte { return formats[f].g
 
 // AppendError appends an error frame.
 func AppendError(dst []byte, f Format, e *Error) []byte { return formats[f].error(dst, *e) }
+
+// EncodeRequest makes a request frame.
+func EncodeRequest(f Format, r *Request) []byte { return formats[f].request(r) }

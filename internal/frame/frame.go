@@ -48,6 +48,11 @@ type Client struct {
 	Object, Group []byte
 	Version       object.Version
 	Reset, More   bool
+	// Patterns are the subjects of serve and unserve: 1 to MaxPatterns. An empty Queue is none.
+	Patterns [][]byte
+	Queue    []byte
+	// Reply is set if the frame is one.
+	Reply *Reply
 }
 
 // Hello opens a session.

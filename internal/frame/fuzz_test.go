@@ -16,7 +16,9 @@ func FuzzDecodeJSON(f *testing.F) {
 		`{"ack":{"ids":["ride-1","ride-2"]}}`, ` { "ack" : { "ids" : [ "a" ] } } `, `{"ack":{"ids":["\u0061"]}}`,
 		`{"nack":{"ids":["a"],"after":"30s","reason":"x"}}`, `{"ping":{"digest":"0000000000000000"}}`,
 		`{"register":{"objects":["a"],"reset":true,"more":true,"group":"g"}}`, `{"unregister":{"objects":["a"]}}`,
-		`{"object_ack":{"object":"a","version":"7"}}`,
+		`{"object_ack":{"object":"a","version":"7"}}`, `{"serve":{"subjects":["orders.>"],"queue":"orders"}}`,
+		`{"reply":{"request_id":"r","status":201,"headers":{"A":"b","Set-Cookie":["x","y"]},"data":{"x":1}}}`,
+		`{"reply":{"id":"ride-1","content_type":"text/plain","data":"yes"}}`, `{"reply":{"id":"a","data_base64":"AP8="}}`,
 		`{"ack":{"ids":["a"],"ids":["b"]}}`, `{"ack":{"ids":[]}}`, `{}`, `[`, "{\"\xff\":{}}",
 	} {
 		f.Add([]byte(s))
@@ -40,7 +42,11 @@ func FuzzDecodeProto(f *testing.F) {
 		&godwitpb.Ack{Ids: []string{"a", "b"}}, &godwitpb.Nack{Ids: []string{"a"}, AfterMs: 5},
 		&godwitpb.Register{Objects: []string{"a", "b"}, Group: "g", Reset_: true, More: true},
 		&godwitpb.ObjectAck{Object: "a", Group: "g", Version: 7},
-		&godwitpb.Ping{Digest: EmptyDigest}, &godwitpb.Serve{Subjects: []string{"x"}},
+		&godwitpb.Ping{Digest: EmptyDigest}, &godwitpb.Serve{Subjects: []string{"x"}, Queue: "q"},
+		&godwitpb.Reply{
+			RequestId: "r", Status: 201, Headers: map[string]string{"A": "b"}, Data: []byte("x"), ContentType: "text/plain",
+			HeaderFields: []*godwitpb.HeaderField{{Name: "Set-Cookie", Value: "x"}, {Name: "Set-Cookie", Value: "y"}},
+		},
 	} {
 		f.Add(client(m))
 	}
@@ -68,6 +74,20 @@ func FuzzDecodeProto(f *testing.F) {
 		case KindObjectAck:
 			if a := want.GetObjectAck(); string(c.Object) != a.GetObject() || int64(c.Version) != a.GetVersion() {
 				t.Fatalf("%x: object_ack %+v, want %v", b, c, a)
+			}
+		case KindServe:
+			if len(c.Patterns) != len(want.GetServe().GetSubjects()) || string(c.Queue) != want.GetServe().GetQueue() {
+				t.Fatalf("%x: serve %q of %q, want %v", b, c.Patterns, c.Queue, want.GetServe())
+			}
+		case KindReply:
+			r := want.GetReply()
+			if string(c.Reply.RequestID) != r.GetRequestId() || string(c.Reply.ID) != r.GetId() || string(c.Reply.Data) != string(r.GetData()) {
+				t.Fatalf("%x: reply %+v, want %v", b, c.Reply, r)
+			}
+			for _, f := range r.GetHeaderFields() {
+				if !slices.Contains(c.Reply.Headers[f.GetName()], f.GetValue()) {
+					t.Fatalf("%x: headers %v, want %v", b, c.Reply.Headers, r)
+				}
 			}
 		case KindAck:
 			if !slices.Equal(ids, want.GetAck().GetIds()) {

@@ -93,6 +93,10 @@ func (c *Client) setBytes(num protowire.Number, v []byte) error {
 		}
 	case KindRegister, KindUnregister, KindObjectAck:
 		return c.setObjectBytes(num, v)
+	case KindServe, KindUnserve:
+		return c.setPatternBytes("subjects", num, v)
+	case KindReply:
+		return c.Reply.setBytes(num, v)
 	}
 	return nil
 }
@@ -147,6 +151,8 @@ func (c *Client) setVarint(num protowire.Number, v uint64) {
 		c.After = millis(v)
 	case c.Kind == KindRegister || c.Kind == KindUnregister || c.Kind == KindObjectAck:
 		c.setObjectVarint(num, v)
+	case c.Kind == KindReply && num == 3:
+		c.Reply.Status = int(int32(v)) //nolint:gosec // the wire's rule for int32: the low bits count
 	}
 }
 

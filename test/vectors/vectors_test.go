@@ -1,6 +1,7 @@
 package vectors
 
 import (
+	"bytes"
 	"crypto/sha256"
 	"encoding/base64"
 	"encoding/binary"
@@ -142,6 +143,14 @@ func TestBadClientFramesNameWhatIsWrong(t *testing.T) {
 func describe(c *frame.Client) string {
 	s := fmt.Sprintf("%s ids=%q after=%s reason=%q digest=%q", c.Kind, c.IDs, c.After, c.Reason, c.Digest)
 	s += fmt.Sprintf(" group=%q objects=%q reset=%t more=%t object=%q version=%d", c.Group, c.Objects, c.Reset, c.More, c.Object, c.Version)
+	s += fmt.Sprintf(" patterns=%q queue=%q", c.Patterns, c.Queue)
+	if r := c.Reply; r != nil {
+		var compact bytes.Buffer
+		if json.Compact(&compact, r.Data) == nil { // JSON compares by value
+			r.Data = compact.Bytes()
+		}
+		s += fmt.Sprintf(" reply to %q %q: %d %q %q %q", r.RequestID, r.ID, r.Status, r.Headers, r.ContentType, r.Data)
+	}
 	if c.Hello != nil {
 		h := *c.Hello
 		if len(h.Held) == 0 {

@@ -149,7 +149,7 @@ class Serve(_message.Message):
     def __init__(self, subjects: _Optional[_Iterable[str]] = ..., queue: _Optional[str] = ...) -> None: ...
 
 class Reply(_message.Message):
-    __slots__ = ("request_id", "id", "status", "headers", "data", "content_type")
+    __slots__ = ("request_id", "id", "status", "headers", "data", "content_type", "header_fields")
     class HeadersEntry(_message.Message):
         __slots__ = ("key", "value")
         KEY_FIELD_NUMBER: _ClassVar[int]
@@ -163,13 +163,23 @@ class Reply(_message.Message):
     HEADERS_FIELD_NUMBER: _ClassVar[int]
     DATA_FIELD_NUMBER: _ClassVar[int]
     CONTENT_TYPE_FIELD_NUMBER: _ClassVar[int]
+    HEADER_FIELDS_FIELD_NUMBER: _ClassVar[int]
     request_id: str
     id: str
     status: int
     headers: _containers.ScalarMap[str, str]
     data: bytes
     content_type: str
-    def __init__(self, request_id: _Optional[str] = ..., id: _Optional[str] = ..., status: _Optional[int] = ..., headers: _Optional[_Mapping[str, str]] = ..., data: _Optional[bytes] = ..., content_type: _Optional[str] = ...) -> None: ...
+    header_fields: _containers.RepeatedCompositeFieldContainer[HeaderField]
+    def __init__(self, request_id: _Optional[str] = ..., id: _Optional[str] = ..., status: _Optional[int] = ..., headers: _Optional[_Mapping[str, str]] = ..., data: _Optional[bytes] = ..., content_type: _Optional[str] = ..., header_fields: _Optional[_Iterable[_Union[HeaderField, _Mapping]]] = ...) -> None: ...
+
+class HeaderField(_message.Message):
+    __slots__ = ("name", "value")
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    VALUE_FIELD_NUMBER: _ClassVar[int]
+    name: str
+    value: str
+    def __init__(self, name: _Optional[str] = ..., value: _Optional[str] = ...) -> None: ...
 
 class Ping(_message.Message):
     __slots__ = ("digest",)
@@ -280,7 +290,7 @@ class Message(_message.Message):
     def __init__(self, topic: _Optional[str] = ..., content_type: _Optional[str] = ..., data: _Optional[bytes] = ..., gap: _Optional[int] = ...) -> None: ...
 
 class Request(_message.Message):
-    __slots__ = ("request_id", "subject", "method", "path", "query", "headers", "content_type", "data", "deadline_ms")
+    __slots__ = ("request_id", "subject", "method", "path", "query", "headers", "content_type", "data", "deadline_ms", "header_fields")
     class HeadersEntry(_message.Message):
         __slots__ = ("key", "value")
         KEY_FIELD_NUMBER: _ClassVar[int]
@@ -297,6 +307,7 @@ class Request(_message.Message):
     CONTENT_TYPE_FIELD_NUMBER: _ClassVar[int]
     DATA_FIELD_NUMBER: _ClassVar[int]
     DEADLINE_MS_FIELD_NUMBER: _ClassVar[int]
+    HEADER_FIELDS_FIELD_NUMBER: _ClassVar[int]
     request_id: str
     subject: str
     method: str
@@ -306,7 +317,8 @@ class Request(_message.Message):
     content_type: str
     data: bytes
     deadline_ms: int
-    def __init__(self, request_id: _Optional[str] = ..., subject: _Optional[str] = ..., method: _Optional[str] = ..., path: _Optional[str] = ..., query: _Optional[str] = ..., headers: _Optional[_Mapping[str, str]] = ..., content_type: _Optional[str] = ..., data: _Optional[bytes] = ..., deadline_ms: _Optional[int] = ...) -> None: ...
+    header_fields: _containers.RepeatedCompositeFieldContainer[HeaderField]
+    def __init__(self, request_id: _Optional[str] = ..., subject: _Optional[str] = ..., method: _Optional[str] = ..., path: _Optional[str] = ..., query: _Optional[str] = ..., headers: _Optional[_Mapping[str, str]] = ..., content_type: _Optional[str] = ..., data: _Optional[bytes] = ..., deadline_ms: _Optional[int] = ..., header_fields: _Optional[_Iterable[_Union[HeaderField, _Mapping]]] = ...) -> None: ...
 
 class Pong(_message.Message):
     __slots__ = ("digest",)

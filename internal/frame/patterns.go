@@ -1,0 +1,61 @@
+package frame
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+
+	"google.golang.org/protobuf/encoding/protowire"
+)
+
+// MaxPatterns is how many patterns one frame may name, and how many a session may have. It is part of the public contract.
+const MaxPatterns = 256
+
+const maxPattern = 255 // bytes
+
+func readPatterns(v json.RawMessage, into *Client) string {
+	list, problem := texts(v)
+	if len(list) > MaxPatterns {
+		return fmt.Sprintf("has more than %d entries", MaxPatterns)
+	}
+	for _, p := range list {
+		into.Patterns = append(into.Patterns, []byte(p))
+	}
+	return problem
+}
+
+func readQueue(v json.RawMessage, into *Client) string {
+	s, problem := text(v)
+	into.Queue = []byte(s)
+	return problem
+}
+
+func (c *Client) setPatternBytes(field string, num protowire.Number, v []byte) error {
+	switch {
+	case num == 1 && len(c.Patterns) == MaxPatterns:
+		return tooMany(c.Kind, field, MaxPatterns)
+	case num == 1:
+		c.Patterns = append(c.Patterns, v)
+		return checkText(c.Kind, field, v)
+	case num == 2:
+		c.Queue = v
+		return checkText(c.Kind, "queue", v)
+	}
+	return nil
+}
+
+// checkPatterns applies the rules of frames that name patterns.
+func (c *Client) checkPatterns(field string) error {
+	if len(c.Patterns) == 0 {
+		return badField(c.Kind, field, "is required")
+	}
+	for _, p := range c.Patterns {
+		if len(p) == 0 || len(p) > maxPattern || bytes.ContainsAny(p, "\x00\r\n \t") {
+			return badField(c.Kind, field, fmt.Sprintf("must be patterns of at most %d bytes without white space", maxPattern))
+		}
+	}
+	if len(c.Queue) > 0 && !isName(c.Queue) {
+		return nameError(c.Kind, "queue", string(c.Queue))
+	}
+	return nil
+}
