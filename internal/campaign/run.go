@@ -133,17 +133,19 @@ func (r *run) end(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	open, why := f.Open(), r.job.Refusal()
-	switch {
-	case open == 0:
+	open := f.Open()
+	if open == 0 {
 		return r.s.end(ctx, r.c, Running, Completed, "")
+	}
+	switch why := r.job.Refusal(); {
 	case why == "":
 		return nil // became pending again a moment ago: the engine looks once more
 	case float64(open) > fewHeld*float64(f.Total()):
 		return r.s.end(ctx, r.c, Running, Paused, fmt.Sprintf("%d deliveries wait: %s", open, why))
+	default:
+		if err := r.s.sweep(ctx, r.c, Sweep{From: Pending, Held: true, To: Refused, Detail: "not sent: " + why}); err != nil {
+			return err
+		}
+		return r.s.end(ctx, r.c, Running, Completed, "")
 	}
-	if err := r.s.sweep(ctx, r.c, Sweep{From: Pending, Held: true, To: Refused, Detail: "not sent: " + why}); err != nil {
-		return err
-	}
-	return r.s.end(ctx, r.c, Running, Completed, "")
 }

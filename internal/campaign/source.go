@@ -16,13 +16,12 @@ func (r *run) Due(ctx context.Context, ch push.Channel, now time.Time, limit int
 	return r.s.store.Due(ctx, r.c.Num, ch, now, limit)
 }
 
-// NextDue implements dispatch.Source.
-func (r *run) NextDue(ctx context.Context, ch push.Channel) (at time.Time, ok bool, err error) {
-	return r.s.store.NextDue(ctx, r.c.Num, ch)
+// NextDue implements dispatch.Source. It has ended once every endpoint of the audience has its row.
+func (r *run) NextDue(ctx context.Context, ch push.Channel) (at time.Time, ended bool, err error) {
+	ended = r.enumerated.Load() // first: rows that come after this look show in the next one
+	at, _, err = r.s.store.NextDue(ctx, r.c.Num, ch)
+	return at, ended, err
 }
-
-// Ended implements dispatch.Source: every endpoint of the audience has its row.
-func (r *run) Ended() bool { return r.enumerated.Load() }
 
 // Window implements dispatch.Source: from the end of quiet hours until the delivery's time is over.
 func (r *run) Window(t *Target, now time.Time) (from, until time.Time) {
@@ -57,8 +56,8 @@ func (r *run) Request(t *Target, now time.Time) push.Request {
 		ExpiresAt: r.expires(t, now),
 	}
 	if r.c.Spec.Tracked() {
-		q.Track = r.c.App + tokenSeparator + trackToken(r.key, r.c.Num, t.Row)
-		if redirects(t.Channel) {
+		q.Track = r.c.App + tokenSeparator + sealToken(r.key, r.c.Num, t.Row, "")
+		if t.Channel == push.Telegram { // nothing else reports clicks on its links
 			q.Content.URL = r.s.redirect(r.key, r.c.App, r.c.Num, t.Row, q.Content.URL)
 		}
 	}

@@ -10,8 +10,6 @@ import (
 	"errors"
 	"net/url"
 	"strings"
-
-	"godwit.dev/godwit/internal/push"
 )
 
 // A tracking token names a delivery and proves that this server made it: one byte of version, campaign and row as
@@ -26,8 +24,7 @@ const (
 // ErrBadToken is a tracking token that this server did not make, or not for this app or link.
 var ErrBadToken = errors.New("the tracking token is not valid")
 
-func trackToken(key []byte, num, row int64) string { return sealToken(key, num, row, "") }
-
+// sealToken makes a token; link is empty unless it is to sign one.
 func sealToken(key []byte, num, row int64, link string) string {
 	b := make([]byte, 0, maxToken)
 	b = append(b, tokenVersion)
@@ -127,9 +124,6 @@ func (s *Service) Follow(ctx context.Context, token, link string) error {
 	}
 	return nil
 }
-
-// redirects reports whether a channel's links go through this server, since nothing else reports clicks on them.
-func redirects(ch push.Channel) bool { return ch == push.Telegram }
 
 // redirect makes the link that counts a click and leads to the given one.
 func (s *Service) redirect(key []byte, app string, num, row int64, link string) string {

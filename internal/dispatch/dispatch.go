@@ -31,7 +31,8 @@ type Config struct {
 
 // Dispatcher is what deliveries leave through.
 type Dispatcher struct {
-	senders Senders
+	Senders // that it sends with
+
 	now     func() time.Time
 	log     *slog.Logger
 	paces   *pace.Scopes
@@ -49,12 +50,7 @@ func New(cfg Config) (*Dispatcher, error) {
 	if cfg.Log == nil {
 		cfg.Log = slog.New(slog.DiscardHandler)
 	}
-	return &Dispatcher{senders: cfg.Senders, now: cfg.Now, log: cfg.Log, paces: pace.NewScopes(), metrics: newMetrics()}, nil
-}
-
-// Sender implements Senders: it hands out what the Dispatcher itself sends with.
-func (d *Dispatcher) Sender(ctx context.Context, app string, ch push.Channel) (push.Sender, error) {
-	return d.senders.Sender(ctx, app, ch)
+	return &Dispatcher{Senders: cfg.Senders, now: cfg.Now, log: cfg.Log, paces: pace.NewScopes(), metrics: newMetrics()}, nil
 }
 
 // Unblock lets an app's credentials that were refused be tried again: a person has looked.

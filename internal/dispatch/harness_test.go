@@ -70,21 +70,15 @@ func (s *rows) Due(_ context.Context, ch push.Channel, now time.Time, limit int)
 	return ds, nil
 }
 
-func (s *rows) NextDue(_ context.Context, ch push.Channel) (at time.Time, ok bool, err error) {
+func (s *rows) NextDue(_ context.Context, ch push.Channel) (at time.Time, ended bool, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, r := range s.all {
-		if r.result.Outcome == Pending && !r.held && r.Channel == ch && (!ok || r.next.Before(at)) {
-			at, ok = r.next, true
+		if r.result.Outcome == Pending && !r.held && r.Channel == ch && (at.IsZero() || r.next.Before(at)) {
+			at = r.next
 		}
 	}
-	return at, ok, nil
-}
-
-func (s *rows) Ended() bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return !s.open
+	return at, !s.open, nil
 }
 
 func (s *rows) end() {

@@ -73,7 +73,7 @@ func (j *Job) Refusal() string {
 	return ""
 }
 
-// Run sends until its source has Ended and nothing of it is left to be sent, or ctx ends. Requests under way outlive ctx
+// Run sends until its source has ended and nothing of it is left to be sent, or ctx ends. Requests under way outlive ctx
 // and are cut off when hard ends. When it returns, nothing of the job is being sent and every outcome that came is
 // written, unless the error says otherwise. A *ChannelError: a channel cannot send at all. Run is called once.
 func (j *Job) Run(ctx, hard context.Context) error {

@@ -94,24 +94,17 @@ func (l *lane) run(ctx context.Context) error {
 
 // idle waits for something to do. done: there will never be any.
 func (l *lane) idle(ctx context.Context) (done bool, err error) {
-	// In this order: what is added or ends after the first two looks shows in the third.
-	ended, flying := l.source.Ended(), len(l.inFlight) > 0
-	at, ok, err := l.source.NextDue(ctx, l.channel)
+	flying := len(l.inFlight) > 0 // in this order: what ends meanwhile shows in the next look
+	at, ended, err := l.source.NextDue(ctx, l.channel)
 	if err != nil {
 		return false, err
 	}
 	d := idleLook
-	if ok {
+	if !at.IsZero() {
 		d = min(d, max(at.Sub(l.d.now()), time.Millisecond))
 	} else if ended && !flying {
 		return true, nil
 	}
-	l.sleep(ctx, d)
-	return false, nil
-}
-
-// sleep waits, or until there is something to look at.
-func (l *lane) sleep(ctx context.Context, d time.Duration) {
 	t := time.NewTimer(d)
 	defer t.Stop()
 	select {
@@ -119,13 +112,14 @@ func (l *lane) sleep(ctx context.Context, d time.Duration) {
 	case <-l.wake:
 	case <-t.C:
 	}
+	return false, nil
 }
 
 // take sees to each of these deliveries: it leaves, or is put off, or need not be sent. When it returns, the source
 // knows which.
 func (l *lane) take(ctx context.Context, ds []Delivery) (err error) {
 	// It is another sender after the channel's settings have changed.
-	if l.sender, err = l.d.senders.Sender(ctx, l.job.work.App, l.channel); err != nil {
+	if l.sender, err = l.d.Sender(ctx, l.job.work.App, l.channel); err != nil {
 		return &ChannelError{Channel: l.channel, Err: err}
 	}
 	l.pacer, _ = l.sender.(push.Pacer)
@@ -151,7 +145,7 @@ func (l *lane) take(ctx context.Context, ds []Delivery) (err error) {
 		}
 		l.d.metrics.count(b.settled)
 	} else if b.asked && b.claimed.Load() == 0 {
-		l.sleep(ctx, stopLook)
+		Wait(ctx, stopLook)
 	}
 	return nil
 }

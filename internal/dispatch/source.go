@@ -20,10 +20,9 @@ import (
 type Source interface {
 	// Due reads up to limit pending deliveries of a channel whose time has come, longest due first.
 	Due(ctx context.Context, ch push.Channel, now time.Time, limit int) ([]Delivery, error)
-	// NextDue says when the next pending delivery of a channel comes due; ok is false if there is none but held ones.
-	NextDue(ctx context.Context, ch push.Channel) (at time.Time, ok bool, err error)
-	// Ended reports whether all deliveries are there that will ever be: once they are settled, the job is done.
-	Ended() bool
+	// NextDue says when the next pending delivery of a channel comes due; zero: there is none but held ones. ended: all
+	// deliveries were there already before it looked that will ever be. Once they are settled, the job is done.
+	NextDue(ctx context.Context, ch push.Channel) (at time.Time, ended bool, err error)
 	// Window is when a delivery may leave: not before from, nor at until or later, when it expires. It is asked before
 	// each attempt and must not wait for anything.
 	Window(d *Delivery, now time.Time) (from, until time.Time)

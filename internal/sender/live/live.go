@@ -27,13 +27,10 @@ type Recaller interface {
 	Recall(ctx context.Context, app, id, to string) (n int, err error)
 }
 
-// scope is what waits when the store is in trouble.
-const scope = "mailbox"
-
 // retryFull is when to try a full mailbox again, and a store without space.
 const retryFull = 30 * time.Second
 
-// Sender publishes.
+// Sender publishes. It has no pace: publishing slows down by itself when the disk does.
 type Sender struct {
 	publisher Publisher
 	recaller  Recaller
@@ -43,7 +40,6 @@ type Sender struct {
 var (
 	_ push.Sender   = (*Sender)(nil)
 	_ push.Recaller = (*Sender)(nil)
-	_ push.Pacer    = (*Sender)(nil)
 )
 
 // New makes a sender; now is the store's clock.
@@ -85,7 +81,7 @@ func judge(err error) error {
 	case errors.Is(err, mailbox.ErrFull):
 		return &push.RetryError{After: retryFull, Reason: "the mailbox is full"}
 	case errors.Is(err, mailbox.ErrNoSpace):
-		return &push.RetryError{After: retryFull, Credential: true, Scope: scope, Reason: "the server has too little free disk space"}
+		return &push.RetryError{After: retryFull, Credential: true, Reason: "the server has too little free disk space"}
 	}
 	return &push.UnknownError{Reason: "publish: " + provider.Clip(err.Error())}
 }
@@ -158,9 +154,6 @@ func (s *Sender) Recall(ctx context.Context, sent []push.Sent) []error {
 		return nil
 	})
 }
-
-// Pace is none: publishing slows down by itself when the disk does.
-func (s *Sender) Pace(json.RawMessage) push.Pace { return push.Pace{Scope: scope} }
 
 // Kind is the channel live: there is nothing to set.
 type Kind struct{ Sender *Sender }

@@ -64,7 +64,7 @@ func TestConformance(t *testing.T) {
 	sendertest.Run(t, sendertest.Suite{New: func(t *testing.T) *sendertest.Bed {
 		m, s := start(t)
 		return &sendertest.Bed{
-			Sender: s, Scope: "mailbox", Request: request,
+			Sender: s, Request: request,
 			Put:  func(situation sendertest.Situation) bool { return situation == sendertest.Accepts },
 			Took: func() int { return len(history(t, m)) },
 		}

@@ -45,9 +45,12 @@ type tally struct {
 
 type tallyKey struct{ channel, what int64 }
 
-func newTally(num int64) *tally { return &tally{num: num, counts: make(map[tallyKey]int64)} }
-
-func (t *tally) add(channel, what, n int64) { t.counts[tallyKey{channel, what}] += n }
+func (t *tally) add(channel, what, n int64) {
+	if t.counts == nil {
+		t.counts = make(map[tallyKey]int64)
+	}
+	t.counts[tallyKey{channel, what}] += n
+}
 
 // move counts a delivery from one outcome to another.
 func (t *tally) move(channel int64, from, to campaign.Outcome) {
@@ -88,7 +91,24 @@ func (s *Store) Figures(ctx context.Context, num int64) (*campaign.Figures, erro
 	f := &campaign.Figures{Counts: make(map[campaign.Outcome]int64), Channels: make(map[push.Channel]map[campaign.Outcome]int64)}
 	err := s.db.Read(ctx, func(c *sqlite.Conn) error {
 		return sqlitedb.Each(c, "SELECT channel, what, n FROM campaign_count WHERE campaign = ? AND n <> 0", []any{num}, func(row *sqlite.Stmt) error {
-			addFigure(f, channelOf(row.ColumnInt64(0)), row.ColumnInt64(1), row.ColumnInt64(2))
+			ch, what, n := channelOf(row.ColumnInt64(0)), row.ColumnInt64(1), row.ColumnInt64(2)
+			switch what {
+			case countReaction + int64(campaign.Shown):
+				f.Shown += n
+			case countReaction + int64(campaign.Clicked):
+				f.Clicked += n
+			case countReaction + int64(campaign.Dismissed):
+				f.Dismissed += n
+			case countNotRecalled:
+				f.NotRecalled += n
+			default:
+				o := campaign.Outcome(what) //nolint:gosec // written by tally
+				f.Counts[o] += n
+				if f.Channels[ch] == nil {
+					f.Channels[ch] = make(map[campaign.Outcome]int64)
+				}
+				f.Channels[ch][o] += n
+			}
 			return nil
 		})
 	})
@@ -96,26 +116,6 @@ func (s *Store) Figures(ctx context.Context, num int64) (*campaign.Figures, erro
 		return nil, fmt.Errorf("count deliveries: %w", known(err))
 	}
 	return f, nil
-}
-
-func addFigure(f *campaign.Figures, ch push.Channel, what, n int64) {
-	switch what {
-	case countReaction + int64(campaign.Shown):
-		f.Shown += n
-	case countReaction + int64(campaign.Clicked):
-		f.Clicked += n
-	case countReaction + int64(campaign.Dismissed):
-		f.Dismissed += n
-	case countNotRecalled:
-		f.NotRecalled += n
-	default:
-		o := campaign.Outcome(what) //nolint:gosec // written by tally
-		f.Counts[o] += n
-		if f.Channels[ch] == nil {
-			f.Channels[ch] = make(map[campaign.Outcome]int64)
-		}
-		f.Channels[ch][o] += n
-	}
 }
 
 // Days implements campaign.Reports.

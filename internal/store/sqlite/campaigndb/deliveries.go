@@ -82,7 +82,7 @@ func (s *Store) Recover(ctx context.Context, epoch int64, limit int, resend []pu
 			}
 			t := tallies[r.campaign]
 			if t == nil {
-				t = newTally(r.campaign)
+				t = &tally{num: r.campaign}
 				tallies[r.campaign] = t
 			}
 			t.move(r.channel, campaign.Sending, to)
@@ -156,7 +156,7 @@ func (s *Store) Enumerate(ctx context.Context, epoch, num int64, limit int, due 
 }
 
 func insertDeliveries(c *sqlite.Conn, num int64, list []audience.Endpoint, due func(*campaign.Target) time.Time) (n int, err error) {
-	t := newTally(num)
+	t := &tally{num: num}
 	for i := range list {
 		e := &list[i]
 		code := channelCode(e.Channel)
@@ -258,7 +258,7 @@ func (s *Store) Claim(ctx context.Context, epoch, num int64, targets []campaign.
 		if err != nil || !running {
 			return err
 		}
-		t := newTally(num)
+		t := &tally{num: num}
 		for i := range targets {
 			d := targets[i]
 			err := sqlitedb.Each(c, `UPDATE delivery SET outcome = 1, epoch = ?, first_at = CASE first_at WHEN 0 THEN ? ELSE first_at END, at = ?
@@ -295,7 +295,7 @@ func (s *Store) Finish(ctx context.Context, epoch, num int64, results []campaign
 			if err := checkOwner(c, epoch); err != nil {
 				return err
 			}
-			t := newTally(num)
+			t := &tally{num: num}
 			for i := range part {
 				if err := finish(c, t, epoch, &part[i], now); err != nil {
 					return err

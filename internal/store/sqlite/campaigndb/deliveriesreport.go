@@ -79,7 +79,7 @@ func (s *Store) Track(ctx context.Context, num, row int64, what campaign.Reactio
 		if err := sqlitedb.Each(c, "UPDATE delivery SET flags = flags | ? WHERE campaign = ? AND endpoint = ?", []any{flag, num, row}, nil); err != nil {
 			return err
 		}
-		t := newTally(num)
+		t := &tally{num: num}
 		t.add(channel, countReaction+int64(what), 1)
 		return t.write(c, now)
 	})

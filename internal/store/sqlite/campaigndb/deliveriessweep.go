@@ -30,7 +30,7 @@ func (s *Store) Sweep(ctx context.Context, num int64, sw campaign.Sweep, limit i
 			return err
 		}
 		n = len(rows)
-		t := newTally(num)
+		t := &tally{num: num}
 		for _, r := range rows {
 			to, detail := sw.To, sw.Detail
 			if r.flags&flagUnsure != 0 && to != campaign.Pending {
@@ -98,7 +98,7 @@ func (s *Store) FinishRecall(ctx context.Context, epoch, num int64, results []ca
 		if err := sqlitedb.Each(c, "UPDATE campaign SET recall = ? WHERE num = ?", []any{next, num}, nil); err != nil {
 			return err
 		}
-		t := newTally(num)
+		t := &tally{num: num}
 		for i := range results {
 			if err := finishRecall(c, t, &results[i], now); err != nil {
 				return err

@@ -231,16 +231,10 @@ func (w *endpointWriter) register(r *audience.Registration) (done audience.Regis
 		e.Status, e.CreatedAt, e.UpdatedAt, e.LastSeenAt = audience.Active, w.now, w.now, w.now
 		err = w.insert(&e)
 	}
-	if own(err) {
-		return audience.Registered{Err: err}, nil
+	if many := new(tooManyNames); errors.Is(err, audience.ErrTaken) || errors.As(err, &many) {
+		return audience.Registered{Err: err}, nil // found out before anything was written of it
 	}
 	return audience.Registered{Endpoint: e, Created: !found}, err
-}
-
-// own reports whether an error is that of one endpoint, found out before anything was written of it.
-func own(err error) bool {
-	var many *tooManyNames
-	return errors.Is(err, audience.ErrTaken) || errors.As(err, &many)
 }
 
 func (w *endpointWriter) insert(e *audience.Endpoint) error {

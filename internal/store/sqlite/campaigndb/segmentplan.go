@@ -25,11 +25,6 @@ type source struct {
 	ordered bool
 }
 
-// everybody lists the app's active endpoints.
-func everybody(app string) source {
-	return source{"endpoint e", clause{"e.app = ? AND e.active = 1", []any{app}}, "e.number", true}
-}
-
 // join adds the endpoints' own rows if the source is not made of them. Cross says that the source comes first.
 func (s *source) join() string {
 	if s.number == "e.number" {
@@ -66,7 +61,8 @@ func newPlan(c *sqlite.Conn, app string, sel *audience.Selection, ordered bool) 
 			best, least = i, n
 		}
 	}
-	chosen := candidate{source: everybody(app)}
+	everybody := source{"endpoint e", clause{"e.app = ? AND e.active = 1", []any{app}}, "e.number", true}
+	chosen := candidate{source: everybody}
 	if best >= 0 {
 		chosen = candidates[best]
 	}

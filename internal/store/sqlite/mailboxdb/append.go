@@ -44,7 +44,7 @@ func (s *Store) Append(ctx context.Context, batch []*mailbox.Append) error {
 	c := newCall(len(ops))
 	for _, op := range ops {
 		op.call = c
-		s.db.Submit(op)
+		s.db.Submit(op.items[0].N.App, op) // a batch is of one app
 	}
 	if len(ops) == 0 {
 		return nil
@@ -75,9 +75,6 @@ func (s *Store) appendOps(batch []*mailbox.Append) (ops []*appendOp) {
 	}
 	return ops
 }
-
-// Owner implements sqlitedb.Owned: that of a batch is its app.
-func (op *appendOp) Owner() string { return op.items[0].N.App }
 
 func (op *appendOp) Size() (rows, bytes int) { return op.rows, op.bytes }
 

@@ -34,7 +34,7 @@ func (s *Store) run(ctx context.Context, op sqlitedb.Op, done chan error, bulk b
 	if bulk {
 		s.db.SubmitBulk(op)
 	} else {
-		s.db.Submit(op)
+		s.db.Submit("", op)
 	}
 	return <-done
 }

@@ -40,7 +40,7 @@ func (s *Store) Settle(ctx context.Context, batch []*mailbox.Settle) error {
 	c := newCall(len(ops))
 	for _, op := range ops {
 		op.call = c
-		s.db.Submit(op)
+		s.db.Submit("", op)
 	}
 	err := c.wait(ctx, func() {
 		for _, op := range ops {

@@ -29,7 +29,7 @@ func (s *Store) Save(v *signal.Save) {
 	if len(v.Keys) > 0 {
 		op.objects, op.progress = encodeKeys(v.ID.Group, v.Keys), encodeProgress(v.Progress)
 	}
-	s.db.Submit(op)
+	s.db.Submit("", op)
 }
 
 // Size implements sqlitedb.Op.

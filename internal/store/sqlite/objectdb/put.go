@@ -32,12 +32,9 @@ func (s *Store) Put(ctx context.Context, batch []*signal.Put) error {
 	for _, p := range batch {
 		op.bytes += 128 + len(p.Payload)
 	}
-	s.db.Submit(op)
+	s.db.Submit(batch[0].App, op) // a batch is of one app
 	return storeError("store objects", <-op.done)
 }
-
-// Owner implements sqlitedb.Owned: that of a batch is its app.
-func (op *putOp) Owner() string { return op.batch[0].App }
 
 // Size implements sqlitedb.Op.
 func (op *putOp) Size() (rows, bytes int) { return len(op.batch), op.bytes }

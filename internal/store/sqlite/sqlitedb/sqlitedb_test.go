@@ -168,7 +168,7 @@ func (c *chain) Done(error) {
 	case <-c.stop:
 		c.left.Done()
 	default:
-		c.left.Go(func() { c.db.Submit(c) })
+		c.left.Go(func() { c.db.Submit("", c) })
 	}
 }
 
@@ -178,7 +178,7 @@ func TestBackgroundWorkIsNotStarved(t *testing.T) {
 	var left sync.WaitGroup
 	for range 8 {
 		left.Add(1)
-		db.Submit(&chain{db: db, stop: stop, left: &left})
+		db.Submit("", &chain{db: db, stop: stop, left: &left})
 	}
 	for range 5 {
 		if err := db.DoBulk(t.Context(), 500, insert("bulk")); err != nil {

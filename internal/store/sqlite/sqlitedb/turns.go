@@ -1,13 +1,5 @@
 package sqlitedb
 
-// Owned is an Op of one app. Those of one app are applied in the order in which they were submitted, and apps take turns: one
-// that writes much waits for itself.
-type Owned interface {
-	Op
-	// Owner names the app. It must not change.
-	Owner() string
-}
-
 // What one turn takes at least, if there is so much: so little that a commit, which is full after 1000 rows, has room for
 // many apps.
 const (
@@ -32,14 +24,14 @@ type turn struct {
 // keepOps is how many places an app's empty queue keeps.
 const keepOps = 1 << 12
 
-func (t *turns) add(owner string, op Op, bytes int) {
-	q := t.of[owner]
+func (t *turns) add(app string, op Op, bytes int) {
+	q := t.of[app]
 	if q == nil {
 		if t.of == nil {
 			t.of = make(map[string]*turn)
 		}
 		q = &turn{}
-		t.of[owner] = q
+		t.of[app] = q
 	}
 	if q.head == len(q.ops) {
 		t.next = append(t.next, q)
@@ -52,14 +44,6 @@ func (t *turns) add(owner string, op Op, bytes int) {
 	q.ops = append(q.ops, op)
 	q.bytes += bytes
 	t.ops++
-}
-
-// waiting is how many bytes of an app wait.
-func (t *turns) waiting(owner string) int {
-	if q := t.of[owner]; q != nil {
-		return q.bytes
-	}
-	return 0
 }
 
 // take hands out the ops of the next app's turn.

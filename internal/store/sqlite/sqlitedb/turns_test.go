@@ -21,7 +21,6 @@ type owned struct {
 	done  *sync.WaitGroup
 }
 
-func (o *owned) Owner() string { return o.app }
 func (o *owned) Apply(*sqlite.Conn) error {
 	*o.order = append(*o.order, o) // the writer's goroutine alone
 	return nil
@@ -48,7 +47,7 @@ func TestAnAppThatWritesMuchWaitsForItself(t *testing.T) {
 	var done sync.WaitGroup
 	submit := func(app string, n, bytes int) {
 		done.Add(1)
-		db.Submit(&owned{app: app, n: n, bytes: bytes, order: &order, done: &done})
+		db.Submit(app, &owned{app: app, n: n, bytes: bytes, order: &order, done: &done})
 	}
 	for i := range 20_000 {
 		submit("hostile", i, 1<<10)
@@ -81,12 +80,12 @@ func TestAnAppMayQueueWhatIsLeft(t *testing.T) {
 	var done, submitting sync.WaitGroup
 	done.Add(101)
 	for i := range 100 { // 100 MB
-		submitting.Go(func() { db.Submit(&owned{app: "hostile", n: i, bytes: 1 << 20, order: &order, done: &done}) })
+		submitting.Go(func() { db.Submit("hostile", &owned{app: "hostile", n: i, bytes: 1 << 20, order: &order, done: &done}) })
 	}
 	for db.Queued() < 32 {
 	}
 	// Not one more than half is taken: this returns although the writer stands still.
-	db.Submit(&owned{app: "good", bytes: 1 << 20, order: &order, done: &done})
+	db.Submit("good", &owned{app: "good", bytes: 1 << 20, order: &order, done: &done})
 	if n := db.Queued(); n > 34 {
 		t.Errorf("%d MB are queued", n)
 	}

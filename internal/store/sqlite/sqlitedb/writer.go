@@ -50,6 +50,7 @@ func (e *FatalError) Unwrap() error { return e.Err }
 
 type queued struct {
 	op    Op
+	app   string
 	lazy  bool
 	since time.Time // of bulk work
 }
@@ -62,9 +63,9 @@ type writer struct {
 	mu      sync.Mutex
 	shrunk  *sync.Cond // signalled when queued bytes shrink
 	fast    []queued
-	owned   turns
+	byApp   turns
 	bulk    []queued
-	urgent  int // entries of fast that do not wait for company, and all of owned
+	urgent  int // entries of fast that do not wait for company, and all of byApp
 	bytes   int
 	lazyDue bool
 	timer   *time.Timer // wakes for lazy entries; running iff lazyArmed
@@ -95,8 +96,10 @@ func newWriter(conn *sqlite.Conn, db *DB) *writer {
 	return w
 }
 
-// Submit hands an op to the writer: it goes into the next commit. It waits while too much is queued.
-func (db *DB) Submit(op Op) { db.w.submit(queued{op: op}, false) }
+// Submit hands an op to the writer: it goes into the next commit. It waits while too much is queued. Ops of one app are
+// applied in the order in which they were submitted, and apps take turns: one that writes much waits for itself. Ops
+// without one, "", are for what must not wait for that.
+func (db *DB) Submit(app string, op Op) { db.w.submit(queued{op: op, app: app}, false) }
 
 // SubmitLazy is Submit for an op that may wait up to 5 ms for another's commit to ride on. It never waits itself.
 func (db *DB) SubmitLazy(op Op) { db.w.submit(queued{op: op, lazy: true}, false) }
@@ -111,17 +114,13 @@ func (db *DB) Commits() uint64 { return db.w.commits.Load() }
 func (db *DB) Queued() int {
 	db.w.mu.Lock()
 	defer db.w.mu.Unlock()
-	return len(db.w.fast) + db.w.owned.ops + len(db.w.bulk)
+	return len(db.w.fast) + db.w.byApp.ops + len(db.w.bulk)
 }
 
 func (w *writer) submit(q queued, bulk bool) {
 	_, bytes := q.op.Size()
-	owner := ""
-	if o, ok := q.op.(Owned); ok && !q.lazy && !bulk {
-		owner = o.Owner()
-	}
 	w.mu.Lock()
-	for !q.lazy && w.crowded(owner) && w.refusal() == nil {
+	for !q.lazy && w.crowded(q.app) && w.refusal() == nil {
 		w.shrunk.Wait()
 	}
 	if err := w.refusal(); err != nil {
@@ -142,8 +141,8 @@ func (w *writer) submit(q queued, bulk bool) {
 		}
 		w.mu.Unlock()
 		return
-	case owner != "":
-		w.owned.add(owner, q.op, bytes)
+	case q.app != "":
+		w.byApp.add(q.app, q.op, bytes)
 		w.urgent++
 	default:
 		w.fast = append(w.fast, q)
@@ -154,11 +153,11 @@ func (w *writer) submit(q queued, bulk bool) {
 }
 
 // crowded reports whether so much waits that an op has to wait to be queued. An app may have as much queued as is left.
-func (w *writer) crowded(owner string) bool {
+func (w *writer) crowded(app string) bool {
 	left := maxQueuedBytes - w.bytes
 	own := 0
-	if owner != "" {
-		own = w.owned.waiting(owner)
+	if t := w.byApp.of[app]; t != nil {
+		own = t.bytes
 	}
 	return left < 0 || own > 0 && own > left
 }
@@ -219,7 +218,7 @@ func (w *writer) take() (batch []Op, more bool) {
 	}
 	if w.urgent > 0 || w.lazyDue || len(w.bulk) > 0 || w.closed {
 		n, part := 0, 1
-		if w.owned.ops > 0 {
+		if w.byApp.ops > 0 {
 			part = 2 // neither kind keeps the other out
 		}
 		for n < len(w.fast) && rows < maxCommitOps/part && bytes < maxCommitBytes/part {
@@ -230,8 +229,8 @@ func (w *writer) take() (batch []Op, more bool) {
 			n++
 		}
 		w.fast = consume(w.fast, n)
-		for w.owned.ops > 0 && rows < maxCommitOps && bytes < maxCommitBytes {
-			w.owned.take(func(op Op, r, b int) {
+		for w.byApp.ops > 0 && rows < maxCommitOps && bytes < maxCommitBytes {
+			w.byApp.take(func(op Op, r, b int) {
 				w.urgent--
 				rows, bytes = rows+r, bytes+b
 				batch = append(batch, op)
@@ -259,7 +258,7 @@ func (w *writer) take() (batch []Op, more bool) {
 		w.shrunk.Broadcast()
 	}
 	w.batch, w.batchBytes = batch, int64(bytes)
-	return batch, !w.closed || len(w.fast)+w.owned.ops+len(w.bulk) > 0
+	return batch, !w.closed || len(w.fast)+w.byApp.ops+len(w.bulk) > 0
 }
 
 // consume drops the first n, keeping the memory unless it has grown out of proportion.
