@@ -18,6 +18,7 @@ import (
 
 	"godwit.dev/godwit/internal/app/datadir"
 	"godwit.dev/godwit/internal/cli"
+	"godwit.dev/godwit/tools/mutate/mutant"
 )
 
 // The scripts run the program as main does, each command in a process of its own.
@@ -37,6 +38,11 @@ func TestScripts(t *testing.T) {
 		RequireExplicitExec: true,
 		Setup: func(e *testscript.Env) error {
 			e.Setenv("GORACE", "atexit_sleep_ms=10") // else every process takes a second to end under the race detector
+			for _, v := range os.Environ() {
+				if strings.HasPrefix(v, mutant.Variable) { // breaks the program on purpose: see tools/mutate
+					e.Vars = append(e.Vars, v)
+				}
+			}
 			return nil
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){

@@ -3,21 +3,13 @@ package main
 import (
 	"cmp"
 	"context"
-	"encoding/json"
-	"errors"
+	"crypto/sha256"
 	"fmt"
 	"io"
-	"maps"
-	"math/rand/v2"
 	"os"
-	"os/exec"
-	"path/filepath"
 	"regexp"
-	"runtime"
 	"slices"
-	"strconv"
 	"strings"
-	"sync"
 	"time"
 
 	"godwit.dev/godwit/tools/mutate/mutant"
@@ -38,36 +30,25 @@ var spared = regexp.MustCompile(`/(archtest|gatetest|storetest|sendertest|certst
 
 // drawing is what a run is asked for.
 type drawing struct {
-	patterns  []string // of packages, as go list takes them
+	patterns  []string       // of packages, as go list takes them
+	only      *regexp.Regexp // names of mutants to draw from; nil: all
 	count     int
 	seed      uint64
 	jobs      int
 	survivors string // file
+	results   string // file; empty: none
+	resume    bool
 	out       io.Writer
-}
-
-// goPackage is what go list says of a package.
-type goPackage struct {
-	Dir, ImportPath                          string
-	GoFiles, TestGoFiles, XTestGoFiles       []string
-	Imports, TestImports, XTestImports, Deps []string
-}
-
-func (p *goPackage) tested() bool { return len(p.TestGoFiles)+len(p.XTestGoFiles) > 0 }
-
-func (p *goPackage) uses(other string) bool {
-	return slices.Contains(p.Imports, other) || slices.Contains(p.TestImports, other) || slices.Contains(p.XTestImports, other)
-}
-
-// suiteBinary is a package's compiled tests.
-type suiteBinary struct {
-	path, dir string
-	took      time.Duration // without a mutant
 }
 
 // draw breaks the code in places that chance chooses and reports what no test notices. It fails if there is something
 // that survivors.txt does not judge, or too much that it excuses.
 func (d *drawing) draw(ctx context.Context) error {
+	begun := time.Now()
+	judged, err := readSurvivors(d.survivors)
+	if err != nil {
+		return err
+	}
 	packages, err := list(ctx, d.patterns)
 	if err != nil {
 		return err
@@ -76,86 +57,68 @@ func (d *drawing) draw(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	if d.only != nil {
+		points = slices.DeleteFunc(points, func(p *point) bool { return !d.only.MatchString(p.String()) })
+	}
 	drawn := pick(points, d.count, d.seed)
 	fmt.Fprintf(d.out, "%d of %d places, seed %d\n", len(drawn), len(points), d.seed)
+	log, noticed, err := d.openResults()
+	if err != nil {
+		return err
+	}
+	defer log.close()
+	drawn, before := without(drawn, noticed)
+	if before > 0 {
+		fmt.Fprintf(d.out, "%d of them were noticed before\n", before)
+	}
 	dir, err := os.MkdirTemp("", "mutate")
 	if err != nil {
 		return err
 	}
 	defer os.RemoveAll(dir)
 	tests := testsOf(packages, drawn)
-	binaries, drawn, err := compile(ctx, dir, packages, drawn, tests)
+	binaries, drawn, err := d.compile(ctx, dir, packages, drawn, tests)
 	if err != nil {
 		return err
 	}
-	if err := d.baseline(ctx, binaries); err != nil {
+	if err := d.baseline(ctx, dir, binaries); err != nil {
 		return err
 	}
-	survived, err := d.try(ctx, drawn, tests, binaries)
-	if err != nil {
-		return err
-	}
-	judged, err := readSurvivors(d.survivors)
-	if err != nil {
-		return err
-	}
-	return report(d.out, len(drawn), survived, judged)
-}
-
-func list(ctx context.Context, patterns []string) (map[string]*goPackage, error) {
-	out, err := exec.CommandContext(ctx, "go", append([]string{"list", "-json=Dir,ImportPath,GoFiles,TestGoFiles,XTestGoFiles,Imports,TestImports,XTestImports"}, patterns...)...).Output()
-	if err != nil {
-		return nil, fmt.Errorf("go list: %w", err)
-	}
-	packages := map[string]*goPackage{}
-	for dec := json.NewDecoder(strings.NewReader(string(out))); ; {
-		p := &goPackage{}
-		switch err := dec.Decode(p); {
-		case errors.Is(err, io.EOF):
-			return packages, nil
-		case err != nil:
-			return nil, err
-		}
-		packages[p.ImportPath] = p
-	}
-}
-
-// allPoints finds the places of all packages that are not there for tests, in order.
-func allPoints(packages map[string]*goPackage) (all []*point, err error) {
-	for _, path := range slices.Sorted(maps.Keys(packages)) {
-		if spared.MatchString(path) {
-			continue
-		}
-		p := packages[path]
-		for _, f := range p.GoFiles {
-			if strings.HasSuffix(f, ".pb.go") {
-				continue
-			}
-			src, err := os.ReadFile(filepath.Join(p.Dir, f))
-			if err != nil {
-				return nil, err
-			}
-			found, err := find(strings.TrimPrefix(path, module+"/")+"/"+f, path, src)
-			if err != nil {
-				return nil, err
-			}
-			all = append(all, found...)
+	survived, tried, err := d.try(ctx, drawn, tests, binaries, log)
+	for _, b := range binaries {
+		if b.skip != "" {
+			fmt.Fprintf(d.out, "left out, red without a mutant: %s of %s\n", b.skip, b.dir)
 		}
 	}
-	return all, nil
+	if err != nil {
+		fmt.Fprintf(d.out, "%d of %d tried, %d survived; with -resume the next run of this seed goes on from here\n", before+tried, before+len(drawn), len(survived))
+		return err
+	}
+	fmt.Fprintf(d.out, "it took %s\n", time.Since(begun).Round(time.Second))
+	return report(d.out, before+len(drawn), survived, judged)
 }
 
-// pick draws n points, of each kind as many as there are, in turn.
+// without leaves out what is noticed.
+func without(drawn []*point, noticed map[string]bool) (rest []*point, left int) {
+	rest = slices.DeleteFunc(slices.Clone(drawn), func(p *point) bool { return noticed[p.String()] })
+	return rest, len(drawn) - len(rest)
+}
+
+// pick draws n points, of each kind as many as there are, in turn. Each point's chance is a hash of its own, so that a
+// change of the code leaves the rest of a draw as it was.
 func pick(points []*point, n int, seed uint64) (drawn []*point) {
-	byKind := map[kind][]*point{}
+	byKind, chance := map[kind][]*point{}, map[*point][sha256.Size]byte{}
 	for _, p := range points {
 		byKind[p.kind] = append(byKind[p.kind], p)
+		chance[p] = sha256.Sum256(fmt.Appendf(nil, "%d %s", seed, p))
 	}
-	rnd := rand.New(rand.NewPCG(seed, 0)) //nolint:gosec // chance that can be had again
 	for _, k := range kinds {
-		rnd.Shuffle(len(byKind[k]), func(i, j int) { byKind[k][i], byKind[k][j] = byKind[k][j], byKind[k][i] })
+		slices.SortFunc(byKind[k], func(a, b *point) int {
+			ca, cb := chance[a], chance[b]
+			return slices.Compare(ca[:], cb[:])
+		})
 	}
-	for n = min(n, len(points)); len(drawn) < n; {
+	for n = min(n, len(points), mutant.Most); len(drawn) < n; {
 		for _, k := range kinds {
 			if rest := byKind[k]; len(rest) > 0 && len(drawn) < n {
 				drawn, byKind[k] = append(drawn, rest[0]), rest[1:]
@@ -194,160 +157,4 @@ func testsOf(packages map[string]*goPackage, drawn []*point) map[string][]string
 		}
 	}
 	return tests
-}
-
-// where is how the compiler names a place.
-var where = regexp.MustCompile(`(?m)([\w./-]+\.go):(\d+):\d+: `)
-
-// compile builds the tests with all mutants in them. What does not compile is left out.
-func compile(ctx context.Context, dir string, packages map[string]*goPackage, drawn []*point, tests map[string][]string) (map[string]*suiteBinary, []*point, error) {
-	binaries := map[string]*suiteBinary{}
-	for _, list := range tests {
-		for _, path := range list {
-			binaries[path] = &suiteBinary{path: filepath.Join(dir, strings.ReplaceAll(path, "/", "_")+".test"), dir: packages[path].Dir}
-		}
-	}
-	for range 10 {
-		overlay, err := writeOverlay(dir, packages, drawn)
-		if err != nil {
-			return nil, nil, err
-		}
-		var failures strings.Builder
-		for _, path := range slices.Sorted(maps.Keys(binaries)) {
-			out, err := exec.CommandContext(ctx, "go", "test", "-c", "-vet=off", "-overlay", overlay, "-o", binaries[path].path, path).CombinedOutput()
-			if ctx.Err() != nil {
-				return nil, nil, ctx.Err()
-			}
-			if err != nil {
-				failures.Write(out)
-				break // what it lacks is lacking for all
-			}
-		}
-		if failures.Len() == 0 {
-			return binaries, drawn, nil
-		}
-		fewer := slices.DeleteFunc(slices.Clone(drawn), func(p *point) bool {
-			for _, m := range where.FindAllStringSubmatch(failures.String(), -1) {
-				if strings.HasSuffix(p.file, filepath.Base(m[1])) && strconv.Itoa(p.line(packages)) == m[2] {
-					return true
-				}
-			}
-			return false
-		})
-		if len(fewer) == len(drawn) {
-			return nil, nil, fmt.Errorf("mutants do not compile: %s", failures.String())
-		}
-		drawn = fewer
-	}
-	return nil, nil, errors.New("mutants do not compile")
-}
-
-// source is a point's file.
-func (p *point) source(packages map[string]*goPackage) string {
-	return filepath.Join(packages[p.pkg].Dir, filepath.Base(p.file))
-}
-
-func (p *point) line(packages map[string]*goPackage) int {
-	src, _ := os.ReadFile(p.source(packages))
-	return 1 + strings.Count(string(src[:p.from]), "\n")
-}
-
-// writeOverlay writes the files with mutants in them, and what the go command is to be told of them.
-func writeOverlay(dir string, packages map[string]*goPackage, drawn []*point) (string, error) {
-	byFile := map[string][]*point{}
-	for _, p := range drawn {
-		f := p.source(packages)
-		byFile[f] = append(byFile[f], p)
-	}
-	replace := map[string]string{}
-	for file, points := range byFile {
-		src, err := os.ReadFile(file)
-		if err != nil {
-			return "", err
-		}
-		out, err := rewrite(src, points)
-		if err != nil {
-			return "", err
-		}
-		replace[file] = filepath.Join(dir, fmt.Sprint(points[0].number, "-", filepath.Base(file)))
-		if err := os.WriteFile(replace[file], out, 0o600); err != nil {
-			return "", err
-		}
-	}
-	text, err := json.Marshal(map[string]any{"Replace": replace})
-	if err != nil {
-		return "", err
-	}
-	overlay := filepath.Join(dir, "overlay.json")
-	return overlay, os.WriteFile(overlay, text, 0o600)
-}
-
-// run runs compiled tests; number 0 is the code as it is.
-func (b *suiteBinary) run(ctx context.Context, number int, limit time.Duration) (red bool, out string) {
-	ctx, cancel := context.WithTimeout(ctx, limit)
-	defer cancel()
-	cmd := exec.CommandContext(ctx, b.path, "-test.short", "-test.failfast", "-test.timeout", limit.String())
-	cmd.Dir, cmd.Env = b.dir, append(os.Environ(), mutant.Variable+"="+strconv.Itoa(number))
-	cmd.WaitDelay = 5 * time.Second
-	text, err := cmd.CombinedOutput()
-	return err != nil, string(text)
-}
-
-// baseline sees that the tests are green without a mutant, and how long they take.
-func (d *drawing) baseline(ctx context.Context, binaries map[string]*suiteBinary) error {
-	for _, path := range slices.Sorted(maps.Keys(binaries)) {
-		b, begun := binaries[path], time.Now()
-		red, out := b.run(ctx, 0, patience)
-		if red { // a machine that others use may fail a test once
-			begun = time.Now()
-			red, out = b.run(ctx, 0, patience)
-		}
-		if ctx.Err() != nil {
-			return ctx.Err()
-		}
-		if red {
-			return fmt.Errorf("%s is red without a mutant:\n%s", path, tail(out))
-		}
-		b.took = time.Since(begun)
-	}
-	return nil
-}
-
-// try runs the tests of each mutant, until one is red.
-func (d *drawing) try(ctx context.Context, drawn []*point, tests map[string][]string, binaries map[string]*suiteBinary) (survived []*point, err error) {
-	var mu sync.Mutex
-	var wg sync.WaitGroup
-	turn := make(chan *point)
-	for range cmp.Or(d.jobs, runtime.GOMAXPROCS(0)) {
-		wg.Go(func() {
-			for p := range turn {
-				by, why := "", ""
-				for _, path := range tests[p.pkg] {
-					b := binaries[path]
-					if red, out := b.run(ctx, p.number, 20*time.Second+3*b.took); red {
-						by, why = path, reason(out)
-						break
-					}
-				}
-				mu.Lock()
-				if by == "" {
-					survived = append(survived, p)
-					fmt.Fprintf(d.out, "SURVIVED %s\n", p)
-				} else {
-					fmt.Fprintf(d.out, "noticed  %s\n         %s: %.150s\n", p, strings.TrimPrefix(by, module+"/"), why)
-				}
-				mu.Unlock()
-			}
-		})
-	}
-	for _, p := range drawn {
-		if ctx.Err() != nil {
-			break
-		}
-		turn <- p
-	}
-	close(turn)
-	wg.Wait()
-	slices.SortFunc(survived, func(a, b *point) int { return a.number - b.number })
-	return survived, ctx.Err()
 }

@@ -13,6 +13,7 @@ import (
 	"os/exec"
 	"os/signal"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -29,28 +30,37 @@ type mutation struct {
 // suite is a package and the tests in it to run.
 type suite struct{ pkg, run string }
 
+// resultsFolder holds what became of each mutant of a seed, a line of JSON for each.
+const resultsFolder = ".bin/mutate"
+
 // patience bounds one run of tests.
 const patience = 10 * time.Minute
 
 func main() {
-	only := flag.String("only", "", "run only mutations by hand whose name contains this")
+	only := flag.String("only", "", "try only mutations whose name this regular expression matches; a drawn one's begins with its file")
 	list := flag.Bool("list", false, "list the mutations by hand")
 	hand := flag.Bool("hand", true, "try the mutations by hand")
 	d := drawing{survivors: survivorsFile, out: os.Stdout}
 	flag.IntVar(&d.count, "draw", 200, "how many mutants to draw; 0: none")
 	flag.Uint64Var(&d.seed, "seed", 1, "draws the same again")
 	flag.IntVar(&d.jobs, "jobs", 0, "tests that run at once; 0: as many as there are processors")
+	flag.BoolVar(&d.resume, "resume", false, "keep what the last run of this seed noticed and try the rest: after an interrupt, or after tests were written")
 	flag.Parse()
 	if d.patterns = flag.Args(); len(d.patterns) == 0 {
 		d.patterns = []string{"./internal/..."}
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
-	var err error
-	if *hand {
-		err = run(ctx, *only, *list)
+	which, err := regexp.Compile(*only)
+	if err == nil && *hand {
+		err = run(ctx, which, *list)
 	}
-	if d.count > 0 && *only == "" && !*list {
+	if *only != "" {
+		d.only = which
+	} else {
+		d.results = filepath.Join(resultsFolder, fmt.Sprintf("seed-%d.jsonl", d.seed))
+	}
+	if d.count > 0 && !*list {
 		err = errors.Join(err, d.draw(ctx))
 	}
 	if err != nil {
@@ -59,10 +69,10 @@ func main() {
 	}
 }
 
-func run(ctx context.Context, only string, list bool) error {
+func run(ctx context.Context, only *regexp.Regexp, list bool) error {
 	var survived []string
 	for _, m := range slices.Concat(mutations, ofObjects) {
-		if !strings.Contains(m.name, only) {
+		if !only.MatchString(m.name) {
 			continue
 		}
 		if list {

@@ -30,11 +30,12 @@ var mutations = []mutation{
 	},
 	{
 		name: "one commit per publish",
-		file: "internal/store/sqlite/sqlitedb/writer.go",
-		old:  "n < len(w.fast) && rows < maxCommitOps/part && bytes < maxCommitBytes/part",
-		new:  "n < len(w.fast) && n < 1 && rows < maxCommitOps/part && bytes < maxCommitBytes/part",
+		file: "internal/store/sqlite/sqlitedb/turns.go",
+		old:  "		r, b := op.Size()\n		rows, bytes = rows+r",
+		new:  "		_, b := op.Size()\n		r := maxCommitOps\n		rows, bytes = rows+r",
 		tests: []suite{
 			{writerTests, "."},
+			{storeTests, "TestPublishesQueued"},
 		},
 	},
 	{

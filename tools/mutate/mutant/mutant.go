@@ -4,15 +4,43 @@ package mutant
 import (
 	"os"
 	"strconv"
+	"sync/atomic"
 )
 
-// Variable names the mutant that a test binary is to have; without it the code is as it was written.
-const Variable = "GODWIT_MUTANT"
+const (
+	// Variable names the mutant that a test binary is to have; without it the code is as it was written.
+	Variable = "GODWIT_MUTANT"
+	// ReachedVariable, which begins like Variable, names a file to which the numbers of mutants are written whose place is come by.
+	ReachedVariable = Variable + "_REACHED"
+	// Most is the highest number of a mutant.
+	Most = 1<<14 - 1
+)
 
-var chosen, _ = strconv.Atoi(os.Getenv(Variable))
+var (
+	chosen, _ = strconv.Atoi(os.Getenv(Variable))
+	reached   = openReached()
+	seen      [Most + 1]atomic.Bool
+)
+
+func openReached() *os.File {
+	name := os.Getenv(ReachedVariable)
+	if name == "" {
+		return nil
+	}
+	f, err := os.OpenFile(name, os.O_WRONLY|os.O_APPEND|os.O_CREATE, 0o600)
+	if err != nil {
+		panic(err)
+	}
+	return f
+}
 
 // Is reports whether the process has the mutant of this number. Numbers begin with 1.
-func Is(n int) bool { return n == chosen }
+func Is(n int) bool {
+	if reached != nil && !seen[n].Load() && !seen[n].Swap(true) {
+		_, _ = reached.WriteString(strconv.Itoa(n) + "\n")
+	}
+	return n == chosen
+}
 
 // Text is a text, or what the mutant has in its place.
 func Text(n int, text, other string) string {
