@@ -356,6 +356,14 @@ func (b *browser) eventually(path, want string) string {
 	}
 }
 
+func TestLongNamesAreCutInTheList(t *testing.T) {
+	b := newWorld(t).signedIn()
+	b.create(url.Values{"name": {strings.Repeat("ä", 80)}, "title": {"Hi"}})
+	b.create(url.Values{"name": {strings.Repeat("ö", 81)}, "title": {"Hi"}})
+	_, page := b.get("/ui/campaigns")
+	wants(t, page, ">"+strings.Repeat("ä", 80)+"<", ">"+strings.Repeat("ö", 79)+"…<")
+}
+
 func TestMistakesAreTold(t *testing.T) {
 	b := newWorld(t).signedIn()
 	for _, c := range []struct {

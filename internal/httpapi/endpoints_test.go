@@ -1,15 +1,21 @@
 package httpapi_test
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"net/http"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"godwit.dev/godwit/internal/access"
+	"godwit.dev/godwit/internal/endpoint"
 	"godwit.dev/godwit/internal/httpapi"
 	"godwit.dev/godwit/internal/limit"
+	"godwit.dev/godwit/internal/store/sqlite/campaigndb"
 )
 
 // subscription is a browser's, one of many.
@@ -334,6 +340,27 @@ func TestEndpointsAreListedCountedAndExported(t *testing.T) {
 	}
 	if n := strings.Count(w.do(request{method: "GET", path: "/v1/endpoints/export", key: w.keys["other"]}).body, "\n"); n != 0 {
 		t.Errorf("%d lines are exported to another app", n)
+	}
+}
+
+// nameless is a store that cannot say which tags and attributes there are.
+type nameless struct{ endpoint.Store }
+
+func (nameless) Names(context.Context, string) (tags, attributes []string, err error) {
+	return nil, nil, errors.New("a page is damaged")
+}
+
+func TestAnAudienceThatCannotBeReadIsNotShownEmpty(t *testing.T) {
+	w := newWorld(t, func(c *httpapi.Config) {
+		store, err := campaigndb.Open(t.Context(), filepath.Join(t.TempDir(), "campaign.db"), campaigndb.Config{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = store.Close() })
+		c.Endpoints = endpoint.New(endpoint.Config{Store: nameless{store}, Now: time.Now})
+	})
+	for _, path := range []string{"/v1/audience", "/v1/endpoints/export?format=csv"} {
+		w.get(path).problem(http.StatusInternalServerError, "internal", "")
 	}
 }
 

@@ -403,6 +403,8 @@ func TestRegistrationsRefusedForGoodLeaveTheDigestAlone(t *testing.T) {
 		u.want("failed forbidden x")
 		u.register("camera-3", "camera-4")
 		u.want("registered camera-3", "camera-3 ?", "failed too_many camera-4")
+		u.register("camera-4")
+		u.want("failed too_many camera-4") // and nothing is said to be registered
 		u.wantDigest("camera-1", "camera-2", "camera-3")
 		u.send(`{"register":{"objects":["camera-1","camera-2","camera-4","camera-5"],"reset":true}}`)
 		u.want("failed too_many camera-5", "registered camera-1 camera-2 camera-4", "camera-1 ?", "camera-2 ?", "camera-4 ?")

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -43,6 +44,12 @@ func (x *service) EmptyCall(ctx context.Context, _ *pb.Empty) (*pb.Empty, error)
 	case "hold":
 		x.started <- struct{}{}
 		<-x.hold
+	case "head twice":
+		first, second := grpc.SendHeader(ctx, metadata.Pairs("x-head", "first")), grpc.SendHeader(ctx, metadata.Pairs("x-head", "second"))
+		if first != nil || status.Code(second) != codes.Internal {
+			return nil, fmt.Errorf("headers sent: %w; sent again: %w", first, second)
+		}
+		return &pb.Empty{}, nil
 	case "panic":
 		panic("on purpose")
 	case "details":
@@ -162,6 +169,15 @@ func TestMetadataGoesBothWays(t *testing.T) {
 		}
 		if got := tail.Get("x-tail"); len(got) != 1 || got[0] != "end" {
 			t.Errorf("trailer is %q", got)
+		}
+	})
+}
+
+func TestHeadersAreSentOnce(t *testing.T) {
+	both(t, func(t *testing.T, w *world) {
+		var head metadata.MD
+		if _, err := w.EmptyCall(do(t.Context(), "head twice"), &pb.Empty{}, grpc.Header(&head)); err != nil || !slices.Equal(head.Get("x-head"), []string{"first"}) {
+			t.Errorf("headers %v, %v", head, err)
 		}
 	})
 }

@@ -212,6 +212,34 @@ func TestAWindowThatIsSmallIsKept(t *testing.T) {
 	}
 }
 
+func TestAFullConnectionGetsCompany(t *testing.T) {
+	both := make(chan struct{})
+	address := script(t, func(p *peer) {
+		p.greet(http2.Setting{ID: http2.SettingMaxConcurrentStreams, Val: 1})
+		a := p.next(nil)
+		if p.n == 2 {
+			close(both)
+		}
+		select { // the first connection keeps its only message until the second has one
+		case <-both:
+		case <-t.Context().Done():
+		}
+		for ; a != nil; a = p.next(nil) {
+			p.answer(a.id, http.StatusCreated)
+		}
+	})
+	c := client(t)
+	var wg sync.WaitGroup
+	for range 2 {
+		wg.Go(func() {
+			if a, _, err := post(t, c, message(address, "m")); err != nil || a.Status != http.StatusCreated {
+				t.Error(a, err)
+			}
+		})
+	}
+	wg.Wait()
+}
+
 func TestMessagesWaitForTheConnectionsWindow(t *testing.T) {
 	// 65,535 bytes may be under way: six messages. The server takes them, and lets a seventh come.
 	const size = 10_000

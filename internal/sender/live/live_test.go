@@ -125,6 +125,19 @@ func TestContentKeepsItsLinks(t *testing.T) {
 	}
 }
 
+func TestWhatHasExpiredIsNotPublished(t *testing.T) {
+	now := time.Now()
+	for _, late := range []time.Duration{0, time.Hour} {
+		kept := &keeper{}
+		r := request("d")
+		r.ExpiresAt = now.Add(-late)
+		_, err := live.New(kept, nil, func() time.Time { return now }).Send(t.Context(), r)
+		if sendertest.OutcomeOf(err) != sendertest.Permanent || kept.draft != nil {
+			t.Errorf("%s after it expired: %v; published %+v", late, err, kept.draft)
+		}
+	}
+}
+
 // keeper is a publisher that keeps the last draft.
 type keeper struct{ draft *notification.Draft }
 

@@ -4,12 +4,16 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
 	"go.uber.org/goleak"
+	"zombiezen.com/go/sqlite"
+	"zombiezen.com/go/sqlite/sqlitex"
 
 	"godwit.dev/godwit/internal/access"
+	"godwit.dev/godwit/internal/hook"
 	"godwit.dev/godwit/internal/store/sqlite/appdb"
 	"godwit.dev/godwit/internal/store/storetest"
 )
@@ -50,6 +54,23 @@ func TestConformance(t *testing.T) {
 		path := filepath.Join(t.TempDir(), "apps.db")
 		return open(t, path), open(t, path)
 	})
+}
+
+func TestADamagedHookIsNotWrittenOver(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "apps.db")
+	s := open(t, path)
+	ok(t, s.CreateApp(t.Context(), access.App{Name: "shop"}))
+	ok(t, s.UpdateHook(t.Context(), "shop", "h", func(h *hook.Hook, _ int) error { h.Secrets = []string{"kept"}; return nil }))
+	ok(t, s.Close())
+	c, err := sqlite.OpenConn(path)
+	ok(t, err)
+	ok(t, sqlitex.ExecuteTransient(c, `UPDATE hook SET settings = '{"secrets":["kept"]'`, nil))
+	ok(t, c.Close())
+	s = open(t, path)
+	err = s.UpdateHook(t.Context(), "shop", "h", func(*hook.Hook, int) error { t.Error("changed"); return nil })
+	if err == nil || !strings.Contains(err.Error(), "hook h are damaged") {
+		t.Errorf("got %v, want an error that names the hook", err)
+	}
 }
 
 func TestFileAndLogFilesAreTheOwnersAlone(t *testing.T) {

@@ -30,6 +30,22 @@ func (s *Store) Hold() (release func()) {
 	}
 }
 
+// Known counts the recipients in memory, once their counters are written.
+func (s *Store) Known() (n int, err error) {
+	if err := s.flushCounters(); err != nil {
+		return 0, err
+	}
+	if err := s.db.Do(context.Background(), func(*sqlite.Conn) error { return nil }); err != nil {
+		return 0, err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, a := range s.apps {
+		n += len(a.recipients)
+	}
+	return n, nil
+}
+
 // Contents counts stored contents.
 func (s *Store) Contents(ctx context.Context) (n int, err error) { return s.count(ctx, "content") }
 

@@ -52,6 +52,24 @@ func TestPublishesQueuedWhileTheWriterIsBusyShareOneCommit(t *testing.T) {
 	}
 }
 
+func TestRecipientsWithNothingPendingAreForgotten(t *testing.T) {
+	cfg := config()
+	cfg.MaxIdle = 10
+	s := openAt(t, filepath.Join(t.TempDir(), "m.db"), cfg)
+	for i := range 100 {
+		a := publishOf(fmt.Sprint("n", i), 10, fmt.Sprint("r", i))
+		if err := s.Append(t.Context(), []*mailbox.Append{a}); err != nil {
+			t.Fatal(err)
+		}
+		if i%20 > 0 {
+			settle(t, s, ackOf(a))
+		}
+	}
+	if n, err := s.Known(); err != nil || n != 5+10 {
+		t.Errorf("%d recipients in memory (%v), want the 5 for whom something waits and 10 others", n, err)
+	}
+}
+
 func TestEveryAnswerFollowsASync(t *testing.T) {
 	vfs := faultvfs.New(t)
 	cfg := config()

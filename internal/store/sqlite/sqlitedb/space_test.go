@@ -4,6 +4,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 )
 
@@ -81,6 +82,13 @@ func TestAFastWriterIsStoppedBetweenTwoLooks(t *testing.T) {
 	}
 	if free < 0 || free > 100 {
 		t.Errorf("stopped with %d free, want it between 0 and 100", free)
+	}
+}
+
+func TestADiskThatCannotBeAskedIsNamed(t *testing.T) {
+	gone := filepath.Join(t.TempDir(), "gone")
+	if _, err := NewSpace(filepath.Join(gone, "x.db"), 0, 0); err == nil || !strings.Contains(err.Error(), "free space of "+gone) {
+		t.Errorf("got %v, want an error that names the folder", err)
 	}
 }
 

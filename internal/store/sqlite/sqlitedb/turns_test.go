@@ -6,6 +6,7 @@ import (
 	"slices"
 	"sync"
 	"testing"
+	"testing/synctest"
 
 	"zombiezen.com/go/sqlite"
 
@@ -72,6 +73,32 @@ func TestAnAppThatWritesMuchWaitsForItself(t *testing.T) {
 	if n := db.Commits() - before; n > 40 {
 		t.Errorf("%d commits, want them full", n)
 	}
+}
+
+// lazy is an op that says when it is done.
+type lazy struct{ done chan error }
+
+func (*lazy) Apply(*sqlite.Conn) error { return nil }
+func (l *lazy) Done(err error)         { l.done <- err }
+func (*lazy) Size() (rows, bytes int)  { return 1, 0 }
+
+func TestWhatMayWaitGetsNoCommitOfItsOwnAtOnce(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "x.db")
+	synctest.Test(t, func(t *testing.T) {
+		db := open(t, path, sqlitedb.Options{})
+		l := &lazy{done: make(chan error, 1)}
+		// It comes while the writer is at work, which then looks for more.
+		if err := db.Do(t.Context(), func(*sqlite.Conn) error { db.SubmitLazy(l); return nil }); err != nil {
+			t.Fatal(err)
+		}
+		synctest.Wait()
+		if len(l.done) > 0 {
+			t.Error("it did not wait for company")
+		}
+		if err := <-l.done; err != nil { // nobody came
+			t.Error(err)
+		}
+	})
 }
 
 func TestAnAppMayQueueWhatIsLeft(t *testing.T) {
