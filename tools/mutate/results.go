@@ -1,8 +1,8 @@
 package main
 
 import (
+	"bytes"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -39,17 +39,26 @@ func (d *drawing) openResults() (*results, map[string]bool, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	for dec := json.NewDecoder(f); ; {
+	text, err := io.ReadAll(f)
+	whole := bytes.LastIndexByte(text, '\n') + 1 // a line that is not was being written when a run was killed
+	if err == nil {
+		err = f.Truncate(int64(whole))
+	}
+	if err == nil {
+		_, err = f.Seek(int64(whole), io.SeekStart)
+	}
+	for line := range bytes.Lines(text[:whole]) {
 		var r result
-		switch err := dec.Decode(&r); {
-		case errors.Is(err, io.EOF):
-			return &results{f}, noticed, nil
-		case err != nil:
-			_ = f.Close()
-			return nil, nil, fmt.Errorf("read what was found before, without -resume it is begun anew: %s: %w", d.results, err)
+		if err == nil {
+			err = json.Unmarshal(line, &r)
 		}
 		noticed[r.Mutant] = r.By != ""
 	}
+	if err != nil {
+		_ = f.Close()
+		return nil, nil, fmt.Errorf("read what was found before, without -resume it is begun anew: %s: %w", d.results, err)
+	}
+	return &results{f}, noticed, nil
 }
 
 func (r *results) add(one *result) error {
