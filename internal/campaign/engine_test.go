@@ -2,6 +2,7 @@ package campaign_test
 
 import (
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -220,6 +221,65 @@ func TestRecallTakesBackWhatItCanAndSaysWhatItCannot(t *testing.T) {
 	})
 	if v.NotRecalled != 0 {
 		t.Errorf("%d count as not recalled", v.NotRecalled)
+	}
+}
+
+func TestACampaignNeedsAChannel(t *testing.T) {
+	e := newEnv(t, senders{})
+	e.endpoints(push.Webhook, 1)
+	id := e.create(hello())
+	_, err := e.svc.Start(t.Context(), app, id, time.Time{})
+	if _, ok := errors.AsType[*campaign.ChannelError](err); !ok || e.get(id).State != campaign.Draft {
+		t.Errorf("started without any channel: %v, it is %s", err, e.get(id).State)
+	}
+}
+
+func TestWhatMayBeDoneDependsOnTheState(t *testing.T) {
+	e := newEnv(t, senders{push.Webhook: &provider{}}) // the engine does not run: each state stays
+	ctx := t.Context()
+	verbs := map[string]func(id string) error{
+		"start":  func(id string) error { _, err := e.svc.Start(ctx, app, id, time.Time{}); return err },
+		"pause":  func(id string) error { _, err := e.svc.Pause(ctx, app, id); return err },
+		"resume": func(id string) error { _, err := e.svc.Resume(ctx, app, id); return err },
+		"cancel": func(id string) error { _, err := e.svc.Cancel(ctx, app, id); return err },
+		"recall": func(id string) error { _, err := e.svc.Recall(ctx, app, id); return err },
+		"retry":  func(id string) error { _, err := e.svc.RetryUnknown(ctx, app, id); return err },
+		"revise": func(id string) error { _, err := e.svc.Revise(ctx, app, id, hello(), time.Time{}); return err },
+		"delete": func(id string) error { return e.svc.Delete(ctx, app, id) },
+	}
+	for state, c := range map[campaign.State]struct {
+		by   []string // verbs that lead to it
+		may  string
+		late bool // it has a time, an hour away
+	}{
+		campaign.Draft:     {may: "start cancel revise delete"},
+		campaign.Scheduled: {late: true, may: "start pause cancel revise"},
+		campaign.Running:   {by: []string{"start"}, may: "start pause resume cancel recall retry"},
+		campaign.Paused:    {by: []string{"start", "pause"}, may: "pause resume cancel recall retry"},
+		campaign.Cancelled: {by: []string{"cancel"}, may: "cancel recall delete"},
+		campaign.Recalling: {by: []string{"start", "recall"}, may: "recall"},
+	} {
+		for name, verb := range verbs {
+			at := time.Time{}
+			if c.late {
+				at = time.Now().Add(time.Hour)
+			}
+			v, err := e.svc.Create(ctx, app, hello(), at, "", [32]byte{})
+			for _, by := range c.by {
+				err = errors.Join(err, verbs[by](v.ID))
+			}
+			if err != nil || e.get(v.ID).State != state {
+				t.Fatalf("%v; it is %s, want it %s", err, e.get(v.ID).State, state)
+			}
+			err = verb(v.ID)
+			_, refused := errors.AsType[*campaign.StateError](err)
+			if may := slices.Contains(strings.Fields(c.may), name); may && err != nil || !may && !refused {
+				t.Errorf("%s what is %s: %v", name, state, err)
+			}
+			if refused && e.get(v.ID).State != state {
+				t.Errorf("%s was refused what was %s, which is %s now", name, state, e.get(v.ID).State)
+			}
+		}
 	}
 }
 

@@ -228,6 +228,14 @@ func TestSessionEndsWithItsTokenUnlessRenewed(t *testing.T) {
 	})
 }
 
+func TestAnothersTokenRenewsNothing(t *testing.T) {
+	inWorld(t, func(w *world) {
+		c := w.connect(frame.Hello{Recipient: "anna", Token: "20s"})
+		c.s.Frame(&frame.Client{Kind: frame.KindHello, Hello: &frame.Hello{Token: "eve's"}})
+		w.expect(c, "welcome", "goodbye forbidden")
+	})
+}
+
 func TestObserverSeesWithoutSettling(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.publish("anna", "n1")

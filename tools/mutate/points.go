@@ -45,8 +45,8 @@ func (p *point) String() string {
 	return s
 }
 
-// ofApp is how queries keep to one app.
-var ofApp = regexp.MustCompile(`\bapp = (\?\d?)`)
+// ofApp is how queries keep to one app. What is followed by a comma sets a column.
+var ofApp = regexp.MustCompile(`\b((?:\w+\.)?app = (\?\d?))([^\d,]|$)`)
 
 // find lists the points of a file.
 func find(file, pkg string, src []byte) ([]*point, error) {
@@ -168,11 +168,11 @@ func (p *point) around(src []byte) (before, after string) {
 		if err != nil {
 			return "", ""
 		}
-		all := ofApp.ReplaceAllString(text, "($0 OR $1 IS NOT NULL)")
+		all := ofApp.ReplaceAllString(text, "($1 OR $2 IS NOT NULL)$3")
 		if strings.Contains(text, "?1") { // numbered parameters may be used twice, others count
 			return fmt.Sprintf("mutant__.Text(%d, ", p.number), fmt.Sprintf(", %q)", all)
 		}
-		return fmt.Sprintf("mutant__.Text(%d, ", p.number), fmt.Sprintf(", %q)", ofApp.ReplaceAllString(text, "$1 IS NOT NULL"))
+		return fmt.Sprintf("mutant__.Text(%d, ", p.number), fmt.Sprintf(", %q)", ofApp.ReplaceAllString(text, "$2 IS NOT NULL$3"))
 	}
 }
 

@@ -2,6 +2,7 @@ package http2
 
 import (
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -174,6 +175,34 @@ func TestAPausedStreamGetsNoWindow(t *testing.T) {
 	var se *StreamError
 	if !errors.As(s.err, &se) || se.Code != FlowControl {
 		t.Errorf("closed with %v", s.err)
+	}
+}
+
+func TestSettingsHaveTheirBounds(t *testing.T) {
+	for _, c := range []struct {
+		id    wire.SettingID
+		value uint32
+		code  ErrCode // 0: it may have this value
+	}{
+		{wire.SettingEnablePush, 1, 0},
+		{wire.SettingEnablePush, 2, ProtocolError},
+		{wire.SettingInitialWindowSize, 1<<31 - 1, 0},
+		{wire.SettingInitialWindowSize, 1 << 31, FlowControl},
+		{wire.SettingMaxFrameSize, 1 << 14, 0},
+		{wire.SettingMaxFrameSize, 1<<14 - 1, ProtocolError},
+		{wire.SettingMaxFrameSize, 1<<24 - 1, 0},
+		{wire.SettingMaxFrameSize, 1 << 24, ProtocolError},
+	} {
+		t.Run(fmt.Sprint(c.id, c.value), func(t *testing.T) {
+			l := newLink(t, Config{})
+			l.client.WriteSettings(wire.Setting{ID: c.id, Val: c.value})
+			l.send()
+			if c.code != 0 {
+				l.wantGoAway(c.code)
+			} else if f, ok := l.expect(wire.FrameSettings).(*wire.SettingsFrame); !ok || !f.IsAck() {
+				t.Errorf("got %v, want it acknowledged", f)
+			}
+		})
 	}
 }
 

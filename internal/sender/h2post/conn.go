@@ -268,11 +268,7 @@ func (c *conn) flush() error {
 func (c *conn) take() bool {
 	c.h.mu.Lock()
 	defer c.h.mu.Unlock()
-	c.out, c.batch = c.out[:0], c.batch[:0]
-	if c.dead != nil {
-		return false
-	}
-	c.out = append(c.out, c.control...)
+	c.out, c.batch = append(c.out[:0], c.control...), c.batch[:0]
 	c.control = c.control[:0]
 	if c.table != c.limit {
 		c.limit = c.table

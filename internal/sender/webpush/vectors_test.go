@@ -145,6 +145,7 @@ func TestKeysAreReadAsToolsWriteThem(t *testing.T) {
 	}
 	for _, text := range []string{
 		"", "x", k.Public(), "{}", "{", `{"publicKey":"` + other.Public() + `","privateKey":"` + k.Private() + `"}`, `{"privateKey":"{}"}`,
+		`{"privateKey":"{\"privateKey\":\"` + k.Private() + `\"}"}`,
 		"-----BEGIN EC PRIVATE KEY-----\nAAAA\n-----END EC PRIVATE KEY-----", base64.RawURLEncoding.EncodeToString(make([]byte, 32)),
 	} {
 		if got, err := ParseKey([]byte(text)); err == nil {
