@@ -25,6 +25,7 @@ const (
 	notePriority  protowire.Number = 9
 	noteCreatedAt protowire.Number = 10
 	noteExpiresAt protowire.Number = 11
+	noteReplyBy   protowire.Number = 12
 )
 
 // smallFrame is space on the stack for the body of a frame; longer bodies move to the heap.
@@ -61,6 +62,9 @@ func (protoEncoding) notificationTail(n *notification.Notification) []byte {
 	dst = appendProtoInt(dst, notePriority, protoPriority(n.Priority))
 	dst = appendProtoInt(dst, noteCreatedAt, n.CreatedAt.UnixMilli())
 	dst = appendProtoInt(dst, noteExpiresAt, n.ExpiresAt.UnixMilli())
+	if !n.ReplyBy.IsZero() {
+		dst = appendProtoInt(dst, noteReplyBy, n.ReplyBy.UnixMilli())
+	}
 	return slices.Clip(dst)
 }
 

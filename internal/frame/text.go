@@ -93,7 +93,11 @@ func appendNotification(dst []byte, n *notification.Notification) []byte {
 	dst = append(dst, `","created_at":`...)
 	dst = appendTime(dst, n.CreatedAt)
 	dst = append(dst, `,"expires_at":`...)
-	return appendTime(dst, n.ExpiresAt)
+	dst = appendTime(dst, n.ExpiresAt)
+	if n.ReplyBy.IsZero() {
+		return dst
+	}
+	return appendTime(append(dst, `,"reply_by":`...), n.ReplyBy)
 }
 
 // appendData appends data in the form its type and bytes allow, and content_type unless the form implies it. A JSON text

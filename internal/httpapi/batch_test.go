@@ -46,7 +46,7 @@ func TestBatchAnswersEveryLineInOrder(t *testing.T) {
 		`{"to":["a","b b"],"id":"n3"}`,
 		`{"to":"full","id":"n4"}`,
 		`{"to":"a","id":"n1"}`,
-		`{"to":"a","id":"n5","reply_by":5}`,
+		`{"to":"a","id":"n5","reply_by":"31d"}`,
 		`{"to":"`+strings.Repeat("x", 256<<10)+`"}`,
 		"  {\"to\":\"a\",\"id\":\"n6\"}\r",
 	).want(http.StatusOK).lines()

@@ -159,7 +159,8 @@ func TestBadPublishNamesTheField(t *testing.T) {
 		{`{"to":"a","escalate":[{"channel":"live","when":1}]}`, "escalate[0].when"},
 		{`{"to":"a","escalate":[{"channel":"live"},{"channel":"fcm","after":"5s"}]}`, "escalate"},
 		{`{"to":"a","escalate":[` + strings.TrimSuffix(strings.Repeat(`{"channel":"live"},`, 17), ",") + `]}`, "escalate"},
-		{`{"to":"a","reply_by":"72h"}`, "reply_by"},
+		{`{"to":"a","reply_by":"31d"}`, "reply_by"},
+		{`{"to":"a","reply_by":"72h","ack":"none"}`, "reply_by"},
 		{`{"to":"a","reply_by":[]}`, "reply_by"},
 	} {
 		p := w.post("/v1/notifications", c.body).problem(http.StatusBadRequest, "bad-input", c.field)

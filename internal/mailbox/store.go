@@ -60,7 +60,8 @@ type Settle struct {
 	At                 time.Time
 	DeliveredAt        time.Time // zero: not known here
 	Attempts           uint32
-	Outcome            SettleOutcome // filled by the store
+	Reply              *notification.Reply // of Replied; what did not ask for one is Acked instead
+	Outcome            SettleOutcome       // filled by the store
 }
 
 // SettleOutcome is what a Settle did.
@@ -159,6 +160,7 @@ type Record struct {
 	Nacks       uint32 // times that a client could not take it
 	Reason      string // the last one that a nack gave
 	Pos         int64
+	Reply       *notification.Reply // of one that is Replied, where it was looked up for one recipient
 }
 
 // RecipientInfo is what the store knows of a recipient.

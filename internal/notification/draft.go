@@ -60,8 +60,8 @@ func (d *Draft) Check(app string, now time.Time, newID func() string) (*Notifica
 		return nil, BadField("to", "is required: name one recipient, or a list of up to %d", MaxRecipients)
 	case len(d.To) > MaxRecipients:
 		return nil, BadField("to", "has %d recipients; at most %d are allowed", len(d.To), MaxRecipients)
-	case d.ReplyBy != 0:
-		return nil, BadField("reply_by", "replies are not available on this server yet")
+	case d.ReplyBy != 0 && d.Ack == AckNone:
+		return nil, BadField("reply_by", "asks for a reply, and ack none ends a notification before there can be one")
 	}
 	for _, s := range d.Escalate {
 		if s.Channel != "live" {
@@ -117,9 +117,32 @@ func (d *Draft) setExpiry(n *Notification) error {
 	default:
 		n.ExpiresAt = d.ExpiresAt
 	}
+	if d.ReplyBy != 0 {
+		if err := d.setReplyBy(n, from); err != nil {
+			return err
+		}
+	}
 	n.CreatedAt, n.ExpiresAt = n.CreatedAt.Truncate(time.Millisecond), n.ExpiresAt.Truncate(time.Millisecond)
 	if !n.SendAt.IsZero() {
 		n.SendAt = n.SendAt.Truncate(time.Millisecond)
+	}
+	if d.ReplyBy != 0 {
+		n.ReplyBy = n.ExpiresAt
+	}
+	return nil
+}
+
+// setReplyBy ends a notification that asks for a reply when the reply is due, unless it expires sooner.
+func (d *Draft) setReplyBy(n *Notification, from time.Time) error {
+	switch {
+	case d.ReplyBy < 0:
+		return BadField("reply_by", "must be positive")
+	case d.ReplyBy > MaxTTL:
+		return BadField("reply_by", "is more than %s", days(MaxTTL))
+	}
+	due := from.Add(d.ReplyBy)
+	if d.TTL == 0 && d.ExpiresAt.IsZero() || due.Before(n.ExpiresAt) {
+		n.ExpiresAt = due
 	}
 	return nil
 }

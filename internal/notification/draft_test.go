@@ -42,7 +42,9 @@ func TestBadInputNamesItsField(t *testing.T) {
 		"content type":        {notification.Draft{Content: notification.Content{ContentType: "a\nb"}}, "content_type"},
 		"too large":           {notification.Draft{Content: notification.Content{Body: strings.Repeat("x", 256<<10+1)}}, "data"},
 		"unknown channel":     {notification.Draft{Escalate: []notification.Step{{Channel: "live"}, {Channel: "fcm"}}}, "escalate"},
-		"reply":               {notification.Draft{ReplyBy: time.Hour}, "reply_by"},
+		"reply without ack":   {notification.Draft{ReplyBy: time.Hour, Ack: notification.AckNone}, "reply_by"},
+		"reply in the past":   {notification.Draft{ReplyBy: -time.Hour}, "reply_by"},
+		"reply too late":      {notification.Draft{ReplyBy: 31 * 24 * time.Hour}, "reply_by"},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -89,6 +91,28 @@ func TestContentTypeIsFoundWhenAbsent(t *testing.T) {
 		if n.Content.ContentType != want {
 			t.Errorf("data %q got type %q, want %q", data, n.Content.ContentType, want)
 		}
+	}
+}
+
+func TestWhatAsksForAReplyEndsWhenItIsDue(t *testing.T) {
+	ms := now.Truncate(time.Millisecond)
+	for name, c := range map[string]struct {
+		draft notification.Draft
+		want  time.Time
+	}{
+		"alone":           {notification.Draft{ReplyBy: 72 * time.Hour}, ms.Add(72 * time.Hour)},
+		"expires later":   {notification.Draft{ReplyBy: time.Hour, TTL: 2 * time.Hour}, ms.Add(time.Hour)},
+		"expires sooner":  {notification.Draft{ReplyBy: 2 * time.Hour, TTL: time.Hour}, ms.Add(time.Hour)},
+		"until some time": {notification.Draft{ReplyBy: 2 * time.Hour, ExpiresAt: now.Add(time.Hour)}, ms.Add(time.Hour)},
+		"sent later":      {notification.Draft{ReplyBy: time.Hour, SendAt: now.Add(time.Hour)}, ms.Add(2 * time.Hour)},
+	} {
+		n, err := check(c.draft)
+		if err != nil || !n.ReplyBy.Equal(c.want) || !n.ExpiresAt.Equal(c.want) {
+			t.Errorf("%s: reply by %s, expires at %s (%v), want %s", name, n.ReplyBy, n.ExpiresAt, err, c.want)
+		}
+	}
+	if n, err := check(notification.Draft{}); err != nil || !n.ReplyBy.IsZero() {
+		t.Errorf("one that asks for none has reply_by %s (%v)", n.ReplyBy, err)
 	}
 }
 

@@ -17,6 +17,7 @@ const (
 	MaxTTL          = 30 * 24 * time.Hour // a mailbox is not an archive
 	AckGrace        = 60 * time.Second    // an ack this late still counts if the notification had been delivered
 	DedupWindow     = 24 * time.Hour      // how long after settling an id stays a duplicate
+	MaxReplyBytes   = 64 << 10            // what a recipient answers
 	MaxNacks        = 5                   // a notification that clients could not take so often is set aside as failed
 )
 
@@ -38,8 +39,16 @@ type Notification struct {
 	CreatedAt   time.Time
 	SendAt      time.Time // zero: at once
 	ExpiresAt   time.Time
+	ReplyBy     time.Time // when its recipient should have answered, at which it also expires; zero: it asks for no reply
 
 	wire encoded.Forms
+}
+
+// Reply is what a recipient answered to a notification that asked.
+type Reply struct {
+	Status      int // as of HTTP
+	ContentType string
+	Data        []byte // at most MaxReplyBytes
 }
 
 // Wire is what all its receivers share of its frames, by wire format.

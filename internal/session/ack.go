@@ -1,6 +1,8 @@
 package session
 
 import (
+	"bytes"
+	"fmt"
 	"slices"
 	"time"
 
@@ -61,6 +63,22 @@ func (s *Session) ack(ids [][]byte) []*mailbox.Settle {
 		batch[i] = st
 	}
 	s.hub.counts.acked.Add(uint64(len(ids)))
+	return batch
+}
+
+// reply settles a notification with what the client answered to it.
+func (s *Session) reply(r *frame.Reply) []*mailbox.Settle {
+	if len(r.Data) > notification.MaxReplyBytes {
+		s.badLocked(&frame.Error{
+			Code: frame.CodeBadField, Field: "data",
+			Message: fmt.Sprintf("reply: data has %d bytes; an answer to a notification has at most %d", len(r.Data), notification.MaxReplyBytes),
+		})
+		return nil
+	}
+	batch := s.ack([][]byte{r.ID})
+	for _, st := range batch {
+		st.As, st.Reply = notification.Replied, &notification.Reply{Status: r.Status, ContentType: r.ContentType, Data: bytes.Clone(r.Data)}
+	}
 	return batch
 }
 

@@ -112,6 +112,11 @@ func (s *Session) frame(f *frame.Client) (acks []*mailbox.Settle) {
 		return s.ack(f.IDs)
 	case frame.KindNack:
 		return s.nack(f.IDs, f.After, f.Reason)
+	case frame.KindReply:
+		if len(f.Reply.ID) > 0 {
+			return s.reply(f.Reply)
+		}
+		s.use(f)
 	case frame.KindPing:
 		s.pong(f)
 	default:

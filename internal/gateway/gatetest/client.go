@@ -109,6 +109,7 @@ type Note struct {
 	Category string
 	Data     json.RawMessage
 	Priority string
+	ReplyBy  json.RawMessage `json:"reply_by"`
 }
 
 // conn is a client with the manners of a test.

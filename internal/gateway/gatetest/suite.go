@@ -37,6 +37,7 @@ func Run(t *testing.T, g Gate) {
 		{"OtherDeviceGetsRecall", otherDeviceGetsRecall},
 		{"EverySessionGetsEveryNotification", everySession},
 		{"BadFrameHurtsNobody", badFrame},
+		{"AReplySettlesANotification", replySettles},
 		{"UnsupportedFrameIsAnswered", unsupportedFrame},
 		{"GoodbyeOnShutdown", goodbyeOnShutdown},
 		{"WrongTokenIsRefused", wrongToken},
@@ -102,6 +103,34 @@ func deliveredAndAcked(t *testing.T, g *Gate, s *Server) {
 	if f := c.note("ride-2"); f.Seq != 2 {
 		t.Errorf("the second has seq %d, want 2", f.Seq)
 	}
+}
+
+func replySettles(t *testing.T, g *Gate, s *Server) {
+	c := g.welcomed(t, s, Options{Recipient: "driver-1"})
+	d := draft("driver-1", "ride-1")
+	d.ReplyBy = time.Hour
+	s.Send(t, d)
+	if f := c.note("ride-1"); len(f.ReplyBy) == 0 {
+		t.Errorf("got %+v, want reply_by", f.Note)
+	}
+	c.send(`{"reply":{"id":"ride-1","data":%q}}`, strings.Repeat("x", notification.MaxReplyBytes))
+	if f := c.want("error"); f.Code != "bad_field" || f.Field != "data" {
+		t.Errorf("more than 64 KB are answered with %+v, want bad_field of data", f)
+	}
+	c.send(`{"reply":{"id":"ride-1","status":202,"data":{"accept":true}}}`)
+	s.Await(t, event.Replied, "ride-1")
+	rs, err := s.Mailbox.Lookup(t.Context(), App, "ride-1", "driver-1")
+	must(t, err)
+	if r := rs[0].Reply; rs[0].Status != notification.Replied || r == nil || r.Status != 202 || r.ContentType != "application/json" || string(r.Data) != `{"accept":true}` {
+		t.Errorf("it is %s with the answer %+v", rs[0].Status, r)
+	}
+	c.send(`{"reply":{"id":"ride-1","data":{"accept":false}}}`) // too late, and of no consequence
+	d = draft("driver-1", "ride-2")
+	d.ReplyBy = time.Hour
+	s.Send(t, d)
+	c.note("ride-2")
+	c.ack("ride-2")
+	s.Await(t, event.Acked, "ride-2")
 }
 
 func pendingComes(t *testing.T, g *Gate, s *Server) {

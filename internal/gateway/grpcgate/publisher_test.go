@@ -101,7 +101,7 @@ func TestBadPublishNamesItsField(t *testing.T) {
 		"ttl":        {To: to, TtlMs: -1},
 		"expires_at": {To: to, ExpiresAtMs: 1},
 		"send_at":    {To: to, SendAtMs: -1},
-		"reply_by":   {To: to, ReplyByMs: 1000},
+		"reply_by":   {To: to, ReplyByMs: 31 * 24 * 3_600_000},
 		"priority":   {To: to, Priority: 9},
 		"ack":        {To: to, Ack: 9},
 		"escalate":   {To: to, Escalate: []*pb.EscalationStep{{Channel: "fcm"}}},

@@ -1,8 +1,11 @@
 package backend
 
 import (
+	"encoding/base64"
+	"encoding/json"
 	"strconv"
 	"time"
+	"unicode/utf8"
 
 	"godwit.dev/godwit/internal/httpapi/call"
 	"godwit.dev/godwit/internal/mailbox"
@@ -50,9 +53,30 @@ func appendRecord(b []byte, r *mailbox.Record) []byte {
 	}
 	b = append(b, `,"attempts":`...)
 	b = strconv.AppendUint(b, uint64(r.Attempts), 10)
-	b = append(b, `,"reply":null,"channels":[`...)
+	b = appendReply(append(b, `,"reply":`...), r.Reply)
+	b = append(b, `,"channels":[`...)
 	b = appendLive(b, r)
 	return append(b, "]}"...)
+}
+
+// appendReply appends what the recipient answered; its data stands as in a publish.
+func appendReply(b []byte, r *notification.Reply) []byte {
+	if r == nil {
+		return append(b, "null"...)
+	}
+	b = strconv.AppendInt(append(b, `{"status":`...), int64(r.Status), 10)
+	b = call.AppendString(append(b, `,"content_type":`...), r.ContentType)
+	switch {
+	case len(r.Data) == 0:
+	case notification.IsJSON(r.ContentType) && utf8.Valid(r.Data) && json.Valid(r.Data):
+		b = append(append(b, `,"data":`...), r.Data...)
+	case !notification.IsJSON(r.ContentType) && utf8.Valid(r.Data):
+		b = call.AppendString(append(b, `,"data":`...), string(r.Data))
+	default:
+		b = base64.StdEncoding.AppendEncode(append(b, `,"data_base64":"`...), r.Data)
+		b = append(b, '"')
+	}
+	return append(b, '}')
 }
 
 // settledIn is from when the notification was due to its acknowledgement.

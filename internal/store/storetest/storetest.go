@@ -40,6 +40,7 @@ const (
 	Recall
 	Status
 	AckAll
+	Reply
 )
 
 type testCase struct {
@@ -51,7 +52,7 @@ type testCase struct {
 // Run runs all tests but those that need an ability the store is without.
 func Run(t *testing.T, open OpenFunc, without ...Ability) {
 	t.Helper()
-	for _, group := range [][]testCase{coreCases, settleCases, timeCases, listCases, dedupCases, ackAllCases, lifeCases, headCases} {
+	for _, group := range [][]testCase{coreCases, settleCases, timeCases, listCases, dedupCases, ackAllCases, lifeCases, headCases, replyCases} {
 		for _, c := range group {
 			if slices.ContainsFunc(c.needs, func(a Ability) bool { return slices.Contains(without, a) }) {
 				continue

@@ -192,7 +192,7 @@ func (s *Store) insertRow(r *recipient, n *notification.Notification, p *prepare
 	q.BindInt64(1, s.pos)
 	q.BindInt64(2, int64(r.key))
 	q.BindInt64(3, int64(status))
-	q.BindInt64(4, int64(n.Ack))
+	q.BindInt64(4, ackColumn(n))
 	q.BindInt64(5, int64(n.Priority))
 	q.BindInt64(6, int64(offset))
 	q.BindInt64(7, int64(seq))
@@ -241,6 +241,10 @@ func (s *Store) deleteRow(pos int64) error {
 	}
 	s.stmts.deleteNack.BindInt64(1, pos)
 	if err := exec(s.stmts.deleteNack); err != nil {
+		return err
+	}
+	s.stmts.deleteReply.BindInt64(1, pos)
+	if err := exec(s.stmts.deleteReply); err != nil {
 		return err
 	}
 	s.stmts.deleteAcks.BindInt64(1, pos)

@@ -120,7 +120,7 @@ func (s *Store) deleteHistory(ctx context.Context, key uint32) error {
 					return err
 				}
 			}
-			return deleteNacks(c, span{from: slices.Min(chunk), to: slices.Max(chunk)})
+			return deleteBeside(c, span{from: slices.Min(chunk), to: slices.Max(chunk)})
 		})
 		if err != nil {
 			return err

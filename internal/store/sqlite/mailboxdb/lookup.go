@@ -38,7 +38,7 @@ func (s *Store) Lookup(ctx context.Context, appName, id, to string) (records []m
 		if positions, err = s.positions(c, mask, key); err != nil {
 			return err
 		}
-		return s.readRecords(c, positions, appKey, id, now, &records)
+		return s.readRecords(c, positions, appKey, id, now, to != "", &records)
 	})
 	if err != nil {
 		return nil, storeError("look up notification "+id, err)
@@ -71,7 +71,8 @@ func (s *Store) positions(c *sqlite.Conn, mask, key uint64) (positions []int64, 
 	return slices.Compact(positions), nil
 }
 
-func (s *Store) readRecords(c *sqlite.Conn, positions []int64, appKey int64, id string, now int64, to *[]mailbox.Record) error {
+// readRecords reads what became of copies, with what clients answered only for one recipient: a thousand answers are too much.
+func (s *Store) readRecords(c *sqlite.Conn, positions []int64, appKey int64, id string, now int64, replies bool, to *[]mailbox.Record) error {
 	note, err := c.Prepare(selectNote)
 	if err != nil {
 		return err
@@ -96,7 +97,11 @@ func (s *Store) readRecords(c *sqlite.Conn, positions []int64, appKey int64, id 
 		name.BindInt64(2, appKey)
 		err = each(name, func(st *sqlite.Stmt) error {
 			*to = append(*to, row.record(st.ColumnText(0), now))
-			return readNacks(nack, &(*to)[len(*to)-1])
+			rec := &(*to)[len(*to)-1]
+			if err := readNacks(nack, rec); err != nil || !replies {
+				return err
+			}
+			return readReply(c, rec)
 		})
 		if err != nil {
 			return err

@@ -23,6 +23,8 @@ var (
 	schema1 string
 	//go:embed schema/0002_nacks.sql
 	schema2 string
+	//go:embed schema/0003_replies.sql
+	schema3 string
 )
 
 const appID = 0x47644d62 // "GdMb": application_id of mailbox files
@@ -129,7 +131,7 @@ func Open(ctx context.Context, path string, cfg Config) (*Store, error) {
 	}
 	s.space = space
 	s.db, err = sqlitedb.Open(ctx, path, sqlitedb.Options{
-		AppID: appID, Migrations: []string{schema1, schema2}, CopyAfter: max(cfg.Ballast/2, minCopyAfter), VFS: cfg.VFS, Fatal: cfg.Fatal, Log: cfg.Log,
+		AppID: appID, Migrations: []string{schema1, schema2, schema3}, CopyAfter: max(cfg.Ballast/2, minCopyAfter), VFS: cfg.VFS, Fatal: cfg.Fatal, Log: cfg.Log,
 		Hooks: sqlitedb.Hooks{Committed: s.committed, Failed: s.failed},
 	}, s.prepare)
 	if err != nil {

@@ -41,15 +41,3 @@ func readNacks(stmt *sqlite.Stmt, to *mailbox.Record) error {
 	to.Nacks, to.Reason = uint32(count), reason
 	return err
 }
-
-// deleteNacks forgets nacks of copies between two positions whose rows are gone.
-func deleteNacks(c *sqlite.Conn, sp span) error {
-	st, err := c.Prepare(`DELETE FROM nack WHERE pos >= ?1 AND pos <= ?2
-		AND NOT EXISTS (SELECT 1 FROM notification WHERE notification.pos = nack.pos)`)
-	if err != nil {
-		return err
-	}
-	st.BindInt64(1, sp.from)
-	st.BindInt64(2, sp.to)
-	return exec(st)
-}

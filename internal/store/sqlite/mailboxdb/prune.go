@@ -118,7 +118,7 @@ func deleteSpan(c *sqlite.Conn, sp span, since int64) error {
 	if err := exec(st); err != nil {
 		return err
 	}
-	return deleteNacks(c, sp)
+	return deleteBeside(c, sp)
 }
 
 // dropEmptySlices drops the index of slices before a position (0: all) that have no row left.

@@ -26,6 +26,7 @@ const (
 	flagDelivered // a first delivery has been recorded
 	flagAckAll
 	flagAckNone
+	flagAsks // for a reply
 
 	flagBits = 16
 )
@@ -35,6 +36,9 @@ func newEntry(pos int64, n *notification.Notification, offset int16) entry {
 	e.bits |= modeFlags(n.Priority, n.Ack)
 	if !n.SendAt.IsZero() {
 		e.bits |= flagScheduled
+	}
+	if !n.ReplyBy.IsZero() {
+		e.bits |= flagAsks
 	}
 	return e
 }

@@ -16,6 +16,7 @@ type row struct {
 	open         bool
 	status       notification.Status
 	ack          notification.AckMode
+	asks         bool // for a reply
 	priority     notification.Priority
 	attempts     uint32
 	offset       int16
@@ -34,7 +35,8 @@ func scanRow(s *sqlite.Stmt) (r row) {
 	r.recipient = uint32(s.ColumnInt64(1))
 	r.open = s.ColumnBool(2)
 	r.status = notification.Status(s.ColumnInt32(3))
-	r.ack = notification.AckMode(s.ColumnInt32(4))
+	ack := s.ColumnInt32(4)
+	r.ack, r.asks = notification.AckMode(ack&^asksBit), ack&asksBit != 0
 	r.priority = notification.Priority(s.ColumnInt32(5))
 	r.attempts = uint32(s.ColumnInt64(6))
 	r.offset = int16(s.ColumnInt32(7))
@@ -73,6 +75,9 @@ func (r *row) entry() entry {
 	if r.delivered > 0 {
 		e.set(flagDelivered)
 	}
+	if r.asks {
+		e.set(flagAsks)
+	}
 	return e
 }
 
@@ -105,6 +110,9 @@ func (c *contents) item(r *row, app, to string) (item mailbox.Item, ok bool, err
 	n := &notification.Notification{
 		App: app, ID: r.id, Priority: r.priority, Ack: r.ack, CollapseKey: r.collapse, CreatedAt: fromMS(r.created),
 		SendAt: fromMS(r.sendAt), ExpiresAt: fromMS(r.expires),
+	}
+	if r.asks {
+		n.ReplyBy = n.ExpiresAt
 	}
 	c.stmt.BindInt64(1, pos)
 	err = each(c.stmt, func(s *sqlite.Stmt) (err error) {

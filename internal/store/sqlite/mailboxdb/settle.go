@@ -61,7 +61,15 @@ func (s *Store) SettleLater(batch []*mailbox.Settle) {
 	}
 }
 
-func (op *settleOp) Size() (rows, bytes int) { return len(op.batch), 64 * len(op.batch) }
+func (op *settleOp) Size() (rows, bytes int) {
+	bytes = 64 * len(op.batch)
+	for _, q := range op.batch {
+		if q.Reply != nil {
+			bytes += len(q.Reply.Data)
+		}
+	}
+	return len(op.batch), bytes
+}
 
 func (op *settleOp) Apply(*sqlite.Conn) error {
 	if !op.take() {
@@ -119,9 +127,14 @@ func (s *Store) settle(q *mailbox.Settle) (mailbox.SettleOutcome, error) {
 			done.deliveredAt = at
 		}
 	}
+	if q.As == notification.Replied {
+		if done.reply = q.Reply; !e.is(flagAsks) { // nobody waits for the answer
+			done.as, done.reply = notification.Acked, nil
+		}
+	}
 	switch {
 	case e.expires() <= at && !s.inGrace(e.expires(), e.is(flagDelivered) || mark.deliveredAt > 0, mark.deliveredAt, q):
-		done.as, done.device, done.at = notification.Expired, "", e.expires()
+		done.as, done.device, done.at, done.reply = notification.Expired, "", e.expires(), nil
 		return mailbox.SettleLate, s.settleEntry(r, e, done)
 	case !q.As.Settled(e.mode()): // "delivered" settles only what asks for no ack
 		return mailbox.SettlePartial, s.recordMark(r, e, mark)
@@ -166,9 +179,18 @@ func (s *Store) settleClosed(r *recipient, pos int64, q *mailbox.Settle) (mailbo
 	if !s.inGrace(row.expires, delivered > 0, delivered, q) {
 		return mailbox.SettleLate, nil
 	}
+	as := q.As
+	switch {
+	case as == notification.Replied && !row.asks:
+		as = notification.Acked
+	case as == notification.Replied && q.Reply != nil:
+		if err := s.saveReply(pos, q.Reply); err != nil {
+			return mailbox.SettleUnknown, err
+		}
+	}
 	st := s.stmts.reviveNote
 	st.BindInt64(1, pos)
-	st.BindInt64(2, int64(q.As))
+	st.BindInt64(2, int64(as))
 	st.BindInt64(3, toMS(q.At))
 	st.BindInt64(4, delivered)
 	st.BindInt64(5, int64(q.Attempts))
@@ -176,7 +198,7 @@ func (s *Store) settleClosed(r *recipient, pos int64, q *mailbox.Settle) (mailbo
 		return mailbox.SettleUnknown, err
 	}
 	s.tx.batch.Settled = append(s.tx.batch.Settled, mailbox.Settled{
-		App: q.App, Recipient: q.Recipient, ID: row.id, Pos: pos, As: q.As, Device: q.Device, At: q.At,
+		App: q.App, Recipient: q.Recipient, ID: row.id, Pos: pos, As: as, Device: q.Device, At: q.At,
 	})
 	return mailbox.SettleDone, nil
 }
@@ -189,6 +211,7 @@ type ending struct {
 	device      string
 	deliveredAt int64 // 0: not known
 	attempts    uint32
+	reply       *notification.Reply // nil: none
 }
 
 // settleEntry ends a pending copy: its row becomes a stub and its content goes with the last copy.
@@ -202,6 +225,11 @@ func (s *Store) settleEntry(r *recipient, e *entry, end ending) error {
 	st.BindInt64(5, int64(end.attempts))
 	if err := exec(st); err != nil {
 		return err
+	}
+	if end.reply != nil {
+		if err := s.saveReply(e.pos, end.reply); err != nil {
+			return err
+		}
 	}
 	if e.is(flagAckAll) {
 		s.stmts.deleteAcks.BindInt64(1, e.pos)

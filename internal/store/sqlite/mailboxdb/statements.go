@@ -18,7 +18,7 @@ type statements struct {
 
 	saveDevice, knownDevices, insertAck, readAcks, deleteAcks, saveMeta *sqlite.Stmt
 
-	readNack, saveNack, deleteNack *sqlite.Stmt
+	readNack, saveNack, deleteNack, saveReply, deleteReply *sqlite.Stmt
 }
 
 // noteColumns are the columns of a row, in the order in which scanRow reads them.
@@ -57,6 +57,8 @@ func (s *statements) prepare(c *sqlite.Conn) error {
 		{&s.readNack, selectNack},
 		{&s.saveNack, "INSERT OR REPLACE INTO nack(pos, count, reason) VALUES (?1, ?2, ?3)"},
 		{&s.deleteNack, "DELETE FROM nack WHERE pos = ?1"},
+		{&s.saveReply, "INSERT OR REPLACE INTO reply(pos, status, content_type, data) VALUES (?1, ?2, ?3, ?4)"},
+		{&s.deleteReply, "DELETE FROM reply WHERE pos = ?1"},
 		{&s.saveMeta, "UPDATE meta SET value = ?2 WHERE name = ?1"},
 	} {
 		stmt, err := c.Prepare(p.sql)
