@@ -13,8 +13,9 @@ import (
 // eraseSlice is how many rows of an erased recipient one commit deletes.
 const eraseSlice = 250
 
-// Erase implements mailbox.Store. The recipient is gone with the first commit; its settled rows follow in slices,
-// which a restart continues. It fails with mailbox.ErrNotFound for an unknown recipient.
+// Erase implements mailbox.Store. The recipient and what is pending for it are gone with the first commit; their rows
+// follow in slices, between which others are served. A restart goes on with them. It fails with mailbox.ErrNotFound for an
+// unknown recipient.
 func (s *Store) Erase(ctx context.Context, appName, name string) error {
 	s.notes.forget(appName, name)
 	op := &eraseOp{waitOp: newWaitOp(), s: s, app: appName, name: name}
@@ -24,10 +25,11 @@ func (s *Store) Erase(ctx context.Context, appName, name string) error {
 	if !op.found {
 		return fmt.Errorf("recipient %s: %w", name, mailbox.ErrNotFound)
 	}
-	return storeError("erase recipient "+name, s.deleteHistory(ctx, op.key))
+	// What has begun is ended, also if nobody waits for it any more.
+	return storeError("erase recipient "+name, s.deleteRows(context.WithoutCancel(ctx), op.key))
 }
 
-// eraseOp takes a recipient and what is pending for it out of the store.
+// eraseOp takes a recipient out of the store and notes that its rows are to be deleted.
 type eraseOp struct {
 	waitOp
 	s         *Store
@@ -43,14 +45,6 @@ func (op *eraseOp) Apply(c *sqlite.Conn) error {
 		return err
 	}
 	op.key = r.key
-	s.touch(r)
-	for i := range r.list {
-		if e := &r.list[i]; !e.is(flagLeaving) {
-			if err := s.dropPending(r, e); err != nil {
-				return err
-			}
-		}
-	}
 	for _, sql := range []string{
 		"DELETE FROM device WHERE recipient = ?1", "DELETE FROM recipient WHERE key = ?1", "INSERT INTO erasure(recipient) VALUES (?1)",
 	} {
@@ -63,7 +57,21 @@ func (op *eraseOp) Apply(c *sqlite.Conn) error {
 			return err
 		}
 	}
+	s.touch(r)
 	s.mu.Lock()
+	for i := range r.list {
+		e := &r.list[i]
+		switch {
+		case e.is(flagLeaving):
+			continue
+		case e.is(flagScheduled):
+			s.tx.scheduled--
+		default:
+			s.tx.pending--
+		}
+		r.active--
+		e.set(flagLeaving)
+	}
 	r.gone = true
 	delete(r.app.recipients, r.name)
 	s.mu.Unlock()
@@ -74,28 +82,8 @@ func (op *eraseOp) Apply(c *sqlite.Conn) error {
 	return s.saveMeta("last_pos", s.pos)
 }
 
-// dropPending deletes a pending copy without a trace.
-func (s *Store) dropPending(r *recipient, e *entry) error {
-	if err := s.deleteRow(e.pos); err != nil {
-		return err
-	}
-	if err := s.releaseContent(e.contentPos(), e.offset == soleCopy); err != nil {
-		return err
-	}
-	if e.is(flagScheduled) {
-		s.tx.scheduled--
-	} else {
-		s.tx.pending--
-	}
-	r.active--
-	s.mu.Lock()
-	e.set(flagLeaving)
-	s.mu.Unlock()
-	return nil
-}
-
-// deleteHistory deletes the rows of an erased recipient.
-func (s *Store) deleteHistory(ctx context.Context, key uint32) error {
+// deleteRows deletes the rows of an erased recipient, with what belongs to them.
+func (s *Store) deleteRows(ctx context.Context, key uint32) error {
 	var rows []int64
 	err := s.read(ctx, func(c *sqlite.Conn) error {
 		rows = rows[:0]
@@ -108,21 +96,8 @@ func (s *Store) deleteHistory(ctx context.Context, key uint32) error {
 		return err
 	}
 	for chunk := range slices.Chunk(rows, eraseSlice) {
-		err := s.db.DoBulk(ctx, len(chunk), func(c *sqlite.Conn) error {
-			st, err := c.Prepare("DELETE FROM notification WHERE pos = ?1 AND recipient = ?2")
-			if err != nil {
-				return err
-			}
-			for _, pos := range chunk {
-				st.BindInt64(1, pos)
-				st.BindInt64(2, int64(key))
-				if err := exec(st); err != nil {
-					return err
-				}
-			}
-			return deleteBeside(c, span{from: slices.Min(chunk), to: slices.Max(chunk)})
-		})
-		if err != nil {
+		op := &eraseRowsOp{waitOp: newWaitOp(), s: s, key: key, rows: chunk}
+		if err := s.run(ctx, op, op.done, true); err != nil {
 			return err
 		}
 	}
@@ -134,6 +109,37 @@ func (s *Store) deleteHistory(ctx context.Context, key uint32) error {
 		st.BindInt64(1, int64(key))
 		return exec(st)
 	})
+}
+
+// eraseRowsOp deletes a slice of an erased recipient's rows.
+type eraseRowsOp struct {
+	waitOp
+	s    *Store
+	key  uint32
+	rows []int64
+}
+
+func (op *eraseRowsOp) Apply(*sqlite.Conn) error {
+	s := op.s
+	for _, pos := range op.rows {
+		row, ok, err := readRow(s.stmts.readNote, pos)
+		if err != nil {
+			return err
+		}
+		if !ok || row.recipient != op.key {
+			continue // pruned meanwhile
+		}
+		if err := s.deleteRow(pos); err != nil {
+			return err
+		}
+		if !row.open { // its content went when it was settled
+			continue
+		}
+		if err := s.releaseContent(row.contentPos(), row.offset == soleCopy); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // resumeErasures ends what a crash interrupted.
@@ -151,7 +157,7 @@ func (s *Store) resumeErasures(ctx context.Context) error {
 	})
 	for _, key := range keys {
 		if err == nil {
-			err = s.deleteHistory(ctx, key)
+			err = s.deleteRows(ctx, key)
 		}
 	}
 	return err

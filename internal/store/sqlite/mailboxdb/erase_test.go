@@ -1,6 +1,7 @@
 package mailboxdb_test
 
 import (
+	"context"
 	"fmt"
 	"path/filepath"
 	"testing"
@@ -8,23 +9,94 @@ import (
 
 	"godwit.dev/godwit/internal/mailbox"
 	"godwit.dev/godwit/internal/notification"
+	"godwit.dev/godwit/internal/store/sqlite/faultvfs"
 	"godwit.dev/godwit/internal/store/sqlite/mailboxdb"
 )
 
-// Others publish between the slices. (100,000 take about a second.)
+// Others publish between the slices, whether what is erased was pending or settled.
 func TestErasingMuchIsDoneInSlices(t *testing.T) {
 	const rows, slice = 5000, 250
-	s := openAt(t, filepath.Join(t.TempDir(), "mailbox.db"), config())
-	fill(t, s, rows)
-	before := s.Stats().Commits
-	if err := s.Erase(t.Context(), "app", "r"); err != nil {
-		t.Fatal(err)
+	for name, settled := range map[string]bool{"pending": false, "settled": true} {
+		t.Run(name, func(t *testing.T) {
+			cfg := config()
+			cfg.MaxPending = rows
+			s := openAt(t, filepath.Join(t.TempDir(), "mailbox.db"), cfg)
+			fill(t, s, rows, settled)
+			before := s.Stats().Commits
+			if err := s.Erase(t.Context(), "app", "r"); err != nil {
+				t.Fatal(err)
+			}
+			if n := s.Stats().Commits - before; n < rows/slice {
+				t.Errorf("%d rows were erased with %d commits, want one for each %d", rows, n, slice)
+			}
+			if list, _, err := s.History(t.Context(), "app", "r", 0, 10, 0); err != nil || len(list) != 0 {
+				t.Errorf("history %v, %v", list, err)
+			}
+			wantNothing(t, s)
+		})
 	}
-	if n := s.Stats().Commits - before; n < rows/slice {
-		t.Errorf("%d rows were erased with %d commits, want one for each %d", rows, n, slice)
+}
+
+func TestAnInterruptedErasureIsEndedAtStart(t *testing.T) {
+	for name, settled := range map[string]bool{"pending": false, "settled": true} {
+		for _, bits := range []uint{16, 5} { // its rows are found in an index in memory, or in sealed ones
+			t.Run(fmt.Sprint(name, bits), func(t *testing.T) {
+				cfg := config()
+				cfg.MaxPending = 1000
+				cfg.SmallSlices(bits)
+				vfs := faultvfs.New(t)
+				cfg.VFS = vfs.Name()
+				dir := t.TempDir()
+				path, copied := filepath.Join(dir, "mailbox.db"), filepath.Join(dir, "copied.db")
+				s := openAt(t, path, cfg)
+				fill(t, s, 1000, settled)
+				n := &notification.Notification{App: "app", ID: "shared", CreatedAt: time.Now(), ExpiresAt: time.Now().Add(time.Hour)}
+				if err := s.Append(t.Context(), []*mailbox.Append{{N: n, To: []string{"r2", "other"}}}); err != nil {
+					t.Fatal(err)
+				}
+				if err := s.EraseBegun(t.Context(), "app", "r", 300); err != nil {
+					t.Fatal(err)
+				}
+				if err := s.EraseBegun(t.Context(), "app", "r2", 0); err != nil {
+					t.Fatal(err)
+				}
+				if err := vfs.PowerCut(path, copied); err != nil {
+					t.Fatal(err)
+				}
+				again := openAt(t, copied, cfg)
+				for {
+					if n, err := again.Erasing(t.Context()); err != nil {
+						t.Fatal(err)
+					} else if n == 0 {
+						break
+					}
+					time.Sleep(time.Millisecond)
+				}
+				if n, err := again.Rows(t.Context()); err != nil || n != 1 {
+					t.Errorf("%d rows are left, %v; want the other's", n, err)
+				}
+				res, err := again.Pending(t.Context(), []mailbox.PendingQuery{{App: "app", Recipient: "other"}})
+				if err != nil || len(res[0].Items) != 1 {
+					t.Fatalf("the other has %+v, %v", res, err)
+				}
+				settle(t, again, &mailbox.Settle{App: "app", Recipient: "other", ID: "shared", As: notification.Acked, At: time.Now()})
+				if n, err := again.Contents(t.Context()); err != nil || n != 0 {
+					t.Errorf("%d contents are left, %v", n, err)
+				}
+			})
+		}
 	}
-	if list, _, err := s.History(t.Context(), "app", "r", 0, 10, 0); err != nil || len(list) != 0 {
-		t.Errorf("history %v, %v", list, err)
+}
+
+func wantNothing(t *testing.T, s *mailboxdb.Store) {
+	t.Helper()
+	for what, count := range map[string]func(context.Context) (int, error){"rows": s.Rows, "contents": s.Contents, "erasures": s.Erasing} {
+		if n, err := count(t.Context()); err != nil || n != 0 {
+			t.Errorf("%d %s are left, %v", n, what, err)
+		}
+	}
+	if st := s.Stats(); st.Pending+st.Scheduled != 0 {
+		t.Errorf("stats %+v", st)
 	}
 }
 
@@ -80,7 +152,8 @@ func settle(t *testing.T, s *mailboxdb.Store, q *mailbox.Settle) {
 	}
 }
 
-func fill(t *testing.T, s *mailboxdb.Store, rows int) {
+// fill publishes to r.
+func fill(t *testing.T, s *mailboxdb.Store, rows int, settled bool) {
 	t.Helper()
 	now := time.Now()
 	for i := 0; i < rows; i += 1000 {
@@ -93,6 +166,9 @@ func fill(t *testing.T, s *mailboxdb.Store, rows int) {
 		}
 		if err := s.Append(t.Context(), batch); err != nil {
 			t.Fatal(err)
+		}
+		if !settled {
+			continue
 		}
 		if err := s.Settle(t.Context(), acks); err != nil {
 			t.Fatal(err)

@@ -66,6 +66,35 @@ func (s *Store) count(ctx context.Context, table string) (n int, err error) {
 	return n, err
 }
 
+// Rows counts notifications, pending and settled.
+func (s *Store) Rows(ctx context.Context) (n int, err error) { return s.count(ctx, "notification") }
+
+// Erasing counts recipients whose rows are not all deleted yet.
+func (s *Store) Erasing(ctx context.Context) (n int, err error) { return s.count(ctx, "erasure") }
+
+// EraseBegun erases a recipient up to the commit that deletes the first of its rows, so many.
+func (s *Store) EraseBegun(ctx context.Context, app, name string, most int) error {
+	op := &eraseOp{waitOp: newWaitOp(), s: s, app: app, name: name}
+	if err := s.run(ctx, op, op.done, false); err != nil {
+		return err
+	}
+	var rows []int64
+	err := s.read(ctx, func(c *sqlite.Conn) error {
+		rows = rows[:0]
+		return s.eachOf(c, op.key, 1<<63-1, func(pos int64) bool {
+			if len(rows) < most {
+				rows = append(rows, pos)
+			}
+			return len(rows) < most
+		})
+	})
+	if err != nil {
+		return err
+	}
+	first := &eraseRowsOp{waitOp: newWaitOp(), s: s, key: op.key, rows: rows}
+	return s.run(ctx, first, first.done, true)
+}
+
 // IDHash is what the index knows of an id.
 func IDHash(app, id string) uint32 { return idHash(app, id) }
 

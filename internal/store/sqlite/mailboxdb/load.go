@@ -346,10 +346,15 @@ func (l *loader) loadTails(ctx context.Context) error {
 				return each(st, func(st *sqlite.Stmt) error {
 					key := uint32(st.ColumnInt64(1))
 					name, err := appOf(key, c, names)
-					if err == nil && name != "" {
-						t.add(st.ColumnInt64(0), indexKey(idHash(name, st.ColumnText(2)), key))
+					if err != nil {
+						return err
 					}
-					return err
+					hash := uint32(0)
+					if name != "" { // else its recipient is being erased, and the row is found by that alone
+						hash = idHash(name, st.ColumnText(2))
+					}
+					t.add(st.ColumnInt64(0), indexKey(hash, key))
+					return nil
 				})
 			})
 			if err != nil {
