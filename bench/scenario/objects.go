@@ -14,6 +14,7 @@ import (
 	"godwit.dev/godwit/bench/report"
 	"godwit.dev/godwit/bench/testbed"
 	"godwit.dev/godwit/bench/worker"
+	"godwit.dev/godwit/internal/store"
 )
 
 // objectGroup is the group of all objects that are measured.
@@ -243,7 +244,7 @@ func (s *ObjectRecovery) recover(ctx context.Context, r *report.Result, site *te
 	if err != nil {
 		return err
 	}
-	forget := forgetRegistrations
+	forget := replaceRegistrations
 	if state == "kept" {
 		forget = nil
 	}
@@ -286,6 +287,15 @@ func (s *ObjectRecovery) recover(ctx context.Context, r *report.Result, site *te
 // idles adds nothing to its profile.
 func recoveryProfile(clients int) time.Duration {
 	return time.Second + time.Duration(clients)*500*time.Microsecond
+}
+
+// replaceRegistrations has an empty database of objects made for the one that is lost, as an operator does.
+func replaceRegistrations(data string) error {
+	if err := forgetRegistrations(data); err != nil {
+		return err
+	}
+	_, err := store.Repair(context.Background(), data)
+	return err
 }
 
 // forgetRegistrations removes the database of objects, as a disk does that is lost.

@@ -6,12 +6,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"time"
 
 	"zombiezen.com/go/sqlite"
 	"zombiezen.com/go/sqlite/sqlitex"
 
 	"godwit.dev/godwit/internal/notification"
+	"godwit.dev/godwit/internal/store/sqlite/checkvfs"
 	"godwit.dev/godwit/internal/store/sqlite/mailboxdb"
 )
 
@@ -36,6 +38,9 @@ func Fill(ctx context.Context, path, app string, n int) error {
 		return err
 	}
 	if err := insert(ctx, path, app, n); err != nil {
+		return fmt.Errorf("fill %s: %w", path, err)
+	}
+	if err := os.Remove(path + checkvfs.Suffix); err != nil { // the rows went past them; they are made anew
 		return fmt.Errorf("fill %s: %w", path, err)
 	}
 	return reopen(ctx, path, func() error { return sealed(ctx, path, n/sliceRows-unsealed) })

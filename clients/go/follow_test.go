@@ -9,6 +9,7 @@ import (
 
 	godwit "godwit.dev/godwit/clients/go"
 	"godwit.dev/godwit/internal/config"
+	"godwit.dev/godwit/internal/store"
 )
 
 // signals is a handler that keeps what it gets.
@@ -173,6 +174,9 @@ func TestRegistrationsComeBackToAServerThatLostThem(t *testing.T) {
 		if err := os.Remove(f); err != nil {
 			t.Fatal(err)
 		}
+	}
+	if _, err := store.Repair(t.Context(), dir); err != nil { // makes an empty one
+		t.Fatal(err)
 	}
 	s, err = startServer(dir, func(cfg *config.Config) { cfg.HTTPAddr, cfg.GRPCAddr = addrs.HTTP, addrs.GRPC })
 	if err != nil {

@@ -63,6 +63,7 @@ type App struct {
 	mailbox   *mailbox.Mailbox
 	publisher *delivery.Service
 	hub       *session.Hub
+	lock      *datadir.Lock
 	stores    *store.Stores
 	endpoints *endpoint.Service
 	sending   *campaign.Service
@@ -149,6 +150,11 @@ func (a *App) Stop(ctx context.Context) error {
 
 // fail notes a failure that the server cannot go on with. Further ones are consequences.
 func (a *App) fail(err error) {
+	var damage *mailbox.DamagedError
+	if errors.As(err, &damage) { // sessions go on, and so does whatever else stores nothing
+		a.log.Warn("ended, since stored data is damaged", "error", err)
+		return
+	}
 	select {
 	case a.failed <- err:
 	default:
@@ -170,6 +176,7 @@ func (a *App) startProcess(context.Context) error {
 		return err
 	}
 	a.steps.addClose("data folder", time.Second, lock.Release)
+	a.lock = lock
 	if a.cfg.Dev && a.cfg.DevAnyAddress {
 		a.log.Warn("development server on addresses that others can reach: anybody may publish and listen")
 	}

@@ -2,9 +2,12 @@ package app_test
 
 import (
 	"context"
+	"encoding/json"
+	"errors"
 	"fmt"
 	"log/slog"
 	"net/http"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -83,6 +86,17 @@ func TestAFailedSyncEndsTheServerAndLosesNothingAnswered(t *testing.T) {
 	d.vfs.FailSyncs(false)
 	again := settings(t)
 	if err := d.vfs.PowerCut(filepath.Join(d.cfg.Data, store.MailboxFile), filepath.Join(again.Data, store.MailboxFile)); err != nil {
+		t.Fatal(err)
+	}
+	// The others are made anew: only this one belongs to the store so far.
+	b, err := os.ReadFile(filepath.Join(d.cfg.Data, store.ManifestFile))
+	var m map[string]any
+	if err = errors.Join(err, json.Unmarshal(b, &m)); err != nil {
+		t.Fatal(err)
+	}
+	m["files"] = []string{store.MailboxFile}
+	b, err = json.Marshal(m)
+	if err = errors.Join(err, os.WriteFile(filepath.Join(again.Data, store.ManifestFile), b, 0o600)); err != nil {
 		t.Fatal(err)
 	}
 	d.checkKept("http://" + start(t, again).Addresses().HTTP)

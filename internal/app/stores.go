@@ -3,6 +3,9 @@ package app
 import (
 	"context"
 	"fmt"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
 
 	"godwit.dev/godwit/internal/access"
 	"godwit.dev/godwit/internal/delivery"
@@ -18,7 +21,7 @@ import (
 func (a *App) startStores(ctx context.Context) error {
 	stores, err := store.Open(ctx, store.Config{
 		Data: a.cfg.Data, MaxPending: a.cfg.MaxPending, MinFree: int64(a.cfg.MinFree), Ballast: int64(a.cfg.Ballast),
-		Events: a.cfg.EventsRetain.D(), Fatal: a.fail, Log: a.log, VFS: a.opts.VFS,
+		Events: a.cfg.EventsRetain.D(), Fatal: a.fail, Damaged: a.damaged, Log: a.log, VFS: a.opts.VFS,
 	})
 	if err != nil {
 		return err
@@ -27,9 +30,48 @@ func (a *App) startStores(ctx context.Context) error {
 	for _, p := range stores.Parts() {
 		a.steps.addClose(p.Name, storePatience, p.Close)
 	}
+	a.steps.addRun("watch over files", time.Second, a.watchFiles, a.fail)
 	a.registry.MustRegister(stores.Metrics()...)
+	a.registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+		Name: "godwit_store_damaged", Help: "1 if stored data was found damaged, so that nothing more is stored; else 0.",
+	}, func() float64 {
+		if stores.Damage() != nil {
+			return 1
+		}
+		return 0
+	}))
 	a.endpoints = endpoint.New(endpoint.Config{Store: stores.Endpoints, Now: a.clock, AllowPrivateURLs: a.cfg.AllowPrivateURLs})
 	return nil
+}
+
+// filesEvery is how often it is looked whether the files in use are still there: within a second, nothing more may be
+// acknowledged.
+const filesEvery = 250 * time.Millisecond
+
+// watchFiles ends the server when a file was taken from under it: what it writes would be gone.
+func (a *App) watchFiles(ctx context.Context) error {
+	tick := time.NewTicker(filesEvery)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-tick.C:
+		}
+		err := a.lock.Gone()
+		if err == nil {
+			err = a.stores.Gone()
+		}
+		if err != nil {
+			a.stores.Refuse(err)
+			return err
+		}
+	}
+}
+
+// damaged says loudly that something that was stored is damaged. Sessions go on; nothing is stored any more.
+func (a *App) damaged(err error) {
+	a.log.Error("stored data is damaged; not ready, and nothing is stored any more: stop the server and run godwit doctor --repair", "data", a.cfg.Data, "error", err)
 }
 
 func (a *App) startAccess(ctx context.Context) (err error) {

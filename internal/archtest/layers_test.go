@@ -146,7 +146,7 @@ func permitted(from, to string) bool {
 func TestSiblingAdaptersAreStrangers(t *testing.T) {
 	// Within a family, these packages are what the others share.
 	shared := map[string]bool{
-		"internal/store/sqlite/sqlitedb": true, "internal/reactor": true, "internal/reactor/websocket": true,
+		"internal/store/sqlite/sqlitedb": true, "internal/store/sqlite/checkvfs": true, "internal/store/sqlite/walfile": true, "internal/reactor": true, "internal/reactor/websocket": true,
 		"internal/reactor/http2": true, "internal/sender/provider": true, "internal/sender/h2post": true,
 		"internal/httpapi/call": true, "internal/httpapi/form": true,
 	}

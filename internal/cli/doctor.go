@@ -27,7 +27,7 @@ type finding struct {
 	Hint   string `json:"hint,omitempty"`
 }
 
-// doctor looks at one thing after the other. Nothing it does changes anything.
+// doctor looks at one thing after the other. Nothing it does changes anything, but for --repair.
 type doctor struct {
 	c       *config.Config
 	running bool // a server holds the data folder
@@ -36,6 +36,7 @@ type doctor struct {
 }
 
 func (p *program) doctorCommand() *cobra.Command {
+	var verify, repair bool
 	cmd := &cobra.Command{
 		Use:   "doctor",
 		Short: "Look for what could keep a server from working, and say what to do",
@@ -44,6 +45,14 @@ func (p *program) doctorCommand() *cobra.Command {
 			c, err := p.settings(cmd)
 			if err != nil {
 				return err
+			}
+			switch {
+			case verify && repair:
+				return usagef("--verify and --repair exclude each other: repairing verifies")
+			case verify:
+				return p.verify(cmd.Context(), c)
+			case repair:
+				return p.repair(cmd.Context(), c)
 			}
 			d := &doctor{c: c, http: &http.Client{Timeout: 5 * time.Second}}
 			defer d.http.CloseIdleConnections()
@@ -64,6 +73,8 @@ func (p *program) doctorCommand() *cobra.Command {
 		},
 	}
 	config.AddFlags(cmd.Flags())
+	cmd.Flags().BoolVar(&verify, "verify", false, "read everything that is stored, beside a running server if there is one, and list what is damaged")
+	cmd.Flags().BoolVar(&repair, "repair", false, "mend what is damaged while no server runs: keeps copies, saves what is whole, lists what cannot be saved")
 	return cmd
 }
 

@@ -13,6 +13,7 @@ import (
 	"godwit.dev/godwit/internal/app/backup"
 	"godwit.dev/godwit/internal/app/datadir"
 	"godwit.dev/godwit/internal/config"
+	"godwit.dev/godwit/internal/store"
 )
 
 // usageError is a command line that makes no sense.
@@ -62,6 +63,9 @@ func hintFor(err error) string {
 	var inUse *datadir.InUseError
 	if errors.As(err, &inUse) {
 		return "stop the other server, or give this one a folder of its own with --data"
+	}
+	if data := store.Damaged(err); data != "" {
+		return "godwit doctor --verify --data " + data + " lists what is damaged; godwit doctor --repair saves what can be saved, keeping copies; or restore a backup into a new folder"
 	}
 	var notEmpty *backup.NotEmptyError
 	if errors.As(err, &notEmpty) {

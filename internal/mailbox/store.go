@@ -22,6 +22,11 @@ var (
 	ErrClosed = errors.New("store is closed")
 )
 
+// DamagedError says that stored data was found damaged, so that nothing more is stored until it was repaired.
+type DamagedError struct{ What string }
+
+func (e *DamagedError) Error() string { return "stored data is damaged: " + e.What }
+
 // Item is one notification in one recipient's mailbox, as it is routed and delivered.
 type Item struct {
 	Pos       int64 // grows within a recipient's mailbox in commit order, never reused; across recipients it follows time roughly

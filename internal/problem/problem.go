@@ -59,6 +59,10 @@ func From(err error) *Problem {
 	if errors.As(err, &n) {
 		return Forbidden.With(n.Why)
 	}
+	var d *mailbox.DamagedError
+	if errors.As(err, &d) {
+		return StoreDamaged.With(d.What)
+	}
 	for _, k := range known {
 		if errors.Is(err, k.err) {
 			if k.detail != "" {

@@ -153,6 +153,10 @@ var (
 		slug: "refused", title: "Refused", status: http.StatusBadRequest,
 		page: "The server refuses a session with what the request asks for; \"detail\" gives its reason. Coming back with the same request does not help.",
 	}
+	StoreDamaged = Type{
+		slug: "store-damaged", title: "Stored data is damaged", status: http.StatusServiceUnavailable, retry: 30 * time.Second,
+		page: "The server has found that a file of its own is not as it was written, so it stores nothing more; \"detail\" says what is damaged. Its operator has to repair it: godwit doctor --verify tells more. Retry later with the same id.",
+	}
 	Subprotocol = Type{
 		slug: "subprotocol", title: "Unknown subprotocol", status: http.StatusBadRequest,
 		page: "The client offers WebSocket subprotocols, and the server speaks none of them. \"detail\" lists those that it speaks; offering none is as good.",
@@ -212,7 +216,7 @@ func Types() []Type {
 		AddressTaken, AuthUnavailable, BadInput, BadJSON, BadToken, BodyIncomplete, BodyTimeout, Busy, Canceled, ChannelDisabled, ChannelUnused,
 		ChannelUnable, ChannelUnconfigured, Closing, Forbidden, HTTPVersion, IDConflict, IdempotencyMismatch, Internal, MailboxFull, MethodNotAllowed,
 		NoSpace, NoSuchPath, NoSuchProfile, NoSuchSession, NotFound, NotReady, NotStored, NotSupported, Origin, ProfileRunning, RateLimited,
-		ConnectRate, Refused, Subprotocol, Timeout, TooLarge, TooMany, TooManyOfOne, Unauthenticated, Unavailable, UnknownApp, UnsupportedEncoding,
+		ConnectRate, Refused, StoreDamaged, Subprotocol, Timeout, TooLarge, TooMany, TooManyOfOne, Unauthenticated, Unavailable, UnknownApp, UnsupportedEncoding,
 		UpgradeRequired, WrongState,
 	}
 }

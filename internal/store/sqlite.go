@@ -12,6 +12,7 @@ import (
 	"godwit.dev/godwit/internal/mailbox"
 	"godwit.dev/godwit/internal/store/sqlite/appdb"
 	"godwit.dev/godwit/internal/store/sqlite/campaigndb"
+	"godwit.dev/godwit/internal/store/sqlite/checkvfs"
 	"godwit.dev/godwit/internal/store/sqlite/eventdb"
 	"godwit.dev/godwit/internal/store/sqlite/mailboxdb"
 	"godwit.dev/godwit/internal/store/sqlite/objectdb"
@@ -32,52 +33,68 @@ func Files() []string {
 	return []string{AppsFile, MailboxFile, EventsFile, ObjectsFile, CampaignsFile}
 }
 
+// Traces lists whatever files a store may leave in its folder.
+func Traces() []string {
+	list := []string{ManifestFile}
+	for _, name := range Files() {
+		list = append(list, name, name+"-wal", name+"-shm", name+checkvfs.Suffix)
+	}
+	return list
+}
+
 // openSQLite opens the files. What is committed last may still be told to the mailboxes' observer, which has events to
 // emit: so events are opened before, and closed after. After an error the caller closes the parts that were opened.
 func (s *Stores) openSQLite(ctx context.Context, cfg Config) error {
 	s.Clock = mailbox.Clock()
 	file := func(name string) string { return filepath.Join(cfg.Data, name) }
 	free := func() int64 { return sqlitedb.Free(cfg.Data) }
-
-	apps, closeApps, err := openApps(ctx, cfg.Data, cfg.Log)
+	m, err := openManifest(cfg.Data)
 	if err != nil {
 		return err
 	}
-	s.Apps = apps
-	s.parts = append(s.parts, Part{Name: "app store", Close: closeApps})
+	s.data, s.manifest, s.told = cfg.Data, m, cfg.Damaged
+	guard := func(name string) sqlitedb.Guard { return m.guard(name, s.damaged) }
 
-	events, err := eventdb.Open(ctx, file(EventsFile), eventdb.Options{MaxAge: cfg.Events, Free: free, MinFree: cfg.MinFree, Now: s.Clock, Log: cfg.Log})
+	apps, err := appdb.OpenGuarded(ctx, file(AppsFile), guard(AppsFile), cfg.Log)
+	if err != nil {
+		return err
+	}
+	s.Apps = Apps{Access: apps, Hooks: apps, Channels: apps}
+	s.parts = append(s.parts, Part{Name: "app store", Close: apps.Close, db: apps.DB()})
+
+	events, err := eventdb.Open(ctx, file(EventsFile), eventdb.Options{MaxAge: cfg.Events, Free: free, MinFree: cfg.MinFree, Guard: guard(EventsFile), Now: s.Clock, Log: cfg.Log})
 	if err != nil {
 		return err
 	}
 	s.Events, s.Progress = events, events
-	s.parts = append(s.parts, Part{Name: "event log", Close: events.Close, trims: events, metrics: events})
+	s.parts = append(s.parts, Part{Name: "event log", Close: events.Close, db: events.DB(), trims: events, metrics: events})
 
-	objects, err := objectdb.Open(ctx, file(ObjectsFile), objectdb.Config{MinFree: cfg.MinFree, Fatal: cfg.Fatal, Log: cfg.Log, VFS: cfg.VFS})
+	objects, err := objectdb.Open(ctx, file(ObjectsFile), objectdb.Config{MinFree: cfg.MinFree, Guard: guard(ObjectsFile), Fatal: cfg.Fatal, Log: cfg.Log, VFS: cfg.VFS})
 	if err != nil {
 		return err
 	}
 	s.Objects = objects
-	s.parts = append(s.parts, Part{Name: "object store", Close: objects.Close})
+	s.parts = append(s.parts, Part{Name: "object store", Close: objects.Close, db: objects.DB()})
 
 	mailboxes, err := mailboxdb.Open(ctx, file(MailboxFile), mailboxdb.Config{
-		MaxPending: cfg.MaxPending, MinFree: cfg.MinFree, Ballast: cfg.Ballast, Fatal: cfg.Fatal, Now: s.Clock, Log: cfg.Log, VFS: cfg.VFS,
+		MaxPending: cfg.MaxPending, MinFree: cfg.MinFree, Ballast: cfg.Ballast, Guard: guard(MailboxFile), Fatal: cfg.Fatal, Now: s.Clock, Log: cfg.Log, VFS: cfg.VFS,
 	})
 	if err != nil {
 		return err
 	}
 	s.Mailbox = mailboxes
-	s.parts = append(s.parts, Part{Name: "mailbox store", Close: mailboxes.Close, trims: mailboxes})
+	s.parts = append(s.parts, Part{Name: "mailbox store", Close: mailboxes.Close, db: mailboxes.DB(), trims: mailboxes})
 
 	campaigns, err := campaigndb.Open(ctx, file(CampaignsFile), campaigndb.Config{
-		Free: free, MinFree: cfg.MinFree, Fatal: cfg.Fatal, Now: s.Clock, Log: cfg.Log,
+		Free: free, MinFree: cfg.MinFree, Guard: guard(CampaignsFile), Fatal: cfg.Fatal, Now: s.Clock, Log: cfg.Log,
 	})
 	if err != nil {
 		return err
 	}
 	s.Endpoints, s.Campaigns = campaigns, campaigns
-	s.parts = append(s.parts, Part{Name: "campaign store", Close: campaigns.Close, trims: campaigns, metrics: campaigns.EndpointMetrics()})
-	return nil
+	s.parts = append(s.parts, Part{Name: "campaign store", Close: campaigns.Close, db: campaigns.DB(), trims: campaigns, metrics: campaigns.EndpointMetrics()})
+	s.guarded()
+	return m.add(cfg.Data, Files()...)
 }
 
 // OpenApps opens what is set up of apps alone, beside a server that may be running. Where there is nothing yet it makes
@@ -90,13 +107,16 @@ func OpenApps(ctx context.Context, data string, create bool, log *slog.Logger) (
 	} else if _, err := os.Stat(filepath.Join(data, AppsFile)); errors.Is(err, fs.ErrNotExist) {
 		return apps, nil, fmt.Errorf("open app store: %w", err)
 	}
-	return openApps(ctx, data, log)
-}
-
-func openApps(ctx context.Context, data string, log *slog.Logger) (apps Apps, closing func() error, err error) {
-	s, err := appdb.Open(ctx, filepath.Join(data, AppsFile), log)
+	m, err := openManifest(data)
 	if err != nil {
 		return apps, nil, err
+	}
+	s, err := appdb.OpenGuarded(ctx, filepath.Join(data, AppsFile), m.guard(AppsFile, nil), log)
+	if err != nil {
+		return apps, nil, err
+	}
+	if err := m.add(data, AppsFile); err != nil {
+		return apps, nil, errors.Join(err, s.Close())
 	}
 	return Apps{Access: s, Hooks: s, Channels: s}, s.Close, nil
 }

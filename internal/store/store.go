@@ -18,6 +18,7 @@ import (
 	"godwit.dev/godwit/internal/hook"
 	"godwit.dev/godwit/internal/mailbox"
 	"godwit.dev/godwit/internal/signal"
+	"godwit.dev/godwit/internal/store/sqlite/sqlitedb"
 )
 
 // Config says where everything is kept and how. The zero value of every field but Data is a good default.
@@ -29,6 +30,7 @@ type Config struct {
 	Ballast int64         // bytes kept beside mailboxes, given up when the disk is full; 0: a quarter of MinFree, at most 8 MB
 	Events  time.Duration // how long events are kept; 0: 24 h
 	Fatal   func(error)   // called once when the disk did not confirm a write: exit loudly
+	Damaged func(error)   // called once when a file is found damaged: nothing more is stored then
 	Log     *slog.Logger  // nil: discards
 	VFS     string        // of the mailboxes' and objects' databases, for fault injection
 }
@@ -45,6 +47,11 @@ type Stores struct {
 	Campaigns campaign.Store
 
 	parts []Part
+
+	data     string
+	manifest *manifest
+	told     func(error) // Config.Damaged
+	damage   damage
 }
 
 // Apps is what is set up of apps. The command line changes it beside a running server, which notices within a second.
@@ -59,6 +66,7 @@ type Part struct {
 	Name  string
 	Close func() error // writes what is queued; what the part tells observers of that is still told
 
+	db      *sqlitedb.DB
 	trims   interface{ Trim() }
 	metrics prometheus.Collector
 }

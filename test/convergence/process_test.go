@@ -100,6 +100,9 @@ func TestClientsOfAKilledServerLearnTheLatestVersion(t *testing.T) {
 		s.Kill()
 		if life == 2 {
 			wipe(t, s.Dir)
+			if out, err := s.Run("doctor", "--repair", "--data", s.Dir); err != nil { // makes an empty one
+				t.Fatalf("%v: %s", err, out)
+			}
 		}
 		if err := s.Launch(); err != nil {
 			t.Fatal(err)

@@ -6,6 +6,8 @@ import (
 	"archive/tar"
 	"compress/gzip"
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -29,6 +31,8 @@ type Manifest struct {
 	Server    string    `json:"server"` // version of the program that made it
 	Databases []string  `json:"databases"`
 	Bytes     int64     `json:"bytes"` // of the databases, unpacked
+	// SHA256 has the checksum of each database, hexadecimal. Backups of former versions have none.
+	SHA256 map[string]string `json:"sha256,omitempty"`
 }
 
 const format = 1
@@ -45,7 +49,7 @@ func Write(ctx context.Context, dir, file, version string) (m Manifest, err erro
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(tmp)) }()
 
-	m = Manifest{Format: format, CreatedAt: time.Now().UTC().Truncate(time.Millisecond), Server: version}
+	m = Manifest{Format: format, CreatedAt: time.Now().UTC().Truncate(time.Millisecond), Server: version, SHA256: map[string]string{}}
 	if m.Databases, err = store.Copy(ctx, dir, tmp); err != nil {
 		return m, err
 	}
@@ -55,6 +59,9 @@ func Write(ctx context.Context, dir, file, version string) (m Manifest, err erro
 			return m, err
 		}
 		m.Bytes += info.Size()
+		if m.SHA256[name], err = sumFile(filepath.Join(tmp, name)); err != nil {
+			return m, err
+		}
 	}
 	if len(m.Databases) == 0 {
 		return m, fmt.Errorf("back up %s: there is no database in it", dir)
@@ -150,7 +157,7 @@ func Restore(ctx context.Context, file, dir string) (m Manifest, err error) {
 		}
 	}
 	if m, err = unpack(ctx, file, dir); err != nil {
-		for _, name := range store.Files() {
+		for _, name := range store.Traces() {
 			if e := os.Remove(filepath.Join(dir, name)); e != nil && !errors.Is(e, os.ErrNotExist) {
 				err = errors.Join(err, e)
 			}
@@ -187,8 +194,14 @@ func unpack(ctx context.Context, file, dir string) (m Manifest, err error) {
 		if !slices.Contains(store.Files(), h.Name) || !slices.Contains(m.Databases, h.Name) {
 			return m, fmt.Errorf("the archive holds %q, which is no database of ours", h.Name)
 		}
-		if err := unpackFile(t, filepath.Join(dir, h.Name)); err != nil {
+		path := filepath.Join(dir, h.Name)
+		if err := unpackFile(t, path); err != nil {
 			return m, fmt.Errorf("unpack %s: %w", h.Name, err)
+		}
+		if want := m.SHA256[h.Name]; want != "" {
+			if sum, err := sumFile(path); err != nil || sum != want {
+				return m, errors.Join(fmt.Errorf("the archive is damaged: %s is not what was backed up", h.Name), err)
+			}
 		}
 		found++
 	}
@@ -198,7 +211,23 @@ func unpack(ctx context.Context, file, dir string) (m Manifest, err error) {
 	if _, err := io.Copy(io.Discard, z); err != nil { // up to the checksum at the very end
 		return m, fmt.Errorf("the archive is damaged: %w", err)
 	}
-	return m, syncDir(dir)
+	if err := syncDir(dir); err != nil {
+		return m, err
+	}
+	return m, store.Seal(dir)
+}
+
+func sumFile(path string) (string, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return "", err
+	}
+	defer f.Close()
+	h := sha256.New()
+	if _, err := io.Copy(h, f); err != nil {
+		return "", err
+	}
+	return hex.EncodeToString(h.Sum(nil)), nil
 }
 
 // maxManifest bounds the manifest, which has a few hundred bytes.

@@ -33,8 +33,9 @@ func (e *InUseError) Error() string {
 	return fmt.Sprintf("data folder %s is in use by another server, process %d", e.Dir, e.PID)
 }
 
-// Lock is a held data folder.
-type Lock struct{ f *os.File }
+// Lock is a held data folder: the folder itself is locked, which nobody can remove while there is something in it, and a
+// file in it, which says by whom.
+type Lock struct{ f, dir *os.File }
 
 // Acquire makes the folder if it is missing and takes it for this process. The kernel lets go of it when the process
 // ends, however it ends. It returns an *InUseError if another process has it.
@@ -42,22 +43,54 @@ func Acquire(dir string) (*Lock, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, fmt.Errorf("make data folder: %w", err)
 	}
-	f, err := os.OpenFile(filepath.Join(dir, LockFile), os.O_RDWR|os.O_CREATE, 0o600)
+	l := &Lock{}
+	var err error
+	if l.dir, err = os.Open(dir); err == nil {
+		l.f, err = os.OpenFile(filepath.Join(dir, LockFile), os.O_RDWR|os.O_CREATE, 0o600)
+	}
+	if err == nil {
+		err = unix.Flock(int(l.dir.Fd()), unix.LOCK_EX|unix.LOCK_NB)
+	}
+	if err == nil {
+		err = unix.Flock(int(l.f.Fd()), unix.LOCK_EX|unix.LOCK_NB)
+	}
+	if err == nil {
+		err = writePID(l.f)
+	}
+	if errors.Is(err, unix.EWOULDBLOCK) {
+		err = &InUseError{Dir: dir, PID: Holder(dir)}
+	} else if err != nil {
+		err = fmt.Errorf("lock data folder %s: %w", dir, err)
+	}
 	if err != nil {
-		return nil, fmt.Errorf("lock data folder: %w", err)
+		l.close()
+		return nil, err
 	}
-	if err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
-		f.Close()
-		if errors.Is(err, unix.EWOULDBLOCK) {
-			return nil, &InUseError{Dir: dir, PID: Holder(dir)}
+	return l, nil
+}
+
+func (l *Lock) close() {
+	for _, f := range []*os.File{l.f, l.dir} {
+		if f != nil {
+			f.Close()
 		}
-		return nil, fmt.Errorf("lock data folder %s: %w", dir, err)
 	}
-	if err := writePID(f); err != nil {
-		f.Close()
-		return nil, fmt.Errorf("lock data folder %s: %w", dir, err)
+}
+
+// Gone says that the lock file was removed or replaced; nil: it is there.
+func (l *Lock) Gone() error {
+	mine, err := l.f.Stat()
+	if err != nil {
+		return err
 	}
-	return &Lock{f}, nil
+	there, err := os.Stat(l.f.Name())
+	if err == nil && !os.SameFile(mine, there) {
+		err = errors.New("another file was put in its place")
+	}
+	if err != nil {
+		return fmt.Errorf("the lock file of the data folder is gone: %w", err)
+	}
+	return nil
 }
 
 func writePID(f *os.File) error {
@@ -69,7 +102,7 @@ func writePID(f *os.File) error {
 }
 
 // Release lets go of the folder. The lock file stays: removing it would let two processes lock two files.
-func (l *Lock) Release() error { return l.f.Close() }
+func (l *Lock) Release() error { return errors.Join(l.f.Close(), l.dir.Close()) }
 
 // Holder reads the process id that a folder's lock file names; 0: none. The process may be gone.
 func Holder(dir string) int {
@@ -129,13 +162,16 @@ func RemoveAddresses(dir string) error {
 
 // Held reports whether a process holds the folder, and which. It changes nothing.
 func Held(dir string) (pid int, held bool) {
-	f, err := os.Open(filepath.Join(dir, LockFile))
-	if err != nil {
-		return 0, false
+	for _, name := range []string{dir, filepath.Join(dir, LockFile)} {
+		f, err := os.Open(name)
+		if err != nil {
+			return 0, false
+		}
+		err = unix.Flock(int(f.Fd()), unix.LOCK_SH|unix.LOCK_NB)
+		f.Close() // which lets go again
+		if err != nil {
+			return Holder(dir), errors.Is(err, unix.EWOULDBLOCK)
+		}
 	}
-	defer f.Close()
-	if err := unix.Flock(int(f.Fd()), unix.LOCK_SH|unix.LOCK_NB); err != nil {
-		return Holder(dir), errors.Is(err, unix.EWOULDBLOCK)
-	}
-	return 0, false // closing the file lets go again
+	return 0, false
 }

@@ -64,3 +64,25 @@ func TestAddressesAreReplacedInOneStep(t *testing.T) {
 		t.Errorf("file says %s, %v", b, err)
 	}
 }
+
+func TestARemovedLockFileLetsNobodyIn(t *testing.T) {
+	dir := t.TempDir()
+	lock, err := datadir.Acquire(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer lock.Release()
+	if err := lock.Gone(); err != nil {
+		t.Error(err)
+	}
+	if err := os.Remove(filepath.Join(dir, datadir.LockFile)); err != nil {
+		t.Fatal(err)
+	}
+	var inUse *datadir.InUseError
+	if _, err := datadir.Acquire(dir); !errors.As(err, &inUse) {
+		t.Errorf("a second one gets %v", err)
+	}
+	if err := lock.Gone(); err == nil {
+		t.Error("nobody notices that the lock file is gone")
+	}
+}

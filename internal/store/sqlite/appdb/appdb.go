@@ -47,13 +47,15 @@ type Store struct{ db *sqlitedb.DB }
 
 var _ access.Store = (*Store)(nil)
 
-// Open opens or creates the file. It holds secrets, so only its owner may read it.
+// Open opens or creates the file.
 func Open(ctx context.Context, path string, log *slog.Logger) (*Store, error) {
-	if err := sqlitedb.CreatePrivate(path); err != nil {
-		return nil, fmt.Errorf("open app store: %w", err)
-	}
+	return OpenGuarded(ctx, path, sqlitedb.Guard{}, log)
+}
+
+// OpenGuarded is Open for a file of which something is known.
+func OpenGuarded(ctx context.Context, path string, g sqlitedb.Guard, log *slog.Logger) (*Store, error) {
 	db, err := sqlitedb.Open(ctx, path, sqlitedb.Options{
-		AppID: appID, Migrations: migrations, Log: log,
+		AppID: appID, Migrations: migrations, Guard: g, Shared: true, Log: log,
 		// One connection does all the reading because data_version is only comparable on the same one.
 		Readers: 1,
 	}, nil)
@@ -65,6 +67,9 @@ func Open(ctx context.Context, path string, log *slog.Logger) (*Store, error) {
 
 // Close closes the file.
 func (s *Store) Close() error { return s.db.Close() }
+
+// DB is the database beneath.
+func (s *Store) DB() *sqlitedb.DB { return s.db }
 
 // Watch polls SQLite's data_version, which changes with every commit of another connection in any process.
 func (s *Store) Watch(ctx context.Context, changed func()) error {

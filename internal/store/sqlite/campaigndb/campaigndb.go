@@ -49,6 +49,7 @@ type Config struct {
 
 	// Fatal is called once when what was written may not be on disk: see sqlitedb.Options.
 	Fatal func(error)
+	Guard sqlitedb.Guard   // of the file
 	Now   func() time.Time // nil: time.Now
 	Log   *slog.Logger     // nil: discards
 }
@@ -71,14 +72,11 @@ func Open(ctx context.Context, path string, cfg Config) (*Store, error) {
 		cfg.Log = slog.New(slog.DiscardHandler)
 	}
 	scripts, err := migrations()
-	if err == nil {
-		err = sqlitedb.CreatePrivate(path)
-	}
 	if err != nil {
 		return nil, fmt.Errorf("open campaign store: %w", err)
 	}
 	db, err := sqlitedb.Open(ctx, path, sqlitedb.Options{
-		AppID: appID, Migrations: scripts, Fatal: cfg.Fatal, Log: cfg.Log,
+		AppID: appID, Migrations: scripts, Guard: cfg.Guard, Fatal: cfg.Fatal, Log: cfg.Log,
 	}, nil)
 	if err != nil {
 		return nil, fmt.Errorf("open campaign store: %w", err)
@@ -88,6 +86,9 @@ func Open(ctx context.Context, path string, cfg Config) (*Store, error) {
 
 // Close writes what is queued and closes the file.
 func (s *Store) Close() error { return s.db.Close() }
+
+// DB is the database beneath.
+func (s *Store) DB() *sqlitedb.DB { return s.db }
 
 // Trim gives the memory of cached pages back.
 func (s *Store) Trim() { s.db.Trim() }

@@ -53,8 +53,9 @@ type Options struct {
 	Free    func() int64
 	MinFree int64
 
-	Now func() time.Time // the stores' one clock; nil: the monotonic clock anchored now
-	Log *slog.Logger     // nil: discards
+	Guard sqlitedb.Guard   // of the file
+	Now   func() time.Time // the stores' one clock; nil: the monotonic clock anchored now
+	Log   *slog.Logger     // nil: discards
 }
 
 // Stats are figures for metrics.
@@ -107,7 +108,7 @@ func Open(ctx context.Context, path string, o Options) (*Log, error) {
 	}
 	var err error
 	l.db, err = sqlitedb.Open(ctx, path, sqlitedb.Options{
-		AppID: appID, Migrations: migrations, Log: o.Log,
+		AppID: appID, Migrations: migrations, Guard: o.Guard, Lax: true, Log: o.Log,
 		Readers: 2, WALRestart: 8 << 20, WALCap: 64 << 20,
 	}, l.prepare)
 	if err != nil {
@@ -143,6 +144,9 @@ func (l *Log) Stats() Stats {
 	defer l.mu.Unlock()
 	return Stats{Written: l.written.Load(), Dropped: l.dropped.Load(), QueuedBytes: l.queued}
 }
+
+// DB is the database beneath.
+func (l *Log) DB() *sqlitedb.DB { return l.db }
 
 // Trim gives the memory of cached pages back.
 func (l *Log) Trim() { l.db.Trim() }

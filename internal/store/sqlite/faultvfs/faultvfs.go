@@ -149,11 +149,11 @@ func (v *VFS) Leave(room int64) {
 }
 
 // PowerCut copies a database and its log as they would be found if the power failed now: without what was written
-// since each file's last sync.
+// since each file's last sync, but for the checksums, which may be ahead of the pages.
 func (v *VFS) PowerCut(path, to string) error {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	for _, suffix := range []string{"", "-wal"} {
+	for _, suffix := range []string{"", "-wal", "-sums"} {
 		b, err := os.ReadFile(path + suffix)
 		if errors.Is(err, os.ErrNotExist) {
 			continue

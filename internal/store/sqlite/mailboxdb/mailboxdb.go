@@ -37,6 +37,7 @@ type Config struct {
 	MaxIdle    int   // recipients with nothing pending that are kept in memory; 0: 131072
 
 	VFS   string           // of the database, for fault injection
+	Guard sqlitedb.Guard   // of the file
 	Fatal func(error)      // called once when the disk did not confirm a write: exit loudly
 	Now   func() time.Time // the store's one clock; nil: the monotonic clock anchored now
 	Log   *slog.Logger     // nil: discards
@@ -131,7 +132,7 @@ func Open(ctx context.Context, path string, cfg Config) (*Store, error) {
 	}
 	s.space = space
 	s.db, err = sqlitedb.Open(ctx, path, sqlitedb.Options{
-		AppID: appID, Migrations: []string{schema1, schema2, schema3}, CopyAfter: max(cfg.Ballast/2, minCopyAfter), VFS: cfg.VFS, Fatal: cfg.Fatal, Log: cfg.Log,
+		AppID: appID, Migrations: []string{schema1, schema2, schema3}, CopyAfter: max(cfg.Ballast/2, minCopyAfter), VFS: cfg.VFS, Guard: cfg.Guard, Fatal: cfg.Fatal, Log: cfg.Log,
 		Hooks: sqlitedb.Hooks{Committed: s.committed, Failed: s.failed},
 	}, s.prepare)
 	if err != nil {
@@ -168,6 +169,9 @@ func (s *Store) close() error {
 	s.wg.Wait()
 	return err
 }
+
+// DB is the database beneath.
+func (s *Store) DB() *sqlitedb.DB { return s.db }
 
 // Observe implements mailbox.Store. All commits are told from one goroutine.
 func (s *Store) Observe(obs mailbox.Observer) { s.obs.Store(&obs) }

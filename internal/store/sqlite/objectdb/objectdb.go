@@ -25,9 +25,10 @@ const appID = 0x47644f62 // "GdOb": application_id of object files
 
 // Config says how the file is kept. The zero value of every field is a good default.
 type Config struct {
-	MinFree int64        // bytes of disk below which puts and new registrations are refused; 0: 256 MB
-	VFS     string       // of the database, for fault injection
-	Fatal   func(error)  // called once when the disk did not confirm a write: exit loudly
+	MinFree int64       // bytes of disk below which puts and new registrations are refused; 0: 256 MB
+	VFS     string      // of the database, for fault injection
+	Fatal   func(error) // called once when the disk did not confirm a write: exit loudly
+	Guard   sqlitedb.Guard
 	Log     *slog.Logger // nil: discards
 }
 
@@ -53,7 +54,7 @@ func Open(ctx context.Context, path string, cfg Config) (*Store, error) {
 		return nil, fmt.Errorf("open object store: %w", err)
 	}
 	s.db, err = sqlitedb.Open(ctx, path, sqlitedb.Options{
-		AppID: appID, Migrations: []string{schema1}, VFS: cfg.VFS, Fatal: cfg.Fatal, Log: cfg.Log,
+		AppID: appID, Migrations: []string{schema1}, VFS: cfg.VFS, Guard: cfg.Guard, Fatal: cfg.Fatal, Log: cfg.Log,
 		Hooks: sqlitedb.Hooks{Committed: s.committed},
 	}, nil)
 	if err != nil {
@@ -70,6 +71,9 @@ func Open(ctx context.Context, path string, cfg Config) (*Store, error) {
 
 // Close writes what is queued and closes the file.
 func (s *Store) Close() error { return s.db.Close() }
+
+// DB is the database beneath.
+func (s *Store) DB() *sqlitedb.DB { return s.db }
 
 // Commits counts commits since opening.
 func (s *Store) Commits() uint64 { return s.db.Commits() }

@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"zombiezen.com/go/sqlite"
+
+	"godwit.dev/godwit/internal/store/sqlite/checkvfs"
 )
 
 // backupPages are copied in one go: a few milliseconds during which a running server's log cannot be restarted.
@@ -40,7 +42,17 @@ func Backup(ctx context.Context, src, dst string) error {
 }
 
 func copyDatabase(ctx context.Context, src, dst string) (err error) {
-	from, err := sqlite.OpenConn(fileURI(src, ""), sqlite.OpenReadWrite, sqlite.OpenURI)
+	var damage error
+	file, err := checkvfs.Open(src, checkvfs.Options{Shared: true, Damaged: func(err error) { damage = err }})
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, file.Close(), damage) }()
+	vfs, err := checkvfs.On("")
+	if err != nil {
+		return err
+	}
+	from, err := sqlite.OpenConn(fileURI(src, vfs), sqlite.OpenReadWrite, sqlite.OpenURI)
 	if err != nil {
 		return err
 	}

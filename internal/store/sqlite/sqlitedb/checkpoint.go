@@ -49,10 +49,7 @@ func (k *checkpointer) run() {
 
 func (k *checkpointer) pass() {
 	logBytes, err := k.db.w.copyLog(k.conn, "PASSIVE")
-	switch {
-	case isFatal(err):
-		_ = k.db.w.die(err)
-	case err != nil && k.db.w.complain():
+	if err = k.db.w.judge(err); err != nil && k.db.w.complain() {
 		k.db.opts.Log.Warn("checkpoint failed", "path", k.db.path, "error", err)
 	}
 	if logBytes > k.db.opts.WALRestart {
@@ -72,6 +69,10 @@ func (k *checkpointer) close() {
 // copyLog runs a checkpoint and returns how many bytes the log holds afterwards, copied or not.
 func (w *writer) copyLog(conn *sqlite.Conn, mode string) (logBytes int64, err error) {
 	written := w.uncopied.Load()
+	log, err := w.db.file.Log()
+	if err != nil {
+		return 0, fmt.Errorf("checkpoint (%s): %w", mode, err)
+	}
 	busy := false
 	var frames, copied int64
 	err = Each(conn, "PRAGMA wal_checkpoint("+mode+")", nil, func(s *sqlite.Stmt) error {
@@ -80,6 +81,7 @@ func (w *writer) copyLog(conn *sqlite.Conn, mode string) (logBytes int64, err er
 	})
 	if err == nil && copied == frames {
 		w.uncopied.Add(-written)
+		err = w.db.file.Copied(log, copied)
 	}
 	if err == nil && busy && mode != "PASSIVE" {
 		err = sqlite.ResultBusy.ToError()
@@ -125,9 +127,8 @@ func (db *DB) FreeInside(ctx context.Context) (bytes int64, err error) {
 // CopyLog copies the log into the file on the writer's goroutine. Only for hooks, when space is scarce and little may
 // be left uncopied.
 func (db *DB) CopyLog() {
-	if _, err := db.w.copyLog(db.w.conn, "PASSIVE"); isFatal(err) {
-		_ = db.w.die(err)
-	}
+	_, err := db.w.copyLog(db.w.conn, "PASSIVE")
+	_ = db.w.judge(err)
 }
 
 // How long the writer waits for readers to leave the log so that it can be restarted: hardly at all below the cap,
@@ -147,10 +148,7 @@ func (w *writer) restartLog(logBytes int64) {
 	w.conn.SetBusyTimeout(wait)
 	defer w.conn.SetBusyTimeout(w.db.opts.BusyTimeout)
 	_, err := w.copyLog(w.conn, "RESTART")
-	switch {
-	case isFatal(err):
-		_ = w.die(err)
-	case err != nil && logBytes > w.db.opts.WALCap && w.complain():
+	if err = w.judge(err); err != nil && logBytes > w.db.opts.WALCap && w.complain() {
 		w.db.opts.Log.Warn("the log is above its cap and in use", "path", w.db.path, "bytes", logBytes, "error", err)
 	}
 }
@@ -160,9 +158,8 @@ func (w *writer) restartLog(logBytes int64) {
 func (db *DB) Reclaim() {
 	db.w.conn.SetBusyTimeout(restartWait)
 	defer db.w.conn.SetBusyTimeout(db.opts.BusyTimeout)
-	if _, err := db.w.copyLog(db.w.conn, "RESTART"); isFatal(err) {
-		_ = db.w.die(err)
-	} else if err != nil && db.w.complain() {
+	_, err := db.w.copyLog(db.w.conn, "RESTART")
+	if err = db.w.judge(err); err != nil && db.w.complain() {
 		db.opts.Log.Warn("the log could not be restarted", "path", db.path, "error", err)
 	}
 }

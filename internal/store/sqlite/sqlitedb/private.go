@@ -4,17 +4,24 @@ import (
 	"errors"
 	"io/fs"
 	"os"
+
+	"godwit.dev/godwit/internal/store/sqlite/checkvfs"
 )
 
-// CreatePrivate makes a file that only its owner may read before SQLite does, whose log files then get the same mode.
-// One that is there already becomes private.
-func CreatePrivate(path string) error {
+// makePrivate makes a database that only its owner may read before SQLite does, whose log files then get the same mode.
+// What is there already becomes private, whatever the folder lets others do.
+func makePrivate(path string) error {
 	f, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_RDWR, 0o600)
-	if errors.Is(err, fs.ErrExist) {
-		return os.Chmod(path, 0o600)
+	if err == nil {
+		return f.Close()
 	}
-	if err != nil {
+	if !errors.Is(err, fs.ErrExist) {
 		return err
 	}
-	return f.Close()
+	for _, suffix := range []string{"", "-wal", "-shm", checkvfs.Suffix} {
+		if err := os.Chmod(path+suffix, 0o600); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+	}
+	return nil
 }

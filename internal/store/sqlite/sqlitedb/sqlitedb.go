@@ -15,6 +15,8 @@ import (
 	"zombiezen.com/go/sqlite"
 	"zombiezen.com/go/sqlite/sqlitemigration"
 	"zombiezen.com/go/sqlite/sqlitex"
+
+	"godwit.dev/godwit/internal/store/sqlite/checkvfs"
 )
 
 // ErrClosed is returned for work handed to a database that is closing.
@@ -39,13 +41,26 @@ type Options struct {
 	WALRestart  int64         // bytes of log from which the writer restarts it; 0: 32 MB
 	WALCap      int64         // bytes of log that are never exceeded by more than a commit; 0: 256 MB
 	CopyAfter   int64         // bytes in the log after which it is copied into the file without waiting for the next tick; 0: 8 MB
-	VFS         string        // name of a registered VFS; empty: the default one. For fault injection
+	VFS         string        // name of the registered VFS beneath; empty: the default one. For fault injection
+	Guard       Guard         // what is known of the file, and who is told if it is not so
+	Shared      bool          // other processes write to it as well
+	Lax         bool          // commits are not synced one by one: see checkvfs.Options
 	Hooks       Hooks         // what the file's owner does around each commit
 
 	// Fatal is called once when what was written may not be on disk (fsync failed): the program must exit loudly.
 	// Nothing is acknowledged from then on. Nil: only the callers learn.
 	Fatal func(error)
 	Log   *slog.Logger // nil: discards
+}
+
+// Guard is what the store knows of a file beforehand. Its zero value knows nothing.
+type Guard struct {
+	Store   checkvfs.ID // what the file must belong to
+	Checked bool        // it had checksums before: it is damage if they are missing
+
+	// Damaged is called once when the file is found damaged. Nothing is acknowledged from then on; what can be read is
+	// read. Nil: only the callers learn.
+	Damaged func(error)
 }
 
 func (o *Options) setDefaults() {
@@ -70,7 +85,9 @@ func setDefault[T comparable](p *T, v T) {
 // DB is one database file with its writer, its checkpointer and its reading connections.
 type DB struct {
 	path string
+	uri  string
 	opts Options
+	file *checkvfs.File
 	w    *writer
 	ckpt *checkpointer
 
@@ -85,24 +102,47 @@ type DB struct {
 func Open(ctx context.Context, path string, o Options, prepare func(*sqlite.Conn) error) (*DB, error) {
 	o.setDefaults()
 	db := &DB{path: path, opts: o, readers: make(chan *sqlite.Conn, o.Readers), closing: make(chan struct{})}
-	conn, err := db.openWriting(ctx)
-	if err != nil {
+	if err := db.open(ctx, prepare); err != nil {
+		if isDamage(sqlite.ErrCode(err)) {
+			err = &DamageError{Path: path, Err: err}
+		}
 		return nil, fmt.Errorf("open database %s: %w", path, err)
 	}
-	if prepare != nil {
-		if err := prepare(conn); err != nil {
-			return nil, errors.Join(fmt.Errorf("open database %s: %w", path, err), conn.Close())
-		}
+	return db, nil
+}
+
+func (db *DB) open(ctx context.Context, prepare func(*sqlite.Conn) error) error {
+	vfs, err := checkvfs.On(db.opts.VFS)
+	if err != nil {
+		return err
 	}
-	for range o.Readers {
+	db.uri = fileURI(db.path, vfs)
+	db.w = newWriter(db) // before the file is looked at: it may be told of damage at once
+	if db.file, err = checkvfs.Open(db.path, checkvfs.Options{
+		Expected: db.opts.Guard.Checked, Store: db.opts.Guard.Store, Shared: db.opts.Shared, Lax: db.opts.Lax, Damaged: db.w.damaged,
+	}); err != nil {
+		return err
+	}
+	if err = makePrivate(db.path); err != nil {
+		return errors.Join(err, db.file.Close())
+	}
+	if db.w.conn, err = db.openWriting(ctx); err != nil {
+		return errors.Join(err, db.file.Close())
+	}
+	if prepare != nil {
+		err = prepare(db.w.conn)
+	}
+	if err == nil {
+		db.ckpt, err = newCheckpointer(db)
+	}
+	if err != nil {
+		return errors.Join(err, db.w.conn.Close(), db.file.Close())
+	}
+	for range db.opts.Readers {
 		db.readers <- nil
 	}
-	db.w = newWriter(conn, db)
-	if db.ckpt, err = newCheckpointer(db); err != nil {
-		db.w.close()
-		return nil, errors.Join(fmt.Errorf("open database %s: %w", path, err), conn.Close())
-	}
-	return db, nil
+	go db.w.run()
+	return nil
 }
 
 func (db *DB) openWriting(ctx context.Context) (*sqlite.Conn, error) {
@@ -133,7 +173,7 @@ func migrate(ctx context.Context, conn *sqlite.Conn, o *Options) error {
 
 // connect opens one more connection with the pragmas that hold per connection.
 func (db *DB) connect(cache int) (*sqlite.Conn, error) {
-	conn, err := sqlite.OpenConn(fileURI(db.path, db.opts.VFS), sqlite.OpenReadWrite, sqlite.OpenCreate, sqlite.OpenURI)
+	conn, err := sqlite.OpenConn(db.uri, sqlite.OpenReadWrite, sqlite.OpenCreate, sqlite.OpenURI)
 	if err != nil {
 		return nil, err
 	}
@@ -200,7 +240,7 @@ func (db *DB) readOn(conn *sqlite.Conn, fn func(*sqlite.Conn) error) (err error)
 	defer func() { db.readers <- conn }()
 	if conn == nil {
 		if conn, err = db.openReading(); err != nil {
-			return fmt.Errorf("open reading connection: %w", err)
+			return db.w.judge(fmt.Errorf("open reading connection: %w", err))
 		}
 	}
 	if err := step(conn, "BEGIN"); err != nil {
@@ -210,6 +250,7 @@ func (db *DB) readOn(conn *sqlite.Conn, fn func(*sqlite.Conn) error) (err error)
 		if end := step(conn, "COMMIT"); end != nil && err == nil {
 			err = end
 		}
+		err = db.w.judge(err)
 	}()
 	return fn(conn)
 }
@@ -235,6 +276,18 @@ func step(conn *sqlite.Conn, query string) error {
 	return errors.Join(err, stmt.Reset())
 }
 
+// Gone says which of the files in use was removed, replaced or cut off; nil: none.
+func (db *DB) Gone() error { return db.file.Gone() }
+
+// Refuse ends writing for good: nothing is acknowledged any more. What can be read is read.
+func (db *DB) Refuse(err error) {
+	var damage *DamageError
+	if !errors.As(err, &damage) {
+		err = &DamageError{Path: db.path, Err: err}
+	}
+	db.w.refuse(err, "", nil)
+}
+
 // Close waits for what was handed over, empties the log into the file and closes all connections.
 func (db *DB) Close() error {
 	db.once.Do(func() { db.err = db.close() })
@@ -252,6 +305,6 @@ func (db *DB) close() error {
 		}
 	}
 	// Closing the last connection empties the log into the file and removes it.
-	errs = append(errs, db.w.conn.Close())
+	errs = append(errs, db.w.conn.Close(), db.file.Close())
 	return errors.Join(errs...)
 }

@@ -4,11 +4,16 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"path/filepath"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
 
+	lib "modernc.org/sqlite/lib"
 	"zombiezen.com/go/sqlite"
+
+	"godwit.dev/godwit/internal/mailbox"
 )
 
 // Limits of one commit and of what may wait for the writer.
@@ -48,6 +53,22 @@ type FatalError struct{ Err error }
 func (e *FatalError) Error() string { return "the disk did not confirm a write: " + e.Err.Error() }
 func (e *FatalError) Unwrap() error { return e.Err }
 
+// DamageError says that a database is not as it was written.
+type DamageError struct {
+	Path string
+	Err  error
+}
+
+func (e *DamageError) Error() string {
+	return "the database " + e.Path + " is damaged, so nothing more is stored: " + e.Err.Error()
+}
+
+// Unwrap shows the cause, and what a capability is to tell of it.
+func (e *DamageError) Unwrap() []error {
+	what := strings.TrimPrefix(e.Err.Error(), filepath.Dir(e.Path)+string(filepath.Separator))
+	return []error{e.Err, &mailbox.DamagedError{What: what}}
+}
+
 type queued struct {
 	op    Op
 	app   string
@@ -72,7 +93,7 @@ type writer struct {
 	armed   bool
 	closed  bool
 
-	dead    atomic.Pointer[FatalError]
+	dead    atomic.Pointer[refusalError]
 	wake    chan struct{}
 	done    chan struct{}
 	commits atomic.Uint64
@@ -87,12 +108,11 @@ type writer struct {
 	batchBytes int64
 }
 
-func newWriter(conn *sqlite.Conn, db *DB) *writer {
-	w := &writer{db: db, conn: conn, hooks: db.opts.Hooks, wake: make(chan struct{}, 1), done: make(chan struct{}), copyNow: make(chan struct{}, 1)}
+func newWriter(db *DB) *writer {
+	w := &writer{db: db, hooks: db.opts.Hooks, wake: make(chan struct{}, 1), done: make(chan struct{}), copyNow: make(chan struct{}, 1)}
 	w.shrunk = sync.NewCond(&w.mu)
 	w.timer = time.AfterFunc(time.Hour, w.lazyElapsed)
 	w.timer.Stop()
-	go w.run()
 	return w
 }
 
@@ -160,16 +180,6 @@ func (w *writer) crowded(app string) bool {
 		own = t.bytes
 	}
 	return left < 0 || own > 0 && own > left
-}
-
-func (w *writer) refusal() error {
-	if dead := w.dead.Load(); dead != nil {
-		return dead
-	}
-	if w.closed {
-		return ErrClosed
-	}
-	return nil
 }
 
 func (w *writer) notify() {
@@ -274,7 +284,7 @@ func consume(q []queued, n int) []queued {
 func (w *writer) commit(ops []Op) {
 	for len(ops) > 0 {
 		if dead := w.dead.Load(); dead != nil {
-			finish(ops, dead)
+			finish(ops, dead.error)
 			return
 		}
 		err := w.transact(ops)
@@ -288,9 +298,7 @@ func (w *writer) commit(ops []Op) {
 			}
 			return
 		}
-		if isFatal(err) {
-			err = w.die(err)
-		}
+		err = w.judge(err)
 		if w.hooks.Failed == nil {
 			finish(ops, err)
 			return
@@ -333,25 +341,73 @@ func (w *writer) apply(ops []Op) error {
 	return nil
 }
 
-func isFatal(err error) bool {
-	code := sqlite.ErrCode(err)
-	return code == sqlite.ResultIOErrFsync || code == sqlite.ResultIOErrDirFsync
+// refusalError is why nothing is written any more.
+type refusalError struct{ error }
+
+func (w *writer) refusal() error {
+	if dead := w.dead.Load(); dead != nil {
+		return dead.error
+	}
+	if w.closed {
+		return ErrClosed
+	}
+	return nil
 }
 
-// die ends writing for good: after a failed fsync nobody knows what the disk holds, so nothing may be retried.
-func (w *writer) die(err error) error {
-	fatal := &FatalError{Err: err}
+// judge ends writing for good if an error says that the file or the disk cannot be trusted any more, and gives the error
+// its meaning.
+func (w *writer) judge(err error) error {
+	switch code := sqlite.ErrCode(err); {
+	case err == nil:
+	case code == sqlite.ResultIOErrFsync || code == sqlite.ResultIOErrDirFsync:
+		err = &FatalError{Err: err}
+		w.refuse(err, "the disk did not confirm a write; writing stops", w.db.opts.Fatal)
+	case isDamage(code):
+		err = &DamageError{Path: w.db.path, Err: err}
+		w.refuse(err, damageFound, w.db.opts.Guard.Damaged)
+	}
+	return err
+}
+
+func isDamage(code sqlite.ResultCode) bool {
+	return code == resultIOErrData || code.ToPrimary() == sqlite.ResultCorrupt || code.ToPrimary() == sqlite.ResultNotADB
+}
+
+// resultIOErrData is what a read ends with that found another page than was written.
+const resultIOErrData = sqlite.ResultCode(lib.SQLITE_IOERR_DATA)
+
+// damaged is told of pages that are not what was written, whoever read them.
+func (w *writer) damaged(err error) {
+	w.refuse(&DamageError{Path: w.db.path, Err: err}, damageFound, w.db.opts.Guard.Damaged)
+}
+
+const damageFound = "the database is damaged; writing stops. godwit doctor --verify tells more"
+
+// refuse ends writing for good: after a failed fsync or with damaged pages nobody knows what the disk holds, so nothing may
+// be retried.
+func (w *writer) refuse(err error, what string, tell func(error)) {
 	w.mu.Lock()
-	first := w.dead.CompareAndSwap(nil, fatal)
+	first := w.dead.CompareAndSwap(nil, &refusalError{err})
 	w.shrunk.Broadcast()
 	w.mu.Unlock()
-	if first {
-		w.db.opts.Log.Error("the disk did not confirm a write; writing stops", "path", w.db.path, "error", err)
-		if w.db.opts.Fatal != nil {
-			w.db.opts.Fatal(fatal)
-		}
+	if !first {
+		return
 	}
-	return fatal
+	if what != "" {
+		w.db.opts.Log.Error(what, //nolint:sloglint // one of two constants
+			"path", w.db.path, "error", err)
+	}
+	if tell != nil {
+		tell(err)
+	}
+}
+
+// Refusal says why nothing is written any more, or nil.
+func (db *DB) Refusal() error {
+	if dead := db.w.dead.Load(); dead != nil {
+		return dead.error
+	}
+	return nil
 }
 
 func (w *writer) close() {

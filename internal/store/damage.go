@@ -1,0 +1,104 @@
+package store
+
+import (
+	"errors"
+	"path/filepath"
+	"sync"
+
+	"godwit.dev/godwit/internal/store/sqlite/checkvfs"
+	"godwit.dev/godwit/internal/store/sqlite/sqlitedb"
+	"godwit.dev/godwit/internal/store/sqlite/walfile"
+)
+
+// Damaged tells whether err says that stored files are damaged or missing, and in which folder; "": it does not.
+func Damaged(err error) (data string) {
+	var (
+		page    *checkvfs.DamageError
+		foreign *checkvfs.ForeignError
+		log     *walfile.Damage
+		missing *MissingError
+		broken  *BrokenManifestError
+		corrupt *sqlitedb.DamageError
+	)
+	var path string
+	switch {
+	case errors.As(err, &page):
+		path = page.Path
+	case errors.As(err, &foreign):
+		path = foreign.Path
+	case errors.As(err, &log):
+		path = log.Path
+	case errors.As(err, &missing):
+		path = missing.Path
+	case errors.As(err, &broken):
+		path = broken.Path
+	case errors.As(err, &corrupt):
+		path = corrupt.Path
+	default:
+		return ""
+	}
+	return filepath.Dir(path)
+}
+
+// damage is what was first found damaged. It may be found before all files are open.
+type damage struct {
+	sync.Mutex
+	err  error
+	open bool // all files are
+}
+
+// damaged stops all storing when one file is found damaged: what is acknowledged refers to other files, and an operator is to
+// look at it before more is piled up. What can be read is still read.
+func (s *Stores) damaged(err error) {
+	s.damage.Lock()
+	first := s.damage.err == nil
+	if first {
+		s.damage.err = err
+	}
+	open := s.damage.open
+	s.damage.Unlock()
+	if !first {
+		return
+	}
+	if open {
+		s.Refuse(err)
+	}
+	if s.told != nil {
+		s.told(err)
+	}
+}
+
+// guarded is called when all files are open.
+func (s *Stores) guarded() {
+	s.damage.Lock()
+	s.damage.open = true
+	err := s.damage.err
+	s.damage.Unlock()
+	if err != nil {
+		s.Refuse(err)
+	}
+}
+
+// Damage is what was first found damaged, or nil.
+func (s *Stores) Damage() error {
+	s.damage.Lock()
+	defer s.damage.Unlock()
+	return s.damage.err
+}
+
+// Refuse ends storing for good: nothing is acknowledged any more.
+func (s *Stores) Refuse(err error) {
+	for i := range s.parts {
+		s.parts[i].db.Refuse(err)
+	}
+}
+
+// Gone says which of the files in use was removed, replaced or cut off; nil: none.
+func (s *Stores) Gone() error {
+	for i := range s.parts {
+		if err := s.parts[i].db.Gone(); err != nil {
+			return err
+		}
+	}
+	return s.manifest.gone(s.data)
+}

@@ -1,0 +1,347 @@
+// Package checkvfs is the SQLite VFS under the server's databases. It hands everything to another VFS and keeps, beside
+// each database, a checksum of every page and a note of how much of the log is on disk, so that a page that a disk has
+// altered is never taken for data, and a log that lost its end never for a whole one. DESIGN.md in internal/store says why.
+package checkvfs
+
+import (
+	"encoding/binary"
+	"fmt"
+	"path/filepath"
+	"sync"
+	"sync/atomic"
+	"unsafe"
+
+	"modernc.org/libc"
+	lib "modernc.org/sqlite/lib"
+	"zombiezen.com/go/sqlite"
+
+	"godwit.dev/godwit/internal/store/sqlite/walfile"
+)
+
+// C function types of the methods that are wrapped.
+type (
+	xOpen     = func(tls *libc.TLS, pVfs, zName, pFile uintptr, flags int32, pOut uintptr) int32
+	xDelete   = func(tls *libc.TLS, pVfs, zName uintptr, syncDir int32) int32
+	xClose    = func(tls *libc.TLS, pFile uintptr) int32
+	xRead     = func(tls *libc.TLS, pFile, buf uintptr, n int32, at int64) int32
+	xWrite    = func(tls *libc.TLS, pFile, buf uintptr, n int32, at int64) int32
+	xTruncate = func(tls *libc.TLS, pFile uintptr, size int64) int32
+	xSync     = func(tls *libc.TLS, pFile uintptr, flags int32) int32
+)
+
+// at views C memory as a T.
+func at[T any](p uintptr) *T { return *(**T)(unsafe.Pointer(&p)) }
+
+// call makes a C function pointer callable.
+func call[F any](p uintptr) F { return *(*F)(unsafe.Pointer(&p)) }
+
+// bytes views C memory as bytes.
+func bytes(p uintptr, n int32) []byte { return unsafe.Slice(at[byte](p), n) }
+
+// vfs is a registered VFS over another one.
+type vfs struct {
+	name string
+	base *lib.Tsqlite3_vfs
+	ptr  uintptr // of base
+	room uintptr // where in a sqlite3_file our handle's number is
+	keep []any   // closures that C memory points to, for the garbage collector
+
+	mu      sync.Mutex
+	methods map[uintptr]uintptr // our table for each of the base's
+	handles sync.Map            // uint64 → *handle
+	next    atomic.Uint64
+}
+
+// handle is one open file of a connection.
+type handle struct {
+	f    *File
+	log  bool
+	base *lib.Tsqlite3_io_methods
+	buf  uintptr // for heads that are read from the log
+	last int64   // of a log: end of the commit whose last page is about to be written
+}
+
+var overDefault = sync.OnceValues(func() (*vfs, error) { return register("", "checked") })
+
+// over are the VFSs over others than the default one. SQLite's memory points to them, which the collector does not see.
+var over struct {
+	sync.Mutex
+	all []*vfs
+}
+
+// On registers the VFS over the one of this name and returns its name: over the default one, if it is empty, once, over
+// others, which tests bring and take away, each time.
+func On(base string) (string, error) {
+	if base != "" {
+		over.Lock()
+		defer over.Unlock()
+		v, err := register(base, fmt.Sprintf("checked-%s-%d", base, len(over.all)))
+		if err != nil {
+			return "", err
+		}
+		over.all = append(over.all, v)
+		return v.name, nil
+	}
+	v, err := overDefault()
+	if err != nil {
+		return "", err
+	}
+	return v.name, nil
+}
+
+func register(base, name string) (*vfs, error) {
+	// Opening a connection once initialises SQLite the way the driver wants it.
+	conn, err := sqlite.OpenConn(":memory:")
+	if err != nil {
+		return nil, err
+	}
+	if err := conn.Close(); err != nil {
+		return nil, err
+	}
+	tls := libc.NewTLS() // lives as long as the process
+	v := &vfs{methods: make(map[uintptr]uintptr), name: name}
+	zBase := uintptr(0)
+	if base != "" {
+		if zBase, err = libc.CString(base); err != nil {
+			return nil, err
+		}
+		defer libc.Xfree(tls, zBase)
+	}
+	if v.ptr = lib.Xsqlite3_vfs_find(tls, zBase); v.ptr == 0 {
+		return nil, fmt.Errorf("SQLite has no VFS %q", base)
+	}
+	v.base = at[lib.Tsqlite3_vfs](v.ptr)
+	zName, err := libc.CString(v.name)
+	if err != nil {
+		return nil, err
+	}
+	p := libc.Xmalloc(tls, libc.Tsize_t(unsafe.Sizeof(lib.Tsqlite3_vfs{})))
+	ours := at[lib.Tsqlite3_vfs](p)
+	*ours = *v.base
+	v.room = (uintptr(v.base.FszOsFile) + 7) &^ 7
+	ours.FszOsFile = int32(v.room) + 8
+	ours.FpNext, ours.FzName = 0, zName
+	ours.FxOpen = pointer(v, xOpen(v.open))
+	ours.FxDelete = pointer(v, xDelete(v.remove))
+	if rc := lib.Xsqlite3_vfs_register(tls, p, 0); rc != lib.SQLITE_OK {
+		return nil, fmt.Errorf("register VFS: code %d", rc)
+	}
+	return v, nil
+}
+
+// pointer makes a Go function callable from C.
+func pointer[F any](v *vfs, f F) uintptr {
+	v.keep = append(v.keep, f)
+	return *(*uintptr)(unsafe.Pointer(&f))
+}
+
+func (v *vfs) handle(pFile uintptr) *handle {
+	h, _ := v.handles.Load(*at[uint64](pFile + v.room))
+	return h.(*handle)
+}
+
+// open wraps databases that are being watched over and their logs; whatever else SQLite opens is the base's alone.
+func (v *vfs) open(tls *libc.TLS, _, zName, pFile uintptr, flags int32, pOut uintptr) int32 {
+	rc := call[xOpen](v.base.FxOpen)(tls, v.ptr, zName, pFile, flags, pOut)
+	pMethods := &at[lib.Tsqlite3_file](pFile).FpMethods
+	if rc != lib.SQLITE_OK || *pMethods == 0 || zName == 0 || flags&(lib.SQLITE_OPEN_MAIN_DB|lib.SQLITE_OPEN_WAL) == 0 {
+		return rc
+	}
+	log := flags&lib.SQLITE_OPEN_WAL != 0
+	f := find(libc.GoString(zName), log)
+	if f == nil {
+		return rc
+	}
+	f.opened(log)
+	h := &handle{f: f, log: log, base: at[lib.Tsqlite3_io_methods](*pMethods)}
+	if log {
+		h.buf = libc.Xmalloc(tls, logHeader)
+	}
+	id := v.next.Add(1)
+	v.handles.Store(id, h)
+	*at[uint64](pFile + v.room) = id
+	*pMethods = v.table(tls, *pMethods)
+	return rc
+}
+
+// table is the base's table of methods with ours in it.
+func (v *vfs) table(tls *libc.TLS, base uintptr) uintptr {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if ours := v.methods[base]; ours != 0 {
+		return ours
+	}
+	ours := libc.Xmalloc(tls, libc.Tsize_t(unsafe.Sizeof(lib.Tsqlite3_io_methods{})))
+	m := at[lib.Tsqlite3_io_methods](ours)
+	*m = *at[lib.Tsqlite3_io_methods](base)
+	m.FxClose = pointer(v, xClose(v.close))
+	m.FxRead = pointer(v, xRead(v.read))
+	m.FxWrite = pointer(v, xWrite(v.write))
+	m.FxTruncate = pointer(v, xTruncate(v.truncate))
+	m.FxSync = pointer(v, xSync(v.sync))
+	if m.FiVersion > 2 {
+		m.FiVersion = 2 // without xFetch: pages that are mapped would be read unseen
+	}
+	v.methods[base] = ours
+	return ours
+}
+
+func (v *vfs) close(tls *libc.TLS, pFile uintptr) int32 {
+	id := *at[uint64](pFile + v.room)
+	h := v.handle(pFile)
+	v.handles.Delete(id)
+	if h.buf != 0 {
+		libc.Xfree(tls, h.buf)
+	}
+	return call[xClose](h.base.FxClose)(tls, pFile)
+}
+
+// remove notes that a log may go, which SQLite deletes when everything in it was copied, before it does, and that it has gone.
+func (v *vfs) remove(tls *libc.TLS, _, zName uintptr, syncDir int32) int32 {
+	f := find(libc.GoString(zName), true)
+	if f != nil && f.logCopied() != nil {
+		return lib.SQLITE_IOERR_DELETE
+	}
+	rc := call[xDelete](v.base.FxDelete)(tls, v.ptr, zName, syncDir)
+	if rc == lib.SQLITE_OK && f != nil && f.logRemoved() != nil {
+		return lib.SQLITE_IOERR_DELETE
+	}
+	return rc
+}
+
+func (v *vfs) read(tls *libc.TLS, pFile, buf uintptr, n int32, offset int64) int32 {
+	h := v.handle(pFile)
+	rc := call[xRead](h.base.FxRead)(tls, pFile, buf, n, offset)
+	short := rc == lib.SQLITE_IOERR_SHORT_READ
+	if rc != lib.SQLITE_OK && !short {
+		return rc
+	}
+	var good bool
+	switch {
+	case !h.log:
+		good = h.f.checkPage(bytes(buf, n), offset, short)
+	case short:
+		good = h.f.checkCutOff(n, offset)
+	case h.f.shared:
+		good = h.checkChain(tls, pFile, bytes(buf, n), offset)
+	default:
+		good = h.f.checkFrame(bytes(buf, n), offset)
+	}
+	if !good {
+		return lib.SQLITE_IOERR_DATA
+	}
+	return rc
+}
+
+func (v *vfs) write(tls *libc.TLS, pFile, buf uintptr, n int32, offset int64) int32 {
+	h := v.handle(pFile)
+	rc := call[xWrite](h.base.FxWrite)(tls, pFile, buf, n, offset)
+	if rc != lib.SQLITE_OK {
+		return rc
+	}
+	if h.log {
+		h.wroteLog(bytes(buf, n), offset)
+		return rc
+	}
+	if h.f.wrotePage(bytes(buf, n), offset) != nil {
+		return lib.SQLITE_IOERR_WRITE
+	}
+	return rc
+}
+
+func (v *vfs) truncate(tls *libc.TLS, pFile uintptr, size int64) int32 {
+	h := v.handle(pFile)
+	rc := call[xTruncate](h.base.FxTruncate)(tls, pFile, size)
+	if rc == lib.SQLITE_OK && !h.log && h.f.truncated(size) != nil {
+		return lib.SQLITE_IOERR_TRUNCATE
+	}
+	return rc
+}
+
+// sync notes after a log's sync how much of it is on disk, and has the checksums on disk before the pages: a log is begun
+// anew only after that, so that pages and checksums that do not fit each other lie in the log as well.
+func (v *vfs) sync(tls *libc.TLS, pFile uintptr, flags int32) int32 {
+	h := v.handle(pFile)
+	if !h.log && h.f.syncSums() != nil {
+		return lib.SQLITE_IOERR_FSYNC
+	}
+	end := h.f.end.Load()
+	rc := call[xSync](h.base.FxSync)(tls, pFile, flags)
+	if rc != lib.SQLITE_OK || !h.log || end == 0 {
+		return rc
+	}
+	// The header is read again since another process may have begun the log anew.
+	if rc := call[xRead](h.base.FxRead)(tls, pFile, h.buf, logHeader, 0); rc != lib.SQLITE_OK {
+		return rc
+	}
+	if h.f.synced(bytes(h.buf, logHeader), end) != nil {
+		return lib.SQLITE_IOERR_FSYNC
+	}
+	h.f.end.CompareAndSwap(end, 0)
+	return rc
+}
+
+// wroteLog follows what a connection writes to the log: each frame is its head, then its page. A transaction that is rolled
+// back may have written frames, too, so only what ends a commit counts.
+func (h *handle) wroteLog(b []byte, offset int64) {
+	end := offset + int64(len(b))
+	switch {
+	case offset == 0:
+		h.last = 0
+		h.f.end.Store(0)
+	case len(b) == walfile.FrameHead && binary.BigEndian.Uint32(b[4:]) != 0:
+		h.last = end + h.f.pageSize.Load()
+	case end == h.last:
+		h.f.end.Store(end)
+	}
+	h.f.wroteLog(b, offset)
+}
+
+// checkChain checks a page of a log that other processes write to as well, by the chain of SQLite's own checksums.
+func (h *handle) checkChain(tls *libc.TLS, pFile uintptr, page []byte, offset int64) bool {
+	i, ok := h.f.frame(len(page), offset)
+	if !ok {
+		return true
+	}
+	var header [logHeader]byte
+	var before, head [walfile.FrameHead]byte
+	step := int64(len(page) + walfile.FrameHead)
+	for _, part := range []struct {
+		to []byte
+		at int64
+	}{{header[:], 0}, {head[:], offset - walfile.FrameHead}, {before[:], offset - walfile.FrameHead - step}} {
+		if part.at < 0 {
+			continue
+		}
+		if call[xRead](h.base.FxRead)(tls, pFile, h.buf, int32(len(part.to)), part.at) != lib.SQLITE_OK {
+			return true // the read that follows fails, too
+		}
+		copy(part.to, bytes(h.buf, int32(len(part.to))))
+	}
+	chain := before[16:]
+	if i == 0 {
+		chain = header[24:]
+	}
+	if walfile.Follows(header[:], chain, head[:], page) {
+		return true
+	}
+	h.f.badFrame(i)
+	return false
+}
+
+// files are the databases being watched over, by absolute path.
+var files sync.Map
+
+func find(name string, log bool) *File {
+	if log {
+		name = name[:len(name)-len(logSuffix)]
+	}
+	if abs, err := filepath.Abs(name); err == nil {
+		name = abs
+	}
+	f, ok := files.Load(name)
+	if !ok {
+		return nil
+	}
+	return f.(*File)
+}

@@ -1,0 +1,378 @@
+package checkvfs_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"zombiezen.com/go/sqlite"
+	"zombiezen.com/go/sqlite/sqlitex"
+
+	"godwit.dev/godwit/internal/store/sqlite/checkvfs"
+	"godwit.dev/godwit/internal/store/sqlite/sqlitedb"
+	"godwit.dev/godwit/internal/store/sqlite/walfile"
+)
+
+const rowsInAll = 2000
+
+var schema = []string{"CREATE TABLE n(id INTEGER PRIMARY KEY, body TEXT); CREATE INDEX n_body ON n(body);"}
+
+func open(t *testing.T, path string, o sqlitedb.Options) (*sqlitedb.DB, error) {
+	t.Helper()
+	o.AppID, o.Migrations = 1, schema
+	return sqlitedb.Open(t.Context(), path, o, nil)
+}
+
+func body(i int) string { return fmt.Sprintf("%d %s", i, strings.Repeat("x", 300)) }
+
+// fill makes a database of rowsInAll rows.
+func fill(t *testing.T) (path string) {
+	t.Helper()
+	path = filepath.Join(t.TempDir(), "a.db")
+	db, err := open(t, path, sqlitedb.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	insert(t, db, 0, rowsInAll)
+	if err := db.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+func insert(t *testing.T, db *sqlitedb.DB, from, to int) {
+	t.Helper()
+	for i := from; i < to; i += 100 {
+		err := db.Do(t.Context(), func(c *sqlite.Conn) error {
+			for j := i; j < min(i+100, to); j++ {
+				if err := sqlitex.Execute(c, "INSERT INTO n VALUES (?, ?)", &sqlitex.ExecOptions{Args: []any{j, body(j)}}); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// read reads all rows and says how many there are; a row that is not what was written fails the test.
+func read(t *testing.T, db *sqlitedb.DB) (n int, err error) {
+	t.Helper()
+	err = db.Read(t.Context(), func(c *sqlite.Conn) error {
+		return sqlitex.Execute(c, "SELECT id, body FROM n ORDER BY id", &sqlitex.ExecOptions{ResultFunc: func(s *sqlite.Stmt) error {
+			if got := s.ColumnText(1); got != body(s.ColumnInt(0)) || s.ColumnInt(0) != n {
+				t.Errorf("row %d is altered: %.20s", s.ColumnInt(0), got)
+			}
+			n++
+			return nil
+		}})
+	})
+	return n, err
+}
+
+func flip(t *testing.T, path string, at int64, bit int) {
+	t.Helper()
+	f, err := os.OpenFile(path, os.O_RDWR, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	var b [1]byte
+	if _, err := f.ReadAt(b[:], at); err != nil {
+		t.Fatal(err)
+	}
+	b[0] ^= 1 << bit
+	if _, err := f.WriteAt(b[:], at); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func size(t *testing.T, path string) int64 {
+	t.Helper()
+	info, err := os.Stat(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return info.Size()
+}
+
+func TestNoFlippedBitOfTheDatabaseIsReadAsData(t *testing.T) {
+	path := fill(t)
+	rnd := rand.New(rand.NewPCG(1, 1))
+	for range 25 {
+		at, bit := rnd.Int64N(size(t, path)), rnd.IntN(8)
+		flip(t, path, at, bit)
+		if d, err := checkvfs.Verify(t.Context(), path, nil); err != nil || len(d.Errors) == 0 {
+			t.Errorf("a flip at %d: verifying finds %v, %v", at, d, err)
+		}
+		db, err := open(t, path, sqlitedb.Options{Guard: sqlitedb.Guard{Checked: true}})
+		if err == nil {
+			var n int
+			n, err = read(t, db)
+			switch {
+			case err == nil && n != rowsInAll:
+				t.Errorf("a flip at %d: %d rows are left, and nothing is said", at, n)
+			case err != nil && db.Refusal() == nil:
+				t.Errorf("a flip at %d: it was read as %v, and the database still takes writes", at, err)
+			}
+			_ = db.Close() // may fail: it is damaged
+		}
+		flip(t, path, at, bit)
+	}
+	db, err := open(t, path, sqlitedb.Options{Guard: sqlitedb.Guard{Checked: true}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	if n, err := read(t, db); n != rowsInAll || err != nil {
+		t.Errorf("undamaged again: %d rows, %v", n, err)
+	}
+}
+
+func TestWritingStopsWhenDamageIsMet(t *testing.T) {
+	path := fill(t)
+	for at := int64(4096 + 2000); at < size(t, path); at += 4096 {
+		flip(t, path, at, 3)
+	}
+	var told []error
+	db, err := open(t, path, sqlitedb.Options{Guard: sqlitedb.Guard{Damaged: func(err error) { told = append(told, err) }}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	var damage *sqlitedb.DamageError
+	if _, err := read(t, db); !errors.As(err, &damage) {
+		t.Errorf("reading gives %v", err)
+	}
+	err = db.Do(context.Background(), func(*sqlite.Conn) error { return nil })
+	if !errors.As(err, &damage) || len(told) != 1 || !strings.Contains(told[0].Error(), "page") {
+		t.Errorf("writing gives %v; told of %v", err, told)
+	}
+}
+
+func TestADatabaseThatWasCutOffIsDamage(t *testing.T) {
+	path := fill(t)
+	if err := os.Truncate(path, size(t, path)/4096/2*4096); err != nil {
+		t.Fatal(err)
+	}
+	if d, err := checkvfs.Verify(t.Context(), path, nil); err != nil || len(d.Errors) == 0 {
+		t.Errorf("verifying finds %v, %v", d, err)
+	}
+	db, err := open(t, path, sqlitedb.Options{})
+	if err == nil {
+		_, err = read(t, db)
+		_ = db.Close()
+	}
+	if err == nil {
+		t.Error("half a database reads as a whole one")
+	}
+}
+
+func TestMissingOrDamagedChecksumsAreDamage(t *testing.T) {
+	path := fill(t)
+	var damage *checkvfs.DamageError
+	flip(t, path+checkvfs.Suffix, 3, 1)
+	if _, err := open(t, path, sqlitedb.Options{}); !errors.As(err, &damage) {
+		t.Errorf("a damaged header gives %v", err)
+	}
+	if err := os.Remove(path + checkvfs.Suffix); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := open(t, path, sqlitedb.Options{Guard: sqlitedb.Guard{Checked: true}}); !errors.As(err, &damage) {
+		t.Errorf("missing ones give %v", err)
+	}
+	db, err := open(t, path, sqlitedb.Options{}) // a database of a former version
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	if n, err := read(t, db); n != rowsInAll || err != nil {
+		t.Errorf("with checksums made anew: %d rows, %v", n, err)
+	}
+}
+
+// crash copies a database as kill -9 would leave it.
+func crash(t *testing.T, path string) (copied string) {
+	t.Helper()
+	copied = filepath.Join(t.TempDir(), "b.db")
+	for _, suffix := range []string{checkvfs.Suffix, "-wal", ""} {
+		b, err := os.ReadFile(path + suffix)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(copied+suffix, b, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return copied
+}
+
+func TestALogThatLostSomethingIsNotRecoveredInSilence(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "a.db")
+	db, err := open(t, path, sqlitedb.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	insert(t, db, 0, rowsInAll)
+	wal := size(t, path+"-wal")
+	rnd := rand.New(rand.NewPCG(5, 5))
+	for i := range 40 {
+		copied := crash(t, path)
+		switch i % 4 {
+		case 0, 1:
+			flip(t, copied+"-wal", rnd.Int64N(wal), rnd.IntN(8))
+		case 2:
+			if err := os.Truncate(copied+"-wal", rnd.Int64N(wal)); err != nil {
+				t.Fatal(err)
+			}
+		case 3:
+			if err := os.Remove(copied + "-wal"); err != nil {
+				t.Fatal(err)
+			}
+		}
+		again, err := open(t, copied, sqlitedb.Options{Guard: sqlitedb.Guard{Checked: true}})
+		if err != nil {
+			continue
+		}
+		// Nothing needed the log: all of it had been copied.
+		if n, err := read(t, again); n != rowsInAll || err != nil {
+			t.Errorf("case %d: %d rows of %d, %v", i, n, rowsInAll, err)
+		}
+		again.Close()
+	}
+	again, err := open(t, crash(t, path), sqlitedb.Options{Guard: sqlitedb.Guard{Checked: true}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer again.Close()
+	if n, err := read(t, again); n != rowsInAll || err != nil {
+		t.Errorf("an undamaged log: %d rows, %v", n, err)
+	}
+}
+
+// SQLite writes such a commit in a way that no recovery takes, if pages had spilled into the log before.
+func TestACommitWithASavepointThatWasRolledBackIsRecovered(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "a.db")
+	db, err := open(t, path, sqlitedb.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	insert(t, db, 0, 100)
+	failed := errors.New("no")
+	err = db.Do(t.Context(), func(c *sqlite.Conn) error {
+		for i := range 20_000 { // more than the cache holds: pages spill into the log
+			if err := sqlitex.Execute(c, "INSERT INTO n VALUES (?, ?)", &sqlitex.ExecOptions{Args: []any{1000 + i, body(i)}}); err != nil {
+				return err
+			}
+		}
+		return failed
+	})
+	if !errors.Is(err, failed) {
+		t.Fatal(err)
+	}
+	db.CopyLog()
+	again, err := open(t, crash(t, path), sqlitedb.Options{Guard: sqlitedb.Guard{Checked: true}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer again.Close()
+	if n, err := read(t, again); n != 100 || err != nil {
+		t.Errorf("%d rows, %v", n, err)
+	}
+}
+
+func TestADamagedLogIsNotReadWhileItIsInUse(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "a.db")
+	db, err := open(t, path, sqlitedb.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	insert(t, db, 0, 300)
+	wal, err := os.ReadFile(path + "-wal")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for at := 32 + 24 + 2000; at < len(wal); at += 4096 + 24 {
+		flip(t, path+"-wal", int64(at), 2)
+	}
+	_, err = read(t, db)
+	var damage *sqlitedb.DamageError
+	if !errors.As(err, &damage) || !strings.Contains(err.Error(), path) {
+		t.Errorf("reading gives %v", err)
+	}
+	var log *walfile.Damage
+	if _, err := open(t, crash(t, path), sqlitedb.Options{Guard: sqlitedb.Guard{Checked: true}}); !errors.As(err, &log) {
+		t.Errorf("opening it after a crash gives %v", err)
+	}
+}
+
+func TestADatabaseOfAnotherStoreIsNotOpened(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "a.db")
+	for _, c := range []struct {
+		store checkvfs.ID
+		good  bool
+	}{{checkvfs.ID{1}, true}, {checkvfs.ID{1}, true}, {checkvfs.ID{}, true}, {checkvfs.ID{2}, false}} {
+		db, err := open(t, path, sqlitedb.Options{Guard: sqlitedb.Guard{Store: c.store}})
+		var foreign *checkvfs.ForeignError
+		if c.good != (err == nil) || !c.good && !errors.As(err, &foreign) {
+			t.Errorf("opening it for store %s: %v", c.store, err)
+		}
+		if err == nil {
+			db.Close()
+		}
+	}
+	if id := checkvfs.StoreOf(path); id != (checkvfs.ID{1}) {
+		t.Errorf("it belongs to %s", id)
+	}
+}
+
+func TestFilesThatAreTakenAwayAreNoticed(t *testing.T) {
+	for _, suffix := range []string{"", "-wal", checkvfs.Suffix} {
+		for name, harm := range map[string]func(string) error{
+			"removed":  os.Remove,
+			"cut off":  func(p string) error { return os.Truncate(p, 0) },
+			"replaced": func(p string) error { return errors.Join(os.Rename(p, p+".old"), os.WriteFile(p, []byte("x"), 0o600)) },
+		} {
+			path := filepath.Join(t.TempDir(), "a.db")
+			db, err := open(t, path, sqlitedb.Options{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			insert(t, db, 0, 300)
+			if err := db.Gone(); err != nil {
+				t.Errorf("before: %v", err)
+			}
+			if err := harm(path + suffix); err != nil {
+				t.Fatal(err)
+			}
+			var damage *checkvfs.DamageError
+			if err := db.Gone(); !errors.As(err, &damage) || damage.Path != path+suffix {
+				t.Errorf("%s %s: %v", suffix, name, err)
+			}
+			_ = db.Close() // it may fail: its files are gone
+		}
+	}
+}
+
+// After a clean end and a power cut, the note may not speak of a log that is no more.
+func TestACleanEndLeavesNoNoteOfALog(t *testing.T) {
+	path := fill(t)
+	if _, err := os.Stat(path + "-wal"); !errors.Is(err, os.ErrNotExist) {
+		t.Fatalf("the log is still there: %v", err)
+	}
+	db, err := open(t, path, sqlitedb.Options{Guard: sqlitedb.Guard{Checked: true}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	db.Close()
+}

@@ -1,0 +1,224 @@
+package checkvfs
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"hash/crc32"
+
+	"golang.org/x/sys/unix"
+
+	"godwit.dev/godwit/internal/store/sqlite/walfile"
+)
+
+// frame finds which frame's page lies at an offset of the log; ok is false for whatever is no page.
+func (f *File) frame(n int, offset int64) (i int, ok bool) {
+	size := f.pageSize.Load()
+	at, step := offset-logHeader-walfile.FrameHead, size+walfile.FrameHead
+	if size == 0 || int64(n) != size || at < 0 || at%step != 0 {
+		return 0, false
+	}
+	return int(at / step), true
+}
+
+// checkFrame compares a page that was read from the log with what was written there.
+func (f *File) checkFrame(b []byte, offset int64) bool {
+	i, ok := f.frame(len(b), offset)
+	if !ok {
+		return true
+	}
+	f.mu.RLock()
+	sum := uint64(0)
+	if i < len(f.log) {
+		sum = f.log[i]
+	}
+	f.mu.RUnlock()
+	if sum == 0 || sum == known|uint64(crc32.Checksum(b, castagnoli)) {
+		return true
+	}
+	f.badFrame(i)
+	return false
+}
+
+// checkCutOff is for a read beyond the end of the log: pages are read only where SQLite knows of some.
+func (f *File) checkCutOff(n int32, offset int64) bool {
+	i, ok := f.frame(int(n), offset)
+	if ok {
+		f.report(&DamageError{Path: f.path + logSuffix, What: fmt.Sprintf("it ends before frame %d", i+1)})
+	}
+	return !ok
+}
+
+func (f *File) badFrame(i int) {
+	f.report(&DamageError{Path: f.path + logSuffix, What: fmt.Sprintf("the page of frame %d is not what was written", i+1)})
+}
+
+// wroteLog notes what was written to the log: heads and pages of frames.
+func (f *File) wroteLog(b []byte, offset int64) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if offset == 0 && len(b) == logHeader {
+		f.log, f.notes = f.log[:0], f.notes[:0] // a new generation
+		return
+	}
+	if len(b) == walfile.FrameHead {
+		f.head = walfile.Note{Page: binary.BigEndian.Uint32(b), Pages: binary.BigEndian.Uint32(b[4:])}
+		return
+	}
+	i, ok := f.frame(len(b), offset)
+	if !ok {
+		return
+	}
+	f.head.Sum = crc32.Checksum(b, castagnoli)
+	if i != f.first+len(f.notes) {
+		f.first, f.notes = i, f.notes[:0]
+	}
+	f.notes = append(f.notes, f.head)
+	if f.shared {
+		return
+	}
+	for len(f.log) <= i {
+		f.log = append(f.log, 0)
+	}
+	f.log[i] = known | uint64(f.head.Sum)
+}
+
+// writeNotes writes what was noted of frames since the last sync, for mending. It is not synced.
+func (f *File) writeNotes() error {
+	n := min(len(f.notes), max(0, maxNotes-f.first))
+	b := f.buf[:0]
+	for _, note := range f.notes[:n] {
+		b = binary.LittleEndian.AppendUint32(b, note.Page)
+		b = binary.LittleEndian.AppendUint32(b, note.Pages)
+		b = binary.LittleEndian.AppendUint32(b, note.Sum)
+	}
+	f.buf, f.notes = b[:0], f.notes[:0]
+	if len(b) == 0 {
+		return nil
+	}
+	_, err := f.sums.WriteAt(b, notesAt+int64(f.first)*noteSize)
+	return err
+}
+
+func decodeNotes(b []byte) []walfile.Note {
+	notes := make([]walfile.Note, len(b)/noteSize)
+	for i := range notes {
+		e := b[i*noteSize:]
+		notes[i] = walfile.Note{Page: binary.LittleEndian.Uint32(e), Pages: binary.LittleEndian.Uint32(e[4:]), Sum: binary.LittleEndian.Uint32(e[8:])}
+	}
+	return notes
+}
+
+// synced notes that the log is on disk up to its last commit.
+func (f *File) synced(header []byte, end int64) error {
+	return f.changeMark(func(m *walfile.Mark) error {
+		salts := walfile.Salts{binary.BigEndian.Uint32(header[16:]), binary.BigEndian.Uint32(header[20:])}
+		if salts != m.Salts {
+			if _, err := f.sums.WriteAt(header, logHeadAt); err != nil {
+				return err
+			}
+			*m = walfile.Mark{Salts: salts}
+		}
+		if end > m.Bytes {
+			m.Bytes = end
+			m.Commits++
+		}
+		return f.writeNotes()
+	})
+}
+
+// Log says which generation of the log is being written.
+func (f *File) Log() (walfile.Salts, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.shared {
+		if err := f.loadMark(); err != nil {
+			return walfile.Salts{}, err
+		}
+	}
+	return f.mark.Salts, nil
+}
+
+// Copied notes that so many frames of the log of a generation are in the database as well, synced. Meanwhile the next
+// generation may have begun.
+func (f *File) Copied(log walfile.Salts, frames int64) error {
+	if frames <= 0 {
+		return nil
+	}
+	bytes := logHeader + frames*(f.pageSize.Load()+walfile.FrameHead)
+	return f.changeMark(func(m *walfile.Mark) error {
+		if m.Salts == log {
+			m.Copied = max(m.Copied, min(m.Bytes, bytes))
+		}
+		return nil
+	})
+}
+
+// logCopied notes, on disk, that all of the log is in the database.
+func (f *File) logCopied() error {
+	err := f.changeMark(func(m *walfile.Mark) error {
+		m.Copied = m.Bytes
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	return f.sums.Sync()
+}
+
+func (f *File) logRemoved() error {
+	return f.changeMark(func(m *walfile.Mark) error {
+		f.log = nil
+		*m = walfile.Mark{}
+		f.logID = identity{}
+		return nil
+	})
+}
+
+// changeMark changes the note. It is not synced: after a power cut an older one says less, which is checked all the same.
+func (f *File) changeMark(change func(*walfile.Mark) error) (err error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.shared {
+		if err := unix.Flock(int(f.sums.Fd()), unix.LOCK_EX); err != nil {
+			return err
+		}
+		defer func() { err = errors.Join(err, unix.Flock(int(f.sums.Fd()), unix.LOCK_UN)) }()
+		if err := f.loadMark(); err != nil {
+			return err
+		}
+	}
+	m := f.mark
+	if err := change(&m); err != nil || m == f.mark {
+		return err
+	}
+	var b [markSize]byte
+	encodeMark(b[:], m)
+	if _, err := f.sums.WriteAt(b[:], markAt); err != nil {
+		return err
+	}
+	f.mark = m
+	return nil
+}
+
+func encodeMark(b []byte, m walfile.Mark) {
+	binary.LittleEndian.PutUint32(b, m.Salts[0])
+	binary.LittleEndian.PutUint32(b[4:], m.Salts[1])
+	binary.LittleEndian.PutUint64(b[8:], uint64(m.Bytes))
+	binary.LittleEndian.PutUint64(b[16:], uint64(m.Copied))
+	binary.LittleEndian.PutUint64(b[24:], uint64(m.Commits))
+	binary.LittleEndian.PutUint32(b[32:], crc32.Checksum(b[:32], castagnoli))
+}
+
+var errMark = errors.New("the note of how much of the log is on disk")
+
+func decodeMark(b []byte) (m walfile.Mark, err error) {
+	if binary.LittleEndian.Uint32(b[32:]) != crc32.Checksum(b[:32], castagnoli) {
+		return m, errMark
+	}
+	m.Salts = walfile.Salts{binary.LittleEndian.Uint32(b), binary.LittleEndian.Uint32(b[4:])}
+	m.Bytes = int64(binary.LittleEndian.Uint64(b[8:]))
+	m.Copied = int64(binary.LittleEndian.Uint64(b[16:]))
+	m.Commits = int64(binary.LittleEndian.Uint64(b[24:]))
+	return m, nil
+}

@@ -1,0 +1,165 @@
+package checkvfs
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"io"
+	"os"
+	"time"
+
+	"godwit.dev/godwit/internal/store/sqlite/walfile"
+)
+
+// eachPage reads a database page by page.
+func eachPage(path string, size int64, visit func(page int64, b []byte) error) error {
+	file, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	defer file.Close()
+	r := bufio.NewReaderSize(file, 1<<20)
+	b := make([]byte, size)
+	for page := int64(1); ; page++ {
+		switch _, err := io.ReadFull(r, b); {
+		case errors.Is(err, io.EOF):
+			return nil
+		case errors.Is(err, io.ErrUnexpectedEOF):
+			return &DamageError{Path: path, What: fmt.Sprintf("page %d is cut off", page)}
+		case err != nil:
+			return err
+		}
+		if err := visit(page, b); err != nil {
+			return err
+		}
+	}
+}
+
+// How often and how long what does not fit is looked at again: it may be being written.
+const (
+	verifyTries = 5
+	verifyPause = 50 * time.Millisecond
+)
+
+// Damage is what Verify has found.
+type Damage struct {
+	Errors []error // what is damaged
+	Pages  []int64 // of the database that are not what was written
+}
+
+// Verify reads a whole database, also beside a server that writes to it, and says what is damaged. It must not be called in a
+// process that has the database open: closing a file lets go of all of the process's locks on it. progress, if not nil,
+// is told now and then how many bytes were read.
+func Verify(ctx context.Context, path string, progress func(done, total int64)) (d Damage, err error) {
+	sums, err := os.Open(path + Suffix)
+	if errors.Is(err, os.ErrNotExist) {
+		d.Errors = append(d.Errors, &DamageError{Path: path, What: "its checksums are missing"})
+		return d, nil
+	}
+	if err != nil {
+		return d, err
+	}
+	f := &File{path: path, sums: sums, shared: true}
+	defer f.sums.Close()
+	info, err := os.Stat(path)
+	if errors.Is(err, os.ErrNotExist) {
+		d.Errors = append(d.Errors, &DamageError{Path: path, What: "it is missing"})
+		return d, nil
+	}
+	if err != nil {
+		return d, err
+	}
+	size, err := f.look()
+	if err != nil {
+		d.Errors = append(d.Errors, err)
+	}
+	if size == 0 {
+		return d, nil
+	}
+	suspect, err := f.compare(ctx, info.Size(), progress)
+	var cut *DamageError
+	if errors.As(err, &cut) {
+		d.Errors, err = append(d.Errors, cut), nil
+	}
+	for try := 0; err == nil && len(suspect) > 0 && try < verifyTries; try++ {
+		if try > 0 {
+			time.Sleep(verifyPause)
+		}
+		suspect, err = f.stillBad(suspect)
+	}
+	for _, page := range suspect {
+		d.Errors = append(d.Errors, &DamageError{Path: path, What: fmt.Sprintf("page %d is not what was written", page)})
+	}
+	d.Pages = suspect
+	return d, err
+}
+
+// look checks heads, length and log.
+func (f *File) look() (size int64, err error) {
+	if size, err = pageSize(f.path); err != nil {
+		f.pageSize.Store(4096)
+		return 4096, err
+	}
+	f.pageSize.Store(size)
+	for range verifyTries {
+		if err = f.loadMark(); err == nil {
+			if err = f.openLog(); err == nil {
+				return size, nil
+			}
+		}
+		time.Sleep(verifyPause)
+	}
+	return size, err
+}
+
+func (f *File) compare(ctx context.Context, total int64, progress func(done, total int64)) (suspect []int64, err error) {
+	size := f.pageSize.Load()
+	err = eachPage(f.path, size, func(page int64, b []byte) error {
+		if !f.fits(page, b) {
+			suspect = append(suspect, page)
+		}
+		if progress != nil && page%4096 == 0 {
+			progress(page*size, total)
+		}
+		return context.Cause(ctx)
+	})
+	return suspect, err
+}
+
+func (f *File) fits(page int64, b []byte) bool {
+	sum, ok, err := f.entry(page)
+	if err == nil && !ok {
+		return !written(b)
+	}
+	return err == nil && sum == crc32.Checksum(b, castagnoli)
+}
+
+// stillBad looks again at pages that may have been in the middle of being written. What lies in the log is read from there.
+func (f *File) stillBad(pages []int64) (bad []int64, err error) {
+	logged := make(map[int64]bool)
+	if l, err := walfile.Read(f.path + logSuffix); err == nil && l != nil {
+		for _, fr := range l.Frames {
+			logged[int64(fr.Page)] = true
+		}
+	}
+	file, err := os.Open(f.path)
+	if err != nil {
+		return nil, err
+	}
+	defer file.Close()
+	b := make([]byte, f.pageSize.Load())
+	for _, page := range pages {
+		if logged[page] {
+			continue
+		}
+		if _, err := file.ReadAt(b, (page-1)*int64(len(b))); err != nil {
+			continue // the file has shrunk meanwhile
+		}
+		if !f.fits(page, b) {
+			bad = append(bad, page)
+		}
+	}
+	return bad, nil
+}

@@ -1,0 +1,70 @@
+package checkvfs
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"syscall"
+)
+
+// identity tells a file from another one of the same name.
+type identity struct{ dev, ino uint64 }
+
+func identify(info os.FileInfo) identity {
+	st, ok := info.Sys().(*syscall.Stat_t)
+	if !ok {
+		return identity{}
+	}
+	return identity{uint64(st.Dev), st.Ino} //nolint:unconvert // Dev has other types on other systems
+}
+
+// opened notes which file it is that SQLite has just opened.
+func (f *File) opened(log bool) {
+	name, id := f.path, &f.dbID
+	if log {
+		name, id = f.path+logSuffix, &f.logID
+	}
+	info, err := os.Stat(name)
+	if err != nil {
+		return // removed within this moment, which Gone tells
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if *id == (identity{}) {
+		*id = identify(info)
+	}
+}
+
+// Gone says which of the files that are in use is not there any more under its name, or was cut off; nil: none.
+func (f *File) Gone() error {
+	f.mu.RLock()
+	dbID, logID, mark := f.dbID, f.logID, f.mark
+	f.mu.RUnlock()
+	sums, err := f.sums.Stat()
+	if err != nil {
+		return err
+	}
+	for _, file := range []struct {
+		name  string
+		id    identity
+		least int64
+	}{
+		{f.path, dbID, 1}, {f.path + logSuffix, logID, mark.Bytes}, {f.path + Suffix, identify(sums), 1},
+	} {
+		if file.id == (identity{}) {
+			continue
+		}
+		info, err := os.Stat(file.name)
+		switch {
+		case errors.Is(err, os.ErrNotExist):
+			return &DamageError{Path: file.name, What: "it was removed while it was in use"}
+		case err != nil:
+			return err
+		case identify(info) != file.id:
+			return &DamageError{Path: file.name, What: "another file was put in its place while it was in use"}
+		case info.Size() < file.least && !f.shared:
+			return &DamageError{Path: file.name, What: fmt.Sprintf("it was cut off at %d bytes while it was in use", info.Size())}
+		}
+	}
+	return nil
+}

@@ -1,0 +1,212 @@
+package damage
+
+import (
+	"encoding/json"
+	"flag"
+	"fmt"
+	"math/rand/v2"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"godwit.dev/godwit/test/blackbox"
+)
+
+var seeds = flag.Int("seeds", 12, "how many cases of damage to try")
+
+var files = []string{
+	"mailbox.db", "mailbox.db-wal", "mailbox.db-sums", "objects.db", "objects.db-wal", "objects.db-sums", "campaign.db", "campaign.db-wal",
+	"campaign.db-sums", "events.db", "events.db-wal", "events.db-sums", "apps.db", "apps.db-wal", "apps.db-sums", "store.json", "lock",
+}
+
+// harm damages a file; false: that file cannot be damaged in this way.
+func harm(rnd *rand.Rand, path, how string) bool {
+	info, err := os.Stat(path)
+	if err != nil || info.Size() == 0 {
+		return false
+	}
+	if how == "delete" {
+		return os.Remove(path) == nil
+	}
+	f, err := os.OpenFile(path, os.O_RDWR, 0)
+	if err != nil {
+		return false
+	}
+	defer f.Close()
+	at := rnd.Int64N(info.Size())
+	switch how {
+	case "flip":
+		var b [1]byte
+		if _, err := f.ReadAt(b[:], at); err != nil {
+			return false
+		}
+		b[0] ^= 1 << rnd.IntN(8)
+		_, err = f.WriteAt(b[:], at)
+	case "truncate":
+		err = f.Truncate(at)
+	case "zero":
+		at = at / 4096 * 4096
+		_, err = f.WriteAt(make([]byte, min(4096, info.Size()-at)), at)
+	}
+	return err == nil
+}
+
+type report struct {
+	Files []struct {
+		File, State string
+		Commits     int `json:"lost_commits"`
+		Lost        []struct{ What, Key, To string }
+	}
+}
+
+// admits says whether the repair has said that something of a file is lost.
+func (r *report) admits(file string) bool {
+	for _, f := range r.Files {
+		if f.File == file {
+			return f.Commits > 0 || len(f.Lost) > 0 || f.State == "lost"
+		}
+	}
+	return false
+}
+
+// TestNothingIsLostOrAlteredInSilence damages copies of a real server's folder. Whatever it comes to, each thing that was
+// acknowledged is there as it was, or the server or the repair has said that it is not.
+func TestNothingIsLostOrAlteredInSilence(t *testing.T) {
+	blackbox.Long(t)
+	s := blackbox.Start(t, blackbox.Dev(), blackbox.Plain())
+	want := fill(t, s)
+	s.Kill()
+	killed := copyFolder(t, s.Dir)
+	if err := s.Launch(); err != nil {
+		t.Fatal(err)
+	}
+	if code := s.Stop(); code != 0 {
+		t.Fatalf("it stops with code %d", code)
+	}
+	stopped := copyFolder(t, s.Dir)
+	for seed := range uint64(*seeds) {
+		rnd := rand.New(rand.NewPCG(seed, 22))
+		from, state := killed, "killed"
+		if rnd.IntN(3) == 0 {
+			from, state = stopped, "stopped"
+		}
+		file, how, running := files[rnd.IntN(len(files))], []string{"flip", "truncate", "zero", "delete"}[rnd.IntN(4)], rnd.IntN(2) == 0
+		name := fmt.Sprintf("%d %s %s of %s", seed, state, how, file)
+		if running {
+			name += " running"
+		}
+		t.Run(name, func(t *testing.T) { damaged(t, rnd, from, file, how, running, want) })
+	}
+}
+
+func damaged(t *testing.T, rnd *rand.Rand, from, file, how string, running bool, before content) {
+	dir, want := copyFolder(t, from), content{}
+	for f, kept := range before {
+		for key, value := range kept {
+			want.put(f, key, value)
+		}
+	}
+	s := blackbox.New(t, blackbox.Dev(), blackbox.Plain(), blackbox.In(dir))
+	r := &report{}
+	if running {
+		if err := s.Launch(); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := publish(t.Context(), s, want, each, each+2); err != nil {
+			t.Fatal(err)
+		}
+		if !harm(rnd, filepath.Join(dir, file), how) {
+			return
+		}
+		got, err := read(t.Context(), s, want)
+		if err == nil && !s.Exited() {
+			compare(t, "while it runs", s, want, got, r, true)
+			_, _ = publish(t.Context(), s, want, each+2, each+3) // refused, if the damage was met
+		}
+		if how == "delete" && !s.Exited() {
+			blackbox.Eventually(t, "it ends loudly", func() error {
+				if !s.Exited() {
+					return fmt.Errorf("it runs on without %s", file)
+				}
+				return nil
+			})
+		}
+		s.Kill()
+	} else if !harm(rnd, filepath.Join(dir, file), how) {
+		return
+	}
+	began := len(s.Log())
+	if err := s.Launch(); err != nil {
+		if log := s.Log()[began:]; !strings.Contains(log, file) && !strings.Contains(log, "damaged") && !strings.Contains(log, "missing") {
+			t.Fatalf("it refuses without a word: %v\n%s", err, log)
+		}
+		repair(t, s, r)
+		if err := s.Launch(); err != nil {
+			t.Fatalf("after the repair: %v", err)
+		}
+	}
+	got, err := read(t.Context(), s, want)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if met(t, s) { // the damage was met by reading: repair it now
+		s.Kill()
+		repair(t, s, r)
+		if err := s.Launch(); err != nil {
+			t.Fatalf("after the repair: %v", err)
+		}
+		if got, err = read(t.Context(), s, want); err != nil {
+			t.Fatal(err)
+		}
+	}
+	compare(t, "in the end", s, want, got, r, false)
+	if _, err := publish(t.Context(), s, content{}, 500, 501); err != nil {
+		t.Error(err)
+	}
+	s.Kill()
+}
+
+// met reports whether the server says that it has found damage.
+func met(t *testing.T, s *blackbox.Server) bool {
+	t.Helper()
+	a, err := s.API().Do(t.Context(), http.MethodGet, "/readyz", nil)
+	return err != nil || a.Status != http.StatusOK
+}
+
+func repair(t *testing.T, s *blackbox.Server, r *report) {
+	t.Helper()
+	began := time.Now()
+	out, err := s.Run("doctor", "--repair", "--json", "--data", s.Dir)
+	if err != nil {
+		t.Fatalf("repair: %v: %s", err, out)
+	}
+	var more report
+	if err := json.Unmarshal([]byte(out), &more); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	r.Files = append(r.Files, more.Files...)
+	t.Logf("repaired in %s: %s", time.Since(began), out)
+}
+
+// compare says what is altered, and what is missing although nobody has said so.
+func compare(t *testing.T, when string, s *blackbox.Server, want, got content, r *report, running bool) {
+	t.Helper()
+	for file, kept := range want {
+		missing := 0
+		for key, value := range kept {
+			is, ok := got[file][key]
+			switch {
+			case !ok:
+				missing++
+			case is != value && value != "":
+				t.Errorf("%s: %s of %s is altered: %.80q is %.80q", when, key, file, value, is)
+			}
+		}
+		if missing > 0 && !r.admits(file) && (!running || !s.Exited() && !met(t, s)) {
+			t.Errorf("%s: %d of %d of %s are missing, and nobody says so", when, missing, len(kept), file)
+		}
+	}
+}

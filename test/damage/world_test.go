@@ -1,0 +1,240 @@
+package damage
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"godwit.dev/godwit/test/blackbox"
+)
+
+const (
+	recipients = 6
+	each       = 30 // notifications of a recipient: fewer than a session's window
+	things     = 25 // objects and endpoints
+)
+
+// content is what is stored, by file and key.
+type content map[string]map[string]string
+
+func (c content) put(file, key, value string) {
+	if c[file] == nil {
+		c[file] = map[string]string{}
+	}
+	c[file][key] = value
+}
+
+func body(key string) string {
+	n := 50 + len(key)*37%400
+	if strings.HasSuffix(key, "7") {
+		n = 9000 // lies on pages of its own
+	}
+	return key + " " + strings.Repeat("b", n)
+}
+
+func recipient(i int) string { return fmt.Sprintf("unit-%d", i) }
+
+// publish publishes notifications from to to of every recipient, and returns those that were acknowledged.
+func publish(ctx context.Context, s *blackbox.Server, c content, from, to int) (refused int, err error) {
+	api := s.API()
+	api.HTTP.Timeout = 5 * time.Second
+	for r := range recipients {
+		for i := from; i < to; i++ {
+			id := fmt.Sprintf("n-%d-%d", r, i)
+			a, err := api.Do(ctx, http.MethodPost, "/v1/notifications", map[string]any{"id": id, "to": recipient(r), "title": id, "body": body(id)})
+			switch {
+			case err != nil:
+				return refused, err
+			case a.Status == http.StatusCreated:
+				c.put("mailbox.db", id, recipient(r)+" "+body(id))
+			default:
+				refused++
+			}
+		}
+	}
+	return refused, nil
+}
+
+// fill stores something in every file.
+func fill(t *testing.T, s *blackbox.Server) content {
+	t.Helper()
+	c, ctx, api := content{}, t.Context(), s.API()
+	if _, err := publish(ctx, s, c, 0, each/2); err != nil {
+		t.Fatal(err)
+	}
+	for i := range things {
+		name := fmt.Sprintf("o-%d", i)
+		if a, err := api.Do(ctx, http.MethodPut, "/v1/objects/g/"+name, map[string]any{"version": fmt.Sprint(i + 1), "payload": name + strings.Repeat("p", 100*i)}); err != nil || a.Status >= 300 {
+			t.Fatalf("put an object: %v %v", a, err)
+		}
+		a, err := api.Do(ctx, http.MethodPost, "/v1/endpoints", map[string]any{"channel": "telegram", "recipient": recipient(i % recipients), "address": map[string]any{"chat_id": 1000 + i}, "tags": []string{"all"}})
+		if err != nil || a.Status != http.StatusCreated {
+			t.Fatalf("register an endpoint: %v %v", a, err)
+		}
+		var made struct{ ID string }
+		if err := a.JSON(&made); err != nil {
+			t.Fatal(err)
+		}
+		c.put("campaign.db", made.ID, "")
+		c.put("objects.db", name, "")
+	}
+	for i := range 5 {
+		if out, err := s.Run("app", "create", fmt.Sprintf("shop-%d", i), "--data", s.Dir); err != nil {
+			t.Fatalf("%v: %s", err, out)
+		}
+		c.put("apps.db", fmt.Sprintf("shop-%d", i), "")
+	}
+	if _, err := publish(ctx, s, c, each/2, each); err != nil {
+		t.Fatal(err)
+	}
+	blackbox.Eventually(t, "the content can be read", func() error {
+		now, err := read(ctx, s, c)
+		if err == nil && len(now["events.db"]) < recipients*each {
+			err = fmt.Errorf("%d events", len(now["events.db"]))
+		}
+		if err == nil {
+			for file, kept := range now {
+				for key, value := range kept {
+					if file != "mailbox.db" {
+						c.put(file, key, value)
+					}
+				}
+			}
+		}
+		return err
+	})
+	return c
+}
+
+// read reads everything that the server has of what is in want.
+func read(ctx context.Context, s *blackbox.Server, want content) (content, error) {
+	c, api := content{}, s.API()
+	api.HTTP.Timeout = 10 * time.Second
+	var mu sync.Mutex
+	var wg sync.WaitGroup
+	for r := range recipients {
+		wg.Go(func() {
+			got := deliveries(ctx, s, recipient(r))
+			mu.Lock()
+			defer mu.Unlock()
+			for id, body := range got {
+				c.put("mailbox.db", id, recipient(r)+" "+body)
+			}
+		})
+	}
+	wg.Wait()
+	for file, path := range map[string]string{"objects.db": "/v1/objects/g/", "campaign.db": "/v1/endpoints/"} {
+		for key := range want[file] {
+			a, err := api.Do(ctx, http.MethodGet, path+url.PathEscape(key), nil)
+			if err != nil {
+				return nil, err
+			}
+			if a.Status == http.StatusOK && !strings.Contains(string(a.Body), `"unknown":true`) {
+				c.put(file, key, stable(a.Body))
+			}
+		}
+	}
+	out, err := s.Run("app", "list", "--data", s.Dir)
+	if err == nil {
+		for key := range want["apps.db"] {
+			if strings.Contains(out, key) {
+				c.put("apps.db", key, "")
+			}
+		}
+	} else if strings.Contains(out, "hint:") {
+		c["apps.db"] = want["apps.db"] // refused, with the reason
+	}
+	events(ctx, s, c, len(want["events.db"]))
+	return c, nil
+}
+
+// stable is an answer without what may change by itself.
+func stable(b []byte) string {
+	var v map[string]any
+	if json.Unmarshal(b, &v) != nil {
+		return string(b)
+	}
+	delete(v, "last_seen_at")
+	out, _ := json.Marshal(v) // what was JSON before
+	return string(out)
+}
+
+// deliveries polls for all that is pending.
+func deliveries(ctx context.Context, s *blackbox.Server, to string) map[string]string {
+	got, session := map[string]string{}, ""
+	client := &http.Client{Timeout: 10 * time.Second}
+	defer client.CloseIdleConnections()
+	for range 100 {
+		req, err := http.NewRequestWithContext(ctx, http.MethodGet, s.URL("/v1/poll")+"?wait=200ms&app=demo&recipient="+to+"&session="+session, nil)
+		if err != nil {
+			return got
+		}
+		resp, err := client.Do(req)
+		if err != nil {
+			return got
+		}
+		var answer struct {
+			Session string
+			Frames  []*blackbox.Frame
+		}
+		b, _ := io.ReadAll(resp.Body)
+		resp.Body.Close()
+		if resp.StatusCode != http.StatusOK || json.Unmarshal(b, &answer) != nil {
+			return got
+		}
+		session = answer.Session
+		n := 0
+		for _, f := range answer.Frames {
+			if f.Notification != nil {
+				got[f.Notification.ID] = f.Notification.Body
+				n++
+			}
+		}
+		if n == 0 && len(answer.Frames) == 0 {
+			return got
+		}
+	}
+	return got
+}
+
+func events(ctx context.Context, s *blackbox.Server, c content, want int) {
+	ctx, cancel := context.WithTimeout(ctx, time.Second)
+	defer cancel()
+	n := 0
+	_ = s.API().Events(ctx, "stored", func(e blackbox.Event) bool { // ends with the time, if there are fewer
+		c.put("events.db", string(e.EventID), e.Type+e.ID+e.To)
+		n++
+		return want == 0 || n < want
+	})
+}
+
+func copyFolder(t *testing.T, from string) (to string) {
+	t.Helper()
+	to = t.TempDir()
+	entries, err := os.ReadDir(from)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range entries {
+		if e.IsDir() || e.Name() == "addresses.json" || strings.HasSuffix(e.Name(), "-ballast") {
+			continue
+		}
+		b, err := os.ReadFile(filepath.Join(from, e.Name()))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(to, e.Name()), b, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return to
+}
