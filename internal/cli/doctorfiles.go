@@ -41,7 +41,7 @@ func (p *program) verify(ctx context.Context, c *config.Config) error {
 		}
 	}
 	if len(found) > 0 {
-		return withHint(fmt.Errorf("%d pieces of damage in %s", len(found), c.Data),
+		return withHint(fmt.Errorf("stored data in %s is damaged in %s", c.Data, places(len(found))),
 			"stop the server, then godwit doctor --repair --data %s saves what can be saved, keeping copies; or restore a backup into a new folder", c.Data)
 	}
 	if p.json {
@@ -90,4 +90,11 @@ func (p *program) repair(ctx context.Context, c *config.Config) (err error) {
 		_, err = fmt.Fprintf(p.stdout, "what was there before is in %s\n", r.Copies)
 	}
 	return err
+}
+
+func places(n int) string {
+	if n == 1 {
+		return "one place"
+	}
+	return fmt.Sprintf("%d places", n)
 }

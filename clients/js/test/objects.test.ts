@@ -93,7 +93,7 @@ test("registrations come to agree whoever lost them: the client, or the server",
 
   // The server comes back without what it had.
   await server.kill();
-  for (const name of ["", "-wal", "-shm"]) rmSync(join(server.dir, `mailbox.db${name}`), { force: true });
+  server.lose("objects.db");
   await server.launch();
   await eventually("it is registered again", async () => JSON.stringify(await seen("camera")).includes("unit-7"));
   await api.putObject("region-1", "lens", { version: 3 });

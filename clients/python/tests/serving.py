@@ -64,6 +64,12 @@ class Server:
             [self._binary, *args, "--data", self.folder], check=True, capture_output=True, text=True
         ).stdout
 
+    def lose(self, database: str) -> None:
+        """Take a database away, as a dying disk does, and have an empty one made, as an operator does."""
+        for file in self.folder.glob(f"{database}*"):
+            file.unlink()
+        assert f"{database} " in self.run("doctor", "--repair")
+
     def kill(self) -> None:
         """End it as a power cut would."""
         if self._process is not None:

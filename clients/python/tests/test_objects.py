@@ -159,8 +159,7 @@ async def test_server_that_lost_everything_is_told_within_a_heartbeat(new_server
         while await f.next() != ("a", 5, False):
             pass
         server.kill()
-        for file in server.folder.glob("objects.db*"):
-            file.unlink()
+        server.lose("objects.db")
         await asyncio.to_thread(server.start)
 
         async def resynced() -> bool:

@@ -98,8 +98,7 @@ async def disturb(new_server: NewServer, seed: int) -> None:
             if step in (100, 200):
                 server.kill()
                 if step == 200:  # and all that it knew of objects is lost
-                    for file in server.folder.glob("objects.db*"):
-                        file.unlink()
+                    server.lose("objects.db")
                 await asyncio.to_thread(server.start)
                 if step == 200:
                     for name, version in versions.items():

@@ -1,5 +1,5 @@
 import { type ChildProcess, execFileSync, spawn } from "node:child_process";
-import { mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { onTestFinished } from "vitest";
@@ -55,6 +55,14 @@ export class Server {
     const ended = new Promise((resolve) => child.once("exit", resolve));
     child.kill(signal);
     await ended;
+  }
+
+  /** Takes a database away from a server that does not run, as a dying disk does, and makes an empty one, as an operator does. */
+  lose(database: string): void {
+    for (const name of readdirSync(this.dir)) {
+      if (name.startsWith(database)) rmSync(join(this.dir, name));
+    }
+    this.run("doctor", "--repair", "--data", this.dir);
   }
 
   /** Runs the command line on this server's data. */

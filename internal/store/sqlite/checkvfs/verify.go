@@ -53,6 +53,14 @@ type Damage struct {
 // process that has the database open: closing a file lets go of all of the process's locks on it. progress, if not nil,
 // is told now and then how many bytes were read.
 func Verify(ctx context.Context, path string, progress func(done, total int64)) (d Damage, err error) {
+	info, err := os.Stat(path)
+	if errors.Is(err, os.ErrNotExist) {
+		d.Errors = append(d.Errors, &DamageError{Path: path, What: "it is missing"})
+		return d, nil
+	}
+	if err != nil {
+		return d, err
+	}
 	sums, err := os.Open(path + Suffix)
 	if errors.Is(err, os.ErrNotExist) {
 		d.Errors = append(d.Errors, &DamageError{Path: path, What: "its checksums are missing"})
@@ -63,14 +71,6 @@ func Verify(ctx context.Context, path string, progress func(done, total int64)) 
 	}
 	f := &File{path: path, sums: sums, shared: true}
 	defer f.sums.Close()
-	info, err := os.Stat(path)
-	if errors.Is(err, os.ErrNotExist) {
-		d.Errors = append(d.Errors, &DamageError{Path: path, What: "it is missing"})
-		return d, nil
-	}
-	if err != nil {
-		return d, err
-	}
 	size, err := f.look()
 	if err != nil {
 		d.Errors = append(d.Errors, err)

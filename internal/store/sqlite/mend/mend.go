@@ -105,13 +105,13 @@ var suffixes = []string{"", "-wal", "-shm", checkvfs.Suffix}
 
 // keep copies what there is.
 func (j *Job) keep() error {
-	if err := os.MkdirAll(j.Copy, 0o700); err != nil {
-		return fmt.Errorf("keep copies: %w", err)
-	}
 	for _, suffix := range suffixes {
 		b, err := os.ReadFile(j.Path + suffix)
 		if errors.Is(err, fs.ErrNotExist) {
 			continue
+		}
+		if err == nil {
+			err = os.MkdirAll(j.Copy, 0o700)
 		}
 		if err == nil {
 			err = writeSynced(filepath.Join(j.Copy, filepath.Base(j.Path)+suffix), b)
