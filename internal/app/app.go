@@ -17,6 +17,7 @@ import (
 
 	"godwit.dev/godwit/internal/access"
 	"godwit.dev/godwit/internal/app/datadir"
+	"godwit.dev/godwit/internal/bus"
 	"godwit.dev/godwit/internal/campaign"
 	"godwit.dev/godwit/internal/channel"
 	"godwit.dev/godwit/internal/config"
@@ -59,6 +60,7 @@ type App struct {
 	access    *access.Registry
 	channels  *channel.Service
 	hooks     *hook.Service
+	bus       *bus.Bus
 	objects   *signal.Service
 	mailbox   *mailbox.Mailbox
 	publisher *delivery.Service
@@ -116,7 +118,7 @@ func Start(ctx context.Context, cfg *config.Config, opts Options) (*App, error) 
 	}
 	begun := time.Now()
 	for _, start := range []func(context.Context) error{
-		a.startProcess, a.startStores, a.startAccess, a.startObjects, a.startMailbox, a.startChannels, a.startHooks, a.startSending, a.startBots, a.startMemory, a.startConnections,
+		a.startProcess, a.startStores, a.startAccess, a.startBus, a.startObjects, a.startMailbox, a.startChannels, a.startHooks, a.startSending, a.startBots, a.startMemory, a.startConnections,
 		a.listen, a.announce,
 	} {
 		err := start(ctx)

@@ -8,6 +8,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"godwit.dev/godwit/internal/access"
+	"godwit.dev/godwit/internal/bus"
 	"godwit.dev/godwit/internal/delivery"
 	"godwit.dev/godwit/internal/endpoint"
 	"godwit.dev/godwit/internal/limit"
@@ -87,6 +88,15 @@ func (a *App) startAccess(ctx context.Context) (err error) {
 	if len(a.access.Apps()) == 0 {
 		a.log.Warn("there is no app yet: make one with godwit app create NAME", "data", a.cfg.Data)
 	}
+	return nil
+}
+
+// startBus starts what carries topics and requests. It is stopped after the sessions, which use it.
+func (a *App) startBus(ctx context.Context) (err error) {
+	if a.bus, err = bus.Start(ctx, bus.Config{Log: a.log}); err != nil {
+		return err
+	}
+	a.steps.addClose("message bus", storePatience, a.bus.Close)
 	return nil
 }
 

@@ -24,6 +24,7 @@ const (
 var places = map[string]layer{
 	"internal/notification": domain,
 	"internal/object":       domain,
+	"internal/topic":        domain,
 	"internal/event":        domain,
 	"internal/push":         domain,
 	"internal/audience":     domain,
@@ -52,6 +53,7 @@ var places = map[string]layer{
 	"internal/problem":      capability,
 	"internal/metrics":      capability,
 	"internal/store":        adapter,
+	"internal/bus":          adapter,
 	"internal/reactor":      adapter,
 	"internal/gateway":      adapter,
 	"internal/httpapi":      adapter,
@@ -179,6 +181,19 @@ func TestOnlyOpeningNamesAStore(t *testing.T) {
 		for _, imported := range f.imports() {
 			if local, ours := strings.CutPrefix(imported, "./"); ours && strings.HasPrefix(local, "internal/store/") {
 				t.Errorf("%s imports %s: store.Open gives it what it needs as an interface", f.path, local)
+			}
+		}
+	}
+}
+
+func TestOnlyTheBusKnowsNATS(t *testing.T) {
+	for _, f := range tree(t) {
+		if f.isTest() || f.dir() == "internal/bus" || strings.HasPrefix(f.dir(), "examples/") {
+			continue
+		}
+		for _, imported := range f.imports() {
+			if strings.HasPrefix(imported, "github.com/nats-io/") {
+				t.Errorf("%s imports %s: only internal/bus knows NATS", f.path, imported)
 			}
 		}
 	}

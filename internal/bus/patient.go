@@ -1,0 +1,108 @@
+package bus
+
+import (
+	"context"
+	"net"
+	"sync"
+	"time"
+)
+
+// maxBacklog is how much may wait to be written before publishers wait.
+const maxBacklog = 1 << 20
+
+// patient is a connection whose writes never wait: a goroutine writes what has gathered. The client library writes with
+// its lock held and needs that lock to go on reading, the server's end reads no further while what it sends is not
+// read, and so a storm of publishes would have each wait for the other. Publishers wait for room before they take the
+// lock instead.
+type patient struct {
+	net.Conn
+
+	mu      sync.Mutex
+	waiting []byte
+	spare   []byte
+	wake    chan struct{} // has one element when waiting is not empty
+	room    chan struct{} // closed whenever waiting was taken
+	err     error
+	done    chan struct{}
+	ended   sync.Once
+}
+
+func newPatient(c net.Conn) *patient {
+	p := &patient{Conn: c, wake: make(chan struct{}, 1), room: make(chan struct{}), done: make(chan struct{})}
+	go p.write() // ends with Close, which the client library calls for each connection it was given
+	return p
+}
+
+func (p *patient) Write(b []byte) (int, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.err != nil {
+		return 0, p.err
+	}
+	p.waiting = append(p.waiting, b...)
+	select {
+	case p.wake <- struct{}{}:
+	default:
+	}
+	return len(b), nil
+}
+
+func (p *patient) write() {
+	for {
+		select {
+		case <-p.wake:
+		case <-p.done:
+			return
+		}
+		p.mu.Lock()
+		out := p.waiting
+		p.waiting, p.spare = p.spare[:0], nil
+		close(p.room)
+		p.room = make(chan struct{})
+		p.mu.Unlock()
+		_, err := p.Conn.Write(out)
+		p.mu.Lock()
+		if cap(out) <= 2*maxBacklog {
+			p.spare = out
+		}
+		p.err = err
+		p.mu.Unlock()
+		if err != nil {
+			_ = p.Close() // the reader, who finds it closed, connects again
+			return
+		}
+	}
+}
+
+// await waits until there is room to write.
+func (p *patient) await(ctx context.Context) error {
+	for {
+		p.mu.Lock()
+		full, room := len(p.waiting) > maxBacklog && p.err == nil, p.room
+		p.mu.Unlock()
+		if !full {
+			return nil
+		}
+		select {
+		case <-room:
+		case <-p.done:
+			return nil
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+}
+
+// Close ends the connection.
+func (p *patient) Close() error {
+	p.ended.Do(func() { close(p.done) })
+	p.mu.Lock()
+	if p.err == nil {
+		p.err = net.ErrClosed
+	}
+	p.mu.Unlock()
+	return p.Conn.Close()
+}
+
+// SetWriteDeadline does nothing: no write waits.
+func (p *patient) SetWriteDeadline(time.Time) error { return nil }
