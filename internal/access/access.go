@@ -56,7 +56,7 @@ type Claim struct {
 // Client is a client whose claim was verified.
 type Client struct {
 	App, Recipient, Group, Device string
-	Topics, Objects, Serve        []string // patterns allowed; nil: none (objects: all)
+	Topics, Objects, Serve        []string // patterns allowed; nil: none (objects: all); Rights says what that means
 	Expires                       time.Time
 	GroupBound                    bool // the credential names the group: objects of others are out of reach
 	Peek                          bool // may only observe: neither acks nor settles (an API key with role read)

@@ -159,7 +159,7 @@ func (id identity) confirm(c Claim) (Client, error) {
 	}
 	client := Client{
 		App: id.App, Recipient: id.Recipient, Group: id.Group, GroupBound: id.Group != "", Device: id.Device, Expires: id.Expires,
-		Topics: patterns(id.Topics, id.Recipient), Objects: patterns(id.Objects, id.Recipient), Serve: patterns(id.Serve, id.Recipient),
+		Topics: topicPatterns(id.Topics, id.Recipient), Objects: patterns(id.Objects, id.Recipient), Serve: topicPatterns(id.Serve, id.Recipient),
 	}
 	if client.Group == "" {
 		client.Group = c.Group
