@@ -3,6 +3,7 @@ package campaign
 import (
 	"encoding/base64"
 	"errors"
+	"strings"
 	"testing"
 )
 
@@ -28,6 +29,17 @@ func TestATokenForOneLinkLeadsToNoOther(t *testing.T) {
 	for _, other := range []string{"", link + "x", link[1:]} {
 		if _, _, err := openToken(key, token, other); !errors.Is(err, ErrBadToken) {
 			t.Errorf("it leads to %q too: %v", other, err)
+		}
+	}
+}
+
+func TestATokenThatIsNoneIsRefused(t *testing.T) {
+	key := []byte("key")
+	payload := []byte{tokenVersion + 1, 7, 9}
+	newer := base64.RawURLEncoding.EncodeToString(append(payload, tokenMAC(key, payload, "")...))
+	for _, token := range []string{"", "A", "AQ", "!", strings.Repeat("A", maxToken), strings.Repeat("A", maxToken+4), newer} {
+		if _, _, err := openToken(key, token, ""); !errors.Is(err, ErrBadToken) {
+			t.Errorf("%q: %v", token, err)
 		}
 	}
 }

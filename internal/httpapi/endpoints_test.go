@@ -15,6 +15,7 @@ import (
 	"godwit.dev/godwit/internal/endpoint"
 	"godwit.dev/godwit/internal/httpapi"
 	"godwit.dev/godwit/internal/limit"
+	"godwit.dev/godwit/internal/push"
 	"godwit.dev/godwit/internal/store/sqlite/campaigndb"
 )
 
@@ -309,6 +310,9 @@ func TestEndpointsAreListedCountedAndExported(t *testing.T) {
 		"channel=pigeon": "channel", "recipient=a+b": "recipient", "tag=a,b": "tags_all[0]", "status=gone": "status", "where=n": "where", "cursor=x": "cursor", "x=1": "x",
 	} {
 		w.get("/v1/endpoints?"+query).problem(http.StatusBadRequest, "bad-input", field)
+		if field != "cursor" {
+			w.get("/v1/endpoints/export?"+query).problem(http.StatusBadRequest, "bad-input", field)
+		}
 	}
 	for body, want := range map[string]string{
 		`{}`:                                 `{"channels":{"telegram":4,"webpush":1},"count":5}`,
@@ -343,25 +347,35 @@ func TestEndpointsAreListedCountedAndExported(t *testing.T) {
 	}
 }
 
+var errDamaged = errors.New("a page is damaged")
+
 // nameless is a store that cannot say which tags and attributes there are.
 type nameless struct{ endpoint.Store }
 
 func (nameless) Names(context.Context, string) (tags, attributes []string, err error) {
-	return nil, nil, errors.New("a page is damaged")
+	return nil, nil, errDamaged
+}
+
+// countless is one that cannot count.
+type countless struct{ endpoint.Store }
+
+func (countless) EndpointCounts(context.Context, string) (active, disabled map[push.Channel]int64, err error) {
+	return nil, nil, errDamaged
 }
 
 func TestAnAudienceThatCannotBeReadIsNotShownEmpty(t *testing.T) {
-	w := newWorld(t, func(c *httpapi.Config) {
-		store, err := campaigndb.Open(t.Context(), filepath.Join(t.TempDir(), "campaign.db"), campaigndb.Config{})
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() { _ = store.Close() })
-		c.Endpoints = endpoint.New(endpoint.Config{Store: nameless{store}, Now: time.Now})
-	})
-	for _, path := range []string{"/v1/audience", "/v1/endpoints/export?format=csv"} {
-		w.get(path).problem(http.StatusInternalServerError, "internal", "")
+	store, err := campaigndb.Open(t.Context(), filepath.Join(t.TempDir(), "campaign.db"), campaigndb.Config{})
+	if err != nil {
+		t.Fatal(err)
 	}
+	t.Cleanup(func() { _ = store.Close() })
+	over := func(s endpoint.Store) *world {
+		return newWorld(t, func(c *httpapi.Config) { c.Endpoints = endpoint.New(endpoint.Config{Store: s, Now: time.Now}) })
+	}
+	w := over(nameless{store})
+	w.get("/v1/audience").problem(http.StatusInternalServerError, "internal", "")
+	w.get("/v1/endpoints/export?format=csv").problem(http.StatusInternalServerError, "internal", "")
+	over(countless{store}).get("/v1/audience").problem(http.StatusInternalServerError, "internal", "")
 }
 
 func TestRecipientShowsAndForgetsItsEndpoints(t *testing.T) {

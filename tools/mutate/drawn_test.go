@@ -6,6 +6,7 @@ import (
 	"go/token"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 )
@@ -65,6 +66,43 @@ func TestADrawCanBeHadAgain(t *testing.T) {
 	first, again, other := names(1), names(1), names(2)
 	if first != again || first == other || strings.Count(first, "\n") != 5 {
 		t.Errorf("seed 1 draws\n%s\nand\n%s\nseed 2\n%s", first, again, other)
+	}
+}
+
+func TestEachPlaceHasItsName(t *testing.T) {
+	const src = "package x\n\nfunc f(err error) {\n\tif err != nil {\n\t}\n\tif err != nil {\n\t}\n\tif err != nil {\n\t}\n}\n"
+	points, err := find("x.go", "x", []byte(src))
+	if err != nil || len(points) != 3 {
+		t.Fatal(points, err)
+	}
+	for i, want := range []string{"err != nil", "err != nil (2)", "err != nil (3)"} {
+		if got := points[i].String(); got != "x.go f negated: "+want {
+			t.Errorf("got %q, want %q", got, want)
+		}
+	}
+}
+
+func TestQueriesLoseTheirApp(t *testing.T) {
+	for query, want := range map[string]string{
+		"WHERE app = ? AND id = ?":         "WHERE ? IS NOT NULL AND id = ?",
+		"FROM e WHERE e.app = ?":           "FROM e WHERE ? IS NOT NULL",
+		"WHERE id = ?1 AND app = ?2":       "WHERE id = ?1 AND (app = ?2 OR ?2 IS NOT NULL)",
+		"UPDATE e SET app = ?, id = ?":     "",
+		"UPDATE e SET app=? WHERE app = ?": "UPDATE e SET app=? WHERE ? IS NOT NULL",
+	} {
+		src := "package x\n\nfunc f() string { return `" + query + "` }\n"
+		points, err := find("x.go", "x", []byte(src))
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := ""
+		for _, p := range points {
+			_, after := p.around([]byte(src))
+			got, _ = strconv.Unquote(strings.Trim(after, ", )"))
+		}
+		if got != want {
+			t.Errorf("%s becomes %q, want %q", query, got, want)
+		}
 	}
 }
 

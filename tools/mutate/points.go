@@ -65,8 +65,9 @@ func find(file, pkg string, src []byte) ([]*point, error) {
 		add := func(k kind, n ast.Node) {
 			p := &point{kind: k, file: file, pkg: pkg, in: nameOf(f), from: set.Position(n.Pos()).Offset, to: set.Position(n.End()).Offset}
 			p.what = strings.Join(strings.Fields(string(src[p.from:p.to])), " ")
-			p.again = names[p.String()]
-			names[p.String()]++
+			name := p.String()
+			p.again = names[name]
+			names[name]++
 			all = append(all, p)
 		}
 		ast.Inspect(f.Body, func(n ast.Node) bool {

@@ -64,13 +64,13 @@ func redTest(out string) string {
 
 // notices reports why the tests are red with a mutant, and nothing if they are not. What is red must be so twice.
 func (b *suiteBinary) notices(ctx context.Context, number int) (why string) {
-	limit := 20*time.Second + 3*b.took
+	limit := 20*time.Second + 2*b.took
 	red, out := b.run(ctx, number, limit, "")
 	if !red {
 		return ""
 	}
 	if test := redTest(out); test != "" {
-		if red, again := b.run(ctx, number, limit, test); red {
+		if red, again := b.run(ctx, number, 20*time.Second+b.took, test); red {
 			return reason(again)
 		}
 	}

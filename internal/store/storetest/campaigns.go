@@ -217,6 +217,9 @@ func idempotentInsert(e *campaignEnv) {
 	if _, err := insert("c", 2); !errors.Is(err, campaign.ErrReused) {
 		e.Errorf("another body: %v", err)
 	}
+	if _, err := e.s.Insert(e.Context(), &campaign.Campaign{ID: "a", App: App, State: campaign.Draft, CreatedAt: e.clock.Now()}, "", [32]byte{}); err == nil {
+		e.Error("two campaigns have one id")
+	}
 	e.clock.Advance(25 * time.Hour)
 	if late, err := insert("d", 2); err != nil || late != nil {
 		e.Errorf("a day later: %v, %v", late, err)
