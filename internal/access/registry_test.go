@@ -3,6 +3,7 @@ package access_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -372,5 +373,22 @@ func TestOnlyNamedPagesMayRegisterVisitors(t *testing.T) {
 		if _, allowed := dev.Anonymous(access.DevApp, origin); allowed != want {
 			t.Errorf("in development %q: %t", origin, allowed)
 		}
+	}
+}
+
+func TestTheStaticKeysOfAnAppAreBounded(t *testing.T) {
+	w := newWorld(t, access.Config{}, "shop")
+	var keys []access.JWTKey
+	for i := range 17 {
+		k, err := access.ParseJWTKeys(fmt.Appendf(nil, "secret number %032d", i))
+		if err != nil {
+			t.Fatal(err)
+		}
+		keys = append(keys, k...)
+	}
+	most := keys[:16]
+	w.set(t, "shop", access.AppChange{JWTKeys: &most})
+	if err := w.SetApp(t.Context(), "shop", access.AppChange{JWTKeys: &keys}); err == nil || !strings.Contains(err.Error(), "has 17 keys; at most 16") {
+		t.Errorf("17 keys: %v", err)
 	}
 }

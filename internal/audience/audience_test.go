@@ -152,6 +152,10 @@ func TestEndpointsAreChecked(t *testing.T) {
 	if err := full.Check(); err != nil {
 		t.Errorf("as many tags as there may be: %v", err)
 	}
+	full.Attributes = Attributes{"A.z-09_": Text(strings.Repeat("x", 512))}
+	if err := full.Check(); err != nil {
+		t.Errorf("all that names are made of: %v", err)
+	}
 	live := Endpoint{Channel: push.Live}
 	wantField(t, live.Check(), "recipient")
 	for _, zone := range []string{"../../etc/passwd", "Local", "/etc/localtime", "Europe"} {
@@ -228,7 +232,7 @@ func TestManageTokensOpenTheirEndpointOnly(t *testing.T) {
 
 func TestValuesKeepTheirKind(t *testing.T) {
 	for text, want := range map[string]Value{
-		`"Oslo"`: Text("Oslo"), `42`: Number(42), `-1.5`: Number(-1.5), `true`: Bool(true), `false`: Bool(false), `""`: Text(""),
+		`"Oslo"`: Text("Oslo"), `42`: Number(42), `-1.5`: Number(-1.5), `0`: Number(0), `9.5`: Number(9.5), `true`: Bool(true), `false`: Bool(false), `""`: Text(""),
 	} {
 		var v Value
 		if err := json.Unmarshal([]byte(text), &v); err != nil || v != want {

@@ -157,7 +157,7 @@ func TestPauseStopsAndResumeGoesOn(t *testing.T) {
 func TestCancelSuppressesWhatIsPending(t *testing.T) {
 	p := &provider{}
 	e := newEnv(t, senders{push.Webhook: p})
-	e.endpoints(push.Webhook, 300)
+	e.endpoints(push.Webhook, 700) // more than are suppressed at once
 	e.run()
 	spec := hello()
 	spec.Rate = 100
@@ -168,7 +168,7 @@ func TestCancelSuppressesWhatIsPending(t *testing.T) {
 		t.Fatal(err)
 	}
 	v := e.until(id, "wound up", func(v *campaign.View) bool { return v.Open() == 0 })
-	if v.State != campaign.Cancelled || v.Counts[campaign.Accepted]+v.Counts[campaign.Suppressed] != 300 || v.Counts[campaign.Suppressed] < 200 {
+	if v.State != campaign.Cancelled || v.Counts[campaign.Accepted]+v.Counts[campaign.Suppressed] != 700 || v.Counts[campaign.Suppressed] < 600 {
 		t.Errorf("cancelled: %s, %v", v.State, v.Counts)
 	}
 	for _, d := range e.report(id) {

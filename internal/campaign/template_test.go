@@ -140,13 +140,13 @@ func TestLanguagesAreTags(t *testing.T) {
 }
 
 func TestRatesAreReadAndWritten(t *testing.T) {
-	for text, want := range map[string]string{"25/s": "25/s", "100/m": "1.67/s", "30/m": "30/m", "10/h": "10/h", "0.5/s": "30/m"} {
+	for text, want := range map[string]string{"25/s": "25/s", "100/m": "1.67/s", "30/m": "30/m", "10/h": "10/h", "0.5/s": "30/m", "1000000/s": "1000000/s"} {
 		r, err := ParseRate(text)
 		if err != nil || r.String() != want {
 			t.Errorf("%s: %s (%v), want %s", text, r, err, want)
 		}
 	}
-	for _, text := range []string{"", "25", "25/d", "-1/s", "0/s", "x/s", "NaN/s", "1e9/s"} {
+	for _, text := range []string{"", "25", "25/d", "-1/s", "0/s", "x/s", "NaN/s", "1e9/s", "1000001/s"} {
 		if r, err := ParseRate(text); err == nil {
 			t.Errorf("%q was taken as %s", text, r)
 		}

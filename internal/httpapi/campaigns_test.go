@@ -126,6 +126,9 @@ func TestACampaignIsMadeSentAndReported(t *testing.T) {
 	if len(lines) != 2 || json.Unmarshal([]byte(lines[1]), &d) != nil || d.Endpoint != ids[1] || d.Outcome != "failed" || d.Detail != "=410 gone" {
 		t.Errorf("report: %s", lines)
 	}
+	for _, limit := range []string{"0", "-1", "x"} {
+		w.get(at+"/deliveries?limit="+limit).problem(http.StatusBadRequest, "bad-input", "limit")
+	}
 	table, err := csv.NewReader(strings.NewReader(string(w.get(at + "/deliveries?format=csv&outcome=failed").want(http.StatusOK).body))).ReadAll()
 	if err != nil || len(table) != 2 || table[1][1] != ids[1] || table[1][5] != "'=410 gone" {
 		t.Errorf("CSV: %q, %v", table, err)

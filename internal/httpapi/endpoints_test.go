@@ -1,9 +1,11 @@
 package httpapi_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"path/filepath"
 	"slices"
@@ -12,6 +14,7 @@ import (
 	"time"
 
 	"godwit.dev/godwit/internal/access"
+	"godwit.dev/godwit/internal/audience"
 	"godwit.dev/godwit/internal/endpoint"
 	"godwit.dev/godwit/internal/httpapi"
 	"godwit.dev/godwit/internal/limit"
@@ -361,6 +364,39 @@ type countless struct{ endpoint.Store }
 
 func (countless) EndpointCounts(context.Context, string) (active, disabled map[push.Channel]int64, err error) {
 	return nil, nil, errDamaged
+}
+
+// broken is a store of which so many pages can be read.
+type broken struct {
+	endpoint.Store
+	pages int
+}
+
+func (b *broken) ListEndpoints(context.Context, string, audience.Status, *audience.Selection, int64, int) (list []audience.Endpoint, next int64, more bool, err error) {
+	if b.pages--; b.pages < 0 {
+		return nil, 0, false, errDamaged
+	}
+	return make([]audience.Endpoint, 1), 1, true, nil
+}
+
+func TestAnExportThatFailsIsNotTakenForWhole(t *testing.T) {
+	b := &broken{}
+	w := newWorld(t, func(c *httpapi.Config) { c.Endpoints = endpoint.New(endpoint.Config{Store: b, Now: time.Now}) })
+	w.get("/v1/endpoints/export").problem(http.StatusInternalServerError, "internal", "")
+	b.pages = 2
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, w.srv.URL+"/v1/endpoints/export", http.NoBody)
+	if err != nil {
+		t.Fatal(err)
+	}
+	req.Header.Set("Authorization", "Bearer "+w.key)
+	resp, err := w.srv.Client().Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	if text, err := io.ReadAll(resp.Body); resp.StatusCode != http.StatusOK || err == nil || bytes.Count(text, []byte("\n")) != 2 {
+		t.Errorf("%s, %v, want it cut off after two lines: %s", resp.Status, err, text)
+	}
 }
 
 func TestAnAudienceThatCannotBeReadIsNotShownEmpty(t *testing.T) {

@@ -131,6 +131,14 @@ func TestNamesHaveALength(t *testing.T) {
 	}
 }
 
+func TestRecipientsAreBounded(t *testing.T) {
+	for n, ok := range map[int]bool{1: true, notification.MaxRecipients: true, notification.MaxRecipients + 1: false} {
+		if _, err := check(notification.Draft{To: make([]string, n)}); (err == nil) != ok {
+			t.Errorf("%d recipients: %v", n, err)
+		}
+	}
+}
+
 func TestDurations(t *testing.T) {
 	good := map[string]time.Duration{
 		"30s": 30 * time.Second, "24h": 24 * time.Hour, "7d": 7 * 24 * time.Hour, "90": 90 * time.Second,

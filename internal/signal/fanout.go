@@ -4,6 +4,7 @@ import (
 	"context"
 	"runtime"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -192,7 +193,7 @@ func (l *liveSession) offered(w *watched, st *current, now second) {
 
 // readObjects reads the states of objects that have just become watched.
 func (s *Service) readObjects(batch []*watched) {
-	slices.SortStableFunc(batch, func(a, b *watched) int { return compare(a.app, b.app) })
+	slices.SortStableFunc(batch, func(a, b *watched) int { return strings.Compare(a.app, b.app) })
 	for len(batch) > 0 {
 		n := 1
 		for n < len(batch) && batch[n].app == batch[0].app {
@@ -233,16 +234,6 @@ func (s *Service) readAgain(batch []*watched) {
 			}
 		}
 	})
-}
-
-func compare(a, b string) int {
-	switch {
-	case a < b:
-		return -1
-	case a > b:
-		return 1
-	}
-	return 0
 }
 
 // paces hold the batching interval of each app: additive increase while fan-out queues, halved when it does not.

@@ -32,6 +32,16 @@ func TestDecodeReadsEveryField(t *testing.T) {
 	}
 }
 
+func TestAListOfRecipientsIsReadNoFurtherThanItMayBeLong(t *testing.T) {
+	list := func(n int) []byte { return []byte(`{"to":["a"` + strings.Repeat(`,"a"`, n-1)) }
+	if _, err := decodeDraft(append(list(notification.MaxRecipients), `],"title":"t"}`...)); err != nil {
+		t.Error(err)
+	}
+	if _, err := decodeDraft(list(notification.MaxRecipients + 1)); err == nil || !strings.Contains(err.Error(), "more than 1000 recipients") {
+		t.Errorf("a list that is too long, and does not end: %v", err)
+	}
+}
+
 func TestDecodedDraftDoesNotReferToTheBody(t *testing.T) {
 	body := []byte(`{"to":"abc","id":"abc","title":"abc","body":"abc","category":"abc","data":{"abc":1},"collapse_key":"abc"}`)
 	d, err := decodeDraft(body)

@@ -178,6 +178,25 @@ func TestAPausedStreamGetsNoWindow(t *testing.T) {
 	}
 }
 
+func TestTrailersEndARequest(t *testing.T) {
+	l := newLink(t, Config{})
+	s := l.stream(1, false)
+	l.client.WriteData(1, false, []byte("body"))
+	l.send()
+	if s.half {
+		t.Fatal("the request ended before its trailers")
+	}
+	l.block.Reset()
+	if err := l.enc.WriteField(hpack.HeaderField{Name: "x-sum", Value: "1"}); err != nil {
+		t.Fatal(err)
+	}
+	l.client.WriteHeaders(wire.HeadersFrameParam{StreamID: 1, EndHeaders: true, EndStream: true, BlockFragment: l.block.Bytes()})
+	l.send()
+	if !s.half || s.data.String() != "body" {
+		t.Errorf("ended: %t, with %q", s.half, &s.data)
+	}
+}
+
 func TestSettingsHaveTheirBounds(t *testing.T) {
 	for _, c := range []struct {
 		id    wire.SettingID

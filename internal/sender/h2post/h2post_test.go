@@ -2,6 +2,7 @@ package h2post
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
@@ -386,6 +387,28 @@ func TestServersThatDoNotSpeakHTTP2AreLeftToOthers(t *testing.T) {
 	}
 	if n := conns.Load(); n != 1 {
 		t.Errorf("it was asked %d times", n)
+	}
+}
+
+// What goes wrong with one is no reason to try it without HTTP/2.
+func TestServersThatGreetBadlyAreNotUnsuited(t *testing.T) {
+	distrustful := func(c *Config) { c.TLS = func() *tls.Config { return nil } }
+	for name, c := range map[string]struct {
+		greet  func(*peer)
+		change func(*Config)
+	}{
+		"unknown certificate": {func(*peer) {}, distrustful},
+		"gone":                {func(*peer) {}, func(*Config) {}},
+		"no settings":         {func(p *peer) { p.check(p.fr.WritePing(false, [8]byte{})); p.next(nil) }, func(*Config) {}},
+		"settings gone wrong": {func(p *peer) {
+			p.greet(http2.Setting{ID: http2.SettingInitialWindowSize, Val: 1 << 31})
+			p.next(nil)
+		}, func(*Config) {}},
+	} {
+		_, sent, err := post(t, client(t, c.change), message(script(t, c.greet), "m"))
+		if err == nil || sent || errors.Is(err, ErrUnsuited) {
+			t.Errorf("%s: sent %t, %v", name, sent, err)
+		}
 	}
 }
 

@@ -1,8 +1,10 @@
 package mailboxdb_test
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"sync"
@@ -67,6 +69,25 @@ func TestRecipientsWithNothingPendingAreForgotten(t *testing.T) {
 	}
 	if n, err := s.Known(); err != nil || n != 5+10 {
 		t.Errorf("%d recipients in memory (%v), want the 5 for whom something waits and 10 others", n, err)
+	}
+}
+
+func TestASoundStoreComplainsOfNothing(t *testing.T) {
+	var log bytes.Buffer
+	cfg := config()
+	cfg.Log = slog.New(slog.NewTextHandler(&log, nil))
+	s, err := mailboxdb.Open(t.Context(), filepath.Join(t.TempDir(), "m.db"), cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	a := publishOf("n", 10, "r")
+	if err := s.Append(t.Context(), []*mailbox.Append{a}); err != nil {
+		t.Fatal(err)
+	}
+	s.Seen([]mailbox.Seen{{App: "app", Recipient: "r", At: time.Now()}})
+	settle(t, s, ackOf(a))
+	if err := errors.Join(s.WriteNotes(), s.Close()); err != nil || log.Len() > 0 {
+		t.Errorf("%v; it said %s", err, &log)
 	}
 }
 
@@ -291,13 +312,7 @@ func TestSmallSlicesAreSealedAndDroppedWhenPruned(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	deadline := time.Now().Add(20 * time.Second)
-	for s.Sealed() < 10 { // the newest row is alone in the eleventh
-		if time.Now().After(deadline) {
-			t.Fatalf("%d slices sealed, want 10", s.Sealed())
-		}
-		time.Sleep(time.Millisecond)
-	}
+	untilSealed(t, s, 10) // the newest row is alone in the eleventh
 	for more := true; more; {
 		var err error
 		if more, err = s.Prune(t.Context(), time.Now().Add(time.Hour)); err != nil {
@@ -309,6 +324,52 @@ func TestSmallSlicesAreSealedAndDroppedWhenPruned(t *testing.T) {
 	}
 	if _, err := s.Lookup(t.Context(), "app", "n5", "r"); !errors.Is(err, mailbox.ErrNotFound) {
 		t.Errorf("a pruned one: %v, want not found", err)
+	}
+}
+
+func untilSealed(t *testing.T, s *mailboxdb.Store, slices int) {
+	t.Helper()
+	deadline := time.Now().Add(20 * time.Second)
+	for s.Sealed() < slices {
+		if time.Now().After(deadline) {
+			t.Fatalf("%d slices sealed, want %d", s.Sealed(), slices)
+		}
+		time.Sleep(time.Millisecond)
+	}
+}
+
+func TestASealedSliceHasAllItsBlocks(t *testing.T) {
+	cfg := config()
+	cfg.SmallSlices(11)
+	path := filepath.Join(t.TempDir(), "m.db")
+	s, err := mailboxdb.Open(t.Context(), path, cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	to := make([]string, 1000)
+	for i := range to {
+		to[i] = fmt.Sprint("r", i)
+	}
+	for i := range 5 {
+		if err := s.Append(t.Context(), []*mailbox.Append{publishOf(fmt.Sprint("n", i), 10, to...)}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	untilSealed(t, s, 2)
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	s = openAt(t, path, cfg)
+	for i := range 5 {
+		id := fmt.Sprint("n", i)
+		if recs, err := s.Lookup(t.Context(), "app", id, ""); err != nil || len(recs) != len(to) {
+			t.Errorf("%d copies of %s, %v", len(recs), id, err)
+		}
+	}
+	for i := 0; i < len(to); i += 97 {
+		if recs, _, err := s.History(t.Context(), "app", to[i], 0, 10, 0); err != nil || len(recs) != 5 {
+			t.Errorf("%d copies for %s, %v", len(recs), to[i], err)
+		}
 	}
 }
 

@@ -2,6 +2,7 @@ package sqlitedb
 
 import (
 	"errors"
+	"math"
 	"os"
 	"path/filepath"
 	"strings"
@@ -89,6 +90,12 @@ func TestADiskThatCannotBeAskedIsNamed(t *testing.T) {
 	gone := filepath.Join(t.TempDir(), "gone")
 	if _, err := NewSpace(filepath.Join(gone, "x.db"), 0, 0); err == nil || !strings.Contains(err.Error(), "free space of "+gone) {
 		t.Errorf("got %v, want an error that names the folder", err)
+	}
+}
+
+func TestADiskThatCannotBeAskedIsNotFull(t *testing.T) {
+	if n := Free(filepath.Join(t.TempDir(), "gone")); n != math.MaxInt64 {
+		t.Errorf("%d bytes are free", n)
 	}
 }
 
