@@ -7,16 +7,36 @@ import (
 	"io"
 	"net/http"
 	"net/url"
+
+	"godwit.dev/godwit/internal/fair"
 )
+
+// maxAsked is how many requests to apps' own servers are under way at most; one app has at most half of what the others
+// leave, and that alone bounds them: a client's own queue would be first in, first out for all who share a host.
+const maxAsked = 256
+
+// fetcher asks apps' own servers.
+type fetcher struct {
+	http  *http.Client
+	asked *fair.Shares
+}
+
+func newFetcher(client *http.Client) *fetcher {
+	return &fetcher{http: client, asked: fair.NewShares(maxAsked)}
+}
 
 // fetch does a request to an app's own server and reads its answer. Its errors name the host and never the whole
 // URL, in which people put secrets.
-func fetch(ctx context.Context, client *http.Client, req *http.Request, limit int64) ([]byte, error) {
+func (f *fetcher) fetch(ctx context.Context, app string, req *http.Request, limit int64) ([]byte, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, fetchTimeout, fmt.Errorf("%s did not answer in %s", req.URL.Host, fetchTimeout))
 	defer cancel()
+	if err := f.asked.Take(ctx, app, 1); err != nil {
+		return nil, err //nolint:wrapcheck // says itself what took too long
+	}
+	defer f.asked.Give(app, 1)
 	req = req.WithContext(ctx)
 	req.Header.Set("Accept", "application/json")
-	resp, err := client.Do(req)
+	resp, err := f.http.Do(req)
 	if err != nil {
 		var u *url.Error
 		if errors.As(err, &u) {

@@ -24,15 +24,15 @@ const (
 
 // introspector asks an app's own server about opaque tokens (RFC 7662) and remembers the answers a while.
 type introspector struct {
-	http   *http.Client
+	asks   *fetcher
 	flight singleflight.Group
 	good   *bounded[[sha256.Size]byte, *claims]
 	bad    *bounded[[sha256.Size]byte, struct{}]
 }
 
-func newIntrospector(client *http.Client) *introspector {
+func newIntrospector(f *fetcher) *introspector {
 	return &introspector{
-		http: client,
+		asks: f,
 		good: newBounded[[sha256.Size]byte, *claims](positiveEntries),
 		bad:  newBounded[[sha256.Size]byte, struct{}](negativeEntries),
 	}
@@ -83,7 +83,7 @@ func (i *introspector) ask(ctx context.Context, app *App, token string) (*claims
 	if app.IntrospectID != "" { // both encoded: RFC 6749 section 2.3.1
 		req.SetBasicAuth(url.QueryEscape(app.IntrospectID), url.QueryEscape(string(app.IntrospectSecret)))
 	}
-	body, err := fetch(ctx, i.http, req, introspectBytes)
+	body, err := i.asks.fetch(ctx, app.Name, req, introspectBytes)
 	if err != nil {
 		return nil, fmt.Errorf("%w: introspect token of app %s: %w", ErrUnavailable, app.Name, err)
 	}

@@ -29,7 +29,7 @@ type jwksID struct{ app, url string }
 
 // jwksCache keeps the key sets of the apps' JWKS URLs, at most one per app.
 type jwksCache struct {
-	http   *http.Client
+	asks   *fetcher
 	log    *slog.Logger
 	flight singleflight.Group
 	mu     sync.Mutex
@@ -44,8 +44,8 @@ type jwksEntry struct {
 	refreshing bool
 }
 
-func newJWKSCache(client *http.Client, log *slog.Logger) *jwksCache {
-	return &jwksCache{http: client, log: log, byApp: make(map[string]*jwksEntry)}
+func newJWKSCache(f *fetcher, log *slog.Logger) *jwksCache {
+	return &jwksCache{asks: f, log: log, byApp: make(map[string]*jwksEntry)}
 }
 
 // keys returns the issuer's keys, fetched if they are missing, old, or lack the key id, unless ask is false. Callers
@@ -107,7 +107,7 @@ func (c *jwksCache) refresh(life context.Context, id jwksID, e *jwksEntry, looke
 	if skip {
 		return nil
 	}
-	keys, err := c.fetch(life, id.url)
+	keys, err := c.fetch(life, id)
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	e.refreshing = false
@@ -119,12 +119,12 @@ func (c *jwksCache) refresh(life context.Context, id jwksID, e *jwksEntry, looke
 	return nil
 }
 
-func (c *jwksCache) fetch(ctx context.Context, url string) ([]JWTKey, error) {
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+func (c *jwksCache) fetch(ctx context.Context, id jwksID) ([]JWTKey, error) {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, id.url, nil)
 	if err != nil {
 		return nil, errors.New("JWKS URL is not valid")
 	}
-	body, err := fetch(ctx, c.http, req, jwksBytes)
+	body, err := c.asks.fetch(ctx, id.app, req, jwksBytes)
 	if err != nil {
 		return nil, err
 	}

@@ -96,9 +96,10 @@ func (s *snapshot) defaultApp(named string) string {
 func NewRegistry(ctx context.Context, store Store, cfg Config, log *slog.Logger) (*Registry, error) {
 	r := &Registry{store: store, cfg: cfg, log: log}
 	r.life, r.close = context.WithCancel(context.WithoutCancel(ctx))
-	r.http = urlguard.Client(urlguard.Options{AllowPrivate: cfg.AllowPrivateURLs, Timeout: fetchTimeout})
-	r.jwks = newJWKSCache(r.http, log)
-	r.intro = newIntrospector(r.http)
+	r.http = urlguard.Client(urlguard.Options{AllowPrivate: cfg.AllowPrivateURLs, Timeout: fetchTimeout, ConnsPerHost: urlguard.Unbounded})
+	fetch := newFetcher(r.http)
+	r.jwks = newJWKSCache(fetch, log)
+	r.intro = newIntrospector(fetch)
 	err := r.Reload(ctx)
 	if err == nil && cfg.Dev && r.snap.Load().apps[DevApp] == nil {
 		err = r.CreateApp(ctx, DevApp, AppChange{})

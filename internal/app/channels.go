@@ -21,21 +21,19 @@ type KindOptions struct {
 	Live         *live.Sender // to mailboxes; nil: there are none
 }
 
-// ChannelKinds are the channels that a server can send over, by what their settings mean. The senders of all apps
-// share connections; closeIdle ends them.
-func ChannelKinds(o KindOptions) (kinds map[push.Channel]channel.Kind, closeIdle func()) {
-	client := provider.Client(o.AllowPrivate)
+// ChannelKinds are the channels that a server can send over, by what their settings mean.
+func ChannelKinds(o KindOptions) map[push.Channel]channel.Kind {
 	return map[push.Channel]channel.Kind{
 		push.Live:     live.Kind{Sender: o.Live},
-		push.WebPush:  webpush.Kind{Client: client, AllowPrivate: o.AllowPrivate, Server: o.PublicURL},
-		push.Telegram: telegram.Kind{Client: client, AllowPrivate: o.AllowPrivate},
-		push.Webhook:  webhook.Kind{Poster: webhook.NewPoster(client, o.AllowPrivate)},
-	}, client.CloseIdleConnections
+		push.WebPush:  webpush.Kind{AllowPrivate: o.AllowPrivate, Server: o.PublicURL},
+		push.Telegram: telegram.Kind{AllowPrivate: o.AllowPrivate},
+		push.Webhook:  webhook.Kind{AllowPrivate: o.AllowPrivate},
+	}
 }
 
 // startChannels starts what sends to addresses outside.
 func (a *App) startChannels(ctx context.Context) error {
-	kinds, closeIdle := ChannelKinds(KindOptions{
+	kinds := ChannelKinds(KindOptions{
 		AllowPrivate: a.cfg.AllowPrivateURLs, PublicURL: a.cfg.PublicURL, Live: live.New(a.publisher, a.mailbox, a.clock),
 	})
 	channels, err := channel.New(ctx, a.stores.Channels, kinds, a.log)
@@ -43,7 +41,7 @@ func (a *App) startChannels(ctx context.Context) error {
 		return err
 	}
 	a.channels = channels
-	a.steps.addClose("channels", storePatience, func() error { channels.Close(); closeIdle(); return nil })
+	a.steps.addClose("channels", storePatience, func() error { channels.Close(); return nil })
 	a.steps.addRun("channel watch", storePatience, channels.Run, a.fail)
 	return nil
 }
@@ -56,7 +54,7 @@ func (a *App) startBots(context.Context) error {
 
 // startHooks starts what tells apps of events.
 func (a *App) startHooks(ctx context.Context) error {
-	client := provider.Client(a.cfg.AllowPrivateURLs)
+	client := provider.Unbounded(a.cfg.AllowPrivateURLs) // a hook has one request under way
 	a.steps.addClose("hook connections", time.Second, func() error { client.CloseIdleConnections(); return nil })
 	hooks, err := hook.New(ctx, hook.Config{
 		Store: a.stores.Hooks, Progress: a.stores.Progress, Events: a.stores.Events, Log: a.log,

@@ -50,8 +50,7 @@ func (p *program) withChannels(cmd *cobra.Command, appName string, do func(ctx c
 			return err
 		}
 		defer func() { err = errors.Join(err, closeApps()) }()
-		kinds, closeIdle := app.ChannelKinds(app.KindOptions{AllowPrivate: c.AllowPrivateURLs})
-		defer closeIdle()
+		kinds := app.ChannelKinds(app.KindOptions{AllowPrivate: c.AllowPrivateURLs})
 		s, err := channel.New(ctx, apps.Channels, kinds, log)
 		if err != nil {
 			return err

@@ -58,6 +58,13 @@ func (s *Shares) Take(ctx context.Context, app string, n int64) error {
 	}
 }
 
+// Used is how much is lent out.
+func (s *Shares) Used() int64 {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.used
+}
+
 // Give gives back what was taken.
 func (s *Shares) Give(app string, n int64) {
 	s.mu.Lock()

@@ -19,9 +19,14 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-func welcomed(t *testing.T, s *gatetest.Server, f frame.Format, b *gateway.Budget) *gateway.PostingClient {
+func welcomed(t *testing.T, s *gatetest.Server, f frame.Format, p *gateway.Pool) *gateway.PostingClient {
 	t.Helper()
-	l := gateway.Open(s.Hub, session.Peer{}, &frame.Hello{App: gatetest.App, Recipient: "driver-1"}, "test", f, b)
+	return welcomedAs(t, s, &frame.Hello{App: gatetest.App, Recipient: "driver-1"}, f, p)
+}
+
+func welcomedAs(t *testing.T, s *gatetest.Server, hello *frame.Hello, f frame.Format, p *gateway.Pool) *gateway.PostingClient {
+	t.Helper()
+	l := gateway.Open(s.Hub, session.Peer{}, hello, "test", f, p)
 	if bye, err := l.Await(t.Context()); bye != nil || err != nil {
 		t.Fatalf("not welcomed: %v, %v", bye, err)
 	}
@@ -35,7 +40,7 @@ func start(t *testing.T) *gatetest.Server {
 
 func TestNoMoreThanItsBoundWaitsForAPostingClient(t *testing.T) {
 	s := start(t)
-	b := &gateway.Budget{Most: 1 << 30}
+	b := gateway.NewPool(10, 1<<30)
 	l := welcomed(t, s, frame.JSON, b)
 	kb := make([]byte, 1<<10)
 	n := 0
@@ -57,15 +62,19 @@ func TestNoMoreThanItsBoundWaitsForAPostingClient(t *testing.T) {
 	}
 }
 
-func TestLinesShareABudget(t *testing.T) {
+func TestClientsOfAnAppShareWhatMayWait(t *testing.T) {
 	s := start(t)
-	b := &gateway.Budget{Most: 8 << 10}
+	b := gateway.NewPool(10, 16<<10)
 	one, two := welcomed(t, s, frame.JSON, b), welcomed(t, s, frame.JSON, b)
 	for one.Write(frame.ServerNotification, make([]byte, 1<<10), nil) {
 		continue
 	}
 	if two.Write(frame.ServerNotification, make([]byte, 1<<10), nil) {
-		t.Error("a client took a frame beyond the budget of all")
+		t.Error("a client took a frame beyond what its app may have")
+	}
+	hello := &frame.Hello{App: "other", Recipient: "driver-1", Token: s.OtherApp(t, "other")}
+	if other := welcomedAs(t, s, hello, frame.JSON, b); !other.Write(frame.ServerNotification, make([]byte, 1<<10), nil) {
+		t.Error("the client of another app has no room")
 	}
 	one.Take()
 	if !two.Write(frame.ServerNotification, make([]byte, 1<<10), nil) {
@@ -90,7 +99,7 @@ func (o *outlet) CloseAfterFlush(err error) { o.closed = err }
 
 func TestAttachKeepsTheOrder(t *testing.T) {
 	s := start(t)
-	l := welcomed(t, s, frame.SSE, &gateway.Budget{Most: 1 << 20})
+	l := welcomed(t, s, frame.SSE, gateway.NewPool(10, 1<<20))
 	l.Write(frame.ServerNotification, []byte("one "), []byte("two "))
 	var o outlet
 	l.Attach(&o, []byte("head "))
@@ -104,7 +113,7 @@ func TestAttachKeepsTheOrder(t *testing.T) {
 
 func TestAPostWaitsWhileTheSessionIsPaused(t *testing.T) {
 	s := start(t)
-	l := welcomed(t, s, frame.JSON, &gateway.Budget{Most: 1 << 20})
+	l := welcomed(t, s, frame.JSON, gateway.NewPool(10, 1<<20))
 	// The session resumes its transport some time after its welcome; a post that is answered shows that it has.
 	if _, err := l.Post(t.Context(), []json.RawMessage{[]byte(`{"ping":{}}`)}); err != nil {
 		t.Fatal(err)
@@ -124,7 +133,7 @@ func TestAPostWaitsWhileTheSessionIsPaused(t *testing.T) {
 
 func TestAnswersToPostsOfAnEventStreamAreJSON(t *testing.T) {
 	s := start(t)
-	l := welcomed(t, s, frame.SSE, &gateway.Budget{Most: 1 << 20})
+	l := welcomed(t, s, frame.SSE, gateway.NewPool(10, 1<<20))
 	answers, err := l.Post(t.Context(), []json.RawMessage{[]byte(`{"ping":{}}`), []byte("{\"data: \\n\\nevent: y\":{}}")})
 	if err != nil || len(answers) != 2 || string(answers[0].Head) != `{"pong":{}}` {
 		t.Fatalf("the answers are %v, %v; want a pong and an error", answers, err)

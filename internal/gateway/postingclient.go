@@ -6,8 +6,8 @@ import (
 	"encoding/json"
 	"errors"
 	"sync"
-	"sync/atomic"
 
+	"godwit.dev/godwit/internal/fair"
 	"godwit.dev/godwit/internal/frame"
 	"godwit.dev/godwit/internal/session"
 )
@@ -34,14 +34,23 @@ type Outlet interface {
 	CloseAfterFlush(err error)
 }
 
-// Budget bounds what waits for many clients together.
-type Budget struct {
-	Most int64 // bytes
-	used atomic.Int64
+// Pool is what posting clients share: places for so many of them, and bytes that wait for all of them together. One app has
+// at most half of what the others leave of either.
+type Pool struct{ places, bytes *fair.Shares }
+
+// NewPool makes a pool.
+func NewPool(clients, bytes int64) *Pool {
+	return &Pool{places: fair.NewShares(clients), bytes: fair.NewShares(bytes)}
 }
 
 // Used is how many bytes wait.
-func (b *Budget) Used() int64 { return b.used.Load() }
+func (p *Pool) Used() int64 { return p.bytes.Used() }
+
+// Keep finds a place for a client that was welcomed; false: its app has as many as it may have. Leave gives it back.
+func (p *Pool) Keep(c *PostingClient) bool { return p.places.Try(c.sess.App(), 1) }
+
+// Leave gives back what Keep took.
+func (p *Pool) Leave(c *PostingClient) { p.places.Give(c.sess.App(), 1) }
 
 // comment keeps an idle event stream alive: one line that clients skip.
 var comment = []byte(":\n\n")
@@ -54,13 +63,15 @@ var errGoodbye = errors.New("the session has ended")
 type PostingClient struct {
 	name    string
 	format  frame.Format
-	budget  *Budget
+	pool    *Pool
 	sess    *session.Session
 	posting sync.Mutex // one post at a time
 
 	mu      sync.Mutex
 	items   []Item
-	size    int
+	size    int            // bytes of all items
+	taken   int64          // of these, from the pool
+	app     string         // whose they count as; empty until the welcome: nothing is counted
 	refused bool           // a write was refused since the last Take
 	bye     *frame.Goodbye // the session has ended
 	gone    bool           // the client has left: nothing is taken any more
@@ -73,9 +84,9 @@ type PostingClient struct {
 var _ session.Transport = (*PostingClient)(nil)
 
 // Open accepts the session of a new PostingClient and hands over its hello.
-func Open(hub *session.Hub, p session.Peer, hello *frame.Hello, name string, f frame.Format, b *Budget) *PostingClient {
-	c := &PostingClient{name: name, format: f, budget: b, ready: make(chan struct{}, 1)}
-	c.sess = hub.Accept(c, p)
+func Open(hub *session.Hub, peer session.Peer, hello *frame.Hello, name string, f frame.Format, p *Pool) *PostingClient {
+	c := &PostingClient{name: name, format: f, pool: p, ready: make(chan struct{}, 1)}
+	c.sess = hub.Accept(c, peer)
 	c.sess.Frame(&frame.Client{Kind: frame.KindHello, Hello: hello})
 	return c
 }
@@ -152,8 +163,10 @@ func (c *PostingClient) Hangup() {
 
 // clear empties the queue. c.mu is held.
 func (c *PostingClient) clear() {
-	c.budget.used.Add(-int64(c.size))
-	c.items, c.size = nil, 0
+	if c.taken > 0 {
+		c.pool.bytes.Give(c.app, c.taken)
+	}
+	c.items, c.size, c.taken = nil, 0, 0
 }
 
 // Ended reports whether the session has ended.
@@ -193,13 +206,19 @@ func (c *PostingClient) Write(k frame.ServerKind, head, tail []byte) bool {
 		return c.out.Write(head, tail)
 	}
 	n := len(head) + len(tail) + itemBytes
-	if len(c.items) > 0 && (c.size+n > QueueBytes || c.budget.used.Load()+int64(n) > c.budget.Most) {
+	if k == frame.ServerWelcome {
+		c.app = c.sess.App()
+	}
+	full := len(c.items) > 0 && c.size+n > QueueBytes
+	switch {
+	case !full && c.app != "" && c.pool.bytes.Try(c.app, int64(n)):
+		c.taken += int64(n)
+	case full || len(c.items) > 0 && c.app != "":
 		c.refused = true
 		return false
 	}
 	c.items = append(c.items, Item{k, bytes.Clone(head), tail})
 	c.size += n
-	c.budget.used.Add(int64(n))
 	c.signal()
 	return true
 }

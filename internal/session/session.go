@@ -68,6 +68,9 @@ type opening struct {
 // openings are reused: in a storm of connects they would leave holes between the sessions that stay.
 var openings = sync.Pool{New: func() any { return new(opening) }}
 
+// App is the app whose client this is, known once it was welcomed.
+func (s *Session) App() string { return s.app }
+
 // ID is the session's secret identifier (128 random bits, 22 base64url characters), known once it was welcomed.
 func (s *Session) ID() string { return base64.RawURLEncoding.EncodeToString(s.secret[:]) }
 

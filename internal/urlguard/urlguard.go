@@ -78,8 +78,14 @@ func checkHost(host string) error {
 type Options struct {
 	AllowPrivate bool
 	Timeout      time.Duration // of a whole request; 0: 10 s
-	ConnsPerHost int           // 0: 16
+	ConnsPerHost int           // 0: 16; Unbounded
 }
+
+// Unbounded is for clients whose users bound what is under way themselves.
+const Unbounded = -1
+
+// idlePerHost is how many connections to a host are kept where their number is not bounded.
+const idlePerHost = 16
 
 // Client makes a client that dials public addresses only, follows no redirect (the answer 3xx is returned as it
 // is), uses no proxy, and reuses connections. SSL_CERT_FILE is honoured, as by every Go program.
@@ -89,6 +95,10 @@ func Client(o Options) *http.Client {
 	}
 	if o.ConnsPerHost == 0 {
 		o.ConnsPerHost = 16
+	}
+	idle := o.ConnsPerHost
+	if o.ConnsPerHost == Unbounded {
+		o.ConnsPerHost, idle = 0, idlePerHost // 0 bounds nothing there
 	}
 	d := &net.Dialer{Timeout: o.Timeout, KeepAlive: 30 * time.Second}
 	if !o.AllowPrivate {
@@ -104,7 +114,7 @@ func Client(o Options) *http.Client {
 			TLSHandshakeTimeout:    o.Timeout,
 			ForceAttemptHTTP2:      true,
 			MaxConnsPerHost:        o.ConnsPerHost,
-			MaxIdleConnsPerHost:    o.ConnsPerHost,
+			MaxIdleConnsPerHost:    idle,
 			MaxIdleConns:           256,
 			IdleConnTimeout:        90 * time.Second,
 			MaxResponseHeaderBytes: 64 << 10,

@@ -236,3 +236,12 @@ func (f *feed) wait(what event.Type, note string) bool {
 		}
 	}
 }
+
+// OtherApp makes one more app and a token for its driver-1.
+func (s *Server) OtherApp(t testing.TB, name string) (token string) {
+	t.Helper()
+	must(t, s.Access.CreateApp(t.Context(), name, access.AppChange{}))
+	token, _, err := s.Access.MintToken(name, access.TokenRequest{Recipient: "driver-1", TTL: time.Hour})
+	must(t, err)
+	return token
+}

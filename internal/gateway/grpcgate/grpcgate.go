@@ -18,6 +18,7 @@ import (
 	"godwit.dev/godwit/api/godwitpb"
 	"godwit.dev/godwit/internal/access"
 	"godwit.dev/godwit/internal/delivery"
+	"godwit.dev/godwit/internal/fair"
 	"godwit.dev/godwit/internal/notification"
 	"godwit.dev/godwit/internal/reactor"
 	"godwit.dev/godwit/internal/reactor/http2"
@@ -48,7 +49,7 @@ const (
 // Limits of calls that nobody needs to change.
 const (
 	defaultMaxMessage = 4 << 20   // as grpc-go has it
-	defaultMaxCalls   = 10000     // running at a time; each has a goroutine
+	defaultMaxCalls   = 10000     // running at a time, half of them of one app; each has a goroutine
 	publicShare       = 10        // of MaxCalls, one in so many is for health and reflection, which anybody may call
 	maxClientFrame    = 128 << 10 // one message of a client: the longest lists of ids and objects fit
 	recvAhead         = 64 << 10  // bytes of decoded messages that wait for a streaming handler before its client is held back
@@ -103,7 +104,9 @@ func New(cfg Config) (*Server, error) {
 	default:
 		return nil, fmt.Errorf("unknown gRPC engine %q: choose %s or %s", cfg.Engine, EngineReactor, EngineStd)
 	}
-	godwitpb.RegisterPublisherServer(s.engine, &publisher{pub: cfg.Publisher, keys: cfg.Keys, limit: cfg.PublishLimit})
+	godwitpb.RegisterPublisherServer(s.engine, &publisher{
+		pub: cfg.Publisher, keys: cfg.Keys, limit: cfg.PublishLimit, calls: fair.NewShares(int64(cfg.MaxCalls)),
+	})
 	healthpb.RegisterHealthServer(s.engine, s.health)
 	reflection.Register(s.engine)
 	for _, name := range []string{godwitpb.Client_ServiceDesc.ServiceName, godwitpb.Publisher_ServiceDesc.ServiceName} {

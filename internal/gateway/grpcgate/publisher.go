@@ -21,6 +21,7 @@ import (
 	"godwit.dev/godwit/api/godwitpb"
 	"godwit.dev/godwit/internal/access"
 	"godwit.dev/godwit/internal/delivery"
+	"godwit.dev/godwit/internal/fair"
 	"godwit.dev/godwit/internal/notification"
 	"godwit.dev/godwit/internal/problem"
 )
@@ -40,7 +41,10 @@ type publisher struct {
 	pub   Publisher
 	keys  Keys
 	limit PublishLimit
+	calls *fair.Shares // that run
 }
+
+var errAppBusy = status.Error(codes.ResourceExhausted, "too many calls of the app are running; try again")
 
 // Publish stores one notification.
 func (p *publisher) Publish(ctx context.Context, req *godwitpb.PublishRequest) (*godwitpb.PublishResponse, error) {
@@ -48,6 +52,10 @@ func (p *publisher) Publish(ctx context.Context, req *godwitpb.PublishRequest) (
 	if err != nil {
 		return nil, statusError(err)
 	}
+	if !p.calls.Try(who.App, 1) {
+		return nil, errAppBusy
+	}
+	defer p.calls.Give(who.App, 1)
 	d, err := p.draft(who, req)
 	if err != nil {
 		return nil, statusError(err)
@@ -68,6 +76,10 @@ func (p *publisher) PublishStream(stream grpc.BidiStreamingServer[godwitpb.Publi
 	if err != nil {
 		return statusError(err)
 	}
+	if !p.calls.Try(who.App, 1) {
+		return errAppBusy
+	}
+	defer p.calls.Give(who.App, 1)
 	lot := &lot{p: p, who: who, stream: stream, bytes: semaphore.NewWeighted(streamBytes), in: make(chan *godwitpb.PublishRequest, streamRequests)}
 	var answering sync.WaitGroup
 	var failed error

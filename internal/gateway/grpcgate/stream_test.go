@@ -6,13 +6,17 @@ import (
 	"sync"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/status"
 
 	"godwit.dev/godwit/api/godwitpb"
 	"godwit.dev/godwit/internal/access"
 	"godwit.dev/godwit/internal/delivery"
+	"godwit.dev/godwit/internal/fair"
 	"godwit.dev/godwit/internal/notification"
 )
 
@@ -59,7 +63,7 @@ func TestPublishStreamReadsAheadWithinBounds(t *testing.T) {
 				s := &endless{ctx: ctx, size: c.size}
 				var wg sync.WaitGroup
 				wg.Go(func() {
-					if err := (&publisher{pub: stuck{}, keys: stuck{}}).PublishStream(s); err == nil {
+					if err := (&publisher{pub: stuck{}, keys: stuck{}, calls: fair.NewShares(2)}).PublishStream(s); err == nil {
 						t.Error("a stream that was cut off ends in good order")
 					}
 				})
@@ -72,4 +76,45 @@ func TestPublishStreamReadsAheadWithinBounds(t *testing.T) {
 			})
 		})
 	}
+}
+
+// TestOneAppLeavesPlacesForAnothersCalls has calls of one app that never end.
+func TestOneAppLeavesPlacesForAnothersCalls(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := &publisher{pub: stuck{}, keys: byKey{}, calls: fair.NewShares(4)}
+		as := func(app string) context.Context {
+			return metadata.NewIncomingContext(t.Context(), metadata.Pairs("authorization", "Bearer "+app))
+		}
+		hold, release := context.WithCancel(as("hostile"))
+		var wg sync.WaitGroup
+		refused := 0
+		for range 3 {
+			wg.Go(func() {
+				if _, err := p.Publish(hold, &godwitpb.PublishRequest{To: []string{"driver-1"}}); status.Code(err) == codes.ResourceExhausted {
+					refused++
+				}
+			})
+			synctest.Wait()
+		}
+		if err := p.PublishStream(&endless{ctx: hold}); status.Code(err) != codes.ResourceExhausted || refused != 1 {
+			t.Errorf("a stream of the app that has two of four places: %v; %d of its publishes were refused", err, refused)
+		}
+		good, stop := context.WithTimeout(as("good"), time.Second)
+		if _, err := p.Publish(good, &godwitpb.PublishRequest{To: []string{"driver-1"}}); status.Code(err) == codes.ResourceExhausted {
+			t.Errorf("another app's call: %v", err)
+		}
+		stop()
+		release()
+		wg.Wait()
+		if p.calls.Used() != 0 {
+			t.Error("places were not given back")
+		}
+	})
+}
+
+// byKey takes the key for the app's name.
+type byKey struct{}
+
+func (byKey) Key(_ context.Context, secret string) (access.Principal, error) {
+	return access.Principal{App: secret, Roles: access.Publish}, nil
 }

@@ -22,8 +22,8 @@ const (
 	heartbeat = 30 * time.Second
 	// sweepEvery is how often ended sessions that nobody came back to are forgotten: after one to two of these.
 	sweepEvery = 30 * time.Second
-	maxPolls   = 50_000   // sessions of one node
-	maxBytes   = 64 << 20 // that wait for all of them together
+	maxPolls   = 100_000   // sessions of one node, half of them of one app
+	maxBytes   = 128 << 20 // that wait for all of them together, likewise
 )
 
 // Config are the parts of a Gateway.
@@ -36,13 +36,12 @@ type Config struct {
 
 // Gateway serves GET /v1/poll.
 type Gateway struct {
-	cfg    Config
-	budget gateway.Budget
-	stop   chan struct{}
-	wg     sync.WaitGroup
+	cfg  Config
+	pool *gateway.Pool
+	stop chan struct{}
+	wg   sync.WaitGroup
 
 	mu       sync.Mutex
-	opening  int
 	sessions map[string]*polled
 }
 
@@ -57,8 +56,7 @@ type polled struct {
 
 // New makes a Gateway. Close must be called.
 func New(cfg Config) *Gateway {
-	g := &Gateway{cfg: cfg, stop: make(chan struct{}), sessions: make(map[string]*polled)}
-	g.budget.Most = maxBytes
+	g := &Gateway{cfg: cfg, stop: make(chan struct{}), sessions: make(map[string]*polled), pool: gateway.NewPool(maxPolls, maxBytes)}
 	g.wg.Go(g.sweepLoop)
 	return g
 }
@@ -71,7 +69,7 @@ func (g *Gateway) Close() error {
 }
 
 // Queued is how many bytes wait for the clients of polls.
-func (g *Gateway) Queued() int64 { return g.budget.Used() }
+func (g *Gateway) Queued() int64 { return g.pool.Used() }
 
 // ServeHTTP answers one poll.
 func (g *Gateway) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -95,11 +93,6 @@ func (g *Gateway) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 // open makes a session and answers at once with its first frames.
 func (g *Gateway) open(w http.ResponseWriter, r *http.Request) {
-	if !g.reserve() {
-		gateway.Fail(w, problem.TooMany.With("this node serves all the polling sessions it can"))
-		return
-	}
-	defer g.release()
 	peer := gateway.Peer(r)
 	hello, err := gateway.Hello(r, peer.Claim)
 	if err != nil {
@@ -112,7 +105,7 @@ func (g *Gateway) open(w http.ResponseWriter, r *http.Request) {
 		gateway.Fail(w, err)
 		return
 	}
-	client := gateway.Open(g.cfg.Hub, peer, hello, "poll", frame.JSON, &g.budget)
+	client := gateway.Open(g.cfg.Hub, peer, hello, "poll", frame.JSON, g.pool)
 	bye, err := client.Await(r.Context())
 	switch {
 	case err != nil: // the client did not wait
@@ -120,6 +113,10 @@ func (g *Gateway) open(w http.ResponseWriter, r *http.Request) {
 		return
 	case bye != nil:
 		gateway.Refuse(w, client, *bye)
+		return
+	case !g.pool.Keep(client):
+		client.Hangup()
+		gateway.Fail(w, problem.TooMany.With("the app has as many polling sessions as this node has places for"))
 		return
 	}
 	id := client.Session().ID()
@@ -194,26 +191,16 @@ func (c *polled) take() <-chan struct{} {
 	return c.over
 }
 
-func (g *Gateway) reserve() bool {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	if len(g.sessions)+g.opening >= maxPolls {
-		return false
-	}
-	g.opening++
-	return true
-}
-
-func (g *Gateway) release() {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	g.opening--
-}
-
+// forget may be called twice.
 func (g *Gateway) forget(id string, c *polled) {
 	g.mu.Lock()
+	known := g.sessions[id] == c
 	delete(g.sessions, id)
 	g.mu.Unlock()
+	if !known {
+		return
+	}
+	g.pool.Leave(c.client)
 	g.cfg.Posting.Remove(c.client)
 	c.client.Hangup()
 }

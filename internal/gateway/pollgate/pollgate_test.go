@@ -214,3 +214,44 @@ func TestBadPostsAreRefused(t *testing.T) {
 		}
 	}
 }
+
+func TestOneAppLeavesPlacesForAnothersPolls(t *testing.T) {
+	s := gatetest.Start(t, func(s *gatetest.Server) { mount(t, s).Shrink(4) })
+	hostile := func() error {
+		_, err := open(t.Context(), s, gatetest.Options{Recipient: "driver-1"})
+		return err
+	}
+	first, err := open(t.Context(), s, gatetest.Options{Recipient: "driver-1"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := hostile(); err != nil {
+		t.Fatal(err)
+	}
+	var refused *gatetest.Refused
+	if err := hostile(); !errors.As(err, &refused) || refused.Status != http.StatusServiceUnavailable {
+		t.Errorf("a third session of four gets %v", err)
+	}
+	for range 100 { // as many mistakes as end a session
+		if err := first.Send(t.Context(), `{"nonsense":{}}`); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for err == nil { // until its goodbye was fetched
+		_, err = first.Next(t.Context())
+	}
+	if err := hostile(); err != nil {
+		t.Errorf("the place of a session that ended is not given back: %v", err)
+	}
+	q := gatetest.Options{Recipient: "driver-1"}.Query()
+	q.Set("app", "other")
+	q.Set("token", s.OtherApp(t, "other"))
+	resp, err := s.Get(t.Context(), "/v1/poll", q)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = resp.Body.Close()
+	if resp.StatusCode != http.StatusOK {
+		t.Errorf("another app's session gets %d", resp.StatusCode)
+	}
+}

@@ -6,7 +6,6 @@ package ssegate
 import (
 	"log/slog"
 	"net/http"
-	"sync/atomic"
 	"time"
 
 	"godwit.dev/godwit/internal/frame"
@@ -17,8 +16,8 @@ import (
 )
 
 const (
-	maxKept  = 1000             // streams that stay in net/http: each costs a goroutine and its buffers
-	maxBytes = 64 << 20         // that wait for all of these together
+	maxKept  = 2000             // streams that stay in net/http, half of them of one app: each costs a goroutine and its buffers
+	maxBytes = 128 << 20        // that wait for all of these together, likewise
 	patience = 30 * time.Second // for a client of these to take a write
 )
 
@@ -33,16 +32,13 @@ type Config struct {
 
 // Gateway serves GET /v1/stream.
 type Gateway struct {
-	cfg    Config
-	budget gateway.Budget
-	kept   atomic.Int32
+	cfg  Config
+	pool *gateway.Pool
 }
 
 // New makes a Gateway.
 func New(cfg Config) *Gateway {
-	g := &Gateway{cfg: cfg}
-	g.budget.Most = maxBytes
-	return g
+	return &Gateway{cfg: cfg, pool: gateway.NewPool(maxKept, maxBytes)}
 }
 
 // ServeHTTP opens a stream. It answers with a problem, not with a stream, if the client is refused: browsers come
@@ -63,14 +59,7 @@ func (g *Gateway) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	keep := !r.ProtoAtLeast(1, 1) || r.ProtoMajor > 1
-	if keep {
-		defer g.kept.Add(-1)
-		if g.kept.Add(1) > maxKept {
-			gateway.Fail(w, problem.TooMany.With("this node serves all the HTTP/2 streams it can; HTTP/1.1 has no such limit"))
-			return
-		}
-	}
-	client := gateway.Open(g.cfg.Hub, peer, hello, "sse", frame.SSE, &g.budget)
+	client := gateway.Open(g.cfg.Hub, peer, hello, "sse", frame.SSE, g.pool)
 	bye, err := client.Await(r.Context())
 	switch {
 	case err != nil: // the client did not wait
@@ -79,6 +68,13 @@ func (g *Gateway) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case bye != nil:
 		gateway.Refuse(w, client, *bye)
 		return
+	case keep && !g.pool.Keep(client):
+		client.Hangup()
+		gateway.Fail(w, problem.TooMany.With("the app has as many HTTP/2 streams as this node has places for; HTTP/1.1 has no such limit"))
+		return
+	}
+	if keep {
+		defer g.pool.Leave(client)
 	}
 	g.cfg.Posting.Add(client)
 	if r.URL.Query().Has("topics") {
@@ -99,7 +95,7 @@ func (g *Gateway) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 }
 
 // Queued is how many bytes wait for the clients of streams in net/http.
-func (g *Gateway) Queued() int64 { return g.budget.Used() }
+func (g *Gateway) Queued() int64 { return g.pool.Used() }
 
 // serve writes a stream within net/http.
 func (g *Gateway) serve(w http.ResponseWriter, r *http.Request, client *gateway.PostingClient) {

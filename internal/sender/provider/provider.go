@@ -35,8 +35,13 @@ const (
 
 // Client makes the HTTP client of a sender: guarded against private addresses, with few long-lived connections to
 // each provider.
-func Client(allowPrivate bool) *http.Client {
-	c := urlguard.Client(urlguard.Options{AllowPrivate: allowPrivate, Timeout: Timeout, ConnsPerHost: 32})
+func Client(allowPrivate bool) *http.Client { return client(allowPrivate, 32) }
+
+// Unbounded is Client for who bounds what is under way itself, and has it wait for nobody else's.
+func Unbounded(allowPrivate bool) *http.Client { return client(allowPrivate, urlguard.Unbounded) }
+
+func client(allowPrivate bool, conns int) *http.Client {
+	c := urlguard.Client(urlguard.Options{AllowPrivate: allowPrivate, Timeout: Timeout, ConnsPerHost: conns})
 	if t, ok := c.Transport.(*http.Transport); ok {
 		t.HTTP2 = &http.HTTP2Config{SendPingTimeout: pingAfter, PingTimeout: pingAfter}
 	}

@@ -16,7 +16,7 @@ const (
 	FieldUpdates = "updates"
 )
 
-// Kind is what an app's Telegram settings mean. All its senders share Client, and so their connections.
+// Kind is what an app's Telegram settings mean. Without a Client each app's sender has connections of its own.
 type Kind struct {
 	Client       *http.Client
 	AllowPrivate bool

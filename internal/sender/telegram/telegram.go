@@ -84,6 +84,12 @@ func New(cfg Config) (*Sender, error) {
 	return &Sender{cfg: cfg, base: strings.TrimRight(cfg.BaseURL, "/") + "/bot" + cfg.Token + "/", scope: "telegram:" + bot}, nil
 }
 
+// Close closes connections that nothing is under way on. Messages can still be sent.
+func (s *Sender) Close() error {
+	s.cfg.Client.CloseIdleConnections()
+	return nil
+}
+
 // response is what every method answers.
 type response struct {
 	OK          bool            `json:"ok"`

@@ -6,13 +6,15 @@ import (
 	"godwit.dev/godwit/internal/channel"
 	"godwit.dev/godwit/internal/notification"
 	"godwit.dev/godwit/internal/push"
+	"godwit.dev/godwit/internal/sender/provider"
 )
 
 // FieldSecrets is the setting that holds the signing secrets.
 const FieldSecrets = "secrets"
 
-// Kind is what an app's webhook settings mean.
-type Kind struct{ Poster *Poster }
+// Kind is what an app's webhook settings mean. Each app's sender has connections of its own: where another app's receivers
+// hang, at the same host too, it does not wait for them.
+type Kind struct{ AllowPrivate bool }
 
 var _ channel.Kind = Kind{}
 
@@ -48,5 +50,5 @@ func (k Kind) Open(_ string, v channel.Values) (push.Sender, error) {
 	if err != nil {
 		return nil, err
 	}
-	return New(k.Poster, secrets)
+	return New(NewPoster(provider.Client(k.AllowPrivate), k.AllowPrivate), secrets)
 }

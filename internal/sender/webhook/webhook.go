@@ -111,6 +111,12 @@ func New(p *Poster, secrets Secrets) (*Sender, error) {
 	return &Sender{poster: p, secrets: secrets}, nil
 }
 
+// Close closes connections that nothing is under way on. Messages can still be sent.
+func (s *Sender) Close() error {
+	s.poster.Client.CloseIdleConnections()
+	return nil
+}
+
 // Types of messages.
 const (
 	typeNotification = "notification"

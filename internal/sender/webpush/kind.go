@@ -15,7 +15,7 @@ const (
 	FieldPublic  = "public_key" // shown, not set
 )
 
-// Kind is what an app's Web Push settings mean. All its senders share Client, and so their connections.
+// Kind is what an app's Web Push settings mean. Without a Client each app's sender has connections of its own.
 type Kind struct {
 	Client       *http.Client
 	AllowPrivate bool

@@ -67,6 +67,7 @@ func New(cfg Config) (*Sender, error) {
 // Close closes its own connections as soon as nothing is under way on them, and waits for that. Messages can still be
 // sent.
 func (s *Sender) Close() error {
+	s.cfg.Client.CloseIdleConnections()
 	if s.posts == nil {
 		return nil
 	}

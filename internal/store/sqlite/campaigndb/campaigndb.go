@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io/fs"
 	"log/slog"
+	"sync"
 	"time"
 
 	"zombiezen.com/go/sqlite"
@@ -59,6 +60,8 @@ type Store struct {
 	db    *sqlitedb.DB
 	cfg   Config
 	swept time.Time // of names; the writer's
+
+	owners sync.Map // apps by the number of a campaign that was read
 }
 
 var _ endpoint.Store = (*Store)(nil)

@@ -73,7 +73,7 @@ func (s *Store) Insert(ctx context.Context, c *campaign.Campaign, idem string, b
 	if err != nil {
 		return nil, fmt.Errorf("store campaign: %w", err)
 	}
-	err = s.db.Do(ctx, func(conn *sqlite.Conn) error {
+	err = s.db.DoFor(ctx, c.App, func(conn *sqlite.Conn) error {
 		if idem != "" {
 			if first, err = madeBefore(conn, c.App, idem, body, s.now()); first != nil || err != nil {
 				return err
@@ -133,7 +133,7 @@ func channelsJSON(chs []push.Channel) (string, error) {
 
 // Get implements campaign.Book.
 func (s *Store) Get(ctx context.Context, app, id string) (c *campaign.Campaign, err error) {
-	err = s.db.Read(ctx, func(conn *sqlite.Conn) error {
+	err = s.db.ReadFor(ctx, app, func(conn *sqlite.Conn) error {
 		c, err = campaignWhere(conn, "app = ? AND id = ?", app, id)
 		return err
 	})
@@ -148,7 +148,7 @@ func (s *Store) List(ctx context.Context, app string, limit int, cursor int64) (
 	if cursor <= 0 {
 		cursor = 1<<63 - 1
 	}
-	err = s.db.Read(ctx, func(conn *sqlite.Conn) error {
+	err = s.db.ReadFor(ctx, app, func(conn *sqlite.Conn) error {
 		list, err = campaignsWhere(conn, "app = ? AND num < ? ORDER BY num DESC LIMIT ?", app, cursor, limit)
 		return err
 	})
@@ -156,6 +156,13 @@ func (s *Store) List(ctx context.Context, app string, limit int, cursor int64) (
 		return nil, fmt.Errorf("list campaigns: %w", known(err))
 	}
 	return list, nil
+}
+
+// owner is the app whose campaign this is, for the turns that apps take; empty until the campaign was read.
+func (s *Store) owner(num int64) string {
+	app, _ := s.owners.Load(num)
+	name, _ := app.(string)
+	return name
 }
 
 // Busy implements campaign.Book.
@@ -168,13 +175,16 @@ func (s *Store) Busy(ctx context.Context) (list []*campaign.Campaign, err error)
 	if err != nil {
 		return nil, fmt.Errorf("list campaigns: %w", known(err))
 	}
+	for _, c := range list {
+		s.owners.Store(c.Num, c.App)
+	}
 	return list, nil
 }
 
 // Change implements campaign.Book.
 func (s *Store) Change(ctx context.Context, app, id string, change func(*campaign.Campaign) error) (c *campaign.Campaign, err error) {
 	var refused error
-	err = s.db.Do(ctx, func(conn *sqlite.Conn) error {
+	err = s.db.DoFor(ctx, app, func(conn *sqlite.Conn) error {
 		refused = nil
 		if c, err = campaignWhere(conn, "app = ? AND id = ?", app, id); err != nil {
 			refused = err
@@ -204,12 +214,13 @@ func (s *Store) Change(ctx context.Context, app, id string, change func(*campaig
 	if err != nil {
 		return nil, err
 	}
+	s.owners.Store(c.Num, c.App)
 	return c, nil
 }
 
 // Remove implements campaign.Book.
 func (s *Store) Remove(ctx context.Context, num int64, limit int) (done bool, err error) {
-	err = s.db.DoBulk(ctx, limit, func(c *sqlite.Conn) error {
+	err = s.db.DoBulkFor(ctx, s.owner(num), limit, func(c *sqlite.Conn) error {
 		err := sqlitedb.Each(c, "DELETE FROM delivery WHERE campaign = ? AND endpoint IN (SELECT endpoint FROM delivery WHERE campaign = ? LIMIT ?)",
 			[]any{num, num, limit}, nil)
 		if err != nil {
@@ -227,6 +238,9 @@ func (s *Store) Remove(ctx context.Context, num int64, limit int) (done bool, er
 	})
 	if err != nil {
 		return false, known(err)
+	}
+	if done {
+		s.owners.Delete(num)
 	}
 	return done, nil
 }
@@ -250,7 +264,7 @@ func (s *Store) EnsureLive(ctx context.Context, app string, recipients []string)
 	var missing []audience.Registration
 	for _, name := range recipients {
 		found := false
-		err := s.db.Read(ctx, func(c *sqlite.Conn) error {
+		err := s.db.ReadFor(ctx, app, func(c *sqlite.Conn) error {
 			return sqlitedb.Each(c, "SELECT 1 FROM endpoint e WHERE e.app = ? AND e.recipient = ? AND e.recipient <> '' AND e.channel = 'live'",
 				[]any{app, name}, func(*sqlite.Stmt) error { found = true; return nil })
 		})

@@ -89,7 +89,7 @@ func dayOf(t time.Time) int64 { return t.Unix() / 86400 }
 // Figures implements campaign.Book.
 func (s *Store) Figures(ctx context.Context, num int64) (*campaign.Figures, error) {
 	f := &campaign.Figures{Counts: make(map[campaign.Outcome]int64), Channels: make(map[push.Channel]map[campaign.Outcome]int64)}
-	err := s.db.Read(ctx, func(c *sqlite.Conn) error {
+	err := s.db.ReadFor(ctx, s.owner(num), func(c *sqlite.Conn) error {
 		return sqlitedb.Each(c, "SELECT channel, what, n FROM campaign_count WHERE campaign = ? AND n <> 0", []any{num}, func(row *sqlite.Stmt) error {
 			ch, what, n := channelOf(row.ColumnInt64(0)), row.ColumnInt64(1), row.ColumnInt64(2)
 			switch what {
@@ -124,7 +124,7 @@ func (s *Store) Days(ctx context.Context, app string, num int64, from, to time.T
 	if num != 0 {
 		query, args = query+" AND campaign = ?", append(args, num)
 	}
-	err = s.db.Read(ctx, func(c *sqlite.Conn) error {
+	err = s.db.ReadFor(ctx, app, func(c *sqlite.Conn) error {
 		list = nil
 		return sqlitedb.Each(c, query+" GROUP BY day, what ORDER BY day", args, func(row *sqlite.Stmt) error {
 			day := time.Unix(row.ColumnInt64(0)*86400, 0).UTC()

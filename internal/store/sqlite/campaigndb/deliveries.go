@@ -118,7 +118,7 @@ func (s *Store) Enumerate(ctx context.Context, epoch, num int64, limit int, due 
 	var list []audience.Endpoint
 	var next int64
 	var from *campaign.Campaign
-	err = s.db.Read(ctx, func(c *sqlite.Conn) error {
+	err = s.db.ReadFor(ctx, s.owner(num), func(c *sqlite.Conn) error {
 		if from, err = campaignWhere(c, "num = ?", num); err != nil {
 			return err
 		}
@@ -136,7 +136,7 @@ func (s *Store) Enumerate(ctx context.Context, epoch, num int64, limit int, due 
 	if err != nil {
 		return 0, false, known(err)
 	}
-	err = s.db.DoBulk(ctx, max(len(list), 1), func(c *sqlite.Conn) error {
+	err = s.db.DoBulkFor(ctx, s.owner(num), max(len(list), 1), func(c *sqlite.Conn) error {
 		if err := checkOwner(c, epoch); err != nil {
 			return err
 		}
@@ -213,7 +213,7 @@ func readTarget(row *sqlite.Stmt) (t campaign.Target, err error) {
 
 // Due implements campaign.Queue.
 func (s *Store) Due(ctx context.Context, num int64, ch push.Channel, now time.Time, limit int) (list []campaign.Target, err error) {
-	err = s.db.Read(ctx, func(c *sqlite.Conn) error {
+	err = s.db.ReadFor(ctx, s.owner(num), func(c *sqlite.Conn) error {
 		list = make([]campaign.Target, 0, limit)
 		return sqlitedb.Each(c, dueQuery,
 			[]any{num, channelCode(ch), millis(now), limit}, func(row *sqlite.Stmt) error {
@@ -230,7 +230,7 @@ func (s *Store) Due(ctx context.Context, num int64, ch push.Channel, now time.Ti
 
 // NextDue implements campaign.Queue.
 func (s *Store) NextDue(ctx context.Context, num int64, ch push.Channel) (at time.Time, ok bool, err error) {
-	err = s.db.Read(ctx, func(c *sqlite.Conn) error {
+	err = s.db.ReadFor(ctx, s.owner(num), func(c *sqlite.Conn) error {
 		ok = false
 		return sqlitedb.Each(c, nextDueQuery, []any{num, channelCode(ch), heldDue}, func(row *sqlite.Stmt) error {
 			at, ok = fromMillis(row.ColumnInt64(0)), true
@@ -245,7 +245,7 @@ func (s *Store) NextDue(ctx context.Context, num int64, ch push.Channel) (at tim
 
 // Claim implements campaign.Queue.
 func (s *Store) Claim(ctx context.Context, epoch, num int64, targets []campaign.Target, now time.Time) (claimed []campaign.Target, err error) {
-	err = s.db.Do(ctx, func(c *sqlite.Conn) error {
+	err = s.db.DoFor(ctx, s.owner(num), func(c *sqlite.Conn) error {
 		claimed = make([]campaign.Target, 0, len(targets))
 		if err := checkOwner(c, epoch); err != nil {
 			return err
@@ -291,7 +291,7 @@ func (s *Store) Finish(ctx context.Context, epoch, num int64, results []campaign
 	for len(results) > 0 {
 		part := results[:min(len(results), 500)]
 		results = results[len(part):]
-		err := s.db.DoBulk(ctx, len(part), func(c *sqlite.Conn) error {
+		err := s.db.DoBulkFor(ctx, s.owner(num), len(part), func(c *sqlite.Conn) error {
 			if err := checkOwner(c, epoch); err != nil {
 				return err
 			}

@@ -25,7 +25,7 @@ func (s *Store) Deliveries(ctx context.Context, num int64, only *campaign.Outcom
 	default:
 		query, args = query+" AND d.outcome = ?", append(args, int64(*only))
 	}
-	err = s.db.Read(ctx, func(c *sqlite.Conn) error {
+	err = s.db.ReadFor(ctx, s.owner(num), func(c *sqlite.Conn) error {
 		list = nil
 		return sqlitedb.Each(c, query+" ORDER BY d.endpoint LIMIT ?", append(args[:len(args):len(args)], limit), func(row *sqlite.Stmt) error {
 			list = append(list, readDelivery(row))
@@ -65,7 +65,7 @@ func reactionFlag(r campaign.Reaction) int64 { return flagReaction << r }
 // Track implements campaign.Tracks.
 func (s *Store) Track(ctx context.Context, num, row int64, what campaign.Reaction, now time.Time) (first bool, err error) {
 	flag := reactionFlag(what)
-	err = s.db.Do(ctx, func(c *sqlite.Conn) error {
+	err = s.db.DoFor(ctx, s.owner(num), func(c *sqlite.Conn) error {
 		first = false
 		var channel int64
 		err := sqlitedb.Each(c, "SELECT channel FROM delivery WHERE campaign = ? AND endpoint = ? AND flags & ? = 0", []any{num, row, flag},
@@ -101,11 +101,11 @@ func (s *Store) TrackKey(ctx context.Context, app string) (secret []byte, err er
 			return nil
 		})
 	}
-	err = s.db.Read(ctx, read)
+	err = s.db.ReadFor(ctx, app, read)
 	if err == nil && secret == nil {
 		fresh := make([]byte, trackKeyBytes)
 		_, _ = rand.Read(fresh) // never fails
-		err = s.db.Do(ctx, func(c *sqlite.Conn) error {
+		err = s.db.DoFor(ctx, app, func(c *sqlite.Conn) error {
 			if err := sqlitedb.Each(c, "INSERT INTO track_key(app, secret) VALUES (?, ?) ON CONFLICT DO NOTHING", []any{app, fresh}, nil); err != nil {
 				return err
 			}

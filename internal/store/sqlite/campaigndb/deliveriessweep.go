@@ -19,7 +19,7 @@ func (s *Store) Sweep(ctx context.Context, num int64, sw campaign.Sweep, limit i
 	if sw.Held {
 		args = append(args, heldDue)
 	}
-	err = s.db.DoBulk(ctx, limit, func(c *sqlite.Conn) error {
+	err = s.db.DoBulkFor(ctx, s.owner(num), limit, func(c *sqlite.Conn) error {
 		type swept struct{ endpoint, channel, flags int64 }
 		var rows []swept
 		err := sqlitedb.Each(c, query+" LIMIT ?", append(args[:len(args):len(args)], limit), func(row *sqlite.Stmt) error {
@@ -70,7 +70,7 @@ func sweepQuery(sw campaign.Sweep) string {
 
 // Recallable implements campaign.RecallQueue.
 func (s *Store) Recallable(ctx context.Context, num, from int64, limit int) (sent []campaign.Target, next int64, err error) {
-	err = s.db.Read(ctx, func(c *sqlite.Conn) error {
+	err = s.db.ReadFor(ctx, s.owner(num), func(c *sqlite.Conn) error {
 		sent = nil
 		return sqlitedb.Each(c, "SELECT "+targetColumns+` FROM delivery d LEFT JOIN endpoint e ON e.number = d.endpoint
 			WHERE d.campaign = ? AND d.endpoint > ? AND d.outcome IN (2, 6) ORDER BY d.endpoint LIMIT ?`, []any{num, from, limit},
@@ -91,7 +91,7 @@ func (s *Store) Recallable(ctx context.Context, num, from int64, limit int) (sen
 
 // FinishRecall implements campaign.RecallQueue.
 func (s *Store) FinishRecall(ctx context.Context, epoch, num int64, results []campaign.RecallResult, next int64, now time.Time) error {
-	err := s.db.DoBulk(ctx, len(results)+1, func(c *sqlite.Conn) error {
+	err := s.db.DoBulkFor(ctx, s.owner(num), len(results)+1, func(c *sqlite.Conn) error {
 		if err := checkOwner(c, epoch); err != nil {
 			return err
 		}

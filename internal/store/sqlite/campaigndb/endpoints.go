@@ -62,7 +62,7 @@ func endpointByID(c *sqlite.Conn, app string, id audience.ID) (e audience.Endpoi
 // Endpoint returns one endpoint or audience.ErrNotFound.
 func (s *Store) Endpoint(ctx context.Context, app string, id audience.ID) (e audience.Endpoint, err error) {
 	found := false
-	err = s.db.Read(ctx, func(c *sqlite.Conn) error {
+	err = s.db.ReadFor(ctx, app, func(c *sqlite.Conn) error {
 		e, found, err = endpointByID(c, app, id)
 		return err
 	})
@@ -80,7 +80,7 @@ const maxOfRecipient = 1000
 
 // EndpointsOf returns a recipient's endpoints, oldest first.
 func (s *Store) EndpointsOf(ctx context.Context, app, recipient string) (list []audience.Endpoint, err error) {
-	err = s.db.Read(ctx, func(c *sqlite.Conn) error {
+	err = s.db.ReadFor(ctx, app, func(c *sqlite.Conn) error {
 		list = nil
 		return sqlitedb.Each(c, "SELECT "+endpointColumns+" FROM endpoint e WHERE e.app = ? AND e.recipient = ? AND e.recipient <> '' ORDER BY e.number LIMIT ?",
 			[]any{app, recipient, maxOfRecipient}, func(row *sqlite.Stmt) error {

@@ -14,7 +14,7 @@ import (
 // EndpointAt returns the endpoint of an address in its normal form, or audience.ErrNotFound.
 func (s *Store) EndpointAt(ctx context.Context, app string, ch push.Channel, address json.RawMessage) (e audience.Endpoint, err error) {
 	key, found := audience.AddressKey(&audience.Endpoint{Channel: ch, Address: address}), false
-	err = s.db.Read(ctx, func(c *sqlite.Conn) error {
+	err = s.db.ReadFor(ctx, app, func(c *sqlite.Conn) error {
 		e, found, err = endpointWhere(c, "e.app = ? AND e.address_key = ?", app, key[:])
 		return err
 	})

@@ -25,7 +25,7 @@ func (s *Store) ListEndpoints(ctx context.Context, app string, status audience.S
 	next, more = after, true
 	for looked := 0; more && len(list) < limit && looked < listMost; looked += listWindow {
 		var window []audience.Endpoint
-		err := s.db.Read(ctx, func(c *sqlite.Conn) (err error) {
+		err := s.db.ReadFor(ctx, app, func(c *sqlite.Conn) (err error) {
 			window, err = endpointsAfter(c, app, status, next, listWindow)
 			return err
 		})

@@ -41,9 +41,9 @@ func (s *Store) Register(ctx context.Context, app string, regs []audience.Regist
 		}
 		var err error
 		if n == 1 {
-			err = s.db.Do(ctx, work)
+			err = s.db.DoFor(ctx, app, work)
 		} else {
-			err = s.db.DoBulk(ctx, min(8*n, 500), work)
+			err = s.db.DoBulkFor(ctx, app, min(8*n, 500), work)
 		}
 		if err != nil {
 			return done, fmt.Errorf("register endpoints: %w", known(err))
@@ -56,7 +56,7 @@ func (s *Store) Register(ctx context.Context, app string, regs []audience.Regist
 // UpdateEndpoint changes one endpoint and returns it as it is then; trusted as of a registration. change may run more
 // than once.
 func (s *Store) UpdateEndpoint(ctx context.Context, app string, id audience.ID, trusted bool, change func(*audience.Endpoint) error) (e audience.Endpoint, err error) {
-	err = s.db.Do(ctx, func(c *sqlite.Conn) error {
+	err = s.db.DoFor(ctx, app, func(c *sqlite.Conn) error {
 		old, found, err := endpointByID(c, app, id)
 		switch {
 		case err != nil:
@@ -83,7 +83,7 @@ func (s *Store) UpdateEndpoint(ctx context.Context, app string, id audience.ID, 
 
 // DeleteEndpoint deletes one endpoint.
 func (s *Store) DeleteEndpoint(ctx context.Context, app string, id audience.ID) error {
-	err := s.db.Do(ctx, func(c *sqlite.Conn) error {
+	err := s.db.DoFor(ctx, app, func(c *sqlite.Conn) error {
 		e, found, err := endpointByID(c, app, id)
 		switch {
 		case err != nil:
@@ -110,7 +110,7 @@ func (s *Store) EraseRecipient(ctx context.Context, app, recipient string) (n in
 		if err != nil || len(list) == 0 {
 			return n, err
 		}
-		err = s.db.Do(ctx, func(c *sqlite.Conn) error {
+		err = s.db.DoFor(ctx, app, func(c *sqlite.Conn) error {
 			w := endpointWriter{c: c, app: app}
 			for i := range list {
 				e, found, err := endpointByNumber(c, list[i].Number)

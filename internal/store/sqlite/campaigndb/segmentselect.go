@@ -65,7 +65,7 @@ func (p *plan) window(c *sqlite.Conn, after int64, entries int) (upto int64, mor
 
 // SelectEndpoints reads the next active endpoints of an audience: see selectEndpoints.
 func (s *Store) SelectEndpoints(ctx context.Context, app string, sel *audience.Selection, after int64, limit int) (list []audience.Endpoint, next int64, more bool, err error) {
-	err = s.db.Read(ctx, func(c *sqlite.Conn) (err error) {
+	err = s.db.ReadFor(ctx, app, func(c *sqlite.Conn) (err error) {
 		list, next, more, err = selectEndpoints(c, app, sel, after, limit)
 		return err
 	})
@@ -77,7 +77,7 @@ func (s *Store) SelectEndpoints(ctx context.Context, app string, sel *audience.S
 
 // CountEndpoints counts the active endpoints of an audience by channel. It ends early when ctx does.
 func (s *Store) CountEndpoints(ctx context.Context, app string, sel *audience.Selection) (n map[push.Channel]int64, err error) {
-	err = s.db.Read(ctx, func(c *sqlite.Conn) (err error) {
+	err = s.db.ReadFor(ctx, app, func(c *sqlite.Conn) (err error) {
 		defer c.SetInterrupt(c.SetInterrupt(ctx.Done()))
 		n, err = countEndpoints(c, app, sel)
 		if ctx.Err() != nil {
@@ -150,7 +150,7 @@ func endpointCounts(c *sqlite.Conn, app string, active bool) (map[push.Channel]i
 
 // EndpointCounts returns how many endpoints an app has by channel: those that are active and those that are not.
 func (s *Store) EndpointCounts(ctx context.Context, app string) (active, disabled map[push.Channel]int64, err error) {
-	err = s.db.Read(ctx, func(c *sqlite.Conn) (err error) {
+	err = s.db.ReadFor(ctx, app, func(c *sqlite.Conn) (err error) {
 		if active, err = endpointCounts(c, app, true); err == nil {
 			disabled, err = endpointCounts(c, app, false)
 		}
@@ -164,7 +164,7 @@ func (s *Store) EndpointCounts(ctx context.Context, app string) (active, disable
 
 // Names lists the tags and the names of attributes that an app's endpoints have or had, in their order.
 func (s *Store) Names(ctx context.Context, app string) (tags, attributes []string, err error) {
-	err = s.db.Read(ctx, func(c *sqlite.Conn) (err error) {
+	err = s.db.ReadFor(ctx, app, func(c *sqlite.Conn) (err error) {
 		if tags, err = names(c, "SELECT name FROM tag_name WHERE app = ? ORDER BY name", app); err == nil {
 			attributes, err = names(c, "SELECT name FROM attribute_name WHERE app = ? ORDER BY name", app)
 		}

@@ -84,7 +84,7 @@ func page(chunks []*chunk, since uint64, limit int) []event.Event {
 var errPageFull = errors.New("page is full")
 
 func (l *Log) readFile(ctx context.Context, app string, since uint64, limit int) (evs []event.Event, err error) {
-	err = l.db.Read(ctx, func(c *sqlite.Conn) error {
+	err = l.db.ReadFor(ctx, app, func(c *sqlite.Conn) error {
 		evs = nil
 		var buf []byte
 		err := sqlitedb.Each(c, "SELECT data FROM chunk WHERE app = ? AND id > ? ORDER BY id", []any{app, int64(since)}, func(row *sqlite.Stmt) error { //nolint:gosec // at most l.last

@@ -85,7 +85,7 @@ func (op *eraseOp) Apply(c *sqlite.Conn) error {
 // deleteRows deletes the rows of an erased recipient, with what belongs to them.
 func (s *Store) deleteRows(ctx context.Context, key uint32) error {
 	var rows []int64
-	err := s.read(ctx, func(c *sqlite.Conn) error {
+	err := s.read(ctx, "", func(c *sqlite.Conn) error {
 		rows = rows[:0]
 		return s.eachOf(c, key, 1<<63-1, func(pos int64) bool {
 			rows = append(rows, pos)

@@ -22,7 +22,7 @@ func (s *Store) Lookup(ctx context.Context, appName, id, to string) (records []m
 	var positions []int64
 	mask, key := idMask, indexKey(idHash(appName, id), 0)
 	now := s.now()
-	err = s.read(ctx, func(c *sqlite.Conn) error {
+	err = s.read(ctx, appName, func(c *sqlite.Conn) error {
 		records = records[:0]
 		appKey, err := s.appKey(c, appName)
 		if err != nil || appKey == 0 {
@@ -132,7 +132,7 @@ func (s *Store) History(ctx context.Context, appName, name string, status notifi
 		cursor = 1<<63 - 1
 	}
 	now, from := s.now(), cursor
-	err = s.read(ctx, func(c *sqlite.Conn) error {
+	err = s.read(ctx, appName, func(c *sqlite.Conn) error {
 		items, next, cursor = items[:0], 0, from
 		info, ok, err := s.readRecipient(c, appName, name)
 		if err != nil || !ok {

@@ -57,7 +57,7 @@ func (s *Store) pendingChunk(ctx context.Context, qs []mailbox.PendingQuery, res
 	if len(wanted)+len(absent) == 0 {
 		return nil
 	}
-	return s.db.Read(ctx, func(c *sqlite.Conn) error {
+	return s.db.ReadFor(ctx, qs[0].App, func(c *sqlite.Conn) error {
 		for _, i := range absent {
 			info, _, err := s.readRecipient(c, qs[i].App, qs[i].Recipient)
 			if err != nil {
@@ -215,7 +215,7 @@ func (s *Store) readItems(ctx context.Context, refs []mailbox.Ref, items []*mail
 	if len(there) == 0 {
 		return nil
 	}
-	return s.db.Read(ctx, func(c *sqlite.Conn) error {
+	return s.db.ReadFor(ctx, refs[0].App, func(c *sqlite.Conn) error {
 		rd, err := newReader(c)
 		if err != nil {
 			return err

@@ -45,7 +45,7 @@ func (s *Store) readRecipient(c *sqlite.Conn, appName, name string) (info stored
 // Recipient implements mailbox.Store.
 func (s *Store) Recipient(ctx context.Context, appName, name string) (info mailbox.RecipientInfo, err error) {
 	found := false
-	err = s.db.Read(ctx, func(c *sqlite.Conn) error {
+	err = s.db.ReadFor(ctx, appName, func(c *sqlite.Conn) error {
 		stored, ok, err := s.readRecipient(c, appName, name)
 		if err != nil || !ok {
 			return err
@@ -107,7 +107,7 @@ func (s *Store) Recipients(ctx context.Context, appName string, limit int, curso
 	if limit <= 0 {
 		limit = listLimit
 	}
-	err = s.db.Read(ctx, func(c *sqlite.Conn) error {
+	err = s.db.ReadFor(ctx, appName, func(c *sqlite.Conn) error {
 		st, err := c.Prepare(`SELECT key, last_seq, last_seen, name FROM recipient
 			WHERE app = (SELECT key FROM app WHERE name = ?1) AND name > ?2 ORDER BY name LIMIT ?3`)
 		if err != nil {

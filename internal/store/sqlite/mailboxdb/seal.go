@@ -128,10 +128,10 @@ func (s *Store) loadFilters(ctx context.Context) error {
 	return nil
 }
 
-// read is db.Read for what uses the sealed index: it reads again if that has moved on since the snapshot was taken.
-func (s *Store) read(ctx context.Context, fn func(*sqlite.Conn) error) (err error) {
+// read is db.ReadFor for what uses the sealed index: it reads again if that has moved on since the snapshot was taken.
+func (s *Store) read(ctx context.Context, app string, fn func(*sqlite.Conn) error) (err error) {
 	for range 5 {
-		if err = s.db.Read(ctx, fn); !errors.Is(err, errStale) {
+		if err = s.db.ReadFor(ctx, app, fn); !errors.Is(err, errStale) {
 			return err
 		}
 	}

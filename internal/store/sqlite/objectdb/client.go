@@ -174,7 +174,7 @@ func (s *Store) Load(ctx context.Context, id signal.ClientID) (found *signal.Sav
 	if !s.any.Load() {
 		return nil, nil
 	}
-	err = s.read(ctx, "read registrations", func(c *sqlite.Conn) error {
+	err = s.read(ctx, id.App, "read registrations", func(c *sqlite.Conn) error {
 		return sqlitedb.Each(c, selectClient+ofClient, []any{id.App, id.Recipient, id.Group, id.Device}, func(row *sqlite.Stmt) error {
 			v, err := readClient(row)
 			found = &v
@@ -186,7 +186,7 @@ func (s *Store) Load(ctx context.Context, id signal.ClientID) (found *signal.Sav
 
 // Clients implements signal.Store.
 func (s *Store) Clients(ctx context.Context, app, recipient string) (found []signal.Saved, err error) {
-	err = s.read(ctx, "read registrations", func(c *sqlite.Conn) error {
+	err = s.read(ctx, app, "read registrations", func(c *sqlite.Conn) error {
 		return sqlitedb.Each(c, selectClient+" WHERE app = ? AND recipient = ? ORDER BY grp, device", []any{app, recipient}, func(row *sqlite.Stmt) error {
 			v, err := readClient(row)
 			found = append(found, v)
@@ -202,7 +202,7 @@ const watcherScan = 2000
 // Watchers implements signal.Store. It scans: who watches an object is asked by people, and an index over all
 // registrations would cost every device more than it costs them.
 func (s *Store) Watchers(ctx context.Context, app string, k object.Key, after int64) (found []signal.Watcher, next int64, err error) {
-	err = s.read(ctx, "read registrations", func(c *sqlite.Conn) error {
+	err = s.read(ctx, app, "read registrations", func(c *sqlite.Conn) error {
 		seen := 0
 		err := sqlitedb.Each(c, "SELECT id, instr(objects, ?3) FROM client WHERE app = ?1 AND id > ?2 ORDER BY id LIMIT ?4", []any{app, after, []byte(k.Object), watcherScan}, func(row *sqlite.Stmt) error {
 			seen++
@@ -247,7 +247,7 @@ func watcher(c *sqlite.Conn, id int64, app string, k object.Key) (w signal.Watch
 
 // Away implements signal.Store.
 func (s *Store) Away(ctx context.Context, before time.Time, limit int) (ids []signal.ClientID, err error) {
-	err = s.read(ctx, "read registrations", func(c *sqlite.Conn) error {
+	err = s.read(ctx, "", "read registrations", func(c *sqlite.Conn) error {
 		return sqlitedb.Each(c, `SELECT app, recipient, grp, device FROM progress JOIN client ON client.id = progress.client
 			WHERE seen_at < ? ORDER BY seen_at LIMIT ?`, []any{before.UnixMilli(), limit}, func(row *sqlite.Stmt) error {
 			ids = append(ids, signal.ClientID{App: row.ColumnText(0), Recipient: row.ColumnText(1), Group: row.ColumnText(2), Device: row.ColumnText(3)})
@@ -287,7 +287,7 @@ func (s *Store) Erase(ctx context.Context, app, recipient string) error {
 
 // Stats implements signal.Store.
 func (s *Store) Stats(ctx context.Context) (objects, clients int64, err error) {
-	err = s.read(ctx, "count objects", func(c *sqlite.Conn) error {
+	err = s.read(ctx, "", "count objects", func(c *sqlite.Conn) error {
 		return sqlitedb.Each(c, "SELECT (SELECT count(*) FROM object), (SELECT count(*) FROM client)", nil, func(row *sqlite.Stmt) error {
 			objects, clients = row.ColumnInt64(0), row.ColumnInt64(1)
 			return nil

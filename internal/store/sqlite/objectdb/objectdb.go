@@ -60,7 +60,7 @@ func Open(ctx context.Context, path string, cfg Config) (*Store, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open object store: %w", err)
 	}
-	err = s.read(ctx, "look for registrations", func(c *sqlite.Conn) error {
+	err = s.read(ctx, "", "look for registrations", func(c *sqlite.Conn) error {
 		return sqlitedb.Each(c, "SELECT 1 FROM client LIMIT 1", nil, func(*sqlite.Stmt) error { s.any.Store(true); return nil })
 	})
 	if err != nil {
@@ -113,8 +113,8 @@ func storeError(op string, err error) error {
 	return fmt.Errorf("%s: %w", op, err)
 }
 
-func (s *Store) read(ctx context.Context, op string, fn func(*sqlite.Conn) error) error {
-	return storeError(op, s.db.Read(ctx, fn))
+func (s *Store) read(ctx context.Context, app, op string, fn func(*sqlite.Conn) error) error {
+	return storeError(op, s.db.ReadFor(ctx, app, fn))
 }
 
 func columnBytes(row *sqlite.Stmt, col int) []byte {

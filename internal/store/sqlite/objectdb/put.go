@@ -119,7 +119,7 @@ func readState(row *sqlite.Stmt, col int) (object.State, error) {
 // Get implements signal.Store.
 func (s *Store) Get(ctx context.Context, app string, keys []object.Key) ([]object.State, error) {
 	out := make([]object.State, len(keys))
-	err := s.read(ctx, "read objects", func(c *sqlite.Conn) (err error) {
+	err := s.read(ctx, app, "read objects", func(c *sqlite.Conn) (err error) {
 		for i, k := range keys {
 			if out[i], err = state(c, app, k); err != nil {
 				return fmt.Errorf("object %s: %w", k, err)
@@ -133,7 +133,7 @@ func (s *Store) Get(ctx context.Context, app string, keys []object.Key) ([]objec
 // List implements signal.Store.
 func (s *Store) List(ctx context.Context, app, group, prefix, after string, limit int) (items []signal.Item, err error) {
 	// Names are ASCII, so those that begin with prefix end before prefix + "\x7f".
-	err = s.read(ctx, "list objects", func(c *sqlite.Conn) error {
+	err = s.read(ctx, app, "list objects", func(c *sqlite.Conn) error {
 		return sqlitedb.Each(c, "SELECT name, "+stateColumns+` FROM object
 			WHERE app = ?1 AND grp = ?2 AND name >= ?3 AND name < ?3 || char(127) AND name > ?4 ORDER BY name LIMIT ?5`, []any{app, group, prefix, after, limit}, func(row *sqlite.Stmt) error {
 			st, err := readState(row, 1)

@@ -16,6 +16,7 @@ import (
 	"zombiezen.com/go/sqlite/sqlitemigration"
 	"zombiezen.com/go/sqlite/sqlitex"
 
+	"godwit.dev/godwit/internal/fair"
 	"godwit.dev/godwit/internal/store/sqlite/checkvfs"
 )
 
@@ -92,6 +93,7 @@ type DB struct {
 	ckpt *checkpointer
 
 	readers chan *sqlite.Conn // nil entries are connections not opened yet
+	reading *fair.Places      // as many as there are connections
 	closing chan struct{}
 	once    sync.Once
 	err     error
@@ -101,7 +103,7 @@ type DB struct {
 // connection before anything else may write.
 func Open(ctx context.Context, path string, o Options, prepare func(*sqlite.Conn) error) (*DB, error) {
 	o.setDefaults()
-	db := &DB{path: path, opts: o, readers: make(chan *sqlite.Conn, o.Readers), closing: make(chan struct{})}
+	db := &DB{path: path, opts: o, readers: make(chan *sqlite.Conn, o.Readers), reading: fair.NewPlaces(o.Readers), closing: make(chan struct{})}
 	if err := db.open(ctx, prepare); err != nil {
 		if isDamage(sqlite.ErrCode(err)) {
 			err = &DamageError{Path: path, Err: err}
@@ -221,11 +223,20 @@ func (db *DB) Path() string { return db.path }
 // Read runs fn on a reading connection within one snapshot. It never waits for the writer. fn must be quick: an
 // open snapshot keeps the log from being restarted.
 func (db *DB) Read(ctx context.Context, fn func(*sqlite.Conn) error) error {
+	return db.ReadFor(ctx, "", fn)
+}
+
+// ReadFor is Read for an app: apps take turns, and one never has all connections.
+func (db *DB) ReadFor(ctx context.Context, app string, fn func(*sqlite.Conn) error) error {
 	select {
 	case <-db.closing:
 		return ErrClosed
 	default:
 	}
+	if err := db.reading.Enter(ctx, app); err != nil {
+		return err //nolint:wrapcheck // the cause of the context's end
+	}
+	defer db.reading.Leave(app)
 	select {
 	case conn := <-db.readers:
 		return db.readOn(conn, fn)

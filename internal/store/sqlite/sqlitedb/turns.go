@@ -46,12 +46,18 @@ func (t *turns) add(app string, op Op, bytes int) {
 	t.ops++
 }
 
-// take hands out the ops of the next app's turn.
-func (t *turns) take(to func(op Op, rows, bytes int)) {
+// first is the op that take hands out first.
+func (t *turns) first() Op {
+	q := t.next[0]
+	return q.ops[q.head]
+}
+
+// take hands out the ops of the next app's turn, until they are so many rows or bytes.
+func (t *turns) take(mostRows, mostBytes int, to func(op Op, rows, bytes int)) {
 	q := t.next[0]
 	copy(t.next, t.next[1:])
 	t.next = t.next[:len(t.next)-1]
-	for rows, bytes := 0, 0; q.head < len(q.ops) && rows < turnRows && bytes < turnBytes; {
+	for rows, bytes := 0, 0; q.head < len(q.ops) && rows < mostRows && bytes < mostBytes; {
 		op := q.ops[q.head]
 		q.ops[q.head] = nil
 		q.head++

@@ -1,7 +1,6 @@
 package sqlitedb
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"path/filepath"
@@ -70,10 +69,9 @@ func (e *DamageError) Unwrap() []error {
 }
 
 type queued struct {
-	op    Op
-	app   string
-	lazy  bool
-	since time.Time // of bulk work
+	op   Op
+	app  string
+	lazy bool
 }
 
 type writer struct {
@@ -85,8 +83,9 @@ type writer struct {
 	shrunk  *sync.Cond // signalled when queued bytes shrink
 	fast    []queued
 	byApp   turns
-	bulk    []queued
-	urgent  int // entries of fast that do not wait for company, and all of byApp
+	bulk    turns
+	waits   time.Time // since when bulk work waits for a slice of it to be taken
+	urgent  int       // entries of fast that do not wait for company, and all of byApp
 	bytes   int
 	lazyDue bool
 	timer   *time.Timer // wakes for lazy entries; running iff lazyArmed
@@ -134,13 +133,17 @@ func (db *DB) Commits() uint64 { return db.w.commits.Load() }
 func (db *DB) Queued() int {
 	db.w.mu.Lock()
 	defer db.w.mu.Unlock()
-	return len(db.w.fast) + db.w.byApp.ops + len(db.w.bulk)
+	return len(db.w.fast) + db.w.byApp.ops + db.w.bulk.ops
 }
 
 func (w *writer) submit(q queued, bulk bool) {
 	_, bytes := q.op.Size()
+	queue := &w.byApp
+	if bulk {
+		queue = &w.bulk
+	}
 	w.mu.Lock()
-	for !q.lazy && w.crowded(q.app) && w.refusal() == nil {
+	for !q.lazy && w.crowded(queue, q.app) && w.refusal() == nil {
 		w.shrunk.Wait()
 	}
 	if err := w.refusal(); err != nil {
@@ -151,8 +154,10 @@ func (w *writer) submit(q queued, bulk bool) {
 	w.bytes += bytes
 	switch {
 	case bulk:
-		q.since = time.Now()
-		w.bulk = append(w.bulk, q)
+		if w.bulk.ops == 0 {
+			w.waits = time.Now()
+		}
+		w.bulk.add(q.app, q.op, bytes)
 	case q.lazy:
 		w.fast = append(w.fast, q)
 		if !w.armed {
@@ -173,10 +178,10 @@ func (w *writer) submit(q queued, bulk bool) {
 }
 
 // crowded reports whether so much waits that an op has to wait to be queued. An app may have as much queued as is left.
-func (w *writer) crowded(app string) bool {
+func (w *writer) crowded(queue *turns, app string) bool {
 	left := maxQueuedBytes - w.bytes
 	own := 0
-	if t := w.byApp.of[app]; t != nil {
+	if t := queue.of[app]; app != "" && t != nil {
 		own = t.bytes
 	}
 	return left < 0 || own > 0 && own > left
@@ -226,7 +231,7 @@ func (w *writer) take() (batch []Op, more bool) {
 		rows, bytes = rows+r, bytes+b
 		batch = append(batch, q.op)
 	}
-	if w.urgent > 0 || w.lazyDue || len(w.bulk) > 0 || w.closed {
+	if w.urgent > 0 || w.lazyDue || w.bulk.ops > 0 || w.closed {
 		n, part := 0, 1
 		if w.byApp.ops > 0 {
 			part = 2 // neither kind keeps the other out
@@ -240,7 +245,7 @@ func (w *writer) take() (batch []Op, more bool) {
 		}
 		w.fast = consume(w.fast, n)
 		for w.byApp.ops > 0 && rows < maxCommitOps && bytes < maxCommitBytes {
-			w.byApp.take(func(op Op, r, b int) {
+			w.byApp.take(turnRows, turnBytes, func(op Op, r, b int) {
 				w.urgent--
 				rows, bytes = rows+r, bytes+b
 				batch = append(batch, op)
@@ -250,25 +255,25 @@ func (w *writer) take() (batch []Op, more bool) {
 			w.lazyDue = false
 		}
 	}
-	if len(w.bulk) > 0 && (w.urgent == 0 || time.Since(w.bulk[0].since) > bulkPatience) {
-		rows, bulkBytes, n := 0, 0, 0
-		for n < len(w.bulk) && rows < maxBulkRows && bulkBytes < maxBulkBytes {
-			r, b := w.bulk[n].op.Size()
-			if n > 0 && (rows+r > maxBulkRows || bulkBytes+b > maxBulkBytes) {
+	if w.bulk.ops > 0 && (w.urgent == 0 || time.Since(w.waits) > bulkPatience) {
+		rows, bulkBytes := 0, 0
+		for w.bulk.ops > 0 && rows < maxBulkRows && bulkBytes < maxBulkBytes {
+			if r, b := w.bulk.first().Size(); rows > 0 && (rows+r > maxBulkRows || bulkBytes+b > maxBulkBytes) {
 				break
 			}
-			rows, bulkBytes = rows+r, bulkBytes+b
-			add(w.bulk[n])
-			n++
+			w.bulk.take(1, 1, func(op Op, r, b int) {
+				rows, bulkBytes, bytes = rows+r, bulkBytes+b, bytes+b
+				batch = append(batch, op)
+			})
 		}
-		w.bulk = consume(w.bulk, n)
+		w.waits = time.Now()
 	}
 	if bytes > 0 {
 		w.bytes -= bytes
 		w.shrunk.Broadcast()
 	}
 	w.batch, w.batchBytes = batch, int64(bytes)
-	return batch, !w.closed || len(w.fast)+w.byApp.ops+len(w.bulk) > 0
+	return batch, !w.closed || len(w.fast)+w.byApp.ops+w.bulk.ops > 0
 }
 
 // consume drops the first n, keeping the memory unless it has grown out of proportion.
@@ -418,67 +423,4 @@ func (w *writer) close() {
 	w.mu.Unlock()
 	w.notify()
 	<-w.done
-}
-
-// funcOp is a function as an op; it fails alone, through a savepoint.
-type funcOp struct {
-	fn    func(*sqlite.Conn) error
-	rows  int
-	err   error
-	state atomic.Int32 // 0 queued, 1 taken, 2 given up
-	done  chan error
-}
-
-func (o *funcOp) Apply(c *sqlite.Conn) error {
-	if !o.state.CompareAndSwap(0, 1) && o.state.Load() == 2 {
-		return nil
-	}
-	if err := step(c, "SAVEPOINT op"); err != nil {
-		return err
-	}
-	if o.err = o.fn(c); o.err != nil {
-		if c.AutocommitEnabled() { // SQLite itself has undone everything
-			return o.err
-		}
-		if err := step(c, "ROLLBACK TO op"); err != nil {
-			return err
-		}
-	}
-	return step(c, "RELEASE op")
-}
-
-func (o *funcOp) Done(err error) {
-	if o.err != nil {
-		err = o.err
-	}
-	o.done <- err
-}
-
-func (o *funcOp) Size() (rows, bytes int) { return o.rows, 256 * o.rows }
-
-// Do runs fn inside the next commit and returns once that is on disk. If fn fails, what it did is undone alone.
-// fn may run again if the commit fails for another's sake. Once it has begun, Do waits for it whatever ctx says.
-func (db *DB) Do(ctx context.Context, fn func(*sqlite.Conn) error) error {
-	return db.do(ctx, &funcOp{fn: fn, rows: 1, done: make(chan error, 1)}, false)
-}
-
-// DoBulk is Do for background work of about so many rows (at most 500), which yields to everything else.
-func (db *DB) DoBulk(ctx context.Context, rows int, fn func(*sqlite.Conn) error) error {
-	return db.do(ctx, &funcOp{fn: fn, rows: rows, done: make(chan error, 1)}, true)
-}
-
-func (db *DB) do(ctx context.Context, op *funcOp, bulk bool) error {
-	if err := ctx.Err(); err != nil {
-		return context.Cause(ctx)
-	}
-	db.w.submit(queued{op: op}, bulk)
-	select {
-	case err := <-op.done:
-		return err
-	case <-ctx.Done():
-		if op.state.CompareAndSwap(0, 2) {
-			return context.Cause(ctx)
-		}
-		return <-op.done
-	}
 }
