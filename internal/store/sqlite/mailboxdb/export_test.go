@@ -79,7 +79,7 @@ func (s *Store) EraseBegun(ctx context.Context, app, name string, most int) erro
 		return err
 	}
 	var rows []int64
-	err := s.read(ctx, func(c *sqlite.Conn) error {
+	err := s.read(ctx, "", func(c *sqlite.Conn) error {
 		rows = rows[:0]
 		return s.eachOf(c, op.key, 1<<63-1, func(pos int64) bool {
 			if len(rows) < most {
