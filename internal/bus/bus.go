@@ -120,7 +120,8 @@ func (b *Bus) Request(ctx context.Context, app string, m topic.Message) (topic.M
 // got and lost are called one after the other for all topics of an app, and so for all else; they must not block. The
 // message is got's to keep and not to alter. lost comes before the next message and says how many were dropped since
 // the last, because those who subscribed took them too slowly; what an outage of an external NATS swallowed nobody can
-// count. stop waits for no callback.
+// count. stop waits for no callback. A member of a queue still gets what was given to it before stop took hold, since
+// nobody else does.
 func (b *Bus) Subscribe(app, pattern, queue string, got func(topic.Message), lost func(n int)) (stop func(), err error) {
 	l, err := b.use(app)
 	if err != nil {

@@ -73,6 +73,45 @@ func publish(t *testing.T, b *bus.Bus, app, subject, data string) {
 	}
 }
 
+func TestWhoLeavesAQueueGetsWhatWasGivenToIt(t *testing.T) {
+	b := start(t)
+	const n = 5000
+	var got sync.Map
+	var all sync.WaitGroup
+	all.Add(n)
+	take := func(m topic.Message) {
+		if _, twice := got.LoadOrStore(string(m.Data), true); twice {
+			t.Errorf("%s came twice", m.Data)
+			return
+		}
+		all.Done()
+	}
+	stays, err := b.Subscribe("a", topic.Request("orders"), "q", take, func(n int) { t.Errorf("%d were lost", n) })
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer stays()
+	leave := func() {}
+	for i := range n {
+		publish(t, b, "a", topic.Request("orders"), strconv.Itoa(i))
+		if i%10 != 0 {
+			continue
+		}
+		leave()
+		if leave, err = b.Subscribe("a", topic.Request("orders"), "q", take, func(int) {}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	leave()
+	done := make(chan struct{})
+	go func() { all.Wait(); close(done) }()
+	select {
+	case <-done:
+	case <-time.After(10 * time.Second):
+		t.Fatal("some went to nobody")
+	}
+}
+
 func TestPublishReachesWhoSubscribedBefore(t *testing.T) {
 	b := start(t)
 	exact, _ := subscribe(t, b, "a", topic.Topic("rides.oslo"), "")

@@ -87,6 +87,10 @@ func (in *intake) add(nc *nats.Conn, k key) (*subscription, error) {
 func (in *intake) unsubscribe(s *subscription, of *listener) {
 	in.mu.Lock()
 	defer in.mu.Unlock()
+	if s.key.queue != "" {
+		in.drain(s)
+		return
+	}
 	if s.remove(of) > 0 {
 		return
 	}
@@ -95,6 +99,29 @@ func (in *intake) unsubscribe(s *subscription, of *listener) {
 	}
 	delete(in.byNATS, s.nats)
 	_ = s.nats.Unsubscribe() // fails only where the connection is closed, and the subscription with it
+}
+
+// drain ends the membership of a queue. What the server gave this member until it learnt of that goes to no other, so it
+// is still handed on: the last message of a subscription says that none follows.
+func (in *intake) drain(s *subscription) {
+	last := &nats.Msg{Sub: s.nats}
+	s.nats.SetClosedHandler(func(string) {
+		go func() { // the library calls with locks held, and the channel may be full
+			select {
+			case in.ch <- last:
+			case <-in.done:
+			}
+		}()
+	})
+	if s.nats.Drain() != nil { // the connection is closed, and the subscription with it
+		delete(in.byNATS, s.nats)
+	}
+}
+
+func (in *intake) forget(s *nats.Subscription) {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	delete(in.byNATS, s)
 }
 
 // start starts the pump and the lanes, with the first subscription.
@@ -118,6 +145,10 @@ func (in *intake) take() {
 			in.mu.RUnlock()
 			if s == nil {
 				continue // unsubscribed meanwhile
+			}
+			if m.Subject == "" {
+				in.forget(m.Sub)
+				continue
 			}
 			if msg, ok := s.message(m); ok {
 				in.counts.received.Add(1)
