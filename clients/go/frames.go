@@ -64,13 +64,15 @@ type nack struct {
 }
 
 type clientFrame struct {
-	Hello      *hello     `json:"hello,omitempty"`
-	Ack        *ids       `json:"ack,omitempty"`
-	Nack       *nack      `json:"nack,omitempty"`
-	Register   *register  `json:"register,omitempty"`
-	Unregister *register  `json:"unregister,omitempty"`
-	ObjectAck  *objectAck `json:"object_ack,omitempty"`
-	Ping       *ping      `json:"ping,omitempty"`
+	Hello       *hello     `json:"hello,omitempty"`
+	Ack         *ids       `json:"ack,omitempty"`
+	Nack        *nack      `json:"nack,omitempty"`
+	Register    *register  `json:"register,omitempty"`
+	Unregister  *register  `json:"unregister,omitempty"`
+	ObjectAck   *objectAck `json:"object_ack,omitempty"`
+	Subscribe   *subscribe `json:"subscribe,omitempty"`
+	Unsubscribe *subscribe `json:"unsubscribe,omitempty"`
+	Ping        *ping      `json:"ping,omitempty"`
 }
 
 type serverFrame struct {
@@ -80,6 +82,7 @@ type serverFrame struct {
 	Registered         *registered
 	RegistrationFailed *registrationFailed
 	Object             *Signal
+	Message            *message
 	Pong               *ping
 	Goodbye            *goodbye
 	Err                *frameError
@@ -97,6 +100,8 @@ type frameError struct {
 	Code    string `json:"code"`
 	Message string `json:"message"`
 	Field   string `json:"field"`
+	// Patterns of Field that were refused; the others of the frame were taken.
+	Refused []string `json:"refused"`
 }
 
 func (e *frameError) Error() string { return "server refused a frame: " + e.Code + ": " + e.Message }
@@ -203,6 +208,7 @@ func decodeJSON(b []byte) (f serverFrame) {
 		Registered         *registered         `json:"registered"`
 		RegistrationFailed *registrationFailed `json:"registration_failed"`
 		Object             *wireObject         `json:"object"`
+		Message            *wireMessage        `json:"message"`
 		Pong               *ping               `json:"pong"`
 		Goodbye            *struct {
 			Reason     string   `json:"reason"`
@@ -226,6 +232,8 @@ func decodeJSON(b []byte) (f serverFrame) {
 		f.Recall = w.Recall.IDs
 	case w.Object != nil:
 		return w.Object.frame()
+	case w.Message != nil:
+		return w.Message.frame()
 	case w.Goodbye != nil:
 		f.Goodbye = &goodbye{w.Goodbye.Reason, time.Duration(w.Goodbye.RetryAfter)}
 	case w.Error != nil:
@@ -253,6 +261,9 @@ func (f *clientFrame) proto() *pb.ClientFrame {
 	if p := f.objectProto(); p != nil {
 		return p
 	}
+	if p := f.topicProto(); p != nil {
+		return p
+	}
 	return &pb.ClientFrame{Frame: &pb.ClientFrame_Ping{Ping: &pb.Ping{Digest: f.Ping.Digest}}}
 }
 
@@ -272,7 +283,9 @@ func fromProto(p *pb.ServerFrame) (f serverFrame) {
 	case *pb.ServerFrame_Goodbye:
 		f.Goodbye = &goodbye{v.Goodbye.Reason, millis(v.Goodbye.RetryAfterMs)}
 	case *pb.ServerFrame_Error:
-		f.Err = &frameError{v.Error.Code, v.Error.Message, v.Error.Field}
+		f.Err = &frameError{v.Error.Code, v.Error.Message, v.Error.Field, v.Error.Refused}
+	case *pb.ServerFrame_Message:
+		return messageFromProto(v.Message)
 	default:
 		return objectFromProto(p)
 	}

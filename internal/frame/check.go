@@ -69,6 +69,8 @@ func (c *Client) check() error {
 		return checkDigest(c.Kind, string(c.Digest))
 	case KindRegister, KindUnregister, KindObjectAck:
 		return c.checkObjects()
+	case KindSubscribe, KindUnsubscribe:
+		return c.checkPatterns("topics")
 	case KindServe, KindUnserve:
 		return c.checkPatterns("subjects")
 	case KindReply:

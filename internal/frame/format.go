@@ -37,6 +37,8 @@ func (f Format) Decode(b []byte, into *Client) error { return formats[f].decode(
 type encoding interface {
 	notificationTail(n *notification.Notification) []byte
 	object(k object.Key, s *object.State) []byte
+	message(m *Message) []byte
+	gap(dst []byte, n uint32) []byte
 	welcome(dst []byte, w Welcome) []byte
 	recall(dst []byte, ids []string) []byte
 	registered(dst []byte, r Registered) []byte
@@ -58,6 +60,7 @@ const (
 	ServerRegistered         ServerKind = 4
 	ServerRegistrationFailed ServerKind = 5
 	ServerObject             ServerKind = 6
+	ServerMessage            ServerKind = 7
 	ServerRequest            ServerKind = 8
 	ServerPong               ServerKind = 9
 	ServerGoodbye            ServerKind = 10
@@ -68,7 +71,7 @@ const (
 var serverKinds = [...]string{
 	ServerWelcome: "welcome", ServerNotification: "notification", ServerRecall: "recall", ServerRegistered: "registered",
 	ServerRegistrationFailed: "registration_failed", ServerObject: "object", ServerPong: "pong", ServerGoodbye: "goodbye",
-	ServerError: "error", ServerRequest: "request",
+	ServerError: "error", ServerMessage: "message", ServerRequest: "request",
 }
 
 func (k ServerKind) String() string { return serverKinds[k] }

@@ -48,7 +48,8 @@ type Client struct {
 	Object, Group []byte
 	Version       object.Version
 	Reset, More   bool
-	// Patterns are the subjects of serve and unserve: 1 to MaxPatterns. An empty Queue is none.
+	// Patterns are the topics of subscribe and unsubscribe, or the subjects of serve and unserve: 1 to MaxPatterns, each
+	// valid. An empty Queue is none.
 	Patterns [][]byte
 	Queue    []byte
 	// Reply is set if the frame is one.
@@ -69,6 +70,9 @@ type Error struct {
 	Code    string // one of the codes below
 	Message string
 	Field   string // the field that is wrong, by its public name; empty: the frame as a whole
+	// Refused are the patterns of Field that were refused while the others of the frame were taken; empty: the frame
+	// changed nothing.
+	Refused []string
 }
 
 // Codes of an Error that the decoders give. Sessions have more.

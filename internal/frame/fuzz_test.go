@@ -16,7 +16,8 @@ func FuzzDecodeJSON(f *testing.F) {
 		`{"ack":{"ids":["ride-1","ride-2"]}}`, ` { "ack" : { "ids" : [ "a" ] } } `, `{"ack":{"ids":["\u0061"]}}`,
 		`{"nack":{"ids":["a"],"after":"30s","reason":"x"}}`, `{"ping":{"digest":"0000000000000000"}}`,
 		`{"register":{"objects":["a"],"reset":true,"more":true,"group":"g"}}`, `{"unregister":{"objects":["a"]}}`,
-		`{"object_ack":{"object":"a","version":"7"}}`, `{"serve":{"subjects":["orders.>"],"queue":"orders"}}`,
+		`{"object_ack":{"object":"a","version":"7"}}`,
+		`{"subscribe":{"topics":["rides.*","rides.oslo.>"],"queue":"q"}}`, `{"unsubscribe":{"topics":["a..b"]}}`, `{"serve":{"subjects":["orders.>"],"queue":"orders"}}`,
 		`{"reply":{"request_id":"r","status":201,"headers":{"A":"b","Set-Cookie":["x","y"]},"data":{"x":1}}}`,
 		`{"reply":{"id":"ride-1","content_type":"text/plain","data":"yes"}}`, `{"reply":{"id":"a","data_base64":"AP8="}}`,
 		`{"ack":{"ids":["a"],"ids":["b"]}}`, `{"ack":{"ids":[]}}`, `{}`, `[`, "{\"\xff\":{}}",
@@ -62,14 +63,15 @@ func FuzzDecodeProto(f *testing.F) {
 		if err := proto.Unmarshal(b, &want); err != nil {
 			t.Fatalf("%x is accepted although it is no ClientFrame: %v", b, err)
 		}
-		var ids []string
-		for _, id := range c.IDs {
-			ids = append(ids, string(id))
-		}
+		ids := asTexts(c.IDs)
 		switch c.Kind {
 		case KindRegister:
 			if r := want.GetRegister(); string(c.Group) != r.GetGroup() || len(c.Objects) != len(r.GetObjects()) || c.Reset != r.GetReset_() || c.More != r.GetMore() {
 				t.Fatalf("%x: register %+v, want %v", b, c, r)
+			}
+		case KindSubscribe:
+			if s := want.GetSubscribe(); string(c.Queue) != s.GetQueue() || !slices.Equal(asTexts(c.Patterns), s.GetTopics()) {
+				t.Fatalf("%x: subscribe %+v, want %v", b, c, s)
 			}
 		case KindObjectAck:
 			if a := want.GetObjectAck(); string(c.Object) != a.GetObject() || int64(c.Version) != a.GetVersion() {
@@ -99,6 +101,13 @@ func FuzzDecodeProto(f *testing.F) {
 			}
 		}
 	})
+}
+
+func asTexts(list [][]byte) (s []string) {
+	for _, b := range list {
+		s = append(s, string(b))
+	}
+	return s
 }
 
 // typed insists that a refusal is an *Error with a code and a text.

@@ -1,17 +1,18 @@
 package frame
 
 import (
-	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 
 	"google.golang.org/protobuf/encoding/protowire"
+
+	"godwit.dev/godwit/internal/notification"
+	"godwit.dev/godwit/internal/topic"
 )
 
 // MaxPatterns is how many patterns one frame may name, and how many a session may have. It is part of the public contract.
 const MaxPatterns = 256
-
-const maxPattern = 255 // bytes
 
 func readPatterns(v json.RawMessage, into *Client) string {
 	list, problem := texts(v)
@@ -50,8 +51,9 @@ func (c *Client) checkPatterns(field string) error {
 		return badField(c.Kind, field, "is required")
 	}
 	for _, p := range c.Patterns {
-		if len(p) == 0 || len(p) > maxPattern || bytes.ContainsAny(p, "\x00\r\n \t") {
-			return badField(c.Kind, field, fmt.Sprintf("must be patterns of at most %d bytes without white space", maxPattern))
+		var fe *notification.FieldError
+		if errors.As(topic.CheckPattern(field, string(p)), &fe) {
+			return badField(c.Kind, field, fe.Problem)
 		}
 	}
 	if len(c.Queue) > 0 && !isName(c.Queue) {

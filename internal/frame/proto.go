@@ -93,6 +93,8 @@ func (c *Client) setBytes(num protowire.Number, v []byte) error {
 		}
 	case KindRegister, KindUnregister, KindObjectAck:
 		return c.setObjectBytes(num, v)
+	case KindSubscribe, KindUnsubscribe:
+		return c.setPatternBytes("topics", num, v)
 	case KindServe, KindUnserve:
 		return c.setPatternBytes("subjects", num, v)
 	case KindReply:

@@ -86,10 +86,10 @@ func TestBadServesAndRepliesAreRefusedByName(t *testing.T) {
 	reply := func(field string) string { return `{"reply":{"request_id":"r",` + field + `}}` }
 	for _, c := range []struct{ in, code, field, says string }{
 		{`{"serve":{"subjects":[]}}`, CodeBadField, "subjects", "required"},
-		{`{"serve":{"subjects":[""]}}`, CodeBadField, "subjects", "255"},
-		{`{"serve":{"subjects":["a b"]}}`, CodeBadField, "subjects", "white space"},
-		{`{"serve":{"subjects":["a\r\nb"]}}`, CodeBadField, "subjects", "white space"},
-		{`{"serve":{"subjects":["a\u0000"]}}`, CodeBadField, "subjects", "white space"},
+		{`{"serve":{"subjects":[""]}}`, CodeBadField, "subjects", "required"},
+		{`{"serve":{"subjects":["a b"]}}`, CodeBadField, "subjects", "allowed in a token"},
+		{`{"serve":{"subjects":["a\r\nb"]}}`, CodeBadField, "subjects", "allowed in a token"},
+		{`{"serve":{"subjects":["a\u0000"]}}`, CodeBadField, "subjects", "allowed in a token"},
 		{`{"serve":{"subjects":["` + strings.Repeat("x", 256) + `"]}}`, CodeBadField, "subjects", "255"},
 		{`{"serve":{"subjects":[` + list(257) + `]}}`, CodeBadField, "subjects", "256"},
 		{`{"serve":{"subjects":"a"}}`, CodeBadField, "subjects", "list"},

@@ -103,7 +103,8 @@ func (protoEncoding) error(dst []byte, e Error) []byte {
 	var buf [smallFrame]byte
 	m := appendProtoString(buf[:0], 1, e.Code)
 	m = appendProtoString(m, 2, e.Message)
-	return protowire.AppendBytes(openProto(dst, ServerError), appendProtoString(m, 3, e.Field))
+	m = appendProtoString(m, 3, e.Field)
+	return protowire.AppendBytes(openProto(dst, ServerError), appendProtoStrings(m, 4, e.Refused))
 }
 
 func (protoEncoding) registered(dst []byte, r Registered) []byte {

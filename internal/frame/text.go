@@ -175,6 +175,9 @@ func (t textEncoding) error(dst []byte, e Error) []byte {
 	dst = appendString(append(t.open(dst, ServerError), `{"code":`...), e.Code)
 	dst = appendString(append(dst, `,"message":`...), e.Message)
 	dst = appendText(dst, "field", e.Field)
+	if len(e.Refused) > 0 {
+		dst = appendStrings(append(dst, `,"refused":`...), e.Refused)
+	}
 	return t.end(append(dst, '}'))
 }
 

@@ -173,7 +173,7 @@ func (x *side) each(do func(Part)) {
 func (s *Session) use(f *frame.Client) {
 	to := &s.hub.handlers[f.Kind]
 	if to.capability == nil {
-		s.badLocked(&frame.Error{Code: frame.CodeUnsupported, Message: "this frame is not available on this server yet"})
+		s.badLocked(&frame.Error{Code: frame.CodeUnsupported, Message: f.Kind.String() + " frames are not available on this server yet"})
 		return
 	}
 	var p Part

@@ -222,6 +222,7 @@ func TestServerFrameEncodings(t *testing.T) {
 		},
 	}
 	maps.Copy(encoders, objectEncoders())
+	maps.Copy(encoders, topicEncoders())
 	type vector struct {
 		Name  string
 		JSON  json.RawMessage
@@ -291,5 +292,27 @@ func sameProto(t *testing.T, got, want []byte) {
 	}
 	if !proto.Equal(&g, &w) {
 		t.Errorf("protobuf\n got %v\nwant %v", &g, &w)
+	}
+}
+
+// topicEncoders make the frames about topics.
+func topicEncoders() map[string]func(f frame.Format) []byte {
+	message := func(contentType, data string) func(frame.Format) []byte {
+		return func(f frame.Format) []byte {
+			return frame.EncodeMessage(f, &frame.Message{Topic: "rides.oslo", ContentType: contentType, Data: []byte(data)})
+		}
+	}
+	return map[string]func(f frame.Format) []byte{
+		"message with JSON":                 message("application/json", `{"fare":120}`),
+		"message with text":                 message("text/plain", "two\nlines ☂"),
+		"message with bytes":                message("application/octet-stream", "\x00\xff\x80\n"),
+		"message that is no JSON after all": message("application/json", `{"fare":`),
+		"message without data":              message("", ""),
+		"gap":                               func(f frame.Format) []byte { return frame.AppendGap(nil, f, 3) },
+		"error that names what was refused": func(f frame.Format) []byte {
+			return frame.AppendError(nil, f, &frame.Error{
+				Code: "forbidden", Message: "subscribe: your credential does not allow rides.>", Field: "topics", Refused: []string{"rides.>"},
+			})
+		},
 	}
 }

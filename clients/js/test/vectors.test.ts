@@ -89,7 +89,13 @@ const serverFrames: Record<string, unknown> = {
   goodbye: { goodbye: { reason: "shutdown", retryAfter: 1_500 } },
   error: { error: { code: "bad_field", message: "ack: ids is required", field: "ids" } },
   "error without a field": { error: { code: "bad_frame", message: "not JSON", field: "" } },
+  "error that names what was refused": {
+    error: { code: "forbidden", message: "subscribe: your credential does not allow rides.>", field: "topics" },
+  },
 };
+
+/** Kinds of frames that this client does not ask for and passes over. */
+const otherFrames = new Set(["message", "request"]);
 
 /** Kinds of frames that this client reads and the table above need not spell out. */
 const objectFrames = new Set(["registered", "registration_failed", "object"]);
@@ -99,6 +105,10 @@ test.each(load<{ name: string; json: Record<string, Record<string, unknown>> }>(
   ({ name, json }) => {
     const [kind, inner] = Object.entries(json)[0] as [string, Record<string, unknown>];
     const read = readFrame(JSON.stringify(json));
+    if (otherFrames.has(kind)) {
+      expect(read).toEqual({});
+      return;
+    }
     if (!objectFrames.has(kind)) {
       expect(read).toEqual(serverFrames[name]);
       return;

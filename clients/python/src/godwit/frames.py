@@ -214,6 +214,8 @@ class ErrorFrame:
     code: str
     message: str
     field: str = ""
+    refused: tuple[str, ...] = ()
+    """Patterns of the field that were refused; the others of the frame were taken."""
 
     def error(self) -> FrameError:
         """Return it as an exception."""
@@ -497,5 +499,5 @@ _READERS: dict[str, Callable[[dict[str, Any]], ServerFrame]] = {
     "object": _object,
     "pong": lambda f: Pong(_text(f, "digest")),
     "goodbye": lambda f: Goodbye(_text(f, "reason"), _duration(f, "retry_after")),
-    "error": lambda f: ErrorFrame(_text(f, "code"), _text(f, "message"), _text(f, "field")),
+    "error": lambda f: ErrorFrame(_text(f, "code"), _text(f, "message"), _text(f, "field"), _texts(f, "refused")),
 }

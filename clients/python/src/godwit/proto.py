@@ -109,7 +109,8 @@ def _read(message: pb.ServerFrame, kind: str | None) -> ServerFrame | None:
         case "goodbye":
             return Goodbye(message.goodbye.reason, message.goodbye.retry_after_ms / 1000)
         case "error":
-            return ErrorFrame(message.error.code, message.error.message, message.error.field)
+            e = message.error
+            return ErrorFrame(e.code, e.message, e.field, tuple(e.refused))
     return None
 
 

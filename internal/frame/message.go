@@ -1,0 +1,58 @@
+package frame
+
+import (
+	"slices"
+	"strconv"
+
+	"google.golang.org/protobuf/encoding/protowire"
+)
+
+// Message is what was published to a topic.
+type Message struct {
+	Topic, ContentType string
+	Data               []byte
+}
+
+// EncodeMessage makes a message frame. It is the same for every receiver: encode it once per format and share it.
+func EncodeMessage(f Format, m *Message) []byte {
+	if m.ContentType == "" && len(m.Data) > 0 { // JSON frames leave out another: bytes of no type are no JSON
+		typed := *m
+		typed.ContentType = anyBytes
+		m = &typed
+	}
+	return formats[f].message(m)
+}
+
+// anyBytes is the type of what says none (RFC 9110, section 8.3).
+const anyBytes = "application/octet-stream"
+
+// AppendGap appends a message frame that says how many messages were dropped.
+func AppendGap(dst []byte, f Format, n uint32) []byte { return formats[f].gap(dst, n) }
+
+func (t textEncoding) message(m *Message) []byte {
+	dst := make([]byte, 0, 96+len(m.Topic)+len(m.Data)+len(m.Data)/8+len(m.ContentType))
+	dst = appendString(append(t.open(dst, ServerMessage), `{"topic":`...), m.Topic)
+	dst = t.appendBody(dst, m.Data, m.ContentType)
+	return slices.Clip(t.end(append(dst, '}')))
+}
+
+func (t textEncoding) gap(dst []byte, n uint32) []byte {
+	dst = strconv.AppendUint(append(t.open(dst, ServerMessage), `{"gap":`...), uint64(n), 10)
+	return t.end(append(dst, '}'))
+}
+
+func (protoEncoding) message(m *Message) []byte {
+	dst := openProto(make([]byte, 0, 32+len(m.Topic)+len(m.Data)+len(m.ContentType)), ServerMessage)
+	body := len(dst)
+	dst = appendProtoString(dst, 1, m.Topic)
+	dst = appendProtoString(dst, 2, m.ContentType)
+	if len(m.Data) > 0 {
+		dst = protowire.AppendBytes(protowire.AppendTag(dst, 3, protowire.BytesType), m.Data)
+	}
+	return slices.Clip(putLength(dst, body))
+}
+
+func (protoEncoding) gap(dst []byte, n uint32) []byte {
+	dst = openProto(dst, ServerMessage)
+	return putLength(appendProtoInt(dst, 4, int64(n)), len(dst))
+}
