@@ -58,22 +58,23 @@ var _ Sender = (*Session)(nil)
 // Client is what capabilities need to know of a verified client.
 type Client struct {
 	App, Recipient, Group, Device string
-	Patterns                      []string // of objects that may be registered; nil: all
-	Only                          string   // the one group whose objects may be registered; empty: all
-	Observer                      bool     // only looks on: nothing is expected to be acknowledged
+	Rights                        *Rights // shared, never altered; nil: none but to register for all objects
+	Only                          string  // the one group whose objects may be registered; empty: all
+	Observer                      bool    // only looks on: nothing is expected to be acknowledged
 }
 
-// client takes what capabilities need. An observer counts as one without a device: what it registers ends with its
+// client takes what capabilities need; special: its rights are not what its grants say. An observer counts as one without a device: what it registers ends with its
 // session.
-func client(c access.Client) Client {
-	who := Client{App: c.App, Recipient: c.Recipient, Group: c.Group, Device: c.Device, Patterns: c.Objects}
+func client(c access.Client) (who Client, special bool) {
+	who = Client{App: c.App, Recipient: c.Recipient, Group: c.Group, Device: c.Device}
+	who.Rights, special = rights(c)
 	if c.GroupBound {
 		who.Only = c.Group
 	}
 	if who.Observer = c.Peek; who.Observer {
 		who.Device = ""
 	}
-	return who
+	return who, special
 }
 
 // side is what a session has besides: for its hello while that is verified, then for capabilities. It is nil if the
@@ -82,6 +83,13 @@ type side struct {
 	opening *opening // until the hello
 	who     Client
 	parts   []Part // by capability; nil: it uses others only
+}
+
+// plainSide is the side of a client that needed none so far: it named no group, and its rights are what its grants say.
+func (s *Session) plainSide() *side {
+	who, _ := client(access.Client{App: s.app, Recipient: s.recipient, Device: s.device, Peek: s.peek})
+	who.Rights = common[s.grants]
+	return &side{who: who}
 }
 
 // handler is the capability that a kind of frame is for.
@@ -134,9 +142,9 @@ func (s *Session) open(c access.Client) *side {
 	if len(h.capabilities) == 0 {
 		return nil
 	}
-	who := client(c)
+	who, special := client(c)
 	kept := side{who: who}
-	needed := c.Group != "" || c.Objects != nil
+	needed := c.Group != "" || special
 	for at := 0; at < len(h.capabilities) && who.Device != ""; at++ {
 		if p := h.capabilities[at].Open(h.ctx, s, who, true); p != nil {
 			kept.add(h, at, p)
@@ -184,8 +192,8 @@ func (s *Session) use(f *frame.Client) {
 		if !to.first {
 			return // of what has ended meanwhile
 		}
-		if s.side == nil { // the client then named no group and has no limits
-			s.side = &side{who: client(access.Client{App: s.app, Recipient: s.recipient, Device: s.device, Peek: s.peek})}
+		if s.side == nil {
+			s.side = s.plainSide()
 		}
 		p = to.capability.Open(s.hub.ctx, s, s.side.who, false)
 		s.side.add(s.hub, to.at, p)
@@ -222,13 +230,14 @@ func (s *Session) renewParts(c access.Client) {
 	if len(s.hub.capabilities) == 0 {
 		return
 	}
-	who := client(c)
+	who, special := client(c)
+	s.grants = grantsOf(c)
 	if s.side == nil {
-		if who.Patterns == nil && who.Only == "" {
+		if !special && who.Only == "" {
 			return
 		}
-		s.side = &side{who: client(access.Client{App: s.app, Recipient: s.recipient, Device: s.device, Peek: s.peek})}
+		s.side = s.plainSide()
 	}
-	s.side.who.Patterns, s.side.who.Only = who.Patterns, who.Only
+	s.side.who.Rights, s.side.who.Only = who.Rights, who.Only
 	s.side.each(func(p Part) { p.Renew(s.side.who) })
 }

@@ -198,6 +198,10 @@ func (d doors) Client(_ context.Context, c access.Claim) (access.Client, error) 
 	case "peek":
 		out.Peek = true
 	case "":
+	case "topics":
+		out.Topics = []string{">"}
+	case "one topic":
+		out.Topics, out.Serve = []string{"a"}, []string{">"}
 	default:
 		ttl, err := time.ParseDuration(c.Token)
 		if err != nil {

@@ -42,6 +42,7 @@ type Session struct {
 	expires   instant // of the token; 0: never
 	connected instant
 	probedFor instant // the silence, by its last sign of life, that was probed
+	grants    grants
 
 	last   uint64  // newest seq this session is up to date with
 	missed uint64  // newest seq that was dropped while behind

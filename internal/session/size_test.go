@@ -11,3 +11,10 @@ func TestSessionFitsItsSizeClass(t *testing.T) {
 		t.Errorf("a session takes %d bytes, want at most 208: the next size class takes 224", size)
 	}
 }
+
+// The side is what a session of a named group has besides.
+func TestSideFitsItsSizeClass(t *testing.T) {
+	if size := unsafe.Sizeof(side{}); size > 128 {
+		t.Errorf("a side takes %d bytes, want at most 128: the next size class takes 144", size)
+	}
+}

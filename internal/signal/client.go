@@ -74,7 +74,7 @@ func (c *Client) find(id uint32) *reg {
 
 // allowed reports whether the client may register for an object.
 func (l *liveSession) allowed(k object.Key) bool {
-	return (l.who.Only == "" || l.who.Only == k.Group) && object.Allowed(l.who.Patterns, k)
+	return (l.who.Only == "" || l.who.Only == k.Group) && (l.who.Rights.AllObjects() || object.Allowed(l.who.Rights.Objects, k))
 }
 
 // join adds an object to the set of a client that has a session. The caller keeps regs sorted.

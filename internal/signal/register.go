@@ -77,7 +77,7 @@ func names(keys []object.Key) []string {
 
 // permit takes out what the client may not have, and answers for it.
 func (l *liveSession) permit(group string, keys []object.Key) (allowed []object.Key) {
-	if l.who.Only == "" && l.who.Patterns == nil {
+	if l.who.Only == "" && l.who.Rights.AllObjects() {
 		return keys
 	}
 	var forbidden []object.Key

@@ -394,7 +394,7 @@ func TestUnregisteredIsNotTold(t *testing.T) {
 func TestRegistrationsRefusedForGoodLeaveTheDigestAlone(t *testing.T) {
 	inWorld(t, signal.Config{MaxRegistrations: 3}, func(w *world) {
 		u := w.connect("unit-1", "main", func(c *session.Client) {
-			c.Patterns, c.Only = []string{"camera-*", "x"}, "north"
+			c.Rights, c.Only = &session.Rights{Objects: []string{"camera-*", "x"}}, "north"
 		})
 		defer u.close()
 		u.register("camera-1", "secret", "camera-2")
@@ -432,7 +432,7 @@ func TestNewTokenTakesAwayWhatItDoesNotAllow(t *testing.T) {
 		u := w.connect("unit-1", "main")
 		u.register("a", "b")
 		u.told()
-		u.who.Patterns = []string{"b"}
+		u.who.Rights = &session.Rights{Objects: []string{"b"}}
 		u.s.Renew(u.who)
 		u.wantDigest("b")
 		w.put("a", 1)
@@ -442,7 +442,7 @@ func TestNewTokenTakesAwayWhatItDoesNotAllow(t *testing.T) {
 		u.want("failed forbidden a")
 		u.ack("b", 1)
 		u.close()
-		u = w.connect("unit-1", "main", func(c *session.Client) { c.Patterns = []string{} })
+		u = w.connect("unit-1", "main", func(c *session.Client) { c.Rights = &session.Rights{Objects: []string{}} })
 		defer u.close()
 		w.put("b", 2)
 		u.want()

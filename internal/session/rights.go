@@ -1,0 +1,49 @@
+package session
+
+import "godwit.dev/godwit/internal/access"
+
+// Rights are the patterns of what a client may do.
+type Rights struct {
+	Objects       []string // that it may register for; nil: all
+	Topics, Serve []string // topics that it may subscribe to, subjects that it may serve; nil: none
+}
+
+// AllObjects reports whether the client may register for every object.
+func (r *Rights) AllObjects() bool { return r == nil || r.Objects == nil }
+
+// grants are rights that most clients have who have any: to everything. They take a byte of a session, which needs no
+// side for them.
+type grants uint8
+
+const (
+	allTopics grants = 1 << iota
+	allServe
+)
+
+var everything = []string{">"}
+
+// common are the rights of clients by their grants.
+var common = [...]*Rights{
+	0: nil, allTopics: {Topics: everything}, allServe: {Serve: everything}, allTopics | allServe: {Topics: everything, Serve: everything},
+}
+
+func grantsOf(c access.Client) (g grants) {
+	if isAll(c.Topics) {
+		g |= allTopics
+	}
+	if isAll(c.Serve) {
+		g |= allServe
+	}
+	return g
+}
+
+// rights takes what a client may do. special: it is not what its grants say, and has to be kept.
+func rights(c access.Client) (r *Rights, special bool) {
+	g := grantsOf(c)
+	if c.Objects == nil && (c.Topics == nil || g&allTopics != 0) && (c.Serve == nil || g&allServe != 0) {
+		return common[g], false
+	}
+	return &Rights{Objects: c.Objects, Topics: c.Topics, Serve: c.Serve}, true
+}
+
+func isAll(patterns []string) bool { return len(patterns) == 1 && patterns[0] == everything[0] }
