@@ -7,6 +7,7 @@ import (
 	"errors"
 	"net/http"
 	"net/netip"
+	"net/url"
 	"strconv"
 	"strings"
 
@@ -15,6 +16,7 @@ import (
 	"godwit.dev/godwit/internal/notification"
 	"godwit.dev/godwit/internal/problem"
 	"godwit.dev/godwit/internal/session"
+	"godwit.dev/godwit/internal/topic"
 )
 
 // Origins decides which browser pages may connect.
@@ -62,25 +64,47 @@ func Hello(r *http.Request, c access.Claim) (*frame.Hello, error) {
 	return h, Check(h)
 }
 
-// Register makes the register frame of a client that can send none of its own: of objects=a,b in the query, which may
-// be repeated. Nil: there is none. The error is a *notification.FieldError.
-func Register(r *http.Request) (*frame.Client, error) {
-	c := &frame.Client{Kind: frame.KindRegister}
-	for _, list := range r.URL.Query()["objects"] {
-		for name := range strings.SplitSeq(list, ",") {
-			if err := notification.CheckName("objects", name); err != nil {
-				return nil, err
-			}
-			c.Objects = append(c.Objects, []byte(name))
+// First makes the frames of a client that can send none of its own before its stream begins: it registers for objects=a,b
+// and subscribes to topics=a.*,b with an optional queue, all of the query, where lists may be repeated. The error is a
+// *notification.FieldError.
+func First(r *http.Request) (frames []*frame.Client, err error) {
+	q := r.URL.Query()
+	register := &frame.Client{Kind: frame.KindRegister}
+	if register.Objects, err = names(q, "objects", frame.MaxObjects, notification.CheckName); err != nil {
+		return nil, err
+	}
+	subscribe := &frame.Client{Kind: frame.KindSubscribe, Queue: []byte(q.Get("queue"))}
+	if subscribe.Patterns, err = names(q, "topics", frame.MaxPatterns, topic.CheckPattern); err != nil {
+		return nil, err
+	}
+	if len(subscribe.Queue) > 0 {
+		if err := notification.CheckName("queue", string(subscribe.Queue)); err != nil {
+			return nil, err
 		}
 	}
-	switch n := len(c.Objects); {
-	case n == 0:
-		return nil, nil
-	case n > frame.MaxObjects:
-		return nil, notification.BadField("objects", "has %d names; at most %d are allowed", n, frame.MaxObjects)
+	if len(register.Objects) > 0 {
+		frames = append(frames, register)
 	}
-	return c, nil
+	if len(subscribe.Patterns) > 0 {
+		frames = append(frames, subscribe)
+	}
+	return frames, nil
+}
+
+// names reads lists with commas.
+func names(q url.Values, field string, most int, check func(field, name string) error) (all [][]byte, err error) {
+	for _, list := range q[field] {
+		for name := range strings.SplitSeq(list, ",") {
+			if err := check(field, name); err != nil {
+				return nil, err
+			}
+			all = append(all, []byte(name))
+		}
+	}
+	if len(all) > most {
+		return nil, notification.BadField(field, "has %d names; at most %d are allowed", len(all), most)
+	}
+	return all, nil
 }
 
 // Check applies the rules of a hello to one that came in a request.

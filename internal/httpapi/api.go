@@ -50,6 +50,7 @@ type Config struct {
 	Publisher backend.Publisher
 	Mailbox   Mailbox
 	Objects   backend.Objects
+	Topics    backend.Topics
 	Presence  Presence
 	Events    event.Log
 	Access    access.Access

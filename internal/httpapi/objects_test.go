@@ -155,6 +155,7 @@ func (deaf) Format() frame.Format                       { return frame.JSON }
 func (deaf) Send(frame.ServerKind, []byte, []byte) bool { return true }
 func (deaf) Cork()                                      {}
 func (deaf) Uncork()                                    {}
+func (deaf) Queued() int                                { return 0 }
 
 // unit registers a client for objects of group north and waits until that is stored.
 func (w *world) unit(recipient, device string, objects ...string) session.Part {

@@ -26,7 +26,7 @@ type route struct {
 // routes are all of the API.
 func routes(cfg *Config) []route {
 	b := backend.New(backend.Parts{
-		Publisher: cfg.Publisher, Mailbox: cfg.Mailbox, Objects: cfg.Objects, Presence: cfg.Presence, Events: cfg.Events, Endpoints: cfg.Endpoints,
+		Publisher: cfg.Publisher, Mailbox: cfg.Mailbox, Objects: cfg.Objects, Topics: cfg.Topics, Presence: cfg.Presence, Events: cfg.Events, Endpoints: cfg.Endpoints,
 		Campaigns: cfg.Campaigns, Log: cfg.Log, PublishLimit: cfg.PublishLimit, Draining: cfg.Draining, Node: cfg.Node,
 	})
 	p := public.New(public.Parts{
@@ -55,6 +55,9 @@ func routes(cfg *Config) []route {
 		{pattern: "GET /v1/objects/{group}/{object}", role: access.Read, serve: b.GetObject},
 		{pattern: "GET /v1/objects/{group}", role: access.Read, serve: b.ListObjects},
 		{pattern: "GET /v1/objects/{group}/{object}/registrations", role: access.Read, serve: b.Registrations},
+
+		{pattern: "POST /v1/topics/{topic}", role: access.Publish, serve: b.PublishTopic},
+
 		{pattern: "POST /v1/endpoints", serve: p.RegisterEndpoint},
 		{pattern: "OPTIONS /v1/endpoints", serve: p.EndpointsPreflight},
 		{pattern: "GET /v1/endpoints", role: access.Read, serve: b.ListEndpoints},

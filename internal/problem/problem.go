@@ -16,6 +16,7 @@ import (
 	"godwit.dev/godwit/internal/hook"
 	"godwit.dev/godwit/internal/mailbox"
 	"godwit.dev/godwit/internal/notification"
+	"godwit.dev/godwit/internal/topic"
 )
 
 // Problem is an RFC 9457 problem document. A Type makes it.
@@ -101,4 +102,5 @@ var known = []struct {
 	{channel.ErrNotConfigured, ChannelUnconfigured, ""},
 	{channel.ErrDisabled, ChannelDisabled, ""},
 	{access.ErrUnavailable, AuthUnavailable, ""},
+	{topic.ErrUnavailable, BusUnavailable, ""},
 }

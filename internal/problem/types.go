@@ -47,6 +47,10 @@ var (
 		slug: "body-timeout", title: "Body came too slowly", status: http.StatusRequestTimeout, detail: "the request's body did not arrive in time",
 		page: "The body did not come in time. Nothing was done.",
 	}
+	BusUnavailable = Type{
+		slug: "bus-unavailable", title: "Message bus is away", status: http.StatusServiceUnavailable, detail: "topics and requests are not available now; retry", retry: retryStore,
+		page: "The server cannot reach its message bus (NATS). Topics and requests do not work until it can; notifications and objects are not concerned. Retry after the time in Retry-After.",
+	}
 	Busy = Type{
 		slug: "busy", title: "Server is busy", status: http.StatusServiceUnavailable,
 		page: "The server has as many requests of this kind at work as it can carry. Retry after the time in Retry-After.",
@@ -213,7 +217,7 @@ func (t Type) variant(status int, title string) Type {
 // Types lists the registry.
 func Types() []Type {
 	return []Type{
-		AddressTaken, AuthUnavailable, BadInput, BadJSON, BadToken, BodyIncomplete, BodyTimeout, Busy, Canceled, ChannelDisabled, ChannelUnused,
+		AddressTaken, AuthUnavailable, BadInput, BadJSON, BadToken, BodyIncomplete, BodyTimeout, BusUnavailable, Busy, Canceled, ChannelDisabled, ChannelUnused,
 		ChannelUnable, ChannelUnconfigured, Closing, Forbidden, HTTPVersion, IDConflict, IdempotencyMismatch, Internal, MailboxFull, MethodNotAllowed,
 		NoSpace, NoSuchPath, NoSuchProfile, NoSuchSession, NotFound, NotReady, NotStored, NotSupported, Origin, ProfileRunning, RateLimited,
 		ConnectRate, Refused, StoreDamaged, Subprotocol, Timeout, TooLarge, TooMany, TooManyOfOne, Unauthenticated, Unavailable, UnknownApp, UnsupportedEncoding,

@@ -48,6 +48,8 @@ type Sender interface {
 	// Send writes one encoded frame of a kind; head is borrowed, tail is shared and immutable. False: there was no room;
 	// Part.Drained follows once there is, unless the session ends.
 	Send(k frame.ServerKind, head, tail []byte) bool
+	// Queued is how many bytes wait for the connection to take them, as far as its gateway can tell.
+	Queued() int
 	// Cork has what is sent wait for Uncork, so that many frames leave together. Uncork must follow soon.
 	Cork()
 	Uncork()
@@ -120,6 +122,14 @@ func (s *Session) Format() frame.Format { return s.t.Format() }
 
 // Send implements Sender. It takes no lock: transports take writes from anywhere.
 func (s *Session) Send(k frame.ServerKind, head, tail []byte) bool { return s.t.Write(k, head, tail) }
+
+// Queued implements Sender.
+func (s *Session) Queued() int {
+	if q, ok := s.t.(queuer); ok {
+		return q.Queued()
+	}
+	return 0
+}
 
 // Cork implements Sender.
 func (s *Session) Cork() {

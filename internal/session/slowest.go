@@ -73,9 +73,7 @@ func (h *Hub) Slowest(_ context.Context, app string, by Order, n int) (found []L
 
 // lag fills in how far s is behind and reports whether it is.
 func (s *Session) lag(l *Lag) bool {
-	if q, ok := s.t.(queuer); ok {
-		l.Queued = q.Queued()
-	}
+	l.Queued = s.Queued()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	flight := s.flight()

@@ -39,6 +39,8 @@ func (c *counter) Send(_ frame.ServerKind, head, _ []byte) bool {
 func (c *counter) Cork()   {}
 func (c *counter) Uncork() {}
 
+func (c *counter) Queued() int { return 0 }
+
 func openBench(b *testing.B) *signal.Service {
 	b.Helper()
 	db, err := objectdb.Open(context.Background(), filepath.Join(b.TempDir(), "o.db"), objectdb.Config{MinFree: 1, Log: slog.New(slog.DiscardHandler)})

@@ -320,6 +320,8 @@ func (p *countingPeer) Send(frame.ServerKind, []byte, []byte) bool { p.frames++;
 func (*countingPeer) Cork()   {}
 func (*countingPeer) Uncork() {}
 
+func (*countingPeer) Queued() int { return 0 }
+
 func TestWhatWasAskedForComesAfterItsAnswer(t *testing.T) {
 	peer := &countingPeer{}
 	c := &Client{svc: &Service{}, id: ClientID{Device: "main"}}

@@ -171,6 +171,8 @@ func (u *unit) Cork() {
 	u.corked++
 }
 
+func (u *unit) Queued() int { return 0 }
+
 func (u *unit) Uncork() {
 	u.mu.Lock()
 	defer u.mu.Unlock()

@@ -100,7 +100,7 @@ func (g *Gateway) open(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	hello.Heartbeat = heartbeat
-	register, err := gateway.Register(r)
+	first, err := gateway.First(r)
 	if err != nil {
 		gateway.Fail(w, err)
 		return
@@ -124,8 +124,8 @@ func (g *Gateway) open(w http.ResponseWriter, r *http.Request) {
 	g.sessions[id] = &polled{client: client}
 	g.mu.Unlock()
 	g.cfg.Posting.Add(client)
-	if register != nil {
-		client.Session().Frame(register)
+	for _, f := range first {
+		client.Session().Frame(f)
 	}
 	items, _ := client.Take() // a goodbye already there is fetched by the next poll
 	gateway.Reply(w, id, items)

@@ -53,7 +53,7 @@ func (g *Gateway) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		gateway.Fail(w, err)
 		return
 	}
-	register, err := gateway.Register(r)
+	first, err := gateway.First(r)
 	if err != nil {
 		gateway.Fail(w, err)
 		return
@@ -77,11 +77,8 @@ func (g *Gateway) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		defer g.pool.Leave(client)
 	}
 	g.cfg.Posting.Add(client)
-	if r.URL.Query().Has("topics") {
-		client.Session().Bad(&frame.Error{Code: frame.CodeUnsupported, Message: "topics are not available on this server yet", Field: "topics"})
-	}
-	if register != nil {
-		client.Session().Frame(register)
+	for _, f := range first {
+		client.Session().Frame(f)
 	}
 	h := w.Header()
 	h.Set("Content-Type", "text/event-stream")

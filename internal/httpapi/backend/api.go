@@ -1,4 +1,4 @@
-// Package backend holds the calls of an app's back ends: publish, see what became of it, recipients, objects, endpoints
+// Package backend holds the calls of an app's back ends: publish, see what became of it, recipients, objects, topics, endpoints
 // and audiences, campaigns, events.
 package backend
 
@@ -19,6 +19,7 @@ import (
 	"godwit.dev/godwit/internal/mailbox"
 	"godwit.dev/godwit/internal/notification"
 	"godwit.dev/godwit/internal/object"
+	"godwit.dev/godwit/internal/pubsub"
 	"godwit.dev/godwit/internal/push"
 	"godwit.dev/godwit/internal/session"
 	"godwit.dev/godwit/internal/signal"
@@ -50,6 +51,11 @@ type Objects interface {
 	OfRecipient(ctx context.Context, app, recipient string) ([]signal.Registration, error)
 	// Erase forgets a recipient's registrations.
 	Erase(ctx context.Context, app, recipient string) error
+}
+
+// Topics brings messages to whoever subscribes.
+type Topics interface {
+	Publish(ctx context.Context, app string, m *pubsub.Message) error
 }
 
 // Presence knows the live sessions. Asking for those of other nodes may take up to a quarter of a second; an answer is
@@ -85,6 +91,7 @@ type Parts struct {
 	Publisher Publisher
 	Mailbox   Mailbox
 	Objects   Objects
+	Topics    Topics
 	Presence  Presence
 	Events    event.Log
 	Endpoints *endpoint.Service

@@ -1,0 +1,33 @@
+package backend
+
+import (
+	"net/http"
+
+	"godwit.dev/godwit/internal/httpapi/call"
+	"godwit.dev/godwit/internal/pubsub"
+	"godwit.dev/godwit/internal/topic"
+)
+
+// PublishTopic is POST /v1/topics/{topic}: the body, whatever it is, goes to whoever subscribes now.
+func (a *API) PublishTopic(c *call.Call) error {
+	if _, err := c.Params(); err != nil {
+		return err
+	}
+	m := &pubsub.Message{
+		Topic: c.R.PathValue("topic"), ContentType: c.R.Header.Get("Content-Type"), Traceparent: c.R.Header.Get("Traceparent"),
+	}
+	if err := m.Check(); err != nil {
+		return err
+	}
+	var err error
+	if m.Data, err = call.ReadBody(c.R, nil, topic.MaxData); err != nil {
+		return err
+	}
+	if err := a.allow(c, 1); err != nil {
+		return err
+	}
+	if err := a.Topics.Publish(c.Ctx, c.Key.App, m); err != nil {
+		return err
+	}
+	return c.Send(http.StatusAccepted, nil)
+}

@@ -1,0 +1,74 @@
+package pubsub
+
+import (
+	"sync"
+	"time"
+)
+
+// tellEvery is how long a gap waits at most once there is room for it. Most are told earlier, before the next message.
+const tellEvery = 250 * time.Millisecond
+
+// teller tells sessions of gaps when no message follows that would.
+type teller struct {
+	svc     *Service
+	mu      sync.Mutex
+	owing   []*subscriber
+	running bool
+	closed  bool
+}
+
+func (t *teller) add(s *subscriber) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.owing = append(t.owing, s)
+	if !t.running && !t.closed {
+		t.running = true
+		t.svc.running.Go(t.run)
+	}
+}
+
+// close has no goroutine start any more.
+func (t *teller) close() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.closed = true
+}
+
+// run goes round until nobody is owed anything.
+func (t *teller) run() {
+	tick := time.NewTicker(tellEvery)
+	defer tick.Stop()
+	for {
+		select {
+		case <-t.svc.ctx.Done():
+			return
+		case <-tick.C:
+		}
+		t.mu.Lock()
+		some := t.owing
+		t.owing = nil
+		t.mu.Unlock()
+		var left []*subscriber
+		for _, s := range some {
+			if !s.told() {
+				left = append(left, s)
+			}
+		}
+		t.mu.Lock()
+		t.owing = append(t.owing, left...)
+		t.running = len(t.owing) > 0
+		done := !t.running
+		t.mu.Unlock()
+		if done {
+			return
+		}
+	}
+}
+
+// told tells what was dropped, and takes the session off the list if that was possible.
+func (s *subscriber) told() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.owing = !s.over.Load() && !s.tellGap()
+	return !s.owing
+}
