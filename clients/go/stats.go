@@ -27,6 +27,7 @@ type Stats struct {
 	Acks        uint64            `json:"acks_total"`
 	Publish     []LatencyBucket   `json:"publish_latency"`
 	Objects     ObjectStats       `json:"objects"`
+	Topics      TopicStats        `json:"topics"`
 	Store       StoreStats        `json:"store"`
 	MemoryBytes uint64            `json:"memory_bytes"`
 	Goroutines  int               `json:"goroutines"`
@@ -45,6 +46,14 @@ type ObjectStats struct {
 	Changes       uint64 `json:"changes_total"` // stored
 	Frames        uint64 `json:"frames_total"`  // written to sessions
 	Acks          uint64 `json:"acks_total"`
+}
+
+// TopicStats are figures of topics and of those who subscribe.
+type TopicStats struct {
+	Subscriptions int    `json:"subscriptions"`   // of live sessions, each pattern counted
+	Publishes     uint64 `json:"publishes_total"` // through the server's API
+	Messages      uint64 `json:"messages_total"`  // written to sessions
+	Dropped       uint64 `json:"dropped_total"`   // told sessions as gaps
 }
 
 // StoreStats are figures of a server's store.

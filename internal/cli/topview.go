@@ -32,6 +32,10 @@ type load struct {
 	Changes      float64              `json:"object_changes_per_s"`
 	Signals      float64              `json:"object_frames_per_s"`
 	Followed     int                  `json:"object_registrations"`
+	TopicPublish float64              `json:"topic_publishes_per_s"`
+	Messages     float64              `json:"topic_messages_per_s"`
+	Dropped      float64              `json:"topic_dropped_per_s"`
+	Subscribed   int                  `json:"topic_subscriptions"`
 	P50          float64              `json:"publish_p50_ms"`
 	P99          float64              `json:"publish_p99_ms"`
 	StoreQueue   int                  `json:"store_queue"`
@@ -67,6 +71,8 @@ func loadBetween(old, now *godwit.Stats) load {
 		Redeliveries: rate(old.Redelivered, now.Redelivered), Acks: rate(old.Acks, now.Acks),
 		Commits: rate(old.Store.Commits, now.Store.Commits),
 		Changes: rate(old.Objects.Changes, now.Objects.Changes), Signals: rate(old.Objects.Frames, now.Objects.Frames), Followed: now.Objects.Registrations,
+		TopicPublish: rate(old.Topics.Publishes, now.Topics.Publishes), Messages: rate(old.Topics.Messages, now.Topics.Messages),
+		Dropped: rate(old.Topics.Dropped, now.Topics.Dropped), Subscribed: now.Topics.Subscriptions,
 		P50: milliseconds(latency.Quantile(took, 0.5)), P99: milliseconds(latency.Quantile(took, 0.99)),
 		StoreQueue: now.Store.Queued, FreeBytes: now.Store.FreeBytes, Full: now.Store.Full, MemoryBytes: now.MemoryBytes,
 		Slowest: slowest,
@@ -98,6 +104,7 @@ func (l *load) lines(by string, height int) []string {
 		fmt.Sprintf("clients   %s sessions, %s connections, %s queued", grouped(float64(l.Sessions)), grouped(float64(l.Connections)), size(l.QueuedBytes)),
 		fmt.Sprintf("traffic   %s publishes/s, %s deliveries/s, %s acks/s, %s redeliveries/s", grouped(l.Publishes), grouped(l.Deliveries), grouped(l.Acks), grouped(l.Redeliveries)),
 		fmt.Sprintf("objects   %s changes/s, %s sent/s, %s registrations", grouped(l.Changes), grouped(l.Signals), grouped(float64(l.Followed))),
+		fmt.Sprintf("topics    %s publishes/s, %s sent/s, %s dropped/s, %s subscriptions", grouped(l.TopicPublish), grouped(l.Messages), grouped(l.Dropped), grouped(float64(l.Subscribed))),
 		fmt.Sprintf("publish   p50 %s, p99 %s", l.took(l.P50), l.took(l.P99)),
 		fmt.Sprintf("store     %s pending, %s scheduled, %s in queue, %s commits/s, %s free%s", grouped(float64(l.Pending)), grouped(float64(l.Scheduled)), grouped(float64(l.StoreQueue)), grouped(l.Commits), size(l.FreeBytes), l.full()),
 		"memory    " + size(int64(min(l.MemoryBytes, math.MaxInt64))),

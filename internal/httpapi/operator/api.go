@@ -50,6 +50,13 @@ type Figures struct {
 	QueuedBytes    int64
 	PublishLatency []latency.Bucket // of all ways to publish, since start
 	Objects        ObjectFigures
+	Topics         TopicFigures
+}
+
+// TopicFigures are of topics and of those who subscribe. Totals count since start.
+type TopicFigures struct {
+	Subscriptions                int    // of live sessions, each pattern counted
+	Publishes, Messages, Dropped uint64 // through this node's API, written to sessions, told them as gaps
 }
 
 // ObjectFigures are of objects and of those who follow them. Totals count since start.

@@ -28,6 +28,7 @@ type statsJSON struct {
 	Acks       uint64            `json:"acks_total"`
 	Publish    []bucketJSON      `json:"publish_latency"`
 	Objects    objectFiguresJSON `json:"objects"`
+	Topics     topicFiguresJSON  `json:"topics"`
 	Store      storeJSON         `json:"store"`
 	MemoryB    uint64            `json:"memory_bytes"`
 	Goroutines int               `json:"goroutines"`
@@ -46,6 +47,13 @@ type objectFiguresJSON struct {
 	Changes       uint64 `json:"changes_total"`
 	Frames        uint64 `json:"frames_total"`
 	Acks          uint64 `json:"acks_total"`
+}
+
+type topicFiguresJSON struct {
+	Subscriptions int    `json:"subscriptions"`
+	Publishes     uint64 `json:"publishes_total"`
+	Messages      uint64 `json:"messages_total"`
+	Dropped       uint64 `json:"dropped_total"`
 }
 
 type storeJSON struct {
@@ -77,6 +85,7 @@ func (a *API) Stats(c *call.Call) error {
 	if a.Figures != nil {
 		f := a.Figures()
 		v.Conns, v.QueuedB, v.Objects = f.Connections, f.QueuedBytes, objectFiguresJSON(f.Objects)
+		v.Topics = topicFiguresJSON(f.Topics)
 		for _, b := range f.PublishLatency {
 			v.Publish = append(v.Publish, bucketJSON{b.Most.Microseconds(), b.Count})
 		}
