@@ -29,6 +29,7 @@ import (
 	"godwit.dev/godwit/internal/mailbox"
 	"godwit.dev/godwit/internal/memory"
 	"godwit.dev/godwit/internal/metrics"
+	"godwit.dev/godwit/internal/pubsub"
 	"godwit.dev/godwit/internal/reactor"
 	"godwit.dev/godwit/internal/session"
 	"godwit.dev/godwit/internal/signal"
@@ -62,6 +63,7 @@ type App struct {
 	hooks     *hook.Service
 	bus       *bus.Bus
 	objects   *signal.Service
+	topics    *pubsub.Service
 	mailbox   *mailbox.Mailbox
 	publisher *delivery.Service
 	hub       *session.Hub
@@ -118,7 +120,7 @@ func Start(ctx context.Context, cfg *config.Config, opts Options) (*App, error) 
 	}
 	begun := time.Now()
 	for _, start := range []func(context.Context) error{
-		a.startProcess, a.startStores, a.startAccess, a.startBus, a.startObjects, a.startMailbox, a.startChannels, a.startHooks, a.startSending, a.startBots, a.startMemory, a.startConnections,
+		a.startProcess, a.startStores, a.startAccess, a.startBus, a.startObjects, a.startTopics, a.startMailbox, a.startChannels, a.startHooks, a.startSending, a.startBots, a.startMemory, a.startConnections,
 		a.listen, a.announce,
 	} {
 		err := start(ctx)

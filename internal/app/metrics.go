@@ -10,10 +10,11 @@ import (
 // figures are those of GET /v1/stats that lie outside mailboxes and sessions.
 func (a *App) figures() operator.Figures {
 	st := a.reactor.Stats()
-	o := a.objects.Counts()
+	o, t := a.objects.Counts(), a.topics.Counts()
 	return operator.Figures{
 		Connections: st.Connections, QueuedBytes: st.Queued, PublishLatency: a.publisher.Latency(),
 		Objects: operator.ObjectFigures{Registrations: a.objects.Live(), Changes: o.Changes, Frames: o.Sent, Acks: o.Acked},
+		Topics:  operator.TopicFigures{Subscriptions: t.Subscriptions, Publishes: t.Published, Messages: t.Sent, Dropped: t.Dropped},
 	}
 }
 

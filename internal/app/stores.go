@@ -13,6 +13,7 @@ import (
 	"godwit.dev/godwit/internal/endpoint"
 	"godwit.dev/godwit/internal/limit"
 	"godwit.dev/godwit/internal/mailbox"
+	"godwit.dev/godwit/internal/pubsub"
 	"godwit.dev/godwit/internal/session"
 	"godwit.dev/godwit/internal/signal"
 	"godwit.dev/godwit/internal/store"
@@ -110,12 +111,20 @@ func (a *App) startObjects(context.Context) error {
 	return nil
 }
 
+// startTopics starts what brings topics from the bus to sessions. They may fill half of a connection's queue.
+func (a *App) startTopics(context.Context) error {
+	a.topics = pubsub.New(pubsub.Config{Bus: a.bus, Log: a.log, QueueShare: int(a.cfg.QueueBytes) / 2})
+	a.steps.addClose("topics", storePatience, a.topics.Close)
+	a.registry.MustRegister(a.topics)
+	return nil
+}
+
 // startMailbox wires the way of a notification: delivery, mailbox, sessions.
 func (a *App) startMailbox(context.Context) error {
 	a.mailbox = mailbox.New(mailbox.Config{Store: a.stores.Mailbox, Events: a.stores.Events, Retain: a.cfg.Retain.D(), Log: a.log})
 	a.hub = session.NewHub(session.Config{
 		Store: a.stores.Mailbox, Mailbox: a.mailbox, Verifier: a.access, Events: a.stores.Events, Log: a.log, Now: a.clock,
-		Capabilities: []session.Capability{a.objects},
+		Capabilities: []session.Capability{a.objects, a.topics},
 		Admit:        limit.NewAddrs(a.cfg.LimitHellos.PerSecond(), a.cfg.LimitLoopback).Allow, Window: a.cfg.Window,
 	})
 	a.steps.addClose("sessions", storePatience, a.hub.Close)

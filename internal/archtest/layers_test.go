@@ -44,6 +44,7 @@ var places = map[string]layer{
 	"internal/pace":         capability,
 	"internal/session":      capability,
 	"internal/signal":       capability,
+	"internal/pubsub":       capability,
 	"internal/delivery":     capability,
 	"internal/access":       capability,
 	"internal/limit":        capability,

@@ -31,6 +31,8 @@ type Options struct {
 	Window                          int // 0: not said
 	Held                            []string
 	Objects                         []string // registered by the query: for gateways whose clients can send nothing at first
+	Topics                          []string // subscribed to by the query
+	Queue                           string   // of these
 }
 
 // Hello is the hello frame that says the same.
@@ -86,6 +88,11 @@ type Frame struct {
 	Field      string
 	IDs        []string `json:"ids"`
 	Obj
+	Topic       string
+	ContentType string `json:"content_type"`
+	DataBase64  []byte `json:"data_base64"`
+	Gap         int
+	Refused     []string
 }
 
 // Obj is what frames of objects have.

@@ -151,8 +151,9 @@ func registrationRefused(t *testing.T, g *Gate, s *Server) {
 	}
 }
 
-// RunRegisteredByQuery runs the cases of gateways that register for what the query names.
-func RunRegisteredByQuery(t *testing.T, g Gate) {
+// RunByQuery runs the cases of gateways that register for and subscribe to what the query names.
+func RunByQuery(t *testing.T, g Gate) {
+	t.Run("QuerySubscribes", func(t *testing.T) { querySubscribes(t, &g) })
 	t.Run("QueryRegisters", func(t *testing.T) {
 		s := StartOn(t, g.Driver, func(s *Server) { g.Mount(t, s) })
 		s.Put(t, "b", object.Put{Version: 3})

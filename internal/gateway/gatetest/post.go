@@ -21,6 +21,12 @@ func (o Options) Query() url.Values {
 	if len(o.Objects) > 0 {
 		q.Set("objects", strings.Join(o.Objects, ","))
 	}
+	if len(o.Topics) > 0 {
+		q.Set("topics", strings.Join(o.Topics, ","))
+	}
+	if o.Queue != "" {
+		q.Set("queue", o.Queue)
+	}
 	if o.Device != "" {
 		q.Set("device", o.Device)
 	}

@@ -14,11 +14,13 @@ import (
 	"time"
 
 	"godwit.dev/godwit/internal/access"
+	"godwit.dev/godwit/internal/bus"
 	"godwit.dev/godwit/internal/delivery"
 	"godwit.dev/godwit/internal/event"
 	"godwit.dev/godwit/internal/gateway"
 	"godwit.dev/godwit/internal/mailbox"
 	"godwit.dev/godwit/internal/notification"
+	"godwit.dev/godwit/internal/pubsub"
 	"godwit.dev/godwit/internal/reactor"
 	"godwit.dev/godwit/internal/session"
 	"godwit.dev/godwit/internal/signal"
@@ -40,6 +42,7 @@ type Server struct {
 	Access  *access.Registry
 	Mailbox *mailbox.Mailbox
 	Objects *signal.Service
+	Topics  *pubsub.Service
 	Publish *delivery.Service
 	Reactor *reactor.Reactor
 	Posting *gateway.PostingClients
@@ -81,7 +84,12 @@ func StartOn(t testing.TB, driver string, mount func(s *Server)) *Server {
 	s.Mailbox = mailbox.New(mailbox.Config{Store: stores.Mailbox, Events: s.seen, Log: log})
 	s.Objects = signal.New(signal.Config{Store: stores.Objects, Now: now, Log: log})
 	closing(t, s.Objects.Close)
-	s.Hub = session.NewHub(session.Config{Store: stores.Mailbox, Mailbox: s.Mailbox, Verifier: s.Access, Events: s.seen, Capabilities: []session.Capability{s.Objects}, Log: log, Now: now})
+	b, err := bus.Start(ctx, bus.Config{Log: log})
+	must(t, err)
+	closing(t, b.Close)
+	s.Topics = pubsub.New(pubsub.Config{Bus: b, Log: log})
+	closing(t, s.Topics.Close)
+	s.Hub = session.NewHub(session.Config{Store: stores.Mailbox, Mailbox: s.Mailbox, Verifier: s.Access, Events: s.seen, Capabilities: []session.Capability{s.Objects, s.Topics}, Log: log, Now: now})
 	s.Publish = delivery.New(stores.Mailbox, now)
 	closing(t, s.Hub.Close)
 	running.Go(func() { _ = s.Mailbox.Run(ctx) })

@@ -53,6 +53,11 @@ func Run(t *testing.T, g Gate) {
 		{"ResetReplacesTheSet", resetReplaces},
 		{"RefusedRegistrationSaysWhy", registrationRefused},
 		{"SlowReaderOfObjectsGetsTheNewest", slowObjects},
+		{"SubscriberGetsMessagesOnce", subscriberGets},
+		{"MembersOfAQueueShare", membersShare},
+		{"RefusedSubscriptionSaysWhy", subscriptionRefused},
+		{"NewTokenEndsSubscriptions", tokenEndsSubscriptions},
+		{"SlowSubscriberIsToldItsGaps", slowSubscriber},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
@@ -233,8 +238,8 @@ func badFrame(t *testing.T, g *Gate, s *Server) {
 
 func unsupportedFrame(t *testing.T, g *Gate, s *Server) {
 	c := g.welcomed(t, s, Options{Recipient: "driver-1"})
-	c.send(`{"subscribe":{"topics":["rides.*"]}}`)
-	if f := c.want("error"); f.Code != "unsupported" || !strings.Contains(f.Message, "subscribe") {
+	c.send(`{"serve":{"subjects":["orders.>"]}}`)
+	if f := c.want("error"); f.Code != "unsupported" || !strings.Contains(f.Message, "serve") {
 		t.Errorf("answered with %+v, want unsupported", f)
 	}
 	c.send(`{"ping":{}}`)

@@ -45,7 +45,7 @@ func TestGateway(t *testing.T) {
 }
 
 func TestObjectsInTheQuery(t *testing.T) {
-	gatetest.RunRegisteredByQuery(t, gatetest.Gate{
+	gatetest.RunByQuery(t, gatetest.Gate{
 		Mount: func(t testing.TB, s *gatetest.Server) { mount(t, s) },
 		Dial: func(t testing.TB, s *gatetest.Server, o gatetest.Options) (gatetest.Client, error) {
 			return open(t.Context(), s, o)

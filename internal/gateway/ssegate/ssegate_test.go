@@ -36,7 +36,7 @@ func TestGateway(t *testing.T) {
 }
 
 func TestObjectsInTheQuery(t *testing.T) {
-	gatetest.RunRegisteredByQuery(t, gatetest.Gate{Mount: func(_ testing.TB, s *gatetest.Server) { mount(s) }, Dial: dial})
+	gatetest.RunByQuery(t, gatetest.Gate{Mount: func(_ testing.TB, s *gatetest.Server) { mount(s) }, Dial: dial})
 }
 
 func TestGatewayOverTLS(t *testing.T) {
@@ -143,20 +143,6 @@ func TestStreamHasTheHeadersOfEventStreams(t *testing.T) {
 	for name, want := range map[string]string{"Content-Type": "text/event-stream", "Cache-Control": "no-store", "X-Accel-Buffering": "no"} {
 		if got := c.head.Get(name); got != want {
 			t.Errorf("%s is %q, want %q", name, got, want)
-		}
-	}
-}
-
-func TestTopicsAreAnsweredAsUnsupported(t *testing.T) {
-	s := start(t)
-	c, err := open(t, s, "topics", gatetest.Options{Recipient: "driver-1"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer c.Close()
-	for _, want := range []string{`{"welcome":`, `"code":"unsupported"`} {
-		if f, err := c.Next(t.Context()); err != nil || !strings.Contains(f, want) {
-			t.Errorf("%s, %v; want %s", f, err, want)
 		}
 	}
 }
