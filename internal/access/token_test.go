@@ -205,9 +205,24 @@ func TestMintedTokenSaysWhatWasAskedAndEndsWithItsKey(t *testing.T) {
 	w.set(t, "shop", access.AppChange{NewMintKey: true})
 	_, err = w.Client(t.Context(), access.Claim{Token: token})
 	wantErr(t, err, access.ErrUnauthenticated)
-	for _, bad := range []access.TokenRequest{{Recipient: "a b", TTL: time.Hour}, {Recipient: "a"}, {Recipient: "a", TTL: -time.Hour}, {Recipient: "a", TTL: 1 << 62}, {TTL: time.Hour}, {Recipient: "a", Group: "\n", TTL: time.Hour}, {Recipient: "a", Topics: []string{""}, TTL: time.Hour}} {
+	for _, bad := range []access.TokenRequest{
+		{Recipient: "a b", TTL: time.Hour},
+		{Recipient: "a"},
+		{Recipient: "a", TTL: -time.Hour},
+		{Recipient: "a", TTL: 1 << 62},
+		{TTL: time.Hour},
+		{Recipient: "a", Group: "\n", TTL: time.Hour},
+		{Recipient: "a", Topics: []string{""}, TTL: time.Hour},
+		{Recipient: "a", TTL: time.Second - 1},
+		{Recipient: "a", TTL: access.MaxTokenTTL + 1},
+	} {
 		if _, _, err := w.MintToken("shop", bad); err == nil {
 			t.Errorf("a token was made for %+v", bad)
+		}
+	}
+	for _, ttl := range []time.Duration{time.Second, access.MaxTokenTTL} {
+		if _, _, err := w.MintToken("shop", access.TokenRequest{Recipient: "a", TTL: ttl}); err != nil {
+			t.Errorf("for %s: %v", ttl, err)
 		}
 	}
 }

@@ -7,6 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
+
 	"godwit.dev/godwit/internal/audience"
 	"godwit.dev/godwit/internal/campaign"
 	"godwit.dev/godwit/internal/push"
@@ -492,6 +494,18 @@ func TestReactionsCountOnceAndTokensCannotBeForged(t *testing.T) {
 	v := e.get(id)
 	if v.Shown != 1 || v.Clicked != 2 {
 		t.Errorf("%d shown, %d clicked; want 1 and 2", v.Shown, v.Clicked)
+	}
+	registry := prometheus.NewPedanticRegistry()
+	registry.MustRegister(e.svc)
+	counted := map[string]float64{}
+	families, err := registry.Gather()
+	for _, f := range families {
+		for _, m := range f.GetMetric() {
+			counted[m.GetLabel()[0].GetValue()] = m.GetCounter().GetValue()
+		}
+	}
+	if err != nil || counted["shown"] != 1 || counted["clicked"] != 2 {
+		t.Errorf("counted %v, %v", counted, err)
 	}
 	days, err := e.svc.Days(t.Context(), app, id, time.Now().Add(-time.Hour), time.Now())
 	if err != nil || len(days) == 0 || days[len(days)-1].Outcomes[campaign.Accepted] != 3 || days[len(days)-1].Reactions[campaign.Clicked] != 2 {
