@@ -53,6 +53,14 @@ func TestVariablesAreFilledIn(t *testing.T) {
 	}
 }
 
+func TestNamesOfVariablesAreThoseOfAttributes(t *testing.T) {
+	for name, ok := range map[string]bool{"": false, "A.z-09_": true, "a b": false, "é": false, strings.Repeat("n", 128): true, strings.Repeat("n", 129): false} {
+		if variableName(name) != ok {
+			t.Errorf("%q: %t, want %t", name, !ok, ok)
+		}
+	}
+}
+
 func TestTheLanguageOfTheRecipientIsUsed(t *testing.T) {
 	s := Spec{Content: Content{
 		Content: push.Content{Title: "Hello", Body: "World", URL: "https://example.org/en"},

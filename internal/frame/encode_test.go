@@ -143,6 +143,9 @@ func TestTheTailIsEncodedOnce(t *testing.T) {
 		if a, b := NotificationTail(n, f), NotificationTail(n, f); &a[0] != &b[0] {
 			t.Errorf("format %d is encoded again for the second receiver", f)
 		}
+		if n := testing.AllocsPerRun(10, func() { NotificationTail(n, f) }); n > 0 {
+			t.Errorf("format %d takes %.0f allocations for each receiver", f, n)
+		}
 	}
 }
 

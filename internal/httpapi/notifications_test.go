@@ -111,6 +111,8 @@ func TestBadPublishNamesTheField(t *testing.T) {
 		{`{"to":[` + many + `]}`, "to"},
 		{`{"to":"a","titel":"x"}`, "titel"},
 		{`{"to":"a","title":7}`, "title"},
+		{`{"to":"a","title":0}`, "title"},
+		{`{"to":"a","title":-9}`, "title"},
 		{`{"to":"a","title":"x","title":"y"}`, "title"},
 		{`{"to":"a","body":["x"]}`, "body"},
 		{`{"to":"a","category":true}`, "category"},

@@ -144,4 +144,7 @@ func TestSecretsOfAnotherFormAreRefused(t *testing.T) {
 			t.Errorf("%q passes", list)
 		}
 	}
+	if _, err := webhook.ParseSecrets([]string{good, good, good, good}); err != nil {
+		t.Errorf("as many as there may be: %v", err)
+	}
 }

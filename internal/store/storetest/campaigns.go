@@ -413,6 +413,8 @@ func recallWalk(e *campaignEnv) {
 	e.check(e.s.FinishRecall(e.Context(), e.epoch, c.Num, []campaign.RecallResult{
 		{Row: numbers[0], Channel: push.Webhook, Done: true}, {Row: numbers[2], Channel: push.Webhook, Detail: "too old"},
 	}, next, e.clock.Now()))
+	again := []campaign.RecallResult{{Row: numbers[0], Channel: push.Webhook, Done: true}, {Row: numbers[1], Channel: push.Webhook, Done: true}}
+	e.check(e.s.FinishRecall(e.Context(), e.epoch, c.Num, again, next, e.clock.Now())) // one is back already, and one had never left
 	if got, err := e.s.Get(e.Context(), App, c.ID); err != nil || got.Recall != next {
 		e.Errorf("the recall has come to %d, %v", got.Recall, err)
 	}

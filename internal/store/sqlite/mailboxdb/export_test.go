@@ -46,6 +46,9 @@ func (s *Store) Known() (n int, err error) {
 	return n, nil
 }
 
+// Uncopied is how much was written to the log and is not in the file yet.
+func (s *Store) Uncopied() int64 { return s.db.Uncopied() }
+
 // Contents counts stored contents.
 func (s *Store) Contents(ctx context.Context) (n int, err error) { return s.count(ctx, "content") }
 

@@ -91,6 +91,21 @@ func TestASoundStoreComplainsOfNothing(t *testing.T) {
 	}
 }
 
+func TestWhereSpaceIsScarceTheLogIsKeptShort(t *testing.T) {
+	dir := t.TempDir()
+	cfg := config()
+	cfg.MinFree = sqlitedb.Free(dir) / 2 // not full, but less than four times the reserve is left
+	s := openAt(t, filepath.Join(dir, "m.db"), cfg)
+	for i := range 40 {
+		if err := s.Append(t.Context(), []*mailbox.Append{publishOf(fmt.Sprint("n", i), 64<<10, "r")}); err != nil {
+			t.Fatal(err)
+		}
+		if n := s.Uncopied(); n > 700<<10 {
+			t.Errorf("%d KB lie in the log alone", n>>10)
+		}
+	}
+}
+
 func TestEveryAnswerFollowsASync(t *testing.T) {
 	vfs := faultvfs.New(t)
 	cfg := config()
