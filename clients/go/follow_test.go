@@ -23,7 +23,7 @@ func (s signals) handle(_ context.Context, got *godwit.Signal) error {
 // known waits for the next known version.
 func (s signals) known(t *testing.T) godwit.Signal {
 	t.Helper()
-	late := time.After(20 * time.Second)
+	late := time.After(time.Minute)
 	for {
 		select {
 		case got := <-s:
@@ -47,7 +47,7 @@ func objects(t *testing.T, group string, opts ...godwit.ObjectsOption) *godwit.O
 
 func settled(t *testing.T, o *godwit.Objects) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	if err := o.Settled(ctx); err != nil {
 		t.Fatal(err)

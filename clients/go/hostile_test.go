@@ -225,7 +225,7 @@ func runHostile(t *testing.T, c *hostileCase) (v verdict, told []error, handled 
 	}
 	handled = map[string]*Notification{}
 	var mu sync.Mutex
-	ctx, stop := context.WithTimeout(t.Context(), 20*time.Second)
+	ctx, stop := context.WithTimeout(t.Context(), time.Minute)
 	defer stop()
 	var behind atomic.Int32
 	enough := func() {

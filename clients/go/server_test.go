@@ -43,7 +43,7 @@ func (s *server) addrs() datadir.Addresses { return s.app.Addresses() }
 func (s *server) url() string              { return "http://" + s.addrs().HTTP }
 
 func (s *server) stop() error {
-	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	return s.app.Stop(ctx)
 }
@@ -108,7 +108,7 @@ func (c *collector) next(t *testing.T) *godwit.Notification {
 	select {
 	case n := <-c.ch:
 		return n
-	case <-time.After(20 * time.Second):
+	case <-time.After(time.Minute):
 		t.Fatal("no notification came")
 		return nil
 	}

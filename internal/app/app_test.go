@@ -46,7 +46,7 @@ func start(t *testing.T, cfg *config.Config) *app.App {
 
 func stop(t *testing.T, a *app.App) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	if err := a.Stop(ctx); err != nil {
 		t.Error(err)
@@ -56,7 +56,7 @@ func stop(t *testing.T, a *app.App) {
 // ask sends one request on a connection of its own.
 func ask(t *testing.T, method, url, body string) (status int, answer string, header http.Header) {
 	t.Helper()
-	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}, Timeout: 20 * time.Second}
+	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}, Timeout: 2 * time.Minute}
 	req, err := http.NewRequestWithContext(t.Context(), method, url, strings.NewReader(body))
 	if err != nil {
 		t.Fatal(err)

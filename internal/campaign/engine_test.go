@@ -127,16 +127,17 @@ func TestTelegramsUnknownIsParkedUntilSomebodyDecides(t *testing.T) {
 func TestPauseStopsAndResumeGoesOn(t *testing.T) {
 	p := &provider{}
 	e := newEnv(t, senders{push.Webhook: p})
-	ids := e.endpoints(push.Webhook, 100)
+	ids := e.endpoints(push.Webhook, 100) // 64 of a channel are in flight at most
+	release := p.holdBack(11)
+	defer release()
 	e.run()
-	spec := hello()
-	spec.Rate = 200
-	id := e.create(spec)
+	id := e.create(hello())
 	e.start(id)
 	e.until(id, "at work", func(v *campaign.View) bool { return v.Counts[campaign.Accepted] > 10 })
 	if _, err := e.svc.Pause(t.Context(), app, id); err != nil {
 		t.Fatal(err)
 	}
+	release()
 	still := e.until(id, "still", func(v *campaign.View) bool { return v.Counts[campaign.Sending] == 0 })
 	other := e.create(hello()) // to the same endpoints: time in which the paused one could go on
 	e.start(other)
@@ -159,16 +160,17 @@ func TestPauseStopsAndResumeGoesOn(t *testing.T) {
 func TestCancelSuppressesWhatIsPending(t *testing.T) {
 	p := &provider{}
 	e := newEnv(t, senders{push.Webhook: p})
-	e.endpoints(push.Webhook, 700) // more than are suppressed at once
+	e.endpoints(push.Webhook, 700) // more than are suppressed at once, and 64 are in flight at most
+	release := p.holdBack(6)
+	defer release()
 	e.run()
-	spec := hello()
-	spec.Rate = 100
-	id := e.create(spec)
+	id := e.create(hello())
 	e.start(id)
 	e.until(id, "at work", func(v *campaign.View) bool { return v.Counts[campaign.Accepted] > 5 && v.Enumerated })
 	if _, err := e.svc.Cancel(t.Context(), app, id); err != nil {
 		t.Fatal(err)
 	}
+	release()
 	v := e.until(id, "wound up", func(v *campaign.View) bool { return v.Open() == 0 })
 	if v.State != campaign.Cancelled || v.Counts[campaign.Accepted]+v.Counts[campaign.Suppressed] != 700 || v.Counts[campaign.Suppressed] < 600 {
 		t.Errorf("cancelled: %s, %v", v.State, v.Counts)
@@ -374,20 +376,20 @@ func TestAChannelThatIsTakenAwayPausesTheCampaign(t *testing.T) {
 	e := newEnv(t, senders{push.Telegram: p})
 	channels := &switchable{senders: e.senders}
 	e.serve(channels)
-	e.endpoints(push.Telegram, 100)
+	e.endpoints(push.Telegram, 100) // of which a lane looks at 60 at once
+	release := p.holdBack(1)
+	defer release()
 	e.run()
-	spec := hello()
-	spec.Rate = 20
-	id := e.create(spec)
+	id := e.create(hello())
 	e.start(id)
 	e.until(id, "at work", func(v *campaign.View) bool { return v.Counts[campaign.Accepted] > 0 })
 	channels.off.Store(true)
+	release()
 	v := e.untilState(id, campaign.Paused)
 	if !strings.Contains(v.Detail, "telegram") || !strings.Contains(v.Detail, "switched off") {
 		t.Errorf("paused for %q", v.Detail)
 	}
 	channels.off.Store(false)
-	spec.Rate = 0
 	if _, err := e.svc.Resume(t.Context(), app, id); err != nil {
 		t.Fatal(err)
 	}

@@ -47,6 +47,19 @@ func (p *provider) Send(ctx context.Context, r push.Request) (push.Receipt, erro
 	return answer(r, n)
 }
 
+// holdBack makes the provider answer so many messages and let the others wait until release is called.
+func (p *provider) holdBack(after int) (release func()) {
+	held := make(chan struct{})
+	var taken atomic.Int64
+	p.answer = func(r push.Request, _ int) (push.Receipt, error) {
+		if taken.Add(1) > int64(after) {
+			<-held
+		}
+		return push.Receipt{ExternalID: "m-" + r.Endpoint}, nil
+	}
+	return sync.OnceFunc(func() { close(held) })
+}
+
 func (p *provider) Pace(json.RawMessage) push.Pace { return p.pace }
 
 func (p *provider) Recall(_ context.Context, sent []push.Sent) []error {
@@ -219,10 +232,13 @@ func (e *env) get(id string) *campaign.View {
 	return v
 }
 
+// patience is how long a test waits for what is certain to come.
+const patience = 2 * time.Minute
+
 // until waits for a campaign to be as a test wants it.
 func (e *env) until(id, what string, ok func(*campaign.View) bool) *campaign.View {
 	e.Helper()
-	deadline := time.Now().Add(30 * time.Second)
+	deadline := time.Now().Add(patience)
 	for {
 		v := e.get(id)
 		if ok(v) {

@@ -56,7 +56,7 @@ func TestScripts(t *testing.T) {
 }
 
 // patience bounds waits for things that take milliseconds.
-const patience = 30 * time.Second
+const patience = 2 * time.Minute
 
 // eventually asks again and again, because another process is what it waits for.
 func eventually(ts *testscript.TestScript, what string, ok func() bool) {

@@ -383,7 +383,7 @@ func (w *world) emit(n int) {
 // wait waits until the receiver has taken n messages.
 func (w *world) wait(n int) []hookserver.Message {
 	w.t.Helper()
-	deadline := time.After(30 * time.Second)
+	deadline := time.After(2 * time.Minute)
 	for {
 		next, took := w.receiver.Next(), w.receiver.Took()
 		if len(took) >= n {

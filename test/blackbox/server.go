@@ -144,7 +144,7 @@ func (s *Server) ready() error {
 	if err := json.Unmarshal(b, &a); err != nil {
 		return err
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), Patience)
 	defer cancel()
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+a.HTTP+"/readyz", nil)
 	if err != nil {

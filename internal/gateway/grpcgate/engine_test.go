@@ -184,11 +184,18 @@ func TestHeadersAreSentOnce(t *testing.T) {
 
 func TestDeadlineEndsAHandler(t *testing.T) {
 	both(t, func(t *testing.T, w *world) {
-		ctx, cancel := context.WithTimeout(do(t.Context(), "wait"), 100*time.Millisecond)
-		defer cancel()
-		_, err := w.EmptyCall(ctx, &pb.Empty{})
-		wantCode(t, err, codes.DeadlineExceeded)
-		<-w.svc.ended
+		for patience := 50 * time.Millisecond; ; patience *= 2 { // until it is enough for a call to arrive
+			ctx, cancel := context.WithTimeout(do(t.Context(), "wait"), patience)
+			_, err := w.EmptyCall(ctx, &pb.Empty{})
+			cancel()
+			wantCode(t, err, codes.DeadlineExceeded)
+			select {
+			case <-w.svc.started:
+				<-w.svc.ended
+				return
+			case <-time.After(patience):
+			}
+		}
 	})
 }
 

@@ -15,6 +15,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"golang.org/x/net/http2"
@@ -310,28 +311,29 @@ func TestWhoWaitsNoLongerHasTheMessageTakenBack(t *testing.T) {
 }
 
 func TestASilentServerIsAskedAndThenLeft(t *testing.T) {
-	pings := make(chan bool, 100)
-	address := script(t, func(p *peer) {
+	pings := 0
+	serve := func(p *peer) {
 		p.greet()
 		p.next(nil)
 		p.next(func(f http2.Frame) {
 			if f, ok := f.(*http2.PingFrame); ok {
-				pings <- f.IsAck()
-				if len(pings) == 1 {
+				if pings++; pings == 1 {
 					p.check(p.fr.WritePing(true, f.Data)) // once more it lives
 				}
 			}
 		})
+	}
+	inBubble(t, serve, func(c *Config) { c.Silence = 6 * time.Second }, func(t *testing.T, c *Client) {
+		begun := time.Now()
+		_, sent, err := post(t, c, message("127.0.0.1:443", "m"))
+		if err == nil || !sent || !strings.Contains(err.Error(), "silent") {
+			t.Errorf("sent %t, %v", sent, err)
+		}
+		synctest.Wait()
+		if took := time.Since(begun); pings != 2 || took < 18*time.Second || took > 22*time.Second {
+			t.Errorf("it was asked %d times in %s", pings, took)
+		}
 	})
-	c := client(t, func(c *Config) { c.Silence = 60 * time.Millisecond })
-	begun := time.Now()
-	_, sent, err := post(t, c, message(address, "m"))
-	if err == nil || !sent || !strings.Contains(err.Error(), "silent") {
-		t.Errorf("sent %t, %v", sent, err)
-	}
-	if n := len(pings); n != 2 || time.Since(begun) < 180*time.Millisecond {
-		t.Errorf("it was asked %d times in %s", n, time.Since(begun))
-	}
 }
 
 func TestPingsAndSettingsAreAnswered(t *testing.T) {
@@ -431,8 +433,8 @@ func TestAServerThatCannotBeReachedFailsAllWhoWait(t *testing.T) {
 }
 
 func TestUnusedConnectionsAreClosed(t *testing.T) {
-	closed := make(chan bool, 2)
-	address := script(t, func(p *peer) {
+	closed := 0
+	serve := func(p *peer) {
 		p.greet()
 		alive := func(f http2.Frame) {
 			if f, ok := f.(*http2.PingFrame); ok && !f.IsAck() {
@@ -442,19 +444,32 @@ func TestUnusedConnectionsAreClosed(t *testing.T) {
 		for a := p.next(alive); a != nil; a = p.next(alive) {
 			p.answer(a.id, http.StatusCreated)
 		}
-		closed <- true
+		closed++
+	}
+	inBubble(t, serve, func(c *Config) { c.Silence, c.Idle = 20*time.Second, 30*time.Second }, func(t *testing.T, c *Client) {
+		if _, _, err := post(t, c, message("127.0.0.1:443", "m")); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(29 * time.Second)
+		synctest.Wait()
+		if closed != 0 {
+			t.Error("closed before its time")
+		}
+		time.Sleep(11 * time.Second) // it is looked after twice in a silence
+		synctest.Wait()
+		if closed != 1 {
+			t.Errorf("%d are closed", closed)
+		}
+		// After Close it still sends, but keeps nothing.
+		_ = c.Close()
+		if a, _, err := post(t, c, message("127.0.0.1:443", "m")); err != nil || a.Status != http.StatusCreated {
+			t.Fatal(a, err)
+		}
+		synctest.Wait()
+		if closed != 2 {
+			t.Errorf("%d are closed after Close", closed)
+		}
 	})
-	c := client(t, func(c *Config) { c.Silence, c.Idle = 20*time.Millisecond, 30*time.Millisecond })
-	if _, _, err := post(t, c, message(address, "m")); err != nil {
-		t.Fatal(err)
-	}
-	<-closed
-	// After Close it still sends, but keeps nothing.
-	_ = c.Close()
-	if a, _, err := post(t, c, message(address, "m")); err != nil || a.Status != http.StatusCreated {
-		t.Fatal(a, err)
-	}
-	<-closed
 }
 
 // stuck is a connection whose other side stops reading.

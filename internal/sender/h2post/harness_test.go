@@ -13,11 +13,13 @@ import (
 	"strconv"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"go.uber.org/goleak"
 	"golang.org/x/net/http2"
 	"golang.org/x/net/http2/hpack"
+	"google.golang.org/grpc/test/bufconn"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -56,7 +58,7 @@ func client(t *testing.T, change ...func(*Config)) *Client {
 	var d net.Dialer
 	cfg := Config{
 		Dial: d.DialContext, TLS: func() *tls.Config { return &tls.Config{RootCAs: pool, MinVersion: tls.VersionTLS12} },
-		Timeout: 10 * time.Second, Silence: 10 * time.Second, Idle: time.Minute,
+		Timeout: patience, Silence: patience, Idle: time.Hour,
 	}
 	for _, f := range change {
 		f(&cfg)
@@ -77,22 +79,46 @@ func script(t *testing.T, serve func(*peer)) (address string) {
 	var wg sync.WaitGroup
 	t.Cleanup(wg.Wait)
 	t.Cleanup(func() { l.Close() })
-	wg.Go(func() {
-		for n := 1; ; n++ {
-			nc, err := l.Accept()
-			if err != nil {
-				return
-			}
-			wg.Go(func() {
-				defer nc.Close()
-				p := &peer{t: t, nc: nc, n: n, fr: http2.NewFramer(nc, nc)}
-				p.fr.ReadMetaHeaders = hpack.NewDecoder(4096, nil)
-				p.enc = hpack.NewEncoder(&p.block)
-				serve(p)
-			})
-		}
-	})
+	wg.Go(func() { accept(t, l, serve) })
 	return l.Addr().String()
+}
+
+// accept serves connections until the listener is closed, and returns when they have ended.
+func accept(t *testing.T, l net.Listener, serve func(*peer)) {
+	var wg sync.WaitGroup
+	defer wg.Wait()
+	for n := 1; ; n++ {
+		nc, err := l.Accept()
+		if err != nil {
+			return
+		}
+		wg.Go(func() {
+			defer nc.Close()
+			p := &peer{t: t, nc: nc, n: n, fr: http2.NewFramer(nc, nc)}
+			p.fr.ReadMetaHeaders = hpack.NewDecoder(4096, nil)
+			p.enc = hpack.NewEncoder(&p.block)
+			serve(p)
+		})
+	}
+}
+
+// inBubble runs a test with a client whose connections are in memory and lead to serve, in a bubble of time of its own:
+// what waits for time waits for nothing else.
+func inBubble(t *testing.T, serve func(*peer), change func(*Config), test func(t *testing.T, c *Client)) {
+	t.Helper()
+	cert, _ := certificate() // made outside
+	synctest.Test(t, func(t *testing.T) {
+		l := bufconn.Listen(64 << 10)
+		var wg sync.WaitGroup
+		t.Cleanup(wg.Wait)
+		t.Cleanup(func() { l.Close() })
+		wg.Go(func() {
+			accept(t, tls.NewListener(l, &tls.Config{Certificates: []tls.Certificate{cert}, NextProtos: []string{"h2"}, MinVersion: tls.VersionTLS12}), serve)
+		})
+		test(t, client(t, change, func(c *Config) {
+			c.Dial = func(ctx context.Context, _, _ string) (net.Conn, error) { return l.DialContext(ctx) }
+		}))
+	})
 }
 
 // greet says what the server says first and reads what the client says first.
@@ -166,14 +192,17 @@ func message(address, body string) *Request {
 	}
 }
 
-// post demands an answer within a few seconds.
+// patience is how long a test waits for what is certain to come.
+const patience = 2 * time.Minute
+
+// post demands an answer.
 func post(t *testing.T, c *Client, r *Request) (*Answer, bool, error) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	a, sent, err := c.Post(ctx, r)
 	if ctx.Err() != nil {
-		t.Fatal("no answer in 10 seconds")
+		t.Fatal("no answer in", patience)
 	}
 	return a, sent, err
 }

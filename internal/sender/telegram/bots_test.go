@@ -52,7 +52,7 @@ func TestBotsAudienceKeepsItself(t *testing.T) {
 	set(channel.Values{"token": "42:AAExampleSecretOfTheBot", "base_url": server.URL, "updates": "true"})
 	chat := func(address string) audience.Endpoint {
 		t.Helper()
-		for deadline := time.Now().Add(30 * time.Second); server.Waiting() > 0 && time.Now().Before(deadline); {
+		for deadline := time.Now().Add(2 * time.Minute); server.Waiting() > 0 && time.Now().Before(deadline); {
 			time.Sleep(time.Millisecond)
 		}
 		e, err := store.EndpointAt(t.Context(), "shop", push.Telegram, []byte(address))

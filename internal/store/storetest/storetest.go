@@ -310,7 +310,7 @@ func (e *env) wantStatus(to, id string, want notification.Status) mailbox.Record
 // eventually waits for what the store does in its own time.
 func (e *env) eventually(what string, ok func() bool) {
 	e.Helper()
-	deadline := time.After(20 * time.Second)
+	deadline := time.After(2 * time.Minute)
 	for !ok() {
 		select {
 		case <-deadline:
