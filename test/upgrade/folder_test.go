@@ -3,6 +3,7 @@ package upgrade
 import (
 	"archive/tar"
 	"compress/gzip"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -15,6 +16,9 @@ import (
 
 	"zombiezen.com/go/sqlite"
 	"zombiezen.com/go/sqlite/sqlitex"
+
+	"godwit.dev/godwit/internal/audience"
+	"godwit.dev/godwit/internal/push"
 )
 
 // left is what belongs to a process, not to the data: the next server makes it anew.
@@ -108,13 +112,20 @@ var times = map[string]map[string][]string{
 	"objects.db": {"object": {"updated_at"}, "progress": {"seen_at"}},
 }
 
+// addresses are the statements that have hooks and endpoints lead elsewhere: the port of then may be another's now.
+var addresses = map[string]string{
+	"apps.db":     "UPDATE hook SET settings = replace(settings, ?1, ?2)",
+	"campaign.db": "UPDATE endpoint SET address = replace(address, ?1, ?2), address_key = address_key(replace(address, ?1, ?2))",
+}
+
 // open unpacks a committed folder as a folder that was left two hours ago: a notification waits for 30 days at most, and the
-// archive lies here for longer. A log that a killed server left stays one, for the server to recover.
-func open(t *testing.T, archive string, at time.Time) (dir string, logs int) {
+// archive lies here for longer. What it posts to is at receiver. A log that a killed server left stays one, for the server
+// to recover.
+func open(t *testing.T, archive string, m *made, receiver string) (dir string, logs int) {
 	t.Helper()
 	from, dir := t.TempDir(), t.TempDir()
 	names := unpack(t, archive, from)
-	by := time.Since(at) - age
+	by := time.Since(m.At) - age
 	for _, name := range names {
 		if strings.HasSuffix(name, "-wal") {
 			logs++
@@ -138,6 +149,10 @@ func open(t *testing.T, archive string, at time.Time) (dir string, logs int) {
 					run(fmt.Sprintf("UPDATE %s SET %s = %s + ? WHERE %s > 0", table, column, column, column), by.Milliseconds())
 				}
 			}
+			if query := addresses[name]; query != "" {
+				keyOfAddress(t, c)
+				run(query, m.Receiver, receiver)
+			}
 			if name == "events.db" {
 				run("UPDATE hook SET progress = json_remove(json_set(progress, '$.failing', ?), '$.next_at') WHERE progress ->> 'failing' IS NOT NULL",
 					time.Now().Add(-age).UTC().Format(time.RFC3339))
@@ -152,6 +167,18 @@ func open(t *testing.T, archive string, at time.Time) (dir string, logs int) {
 		}
 	}
 	return dir, logs
+}
+
+// keyOfAddress lets SQL ask for what makes a webhook's address one and the same.
+func keyOfAddress(t *testing.T, c *sqlite.Conn) {
+	t.Helper()
+	err := c.CreateFunction("address_key", &sqlite.FunctionImpl{NArgs: 1, Deterministic: true, Scalar: func(_ sqlite.Context, args []sqlite.Value) (sqlite.Value, error) {
+		key := audience.AddressKey(&audience.Endpoint{Channel: push.Webhook, Address: json.RawMessage(args[0].Text())})
+		return sqlite.BlobValue(key[:]), nil
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
 }
 
 func move(t *testing.T, from, to string, names ...string) {

@@ -22,9 +22,10 @@ type made struct {
 	Version   string    `json:"version"` // of the release that made it
 	Commit    string    `json:"commit"`  // where the release was built from, if it says
 	At        time.Time `json:"at"`
-	Key       string    `json:"key"`    // of app red
-	Reader    string    `json:"reader"` // another key, which may only read
-	Blue      string    `json:"blue"`   // key of app blue
+	Receiver  string    `json:"receiver"` // where its hook and endpoints lead
+	Key       string    `json:"key"`      // of app red
+	Reader    string    `json:"reader"`   // another key, which may only read
+	Blue      string    `json:"blue"`     // key of app blue
 	Finished  string    `json:"finished"`
 	Paused    string    `json:"paused"`
 	Reached   []string  `json:"reached"` // paths of the paused campaign that had their message
@@ -48,7 +49,7 @@ func TestMakeFolders(t *testing.T) {
 func makeFolder(t *testing.T, how string) {
 	r := receive(t)
 	s := blackbox.New(t, blackbox.Program(*former), blackbox.Args("--allow-private-urls", "--min-free", "1MB", "--ballast", "64KB"))
-	m := &made{At: time.Now().UTC().Truncate(time.Millisecond), Commit: os.Getenv("FORMER_COMMIT")}
+	m := &made{At: time.Now().UTC().Truncate(time.Millisecond), Receiver: r.addr, Commit: os.Getenv("FORMER_COMMIT")}
 	version, err := s.Run("version")
 	if err != nil {
 		t.Fatal(err)
@@ -62,7 +63,7 @@ func makeFolder(t *testing.T, how string) {
 	var key struct{ Key string }
 	w.call(http.MethodPost, "/v1/keys", map[string]any{"name": "reader", "roles": []string{"read"}}, &key)
 	m.Reader = key.Key
-	w.call(http.MethodPut, "/v1/hooks/all", map[string]any{"url": "http://" + receiverAddr + "/hook", "types": []string{"stored"}}, nil)
+	w.call(http.MethodPut, "/v1/hooks/all", map[string]any{"url": "http://" + r.addr + "/hook", "types": []string{"stored"}}, nil)
 	w.call(http.MethodPut, "/v1/channels/webhook", map[string]any{"enabled": true}, nil)
 	w.call(http.MethodPut, "/v1/channels/telegram", map[string]any{"token": "123456789:AAExampleExampleExampleExample1234567"}, nil)
 
@@ -180,7 +181,7 @@ func makeCampaigns(w *world, r *receiver, m *made) {
 		if i < few {
 			tags = append(tags, "few")
 		}
-		register(map[string]any{"channel": "webhook", "recipient": fmt.Sprintf("shop-%02d", i), "address": map[string]any{"url": fmt.Sprintf("http://%s/shop/%02d", receiverAddr, i)}, "tags": tags})
+		register(map[string]any{"channel": "webhook", "recipient": fmt.Sprintf("shop-%02d", i), "address": map[string]any{"url": fmt.Sprintf("http://%s/shop/%02d", r.addr, i)}, "tags": tags})
 	}
 	m.Finished = w.start(map[string]any{"name": "finished", "content": map[string]any{"title": "To a few"}, "audience": map[string]any{"tags_any": []string{"few"}}})
 	w.untilCampaign(m.Finished, "completed", few)

@@ -27,7 +27,7 @@ func TestAFolderOfAFormerReleaseOpensAndGoesOn(t *testing.T) {
 				t.Fatal(err)
 			}
 			r := receive(t)
-			dir, logs := open(t, filepath.Join("testdata", how+".tar.gz"), m.At)
+			dir, logs := open(t, filepath.Join("testdata", how+".tar.gz"), &m, r.addr)
 			if killed := how == "killed"; killed != (logs > 0) {
 				t.Fatalf("the folder has %d logs", logs)
 			}
