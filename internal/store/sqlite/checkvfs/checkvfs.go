@@ -270,11 +270,14 @@ func (v *vfs) sync(tls *libc.TLS, pFile uintptr, flags int32) int32 {
 	if rc != lib.SQLITE_OK || !h.log || end == 0 {
 		return rc
 	}
-	// The header is read again since another process may have begun the log anew.
-	if rc := call[xRead](h.base.FxRead)(tls, pFile, h.buf, logHeader, 0); rc != lib.SQLITE_OK {
-		return rc
+	header := h.f.logHead()
+	if header == nil {
+		if rc := call[xRead](h.base.FxRead)(tls, pFile, h.buf, logHeader, 0); rc != lib.SQLITE_OK {
+			return rc
+		}
+		header = bytes(h.buf, logHeader)
 	}
-	if h.f.synced(bytes(h.buf, logHeader), end) != nil {
+	if h.f.synced(header, end) != nil {
 		return lib.SQLITE_IOERR_FSYNC
 	}
 	h.f.end.CompareAndSwap(end, 0)

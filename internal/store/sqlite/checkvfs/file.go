@@ -25,13 +25,12 @@ const (
 // The file of checksums: a header, then 8 bytes a page, a CRC-32C (Castagnoli, which processors compute) and the same inverted, so
 // that a damaged checksum is told from a damaged page. Eight zeros: the page was never written.
 const (
-	fileHeader = 1 << 20 // most of which is a hole
+	fileHeader = 1 << 20
 	entrySize  = 8
 	fileMagic  = "GdwSums\x01"
-	markAt     = 16 // in the header; before it the magic
-	markSize   = 8 + 8 + 8 + 8 + 4
-	storeAt    = 56 // the store's id and its checksum
-	logHeadAt  = 80 // a copy of the log's header, for mending
+	storeAt    = 56  // the store's id and its checksum
+	logHeadAt  = 80  // a copy of the log's header, for mending
+	markAt     = 512 // the mark, in turn here and in the next sector
 
 	firstPageAt  = 64 << 10 // a copy of the first page, without which a database cannot be read at all
 	maxFirstPage = 64 << 10
@@ -74,17 +73,25 @@ type File struct {
 	users    int          // of the process; guarded by opening
 	end      atomic.Int64 // of the last commit that was written to the log and not synced yet; 0: there is none
 
+	header []byte // of sums, mapped: see put
+
+	// Of the log. Whoever commits never waits here for the disk.
 	mu          sync.RWMutex
 	mark        walfile.Mark
+	turn        uint64         // of the mark: how often it was written
+	logHeader   []byte         // as it is in the log; nil: not known
 	head        walfile.Note   // of the frame whose page is about to be written
 	first       int            // frame of the first of notes
 	notes       []walfile.Note // frames that were written since the last sync
 	buf         []byte
-	log         []uint64         // of each page in the log: its checksum and known; written or seen whole by this process
-	cache       map[int64][]byte // chunks of checksums as they are in the file
-	fresh       []entry          // checksums that are not in the file yet, in the order of pages
-	dirty       bool             // checksums were written since they were synced
+	log         []uint64 // of each page in the log: its checksum and known; written or seen whole by this process
 	dbID, logID identity
+
+	// Of the database.
+	sumsMu sync.RWMutex
+	cache  map[int64][]byte // chunks of checksums as they are in the file
+	fresh  []entry          // checksums that are not in the file yet, in the order of pages
+	dirty  bool             // checksums were written since they were synced
 }
 
 // entry is the checksum of a page.
@@ -133,10 +140,7 @@ func Open(path string, o Options) (*File, error) {
 	}
 	f := &File{path: path, damaged: o.Damaged, shared: o.Shared, lax: o.Lax, users: 1}
 	if err := f.open(&o); err != nil {
-		if f.sums != nil {
-			err = errors.Join(err, f.sums.Close())
-		}
-		return nil, err
+		return nil, errors.Join(err, f.release())
 	}
 	files.Store(path, f)
 	return f, nil
@@ -150,7 +154,7 @@ func (f *File) Close() error {
 		return nil
 	}
 	files.Delete(f.path)
-	return errors.Join(f.syncSums(), f.sums.Close())
+	return errors.Join(f.syncSums(), f.release())
 }
 
 func (f *File) open(o *Options) (err error) {
@@ -172,7 +176,11 @@ func (f *File) open(o *Options) (err error) {
 	f.pageSize.Store(size)
 	if !o.Expected && f.unmade() {
 		err = f.adopt()
-	} else {
+	}
+	if err == nil {
+		err = f.mapHeader()
+	}
+	if err == nil {
 		err = f.loadMark()
 	}
 	if err == nil {
@@ -232,22 +240,6 @@ func readHead(path string) (b [logHeadAt]byte, err error) {
 	defer f.Close()
 	_, err = f.ReadAt(b[:], 0)
 	return b, err
-}
-
-// loadMark reads the header of the checksums.
-func (f *File) loadMark() error {
-	head := make([]byte, logHeadAt)
-	_, err := f.sums.ReadAt(head, 0)
-	if err == nil && string(head[:8]) != fileMagic {
-		err = errors.New("it does not begin like checksums")
-	}
-	if err == nil {
-		f.mark, err = decodeMark(head[markAt:])
-	}
-	if err != nil {
-		return &DamageError{Path: f.path + Suffix, What: err.Error()}
-	}
-	return nil
 }
 
 // openLog checks the log that SQLite is about to recover. Where another process may be writing to it, one look may see a
@@ -348,23 +340,20 @@ func pageSize(path string) (int64, error) {
 
 // adopt makes the checksums of a database that has none. Their header comes last: it says that they are whole.
 func (f *File) adopt() error {
+	// Zeros rather than a hole: what is mapped must have its place on the disk.
+	if _, err := f.sums.WriteAt(make([]byte, fileHeader), 0); err != nil {
+		return fmt.Errorf("make checksums: %w", err)
+	}
 	if size := f.pageSize.Load(); size > 0 {
 		err := eachPage(f.path, size, func(page int64, b []byte) error { return f.wrotePage(b, (page-1)*size) })
 		if err = errors.Join(err, f.syncSums()); err != nil {
 			return fmt.Errorf("make checksums: %w", err)
 		}
 	}
-	head := make([]byte, logHeadAt)
+	head := make([]byte, markAt+markSize)
 	copy(head, fileMagic)
-	encodeMark(head[markAt:], f.mark)
-	_, err := f.sums.WriteAt(head, 0)
-	if err == nil {
-		info, serr := f.sums.Stat()
-		if err = serr; err == nil && info.Size() < fileHeader {
-			err = f.sums.Truncate(fileHeader)
-		}
-	}
-	if err != nil {
+	encodeMark(head[markAt:], f.mark, 0)
+	if _, err := f.sums.WriteAt(head, 0); err != nil {
 		return fmt.Errorf("write checksums: %w", err)
 	}
 	return f.sums.Sync()
@@ -419,13 +408,13 @@ func (f *File) wrotePage(b []byte, offset int64) error {
 		return fmt.Errorf("%d bytes at %d are no page", len(b), offset)
 	}
 	e := entry{page: offset/size + 1, sum: crc32.Checksum(b, castagnoli)}
-	f.mu.Lock()
-	defer f.mu.Unlock()
 	if offset == 0 {
-		if _, err := f.sums.WriteAt(b, firstPageAt); err != nil {
+		if err := f.keepFirst(b); err != nil {
 			return err
 		}
 	}
+	f.sumsMu.Lock()
+	defer f.sumsMu.Unlock()
 	if n := len(f.fresh); n > 0 && (f.fresh[n-1].page >= e.page || n == maxFresh) {
 		if err := f.flush(); err != nil {
 			return err
@@ -462,8 +451,8 @@ func (f *File) truncated(size int64) error {
 	if page == 0 {
 		return nil
 	}
-	f.mu.Lock()
-	defer f.mu.Unlock()
+	f.sumsMu.Lock()
+	defer f.sumsMu.Unlock()
 	if err := f.flush(); err != nil {
 		return err
 	}
@@ -478,11 +467,11 @@ func (f *File) truncated(size int64) error {
 
 // syncSums has the checksums on disk. Readers do not wait for that.
 func (f *File) syncSums() error {
-	f.mu.Lock()
+	f.sumsMu.Lock()
 	err := f.flush()
 	dirty := f.dirty
 	f.dirty = false
-	f.mu.Unlock()
+	f.sumsMu.Unlock()
 	if err != nil || !dirty {
 		return err
 	}

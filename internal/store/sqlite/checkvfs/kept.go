@@ -47,7 +47,7 @@ func ReadKept(path string, pageSize int) (*Kept, error) {
 	if len(b) < fileHeader {
 		return k, nil
 	}
-	if k.Mark, err = decodeMark(b[markAt:]); err != nil {
+	if k.Mark, _, err = decodeMarks(b[markAt:]); err != nil {
 		k.Broken = append(k.Broken, err.Error())
 	}
 	k.Store = StoreOf(path)

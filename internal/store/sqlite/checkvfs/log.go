@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"hash/crc32"
+	"slices"
 
 	"golang.org/x/sys/unix"
 
@@ -59,6 +60,7 @@ func (f *File) wroteLog(b []byte, offset int64) {
 	defer f.mu.Unlock()
 	if offset == 0 && len(b) == logHeader {
 		f.log, f.notes = f.log[:0], f.notes[:0] // a new generation
+		f.logHeader = append(f.logHeader[:0], b...)
 		return
 	}
 	if len(b) == walfile.FrameHead {
@@ -96,8 +98,7 @@ func (f *File) writeNotes() error {
 	if len(b) == 0 {
 		return nil
 	}
-	_, err := f.sums.WriteAt(b, notesAt+int64(f.first)*noteSize)
-	return err
+	return f.put(b, notesAt+f.first*noteSize)
 }
 
 func decodeNotes(b []byte) []walfile.Note {
@@ -109,12 +110,22 @@ func decodeNotes(b []byte) []walfile.Note {
 	return notes
 }
 
+// logHead is the log's header; nil: it is not known, or another process may have begun the log anew.
+func (f *File) logHead() []byte {
+	f.mu.RLock()
+	defer f.mu.RUnlock()
+	if f.shared {
+		return nil
+	}
+	return slices.Clone(f.logHeader)
+}
+
 // synced notes that the log is on disk up to its last commit.
 func (f *File) synced(header []byte, end int64) error {
 	return f.changeMark(func(m *walfile.Mark) error {
 		salts := walfile.Salts{binary.BigEndian.Uint32(header[16:]), binary.BigEndian.Uint32(header[20:])}
 		if salts != m.Salts {
-			if _, err := f.sums.WriteAt(header, logHeadAt); err != nil {
+			if err := f.put(header, logHeadAt); err != nil {
 				return err
 			}
 			*m = walfile.Mark{Salts: salts}
@@ -168,7 +179,7 @@ func (f *File) logCopied() error {
 
 func (f *File) logRemoved() error {
 	return f.changeMark(func(m *walfile.Mark) error {
-		f.log = nil
+		f.log, f.logHeader = nil, nil
 		*m = walfile.Mark{}
 		f.logID = identity{}
 		return nil
@@ -192,33 +203,5 @@ func (f *File) changeMark(change func(*walfile.Mark) error) (err error) {
 	if err := change(&m); err != nil || m == f.mark {
 		return err
 	}
-	var b [markSize]byte
-	encodeMark(b[:], m)
-	if _, err := f.sums.WriteAt(b[:], markAt); err != nil {
-		return err
-	}
-	f.mark = m
-	return nil
-}
-
-func encodeMark(b []byte, m walfile.Mark) {
-	binary.LittleEndian.PutUint32(b, m.Salts[0])
-	binary.LittleEndian.PutUint32(b[4:], m.Salts[1])
-	binary.LittleEndian.PutUint64(b[8:], uint64(m.Bytes))
-	binary.LittleEndian.PutUint64(b[16:], uint64(m.Copied))
-	binary.LittleEndian.PutUint64(b[24:], uint64(m.Commits))
-	binary.LittleEndian.PutUint32(b[32:], crc32.Checksum(b[:32], castagnoli))
-}
-
-var errMark = errors.New("the note of how much of the log is on disk")
-
-func decodeMark(b []byte) (m walfile.Mark, err error) {
-	if binary.LittleEndian.Uint32(b[32:]) != crc32.Checksum(b[:32], castagnoli) {
-		return m, errMark
-	}
-	m.Salts = walfile.Salts{binary.LittleEndian.Uint32(b), binary.LittleEndian.Uint32(b[4:])}
-	m.Bytes = int64(binary.LittleEndian.Uint64(b[8:]))
-	m.Copied = int64(binary.LittleEndian.Uint64(b[16:]))
-	m.Commits = int64(binary.LittleEndian.Uint64(b[24:]))
-	return m, nil
+	return f.putMark(m)
 }

@@ -13,13 +13,13 @@ var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
 // entry reads the checksum of a page; ok is false if it is not known.
 func (f *File) entry(page int64) (sum uint32, ok bool, err error) {
-	f.mu.RLock()
+	f.sumsMu.RLock()
 	i, found := slices.BinarySearchFunc(f.fresh, page, func(e entry, page int64) int { return cmp.Compare(e.page, page) })
 	if found {
 		sum = f.fresh[i].sum
 	}
 	cached := f.cache[(page-1)/chunk]
-	f.mu.RUnlock()
+	f.sumsMu.RUnlock()
 	if found {
 		return sum, true, nil
 	}
@@ -38,8 +38,8 @@ func (f *File) entry(page int64) (sum uint32, ok bool, err error) {
 
 // load reads a chunk of checksums. It is kept where nobody else writes any: a read of a page costs no second one then.
 func (f *File) load(n int64) []byte {
-	f.mu.Lock()
-	defer f.mu.Unlock()
+	f.sumsMu.Lock()
+	defer f.sumsMu.Unlock()
 	b := make([]byte, chunk*entrySize)
 	got, _ := f.sums.ReadAt(b, fileHeader+n*int64(len(b)))
 	b = b[:got]
