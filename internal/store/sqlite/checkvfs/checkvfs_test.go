@@ -202,7 +202,7 @@ func TestMissingOrDamagedChecksumsAreDamage(t *testing.T) {
 func crash(t *testing.T, path string) (copied string) {
 	t.Helper()
 	copied = filepath.Join(t.TempDir(), "b.db")
-	for _, suffix := range []string{checkvfs.Suffix, "-wal", ""} {
+	for _, suffix := range []string{checkvfs.Suffix, checkvfs.NoteSuffix, "-wal", ""} {
 		b, err := os.ReadFile(path + suffix)
 		if err != nil {
 			t.Fatal(err)
@@ -337,7 +337,7 @@ func TestADatabaseOfAnotherStoreIsNotOpened(t *testing.T) {
 }
 
 func TestFilesThatAreTakenAwayAreNoticed(t *testing.T) {
-	for _, suffix := range []string{"", "-wal", checkvfs.Suffix} {
+	for _, suffix := range []string{"", "-wal", checkvfs.Suffix, checkvfs.NoteSuffix} {
 		for name, harm := range map[string]func(string) error{
 			"removed":  os.Remove,
 			"cut off":  func(p string) error { return os.Truncate(p, 0) },

@@ -1,6 +1,7 @@
 package checkvfs
 
 import (
+	"crypto/rand"
 	"encoding/binary"
 	"encoding/hex"
 	"errors"
@@ -25,18 +26,14 @@ const (
 // The file of checksums: a header, then 8 bytes a page, a CRC-32C (Castagnoli, which processors compute) and the same inverted, so
 // that a damaged checksum is told from a damaged page. Eight zeros: the page was never written.
 const (
-	fileHeader = 1 << 20
+	fileHeader = 128 << 10
 	entrySize  = 8
 	fileMagic  = "GdwSums\x01"
 	storeAt    = 56  // the store's id and its checksum
-	logHeadAt  = 80  // a copy of the log's header, for mending
-	markAt     = 512 // the mark, in turn here and in the next sector
+	lifeAt     = 80  // drawn when the checksums were made; the note has it, too
+	markAt     = 512 // the mark as it last was when checksums were synced, in turn here and in the next sector
 
-	firstPageAt  = 64 << 10 // a copy of the first page, without which a database cannot be read at all
-	maxFirstPage = 64 << 10
-	notesAt      = 128 << 10 // what is noted of the log's frames
-	noteSize     = 12
-	maxNotes     = (fileHeader - notesAt) / noteSize // of pages of 4096 bytes 315 MB, which is more than logs may have
+	firstPageAt = 64 << 10 // a copy of the first page, without which a database cannot be read at all
 )
 
 // ID names the store that a file belongs to.
@@ -66,6 +63,7 @@ func (e *ForeignError) Error() string {
 type File struct {
 	path     string
 	sums     *os.File
+	note     note
 	pageSize atomic.Int64 // 0: there is no database yet
 	damaged  func(error)
 	shared   bool
@@ -73,12 +71,10 @@ type File struct {
 	users    int          // of the process; guarded by opening
 	end      atomic.Int64 // of the last commit that was written to the log and not synced yet; 0: there is none
 
-	header []byte // of sums, mapped: see put
-
-	// Of the log. Whoever commits never waits here for the disk.
+	// Of the log. Who commits waits for no disk here.
 	mu          sync.RWMutex
 	mark        walfile.Mark
-	turn        uint64         // of the mark: how often it was written
+	turn        uint64         // how often the mark was changed
 	logHeader   []byte         // as it is in the log; nil: not known
 	head        walfile.Note   // of the frame whose page is about to be written
 	first       int            // frame of the first of notes
@@ -92,6 +88,7 @@ type File struct {
 	cache  map[int64][]byte // chunks of checksums as they are in the file
 	fresh  []entry          // checksums that are not in the file yet, in the order of pages
 	dirty  bool             // checksums were written since they were synced
+	copies int              // of the mark beside them
 }
 
 // entry is the checksum of a page.
@@ -178,10 +175,7 @@ func (f *File) open(o *Options) (err error) {
 		err = f.adopt()
 	}
 	if err == nil {
-		err = f.mapHeader()
-	}
-	if err == nil {
-		err = f.loadMark()
+		err = f.openNote()
 	}
 	if err == nil {
 		err = f.belong(o.Store)
@@ -232,7 +226,7 @@ func StoreOf(path string) (id ID) {
 	return ID(b[storeAt:])
 }
 
-func readHead(path string) (b [logHeadAt]byte, err error) {
+func readHead(path string) (b [lifeAt]byte, err error) {
 	f, err := os.Open(path + Suffix)
 	if err != nil {
 		return b, err
@@ -340,10 +334,6 @@ func pageSize(path string) (int64, error) {
 
 // adopt makes the checksums of a database that has none. Their header comes last: it says that they are whole.
 func (f *File) adopt() error {
-	// Zeros rather than a hole: what is mapped must have its place on the disk.
-	if _, err := f.sums.WriteAt(make([]byte, fileHeader), 0); err != nil {
-		return fmt.Errorf("make checksums: %w", err)
-	}
 	if size := f.pageSize.Load(); size > 0 {
 		err := eachPage(f.path, size, func(page int64, b []byte) error { return f.wrotePage(b, (page-1)*size) })
 		if err = errors.Join(err, f.syncSums()); err != nil {
@@ -352,8 +342,18 @@ func (f *File) adopt() error {
 	}
 	head := make([]byte, markAt+markSize)
 	copy(head, fileMagic)
+	if _, err := rand.Read(head[lifeAt:][:lifeSize]); err != nil {
+		return err
+	}
 	encodeMark(head[markAt:], f.mark, 0)
-	if _, err := f.sums.WriteAt(head, 0); err != nil {
+	_, err := f.sums.WriteAt(head, 0)
+	if err == nil {
+		info, serr := f.sums.Stat()
+		if err = serr; err == nil && info.Size() < fileHeader {
+			err = f.sums.Truncate(fileHeader)
+		}
+	}
+	if err != nil {
 		return fmt.Errorf("write checksums: %w", err)
 	}
 	return f.sums.Sync()
@@ -409,7 +409,7 @@ func (f *File) wrotePage(b []byte, offset int64) error {
 	}
 	e := entry{page: offset/size + 1, sum: crc32.Checksum(b, castagnoli)}
 	if offset == 0 {
-		if err := f.keepFirst(b); err != nil {
+		if _, err := f.sums.WriteAt(b, firstPageAt); err != nil {
 			return err
 		}
 	}
@@ -475,7 +475,7 @@ func (f *File) syncSums() error {
 	if err != nil || !dirty {
 		return err
 	}
-	return f.sums.Sync()
+	return f.syncMark()
 }
 
 func (f *File) report(err error) {

@@ -47,12 +47,16 @@ func ReadKept(path string, pageSize int) (*Kept, error) {
 	if len(b) < fileHeader {
 		return k, nil
 	}
-	if k.Mark, _, err = decodeMarks(b[markAt:]); err != nil {
+	note, err := readNote(path, b)
+	if err != nil {
+		return nil, err
+	}
+	if k.Mark, _, err = newestMark(b[markAt:], note[liveAt:]); err != nil {
 		k.Broken = append(k.Broken, err.Error())
 	}
 	k.Store = StoreOf(path)
-	k.LogHeader = b[logHeadAt : logHeadAt+logHeader]
-	k.Notes = decodeNotes(b[notesAt:fileHeader])
+	k.LogHeader = note[logHeadAt:][:logHeader]
+	k.Notes = decodeNotes(note[notesAt:])
 	k.FirstPage = b[firstPageAt : firstPageAt+pageSize]
 	for e := b[fileHeader:]; len(e) >= entrySize; e = e[entrySize:] {
 		sum, ok, err := decodeEntry(e)

@@ -98,13 +98,13 @@ func (f *File) writeNotes() error {
 	if len(b) == 0 {
 		return nil
 	}
-	return f.put(b, notesAt+f.first*noteSize)
+	return f.note.put(b, notesAt+f.first*frameNote)
 }
 
 func decodeNotes(b []byte) []walfile.Note {
-	notes := make([]walfile.Note, len(b)/noteSize)
+	notes := make([]walfile.Note, len(b)/frameNote)
 	for i := range notes {
-		e := b[i*noteSize:]
+		e := b[i*frameNote:]
 		notes[i] = walfile.Note{Page: binary.LittleEndian.Uint32(e), Pages: binary.LittleEndian.Uint32(e[4:]), Sum: binary.LittleEndian.Uint32(e[8:])}
 	}
 	return notes
@@ -125,7 +125,7 @@ func (f *File) synced(header []byte, end int64) error {
 	return f.changeMark(func(m *walfile.Mark) error {
 		salts := walfile.Salts{binary.BigEndian.Uint32(header[16:]), binary.BigEndian.Uint32(header[20:])}
 		if salts != m.Salts {
-			if err := f.put(header, logHeadAt); err != nil {
+			if err := f.note.put(header, logHeadAt); err != nil {
 				return err
 			}
 			*m = walfile.Mark{Salts: salts}
@@ -174,7 +174,7 @@ func (f *File) logCopied() error {
 	if err != nil {
 		return err
 	}
-	return f.sums.Sync()
+	return f.syncMark()
 }
 
 func (f *File) logRemoved() error {
@@ -186,7 +186,7 @@ func (f *File) logRemoved() error {
 	})
 }
 
-// changeMark changes the note. It is not synced: after a power cut an older one says less, which is checked all the same.
+// changeMark changes the mark. It is not synced: after a power cut an older one says less, which is checked all the same.
 func (f *File) changeMark(change func(*walfile.Mark) error) (err error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

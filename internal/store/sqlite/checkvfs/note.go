@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"hash/crc32"
+	"os"
 	"runtime/debug"
 
 	"golang.org/x/sys/unix"
@@ -12,36 +13,94 @@ import (
 	"godwit.dev/godwit/internal/store/sqlite/walfile"
 )
 
-// mapHeader maps the header of the checksums into memory.
-func (f *File) mapHeader() error {
-	info, err := f.sums.Stat()
-	if err == nil && info.Size() < fileHeader {
-		return &DamageError{Path: f.path + Suffix, What: fmt.Sprintf("it has %d bytes, which is not even its header", info.Size())}
-	}
-	if err == nil {
-		f.header, err = unix.Mmap(int(f.sums.Fd()), 0, fileHeader, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED)
-	}
-	if err != nil {
-		return fmt.Errorf("map checksums: %w", err)
-	}
-	return nil
+// NoteSuffix is what the name of the file with the note of the log adds to the database's.
+const NoteSuffix = "-note"
+
+// The note says how much of the log is on disk and what each frame of it should be. A system call at each commit would cost it
+// microseconds, or wait for a sync of the same file, so the file is mapped into memory, and never synced: it survives a kill, and
+// a power cut leaves an older one, or none. It has no data that is not elsewhere: a missing one is made anew.
+const (
+	noteMagic = "GdwNote\x01"
+	noteFile  = 1 << 20
+	lifeSize  = 8  // after the magic: of which checksums it is the note
+	liveAt    = 64 // the mark
+	logHeadAt = 128
+	notesAt   = 4096 // of the frames
+	frameNote = 12
+	maxNotes  = (noteFile - notesAt) / frameNote // of pages of 4096 bytes 358 MB, which is more than logs may have
+)
+
+// note is the mapped file.
+type note struct {
+	path string
+	file *os.File
+	mem  []byte
 }
 
-func (f *File) release() (err error) {
-	if f.header != nil {
-		err = unix.Munmap(f.header)
-		f.header = nil
+// openNote maps the note, makes one that is of no use anew, and loads the mark.
+func (f *File) openNote() (err error) {
+	head, err := f.readSums()
+	if err != nil {
+		return err
 	}
+	n := &f.note
+	n.path = f.path + NoteSuffix
+	if n.file, err = os.OpenFile(n.path, os.O_RDWR|os.O_CREATE, 0o600); err != nil {
+		return fmt.Errorf("open note of the log: %w", err)
+	}
+	if !n.is(head) {
+		// Zeros rather than a hole: what is mapped must have its place on the disk.
+		b := make([]byte, noteFile)
+		copy(b, noteMagic)
+		copy(b[len(noteMagic):], head[lifeAt:][:lifeSize])
+		if _, err = n.file.WriteAt(b, 0); err != nil {
+			return fmt.Errorf("write note of the log: %w", err)
+		}
+	}
+	n.mem, err = unix.Mmap(int(n.file.Fd()), 0, noteFile, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED)
+	if err != nil {
+		return fmt.Errorf("map note of the log: %w", err)
+	}
+	return f.loadMark()
+}
+
+// is reports whether the note is that of the checksums with this header.
+func (n *note) is(sums []byte) bool {
+	if n.file == nil {
+		return false
+	}
+	b := make([]byte, len(noteMagic)+lifeSize)
+	_, err := n.file.ReadAt(b, 0)
+	info, serr := n.file.Stat()
+	return err == nil && serr == nil && info.Size() == noteFile && isNote(b, sums)
+}
+
+func isNote(note, sums []byte) bool {
+	return string(note[:len(noteMagic)]) == noteMagic && string(note[len(noteMagic):][:lifeSize]) == string(sums[lifeAt:][:lifeSize])
+}
+
+func (n *note) close() (err error) {
+	if n.mem != nil {
+		err = unix.Munmap(n.mem)
+		n.mem = nil
+	}
+	if n.file != nil {
+		err = errors.Join(err, n.file.Close())
+	}
+	return err
+}
+
+func (f *File) release() error {
+	err := f.note.close()
 	if f.sums != nil {
 		err = errors.Join(err, f.sums.Close())
 	}
 	return err
 }
 
-// put writes to the header. Each commit does, and a system call would cost it microseconds, or wait for a sync of the
-// checksums that is under way; memory that is the file does neither. Where the file was cut off under us, or has no place on a
-// full disk, the memory cannot be written: that is an error like any other.
-func (f *File) put(b []byte, at int) (err error) {
+// put writes to the note. Where the file was cut off under us, or has no place on a full disk, its memory cannot be written:
+// that is an error like any other.
+func (n *note) put(b []byte, at int) (err error) {
 	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
 	defer func() {
 		switch fault := recover().(type) {
@@ -50,35 +109,34 @@ func (f *File) put(b []byte, at int) (err error) {
 			error
 			Addr() uintptr
 		}:
-			err = fmt.Errorf("write to %s: %w", f.path+Suffix, fault)
+			err = fmt.Errorf("write to %s: %w", n.path, fault)
 		default:
 			panic(fault)
 		}
 	}()
-	copy(f.header[at:fileHeader], b)
+	copy(n.mem[at:noteFile], b)
 	return nil
 }
 
-// keepFirst keeps a copy of the first page.
-func (f *File) keepFirst(page []byte) error {
-	if f.header == nil { // the checksums are just being made
-		_, err := f.sums.WriteAt(page, firstPageAt)
-		return err
-	}
-	return f.put(page, firstPageAt)
-}
-
-// The mark is written in turn to two places: one that was half written when the power failed leaves the one before it, which
-// says less, and that is checked all the same.
 const (
 	markSize  = 8 + 8 + 8 + 8 + 8 + 4
-	markEvery = 512
+	markEvery = 512 // bytes between the two copies beside the checksums
 )
 
+// readNote reads the note of the checksums that begin so; zeros, if there is none of them.
+func readNote(path string, sums []byte) ([]byte, error) {
+	b, err := os.ReadFile(path + NoteSuffix)
+	if errors.Is(err, os.ErrNotExist) || err == nil && (len(b) != noteFile || !isNote(b, sums)) {
+		return make([]byte, noteFile), nil
+	}
+	return b, err
+}
+
+// putMark changes the mark.
 func (f *File) putMark(m walfile.Mark) error {
 	var b [markSize]byte
 	encodeMark(b[:], m, f.turn+1)
-	if err := f.put(b[:], markAt+int((f.turn+1)%2)*markEvery); err != nil {
+	if err := f.note.put(b[:], liveAt); err != nil {
 		return err
 	}
 	f.mark = m
@@ -86,20 +144,70 @@ func (f *File) putMark(m walfile.Mark) error {
 	return nil
 }
 
-// loadMark reads the mark, which other processes may have changed.
-func (f *File) loadMark() error {
+// syncMark has the checksums on disk, and with them a copy of the mark.
+func (f *File) syncMark() error {
+	var b [markSize]byte
+	f.mu.RLock()
+	encodeMark(b[:], f.mark, f.turn)
+	f.mu.RUnlock()
+	f.sumsMu.Lock()
+	f.copies++
+	at := int64(markAt + f.copies%2*markEvery)
+	_, err := f.sums.WriteAt(b[:], at)
+	f.sumsMu.Unlock()
+	if err != nil {
+		return err
+	}
+	return f.sums.Sync()
+}
+
+// readSums reads the begin of the checksums.
+func (f *File) readSums() ([]byte, error) {
 	head := make([]byte, markAt+markEvery+markSize)
 	_, err := f.sums.ReadAt(head, 0)
 	if err == nil && string(head[:len(fileMagic)]) != fileMagic {
 		err = errors.New("it does not begin like checksums")
 	}
-	if err == nil {
-		f.mark, f.turn, err = decodeMarks(head[markAt:])
-	}
 	if err != nil {
+		return nil, &DamageError{Path: f.path + Suffix, What: err.Error()}
+	}
+	return head, nil
+}
+
+// loadMark reads the mark, which other processes may have changed.
+func (f *File) loadMark() error {
+	head, err := f.readSums()
+	if err != nil {
+		return err
+	}
+	var live []byte
+	if f.note.is(head) {
+		live = make([]byte, markSize)
+		if _, err := f.note.file.ReadAt(live, liveAt); err != nil {
+			return err
+		}
+	}
+	if f.mark, f.turn, err = newestMark(head[markAt:], live); err != nil {
 		return &DamageError{Path: f.path + Suffix, What: err.Error()}
 	}
 	return nil
+}
+
+var errMark = errors.New("the note of how much of the log is on disk")
+
+// newestMark is the newest that is whole: of the two copies, one may have been half written when the power failed, and the
+// live one when the process was killed.
+func newestMark(copies, live []byte) (m walfile.Mark, turn uint64, err error) {
+	err = errMark
+	for _, b := range [][]byte{copies, copies[markEvery:], live} {
+		if len(b) < markSize {
+			continue
+		}
+		if m2, turn2, ok := decodeMark(b); ok && (err != nil || turn2 >= turn) {
+			m, turn, err = m2, turn2, nil
+		}
+	}
+	return m, turn, err
 }
 
 func encodeMark(b []byte, m walfile.Mark, turn uint64) {
@@ -121,18 +229,4 @@ func decodeMark(b []byte) (m walfile.Mark, turn uint64, ok bool) {
 	m.Copied = int64(binary.LittleEndian.Uint64(b[16:]))
 	m.Commits = int64(binary.LittleEndian.Uint64(b[24:]))
 	return m, binary.LittleEndian.Uint64(b[32:]), true
-}
-
-var errMark = errors.New("the note of how much of the log is on disk")
-
-// decodeMarks takes the newer of the two that is whole.
-func decodeMarks(b []byte) (m walfile.Mark, turn uint64, err error) {
-	m, turn, ok := decodeMark(b)
-	if m2, turn2, ok2 := decodeMark(b[markEvery:]); ok2 && (!ok || turn2 > turn) {
-		return m2, turn2, nil
-	}
-	if !ok {
-		return m, 0, errMark
-	}
-	return m, turn, nil
 }

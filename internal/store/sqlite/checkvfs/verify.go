@@ -70,7 +70,10 @@ func Verify(ctx context.Context, path string, progress func(done, total int64)) 
 		return d, err
 	}
 	f := &File{path: path, sums: sums, shared: true}
-	defer f.sums.Close()
+	defer f.release() // was only read
+	if f.note.file, err = os.Open(path + NoteSuffix); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return d, err
+	}
 	size, err := f.look()
 	if err != nil {
 		d.Errors = append(d.Errors, err)

@@ -44,12 +44,17 @@ func (f *File) Gone() error {
 	if err != nil {
 		return err
 	}
+	note, err := f.note.file.Stat()
+	if err != nil {
+		return err
+	}
 	for _, file := range []struct {
 		name  string
 		id    identity
 		least int64
 	}{
-		{f.path, dbID, 1}, {f.path + logSuffix, logID, mark.Bytes}, {f.path + Suffix, identify(sums), 1},
+		{f.path, dbID, 1}, {f.path + logSuffix, logID, mark.Bytes}, {f.path + Suffix, identify(sums), fileHeader},
+		{f.path + NoteSuffix, identify(note), noteFile},
 	} {
 		if file.id == (identity{}) {
 			continue
