@@ -37,7 +37,7 @@ func Files() []string {
 func Traces() []string {
 	list := []string{ManifestFile}
 	for _, name := range Files() {
-		list = append(list, name, name+"-wal", name+"-shm", name+checkvfs.Suffix)
+		list = append(list, name, name+"-wal", name+"-shm", name+checkvfs.Suffix, name+checkvfs.NoteSuffix)
 	}
 	return list
 }

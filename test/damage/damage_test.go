@@ -20,6 +20,7 @@ var seeds = flag.Int("seeds", 12, "how many cases of damage to try")
 var files = []string{
 	"mailbox.db", "mailbox.db-wal", "mailbox.db-sums", "objects.db", "objects.db-wal", "objects.db-sums", "campaign.db", "campaign.db-wal",
 	"campaign.db-sums", "events.db", "events.db-wal", "events.db-sums", "apps.db", "apps.db-wal", "apps.db-sums", "store.json", "lock",
+	"mailbox.db-note", "objects.db-note", "apps.db-note",
 }
 
 // harm damages a file; false: that file cannot be damaged in this way.

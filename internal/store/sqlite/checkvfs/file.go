@@ -28,7 +28,7 @@ const (
 const (
 	fileHeader = 128 << 10
 	entrySize  = 8
-	fileMagic  = "GdwSums\x01"
+	fileMagic  = "GdwSums\x02"
 	storeAt    = 56  // the store's id and its checksum
 	lifeAt     = 80  // drawn when the checksums were made; the note has it, too
 	markAt     = 512 // the mark as it last was when checksums were synced, in turn here and in the next sector

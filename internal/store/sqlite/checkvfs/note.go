@@ -53,13 +53,18 @@ func (f *File) openNote() (err error) {
 		b := make([]byte, noteFile)
 		copy(b, noteMagic)
 		copy(b[len(noteMagic):], head[lifeAt:][:lifeSize])
-		if _, err = n.file.WriteAt(b, 0); err != nil {
+		_, err = n.file.WriteAt(b, 0)
+		if err = errors.Join(err, n.file.Truncate(noteFile)); err != nil {
 			return fmt.Errorf("write note of the log: %w", err)
 		}
 	}
 	n.mem, err = unix.Mmap(int(n.file.Fd()), 0, noteFile, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED)
 	if err != nil {
 		return fmt.Errorf("map note of the log: %w", err)
+	}
+	_, first, _ := decodeMark(head[markAt:])
+	if _, second, ok := decodeMark(head[markAt+markEvery:]); ok && second > first {
+		f.copies = 1 // so that the next copy takes the place of the older one
 	}
 	return f.loadMark()
 }

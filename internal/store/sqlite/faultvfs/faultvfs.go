@@ -153,7 +153,7 @@ func (v *VFS) Leave(room int64) {
 func (v *VFS) PowerCut(path, to string) error {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	for _, suffix := range []string{"", "-wal", "-sums"} {
+	for _, suffix := range []string{"", "-wal", "-sums", "-note"} {
 		b, err := os.ReadFile(path + suffix)
 		if errors.Is(err, os.ErrNotExist) {
 			continue

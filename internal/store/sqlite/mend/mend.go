@@ -101,7 +101,7 @@ func (j *Job) sound(ctx context.Context) bool {
 }
 
 // suffixes of the files of a database.
-var suffixes = []string{"", "-wal", "-shm", checkvfs.Suffix}
+var suffixes = []string{"", "-wal", "-shm", checkvfs.Suffix, checkvfs.NoteSuffix}
 
 // keep copies what there is.
 func (j *Job) keep() error {

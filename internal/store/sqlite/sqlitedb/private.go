@@ -18,7 +18,7 @@ func makePrivate(path string) error {
 	if !errors.Is(err, fs.ErrExist) {
 		return err
 	}
-	for _, suffix := range []string{"", "-wal", "-shm", checkvfs.Suffix} {
+	for _, suffix := range []string{"", "-wal", "-shm", checkvfs.Suffix, checkvfs.NoteSuffix} {
 		if err := os.Chmod(path+suffix, 0o600); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return err
 		}
