@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"golang.org/x/sys/unix"
+
+	"godwit.dev/godwit/internal/store/sqlite/walfile"
 )
 
 // BenchmarkNote measures what a commit of five frames pays for its note, while another file of the same folder, or the same
@@ -76,4 +78,46 @@ func syncAgainAndAgain(b *testing.B, f *os.File, stop chan struct{}) {
 			return
 		}
 	}
+}
+
+// BenchmarkPage measures what a page of 4 KB pays for its checksum: one that is read from the database or from the log, and one that
+// is written to the log.
+func BenchmarkPage(b *testing.B) {
+	const pages, size = 16, 4096 // few: a page that was just read or is about to be written is in the cache
+	path := filepath.Join(b.TempDir(), "a.db")
+	image := make([]byte, pages*size)
+	copy(image, "SQLite format 3\x00\x10\x00")
+	for i := range pages {
+		image[i*size+100] = byte(i) | 1
+	}
+	if err := os.WriteFile(path, image, 0o600); err != nil {
+		b.Fatal(err)
+	}
+	f, err := Open(path, Options{Damaged: func(err error) { b.Error(err) }})
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.Cleanup(func() { _ = f.Close() })
+	page := func(i int) []byte { return image[i%pages*size:][:size] }
+	frame := func(i int) int64 { return logHeader + walfile.FrameHead + int64(i%pages)*(size+walfile.FrameHead) }
+	for i := range pages {
+		f.wroteLog(page(i), frame(i))
+	}
+	b.Run("read", func(b *testing.B) {
+		for i := 0; b.Loop(); i++ {
+			f.checkPage(page(i), int64(i%pages)*size, false)
+		}
+	})
+	b.Run("read from the log", func(b *testing.B) {
+		for i := 0; b.Loop(); i++ {
+			f.checkFrame(page(i), frame(i))
+		}
+	})
+	b.Run("written to the log", func(b *testing.B) {
+		for i := 0; b.Loop(); i++ {
+			if f.wroteLog(page(i), frame(i)); i%8 == 7 {
+				f.notes = f.notes[:0] // as a commit does
+			}
+		}
+	})
 }

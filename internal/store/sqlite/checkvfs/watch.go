@@ -53,7 +53,9 @@ func (f *File) Gone() error {
 		id    identity
 		least int64
 	}{
-		{f.path, dbID, 1}, {f.path + logSuffix, logID, mark.Bytes}, {f.path + Suffix, identify(sums), fileHeader},
+		{f.path, dbID, 1},
+		{f.path + logSuffix, logID, mark.Bytes},
+		{f.path + Suffix, identify(sums), fileHeader},
 		{f.path + NoteSuffix, identify(note), noteFile},
 	} {
 		if file.id == (identity{}) {
