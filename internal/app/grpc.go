@@ -29,7 +29,7 @@ func (a *App) serveGRPC(ln net.Listener) (stop func(), err error) {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		lim := reactor.Limits{Handshake: conngate.Patience, Admit: a.gate.Admit}
+		lim := reactor.Limits{Handshake: conngate.Patience, Admit: a.gate.Admit, NoFiles: a.gate.NoFiles}
 		err := srv.Serve(ctx, a.reactor, ln, conf, lim)
 		if ctx.Err() == nil {
 			if err == nil {

@@ -59,8 +59,13 @@ const addrShare = 4
 // newGate makes the gate of all listeners.
 func (a *App) newGate() *conngate.Gate {
 	most, mostOf := a.cfg.MaxConnections, a.cfg.MaxPerAddress
-	if most == 0 {
-		most = max(fileLimit()-reservedFiles, 64)
+	possible := connectionLimit(fileLimit())
+	if most > possible {
+		a.log.Warn("max_connections is more than the file limit allows: raise that too (ulimit -n, LimitNOFILE of systemd)",
+			"max_connections", most, "allowed", possible)
+	}
+	if most == 0 || most > possible {
+		most = possible
 	}
 	if mostOf == 0 {
 		mostOf = max(most/addrShare, 1)

@@ -40,8 +40,12 @@ func fileLimit() int {
 	return int(min(r.Cur, 1<<30))
 }
 
-// reservedFiles are descriptors kept for stores, listeners and logs.
+// reservedFiles are descriptors kept for stores, listeners, logs and what is asked and sent outside.
 const reservedFiles = 128
+
+// connectionLimit is how many connections may be open at once under a limit of descriptors. Where that is very low, most
+// of it is for the server itself.
+func connectionLimit(files int) int { return max(files-reservedFiles, files/4) }
 
 // NewLogger makes the server's logger as the settings ask.
 func NewLogger(c *config.Config, w io.Writer) *slog.Logger {

@@ -21,6 +21,8 @@ type Limits struct {
 	// Admit is asked about every peer before anything is spent on it; one that is not ok is closed at once. leave, which may
 	// be nil, is told when the connection is closed. Admit nil: all are welcome.
 	Admit func(netip.Addr) (leave func(), ok bool)
+	// NoFiles, which may be nil, is told of each connection that is closed because there is no descriptor for it.
+	NoFiles func()
 }
 
 // DefaultHandshake is long enough for a phone on a bad link.
@@ -66,6 +68,8 @@ func (r *Reactor) Serve(ctx context.Context, ln net.Listener, tlsConf *tls.Confi
 		a.wg.Wait()
 	}()
 
+	spare := NewSpare()
+	defer spare.Close()
 	var backoff time.Duration
 	for {
 		err := accept()
@@ -78,6 +82,14 @@ func (r *Reactor) Serve(ctx context.Context, ln net.Listener, tlsConf *tls.Confi
 		case errors.Is(err, net.ErrClosed), errors.Is(err, os.ErrClosed):
 			return fmt.Errorf("accept on %s: %w", ln.Addr(), err)
 		case errors.Is(err, syscall.ECONNABORTED), errors.Is(err, syscall.EINTR):
+			continue
+		case errors.Is(err, syscall.EMFILE), errors.Is(err, syscall.ENFILE):
+			if spare.Shed(ln) && a.lim.NoFiles != nil {
+				a.lim.NoFiles()
+			}
+			if n, ok := r.admitLog.allow(time.Now()); ok {
+				r.log.Warn("a connection found no descriptor", "listener", ln.Addr().String(), "error", err, "not_logged", n)
+			}
 			continue
 		}
 		backoff = min(max(2*backoff, firstBackoff), mostBackoff)

@@ -2,7 +2,6 @@ package attack
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
@@ -14,61 +13,63 @@ import (
 	"godwit.dev/godwit/test/blackbox"
 )
 
-// twoApps starts a server with apps "hostile", with these settings, and "good", and returns their keys.
-func twoApps(t *testing.T, settings ...string) (server *blackbox.Server, hostile, good string) {
+// twoApps starts a server with apps "hostile" and "good" that have these settings.
+func twoApps(t *testing.T, settings map[string][]string) *blackbox.Server {
 	t.Helper()
-	server = blackbox.New(t, blackbox.Plain(), blackbox.Args("--allow-private-urls"))
-	keys := map[string]string{}
+	server := blackbox.New(t, blackbox.Plain(), blackbox.Args("--allow-private-urls"))
 	for _, app := range []string{"hostile", "good"} {
-		out, err := server.Run("app", "create", app, "--data", server.Dir, "--json")
-		var made struct{ Key string }
-		if err == nil {
-			err = json.Unmarshal([]byte(out), &made)
-		}
-		if err != nil || made.Key == "" {
-			t.Fatalf("create app: %v\n%s", err, out)
-		}
-		keys[app] = made.Key
-	}
-	if len(settings) > 0 {
-		if out, err := server.Run(append([]string{"app", "set", "hostile", "--data", server.Dir}, settings...)...); err != nil {
-			t.Fatalf("set app: %v\n%s", err, out)
+		for _, args := range [][]string{{"app", "create", app, "--data", server.Dir}, append([]string{"app", "set", app, "--data", server.Dir}, settings[app]...)} {
+			if out, err := server.Run(args...); err != nil {
+				t.Fatalf("%v: %v\n%s", args, err, out)
+			}
 		}
 	}
 	if err := server.Launch(); err != nil {
 		t.Fatal(err)
 	}
-	return server, keys["hostile"], keys["good"]
+	return server
 }
 
 // TestAnAppWhoseServerHangsHoldsUpNoOther: one app's introspection URL never answers while hundreds of its clients connect.
 func TestAnAppWhoseServerHangsHoldsUpNoOther(t *testing.T) {
 	blackbox.Long(t)
 	release := make(chan struct{})
-	hanging := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+	// Both apps are at the same provider, which hangs for one.
+	provider := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/good" {
+			_, _ = w.Write([]byte(`{"active":true,"sub":"driver-1"}`))
+			return
+		}
 		select {
 		case <-release:
 		case <-r.Context().Done():
 		}
 	}))
-	defer hanging.Close()
+	defer provider.Close()
 	defer close(release)
-	server, _, _ := twoApps(t, "--introspect-url", hanging.URL, "--allow-private-urls")
+	server := twoApps(t, map[string][]string{
+		"hostile": {"--introspect-url", provider.URL + "/hostile", "--allow-private-urls"},
+		"good":    {"--introspect-url", provider.URL + "/good", "--allow-private-urls"},
+	})
 	token, err := server.Run("token", "--app", "good", "--recipient", "driver-1", "--data", server.Dir)
 	if err != nil {
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), blackbox.Patience)
 	defer cancel()
+	asked := 0
 	welcome := func() time.Duration {
-		begun := time.Now()
-		link, err := server.Dial(ctx, "ws", blackbox.Hello{App: "good", Recipient: "driver-1", Token: strings.TrimSpace(token)})
+		begun, shown := time.Now(), strings.TrimSpace(token)
+		if asked++; asked%2 == 0 {
+			shown = fmt.Sprint("opaque-", asked) // the provider must be asked
+		}
+		link, err := server.Dial(ctx, "ws", blackbox.Hello{App: "good", Recipient: "driver-1", Token: shown})
 		if err != nil {
 			t.Fatal(err)
 		}
 		defer link.Cut()
 		if f, err := link.Next(ctx); err != nil || f.Welcome == nil {
-			t.Fatalf("a client of the good app gets %+v, %v", f, err)
+			t.Fatalf("a client of the good app gets %+v, %+v, %v", f, f.Goodbye, err)
 		}
 		return time.Since(begun)
 	}

@@ -5,6 +5,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -122,10 +123,17 @@ func TestOneAddressLeavesPlacesForOthers(t *testing.T) {
 	}
 }
 
-// TestStrangersTakeNoDescriptorsOfTheStores has more connections than there are descriptors.
+// TestStrangersTakeNoDescriptorsOfTheStores has more connections than there are descriptors, also where more are allowed.
 func TestStrangersTakeNoDescriptorsOfTheStores(t *testing.T) {
-	const files = 200
-	server := blackbox.Start(t, blackbox.Dev(), limited(t, files)) // loopback is exempt: all places can be taken
+	for name, more := range map[string][]string{"by default": nil, "more allowed": {"--max-connections", "1000"}} {
+		t.Run(name, func(t *testing.T) { takeDescriptors(t, more) })
+	}
+}
+
+func takeDescriptors(t *testing.T, more []string) {
+	t.Helper()
+	const files, tried = 200, 400
+	server := blackbox.Start(t, blackbox.Dev(), limited(t, files), blackbox.Args(more...)) // loopback is exempt: all places can be taken
 	api := server.API()
 	for i := range 3 { // on a connection that is there before
 		if err := api.Publish(t.Context(), map[string]any{"to": "driver-1", "id": fmt.Sprint("before-", i), "title": "x"}); err != nil {
@@ -134,9 +142,15 @@ func TestStrangersTakeNoDescriptorsOfTheStores(t *testing.T) {
 	}
 	var h held
 	defer h.close()
-	for i := range 400 {
+	for i := range tried {
 		h.hold(t.Context(), []string{server.HTTP, server.GRPC}[i%2], nil)
 	}
+	blackbox.Eventually(t, "those that are too many are closed", func() error {
+		if n := h.open.Load(); n > files-reserved+8 { // a few more are told why they are refused
+			return fmt.Errorf("%d are open", n)
+		}
+		return nil
+	})
 	for i := range 50 {
 		if err := api.Publish(t.Context(), map[string]any{"to": fmt.Sprint("driver-", i), "id": fmt.Sprint("beside-", i), "title": "x"}); err != nil {
 			t.Fatal(err)
@@ -145,12 +159,29 @@ func TestStrangersTakeNoDescriptorsOfTheStores(t *testing.T) {
 	if n := descriptors(t, server.PID()); n > files-20 {
 		t.Errorf("%d of %d descriptors are taken", n, files)
 	}
+	closed := 0
+	for _, why := range []string{"full", "files"} {
+		n, err := strconv.Atoi(metricOf(t, api, `godwit_connections_refused_total{reason="`+why+`"}`))
+		if err != nil {
+			t.Fatal(err)
+		}
+		closed += n
+	}
+	if closed < tried-(files-reserved) {
+		t.Errorf("%d are counted as refused", closed)
+	}
 	if a, err := api.Do(t.Context(), http.MethodGet, "/readyz", nil); err != nil || a.Status != http.StatusOK {
 		t.Errorf("/readyz: %+v, %v", a, err)
 	}
 	h.close()
-	visits(t, server, "after", 5)
+	blackbox.Eventually(t, "a visit after it", func() error {
+		_, err := visit(t.Context(), server, "after")
+		return err
+	})
 }
+
+// reserved are the descriptors that the server keeps from connections.
+const reserved = 128
 
 // TestRefusedClientsAreTold: a client that is a little too fast learns when to come again.
 func TestRefusedClientsAreTold(t *testing.T) {

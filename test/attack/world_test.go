@@ -222,7 +222,12 @@ func overTLS(t *testing.T, proto string, say func(c net.Conn)) func(c net.Conn) 
 // metric reads one of the server's figures.
 func metric(t *testing.T, server *blackbox.Server, name string) string {
 	t.Helper()
-	a, err := server.API().Do(t.Context(), http.MethodGet, "/metrics", nil)
+	return metricOf(t, server.API(), name)
+}
+
+func metricOf(t *testing.T, api *blackbox.API, name string) string {
+	t.Helper()
+	a, err := api.Do(t.Context(), http.MethodGet, "/metrics", nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -43,17 +43,17 @@ const (
 	TooFast         // its address opens connections too fast
 	TooMany         // its address has too many open
 	Full            // the server has too many open
-	NoFiles         // there is no descriptor left for it
+	NoFile          // there is no descriptor left for it
 	Unspoken        // let in, it sent no request in time
 	reasons
 )
 
-var reasonNames = [reasons]string{TooFast: "rate", TooMany: "address", Full: "full", NoFiles: "files", Unspoken: "silent"}
+var reasonNames = [reasons]string{TooFast: "rate", TooMany: "address", Full: "full", NoFile: "files", Unspoken: "silent"}
 
 func (r Reason) String() string { return reasonNames[r] }
 
 // Reasons lists them.
-func Reasons() []Reason { return []Reason{TooFast, TooMany, Full, NoFiles, Unspoken} }
+func Reasons() []Reason { return []Reason{TooFast, TooMany, Full, NoFile, Unspoken} }
 
 // Those who are refused are told so in an answer to their first request, as long as few are and each address once in a
 // while: a client that is a little too fast learns when to come again, and a flood is closed unheard.
@@ -75,6 +75,9 @@ func (g *Gate) Admit(addr netip.Addr) (leave func(), ok bool) {
 	leave, why := g.enter(addr)
 	return leave, why == welcome
 }
+
+// NoFiles counts a connection that was closed because there was no descriptor for it.
+func (g *Gate) NoFiles() { g.refuse(NoFile) }
 
 // enter asks the limits, those that are an address's own first: a flood is to cost others nothing.
 func (g *Gate) enter(addr netip.Addr) (leave func(), why Reason) {

@@ -4,13 +4,13 @@ import (
 	"errors"
 	"net"
 	"net/netip"
-	"os"
 	"slices"
 	"sync"
 	"syscall"
 	"time"
 
 	"godwit.dev/godwit/internal/limit"
+	"godwit.dev/godwit/internal/reactor"
 )
 
 // Connections that have just come take some 25 KB each until their first request is answered, ten times what they need
@@ -26,7 +26,7 @@ const (
 type listener struct {
 	net.Listener
 	gate  *Gate
-	spare *os.File      // a descriptor to accept with when there is no other; of the accepting goroutine alone
+	spare *reactor.Spare
 	news  chan struct{} // has a token when Accept has something to look at
 	done  chan struct{} // closed when nothing is accepted any more
 
@@ -49,7 +49,7 @@ func (g *Gate) Listen(ln net.Listener) net.Listener {
 	l := &listener{
 		Listener: ln, gate: g, news: make(chan struct{}, 1), done: make(chan struct{}), lines: make(map[netip.Prefix]*line),
 	}
-	l.spare, _ = os.Open(os.DevNull)
+	l.spare = reactor.NewSpare()
 	go l.run()
 	return l
 }
@@ -70,7 +70,9 @@ func (l *listener) run() {
 		case err == nil:
 			l.came(nc)
 		case errors.Is(err, syscall.EMFILE), errors.Is(err, syscall.ENFILE):
-			l.shed()
+			if l.spare.Shed(l.Listener) {
+				l.gate.NoFiles()
+			}
 		case errors.Is(err, syscall.ECONNABORTED), errors.Is(err, syscall.EINTR):
 		default:
 			l.end(err)
@@ -114,32 +116,9 @@ func (l *listener) came(nc net.Conn) {
 	l.notify()
 }
 
-// shedWait is how long shed waits for the connection that there is no descriptor for: it may be gone.
-const shedWait = 10 * time.Millisecond
-
-// shed closes the oldest connection in the system's queue, with the descriptor that is kept for that: left there, it would
-// keep all others waiting.
-func (l *listener) shed() {
-	if l.spare != nil {
-		_ = l.spare.Close()
-	}
-	if d, ok := l.Listener.(interface{ SetDeadline(t time.Time) error }); ok && d.SetDeadline(time.Now().Add(shedWait)) == nil {
-		if nc, err := l.Listener.Accept(); err == nil {
-			_ = nc.Close()
-			l.gate.refuse(NoFiles)
-		}
-		_ = d.SetDeadline(time.Time{})
-	}
-	if l.spare, _ = os.Open(os.DevNull); l.spare == nil {
-		time.Sleep(shedWait) // somebody else needed it more
-	}
-}
-
 // end closes what waits.
 func (l *listener) end(err error) {
-	if l.spare != nil {
-		_ = l.spare.Close()
-	}
+	l.spare.Close()
 	l.mu.Lock()
 	l.err = err
 	var left []*conn

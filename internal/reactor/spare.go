@@ -1,0 +1,45 @@
+package reactor
+
+import (
+	"net"
+	"os"
+	"time"
+)
+
+// Spare is a descriptor that is kept for the moment when there is no other: with it a connection can be accepted to be
+// closed. Left in the system's queue it would keep all others waiting. It is of the goroutine that accepts.
+type Spare struct{ file *os.File }
+
+// NewSpare takes the descriptor.
+func NewSpare() *Spare {
+	s := &Spare{}
+	s.file, _ = os.Open(os.DevNull)
+	return s
+}
+
+// shedWait is how long Shed waits for the connection that there is no descriptor for: it may be gone.
+const shedWait = 10 * time.Millisecond
+
+// Shed closes the oldest connection in a listener's queue and reports whether there was one.
+func (s *Spare) Shed(ln net.Listener) (closed bool) {
+	s.Close()
+	if d, ok := ln.(interface{ SetDeadline(t time.Time) error }); ok && d.SetDeadline(time.Now().Add(shedWait)) == nil {
+		if nc, err := ln.Accept(); err == nil {
+			_ = nc.Close()
+			closed = true
+		}
+		_ = d.SetDeadline(time.Time{})
+	}
+	if s.file, _ = os.Open(os.DevNull); s.file == nil {
+		time.Sleep(shedWait) // somebody else needed it more
+	}
+	return closed
+}
+
+// Close gives the descriptor back.
+func (s *Spare) Close() {
+	if s.file != nil {
+		_ = s.file.Close()
+		s.file = nil
+	}
+}

@@ -1,0 +1,89 @@
+package reactor
+
+import (
+	"io"
+	"net"
+	"os"
+	"sync"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"godwit.dev/godwit/test/blackbox"
+)
+
+// exhausted leaves the process without a free descriptor until the returned function is called.
+func exhausted(t *testing.T) (restore func()) {
+	t.Helper()
+	var was unix.Rlimit
+	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &was); err != nil {
+		t.Fatal(err)
+	}
+	var held []int
+	low := was
+	low.Cur = min(was.Cur, 512)
+	if err := unix.Setrlimit(unix.RLIMIT_NOFILE, &low); err != nil {
+		t.Fatal(err)
+	}
+	for {
+		fd, err := unix.Open(os.DevNull, unix.O_RDONLY|unix.O_CLOEXEC, 0)
+		if err != nil {
+			break
+		}
+		held = append(held, fd)
+	}
+	return sync.OnceFunc(func() {
+		for _, fd := range held {
+			_ = unix.Close(fd)
+		}
+		if err := unix.Setrlimit(unix.RLIMIT_NOFILE, &was); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// TestConnectionsWithoutADescriptorAreClosed: they do not wait, and keep nobody else waiting, until there is one.
+func TestConnectionsWithoutADescriptorAreClosed(t *testing.T) {
+	for _, d := range drivers() {
+		t.Run(d, func(t *testing.T) {
+			h := newHarness(t, Config{Driver: d}, false)
+			shed := make(chan struct{}, 10)
+			addr, _ := h.serve(Limits{NoFiles: func() { shed <- struct{}{} }}, func(c *Conn) (Handler, error) {
+				return echo(c), nil
+			})
+			h.dial(addr) // so that what is made once is there
+			to, err := net.ResolveTCPAddr("tcp", addr)
+			if err != nil {
+				t.Fatal(err)
+			}
+			client, err := unix.Socket(unix.AF_INET, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer func() { _ = unix.Close(client) }()
+			_ = unix.SetsockoptTimeval(client, unix.SOL_SOCKET, unix.SO_RCVTIMEO, &unix.Timeval{Sec: 30})
+			restore := exhausted(t)
+			defer restore()
+			err = unix.Connect(client, &unix.SockaddrInet4{Port: to.Port, Addr: [4]byte{127, 0, 0, 1}})
+			if err == nil {
+				var n int
+				if n, err = unix.Read(client, make([]byte, 1)); n != 0 && err == nil {
+					err = io.ErrNoProgress
+				}
+			}
+			restore()
+			if err != nil {
+				t.Fatalf("the connection was not closed in good order: %v", err)
+			}
+			wait(t, shed, "the count")
+			blackbox.Eventually(t, "a connection when there are descriptors again", func() error {
+				c := h.dial(addr)
+				_, err := c.Write([]byte("x"))
+				if err == nil {
+					_, err = io.ReadFull(c, make([]byte, 1))
+				}
+				return err
+			})
+		})
+	}
+}
