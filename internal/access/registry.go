@@ -43,8 +43,9 @@ type Registry struct {
 	life  context.Context // ends with Close: fetches outlive the client that started them, not the registry
 	close context.CancelFunc
 
-	loading sync.Mutex // one reload at a time, so that an older one never replaces a newer
-	snap    atomic.Pointer[snapshot]
+	revision atomic.Uint64
+	loading  sync.Mutex // one reload at a time, so that an older one never replaces a newer
+	snap     atomic.Pointer[snapshot]
 }
 
 var _ Access = (*Registry)(nil)
@@ -154,9 +155,13 @@ func (r *Registry) Reload(ctx context.Context) error {
 		s.only = DevApp
 	}
 	r.snap.Store(s)
+	r.revision.Add(1)
 	r.jwks.retain(s.apps)
 	return nil
 }
+
+// Revision grows whenever apps or keys may have changed: what was verified before is to be verified again.
+func (r *Registry) Revision() uint64 { return r.revision.Load() }
 
 // Key finds the app and roles of an API key.
 func (r *Registry) Key(_ context.Context, secret string) (Principal, error) {

@@ -87,8 +87,12 @@ func (a *App) listen(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	natsLn, err := a.open(ctx, "nats_addr", a.cfg.NATSAddr, &a.addrs.NATS)
+	if err != nil {
+		return err
+	}
 	a.steps.addPolite("connections", a.share(), a.reactor.Drain)
-	var stopHTTP, stopGRPC func()
+	var stopHTTP, stopGRPC, stopNATS func()
 	if httpLn != nil {
 		if stopHTTP, err = a.serveHTTP(httpLn); err != nil {
 			return err
@@ -99,10 +103,15 @@ func (a *App) listen(ctx context.Context) error {
 			return err
 		}
 	}
+	if natsLn != nil {
+		if stopNATS, err = a.serveNATS(natsLn); err != nil {
+			return err
+		}
+	}
 	a.steps.addPolite("session goodbyes", a.share(), a.hub.Shutdown)
 	a.steps.addClose("readiness", time.Second, func() error { close(a.draining); return nil })
 	a.steps.addClose("accepting", time.Second, func() error {
-		for _, stop := range []func(){stopHTTP, stopGRPC} {
+		for _, stop := range []func(){stopHTTP, stopGRPC, stopNATS} {
 			if stop != nil {
 				stop()
 			}

@@ -94,10 +94,12 @@ func (a *App) startAccess(ctx context.Context) (err error) {
 
 // startBus starts what carries topics and requests. It is stopped after the sessions, which use it.
 func (a *App) startBus(ctx context.Context) (err error) {
-	if a.bus, err = bus.Start(ctx, bus.Config{Log: a.log}); err != nil {
+	away := bus.External{URL: a.cfg.NATS, Credentials: a.cfg.NATSCredentials, CA: a.cfg.NATSCA}
+	if a.bus, err = bus.Start(ctx, bus.Config{External: away, Log: a.log}); err != nil {
 		return err
 	}
 	a.steps.addClose("message bus", storePatience, a.bus.Close)
+	a.registry.MustRegister(a.bus)
 	return nil
 }
 

@@ -33,17 +33,18 @@ const (
 
 // Config sets what differs between servers.
 type Config struct {
-	Log *slog.Logger
+	External External // used in place of the server within the process, if it has a URL
+	Log      *slog.Logger
 }
 
 // Bus carries messages. Its methods may be called from anywhere, also from callbacks.
 type Bus struct {
 	log    *slog.Logger
-	server *embedded
+	dial   dialer
 	counts counts
 
 	mu     sync.RWMutex
-	links  map[string]*link // by app
+	links  map[string]*link // by name
 	closed bool
 
 	stop  chan struct{}
@@ -52,14 +53,25 @@ type Bus struct {
 
 var errClosed = fmt.Errorf("%w: the server is stopping", topic.ErrUnavailable)
 
-// Start starts the bus.
+// Start starts the bus. That an external NATS cannot be reached is logged and no error: it is used once it can.
 func Start(_ context.Context, cfg Config) (*Bus, error) {
-	server, err := startEmbedded()
-	if err != nil {
-		return nil, err
+	b := &Bus{log: cfg.Log, links: make(map[string]*link), stop: make(chan struct{})}
+	if cfg.External.URL != "" {
+		b.dial = &external{cfg.External}
+	} else {
+		server, err := startEmbedded()
+		if err != nil {
+			return nil, err
+		}
+		b.dial = server
 	}
-	b := &Bus{log: cfg.Log, server: server, links: make(map[string]*link), stop: make(chan struct{})}
 	b.swept.Go(b.sweep)
+	if cfg.External.URL != "" {
+		_, err := b.use("") // says now whether it can be reached, and is not closed when idle
+		if err != nil {
+			return nil, errors.Join(err, b.Close())
+		}
+	}
 	return b, nil
 }
 
@@ -74,7 +86,7 @@ func (b *Bus) Close() error {
 	for _, l := range links {
 		l.close()
 	}
-	b.server.close()
+	b.dial.close()
 	return nil
 }
 
@@ -141,7 +153,7 @@ func (b *Bus) Subscribe(app, pattern, queue string, got func(topic.Message), los
 // use finds the connection for an app, or makes it. release must follow.
 func (b *Bus) use(app string) (*link, error) {
 	b.mu.RLock()
-	l, closed := b.links[app], b.closed
+	l, closed := b.links[b.dial.name(app)], b.closed
 	if l != nil {
 		l.users.Add(1)
 	}
@@ -166,9 +178,13 @@ func (b *Bus) add(app string) (l *link, closed bool) {
 	if b.closed {
 		return nil, true
 	}
-	if l = b.links[app]; l == nil {
-		l = &link{app: app, server: b.server, intake: newIntake(&b.counts)}
-		b.links[app] = l
+	name := b.dial.name(app)
+	if l = b.links[name]; l == nil {
+		l = &link{name: name, dial: b.dial, intake: newIntake(&b.counts)}
+		if name == "" {
+			l.changed = b.changed
+		}
+		b.links[name] = l
 	}
 	l.users.Add(1)
 	return l, false
@@ -203,11 +219,18 @@ func (b *Bus) closeIdle(now time.Time) {
 	}
 }
 
+// changed logs that the NATS server was lost or found.
+func (b *Bus) changed(up bool, why error) {
+	if up {
+		b.log.Info("message bus connected")
+	} else {
+		b.log.Warn("message bus lost: topics and requests are refused until it is back", "error", why)
+	}
+}
+
 // subject is the full subject of one within an app.
 func subject(app, rest string) string { return prefix(app) + rest }
 
 func prefix(app string) string { return root + topic.EncodeToken(app) + "." }
 
 const root = "godwit."
-
-var errTooLarge = errors.New("the message is too large")

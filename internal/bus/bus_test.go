@@ -319,3 +319,41 @@ func TestSlowListenerIsToldWhatItMissed(t *testing.T) {
 	}
 	t.Logf("%d messages, %d missed in %d gaps", got, lost, told)
 }
+
+func TestAppsInUseHaveAConnection(t *testing.T) {
+	b := start(t)
+	soon, later := time.Now(), time.Now().Add(time.Hour)
+	connections := func(want int) {
+		t.Helper()
+		eventually(t, fmt.Sprintf("%d connections", want), func() bool { n, _ := b.Connections(); return n == want })
+	}
+	connections(0)
+	in, stop := subscribe(t, b, "a", "t.x", "")
+	publish(t, b, "a", "t.x", "1")
+	in.next(t)
+	publish(t, b, "b", "t.x", "1")
+	connections(2)
+	b.CloseIdle(soon)
+	connections(2)
+	b.CloseIdle(later) // a subscription is a use
+	connections(1)
+	publish(t, b, "a", "t.x", "2")
+	in.next(t)
+	stop()
+	b.CloseIdle(later)
+	connections(0)
+	for i := range 20 { // apps that come and go share what accounts there are
+		app := "c" + strconv.Itoa(i)
+		in, stop := subscribe(t, b, app, "t.>", "")
+		publish(t, b, app, "t.x", app)
+		if m := in.next(t); string(m.Data) != app || len(in.ch) > 0 {
+			t.Errorf("%s got %s", app, m.Data)
+		}
+		stop()
+		b.CloseIdle(later)
+		connections(0)
+	}
+	if _, accounts := b.Connections(); accounts > 4 {
+		t.Errorf("%d accounts were made", accounts)
+	}
+}

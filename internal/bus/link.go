@@ -15,18 +15,30 @@ import (
 	"godwit.dev/godwit/internal/topic"
 )
 
+// dialer makes connections to a NATS server: to the one within the process, or to another.
+type dialer interface {
+	connect(l *link, options ...nats.Option) (*nats.Conn, error)
+	disconnected(l *link)
+	name(app string) string // of the link that serves an app
+	close()
+}
+
 // link is a connection to the server and what is subscribed over it.
 type link struct {
-	app   string
+	name  string
 	users atomic.Int64 // callers within and subscriptions
 	used  atomic.Int64 // Unix nanoseconds of the last use
 
+	dial       dialer
 	connecting sync.Mutex
 	conn       atomic.Pointer[nats.Conn]
 	wire       atomic.Pointer[patient]
+	intake     *intake
+	changed    func(up bool, why error) // nil: nobody cares
 
-	server *embedded
-	intake *intake
+	mu     sync.Mutex
+	asking map[int64]context.CancelCauseFunc // requests under way
+	asked  int64
 }
 
 func (l *link) release() {
@@ -38,6 +50,9 @@ func (l *link) idle(now time.Time) bool {
 	return l.users.Load() == 0 && now.UnixNano()-l.used.Load() > int64(idleAfter)
 }
 
+// reconnectWait is the pause between attempts to connect again.
+const reconnectWait = 250 * time.Millisecond
+
 // open connects, once.
 func (l *link) open() error {
 	if l.conn.Load() != nil {
@@ -48,34 +63,51 @@ func (l *link) open() error {
 	if l.conn.Load() != nil {
 		return nil
 	}
-	nc, err := nats.Connect("", nats.InProcessServer(l), nats.UserInfo(l.app, l.server.secret), nats.Name("godwit"),
-		nats.ReconnectBufSize(-1), nats.MaxReconnects(-1), nats.ReconnectWait(reconnectWait), nats.ErrorHandler(l.intake.slow))
+	nc, err := l.dial.connect(
+		l, nats.Name("godwit"), nats.ReconnectBufSize(-1), nats.MaxReconnects(-1), nats.ReconnectWait(reconnectWait),
+		nats.ErrorHandler(l.intake.slow), nats.DisconnectErrHandler(l.lost), nats.ReconnectHandler(l.found), nats.ConnectHandler(l.found),
+	)
 	if err != nil {
-		return fmt.Errorf("connect app %s to the message bus: %w", l.app, err)
+		return err
 	}
 	l.conn.Store(nc)
 	return nil
 }
 
-// reconnectWait is the pause between attempts to connect again.
-const reconnectWait = 100 * time.Millisecond
-
-// InProcessConn implements nats.InProcessConnProvider: it is called for the first connection and for each after a loss.
-func (l *link) InProcessConn() (net.Conn, error) {
-	c, err := l.server.nats.InProcessConn()
-	if err != nil {
-		return nil, err
-	}
+// patiently keeps a new connection's end for publishers to wait at.
+func (l *link) patiently(c net.Conn) net.Conn {
 	p := newPatient(c)
 	l.wire.Store(p)
-	return p, nil
+	return p
 }
 
+// close ends the connection for good.
 func (l *link) close() {
 	if nc := l.conn.Load(); nc != nil {
 		nc.Close()
+		l.dial.disconnected(l)
 	}
 	l.intake.close()
+}
+
+// lost ends requests under way: their answers will not come.
+func (l *link) lost(nc *nats.Conn, why error) {
+	l.mu.Lock()
+	asking := l.asking
+	l.asking = nil
+	l.mu.Unlock()
+	for _, cancel := range asking {
+		cancel(errAway)
+	}
+	if l.changed != nil && !nc.IsClosed() {
+		l.changed(false, why)
+	}
+}
+
+func (l *link) found(*nats.Conn) {
+	if l.changed != nil {
+		l.changed(true, nil)
+	}
 }
 
 func (l *link) publish(ctx context.Context, to string, m topic.Message) error {
@@ -83,6 +115,7 @@ func (l *link) publish(ctx context.Context, to string, m topic.Message) error {
 	if err != nil {
 		return err
 	}
+	l.intake.counts.published.Add(1)
 	return problem(l.conn.Load().PublishMsg(msg))
 }
 
@@ -91,17 +124,45 @@ func (l *link) request(ctx context.Context, to string, m topic.Message) (topic.M
 	if err != nil {
 		return topic.Message{}, err
 	}
-	answer, err := l.conn.Load().RequestMsgWithContext(ctx, msg)
+	l.intake.counts.requests.Add(1)
+	asking, end := l.ask(ctx)
+	defer end()
+	answer, err := l.conn.Load().RequestMsgWithContext(asking, msg)
 	if err != nil {
+		if errors.Is(context.Cause(asking), errAway) {
+			err = errAway
+		}
 		return topic.Message{}, problem(err)
 	}
 	return topic.Message{Header: topic.Header(answer.Header), Data: answer.Data}, nil
+}
+
+// ask notes a request under way.
+func (l *link) ask(ctx context.Context) (asking context.Context, end func()) {
+	asking, cancel := context.WithCancelCause(ctx)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.asked++
+	id := l.asked
+	if l.asking == nil {
+		l.asking = make(map[int64]context.CancelCauseFunc)
+	}
+	l.asking[id] = cancel
+	return asking, func() {
+		l.mu.Lock()
+		delete(l.asking, id)
+		l.mu.Unlock()
+		cancel(nil)
+	}
 }
 
 // message checks a message and waits until there is room for it.
 func (l *link) message(ctx context.Context, to string, m topic.Message) (*nats.Msg, error) {
 	if err := m.Header.Check(); err != nil {
 		return nil, err
+	}
+	if !l.conn.Load().IsConnected() {
+		return nil, errAway
 	}
 	if p := l.wire.Load(); p != nil {
 		if err := p.await(ctx); err != nil {
@@ -111,6 +172,8 @@ func (l *link) message(ctx context.Context, to string, m topic.Message) (*nats.M
 	return &nats.Msg{Subject: to, Reply: m.Reply, Header: nats.Header(m.Header), Data: m.Data}, nil
 }
 
+var errAway = fmt.Errorf("%w: NATS does not answer", topic.ErrUnavailable)
+
 // problem says in the bus's words what the client library says.
 func problem(err error) error {
 	switch {
@@ -119,10 +182,10 @@ func problem(err error) error {
 	case errors.Is(err, nats.ErrNoResponders):
 		return topic.ErrNoResponders
 	case errors.Is(err, nats.ErrMaxPayload):
-		return fmt.Errorf("%w: %d bytes with its headers are allowed", errTooLarge, MaxPayload)
+		return fmt.Errorf("the message is too large: %d bytes with its headers are allowed", MaxPayload)
 	case errors.Is(err, nats.ErrConnectionClosed), errors.Is(err, nats.ErrReconnectBufExceeded), errors.Is(err, nats.ErrConnectionReconnecting),
 		errors.Is(err, nats.ErrDisconnected), errors.Is(err, nats.ErrConnectionDraining):
-		return fmt.Errorf("%w: %w", topic.ErrUnavailable, err)
+		return errAway
 	}
 	return err
 }

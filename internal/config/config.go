@@ -9,7 +9,11 @@ type Config struct {
 	HTTPAddr string `key:"http_addr" default:":8080" group:"Listeners" help:"address of the HTTP listener (API, WebSocket, SSE, long-poll), or off"`
 	GRPCAddr string `key:"grpc_addr" default:":50051" group:"Listeners" help:"address of the gRPC listener, or off"`
 	MQTTAddr string `key:"mqtt_addr" default:"off" group:"Listeners" help:"address of the MQTT listener; this version has none, so only off is accepted"`
-	NATSAddr string `key:"nats_addr" default:"off" group:"Listeners" help:"address of the NATS listener; this version has none, so only off is accepted"`
+	NATSAddr string `key:"nats_addr" default:"off" group:"Listeners" help:"address of the listener for NATS clients, or off"`
+
+	NATS            string `key:"nats" default:"" group:"Message bus" help:"URL of a NATS server or cluster that carries topics and requests, like tls://nats.example.org:4222, several with commas between; empty: the one within the process"`
+	NATSCredentials string `key:"nats_credentials" default:"" group:"Message bus" help:"file with the credentials of a user of that NATS (.creds)"`
+	NATSCA          string `key:"nats_ca" default:"" group:"Message bus" help:"PEM file with the authorities that sign the certificate of that NATS; empty: the system's"`
 
 	PublicURL string `key:"public_url" default:"" group:"Listeners" help:"where people outside reach this server, like https://push.example.org; links in chats lead there so that clicks are counted; empty: such links are sent as they are"`
 

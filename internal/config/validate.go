@@ -5,7 +5,9 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
+	"net/url"
 	"strconv"
+	"strings"
 
 	"godwit.dev/godwit/internal/notification"
 )
@@ -19,12 +21,11 @@ func (c *Config) Validate() error {
 	if c.Data == "" {
 		bad("data", c.Data, "must name a folder")
 	}
-	for _, l := range []struct{ key, addr string }{{"mqtt_addr", c.MQTTAddr}, {"nats_addr", c.NATSAddr}} {
-		if l.addr != Off {
-			bad(l.key, l.addr, "cannot be served: this version has no such listener; leave it off")
-		}
+	if c.MQTTAddr != Off {
+		bad("mqtt_addr", c.MQTTAddr, "cannot be served: this version has no such listener; leave it off")
 	}
-	for _, l := range []struct{ key, addr string }{{"http_addr", c.HTTPAddr}, {"grpc_addr", c.GRPCAddr}} {
+	c.validateNATS(bad)
+	for _, l := range []struct{ key, addr string }{{"http_addr", c.HTTPAddr}, {"grpc_addr", c.GRPCAddr}, {"nats_addr", c.NATSAddr}} {
 		if p := c.addrProblem(l.addr); p != "" {
 			bad(l.key, l.addr, "%s", p)
 		}
@@ -56,6 +57,29 @@ func (c *Config) Validate() error {
 		bad("gc_percent", strconv.Itoa(c.GCPercent), "turns the collector off and needs memory_limit")
 	}
 	return errors.Join(problems...)
+}
+
+// validateNATS checks the settings of an external NATS.
+func (c *Config) validateNATS(bad func(key, value, format string, args ...any)) {
+	if c.NATS == "" {
+		for _, f := range []struct{ key, value string }{{"nats_credentials", c.NATSCredentials}, {"nats_ca", c.NATSCA}} {
+			if f.value != "" {
+				bad(f.key, f.value, "has no meaning without nats")
+			}
+		}
+		return
+	}
+	for u := range strings.SplitSeq(c.NATS, ",") {
+		switch at, err := url.Parse(strings.TrimSpace(u)); {
+		case err != nil || at.Scheme != "nats" && at.Scheme != "tls" || at.Host == "":
+			bad("nats", "", "is not a list of addresses; write them like nats://10.0.0.1:4222 or tls://nats.example.org:4222")
+		case at.User != nil:
+			bad("nats", at.Redacted(), "must not hold a password, which would show in lists of processes; use nats_credentials")
+		}
+	}
+	if c.NATSAddr != Off {
+		bad("nats_addr", c.NATSAddr, "cannot be served beside nats: NATS clients connect there")
+	}
 }
 
 func (c *Config) addrProblem(addr string) string {

@@ -1,0 +1,67 @@
+package bus
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"time"
+
+	"github.com/nats-io/nats.go"
+)
+
+// External says where a NATS is that is used in place of the server within the process. Its subjects carry the app, and
+// one connection serves all apps.
+type External struct {
+	URL         string // nats:// or tls://, several with commas between
+	Credentials string // file with a NATS user's JWT and key; empty: none
+	CA          string // PEM file with the authorities of its certificate; empty: the system's
+}
+
+// An external NATS that is silent for this long is taken for gone.
+const (
+	pingEvery   = 5 * time.Second
+	pingsMissed = 2
+)
+
+// external connects to a NATS elsewhere.
+type external struct{ cfg External }
+
+// connect implements dialer. Where the NATS cannot be reached it goes on trying: the rest of the server does not need it.
+func (x *external) connect(l *link, options ...nats.Option) (*nats.Conn, error) {
+	options = append(options, nats.SetCustomDialer(dialed{l}), nats.RetryOnFailedConnect(true), nats.PingInterval(pingEvery), nats.MaxPingsOutstanding(pingsMissed))
+	if x.cfg.Credentials != "" {
+		options = append(options, nats.UserCredentials(x.cfg.Credentials))
+	}
+	if x.cfg.CA != "" {
+		options = append(options, nats.RootCAs(x.cfg.CA))
+	}
+	nc, err := nats.Connect(x.cfg.URL, options...)
+	if err != nil {
+		return nil, fmt.Errorf("connect to NATS: %w", err)
+	}
+	return nc, nil
+}
+
+func (x *external) disconnected(*link) {}
+func (x *external) close()             {}
+
+// name is that of the one link.
+func (x *external) name(string) string { return "" }
+
+// dialed makes the connections of the link to an external NATS.
+type dialed struct{ link *link }
+
+// dialPatience is how long a connection may take to be made.
+const dialPatience = 5 * time.Second
+
+// Dial implements nats.CustomDialer.
+func (d dialed) Dial(network, address string) (net.Conn, error) {
+	ctx, cancel := context.WithTimeoutCause(context.Background(), dialPatience, fmt.Errorf("%s did not answer in %s", address, dialPatience))
+	defer cancel()
+	var dialer net.Dialer
+	c, err := dialer.DialContext(ctx, network, address)
+	if err != nil {
+		return nil, err
+	}
+	return d.link.patiently(c), nil
+}

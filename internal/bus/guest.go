@@ -1,0 +1,68 @@
+package bus
+
+import (
+	"crypto/rand"
+	"net"
+	"time"
+
+	"github.com/nats-io/nats-server/v2/server"
+)
+
+// Version is that of the NATS server within the process.
+const Version = server.VERSION
+
+// guest is a NATS client that comes in over a listener, after it was let in there. Of its app it reaches topics and
+// requests, discovery and inboxes, and what it may there is for the listener to judge; it answers only whom it was asked
+// by. One that may do all is not limited within its app.
+type guest struct {
+	app string
+	all bool
+}
+
+// answerFor is how long after a request an answer to it may come.
+const answerFor = 2 * time.Minute
+
+// Refused is the first token of subjects that no guest may use: the server answers them with the error that clients know.
+const Refused = "_refused"
+
+func (g guest) permissions() *server.Permissions {
+	if g.all {
+		return &server.Permissions{
+			Publish: &server.SubjectPermission{Deny: []string{Refused + ".>"}}, Subscribe: &server.SubjectPermission{Deny: []string{Refused + ".>"}},
+		}
+	}
+	own, discovery := prefix(g.app)+">", "$SRV.>"
+	return &server.Permissions{
+		Publish:   &server.SubjectPermission{Allow: []string{own, discovery}},
+		Subscribe: &server.SubjectPermission{Allow: []string{own, discovery, "_INBOX.>"}},
+		Response:  &server.ResponsePermission{MaxMsgs: -1, Expires: answerFor},
+	}
+}
+
+// Open opens a connection to the server within the process for a NATS client of an app, which is to show user and
+// password when it connects. The connection is the caller's to close, and left to be called after that. ErrUnavailable:
+// the server is stopping, or an external one is used.
+func (b *Bus) Open(app string, all bool) (c net.Conn, user, password string, left func(), err error) {
+	e, ok := b.dial.(*embedded)
+	if !ok {
+		return nil, "", "", nil, errAway
+	}
+	if err := e.hold(app); err != nil {
+		return nil, "", "", nil, err
+	}
+	secret := rand.Text()
+	e.mu.Lock()
+	e.guests[secret] = guest{app, all}
+	e.mu.Unlock()
+	left = func() {
+		e.mu.Lock()
+		delete(e.guests, secret)
+		e.mu.Unlock()
+		e.drop(app)
+	}
+	if c, err = e.nats.InProcessConn(); err != nil {
+		left()
+		return nil, "", "", nil, errClosed
+	}
+	return c, app, secret, left, nil
+}

@@ -1,0 +1,160 @@
+package natsgate
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"crypto/tls"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"godwit.dev/godwit/internal/access"
+)
+
+// conn is a client's connection and the one to the server that is opened for it.
+type conn struct {
+	client net.Conn
+	server atomic.Pointer[net.Conn]
+	who    atomic.Pointer[who]
+	once   sync.Once
+}
+
+// end closes both sides.
+func (c *conn) end() {
+	c.once.Do(func() {
+		_ = c.client.Close() // whoever is left finds it closed
+		if s := c.server.Load(); s != nil {
+			_ = (*s).Close()
+		}
+	})
+}
+
+// serve serves one connection until it ends.
+func (s *Server) serve(ctx context.Context, nc net.Conn) {
+	c := &conn{client: nc}
+	defer c.end()
+	if !s.join(c) {
+		return
+	}
+	defer s.leave(c)
+	if err := nc.SetDeadline(time.Now().Add(patience)); err != nil {
+		return
+	}
+	client, cert, err := s.greet(ctx, nc)
+	if err != nil {
+		return
+	}
+	in := bufio.NewReaderSize(client, readRoom)
+	w, hello, err := s.connect(ctx, in, cert)
+	if err != nil {
+		s.refuse(client, err)
+		return
+	}
+	server, user, password, left, err := s.cfg.Open(w.app, w.all)
+	if err != nil {
+		return
+	}
+	defer left()
+	defer server.Close()
+	c.server.Store(&server)
+	c.who.Store(w)
+	hello.User, hello.Password, hello.Token = user, password, ""
+	out, err := introduce(server, hello)
+	if err != nil || nc.SetDeadline(time.Time{}) != nil || !w.still(ctx, s.cfg.Access) {
+		return
+	}
+	s.counts.opened.Add(1)
+	if !w.expires.IsZero() {
+		defer time.AfterFunc(time.Until(w.expires), c.end).Stop()
+	}
+	var back sync.WaitGroup
+	back.Go(func() {
+		defer c.end()
+		_, _ = io.Copy(client, out) // either side ends it
+	})
+	v := &vet{in: in, out: bufio.NewWriterSize(server, writeRoom), prefix: prefix(w.app), who: w, refused: s.cfg.Refused, maxPayload: s.cfg.MaxPayload, count: &s.counts.refused}
+	if v.run() == nil {
+		back.Wait() // the server was told, and says why it closes
+	}
+	c.end()
+	back.Wait()
+}
+
+// Room of a connection's buffers.
+const (
+	readRoom  = 4 << 10 // also the longest line that a client may send, as with the server
+	writeRoom = 8 << 10
+)
+
+// greet says what the server is and secures the connection.
+func (s *Server) greet(ctx context.Context, nc net.Conn) (client net.Conn, cert string, err error) {
+	if _, err := nc.Write(s.info); err != nil || s.cfg.TLS == nil {
+		return nc, "", err
+	}
+	secured := tls.Server(nc, s.cfg.TLS)
+	if err := secured.HandshakeContext(ctx); err != nil {
+		return nil, "", err
+	}
+	state := secured.ConnectionState()
+	return secured, access.CertURI(&state), nil
+}
+
+var errGreeting = errors.New("a client must begin with CONNECT")
+
+// connect reads what a client says of itself and lets it in.
+func (s *Server) connect(ctx context.Context, in *bufio.Reader, cert string) (*who, said, error) {
+	var line []byte
+	for {
+		part, err := in.ReadSlice('\n')
+		if line = append(line, part...); err == nil {
+			break
+		}
+		if !errors.Is(err, bufio.ErrBufferFull) || len(line) > maxConnect {
+			return nil, said{}, errGreeting
+		}
+	}
+	verb, rest, _ := bytes.Cut(bytes.TrimSuffix(line, []byte("\r\n")), []byte(" "))
+	if !bytes.EqualFold(verb, []byte("CONNECT")) {
+		return nil, said{}, errGreeting
+	}
+	hello, err := readSaid(rest)
+	if err != nil {
+		return nil, said{}, err
+	}
+	w, err := identify(ctx, s.cfg.Access, hello, cert)
+	return w, hello, err
+}
+
+// refuse tells a client that it is not let in. One whose credentials cannot be checked now is closed and comes again.
+func (s *Server) refuse(client net.Conn, err error) {
+	s.counts.unknown.Add(1)
+	s.cfg.Log.Debug("NATS client refused", "error", err)
+	if !errors.Is(err, access.ErrUnavailable) {
+		_, _ = io.WriteString(client, "-ERR 'Authorization Violation'\r\n") // it is closed in any case
+	}
+}
+
+// introduce tells the server who connects, and gives what it says from then on.
+func introduce(server net.Conn, hello said) (out *bufio.Reader, err error) {
+	if err := server.SetDeadline(time.Now().Add(patience)); err != nil {
+		return nil, err
+	}
+	out = bufio.NewReaderSize(server, readRoom)
+	if _, err := out.ReadSlice('\n'); err != nil { // its greeting; the client has had ours
+		return nil, fmt.Errorf("read the server's greeting: %w", err)
+	}
+	b, err := json.Marshal(hello)
+	if err != nil {
+		return nil, err
+	}
+	if _, err := fmt.Fprintf(server, "CONNECT %s\r\n", b); err != nil {
+		return nil, err
+	}
+	return out, server.SetDeadline(time.Time{})
+}

@@ -1,0 +1,177 @@
+// Package natsgate lets NATS clients take part in the topics and requests of their app: it takes their connections,
+// asks who they are, and stands between them and the bus's NATS server, which listens nowhere itself. Each subscription
+// and each message that a client sends is held against its rights, as frames of sessions are; what it may not do goes on
+// under a subject that the server refuses, so that the client gets the error that its library knows.
+//
+// The server's own permissions would not do: a client that may subscribe to rides.* could subscribe to rides.> there.
+package natsgate
+
+import (
+	"context"
+	"crypto/tls"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/netip"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"godwit.dev/godwit/internal/access"
+)
+
+// Limits of connections.
+const (
+	patience     = 10 * time.Second       // from its connection until a client has said who it is
+	recheckEvery = 250 * time.Millisecond // how often changes of apps and keys are looked for
+	maxConnect   = 20 << 10               // of the line that says who it is: a token has up to 16 KB
+)
+
+// Access verifies clients: *access.Registry.
+type Access interface {
+	Key(ctx context.Context, secret string) (access.Principal, error)
+	Client(ctx context.Context, c access.Claim) (access.Client, error)
+	Known(c access.Claim) (access.Client, error)
+	Revision() uint64
+}
+
+// Config is what a listener needs.
+type Config struct {
+	Access Access
+	// Open connects to the bus's server as an app; a client that may do all is not limited within it.
+	Open       func(app string, all bool) (c net.Conn, user, password string, left func(), err error)
+	Admit      func(netip.Addr) (leave func(), ok bool) // counts a connection of an address in, or not
+	TLS        *tls.Config                              // nil: plain
+	Version    string                                   // of the NATS server behind
+	Refused    string                                   // first token of subjects that the server refuses
+	MaxPayload int
+	Log        *slog.Logger
+}
+
+// Server serves NATS clients.
+type Server struct {
+	cfg    Config
+	info   []byte
+	counts counts
+
+	mu     sync.Mutex
+	conns  map[*conn]struct{}
+	closed bool
+	all    sync.WaitGroup
+}
+
+type counts struct{ opened, unknown, refused atomic.Uint64 }
+
+// New makes a server.
+func New(cfg Config) (*Server, error) {
+	info, err := json.Marshal(map[string]any{
+		"server_id": "godwit", "server_name": "godwit", "version": cfg.Version, "proto": 1, "headers": true, "auth_required": true,
+		"tls_required": cfg.TLS != nil, "max_payload": cfg.MaxPayload,
+	})
+	if err != nil {
+		return nil, fmt.Errorf("make the greeting of the NATS listener: %w", err)
+	}
+	return &Server{cfg: cfg, info: fmt.Appendf(nil, "INFO %s\r\n", info), conns: make(map[*conn]struct{})}, nil
+}
+
+// Serve serves a listener's connections until it is closed, and returns why nothing is accepted any more.
+func (s *Server) Serve(ctx context.Context, ln net.Listener) error {
+	ctx, cancel := context.WithCancel(ctx)
+	s.all.Go(func() { s.recheck(ctx) })
+	defer cancel()
+	for {
+		nc, err := ln.Accept()
+		if err != nil {
+			if isTemporary(err) {
+				time.Sleep(acceptPause)
+				continue
+			}
+			return err
+		}
+		leave, ok := s.cfg.Admit(address(nc))
+		if !ok {
+			_ = nc.Close() // it is a stranger's
+			continue
+		}
+		s.all.Go(func() {
+			defer leave()
+			s.serve(ctx, nc)
+		})
+	}
+}
+
+// acceptPause is how long a listener waits when there is no descriptor for a connection.
+const acceptPause = 10 * time.Millisecond
+
+func isTemporary(err error) bool {
+	var t interface{ Temporary() bool }
+	return errors.As(err, &t) && t.Temporary() && !errors.Is(err, net.ErrClosed)
+}
+
+func address(c net.Conn) netip.Addr {
+	if a, ok := c.RemoteAddr().(*net.TCPAddr); ok {
+		return a.AddrPort().Addr().Unmap()
+	}
+	return netip.Addr{}
+}
+
+// Close ends all connections. The listener is closed before.
+func (s *Server) Close() error {
+	s.mu.Lock()
+	s.closed = true
+	for c := range s.conns {
+		c.end()
+	}
+	s.mu.Unlock()
+	s.all.Wait()
+	return nil
+}
+
+// join notes a connection, so that it can be ended; not ok: the server is closing.
+func (s *Server) join(c *conn) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed {
+		return false
+	}
+	s.conns[c] = struct{}{}
+	return true
+}
+
+func (s *Server) leave(c *conn) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.conns, c)
+}
+
+// recheck ends the connections of those who may no longer do what they might, soon after apps or keys have changed.
+func (s *Server) recheck(ctx context.Context) {
+	tick := time.NewTicker(recheckEvery)
+	defer tick.Stop()
+	seen := s.cfg.Access.Revision()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+		now := s.cfg.Access.Revision()
+		if now == seen {
+			continue
+		}
+		seen = now
+		s.mu.Lock()
+		conns := make([]*conn, 0, len(s.conns))
+		for c := range s.conns {
+			conns = append(conns, c)
+		}
+		s.mu.Unlock()
+		for _, c := range conns {
+			if who := c.who.Load(); who != nil && !who.still(ctx, s.cfg.Access) {
+				c.end()
+			}
+		}
+	}
+}

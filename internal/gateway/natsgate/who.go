@@ -1,0 +1,93 @@
+package natsgate
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"reflect"
+	"time"
+
+	"godwit.dev/godwit/internal/access"
+)
+
+// said is what a client says when it connects, as far as it matters here and to the server.
+type said struct {
+	User     string `json:"user,omitempty"`
+	Password string `json:"pass,omitempty"`
+	Token    string `json:"auth_token,omitempty"`
+
+	Verbose      bool   `json:"verbose"`
+	Pedantic     bool   `json:"pedantic"`
+	Echo         *bool  `json:"echo,omitempty"`
+	Headers      bool   `json:"headers"`
+	NoResponders bool   `json:"no_responders"`
+	Protocol     int    `json:"protocol"`
+	Name         string `json:"name,omitempty"`
+	Lang         string `json:"lang,omitempty"`
+	Version      string `json:"version,omitempty"`
+}
+
+// maxText is how much of its name and language a client may say.
+const maxText = 128
+
+func readSaid(line []byte) (said, error) {
+	var s said
+	if err := json.Unmarshal(line, &s); err != nil {
+		return said{}, fmt.Errorf("%w: CONNECT is not JSON", access.ErrUnauthenticated)
+	}
+	for _, text := range []*string{&s.Name, &s.Lang, &s.Version} {
+		if len(*text) > maxText {
+			*text = ""
+		}
+	}
+	return s, nil
+}
+
+// who is a client that was let in.
+type who struct {
+	app     string
+	rights  access.Rights
+	all     bool // an admin's key: everything within its app
+	expires time.Time
+
+	principal access.Principal // of a key
+	claim     access.Claim     // of a client
+}
+
+// identify finds out who connects. An API key comes as the token, or as the password of a user who is the app; a
+// client's token likewise.
+func identify(ctx context.Context, a Access, s said, cert string) (*who, error) {
+	secret := s.Token
+	if secret == "" {
+		secret = s.Password
+	}
+	if p, err := a.Key(ctx, secret); err == nil {
+		if s.User != "" && s.User != p.App {
+			return nil, fmt.Errorf("%w: the key belongs to another app", access.ErrForbidden)
+		}
+		return &who{app: p.App, rights: p.Rights(), all: p.Roles.Has(access.Admin), principal: p, claim: access.Claim{Token: secret}}, nil
+	}
+	if secret == "" && cert == "" {
+		return nil, fmt.Errorf("%w: a key or token is required", access.ErrUnauthenticated)
+	}
+	claim := access.Claim{App: s.User, Token: secret, CertURI: cert}
+	c, err := a.Client(ctx, claim)
+	if err != nil {
+		return nil, err
+	}
+	return &who{app: c.App, rights: c.Rights(), expires: c.Expires, claim: claim}, nil
+}
+
+// still reports whether a client may do exactly what it could when it connected.
+func (w *who) still(ctx context.Context, a Access) bool {
+	if w.principal.Key != "" {
+		p, err := a.Key(ctx, w.claim.Token)
+		return err == nil && p == w.principal
+	}
+	c, err := a.Known(w.claim)
+	if _, unasked := errors.AsType[*access.AskError](err); unasked {
+		return true // its app's server, which is asked at its own times, is not what has changed
+	}
+	return err == nil && c.App == w.app && reflect.DeepEqual(c.Rights(), w.rights)
+}
