@@ -12,7 +12,7 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[3]
-PATIENCE = 20.0
+PATIENCE = 60.0
 
 
 class Server:

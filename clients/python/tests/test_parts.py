@@ -12,8 +12,8 @@ import pytest
 from godwit import Problem, Token
 from godwit.backoff import Backoff
 from godwit.errors import retry_after
-from godwit.frames import decode_json
 from godwit.http import path, read_problem
+from godwit.jsonframes import decode_json
 from godwit.outbox import Outbox
 from godwit.proto import from_proto
 from godwit.publication import encode_data, new_id

@@ -22,11 +22,12 @@ from .errors import (
     RefusedError,
     RegistrationError,
     StateError,
+    SubscriptionError,
     SyncTimeoutError,
     UndecodableError,
     UnreachableError,
 )
-from .frames import Notification, Welcome
+from .frames import Message, Notification, Welcome
 from .objects import Objects, ObjectVersion
 from .publication import Escalation, Publication
 from .registrations import Change
@@ -42,6 +43,7 @@ from .results import (
 )
 from .state import Registration, RegistrationStatus, State
 from .token import Token
+from .topics import Topics
 
 __all__ = [
     "AsyncClient",
@@ -55,6 +57,7 @@ __all__ = [
     "GodwitError",
     "GoodbyeError",
     "Listening",
+    "Message",
     "NackAfter",
     "Notification",
     "ObjectRegistration",
@@ -74,8 +77,10 @@ __all__ = [
     "State",
     "StateError",
     "Status",
+    "SubscriptionError",
     "SyncTimeoutError",
     "Token",
+    "Topics",
     "UndecodableError",
     "UnreachableError",
     "Welcome",

@@ -25,6 +25,7 @@ from .registrations import Change
 from .results import Event, ObjectRegistration, ObjectValue, Receipt, Recipient, Status
 from .state import State
 from .token import Token, TokenSource
+from .topics import Topics
 from .values import Duration, seconds
 
 __all__ = ["Client", "Listening"]
@@ -45,6 +46,7 @@ class ListenFields(TypedDict, total=False):
     concurrency: int
     peek: bool
     objects: Objects | None
+    topics: Topics | None
     held: Callable[[], Sequence[str]] | None
     on_recall: Callable[[Sequence[str]], None] | None
     on_connect: Callable[[Welcome], None] | None
@@ -188,6 +190,10 @@ class Client:
         """Withdraw a notification from a recipient, or from all, and return how many copies were withdrawn."""
         return self._portal.call(self._async.recall(id, to))
 
+    def publish_message(self, topic: str, data: Any = None, *, content_type: str = "") -> None:
+        """Hand a message to whoever subscribes to a topic now; see AsyncClient.publish_message."""
+        self._portal.call(self._async.publish_message(topic, data, content_type=content_type))
+
     # What became of it.
 
     def status(self, id: str, to: str) -> Status:  # noqa: A002
@@ -304,6 +310,7 @@ class Client:
             on_disconnect=_in_thread(options.get("on_disconnect")),
             on_error=_in_thread(options.get("on_error")),
             objects=options.get("objects"),
+            topics=options.get("topics"),
         )
         listener = self._async.listener(recipient, None if handle is None else _handler(handle, threads), checked)
         listening = Listening(self._portal, listener, self._portal.submit(_run(listener, threads)))

@@ -20,10 +20,11 @@ from .grpcconn import dial_grpc
 from .http import API, Query, path
 from .listener import Handler, Listener, ListenOptions
 from .objects import Objects
-from .publication import Publication, PublicationFields, new_id
+from .publication import Publication, PublicationFields, encode_body, new_id
 from .results import Event, ObjectRegistration, ObjectValue, Receipt, Recipient, Status
 from .token import TokenSource
-from .values import Duration, format_duration, parse_version, seconds
+from .topics import Topics
+from .values import Duration, check_topic, format_duration, parse_version, seconds
 from .websocket import dial_websocket
 
 __all__ = ["AsyncClient"]
@@ -172,6 +173,24 @@ class AsyncClient:
         """
         answer = await self._api.json("DELETE", path("v1", "notifications", id), query={"to": to}, doing=f"recall {id}")
         return int(answer["recalled"])
+
+    async def publish_message(self, topic: str, data: Any = None, *, content_type: str = "") -> None:
+        """Hand a message to whoever subscribes to a topic now.
+
+        At most once: it is tried once, and nobody tells whom it reached.
+
+        data: a JSON value; or bytes, which are JSON if they are valid JSON, else text if they are UTF-8, else bytes; at
+        most 64 KB. content_type: where it is not what data looks like.
+        """
+        body, content_type = encode_body(data, content_type)
+        await self._api.call(
+            "POST",
+            path("v1", "topics", check_topic(topic)),
+            content=body,
+            content_type=content_type,
+            once=True,
+            doing=f"publish to topic {topic}",
+        )
 
     # What became of it.
 
@@ -334,6 +353,7 @@ class AsyncClient:
         concurrency: int = 1,
         peek: bool = False,
         objects: Objects | None = None,
+        topics: Topics | None = None,
         held: Callable[[], Sequence[str]] | None = None,
         on_recall: Callable[[Sequence[str]], Awaitable[None] | None] | None = None,
         on_connect: Callable[[Welcome], Awaitable[None] | None] | None = None,
@@ -343,8 +363,8 @@ class AsyncClient:
         """Receive a recipient's notifications until this task is cancelled.
 
         handle is called for every notification; when it returns, the notification is acknowledged, which settles it for
-        good. An exception asks for redelivery after a while; NackAfter says after which. Without it only `objects` are
-        followed, and notifications stay unacknowledged.
+        good. An exception asks for redelivery after a while; NackAfter says after which. Without it only `objects` and
+        `topics` are followed, and notifications stay unacknowledged.
 
         Connections that fail or end are made again: at once after one that was good, then after random waits of up to
         1 s, doubling to 5 min, or when the server said. A notification is handled once however often it is delivered,
@@ -353,7 +373,7 @@ class AsyncClient:
 
         device: names the device, so that a notification with ack "all" waits for it. A second session of the same
         device closes the first, which then ends with RefusedError of reason "replaced".
-        group: of the session's objects. objects: what to follow.
+        group: of the session's objects. objects: what to follow. topics: what to subscribe to.
         window: bounds the notifications sent and not yet acknowledged, 1 to 1,024; 0: 64.
         heartbeat: asks for one, 5 s to 24 h; 0: 30 s. A connection that is silent for two is given up.
         concurrency: how many handlers run at once; 1 keeps the order.
@@ -379,6 +399,7 @@ class AsyncClient:
             on_disconnect=on_disconnect,
             on_error=on_error,
             objects=objects,
+            topics=topics,
         )
         await self.listener(recipient, handle, options).run()
 

@@ -171,6 +171,16 @@ class UndecodableError(GodwitError):
         """ "group/object", where it was one."""
 
 
+class SubscriptionError(GodwitError):
+    """The server refused patterns for good: the token does not allow them, or a session may not have so many."""
+
+    def __init__(self, topics: tuple[str, ...], code: str, message: str) -> None:
+        super().__init__(f"server refused to subscribe: {message} ({code})")
+        self.topics = topics
+        self.code = code
+        """forbidden or too_many_topics."""
+
+
 class RegistrationError(GodwitError):
     """The server refused a registration for good."""
 

@@ -1,19 +1,14 @@
-"""Frames between client and server, and their JSON form."""
+"""Frames between client and server."""
 
 from __future__ import annotations
 
-import base64
 import json
-import re
-from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
 from .errors import FrameError
-from .publication import is_json
-from .unread import MemberError, Unread, read_value, split, unread
-from .values import check_name, format_duration, parse_duration, parse_time, parse_version
+from .unread import Unread
 
 __all__ = [
     "Ack",
@@ -21,6 +16,8 @@ __all__ = [
     "ErrorFrame",
     "Goodbye",
     "Hello",
+    "Message",
+    "MessageGap",
     "Nack",
     "Notification",
     "ObjectAck",
@@ -32,10 +29,10 @@ __all__ = [
     "Registered",
     "RegistrationFailed",
     "ServerFrame",
+    "Subscribe",
     "Unregister",
+    "Unsubscribe",
     "Welcome",
-    "decode_json",
-    "encode_json",
 ]
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -106,7 +103,23 @@ class Ping:
     digest: str = ""
 
 
-ClientFrame = Hello | Ack | Nack | Register | Unregister | ObjectAck | Ping
+@dataclass(frozen=True, slots=True)
+class Subscribe:
+    """Subscribes the session to topics or patterns of them."""
+
+    topics: tuple[str, ...]
+    queue: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Unsubscribe:
+    """Ends what a subscribe with the same queue began."""
+
+    topics: tuple[str, ...]
+    queue: str = ""
+
+
+ClientFrame = Hello | Ack | Nack | Register | Unregister | ObjectAck | Ping | Subscribe | Unsubscribe
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -192,6 +205,31 @@ class ObjectFrame:
     unknown: bool = False
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Message:
+    """What was published to a topic. It comes at most once."""
+
+    topic: str
+    data: bytes = b""
+    """JSON, text or bytes, as content_type says."""
+    content_type: str = ""
+
+    def json(self) -> Any:
+        """Return data as the JSON value it is; None where there is none."""
+        return json.loads(self.data) if self.data else None
+
+    def text(self) -> str:
+        """Return data as the text it is."""
+        return self.data.decode()
+
+
+@dataclass(frozen=True, slots=True)
+class MessageGap:
+    """Says how many messages were dropped before the next."""
+
+    count: int
+
+
 @dataclass(frozen=True, slots=True)
 class Pong:
     """Answers a ping."""
@@ -229,275 +267,10 @@ ServerFrame = (
     | Registered
     | RegistrationFailed
     | ObjectFrame
+    | Message
+    | MessageGap
     | Pong
     | Goodbye
     | ErrorFrame
     | Unread
 )
-
-
-def encode_json(frame: ClientFrame) -> str:
-    """Write a client frame as JSON."""
-    name, fields = _client_fields(frame)
-    return json.dumps({name: fields}, ensure_ascii=False, separators=(",", ":"))
-
-
-def _client_fields(frame: ClientFrame) -> tuple[str, dict[str, Any]]:
-    match frame:
-        case Hello():
-            return "hello", _filled(
-                app=frame.app,
-                token=frame.token,
-                recipient=frame.recipient,
-                group=frame.group,
-                device=frame.device,
-                digest=frame.digest,
-                held=list(frame.held),
-                window=frame.window,
-                heartbeat=_span(frame.heartbeat),
-            )
-        case Ack():
-            return "ack", {"ids": list(frame.ids)}
-        case Nack():
-            return "nack", {"ids": list(frame.ids), **_filled(after=_span(frame.after), reason=frame.reason)}
-        case Register():
-            extra = _filled(group=frame.group, reset=frame.reset, more=frame.more)
-            return "register", {"objects": list(frame.objects), **extra}
-        case Unregister():
-            return "unregister", {"objects": list(frame.objects), **_filled(group=frame.group)}
-        case ObjectAck():
-            version = str(frame.version) if frame.version else ""  # nobody has put one yet: it is unknown
-            return "object_ack", {"object": frame.object, **_filled(group=frame.group, version=version)}
-        case Ping():
-            return "ping", _filled(digest=frame.digest)
-
-
-def _filled(**fields: Any) -> dict[str, Any]:
-    return {name: value for name, value in fields.items() if value}
-
-
-def _span(seconds: float) -> str:
-    return format_duration(seconds) if seconds else ""
-
-
-def decode_json(text: str | bytes) -> ServerFrame | None:
-    """Read a server frame: an object with one key. None: a frame of a later server that this client does not know.
-
-    It never raises: what cannot be read is an Unread.
-    """
-    try:
-        frame = read_value(text)
-    except MemberError as e:
-        return _salvage(text, e)
-    if not isinstance(frame, dict) or len(frame) != 1:
-        return unread("frame: is not an object with one key")
-    name, fields = frame.popitem()
-    if not isinstance(fields, dict):
-        return unread("frame: holds no object")
-    return _read(name, fields)
-
-
-def _read(name: str, fields: dict[str, Any]) -> ServerFrame | None:
-    read = _READERS.get(name)
-    try:
-        return None if read is None else read(fields)
-    except MemberError as e:
-        return unread(str(e), fields, kind=name)
-
-
-def _salvage(text: str | bytes, error: MemberError) -> ServerFrame | None:
-    """Read a frame that is not sound as a whole, member by member.
-
-    What is wrong may be where this client does not look, and if not, there may still be an id to answer with.
-    """
-    name, raw, whole = split(text.decode(errors="surrogateescape") if isinstance(text, bytes) else text)
-    if name not in _MEMBERS:
-        return unread(str(error))
-    fields: dict[str, Any] = {}
-    wrong = None if whole else error
-    for member in _MEMBERS[name]:
-        try:
-            if member in raw:
-                fields[member] = read_value(raw[member].encode(errors="surrogateescape"), member)
-        except MemberError as e:
-            wrong = e
-    return _read(name, fields) if wrong is None else unread(str(wrong), fields, kind=name)
-
-
-_MEMBERS = {
-    "notification": (
-        *("id", "attempt", "seq", "title", "body", "category", "content_type", "data", "data_base64"),
-        *("priority", "created_at", "expires_at", "reply_by"),
-    ),
-    "object": ("object", "group", "version", "unknown", "content_type", "payload", "payload_base64"),
-}
-
-
-def _text(fields: Mapping[str, Any], name: str) -> str:
-    value = fields.get(name)
-    if value is None:
-        return ""
-    if not isinstance(value, str):
-        raise MemberError(name, "is not text")
-    return _sound(value)
-
-
-def _sound(text: str) -> str:
-    """Replace half surrogate pairs, which no encoding can write."""
-    return text if text.isascii() else text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
-
-
-def _name(fields: Mapping[str, Any], name: str, *, optional: bool = False) -> str:
-    value = _text(fields, name)
-    if optional and not value:
-        return ""
-    try:
-        return check_name(name, value)
-    except ValueError:
-        raise MemberError(name, "is not a name") from None
-
-
-def _whole(fields: Mapping[str, Any], name: str, absent: int = 0) -> int:
-    value = fields.get(name)
-    if value is None:
-        return absent
-    if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value < 2**64:
-        raise MemberError(name, "is not a whole number in range")
-    return value
-
-
-def _flag(fields: Mapping[str, Any], name: str) -> bool:
-    value = fields.get(name)
-    if value is not None and not isinstance(value, bool):
-        raise MemberError(name, "is neither true nor false")
-    return bool(value)
-
-
-_TIME = re.compile(r"\d{4}-\d\d-\d\d[Tt]\d\d:\d\d:\d\d(\.\d+)?([Zz]|[+-]\d\d:\d\d)", re.ASCII)
-
-
-def _time(fields: Mapping[str, Any], name: str) -> datetime | None:
-    if fields.get(name) is None:
-        return None
-    text = _text(fields, name)
-    try:
-        if _TIME.fullmatch(text):
-            return parse_time(text)
-    except ValueError:
-        pass
-    raise MemberError(name, "is not a time")
-
-
-def _texts(fields: Mapping[str, Any], name: str = "ids") -> tuple[str, ...]:
-    values = fields.get(name)
-    if values is None:
-        return ()
-    if not isinstance(values, list) or not all(isinstance(value, str) for value in values):
-        raise MemberError(name, "is not a list of texts")
-    return tuple(values)
-
-
-def _duration(fields: Mapping[str, Any], name: str) -> float:
-    value = fields.get(name)
-    try:
-        return 0.0 if value is None else parse_duration(str(value)).total_seconds()
-    except ValueError:
-        raise MemberError(name, "is not a duration") from None
-
-
-def _version(fields: Mapping[str, Any]) -> int:
-    value = fields.get("version")
-    if value in (None, "", "0", 0) and not isinstance(value, bool):
-        return 0
-    try:
-        if isinstance(value, str | int) and not isinstance(value, bool):
-            return parse_version(value)
-    except ValueError:
-        pass
-    raise MemberError("version", "is not a whole number from 1 to 2^63-1")
-
-
-def _content(fields: Mapping[str, Any], name: str) -> tuple[bytes, str]:
-    """Return the bytes and the content type of `data` or `data_base64`."""
-    content_type = _text(fields, "content_type")
-    if fields.get(f"{name}_base64") is not None:
-        try:
-            return base64.b64decode(_text(fields, f"{name}_base64"), validate=True), content_type
-        except ValueError:
-            raise MemberError(f"{name}_base64", "is not base64") from None
-    if name not in fields:
-        return b"", content_type
-    value = fields[name]
-    if content_type and not is_json(content_type):
-        if not isinstance(value, str):
-            raise MemberError(name, "is not text although its content type says so")
-        return _sound(value).encode(), content_type
-    return _written(name, value), content_type or "application/json"  # it is left out where it is the usual one
-
-
-def _written(name: str, value: Any) -> bytes:
-    try:
-        try:
-            return json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode()
-        except UnicodeEncodeError:  # half a surrogate pair
-            return json.dumps(value, separators=(",", ":")).encode()
-    except RecursionError:
-        raise MemberError(name, "is nested too deeply") from None
-
-
-def _welcome(fields: dict[str, Any]) -> Welcome:
-    return Welcome(
-        session=_text(fields, "session"),
-        app=_text(fields, "app"),
-        recipient=_text(fields, "recipient"),
-        heartbeat=_duration(fields, "heartbeat"),
-        digest=_text(fields, "digest"),
-        registrations=_whole(fields, "registrations"),
-        server_time=_time(fields, "server_time") or EPOCH,
-    )
-
-
-def _notification(fields: dict[str, Any]) -> Notification:
-    data, content_type = _content(fields, "data")
-    priority = _text(fields, "priority")
-    return Notification(
-        id=_name(fields, "id"),
-        seq=_whole(fields, "seq"),
-        title=_text(fields, "title"),
-        body=_text(fields, "body"),
-        category=_text(fields, "category"),
-        data=data,
-        content_type=content_type,
-        priority=priority if priority in ("high", "low") else "normal",  # also one of a later server
-        created_at=_time(fields, "created_at") or EPOCH,
-        expires_at=_time(fields, "expires_at") or EPOCH,
-        attempt=_whole(fields, "attempt", 1),
-        reply_by=_time(fields, "reply_by"),
-    )
-
-
-def _object(fields: dict[str, Any]) -> ObjectFrame:
-    payload, content_type = _content(fields, "payload")
-    return ObjectFrame(
-        group=_name(fields, "group", optional=True),
-        object=_name(fields, "object"),
-        version=_version(fields),
-        payload=payload,
-        content_type=content_type,
-        unknown=_flag(fields, "unknown"),
-    )
-
-
-_READERS: dict[str, Callable[[dict[str, Any]], ServerFrame]] = {
-    "welcome": _welcome,
-    "notification": _notification,
-    "recall": lambda f: Recall(_texts(f)),
-    "registered": lambda f: Registered(_texts(f, "objects"), _text(f, "digest"), _text(f, "group")),
-    "registration_failed": lambda f: RegistrationFailed(
-        _texts(f, "objects"), _text(f, "code"), _flag(f, "transient"), _text(f, "group")
-    ),
-    "object": _object,
-    "pong": lambda f: Pong(_text(f, "digest")),
-    "goodbye": lambda f: Goodbye(_text(f, "reason"), _duration(f, "retry_after")),
-    "error": lambda f: ErrorFrame(_text(f, "code"), _text(f, "message"), _text(f, "field"), _texts(f, "refused")),
-}

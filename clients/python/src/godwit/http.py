@@ -39,7 +39,7 @@ def read_problem(status: int, body: bytes, retry_header: str | None) -> Problem:
 
 
 class API:
-    """Calls the API of one server. All calls may be carried out twice without harm."""
+    """Calls the API of one server. Calls may be carried out twice without harm, but for those that say once."""
 
     def __init__(
         self,
@@ -81,18 +81,22 @@ class API:
         content: bytes | None = None,
         content_type: str = "application/json",
         headers: Mapping[str, str] | None = None,
+        once: bool = False,
         doing: str,
     ) -> httpx.Response:
-        """Carry out a request, again after failures that may pass, and return the successful answer, read whole."""
+        """Carry out a request and return the successful answer, read whole.
+
+        After failures that may pass it is tried again, unless it must not be carried out twice.
+        """
         if body is not None:
             content = json.dumps(body, ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode(
                 "utf-8", "surrogatepass"
             )
         headers = dict(headers or {})
-        if content is not None:
+        if content is not None and content_type:
             headers["Content-Type"] = content_type
         wait = Backoff(REQUEST_BASE, REQUEST_MOST)
-        for left in range(self._attempts - 1, -1, -1):
+        for left in range(0 if once else self._attempts - 1, -1, -1):
             try:
                 return await self._once(method, target, query, content, headers, doing)
             except (ProblemError, UnreachableError) as e:

@@ -18,6 +18,7 @@ from .errors import (
     NackAfter,
     ProblemError,
     RefusedError,
+    SubscriptionError,
     UndecodableError,
     UnreachableError,
 )
@@ -27,6 +28,7 @@ from .outbox import Outbox
 from .seen import IdSet
 from .session import Session
 from .token import Token, TokenSource
+from .topics import Topics
 from .unread import Unread, cut_reason
 from .values import Duration, seconds
 
@@ -93,6 +95,7 @@ class ListenOptions:
     on_disconnect: Callable[[GodwitError, float], Awaitable[None] | None] | None = None
     on_error: Callable[[GodwitError], Awaitable[None] | None] | None = None
     objects: Objects | None = None
+    topics: Topics | None = None
 
 
 @dataclass(slots=True)
@@ -148,12 +151,16 @@ class Listener:
 
     async def run(self) -> None:
         """Listen until `stop`, cancellation, or a refusal, which is raised."""
-        objects = self.options.objects
+        objects, topics = self.options.objects, self.options.topics
         if objects is not None:
             objects.attach()
+        if topics is not None:
+            topics.attach()
         workers = [asyncio.create_task(self._work()) for _ in range(self.options.concurrency)]
         if objects is not None:
             workers.append(asyncio.create_task(objects.work()))
+        if topics is not None:
+            workers.append(asyncio.create_task(topics.work(self.report)))
         connector = asyncio.create_task(self._connect())
         stopper = asyncio.create_task(self._stopping.wait())
         try:
@@ -181,6 +188,8 @@ class Listener:
             self._jobs.put_nowait(None)
         if self.options.objects is not None:
             self.options.objects.stop()
+        if self.options.topics is not None:
+            self.options.topics.stop()
         try:
             await asyncio.wait(workers)
             self.closing.set()
@@ -191,6 +200,8 @@ class Listener:
             await asyncio.gather(*workers, connector, return_exceptions=True)
             if self.options.objects is not None:
                 await self.options.objects.detach()
+            if self.options.topics is not None:
+                self.options.topics.detach()
 
     async def _connect(self) -> None:
         """Make one session after the other until closing."""
@@ -341,9 +352,9 @@ class Listener:
             self.outbox.nack(Nack((name,), frame.pause, cut_reason(frame.error.reason)))
         await self.report(frame.error)
 
-    async def report(self, error: UndecodableError) -> None:
+    async def report(self, error: UndecodableError | SubscriptionError) -> None:
         """Tell the program what it would not know of."""
-        log.error("server sent what cannot be read", extra={"reason": str(error)})
+        log.error("listening goes on after an error", extra={"reason": str(error)})
         await self.call(self.options.on_error, error)
 
     async def recall(self, ids: Sequence[str]) -> None:

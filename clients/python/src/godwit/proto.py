@@ -15,6 +15,8 @@ from .frames import (
     ErrorFrame,
     Goodbye,
     Hello,
+    Message,
+    MessageGap,
     Nack,
     Notification,
     ObjectAck,
@@ -26,7 +28,9 @@ from .frames import (
     Registered,
     RegistrationFailed,
     ServerFrame,
+    Subscribe,
     Unregister,
+    Unsubscribe,
     Welcome,
 )
 from .publication import is_json
@@ -65,6 +69,10 @@ def to_proto(frame: ClientFrame) -> pb.ClientFrame:
         case ObjectAck():
             ack = pb.ObjectAck(object=frame.object, group=frame.group, version=frame.version)
             return pb.ClientFrame(object_ack=ack)
+        case Subscribe():
+            return pb.ClientFrame(subscribe=pb.Subscribe(topics=frame.topics, queue=frame.queue))
+        case Unsubscribe():
+            return pb.ClientFrame(unsubscribe=pb.Subscribe(topics=frame.topics, queue=frame.queue))
         case Ping():
             return pb.ClientFrame(ping=pb.Ping(digest=frame.digest))
 
@@ -104,6 +112,8 @@ def _read(message: pb.ServerFrame, kind: str | None) -> ServerFrame | None:
             return RegistrationFailed(tuple(failed.objects), failed.code, failed.transient, failed.group)
         case "object":
             return _object(message.object)
+        case "message":
+            return _message(message.message)
         case "pong":
             return Pong(message.pong.digest)
         case "goodbye":
@@ -184,6 +194,12 @@ def _object(o: pb.Object) -> ObjectFrame:
         content_type=content_type,
         unknown=o.unknown,
     )
+
+
+def _message(m: pb.Message) -> Message | MessageGap:
+    if m.gap:
+        return MessageGap(m.gap)
+    return Message(topic=m.topic, data=m.data, content_type=m.content_type)
 
 
 # Of the fields of frames: what it takes to say what is wrong, and with which notification or object.

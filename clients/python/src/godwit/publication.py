@@ -19,6 +19,7 @@ __all__ = [
     "Priority",
     "Publication",
     "PublicationFields",
+    "encode_body",
     "encode_data",
     "is_json",
     "new_id",
@@ -130,6 +131,19 @@ def encode_data(data: Any, content_type: str = "") -> dict[str, Any]:
         json.dumps(data, allow_nan=False)  # a value that is not JSON is the caller's mistake, said here
         return {"data": data, "content_type": content_type}
     return _encode_bytes(bytes(data), content_type)
+
+
+def encode_body(data: Any, content_type: str = "") -> tuple[bytes, str]:
+    """Return data as the body of a request, with its content type."""
+    fields = encode_data(data, content_type)
+    content_type = fields.get("content_type", "")
+    if isinstance(data, bytes | bytearray | memoryview):
+        return bytes(data), content_type or ("application/json" if data else "")
+    if data is None:
+        return b"", content_type
+    if content_type and not is_json(content_type):
+        return str(data).encode(), content_type
+    return json.dumps(data, ensure_ascii=False, separators=(",", ":")).encode(), content_type or "application/json"
 
 
 def _encode_bytes(data: bytes, content_type: str) -> dict[str, Any]:

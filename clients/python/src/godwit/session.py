@@ -16,6 +16,8 @@ from .frames import (
     ErrorFrame,
     Goodbye,
     Hello,
+    Message,
+    MessageGap,
     Notification,
     ObjectFrame,
     Ping,
@@ -55,11 +57,13 @@ class Session:
         self.welcome: Welcome | None = None
         self._l = listener
         self._objects = listener.options.objects
+        self._topics = listener.options.topics
         self._token = Token("")
         self._wake = asyncio.Event()
         self._extra: list[ClientFrame] = []
         self._ponged = asyncio.Event()
-        self._pings = 0  # not answered yet
+        self._pings = 0  # sent
+        self._pongs = 0
         self._beat = 30.0
         self._last = 0.0  # when something was received
         self._loop = asyncio.get_running_loop()
@@ -133,6 +137,8 @@ class Session:
         self._l.outbox.wake = self._wake.set
         if self._objects is not None:
             self._objects.connected(welcome.digest, self._wake)
+        if self._topics is not None:
+            self._topics.connected(self._wake)
         await self._l.call(self._l.options.on_connect, welcome)
         sides = [asyncio.create_task(side) for side in (self._read(conn), self._write(conn), self._renew())]
         reader, writer, _ = sides
@@ -149,6 +155,8 @@ class Session:
             await asyncio.gather(*sides, return_exceptions=True)
             if self._objects is not None:
                 self._objects.disconnected()
+            if self._topics is not None:
+                self._topics.disconnected()
 
     async def _read(self, conn: Connection) -> None:
         while True:
@@ -172,17 +180,27 @@ class Session:
             case Unread():
                 await self._l.unread(frame)
             case ErrorFrame():
+                if self._topics is not None and self._topics.refused(frame):
+                    return
                 log.warning("server refused a frame", extra={"code": frame.code, "detail": frame.message})
                 await self._l.call(self._l.options.on_error, frame.error())
             case Pong():
-                self._pings = max(self._pings - 1, 0)
-                if not self._pings:
-                    self._ponged.set()
-                if self._objects is not None:
-                    self._objects.received(frame)
+                self._answered(frame)
+            case Message() | MessageGap():
+                if self._topics is not None:
+                    self._topics.received(frame)
             case Registered() | RegistrationFailed() | ObjectFrame():
                 if self._objects is not None:
                     self._objects.received(frame)
+
+    def _answered(self, pong: Pong) -> None:
+        self._pongs += 1
+        if self._pongs >= self._pings:
+            self._ponged.set()
+        if self._objects is not None:
+            self._objects.received(pong)
+        if self._topics is not None:
+            self._topics.ponged(self._pongs)
 
     async def _write(self, conn: Connection) -> None:
         """Send acknowledgements, registrations and pings until the listener closes, which ends it with a flush."""
@@ -213,6 +231,8 @@ class Session:
     async def _rest(self, look: float) -> None:
         if self._objects is not None:
             look = min(look, self._objects.due_in())
+        if self._topics is not None:
+            look = min(look, self._topics.due_in())
         closing = asyncio.ensure_future(self._l.closing.wait())
         wake = asyncio.ensure_future(self._wake.wait())
         try:
@@ -231,6 +251,10 @@ class Session:
                 self._pings += 1
                 self._ponged.clear()
             await conn.send(frame)
+        if self._topics is not None and (new := self._topics.take(self._pings + 1)):
+            for frame in new:
+                await conn.send(frame)
+            await self._ping(conn)  # its pong says that they are in effect
 
     async def _ping(self, conn: Connection) -> None:
         self._pings += 1

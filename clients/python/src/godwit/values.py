@@ -9,6 +9,7 @@ from datetime import UTC, datetime, timedelta
 __all__ = [
     "Duration",
     "check_name",
+    "check_topic",
     "format_duration",
     "format_time",
     "parse_duration",
@@ -20,6 +21,9 @@ Duration = timedelta | float | str
 """A time span: a timedelta, seconds, or text such as "30s", "24h", "7d", "1h30m"."""
 
 _NAME = re.compile(r"[A-Za-z0-9._:@+-]{1,128}")
+_TOKEN = re.compile(r"[A-Za-z0-9_:@+%-]+")
+_MOST_TOPIC = 255
+_MOST_TOKENS = 16
 _PART = re.compile(r"([0-9]+(?:\.[0-9]*)?|\.[0-9]+)(ms|s|m|h|d)")
 _MILLIS = {"ms": 1, "s": 1000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
 # The server counts durations in 64-bit nanoseconds.
@@ -32,6 +36,20 @@ def check_name(what: str, name: str) -> str:
     if not _NAME.fullmatch(name):
         raise ValueError(f"{what} {name[:64]!r} is not a name: 1 to 128 characters of A-Z a-z 0-9 . _ : @ + -")
     return name
+
+
+def check_topic(pattern: str) -> str:
+    """Return a topic, or a pattern of topics, that is one."""
+    tokens = pattern.split(".")
+    if len(pattern) > _MOST_TOPIC or len(tokens) > _MOST_TOKENS:
+        raise ValueError(f"topic {pattern[:64]!r} has more than {_MOST_TOPIC} bytes or {_MOST_TOKENS} tokens")
+    for i, token in enumerate(tokens):
+        wild = token == "*" or (token == ">" and i == len(tokens) - 1)
+        if not wild and not _TOKEN.fullmatch(token):
+            raise ValueError(
+                f"topic {pattern[:64]!r} has a token {token[:32]!r}: allowed are A-Z a-z 0-9 _ : @ + -, wildcards alone"
+            )
+    return pattern
 
 
 def parse_duration(text: str) -> timedelta:

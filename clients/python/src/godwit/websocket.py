@@ -10,8 +10,9 @@ from websockets.typing import Subprotocol
 
 from .connection import MAX_FRAME
 from .errors import Problem, ProblemError, RefusedError, UnreachableError
-from .frames import ClientFrame, ServerFrame, decode_json, encode_json
+from .frames import ClientFrame, ServerFrame
 from .http import read_problem
+from .jsonframes import decode_json, encode_json
 
 __all__ = ["WebSocketConnection", "dial_websocket"]
 
