@@ -25,12 +25,14 @@ type App struct {
 	// AnonymousOrigins are of pages whose visitors may register for push messages without a token; none: nobody may.
 	AnonymousOrigins []string `json:"anonymous_origins,omitempty"`
 	// IntrospectURL checks opaque tokens (RFC 7662), with HTTP Basic credentials if an id is set.
-	IntrospectURL    string    `json:"introspect_url,omitempty"`
-	IntrospectID     string    `json:"introspect_id,omitempty"`
-	IntrospectSecret Secret    `json:"introspect_secret,omitempty"`
-	Issuer           string    `json:"issuer,omitempty"`   // demanded of tokens when set
-	Audience         string    `json:"audience,omitempty"` // demanded of tokens when set
-	CreatedAt        time.Time `json:"created_at"`
+	IntrospectURL    string `json:"introspect_url,omitempty"`
+	IntrospectID     string `json:"introspect_id,omitempty"`
+	IntrospectSecret Secret `json:"introspect_secret,omitempty"`
+	Issuer           string `json:"issuer,omitempty"`   // demanded of tokens when set
+	Audience         string `json:"audience,omitempty"` // demanded of tokens when set
+	// Services are called through the gateway as is said here, by their names.
+	Services  map[string]Service `json:"services,omitempty"`
+	CreatedAt time.Time          `json:"created_at"`
 }
 
 // AppChange says what to change of an app. Nil fields stay as they are, others replace what was there.

@@ -13,6 +13,8 @@ var (
 	ErrExists = errors.New("exists already")
 	// ErrUnknownKey: the app has no key with this id.
 	ErrUnknownKey = errors.New("no such key")
+	// ErrUnknownService: nobody has set how this service is called.
+	ErrUnknownService = errors.New("no such service")
 )
 
 // StoredKey is an API key as it is kept: its secret only as a hash.

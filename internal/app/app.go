@@ -31,6 +31,7 @@ import (
 	"godwit.dev/godwit/internal/metrics"
 	"godwit.dev/godwit/internal/pubsub"
 	"godwit.dev/godwit/internal/reactor"
+	"godwit.dev/godwit/internal/request"
 	"godwit.dev/godwit/internal/session"
 	"godwit.dev/godwit/internal/signal"
 	"godwit.dev/godwit/internal/store"
@@ -64,6 +65,7 @@ type App struct {
 	bus       *bus.Bus
 	objects   *signal.Service
 	topics    *pubsub.Service
+	requests  *request.Service
 	mailbox   *mailbox.Mailbox
 	publisher *delivery.Service
 	hub       *session.Hub
@@ -120,7 +122,7 @@ func Start(ctx context.Context, cfg *config.Config, opts Options) (*App, error) 
 	}
 	begun := time.Now()
 	for _, start := range []func(context.Context) error{
-		a.startProcess, a.startStores, a.startAccess, a.startBus, a.startObjects, a.startTopics, a.startMailbox, a.startChannels, a.startHooks, a.startSending, a.startBots, a.startMemory, a.startConnections,
+		a.startProcess, a.startStores, a.startAccess, a.startBus, a.startObjects, a.startTopics, a.startRequests, a.startMailbox, a.startChannels, a.startHooks, a.startSending, a.startBots, a.startMemory, a.startConnections,
 		a.listen, a.announce,
 	} {
 		err := start(ctx)

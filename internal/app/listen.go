@@ -14,6 +14,7 @@ import (
 	"godwit.dev/godwit/internal/certs"
 	"godwit.dev/godwit/internal/gateway"
 	"godwit.dev/godwit/internal/gateway/conngate"
+	"godwit.dev/godwit/internal/gateway/frontgate"
 	"godwit.dev/godwit/internal/gateway/pollgate"
 	"godwit.dev/godwit/internal/gateway/ssegate"
 	"godwit.dev/godwit/internal/gateway/wsgate"
@@ -210,9 +211,10 @@ func (a *App) handler() (http.Handler, error) {
 		"/v1/stream":  ssegate.New(ssegate.Config{Hub: a.hub, Posting: posting, Origins: a.access, Reactor: a.reactor, Log: a.log}),
 	}
 	api := httpapi.New(httpapi.Config{
-		Publisher: a.publisher, Mailbox: a.mailbox, Objects: a.objects, Topics: a.topics, Presence: a.hub, Events: a.stores.Events, Access: a.access, Keys: a.access, Apps: a.access, Channels: a.channels, Hooks: a.hooks, Campaigns: a.sending,
+		Publisher: a.publisher, Mailbox: a.mailbox, Objects: a.objects, Topics: a.topics, Requests: a.requests, Services: a.access, Presence: a.hub, Events: a.stores.Events, Access: a.access, Keys: a.access, Apps: a.access, Channels: a.channels, Hooks: a.hooks, Campaigns: a.sending,
 		Log: a.log, Registry: a.registry, PublishLimit: a.keyLimit.Take,
 		Endpoints: a.endpoints, Signups: a.signups,
+		Gateway: frontgate.New(frontgate.Config{Asker: a.requests, Access: a.access, Log: a.log}),
 		Figures: a.figures, Mount: mount, Draining: a.draining, Version: a.opts.Version, Node: hostname(),
 	})
 	if a.cfg.Dev && !a.cfg.DevAnyAddress && a.tlsFor == nil { // a certificate says which names are meant

@@ -14,6 +14,7 @@ import (
 	"godwit.dev/godwit/internal/limit"
 	"godwit.dev/godwit/internal/mailbox"
 	"godwit.dev/godwit/internal/pubsub"
+	"godwit.dev/godwit/internal/request"
 	"godwit.dev/godwit/internal/session"
 	"godwit.dev/godwit/internal/signal"
 	"godwit.dev/godwit/internal/store"
@@ -121,14 +122,23 @@ func (a *App) startTopics(context.Context) error {
 	return nil
 }
 
+// startRequests starts what brings requests from the bus to sessions, and answers back.
+func (a *App) startRequests(context.Context) error {
+	a.requests = request.New(request.Config{Bus: a.bus, Log: a.log})
+	a.steps.addClose("requests", storePatience, a.requests.Close)
+	a.registry.MustRegister(a.requests)
+	return nil
+}
+
 // startMailbox wires the way of a notification: delivery, mailbox, sessions.
 func (a *App) startMailbox(context.Context) error {
 	a.mailbox = mailbox.New(mailbox.Config{Store: a.stores.Mailbox, Events: a.stores.Events, Retain: a.cfg.Retain.D(), Log: a.log})
 	a.hub = session.NewHub(session.Config{
 		Store: a.stores.Mailbox, Mailbox: a.mailbox, Verifier: a.access, Events: a.stores.Events, Log: a.log, Now: a.clock,
-		Capabilities: []session.Capability{a.objects, a.topics},
+		Capabilities: []session.Capability{a.objects, a.topics, a.requests},
 		Admit:        limit.NewAddrs(a.cfg.LimitHellos.PerSecond(), a.cfg.LimitLoopback).Allow, Window: a.cfg.Window,
 	})
+	a.requests.Find(a.hub)
 	a.steps.addClose("sessions", storePatience, a.hub.Close)
 	a.steps.addRun("mailbox upkeep", storePatience, a.mailbox.Run, a.fail)
 	a.publisher = delivery.New(a.stores.Mailbox, a.clock)

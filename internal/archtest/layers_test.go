@@ -45,6 +45,7 @@ var places = map[string]layer{
 	"internal/session":      capability,
 	"internal/signal":       capability,
 	"internal/pubsub":       capability,
+	"internal/request":      capability,
 	"internal/delivery":     capability,
 	"internal/access":       capability,
 	"internal/limit":        capability,

@@ -14,7 +14,7 @@ import (
 )
 
 const (
-	maxPostBytes  = 512 << 10 // an ack of a whole window takes 128 KB
+	maxPostBytes  = 1536 << 10 // an answer of 1 MiB takes 1.4 as base64
 	maxPostFrames = 1000
 )
 

@@ -6,6 +6,7 @@ package httpapi
 import (
 	"log/slog"
 	"net/http"
+	"strings"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -51,6 +52,8 @@ type Config struct {
 	Mailbox   Mailbox
 	Objects   backend.Objects
 	Topics    backend.Topics
+	Requests  backend.Requests
+	Services  operator.Gateway // how they are called through Gateway
 	Presence  Presence
 	Events    event.Log
 	Access    access.Access
@@ -73,6 +76,8 @@ type Config struct {
 	// Mount adds handlers of the client gateways by mux pattern. They get the connection as it is: no deadline,
 	// no wrapped writer, no body limit.
 	Mount map[string]http.Handler
+	// Gateway takes what is below /gw/, with its path as it was sent.
+	Gateway http.Handler
 	// Draining, when closed, ends event feeds so that the server can stop.
 	Draining <-chan struct{}
 	Version  string
@@ -96,8 +101,43 @@ func New(cfg Config) http.Handler {
 	for pattern, h := range cfg.Mount {
 		a.mount(pattern, h)
 	}
-	return a.mux
+	if cfg.Gateway == nil {
+		return a.mux
+	}
+	return a.beside(cfg.Gateway)
 }
+
+// beside puts the gateway beside the mux, which would answer paths that it finds untidy with a redirect.
+func (a *api) beside(gateway http.Handler) http.Handler {
+	m := a.metrics.Route(gatewayPrefix)
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if !strings.HasPrefix(r.URL.Path, gatewayPrefix) {
+			a.mux.ServeHTTP(w, r)
+			return
+		}
+		begun := time.Now()
+		c := &answered{ResponseWriter: w}
+		gateway.ServeHTTP(c, r)
+		m.Observe(c.status, time.Since(begun))
+	})
+}
+
+const gatewayPrefix = "/gw/"
+
+// answered remembers the status of an answer.
+type answered struct {
+	http.ResponseWriter
+	status int
+}
+
+// WriteHeader implements http.ResponseWriter.
+func (w *answered) WriteHeader(status int) {
+	w.status = status
+	w.ResponseWriter.WriteHeader(status)
+}
+
+// Unwrap lets http.ResponseController find what is wrapped.
+func (w *answered) Unwrap() http.ResponseWriter { return w.ResponseWriter }
 
 // Limits of every connection. A slow or hostile client is cut off by them before any handler sees it.
 const (

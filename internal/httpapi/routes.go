@@ -26,7 +26,7 @@ type route struct {
 // routes are all of the API.
 func routes(cfg *Config) []route {
 	b := backend.New(backend.Parts{
-		Publisher: cfg.Publisher, Mailbox: cfg.Mailbox, Objects: cfg.Objects, Topics: cfg.Topics, Presence: cfg.Presence, Events: cfg.Events, Endpoints: cfg.Endpoints,
+		Publisher: cfg.Publisher, Mailbox: cfg.Mailbox, Objects: cfg.Objects, Topics: cfg.Topics, Requests: cfg.Requests, Presence: cfg.Presence, Events: cfg.Events, Endpoints: cfg.Endpoints,
 		Campaigns: cfg.Campaigns, Log: cfg.Log, PublishLimit: cfg.PublishLimit, Draining: cfg.Draining, Node: cfg.Node,
 	})
 	p := public.New(public.Parts{
@@ -34,7 +34,7 @@ func routes(cfg *Config) []route {
 		Log: cfg.Log, Signups: cfg.Signups,
 	})
 	o := operator.New(operator.Parts{
-		Mailbox: cfg.Mailbox, Presence: cfg.Presence, Keys: cfg.Keys, Channels: cfg.Channels, Hooks: cfg.Hooks, Log: cfg.Log,
+		Mailbox: cfg.Mailbox, Presence: cfg.Presence, Keys: cfg.Keys, Channels: cfg.Channels, Hooks: cfg.Hooks, Gateway: cfg.Services, Log: cfg.Log,
 		Registry: cfg.Registry, Figures: cfg.Figures, Draining: cfg.Draining, Version: cfg.Version, Node: cfg.Node,
 	})
 	return []route{
@@ -75,6 +75,13 @@ func routes(cfg *Config) []route {
 		{pattern: "OPTIONS /compat/perfecty/{app}/v1/push/users", serve: p.PerfectyPreflight},
 		{pattern: "OPTIONS /compat/perfecty/{app}/v1/push/users/{uuid}", serve: p.PerfectyPreflight},
 		{pattern: "OPTIONS /compat/perfecty/{app}/v1/push/users/{uuid}/unregister", serve: p.PerfectyPreflight},
+
+		{pattern: "POST /v1/requests/{subject}", role: access.Publish, serve: b.Ask, stream: true},
+		{pattern: "POST /v1/recipients/{id}/requests", role: access.Publish, serve: b.AskRecipient, stream: true},
+		{pattern: "GET /v1/gateway", role: access.Read, serve: o.ListServices},
+		{pattern: "GET /v1/gateway/{service}", role: access.Read, serve: o.GetService},
+		{pattern: "PUT /v1/gateway/{service}", role: access.Admin, serve: o.PutService},
+		{pattern: "DELETE /v1/gateway/{service}", role: access.Admin, serve: o.DeleteService},
 
 		{pattern: "GET /v1/events", role: access.Read, serve: b.FollowEvents, stream: true},
 		{pattern: "POST /v1/acks", serve: p.Acks},

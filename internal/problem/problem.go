@@ -16,6 +16,7 @@ import (
 	"godwit.dev/godwit/internal/hook"
 	"godwit.dev/godwit/internal/mailbox"
 	"godwit.dev/godwit/internal/notification"
+	"godwit.dev/godwit/internal/request"
 	"godwit.dev/godwit/internal/topic"
 )
 
@@ -88,12 +89,18 @@ var known = []struct {
 	{audience.ErrTaken, AddressTaken, ""},
 	{mailbox.ErrNoSpace, NoSpace, ""},
 	{mailbox.ErrClosed, Closing, ""},
+	{topic.ErrNoResponders, NobodyServes, ""},
+	{request.ErrOffline, NotConnected, ""},
+	{request.ErrBusy, WorkersBusy, ""},
+	{request.ErrNoAnswer, NoAnswer, ""},
+	{request.ErrWorkerGone, WorkerGone, ""},
 	{context.DeadlineExceeded, Timeout, ""},
 	{context.Canceled, Canceled, ""},
 	{access.ErrUnauthenticated, Unauthenticated, ""},
 	{access.ErrForbidden, Forbidden, ""},
 	{access.ErrUnknownApp, UnknownApp, ""},
 	{access.ErrUnknownKey, NotFound, "the app has no key with this id"},
+	{access.ErrUnknownService, NotFound, "nobody has set how this service is called; the defaults hold for it"},
 	{hook.ErrUnknown, NotFound, "the app has no hook of this name"},
 	{campaign.ErrNotFound, NotFound, "the app has no campaign with this id"},
 	{campaign.ErrReused, IdempotencyMismatch, ""},

@@ -81,6 +81,10 @@ var (
 		slug: "forbidden", title: "Not allowed", status: http.StatusForbidden, detail: "the key's roles do not allow this",
 		page: "The credentials are good but do not allow this: a role is missing, the app is another one, or the page's origin is not on the app's list.",
 	}
+	HeadersTooLarge = Type{
+		slug: "headers-too-large", title: "Headers are too large", status: http.StatusRequestHeaderFieldsTooLarge,
+		page: "The headers of a call through the gateway have more than 16 KB.",
+	}
 	HTTPVersion = Type{
 		slug: "http-version", title: "HTTP version is not supported", status: http.StatusHTTPVersionNotSupported,
 		page: "The path needs another version of HTTP: a WebSocket starts with a request of HTTP/1.1. A proxy in between must not turn it into HTTP/2.",
@@ -105,6 +109,26 @@ var (
 	MethodNotAllowed = Type{
 		slug: "method-not-allowed", title: "Method not allowed", status: http.StatusMethodNotAllowed,
 		page: "The path exists, but not with this method. The header Allow lists those that do.",
+	}
+	NoAnswer = Type{
+		slug: "no-answer", title: "No answer in time", status: http.StatusGatewayTimeout, detail: "the worker that was asked did not answer in time; it may have done what it was asked",
+		page: "A worker was asked and did not answer in time. It may have done what it was asked: the request is not made again by itself. Ask again if that is harmless, or with a longer timeout.",
+	}
+	NobodyServes = Type{
+		slug: "nobody-serves", title: "Nobody serves this", status: http.StatusServiceUnavailable, detail: "no worker serves this subject now", retry: retryStore,
+		page: "No worker is connected that serves this subject. Nobody was asked, so asking again is harmless.",
+	}
+	NotConnected = Type{
+		slug: "not-connected", title: "Recipient is not connected", status: http.StatusServiceUnavailable, detail: "the recipient has no connection that could be asked; a notification with reply_by asks it when it comes",
+		page: "The recipient has no live session that does more than observe, or none of the device that was named. Nobody was asked. A notification with reply_by asks a recipient that is away.",
+	}
+	WorkerGone = Type{
+		slug: "worker-gone", title: "Worker has gone", status: http.StatusGatewayTimeout, detail: "the connection of the worker that was asked ended before it answered; it may have done what it was asked",
+		page: "The worker that was asked lost its connection before it answered. It may have done what it was asked: the request is not made again by itself. Ask again if that is harmless.",
+	}
+	WorkersBusy = Type{
+		slug: "workers-busy", title: "All workers are busy", status: http.StatusServiceUnavailable, detail: "those who serve this have as many requests as they take; nobody was asked", retry: retryStore,
+		page: "Every worker that serves this has as many requests under way as its window takes. Nobody was asked, so asking again is harmless. More workers or a wider window help.",
 	}
 	NoSpace = Type{
 		slug: "no-space", title: "Disk is full", status: http.StatusServiceUnavailable, retry: 30 * time.Second,
@@ -218,10 +242,10 @@ func (t Type) variant(status int, title string) Type {
 func Types() []Type {
 	return []Type{
 		AddressTaken, AuthUnavailable, BadInput, BadJSON, BadToken, BodyIncomplete, BodyTimeout, BusUnavailable, Busy, Canceled, ChannelDisabled, ChannelUnused,
-		ChannelUnable, ChannelUnconfigured, Closing, Forbidden, HTTPVersion, IDConflict, IdempotencyMismatch, Internal, MailboxFull, MethodNotAllowed,
-		NoSpace, NoSuchPath, NoSuchProfile, NoSuchSession, NotFound, NotReady, NotStored, NotSupported, Origin, ProfileRunning, RateLimited,
-		ConnectRate, Refused, StoreDamaged, Subprotocol, Timeout, TooLarge, TooMany, TooManyOfOne, Unauthenticated, Unavailable, UnknownApp, UnsupportedEncoding,
-		UpgradeRequired, WrongState,
+		ChannelUnable, ChannelUnconfigured, Closing, Forbidden, HeadersTooLarge, HTTPVersion, IDConflict, IdempotencyMismatch, Internal, MailboxFull,
+		MethodNotAllowed, NoAnswer, NobodyServes, NoSpace, NoSuchPath, NoSuchProfile, NoSuchSession, NotConnected, NotFound, NotReady, NotStored,
+		NotSupported, Origin, ProfileRunning, RateLimited, ConnectRate, Refused, StoreDamaged, Subprotocol, Timeout, TooLarge, TooMany, TooManyOfOne,
+		Unauthenticated, Unavailable, UnknownApp, UnsupportedEncoding, UpgradeRequired, WorkerGone, WorkersBusy, WrongState,
 	}
 }
 

@@ -2,6 +2,7 @@ package session
 
 import (
 	"context"
+	"slices"
 
 	"godwit.dev/godwit/internal/access"
 	"godwit.dev/godwit/internal/frame"
@@ -63,6 +64,7 @@ type Client struct {
 	Rights                        *Rights // shared, never altered; nil: none but to register for all objects
 	Only                          string  // the one group whose objects may be registered; empty: all
 	Observer                      bool    // only looks on: nothing is expected to be acknowledged
+	Window                        int     // how much it takes at once; not known yet of what is opened with load
 }
 
 // client takes what capabilities need; special: its rights are not what its grants say. An observer counts as one without a device: what it registers ends with its
@@ -202,15 +204,37 @@ func (s *Session) use(f *frame.Client) {
 		if !to.first {
 			return // of what has ended meanwhile
 		}
-		if s.side == nil {
-			s.side = s.plainSide()
-		}
-		p = to.capability.Open(s.hub.ctx, s, s.side.who, false)
-		s.side.add(s.hub, to.at, p)
-		p.Join()
-		p.Start()
+		p = s.begin(to.capability, to.at)
 	}
 	p.Frame(f)
+}
+
+// begin opens what the session has of a capability.
+func (s *Session) begin(c Capability, at int) Part {
+	if s.side == nil {
+		s.side = s.plainSide()
+	}
+	who := s.side.who
+	who.Window = int(s.window)
+	p := c.Open(s.hub.ctx, s, who, false)
+	s.side.add(s.hub, at, p)
+	p.Join()
+	p.Start()
+	return p
+}
+
+// Part is what the session has of a capability, opened if it has nothing of it so far. Nil: the session is over.
+func (s *Session) Part(c Capability) Part {
+	at := slices.Index(s.hub.capabilities, c)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.state != live || at < 0 {
+		return nil
+	}
+	if s.side != nil && s.side.parts != nil && s.side.parts[at] != nil {
+		return s.side.parts[at]
+	}
+	return s.begin(c, at)
 }
 
 // digest is what the server says of the client's registrations; ok: it has some.

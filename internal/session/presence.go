@@ -48,3 +48,19 @@ func (h *Hub) Disconnect(_ context.Context, app, recipient, reason string) (n in
 	}
 	return len(sessions), false, nil
 }
+
+// Newest is the newest live session of a recipient that does not only observe, with a device only that one's. Nil: there
+// is none.
+func (h *Hub) Newest(app, recipient, device string) *Session {
+	var found [4]*Session
+	var newest *Session
+	for _, s := range h.reg.find(address{app, recipient}, found[:0]) { // newest first
+		s.mu.Lock()
+		fits := s.state == live && !s.peek && (device == "" || s.device == device)
+		if fits && (newest == nil || s.connected > newest.connected) {
+			newest = s
+		}
+		s.mu.Unlock()
+	}
+	return newest
+}

@@ -21,6 +21,8 @@ type Gate struct {
 	Dial func(t testing.TB, s *Server, o Options) (Client, error)
 	// Driver is the reactor's; "": the best there is.
 	Driver string
+	// LingersOn: a session outlives its client's connection for a while.
+	LingersOn bool
 	// Queued says how many bytes wait for clients; nil: the reactor's queues.
 	Queued func(s *Server) int64
 }
@@ -93,6 +95,11 @@ type Frame struct {
 	DataBase64  []byte `json:"data_base64"`
 	Gap         int
 	Refused     []string
+
+	RequestID                    string `json:"request_id"`
+	Subject, Method, Path, Query string
+	Headers                      map[string]any
+	Deadline                     string
 }
 
 // Obj is what frames of objects have.
@@ -122,7 +129,8 @@ type Note struct {
 // conn is a client with the manners of a test.
 type conn struct {
 	Client
-	t testing.TB
+	t     testing.TB
+	next1 chan Frame // the frame that coming waits for
 }
 
 func (g *Gate) connect(t testing.TB, s *Server, o Options) *conn {
@@ -167,6 +175,11 @@ func Next(t testing.TB, c Client) (Frame, error) {
 	if err != nil {
 		return Frame{}, err
 	}
+	return parse(t, text), nil
+}
+
+func parse(t testing.TB, text string) Frame {
+	t.Helper()
 	var named map[string]json.RawMessage
 	if err := json.Unmarshal([]byte(text), &named); err != nil || len(named) != 1 {
 		t.Fatalf("%s is not one server frame: %v", text, err)
@@ -176,7 +189,7 @@ func Next(t testing.TB, c Client) (Frame, error) {
 		must(t, json.Unmarshal(body, &f))
 		f.Name = name
 	}
-	return f, nil
+	return f
 }
 
 // want takes the next frame and insists on its name.

@@ -22,6 +22,7 @@ import (
 	"godwit.dev/godwit/internal/notification"
 	"godwit.dev/godwit/internal/pubsub"
 	"godwit.dev/godwit/internal/reactor"
+	"godwit.dev/godwit/internal/request"
 	"godwit.dev/godwit/internal/session"
 	"godwit.dev/godwit/internal/signal"
 	"godwit.dev/godwit/internal/store"
@@ -43,6 +44,7 @@ type Server struct {
 	Mailbox *mailbox.Mailbox
 	Objects *signal.Service
 	Topics  *pubsub.Service
+	Asks    *request.Service
 	Publish *delivery.Service
 	Reactor *reactor.Reactor
 	Posting *gateway.PostingClients
@@ -89,7 +91,10 @@ func StartOn(t testing.TB, driver string, mount func(s *Server)) *Server {
 	closing(t, b.Close)
 	s.Topics = pubsub.New(pubsub.Config{Bus: b, Log: log})
 	closing(t, s.Topics.Close)
-	s.Hub = session.NewHub(session.Config{Store: stores.Mailbox, Mailbox: s.Mailbox, Verifier: s.Access, Events: s.seen, Capabilities: []session.Capability{s.Objects, s.Topics}, Log: log, Now: now})
+	s.Asks = request.New(request.Config{Bus: b, Log: log})
+	closing(t, s.Asks.Close)
+	s.Hub = session.NewHub(session.Config{Store: stores.Mailbox, Mailbox: s.Mailbox, Verifier: s.Access, Events: s.seen, Capabilities: []session.Capability{s.Objects, s.Topics, s.Asks}, Log: log, Now: now})
+	s.Asks.Find(s.Hub)
 	s.Publish = delivery.New(stores.Mailbox, now)
 	closing(t, s.Hub.Close)
 	running.Go(func() { _ = s.Mailbox.Run(ctx) })

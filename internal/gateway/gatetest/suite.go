@@ -38,7 +38,6 @@ func Run(t *testing.T, g Gate) {
 		{"EverySessionGetsEveryNotification", everySession},
 		{"BadFrameHurtsNobody", badFrame},
 		{"AReplySettlesANotification", replySettles},
-		{"UnsupportedFrameIsAnswered", unsupportedFrame},
 		{"GoodbyeOnShutdown", goodbyeOnShutdown},
 		{"WrongTokenIsRefused", wrongToken},
 		{"MissingRecipientIsNamed", missingRecipient},
@@ -53,6 +52,13 @@ func Run(t *testing.T, g Gate) {
 		{"ResetReplacesTheSet", resetReplaces},
 		{"RefusedRegistrationSaysWhy", registrationRefused},
 		{"SlowReaderOfObjectsGetsTheNewest", slowObjects},
+		{"WorkerAnswersRequests", workerAnswers},
+		{"WorkersOfAQueueShareRequests", workersShare},
+		{"FullWorkerIsPassedOver", fullWorker},
+		{"LostWorkerIsTold", lostWorker},
+		{"BadAnswersHurtNobody", badAnswers},
+		{"RefusedServingSaysWhy", servingRefused},
+		{"RecipientIsAsked", recipientIsAsked},
 		{"SubscriberGetsMessagesOnce", subscriberGets},
 		{"MembersOfAQueueShare", membersShare},
 		{"RefusedSubscriptionSaysWhy", subscriptionRefused},
@@ -234,16 +240,6 @@ func badFrame(t *testing.T, g *Gate, s *Server) {
 	s.Send(t, d)
 	bad.note("ride-1")
 	good.note("ride-1")
-}
-
-func unsupportedFrame(t *testing.T, g *Gate, s *Server) {
-	c := g.welcomed(t, s, Options{Recipient: "driver-1"})
-	c.send(`{"serve":{"subjects":["orders.>"]}}`)
-	if f := c.want("error"); f.Code != "unsupported" || !strings.Contains(f.Message, "serve") {
-		t.Errorf("answered with %+v, want unsupported", f)
-	}
-	c.send(`{"ping":{}}`)
-	c.want("pong")
 }
 
 func goodbyeOnShutdown(t *testing.T, g *Gate, s *Server) {

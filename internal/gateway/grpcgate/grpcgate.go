@@ -48,11 +48,11 @@ const (
 
 // Limits of calls that nobody needs to change.
 const (
-	defaultMaxMessage = 4 << 20   // as grpc-go has it
-	defaultMaxCalls   = 10000     // running at a time, half of them of one app; each has a goroutine
-	publicShare       = 10        // of MaxCalls, one in so many is for health and reflection, which anybody may call
-	maxClientFrame    = 128 << 10 // one message of a client: the longest lists of ids and objects fit
-	recvAhead         = 64 << 10  // bytes of decoded messages that wait for a streaming handler before its client is held back
+	defaultMaxMessage = 4 << 20    // as grpc-go has it
+	defaultMaxCalls   = 10000      // running at a time, half of them of one app; each has a goroutine
+	publicShare       = 10         // of MaxCalls, one in so many is for health and reflection, which anybody may call
+	maxClientFrame    = 1088 << 10 // one message of a client: an answer of 1 MiB fits, with its headers
+	recvAhead         = 64 << 10   // bytes of decoded messages that wait for a streaming handler before its client is held back
 )
 
 // Config are the parts and settings of a Server.

@@ -182,7 +182,7 @@ func TestOverlongFrameEndsTheSession(t *testing.T) {
 		welcomed(t, other)
 		stream := session(t, t.Context(), cc, &pb.Hello{App: gatetest.App, Recipient: "driver-1"})
 		welcomed(t, stream)
-		if err := stream.Send(hello(&pb.Hello{Token: string(make([]byte, 300<<10))})); err != nil {
+		if err := stream.Send(hello(&pb.Hello{Token: string(make([]byte, 2<<20))})); err != nil {
 			t.Fatal(err)
 		}
 		_, err := stream.Recv()

@@ -33,7 +33,8 @@ func start(t *testing.T) *gatetest.Server {
 func TestGateway(t *testing.T) {
 	var gates sync.Map
 	gatetest.Run(t, gatetest.Gate{
-		Mount: func(t testing.TB, s *gatetest.Server) { gates.Store(s, mount(t, s)) },
+		LingersOn: true,
+		Mount:     func(t testing.TB, s *gatetest.Server) { gates.Store(s, mount(t, s)) },
 		Dial: func(t testing.TB, s *gatetest.Server, o gatetest.Options) (gatetest.Client, error) {
 			return open(t.Context(), s, o)
 		},
@@ -201,7 +202,7 @@ func TestBadPostsAreRefused(t *testing.T) {
 	for body, status := range map[string]int{
 		``: 400, `[]`: 400, `{"session":7}`: 400, `{"session":"x","frames":[],"more":1}`: 400, `{"session":"x"} {}`: 400,
 		`{"session":"x","frames":[` + strings.TrimSuffix(strings.Repeat("1,", 1001), ",") + `]}`: 400,
-		`{"session":"` + strings.Repeat("x", 600<<10) + `"}`:                                     413,
+		`{"session":"` + strings.Repeat("x", 1600<<10) + `"}`:                                    413,
 		`{"session":"x","frames":[]}`:                                                            404,
 	} {
 		resp, err := s.HTTP.Client().Post(s.URL+"/v1/frames", "application/json", strings.NewReader(body))

@@ -25,8 +25,8 @@ const (
 )
 
 const (
-	// maxMessage is the longest message of a client: a hello that holds 1,000 long ids takes 132 KB.
-	maxMessage = 512 << 10
+	// maxMessage is the longest message of a client: an answer of 1 MiB takes 1.4 as base64.
+	maxMessage = 1536 << 10
 	// handshakeTimeout is how long a client may take to accept the answer to its handshake.
 	handshakeTimeout = 10 * time.Second
 )

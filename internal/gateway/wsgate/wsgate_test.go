@@ -59,7 +59,7 @@ func dial(t testing.TB, s *gatetest.Server, query string, protocols ...string) (
 		Subprotocols: protocols, HTTPClient: s.HTTP.Client(),
 	})
 	if err == nil {
-		c.SetReadLimit(1 << 20)
+		c.SetReadLimit(4 << 20)
 	}
 	return c, resp, err
 }
@@ -243,7 +243,7 @@ func TestCloseCodesSayWhy(t *testing.T) {
 			return ws.Write(t.Context(), websocket.MessageBinary, []byte("x"))
 		}, websocket.StatusUnsupportedData, "wrong_message_type"},
 		{"message too big", func(ws *websocket.Conn) error {
-			return ws.Write(t.Context(), websocket.MessageText, make([]byte, 600<<10))
+			return ws.Write(t.Context(), websocket.MessageText, make([]byte, 1600<<10))
 		}, websocket.StatusMessageTooBig, "message_too_large"},
 		{"wrong token", func(ws *websocket.Conn) error {
 			return ws.Write(t.Context(), websocket.MessageText, []byte(`{"hello":{"app":"demo","token":"wrong"}}`))

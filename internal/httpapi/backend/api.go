@@ -92,6 +92,7 @@ type Parts struct {
 	Mailbox   Mailbox
 	Objects   Objects
 	Topics    Topics
+	Requests  Requests
 	Presence  Presence
 	Events    event.Log
 	Endpoints *endpoint.Service

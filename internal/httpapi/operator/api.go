@@ -51,6 +51,13 @@ type Figures struct {
 	PublishLatency []latency.Bucket // of all ways to publish, since start
 	Objects        ObjectFigures
 	Topics         TopicFigures
+	Requests       RequestFigures
+}
+
+// RequestFigures are of requests that were made through this node, since start.
+type RequestFigures struct {
+	Total, Failed uint64           // without an answer, or with one of 500 or more
+	Latency       []latency.Bucket // of those that were answered
 }
 
 // TopicFigures are of topics and of those who subscribe. Totals count since start.
@@ -72,6 +79,7 @@ type Parts struct {
 	Keys     Keys
 	Channels Channels
 	Hooks    Hooks
+	Gateway  Gateway
 	Log      *slog.Logger
 
 	// Registry is what /metrics shows.

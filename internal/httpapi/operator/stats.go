@@ -8,6 +8,7 @@ import (
 
 	"godwit.dev/godwit/internal/httpapi/call"
 	"godwit.dev/godwit/internal/httpapi/form"
+	"godwit.dev/godwit/internal/latency"
 )
 
 // statsJSON are the figures of this node. Totals count since its start: who wants rates takes differences.
@@ -29,6 +30,7 @@ type statsJSON struct {
 	Publish    []bucketJSON      `json:"publish_latency"`
 	Objects    objectFiguresJSON `json:"objects"`
 	Topics     topicFiguresJSON  `json:"topics"`
+	Requests   requestFigsJSON   `json:"requests"`
 	Store      storeJSON         `json:"store"`
 	MemoryB    uint64            `json:"memory_bytes"`
 	Goroutines int               `json:"goroutines"`
@@ -54,6 +56,12 @@ type topicFiguresJSON struct {
 	Publishes     uint64 `json:"publishes_total"`
 	Messages      uint64 `json:"messages_total"`
 	Dropped       uint64 `json:"dropped_total"`
+}
+
+type requestFigsJSON struct {
+	Total   uint64       `json:"requests_total"`
+	Failed  uint64       `json:"failed_total"`
+	Latency []bucketJSON `json:"latency"`
 }
 
 type storeJSON struct {
@@ -86,9 +94,8 @@ func (a *API) Stats(c *call.Call) error {
 		f := a.Figures()
 		v.Conns, v.QueuedB, v.Objects = f.Connections, f.QueuedBytes, objectFiguresJSON(f.Objects)
 		v.Topics = topicFiguresJSON(f.Topics)
-		for _, b := range f.PublishLatency {
-			v.Publish = append(v.Publish, bucketJSON{b.Most.Microseconds(), b.Count})
-		}
+		v.Publish = append(v.Publish, bucketsOf(f.PublishLatency)...)
+		v.Requests = requestFigsJSON{Total: f.Requests.Total, Failed: f.Requests.Failed, Latency: bucketsOf(f.Requests.Latency)}
 	}
 	v.Delivered, v.Redeliver, v.Acks = a.Presence.Counts()
 	stored, settled := a.Mailbox.Counts()
@@ -97,6 +104,14 @@ func (a *API) Stats(c *call.Call) error {
 		v.Settled[status.String()] = n
 	}
 	return c.Value(http.StatusOK, v)
+}
+
+func bucketsOf(from []latency.Bucket) []bucketJSON {
+	out := make([]bucketJSON, len(from))
+	for i, b := range from {
+		out[i] = bucketJSON{b.Most.Microseconds(), b.Count}
+	}
+	return out
 }
 
 // memoryInUse is what the Go runtime holds from the system, less what it has given back.

@@ -139,6 +139,8 @@ type settings struct {
 	IntrospectSecret string   `json:"introspect_secret,omitempty"`
 	Issuer           string   `json:"issuer,omitempty"`
 	Audience         string   `json:"audience,omitempty"`
+
+	Services map[string]access.Service `json:"services,omitempty"`
 }
 
 func readApp(row *sqlite.Stmt) (app access.App, err error) {
@@ -149,7 +151,7 @@ func readApp(row *sqlite.Stmt) (app access.App, err error) {
 		return app, fmt.Errorf("app %s: settings are damaged", app.Name)
 	}
 	app.Origins, app.JWKSURL, app.Issuer, app.Audience = set.Origins, set.JWKSURL, set.Issuer, set.Audience
-	app.AnonymousOrigins = set.AnonymousOrigins
+	app.AnonymousOrigins, app.Services = set.AnonymousOrigins, set.Services
 	app.IntrospectURL, app.IntrospectID, app.IntrospectSecret = set.IntrospectURL, set.IntrospectID, access.Secret(set.IntrospectSecret)
 	if app.JWTKeys, err = access.DecodeJWTKeys([]byte(row.ColumnText(3))); err != nil {
 		return app, fmt.Errorf("app %s: %w", app.Name, err)
@@ -161,6 +163,7 @@ func appColumns(app *access.App) (set, keys string, err error) {
 	b, err := json.Marshal(settings{
 		Origins: app.Origins, AnonymousOrigins: app.AnonymousOrigins, JWKSURL: app.JWKSURL, Issuer: app.Issuer, Audience: app.Audience,
 		IntrospectURL: app.IntrospectURL, IntrospectID: app.IntrospectID, IntrospectSecret: string(app.IntrospectSecret),
+		Services: app.Services,
 	})
 	if err != nil {
 		return "", "", fmt.Errorf("encode app %s: %w", app.Name, err)

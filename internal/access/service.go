@@ -1,0 +1,141 @@
+package access
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"time"
+
+	"godwit.dev/godwit/internal/notification"
+	"godwit.dev/godwit/internal/topic"
+)
+
+// Who may call a service through the gateway.
+const (
+	ByKey    = "key"    // back ends with role publish
+	ByClient = "client" // besides, clients with a token of the app
+	ByAnyone = "public"
+)
+
+// Limits of the gateway's settings.
+const (
+	maxServices       = 256 // of an app: all are read with it
+	maxSides          = 16  // of a split
+	maxWeight         = 1_000_000
+	serviceTimeout    = 10 * time.Second
+	maxServiceTimeout = time.Minute
+)
+
+// Service is how a service is called through the gateway.
+type Service struct {
+	Access  string         `json:"access"`
+	Timeout time.Duration  `json:"timeout"` // for an answer
+	Split   map[string]int `json:"split,omitempty"`
+	Cookies bool           `json:"cookies,omitempty"` // are passed on
+}
+
+// plainService is one that nobody has set.
+var plainService = Service{Access: ByKey, Timeout: serviceTimeout}
+
+// Check applies the rules of a service's settings and fills in what is not said.
+func (s *Service) Check() error {
+	if s.Access == "" {
+		s.Access = ByKey
+	}
+	if s.Timeout == 0 {
+		s.Timeout = serviceTimeout
+	}
+	switch {
+	case s.Access != ByKey && s.Access != ByClient && s.Access != ByAnyone:
+		return notification.BadField("access", "must be key, client or public, not %q", notification.Clip(s.Access))
+	case s.Timeout < time.Millisecond || s.Timeout > maxServiceTimeout:
+		return notification.BadField("timeout", "must be between 1ms and %s", maxServiceTimeout)
+	case len(s.Split) > maxSides:
+		return notification.BadField("split", "has %d sides; at most %d are allowed", len(s.Split), maxSides)
+	}
+	for name, weight := range s.Split {
+		if err := notification.CheckName("split", name); err != nil {
+			return err
+		}
+		if weight < 1 || weight > maxWeight {
+			return notification.BadField("split", "gives %s the weight %d; weights are from 1 to %d", name, weight, maxWeight)
+		}
+	}
+	return nil
+}
+
+// CheckService applies the rules for services' names: those of names, so that one is a token of a subject.
+func CheckService(name string) error {
+	if err := notification.CheckName("service", name); err != nil {
+		return err
+	}
+	return topic.CheckName("service", topic.EncodeToken(name))
+}
+
+// Service is how a service of an app is called, and whether somebody has set that.
+func (r *Registry) Service(app, name string) (s Service, set bool) {
+	if a := r.snap.Load().apps[app]; a != nil {
+		if s, set = a.Services[name]; set {
+			return s, true
+		}
+	}
+	return plainService, false
+}
+
+// Services are those of an app that somebody has set.
+func (r *Registry) Services(app string) map[string]Service {
+	if a := r.snap.Load().apps[app]; a != nil {
+		return a.Services
+	}
+	return nil
+}
+
+// OnlyApp is the app that is meant where none is named; "": one has to be.
+func (r *Registry) OnlyApp() string { return r.snap.Load().only }
+
+// SetService changes how a service is called, for every server that has the apps' file within a second.
+func (r *Registry) SetService(ctx context.Context, app, name string, s Service) (Service, error) {
+	if err := CheckService(name); err != nil {
+		return s, err
+	}
+	if err := s.Check(); err != nil {
+		return s, err
+	}
+	return s, r.changeServices(ctx, app, name, func(all map[string]Service) error {
+		if _, there := all[name]; !there && len(all) >= maxServices {
+			return notification.BadField("service", "the app has %d services; at most %d are allowed", len(all), maxServices)
+		}
+		all[name] = s
+		return nil
+	})
+}
+
+// DeleteService makes a service one that nobody has set. It fails with ErrUnknownService where nobody has.
+func (r *Registry) DeleteService(ctx context.Context, app, name string) error {
+	return r.changeServices(ctx, app, name, func(all map[string]Service) error {
+		if _, there := all[name]; !there {
+			return ErrUnknownService
+		}
+		delete(all, name)
+		return nil
+	})
+}
+
+func (r *Registry) changeServices(ctx context.Context, app, name string, change func(map[string]Service) error) error {
+	err := r.store.UpdateApp(ctx, app, func(a *App) error {
+		all := maps.Clone(a.Services)
+		if all == nil {
+			all = make(map[string]Service)
+		}
+		if err := change(all); err != nil {
+			return err
+		}
+		a.Services = all
+		return nil
+	})
+	if err != nil {
+		return fmt.Errorf("change service %.128s of app %s: %w", name, app, err)
+	}
+	r.log.InfoContext(ctx, "gateway service changed", "app", app, "service", name)
+	return r.Reload(ctx)
+}

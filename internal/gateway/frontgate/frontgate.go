@@ -1,0 +1,314 @@
+// Package frontgate puts HTTP in front of workers: a call of /gw/{service}/{path…} goes as a request to one of those who
+// serve the subject it stands for, whose status, headers and body come back. Workers need no address and no open port.
+package frontgate
+
+import (
+	"context"
+	"errors"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/netip"
+	"net/textproto"
+	"strconv"
+	"strings"
+	"time"
+
+	"godwit.dev/godwit/internal/access"
+	"godwit.dev/godwit/internal/fair"
+	"godwit.dev/godwit/internal/frame"
+	"godwit.dev/godwit/internal/gateway"
+	"godwit.dev/godwit/internal/problem"
+	"godwit.dev/godwit/internal/request"
+)
+
+// Prefix is where the gateway is on the HTTP listener.
+const Prefix = "/gw/"
+
+// Asker asks workers.
+type Asker interface {
+	Ask(ctx context.Context, app string, r *request.Request) (*request.Answer, error)
+}
+
+// Access says who may call.
+type Access interface {
+	access.Access
+	// Service is how a service of an app is called.
+	Service(app, name string) (s access.Service, set bool)
+	// OnlyApp is the app that is meant where none is named.
+	OnlyApp() string
+}
+
+// Config are the parts of a Gate.
+type Config struct {
+	Asker  Asker
+	Access Access
+	Log    *slog.Logger
+	Memory int64 // bytes of requests and answers under way; 0: 128 MB
+}
+
+const (
+	memory    = 128 << 20
+	callCost  = 16 << 10 // a call takes beside its bodies
+	bodyTime  = 30 * time.Second
+	writeTime = 30 * time.Second
+)
+
+// Gate is the handler of everything below Prefix.
+type Gate struct {
+	cfg    Config
+	shares *fair.Shares // bytes under way
+}
+
+// New makes a Gate.
+func New(cfg Config) *Gate {
+	if cfg.Memory == 0 {
+		cfg.Memory = memory
+	}
+	return &Gate{cfg: cfg, shares: fair.NewShares(cfg.Memory)}
+}
+
+// ServeHTTP implements http.Handler.
+func (g *Gate) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	service, rest, err := target(r)
+	if err == nil {
+		err = g.call(w, r, service, rest)
+	}
+	if err != nil {
+		g.fail(w, r, err)
+	}
+}
+
+// target takes the service and the path behind it out of a request, as they were sent.
+func target(r *http.Request) (service, path string, err error) {
+	rest := strings.TrimPrefix(r.URL.EscapedPath(), Prefix)
+	service, path, _ = strings.Cut(rest, "/")
+	if err := access.CheckService(service); err != nil {
+		return "", "", err
+	}
+	return service, "/" + path, nil
+}
+
+func (g *Gate) call(w http.ResponseWriter, r *http.Request, service, path string) error {
+	who, err := g.caller(r, service)
+	if err != nil {
+		return err
+	}
+	if size := headerBytes(r.Header); size > frame.MaxHeaderBytes {
+		return problem.HeadersTooLarge.Withf("the headers have %d bytes; at most %d are allowed", size, frame.MaxHeaderBytes)
+	}
+	taken := int64(callCost)
+	if n := r.ContentLength; n < 0 {
+		taken += frame.MaxBody
+	} else {
+		taken += min(n, frame.MaxBody)
+	}
+	if !g.shares.Try(who.app, taken) {
+		return problem.Busy.With("as many calls are under way as the gateway may carry").After(time.Second)
+	}
+	defer g.shares.Give(who.app, taken)
+	body, err := readBody(w, r)
+	if err != nil {
+		return err
+	}
+	name := side(who.service, service, r.Header.Get(splitKey))
+	q := &request.Request{
+		Subject: Subject(name, r.Method, path), Method: r.Method, Path: path, Query: r.URL.RawQuery, Header: passOn(r.Header, who),
+		ContentType: r.Header.Get("Content-Type"), Data: body, Timeout: who.service.Timeout,
+	}
+	if err := checkType(q.ContentType); err != nil {
+		return err
+	}
+	a, err := g.cfg.Asker.Ask(r.Context(), who.app, q)
+	if err != nil {
+		return err
+	}
+	writeAnswer(w, a)
+	return nil
+}
+
+// readBody reads a body of at most frame.MaxBody.
+func readBody(w http.ResponseWriter, r *http.Request) ([]byte, error) {
+	if r.ContentLength > frame.MaxBody {
+		return nil, tooLarge()
+	}
+	if r.Body == nil || r.ContentLength == 0 {
+		return nil, nil
+	}
+	_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(bodyTime)) // a test's writer has none
+	var b []byte
+	var err error
+	if n := r.ContentLength; n > 0 {
+		b = make([]byte, n)
+		_, err = io.ReadFull(r.Body, b)
+	} else {
+		b, err = io.ReadAll(io.LimitReader(r.Body, frame.MaxBody+1))
+	}
+	switch {
+	case err != nil:
+		return nil, problem.BodyIncomplete.New()
+	case len(b) > frame.MaxBody:
+		return nil, tooLarge()
+	}
+	return b, nil
+}
+
+func tooLarge() error {
+	return problem.TooLarge.Withf("a request through the gateway has at most %d bytes", frame.MaxBody)
+}
+
+func writeAnswer(w http.ResponseWriter, a *request.Answer) {
+	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(writeTime)) // a test's writer has none
+	h := w.Header()
+	hop := connectionHeaders(a.Header["Connection"])
+	for name, values := range a.Header {
+		if !hopByHop[name] && !hop[name] && name != "Content-Length" {
+			h[name] = values
+		}
+	}
+	if a.ContentType != "" {
+		h["Content-Type"] = []string{a.ContentType}
+	} else {
+		h["Content-Type"] = nil // net/http would guess one
+	}
+	if bodyAllowed(a.Status) {
+		h["Content-Length"] = []string{strconv.Itoa(len(a.Data))}
+	}
+	w.WriteHeader(a.Status)
+	if bodyAllowed(a.Status) {
+		_, _ = w.Write(a.Data) // a caller that is gone needs no answer
+	}
+}
+
+func bodyAllowed(status int) bool {
+	return status != http.StatusNoContent && status != http.StatusNotModified
+}
+
+func (g *Gate) fail(w http.ResponseWriter, r *http.Request, err error) {
+	if errors.Is(err, context.Canceled) && r.Context().Err() != nil {
+		return // the caller has gone
+	}
+	if p := problem.From(err); p.Status == http.StatusInternalServerError {
+		g.cfg.Log.ErrorContext(r.Context(), "gateway call failed", "error", err)
+	}
+	gateway.Fail(w, err)
+}
+
+// caller is who calls, and how the service is called.
+type caller struct {
+	app, key, recipient, addr string
+	service                   access.Service
+}
+
+// caller finds out who calls and whether they may.
+func (g *Gate) caller(r *http.Request, service string) (*caller, error) {
+	who := &caller{addr: remote(r)}
+	secret := access.Bearer(r.Header)
+	if secret != "" {
+		if p, err := g.cfg.Access.Key(r.Context(), secret); err == nil {
+			who.app, who.key = p.App, p.Key
+			who.service, _ = g.cfg.Access.Service(who.app, service)
+			if who.service.Access == access.ByKey && !p.Rights().CanRequest(Subject(service, r.Method, "/")) {
+				return nil, problem.Forbidden.With("calling this service needs a key with role publish")
+			}
+			return who, nil
+		}
+	}
+	claimed := access.Claim{
+		App: r.URL.Query().Get("app"), Token: secret, CertURI: access.CertURI(r.TLS), Origin: r.Header.Get("Origin"), Host: r.Host,
+	}
+	if claimed.Token == "" && claimed.CertURI == "" {
+		return g.stranger(who, claimed.App, service)
+	}
+	client, err := g.cfg.Access.Client(r.Context(), claimed)
+	if err != nil {
+		return nil, err
+	}
+	who.app, who.recipient = client.App, client.Recipient
+	if who.service, _ = g.cfg.Access.Service(who.app, service); who.service.Access == access.ByKey {
+		return nil, problem.Forbidden.With("this service is for back ends: call it with a key that has role publish")
+	}
+	return who, nil
+}
+
+// stranger lets one in who shows nothing, where everybody may call.
+func (g *Gate) stranger(who *caller, app, service string) (*caller, error) {
+	if app == "" {
+		app = g.cfg.Access.OnlyApp()
+	}
+	who.app = app
+	if who.service, _ = g.cfg.Access.Service(app, service); who.service.Access != access.ByAnyone {
+		return nil, access.ErrUnauthenticated
+	}
+	return who, nil
+}
+
+func remote(r *http.Request) string {
+	if addr, err := netip.ParseAddrPort(r.RemoteAddr); err == nil {
+		return addr.Addr().Unmap().String()
+	}
+	return ""
+}
+
+func headerBytes(h http.Header) (n int) {
+	for name, values := range h {
+		for _, v := range values {
+			n += len(name) + len(v)
+		}
+	}
+	return n
+}
+
+func checkType(s string) error {
+	if len(s) > 128 || strings.ContainsFunc(s, func(c rune) bool { return c < ' ' || c > '~' }) {
+		return problem.BadInput.With("Content-Type must be a media type of at most 128 ASCII characters").In("Content-Type")
+	}
+	return nil
+}
+
+// hopByHop are headers that concern one connection (RFC 9110, section 7.6.1), in canonical form.
+var hopByHop = map[string]bool{
+	"Connection": true, "Keep-Alive": true, "Proxy-Connection": true, "Proxy-Authenticate": true, "Proxy-Authorization": true,
+	"Te": true, "Trailer": true, "Transfer-Encoding": true, "Upgrade": true,
+}
+
+// identity are headers by which somebody says who they are. What the gateway found out is put in their place.
+var identity = map[string]bool{"Authorization": true, "Cookie": true, "Forwarded": true, "Content-Length": true, "Content-Type": true}
+
+// connectionHeaders are those that a Connection header names besides.
+func connectionHeaders(values []string) map[string]bool {
+	var named map[string]bool
+	for _, v := range values {
+		for name := range strings.SplitSeq(v, ",") {
+			if named == nil {
+				named = make(map[string]bool)
+			}
+			named[textproto.CanonicalMIMEHeaderKey(strings.TrimSpace(name))] = true
+		}
+	}
+	return named
+}
+
+// passOn is what the worker gets of a call's headers.
+func passOn(h http.Header, who *caller) frame.Headers {
+	out := make(frame.Headers, len(h)+2)
+	hop := connectionHeaders(h["Connection"])
+	for name, values := range h {
+		switch {
+		case hopByHop[name], hop[name], strings.HasPrefix(name, "X-Forwarded-"), strings.HasPrefix(name, "Godwit-"):
+		case name == "Cookie" && who.service.Cookies:
+			out[name] = values
+		case identity[name]:
+		default:
+			out[name] = values
+		}
+	}
+	for _, f := range [...]struct{ name, value string }{
+		{"Godwit-Key", who.key}, {"Godwit-Recipient", who.recipient}, {"Godwit-Client-Addr", who.addr},
+	} {
+		if f.value != "" {
+			out[f.name] = []string{f.value}
+		}
+	}
+	return out
+}

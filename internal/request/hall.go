@@ -1,0 +1,153 @@
+package request
+
+import (
+	"context"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"godwit.dev/godwit/internal/topic"
+)
+
+// hall is what the workers of one app on this node share.
+type hall struct {
+	svc *Service
+	app string
+	out outbox
+
+	mu     sync.Mutex
+	groups map[groupKey]*group
+}
+
+type groupKey struct{ pattern, queue string }
+
+// group is the workers of this node that serve one pattern for one queue.
+type group struct {
+	key     groupKey
+	members atomic.Pointer[[]*worker] // replaced, never altered
+}
+
+func (h *hall) enter(k groupKey, w *worker) *group {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	g := h.groups[k]
+	if g == nil {
+		g = &group{key: k}
+		h.groups[k] = g
+	}
+	g.set(append(slices.Clone(g.list()), w))
+	return g
+}
+
+func (h *hall) quit(g *group, w *worker) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	g.set(slices.DeleteFunc(slices.Clone(g.list()), func(o *worker) bool { return o == w }))
+	if len(g.list()) == 0 && h.groups[g.key] == g {
+		delete(h.groups, g.key)
+	}
+}
+
+func (g *group) list() []*worker {
+	if p := g.members.Load(); p != nil {
+		return *p
+	}
+	return nil
+}
+
+func (g *group) set(list []*worker) { g.members.Store(&list) }
+
+// got takes a request that the bus gave to a member of a group. Where that one has no room, because others came before it
+// had left the queue, another of this node gets it; where none has, who asked learns at once that nobody got it.
+func (h *hall) got(g *group, first *worker, m topic.Message) {
+	name, ok := topic.CutRequest(m.Subject)
+	now := time.Now()
+	if !ok || m.Reply == "" {
+		h.svc.metrics.unasked()
+		return // nobody waits for an answer
+	}
+	t := &task{subject: name, message: m, deadline: deadline(&m, now)}
+	if !t.deadline.After(now) {
+		return
+	}
+	t.answer = func(a topic.Message) { h.out.add(outgoing{m.Reply, a}) }
+	if first.give(t) {
+		return
+	}
+	for _, w := range g.list() {
+		if w != first && w.give(t) {
+			return
+		}
+	}
+	t.answer(failure(busy))
+}
+
+// send hands an answer to the bus.
+func (h *hall) send(o outgoing) {
+	ctx, cancel := context.WithTimeout(context.Background(), sendPatience)
+	defer cancel()
+	if err := h.svc.bus.Reply(ctx, h.app, o.to, o.message); err != nil {
+		h.svc.log.Debug("answer was lost", "app", h.app, "error", err)
+	}
+}
+
+// sendPatience is how long an answer waits for a bus that takes nothing. Whoever waits for it gives up no later.
+const sendPatience = MaxTimeout
+
+type outgoing struct {
+	to      string
+	message topic.Message
+}
+
+// outbox sends answers one after the other, so that no session waits for the bus. What it holds is bounded by the
+// windows of the sessions that were asked.
+type outbox struct {
+	send func(outgoing)
+
+	mu      sync.Mutex
+	queue   []outgoing
+	running bool
+	closed  bool
+	idle    sync.WaitGroup
+}
+
+func (o *outbox) add(x outgoing) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.closed {
+		return
+	}
+	o.queue = append(o.queue, x)
+	if !o.running {
+		o.running = true
+		o.idle.Go(o.run)
+	}
+}
+
+func (o *outbox) run() {
+	var spare []outgoing
+	for {
+		o.mu.Lock()
+		batch := o.queue
+		if o.queue = spare[:0]; len(batch) == 0 {
+			o.running = false
+			o.mu.Unlock()
+			return
+		}
+		o.mu.Unlock()
+		for _, x := range batch {
+			o.send(x)
+		}
+		clear(batch)
+		spare = batch
+	}
+}
+
+// close waits until what is queued has been sent.
+func (o *outbox) close() {
+	o.mu.Lock()
+	o.closed = true
+	o.mu.Unlock()
+	o.idle.Wait()
+}
