@@ -41,6 +41,14 @@ var meetings = map[string]how{
 	"GET /v1/recipients/{id}/notifications": {params: id("ann"), dumped: true},
 	"DELETE /v1/recipients/{id}/sessions":   {params: id("carl")},
 
+	"POST /v1/topics/{topic}":            {params: map[string]string{"topic": "same"}, body: "of-red", passes: true},
+	"POST /v1/requests/{subject}":       {params: map[string]string{"subject": "of.nobody"}, query: "timeout=1s", passes: true},
+	"POST /v1/recipients/{id}/requests": {params: id("of-nobody"), query: "timeout=1s", passes: true},
+	"GET /v1/gateway":                   {},
+	"GET /v1/gateway/{service}":         {params: map[string]string{"service": "same"}, dumped: true},
+	"PUT /v1/gateway/{service}":         {params: map[string]string{"service": "same"}, body: `{"access":"public"}`},
+	"DELETE /v1/gateway/{service}":      {params: map[string]string{"service": "same"}},
+
 	"GET /v1/objects/{group}":                        {params: map[string]string{"group": "north"}, dumped: true},
 	"GET /v1/objects/{group}/{object}":               {params: object("north", "same"), shows: true},
 	"PUT /v1/objects/{group}/{object}":               {params: object("north", "same"), body: `{"version":9,"payload":"of-red"}`},

@@ -234,7 +234,7 @@ func (s *Service) Open(_ context.Context, to session.Sender, who session.Client,
 	if load {
 		return nil
 	}
-	return &worker{hall: s.hall(who.App), to: to, rights: who.Rights, window: max(who.Window, 1)}
+	return &worker{hall: s.hall(who.App), to: to, rights: who.Rights, window: max(int(who.Window), 1)}
 }
 
 // hall finds what the workers of an app share.

@@ -21,7 +21,7 @@ const (
 
 	// headFailure says of an answer that no worker gave it, and why.
 	headFailure = "Godwit-Failure"
-	gone        = "worker-gone"
+	gone        = "gone"
 	busy        = "busy"
 
 	// What NATS services answer with where they failed.

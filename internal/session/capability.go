@@ -64,7 +64,7 @@ type Client struct {
 	Rights                        *Rights // shared, never altered; nil: none but to register for all objects
 	Only                          string  // the one group whose objects may be registered; empty: all
 	Observer                      bool    // only looks on: nothing is expected to be acknowledged
-	Window                        int     // how much it takes at once; not known yet of what is opened with load
+	Window                        uint16  // how much it takes at once; not known yet of what is opened with load
 }
 
 // client takes what capabilities need; special: its rights are not what its grants say. An observer counts as one without a device: what it registers ends with its
@@ -215,7 +215,7 @@ func (s *Session) begin(c Capability, at int) Part {
 		s.side = s.plainSide()
 	}
 	who := s.side.who
-	who.Window = int(s.window)
+	who.Window = s.window
 	p := c.Open(s.hub.ctx, s, who, false)
 	s.side.add(s.hub, at, p)
 	p.Join()

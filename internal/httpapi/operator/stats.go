@@ -88,7 +88,7 @@ func (a *API) Stats(c *call.Call) error {
 		Version: a.Version, Node: a.Node, At: call.Moment(now), UptimeS: now.Sub(a.started).Seconds(),
 		Sessions: a.Presence.Live(), Pending: st.Pending, Scheduled: st.Scheduled, Settled: map[string]uint64{},
 		Store:   storeJSON{Queued: st.Queued, Commits: st.Commits, Appends: st.Appends, FreeBytes: st.FreeBytes, Full: st.Full},
-		MemoryB: memoryInUse(), Goroutines: runtime.NumGoroutine(), Publish: []bucketJSON{}, Slowest: slowest, Presence: form.Completeness(partial),
+		MemoryB: memoryInUse(), Goroutines: runtime.NumGoroutine(), Publish: []bucketJSON{}, Requests: requestFigsJSON{Latency: []bucketJSON{}}, Slowest: slowest, Presence: form.Completeness(partial),
 	}
 	if a.Figures != nil {
 		f := a.Figures()
