@@ -19,10 +19,10 @@ import (
 const roleEnv = "GODWIT_ATTACK_ROLE"
 
 func TestMain(m *testing.M) {
-	switch role := os.Getenv(roleEnv); {
-	case role == "":
+	switch role := os.Getenv(roleEnv); role {
+	case "":
 		os.Exit(m.Run())
-	case role == "sink":
+	case "sink":
 		sink()
 	default:
 		attacker(floods[role].say)
