@@ -15,6 +15,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"syscall"
 	"time"
 
 	"godwit.dev/godwit/tools/mutate/mutant"
@@ -46,7 +47,14 @@ func (b *suiteBinary) run(ctx context.Context, number int, limit time.Duration, 
 	cmd.Dir, cmd.Env = b.dir, append(os.Environ(), mutant.Variable+"="+strconv.Itoa(number), "TMPDIR="+filepath.Dir(b.path))
 	cmd.Env = append(cmd.Env, env...)
 	cmd.WaitDelay = 5 * time.Second
+	// A broken test may leave behind what it started.
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	stop := func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
+	cmd.Cancel = stop
 	text, err := cmd.CombinedOutput()
+	if cmd.Process != nil {
+		_ = stop()
+	}
 	return err != nil, string(text)
 }
 
