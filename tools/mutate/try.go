@@ -97,7 +97,8 @@ func (b *suiteBinary) measure(ctx context.Context, dir string) error {
 		if err := os.WriteFile(reached, nil, 0o600); err != nil {
 			return err
 		}
-		begun, red := time.Now(), false
+		var red bool
+		begun := time.Now()
 		red, out = b.run(ctx, 0, patience, "", mutant.ReachedVariable+"="+reached)
 		switch {
 		case ctx.Err() != nil:

@@ -376,3 +376,26 @@ func TestACleanEndLeavesNoNoteOfALog(t *testing.T) {
 	}
 	db.Close()
 }
+
+func TestADatabaseThatNobodyWatchesIsLeftAlone(t *testing.T) {
+	vfs, err := checkvfs.On("")
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(t.TempDir(), "a.db")
+	for range 2 {
+		c, err := sqlite.OpenConn("file:"+path+"?vfs="+vfs, sqlite.OpenReadWrite, sqlite.OpenCreate, sqlite.OpenURI, sqlite.OpenWAL)
+		if err == nil {
+			err = errors.Join(sqlitex.ExecuteScript(c, "CREATE TABLE IF NOT EXISTS n(id INTEGER); INSERT INTO n VALUES (1)", nil), c.Close())
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := os.Stat(path + checkvfs.Suffix); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("it has checksums: %v", err)
+	}
+	if _, err := checkvfs.On("nothing of this name"); err == nil {
+		t.Error("a file system that is not there is below")
+	}
+}
