@@ -63,6 +63,13 @@ func TestAddressesAreReplacedInOneStep(t *testing.T) {
 	if text := `{"http":"127.0.0.1:1","grpc":"127.0.0.1:2","mqtt":"","nats":""}` + "\n"; err != nil || string(b) != text {
 		t.Errorf("file says %s, %v", b, err)
 	}
+	inTheWay := t.TempDir()
+	if err := os.Mkdir(filepath.Join(inTheWay, datadir.AddressesFile), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := datadir.WriteAddresses(inTheWay, want); err == nil {
+		t.Error("addresses that cannot be put in place are said to be written")
+	}
 }
 
 func TestARemovedLockFileLetsNobodyIn(t *testing.T) {

@@ -193,6 +193,13 @@ func idOfAnotherIsRefused(e *endpointEnv) {
 	if !errors.Is(done[0].Err, audience.ErrTaken) || done[1].Err != nil || done[1].Created {
 		e.Errorf("results %+v", done)
 	}
+	theirs := e.register("other", chat(4))[0]
+	if _, err := e.s.UpdateEndpoint(e.Context(), App, e.register(App, chat(5))[0].ID, true, func(x *audience.Endpoint) error {
+		x.Address = theirs.Address
+		return nil
+	}); err != nil {
+		e.Errorf("an address that only another app has: %v", err)
+	}
 	if _, err := e.s.UpdateEndpoint(e.Context(), App, e.register(App, chat(3))[0].ID, true, func(x *audience.Endpoint) error {
 		x.Address = first.Address
 		return nil
