@@ -342,7 +342,7 @@ func (b *browser) eventually(path, want string) string {
 	b.Helper()
 	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()
-	late := time.After(30 * time.Second)
+	late := time.After(2 * time.Minute)
 	for {
 		_, page := b.get(path)
 		if strings.Contains(page, want) {

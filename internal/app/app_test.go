@@ -48,8 +48,8 @@ func stop(t *testing.T, a *app.App) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
-	if err := a.Stop(ctx); err != nil {
-		t.Error(err)
+	if err := a.Stop(ctx); err != nil || ctx.Err() != nil {
+		t.Errorf("the stop failed (%v) or waited for something (%v)", err, ctx.Err())
 	}
 }
 
@@ -184,19 +184,16 @@ func TestClientThatIgnoresTheGoodbyeIsCutOffWithinTheGracePeriod(t *testing.T) {
 	if _, err := c.Read(make([]byte, 1)); err != nil {
 		t.Fatal(err)
 	}
-	begun := time.Now()
-	ctx, cancel := context.WithTimeout(context.Background(), cfg.Grace.D())
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute) // for a busy machine; the client has its share of the grace
 	defer cancel()
-	if err := a.Stop(ctx); err != nil {
-		t.Errorf("the stop failed: %v", err)
-	}
-	if took := time.Since(begun); took > cfg.Grace.D()+time.Second {
-		t.Errorf("the stop took %s of a grace period of %s", took, cfg.Grace)
+	if err := a.Stop(ctx); err != nil || ctx.Err() != nil {
+		t.Errorf("the stop failed (%v) or waited for the client (%v)", err, ctx.Err())
 	}
 }
 
 func TestOpenEventFeedDoesNotHoldUpAStop(t *testing.T) {
 	cfg := settings(t)
+	cfg.Grace = config.Duration(time.Hour) // of which the feed would take a part
 	a := start(t, cfg)
 	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+a.Addresses().HTTP+"/v1/events", nil)
 	if err != nil {
@@ -210,13 +207,9 @@ func TestOpenEventFeedDoesNotHoldUpAStop(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer resp.Body.Close()
-	begun := time.Now()
 	stop(t, a)
 	if _, err := io.ReadAll(resp.Body); err != nil {
 		t.Errorf("the feed ended with %v, want its end", err)
-	}
-	if took := time.Since(begun); took > cfg.Grace.D()/5 {
-		t.Errorf("the stop took %s, as if it had waited for the feed", took)
 	}
 }
 

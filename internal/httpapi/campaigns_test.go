@@ -90,7 +90,7 @@ type campaignView struct {
 
 func (w *world) ended(id string) campaignView {
 	w.t.Helper()
-	for range 2000 {
+	for deadline := time.Now().Add(2 * time.Minute); time.Now().Before(deadline); {
 		v := decode[campaignView](w.get("/v1/campaigns/" + id).want(http.StatusOK))
 		if v.State == "completed" || v.State == "recalled" {
 			return v

@@ -235,22 +235,31 @@ func TestTimerTicksOnceAndMayBeReplaced(t *testing.T) {
 	eachDriver(t, Config{}, func(t *testing.T, h *harness) {
 		conns, ticks := make(chan *Conn, 1), make(chan time.Time, 10)
 		f := newFake()
-		f.tick = func(now time.Time) { ticks <- now }
-		addr := h.handle(func(c *Conn) Handler {
-			c.SetTimer(time.Hour)
-			conns <- c
+		var c *Conn
+		f.tick = func(now time.Time) {
+			if len(conns) > 0 { // the first time; here nothing ticks between
+				<-conns
+				c.SetTimer(time.Nanosecond)
+				c.SetTimer(0)
+				c.SetTimer(time.Nanosecond)
+			}
+			ticks <- now
+		}
+		made := make(chan bool, 1)
+		addr := h.handle(func(of *Conn) Handler {
+			of.SetTimer(time.Hour)
+			c = of
+			conns <- of
+			made <- true
 			return f
 		})
 		h.dial(addr)
-		c := wait(t, conns, "the connection")
+		wait(t, made, "the connection")
 		set := time.Now()
 		c.SetTimer(120 * time.Millisecond)
 		if now := wait(t, ticks, "the tick"); now.Sub(set) < 120*time.Millisecond {
 			t.Errorf("the tick came after %s", now.Sub(set))
 		}
-		c.SetTimer(time.Nanosecond)
-		c.SetTimer(0)
-		c.SetTimer(time.Nanosecond)
 		wait(t, ticks, "the second tick")
 		if len(ticks) != 0 {
 			t.Error("a replaced timer ticked too")
