@@ -43,7 +43,7 @@ func TestASilentServerIsAskedAndThenLeft(t *testing.T) {
 }
 
 func TestUnusedConnectionsAreClosed(t *testing.T) {
-	closed := 0
+	var closed atomic.Int32
 	serve := func(p *peer) {
 		p.greet()
 		alive := func(f http2.Frame) {
@@ -54,7 +54,7 @@ func TestUnusedConnectionsAreClosed(t *testing.T) {
 		for a := p.next(alive); a != nil; a = p.next(alive) {
 			p.answer(a.id, http.StatusCreated)
 		}
-		closed++
+		closed.Add(1)
 	}
 	inBubble(t, serve, func(c *Config) { c.Silence, c.Idle = 20*time.Second, 30*time.Second }, func(t *testing.T, c *Client) {
 		if _, _, err := post(t, c, message("127.0.0.1:443", "m")); err != nil {
@@ -62,13 +62,13 @@ func TestUnusedConnectionsAreClosed(t *testing.T) {
 		}
 		time.Sleep(29 * time.Second)
 		synctest.Wait()
-		if closed != 0 {
+		if closed.Load() != 0 {
 			t.Error("closed before its time")
 		}
 		time.Sleep(11 * time.Second) // it is looked after twice in a silence
 		synctest.Wait()
-		if closed != 1 {
-			t.Errorf("%d are closed", closed)
+		if n := closed.Load(); n != 1 {
+			t.Errorf("%d are closed", n)
 		}
 		// After Close it still sends, but keeps nothing.
 		_ = c.Close()
@@ -76,8 +76,8 @@ func TestUnusedConnectionsAreClosed(t *testing.T) {
 			t.Fatal(a, err)
 		}
 		synctest.Wait()
-		if closed != 2 {
-			t.Errorf("%d are closed after Close", closed)
+		if n := closed.Load(); n != 2 {
+			t.Errorf("%d are closed after Close", n)
 		}
 	})
 }
