@@ -1,7 +1,9 @@
 import { Backoff, sleep } from "./backoff.js";
 import { GodwitError, responseError } from "./errors.js";
+import { isJSON } from "./live/frames.js";
 import { Listener, type ListenOptions, type NotificationHandler } from "./live/listener.js";
 import { platformSocket, type SocketFactory } from "./live/socket.js";
+import { checkTopic } from "./names.js";
 import {
   type ObjectState,
   type Publication,
@@ -37,8 +39,10 @@ export interface Call {
   /** Sent as JSON. */
   json?: unknown;
   /** Sent as it is. */
-  body?: string;
+  body?: string | Uint8Array<ArrayBuffer>;
   contentType?: string;
+  /** Tried once, since it must not be carried out twice. */
+  once?: boolean;
   signal?: AbortSignal;
 }
 
@@ -124,6 +128,16 @@ export class Client {
     return answers.map((line) => JSON.parse(line) as Record<string, unknown>);
   }
 
+  /**
+   * Hands a message to whoever subscribes to a topic now: at most once, so it is tried once, and nobody tells whom it
+   * reached. Bytes are sent as they are, and strings with a content type that is not JSON; all else is sent as JSON. At
+   * most 64 KB.
+   */
+  async publishMessage(topic: string, data?: unknown, options: { contentType?: string } = {}): Promise<void> {
+    checkTopic(topic);
+    await this.text("POST", `/v1/topics/${encodeURIComponent(topic)}`, { ...messageBody(data, options), once: true });
+  }
+
   /** What became of one recipient's copy of a notification. */
   async status(id: string, to: string): Promise<Status> {
     return readStatus(await this.call("GET", `/v1/notifications/${encodeURIComponent(id)}`, { query: { to } }));
@@ -181,13 +195,13 @@ export class Client {
         return await this.once(method, path, call, body);
       } catch (error) {
         const answer = error instanceof GodwitError ? error : undefined;
-        if (call.signal?.aborted || (answer && !answer.temporary) || attempt >= this.attempts) throw error;
+        if (call.once || call.signal?.aborted || (answer && !answer.temporary) || attempt >= this.attempts) throw error;
         if (!(await sleep(Math.max(wait.next(), answer?.retryAfter ?? 0), call.signal))) throw error;
       }
     }
   }
 
-  private async once(method: string, path: string, call: Call, body: string | undefined): Promise<string> {
+  private async once(method: string, path: string, call: Call, body: Call["body"]): Promise<string> {
     const url = this.url(path);
     for (const [name, value] of Object.entries(call.query ?? {})) if (value) url.searchParams.set(name, value);
     const timeout = AbortSignal.timeout(this.o.timeout ?? 30_000);
@@ -201,6 +215,15 @@ export class Client {
     if (!response.ok) throw await responseError(response);
     return response.text();
   }
+}
+
+function messageBody(data: unknown, { contentType = "" }: { contentType?: string }): Call {
+  if (data === undefined) return contentType ? { contentType } : {};
+  if (data instanceof Uint8Array) {
+    return { body: new Uint8Array(data), contentType: contentType || "application/octet-stream" };
+  }
+  if (typeof data === "string" && contentType && !isJSON(contentType)) return { body: data, contentType };
+  return { body: JSON.stringify(data), contentType: contentType || "application/json" };
 }
 
 /** Aborts when one of two does; AbortSignal.any is younger than Node 20.3 and some browsers in use. */

@@ -58,6 +58,20 @@ export class UndecodableError extends Error {
   }
 }
 
+/** The server refused patterns for good: the token does not allow them, or a session may not have so many. */
+export class SubscriptionError extends Error {
+  override name = "SubscriptionError";
+
+  constructor(
+    readonly topics: string[],
+    /** "forbidden" or "too_many_topics". */
+    readonly code: string,
+    message: string,
+  ) {
+    super(`server refused to subscribe: ${message} (${code})`);
+  }
+}
+
 /** The reason of a handler's signal when its notification was settled elsewhere or withdrawn. */
 export class RecalledError extends Error {
   override name = "RecalledError";

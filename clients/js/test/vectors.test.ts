@@ -71,6 +71,8 @@ describe("notifications", () => {
   });
 });
 
+const message = (data: unknown, contentType: string) => ({ message: { topic: "rides.oslo", data, contentType } });
+
 const serverFrames: Record<string, unknown> = {
   welcome: {
     welcome: {
@@ -87,15 +89,26 @@ const serverFrames: Record<string, unknown> = {
   pong: { pong: { digest: "" } },
   "pong with a digest": { pong: { digest: "00000000000000ff" } },
   goodbye: { goodbye: { reason: "shutdown", retryAfter: 1_500 } },
-  error: { error: { code: "bad_field", message: "ack: ids is required", field: "ids" } },
-  "error without a field": { error: { code: "bad_frame", message: "not JSON", field: "" } },
+  error: { error: { code: "bad_field", message: "ack: ids is required", field: "ids", refused: [] } },
+  "error without a field": { error: { code: "bad_frame", message: "not JSON", field: "", refused: [] } },
   "error that names what was refused": {
-    error: { code: "forbidden", message: "subscribe: your credential does not allow rides.>", field: "topics" },
+    error: {
+      code: "forbidden",
+      message: "subscribe: your credential does not allow rides.>",
+      field: "topics",
+      refused: ["rides.>"],
+    },
   },
+  "message with JSON": message({ fare: 120 }, "application/json"),
+  "message with text": message("two\nlines \u2602", "text/plain"),
+  "message with bytes": message(new Uint8Array([0, 255, 128, 10]), "application/octet-stream"),
+  "message that is no JSON after all": message(new TextEncoder().encode('{"fare":'), "application/json"),
+  "message without data": message(undefined, ""),
+  gap: { gap: 3 },
 };
 
 /** Kinds of frames that this client does not ask for and passes over. */
-const otherFrames = new Set(["message", "request"]);
+const otherFrames = new Set(["request"]);
 
 /** Kinds of frames that this client reads and the table above need not spell out. */
 const objectFrames = new Set(["registered", "registration_failed", "object"]);

@@ -47,6 +47,14 @@ export interface ObjectUpdate {
   contentType: string;
 }
 
+/** What was published to a topic. It comes at most once. */
+export interface Message {
+  topic: string;
+  /** A JSON value, a string or bytes, as contentType says; undefined where there is none. */
+  data: unknown;
+  contentType: string;
+}
+
 /** Frames to the server: one key each. */
 export interface ClientFrame {
   hello?: {
@@ -65,6 +73,8 @@ export interface ClientFrame {
   register?: { objects: string[]; group?: string; reset?: boolean; more?: boolean };
   unregister?: { objects: string[]; group?: string };
   object_ack?: { object: string; group?: string; version: string };
+  subscribe?: { topics: string[]; queue?: string };
+  unsubscribe?: { topics: string[]; queue?: string };
   ping?: { digest?: string };
 }
 
@@ -76,9 +86,12 @@ export interface ServerFrame {
   registered?: { objects: string[]; group: string; digest: string };
   registrationFailed?: { objects: string[]; group: string; code: string; transient: boolean };
   object?: ObjectUpdate;
+  message?: Message;
+  /** How many messages were dropped before the next. */
+  gap?: number;
   pong?: { digest: string };
   goodbye?: { reason: string; retryAfter: number };
-  error?: { code: string; message: string; field: string };
+  error?: { code: string; message: string; field: string; refused: string[] };
   unread?: Unread;
 }
 
@@ -238,9 +251,16 @@ const readers: { [key: string]: (w: Wire) => ServerFrame } = {
       },
     };
   },
+  message: (w) => {
+    if (w.gap) return { gap: num(w, "gap") };
+    const { value, contentType } = content(w, "data");
+    return { message: { topic: str(w, "topic"), data: value, contentType } };
+  },
   pong: (w) => ({ pong: { digest: str(w, "digest") } }),
   goodbye: (w) => ({ goodbye: { reason: str(w, "reason"), retryAfter: duration(w, "retry_after", 0) } }),
-  error: (w) => ({ error: { code: str(w, "code"), message: str(w, "message"), field: str(w, "field") } }),
+  error: (w) => ({
+    error: { code: str(w, "code"), message: str(w, "message"), field: str(w, "field"), refused: list(w, "refused") },
+  }),
 };
 
 /**

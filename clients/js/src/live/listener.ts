@@ -1,6 +1,6 @@
 import { Backoff, sleep } from "../backoff.js";
 import { type Duration, durationText, parseDuration } from "../durations.js";
-import { RecalledError, RedeliverAfter, RefusedError } from "../errors.js";
+import { RecalledError, RedeliverAfter, RefusedError, type SubscriptionError } from "../errors.js";
 import { getToken, type TokenSource } from "../token.js";
 import type { ClientFrame, Notification, ServerFrame, Welcome } from "./frames.js";
 import { type ObjectHandler, type Registration, Registrations } from "./registrations.js";
@@ -8,6 +8,7 @@ import { SeenIds } from "./seen.js";
 import { GoodbyeError, Session } from "./session.js";
 import type { SocketFactory } from "./socket.js";
 import type { StateStore } from "./state.js";
+import { type MessageHandler, Topics } from "./topics.js";
 import type { Unread } from "./unread.js";
 
 /**
@@ -42,6 +43,12 @@ export interface ListenOptions {
   onDisconnect?: (error: Error, retry: number) => void;
   /** A registration was refused: for good ("forbidden", "too_many") or for now ("unavailable"), then it is tried again. */
   onRegistrationFailed?: (r: Registration, code: string) => void;
+  /** Handles messages of the topics that `subscribe` names, one after the other. */
+  onMessage?: MessageHandler;
+  /** How many messages were dropped before the next, because this program or its connection was too slow. */
+  onGap?: (count: number) => void;
+  /** Patterns were refused for good and are dropped. Default: onHandlerError. */
+  onSubscriptionRefused?: (error: SubscriptionError) => void;
   /**
    * A handler or a callback threw, an UndecodableError says what the server sent and cannot be read, or the server did
    * not take a frame: none of it ends anything. Default: console.error.
@@ -87,6 +94,7 @@ export class Listener {
   readonly done: Promise<void>;
 
   private readonly registrations: Registrations;
+  private readonly topics: Topics;
   private readonly closing = new AbortController();
   private readonly waiting: Job[] = [];
   private readonly held = new Map<string, Job>();
@@ -116,6 +124,17 @@ export class Listener {
       (r, code) => this.tell(() => o.onRegistrationFailed?.(r, code)),
       (error) => this.broken(error),
     );
+    this.topics = new Topics(
+      {
+        send: (f) => this.session?.send(f),
+        live: () => this.session?.live === true,
+        pings: () => this.session?.pings ?? 0,
+      },
+      o.onMessage,
+      (count) => this.tell(() => o.onGap?.(count)),
+      o.onSubscriptionRefused && ((error) => this.tell(() => o.onSubscriptionRefused?.(error))),
+      (error) => this.broken(error),
+    );
     this.done = this.run();
     this.done.catch(() => {}); // whoever does not look at it must not be punished with an unhandled rejection
     if (o.signal?.aborted) void this.close();
@@ -129,6 +148,25 @@ export class Listener {
 
   unregister(object: string, group?: string): void {
     this.registrations.unregister(object, group);
+  }
+
+  /**
+   * Subscribes to topics or patterns of them: "*" stands for any one token, a final ">" for one or more. Of all who
+   * subscribe to the same pattern with the same queue, one gets each message. What is published while there is no
+   * connection is missed; on a new one the subscriptions are made again.
+   */
+  subscribe(patterns: string | string[], options: { queue?: string } = {}): void {
+    this.topics.subscribe([patterns].flat(), options.queue ?? "");
+  }
+
+  /** Ends what `subscribe` with the same queue began. */
+  unsubscribe(patterns: string | string[], options: { queue?: string } = {}): void {
+    this.topics.unsubscribe([patterns].flat(), options.queue ?? "");
+  }
+
+  /** Resolves once all subscriptions are in effect: what is published from then on comes, as long as the connection lasts. */
+  subscribed(): Promise<void> {
+    return this.topics.active();
   }
 
   /** What is registered, or about to be. */
@@ -213,6 +251,7 @@ export class Listener {
         welcomed = true;
         this.tell(() => this.o.onConnect?.(w));
         this.registrations.welcomed(w.digest);
+        this.topics.welcomed();
         this.flush();
       },
       frame: (f) => this.frame(f),
@@ -222,6 +261,7 @@ export class Listener {
     this.session = session;
     const error = await session.run();
     this.refusedToken = session.token;
+    this.topics.lost();
     return { error, welcomed };
   }
 
@@ -259,6 +299,7 @@ export class Listener {
     if (f.notification) this.take(f.notification);
     else if (f.recall) this.recall(f.recall);
     else if (f.unread) this.unread(f.unread);
+    else if (this.topics.take(f)) return;
     else if (f.error) this.broken(new Error(`server refused a frame: ${f.error.code}: ${f.error.message}`));
     else this.registrations.take(f);
   }

@@ -40,6 +40,8 @@ export class Session {
   live = false;
 
   private socket: Socket | undefined;
+  /** Sent so far. */
+  pings = 0;
   private heard = Date.now();
   private welcomed = false;
   private over: ((error: Error) => void) | undefined;
@@ -99,6 +101,7 @@ export class Session {
   }
 
   private write(frame: ClientFrame): void {
+    if (frame.ping) this.pings++;
     try {
       this.socket?.send(JSON.stringify(frame));
     } catch (error) {
