@@ -97,7 +97,7 @@ func (s *subscriber) subscribe(f *frame.Client) {
 
 // allowed reports whether the client may subscribe to all that a pattern stands for.
 func (s *subscriber) allowed(pattern, queue string) bool {
-	return s.rights != nil && topic.WithinAny(pattern, s.rights.Topics) && (queue == "" || !s.observer)
+	return s.rights.CanSubscribe(pattern) && (queue == "" || !s.observer)
 }
 
 // refuse tells what is not subscribed to, and why. What the connection does not take is lost, like any other answer.

@@ -8,6 +8,16 @@ type Rights struct {
 	Topics, Serve []string // topics that it may subscribe to, subjects that it may serve; nil: none
 }
 
+// CanSubscribe reports whether all topics of a pattern may be subscribed to. r may be nil.
+func (r *Rights) CanSubscribe(pattern string) bool {
+	return r != nil && access.Rights{Subscribe: r.Topics}.CanSubscribe(pattern)
+}
+
+// CanServe reports whether all subjects of a pattern may be served. r may be nil.
+func (r *Rights) CanServe(pattern string) bool {
+	return r != nil && access.Rights{Serve: r.Serve}.CanServe(pattern)
+}
+
 // AllObjects reports whether the client may register for every object.
 func (r *Rights) AllObjects() bool { return r == nil || r.Objects == nil }
 

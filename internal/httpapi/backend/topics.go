@@ -1,8 +1,10 @@
 package backend
 
 import (
+	"fmt"
 	"net/http"
 
+	"godwit.dev/godwit/internal/access"
 	"godwit.dev/godwit/internal/httpapi/call"
 	"godwit.dev/godwit/internal/pubsub"
 	"godwit.dev/godwit/internal/topic"
@@ -18,6 +20,9 @@ func (a *API) PublishTopic(c *call.Call) error {
 	}
 	if err := m.Check(); err != nil {
 		return err
+	}
+	if !c.Key.Rights().CanPublish(m.Topic) {
+		return fmt.Errorf("%w: the key may not publish to topic %s", access.ErrForbidden, m.Topic)
 	}
 	var err error
 	if m.Data, err = call.ReadBody(c.R, nil, topic.MaxData); err != nil {
