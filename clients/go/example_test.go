@@ -250,3 +250,35 @@ func ExampleFollow() {
 	_ = client.Listen(ctx, "observer-1", nil, godwit.Follow(objects), godwit.Device("unit"))
 	// Output: camera-config is at version 7
 }
+
+// A program subscribes to topics; a back end publishes to one.
+func ExampleTopics() {
+	url, stop := demo()
+	defer stop()
+
+	client, err := godwit.New(url, godwit.WithAPIKey("dev"))
+	if err != nil {
+		log.Panic(err)
+	}
+	defer client.Close()
+
+	ctx, cancel := context.WithCancel(context.Background())
+	topics := godwit.NewTopics(func(_ context.Context, m *godwit.Message) {
+		fmt.Printf("%s: %s\n", m.Topic, m.Data)
+		cancel()
+	})
+	if err := topics.Subscribe("rides.*"); err != nil {
+		log.Panic(err)
+	}
+	listening := make(chan error)
+	go func() { listening <- client.Listen(ctx, "driver-42", nil, godwit.Subscriptions(topics)) }()
+
+	if err := topics.Active(ctx); err != nil {
+		log.Panic(err)
+	}
+	if err := client.PublishMessage(ctx, godwit.Message{Topic: "rides.oslo", Data: []byte(`{"fare":120}`)}); err != nil {
+		log.Panic(err)
+	}
+	<-listening
+	// Output: rides.oslo: {"fare":120}
+}

@@ -45,6 +45,7 @@ type listenOptions struct {
 	concurrency   int
 	peek          bool
 	objects       *Objects
+	topics        *Topics
 	recalled      func(ids []string)
 	held          func() []string
 	connected     func(Welcome)

@@ -45,6 +45,12 @@ const flushPatience = 2 * time.Second
 
 // run is the whole of Listen.
 func (l *listener) run(ctx context.Context) error {
+	if t := l.opts.topics; t != nil {
+		if err := t.attach(l.out.signal); err != nil {
+			return fmt.Errorf("listen: %w", err)
+		}
+		defer t.detach()
+	}
 	o := l.opts.objects
 	if o == nil {
 		return l.serve(ctx)
@@ -80,6 +86,9 @@ func (l *listener) serve(ctx context.Context) (err error) {
 	gaveUp := make(chan error, 1)
 	if o := l.opts.objects; o != nil {
 		workers.Go(func() { o.run(work) })
+	}
+	if t := l.opts.topics; t != nil {
+		workers.Go(func() { t.run(work, l.report) })
 	}
 	connector.Go(func() { gaveUp <- l.connect(work, conns, closing) })
 	select {
@@ -233,7 +242,7 @@ func (l *listener) finish(j *job, handled bool) {
 // take queues a notification for the handlers, unless they have it or had it. work is the handlers' context.
 func (l *listener) take(work context.Context, n *Notification) {
 	if l.handle == nil {
-		return // the program is here for objects alone
+		return // the program is here for objects or topics alone
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()

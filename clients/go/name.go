@@ -1,6 +1,9 @@
 package godwit
 
-import "fmt"
+import (
+	"fmt"
+	"strings"
+)
 
 const maxName = 128 // bytes of an app, recipient, id, group, object, device or queue
 
@@ -28,4 +31,32 @@ func (k objectKey) check() error {
 		return err
 	}
 	return checkName("object", k.object)
+}
+
+// Limits of topics and patterns.
+const (
+	maxTopicBytes  = 255
+	maxTopicTokens = 16
+)
+
+// checkPattern applies the rules for topics and patterns of them.
+func checkPattern(pattern string) error {
+	tokens := strings.Split(pattern, ".")
+	if len(pattern) > maxTopicBytes || len(tokens) > maxTopicTokens {
+		return fmt.Errorf("topic %.300q has more than %d bytes or %d tokens", pattern, maxTopicBytes, maxTopicTokens)
+	}
+	for i, token := range tokens {
+		switch {
+		case token == "":
+			return fmt.Errorf("topic %q has an empty token", pattern)
+		case token == "*", token == ">" && i == len(tokens)-1:
+		default:
+			for j := range len(token) {
+				if c := token[j]; c != '%' && (c == '.' || checkName("", token[j:j+1]) != nil) {
+					return fmt.Errorf("topic %q contains %q; allowed in a token are A-Z a-z 0-9 _ : @ + -, and wildcards stand alone", pattern, token[j:j+1])
+				}
+			}
+		}
+	}
+	return nil
 }

@@ -23,6 +23,9 @@ type session struct {
 	last  atomic.Int64 // when something was received: nanoseconds since start
 	start time.Time
 	extra chan *clientFrame // a hello with a new token
+
+	pings int // sent, by the writer
+	pongs int // received, by the reader
 }
 
 // session runs one session and says why it ended and whether it had been welcomed. Ending closing flushes and ends
@@ -49,6 +52,10 @@ func (l *listener) session(work, conns, closing context.Context) (welcomed bool,
 	if o := l.opts.objects; o != nil {
 		o.update(func() { o.keeper.welcomed(w.Digest, time.Now()) })
 		defer o.update(o.keeper.lost)
+	}
+	if t := l.opts.topics; t != nil {
+		t.welcomed()
+		defer t.lost()
 	}
 	if l.opts.connected != nil {
 		l.opts.connected(*w)
@@ -151,12 +158,48 @@ func (s *session) read(ctx, work context.Context, cancel context.CancelCauseFunc
 			}
 		case f.Unread != nil:
 			s.l.unread(f.Unread)
-		case f.Err != nil:
-			s.l.report(f.Err)
-		case s.l.opts.objects != nil:
-			s.l.opts.objects.frame(&f)
+		default:
+			s.other(&f)
 		}
 	}
+}
+
+// other takes a frame that is for topics or objects, and the server's complaints.
+func (s *session) other(f *serverFrame) {
+	t, o := s.l.opts.topics, s.l.opts.objects
+	if f.Pong != nil {
+		if s.pongs++; t != nil {
+			t.pong(s.pongs)
+		}
+	}
+	switch {
+	case f.Message != nil:
+		if t != nil {
+			t.message(f.Message)
+		}
+	case f.Err != nil:
+		if t == nil || !t.refuse(f.Err) {
+			s.l.report(f.Err)
+		}
+	case o != nil:
+		o.frame(f)
+	}
+}
+
+// ping asks for a pong, with the digest of what objects are wanted.
+func (s *session) ping() *clientFrame {
+	if o := s.l.opts.objects; o != nil {
+		return o.ping()
+	}
+	return &clientFrame{Ping: &ping{}}
+}
+
+// send sends a frame from the writer.
+func (s *session) send(ctx context.Context, f *clientFrame) error {
+	if f.Ping != nil {
+		s.pings++
+	}
+	return s.c.send(ctx, f)
 }
 
 // write sends acknowledgements, registrations and pings until ctx ends, or closing, which it ends with a flush.
@@ -183,7 +226,7 @@ func (s *session) write(ctx, closing context.Context) error {
 		case <-s.l.out.wake:
 		case <-again.C:
 		case f := <-s.extra:
-			if err := s.c.send(ctx, f); err != nil {
+			if err := s.send(ctx, f); err != nil {
 				return err
 			}
 		case <-look.C:
@@ -192,14 +235,14 @@ func (s *session) write(ctx, closing context.Context) error {
 			case silence >= 2*s.beat:
 				return errSilent
 			case s.l.opts.objects != nil && beats%2 == 0: // every heartbeat compares what both sides have
-				if err := s.c.send(ctx, s.l.opts.objects.ping()); err != nil {
+				if err := s.send(ctx, s.ping()); err != nil {
 					return err
 				}
 			case silence < s.beat:
 				pinged = false
 			case !pinged:
 				pinged = true
-				if err := s.c.send(ctx, &clientFrame{Ping: &ping{}}); err != nil {
+				if err := s.send(ctx, s.ping()); err != nil {
 					return err
 				}
 			}
@@ -207,18 +250,33 @@ func (s *session) write(ctx, closing context.Context) error {
 	}
 }
 
-// flush sends what waits, with last also what could wait longer. again fires when objects have more to send.
+// flush sends what waits, with last also what could wait longer. again fires when objects or topics have more to send.
 func (s *session) flush(ctx context.Context, again *time.Timer, last bool) error {
 	frames := s.l.out.take()
+	var at time.Time
 	if o := s.l.opts.objects; o != nil {
-		more, at := o.take(last)
+		var more []*clientFrame
+		more, at = o.take(last)
 		frames = append(frames, more...)
-		if !at.IsZero() {
-			again.Reset(time.Until(at))
+	}
+	if t := s.l.opts.topics; t != nil {
+		pings := s.pings
+		for _, f := range frames {
+			if f.Ping != nil {
+				pings++
+			}
+		}
+		more, soon := t.take(pings, s.ping)
+		frames = append(frames, more...)
+		if at.IsZero() || !soon.IsZero() && soon.Before(at) {
+			at = soon
 		}
 	}
+	if !at.IsZero() {
+		again.Reset(time.Until(at))
+	}
 	for _, f := range frames {
-		if err := s.c.send(ctx, f); err != nil {
+		if err := s.send(ctx, f); err != nil {
 			return err
 		}
 	}

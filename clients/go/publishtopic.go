@@ -1,0 +1,38 @@
+package godwit
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"unicode/utf8"
+)
+
+// MaxMessage is the most bytes that a message of a topic may have.
+const MaxMessage = 64 << 10
+
+// PublishMessage hands a message to whoever subscribes to its topic now: at most once, so it is tried once. Nobody tells
+// whom it reached. An empty content type means JSON if the data is, else text if it is UTF-8, else bytes.
+func (c *Client) PublishMessage(ctx context.Context, m Message) error {
+	if err := checkPattern(m.Topic); err != nil {
+		return fmt.Errorf("publish: %w", err)
+	}
+	if m.ContentType == "" && len(m.Data) > 0 {
+		m.ContentType = guessType(m.Data)
+	}
+	r := request{method: http.MethodPost, path: "/v1/topics/" + m.Topic, body: m.Data, contentType: m.ContentType}
+	if _, err := c.once(ctx, r); err != nil {
+		return fmt.Errorf("publish to topic %s: %w", m.Topic, err)
+	}
+	return nil
+}
+
+func guessType(data []byte) string {
+	switch {
+	case json.Valid(data):
+		return "application/json"
+	case utf8.Valid(data):
+		return "text/plain; charset=utf-8"
+	}
+	return "application/octet-stream"
+}

@@ -1,0 +1,331 @@
+package godwit
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+)
+
+// MessageHandler handles one message of a topic. Messages come at most once; one that fails is not sent again.
+type MessageHandler func(ctx context.Context, m *Message)
+
+// Topics are what a program subscribes to. Listen(…, Subscriptions(topics)) receives the messages and, on every new
+// connection, subscribes again by itself. What is published while there is no connection is missed.
+type Topics struct {
+	handle    MessageHandler
+	onGap     func(n int)
+	onRefused func(*SubscriptionError)
+
+	mu      sync.Mutex
+	entries []*subscription
+	ending  []*subscription // to be unsubscribed from on this connection
+	waiting []incoming      // for the handler
+	bytes   int             // of these
+	refused []*SubscriptionError
+	live    bool          // there is a connection
+	wake    func()        // of the Listen that uses these; nil: none does
+	work    chan struct{} // has an element when there is something for the handler
+	moved   chan struct{} // closed when a subscription changes its state
+}
+
+// subscription is a pattern with its queue, and how far it is on this connection.
+type subscription struct {
+	pattern, queue string
+	sent, active   bool
+	mark           int // the ping whose pong makes it active
+	retryAt        time.Time
+	retries        backoff
+}
+
+// Limits of what waits for the handler. More is dropped and told as a gap.
+const (
+	maxWaitingMessages = 4096
+	maxWaitingBytes    = 8 << 20
+)
+
+// SubscriptionError says that the server refused patterns for good: the token's topics do not allow them, or there are
+// more than a session may have.
+type SubscriptionError struct {
+	Topics  []string
+	Code    string // forbidden or too_many_topics
+	Message string
+}
+
+func (e *SubscriptionError) Error() string { return "subscribe: " + e.Message + " (" + e.Code + ")" }
+
+// TopicsOption changes how Topics work.
+type TopicsOption func(*Topics)
+
+// OnGap is told, before the next message, how many were dropped because this program or its connection was too slow.
+func OnGap(f func(n int)) TopicsOption { return func(t *Topics) { t.onGap = f } }
+
+// OnRefused is told of patterns that the server refused. They are dropped. Without it Listen's OnError is.
+func OnRefused(f func(*SubscriptionError)) TopicsOption { return func(t *Topics) { t.onRefused = f } }
+
+// NewTopics makes Topics whose messages are handled by handle, one after the other. A session gets each message once,
+// however many of its patterns match.
+func NewTopics(handle MessageHandler, opts ...TopicsOption) *Topics {
+	t := &Topics{handle: handle, work: make(chan struct{}, 1), moved: make(chan struct{})}
+	for _, opt := range opts {
+		opt(t)
+	}
+	return t
+}
+
+// Subscriptions lets Listen receive the messages of topics. One Listen at a time may use them. A nil notification handler
+// leaves the recipient's notifications alone.
+func Subscriptions(topics *Topics) ListenOption { return func(o *listenOptions) { o.topics = topics } }
+
+// Subscribe subscribes to topics or patterns of them: "*" stands for any one token, a final ">" for one or more. It may
+// be called at any time, and changes nothing for what is subscribed to already.
+func (t *Topics) Subscribe(patterns ...string) error { return t.subscribe("", patterns) }
+
+// SubscribeQueue is Subscribe as a member of a queue: of all who subscribe to the same pattern with the same queue, one
+// gets each message.
+func (t *Topics) SubscribeQueue(queue string, patterns ...string) error {
+	if err := checkName("queue", queue); err != nil {
+		return fmt.Errorf("subscribe: %w", err)
+	}
+	return t.subscribe(queue, patterns)
+}
+
+func (t *Topics) subscribe(queue string, patterns []string) error {
+	for _, p := range patterns {
+		if err := checkPattern(p); err != nil {
+			return fmt.Errorf("subscribe: %w", err)
+		}
+	}
+	t.change(func() {
+		for _, p := range patterns {
+			t.ending = slices.DeleteFunc(t.ending, func(e *subscription) bool { return e.is(p, queue) })
+			if !slices.ContainsFunc(t.entries, func(e *subscription) bool { return e.is(p, queue) }) {
+				t.entries = append(t.entries, &subscription{pattern: p, queue: queue, retries: backoff{base: connectBase, most: connectMost}})
+			}
+		}
+	})
+	return nil
+}
+
+// Unsubscribe ends what Subscribe began. Messages that are on their way still come.
+func (t *Topics) Unsubscribe(patterns ...string) { t.unsubscribe("", patterns) }
+
+// UnsubscribeQueue ends what SubscribeQueue began.
+func (t *Topics) UnsubscribeQueue(queue string, patterns ...string) { t.unsubscribe(queue, patterns) }
+
+func (t *Topics) unsubscribe(queue string, patterns []string) {
+	t.change(func() {
+		t.entries = slices.DeleteFunc(t.entries, func(e *subscription) bool {
+			gone := e.queue == queue && slices.Contains(patterns, e.pattern)
+			if gone && e.sent {
+				t.ending = append(t.ending, e)
+			}
+			return gone
+		})
+	})
+}
+
+func (e *subscription) is(pattern, queue string) bool {
+	return e.pattern == pattern && e.queue == queue
+}
+
+// Active waits until all subscriptions are in effect: what is published from then on comes, as long as the connection
+// lasts.
+func (t *Topics) Active(ctx context.Context) error {
+	for {
+		t.mu.Lock()
+		moved := t.moved
+		active := t.live && !slices.ContainsFunc(t.entries, func(e *subscription) bool { return !e.active })
+		t.mu.Unlock()
+		if active {
+			return nil
+		}
+		select {
+		case <-moved:
+		case <-ctx.Done():
+			return fmt.Errorf("wait for subscriptions: %w", context.Cause(ctx))
+		}
+	}
+}
+
+// change changes subscriptions and has the connection told.
+func (t *Topics) change(do func()) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	do()
+	close(t.moved)
+	t.moved = make(chan struct{})
+	if t.wake != nil {
+		t.wake()
+	}
+}
+
+// attach ties the topics to a Listen.
+func (t *Topics) attach(wake func()) error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.wake != nil {
+		return errors.New("the topics are used by another Listen")
+	}
+	t.wake = wake
+	return nil
+}
+
+func (t *Topics) detach() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.wake = nil
+}
+
+// welcomed begins a connection, on which nothing is subscribed yet.
+func (t *Topics) welcomed() { t.connection(true) }
+
+func (t *Topics) lost() { t.connection(false) }
+
+func (t *Topics) connection(live bool) {
+	t.change(func() {
+		t.live, t.ending = live, nil
+		for _, e := range t.entries {
+			e.sent, e.active, e.retryAt = false, false, time.Time{}
+		}
+	})
+}
+
+// maxPatterns is how many patterns one frame names.
+const maxPatterns = 256
+
+// take returns the frames that are to be sent now, and when there may be more; zero: when something has happened. pings is
+// how many pings have been sent: the frames end with one more.
+func (t *Topics) take(pings int, ping func() *clientFrame) (frames []*clientFrame, again time.Time) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for _, e := range t.ending {
+		frames = append(frames, &clientFrame{Unsubscribe: &subscribe{[]string{e.pattern}, e.queue}})
+	}
+	t.ending = nil
+	now := time.Now()
+	byQueue := make(map[string]*subscribe)
+	asked := false
+	for _, e := range t.entries {
+		switch {
+		case e.sent:
+			continue
+		case e.retryAt.After(now):
+			if again.IsZero() || e.retryAt.Before(again) {
+				again = e.retryAt
+			}
+			continue
+		}
+		s := byQueue[e.queue]
+		if s == nil || len(s.Topics) == maxPatterns {
+			s = &subscribe{Queue: e.queue}
+			byQueue[e.queue] = s
+			frames = append(frames, &clientFrame{Subscribe: s})
+		}
+		s.Topics = append(s.Topics, e.pattern)
+		e.sent, e.mark, asked = true, pings+1, true
+	}
+	if asked {
+		frames = append(frames, ping()) // its pong says that they are in effect
+	}
+	return frames, again
+}
+
+// pong takes the answer to the nth ping.
+func (t *Topics) pong(n int) {
+	t.change(func() {
+		for _, e := range t.entries {
+			if e.sent && n >= e.mark {
+				e.active = true
+				e.retries.n = 0
+			}
+		}
+	})
+}
+
+// refuse takes an error of the server; false: it is about something else.
+func (t *Topics) refuse(e *frameError) bool {
+	if e.Field != "topics" || len(e.Refused) == 0 {
+		return false
+	}
+	t.change(func() {
+		if e.Code == "unavailable" {
+			for _, s := range t.entries {
+				if s.sent && slices.Contains(e.Refused, s.pattern) {
+					s.sent, s.active, s.retryAt = false, false, time.Now().Add(s.retries.next())
+				}
+			}
+			return
+		}
+		t.entries = slices.DeleteFunc(t.entries, func(s *subscription) bool { return s.sent && slices.Contains(e.Refused, s.pattern) })
+		t.refused = append(t.refused, &SubscriptionError{e.Refused, e.Code, e.Message})
+	})
+	t.stir()
+	return true
+}
+
+// incoming is what waits for the handler: a message, or how many were dropped.
+type incoming struct {
+	message *Message
+	gap     int
+}
+
+// message takes a message for the handler, or the news of a gap. The connection does not wait for the handler.
+func (t *Topics) message(m *message) {
+	t.mu.Lock()
+	last := len(t.waiting) - 1
+	full := len(t.waiting) >= maxWaitingMessages || t.bytes+len(m.Data) > maxWaitingBytes
+	switch gap := m.gap; {
+	case gap == 0 && !full:
+		t.waiting = append(t.waiting, incoming{message: &m.Message})
+		t.bytes += len(m.Data)
+	case last >= 0 && t.waiting[last].message == nil:
+		t.waiting[last].gap += max(gap, 1)
+	default:
+		t.waiting = append(t.waiting, incoming{gap: max(gap, 1)})
+	}
+	t.mu.Unlock()
+	t.stir()
+}
+
+// stir has the handler's side look.
+func (t *Topics) stir() {
+	select {
+	case t.work <- struct{}{}:
+	default:
+	}
+}
+
+// run calls the handler until ctx ends; report is told of what was refused if nobody else wants to know.
+func (t *Topics) run(ctx context.Context, report func(error)) {
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-t.work:
+		}
+		t.mu.Lock()
+		waiting, refused := t.waiting, t.refused
+		t.waiting, t.refused, t.bytes = nil, nil, 0
+		t.mu.Unlock()
+		for _, e := range refused {
+			if t.onRefused != nil {
+				t.onRefused(e)
+			} else {
+				report(e)
+			}
+		}
+		for _, in := range waiting {
+			switch {
+			case ctx.Err() != nil:
+				return
+			case in.message != nil:
+				t.handle(ctx, in.message)
+			case t.onGap != nil:
+				t.onGap(in.gap)
+			}
+		}
+	}
+}
