@@ -118,13 +118,3 @@ func texts(v json.RawMessage) (list []string, problem string) {
 	}
 	return list, ""
 }
-
-func isText(v json.RawMessage, _ *Client) string {
-	_, problem := text(v)
-	return problem
-}
-
-func isTexts(v json.RawMessage, _ *Client) string {
-	_, problem := texts(v)
-	return problem
-}
