@@ -29,6 +29,7 @@ const (
 	agreement // something that says the server's digest
 	signal
 	refusal // of registrations
+	gap     // messages that were dropped, as many as seq says
 )
 
 var errFrame = errors.New("the server sent a frame that cannot be read")

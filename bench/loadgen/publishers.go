@@ -40,6 +40,7 @@ type PublishConfig struct {
 	AckNone    bool     `json:"ack_none"`   // settled by the first write instead of by an acknowledgement
 	DeafEvery  int      `json:"deaf_every"` // as for the subscribers
 	Object     string   `json:"object"`     // put this one, as GROUP/OBJECT, which all recipients are registered for
+	Topic      string   `json:"topic"`      // publish to this one, which all recipients subscribe to
 
 	rate float64 // of the present run
 }
@@ -161,6 +162,8 @@ func (p *Publishers) requests(g *group) (all []*request) {
 		wrap = func(one content) { all = append(all, grpcRequest(g.target, one)) }
 	}
 	switch {
+	case c.Topic != "":
+		return []*request{httpRequest(g.target, c.topicContent())}
 	case c.Object != "":
 		return []*request{httpRequest(g.target, c.objectJSON())}
 	case c.Via == MQTT:

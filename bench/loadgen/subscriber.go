@@ -94,6 +94,8 @@ func (s *subscriber) frame(b []byte) error {
 	case notification:
 		s.s.arrived(s, a)
 		s.acks = append(s.acks, a.id)
+	case gap:
+		s.s.gaps.Add(int64(a.seq))
 	case goodbye, failure:
 		return fmt.Errorf("the server said %.200s", b)
 	}

@@ -41,6 +41,7 @@ type Subscribers struct {
 	lost       atomic.Int64 // connections that ended by themselves
 	agreed     atomic.Int64 // are registered for what they want, and the server says so
 	unknown    atomic.Int64 // signals that named no version
+	gaps       atomic.Int64 // messages of topics that the server dropped, as it said
 
 	mu       sync.Mutex
 	firstErr error // of connections that ended by themselves
@@ -67,7 +68,8 @@ type SubscriberConfig struct {
 	AckAfter    time.Duration `json:"ack_after"`  // signals are acknowledged so much later; 0: at once
 	DeafEvery   int           `json:"deaf_every"` // every so many-th subscriber reads nothing; 0: none
 	Following   *Following    `json:"following,omitempty"`
-	Ramp        time.Duration `json:"ramp"` // over which connecting is spread; 0: as fast as it goes
+	Topic       string        `json:"topic,omitempty"` // that all subscribe to; over WebSockets with JSON alone
+	Ramp        time.Duration `json:"ramp"`            // over which connecting is spread; 0: as fast as it goes
 }
 
 // NewSubscribers prepares subscribers on a reactor with one loop.
@@ -221,7 +223,11 @@ func (s *Subscribers) newWire(target, num int) wire {
 	case WebSocketProto:
 		return newWebSocketWire(t, true, s.helloProto(name))
 	default:
-		return newWebSocketWire(t, false, s.helloJSON(name))
+		w := newWebSocketWire(t, false, s.helloJSON(name))
+		if s.cfg.Topic != "" {
+			w.then = subscribeJSON(s.cfg.Topic)
+		}
+		return w
 	}
 }
 
@@ -321,6 +327,7 @@ type Counts struct {
 	Lost       int64  `json:"lost_connections"`
 	Agreed     int64  `json:"agreed"`        // with the server on what they are registered for
 	Unknown    int64  `json:"unknown"`       // signals that named no version
+	Gaps       int64  `json:"gaps"`          // messages of topics that the server dropped, as it said
 	Why        string `json:"why,omitempty"` // the first thing that went wrong
 }
 
@@ -340,7 +347,7 @@ func (s *Subscribers) TakeLatency() *latency.Histogram { return s.latency.Take()
 func (s *Subscribers) Counts() Counts {
 	c := Counts{
 		Live: s.live.Load(), Received: s.received.Load(), Duplicates: s.duplicates.Load(), Disorder: s.disorder.Load(),
-		Lost: s.lost.Load(), Agreed: s.agreed.Load(), Unknown: s.unknown.Load(),
+		Lost: s.lost.Load(), Agreed: s.agreed.Load(), Unknown: s.unknown.Load(), Gaps: s.gaps.Load(),
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()

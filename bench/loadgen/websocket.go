@@ -14,7 +14,9 @@ type webSocketWire struct {
 	host  string
 	proto bool
 	hello []byte
-	open  bool // the handshake is over
+	then  []byte // is sent behind the hello; nil: nothing
+	seq   uint64 // of messages of topics, which have none of their own
+	open  bool   // the handshake is over
 }
 
 func newWebSocketWire(t Target, proto bool, hello []byte) *webSocketWire {
@@ -51,7 +53,10 @@ func (w *webSocketWire) parse(b []byte, s *subscriber) (used int, send []byte, e
 		w.open = true
 		used = end + 4
 		send = w.appendMessage(send, w.hello)
-		w.hello = nil
+		if w.then != nil {
+			send = w.appendMessage(send, w.then)
+		}
+		w.hello, w.then = nil, nil
 	}
 	for {
 		op, payload, n, err := wsFrame(b[used:])
@@ -137,6 +142,9 @@ func (w *webSocketWire) say(dst, frame []byte) []byte { return w.appendMessage(d
 func (w *webSocketWire) read(frame []byte) (arrival, error) {
 	if w.proto {
 		return readProto(frame)
+	}
+	if bytes.HasPrefix(frame, []byte(messageMark)) {
+		return w.readMessage(frame[len(messageMark):])
 	}
 	return readJSON(frame)
 }

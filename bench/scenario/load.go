@@ -31,6 +31,7 @@ type Load struct {
 	Prefill    int           // notifications delivered and settled before, so that the store is not empty
 	AckNone    bool          // settled by the first write
 	Objects    bool          // each message is a new version of one object, which all clients are registered for
+	Topic      bool          // each message goes to a topic that all clients subscribe to
 	AckAfter   time.Duration // how much later clients acknowledge versions
 	DeafEvery  int           // every so many-th client reads nothing; 0: none
 }
@@ -82,6 +83,7 @@ type Outcome struct {
 	Counts         loadgen.Counts // over the measured phase
 	Expected       int64          // deliveries
 	Objects        bool           // signals, of which several may become one
+	Topic          bool           // messages, of which some may be dropped
 	Latency        *latency.Histogram
 	Seconds        float64 // from the first publish to the last delivery
 	Server         []meter.Sample
@@ -120,6 +122,9 @@ func (l *Load) measure(ctx context.Context, run int) (*Outcome, error) {
 		Targets: site.Targets(), Via: l.via(), Publishers: l.Publishers, Size: l.Size, Prefix: p, Recipients: l.Clients,
 		ToAll: l.ToAll, Batch: l.Batch, AckNone: l.AckNone, DeafEvery: l.DeafEvery,
 	}
+	if l.Topic {
+		cfg.Topic = benchTopic
+	}
 	if l.Objects {
 		cfg.Object = objectGroup + "/" + loadgen.ObjectName(0)
 	}
@@ -146,6 +151,9 @@ func (l *Load) subscribers(prefix string) loadgen.SubscriberConfig {
 		Transport: l.Transport, Prefix: prefix, Count: l.Clients, Concurrency: opening, Window: l.Window,
 		Heartbeat: heartbeat, Spread: true, DeafEvery: l.DeafEvery, NoAcks: l.AckNone,
 	}
+	if l.Topic {
+		cfg.Topic, cfg.NoAcks = benchTopic, true
+	}
 	if l.Objects {
 		cfg.Following = &loadgen.Following{Group: objectGroup, Objects: 1, Pool: 1}
 		cfg.AckAfter = l.AckAfter
@@ -161,6 +169,9 @@ func (l *Load) arrivals() time.Duration {
 	}
 	return arrivals
 }
+
+// benchTopic is what everybody subscribes to.
+const benchTopic = "bench.all"
 
 // prefill publishes in large batches until enough is stored, delivered and settled.
 func (l *Load) prefill(ctx context.Context, site *testbed.Site, prefix string, run int) error {
@@ -206,7 +217,7 @@ func (l *Load) warmUp(ctx context.Context, site *testbed.Site, pub *worker.Worke
 		if err != nil {
 			return c, err
 		}
-		want := start.Received + r.Published.Accepted - r.Published.Deaf
+		want := start.Received + start.Gaps + r.Published.Accepted - r.Published.Deaf
 		if c, err = site.AwaitReceived(ctx, want, l.arrivals()); err != nil {
 			return c, err
 		}
@@ -219,7 +230,7 @@ func (l *Load) warmUp(ctx context.Context, site *testbed.Site, pub *worker.Worke
 
 // measured is the phase that counts.
 func (l *Load) measured(ctx context.Context, site *testbed.Site, pub *worker.Worker, before loadgen.Counts, run int) (*Outcome, error) {
-	o := &Outcome{Objects: l.Objects}
+	o := &Outcome{Objects: l.Objects, Topic: l.Topic}
 	server := meter.Start(site.PIDs(), 100*time.Millisecond)
 	workers := meter.Start(append(site.WorkerPIDs(), pub.PID()), 100*time.Millisecond)
 	var profile *testbed.Profile
@@ -235,7 +246,7 @@ func (l *Load) measured(ctx context.Context, site *testbed.Site, pub *worker.Wor
 	}
 	o.Published = *r.Published
 	o.Expected = o.Published.Accepted - o.Published.Deaf
-	after, err := site.AwaitReceived(ctx, before.Received+o.Expected, l.arrivals())
+	after, err := site.AwaitReceived(ctx, before.Received+before.Gaps+o.Expected, l.arrivals())
 	o.Seconds = time.Since(begun).Seconds()
 	o.Stolen = (meter.Stolen() - stolen).Seconds()
 	o.Ticks = show()
@@ -245,7 +256,7 @@ func (l *Load) measured(ctx context.Context, site *testbed.Site, pub *worker.Wor
 	}
 	o.Counts = loadgen.Counts{
 		Live: after.Live, Received: after.Received - before.Received, Duplicates: after.Duplicates - before.Duplicates,
-		Disorder: after.Disorder - before.Disorder, Lost: after.Lost - before.Lost, Why: after.Why,
+		Disorder: after.Disorder - before.Disorder, Lost: after.Lost - before.Lost, Gaps: after.Gaps - before.Gaps, Why: after.Why,
 	}
 	if o.Latency, err = site.TakeLatency(ctx); err != nil {
 		return nil, err

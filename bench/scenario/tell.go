@@ -67,7 +67,10 @@ func (o *Outcome) tellFaults(r *report.Result, group string) {
 	if o.Objects {
 		missing = "versions that a later one overtook"
 	}
-	r.Add(group, missing, "", float64(o.Expected-c.Received))
+	if o.Topic {
+		r.Add(group, "messages dropped and told as gaps", "", float64(c.Gaps))
+	}
+	r.Add(group, missing, "", float64(o.Expected-c.Received-c.Gaps))
 	for _, f := range []struct {
 		name string
 		n    int64

@@ -17,6 +17,12 @@ func (l *Load) Fanout(ctx context.Context) (*report.Result, error) {
 	return l.run(ctx, l.begin("fanout", "fanout: each message to all recipients, up to 1,000 a publish", l.settings()...))
 }
 
+// Topics publishes each message to a topic that all clients subscribe to.
+func (l *Load) Topics(ctx context.Context) (*report.Result, error) {
+	l.ToAll, l.Topic = true, true
+	return l.run(ctx, l.begin("topics", "topics: each message to all subscribers, at most once", l.settings()...))
+}
+
 func (l *Load) run(ctx context.Context, r *report.Result) (*report.Result, error) {
 	return r, l.runs(ctx, func(ctx context.Context, n int) error {
 		o, err := l.measure(ctx, n)

@@ -179,6 +179,7 @@ func (s *Site) Counts(ctx context.Context) (sum loadgen.Counts, err error) {
 		sum.Lost += c.Lost
 		sum.Agreed += c.Agreed
 		sum.Unknown += c.Unknown
+		sum.Gaps += c.Gaps
 		if sum.Why == "" {
 			sum.Why = c.Why
 		}
@@ -199,7 +200,7 @@ func (s *Site) TakeLatency(ctx context.Context) (*latency.Histogram, error) {
 	return all, nil
 }
 
-// AwaitReceived waits until all subscribers together have so many notifications, or patience ends, and returns how
+// AwaitReceived waits until all subscribers together have so many notifications, those of gaps counted, or patience ends, and returns how
 // many they have then.
 func (s *Site) AwaitReceived(ctx context.Context, want int64, patience time.Duration) (loadgen.Counts, error) {
 	until := time.Now().Add(patience)
@@ -207,7 +208,7 @@ func (s *Site) AwaitReceived(ctx context.Context, want int64, patience time.Dura
 	defer tick.Stop()
 	for {
 		c, err := s.Counts(ctx)
-		if err != nil || c.Received >= want || time.Now().After(until) {
+		if err != nil || c.Received+c.Gaps >= want || time.Now().After(until) {
 			return c, err
 		}
 		select {

@@ -108,6 +108,32 @@ func (b *bench) fanoutCommand() *cobra.Command {
 	return cmd
 }
 
+func (b *bench) topicsCommand() *cobra.Command {
+	var l scenario.Load
+	cmd := &cobra.Command{
+		Use:   "topics",
+		Short: "Each message to all who subscribe to a topic, at most once: CPU time a delivery",
+		Args:  exactly(),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := checkLoad(&l); err != nil {
+				return err
+			}
+			if l.Transport != loadgen.WebSocketJSON || l.Via != "" && l.Via != loadgen.ViaHTTP || l.Prefill > 0 {
+				return usagef("topics are published over http to clients of --transport ws-json, and nothing is stored beforehand")
+			}
+			l.Via = loadgen.ViaHTTP
+			return b.measure(cmd, func(ctx context.Context, c scenario.Common) (*report.Result, error) {
+				l.Common = c
+				return l.Topics(ctx)
+			})
+		},
+	}
+	loadFlags(cmd.Flags(), &l)
+	cmd.Flags().Float64Var(&l.Rate, "rate", 0, "messages a second, each to all clients (default: as fast as they are answered)")
+	defaults(cmd.Flags(), map[string]string{"clients": "2000", "publishers": "2", "size": "200"})
+	return cmd
+}
+
 func (b *bench) slowCommand() *cobra.Command {
 	var s scenario.Slow
 	cmd := &cobra.Command{

@@ -25,7 +25,7 @@ type Bus interface {
 
 // Limits. Those of the client protocol are documented there.
 const (
-	maxWaiting  = 2 << 20   // bytes of an app's messages that wait to be fanned out; more are dropped and counted
+	maxWaiting  = 1 << 20   // bytes of an app's messages that wait to be fanned out; more are dropped and counted
 	messageCost = 256       // what a waiting message takes besides its bytes
 	queueShare  = 128 << 10 // bytes up to which messages fill a connection's queue; what is left is for the mailbox
 )
