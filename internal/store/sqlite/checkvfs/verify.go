@@ -70,7 +70,7 @@ func Verify(ctx context.Context, path string, progress func(done, total int64)) 
 		return d, err
 	}
 	f := &File{path: path, sums: sums, shared: true}
-	defer f.release() // was only read
+	defer func() { _ = f.release() }() // was only read
 	if f.note.file, err = os.Open(path + NoteSuffix); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return d, err
 	}
