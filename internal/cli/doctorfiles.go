@@ -11,13 +11,20 @@ import (
 	"godwit.dev/godwit/internal/store"
 )
 
+// verifyPace is how many bytes a second are read beside a server, so that it keeps the disk and the cores: a gigabyte takes ten
+// seconds.
+const verifyPace = 100 << 20
+
 // verify reads everything that is stored, beside a server if one runs.
 func (p *program) verify(ctx context.Context, c *config.Config) error {
 	if _, err := os.Stat(c.Data); errors.Is(err, os.ErrNotExist) {
 		return withHint(fmt.Errorf("there is no data folder %s", c.Data), "name the server's data folder with --data")
 	}
-	shown := false
-	found, err := store.Verify(ctx, c.Data, func(file string, done, total int64) {
+	shown, pace := false, int64(0)
+	if _, held := datadir.Held(c.Data); held {
+		pace = verifyPace
+	}
+	found, err := store.Verify(ctx, c.Data, pace, func(file string, done, total int64) {
 		if p.json {
 			return
 		}

@@ -50,7 +50,7 @@ func TestAMissingFileIsNotMadeAnewInSilence(t *testing.T) {
 			if store.Damaged(err) != dir || !strings.Contains(err.Error(), name) {
 				t.Errorf("without %s: %v", name, err)
 			}
-			found, verr := store.Verify(t.Context(), dir, nil)
+			found, verr := store.Verify(t.Context(), dir, 0, nil)
 			if verr != nil || len(found) == 0 {
 				t.Errorf("without %s, verifying finds %v, %v", name, found, verr)
 			}
@@ -59,7 +59,7 @@ func TestAMissingFileIsNotMadeAnewInSilence(t *testing.T) {
 				t.Errorf("without %s, the repair does %+v, %v", name, r, err)
 			}
 			open(t, dir)
-			if found, err := store.Verify(t.Context(), dir, nil); err != nil || len(found) > 0 {
+			if found, err := store.Verify(t.Context(), dir, 0, nil); err != nil || len(found) > 0 {
 				t.Errorf("after the repair without %s: %v, %v", name, found, err)
 			}
 		}
@@ -116,7 +116,7 @@ func TestAFolderOfAFormerVersionGetsChecksums(t *testing.T) {
 		t.Fatal(err)
 	}
 	open(t, dir)
-	if found, err := store.Verify(t.Context(), dir, nil); err != nil || len(found) > 0 {
+	if found, err := store.Verify(t.Context(), dir, 0, nil); err != nil || len(found) > 0 {
 		t.Errorf("%v, %v", found, err)
 	}
 }

@@ -22,8 +22,9 @@ type Finding struct {
 }
 
 // Verify reads everything in a data folder, also beside a server that uses it, and says what is damaged. It must not be called
-// in the server's process. progress, if not nil, is told now and then how much of a file was read.
-func Verify(ctx context.Context, data string, progress func(file string, done, total int64)) (found []Finding, err error) {
+// in the server's process. It reads at most pace bytes a second; 0: as fast as it can. progress, if not nil, is told now and
+// then how much of a file was read.
+func Verify(ctx context.Context, data string, pace int64, progress func(file string, done, total int64)) (found []Finding, err error) {
 	m, err := readManifest(data)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
@@ -47,7 +48,7 @@ func Verify(ctx context.Context, data string, progress func(file string, done, t
 			found = append(found, Finding{name, "it belongs to another store, " + id.String()})
 			continue
 		}
-		d, err := checkvfs.Verify(ctx, path, func(done, total int64) {
+		d, err := checkvfs.Verify(ctx, path, pace, func(done, total int64) {
 			if progress != nil {
 				progress(name, done, total)
 			}

@@ -9,6 +9,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"zombiezen.com/go/sqlite"
 	"zombiezen.com/go/sqlite/sqlitex"
@@ -109,7 +111,7 @@ func TestNoFlippedBitOfTheDatabaseIsReadAsData(t *testing.T) {
 	for range 25 {
 		at, bit := rnd.Int64N(size(t, path)), rnd.IntN(8)
 		flip(t, path, at, bit)
-		if d, err := checkvfs.Verify(t.Context(), path, nil); err != nil || len(d.Errors) == 0 {
+		if d, err := checkvfs.Verify(t.Context(), path, 0, nil); err != nil || len(d.Errors) == 0 {
 			t.Errorf("a flip at %d: verifying finds %v, %v", at, d, err)
 		}
 		db, err := open(t, path, sqlitedb.Options{Guard: sqlitedb.Guard{Checked: true}})
@@ -162,7 +164,7 @@ func TestADatabaseThatWasCutOffIsDamage(t *testing.T) {
 	if err := os.Truncate(path, size(t, path)/4096/2*4096); err != nil {
 		t.Fatal(err)
 	}
-	if d, err := checkvfs.Verify(t.Context(), path, nil); err != nil || len(d.Errors) == 0 {
+	if d, err := checkvfs.Verify(t.Context(), path, 0, nil); err != nil || len(d.Errors) == 0 {
 		t.Errorf("verifying finds %v, %v", d, err)
 	}
 	db, err := open(t, path, sqlitedb.Options{})
@@ -398,4 +400,25 @@ func TestADatabaseThatNobodyWatchesIsLeftAlone(t *testing.T) {
 	if _, err := checkvfs.On("nothing of this name"); err == nil {
 		t.Error("a file system that is not there is below")
 	}
+}
+
+func TestVerifyingKeepsToAPace(t *testing.T) {
+	path := fill(t)
+	synctest.Test(t, func(t *testing.T) {
+		const pace = 256 << 10
+		began := time.Now()
+		if d, err := checkvfs.Verify(t.Context(), path, pace, nil); err != nil || len(d.Errors) > 0 {
+			t.Errorf("%v, %v", d, err)
+		}
+		// What is read first, and what is left at the end, costs no time.
+		if took, least := time.Since(began), time.Duration(size(t, path)-2*pace)*time.Second/pace; took < least || least <= 0 {
+			t.Errorf("%d bytes took %s, want %s or more", size(t, path), took, least)
+		}
+		ctx, cancel := context.WithCancelCause(t.Context())
+		stop := errors.New("stop")
+		time.AfterFunc(time.Second, func() { cancel(stop) })
+		if _, err := checkvfs.Verify(ctx, path, pace, nil); !errors.Is(err, stop) || time.Since(began) > time.Minute {
+			t.Errorf("stopped: %v", err)
+		}
+	})
 }

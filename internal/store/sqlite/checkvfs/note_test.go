@@ -93,7 +93,7 @@ func TestANoteThatIsMissingOrOldIsNoDamage(t *testing.T) {
 			t.Fatal(err)
 		}
 		for range 2 {
-			if d, err := checkvfs.Verify(t.Context(), copied, nil); err != nil || len(d.Errors) > 0 {
+			if d, err := checkvfs.Verify(t.Context(), copied, 0, nil); err != nil || len(d.Errors) > 0 {
 				t.Errorf("%s: verifying finds %v, %v", name, d, err)
 			}
 			again, err := open(t, copied, sqlitedb.Options{Guard: sqlitedb.Guard{Checked: true}})

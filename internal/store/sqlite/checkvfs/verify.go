@@ -10,6 +10,8 @@ import (
 	"os"
 	"time"
 
+	"golang.org/x/time/rate"
+
 	"godwit.dev/godwit/internal/store/sqlite/walfile"
 )
 
@@ -50,9 +52,9 @@ type Damage struct {
 }
 
 // Verify reads a whole database, also beside a server that writes to it, and says what is damaged. It must not be called in a
-// process that has the database open: closing a file lets go of all of the process's locks on it. progress, if not nil,
-// is told now and then how many bytes were read.
-func Verify(ctx context.Context, path string, progress func(done, total int64)) (d Damage, err error) {
+// process that has the database open: closing a file lets go of all of the process's locks on it. It reads at most pace bytes a
+// second; 0: as fast as it can. progress, if not nil, is told now and then how many bytes were read.
+func Verify(ctx context.Context, path string, pace int64, progress func(done, total int64)) (d Damage, err error) {
 	info, err := os.Stat(path)
 	if errors.Is(err, os.ErrNotExist) {
 		d.Errors = append(d.Errors, &DamageError{Path: path, What: "it is missing"})
@@ -81,7 +83,7 @@ func Verify(ctx context.Context, path string, progress func(done, total int64)) 
 	if size == 0 {
 		return d, nil
 	}
-	suspect, err := f.compare(ctx, info.Size(), progress)
+	suspect, err := f.compare(ctx, info.Size(), pace, progress)
 	var cut *DamageError
 	if errors.As(err, &cut) {
 		d.Errors, err = append(d.Errors, cut), nil
@@ -117,14 +119,26 @@ func (f *File) look() (size int64, err error) {
 	return size, err
 }
 
-func (f *File) compare(ctx context.Context, total int64, progress func(done, total int64)) (suspect []int64, err error) {
+// stretch is how many pages are read before it is asked whether that was too fast.
+const stretch = 64
+
+func (f *File) compare(ctx context.Context, total, pace int64, progress func(done, total int64)) (suspect []int64, err error) {
 	size := f.pageSize.Load()
+	limit := rate.NewLimiter(rate.Inf, 0)
+	if pace > 0 {
+		limit = rate.NewLimiter(rate.Limit(pace)/rate.Limit(size), stretch)
+	}
 	err = eachPage(f.path, size, func(page int64, b []byte) error {
 		if !f.fits(page, b) {
 			suspect = append(suspect, page)
 		}
 		if progress != nil && page%4096 == 0 {
 			progress(page*size, total)
+		}
+		if page%stretch == 0 {
+			if err := limit.WaitN(ctx, stretch); err != nil {
+				return errors.Join(context.Cause(ctx), err)
+			}
 		}
 		return context.Cause(ctx)
 	})

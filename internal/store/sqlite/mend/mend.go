@@ -92,7 +92,7 @@ func (j *Job) Run(ctx context.Context) (r Report, err error) {
 
 // sound reports whether nothing has to be done.
 func (j *Job) sound(ctx context.Context) bool {
-	d, err := checkvfs.Verify(ctx, j.Path, nil)
+	d, err := checkvfs.Verify(ctx, j.Path, 0, nil)
 	if err != nil || len(d.Errors) > 0 {
 		return false
 	}
