@@ -85,7 +85,7 @@ func TestAFileOfAnotherStoreIsNotTaken(t *testing.T) {
 	if store.Damaged(err) != dir || !strings.Contains(err.Error(), "another store") {
 		t.Error(err)
 	}
-	found, err := store.Verify(t.Context(), dir, nil)
+	found, err := store.Verify(t.Context(), dir, 0, nil)
 	if err != nil || len(found) != 1 || found[0].File != store.MailboxFile || !strings.Contains(found[0].Damage, "another store") {
 		t.Errorf("verification finds %v, %v", found, err)
 	}
