@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"godwit.dev/godwit/internal/mailbox"
 	"godwit.dev/godwit/internal/store/sqlite/appdb"
@@ -124,12 +125,22 @@ func OpenApps(ctx context.Context, data string, create bool, log *slog.Logger) (
 // Copy copies each database of a data folder into another folder as it is at one moment, also beside a running server,
 // and names those that there were.
 func Copy(ctx context.Context, data, to string) (copied []string, err error) {
+	m, err := readManifest(data)
+	if errors.Is(err, fs.ErrNotExist) {
+		m, err = &manifest{}, nil // of a former version
+	}
+	if err != nil {
+		return nil, err
+	}
 	for _, name := range Files() {
-		from := filepath.Join(data, name)
+		from, known := filepath.Join(data, name), slices.Contains(m.Files, name)
 		if _, err := os.Stat(from); errors.Is(err, fs.ErrNotExist) {
+			if known {
+				return copied, &MissingError{from, "the store " + m.ID + " has it, as " + ManifestFile + " says"}
+			}
 			continue
 		}
-		if err := sqlitedb.Backup(ctx, from, filepath.Join(to, name)); err != nil {
+		if err := sqlitedb.Backup(ctx, from, filepath.Join(to, name), known && m.Checksums); err != nil {
 			return copied, err
 		}
 		copied = append(copied, name)

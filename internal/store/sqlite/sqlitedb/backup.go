@@ -16,8 +16,8 @@ import (
 const backupPages = 2048
 
 // Backup copies the database src to the new file dst, consistently, also while a server writes to src. dst appears
-// only when it is whole and on disk.
-func Backup(ctx context.Context, src, dst string) error {
+// only when it is whole and on disk. checked says that src has checksums: it is damage if they are missing.
+func Backup(ctx context.Context, src, dst string, checked bool) error {
 	if _, err := os.Stat(src); err != nil {
 		return fmt.Errorf("back up database: %w", err)
 	}
@@ -28,7 +28,7 @@ func Backup(ctx context.Context, src, dst string) error {
 	if err := os.Remove(part); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return fmt.Errorf("back up database %s: %w", src, err)
 	}
-	err := copyDatabase(ctx, src, part)
+	err := copyDatabase(ctx, src, part, checked)
 	if err == nil {
 		err = syncFile(part)
 	}
@@ -41,9 +41,9 @@ func Backup(ctx context.Context, src, dst string) error {
 	return nil
 }
 
-func copyDatabase(ctx context.Context, src, dst string) (err error) {
+func copyDatabase(ctx context.Context, src, dst string, checked bool) (err error) {
 	var damage error
-	file, err := checkvfs.Open(src, checkvfs.Options{Shared: true, Damaged: func(err error) { damage = err }})
+	file, err := checkvfs.Open(src, checkvfs.Options{Expected: checked, Shared: true, Damaged: func(err error) { damage = err }})
 	if err != nil {
 		return err
 	}

@@ -140,7 +140,7 @@ func TestBackupIsOneMomentWhileTheWriterGoesOn(t *testing.T) {
 		}
 	})
 	dst := filepath.Join(dir, "copy.db")
-	if err := sqlitedb.Backup(t.Context(), db.Path(), dst); err != nil {
+	if err := sqlitedb.Backup(t.Context(), db.Path(), dst, true); err != nil {
 		t.Fatal(err)
 	}
 	stop()
@@ -148,7 +148,7 @@ func TestBackupIsOneMomentWhileTheWriterGoesOn(t *testing.T) {
 	if n := count(t, open(t, dst, sqlitedb.Options{})); n < 200 {
 		t.Errorf("the copy has %d rows, want at least the 200 from before", n)
 	}
-	if err := sqlitedb.Backup(t.Context(), db.Path(), dst); err == nil {
+	if err := sqlitedb.Backup(t.Context(), db.Path(), dst, true); err == nil {
 		t.Error("an existing file was overwritten")
 	}
 }
