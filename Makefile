@@ -198,6 +198,10 @@ fuzz: ## run every fuzz target for FUZZTIME (60s)
 converge: ## prove that objects converge, from a hundred random seeds (GODWIT_SEED=n for one)
 	$(GO) test -run LatestVersion -timeout 10m ./test/convergence
 
+.PHONY: damage
+damage: ## damage the files of a real server in 200 ways and see that nothing is lost or altered in silence (SEEDS=n for fewer)
+	$(GO) test -count 1 -timeout 40m ./test/damage -seeds $(or $(SEEDS),200)
+
 .PHONY: attack
 attack: ## attack the built server from one address, and from one app, and see that nobody else is kept waiting
 	$(GO) test -count 1 -timeout 10m -v ./test/attack -ratio

@@ -87,6 +87,12 @@ func fill(t *testing.T, s *blackbox.Server) content {
 		c.put("campaign.db", made.ID, "")
 		c.put("objects.db", name, "")
 	}
+	for i := range things { // a second version of each: the first is no more
+		name := fmt.Sprintf("o-%d", i)
+		if a, err := api.Do(ctx, http.MethodPut, "/v1/objects/g/"+name, map[string]any{"version": fmt.Sprint(i + 2), "payload": name + strings.Repeat("q", 100*i)}); err != nil || a.Status >= 300 {
+			t.Fatalf("put an object: %v %v", a, err)
+		}
+	}
 	for i := range 5 {
 		if out, err := s.Run("app", "create", fmt.Sprintf("shop-%d", i), "--data", s.Dir); err != nil {
 			t.Fatalf("%v: %s", err, out)
