@@ -86,15 +86,17 @@ func (p *program) repair(ctx context.Context, c *config.Config) (err error) {
 		for _, m := range f.Mended {
 			fmt.Fprintf(p.stdout, "  mended: %s\n", clean(m))
 		}
-		if f.Commits > 0 {
-			fmt.Fprintf(p.stdout, "  %s: at least %d commits at the end of the log\n", p.paint(red, "lost"), f.Commits)
-		}
-		for _, l := range f.Lost {
-			fmt.Fprintf(p.stdout, "  %s: %s %s %s\n", p.paint(red, "lost"), clean(l.What), clean(l.Key), clean(l.To))
+		for _, l := range f.Losses() {
+			fmt.Fprintf(p.stdout, "  %s: %s\n", p.paint(red, "lost"), clean(l))
 		}
 	}
 	if r.Copies != "" {
-		_, err = fmt.Fprintf(p.stdout, "what was there before is in %s\n", r.Copies)
+		fmt.Fprintf(p.stdout, "what was there before is in %s\n", r.Copies)
+	}
+	if r.Lossless() {
+		_, err = fmt.Fprintf(p.stdout, "%s nothing is lost; the server can be started\n", p.paint(green, "ok  "))
+	} else {
+		_, err = fmt.Fprintf(p.stdout, "%s the server can be started without what is lost; a backup may have it\n", p.paint(red, "note"))
 	}
 	return err
 }

@@ -90,7 +90,7 @@ type Repaired struct {
 // Lossless reports whether nothing was lost.
 func (r *Repaired) Lossless() bool {
 	for i := range r.Files {
-		if f := &r.Files[i]; f.Commits > 0 || len(f.Lost) > 0 || f.State == mend.Gone {
+		if !r.Files[i].Lossless() {
 			return false
 		}
 	}
@@ -134,7 +134,7 @@ func Repair(ctx context.Context, data string) (r Repaired, err error) {
 		if !exists(path) && !exists(path+checkvfs.Suffix) && !slices.Contains(m.Files, name) {
 			continue
 		}
-		j := mend.Job{Path: path, Copy: copies, Store: m.id, Blank: filepath.Join(blank, name), Rules: rules[name]}
+		j := mend.Job{Path: path, Copy: copies, Store: m.id, Blank: filepath.Join(blank, name), Kind: kinds[name]}
 		done, err := j.Run(ctx)
 		if err != nil {
 			return r, fmt.Errorf("repair %s: %w", name, err)
@@ -180,49 +180,4 @@ func Seal(data string) error {
 		}
 	}
 	return m.add(data, there...)
-}
-
-// notErased is of notifications: those of recipients that are being erased are no loss.
-const (
-	notErased   = " AND n.recipient NOT IN (SELECT recipient FROM erasure) "
-	noContent   = " n.open = 1 AND NOT EXISTS (SELECT 1 FROM content c WHERE c.pos = CASE n.body_offset WHEN -1 THEN n.pos ELSE n.pos - n.body_offset END) "
-	noRecipient = " NOT EXISTS (SELECT 1 FROM recipient r WHERE r.key = n.recipient AND r.app IN (SELECT key FROM app)) "
-)
-
-// rules are what must fit together in a database that was rebuilt.
-var rules = map[string][]mend.Rule{
-	MailboxFile: {
-		{
-			Find:   "SELECT 'notification: its recipient is lost', n.id, 'recipient number ' || n.recipient FROM notification n WHERE" + noRecipient + notErased,
-			Remove: "DELETE FROM notification AS n WHERE" + noRecipient + notErased + ";",
-		},
-		{
-			Find: "SELECT 'notification: its content is lost', n.id, r.name FROM notification n JOIN recipient r ON r.key = n.recipient WHERE" + noContent + notErased,
-			Remove: "DELETE FROM notification AS n WHERE" + noContent + notErased + ";" +
-				"DELETE FROM recipient WHERE app NOT IN (SELECT key FROM app);" +
-				"DELETE FROM content WHERE pos NOT IN (SELECT CASE body_offset WHEN -1 THEN pos ELSE pos - body_offset END FROM notification WHERE open = 1);" +
-				"DELETE FROM nack WHERE pos NOT IN (SELECT pos FROM notification);" +
-				"DELETE FROM block WHERE key >> 20 NOT IN (SELECT number FROM slice);" +
-				// Counters are read from the rows anew, and go on at a distance: nothing lost shares its number with something new.
-				"UPDATE recipient SET last_seq = 1000 + max(last_seq, coalesce((SELECT m FROM (SELECT recipient AS k, max(seq) AS m FROM notification GROUP BY recipient) WHERE k = key), 0));" +
-				"UPDATE meta SET value = 0 WHERE name = 'flushed_pos';",
-		},
-	},
-	ObjectsFile: {{Remove: "DELETE FROM progress WHERE client NOT IN (SELECT id FROM client);"}},
-	EventsFile:  {{Remove: "UPDATE log SET last_id = max(last_id, coalesce((SELECT max(id) FROM chunk), 0));"}},
-	AppsFile: {{
-		Find:   "SELECT 'API key: its app is lost', id, '' FROM api_key WHERE app NOT IN (SELECT name FROM app)",
-		Remove: "DELETE FROM api_key WHERE app NOT IN (SELECT name FROM app);",
-	}},
-	CampaignsFile: {
-		{
-			Find:   "SELECT 'deliveries of a campaign that is lost', count(*), campaign FROM delivery WHERE campaign NOT IN (SELECT num FROM campaign) GROUP BY campaign",
-			Remove: "DELETE FROM delivery WHERE campaign NOT IN (SELECT num FROM campaign);",
-		},
-		{Remove: "DELETE FROM endpoint_tag WHERE endpoint NOT IN (SELECT number FROM endpoint WHERE active = 1);" +
-			"DELETE FROM attribute_text WHERE endpoint NOT IN (SELECT number FROM endpoint WHERE active = 1);" +
-			"DELETE FROM attribute_number WHERE endpoint NOT IN (SELECT number FROM endpoint WHERE active = 1);" +
-			"DELETE FROM endpoint_count;" +
-			"INSERT INTO endpoint_count SELECT app, channel, active, count(*) FROM endpoint GROUP BY app, channel, active;"},
-	},
 }

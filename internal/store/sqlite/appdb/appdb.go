@@ -5,6 +5,7 @@ package appdb
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"log/slog"
 	"time"
@@ -58,12 +59,30 @@ func OpenGuarded(ctx context.Context, path string, g sqlitedb.Guard, log *slog.L
 		AppID: appID, Migrations: migrations, Guard: g, Shared: true, Log: log,
 		// One connection does all the reading because data_version is only comparable on the same one.
 		Readers: 1,
+		Hooks:   sqlitedb.Hooks{Count: tally},
 	}, nil)
+	if err == nil {
+		if err = db.NoteCount(); err != nil {
+			err = errors.Join(err, db.Close())
+		}
+	}
 	if err != nil {
 		return nil, fmt.Errorf("open app store: %w", err)
 	}
 	return &Store{db: db}, nil
 }
+
+// tally counts what there is: it is not much.
+func tally(c *sqlite.Conn) (t sqlitedb.Tally, err error) {
+	err = sqlitedb.Each(c, Tally, nil, func(s *sqlite.Stmt) error {
+		t = sqlitedb.Tally{Stored: s.ColumnInt64(0), Open: s.ColumnInt64(1)}
+		return nil
+	})
+	return t, err
+}
+
+// Tally is a query of how many apps, keys, channels and hooks there are. How many there ever were is not known.
+const Tally = "SELECT 0, (SELECT count(*) FROM app) + (SELECT count(*) FROM api_key) + (SELECT count(*) FROM channel) + (SELECT count(*) FROM hook)"
 
 // Close closes the file.
 func (s *Store) Close() error { return s.db.Close() }

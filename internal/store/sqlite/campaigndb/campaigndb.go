@@ -80,7 +80,13 @@ func Open(ctx context.Context, path string, cfg Config) (*Store, error) {
 	}
 	db, err := sqlitedb.Open(ctx, path, sqlitedb.Options{
 		AppID: appID, Migrations: scripts, Guard: cfg.Guard, Fatal: cfg.Fatal, Log: cfg.Log,
+		Hooks: sqlitedb.Hooks{Count: countAll},
 	}, nil)
+	if err == nil {
+		if err = db.NoteCount(); err != nil {
+			err = errors.Join(err, db.Close())
+		}
+	}
 	if err != nil {
 		return nil, fmt.Errorf("open campaign store: %w", err)
 	}
@@ -130,4 +136,14 @@ func fromMillis(ms int64) time.Time {
 		return time.Time{}
 	}
 	return time.UnixMilli(ms).UTC()
+}
+
+// countAll counts endpoints: how many there ever were, and how many there are.
+func countAll(c *sqlite.Conn) (t sqlitedb.Tally, err error) {
+	const q = "SELECT coalesce((SELECT seq FROM sqlite_sequence WHERE name = 'endpoint'), 0), (SELECT coalesce(sum(n), 0) FROM endpoint_count)"
+	err = sqlitedb.Each(c, q, nil, func(s *sqlite.Stmt) error {
+		t = sqlitedb.Tally{Stored: s.ColumnInt64(0), Open: s.ColumnInt64(1)}
+		return nil
+	})
+	return t, err
 }

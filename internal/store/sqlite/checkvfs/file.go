@@ -76,6 +76,8 @@ type File struct {
 	mark        walfile.Mark
 	turn        uint64         // how often the mark was changed
 	logHeader   []byte         // as it is in the log; nil: not known
+	tally       walfile.Tally  // with the transaction under way
+	clean       bool           // there was no log when the file was opened
 	head        walfile.Note   // of the frame whose page is about to be written
 	first       int            // frame of the first of notes
 	notes       []walfile.Note // frames that were written since the last sync
@@ -250,6 +252,7 @@ func (f *File) openLog() error {
 	if err == nil {
 		err = f.checkLength(l)
 	}
+	f.clean = l == nil
 	if err != nil || l == nil || f.shared {
 		return err
 	}

@@ -134,8 +134,32 @@ func (f *File) synced(header []byte, end int64) error {
 			m.Bytes = end
 			m.Commits++
 		}
+		m.Tally = f.tally
 		return f.writeNotes()
 	})
+}
+
+// Count says what is in the database when the transaction under way has committed. It is noted with the log's next sync.
+func (f *File) Count(t walfile.Tally) {
+	f.mu.Lock()
+	f.tally = t
+	f.mu.Unlock()
+}
+
+// NoteCount notes what is in the database now.
+func (f *File) NoteCount(t walfile.Tally) error {
+	f.Count(t)
+	return f.changeMark(func(m *walfile.Mark) error {
+		m.Tally = t
+		return nil
+	})
+}
+
+// Counted is what was noted when the database was closed; false: it was not closed, or nothing was noted.
+func (f *File) Counted() (walfile.Tally, bool) {
+	f.mu.RLock()
+	defer f.mu.RUnlock()
+	return f.mark.Tally, f.clean && f.mark.Tally != walfile.Tally{}
 }
 
 // Log says which generation of the log is being written.
@@ -180,7 +204,7 @@ func (f *File) logCopied() error {
 func (f *File) logRemoved() error {
 	return f.changeMark(func(m *walfile.Mark) error {
 		f.log, f.logHeader = nil, nil
-		*m = walfile.Mark{}
+		*m = walfile.Mark{Tally: m.Tally}
 		f.logID = identity{}
 		return nil
 	})

@@ -124,7 +124,7 @@ func (n *note) put(b []byte, at int) (err error) {
 }
 
 const (
-	markSize  = 8 + 8 + 8 + 8 + 8 + 4
+	markSize  = 8 + 8 + 8 + 8 + 8 + 8 + 8 + 4
 	markEvery = 512 // bytes between the two copies beside the checksums
 )
 
@@ -222,16 +222,20 @@ func encodeMark(b []byte, m walfile.Mark, turn uint64) {
 	binary.LittleEndian.PutUint64(b[16:], uint64(m.Copied))
 	binary.LittleEndian.PutUint64(b[24:], uint64(m.Commits))
 	binary.LittleEndian.PutUint64(b[32:], turn)
-	binary.LittleEndian.PutUint32(b[40:], crc32.Checksum(b[:40], castagnoli))
+	binary.LittleEndian.PutUint64(b[40:], uint64(m.Tally.Stored))
+	binary.LittleEndian.PutUint64(b[48:], uint64(m.Tally.Open))
+	binary.LittleEndian.PutUint32(b[56:], crc32.Checksum(b[:56], castagnoli))
 }
 
 func decodeMark(b []byte) (m walfile.Mark, turn uint64, ok bool) {
-	if binary.LittleEndian.Uint32(b[40:]) != crc32.Checksum(b[:40], castagnoli) {
+	if binary.LittleEndian.Uint32(b[56:]) != crc32.Checksum(b[:56], castagnoli) {
 		return m, 0, false
 	}
 	m.Salts = walfile.Salts{binary.LittleEndian.Uint32(b), binary.LittleEndian.Uint32(b[4:])}
 	m.Bytes = int64(binary.LittleEndian.Uint64(b[8:]))
 	m.Copied = int64(binary.LittleEndian.Uint64(b[16:]))
 	m.Commits = int64(binary.LittleEndian.Uint64(b[24:]))
+	m.Tally.Stored = int64(binary.LittleEndian.Uint64(b[40:]))
+	m.Tally.Open = int64(binary.LittleEndian.Uint64(b[48:]))
 	return m, binary.LittleEndian.Uint64(b[32:]), true
 }

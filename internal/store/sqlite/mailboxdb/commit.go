@@ -60,6 +60,11 @@ func (s *Store) touch(r *recipient) {
 	}
 }
 
+// tally counts positions and what is not settled, the open transaction included.
+func (s *Store) tally(*sqlite.Conn) (sqlitedb.Tally, error) {
+	return sqlitedb.Tally{Stored: s.pos, Open: s.pending.Load() + s.waiting.Load() + s.tx.pending + s.tx.scheduled}, nil
+}
+
 // committed shows what a commit did to readers and has the observer told.
 func (s *Store) committed(ops []sqlitedb.Op) {
 	t := &s.tx

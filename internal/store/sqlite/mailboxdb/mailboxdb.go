@@ -133,13 +133,17 @@ func Open(ctx context.Context, path string, cfg Config) (*Store, error) {
 	s.space = space
 	s.db, err = sqlitedb.Open(ctx, path, sqlitedb.Options{
 		AppID: appID, Migrations: []string{schema1, schema2, schema3}, CopyAfter: max(cfg.Ballast/2, minCopyAfter), VFS: cfg.VFS, Guard: cfg.Guard, Fatal: cfg.Fatal, Log: cfg.Log,
-		Hooks: sqlitedb.Hooks{Committed: s.committed, Failed: s.failed},
+		Hooks: sqlitedb.Hooks{Committed: s.committed, Failed: s.failed, Count: s.tally},
 	}, s.prepare)
 	if err != nil {
 		return nil, fmt.Errorf("open mailbox: %w", err)
 	}
 	s.space.Inside = func() int64 { return s.freeInside.Load() - s.db.Uncopied() }
-	if err := s.load(ctx); err != nil {
+	err = s.load(ctx)
+	if err == nil {
+		err = s.db.NoteCount()
+	}
+	if err != nil {
 		return nil, errors.Join(fmt.Errorf("open mailbox %s: %w", path, err), s.db.Close())
 	}
 	ctx, s.stop = context.WithCancel(context.WithoutCancel(ctx))

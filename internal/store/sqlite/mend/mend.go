@@ -11,15 +11,26 @@ import (
 	"os"
 	"path/filepath"
 
+	"zombiezen.com/go/sqlite"
+
 	"godwit.dev/godwit/internal/store/sqlite/checkvfs"
 	"godwit.dev/godwit/internal/store/sqlite/walfile"
 )
 
 // Loss is something that could not be saved.
 type Loss struct {
-	What string `json:"what"`
-	Key  string `json:"key,omitempty"`
-	To   string `json:"to,omitempty"` // of a notification
+	What   string `json:"what"`
+	Key    string `json:"key,omitempty"`
+	To     string `json:"to,omitempty"`      // of a notification
+	Rows   int64  `json:"rows,omitempty"`    // how many such things it is; 0: not known
+	AtMost bool   `json:"at_most,omitempty"` // some of them may have been deleted before, or be as they were
+}
+
+// Count is how much is missing of what had to be there.
+type Count struct {
+	What  string `json:"what"`
+	Least int64  `json:"at_least"`
+	Most  int64  `json:"at_most"` // the same as Least where it is exact
 }
 
 // Report is what was done to a database.
@@ -27,14 +38,24 @@ type Report struct {
 	File    string   `json:"file"`
 	State   string   `json:"state"` // whole, mended, rebuilt, lost
 	Mended  []string `json:"mended,omitempty"`
-	Commits int      `json:"lost_commits,omitempty"` // of the log, at least
+	Commits int      `json:"lost_commits,omitempty"`   // the last ones, of which nothing is left
+	AtLeast bool     `json:"commits_unsure,omitempty"` // there may have been more of them: the power failed before
+	Counts  []Count  `json:"lost_in_all,omitempty"`    // Lost says which, as far as that is known
 	Lost    []Loss   `json:"lost,omitempty"`
+
+	noted    walfile.Tally // with the last commit
+	restored int64         // rows that are as they were some commits before
+}
+
+// Lossless reports whether nothing was lost.
+func (r *Report) Lossless() bool {
+	return r.Commits == 0 && len(r.Counts) == 0 && len(r.Lost) == 0 && r.State != Gone
 }
 
 // States of a database after the repair.
 const (
 	Whole   = "whole"   // there was nothing to do
-	Mended  = "mended"  // nothing is lost, but for Commits
+	Mended  = "mended"  // every page is exact, but for Commits
 	Rebuilt = "rebuilt" // from the rows that were whole
 	Gone    = "lost"    // nothing could be saved: it is empty
 )
@@ -45,10 +66,20 @@ type Job struct {
 	Copy  string // folder where copies of what is touched are kept
 	Store checkvfs.ID
 	Blank string // an empty database of the same kind
-	Rules []Rule // what must fit together in it
+	Kind
 }
 
-// Rule removes what a loss has left without meaning. Find yields a Loss in each row: what, key, to.
+// Kind is what is known of databases like it.
+type Kind struct {
+	Rules []Rule          // what must fit together
+	Tally string          // a query of what walfile.Tally has; "": it is not counted
+	Table string          // what is counted lies in, its row numbers being given in order
+	Of    string          // and is called
+	GoOn  []string        // statements that make what is stored next be counted after ?1
+	Quiet map[string]bool // tables of which nothing was promised to anybody, or whose losses the rules tell
+}
+
+// Rule removes what a loss has left without meaning. Find yields a Loss in each row: what, key, to, and how many.
 type Rule struct{ Find, Remove string }
 
 // Run repairs the database.
@@ -65,9 +96,9 @@ func (j *Job) Run(ctx context.Context) (r Report, err error) {
 		return r, err
 	}
 	if s == nil || s.bad[1] || int64(len(s.bad)) >= s.pages-1 {
-		r.Mended = nil
+		r.Mended, r.Commits = nil, 0
 		r.Lost = append(r.Lost, Loss{What: "everything: an empty one is in its place"})
-		return j.replaceBy(ctx, r, j.Blank, Gone)
+		return j.finish(r, j.Blank, Gone)
 	}
 	image := j.Path + ".mend"
 	defer removeAll(image, image+"2", image+"3")
@@ -75,7 +106,13 @@ func (j *Job) Run(ctx context.Context) (r Report, err error) {
 		return r, err
 	}
 	if len(s.bad) == 0 && j.intact(ctx, image) {
-		return j.replaceBy(ctx, r, image, Mended)
+		if r.Commits > 0 {
+			err = j.tidy(&r, image)
+		}
+		if err != nil {
+			return r, err
+		}
+		return j.finish(r, image, Mended)
 	}
 	before := ""
 	if s.before != nil {
@@ -87,7 +124,54 @@ func (j *Job) Run(ctx context.Context) (r Report, err error) {
 	if err := j.rebuild(ctx, &r, image, before, image+"2"); err != nil {
 		return r, err
 	}
-	return j.replaceBy(ctx, r, image+"2", Rebuilt)
+	return j.finish(r, image+"2", Rebuilt)
+}
+
+// finish counts what is missing and puts the result in its place.
+func (j *Job) finish(r Report, from, state string) (Report, error) {
+	r.State = state
+	if state == Mended && len(r.Mended) == 0 && r.Commits == 0 {
+		r.Mended = append(r.Mended, "every page is there; its checksums and its log were made anew")
+	}
+	if j.Tally != "" && r.noted != (walfile.Tally{}) {
+		if err := j.count(&r, from); err != nil {
+			return r, fmt.Errorf("count what is lost: %w", err)
+		}
+	}
+	return r, j.replaceBy(from)
+}
+
+// count compares what is there with what was noted. It is exact unless changes were lost: then something may be there again
+// that was done with, and stand for something that is missing.
+func (j *Job) count(r *Report, path string) error {
+	was, now := r.noted, walfile.Tally{}
+	conn, closing, err := connect(path, false)
+	if err != nil {
+		return err
+	}
+	err = query(conn, j.Tally, func(s *sqlite.Stmt) { now.Stored, now.Open = s.ColumnInt64(0), s.ColumnInt64(1) })
+	for _, sql := range j.GoOn {
+		if err == nil {
+			err = query(conn, sql, nil, was.Stored)
+		}
+	}
+	if err = errors.Join(err, closing()); err != nil {
+		return err
+	}
+	least := max(0, was.Open-now.Open)
+	most := least
+	switch {
+	case r.Commits > 0 && was.Stored == 0:
+		most = was.Open
+	case r.Commits > 0:
+		most = max(least, min(was.Open, was.Stored-now.Stored))
+	case r.restored > 0:
+		most = min(was.Open, least+r.restored)
+	}
+	if most > 0 {
+		r.Counts = append(r.Counts, Count{What: j.Of, Least: least, Most: most})
+	}
+	return nil
 }
 
 // sound reports whether nothing has to be done.
@@ -144,27 +228,26 @@ func removeAll(paths ...string) {
 }
 
 // replaceBy puts a database in the place of the damaged one, with checksums.
-func (j *Job) replaceBy(_ context.Context, r Report, from, state string) (Report, error) {
-	r.State = state
+func (j *Job) replaceBy(from string) error {
 	b, err := os.ReadFile(from)
 	if err != nil {
-		return r, err
+		return err
 	}
 	next := j.Path + ".next"
 	defer removeAll(next)
 	if err := writeSynced(next, b); err != nil {
-		return r, err
+		return err
 	}
 	// The log and the checksums go first: without them, what is in the place counts as damaged until this has ended.
 	for _, suffix := range suffixes[1:] {
 		if err := os.Remove(j.Path + suffix); err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return r, err
+			return err
 		}
 	}
 	if err := os.Rename(next, j.Path); err != nil {
-		return r, err
+		return err
 	}
-	return r, Seal(j.Path, j.Store)
+	return Seal(j.Path, j.Store)
 }
 
 // Seal makes the checksums of a database that nobody has open.
@@ -201,7 +284,9 @@ func (j *Job) read(r *Report) (*state, error) {
 	if err != nil {
 		return nil, err
 	}
+	r.noted = k.Mark.Tally
 	if k.Store != j.Store && k.Store != (checkvfs.ID{}) {
+		r.noted = walfile.Tally{}
 		r.Lost = append(r.Lost, Loss{What: "it belongs to another store, " + k.Store.String() + ": what was in its place is lost"})
 		return nil, nil
 	}
@@ -210,49 +295,101 @@ func (j *Job) read(r *Report) (*state, error) {
 	}
 	m := walfile.Mend(wal, size, k.Mark, k.LogHeader, k.Notes)
 	r.Mended = append(r.Mended, m.Notes...)
-	before := m.Before
-	if before == nil {
-		before = &walfile.Mended{PageSize: size, Pages: maps.Clone(m.Pages), Size: m.Size, Commits: m.Commits}
+	n := noted(k, size, m)
+	if m.Frames > len(n.frames) { // there are commits that were not noted: what was counted is older
+		r.noted = walfile.Tally{}
 	}
-	ahead, missing := newest(base, size, k, m)
-	if missing == 0 {
-		return overlay(base, size, k, m, r), nil
-	}
-	r.Commits = max(1, int(k.Mark.Commits)-before.Commits)
+	before := n.before(size, m)
+	ahead, missing := n.newest(base, size, m)
 	s := overlay(base, size, k, m, r)
-	if m.Blind || s == nil || s.bad[1] || ahead == 0 && m.Before == nil {
-		return overlay(base, size, k, before, r), nil // nobody knows which pages are older than they should be, or nothing is newer
+	if s == nil {
+		return nil, nil
 	}
-	s.before = overlay(base, size, k, before, &Report{})
+	if missing == 0 {
+		return s, nil
+	}
+	older := overlay(base, size, k, before, &Report{})
+	if m.Blind || s.bad[1] || ahead == 0 && m.Before == nil { // nobody knows which pages are older than they should be, or nothing is newer
+		r.Commits, r.AtLeast = n.commits(k, before), !n.whole
+		return older, nil
+	}
+	s.before = older
 	return s, nil
 }
 
-// newest finds the newest version of each page by what was noted of the log's frames: it may be in the log or, if it was
-// copied, in the database. missing counts those that are in neither, ahead those that only the database has.
-func newest(base []byte, size int, k *checkvfs.Kept, m *walfile.Mended) (ahead, missing int) {
-	frames := int((k.Mark.Bytes - walfile.HeaderSize) / int64(size+walfile.FrameHead))
+// notes is what was noted of the frames of a log that are known to be on disk.
+type notes struct {
+	frames []walfile.Note
+	copied int  // so many of them are in the database, synced
+	whole  bool // each frame was noted; else there was a power cut, or the notes are of another log
+}
+
+func noted(k *checkvfs.Kept, size int, m *walfile.Mended) (n notes) {
 	if k.Mark.Bytes == 0 || m.Salts != (walfile.Salts{}) && m.Salts != k.Mark.Salts {
-		return 0, len(m.Holes)
+		return n
 	}
-	if frames > len(k.Notes) {
-		return 0, len(m.Holes)
+	frames := func(bytes int64) int { return int(max(0, bytes-walfile.HeaderSize) / int64(size+walfile.FrameHead)) }
+	count := frames(k.Mark.Bytes)
+	if count > len(k.Notes) {
+		return n
 	}
-	last := make(map[uint32]walfile.Note)
-	for _, n := range k.Notes[:frames] {
-		if n.Page == 0 { // not noted: a power cut
-			return 0, max(len(m.Holes), frames-m.Frames)
+	n = notes{frames: k.Notes[:count], copied: frames(k.Mark.Copied), whole: true}
+	for _, note := range n.frames {
+		n.whole = n.whole && note.Page != 0
+	}
+	return n
+}
+
+// before is the last state of which every page is there: that up to the first lost frame, or what was copied from the log,
+// which is later if that frame was among it.
+func (n *notes) before(size int, m *walfile.Mended) *walfile.Mended {
+	b := m.Before
+	if b == nil {
+		b = &walfile.Mended{PageSize: size, Pages: maps.Clone(m.Pages), Size: m.Size, Commits: m.Commits, Frames: m.Frames}
+	}
+	if n.whole && n.copied > b.Frames {
+		b = &walfile.Mended{PageSize: size, Frames: n.copied, Size: int64(n.frames[n.copied-1].Pages)}
+	}
+	return b
+}
+
+// commits is how many commits came after a state: at least, if not every frame was noted.
+func (n *notes) commits(k *checkvfs.Kept, state *walfile.Mended) (lost int) {
+	if !n.whole {
+		return max(1, int(k.Mark.Commits)-state.Commits)
+	}
+	for _, note := range n.frames[min(state.Frames, len(n.frames)):] {
+		if note.Pages > 0 {
+			lost++
 		}
-		last[n.Page] = n
-		if n.Pages > 0 && m.Frames < frames {
-			m.Size = int64(n.Pages)
-		}
 	}
-	if m.Frames > frames { // whole commits that nobody was told of
+	return max(1, lost)
+}
+
+// newest finds the newest version of each page by what was noted of the log's frames: it may be in the log or, if it was
+// copied, in the database. missing counts those that are in neither, ahead those that only the database has although nobody
+// noted that they were copied.
+func (n *notes) newest(base []byte, size int, m *walfile.Mended) (ahead, missing int) {
+	if len(n.frames) == 0 {
 		return 0, len(m.Holes)
+	}
+	if !n.whole {
+		return 0, max(len(m.Holes), len(n.frames)-m.Frames)
+	}
+	if m.Frames > len(n.frames) { // whole commits that nobody was told of
+		return 0, len(m.Holes)
+	}
+	last := make(map[uint32]int)
+	for i, note := range n.frames {
+		last[note.Page] = i
+		if note.Pages > 0 && m.Frames < len(n.frames) {
+			m.Size = int64(note.Pages)
+		}
 	}
 	m.Copied = make(map[uint32]bool)
-	for page, n := range last {
-		if b, ok := m.Pages[page]; ok && walfile.Sum(b) == n.Sum {
+	for page, i := range last {
+		sum := n.frames[i].Sum
+		if b, ok := m.Pages[page]; ok && walfile.Sum(b) == sum {
 			continue
 		}
 		delete(m.Pages, page)
@@ -260,10 +397,12 @@ func newest(base []byte, size int, k *checkvfs.Kept, m *walfile.Mended) (ahead, 
 			m.Holes = map[uint32]int{}
 		}
 		m.Holes[page] = 0
-		if end := int(page) * size; end <= len(base) && walfile.MendPage(base[end-size:end], n.Sum) {
+		if end := int(page) * size; end <= len(base) && walfile.MendPage(base[end-size:end], sum) {
 			delete(m.Holes, page)
 			m.Copied[page] = true
-			ahead++
+			if i >= n.copied {
+				ahead++
+			}
 		} else {
 			missing++
 		}

@@ -87,7 +87,7 @@ func (j *Job) rebuild(ctx context.Context, r *Report, image, before, out string)
 		r.Lost = append(r.Lost, Loss{What: "everything: it cannot be read as a database"})
 		return closeTo()
 	}
-	c := &copier{from: from, to: to, r: r, or: "REPLACE"}
+	c := &copier{from: from, to: to, r: r, quiet: j.Quiet, counted: j.Table, or: "REPLACE"}
 	err = c.all(ctx, before)
 	if err == nil {
 		err = j.apply(to, r)
@@ -95,12 +95,21 @@ func (j *Job) rebuild(ctx context.Context, r *Report, image, before, out string)
 	return errors.Join(err, closeFrom(), closeTo())
 }
 
+// tidy is apply for a database whose pages are all whole.
+func (j *Job) tidy(r *Report, path string) error {
+	conn, closing, err := connect(path, false)
+	if err != nil {
+		return err
+	}
+	return errors.Join(j.apply(conn, r), closing())
+}
+
 // apply removes what the losses have left without meaning.
 func (j *Job) apply(conn *sqlite.Conn, r *Report) error {
 	for _, rule := range j.Rules {
 		if rule.Find != "" {
 			err := query(conn, rule.Find, func(s *sqlite.Stmt) {
-				r.Lost = append(r.Lost, Loss{What: s.ColumnText(0), Key: s.ColumnText(1), To: s.ColumnText(2)})
+				r.Lost = append(r.Lost, Loss{What: s.ColumnText(0), Key: s.ColumnText(1), To: s.ColumnText(2), Rows: s.ColumnInt64(3)})
 			})
 			if err != nil {
 				return fmt.Errorf("look for %s: %w", rule.Find, err)
@@ -118,13 +127,17 @@ func (j *Job) apply(conn *sqlite.Conn, r *Report) error {
 type copier struct {
 	from, to *sqlite.Conn
 	r        *Report
-	or       string // what if a row is there: those of the empty database give way, those saved do not
+	quiet    map[string]bool
+	counted  string             // table whose row numbers the tally knows
+	took     func(*sqlite.Stmt) // told of each row that is put in
+	or       string             // what if a row is there: those of the empty database give way, those saved do not
 }
 
 // table is a table that both databases have.
 type table struct {
 	name    string
 	columns []string // without those that only one of them has
+	key     []string // of columns: its primary key
 	rowid   bool
 }
 
@@ -179,9 +192,12 @@ func (c *copier) known(t *table) bool {
 	if t.rowid && t.name != "sqlite_sequence" {
 		t.columns = append(t.columns, "rowid")
 	}
-	err = query(c.to, "SELECT name FROM pragma_table_info(?1)", func(s *sqlite.Stmt) {
+	err = query(c.to, "SELECT name, pk FROM pragma_table_info(?1)", func(s *sqlite.Stmt) {
 		if have[s.ColumnText(0)] {
 			t.columns = append(t.columns, s.ColumnText(0))
+		}
+		if s.ColumnBool(1) {
+			t.key = append(t.key, s.ColumnText(0))
 		}
 	}, t.name)
 	return err == nil && len(have) > 0
@@ -273,6 +289,9 @@ func (c *copier) insert(t *table, from *sqlite.Conn, sql string, args ...any) (l
 		putErr = errors.Join(putErr, put.Reset())
 		if putErr == nil {
 			last = s.ColumnInt64(0)
+			if c.took != nil && c.to.Changes() > 0 {
+				c.took(s)
+			}
 		}
 		return putErr
 	}})
@@ -301,10 +320,7 @@ func bind(put *sqlite.Stmt, param int, s *sqlite.Stmt, col int) {
 
 // copyKeyed copies a table without rowids from both ends.
 func (c *copier) copyKeyed(t *table) ([]stretch, error) {
-	key, err := c.key(t)
-	if err != nil {
-		return nil, err
-	}
+	key := quoted(t.key)
 	sql := fmt.Sprintf(`SELECT 0, %s FROM "%s" ORDER BY `, t.list(), t.name)
 	_, readErr, err := c.insert(t, c.from, sql+strings.Join(key, ","))
 	if err != nil || readErr == nil {
@@ -312,103 +328,4 @@ func (c *copier) copyKeyed(t *table) ([]stretch, error) {
 	}
 	_, _, err = c.insert(t, c.from, sql+strings.Join(key, " DESC,")+" DESC")
 	return []stretch{{math.MinInt64, math.MaxInt64}}, err
-}
-
-func (c *copier) key(t *table) (columns []string, err error) {
-	err = query(c.to, "SELECT name FROM pragma_table_info(?1) WHERE pk > 0 ORDER BY pk", func(s *sqlite.Stmt) {
-		columns = append(columns, `"`+s.ColumnText(0)+`"`)
-	}, t.name)
-	return columns, err
-}
-
-// fill takes rows that cannot be read as they were before the log lost something.
-func (c *copier) fill(t *table, before string, lost []stretch) error {
-	conn, closing, err := connect(before, true)
-	if err != nil {
-		return nil //nolint:nilerr // then there is nothing to take
-	}
-	c.or = "IGNORE"
-	defer func() { c.or = "REPLACE"; _ = closing() }()
-	for _, s := range lost {
-		sql, args := fmt.Sprintf(`SELECT rowid, %s FROM "%s" WHERE rowid BETWEEN ?1 AND ?2 ORDER BY rowid`, t.list(), t.name), []any{s.first, s.last}
-		if !t.rowid {
-			return c.fillKeyed(t, conn)
-		}
-		if _, _, err := c.insert(t, conn, sql, args...); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-func (c *copier) fillKeyed(t *table, conn *sqlite.Conn) error {
-	_, _, err := c.insert(t, conn, fmt.Sprintf(`SELECT 0, %s FROM "%s"`, t.list(), t.name))
-	return err
-}
-
-// name lists the lost rows: an index may know them.
-func (c *copier) name(t *table, lost []stretch) {
-	if !t.rowid {
-		c.r.Lost = append(c.r.Lost, Loss{What: "rows of " + t.name, Key: "that nothing names"})
-		return
-	}
-	found := map[int64]string{}
-	_ = query(c.from, "SELECT name, coalesce(sql, '') FROM sqlite_schema WHERE type = 'index' AND tbl_name = ?1", func(s *sqlite.Stmt) {
-		c.scan(t, s.ColumnText(0), s.ColumnText(1), lost, found)
-	}, t.name)
-	for rowid, key := range found {
-		c.r.Lost = append(c.r.Lost, Loss{What: "row of " + t.name, Key: fmt.Sprintf("%d%s", rowid, key)})
-	}
-	for _, s := range lost {
-		c.r.Lost = append(c.r.Lost, Loss{What: "rows of " + t.name, Key: rangeText(s)})
-	}
-}
-
-func rangeText(s stretch) string {
-	switch {
-	case s.last == math.MaxInt64:
-		return fmt.Sprintf("from %d on", s.first)
-	case s.first == math.MinInt64:
-		return fmt.Sprintf("up to %d", s.last)
-	}
-	return fmt.Sprintf("%d to %d", s.first, s.last)
-}
-
-// scan reads an index for rows that were lost.
-func (c *copier) scan(t *table, index, sql string, lost []stretch, found map[int64]string) {
-	var columns []string
-	if err := query(c.from, "SELECT name FROM pragma_index_info(?1)", func(s *sqlite.Stmt) { columns = append(columns, `"`+s.ColumnText(0)+`"`) }, index); err != nil {
-		return
-	}
-	where := ""
-	if i := strings.Index(sql, " WHERE "); i > 0 {
-		where = sql[i:]
-	}
-	there, err := c.to.Prepare(fmt.Sprintf(`SELECT 1 FROM "%s" WHERE rowid = ?1`, t.name))
-	if err != nil {
-		return
-	}
-	text := fmt.Sprintf(`SELECT rowid, %s FROM "%s" INDEXED BY "%s"%s`, strings.Join(columns, ","), t.name, index, where)
-	// An error ends the list: what the index does not know is said by the stretch.
-	_ = query(c.from, text, func(s *sqlite.Stmt) {
-		rowid := s.ColumnInt64(0)
-		for _, l := range lost {
-			if rowid < l.first || rowid > l.last || len(found[rowid]) > 1 {
-				continue
-			}
-			there.BindInt64(1, rowid)
-			kept, _ := there.Step()
-			_ = there.Reset()
-			if kept {
-				continue
-			}
-			key := ""
-			for i := range columns {
-				if columns[i] != `"pos"` && columns[i] != `"open"` {
-					key += " " + s.ColumnText(i+1)
-				}
-			}
-			found[rowid] = key
-		}
-	})
 }

@@ -39,6 +39,8 @@ type Store struct {
 	obs     atomic.Pointer[signal.Observer]
 	any     atomic.Bool     // a client may be stored: where nobody registers, hellos do not read
 	changes []signal.Change // of one commit; of the writer's goroutine alone
+	rows    int64           // objects that there are, and that the open transaction has added; likewise
+	added   int64
 }
 
 var _ signal.Store = (*Store)(nil)
@@ -55,7 +57,7 @@ func Open(ctx context.Context, path string, cfg Config) (*Store, error) {
 	}
 	s.db, err = sqlitedb.Open(ctx, path, sqlitedb.Options{
 		AppID: appID, Migrations: []string{schema1}, VFS: cfg.VFS, Guard: cfg.Guard, Fatal: cfg.Fatal, Log: cfg.Log,
-		Hooks: sqlitedb.Hooks{Committed: s.committed},
+		Hooks: sqlitedb.Hooks{Committed: s.committed, Failed: s.failed, Count: s.tally},
 	}, nil)
 	if err != nil {
 		return nil, fmt.Errorf("open object store: %w", err)
@@ -63,6 +65,9 @@ func Open(ctx context.Context, path string, cfg Config) (*Store, error) {
 	err = s.read(ctx, "", "look for registrations", func(c *sqlite.Conn) error {
 		return sqlitedb.Each(c, "SELECT 1 FROM client LIMIT 1", nil, func(*sqlite.Stmt) error { s.any.Store(true); return nil })
 	})
+	if err == nil {
+		err = s.countRows(ctx)
+	}
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("open object store: %w", err), s.db.Close())
 	}
@@ -83,6 +88,7 @@ func (s *Store) Observe(obs signal.Observer) { s.obs.Store(&obs) }
 
 // committed tells the observer of a commit's changes before those who made them.
 func (s *Store) committed(ops []sqlitedb.Op) {
+	s.rows, s.added = s.rows+s.added, 0
 	if obs := s.obs.Load(); obs != nil {
 		for _, op := range ops {
 			if p, ok := op.(*putOp); ok {
@@ -98,6 +104,37 @@ func (s *Store) committed(ops []sqlitedb.Op) {
 	for _, op := range ops {
 		op.Done(nil)
 	}
+}
+
+// failed forgets what a transaction that was rolled back had added.
+func (s *Store) failed(ops []sqlitedb.Op, err error) (again []sqlitedb.Op) {
+	s.added = 0
+	for _, op := range ops {
+		op.Done(err)
+	}
+	return nil
+}
+
+// tally counts objects, which are never deleted.
+func (s *Store) tally(*sqlite.Conn) (sqlitedb.Tally, error) {
+	n := s.rows + s.added
+	return sqlitedb.Tally{Stored: n, Open: n}, nil
+}
+
+// countRows counts what there is, unless that was noted.
+func (s *Store) countRows(ctx context.Context) error {
+	t, ok := s.db.Counted()
+	s.rows = t.Open
+	if ok {
+		return nil
+	}
+	err := s.read(ctx, "", "count objects", func(c *sqlite.Conn) error {
+		return sqlitedb.Each(c, "SELECT count(*) FROM object", nil, func(row *sqlite.Stmt) error { s.rows = row.ColumnInt64(0); return nil })
+	})
+	if err == nil {
+		err = s.db.NoteCount()
+	}
+	return err
 }
 
 // storeError puts the words of the capability on errors of the file.

@@ -53,7 +53,7 @@ func (op *putOp) Apply(c *sqlite.Conn) error {
 		return nil
 	}
 	for _, p := range op.batch {
-		if err := put(c, p); err != nil {
+		if err := op.s.put(c, p); err != nil {
 			return fmt.Errorf("object %s: %w", p.Key, err)
 		}
 	}
@@ -62,7 +62,7 @@ func (op *putOp) Apply(c *sqlite.Conn) error {
 
 const stateColumns = "version, known, updated_at, source, content_type, payload"
 
-func put(c *sqlite.Conn, p *signal.Put) error {
+func (s *Store) put(c *sqlite.Conn, p *signal.Put) error {
 	p.Changed, p.Err = false, nil
 	old, err := state(c, p.App, p.Key)
 	if err != nil {
@@ -71,6 +71,9 @@ func put(c *sqlite.Conn, p *signal.Put) error {
 	p.State, p.Changed, p.Err = old.Apply(&p.Put, p.At)
 	if p.Err != nil || !p.Changed {
 		return nil
+	}
+	if old.Version == 0 { // nobody has put it
+		s.added++
 	}
 	n := &p.State
 	payload := n.Payload

@@ -287,6 +287,21 @@ func step(conn *sqlite.Conn, query string) error {
 	return errors.Join(err, stmt.Reset())
 }
 
+// NoteCount notes what is stored. It must be called before anything is handed to the writer.
+func (db *DB) NoteCount() error {
+	t, err := db.opts.Hooks.Count(db.w.conn)
+	if err == nil {
+		err = db.file.NoteCount(t)
+	}
+	if err != nil {
+		return db.w.judge(fmt.Errorf("count what is stored: %w", err))
+	}
+	return nil
+}
+
+// Counted is what was noted when the database was closed; false: it was not closed, or nothing was noted.
+func (db *DB) Counted() (Tally, bool) { return db.file.Counted() }
+
 // Gone says which of the files in use was removed, replaced or cut off; nil: none.
 func (db *DB) Gone() error { return db.file.Gone() }
 

@@ -13,6 +13,7 @@ import (
 	"zombiezen.com/go/sqlite"
 
 	"godwit.dev/godwit/internal/mailbox"
+	"godwit.dev/godwit/internal/store/sqlite/walfile"
 )
 
 // Limits of one commit and of what may wait for the writer.
@@ -44,7 +45,13 @@ type Hooks struct {
 	// Failed gets the ops of a transaction that was rolled back instead of their Done being called, and returns
 	// those to be tried again at once. The slice is reused.
 	Failed func(ops []Op, err error) (again []Op)
+	// Count counts what is stored, with what the open transaction does to it, so that a repair can say how much is missing.
+	// It is noted beside the log with each commit.
+	Count func(*sqlite.Conn) (Tally, error)
 }
+
+// Tally is what Hooks.Count counts.
+type Tally = walfile.Tally
 
 // FatalError says that data may not have reached the disk although the operating system took it.
 type FatalError struct{ Err error }
@@ -323,6 +330,11 @@ func (w *writer) transact(ops []Op) error {
 		return fmt.Errorf("begin: %w", err)
 	}
 	err := w.apply(ops)
+	if err == nil && w.hooks.Count != nil {
+		var t Tally
+		t, err = w.hooks.Count(w.conn)
+		w.db.file.Count(t)
+	}
 	if err == nil {
 		if err = step(w.conn, "COMMIT"); err == nil {
 			return nil

@@ -14,7 +14,7 @@ type Mended struct {
 	Holes    map[uint32]int    // pages whose newest version is lost, and the number of its frame
 	Blind    bool              // a lost frame does not even say which page it held
 	Commits  int               // in Pages
-	Frames   int               // of the log up to the last commit
+	Frames   int               // of the log up to the last of them
 	Salts    Salts             // of the log; zero: there is none
 	Copied   map[uint32]bool   // pages whose newest version the database has; whoever compares the two sets it
 	Notes    []string          // what was mended exactly
@@ -235,7 +235,7 @@ func flipBackCRC(b []byte, diff uint32) bool {
 func (d *mender) result() *Mended {
 	end := d.lastCommit(d.frames)
 	m := d.upTo(end)
-	m.Frames, m.Salts = end, d.salts
+	m.Salts = d.salts
 	first := d.frames
 	for i := len(d.lost) - 1; i >= 0; i-- {
 		if d.lost[i] {
@@ -260,7 +260,7 @@ func (d *mender) lastCommit(end int) int {
 }
 
 func (d *mender) upTo(end int) *Mended {
-	m := &Mended{PageSize: d.step - FrameHead, Pages: make(map[uint32][]byte), Holes: make(map[uint32]int)}
+	m := &Mended{PageSize: d.step - FrameHead, Frames: end, Pages: make(map[uint32][]byte), Holes: make(map[uint32]int)}
 	for i := range end {
 		f := d.frame(i)
 		switch {

@@ -35,6 +35,13 @@ type Mark struct {
 	Bytes   int64 // from the begin; 0: there is no log
 	Copied  int64 // of these, what is in the database file as well
 	Commits int64 // syncs since the log began
+	Tally   Tally // with the last of them, or when the database was last opened
+}
+
+// Tally is what the owner of a database counts of what is in it, so that it can be told how much is missing. Zero: it is not counted.
+type Tally struct {
+	Stored int64 // ever, kept or not
+	Open   int64 // of these, what must still be there
 }
 
 // Frame is a frame that belongs to a whole commit.

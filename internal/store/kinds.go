@@ -1,0 +1,98 @@
+package store
+
+import (
+	"godwit.dev/godwit/internal/store/sqlite/appdb"
+	"godwit.dev/godwit/internal/store/sqlite/mend"
+)
+
+// notErased is of notifications: those of recipients that are being erased are no loss.
+const (
+	notErased   = " AND n.recipient NOT IN (SELECT recipient FROM erasure) "
+	noContent   = " n.open = 1 AND NOT EXISTS (SELECT 1 FROM content c WHERE c.pos = CASE n.body_offset WHEN -1 THEN n.pos ELSE n.pos - n.body_offset END) "
+	noRecipient = " NOT EXISTS (SELECT 1 FROM recipient r WHERE r.key = n.recipient AND r.app IN (SELECT key FROM app)) "
+)
+
+// Tags and attributes as endpoints have them, and with their names' rows.
+const (
+	tags            = " endpoint e, json_each(e.tags) j WHERE e.active = 1"
+	tagsNamed       = " endpoint e, json_each(e.tags) j, tag_name n WHERE e.active = 1"
+	attributes      = " endpoint e, json_each(e.attributes) j WHERE e.active = 1"
+	attributesNamed = " endpoint e, json_each(e.attributes) j, attribute_name n WHERE e.active = 1"
+)
+
+// kinds say what a repair must know of each database.
+var kinds = map[string]mend.Kind{
+	MailboxFile: {
+		Rules: mailboxRules,
+		Tally: "SELECT max((SELECT value FROM meta WHERE name = 'last_pos'), coalesce((SELECT max(pos) FROM notification), 0))," +
+			" (SELECT count(*) FROM notification n WHERE open = 1" + notErased + ")",
+		GoOn:  []string{"UPDATE meta SET value = max(value, ?1) WHERE name = 'last_pos'"},
+		Table: "notification", Of: "notifications that waited",
+		Quiet: map[string]bool{"content": true, "slice": true, "block": true, "meta": true, "nack": true, "device_ack": true},
+	},
+	ObjectsFile: {
+		Rules: []mend.Rule{{Remove: "DELETE FROM progress WHERE client NOT IN (SELECT id FROM client);"}},
+		Tally: "SELECT count(*), count(*) FROM object", Of: "objects",
+		Quiet: map[string]bool{"progress": true},
+	},
+	EventsFile: {Rules: []mend.Rule{{Remove: "UPDATE log SET last_id = max(last_id, coalesce((SELECT max(id) FROM chunk), 0));"}}},
+	AppsFile:   {Rules: appRules, Tally: appdb.Tally, Of: "apps, API keys, channels and hooks"},
+	CampaignsFile: {
+		Rules: campaignRules,
+		Tally: "SELECT coalesce((SELECT seq FROM sqlite_sequence WHERE name = 'endpoint'), 0), (SELECT count(*) FROM endpoint)",
+		GoOn: []string{
+			"DELETE FROM sqlite_sequence WHERE name = 'endpoint' AND seq < ?1",
+			"INSERT INTO sqlite_sequence(name, seq) SELECT 'endpoint', ?1 WHERE NOT EXISTS (SELECT 1 FROM sqlite_sequence WHERE name = 'endpoint')",
+		},
+		Table: "endpoint", Of: "endpoints",
+		Quiet: map[string]bool{"tag_name": true, "attribute_name": true, "endpoint_tag": true, "attribute_text": true, "attribute_number": true, "endpoint_count": true},
+	},
+}
+
+// The rules are what must fit together in a database that was rebuilt.
+var (
+	mailboxRules = []mend.Rule{
+		{
+			Find:   "SELECT 'notification: its recipient is lost', n.id, 'recipient number ' || n.recipient, 1 FROM notification n WHERE" + noRecipient + notErased,
+			Remove: "DELETE FROM notification AS n WHERE" + noRecipient + notErased + ";",
+		},
+		{
+			Find: "SELECT 'notification: its content is lost', n.id, r.name, 1 FROM notification n JOIN recipient r ON r.key = n.recipient WHERE" + noContent + notErased,
+			Remove: "DELETE FROM notification AS n WHERE" + noContent + notErased + ";" +
+				"DELETE FROM recipient WHERE app NOT IN (SELECT key FROM app);" +
+				"DELETE FROM content WHERE pos NOT IN (SELECT CASE body_offset WHEN -1 THEN pos ELSE pos - body_offset END FROM notification WHERE open = 1);" +
+				"DELETE FROM nack WHERE pos NOT IN (SELECT pos FROM notification);" +
+				"DELETE FROM reply WHERE pos NOT IN (SELECT pos FROM notification);" +
+				"DELETE FROM block WHERE key >> 20 NOT IN (SELECT number FROM slice);" +
+				// Counters are read from the rows anew, and go on at a distance: nothing lost shares its number with something new.
+				"UPDATE recipient SET last_seq = 1000 + max(last_seq, coalesce((SELECT m FROM (SELECT recipient AS k, max(seq) AS m FROM notification GROUP BY recipient) WHERE k = key), 0));" +
+				"UPDATE meta SET value = 0 WHERE name = 'flushed_pos';",
+		},
+	}
+	appRules = []mend.Rule{{
+		Find:   "SELECT 'API key: its app is lost', id, '', 1 FROM api_key WHERE app NOT IN (SELECT name FROM app)",
+		Remove: "DELETE FROM api_key WHERE app NOT IN (SELECT name FROM app);",
+	}}
+	campaignRules = []mend.Rule{
+		{
+			Find:   "SELECT 'deliveries of a campaign that is lost', campaign, '', count(*) FROM delivery WHERE campaign NOT IN (SELECT num FROM campaign) GROUP BY campaign",
+			Remove: "DELETE FROM delivery WHERE campaign NOT IN (SELECT num FROM campaign);",
+		},
+		// Counters count every delivery of a campaign, so they know how many are lost; then they are made anew.
+		{
+			Find: "SELECT 'deliveries of the campaign', c.id, c.app, s.n - coalesce(d.n, 0) FROM campaign c" +
+				" JOIN (SELECT campaign, sum(n) AS n FROM campaign_count WHERE what < 20 GROUP BY campaign) s ON s.campaign = c.num" +
+				" LEFT JOIN (SELECT campaign, count(*) AS n FROM delivery GROUP BY campaign) d ON d.campaign = c.num WHERE s.n > coalesce(d.n, 0)",
+			Remove: "DELETE FROM campaign_count WHERE what < 20;" +
+				"INSERT INTO campaign_count(campaign, channel, what, n) SELECT campaign, channel, outcome, count(*) FROM delivery GROUP BY 1, 2, 3;",
+		},
+		// What finds endpoints is made anew from what they say of themselves.
+		{Remove: "DELETE FROM endpoint_tag; DELETE FROM attribute_text; DELETE FROM attribute_number; DELETE FROM endpoint_count;" +
+			"INSERT OR IGNORE INTO tag_name(app, name) SELECT DISTINCT e.app, j.value FROM" + tags + ";" +
+			"INSERT INTO endpoint_tag(tag, endpoint) SELECT n.id, e.number FROM" + tagsNamed + " AND n.app = e.app AND n.name = j.value;" +
+			"INSERT OR IGNORE INTO attribute_name(app, name) SELECT DISTINCT e.app, j.key FROM" + attributes + ";" +
+			"INSERT INTO attribute_text(endpoint, name, value) SELECT e.number, n.id, j.value FROM" + attributesNamed + " AND n.app = e.app AND n.name = j.key AND j.type = 'text';" +
+			"INSERT INTO attribute_number(endpoint, name, value) SELECT e.number, n.id, j.value FROM" + attributesNamed + " AND n.app = e.app AND n.name = j.key AND j.type <> 'text';" +
+			"INSERT INTO endpoint_count SELECT app, channel, active, count(*) FROM endpoint GROUP BY app, channel, active;"},
+	}
+)
