@@ -174,12 +174,15 @@ func stable(b []byte) string {
 	return string(out)
 }
 
-// deliveries polls for all that is pending.
+// patience is how long is waited for something to come that may have been lost.
+const patience = 5 * time.Second
+
+// deliveries polls until all has come that the server calls pending. It gives up early if the server says that it has found damage.
 func deliveries(ctx context.Context, s *blackbox.Server, to string) map[string]string {
 	got, session := map[string]string{}, ""
 	client := &http.Client{Timeout: 10 * time.Second}
 	defer client.CloseIdleConnections()
-	for range 100 {
+	for last := time.Now(); time.Since(last) < patience; {
 		req, err := http.NewRequestWithContext(ctx, http.MethodGet, s.URL("/v1/poll")+"?wait=200ms&app=demo&recipient="+to+"&session="+session, nil)
 		if err != nil {
 			return got
@@ -198,25 +201,41 @@ func deliveries(ctx context.Context, s *blackbox.Server, to string) map[string]s
 			return got
 		}
 		session = answer.Session
-		n := 0
 		for _, f := range answer.Frames {
 			if f.Notification != nil {
 				got[f.Notification.ID] = f.Notification.Body
-				n++
+				last = time.Now()
 			}
 		}
-		if n == 0 && len(answer.Frames) == 0 {
+		if len(answer.Frames) == 0 && complete(ctx, s, to, len(got)) {
 			return got
 		}
 	}
 	return got
 }
 
+// complete reports whether so many are all that a recipient has pending, or the server says that it cannot tell.
+func complete(ctx context.Context, s *blackbox.Server, to string, n int) bool {
+	api := s.API()
+	if a, err := api.Do(ctx, http.MethodGet, "/readyz", nil); err != nil || a.Status != http.StatusOK {
+		return true
+	}
+	a, err := api.Do(ctx, http.MethodGet, "/v1/recipients/"+to, nil)
+	if err != nil {
+		return true
+	}
+	var r struct{ Pending int }
+	return a.Status == http.StatusNotFound || a.Status == http.StatusOK && a.JSON(&r) == nil && r.Pending <= n
+}
+
 func events(ctx context.Context, s *blackbox.Server, c content, want int) {
-	ctx, cancel := context.WithTimeout(ctx, time.Second)
+	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
+	idle := time.AfterFunc(patience, cancel)
+	defer idle.Stop()
 	n := 0
-	_ = s.API().Events(ctx, "stored", func(e blackbox.Event) bool { // ends with the time, if there are fewer
+	_ = s.API().Events(ctx, "stored", func(e blackbox.Event) bool { // ends by itself, if there are fewer
+		idle.Reset(patience)
 		c.put("events.db", string(e.EventID), e.Type+e.ID+e.To)
 		n++
 		return want == 0 || n < want

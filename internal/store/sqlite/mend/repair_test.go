@@ -237,7 +237,7 @@ func (w *world) judge(t *testing.T, r *mend.Report, left map[string]string) (mis
 			if table == "thing" && n%3 == 0 {
 				open++
 			}
-			if !claimed[row] && !(table == "thing" && claimed["thing "+fmt.Sprint(n+1)]) {
+			if byNumber := table == "thing" && claimed["thing "+fmt.Sprint(n+1)]; !claimed[row] && !byNumber {
 				exact = false
 				lostOf[table]++
 			}
