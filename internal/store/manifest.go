@@ -57,12 +57,15 @@ func openManifest(data string) (*manifest, error) {
 		return nil, err
 	}
 	for _, name := range m.Files {
-		path := filepath.Join(data, name)
-		if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
-			return nil, &MissingError{path, "the store " + m.ID + " has it, as " + ManifestFile + " says"}
+		if _, err := os.Stat(filepath.Join(data, name)); errors.Is(err, fs.ErrNotExist) {
+			return nil, m.missing(data, name)
 		}
 	}
 	return m, nil
+}
+
+func (m *manifest) missing(data, name string) error {
+	return &MissingError{filepath.Join(data, name), "the store " + m.ID + " has it, as " + ManifestFile + " says"}
 }
 
 func readManifest(data string) (*manifest, error) {

@@ -106,6 +106,9 @@ func OpenApps(ctx context.Context, data string, create bool, log *slog.Logger) (
 			return apps, nil, fmt.Errorf("make data folder: %w", err)
 		}
 	} else if _, err := os.Stat(filepath.Join(data, AppsFile)); errors.Is(err, fs.ErrNotExist) {
+		if m, err := readManifest(data); err == nil && slices.Contains(m.Files, AppsFile) {
+			return apps, nil, m.missing(data, AppsFile)
+		}
 		return apps, nil, fmt.Errorf("open app store: %w", err)
 	}
 	m, err := openManifest(data)
@@ -136,7 +139,7 @@ func Copy(ctx context.Context, data, to string) (copied []string, err error) {
 		from, known := filepath.Join(data, name), slices.Contains(m.Files, name)
 		if _, err := os.Stat(from); errors.Is(err, fs.ErrNotExist) {
 			if known {
-				return copied, &MissingError{from, "the store " + m.ID + " has it, as " + ManifestFile + " says"}
+				return copied, m.missing(data, name)
 			}
 			continue
 		}
