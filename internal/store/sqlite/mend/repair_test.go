@@ -314,7 +314,7 @@ func TestEveryFlippedBitIsPutRight(t *testing.T) {
 			if _, err := os.Stat(w.path + suffix); err != nil {
 				continue
 			}
-			for range 4 {
+			for range 2 {
 				at, bit := rnd.Int64N(size(t, w.path+suffix)), rnd.IntN(8)
 				_, r, left := w.repair(t, func(path string) { flip(t, path+suffix, at, bit) })
 				if n, _ := w.judge(t, &r, left); n > 0 || !r.Lossless() {
@@ -330,7 +330,7 @@ func TestWhatALostPageHeldIsListed(t *testing.T) {
 	pages, named := size(t, w.path)/pageSize, 0
 	lost := 0
 	for page := range pages {
-		if page > 12 && page%8 != 0 { // most of them are leaves
+		if page > 6 && page%8 != 0 { // most of them are leaves
 			continue
 		}
 		_, r, left := w.repair(t, func(path string) { zero(t, path, page*pageSize, (page+1)*pageSize) })
