@@ -41,7 +41,7 @@ var meetings = map[string]how{
 	"GET /v1/recipients/{id}/notifications": {params: id("ann"), dumped: true},
 	"DELETE /v1/recipients/{id}/sessions":   {params: id("carl")},
 
-	"POST /v1/topics/{topic}":            {params: map[string]string{"topic": "same"}, body: "of-red", passes: true},
+	"POST /v1/topics/{topic}":           {params: map[string]string{"topic": "same"}, body: "of-red", passes: true},
 	"POST /v1/requests/{subject}":       {params: map[string]string{"subject": "of.nobody"}, query: "timeout=1s", passes: true},
 	"POST /v1/recipients/{id}/requests": {params: id("of-nobody"), query: "timeout=1s", passes: true},
 	"GET /v1/gateway":                   {},

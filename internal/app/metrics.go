@@ -14,8 +14,8 @@ func (a *App) figures() operator.Figures {
 	asked, failed, took := a.requests.Counts()
 	return operator.Figures{
 		Connections: st.Connections, QueuedBytes: st.Queued, PublishLatency: a.publisher.Latency(),
-		Objects: operator.ObjectFigures{Registrations: a.objects.Live(), Changes: o.Changes, Frames: o.Sent, Acks: o.Acked},
-		Topics:  operator.TopicFigures{Subscriptions: t.Subscriptions, Publishes: t.Published, Messages: t.Sent, Dropped: t.Dropped},
+		Objects:  operator.ObjectFigures{Registrations: a.objects.Live(), Changes: o.Changes, Frames: o.Sent, Acks: o.Acked},
+		Topics:   operator.TopicFigures{Subscriptions: t.Subscriptions, Publishes: t.Published, Messages: t.Sent, Dropped: t.Dropped},
 		Requests: operator.RequestFigures{Total: asked, Failed: failed, Latency: took},
 	}
 }

@@ -190,7 +190,7 @@ func query(token string, patterns []string, queue string) string {
 
 func serverSent(w *world, token string, patterns []string, queue string) *stream {
 	ctx, cancel := context.WithCancel(w.Context())
-	req, err := http.NewRequestWithContext(ctx, "GET", "http://"+w.http+"/v1/stream?"+query(token, patterns, queue), nil)
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+w.http+"/v1/stream?"+query(token, patterns, queue), nil)
 	if err != nil {
 		w.Fatal(err)
 	}

@@ -98,7 +98,7 @@ func (w *world) do(ctx context.Context, method, path, key string, body []byte) (
 
 // ask is do for GET without a key, which may fail.
 func (w *world) ask(ctx context.Context, path string) (status int, answer []byte, err error) {
-	req, err := http.NewRequestWithContext(ctx, "GET", "http://"+w.http+path, nil)
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+w.http+path, nil)
 	if err != nil {
 		return 0, nil, err
 	}

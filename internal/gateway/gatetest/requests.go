@@ -6,6 +6,7 @@ import (
 	"encoding/base64"
 	"errors"
 	"fmt"
+	"net/http"
 	"sync"
 	"testing"
 	"time"
@@ -75,7 +76,7 @@ func workerAnswers(t *testing.T, g *Gate, s *Server) {
 		Header: frame.Headers{"Accept": {"*/*"}, "Link": {"<a>", "<b>"}},
 	})
 	f := c.want("request")
-	if f.Subject != "orders.get.17" || f.Method != "GET" || f.Path != "/17" || f.Query != "a=b&a=c" || string(f.Data) != `{"n":1}` || len(f.RequestID) != 22 || f.Deadline == "" {
+	if f.Subject != "orders.get.17" || f.Method != http.MethodGet || f.Path != "/17" || f.Query != "a=b&a=c" || string(f.Data) != `{"n":1}` || len(f.RequestID) != 22 || f.Deadline == "" {
 		t.Errorf("was asked %+v", f)
 	}
 	if got := fmt.Sprint(f.Headers); got != "map[Accept:*/* Link:[<a> <b>]]" {
