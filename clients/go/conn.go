@@ -35,8 +35,8 @@ type conn interface {
 // finishPatience is how long finish waits for the server to take note.
 const finishPatience = time.Second
 
-// maxFrame bounds one frame from the server: a publish of MaxPublish bytes whose every byte needs escaping.
-const maxFrame = 8 * MaxPublish
+// maxFrame bounds one frame from the server: a request of 1 MiB of text whose every byte needs escaping.
+const maxFrame = 8 << 20
 
 // dial opens a connection as the client's options say.
 func (c *Client) dial(ctx context.Context) (conn, error) {

@@ -25,7 +25,8 @@ type Notification struct {
 	Priority    string // high, normal or low
 	CreatedAt   time.Time
 	ExpiresAt   time.Time
-	Attempt     int // 1 for the first delivery
+	ReplyBy     time.Time // when an answer is due; zero: none is asked for
+	Attempt     int       // 1 for the first delivery
 }
 
 // Welcome is what the server said when the session began.
@@ -72,6 +73,9 @@ type clientFrame struct {
 	ObjectAck   *objectAck `json:"object_ack,omitempty"`
 	Subscribe   *subscribe `json:"subscribe,omitempty"`
 	Unsubscribe *subscribe `json:"unsubscribe,omitempty"`
+	Serve       *serve     `json:"serve,omitempty"`
+	Unserve     *serve     `json:"unserve,omitempty"`
+	Reply       *reply     `json:"reply,omitempty"`
 	Ping        *ping      `json:"ping,omitempty"`
 }
 
@@ -83,6 +87,7 @@ type serverFrame struct {
 	RegistrationFailed *registrationFailed
 	Object             *Signal
 	Message            *message
+	Request            *Request
 	Pong               *ping
 	Goodbye            *goodbye
 	Err                *frameError
@@ -142,13 +147,14 @@ type wireNotification struct {
 	Priority    string          `json:"priority"`
 	CreatedAt   time.Time       `json:"created_at"`
 	ExpiresAt   time.Time       `json:"expires_at"`
+	ReplyBy     time.Time       `json:"reply_by"`
 	Attempt     int             `json:"attempt"`
 }
 
 func (w *wireNotification) notification() (*Notification, error) {
 	n := &Notification{
 		ID: w.ID, Seq: w.Seq, Title: w.Title, Body: w.Body, Category: w.Category,
-		Priority: w.Priority, CreatedAt: w.CreatedAt, ExpiresAt: w.ExpiresAt, Attempt: w.Attempt,
+		Priority: w.Priority, CreatedAt: w.CreatedAt, ExpiresAt: w.ExpiresAt, ReplyBy: w.ReplyBy, Attempt: w.Attempt,
 	}
 	var err error
 	if n.Data, n.ContentType, err = readData(w.Data, w.DataBase64, w.ContentType); err != nil {
@@ -209,6 +215,7 @@ func decodeJSON(b []byte) (f serverFrame) {
 		RegistrationFailed *registrationFailed `json:"registration_failed"`
 		Object             *wireObject         `json:"object"`
 		Message            *wireMessage        `json:"message"`
+		Request            *wireRequest        `json:"request"`
 		Pong               *ping               `json:"pong"`
 		Goodbye            *struct {
 			Reason     string   `json:"reason"`
@@ -234,6 +241,8 @@ func decodeJSON(b []byte) (f serverFrame) {
 		return w.Object.frame()
 	case w.Message != nil:
 		return w.Message.frame()
+	case w.Request != nil:
+		return w.Request.frame()
 	case w.Goodbye != nil:
 		f.Goodbye = &goodbye{w.Goodbye.Reason, time.Duration(w.Goodbye.RetryAfter)}
 	case w.Error != nil:
@@ -264,6 +273,9 @@ func (f *clientFrame) proto() *pb.ClientFrame {
 	if p := f.topicProto(); p != nil {
 		return p
 	}
+	if p := f.requestProto(); p != nil {
+		return p
+	}
 	return &pb.ClientFrame{Frame: &pb.ClientFrame_Ping{Ping: &pb.Ping{Digest: f.Ping.Digest}}}
 }
 
@@ -286,6 +298,8 @@ func fromProto(p *pb.ServerFrame) (f serverFrame) {
 		f.Err = &frameError{v.Error.Code, v.Error.Message, v.Error.Field, v.Error.Refused}
 	case *pb.ServerFrame_Message:
 		return messageFromProto(v.Message)
+	case *pb.ServerFrame_Request:
+		return requestFromProto(v.Request)
 	default:
 		return objectFromProto(p)
 	}
@@ -306,6 +320,9 @@ func notificationFromProto(p *pb.Notification) serverFrame {
 	}
 	if err == nil {
 		n.ExpiresAt, err = timeOf("expires_at", p.ExpiresAtMs)
+	}
+	if err == nil && p.ReplyByMs != 0 {
+		n.ReplyBy, err = timeOf("reply_by", p.ReplyByMs)
 	}
 	if err != nil {
 		return unread(err, p.Id, "", n.Attempt)

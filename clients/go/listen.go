@@ -46,6 +46,9 @@ type listenOptions struct {
 	peek          bool
 	objects       *Objects
 	topics        *Topics
+	subjects      []string
+	queue         string
+	answer        RequestHandler
 	recalled      func(ids []string)
 	held          func() []string
 	connected     func(Welcome)

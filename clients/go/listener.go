@@ -23,6 +23,8 @@ type listener struct {
 	held map[string]*job // waiting or being handled, by id
 	seen *idSet          // handled
 
+	answering answering
+
 	refused string // the token that was refused last; only the connecting goroutine looks at it
 }
 
@@ -97,6 +99,7 @@ func (l *listener) serve(ctx context.Context) (err error) {
 		err = ctx.Err()
 	}
 	endWork()
+	l.stopAnswering()
 	workers.Wait()
 	beginClose()
 	patience := time.AfterFunc(flushPatience, endConns)
@@ -214,12 +217,15 @@ func (l *listener) handleOne(ctx context.Context, j *job) {
 		return
 	}
 	err := l.handle(j.ctx, j.n)
-	l.finish(j, err == nil)
+	var answered *replyError
+	l.finish(j, err == nil || errors.As(err, &answered))
 	if l.opts.peek {
 		return
 	}
 	var after *nackError
 	switch {
+	case answered != nil:
+		l.out.reply(&reply{ID: j.n.ID, Status: answered.answer.Status, Answer: answered.answer})
 	case err == nil:
 		l.out.ack(j.n.ID)
 	case j.ctx.Err() != nil: // it need not come again, or comes with the next connection

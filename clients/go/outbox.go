@@ -9,6 +9,7 @@ type outbox struct {
 	mu    sync.Mutex
 	acks  []string
 	nacks []nack
+	other []*clientFrame // answers
 	wake  chan struct{}
 }
 
@@ -24,6 +25,15 @@ func (o *outbox) ack(id string) {
 func (o *outbox) nack(n nack) {
 	o.mu.Lock()
 	o.nacks = append(o.nacks, n)
+	o.mu.Unlock()
+	o.signal()
+}
+
+func (o *outbox) reply(r *reply) { o.frame(&clientFrame{Reply: r}) }
+
+func (o *outbox) frame(f *clientFrame) {
+	o.mu.Lock()
+	o.other = append(o.other, f)
 	o.mu.Unlock()
 	o.signal()
 }
@@ -51,6 +61,7 @@ func (o *outbox) take() []*clientFrame {
 	for i := range o.nacks {
 		frames = append(frames, &clientFrame{Nack: &o.nacks[i]})
 	}
-	o.acks, o.nacks = nil, nil
+	frames = append(frames, o.other...)
+	o.acks, o.nacks, o.other = nil, nil, nil
 	return frames
 }

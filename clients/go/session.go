@@ -60,6 +60,11 @@ func (l *listener) session(work, conns, closing context.Context) (welcomed bool,
 	if l.opts.connected != nil {
 		l.opts.connected(*w)
 	}
+	if f := l.serving(); f != nil {
+		if err := s.c.send(ctx, f); err != nil {
+			return true, err
+		}
+	}
 	var sides sync.WaitGroup
 	sides.Go(func() {
 		if err := s.write(ctx, closing); err != nil {
@@ -83,6 +88,8 @@ func (s *session) open(ctx context.Context) (*Welcome, error) {
 	var err error
 	switch {
 	case l.opts.peek:
+		s.token = Token{Value: l.client.key}
+	case l.client.token == nil && l.client.key != "" && len(l.opts.subjects) > 0:
 		s.token = Token{Value: l.client.key}
 	case l.client.token != nil:
 		if s.token, err = l.client.token(ctx); err != nil {
@@ -146,6 +153,8 @@ func (s *session) read(ctx, work context.Context, cancel context.CancelCauseFunc
 			s.l.take(work, f.Notification)
 		case f.Recall != nil:
 			s.l.recall(f.Recall)
+		case f.Request != nil:
+			s.l.asked(ctx, f.Request)
 		case f.Goodbye != nil:
 			// The server closes next; reading on lets the connection end in order. What counts is the goodbye.
 			err := &goodbyeError{*f.Goodbye}

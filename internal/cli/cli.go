@@ -78,7 +78,7 @@ Start with: godwit serve --dev`,
 	f.StringVar(&p.url, "url", "", "server to talk to, as a URL (default: GODWIT_URL, else http://127.0.0.1:8080)")
 	f.StringVar(&p.keyFile, "api-key-file", "", "file with the API key (default: the key in GODWIT_API_KEY)")
 	root.AddCommand(
-		p.serveCommand(), p.appCommand(), p.keyCommand(), p.tokenCommand(), p.publishCommand(), p.listenCommand(), p.campaignCommand(),
+		p.serveCommand(), p.appCommand(), p.keyCommand(), p.tokenCommand(), p.publishCommand(), p.listenCommand(), p.requestCommand(), p.serveSubjectCommand(), p.campaignCommand(),
 		p.channelCommand(),
 		p.eventsCommand(), p.objectCommand(), p.topicCommand(), p.topCommand(), p.doctorCommand(), p.configCommand(), p.backupCommand(), p.restoreCommand(), p.benchCommand(),
 		p.endpointCommand(), p.importCommand(), p.versionCommand(),

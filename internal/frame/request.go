@@ -117,14 +117,14 @@ func (t textEncoding) request(r *Request) []byte {
 }
 
 // appendBody is appendData for what nobody has checked: a body that says JSON and is none, or more than parsers can be
-// trusted to read, travels as bytes. Only where a line break would end the frame is one between tokens replaced.
+// trusted to read, travels as bytes, and so does one of no type. Only where a line break would end the frame is one between tokens replaced.
 func (t textEncoding) appendBody(dst, data []byte, contentType string) []byte {
 	switch {
 	case len(data) == 0:
 		return appendText(dst, "content_type", contentType)
-	case !notification.IsJSON(contentType):
+	case contentType != "" && !notification.IsJSON(contentType):
 		return appendData(dst, data, contentType)
-	case !utf8.Valid(data) || !json.Valid(data) || notification.CheckJSON("", data) != nil:
+	case contentType == "" || !utf8.Valid(data) || !json.Valid(data) || notification.CheckJSON("", data) != nil:
 		dst = base64.StdEncoding.AppendEncode(append(dst, `,"data_base64":"`...), data)
 		return appendText(append(dst, '"'), "content_type", contentType)
 	case t.events:

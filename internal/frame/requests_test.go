@@ -171,6 +171,10 @@ func TestRequestsSayTheSameInEveryFormat(t *testing.T) {
 			json:  "{\"request_id\":\"r1\",\"subject\":\"orders\",\"data\":{\"a\":\r\n1},\"deadline\":\"2026-11-21T00:00:05.123Z\"}",
 			event: `{"request_id":"r1","subject":"orders","data":{"a":  1},"deadline":"2026-11-21T00:00:05.123Z"}`,
 		},
+		"no type": {
+			in:   Request{ID: "r1", Subject: "orders", Deadline: deadline, Data: []byte("hi")},
+			json: `{"request_id":"r1","subject":"orders","data_base64":"aGk=","deadline":"2026-11-21T00:00:05.123Z"}`,
+		},
 		"what says JSON and is none": {
 			in:   Request{ID: "r1", Subject: "orders", Deadline: deadline, ContentType: "application/json", Data: []byte(`{"a":`)},
 			json: `{"request_id":"r1","subject":"orders","data_base64":"eyJhIjo=","content_type":"application/json","deadline":"2026-11-21T00:00:05.123Z"}`,

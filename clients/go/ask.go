@@ -1,0 +1,84 @@
+package godwit
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+)
+
+// AskOptions are what a request may say besides.
+type AskOptions struct {
+	ContentType string
+	Timeout     time.Duration // for an answer, at most 60 s; 0: 5 s
+	Device      string        // of AskRecipient: of which device; else the newest
+	Subject     string        // of AskRecipient: what it is asked
+}
+
+// Ask asks one of those who serve a subject (role publish) and returns what it answered, whatever status that has. An
+// *Error says that there is no answer: /problems/nobody-serves, workers-busy, no-answer or worker-gone. It is asked once;
+// after the last two the worker may have done what it was asked.
+func (c *Client) Ask(ctx context.Context, subject string, data []byte, o AskOptions) (*Answer, error) {
+	return c.ask(ctx, "/v1/requests/"+escape(subject), url.Values{}, data, o)
+}
+
+// AskRecipient asks a connected client of a recipient. /problems/not-connected: there is none.
+func (c *Client) AskRecipient(ctx context.Context, recipient string, data []byte, o AskOptions) (*Answer, error) {
+	q := url.Values{}
+	for name, v := range map[string]string{"device": o.Device, "subject": o.Subject} {
+		if v != "" {
+			q.Set(name, v)
+		}
+	}
+	return c.ask(ctx, "/v1/recipients/"+recipient+"/requests", q, data, o)
+}
+
+// escape writes a subject in a path: its own escapes are escaped once more.
+func escape(subject string) string { return strings.ReplaceAll(subject, "%", "%25") }
+
+// defaultAsk is how long the server waits for an answer if it is not told.
+const defaultAsk = 5 * time.Second
+
+func (c *Client) ask(ctx context.Context, path string, q url.Values, data []byte, o AskOptions) (*Answer, error) {
+	wait := defaultAsk
+	if o.Timeout > 0 {
+		wait = o.Timeout
+		q.Set("timeout", wait.String())
+	}
+	ctx, cancel := context.WithTimeoutCause(ctx, wait+c.timeout, fmt.Errorf("server did not answer in %s", wait+c.timeout))
+	defer cancel()
+	address := strings.TrimSuffix(c.base.String(), "/") + path
+	if len(q) > 0 {
+		address += "?" + q.Encode()
+	}
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, address, bytes.NewReader(data))
+	if err != nil {
+		return nil, err
+	}
+	if c.key != "" {
+		req.Header.Set("Authorization", "Bearer "+c.key)
+	}
+	if o.ContentType != "" {
+		req.Header.Set("Content-Type", o.ContentType)
+	}
+	resp, err := c.http.Do(req)
+	if err != nil {
+		return nil, fmt.Errorf("reach server: %w", err)
+	}
+	defer resp.Body.Close()
+	body, err := io.ReadAll(io.LimitReader(resp.Body, maxAnswerData+1))
+	if err != nil {
+		return nil, fmt.Errorf("read answer: %w", err)
+	}
+	a := &Answer{Status: resp.StatusCode, Header: resp.Header, Data: body, ContentType: resp.Header.Get("Content-Type")}
+	var p problem
+	if a.ContentType == "application/problem+json" && json.Unmarshal(body, &p) == nil && strings.HasPrefix(p.Type, "/problems/") {
+		return nil, responseError(resp, body)
+	}
+	return a, nil
+}

@@ -1,0 +1,68 @@
+package godwit
+
+import (
+	"bytes"
+	"context"
+	"io"
+	"net/http"
+)
+
+// HTTP has an ordinary HTTP handler answer what comes through the gateway. Its paths are those behind the service's name:
+// GET /gw/orders/17 is GET /17. What the gateway found out of the caller is in the headers Godwit-Key, Godwit-Recipient and
+// Godwit-Client-Addr.
+func HTTP(h http.Handler) RequestHandler {
+	return func(ctx context.Context, r *Request) (*Answer, error) {
+		method := r.Method
+		if method == "" {
+			method = http.MethodPost // it was asked without HTTP
+		}
+		target := r.Path
+		if target == "" {
+			target = "/"
+		}
+		if r.Query != "" {
+			target += "?" + r.Query
+		}
+		req, err := http.NewRequestWithContext(ctx, method, target, io.NopCloser(bytes.NewReader(r.Data)))
+		if err != nil {
+			return nil, err
+		}
+		req.RequestURI, req.ContentLength = target, int64(len(r.Data))
+		req.RemoteAddr = r.Header.Get("Godwit-Client-Addr") + ":0"
+		req.Header = r.Header.Clone()
+		if r.ContentType != "" {
+			req.Header.Set("Content-Type", r.ContentType)
+		}
+		w := &recorder{header: make(http.Header)}
+		h.ServeHTTP(w, req)
+		a := &Answer{Status: w.status, Header: w.header, Data: w.body.Bytes(), ContentType: w.header.Get("Content-Type")}
+		if a.ContentType == "" && len(a.Data) > 0 {
+			a.ContentType = http.DetectContentType(a.Data) // as net/http does
+		}
+		w.header.Del("Content-Type")
+		return a, nil
+	}
+}
+
+// recorder keeps what a handler answers.
+type recorder struct {
+	header http.Header
+	body   bytes.Buffer
+	status int
+}
+
+// Header implements http.ResponseWriter.
+func (w *recorder) Header() http.Header { return w.header }
+
+// WriteHeader implements http.ResponseWriter.
+func (w *recorder) WriteHeader(status int) {
+	if w.status == 0 && status >= 200 {
+		w.status = status
+	}
+}
+
+// Write implements http.ResponseWriter.
+func (w *recorder) Write(b []byte) (int, error) {
+	w.WriteHeader(http.StatusOK)
+	return w.body.Write(b)
+}

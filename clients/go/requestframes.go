@@ -1,0 +1,162 @@
+package godwit
+
+import (
+	"encoding/json"
+	"net/http"
+	"time"
+	"unicode/utf8"
+
+	pb "godwit.dev/godwit/api/godwitpb"
+)
+
+// serve is the frames serve and unserve.
+type serve struct {
+	Subjects []string `json:"subjects"`
+	Queue    string   `json:"queue,omitempty"`
+}
+
+// reply is the frame that answers a request or a notification.
+type reply struct {
+	RequestID, ID string
+	Status        int
+	Answer
+}
+
+// wireReply is a reply as JSON frames carry it.
+type wireReply struct {
+	RequestID   string          `json:"request_id,omitempty"`
+	ID          string          `json:"id,omitempty"`
+	Status      int             `json:"status,omitempty"`
+	Headers     map[string]any  `json:"headers,omitempty"`
+	ContentType string          `json:"content_type,omitempty"`
+	Data        json.RawMessage `json:"data,omitempty"`
+	DataBase64  []byte          `json:"data_base64,omitempty"`
+}
+
+// MarshalJSON implements json.Marshaler.
+func (r *reply) MarshalJSON() ([]byte, error) {
+	w := wireReply{RequestID: r.RequestID, ID: r.ID, Status: r.Status, ContentType: r.ContentType}
+	for name, values := range r.Header {
+		if w.Headers == nil {
+			w.Headers = make(map[string]any, len(r.Header))
+		}
+		if len(values) == 1 {
+			w.Headers[name] = values[0]
+		} else {
+			w.Headers[name] = values
+		}
+	}
+	switch {
+	case len(r.Data) == 0:
+	case !isJSON(r.ContentType) && r.ContentType != "" && utf8.Valid(r.Data):
+		var err error
+		if w.Data, err = json.Marshal(string(r.Data)); err != nil {
+			return nil, err
+		}
+	default:
+		w.DataBase64 = r.Data // also JSON: it arrives as it was written
+	}
+	return json.Marshal(w)
+}
+
+// UnmarshalJSON implements json.Unmarshaler.
+func (r *reply) UnmarshalJSON(b []byte) error {
+	var w wireReply
+	if err := json.Unmarshal(b, &w); err != nil {
+		return err
+	}
+	*r = reply{RequestID: w.RequestID, ID: w.ID, Status: w.Status, Answer: Answer{ContentType: w.ContentType, Data: w.DataBase64}}
+	for name, v := range w.Headers {
+		if r.Header == nil {
+			r.Header = make(http.Header)
+		}
+		switch v := v.(type) {
+		case string:
+			r.Header[name] = []string{v}
+		case []any:
+			for _, one := range v {
+				text, _ := one.(string)
+				r.Header[name] = append(r.Header[name], text)
+			}
+		}
+	}
+	if w.Data == nil {
+		return nil
+	}
+	var err error
+	r.Data, r.ContentType, err = readData(w.Data, nil, w.ContentType)
+	return err
+}
+
+// wireRequest is a request as JSON frames carry it.
+type wireRequest struct {
+	RequestID   string                     `json:"request_id"`
+	Subject     string                     `json:"subject"`
+	Method      string                     `json:"method"`
+	Path        string                     `json:"path"`
+	Query       string                     `json:"query"`
+	Headers     map[string]json.RawMessage `json:"headers"`
+	ContentType string                     `json:"content_type"`
+	Data        json.RawMessage            `json:"data"`
+	DataBase64  []byte                     `json:"data_base64"`
+	Deadline    time.Time                  `json:"deadline"`
+}
+
+func (w *wireRequest) frame() serverFrame {
+	r := &Request{Subject: w.Subject, Method: w.Method, Path: w.Path, Query: w.Query, Header: make(http.Header), Deadline: w.Deadline, id: w.RequestID}
+	var err error
+	if r.Data, r.ContentType, err = readData(w.Data, w.DataBase64, w.ContentType); err != nil {
+		return unread(&memberError{"data", err.Error()}, "", "", 0)
+	}
+	for name, raw := range w.Headers {
+		var list []string
+		if len(raw) > 0 && raw[0] == '[' {
+			err = json.Unmarshal(raw, &list)
+		} else {
+			list = make([]string, 1)
+			err = json.Unmarshal(raw, &list[0])
+		}
+		if err != nil {
+			return unread(&memberError{"headers", "are no texts"}, "", "", 0)
+		}
+		for _, v := range list {
+			r.Header.Add(name, v)
+		}
+	}
+	return serverFrame{Request: r}
+}
+
+func requestFromProto(p *pb.Request) serverFrame {
+	r := &Request{
+		Subject: p.Subject, Method: p.Method, Path: p.Path, Query: p.Query, Header: make(http.Header), Data: p.Data, ContentType: p.ContentType,
+		Deadline: time.UnixMilli(p.DeadlineMs).UTC(), id: p.RequestId,
+	}
+	for name, v := range p.Headers {
+		r.Header.Add(name, v)
+	}
+	for _, f := range p.HeaderFields {
+		r.Header.Add(f.GetName(), f.GetValue())
+	}
+	return serverFrame{Request: r}
+}
+
+// requestProto is a frame about requests as protobuf; nil: it is about something else.
+func (f *clientFrame) requestProto() *pb.ClientFrame {
+	switch {
+	case f.Serve != nil:
+		return &pb.ClientFrame{Frame: &pb.ClientFrame_Serve{Serve: &pb.Serve{Subjects: f.Serve.Subjects, Queue: f.Serve.Queue}}}
+	case f.Unserve != nil:
+		return &pb.ClientFrame{Frame: &pb.ClientFrame_Unserve{Unserve: &pb.Serve{Subjects: f.Unserve.Subjects, Queue: f.Unserve.Queue}}}
+	case f.Reply != nil:
+		r := f.Reply
+		once, repeat := headers(r.Header)
+		p := &pb.Reply{RequestId: r.RequestID, Id: r.ID, Status: int32(r.Status), Headers: once, Data: r.Data, ContentType: r.ContentType}
+		for name, values := range repeat {
+			for _, v := range values {
+				p.HeaderFields = append(p.HeaderFields, &pb.HeaderField{Name: name, Value: v})
+			}
+		}
+		return &pb.ClientFrame{Frame: &pb.ClientFrame_Reply{Reply: p}}
+	}
+	return nil
+}

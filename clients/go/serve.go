@@ -1,0 +1,145 @@
+package godwit
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"net/http"
+	"sync"
+	"time"
+)
+
+// Request is what a worker or a client is asked.
+type Request struct {
+	Subject             string
+	Method, Path, Query string // of a call that came through the gateway; else empty
+	Header              http.Header
+	Data                []byte // at most 1 MiB
+	ContentType         string
+	Deadline            time.Time // after it nobody waits for the answer
+
+	id string
+}
+
+// Answer is what came of a request, or answers a notification. A Status of 0 is 200.
+type Answer struct {
+	Status      int
+	Header      http.Header
+	Data        []byte // at most 1 MiB, to a notification 64 KB
+	ContentType string
+}
+
+// RequestHandler answers one request. An error is answered with status 500 and its text. The context ends at the
+// request's deadline, and when the connection over which it came is lost: nobody gets the answer then.
+type RequestHandler func(ctx context.Context, r *Request) (*Answer, error)
+
+// maxAnswerData is the largest answer to a request.
+const maxAnswerData = 1 << 20
+
+// Queue names the queue of those who serve the same subjects: each request goes to one of them. The default is shared by
+// all who name none.
+func Queue(name string) ListenOption { return func(o *listenOptions) { o.queue = name } }
+
+// Answers has requests answered that are made to this recipient, or with Serve to its subjects, while Listen runs. Up to
+// Window of them run at once.
+func Answers(handle RequestHandler) ListenOption {
+	return func(o *listenOptions) { o.answer = handle }
+}
+
+// Serve answers requests to subjects, of which each may be a pattern ("orders.>"), until ctx ends, and returns when the
+// answers under way have left. Connections are made again like Listen's, as which the worker is known by its recipient's name.
+// Up to Window handlers run at once. The credential is an API key with the roles worker and read, or a token with a claim
+// serve; what it does not allow OnError is told.
+func (c *Client) Serve(ctx context.Context, recipient string, subjects []string, handle RequestHandler, opts ...ListenOption) error {
+	if len(subjects) == 0 {
+		return errors.New("serve: no subject is named")
+	}
+	opts = append(opts, Answers(handle), func(o *listenOptions) { o.subjects = subjects })
+	return c.Listen(ctx, recipient, nil, opts...)
+}
+
+// answering is what a listener has of requests.
+type answering struct {
+	mu       sync.Mutex
+	stopping bool
+	running  sync.WaitGroup
+}
+
+// serving is the frame that says what the session serves; nil: nothing.
+func (l *listener) serving() *clientFrame {
+	if len(l.opts.subjects) == 0 {
+		return nil
+	}
+	return &clientFrame{Serve: &serve{Subjects: l.opts.subjects, Queue: l.opts.queue}}
+}
+
+// asked runs a request's handler. ctx is the connection's.
+func (l *listener) asked(ctx context.Context, r *Request) {
+	a := &l.answering
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.stopping || l.opts.answer == nil {
+		l.out.reply(&reply{RequestID: r.id, Status: http.StatusServiceUnavailable, Answer: Answer{Data: []byte("the worker is stopping"), ContentType: "text/plain"}})
+		return
+	}
+	a.running.Go(func() {
+		ctx, cancel := context.WithDeadline(ctx, r.Deadline)
+		defer cancel()
+		got, err := l.opts.answer(ctx, r)
+		if ctx.Err() == nil { // else nobody waits
+			l.out.reply(answerTo(r, got, err))
+		}
+	})
+}
+
+// answerTo makes the frame that answers a request.
+func answerTo(r *Request, got *Answer, err error) *reply {
+	if err == nil && got != nil && len(got.Data) > maxAnswerData {
+		err = fmt.Errorf("the answer has %d bytes; at most %d are allowed", len(got.Data), maxAnswerData)
+	}
+	switch {
+	case err != nil:
+		got = &Answer{Status: http.StatusInternalServerError, Data: []byte(err.Error()), ContentType: "text/plain; charset=utf-8"}
+	case got == nil:
+		got = &Answer{}
+	}
+	return &reply{RequestID: r.id, Status: got.Status, Answer: *got}
+}
+
+// stopAnswering takes no more requests and waits for those under way.
+func (l *listener) stopAnswering() {
+	a := &l.answering
+	a.mu.Lock()
+	a.stopping = true
+	a.mu.Unlock()
+	if s := l.serving(); s != nil {
+		l.out.frame(&clientFrame{Unserve: s.Serve})
+	}
+	a.running.Wait()
+}
+
+// Reply is a Handler's error that answers a notification with ReplyBy, which settles it.
+func Reply(a Answer) error { return &replyError{a} }
+
+type replyError struct{ answer Answer }
+
+func (e *replyError) Error() string { return "answered" }
+
+// headers takes apart the headers that come once and those that repeat.
+func headers(h http.Header) (once map[string]string, repeat map[string][]string) {
+	for name, values := range maps.All(h) {
+		if len(values) == 1 {
+			if once == nil {
+				once = make(map[string]string, len(h))
+			}
+			once[name] = values[0]
+			continue
+		}
+		if repeat == nil {
+			repeat = make(map[string][]string)
+		}
+		repeat[name] = values
+	}
+	return once, repeat
+}
