@@ -5,6 +5,7 @@ import (
 	"context"
 	"io"
 	"net/http"
+	"net/url"
 )
 
 // HTTP has an ordinary HTTP handler answer what comes through the gateway. Its paths are those behind the service's name:
@@ -23,11 +24,15 @@ func HTTP(h http.Handler) RequestHandler {
 		if r.Query != "" {
 			target += "?" + r.Query
 		}
-		req, err := http.NewRequestWithContext(ctx, method, target, io.NopCloser(bytes.NewReader(r.Data)))
+		u, err := url.ParseRequestURI(target) // a path may begin with two slashes
 		if err != nil {
 			return nil, err
 		}
-		req.RequestURI, req.ContentLength = target, int64(len(r.Data))
+		req, err := http.NewRequestWithContext(ctx, method, "/", io.NopCloser(bytes.NewReader(r.Data)))
+		if err != nil {
+			return nil, err
+		}
+		req.URL, req.RequestURI, req.ContentLength = u, target, int64(len(r.Data))
 		req.RemoteAddr = r.Header.Get("Godwit-Client-Addr") + ":0"
 		req.Header = r.Header.Clone()
 		if r.ContentType != "" {

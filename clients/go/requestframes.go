@@ -1,6 +1,7 @@
 package godwit
 
 import (
+	"bytes"
 	"encoding/json"
 	"net/http"
 	"time"
@@ -40,9 +41,11 @@ func (r *reply) MarshalJSON() ([]byte, error) {
 		if w.Headers == nil {
 			w.Headers = make(map[string]any, len(r.Header))
 		}
-		if len(values) == 1 {
+		switch len(values) {
+		case 0:
+		case 1:
 			w.Headers[name] = values[0]
-		} else {
+		default:
 			w.Headers[name] = values
 		}
 	}
@@ -83,8 +86,12 @@ func (r *reply) UnmarshalJSON(b []byte) error {
 	if w.Data == nil {
 		return nil
 	}
+	var compact bytes.Buffer
+	if err := json.Compact(&compact, w.Data); err != nil {
+		return err
+	}
 	var err error
-	r.Data, r.ContentType, err = readData(w.Data, nil, w.ContentType)
+	r.Data, r.ContentType, err = readData(compact.Bytes(), nil, w.ContentType)
 	return err
 }
 

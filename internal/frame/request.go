@@ -66,6 +66,9 @@ func readHeaders(v json.RawMessage) (h Headers, problem string) {
 	}
 	h = make(Headers, len(given))
 	for name, raw := range given {
+		if string(raw) == "null" { // how some encoders write an empty list
+			continue
+		}
 		if raw[0] == '[' {
 			h[name], problem = texts(raw)
 		} else {

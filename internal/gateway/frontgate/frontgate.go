@@ -123,7 +123,7 @@ func (g *Gate) call(w http.ResponseWriter, r *http.Request, service, path string
 	if err != nil {
 		return err
 	}
-	writeAnswer(w, a)
+	writeAnswer(w, r.Method == http.MethodHead, a)
 	return nil
 }
 
@@ -157,12 +157,12 @@ func tooLarge() error {
 	return problem.TooLarge.Withf("a request through the gateway has at most %d bytes", frame.MaxBody)
 }
 
-func writeAnswer(w http.ResponseWriter, a *request.Answer) {
+func writeAnswer(w http.ResponseWriter, bodiless bool, a *request.Answer) {
 	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(writeTime)) // a test's writer has none
 	h := w.Header()
 	hop := connectionHeaders(a.Header["Connection"])
 	for name, values := range a.Header {
-		if !hopByHop[name] && !hop[name] && name != "Content-Length" {
+		if !hopByHop[name] && !hop[name] && (bodiless || name != "Content-Length") {
 			h[name] = values
 		}
 	}
@@ -171,11 +171,11 @@ func writeAnswer(w http.ResponseWriter, a *request.Answer) {
 	} else {
 		h["Content-Type"] = nil // net/http would guess one
 	}
-	if bodyAllowed(a.Status) {
+	if bodyAllowed(a.Status) && !bodiless { // to HEAD, the worker says how long an answer to GET would be
 		h["Content-Length"] = []string{strconv.Itoa(len(a.Data))}
 	}
 	w.WriteHeader(a.Status)
-	if bodyAllowed(a.Status) {
+	if bodyAllowed(a.Status) && !bodiless {
 		_, _ = w.Write(a.Data) // a caller that is gone needs no answer
 	}
 }
