@@ -59,11 +59,7 @@ func Start(_ context.Context, cfg Config) (*Bus, error) {
 	if cfg.External.URL != "" {
 		b.dial = &external{cfg.External}
 	} else {
-		server, err := startEmbedded()
-		if err != nil {
-			return nil, err
-		}
-		b.dial = server
+		b.dial = newEmbedded()
 	}
 	b.swept.Go(b.sweep)
 	if cfg.External.URL != "" {

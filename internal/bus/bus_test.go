@@ -357,3 +357,31 @@ func TestAppsInUseHaveAConnection(t *testing.T) {
 		t.Errorf("%d accounts were made", accounts)
 	}
 }
+
+func TestUseWhileItCloses(t *testing.T) {
+	for range 20 {
+		b, err := bus.Start(t.Context(), bus.Config{Log: slog.New(slog.DiscardHandler)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var all sync.WaitGroup
+		for i := range 4 {
+			all.Go(func() {
+				for {
+					stop, err := b.Subscribe("app"+strconv.Itoa(i), "t.x", "", func(topic.Message) {}, func(int) {})
+					if err != nil {
+						if !errors.Is(err, topic.ErrUnavailable) {
+							t.Errorf("while it closes: %v", err)
+						}
+						return
+					}
+					stop()
+				}
+			})
+		}
+		if err := b.Close(); err != nil {
+			t.Error(err)
+		}
+		all.Wait()
+	}
+}

@@ -17,12 +17,14 @@ import (
 // startPatience is how long the server may take to take connections. It takes milliseconds.
 const startPatience = 10 * time.Second
 
-// embedded is the NATS server within the process. It listens nowhere: who connects was let in before.
+// embedded is the NATS server within the process. It listens nowhere: who connects was let in before. It starts when the
+// first app uses it, in milliseconds; a server without topics and requests saves a megabyte.
 type embedded struct {
-	nats   *server.Server
 	secret string // of connections that carry the bus's own messages
 
 	mu     sync.Mutex
+	nats   *server.Server // nil until it is used
+	closed bool
 	held   map[string]*held // accounts in use, by app
 	free   []*server.Account
 	made   int
@@ -36,27 +38,51 @@ type held struct {
 	n       int
 }
 
-func startEmbedded() (*embedded, error) {
-	e := &embedded{secret: rand.Text(), held: make(map[string]*held), guests: make(map[string]guest)}
+func newEmbedded() *embedded {
+	return &embedded{secret: rand.Text(), held: make(map[string]*held), guests: make(map[string]guest)}
+}
+
+// start starts the server, once. The lock is held.
+func (e *embedded) start() error {
+	switch {
+	case e.closed:
+		return errClosed
+	case e.nats != nil:
+		return nil
+	}
 	s, err := server.NewServer(&server.Options{
 		ServerName: "godwit", DontListen: true, NoSigs: true, NoLog: true, NoSystemAccount: true,
 		MaxPayload: MaxPayload, CustomClientAuthentication: e,
 	})
 	if err != nil {
-		return nil, fmt.Errorf("start the message bus: %w", err)
+		return fmt.Errorf("start the message bus: %w", err)
 	}
-	e.nats = s
 	s.Start()
 	if !s.ReadyForConnections(startPatience) {
-		e.close()
-		return nil, errors.New("start the message bus: it took no connection")
+		s.Shutdown()
+		return errors.New("start the message bus: it took no connection")
 	}
-	return e, nil
+	e.nats = s
+	return nil
 }
 
 func (e *embedded) close() {
-	e.nats.Shutdown()
-	e.nats.WaitForShutdown()
+	e.mu.Lock()
+	s := e.nats
+	e.closed = true
+	e.mu.Unlock()
+	if s != nil {
+		s.Shutdown()
+		s.WaitForShutdown()
+	}
+}
+
+// dial makes a connection within the process, for an app whose account is held.
+func (e *embedded) dial() (net.Conn, error) {
+	e.mu.Lock()
+	s := e.nats
+	e.mu.Unlock()
+	return s.InProcessConn()
 }
 
 // Check implements server.Authentication: it lets in who has a secret, and puts each into its app's account.
@@ -88,6 +114,9 @@ func (e *embedded) hold(app string) error {
 	if h := e.held[app]; h != nil {
 		h.n++
 		return nil
+	}
+	if err := e.start(); err != nil {
+		return err
 	}
 	account := e.unused()
 	if account == nil {
@@ -148,7 +177,7 @@ type inProcess struct {
 
 // InProcessConn implements nats.InProcessConnProvider.
 func (p inProcess) InProcessConn() (net.Conn, error) {
-	c, err := p.server.nats.InProcessConn()
+	c, err := p.server.dial()
 	if err != nil {
 		return nil, err
 	}

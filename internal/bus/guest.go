@@ -60,7 +60,7 @@ func (b *Bus) Open(app string, all bool) (c net.Conn, user, password string, lef
 		e.mu.Unlock()
 		e.drop(app)
 	}
-	if c, err = e.nats.InProcessConn(); err != nil {
+	if c, err = e.dial(); err != nil {
 		left()
 		return nil, "", "", nil, errClosed
 	}

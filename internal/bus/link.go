@@ -31,6 +31,7 @@ type link struct {
 
 	dial       dialer
 	connecting sync.Mutex
+	closed     bool // guarded by connecting
 	conn       atomic.Pointer[nats.Conn]
 	wire       atomic.Pointer[patient]
 	intake     *intake
@@ -60,8 +61,11 @@ func (l *link) open() error {
 	}
 	l.connecting.Lock()
 	defer l.connecting.Unlock()
-	if l.conn.Load() != nil {
+	switch {
+	case l.conn.Load() != nil:
 		return nil
+	case l.closed:
+		return errClosed
 	}
 	nc, err := l.dial.connect(
 		l, nats.Name("godwit"), nats.ReconnectBufSize(-1), nats.MaxReconnects(-1), nats.ReconnectWait(reconnectWait),
@@ -83,6 +87,9 @@ func (l *link) patiently(c net.Conn) net.Conn {
 
 // close ends the connection for good.
 func (l *link) close() {
+	l.connecting.Lock()
+	l.closed = true
+	l.connecting.Unlock()
 	if nc := l.conn.Load(); nc != nil {
 		nc.Close()
 		l.dial.disconnected(l)

@@ -15,7 +15,8 @@ func modelValid(s string, wild bool) bool {
 		text, err := url.PathUnescape(tok)
 		plain := strings.Trim(tok, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_:@+-") == ""
 		escaped := err == nil && topic.EncodeToken(text) == tok
-		if !(wild && (tok == "*" || tok == ">" && i == len(toks)-1) || tok != "" && (plain || escaped)) {
+		wildcard := wild && (tok == "*" || tok == ">" && i == len(toks)-1)
+		if !wildcard && (tok == "" || !plain && !escaped) {
 			return false
 		}
 	}
