@@ -318,6 +318,25 @@ func TestADamagedLogIsNotReadWhileItIsInUse(t *testing.T) {
 	}
 }
 
+func TestAFunctionThatMeetsDamageSaysSo(t *testing.T) {
+	path := fill(t)
+	for at := int64(4096 + 500); at < size(t, path); at += 4096 {
+		flip(t, path, at, 3)
+	}
+	db, err := open(t, path, sqlitedb.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	err = db.Do(t.Context(), func(c *sqlite.Conn) error {
+		return sqlitex.Execute(c, "SELECT sum(length(body)) FROM n NOT INDEXED", nil)
+	})
+	var damage *sqlitedb.DamageError
+	if !errors.As(err, &damage) {
+		t.Errorf("it gives %v", err)
+	}
+}
+
 func TestADatabaseOfAnotherStoreIsNotOpened(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "a.db")
 	for _, c := range []struct {

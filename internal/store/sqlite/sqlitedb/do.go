@@ -71,7 +71,7 @@ func (db *DB) do(ctx context.Context, app string, op *funcOp, bulk bool) error {
 	db.w.submit(queued{op: op, app: app}, bulk)
 	select {
 	case err := <-op.done:
-		return err
+		return db.w.judge(err) // a function that fails is undone alone: nobody else has looked at its error
 	case <-ctx.Done():
 		if op.state.CompareAndSwap(0, 2) {
 			return context.Cause(ctx)

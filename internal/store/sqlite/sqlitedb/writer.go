@@ -374,8 +374,10 @@ func (w *writer) refusal() error {
 // judge ends writing for good if an error says that the file or the disk cannot be trusted any more, and gives the error
 // its meaning.
 func (w *writer) judge(err error) error {
+	var fatal *FatalError
+	var damage *DamageError
 	switch code := sqlite.ErrCode(err); {
-	case err == nil:
+	case err == nil, errors.As(err, &fatal), errors.As(err, &damage):
 	case code == sqlite.ResultIOErrFsync || code == sqlite.ResultIOErrDirFsync:
 		err = &FatalError{Err: err}
 		w.refuse(err, "the disk did not confirm a write; writing stops", w.db.opts.Fatal)
