@@ -51,7 +51,7 @@ A server under --url must be a development server (--dev) on this machine: laten
 	cmd.AddCommand(
 		b.unicastCommand(), b.fanoutCommand(), b.topicsCommand(), b.slowCommand(), b.slaCommand(), b.idleCommand(), b.acceptCommand(),
 		b.stormCommand(), b.matrixCommand(), b.compareCommand(), b.objectsCommand(), b.reportCommand(),
-		b.workerCommand(),
+		b.workerCommand(), b.gatewayCommand(), b.gatewayPartCommand(),
 	)
 	return cmd
 }

@@ -1,0 +1,54 @@
+package cli
+
+import (
+	"context"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"godwit.dev/godwit/bench/report"
+	"godwit.dev/godwit/bench/scenario"
+)
+
+func (b *bench) gatewayCommand() *cobra.Command {
+	var g scenario.Gateway
+	cmd := &cobra.Command{
+		Use:   "gateway",
+		Short: "One HTTP handler called directly, behind Go's reverse proxy, and behind the gateway",
+		Args:  exactly(),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if b.p.url != "" {
+				return usagef("gateway starts all processes by itself: leave out --url")
+			}
+			if g.Conns < 1 || g.For <= 0 || g.Works < 0 {
+				return usagef("--connections and --for must be positive")
+			}
+			return b.measure(cmd, func(ctx context.Context, c scenario.Common) (*report.Result, error) {
+				g.Common = c
+				return g.Run(ctx)
+			})
+		},
+	}
+	f := cmd.Flags()
+	f.DurationVar(&g.For, "for", 5*time.Second, "how long each way is measured")
+	f.IntVar(&g.Conns, "connections", 64, "how many call at once")
+	f.DurationVar(&g.Works, "works", 0, "how long the handler takes beside its answer")
+	return cmd
+}
+
+// gatewayPartCommand is one of the processes of the measurement.
+func (b *bench) gatewayPartCommand() *cobra.Command {
+	var target string
+	var works time.Duration
+	cmd := &cobra.Command{
+		Use:    "gateway-part NAME",
+		Hidden: true,
+		Args:   exactly("name"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return scenario.ServePart(cmd.Context(), b.p.stdout, args[0], target, works)
+		},
+	}
+	cmd.Flags().StringVar(&target, "target", "", "what it stands before, or serves")
+	cmd.Flags().DurationVar(&works, "works", 0, "how long the handler takes")
+	return cmd
+}
