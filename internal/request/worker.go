@@ -120,7 +120,7 @@ func (w *worker) serve(f *frame.Client) {
 }
 
 func (w *worker) allowed(pattern string) bool {
-	return w.rights != nil && topic.WithinAny(pattern, w.rights.Serve)
+	return w.rights.CanServe(pattern)
 }
 
 // refuse tells what is not served, and why.
