@@ -28,10 +28,18 @@ type Stats struct {
 	Publish     []LatencyBucket   `json:"publish_latency"`
 	Objects     ObjectStats       `json:"objects"`
 	Topics      TopicStats        `json:"topics"`
+	Requests    RequestStats      `json:"requests"`
 	Store       StoreStats        `json:"store"`
 	MemoryBytes uint64            `json:"memory_bytes"`
 	Goroutines  int               `json:"goroutines"`
 	Slowest     []SlowSession     `json:"slowest"`
+}
+
+// RequestStats are of requests that were made through a node, since its start.
+type RequestStats struct {
+	Total   uint64          `json:"requests_total"`
+	Failed  uint64          `json:"failed_total"` // without an answer, or with one of 500 or more
+	Latency []LatencyBucket `json:"latency"`      // of those that were answered
 }
 
 // LatencyBucket is how many took longer than the bucket before it and at most LeUS microseconds.

@@ -180,7 +180,7 @@ func ask(t *testing.T, c *http.Client, address, body string) int {
 	}
 	defer resp.Body.Close()
 	got, err := io.ReadAll(resp.Body)
-	if err != nil || resp.StatusCode == 200 && string(got) != body {
+	if err != nil || resp.StatusCode == http.StatusOK && string(got) != body {
 		t.Errorf("%s was answered with %q, %v", body, got, err)
 	}
 	return resp.StatusCode
