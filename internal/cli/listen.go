@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"os"
 	"strings"
 	"sync"
 	"time"
@@ -17,10 +16,10 @@ import (
 )
 
 type listenFlags struct {
-	ack, peek          bool
-	app, device, grpc  string
-	tokenFile, timeout string
-	count              int
+	sessionFlags
+	ack, peek bool
+	device    string
+	count     int
 }
 
 func (p *program) listenCommand() *cobra.Command {
@@ -37,25 +36,10 @@ GODWIT_TOKEN or --token-file; --peek only observes, with an API key of role read
 	s := cmd.Flags()
 	s.BoolVar(&f.ack, "ack", false, "acknowledge what is printed, which settles it")
 	s.BoolVar(&f.peek, "peek", false, "only observe: acknowledge nothing")
-	s.StringVar(&f.app, "app", "", "app of the recipient, where the server has several and no token says it")
 	s.StringVar(&f.device, "device", "", "name of this device")
-	s.StringVar(&f.tokenFile, "token-file", "", "file with the recipient's token (default: the token in GODWIT_TOKEN)")
-	s.StringVar(&f.grpc, "grpc", "", "connect with gRPC to this address (host:50051) instead of a WebSocket")
+	f.add(s)
 	s.IntVarP(&f.count, "count", "n", 0, "end after this many notifications")
-	s.StringVar(&f.timeout, "timeout", "", "end after this long; with --count, fail if they have not come by then")
 	return cmd
-}
-
-// token reads the recipient's token; never from the arguments, which other users can see.
-func (p *program) token(file string) (string, error) {
-	if file == "" {
-		return p.env("GODWIT_TOKEN"), nil
-	}
-	b, err := os.ReadFile(file)
-	if err != nil {
-		return "", fmt.Errorf("read token: %w", err)
-	}
-	return strings.TrimSpace(string(b)), nil
 }
 
 func (p *program) listen(ctx context.Context, recipient string, f *listenFlags) error {
@@ -69,45 +53,9 @@ func (p *program) listen(ctx context.Context, recipient string, f *listenFlags) 
 	if token != "" && !f.ack && !f.peek {
 		return withHint(usagef("listening acknowledges, which settles notifications for good"), "add --ack if that is meant, or --peek to observe only")
 	}
-	c, err := p.recipientClient(token, f.app, f.grpc)
-	if err != nil {
-		return err
-	}
-	defer c.Close()
-	ctx, cancel, err := within(ctx, f.timeout)
-	if err != nil {
-		return err
-	}
-	defer cancel()
-	return p.listenWith(ctx, c, recipient, f)
-}
-
-// recipientClient makes a client that connects as a recipient. What is empty is left to the context.
-func (p *program) recipientClient(token, app, grpc string) (*godwit.Client, error) {
-	var opts []godwit.Option
-	if token != "" {
-		opts = append(opts, godwit.WithToken(token))
-	}
-	if app != "" {
-		opts = append(opts, godwit.WithApp(app))
-	}
-	if grpc != "" {
-		opts = append(opts, godwit.WithGRPC(grpc))
-	}
-	return p.client(opts...)
-}
-
-// within bounds ctx by the flag --timeout, if it is given.
-func within(ctx context.Context, timeout string) (context.Context, context.CancelFunc, error) {
-	if timeout == "" {
-		return ctx, func() {}, nil
-	}
-	d, err := notification.ParseDuration(timeout)
-	if err != nil {
-		return nil, nil, usagef("--timeout: %w", err)
-	}
-	ctx, cancel := context.WithTimeout(ctx, d)
-	return ctx, cancel, nil
+	return p.connected(ctx, token, &f.sessionFlags, func(ctx context.Context, c *godwit.Client) error {
+		return p.listenWith(ctx, c, recipient, f)
+	})
 }
 
 func (p *program) listenWith(parent context.Context, c *godwit.Client, recipient string, f *listenFlags) error {

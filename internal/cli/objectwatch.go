@@ -14,9 +14,9 @@ import (
 )
 
 type objectWatchFlags struct {
-	recipient, device, app, grpc string
-	tokenFile, state, timeout    string
-	count                        int
+	sessionFlags
+	recipient, device, state string
+	count                    int
 }
 
 func (p *program) objectWatchCommand() *cobra.Command {
@@ -43,11 +43,8 @@ server keeps them and their acknowledgements, and the next watch of that device 
 	s.StringVar(&f.recipient, "recipient", "", "recipient to be, where no token says it (default: a new one)")
 	s.StringVar(&f.device, "device", "", "name of this device")
 	s.StringVar(&f.state, "state", "", "file that keeps registrations and versions between runs")
-	s.StringVar(&f.app, "app", "", "app, where the server has several and no token says it")
-	s.StringVar(&f.tokenFile, "token-file", "", "file with the recipient's token (default: the token in GODWIT_TOKEN)")
-	s.StringVar(&f.grpc, "grpc", "", "connect with gRPC to this address (host:50051) instead of a WebSocket")
+	f.add(s)
 	s.IntVarP(&f.count, "count", "n", 0, "end after this many versions")
-	s.StringVar(&f.timeout, "timeout", "", "end after this long; with --count, fail if they have not come by then")
 	return cmd
 }
 
@@ -68,17 +65,9 @@ func (p *program) objectWatch(ctx context.Context, names []objectName, f *object
 	if token == "" && f.recipient == "" {
 		f.recipient = "watch-" + rand.Text()[:8]
 	}
-	c, err := p.recipientClient(token, f.app, f.grpc)
-	if err != nil {
-		return err
-	}
-	defer c.Close()
-	ctx, cancel, err := within(ctx, f.timeout)
-	if err != nil {
-		return err
-	}
-	defer cancel()
-	return p.watchWith(ctx, c, names, f, listen)
+	return p.connected(ctx, token, &f.sessionFlags, func(ctx context.Context, c *godwit.Client) error {
+		return p.watchWith(ctx, c, names, f, listen)
+	})
 }
 
 func (p *program) watchWith(parent context.Context, c *godwit.Client, names []objectName, f *objectWatchFlags, opts []godwit.ListenOption) error {

@@ -102,9 +102,9 @@ func (p *program) topicPub(ctx context.Context, m godwit.Message) error {
 }
 
 type topicSubFlags struct {
-	recipient, queue, app, grpc string
-	tokenFile, timeout          string
-	count                       int
+	sessionFlags
+	recipient, queue string
+	count            int
 }
 
 func (p *program) topicSubCommand() *cobra.Command {
@@ -132,11 +132,8 @@ publish. Of those who subscribe with the same --queue, one gets each message.`,
 	s := cmd.Flags()
 	s.StringVar(&f.queue, "queue", "", "share the messages with others who name the same queue")
 	s.StringVar(&f.recipient, "recipient", "", "recipient to be, where no token says it (default: a new one)")
-	s.StringVar(&f.app, "app", "", "app, where the server has several and no token says it")
-	s.StringVar(&f.tokenFile, "token-file", "", "file with the recipient's token (default: the token in GODWIT_TOKEN)")
-	s.StringVar(&f.grpc, "grpc", "", "connect with gRPC to this address (host:50051) instead of a WebSocket")
+	f.add(s)
 	s.IntVarP(&f.count, "count", "n", 0, "end after this many messages")
-	s.StringVar(&f.timeout, "timeout", "", "end after this long; with --count, fail if they have not come by then")
 	return cmd
 }
 
@@ -159,17 +156,9 @@ func (p *program) topicSub(ctx context.Context, patterns []string, f *topicSubFl
 		}
 		token = s.key
 	}
-	c, err := p.recipientClient(token, f.app, f.grpc)
-	if err != nil {
-		return err
-	}
-	defer c.Close()
-	ctx, cancel, err := within(ctx, f.timeout)
-	if err != nil {
-		return err
-	}
-	defer cancel()
-	return p.subscribeWith(ctx, c, patterns, f, listen)
+	return p.connected(ctx, token, &f.sessionFlags, func(ctx context.Context, c *godwit.Client) error {
+		return p.subscribeWith(ctx, c, patterns, f, listen)
+	})
 }
 
 func (p *program) subscribeWith(parent context.Context, c *godwit.Client, patterns []string, f *topicSubFlags, opts []godwit.ListenOption) error {

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strings"
 
 	"google.golang.org/protobuf/encoding/protowire"
 
@@ -60,4 +61,19 @@ func (c *Client) checkPatterns(field string) error {
 		return nameError(c.Kind, "queue", string(c.Queue))
 	}
 	return nil
+}
+
+// PatternsError says which patterns of a subscribe or serve frame were not taken, and why: "subscribe: why a, b and 3
+// more". The others were.
+func PatternsError(k Kind, code, why string, patterns []string) *Error {
+	const named = 3 // in the text; the list has all
+	text := strings.Join(patterns[:min(len(patterns), named)], ", ")
+	if more := len(patterns) - named; more > 0 {
+		text = fmt.Sprintf("%s and %d more", text, more)
+	}
+	field := "topics"
+	if k == KindServe {
+		field = "subjects"
+	}
+	return &Error{Code: code, Message: k.String() + ": " + why + " " + text, Field: field, Refused: patterns}
 }

@@ -3,7 +3,6 @@ package pubsub
 import (
 	"fmt"
 	"slices"
-	"strings"
 	"sync"
 	"sync/atomic"
 
@@ -105,14 +104,7 @@ func (s *subscriber) refuse(code, why string, patterns []string) {
 	if len(patterns) == 0 {
 		return
 	}
-	const named = 3 // in the text; the list has all
-	text := strings.Join(patterns[:min(len(patterns), named)], ", ")
-	if more := len(patterns) - named; more > 0 {
-		text = fmt.Sprintf("%s and %d more", text, more)
-	}
-	s.to.Send(frame.ServerError, frame.AppendError(nil, s.to.Format(), &frame.Error{
-		Code: code, Message: "subscribe: " + why + " " + text, Field: "topics", Refused: patterns,
-	}), nil)
+	s.to.Send(frame.ServerError, frame.AppendError(nil, s.to.Format(), frame.PatternsError(frame.KindSubscribe, code, why, patterns)), nil)
 }
 
 func (s *subscriber) find(pattern, queue string) int {

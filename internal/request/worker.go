@@ -5,7 +5,6 @@ import (
 	"encoding/base64"
 	"fmt"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
@@ -128,14 +127,7 @@ func (w *worker) refuse(code, why string, patterns []string) {
 	if len(patterns) == 0 {
 		return
 	}
-	const named = 3 // in the text; the list has all
-	text := strings.Join(patterns[:min(len(patterns), named)], ", ")
-	if more := len(patterns) - named; more > 0 {
-		text = fmt.Sprintf("%s and %d more", text, more)
-	}
-	w.to.Send(frame.ServerError, frame.AppendError(nil, w.to.Format(), &frame.Error{
-		Code: code, Message: "serve: " + why + " " + text, Field: "subjects", Refused: patterns,
-	}), nil)
+	w.to.Send(frame.ServerError, frame.AppendError(nil, w.to.Format(), frame.PatternsError(frame.KindServe, code, why, patterns)), nil)
 }
 
 func (w *worker) find(pattern, queue string) int {

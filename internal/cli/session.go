@@ -1,0 +1,78 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"strings"
+
+	"github.com/spf13/pflag"
+
+	godwit "godwit.dev/godwit/clients/go"
+	"godwit.dev/godwit/internal/notification"
+)
+
+// sessionFlags say how a command connects as a recipient, and for how long.
+type sessionFlags struct{ app, tokenFile, grpc, timeout string }
+
+func (f *sessionFlags) add(s *pflag.FlagSet) {
+	s.StringVar(&f.app, "app", "", "app, where the server has several and no token says it")
+	s.StringVar(&f.tokenFile, "token-file", "", "file with the recipient's token (default: the token in GODWIT_TOKEN)")
+	s.StringVar(&f.grpc, "grpc", "", "connect with gRPC to this address (host:50051) instead of a WebSocket")
+	s.StringVar(&f.timeout, "timeout", "", "end after this long; with --count, fail if they have not come by then")
+}
+
+// token reads the recipient's token; never from the arguments, which other users can see.
+func (p *program) token(file string) (string, error) {
+	if file == "" {
+		return p.env("GODWIT_TOKEN"), nil
+	}
+	b, err := os.ReadFile(file)
+	if err != nil {
+		return "", fmt.Errorf("read token: %w", err)
+	}
+	return strings.TrimSpace(string(b)), nil
+}
+
+// connected runs do with a client that connects as a recipient, until --timeout.
+func (p *program) connected(ctx context.Context, token string, f *sessionFlags, do func(context.Context, *godwit.Client) error) error {
+	c, err := p.recipientClient(token, f.app, f.grpc)
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	ctx, cancel, err := within(ctx, f.timeout)
+	if err != nil {
+		return err
+	}
+	defer cancel()
+	return do(ctx, c)
+}
+
+// recipientClient makes a client that connects as a recipient. What is empty is left to the context.
+func (p *program) recipientClient(token, app, grpc string) (*godwit.Client, error) {
+	var opts []godwit.Option
+	if token != "" {
+		opts = append(opts, godwit.WithToken(token))
+	}
+	if app != "" {
+		opts = append(opts, godwit.WithApp(app))
+	}
+	if grpc != "" {
+		opts = append(opts, godwit.WithGRPC(grpc))
+	}
+	return p.client(opts...)
+}
+
+// within bounds ctx by the flag --timeout, if it is given.
+func within(ctx context.Context, timeout string) (context.Context, context.CancelFunc, error) {
+	if timeout == "" {
+		return ctx, func() {}, nil
+	}
+	d, err := notification.ParseDuration(timeout)
+	if err != nil {
+		return nil, nil, usagef("--timeout: %w", err)
+	}
+	ctx, cancel := context.WithTimeout(ctx, d)
+	return ctx, cancel, nil
+}
