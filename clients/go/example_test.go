@@ -276,7 +276,7 @@ func ExampleTopics() {
 	if err := topics.Active(ctx); err != nil {
 		log.Panic(err)
 	}
-	if err := client.PublishMessage(ctx, godwit.Message{Topic: "rides.oslo", Data: []byte(`{"fare":120}`)}); err != nil {
+	if err := client.PublishMessage(context.Background(), godwit.Message{Topic: "rides.oslo", Data: []byte(`{"fare":120}`)}); err != nil {
 		log.Panic(err)
 	}
 	<-listening
