@@ -57,7 +57,8 @@ endif
 TOOLS_test/foreign         := $(GRPCURL) $(H2SPEC) $(VENV) $(NODE_ECE) chromium
 TOOLS_test/webpage         := chromium
 TOOLS_examples/observatory := $(PYTHON_VENV)
-TOOL_PACKAGES := test/foreign test/webpage examples/observatory
+TOOLS_examples/workers     := $(VENV) chromium
+TOOL_PACKAGES := test/foreign test/webpage examples/observatory examples/workers
 # covers PACKAGE is not empty if PACKAGES name it: by its path or by a pattern that ends in /...
 covers = $(strip $(foreach p,$(PACKAGES:./%=%),$(filter $(subst ...,%,$p),$1 $1/)))
 

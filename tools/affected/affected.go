@@ -17,7 +17,8 @@ type pkg struct {
 
 // unseen are uses that no import shows: a package runs a program that is built from another, or reads its files.
 var unseen = map[string][]string{
-	module + "/test/blackbox": {module + "/cmd/godwit"},
+	module + "/test/blackbox":    {module + "/cmd/godwit"},
+	module + "/examples/workers": {module + "/examples/workers/orders"},
 }
 
 // readers are the tests that read files from outside their folder.
@@ -28,6 +29,7 @@ var readers = []struct{ prefix, pkg string }{
 	{"clients/js/", module + "/test/webpage"},
 	{"clients/python/", module + "/examples/observatory"},
 	{"docs/migrate/", module + "/examples/observatory"},
+	{"test/foreign/", module + "/examples/workers"},
 	{"docs/dependencies.md", module + "/internal/archtest"},
 }
 

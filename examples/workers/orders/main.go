@@ -1,0 +1,107 @@
+// Command orders is a worker that takes orders: a NATS service as any other, with nats.go and its package micro. It has no
+// address. The gateway's POST /gw/orders/ is a request of orders.post to it; it asks the stock, another worker, to take
+// the goods, and tells the shop's topic.
+package main
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"os"
+	"os/signal"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/micro"
+)
+
+// app is whose topics and requests these are: their subjects begin with godwit.<app>.
+const app = "godwit.demo."
+
+// stockAnswers in this time, or the order fails. It is less than the gateway gives us.
+const stockAnswers = time.Second
+
+// mostPieces of one order.
+const mostPieces = 100
+
+func main() {
+	if err := run(); err != nil {
+		fmt.Fprintln(os.Stderr, "orders:", err)
+		os.Exit(1)
+	}
+}
+
+func run() error {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	nc, err := nats.Connect(os.Getenv("NATS_URL"), nats.Token(os.Getenv("GODWIT_API_KEY")), nats.Name("orders"), nats.MaxReconnects(-1))
+	if err != nil {
+		return err
+	}
+	defer nc.Close()
+	svc, err := micro.AddService(nc, micro.Config{Name: "orders", Version: "1.0.0", Description: "Takes orders"})
+	if err != nil {
+		return err
+	}
+	if err := svc.AddEndpoint("post", micro.HandlerFunc(func(r micro.Request) { post(nc, r) }),
+		micro.WithEndpointSubject(app+"r.orders.post"), micro.WithEndpointQueueGroup("orders")); err != nil {
+		return err
+	}
+	if err := nc.Flush(); err != nil {
+		return err
+	}
+	fmt.Println("serving orders.post")
+	<-ctx.Done()
+	return nc.Drain()
+}
+
+// order is what is asked for, and what is told of it.
+type order struct {
+	ID    string `json:"id"`
+	Item  string `json:"item"`
+	Count int    `json:"count"`
+	Who   string `json:"who"`
+}
+
+// post answers one request. An error's code is the HTTP status that the caller gets.
+func post(nc *nats.Conn, r micro.Request) {
+	var o order
+	if err := json.Unmarshal(r.Data(), &o); err != nil || !plain(o.Item) || o.Count < 1 || o.Count > mostPieces {
+		_ = r.Error("400", `send {"item":"coffee","count":1}`, nil) // who asked may be gone
+		return
+	}
+	// The gateway has found out who calls. What a caller writes into this header itself does not get here.
+	o.ID, o.Who = rand.Text()[:8], r.Headers().Get("Godwit-Recipient")
+	taken, err := nc.Request(app+"r.warehouse.take."+o.Item, []byte(strconv.Itoa(o.Count)), stockAnswers)
+	switch {
+	case errors.Is(err, nats.ErrNoResponders):
+		_ = r.Error("503", "the warehouse is closed: nothing was ordered", nil)
+		return
+	case err != nil: // it may have been taken: nobody may ask again without looking
+		_ = r.Error("504", "the warehouse did not answer: "+err.Error(), nil)
+		return
+	case taken.Header.Get("Godwit-Status") != "200":
+		_ = r.Error(taken.Header.Get("Godwit-Status"), string(taken.Data), nil)
+		return
+	}
+	told := nats.NewMsg(app + "t.shop.orders")
+	told.Header.Set("Content-Type", "application/json")
+	told.Data, _ = json.Marshal(o) // strings and a number
+	if err := nc.PublishMsg(told); err != nil {
+		fmt.Fprintln(os.Stderr, "tell of order", o.ID, err) // topics are at most once; the order stands
+	}
+	_ = r.Respond(told.Data, micro.WithHeaders(micro.Headers{
+		"Content-Type": {"application/json"}, "Godwit-Status": {strconv.Itoa(http.StatusCreated)},
+	}))
+}
+
+// plain reports whether a name can be a token of a subject.
+func plain(s string) bool {
+	return s != "" && len(s) <= 32 && strings.Trim(s, "abcdefghijklmnopqrstuvwxyz-") == ""
+}
