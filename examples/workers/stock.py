@@ -1,4 +1,4 @@
-"""The stock: a worker with nats-py. GET /gw/stock/ is a request of stock.get to it; the orders worker asks warehouse.take.
+"""The stock: a worker with nats-py. GET /gw/stock/ asks it stock.get; the orders worker asks warehouse.take.
 
 Nothing opens service "warehouse" to the page, so only workers and back ends get through to it.
 """
@@ -19,7 +19,8 @@ stock = {"coffee": 20, "tea": 3, "cake": 8}
 
 async def main() -> None:
     """Serve until asked to end."""
-    nc = await nats.connect(os.environ["NATS_URL"], token=os.environ["GODWIT_API_KEY"], name="stock", max_reconnect_attempts=-1)
+    url, key = os.environ["NATS_URL"], os.environ["GODWIT_API_KEY"]
+    nc = await nats.connect(url, token=key, name="stock", max_reconnect_attempts=-1)
 
     async def answer(request: Msg, data: bytes, status: int = 200) -> None:
         kind = JSON if status == 200 else {"Content-Type": "text/plain"}
