@@ -49,12 +49,7 @@ func (f *File) openNote() (err error) {
 		return fmt.Errorf("open note of the log: %w", err)
 	}
 	if !n.is(head) {
-		// Zeros rather than a hole: what is mapped must have its place on the disk.
-		b := make([]byte, noteFile)
-		copy(b, noteMagic)
-		copy(b[len(noteMagic):], head[lifeAt:][:lifeSize])
-		_, err = n.file.WriteAt(b, 0)
-		if err = errors.Join(err, n.file.Truncate(noteFile)); err != nil {
+		if err := n.empty(head[lifeAt:][:lifeSize]); err != nil {
 			return fmt.Errorf("write note of the log: %w", err)
 		}
 	}
@@ -67,6 +62,21 @@ func (f *File) openNote() (err error) {
 		f.copies = 1 // so that the next copy takes the place of the older one
 	}
 	return f.loadMark()
+}
+
+// empty writes a note of nothing. Zeros rather than a hole: what is mapped must have its place on the disk. A page at a time:
+// what was written at once the kernel may keep as one piece, all of which is in memory for one byte that is used.
+func (n *note) empty(life []byte) error {
+	page := make([]byte, 4096)
+	for at := int64(len(page)); at < noteFile; at += int64(len(page)) {
+		if _, err := n.file.WriteAt(page, at); err != nil {
+			return err
+		}
+	}
+	copy(page, noteMagic)
+	copy(page[len(noteMagic):], life)
+	_, err := n.file.WriteAt(page, 0)
+	return errors.Join(err, n.file.Truncate(noteFile))
 }
 
 // is reports whether the note is that of the checksums with this header.

@@ -3,8 +3,10 @@ package checkvfs_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"zombiezen.com/go/sqlite"
@@ -175,5 +177,29 @@ func TestANoteCutOffUnderADatabaseEndsWriting(t *testing.T) {
 	var fatal *sqlitedb.FatalError
 	if !errors.As(err, &fatal) || db.Refusal() == nil {
 		t.Errorf("a commit ends with %v, refused: %v", err, db.Refusal())
+	}
+}
+
+// A server has several databases, most of them with little in their logs.
+func TestANoteTakesTheMemoryThatIsUsed(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "a.db")
+	db, err := open(t, path, sqlitedb.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	insert(t, db, 0, 100)
+	maps, err := os.ReadFile("/proc/self/smaps")
+	if err != nil {
+		t.Skip(err)
+	}
+	_, note, mapped := strings.Cut(string(maps), path+checkvfs.NoteSuffix+"\n")
+	_, resident, _ := strings.Cut(note, "\nRss:")
+	var kilobytes int
+	if _, err := fmt.Sscan(resident, &kilobytes); !mapped || err != nil {
+		t.Fatalf("the note is not among what is mapped: %v", err)
+	}
+	if kilobytes > 128 {
+		t.Errorf("%d KB of the note are in memory", kilobytes)
 	}
 }
