@@ -223,6 +223,7 @@ func TestServerFrameEncodings(t *testing.T) {
 	}
 	maps.Copy(encoders, objectEncoders())
 	maps.Copy(encoders, topicEncoders())
+	maps.Copy(encoders, requestEncoders())
 	type vector struct {
 		Name  string
 		JSON  json.RawMessage
@@ -264,6 +265,24 @@ func objectEncoders() map[string]func(f frame.Format) []byte {
 		"object with JSON":             at(object.State{Version: 7, Known: true, Payload: []byte(`{"iso":400}`), ContentType: "application/json"}),
 		"object with text":             at(object.State{Version: 7, Known: true, Payload: []byte("two\nlines ☂"), ContentType: "text/plain"}),
 		"object with bytes":            at(object.State{Version: 7, Known: true, Payload: []byte{0, 255, 128, 10}, ContentType: "application/octet-stream"}),
+	}
+}
+
+// requestEncoders make the frames that ask clients.
+func requestEncoders() map[string]func(f frame.Format) []byte {
+	request := func(r frame.Request) func(frame.Format) []byte {
+		r.ID, r.Subject, r.Deadline = "q0Xm1Vn7Rk2ZbYt8aWcD4g", "orders.post.7", time.Date(2026, 11, 21, 0, 0, 5, 123e6, time.UTC)
+		return func(f frame.Format) []byte { return frame.EncodeRequest(f, &r) }
+	}
+	return map[string]func(f frame.Format) []byte{
+		"request": request(frame.Request{}),
+		"request of HTTP": request(frame.Request{
+			Method: "POST", Path: "/7/a%2Fb", Query: "q=1&q=2", Headers: frame.Headers{"Accept": {"*/*"}, "Link": {"</a>", "</b>"}},
+			ContentType: "application/json", Data: []byte(`{"n":7}`),
+		}),
+		"request with text":              request(frame.Request{ContentType: "text/plain; charset=utf-8", Data: []byte("two\nlines ☂")}),
+		"request with bytes":             request(frame.Request{ContentType: "image/png", Data: []byte{0, 255, 128, 10}}),
+		"request with JSON that is none": request(frame.Request{ContentType: "application/json", Data: []byte(`{"n":`)}),
 	}
 }
 

@@ -17,17 +17,20 @@ from .errors import (
     GodwitError,
     GoodbyeError,
     NackAfter,
+    NoAnswerError,
+    NobodyServesError,
     Problem,
     ProblemError,
     RefusedError,
     RegistrationError,
+    ServeError,
     StateError,
     SubscriptionError,
     SyncTimeoutError,
     UndecodableError,
     UnreachableError,
 )
-from .frames import Message, Notification, Welcome
+from .frames import Message, Notification, Reply, Request, Welcome
 from .objects import Objects, ObjectVersion
 from .publication import Escalation, Publication
 from .registrations import Change
@@ -38,12 +41,14 @@ from .results import (
     ObjectValue,
     Receipt,
     Recipient,
+    Response,
     Session,
     Status,
 )
 from .state import Registration, RegistrationStatus, State
 from .token import Token
 from .topics import Topics
+from .workers import Workers
 
 __all__ = [
     "AsyncClient",
@@ -59,6 +64,8 @@ __all__ = [
     "Listening",
     "Message",
     "NackAfter",
+    "NoAnswerError",
+    "NobodyServesError",
     "Notification",
     "ObjectRegistration",
     "ObjectValue",
@@ -73,6 +80,10 @@ __all__ = [
     "Registration",
     "RegistrationError",
     "RegistrationStatus",
+    "Reply",
+    "Request",
+    "Response",
+    "ServeError",
     "Session",
     "State",
     "StateError",
@@ -84,5 +95,6 @@ __all__ = [
     "UndecodableError",
     "UnreachableError",
     "Welcome",
+    "Workers",
     "__version__",
 ]

@@ -14,26 +14,28 @@ from typing import Any, Self, TypedDict, TypeVar, Unpack, overload
 
 import grpc
 
-from .client import AsyncClient
+from .client import ANSWER_TIMEOUT, AsyncClient
 from .errors import GodwitError
-from .frames import Notification, Welcome
+from .frames import Notification, Reply, Welcome
 from .listener import Listener, ListenOptions
 from .objects import Objects, ObjectVersion
 from .portal import Portal
 from .publication import Publication, PublicationFields
 from .registrations import Change
-from .results import Event, ObjectRegistration, ObjectValue, Receipt, Recipient, Status
+from .results import Event, ObjectRegistration, ObjectValue, Receipt, Recipient, Response, Status
 from .state import State
 from .token import Token, TokenSource
 from .topics import Topics
 from .values import Duration, seconds
+from .workers import Workers
 
 __all__ = ["Client", "Listening"]
 
 T = TypeVar("T")
 
-BlockingHandler = Callable[[Notification], None]
-"""Handles one notification. Returning acknowledges it; an exception asks for redelivery (NackAfter says when)."""
+BlockingHandler = Callable[[Notification], Reply | None]
+"""Handles one notification. Returning acknowledges it, and a Reply answers it; an exception asks for redelivery
+(NackAfter says when)."""
 
 
 class ListenFields(TypedDict, total=False):
@@ -47,6 +49,7 @@ class ListenFields(TypedDict, total=False):
     peek: bool
     objects: Objects | None
     topics: Topics | None
+    workers: Workers | None
     held: Callable[[], Sequence[str]] | None
     on_recall: Callable[[Sequence[str]], None] | None
     on_connect: Callable[[Welcome], None] | None
@@ -194,6 +197,28 @@ class Client:
         """Hand a message to whoever subscribes to a topic now; see AsyncClient.publish_message."""
         self._portal.call(self._async.publish_message(topic, data, content_type=content_type))
 
+    def request(
+        self, subject: str, data: Any = None, *, content_type: str = "", timeout: Duration = ANSWER_TIMEOUT
+    ) -> Response:
+        """Ask one of those who serve a subject, and return the answer, whatever its status; see AsyncClient.request."""
+        return self._portal.call(self._async.request(subject, data, content_type=content_type, timeout=timeout))
+
+    def request_recipient(
+        self,
+        recipient: str,
+        data: Any = None,
+        *,
+        device: str = "",
+        subject: str = "",
+        content_type: str = "",
+        timeout: Duration = ANSWER_TIMEOUT,
+    ) -> Response:
+        """Ask a session of a recipient; see AsyncClient.request_recipient."""
+        work = self._async.request_recipient(
+            recipient, data, device=device, subject=subject, content_type=content_type, timeout=timeout
+        )
+        return self._portal.call(work)
+
     # What became of it.
 
     def status(self, id: str, to: str) -> Status:  # noqa: A002
@@ -311,6 +336,7 @@ class Client:
             on_error=_in_thread(options.get("on_error")),
             objects=options.get("objects"),
             topics=options.get("topics"),
+            workers=options.get("workers"),
         )
         listener = self._async.listener(recipient, None if handle is None else _handler(handle, threads), checked)
         listening = Listening(self._portal, listener, self._portal.submit(_run(listener, threads)))
@@ -337,9 +363,9 @@ def _in_thread(callback: Callable[..., None] | None) -> Callable[..., Coroutine[
     return call
 
 
-def _handler(handle: BlockingHandler, threads: ThreadPoolExecutor) -> Callable[[Notification], Awaitable[None]]:
-    async def call(n: Notification) -> None:
-        await asyncio.get_running_loop().run_in_executor(threads, handle, n)
+def _handler(handle: BlockingHandler, threads: ThreadPoolExecutor) -> Callable[[Notification], Awaitable[Reply | None]]:
+    async def call(n: Notification) -> Reply | None:
+        return await asyncio.get_running_loop().run_in_executor(threads, handle, n)
 
     return call
 

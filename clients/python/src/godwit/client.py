@@ -15,25 +15,29 @@ from .batch import publish_batch
 from .connection import Connection
 from .errors import GodwitError, ProblemError
 from .feed import Feed
-from .frames import Welcome
+from .frames import MAX_BODY, Welcome
 from .grpcconn import dial_grpc
 from .http import API, Query, path
 from .listener import Handler, Listener, ListenOptions
 from .objects import Objects
 from .publication import Publication, PublicationFields, encode_body, new_id
-from .results import Event, ObjectRegistration, ObjectValue, Receipt, Recipient, Status
+from .results import Event, ObjectRegistration, ObjectValue, Receipt, Recipient, Response, Status
 from .token import TokenSource
 from .topics import Topics
-from .values import Duration, check_topic, format_duration, parse_version, seconds
+from .values import Duration, check_name, check_topic, format_duration, parse_version, seconds
 from .websocket import dial_websocket
+from .workers import Workers
 
-__all__ = ["AsyncClient"]
+__all__ = ["ANSWER_TIMEOUT", "AsyncClient"]
 
 # Tries of one request, the first included.
 _ATTEMPTS = 6
 
 # Seconds of one try.
 _TIMEOUT = 30.0
+
+# Seconds that a request waits for its answer.
+ANSWER_TIMEOUT = 5.0
 
 # Of one page of a list.
 _PAGE = 100
@@ -191,6 +195,58 @@ class AsyncClient:
             once=True,
             doing=f"publish to topic {topic}",
         )
+
+    async def request(
+        self, subject: str, data: Any = None, *, content_type: str = "", timeout: Duration = ANSWER_TIMEOUT
+    ) -> Response:
+        """Ask one of those who serve a subject, and return the answer, whatever its status.
+
+        It is tried once: a worker may have done what it was asked although no answer came. NobodyServesError says that
+        nobody was asked, NoAnswerError that no answer came.
+
+        data: a JSON value; or bytes, which are JSON if they are valid JSON, else text if they are UTF-8, else bytes; at
+        most 1 MiB. content_type: where it is not what data looks like. timeout: for the answer, at most 60 s.
+        """
+        target = path("v1", "requests", check_topic(subject))
+        return await self._ask(target, {}, data, content_type, timeout, f"request {subject}")
+
+    async def request_recipient(
+        self,
+        recipient: str,
+        data: Any = None,
+        *,
+        device: str = "",
+        subject: str = "",
+        content_type: str = "",
+        timeout: Duration = ANSWER_TIMEOUT,
+    ) -> Response:
+        """Ask the newest session of a recipient that does not only observe, or of one of its devices; see `request`.
+
+        subject: what the client is told that it is asked. To ask one that may sleep, publish with reply_by.
+        """
+        query = {"device": device, "subject": subject}
+        target = path("v1", "recipients", check_name("recipient", recipient), "requests")
+        return await self._ask(target, query, data, content_type, timeout, f"request to {recipient}")
+
+    async def _ask(
+        self, target: str, query: Query, data: Any, content_type: str, timeout: Duration, doing: str
+    ) -> Response:
+        body, content_type = encode_body(data, content_type)
+        if len(body) > MAX_BODY:
+            raise ValueError(f"data has {len(body)} bytes; at most {MAX_BODY} are allowed")
+        got = await self._api.ask(
+            target,
+            query={**query, "timeout": format_duration(timeout)},
+            content=body,
+            content_type=content_type,
+            wait=seconds(timeout),
+            doing=doing,
+        )
+        headers: dict[str, tuple[str, ...]] = {}
+        for name, value in got.headers.multi_items():
+            headers[name] = (*headers.get(name, ()), value)
+        kind = headers.pop("content-type", ("",))[0]
+        return Response(status=got.status_code, headers=headers, content_type=kind, data=got.content)
 
     # What became of it.
 
@@ -354,6 +410,7 @@ class AsyncClient:
         peek: bool = False,
         objects: Objects | None = None,
         topics: Topics | None = None,
+        workers: Workers | None = None,
         held: Callable[[], Sequence[str]] | None = None,
         on_recall: Callable[[Sequence[str]], Awaitable[None] | None] | None = None,
         on_connect: Callable[[Welcome], Awaitable[None] | None] | None = None,
@@ -363,8 +420,9 @@ class AsyncClient:
         """Receive a recipient's notifications until this task is cancelled.
 
         handle is called for every notification; when it returns, the notification is acknowledged, which settles it for
-        good. An exception asks for redelivery after a while; NackAfter says after which. Without it only `objects` and
-        `topics` are followed, and notifications stay unacknowledged.
+        good; a Reply that it returns answers it, which settles it as replied. An exception asks for redelivery after a
+        while; NackAfter says after which. Without it only `objects` and `topics` are followed and `workers` answer, and
+        notifications stay unacknowledged.
 
         Connections that fail or end are made again: at once after one that was good, then after random waits of up to
         1 s, doubling to 5 min, or when the server said. A notification is handled once however often it is delivered,
@@ -374,7 +432,9 @@ class AsyncClient:
         device: names the device, so that a notification with ack "all" waits for it. A second session of the same
         device closes the first, which then ends with RefusedError of reason "replaced".
         group: of the session's objects. objects: what to follow. topics: what to subscribe to.
-        window: bounds the notifications sent and not yet acknowledged, 1 to 1,024; 0: 64.
+        workers: what to serve. Without, requests made to the recipient are answered with status 501.
+        window: bounds the notifications sent and not yet acknowledged, and the requests not yet answered: 1 to 1,024
+        each; 0: 64.
         heartbeat: asks for one, 5 s to 24 h; 0: 30 s. A connection that is silent for two is given up.
         concurrency: how many handlers run at once; 1 keeps the order.
         peek: only observe, with an API key of role read instead of a token: nothing is acknowledged.
@@ -400,6 +460,7 @@ class AsyncClient:
             on_error=on_error,
             objects=objects,
             topics=topics,
+            workers=workers,
         )
         await self.listener(recipient, handle, options).run()
 

@@ -9,8 +9,8 @@ from .frames import ClientFrame, ServerFrame
 
 __all__ = ["MAX_FRAME", "Connection", "Dial"]
 
-# Bounds one frame from the server: a publish of 256 KB whose every byte needs escaping.
-MAX_FRAME = 8 * (256 << 10)
+# Bounds one frame from the server: a request of 1 MiB whose every byte needs escaping, with its headers.
+MAX_FRAME = 7 << 20
 
 
 class Connection(Protocol):

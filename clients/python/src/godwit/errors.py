@@ -15,10 +15,13 @@ __all__ = [
     "GodwitError",
     "GoodbyeError",
     "NackAfter",
+    "NoAnswerError",
+    "NobodyServesError",
     "Problem",
     "ProblemError",
     "RefusedError",
     "RegistrationError",
+    "ServeError",
     "StateError",
     "SyncTimeoutError",
     "UndecodableError",
@@ -179,6 +182,27 @@ class SubscriptionError(GodwitError):
         self.topics = topics
         self.code = code
         """forbidden or too_many_topics."""
+
+
+class ServeError(GodwitError):
+    """The server refused patterns of subjects for good: the token does not allow them, or a session has too many."""
+
+    def __init__(self, subjects: tuple[str, ...], code: str, message: str) -> None:
+        super().__init__(f"server refused to serve: {message} ({code})")
+        self.subjects = subjects
+        self.code = code
+        """forbidden or too_many_subjects."""
+
+
+class NobodyServesError(ProblemError):
+    """Nobody was asked: nobody serves the subject, all who do are busy, or the recipient is not connected.
+
+    Asking again is harmless.
+    """
+
+
+class NoAnswerError(ProblemError):
+    """No answer came in time, or the worker's connection ended first. It may have done what it was asked."""
 
 
 class RegistrationError(GodwitError):

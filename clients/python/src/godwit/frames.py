@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import json
+import re
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
 from .errors import FrameError
+from .publication import encode_body
 from .unread import Unread
 
 __all__ = [
@@ -28,9 +31,14 @@ __all__ = [
     "Register",
     "Registered",
     "RegistrationFailed",
+    "Reply",
+    "ReplyFrame",
+    "Request",
+    "Serve",
     "ServerFrame",
     "Subscribe",
     "Unregister",
+    "Unserve",
     "Unsubscribe",
     "Welcome",
 ]
@@ -119,7 +127,105 @@ class Unsubscribe:
     queue: str = ""
 
 
-ClientFrame = Hello | Ack | Nack | Register | Unregister | ObjectAck | Ping | Subscribe | Unsubscribe
+@dataclass(frozen=True, slots=True)
+class Serve:
+    """Has the session answer requests of subjects or patterns of them."""
+
+    subjects: tuple[str, ...]
+    queue: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Unserve:
+    """Ends what a serve with the same queue began."""
+
+    subjects: tuple[str, ...]
+    queue: str = ""
+
+
+# Limits of answers.
+MAX_BODY = 1 << 20  # to a request
+MAX_REPLY = 64 << 10  # to a notification
+_MAX_HEADERS = 16 << 10  # all names and values together
+_MAX_TYPE = 128
+_HEADER_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+", re.ASCII)
+_CONTROL = re.compile(r"[\x00-\x08\x0a-\x1f\x7f\ud800-\udfff]")
+
+Headers = Mapping[str, Sequence[str] | str]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReplyFrame:
+    """Answers a request or a notification: one of request_id and id is set."""
+
+    request_id: str = ""
+    id: str = ""
+    status: int = 200
+    headers: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    data: bytes = b""
+    content_type: str = ""
+
+
+class Reply:
+    """Answers a request, or a notification that asked for a reply.
+
+    data: a JSON value; or bytes, which are JSON if they are valid JSON, else text if they are UTF-8, else bytes; at
+    most 1 MiB, to a notification 64 KB. content_type: where it is not what data looks like. headers: values, or lists
+    of them for headers that repeat; an answer to a notification has none.
+    """
+
+    def __init__(self, data: Any = None, *, status: int = 200, headers: Headers | None = None, content_type: str = ""):
+        self.data, self.content_type = encode_body(data, content_type)
+        self.status = status
+        self.headers = {n: (v,) if isinstance(v, str) else tuple(v) for n, v in (headers or {}).items()}
+
+    def check(self, most: int) -> None:
+        """Raise ValueError for what the server would not take."""
+        if not 200 <= self.status <= 599:
+            raise ValueError(f"status {self.status} is not between 200 and 599")
+        if len(self.data) > most:
+            raise ValueError(f"data has {len(self.data)} bytes; at most {most} are allowed")
+        kind = self.content_type
+        if len(kind) > _MAX_TYPE or not (kind.isascii() and (kind.isprintable() or not kind)):
+            raise ValueError(f"content type {kind[:64]!r} is not one of at most {_MAX_TYPE} ASCII characters")
+        size = 0
+        for name, values in self.headers.items():
+            if not _HEADER_NAME.fullmatch(name):
+                raise ValueError(f"{name[:64]!r} is not a header's name")
+            for value in values:
+                if _CONTROL.search(value):
+                    raise ValueError(f"header {name[:64]} has a value with control characters")
+                size += len(name) + len(value.encode())
+        if size > _MAX_HEADERS:
+            raise ValueError(f"headers have {size} bytes; at most {_MAX_HEADERS} are allowed")
+
+    def to(self, asked: Request | Notification) -> ReplyFrame:
+        """Return the frame that answers a request or a notification."""
+        if isinstance(asked, Notification):
+            return ReplyFrame(id=asked.id, status=self.status, data=self.data, content_type=self.content_type)
+        return ReplyFrame(
+            request_id=asked.request_id,
+            status=self.status,
+            headers=self.headers,
+            data=self.data,
+            content_type=self.content_type,
+        )
+
+
+ClientFrame = (
+    Hello
+    | Ack
+    | Nack
+    | Register
+    | Unregister
+    | ObjectAck
+    | Ping
+    | Subscribe
+    | Unsubscribe
+    | Serve
+    | Unserve
+    | ReplyFrame
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -157,6 +263,7 @@ class Notification:
     attempt: int = 1
     """1 for the first delivery."""
     reply_by: datetime | None = None
+    """By when an answer is asked for; None: none is."""
 
     def json(self) -> Any:
         """Return data as the JSON value it is; None where there is none."""
@@ -230,6 +337,38 @@ class MessageGap:
     count: int
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Request:
+    """What somebody asks."""
+
+    request_id: str = field(repr=False)
+    """Secret: it authorises the answer."""
+    subject: str = ""
+    method: str = ""
+    """Of a request that came through the gateway, as path and query; else empty."""
+    path: str = ""
+    query: str = ""
+    headers: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    """Their values by name; some come more than once. See `header`."""
+    content_type: str = ""
+    data: bytes = b""
+    deadline: datetime = EPOCH
+    """An answer that comes later is dropped."""
+
+    def header(self, name: str) -> str:
+        """Return the first value of a header, however its name is written; "": there is none."""
+        values = (v for n, v in self.headers.items() if n.lower() == name.lower() and v)
+        return next(values, ("",))[0]
+
+    def json(self) -> Any:
+        """Return data as the JSON value it is; None where there is none."""
+        return json.loads(self.data) if self.data else None
+
+    def text(self) -> str:
+        """Return data as the text it is."""
+        return self.data.decode()
+
+
 @dataclass(frozen=True, slots=True)
 class Pong:
     """Answers a ping."""
@@ -269,6 +408,7 @@ ServerFrame = (
     | ObjectFrame
     | Message
     | MessageGap
+    | Request
     | Pong
     | Goodbye
     | ErrorFrame

@@ -13,12 +13,32 @@ from urllib.parse import quote
 import httpx
 
 from .backoff import REQUEST_BASE, REQUEST_MOST, Backoff
-from .errors import GodwitError, Problem, ProblemError, UnreachableError, retry_after
+from .errors import (
+    GodwitError,
+    NoAnswerError,
+    NobodyServesError,
+    Problem,
+    ProblemError,
+    UnreachableError,
+    retry_after,
+)
 
 __all__ = ["API", "path", "read_problem"]
 
 # Idle connections kept to the server; as many publishers may run without dialling again and again.
 _IDLE_CONNECTIONS = 128
+
+# How many seconds a request may take beside the wait for its answer.
+_ANSWER_SLACK = 10.0
+
+# What the problems of requests mean.
+_NO_ANSWERS: dict[str, type[ProblemError]] = {
+    "/problems/nobody-serves": NobodyServesError,
+    "/problems/workers-busy": NobodyServesError,
+    "/problems/not-connected": NobodyServesError,
+    "/problems/no-answer": NoAnswerError,
+    "/problems/worker-gone": NoAnswerError,
+}
 
 Query = Mapping[str, str | int | None]
 
@@ -141,6 +161,36 @@ class API:
             raise UnreachableError(f"{doing}: reach server: {str(e) or type(e).__name__}") from e
         if not response.is_success:
             raise _failure(response, doing)
+        return response
+
+    async def ask(
+        self, target: str, *, query: Query, content: bytes, content_type: str, wait: float, doing: str
+    ) -> httpx.Response:
+        """Make a request of somebody behind the server, once, and return the answer, whatever its status.
+
+        What the server says in the place of an answer is raised.
+        """
+        timeout = wait + _ANSWER_SLACK
+        headers = {"Content-Type": content_type} if content_type else {}
+        request = self._client().build_request(
+            "POST",
+            self._base + target,
+            params=_params(query),
+            content=content,
+            headers={**headers, **self._credentials()},
+            timeout=timeout,
+        )
+        try:
+            async with asyncio.timeout(timeout):
+                response = await self._client().send(request, follow_redirects=False)  # a redirect is an answer, too
+        except (TimeoutError, httpx.TimeoutException) as e:
+            raise UnreachableError(f"{doing}: server did not answer in {timeout:g} s") from e
+        except httpx.TransportError as e:
+            raise UnreachableError(f"{doing}: reach server: {str(e) or type(e).__name__}") from e
+        if response.status_code >= 400 and response.headers.get("Content-Type", "") == "application/problem+json":
+            problem = read_problem(response.status_code, response.content, response.headers.get("Retry-After"))
+            if problem.type.startswith("/problems/"):  # the server's, not a worker's
+                raise _NO_ANSWERS.get(problem.type, ProblemError)(problem, doing)
         return response
 
     def _credentials(self) -> dict[str, str]:

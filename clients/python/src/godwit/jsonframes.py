@@ -28,9 +28,13 @@ from .frames import (
     Register,
     Registered,
     RegistrationFailed,
+    ReplyFrame,
+    Request,
+    Serve,
     ServerFrame,
     Subscribe,
     Unregister,
+    Unserve,
     Unsubscribe,
     Welcome,
 )
@@ -77,8 +81,41 @@ def _client_fields(frame: ClientFrame) -> tuple[str, dict[str, Any]]:
             return "subscribe", {"topics": list(frame.topics), **_filled(queue=frame.queue)}
         case Unsubscribe():
             return "unsubscribe", {"topics": list(frame.topics), **_filled(queue=frame.queue)}
+        case Serve():
+            return "serve", {"subjects": list(frame.subjects), **_filled(queue=frame.queue)}
+        case Unserve():
+            return "unserve", {"subjects": list(frame.subjects), **_filled(queue=frame.queue)}
+        case ReplyFrame():
+            return "reply", _reply(frame)
         case Ping():
             return "ping", _filled(digest=frame.digest)
+
+
+def _reply(frame: ReplyFrame) -> dict[str, Any]:
+    headers = {
+        name: values[0] if len(values) == 1 else list(values) for name, values in frame.headers.items() if values
+    }
+    return _filled(
+        request_id=frame.request_id,
+        id=frame.id,
+        status=frame.status,
+        headers=headers,
+        content_type=frame.content_type,
+        **_body(frame.data, frame.content_type),
+    )
+
+
+def _body(data: bytes, content_type: str) -> dict[str, Any]:
+    """Return data so that its bytes arrive as they are, and not much longer than they are."""
+    try:
+        text = data.decode()
+        value = json.loads(text) if is_json(content_type) else text
+        written = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+        if (written == text) if is_json(content_type) else len(written.encode()) <= len(data) * 4 // 3 + 4:
+            return {"data": value}
+    except (ValueError, RecursionError):
+        pass
+    return {"data_base64": base64.b64encode(data).decode()}
 
 
 def _filled(**fields: Any) -> dict[str, Any]:
@@ -304,6 +341,28 @@ def _message(fields: dict[str, Any]) -> Message | MessageGap:
     return Message(topic=_text(fields, "topic"), data=data, content_type=content_type)
 
 
+def _request(fields: dict[str, Any]) -> Request:
+    data, content_type = _content(fields, "data")
+    return Request(
+        request_id=_text(fields, "request_id"),
+        subject=_text(fields, "subject"),
+        method=_text(fields, "method"),
+        path=_text(fields, "path"),
+        query=_text(fields, "query"),
+        headers=_headers(fields),
+        content_type=content_type,
+        data=data,
+        deadline=_time(fields, "deadline") or EPOCH,
+    )
+
+
+def _headers(fields: Mapping[str, Any]) -> dict[str, tuple[str, ...]]:
+    given = fields.get("headers") or {}
+    if not isinstance(given, dict):
+        raise MemberError("headers", "is not an object")
+    return {_sound(name): (value,) if isinstance(value, str) else _texts(given, name) for name, value in given.items()}
+
+
 _READERS: dict[str, Callable[[dict[str, Any]], ServerFrame]] = {
     "welcome": _welcome,
     "notification": _notification,
@@ -314,6 +373,7 @@ _READERS: dict[str, Callable[[dict[str, Any]], ServerFrame]] = {
     ),
     "object": _object,
     "message": _message,
+    "request": _request,
     "pong": lambda f: Pong(_text(f, "digest")),
     "goodbye": lambda f: Goodbye(_text(f, "reason"), _duration(f, "retry_after")),
     "error": lambda f: ErrorFrame(_text(f, "code"), _text(f, "message"), _text(f, "field"), _texts(f, "refused")),

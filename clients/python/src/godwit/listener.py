@@ -18,11 +18,12 @@ from .errors import (
     NackAfter,
     ProblemError,
     RefusedError,
+    ServeError,
     SubscriptionError,
     UndecodableError,
     UnreachableError,
 )
-from .frames import Nack, Notification, Welcome
+from .frames import MAX_REPLY, Nack, Notification, Reply, ReplyFrame, Welcome
 from .objects import Objects
 from .outbox import Outbox
 from .seen import IdSet
@@ -31,6 +32,7 @@ from .token import Token, TokenSource
 from .topics import Topics
 from .unread import Unread, cut_reason
 from .values import Duration, seconds
+from .workers import Workers, unasked
 
 __all__ = ["MAX_WINDOW", "Handler", "ListenOptions", "Listener"]
 
@@ -38,8 +40,16 @@ log = logging.getLogger("godwit")
 
 T = TypeVar("T")
 
-Handler = Callable[[Notification], Awaitable[None]]
-"""Handles one notification. Returning acknowledges it; an exception asks for redelivery (NackAfter says when)."""
+Handler = Callable[[Notification], Awaitable[Reply | None]]
+"""Handles one notification. Returning acknowledges it, and a Reply answers it; an exception asks for redelivery
+(NackAfter says when)."""
+
+# How many answers to notifications a listener keeps: 4 MB of the largest. One that was lost with its connection and is
+# not kept any more is asked of the handler again.
+_KEPT_REPLIES = 64
+
+# The seconds for which a notification is put off whose answer the server would not take.
+_BAD_REPLY = 300.0
 
 # The largest window a server grants.
 MAX_WINDOW = 1024
@@ -96,6 +106,7 @@ class ListenOptions:
     on_error: Callable[[GodwitError], Awaitable[None] | None] | None = None
     objects: Objects | None = None
     topics: Topics | None = None
+    workers: Workers | None = None
 
 
 @dataclass(slots=True)
@@ -143,6 +154,8 @@ class Listener:
         self._jobs: asyncio.Queue[_Job | None] = asyncio.Queue()
         self._held: dict[str, _Job] = {}
         self._seen = IdSet()
+        self._replies: dict[str, ReplyFrame] = {}  # the last ones, by notification
+        self.workers = options.workers if options.workers is not None else Workers(unasked)
         self._presented = ""  # the token of the last hello
 
     def stop(self) -> None:
@@ -156,6 +169,7 @@ class Listener:
             objects.attach()
         if topics is not None:
             topics.attach()
+        self.workers.attach()
         workers = [asyncio.create_task(self._work()) for _ in range(self.options.concurrency)]
         if objects is not None:
             workers.append(asyncio.create_task(objects.work()))
@@ -191,6 +205,8 @@ class Listener:
         if self.options.topics is not None:
             self.options.topics.stop()
         try:
+            if not connector.done():
+                workers.append(asyncio.create_task(self.workers.drain()))
             await asyncio.wait(workers)
             self.closing.set()
             await asyncio.wait([connector], timeout=_FLUSH_PATIENCE)
@@ -202,6 +218,8 @@ class Listener:
                 await self.options.objects.detach()
             if self.options.topics is not None:
                 self.options.topics.detach()
+            await self.workers.abandon()
+            self.workers.detach()
 
     async def _connect(self) -> None:
         """Make one session after the other until closing."""
@@ -300,7 +318,7 @@ class Listener:
     async def _handle_one(self, n: Notification) -> None:
         assert self._handle is not None
         try:
-            await self._handle(n)
+            reply = await self._handle(n)
         except NackAfter as e:
             after = min(max(_AT_ONCE, e.after), _LONGEST)  # in this order also of what is no number
             self._refuse(n, Nack((n.id,), after, cut_reason(e.reason)))
@@ -314,9 +332,25 @@ class Listener:
             log.exception("notification handler failed", extra={"id": n.id})
             self._refuse(n, Nack((n.id,)))
         else:
+            self._handled(n, reply)
+
+    def _handled(self, n: Notification, reply: Reply | None) -> None:
+        if not isinstance(reply, Reply):
             self._seen.add(n.id)
             if not self.options.peek:
                 self.outbox.ack(n.id)
+            return
+        try:
+            reply.check(MAX_REPLY)
+        except ValueError as e:
+            log.error("notification handler gave a bad reply", extra={"id": n.id, "reason": str(e)})
+            self._refuse(n, Nack((n.id,), _BAD_REPLY, cut_reason(f"reply: {e}")))
+            return
+        self._replies[n.id] = frame = reply.to(n)
+        if len(self._replies) > _KEPT_REPLIES:
+            del self._replies[next(iter(self._replies))]
+        if not self.options.peek:
+            self.outbox.reply(frame)
 
     def _refuse(self, n: Notification, nack: Nack) -> None:
         job = self._held.get(n.id)
@@ -330,6 +364,10 @@ class Listener:
         if n.id in self._seen:
             if not self.options.peek:
                 self.outbox.ack(n.id)  # the first acknowledgement was lost with its connection
+            return
+        if n.id in self._replies:
+            if not self.options.peek:
+                self.outbox.reply(self._replies[n.id])  # it was lost with its connection
             return
         if len(self._held) >= MAX_WINDOW:
             return  # more than any window: it comes again
@@ -352,7 +390,7 @@ class Listener:
             self.outbox.nack(Nack((name,), frame.pause, cut_reason(frame.error.reason)))
         await self.report(frame.error)
 
-    async def report(self, error: UndecodableError | SubscriptionError) -> None:
+    async def report(self, error: UndecodableError | SubscriptionError | ServeError) -> None:
         """Tell the program what it would not know of."""
         log.error("listening goes on after an error", extra={"reason": str(error)})
         await self.call(self.options.on_error, error)

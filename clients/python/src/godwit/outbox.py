@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from .frames import Ack, ClientFrame, Nack
+from .frames import Ack, ClientFrame, Nack, ReplyFrame
 
 __all__ = ["Outbox"]
 
@@ -22,6 +22,7 @@ class Outbox:
     def __init__(self) -> None:
         self._acks: list[str] = []
         self._nacks: list[Nack] = []
+        self._replies: list[ReplyFrame] = []
         self.wake: Callable[[], None] = lambda: None
         """Called when there is something to send."""
 
@@ -35,11 +36,17 @@ class Outbox:
         self._nacks.append(nack)
         self.wake()
 
+    def reply(self, reply: ReplyFrame) -> None:
+        """Answer a notification."""
+        self._replies.append(reply)
+        self.wake()
+
     def take(self) -> list[ClientFrame]:
         """Empty the outbox into frames."""
         frames: list[ClientFrame] = [
             Ack(tuple(self._acks[i : i + _MAX_ACK_IDS])) for i in range(0, len(self._acks), _MAX_ACK_IDS)
         ]
         frames += self._nacks
-        self._acks, self._nacks = [], []
+        frames += self._replies
+        self._acks, self._nacks, self._replies = [], [], []
         return frames

@@ -27,9 +27,13 @@ from .frames import (
     Register,
     Registered,
     RegistrationFailed,
+    ReplyFrame,
+    Request,
+    Serve,
     ServerFrame,
     Subscribe,
     Unregister,
+    Unserve,
     Unsubscribe,
     Welcome,
 )
@@ -73,8 +77,31 @@ def to_proto(frame: ClientFrame) -> pb.ClientFrame:
             return pb.ClientFrame(subscribe=pb.Subscribe(topics=frame.topics, queue=frame.queue))
         case Unsubscribe():
             return pb.ClientFrame(unsubscribe=pb.Subscribe(topics=frame.topics, queue=frame.queue))
+        case Serve():
+            return pb.ClientFrame(serve=pb.Serve(subjects=frame.subjects, queue=frame.queue))
+        case Unserve():
+            return pb.ClientFrame(unserve=pb.Serve(subjects=frame.subjects, queue=frame.queue))
+        case ReplyFrame():
+            return pb.ClientFrame(reply=_reply(frame))
         case Ping():
             return pb.ClientFrame(ping=pb.Ping(digest=frame.digest))
+
+
+def _reply(frame: ReplyFrame) -> pb.Reply:
+    return pb.Reply(
+        request_id=frame.request_id,
+        id=frame.id,
+        status=frame.status,
+        headers={name: values[0] for name, values in frame.headers.items() if len(values) == 1},
+        header_fields=[
+            pb.HeaderField(name=name, value=v)
+            for name, values in frame.headers.items()
+            if len(values) > 1
+            for v in values
+        ],
+        data=frame.data,
+        content_type=frame.content_type,
+    )
 
 
 def decode_proto(data: bytes) -> ServerFrame | None:
@@ -114,6 +141,8 @@ def _read(message: pb.ServerFrame, kind: str | None) -> ServerFrame | None:
             return _object(message.object)
         case "message":
             return _message(message.message)
+        case "request":
+            return _request(message.request)
         case "pong":
             return Pong(message.pong.digest)
         case "goodbye":
@@ -200,6 +229,23 @@ def _message(m: pb.Message) -> Message | MessageGap:
     if m.gap:
         return MessageGap(m.gap)
     return Message(topic=m.topic, data=m.data, content_type=m.content_type)
+
+
+def _request(r: pb.Request) -> Request:
+    headers: dict[str, tuple[str, ...]] = {name: (value,) for name, value in r.headers.items()}
+    for f in r.header_fields:
+        headers[f.name] = (*headers.get(f.name, ()), f.value)
+    return Request(
+        request_id=r.request_id,
+        subject=r.subject,
+        method=r.method,
+        path=r.path,
+        query=r.query,
+        headers=headers,
+        content_type=r.content_type,
+        data=r.data,
+        deadline=_time(r.deadline_ms, "deadline"),
+    )
 
 
 # Of the fields of frames: what it takes to say what is wrong, and with which notification or object.

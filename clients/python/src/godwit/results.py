@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
@@ -17,6 +18,7 @@ __all__ = [
     "ObjectValue",
     "Receipt",
     "Recipient",
+    "Response",
     "Session",
     "Status",
 ]
@@ -73,6 +75,25 @@ class ChannelStatus:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Response:
+    """What answered a request."""
+
+    status: int
+    headers: Mapping[str, tuple[str, ...]]
+    """Their values by name in small letters; some come more than once."""
+    content_type: str = ""
+    data: bytes = b""
+
+    def json(self) -> Any:
+        """Return data as the JSON value it is; None where there is none."""
+        return json.loads(self.data) if self.data else None
+
+    def text(self) -> str:
+        """Return data as the text it is."""
+        return self.data.decode()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Status:
     """What became of one recipient's copy of a notification. Times are None for what has not happened."""
 
@@ -96,6 +117,7 @@ class Status:
     attempts: int = 0
     """Deliveries; may lag, and be lost in a crash."""
     reply: Any = None
+    """What the recipient answered: status, content_type, and data or data_base64."""
     channels: tuple[ChannelStatus, ...] = ()
 
     @property

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from .backoff import CONNECT_BASE, CONNECT_MOST, Backoff
 from .connection import Connection
-from .errors import GodwitError, GoodbyeError, RefusedError, UnreachableError
+from .errors import GodwitError, GoodbyeError, RefusedError, ServeError, UnreachableError
 from .frames import (
     ClientFrame,
     ErrorFrame,
@@ -25,6 +25,7 @@ from .frames import (
     Recall,
     Registered,
     RegistrationFailed,
+    Request,
     ServerFrame,
     Welcome,
 )
@@ -58,6 +59,7 @@ class Session:
         self._l = listener
         self._objects = listener.options.objects
         self._topics = listener.options.topics
+        self._workers = listener.workers
         self._token = Token("")
         self._wake = asyncio.Event()
         self._extra: list[ClientFrame] = []
@@ -139,6 +141,7 @@ class Session:
             self._objects.connected(welcome.digest, self._wake)
         if self._topics is not None:
             self._topics.connected(self._wake)
+        self._workers.connected(self._wake)
         await self._l.call(self._l.options.on_connect, welcome)
         sides = [asyncio.create_task(side) for side in (self._read(conn), self._write(conn), self._renew())]
         reader, writer, _ = sides
@@ -157,6 +160,7 @@ class Session:
                 self._objects.disconnected()
             if self._topics is not None:
                 self._topics.disconnected()
+            self._workers.disconnected()
 
     async def _read(self, conn: Connection) -> None:
         while True:
@@ -182,6 +186,9 @@ class Session:
             case ErrorFrame():
                 if self._topics is not None and self._topics.refused(frame):
                     return
+                if error := self._workers.refused(frame):
+                    await self._not_served(error)
+                    return
                 log.warning("server refused a frame", extra={"code": frame.code, "detail": frame.message})
                 await self._l.call(self._l.options.on_error, frame.error())
             case Pong():
@@ -189,9 +196,19 @@ class Session:
             case Message() | MessageGap():
                 if self._topics is not None:
                     self._topics.received(frame)
+            case Request():
+                self._workers.asked(frame, self._l.options.window)
             case Registered() | RegistrationFailed() | ObjectFrame():
                 if self._objects is not None:
                     self._objects.received(frame)
+
+    async def _not_served(self, error: ServeError | bool) -> None:
+        if isinstance(error, bool):
+            return  # it is tried again
+        if self._workers.on_refused is not None:
+            await self._l.call(self._workers.on_refused, error)
+        else:
+            await self._l.report(error)
 
     def _answered(self, pong: Pong) -> None:
         self._pongs += 1
@@ -201,6 +218,7 @@ class Session:
             self._objects.received(pong)
         if self._topics is not None:
             self._topics.ponged(self._pongs)
+        self._workers.ponged(self._pongs)
 
     async def _write(self, conn: Connection) -> None:
         """Send acknowledgements, registrations and pings until the listener closes, which ends it with a flush."""
@@ -233,6 +251,7 @@ class Session:
             look = min(look, self._objects.due_in())
         if self._topics is not None:
             look = min(look, self._topics.due_in())
+        look = min(look, self._workers.due_in())
         closing = asyncio.ensure_future(self._l.closing.wait())
         wake = asyncio.ensure_future(self._wake.wait())
         try:
@@ -251,9 +270,13 @@ class Session:
                 self._pings += 1
                 self._ponged.clear()
             await conn.send(frame)
-        if self._topics is not None and (new := self._topics.take(self._pings + 1)):
-            for frame in new:
-                await conn.send(frame)
+        for frame in self._workers.answers():
+            await conn.send(frame)
+        new = self._topics.take(self._pings + 1) if self._topics is not None else []
+        new += self._workers.take(self._pings + 1)
+        for frame in new:
+            await conn.send(frame)
+        if new:
             await self._ping(conn)  # its pong says that they are in effect
 
     async def _ping(self, conn: Connection) -> None:

@@ -5,23 +5,17 @@ from __future__ import annotations
 import asyncio
 import inspect
 import logging
-import threading
 from collections import deque
 from collections.abc import Awaitable, Callable
-from contextlib import suppress
-from dataclasses import dataclass, field
 
-from .backoff import CONNECT_BASE, CONNECT_MOST, Backoff
 from .errors import SubscriptionError
-from .frames import ClientFrame, ErrorFrame, Message, MessageGap, Subscribe, Unsubscribe
+from .frames import ErrorFrame, Message, MessageGap, Subscribe, Unsubscribe
+from .patterns import Patterns
 from .values import check_name, check_topic
 
 __all__ = ["MessageHandler", "Topics"]
 
 log = logging.getLogger("godwit")
-
-# How many patterns one frame names.
-_MOST_PATTERNS = 256
 
 # What waits for the handler. More is dropped and told as a gap.
 _MOST_WAITING = 4096
@@ -31,19 +25,7 @@ MessageHandler = Callable[[Message], Awaitable[None] | None]
 """Handles one message: a coroutine function, or a plain one, which is run in a thread."""
 
 
-@dataclass(slots=True)
-class _Subscription:
-    """A pattern with its queue, and how far it is on this connection."""
-
-    sent: bool = False
-    active: bool = False
-    mark: int = 0
-    """The ping whose pong makes it active."""
-    retry_at: float = 0.0
-    retries: Backoff = field(default_factory=lambda: Backoff(CONNECT_BASE, CONNECT_MOST))
-
-
-class Topics:
+class Topics(Patterns):
     """What a program subscribes to. Give it to `listen`.
 
     Messages come at most once: what is published while there is no connection is missed. On every new connection the
@@ -61,20 +43,14 @@ class Topics:
         on_gap: Callable[[int], Awaitable[None] | None] | None = None,
         on_refused: Callable[[SubscriptionError], Awaitable[None] | None] | None = None,
     ) -> None:
+        super().__init__(begin=Subscribe, end=Unsubscribe, field="topics")
         self._handle = handle
         self._on_gap = on_gap
         self._on_refused = on_refused
-        self._lock = threading.Lock()
-        self._entries: dict[tuple[str, str], _Subscription] = {}  # by queue and pattern
-        self._ending: list[tuple[str, str]] = []  # to be unsubscribed from on this connection
         self._waiting: deque[Message | int | SubscriptionError] = deque()  # an int is a gap
         self._bytes = 0
-        self._live = False
-        self._loop: asyncio.AbstractEventLoop | None = None
-        self._writer: asyncio.Event | None = None  # wakes the session's writer
         self._work = asyncio.Event()
         self._stopping = False
-        self._watchers: set[asyncio.Event] = set()
 
     def subscribe(self, *patterns: str, queue: str = "") -> None:
         """Subscribe to topics or patterns of them: "*" stands for any one token, a final ">" for one or more.
@@ -86,138 +62,31 @@ class Topics:
             check_name("queue", queue)
         for pattern in patterns:
             check_topic(pattern)
-        with self._lock:
-            for pattern in patterns:
-                self._entries.setdefault((queue, pattern), _Subscription())
-        self._changed()
+        self._add(patterns, queue)
 
     def unsubscribe(self, *patterns: str, queue: str = "") -> None:
         """End what `subscribe` with the same queue began. Messages that are on their way still come."""
-        with self._lock:
-            for pattern in patterns:
-                entry = self._entries.pop((queue, pattern), None)
-                if entry is not None and entry.sent:
-                    self._ending.append((queue, pattern))
-        self._changed()
-
-    async def active(self) -> None:
-        """Return once all subscriptions are in effect: what is published from then on comes.
-
-        That holds as long as the connection does. Bound it with `asyncio.timeout`.
-        """
-        watcher = asyncio.Event()
-        self._watchers.add(watcher)
-        try:
-            while not self._all_active():
-                watcher.clear()
-                await watcher.wait()
-        finally:
-            self._watchers.discard(watcher)
-
-    def _all_active(self) -> bool:
-        with self._lock:
-            return self._live and all(e.active for e in self._entries.values())
-
-    def _changed(self) -> None:
-        loop = self._loop
-        if loop is not None:
-            with suppress(RuntimeError):  # the loop has just been closed
-                loop.call_soon_threadsafe(self._wake)
-
-    def _wake(self) -> None:
-        if self._writer is not None:
-            self._writer.set()
-        for watcher in self._watchers:
-            watcher.set()
+        self._remove(patterns, queue)
 
     # For the listener and its session.
 
     def attach(self) -> None:
         """Begin to work on the running loop."""
-        if self._loop is not None:
-            raise RuntimeError("these topics are used by another call of listen")
-        self._loop = asyncio.get_running_loop()
+        super().attach()
         self._work, self._stopping = asyncio.Event(), False
-
-    def detach(self) -> None:
-        """End it."""
-        self._loop = None
 
     def stop(self) -> None:
         """Let `work` return after the message that is being handled."""
         self._stopping = True
         self._work.set()
 
-    def connected(self, writer: asyncio.Event) -> None:
-        """Begin a connection, on which nothing is subscribed yet."""
-        self._writer = writer
-        self._connection(live=True)
-
-    def disconnected(self) -> None:
-        """Note that the session ended."""
-        self._writer = None
-        self._connection(live=False)
-
-    def _connection(self, *, live: bool) -> None:
-        with self._lock:
-            self._live = live
-            self._ending.clear()
-            for entry in self._entries.values():
-                entry.sent = entry.active = False
-                entry.retry_at = 0.0
-        self._wake()
-
-    def take(self, mark: int) -> list[ClientFrame]:
-        """Return the frames to send now. The pong of the ping with that number says that the subscriptions are made."""
-        now = asyncio.get_running_loop().time()
-        with self._lock:
-            frames: list[ClientFrame] = [Unsubscribe((pattern,), queue) for queue, pattern in self._ending]
-            self._ending.clear()
-            new: dict[str, list[str]] = {}
-            for (queue, pattern), entry in self._entries.items():
-                if not entry.sent and entry.retry_at <= now:
-                    entry.sent, entry.mark = True, mark
-                    new.setdefault(queue, []).append(pattern)
-        for queue, patterns in new.items():
-            frames += [
-                Subscribe(tuple(patterns[i : i + _MOST_PATTERNS]), queue)
-                for i in range(0, len(patterns), _MOST_PATTERNS)
-            ]
-        return frames
-
-    def due_in(self) -> float:
-        """Return in how many seconds there is something to send again."""
-        now = asyncio.get_running_loop().time()
-        with self._lock:
-            return min((max(e.retry_at - now, 0.0) for e in self._entries.values() if not e.sent), default=float("inf"))
-
-    def ponged(self, count: int) -> None:
-        """Take the answer to the ping with that number."""
-        with self._lock:
-            for entry in self._entries.values():
-                if entry.sent and not entry.active and count >= entry.mark:
-                    entry.active = True
-                    entry.retries.reset()
-        self._wake()
-
     def refused(self, e: ErrorFrame) -> bool:
         """Take an error of the server. False: it is about something else."""
-        if e.field != "topics" or not e.refused:
+        if not self._without(e):
             return False
-        now = asyncio.get_running_loop().time()
-        with self._lock:
-            for key, entry in list(self._entries.items()):
-                if not entry.sent or key[1] not in e.refused:
-                    continue
-                if e.code == "unavailable":
-                    entry.sent = entry.active = False
-                    entry.retry_at = now + entry.retries.next()
-                else:
-                    del self._entries[key]
         if e.code != "unavailable":
             self._waiting.append(SubscriptionError(e.refused, e.code, e.message))
             self._work.set()
-        self._wake()
         return True
 
     def received(self, frame: Message | MessageGap) -> None:
