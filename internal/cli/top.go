@@ -227,9 +227,9 @@ func (t *top) draw(out *os.File) error {
 		width, height = 80, 24
 	}
 	lines := t.shown.lines(t.by, height-1)
-	foot := fmt.Sprintf("every %s   o oldest   u unacked   b queued bytes   space now   q quit", t.every)
+	foot, colour := fmt.Sprintf("every %s   o oldest   u unacked   b queued bytes   space now   q quit", t.every), faint
 	if t.trouble != nil {
-		foot = clean(t.trouble.Error())
+		foot, colour = clean(t.trouble.Error()), red
 	}
 	var b strings.Builder
 	b.WriteString(goHome)
@@ -242,10 +242,6 @@ func (t *top) draw(out *os.File) error {
 			line = t.p.paint(bold, line)
 		}
 		b.WriteString(line + restOfLine + "\r\n")
-	}
-	colour := faint
-	if t.trouble != nil {
-		colour = red
 	}
 	b.WriteString(t.p.paint(colour, clip(foot, width)) + restOfAll)
 	_, err = io.WriteString(out, b.String())

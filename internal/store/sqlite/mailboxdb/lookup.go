@@ -158,10 +158,7 @@ func (s *Store) History(ctx context.Context, appName, name string, status notifi
 			examined++
 			cursor = pos
 			var r row
-			if r, ok, err = readRow(note, pos); err != nil {
-				return false
-			}
-			if ok && r.recipient == info.key {
+			if r, ok, err = readRow(note, pos); ok && r.recipient == info.key {
 				if rec := r.record(name, now); status == 0 || rec.Status == status {
 					err = readNacks(nack, &rec)
 					items = append(items, rec)

@@ -55,9 +55,9 @@ func readRow(stmt *sqlite.Stmt, pos int64) (r row, ok bool, err error) {
 		return nil
 	})
 	if err != nil {
-		err = fmt.Errorf("read notification at %d: %w", pos, err)
+		return row{}, false, fmt.Errorf("read notification at %d: %w", pos, err)
 	}
-	return r, ok, err
+	return r, ok, nil
 }
 
 func (r *row) contentPos() int64 {
