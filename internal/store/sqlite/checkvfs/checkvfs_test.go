@@ -357,6 +357,31 @@ func TestADatabaseOfAnotherStoreIsNotOpened(t *testing.T) {
 	}
 }
 
+// All that a young database has may be in its log: nothing but the header of its checksums is there to be cut off.
+func TestChecksumsCutOffInTheirHeaderAreRefused(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "a.db")
+	db, err := open(t, path, sqlitedb.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	insert(t, db, 0, 10)
+	copied := crash(t, path)
+	db.Close()
+	for _, at := range []int64{128<<10 - 1, 80000, 12000, 300} {
+		if err := os.Truncate(copied+checkvfs.Suffix, at); err != nil {
+			t.Fatal(err)
+		}
+		db, err := open(t, copied, sqlitedb.Options{Guard: sqlitedb.Guard{Checked: true}})
+		var damage *checkvfs.DamageError
+		if !errors.As(err, &damage) || damage.Path != copied+checkvfs.Suffix {
+			t.Errorf("cut off at %d: %v", at, err)
+		}
+		if err == nil {
+			db.Close()
+		}
+	}
+}
+
 func TestFilesThatAreTakenAwayAreNoticed(t *testing.T) {
 	for _, suffix := range []string{"", "-wal", checkvfs.Suffix, checkvfs.NoteSuffix} {
 		for name, harm := range map[string]func(string) error{

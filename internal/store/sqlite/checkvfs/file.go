@@ -343,18 +343,18 @@ func (f *File) adopt() error {
 			return fmt.Errorf("make checksums: %w", err)
 		}
 	}
+	info, err := f.sums.Stat()
+	if err == nil && info.Size() < fileHeader {
+		err = f.sums.Truncate(fileHeader) // before its beginning is written: a header that is cut off is damage
+	}
+	if err != nil {
+		return fmt.Errorf("write checksums: %w", err)
+	}
 	head := make([]byte, markAt+markSize)
 	copy(head, fileMagic)
 	_, _ = rand.Read(head[lifeAt:][:lifeSize]) // never fails
 	encodeMark(head[markAt:], f.mark, 0)
-	_, err := f.sums.WriteAt(head, 0)
-	if err == nil {
-		info, serr := f.sums.Stat()
-		if err = serr; err == nil && info.Size() < fileHeader {
-			err = f.sums.Truncate(fileHeader)
-		}
-	}
-	if err != nil {
+	if _, err := f.sums.WriteAt(head, 0); err != nil {
 		return fmt.Errorf("write checksums: %w", err)
 	}
 	return f.sums.Sync()

@@ -183,6 +183,9 @@ func (f *File) readSums() ([]byte, error) {
 	if err == nil && string(head[:len(fileMagic)]) != fileMagic {
 		err = errors.New("it does not begin like checksums")
 	}
+	if info, serr := f.sums.Stat(); err == nil && serr == nil && info.Size() < fileHeader {
+		err = fmt.Errorf("it was cut off at %d bytes", info.Size())
+	}
 	if err != nil {
 		return nil, &DamageError{Path: f.path + Suffix, What: err.Error()}
 	}
