@@ -1,7 +1,9 @@
 import { Backoff, sleep } from "./backoff.js";
+import { type Duration, durationMs, durationText } from "./durations.js";
 import { GodwitError, responseError } from "./errors.js";
 import { isJSON } from "./live/frames.js";
 import { Listener, type ListenOptions, type NotificationHandler } from "./live/listener.js";
+import { maxBody } from "./live/reply.js";
 import { platformSocket, type SocketFactory } from "./live/socket.js";
 import { checkTopic } from "./names.js";
 import {
@@ -45,6 +47,35 @@ export interface Call {
   once?: boolean;
   signal?: AbortSignal;
 }
+
+export interface RequestOptions {
+  contentType?: string;
+  /** For the answer, milliseconds or "5s"; default 5 s, at most 60 s. */
+  timeout?: Duration;
+}
+
+/** What answered a request. */
+export class Answer {
+  constructor(
+    readonly status: number,
+    /** `getSetCookie` has the cookies one by one. */
+    readonly headers: Headers,
+    readonly contentType: string,
+    readonly data: Uint8Array,
+  ) {}
+
+  text(): string {
+    return new TextDecoder().decode(this.data);
+  }
+
+  /** The JSON value that the data is; undefined where there is none. */
+  json(): unknown {
+    return this.data.length > 0 ? JSON.parse(this.text()) : undefined;
+  }
+}
+
+/** What a request may take beside the wait for its answer, in milliseconds. */
+const answerSlack = 10_000;
 
 const batchLines = 10_000;
 const batchBytes = 31 << 20; // the server takes 32 MB
@@ -138,6 +169,44 @@ export class Client {
     await this.text("POST", `/v1/topics/${encodeURIComponent(topic)}`, { ...messageBody(data, options), once: true });
   }
 
+  /**
+   * Asks one of those who serve a subject, and returns the answer, whatever its status. It is tried once: a worker may have
+   * done what it was asked although no answer came. NobodyServesError says that nobody was asked, NoAnswerError that no
+   * answer came. The data is sent as by `publishMessage`; at most 1 MiB.
+   */
+  async request(subject: string, data?: unknown, options: RequestOptions = {}): Promise<Answer> {
+    checkTopic(subject);
+    return this.ask(`/v1/requests/${encodeURIComponent(subject)}`, data, options, {});
+  }
+
+  /**
+   * Asks the newest session of a recipient that does not only observe, or of one of its devices; see `request`. The subject
+   * is what the client is told that it is asked. To ask one that may sleep, publish with replyBy.
+   */
+  async requestRecipient(
+    recipient: string,
+    data?: unknown,
+    options: RequestOptions & { device?: string; subject?: string } = {},
+  ): Promise<Answer> {
+    const { device, subject } = options;
+    return this.ask(`/v1/recipients/${encodeURIComponent(recipient)}/requests`, data, options, { device, subject });
+  }
+
+  private async ask(path: string, data: unknown, o: RequestOptions, query: Call["query"]): Promise<Answer> {
+    const wait = durationMs(o.timeout ?? 5_000);
+    const call = { ...messageBody(data, o), query: { ...query, timeout: durationText(wait) } };
+    const size = typeof call.body === "string" ? new TextEncoder().encode(call.body).length : (call.body?.length ?? 0);
+    if (size > maxBody) throw new RangeError(`data has ${size} bytes; at most ${maxBody} are allowed`);
+    // A redirect is an answer, too.
+    const response = await this.exchange("POST", path, call, call.body, wait + answerSlack, { redirect: "manual" });
+    const contentType = response.headers.get("Content-Type") ?? "";
+    if (response.status >= 400 && contentType === "application/problem+json") {
+      const error = await responseError(response.clone());
+      if (error.type.startsWith("/problems/")) throw error; // the server's, not a worker's
+    }
+    return new Answer(response.status, response.headers, contentType, new Uint8Array(await response.arrayBuffer()));
+  }
+
   /** What became of one recipient's copy of a notification. */
   async status(id: string, to: string): Promise<Status> {
     return readStatus(await this.call("GET", `/v1/notifications/${encodeURIComponent(id)}`, { query: { to } }));
@@ -202,18 +271,34 @@ export class Client {
   }
 
   private async once(method: string, path: string, call: Call, body: Call["body"]): Promise<string> {
+    const response = await this.exchange(method, path, call, body, this.o.timeout ?? 30_000);
+    if (!response.ok) throw await responseError(response);
+    return response.text();
+  }
+
+  private async exchange(
+    method: string,
+    path: string,
+    call: Call,
+    body: Call["body"],
+    within: number,
+    more: RequestInit = {},
+  ): Promise<Response> {
     const url = this.url(path);
     for (const [name, value] of Object.entries(call.query ?? {})) if (value) url.searchParams.set(name, value);
-    const timeout = AbortSignal.timeout(this.o.timeout ?? 30_000);
+    const timeout = AbortSignal.timeout(within);
     const headers: Record<string, string> = {};
     if (this.o.apiKey) headers.Authorization = `Bearer ${this.o.apiKey}`;
     if (call.json !== undefined) headers["Content-Type"] = "application/json";
     if (call.contentType) headers["Content-Type"] = call.contentType;
-    const init: RequestInit = { method, headers, signal: call.signal ? joined(call.signal, timeout) : timeout };
+    const init: RequestInit = {
+      ...more,
+      method,
+      headers,
+      signal: call.signal ? joined(call.signal, timeout) : timeout,
+    };
     if (body !== undefined) init.body = body;
-    const response = await (this.o.fetch ?? fetch)(url, init);
-    if (!response.ok) throw await responseError(response);
-    return response.text();
+    return (this.o.fetch ?? fetch)(url, init);
   }
 }
 

@@ -72,6 +72,33 @@ export class SubscriptionError extends Error {
   }
 }
 
+/** The server refused patterns of subjects for good: the token does not allow them, or a session has too many. */
+export class ServeError extends Error {
+  override name = "ServeError";
+
+  constructor(
+    readonly subjects: string[],
+    /** "forbidden" or "too_many_subjects". */
+    readonly code: string,
+    message: string,
+  ) {
+    super(`server refused to serve: ${message} (${code})`);
+  }
+}
+
+/**
+ * Nobody was asked: nobody serves the subject, all who do are busy, or the recipient is not connected. Asking again is
+ * harmless.
+ */
+export class NobodyServesError extends GodwitError {
+  override name = "NobodyServesError";
+}
+
+/** No answer came in time, or the worker's connection ended first. It may have done what it was asked. */
+export class NoAnswerError extends GodwitError {
+  override name = "NoAnswerError";
+}
+
 /** The reason of a handler's signal when its notification was settled elsewhere or withdrawn. */
 export class RecalledError extends Error {
   override name = "RecalledError";
@@ -102,8 +129,23 @@ interface Problem {
   field?: string;
 }
 
+const kinds: { [type: string]: typeof GodwitError } = {
+  "/problems/nobody-serves": NobodyServesError,
+  "/problems/workers-busy": NobodyServesError,
+  "/problems/not-connected": NobodyServesError,
+  "/problems/no-answer": NoAnswerError,
+  "/problems/worker-gone": NoAnswerError,
+};
+
 export function problemError(p: Problem, status: number, retryAfter = 0): GodwitError {
-  return new GodwitError(status, p.type ?? "", p.title ?? "", p.detail ?? "", p.field, retryAfter);
+  return new (kinds[p.type ?? ""] ?? GodwitError)(
+    status,
+    p.type ?? "",
+    p.title ?? "",
+    p.detail ?? "",
+    p.field,
+    retryAfter,
+  );
 }
 
 /** Reads what a response that is no success says. */

@@ -3,19 +3,24 @@
  * "godwit/node" by itself, which brings a WebSocket.
  */
 
-export { Client, type ClientOptions, type TokenSource } from "./client.js";
+export { Answer, Client, type ClientOptions, type RequestOptions, type TokenSource } from "./client.js";
 export type { Duration } from "./durations.js";
 export {
   GodwitError,
+  NoAnswerError,
+  NobodyServesError,
   RecalledError,
   RedeliverAfter,
   RefusedError,
+  ServeError,
   SubscriptionError,
   UndecodableError,
 } from "./errors.js";
-export type { Message, Notification, ObjectUpdate, Welcome } from "./live/frames.js";
+export type { Message, Notification, ObjectUpdate, ServedRequest, Welcome } from "./live/frames.js";
 export type { Listener, ListenOptions, NotificationHandler } from "./live/listener.js";
 export type { ObjectHandler, Registration, RegistrationStatus } from "./live/registrations.js";
+export { Reply, type ReplyOptions } from "./live/reply.js";
 export { MemoryState, type StateStore, StorageState } from "./live/state.js";
 export type { MessageHandler } from "./live/topics.js";
+export type { RequestHandler } from "./live/workers.js";
 export type { ObjectState, Publication, Receipt, Status } from "./publish.js";

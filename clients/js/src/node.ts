@@ -8,8 +8,8 @@ import type { StateStore } from "./live/state.js";
 
 export * from "./index.js";
 
-/** The largest frame a server sends: a publish of 256 KB whose every byte needs escaping. */
-const maxFrame = 2 << 20;
+/** The largest frame a server sends: a request of 1 MiB whose every byte needs escaping, with its headers. */
+const maxFrame = 7 << 20;
 
 const wsSocket: SocketFactory = (url, protocols) =>
   new WebSocket(url, protocols, { maxPayload: maxFrame, perMessageDeflate: false }) as unknown as Socket;

@@ -1,7 +1,7 @@
 import type { Duration } from "./durations.js";
 import { durationText } from "./durations.js";
 import { type GodwitError, problemError } from "./errors.js";
-import { base64FromBytes, isJSON } from "./live/frames.js";
+import { base64FromBytes, bytesFromBase64, isJSON } from "./live/frames.js";
 import { ulid } from "./ulid.js";
 
 /** A notification to be published. Only `to` is required. */
@@ -27,6 +27,8 @@ export interface Publication {
   collapseKey?: string;
   priority?: "high" | "normal" | "low";
   ack?: "any" | "all" | "none";
+  /** Asks the recipient for an answer, within this time; at most 30 d. The status has it. */
+  replyBy?: Duration;
   /** Channels in order; a step starts when `after` has passed unacknowledged. */
   escalate?: { channel: string; after?: Duration }[];
 }
@@ -58,6 +60,8 @@ export interface Status {
   ackedAt?: Date;
   latencyMs: number;
   attempts: number;
+  /** What the recipient answered, where it did. */
+  reply?: { status: number; contentType: string; data: unknown };
 }
 
 /** The state of an object on the server. */
@@ -83,6 +87,7 @@ export function wirePublication(p: Omit<Publication, "to">, to: string | string[
     collapse_key: p.collapseKey,
     priority: p.priority,
     ack: p.ack,
+    reply_by: p.replyBy === undefined ? undefined : durationText(p.replyBy),
     escalate: p.escalate?.map((s) => ({
       channel: s.channel,
       ...(s.after === undefined ? {} : { after: durationText(s.after) }),
@@ -139,8 +144,14 @@ export function readStatus(w: Wire): Status {
     expiresAt: new Date(text(w.expires_at)),
     latencyMs: Number(w.latency_ms ?? 0),
     attempts: Number(w.attempts ?? 0),
+    ...(w.reply ? { reply: readReply(w.reply as Wire) } : {}),
     ...dates(w, { sendAt: "send_at", deliveredAt: "delivered_at", settledAt: "settled_at", ackedAt: "acked_at" }),
   };
+}
+
+function readReply(w: Wire): NonNullable<Status["reply"]> {
+  const data = typeof w.data_base64 === "string" ? bytesFromBase64(w.data_base64) : w.data;
+  return { status: Number(w.status), contentType: text(w.content_type), data };
 }
 
 export function readObject(w: Wire): ObjectState {

@@ -55,6 +55,24 @@ export interface Message {
   contentType: string;
 }
 
+/** What somebody asks. */
+export interface ServedRequest {
+  /** Secret: it authorises the answer. */
+  id: string;
+  subject: string;
+  /** Of a request that came through the gateway, as path and query; else "". */
+  method: string;
+  path: string;
+  query: string;
+  /** By name; some come more than once. */
+  headers: Record<string, string[]>;
+  /** A JSON value, a string or bytes, as contentType says; undefined where there is none. */
+  data: unknown;
+  contentType: string;
+  /** An answer that comes later is dropped. */
+  deadline: Date;
+}
+
 /** Frames to the server: one key each. */
 export interface ClientFrame {
   hello?: {
@@ -75,6 +93,17 @@ export interface ClientFrame {
   object_ack?: { object: string; group?: string; version: string };
   subscribe?: { topics: string[]; queue?: string };
   unsubscribe?: { topics: string[]; queue?: string };
+  serve?: { subjects: string[]; queue?: string };
+  unserve?: { subjects: string[]; queue?: string };
+  reply?: {
+    request_id?: string;
+    id?: string;
+    status?: number;
+    headers?: Record<string, string | string[]>;
+    content_type?: string;
+    data?: unknown;
+    data_base64?: string;
+  };
   ping?: { digest?: string };
 }
 
@@ -89,6 +118,7 @@ export interface ServerFrame {
   message?: Message;
   /** How many messages were dropped before the next. */
   gap?: number;
+  request?: ServedRequest;
   pong?: { digest: string };
   goodbye?: { reason: string; retryAfter: number };
   error?: { code: string; message: string; field: string; refused: string[] };
@@ -127,6 +157,14 @@ function list(w: Wire, name: string): string[] {
     throw new MemberError(name, "is not a list of texts");
   }
   return v;
+}
+
+/** Headers: a string each, or a list where one repeats. */
+function headers(w: Wire): Record<string, string[]> {
+  const given = w.headers ?? {};
+  if (!isObject(given)) throw new MemberError("headers", "is not an object");
+  const entries = Object.entries(given).map(([name, v]) => [name, typeof v === "string" ? [v] : list(given, name)]);
+  return Object.fromEntries(entries) as Record<string, string[]>;
 }
 
 const rfc3339 = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)$/i;
@@ -255,6 +293,22 @@ const readers: { [key: string]: (w: Wire) => ServerFrame } = {
     if (w.gap) return { gap: num(w, "gap") };
     const { value, contentType } = content(w, "data");
     return { message: { topic: str(w, "topic"), data: value, contentType } };
+  },
+  request: (w) => {
+    const { value, contentType } = content(w, "data");
+    return {
+      request: {
+        id: str(w, "request_id"),
+        subject: str(w, "subject"),
+        method: str(w, "method"),
+        path: str(w, "path"),
+        query: str(w, "query"),
+        headers: headers(w),
+        data: value,
+        contentType,
+        deadline: date(w, "deadline"),
+      },
+    };
   },
   pong: (w) => ({ pong: { digest: str(w, "digest") } }),
   goodbye: (w) => ({ goodbye: { reason: str(w, "reason"), retryAfter: duration(w, "retry_after", 0) } }),

@@ -1,22 +1,28 @@
 import { Backoff, sleep } from "../backoff.js";
 import { type Duration, durationText, parseDuration } from "../durations.js";
-import { RecalledError, RedeliverAfter, RefusedError, type SubscriptionError } from "../errors.js";
+import { RecalledError, RedeliverAfter, RefusedError, type ServeError, type SubscriptionError } from "../errors.js";
 import { getToken, type TokenSource } from "../token.js";
 import type { ClientFrame, Notification, ServerFrame, Welcome } from "./frames.js";
 import { type ObjectHandler, type Registration, Registrations } from "./registrations.js";
+import { Reply, replyFrame } from "./reply.js";
 import { SeenIds } from "./seen.js";
 import { GoodbyeError, Session } from "./session.js";
 import type { SocketFactory } from "./socket.js";
 import type { StateStore } from "./state.js";
 import { type MessageHandler, Topics } from "./topics.js";
 import type { Unread } from "./unread.js";
+import { type RequestHandler, unasked, Workers } from "./workers.js";
 
 /**
- * Handles one notification. Once it has returned, the notification is acknowledged, which settles it for good. If it
- * throws, the notification comes again after a while; RedeliverAfter says after which. The signal aborts when the
- * notification is recalled, and when the listener closes.
+ * Handles one notification. Once it has returned, the notification is acknowledged, which settles it for good; a Reply
+ * that it returns answers it, which settles it as replied. If it throws, the notification comes again after a while;
+ * RedeliverAfter says after which. The signal aborts when the notification is recalled, and when the listener closes.
  */
-export type NotificationHandler = (n: Notification, context: { signal: AbortSignal }) => void | Promise<void>;
+export type NotificationHandler = (
+  n: Notification,
+  context: { signal: AbortSignal },
+  // biome-ignore lint/suspicious/noConfusingVoidType: a handler that returns nothing is one
+) => Reply | void | Promise<Reply | void>;
 
 export interface ListenOptions {
   /**
@@ -26,7 +32,7 @@ export interface ListenOptions {
   device?: string;
   /** The group of the session's objects. */
   group?: string;
-  /** Notifications sent and not acknowledged, 1 to 1,024; default 64. */
+  /** Notifications sent and not acknowledged, and requests not answered: 1 to 1,024 each; default 64. */
   window?: number;
   /** 5 s to 24 h; the server's default is 30 s. A connection that is silent for two is given up. */
   heartbeat?: Duration;
@@ -49,6 +55,10 @@ export interface ListenOptions {
   onGap?: (count: number) => void;
   /** Patterns were refused for good and are dropped. Default: onHandlerError. */
   onSubscriptionRefused?: (error: SubscriptionError) => void;
+  /** Answers requests made to the recipient by its name, and of no subject that is served. Default: status 501. */
+  onRequest?: RequestHandler;
+  /** Patterns of subjects were refused for good and are dropped. Default: onHandlerError. */
+  onServeRefused?: (error: ServeError) => void;
   /**
    * A handler or a callback threw, an UndecodableError says what the server sent and cannot be read, or the server did
    * not take a frame: none of it ends anything. Default: console.error.
@@ -68,6 +78,9 @@ export interface Connection {
 /** A server sends at most 1,024 unacknowledged, so this is several windows. */
 const rememberedIds = 8_192;
 const maxWindow = 1_024;
+const defaultWindow = 64;
+/** Answers to notifications that are kept: 4 MB of the largest. One lost with its connection is asked of the handler again. */
+const keptReplies = 64;
 const maxAckIds = 256;
 /** The server refuses longer ones. */
 const maxReasonBytes = 1_000;
@@ -95,12 +108,15 @@ export class Listener {
 
   private readonly registrations: Registrations;
   private readonly topics: Topics;
+  private readonly workers: Workers;
   private readonly closing = new AbortController();
   private readonly waiting: Job[] = [];
   private readonly held = new Map<string, Job>();
   private readonly seen = new SeenIds(rememberedIds);
   private readonly acks: string[] = [];
   private readonly nacks: NonNullable<ClientFrame["nack"]>[] = [];
+  private readonly replies: NonNullable<ClientFrame["reply"]>[] = [];
+  private readonly said = new Map<string, NonNullable<ClientFrame["reply"]>>(); // the last ones
   private session: Session | undefined;
   private refusedToken: string | undefined; // if it was
   private running = 0;
@@ -124,12 +140,20 @@ export class Listener {
       (r, code) => this.tell(() => o.onRegistrationFailed?.(r, code)),
       (error) => this.broken(error),
     );
+    const line = {
+      send: (f: ClientFrame) => this.session?.send(f),
+      live: () => this.session?.live === true,
+      pings: () => this.session?.pings ?? 0,
+    };
+    this.workers = new Workers(
+      line,
+      o.window ?? defaultWindow,
+      o.onRequest ?? unasked,
+      o.onServeRefused && ((error) => this.tell(() => o.onServeRefused?.(error))),
+      (error) => this.broken(error),
+    );
     this.topics = new Topics(
-      {
-        send: (f) => this.session?.send(f),
-        live: () => this.session?.live === true,
-        pings: () => this.session?.pings ?? 0,
-      },
+      line,
       o.onMessage,
       (count) => this.tell(() => o.onGap?.(count)),
       o.onSubscriptionRefused && ((error) => this.tell(() => o.onSubscriptionRefused?.(error))),
@@ -169,6 +193,26 @@ export class Listener {
     return this.topics.active();
   }
 
+  /**
+   * Serves subjects or patterns of them: "*" stands for any one token, a final ">" for one or more. Of all who serve a
+   * subject in one queue, one gets each request, at most once; an absent queue is the usual one. The handler answers, as
+   * many requests at once as `window` says. On a new connection the subjects are served again. A second call with the same
+   * subject replaces its handler.
+   */
+  serve(subjects: string | string[], handler: RequestHandler, options: { queue?: string } = {}): void {
+    this.workers.serve([subjects].flat(), options.queue ?? "", handler);
+  }
+
+  /** Ends what `serve` with the same queue began. Requests that are on their way still come. */
+  unserve(subjects: string | string[], options: { queue?: string } = {}): void {
+    this.workers.unserve([subjects].flat(), options.queue ?? "");
+  }
+
+  /** Resolves once all that is to be served is: what is asked from then on comes, as long as the connection lasts. */
+  serving(): Promise<void> {
+    return this.workers.active();
+  }
+
   /** What is registered, or about to be. */
   get objects(): Registration[] {
     return this.registrations.list();
@@ -179,7 +223,10 @@ export class Listener {
     return this.session?.live === true;
   }
 
-  /** Ends the listener: handlers that run are waited for, and their acknowledgements still go out. */
+  /**
+   * Ends the listener: handlers that run are waited for, and their acknowledgements still go out. Nothing more is served,
+   * and up to 10 s are given to answer the requests under way.
+   */
   async close(): Promise<void> {
     if (!this.closing.signal.aborted) this.closing.abort();
     await this.done.catch(() => {});
@@ -199,6 +246,7 @@ export class Listener {
       if (!this.closing.signal.aborted) this.closing.abort();
       this.waiting.length = 0;
       for (const job of this.held.values()) job.abort.abort(this.closing.signal.reason);
+      await this.workers.drain();
       if (this.running > 0) await new Promise<void>((resolve) => (this.idle = resolve));
       this.flush();
       this.registrations.stop();
@@ -252,6 +300,7 @@ export class Listener {
         this.tell(() => this.o.onConnect?.(w));
         this.registrations.welcomed(w.digest);
         this.topics.welcomed();
+        this.workers.welcomed();
         this.flush();
       },
       frame: (f) => this.frame(f),
@@ -262,6 +311,7 @@ export class Listener {
     const error = await session.run();
     this.refusedToken = session.token;
     this.topics.lost();
+    this.workers.lost();
     return { error, welcomed };
   }
 
@@ -299,7 +349,7 @@ export class Listener {
     if (f.notification) this.take(f.notification);
     else if (f.recall) this.recall(f.recall);
     else if (f.unread) this.unread(f.unread);
-    else if (this.topics.take(f)) return;
+    else if (this.topics.take(f) || this.workers.take(f)) return;
     else if (f.error) this.broken(new Error(`server refused a frame: ${f.error.code}: ${f.error.message}`));
     else this.registrations.take(f);
   }
@@ -309,6 +359,12 @@ export class Listener {
     if (this.held.has(n.id) || this.closing.signal.aborted) return;
     if (this.seen.has(n.id)) {
       this.acks.push(n.id); // the first acknowledgement was lost with its connection
+      this.flushSoon();
+      return;
+    }
+    const said = this.said.get(n.id);
+    if (said) {
+      this.replies.push(said); // it was lost with its connection
       this.flushSoon();
       return;
     }
@@ -348,9 +404,12 @@ export class Listener {
     const { signal } = job.abort;
     try {
       if (!signal.aborted) {
-        await this.handler(job.n, { signal });
-        this.seen.add(id);
-        this.acks.push(id);
+        const reply = await this.handler(job.n, { signal });
+        if (reply instanceof Reply) this.answer(id, reply);
+        else {
+          this.seen.add(id);
+          this.acks.push(id);
+        }
       }
     } catch (error) {
       if (!signal.aborted) {
@@ -364,6 +423,16 @@ export class Listener {
       this.work();
       if (this.running === 0) this.idle?.();
     }
+  }
+
+  private answer(id: string, reply: Reply): void {
+    const frame = replyFrame({ id }, reply);
+    this.said.set(id, frame);
+    for (const oldest of this.said.keys()) {
+      if (this.said.size > keptReplies) this.said.delete(oldest);
+      else break;
+    }
+    this.replies.push(frame);
   }
 
   private recall(ids: string[]): void {
@@ -408,6 +477,7 @@ export class Listener {
     if (!this.session?.live) return;
     while (this.acks.length > 0) this.session.send({ ack: { ids: this.acks.splice(0, maxAckIds) } });
     for (const nack of this.nacks.splice(0)) this.session.send({ nack });
+    for (const reply of this.replies.splice(0)) this.session.send({ reply });
   }
 }
 
