@@ -34,6 +34,7 @@ type Load struct {
 	Topic      bool          // each message goes to a topic that all clients subscribe to
 	AckAfter   time.Duration // how much later clients acknowledge versions
 	DeafEvery  int           // every so many-th client reads nothing; 0: none
+	beside     func()        // starts what else is to happen while the load runs; nil: nothing
 }
 
 func (l *Load) settings() []report.Setting {
@@ -107,6 +108,11 @@ func (l *Load) measure(ctx context.Context, run int) (*Outcome, error) {
 		return nil, err
 	}
 	defer site.Close()
+	return l.measureOn(ctx, site, run)
+}
+
+// measureOn runs the load once on a site without clients.
+func (l *Load) measureOn(ctx context.Context, site *testbed.Site, run int) (*Outcome, error) {
 	p := prefix()
 	l.Testbed.Say("run %d: connecting %d clients", run+1, l.Clients)
 	connected, err := site.Connect(ctx, l.subscribers(p), l.Workers)
@@ -133,6 +139,9 @@ func (l *Load) measure(ctx context.Context, run int) (*Outcome, error) {
 	}
 	if err := l.prefill(ctx, site, p, run); err != nil {
 		return nil, err
+	}
+	if l.beside != nil {
+		l.beside()
 	}
 	before, err := l.warmUp(ctx, site, pub, run)
 	if err != nil {
@@ -169,6 +178,9 @@ func (l *Load) arrivals() time.Duration {
 	}
 	return arrivals
 }
+
+// sampling is how often the processes' memory is looked at.
+const sampling = 100 * time.Millisecond
 
 // benchTopic is what everybody subscribes to.
 const benchTopic = "bench.all"
@@ -231,8 +243,8 @@ func (l *Load) warmUp(ctx context.Context, site *testbed.Site, pub *worker.Worke
 // measured is the phase that counts.
 func (l *Load) measured(ctx context.Context, site *testbed.Site, pub *worker.Worker, before loadgen.Counts, run int) (*Outcome, error) {
 	o := &Outcome{Objects: l.Objects, Topic: l.Topic}
-	server := meter.Start(site.PIDs(), 100*time.Millisecond)
-	workers := meter.Start(append(site.WorkerPIDs(), pub.PID()), 100*time.Millisecond)
+	server := meter.Start(site.PIDs(), sampling)
+	workers := meter.Start(append(site.WorkerPIDs(), pub.PID()), sampling)
 	var profile *testbed.Profile
 	if l.Testbed.Profile != "" {
 		profile = testbed.StartProfile(ctx, site.Servers[0], l.For, profileName(l.Testbed.Profile, run))

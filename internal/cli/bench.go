@@ -49,8 +49,8 @@ A server under --url must be a development server (--dev) on this machine: laten
 	b := &bench{p: p}
 	b.flags(cmd.PersistentFlags())
 	cmd.AddCommand(
-		b.unicastCommand(), b.fanoutCommand(), b.topicsCommand(), b.slowCommand(), b.slaCommand(), b.idleCommand(), b.acceptCommand(),
-		b.stormCommand(), b.matrixCommand(), b.compareCommand(), b.objectsCommand(), b.reportCommand(),
+		b.unicastCommand(), b.fanoutCommand(), b.topicsCommand(), b.topicsSlowCommand(), b.slowCommand(), b.slaCommand(),
+		b.idleCommand(), b.acceptCommand(), b.stormCommand(), b.matrixCommand(), b.compareCommand(), b.objectsCommand(), b.reportCommand(),
 		b.workerCommand(), b.gatewayCommand(), b.gatewayPartCommand(),
 	)
 	return cmd

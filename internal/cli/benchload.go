@@ -134,6 +134,38 @@ func (b *bench) topicsCommand() *cobra.Command {
 	return cmd
 }
 
+func (b *bench) topicsSlowCommand() *cobra.Command {
+	var s scenario.TopicsSlow
+	cmd := &cobra.Command{
+		Use:   "topics-slow",
+		Short: "Topics as fast as they go to subscribers that do not read: what the mailbox feels",
+		Args:  exactly(),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := checkLoad(&s.Load); err != nil {
+				return err
+			}
+			if b.p.url != "" {
+				return usagef("topics-slow needs two servers that are started for it")
+			}
+			if s.Slow < 1 || s.Storm < 1 || s.Pairs < 1 {
+				return usagef("--slow, --storm and --pairs must be at least 1")
+			}
+			return b.measure(cmd, func(ctx context.Context, c scenario.Common) (*report.Result, error) {
+				s.Common = c
+				return s.Run(ctx)
+			})
+		},
+	}
+	f := cmd.Flags()
+	loadFlags(f, &s.Load)
+	f.Float64Var(&s.Rate, "rate", 300, "notifications a second")
+	f.IntVar(&s.Slow, "slow", 2, "subscribers of the topic, which never read")
+	f.IntVar(&s.Storm, "storm", 2, "connections that publish to the topic, one request at a time on each")
+	f.IntVar(&s.Pairs, "pairs", 5, "pairs of measurements, the storm on the same server and on a second; --runs has no meaning here")
+	defaults(f, map[string]string{"clients": "100", "publishers": "16"})
+	return cmd
+}
+
 func (b *bench) slowCommand() *cobra.Command {
 	var s scenario.Slow
 	cmd := &cobra.Command{
