@@ -18,13 +18,14 @@ import (
 	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/encoding"
 	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/proto"
 
 	pb "godwit.dev/godwit/api/godwitpb"
 )
 
 // conn is one connection for a session. send is called by one goroutine at a time, recv by one other.
 type conn interface {
-	send(ctx context.Context, f *clientFrame) error
+	send(ctx context.Context, frames ...*clientFrame) error
 	recv(ctx context.Context) (serverFrame, error)
 	// finish closes the connection after what was sent has reached the server; recv is under way meanwhile.
 	finish()
@@ -46,7 +47,17 @@ func (c *Client) dial(ctx context.Context) (conn, error) {
 	return c.dialWebSocket(ctx)
 }
 
-type wsConn struct{ ws *websocket.Conn }
+// Subprotocols, the one that costs both sides less first.
+const (
+	protocolProto = "godwit.v1.proto"
+	protocolJSON  = "godwit.v1.json"
+)
+
+type wsConn struct {
+	ws    *websocket.Conn
+	wire  *gathering
+	proto bool
+}
 
 func (c *Client) dialWebSocket(ctx context.Context) (conn, error) {
 	u := *c.base
@@ -54,8 +65,11 @@ func (c *Client) dialWebSocket(ctx context.Context) (conn, error) {
 	u.Path += "/v1/connect"
 	ctx, cancel := context.WithTimeoutCause(ctx, c.timeout, fmt.Errorf("server did not answer in %s", c.timeout))
 	defer cancel()
+	var gather gatherer
+	via := *c.http
+	gather.RoundTripper, via.Transport = via.Transport, &gather
 	ws, resp, err := websocket.Dial(ctx, u.String(), &websocket.DialOptions{
-		HTTPClient: c.http, Subprotocols: []string{"godwit.v1.json"},
+		HTTPClient: &via, Subprotocols: []string{protocolProto, protocolJSON},
 	})
 	if err != nil {
 		if resp != nil && resp.StatusCode != http.StatusSwitchingProtocols {
@@ -69,15 +83,33 @@ func (c *Client) dialWebSocket(ctx context.Context) (conn, error) {
 		return nil, fmt.Errorf("connect: %w", err)
 	}
 	ws.SetReadLimit(maxFrame)
-	return &wsConn{ws}, nil
+	return &wsConn{ws: ws, wire: gather.conn, proto: ws.Subprotocol() == protocolProto}, nil
 }
 
-func (c *wsConn) send(ctx context.Context, f *clientFrame) error {
-	b, err := json.Marshal(f)
+func (c *wsConn) send(ctx context.Context, frames ...*clientFrame) error {
+	if len(frames) == 1 {
+		return c.sendOne(ctx, frames[0])
+	}
+	defer context.AfterFunc(ctx, c.abort)() // a write that the other side does not take
+	c.wire.hold()
+	for _, f := range frames {
+		if err := c.sendOne(ctx, f); err != nil {
+			return err
+		}
+	}
+	return c.wire.release()
+}
+
+func (c *wsConn) sendOne(ctx context.Context, f *clientFrame) error {
+	kind, encode := websocket.MessageText, func() ([]byte, error) { return json.Marshal(f) }
+	if c.proto {
+		kind, encode = websocket.MessageBinary, func() ([]byte, error) { return proto.Marshal(f.proto()) }
+	}
+	b, err := encode()
 	if err != nil {
 		return err
 	}
-	return c.ws.Write(ctx, websocket.MessageText, b)
+	return c.ws.Write(ctx, kind, b)
 }
 
 func (c *wsConn) recv(ctx context.Context) (serverFrame, error) {
@@ -90,6 +122,9 @@ func (c *wsConn) recv(ctx context.Context) (serverFrame, error) {
 			err = inner // the layers around it say only where it was noticed
 		}
 		return serverFrame{}, fmt.Errorf("connection lost: %w", err)
+	}
+	if c.proto {
+		return decodeProto(b), nil
 	}
 	return decodeJSON(b), nil
 }
@@ -135,7 +170,14 @@ func (c *Client) dialGRPC(ctx context.Context) (conn, error) {
 	return &grpcConn{cc: cc, stream: stream, cancel: cancel, ended: make(chan struct{}), ponged: make(chan struct{}, 1)}, nil
 }
 
-func (c *grpcConn) send(_ context.Context, f *clientFrame) error { return c.stream.Send(f.proto()) }
+func (c *grpcConn) send(_ context.Context, frames ...*clientFrame) error {
+	for _, f := range frames {
+		if err := c.stream.Send(f.proto()); err != nil {
+			return err
+		}
+	}
+	return nil
+}
 
 func (c *grpcConn) recv(context.Context) (serverFrame, error) {
 	var r received

@@ -34,7 +34,7 @@ func HTTP(h http.Handler) RequestHandler {
 		}
 		req.URL, req.RequestURI, req.ContentLength = u, target, int64(len(r.Data))
 		req.RemoteAddr = r.Header.Get("Godwit-Client-Addr") + ":0"
-		req.Header = r.Header.Clone()
+		req.Header = r.Header
 		if r.ContentType != "" {
 			req.Header.Set("Content-Type", r.ContentType)
 		}

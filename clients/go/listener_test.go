@@ -51,8 +51,10 @@ func (s *script) dials() int {
 	return len(s.conns)
 }
 
-func (c *scripted) send(_ context.Context, f *clientFrame) error {
-	c.seen <- *f
+func (c *scripted) send(_ context.Context, frames ...*clientFrame) error {
+	for _, f := range frames {
+		c.seen <- *f
+	}
 	select {
 	case <-c.closed:
 		return io.ErrClosedPipe

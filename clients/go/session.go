@@ -3,6 +3,7 @@ package godwit
 import (
 	"context"
 	"fmt"
+	"runtime"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -203,12 +204,14 @@ func (s *session) ping() *clientFrame {
 	return &clientFrame{Ping: &ping{}}
 }
 
-// send sends a frame from the writer.
-func (s *session) send(ctx context.Context, f *clientFrame) error {
-	if f.Ping != nil {
-		s.pings++
+// send sends frames from the writer.
+func (s *session) send(ctx context.Context, frames ...*clientFrame) error {
+	for _, f := range frames {
+		if f.Ping != nil {
+			s.pings++
+		}
 	}
-	return s.c.send(ctx, f)
+	return s.c.send(ctx, frames...)
 }
 
 // write sends acknowledgements, registrations and pings until ctx ends, or closing, which it ends with a flush.
@@ -233,6 +236,7 @@ func (s *session) write(ctx, closing context.Context) error {
 			s.c.finish()
 			return nil
 		case <-s.l.out.wake:
+			runtime.Gosched() // handlers that end now share a write with what waits
 		case <-again.C:
 		case f := <-s.extra:
 			if err := s.send(ctx, f); err != nil {
@@ -284,12 +288,10 @@ func (s *session) flush(ctx context.Context, again *time.Timer, last bool) error
 	if !at.IsZero() {
 		again.Reset(time.Until(at))
 	}
-	for _, f := range frames {
-		if err := s.send(ctx, f); err != nil {
-			return err
-		}
+	if len(frames) == 0 {
+		return nil
 	}
-	return nil
+	return s.send(ctx, frames...)
 }
 
 // renew gets a new token before the present one ends and introduces it with another hello.

@@ -36,6 +36,15 @@ func (c lenientCodec) Unmarshal(data mem.BufferSlice, v any) error {
 	return nil
 }
 
+// decodeProto reads one message, or says what is wrong with it.
+func decodeProto(b []byte) serverFrame {
+	var r received
+	if proto.Unmarshal(b, &r.frame) != nil {
+		r.raw = b
+	}
+	return r.serverFrame()
+}
+
 func (r *received) serverFrame() serverFrame {
 	if r.raw == nil {
 		return fromProto(&r.frame)

@@ -121,6 +121,10 @@ func (b *Bus) Request(ctx context.Context, app string, m topic.Message) (topic.M
 	return l.request(ctx, subject(app, m.Subject), m)
 }
 
+// Alone reports whether all that is subscribed to in an app was subscribed to with Subscribe: no NATS client and no
+// other node has a part in it.
+func (b *Bus) Alone(app string) bool { return b.dial.alone(app) }
+
 // Subscribe has got called with each message of a subject within the app, wildcards allowed, until stop is called. With
 // a queue, each message goes to one of the queue's members in this app wherever they are connected, and each call of
 // Subscribe makes a member of its own.

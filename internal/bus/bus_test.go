@@ -385,3 +385,24 @@ func TestUseWhileItCloses(t *testing.T) {
 		all.Wait()
 	}
 }
+
+func TestAnAppIsAloneWithoutNATSClients(t *testing.T) {
+	b := start(t)
+	alone := func(want bool, when string) {
+		t.Helper()
+		if b.Alone("a") != want || !b.Alone("b") {
+			t.Errorf("%s: a alone: %v, b alone: %v", when, b.Alone("a"), b.Alone("b"))
+		}
+	}
+	alone(true, "unused")
+	subscribe(t, b, "a", "r.>", "q")
+	alone(true, "subscribed to")
+	c, _, _, left, err := b.Open("a", false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	alone(false, "a NATS client connects")
+	_ = c.Close()
+	left()
+	alone(true, "it has left")
+}

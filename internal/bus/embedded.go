@@ -36,6 +36,7 @@ type embedded struct {
 type held struct {
 	account *server.Account
 	n       int
+	guests  int // of these, connections of NATS clients
 }
 
 func newEmbedded() *embedded {
@@ -162,6 +163,14 @@ func (e *embedded) connect(l *link, options ...nats.Option) (*nats.Conn, error) 
 		return nil, fmt.Errorf("connect app %s to the message bus: %w", l.name, err)
 	}
 	return nc, nil
+}
+
+// alone reports whether no NATS client is in an app's account, or about to be.
+func (e *embedded) alone(app string) bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	h := e.held[app]
+	return h == nil || h.guests == 0
 }
 
 func (e *embedded) disconnected(l *link) { e.drop(l.name) }

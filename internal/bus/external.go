@@ -43,7 +43,11 @@ func (x *external) connect(l *link, options ...nats.Option) (*nats.Conn, error) 
 }
 
 func (x *external) disconnected(*link) {}
-func (x *external) close()             {}
+
+// alone implements dialer: nobody knows who else is there.
+func (x *external) alone(string) bool { return false }
+
+func (x *external) close() {}
 
 // name is that of the one link.
 func (x *external) name(string) string { return "" }

@@ -53,10 +53,12 @@ func (b *Bus) Open(app string, all bool) (c net.Conn, user, password string, lef
 	secret := rand.Text()
 	e.mu.Lock()
 	e.guests[secret] = guest{app, all}
+	e.held[app].guests++
 	e.mu.Unlock()
 	left = func() {
 		e.mu.Lock()
 		delete(e.guests, secret)
+		e.held[app].guests--
 		e.mu.Unlock()
 		e.drop(app)
 	}

@@ -20,6 +20,7 @@ type dialer interface {
 	connect(l *link, options ...nats.Option) (*nats.Conn, error)
 	disconnected(l *link)
 	name(app string) string // of the link that serves an app
+	alone(app string) bool  // nobody else may have subscribed to anything in the app
 	close()
 }
 

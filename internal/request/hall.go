@@ -2,6 +2,7 @@ package request
 
 import (
 	"context"
+	"math/rand/v2"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -16,8 +17,9 @@ type hall struct {
 	app string
 	out outbox
 
-	mu     sync.Mutex
+	mu     sync.RWMutex
 	groups map[groupKey]*group
+	tree   topic.Tree[*group] // the same, by pattern
 }
 
 type groupKey struct{ pattern, queue string }
@@ -35,6 +37,7 @@ func (h *hall) enter(k groupKey, w *worker) *group {
 	if g == nil {
 		g = &group{key: k}
 		h.groups[k] = g
+		h.tree.Insert(k.pattern, g)
 	}
 	g.set(append(slices.Clone(g.list()), w))
 	return g
@@ -46,6 +49,7 @@ func (h *hall) quit(g *group, w *worker) {
 	g.set(slices.DeleteFunc(slices.Clone(g.list()), func(o *worker) bool { return o == w }))
 	if len(g.list()) == 0 && h.groups[g.key] == g {
 		delete(h.groups, g.key)
+		h.tree.Remove(g.key.pattern, g)
 	}
 }
 
@@ -67,11 +71,17 @@ func (h *hall) got(g *group, first *worker, m topic.Message) {
 		h.svc.metrics.unasked()
 		return // nobody waits for an answer
 	}
-	t := &task{subject: name, message: m, deadline: deadline(&m, now)}
-	if !t.deadline.After(now) {
+	until := deadline(&m, now)
+	if !until.After(now) {
 		return
 	}
-	t.answer = func(a topic.Message) { h.out.add(outgoing{m.Reply, a}) }
+	t := &task{request: frameOf(name, &m, until), deadline: until, answer: func(a *Answer, err error) {
+		if err != nil {
+			h.out.add(outgoing{m.Reply, failure(err)})
+		} else {
+			h.out.add(outgoing{m.Reply, a.message()})
+		}
+	}}
 	if first.give(t) {
 		return
 	}
@@ -80,7 +90,40 @@ func (h *hall) got(g *group, first *worker, m topic.Message) {
 			return
 		}
 	}
-	t.answer(failure(busy))
+	t.answer(nil, ErrBusy)
+}
+
+// members are the workers of one queue that serve a subject.
+type members struct {
+	queue string
+	list  []*worker
+}
+
+// serving finds the workers that serve a subject, queue by queue.
+func (h *hall) serving(subject string) (queues []members) {
+	h.mu.RLock()
+	defer h.mu.RUnlock()
+	h.tree.Match(subject, func(g *group) {
+		for i := range queues {
+			if q := &queues[i]; q.queue == g.key.queue {
+				q.list = slices.Concat(q.list, g.list())
+				return
+			}
+		}
+		queues = append(queues, members{g.key.queue, g.list()})
+	})
+	return queues
+}
+
+// give hands a task to one of the members that have room, whichever. False: none has.
+func (m *members) give(t *task) bool {
+	first := rand.IntN(len(m.list))
+	for i := range m.list {
+		if m.list[(first+i)%len(m.list)].give(t) {
+			return true
+		}
+	}
+	return false
 }
 
 // send hands an answer to the bus.

@@ -24,6 +24,8 @@ type Bus interface {
 	// Request asks one of each queue that serves a subject and waits for the first answer until ctx ends. It is asked
 	// once. topic.ErrNoResponders: nobody serves it, which is known at once. topic.ErrUnavailable: there is no bus now.
 	Request(ctx context.Context, app string, m topic.Message) (topic.Message, error)
+	// Alone reports whether all that is subscribed to in an app was subscribed to with Subscribe.
+	Alone(app string) bool
 	// Reply answers a message: to is its Reply.
 	Reply(ctx context.Context, app, to string, m topic.Message) error
 	// Subscribe makes a member of a queue; got may not block. What came to the member before stop took hold is still
@@ -143,6 +145,9 @@ func (s *Service) Ask(ctx context.Context, app string, r *Request) (*Answer, err
 	if err := r.Check(); err != nil {
 		return nil, err
 	}
+	if s.bus.Alone(app) {
+		return s.askHere(ctx, app, r)
+	}
 	begun := time.Now()
 	ctx, cancel := context.WithTimeoutCause(ctx, r.Timeout, fmt.Errorf("%w: waited %s", ErrNoAnswer, r.Timeout))
 	defer cancel()
@@ -174,32 +179,20 @@ func (s *Service) AskRecipient(ctx context.Context, app, recipient, device strin
 	if err := r.Check(); err != nil {
 		return nil, err
 	}
-	begun := time.Now()
 	w := s.workerOf(app, recipient, device)
 	if w == nil {
 		return nil, s.metrics.failed(fmt.Errorf("request to %s: %w", recipient, ErrOffline))
 	}
-	ctx, cancel := context.WithTimeoutCause(ctx, r.Timeout, fmt.Errorf("%w: waited %s", ErrNoAnswer, r.Timeout))
-	defer cancel()
-	answers := make(chan topic.Message, 1)
-	given := w.give(&task{
-		subject: r.Subject, message: r.message(begun.Add(r.Timeout)), deadline: begun.Add(r.Timeout),
-		answer: func(m topic.Message) { answers <- m },
-	})
-	if !given {
+	e := newExchange(r, 1)
+	if !w.give(e.task()) {
 		return nil, s.metrics.failed(fmt.Errorf("request to %s: %w", recipient, ErrBusy))
 	}
-	select {
-	case m := <-answers:
-		a, err := answer(m)
-		if err != nil {
-			return nil, s.metrics.failed(fmt.Errorf("request to %s: %w", recipient, err))
-		}
-		s.metrics.answered(begun, a.Status)
-		return a, nil
-	case <-ctx.Done():
-		return nil, s.metrics.failed(fmt.Errorf("request to %s: %w", recipient, context.Cause(ctx)))
+	a, err := e.wait(ctx)
+	if err != nil {
+		return nil, s.metrics.failed(fmt.Errorf("request to %s: %w", recipient, err))
 	}
+	s.metrics.answered(e.begun, a.Status)
+	return a, nil
 }
 
 // cause is why a request failed: where its time was over, that.

@@ -1,6 +1,9 @@
 package request
 
 import (
+	"bytes"
+	"errors"
+	"maps"
 	"net/textproto"
 	"strconv"
 	"strings"
@@ -62,24 +65,40 @@ func deadline(m *topic.Message, now time.Time) time.Time {
 	return most
 }
 
-// frameOf is the frame that hands a task to a client.
-func (t *task) frame() *frame.Request {
-	m := &t.message
-	r := &frame.Request{
-		ID: t.id, Subject: t.subject, Method: m.Header.Get(headMethod), Path: m.Header.Get(headPath), Query: m.Header.Get(headQuery),
-		ContentType: contentType(m.Header), Data: m.Data, Deadline: t.deadline,
+// frame is the request as a client gets it that is asked without the bus.
+func (r *Request) frame(deadline time.Time) *frame.Request {
+	return &frame.Request{
+		Subject: r.Subject, Method: r.Method, Path: r.Path, Query: r.Query, Headers: unreserved(r.Header),
+		ContentType: r.ContentType, Data: r.Data, Deadline: deadline,
 	}
-	for name, values := range m.Header {
-		switch textproto.CanonicalMIMEHeaderKey(name) {
-		case headMethod, headPath, headQuery, headDeadline, headType:
-			continue
-		}
-		if r.Headers == nil {
-			r.Headers = make(frame.Headers, len(m.Header))
-		}
-		r.Headers[name] = values
+}
+
+// frameOf is a message as a client gets it.
+func frameOf(subject string, m *topic.Message, deadline time.Time) *frame.Request {
+	return &frame.Request{
+		Subject: subject, Method: m.Header.Get(headMethod), Path: m.Header.Get(headPath), Query: m.Header.Get(headQuery),
+		Headers: unreserved(frame.Headers(m.Header)), ContentType: contentType(m.Header), Data: m.Data, Deadline: deadline,
 	}
-	return r
+}
+
+// unreserved are headers without those that have a place of their own in a frame.
+func unreserved(h frame.Headers) frame.Headers {
+	for name := range h {
+		if reserved(name) {
+			h = maps.Clone(h)
+			maps.DeleteFunc(h, func(name string, _ []string) bool { return reserved(name) })
+			break
+		}
+	}
+	return h
+}
+
+func reserved(name string) bool {
+	switch textproto.CanonicalMIMEHeaderKey(name) {
+	case headMethod, headPath, headQuery, headDeadline, headType:
+		return true
+	}
+	return false
 }
 
 // contentType finds the type however its name is written.
@@ -95,28 +114,50 @@ func contentType(h topic.Header) string {
 	return ""
 }
 
-// reply is a client's answer as it travels.
-func reply(r *frame.Reply) topic.Message {
-	h := make(topic.Header, len(r.Headers)+2)
+// answerOf is what a client's reply says.
+func answerOf(r *frame.Reply) *Answer {
+	a := &Answer{Status: r.Status, ContentType: r.ContentType, Data: bytes.Clone(r.Data)}
 	for name, values := range r.Headers {
-		if name = textproto.CanonicalMIMEHeaderKey(name); !strings.HasPrefix(name, ourPrefix) {
-			h[name] = append(h[name], values...)
-		}
+		a.add(name, values)
 	}
-	h[headStatus] = []string{strconv.Itoa(r.Status)}
-	if r.ContentType != "" {
-		h[headType] = []string{r.ContentType}
+	if a.ContentType == "" {
+		a.ContentType = contentType(topic.Header(r.Headers))
 	}
-	return topic.Message{Header: h, Data: append([]byte(nil), r.Data...)}
+	return a
+}
+
+// add adds a header, unless it has a place of its own.
+func (a *Answer) add(name string, values []string) {
+	name = textproto.CanonicalMIMEHeaderKey(name)
+	if name == headType || name == natsCode || name == natsText || strings.HasPrefix(name, ourPrefix) {
+		return
+	}
+	if a.Header == nil {
+		a.Header = make(frame.Headers)
+	}
+	a.Header[name] = append(a.Header[name], values...)
+}
+
+// message is the answer as it travels.
+func (a *Answer) message() topic.Message {
+	h := make(topic.Header, len(a.Header)+2)
+	for name, values := range a.Header {
+		h[name] = values
+	}
+	h[headStatus] = []string{strconv.Itoa(a.Status)}
+	if a.ContentType != "" {
+		h[headType] = []string{a.ContentType}
+	}
+	return topic.Message{Header: h, Data: a.Data}
 }
 
 // failure is the answer in the place of one that no worker gives.
-func failure(why string) topic.Message {
-	status, text := "504", ErrWorkerGone.Error()
-	if why == busy {
-		status, text = "503", ErrBusy.Error()
+func failure(err error) topic.Message {
+	status, why := "504", gone
+	if errors.Is(err, ErrBusy) {
+		status, why = "503", busy
 	}
-	return topic.Message{Header: topic.Header{headStatus: {status}, headFailure: {why}, headType: {"text/plain"}}, Data: []byte(text)}
+	return topic.Message{Header: topic.Header{headStatus: {status}, headFailure: {why}, headType: {"text/plain"}}, Data: []byte(err.Error())}
 }
 
 // answer reads what came back. NATS services may say neither a status nor a type.
@@ -129,14 +170,7 @@ func answer(m topic.Message) (*Answer, error) {
 	}
 	a := &Answer{Status: status(m.Header), ContentType: contentType(m.Header), Data: m.Data}
 	for name, values := range m.Header {
-		canonical := textproto.CanonicalMIMEHeaderKey(name)
-		if canonical == headType || canonical == natsCode || canonical == natsText || strings.HasPrefix(canonical, ourPrefix) {
-			continue
-		}
-		if a.Header == nil {
-			a.Header = make(frame.Headers, len(m.Header))
-		}
-		a.Header[canonical] = append(a.Header[canonical], values...)
+		a.add(name, values)
 	}
 	if text := m.Header.Get(natsText); text != "" && len(a.Data) == 0 && a.Status >= 400 {
 		a.Data, a.ContentType = []byte(text), "text/plain"

@@ -15,11 +15,9 @@ import (
 
 // task is a request on its way through a worker.
 type task struct {
-	id       string // set when it is given to a worker
-	subject  string
-	message  topic.Message
+	request  *frame.Request // its name is made for the worker that it is given to; nil once it was sent
 	deadline time.Time
-	answer   func(topic.Message) // does not block
+	answer   func(*Answer, error) // called at most once; does not block
 }
 
 // worker is what a session serves, and what it was asked.
@@ -162,8 +160,9 @@ func (w *worker) give(t *task) bool {
 	if w.over || w.blocked || w.full() {
 		return false
 	}
-	t.id = newID()
-	if !w.to.Send(frame.ServerRequest, nil, frame.EncodeRequest(w.to.Format(), t.frame())) {
+	id := newID()
+	t.request.ID = id
+	if !w.to.Send(frame.ServerRequest, nil, frame.EncodeRequest(w.to.Format(), t.request)) {
 		w.blocked = true
 		w.leave()
 		return false
@@ -171,8 +170,8 @@ func (w *worker) give(t *task) bool {
 	if w.asked == nil {
 		w.asked = make(map[string]*task)
 	}
-	t.message = topic.Message{} // what was sent need not be kept
-	w.asked[t.id] = t
+	t.request = nil
+	w.asked[id] = t
 	if len(w.asked) >= w.window {
 		w.leave()
 	}
@@ -271,13 +270,13 @@ func (w *worker) reply(r *frame.Reply) {
 		w.hall.svc.metrics.late()
 		return
 	}
-	delete(w.asked, t.id)
+	delete(w.asked, string(r.RequestID))
 	w.comeBack() // before the answer leaves: who gets it may ask again
 	if !t.deadline.After(time.Now()) {
 		w.hall.svc.metrics.late()
 		return
 	}
-	t.answer(reply(r))
+	t.answer(answerOf(r), nil)
 }
 
 // Renew implements session.Part: what the new credential does not allow ends, and the client is told.
@@ -316,7 +315,7 @@ func (w *worker) Closed() {
 		w.timer.Stop()
 	}
 	for _, t := range w.asked {
-		t.answer(failure(gone))
+		t.answer(nil, ErrWorkerGone)
 	}
 	w.asked = nil
 }

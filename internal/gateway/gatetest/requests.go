@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -46,9 +47,9 @@ func answered(t testing.TB, done <-chan asked, status int, data string) *request
 	return a.Answer
 }
 
-func failed(t testing.TB, done <-chan asked, want error) {
+func failed(t testing.TB, done <-chan asked, want ...error) {
 	t.Helper()
-	if a := <-done; !errors.Is(a.err, want) {
+	if a := <-done; !slices.ContainsFunc(want, func(e error) bool { return errors.Is(a.err, e) }) {
 		t.Fatalf("answered with %+v, %v; want %v", a.Answer, a.err, want)
 	}
 }
@@ -65,6 +66,16 @@ func (c *conn) settled() {
 	c.t.Helper()
 	c.send(`{"ping":{}}`)
 	c.want("pong")
+}
+
+// besideNATS has a NATS client in the app, so that requests go over the bus.
+func besideNATS(run func(t *testing.T, g *Gate, s *Server)) func(t *testing.T, g *Gate, s *Server) {
+	return func(t *testing.T, g *Gate, s *Server) {
+		c, _, _, left, err := s.bus.Open(App, false)
+		must(t, err)
+		t.Cleanup(func() { _ = c.Close(); left() })
+		run(t, g, s)
+	}
 }
 
 func workerAnswers(t *testing.T, g *Gate, s *Server) {
@@ -147,7 +158,7 @@ func fullWorker(t *testing.T, g *Gate, s *Server) {
 	busy.serving("orders", "orders.>")
 	first := s.ask(request.Request{Subject: "orders.get"})
 	held := busy.want("request")
-	failed(t, s.ask(request.Request{Subject: "orders.get"}), topic.ErrNoResponders)
+	failed(t, s.ask(request.Request{Subject: "orders.get"}), topic.ErrNoResponders, request.ErrBusy) // ErrBusy: it is just leaving its queue
 	free := g.welcomed(t, s, Options{Recipient: "worker-2", Window: 100})
 	free.serving("orders", "orders.>")
 	for range 20 {

@@ -57,6 +57,7 @@ type Server struct {
 	HTTP *httptest.Server
 
 	seen *feed
+	bus  *bus.Bus
 }
 
 // Start starts a server. mount adds a gateway to it and may register cleanups: they run after the sessions have
@@ -89,6 +90,7 @@ func StartOn(t testing.TB, driver string, mount func(s *Server)) *Server {
 	b, err := bus.Start(ctx, bus.Config{Log: log})
 	must(t, err)
 	closing(t, b.Close)
+	s.bus = b
 	s.Topics = pubsub.New(pubsub.Config{Bus: b, Log: log})
 	closing(t, s.Topics.Close)
 	s.Asks = request.New(request.Config{Bus: b, Log: log})

@@ -1,0 +1,83 @@
+package godwit
+
+import (
+	"io"
+	"net/http"
+	"sync"
+)
+
+// gatherer keeps the connection that a WebSocket is made of.
+type gatherer struct {
+	http.RoundTripper // nil: the default
+	conn              *gathering
+}
+
+// RoundTrip implements http.RoundTripper.
+func (g *gatherer) RoundTrip(r *http.Request) (*http.Response, error) {
+	next := g.RoundTripper
+	if next == nil {
+		next = http.DefaultTransport
+	}
+	resp, err := next.RoundTrip(r)
+	if err != nil {
+		return nil, err
+	}
+	if c, ok := resp.Body.(io.ReadWriteCloser); ok && resp.StatusCode == http.StatusSwitchingProtocols {
+		g.conn = &gathering{ReadWriteCloser: c}
+		resp.Body = g.conn
+	}
+	return resp, nil
+}
+
+// gathering is a connection that writes several frames at once: the WebSocket library writes each by itself, and a write
+// costs more than the frame.
+type gathering struct {
+	io.ReadWriteCloser
+
+	mu      sync.Mutex
+	holding bool
+	held    []byte
+}
+
+// maxHeld is how many bytes are held back at most.
+const maxHeld = 64 << 10
+
+// hold keeps what is written until release.
+func (g *gathering) hold() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.holding = true
+}
+
+// Write implements io.Writer.
+func (g *gathering) Write(b []byte) (int, error) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if !g.holding {
+		return g.ReadWriteCloser.Write(b)
+	}
+	g.held = append(g.held, b...)
+	if len(g.held) < maxHeld {
+		return len(b), nil
+	}
+	return len(b), g.write()
+}
+
+// release writes what was held.
+func (g *gathering) release() error {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.holding = false
+	return g.write()
+}
+
+func (g *gathering) write() error {
+	if len(g.held) == 0 {
+		return nil
+	}
+	_, err := g.ReadWriteCloser.Write(g.held)
+	if g.held = g.held[:0]; cap(g.held) > 2*maxHeld {
+		g.held = nil
+	}
+	return err
+}
