@@ -13,3 +13,6 @@ func (b *Bus) Connections() (n, accounts int) {
 	}
 	return e.nats.NumClients(), e.made
 }
+
+// PingEvery has silence noticed earlier.
+func (x *External) PingEvery(d time.Duration) { x.pingEvery = d }

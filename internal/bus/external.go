@@ -1,6 +1,7 @@
 package bus
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"net"
@@ -15,6 +16,8 @@ type External struct {
 	URL         string // nats:// or tls://, several with commas between
 	Credentials string // file with a NATS user's JWT and key; empty: none
 	CA          string // PEM file with the authorities of its certificate; empty: the system's
+
+	pingEvery time.Duration // 0: pingEvery
 }
 
 // An external NATS that is silent for this long is taken for gone.
@@ -28,7 +31,8 @@ type external struct{ cfg External }
 
 // connect implements dialer. Where the NATS cannot be reached it goes on trying: the rest of the server does not need it.
 func (x *external) connect(l *link, options ...nats.Option) (*nats.Conn, error) {
-	options = append(options, nats.SetCustomDialer(dialed{l}), nats.RetryOnFailedConnect(true), nats.PingInterval(pingEvery), nats.MaxPingsOutstanding(pingsMissed))
+	// Credentials that are refused may be mended: the file is read each time.
+	options = append(options, nats.SetCustomDialer(dialed{l}), nats.RetryOnFailedConnect(true), nats.IgnoreAuthErrorAbort(), nats.PingInterval(cmp.Or(x.cfg.pingEvery, pingEvery)), nats.MaxPingsOutstanding(pingsMissed))
 	if x.cfg.Credentials != "" {
 		options = append(options, nats.UserCredentials(x.cfg.Credentials))
 	}

@@ -17,7 +17,15 @@ import (
 // elsewhere starts a NATS server on a port; -1: any.
 func elsewhere(t *testing.T, port int) (s *server.Server, at int) {
 	t.Helper()
-	s, err := server.NewServer(&server.Options{Host: "127.0.0.1", Port: port, NoSigs: true, NoLog: true})
+	s = run(t, &server.Options{Port: port})
+	return s, s.Addr().(*net.TCPAddr).Port
+}
+
+// run starts a NATS server that ends with the test.
+func run(t *testing.T, o *server.Options) *server.Server {
+	t.Helper()
+	o.Host, o.NoSigs, o.NoLog = "127.0.0.1", true, true
+	s, err := server.NewServer(o)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -29,12 +37,18 @@ func elsewhere(t *testing.T, port int) (s *server.Server, at int) {
 	if !s.ReadyForConnections(10 * time.Second) {
 		t.Fatal("NATS did not start")
 	}
-	return s, s.Addr().(*net.TCPAddr).Port
+	return s
 }
 
 func startExternal(t *testing.T, url string) *bus.Bus {
 	t.Helper()
-	b, err := bus.Start(t.Context(), bus.Config{External: bus.External{URL: url}, Log: slog.New(slog.DiscardHandler)})
+	return startWith(t, bus.External{URL: url})
+}
+
+// startWith starts a bus that ends with the test.
+func startWith(t *testing.T, x bus.External) *bus.Bus {
+	t.Helper()
+	b, err := bus.Start(t.Context(), bus.Config{External: x, Log: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		t.Fatal(err)
 	}

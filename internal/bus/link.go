@@ -79,10 +79,13 @@ func (l *link) open() error {
 	return nil
 }
 
-// patiently keeps a new connection's end for publishers to wait at.
+// patiently keeps a new connection's end for publishers to wait at, and ends the one before: the client library does not
+// close those over which it could not begin.
 func (l *link) patiently(c net.Conn) net.Conn {
 	p := newPatient(c)
-	l.wire.Store(p)
+	if before := l.wire.Swap(p); before != nil {
+		_ = before.Close()
+	}
 	return p
 }
 
@@ -93,6 +96,9 @@ func (l *link) close() {
 	l.connecting.Unlock()
 	if nc := l.conn.Load(); nc != nil {
 		nc.Close()
+		if p := l.wire.Load(); p != nil {
+			_ = p.Close()
+		}
 		l.dial.disconnected(l)
 	}
 	l.intake.close()

@@ -29,7 +29,7 @@ type patient struct {
 
 func newPatient(c net.Conn) *patient {
 	p := &patient{Conn: c, wake: make(chan struct{}, 1), room: make(chan struct{}), done: make(chan struct{})}
-	go p.write() // ends with Close, which the client library calls for each connection it was given
+	go p.write() // ends with Close
 	return p
 }
 
