@@ -2,15 +2,12 @@ package rights
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
-	"fmt"
 	"net/http"
 	"strings"
 	"testing"
 	"time"
 
-	"github.com/coder/websocket"
 	"github.com/nats-io/nats.go"
 )
 
@@ -18,7 +15,7 @@ import (
 var servers = []struct {
 	name  string
 	serve func(w *world, token string, patterns []string)
-}{{"WebSocket", webSocketWorker}, {"NATS", natsWorker}}
+}{{"WebSocket", webSocketWorker}, {"gRPC", grpcWorker}, {"SSE", streamWorker}, {"poll", pollWorker}, {"NATS", natsWorker}}
 
 // askers are the ways to ask. They report whether they were told that they may.
 var askers = []struct {
@@ -136,53 +133,4 @@ func natsAsk(w *world, secret, name string) bool {
 		return false
 	}
 	return nc.LastError() == nil
-}
-
-func natsWorker(w *world, token string, patterns []string) {
-	nc, err := nats.Connect("nats://"+w.nats, nats.Token(token), nats.NoReconnect(), nats.ErrorHandler(func(*nats.Conn, *nats.Subscription, error) {}))
-	if err != nil {
-		w.Fatal(err)
-	}
-	w.Cleanup(nc.Close)
-	for _, p := range patterns {
-		if _, err := nc.QueueSubscribe("godwit.demo.r."+p, "q", func(m *nats.Msg) { _ = m.Respond(m.Data) }); err != nil {
-			w.Fatal(err)
-		}
-	}
-	if err := nc.FlushTimeout(patience); err != nil {
-		w.Fatal(err)
-	}
-}
-
-func webSocketWorker(w *world, token string, patterns []string) {
-	ctx, cancel := context.WithCancel(w.Context())
-	ws, _, err := websocket.Dial(ctx, "ws://"+w.http+"/v1/connect", nil) //nolint:bodyclose // none on success
-	if err != nil {
-		w.Fatal(err)
-	}
-	serve, _ := json.Marshal(map[string]any{"serve": map[string]any{"subjects": patterns, "queue": "q"}})
-	for _, f := range []string{fmt.Sprintf(`{"hello":{"token":%q}}`, token), string(serve)} {
-		if err := ws.Write(ctx, websocket.MessageText, []byte(f)); err != nil {
-			w.Fatal(err)
-		}
-	}
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		for {
-			_, b, err := ws.Read(ctx)
-			if err != nil {
-				return
-			}
-			var f struct {
-				Request struct {
-					ID string `json:"request_id"`
-				}
-			}
-			if json.Unmarshal(b, &f) == nil && f.Request.ID != "" {
-				_ = ws.Write(ctx, websocket.MessageText, fmt.Appendf(nil, `{"reply":{"request_id":%q,"status":200}}`, f.Request.ID))
-			}
-		}
-	}()
-	w.Cleanup(func() { cancel(); <-done; _ = ws.CloseNow() })
 }

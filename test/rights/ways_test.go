@@ -181,7 +181,10 @@ func grpcStream(w *world, token string, patterns []string, queue string) *stream
 }
 
 func query(token string, patterns []string, queue string) string {
-	q := url.Values{"app": {"demo"}, "token": {token}, "topics": {strings.Join(patterns, ",")}}
+	q := url.Values{"app": {"demo"}, "token": {token}}
+	if len(patterns) > 0 {
+		q.Set("topics", strings.Join(patterns, ","))
+	}
 	if queue != "" {
 		q.Set("queue", queue)
 	}

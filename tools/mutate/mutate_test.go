@@ -7,7 +7,7 @@ import (
 )
 
 func TestMutationsFitTheCode(t *testing.T) {
-	for _, m := range slices.Concat(mutations, ofObjects) {
+	for _, m := range slices.Concat(mutations, ofObjects, ofRights) {
 		if _, err := m.find(filepath.Join("..", "..", m.file)); err != nil {
 			t.Errorf("%s: %v", m.name, err)
 		}

@@ -1,0 +1,56 @@
+package main
+
+// The oracle of rights, and the table of who may what, in which each way in must turn red on its own.
+const (
+	oracle      = "internal/access/rights.go"
+	rightsTests = "./test/rights"
+)
+
+var (
+	sessions   = []string{"WebSocket", "gRPC", "SSE", "poll", "NATS"}
+	publishing = []string{"HTTP", "NATS"}
+	asking     = []string{"HTTP", "NATS", "the_gateway"}
+)
+
+// row is a row of the table by each of the ways.
+func row(test string, ways []string) (tests []suite) {
+	for _, way := range ways {
+		tests = append(tests, suite{rightsTests, test + "_by_" + way + "_?$"})
+	}
+	return tests
+}
+
+var ofRights = []mutation{
+	{
+		name: "let everybody subscribe", file: oracle, old: "return topic.WithinAny(pattern, r.Subscribe)", new: "return true",
+		tests: row("TestSubscribing/^rides.>_with_rides..", sessions),
+	},
+	{
+		name: "let nobody subscribe", file: oracle, old: "return topic.WithinAny(pattern, r.Subscribe)", new: "return false",
+		tests: row("TestSubscribing/^rides.oslo_with_rides.oslo", sessions),
+	},
+	{
+		name: "let everybody serve", file: oracle, old: "return topic.WithinAny(pattern, r.Serve)", new: "return true",
+		tests: row("TestServing/^orders.>_with_orders..", sessions),
+	},
+	{
+		name: "let nobody serve", file: oracle, old: "return topic.WithinAny(pattern, r.Serve)", new: "return false",
+		tests: row("TestServing/^orders.get_with_orders..", sessions),
+	},
+	{
+		name: "let everybody publish", file: oracle, old: "return topic.WithinAny(name, r.Publish)", new: "return true",
+		tests: row("TestPublishing/^read", publishing),
+	},
+	{
+		name: "let nobody publish", file: oracle, old: "return topic.WithinAny(name, r.Publish)", new: "return false",
+		tests: row("TestPublishing/^publish", publishing),
+	},
+	{
+		name: "let everybody ask", file: oracle, old: "return topic.WithinAny(name, r.Request)", new: "return true",
+		tests: row("TestAsking/^read", asking),
+	},
+	{
+		name: "let nobody ask", file: oracle, old: "return topic.WithinAny(name, r.Request)", new: "return false",
+		tests: row("TestAsking/^publish", asking),
+	},
+}
