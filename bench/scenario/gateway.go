@@ -55,7 +55,7 @@ func ServePart(ctx context.Context, out io.Writer, part, target string, works ti
 			return err
 		}
 		return c.Serve(ctx, "worker", []string{"bench.>"}, godwit.HTTP(handler), godwit.Window(1024),
-			godwit.OnConnect(func(godwit.Welcome) { fmt.Fprintln(out, target) }))
+			godwit.OnServing(func() { fmt.Fprintln(out, target) }))
 	case PartProxy:
 		u, err := url.Parse(target)
 		if err != nil {

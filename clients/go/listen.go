@@ -52,6 +52,7 @@ type listenOptions struct {
 	recalled      func(ids []string)
 	held          func() []string
 	connected     func(Welcome)
+	inEffect      func()
 	disconnected  func(err error, retry time.Duration)
 	failed        func(err error)
 }
@@ -86,6 +87,10 @@ func Held(f func() []string) ListenOption { return func(o *listenOptions) { o.he
 
 // OnConnect is told of every session that begins.
 func OnConnect(f func(Welcome)) ListenOption { return func(o *listenOptions) { o.connected = f } }
+
+// OnServing is told on every connection once all that Serve serves is in effect: what is asked from then on comes, as long
+// as the connection lasts. It is not told where the server refused a subject; OnError is.
+func OnServing(f func()) ListenOption { return func(o *listenOptions) { o.inEffect = f } }
 
 // OnDisconnect is told why a connection ended, or could not be made, and when the next is tried.
 func OnDisconnect(f func(err error, retry time.Duration)) ListenOption {

@@ -27,6 +27,8 @@ type session struct {
 
 	pings int // sent, by the writer
 	pongs int // received, by the reader
+
+	unserved bool // a subject was refused; the reader's
 }
 
 // session runs one session and says why it ended and whether it had been welcomed. Ending closing flushes and ends
@@ -62,8 +64,10 @@ func (l *listener) session(work, conns, closing context.Context) (welcomed bool,
 		l.opts.connected(*w)
 	}
 	if f := l.serving(); f != nil {
-		if err := s.c.send(ctx, f); err != nil {
-			return true, err
+		for _, f := range []*clientFrame{f, s.ping()} { // the first pong says that it is in effect
+			if err := s.send(ctx, f); err != nil {
+				return true, err
+			}
 		}
 	}
 	var sides sync.WaitGroup
@@ -181,6 +185,9 @@ func (s *session) other(f *serverFrame) {
 		if s.pongs++; t != nil {
 			t.pong(s.pongs)
 		}
+		if s.pongs == 1 && len(s.l.opts.subjects) > 0 && !s.unserved && s.l.opts.inEffect != nil {
+			s.l.opts.inEffect()
+		}
 	}
 	switch {
 	case f.Message != nil:
@@ -188,6 +195,9 @@ func (s *session) other(f *serverFrame) {
 			t.message(f.Message)
 		}
 	case f.Err != nil:
+		if f.Err.Field == "subjects" {
+			s.unserved = true
+		}
 		if t == nil || !t.refuse(f.Err) {
 			s.l.report(f.Err)
 		}

@@ -130,7 +130,7 @@ func (p *program) serveSubject(ctx context.Context, recipient, queue string, wor
 	defer c.Close()
 	opts := []godwit.ListenOption{
 		godwit.Window(workers),
-		godwit.OnConnect(func(godwit.Welcome) { fmt.Fprintf(p.stderr, "serving %q\n", subjects) }),
+		godwit.OnServing(func() { fmt.Fprintf(p.stderr, "serving %q\n", subjects) }),
 		godwit.OnDisconnect(func(err error, retry time.Duration) {
 			fmt.Fprintf(p.stderr, "disconnected: %v; connecting again in %s\n", err, retry.Round(time.Millisecond))
 		}),
