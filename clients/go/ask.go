@@ -21,13 +21,13 @@ type AskOptions struct {
 }
 
 // Ask asks one of those who serve a subject (role publish) and returns what it answered, whatever status that has. An
-// *Error says that there is no answer: /problems/nobody-serves, workers-busy, no-answer or worker-gone. It is asked once;
-// after the last two the worker may have done what it was asked.
+// *Error says that there is no answer: it is ErrNobodyServes, or ErrNoAnswer, after which the worker may have done what it
+// was asked. It is asked once.
 func (c *Client) Ask(ctx context.Context, subject string, data []byte, o AskOptions) (*Answer, error) {
 	return c.ask(ctx, "/v1/requests/"+escape(subject), url.Values{}, data, o)
 }
 
-// AskRecipient asks a connected client of a recipient. /problems/not-connected: there is none.
+// AskRecipient asks a connected client of a recipient. ErrNobodyServes: there is none.
 func (c *Client) AskRecipient(ctx context.Context, recipient string, data []byte, o AskOptions) (*Answer, error) {
 	q := url.Values{}
 	for name, v := range map[string]string{"device": o.Device, "subject": o.Subject} {
@@ -66,7 +66,9 @@ func (c *Client) ask(ctx context.Context, path string, q url.Values, data []byte
 	if o.ContentType != "" {
 		req.Header.Set("Content-Type", o.ContentType)
 	}
-	resp, err := c.http.Do(req)
+	direct := *c.http
+	direct.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse } // a redirect is an answer too
+	resp, err := direct.Do(req)
 	if err != nil {
 		return nil, fmt.Errorf("reach server: %w", err)
 	}

@@ -9,5 +9,8 @@
 // objects with NewObjects and gives them to Listen with Follow. Whatever either side loses, the program eventually
 // learns the latest version of what it is registered for; those in between may be left out, and versions only grow.
 //
+// A worker answers requests to subjects with Serve, or those made to its recipient with Answers; Ask and AskRecipient ask.
+// Reply answers a notification.
+//
 // All methods are safe for concurrent use. Every error that the server answered is, or wraps, an *Error.
 package godwit

@@ -31,6 +31,26 @@ func (e *Error) Error() string {
 	return fmt.Sprintf("server answered %d: %s", e.Status, text)
 }
 
+// Errors of Ask and AskRecipient, which errors.Is finds in the *Error that says more.
+var (
+	// ErrNobodyServes: nobody was asked, because nobody serves the subject, all who do are busy, or the recipient is not
+	// connected. Asking again is harmless.
+	ErrNobodyServes = errors.New("nobody could be asked")
+	// ErrNoAnswer: no answer came in time, or the worker's connection ended first. It may have done what it was asked.
+	ErrNoAnswer = errors.New("no answer came")
+)
+
+// Is finds what a problem of a request means.
+func (e *Error) Is(target error) bool {
+	switch e.Type {
+	case "/problems/nobody-serves", "/problems/workers-busy", "/problems/not-connected":
+		return target == ErrNobodyServes
+	case "/problems/no-answer", "/problems/worker-gone":
+		return target == ErrNoAnswer
+	}
+	return false
+}
+
 // temporary says whether the same request may succeed later. Everything this client retries carries its own id, so a
 // request that was carried out after all is not carried out twice.
 func (e *Error) temporary() bool {

@@ -22,6 +22,7 @@ type listener struct {
 	mu   sync.Mutex
 	held map[string]*job // waiting or being handled, by id
 	seen *idSet          // handled
+	said replies         // what the last ones were answered with
 
 	answering answering
 
@@ -213,19 +214,19 @@ func (l *listener) work(ctx context.Context) {
 func (l *listener) handleOne(ctx context.Context, j *job) {
 	defer j.cancel(nil)
 	if ctx.Err() != nil || j.ctx.Err() != nil { // ended or recalled while it waited
-		l.finish(j, false)
+		l.finish(j, nil, context.Canceled)
 		return
 	}
 	err := l.handle(j.ctx, j.n)
-	var answered *replyError
-	l.finish(j, err == nil || errors.As(err, &answered))
+	answer, err := answerOf(j.n, err)
+	l.finish(j, answer, err)
 	if l.opts.peek {
 		return
 	}
 	var after *nackError
 	switch {
-	case answered != nil:
-		l.out.reply(&reply{ID: j.n.ID, Status: answered.answer.Status, Answer: answered.answer})
+	case answer != nil:
+		l.out.reply(answer)
 	case err == nil:
 		l.out.ack(j.n.ID)
 	case j.ctx.Err() != nil: // it need not come again, or comes with the next connection
@@ -236,11 +237,27 @@ func (l *listener) handleOne(ctx context.Context, j *job) {
 	}
 }
 
-func (l *listener) finish(j *job, handled bool) {
+// answerOf is the answer that a handler returned as its error, if the server takes it.
+func answerOf(n *Notification, err error) (*reply, error) {
+	var answered *replyError
+	if !errors.As(err, &answered) {
+		return nil, err
+	}
+	if err := answered.answer.check(maxReplyData); err != nil {
+		return nil, NackAfter(unreadMost, fmt.Errorf("reply: %w", err))
+	}
+	return &reply{ID: n.ID, Status: answered.answer.Status, Answer: answered.answer}, nil
+}
+
+// finish ends a notification's handling with the answer or the error it has come to.
+func (l *listener) finish(j *job, answer *reply, err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	delete(l.held, j.n.ID)
-	if handled {
+	switch {
+	case answer != nil:
+		l.said.add(answer)
+	case err == nil:
 		l.seen.add(j.n.ID)
 	}
 }
@@ -258,6 +275,12 @@ func (l *listener) take(work context.Context, n *Notification) {
 	if l.seen.contains(n.ID) {
 		if !l.opts.peek {
 			l.out.ack(n.ID) // the first acknowledgement was lost with its connection
+		}
+		return
+	}
+	if r := l.said.find(n.ID); r != nil {
+		if !l.opts.peek {
+			l.out.reply(r) // the first one was lost with its connection
 		}
 		return
 	}

@@ -1,7 +1,7 @@
 package godwit
 
 import (
-	"bytes"
+	"encoding/base64"
 	"encoding/json"
 	"net/http"
 	"time"
@@ -49,50 +49,23 @@ func (r *reply) MarshalJSON() ([]byte, error) {
 			w.Headers[name] = values
 		}
 	}
-	switch {
-	case len(r.Data) == 0:
-	case !isJSON(r.ContentType) && r.ContentType != "" && utf8.Valid(r.Data):
-		var err error
-		if w.Data, err = json.Marshal(string(r.Data)); err != nil {
-			return nil, err
-		}
-	default:
-		w.DataBase64 = r.Data // also JSON: it arrives as it was written
+	if w.Data = inText(r.Data, r.ContentType); w.Data == nil {
+		w.DataBase64 = r.Data
 	}
 	return json.Marshal(w)
 }
 
-// UnmarshalJSON implements json.Unmarshaler.
-func (r *reply) UnmarshalJSON(b []byte) error {
-	var w wireReply
-	if err := json.Unmarshal(b, &w); err != nil {
-		return err
-	}
-	*r = reply{RequestID: w.RequestID, ID: w.ID, Status: w.Status, Answer: Answer{ContentType: w.ContentType, Data: w.DataBase64}}
-	for name, v := range w.Headers {
-		if r.Header == nil {
-			r.Header = make(http.Header)
-		}
-		switch v := v.(type) {
-		case string:
-			r.Header[name] = []string{v}
-		case []any:
-			for _, one := range v {
-				text, _ := one.(string)
-				r.Header[name] = append(r.Header[name], text)
-			}
-		}
-	}
-	if w.Data == nil {
+// inText is text as a string of JSON; nil: data goes as base64. So does JSON, which arrives as it was written, and text that
+// escapes make longer than base64 does: a frame with the largest answer stays below the server's limit.
+func inText(data []byte, contentType string) json.RawMessage {
+	if len(data) == 0 || contentType == "" || isJSON(contentType) || !utf8.Valid(data) {
 		return nil
 	}
-	var compact bytes.Buffer
-	if err := json.Compact(&compact, w.Data); err != nil {
-		return err
+	b, err := json.Marshal(string(data))
+	if err != nil || len(b) > base64.StdEncoding.EncodedLen(len(data))+len(`""`) {
+		return nil
 	}
-	var err error
-	r.Data, r.ContentType, err = readData(compact.Bytes(), nil, w.ContentType)
-	return err
+	return b
 }
 
 // wireRequest is a request as JSON frames carry it.

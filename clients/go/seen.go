@@ -4,6 +4,34 @@ package godwit
 // most a window of 1,024 unacknowledged, so this is several windows.
 const rememberedIDs = 8192
 
+// rememberedReplies is how many answers to notifications a listener keeps: 4 MB of the largest.
+const rememberedReplies = 64
+
+// replies are the newest answers to notifications.
+type replies struct {
+	ring []*reply
+	next int
+}
+
+func (s *replies) add(r *reply) {
+	if len(s.ring) < rememberedReplies {
+		s.ring = append(s.ring, r)
+		return
+	}
+	s.ring[s.next] = r
+	s.next = (s.next + 1) % len(s.ring)
+}
+
+// find returns the answer to a notification; nil: it has none, or not any more.
+func (s *replies) find(id string) *reply {
+	for _, r := range s.ring {
+		if r.ID == id {
+			return r
+		}
+	}
+	return nil
+}
+
 // idSet remembers the newest ids that were put in, up to a number.
 type idSet struct {
 	ring []string

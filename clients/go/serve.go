@@ -34,8 +34,22 @@ type Answer struct {
 // request's deadline, and when the connection over which it came is lost: nobody gets the answer then.
 type RequestHandler func(ctx context.Context, r *Request) (*Answer, error)
 
-// maxAnswerData is the largest answer to a request.
-const maxAnswerData = 1 << 20
+// The largest answers, to a request and to a notification.
+const (
+	maxAnswerData = 1 << 20
+	maxReplyData  = 64 << 10
+)
+
+// check says why the server would not take an answer.
+func (a *Answer) check(most int) error {
+	switch {
+	case len(a.Data) > most:
+		return fmt.Errorf("the answer has %d bytes; at most %d are allowed", len(a.Data), most)
+	case a.Status != 0 && (a.Status < 200 || a.Status > 599):
+		return fmt.Errorf("the answer's status %d is not between 200 and 599", a.Status)
+	}
+	return nil
+}
 
 // Queue names the queue of those who serve the same subjects: each request goes to one of them. The default is shared by
 // all who name none.
@@ -79,8 +93,15 @@ func (l *listener) asked(ctx context.Context, r *Request) {
 	a := &l.answering
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if a.stopping || l.opts.answer == nil {
-		l.out.reply(&reply{RequestID: r.id, Status: http.StatusServiceUnavailable, Answer: Answer{Data: []byte("the worker is stopping"), ContentType: "text/plain"}})
+	refused, text := 0, ""
+	switch {
+	case l.opts.answer == nil:
+		refused, text = http.StatusNotImplemented, "this client answers no requests"
+	case a.stopping:
+		refused, text = http.StatusServiceUnavailable, "the worker is stopping"
+	}
+	if refused != 0 {
+		l.out.reply(&reply{RequestID: r.id, Status: refused, Answer: Answer{Data: []byte(text), ContentType: "text/plain"}})
 		return
 	}
 	a.running.Go(func() {
@@ -95,8 +116,8 @@ func (l *listener) asked(ctx context.Context, r *Request) {
 
 // answerTo makes the frame that answers a request.
 func answerTo(r *Request, got *Answer, err error) *reply {
-	if err == nil && got != nil && len(got.Data) > maxAnswerData {
-		err = fmt.Errorf("the answer has %d bytes; at most %d are allowed", len(got.Data), maxAnswerData)
+	if err == nil && got != nil {
+		err = got.check(maxAnswerData)
 	}
 	switch {
 	case err != nil:
@@ -119,7 +140,9 @@ func (l *listener) stopAnswering() {
 	a.running.Wait()
 }
 
-// Reply is a Handler's error that answers a notification with ReplyBy, which settles it.
+// Reply is a Handler's error that answers a notification with ReplyBy, which settles it. An answer that was lost with its
+// connection is given again, if it is one of the last 64; else the handler is asked again. One that the server would not take
+// is an error of the handler, whose text the server is told.
 func Reply(a Answer) error { return &replyError{a} }
 
 type replyError struct{ answer Answer }
