@@ -20,6 +20,7 @@ func row(test string, ways []string) (tests []suite) {
 	return tests
 }
 
+// HTTP asks for the key's role before it asks the oracle: there nobody gets more than that, whatever the oracle says.
 var ofRights = []mutation{
 	{
 		name: "let everybody subscribe", file: oracle, old: "return topic.WithinAny(pattern, r.Subscribe)", new: "return true",
@@ -39,7 +40,7 @@ var ofRights = []mutation{
 	},
 	{
 		name: "let everybody publish", file: oracle, old: "return topic.WithinAny(name, r.Publish)", new: "return true",
-		tests: row("TestPublishing/^read", publishing),
+		tests: row("TestPublishing/^read", publishing[1:]),
 	},
 	{
 		name: "let nobody publish", file: oracle, old: "return topic.WithinAny(name, r.Publish)", new: "return false",
@@ -47,7 +48,7 @@ var ofRights = []mutation{
 	},
 	{
 		name: "let everybody ask", file: oracle, old: "return topic.WithinAny(name, r.Request)", new: "return true",
-		tests: row("TestAsking/^read", asking),
+		tests: row("TestAsking/^read", asking[1:]),
 	},
 	{
 		name: "let nobody ask", file: oracle, old: "return topic.WithinAny(name, r.Request)", new: "return false",
