@@ -55,6 +55,8 @@ func (c *scripted) said() (frames []string) {
 			switch {
 			case f.Reply != nil:
 				frames = append(frames, fmt.Sprint("reply ", f.Reply.RequestID, f.Reply.ID, " ", f.Reply.Status, " ", string(f.Reply.Data)))
+			case f.Serve != nil:
+				frames = append(frames, fmt.Sprint("serve ", f.Serve.Subjects, " ", f.Serve.Queue))
 			case f.Ack != nil:
 				frames = append(frames, fmt.Sprint("ack ", f.Ack.IDs))
 			case f.Nack != nil:
@@ -128,9 +130,7 @@ func TestServingIsToldOnEveryConnectionUnlessItIsRefused(t *testing.T) {
 		synctest.Wait()
 		c := l.conns[0]
 		got.want(t) // not before the server has seen it
-		if c.wantSaid(t); t.Failed() {
-			return
-		}
+		c.wantSaid(t, "serve [orders.>] ")
 		got.want(t, "serving")
 		c.in <- serverFrame{Pong: &ping{}} // of a later ping
 		got.want(t)
@@ -139,8 +139,25 @@ func TestServingIsToldOnEveryConnectionUnlessItIsRefused(t *testing.T) {
 		synctest.Wait()
 		c = l.conns[1]
 		c.in <- serverFrame{Err: &frameError{Code: "forbidden", Field: "subjects", Message: "no", Refused: []string{"orders.>"}}}
-		c.wantSaid(t)
+		c.wantSaid(t, "serve [orders.>] ")
 		got.want(t, "server refused a frame: forbidden: no")
+		l.end()
+	})
+}
+
+func TestSubjectsThatCannotBeServedNowAreServedLater(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var got told
+		serves := func(o *listenOptions) { o.subjects, o.queue = []string{"a", "b"}, "q" }
+		l := listen(t, welcoming, nil, serves, OnServing(func() { got.note("serving") }), OnError(func(error) {}))
+		synctest.Wait()
+		c := l.conns[0]
+		c.in <- serverFrame{Err: &frameError{Code: "unavailable", Field: "subjects", Refused: []string{"b"}}}
+		c.wantSaid(t, "serve [a b] q")
+		got.want(t) // the pong came, and b is not served
+		time.Sleep(connectBase)
+		c.wantSaid(t, "serve [b] q")
+		got.want(t, "serving")
 		l.end()
 	})
 }

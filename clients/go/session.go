@@ -28,7 +28,7 @@ type session struct {
 	pings int // sent, by the writer
 	pongs int // received, by the reader
 
-	unserved bool // a subject was refused; the reader's
+	serves inEffect
 }
 
 // session runs one session and says why it ended and whether it had been welcomed. Ending closing flushes and ends
@@ -79,6 +79,7 @@ func (l *listener) session(work, conns, closing context.Context) (welcomed bool,
 	})
 	sides.Go(func() { s.renew(ctx) })
 	err = s.read(ctx, work, cancel)
+	s.serves.stop()
 	if cause := context.Cause(ctx); cause != nil {
 		err = cause
 	}
@@ -185,8 +186,8 @@ func (s *session) other(f *serverFrame) {
 		if s.pongs++; t != nil {
 			t.pong(s.pongs)
 		}
-		if s.pongs == 1 && len(s.l.opts.subjects) > 0 && !s.unserved && s.l.opts.inEffect != nil {
-			s.l.opts.inEffect()
+		if told := s.l.opts.inEffect; s.serves.pong(s.pongs) && told != nil {
+			told()
 		}
 	}
 	switch {
@@ -196,7 +197,7 @@ func (s *session) other(f *serverFrame) {
 		}
 	case f.Err != nil:
 		if f.Err.Field == "subjects" {
-			s.unserved = true
+			s.refused(f.Err)
 		}
 		if t == nil || !t.refuse(f.Err) {
 			s.l.report(f.Err)
@@ -217,8 +218,11 @@ func (s *session) ping() *clientFrame {
 // send sends frames from the writer.
 func (s *session) send(ctx context.Context, frames ...*clientFrame) error {
 	for _, f := range frames {
-		if f.Ping != nil {
+		switch {
+		case f.Ping != nil:
 			s.pings++
+		case f.Serve != nil:
+			s.serves.mark.Store(int64(s.pings + 1))
 		}
 	}
 	return s.c.send(ctx, frames...)

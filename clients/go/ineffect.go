@@ -1,0 +1,50 @@
+package godwit
+
+import (
+	"math"
+	"sync/atomic"
+	"time"
+)
+
+// inEffect is what a session knows of the subjects it serves. All but mark is the reader's.
+type inEffect struct {
+	mark    atomic.Int64 // the ping whose pong says that they are served; 0: there are none
+	refused bool         // one was, for good
+	told    bool
+	wait    backoff
+	again   *time.Timer
+}
+
+// pong takes the answer to the nth ping and reports whether everything is served from now on.
+func (i *inEffect) pong(n int) bool {
+	mark := i.mark.Load()
+	if mark == 0 || int64(n) < mark || i.refused || i.told {
+		return false
+	}
+	i.told = true
+	return true
+}
+
+func (i *inEffect) stop() {
+	if i.again != nil {
+		i.again.Stop()
+	}
+}
+
+// refused takes the server's complaint about subjects. Those that it could not take for now it is asked for again.
+func (s *session) refused(e *frameError) {
+	i := &s.serves
+	if e.Code != "unavailable" || len(e.Refused) == 0 {
+		i.refused = true
+		return
+	}
+	i.mark.Store(math.MaxInt64)
+	if i.again == nil {
+		i.wait = backoff{base: connectBase, most: connectMost}
+	}
+	f := &clientFrame{Serve: &serve{Subjects: e.Refused, Queue: s.l.opts.queue}}
+	i.again = time.AfterFunc(i.wait.next(), func() {
+		s.l.out.frame(f)
+		s.l.out.frame(s.ping())
+	})
+}
