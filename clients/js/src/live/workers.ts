@@ -106,7 +106,7 @@ export class Workers {
     }
     clearTimeout(timer);
     if (!this.running.has(abort)) return; // its connection has ended
-    this.answer(r, reply);
+    if (!abort.signal.aborted) this.answer(r, reply); // else nobody waits any more
     this.running.delete(abort);
     this.patterns.moved();
   }

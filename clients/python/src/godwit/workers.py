@@ -108,7 +108,7 @@ class Workers(Patterns):
     async def _answer(self, request: Request) -> None:
         writer = self._writer
         reply = await self._respond(request)
-        if self._writer is writer:
+        if self._writer is writer and datetime.now(UTC) < request.deadline:  # else nobody waits any more
             self._answers.append(reply.to(request))
 
     async def _respond(self, request: Request) -> Reply:
