@@ -345,7 +345,7 @@ func (f *File) adopt() error {
 	}
 	info, err := f.sums.Stat()
 	if err == nil && info.Size() < fileHeader {
-		err = f.sums.Truncate(fileHeader) // before its beginning is written: a header that is cut off is damage
+		_, err = f.sums.WriteAt([]byte{0}, fileHeader-1) // before its beginning: a header that is cut off is damage
 	}
 	if err != nil {
 		return fmt.Errorf("write checksums: %w", err)
