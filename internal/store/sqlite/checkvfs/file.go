@@ -238,17 +238,23 @@ func readHead(path string) (b [lifeAt]byte, err error) {
 	return b, err
 }
 
-// openLog checks the log that SQLite is about to recover. Where another process may be writing to it, one look may see a
-// frame half written.
-func (f *File) openLog() error {
-	path := f.path + logSuffix
-	l, err := readLog(path, f.mark, f.lax)
+// openLog checks the log that SQLite is about to recover.
+func (f *File) openLog() error { return f.lookAgain(f.lookAtLog()) }
+
+// lookAgain looks at mark and log anew after err. Where another process may be writing to them, one look may see a frame
+// half written.
+func (f *File) lookAgain(err error) error {
 	for try := 1; err != nil && f.shared && try < verifyTries; try++ {
 		time.Sleep(verifyPause)
 		if err = f.loadMark(); err == nil {
-			l, err = readLog(path, f.mark, f.lax)
+			err = f.lookAtLog()
 		}
 	}
+	return err
+}
+
+func (f *File) lookAtLog() error {
+	l, err := readLog(f.path+logSuffix, f.mark, f.lax)
 	if err == nil {
 		err = f.checkLength(l)
 	}

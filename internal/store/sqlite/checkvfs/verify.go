@@ -108,15 +108,10 @@ func (f *File) look() (size int64, err error) {
 		return 4096, err
 	}
 	f.pageSize.Store(size)
-	for range verifyTries {
-		if err = f.loadMark(); err == nil {
-			if err = f.openLog(); err == nil {
-				return size, nil
-			}
-		}
-		time.Sleep(verifyPause)
+	if err = f.loadMark(); err == nil {
+		err = f.lookAtLog()
 	}
-	return size, err
+	return size, f.lookAgain(err)
 }
 
 // stretch is how many pages are read before it is asked whether that was too fast.
