@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import subprocess
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
 import pytest
 
-from serving import ROOT, NewServer, Server
+from godwit import AsyncClient
+from serving import PATIENCE, ROOT, NewServer, Server, options
 
 
 @pytest.fixture
@@ -52,3 +54,17 @@ def server(binary: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[S
     yield server
     server.kill()
     assert "panic:" not in server.log()
+
+
+@pytest.fixture(params=["websocket", "grpc"])
+async def client(request: pytest.FixtureRequest, server: Server) -> AsyncIterator[AsyncClient]:
+    """A client of that server, over either transport."""
+    async with AsyncClient(server.url, api_key="dev", **options(server, request.param)) as client:
+        async with asyncio.timeout(PATIENCE):
+            yield client
+
+
+@pytest.fixture
+def root(request: pytest.FixtureRequest) -> str:
+    """A first token of the test's own."""
+    return str(request.node.name).translate({ord("["): "-", ord("]"): None})[-100:]

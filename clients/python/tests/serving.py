@@ -10,6 +10,7 @@ import urllib.error
 import urllib.request
 from collections.abc import Awaitable, Callable
 from pathlib import Path
+from typing import Any
 
 ROOT = Path(__file__).resolve().parents[3]
 PATIENCE = 60.0
@@ -75,6 +76,11 @@ class Server:
         if self._process is not None:
             self._process.kill()
             self._process.wait()
+
+
+def options(server: Server, transport: str) -> dict[str, Any]:
+    """What a client takes to use a transport."""
+    return {"grpc_address": server.grpc} if transport == "grpc" else {}
 
 
 NewServer = Callable[..., Server]

@@ -10,20 +10,9 @@ from typing import Any
 import pytest
 
 from godwit import AsyncClient, GodwitError, NackAfter, Notification, RefusedError, Welcome
-from serving import PATIENCE, NewServer, Server, eventually
+from serving import PATIENCE, NewServer, Server, eventually, options
 
 pytestmark = pytest.mark.anyio
-
-
-def options(server: Server, transport: str) -> dict[str, Any]:
-    return {"grpc_address": server.grpc} if transport == "grpc" else {}
-
-
-@pytest.fixture(params=["websocket", "grpc"])
-async def client(request: pytest.FixtureRequest, server: Server) -> AsyncIterator[AsyncClient]:
-    async with AsyncClient(server.url, api_key="dev", **options(server, request.param)) as client:
-        async with asyncio.timeout(PATIENCE):
-            yield client
 
 
 @pytest.fixture

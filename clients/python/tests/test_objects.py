@@ -4,23 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import queue
-from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
 
 from godwit import AsyncClient, Client, Objects, ObjectVersion, ProblemError
 from serving import PATIENCE, NewServer, Server, eventually
-from test_listen import listening, options
+from test_listen import listening
 
 pytestmark = pytest.mark.anyio
-
-
-@pytest.fixture(params=["websocket", "grpc"])
-async def client(request: pytest.FixtureRequest, server: Server) -> AsyncIterator[AsyncClient]:
-    async with AsyncClient(server.url, api_key="dev", **options(server, request.param)) as client:
-        async with asyncio.timeout(PATIENCE):
-            yield client
 
 
 @pytest.fixture

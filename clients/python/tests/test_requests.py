@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import json
 import threading
-from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
@@ -25,22 +24,9 @@ from godwit.frames import MAX_BODY, MAX_REPLY
 from godwit.jsonframes import decode_json, encode_json
 from godwit.listener import ListenOptions
 from serving import PATIENCE, NewServer, Server
-from test_listen import listening, options
+from test_listen import listening
 
 pytestmark = pytest.mark.anyio
-
-
-@pytest.fixture(params=["websocket", "grpc"])
-async def client(request: pytest.FixtureRequest, server: Server) -> AsyncIterator[AsyncClient]:
-    async with AsyncClient(server.url, api_key="dev", **options(server, request.param)) as client:
-        async with asyncio.timeout(PATIENCE):
-            yield client
-
-
-@pytest.fixture
-def root(request: pytest.FixtureRequest) -> str:
-    """A first token of the test's own."""
-    return str(request.node.name).translate({ord("["): "-", ord("]"): None})[-100:]
 
 
 async def test_request_is_answered_whole(client: AsyncClient, root: str) -> None:

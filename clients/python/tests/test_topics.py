@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import queue
-from collections.abc import AsyncIterator
 
 import pytest
 
@@ -13,22 +12,9 @@ from godwit.frames import ErrorFrame, Subscribe
 from godwit.frames import MessageGap as Gap
 from godwit.values import check_topic
 from serving import PATIENCE, NewServer, Server
-from test_listen import listening, options
+from test_listen import listening
 
 pytestmark = pytest.mark.anyio
-
-
-@pytest.fixture(params=["websocket", "grpc"])
-async def client(request: pytest.FixtureRequest, server: Server) -> AsyncIterator[AsyncClient]:
-    async with AsyncClient(server.url, api_key="dev", **options(server, request.param)) as client:
-        async with asyncio.timeout(PATIENCE):
-            yield client
-
-
-@pytest.fixture
-def root(request: pytest.FixtureRequest) -> str:
-    """A first token of the test's own."""
-    return str(request.node.name).translate({ord("["): "-", ord("]"): None})[-100:]
 
 
 class Subscriber:
