@@ -117,7 +117,10 @@ func register(base, name string) (*vfs, error) {
 	}
 	p := libc.Xmalloc(tls, libc.Tsize_t(unsafe.Sizeof(lib.Tsqlite3_vfs{})))
 	ours := at[lib.Tsqlite3_vfs](p)
+	list := lib.Xsqlite3_mutex_alloc(tls, lib.SQLITE_MUTEX_STATIC_MAIN) // another registration links itself to base
+	lib.Xsqlite3_mutex_enter(tls, list)
 	*ours = *v.base
+	lib.Xsqlite3_mutex_leave(tls, list)
 	v.room = (uintptr(v.base.FszOsFile) + 7) &^ 7
 	ours.FszOsFile = int32(v.room) + 8
 	ours.FpNext, ours.FzName = 0, zName

@@ -98,7 +98,10 @@ func New(t testing.TB) *VFS {
 	}
 	p := libc.Xmalloc(tls, libc.Tsize_t(unsafe.Sizeof(lib.Tsqlite3_vfs{})))
 	vfs := at[lib.Tsqlite3_vfs](p)
+	list := lib.Xsqlite3_mutex_alloc(tls, lib.SQLITE_MUTEX_STATIC_MAIN) // another registration links itself to orig
+	lib.Xsqlite3_mutex_enter(tls, list)
 	*vfs = *v.orig
+	lib.Xsqlite3_mutex_leave(tls, list)
 	vfs.FpNext, vfs.FzName = 0, zName
 	vfs.FxOpen = pointer(v, xOpen(v.open))
 	vfs.FxDelete = pointer(v, xDelete(v.remove))

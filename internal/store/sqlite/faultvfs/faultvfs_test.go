@@ -7,6 +7,7 @@ import (
 	"zombiezen.com/go/sqlite"
 	"zombiezen.com/go/sqlite/sqlitex"
 
+	"godwit.dev/godwit/internal/store/sqlite/checkvfs"
 	"godwit.dev/godwit/internal/store/sqlite/faultvfs"
 )
 
@@ -58,5 +59,19 @@ func TestAPowerCutLosesExactlyWhatWasNotSynced(t *testing.T) {
 	}
 	if n := rowsAfterPowerCut(t, "off"); n != 0 {
 		t.Errorf("without syncs %d rows are left, want none", n)
+	}
+}
+
+func TestManyAreMadeAtOnce(t *testing.T) {
+	for range 8 {
+		t.Run("", func(t *testing.T) {
+			t.Parallel()
+			for range 20 {
+				v := faultvfs.New(t)
+				if _, err := checkvfs.On(v.Name()); err != nil {
+					t.Fatal(err)
+				}
+			}
+		})
 	}
 }
