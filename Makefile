@@ -58,7 +58,8 @@ TOOLS_test/foreign         := $(GRPCURL) $(H2SPEC) $(VENV) $(NODE_ECE) chromium
 TOOLS_test/webpage         := chromium
 TOOLS_examples/observatory := $(PYTHON_VENV)
 TOOLS_examples/workers     := $(VENV) chromium
-TOOL_PACKAGES := test/foreign test/webpage examples/observatory examples/workers
+TOOLS_internal/store/postgres := postgresql
+TOOL_PACKAGES := test/foreign test/webpage examples/observatory examples/workers internal/store/postgres
 # covers PACKAGE is not empty if PACKAGES name it: by its path or by a pattern that ends in /...
 covers = $(strip $(foreach p,$(PACKAGES:./%=%),$(filter $(subst ...,%,$p),$1 $1/)))
 
@@ -233,6 +234,17 @@ chromium:
 	if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
 		apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends chromium; \
 	else echo "no chromium found: the browser test will be skipped"; fi
+
+# PostgreSQL's programs, which tests start themselves: Debian's package is told not to start a server of its own.
+.PHONY: postgresql
+postgresql:
+	@if command -v postgres >/dev/null || ls /usr/lib/postgresql/*/bin/postgres >/dev/null 2>&1; then exit 0; fi; \
+	if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
+		export DEBIAN_FRONTEND=noninteractive; \
+		apt-get update -qq && apt-get install -y -qq --no-install-recommends postgresql-common && \
+		sed -i 's/^#\?create_main_cluster .*/create_main_cluster = false/' /etc/postgresql-common/createcluster.conf && \
+		apt-get install -y -qq --no-install-recommends postgresql; \
+	else echo "no PostgreSQL found: tests of the stores on it will be skipped"; fi
 
 .PHONY: clean
 clean: ## remove the tools and binaries under .bin

@@ -75,10 +75,11 @@ var places = map[string]layer{
 	"internal/archtest":     outside,
 
 	// Suites that tests of several packages share; what serves may not import them.
-	"internal/certs/certstest":   outside,
-	"internal/gateway/gatetest":  outside,
-	"internal/store/storetest":   outside,
-	"internal/sender/sendertest": outside,
+	"internal/certs/certstest":       outside,
+	"internal/gateway/gatetest":      outside,
+	"internal/store/storetest":       outside,
+	"internal/store/postgres/pgtest": outside,
+	"internal/sender/sendertest":     outside,
 }
 
 // Adapters never import each other, but for these: a gateway puts its framing around connections, and the tables
@@ -150,7 +151,8 @@ func permitted(from, to string) bool {
 func TestSiblingAdaptersAreStrangers(t *testing.T) {
 	// Within a family, these packages are what the others share.
 	shared := map[string]bool{
-		"internal/store/sqlite/sqlitedb": true, "internal/store/sqlite/checkvfs": true, "internal/store/sqlite/walfile": true, "internal/reactor": true, "internal/reactor/websocket": true,
+		"internal/store/sqlite/sqlitedb": true, "internal/store/sqlite/checkvfs": true, "internal/store/sqlite/walfile": true,
+		"internal/store/postgres/pgdb": true, "internal/reactor": true, "internal/reactor/websocket": true,
 		"internal/reactor/http2": true, "internal/sender/provider": true, "internal/sender/h2post": true,
 		"internal/httpapi/call": true, "internal/httpapi/form": true,
 	}
@@ -196,6 +198,19 @@ func TestOnlyTheBusKnowsNATS(t *testing.T) {
 		for _, imported := range f.imports() {
 			if strings.HasPrefix(imported, "github.com/nats-io/") {
 				t.Errorf("%s imports %s: only internal/bus knows NATS", f.path, imported)
+			}
+		}
+	}
+}
+
+func TestOnlyItsStoresKnowPostgreSQL(t *testing.T) {
+	for _, f := range tree(t) {
+		if f.isTest() || strings.HasPrefix(f.dir(), "internal/store/postgres/") {
+			continue
+		}
+		for _, imported := range f.imports() {
+			if strings.HasPrefix(imported, "github.com/jackc/") {
+				t.Errorf("%s imports %s: only internal/store/postgres knows PostgreSQL", f.path, imported)
 			}
 		}
 	}

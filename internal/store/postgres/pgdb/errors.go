@@ -1,0 +1,76 @@
+package pgdb
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"strings"
+
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgxpool"
+)
+
+type pgxConn = pgxpool.Conn
+
+// Error says what was being done when the database failed; nil stays nil.
+func Error(op string, err error) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("%s: %w", op, err)
+}
+
+// Codes of errors, see PostgreSQL's documentation, appendix A.
+const (
+	serializationFailure = "40001"
+	deadlockDetected     = "40P01"
+	diskFull             = "53100"
+	tooManyConnections   = "53300"
+	readOnlyTransaction  = "25006"
+	uniqueViolation      = "23505"
+	connectionException  = "08"    // a class
+	operatorIntervention = "57P"   // shuts down, starts up, has crashed
+	idleInTransaction    = "25P03" // the session was ended meanwhile
+)
+
+// code is that of an error that the database answered; empty for any other.
+func code(err error) string {
+	var pg *pgconn.PgError
+	if errors.As(err, &pg) {
+		return pg.Code
+	}
+	return ""
+}
+
+// undone reports whether the database has undone a transaction because another one was in the way.
+func undone(err error) bool {
+	c := code(err)
+	return c == serializationFailure || c == deadlockDetected
+}
+
+func readOnly(err error) bool { return code(err) == readOnlyTransaction }
+
+// NoSpace reports whether the database's disk is full.
+func NoSpace(err error) bool { return code(err) == diskFull }
+
+// Taken reports whether what was to be inserted is there already.
+func Taken(err error) bool { return code(err) == uniqueViolation }
+
+// Away reports whether the database cannot be reached now, so that the same may succeed later. Whether a commit that
+// was under way has succeeded is then not known.
+func Away(err error) bool {
+	if err == nil || errors.Is(err, context.Canceled) {
+		return false
+	}
+	if c := code(err); c != "" {
+		return c == tooManyConnections || c == readOnlyTransaction || c == idleInTransaction ||
+			strings.HasPrefix(c, connectionException) || strings.HasPrefix(c, operatorIntervention)
+	}
+	var connect *pgconn.ConnectError
+	var network net.Error
+	return errors.As(err, &connect) || errors.As(err, &network) || errors.Is(err, errNoAnswer) ||
+		errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, net.ErrClosed) ||
+		pgconn.SafeToRetry(err) // the connection was found closed
+}

@@ -1,0 +1,87 @@
+package pgdb
+
+import (
+	"context"
+	"fmt"
+	"hash/fnv"
+	"io/fs"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// migrationLock is the first half of the advisory lock under which a schema is changed: "Gdwt".
+const migrationLock = 0x47647774
+
+const migrationTable = `CREATE TABLE IF NOT EXISTS migration (
+	version    int PRIMARY KEY,
+	name       text NOT NULL,
+	applied_at bigint NOT NULL -- milliseconds
+)`
+
+// migrate applies what is missing, all in one transaction, one node at a time: the others find it done.
+func (db *DB) migrate(ctx context.Context, files fs.FS) error {
+	names, err := fs.Glob(files, "*.sql") // sorted
+	if err != nil {
+		return fmt.Errorf("list migrations: %w", err)
+	}
+	err = pgx.BeginFunc(ctx, db.pool, func(tx pgx.Tx) error {
+		h := fnv.New32a()
+		h.Write([]byte(db.schema))
+		if _, err := tx.Exec(ctx, "SELECT pg_advisory_xact_lock($1, $2)", int32(migrationLock), int32(h.Sum32())); err != nil { //nolint:gosec // any number will do
+			return fmt.Errorf("wait for whoever changes the schema: %w", err)
+		}
+		applied, err := db.version(ctx, tx)
+		if err != nil {
+			return err
+		}
+		if applied > len(names) {
+			return fmt.Errorf("the schema is of version %d and this godwit knows %d: a newer one has changed it; run that, or one newer still", applied, len(names))
+		}
+		for i := applied; i < len(names); i++ {
+			if err := apply(ctx, tx, files, i+1, names[i]); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return fmt.Errorf("migrate: %w", err)
+	}
+	return nil
+}
+
+// version is that of the schema, which is made if it is missing. To look first needs no right to make schemas.
+func (db *DB) version(ctx context.Context, tx pgx.Tx) (v int, err error) {
+	found := false
+	if err := tx.QueryRow(ctx, "SELECT EXISTS (SELECT FROM pg_namespace WHERE nspname = $1)", db.schema).Scan(&found); err != nil {
+		return 0, err
+	}
+	if !found {
+		if _, err := tx.Exec(ctx, "CREATE SCHEMA "+pgx.Identifier{db.schema}.Sanitize()); err != nil {
+			return 0, fmt.Errorf("make the schema: %w", err)
+		}
+	}
+	if err := tx.QueryRow(ctx, "SELECT EXISTS (SELECT FROM pg_tables WHERE schemaname = $1 AND tablename = 'migration')", db.schema).Scan(&found); err != nil {
+		return 0, err
+	}
+	if !found {
+		if _, err := tx.Exec(ctx, migrationTable); err != nil {
+			return 0, fmt.Errorf("make the table of migrations: %w", err)
+		}
+	}
+	err = tx.QueryRow(ctx, "SELECT coalesce(max(version), 0) FROM migration").Scan(&v)
+	return v, err
+}
+
+func apply(ctx context.Context, tx pgx.Tx, files fs.FS, version int, name string) error {
+	sql, err := fs.ReadFile(files, name)
+	if err != nil {
+		return fmt.Errorf("read %s: %w", name, err)
+	}
+	// The simple protocol takes several statements at once.
+	if _, err := tx.Conn().PgConn().Exec(ctx, string(sql)).ReadAll(); err != nil {
+		return fmt.Errorf("%s: %w", name, err)
+	}
+	_, err = tx.Exec(ctx, "INSERT INTO migration (version, name, applied_at) VALUES ($1, $2, (extract(epoch FROM clock_timestamp()) * 1000)::bigint)", version, name)
+	return err
+}

@@ -1,0 +1,133 @@
+// Package pgdb is what the stores on PostgreSQL share: connections to one schema, its migrations, transactions that are
+// tried again, one clock for all nodes, and leases.
+package pgdb
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"sync/atomic"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+)
+
+// Limits.
+const (
+	// connectWithin bounds one attempt to connect.
+	connectWithin = 5 * time.Second
+	// answerWithin bounds one transaction: a database that has stopped answering is away, also for callers who wait for ever.
+	answerWithin = 15 * time.Second
+	// idleWithin is how long the server keeps a transaction of whoever sends nothing more, a stopped node say: others wait
+	// for the rows that it has locked.
+	idleWithin = 10 * time.Second
+	// defaultConns is for work that comes in batches; who has more at once says so.
+	defaultConns = 4
+)
+
+// Config says where a store keeps its tables. URL and Schema are needed.
+type Config struct {
+	URL        string           // as libpq takes it: postgres://user@host/database, or key=value pairs
+	Schema     string           // made if it is missing; it holds this store's tables alone
+	Migrations fs.FS            // *.sql, applied in the order of their names, each once; a file that was released never changes
+	MaxConns   int              // connections at most; 0: 4
+	Now        func() time.Time // nil: the database's time
+	Log        *slog.Logger     // nil: discards
+}
+
+// DB is a schema of a PostgreSQL database.
+type DB struct {
+	pool   *pgxpool.Pool
+	schema string
+	now    func() time.Time
+	log    *slog.Logger
+	clock  *clock // nil if Config.Now says the time
+	closed atomic.Bool
+}
+
+// ErrClosed is what everything answers after Close.
+var ErrClosed = errors.New("store is closed")
+
+// Open connects, checks that the database is one that a store can be kept in, and brings its schema up to date.
+func Open(ctx context.Context, cfg Config) (db *DB, err error) {
+	if cfg.Log == nil {
+		cfg.Log = slog.New(slog.DiscardHandler)
+	}
+	db = &DB{schema: cfg.Schema, now: cfg.Now, log: cfg.Log}
+	if db.pool, err = newPool(ctx, cfg); err != nil {
+		return nil, fmt.Errorf("open schema %s: %w", cfg.Schema, err)
+	}
+	// In this order: nothing is changed in a database that is refused.
+	for _, step := range []func(context.Context) error{
+		db.checkServer,
+		db.checkSessions,
+		func(ctx context.Context) error { return db.migrate(ctx, cfg.Migrations) },
+		db.startClock,
+	} {
+		if err := step(ctx); err != nil {
+			db.pool.Close()
+			return nil, fmt.Errorf("open schema %s: %w", cfg.Schema, err)
+		}
+	}
+	return db, nil
+}
+
+func newPool(ctx context.Context, cfg Config) (*pgxpool.Pool, error) {
+	if cfg.URL == "" || cfg.Schema == "" {
+		return nil, errors.New("no address of a PostgreSQL database, or no name of a schema")
+	}
+	c, err := pgxpool.ParseConfig(cfg.URL)
+	if err != nil {
+		return nil, err // passwords are left out
+	}
+	c.MaxConns = int32(max(cfg.MaxConns, 0)) //nolint:gosec // tens
+	if c.MaxConns == 0 {
+		c.MaxConns = defaultConns
+	}
+	if c.ConnConfig.ConnectTimeout == 0 {
+		c.ConnConfig.ConnectTimeout = connectWithin
+	}
+	if c.ConnConfig.ValidateConnect == nil {
+		// Of several hosts the primary; and not a server that was one until a moment ago.
+		c.ConnConfig.ValidateConnect = validateWritable
+	}
+	name := c.ConnConfig.RuntimeParams["application_name"]
+	delete(c.ConnConfig.RuntimeParams, "application_name")
+	if name == "" {
+		name = "godwit"
+	}
+	// By SET, not in the startup message: a pooler in session mode refuses what it does not know there.
+	settings := fmt.Sprintf("SET search_path = %s; SET application_name = %s; SET idle_in_transaction_session_timeout = %d",
+		pgx.Identifier{cfg.Schema}.Sanitize(), quote(name), idleWithin.Milliseconds())
+	c.AfterConnect = func(ctx context.Context, conn *pgx.Conn) error {
+		_, err := conn.PgConn().Exec(ctx, settings).ReadAll()
+		return err
+	}
+	return pgxpool.NewWithConfig(ctx, c)
+}
+
+// Pool is the pool of connections. Their search_path is the schema.
+func (db *DB) Pool() *pgxpool.Pool { return db.pool }
+
+// Schema is the name of the schema.
+func (db *DB) Schema() string { return db.schema }
+
+// Now is the stores' one time: the database's, or what Config.Now says.
+func (db *DB) Now() time.Time { return db.now() }
+
+// Clock is Now as a function.
+func (db *DB) Clock() func() time.Time { return db.now }
+
+// Close waits for the connections in use and closes all.
+func (db *DB) Close() {
+	if db.closed.Swap(true) {
+		return
+	}
+	if db.clock != nil {
+		db.clock.close()
+	}
+	db.pool.Close()
+}

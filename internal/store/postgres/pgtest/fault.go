@@ -1,0 +1,88 @@
+package pgtest
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"strconv"
+	"testing"
+
+	"golang.org/x/sys/unix"
+)
+
+// Kill ends all processes of the server at once, as kill -9 does.
+func (s *Server) Kill() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.cmd == nil {
+		return
+	}
+	s.freeze() // so that none is started while they are killed
+	for _, pid := range s.held {
+		_ = unix.Kill(pid, unix.SIGKILL)
+	}
+	s.held = nil
+	_ = s.cmd.Wait()
+	s.cmd = nil
+}
+
+// Restart starts the server on the files that are there, after ending it if it runs, and waits until it takes connections.
+func (s *Server) Restart(t testing.TB) {
+	t.Helper()
+	s.Kill()
+	if err := s.start(); err != nil {
+		t.Fatalf("start PostgreSQL again: %v", err)
+	}
+}
+
+// Stop stops all processes of the server where they are (SIGSTOP): connections stay and nobody answers.
+func (s *Server) Stop() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.cmd != nil && len(s.held) == 0 {
+		s.freeze()
+	}
+}
+
+// Continue has a stopped server go on.
+func (s *Server) Continue() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.resume()
+}
+
+// freeze stops the process that starts others first, so that what there is then is all.
+func (s *Server) freeze() {
+	s.held = []int{s.cmd.Process.Pid}
+	_ = unix.Kill(s.held[0], unix.SIGSTOP)
+	for _, pid := range children(s.held[0]) {
+		_ = unix.Kill(pid, unix.SIGSTOP)
+		s.held = append(s.held, pid)
+	}
+}
+
+func (s *Server) resume() {
+	for i := len(s.held) - 1; i >= 0; i-- {
+		_ = unix.Kill(s.held[i], unix.SIGCONT)
+	}
+	s.held = nil
+}
+
+// children are the processes that have a process as their parent: "pid (name) state parent ...".
+func children(of int) (pids []int) {
+	files, _ := filepath.Glob("/proc/[0-9]*/stat")
+	for _, file := range files {
+		b, err := os.ReadFile(file)
+		if err != nil {
+			continue // it has ended
+		}
+		fields := bytes.Fields(b[bytes.LastIndexByte(b, ')')+1:])
+		if len(fields) < 2 || string(fields[1]) != strconv.Itoa(of) {
+			continue
+		}
+		if pid, err := strconv.Atoi(filepath.Base(filepath.Dir(file))); err == nil {
+			pids = append(pids, pid)
+		}
+	}
+	return pids
+}

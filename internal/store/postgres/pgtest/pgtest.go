@@ -1,0 +1,117 @@
+// Package pgtest gives tests a real PostgreSQL: one server for all tests of a test binary, or one that a test may kill
+// and stop. It needs PostgreSQL's programs, no service and no container, and leaves nothing behind.
+package pgtest
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"os"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// patience is how long anything may take that normally takes less than a second.
+const patience = time.Minute
+
+// shared is the server of this test binary. It ends with the process.
+var shared struct {
+	sync.Mutex
+	s *Server
+}
+
+func sharedServer(t testing.TB) *Server {
+	t.Helper()
+	shared.Lock()
+	defer shared.Unlock()
+	if shared.s == nil {
+		s, err := newServer(programs(t), Options{})
+		if err == nil {
+			err = s.start()
+		}
+		if err != nil {
+			t.Fatalf("start PostgreSQL: %v", err)
+		}
+		shared.s = s
+	}
+	return shared.s
+}
+
+// URL is a database of the server that all tests of this test binary share; it is started at first use. Without
+// PostgreSQL's programs the test is skipped, or fails where nothing may be skipped (GODWIT_TEST_STRICT).
+func URL(t testing.TB) string {
+	t.Helper()
+	return sharedServer(t).URL()
+}
+
+// Schema is the name of a schema of the shared server that nobody else uses. What the test made there goes when it ends.
+func Schema(t testing.TB) string {
+	t.Helper()
+	return sharedServer(t).Schema(t)
+}
+
+// Database is the URL of a new database of the shared server, which goes when the test ends.
+func Database(t testing.TB) string {
+	t.Helper()
+	return sharedServer(t).Database(t)
+}
+
+// Schema is the name of a schema of this server that nobody else uses. What the test made there goes when it ends.
+func (s *Server) Schema(t testing.TB) string {
+	t.Helper()
+	name := "test_" + random()
+	t.Cleanup(func() { s.exec(t, "SET client_min_messages = warning", "DROP SCHEMA IF EXISTS "+name+" CASCADE") })
+	return name
+}
+
+// Database is the URL of a new database of this server, which goes when the test ends.
+func (s *Server) Database(t testing.TB) string {
+	t.Helper()
+	name := "test_" + random()
+	s.exec(t, "CREATE DATABASE "+name)
+	t.Cleanup(func() { s.exec(t, "DROP DATABASE "+name+" WITH (FORCE)") })
+	return s.url(name)
+}
+
+// exec runs statements in the server's own database. One that does not run needs no cleaning up.
+func (s *Server) exec(t testing.TB, statements ...string) {
+	t.Helper()
+	if !s.running() {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	c, err := pgx.Connect(ctx, s.URL())
+	if err != nil {
+		t.Errorf("connect to PostgreSQL: %v", err)
+		return
+	}
+	defer c.Close(ctx)
+	for _, statement := range statements {
+		if _, err := c.Exec(ctx, statement, pgx.QueryExecModeSimpleProtocol); err != nil {
+			t.Errorf("%s: %v", statement, err)
+		}
+	}
+}
+
+func random() string {
+	b := make([]byte, 8)
+	_, _ = rand.Read(b) // never fails
+	return hex.EncodeToString(b)
+}
+
+// programs is the folder of PostgreSQL's programs.
+func programs(t testing.TB) string {
+	t.Helper()
+	dir, err := find()
+	if err != nil {
+		if os.Getenv("GODWIT_TEST_STRICT") != "" {
+			t.Fatalf("cannot be skipped here: %v", err)
+		}
+		t.Skip(err)
+	}
+	return dir
+}
