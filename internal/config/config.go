@@ -15,6 +15,15 @@ type Config struct {
 	NATSCredentials string `key:"nats_credentials" default:"" group:"Message bus" help:"file with the credentials of a user of that NATS (.creds)"`
 	NATSCA          string `key:"nats_ca" default:"" group:"Message bus" help:"PEM file with the authorities that sign the certificate of that NATS; empty: the system's"`
 
+	Postgres          string `key:"postgres" default:"" group:"Several nodes" secret:"url" help:"URL of the PostgreSQL database in which several nodes share what must not be lost, like postgres://godwit@db.example.org/godwit; with a password in it, set it by the file or the environment, not by the flag; empty: SQLite in data"`
+	Node              string `key:"node" default:"" group:"Several nodes" help:"name of this node, unlike that of any other; empty: the machine's name"`
+	ClusterAddr       string `key:"cluster_addr" default:"off" group:"Several nodes" help:"address of the listener for other nodes, like 10.0.0.1:6222, or off: there is none; needs postgres"`
+	ClusterPeers      string `key:"cluster_peers" default:"" group:"Several nodes" help:"addresses of other nodes, like 10.0.0.2:6222, several with commas between; this node may be among them, and a node that is not is found through those that are"`
+	ClusterSecretFile string `key:"cluster_secret_file" default:"" group:"Several nodes" help:"file with the secret by which nodes know each other, 16 characters or more, the same on all"`
+	ClusterTLSCert    string `key:"cluster_tls_cert" default:"" group:"Several nodes" help:"PEM file with the certificate that this node shows to others, for the name or address by which they know it; read again when it changes"`
+	ClusterTLSKey     string `key:"cluster_tls_key" default:"" group:"Several nodes" help:"PEM file with the key of cluster_tls_cert"`
+	ClusterTLSCA      string `key:"cluster_tls_ca" default:"" group:"Several nodes" help:"PEM file with the authorities that sign the certificates of all nodes"`
+
 	PublicURL string `key:"public_url" default:"" group:"Listeners" help:"where people outside reach this server, like https://push.example.org; links in chats lead there so that clicks are counted; empty: such links are sent as they are"`
 
 	GRPCEngine string `key:"grpc_engine" default:"reactor" group:"Listeners" oneof:"reactor,std" help:"what serves gRPC: reactor (little memory per connection) or std (grpc-go)"`

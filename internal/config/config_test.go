@@ -82,6 +82,15 @@ func TestBadSettingNamesKeyValueAndOrigin(t *testing.T) {
 		{"nats credentials alone", []string{"--nats-credentials", "x.creds"}, nil, []string{"nats_credentials", "without nats"}},
 		{"nats URL", []string{"--nats", "http://10.0.0.1"}, nil, []string{"nats", "nats://10.0.0.1:4222"}},
 		{"nats password", []string{"--nats", "nats://u:hunter2@10.0.0.1"}, nil, []string{"nats", "nats_credentials"}},
+		{"cluster without a shared store", []string{"--cluster-addr", "127.0.0.1:6222", "--cluster-secret-file", "s"}, nil, []string{"cluster_addr", "needs postgres"}},
+		{"cluster without secret", []string{"--cluster-addr", "127.0.0.1:6222"}, []string{"GODWIT_POSTGRES=postgres://db/godwit"}, []string{"cluster_addr", "needs cluster_secret_file", "openssl"}},
+		{"cluster beside an external NATS", []string{"--cluster-addr", "127.0.0.1:6222", "--nats", "nats://10.0.0.1"}, []string{"GODWIT_POSTGRES=postgres://db/godwit"}, []string{"cluster_addr", "beside nats"}},
+		{"cluster address", []string{"--cluster-addr", "6222"}, nil, []string{"cluster_addr", `"6222"`}},
+		{"peers alone", []string{"--cluster-peers", "10.0.0.2:6222"}, nil, []string{"cluster_peers", "without cluster_addr"}},
+		{"peer", []string{"--cluster-addr", "127.0.0.1:6222", "--cluster-peers", "10.0.0.2:6222, 10.0.0.3"}, nil, []string{"cluster_peers", `"10.0.0.3"`, "10.0.0.2:6222"}},
+		{"half of TLS", []string{"--cluster-addr", "127.0.0.1:6222", "--cluster-tls-cert", "c.pem"}, nil, []string{"cluster_tls_cert", "cluster_tls_ca"}},
+		{"node", []string{"--node", "a b"}, nil, []string{"node", `"a b"`}},
+		{"postgres URL", []string{"--postgres", "db.example.org"}, nil, []string{"postgres", "postgres://godwit@"}},
 		{"address", []string{"--http-addr", "8080"}, nil, []string{"http_addr", `"8080"`, "127.0.0.1:8080"}},
 		{"port", []string{"--http-addr", ":99999"}, nil, []string{"http_addr", "port"}},
 		{"key without certificate", []string{"--tls-key", "k.pem"}, nil, []string{"tls_cert"}},
@@ -210,5 +219,32 @@ func TestEveryDefaultIsValidAndDescribed(t *testing.T) {
 		if f.Value() != f.Default {
 			t.Errorf("default of %s is written %q but reads back %q", f.Key, f.Default, f.Value())
 		}
+	}
+}
+
+func TestPasswordOfTheDatabaseIsNeitherTakenFromAFlagNorShown(t *testing.T) {
+	const secret = "hunter2"
+	for _, url := range []string{"postgres://godwit:hunter2@db/godwit", "postgres://godwit@db/godwit?password=hunter2&sslmode=require"} {
+		_, err := config.Load(flags(t, "--postgres", url), nil)
+		if err == nil || !strings.Contains(err.Error(), "GODWIT_POSTGRES") || strings.Contains(err.Error(), secret) {
+			t.Errorf("on the command line: %v", err)
+		}
+		c, err := config.Load(flags(t), []string{"GODWIT_POSTGRES=" + url})
+		if err != nil || c.Postgres != url {
+			t.Fatalf("from the environment: %v", err)
+		}
+		for _, f := range config.Fields(c) {
+			if strings.Contains(f.Value(), secret) || f.Key == "postgres" && !strings.Contains(f.Value(), "db/godwit") {
+				t.Errorf("%s is shown as %s", f.Key, f.Value())
+			}
+		}
+	}
+	for _, bad := range []string{"hunter2", "mysql://u:hunter2@db", "postgres://u:hunter2@d%zz"} {
+		if _, err := config.Load(flags(t), []string{"GODWIT_POSTGRES=" + bad}); err == nil || strings.Contains(err.Error(), secret) {
+			t.Errorf("%s: %v", bad, err)
+		}
+	}
+	if _, err := config.Load(flags(t, "--postgres", "postgres://godwit@db/godwit"), nil); err != nil {
+		t.Errorf("without a password: %v", err)
 	}
 }

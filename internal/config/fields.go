@@ -2,6 +2,7 @@ package config
 
 import (
 	"fmt"
+	"net/url"
 	"reflect"
 	"strconv"
 	"strings"
@@ -20,7 +21,8 @@ type Field struct {
 	OneOf   []string
 	Help    string
 
-	value reflect.Value
+	secret bool // a URL that may hold a password
+	value  reflect.Value
 }
 
 // Fields describes every setting of c in the order of the reference page, with Value answering from c.
@@ -38,7 +40,7 @@ func fields(c *Config) []Field {
 		f := Field{
 			Key: key, Flag: strings.ReplaceAll(key, "_", "-"), Env: EnvPrefix + strings.ToUpper(key),
 			Group: tag.Get("group"), Default: tag.Get("default"), Min: tag.Get("min"), Max: tag.Get("max"),
-			Help: tag.Get("help"), value: v.Field(i),
+			Help: tag.Get("help"), secret: tag.Get("secret") != "", value: v.Field(i),
 		}
 		if o := tag.Get("oneof"); o != "" {
 			f.OneOf = strings.Split(o, ",")
@@ -65,8 +67,29 @@ func typeName(v reflect.Value) string {
 	return "text"
 }
 
-// Value is the setting's value as it would be written.
-func (f *Field) Value() string { return fmt.Sprint(f.value.Interface()) }
+// Value is the setting's value as it would be written, without the password that it may hold.
+func (f *Field) Value() string { return f.shown(fmt.Sprint(f.value.Interface())) }
+
+// shown leaves a password out of a value.
+func (f *Field) shown(value string) string {
+	if !f.secret || value == "" {
+		return value
+	}
+	return Redacted(value)
+}
+
+// Redacted is a URL without its password. What is no URL may be nothing but a password.
+func Redacted(text string) string {
+	u, err := url.Parse(text)
+	if err != nil || u.Host == "" {
+		return "xxxxx"
+	}
+	if q := u.Query(); q.Has("password") {
+		q.Set("password", "xxxxx")
+		u.RawQuery = q.Encode()
+	}
+	return u.Redacted()
+}
 
 // set parses s into the setting and checks its bounds. The error says what is wrong, without key and value.
 func (f *Field) set(s string) error {

@@ -78,7 +78,7 @@ func Load(flags *pflag.FlagSet, environ []string) (*Config, error) {
 		}
 		text := fmt.Sprint(values.Get(f.Key))
 		if err := f.set(text); err != nil {
-			problems = append(problems, &Error{f.Key, text, c.Origin(f.Key), err.Error()})
+			problems = append(problems, &Error{f.Key, f.shown(text), c.Origin(f.Key), err.Error()})
 		}
 	}
 	if err := errors.Join(problems...); err != nil {

@@ -25,7 +25,8 @@ func (c *Config) Validate() error {
 		bad("mqtt_addr", c.MQTTAddr, "cannot be served: this version has no such listener; leave it off")
 	}
 	c.validateNATS(bad)
-	for _, l := range []struct{ key, addr string }{{"http_addr", c.HTTPAddr}, {"grpc_addr", c.GRPCAddr}, {"nats_addr", c.NATSAddr}} {
+	c.validateCluster(bad)
+	for _, l := range []struct{ key, addr string }{{"http_addr", c.HTTPAddr}, {"grpc_addr", c.GRPCAddr}, {"nats_addr", c.NATSAddr}, {"cluster_addr", c.ClusterAddr}} {
 		if p := c.addrProblem(l.addr); p != "" {
 			bad(l.key, l.addr, "%s", p)
 		}
@@ -90,13 +91,18 @@ func (c *Config) addrProblem(addr string) string {
 	if err != nil {
 		return "is not an address; write it like 127.0.0.1:8080, :8080, or off"
 	}
-	if _, err := strconv.ParseUint(port, 10, 16); err != nil {
+	if !isPort(port) {
 		return "has a port that is not a number from 0 to 65535"
 	}
 	if c.Dev && !c.DevAnyAddress && host != "" && !loopback(host) {
 		return "can be reached by others, and a development server lets everybody in; use a loopback address, or add --dev-any-address"
 	}
 	return ""
+}
+
+func isPort(text string) bool {
+	_, err := strconv.ParseUint(text, 10, 16)
+	return err == nil
 }
 
 func loopback(host string) bool {
