@@ -63,6 +63,7 @@ type App struct {
 	channels  *channel.Service
 	hooks     *hook.Service
 	bus       *bus.Bus
+	boot      string // of this node among others; empty: it is alone
 	objects   *signal.Service
 	topics    *pubsub.Service
 	requests  *request.Service

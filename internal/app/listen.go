@@ -215,7 +215,7 @@ func (a *App) handler() (http.Handler, error) {
 		Log: a.log, Registry: a.registry, PublishLimit: a.keyLimit.Take,
 		Endpoints: a.endpoints, Signups: a.signups,
 		Gateway: frontgate.New(frontgate.Config{Asker: a.requests, Access: a.access, Log: a.log}),
-		Figures: a.figures, Mount: mount, Draining: a.draining, Version: a.opts.Version, Node: hostname(),
+		Figures: a.figures, Mount: mount, Draining: a.draining, Version: a.opts.Version, Node: a.node(),
 	})
 	if a.cfg.Dev && !a.cfg.DevAnyAddress && a.tlsFor == nil { // a certificate says which names are meant
 		return localHosts(api), nil

@@ -2,13 +2,13 @@ package app
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 
 	"godwit.dev/godwit/internal/access"
-	"godwit.dev/godwit/internal/bus"
 	"godwit.dev/godwit/internal/delivery"
 	"godwit.dev/godwit/internal/endpoint"
 	"godwit.dev/godwit/internal/limit"
@@ -22,6 +22,9 @@ import (
 
 // startStores opens what is kept. It is closed when all that uses it has ended.
 func (a *App) startStores(ctx context.Context) error {
+	if a.cfg.Postgres != "" {
+		return errors.New("postgres is set, and this version cannot keep anything there yet: leave it out")
+	}
 	stores, err := store.Open(ctx, store.Config{
 		Data: a.cfg.Data, MaxPending: a.cfg.MaxPending, MinFree: int64(a.cfg.MinFree), Ballast: int64(a.cfg.Ballast),
 		Events: a.cfg.EventsRetain.D(), Fatal: a.fail, Damaged: a.damaged, Log: a.log, VFS: a.opts.VFS,
@@ -90,17 +93,6 @@ func (a *App) startAccess(ctx context.Context) (err error) {
 	if len(a.access.Apps()) == 0 {
 		a.log.Warn("there is no app yet: make one with godwit app create NAME", "data", a.cfg.Data)
 	}
-	return nil
-}
-
-// startBus starts what carries topics and requests. It is stopped after the sessions, which use it.
-func (a *App) startBus(ctx context.Context) (err error) {
-	away := bus.External{URL: a.cfg.NATS, Credentials: a.cfg.NATSCredentials, CA: a.cfg.NATSCA}
-	if a.bus, err = bus.Start(ctx, bus.Config{External: away, Log: a.log}); err != nil {
-		return err
-	}
-	a.steps.addClose("message bus", storePatience, a.bus.Close)
-	a.registry.MustRegister(a.bus)
 	return nil
 }
 

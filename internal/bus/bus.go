@@ -34,6 +34,7 @@ const (
 // Config sets what differs between servers.
 type Config struct {
 	External External // used in place of the server within the process, if it has a URL
+	Cluster  *Cluster // joins the server within the process to those of other nodes; nil: it is alone
 	Log      *slog.Logger
 }
 
@@ -45,6 +46,7 @@ type Bus struct {
 
 	mu     sync.RWMutex
 	links  map[string]*link // by name
+	lines  []*Line
 	closed bool
 
 	stop  chan struct{}
@@ -56,9 +58,17 @@ var errClosed = fmt.Errorf("%w: the server is stopping", topic.ErrUnavailable)
 // Start starts the bus. That an external NATS cannot be reached is logged and no error: it is used once it can.
 func Start(_ context.Context, cfg Config) (*Bus, error) {
 	b := &Bus{log: cfg.Log, links: make(map[string]*link), stop: make(chan struct{})}
-	if cfg.External.URL != "" {
+	switch {
+	case cfg.External.URL != "":
 		b.dial = &external{cfg.External}
-	} else {
+	case cfg.Cluster != nil:
+		e, err := newClustered(cfg.Cluster, cfg.Log)
+		if err != nil {
+			return nil, err
+		}
+		b.dial = e
+		b.swept.Go(func() { e.watch(b.stop, b.joined) })
+	default:
 		b.dial = newEmbedded()
 	}
 	b.swept.Go(b.sweep)
@@ -74,12 +84,15 @@ func Start(_ context.Context, cfg Config) (*Bus, error) {
 // Close ends all connections and the server. Messages under way are lost; callbacks under way have returned.
 func (b *Bus) Close() error {
 	b.mu.Lock()
-	links := b.links
-	b.links, b.closed = nil, true
+	links, lines := b.links, b.lines
+	b.links, b.lines, b.closed = nil, nil, true
 	b.mu.Unlock()
 	close(b.stop)
 	b.swept.Wait()
 	for _, l := range links {
+		l.close()
+	}
+	for _, l := range lines {
 		l.close()
 	}
 	b.dial.close()

@@ -20,7 +20,9 @@ const startPatience = 10 * time.Second
 // embedded is the NATS server within the process. It listens nowhere: who connects was let in before. It starts when the
 // first app uses it, in milliseconds; a server without topics and requests saves a megabyte.
 type embedded struct {
-	secret string // of connections that carry the bus's own messages
+	secret  string   // of connections that carry the bus's own messages
+	cluster *Cluster // nil: it is alone
+	logger  *journal // of a server that others connect to; nil: what it says is of no use
 
 	mu     sync.Mutex
 	nats   *server.Server // nil until it is used
@@ -51,12 +53,19 @@ func (e *embedded) start() error {
 	case e.nats != nil:
 		return nil
 	}
-	s, err := server.NewServer(&server.Options{
+	options := &server.Options{
 		ServerName: "godwit", DontListen: true, NoSigs: true, NoLog: true, NoSystemAccount: true,
 		MaxPayload: MaxPayload, CustomClientAuthentication: e,
-	})
+	}
+	if e.cluster != nil {
+		e.cluster.join(options)
+	}
+	s, err := server.NewServer(options)
 	if err != nil {
 		return fmt.Errorf("start the message bus: %w", err)
+	}
+	if e.logger != nil {
+		s.SetLoggerV2(e.logger, false, false, false)
 	}
 	s.Start()
 	if !s.ReadyForConnections(startPatience) {
@@ -99,11 +108,18 @@ func (e *embedded) Check(c server.ClientAuthentication) bool {
 		}
 		user.Permissions = g.permissions()
 	}
-	h := e.held[said.Username]
-	if h == nil {
+	switch h := e.held[said.Username]; {
+	case h != nil:
+		user.Account = h.account
+	case user.Permissions == nil && e.cluster != nil && isOwn(said.Username):
+		account, err := e.nats.LookupAccount(said.Username)
+		if err != nil {
+			return false
+		}
+		user.Account = account
+	default:
 		return false // the app's connections have ended meanwhile
 	}
-	user.Account = h.account
 	c.RegisterUser(user)
 	return true
 }
@@ -119,16 +135,25 @@ func (e *embedded) hold(app string) error {
 	if err := e.start(); err != nil {
 		return err
 	}
-	account := e.unused()
-	if account == nil {
-		e.made++
-		var err error
-		if account, err = e.nats.RegisterAccount("app-" + strconv.Itoa(e.made)); err != nil {
-			return fmt.Errorf("make an account of the message bus for app %s: %w", app, err)
-		}
+	account, err := e.account(app)
+	if err != nil {
+		return fmt.Errorf("make an account of the message bus for app %s: %w", app, err)
 	}
 	e.held[app] = &held{account: account, n: 1}
 	return nil
+}
+
+// account finds an account for an app, or makes one. Nodes know an app's account by its name; a server that is alone gives
+// those that are unused to others.
+func (e *embedded) account(app string) (*server.Account, error) {
+	if e.cluster != nil {
+		return shared(e.nats, app), nil
+	}
+	if a := e.unused(); a != nil {
+		return a, nil
+	}
+	e.made++
+	return e.nats.RegisterAccount("app-" + strconv.Itoa(e.made))
 }
 
 // unused takes an account that had an app before, if the last connection of that is wholly gone.
@@ -148,7 +173,9 @@ func (e *embedded) drop(app string) {
 	h := e.held[app]
 	if h.n--; h.n == 0 {
 		delete(e.held, app)
-		e.free = append(e.free, h.account)
+		if e.cluster == nil {
+			e.free = append(e.free, h.account)
+		}
 	}
 }
 
@@ -157,7 +184,7 @@ func (e *embedded) connect(l *link, options ...nats.Option) (*nats.Conn, error) 
 	if err := e.hold(l.name); err != nil {
 		return nil, err
 	}
-	nc, err := nats.Connect("", append(options, nats.InProcessServer(inProcess{e, l}), nats.UserInfo(l.name, e.secret))...)
+	nc, err := nats.Connect("", append(options, nats.InProcessServer(inProcess{e, &l.wired}), nats.UserInfo(l.name, e.secret))...)
 	if err != nil {
 		e.drop(l.name)
 		return nil, fmt.Errorf("connect app %s to the message bus: %w", l.name, err)
@@ -165,8 +192,12 @@ func (e *embedded) connect(l *link, options ...nats.Option) (*nats.Conn, error) 
 	return nc, nil
 }
 
-// alone reports whether no NATS client is in an app's account, or about to be.
+// alone reports whether no NATS client is in an app's account, or about to be. What other nodes have in it is not known
+// here.
 func (e *embedded) alone(app string) bool {
+	if e.cluster != nil {
+		return false
+	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	h := e.held[app]
@@ -178,10 +209,10 @@ func (e *embedded) disconnected(l *link) { e.drop(l.name) }
 // name is that of an app's link: each has its own.
 func (e *embedded) name(app string) string { return app }
 
-// inProcess makes the connections of a link, the first and each after a loss.
+// inProcess makes the connections of a link or line, the first and each after a loss.
 type inProcess struct {
 	server *embedded
-	link   *link
+	to     *wired
 }
 
 // InProcessConn implements nats.InProcessConnProvider.
@@ -190,5 +221,5 @@ func (p inProcess) InProcessConn() (net.Conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	return p.link.patiently(c), nil
+	return p.to.patiently(c), nil
 }

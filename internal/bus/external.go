@@ -31,8 +31,21 @@ type external struct{ cfg External }
 
 // connect implements dialer. Where the NATS cannot be reached it goes on trying: the rest of the server does not need it.
 func (x *external) connect(l *link, options ...nats.Option) (*nats.Conn, error) {
+	return x.dial(&l.wired, options...)
+}
+
+// connectLine implements dialer. Who may publish here is for that NATS to say.
+func (x *external) connectLine(name string, w *wired, options ...nats.Option) (*nats.Conn, string, error) {
+	nc, err := x.dial(w, options...)
+	return nc, ownPrefix + name + ".", err
+}
+
+// ownPrefix begins the subjects of nodes that an external NATS joins. No app's subjects begin so.
+const ownPrefix = "_godwit."
+
+func (x *external) dial(w *wired, options ...nats.Option) (*nats.Conn, error) {
 	// Credentials that are refused may be mended: the file is read each time.
-	options = append(options, nats.SetCustomDialer(dialed{l}), nats.RetryOnFailedConnect(true), nats.IgnoreAuthErrorAbort(), nats.PingInterval(cmp.Or(x.cfg.pingEvery, pingEvery)), nats.MaxPingsOutstanding(pingsMissed))
+	options = append(options, nats.SetCustomDialer(dialed{w}), nats.RetryOnFailedConnect(true), nats.IgnoreAuthErrorAbort(), nats.PingInterval(cmp.Or(x.cfg.pingEvery, pingEvery)), nats.MaxPingsOutstanding(pingsMissed))
 	if x.cfg.Credentials != "" {
 		options = append(options, nats.UserCredentials(x.cfg.Credentials))
 	}
@@ -56,8 +69,8 @@ func (x *external) close() {}
 // name is that of the one link.
 func (x *external) name(string) string { return "" }
 
-// dialed makes the connections of the link to an external NATS.
-type dialed struct{ link *link }
+// dialed makes connections to an external NATS.
+type dialed struct{ to *wired }
 
 // dialPatience is how long a connection may take to be made.
 const dialPatience = 5 * time.Second
@@ -71,5 +84,5 @@ func (d dialed) Dial(network, address string) (net.Conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	return d.link.patiently(c), nil
+	return d.to.patiently(c), nil
 }

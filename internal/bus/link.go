@@ -18,6 +18,7 @@ import (
 // dialer makes connections to a NATS server: to the one within the process, or to another.
 type dialer interface {
 	connect(l *link, options ...nats.Option) (*nats.Conn, error)
+	connectLine(name string, w *wired, options ...nats.Option) (nc *nats.Conn, prefix string, err error)
 	disconnected(l *link)
 	name(app string) string // of the link that serves an app
 	alone(app string) bool  // nobody else may have subscribed to anything in the app
@@ -34,9 +35,9 @@ type link struct {
 	connecting sync.Mutex
 	closed     bool // guarded by connecting
 	conn       atomic.Pointer[nats.Conn]
-	wire       atomic.Pointer[patient]
-	intake     *intake
-	changed    func(up bool, why error) // nil: nobody cares
+	wired
+	intake  *intake
+	changed func(up bool, why error) // nil: nobody cares
 
 	mu     sync.Mutex
 	asking map[int64]context.CancelCauseFunc // requests under way
@@ -79,14 +80,24 @@ func (l *link) open() error {
 	return nil
 }
 
+// wired is what has a connection, the newest of those that followed each other.
+type wired struct{ wire atomic.Pointer[patient] }
+
 // patiently keeps a new connection's end for publishers to wait at, and ends the one before: the client library does not
 // close those over which it could not begin.
-func (l *link) patiently(c net.Conn) net.Conn {
+func (w *wired) patiently(c net.Conn) net.Conn {
 	p := newPatient(c)
-	if before := l.wire.Swap(p); before != nil {
+	if before := w.wire.Swap(p); before != nil {
 		_ = before.Close()
 	}
 	return p
+}
+
+// unwire ends the connection where the client library has not.
+func (w *wired) unwire() {
+	if p := w.wire.Load(); p != nil {
+		_ = p.Close()
+	}
 }
 
 // close ends the connection for good.
@@ -96,9 +107,7 @@ func (l *link) close() {
 	l.connecting.Unlock()
 	if nc := l.conn.Load(); nc != nil {
 		nc.Close()
-		if p := l.wire.Load(); p != nil {
-			_ = p.Close()
-		}
+		l.unwire()
 		l.dial.disconnected(l)
 	}
 	l.intake.close()

@@ -93,6 +93,13 @@ func (p *patient) await(ctx context.Context) error {
 	}
 }
 
+// backlog is how much waits to be written.
+func (p *patient) backlog() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return len(p.waiting)
+}
+
 // Close ends the connection.
 func (p *patient) Close() error {
 	p.ended.Do(func() { close(p.done) })

@@ -18,6 +18,8 @@ const certLook = time.Second
 // Files serves the newest certificate and client authorities from files that may be replaced at any time.
 type Files struct {
 	certFile, keyFile, caFile string
+	settings                  [3]string // that named them
+	mutual                    bool      // both ends show a certificate
 	log                       *slog.Logger
 
 	mu     sync.Mutex
@@ -28,7 +30,17 @@ type Files struct {
 
 // Load reads the files; a failure later keeps what was read before.
 func Load(certFile, keyFile, caFile string, log *slog.Logger) (*Files, error) {
-	c := &Files{certFile: certFile, keyFile: keyFile, caFile: caFile, log: log}
+	return load(&Files{certFile: certFile, keyFile: keyFile, caFile: caFile, settings: [3]string{"tls_cert", "tls_key", "tls_client_ca"}, log: log})
+}
+
+// LoadMutual reads the files of a node, which shows its certificate to other nodes and demands one of each.
+func LoadMutual(certFile, keyFile, caFile string, log *slog.Logger) (*Files, error) {
+	return load(&Files{
+		certFile: certFile, keyFile: keyFile, caFile: caFile, settings: [3]string{"cluster_tls_cert", "cluster_tls_key", "cluster_tls_ca"}, mutual: true, log: log,
+	})
+}
+
+func load(c *Files) (*Files, error) {
 	stamps, err := c.stat()
 	if err != nil {
 		return nil, err
@@ -53,6 +65,15 @@ func (c *Files) Server(protocols ...string) *tls.Config {
 		// net/http wants to see a certificate or a way to one; GetConfigForClient is what is used.
 		GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return &c.current().Certificates[0], nil },
 	}
+}
+
+// Mutual is the configuration of both ends of a connection between nodes. The authorities of those that this one connects
+// to are read once.
+func (c *Files) Mutual() *tls.Config {
+	cfg := c.Server()
+	cfg.RootCAs, cfg.ClientCAs, cfg.ClientAuth = c.config.ClientCAs, c.config.ClientCAs, tls.RequireAndVerifyClientCert
+	cfg.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { return &c.current().Certificates[0], nil }
+	return cfg
 }
 
 // current returns the configuration of the files as they are now.
@@ -98,7 +119,10 @@ func (c *Files) stat() (stamps [3]time.Time, err error) {
 func (c *Files) read() (*tls.Config, error) {
 	pair, err := tls.LoadX509KeyPair(c.certFile, c.keyFile)
 	if err != nil {
-		return nil, fmt.Errorf("read tls_cert %s and tls_key %s: %w", c.certFile, c.keyFile, err)
+		return nil, fmt.Errorf("read %s %s and %s %s: %w", c.settings[0], c.certFile, c.settings[1], c.keyFile, err)
+	}
+	if ends := pair.Leaf.NotAfter; c.mutual && time.Now().After(ends) {
+		c.log.Warn("other nodes will refuse this one: its certificate has expired", "cluster_tls_cert", c.certFile, "expired_at", ends)
 	}
 	cfg := &tls.Config{MinVersion: tls.VersionTLS12, Certificates: []tls.Certificate{pair}}
 	if c.caFile == "" {
@@ -106,12 +130,15 @@ func (c *Files) read() (*tls.Config, error) {
 	}
 	pem, err := os.ReadFile(c.caFile)
 	if err != nil {
-		return nil, fmt.Errorf("read tls_client_ca: %w", err)
+		return nil, fmt.Errorf("read %s: %w", c.settings[2], err)
 	}
 	cfg.ClientCAs = x509.NewCertPool()
 	if !cfg.ClientCAs.AppendCertsFromPEM(pem) {
-		return nil, fmt.Errorf("read tls_client_ca %s: %w", c.caFile, errors.New("no certificate in it"))
+		return nil, fmt.Errorf("read %s %s: %w", c.settings[2], c.caFile, errors.New("no certificate in it"))
 	}
 	cfg.ClientAuth = tls.VerifyClientCertIfGiven
+	if c.mutual {
+		cfg.ClientAuth = tls.RequireAndVerifyClientCert
+	}
 	return cfg, nil
 }

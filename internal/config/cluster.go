@@ -29,8 +29,11 @@ func (c *Config) validateCluster(bad func(key, value, format string, args ...any
 	}
 	if c.ClusterAddr == Off {
 		for _, f := range []struct{ key, value string }{
-			{"cluster_peers", c.ClusterPeers}, {"cluster_secret_file", c.ClusterSecretFile},
-			{"cluster_tls_cert", c.ClusterTLSCert}, {"cluster_tls_key", c.ClusterTLSKey}, {"cluster_tls_ca", c.ClusterTLSCA},
+			{"cluster_peers", c.ClusterPeers},
+			{"cluster_secret_file", c.ClusterSecretFile},
+			{"cluster_tls_cert", c.ClusterTLSCert},
+			{"cluster_tls_key", c.ClusterTLSKey},
+			{"cluster_tls_ca", c.ClusterTLSCA},
 		} {
 			if f.value != "" {
 				bad(f.key, f.value, "has no meaning without cluster_addr")

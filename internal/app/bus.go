@@ -1,0 +1,73 @@
+package app
+
+import (
+	"bytes"
+	"context"
+	"crypto/rand"
+	"fmt"
+	"os"
+
+	"godwit.dev/godwit/internal/bus"
+	"godwit.dev/godwit/internal/certs"
+)
+
+// startBus starts what carries topics and requests, and joins nodes. It is stopped after the sessions, which use it.
+func (a *App) startBus(ctx context.Context) (err error) {
+	cfg := bus.Config{External: bus.External{URL: a.cfg.NATS, Credentials: a.cfg.NATSCredentials, CA: a.cfg.NATSCA}, Log: a.log}
+	if addr := a.cfg.ListenAddr(a.cfg.ClusterAddr); addr != "" {
+		if cfg.Cluster, err = a.cluster(addr); err != nil {
+			return err
+		}
+	}
+	if a.bus, err = bus.Start(ctx, cfg); err != nil {
+		return err
+	}
+	a.steps.addClose("message bus", storePatience, a.bus.Close)
+	a.registry.MustRegister(a.bus)
+	return nil
+}
+
+// cluster is how this node is joined to others.
+func (a *App) cluster(addr string) (*bus.Cluster, error) {
+	a.boot = rand.Text()[:bootLen]
+	c := &bus.Cluster{Node: a.node(), Boot: a.boot, Addr: addr, Peers: a.cfg.Peers()}
+	var err error
+	if c.Secret, err = readSecret(a.cfg.ClusterSecretFile); err != nil {
+		return nil, err
+	}
+	if a.cfg.ClusterTLSCert == "" {
+		a.log.Warn("nodes talk in the clear, the secret included: set cluster_tls_cert, cluster_tls_key and cluster_tls_ca unless nobody else is on that network", "cluster_addr", addr)
+		return c, nil
+	}
+	files, err := certs.LoadMutual(a.cfg.ClusterTLSCert, a.cfg.ClusterTLSKey, a.cfg.ClusterTLSCA, a.log)
+	if err != nil {
+		return nil, err
+	}
+	c.TLS = files.Mutual()
+	return c, nil
+}
+
+// bootLen is how many random characters name a start: 40 bits.
+const bootLen = 8
+
+// minSecret is as for keys.
+const minSecret = 16
+
+func readSecret(file string) (string, error) {
+	b, err := os.ReadFile(file)
+	if err != nil {
+		return "", fmt.Errorf("read cluster_secret_file: %w", err)
+	}
+	if b = bytes.TrimSpace(b); len(b) < minSecret {
+		return "", fmt.Errorf("cluster_secret_file %s has %d characters; at least %d are needed", file, len(b), minSecret)
+	}
+	return string(b), nil
+}
+
+// node names this node among others and in presence.
+func (a *App) node() string {
+	if a.cfg.Node != "" {
+		return a.cfg.Node
+	}
+	return hostname()
+}

@@ -1,0 +1,206 @@
+package bus
+
+import (
+	"cmp"
+	"context"
+	"crypto/rand"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/url"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/nats-io/jwt/v2"
+	"github.com/nats-io/nats-server/v2/server"
+	"github.com/nats-io/nats.go"
+)
+
+// Cluster says how the server within the process is joined to those of other nodes. All of them are connected with each
+// other; one that is not among the peers of another is found through those that are.
+type Cluster struct {
+	Node   string      // for people, in the log of the others
+	Boot   string      // of this start: unlike that of any other; empty: random
+	Addr   string      // to listen at for other nodes
+	Peers  []string    // addresses of other nodes, this one allowed
+	Secret string      // the same on all nodes
+	TLS    *tls.Config // shows a certificate and demands one; nil: plain
+}
+
+// Names of the lines on which nodes talk, one connection each between any two of them, so that a storm of one, or of
+// topics, drops nothing of another.
+const (
+	Mailboxes = "~mailboxes"
+	Objects   = "~objects"
+)
+
+// isOwn reports whether a name is one of the server's own accounts. No app's name has a tilde.
+func isOwn(name string) bool { return name == Mailboxes || name == Objects }
+
+// How soon a node that fell silent is taken for gone.
+const (
+	routePing   = 2 * time.Second
+	routeMissed = 2
+	routePool   = 3 // connections between two nodes that apps' topics and requests share
+	routesEvery = 250 * time.Millisecond
+)
+
+func newClustered(c *Cluster, log *slog.Logger) (*embedded, error) {
+	e := newEmbedded()
+	e.cluster, e.logger = c, newJournal(log, c.Secret)
+	c.Boot = cmp.Or(c.Boot, rand.Text()[:8])
+	// The server would only say that it took no connection.
+	ln, err := (&net.ListenConfig{}).Listen(context.Background(), "tcp", c.Addr)
+	if err != nil {
+		return nil, fmt.Errorf("open cluster_addr: %w", err)
+	}
+	c.Addr = ln.Addr().String()
+	if err := ln.Close(); err != nil {
+		return nil, err
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e, e.start()
+}
+
+// join has the server listen for other nodes and connect to them. It has to listen for clients too, or its routes would
+// never start: on loopback, at a port that the system chooses, and nobody has the secrets that Check asks for.
+func (c *Cluster) join(o *server.Options) {
+	host, text, _ := net.SplitHostPort(c.Addr)
+	port, _ := strconv.Atoi(text)
+	o.ServerName = c.Node + "/" + c.Boot
+	o.DontListen, o.Host, o.Port = false, "127.0.0.1", server.RANDOM_PORT
+	for _, name := range []string{Mailboxes, Objects} {
+		o.Accounts = append(o.Accounts, server.NewAccount(name))
+	}
+	o.AccountResolver = elsewhere{}
+	const user = "godwit"
+	o.Cluster = server.ClusterOpts{
+		Name: user, Host: host, Port: port, Username: user, Password: c.Secret, TLSConfig: c.TLS, NoAdvertise: true,
+		PoolSize: routePool, PinnedAccounts: []string{Mailboxes, Objects}, PingInterval: routePing, MaxPingsOut: routeMissed,
+		Compression: server.CompressionOpts{Mode: server.CompressionOff},
+	}
+	if c.TLS != nil {
+		o.Cluster.TLSTimeout = dialPatience.Seconds()
+	}
+	for _, p := range c.Peers {
+		o.Routes = append(o.Routes, &url.URL{Scheme: "nats-route", User: url.UserPassword(user, c.Secret), Host: p})
+	}
+}
+
+// elsewhere says of accounts that are not known here that another node may know them. The server then keeps what nodes
+// subscribe to in apps that are not in use here yet, instead of forgetting it.
+type elsewhere struct{}
+
+var errElsewhere = errors.New("accounts are made where they are used")
+
+func (elsewhere) Fetch(string) (string, error) { return "", errElsewhere }
+func (elsewhere) Store(string, string) error   { return errElsewhere }
+func (elsewhere) IsReadOnly() bool             { return true }
+func (elsewhere) Start(*server.Server) error   { return nil }
+func (elsewhere) IsTrackingUpdate() bool       { return true }
+func (elsewhere) Reload() error                { return nil }
+func (elsewhere) Close()                       {}
+
+// shared is the account of an app that nodes know by its name. The server holds one that it heard of from another node
+// for expired, until it is told what it is.
+func shared(s *server.Server, app string) *server.Account {
+	name := "app:" + app
+	a, _ := s.LookupOrRegisterAccount(name)
+	if a.IsExpired() {
+		s.UpdateAccountClaims(a, jwt.NewAccountClaims(name))
+	}
+	return a
+}
+
+// connectLine implements dialer.
+func (e *embedded) connectLine(name string, w *wired, options ...nats.Option) (*nats.Conn, string, error) {
+	if e.cluster == nil || !isOwn(name) {
+		return nil, "", fmt.Errorf("open line %s of the message bus: the server is alone", name)
+	}
+	nc, err := nats.Connect("", append(options, nats.InProcessServer(inProcess{e, w}), nats.UserInfo(name, e.secret))...)
+	return nc, "", err
+}
+
+// watch calls joined when a connection to another node was made: what was published while there was none did not arrive.
+func (e *embedded) watch(stop chan struct{}, joined func()) {
+	known := map[uint64]bool{}
+	tick := time.NewTicker(routesEvery)
+	defer tick.Stop()
+	for {
+		select {
+		case <-stop:
+			return
+		case <-tick.C:
+		}
+		now, more := map[uint64]bool{}, false
+		for _, r := range e.routes() {
+			now[r.Rid] = true
+			more = more || !known[r.Rid]
+		}
+		if known = now; more {
+			joined()
+		}
+	}
+}
+
+func (e *embedded) routes() []*server.RouteInfo {
+	z, err := e.nats.Routez(&server.RoutezOptions{})
+	if err != nil {
+		return nil
+	}
+	return z.Routes
+}
+
+// Route is another node that this one is connected with.
+type Route struct {
+	Name    string // node/boot
+	Addr    string
+	Traffic [2]int64 // bytes to it, and from it
+	Pending int      // bytes that wait to be written to it
+}
+
+// Routes lists the nodes that this one is connected with; ok is false where the bus does not know them.
+func (b *Bus) Routes() (list []Route, ok bool) {
+	e, ok := b.dial.(*embedded)
+	if !ok || e.cluster == nil {
+		return nil, false
+	}
+	by := map[string]*Route{}
+	for _, r := range e.routes() {
+		to := by[r.RemoteName]
+		if to == nil {
+			to = &Route{Name: r.RemoteName, Addr: net.JoinHostPort(r.IP, strconv.Itoa(r.Port))}
+			by[r.RemoteName] = to
+		}
+		to.Traffic[0] += r.OutBytes
+		to.Traffic[1] += r.InBytes
+		to.Pending += r.Pending
+	}
+	for _, r := range by {
+		list = append(list, *r)
+	}
+	slices.SortFunc(list, func(a, b Route) int { return cmp.Compare(a.Name, b.Name) })
+	return list, true
+}
+
+// ClusterAddr is where other nodes reach this one; empty: it is alone.
+func (b *Bus) ClusterAddr() string {
+	if e, ok := b.dial.(*embedded); ok && e.cluster != nil {
+		return e.cluster.Addr
+	}
+	return ""
+}
+
+// joined tells lines that they may have missed something.
+func (b *Bus) joined() {
+	b.mu.RLock()
+	lines := slices.Clone(b.lines)
+	b.mu.RUnlock()
+	for _, l := range lines {
+		l.lost()
+	}
+}

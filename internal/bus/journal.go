@@ -1,0 +1,113 @@
+package bus
+
+import (
+	"fmt"
+	"log/slog"
+	"net"
+	"strings"
+	"sync"
+	"time"
+)
+
+// journal says in the server's log what the bus says of its connections with other nodes. NATS tries again every second,
+// so a line is written once a minute for each address.
+type journal struct {
+	log    *slog.Logger
+	secret string
+
+	mu   sync.Mutex
+	said map[string]time.Time
+}
+
+const (
+	sayAgain = time.Minute
+	mostSaid = 256 // lines that are remembered as said
+)
+
+func newJournal(log *slog.Logger, secret string) *journal {
+	return &journal{log: log, secret: secret, said: make(map[string]time.Time)}
+}
+
+// sayings are the problems that people must know, by a part of what NATS says.
+var sayings = []struct{ part, message string }{
+	{"route handshake error", "no TLS connection with another node; look at cluster_tls_cert and cluster_tls_ca of both"},
+	{"Error flushing", "another node ended the connection; if it goes on doing so, its log says why: it may not take cluster_tls_cert"},
+	{"authentication error", "refused another node: its cluster_secret_file differs"},
+	{"Authorization Violation", "another node refuses this one: its cluster_secret_file differs"},
+	{"authentication timeout", "refused a connection to cluster_addr: it does not say who it is"},
+	{"Authentication Timeout", "another node gave up on this one before it had said who it is"},
+	{"trying to connect to route", "another node cannot be reached, will go on trying"},
+	{"cluster name", "refused what connected to cluster_addr: it is a NATS server of another cluster, and no node"},
+	{"connected to route port", "refused what connected to cluster_addr: it is a NATS client, and no node"},
+	{"Slow Consumer", "another node is too slow, its connection is made anew"},
+	{"Stale Connection", "another node fell silent, its connection is made anew"},
+	{"duplicate name", "another node calls itself by the name and boot of this one"},
+}
+
+// Noticef implements server.Logger. Of all that it is told, only that connections come and go is worth a line, at debug.
+func (j *journal) Noticef(format string, v ...any) {
+	if text := fmt.Sprintf(format, v...); strings.Contains(text, "Route") {
+		j.log.Debug("connection with another node", "nats", j.clean(text))
+	}
+}
+
+// Warnf implements server.Logger.
+func (j *journal) Warnf(format string, v ...any) { j.say(fmt.Sprintf(format, v...)) }
+
+// Errorf implements server.Logger.
+func (j *journal) Errorf(format string, v ...any) { j.say(fmt.Sprintf(format, v...)) }
+
+// Fatalf implements server.Logger. What it is called for shows as a server that does not start.
+func (j *journal) Fatalf(format string, v ...any) { j.say(fmt.Sprintf(format, v...)) }
+
+// Debugf implements server.Logger.
+func (j *journal) Debugf(string, ...any) {}
+
+// Tracef implements server.Logger.
+func (j *journal) Tracef(string, ...any) {}
+
+// say writes a line, with where the other node is and why.
+func (j *journal) say(text string) {
+	text = j.clean(text)
+	message := "NATS says"
+	for _, s := range sayings {
+		if strings.Contains(text, s.part) {
+			message = s.message
+			break
+		}
+	}
+	addr, why := "", text
+	if parts := strings.SplitN(text, " - ", 3); len(parts) == 3 { // address, connection, text
+		addr, why = parts[0], parts[2]
+	}
+	host, _, err := net.SplitHostPort(addr)
+	if err != nil {
+		host = addr
+	}
+	if !j.first(message+host, time.Now()) {
+		return
+	}
+	j.log.Warn("message bus between nodes", "problem", message, "address", addr, "error", why)
+}
+
+// first reports whether a line was not said lately.
+func (j *journal) first(line string, now time.Time) bool {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if at, ok := j.said[line]; ok && now.Sub(at) < sayAgain {
+		return false
+	}
+	if len(j.said) >= mostSaid {
+		clear(j.said)
+	}
+	j.said[line] = now
+	return true
+}
+
+// clean takes the secret out, wherever it came from.
+func (j *journal) clean(text string) string {
+	if j.secret == "" {
+		return text
+	}
+	return strings.ReplaceAll(text, j.secret, "xxxxx")
+}
