@@ -104,6 +104,9 @@ func New(cfg Config) *Service {
 	s.running.Go(func() { s.wheel.Run(s.ctx) })
 	s.running.Go(s.keepFlushed)
 	s.running.Go(s.collect)
+	if shared, ok := s.store.(Shared); ok {
+		s.running.Go(func() { s.lookForNews(shared) })
+	}
 	return s
 }
 

@@ -112,3 +112,29 @@ type Store interface {
 	// Stats counts what is stored.
 	Stats(ctx context.Context) (objects, clients int64, err error)
 }
+
+// Shared is what a store can do besides that other nodes change too. A Service whose store is one looks for their changes.
+type Shared interface {
+	// News lists objects of all apps that have changed since a time by the store's clock, in the order of their changes.
+	// from goes on behind a page; next is what to go on from, nil: that was the last one. A change may be there only some
+	// time after its own: see Overlap.
+	News(ctx context.Context, since time.Time, from *NewsMark, limit int) (news []News, next *NewsMark, err error)
+}
+
+// Overlap is how much later than its time a change may be committed: who looks for what is new goes that far back.
+const Overlap = time.Minute
+
+// News is how an object stands that has changed.
+type News struct {
+	App     string
+	Key     object.Key
+	Version object.Version
+	Known   bool
+}
+
+// NewsMark is a place in the order of changes.
+type NewsMark struct {
+	At  time.Time
+	App string
+	Key object.Key
+}

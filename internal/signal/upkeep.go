@@ -138,9 +138,16 @@ func (s *Service) collect() {
 	}
 }
 
-// Collect drops the registrations of clients that have been away for longer than Config.Retain.
+// Collect drops the registrations of clients that have been away for longer than Config.Retain. Of a store that nodes
+// share it drops them later: each says once in a while who is connected to it.
 func (s *Service) Collect(ctx context.Context) error {
 	before := s.cfg.Now().Add(-s.cfg.Retain)
+	if _, ok := s.store.(Shared); ok {
+		before = before.Add(-2 * collectEvery)
+		if err := s.sayHere(ctx); err != nil {
+			return err
+		}
+	}
 	for {
 		ids, err := s.store.Away(ctx, before, collectBatch)
 		if err != nil || len(ids) == 0 {
@@ -155,12 +162,8 @@ func (s *Service) Collect(ctx context.Context) error {
 				drop = append(drop, id)
 			}
 		}
-		if len(here) > 0 {
-			done := make(chan error, 1)
-			s.store.Touch(here, func(err error) { done <- err })
-			if err := <-done; err != nil {
-				return err
-			}
+		if err := s.seen(here); err != nil {
+			return err
 		}
 		n, err := s.store.Drop(ctx, drop, before)
 		if err != nil {

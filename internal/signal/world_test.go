@@ -97,6 +97,7 @@ type world struct {
 	store *flaky
 	db    *objectdb.Store
 	svc   *signal.Service
+	wrap  func(signal.Store) signal.Store // what the service sees of the store; nil: the store itself
 }
 
 // inWorld runs a test in a bubble of its own time.
@@ -119,6 +120,9 @@ func (w *world) start() {
 	}
 	w.db, w.store = db, &flaky{Store: db}
 	w.cfg.Store = w.store
+	if w.wrap != nil {
+		w.cfg.Store = w.wrap(w.store)
+	}
 	w.svc = signal.New(w.cfg)
 }
 

@@ -28,6 +28,15 @@ type OpenedObjects struct {
 // OpenObjectsFunc opens an empty object store for one test. It is closed by the test's clean-up.
 type OpenObjectsFunc func(t *testing.T) OpenedObjects
 
+// RunObjectsCrash is the part of the suite that asks what is left after a crash, for stores of which a crash takes its time.
+func RunObjectsCrash(t *testing.T, open OpenObjectsFunc) {
+	t.Helper()
+	e := &objectEnv{T: t, now: time.Date(2031, 5, 4, 3, 2, 1, 0, time.UTC)}
+	e.o = open(t)
+	e.use(e.o.Store)
+	crashObjects(e, 1)
+}
+
 // RunObjects is the conformance suite of object stores.
 func RunObjects(t *testing.T, open OpenObjectsFunc) {
 	t.Helper()
@@ -320,8 +329,14 @@ func objectsCrash(e *objectEnv) {
 	if e.o.Crash == nil {
 		e.Skip("the store cannot be tested so")
 	}
+	crashObjects(e, 5)
+}
+
+// crashObjects crashes twice each time.
+func crashObjects(e *objectEnv, times int) {
+	e.Helper()
 	id := signal.ClientID{App: App, Recipient: "unit-1", Device: "main"}
-	for i := range 5 {
+	for i := range times {
 		k := key("north", fmt.Sprint("o", i))
 		e.put(App, k, object.Put{Version: object.Version(i + 1)})
 		found := e.o.Crash()

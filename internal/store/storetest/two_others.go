@@ -2,6 +2,8 @@ package storetest
 
 import (
 	"errors"
+	"fmt"
+	"slices"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -43,6 +45,78 @@ func RunTwoObjects(t *testing.T, open Two[signal.Store]) {
 		}
 		if v, err := b.Load(t.Context(), id); err != nil || v == nil || len(v.Keys) != 1 || v.Keys[0] != k {
 			t.Errorf("%+v, %v", v, err)
+		}
+	})
+	t.Run("BatchesInAnyOrderNeverWaitForEachOther", func(t *testing.T) {
+		clock := NewClock()
+		a, b := open(t, clock.Now)
+		stores := [2]signal.Store{a, b}
+		atOnce(6, 10, func(caller, nth int) {
+			batch := make([]*signal.Put, 40)
+			for i := range batch {
+				name := i
+				if caller%2 == 0 {
+					name = len(batch) - 1 - i
+				}
+				batch[i] = &signal.Put{App: App, Key: key("north", fmt.Sprint("o", name)), At: clock.Now()}
+			}
+			if err := stores[caller%2].Put(t.Context(), batch); err != nil {
+				t.Errorf("batch %d of caller %d: %v", nth, caller, err)
+			}
+		})
+		items, err := a.List(t.Context(), App, "north", "", "", 100)
+		if err != nil || len(items) != 40 {
+			t.Fatalf("%d objects, %v", len(items), err)
+		}
+		for _, it := range items {
+			if it.Version != 60 {
+				t.Errorf("%s is at version %s, want 60", it.Key, it.Version)
+			}
+		}
+	})
+	t.Run("WhatOneHasChangedIsNewsToTheOther", func(t *testing.T) {
+		clock := NewClock()
+		a, b := open(t, clock.Now)
+		shared, ok := b.(signal.Shared)
+		if !ok {
+			t.Skip("nodes do not share this store")
+		}
+		put := func(app, name string, p object.Put) {
+			if err := a.Put(t.Context(), []*signal.Put{{App: app, Key: key("north", name), Put: p, At: clock.Now()}}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		put(App, "before", object.Put{})
+		put(App, "c", object.Put{})
+		clock.Advance(time.Hour)
+		since := clock.Now()
+		put("other", "a", object.Put{Version: 7})
+		put(App, "b", object.Put{Unknown: true, Version: 3})
+		clock.Advance(time.Second)
+		put(App, "c", object.Put{}) // changed before, too
+		put(App, "a", object.Put{})
+		put(App, "a", object.Put{Version: 1}) // changes nothing
+		want := []signal.News{
+			{App: App, Key: key("north", "b"), Version: 3},
+			{App: "other", Key: key("north", "a"), Version: 7, Known: true},
+			{App: App, Key: key("north", "a"), Version: 1, Known: true},
+			{App: App, Key: key("north", "c"), Version: 2, Known: true},
+		}
+		for _, limit := range []int{1, 2, 3, 4, 100} {
+			var got []signal.News
+			for from := (*signal.NewsMark)(nil); ; {
+				page, next, err := shared.News(t.Context(), since, from, limit)
+				if err != nil || len(page) > limit {
+					t.Fatalf("a page of %d has %d, %v", limit, len(page), err)
+				}
+				if got = append(got, page...); next == nil {
+					break
+				}
+				from = next
+			}
+			if !slices.Equal(got, want) {
+				t.Errorf("in pages of %d: %+v, want %+v", limit, got, want)
+			}
 		}
 	})
 }

@@ -19,8 +19,20 @@ var errNoAnswer = fmt.Errorf("PostgreSQL did not answer within %s", answerWithin
 // serialization failure), f runs again, so it starts from nothing each time. If the connection breaks during COMMIT nobody knows
 // what became of it: that is an error and is never tried again. An error of f that is not the database's is returned as it is.
 func (db *DB) Do(ctx context.Context, op string, f func(context.Context, pgx.Tx) error) error {
+	return again(ctx, op, func() (error, bool) { return db.once(ctx, f) })
+}
+
+// Send runs statements in one transaction and one round trip, and has read take their results in order, each time that the
+// transaction was begun. What fails in the database undoes all; what read makes of its answers undoes nothing. Errors are as
+// Do's.
+func (db *DB) Send(ctx context.Context, op string, statements *pgx.Batch, read func(pgx.BatchResults) error) error {
+	return again(ctx, op, func() (error, bool) { return db.sendOnce(ctx, statements, read) })
+}
+
+// again calls once until it is through, or fails for another reason than that others were in the way.
+func again(ctx context.Context, op string, once func() (error, bool)) error {
 	for attempt := 1; ; attempt++ {
-		err, own := db.once(ctx, f)
+		err, own := once()
 		switch {
 		case err == nil || own:
 			return err
@@ -43,14 +55,44 @@ func (db *DB) once(ctx context.Context, f func(context.Context, pgx.Tx) error) (
 	if db.closed.Load() {
 		return ErrClosed, false
 	}
-	bounded, cancel := context.WithTimeoutCause(ctx, answerWithin, errNoAnswer)
-	defer cancel()
-	err = db.pool.AcquireFunc(bounded, func(c *pgxConn) error {
-		err := pgx.BeginFunc(bounded, c, func(tx pgx.Tx) error {
+	err = db.with(ctx, func(bounded context.Context, c *pgxConn) error {
+		return pgx.BeginFunc(bounded, c, func(tx pgx.Tx) error {
 			err := f(bounded, tx)
-			own = err != nil && !c.Conn().IsClosed() && code(err) == "" && bounded.Err() == nil
+			own = isOwn(bounded, c, err)
 			return err
 		})
+	})
+	return err, own
+}
+
+func (db *DB) sendOnce(ctx context.Context, statements *pgx.Batch, read func(pgx.BatchResults) error) (err error, own bool) {
+	err = db.with(ctx, func(bounded context.Context, c *pgxConn) error {
+		fresh := &pgx.Batch{} // a batch remembers what was prepared, which a failure forgets
+		for _, q := range statements.QueuedQueries {
+			fresh.Queue(q.SQL, q.Arguments...)
+		}
+		results := c.SendBatch(bounded, fresh)
+		err := read(results)
+		closing := results.Close() // the transaction commits with its last statement, whatever read makes of it
+		if own = isOwn(bounded, c, err); err == nil || own && closing != nil {
+			err, own = closing, false
+		}
+		return err
+	})
+	return err, own
+}
+
+// isOwn reports whether an error is a caller's function's own and not the database's.
+func isOwn(ctx context.Context, c *pgxConn, err error) bool {
+	return err != nil && !c.Conn().IsClosed() && code(err) == "" && ctx.Err() == nil
+}
+
+// with gives f a connection for a bounded time.
+func (db *DB) with(ctx context.Context, f func(context.Context, *pgxConn) error) error {
+	bounded, cancel := context.WithTimeoutCause(ctx, answerWithin, errNoAnswer)
+	defer cancel()
+	err := db.pool.AcquireFunc(bounded, func(c *pgxConn) error {
+		err := f(bounded, c)
 		if readOnly(err) {
 			// What was the primary is one no more: connect anew, to the one that is.
 			_ = c.Conn().Close(bounded)
@@ -60,7 +102,7 @@ func (db *DB) once(ctx context.Context, f func(context.Context, pgx.Tx) error) (
 	if err != nil && bounded.Err() != nil && ctx.Err() == nil {
 		err = errors.Join(errNoAnswer, err)
 	}
-	return err, own
+	return err
 }
 
 // Read runs f in one transaction that only reads, in which it sees the state of one moment.

@@ -10,6 +10,7 @@ import (
 	"godwit.dev/godwit/internal/mailbox"
 	"godwit.dev/godwit/internal/object"
 	"godwit.dev/godwit/internal/signal"
+	"godwit.dev/godwit/internal/store/regs"
 	"godwit.dev/godwit/internal/store/sqlite/sqlitedb"
 )
 
@@ -27,7 +28,7 @@ type saveOp struct {
 func (s *Store) Save(v *signal.Save) {
 	op := &saveOp{s: s, id: v.ID, seenAt: v.SeenAt, done: v.Done}
 	if len(v.Keys) > 0 {
-		op.objects, op.progress = encodeKeys(v.ID.Group, v.Keys), encodeProgress(v.Progress)
+		op.objects, op.progress = regs.EncodeKeys(v.ID.Group, v.Keys), regs.EncodeProgress(v.Progress)
 	}
 	s.db.Submit("", op)
 }
@@ -144,7 +145,7 @@ func (op *touchOp) Apply(c *sqlite.Conn) error {
 		if t.Progress == nil {
 			err = sqlitedb.Each(c, "UPDATE progress SET seen_at = max(seen_at, ?2) WHERE client = ?1", []any{id, t.SeenAt.UnixMilli()}, nil)
 		} else {
-			err = sqlitedb.Each(c, "UPDATE progress SET seen_at = max(seen_at, ?2), versions = ?3 WHERE client = ?1", []any{id, t.SeenAt.UnixMilli(), encodeProgress(t.Progress)}, nil)
+			err = sqlitedb.Each(c, "UPDATE progress SET seen_at = max(seen_at, ?2), versions = ?3 WHERE client = ?1", []any{id, t.SeenAt.UnixMilli(), regs.EncodeProgress(t.Progress)}, nil)
 		}
 		if err != nil {
 			return err
@@ -159,9 +160,9 @@ const selectClient = `SELECT client.id, app, recipient, grp, device, objects, se
 func readClient(row *sqlite.Stmt) (v signal.Saved, err error) {
 	v.ID = signal.ClientID{App: row.ColumnText(1), Recipient: row.ColumnText(2), Group: row.ColumnText(3), Device: row.ColumnText(4)}
 	v.SeenAt = fromMillis(row.ColumnInt64(6))
-	err = decodeKeys(v.ID.Group, columnBytes(row, 5), func(k object.Key) { v.Keys = append(v.Keys, k) })
+	err = regs.DecodeKeys(v.ID.Group, columnBytes(row, 5), func(k object.Key) { v.Keys = append(v.Keys, k) })
 	if err == nil {
-		v.Progress, err = decodeProgress(columnBytes(row, 7))
+		v.Progress, err = regs.DecodeProgress(columnBytes(row, 7))
 	}
 	if err != nil {
 		return v, fmt.Errorf("client %s of %s: %w", v.ID.Device, v.ID.Recipient, err)

@@ -1,4 +1,5 @@
-package objectdb
+// Package regs is how stores keep a client's registrations in one row.
+package regs
 
 import (
 	"encoding/binary"
@@ -10,9 +11,9 @@ import (
 
 var errDamaged = errors.New("stored registrations are damaged")
 
-// encodeKeys writes a client's registered objects: for each the length and bytes of its group, which is empty where it
+// EncodeKeys writes a client's registered objects: for each the length and bytes of its group, which is empty where it
 // is the client's own, then of its name.
-func encodeKeys(own string, keys []object.Key) []byte {
+func EncodeKeys(own string, keys []object.Key) []byte {
 	n := 0
 	for _, k := range keys {
 		n += 2 + len(k.Object)
@@ -29,7 +30,8 @@ func encodeKeys(own string, keys []object.Key) []byte {
 	return b
 }
 
-func decodeKeys(own string, b []byte, each func(object.Key)) error {
+// DecodeKeys calls each with what EncodeKeys wrote.
+func DecodeKeys(own string, b []byte, each func(object.Key)) error {
 	for len(b) > 0 {
 		group, rest, ok := cutText(b)
 		if !ok {
@@ -57,8 +59,8 @@ func cutText(b []byte) (text string, rest []byte, ok bool) {
 	return string(b[:n]), b[n:], true
 }
 
-// encodeProgress writes 8 bytes of hash and two numbers for each object of which the client has anything.
-func encodeProgress(ps []signal.Progress) []byte {
+// EncodeProgress writes 8 bytes of hash and two numbers for each object of which the client has anything.
+func EncodeProgress(ps []signal.Progress) []byte {
 	b := make([]byte, 0, 12*len(ps))
 	for _, p := range ps {
 		if p.Acked == 0 && p.Sent == 0 {
@@ -71,7 +73,8 @@ func encodeProgress(ps []signal.Progress) []byte {
 	return b
 }
 
-func decodeProgress(b []byte) (ps []signal.Progress, err error) {
+// DecodeProgress reads what EncodeProgress wrote.
+func DecodeProgress(b []byte) (ps []signal.Progress, err error) {
 	for len(b) > 0 {
 		if len(b) < 8 {
 			return nil, errDamaged

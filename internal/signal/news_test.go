@@ -1,0 +1,159 @@
+package signal_test
+
+import (
+	"context"
+	"errors"
+	"path/filepath"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"godwit.dev/godwit/internal/object"
+	"godwit.dev/godwit/internal/signal"
+)
+
+// shared is a store that another node changes too: nobody here is told of that.
+type shared struct {
+	*flaky
+	obs       signal.Observer
+	elsewhere atomic.Bool
+	away      atomic.Bool
+
+	mu   sync.Mutex
+	news []signal.News
+	at   []time.Time
+	asks []time.Time // since when it was asked for news
+}
+
+func (s *shared) Observe(obs signal.Observer) {
+	s.obs = obs
+	s.flaky.Observe(s)
+}
+
+func (s *shared) Changed(batch []signal.Change) {
+	if !s.elsewhere.Load() {
+		s.obs.Changed(batch)
+	}
+}
+
+// News has pages of one change each.
+func (s *shared) News(_ context.Context, since time.Time, from *signal.NewsMark, _ int) ([]signal.News, *signal.NewsMark, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.away.Load() {
+		return nil, nil, errors.New("the store is away")
+	}
+	if from == nil {
+		s.asks = append(s.asks, since)
+	}
+	passed := from == nil
+	for i, n := range s.news {
+		if passed && !s.at[i].Before(since) {
+			return []signal.News{n}, &signal.NewsMark{At: s.at[i], App: n.App, Key: n.Key}, nil
+		}
+		passed = passed || n.Key == from.Key
+	}
+	return nil, nil, nil
+}
+
+// put changes an object through another node; late: it is committed so long after its time.
+func (s *shared) put(w *world, name string, v object.Version, late time.Duration) {
+	w.Helper()
+	s.elsewhere.Store(true)
+	w.put(name, v)
+	s.elsewhere.Store(false)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.news = append(s.news, signal.News{App: app, Key: object.Key{Group: "north", Object: name}, Version: v, Known: true})
+	s.at = append(s.at, time.Now().Add(-late))
+}
+
+// inSharedWorld is inWorld with a store that another node changes too.
+func inSharedWorld(t *testing.T, cfg signal.Config, test func(w *world, other *shared)) {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "objects.db")
+	synctest.Test(t, func(t *testing.T) {
+		var other *shared
+		cfg.Now = time.Now // that of the bubble
+		w := &world{T: t, path: path, cfg: cfg, wrap: func(s signal.Store) signal.Store {
+			other = &shared{flaky: s.(*flaky)}
+			return other
+		}}
+		w.start()
+		defer w.stop()
+		test(w, other)
+	})
+}
+
+func TestWhatAnotherNodeChangesIsLearnedWithinSeconds(t *testing.T) {
+	inSharedWorld(t, signal.Config{}, func(w *world, other *shared) {
+		u := w.connect("unit-1", "main")
+		defer u.close()
+		w.put("a", 1)
+		u.register("a", "b")
+		u.want("registered a b", "a 1", "b ?")
+		u.ack("a", 1)
+		time.Sleep(10 * time.Minute)
+		other.put(w, "a", 2, 0)
+		other.put(w, "nobody-follows-it", 1, 0)
+		u.want() // it could not know
+		time.Sleep(6 * time.Second)
+		u.want("a 2")
+		u.ack("a", 2)
+		other.put(w, "b", 5, 50*time.Second) // its transaction took that long
+		time.Sleep(6 * time.Second)
+		u.want("b 5")
+		u.ack("b", 5)
+		time.Sleep(time.Minute)
+		w.put("a", 3)
+		u.want("a 3")
+		time.Sleep(6 * time.Second)
+		u.want() // what is known is not told again
+	})
+}
+
+func TestNewsAreLookedForFromWhereTheLastLookBegan(t *testing.T) {
+	inSharedWorld(t, signal.Config{}, func(w *world, other *shared) {
+		u := w.connect("unit-1", "main")
+		defer u.close()
+		u.register("a")
+		u.want("registered a", "a ?")
+		other.away.Store(true)
+		time.Sleep(6 * time.Second)
+		other.put(w, "a", 1, 0)
+		time.Sleep(10 * time.Minute)
+		u.want()
+		other.away.Store(false)
+		time.Sleep(6 * time.Second)
+		u.want("a 1")
+		time.Sleep(6 * time.Second)
+		if last := other.asks[len(other.asks)-1]; time.Since(last) > signal.Overlap+12*time.Second {
+			w.Errorf("it still looks at what was new %s ago", time.Since(last))
+		}
+	})
+}
+
+func TestDevicesThatStayConnectedAreNotAwayToOtherNodes(t *testing.T) {
+	inSharedWorld(t, signal.Config{Retain: 24 * time.Hour}, func(w *world, _ *shared) {
+		stays, gone := w.connect("stays", "main"), w.connect("gone", "main")
+		defer stays.close()
+		for _, u := range []*unit{stays, gone} {
+			u.register("a")
+			u.told()
+		}
+		gone.close()
+		for range 30 {
+			time.Sleep(time.Hour)
+			if away, err := w.db.Away(w.Context(), time.Now().Add(-2*time.Hour), 10); err != nil || len(away) > 1 {
+				w.Fatalf("another node would think that %v are away, %v", away, err)
+			}
+		}
+		for r, want := range map[string]int{"stays": 1, "gone": 0} {
+			if v, err := w.db.Clients(w.Context(), app, r); err != nil || len(v) != want {
+				w.Errorf("%s has %d stored sets, %v; want %d", r, len(v), err, want)
+			}
+		}
+	})
+}

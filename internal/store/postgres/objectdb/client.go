@@ -1,0 +1,323 @@
+package objectdb
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"godwit.dev/godwit/internal/mailbox"
+	"godwit.dev/godwit/internal/object"
+	"godwit.dev/godwit/internal/signal"
+	"godwit.dev/godwit/internal/store/postgres/pgdb"
+	"godwit.dev/godwit/internal/store/regs"
+)
+
+const (
+	storeRegistrations = "store registrations"
+	noteProgress       = "note what clients have"
+	readRegistrations  = "read registrations"
+)
+
+func compareClients(a, b signal.ClientID) int {
+	return cmp.Or(cmp.Compare(a.App, b.App), cmp.Compare(a.Recipient, b.Recipient), cmp.Compare(a.Group, b.Group), cmp.Compare(a.Device, b.Device))
+}
+
+// saveOp replaces a client's registrations.
+type saveOp struct {
+	id                signal.ClientID
+	seenAt            int64
+	objects, progress []byte // encoded; no objects: there are none any more
+	done              func(error)
+}
+
+// Save implements signal.Store.
+func (s *Store) Save(v *signal.Save) {
+	op := &saveOp{id: v.ID, seenAt: v.SeenAt.UnixMilli(), done: v.Done}
+	if len(v.Keys) > 0 {
+		op.objects, op.progress = regs.EncodeKeys(v.ID.Group, v.Keys), regs.EncodeProgress(v.Progress)
+	}
+	if !s.saves.add(v.ID.App, op) {
+		v.Done(pgdb.Error(storeRegistrations, mailbox.ErrClosed))
+	}
+}
+
+// clientColumns are arrays of clients, for unnest.
+type clientColumns struct{ apps, recipients, groups, devices []string }
+
+func (c *clientColumns) add(v signal.ClientID) {
+	c.apps, c.recipients = append(c.apps, v.App), append(c.recipients, v.Recipient)
+	c.groups, c.devices = append(c.groups, v.Group), append(c.devices, v.Device)
+}
+
+const (
+	saveClients = `WITH saved AS (
+			INSERT INTO client (app, recipient, grp, device, objects)
+			SELECT v.app, v.recipient, v.grp, v.device, v.objects
+			FROM unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::bytea[]) WITH ORDINALITY AS v(app, recipient, grp, device, objects, nth) ORDER BY v.nth
+			ON CONFLICT (app, recipient, grp, device) DO UPDATE SET objects = excluded.objects
+			RETURNING id, app, recipient, grp, device)
+		INSERT INTO progress AS p (client, seen_day, seen_at, versions)
+		SELECT saved.id, v.seen_at / 86400000, v.seen_at, v.versions FROM saved
+		JOIN unnest($1::text[], $2::text[], $3::text[], $4::text[], $6::bigint[], $7::bytea[]) AS v(app, recipient, grp, device, seen_at, versions)
+			ON (saved.app, saved.recipient, saved.grp, saved.device) = (v.app, v.recipient, v.grp, v.device)
+		ORDER BY saved.id
+		ON CONFLICT (client) DO UPDATE SET seen_day = greatest(p.seen_day, excluded.seen_day), seen_at = greatest(p.seen_at, excluded.seen_at),
+			versions = excluded.versions`
+	forgetClients = `WITH gone AS (
+			DELETE FROM client c USING unnest($1::text[], $2::text[], $3::text[], $4::text[]) AS v(app, recipient, grp, device)
+			WHERE (c.app, c.recipient, c.grp, c.device) = (v.app, v.recipient, v.grp, v.device) RETURNING c.id)
+		DELETE FROM progress p USING gone WHERE p.client = gone.id`
+)
+
+// writeSaves commits registrations. Of several sets of one client the last counts.
+func (s *Store) writeSaves(ops []*saveOp) {
+	last := make(map[signal.ClientID]*saveOp, len(ops))
+	for _, op := range ops {
+		if before := last[op.id]; before != nil {
+			op.seenAt = max(op.seenAt, before.seenAt)
+		}
+		last[op.id] = op
+	}
+	var saved, gone clientColumns
+	var objects, versions [][]byte
+	var seen []int64
+	for _, id := range sorted(last) {
+		op := last[id]
+		if len(op.objects) == 0 {
+			gone.add(id)
+			continue
+		}
+		saved.add(id)
+		objects, versions, seen = append(objects, op.objects), append(versions, op.progress), append(seen, op.seenAt)
+	}
+	statements := &pgx.Batch{}
+	if len(seen) > 0 {
+		statements.Queue(saveClients, saved.apps, saved.recipients, saved.groups, saved.devices, objects, seen, versions)
+	}
+	if len(gone.apps) > 0 {
+		statements.Queue(forgetClients, gone.apps, gone.recipients, gone.groups, gone.devices)
+	}
+	err := s.exec(storeRegistrations, statements)
+	for _, op := range ops {
+		op.done(err)
+	}
+}
+
+// exec runs statements in one transaction.
+func (s *Store) exec(op string, statements *pgx.Batch) error {
+	return s.known(s.db.Send(context.Background(), op, statements, func(results pgx.BatchResults) error {
+		for range statements.Len() {
+			if _, err := results.Exec(); err != nil {
+				return err
+			}
+		}
+		return nil
+	}))
+}
+
+// touchOp is background work: what it writes may be lost.
+type touchOp struct {
+	batch []signal.Touch
+	done  func(error)
+}
+
+// touchRows are the clients of one touchOp.
+const touchRows = 250
+
+// Touch implements signal.Store.
+func (s *Store) Touch(batch []signal.Touch, done func(error)) {
+	for len(batch) > 0 {
+		n := min(len(batch), touchRows)
+		op := &touchOp{batch: batch[:n]}
+		if batch = batch[n:]; len(batch) == 0 {
+			op.done = done // the last one: they are done in order
+		}
+		if !s.touches.add("", op) {
+			done(pgdb.Error(noteProgress, mailbox.ErrClosed))
+			return
+		}
+	}
+}
+
+// touchClients leaves progress as it is where none is given. A row whose day stays changes no index.
+const touchClients = `UPDATE progress p SET seen_day = greatest(p.seen_day, (v.seen_at / 86400000)::integer), seen_at = greatest(p.seen_at, v.seen_at),
+		versions = coalesce(v.versions, p.versions)
+	FROM unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::bigint[], $6::bytea[]) AS v(app, recipient, grp, device, seen_at, versions)
+	JOIN client c ON (c.app, c.recipient, c.grp, c.device) = (v.app, v.recipient, v.grp, v.device)
+	WHERE p.client = c.id`
+
+// writeTouches commits what clients have. Of several of one client the last that says so counts.
+func (s *Store) writeTouches(ops []*touchOp) {
+	type touch struct {
+		seenAt   int64
+		progress []byte
+	}
+	last := make(map[signal.ClientID]touch)
+	for _, op := range ops {
+		for i := range op.batch {
+			v := &op.batch[i]
+			t := last[v.ID]
+			t.seenAt = max(t.seenAt, v.SeenAt.UnixMilli())
+			if v.Progress != nil {
+				t.progress = regs.EncodeProgress(v.Progress)
+			}
+			last[v.ID] = t
+		}
+	}
+	var ids clientColumns
+	var seen []int64
+	var versions [][]byte
+	for _, id := range sorted(last) {
+		ids.add(id)
+		seen, versions = append(seen, last[id].seenAt), append(versions, last[id].progress)
+	}
+	statements := &pgx.Batch{}
+	statements.Queue(touchClients, ids.apps, ids.recipients, ids.groups, ids.devices, seen, versions)
+	err := s.exec(noteProgress, statements)
+	for _, op := range ops {
+		if op.done != nil {
+			op.done(err)
+		}
+	}
+}
+
+const selectClients = `SELECT c.app, c.recipient, c.grp, c.device, c.objects, p.seen_at, p.versions
+	FROM client c JOIN progress p ON p.client = c.id WHERE `
+
+func scanClient(rows pgx.Rows) (v signal.Saved, err error) {
+	var objects, versions []byte
+	var seenAt int64
+	if err := rows.Scan(&v.ID.App, &v.ID.Recipient, &v.ID.Group, &v.ID.Device, &objects, &seenAt, &versions); err != nil {
+		return v, err
+	}
+	return decoded(v.ID, objects, seenAt, versions)
+}
+
+func decoded(id signal.ClientID, objects []byte, seenAt int64, versions []byte) (v signal.Saved, err error) {
+	v = signal.Saved{ID: id, SeenAt: fromMillis(seenAt)}
+	err = regs.DecodeKeys(id.Group, objects, func(k object.Key) { v.Keys = append(v.Keys, k) })
+	if err == nil {
+		v.Progress, err = regs.DecodeProgress(versions)
+	}
+	if err != nil {
+		return v, fmt.Errorf("client %s of %s: %w", id.Device, id.Recipient, err)
+	}
+	return v, nil
+}
+
+// clients reads stored clients for which a condition holds.
+func (s *Store) clients(ctx context.Context, where string, args ...any) (found []signal.Saved, err error) {
+	err = s.each(ctx, readRegistrations, selectClients+where, args, func(rows pgx.Rows) error {
+		v, err := scanClient(rows)
+		found = append(found, v)
+		return err
+	})
+	return found, err
+}
+
+// Load implements signal.Store.
+func (s *Store) Load(ctx context.Context, id signal.ClientID) (*signal.Saved, error) {
+	found, err := s.clients(ctx, "c.app = $1 AND c.recipient = $2 AND c.grp = $3 AND c.device = $4", id.App, id.Recipient, id.Group, id.Device)
+	if err != nil || len(found) == 0 {
+		return nil, err
+	}
+	return &found[0], nil
+}
+
+// Clients implements signal.Store.
+func (s *Store) Clients(ctx context.Context, app, recipient string) ([]signal.Saved, error) {
+	return s.clients(ctx, "c.app = $1 AND c.recipient = $2 ORDER BY c.grp, c.device", app, recipient)
+}
+
+// watcherScan is how many clients one call of Watchers looks at: a few milliseconds.
+const watcherScan = 2000
+
+// Watchers implements signal.Store. It scans: who watches an object is asked by people, and an index over all
+// registrations would cost every device more than it costs them.
+func (s *Store) Watchers(ctx context.Context, app string, k object.Key, after int64) (found []signal.Watcher, next int64, err error) {
+	const query = `SELECT c.id, c.maybe, c.recipient, c.grp, c.device, CASE WHEN c.maybe THEN c.objects END, coalesce(p.seen_at, 0), p.versions
+		FROM (SELECT *, position($3::bytea IN objects) > 0 AS maybe FROM client WHERE app = $1 AND id > $2 ORDER BY id LIMIT $4) c
+		LEFT JOIN progress p ON c.maybe AND p.client = c.id ORDER BY c.id`
+	seen := 0
+	err = s.each(ctx, readRegistrations, query, []any{app, after, []byte(k.Object), watcherScan}, func(rows pgx.Rows) error {
+		seen++
+		id, maybe, seenAt := signal.ClientID{App: app}, false, int64(0)
+		var objects, versions []byte
+		if err := rows.Scan(&next, &maybe, &id.Recipient, &id.Group, &id.Device, &objects, &seenAt, &versions); err != nil || !maybe {
+			return err
+		}
+		v, err := decoded(id, objects, seenAt, versions)
+		if w, ok := watcher(&v, k); ok {
+			found = append(found, w)
+		}
+		return err
+	})
+	if seen < watcherScan {
+		next = 0
+	}
+	return found, next, err
+}
+
+// watcher says whether a client is registered for an object, and what it has of it.
+func watcher(v *signal.Saved, k object.Key) (w signal.Watcher, ok bool) {
+	w = signal.Watcher{ID: v.ID, SeenAt: v.SeenAt}
+	for _, have := range v.Keys {
+		ok = ok || have == k
+	}
+	for _, p := range v.Progress {
+		if p.Object == k.Hash() {
+			w.Acked, w.Sent = p.Acked, p.Sent
+		}
+	}
+	return w, ok
+}
+
+// Away implements signal.Store.
+func (s *Store) Away(ctx context.Context, before time.Time, limit int) (ids []signal.ClientID, err error) {
+	const query = `SELECT c.app, c.recipient, c.grp, c.device FROM progress p JOIN client c ON c.id = p.client
+		WHERE p.seen_day <= $1::bigint / 86400000 AND p.seen_at < $1 ORDER BY p.seen_day, p.seen_at LIMIT $2`
+	err = s.each(ctx, readRegistrations, query, []any{before.UnixMilli(), limit}, func(rows pgx.Rows) error {
+		var v signal.ClientID
+		err := rows.Scan(&v.App, &v.Recipient, &v.Group, &v.Device)
+		ids = append(ids, v)
+		return err
+	})
+	return ids, err
+}
+
+// Drop implements signal.Store. Clients are locked first, as Save does, so that neither waits for the other.
+func (s *Store) Drop(ctx context.Context, ids []signal.ClientID, before time.Time) (n int, err error) {
+	var drop clientColumns
+	for _, v := range ids {
+		drop.add(v)
+	}
+	err = s.db.Do(ctx, "drop registrations", func(ctx context.Context, tx pgx.Tx) error {
+		rows, err := tx.Query(ctx, `SELECT c.id FROM client c JOIN unnest($1::text[], $2::text[], $3::text[], $4::text[]) AS v(app, recipient, grp, device)
+			ON (c.app, c.recipient, c.grp, c.device) = (v.app, v.recipient, v.grp, v.device)
+			ORDER BY c.app, c.recipient, c.grp, c.device FOR UPDATE OF c`, drop.apps, drop.recipients, drop.groups, drop.devices)
+		if err != nil {
+			return err
+		}
+		there, err := pgx.CollectRows(rows, pgx.RowTo[int64])
+		if err != nil {
+			return err
+		}
+		gone, err := tx.Exec(ctx, `WITH gone AS (DELETE FROM progress WHERE client = ANY($1) AND seen_at < $2 RETURNING client)
+			DELETE FROM client USING gone WHERE client.id = gone.client`, there, before.UnixMilli())
+		n = int(gone.RowsAffected())
+		return err
+	})
+	return n, s.known(err)
+}
+
+// Erase implements signal.Store.
+func (s *Store) Erase(ctx context.Context, app, recipient string) error {
+	return s.known(s.db.Do(ctx, "erase registrations", func(ctx context.Context, tx pgx.Tx) error {
+		_, err := tx.Exec(ctx, `WITH gone AS (DELETE FROM client WHERE app = $1 AND recipient = $2 RETURNING id)
+			DELETE FROM progress USING gone WHERE progress.client = gone.id`, app, recipient)
+		return err
+	}))
+}

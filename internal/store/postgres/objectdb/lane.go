@@ -1,0 +1,90 @@
+package objectdb
+
+import "sync"
+
+// laneRows is how many rows one commit takes: what more would save in fsyncs, those who wait would lose.
+const laneRows = 500
+
+// lane writes what queues while it writes: whatever waits by then is one commit. Apps take turns in it.
+type lane[T any] struct {
+	rows  func(T) int
+	write func(batch []T)
+
+	mu     sync.Mutex
+	work   sync.Cond
+	apps   map[string]*line[T]
+	turns  []*line[T] // those with something waiting; the first is next
+	closed bool
+	over   chan struct{}
+}
+
+// line is what one app has waiting.
+type line[T any] struct {
+	app   string
+	waits []T
+}
+
+// newLane starts a lane that hands batches to write, one after the other, from one goroutine.
+func newLane[T any](rows func(T) int, write func([]T)) *lane[T] {
+	l := &lane[T]{rows: rows, write: write, apps: make(map[string]*line[T]), over: make(chan struct{})}
+	l.work.L = &l.mu
+	go l.run()
+	return l
+}
+
+// add queues v. False: the lane is closed.
+func (l *lane[T]) add(app string, v T) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.closed {
+		return false
+	}
+	q := l.apps[app]
+	if q == nil {
+		q = &line[T]{app: app}
+		l.apps[app] = q
+		l.turns = append(l.turns, q)
+	}
+	q.waits = append(q.waits, v)
+	l.work.Signal()
+	return true
+}
+
+// close takes nothing more, and returns when what has queued is written.
+func (l *lane[T]) close() {
+	l.mu.Lock()
+	l.closed = true
+	l.work.Signal()
+	l.mu.Unlock()
+	<-l.over
+}
+
+func (l *lane[T]) run() {
+	defer close(l.over)
+	for batch := l.take(); len(batch) > 0; batch = l.take() {
+		l.write(batch)
+	}
+}
+
+// take waits for something to write. Nothing: the lane is closed and empty.
+func (l *lane[T]) take() (batch []T) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for len(l.turns) == 0 && !l.closed {
+		l.work.Wait()
+	}
+	for n := 0; len(l.turns) > 0; {
+		q := l.turns[0]
+		if n += l.rows(q.waits[0]); n > laneRows && len(batch) > 0 {
+			break
+		}
+		batch = append(batch, q.waits[0])
+		l.turns = l.turns[1:]
+		if q.waits = q.waits[1:]; len(q.waits) > 0 {
+			l.turns = append(l.turns, q)
+		} else {
+			delete(l.apps, q.app)
+		}
+	}
+	return batch
+}

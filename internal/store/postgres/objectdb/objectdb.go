@@ -1,0 +1,118 @@
+// Package objectdb keeps objects and registrations in a schema of a PostgreSQL database, which several nodes may share.
+// DESIGN.md beside the package of the stores says why it looks as it does.
+package objectdb
+
+import (
+	"context"
+	"embed"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"sync/atomic"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"godwit.dev/godwit/internal/mailbox"
+	"godwit.dev/godwit/internal/signal"
+	"godwit.dev/godwit/internal/store/postgres/pgdb"
+)
+
+//go:embed migrations/*.sql
+var files embed.FS
+
+// Config says where the database is. The zero value of every field but URL is a good default.
+type Config struct {
+	URL      string
+	Schema   string           // empty: godwit_object
+	MaxConns int              // 0: 8; three are for writing
+	Now      func() time.Time // nil: the database's time
+	Log      *slog.Logger     // nil: discards
+}
+
+// Store is a signal.Store, and a signal.Shared one.
+type Store struct {
+	db  *pgdb.DB
+	obs atomic.Pointer[signal.Observer]
+
+	puts    *lane[*putOp]
+	saves   *lane[*saveOp]
+	touches *lane[*touchOp]
+	closed  atomic.Bool
+}
+
+var (
+	_ signal.Store  = (*Store)(nil)
+	_ signal.Shared = (*Store)(nil)
+)
+
+// Open opens the schema and makes it where there is none.
+func Open(ctx context.Context, cfg Config) (*Store, error) {
+	if cfg.Schema == "" {
+		cfg.Schema = "godwit_object"
+	}
+	if cfg.MaxConns == 0 {
+		cfg.MaxConns = 8
+	}
+	migrations, err := fs.Sub(files, "migrations")
+	if err != nil {
+		return nil, fmt.Errorf("open object store: %w", err)
+	}
+	db, err := pgdb.Open(ctx, pgdb.Config{URL: cfg.URL, Schema: cfg.Schema, Migrations: migrations, MaxConns: cfg.MaxConns, Now: cfg.Now, Log: cfg.Log})
+	if err != nil {
+		return nil, fmt.Errorf("open object store: %w", err)
+	}
+	s := &Store{db: db}
+	s.puts = newLane(func(op *putOp) int { return len(op.batch) }, s.writePuts)
+	s.saves = newLane(func(*saveOp) int { return 2 }, s.writeSaves)
+	s.touches = newLane(func(op *touchOp) int { return len(op.batch) }, s.writeTouches)
+	return s, nil
+}
+
+// Close writes what is queued and closes the connections.
+func (s *Store) Close() error {
+	if s.closed.Swap(true) {
+		return nil
+	}
+	s.puts.close()
+	s.saves.close()
+	s.touches.close()
+	s.db.Close()
+	return nil
+}
+
+// DB is the database beneath.
+func (s *Store) DB() *pgdb.DB { return s.db }
+
+// Observe implements signal.Store. All changes are told from one goroutine, those of this node alone.
+func (s *Store) Observe(obs signal.Observer) { s.obs.Store(&obs) }
+
+// known puts the words of the capability on errors of the database.
+func (s *Store) known(err error) error {
+	switch {
+	case err == nil:
+		return nil
+	case s.closed.Load():
+		return fmt.Errorf("%w: %w", mailbox.ErrClosed, err)
+	case pgdb.NoSpace(err):
+		return fmt.Errorf("%w: %w", mailbox.ErrNoSpace, err)
+	}
+	return err
+}
+
+// each runs a query and calls row with each of its rows.
+func (s *Store) each(ctx context.Context, op, query string, args []any, row func(pgx.Rows) error) error {
+	rows, err := s.db.Pool().Query(ctx, query, args...)
+	if err == nil {
+		defer rows.Close()
+		for err == nil && rows.Next() {
+			err = row(rows)
+		}
+		if err == nil {
+			err = rows.Err()
+		}
+	}
+	return s.known(pgdb.Error(op, err))
+}
+
+func fromMillis(ms int64) time.Time { return time.UnixMilli(ms).UTC() }

@@ -1,0 +1,314 @@
+package objectdb
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"godwit.dev/godwit/internal/mailbox"
+	"godwit.dev/godwit/internal/object"
+	"godwit.dev/godwit/internal/signal"
+	"godwit.dev/godwit/internal/store/postgres/pgdb"
+)
+
+// What is stored as an object's kind. That the server gave a version is kept so that the statement which takes the
+// next one can tell it from one that was given as 1.
+const (
+	unknown int16 = iota
+	given
+	next
+)
+
+// putOp is one caller's changes.
+type putOp struct {
+	batch []*signal.Put
+	done  chan error
+}
+
+// Put implements signal.Store. Once handed over it waits for the commit whatever ctx says: the lane writes the results.
+func (s *Store) Put(ctx context.Context, batch []*signal.Put) error {
+	if err := ctx.Err(); err != nil {
+		return fmt.Errorf("store objects: %w", context.Cause(ctx))
+	}
+	op := &putOp{batch: batch, done: make(chan error, 1)}
+	if !s.puts.add(batch[0].App, op) { // a batch is of one app
+		return pgdb.Error(storeObjects, mailbox.ErrClosed)
+	}
+	return <-op.done
+}
+
+const storeObjects = "store objects"
+
+// writePuts commits what callers put, tells the observer and then the callers.
+func (s *Store) writePuts(ops []*putOp) {
+	var all []*signal.Put
+	for _, op := range ops {
+		all = append(all, op.batch...)
+	}
+	ctx := context.Background() // the database bounds it, far below signal.Overlap: other nodes look that far back
+	err := s.put(ctx, all)
+	if err == nil {
+		s.tell(all)
+		err = s.unchanged(ctx, all)
+	}
+	for _, op := range ops {
+		op.done <- err
+	}
+}
+
+// tell tells the observer what has changed.
+func (s *Store) tell(all []*signal.Put) {
+	obs := s.obs.Load()
+	if obs == nil {
+		return
+	}
+	var changes []signal.Change
+	for _, p := range all {
+		if p.Changed {
+			st := p.State
+			changes = append(changes, signal.Change{App: p.App, Key: p.Key, State: &st})
+		}
+	}
+	if len(changes) > 0 {
+		(*obs).Changed(changes)
+	}
+}
+
+// upsert stores those puts that are news, and returns them with their versions. Rows are locked in the order of keys,
+// on every node alike. object.State.Apply says what it means.
+const upsert = `INSERT INTO object AS o (app, grp, name, version, kind, updated_at, changed_at, source, content_type, payload)
+	SELECT p.app, p.grp, p.name, CASE p.kind WHEN 2 THEN 1 ELSE p.version END, p.kind, p.at, $1, p.source, p.content_type, p.payload
+	FROM unnest($2::text[], $3::text[], $4::text[], $5::bigint[], $6::smallint[], $7::bigint[], $8::text[], $9::text[], $10::bytea[])
+		AS p(app, grp, name, version, kind, at, source, content_type, payload)
+	ORDER BY p.app COLLATE "C", p.grp COLLATE "C", p.name COLLATE "C"
+	ON CONFLICT (app, grp, name) DO UPDATE SET
+		version = CASE excluded.kind WHEN 0 THEN greatest(o.version, excluded.version) WHEN 1 THEN excluded.version ELSE o.version + 1 END,
+		kind = excluded.kind, updated_at = excluded.updated_at, changed_at = excluded.changed_at, source = excluded.source,
+		content_type = excluded.content_type, payload = excluded.payload
+	WHERE CASE excluded.kind WHEN 0 THEN o.kind <> 0 OR excluded.version > o.version WHEN 1 THEN excluded.version > o.version
+		ELSE o.version < 9223372036854775807 END
+	RETURNING app, grp, name, version`
+
+// id is an object across apps.
+type id struct {
+	app string
+	object.Key
+}
+
+// put stores changes in one transaction: a statement takes each object once, so the second change of one is in the
+// second statement.
+func (s *Store) put(ctx context.Context, all []*signal.Put) error {
+	rounds := roundsOf(all)
+	statements := &pgx.Batch{}
+	at := s.db.Now().UnixMilli()
+	for _, round := range rounds {
+		statements.Queue(upsert, upsertArgs(at, round)...)
+	}
+	return s.known(s.db.Send(ctx, storeObjects, statements, func(results pgx.BatchResults) error {
+		for _, round := range rounds {
+			if err := readUpserted(results, round); err != nil {
+				return err
+			}
+		}
+		return nil
+	}))
+}
+
+// roundsOf deals changes out so that no object is in a round twice, and those of one object are in their order.
+func roundsOf(all []*signal.Put) (rounds []map[id]*signal.Put) {
+	nth := make(map[id]int, len(all))
+	for _, p := range all {
+		k := id{p.App, p.Key}
+		n := nth[k]
+		nth[k]++
+		if n == len(rounds) {
+			rounds = append(rounds, make(map[id]*signal.Put, len(all)))
+		}
+		rounds[n][k] = p
+	}
+	return rounds
+}
+
+func upsertArgs(changedAt int64, round map[id]*signal.Put) []any {
+	n := len(round)
+	apps, groups, names := make([]string, 0, n), make([]string, 0, n), make([]string, 0, n)
+	versions, kinds, ats := make([]int64, 0, n), make([]int16, 0, n), make([]int64, 0, n)
+	sources, types, payloads := make([]string, 0, n), make([]string, 0, n), make([][]byte, 0, n)
+	for k, p := range round {
+		apps, groups, names = append(apps, k.app), append(groups, k.Group), append(names, k.Object)
+		versions, kinds, ats = append(versions, int64(p.Version)), append(kinds, kindOf(&p.Put)), append(ats, p.At.UnixMilli())
+		contentType, payload := p.ContentType, p.Payload
+		if p.Unknown {
+			contentType, payload = "", nil
+		}
+		if payload == nil {
+			payload = []byte{}
+		}
+		sources, types, payloads = append(sources, p.Source.String()), append(types, contentType), append(payloads, payload)
+	}
+	return []any{changedAt, apps, groups, names, versions, kinds, ats, sources, types, payloads}
+}
+
+func kindOf(p *object.Put) int16 {
+	switch {
+	case p.Unknown:
+		return unknown
+	case p.Version == 0:
+		return next
+	}
+	return given
+}
+
+// readUpserted fills in what became of a round.
+func readUpserted(results pgx.BatchResults, round map[id]*signal.Put) error {
+	for _, p := range round {
+		p.Changed, p.Err, p.State = false, nil, object.State{}
+	}
+	rows, err := results.Query()
+	if err != nil {
+		return err
+	}
+	defer rows.Close()
+	for rows.Next() {
+		var k id
+		var version int64
+		if err := rows.Scan(&k.app, &k.Group, &k.Object, &version); err != nil {
+			return err
+		}
+		p := round[k]
+		p.Changed, p.State = true, object.State{Version: object.Version(version), Source: p.Source, UpdatedAt: p.At}
+		if !p.Unknown {
+			p.State.Known, p.State.Payload, p.State.ContentType = true, p.Payload, p.ContentType
+		}
+	}
+	return rows.Err()
+}
+
+// unchanged reads what stands of those objects that a put did not change. What it did to them stays so whatever others
+// have put meanwhile: what is not news now never is.
+func (s *Store) unchanged(ctx context.Context, all []*signal.Put) error {
+	byApp := make(map[string][]*signal.Put)
+	for _, p := range all {
+		if !p.Changed {
+			byApp[p.App] = append(byApp[p.App], p)
+		}
+	}
+	for app, puts := range byApp {
+		keys := make([]object.Key, len(puts))
+		for i, p := range puts {
+			keys[i] = p.Key
+		}
+		states, err := s.Get(ctx, app, keys)
+		if err != nil {
+			return err
+		}
+		for i, p := range puts {
+			p.State = states[i]
+			if kindOf(&p.Put) == next {
+				_, _, p.Err = p.State.Apply(&p.Put, p.At) // there is no next one
+			}
+		}
+	}
+	return nil
+}
+
+const stateColumns = "o.version, o.kind, o.updated_at, o.source, o.content_type, o.payload"
+
+// scanState reads stateColumns behind other columns.
+func scanState(rows pgx.Rows, before ...any) (object.State, error) {
+	var version, updatedAt int64
+	var kind int16
+	var source, contentType string
+	var payload []byte
+	if err := rows.Scan(append(before, &version, &kind, &updatedAt, &source, &contentType, &payload)...); err != nil {
+		return object.State{}, err
+	}
+	from, err := object.ParseSource(source)
+	if err != nil {
+		return object.State{}, fmt.Errorf("stored source is damaged: %w", err)
+	}
+	st := object.State{Version: object.Version(version), Known: kind != unknown, UpdatedAt: fromMillis(updatedAt), Source: from, ContentType: contentType}
+	if len(payload) > 0 {
+		st.Payload = payload
+	}
+	return st, nil
+}
+
+// Get implements signal.Store.
+func (s *Store) Get(ctx context.Context, app string, keys []object.Key) ([]object.State, error) {
+	out := make([]object.State, len(keys))
+	groups, names := make([]string, len(keys)), make([]string, len(keys))
+	for i, k := range keys {
+		groups[i], names[i] = k.Group, k.Object
+	}
+	const query = "SELECT k.nth, " + stateColumns + ` FROM unnest($2::text[], $3::text[]) WITH ORDINALITY AS k(grp, name, nth)
+		JOIN object o ON o.app = $1 AND o.grp = k.grp AND o.name = k.name`
+	err := s.each(ctx, "read objects", query, []any{app, groups, names}, func(rows pgx.Rows) (err error) {
+		var nth int64
+		st, err := scanState(rows, &nth)
+		if err == nil {
+			out[nth-1] = st
+		}
+		return err
+	})
+	return out, err
+}
+
+// List implements signal.Store.
+func (s *Store) List(ctx context.Context, app, group, prefix, after string, limit int) (items []signal.Item, err error) {
+	// Names are ASCII, so those that begin with prefix end before prefix + "\x7f".
+	const query = "SELECT o.name, " + stateColumns + ` FROM object o WHERE o.app = $1 AND o.grp = $2 AND o.name >= $3 AND o.name < $4 AND o.name > $5
+		ORDER BY o.name LIMIT $6`
+	err = s.each(ctx, "list objects", query, []any{app, group, prefix, prefix + "\x7f", after, limit}, func(rows pgx.Rows) error {
+		var name string
+		st, err := scanState(rows, &name)
+		items = append(items, signal.Item{Key: object.Key{Group: group, Object: name}, State: st})
+		return err
+	})
+	return items, err
+}
+
+// News implements signal.Shared.
+func (s *Store) News(ctx context.Context, since time.Time, from *signal.NewsMark, limit int) (news []signal.News, next *signal.NewsMark, err error) {
+	at, k := since.UnixMilli(), id{}
+	if from != nil {
+		at, k = from.At.UnixMilli(), id{from.App, from.Key}
+	}
+	const query = `SELECT changed_at, app, grp, name, version, kind <> 0 FROM object
+		WHERE changed_at >= $1 AND (changed_at, app, grp, name) > ($1, $2, $3, $4) ORDER BY changed_at, app, grp, name LIMIT $5`
+	var last int64
+	err = s.each(ctx, "look for changes of objects", query, []any{at, k.app, k.Group, k.Object, limit}, func(rows pgx.Rows) error {
+		var n signal.News
+		var version int64
+		err := rows.Scan(&last, &n.App, &n.Key.Group, &n.Key.Object, &version, &n.Known)
+		n.Version = object.Version(version)
+		news = append(news, n)
+		return err
+	})
+	if err == nil && len(news) == limit {
+		n := news[limit-1]
+		next = &signal.NewsMark{At: fromMillis(last), App: n.App, Key: n.Key}
+	}
+	return news, next, err
+}
+
+// Stats implements signal.Store.
+func (s *Store) Stats(ctx context.Context) (objects, clients int64, err error) {
+	err = s.each(ctx, "count objects", "SELECT (SELECT count(*) FROM object), (SELECT count(*) FROM client)", nil, func(rows pgx.Rows) error {
+		return rows.Scan(&objects, &clients)
+	})
+	return objects, clients, err
+}
+
+// sorted returns the keys of a map in order: rows are locked in the same order on every node.
+func sorted[V any](m map[signal.ClientID]V) []signal.ClientID {
+	ids := make([]signal.ClientID, 0, len(m))
+	for v := range m {
+		ids = append(ids, v)
+	}
+	slices.SortFunc(ids, compareClients)
+	return ids
+}
