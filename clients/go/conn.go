@@ -8,6 +8,7 @@ import (
 	"io"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -18,15 +19,16 @@ import (
 	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/encoding"
 	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/encoding/protowire"
 	"google.golang.org/protobuf/proto"
 
 	pb "godwit.dev/godwit/api/godwitpb"
 )
 
-// conn is one connection for a session. send is called by one goroutine at a time, recv by one other.
+// conn is one connection for a session. send is called by one goroutine at a time, recv by one other; abort ends both.
 type conn interface {
-	send(ctx context.Context, frames ...*clientFrame) error
-	recv(ctx context.Context) (serverFrame, error)
+	send(frames ...*clientFrame) error
+	recv() (serverFrame, error)
 	// finish closes the connection after what was sent has reached the server; recv is under way meanwhile.
 	finish()
 	// abort closes it at once. It may be called after finish, and more than once.
@@ -54,10 +56,15 @@ const (
 )
 
 type wsConn struct {
-	ws    *websocket.Conn
-	wire  *gathering
-	proto bool
+	ws       *websocket.Conn
+	wire     *gathering
+	proto    bool
+	in       []byte // what was read last
+	out, own []byte // what is written next
 }
+
+// maxKept keeps the buffers of a rare long frame from staying.
+const maxKept = 64 << 10
 
 func (c *Client) dialWebSocket(ctx context.Context) (conn, error) {
 	u := *c.base
@@ -86,34 +93,54 @@ func (c *Client) dialWebSocket(ctx context.Context) (conn, error) {
 	return &wsConn{ws: ws, wire: gather.conn, proto: ws.Subprotocol() == protocolProto}, nil
 }
 
-func (c *wsConn) send(ctx context.Context, frames ...*clientFrame) error {
+func (c *wsConn) send(frames ...*clientFrame) error {
 	if len(frames) == 1 {
-		return c.sendOne(ctx, frames[0])
+		return c.sendOne(frames[0])
 	}
-	defer context.AfterFunc(ctx, c.abort)() // a write that the other side does not take
 	c.wire.hold()
 	for _, f := range frames {
-		if err := c.sendOne(ctx, f); err != nil {
+		if err := c.sendOne(f); err != nil {
 			return err
 		}
 	}
 	return c.wire.release()
 }
 
-func (c *wsConn) sendOne(ctx context.Context, f *clientFrame) error {
-	kind, encode := websocket.MessageText, func() ([]byte, error) { return json.Marshal(f) }
-	if c.proto {
-		kind, encode = websocket.MessageBinary, func() ([]byte, error) { return proto.Marshal(f.proto()) }
+func (c *wsConn) sendOne(f *clientFrame) error {
+	kind := websocket.MessageBinary
+	var b []byte
+	var err error
+	switch ok := false; {
+	case !c.proto:
+		kind = websocket.MessageText
+		b, err = json.Marshal(f)
+	default:
+		if b, ok = c.quick(f); !ok {
+			b, err = proto.Marshal(f.proto())
+		}
 	}
-	b, err := encode()
 	if err != nil {
 		return err
 	}
-	return c.ws.Write(ctx, kind, b)
+	return c.ws.Write(context.Background(), kind, b)
 }
 
-func (c *wsConn) recv(ctx context.Context) (serverFrame, error) {
-	_, b, err := c.ws.Read(ctx)
+// quick encodes what workers send all the time.
+func (c *wsConn) quick(f *clientFrame) (b []byte, ok bool) {
+	if f.Reply == nil {
+		return nil, false
+	}
+	if cap(c.out) > maxKept {
+		c.out, c.own = nil, nil
+	}
+	if c.own, ok = quickReply(c.own[:0], f.Reply); ok {
+		c.out = protowire.AppendBytes(protowire.AppendTag(c.out[:0], fieldReply, protowire.BytesType), c.own)
+	}
+	return c.out, ok
+}
+
+func (c *wsConn) recv() (serverFrame, error) {
+	b, err := c.read()
 	if err != nil {
 		if websocket.CloseStatus(err) == websocket.StatusPolicyViolation {
 			return serverFrame{}, &RefusedError{Reason: closeReason(err)}
@@ -127,6 +154,29 @@ func (c *wsConn) recv(ctx context.Context) (serverFrame, error) {
 		return decodeProto(b), nil
 	}
 	return decodeJSON(b), nil
+}
+
+// read reads one message, which is valid until the next.
+func (c *wsConn) read() ([]byte, error) {
+	_, r, err := c.ws.Reader(context.Background())
+	if err != nil {
+		return nil, err
+	}
+	if c.in == nil || cap(c.in) > maxKept {
+		c.in = make([]byte, 0, 2<<10)
+	}
+	for c.in = c.in[:0]; ; {
+		n, err := r.Read(c.in[len(c.in):cap(c.in)])
+		c.in = c.in[:len(c.in)+n]
+		switch {
+		case errors.Is(err, io.EOF):
+			return c.in, nil
+		case err != nil:
+			return nil, err
+		case len(c.in) == cap(c.in):
+			c.in = slices.Grow(c.in, len(c.in))
+		}
+	}
 }
 
 func closeReason(err error) string {
@@ -170,7 +220,7 @@ func (c *Client) dialGRPC(ctx context.Context) (conn, error) {
 	return &grpcConn{cc: cc, stream: stream, cancel: cancel, ended: make(chan struct{}), ponged: make(chan struct{}, 1)}, nil
 }
 
-func (c *grpcConn) send(_ context.Context, frames ...*clientFrame) error {
+func (c *grpcConn) send(frames ...*clientFrame) error {
 	for _, f := range frames {
 		if err := c.stream.Send(f.proto()); err != nil {
 			return err
@@ -179,7 +229,7 @@ func (c *grpcConn) send(_ context.Context, frames ...*clientFrame) error {
 	return nil
 }
 
-func (c *grpcConn) recv(context.Context) (serverFrame, error) {
+func (c *grpcConn) recv() (serverFrame, error) {
 	var r received
 	err := c.stream.RecvMsg(&r)
 	if err == nil {

@@ -51,7 +51,7 @@ func (s *script) dials() int {
 	return len(s.conns)
 }
 
-func (c *scripted) send(_ context.Context, frames ...*clientFrame) error {
+func (c *scripted) send(frames ...*clientFrame) error {
 	for _, f := range frames {
 		c.seen <- *f
 	}
@@ -63,7 +63,7 @@ func (c *scripted) send(_ context.Context, frames ...*clientFrame) error {
 	}
 }
 
-func (c *scripted) recv(ctx context.Context) (serverFrame, error) {
+func (c *scripted) recv() (serverFrame, error) {
 	select {
 	case f := <-c.in:
 		return f, nil
@@ -74,8 +74,6 @@ func (c *scripted) recv(ctx context.Context) (serverFrame, error) {
 		return f, nil
 	case <-c.closed:
 		return serverFrame{}, c.err
-	case <-ctx.Done():
-		return serverFrame{}, ctx.Err()
 	}
 }
 

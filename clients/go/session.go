@@ -65,7 +65,7 @@ func (l *listener) session(work, conns, closing context.Context) (welcomed bool,
 	}
 	if f := l.serving(); f != nil {
 		for _, f := range []*clientFrame{f, s.ping()} { // the first pong says that it is in effect
-			if err := s.send(ctx, f); err != nil {
+			if err := s.send(f); err != nil {
 				return true, err
 			}
 		}
@@ -106,10 +106,11 @@ func (s *session) open(ctx context.Context) (*Welcome, error) {
 	if s.c, err = l.dial(ctx); err != nil {
 		return nil, err
 	}
+	context.AfterFunc(ctx, s.c.abort) // ctx ends with the session
 	// If this fails, the server has ended the session already, and has said why.
-	_ = s.c.send(ctx, s.hello())
+	_ = s.c.send(s.hello())
 	for {
-		f, err := s.c.recv(ctx)
+		f, err := s.c.recv()
 		switch {
 		case err != nil:
 			return nil, err
@@ -149,7 +150,7 @@ func (s *session) silence() time.Duration { return time.Since(s.start) - time.Du
 // read takes frames until the connection ends.
 func (s *session) read(ctx, work context.Context, cancel context.CancelCauseFunc) error {
 	for {
-		f, err := s.c.recv(ctx)
+		f, err := s.c.recv()
 		if err != nil {
 			return err
 		}
@@ -167,7 +168,7 @@ func (s *session) read(ctx, work context.Context, cancel context.CancelCauseFunc
 			late := time.AfterFunc(byePatience, func() { cancel(err) })
 			defer late.Stop()
 			for {
-				if _, end := s.c.recv(ctx); end != nil {
+				if _, end := s.c.recv(); end != nil {
 					return err
 				}
 			}
@@ -216,7 +217,7 @@ func (s *session) ping() *clientFrame {
 }
 
 // send sends frames from the writer.
-func (s *session) send(ctx context.Context, frames ...*clientFrame) error {
+func (s *session) send(frames ...*clientFrame) error {
 	for _, f := range frames {
 		switch {
 		case f.Ping != nil:
@@ -225,7 +226,7 @@ func (s *session) send(ctx context.Context, frames ...*clientFrame) error {
 			s.serves.mark.Store(int64(s.pings + 1))
 		}
 	}
-	return s.c.send(ctx, frames...)
+	return s.c.send(frames...)
 }
 
 // write sends acknowledgements, registrations and pings until ctx ends, or closing, which it ends with a flush.
@@ -253,7 +254,7 @@ func (s *session) write(ctx, closing context.Context) error {
 			runtime.Gosched() // handlers that end now share a write with what waits
 		case <-again.C:
 		case f := <-s.extra:
-			if err := s.send(ctx, f); err != nil {
+			if err := s.send(f); err != nil {
 				return err
 			}
 		case <-look.C:
@@ -262,14 +263,14 @@ func (s *session) write(ctx, closing context.Context) error {
 			case silence >= 2*s.beat:
 				return errSilent
 			case s.l.opts.objects != nil && beats%2 == 0: // every heartbeat compares what both sides have
-				if err := s.send(ctx, s.ping()); err != nil {
+				if err := s.send(s.ping()); err != nil {
 					return err
 				}
 			case silence < s.beat:
 				pinged = false
 			case !pinged:
 				pinged = true
-				if err := s.send(ctx, s.ping()); err != nil {
+				if err := s.send(s.ping()); err != nil {
 					return err
 				}
 			}
@@ -305,7 +306,7 @@ func (s *session) flush(ctx context.Context, again *time.Timer, last bool) error
 	if len(frames) == 0 {
 		return nil
 	}
-	return s.send(ctx, frames...)
+	return s.send(frames...)
 }
 
 // renew gets a new token before the present one ends and introduces it with another hello.

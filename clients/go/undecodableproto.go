@@ -38,6 +38,9 @@ func (c lenientCodec) Unmarshal(data mem.BufferSlice, v any) error {
 
 // decodeProto reads one message, or says what is wrong with it.
 func decodeProto(b []byte) serverFrame {
+	if r := quickRequest(b); r != nil {
+		return serverFrame{Request: r}
+	}
 	var r received
 	if proto.Unmarshal(b, &r.frame) != nil {
 		r.raw = b
