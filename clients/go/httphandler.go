@@ -28,13 +28,16 @@ func HTTP(h http.Handler) RequestHandler {
 		if err != nil {
 			return nil, err
 		}
-		req, err := http.NewRequestWithContext(ctx, method, "/", io.NopCloser(bytes.NewReader(r.Data)))
+		req, err := http.NewRequestWithContext(ctx, method, "", http.NoBody)
 		if err != nil {
 			return nil, err
 		}
 		req.URL, req.RequestURI, req.ContentLength = u, target, int64(len(r.Data))
 		req.RemoteAddr = r.Header.Get("Godwit-Client-Addr") + ":0"
 		req.Header = r.Header
+		if len(r.Data) > 0 {
+			req.Body = io.NopCloser(bytes.NewReader(r.Data))
+		}
 		if r.ContentType != "" {
 			req.Header.Set("Content-Type", r.ContentType)
 		}

@@ -119,7 +119,7 @@ func (h *hall) serving(subject string) (queues []members) {
 func (m *members) give(t *task) bool {
 	first := rand.IntN(len(m.list))
 	for i := range m.list {
-		if m.list[(first+i)%len(m.list)].give(t) {
+		if m.list[(first+i)%len(m.list)].share(t) {
 			return true
 		}
 	}

@@ -184,7 +184,7 @@ func (s *Service) AskRecipient(ctx context.Context, app, recipient, device strin
 		return nil, s.metrics.failed(fmt.Errorf("request to %s: %w", recipient, ErrOffline))
 	}
 	e := newExchange(r, 1)
-	if !w.give(e.task()) {
+	if !w.share(e.task()) {
 		return nil, s.metrics.failed(fmt.Errorf("request to %s: %w", recipient, ErrBusy))
 	}
 	a, err := e.wait(ctx)

@@ -4,6 +4,7 @@ import (
 	"crypto/rand"
 	"encoding/base64"
 	"fmt"
+	"runtime"
 	"slices"
 	"sync"
 	"time"
@@ -32,6 +33,7 @@ type worker struct {
 	asked   map[string]*task
 	away    bool // has left its queues, because it has no room
 	blocked bool // the connection did not take a request
+	sharing bool // what it is given now leaves in one write, soon
 	over    bool
 	timer   *time.Timer // while away: frees what is overdue, tries again
 }
@@ -153,10 +155,36 @@ func (w *worker) join(s *serving) (err error) {
 	return err
 }
 
+// share is give for those who ask at the same time: what they give leaves in one write. The first of them yields to the
+// others, unless nothing else is under way, and writes.
+func (w *worker) share(t *task) bool {
+	w.mu.Lock()
+	if w.sharing || len(w.asked) == 0 {
+		defer w.mu.Unlock()
+		return w.giveLocked(t)
+	}
+	w.sharing = true
+	w.to.Cork()
+	taken := w.giveLocked(t)
+	w.mu.Unlock()
+	if taken {
+		runtime.Gosched()
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.sharing = false
+	w.to.Uncork()
+	return taken
+}
+
 // give hands a task to the session; false: it has no room, or is over.
 func (w *worker) give(t *task) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	return w.giveLocked(t)
+}
+
+func (w *worker) giveLocked(t *task) bool {
 	if w.over || w.blocked || w.full() {
 		return false
 	}
