@@ -107,25 +107,27 @@ func (c *wsConn) send(frames ...*clientFrame) error {
 }
 
 func (c *wsConn) sendOne(f *clientFrame) error {
-	kind := websocket.MessageBinary
-	var b []byte
-	var err error
-	switch ok := false; {
-	case !c.proto:
-		kind = websocket.MessageText
-		b, err = json.Marshal(f)
-	default:
-		if b, ok = c.quick(f); !ok {
-			b, err = proto.Marshal(f.proto())
-		}
+	kind, encode := websocket.MessageText, c.json
+	if c.proto {
+		kind, encode = websocket.MessageBinary, c.protobuf
 	}
+	b, err := encode(f)
 	if err != nil {
 		return err
 	}
 	return c.ws.Write(context.Background(), kind, b)
 }
 
-// quick encodes what workers send all the time.
+func (c *wsConn) json(f *clientFrame) ([]byte, error) { return json.Marshal(f) }
+
+func (c *wsConn) protobuf(f *clientFrame) ([]byte, error) {
+	if b, ok := c.quick(f); ok {
+		return b, nil
+	}
+	return proto.Marshal(f.proto())
+}
+
+// quick encodes what workers send all the time. False: it is something else.
 func (c *wsConn) quick(f *clientFrame) (b []byte, ok bool) {
 	if f.Reply == nil {
 		return nil, false
