@@ -1,0 +1,263 @@
+package pgdb
+
+import (
+	"context"
+	"crypto/rand"
+	"embed"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// Terms of leases. An owner stops some time before others may begin, by its own monotonic clock: what it is just doing
+// then has that long to end.
+const (
+	leaseFor    = 15 * time.Second
+	leaseMargin = 3 * time.Second
+	leaseRenew  = 5 * time.Second
+	leaseLook   = time.Second     // how often it is looked whether what others held is free
+	leaseAnswer = 5 * time.Second // a database that takes longer is away
+	// keepUnheld is for rows of names that nobody has held for so long.
+	keepUnheld = 7 * 24 * time.Hour
+)
+
+// LeaseSchema is where leases are kept unless the configuration says otherwise.
+const LeaseSchema = "godwit_lease"
+
+//go:embed lease/*.sql
+var leaseFiles embed.FS
+
+// LeaseConfig says who asks for leases and where they are kept. URL and Node are needed.
+type LeaseConfig struct {
+	URL    string
+	Schema string           // "": godwit_lease
+	Node   string           // no other running node has this name
+	Now    func() time.Time // nil: the database's clock, which is what nodes agree on
+	// Fatal is called once if another process has taken the node's name while this one could not reach the database:
+	// exit. Nil: it is only logged.
+	Fatal func(error)
+	Log   *slog.Logger // nil: discards
+}
+
+// Leases are what a node does that only one node may do at a time.
+type Leases struct {
+	cfg    LeaseConfig
+	db     *DB
+	table  string // with its schema, for transactions of other schemas
+	holder string
+	terms  terms
+	began  time.Time
+
+	mu       sync.Mutex
+	own      map[string]*owned
+	draining bool
+	named    bool // the node's name has been taken once
+	fatal    sync.Once
+
+	wake chan struct{}
+	stop context.CancelFunc
+	wg   sync.WaitGroup
+}
+
+type terms struct{ ttl, margin, renew, look time.Duration }
+
+// owned is a name that this node wants to have.
+type owned struct {
+	run   func(context.Context, *Lease)
+	added bool          // it has a row
+	after time.Duration // not before: it was given up
+	lease *Lease        // nil unless it is held, or was and the function has not returned yet
+}
+
+// ErrNodeTaken says that another process of this node's name is alive.
+var ErrNodeTaken = errors.New("a node of this name runs already: give each its own")
+
+// OpenLeases opens the table of leases as a node. If another process of the node's name held it until a moment ago, it waits until
+// that one's time has passed, and fails with ErrNodeTaken if that one turns out to be alive.
+func OpenLeases(ctx context.Context, cfg LeaseConfig) (*Leases, error) {
+	return openLeases(ctx, cfg, terms{leaseFor, leaseMargin, leaseRenew, leaseLook})
+}
+
+func openLeases(ctx context.Context, cfg LeaseConfig, t terms) (*Leases, error) {
+	if cfg.Node == "" || strings.Contains(cfg.Node, "/") {
+		return nil, fmt.Errorf("open leases: %q is no name of a node", cfg.Node)
+	}
+	if cfg.Schema == "" {
+		cfg.Schema = LeaseSchema
+	}
+	if cfg.Log == nil {
+		cfg.Log = slog.New(slog.DiscardHandler)
+	}
+	files, err := fs.Sub(leaseFiles, "lease")
+	if err != nil {
+		return nil, fmt.Errorf("open leases: %w", err)
+	}
+	db, err := Open(ctx, Config{URL: cfg.URL, Schema: cfg.Schema, Migrations: files, MaxConns: 2, Now: time.Now, Log: cfg.Log})
+	if err != nil {
+		return nil, err
+	}
+	boot := make([]byte, 8)
+	_, _ = rand.Read(boot) // never fails
+	ls := &Leases{
+		cfg: cfg, db: db, table: pgx.Identifier{cfg.Schema, "lease"}.Sanitize(), holder: cfg.Node + "/" + hex.EncodeToString(boot),
+		terms: t, began: time.Now(), own: map[string]*owned{}, wake: make(chan struct{}, 1),
+	}
+	running, stop := context.WithCancel(context.WithoutCancel(ctx))
+	ls.stop = stop
+	ls.own[ls.nodeName()] = &owned{run: func(ctx context.Context, _ *Lease) { <-ctx.Done() }}
+	if err := ls.beOne(ctx, running); err != nil {
+		stop()
+		ls.wg.Wait()
+		db.Close()
+		return nil, fmt.Errorf("open leases as node %s: %w", cfg.Node, err)
+	}
+	ls.wg.Go(func() { ls.loop(running) })
+	return ls, nil
+}
+
+func (ls *Leases) nodeName() string { return "node/" + ls.cfg.Node }
+
+// Node is the name of this node.
+func (ls *Leases) Node() string { return ls.cfg.Node }
+
+func (ls *Leases) tick() time.Duration { return time.Since(ls.began) }
+
+// now is the time that a test says it is, else nil.
+func (ls *Leases) now() *int64 {
+	if ls.cfg.Now == nil {
+		return nil
+	}
+	millis := ls.cfg.Now().UnixMilli()
+	return &millis
+}
+
+// beOne takes the node's name. A holder that was killed does not renew it.
+func (ls *Leases) beOne(ctx, running context.Context) error {
+	tick := time.NewTicker(ls.terms.look)
+	defer tick.Stop()
+	var holder string
+	var until int64
+	for {
+		if err := ls.round(ctx, running); err != nil {
+			return err
+		}
+		if ls.isNamed() {
+			return ls.tidy(ctx)
+		}
+		by, to, err := ls.holds(ctx, ls.nodeName())
+		switch {
+		case err != nil:
+			return err
+		case holder == "":
+			holder, until = by, to
+		case by != holder || to > until:
+			return ErrNodeTaken
+		}
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+}
+
+func (ls *Leases) isNamed() bool {
+	ls.mu.Lock()
+	defer ls.mu.Unlock()
+	return ls.named
+}
+
+func (ls *Leases) holds(ctx context.Context, name string) (holder string, until int64, err error) {
+	err = ls.db.pool.QueryRow(ctx, "SELECT holder, until FROM lease WHERE name = $1", name).Scan(&holder, &until)
+	return holder, until, err
+}
+
+// Own has run do what only one node may do at a time, whenever this node has the lease of that name: at once if it is free, else
+// within a second of its end. The context of run ends when the lease is lost or given up; it then has 3 s to return, and is called again
+// when the lease has been gained again. If it returns before, the lease is given up and whoever looks next takes it. A name is owned once.
+// Release gives the lease up, after run has returned.
+func (ls *Leases) Own(name string, run func(context.Context, *Lease)) (release func()) {
+	o := &owned{run: run}
+	ls.mu.Lock()
+	if ls.own[name] != nil {
+		ls.mu.Unlock()
+		panic("lease " + name + " is owned twice by one node")
+	}
+	ls.own[name] = o
+	ls.mu.Unlock()
+	ls.look()
+	return func() { ls.release(name, o) }
+}
+
+func (ls *Leases) look() {
+	select {
+	case ls.wake <- struct{}{}:
+	default:
+	}
+}
+
+func (ls *Leases) release(name string, o *owned) {
+	ls.mu.Lock()
+	if ls.own[name] != o {
+		ls.mu.Unlock()
+		return
+	}
+	delete(ls.own, name)
+	l := o.lease
+	ls.mu.Unlock()
+	if l != nil {
+		ls.end(context.Background(), []*Lease{l}, context.Canceled)
+	}
+}
+
+// end ends leases: their functions return, and others may take them.
+func (ls *Leases) end(ctx context.Context, list []*Lease, cause error) {
+	names, epochs := make([]string, len(list)), make([]int64, len(list))
+	for i, l := range list {
+		l.cancel(cause)
+		names[i], epochs[i] = l.name, l.epoch
+	}
+	for _, l := range list {
+		<-l.done
+	}
+	ctx, cancel := context.WithTimeoutCause(ctx, leaseAnswer, errNoAnswer)
+	defer cancel()
+	if err := ls.giveUp(ctx, names, epochs); err != nil {
+		ls.cfg.Log.WarnContext(ctx, "leases end on their own, as they could not be given up", "error", err)
+	}
+}
+
+// Drain gives up all leases and takes no more. The node's name stays its own.
+func (ls *Leases) Drain(ctx context.Context) {
+	ls.mu.Lock()
+	ls.draining = true
+	var list []*Lease
+	for name, o := range ls.own {
+		if o.lease != nil && name != ls.nodeName() {
+			list = append(list, o.lease)
+		}
+	}
+	ls.mu.Unlock()
+	ls.end(ctx, list, context.Canceled)
+}
+
+// Close gives everything up.
+func (ls *Leases) Close() {
+	ls.Drain(context.Background())
+	ls.mu.Lock()
+	l := ls.own[ls.nodeName()].lease
+	ls.mu.Unlock()
+	ls.stop()
+	ls.wg.Wait()
+	if l != nil {
+		ls.end(context.Background(), []*Lease{l}, context.Canceled)
+	}
+	ls.db.Close()
+}
