@@ -201,15 +201,21 @@ func (c *conn) coming() <-chan Frame {
 	return c.next1
 }
 
+// leaves ends the one session of a recipient, at once even if a gateway would wait for the client to come back.
+func (g *Gate) leaves(t *testing.T, s *Server, c *conn, recipient string) {
+	t.Helper()
+	c.Close()
+	if g.LingersOn {
+		_, _, _ = s.Hub.Disconnect(t.Context(), App, recipient, "gone")
+	}
+}
+
 func lostWorker(t *testing.T, g *Gate, s *Server) {
 	c := g.welcomed(t, s, Options{Recipient: "worker-1"})
 	c.serving("orders", "orders.>")
 	done := s.ask(request.Request{Subject: "orders.get"})
 	c.want("request")
-	c.Close()
-	if g.LingersOn {
-		_, _, _ = s.Hub.Disconnect(t.Context(), App, "worker-1", "gone")
-	}
+	g.leaves(t, s, c, "worker-1")
 	failed(t, done, request.ErrWorkerGone)
 	silent := g.welcomed(t, s, Options{Recipient: "worker-2"})
 	silent.serving("stock", "stock")

@@ -82,8 +82,8 @@ func subscriberGets(t *testing.T, g *Gate, s *Server) {
 	s.Tell(t, "rides.oslo", `"text"`)
 	a.message("rides.oslo", `"text"`)
 	b.message("rides.oslo", `"text"`)
-	b.Close()
-	a.Close()
+	g.leaves(t, s, b, "driver-2")
+	g.leaves(t, s, a, "driver-1")
 	s.Unsubscribed(t)
 }
 
