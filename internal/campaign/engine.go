@@ -3,8 +3,8 @@ package campaign
 import (
 	"context"
 	"errors"
-	"fmt"
-	"sync"
+	"maps"
+	"slices"
 	"time"
 
 	"godwit.dev/godwit/internal/dispatch"
@@ -14,43 +14,27 @@ import (
 const (
 	// slice is how many rows one transaction of background work changes.
 	slice = 500
-	// lookEvery is how often the engine looks for campaigns that nobody told it of.
-	lookEvery = 5 * time.Second
-	// stopPatience is how long requests under way may take when the server stops. What takes longer is cut off and
-	// becomes unknown.
-	stopPatience = 4 * time.Second
+	// lookEvery is how often the engine looks for campaigns that nobody told it of, lookShared where other servers change
+	// them too.
+	lookEvery  = 5 * time.Second
+	lookShared = time.Second
 	// retryAfterFault is when work goes on after the store failed.
 	retryAfterFault = time.Second
 )
 
 // task is what the engine is doing for one campaign.
 type task struct {
-	state  State           // the work is that of a campaign in this state
-	hard   context.Context // of requests under way: they outlive a pause, and a stop for a while
+	own    *owned
+	state  State // the work is that of a campaign in this state
 	cancel context.CancelFunc
 	done   chan struct{}
 	meter  *meter
 }
 
-// Run takes the queue over, settles what an earlier owner left, and works on campaigns until ctx ends. When it
-// returns, nothing is being sent any more and every outcome that came is on disk.
+// Run works on the campaigns of all apps that this server owns until ctx ends: it takes their deliveries over and settles
+// what an earlier owner left. When it returns, nothing is being sent any more and every outcome that came is on disk.
 func (s *Service) Run(ctx context.Context) error {
-	var err error
-	if s.epoch, err = s.store.Own(ctx); err != nil {
-		return fmt.Errorf("take over the delivery queue: %w", err)
-	}
-	if err := s.recover(ctx); err != nil {
-		if dispatch.IsStop(ctx, err) {
-			return nil
-		}
-		return err
-	}
-	hard, cut := context.WithCancelCause(context.WithoutCancel(ctx))
-	defer cut(nil)
-	stopping := context.AfterFunc(ctx, func() { time.AfterFunc(stopPatience, func() { cut(errStopped) }) })
-	defer stopping()
-	var wg sync.WaitGroup
-	defer wg.Wait()
+	defer func() { s.releaseAll(slices.Collect(maps.Keys(s.apps))) }()
 	look := time.NewTimer(0)
 	defer look.Stop()
 	for {
@@ -60,38 +44,16 @@ func (s *Service) Run(ctx context.Context) error {
 		case <-s.wake:
 		case <-look.C:
 		}
-		next, err := s.schedule(ctx, hard, &wg)
+		next, err := s.schedule(ctx)
 		switch {
 		case dispatch.IsStop(ctx, err):
 			return nil
-		case errors.Is(err, ErrStale):
-			return err
 		case err != nil:
 			s.log.WarnContext(ctx, "campaigns cannot be read", "error", err)
 			next = retryAfterFault
 		}
 		look.Reset(next)
 	}
-}
-
-var errStopped = errors.New("the server stopped while it waited for the answer")
-
-// recover settles deliveries that were being sent when the server ended.
-func (s *Service) recover(ctx context.Context) error {
-	total := 0
-	for {
-		n, err := s.store.Recover(ctx, s.epoch, slice, resending(), s.cfg.Now())
-		if err != nil {
-			return fmt.Errorf("recover deliveries: %w", err)
-		}
-		if total += n; n == 0 {
-			break
-		}
-	}
-	if total > 0 {
-		s.log.InfoContext(ctx, "deliveries were being sent when the server ended", "count", total)
-	}
-	return nil
 }
 
 // resending lists the channels whose unknown outcomes are sent again.
@@ -105,8 +67,28 @@ func resending() (chs []push.Channel) {
 }
 
 // schedule compares what is being done with what is to be done, and says when to look again.
-func (s *Service) schedule(ctx, hard context.Context, wg *sync.WaitGroup) (next time.Duration, err error) {
-	busy, err := s.store.Busy(ctx)
+func (s *Service) schedule(ctx context.Context) (next time.Duration, err error) {
+	apps, err := s.store.Waiting(ctx)
+	if err != nil {
+		return 0, err
+	}
+	next = lookEvery
+	if s.cfg.Own != nil {
+		next = lookShared
+	}
+	for _, o := range s.want(ctx, apps) {
+		due, err := s.scheduleApp(ctx, o)
+		if err != nil {
+			return 0, err
+		}
+		next = min(next, due)
+	}
+	return next, nil
+}
+
+// scheduleApp does so for an app that this server owns.
+func (s *Service) scheduleApp(ctx context.Context, o *owned) (next time.Duration, err error) {
+	busy, err := s.store.Busy(ctx, o.app)
 	if err != nil {
 		return 0, err
 	}
@@ -128,13 +110,13 @@ func (s *Service) schedule(ctx, hard context.Context, wg *sync.WaitGroup) (next 
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for num, t := range s.tasks {
-		if c := wanted[num]; c == nil || c.State != t.state {
+		if c := wanted[num]; t.own == o && (c == nil || c.State != t.state) {
 			t.cancel() // another takes its place once it is done
 		}
 	}
 	for num, c := range wanted {
 		if s.tasks[num] == nil && c.State != Scheduled {
-			s.begin(ctx, hard, wg, c)
+			s.begin(o, c)
 		}
 	}
 	return next, nil
@@ -151,22 +133,26 @@ func (s *Service) launch(ctx context.Context, c *Campaign) (*Campaign, error) {
 	})
 }
 
-// begin starts the work for a campaign. s.mu is held.
-func (s *Service) begin(ctx, hard context.Context, wg *sync.WaitGroup, c *Campaign) {
+// begin starts the work for a campaign, unless its app has been lost meanwhile. s.mu is held.
+func (s *Service) begin(o *owned, c *Campaign) {
 	work := map[State]func(context.Context, *Campaign, *task) error{
 		Running: s.send, Recalling: s.recall, Cancelled: s.suppress,
 	}[c.State]
-	if work == nil {
+	if work == nil || o.ctx.Err() != nil {
 		return
 	}
-	ctx, cancel := context.WithCancel(ctx)
-	t := &task{state: c.State, hard: hard, cancel: cancel, done: make(chan struct{}), meter: new(meter)}
+	ctx, cancel := context.WithCancel(o.ctx)
+	t := &task{own: o, state: c.State, cancel: cancel, done: make(chan struct{}), meter: new(meter)}
 	s.tasks[c.Num] = t
-	wg.Go(func() {
+	o.tasks.Go(func() {
 		defer cancel()
 		for {
 			err := work(ctx, c, t)
-			if err == nil || ctx.Err() != nil || errors.Is(err, ErrStale) {
+			if errors.Is(err, ErrStale) {
+				s.log.WarnContext(ctx, "another server has taken over the deliveries of an app", "app", c.App)
+				o.lose()
+			}
+			if err == nil || ctx.Err() != nil {
 				break
 			}
 			s.log.WarnContext(ctx, "campaign is interrupted", "campaign", c.ID, "app", c.App, "state", c.State, "error", err)

@@ -23,19 +23,22 @@ type Book interface {
 	Change(ctx context.Context, app, id string, change func(*Campaign) error) (*Campaign, error)
 	// Remove deletes up to limit rows of a campaign's deliveries, and the campaign itself once there are none left.
 	Remove(ctx context.Context, num int64, limit int) (done bool, err error)
-	// Busy returns the campaigns that the engine has something to do for, of all apps: scheduled, running, recalling,
-	// and cancelled ones with deliveries that are still pending.
-	Busy(ctx context.Context) ([]*Campaign, error)
+	// Busy returns an app's campaigns that the engine has something to do for: scheduled, running, recalling, and
+	// cancelled ones with deliveries that are still pending.
+	Busy(ctx context.Context, app string) ([]*Campaign, error)
 }
 
-// Queue keeps deliveries. Everything that sends does so under an epoch: once somebody else owns the queue, nothing of
-// a former owner counts (ErrStale).
+// Queue keeps deliveries. Those of an app have one owner. Everything that sends does so under an epoch: once somebody else
+// owns them, nothing of a former owner counts (ErrStale).
 type Queue interface {
-	// Own takes the queue over and returns the new epoch.
-	Own(ctx context.Context) (epoch int64, err error)
-	// Recover settles up to limit deliveries that an earlier owner left as being sent: those of channels that resend
-	// become pending and unsure, the others unknown. It returns how many there were.
-	Recover(ctx context.Context, epoch int64, limit int, resend []push.Channel, now time.Time) (n int, err error)
+	// Waiting lists the apps that need an owner: those with campaigns that are busy, and those with deliveries that are
+	// being sent, or were when their owner ended.
+	Waiting(ctx context.Context) (apps []string, err error)
+	// Own takes an app's deliveries over and returns the new epoch, which is greater than all before.
+	Own(ctx context.Context, app string) (epoch int64, err error)
+	// Recover settles up to limit deliveries of an app that an earlier owner left as being sent: those of channels that
+	// resend become pending and unsure, the others unknown. It returns how many there were.
+	Recover(ctx context.Context, app string, epoch int64, limit int, resend []push.Channel, now time.Time) (n int, err error)
 	// Enumerate adds deliveries for the next up to limit endpoints of the audience, in one transaction with the
 	// campaign's cursor. due says when each is to be sent. done: the audience has no more.
 	Enumerate(ctx context.Context, epoch, num int64, limit int, due func(*Target) time.Time) (n int, done bool, err error)

@@ -38,7 +38,7 @@ func (s *Service) recall(ctx context.Context, c *Campaign, t *task) error {
 			return err
 		}
 		now := s.cfg.Now()
-		if err := s.store.FinishRecall(context.WithoutCancel(ctx), s.epoch, c.Num, results, next, now); err != nil {
+		if err := s.store.FinishRecall(context.WithoutCancel(ctx), t.own.epoch, c.Num, results, next, now); err != nil {
 			return err
 		}
 		t.meter.add(now, len(results))
@@ -73,7 +73,10 @@ func (r *recaller) page(ctx context.Context, sent []Target) ([]RecallResult, err
 			continue
 		}
 		g.Go(func() error {
-			failed, err := r.s.dispatch.Recall(ctx, r.t.hard, sender, t.Channel, r.sent(t))
+			if !r.t.own.held() {
+				return errLost
+			}
+			failed, err := r.s.dispatch.Recall(ctx, r.t.own.hard, sender, t.Channel, r.sent(t))
 			if res.Done = err == nil && failed == nil; failed != nil {
 				res.Detail = failed.Error()
 			}

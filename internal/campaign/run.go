@@ -48,7 +48,7 @@ func (s *Service) send(ctx context.Context, c *Campaign, t *task) error {
 	}
 	r.enumerated.Store(c.Enumerated)
 	r.job, err = s.dispatch.Job(dispatch.Work{
-		App: c.App, Channels: c.Channels, Source: r, Rate: float64(c.Spec.Rate), Log: s.log.With("campaign", c.ID),
+		App: c.App, Channels: c.Channels, Source: r, Rate: float64(c.Spec.Rate), Held: t.own.held, Log: s.log.With("campaign", c.ID),
 	})
 	if err != nil {
 		return err
@@ -72,7 +72,7 @@ func (s *Service) send(ctx context.Context, c *Campaign, t *task) error {
 func (r *run) work(ctx context.Context) error {
 	g, ctx := errgroup.WithContext(ctx)
 	g.Go(func() error { return r.enumerate(ctx) })
-	g.Go(func() error { return r.job.Run(ctx, r.t.hard) })
+	g.Go(func() error { return r.job.Run(ctx, r.t.own.hard) })
 	if err := g.Wait(); err != nil {
 		return fmt.Errorf("send %s: %w", r.c.ID, err)
 	}
@@ -82,7 +82,7 @@ func (r *run) work(ctx context.Context) error {
 // enumerate writes a delivery for every endpoint of the audience.
 func (r *run) enumerate(ctx context.Context) error {
 	for !r.enumerated.Load() {
-		n, done, err := r.s.store.Enumerate(ctx, r.s.epoch, r.c.Num, slice, r.due)
+		n, done, err := r.s.store.Enumerate(ctx, r.t.own.epoch, r.c.Num, slice, r.due)
 		if err != nil {
 			if dispatch.IsStop(ctx, err) {
 				return nil

@@ -23,6 +23,10 @@ type Config struct {
 	// PublicURL is where receivers reach this server, for the redirect that counts clicks on links in chats; empty:
 	// such links are sent as they are. Receivers of Web Push report clicks themselves.
 	PublicURL string
+	// Own has run called whenever this server is the one that sends for an app, until it is not any more: ctx ends then, and
+	// run returns soon. held says whether it is at this moment, which is asked before anything leaves. release gives the app
+	// up, after run has returned; until then nobody else has it. Nil: this server is the only one.
+	Own func(app string, run func(ctx context.Context, held func() bool)) (release func())
 	// KnownApp reports whether there is such an app. Nil: any may be.
 	KnownApp func(app string) bool
 	Log      *slog.Logger
@@ -36,7 +40,8 @@ type Service struct {
 	log      *slog.Logger
 	metrics  *metrics
 	wake     chan struct{} // something has changed that the engine has to look at
-	epoch    int64         // set before anything is sent
+
+	apps map[string]*owning // whose deliveries this server wants to own; of Run's goroutine
 
 	mu    sync.Mutex
 	tasks map[int64]*task // by campaign
@@ -57,7 +62,7 @@ func New(cfg Config) *Service {
 	}
 	return &Service{
 		cfg: cfg, store: cfg.Store, dispatch: cfg.Dispatch, log: cfg.Log, metrics: newMetrics(), wake: make(chan struct{}, 1),
-		tasks: make(map[int64]*task),
+		apps: make(map[string]*owning), tasks: make(map[int64]*task),
 	}
 }
 

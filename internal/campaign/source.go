@@ -43,7 +43,7 @@ func (r *run) expires(t *Target, now time.Time) time.Time {
 
 // Claim implements dispatch.Source.
 func (r *run) Claim(ctx context.Context, targets []Target, now time.Time) (claimed []Target, err error) {
-	return r.s.store.Claim(ctx, r.s.epoch, r.c.Num, targets, now)
+	return r.s.store.Claim(ctx, r.t.own.epoch, r.c.Num, targets, now)
 }
 
 // Request implements dispatch.Source.
@@ -66,7 +66,7 @@ func (r *run) Request(t *Target, now time.Time) push.Request {
 
 // Finish implements dispatch.Source.
 func (r *run) Finish(ctx context.Context, results []Result, now time.Time) error {
-	if err := r.s.store.Finish(ctx, r.s.epoch, r.c.Num, results, now); err != nil {
+	if err := r.s.store.Finish(ctx, r.t.own.epoch, r.c.Num, results, now); err != nil {
 		return err
 	}
 	sent := 0 // what has ended other than by not being sent

@@ -41,6 +41,12 @@ func (l *lane) deliver(d *Delivery, sender push.Sender) {
 	defer cancel()
 	req := l.source.Request(d, now)
 	t := d.scope.depart(ctx, d.EndpointID)
+	if held := l.job.work.Held; held != nil && !held() {
+		now = l.d.now()
+		d.scope.Answered(t.seq, now, false)
+		l.job.results <- landed{Result: d.again(now), lane: l} // not sent: whoever owns it now may do so
+		return
+	}
 	receipt, err := sender.Send(ctx, req)
 	now = l.d.now()
 	// An endpoint that has moved said so at its old address first: that was one more message.

@@ -345,3 +345,25 @@ func TestRecallsKeepToTheRateOfTheirScope(t *testing.T) {
 		}
 	})
 }
+
+func TestWhatIsAnothersByNowDoesNotLeave(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := &service{pace: push.Pace{Scope: "bot", Rate: 10}}
+		s := newRows(50)
+		lost := time.Now().Add(time.Second)
+		ctx, stop := context.WithTimeout(t.Context(), 3*time.Second)
+		defer stop()
+		if err := s.begin(t, ctx, newDispatcher(t, p), Work{Held: func() bool { return time.Now().Before(lost) }})(); err != nil {
+			t.Fatal(err)
+		}
+		for _, at := range p.asked {
+			if !at.Before(lost) {
+				t.Errorf("one left %s after that", at.Sub(lost))
+			}
+		}
+		// It is known of the others that they have not left.
+		if n := s.count(Accepted); n == 0 || n != p.total() || s.count(Pending) != 50-n {
+			t.Errorf("%d of %d requests were accepted, %d are pending", n, p.total(), s.count(Pending))
+		}
+	})
+}

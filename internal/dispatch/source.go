@@ -43,6 +43,9 @@ type Work struct {
 	Channels []push.Channel
 	Source   Source
 	Rate     float64 // a second, all channels together; 0: as fast as the providers let through
+	// Held reports whether the work is still this process's own. It is asked before each request leaves: a process that was
+	// stopped for a while does not know yet that somebody else does its work. Nil: it always is.
+	Held func() bool
 	// Urgent work goes first within a scope: it takes the turns that work which is not urgent waits for.
 	Urgent bool
 	// Log is a logger that names the source. Nil: the Dispatcher's is used.

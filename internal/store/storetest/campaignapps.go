@@ -3,6 +3,7 @@ package storetest
 import (
 	"errors"
 	"slices"
+	"time"
 
 	"godwit.dev/godwit/internal/campaign"
 )
@@ -78,4 +79,81 @@ func campaignsNeverMeet(e *campaignEnv) {
 			e.Errorf("ann of %s is reached live at %+v", app, found)
 		}
 	}
+}
+
+// ownersNeverMeet has two apps whose deliveries are being sent, of which one gets another owner.
+func ownersNeverMeet(e *campaignEnv) {
+	const other = "other"
+	theirEpoch, err := e.s.Own(e.Context(), other)
+	e.check(err)
+	e.hooks(3)
+	e.hooksOf(other, 3)
+	mine, theirs := e.running(), e.runningOf(other)
+	e.enumerate(mine)
+	if _, _, err := e.s.Enumerate(e.Context(), theirEpoch, theirs.Num, 10, func(*campaign.Target) time.Time { return e.clock.Now() }); err != nil {
+		e.Fatal(err)
+	}
+	for app, c := range map[string]*campaign.Campaign{App: mine, other: theirs} {
+		busy, err := e.s.Busy(e.Context(), app)
+		if e.check(err); len(busy) != 1 || busy[0].ID != c.ID {
+			e.Errorf("of %s are busy %v", app, busy)
+		}
+	}
+	claim := func(epoch int64, c *campaign.Campaign) error {
+		targets := e.due(c)
+		_, err := e.s.Claim(e.Context(), epoch, c.Num, targets[:1], e.clock.Now())
+		return err
+	}
+	e.check(claim(e.epoch, mine))
+	e.check(claim(theirEpoch, theirs))
+
+	next, err := e.s.Own(e.Context(), other)
+	e.check(err)
+	if next <= theirEpoch {
+		e.Errorf("epoch %d follows %d", next, theirEpoch)
+	}
+	if err := claim(theirEpoch, theirs); !errors.Is(err, campaign.ErrStale) {
+		e.Errorf("a former owner claims: %v", err)
+	}
+	if _, err := e.s.Recover(e.Context(), other, theirEpoch, 10, nil, e.clock.Now()); !errors.Is(err, campaign.ErrStale) {
+		e.Errorf("a former owner settles what it was sending: %v", err)
+	}
+	if n, err := e.s.Recover(e.Context(), other, next, 10, nil, e.clock.Now()); n != 1 || err != nil {
+		e.Errorf("%d are settled, %v; want the one that the app's owner was sending", n, err)
+	}
+	e.want(mine, map[campaign.Outcome]int64{campaign.Pending: 2, campaign.Sending: 1})
+	e.want(theirs, map[campaign.Outcome]int64{campaign.Pending: 2, campaign.Unknown: 1})
+	e.check(claim(e.epoch, mine)) // nothing has happened to this one's owner
+	e.check(claim(next, theirs))
+	if _, err := e.s.Claim(e.Context(), next, mine.Num, e.due(mine), e.clock.Now()); !errors.Is(err, campaign.ErrStale) {
+		e.Errorf("the owner of another app claims: %v", err)
+	}
+}
+
+// appsWait asks who has to be owned while a campaign goes its way.
+func appsWait(e *campaignEnv) {
+	want := func(when string, apps ...string) {
+		e.Helper()
+		got, err := e.s.Waiting(e.Context())
+		e.check(err)
+		if slices.Sort(got); !slices.Equal(got, apps) {
+			e.Errorf("%s %q wait for an owner, want %q", when, got, apps)
+		}
+	}
+	want("at first")
+	numbers := e.hooks(2)
+	c := e.running()
+	e.runningOf("other")
+	want("while two campaigns run", App, "other")
+	e.enumerate(c)
+	e.claim(c, e.due(c)[:1])
+	e.state(c, campaign.Paused)
+	want("while a message of one that was paused is being sent", App, "other")
+	e.finish(c, campaign.Result{Row: numbers[0], Outcome: campaign.Accepted})
+	want("while it is paused", "other")
+	e.state(c, campaign.Cancelled)
+	want("while what is pending has to be suppressed", App, "other")
+	_, err := e.s.Sweep(e.Context(), c.Num, campaign.Sweep{From: campaign.Pending, To: campaign.Suppressed}, 10, e.clock.Now())
+	e.check(err)
+	want("after that", "other")
 }

@@ -42,13 +42,15 @@ func RunCampaigns(t *testing.T, open OpenCampaigns) {
 		"ADeletedCampaignLeavesNothing":                removed,
 		"ADeliveryOutlivesItsEndpointAndSaysItHasLeft": leftEndpoint,
 		"AppsNeverMeet":                                campaignsNeverMeet,
+		"OwnersOfTwoAppsDoNotMeet":                     ownersNeverMeet,
+		"AppsWaitForAnOwnerAsLongAsThereIsSomething":   appsWait,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			e := &campaignEnv{T: t, clock: NewClock()}
 			e.s, e.reopen = open(t, e.clock.Now)
 			var err error
-			e.epoch, err = e.s.Own(t.Context())
+			e.epoch, err = e.s.Own(t.Context(), App)
 			e.check(err)
 			run(e)
 		})
@@ -75,17 +77,22 @@ func (e *campaignEnv) check(err error) {
 // hooks registers n endpoints and returns their numbers.
 func (e *campaignEnv) hooks(n int) (numbers []int64) {
 	e.Helper()
+	return e.hooksOf(App, n)
+}
+
+func (e *campaignEnv) hooksOf(app string, n int) (numbers []int64) {
+	e.Helper()
 	regs := make([]audience.Registration, n)
 	for i := range regs {
 		e.made++
 		ep := audience.Endpoint{
-			ID: audience.NewID(e.clock.Now()), App: App, Channel: push.Webhook,
+			ID: audience.NewID(e.clock.Now()), App: app, Channel: push.Webhook,
 			Address: json.RawMessage(fmt.Sprintf(`{"url":"https://example.org/%d"}`, e.made)),
 		}
 		e.check(ep.Check())
 		regs[i] = audience.Registration{Endpoint: ep, Trusted: true}
 	}
-	done, err := e.s.Register(e.Context(), App, regs)
+	done, err := e.s.Register(e.Context(), app, regs)
 	e.check(err)
 	for _, d := range done {
 		e.check(d.Err)
@@ -97,9 +104,14 @@ func (e *campaignEnv) hooks(n int) (numbers []int64) {
 // running makes a campaign over webhooks that runs.
 func (e *campaignEnv) running() *campaign.Campaign {
 	e.Helper()
+	return e.runningOf(App)
+}
+
+func (e *campaignEnv) runningOf(app string) *campaign.Campaign {
+	e.Helper()
 	e.made++
 	c := &campaign.Campaign{
-		ID: fmt.Sprintf("campaign-%d", e.made), App: App, State: campaign.Running, Channels: []push.Channel{push.Webhook},
+		ID: fmt.Sprintf("campaign-%d", e.made), App: app, State: campaign.Running, Channels: []push.Channel{push.Webhook},
 		CreatedAt: e.clock.Now(), StartedAt: e.clock.Now(),
 		Spec: campaign.Spec{Name: "News", Content: campaign.Content{Content: push.Content{Title: "Hi"}}},
 	}
@@ -189,7 +201,7 @@ func campaignIsKept(e *campaignEnv) {
 	if _, err := e.s.Get(e.Context(), "other", c.ID); !errors.Is(err, campaign.ErrNotFound) {
 		e.Errorf("another app reads it: %v", err)
 	}
-	busy, err := e.s.Busy(e.Context())
+	busy, err := e.s.Busy(e.Context(), App)
 	e.check(err)
 	if len(busy) != 1 || busy[0].ID != c.ID {
 		e.Errorf("busy: %v", busy)
@@ -286,7 +298,7 @@ func formerOwner(e *campaignEnv) {
 	e.enumerate(c)
 	targets := e.due(c)
 	e.claim(c, targets[:1])
-	_, err := e.s.Own(e.Context())
+	_, err := e.s.Own(e.Context(), App)
 	e.check(err)
 	if _, err := e.s.Claim(e.Context(), e.epoch, c.Num, targets, e.clock.Now()); !errors.Is(err, campaign.ErrStale) {
 		e.Errorf("a former owner claims: %v", err)
@@ -307,11 +319,11 @@ func recovered(e *campaignEnv) {
 	e.claim(c, e.due(c)[:3])
 	e.s = e.reopen()
 	var err error
-	e.epoch, err = e.s.Own(e.Context())
+	e.epoch, err = e.s.Own(e.Context(), App)
 	e.check(err)
-	n, err := e.s.Recover(e.Context(), e.epoch, 2, []push.Channel{push.Webhook}, e.clock.Now())
+	n, err := e.s.Recover(e.Context(), App, e.epoch, 2, []push.Channel{push.Webhook}, e.clock.Now())
 	e.check(err)
-	m, err := e.s.Recover(e.Context(), e.epoch, 2, nil, e.clock.Now())
+	m, err := e.s.Recover(e.Context(), App, e.epoch, 2, nil, e.clock.Now())
 	e.check(err)
 	if n != 2 || m != 1 {
 		e.Errorf("%d and %d were recovered, want 2 and 1", n, m)

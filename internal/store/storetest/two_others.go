@@ -154,7 +154,7 @@ func RunTwoCampaigns(t *testing.T, open Two[CampaignStore]) {
 		e = &campaignEnv{T: t, clock: NewClock()}
 		e.s, other = open(t, e.clock.Now)
 		var err error
-		e.epoch, err = e.s.Own(t.Context())
+		e.epoch, err = e.s.Own(t.Context(), App)
 		e.check(err)
 		return e, other
 	}
@@ -182,7 +182,7 @@ func RunTwoCampaigns(t *testing.T, open Two[CampaignStore]) {
 		c := e.running()
 		e.enumerate(c)
 		targets := e.due(c)
-		_, err := other.Own(t.Context())
+		_, err := other.Own(t.Context(), App)
 		e.check(err)
 		if _, err := e.s.Claim(t.Context(), e.epoch, c.Num, targets, e.clock.Now()); !errors.Is(err, campaign.ErrStale) {
 			t.Errorf("a former owner claims: %v", err)

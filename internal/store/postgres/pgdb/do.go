@@ -65,7 +65,7 @@ func (db *DB) once(ctx context.Context, f func(context.Context, pgx.Tx) error) (
 	return err, own
 }
 
-func (db *DB) sendOnce(ctx context.Context, statements *pgx.Batch, read func(pgx.BatchResults) error) (err error, own bool) {
+func (db *DB) sendOnce(ctx context.Context, statements *pgx.Batch, read func(pgx.BatchResults) error) (err error, own bool) { //nolint:revive // the error is what own is about
 	err = db.with(ctx, func(bounded context.Context, c *pgxConn) error {
 		fresh := &pgx.Batch{} // a batch remembers what was prepared, which a failure forgets
 		for _, q := range statements.QueuedQueries {

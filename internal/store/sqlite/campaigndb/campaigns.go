@@ -165,11 +165,30 @@ func (s *Store) owner(num int64) string {
 	return name
 }
 
-// Busy implements campaign.Book.
-func (s *Store) Busy(ctx context.Context) (list []*campaign.Campaign, err error) {
+// busy is the condition for a campaign with which there is something to do.
+const busy = `(state IN ('scheduled', 'running', 'recalling') OR state = 'cancelled' AND EXISTS (
+	SELECT 1 FROM campaign_count k WHERE k.campaign = num AND k.what = 0 AND k.n > 0))`
+
+// Waiting implements campaign.Queue.
+func (s *Store) Waiting(ctx context.Context) (apps []string, err error) {
 	err = s.db.Read(ctx, func(conn *sqlite.Conn) error {
-		list, err = campaignsWhere(conn, `state IN ('scheduled', 'running', 'recalling') OR state = 'cancelled' AND EXISTS (
-			SELECT 1 FROM campaign_count k WHERE k.campaign = num AND k.what = 0 AND k.n > 0) ORDER BY num`)
+		apps = nil
+		return sqlitedb.Each(conn, "SELECT app FROM campaign WHERE "+busy+` UNION
+			SELECT c.app FROM delivery d INDEXED BY delivery_sending JOIN campaign c ON c.num = d.campaign WHERE d.outcome = 1`, nil, func(row *sqlite.Stmt) error {
+			apps = append(apps, row.ColumnText(0))
+			return nil
+		})
+	})
+	if err != nil {
+		return nil, fmt.Errorf("list apps with campaigns: %w", known(err))
+	}
+	return apps, nil
+}
+
+// Busy implements campaign.Book.
+func (s *Store) Busy(ctx context.Context, app string) (list []*campaign.Campaign, err error) {
+	err = s.db.ReadFor(ctx, app, func(conn *sqlite.Conn) error {
+		list, err = campaignsWhere(conn, "app = ? AND "+busy+" ORDER BY num", app)
 		return err
 	})
 	if err != nil {

@@ -8,10 +8,13 @@ import (
 	"testing"
 	"time"
 
+	"zombiezen.com/go/sqlite"
+
 	"godwit.dev/godwit/internal/audience"
 	"godwit.dev/godwit/internal/campaign"
 	"godwit.dev/godwit/internal/mailbox"
 	"godwit.dev/godwit/internal/push"
+	"godwit.dev/godwit/internal/store/sqlite/sqlitedb"
 	"godwit.dev/godwit/internal/store/storetest"
 )
 
@@ -78,11 +81,36 @@ func TestADiskShortOfSpaceTakesNothingNew(t *testing.T) {
 	if err := take(2); !errors.Is(err, mailbox.ErrNoSpace) {
 		t.Errorf("short of space: %v", err)
 	}
-	epoch, err := s.Own(t.Context())
+	epoch, err := s.Own(t.Context(), "app")
 	if err != nil {
 		t.Fatal(err)
 	}
 	if _, _, err := s.Enumerate(t.Context(), epoch, 1, 10, func(*campaign.Target) time.Time { return time.Now() }); !errors.Is(err, mailbox.ErrNoSpace) {
 		t.Errorf("deliveries short of space: %v", err)
+	}
+}
+
+// TestWhatTheOwnerOfAllWasSendingIsSettled of a file from before apps had owners of their own.
+func TestWhatTheOwnerOfAllWasSendingIsSettled(t *testing.T) {
+	s := open(t)
+	c := &campaign.Campaign{ID: "old", App: "app", State: campaign.Running, Channels: []push.Channel{push.Telegram}}
+	if _, err := s.Insert(t.Context(), c, "", [32]byte{}); err != nil {
+		t.Fatal(err)
+	}
+	err := s.db.Do(t.Context(), func(conn *sqlite.Conn) error {
+		return errors.Join(
+			sqlitedb.Each(conn, "UPDATE delivery_owner SET epoch = 41", nil, nil),
+			sqlitedb.Each(conn, `INSERT INTO delivery(campaign, endpoint, endpoint_id, channel, outcome, due, attempts, flags, epoch, first_at, at, external, detail)
+				VALUES (?, 1, zeroblob(16), 3, 1, 0, 0, 0, 41, 0, 0, '', '')`, []any{c.Num}, nil))
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	epoch, err := s.Own(t.Context(), "app")
+	if err != nil || epoch <= 41 {
+		t.Fatalf("epoch %d, %v; want one above 41", epoch, err)
+	}
+	if n, err := s.Recover(t.Context(), "app", epoch, 10, nil, time.Now()); n != 1 || err != nil {
+		t.Errorf("%d are settled, %v", n, err)
 	}
 }

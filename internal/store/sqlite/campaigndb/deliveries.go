@@ -26,45 +26,42 @@ const (
 const heldDue = 1 << 60
 
 // Own implements campaign.Queue.
-func (s *Store) Own(ctx context.Context) (epoch int64, err error) {
-	err = s.db.Do(ctx, func(c *sqlite.Conn) error {
-		if err := sqlitedb.Each(c, "UPDATE delivery_owner SET epoch = epoch + 1", nil, nil); err != nil {
-			return err
-		}
-		epoch, err = ownerOf(c)
-		return err
+func (s *Store) Own(ctx context.Context, app string) (epoch int64, err error) {
+	err = s.db.DoFor(ctx, app, func(c *sqlite.Conn) error {
+		return sqlitedb.Each(c, `INSERT INTO app_owner(app, epoch) SELECT ?, epoch + 1 FROM delivery_owner WHERE true
+			ON CONFLICT (app) DO UPDATE SET epoch = app_owner.epoch + 1 RETURNING epoch`, []any{app}, func(row *sqlite.Stmt) error {
+			epoch = row.ColumnInt64(0)
+			return nil
+		})
 	})
 	return epoch, known(err)
 }
 
-func ownerOf(c *sqlite.Conn) (epoch int64, err error) {
-	err = sqlitedb.Each(c, "SELECT epoch FROM delivery_owner", nil, func(row *sqlite.Stmt) error {
-		epoch = row.ColumnInt64(0)
-		return nil
-	})
-	return epoch, err
+// checkOwner refuses work on a campaign by a former owner of its app. Of one that was deleted there is none.
+func checkOwner(c *sqlite.Conn, num, epoch int64) error {
+	return isOwner(c, "SELECT coalesce(o.epoch, 0) FROM campaign c LEFT JOIN app_owner o ON o.app = c.app WHERE c.num = ?", num, epoch)
 }
 
-// checkOwner refuses work of a former owner.
-func checkOwner(c *sqlite.Conn, epoch int64) error {
-	now, err := ownerOf(c)
-	if err == nil && now != epoch {
-		err = campaign.ErrStale
-	}
-	return err
+func isOwner(c *sqlite.Conn, query string, of any, epoch int64) error {
+	return sqlitedb.Each(c, query, []any{of}, func(row *sqlite.Stmt) error {
+		if row.ColumnInt64(0) != epoch {
+			return campaign.ErrStale
+		}
+		return nil
+	})
 }
 
 // Recover implements campaign.Queue.
-func (s *Store) Recover(ctx context.Context, epoch int64, limit int, resend []push.Channel, now time.Time) (n int, err error) {
+func (s *Store) Recover(ctx context.Context, app string, epoch int64, limit int, resend []push.Channel, now time.Time) (n int, err error) {
 	again := make(map[int64]bool, len(resend))
 	for _, ch := range resend {
 		again[channelCode(ch)] = true
 	}
-	err = s.db.DoBulk(ctx, limit, func(c *sqlite.Conn) error {
-		if err := checkOwner(c, epoch); err != nil {
+	err = s.db.DoBulkFor(ctx, app, limit, func(c *sqlite.Conn) error {
+		if err := isOwner(c, "SELECT epoch FROM app_owner WHERE app = ?", app, epoch); err != nil {
 			return err
 		}
-		rows, err := left(c, epoch, limit)
+		rows, err := left(c, app, epoch, limit)
 		if err != nil {
 			return err
 		}
@@ -100,8 +97,8 @@ func (s *Store) Recover(ctx context.Context, epoch int64, limit int, resend []pu
 type deliveryRow struct{ campaign, endpoint, channel int64 }
 
 // left reads deliveries that a former owner was sending.
-func left(c *sqlite.Conn, epoch int64, limit int) (rows []deliveryRow, err error) {
-	err = sqlitedb.Each(c, leftQuery, []any{epoch, limit},
+func left(c *sqlite.Conn, app string, epoch int64, limit int) (rows []deliveryRow, err error) {
+	err = sqlitedb.Each(c, leftQuery, []any{app, epoch, limit},
 		func(row *sqlite.Stmt) error {
 			rows = append(rows, deliveryRow{row.ColumnInt64(0), row.ColumnInt64(1), row.ColumnInt64(2)})
 			return nil
@@ -137,7 +134,7 @@ func (s *Store) Enumerate(ctx context.Context, epoch, num int64, limit int, due 
 		return 0, false, known(err)
 	}
 	err = s.db.DoBulkFor(ctx, s.owner(num), max(len(list), 1), func(c *sqlite.Conn) error {
-		if err := checkOwner(c, epoch); err != nil {
+		if err := checkOwner(c, num, epoch); err != nil {
 			return err
 		}
 		err := sqlitedb.Each(c, "UPDATE campaign SET cursor = ?, enumerated = ? WHERE num = ? AND cursor = ? AND state = 'running'",
@@ -183,7 +180,8 @@ const (
 		WHERE d.outcome = 0 AND d.campaign = ? AND d.channel = ? AND d.due <= ? ORDER BY d.due, d.endpoint LIMIT ?`
 	nextDueQuery = `SELECT due FROM delivery INDEXED BY delivery_due WHERE outcome = 0 AND campaign = ? AND channel = ? AND due < ?
 		ORDER BY due LIMIT 1`
-	leftQuery = "SELECT campaign, endpoint, channel FROM delivery INDEXED BY delivery_sending WHERE outcome = 1 AND epoch < ? LIMIT ?"
+	leftQuery = `SELECT d.campaign, d.endpoint, d.channel FROM delivery d INDEXED BY delivery_sending CROSS JOIN campaign c ON c.num = d.campaign
+		WHERE d.outcome = 1 AND c.app = ? AND d.epoch < ? LIMIT ?`
 )
 
 func readTarget(row *sqlite.Stmt) (t campaign.Target, err error) {
@@ -247,7 +245,7 @@ func (s *Store) NextDue(ctx context.Context, num int64, ch push.Channel) (at tim
 func (s *Store) Claim(ctx context.Context, epoch, num int64, targets []campaign.Target, now time.Time) (claimed []campaign.Target, err error) {
 	err = s.db.DoFor(ctx, s.owner(num), func(c *sqlite.Conn) error {
 		claimed = make([]campaign.Target, 0, len(targets))
-		if err := checkOwner(c, epoch); err != nil {
+		if err := checkOwner(c, num, epoch); err != nil {
 			return err
 		}
 		running := false
@@ -292,7 +290,7 @@ func (s *Store) Finish(ctx context.Context, epoch, num int64, results []campaign
 		part := results[:min(len(results), 500)]
 		results = results[len(part):]
 		err := s.db.DoBulkFor(ctx, s.owner(num), len(part), func(c *sqlite.Conn) error {
-			if err := checkOwner(c, epoch); err != nil {
+			if err := checkOwner(c, num, epoch); err != nil {
 				return err
 			}
 			t := &tally{num: num}

@@ -92,7 +92,7 @@ func (s *Store) Recallable(ctx context.Context, num, from int64, limit int) (sen
 // FinishRecall implements campaign.RecallQueue.
 func (s *Store) FinishRecall(ctx context.Context, epoch, num int64, results []campaign.RecallResult, next int64, now time.Time) error {
 	err := s.db.DoBulkFor(ctx, s.owner(num), len(results)+1, func(c *sqlite.Conn) error {
-		if err := checkOwner(c, epoch); err != nil {
+		if err := checkOwner(c, num, epoch); err != nil {
 			return err
 		}
 		if err := sqlitedb.Each(c, "UPDATE campaign SET recall = ? WHERE num = ?", []any{next, num}, nil); err != nil {

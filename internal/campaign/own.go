@@ -1,0 +1,175 @@
+package campaign
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"godwit.dev/godwit/internal/dispatch"
+)
+
+const (
+	// stopPatience is how long requests under way may take when the server stops. What takes longer is cut off and
+	// becomes unknown.
+	stopPatience = 4 * time.Second
+	// lossPatience is how long they may take when another server is about to take over: their outcomes count until it has.
+	lossPatience = 2 * time.Second
+)
+
+var (
+	errStopped = errors.New("the server stopped while it waited for the answer")
+	errLost    = errors.New("another server sends for this app now")
+)
+
+// owning is an app whose deliveries this server wants to own.
+type owning struct {
+	release func()
+	now     *owned // nil: it does not own them now
+}
+
+// owned is that they are owned, from then on until they are not any more.
+type owned struct {
+	app   string
+	epoch int64
+	held  func() bool
+	ctx   context.Context // ends with that
+	hard  context.Context // of requests under way: they outlive a pause, and a stop for a while
+	lose  context.CancelFunc
+	tasks sync.WaitGroup
+}
+
+// want asks for apps that wait, gives up those that do not any more, and returns what is owned of them.
+func (s *Service) want(ctx context.Context, apps []string) (now []*owned) {
+	s.releaseAll(s.idle(apps))
+	for _, app := range apps {
+		o := s.apps[app]
+		if o == nil {
+			o = &owning{}
+			s.apps[app] = o
+			o.release = s.own(ctx, app, func(ctx context.Context, held func() bool) { s.hold(ctx, app, o, held) })
+		}
+		s.mu.Lock()
+		if o.now != nil {
+			now = append(now, o.now)
+		}
+		s.mu.Unlock()
+	}
+	return now
+}
+
+// own is Config.Own, or has run called at once.
+func (s *Service) own(ctx context.Context, app string, run func(context.Context, func() bool)) (release func()) {
+	if s.cfg.Own != nil {
+		return s.cfg.Own(app, run)
+	}
+	ctx, end := context.WithCancel(ctx)
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		run(ctx, func() bool { return true })
+	}()
+	return func() {
+		end()
+		<-done
+	}
+}
+
+// idle lists the apps that are owned, or wanted, for nothing. Whoever is alone keeps them all.
+func (s *Service) idle(waiting []string) (list []string) {
+	if s.cfg.Own == nil {
+		return nil
+	}
+	wanted := make(map[string]bool, len(waiting))
+	for _, app := range waiting {
+		wanted[app] = true
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, t := range s.tasks {
+		wanted[t.own.app] = true
+	}
+	for app := range s.apps {
+		if !wanted[app] {
+			list = append(list, app)
+		}
+	}
+	return list
+}
+
+// releaseAll gives apps up and waits until nothing of them is being sent.
+func (s *Service) releaseAll(apps []string) {
+	var wg sync.WaitGroup
+	for _, app := range apps {
+		wg.Go(s.apps[app].release)
+		delete(s.apps, app)
+	}
+	wg.Wait()
+}
+
+// hold takes an app's deliveries over, and has them worked on until ctx ends.
+func (s *Service) hold(ctx context.Context, app string, o *owning, held func() bool) {
+	ctx, lose := context.WithCancel(ctx)
+	defer lose()
+	hard, cut := context.WithCancelCause(context.WithoutCancel(ctx))
+	defer cut(nil)
+	stopping := context.AfterFunc(ctx, func() {
+		patience := stopPatience
+		if !held() {
+			patience = lossPatience
+		}
+		time.AfterFunc(patience, func() { cut(errStopped) })
+	})
+	defer stopping()
+	w := &owned{app: app, ctx: ctx, hard: hard, lose: lose}
+	w.held = func() bool {
+		if held() {
+			return true
+		}
+		lose() // before whoever told it of the app does
+		return false
+	}
+	for {
+		err := s.takeOver(ctx, w)
+		if err == nil {
+			break
+		}
+		if ctx.Err() == nil {
+			s.log.WarnContext(ctx, "deliveries cannot be taken over yet", "app", app, "error", err)
+		}
+		if errors.Is(err, ErrStale) || !dispatch.Wait(ctx, retryAfterFault) {
+			return
+		}
+	}
+	s.mu.Lock()
+	o.now = w
+	s.mu.Unlock()
+	s.notify()
+	<-ctx.Done()
+	s.mu.Lock()
+	o.now = nil // no task of it begins any more
+	s.mu.Unlock()
+	w.tasks.Wait()
+}
+
+// takeOver makes this server the owner, and settles what was being sent when the last one ended.
+func (s *Service) takeOver(ctx context.Context, w *owned) (err error) {
+	if w.epoch, err = s.store.Own(ctx, w.app); err != nil {
+		return fmt.Errorf("take over the deliveries of %s: %w", w.app, err)
+	}
+	total := 0
+	for {
+		n, err := s.store.Recover(ctx, w.app, w.epoch, slice, resending(), s.cfg.Now())
+		if err != nil {
+			return fmt.Errorf("recover deliveries of %s: %w", w.app, err)
+		}
+		if total += n; n == 0 {
+			break
+		}
+	}
+	if total > 0 {
+		s.log.InfoContext(ctx, "deliveries were being sent when the server ended", "app", w.app, "count", total)
+	}
+	return nil
+}

@@ -1,0 +1,252 @@
+package campaign_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"path/filepath"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"godwit.dev/godwit/internal/audience"
+	"godwit.dev/godwit/internal/campaign"
+	"godwit.dev/godwit/internal/dispatch"
+	"godwit.dev/godwit/internal/push"
+	"godwit.dev/godwit/internal/store/sqlite/campaigndb"
+)
+
+// leases decide which of several servers has an app.
+type leases struct {
+	mu      sync.Mutex
+	changed sync.Cond
+	of      map[string]int                // whose turn it is, by app
+	ends    map[string]context.CancelFunc // of who has it
+	over    atomic.Bool                   // all have ended, and nobody has noticed
+}
+
+func newLeases() *leases {
+	l := &leases{of: map[string]int{}, ends: map[string]context.CancelFunc{}}
+	l.changed.L = &l.mu
+	return l
+}
+
+// server is what one server asks.
+func (l *leases) server(n int) func(string, func(context.Context, func() bool)) func() {
+	return func(app string, run func(context.Context, func() bool)) (release func()) {
+		released, done := false, make(chan struct{})
+		go func() {
+			defer close(done)
+			l.mu.Lock()
+			defer l.mu.Unlock()
+			for {
+				for !released && (l.of[app] != n || l.ends[app] != nil) {
+					l.changed.Wait()
+				}
+				if released {
+					return
+				}
+				ctx, end := context.WithCancel(context.Background())
+				l.ends[app] = end
+				l.mu.Unlock()
+				run(ctx, func() bool { return !l.over.Load() })
+				end()
+				l.mu.Lock()
+				delete(l.ends, app)
+				l.changed.Broadcast()
+			}
+		}()
+		return func() {
+			l.mu.Lock()
+			released = true
+			if end := l.ends[app]; end != nil && l.of[app] == n {
+				end()
+			}
+			l.changed.Broadcast()
+			l.mu.Unlock()
+			<-done
+		}
+	}
+}
+
+// give gives an app to another server, once the former one has ended.
+func (l *leases) give(app string, to int) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if end := l.ends[app]; end != nil && l.of[app] != to {
+		end()
+	}
+	l.of[app] = to
+	l.changed.Broadcast()
+}
+
+// cluster is several servers on one store.
+type cluster struct {
+	*env
+	leases  *leases
+	servers []*campaign.Service
+}
+
+func newCluster(t *testing.T, n int, ss senders) *cluster {
+	t.Helper()
+	c := &cluster{env: &env{T: t, path: filepath.Join(t.TempDir(), "campaign.db")}, leases: newLeases()}
+	for i := range n {
+		store, err := campaigndb.Open(t.Context(), c.path, campaigndb.Config{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = store.Close() })
+		out, err := dispatch.New(dispatch.Config{Senders: ss, Channels: campaign.Channels()})
+		if err != nil {
+			t.Fatal(err)
+		}
+		svc := campaign.New(campaign.Config{Store: store, Dispatch: out, Own: c.leases.server(i)})
+		c.servers = append(c.servers, svc)
+		c.store, c.svc = store, svc
+		ctx, cancel := context.WithCancel(context.Background())
+		done := make(chan error, 1)
+		go func() { done <- svc.Run(ctx) }()
+		t.Cleanup(func() {
+			cancel()
+			if err := <-done; err != nil {
+				t.Errorf("engine %d: %v", i, err)
+			}
+		})
+	}
+	return c
+}
+
+// sending starts a campaign to n chats of an app and returns its id.
+func (c *cluster) sending(app string, n int) string {
+	c.Helper()
+	regs := make([]audience.Registration, n)
+	for i := range regs {
+		regs[i] = audience.Registration{Trusted: true, Endpoint: audience.Endpoint{Channel: push.Telegram, Address: json.RawMessage(fmt.Sprintf(`{"chat_id":%d}`, 1000+i))}}
+	}
+	if _, err := c.store.Register(c.Context(), app, regs); err != nil {
+		c.Fatal(err)
+	}
+	v, err := c.svc.Create(c.Context(), app, hello(), time.Time{}, "", [32]byte{})
+	if err != nil {
+		c.Fatal(err)
+	}
+	if _, err := c.svc.Start(c.Context(), app, v.ID, time.Time{}); err != nil {
+		c.Fatal(err)
+	}
+	return v.ID
+}
+
+// untilOf waits for a campaign of an app to be as a test wants it.
+func (c *cluster) untilOf(app, id, what string, ok func(*campaign.View) bool) *campaign.View {
+	c.Helper()
+	for deadline := time.Now().Add(patience); ; time.Sleep(5 * time.Millisecond) {
+		v, err := c.svc.Get(c.Context(), app, id)
+		if err != nil {
+			c.Fatal(err)
+		}
+		if ok(v) {
+			return v
+		}
+		if time.Now().After(deadline) {
+			c.Fatalf("not %s in time: %s %s, %v", what, v.State, v.Detail, v.Counts)
+		}
+	}
+}
+
+func sent(n int64) func(*campaign.View) bool {
+	return func(v *campaign.View) bool { return v.Counts[campaign.Accepted]+v.Counts[campaign.Unknown] >= n }
+}
+
+func completed(v *campaign.View) bool { return v.State == campaign.Completed }
+
+func TestACampaignThatChangesItsOwnerReachesNobodyTwice(t *testing.T) {
+	const all = 400
+	p := &provider{pace: push.Pace{Scope: "bot", Rate: all}} // so that the owner changes in the middle of it
+	c := newCluster(t, 3, senders{push.Telegram: p})
+	id := c.sending(app, all)
+	for i := range 4 {
+		c.untilOf(app, id, "sent in part", sent(int64(i+1)*all/5))
+		c.leases.give(app, (i+1)%3)
+	}
+	v := c.untilOf(app, id, "completed", completed)
+	if n := v.Counts[campaign.Accepted]; n != all {
+		t.Errorf("%d were accepted of %d, and nothing was cut off: %v", n, all, v.Counts)
+	}
+	for endpoint, got := range p.got {
+		if len(got) != 1 {
+			t.Errorf("%s got it %d times", endpoint, len(got))
+		}
+	}
+}
+
+func TestLosingAnAppStopsThatAppAloneAndGainingItBackGoesOn(t *testing.T) {
+	p := &provider{}
+	c := newCluster(t, 1, senders{push.Telegram: p})
+	c.leases.give("lost", 7) // a server that is not there
+	lost := c.sending("lost", 20)
+	kept := c.sending("kept", 20)
+	c.untilOf("kept", kept, "completed", completed)
+	if n := p.total(); n != 20 {
+		t.Errorf("%d were sent, want those of the app that is owned", n)
+	}
+	c.leases.give("lost", 0)
+	c.untilOf("lost", lost, "completed", completed)
+
+	release := p.holdBack(5)
+	lost = c.sending("lost", 20)
+	c.untilOf("lost", lost, "sent in part", sent(5))
+	c.leases.give("lost", 7)
+	release()
+	c.untilOf("lost", lost, "settled", func(v *campaign.View) bool { return v.Counts[campaign.Sending] == 0 })
+	before := p.total()
+	kept = c.sending("kept", 20)
+	c.untilOf("kept", kept, "completed", completed)
+	if n := p.total() - before; n != 20 {
+		t.Errorf("%d were sent after the app was lost, want the 20 of the other app", n)
+	}
+	c.leases.give("lost", 0)
+	c.untilOf("lost", lost, "completed", completed)
+}
+
+// TestAServerThatWasStoppedSendsNothingWhenItWakes: its lease has ended, which it would find out in a moment.
+func TestAServerThatWasStoppedSendsNothingWhenItWakes(t *testing.T) {
+	p := &provider{}
+	release := p.holdBack(5)
+	defer release()
+	c := newCluster(t, 2, senders{push.Telegram: p})
+	id := c.sending(app, 50)
+	c.untilOf(app, id, "sent in part", sent(5))
+	c.leases.over.Store(true)
+	under := p.total()
+	release()
+	c.untilOf(app, id, "settled", func(v *campaign.View) bool { return v.Counts[campaign.Accepted] == int64(under) })
+	c.untilOf(app, id, "left alone", func(v *campaign.View) bool { return v.Counts[campaign.Sending] == 0 })
+	if n := p.total(); n != under {
+		t.Errorf("%d left after its time had passed", n-under)
+	}
+	c.leases.give(app, 1)
+	c.leases.over.Store(false)
+	c.untilOf(app, id, "completed", completed)
+	if n := p.total(); n != 50 {
+		t.Errorf("%d messages to 50", n)
+	}
+}
+
+func TestAnAppIsGivenUpOnceNothingOfItIsToBeSent(t *testing.T) {
+	p := &provider{}
+	c := newCluster(t, 1, senders{push.Telegram: p})
+	id := c.sending(app, 5)
+	c.untilOf(app, id, "completed", completed)
+	for deadline := time.Now().Add(patience); ; time.Sleep(5 * time.Millisecond) {
+		c.leases.mu.Lock()
+		held := len(c.leases.ends)
+		c.leases.mu.Unlock()
+		if held == 0 {
+			return
+		}
+		if time.Now().After(deadline) {
+			t.Fatal("it is still held")
+		}
+	}
+}
