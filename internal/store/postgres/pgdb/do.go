@@ -19,24 +19,24 @@ var errNoAnswer = fmt.Errorf("PostgreSQL did not answer within %s", answerWithin
 // serialization failure), f runs again, so it starts from nothing each time. If the connection breaks during COMMIT nobody knows
 // what became of it: that is an error and is never tried again. An error of f that is not the database's is returned as it is.
 func (db *DB) Do(ctx context.Context, op string, f func(context.Context, pgx.Tx) error) error {
-	return again(ctx, op, func() (error, bool) { return db.once(ctx, f) })
+	return again(ctx, op, func() (bool, error) { return db.once(ctx, f) })
 }
 
 // Send runs statements in one transaction and one round trip, and has read take their results in order, each time that the
 // transaction was begun. What fails in the database undoes all; what read makes of its answers undoes nothing. Errors are as
 // Do's.
 func (db *DB) Send(ctx context.Context, op string, statements *pgx.Batch, read func(pgx.BatchResults) error) error {
-	return again(ctx, op, func() (error, bool) { return db.sendOnce(ctx, statements, read) })
+	return again(ctx, op, func() (bool, error) { return db.sendOnce(ctx, statements, read) })
 }
 
 // again calls once until it is through, or fails for another reason than that others were in the way.
-func again(ctx context.Context, op string, once func() (error, bool)) error {
+func again(ctx context.Context, op string, once func() (own bool, err error)) error {
 	for attempt := 1; ; attempt++ {
-		err, own := once()
+		own, err := once()
 		switch {
 		case err == nil || own:
 			return err
-		case attempt == attempts || !undone(err):
+		case attempt == attempts || !undone(err) && !errors.Is(err, errNotBegun):
 			return Error(op, err)
 		}
 		// So that those who met do not meet again.
@@ -50,22 +50,32 @@ func again(ctx context.Context, op string, once func() (error, bool)) error {
 	}
 }
 
+// errNotBegun says that a connection turned out to be broken before anything was done over it, which a restart of the database does
+// to all that there are.
+var errNotBegun = errors.New("transaction could not be begun")
+
 // once reports with an error whether it is f's own.
-func (db *DB) once(ctx context.Context, f func(context.Context, pgx.Tx) error) (err error, own bool) { //nolint:revive // the error is what own is about
+func (db *DB) once(ctx context.Context, f func(context.Context, pgx.Tx) error) (own bool, err error) {
 	if db.closed.Load() {
-		return ErrClosed, false
+		return false, ErrClosed
 	}
 	err = db.with(ctx, func(bounded context.Context, c *pgxConn) error {
-		return pgx.BeginFunc(bounded, c, func(tx pgx.Tx) error {
+		begun := false
+		err := pgx.BeginFunc(bounded, c, func(tx pgx.Tx) error {
+			begun = true
 			err := f(bounded, tx)
 			own = isOwn(bounded, c, err)
 			return err
 		})
+		if err != nil && !begun && c.Conn().IsClosed() && bounded.Err() == nil {
+			err = errors.Join(errNotBegun, err)
+		}
+		return err
 	})
-	return err, own
+	return own, err
 }
 
-func (db *DB) sendOnce(ctx context.Context, statements *pgx.Batch, read func(pgx.BatchResults) error) (err error, own bool) { //nolint:revive // the error is what own is about
+func (db *DB) sendOnce(ctx context.Context, statements *pgx.Batch, read func(pgx.BatchResults) error) (own bool, err error) {
 	err = db.with(ctx, func(bounded context.Context, c *pgxConn) error {
 		fresh := &pgx.Batch{} // a batch remembers what was prepared, which a failure forgets
 		for _, q := range statements.QueuedQueries {
@@ -75,11 +85,11 @@ func (db *DB) sendOnce(ctx context.Context, statements *pgx.Batch, read func(pgx
 		err := read(results)
 		closing := results.Close() // the transaction commits with its last statement, whatever read makes of it
 		if own = isOwn(bounded, c, err); err == nil || own && closing != nil {
-			err, own = closing, false
+			own, err = false, closing
 		}
 		return err
 	})
-	return err, own
+	return own, err
 }
 
 // isOwn reports whether an error is a caller's function's own and not the database's.

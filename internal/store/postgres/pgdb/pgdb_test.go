@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
 	"go.uber.org/goleak"
 
 	"godwit.dev/godwit/internal/store/postgres/pgdb"
@@ -176,6 +177,22 @@ func TestACommitWhoseConnectionBreaksIsNotTriedAgain(t *testing.T) {
 	}
 	if err := db.Do(t.Context(), "insert", exec(db, "INSERT INTO t VALUES (1)")); !pgdb.Away(err) {
 		t.Errorf("while it is away: %v", err)
+	}
+	s.Restart(t)
+	ok(t, db.Do(t.Context(), "insert", exec(db, "INSERT INTO t VALUES (1)")))
+}
+
+func TestConnectionsThatARestartBrokeCostNobodyATransaction(t *testing.T) {
+	s := pgtest.Start(t, pgtest.Options{})
+	db := open(t, pgdb.Config{URL: s.URL(), Schema: "x", Migrations: oneTable})
+	var all []*pgxpool.Conn
+	for range 4 {
+		c, err := db.Pool().Acquire(t.Context())
+		ok(t, err)
+		all = append(all, c)
+	}
+	for _, c := range all {
+		c.Release()
 	}
 	s.Restart(t)
 	ok(t, db.Do(t.Context(), "insert", exec(db, "INSERT INTO t VALUES (1)")))

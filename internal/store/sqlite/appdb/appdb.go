@@ -4,7 +4,6 @@ package appdb
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -13,6 +12,7 @@ import (
 	"zombiezen.com/go/sqlite"
 
 	"godwit.dev/godwit/internal/access"
+	"godwit.dev/godwit/internal/store/appjson"
 	"godwit.dev/godwit/internal/store/sqlite/sqlitedb"
 )
 
@@ -148,47 +148,10 @@ func (s *Store) Load(ctx context.Context) (snap access.Snapshot, err error) {
 	return snap, nil
 }
 
-// settings is the part of an app that is kept as JSON: it has no secrets but the one named so.
-type settings struct {
-	Origins          []string `json:"origins,omitempty"`
-	AnonymousOrigins []string `json:"anonymous_origins,omitempty"`
-	JWKSURL          string   `json:"jwks_url,omitempty"`
-	IntrospectURL    string   `json:"introspect_url,omitempty"`
-	IntrospectID     string   `json:"introspect_id,omitempty"`
-	IntrospectSecret string   `json:"introspect_secret,omitempty"`
-	Issuer           string   `json:"issuer,omitempty"`
-	Audience         string   `json:"audience,omitempty"`
-
-	Services map[string]access.Service `json:"services,omitempty"`
-}
-
 func readApp(row *sqlite.Stmt) (app access.App, err error) {
 	app.Name = row.ColumnText(0)
 	app.CreatedAt = fromMillis(row.ColumnInt64(1))
-	var set settings
-	if err := json.Unmarshal([]byte(row.ColumnText(2)), &set); err != nil {
-		return app, fmt.Errorf("app %s: settings are damaged", app.Name)
-	}
-	app.Origins, app.JWKSURL, app.Issuer, app.Audience = set.Origins, set.JWKSURL, set.Issuer, set.Audience
-	app.AnonymousOrigins, app.Services = set.AnonymousOrigins, set.Services
-	app.IntrospectURL, app.IntrospectID, app.IntrospectSecret = set.IntrospectURL, set.IntrospectID, access.Secret(set.IntrospectSecret)
-	if app.JWTKeys, err = access.DecodeJWTKeys([]byte(row.ColumnText(3))); err != nil {
-		return app, fmt.Errorf("app %s: %w", app.Name, err)
-	}
-	return app, nil
-}
-
-func appColumns(app *access.App) (set, keys string, err error) {
-	b, err := json.Marshal(settings{
-		Origins: app.Origins, AnonymousOrigins: app.AnonymousOrigins, JWKSURL: app.JWKSURL, Issuer: app.Issuer, Audience: app.Audience,
-		IntrospectURL: app.IntrospectURL, IntrospectID: app.IntrospectID, IntrospectSecret: string(app.IntrospectSecret),
-		Services: app.Services,
-	})
-	if err != nil {
-		return "", "", fmt.Errorf("encode app %s: %w", app.Name, err)
-	}
-	k, err := access.EncodeJWTKeys(app.JWTKeys)
-	return string(b), string(k), err
+	return app, appjson.ReadApp(&app, row.ColumnText(2), row.ColumnText(3))
 }
 
 func readKey(row *sqlite.Stmt) (k access.StoredKey, err error) {

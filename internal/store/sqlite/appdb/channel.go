@@ -2,7 +2,6 @@ package appdb
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 
 	"zombiezen.com/go/sqlite"
@@ -10,6 +9,7 @@ import (
 	"godwit.dev/godwit/internal/access"
 	"godwit.dev/godwit/internal/channel"
 	"godwit.dev/godwit/internal/push"
+	"godwit.dev/godwit/internal/store/appjson"
 	"godwit.dev/godwit/internal/store/sqlite/sqlitedb"
 )
 
@@ -45,12 +45,9 @@ func (s *Store) Channels(ctx context.Context) (list []channel.Record, err error)
 func readChannel(row *sqlite.Stmt) (channel.Record, error) {
 	r := channel.Record{
 		App: row.ColumnText(0), Channel: push.Channel(row.ColumnText(1)), Enabled: row.ColumnInt64(2) != 0,
-		Values: channel.Values{}, UpdatedAt: fromMillis(row.ColumnInt64(4)),
+		UpdatedAt: fromMillis(row.ColumnInt64(4)),
 	}
-	if err := json.Unmarshal([]byte(row.ColumnText(3)), &r.Values); err != nil {
-		return r, fmt.Errorf("app %s: settings of %s are damaged", r.App, r.Channel)
-	}
-	return r, nil
+	return r, appjson.ReadChannel(&r, row.ColumnText(3))
 }
 
 // UpdateChannel changes or makes an app's settings of a channel.
@@ -71,12 +68,12 @@ func (s *Store) UpdateChannel(ctx context.Context, app string, ch push.Channel, 
 		if err := change(&r); err != nil {
 			return err
 		}
-		b, err := json.Marshal(r.Values)
+		set, err := appjson.Channel(&r)
 		if err != nil {
-			return fmt.Errorf("encode settings of %s: %w", ch, err)
+			return err
 		}
 		return sqlitedb.Each(c, "INSERT OR REPLACE INTO channel(app, channel, enabled, settings, updated_at) VALUES (?, ?, ?, ?, ?)",
-			[]any{app, string(ch), r.Enabled, string(b), r.UpdatedAt.UnixMilli()}, nil)
+			[]any{app, string(ch), r.Enabled, set, r.UpdatedAt.UnixMilli()}, nil)
 	})
 }
 

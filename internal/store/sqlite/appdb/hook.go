@@ -2,14 +2,13 @@ package appdb
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"time"
 
 	"zombiezen.com/go/sqlite"
 
-	"godwit.dev/godwit/internal/event"
 	"godwit.dev/godwit/internal/hook"
+	"godwit.dev/godwit/internal/store/appjson"
 	"godwit.dev/godwit/internal/store/sqlite/sqlitedb"
 )
 
@@ -25,14 +24,6 @@ CREATE TABLE hook (
 	PRIMARY KEY (app, name)
 ) STRICT, WITHOUT ROWID;
 `
-
-// hookSettings is the part of a hook that is kept as JSON.
-type hookSettings struct {
-	URL     string       `json:"url"`
-	Types   []event.Type `json:"types,omitempty"`
-	Secrets []string     `json:"secrets"`
-	Enabled bool         `json:"enabled"`
-}
 
 // Hooks reads all hooks.
 func (s *Store) Hooks(ctx context.Context) (list []hook.Hook, err error) {
@@ -52,12 +43,7 @@ func (s *Store) Hooks(ctx context.Context) (list []hook.Hook, err error) {
 
 func readHook(row *sqlite.Stmt) (hook.Hook, error) {
 	h := hook.Hook{App: row.ColumnText(0), Name: row.ColumnText(1), CreatedAt: fromMillis(row.ColumnInt64(3)), UpdatedAt: fromMillis(row.ColumnInt64(4))}
-	var set hookSettings
-	if err := json.Unmarshal([]byte(row.ColumnText(2)), &set); err != nil {
-		return h, fmt.Errorf("app %s: settings of hook %s are damaged", h.App, h.Name)
-	}
-	h.URL, h.Types, h.Secrets, h.Enabled = set.URL, set.Types, set.Secrets, set.Enabled
-	return h, nil
+	return h, appjson.ReadHook(&h, row.ColumnText(2))
 }
 
 // UpdateHook changes or makes a hook of an app.
@@ -81,12 +67,12 @@ func (s *Store) UpdateHook(ctx context.Context, app, name string, change func(*h
 		if err := change(&h, others); err != nil {
 			return err
 		}
-		b, err := json.Marshal(hookSettings{URL: h.URL, Types: h.Types, Secrets: h.Secrets, Enabled: h.Enabled})
+		set, err := appjson.Hook(&h)
 		if err != nil {
-			return fmt.Errorf("encode hook %s: %w", name, err)
+			return err
 		}
 		return sqlitedb.Each(c, "INSERT OR REPLACE INTO hook(app, name, settings, created_at, updated_at) VALUES (?, ?, ?, ?, ?)",
-			[]any{app, name, string(b), millis(h.CreatedAt), millis(h.UpdatedAt)}, nil)
+			[]any{app, name, set, millis(h.CreatedAt), millis(h.UpdatedAt)}, nil)
 	})
 }
 

@@ -8,12 +8,13 @@ import (
 	"zombiezen.com/go/sqlite"
 
 	"godwit.dev/godwit/internal/access"
+	"godwit.dev/godwit/internal/store/appjson"
 	"godwit.dev/godwit/internal/store/sqlite/sqlitedb"
 )
 
 // CreateApp adds an app.
 func (s *Store) CreateApp(ctx context.Context, app access.App) error {
-	set, keys, err := appColumns(&app)
+	set, keys, err := appjson.App(&app)
 	if err != nil {
 		return err
 	}
@@ -43,7 +44,7 @@ func (s *Store) UpdateApp(ctx context.Context, name string, change func(*access.
 		if err := change(&app); err != nil {
 			return err
 		}
-		set, keys, err := appColumns(&app)
+		set, keys, err := appjson.App(&app)
 		if err != nil {
 			return err
 		}

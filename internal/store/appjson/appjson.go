@@ -1,0 +1,101 @@
+// Package appjson is how the settings of apps, hooks and channels are written as JSON, the same in every store.
+package appjson
+
+import (
+	"encoding/json"
+	"fmt"
+
+	"godwit.dev/godwit/internal/access"
+	"godwit.dev/godwit/internal/channel"
+	"godwit.dev/godwit/internal/event"
+	"godwit.dev/godwit/internal/hook"
+)
+
+// settings is the part of an app that is kept as JSON: it has no secrets but the one named so.
+type settings struct {
+	Origins          []string `json:"origins,omitempty"`
+	AnonymousOrigins []string `json:"anonymous_origins,omitempty"`
+	JWKSURL          string   `json:"jwks_url,omitempty"`
+	IntrospectURL    string   `json:"introspect_url,omitempty"`
+	IntrospectID     string   `json:"introspect_id,omitempty"`
+	IntrospectSecret string   `json:"introspect_secret,omitempty"`
+	Issuer           string   `json:"issuer,omitempty"`
+	Audience         string   `json:"audience,omitempty"`
+
+	Services map[string]access.Service `json:"services,omitempty"`
+}
+
+// App writes an app's settings, and its keys for JWTs, secrets included.
+func App(app *access.App) (set, jwtKeys string, err error) {
+	b, err := json.Marshal(settings{
+		Origins: app.Origins, AnonymousOrigins: app.AnonymousOrigins, JWKSURL: app.JWKSURL, Issuer: app.Issuer, Audience: app.Audience,
+		IntrospectURL: app.IntrospectURL, IntrospectID: app.IntrospectID, IntrospectSecret: string(app.IntrospectSecret),
+		Services: app.Services,
+	})
+	if err != nil {
+		return "", "", fmt.Errorf("encode app %s: %w", app.Name, err)
+	}
+	k, err := access.EncodeJWTKeys(app.JWTKeys)
+	return string(b), string(k), err
+}
+
+// ReadApp sets an app to what was written.
+func ReadApp(app *access.App, set, jwtKeys string) error {
+	var s settings
+	if err := json.Unmarshal([]byte(set), &s); err != nil {
+		return fmt.Errorf("app %s: settings are damaged", app.Name)
+	}
+	app.Origins, app.JWKSURL, app.Issuer, app.Audience = s.Origins, s.JWKSURL, s.Issuer, s.Audience
+	app.AnonymousOrigins, app.Services = s.AnonymousOrigins, s.Services
+	app.IntrospectURL, app.IntrospectID, app.IntrospectSecret = s.IntrospectURL, s.IntrospectID, access.Secret(s.IntrospectSecret)
+	var err error
+	if app.JWTKeys, err = access.DecodeJWTKeys([]byte(jwtKeys)); err != nil {
+		return fmt.Errorf("app %s: %w", app.Name, err)
+	}
+	return nil
+}
+
+// hookSettings is the part of a hook that is kept as JSON.
+type hookSettings struct {
+	URL     string       `json:"url"`
+	Types   []event.Type `json:"types,omitempty"`
+	Secrets []string     `json:"secrets"`
+	Enabled bool         `json:"enabled"`
+}
+
+// Hook writes a hook's settings, secrets included.
+func Hook(h *hook.Hook) (string, error) {
+	b, err := json.Marshal(hookSettings{URL: h.URL, Types: h.Types, Secrets: h.Secrets, Enabled: h.Enabled})
+	if err != nil {
+		return "", fmt.Errorf("encode hook %s: %w", h.Name, err)
+	}
+	return string(b), nil
+}
+
+// ReadHook sets a hook to what was written.
+func ReadHook(h *hook.Hook, written string) error {
+	var set hookSettings
+	if err := json.Unmarshal([]byte(written), &set); err != nil {
+		return fmt.Errorf("app %s: settings of hook %s are damaged", h.App, h.Name)
+	}
+	h.URL, h.Types, h.Secrets, h.Enabled = set.URL, set.Types, set.Secrets, set.Enabled
+	return nil
+}
+
+// Channel writes a channel's settings, secrets included.
+func Channel(r *channel.Record) (string, error) {
+	b, err := json.Marshal(r.Values)
+	if err != nil {
+		return "", fmt.Errorf("encode settings of %s: %w", r.Channel, err)
+	}
+	return string(b), nil
+}
+
+// ReadChannel sets a channel's settings to what was written.
+func ReadChannel(r *channel.Record, written string) error {
+	r.Values = channel.Values{}
+	if err := json.Unmarshal([]byte(written), &r.Values); err != nil {
+		return fmt.Errorf("app %s: settings of %s are damaged", r.App, r.Channel)
+	}
+	return nil
+}

@@ -1,0 +1,54 @@
+package appdb
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"godwit.dev/godwit/internal/store/postgres/pgdb"
+)
+
+// pollEvery is how often the version is read. Not NOTIFY, which has all commits of a database wait in line.
+const pollEvery = time.Second
+
+// Watch reads the version, which changes with every commit that changes something. While the database is away it waits:
+// what was read before stays in force.
+func (s *Store) Watch(ctx context.Context, changed func()) error {
+	tick := time.NewTicker(pollEvery)
+	defer tick.Stop()
+	last, away := int64(-1), false // what was committed before the watch began may not have been seen either
+	for {
+		version, err := s.version(ctx)
+		switch {
+		case ctx.Err() != nil:
+			return nil
+		case pgdb.Away(err):
+			if !away {
+				s.log.WarnContext(ctx, "settings of apps cannot be watched for changes; those that were read stay in force", "error", err)
+			}
+			away = true
+		case err != nil:
+			return fmt.Errorf("watch app store: %w", err)
+		default:
+			if away = false; version != last {
+				last = version
+				changed()
+			}
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-tick.C:
+		}
+	}
+}
+
+// answerWithin bounds one look: a database that has stopped answering must not be waited for.
+const answerWithin = 5 * time.Second
+
+func (s *Store) version(ctx context.Context) (v int64, err error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, answerWithin, fmt.Errorf("PostgreSQL did not answer within %s", answerWithin))
+	defer cancel()
+	err = s.db.Pool().QueryRow(ctx, "SELECT value FROM version").Scan(&v)
+	return v, err
+}
