@@ -157,7 +157,7 @@ bench-compare: build ## measure Godwit beside Mosquitto and nats-server (apt-get
 
 # The committed results: NAME=what bench is told. Each is bounded in time; all of them take about a quarter of an hour on
 # a machine that does nothing else. Those named -ram have the stores on a RAM disk: what the server makes of it, not the disk.
-RESULTS := idle idle-tls accept storm unicast-200 unicast-4k unicast-paced unicast-stubs fanout topics topics-storm topics-slow topics-slow-ram matrix slow slow-ram sla sla-ram compare
+RESULTS := idle idle-tls accept storm unicast-200 unicast-4k unicast-paced unicast-stubs fanout topics topics-storm topics-slow topics-slow-ram gateway matrix slow slow-ram sla sla-ram compare
 RESULT_idle          := idle --runs 1 --sessions 10000 --settle 30s
 RESULT_idle-tls      := idle --runs 1 --sessions 10000 --settle 30s --transports ws-json --tls
 RESULT_accept        := accept --clients 15000
@@ -170,6 +170,7 @@ RESULT_fanout        := fanout --runs 1 --clients 5000 --size 200
 RESULT_topics        := topics --runs 3 --clients 2000 --size 200 --rate 50
 RESULT_topics-storm  := topics --runs 1 --clients 2000 --size 200
 RESULT_topics-slow   := topics-slow --pairs 3
+RESULT_gateway       := gateway --runs 5 --for 2s
 RESULT_matrix        := matrix --samples 2
 RESULT_slow          := slow --for 5s --warmup 1s
 RESULT_sla           := sla --runs 1

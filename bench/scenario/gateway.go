@@ -24,12 +24,12 @@ import (
 )
 
 // Gateway measures the same handler called directly, behind Go's reverse proxy in a process of its own, and as a worker
-// behind the gateway.
+// behind the gateway: answering at once, and taking its time.
 type Gateway struct {
 	Common
 	For   time.Duration // of each measurement
 	Conns int           // that call at once; besides, one alone is measured
-	Works time.Duration // the handler takes beside its answer
+	Works time.Duration // the handler takes where it takes its time
 }
 
 // Parts are the processes of a measurement that this program becomes.
@@ -41,8 +41,8 @@ const (
 
 // ServePart is such a process: it writes where it listens, or that it serves, and goes on until ctx ends.
 func ServePart(ctx context.Context, out io.Writer, part, target string, works time.Duration) error {
-	handler := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		if works > 0 {
+	handler := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == slowPath {
 			time.Sleep(works)
 		}
 		w.Header().Set("Content-Type", "application/json")
@@ -106,10 +106,16 @@ func (g *Gateway) part(ctx context.Context, name, target string) (pid int, addre
 	return cmd.Process.Pid, strings.TrimSpace(line), nil
 }
 
+// Where the handler answers at once, and where it takes its time.
+const (
+	quickPath = "/x"
+	slowPath  = "/slow"
+)
+
 // way is one of the ways to the handler.
 type way struct {
-	name, url string
-	pids      []int // of the processes on it
+	name, base string
+	pids       []int // of the processes on it
 }
 
 // Run measures.
@@ -129,15 +135,47 @@ func (g *Gateway) Run(ctx context.Context) (*report.Result, error) {
 		if err != nil {
 			return err
 		}
-		for _, conns := range []int{1, g.Conns} {
-			for _, w := range ways {
-				if err := g.measure(ctx, r, w, conns); err != nil {
-					return fmt.Errorf("%s: %w", w.name, err)
-				}
+		for _, load := range []*load{
+			{name: "1 connections", path: quickPath, conns: 1},
+			{name: fmt.Sprintf("%d connections", g.Conns), path: quickPath, conns: g.Conns},
+		} {
+			if _, err := g.measureAll(ctx, r, ways, load); err != nil {
+				return err
 			}
 		}
-		return nil
+		return g.slow(ctx, r, ways)
 	})
+}
+
+// slow measures the handler that takes its time: as often as it can be called, and at half of the rate that comes of calling
+// it directly, where nothing waits for anything.
+func (g *Gateway) slow(ctx context.Context, r *report.Result, ways []way) error {
+	if g.Works == 0 {
+		return nil
+	}
+	all := &load{name: fmt.Sprintf("%d connections, the handler takes %s", g.Conns, g.Works), path: slowPath, conns: g.Conns}
+	rate, err := g.measureAll(ctx, r, ways, all)
+	if err != nil {
+		return err
+	}
+	half := *all
+	half.name, half.every = all.name+", at half of its rate when called directly", time.Duration(float64(g.Conns)/(rate/2)*float64(time.Second))
+	_, err = g.measureAll(ctx, r, ways, &half)
+	return err
+}
+
+// measureAll measures all ways, and returns the rate of the first.
+func (g *Gateway) measureAll(ctx context.Context, r *report.Result, ways []way, l *load) (rate float64, err error) {
+	for i, w := range ways {
+		got, err := g.measure(ctx, r, w, l)
+		if err != nil {
+			return 0, fmt.Errorf("%s: %w", w.name, err)
+		}
+		if i == 0 {
+			rate = got
+		}
+	}
+	return rate, nil
 }
 
 func (g *Gateway) ways(ctx context.Context, server *testbed.Server) ([]way, error) {
@@ -155,40 +193,48 @@ func (g *Gateway) ways(ctx context.Context, server *testbed.Server) ([]way, erro
 		return nil, err
 	}
 	return []way{
-		{"directly", direct + "/x", []int{plain}},
-		{"behind Go's reverse proxy", proxied + "/x", []int{proxy, plain}},
-		{"behind the gateway", base + "/gw/bench/x", []int{server.PID, worker}},
+		{"directly", direct, []int{plain}},
+		{"behind Go's reverse proxy", proxied, []int{proxy, plain}},
+		{"behind the gateway", base + "/gw/bench", []int{server.PID, worker}},
 	}, nil
+}
+
+// load is how a way is called.
+type load struct {
+	name, path string
+	conns      int
+	every      time.Duration // each of them calls; 0: again and again
 }
 
 // warming is how long each way is called before it counts.
 const warming = time.Second
 
-func (g *Gateway) measure(ctx context.Context, r *report.Result, w way, conns int) error {
-	transport := &http.Transport{MaxIdleConnsPerHost: conns, MaxConnsPerHost: conns}
-	defer transport.CloseIdleConnections()
-	if _, err := call(ctx, transport, w.url, conns, warming, true); err != nil {
-		return err
+func (g *Gateway) measure(ctx context.Context, r *report.Result, w way, l *load) (rate float64, err error) {
+	c := caller{transport: &http.Transport{MaxIdleConnsPerHost: l.conns, MaxConnsPerHost: l.conns}, address: w.base + l.path, load: l}
+	defer c.transport.CloseIdleConnections()
+	if _, err := c.call(ctx, warming, true); err != nil {
+		return 0, err
 	}
 	before, err := cpu(w.pids)
 	if err != nil {
-		return err
+		return 0, err
 	}
-	took, err := call(ctx, transport, w.url, conns, g.For, false)
+	took, err := c.call(ctx, g.For, false)
 	if err != nil {
-		return err
+		return 0, err
 	}
 	after, err := cpu(w.pids)
 	if err != nil {
-		return err
+		return 0, err
 	}
 	slices.Sort(took)
-	group := func(what string) string { return fmt.Sprintf("%s, %d connections", what, conns) }
-	r.Add(group("requests"), w.name, "/s", float64(len(took))/g.For.Seconds())
+	rate = float64(len(took)) / g.For.Seconds()
+	group := func(what string) string { return what + ", " + l.name }
+	r.Add(group("requests"), w.name, "/s", rate)
 	r.Add(group("CPU time of all processes on the way"), w.name, "µs a request", float64((after-before).Microseconds())/float64(len(took)))
 	r.Add(group("p50"), w.name, "ms", float64(took[len(took)/2].Microseconds())/1000)
 	r.Add(group("p99"), w.name, "ms", float64(took[len(took)*99/100].Microseconds())/1000)
-	return nil
+	return rate, nil
 }
 
 func cpu(pids []int) (sum time.Duration, err error) {
@@ -202,24 +248,33 @@ func cpu(pids []int) (sum time.Duration, err error) {
 	return sum, nil
 }
 
-// call calls from so many connections for a while and says how long each call took. While warming, an answer other than
-// 200 is asked for again: a worker may not serve yet.
-func call(ctx context.Context, t http.RoundTripper, address string, conns int, span time.Duration, warming bool) ([]time.Duration, error) {
-	end := time.Now().Add(span)
-	took := make([][]time.Duration, conns)
+// caller calls one way.
+type caller struct {
+	*load
+	transport *http.Transport
+	address   string
+}
+
+// call calls for a while and says how long each call took. While warming, an answer other than 200 is asked for again: a
+// worker may not serve yet.
+func (c *caller) call(ctx context.Context, span time.Duration, warming bool) ([]time.Duration, error) {
+	begin := time.Now()
+	took := make([][]time.Duration, c.conns)
 	var failed atomic.Pointer[error]
 	var callers sync.WaitGroup
-	for i := range conns {
+	for i := range c.conns {
 		callers.Go(func() {
+			due := begin.Add(c.every * time.Duration(i) / time.Duration(c.conns)) // they take turns
 			for failed.Load() == nil {
-				begun := time.Now()
-				if begun.After(end) {
+				begun := c.begin(due)
+				if begun.Sub(begin) > span {
 					return
 				}
-				if err := callOnce(ctx, t, address); err != nil && !warming {
+				if err := callOnce(ctx, c.transport, c.address); err != nil && !warming {
 					failed.Store(&err)
 				}
 				took[i] = append(took[i], time.Since(begun))
+				due = due.Add(c.every)
 			}
 		})
 	}
@@ -228,6 +283,19 @@ func call(ctx context.Context, t http.RoundTripper, address string, conns int, s
 		return nil, *err
 	}
 	return slices.Concat(took...), nil
+}
+
+// begin waits until a call is due and says since when it counts: one that had to wait for the one before counts from when it
+// was due.
+func (l *load) begin(due time.Time) time.Time {
+	if l.every == 0 {
+		return time.Now()
+	}
+	if wait := time.Until(due); wait > 0 {
+		time.Sleep(wait)
+		return time.Now()
+	}
+	return due
 }
 
 func callOnce(ctx context.Context, t http.RoundTripper, address string) error {

@@ -32,7 +32,7 @@ func (b *bench) gatewayCommand() *cobra.Command {
 	f := cmd.Flags()
 	f.DurationVar(&g.For, "for", 5*time.Second, "how long each way is measured")
 	f.IntVar(&g.Conns, "connections", 64, "how many call at once")
-	f.DurationVar(&g.Works, "works", 0, "how long the handler takes beside its answer")
+	f.DurationVar(&g.Works, "works", 20*time.Millisecond, "how long the handler takes where it takes its time; 0: that is not measured")
 	return cmd
 }
 
