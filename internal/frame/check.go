@@ -39,19 +39,18 @@ func (k Kind) String() string {
 	return ""
 }
 
-// reset prepares a Client for the next frame and keeps the room of lists and of a hello.
+// reset prepares a Client for the next frame and keeps the room of lists, of a hello and of a reply.
 func (c *Client) reset(k Kind) {
-	hello := c.Hello
-	*c = Client{Kind: k, IDs: c.IDs[:0], Objects: c.Objects[:0], Patterns: c.Patterns[:0], Hello: hello}
-	if k == KindReply {
+	hello, reply := c.Hello, c.Reply
+	*c = Client{Kind: k, IDs: c.IDs[:0], Objects: c.Objects[:0], Patterns: c.Patterns[:0], Hello: hello, Reply: reply}
+	switch {
+	case k == KindReply && reply == nil:
 		c.Reply = new(Reply)
-	}
-	if k != KindHello {
-		return
-	}
-	if hello == nil {
+	case k == KindReply:
+		*reply = Reply{}
+	case k == KindHello && hello == nil:
 		c.Hello = new(Hello)
-	} else {
+	case k == KindHello:
 		*hello = Hello{}
 	}
 }

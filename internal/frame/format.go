@@ -1,6 +1,8 @@
 package frame
 
 import (
+	"slices"
+
 	"godwit.dev/godwit/internal/notification"
 	"godwit.dev/godwit/internal/object"
 )
@@ -46,7 +48,7 @@ type encoding interface {
 	pong(dst []byte, digest string) []byte
 	goodbye(dst []byte, g Goodbye) []byte
 	error(dst []byte, e Error) []byte
-	request(r *Request) []byte
+	request(dst []byte, r *Request) []byte
 }
 
 // ServerKind tells which frame a server sends. Gateways get it with the encoded frame, so that none has to look inside.
@@ -121,5 +123,7 @@ func AppendGoodbye(dst []byte, f Format, g Goodbye) []byte { return formats[f].g
 // AppendError appends an error frame.
 func AppendError(dst []byte, f Format, e *Error) []byte { return formats[f].error(dst, *e) }
 
-// EncodeRequest makes a request frame.
-func EncodeRequest(f Format, r *Request) []byte { return formats[f].request(r) }
+// AppendRequest appends a request frame.
+func AppendRequest(dst []byte, f Format, r *Request) []byte {
+	return formats[f].request(slices.Grow(dst, r.size()), r)
+}

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strings"
 	"time"
 	"unicode/utf8"
 
@@ -41,13 +40,19 @@ func (h Headers) Check() string {
 // isToken reports whether s may be a header's name: a token of RFC 9110, section 5.6.2.
 func isToken(s string) bool {
 	for i := range len(s) {
-		c := s[i]
-		if (c < '0' || c > '9') && (c < 'a' || c > 'z') && (c < 'A' || c > 'Z') && strings.IndexByte("!#$%&'*+-.^_`|~", c) < 0 {
+		if !tokenBytes[s[i]] {
 			return false
 		}
 	}
 	return s != ""
 }
+
+var tokenBytes = func() (is [256]bool) {
+	for _, c := range []byte("!#$%&'*+-.^_`|~0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ") {
+		is[c] = true
+	}
+	return is
+}()
 
 func isHeaderValue(s string) bool {
 	for i := range len(s) {
@@ -93,9 +98,9 @@ type Request struct {
 	Deadline            time.Time
 }
 
-// size is about what the frame takes without its data.
+// size is about what the frame takes; data may take half as much again in JSON.
 func (r *Request) size() int {
-	n := 160 + len(r.ID) + len(r.Subject) + len(r.Path) + len(r.Query) + len(r.ContentType)
+	n := 160 + len(r.ID) + len(r.Subject) + len(r.Path) + len(r.Query) + len(r.ContentType) + len(r.Data) + len(r.Data)/2
 	for name, values := range r.Headers {
 		for _, v := range values {
 			n += len(name) + len(v) + 8
@@ -104,8 +109,7 @@ func (r *Request) size() int {
 	return n
 }
 
-func (t textEncoding) request(r *Request) []byte {
-	dst := make([]byte, 0, r.size()+len(r.Data)+len(r.Data)/2)
+func (t textEncoding) request(dst []byte, r *Request) []byte {
 	dst = appendString(append(t.open(dst, ServerRequest), `{"request_id":`...), r.ID)
 	dst = appendText(dst, "subject", r.Subject)
 	dst = appendText(dst, "method", r.Method)
@@ -156,17 +160,16 @@ func appendHeaders(dst []byte, h Headers) []byte {
 	return append(dst, '}')
 }
 
-func (protoEncoding) request(r *Request) []byte {
-	dst := openProto(make([]byte, 0, r.size()+len(r.Data)), ServerRequest)
+func (protoEncoding) request(dst []byte, r *Request) []byte {
+	dst = openProto(dst, ServerRequest)
 	body := len(dst)
 	dst = appendProtoString(dst, 1, r.ID)
 	dst = appendProtoString(dst, 2, r.Subject)
 	dst = appendProtoString(dst, 3, r.Method)
 	dst = appendProtoString(dst, 4, r.Path)
 	dst = appendProtoString(dst, 5, r.Query)
-	for _, name := range slices.Sorted(maps.Keys(r.Headers)) {
+	for name, values := range r.Headers { // in any order, like every map of protobuf
 		num := protowire.Number(6)
-		values := r.Headers[name]
 		if len(values) != 1 {
 			num = 10
 		}

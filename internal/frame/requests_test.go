@@ -180,20 +180,20 @@ func TestRequestsSayTheSameInEveryFormat(t *testing.T) {
 			json: `{"request_id":"r1","subject":"orders","data_base64":"eyJhIjo=","content_type":"application/json","deadline":"2026-11-21T00:00:05.123Z"}`,
 		},
 	} {
-		if got := string(EncodeRequest(JSON, &c.in)); got != `{"request":`+c.json+`}` {
+		if got := string(AppendRequest(nil, JSON, &c.in)); got != `{"request":`+c.json+`}` {
 			t.Errorf("%s: got  %s\nwant %s", name, got, c.json)
 		}
 		if c.event == "" {
 			c.event = c.json
 		}
-		if got := string(EncodeRequest(SSE, &c.in)); got != "event: request\ndata: "+c.event+"\n\n" {
+		if got := string(AppendRequest(nil, SSE, &c.in)); got != "event: request\ndata: "+c.event+"\n\n" {
 			t.Errorf("%s: got  %s\nwant %s", name, got, c.event)
 		}
 		if !json.Valid([]byte(c.json)) {
 			t.Fatalf("%s: the case is not JSON", name)
 		}
 		var f godwitpb.ServerFrame
-		if err := proto.Unmarshal(EncodeRequest(Proto, &c.in), &f); err != nil {
+		if err := proto.Unmarshal(AppendRequest(nil, Proto, &c.in), &f); err != nil {
 			t.Errorf("%s: %v", name, err)
 			continue
 		}
@@ -221,7 +221,7 @@ func TestRequestsSayTheSameInEveryFormat(t *testing.T) {
 func TestJSONDeeperThanParsersGoTravelsAsBytes(t *testing.T) {
 	deep := strings.Repeat("[", 65) + strings.Repeat("]", 65)
 	r := Request{ID: "r1", Subject: "a", ContentType: "application/json", Data: []byte(deep)}
-	if got := string(EncodeRequest(JSON, &r)); !strings.Contains(got, `"data_base64"`) {
+	if got := string(AppendRequest(nil, JSON, &r)); !strings.Contains(got, `"data_base64"`) {
 		t.Errorf("got %s, want data_base64", got)
 	}
 }

@@ -192,6 +192,7 @@ func (s *Service) AskRecipient(ctx context.Context, app, recipient, device strin
 		return nil, s.metrics.failed(fmt.Errorf("request to %s: %w", recipient, err))
 	}
 	s.metrics.answered(e.begun, a.Status)
+	e.free()
 	return a, nil
 }
 

@@ -66,8 +66,8 @@ func deadline(m *topic.Message, now time.Time) time.Time {
 }
 
 // frame is the request as a client gets it that is asked without the bus.
-func (r *Request) frame(deadline time.Time) *frame.Request {
-	return &frame.Request{
+func (r *Request) frame(deadline time.Time) frame.Request {
+	return frame.Request{
 		Subject: r.Subject, Method: r.Method, Path: r.Path, Query: r.Query, Headers: unreserved(r.Header),
 		ContentType: r.ContentType, Data: r.Data, Deadline: deadline,
 	}
@@ -94,6 +94,9 @@ func unreserved(h frame.Headers) frame.Headers {
 }
 
 func reserved(name string) bool {
+	if n := len(name); n != len(headMethod) && n != len(headPath) && n != len(headQuery) && n != len(headDeadline) {
+		return false // most, and headType is as long as headQuery
+	}
 	switch textproto.CanonicalMIMEHeaderKey(name) {
 	case headMethod, headPath, headQuery, headDeadline, headType:
 		return true

@@ -190,7 +190,7 @@ func (w *worker) giveLocked(t *task) bool {
 	}
 	id := newID()
 	t.request.ID = id
-	if !w.to.Send(frame.ServerRequest, nil, frame.EncodeRequest(w.to.Format(), t.request)) {
+	if !w.send(t.request) {
 		w.blocked = true
 		w.leave()
 		return false
@@ -204,6 +204,23 @@ func (w *worker) giveLocked(t *task) bool {
 		w.leave()
 	}
 	return true
+}
+
+// encodings are reused buffers, for requests of at most keptBytes.
+var encodings = sync.Pool{New: func() any { return new([]byte) }}
+
+const keptBytes = 16 << 10
+
+func (w *worker) send(r *frame.Request) bool {
+	b, _ := encodings.Get().(*[]byte)
+	defer encodings.Put(b)
+	*b = frame.AppendRequest((*b)[:0], w.to.Format(), r)
+	if len(*b) <= keptBytes {
+		return w.to.Send(frame.ServerRequest, *b, nil)
+	}
+	long := *b
+	*b = nil
+	return w.to.Send(frame.ServerRequest, nil, long) // which nobody copies
 }
 
 // newID makes the name of a request, which only who was asked knows: 128 random bits.

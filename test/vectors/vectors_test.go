@@ -272,7 +272,7 @@ func objectEncoders() map[string]func(f frame.Format) []byte {
 func requestEncoders() map[string]func(f frame.Format) []byte {
 	request := func(r frame.Request) func(frame.Format) []byte {
 		r.ID, r.Subject, r.Deadline = "q0Xm1Vn7Rk2ZbYt8aWcD4g", "orders.post.7", time.Date(2026, 11, 21, 0, 0, 5, 123e6, time.UTC)
-		return func(f frame.Format) []byte { return frame.EncodeRequest(f, &r) }
+		return func(f frame.Format) []byte { return frame.AppendRequest(nil, f, &r) }
 	}
 	return map[string]func(f frame.Format) []byte{
 		"request": request(frame.Request{}),
