@@ -105,8 +105,8 @@ func (l *listener) asked(ctx context.Context, r *Request) {
 		return
 	}
 	a.running.Go(func() {
-		ctx, cancel := context.WithDeadline(ctx, r.Deadline)
-		defer cancel()
+		ctx := &answerContext{Context: ctx, deadline: r.Deadline}
+		defer ctx.end()
 		got, err := l.opts.answer(ctx, r)
 		if ctx.Err() == nil { // else nobody waits
 			l.out.reply(answerTo(r, got, err))

@@ -123,6 +123,9 @@ func (g *Gate) call(w http.ResponseWriter, r *http.Request, service, path string
 	if err != nil {
 		return err
 	}
+	if len(body) > 0 || q.Timeout > writeTime { // else as much is left of what the listener allows for a call
+		_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(writeTime)) // a test's writer has none
+	}
 	writeAnswer(w, r.Method == http.MethodHead, a)
 	return nil
 }
@@ -158,7 +161,6 @@ func tooLarge() error {
 }
 
 func writeAnswer(w http.ResponseWriter, bodiless bool, a *request.Answer) {
-	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(writeTime)) // a test's writer has none
 	h := w.Header()
 	hop := connectionHeaders(a.Header["Connection"])
 	for name, values := range a.Header {
