@@ -8,6 +8,7 @@ import (
 
 	"godwit.dev/godwit/internal/mailbox"
 	"godwit.dev/godwit/internal/notification"
+	"godwit.dev/godwit/internal/store/content"
 )
 
 // maxOpRows is how many copies go into one op, give or take a publish: a commit's worth.
@@ -68,7 +69,7 @@ func (s *Store) appendOps(batch []*mailbox.Append) (ops []*appendOp) {
 			ops = append(ops, op)
 		}
 		p := prepared{id: idHash(a.N.App, a.N.ID)}
-		p.body, p.hash = encodeContent(&a.N.Content)
+		p.body, p.hash = content.Encode(&a.N.Content)
 		op.items, op.prep = append(op.items, a), append(op.prep, p)
 		op.rows += len(a.To)
 		op.bytes += len(p.body) + 128*len(a.To)

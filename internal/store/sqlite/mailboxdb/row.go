@@ -7,6 +7,7 @@ import (
 
 	"godwit.dev/godwit/internal/mailbox"
 	"godwit.dev/godwit/internal/notification"
+	"godwit.dev/godwit/internal/store/content"
 )
 
 // row is one copy as it is stored.
@@ -116,7 +117,7 @@ func (c *contents) item(r *row, app, to string) (item mailbox.Item, ok bool, err
 	}
 	c.stmt.BindInt64(1, pos)
 	err = each(c.stmt, func(s *sqlite.Stmt) (err error) {
-		n.Content, err = decodeContent(blob(s, 0))
+		n.Content, err = content.Decode(blob(s, 0))
 		ok = true
 		return err
 	})

@@ -1,10 +1,11 @@
-package mailboxdb
+package content_test
 
 import (
 	"bytes"
 	"testing"
 
 	"godwit.dev/godwit/internal/notification"
+	"godwit.dev/godwit/internal/store/content"
 )
 
 // FuzzContent decodes anything without harm, and what it accepts is encoded to the same content and hash again.
@@ -14,24 +15,24 @@ func FuzzContent(f *testing.F) {
 		{Title: "New ride", Body: "2.1 km away", Category: "NEW_RIDE", Data: []byte(`{"fare":120}`), ContentType: "application/json"},
 		{Data: []byte{0, 0xff}, ContentType: "application/octet-stream"},
 	} {
-		body, _ := encodeContent(&c)
+		body, _ := content.Encode(&c)
 		f.Add(body)
 		f.Add(body[:len(body)-1])
 	}
 	f.Fuzz(func(t *testing.T, stored []byte) {
-		c, err := decodeContent(stored)
+		c, err := content.Decode(stored)
 		if err != nil {
 			return
 		}
-		body, hash := encodeContent(&c)
-		again, err := decodeContent(body)
+		body, hash := content.Encode(&c)
+		again, err := content.Decode(body)
 		if err != nil {
 			t.Fatalf("what was encoded cannot be decoded: %v", err)
 		}
 		if again.Title != c.Title || again.Body != c.Body || again.Category != c.Category || again.ContentType != c.ContentType || !bytes.Equal(again.Data, c.Data) {
 			t.Errorf("got %+v, want %+v", again, c)
 		}
-		if _, h := encodeContent(&again); h != hash {
+		if _, h := content.Encode(&again); h != hash {
 			t.Error("the hash changed")
 		}
 	})
@@ -39,7 +40,7 @@ func FuzzContent(f *testing.F) {
 
 func TestTheHashIgnoresTheContentTypeAndNothingElse(t *testing.T) {
 	base := notification.Content{Title: "a", Body: "b", Category: "c", Data: []byte("d"), ContentType: "text/plain"}
-	_, want := encodeContent(&base)
+	_, want := content.Encode(&base)
 	for name, change := range map[string]func(*notification.Content){
 		"title":    func(c *notification.Content) { c.Title = "x" },
 		"body":     func(c *notification.Content) { c.Body = "x" },
@@ -49,12 +50,12 @@ func TestTheHashIgnoresTheContentTypeAndNothingElse(t *testing.T) {
 	} {
 		c := base
 		change(&c)
-		if _, got := encodeContent(&c); got == want {
+		if _, got := content.Encode(&c); got == want {
 			t.Errorf("other %s, same hash", name)
 		}
 	}
 	base.ContentType = "application/json"
-	if _, got := encodeContent(&base); got != want {
+	if _, got := content.Encode(&base); got != want {
 		t.Error("the content type changes the hash")
 	}
 }

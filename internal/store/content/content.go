@@ -1,0 +1,66 @@
+// Package content is how stores of mailboxes write what a notification says, the same in every database: one version byte,
+// the content type, then title, body, category and data, each behind its length as a varint. Everything after the content
+// type is what two publishes of one id must agree in.
+package content
+
+import (
+	"crypto/sha256"
+	"encoding/binary"
+	"errors"
+
+	"godwit.dev/godwit/internal/notification"
+)
+
+const version = 1
+
+var errDamaged = errors.New("stored content is damaged")
+
+// Encode returns what is stored of c and the hash by which a repeated id is compared.
+func Encode(c *notification.Content) (body []byte, hash int64) {
+	body = make([]byte, 0, 1+5*binary.MaxVarintLen32+len(c.ContentType)+len(c.Title)+len(c.Body)+len(c.Category)+len(c.Data))
+	body = append(body, version)
+	body = appendString(body, c.ContentType)
+	hashed := len(body)
+	body = appendString(body, c.Title)
+	body = appendString(body, c.Body)
+	body = appendString(body, c.Category)
+	body = binary.AppendUvarint(body, uint64(len(c.Data)))
+	body = append(body, c.Data...)
+	sum := sha256.Sum256(body[hashed:])
+	return body, int64(binary.BigEndian.Uint64(sum[:]))
+}
+
+func appendString(b []byte, s string) []byte {
+	return append(binary.AppendUvarint(b, uint64(len(s))), s...)
+}
+
+// Decode is the reverse. Data shares the memory of b.
+func Decode(b []byte) (c notification.Content, err error) {
+	if len(b) == 0 || b[0] != version {
+		return c, errDamaged
+	}
+	b = b[1:]
+	for _, s := range []*string{&c.ContentType, &c.Title, &c.Body, &c.Category} {
+		var part []byte
+		if part, b, err = cutPart(b); err != nil {
+			return c, err
+		}
+		*s = string(part)
+	}
+	data, rest, err := cutPart(b)
+	if err != nil || len(rest) > 0 {
+		return c, errDamaged
+	}
+	if len(data) > 0 {
+		c.Data = data
+	}
+	return c, nil
+}
+
+func cutPart(b []byte) (part, rest []byte, err error) {
+	n, w := binary.Uvarint(b)
+	if w <= 0 || n > uint64(len(b)-w) {
+		return nil, nil, errDamaged
+	}
+	return b[w : w+int(n)], b[w+int(n):], nil
+}
