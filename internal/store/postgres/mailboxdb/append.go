@@ -1,0 +1,207 @@
+package mailboxdb
+
+import (
+	"context"
+	"fmt"
+
+	"godwit.dev/godwit/internal/mailbox"
+	"godwit.dev/godwit/internal/notification"
+	"godwit.dev/godwit/internal/store/content"
+)
+
+// appendOp stores publishes to recipients of one lane.
+type appendOp struct {
+	taking
+	call  *call
+	parts []part
+	rows  int
+	bytes int
+}
+
+// part is of one publish those recipients that are on one lane.
+type part struct {
+	a    *mailbox.Append
+	to   []int // of a.To
+	prep *prepared
+}
+
+// prepared is what can be computed of a publish before it is stored.
+type prepared struct {
+	idKey int64
+	hash  int64
+	body  []byte
+}
+
+// Append implements mailbox.Store. Recipients of different lanes are in different commits.
+func (s *Store) Append(ctx context.Context, batch []*mailbox.Append) error {
+	if err := ctx.Err(); err != nil {
+		return fmt.Errorf("store notifications: %w", context.Cause(ctx))
+	}
+	ops := s.appendOps(batch)
+	total := 0
+	for _, list := range ops {
+		total += len(list)
+	}
+	if total == 0 {
+		return nil
+	}
+	c := newCall(total)
+	for lane, list := range ops {
+		for _, o := range list {
+			o.call = c
+			s.lanes[lane].submit(o)
+		}
+	}
+	err := c.wait(ctx, func() {
+		for _, list := range ops {
+			for _, o := range list {
+				if o.withdraw() {
+					c.finish(context.Cause(ctx))
+				}
+			}
+		}
+	})
+	return s.storeError("store notifications", err)
+}
+
+// appendOps divides publishes among the lanes.
+func (s *Store) appendOps(batch []*mailbox.Append) [][]*appendOp {
+	ops := make([][]*appendOp, len(s.lanes))
+	for _, a := range batch {
+		a.Results = append(a.Results[:0], make([]mailbox.AppendResult, len(a.To))...)
+		p := &prepared{idKey: idKey(a.N.App, a.N.ID)}
+		p.body, p.hash = content.Encode(&a.N.Content)
+		if len(a.To) == 1 {
+			add(&ops[s.laneOf(a.N.App, a.To[0])], part{a: a, to: []int{0}, prep: p})
+			continue
+		}
+		to := make([][]int, len(s.lanes))
+		for i, name := range a.To {
+			lane := s.laneOf(a.N.App, name)
+			to[lane] = append(to[lane], i)
+		}
+		for lane := range to {
+			if len(to[lane]) > 0 {
+				add(&ops[lane], part{a: a, to: to[lane], prep: p})
+			}
+		}
+	}
+	return ops
+}
+
+// add puts a part into the last op of a lane, or into a new one when that is full.
+func add(ops *[]*appendOp, p part) {
+	n := len(*ops)
+	if n == 0 || (*ops)[n-1].rows >= maxRows {
+		*ops = append(*ops, &appendOp{})
+		n++
+	}
+	o := (*ops)[n-1]
+	o.parts = append(o.parts, p)
+	o.rows += len(p.to)
+	o.bytes += len(p.prep.body) + 128*len(p.to)
+}
+
+func (o *appendOp) size() (rows, bytes int) { return o.rows, o.bytes }
+
+func (o *appendOp) done(err error) {
+	if !o.withdrawn() {
+		o.call.finish(err)
+	}
+}
+
+// append stores one publish: its content once and a row for each recipient.
+func (t *transaction) append(p *part) {
+	n := p.a.N
+	var shared *int64
+	for _, i := range p.to {
+		res := &p.a.Results[i]
+		*res = mailbox.AppendResult{Status: notification.Stored, ExpiresAt: n.ExpiresAt}
+		if !n.SendAt.IsZero() {
+			res.Status = notification.Scheduled
+		}
+		b := t.boxes[mailbox.Address{App: n.App, Recipient: p.a.To[i]}]
+		if b.last == p.a { // named twice in one publish
+			res.Duplicate = true
+			continue
+		}
+		if !p.a.Fresh && t.duplicate(b, n, p.prep, res) {
+			continue
+		}
+		t.replaceCollapsed(b, n)
+		if b.counted && b.pending >= t.l.s.cfg.MaxPending {
+			res.Err = fmt.Errorf("%s has %d: %w", b.Recipient, b.pending, mailbox.ErrFull)
+			if !p.a.Fresh { // one whose time is over has made way all the same
+				t.out.forget(b, n.ID, p.prep.idKey)
+			}
+			continue
+		}
+		pos := t.next[0]
+		t.next = t.next[1:]
+		if len(p.to) > 1 && shared == nil {
+			shared = &pos
+			t.out.content(pos, p.prep.body)
+		}
+		t.store(b, p, pos, shared)
+	}
+}
+
+// store adds a copy.
+func (t *transaction) store(b *box, p *part, pos int64, shared *int64) {
+	n := p.a.N
+	o := &open{box: b, pos: pos, id: n.ID, sendAt: toMS(n.SendAt), expires: toMS(n.ExpiresAt), flags: flagsOf(n), collapse: n.CollapseKey}
+	if n.SendAt.IsZero() {
+		b.lastSeq++
+		o.seq = b.lastSeq
+		t.pending++
+	} else {
+		t.scheduled++
+	}
+	b.copies++
+	b.pending++
+	b.changed, b.last = true, p.a
+	t.opens[pos] = o
+	if n.CollapseKey != "" {
+		b.collapse = append(b.collapse, o)
+	}
+	if !p.a.Fresh {
+		b.ids[n.ID] = &row{
+			pos: pos, recipient: b.key, id: n.ID, flags: o.flags, seq: o.seq, sendAt: o.sendAt, expires: o.expires, hash: p.prep.hash, open: true,
+		}
+	}
+	t.out.note(o, n, p.prep, shared)
+	t.tell.Stored = append(t.tell.Stored, mailbox.Item{Pos: pos, Recipient: b.Recipient, Seq: uint64(o.seq), N: n}) //nolint:gosec // counts from 0
+}
+
+// duplicate fills res if b has or lately had a notification of this id.
+func (t *transaction) duplicate(b *box, n *notification.Notification, p *prepared, res *mailbox.AppendResult) bool {
+	old := t.known(b, n.ID)
+	now := toMS(n.CreatedAt)
+	switch {
+	case old == nil:
+		return false
+	case !old.open && old.settled < now-notification.DedupWindow.Milliseconds():
+		return false // which hides it from now on
+	case old.hash != p.hash:
+		res.Err = fmt.Errorf("notification %s to %s: %w", n.ID, b.Recipient, mailbox.ErrConflict)
+		return true
+	}
+	res.Duplicate, res.Status, res.ExpiresAt = true, notification.Status(old.status), fromMS(old.expires) //nolint:gosec // as stored
+	if old.open {
+		res.Status = t.opens[old.pos].status(now)
+	}
+	return true
+}
+
+// replaceCollapsed settles what n replaces.
+func (t *transaction) replaceCollapsed(b *box, n *notification.Notification) {
+	if n.CollapseKey == "" {
+		return
+	}
+	now := toMS(n.CreatedAt)
+	for _, o := range b.collapse {
+		if !o.settled && o.collapse == n.CollapseKey && o.expires > now {
+			t.end(o, ending{id: o.id, as: notification.Replaced, at: now})
+		}
+	}
+}

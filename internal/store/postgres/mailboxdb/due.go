@@ -1,0 +1,172 @@
+package mailboxdb
+
+import (
+	"context"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"godwit.dev/godwit/internal/notification"
+)
+
+// dueSlice is how many copies a lane handles in one call of Due or Expire.
+const dueSlice = 500
+
+// Due implements mailbox.Store. Nodes that do it at once share the work: each passes over recipients that another has locked.
+func (s *Store) Due(ctx context.Context, now time.Time) (time.Time, error) {
+	const first = "SELECT coalesce(min(send_at), 0) FROM pending WHERE seq = 0"
+	next, err := s.sweep(ctx, first, toMS(now), func(l *lane) upkeep { return l.due(toMS(now)) })
+	return next, s.storeError("deliver scheduled notifications", err)
+}
+
+// Expire implements mailbox.Store.
+func (s *Store) Expire(ctx context.Context, now time.Time) (time.Time, error) {
+	const first = "SELECT coalesce(min(expires_at), 0) FROM pending"
+	next, err := s.sweep(ctx, first, toMS(now), func(l *lane) upkeep { return l.expire(toMS(now)) })
+	return next, s.storeError("expire notifications", err)
+}
+
+type upkeep = func(ctx context.Context, tx pgx.Tx, set *tableSet, did *outcome) error
+
+// sweep has each lane do a slice if something is to be done, and says when something will be.
+func (s *Store) sweep(ctx context.Context, first string, now int64, do func(l *lane) upkeep) (time.Time, error) {
+	next, err := s.first(ctx, first)
+	if err != nil || next == 0 || next > now {
+		return fromMS(next), err
+	}
+	if err := s.inLanes(ctx, s.lanes, do); err != nil {
+		return time.Time{}, err
+	}
+	next, err = s.first(ctx, first)
+	return fromMS(next), err
+}
+
+func (s *Store) first(ctx context.Context, sql string) (at int64, err error) {
+	err = s.db.Pool().QueryRow(ctx, sql).Scan(&at)
+	return at, err
+}
+
+// overdue is an open copy whose time has come.
+type overdue struct {
+	app, recipient string
+	row
+	collapse string
+	content  int64
+	lastSeq  int64
+}
+
+// takeOverdue locks recipients of the lane with copies for which due holds ($1 is now), as far as nobody else has them, and reads these copies.
+func (l *lane) takeOverdue(ctx context.Context, tx pgx.Tx, set *tableSet, now int64, due, order string) ([]overdue, error) {
+	rows, err := tx.Query(ctx, `SELECT key FROM recipient WHERE key IN (
+			SELECT p.recipient FROM pending p JOIN recipient r ON r.key = p.recipient WHERE `+due+` AND r.shard % $2 = $3 ORDER BY `+order+` LIMIT $4
+		) ORDER BY key FOR UPDATE SKIP LOCKED`, now, len(l.s.lanes), l.n, dueSlice)
+	if err != nil {
+		return nil, err
+	}
+	keys, err := pgx.CollectRows(rows, pgx.RowTo[int64])
+	if err != nil || len(keys) == 0 {
+		return nil, err
+	}
+	sql := set.text("overdue"+due, func() string {
+		return `SELECT a.name, r.name, r.last_seq, x.src, p.pos, p.recipient, x.id, p.flags, p.seq, x.created_at, p.send_at, p.expires_at,
+				coalesce(p.delivered_at, 0), p.attempts, coalesce(x.collapse_key, ''), coalesce(x.content, 0)
+			FROM (SELECT * FROM pending p WHERE p.recipient = ANY($2) AND ` + due + ` ORDER BY ` + order + ` LIMIT $3) AS p
+			JOIN recipient r ON r.key = p.recipient JOIN app a ON a.key = r.app
+			CROSS JOIN LATERAL (` + all(set.hours, "SELECT %[1]d::bigint AS src, n.id, n.created_at, n.collapse_key, n.content FROM note_%[1]d n WHERE n.recipient = p.recipient AND n.pos = p.pos") + `) AS x
+			ORDER BY ` + order
+	})
+	if rows, err = tx.Query(ctx, sql, now, keys, dueSlice); err != nil {
+		return nil, err
+	}
+	var list []overdue
+	var o overdue
+	_, err = pgx.ForEachRow(rows, []any{
+		&o.app, &o.recipient, &o.lastSeq, &o.src, &o.pos, &o.row.recipient, &o.id, &o.flags, &o.seq, &o.created, &o.sendAt, &o.expires,
+		&o.delivered, &o.attempts, &o.collapse, &o.content,
+	}, func() error {
+		list = append(list, o)
+		return nil
+	})
+	return list, err
+}
+
+// expire ends copies whose time is over.
+func (l *lane) expire(now int64) upkeep {
+	return func(ctx context.Context, tx pgx.Tx, set *tableSet, did *outcome) error {
+		list, err := l.takeOverdue(ctx, tx, set, now, "p.expires_at <= $1", "p.expires_at, p.pos")
+		if err != nil || len(list) == 0 {
+			return err
+		}
+		t := newTransaction(l, tx.Conn(), set)
+		for i := range list {
+			t.expire(&list[i], now)
+		}
+		return t.writeSlice(ctx, did)
+	}
+}
+
+func (t *transaction) expire(o *overdue, now int64) {
+	b := t.box(o.app, o.recipient)
+	b.key = o.row.recipient
+	c := t.openOf(b, &o.row)
+	mark := t.l.s.notes.mark(c.pos)
+	if c.delivered == 0 {
+		c.delivered = mark.deliveredAt
+	}
+	c.attempts = max(c.attempts, int32(mark.attempts)) //nolint:gosec // counts deliveries
+	t.end(c, ending{id: o.id, as: notification.Expired, at: now})
+}
+
+// writeSlice writes what was decided; the caller commits.
+func (t *transaction) writeSlice(ctx context.Context, did *outcome) error {
+	a := &asking{}
+	t.askSettles(a)
+	t.askRare(a)
+	*did = t.outcome
+	return a.send(ctx, t.conn)
+}
+
+// due gives scheduled copies their seq, unless they have expired meanwhile.
+func (l *lane) due(now int64) upkeep {
+	return func(ctx context.Context, tx pgx.Tx, set *tableSet, did *outcome) error {
+		list, err := l.takeOverdue(ctx, tx, set, now, "p.seq = 0 AND p.send_at <= $1", "p.send_at, p.pos")
+		if err != nil || len(list) == 0 {
+			return err
+		}
+		t := newTransaction(l, tx.Conn(), set)
+		var refs []itemRef
+		var keys, positions, seqs []int64
+		last := make(map[int64]int64)
+		for i := range list {
+			o := &list[i]
+			if o.expires <= now {
+				t.expire(o, now)
+				continue
+			}
+			key := o.row.recipient
+			last[key] = max(last[key], o.lastSeq) + 1
+			keys, positions, seqs = append(keys, key), append(positions, o.pos), append(seqs, last[key])
+			t.pending++
+			t.scheduled--
+			refs = append(refs, itemRef{app: o.app, recipient: o.recipient, key: key, pos: o.pos, seq: last[key], attempts: o.attempts})
+		}
+		items, err := readItems(ctx, tx.Conn(), set, refs)
+		if err != nil {
+			return err
+		}
+		for _, it := range items {
+			if it != nil {
+				t.tell.Due = append(t.tell.Due, *it)
+			}
+		}
+		a := &asking{}
+		a.ask("UPDATE pending p SET seq = q.seq FROM unnest($1::bigint[], $2::bigint[], $3::bigint[]) AS q(recipient, pos, seq) WHERE p.recipient = q.recipient AND p.pos = q.pos",
+			nil, keys, positions, seqs)
+		a.ask("UPDATE recipient r SET last_seq = q.seq FROM (SELECT key, max(seq) AS seq FROM unnest($1::bigint[], $2::bigint[]) AS q(key, seq) GROUP BY key) AS q WHERE r.key = q.key",
+			nil, keys, seqs)
+		if err := a.send(ctx, tx.Conn()); err != nil {
+			return err
+		}
+		return t.writeSlice(ctx, did)
+	}
+}

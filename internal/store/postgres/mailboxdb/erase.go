@@ -1,0 +1,128 @@
+package mailboxdb
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/jackc/pgx/v5"
+
+	"godwit.dev/godwit/internal/mailbox"
+)
+
+// eraseSlice is how many rows of an erased recipient one commit deletes.
+const eraseSlice = 500
+
+// Erase implements mailbox.Store. The recipient and what is pending for it are gone with the first commit; their rows
+// follow in slices. If this node dies meanwhile, another one goes on. It fails with mailbox.ErrNotFound for an unknown
+// recipient.
+func (s *Store) Erase(ctx context.Context, appName, name string) error {
+	s.notes.forget(appName, name)
+	l := s.lanes[s.laneOf(appName, name)]
+	b := &box{Address: mailbox.Address{App: appName, Recipient: name}}
+	err := s.inLanes(ctx, []*lane{l}, func(*lane) upkeep {
+		return func(ctx context.Context, tx pgx.Tx, _ *tableSet, did *outcome) error {
+			delete(l.keys, b.Address)
+			return eraseRecipient(ctx, tx, b, did)
+		}
+	})
+	if err != nil {
+		return s.storeError("erase recipient "+name, err)
+	}
+	if b.key == 0 {
+		return fmt.Errorf("recipient %s: %w", name, mailbox.ErrNotFound)
+	}
+	// What has begun is ended, also if nobody waits for it any more.
+	return s.storeError("erase recipient "+name, s.deleteRows(context.WithoutCancel(ctx), b.key))
+}
+
+// eraseRecipient takes a recipient out of the store and notes that its rows are to be deleted. b has no key if there is none.
+func eraseRecipient(ctx context.Context, tx pgx.Tx, b *box, did *outcome) error {
+	b.key = 0
+	if err := readKeys(ctx, tx.Conn(), []*box{b}); err != nil || b.key == 0 {
+		return err
+	}
+	tag, err := tx.Exec(ctx, lockRecipients, []int64{b.key})
+	if err != nil {
+		return err
+	}
+	if tag.RowsAffected() == 0 { // another node was faster
+		b.key = 0
+		return nil
+	}
+	a := &asking{}
+	a.ask("WITH p AS (DELETE FROM pending WHERE recipient = $1 RETURNING seq) SELECT count(*) FILTER (WHERE seq > 0), count(*) FILTER (WHERE seq = 0) FROM p",
+		func(rows pgx.Rows) error {
+			_, err := pgx.ForEachRow(rows, []any{&did.pending, &did.scheduled}, func() error {
+				did.pending, did.scheduled = -did.pending, -did.scheduled
+				return nil
+			})
+			return err
+		}, b.key)
+	for _, sql := range []string{
+		"DELETE FROM device WHERE recipient = $1", "DELETE FROM device_ack WHERE recipient = $1", "DELETE FROM nack WHERE recipient = $1",
+		"DELETE FROM reply WHERE recipient = $1", "DELETE FROM recipient WHERE key = $1", "INSERT INTO erasure (recipient) VALUES ($1)",
+	} {
+		a.ask(sql, nil, b.key)
+	}
+	return a.send(ctx, tx.Conn())
+}
+
+// deleteRows deletes the rows of an erased recipient.
+func (s *Store) deleteRows(ctx context.Context, key int64) error {
+	err := s.tables.with(ctx, func(set *tableSet) error {
+		for _, h := range set.hours {
+			var dones string
+			for _, d := range set.dones {
+				dones += fmt.Sprintf(", d%[1]d AS (DELETE FROM done_%[1]d WHERE pos IN (SELECT pos FROM n))", d)
+			}
+			if err := s.deleteSlices(ctx, fmt.Sprintf(`WITH n AS (
+					DELETE FROM note_%[1]d WHERE recipient = $1 AND pos IN (SELECT pos FROM note_%[1]d WHERE recipient = $1 LIMIT $2) RETURNING pos
+				)%[2]s SELECT count(*) FROM n`, h, dones), key); err != nil {
+				return err
+			}
+		}
+		for _, d := range set.days {
+			if err := s.deleteSlices(ctx, fmt.Sprintf(`WITH n AS (
+					DELETE FROM stub_%[1]d WHERE recipient = $1 AND pos IN (SELECT pos FROM stub_%[1]d WHERE recipient = $1 LIMIT $2) RETURNING pos
+				) SELECT count(*) FROM n`, d), key); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	return s.db.Do(ctx, "end an erasure", func(ctx context.Context, tx pgx.Tx) error {
+		_, err := tx.Exec(ctx, "DELETE FROM erasure WHERE recipient = $1", key)
+		return err
+	})
+}
+
+// deleteSlices repeats a statement that deletes some rows of a key and counts them, until there are no more.
+func (s *Store) deleteSlices(ctx context.Context, sql string, key int64) error {
+	for n := eraseSlice; n == eraseSlice; {
+		err := s.db.Do(ctx, "delete rows", func(ctx context.Context, tx pgx.Tx) error {
+			return tx.QueryRow(ctx, sql, key, eraseSlice).Scan(&n)
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// resumeErasures ends what a node that died has begun.
+func (s *Store) resumeErasures(ctx context.Context) error {
+	rows, err := s.db.Pool().Query(ctx, "SELECT recipient FROM erasure")
+	if err != nil {
+		return err
+	}
+	keys, err := pgx.CollectRows(rows, pgx.RowTo[int64])
+	for _, key := range keys {
+		if err == nil {
+			err = s.deleteRows(ctx, key)
+		}
+	}
+	return err
+}

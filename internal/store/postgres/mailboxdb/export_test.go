@@ -1,0 +1,20 @@
+package mailboxdb
+
+import (
+	"context"
+	"time"
+)
+
+// ShortHours has the tables of an hour hold less.
+func (c *Config) ShortHours(d time.Duration) { c.hour = d }
+
+// Seal seals what is past.
+func (s *Store) Seal(ctx context.Context) error {
+	for more := true; more; {
+		var err error
+		if more, err = s.seal(ctx); err != nil {
+			return err
+		}
+	}
+	return nil
+}

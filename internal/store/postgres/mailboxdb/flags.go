@@ -1,0 +1,115 @@
+package mailboxdb
+
+import (
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/hex"
+	"time"
+
+	"github.com/oklog/ulid/v2"
+
+	"godwit.dev/godwit/internal/notification"
+)
+
+// The flags of a copy: two bits of priority (0 is high, as backlogs are ordered), two of ack mode, whether it asks for
+// a reply. They are stored: never renumber.
+const (
+	priorityBits = 3
+	ackShift     = 2
+	ackBits      = 3 << ackShift
+	ackAllFlag   = int16(notification.AckAll) << ackShift
+	asksFlag     = 16
+)
+
+type flags int16
+
+func flagsOf(n *notification.Notification) flags {
+	f := flags(n.Priority-notification.High) | flags(n.Ack)<<ackShift
+	if !n.ReplyBy.IsZero() {
+		f |= asksFlag
+	}
+	return f
+}
+
+func (f flags) priority() notification.Priority {
+	return notification.Priority(f&priorityBits) + notification.High
+}
+func (f flags) ack() notification.AckMode { return notification.AckMode(f & ackBits >> ackShift) }
+func (f flags) asks() bool                { return f&asksFlag != 0 }
+
+// shards is into how many parts recipients are divided, for whoever works in parts. It is stored with each: never change it.
+const shards = 16
+
+// A random key lands on any page of an index, a key that begins with the time on its last one, which is cheaper by the
+// whole page that goes to the log after each checkpoint. So the key of an id that begins with its time (a ULID, as this server makes them, or a
+// UUID of version 7) does so too; keyTimeShift bits are left for a hash, which tells those of one millisecond apart.
+const (
+	keyTimeShift = 20
+	keyHashBits  = 1<<keyTimeShift - 1
+)
+
+// idKey is what an id is found by. It is stored, so it must stay the same for ever; two ids may share one.
+func idKey(app, id string) int64 {
+	h := nameHash(app, id)
+	if ms, ok := idTime(id); ok {
+		return int64(ms<<keyTimeShift | h&keyHashBits) //nolint:gosec // any number will do
+	}
+	return int64(h) //nolint:gosec // any number will do
+}
+
+// idTime is when an id was made, in milliseconds of Unix time, where the id tells.
+func idTime(id string) (ms uint64, ok bool) {
+	switch len(id) {
+	case ulid.EncodedSize:
+		u, err := ulid.ParseStrict(id)
+		if err != nil || u.String() != id { // which is upper case
+			return 0, false
+		}
+		ms = u.Time()
+	case 36:
+		if id[8] != '-' || id[13] != '-' || id[14] != '7' {
+			return 0, false
+		}
+		var b [6]byte
+		if _, err := hex.Decode(b[:], []byte(id[:8]+id[9:13])); err != nil {
+			return 0, false
+		}
+		ms = uint64(b[0])<<40 | uint64(b[1])<<32 | uint64(binary.BigEndian.Uint32(b[2:]))
+	}
+	return ms, ms != 0 && ms < 1<<(63-keyTimeShift)
+}
+
+// nameHash is hard to aim at, since names come from outside.
+func nameHash(app, name string) uint64 {
+	var buf [2*notification.MaxNameBytes + 1]byte
+	b := append(buf[:0], app...)
+	b = append(b, '\n')
+	b = append(b, name...)
+	sum := sha256.Sum256(b)
+	return binary.BigEndian.Uint64(sum[:])
+}
+
+func shardOf(app, name string) int { return int(nameHash(app, name) % shards) }
+
+// collapseHash is never 0, which stands for no key.
+func collapseHash(key string) int32 {
+	if key == "" {
+		return 0
+	}
+	return max(1, int32(nameHash("", key)>>33)) //nolint:gosec // 31 bits
+}
+
+func toMS(t time.Time) int64 {
+	if t.IsZero() {
+		return 0
+	}
+	return t.UnixMilli()
+}
+
+// fromMS is the reverse; what is not known (zero) is the zero time.
+func fromMS(ms int64) time.Time {
+	if ms <= 0 {
+		return time.Time{}
+	}
+	return time.UnixMilli(ms).UTC()
+}

@@ -1,0 +1,359 @@
+package mailboxdb
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"godwit.dev/godwit/internal/mailbox"
+	"godwit.dev/godwit/internal/store/postgres/pgdb"
+)
+
+const (
+	// maxRows and maxBytes bound a commit, give or take an op.
+	maxRows  = 1000
+	maxBytes = 1 << 20
+	// lazyAfter is how long an acknowledgement waits for a publish to ride on.
+	lazyAfter = 5 * time.Millisecond
+	// sliceAfter is how long upkeep waits for a moment in which no publish does.
+	sliceAfter = 20 * time.Millisecond
+	// commitWithin bounds one commit: a database that has stopped answering is away.
+	commitWithin = 10 * time.Second
+	// attempts is how often a commit is tried that others got into the way of.
+	attempts = 5
+	// maxAway is how many acknowledgements wait in a lane, by their bytes, while the database is away; more are
+	// dropped, and those notifications delivered again.
+	maxAway   = 16 << 20
+	awayPause = time.Second
+)
+
+// op is what waits for a lane.
+type op interface {
+	size() (rows, bytes int)
+	take() bool     // whether it is still wanted
+	done(err error) // the observer has been told
+}
+
+// outcome is what a commit did.
+type outcome struct {
+	tell               mailbox.Batch
+	pending, scheduled int64 // how many more wait
+}
+
+// lane commits what is to be done in the mailboxes of its recipients, in groups, one after the other. A recipient is always
+// on the same lane, so what concerns it is told in the order of the commits.
+type lane struct {
+	s    *Store
+	n    int
+	keys map[mailbox.Address]int64 // of recipients that were met lately
+	room map[int64]int64           // of recipients with many copies: up to how many they cannot be full
+	did  outcome                   // of the commit under way
+
+	mu     sync.Mutex
+	queue  []op // from head on
+	head   int
+	slices []*sliceOp
+	lazy   []op // nobody waits for these
+	lazyAt time.Time
+	held   int // bytes of lazy
+	away   bool
+	ended  bool
+	wake   chan struct{}
+}
+
+func newLane(s *Store, n int) *lane {
+	return &lane{s: s, n: n, keys: make(map[mailbox.Address]int64), room: make(map[int64]int64), wake: make(chan struct{}, 1)}
+}
+
+func (s *Store) laneOf(app, recipient string) int { return shardOf(app, recipient) % s.cfg.Lanes }
+
+func (l *lane) nudge() {
+	select {
+	case l.wake <- struct{}{}:
+	default:
+	}
+}
+
+// submit queues an op whose caller waits.
+func (l *lane) submit(o op) {
+	l.mu.Lock()
+	if l.ended {
+		l.mu.Unlock()
+		o.done(mailbox.ErrClosed)
+		return
+	}
+	l.queue = append(l.queue, o)
+	l.mu.Unlock()
+	l.nudge()
+}
+
+// submitLazy queues an op that rides on the next commit. Those that come while the database is away are kept up to a bound.
+func (l *lane) submitLazy(o op) {
+	_, bytes := o.size()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.ended || l.away && l.held+bytes > maxAway/len(l.s.lanes) {
+		return
+	}
+	if len(l.lazy) == 0 {
+		l.lazyAt = time.Now().Add(lazyAfter)
+	}
+	l.lazy = append(l.lazy, o)
+	l.held += bytes
+	l.nudge()
+}
+
+// close has the lane end once it has done what is queued.
+func (l *lane) close() {
+	l.mu.Lock()
+	l.ended = true
+	l.mu.Unlock()
+	l.nudge()
+}
+
+func (l *lane) queued() int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return len(l.queue) - l.head + len(l.lazy)
+}
+
+func (l *lane) run() {
+	for {
+		ops, slice, wait, ended := l.next()
+		switch {
+		case len(ops) > 0:
+			l.commit(ops)
+		case slice != nil:
+			l.slice(slice)
+		case ended:
+			return
+		case wait > 0:
+			timer := time.NewTimer(wait)
+			select {
+			case <-l.wake:
+			case <-timer.C:
+			}
+			timer.Stop()
+		default:
+			<-l.wake
+		}
+	}
+}
+
+// next takes what goes into the next commit. Upkeep comes when nobody else waits, or when it has waited itself.
+func (l *lane) next() (ops []op, slice *sliceOp, wait time.Duration, ended bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	rows, bytes := 0, 0
+	add := func(o op) bool {
+		r, b := o.size()
+		if len(ops) > 0 && (rows+r > maxRows || bytes+b > maxBytes) {
+			return false
+		}
+		rows, bytes = rows+r, bytes+b
+		ops = append(ops, o)
+		return true
+	}
+	if len(l.slices) > 0 && (len(l.queue) == l.head || time.Since(l.slices[0].since) > sliceAfter) {
+		slice = l.slices[0]
+		l.slices = l.slices[1:]
+		return nil, slice, 0, false
+	}
+	for l.head < len(l.queue) {
+		o := l.queue[l.head]
+		if o.take() && !add(o) {
+			break
+		}
+		l.queue[l.head] = nil
+		l.head++
+	}
+	if l.head == len(l.queue) {
+		l.queue, l.head = l.queue[:0], 0
+	}
+	wait = time.Until(l.lazyAt)
+	if len(l.lazy) > 0 && (len(ops) > 0 || wait <= 0 || l.ended) {
+		n := 0
+		for n < len(l.lazy) && add(l.lazy[n]) {
+			_, b := l.lazy[n].size()
+			l.held -= b
+			l.lazy[n] = nil
+			n++
+		}
+		if l.lazy = l.lazy[n:]; len(l.lazy) == 0 {
+			l.lazy = nil
+		}
+	}
+	if len(l.lazy) == 0 {
+		wait = 0
+	}
+	return ops, nil, wait, l.ended
+}
+
+// commit does ops in one transaction, tells what it did and releases those who wait. If something is wrong with one of
+// them the others do not suffer: each is done alone.
+func (l *lane) commit(ops []op) {
+	ctx, cancel := context.WithTimeoutCause(context.Background(), commitWithin, errNoAnswer)
+	err := l.try(ctx, ops)
+	cancel()
+	switch {
+	case err == nil:
+		l.s.full.Store(false)
+		l.setAway(false)
+		l.told(ops)
+	case len(ops) > 1 && rejected(err):
+		for _, o := range ops {
+			l.commit([]op{o})
+		}
+	default:
+		l.failed(ops, err)
+	}
+}
+
+var errNoAnswer = fmt.Errorf("PostgreSQL did not answer within %s", commitWithin)
+
+// rejected reports whether the database did not like a value.
+func rejected(err error) bool {
+	var pg *pgconn.PgError
+	return errors.As(err, &pg) && pg.Code[:2] == "22"
+}
+
+// told tells the observer of the commit and then releases those who wait.
+func (l *lane) told(ops []op) {
+	l.s.commits.Add(1)
+	l.s.appends.Add(uint64(len(l.did.tell.Stored)))
+	l.s.counts.changed(&l.did)
+	if obs, tell := l.s.obs.Load(), &l.did.tell; obs != nil && len(tell.Stored)+len(tell.Due)+len(tell.Settled) > 0 {
+		(*obs).Committed(tell)
+	}
+	for _, o := range ops {
+		o.done(nil)
+	}
+}
+
+func (l *lane) failed(ops []op, err error) {
+	away := pgdb.Away(err) || pgdb.NoSpace(err) || errors.Is(err, errNoAnswer)
+	l.setAway(away)
+	for _, o := range ops {
+		if q, ok := o.(*settleOp); ok && q.call == nil && away {
+			l.again(q)
+			continue
+		}
+		o.done(err)
+	}
+}
+
+func (l *lane) setAway(away bool) {
+	l.mu.Lock()
+	l.away = away
+	l.mu.Unlock()
+}
+
+// again has acknowledgements that nobody waits for tried once more, a little later.
+func (l *lane) again(q *settleOp) {
+	l.mu.Lock()
+	ended := l.ended
+	l.mu.Unlock()
+	if ended {
+		l.s.cfg.Log.Warn("acknowledgements were lost; they will come again", "count", len(q.batch))
+		return
+	}
+	l.submitLazy(q)
+	l.mu.Lock()
+	l.lazyAt = time.Now().Add(awayPause)
+	l.mu.Unlock()
+}
+
+// try commits ops, and again if others got into the way: the database undid it for a deadlock, or a table or a recipient
+// has gone. A connection that breaks is an error, whatever became of the commit.
+func (l *lane) try(ctx context.Context, ops []op) error {
+	for attempt := 1; ; attempt++ {
+		err := l.s.tables.with(ctx, func(set *tableSet) error { return l.transact(ctx, set, ops) })
+		if err == nil || attempt == attempts || !inTheWay(err) {
+			return err
+		}
+		time.Sleep(rand.N(time.Duration(attempt) * 5 * time.Millisecond)) // so that those who met do not meet again
+	}
+}
+
+// errGone: a recipient that was known is there no more.
+var errGone = errors.New("a recipient was erased meanwhile")
+
+func inTheWay(err error) bool {
+	var pg *pgconn.PgError
+	return errors.Is(err, errGone) || errors.As(err, &pg) && (pg.Code == "40P01" || pg.Code == "40001")
+}
+
+func (l *lane) transact(ctx context.Context, set *tableSet, ops []op) error {
+	conn, err := l.s.db.Pool().Acquire(ctx)
+	if err != nil {
+		return err
+	}
+	defer conn.Release()
+	t := newTransaction(l, conn.Conn(), set)
+	if err := t.run(ctx, ops); err != nil {
+		if !conn.Conn().IsClosed() && conn.Conn().PgConn().TxStatus() != 'I' {
+			if _, rerr := conn.Exec(ctx, "ROLLBACK"); rerr != nil {
+				_ = conn.Conn().Close(ctx)
+			}
+		}
+		return err
+	}
+	l.did = t.outcome
+	return nil
+}
+
+// sliceOp is a piece of upkeep that the lane does in a transaction of its own, for its recipients.
+type sliceOp struct {
+	do    upkeep
+	done  chan error
+	since time.Time
+}
+
+// slice does a piece of upkeep.
+func (l *lane) slice(o *sliceOp) {
+	ctx, cancel := context.WithTimeoutCause(context.Background(), commitWithin, errNoAnswer)
+	defer cancel()
+	var did outcome
+	err := l.s.tables.with(ctx, func(set *tableSet) error {
+		return l.s.db.Do(ctx, "commit", func(ctx context.Context, tx pgx.Tx) error {
+			did = outcome{}
+			return o.do(ctx, tx, set, &did)
+		})
+	})
+	if err == nil {
+		l.did = did
+		l.told(nil)
+	}
+	o.done <- err
+}
+
+// inLanes has each lane do a piece of upkeep and waits for all. What has begun is ended, so ctx only counts before.
+func (s *Store) inLanes(ctx context.Context, lanes []*lane, do func(l *lane) upkeep) error {
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	var waits []*sliceOp
+	var errs []error
+	for _, l := range lanes {
+		o := &sliceOp{do: do(l), done: make(chan error, 1), since: time.Now()}
+		l.mu.Lock()
+		if ended := l.ended; ended {
+			errs = append(errs, mailbox.ErrClosed)
+		} else {
+			l.slices = append(l.slices, o)
+			waits = append(waits, o)
+		}
+		l.mu.Unlock()
+		l.nudge()
+	}
+	for _, o := range waits {
+		errs = append(errs, <-o.done)
+	}
+	return errors.Join(errs...)
+}

@@ -1,0 +1,204 @@
+package mailboxdb
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/jackc/pgx/v5"
+
+	"godwit.dev/godwit/internal/mailbox"
+	"godwit.dev/godwit/internal/notification"
+)
+
+const (
+	listLimit = 100 // items of a page when the caller names no number
+	// maxExamined bounds the rows that one page of a history looks at when a status is asked for.
+	maxExamined = 5000
+)
+
+// Lookup implements mailbox.Store. It fails with mailbox.ErrNotFound when there is no such notification.
+func (s *Store) Lookup(ctx context.Context, appName, id, to string) (records []mailbox.Record, err error) {
+	err = s.tables.with(ctx, func(set *tableSet) error {
+		records = nil
+		conn, err := s.db.Pool().Acquire(ctx)
+		if err != nil {
+			return err
+		}
+		defer conn.Release()
+		records, err = s.lookup(ctx, conn.Conn(), set, appName, id, to)
+		return err
+	})
+	if err != nil {
+		return nil, s.storeError("look up notification "+id, err)
+	}
+	if len(records) == 0 {
+		return nil, fmt.Errorf("notification %s: %w", id, mailbox.ErrNotFound)
+	}
+	return records, nil
+}
+
+// lookup reads what became of copies, with what clients answered only for one recipient: a thousand answers are too much.
+// Of a recipient who got the id twice, the newer one counts.
+func (s *Store) lookup(ctx context.Context, conn *pgx.Conn, set *tableSet, appName, id, to string) ([]mailbox.Record, error) {
+	sql := set.text("lookup", func() string {
+		return "SELECT r.name, " + rowColumns + " FROM (" + set.copies(set.days, "n.id_key = $1 AND n.id = $2") + `) AS x
+			JOIN recipient r ON r.key = x.recipient JOIN app a ON a.key = r.app ` + set.standing() + `
+			WHERE a.name = $3 AND ($4 = '' OR r.name = $4) AND ` + kept + " ORDER BY x.pos"
+	})
+	rows, err := conn.Query(ctx, sql, idKey(appName, id), id, appName, to)
+	if err != nil {
+		return nil, err
+	}
+	now := s.nowMS()
+	var found []row
+	var names []string
+	newest := make(map[int64]int64)
+	var r row
+	var name string
+	_, err = pgx.ForEachRow(rows, append([]any{&name}, r.fields()...), func() error {
+		found, names = append(found, r), append(names, name)
+		newest[r.recipient] = r.pos
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	var records []mailbox.Record
+	var keys []int64
+	for i := range found {
+		if newest[found[i].recipient] == found[i].pos {
+			records, keys = append(records, found[i].record(names[i], now)), append(keys, found[i].recipient)
+		}
+	}
+	return records, s.readBeside(ctx, conn, records, keys, to != "")
+}
+
+// record shows the row as it stands at now: an overdue one is expired although nobody has written that yet.
+func (r *row) record(to string, now int64) mailbox.Record {
+	rec := mailbox.Record{
+		ID: r.id, To: to, Status: notification.Status(r.status), Ack: r.flags.ack(), Priority: r.flags.priority(), Seq: uint64(r.seq), //nolint:gosec // as stored
+		CreatedAt: fromMS(r.created), SendAt: fromMS(r.sendAt), ExpiresAt: fromMS(r.expires), DeliveredAt: fromMS(r.delivered), SettledAt: fromMS(r.settled),
+		Attempts: uint32(r.attempts), Pos: r.pos, //nolint:gosec // counts from 0
+	}
+	if r.open {
+		o := open{seq: r.seq, expires: r.expires, delivered: r.delivered}
+		if rec.Status = o.status(now); rec.Status == notification.Expired {
+			rec.SettledAt = rec.ExpiresAt
+		}
+	}
+	return rec
+}
+
+// readBeside adds what is kept beside copies: nacks, and answers if they are asked for.
+func (s *Store) readBeside(ctx context.Context, conn *pgx.Conn, records []mailbox.Record, keys []int64, replies bool) error {
+	if len(records) == 0 {
+		return nil
+	}
+	positions := make([]int64, len(records))
+	for i := range records {
+		positions[i] = records[i].Pos
+	}
+	a := &asking{}
+	var n int64
+	a.ask("SELECT q.n, k.count, k.reason FROM unnest($1::bigint[], $2::bigint[]) WITH ORDINALITY AS q(recipient, pos, n) JOIN nack k ON k.recipient = q.recipient AND k.pos = q.pos",
+		func(rows pgx.Rows) error {
+			var k nack
+			_, err := pgx.ForEachRow(rows, []any{&n, &k.count, &k.reason}, func() error {
+				records[n-1].Nacks, records[n-1].Reason = uint32(k.count), k.reason //nolint:gosec // counts from 0
+				return nil
+			})
+			return err
+		}, keys, positions)
+	if replies {
+		a.ask("SELECT q.n, k.status, k.content_type, k.data FROM unnest($1::bigint[], $2::bigint[]) WITH ORDINALITY AS q(recipient, pos, n) JOIN reply k ON k.recipient = q.recipient AND k.pos = q.pos",
+			func(rows pgx.Rows) error {
+				var k notification.Reply
+				_, err := pgx.ForEachRow(rows, []any{&n, &k.Status, &k.ContentType, &k.Data}, func() error {
+					if rec := &records[n-1]; rec.Status == notification.Replied {
+						found := k
+						found.Data = slices.Clone(k.Data)
+						rec.Reply = &found
+					}
+					return nil
+				})
+				return err
+			}, keys, positions)
+	}
+	return a.send(ctx, conn)
+}
+
+// History implements mailbox.Store.
+func (s *Store) History(ctx context.Context, appName, name string, status notification.Status, limit int, cursor int64) (items []mailbox.Record, next int64, err error) {
+	if limit <= 0 {
+		limit = listLimit
+	}
+	if cursor <= 0 {
+		cursor = 1<<63 - 1
+	}
+	err = s.tables.with(ctx, func(set *tableSet) error {
+		conn, err := s.db.Pool().Acquire(ctx)
+		if err != nil {
+			return err
+		}
+		defer conn.Release()
+		items, next, err = s.history(ctx, conn.Conn(), set, mailbox.Address{App: appName, Recipient: name}, status, limit, cursor)
+		return err
+	})
+	if err != nil {
+		return nil, 0, s.storeError("list notifications of "+name, err)
+	}
+	return items, next, nil
+}
+
+func (s *Store) history(ctx context.Context, conn *pgx.Conn, set *tableSet, of mailbox.Address, status notification.Status, limit int, cursor int64) (items []mailbox.Record, next int64, err error) {
+	b := []*box{{Address: of}}
+	if err := readKeys(ctx, conn, b); err != nil || b[0].key == 0 {
+		return nil, 0, err
+	}
+	now := s.nowMS()
+	for examined := 0; ; {
+		page, err := readHistory(ctx, conn, set, b[0], cursor, limit+1)
+		if err != nil {
+			return nil, 0, err
+		}
+		var keys []int64
+		for i := range page {
+			if len(items) == limit || examined == maxExamined {
+				next = cursor
+				break
+			}
+			examined++
+			cursor = page[i].pos
+			if rec := page[i].record(of.Recipient, now); status == 0 || rec.Status == status {
+				items, keys = append(items, rec), append(keys, b[0].key)
+			}
+		}
+		if err := s.readBeside(ctx, conn, items[len(items)-len(keys):], keys, false); err != nil {
+			return nil, 0, err
+		}
+		if next != 0 || len(page) <= limit {
+			return items, next, nil
+		}
+	}
+}
+
+// readHistory reads copies before a position, newest first, without those whose id was used again.
+func readHistory(ctx context.Context, conn *pgx.Conn, set *tableSet, b *box, before int64, limit int) (page []row, err error) {
+	sql := set.text("history", func() string {
+		return "SELECT " + rowColumns + " FROM (" + set.copies(set.days, "n.recipient = $1 AND n.pos < $2") + ") AS x " + set.standing() + `
+			WHERE ` + kept + ` AND NOT EXISTS (SELECT FROM (` +
+			set.copies(set.days, "n.id_key = x.id_key AND n.recipient = x.recipient AND n.id = x.id AND n.pos > x.pos") + `) AS newer)
+			ORDER BY x.pos DESC LIMIT $3`
+	})
+	rows, err := conn.Query(ctx, sql, b.key, before, limit)
+	if err != nil {
+		return nil, err
+	}
+	var r row
+	_, err = pgx.ForEachRow(rows, r.fields(), func() error {
+		page = append(page, r)
+		return nil
+	})
+	return page, err
+}

@@ -1,0 +1,167 @@
+// Package mailboxdb keeps mailboxes in a schema of PostgreSQL, for any number of nodes at once. DESIGN.md in
+// internal/store/postgres says why it is as it is.
+package mailboxdb
+
+import (
+	"context"
+	"embed"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"godwit.dev/godwit/internal/mailbox"
+	"godwit.dev/godwit/internal/store/postgres/pgdb"
+)
+
+//go:embed schema/*.sql
+var schema embed.FS
+
+// Config says how mailboxes are kept. URL is needed; the zero value of every other field is a good default.
+type Config struct {
+	URL        string
+	Schema     string           // "" is godwit_mailbox
+	MaxPending int              // unsettled notifications of one recipient; 0: 1000
+	Lanes      int              // commits under way at once, at most shards; 0: 2. More rows in a commit are what saves work, not more commits
+	Now        func() time.Time // the store's one clock; nil: the database's
+	Log        *slog.Logger     // nil: discards
+
+	hour time.Duration // what the tables of an hour hold; shorter in tests
+}
+
+func (c *Config) setDefaults() {
+	if c.Schema == "" {
+		c.Schema = "godwit_mailbox"
+	}
+	if c.MaxPending == 0 {
+		c.MaxPending = 1000
+	}
+	if c.Lanes <= 0 {
+		c.Lanes = 2
+	}
+	c.Lanes = min(c.Lanes, shards)
+	if c.Log == nil {
+		c.Log = slog.New(slog.DiscardHandler)
+	}
+	if c.hour == 0 {
+		c.hour = time.Hour
+	}
+}
+
+// readers is how many connections there are beside those of the lanes: for reads, upkeep and notes.
+const readers = 6
+
+// Store is a mailbox.Store.
+type Store struct {
+	cfg    Config
+	db     *pgdb.DB
+	now    func() time.Time
+	obs    atomic.Pointer[mailbox.Observer]
+	tables tables
+	lanes  []*lane
+	notes  notes
+	counts counts
+
+	closing   chan struct{}
+	wg        sync.WaitGroup // of the lanes and of notes
+	closeOnce sync.Once
+
+	commits, appends atomic.Uint64
+	full             atomic.Bool // the database's disk was full a moment ago
+}
+
+var _ mailbox.Store = (*Store)(nil)
+
+// Open opens the mailboxes of a database, and makes what is missing.
+func Open(ctx context.Context, cfg Config) (*Store, error) {
+	cfg.setDefaults()
+	migrations, err := fs.Sub(schema, "schema")
+	if err != nil {
+		return nil, fmt.Errorf("open mailboxes: %w", err)
+	}
+	db, err := pgdb.Open(ctx, pgdb.Config{
+		URL: cfg.URL, Schema: cfg.Schema, Migrations: migrations, MaxConns: cfg.Lanes + readers, Settings: settings, Now: cfg.Now, Log: cfg.Log,
+	})
+	if err != nil {
+		return nil, fmt.Errorf("open mailboxes: %w", err)
+	}
+	s := &Store{cfg: cfg, db: db, now: db.Clock(), closing: make(chan struct{})}
+	s.tables.s = s
+	if err := s.tables.ensure(ctx); err != nil {
+		db.Close()
+		return nil, fmt.Errorf("open mailboxes: %w", err)
+	}
+	s.notes.init(s)
+	for i := range cfg.Lanes {
+		l := newLane(s, i)
+		s.lanes = append(s.lanes, l)
+		s.wg.Go(l.run)
+	}
+	s.wg.Go(s.notes.run)
+	s.wg.Go(s.tables.keep)
+	return s, nil
+}
+
+// Close writes what is queued and closes the connections. Calls under way end first.
+func (s *Store) Close() error {
+	s.closeOnce.Do(func() {
+		for _, l := range s.lanes {
+			l.close()
+		}
+		close(s.closing)
+		s.wg.Wait()
+		s.notes.write(true)
+		s.db.Close()
+	})
+	return nil
+}
+
+// settings of connections: what is planned once is as good for the next call, and each plan goes along indexes, since
+// tables that were made a moment ago have no statistics.
+const settings = "SET plan_cache_mode = force_generic_plan; SET enable_seqscan = off; SET enable_hashjoin = off; SET enable_mergejoin = off; SET jit = off"
+
+func (s *Store) closed() bool {
+	select {
+	case <-s.closing:
+		return true
+	default:
+		return false
+	}
+}
+
+// Observe implements mailbox.Store. Each lane tells of its own recipients.
+func (s *Store) Observe(obs mailbox.Observer) { s.obs.Store(&obs) }
+
+// Clock implements mailbox.Store.
+func (s *Store) Clock() func() time.Time { return s.now }
+
+func (s *Store) nowMS() int64 { return s.now().UnixMilli() }
+
+// LookAgain implements mailbox.Store: other nodes publish what comes due.
+func (s *Store) LookAgain() time.Duration { return time.Second }
+
+// storeError gives errors of the layers below their meaning for callers.
+func (s *Store) storeError(op string, err error) error {
+	switch {
+	case err == nil:
+		return nil
+	case pgdb.NoSpace(err):
+		s.full.Store(true)
+		return fmt.Errorf("%s: %w: %w", op, mailbox.ErrNoSpace, err)
+	case s.closed() && !errors.Is(err, mailbox.ErrClosed):
+		return fmt.Errorf("%s: %w: %w", op, mailbox.ErrClosed, err)
+	}
+	return fmt.Errorf("%s: %w", op, err)
+}
+
+// Ready implements mailbox.Store.
+func (s *Store) Ready(ctx context.Context) error {
+	if s.closed() {
+		return fmt.Errorf("commit: %w", mailbox.ErrClosed)
+	}
+	var one int
+	return s.storeError("ask PostgreSQL", s.db.Pool().QueryRow(ctx, "SELECT 1").Scan(&one))
+}

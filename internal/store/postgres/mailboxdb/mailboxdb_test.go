@@ -1,0 +1,100 @@
+package mailboxdb_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"godwit.dev/godwit/internal/mailbox"
+	"godwit.dev/godwit/internal/store/postgres/mailboxdb"
+	"godwit.dev/godwit/internal/store/postgres/pgtest"
+	"godwit.dev/godwit/internal/store/storetest"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// opener opens stores for the conformance suite; change alters their configuration.
+func opener(change func(*mailboxdb.Config)) storetest.OpenFunc {
+	return func(t *testing.T, opts storetest.Options) storetest.Opened {
+		cfg := mailboxdb.Config{URL: pgtest.URL(t), Schema: pgtest.Schema(t), MaxPending: opts.MaxPending, Now: opts.Now}
+		change(&cfg)
+		s := open(t, cfg)
+		return storetest.Opened{
+			Store: s,
+			Reopen: func() mailbox.Store {
+				if err := s.Close(); err != nil {
+					t.Fatalf("close: %v", err)
+				}
+				s = open(t, cfg)
+				return s
+			},
+		}
+	}
+}
+
+func open(t testing.TB, cfg mailboxdb.Config) *mailboxdb.Store {
+	t.Helper()
+	s, err := mailboxdb.Open(t.Context(), cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := s.Close(); err != nil {
+			t.Errorf("close: %v", err)
+		}
+	})
+	return s
+}
+
+func TestTwoStores(t *testing.T) {
+	storetest.RunTwo(t, func(t *testing.T, now func() time.Time) (a, b mailbox.Store) {
+		cfg := mailboxdb.Config{URL: pgtest.URL(t), Schema: pgtest.Schema(t), Now: now}
+		return open(t, cfg), open(t, cfg)
+	})
+}
+
+func TestConformance(t *testing.T) { storetest.Run(t, opener(func(*mailboxdb.Config) {})) }
+
+// sealing seals whatever is past before anything is asked of the store.
+type sealing struct {
+	*mailboxdb.Store
+	t *testing.T
+}
+
+func (s sealing) seal() {
+	if err := s.Store.Seal(context.Background()); err != nil && s.Store.Ready(context.Background()) == nil {
+		s.t.Errorf("seal: %v", err)
+	}
+}
+
+func (s sealing) Append(ctx context.Context, batch []*mailbox.Append) error {
+	s.seal()
+	return s.Store.Append(ctx, batch)
+}
+
+func (s sealing) Settle(ctx context.Context, batch []*mailbox.Settle) error {
+	s.seal()
+	return s.Store.Settle(ctx, batch)
+}
+
+func (s sealing) Pending(ctx context.Context, qs []mailbox.PendingQuery) ([]mailbox.PendingResult, error) {
+	s.seal()
+	return s.Store.Pending(ctx, qs)
+}
+
+func (s sealing) Lookup(ctx context.Context, app, id, to string) ([]mailbox.Record, error) {
+	s.seal()
+	return s.Store.Lookup(ctx, app, id, to)
+}
+
+func TestConformanceWhileHoursAreSealed(t *testing.T) {
+	storetest.Run(t, func(t *testing.T, opts storetest.Options) storetest.Opened {
+		o := opener(func(c *mailboxdb.Config) { c.ShortHours(5 * time.Second) })(t, opts)
+		wrap := func(s mailbox.Store) mailbox.Store { return sealing{s.(*mailboxdb.Store), t} }
+		reopen := o.Reopen
+		o.Store, o.Reopen = wrap(o.Store), func() mailbox.Store { return wrap(reopen()) }
+		return o
+	})
+}

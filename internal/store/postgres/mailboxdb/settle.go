@@ -1,0 +1,274 @@
+package mailboxdb
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"godwit.dev/godwit/internal/mailbox"
+	"godwit.dev/godwit/internal/notification"
+)
+
+// deviceMemory is how long a device is known after it was last seen: an ack "all" waits for it that long.
+const deviceMemory = 30 * 24 * time.Hour
+
+// settleOp settles copies of recipients of one lane.
+type settleOp struct {
+	taking
+	call  *call // nil: nobody waits
+	batch []*mailbox.Settle
+}
+
+func (s *Store) settleOps(batch []*mailbox.Settle) [][]*settleOp {
+	ops := make([][]*settleOp, len(s.lanes))
+	for _, q := range batch {
+		lane := s.laneOf(q.App, q.Recipient)
+		n := len(ops[lane])
+		if n == 0 || len(ops[lane][n-1].batch) >= maxRows {
+			ops[lane] = append(ops[lane], &settleOp{})
+			n++
+		}
+		o := ops[lane][n-1]
+		o.batch = append(o.batch, q)
+	}
+	return ops
+}
+
+// Settle implements mailbox.Store.
+func (s *Store) Settle(ctx context.Context, batch []*mailbox.Settle) error {
+	if err := ctx.Err(); err != nil {
+		return fmt.Errorf("settle notifications: %w", context.Cause(ctx))
+	}
+	ops := s.settleOps(batch)
+	total := 0
+	for _, list := range ops {
+		total += len(list)
+	}
+	if total == 0 {
+		return nil
+	}
+	c := newCall(total)
+	for lane, list := range ops {
+		for _, o := range list {
+			o.call = c
+			s.lanes[lane].submit(o)
+		}
+	}
+	err := c.wait(ctx, func() {
+		for _, list := range ops {
+			for _, o := range list {
+				if o.withdraw() {
+					c.finish(context.Cause(ctx))
+				}
+			}
+		}
+	})
+	return s.storeError("settle notifications", err)
+}
+
+// SettleLater implements mailbox.Store.
+func (s *Store) SettleLater(batch []*mailbox.Settle) {
+	for lane, list := range s.settleOps(batch) {
+		for _, o := range list {
+			s.lanes[lane].submitLazy(o)
+		}
+	}
+}
+
+func (o *settleOp) size() (rows, bytes int) {
+	bytes = 64 * len(o.batch)
+	for _, q := range o.batch {
+		if q.Reply != nil {
+			bytes += len(q.Reply.Data)
+		}
+	}
+	return len(o.batch), bytes
+}
+
+func (o *settleOp) done(err error) {
+	if o.call != nil && !o.withdrawn() {
+		o.call.finish(err)
+	}
+}
+
+// openFor is the open copy that a settle means, or nil.
+func (t *transaction) openFor(q *mailbox.Settle) *open {
+	b := t.boxes[mailbox.Address{App: q.App, Recipient: q.Recipient}]
+	pos := q.Pos
+	if pos == 0 {
+		r := t.known(b, q.ID)
+		if r == nil || !r.open {
+			return nil
+		}
+		pos = r.pos
+	}
+	if o := t.opens[pos]; o != nil && o.box == b && !o.settled {
+		return o
+	}
+	return nil
+}
+
+func (t *transaction) settle(q *mailbox.Settle) mailbox.SettleOutcome {
+	o := t.openFor(q)
+	if o == nil {
+		return t.settleClosed(q)
+	}
+	at, mark := toMS(q.At), t.l.s.notes.mark(o.pos)
+	if mark.deliveredAt == 0 {
+		mark.deliveredAt = toMS(q.DeliveredAt)
+	}
+	if o.delivered == 0 {
+		o.delivered = mark.deliveredAt
+	}
+	o.attempts = max(o.attempts, int32(mark.attempts), int32(q.Attempts)) //nolint:gosec // counts deliveries
+	done := ending{id: q.ID, as: q.As, at: at, device: q.Device}
+	if q.As == notification.Acked && o.flags.ack() == notification.AckNone { // an eager client's ack overtook the note of the first write
+		done.as, done.device = notification.Delivered, ""
+		if o.delivered == 0 {
+			o.delivered = at
+		}
+	}
+	if q.As == notification.Replied {
+		if done.reply = q.Reply; !o.flags.asks() { // nobody waits for the answer
+			done.as, done.reply = notification.Acked, nil
+		}
+	}
+	switch {
+	case o.expires <= at && !inGrace(o.expires, o.delivered, q):
+		t.end(o, ending{id: q.ID, as: notification.Expired, at: o.expires})
+		return mailbox.SettleLate
+	case !q.As.Settled(o.flags.ack()): // "delivered" settles only what asks for no ack
+		t.out.mark(o)
+		return mailbox.SettlePartial
+	case q.Nack:
+		if !t.countNack(o, q) {
+			t.out.mark(o)
+			return mailbox.SettlePartial
+		}
+	case q.As == notification.Acked && o.flags.ack() == notification.AckAll:
+		if !t.countAck(o, q) {
+			return mailbox.SettlePartial
+		}
+	}
+	t.end(o, done)
+	return mailbox.SettleDone
+}
+
+// inGrace reports whether an ack after the expiry counts: it comes from who got the notification before that.
+func inGrace(expires, delivered int64, q *mailbox.Settle) bool {
+	return delivered > 0 && delivered <= expires && (q.As == notification.Acked || q.As == notification.Replied) &&
+		toMS(q.At) <= expires+notification.AckGrace.Milliseconds()
+}
+
+// settleClosed handles what is not open: an ack in the grace after expiry still counts.
+func (t *transaction) settleClosed(q *mailbox.Settle) mailbox.SettleOutcome {
+	b := t.boxes[mailbox.Address{App: q.App, Recipient: q.Recipient}]
+	var r *row
+	if q.Pos == 0 {
+		r = t.known(b, q.ID)
+	} else if r = t.closed[q.Pos]; r == nil || r.recipient != b.key {
+		if o := t.opens[q.Pos]; o != nil && o.box == b { // by this commit
+			return settledBefore(o.as)
+		}
+		return mailbox.SettleUnknown
+	}
+	switch {
+	case r == nil || q.ID != "" && r.id != q.ID:
+		return mailbox.SettleUnknown
+	case notification.Status(r.status) != notification.Expired: //nolint:gosec // as stored
+		return mailbox.SettleAlready
+	}
+	if r.delivered == 0 {
+		r.delivered = toMS(q.DeliveredAt)
+	}
+	if !inGrace(r.expires, r.delivered, q) {
+		return mailbox.SettleLate
+	}
+	as := q.As
+	switch {
+	case as == notification.Replied && !r.flags.asks():
+		as = notification.Acked
+	case as == notification.Replied && q.Reply != nil:
+		t.out.reply(b, r.pos, toMS(q.At), q.Reply)
+	}
+	r.status, r.settled, r.attempts = int16(as), toMS(q.At), max(r.attempts, int32(q.Attempts)) //nolint:gosec // counts deliveries
+	t.out.revive(r)
+	t.tell.Settled = append(t.tell.Settled, mailbox.Settled{
+		App: q.App, Recipient: q.Recipient, ID: r.id, Pos: r.pos, As: as, Device: q.Device, At: q.At,
+	})
+	return mailbox.SettleDone
+}
+
+func settledBefore(as notification.Status) mailbox.SettleOutcome {
+	if as == notification.Expired {
+		return mailbox.SettleLate
+	}
+	return mailbox.SettleAlready
+}
+
+// ending says how a copy ends.
+type ending struct {
+	id     string
+	as     notification.Status
+	at     int64
+	device string
+	reply  *notification.Reply // nil: none
+}
+
+// end ends an open copy.
+func (t *transaction) end(o *open, end ending) {
+	o.settled, o.as, o.at = true, end.as, end.at
+	o.box.pending--
+	if o.scheduled() {
+		t.scheduled--
+	} else {
+		t.pending--
+	}
+	t.out.settle(o)
+	if end.reply != nil {
+		t.out.reply(o.box, o.pos, end.at, end.reply)
+	}
+	if o.flags.ack() == notification.AckAll {
+		t.out.forgetAcks(o)
+	}
+	t.tell.Settled = append(t.tell.Settled, mailbox.Settled{
+		App: o.box.App, Recipient: o.box.Recipient, ID: end.id, Pos: o.pos, As: end.as, Device: end.device, At: fromMS(end.at),
+	})
+}
+
+// countNack notes that a client could not take a copy and reports whether that was once too often. A later nack that gives
+// no reason leaves the one before.
+func (t *transaction) countNack(o *open, q *mailbox.Settle) (enough bool) {
+	n := t.nacks[o.pos]
+	n.count++
+	n.at = toMS(q.At)
+	if q.Reason != "" {
+		n.reason = q.Reason
+	}
+	return n.count >= notification.MaxNacks
+}
+
+// countAck notes a device's ack and reports whether every device has acknowledged now: those online, and those seen in
+// the last 30 days.
+func (t *transaction) countAck(o *open, q *mailbox.Settle) (all bool) {
+	acked := t.acks[o.pos]
+	if q.Device != "" {
+		acked[q.Device] = true
+		t.out.deviceAck(o, q.Device)
+	}
+	if len(acked) == 0 {
+		return false
+	}
+	since := toMS(q.At.Add(-deviceMemory))
+	for _, d := range o.box.devices {
+		if d.seen >= since && !acked[d.name] {
+			return false
+		}
+	}
+	for _, name := range append(t.l.s.notes.devicesOf(q.App, q.Recipient, since), q.Online...) {
+		if !acked[name] {
+			return false
+		}
+	}
+	return true
+}

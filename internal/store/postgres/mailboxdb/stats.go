@@ -1,0 +1,70 @@
+package mailboxdb
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"godwit.dev/godwit/internal/mailbox"
+)
+
+const (
+	// countShare is what part of the time may go into counting what waits.
+	countShare = 100
+	// countWithin bounds one count.
+	countWithin = 5 * time.Second
+)
+
+// counts is how much waits, as of the last count and with what this node has committed since.
+type counts struct {
+	mu                 sync.Mutex
+	pending, scheduled int64
+	next               time.Time // when to count again: other nodes commit too
+}
+
+// changed adds what a commit has changed.
+func (c *counts) changed(did *outcome) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.pending += did.pending
+	c.scheduled += did.scheduled
+}
+
+// Stats implements mailbox.Store.
+func (s *Store) Stats() mailbox.Stats {
+	st := mailbox.Stats{Commits: s.commits.Load(), Appends: s.appends.Load(), Full: s.full.Load()}
+	for _, l := range s.lanes {
+		st.Queued += l.queued()
+	}
+	st.Pending, st.Scheduled = s.countWaiting()
+	return st
+}
+
+// countWaiting counts again if that takes little of the time. If it cannot, what was known is returned.
+func (s *Store) countWaiting() (pending, scheduled int64) {
+	c := &s.counts
+	c.mu.Lock()
+	due := !time.Now().Before(c.next)
+	pending, scheduled = c.pending, c.scheduled
+	c.mu.Unlock()
+	if !due || s.closed() {
+		return pending, scheduled
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), countWithin)
+	defer cancel()
+	began := time.Now()
+	err := s.db.Pool().QueryRow(ctx, "SELECT count(*) FILTER (WHERE seq > 0), count(*) FILTER (WHERE seq = 0) FROM pending").Scan(&pending, &scheduled)
+	took := time.Since(began)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if err == nil {
+		c.pending, c.scheduled = pending, scheduled
+	}
+	if took > countCheap {
+		c.next = time.Now().Add(countShare * took)
+	}
+	return c.pending, c.scheduled
+}
+
+// countCheap is what a count may take that is made whenever somebody asks.
+const countCheap = 100 * time.Millisecond

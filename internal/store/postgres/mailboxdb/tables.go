@@ -1,0 +1,324 @@
+package mailboxdb
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"hash/fnv"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"godwit.dev/godwit/internal/store/postgres/pgdb"
+)
+
+// tableSet is which tables there are, oldest first. It is never changed, but replaced.
+type tableSet struct {
+	hours []int64 // not sealed
+	dones []int64 // hours, and the one before them
+	days  []int64
+	texts *sync.Map // statements over all of them, by what they are for
+}
+
+// tables knows which there are. They are made ahead, so that other nodes know of them before something is in them; and a
+// statement that names one that was dropped fails, is made anew and done again.
+type tables struct {
+	s   *Store
+	mu  sync.Mutex // held while they are looked up or made
+	set atomic.Pointer[tableSet]
+}
+
+const (
+	// lookEvery is how often a node looks which tables others have made or dropped: well before an hour begins that was made ahead.
+	lookEvery = 10 * time.Second
+	dayLength = 24 * time.Hour
+)
+
+// Advisory locks of a schema, by their first half: "Gdwm" and what follows.
+const (
+	lockTables = 0x4764776d + iota
+	lockSeal
+)
+
+func (t *tables) hourAt(ms int64) int64 { return ms / t.s.cfg.hour.Milliseconds() }
+
+func dayAt(ms int64) int64 { return ms / dayLength.Milliseconds() }
+
+// now returns the tables there are at this moment, among them that of the current hour.
+func (t *tables) now(ctx context.Context) (*tableSet, error) {
+	set := t.set.Load()
+	if set != nil && slices.Contains(set.hours, t.hourAt(t.s.nowMS())) {
+		return set, nil
+	}
+	if err := t.ensure(ctx); err != nil {
+		return nil, err
+	}
+	return t.set.Load(), nil
+}
+
+// ensure looks which tables there are and makes those of this hour and the next.
+func (t *tables) ensure(ctx context.Context) error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	hour := t.hourAt(t.s.nowMS())
+	wanted := []int64{hour, hour + 1}
+	set, err := t.read(ctx, t.s.db.Pool())
+	if err != nil {
+		return err
+	}
+	missing := func(h int64) bool { return !slices.Contains(set.hours, h) }
+	if slices.ContainsFunc(wanted, missing) {
+		err := t.s.db.Do(ctx, "make the tables of an hour", func(ctx context.Context, tx pgx.Tx) error {
+			if err := t.lock(ctx, tx, lockTables); err != nil {
+				return err
+			}
+			if set, err = t.read(ctx, tx); err != nil { // another node may have made them meanwhile
+				return err
+			}
+			for _, h := range slices.DeleteFunc(wanted, func(h int64) bool { return !missing(h) }) {
+				if err := makeHour(ctx, tx, h); err != nil {
+					return err
+				}
+				set.hours, set.dones = append(set.hours, h), append(set.dones, h)
+			}
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+		slices.Sort(set.hours)
+		slices.Sort(set.dones)
+	}
+	t.set.Store(set)
+	return nil
+}
+
+// keep looks again and again, until the store is closed.
+func (t *tables) keep() {
+	tick := time.NewTicker(lookEvery)
+	defer tick.Stop()
+	for {
+		select {
+		case <-t.s.closing:
+			return
+		case <-tick.C:
+		}
+		ctx, cancel := context.WithTimeout(context.Background(), lookEvery)
+		if err := t.ensure(ctx); err != nil && !t.s.closed() {
+			t.s.cfg.Log.WarnContext(ctx, "tables of mailboxes could not be looked up", "error", err)
+		}
+		cancel()
+	}
+}
+
+type querier interface {
+	Query(ctx context.Context, sql string, args ...any) (pgx.Rows, error)
+}
+
+func (t *tables) read(ctx context.Context, q querier) (*tableSet, error) {
+	set := &tableSet{texts: &sync.Map{}}
+	rows, err := q.Query(ctx, "SELECT 0, number, sealed FROM hour UNION ALL SELECT 1, number, false FROM day ORDER BY 1, 2")
+	if err != nil {
+		return nil, pgdb.Error("list the tables of mailboxes", err)
+	}
+	var kind int
+	var number int64
+	var sealed bool
+	_, err = pgx.ForEachRow(rows, []any{&kind, &number, &sealed}, func() error {
+		if kind == 1 {
+			set.days = append(set.days, number)
+			return nil
+		}
+		set.dones = append(set.dones, number)
+		if !sealed {
+			set.hours = append(set.hours, number)
+		}
+		return nil
+	})
+	return set, pgdb.Error("list the tables of mailboxes", err)
+}
+
+// lock waits for an advisory lock of this schema, which ends with the transaction.
+func (t *tables) lock(ctx context.Context, tx pgx.Tx, kind int32) error {
+	_, err := tx.Exec(ctx, "SELECT pg_advisory_xact_lock($1, $2)", kind, t.lockKey())
+	return err
+}
+
+func (t *tables) lockKey() int32 {
+	h := fnv.New32a()
+	h.Write([]byte(t.s.cfg.Schema))
+	return int32(h.Sum32()) //nolint:gosec // any number will do
+}
+
+// makeHour makes the tables of an hour. Nothing in them needs vacuum: rows are inserted, and all are dropped at once.
+func makeHour(ctx context.Context, tx pgx.Tx, hour int64) error {
+	const ddl = `
+CREATE TABLE note_%[1]d (
+	pos          bigint NOT NULL,
+	recipient    bigint NOT NULL,
+	seq          bigint NOT NULL, -- 0: it was scheduled
+	id_key       bigint NOT NULL,
+	created_at   bigint NOT NULL,
+	send_at      bigint NOT NULL,
+	expires_at   bigint NOT NULL,
+	hash         bigint NOT NULL, -- of title, body, category and data
+	content      bigint,          -- where copies share one
+	flags        smallint NOT NULL,
+	id           text COLLATE "C" NOT NULL,
+	collapse_key text COLLATE "C",
+	body         bytea,
+	PRIMARY KEY (recipient, pos)
+) WITH (autovacuum_enabled = false, toast.autovacuum_enabled = false);
+ALTER TABLE note_%[1]d ALTER body SET STORAGE EXTERNAL;
+CREATE INDEX ON note_%[1]d (id_key, recipient);
+CREATE TABLE content_%[1]d (
+	key  bigint PRIMARY KEY, -- position of the first copy
+	body bytea NOT NULL
+) WITH (autovacuum_enabled = false, toast.autovacuum_enabled = false);
+ALTER TABLE content_%[1]d ALTER body SET STORAGE EXTERNAL;
+CREATE TABLE done_%[1]d ( -- what settled in this hour
+	pos          bigint PRIMARY KEY,
+	seq          bigint NOT NULL,
+	settled_at   bigint NOT NULL,
+	delivered_at bigint NOT NULL, -- 0: not known
+	attempts     integer NOT NULL,
+	status       smallint NOT NULL
+) WITH (autovacuum_enabled = false);
+INSERT INTO hour (number) VALUES (%[1]d)`
+	_, err := tx.Conn().PgConn().Exec(ctx, fmt.Sprintf(ddl, hour)).ReadAll()
+	return pgdb.Error(fmt.Sprintf("make the tables of hour %d", hour), err)
+}
+
+// makeDay makes the table of what was sealed in a day.
+func makeDay(ctx context.Context, tx pgx.Tx, day int64) error {
+	const ddl = `
+CREATE TABLE stub_%[1]d (
+	pos          bigint NOT NULL,
+	recipient    bigint NOT NULL,
+	seq          bigint NOT NULL,
+	id_key       bigint NOT NULL,
+	created_at   bigint NOT NULL,
+	send_at      bigint NOT NULL,
+	expires_at   bigint NOT NULL,
+	hash         bigint NOT NULL,
+	settled_at   bigint NOT NULL,
+	delivered_at bigint NOT NULL,
+	attempts     integer NOT NULL,
+	flags        smallint NOT NULL,
+	status       smallint NOT NULL,
+	id           text COLLATE "C" NOT NULL,
+	PRIMARY KEY (recipient, pos)
+) WITH (autovacuum_enabled = false);
+CREATE INDEX ON stub_%[1]d (id_key, recipient);
+INSERT INTO day (number) VALUES (%[1]d)`
+	_, err := tx.Conn().PgConn().Exec(ctx, fmt.Sprintf(ddl, day)).ReadAll()
+	return pgdb.Error(fmt.Sprintf("make the table of day %d", day), err)
+}
+
+// dropped reports whether a statement named a table that is gone.
+func dropped(err error) bool {
+	var pg *pgconn.PgError
+	if !errors.As(err, &pg) {
+		return false
+	}
+	// While it waited for the table's lock the name still stood for something: then it is an internal error.
+	return pg.Code == "42P01" || pg.Code == "XX000" && strings.Contains(pg.Message, "could not open relation")
+}
+
+// tableTries is how often a statement is made anew because a table is gone. They go one an hour.
+const tableTries = 5
+
+// with runs f on the tables there are, and again if one of them was dropped meanwhile.
+func (t *tables) with(ctx context.Context, f func(set *tableSet) error) error {
+	for try := 1; ; try++ {
+		set, err := t.now(ctx)
+		if err == nil {
+			err = f(set)
+		}
+		if !dropped(err) || try == tableTries {
+			return err
+		}
+		if err := t.ensure(ctx); err != nil {
+			return err
+		}
+	}
+}
+
+// text returns a statement, which make makes of these tables.
+func (set *tableSet) text(name string, make func() string) string {
+	if v, ok := set.texts.Load(name); ok {
+		return v.(string)
+	}
+	sql := make()
+	set.texts.Store(name, sql)
+	return sql
+}
+
+// all joins a select for each number; %[1]d stands for it.
+func all(numbers []int64, format string) string {
+	parts := make([]string, len(numbers))
+	for i, n := range numbers {
+		parts[i] = strings.ReplaceAll(format, "%[1]d", fmt.Sprint(n))
+	}
+	return strings.Join(parts, "\nUNION ALL ")
+}
+
+const (
+	noteColumns = "n.pos, n.recipient, n.id, n.id_key, n.flags, n.seq, n.created_at, n.send_at, n.expires_at, n.hash"
+	stubColumns = noteColumns + ", n.settled_at, n.delivered_at, n.attempts, n.status"
+)
+
+// copies selects those for which where (about n) holds, open and settled ones, each with the number of its table: an hour,
+// or a day below zero.
+func (set *tableSet) copies(days []int64, where string) string {
+	sql := all(set.hours, "SELECT %[1]d::bigint AS src, "+noteColumns+", 0::bigint AS settled_at, 0::bigint AS delivered_at, 0 AS attempts, 0::smallint AS status FROM note_%[1]d n WHERE "+where)
+	if len(days) > 0 {
+		sql += "\nUNION ALL " + all(days, "SELECT -%[1]d::bigint AS src, "+stubColumns+" FROM stub_%[1]d n WHERE "+where)
+	}
+	return sql
+}
+
+// standing is where x, one of copies, stands: joins with p (it is open) and d (it settled and is not sealed yet).
+func (set *tableSet) standing() string {
+	return `LEFT JOIN pending p ON p.recipient = x.recipient AND p.pos = x.pos
+		LEFT JOIN LATERAL (` + all(set.dones, "SELECT * FROM done_%[1]d d WHERE x.src > 0 AND d.pos = x.pos") + `) d ON true`
+}
+
+// rowColumns are of copies x that were joined with their standing, as scanRow reads them.
+const rowColumns = `x.src, x.pos, x.recipient, x.id, x.flags, coalesce(p.seq, d.seq, x.seq), x.created_at, x.send_at, x.expires_at, x.hash,
+	coalesce(d.settled_at, x.settled_at), coalesce(p.delivered_at, d.delivered_at, x.delivered_at), coalesce(p.attempts, d.attempts, x.attempts),
+	coalesce(d.status, x.status), p.pos IS NOT NULL`
+
+// kept holds for what retention has not made invisible.
+const kept = "(p.pos IS NOT NULL OR coalesce(d.settled_at, x.settled_at) >= (SELECT pruned_until FROM retention))"
+
+// row is one copy as it stands.
+type row struct {
+	src       int64
+	pos       int64
+	recipient int64
+	id        string
+	flags     flags
+	seq       int64
+	created   int64
+	sendAt    int64
+	expires   int64
+	hash      int64
+	settled   int64 // 0: open
+	delivered int64 // 0: not known
+	attempts  int32
+	status    int16 // 0: open
+	open      bool
+}
+
+func (r *row) fields() []any {
+	return []any{
+		&r.src, &r.pos, &r.recipient, &r.id, &r.flags, &r.seq, &r.created, &r.sendAt, &r.expires, &r.hash, &r.settled, &r.delivered, &r.attempts,
+		&r.status, &r.open,
+	}
+}

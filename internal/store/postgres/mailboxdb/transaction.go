@@ -1,0 +1,273 @@
+package mailboxdb
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/jackc/pgx/v5"
+
+	"godwit.dev/godwit/internal/mailbox"
+	"godwit.dev/godwit/internal/notification"
+)
+
+// transaction is one commit of a lane. It goes in two steps, each one round trip: the first locks the recipients and reads
+// what must be known of them; what is to be done is decided here; the second writes it and commits.
+type transaction struct {
+	l    *lane
+	conn *pgx.Conn
+	set  *tableSet
+	hour int64 // whose tables new rows go to
+
+	boxes  map[mailbox.Address]*box
+	byKey  map[int64]*box
+	opens  map[int64]*open // by position
+	nacks  map[int64]*nack
+	acks   map[int64]map[string]bool // devices, by position
+	closed map[int64]*row            // settled copies that acknowledgements named by position
+
+	next []int64 // positions that were taken
+	out  writes
+	outcome
+}
+
+// box is a recipient whose row is locked.
+type box struct {
+	mailbox.Address
+	key      int64
+	lastSeq  int64
+	copies   int64
+	adds     int // copies that may be stored by this commit
+	pending  int // how many are not settled, if that was counted
+	counted  bool
+	locked   bool
+	changed  bool
+	ids      map[string]*row // newest copy by id, of ids that were asked for
+	collapse []*open         // those with a collapse key that is about to be replaced
+	devices  []device
+	last     *mailbox.Append // that stored a copy here
+}
+
+type device struct {
+	name string
+	seen int64
+}
+
+// open is a copy that is not settled, as far as this commit has come.
+type open struct {
+	box       *box
+	pos       int64
+	id        string // where it was asked for
+	seq       int64
+	sendAt    int64
+	expires   int64
+	delivered int64 // 0: not known
+	attempts  int32
+	flags     flags
+	collapse  string
+	settled   bool // by this commit, so and then:
+	as        notification.Status
+	at        int64
+}
+
+func (o *open) scheduled() bool { return o.seq == 0 }
+
+func newTransaction(l *lane, conn *pgx.Conn, set *tableSet) *transaction {
+	t := &transaction{
+		l: l, conn: conn, set: set, hour: l.s.tables.hourAt(l.s.nowMS()),
+		boxes: make(map[mailbox.Address]*box), byKey: make(map[int64]*box), opens: make(map[int64]*open),
+	}
+	if !slices.Contains(set.hours, t.hour) { // it has struck since they were looked up
+		t.hour = set.hours[len(set.hours)-1]
+	}
+	return t
+}
+
+func (t *transaction) run(ctx context.Context, ops []op) error {
+	var appends []*appendOp
+	var settles []*mailbox.Settle
+	for _, o := range ops {
+		switch o := o.(type) {
+		case *appendOp:
+			appends = append(appends, o)
+			for i := range o.parts {
+				p := &o.parts[i]
+				for _, n := range p.to {
+					t.box(p.a.N.App, p.a.To[n]).adds++
+				}
+			}
+		case *settleOp:
+			settles = append(settles, o.batch...)
+			for _, q := range o.batch {
+				t.box(q.App, q.Recipient)
+			}
+		}
+	}
+	if err := t.findKeys(ctx); err != nil {
+		return fmt.Errorf("find recipients: %w", err)
+	}
+	if err := t.read(ctx, appends, settles); err != nil {
+		return err
+	}
+	if err := t.readMore(ctx, settles); err != nil {
+		return err
+	}
+	for _, q := range settles {
+		q.Outcome = t.settle(q)
+	}
+	for _, o := range appends {
+		for i := range o.parts {
+			t.append(&o.parts[i])
+		}
+	}
+	return t.write(ctx)
+}
+
+func (t *transaction) box(app, recipient string) *box {
+	a := mailbox.Address{App: app, Recipient: recipient}
+	b := t.boxes[a]
+	if b == nil {
+		b = &box{Address: a}
+		t.boxes[a] = b
+	}
+	return b
+}
+
+// maxKeys bounds the recipients whose keys all lanes remember.
+const maxKeys = 1 << 17
+
+// findKeys finds the keys of all recipients, and makes those that are about to get their first notification.
+func (t *transaction) findKeys(ctx context.Context) error {
+	var missing []*box
+	for _, b := range t.boxes {
+		if b.key = t.l.keys[b.Address]; b.key == 0 {
+			missing = append(missing, b)
+		}
+	}
+	if len(missing) == 0 {
+		return nil
+	}
+	if err := readKeys(ctx, t.conn, missing); err != nil {
+		return err
+	}
+	create := slices.DeleteFunc(slices.Clone(missing), func(b *box) bool { return b.key != 0 || b.adds == 0 })
+	if len(create) > 0 {
+		if err := makeRecipients(ctx, t.conn, create); err != nil {
+			return err
+		}
+		if err := readKeys(ctx, t.conn, create); err != nil {
+			return err
+		}
+	}
+	for _, b := range missing {
+		if b.key == 0 {
+			continue
+		}
+		if len(t.l.keys) >= maxKeys/t.l.s.cfg.Lanes {
+			clear(t.l.keys) // simpler than to know which was met last, and as rare
+		}
+		t.l.keys[b.Address] = b.key
+	}
+	return nil
+}
+
+func addresses(boxes []*box) (apps, names []string) {
+	for _, b := range boxes {
+		apps, names = append(apps, b.App), append(names, b.Recipient)
+	}
+	return apps, names
+}
+
+func readKeys(ctx context.Context, conn *pgx.Conn, of []*box) error {
+	apps, names := addresses(of)
+	rows, err := conn.Query(ctx, `SELECT q.n, r.key FROM unnest($1::text[], $2::text[]) WITH ORDINALITY AS q(app, name, n)
+		JOIN app a ON a.name = q.app JOIN recipient r ON r.app = a.key AND r.name = q.name`, apps, names)
+	if err != nil {
+		return err
+	}
+	var n, key int64
+	_, err = pgx.ForEachRow(rows, []any{&n, &key}, func() error {
+		of[n-1].key = key
+		return nil
+	})
+	return err
+}
+
+// makeRecipients makes recipients in a commit of its own, which need not be on disk: whatever refers to them comes later in the
+// log. All who make some do so in the same order.
+func makeRecipients(ctx context.Context, conn *pgx.Conn, boxes []*box) error {
+	slices.SortFunc(boxes, func(a, b *box) int { return compareAddresses(a.Address, b.Address) })
+	apps, names := addresses(boxes)
+	parts := make([]int16, len(boxes))
+	for i := range boxes {
+		parts[i] = int16(shardOf(apps[i], names[i])) //nolint:gosec // below 16
+	}
+	tx, err := conn.Begin(ctx)
+	if err != nil {
+		return err
+	}
+	b := &pgx.Batch{}
+	b.Queue("SET LOCAL synchronous_commit = off")
+	b.Queue(`INSERT INTO app (name) SELECT DISTINCT name FROM unnest($1::text[]) AS q(name)
+		WHERE NOT EXISTS (SELECT FROM app a WHERE a.name = q.name) ORDER BY name ON CONFLICT (name) DO NOTHING`, apps)
+	b.Queue(`INSERT INTO recipient (app, name, shard)
+		SELECT a.key, q.name, q.shard FROM unnest($1::text[], $2::text[], $3::smallint[]) WITH ORDINALITY AS q(app, name, shard, n)
+		JOIN app a ON a.name = q.app ORDER BY q.n ON CONFLICT (app, name) DO NOTHING`, apps, names, parts)
+	if err := tx.SendBatch(ctx, b).Close(); err != nil {
+		return fmt.Errorf("make recipients: %w", err)
+	}
+	return tx.Commit(ctx)
+}
+
+func compareAddresses(a, b mailbox.Address) int {
+	if a.App != b.App {
+		if a.App < b.App {
+			return -1
+		}
+		return 1
+	}
+	switch {
+	case a.Recipient < b.Recipient:
+		return -1
+	case a.Recipient > b.Recipient:
+		return 1
+	}
+	return 0
+}
+
+// openOf is the one that stands for a copy that is not settled.
+func (t *transaction) openOf(b *box, r *row) *open {
+	o := t.opens[r.pos]
+	if o == nil {
+		o = &open{box: b, pos: r.pos, seq: r.seq, sendAt: r.sendAt, expires: r.expires, delivered: r.delivered, attempts: r.attempts, flags: r.flags}
+		t.opens[r.pos] = o
+	}
+	if r.id != "" {
+		o.id = r.id
+	}
+	return o
+}
+
+// known is the newest copy of an id, as it stands now in this commit.
+func (t *transaction) known(b *box, id string) *row {
+	r := b.ids[id]
+	if r != nil && r.open {
+		if o := t.opens[r.pos]; o.settled {
+			r.open, r.status, r.settled = false, int16(o.as), o.at
+		}
+	}
+	return r
+}
+
+// status is where an open copy stands at a moment.
+func (o *open) status(now int64) notification.Status {
+	switch {
+	case o.expires <= now:
+		return notification.Expired
+	case o.scheduled():
+		return notification.Scheduled
+	case o.delivered > 0:
+		return notification.Delivered
+	}
+	return notification.Stored
+}
