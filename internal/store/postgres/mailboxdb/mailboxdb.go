@@ -151,7 +151,7 @@ func (s *Store) storeError(op string, err error) error {
 	case pgdb.NoSpace(err):
 		s.full.Store(true)
 		return fmt.Errorf("%s: %w: %w", op, mailbox.ErrNoSpace, err)
-	case s.closed() && !errors.Is(err, mailbox.ErrClosed):
+	case errors.Is(err, pgdb.ErrClosed) || s.closed() && !errors.Is(err, mailbox.ErrClosed):
 		return fmt.Errorf("%s: %w: %w", op, mailbox.ErrClosed, err)
 	}
 	return fmt.Errorf("%s: %w", op, err)

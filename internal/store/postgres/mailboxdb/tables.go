@@ -249,12 +249,12 @@ func (t *tables) with(ctx context.Context, f func(set *tableSet) error) error {
 	}
 }
 
-// text returns a statement, which make makes of these tables.
-func (set *tableSet) text(name string, make func() string) string {
+// text returns a statement, which compose makes of these tables.
+func (set *tableSet) text(name string, compose func() string) string {
 	if v, ok := set.texts.Load(name); ok {
 		return v.(string)
 	}
-	sql := make()
+	sql := compose()
 	set.texts.Store(name, sql)
 	return sql
 }

@@ -34,6 +34,7 @@ type Config struct {
 	Schema     string           // made if it is missing; it holds this store's tables alone
 	Migrations fs.FS            // *.sql, applied in the order of their names, each once; a file that was released never changes
 	MaxConns   int              // connections at most; 0: 4
+	Settings   string           // SET statements for each connection; empty: none
 	Now        func() time.Time // nil: the database's time
 	Log        *slog.Logger     // nil: discards
 }
@@ -101,7 +102,7 @@ func newPool(ctx context.Context, cfg Config) (*pgxpool.Pool, error) {
 	}
 	// By SET, not in the startup message: a pooler in session mode refuses what it does not know there.
 	settings := fmt.Sprintf("SET search_path = %s; SET application_name = %s; SET idle_in_transaction_session_timeout = %d",
-		pgx.Identifier{cfg.Schema}.Sanitize(), quote(name), idleWithin.Milliseconds())
+		pgx.Identifier{cfg.Schema}.Sanitize(), quote(name), idleWithin.Milliseconds()) + ";" + cfg.Settings
 	c.AfterConnect = func(ctx context.Context, conn *pgx.Conn) error {
 		_, err := conn.PgConn().Exec(ctx, settings).ReadAll()
 		return err
