@@ -24,7 +24,7 @@ var (
 	killedRate  = flag.Int("killed-rate", 0, "messages a second of the killed campaign; 0: all within six seconds")
 	capped      = flag.Int("capped", 6000, "subscribers at a push service that takes 200 a second")
 	chats       = flag.Int("chats", 120, "Telegram chats")
-	scale       = flag.Bool("scale", false, "measure sends a second and memory")
+	scale       = flag.Bool("scale", false, "measure sends a second and memory; fails where they are not what they should be")
 
 	fewSubscribers  = flag.Int("few", 14_000, "subscribers of the small campaign that -scale measures")
 	profiles        = flag.String("profiles", "", "folder for CPU profiles of the server that -scale measures")
