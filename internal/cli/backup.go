@@ -22,6 +22,11 @@ func (p *program) backupCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
+			if c.Postgres != "" {
+				return withHint(errors.New("what is kept in PostgreSQL is backed up with PostgreSQL's own programs, not with godwit backup"),
+					"pg_dump -Fc copies the database, but holds a snapshot as long as it runs, and nothing that is deleted meanwhile is removed: "+
+						"where that takes more than minutes, use pg_basebackup with WAL archiving, or dump a replica")
+			}
 			if _, err := os.Stat(c.Data); errors.Is(err, os.ErrNotExist) {
 				return withHint(fmt.Errorf("there is no data folder %s", c.Data), "name the server's data folder with --data")
 			}
@@ -36,7 +41,7 @@ func (p *program) backupCommand() *cobra.Command {
 			return err
 		},
 	}
-	config.AddFlags(cmd.Flags(), "data")
+	config.AddFlags(cmd.Flags(), "data", "postgres")
 	return cmd
 }
 

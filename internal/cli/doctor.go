@@ -17,6 +17,7 @@ import (
 	"godwit.dev/godwit/internal/app/datadir"
 	"godwit.dev/godwit/internal/config"
 	"godwit.dev/godwit/internal/disk"
+	"godwit.dev/godwit/internal/store"
 )
 
 // finding is the outcome of one check.
@@ -57,13 +58,14 @@ func (p *program) doctorCommand() *cobra.Command {
 			d := &doctor{c: c, http: &http.Client{Timeout: 5 * time.Second}}
 			defer d.http.CloseIdleConnections()
 			bad := 0
-			for _, check := range []func(context.Context) finding{d.folder, d.space, d.files, d.clock, d.listeners, d.health} {
-				f := check(cmd.Context())
-				if !f.OK {
-					bad++
-				}
-				if err := p.printFinding(f); err != nil {
-					return err
+			for _, check := range []func(context.Context) []finding{one(d.folder), one(d.space), one(d.files), one(d.clock), one(d.listeners), d.postgres, one(d.health)} {
+				for _, f := range check(cmd.Context()) {
+					if !f.OK {
+						bad++
+					}
+					if err := p.printFinding(f); err != nil {
+						return err
+					}
 				}
 			}
 			if bad > 0 {
@@ -76,6 +78,11 @@ func (p *program) doctorCommand() *cobra.Command {
 	cmd.Flags().BoolVar(&verify, "verify", false, "read everything that is stored, beside a running server if there is one, and list what is damaged")
 	cmd.Flags().BoolVar(&repair, "repair", false, "mend what is damaged while no server runs: keeps copies, saves what is whole, lists what cannot be saved")
 	return cmd
+}
+
+// one makes a check of several findings of one that has one.
+func one(check func(context.Context) finding) func(context.Context) []finding {
+	return func(ctx context.Context) []finding { return []finding{check(ctx)} }
 }
 
 func (p *program) printFinding(f finding) error {
@@ -132,6 +139,22 @@ func (d *doctor) folder(context.Context) finding {
 		f.Hint = "other users can look into it: chmod 700 " + d.c.Data
 	}
 	return f
+}
+
+// postgresWithin bounds the look at the database: one that does not answer is a finding, too.
+const postgresWithin = 15 * time.Second
+
+// postgres looks at the database in which nodes share what they keep, if there is one.
+func (d *doctor) postgres(ctx context.Context) (list []finding) {
+	if d.c.Postgres == "" {
+		return nil
+	}
+	ctx, cancel := context.WithTimeoutCause(ctx, postgresWithin, fmt.Errorf("PostgreSQL did not answer within %s", postgresWithin))
+	defer cancel()
+	for _, f := range store.DiagnosePostgres(ctx, d.c.Postgres) {
+		list = append(list, finding{Check: f.Check, OK: f.OK, Detail: f.Detail, Hint: f.Hint})
+	}
+	return list
 }
 
 func existingParent(path string) string {

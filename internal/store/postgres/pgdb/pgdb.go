@@ -53,24 +53,38 @@ type DB struct {
 var ErrClosed = errors.New("store is closed")
 
 // Open connects, checks that the database is one that a store can be kept in, and brings its schema up to date.
-func Open(ctx context.Context, cfg Config) (db *DB, err error) {
+func Open(ctx context.Context, cfg Config) (*DB, error) {
+	db, err := open(ctx, cfg, func(ctx context.Context, db *DB) error { return db.migrate(ctx, cfg.Migrations) })
+	if err != nil {
+		return nil, fmt.Errorf("open schema %s: %w", cfg.Schema, err)
+	}
+	return db, nil
+}
+
+// Connect connects and checks as Open does, but has no schema of its own and changes nothing.
+func Connect(ctx context.Context, cfg Config) (*DB, error) {
+	cfg.Schema = "pg_catalog"
+	return open(ctx, cfg, func(context.Context, *DB) error { return nil })
+}
+
+func open(ctx context.Context, cfg Config, prepare func(context.Context, *DB) error) (db *DB, err error) {
 	if cfg.Log == nil {
 		cfg.Log = slog.New(slog.DiscardHandler)
 	}
 	db = &DB{schema: cfg.Schema, now: cfg.Now, log: cfg.Log}
 	if db.pool, err = newPool(ctx, cfg); err != nil {
-		return nil, fmt.Errorf("open schema %s: %w", cfg.Schema, err)
+		return nil, err
 	}
 	// In this order: nothing is changed in a database that is refused.
 	for _, step := range []func(context.Context) error{
 		db.checkServer,
 		db.checkSessions,
-		func(ctx context.Context) error { return db.migrate(ctx, cfg.Migrations) },
+		func(ctx context.Context) error { return prepare(ctx, db) },
 		db.startClock,
 	} {
 		if err := step(ctx); err != nil {
 			db.pool.Close()
-			return nil, fmt.Errorf("open schema %s: %w", cfg.Schema, err)
+			return nil, err
 		}
 	}
 	return db, nil

@@ -1,0 +1,142 @@
+package pghealth
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"godwit.dev/godwit/internal/store/postgres/pgdb"
+)
+
+// Finding is what one check found, in words for people.
+type Finding struct {
+	Check, Detail, Hint string
+	OK                  bool
+}
+
+// From when on it is worth a person's time that somebody holds the horizon. Transactions of stores end within seconds, and a
+// thousand commits a second make a hundred thousand in less than two minutes.
+const (
+	heldLong   = time.Minute
+	heldBehind = 100_000
+	maxHolders = 5 // that are named one by one
+)
+
+// Diagnose looks at a database and says what would keep a server from working with it, or working well.
+func Diagnose(ctx context.Context, url string) []Finding {
+	h, err := Open(ctx, Config{URL: url})
+	if err != nil {
+		return []Finding{unreachable(err)}
+	}
+	defer h.Close()
+	f, err := h.Look(ctx)
+	if err != nil {
+		return []Finding{unreachable(err)}
+	}
+	return f.judge()
+}
+
+func unreachable(err error) Finding {
+	f := Finding{Check: "PostgreSQL", Detail: err.Error(), Hint: "look whether it runs, takes connections from this machine, and lets this user in"}
+	if errors.Is(err, pgdb.ErrPooled) {
+		f.Hint = "in PgBouncer: pool_mode=session for this database; or set postgres to the address of PostgreSQL itself"
+	}
+	return f
+}
+
+func (f *Figures) judge() []Finding {
+	list := []Finding{{
+		Check: "PostgreSQL", OK: true,
+		Detail: fmt.Sprintf("version %s, %d of %d connections in use", f.Version, f.Connections, f.MaxConnections),
+	}}
+	list = append(list, f.judgeHorizon()...)
+	return append(list, f.judgeVacuum(), f.judgeCommits())
+}
+
+// held reports whether it is worth saying.
+func (o *Holder) held() bool {
+	return o.Since >= heldLong || o.Behind >= heldBehind || o.Kind == Slot && !o.Active
+}
+
+func (f *Figures) judgeHorizon() (list []Finding) {
+	more := 0
+	for i := range f.Holders {
+		o := &f.Holders[i]
+		switch {
+		case !o.held():
+		case len(list) == maxHolders:
+			more++
+		default:
+			list = append(list, Finding{Check: "horizon", Detail: o.String(), Hint: o.hint()})
+		}
+	}
+	switch {
+	case len(list) == 0:
+		list = []Finding{{Check: "horizon", OK: true, Detail: "nobody keeps dead rows from being removed"}}
+	case more > 0:
+		list[maxHolders-1].Detail += fmt.Sprintf("; and %d more do so", more)
+	}
+	return list
+}
+
+// String says who it is and what it does.
+func (o *Holder) String() string {
+	who := map[string]string{
+		Backend: "process", Replica: "the replica of process", Slot: "replication slot", Prepared: "prepared transaction",
+	}[o.Kind] + " " + o.Name
+	if o.About != "" {
+		who += " (" + o.About + ")"
+	}
+	where := "dead rows"
+	if o.Catalog {
+		where = "dead rows of system tables, and write-ahead log,"
+	}
+	text := fmt.Sprintf("%s keeps %s from being removed", who, where)
+	if o.Known {
+		text += " since " + o.Since.Round(time.Second).String()
+	}
+	return text + fmt.Sprintf(", %d transactions back", o.Behind)
+}
+
+func (o *Holder) hint() string {
+	quoted := "'" + strings.ReplaceAll(o.Name, "'", "''") + "'"
+	switch o.Kind {
+	case Slot:
+		return "connect what reads from it again; if nothing will any more: SELECT pg_drop_replication_slot(" + quoted + ")"
+	case Prepared:
+		return "whoever prepared it has to end it; else: ROLLBACK PREPARED " + quoted
+	case Replica:
+		return "end the long query on that replica, or turn off hot_standby_feedback there"
+	}
+	return "end its transaction; if nobody can: SELECT pg_terminate_backend(" + o.Name + ")"
+}
+
+func (f *Figures) judgeVacuum() Finding {
+	switch {
+	case !f.Autovacuum:
+		return Finding{Check: "vacuum", Detail: "autovacuum is off: dead rows are never removed", Hint: "ALTER SYSTEM SET autovacuum = on; SELECT pg_reload_conf()"}
+	case !f.TrackCounts:
+		return Finding{Check: "vacuum", Detail: "track_counts is off, so autovacuum does not see which tables need it", Hint: "ALTER SYSTEM SET track_counts = on; SELECT pg_reload_conf()"}
+	}
+	dead := int64(0)
+	for _, r := range f.Rows {
+		dead += r.Dead
+	}
+	return Finding{Check: "vacuum", OK: true, Detail: fmt.Sprintf("autovacuum is on, %d dead rows", dead)}
+}
+
+func (f *Figures) judgeCommits() Finding {
+	const lost = "what was acknowledged is lost when PostgreSQL's machine stops"
+	switch {
+	case f.SynchronousCommit == "off":
+		return Finding{
+			Check: "commits", Detail: "synchronous_commit is off: " + lost,
+			Hint: "it may be set for the server, the database or the user: ALTER SYSTEM, ALTER DATABASE or ALTER ROLE … SET synchronous_commit = on",
+		}
+	case !f.Fsync || !f.FullPageWrites:
+		return Finding{Check: "commits", Detail: "fsync or full_page_writes is off: " + lost + ", and the whole database may be damaged", Hint: "set both to on in postgresql.conf"}
+	}
+	return Finding{Check: "commits", OK: true, Detail: "on disk before they are answered (synchronous_commit = " + f.SynchronousCommit + ")"}
+}

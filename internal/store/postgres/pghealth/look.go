@@ -1,0 +1,124 @@
+package pghealth
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// Kinds of holders of the horizon.
+const (
+	Backend  = "backend"  // a session in a transaction
+	Replica  = "replica"  // one that reports what its queries read (hot_standby_feedback)
+	Slot     = "slot"     // what a replica or a reader of changes has left in the server
+	Prepared = "prepared" // a transaction that waits for the second half of its commit
+)
+
+// Holder keeps PostgreSQL from removing rows that were deleted or replaced since it began: behind the oldest of these, the
+// horizon, vacuum removes nothing in any table, and each read of a busy one passes over all that is dead.
+type Holder struct {
+	Kind    string
+	Name    string // process number, or name of the slot or the prepared transaction
+	About   string // what else is known of it
+	Since   time.Duration
+	Known   bool  // Since is known: not so of slots, and of other users' sessions to those who may not see them
+	Behind  int64 // transactions begun since
+	Active  bool  // of a slot: somebody is connected and moves it on
+	Catalog bool  // of a slot: it holds the system's own tables alone
+}
+
+// Rows are those of a schema's tables, as far as PostgreSQL has counted.
+type Rows struct {
+	Schema     string
+	Live, Dead int64
+}
+
+// Figures is what PostgreSQL says of itself at one moment.
+type Figures struct {
+	Version                     string
+	Connections, MaxConnections int64
+	Autovacuum, TrackCounts     bool
+	SynchronousCommit           string // of this user's sessions
+	Fsync, FullPageWrites       bool
+
+	Holders  []Holder // the oldest first
+	Rows     []Rows
+	WALBytes int64 // written since statistics were reset
+	Copies   int64 // of notifications stored since, by all nodes
+}
+
+// Look asks PostgreSQL.
+func (h *Health) Look(ctx context.Context) (f Figures, err error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, lookWithin, fmt.Errorf("PostgreSQL did not answer within %s", lookWithin))
+	defer cancel()
+	for _, look := range []func(context.Context, *Figures) error{h.settings, h.holders, h.rows} {
+		if err := look(ctx, &f); err != nil {
+			return f, fmt.Errorf("look at PostgreSQL: %w", errors.Join(err, context.Cause(ctx)))
+		}
+	}
+	return f, nil
+}
+
+func (h *Health) settings(ctx context.Context, f *Figures) error {
+	const sql = `
+SELECT current_setting('server_version'), current_setting('max_connections')::bigint,
+	(SELECT count(*) FROM pg_stat_activity WHERE backend_type = 'client backend'),
+	current_setting('autovacuum')::boolean, current_setting('track_counts')::boolean, current_setting('synchronous_commit'),
+	current_setting('fsync')::boolean, current_setting('full_page_writes')::boolean,
+	(SELECT wal_bytes::bigint FROM pg_stat_wal),
+	coalesce((SELECT n_tup_ins FROM pg_stat_user_tables WHERE schemaname = 'godwit_mailbox' AND relname = 'pending'), 0)`
+	return h.db.Pool().QueryRow(ctx, sql).Scan(&f.Version, &f.MaxConnections, &f.Connections, &f.Autovacuum, &f.TrackCounts,
+		&f.SynchronousCommit, &f.Fsync, &f.FullPageWrites, &f.WALBytes, &f.Copies)
+}
+
+// holdersSQL leaves out what vacuum itself leaves out: sessions of other databases, and vacuum.
+const holdersSQL = `
+SELECT CASE backend_type WHEN 'walsender' THEN 'replica' ELSE 'backend' END AS kind, pid::text AS name,
+	concat_ws(', ', nullif(application_name, ''), 'user ' || usename, 'from ' || client_addr::text, nullif(state, '')) AS about,
+	extract(epoch FROM clock_timestamp() - xact_start)::float8 AS seconds,
+	greatest(age(backend_xid), age(backend_xmin))::bigint AS behind, true AS active, false AS catalog
+FROM pg_stat_activity
+WHERE (backend_xid IS NOT NULL OR backend_xmin IS NOT NULL) AND pid <> pg_backend_pid()
+	AND (datname = current_database() OR backend_type = 'walsender') AND backend_type <> 'autovacuum worker'
+	AND pid NOT IN (SELECT pid FROM pg_stat_progress_vacuum)
+UNION ALL
+SELECT 'slot', slot_name::text, concat_ws(', ', slot_type, 'database ' || database, CASE WHEN active THEN 'in use' ELSE 'nobody uses it' END), NULL,
+	greatest(age(xmin), age(catalog_xmin)), active, xmin IS NULL
+FROM pg_replication_slots WHERE xmin IS NOT NULL OR catalog_xmin IS NOT NULL
+UNION ALL
+SELECT 'prepared', gid, 'user ' || owner, extract(epoch FROM clock_timestamp() - prepared)::float8, age(transaction), true, false
+FROM pg_prepared_xacts WHERE database = current_database()
+ORDER BY behind DESC, seconds DESC NULLS LAST, kind, name`
+
+func (h *Health) holders(ctx context.Context, f *Figures) error {
+	rows, err := h.db.Pool().Query(ctx, holdersSQL)
+	if err != nil {
+		return err
+	}
+	f.Holders, err = pgx.CollectRows(rows, func(row pgx.CollectableRow) (o Holder, err error) {
+		var seconds *float64
+		if err := row.Scan(&o.Kind, &o.Name, &o.About, &seconds, &o.Behind, &o.Active, &o.Catalog); err != nil || seconds == nil {
+			return o, err
+		}
+		o.Since, o.Known = time.Duration(*seconds*float64(time.Second)), true
+		return o, nil
+	})
+	return err
+}
+
+func (h *Health) rows(ctx context.Context, f *Figures) error {
+	const sql = `SELECT schemaname, sum(n_live_tup)::bigint, sum(n_dead_tup)::bigint
+FROM pg_stat_user_tables WHERE schemaname IN ('godwit_app', 'godwit_campaign', 'godwit_event', 'godwit_lease', 'godwit_mailbox', 'godwit_object')
+GROUP BY schemaname ORDER BY schemaname`
+	rows, err := h.db.Pool().Query(ctx, sql)
+	if err != nil {
+		return err
+	}
+	f.Rows, err = pgx.CollectRows(rows, func(row pgx.CollectableRow) (r Rows, err error) {
+		return r, row.Scan(&r.Schema, &r.Live, &r.Dead)
+	})
+	return err
+}

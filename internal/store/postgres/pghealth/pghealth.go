@@ -1,0 +1,46 @@
+// Package pghealth tells how the PostgreSQL server is that stores are kept in: for metrics as it goes, and for people who ask
+// what is wrong. It reads what PostgreSQL says of itself and changes nothing.
+package pghealth
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"godwit.dev/godwit/internal/store/postgres/pgdb"
+)
+
+// lookWithin bounds one look: a database that does not answer in that time is away, and who asked for metrics gets the others.
+const lookWithin = 2 * time.Second
+
+// Config says which database to look at. URL is needed.
+type Config struct {
+	URL string
+	Log *slog.Logger // nil: discards
+}
+
+// Health looks at a database again and again.
+type Health struct {
+	db   *pgdb.DB
+	log  *slog.Logger
+	desc descriptions
+}
+
+// Open connects to the database, on connections of its own: stores wait for none of them.
+func Open(ctx context.Context, cfg Config) (*Health, error) {
+	if cfg.Log == nil {
+		cfg.Log = slog.New(slog.DiscardHandler)
+	}
+	db, err := pgdb.Connect(ctx, pgdb.Config{URL: cfg.URL, MaxConns: 2, Now: time.Now, Log: cfg.Log})
+	if err != nil {
+		return nil, fmt.Errorf("look at PostgreSQL: %w", err)
+	}
+	return &Health{db: db, log: cfg.Log, desc: newDescriptions()}, nil
+}
+
+// Close closes the connections.
+func (h *Health) Close() error {
+	h.db.Close()
+	return nil
+}
