@@ -68,7 +68,7 @@ func (s *Stores) openSQLite(ctx context.Context, cfg Config) error {
 		return err
 	}
 	s.Events, s.Progress = events, events
-	s.parts = append(s.parts, Part{Name: "event log", Close: events.Close, db: events.DB(), trims: events, metrics: events})
+	s.parts = append(s.parts, Part{Name: "event log", Close: events.Close, db: events.DB(), trims: events, metrics: events.Metrics()})
 
 	objects, err := objectdb.Open(ctx, file(ObjectsFile), objectdb.Config{MinFree: cfg.MinFree, Guard: guard(ObjectsFile), Fatal: cfg.Fatal, Log: cfg.Log, VFS: cfg.VFS})
 	if err != nil {

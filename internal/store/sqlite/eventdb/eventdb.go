@@ -8,23 +8,19 @@ package eventdb
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
-	"sync"
-	"sync/atomic"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	"zombiezen.com/go/sqlite"
 	"zombiezen.com/go/sqlite/sqlitex"
 
 	"godwit.dev/godwit/internal/event"
 	"godwit.dev/godwit/internal/mailbox"
+	"godwit.dev/godwit/internal/store/eventlog"
 	"godwit.dev/godwit/internal/store/sqlite/sqlitedb"
 )
-
-// ErrClosed is returned to followers when the log closes.
-var ErrClosed = errors.New("event log is closed")
 
 // appID marks the file as ours: "GwEv".
 const appID = 0x47774576
@@ -33,7 +29,7 @@ var migrations = []string{`
 CREATE TABLE chunk (
 	id   INTEGER PRIMARY KEY, -- of its last event
 	app  TEXT NOT NULL,
-	data BLOB NOT NULL        -- see encode.go
+	data BLOB NOT NULL        -- see eventlog.Chunk
 ) STRICT;
 CREATE INDEX chunk_app ON chunk(app, id);
 CREATE TABLE log (
@@ -58,32 +54,16 @@ type Options struct {
 	Log   *slog.Logger     // nil: discards
 }
 
-// Stats are figures for metrics.
-type Stats struct {
-	Written, Dropped uint64 // events since the start
-	QueuedBytes      int
-}
-
 // Log is an event.Log on a file.
 type Log struct {
 	opts Options
 	db   *sqlitedb.DB
 
-	mu     sync.Mutex
-	last   uint64 // newest id given out
-	queue  []*chunk
-	open   map[string]*chunk // the last chunk of each app in queue, while it has room
-	queued int               // bytes in queue and in the write under way
-	limit  int               // maxQueuedBytes
-	closed bool
-
-	tails   tails
-	wake    chan struct{} // the queue is no longer empty
-	stop    chan struct{}
-	done    chan struct{}
-	written atomic.Uint64
-	dropped atomic.Uint64
-	desc    descriptions
+	queue *eventlog.Queue
+	tails eventlog.Tails
+	last  uint64 // newest id given out before
+	stop  chan struct{}
+	done  chan struct{}
 }
 
 var _ event.Log = (*Log)(nil)
@@ -102,10 +82,7 @@ func Open(ctx context.Context, path string, o Options) (*Log, error) {
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
-	l := &Log{
-		opts: o, open: make(map[string]*chunk), limit: maxQueuedBytes, desc: newDescriptions(),
-		wake: make(chan struct{}, 1), stop: make(chan struct{}), done: make(chan struct{}),
-	}
+	l := &Log{opts: o, stop: make(chan struct{}), done: make(chan struct{})}
 	var err error
 	l.db, err = sqlitedb.Open(ctx, path, sqlitedb.Options{
 		AppID: appID, Migrations: migrations, Guard: o.Guard, Lax: true, Log: o.Log,
@@ -114,7 +91,8 @@ func Open(ctx context.Context, path string, o Options) (*Log, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open event log: %w", err)
 	}
-	l.tails.start(l.last)
+	l.queue = eventlog.NewQueue(l.last, o.Now)
+	l.tails.Start(l.last)
 	go l.run()
 	return l, nil
 }
@@ -131,19 +109,17 @@ func (l *Log) prepare(c *sqlite.Conn) error {
 	})
 }
 
+// Emit queues events. It never blocks; when too much is queued the oldest events are dropped and counted.
+func (l *Log) Emit(evs []event.Event) { l.queue.Emit(evs) }
+
 // Last is the newest id given out.
-func (l *Log) Last() uint64 {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.last
-}
+func (l *Log) Last() uint64 { return l.queue.Last() }
 
 // Stats returns the figures of now.
-func (l *Log) Stats() Stats {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return Stats{Written: l.written.Load(), Dropped: l.dropped.Load(), QueuedBytes: l.queued}
-}
+func (l *Log) Stats() eventlog.Stats { return l.queue.Stats() }
+
+// Metrics are the log's own.
+func (l *Log) Metrics() prometheus.Collector { return l.queue }
 
 // DB is the database beneath.
 func (l *Log) DB() *sqlitedb.DB { return l.db }
@@ -153,16 +129,12 @@ func (l *Log) Trim() { l.db.Trim() }
 
 // Close writes what is queued, ends all followers and closes the file.
 func (l *Log) Close() error {
-	l.mu.Lock()
-	if l.closed {
-		l.mu.Unlock()
+	if !l.queue.Close() {
 		<-l.done
 		return nil
 	}
-	l.closed = true
-	l.mu.Unlock()
 	close(l.stop)
 	<-l.done
-	l.tails.close()
+	l.tails.Close()
 	return l.db.Close()
 }

@@ -14,6 +14,7 @@ import (
 	"zombiezen.com/go/sqlite"
 
 	"godwit.dev/godwit/internal/event"
+	"godwit.dev/godwit/internal/store/eventlog"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -88,12 +89,11 @@ func TestCloseWritesWhatIsQueued(t *testing.T) {
 
 func TestFollowerBehindTheMemoryMissesNothing(t *testing.T) {
 	l := open(t, file(t), Options{})
-	l.tails.limit = 200 << 10
 	l.Emit([]event.Event{ev("a", 0)})
 	first := readAll(t, l, "a", 0, 1, 1)[0]
 	n := 0
-	for l.tails.look("a", first.ID).inMemory { // until memory has moved on
-		batch := make([]event.Event, 1000)
+	for n < 250_000 { // some 6 MB, which is more than memory keeps
+		batch := make([]event.Event, 25_000)
 		for i := range batch {
 			n++
 			batch[i] = ev("a", n)
@@ -109,7 +109,7 @@ func TestIdsGrowAlthoughTheClockIsSetBackAndEverythingWasDeleted(t *testing.T) {
 	l := open(t, path, Options{})
 	l.Emit([]event.Event{ev("a", 0)})
 	last := l.Last()
-	if ms := int64(last >> idShift); ms < time.Now().Add(-time.Minute).UnixMilli() {
+	if ms := int64(last >> eventlog.IDShift); ms < time.Now().Add(-time.Minute).UnixMilli() {
 		t.Errorf("id is of the time %d, not of now", ms)
 	}
 	readAll(t, l, "a", 0, 1, 1)
@@ -243,7 +243,7 @@ func TestLogShortOfDiskTakesNoMoreThanItHas(t *testing.T) {
 
 func TestOverloadDropsTheOldestAndCountsThem(t *testing.T) {
 	l := open(t, file(t), Options{})
-	l.limit = 1 << 20
+	const limit = 16<<20 + 128<<10 // and the chunks that are just being filled
 	held, release := make(chan struct{}), make(chan struct{})
 	var wg sync.WaitGroup
 	wg.Go(func() {
@@ -259,7 +259,7 @@ func TestOverloadDropsTheOldestAndCountsThem(t *testing.T) {
 		}
 		l.Emit(batch)
 		emitted += uint64(len(batch))
-		if s := l.Stats(); s.QueuedBytes > l.limit+2*chunkBytes {
+		if s := l.Stats(); s.QueuedBytes > limit {
 			t.Fatalf("%d bytes are queued", s.QueuedBytes)
 		}
 	}
@@ -289,63 +289,6 @@ func TestEventsAfterCloseAreCountedAsDropped(t *testing.T) {
 	}
 }
 
-func TestSinceBeyondTheNewestMeansNow(t *testing.T) {
-	l := open(t, file(t), Options{})
-	emitAndWait(t, l, 5)
-	got := make(chan []event.Event)
-	go func() { got <- readAll(t, l, "a", 1<<64-1, 1, 10) }()
-	for l.tails.waiting("a") == 0 {
-	}
-	l.Emit([]event.Event{ev("a", 3)})
-	check(t, <-got, "a", 3)
-}
-
-func (ts *tails) waiting(app string) int {
-	ts.mu.Lock()
-	defer ts.mu.Unlock()
-	if t := ts.byApp[app]; t != nil && t.news != nil {
-		return 1
-	}
-	return 0
-}
-
-func TestEveryEventTypeSurvivesEncoding(t *testing.T) {
-	c := &chunk{app: "a"}
-	all := append([]event.Type{"of a newer version"}, event.Types...)
-	for i, typ := range all {
-		e := ev("a", 100-i) // times may go back
-		e.Type = typ
-		c.append(uint64(1000+i*300), &e)
-	}
-	for i, e := range c.decoded() {
-		want := ev("a", 100-i)
-		want.Type, want.ID = all[i], uint64(1000+i*300)
-		if e != want {
-			t.Errorf("got %+v, want %+v", e, want)
-		}
-		if i > 0 && typeCodes[e.Type] == 0 {
-			t.Errorf("%s has no number of its own", e.Type)
-		}
-	}
-}
-
-func FuzzDecode(f *testing.F) {
-	c := &chunk{app: "a"}
-	for i := range 5 {
-		e := ev("a", i)
-		c.append(uint64(i+1), &e)
-	}
-	f.Add(string(c.data))
-	f.Add("")
-	f.Add("\x01\x01\x00\x00\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01")
-	f.Fuzz(func(t *testing.T, data string) {
-		evs, err := decode("a", data, nil)
-		if err == nil && len(data) > 0 && len(evs) > len(data) {
-			t.Errorf("%d events from %d bytes", len(evs), len(data))
-		}
-	})
-}
-
 // BenchmarkEmit measures an event from Emit to the file, at the batch size of 75,000 events a second.
 func BenchmarkEmit(b *testing.B) {
 	l := open(b, file(b), Options{})
@@ -358,7 +301,7 @@ func BenchmarkEmit(b *testing.B) {
 	for b.Loop() {
 		l.Emit(batch)
 		if l.Stats().QueuedBytes > 256<<10 { // as much as 50 ms bring
-			chunks, upto := l.take()
+			chunks, upto := l.queue.Take()
 			if err := l.store(ctx, chunks, upto); err != nil {
 				b.Fatal(err)
 			}
@@ -367,57 +310,5 @@ func BenchmarkEmit(b *testing.B) {
 	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*len(batch)), "ns/event")
 	if d := l.Stats().Dropped; d > 0 {
 		b.Errorf("%d dropped", d)
-	}
-}
-
-func TestNothingIsKeptInMemoryForAnAppThatNobodyFollows(t *testing.T) {
-	l := open(t, file(t), Options{})
-	kept := func() int {
-		l.tails.mu.Lock()
-		defer l.tails.mu.Unlock()
-		return len(l.tails.of("a").chunks)
-	}
-	for i := range 100 {
-		l.Emit([]event.Event{ev("a", i)})
-	}
-	l.Emit([]event.Event{ev("b", 0)})
-	check(t, readAll(t, l, "b", 0, 1, 1), "b", 0) // written after all of a's
-	if n := kept(); n != 0 {
-		t.Errorf("%d chunks are kept for nobody", n)
-	}
-	check(t, readAll(t, l, "a", 0, 100, 100), "a", 0)
-	since := l.Last()
-	l.Emit([]event.Event{ev("a", 100)})
-	check(t, readAll(t, l, "a", since, 1, 1), "a", 100)
-	if n := kept(); n != 1 {
-		t.Errorf("a follower came, and %d chunks are kept", n)
-	}
-	l.tails.mu.Lock()
-	l.tails.of("a").looked = time.Now().Add(-2 * followedFor) // and went
-	l.tails.mu.Unlock()
-	l.Emit([]event.Event{ev("a", 101)})
-	l.Emit([]event.Event{ev("b", 1)})
-	check(t, readAll(t, l, "b", since, 1, 1), "b", 1)
-	if n := kept(); n != 0 {
-		t.Errorf("the follower went, and %d chunks are kept", n)
-	}
-	check(t, readAll(t, l, "a", since, 2, 2), "a", 100)
-}
-
-func TestForgettingAnAppLeavesTheOthersInMemory(t *testing.T) {
-	var ts tails
-	ts.start(0)
-	var all []*chunk
-	for i, app := range []string{"a", "b", "a", "b"} {
-		ts.of(app).looked = time.Now()
-		all = append(all, &chunk{app: app, last: uint64(i + 1), data: make([]byte, 10*(i+1))})
-	}
-	ts.publish(all, 4)
-	ts.drop("a", ts.of("a"))
-	if len(ts.order) != 2 || ts.order[0] != all[1] || ts.order[1] != all[3] || len(ts.of("b").chunks) != 2 {
-		t.Errorf("%d chunks are left, %d of them b's; want b's 2", len(ts.order), len(ts.of("b").chunks))
-	}
-	if ts.bytes != 20+40 {
-		t.Errorf("%d bytes are counted, want b's 60", ts.bytes)
 	}
 }

@@ -7,6 +7,7 @@ import (
 
 	"zombiezen.com/go/sqlite"
 
+	"godwit.dev/godwit/internal/store/eventlog"
 	"godwit.dev/godwit/internal/store/sqlite/sqlitedb"
 )
 
@@ -18,7 +19,7 @@ const (
 
 // prune deletes what is too old or too much.
 func (l *Log) prune(ctx context.Context) {
-	oldest := max(l.opts.Now().Add(-l.opts.MaxAge).UnixMilli(), 0) << idShift
+	oldest := max(l.opts.Now().Add(-l.opts.MaxAge).UnixMilli(), 0) << eventlog.IDShift
 	for range pruneMost {
 		used, _, err := l.space(ctx)
 		deleted := 0

@@ -6,6 +6,7 @@ import (
 
 	"zombiezen.com/go/sqlite"
 
+	"godwit.dev/godwit/internal/store/eventlog"
 	"godwit.dev/godwit/internal/store/sqlite/sqlitedb"
 )
 
@@ -28,7 +29,7 @@ func (l *Log) run() {
 			return
 		case <-tick.C:
 			l.prune(ctx)
-		case <-l.wake:
+		case <-l.queue.Wake():
 			l.pause(gatherFor)
 			l.write(ctx)
 		}
@@ -48,7 +49,7 @@ func (l *Log) pause(d time.Duration) {
 // write stores what is queued, and tries again until it succeeds or the log closes. Meanwhile the queue fills and
 // then drops its oldest.
 func (l *Log) write(ctx context.Context) {
-	chunks, upto := l.take()
+	chunks, upto := l.queue.Take()
 	for first := true; len(chunks) > 0; first = false {
 		err := l.store(ctx, chunks, upto)
 		if err == nil {
@@ -61,7 +62,7 @@ func (l *Log) write(ctx context.Context) {
 		select {
 		case <-l.stop:
 			if l.store(ctx, chunks, upto) != nil {
-				l.dropped.Add(l.release(chunks))
+				l.queue.Dropped(chunks)
 			}
 			return
 		default:
@@ -72,48 +73,48 @@ func (l *Log) write(ctx context.Context) {
 func (l *Log) writeLast() {
 	ctx, cancel := context.WithTimeout(context.Background(), closeFor)
 	defer cancel()
-	chunks, upto := l.take()
+	chunks, upto := l.queue.Take()
 	if len(chunks) == 0 {
 		return
 	}
 	if err := l.store(ctx, chunks, upto); err != nil {
-		l.dropped.Add(l.release(chunks))
+		l.queue.Dropped(chunks)
 		l.opts.Log.ErrorContext(ctx, "the last events could not be written", "error", err)
 	}
 }
 
 // store commits chunks and tells the followers. Chunks for which there is no room are dropped.
-func (l *Log) store(ctx context.Context, chunks []*chunk, upto uint64) error {
+func (l *Log) store(ctx context.Context, chunks []*eventlog.Chunk, upto uint64) error {
 	bytes := int64(0)
 	for _, c := range chunks {
-		bytes += int64(len(c.data))
+		bytes += int64(len(c.Data))
 	}
 	made, err := l.makeRoom(ctx, bytes)
 	if err != nil {
 		return err
 	}
 	if !made {
-		l.dropped.Add(l.release(chunks))
+		l.queue.Dropped(chunks)
 		return nil
 	}
 	if err := l.db.Do(ctx, func(c *sqlite.Conn) error { return insert(c, chunks, upto) }); err != nil {
 		return err
 	}
-	l.written.Add(l.release(chunks))
-	l.tails.publish(chunks, upto)
+	l.queue.Written(chunks)
+	l.tails.Publish(chunks, upto)
 	return nil
 }
 
-func insert(conn *sqlite.Conn, chunks []*chunk, upto uint64) error {
+func insert(conn *sqlite.Conn, chunks []*eventlog.Chunk, upto uint64) error {
 	// Or replace: a commit that failed may have succeeded, and is tried again.
 	stmt, err := conn.Prepare("INSERT OR REPLACE INTO chunk(id, app, data) VALUES (?, ?, ?)")
 	if err != nil {
 		return err
 	}
 	for _, c := range chunks {
-		stmt.BindInt64(1, int64(c.last)) //nolint:gosec // milliseconds since 1970, shifted: fits until the year 2248
-		stmt.BindText(2, c.app)
-		stmt.BindBytes(3, c.data)
+		stmt.BindInt64(1, int64(c.Last)) //nolint:gosec // milliseconds since 1970, shifted: fits until the year 2248
+		stmt.BindText(2, c.App)
+		stmt.BindBytes(3, c.Data)
 		if _, err := stmt.Step(); err != nil {
 			return err
 		}

@@ -1,8 +1,8 @@
-package eventdb
+package eventlog
 
 import "github.com/prometheus/client_golang/prometheus"
 
-// descriptions of the log's metrics.
+// descriptions of the queue's metrics.
 type descriptions struct{ written, dropped, queued *prometheus.Desc }
 
 func newDescriptions() descriptions {
@@ -13,19 +13,19 @@ func newDescriptions() descriptions {
 	}
 }
 
-var _ prometheus.Collector = (*Log)(nil)
+var _ prometheus.Collector = (*Queue)(nil)
 
 // Describe implements prometheus.Collector.
-func (l *Log) Describe(ch chan<- *prometheus.Desc) {
-	ch <- l.desc.written
-	ch <- l.desc.dropped
-	ch <- l.desc.queued
+func (q *Queue) Describe(ch chan<- *prometheus.Desc) {
+	ch <- q.desc.written
+	ch <- q.desc.dropped
+	ch <- q.desc.queued
 }
 
 // Collect implements prometheus.Collector.
-func (l *Log) Collect(ch chan<- prometheus.Metric) {
-	s := l.Stats()
-	ch <- prometheus.MustNewConstMetric(l.desc.written, prometheus.CounterValue, float64(s.Written))
-	ch <- prometheus.MustNewConstMetric(l.desc.dropped, prometheus.CounterValue, float64(s.Dropped))
-	ch <- prometheus.MustNewConstMetric(l.desc.queued, prometheus.GaugeValue, float64(s.QueuedBytes))
+func (q *Queue) Collect(ch chan<- prometheus.Metric) {
+	s := q.Stats()
+	ch <- prometheus.MustNewConstMetric(q.desc.written, prometheus.CounterValue, float64(s.Written))
+	ch <- prometheus.MustNewConstMetric(q.desc.dropped, prometheus.CounterValue, float64(s.Dropped))
+	ch <- prometheus.MustNewConstMetric(q.desc.queued, prometheus.GaugeValue, float64(s.QueuedBytes))
 }

@@ -1,4 +1,4 @@
-package eventdb
+package eventlog
 
 import (
 	"slices"
@@ -15,12 +15,12 @@ const (
 	followedFor = time.Minute
 )
 
-// tails hold the newest committed chunks of each app.
-type tails struct {
+// Tails hold the newest committed chunks of each app.
+type Tails struct {
 	mu        sync.Mutex
 	committed uint64 // all events up to this id are in the file
 	byApp     map[string]*tail
-	order     []*chunk // all chunks held, oldest first
+	order     []*Chunk // all chunks held, oldest first
 	bytes     int
 	limit     int // tailBytes
 	closed    bool
@@ -29,17 +29,18 @@ type tails struct {
 // tail is one app's: every committed event after id from is in chunks.
 type tail struct {
 	from   uint64
-	chunks []*chunk
+	chunks []*Chunk
 	news   chan struct{} // closed with the next chunk; nil while nobody waits
 	looked time.Time     // when a follower last looked
 }
 
-func (ts *tails) start(committed uint64) {
+// Start says how far what is stored reaches.
+func (ts *Tails) Start(committed uint64) {
 	ts.committed, ts.byApp, ts.limit = committed, make(map[string]*tail), tailBytes
 }
 
 // of finds or makes an app's tail. One that is new starts here: what came before is in the file.
-func (ts *tails) of(app string) *tail {
+func (ts *Tails) of(app string) *tail {
 	t := ts.byApp[app]
 	if t == nil {
 		t = &tail{from: ts.committed}
@@ -48,21 +49,21 @@ func (ts *tails) of(app string) *tail {
 	return t
 }
 
-// publish adds what was committed and wakes the followers of its apps.
-func (ts *tails) publish(chunks []*chunk, upto uint64) {
+// Publish adds what was committed and wakes the followers of its apps.
+func (ts *Tails) Publish(chunks []*Chunk, upto uint64) {
 	ts.mu.Lock()
 	defer ts.mu.Unlock()
 	now := time.Now()
 	for _, c := range chunks {
-		t := ts.of(c.app)
+		t := ts.of(c.App)
 		if t.news == nil && now.Sub(t.looked) > followedFor {
-			ts.drop(c.app, t)
-			t.from = c.last
+			ts.drop(c.App, t)
+			t.from = c.Last
 			continue
 		}
 		t.chunks = append(t.chunks, c)
 		ts.order = append(ts.order, c)
-		ts.bytes += len(c.data)
+		ts.bytes += len(c.Data)
 		if t.news != nil {
 			close(t.news)
 			t.news = nil
@@ -74,41 +75,84 @@ func (ts *tails) publish(chunks []*chunk, upto uint64) {
 	}
 }
 
+// Committed is how far what is stored reaches, as far as is known here.
+func (ts *Tails) Committed() uint64 {
+	ts.mu.Lock()
+	defer ts.mu.Unlock()
+	return ts.committed
+}
+
+// Followed lists the apps that have followers, and forgets the others. For a log that others store in too: what they
+// stored is read for these alone.
+func (ts *Tails) Followed() (apps []string) {
+	ts.mu.Lock()
+	defer ts.mu.Unlock()
+	now := time.Now()
+	for app, t := range ts.byApp {
+		if t.news == nil && now.Sub(t.looked) > followedFor {
+			ts.drop(app, t)
+			delete(ts.byApp, app)
+			continue
+		}
+		apps = append(apps, app)
+	}
+	return apps
+}
+
+// Advance adds what has been stored up to an id, in order: all of it that is of these apps. Followers of others, who came meanwhile, read
+// what is stored.
+func (ts *Tails) Advance(chunks []*Chunk, upto uint64, apps []string) {
+	ts.mu.Lock()
+	for app, t := range ts.byApp {
+		if slices.Contains(apps, app) {
+			continue
+		}
+		ts.drop(app, t)
+		t.from = upto
+		if t.news != nil {
+			close(t.news)
+			t.news = nil
+		}
+	}
+	ts.mu.Unlock()
+	ts.Publish(chunks, upto)
+}
+
 // drop forgets all chunks of an app.
-func (ts *tails) drop(app string, t *tail) {
+func (ts *Tails) drop(app string, t *tail) {
 	if len(t.chunks) == 0 {
 		return
 	}
 	t.chunks = nil
-	ts.order = slices.DeleteFunc(ts.order, func(c *chunk) bool {
-		if c.app == app {
-			ts.bytes -= len(c.data)
+	ts.order = slices.DeleteFunc(ts.order, func(c *Chunk) bool {
+		if c.App == app {
+			ts.bytes -= len(c.Data)
 		}
-		return c.app == app
+		return c.App == app
 	})
 }
 
 // evict forgets the oldest chunk, which is the oldest of its app too.
-func (ts *tails) evict() {
+func (ts *Tails) evict() {
 	c := ts.order[0]
 	ts.order[0] = nil
 	ts.order = ts.order[1:]
-	ts.bytes -= len(c.data)
-	t := ts.byApp[c.app]
+	ts.bytes -= len(c.Data)
+	t := ts.byApp[c.App]
 	t.chunks = t.chunks[1:] // the slot stays as it is: a follower may be looking at it
-	t.from = c.last
+	t.from = c.Last
 }
 
 // view is what a follower finds.
 type view struct {
 	inMemory  bool     // chunks is everything after since
-	chunks    []*chunk // in order
+	chunks    []*Chunk // in order
 	committed uint64
 	news      <-chan struct{} // closed when there is more; only with inMemory and no chunks
 	closed    bool
 }
 
-func (ts *tails) look(app string, since uint64) view {
+func (ts *Tails) look(app string, since uint64) view {
 	ts.mu.Lock()
 	defer ts.mu.Unlock()
 	t := ts.of(app)
@@ -118,7 +162,7 @@ func (ts *tails) look(app string, since uint64) view {
 		return v
 	}
 	i := len(t.chunks)
-	for i > 0 && t.chunks[i-1].last > since {
+	for i > 0 && t.chunks[i-1].Last > since {
 		i--
 	}
 	// Slots that are filled are never written again, so this stays valid after the lock.
@@ -132,8 +176,8 @@ func (ts *tails) look(app string, since uint64) view {
 	return v
 }
 
-// close wakes all followers for the last time.
-func (ts *tails) close() {
+// Close wakes all followers for the last time.
+func (ts *Tails) Close() {
 	ts.mu.Lock()
 	defer ts.mu.Unlock()
 	ts.closed = true

@@ -1,6 +1,9 @@
-package eventdb
+// Package eventlog is what event logs share, whatever they are stored in: events encoded in chunks, a queue that never makes anybody wait, and
+// the newest chunks in memory for followers.
+package eventlog
 
 import (
+	"cmp"
 	"encoding/binary"
 	"errors"
 	"slices"
@@ -15,15 +18,16 @@ const (
 	chunkVersion = 1
 )
 
-// A chunk holds events of one app. Encoded: the version, the first id and the first time as varints, then of each
+// Chunk holds events of one app. Encoded: the version, the first id and the first time as varints, then of each
 // event its type (its number below, or 0 and the text), how far its id and its time are from those of
 // the one before, the notification and the recipient; texts with their length before them.
-type chunk struct {
-	app         string
-	first, last uint64
-	n           int
-	at          int64 // of the last event, in milliseconds
-	data        []byte
+type Chunk struct {
+	App  string
+	Last uint64 // id of its last event
+	N    int
+	Data []byte
+
+	at int64 // of the last event, in milliseconds
 
 	once   sync.Once
 	events []event.Event // decoded on first use, then shared by all followers
@@ -43,28 +47,28 @@ var typeCodes = func() map[event.Type]byte {
 	return m
 }()
 
-func (c *chunk) full() bool { return len(c.data) >= chunkBytes }
+func (c *Chunk) full() bool { return len(c.Data) >= chunkBytes }
 
-func (c *chunk) append(id uint64, e *event.Event) {
+func (c *Chunk) append(id uint64, e *event.Event) {
 	at := e.At.UnixMilli()
-	b := c.data
-	if c.n == 0 {
+	b := c.Data
+	if c.N == 0 {
 		b = append(b, chunkVersion)
 		b = binary.AppendUvarint(b, id)
 		b = binary.AppendVarint(b, at)
-		c.first, c.last, c.at = id, id, at
+		c.Last, c.at = id, at
 	}
 	code := typeCodes[e.Type]
 	b = append(b, code)
 	if code == 0 {
 		b = appendText(b, string(e.Type))
 	}
-	b = binary.AppendUvarint(b, id-c.last)
+	b = binary.AppendUvarint(b, id-c.Last)
 	b = binary.AppendVarint(b, at-c.at)
 	b = appendText(b, e.Note)
 	b = appendText(b, e.To)
-	c.data, c.last, c.at = b, id, at
-	c.n++
+	c.Data, c.Last, c.at = b, id, at
+	c.N++
 }
 
 func appendText(b []byte, s string) []byte {
@@ -72,38 +76,61 @@ func appendText(b []byte, s string) []byte {
 }
 
 // decoded returns the chunk's events. Only for chunks that grow no more.
-func (c *chunk) decoded() []event.Event {
+func (c *Chunk) decoded() []event.Event {
 	c.once.Do(func() {
 		// Cannot fail: it was encoded here.
-		c.events, _ = decode(c.app, string(c.data), make([]event.Event, 0, c.n))
+		c.events, _ = decode(c.App, string(c.Data), c.N)
+		place(c.events, c.Last)
 	})
 	return c.events
 }
 
-// after returns the events of a sorted list that come after an id.
-func after(evs []event.Event, since uint64) []event.Event {
-	i, found := slices.BinarySearchFunc(evs, since, func(e event.Event, id uint64) int {
-		switch {
-		case e.ID < id:
-			return -1
-		case e.ID > id:
-			return 1
-		}
-		return 0
-	})
+// Stored is a chunk as it was read.
+func Stored(app, data string, last uint64) (*Chunk, error) {
+	evs, err := Decode(app, data, last)
+	if err != nil {
+		return nil, err
+	}
+	c := &Chunk{App: app, Last: last, N: len(evs), Data: []byte(data), events: evs}
+	c.once.Do(func() {})
+	return c, nil
+}
+
+// After returns the events of a sorted list that come after an id.
+func After(evs []event.Event, since uint64) []event.Event {
+	i, found := slices.BinarySearchFunc(evs, since, func(e event.Event, id uint64) int { return cmp.Compare(e.ID, id) })
 	if found {
 		i++
 	}
 	return evs[i:]
 }
 
-var errDamaged = errors.New("event chunk is damaged")
+// ErrDamaged says that a chunk is not one that was encoded here.
+var ErrDamaged = errors.New("event chunk is damaged")
 
-// decode appends a chunk's events to evs. Their texts are parts of data.
-func decode(app, data string, evs []event.Event) ([]event.Event, error) {
+// Decode returns a chunk's events, of which the last one has this id, whatever ids they were encoded with. Their texts are parts of data.
+func Decode(app, data string, last uint64) ([]event.Event, error) {
+	evs, err := decode(app, data, 0)
+	if err != nil || len(evs) == 0 {
+		return nil, err
+	}
+	place(evs, last)
+	return evs, nil
+}
+
+// place gives events the ids that they have where the last one has this.
+func place(evs []event.Event, last uint64) {
+	shift := last - evs[len(evs)-1].ID
+	for i := range evs {
+		evs[i].ID += shift
+	}
+}
+
+func decode(app, data string, n int) (evs []event.Event, err error) {
+	evs = make([]event.Event, 0, n)
 	d := decoder{data: data}
 	if d.byte() != chunkVersion {
-		return evs, errDamaged
+		return evs, ErrDamaged
 	}
 	id, at := d.uvarint(), d.varint()
 	for len(d.data) > 0 && !d.bad {
@@ -114,7 +141,7 @@ func decode(app, data string, evs []event.Event) ([]event.Event, error) {
 		case code < len(types):
 			e.Type = types[code]
 		default:
-			return evs, errDamaged
+			return evs, ErrDamaged
 		}
 		id += d.uvarint()
 		at += d.varint()
@@ -125,7 +152,7 @@ func decode(app, data string, evs []event.Event) ([]event.Event, error) {
 		}
 	}
 	if d.bad {
-		return evs, errDamaged
+		return evs, ErrDamaged
 	}
 	return evs, nil
 }
