@@ -20,6 +20,7 @@ import (
 	"godwit.dev/godwit/internal/bus"
 	"godwit.dev/godwit/internal/campaign"
 	"godwit.dev/godwit/internal/channel"
+	"godwit.dev/godwit/internal/cluster"
 	"godwit.dev/godwit/internal/config"
 	"godwit.dev/godwit/internal/delivery"
 	"godwit.dev/godwit/internal/endpoint"
@@ -63,7 +64,8 @@ type App struct {
 	channels  *channel.Service
 	hooks     *hook.Service
 	bus       *bus.Bus
-	boot      string // of this node among others; empty: it is alone
+	cluster   *cluster.Cluster // nil: it is alone
+	boot      string           // of this node among others; empty: it is alone
 	objects   *signal.Service
 	topics    *pubsub.Service
 	requests  *request.Service

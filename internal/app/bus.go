@@ -9,13 +9,15 @@ import (
 
 	"godwit.dev/godwit/internal/bus"
 	"godwit.dev/godwit/internal/certs"
+	"godwit.dev/godwit/internal/cluster"
+	"godwit.dev/godwit/internal/httpapi"
 )
 
 // startBus starts what carries topics and requests, and joins nodes. It is stopped after the sessions, which use it.
 func (a *App) startBus(ctx context.Context) (err error) {
 	cfg := bus.Config{External: bus.External{URL: a.cfg.NATS, Credentials: a.cfg.NATSCredentials, CA: a.cfg.NATSCA}, Log: a.log}
 	if addr := a.cfg.ListenAddr(a.cfg.ClusterAddr); addr != "" {
-		if cfg.Cluster, err = a.cluster(addr); err != nil {
+		if cfg.Cluster, err = a.joins(addr); err != nil {
 			return err
 		}
 	}
@@ -27,8 +29,8 @@ func (a *App) startBus(ctx context.Context) (err error) {
 	return nil
 }
 
-// cluster is how this node is joined to others.
-func (a *App) cluster(addr string) (*bus.Cluster, error) {
+// joins is how this node is joined to others.
+func (a *App) joins(addr string) (*bus.Cluster, error) {
 	a.boot = rand.Text()[:bootLen]
 	c := &bus.Cluster{Node: a.node(), Boot: a.boot, Addr: addr, Peers: a.cfg.Peers()}
 	var err error
@@ -70,4 +72,26 @@ func (a *App) node() string {
 		return a.cfg.Node
 	}
 	return hostname()
+}
+
+// startCluster joins sessions of several nodes. Those of this node are to take part with Join.
+func (a *App) startCluster() (err error) {
+	a.cluster, err = cluster.New(cluster.Config{
+		Open: func(got func(string, []byte), lost func()) (cluster.Line, error) {
+			return a.bus.Line(bus.Mailboxes, bus.LineConfig{Got: got, Lost: lost})
+		},
+		Node: a.node(), Boot: a.boot, Version: a.opts.Version, Now: a.clock, Taken: a.fail, Log: a.log,
+	})
+	if err == nil {
+		a.registry.MustRegister(a.cluster)
+	}
+	return err
+}
+
+// sessions is what the API asks about live sessions: those of all nodes.
+func (a *App) sessions() httpapi.Presence {
+	if a.cluster != nil {
+		return a.cluster
+	}
+	return a.hub
 }

@@ -124,14 +124,26 @@ func (a *App) startRequests(context.Context) error {
 
 // startMailbox wires the way of a notification: delivery, mailbox, sessions.
 func (a *App) startMailbox(context.Context) error {
+	var peers session.Peers
+	if a.boot != "" {
+		if err := a.startCluster(); err != nil {
+			return err
+		}
+		peers = a.cluster
+	}
 	a.mailbox = mailbox.New(mailbox.Config{Store: a.stores.Mailbox, Events: a.stores.Events, Retain: a.cfg.Retain.D(), Log: a.log})
 	a.hub = session.NewHub(session.Config{
 		Store: a.stores.Mailbox, Mailbox: a.mailbox, Verifier: a.access, Events: a.stores.Events, Log: a.log, Now: a.clock,
 		Capabilities: []session.Capability{a.objects, a.topics, a.requests},
 		Admit:        limit.NewAddrs(a.cfg.LimitHellos.PerSecond(), a.cfg.LimitLoopback).Allow, Window: a.cfg.Window,
+		Peers: peers, Node: a.boot,
 	})
 	a.requests.Find(a.hub)
 	a.steps.addClose("sessions", storePatience, a.hub.Close)
+	if a.cluster != nil {
+		a.cluster.Join(a.hub, a.mailbox)
+		a.steps.addClose("other nodes", storePatience, a.cluster.Close)
+	}
 	a.steps.addRun("mailbox upkeep", storePatience, a.mailbox.Run, a.fail)
 	a.publisher = delivery.New(a.stores.Mailbox, a.clock)
 	a.registry.MustRegister(a.mailbox, a.hub)

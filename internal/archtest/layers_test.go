@@ -43,6 +43,7 @@ var places = map[string]layer{
 	"internal/dispatch":     capability,
 	"internal/pace":         capability,
 	"internal/session":      capability,
+	"internal/cluster":      capability,
 	"internal/signal":       capability,
 	"internal/pubsub":       capability,
 	"internal/request":      capability,

@@ -47,8 +47,11 @@ type LineConfig struct {
 	Lost func()
 }
 
-// Interest is what is subscribed to on a line.
-type Interest struct{ of *nats.Subscription }
+// interest is what is subscribed to on a line.
+type interest nats.Subscription
+
+// End ends it. It fails only where the connection is closed, and the interest with it.
+func (i *interest) End() { _ = (*nats.Subscription)(i).Unsubscribe() }
 
 // Line opens the line of a name: Mailboxes or Objects. It ends with the bus.
 func (b *Bus) Line(name string, cfg LineConfig) (*Line, error) {
@@ -91,21 +94,14 @@ func (l *Line) Publish(subject string, data []byte) error {
 // Dropped counts what Publish could not send.
 func (l *Line) Dropped() uint64 { return l.dropped.Load() }
 
-// Subscribe has what other nodes publish to a subject come here. It is in effect on this node once Flush has returned, and
-// on others some moments later.
-func (l *Line) Subscribe(subject string) (Interest, error) {
+// Subscribe has what other nodes publish to a subject come here until End. It is in effect on this node once Flush has
+// returned, and on others some moments later.
+func (l *Line) Subscribe(subject string) (interface{ End() }, error) {
 	of, err := l.nc.ChanSubscribe(l.prefix+subject, l.ch)
 	if err != nil {
-		return Interest{}, fmt.Errorf("subscribe to %s: %w", subject, problem(err))
+		return nil, fmt.Errorf("subscribe to %s: %w", subject, problem(err))
 	}
-	return Interest{of}, nil
-}
-
-// Unsubscribe ends an interest.
-func (l *Line) Unsubscribe(i Interest) {
-	if i.of != nil {
-		_ = i.of.Unsubscribe() // fails only where the connection is closed, and the interest with it
-	}
+	return (*interest)(of), nil
 }
 
 // flushPatience is how long the bus of this process may take to answer. It takes a fraction of a millisecond.

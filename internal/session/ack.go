@@ -22,7 +22,7 @@ var toBeFound = []string{}
 func (h *Hub) settleLater(acks []*mailbox.Settle) {
 	i := slices.IndexFunc(acks, func(st *mailbox.Settle) bool { return st.Online != nil })
 	if i >= 0 {
-		online := h.online(acks[i].App, acks[i].Recipient)
+		online := append(h.online(acks[i].App, acks[i].Recipient), h.peers.Online(acks[i].App, acks[i].Recipient)...)
 		for _, st := range acks[i:] {
 			if st.Online != nil {
 				st.Online = online

@@ -1,7 +1,6 @@
 package session
 
 import (
-	mrand "math/rand/v2"
 	"slices"
 	"sync"
 
@@ -130,6 +129,7 @@ type reads struct {
 	results []mailbox.PendingResult
 	refs    []mailbox.Ref
 	items   []*mailbox.Item
+	fresh   bool // one of them is new here
 }
 
 // catchUp reads for a batch of sessions and delivers what they miss.
@@ -137,6 +137,9 @@ func (h *Hub) catchUp(batch []*Session) {
 	rd := &reads{plan: make([]reading, 0, len(batch))}
 	for _, s := range batch {
 		s.plan(rd)
+	}
+	if rd.fresh {
+		h.flushPeers()
 	}
 	var err error
 	if len(rd.of) > 0 {
@@ -166,6 +169,14 @@ func (h *Hub) catchUp(batch []*Session) {
 	h.scratch.Put(sc)
 }
 
+// flushPeers comes before a read for sessions that are new: what is routed after the read's snapshot has to come here.
+// Without the other nodes it is read all the same; what they route meanwhile is found when they are back.
+func (h *Hub) flushPeers() {
+	if err := h.peers.Flush(h.ctx); err != nil && h.ctx.Err() == nil {
+		h.log.DebugContext(h.ctx, "sessions read their mailboxes while other nodes cannot be told of them", "error", err)
+	}
+}
+
 // readHeads comes before rows are read: only sessions that may lack some ask for them.
 func (h *Hub) readHeads(rd *reads) error {
 	heads, err := h.cfg.Store.Heads(h.ctx, rd.of)
@@ -191,10 +202,10 @@ func (s *Session) plan(rd *reads) {
 	}
 	r := reading{s: s, head: -1, query: -1, refs: len(rd.refs)}
 	now := s.hub.instant()
+	rd.fresh = rd.fresh || s.fresh(now)
 	compare := s.rereadAt <= now
 	if compare {
-		reread := ticks(s.hub.cfg.Reread)
-		s.rereadAt = now + reread - instant(mrand.Uint32N(max(uint32(reread)/4, 1)))
+		s.rereadAt = s.nextReread(now)
 		s.forgetAcked()
 		if s.win == nil && !s.behind {
 			r.head = len(rd.of)

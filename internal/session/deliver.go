@@ -141,8 +141,9 @@ func (h *Hub) Settled(done []mailbox.Settled) {
 	for i := range done {
 		d := &done[i]
 		sessions := h.reg.find(address{d.App, d.Recipient}, found[:0])
+		only := len(sessions) == 1 && len(h.peers.Online(d.App, d.Recipient)) == 0
 		for _, s := range sessions {
-			s.settled(d, len(sessions) == 1)
+			s.settled(d, only)
 		}
 	}
 }

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"godwit.dev/godwit/internal/access"
-	"godwit.dev/godwit/internal/event"
 	"godwit.dev/godwit/internal/frame"
 	"godwit.dev/godwit/internal/mailbox"
 	"godwit.dev/godwit/internal/notification"
@@ -153,6 +152,7 @@ func (s *Session) admit(c access.Client, hello *frame.Hello) {
 	}
 	now := h.instant()
 	s.state, s.behind, s.connected = live, true, now
+	h.peers.Came(s.app, s.recipient, first && !s.peek)
 	s.side = kept
 	kept.each(Part.Join)
 	s.welcome(c, hello, now)
@@ -166,9 +166,6 @@ func (s *Session) admit(c access.Client, hello *frame.Hello) {
 	}
 	if !s.peek {
 		h.cfg.Store.Seen([]mailbox.Seen{{App: s.app, Recipient: s.recipient, Device: s.device, At: h.cfg.Now()}})
-		if first {
-			h.emit(event.Online, s.app, s.recipient)
-		}
 	}
 	if len(hello.Held) > 0 {
 		h.held.Add(s.app, heldCheck{s, hello.Held}) // one that is not checked now will be at the next hello
@@ -199,8 +196,7 @@ func (s *Session) welcome(c access.Client, hello *frame.Hello, now instant) {
 		beat = defaultHeartbeat
 	}
 	s.heartbeat = ticks(min(max(beat, minHeartbeat), maxHeartbeat))
-	reread := ticks(s.hub.cfg.Reread)
-	s.rereadAt = now + reread - instant(mrand.Uint32N(uint32(reread))) // those who connect together compare at different times
+	s.rereadAt = s.firstReread(now)
 	s.expires = 0
 	if !c.Expires.IsZero() {
 		s.expires = max(1, ticks(max(0, c.Expires.Sub(s.hub.start))))

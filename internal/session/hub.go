@@ -13,7 +13,6 @@ import (
 	"time"
 
 	"godwit.dev/godwit/internal/access"
-	"godwit.dev/godwit/internal/event"
 	"godwit.dev/godwit/internal/fair"
 	"godwit.dev/godwit/internal/frame"
 	"godwit.dev/godwit/internal/mailbox"
@@ -57,6 +56,8 @@ type Config struct {
 	Admit        func(addr netip.Addr) bool // limits hellos by address; nil: no limit
 	Window       int                        // default window; 0: 64
 	Reread       time.Duration              // a session compares itself with the store at least this often; 0: 30 s
+	Peers        Peers                      // other nodes; nil: there are none
+	Node         string                     // what ids of sessions end with, so that others find the node of one; empty: nothing
 }
 
 // Limits and pace of sessions. Those that are part of the client protocol are documented there.
@@ -99,6 +100,9 @@ type Hub struct {
 	capabilities []Capability
 	handlers     [frame.KindPing + 1]handler // by kind of frame; the last kind is the highest
 
+	peers   Peers
+	several bool // there may be other nodes
+
 	wheel   *timerwheel.Wheel[*Session]
 	timers  sync.WaitGroup
 	verify  jobs[verification]
@@ -121,7 +125,10 @@ func NewHub(cfg Config) *Hub {
 	if cfg.Reread == 0 {
 		cfg.Reread = defaultReread
 	}
-	h := &Hub{cfg: cfg, log: cfg.Log, start: cfg.Now()}
+	h := &Hub{cfg: cfg, log: cfg.Log, start: cfg.Now(), peers: cfg.Peers, several: cfg.Peers != nil}
+	if h.peers == nil {
+		h.peers = nobody{h}
+	}
 	h.ctx, h.stop = context.WithCancel(context.Background())
 	h.reg.init()
 	h.offer(cfg.Capabilities)
@@ -179,20 +186,13 @@ func (h *Hub) Shutdown(ctx context.Context) error {
 func (h *Hub) Close() error {
 	h.closing.Store(true)
 	h.stop()
-	h.behind.wg.Wait()
 	h.verify.wait()
 	h.ask.Wait()
 	h.held.Wait()
 	h.release.wait()
 	h.timers.Wait()
+	h.behind.wg.Wait() // those before it may still have begun a read
 	return nil
-}
-
-// emit tells followers that a recipient came or went.
-func (h *Hub) emit(t event.Type, app, recipient string) {
-	if h.cfg.Events != nil {
-		h.cfg.Events.Emit([]event.Event{{App: app, Type: t, At: h.cfg.Now(), To: recipient}})
-	}
 }
 
 // refusal says how a client whose claim failed is sent away.

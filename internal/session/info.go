@@ -10,6 +10,7 @@ import (
 
 // Info describes a live session for presence views.
 type Info struct {
+	Node        string // where it is; empty: on this node
 	ID          string // public: the device's name or one made for this session; never the secret id
 	Device      string // empty: unnamed
 	Gateway     string // ws, grpc, sse, poll

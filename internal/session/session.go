@@ -6,7 +6,6 @@ import (
 	"sync"
 	"sync/atomic"
 
-	"godwit.dev/godwit/internal/event"
 	"godwit.dev/godwit/internal/frame"
 	"godwit.dev/godwit/internal/mailbox"
 	"godwit.dev/godwit/internal/notification"
@@ -72,8 +71,15 @@ var openings = sync.Pool{New: func() any { return new(opening) }}
 // App is the app whose client this is, known once it was welcomed.
 func (s *Session) App() string { return s.app }
 
-// ID is the session's secret identifier (128 random bits, 22 base64url characters), known once it was welcomed.
-func (s *Session) ID() string { return base64.RawURLEncoding.EncodeToString(s.secret[:]) }
+// ID is the session's secret identifier (128 random bits, 22 base64url characters), known once it was welcomed. Where there
+// are several nodes, a dot and its node follow.
+func (s *Session) ID() string {
+	id := base64.RawURLEncoding.EncodeToString(s.secret[:])
+	if s.hub.cfg.Node != "" {
+		id += "." + s.hub.cfg.Node
+	}
+	return id
+}
 
 // name is how presence and acknowledgements know the session: its device, or a name no device can have, since "~" is
 // not allowed in names.
@@ -196,12 +202,9 @@ func (s *Session) endLocked() {
 		s.releaseAll()
 	}
 	s.win = nil
-	if s.peek {
-		return
-	}
-	h.cfg.Store.Seen([]mailbox.Seen{{App: s.app, Recipient: s.recipient, Device: s.device, At: h.cfg.Now()}})
-	if last {
-		h.emit(event.Offline, s.app, s.recipient)
+	h.peers.Left(s.app, s.recipient, last && !s.peek)
+	if !s.peek {
+		h.cfg.Store.Seen([]mailbox.Seen{{App: s.app, Recipient: s.recipient, Device: s.device, At: h.cfg.Now()}})
 	}
 }
 

@@ -1,6 +1,7 @@
 package session
 
 import (
+	"cmp"
 	"context"
 	"math"
 	"slices"
@@ -22,6 +23,11 @@ type Lag struct {
 	Recipient string
 	Oldest    int64 // position of its oldest notification in flight; 0: none
 	Queued    int   // bytes that wait for the connection to take them, as far as its gateway can tell
+}
+
+// SortLags puts the slowest first.
+func SortLags(lags []Lag, by Order) {
+	slices.SortStableFunc(lags, func(a, b Lag) int { return cmp.Compare(b.rank(by), a.rank(by)) })
 }
 
 // rank is how slow it is: the more the slower.

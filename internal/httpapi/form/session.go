@@ -1,6 +1,8 @@
 package form
 
 import (
+	"cmp"
+
 	"godwit.dev/godwit/internal/httpapi/call"
 	"godwit.dev/godwit/internal/session"
 )
@@ -28,7 +30,7 @@ func Completeness(partial bool) string {
 // ViewSession shows a session of the node.
 func ViewSession(s session.Info, node string) Session {
 	return Session{
-		ID: s.ID, Node: node, Device: s.Device, Gateway: s.Gateway, ConnectedAt: call.Moment(s.ConnectedAt),
+		ID: s.ID, Node: cmp.Or(s.Node, node), Device: s.Device, Gateway: s.Gateway, ConnectedAt: call.Moment(s.ConnectedAt),
 		LastSeen: call.Moment(s.LastSeen), Unacked: s.Unacked, Behind: s.Behind,
 	}
 }

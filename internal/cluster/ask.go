@@ -1,0 +1,212 @@
+package cluster
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"godwit.dev/godwit/internal/topic"
+)
+
+// How nodes ask each other.
+const (
+	askPatience = 250 * time.Millisecond // for the answers of all
+	answerers   = 4                      // questions answered at once
+	mostAsked   = 1024                   // that wait to be answered; further ones are not
+)
+
+// question is the body of kindAsk, answer that of kindAnswer.
+type question struct {
+	ID   uint64          `json:"id"`
+	What string          `json:"what"`
+	Body json.RawMessage `json:"body,omitempty"`
+}
+
+type answer struct {
+	ID   uint64          `json:"id"`
+	Err  string          `json:"error,omitempty"`
+	Body json.RawMessage `json:"body,omitempty"`
+}
+
+// Handler answers what another node asks. ctx ends when nobody waits for the answer any more.
+type Handler func(ctx context.Context, body json.RawMessage) (any, error)
+
+// asks are the questions under way, from here and to here.
+type asks struct {
+	mu       sync.Mutex
+	last     uint64
+	waiting  map[uint64]chan reply
+	handlers map[string]handler
+	running  chan struct{}
+	queued   int
+	wg       sync.WaitGroup
+}
+
+type handler struct {
+	do       Handler
+	patience time.Duration
+}
+
+type reply struct {
+	from string
+	answer
+}
+
+func (a *asks) init() {
+	a.waiting = make(map[uint64]chan reply)
+	a.handlers = make(map[string]handler)
+	a.running = make(chan struct{}, answerers)
+}
+
+func (a *asks) wait() { a.wg.Wait() }
+
+// Answer has questions of a kind answered here, which may take as long as patience.
+func (c *Cluster) Answer(what string, patience time.Duration, do Handler) {
+	c.asks.mu.Lock()
+	defer c.asks.mu.Unlock()
+	c.asks.handlers[what] = handler{do, patience}
+}
+
+// askAll asks all other nodes and hands over each answer, one after the other. complete: no node that may be alive is
+// missing.
+func (c *Cluster) askAll(ctx context.Context, what string, body any, each func(json.RawMessage)) (complete bool) {
+	boots, complete := c.listening()
+	if len(boots) == 0 {
+		return complete
+	}
+	id, got := c.asks.open(len(boots))
+	defer c.asks.end(id)
+	c.publish(allNodes, message{kind: kindAsk, body: text(question{ID: id, What: what, Body: text(body)})})
+	timer := time.NewTimer(askPatience)
+	defer timer.Stop()
+	for len(boots) > 0 {
+		select {
+		case r := <-got:
+			i := slices.Index(boots, r.from)
+			if i < 0 {
+				continue
+			}
+			boots = slices.Delete(boots, i, i+1)
+			if r.Err != "" {
+				complete = false
+				continue
+			}
+			each(r.Body)
+		case <-timer.C:
+			return false
+		case <-ctx.Done():
+			return false
+		}
+	}
+	return complete
+}
+
+// ErrNoNode says that there is no such node, or that it does not answer.
+var ErrNoNode = fmt.Errorf("%w: the node does not answer", topic.ErrUnavailable)
+
+// AskOne asks one node, and waits until ctx ends.
+func (c *Cluster) AskOne(ctx context.Context, boot, what string, body any) (json.RawMessage, error) {
+	if boots, _ := c.listening(); !slices.Contains(boots, boot) {
+		return nil, ErrNoNode
+	}
+	id, got := c.asks.open(1)
+	defer c.asks.end(id)
+	c.publish(oneNode+boot, message{kind: kindAsk, body: text(question{ID: id, What: what, Body: text(body)})})
+	select {
+	case r := <-got:
+		if r.Err != "" {
+			return nil, errors.New(r.Err)
+		}
+		return r.Body, nil
+	case <-ctx.Done():
+		return nil, ErrNoNode
+	}
+}
+
+func (a *asks) open(n int) (id uint64, got chan reply) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.last++
+	got = make(chan reply, n)
+	a.waiting[a.last] = got
+	return a.last, got
+}
+
+func (a *asks) end(id uint64) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	delete(a.waiting, id)
+}
+
+func (c *Cluster) gotAnswer(m *message) {
+	var r reply
+	if json.Unmarshal(m.body, &r.answer) != nil {
+		c.counts.undecoded.Add(1)
+		return
+	}
+	r.from = m.from
+	c.asks.mu.Lock()
+	got := c.asks.waiting[r.ID]
+	c.asks.mu.Unlock()
+	select {
+	case got <- r: // nil where nobody waits
+	default:
+	}
+}
+
+// gotAsk answers elsewhere: the line must not wait.
+func (c *Cluster) gotAsk(m *message) {
+	var q question
+	if json.Unmarshal(m.body, &q) != nil {
+		c.counts.undecoded.Add(1)
+		return
+	}
+	a := &c.asks
+	a.mu.Lock()
+	h, known := a.handlers[q.What]
+	full := a.queued >= mostAsked || c.ctx.Err() != nil
+	if !full {
+		a.queued++
+		a.wg.Add(1)
+	}
+	a.mu.Unlock()
+	if full {
+		return
+	}
+	from := m.from
+	go func() {
+		defer a.wg.Done()
+		r := answer{ID: q.ID}
+		if known {
+			c.answer(h, q, &r)
+		} else {
+			r.Err = "this node's version does not know " + q.What
+		}
+		a.mu.Lock()
+		a.queued--
+		a.mu.Unlock()
+		c.publish(oneNode+from, message{kind: kindAnswer, body: text(r)})
+	}()
+}
+
+func (c *Cluster) answer(h handler, q question, r *answer) {
+	ctx, cancel := context.WithTimeoutCause(c.ctx, h.patience, fmt.Errorf("%s took longer than %s", q.What, h.patience))
+	defer cancel()
+	select {
+	case c.asks.running <- struct{}{}:
+		defer func() { <-c.asks.running }()
+	case <-ctx.Done():
+		r.Err = context.Cause(ctx).Error()
+		return
+	}
+	v, err := h.do(ctx, q.Body)
+	if err != nil {
+		r.Err = err.Error()
+		return
+	}
+	r.Body = text(v)
+}

@@ -1,0 +1,181 @@
+// Package cluster joins the sessions of several nodes: what one node stores is routed to the sessions of all, each knows
+// who is connected where, and what is asked of one is asked of all. The store is the truth; what gets lost between nodes
+// is read there. It knows the bus only as a Line.
+package cluster
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"godwit.dev/godwit/internal/mailbox"
+	"godwit.dev/godwit/internal/session"
+)
+
+// Line carries messages between nodes: at most once, never back to who sent them. None of its methods waits but Flush.
+type Line interface {
+	Publish(subject string, data []byte) error
+	// Subscribe has what others publish to a subject come here until End. On this node it is in effect once Flush returns.
+	Subscribe(subject string) (interface{ End() }, error)
+	Flush(ctx context.Context) error
+	// Dropped counts what could not be sent.
+	Dropped() uint64
+}
+
+// Opener opens a line. Its callbacks come one after the other and must not wait for it: got hands over a message for
+// good, lost says that some may be missing.
+type Opener func(got func(subject string, data []byte), lost func()) (Line, error)
+
+// Roll knows which nodes are alive by another way than the bus: the store that they share.
+type Roll interface {
+	// Alive lists the boots of the nodes that have lately shown that they live.
+	Alive(ctx context.Context) ([]string, error)
+}
+
+// Config are the parts and settings of a Cluster.
+type Config struct {
+	Open    Opener
+	Node    string // this node's name, which no other has
+	Boot    string // of this start; no other has or had it
+	Version string
+	Roll    Roll             // nil: nodes that fall silent are taken for gone after a while
+	Now     func() time.Time // the store's clock
+	// Taken is called once if another node of this name is alive, and was before this one: this one must end.
+	Taken func(error)
+	Log   *slog.Logger
+}
+
+// Cluster is the other nodes, as the parts of this one see them.
+type Cluster struct {
+	cfg     Config
+	log     *slog.Logger
+	line    Line
+	hub     atomic.Pointer[session.Hub]
+	started time.Time
+
+	wants    interests
+	nodes    nodes
+	presence presence
+	asks     asks
+	counts   counts
+
+	reread chan struct{} // has an element when sessions are to compare themselves
+	taken  sync.Once
+	ctx    context.Context
+	stop   context.CancelFunc
+	ended  sync.WaitGroup
+}
+
+// New joins the other nodes. Until there is a hub (Join) nothing is handed on.
+func New(cfg Config) (*Cluster, error) {
+	c := &Cluster{cfg: cfg, log: cfg.Log, started: time.Now(), reread: make(chan struct{}, 1)}
+	c.ctx, c.stop = context.WithCancel(context.Background())
+	c.wants.init()
+	c.nodes.init()
+	c.presence.init()
+	c.asks.init()
+	var err error
+	if c.line, err = cfg.Open(c.got, c.lost); err != nil {
+		return nil, err
+	}
+	for _, subject := range []string{allNodes, oneNode + cfg.Boot} {
+		if _, err := c.line.Subscribe(subject); err != nil {
+			return nil, fmt.Errorf("join the other nodes: %w", err)
+		}
+	}
+	return c, nil
+}
+
+// Mailbox is where a cluster puts itself in the hub's place: what is routed to the one is routed to all.
+type Mailbox interface {
+	RouteTo(r mailbox.Router, p mailbox.Presence)
+}
+
+// Join has the hub's sessions take part. It was made with this Cluster as its Peers.
+func (c *Cluster) Join(hub *session.Hub, m Mailbox) {
+	c.answerSessions(hub)
+	c.hub.Store(hub)
+	m.RouteTo(c, everybody{c})
+	for _, run := range []func(){c.beat, c.tellPresence, c.keepReread} {
+		c.ended.Go(run)
+	}
+}
+
+// Close says goodbye to the other nodes. The line is its owner's to close.
+func (c *Cluster) Close() error {
+	c.stop()
+	c.ended.Wait()
+	c.asks.wait()
+	c.publish(allNodes, message{kind: kindBye})
+	ctx, cancel := context.WithTimeout(context.Background(), byePatience)
+	defer cancel()
+	_ = c.line.Flush(ctx) // a node that does not hear it finds out by itself
+	return nil
+}
+
+const byePatience = time.Second
+
+// Subjects on which nodes hear each other. A recipient's is that of its hash (interests).
+const (
+	allNodes = "n"
+	oneNode  = "n."
+)
+
+// publish sends a message. What cannot be sent now the line counts, and others learn of it with the next beat.
+func (c *Cluster) publish(subject string, m message) {
+	m.from = c.cfg.Boot
+	buf, _ := buffers.Get().(*[]byte)
+	*buf = m.append((*buf)[:0])
+	_ = c.line.Publish(subject, *buf)
+	if cap(*buf) <= keepBuffer {
+		buffers.Put(buf)
+	}
+}
+
+var buffers = sync.Pool{New: func() any { return new([]byte) }}
+
+const keepBuffer = 64 << 10
+
+// got takes what came over the line.
+func (c *Cluster) got(_ string, data []byte) {
+	hub := c.hub.Load()
+	if hub == nil {
+		return
+	}
+	m, err := decode(data)
+	if err != nil || m.from == c.cfg.Boot {
+		c.counts.undecoded.Add(1)
+		return
+	}
+	if m.version != version {
+		c.unreadable(hub, &m)
+		return
+	}
+	switch m.kind {
+	case kindItem:
+		c.gotItem(hub, &m)
+	case kindSettled:
+		c.gotSettled(hub, &m)
+	case kindHere:
+		c.gotHere(hub, &m)
+	case kindBeat:
+		c.gotBeat(&m)
+	case kindBye:
+		c.gotBye(&m)
+	case kindAsk:
+		c.gotAsk(&m)
+	case kindAnswer:
+		c.gotAnswer(&m)
+	}
+}
+
+// unreadable passes over what another version wrote. If it was for a recipient, that one's sessions read.
+func (c *Cluster) unreadable(hub *session.Hub, m *message) {
+	c.counts.undecoded.Add(1)
+	if m.recipient != "" {
+		hub.Reread(m.app, m.recipient)
+	}
+}

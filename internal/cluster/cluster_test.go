@@ -1,0 +1,344 @@
+package cluster_test
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"godwit.dev/godwit/internal/frame"
+	"godwit.dev/godwit/internal/notification"
+	"godwit.dev/godwit/internal/topic"
+)
+
+// settled waits until the other nodes route to a session: it is past the comparisons that follow its hello.
+func (w *world) routes(from *node, to *client, recipient string) {
+	w.t.Helper()
+	i := 0
+	eventually(w.t, "what is stored at the one node is routed to the other", func() bool {
+		i++
+		id := fmt.Sprintf("try-%s-%d", recipient, i)
+		before := len(to.all())
+		from.publish(recipient, id)
+		for end := time.Now().Add(100 * time.Millisecond); time.Now().Before(end); time.Sleep(time.Millisecond) {
+			if to.has("notification " + id) {
+				return len(to.all()) > before
+			}
+		}
+		return false
+	})
+}
+
+func TestNotificationReachesTheNodeThatHasTheSession(t *testing.T) {
+	w := newWorld(t, 3)
+	c := w.nodes[1].connect("ann", "")
+	w.routes(w.nodes[0], c, "ann")
+	const n = 200
+	for i := range n {
+		w.nodes[2*(i%2)].publish("ann", fmt.Sprintf("n%d", i))
+	}
+	c.wait(fmt.Sprintf("notification n%d", n-1))
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for i := 1; i < len(c.seqs); i++ {
+		if c.seqs[i] != c.seqs[i-1]+1 {
+			t.Fatalf("seq %d came after %d", c.seqs[i], c.seqs[i-1])
+		}
+	}
+}
+
+func TestWhatIsRoutedIsTheSameOnEveryNode(t *testing.T) {
+	w := newWorld(t, 2)
+	now := time.Now().Truncate(time.Millisecond)
+	full := func(n *notification.Notification) {
+		n.Content = notification.Content{Title: "t", Body: "b\n\"", Category: "c", Data: []byte(`{"a":1}`), ContentType: "application/json"}
+		n.Priority, n.ReplyBy, n.Ack = notification.High, now.Add(time.Minute), notification.AckAll
+		n.CreatedAt, n.ExpiresAt = now, now.Add(time.Hour)
+	}
+	raw := func(n *node) *recorder { return n.record("ann", frame.JSON) }
+	here, there := raw(w.nodes[0]), raw(w.nodes[1])
+	w.routes(w.nodes[0], there.client, "ann")
+	w.nodes[0].publish("ann", "full", full)
+	there.wait("notification full")
+	here.wait("notification full")
+	if a, b := here.text("full"), there.text("full"); a != b || !strings.Contains(a, `"high"`) {
+		t.Errorf("here\n%s\nthere\n%s", a, b)
+	}
+}
+
+func TestAckOnOneNodeIsARecallOnTheOther(t *testing.T) {
+	w := newWorld(t, 2)
+	phone, tablet := w.nodes[0].connect("ann", "phone"), w.nodes[1].connect("ann", "tablet")
+	w.routes(w.nodes[0], tablet, "ann")
+	w.nodes[0].publish("ann", "n1")
+	phone.wait("notification n1")
+	tablet.wait("notification n1")
+	tablet.ack("n1")
+	phone.wait("recall n1")
+	w.nodes[1].publish("ann", "n2")
+	phone.wait("notification n2")
+	tablet.wait("notification n2")
+	if n, err := w.nodes[0].mail.Recall(t.Context(), "demo", "n2", ""); n != 1 || err != nil {
+		t.Fatal(n, err)
+	}
+	phone.wait("recall n2")
+	tablet.wait("recall n2")
+	if phone.has("recall n1") == false || tablet.has("recall n1") {
+		t.Error("the device that acknowledged is told to take it back")
+	}
+}
+
+func TestAckAllWaitsForDevicesOnOtherNodes(t *testing.T) {
+	w := newWorld(t, 2)
+	one, other := w.nodes[0].connect("ann", ""), w.nodes[1].connect("ann", "") // nameless: the store knows of them only while online
+	w.routes(w.nodes[0], other, "ann")
+	w.routes(w.nodes[1], one, "ann")
+	status := func(id string) notification.Status {
+		rs, err := w.nodes[0].mail.Lookup(t.Context(), "demo", id, "ann")
+		if err != nil || len(rs) != 1 {
+			t.Fatal(rs, err)
+		}
+		return rs[0].Status
+	}
+	w.nodes[0].publish("ann", "n1", ackAll)
+	one.wait("notification n1")
+	other.wait("notification n1")
+	one.ack("n1")
+	one.ack("unknown") // is settled after the other
+	w.nodes[0].publish("ann", "n2")
+	one.wait("notification n2")
+	if s := status("n1"); s == notification.Acked {
+		t.Fatal("settled while a device on another node has not acknowledged")
+	}
+	other.ack("n1")
+	eventually(t, "all have acknowledged", func() bool { return status("n1") == notification.Acked })
+	// Over the API it is asked of all nodes.
+	w.nodes[0].publish("ann", "n3", ackAll)
+	if n, err := w.nodes[0].mail.Ack(t.Context(), "demo", "ann", "", []string{"n3"}); n != 1 || err != nil {
+		t.Fatal(n, err)
+	}
+	if s := status("n3"); s == notification.Acked {
+		t.Error("settled by the API while two devices have not acknowledged")
+	}
+}
+
+func TestDeviceReplacesItsSessionOnAnotherNode(t *testing.T) {
+	w := newWorld(t, 1)
+	w.ahead = 200 * time.Millisecond // when a session came is known to a tenth of a second
+	w.joined(w.nodes[0], w.start("node-1"))
+	first := w.nodes[0].connect("ann", "phone")
+	w.routes(w.nodes[1], first, "ann")
+	second := w.nodes[1].connect("ann", "phone")
+	first.wait("goodbye replaced")
+	other := w.nodes[0].connect("ann", "tablet")
+	w.routes(w.nodes[1], other, "ann")
+	if second.has("goodbye replaced") || other.has("goodbye replaced") {
+		t.Error("another session was replaced")
+	}
+}
+
+func TestFollowersAreToldOnceOfWhoIsOnSeveralNodes(t *testing.T) {
+	w := newWorld(t, 3)
+	one := w.nodes[0].connect("ann", "a")
+	eventually(t, "told that it came", func() bool { return slices.Equal(w.presence(), []string{"online ann"}) })
+	two := w.nodes[1].connect("ann", "b")
+	three := w.nodes[2].connect("ann", "c")
+	eventually(t, "each knows the others", func() bool {
+		for _, n := range w.nodes {
+			if len(n.cluster.Online("demo", "ann")) != 2 {
+				return false
+			}
+		}
+		return true
+	})
+	one.leave()
+	two.leave()
+	eventually(t, "the last knows that it is", func() bool { return len(w.nodes[2].cluster.Online("demo", "ann")) == 0 })
+	if got := w.presence(); !slices.Equal(got, []string{"online ann"}) {
+		t.Errorf("followers were told %q", got)
+	}
+	three.leave()
+	eventually(t, "told that it went", func() bool { return slices.Equal(w.presence(), []string{"offline ann", "online ann"}) })
+}
+
+func TestFollowersAreToldOnceOfWhoComesToSeveralNodesAtOnce(t *testing.T) {
+	w := newWorld(t, 3)
+	const n = 20
+	var all sync.WaitGroup
+	clients := make([]*client, 3*n)
+	for i := range clients {
+		all.Go(func() { clients[i] = w.nodes[i%3].connect(fmt.Sprintf("r%d", i/3), "") })
+	}
+	all.Wait()
+	told := func(kind string) int {
+		n := 0
+		for _, p := range w.presence() {
+			if strings.HasPrefix(p, kind) {
+				n++
+			}
+		}
+		return n
+	}
+	eventually(t, "told of each", func() bool { return told("online") >= n })
+	eventually(t, "each knows the others", func() bool {
+		for i := range n {
+			for _, node := range w.nodes {
+				if len(node.cluster.Online("demo", fmt.Sprintf("r%d", i))) != 2 {
+					return false
+				}
+			}
+		}
+		return true
+	})
+	for _, c := range clients {
+		all.Go(c.leave)
+	}
+	all.Wait()
+	eventually(t, "told that each went", func() bool { return told("offline") >= n })
+	if on, off := told("online"), told("offline"); on != n || off != n {
+		t.Errorf("followers were told %d times that somebody came and %d times that somebody went, of %d", on, off, n)
+	}
+}
+
+func TestSessionsOfAllNodesAreListedAndEnded(t *testing.T) {
+	w := newWorld(t, 3)
+	c := []*client{w.nodes[0].connect("ann", "a"), w.nodes[1].connect("ann", "b"), w.nodes[2].connect("ben", "c")}
+	list := func() (devices []string) {
+		live, partial, err := w.nodes[2].cluster.Sessions(t.Context(), "demo", []string{"ann", "ben", "none"})
+		if err != nil || partial || len(live) != 3 {
+			t.Fatal(live, partial, err)
+		}
+		for i, of := range live {
+			for _, s := range of {
+				devices = append(devices, fmt.Sprintf("%d %s %s", i, s.Device, s.Node))
+			}
+		}
+		slices.Sort(devices)
+		return devices
+	}
+	if got, want := list(), []string{"0 a node-0", "0 b node-1", "1 c "}; !slices.Equal(got, want) {
+		t.Errorf("listed %q, want %q", got, want)
+	}
+	if live, _, _ := w.nodes[0].cluster.Sessions(t.Context(), "other", []string{"ann"}); len(live[0]) != 0 {
+		t.Error("sessions of another app are listed")
+	}
+	if n, partial, err := w.nodes[2].cluster.Disconnect(t.Context(), "demo", "ann", "disconnected"); n != 2 || partial || err != nil {
+		t.Error(n, partial, err)
+	}
+	c[0].wait("goodbye disconnected")
+	c[1].wait("goodbye disconnected")
+	if got := list(); !slices.Equal(got, []string{"1 c "}) {
+		t.Errorf("listed %q after", got)
+	}
+	w.nodes[1].publish("ben", "n1")
+	c[2].wait("notification n1")
+	if lags, partial, err := w.nodes[0].cluster.Slowest(t.Context(), "demo", "unacked", 10); err != nil || partial || len(lags) != 1 || lags[0].Node != "node-2" {
+		t.Error(lags, partial, err)
+	}
+}
+
+func TestCutOffNodeIsMissedAndItsSessionsReadTheStore(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, 2)
+	c := w.nodes[1].connect("ann", "")
+	w.routes(w.nodes[0], c, "ann")
+	w.nodes[1].quiet()
+	w.nodes[1].cut.Store(true)
+	w.nodes[0].publish("ann", "n1")
+	begun := time.Now()
+	c.wait("notification n1")
+	t.Logf("read after %s", time.Since(begun))
+	if live, partial, err := w.nodes[0].cluster.Sessions(t.Context(), "demo", []string{"ann"}); err != nil || !partial || len(live[0]) != 0 {
+		t.Errorf("while a node is cut off: %v, partial %t, %v", live, partial, err)
+	}
+	if _, err := w.nodes[0].mail.Ack(t.Context(), "demo", "ann", "", []string{"n1"}); !errors.Is(err, topic.ErrUnavailable) {
+		t.Errorf("acknowledged over the API while nobody knows who is online: %v", err)
+	}
+	w.nodes[1].cut.Store(false)
+	w.joined(w.nodes...)
+	w.routes(w.nodes[0], c, "ann")
+	if c.count("notification n1") != 1 {
+		t.Error("written more than once")
+	}
+}
+
+func TestWhatIsLostOnceIsReadSoon(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, 2)
+	c := w.nodes[1].connect("ann", "")
+	w.routes(w.nodes[0], c, "ann")
+	w.nodes[1].quiet()
+	w.nodes[1].cut.Store(true)
+	w.nodes[0].publish("ann", "lost")
+	eventually(t, "a beat is lost too", func() bool { return w.nodes[1].deaf.Load() > 0 })
+	w.nodes[1].cut.Store(false) // too soon to be missed
+	begun := time.Now()
+	c.wait("notification lost")
+	t.Logf("read after %s", time.Since(begun))
+}
+
+func TestSecondNodeOfANameIsRefused(t *testing.T) {
+	w := newWorld(t, 1)
+	second := w.start("node-0")
+	select {
+	case err := <-second.taken:
+		if !strings.Contains(err.Error(), "node-0") || !strings.Contains(err.Error(), "--node") {
+			t.Error(err)
+		}
+	case <-time.After(10 * time.Second):
+		t.Fatal("two nodes of one name live side by side")
+	}
+	select {
+	case err := <-w.nodes[0].taken:
+		t.Errorf("the first has to end: %v", err)
+	default:
+	}
+	second.close()
+	third := w.start("node-1")
+	w.joined(w.nodes[0], third)
+}
+
+func TestNodeThatLeavesIsNotMissed(t *testing.T) {
+	w := newWorld(t, 3)
+	gone := w.nodes[2].connect("ann", "phone")
+	w.routes(w.nodes[0], gone, "ann")
+	w.nodes[2].close()
+	w.joined(w.nodes[:2]...)
+	if _, partial, err := w.nodes[0].cluster.Sessions(t.Context(), "demo", []string{"ann"}); err != nil || partial {
+		t.Errorf("partial %t, %v", partial, err)
+	}
+}
+
+func TestRollTellsOfNodesThatAreNotHeard(t *testing.T) {
+	w := newWorld(t, 0)
+	var mu sync.Mutex
+	alive := []string{"boot0000", "boot0001"}
+	w.roll = func() ([]string, error) {
+		mu.Lock()
+		defer mu.Unlock()
+		return slices.Clone(alive), nil
+	}
+	n := w.start("node-0")
+	eventually(t, "the node of the roll is missing", func() bool {
+		list := n.cluster.Nodes()
+		return len(list) == 1 && list[0].Boot == "boot0001" && list[0].Missing
+	})
+	mu.Lock()
+	alive = alive[:1]
+	mu.Unlock()
+	eventually(t, "the node is gone", func() bool { return len(n.cluster.Nodes()) == 0 })
+}
+
+func TestSessionsHaveTheirNodeInTheirID(t *testing.T) {
+	w := newWorld(t, 2)
+	a, b := w.nodes[0].connect("ann", ""), w.nodes[1].connect("ben", "")
+	if id := a.s.ID(); !strings.HasSuffix(id, ".boot0000") || len(id) != 22+9 {
+		t.Errorf("id %s", id)
+	}
+	if id := b.s.ID(); !strings.HasSuffix(id, ".boot0001") {
+		t.Errorf("id %s", id)
+	}
+}

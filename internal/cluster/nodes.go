@@ -1,0 +1,263 @@
+package cluster
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// How nodes know of each other.
+const (
+	beatEvery   = time.Second
+	silentAfter = 3 * time.Second  // a node that was not heard for so long is missing: perhaps it lives and the bus is cut
+	goneAfter   = 20 * time.Second // without a roll, it is taken for gone then
+	rollEvery   = 5 * time.Second
+	rereadEvery = 4 * time.Second // while a node is missing
+)
+
+// rereadAfter is when sessions compare themselves after something may have been lost: at once, and when what they want has
+// reached nodes that have just joined.
+var rereadAfter = [...]time.Duration{0, time.Second, 5 * time.Second}
+
+// beat is what a node says every second.
+type beat struct {
+	Node     string `json:"node"`
+	Version  string `json:"version"`
+	UpMS     int64  `json:"up_ms"` // since it started, by its monotonic clock
+	N        uint64 `json:"n"`     // of its beats
+	Dropped  uint64 `json:"dropped"`
+	Sessions int    `json:"sessions"`
+	NowMS    int64  `json:"now_ms"` // its store's clock
+	Drains   bool   `json:"drains,omitempty"`
+}
+
+// node is another node.
+type node struct {
+	beat
+	boot   string
+	heard  time.Time
+	offset time.Duration // its clock less ours, the way of a message included
+}
+
+// nodes are the others that are or may be alive.
+type nodes struct {
+	mu     sync.Mutex
+	by     map[string]*node // by boot
+	others atomic.Int32     // len(by), for the path of a publish
+	n      uint64           // our beats
+	drains bool
+}
+
+func (ns *nodes) init() { ns.by = make(map[string]*node) }
+
+// alone reports whether no other node was heard of, or all have gone.
+func (c *Cluster) alone() bool { return c.nodes.others.Load() == 0 }
+
+// beat says every second that this node is alive, and looks which others are.
+func (c *Cluster) beat() {
+	c.say()
+	tick, rolls := time.NewTicker(beatEvery), time.NewTicker(rollEvery)
+	defer tick.Stop()
+	defer rolls.Stop()
+	var reread time.Time
+	for {
+		select {
+		case <-c.ctx.Done():
+			return
+		case <-rolls.C:
+			c.callRoll()
+		case now := <-tick.C:
+			c.say()
+			if c.forgetGone(now) && now.Sub(reread) >= rereadEvery {
+				reread = now
+				c.hub.Load().RereadAll()
+			}
+		}
+	}
+}
+
+func (c *Cluster) say() {
+	ns := &c.nodes
+	ns.mu.Lock()
+	ns.n++
+	b := beat{
+		Node: c.cfg.Node, Version: c.cfg.Version, UpMS: time.Since(c.started).Milliseconds(), N: ns.n, Dropped: c.line.Dropped(),
+		Sessions: c.hub.Load().Live(), NowMS: c.cfg.Now().UnixMilli(), Drains: ns.drains,
+	}
+	ns.mu.Unlock()
+	c.publish(allNodes, message{kind: kindBeat, body: text(b)})
+}
+
+// forgetGone drops nodes that were not heard of for long, and reports whether some are missing.
+func (c *Cluster) forgetGone(now time.Time) (missing bool) {
+	ns := &c.nodes
+	ns.mu.Lock()
+	var gone []*node
+	for boot, n := range ns.by {
+		silent := now.Sub(n.heard)
+		switch {
+		case silent > goneAfter && c.cfg.Roll == nil:
+			gone = append(gone, n)
+			delete(ns.by, boot)
+		case silent > silentAfter:
+			missing = true
+		}
+	}
+	ns.others.Store(int32(len(ns.by)))
+	ns.mu.Unlock()
+	for _, n := range gone {
+		c.lostNode(n, "fell silent")
+	}
+	return missing
+}
+
+// callRoll drops nodes that do not live, and learns of those that live and are not heard.
+func (c *Cluster) callRoll() {
+	if c.cfg.Roll == nil {
+		return
+	}
+	alive, err := c.cfg.Roll.Alive(c.ctx)
+	if err != nil {
+		return // the store is away: it is told elsewhere
+	}
+	now, ns := time.Now(), &c.nodes
+	ns.mu.Lock()
+	var gone []*node
+	for boot, n := range ns.by {
+		if now.Sub(n.heard) > silentAfter && !slices.Contains(alive, boot) {
+			gone = append(gone, n)
+			delete(ns.by, boot)
+		}
+	}
+	for _, boot := range alive {
+		if ns.by[boot] == nil && boot != c.cfg.Boot {
+			ns.by[boot] = &node{boot: boot} // never heard: missing
+		}
+	}
+	ns.others.Store(int32(len(ns.by)))
+	ns.mu.Unlock()
+	for _, n := range gone {
+		c.lostNode(n, "does not live any more")
+	}
+}
+
+func (c *Cluster) lostNode(n *node, why string) {
+	c.log.Warn("a node is gone", "node", n.Node, "boot", n.boot, "why", why)
+	c.presence.forgetNode(n.boot)
+}
+
+func (c *Cluster) gotBeat(m *message) {
+	var b beat
+	if json.Unmarshal(m.body, &b) != nil {
+		c.counts.undecoded.Add(1)
+		return
+	}
+	if b.Node == c.cfg.Node && c.youngerThan(m.from, b) {
+		c.taken.Do(func() {
+			c.cfg.Taken(fmt.Errorf("another node called %s is alive: give this one a name of its own with --node", b.Node))
+		})
+		return
+	}
+	ns := &c.nodes
+	ns.mu.Lock()
+	n := ns.by[m.from]
+	first := n == nil || n.heard.IsZero()
+	missed := !first && (b.N != n.N+1 || b.Dropped != n.Dropped)
+	if n == nil {
+		n = &node{boot: m.from}
+		ns.by[m.from] = n
+		ns.others.Store(int32(len(ns.by)))
+	}
+	n.beat, n.heard, n.offset = b, time.Now(), time.UnixMilli(b.NowMS).Sub(c.cfg.Now())
+	ns.mu.Unlock()
+	if first {
+		c.log.Info("a node has joined", "node", b.Node, "boot", m.from, "version", b.Version)
+		c.say()
+	}
+	if first || missed {
+		c.lost()
+	}
+}
+
+// youngerThan reports whether this node started after another of its name, which then keeps it.
+func (c *Cluster) youngerThan(boot string, b beat) bool {
+	up := time.Since(c.started).Milliseconds()
+	return up < b.UpMS || up == b.UpMS && c.cfg.Boot > boot
+}
+
+func (c *Cluster) gotBye(m *message) {
+	ns := &c.nodes
+	ns.mu.Lock()
+	n := ns.by[m.from]
+	delete(ns.by, m.from)
+	ns.others.Store(int32(len(ns.by)))
+	ns.mu.Unlock()
+	if n != nil {
+		c.log.Info("a node has left", "node", n.Node, "boot", n.boot)
+		c.presence.forgetNode(n.boot)
+	}
+}
+
+// listening lists the boots of the nodes that answer; all: no others may be alive.
+func (c *Cluster) listening() (boots []string, all bool) {
+	now, ns := time.Now(), &c.nodes
+	all = true
+	ns.mu.Lock()
+	defer ns.mu.Unlock()
+	for boot, n := range ns.by {
+		if now.Sub(n.heard) > silentAfter {
+			all = false
+			continue
+		}
+		boots = append(boots, boot)
+	}
+	slices.SortFunc(boots, cmp.Compare[string])
+	return boots, all
+}
+
+// lost says that something may not have come. Sessions compare themselves soon.
+func (c *Cluster) lost() {
+	select {
+	case c.reread <- struct{}{}:
+	default:
+	}
+}
+
+// keepReread has sessions compare themselves after something was lost. What is lost meanwhile begins anew.
+func (c *Cluster) keepReread() {
+	var due []time.Time
+	for {
+		var next <-chan time.Time
+		var timer *time.Timer
+		if len(due) > 0 {
+			timer = time.NewTimer(time.Until(due[0]))
+			next = timer.C
+		}
+		select {
+		case <-c.ctx.Done():
+		case <-c.reread:
+			soon := time.Now()
+			if len(due) > 0 && due[0].Before(soon.Add(rereadAfter[1])) {
+				soon = due[0] // one that is near is kept: who goes on losing goes on reading
+			}
+			due = due[:0]
+			for _, after := range rereadAfter {
+				due = append(due, soon.Add(after))
+			}
+		case <-next:
+			due = due[1:]
+			c.counts.rereads.Add(1)
+			c.hub.Load().RereadAll()
+		}
+		if timer != nil {
+			timer.Stop()
+		}
+		if c.ctx.Err() != nil {
+			return
+		}
+	}
+}

@@ -1,0 +1,201 @@
+package cluster
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"time"
+
+	"godwit.dev/godwit/internal/mailbox"
+	"godwit.dev/godwit/internal/session"
+	"godwit.dev/godwit/internal/topic"
+)
+
+var _ mailbox.Presence = everybody{}
+
+// Live counts the sessions of this node.
+func (c *Cluster) Live() int { return c.hub.Load().Live() }
+
+// Counts are of notifications on this node since its start: written to sessions, of these again, and acknowledged.
+func (c *Cluster) Counts() (delivered, redelivered, acked uint64) { return c.hub.Load().Counts() }
+
+// Node is another node, as people see it.
+type Node struct {
+	Name, Boot, Version string
+	Up                  time.Duration
+	Sessions            int
+	Offset              time.Duration // of its clock, the way of a message included
+	Heard               time.Duration // ago; 0 with Missing: never
+	Missing, Drains     bool
+}
+
+// Nodes lists the other nodes that are or may be alive, by name.
+func (c *Cluster) Nodes() []Node {
+	now, ns := time.Now(), &c.nodes
+	ns.mu.Lock()
+	defer ns.mu.Unlock()
+	list := make([]Node, 0, len(ns.by))
+	for _, n := range ns.by {
+		v := Node{
+			Name: n.Node, Boot: n.boot, Version: n.Version, Up: time.Duration(n.UpMS) * time.Millisecond, Sessions: n.Sessions, Offset: n.offset,
+			Missing: now.Sub(n.heard) > silentAfter, Drains: n.Drains,
+		}
+		if !n.heard.IsZero() {
+			v.Heard = now.Sub(n.heard)
+		}
+		list = append(list, v)
+	}
+	slices.SortFunc(list, func(a, b Node) int { return cmp.Or(cmp.Compare(a.Name, b.Name), cmp.Compare(a.Boot, b.Boot)) })
+	return list
+}
+
+// Drain says to the other nodes that this one sends its sessions away.
+func (c *Cluster) Drain() {
+	c.nodes.mu.Lock()
+	c.nodes.drains = true
+	c.nodes.mu.Unlock()
+	c.say()
+}
+
+// Kinds of questions about sessions.
+const (
+	whatSessions   = "sessions"
+	whatOnline     = "online"
+	whatDisconnect = "disconnect"
+	whatSlowest    = "slowest"
+)
+
+// Who is asked about, in an app.
+type askRecipients struct {
+	App        string   `json:"app"`
+	Recipients []string `json:"recipients"`
+	Reason     string   `json:"reason,omitempty"`
+}
+
+type askSlowest struct {
+	App string        `json:"app"`
+	By  session.Order `json:"by"`
+	N   int           `json:"n"`
+}
+
+// answerAs has a question answered from its body.
+func answerAs[Q any](c *Cluster, what string, do func(ctx context.Context, q Q) (any, error)) {
+	c.Answer(what, askPatience, func(ctx context.Context, body json.RawMessage) (any, error) {
+		var q Q
+		if err := json.Unmarshal(body, &q); err != nil {
+			return nil, err
+		}
+		return do(ctx, q)
+	})
+}
+
+// answerSessions answers what other nodes ask about the sessions here.
+func (c *Cluster) answerSessions(hub *session.Hub) {
+	answerAs(c, whatSessions, func(ctx context.Context, q askRecipients) (any, error) {
+		live, _, err := hub.Sessions(ctx, q.App, q.Recipients)
+		for i := range live {
+			for k := range live[i] {
+				live[i][k].Node = c.cfg.Node
+			}
+		}
+		return live, err
+	})
+	answerAs(c, whatOnline, func(ctx context.Context, q askRecipients) (any, error) {
+		names := []string{}
+		for _, r := range q.Recipients {
+			some, err := hub.Online(ctx, q.App, r)
+			if err != nil {
+				return nil, err
+			}
+			names = append(names, some...)
+		}
+		return names, nil
+	})
+	answerAs(c, whatDisconnect, func(ctx context.Context, q askRecipients) (any, error) {
+		n := 0
+		for _, r := range q.Recipients {
+			one, _, err := hub.Disconnect(ctx, q.App, r, q.Reason)
+			if err != nil {
+				return nil, err
+			}
+			n += one
+		}
+		return n, nil
+	})
+	answerAs(c, whatSlowest, func(ctx context.Context, q askSlowest) (any, error) {
+		lags, _, err := hub.Slowest(ctx, q.App, q.By, q.N)
+		for i := range lags {
+			lags[i].Node = c.cfg.Node
+		}
+		return lags, err
+	})
+}
+
+// Sessions lists the sessions of each of these recipients on all nodes. partial: some nodes could not be asked.
+func (c *Cluster) Sessions(ctx context.Context, app string, recipients []string) (live [][]session.Info, partial bool, err error) {
+	if live, _, err = c.hub.Load().Sessions(ctx, app, recipients); err != nil || c.alone() {
+		return live, false, err
+	}
+	complete := c.askAll(ctx, whatSessions, askRecipients{App: app, Recipients: recipients}, func(body json.RawMessage) {
+		var theirs [][]session.Info
+		if json.Unmarshal(body, &theirs) == nil && len(theirs) == len(live) {
+			for i := range theirs {
+				live[i] = append(live[i], theirs[i]...)
+			}
+		}
+	})
+	return live, !complete, nil
+}
+
+// Disconnect ends all sessions of a recipient, on all nodes, and says how many there were.
+func (c *Cluster) Disconnect(ctx context.Context, app, recipient, reason string) (n int, partial bool, err error) {
+	if n, _, err = c.hub.Load().Disconnect(ctx, app, recipient, reason); err != nil || c.alone() {
+		return n, false, err
+	}
+	complete := c.askAll(ctx, whatDisconnect, askRecipients{App: app, Recipients: []string{recipient}, Reason: reason}, func(body json.RawMessage) {
+		var theirs int
+		if json.Unmarshal(body, &theirs) == nil {
+			n += theirs
+		}
+	})
+	return n, !complete, nil
+}
+
+// Slowest lists up to n sessions of an app on all nodes that have something unacknowledged or queued, the slowest first.
+func (c *Cluster) Slowest(ctx context.Context, app string, by session.Order, n int) (lags []session.Lag, partial bool, err error) {
+	if lags, _, err = c.hub.Load().Slowest(ctx, app, by, n); err != nil || c.alone() {
+		return lags, false, err
+	}
+	complete := c.askAll(ctx, whatSlowest, askSlowest{App: app, By: by, N: n}, func(body json.RawMessage) {
+		var theirs []session.Lag
+		if json.Unmarshal(body, &theirs) == nil {
+			lags = append(lags, theirs...)
+		}
+	})
+	session.SortLags(lags, by)
+	return lags[:min(n, len(lags))], !complete, nil
+}
+
+// everybody knows who is online on all nodes.
+type everybody struct{ c *Cluster }
+
+// Online implements mailbox.Presence.
+func (e everybody) Online(ctx context.Context, app, recipient string) ([]string, error) {
+	c := e.c
+	names, err := c.hub.Load().Online(ctx, app, recipient)
+	if err != nil || c.alone() {
+		return names, err
+	}
+	complete := c.askAll(ctx, whatOnline, askRecipients{App: app, Recipients: []string{recipient}}, func(body json.RawMessage) {
+		var theirs []string
+		if json.Unmarshal(body, &theirs) == nil {
+			names = append(names, theirs...)
+		}
+	})
+	if !complete {
+		return nil, fmt.Errorf("%w: not every node could be asked which devices are online", topic.ErrUnavailable)
+	}
+	return names, nil
+}

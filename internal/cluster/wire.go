@@ -1,0 +1,147 @@
+package cluster
+
+import (
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"time"
+
+	"google.golang.org/protobuf/proto"
+
+	"godwit.dev/godwit/api/godwitpb"
+	"godwit.dev/godwit/internal/frame"
+	"godwit.dev/godwit/internal/mailbox"
+	"godwit.dev/godwit/internal/notification"
+)
+
+// version is of what follows the header. The header itself is the same for ever, so that a node always learns whom a
+// message of another version was for.
+const version = 1
+
+// kind says what a message is. The numbers go over the wire: never give one out again.
+type kind byte
+
+const (
+	kindItem    kind = 1 // a notification for a recipient
+	kindSettled kind = 2 // one that needs not be delivered any more
+	kindHere    kind = 3 // who of a recipient is connected to the sender
+	kindBeat    kind = 4 // the sender is alive
+	kindBye     kind = 5 // the sender ends
+	kindAsk     kind = 6
+	kindAnswer  kind = 7
+)
+
+// message is what nodes send each other: a header, and a body by kind.
+type message struct {
+	version        byte
+	kind           kind
+	from           string // boot of the sender
+	app, recipient string // empty: it is for nodes
+	body           []byte
+	item           *mailbox.Item // in place of a body
+}
+
+var errMessage = errors.New("not a message of a node")
+
+// append writes: version, kind, then sender, app and recipient behind their lengths, then the body.
+func (m *message) append(b []byte) []byte {
+	b = append(b, version, byte(m.kind))
+	for _, s := range [...]string{m.from, m.app, m.recipient} {
+		b = append(binary.AppendUvarint(b, uint64(len(s))), s...)
+	}
+	if m.item != nil {
+		return appendItem(b, m.item)
+	}
+	return append(b, m.body...)
+}
+
+func decode(b []byte) (m message, err error) {
+	if len(b) < 2 {
+		return m, errMessage
+	}
+	m.version, m.kind, b = b[0], kind(b[1]), b[2:]
+	for _, into := range []*string{&m.from, &m.app, &m.recipient} {
+		n, k := binary.Uvarint(b)
+		if k <= 0 || n > uint64(len(b)-k) {
+			return m, errMessage
+		}
+		*into, b = string(b[k:k+int(n)]), b[k+int(n):]
+	}
+	m.body = b
+	return m, nil
+}
+
+// appendItem writes seq, position, attempts and acknowledgement mode, then the notification as clients get it: what is
+// encoded for one of them anyway.
+func appendItem(b []byte, it *mailbox.Item) []byte {
+	b = binary.AppendUvarint(b, it.Seq)
+	b = binary.AppendVarint(b, it.Pos)
+	b = binary.AppendUvarint(b, uint64(it.Attempts))
+	b = append(b, byte(it.N.Ack))
+	return append(b, frame.NotificationTail(it.N, frame.Proto)...)
+}
+
+// decodeItem reads what appendItem wrote. The item shares the memory of b.
+func decodeItem(app, recipient string, b []byte) (it mailbox.Item, err error) {
+	it.Recipient = recipient
+	var n int
+	if it.Seq, n = binary.Uvarint(b); n <= 0 {
+		return it, errMessage
+	}
+	b = b[n:]
+	if it.Pos, n = binary.Varint(b); n <= 0 {
+		return it, errMessage
+	}
+	b = b[n:]
+	attempts, n := binary.Uvarint(b)
+	if n <= 0 || len(b) == n {
+		return it, errMessage
+	}
+	it.Attempts = uint32(attempts)
+	ack, tail := notification.AckMode(b[n]), b[n+1:]
+	var p godwitpb.Notification
+	if err := proto.Unmarshal(tail, &p); err != nil {
+		return it, err
+	}
+	if p.GetId() == "" || it.Seq == 0 || ack > notification.AckNone {
+		return it, errMessage
+	}
+	it.N = &notification.Notification{
+		App: app, ID: p.GetId(), Ack: ack, CreatedAt: moment(p.GetCreatedAtMs()), ExpiresAt: moment(p.GetExpiresAtMs()), ReplyBy: moment(p.GetReplyByMs()),
+		Content: notification.Content{
+			Title: p.GetTitle(), Body: p.GetBody(), Category: p.GetCategory(), Data: p.GetData(), ContentType: p.GetContentType(),
+		},
+	}
+	switch p.GetPriority() {
+	case godwitpb.Priority_PRIORITY_HIGH:
+		it.N.Priority = notification.High
+	case godwitpb.Priority_PRIORITY_LOW:
+		it.N.Priority = notification.Low
+	}
+	it.N.Wire().Add(uint8(frame.Proto), tail)
+	return it, nil
+}
+
+func moment(ms int64) time.Time {
+	if ms == 0 {
+		return time.Time{}
+	}
+	return time.UnixMilli(ms)
+}
+
+// text encodes the body of what is seldom sent.
+func text(v any) []byte {
+	b, err := json.Marshal(v)
+	if err != nil {
+		return nil // of our own types none fails
+	}
+	return b
+}
+
+// settled is the body of kindSettled.
+type settled struct {
+	ID     string              `json:"id"`
+	Pos    int64               `json:"pos"`
+	As     notification.Status `json:"as"`
+	Device string              `json:"device,omitempty"`
+}

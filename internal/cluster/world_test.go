@@ -1,0 +1,346 @@
+package cluster_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"godwit.dev/godwit/internal/access"
+	"godwit.dev/godwit/internal/bus"
+	"godwit.dev/godwit/internal/cluster"
+	"godwit.dev/godwit/internal/event"
+	"godwit.dev/godwit/internal/frame"
+	"godwit.dev/godwit/internal/mailbox"
+	"godwit.dev/godwit/internal/notification"
+	"godwit.dev/godwit/internal/session"
+	"godwit.dev/godwit/internal/store/sqlite/mailboxdb"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// world is some nodes over one store, joined by real buses.
+type world struct {
+	t     testing.TB
+	store *shared
+	nodes []*node
+	roll  func() ([]string, error) // nil: there is none
+	ahead time.Duration            // of the clocks of nodes that are started from now on
+}
+
+// node is what a server has of it.
+type node struct {
+	w       *world
+	name    string
+	boot    string
+	bus     *bus.Bus
+	cluster *cluster.Cluster
+	hub     *session.Hub
+	mail    *mailbox.Mailbox
+	view    *view
+	evs     events
+	cut     atomic.Bool  // hears nothing and is not heard
+	deaf    atomic.Int32 // what it did not hear of all nodes
+	taken   chan error
+	close   func()
+}
+
+func newWorld(t testing.TB, n int) *world {
+	t.Helper()
+	st, err := mailboxdb.Open(t.Context(), filepath.Join(t.TempDir(), "mailbox.db"), mailboxdb.Config{Log: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := st.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	w := &world{t: t, store: share(st)}
+	for i := range n {
+		w.start(fmt.Sprintf("node-%d", i))
+	}
+	w.joined(w.nodes...)
+	return w
+}
+
+// start starts one more node.
+func (w *world) start(name string) *node {
+	w.t.Helper()
+	n := &node{w: w, name: name, boot: fmt.Sprintf("boot%04d", len(w.nodes)), view: w.store.view(), taken: make(chan error, 1)}
+	log, ahead, clock := slog.New(slog.DiscardHandler), w.ahead, mailbox.Clock()
+	now := func() time.Time { return clock().Add(ahead) }
+	var peers []string
+	for _, o := range w.nodes {
+		if a := o.bus.ClusterAddr(); a != "" {
+			peers = append(peers, a)
+		}
+	}
+	var err error
+	if n.bus, err = bus.Start(w.t.Context(), bus.Config{Log: log, Cluster: &bus.Cluster{
+		Node: name, Boot: n.boot, Addr: "127.0.0.1:0", Peers: peers, Secret: "the secret of this test",
+	}}); err != nil {
+		w.t.Fatal(err)
+	}
+	cfg := cluster.Config{
+		Open: n.open, Node: name, Boot: n.boot, Version: "test", Now: now, Log: log,
+		Taken: func(err error) { n.taken <- err },
+	}
+	if w.roll != nil {
+		cfg.Roll = rollOf(w.roll)
+	}
+	if n.cluster, err = cluster.New(cfg); err != nil {
+		w.t.Fatal(err)
+	}
+	n.mail = mailbox.New(mailbox.Config{Store: n.view, Events: &n.evs, Log: log})
+	n.hub = session.NewHub(session.Config{
+		Store: n.view, Mailbox: n.mail, Verifier: anybody{}, Events: &n.evs, Now: now, Log: log, Peers: n.cluster, Node: n.boot,
+	})
+	n.cluster.Join(n.hub, n.mail)
+	n.close = sync.OnceFunc(func() {
+		for _, end := range []func() error{n.hub.Close, n.cluster.Close, n.bus.Close} {
+			if err := end(); err != nil {
+				w.t.Error(err)
+			}
+		}
+	})
+	w.t.Cleanup(n.close)
+	w.nodes = append(w.nodes, n)
+	return n
+}
+
+type rollOf func() ([]string, error)
+
+func (r rollOf) Alive(context.Context) ([]string, error) { return r() }
+
+// open opens the line, with shears.
+func (n *node) open(got func(string, []byte), lost func()) (cluster.Line, error) {
+	l, err := n.bus.Line(bus.Mailboxes, bus.LineConfig{
+		Got: func(subject string, data []byte) {
+			if !n.cut.Load() {
+				got(subject, data)
+			} else if subject == "n" {
+				n.deaf.Add(1)
+			}
+		},
+		Lost: lost,
+	})
+	return &shears{l, n}, err
+}
+
+type shears struct {
+	*bus.Line
+	n *node
+}
+
+func (s *shears) Publish(subject string, data []byte) error {
+	if s.n.cut.Load() {
+		return nil // as into a cable that is cut
+	}
+	return s.Line.Publish(subject, data)
+}
+
+// joined waits until nodes know each other.
+func (w *world) joined(nodes ...*node) {
+	w.t.Helper()
+	eventually(w.t, "the nodes know each other", func() bool {
+		for _, n := range nodes {
+			list := n.cluster.Nodes()
+			if len(list) != len(nodes)-1 || slices.ContainsFunc(list, func(o cluster.Node) bool { return o.Missing }) {
+				return false
+			}
+		}
+		return true
+	})
+}
+
+// publish stores a notification at a node, and returns once that has routed it.
+func (n *node) publish(to, id string, change ...func(*notification.Notification)) {
+	n.w.t.Helper()
+	now := time.Now()
+	m := &notification.Notification{App: "demo", ID: id, Content: notification.Content{Title: "title of " + id}, CreatedAt: now, ExpiresAt: now.Add(time.Hour)}
+	for _, c := range change {
+		c(m)
+	}
+	a := &mailbox.Append{N: m, To: []string{to}}
+	if err := n.view.Append(context.Background(), []*mailbox.Append{a}); err != nil {
+		n.w.t.Fatal(err)
+	}
+	if a.Results[0].Err != nil {
+		n.w.t.Fatal(a.Results[0].Err)
+	}
+}
+
+// quiet waits until the comparisons that follow a hello and the joining of nodes are over: from then on nothing
+// but a loss has sessions read.
+func (n *node) quiet() {
+	n.w.t.Helper()
+	n.connect("idle", "")
+	begun, before := time.Now(), n.view.heads.Load()
+	eventually(n.w.t, "the comparisons after a hello are over", func() bool {
+		return time.Since(begun) > 8*time.Second && n.view.heads.Load() > before
+	})
+}
+
+func ackAll(n *notification.Notification) { n.Ack = notification.AckAll }
+
+type anybody struct{}
+
+func (anybody) Known(c access.Claim) (access.Client, error) {
+	return access.Client{App: c.App, Recipient: c.Recipient, Device: c.Device, Peek: c.Token == "peek"}, nil
+}
+
+func (a anybody) Client(_ context.Context, c access.Claim) (access.Client, error) { return a.Known(c) }
+
+// events are what followers were told, in order.
+type events struct {
+	mu  sync.Mutex
+	all []event.Event
+}
+
+func (e *events) Emit(evs []event.Event) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.all = append(e.all, evs...)
+}
+
+// presence lists who came and went.
+func (w *world) presence() (list []string) {
+	for _, n := range w.nodes {
+		n.evs.mu.Lock()
+		for _, ev := range n.evs.all {
+			if ev.Type == event.Online || ev.Type == event.Offline {
+				list = append(list, string(ev.Type)+" "+ev.To)
+			}
+		}
+		n.evs.mu.Unlock()
+	}
+	slices.Sort(list)
+	return list
+}
+
+// client is a connection that keeps the frames it gets.
+type client struct {
+	t      testing.TB
+	s      *session.Session
+	mu     sync.Mutex
+	frames []string
+	seqs   []uint64
+	closed *frame.Goodbye
+	more   chan struct{}
+	f      frame.Format
+}
+
+func (n *node) connect(recipient, device string) *client {
+	return n.connectAs(recipient, device, "", frame.JSON)
+}
+
+func (n *node) connectAs(recipient, device, token string, f frame.Format) *client {
+	n.w.t.Helper()
+	c := &client{t: n.w.t, more: make(chan struct{}, 1), f: f}
+	c.s = n.hub.Accept(c, session.Peer{})
+	c.s.Frame(&frame.Client{Kind: frame.KindHello, Hello: &frame.Hello{App: "demo", Recipient: recipient, Device: device, Token: token, Window: 1000}})
+	c.wait("welcome")
+	return c
+}
+
+func (c *client) Format() frame.Format { return c.f }
+func (c *client) Name() string         { return "test" }
+func (c *client) Pause()               {}
+func (c *client) Resume()              {}
+func (c *client) Probe()               { go c.s.Alive() }
+
+func (c *client) Write(_ frame.ServerKind, head, tail []byte) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.closed != nil {
+		return false
+	}
+	var f map[string]struct {
+		ID, Reason, Title string
+		IDs               []string
+		Seq               uint64
+	}
+	if err := json.Unmarshal(slices.Concat(head, tail), &f); err != nil {
+		c.t.Error(err)
+		return false
+	}
+	for kind, b := range f {
+		c.frames = append(c.frames, strings.TrimSpace(kind+" "+b.ID+b.Reason+strings.Join(b.IDs, ",")))
+		if b.Seq > 0 {
+			c.seqs = append(c.seqs, b.Seq)
+		}
+	}
+	select {
+	case c.more <- struct{}{}:
+	default:
+	}
+	return true
+}
+
+func (c *client) Close(g frame.Goodbye) {
+	c.mu.Lock()
+	c.closed = &g
+	c.mu.Unlock()
+	go c.s.Closed()
+}
+
+func (c *client) leave() { c.s.Closed() }
+
+func (c *client) ack(ids ...string) {
+	f := &frame.Client{Kind: frame.KindAck}
+	for _, id := range ids {
+		f.IDs = append(f.IDs, []byte(id))
+	}
+	c.s.Frame(f)
+}
+
+func (c *client) has(want string) bool { return c.count(want) > 0 }
+
+func (c *client) count(want string) (n int) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, f := range c.frames {
+		if f == want {
+			n++
+		}
+	}
+	return n
+}
+
+// wait waits for a frame.
+func (c *client) wait(want string) {
+	c.t.Helper()
+	end := time.After(15 * time.Second)
+	for !slices.ContainsFunc(c.all(), func(f string) bool { return f == want || strings.HasPrefix(f, want+" ") }) {
+		select {
+		case <-c.more:
+		case <-end:
+			c.t.Fatalf("never got %q, only %q", want, c.all())
+		}
+	}
+}
+
+func (c *client) all() []string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return slices.Clone(c.frames)
+}
+
+func eventually(t testing.TB, what string, so func() bool) {
+	t.Helper()
+	for end := time.Now().Add(15 * time.Second); !so(); time.Sleep(10 * time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatalf("never: %s", what)
+		}
+	}
+}
