@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -143,6 +144,49 @@ func RunTwoEndpoints(t *testing.T, open Two[EndpointStore]) {
 			if err != nil || active[push.Telegram] != 25 || created.Load() != 25 {
 				t.Errorf("%d endpoints, %d were created, %v; want 25", active[push.Telegram], created.Load(), err)
 			}
+		}
+	})
+	t.Run("WhoeverRegistersWhileTheOtherEnumeratesIsMetOnce", func(t *testing.T) {
+		a, b := open(t, NewClock().Now)
+		var registering sync.WaitGroup
+		for caller := range 4 {
+			registering.Go(func() {
+				for nth := range 50 {
+					done, err := [2]EndpointStore{a, b}[caller%2].Register(t.Context(), App, []audience.Registration{chat(1000*caller + nth)})
+					if err != nil || done[0].Err != nil {
+						t.Errorf("register: %v, %+v", err, done)
+					}
+				}
+			})
+		}
+		over := make(chan struct{})
+		go func() {
+			registering.Wait()
+			close(over)
+		}()
+		met := make(map[int64]bool)
+		for after, last := int64(0), false; ; {
+			page, _, more, err := b.SelectEndpoints(t.Context(), App, &audience.Selection{}, after, 10)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for i := range page {
+				if after = page[i].Number; met[after] {
+					t.Errorf("%d is met twice", after)
+				}
+				met[after] = true
+			}
+			if last && !more {
+				break
+			}
+			select {
+			case <-over:
+				last = true
+			default:
+			}
+		}
+		if len(met) != 200 {
+			t.Errorf("%d of 200 were met", len(met))
 		}
 	})
 }

@@ -8,6 +8,7 @@ import (
 
 	"godwit.dev/godwit/internal/audience"
 	"godwit.dev/godwit/internal/push"
+	"godwit.dev/godwit/internal/store/segment"
 	"godwit.dev/godwit/internal/store/sqlite/sqlitedb"
 )
 
@@ -44,16 +45,16 @@ func selectEndpoints(c *sqlite.Conn, app string, sel *audience.Selection, after 
 
 // page is the query for endpoints with numbers after one and up to another.
 func (p *plan) page(after, upto int64, limit int) (query string, args []any) {
-	where := p.driver.where.and(clause{p.driver.number + " > ? AND " + p.driver.number + " <= ?", []any{after, upto}}, p.rest)
-	query = "SELECT " + endpointColumns + " FROM " + p.driver.join() + " WHERE " + where.sql + " ORDER BY " + p.driver.number + " LIMIT ?"
-	return query, append(where.args, limit)
+	where := p.driver.where.And(segment.That(p.driver.number+" > ? AND "+p.driver.number+" <= ?", after, upto), p.rest)
+	query = "SELECT " + endpointColumns + " FROM " + p.driver.join() + " WHERE " + where.SQL + " ORDER BY " + p.driver.number + " LIMIT ?"
+	return query, append(where.Args, limit)
 }
 
 // window returns the number up to which so many entries of the driver reach, and whether there are more.
 func (p *plan) window(c *sqlite.Conn, after int64, entries int) (upto int64, more bool, err error) {
-	where := p.driver.where.and(clause{p.driver.number + " > ?", []any{after}})
-	query := "SELECT " + p.driver.number + " FROM " + p.driver.from + " WHERE " + where.sql + " ORDER BY " + p.driver.number + " LIMIT 1 OFFSET ?"
-	err = sqlitedb.EachOnce(c, query, append(where.args, entries-1), func(row *sqlite.Stmt) error {
+	where := p.driver.where.And(segment.That(p.driver.number+" > ?", after))
+	query := "SELECT " + p.driver.number + " FROM " + p.driver.from + " WHERE " + where.SQL + " ORDER BY " + p.driver.number + " LIMIT 1 OFFSET ?"
+	err = sqlitedb.EachOnce(c, query, append(where.Args, entries-1), func(row *sqlite.Stmt) error {
 		upto, more = row.ColumnInt64(0), true
 		return nil
 	})
@@ -110,7 +111,7 @@ func countEndpoints(c *sqlite.Conn, app string, sel *audience.Selection) (map[pu
 			return asked, nil
 		}
 	}
-	if len(conditions(sel)) == 0 && len(sel.Recipients) == 0 && len(sel.Channels) == 0 {
+	if len(segment.Conditions(sel)) == 0 && len(sel.Recipients) == 0 && len(sel.Channels) == 0 {
 		return all, nil
 	}
 	p, err := newPlan(c, app, sel, false)
@@ -122,7 +123,7 @@ func countEndpoints(c *sqlite.Conn, app string, sel *audience.Selection) (map[pu
 
 // count counts by channel. Where the app has one channel only the index is read.
 func (p *plan) count(c *sqlite.Conn, channels map[push.Channel]int64) (map[push.Channel]int64, error) {
-	where := p.driver.where.and(p.rest)
+	where := p.driver.where.And(p.rest)
 	from, by := p.driver.from, "''"
 	for ch := range channels {
 		by = "'" + string(ch) + "'" // one of audience.Channels
@@ -131,7 +132,7 @@ func (p *plan) count(c *sqlite.Conn, channels map[push.Channel]int64) (map[push.
 		from, by = p.driver.join(), "e.channel"
 	}
 	n := make(map[push.Channel]int64)
-	err := sqlitedb.EachOnce(c, "SELECT "+by+", count(*) FROM "+from+" WHERE "+where.sql+" GROUP BY 1", where.args, func(row *sqlite.Stmt) error {
+	err := sqlitedb.EachOnce(c, "SELECT "+by+", count(*) FROM "+from+" WHERE "+where.SQL+" GROUP BY 1", where.Args, func(row *sqlite.Stmt) error {
 		n[push.Channel(row.ColumnText(0))] = row.ColumnInt64(1)
 		return nil
 	})

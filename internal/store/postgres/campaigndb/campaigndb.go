@@ -1,0 +1,149 @@
+// Package campaigndb keeps endpoints and campaigns in a schema of a PostgreSQL database, which several nodes may share.
+// Both are in one schema because a campaign's deliveries are made from endpoints in one transaction.
+package campaigndb
+
+import (
+	"context"
+	"embed"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"godwit.dev/godwit/internal/endpoint"
+	"godwit.dev/godwit/internal/mailbox"
+	"godwit.dev/godwit/internal/store/postgres/pgdb"
+)
+
+//go:embed migrations/*.sql
+var files embed.FS
+
+// Config says where the database is. The zero value of every field but URL is a good default.
+type Config struct {
+	URL      string
+	Schema   string           // empty: godwit_campaign
+	MaxConns int              // 0: 8; each campaign that is being sent has a few transactions at once
+	Now      func() time.Time // nil: the database's time
+	Log      *slog.Logger     // nil: discards
+}
+
+// Store keeps endpoints and campaigns.
+type Store struct {
+	db     *pgdb.DB
+	log    *slog.Logger
+	closed atomic.Bool
+}
+
+var _ endpoint.Store = (*Store)(nil)
+
+// Open opens the schema and makes it where there is none.
+func Open(ctx context.Context, cfg Config) (*Store, error) {
+	if cfg.Schema == "" {
+		cfg.Schema = "godwit_campaign"
+	}
+	if cfg.MaxConns == 0 {
+		cfg.MaxConns = 8
+	}
+	if cfg.Log == nil {
+		cfg.Log = slog.New(slog.DiscardHandler)
+	}
+	migrations, err := fs.Sub(files, "migrations")
+	if err != nil {
+		return nil, fmt.Errorf("open campaign store: %w", err)
+	}
+	db, err := pgdb.Open(ctx, pgdb.Config{URL: cfg.URL, Schema: cfg.Schema, Migrations: migrations, MaxConns: cfg.MaxConns, Now: cfg.Now, Log: cfg.Log})
+	if err != nil {
+		return nil, fmt.Errorf("open campaign store: %w", err)
+	}
+	return &Store{db: db, log: cfg.Log}, nil
+}
+
+// Close waits for what is under way and closes the connections.
+func (s *Store) Close() error {
+	if !s.closed.Swap(true) {
+		s.db.Close()
+	}
+	return nil
+}
+
+// DB is the database beneath.
+func (s *Store) DB() *pgdb.DB { return s.db }
+
+// now is the time as it is stored.
+func (s *Store) now() time.Time { return s.db.Now().UTC().Truncate(time.Millisecond) }
+
+// known gives errors of the database the names that the server tells clients apart by.
+func (s *Store) known(err error) error {
+	switch {
+	case err == nil:
+		return nil
+	case s.closed.Load():
+		return fmt.Errorf("%w: %w", mailbox.ErrClosed, err)
+	case pgdb.NoSpace(err):
+		return fmt.Errorf("%w: %w", mailbox.ErrNoSpace, err)
+	}
+	return err
+}
+
+// do runs f in a transaction. Errors of f's own pass as they are.
+func (s *Store) do(ctx context.Context, op string, f func(context.Context, pgx.Tx) error) error {
+	return s.known(s.db.Do(ctx, op, f))
+}
+
+// querier is a pool or a transaction.
+type querier interface {
+	Query(ctx context.Context, sql string, args ...any) (pgx.Rows, error)
+}
+
+// each calls row with each row of a query.
+func each(ctx context.Context, q querier, sql string, args []any, row func(pgx.Rows) error) error {
+	rows, err := q.Query(ctx, sql, args...)
+	if err != nil {
+		return err
+	}
+	defer rows.Close()
+	for rows.Next() {
+		if err := row(rows); err != nil {
+			return err
+		}
+	}
+	return rows.Err()
+}
+
+// read is each outside of transactions.
+func (s *Store) read(ctx context.Context, op, sql string, args []any, row func(pgx.Rows) error) error {
+	return s.known(pgdb.Error(op, each(ctx, s.db.Pool(), sql, args, row)))
+}
+
+// one reads a single row into to; found is false if there is none.
+func one(ctx context.Context, tx pgx.Tx, sql string, args []any, to ...any) (found bool, err error) {
+	err = tx.QueryRow(ctx, sql, args...).Scan(to...)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return false, nil
+	}
+	return err == nil, err
+}
+
+// text makes of what a provider said something that a column of text takes.
+func text(s string) string {
+	return strings.ReplaceAll(strings.ToValidUTF8(s, "\uFFFD"), "\x00", "")
+}
+
+func millis(t time.Time) int64 {
+	if t.IsZero() {
+		return 0
+	}
+	return t.UnixMilli()
+}
+
+func fromMillis(ms int64) time.Time {
+	if ms == 0 {
+		return time.Time{}
+	}
+	return time.UnixMilli(ms).UTC()
+}

@@ -1,0 +1,191 @@
+package campaigndb
+
+import (
+	"context"
+	"encoding/json"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"go.uber.org/goleak"
+
+	"godwit.dev/godwit/internal/audience"
+	"godwit.dev/godwit/internal/campaign"
+	"godwit.dev/godwit/internal/push"
+	"godwit.dev/godwit/internal/store/postgres/pgtest"
+	"godwit.dev/godwit/internal/store/storetest"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+func openAt(t testing.TB, cfg Config) *Store {
+	t.Helper()
+	s, err := Open(context.Background(), cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = s.Close() })
+	return s
+}
+
+func config(t testing.TB, now func() time.Time) Config {
+	t.Helper()
+	return Config{URL: pgtest.URL(t), Schema: pgtest.Schema(t), Now: now, MaxConns: 4}
+}
+
+// reopening opens a store, and closes it and opens it again as often as is asked.
+func reopening(t *testing.T, now func() time.Time) (s *Store, reopen func() *Store) {
+	t.Helper()
+	cfg := config(t, now)
+	s = openAt(t, cfg)
+	return s, func() *Store {
+		if err := s.Close(); err != nil {
+			t.Fatal(err)
+		}
+		s = openAt(t, cfg)
+		return s
+	}
+}
+
+func TestEndpoints(t *testing.T) {
+	storetest.RunEndpoints(t, func(t *testing.T, now func() time.Time) (storetest.EndpointStore, func() storetest.EndpointStore) {
+		s, reopen := reopening(t, now)
+		return s, func() storetest.EndpointStore { return reopen() }
+	})
+}
+
+func TestCampaigns(t *testing.T) {
+	storetest.RunCampaigns(t, func(t *testing.T, now func() time.Time) (storetest.CampaignStore, func() storetest.CampaignStore) {
+		s, reopen := reopening(t, now)
+		return s, func() storetest.CampaignStore { return reopen() }
+	})
+}
+
+// two opens one schema twice, as two nodes do.
+func two(t *testing.T, now func() time.Time) (a, b *Store) {
+	t.Helper()
+	cfg := config(t, now)
+	return openAt(t, cfg), openAt(t, cfg)
+}
+
+func TestTwoStores(t *testing.T) {
+	storetest.RunTwoEndpoints(t, func(t *testing.T, now func() time.Time) (a, b storetest.EndpointStore) { return two(t, now) })
+	storetest.RunTwoCampaigns(t, func(t *testing.T, now func() time.Time) (a, b storetest.CampaignStore) { return two(t, now) })
+}
+
+// TestAnEpochIsAboveThoseThatWereLost: another machine took over as the database, without the last commits.
+func TestAnEpochIsAboveThoseThatWereLost(t *testing.T) {
+	clock := storetest.NewClock()
+	s := openAt(t, config(t, clock.Now))
+	var last int64
+	for range 3 {
+		epoch, err := s.Own(t.Context(), "app")
+		if err != nil || epoch <= last {
+			t.Fatalf("epoch %d follows %d, %v", epoch, last, err)
+		}
+		last = epoch
+	}
+	if _, err := s.db.Pool().Exec(t.Context(), "DELETE FROM app_owner"); err != nil {
+		t.Fatal(err)
+	}
+	clock.Advance(time.Second)
+	if epoch, err := s.Own(t.Context(), "app"); err != nil || epoch <= last {
+		t.Errorf("epoch %d follows %d, which was lost; %v", epoch, last, err)
+	}
+}
+
+// TestWhatProvidersSayIsKeptAsFarAsItIsText of any bytes that a server may answer.
+func TestWhatProvidersSayIsKeptAsFarAsItIsText(t *testing.T) {
+	s := openAt(t, config(t, nil))
+	done, err := s.Register(t.Context(), "app", []audience.Registration{{Trusted: true, Endpoint: audience.Endpoint{
+		Channel: push.Telegram, Address: json.RawMessage(`{"chat_id":1}`),
+	}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	epoch, err := s.Own(t.Context(), "app")
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := &campaign.Campaign{ID: "c", App: "app", State: campaign.Running, Channels: []push.Channel{push.Telegram}}
+	if _, err := s.Insert(t.Context(), c, "", [32]byte{}); err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := s.Enumerate(t.Context(), epoch, c.Num, 10, func(*campaign.Target) time.Time { return time.Now() }); err != nil {
+		t.Fatal(err)
+	}
+	const said = "a\x00b\xffc"
+	err = s.Finish(t.Context(), epoch, c.Num, []campaign.Result{{
+		Row: done[0].Endpoint.Number, Channel: push.Telegram, Outcome: campaign.Refused, External: said, Detail: said, Disable: said,
+	}}, time.Now())
+	if err != nil {
+		t.Fatal(err)
+	}
+	list, err := s.Deliveries(t.Context(), c.Num, nil, 10, 0)
+	if err != nil || len(list) != 1 || list[0].Detail != "ab\uFFFDc" || list[0].External != "ab\uFFFDc" {
+		t.Errorf("%+v, %v", list, err)
+	}
+	if e, err := s.Endpoint(t.Context(), "app", done[0].Endpoint.ID); err != nil || e.DisabledReason != "ab\uFFFDc" {
+		t.Errorf("%+v, %v", e, err)
+	}
+}
+
+// TestIndexesAnswerWhatIsAskedOften without sorting: with a million rows, sorting them each time would be the end.
+func TestIndexesAnswerWhatIsAskedOften(t *testing.T) {
+	s := openAt(t, config(t, nil))
+	for name, c := range map[string]struct {
+		query, index string
+		args         []any
+	}{
+		"due":      {dueQuery, "delivery_due", []any{1, 1, 1, 1}},
+		"next due": {nextDueQuery, "delivery_due", []any{1, 1, 1}},
+		"unknown":  {"SELECT endpoint FROM delivery WHERE campaign = 1 AND outcome = 6 ORDER BY endpoint LIMIT 1", "delivery_unknown", nil},
+		"sending":  {"SELECT d.campaign FROM delivery d JOIN campaign c ON c.num = d.campaign WHERE d.outcome = 1", "delivery_sending", nil},
+		"busy":     {"SELECT num FROM campaign WHERE " + busy, "campaign_state", nil},
+	} {
+		if plan := explain(t, s, c.query, c.args...); !strings.Contains(plan, c.index) || strings.Contains(strings.Split(plan, c.index)[0], "Sort") && name != "due" {
+			t.Errorf("%s: %s", name, plan)
+		}
+	}
+	for where, index := range map[string]string{
+		`city = "Oslo"`:            "attribute_text_value",
+		`vip = true and age >= 18`: "attribute_number_value",
+		`tags contains "news"`:     "endpoint_tag_pkey",
+	} {
+		sel, err := (&audience.Audience{Where: where}).Select("")
+		if err != nil {
+			t.Fatal(err)
+		}
+		p, err := newPlan(t.Context(), s.db.Pool(), "shop", sel, true)
+		if err != nil {
+			t.Fatal(err)
+		}
+		before, c, end, args := p.page(0, 100, 5000, 10)
+		plan := explain(t, s, numbered(before+c.SQL+end), append(c.Args, args...)...)
+		if driven := plan[strings.Index(plan, "Limit  (cost")+1:]; !strings.Contains(driven, index) {
+			t.Errorf("%s: %s", where, plan)
+		}
+	}
+}
+
+// explain returns how a query is answered if an index can do it.
+func explain(t *testing.T, s *Store, query string, args ...any) (plan string) {
+	t.Helper()
+	err := s.db.Do(t.Context(), "explain", func(ctx context.Context, tx pgx.Tx) error {
+		if _, err := tx.Exec(ctx, "SET LOCAL enable_seqscan = off; SET LOCAL enable_bitmapscan = off"); err != nil {
+			return err
+		}
+		plan = ""
+		return each(ctx, tx, "EXPLAIN "+query, args, func(rows pgx.Rows) error {
+			var line string
+			err := rows.Scan(&line)
+			plan += line + "\n"
+			return err
+		})
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return plan
+}

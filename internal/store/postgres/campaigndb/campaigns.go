@@ -1,0 +1,261 @@
+package campaigndb
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"godwit.dev/godwit/internal/audience"
+	"godwit.dev/godwit/internal/campaign"
+	"godwit.dev/godwit/internal/push"
+)
+
+var _ campaign.Store = (*Store)(nil)
+
+const campaignColumns = `num, id, app, state, detail, spec, channels, send_at, created_at, started_at, finished_at,
+	enumerated, cursor, recall, recall_from`
+
+func scanCampaign(rows pgx.Rows) (*campaign.Campaign, error) {
+	c := &campaign.Campaign{}
+	var spec, channels []byte
+	var sendAt, createdAt, startedAt, finishedAt int64
+	err := rows.Scan(&c.Num, &c.ID, &c.App, &c.State, &c.Detail, &spec, &channels, &sendAt, &createdAt, &startedAt, &finishedAt,
+		&c.Enumerated, &c.Cursor, &c.Recall, &c.RecallFrom)
+	if err != nil {
+		return nil, err
+	}
+	c.SendAt, c.CreatedAt, c.StartedAt, c.FinishedAt = fromMillis(sendAt), fromMillis(createdAt), fromMillis(startedAt), fromMillis(finishedAt)
+	if err := json.Unmarshal(spec, &c.Spec); err != nil {
+		return nil, fmt.Errorf("read campaign %s: its row is damaged: %w", c.ID, err)
+	}
+	if err := json.Unmarshal(channels, &c.Channels); err != nil {
+		return nil, fmt.Errorf("read campaign %s: its row is damaged: %w", c.ID, err)
+	}
+	return c, nil
+}
+
+// campaignsWhere reads the campaigns for which a condition holds.
+func campaignsWhere(ctx context.Context, q querier, where string, args ...any) (list []*campaign.Campaign, err error) {
+	err = each(ctx, q, "SELECT "+campaignColumns+" FROM campaign WHERE "+where, args, func(rows pgx.Rows) error {
+		c, err := scanCampaign(rows)
+		list = append(list, c)
+		return err
+	})
+	return list, err
+}
+
+func campaignWhere(ctx context.Context, q querier, where string, args ...any) (*campaign.Campaign, error) {
+	list, err := campaignsWhere(ctx, q, where, args...)
+	if err != nil {
+		return nil, err
+	}
+	if len(list) == 0 {
+		return nil, campaign.ErrNotFound
+	}
+	return list[0], nil
+}
+
+// keyLife is how long an idempotency key is remembered.
+const keyLife = 24 * time.Hour
+
+// Insert implements campaign.Book. Of two requests with one key at once the second waits until the first has committed.
+func (s *Store) Insert(ctx context.Context, c *campaign.Campaign, idem string, body [32]byte) (first *campaign.Campaign, err error) {
+	spec, channels, err := campaignJSON(c)
+	if err != nil {
+		return nil, fmt.Errorf("store campaign: %w", err)
+	}
+	err = s.do(ctx, "store campaign", func(ctx context.Context, tx pgx.Tx) error {
+		if idem != "" {
+			if first, err = madeBefore(ctx, tx, c.App, idem, body, s.now()); first != nil || err != nil {
+				return err
+			}
+		}
+		err := tx.QueryRow(ctx, `INSERT INTO campaign(id, app, state, detail, spec, channels, send_at, created_at, started_at, finished_at,
+			enumerated, cursor, recall, recall_from) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, false, 0, 0, '') RETURNING num`,
+			c.ID, c.App, string(c.State), text(c.Detail), spec, channels, millis(c.SendAt), millis(c.CreatedAt), millis(c.StartedAt), millis(c.FinishedAt)).Scan(&c.Num)
+		if err != nil || idem == "" {
+			return err
+		}
+		_, err = tx.Exec(ctx, "UPDATE campaign_key SET campaign = $3, body = $4, at = $5 WHERE app = $1 AND name = $2", c.App, idem, c.Num, body[:], millis(s.now()))
+		return err
+	})
+	return first, err
+}
+
+// madeBefore finds the campaign that an idempotency key made within its life, and locks the key.
+func madeBefore(ctx context.Context, tx pgx.Tx, app, idem string, body [32]byte, now time.Time) (first *campaign.Campaign, err error) {
+	if _, err := tx.Exec(ctx, "DELETE FROM campaign_key WHERE at < $1 AND at > 0", millis(now.Add(-keyLife))); err != nil {
+		return nil, err
+	}
+	var num int64
+	var used []byte
+	// The row is there or made; of no campaign as long as it is not known which.
+	err = tx.QueryRow(ctx, `INSERT INTO campaign_key AS k (app, name, campaign, body, at) VALUES ($1, $2, 0, '', 0)
+		ON CONFLICT (app, name) DO UPDATE SET at = k.at RETURNING campaign, body`, app, idem).Scan(&num, &used)
+	switch {
+	case err != nil || num == 0:
+		return nil, err
+	case string(used) != string(body[:]):
+		return nil, campaign.ErrReused
+	}
+	first, err = campaignWhere(ctx, tx, "num = $1", num)
+	if errors.Is(err, campaign.ErrNotFound) {
+		return nil, nil // deleted since: the key makes another
+	}
+	return first, err
+}
+
+// campaignJSON encodes what is stored as JSON.
+func campaignJSON(c *campaign.Campaign) (spec, channels string, err error) {
+	b, err := json.Marshal(&c.Spec)
+	if err != nil {
+		return "", "", err
+	}
+	list, err := json.Marshal(append([]push.Channel{}, c.Channels...))
+	return string(b), string(list), err
+}
+
+// Get implements campaign.Book.
+func (s *Store) Get(ctx context.Context, app, id string) (*campaign.Campaign, error) {
+	c, err := campaignWhere(ctx, s.db.Pool(), "app = $1 AND id = $2", app, id)
+	if err != nil && !errors.Is(err, campaign.ErrNotFound) {
+		err = fmt.Errorf("read campaign %s: %w", id, s.known(err))
+	}
+	return c, err
+}
+
+// list reads campaigns.
+func (s *Store) list(ctx context.Context, where string, args ...any) ([]*campaign.Campaign, error) {
+	list, err := campaignsWhere(ctx, s.db.Pool(), where, args...)
+	if err != nil {
+		return nil, fmt.Errorf("list campaigns: %w", s.known(err))
+	}
+	return list, nil
+}
+
+// List implements campaign.Book.
+func (s *Store) List(ctx context.Context, app string, limit int, cursor int64) ([]*campaign.Campaign, error) {
+	if cursor <= 0 {
+		cursor = 1<<63 - 1
+	}
+	return s.list(ctx, "app = $1 AND num < $2 ORDER BY num DESC LIMIT $3", app, cursor, limit)
+}
+
+// busy is the condition for a campaign with which there is something to do.
+const busy = `(state IN ('scheduled', 'running', 'recalling') OR state = 'cancelled' AND EXISTS (
+	SELECT 1 FROM campaign_count k WHERE k.campaign = num AND k.what = 0 AND k.n > 0))`
+
+// Waiting implements campaign.Queue.
+func (s *Store) Waiting(ctx context.Context) (apps []string, err error) {
+	err = s.read(ctx, "list apps with campaigns", "SELECT app FROM campaign WHERE "+busy+` UNION
+		SELECT c.app FROM delivery d JOIN campaign c ON c.num = d.campaign WHERE d.outcome = 1`, nil, func(rows pgx.Rows) error {
+		var app string
+		err := rows.Scan(&app)
+		apps = append(apps, app)
+		return err
+	})
+	return apps, err
+}
+
+// Busy implements campaign.Book.
+func (s *Store) Busy(ctx context.Context, app string) ([]*campaign.Campaign, error) {
+	return s.list(ctx, "app = $1 AND "+busy+" ORDER BY num", app)
+}
+
+// Change implements campaign.Book.
+func (s *Store) Change(ctx context.Context, app, id string, change func(*campaign.Campaign) error) (c *campaign.Campaign, err error) {
+	err = s.do(ctx, "change campaign "+id, func(ctx context.Context, tx pgx.Tx) error {
+		if c, err = campaignWhere(ctx, tx, "app = $1 AND id = $2 FOR UPDATE", app, id); err != nil {
+			return err
+		}
+		if err := change(c); err != nil {
+			return err
+		}
+		spec, channels, err := campaignJSON(c)
+		if err != nil {
+			return err
+		}
+		_, err = tx.Exec(ctx, `UPDATE campaign SET spec = $2, state = $3, detail = $4, channels = $5, send_at = $6, started_at = $7, finished_at = $8, recall = $9,
+			recall_from = $10 WHERE num = $1`,
+			c.Num, spec, string(c.State), text(c.Detail), channels, millis(c.SendAt), millis(c.StartedAt), millis(c.FinishedAt), c.Recall, string(c.RecallFrom))
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	return c, nil
+}
+
+// Remove implements campaign.Book.
+func (s *Store) Remove(ctx context.Context, num int64, limit int) (done bool, err error) {
+	err = s.do(ctx, "delete campaign", func(ctx context.Context, tx pgx.Tx) error {
+		gone, err := tx.Exec(ctx, `DELETE FROM delivery WHERE campaign = $1 AND endpoint IN
+			(SELECT endpoint FROM delivery WHERE campaign = $1 ORDER BY endpoint LIMIT $2 FOR UPDATE)`, num, limit)
+		if err != nil {
+			return err
+		}
+		if done = gone.RowsAffected() < int64(limit); !done {
+			return nil
+		}
+		for _, table := range []string{"campaign_count WHERE campaign", "campaign_day WHERE campaign", "campaign_key WHERE campaign", "campaign WHERE num"} {
+			if _, err := tx.Exec(ctx, "DELETE FROM "+table+" = $1", num); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	return done && err == nil, err
+}
+
+// Endpoints implements campaign.Store.
+func (s *Store) Endpoints(ctx context.Context, app string, ids []audience.ID) (list []audience.Endpoint, err error) {
+	keys := make([][]byte, len(ids))
+	for i := range ids {
+		keys[i] = ids[i][:]
+	}
+	err = s.read(ctx, "read endpoints", "SELECT "+endpointColumns+" FROM endpoint e WHERE e.app = $1 AND e.id = ANY($2)", []any{app, keys}, func(rows pgx.Rows) error {
+		e, err := scanEndpoint(rows)
+		list = append(list, e)
+		return err
+	})
+	return list, err
+}
+
+// EnsureLive gives recipients that have none an endpoint of channel live, so that a campaign can name them.
+func (s *Store) EnsureLive(ctx context.Context, app string, recipients []string) error {
+	if len(recipients) == 0 {
+		return nil
+	}
+	reached := make(map[string]bool, len(recipients))
+	err := s.read(ctx, "look for endpoints of recipients", `SELECT e.recipient FROM endpoint e
+		WHERE e.app = $1 AND e.recipient = ANY($2) AND e.recipient <> '' AND e.channel = 'live'`, []any{app, recipients}, func(rows pgx.Rows) error {
+		var name string
+		err := rows.Scan(&name)
+		reached[name] = true
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	var missing []audience.Registration
+	for _, name := range recipients {
+		if reached[name] {
+			continue
+		}
+		reached[name] = true
+		e := audience.Endpoint{ID: audience.NewID(s.now()), App: app, Channel: push.Live, Recipient: name}
+		if err := e.Check(); err != nil {
+			return err
+		}
+		missing = append(missing, audience.Registration{Endpoint: e, Trusted: true})
+	}
+	if len(missing) == 0 {
+		return nil
+	}
+	_, err = s.Register(ctx, app, missing)
+	return err
+}

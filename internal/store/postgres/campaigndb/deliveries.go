@@ -1,0 +1,257 @@
+package campaigndb
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"godwit.dev/godwit/internal/audience"
+	"godwit.dev/godwit/internal/campaign"
+	"godwit.dev/godwit/internal/push"
+)
+
+// Flags of a delivery's row.
+const (
+	flagUnsure      = 1 << 0 // an earlier attempt may have arrived
+	flagReaction    = 1 << 1 // << campaign.Reaction
+	flagNotRecalled = 1 << 4 // detail says why
+)
+
+// heldDue is the due time of deliveries that wait for a person: later than any time.
+const heldDue = 1 << 60
+
+// Own implements campaign.Queue. An epoch is at least the time in milliseconds: should the database lose its last commits,
+// because another machine takes over as it was a moment ago, the next epoch is above those that were lost.
+func (s *Store) Own(ctx context.Context, app string) (epoch int64, err error) {
+	err = s.do(ctx, "take over deliveries", func(ctx context.Context, tx pgx.Tx) error {
+		return tx.QueryRow(ctx, `INSERT INTO app_owner AS o (app, epoch) VALUES ($1, $2)
+			ON CONFLICT (app) DO UPDATE SET epoch = greatest(o.epoch + 1, excluded.epoch) RETURNING epoch`, app, s.now().UnixMilli()).Scan(&epoch)
+	})
+	return epoch, err
+}
+
+// checkOwner refuses work on a campaign by a former owner of its app, and keeps others from taking over until the
+// transaction ends. It returns the campaign's state, which stays for as long; empty: it was deleted, and there is no work.
+func checkOwner(ctx context.Context, tx pgx.Tx, num, epoch int64) (state campaign.State, err error) {
+	var now int64
+	found, err := one(ctx, tx, "SELECT state FROM campaign WHERE num = $1 FOR SHARE", []any{num}, &state)
+	if err != nil || !found {
+		return "", err
+	}
+	_, err = one(ctx, tx, "SELECT o.epoch FROM app_owner o WHERE o.app = (SELECT app FROM campaign WHERE num = $1) FOR SHARE", []any{num}, &now)
+	if err == nil && now != epoch {
+		err = campaign.ErrStale
+	}
+	return state, err
+}
+
+// locked are deliveries of a campaign that a statement is about to change, locked in their order.
+const locked = `WITH d AS (SELECT endpoint, channel, outcome, flags FROM delivery WHERE campaign = $1 AND endpoint = ANY($2) AND %s ORDER BY endpoint FOR UPDATE) `
+
+// Recover implements campaign.Queue.
+func (s *Store) Recover(ctx context.Context, app string, epoch int64, limit int, resend []push.Channel, now time.Time) (n int, err error) {
+	again := make([]int16, len(resend))
+	for i, ch := range resend {
+		again[i] = channelCode(ch)
+	}
+	err = s.do(ctx, "recover deliveries", func(ctx context.Context, tx pgx.Tx) error {
+		var is int64
+		if _, err := one(ctx, tx, "SELECT epoch FROM app_owner WHERE app = $1 FOR SHARE", []any{app}, &is); err != nil {
+			return err
+		}
+		if is != epoch {
+			return campaign.ErrStale
+		}
+		n = 0
+		var t tally
+		err := each(ctx, tx, `WITH d AS (
+				SELECT d.campaign, d.endpoint FROM delivery d JOIN campaign c ON c.num = d.campaign
+				WHERE d.outcome = 1 AND c.app = $1 AND d.epoch < $2 ORDER BY d.campaign, d.endpoint LIMIT $3 FOR UPDATE OF d)
+			UPDATE delivery u SET outcome = CASE WHEN u.channel = ANY($4::smallint[]) THEN 0 ELSE 6 END, detail = 'the server ended before the answer came',
+				due = $5, attempts = attempts + 1, flags = flags | 1, at = $5
+			FROM d WHERE (u.campaign, u.endpoint) = (d.campaign, d.endpoint) RETURNING u.campaign, u.channel, u.outcome`,
+			[]any{app, epoch, limit, again, millis(now)}, func(rows pgx.Rows) error {
+				var num int64
+				var channel, to int16
+				err := rows.Scan(&num, &channel, &to)
+				n++
+				t.move(num, channel, campaign.Sending, campaign.Outcome(to)) //nolint:gosec // one of two
+				return err
+			})
+		if err != nil {
+			return err
+		}
+		return t.write(ctx, tx, now)
+	})
+	return n, err
+}
+
+// Enumerate implements campaign.Queue. The audience is read before the transaction that writes: looking through many
+// endpoints of which few are meant must not keep locks.
+func (s *Store) Enumerate(ctx context.Context, epoch, num int64, limit int, due func(*campaign.Target) time.Time) (n int, done bool, err error) {
+	from, err := campaignWhere(ctx, s.db.Pool(), "num = $1", num)
+	if err != nil {
+		return 0, false, s.known(err)
+	}
+	chosen := from.Spec.Audience
+	chosen.Channels = from.Channels
+	sel, err := chosen.Select("audience")
+	if err != nil {
+		return 0, false, err
+	}
+	list, next, more, err := selectEndpoints(ctx, s.db.Pool(), from.App, sel, from.Cursor, limit)
+	if err != nil {
+		return 0, false, s.known(err)
+	}
+	err = s.do(ctx, "store deliveries", func(ctx context.Context, tx pgx.Tx) error {
+		moved, err := tx.Exec(ctx, "UPDATE campaign SET cursor = $2, enumerated = $3 WHERE num = $1 AND cursor = $4 AND state = 'running'", num, next, !more, from.Cursor)
+		if err != nil {
+			return err
+		}
+		if _, err := checkOwner(ctx, tx, num, epoch); err != nil {
+			return err
+		}
+		n, done = 0, false
+		if moved.RowsAffected() == 0 { // it has been paused or cancelled
+			return nil
+		}
+		done = !more
+		n, err = insertDeliveries(ctx, tx, num, list, due)
+		return err
+	})
+	return n, done, err
+}
+
+func insertDeliveries(ctx context.Context, tx pgx.Tx, num int64, list []audience.Endpoint, due func(*campaign.Target) time.Time) (n int, err error) {
+	numbers, ids, codes, dues := make([]int64, len(list)), make([][]byte, len(list)), make([]int16, len(list)), make([]int64, len(list))
+	for i := range list {
+		e := &list[i]
+		numbers[i], ids[i], codes[i] = e.Number, e.ID[:], channelCode(e.Channel)
+		dues[i] = millis(due(&campaign.Target{Row: e.Number, Channel: e.Channel, Timezone: e.Timezone}))
+	}
+	var t tally
+	err = each(ctx, tx, `INSERT INTO delivery(campaign, endpoint, endpoint_id, channel, outcome, due, attempts, flags, epoch, first_at, at, external, detail)
+		SELECT $1, e.number, e.id, e.channel, 0, e.due, 0, 0, 0, 0, 0, '', '' FROM unnest($2::bigint[], $3::bytea[], $4::smallint[], $5::bigint[]) AS e(number, id, channel, due)
+		ON CONFLICT DO NOTHING RETURNING channel`, []any{num, numbers, ids, codes, dues}, func(rows pgx.Rows) error {
+		var channel int16
+		err := rows.Scan(&channel)
+		t.add(num, channel, int16(campaign.Pending), 1)
+		n++
+		return err
+	})
+	if err != nil {
+		return 0, err
+	}
+	return n, t.write(ctx, tx, time.Time{})
+}
+
+const targetColumns = `d.endpoint, d.endpoint_id, d.channel, d.attempts, d.flags, d.due, d.first_at, d.at, d.external, d.outcome,
+	e.number IS NULL, coalesce(e.active, false), coalesce(e.disabled_reason, ''), coalesce(e.recipient, ''), coalesce(e.address, ''),
+	coalesce(e.attributes, '{}'), coalesce(e.locale, ''), coalesce(e.timezone, '')`
+
+func scanTarget(rows pgx.Rows) (t campaign.Target, err error) {
+	var id, address, attributes []byte
+	var channel, outcome int16
+	var flags int32
+	var due, first, at int64
+	var active bool
+	err = rows.Scan(&t.Row, &id, &channel, &t.Attempts, &flags, &due, &first, &at, &t.External, &outcome,
+		&t.Left, &active, &t.Disabled, &t.Recipient, &address, &attributes, &t.Locale, &t.Timezone)
+	if err != nil {
+		return t, err
+	}
+	copy(t.EndpointID[:], id)
+	t.Channel, t.Outcome, t.Unsure = channelOf(channel), campaign.Outcome(outcome), flags&flagUnsure != 0 //nolint:gosec // written by us
+	t.Due, t.First, t.At = fromMillis(due), fromMillis(first), fromMillis(at)
+	switch {
+	case t.Left:
+		return t, nil
+	case active:
+		t.Disabled = ""
+	case t.Disabled == "":
+		t.Disabled = "no reason was given"
+	}
+	t.Address = json.RawMessage(address)
+	if string(attributes) != "{}" {
+		if err := json.Unmarshal(attributes, &t.Attributes); err != nil {
+			return t, fmt.Errorf("read endpoint %s: its row is damaged: %w", t.EndpointID, err)
+		}
+	}
+	return t, nil
+}
+
+// The queries that look for work. Each is answered by one of delivery's partial indexes, in its order.
+const (
+	dueQuery = "SELECT " + targetColumns + ` FROM
+		(SELECT * FROM delivery WHERE outcome = 0 AND campaign = $1 AND channel = $2 AND due <= $3 ORDER BY due, endpoint LIMIT $4) d
+		LEFT JOIN endpoint e ON e.number = d.endpoint ORDER BY d.due, d.endpoint`
+	nextDueQuery = "SELECT due FROM delivery WHERE outcome = 0 AND campaign = $1 AND channel = $2 AND due < $3 ORDER BY due LIMIT 1"
+)
+
+// targets runs a query for deliveries with their endpoints.
+func (s *Store) targets(ctx context.Context, query string, args ...any) (list []campaign.Target, err error) {
+	err = s.read(ctx, "read deliveries", query, args, func(rows pgx.Rows) error {
+		t, err := scanTarget(rows)
+		list = append(list, t)
+		return err
+	})
+	return list, err
+}
+
+// Due implements campaign.Queue.
+func (s *Store) Due(ctx context.Context, num int64, ch push.Channel, now time.Time, limit int) ([]campaign.Target, error) {
+	return s.targets(ctx, dueQuery, num, channelCode(ch), millis(now), limit)
+}
+
+// NextDue implements campaign.Queue.
+func (s *Store) NextDue(ctx context.Context, num int64, ch push.Channel) (at time.Time, ok bool, err error) {
+	err = s.read(ctx, "read deliveries", nextDueQuery, []any{num, channelCode(ch), heldDue}, func(rows pgx.Rows) error {
+		var due int64
+		err := rows.Scan(&due)
+		at, ok = fromMillis(due), true
+		return err
+	})
+	return at, ok, err
+}
+
+// Claim implements campaign.Queue.
+func (s *Store) Claim(ctx context.Context, epoch, num int64, targets []campaign.Target, now time.Time) (claimed []campaign.Target, err error) {
+	rows := make([]int64, len(targets))
+	for i := range targets {
+		rows[i] = targets[i].Row
+	}
+	err = s.do(ctx, "claim deliveries", func(ctx context.Context, tx pgx.Tx) error {
+		claimed = nil
+		state, err := checkOwner(ctx, tx, num, epoch)
+		if err != nil || state != campaign.Running {
+			return err
+		}
+		marked := make(map[int64]bool, len(rows))
+		query := fmt.Sprintf(locked, "outcome = 0") + `UPDATE delivery u SET outcome = 1, epoch = $3, at = $4, first_at = CASE u.first_at WHEN 0 THEN $4 ELSE u.first_at END
+			FROM d WHERE u.campaign = $1 AND u.endpoint = d.endpoint RETURNING u.endpoint`
+		err = each(ctx, tx, query, []any{num, rows, epoch, millis(now)}, func(rows pgx.Rows) error {
+			var row int64
+			err := rows.Scan(&row)
+			marked[row] = true
+			return err
+		})
+		if err != nil {
+			return err
+		}
+		var t tally
+		for i := range targets {
+			if d := targets[i]; marked[d.Row] {
+				claimed = append(claimed, d)
+				t.move(num, channelCode(d.Channel), campaign.Pending, campaign.Sending)
+			}
+		}
+		return t.write(ctx, tx, now)
+	})
+	if err != nil {
+		return nil, err
+	}
+	return claimed, nil
+}

@@ -1,0 +1,160 @@
+package campaigndb
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"godwit.dev/godwit/internal/audience"
+	"godwit.dev/godwit/internal/campaign"
+)
+
+// finishRows is how many outcomes are in one transaction.
+const finishRows = 500
+
+// Finish implements campaign.Queue.
+func (s *Store) Finish(ctx context.Context, epoch, num int64, results []campaign.Result, now time.Time) error {
+	for len(results) > 0 {
+		part := distinct(results)
+		results = results[len(part):]
+		err := s.do(ctx, "store outcomes", func(ctx context.Context, tx pgx.Tx) error {
+			if _, err := checkOwner(ctx, tx, num, epoch); err != nil {
+				return err
+			}
+			return finish(ctx, tx, epoch, num, part, now)
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// distinct returns the first results, up to the second of one delivery: a statement changes a row once.
+func distinct(results []campaign.Result) []campaign.Result {
+	seen := make(map[int64]bool, min(len(results), finishRows))
+	for i := range results {
+		if i == finishRows || seen[results[i].Row] {
+			return results[:i]
+		}
+		seen[results[i].Row] = true
+	}
+	return results
+}
+
+// finish writes the results of those deliveries that are pending or being sent by this owner.
+func finish(ctx context.Context, tx pgx.Tx, epoch, num int64, results []campaign.Result, now time.Time) error {
+	n := len(results)
+	rows, outcomes, dues, attempts := make([]int64, n), make([]int16, n), make([]int64, n), make([]int32, n)
+	flags, externals, details := make([]int32, n), make([]string, n), make([]string, n)
+	byRow := make(map[int64]*campaign.Result, n)
+	for i := range results {
+		r := &results[i]
+		byRow[r.Row] = r
+		rows[i], outcomes[i], dues[i], attempts[i] = r.Row, int16(r.Outcome), millis(r.Due), int32(r.Attempts) //nolint:gosec // a few tries
+		externals[i], details[i] = text(r.External), text(r.Detail)
+		if r.Held {
+			dues[i] = heldDue
+		}
+		if r.Unsure {
+			flags[i] = flagUnsure
+		}
+	}
+	var t tally
+	var changed []*campaign.Result // that say something of their endpoints
+	query := fmt.Sprintf(locked, "(outcome = 1 AND epoch = $3 OR outcome = 0)") + `UPDATE delivery u SET outcome = r.outcome, due = r.due, attempts = r.attempts,
+			flags = u.flags & ~1 | r.flags, external = r.external, detail = r.detail, at = $4
+		FROM d JOIN unnest($2::bigint[], $5::smallint[], $6::bigint[], $7::integer[], $8::integer[], $9::text[], $10::text[])
+			AS r(endpoint, outcome, due, attempts, flags, external, detail) ON r.endpoint = d.endpoint
+		WHERE u.campaign = $1 AND u.endpoint = d.endpoint RETURNING u.endpoint, u.channel, d.outcome`
+	err := each(ctx, tx, query, []any{num, rows, epoch, millis(now), outcomes, dues, attempts, flags, externals, details}, func(rows pgx.Rows) error {
+		var row int64
+		var channel, was int16
+		if err := rows.Scan(&row, &channel, &was); err != nil {
+			return err
+		}
+		r := byRow[row]
+		t.move(num, channel, campaign.Outcome(was), r.Outcome) //nolint:gosec // written by us
+		if r.Disable != "" || r.Address != nil {
+			changed = append(changed, r)
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	if err := t.write(ctx, tx, now); err != nil {
+		return err
+	}
+	return follow(ctx, tx, num, changed, now)
+}
+
+// follow disables endpoints that are gone and moves those that have another address now.
+func follow(ctx context.Context, tx pgx.Tx, num int64, changed []*campaign.Result, now time.Time) error {
+	if len(changed) == 0 {
+		return nil
+	}
+	var app string
+	if found, err := one(ctx, tx, "SELECT app FROM campaign WHERE num = $1", []any{num}, &app); err != nil || !found {
+		return err
+	}
+	w, err := beginWrites(ctx, tx, app, now)
+	if err != nil {
+		return err
+	}
+	numbers := make([]int64, len(changed))
+	for i, r := range changed {
+		numbers[i] = r.Row
+	}
+	if err := w.load(ctx, "e.number = ANY($2)", numbers); err != nil {
+		return err
+	}
+	for _, r := range changed {
+		if r.Disable != "" {
+			err = w.disable(ctx, r.Row, r.Disable)
+		} else if address, bad := audience.NormalAddress(r.Channel, r.Address); bad == nil { // an answer that makes no sense moves nobody
+			err = w.move(ctx, r.Row, address)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return w.flush(ctx)
+}
+
+// Sweep implements campaign.Queue. What may have arrived and is to become anything but pending stays unknown: it is
+// not known to have been suppressed.
+func (s *Store) Sweep(ctx context.Context, num int64, sw campaign.Sweep, limit int, now time.Time) (n int, err error) {
+	query := `WITH d AS (SELECT endpoint FROM delivery WHERE campaign = $1 AND outcome = ` + fmt.Sprint(int(sw.From)) // its text: for the outcome's own index
+	args := []any{num, limit, int16(sw.To), millis(sw.Due), text(sw.Detail), millis(now)}
+	if sw.Held {
+		query += " AND channel = ANY('{1,2,3,4,5,6}') AND due = $7" // all channelCodes: so that due can be looked up
+		args = append(args, heldDue)
+	}
+	// Only what becomes pending is not called unknown.
+	query += ` ORDER BY endpoint LIMIT $2 FOR UPDATE)
+		UPDATE delivery u SET due = $4, at = $6, outcome = CASE WHEN u.flags & 1 = 1 AND $3 <> 0 THEN 6 ELSE $3 END,
+			detail = CASE WHEN u.flags & 1 = 1 AND $3 <> 0 THEN 'an earlier attempt may have arrived; then: ' || $5 ELSE $5 END
+		FROM d WHERE u.campaign = $1 AND u.endpoint = d.endpoint RETURNING u.channel, u.outcome`
+	err = s.do(ctx, "change deliveries", func(ctx context.Context, tx pgx.Tx) error {
+		n = 0
+		var t tally
+		err := each(ctx, tx, query, args, func(rows pgx.Rows) error {
+			var channel, to int16
+			err := rows.Scan(&channel, &to)
+			t.move(num, channel, sw.From, campaign.Outcome(to)) //nolint:gosec // written by us
+			n++
+			return err
+		})
+		if err != nil {
+			return err
+		}
+		return t.write(ctx, tx, now)
+	})
+	if err != nil {
+		return 0, err
+	}
+	return n, nil
+}

@@ -1,0 +1,196 @@
+package campaigndb
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"godwit.dev/godwit/internal/audience"
+	"godwit.dev/godwit/internal/notification"
+)
+
+// nameTable is one of the two tables of names.
+type nameTable struct {
+	field, what, table, used string
+	most                     int64
+}
+
+const (
+	tagNames = iota
+	attributeNames
+)
+
+var nameTables = [2]nameTable{
+	tagNames: {"tags", "tags", "tag_name", "EXISTS (SELECT 1 FROM endpoint_tag t WHERE t.tag = n.id)", audience.MaxTagNames},
+	attributeNames: {
+		"attributes", "names of attributes", "attribute_name",
+		"(EXISTS (SELECT 1 FROM attribute_text t WHERE t.name = n.id) OR EXISTS (SELECT 1 FROM attribute_number t WHERE t.name = n.id))",
+		audience.MaxAttributeNames,
+	},
+}
+
+// nameSet is what a writer knows of the names in a table.
+type nameSet struct {
+	ids     map[string]int64 // that were looked for; 0: there is none of that name
+	fresh   map[string]bool  // to be made
+	count   int64            // how many there are
+	counted bool
+}
+
+// tooManyNames says that an app has as many different names as it may.
+type tooManyNames struct{ field error }
+
+func (e *tooManyNames) Error() string { return e.field.Error() }
+func (e *tooManyNames) Unwrap() error { return e.field }
+
+// namesOfEndpoint are those by which an endpoint is found; a disabled one is not.
+func namesOfEndpoint(e *audience.Endpoint) (names [2][]string) {
+	if e == nil || e.Status != audience.Active {
+		return names
+	}
+	names[tagNames] = e.Tags
+	for name := range e.Attributes {
+		names[attributeNames] = append(names[attributeNames], name)
+	}
+	return names
+}
+
+// namesOf are those of many registrations.
+func namesOf(regs []audience.Registration) (names [2][]string) {
+	for i := range regs {
+		e := &regs[i].Endpoint
+		names[tagNames] = append(names[tagNames], e.Tags...)
+		for name := range e.Attributes {
+			names[attributeNames] = append(names[attributeNames], name)
+		}
+	}
+	return names
+}
+
+// loadNames looks for names that were not looked for yet.
+func (w *writer) loadNames(ctx context.Context, names [2][]string) error {
+	for i := range names {
+		set := &w.names[i]
+		if set.ids == nil {
+			set.ids, set.fresh = make(map[string]int64), make(map[string]bool)
+		}
+		var missing []string
+		for _, name := range names[i] {
+			if _, ok := set.ids[name]; !ok {
+				set.ids[name] = 0
+				missing = append(missing, name)
+			}
+		}
+		if len(missing) == 0 {
+			continue
+		}
+		err := each(ctx, w.tx, "SELECT id, name FROM "+nameTables[i].table+" WHERE app = $1 AND name = ANY($2)", []any{w.app, missing}, set.read)
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (set *nameSet) read(rows pgx.Rows) error {
+	var id int64
+	var name string
+	err := rows.Scan(&id, &name)
+	set.ids[name] = id
+	return err
+}
+
+// takeNames sees to it that the names of an endpoint as it is to be exist once it is written. A *tooManyNames: the app has
+// as many as it may.
+func (w *writer) takeNames(ctx context.Context, e *audience.Endpoint) error {
+	names := namesOfEndpoint(e)
+	if err := w.loadNames(ctx, names); err != nil {
+		return err
+	}
+	for i := range names {
+		err := w.takeFrom(ctx, i, names[i])
+		if _, many := err.(*tooManyNames); many && w.sweeps && w.now.Sub(w.sweptAt) >= sweepEvery { //nolint:errorlint // it is made here
+			if err := w.sweep(ctx, i); err != nil {
+				return err
+			}
+			return w.takeNames(ctx, e)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// takeFrom has names of one table that do not exist made with the next flush: all of them or none.
+func (w *writer) takeFrom(ctx context.Context, i int, names []string) error {
+	set, table := &w.names[i], &nameTables[i]
+	var missing []string
+	for _, name := range names {
+		if set.ids[name] == 0 && !set.fresh[name] {
+			missing = append(missing, name)
+		}
+	}
+	if len(missing) == 0 {
+		return nil
+	}
+	if !set.counted {
+		if _, err := one(ctx, w.tx, "SELECT count(*) FROM "+table.table+" WHERE app = $1", []any{w.app}, &set.count); err != nil {
+			return err
+		}
+		set.counted = true
+	}
+	most := table.most
+	if w.untrusted {
+		most /= 2 // strangers' names leave room for the back end's own
+	}
+	n := set.count + int64(len(set.fresh))
+	if room := most - n; int64(len(missing)) > room {
+		return &tooManyNames{&notification.FieldError{
+			Field: table.field, Problem: fmt.Sprintf("%q would be one too many: the app has %d different %s", missing[max(room, 0)], n+max(room, 0), table.what),
+		}}
+	}
+	for _, name := range missing {
+		set.fresh[name] = true
+	}
+	return nil
+}
+
+// sweepEvery bounds how often names are swept: it looks at all of an app's.
+const sweepEvery = time.Minute
+
+// sweep deletes the names that no active endpoint has; who has one only while disabled makes it anew when it wakes.
+func (w *writer) sweep(ctx context.Context, i int) error {
+	if err := w.flush(ctx); err != nil { // what it has written has the names that it needs
+		return err
+	}
+	w.sweptAt, w.names = w.now, [2]nameSet{}
+	if _, err := w.tx.Exec(ctx, "UPDATE endpoint_app SET swept_at = $2 WHERE app = $1", w.app, millis(w.now)); err != nil {
+		return err
+	}
+	_, err := w.tx.Exec(ctx, "DELETE FROM "+nameTables[i].table+" n WHERE n.app = $1 AND NOT "+nameTables[i].used, w.app)
+	return err
+}
+
+// addNames makes the names that are new.
+func (w *writer) addNames(ctx context.Context) error {
+	for i := range w.names {
+		set := &w.names[i]
+		if len(set.fresh) == 0 {
+			continue
+		}
+		names := make([]string, 0, len(set.fresh))
+		for name := range set.fresh {
+			names = append(names, name)
+		}
+		err := each(ctx, w.tx, "INSERT INTO "+nameTables[i].table+"(app, name) SELECT $1, unnest($2::text[]) RETURNING id, name", []any{w.app, names}, set.read)
+		if err != nil {
+			return err
+		}
+		set.count += int64(len(names))
+		clear(set.fresh)
+	}
+	return nil
+}

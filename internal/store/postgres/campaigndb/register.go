@@ -1,0 +1,224 @@
+package campaigndb
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+
+	"github.com/jackc/pgx/v5"
+
+	"godwit.dev/godwit/internal/audience"
+)
+
+// registerRows are registered in one transaction: others who write endpoints of the app wait for it.
+const registerRows = 500
+
+// Register implements endpoint.Store.
+func (s *Store) Register(ctx context.Context, app string, regs []audience.Registration) ([]audience.Registered, error) {
+	done := make([]audience.Registered, 0, len(regs))
+	for len(regs) > 0 {
+		slice := regs[:min(len(regs), registerRows)]
+		var results []audience.Registered
+		err := s.write(ctx, "register endpoints", app, func(ctx context.Context, w *writer) (err error) {
+			w.sweeps = true
+			results, err = w.registerAll(ctx, slice)
+			return err
+		})
+		if err != nil {
+			return done, err
+		}
+		done, regs = append(done, results...), regs[len(slice):]
+	}
+	return done, nil
+}
+
+// write runs f with the app's endpoints locked, and writes what it has changed.
+func (s *Store) write(ctx context.Context, op, app string, f func(context.Context, *writer) error) error {
+	err := s.do(ctx, op, func(ctx context.Context, tx pgx.Tx) error {
+		w, err := beginWrites(ctx, tx, app, s.now())
+		if err != nil {
+			return err
+		}
+		if err := f(ctx, w); err != nil {
+			return err
+		}
+		return w.flush(ctx)
+	})
+	return err
+}
+
+// registerAll makes or renews endpoints, each as if the one before was stored already.
+func (w *writer) registerAll(ctx context.Context, regs []audience.Registration) ([]audience.Registered, error) {
+	keys, ids := make([][]byte, len(regs)), make([][]byte, 0, len(regs))
+	for i := range regs {
+		key := w.key(&regs[i].Endpoint)
+		keys[i] = key[:]
+		if id := regs[i].Endpoint.ID; id != (audience.ID{}) {
+			ids = append(ids, id[:])
+		}
+	}
+	if err := w.loadKeys(ctx, keys, ids); err != nil {
+		return nil, err
+	}
+	if err := w.loadNames(ctx, namesOf(regs)); err != nil {
+		return nil, err
+	}
+	results := make([]audience.Registered, len(regs))
+	of := make([]*record, len(regs))
+	for i := range regs {
+		var err error
+		if results[i], of[i], err = w.register(ctx, &regs[i]); err != nil {
+			return nil, err
+		}
+	}
+	if err := w.flush(ctx); err != nil {
+		return nil, err
+	}
+	for i, r := range of {
+		if r != nil {
+			results[i].Endpoint.Number = r.e.Number
+		}
+	}
+	return results, nil
+}
+
+// register makes or renews one endpoint. What is wrong with this one alone is in the result; err ends the transaction.
+func (w *writer) register(ctx context.Context, reg *audience.Registration) (done audience.Registered, r *record, err error) {
+	w.untrusted = !reg.Trusted
+	e := reg.Endpoint
+	e.App = w.app
+	r, found := w.byKey[w.key(&e)]
+	if found {
+		e = r.e
+		if err := e.Renew(reg, w.now); err != nil {
+			return audience.Registered{Err: err}, nil, nil
+		}
+		err = w.update(ctx, r, e)
+	} else {
+		e.Status, e.CreatedAt, e.UpdatedAt, e.LastSeenAt = audience.Active, w.now, w.now, w.now
+		r, err = w.insert(ctx, e)
+	}
+	if refused(err) {
+		return audience.Registered{Err: err}, nil, nil // found out before anything was written of it
+	}
+	if err != nil {
+		return done, nil, err
+	}
+	return audience.Registered{Endpoint: r.e, Created: !found}, r, nil
+}
+
+// UpdateEndpoint implements endpoint.Store.
+func (s *Store) UpdateEndpoint(ctx context.Context, app string, id audience.ID, trusted bool, change func(*audience.Endpoint) error) (e audience.Endpoint, err error) {
+	err = s.write(ctx, "change endpoint", app, func(ctx context.Context, w *writer) error {
+		w.sweeps, w.untrusted = true, !trusted
+		r, err := w.byID(ctx, id)
+		if err != nil {
+			return err
+		}
+		e = r.e
+		if err := change(&e); err != nil {
+			return err
+		}
+		e.UpdatedAt = w.now
+		return w.update(ctx, r, e)
+	})
+	if err != nil {
+		return audience.Endpoint{}, fmt.Errorf("change endpoint %s: %w", id, err)
+	}
+	return e, nil
+}
+
+// DeleteEndpoint implements endpoint.Store.
+func (s *Store) DeleteEndpoint(ctx context.Context, app string, id audience.ID) error {
+	err := s.write(ctx, "delete endpoint", app, func(ctx context.Context, w *writer) error {
+		r, err := w.byID(ctx, id)
+		if err != nil {
+			return err
+		}
+		w.remove(r)
+		return nil
+	})
+	if err != nil {
+		return fmt.Errorf("delete endpoint %s: %w", id, err)
+	}
+	return nil
+}
+
+// EraseRecipient implements endpoint.Store.
+func (s *Store) EraseRecipient(ctx context.Context, app, recipient string) (n int, err error) {
+	for {
+		found := 0
+		err := s.write(ctx, "erase endpoints of "+recipient, app, func(ctx context.Context, w *writer) error {
+			if err := w.load(ctx, ofRecipient, app, recipient, maxOfRecipient); err != nil {
+				return err
+			}
+			found = len(w.all)
+			for _, r := range w.all {
+				w.remove(r)
+			}
+			return nil
+		})
+		if err != nil || found == 0 {
+			return n, err
+		}
+		n += found
+	}
+}
+
+// DisableEndpoint implements endpoint.Store.
+func (s *Store) DisableEndpoint(ctx context.Context, number int64, reason string) error {
+	return s.change(ctx, "disable endpoint", number, func(ctx context.Context, w *writer) error { return w.disable(ctx, number, reason) })
+}
+
+// MoveEndpoint notes that an endpoint has another address now, in its normal form. If the app has an endpoint of that
+// address, which registered there by itself, this one is disabled.
+func (s *Store) MoveEndpoint(ctx context.Context, number int64, address json.RawMessage) error {
+	return s.change(ctx, "move endpoint", number, func(ctx context.Context, w *writer) error { return w.move(ctx, number, address) })
+}
+
+// change changes the endpoint of a number, if there is one.
+func (s *Store) change(ctx context.Context, op string, number int64, f func(context.Context, *writer) error) error {
+	return s.do(ctx, op, func(ctx context.Context, tx pgx.Tx) error {
+		var app string
+		if found, err := one(ctx, tx, "SELECT app FROM endpoint WHERE number = $1", []any{number}, &app); err != nil || !found {
+			return err
+		}
+		w, err := beginWrites(ctx, tx, app, s.now())
+		if err == nil {
+			err = w.load(ctx, "e.app = $1 AND e.number = $2", app, number)
+		}
+		if err == nil {
+			err = f(ctx, w)
+		}
+		if err == nil {
+			err = w.flush(ctx)
+		}
+		return err
+	})
+}
+
+// disable notes that an endpoint that was loaded gets nothing any more. One that is gone or disabled already stays so.
+func (w *writer) disable(ctx context.Context, number int64, reason string) error {
+	r := w.byNumber(number)
+	if r == nil || r.e.Status == audience.Disabled {
+		return nil
+	}
+	e := r.e
+	e.Status, e.DisabledReason, e.UpdatedAt = audience.Disabled, text(audience.Reason(reason)), w.now
+	return w.update(ctx, r, e)
+}
+
+// move gives an endpoint that was loaded another address.
+func (w *writer) move(ctx context.Context, number int64, address json.RawMessage) error {
+	r := w.byNumber(number)
+	if r == nil {
+		return nil
+	}
+	e := r.e
+	e.Address, e.UpdatedAt = address, w.now
+	err := w.update(ctx, r, e)
+	if isTaken(err) {
+		return w.disable(ctx, number, "moved to the address of another endpoint")
+	}
+	return err
+}

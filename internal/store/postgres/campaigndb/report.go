@@ -1,0 +1,96 @@
+package campaigndb
+
+import (
+	"context"
+	"crypto/rand"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"godwit.dev/godwit/internal/audience"
+	"godwit.dev/godwit/internal/campaign"
+)
+
+// Deliveries implements campaign.Reports.
+func (s *Store) Deliveries(ctx context.Context, num int64, only *campaign.Outcome, limit int, cursor int64) (list []campaign.Delivery, err error) {
+	query := `SELECT d.endpoint, d.endpoint_id, d.channel, d.outcome, d.detail, d.attempts, d.flags, d.due, d.at, d.external, coalesce(e.recipient, '')
+		FROM delivery d LEFT JOIN endpoint e ON e.number = d.endpoint WHERE d.campaign = $1 AND d.endpoint > $2`
+	args := []any{num, cursor, limit}
+	switch {
+	case only == nil:
+	case *only == campaign.Pending:
+		query += " AND d.outcome IN (0, 1)"
+	default:
+		query, args = query+" AND d.outcome = $4", append(args, int16(*only))
+	}
+	err = s.read(ctx, "read deliveries", query+" ORDER BY d.endpoint LIMIT $3", args, func(rows pgx.Rows) error {
+		d, err := scanDelivery(rows)
+		list = append(list, d)
+		return err
+	})
+	return list, err
+}
+
+func scanDelivery(rows pgx.Rows) (d campaign.Delivery, err error) {
+	var id audience.ID
+	var key []byte
+	var channel, outcome int16
+	var flags int32
+	var due, at int64
+	err = rows.Scan(&d.Row, &key, &channel, &outcome, &d.Detail, &d.Attempts, &flags, &due, &at, &d.External, &d.Recipient)
+	if err != nil {
+		return d, err
+	}
+	copy(id[:], key)
+	d.Endpoint, d.Channel, d.Outcome, d.At = id.String(), channelOf(channel), campaign.Outcome(outcome), fromMillis(at) //nolint:gosec // written by us
+	d.Unsure = flags&flagUnsure != 0
+	d.Shown, d.Clicked, d.Dismissed = flags&reactionFlag(campaign.Shown) != 0, flags&reactionFlag(campaign.Clicked) != 0, flags&reactionFlag(campaign.Dismissed) != 0
+	if d.Outcome == campaign.Pending {
+		if d.Held = due == heldDue; !d.Held {
+			d.Due = fromMillis(due)
+		}
+	}
+	if flags&flagNotRecalled != 0 {
+		d.Recall, d.Detail = d.Detail, ""
+	}
+	return d, nil
+}
+
+func reactionFlag(r campaign.Reaction) int32 { return flagReaction << r }
+
+// Track implements campaign.Tracks.
+func (s *Store) Track(ctx context.Context, num, row int64, what campaign.Reaction, now time.Time) (first bool, err error) {
+	err = s.do(ctx, "note that a message was "+what.String(), func(ctx context.Context, tx pgx.Tx) error {
+		var channel int16
+		first, err = one(ctx, tx, "UPDATE delivery SET flags = flags | $3 WHERE campaign = $1 AND endpoint = $2 AND flags & $3 = 0 RETURNING channel",
+			[]any{num, row, reactionFlag(what)}, &channel)
+		if err != nil || !first {
+			return err
+		}
+		var t tally
+		t.add(num, channel, countReaction+int16(what), 1)
+		return t.write(ctx, tx, now)
+	})
+	return first && err == nil, err
+}
+
+// trackKeyBytes is the size of an app's tracking secret.
+const trackKeyBytes = 32
+
+// TrackKey implements campaign.Tracks.
+func (s *Store) TrackKey(ctx context.Context, app string) (secret []byte, err error) {
+	err = s.do(ctx, "read the tracking secret of "+app, func(ctx context.Context, tx pgx.Tx) error {
+		const query = "SELECT secret FROM track_key WHERE app = $1"
+		if found, err := one(ctx, tx, query, []any{app}, &secret); err != nil || found {
+			return err
+		}
+		fresh := make([]byte, trackKeyBytes)
+		_, _ = rand.Read(fresh) // never fails
+		if _, err := tx.Exec(ctx, "INSERT INTO track_key(app, secret) VALUES ($1, $2) ON CONFLICT DO NOTHING", app, fresh); err != nil {
+			return err
+		}
+		_, err := one(ctx, tx, query, []any{app}, &secret) // another node's, if that came first
+		return err
+	})
+	return secret, err
+}
