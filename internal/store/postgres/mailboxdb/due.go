@@ -68,8 +68,8 @@ func (l *lane) takeOverdue(ctx context.Context, tx pgx.Tx, set *tableSet, now in
 		return nil, err
 	}
 	sql := set.text("overdue"+due, func() string {
-		return `SELECT a.name, r.name, r.last_seq, x.src, p.pos, p.recipient, x.id, p.flags, p.seq, x.created_at, p.send_at, p.expires_at,
-				coalesce(p.delivered_at, 0), p.attempts, coalesce(x.collapse_key, ''), coalesce(x.content, 0)
+		return `SELECT a.name, r.name, r.last_seq, x.src, p.pos, p.recipient, x.id, p.flags, p.seq, x.created_at, coalesce(p.send_at, 0), p.expires_at,
+				coalesce(p.delivered_at, 0), coalesce(p.attempts, 0), coalesce(x.collapse_key, ''), coalesce(x.content, 0)
 			FROM (SELECT * FROM pending p WHERE p.recipient = ANY($2) AND ` + due + ` ORDER BY ` + order + ` LIMIT $3) AS p
 			JOIN recipient r ON r.key = p.recipient JOIN app a ON a.key = r.app
 			CROSS JOIN LATERAL (` + all(set.hours, "SELECT %[1]d::bigint AS src, n.id, n.created_at, n.collapse_key, n.content FROM note_%[1]d n WHERE n.recipient = p.recipient AND n.pos = p.pos") + `) AS x
@@ -122,8 +122,12 @@ func (t *transaction) writeSlice(ctx context.Context, did *outcome) error {
 	a := &asking{}
 	t.askSettles(a)
 	t.askRare(a)
+	if err := a.send(ctx, t.conn); err != nil {
+		return err
+	}
+	t.settledNow()
 	*did = t.outcome
-	return a.send(ctx, t.conn)
+	return nil
 }
 
 // due gives scheduled copies their seq, unless they have expired meanwhile.

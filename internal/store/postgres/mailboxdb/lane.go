@@ -49,11 +49,12 @@ type outcome struct {
 // lane commits what is to be done in the mailboxes of its recipients, in groups, one after the other. A recipient is always
 // on the same lane, so what concerns it is told in the order of the commits.
 type lane struct {
-	s    *Store
-	n    int
-	keys map[mailbox.Address]int64 // of recipients that were met lately
-	room map[int64]int64           // of recipients with many copies: up to how many they cannot be full
-	did  outcome                   // of the commit under way
+	s      *Store
+	n      int
+	keys   map[mailbox.Address]int64 // of recipients that were met lately
+	room   map[int64]int64           // of recipients with many copies: up to how many they cannot be full
+	did    outcome                   // of the commit under way, and acknowledgements that it could not settle
+	missed []*mailbox.Settle
 
 	mu     sync.Mutex
 	queue  []op // from head on
@@ -205,7 +206,15 @@ func (l *lane) commit(ops []op) {
 	case err == nil:
 		l.s.full.Store(false)
 		l.setAway(false)
-		l.told(ops)
+		l.told()
+		missed := l.finishMissed()
+		for _, o := range ops {
+			if q, ok := o.(*settleOp); !ok || missed == nil {
+				o.done(nil)
+			} else if q.call != nil {
+				q.done(missed)
+			}
+		}
 	case len(ops) > 1 && rejected(err):
 		for _, o := range ops {
 			l.commit([]op{o})
@@ -223,16 +232,30 @@ func rejected(err error) bool {
 	return errors.As(err, &pg) && pg.Code[:2] == "22"
 }
 
-// told tells the observer of the commit and then releases those who wait.
-func (l *lane) told(ops []op) {
+// finishMissed settles, under the recipients' locks, what could not be settled quickly.
+func (l *lane) finishMissed() error {
+	if len(l.missed) == 0 {
+		return nil
+	}
+	slow := &settleOp{batch: l.missed, slow: true}
+	l.missed = nil
+	ctx, cancel := context.WithTimeoutCause(context.Background(), commitWithin, errNoAnswer)
+	defer cancel()
+	err := l.try(ctx, []op{slow})
+	if err != nil {
+		return err
+	}
+	l.told()
+	return nil
+}
+
+// told tells the observer of the commit.
+func (l *lane) told() {
 	l.s.commits.Add(1)
 	l.s.appends.Add(uint64(len(l.did.tell.Stored)))
 	l.s.counts.changed(&l.did)
 	if obs, tell := l.s.obs.Load(), &l.did.tell; obs != nil && len(tell.Stored)+len(tell.Due)+len(tell.Settled) > 0 {
 		(*obs).Committed(tell)
-	}
-	for _, o := range ops {
-		o.done(nil)
 	}
 }
 
@@ -304,7 +327,7 @@ func (l *lane) transact(ctx context.Context, set *tableSet, ops []op) error {
 		}
 		return err
 	}
-	l.did = t.outcome
+	l.did, l.missed = t.outcome, t.missed
 	return nil
 }
 
@@ -328,7 +351,7 @@ func (l *lane) slice(o *sliceOp) {
 	})
 	if err == nil {
 		l.did = did
-		l.told(nil)
+		l.told()
 	}
 	o.done <- err
 }

@@ -117,6 +117,13 @@ func (n *notes) mark(pos int64) mark {
 	return m
 }
 
+// peek returns what is noted of a copy.
+func (n *notes) peek(pos int64) mark {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.marks[pos]
+}
+
 // devicesOf are devices seen since then that are not in the table yet.
 func (n *notes) devicesOf(app, recipient string, since int64) (devices []string) {
 	n.mu.Lock()

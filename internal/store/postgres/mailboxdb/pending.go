@@ -35,8 +35,7 @@ func (s *Store) readHeads(ctx context.Context, of []mailbox.Address, heads []mai
 		apps[i], names[i] = a.App, a.Recipient
 	}
 	rows, err := s.db.Pool().Query(ctx, `SELECT q.n, r.last_seq, EXISTS (SELECT FROM pending p WHERE p.recipient = r.key AND p.seq > 0 AND p.expires_at > $3)
-		FROM unnest($1::text[], $2::text[]) WITH ORDINALITY AS q(app, name, n)
-		JOIN app a ON a.name = q.app JOIN recipient r ON r.app = a.key AND r.name = q.name`, apps, names, s.nowMS())
+		FROM unnest($1::text[], $2::text[]) WITH ORDINALITY AS q(app, name, n) `+named, apps, names, s.nowMS())
 	if err != nil {
 		return err
 	}
@@ -68,7 +67,7 @@ func (s *Store) Pending(ctx context.Context, qs []mailbox.PendingQuery) ([]mailb
 // choosePending is one statement, so that the copies and the newest seq are of one moment.
 const choosePending = `SELECT q.n, r.key, r.last_seq, coalesce(p.pos, 0), coalesce(p.seq, 0), coalesce(p.attempts, 0), coalesce(p.bytes, 0)
 	FROM unnest($1::text[], $2::text[], $3::text[], $4::integer[]) WITH ORDINALITY AS q(app, name, device, most, n)
-	JOIN app a ON a.name = q.app JOIN recipient r ON r.app = a.key AND r.name = q.name
+	` + named + `
 	LEFT JOIN LATERAL (
 		SELECT p.pos, p.seq, p.attempts, p.bytes, p.flags FROM pending p WHERE p.recipient = r.key AND p.seq > 0 AND p.expires_at > $5
 			AND (q.device = '' OR p.flags & $6::smallint <> $7::smallint OR NOT EXISTS (
@@ -161,7 +160,7 @@ func readItems(ctx context.Context, conn *pgx.Conn, set *tableSet, refs []itemRe
 	}
 	sql := set.text("items", func() string {
 		return `SELECT q.n, x.* FROM unnest($1::bigint[], $2::bigint[]) WITH ORDINALITY AS q(recipient, pos, n) CROSS JOIN LATERAL (` +
-			all(set.hours, `SELECT %[1]d::bigint AS src, n.id, n.flags, n.created_at, n.send_at, n.expires_at, coalesce(n.collapse_key, ''), coalesce(n.content, 0), n.body
+			all(set.hours, `SELECT %[1]d::bigint AS src, n.id, n.flags, n.created_at, coalesce(n.send_at, 0), n.expires_at, coalesce(n.collapse_key, ''), coalesce(n.content, 0), n.body
 				FROM note_%[1]d n WHERE n.recipient = q.recipient AND n.pos = q.pos`) + ") AS x"
 	})
 	rows, err := conn.Query(ctx, sql, keys, positions)
@@ -273,8 +272,8 @@ func (s *Store) readRefs(ctx context.Context, set *tableSet, refs []mailbox.Ref,
 		return err
 	}
 	defer conn.Release()
-	rows, err := conn.Query(ctx, `SELECT q.n, r.key, p.pos, p.seq, p.attempts FROM unnest($1::text[], $2::text[], $3::bigint[]) WITH ORDINALITY AS q(app, name, pos, n)
-		JOIN app a ON a.name = q.app JOIN recipient r ON r.app = a.key AND r.name = q.name
+	rows, err := conn.Query(ctx, `SELECT q.n, r.key, p.pos, p.seq, coalesce(p.attempts, 0) FROM unnest($1::text[], $2::text[], $3::bigint[]) WITH ORDINALITY AS q(app, name, pos, n)
+		`+named+`
 		JOIN pending p ON p.recipient = r.key AND p.pos = q.pos AND p.seq > 0 AND p.expires_at > $4`, apps, names, positions, s.nowMS())
 	if err != nil {
 		return err

@@ -58,28 +58,35 @@ func (a *asking) send(ctx context.Context, conn *pgx.Conn) (err error) {
 func (t *transaction) read(ctx context.Context, appends []*appendOp, settles []*mailbox.Settle) error {
 	var keys []int64
 	for _, b := range t.boxes {
-		if b.key != 0 {
+		if b.key != 0 && b.lock {
 			keys = append(keys, b.key)
 			t.byKey[b.key] = b
 		}
 	}
 	a := &asking{}
 	a.ask("BEGIN", nil)
-	a.ask(lockRecipients, t.readLocked, keys)
+	if len(keys) > 0 {
+		a.ask(lockRecipients, t.readLocked, keys)
+	}
 	ids, names, copies := t.wanted(appends)
 	t.askIDs(a, ids, t.set.recent(t.l.s))
 	t.askCollapsed(a, names)
 	byID, byPos := t.wantedSettles(settles)
 	t.askIDs(a, byID, t.set.days)
 	t.askOpen(a, byPos)
+	t.askQuick(a)
 	if copies > 0 {
 		a.ask("SELECT nextval('copy_pos') FROM generate_series(1, $1::int)", t.readPositions, copies)
+	}
+	if len(appends)+len(settles) == 0 {
+		a.ask("COMMIT", nil)
 	}
 	if err := a.send(ctx, t.conn); err != nil {
 		return err
 	}
+	t.settledQuickly()
 	for _, b := range t.boxes {
-		if b.key != 0 && !b.locked {
+		if b.key != 0 && b.lock && !b.locked {
 			delete(t.l.keys, b.Address)
 			return fmt.Errorf("%s: %w", b.Recipient, errGone)
 		}
@@ -195,7 +202,7 @@ func (t *transaction) askOpen(a *asking, refs []mailbox.Ref) {
 		return
 	}
 	keys, positions := t.split(refs)
-	a.ask(`SELECT p.recipient, p.pos, p.seq, p.send_at, p.expires_at, coalesce(p.delivered_at, 0), p.attempts, p.flags
+	a.ask(`SELECT p.recipient, p.pos, p.seq, coalesce(p.send_at, 0), p.expires_at, coalesce(p.delivered_at, 0), coalesce(p.attempts, 0), p.flags
 		FROM unnest($1::bigint[], $2::bigint[]) AS q(recipient, pos) JOIN pending p ON p.recipient = q.recipient AND p.pos = q.pos`,
 		func(rows pgx.Rows) error {
 			var r row
@@ -230,7 +237,7 @@ func (t *transaction) askCollapsed(a *asking, wanted []lookup) {
 		}
 	}
 	sql := t.set.text("collapsed", func() string {
-		return `SELECT DISTINCT p.recipient, p.pos, p.seq, p.send_at, p.expires_at, coalesce(p.delivered_at, 0), p.attempts, p.flags, x.id, x.collapse_key
+		return `SELECT DISTINCT p.recipient, p.pos, p.seq, coalesce(p.send_at, 0), p.expires_at, coalesce(p.delivered_at, 0), coalesce(p.attempts, 0), p.flags, x.id, x.collapse_key
 			FROM unnest($1::bigint[], $2::integer[]) AS q(recipient, collapse) JOIN pending p ON p.recipient = q.recipient AND p.collapse = q.collapse
 			CROSS JOIN LATERAL (` + all(t.set.hours, "SELECT n.id, n.collapse_key FROM note_%[1]d n WHERE n.recipient = p.recipient AND n.pos = p.pos") + `) AS x
 			ORDER BY p.recipient, p.pos`

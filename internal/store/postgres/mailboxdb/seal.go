@@ -157,7 +157,7 @@ func (s *Store) sealHour(ctx context.Context, conn *pgx.Conn, set *tableSet, hou
 		}
 		// By id, so that what is looked up together lies together and the index grows in order.
 		_, err = tx.Exec(ctx, fmt.Sprintf(`INSERT INTO stub_%[2]d (pos, recipient, seq, id_key, created_at, send_at, expires_at, hash, settled_at, delivered_at, attempts, flags, status, id)
-			SELECT n.pos, n.recipient, d.seq, n.id_key, n.created_at, n.send_at, n.expires_at, n.hash, d.settled_at, d.delivered_at, d.attempts, n.flags, d.status, n.id
+			SELECT n.pos, n.recipient, coalesce(d.seq, n.seq), n.id_key, n.created_at, n.send_at, n.expires_at, n.hash, d.settled_at, d.delivered_at, d.attempts, n.flags, d.status, n.id
 			FROM note_%[1]d n JOIN (`+all(set.dones, "SELECT * FROM done_%[1]d")+`) AS d ON d.pos = n.pos
 			WHERE d.settled_at >= (SELECT pruned_until FROM retention) AND EXISTS (SELECT FROM recipient r WHERE r.key = n.recipient)
 			ORDER BY n.id_key, n.recipient`, hour, day))

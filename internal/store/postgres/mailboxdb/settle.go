@@ -17,6 +17,7 @@ type settleOp struct {
 	taking
 	call  *call // nil: nobody waits
 	batch []*mailbox.Settle
+	slow  bool // quick ones were tried
 }
 
 func (s *Store) settleOps(batch []*mailbox.Settle) [][]*settleOp {
@@ -121,7 +122,7 @@ func (t *transaction) settle(q *mailbox.Settle) mailbox.SettleOutcome {
 		o.delivered = mark.deliveredAt
 	}
 	o.attempts = max(o.attempts, int32(mark.attempts), int32(q.Attempts)) //nolint:gosec // counts deliveries
-	done := ending{id: q.ID, as: q.As, at: at, device: q.Device}
+	done := ending{id: q.ID, as: q.As, at: at, device: q.Device, by: q}
 	if q.As == notification.Acked && o.flags.ack() == notification.AckNone { // an eager client's ack overtook the note of the first write
 		done.as, done.device = notification.Delivered, ""
 		if o.delivered == 0 {
@@ -135,7 +136,7 @@ func (t *transaction) settle(q *mailbox.Settle) mailbox.SettleOutcome {
 	}
 	switch {
 	case o.expires <= at && !inGrace(o.expires, o.delivered, q):
-		t.end(o, ending{id: q.ID, as: notification.Expired, at: o.expires})
+		t.end(o, ending{id: q.ID, as: notification.Expired, at: o.expires, by: q})
 		return mailbox.SettleLate
 	case !q.As.Settled(o.flags.ack()): // "delivered" settles only what asks for no ack
 		t.out.mark(o)
@@ -213,17 +214,19 @@ type ending struct {
 	at     int64
 	device string
 	reply  *notification.Reply // nil: none
+	by     *mailbox.Settle     // nil: nobody asked for it
+}
+
+// ended is a copy that this commit ends, unless another node was faster.
+type ended struct {
+	*open
+	ending
 }
 
 // end ends an open copy.
 func (t *transaction) end(o *open, end ending) {
 	o.settled, o.as, o.at = true, end.as, end.at
 	o.box.pending--
-	if o.scheduled() {
-		t.scheduled--
-	} else {
-		t.pending--
-	}
 	t.out.settle(o)
 	if end.reply != nil {
 		t.out.reply(o.box, o.pos, end.at, end.reply)
@@ -231,9 +234,27 @@ func (t *transaction) end(o *open, end ending) {
 	if o.flags.ack() == notification.AckAll {
 		t.out.forgetAcks(o)
 	}
-	t.tell.Settled = append(t.tell.Settled, mailbox.Settled{
-		App: o.box.App, Recipient: o.box.Recipient, ID: end.id, Pos: o.pos, As: end.as, Device: end.device, At: fromMS(end.at),
-	})
+	t.ended = append(t.ended, ended{o, end})
+}
+
+// settledNow tells of the copies that this commit has ended.
+func (t *transaction) settledNow() {
+	for _, e := range t.ended {
+		if !t.gone[e.pos] {
+			if e.by != nil {
+				e.by.Outcome = mailbox.SettleAlready
+			}
+			continue
+		}
+		if e.scheduled() {
+			t.scheduled--
+		} else {
+			t.pending--
+		}
+		t.tell.Settled = append(t.tell.Settled, mailbox.Settled{
+			App: e.box.App, Recipient: e.box.Recipient, ID: e.ending.id, Pos: e.pos, As: e.ending.as, Device: e.device, At: fromMS(e.ending.at),
+		})
+	}
 }
 
 // countNack notes that a client could not take a copy and reports whether that was once too often. A later nack that gives

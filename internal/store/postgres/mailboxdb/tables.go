@@ -164,7 +164,7 @@ CREATE TABLE note_%[1]d (
 	seq          bigint NOT NULL, -- 0: it was scheduled
 	id_key       bigint NOT NULL,
 	created_at   bigint NOT NULL,
-	send_at      bigint NOT NULL,
+	send_at      bigint,          -- of one that was scheduled
 	expires_at   bigint NOT NULL,
 	hash         bigint NOT NULL, -- of title, body, category and data
 	content      bigint,          -- where copies share one
@@ -183,9 +183,9 @@ CREATE TABLE content_%[1]d (
 ALTER TABLE content_%[1]d ALTER body SET STORAGE EXTERNAL;
 CREATE TABLE done_%[1]d ( -- what settled in this hour
 	pos          bigint PRIMARY KEY,
-	seq          bigint NOT NULL,
 	settled_at   bigint NOT NULL,
-	delivered_at bigint NOT NULL, -- 0: not known
+	delivered_at bigint, -- null: not known
+	seq          bigint, -- of one that was scheduled
 	attempts     integer NOT NULL,
 	status       smallint NOT NULL
 ) WITH (autovacuum_enabled = false);
@@ -203,11 +203,11 @@ CREATE TABLE stub_%[1]d (
 	seq          bigint NOT NULL,
 	id_key       bigint NOT NULL,
 	created_at   bigint NOT NULL,
-	send_at      bigint NOT NULL,
+	send_at      bigint,
 	expires_at   bigint NOT NULL,
 	hash         bigint NOT NULL,
 	settled_at   bigint NOT NULL,
-	delivered_at bigint NOT NULL,
+	delivered_at bigint,
 	attempts     integer NOT NULL,
 	flags        smallint NOT NULL,
 	status       smallint NOT NULL,
@@ -290,8 +290,8 @@ func (set *tableSet) standing() string {
 }
 
 // rowColumns are of copies x that were joined with their standing, as scanRow reads them.
-const rowColumns = `x.src, x.pos, x.recipient, x.id, x.flags, coalesce(p.seq, d.seq, x.seq), x.created_at, x.send_at, x.expires_at, x.hash,
-	coalesce(d.settled_at, x.settled_at), coalesce(p.delivered_at, d.delivered_at, x.delivered_at), coalesce(p.attempts, d.attempts, x.attempts),
+const rowColumns = `x.src, x.pos, x.recipient, x.id, x.flags, coalesce(p.seq, d.seq, x.seq), x.created_at, coalesce(x.send_at, 0), x.expires_at, x.hash,
+	coalesce(d.settled_at, x.settled_at), coalesce(p.delivered_at, d.delivered_at, x.delivered_at, 0), coalesce(p.attempts, d.attempts, x.attempts),
 	coalesce(d.status, x.status), p.pos IS NOT NULL`
 
 // kept holds for what retention has not made invisible.

@@ -1,6 +1,7 @@
 package mailboxdb
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -26,6 +27,11 @@ type transaction struct {
 	acks   map[int64]map[string]bool // devices, by position
 	closed map[int64]*row            // settled copies that acknowledgements named by position
 
+	quick  []*mailbox.Settle
+	missed []*mailbox.Settle // of these
+	ended  []ended
+	gone   map[int64]bool // positions of copies that are settled by this commit
+
 	next []int64 // positions that were taken
 	out  writes
 	outcome
@@ -40,6 +46,7 @@ type box struct {
 	adds     int // copies that may be stored by this commit
 	pending  int // how many are not settled, if that was counted
 	counted  bool
+	lock     bool // it is to be locked, and was:
 	locked   bool
 	changed  bool
 	ids      map[string]*row // newest copy by id, of ids that were asked for
@@ -93,13 +100,20 @@ func (t *transaction) run(ctx context.Context, ops []op) error {
 			for i := range o.parts {
 				p := &o.parts[i]
 				for _, n := range p.to {
-					t.box(p.a.N.App, p.a.To[n]).adds++
+					b := t.box(p.a.N.App, p.a.To[n])
+					b.lock = true
+					b.adds++
 				}
 			}
 		case *settleOp:
-			settles = append(settles, o.batch...)
 			for _, q := range o.batch {
-				t.box(q.App, q.Recipient)
+				b := t.box(q.App, q.Recipient)
+				if !o.slow && quick(q) {
+					t.quick = append(t.quick, q)
+					continue
+				}
+				b.lock = true
+				settles = append(settles, q)
 			}
 		}
 	}
@@ -108,6 +122,9 @@ func (t *transaction) run(ctx context.Context, ops []op) error {
 	}
 	if err := t.read(ctx, appends, settles); err != nil {
 		return err
+	}
+	if len(appends)+len(settles) == 0 { // it has committed
+		return nil
 	}
 	if err := t.readMore(ctx, settles); err != nil {
 		return err
@@ -178,10 +195,13 @@ func addresses(boxes []*box) (apps, names []string) {
 	return apps, names
 }
 
+// named joins q(app, name) with its recipient r: in this order, whatever is thought of the tables' sizes when it is planned.
+const named = `CROSS JOIN LATERAL (SELECT r.key, r.last_seq FROM recipient r
+	WHERE r.app = (SELECT a.key FROM app a WHERE a.name = q.app) AND r.name = q.name OFFSET 0) AS r`
+
 func readKeys(ctx context.Context, conn *pgx.Conn, of []*box) error {
 	apps, names := addresses(of)
-	rows, err := conn.Query(ctx, `SELECT q.n, r.key FROM unnest($1::text[], $2::text[]) WITH ORDINALITY AS q(app, name, n)
-		JOIN app a ON a.name = q.app JOIN recipient r ON r.app = a.key AND r.name = q.name`, apps, names)
+	rows, err := conn.Query(ctx, "SELECT q.n, r.key FROM unnest($1::text[], $2::text[]) WITH ORDINALITY AS q(app, name, n) "+named, apps, names)
 	if err != nil {
 		return err
 	}
@@ -220,19 +240,7 @@ func makeRecipients(ctx context.Context, conn *pgx.Conn, boxes []*box) error {
 }
 
 func compareAddresses(a, b mailbox.Address) int {
-	if a.App != b.App {
-		if a.App < b.App {
-			return -1
-		}
-		return 1
-	}
-	switch {
-	case a.Recipient < b.Recipient:
-		return -1
-	case a.Recipient > b.Recipient:
-		return 1
-	}
-	return 0
+	return cmp.Or(cmp.Compare(a.App, b.App), cmp.Compare(a.Recipient, b.Recipient))
 }
 
 // openOf is the one that stands for a copy that is not settled.

@@ -22,9 +22,9 @@ type writes struct {
 		body [][]byte
 	}
 	settled struct {
-		recipient, pos, seq, at, delivered []int64
-		attempts                           []int32
-		status                             []int16
+		recipient, pos, at, delivered []int64
+		attempts                      []int32
+		status                        []int16
 	}
 	forgot  []forgotten
 	marks   []*open
@@ -73,7 +73,7 @@ func (w *writes) content(key int64, body []byte) {
 
 func (w *writes) settle(o *open) {
 	c := &w.settled
-	c.recipient, c.pos, c.seq, c.at = append(c.recipient, o.box.key), append(c.pos, o.pos), append(c.seq, o.seq), append(c.at, o.at)
+	c.recipient, c.pos, c.at = append(c.recipient, o.box.key), append(c.pos, o.pos), append(c.at, o.at)
 	c.delivered, c.attempts, c.status = append(c.delivered, o.delivered), append(c.attempts, o.attempts), append(c.status, int16(o.as))
 }
 
@@ -99,20 +99,33 @@ const (
 			$8::bigint[], $9::bigint[], $10::integer[], $11::integer[], $12::smallint[], $13::text[], $14::text[], $15::bytea[])
 		AS q(pos, recipient, seq, id_key, created_at, send_at, expires_at, hash, content, bytes, collapse, flags, id, collapse_key, body)
 	), p AS (
-		INSERT INTO pending (recipient, pos, seq, expires_at, send_at, bytes, attempts, collapse, flags)
-		SELECT recipient, pos, seq, expires_at, send_at, bytes, 0, nullif(collapse, 0), flags FROM q
+		INSERT INTO pending (recipient, pos, seq, expires_at, send_at, bytes, collapse, flags)
+		SELECT recipient, pos, seq, expires_at, nullif(send_at, 0), bytes, nullif(collapse, 0), flags FROM q
 	)
 	INSERT INTO note_%d (pos, recipient, seq, id_key, created_at, send_at, expires_at, hash, content, flags, id, collapse_key, body)
-	SELECT pos, recipient, seq, id_key, created_at, send_at, expires_at, hash, nullif(content, 0), flags, id, nullif(collapse_key, ''), body FROM q`
+	SELECT pos, recipient, seq, id_key, created_at, nullif(send_at, 0), expires_at, hash, nullif(content, 0), flags, id, nullif(collapse_key, ''), body FROM q`
 	insertContents  = "INSERT INTO content_%d (key, body) SELECT * FROM unnest($1::bigint[], $2::bytea[])"
 	countRecipients = `UPDATE recipient r SET last_seq = q.seq, copies = q.copies
 		FROM unnest($1::bigint[], $2::bigint[], $3::bigint[]) AS q(key, seq, copies) WHERE r.key = q.key`
-	settlePending = `WITH q AS MATERIALIZED (SELECT * FROM unnest($1::bigint[], $2::bigint[], $3::bigint[], $4::bigint[], $5::bigint[], $6::integer[], $7::smallint[])
-		AS q(recipient, pos, seq, settled_at, delivered_at, attempts, status)
+	// Whoever deletes an open copy has settled it. Acknowledgements may do so without the recipient's lock, so that the
+	// copy is still there is found out here: what is returned was settled by this commit.
+	settlePending = `WITH q AS MATERIALIZED (SELECT * FROM unnest($1::bigint[], $2::bigint[], $3::bigint[], $4::bigint[], $5::integer[], $6::smallint[])
+		AS q(recipient, pos, settled_at, delivered_at, attempts, status)
 	), p AS (
 		DELETE FROM pending p USING q WHERE p.recipient = q.recipient AND p.pos = q.pos
+		RETURNING p.pos, q.settled_at, coalesce(p.delivered_at, nullif(q.delivered_at, 0)) AS delivered_at, CASE WHEN p.send_at > 0 THEN p.seq END AS seq,
+			greatest(p.attempts, q.attempts) AS attempts, q.status
 	)
-	INSERT INTO done_%d (pos, seq, settled_at, delivered_at, attempts, status) SELECT pos, seq, settled_at, delivered_at, attempts, status FROM q`
+	INSERT INTO done_%d (pos, settled_at, delivered_at, seq, attempts, status) SELECT pos, settled_at, delivered_at, seq, attempts, status FROM p RETURNING pos`
+	// The same for acknowledgements for which the copy must be one of this ack mode that is due and has not expired.
+	settleQuickly = `WITH q AS MATERIALIZED (SELECT * FROM unnest($1::bigint[], $2::bigint[], $3::bigint[], $4::bigint[], $5::integer[], $6::smallint[], $7::smallint[])
+		AS q(recipient, pos, settled_at, delivered_at, attempts, status, mode)
+	), p AS (
+		DELETE FROM pending p USING q WHERE p.recipient = q.recipient AND p.pos = q.pos AND p.seq > 0 AND p.expires_at > q.settled_at AND p.flags & %[2]d = q.mode
+		RETURNING p.pos, q.settled_at, coalesce(p.delivered_at, nullif(q.delivered_at, 0)) AS delivered_at, CASE WHEN p.send_at > 0 THEN p.seq END AS seq,
+			greatest(p.attempts, q.attempts) AS attempts, q.status
+	)
+	INSERT INTO done_%[1]d (pos, settled_at, delivered_at, seq, attempts, status) SELECT pos, settled_at, delivered_at, seq, attempts, status FROM p RETURNING pos`
 )
 
 // write writes everything in one round trip and commits.
@@ -130,7 +143,11 @@ func (t *transaction) write(ctx context.Context) error {
 	t.askSettles(a)
 	t.askRare(a)
 	a.ask("COMMIT", nil)
-	return a.send(ctx, t.conn)
+	if err := a.send(ctx, t.conn); err != nil {
+		return err
+	}
+	t.settledNow()
+	return nil
 }
 
 // askForgotten deletes copies by id, before new ones are written.
@@ -148,7 +165,7 @@ func (t *transaction) askForgotten(a *asking) {
 
 func (t *transaction) askSettles(a *asking) {
 	if c := &t.out.settled; len(c.pos) > 0 {
-		a.ask(fmt.Sprintf(settlePending, t.hour), nil, c.recipient, c.pos, c.seq, c.at, c.delivered, c.attempts, c.status)
+		a.ask(fmt.Sprintf(settlePending, t.hour), t.readGone, c.recipient, c.pos, c.at, c.delivered, c.attempts, c.status)
 	}
 }
 

@@ -29,10 +29,10 @@ CREATE TABLE pending (
 	pos          bigint NOT NULL,
 	seq          bigint NOT NULL,   -- 0 while scheduled
 	expires_at   bigint NOT NULL,
-	send_at      bigint NOT NULL,   -- 0: at once
+	send_at      bigint,            -- of one that was scheduled
 	delivered_at bigint,
 	bytes        integer NOT NULL,  -- of the content, so that a reader can stop in time
-	attempts     integer NOT NULL,
+	attempts     integer,           -- null: 0
 	collapse     integer,           -- hash of the collapse key
 	flags        smallint NOT NULL, -- as in flags.go
 	PRIMARY KEY (recipient, pos)

@@ -1,0 +1,197 @@
+package mailboxdb_test
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/oklog/ulid/v2"
+
+	"godwit.dev/godwit/internal/mailbox"
+	"godwit.dev/godwit/internal/notification"
+	"godwit.dev/godwit/internal/store/postgres/mailboxdb"
+	"godwit.dev/godwit/internal/store/postgres/pgtest"
+)
+
+// BenchmarkPublishAndAck publishes to 100,000 recipients and acknowledges everything through SettleLater, as sessions do. Every
+// publish is on disk before it is answered. Beside the rate it says what that cost PostgreSQL: CPU time, bytes of log and
+// commits.
+func BenchmarkPublishAndAck(b *testing.B) {
+	server := pgtest.Start(b, pgtest.Options{Fsync: true, Settings: map[string]string{
+		"shared_buffers": "512MB", "max_wal_size": "4GB", "checkpoint_timeout": "15min",
+	}})
+	for _, publishers := range []int{512, 64, 1} {
+		for _, size := range []int{200, 4096} {
+			for _, fresh := range []bool{true, false} {
+				b.Run(fmt.Sprintf("%dB/publishers=%d/fresh=%t", size, publishers, fresh), func(b *testing.B) {
+					publishAndAck(b, server.Database(b), size, publishers, fresh)
+				})
+			}
+		}
+	}
+}
+
+func publishAndAck(b *testing.B, url string, size, publishers int, fresh bool) {
+	acks := &acker{c: make(chan []*mailbox.Settle, 1024)}
+	s := open(b, mailboxdb.Config{URL: url})
+	s.Observe(acks)
+	var acking sync.WaitGroup
+	acking.Go(func() {
+		for batch := range acks.c {
+			s.SettleLater(batch)
+		}
+	})
+	warmUp(b, s)
+	cost := startCost(b, url)
+	began := s.Stats()
+	b.ResetTimer()
+	latencies := publishAll(b, s, size, publishers, fresh)
+	for s.Stats().Pending > 0 {
+		time.Sleep(10 * time.Millisecond)
+	}
+	b.StopTimer()
+	slices.Sort(latencies)
+	b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "pairs/s")
+	b.ReportMetric(float64(latencies[len(latencies)/2].Microseconds()), "p50-µs")
+	b.ReportMetric(float64(latencies[len(latencies)*99/100].Microseconds()), "p99-µs")
+	b.ReportMetric(float64(b.N)/float64(s.Stats().Commits-began.Commits), "rows/commit")
+	cost.report(b)
+	close(acks.c)
+	acking.Wait()
+}
+
+func publishAll(b *testing.B, s *mailboxdb.Store, size, publishers int, fresh bool) (latencies []time.Duration) {
+	data := make([]byte, size)
+	var left atomic.Int64
+	left.Store(int64(b.N))
+	var mu sync.Mutex
+	var wg sync.WaitGroup
+	for g := range publishers {
+		wg.Go(func() {
+			var mine []time.Duration
+			for i := 0; left.Add(-1) >= 0; i++ {
+				began := time.Now()
+				n := &notification.Notification{
+					App: "bench", ID: ulid.Make().String(), CreatedAt: began, ExpiresAt: began.Add(time.Hour),
+					Content: notification.Content{Data: data, ContentType: "application/octet-stream"},
+				}
+				if !fresh {
+					n.ID = fmt.Sprintf("n-%d-%d", g, i)
+				}
+				a := &mailbox.Append{N: n, To: []string{fmt.Sprintf("driver-%d", (g*7919+i*31)%100_000)}, Fresh: fresh}
+				if err := s.Append(b.Context(), []*mailbox.Append{a}); err != nil {
+					b.Error(err)
+					return
+				}
+				mine = append(mine, time.Since(began))
+			}
+			mu.Lock()
+			latencies = append(latencies, mine...)
+			mu.Unlock()
+		})
+	}
+	wg.Wait()
+	return latencies
+}
+
+// warmUp makes the recipients known, as they are on a server that has run for a while.
+func warmUp(b *testing.B, s *mailboxdb.Store) {
+	for i := range 100 {
+		a := &mailbox.Append{N: &notification.Notification{App: "bench", ID: fmt.Sprint("warm", i), CreatedAt: time.Now(), ExpiresAt: time.Now().Add(time.Hour)}, Fresh: true}
+		for j := range 1000 {
+			a.To = append(a.To, fmt.Sprintf("driver-%d", i*1000+j))
+		}
+		if err := s.Append(b.Context(), []*mailbox.Append{a}); err != nil {
+			b.Fatal(err)
+		}
+	}
+	for s.Stats().Pending > 0 {
+		time.Sleep(10 * time.Millisecond)
+	}
+}
+
+// acker acknowledges everything stored.
+type acker struct{ c chan []*mailbox.Settle }
+
+func (o *acker) Committed(batch *mailbox.Batch) {
+	if len(batch.Stored) == 0 {
+		return
+	}
+	settles := make([]*mailbox.Settle, len(batch.Stored))
+	for i, it := range batch.Stored {
+		settles[i] = &mailbox.Settle{
+			App: it.N.App, Recipient: it.Recipient, ID: it.N.ID, Pos: it.Pos, As: notification.Acked, At: it.N.CreatedAt,
+			DeliveredAt: it.N.CreatedAt, Attempts: 1,
+		}
+	}
+	o.c <- settles
+}
+
+// cost is what a server has spent so far.
+type cost struct {
+	conn       *pgx.Conn
+	postmaster int
+	log        int64
+	cpu        time.Duration
+}
+
+func startCost(b *testing.B, url string) *cost {
+	c := &cost{}
+	var err error
+	if c.conn, err = pgx.Connect(b.Context(), url); err != nil {
+		b.Fatal(err)
+	}
+	b.Cleanup(func() { c.conn.Close(context.Background()) })
+	if _, err := c.conn.Exec(b.Context(), "CHECKPOINT"); err != nil {
+		b.Fatal(err)
+	}
+	var dir string
+	if err := c.conn.QueryRow(b.Context(), "SELECT current_setting('data_directory')").Scan(&dir); err != nil {
+		b.Fatal(err)
+	}
+	pid, err := os.ReadFile(filepath.Join(dir, "postmaster.pid"))
+	if err != nil {
+		b.Fatal(err)
+	}
+	c.postmaster, _ = strconv.Atoi(string(bytes.Fields(pid)[0]))
+	c.log, c.cpu = c.read(b)
+	return c
+}
+
+// read returns the bytes of log written and the CPU time of all processes of the server.
+func (c *cost) read(b *testing.B) (log int64, cpu time.Duration) {
+	if err := c.conn.QueryRow(b.Context(), "SELECT pg_current_wal_insert_lsn() - '0/0'").Scan(&log); err != nil {
+		b.Fatal(err)
+	}
+	files, _ := filepath.Glob("/proc/[0-9]*/stat")
+	for _, file := range files {
+		stat, err := os.ReadFile(file)
+		if err != nil {
+			continue
+		}
+		f := bytes.Fields(stat[bytes.LastIndexByte(stat, ')')+1:])
+		if string(f[1]) != strconv.Itoa(c.postmaster) {
+			continue
+		}
+		for _, i := range []int{11, 12} { // in user and kernel mode, in hundredths of a second
+			ticks, _ := strconv.Atoi(string(f[i]))
+			cpu += time.Duration(ticks) * 10 * time.Millisecond
+		}
+	}
+	return log, cpu
+}
+
+func (c *cost) report(b *testing.B) {
+	log, cpu := c.read(b)
+	b.ReportMetric(float64(log-c.log)/float64(b.N), "log-B/pair")
+	b.ReportMetric(float64((cpu-c.cpu).Microseconds())/float64(b.N), "PG-µs/pair")
+}

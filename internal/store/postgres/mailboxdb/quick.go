@@ -1,0 +1,85 @@
+package mailboxdb
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	"github.com/jackc/pgx/v5"
+
+	"godwit.dev/godwit/internal/mailbox"
+	"godwit.dev/godwit/internal/notification"
+)
+
+// Nearly all acknowledgements are plain ones of copies that are open, by position. Those are settled without the recipient's
+// lock and without reading first, by one statement that says what it found.
+
+// quick reports whether a settle may be tried so.
+func quick(q *mailbox.Settle) bool {
+	return q.Pos != 0 && !q.Nack && q.Reply == nil && (q.As == notification.Acked || q.As == notification.Delivered)
+}
+
+// askQuick settles what can be settled quickly. In the order of keys and positions, so that nodes that settle the same do not wait for each other in a
+// circle.
+func (t *transaction) askQuick(a *asking) {
+	slices.SortStableFunc(t.quick, func(p, q *mailbox.Settle) int {
+		return cmp.Or(cmp.Compare(t.keyOf(p), t.keyOf(q)), cmp.Compare(p.Pos, q.Pos))
+	})
+	var keys, positions, at, delivered []int64
+	var attempts []int32
+	var status, mode []int16
+	for _, q := range t.quick {
+		key := t.keyOf(q)
+		if key == 0 {
+			continue
+		}
+		m := t.l.s.notes.peek(q.Pos)
+		if m.deliveredAt == 0 {
+			m.deliveredAt = toMS(q.DeliveredAt)
+		}
+		settles := notification.AckAny
+		if q.As == notification.Delivered {
+			settles = notification.AckNone
+		}
+		keys, positions, at, delivered = append(keys, key), append(positions, q.Pos), append(at, toMS(q.At)), append(delivered, m.deliveredAt)
+		attempts, status = append(attempts, int32(max(m.attempts, q.Attempts))), append(status, int16(q.As)) //nolint:gosec // counts deliveries
+		mode = append(mode, int16(settles)<<ackShift)
+	}
+	if len(keys) > 0 {
+		a.ask(fmt.Sprintf(settleQuickly, t.hour, ackBits), t.readGone, keys, positions, at, delivered, attempts, status, mode)
+	}
+}
+
+func (t *transaction) keyOf(q *mailbox.Settle) int64 {
+	return t.boxes[mailbox.Address{App: q.App, Recipient: q.Recipient}].key
+}
+
+// readGone reads which copies a statement has settled.
+func (t *transaction) readGone(rows pgx.Rows) error {
+	if t.gone == nil {
+		t.gone = make(map[int64]bool)
+	}
+	var pos int64
+	_, err := pgx.ForEachRow(rows, []any{&pos}, func() error {
+		t.gone[pos] = true
+		return nil
+	})
+	return err
+}
+
+// settledQuickly tells of what was settled. What was not is missed: it is unknown, settled before, or not as plain as it looked.
+func (t *transaction) settledQuickly() {
+	for _, q := range t.quick {
+		if !t.gone[q.Pos] {
+			t.missed = append(t.missed, q)
+			continue
+		}
+		delete(t.gone, q.Pos) // who asks for the same again comes second
+		t.l.s.notes.mark(q.Pos)
+		q.Outcome = mailbox.SettleDone
+		t.pending--
+		t.tell.Settled = append(t.tell.Settled, mailbox.Settled{
+			App: q.App, Recipient: q.Recipient, ID: q.ID, Pos: q.Pos, As: q.As, Device: q.Device, At: q.At,
+		})
+	}
+}
