@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"godwit.dev/godwit/internal/dispatch"
@@ -37,6 +38,7 @@ type owned struct {
 	ctx   context.Context // ends with that
 	hard  context.Context // of requests under way: they outlive a pause, and a stop for a while
 	lose  context.CancelFunc
+	again atomic.Bool // to be taken over once more, which settles what nobody can tell
 	tasks sync.WaitGroup
 }
 
@@ -108,8 +110,14 @@ func (s *Service) releaseAll(apps []string) {
 	wg.Wait()
 }
 
-// hold takes an app's deliveries over, and has them worked on until ctx ends.
+// hold has an app's deliveries worked on until ctx ends.
 func (s *Service) hold(ctx context.Context, app string, o *owning, held func() bool) {
+	for ctx.Err() == nil && s.holdOnce(ctx, app, o, held) {
+	}
+}
+
+// holdOnce takes them over and has them worked on until ctx ends or they are lost. again: they are to be taken over once more.
+func (s *Service) holdOnce(ctx context.Context, app string, o *owning, held func() bool) (again bool) {
 	ctx, lose := context.WithCancel(ctx)
 	defer lose()
 	hard, cut := context.WithCancelCause(context.WithoutCancel(ctx))
@@ -139,7 +147,7 @@ func (s *Service) hold(ctx context.Context, app string, o *owning, held func() b
 			s.log.WarnContext(ctx, "deliveries cannot be taken over yet", "app", app, "error", err)
 		}
 		if errors.Is(err, ErrStale) || !dispatch.Wait(ctx, retryAfterFault) {
-			return
+			return false
 		}
 	}
 	s.mu.Lock()
@@ -151,6 +159,7 @@ func (s *Service) hold(ctx context.Context, app string, o *owning, held func() b
 	o.now = nil // no task of it begins any more
 	s.mu.Unlock()
 	w.tasks.Wait()
+	return w.again.Load()
 }
 
 // takeOver makes this server the owner, and settles what was being sent when the last one ended.

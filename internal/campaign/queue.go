@@ -2,6 +2,7 @@ package campaign
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"godwit.dev/godwit/internal/audience"
@@ -28,6 +29,10 @@ type Book interface {
 	Busy(ctx context.Context, app string) ([]*Campaign, error)
 }
 
+// ErrUncertain says that the store was away just when something was stored, so that nobody can tell whether it was. The
+// next owner of the app finds out.
+var ErrUncertain = errors.New("the store was away, and it is not known what it has stored")
+
 // Queue keeps deliveries. Those of an app have one owner. Everything that sends does so under an epoch: once somebody else
 // owns them, nothing of a former owner counts (ErrStale).
 type Queue interface {
@@ -47,7 +52,8 @@ type Queue interface {
 	// NextDue says when the next pending delivery comes due; ok is false if there is none but held ones.
 	NextDue(ctx context.Context, num int64, ch push.Channel) (at time.Time, ok bool, err error)
 	// Claim marks deliveries as being sent if the campaign is running and they are still pending, and returns those.
-	// It returns once that is on disk: after it a crash leaves them unknown.
+	// It returns once that is on disk: after it a crash leaves them unknown. ErrUncertain: nothing may be sent, and they may
+	// be marked all the same.
 	Claim(ctx context.Context, epoch, num int64, targets []Target, now time.Time) (claimed []Target, err error)
 	// Finish writes what became of deliveries, disables endpoints that are gone and follows those that moved, in
 	// one transaction.

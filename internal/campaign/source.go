@@ -2,6 +2,7 @@ package campaign
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"godwit.dev/godwit/internal/dispatch"
@@ -43,7 +44,12 @@ func (r *run) expires(t *Target, now time.Time) time.Time {
 
 // Claim implements dispatch.Source.
 func (r *run) Claim(ctx context.Context, targets []Target, now time.Time) (claimed []Target, err error) {
-	return r.s.store.Claim(ctx, r.t.own.epoch, r.c.Num, targets, now)
+	claimed, err = r.s.store.Claim(ctx, r.t.own.epoch, r.c.Num, targets, now)
+	if errors.Is(err, ErrUncertain) {
+		r.t.own.again.Store(true)
+		r.t.own.lose()
+	}
+	return claimed, err
 }
 
 // Request implements dispatch.Source.

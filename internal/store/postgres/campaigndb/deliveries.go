@@ -11,6 +11,7 @@ import (
 	"godwit.dev/godwit/internal/audience"
 	"godwit.dev/godwit/internal/campaign"
 	"godwit.dev/godwit/internal/push"
+	"godwit.dev/godwit/internal/store/postgres/pgdb"
 )
 
 // Flags of a delivery's row.
@@ -219,23 +220,54 @@ func (s *Store) NextDue(ctx context.Context, num int64, ch push.Channel) (at tim
 
 // Claim implements campaign.Queue.
 func (s *Store) Claim(ctx context.Context, epoch, num int64, targets []campaign.Target, now time.Time) (claimed []campaign.Target, err error) {
+	claimed, err = s.claim(ctx, epoch, num, targets, now, "outcome = 0")
+	// Whether a commit was made that had no answer shows once the database is there again: nobody else marks these, with
+	// this epoch and at this time.
+	for pgdb.Away(err) {
+		if !wait(ctx, awayPause) {
+			return nil, fmt.Errorf("%w: %w", campaign.ErrUncertain, err)
+		}
+		claimed, err = s.claim(ctx, epoch, num, targets, now, "(outcome = 0 OR outcome = 1 AND epoch = $3 AND at = $4)")
+	}
+	return claimed, err
+}
+
+// awayPause is how long a claim waits for the database before it looks again.
+const awayPause = 250 * time.Millisecond
+
+// wait waits; false: ctx has ended.
+func wait(ctx context.Context, d time.Duration) bool {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-ctx.Done():
+		return false
+	case <-t.C:
+		return true
+	}
+}
+
+// claim marks those of the targets for whose rows a condition holds.
+func (s *Store) claim(ctx context.Context, epoch, num int64, targets []campaign.Target, now time.Time, which string) (claimed []campaign.Target, err error) {
 	rows := make([]int64, len(targets))
 	for i := range targets {
 		rows[i] = targets[i].Row
 	}
-	err = s.do(ctx, "claim deliveries", func(ctx context.Context, tx pgx.Tx) error {
+	// Not given up in the middle: what became of it would not be known.
+	err = s.do(context.WithoutCancel(ctx), "claim deliveries", func(ctx context.Context, tx pgx.Tx) error {
 		claimed = nil
 		state, err := checkOwner(ctx, tx, num, epoch)
 		if err != nil || state != campaign.Running {
 			return err
 		}
-		marked := make(map[int64]bool, len(rows))
-		query := fmt.Sprintf(locked, "outcome = 0") + `UPDATE delivery u SET outcome = 1, epoch = $3, at = $4, first_at = CASE u.first_at WHEN 0 THEN $4 ELSE u.first_at END
-			FROM d WHERE u.campaign = $1 AND u.endpoint = d.endpoint RETURNING u.endpoint`
+		marked := make(map[int64]campaign.Outcome, len(rows)) // and what they were
+		query := fmt.Sprintf(locked, which) + `UPDATE delivery u SET outcome = 1, epoch = $3, at = $4, first_at = CASE u.first_at WHEN 0 THEN $4 ELSE u.first_at END
+			FROM d WHERE u.campaign = $1 AND u.endpoint = d.endpoint RETURNING u.endpoint, d.outcome`
 		err = each(ctx, tx, query, []any{num, rows, epoch, millis(now)}, func(rows pgx.Rows) error {
 			var row int64
-			err := rows.Scan(&row)
-			marked[row] = true
+			var was int16
+			err := rows.Scan(&row, &was)
+			marked[row] = campaign.Outcome(was) //nolint:gosec // pending or sending
 			return err
 		})
 		if err != nil {
@@ -243,10 +275,13 @@ func (s *Store) Claim(ctx context.Context, epoch, num int64, targets []campaign.
 		}
 		var t tally
 		for i := range targets {
-			if d := targets[i]; marked[d.Row] {
-				claimed = append(claimed, d)
-				t.move(num, channelCode(d.Channel), campaign.Pending, campaign.Sending)
+			d := targets[i]
+			was, ok := marked[d.Row]
+			if !ok {
+				continue
 			}
+			claimed = append(claimed, d)
+			t.move(num, channelCode(d.Channel), was, campaign.Sending)
 		}
 		return t.write(ctx, tx, now)
 	})

@@ -1,0 +1,217 @@
+package campaigndb_test
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"godwit.dev/godwit/internal/audience"
+	"godwit.dev/godwit/internal/campaign"
+	"godwit.dev/godwit/internal/dispatch"
+	"godwit.dev/godwit/internal/push"
+	"godwit.dev/godwit/internal/store/postgres/campaigndb"
+	"godwit.dev/godwit/internal/store/postgres/pgdb"
+	"godwit.dev/godwit/internal/store/postgres/pgtest"
+)
+
+// phone counts how often each endpoint was sent to, whichever node did so.
+type phone struct {
+	mu   sync.Mutex
+	sent map[string]int
+}
+
+func (p *phone) Send(_ context.Context, r push.Request) (push.Receipt, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.sent[r.Endpoint]++
+	return push.Receipt{ExternalID: "1"}, nil
+}
+
+func (p *phone) Sender(context.Context, string, push.Channel) (push.Sender, error) { return p, nil }
+
+// Pace has the campaign take a few seconds.
+func (p *phone) Pace(json.RawMessage) push.Pace { return push.Pace{Scope: "bot", Rate: 400} }
+
+// node is a server as far as campaigns go.
+type node struct {
+	name   string
+	store  *campaigndb.Store
+	leases *pgdb.Leases
+	svc    *campaign.Service
+	stop   func()
+}
+
+// start starts a node's engine.
+func (n *node) start(t *testing.T, p *phone) {
+	t.Helper()
+	out, err := dispatch.New(dispatch.Config{Senders: p, Channels: campaign.Channels()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	n.svc = campaign.New(campaign.Config{Store: n.store, Dispatch: out, Now: n.store.DB().Clock(), Own: func(app string, run func(context.Context, func() bool)) func() {
+		return n.leases.Own("campaign/"+app, func(ctx context.Context, l *pgdb.Lease) { run(ctx, l.Held) })
+	}})
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() { done <- n.svc.Run(ctx) }()
+	n.stop = sync.OnceFunc(func() {
+		cancel()
+		if err := <-done; err != nil {
+			t.Errorf("%s: %v", n.name, err)
+		}
+	})
+	t.Cleanup(n.stop)
+}
+
+// cluster is several nodes on one database.
+type cluster struct {
+	*testing.T
+	phone  *phone
+	leases string // schema
+	nodes  []*node
+}
+
+func newCluster(t *testing.T, url string, nodes int) *cluster {
+	t.Helper()
+	c := &cluster{T: t, phone: &phone{sent: map[string]int{}}, leases: "leases_" + strings.ToLower(rand.Text())}
+	schema := "campaigns_" + strings.ToLower(rand.Text())
+	for i := range nodes {
+		n := &node{name: fmt.Sprint("node", i)}
+		var err error
+		if n.store, err = campaigndb.Open(t.Context(), campaigndb.Config{URL: url, Schema: schema}); err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = n.store.Close() })
+		if n.leases, err = pgdb.OpenLeases(t.Context(), pgdb.LeaseConfig{URL: url, Schema: c.leases, Node: n.name}); err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(n.leases.Close)
+		n.start(t, c.phone)
+		c.nodes = append(c.nodes, n)
+	}
+	return c
+}
+
+// send starts a campaign to so many chats and returns its id.
+func (c *cluster) send(all int) string {
+	c.Helper()
+	regs := make([]audience.Registration, all)
+	for i := range regs {
+		regs[i] = audience.Registration{Trusted: true, Endpoint: audience.Endpoint{Channel: push.Telegram, Address: json.RawMessage(fmt.Sprintf(`{"chat_id":%d}`, i+1))}}
+	}
+	n := c.nodes[len(c.nodes)-1]
+	if _, err := n.store.Register(c.Context(), "app", regs); err != nil {
+		c.Fatal(err)
+	}
+	v, err := n.svc.Create(c.Context(), "app", campaign.Spec{Content: campaign.Content{Content: push.Content{Title: "Hi"}}}, time.Time{}, "", [32]byte{})
+	if err == nil {
+		_, err = n.svc.Start(c.Context(), "app", v.ID, time.Time{})
+	}
+	if err != nil {
+		c.Fatal(err)
+	}
+	return v.ID
+}
+
+// until waits for the campaign to be as a test wants it. The database may be away meanwhile.
+func (c *cluster) until(id, what string, ok func(v *campaign.View) bool) *campaign.View {
+	c.Helper()
+	for deadline := time.Now().Add(2 * time.Minute); ; time.Sleep(20 * time.Millisecond) {
+		v, err := c.nodes[0].svc.Get(c.Context(), "app", id)
+		if err == nil && ok(v) {
+			return v
+		}
+		if time.Now().After(deadline) {
+			c.Fatalf("not %s in time: %+v, %v", what, v, err)
+		}
+	}
+}
+
+func accepted(n int) func(v *campaign.View) bool {
+	return func(v *campaign.View) bool { return v.Counts[campaign.Accepted] > int64(n) }
+}
+
+// owner is the node that has the campaign now.
+func (c *cluster) owner() *node {
+	c.Helper()
+	list, err := c.nodes[0].leases.List(c.Context())
+	if err != nil {
+		c.Fatal(err)
+	}
+	for _, h := range list {
+		for _, n := range c.nodes {
+			if strings.HasPrefix(h.Name, "campaign/") && n.name == h.Node {
+				return n
+			}
+		}
+	}
+	c.Fatal("nobody owns the campaign")
+	return nil
+}
+
+// wantOnce checks that each had the message once, except where nobody can tell.
+func (c *cluster) wantOnce(v *campaign.View, all int) {
+	c.Helper()
+	unknown := v.Counts[campaign.Unknown]
+	if n := v.Counts[campaign.Accepted] + unknown; n != int64(all) {
+		c.Errorf("%d of %d have an outcome: %v", n, all, v.Counts)
+	}
+	if n := int64(len(c.phone.sent)); n < v.Counts[campaign.Accepted] || n > int64(all) {
+		c.Errorf("%d of %d were sent to: %v", n, all, v.Counts)
+	}
+	for endpoint, n := range c.phone.sent {
+		if n != 1 {
+			c.Errorf("%s got it %d times", endpoint, n)
+		}
+	}
+}
+
+func completed(v *campaign.View) bool { return v.State == campaign.Completed }
+
+// TestACampaignGoesOnWithWhateverNodeOwnsIt: nodes that own it are stopped and started, and one finds that its lease is lost.
+func TestACampaignGoesOnWithWhateverNodeOwnsIt(t *testing.T) {
+	const all = 2000
+	c := newCluster(t, pgtest.Database(t), 3)
+	id := c.send(all)
+	owners := map[*node]bool{}
+	for i := range 4 {
+		c.until(id, "sent in part", accepted((i+1)*all/6))
+		n := c.owner()
+		owners[n] = true
+		if i == 2 { // somebody takes its lease, as if it had been away, and gives it up again
+			if _, err := n.store.DB().Pool().Exec(t.Context(), "UPDATE "+c.leases+".lease SET holder = 'ghost/1', epoch = epoch + 1, until = 0 WHERE name LIKE 'campaign/%'"); err != nil {
+				t.Fatal(err)
+			}
+			continue
+		}
+		n.stop()
+		n.start(t, c.phone)
+	}
+	v := c.until(id, "completed", completed)
+	if len(owners) < 2 {
+		t.Error("it had one owner all the time")
+	}
+	c.wantOnce(v, all)
+}
+
+func TestACampaignOutlivesItsDatabasesDeath(t *testing.T) {
+	const all = 1500
+	server := pgtest.Start(t, pgtest.Options{Fsync: true})
+	c := newCluster(t, server.URL(), 2)
+	id := c.send(all)
+	for i := range 3 {
+		c.until(id, "sent in part", accepted((i+1)*all/5))
+		server.Kill()
+		server.Restart(t)
+	}
+	v := c.until(id, "completed", completed)
+	c.wantOnce(v, all)
+	if n := v.Counts[campaign.Unknown]; n != 0 {
+		t.Errorf("%d are unknown, though no node has ended", n)
+	}
+}
