@@ -77,15 +77,20 @@ func (a *App) node() string {
 // startCluster joins sessions of several nodes. Those of this node are to take part with Join.
 func (a *App) startCluster() (err error) {
 	a.cluster, err = cluster.New(cluster.Config{
-		Open: func(got func(string, []byte), lost func()) (cluster.Line, error) {
-			return a.bus.Line(bus.Mailboxes, bus.LineConfig{Got: got, Lost: lost})
-		},
+		Open: a.line(bus.Mailboxes),
 		Node: a.node(), Boot: a.boot, Version: a.opts.Version, Now: a.clock, Taken: a.fail, Log: a.log,
 	})
 	if err == nil {
 		a.registry.MustRegister(a.cluster)
 	}
 	return err
+}
+
+// line opens one of the lines between nodes.
+func (a *App) line(name string) cluster.Opener {
+	return func(got func(string, []byte), lost func()) (cluster.Line, error) {
+		return a.bus.Line(name, bus.LineConfig{Got: got, Lost: lost})
+	}
 }
 
 // sessions is what the API asks about live sessions: those of all nodes.

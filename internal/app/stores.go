@@ -9,6 +9,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"godwit.dev/godwit/internal/access"
+	"godwit.dev/godwit/internal/bus"
 	"godwit.dev/godwit/internal/delivery"
 	"godwit.dev/godwit/internal/endpoint"
 	"godwit.dev/godwit/internal/limit"
@@ -142,6 +143,9 @@ func (a *App) startMailbox(context.Context) error {
 	a.steps.addClose("sessions", storePatience, a.hub.Close)
 	if a.cluster != nil {
 		a.cluster.Join(a.hub, a.mailbox)
+		if err := a.cluster.JoinObjects(a.line(bus.Objects), a.objects); err != nil {
+			return err
+		}
 		a.steps.addClose("other nodes", storePatience, a.cluster.Close)
 	}
 	a.steps.addRun("mailbox upkeep", storePatience, a.mailbox.Run, a.fail)

@@ -29,6 +29,7 @@ const (
 	kindBye     kind = 5 // the sender ends
 	kindAsk     kind = 6
 	kindAnswer  kind = 7
+	kindObjects kind = 8 // objects that have changed; on a line of its own
 )
 
 // message is what nodes send each other: a header, and a body by kind.

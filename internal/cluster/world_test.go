@@ -23,6 +23,7 @@ import (
 	"godwit.dev/godwit/internal/mailbox"
 	"godwit.dev/godwit/internal/notification"
 	"godwit.dev/godwit/internal/session"
+	"godwit.dev/godwit/internal/signal"
 	"godwit.dev/godwit/internal/store/sqlite/mailboxdb"
 )
 
@@ -31,7 +32,8 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 // world is some nodes over one store, joined by real buses.
 type world struct {
 	t     testing.TB
-	store *shared
+	store *shared // nil: each node has its own connections to PostgreSQL
+	open  func(n *node, now func() time.Time)
 	nodes []*node
 	roll  func() ([]string, error) // nil: there is none
 	ahead time.Duration            // of the clocks of nodes that are started from now on
@@ -46,7 +48,9 @@ type node struct {
 	cluster *cluster.Cluster
 	hub     *session.Hub
 	mail    *mailbox.Mailbox
-	view    *view
+	store   mailbox.Store
+	view    *view // nil with PostgreSQL
+	objects *signal.Service
 	evs     events
 	cut     atomic.Bool  // hears nothing and is not heard
 	deaf    atomic.Int32 // what it did not hear of all nodes
@@ -66,6 +70,14 @@ func newWorld(t testing.TB, n int) *world {
 		}
 	})
 	w := &world{t: t, store: share(st)}
+	w.open = func(n *node, _ func() time.Time) {
+		n.view = w.store.view()
+		n.store = n.view
+	}
+	return w.startAll(n)
+}
+
+func (w *world) startAll(n int) *world {
 	for i := range n {
 		w.start(fmt.Sprintf("node-%d", i))
 	}
@@ -76,9 +88,10 @@ func newWorld(t testing.TB, n int) *world {
 // start starts one more node.
 func (w *world) start(name string) *node {
 	w.t.Helper()
-	n := &node{w: w, name: name, boot: fmt.Sprintf("boot%04d", len(w.nodes)), view: w.store.view(), taken: make(chan error, 1)}
+	n := &node{w: w, name: name, boot: fmt.Sprintf("boot%04d", len(w.nodes)), taken: make(chan error, 1)}
 	log, ahead, clock := slog.New(slog.DiscardHandler), w.ahead, mailbox.Clock()
 	now := func() time.Time { return clock().Add(ahead) }
+	w.open(n, now)
 	var peers []string
 	for _, o := range w.nodes {
 		if a := o.bus.ClusterAddr(); a != "" {
@@ -92,7 +105,7 @@ func (w *world) start(name string) *node {
 		w.t.Fatal(err)
 	}
 	cfg := cluster.Config{
-		Open: n.open, Node: name, Boot: n.boot, Version: "test", Now: now, Log: log,
+		Open: n.line(bus.Mailboxes), Node: name, Boot: n.boot, Version: "test", Now: now, Log: log,
 		Taken: func(err error) { n.taken <- err },
 	}
 	if w.roll != nil {
@@ -101,13 +114,25 @@ func (w *world) start(name string) *node {
 	if n.cluster, err = cluster.New(cfg); err != nil {
 		w.t.Fatal(err)
 	}
-	n.mail = mailbox.New(mailbox.Config{Store: n.view, Events: &n.evs, Log: log})
+	n.mail = mailbox.New(mailbox.Config{Store: n.store, Events: &n.evs, Log: log})
+	var can []session.Capability
+	if n.objects != nil {
+		can = append(can, n.objects)
+	}
 	n.hub = session.NewHub(session.Config{
-		Store: n.view, Mailbox: n.mail, Verifier: anybody{}, Events: &n.evs, Now: now, Log: log, Peers: n.cluster, Node: n.boot,
+		Capabilities: can,
+		Store:        n.store, Mailbox: n.mail, Verifier: anybody{}, Events: &n.evs, Now: now, Log: log, Peers: n.cluster, Node: n.boot,
 	})
 	n.cluster.Join(n.hub, n.mail)
+	ends := []func() error{n.hub.Close, n.cluster.Close, n.bus.Close}
+	if n.objects != nil {
+		if err := n.cluster.JoinObjects(n.line(bus.Objects), n.objects); err != nil {
+			w.t.Fatal(err)
+		}
+		ends = []func() error{n.hub.Close, n.objects.Close, n.cluster.Close, n.bus.Close}
+	}
 	n.close = sync.OnceFunc(func() {
-		for _, end := range []func() error{n.hub.Close, n.cluster.Close, n.bus.Close} {
+		for _, end := range ends {
 			if err := end(); err != nil {
 				w.t.Error(err)
 			}
@@ -122,19 +147,21 @@ type rollOf func() ([]string, error)
 
 func (r rollOf) Alive(context.Context) ([]string, error) { return r() }
 
-// open opens the line, with shears.
-func (n *node) open(got func(string, []byte), lost func()) (cluster.Line, error) {
-	l, err := n.bus.Line(bus.Mailboxes, bus.LineConfig{
-		Got: func(subject string, data []byte) {
-			if !n.cut.Load() {
-				got(subject, data)
-			} else if subject == "n" {
-				n.deaf.Add(1)
-			}
-		},
-		Lost: lost,
-	})
-	return &shears{l, n}, err
+// line opens a line, with shears.
+func (n *node) line(name string) cluster.Opener {
+	return func(got func(string, []byte), lost func()) (cluster.Line, error) {
+		l, err := n.bus.Line(name, bus.LineConfig{
+			Got: func(subject string, data []byte) {
+				if !n.cut.Load() {
+					got(subject, data)
+				} else if subject == "n" {
+					n.deaf.Add(1)
+				}
+			},
+			Lost: lost,
+		})
+		return &shears{l, n}, err
+	}
 }
 
 type shears struct {
@@ -172,7 +199,7 @@ func (n *node) publish(to, id string, change ...func(*notification.Notification)
 		c(m)
 	}
 	a := &mailbox.Append{N: m, To: []string{to}}
-	if err := n.view.Append(context.Background(), []*mailbox.Append{a}); err != nil {
+	if err := n.store.Append(context.Background(), []*mailbox.Append{a}); err != nil {
 		n.w.t.Fatal(err)
 	}
 	if a.Results[0].Err != nil {
@@ -196,7 +223,7 @@ func ackAll(n *notification.Notification) { n.Ack = notification.AckAll }
 type anybody struct{}
 
 func (anybody) Known(c access.Claim) (access.Client, error) {
-	return access.Client{App: c.App, Recipient: c.Recipient, Device: c.Device, Peek: c.Token == "peek"}, nil
+	return access.Client{App: c.App, Recipient: c.Recipient, Group: c.Group, Device: c.Device, Peek: c.Token == "peek"}, nil
 }
 
 func (a anybody) Client(_ context.Context, c access.Claim) (access.Client, error) { return a.Known(c) }
@@ -248,7 +275,7 @@ func (n *node) connectAs(recipient, device, token string, f frame.Format) *clien
 	n.w.t.Helper()
 	c := &client{t: n.w.t, more: make(chan struct{}, 1), f: f}
 	c.s = n.hub.Accept(c, session.Peer{})
-	c.s.Frame(&frame.Client{Kind: frame.KindHello, Hello: &frame.Hello{App: "demo", Recipient: recipient, Device: device, Token: token, Window: 1000}})
+	c.s.Frame(&frame.Client{Kind: frame.KindHello, Hello: &frame.Hello{App: "demo", Recipient: recipient, Group: "g", Device: device, Token: token, Window: 1000}})
 	c.wait("welcome")
 	return c
 }
@@ -269,6 +296,8 @@ func (c *client) Write(_ frame.ServerKind, head, tail []byte) bool {
 		ID, Reason, Title string
 		IDs               []string
 		Seq               uint64
+		Object            string
+		Version           string
 	}
 	if err := json.Unmarshal(slices.Concat(head, tail), &f); err != nil {
 		c.t.Error(err)
@@ -278,6 +307,9 @@ func (c *client) Write(_ frame.ServerKind, head, tail []byte) bool {
 		c.frames = append(c.frames, strings.TrimSpace(kind+" "+b.ID+b.Reason+strings.Join(b.IDs, ",")))
 		if b.Seq > 0 {
 			c.seqs = append(c.seqs, b.Seq)
+		}
+		if kind == "object" {
+			c.frames[len(c.frames)-1] = fmt.Sprintf("object %s %s", b.Object, b.Version)
 		}
 	}
 	select {

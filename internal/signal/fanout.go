@@ -14,12 +14,32 @@ import (
 // Changed implements Observer. It runs on the store's goroutine, so it only notes what changed: an object waits once in
 // its lane however often it changes.
 func (s *Service) Changed(batch []Change) {
+	s.counts.changes.Add(uint64(len(batch)))
+	s.Heard(batch)
+	if tell := s.others.Load(); tell != nil {
+		(*tell)(batch)
+	}
+}
+
+// Heard takes changes that other nodes have made. What was heard already, or is older, changes nothing.
+func (s *Service) Heard(batch []Change) {
 	for i := range batch {
 		ch := &batch[i]
-		s.counts.changes.Add(1)
 		if w := s.index.find(name{ch.App, ch.Key}); w != nil && w.set(ch.State) {
 			s.announce(w)
 		}
+	}
+}
+
+// TellOthers has other nodes told of what changes here from now on. tell is called in the order of commits, must not wait
+// and not keep the batch.
+func (s *Service) TellOthers(tell func(batch []Change)) { s.others.Store(&tell) }
+
+// Missed says that changes of other nodes may not have been heard: the store is looked at now.
+func (s *Service) Missed() {
+	select {
+	case s.missed <- struct{}{}:
+	default:
 	}
 }
 

@@ -22,6 +22,7 @@ func (s *Service) lookForNews(shared Shared) {
 		select {
 		case <-s.ctx.Done():
 			return
+		case <-s.missed:
 		case <-tick.C:
 		}
 		begun := s.cfg.Now()

@@ -65,7 +65,9 @@ type Service struct {
 	flush   flusher
 	wheel   *timerwheel.Wheel[*Client]
 	running tasks
-	ctx     context.Context // ends with the service
+	others  atomic.Pointer[func([]Change)] // nil: there are none
+	missed  chan struct{}                  // has an element when others' changes may have been missed
+	ctx     context.Context                // ends with the service
 	stop    context.CancelFunc
 	closing atomic.Bool
 	counts  counts
@@ -90,7 +92,7 @@ func New(cfg Config) *Service {
 	if cfg.MaxRegistrations == 0 {
 		cfg.MaxRegistrations = object.MaxRegistrations
 	}
-	s := &Service{cfg: cfg, log: cfg.Log, store: cfg.Store, start: cfg.Now()}
+	s := &Service{cfg: cfg, log: cfg.Log, store: cfg.Store, start: cfg.Now(), missed: make(chan struct{}, 1)}
 	s.ctx, s.stop = context.WithCancel(context.Background())
 	s.index.init()
 	s.roster.init()

@@ -1,0 +1,98 @@
+package cluster
+
+import (
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"godwit.dev/godwit/internal/object"
+	"godwit.dev/godwit/internal/signal"
+)
+
+// Objects are signals, as this package needs them: *signal.Service.
+type Objects interface {
+	Heard(batch []signal.Change)
+	TellOthers(tell func(batch []signal.Change))
+	Missed()
+}
+
+// objects tells other nodes what has changed here, on a line of its own: all of it to all, since every node that follows
+// an object has to hear of it, and few objects are followed on one node only.
+type objects struct {
+	c    *Cluster
+	line Line
+	of   Objects
+}
+
+const (
+	objectsSubject = "o"
+	tellAtMost     = 100 // changes in one message: half a megabyte of the largest
+)
+
+// JoinObjects has objects take part, over a line of their own. Changes that get lost are found in the store.
+func (c *Cluster) JoinObjects(open Opener, of Objects) error {
+	o := &objects{c: c, of: of}
+	var err error
+	if o.line, err = open(o.got, of.Missed); err != nil {
+		return err
+	}
+	if _, err := o.line.Subscribe(objectsSubject); err != nil {
+		return fmt.Errorf("join the other nodes: %w", err)
+	}
+	of.TellOthers(o.tell)
+	return nil
+}
+
+// change is a signal.Change on the way.
+type change struct {
+	App         string         `json:"app"`
+	Group       string         `json:"group"`
+	Object      string         `json:"object"`
+	Version     object.Version `json:"version"`
+	Known       bool           `json:"known,omitempty"`
+	Payload     []byte         `json:"payload,omitempty"`
+	ContentType string         `json:"content_type,omitempty"`
+	Source      object.Source  `json:"source"`
+	UpdatedMS   int64          `json:"updated_ms"`
+}
+
+// tell tells the other nodes of a commit.
+func (o *objects) tell(batch []signal.Change) {
+	if o.c.alone() {
+		return
+	}
+	for len(batch) > 0 {
+		n := min(len(batch), tellAtMost)
+		list := make([]change, n)
+		for i, ch := range batch[:n] {
+			list[i] = change{
+				App: ch.App, Group: ch.Key.Group, Object: ch.Key.Object, Version: ch.State.Version, Known: ch.State.Known, Payload: ch.State.Payload,
+				ContentType: ch.State.ContentType, Source: ch.State.Source, UpdatedMS: ch.State.UpdatedAt.UnixMilli(),
+			}
+		}
+		m := message{kind: kindObjects, from: o.c.cfg.Boot, body: text(list)}
+		_ = o.line.Publish(objectsSubject, m.append(nil)) // what is not sent the others find in the store
+		batch = batch[n:]
+	}
+}
+
+// got takes what other nodes tell.
+func (o *objects) got(_ string, data []byte) {
+	m, err := decode(data)
+	var list []change
+	if err == nil && m.version == version && m.kind == kindObjects {
+		err = json.Unmarshal(m.body, &list)
+	}
+	if err != nil || m.version != version {
+		o.c.counts.undecoded.Add(1)
+		o.of.Missed()
+		return
+	}
+	batch := make([]signal.Change, len(list))
+	for i, ch := range list {
+		batch[i] = signal.Change{App: ch.App, Key: object.Key{Group: ch.Group, Object: ch.Object}, State: &object.State{
+			Version: ch.Version, Known: ch.Known, Payload: ch.Payload, ContentType: ch.ContentType, Source: ch.Source, UpdatedAt: time.UnixMilli(ch.UpdatedMS),
+		}}
+	}
+	o.of.Heard(batch)
+}
