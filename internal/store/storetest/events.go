@@ -52,6 +52,22 @@ func RunEvents(t *testing.T, open OpenEvents, two Two[event.Log]) {
 			}
 		}
 	})
+	t.Run("ACursorOfOneIsGoodAtTheOther", func(t *testing.T) {
+		t.Parallel()
+		a, b := two(t, time.Now)
+		at, other := &eventEnv{T: t, l: a}, &eventEnv{T: t, l: b}
+		if _, _, err := b.Read(t.Context(), "a", 0, 1, false); err != nil {
+			t.Fatal(err)
+		}
+		at.emit("a", 0, 100)
+		cursor := at.follow("a", 0, 100, 100)[99].ID
+		// The other one may know of nothing yet: that is no reason to begin anew.
+		if evs, last, err := b.Read(t.Context(), "a", cursor, 10, false); err != nil || len(evs) != 0 || last < cursor {
+			t.Errorf("%d events, last %d, %v; want none after %d", len(evs), last, err, cursor)
+		}
+		at.emit("a", 100, 101)
+		other.are(other.follow("a", cursor, 1, 10), "a", 100, 1)
+	})
 }
 
 // eventEnv is one test's log with the suite's vocabulary.

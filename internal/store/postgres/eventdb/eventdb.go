@@ -1,0 +1,132 @@
+// Package eventdb keeps the event log, and how far hooks have come in it, in a schema of a PostgreSQL database that several nodes share.
+//
+// Each node queues events in chunks as they are emitted and stores what has queued at most ten times a second. Followers on any node read the
+// recent past from memory, which looks four times a second for what others have stored, and the rest from the database.
+package eventdb
+
+import (
+	"context"
+	"embed"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"godwit.dev/godwit/internal/event"
+	"godwit.dev/godwit/internal/fair"
+	"godwit.dev/godwit/internal/store/eventlog"
+	"godwit.dev/godwit/internal/store/postgres/pgdb"
+)
+
+//go:embed migrations/*.sql
+var files embed.FS
+
+const (
+	readers = 3           // connections for those who read what is not in memory; of these one app never has all
+	conns   = readers + 3 // and for storing, looking and deleting
+)
+
+// Config says where the database is. The zero value of every field but URL is a good default.
+type Config struct {
+	URL      string
+	Schema   string           // empty: godwit_event
+	MaxAge   time.Duration    // events older than this are deleted; 0: 24 h
+	MaxBytes int64            // as are the oldest when all together are more than this; 0: 512 MB
+	Now      func() time.Time // nil: the database's time
+	Log      *slog.Logger     // nil: discards
+}
+
+// Log is an event.Log and a hook.ProgressStore.
+type Log struct {
+	cfg    Config
+	db     *pgdb.DB
+	queue  *eventlog.Queue
+	tails  eventlog.Tails
+	places *fair.Places // of readers
+
+	looking sync.Mutex // one look at what others have stored at a time
+	looked  time.Time  // when the last one ended
+	failed  error      // of that one
+
+	wanted  chan struct{} // somebody waits: look
+	life    context.Context
+	stop    context.CancelFunc
+	closing chan struct{}
+	closed  sync.WaitGroup
+}
+
+var _ event.Log = (*Log)(nil)
+
+// Open opens the schema, makes it where there is none, and starts the writer.
+func Open(ctx context.Context, cfg Config) (*Log, error) {
+	if cfg.Schema == "" {
+		cfg.Schema = "godwit_event"
+	}
+	if cfg.MaxAge == 0 {
+		cfg.MaxAge = 24 * time.Hour
+	}
+	if cfg.MaxBytes == 0 {
+		cfg.MaxBytes = 512 << 20
+	}
+	if cfg.Log == nil {
+		cfg.Log = slog.New(slog.DiscardHandler)
+	}
+	migrations, err := fs.Sub(files, "migrations")
+	if err != nil {
+		return nil, fmt.Errorf("open event log: %w", err)
+	}
+	l := &Log{cfg: cfg, queue: eventlog.NewQueue(0, nil), places: fair.NewPlaces(readers), wanted: make(chan struct{}, 1), closing: make(chan struct{})}
+	l.db, err = pgdb.Open(ctx, pgdb.Config{URL: cfg.URL, Schema: cfg.Schema, Migrations: migrations, MaxConns: conns, Now: cfg.Now, Log: cfg.Log})
+	if err != nil {
+		return nil, fmt.Errorf("open event log: %w", err)
+	}
+	head, err := l.head(ctx)
+	if err != nil {
+		l.db.Close()
+		return nil, fmt.Errorf("open event log: %w", err)
+	}
+	l.tails.Start(head)
+	l.life, l.stop = context.WithCancel(context.WithoutCancel(ctx))
+	l.closed.Go(l.write)
+	l.closed.Go(l.follow)
+	l.closed.Go(l.retain)
+	return l, nil
+}
+
+// head reads the newest id given out.
+func (l *Log) head(ctx context.Context) (uint64, error) {
+	var last int64
+	err := l.db.Pool().QueryRow(ctx, "SELECT last FROM head").Scan(&last)
+	return uint64(last), pgdb.Error("read where the log ends", err) //nolint:gosec // written by us, positive
+}
+
+// Emit queues events. It never blocks; when too much is queued the oldest events are dropped and counted.
+func (l *Log) Emit(evs []event.Event) { l.queue.Emit(evs) }
+
+// Last is the newest id that is known here to have been given out.
+func (l *Log) Last() uint64 { return l.tails.Committed() }
+
+// Stats returns the figures of now.
+func (l *Log) Stats() eventlog.Stats { return l.queue.Stats() }
+
+// Metrics are the log's own.
+func (l *Log) Metrics() prometheus.Collector { return l.queue }
+
+// DB is the database beneath.
+func (l *Log) DB() *pgdb.DB { return l.db }
+
+// Close writes what is queued, ends all followers and closes the connections.
+func (l *Log) Close() error {
+	if l.queue.Close() {
+		close(l.closing)
+		l.tails.Close()
+		defer time.AfterFunc(closeFor, l.stop).Stop() // what is under way may wait for a database that has stopped answering
+	}
+	l.closed.Wait()
+	l.stop()
+	l.db.Close()
+	return nil
+}

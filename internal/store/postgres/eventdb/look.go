@@ -1,0 +1,127 @@
+package eventdb
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"godwit.dev/godwit/internal/store/eventlog"
+	"godwit.dev/godwit/internal/store/postgres/pgdb"
+)
+
+const (
+	lookEvery = 250 * time.Millisecond // for what others have stored, while somebody follows
+	lookFor   = 5 * time.Second        // a database that takes longer is away
+	// lookBack is how much of what others have stored is read to be kept in memory. If it is more, a node that was cut off say, followers read it
+	// themselves.
+	lookBack   = 10 * time.Second
+	lookChunks = 200
+)
+
+// stored takes in what this node has just stored. If others have stored something in between, all of it is read.
+func (l *Log) stored(ctx context.Context, chunks []*eventlog.Chunk, before, last uint64) {
+	l.looking.Lock()
+	defer l.looking.Unlock()
+	if before == l.tails.Committed() {
+		followed := l.tails.Followed()
+		l.tails.Advance(slices.DeleteFunc(slices.Clone(chunks), func(c *eventlog.Chunk) bool { return !slices.Contains(followed, c.App) }), last, followed)
+		return
+	}
+	if err := l.lookNow(ctx); err != nil {
+		// What is known here stays behind, and the next look finds it.
+		l.want()
+	}
+}
+
+// follow looks for what others have stored, while somebody follows.
+func (l *Log) follow() {
+	for {
+		timer := time.NewTimer(lookEvery)
+		select {
+		case <-timer.C:
+		case <-l.wanted:
+		case <-l.closing:
+			timer.Stop()
+			return
+		}
+		timer.Stop()
+		if len(l.tails.Followed()) == 0 {
+			continue
+		}
+		_ = l.look(l.life, 0) // which logs it
+	}
+}
+
+// want has the next look happen at once.
+func (l *Log) want() {
+	select {
+	case l.wanted <- struct{}{}:
+	default:
+	}
+}
+
+// look looks, unless somebody has within a time. An error is logged once until it is over.
+func (l *Log) look(ctx context.Context, within time.Duration) error {
+	l.looking.Lock()
+	defer l.looking.Unlock()
+	if within > 0 && time.Since(l.looked) < within {
+		return nil
+	}
+	// Of those who wait for a database that does not answer, one asks.
+	if l.failed != nil && time.Since(l.looked) < retryAfter {
+		return l.failed
+	}
+	err := l.lookNow(ctx)
+	if ctx.Err() != nil {
+		return err
+	}
+	if err != nil && l.failed == nil {
+		l.cfg.Log.WarnContext(ctx, "events of other nodes cannot be read now", "error", err)
+	}
+	l.failed = err
+	return err
+}
+
+// lookNow reads how far the log has come, and what is new of the apps that are followed, as of one moment. Under looking.
+func (l *Log) lookNow(ctx context.Context) error {
+	defer func() { l.looked = time.Now() }()
+	ctx, cancel := context.WithTimeout(ctx, lookFor)
+	defer cancel()
+	committed, followed := l.tails.Committed(), l.tails.Followed()
+	rows, err := l.db.Pool().Query(ctx, `SELECT head.last, chunk.id, chunk.app, chunk.data FROM head
+		LEFT JOIN chunk ON chunk.id > $1 AND chunk.app = ANY($2) AND head.last - $1 < $3 ORDER BY chunk.id LIMIT $4`,
+		int64(committed), followed, lookBack.Milliseconds()<<eventlog.IDShift, lookChunks) //nolint:gosec // positive
+	if err != nil {
+		return pgdb.Error("look for events of other nodes", err)
+	}
+	head, chunks, err := scan(rows)
+	if err != nil {
+		return pgdb.Error("look for events of other nodes", err)
+	}
+	if head == committed {
+		return nil
+	}
+	if len(chunks) == lookChunks || head-committed >= uint64(lookBack.Milliseconds())<<eventlog.IDShift || head < committed {
+		chunks, followed = nil, nil
+	}
+	l.tails.Advance(chunks, head, followed)
+	return nil
+}
+
+func scan(rows pgx.Rows) (head uint64, chunks []*eventlog.Chunk, err error) {
+	var last int64
+	var id *int64
+	var app *string
+	var data []byte
+	_, err = pgx.ForEachRow(rows, []any{&last, &id, &app, &data}, func() error {
+		if head = uint64(last); id == nil { //nolint:gosec // positive
+			return nil
+		}
+		c, err := eventlog.Stored(*app, string(data), uint64(*id)) //nolint:gosec // positive
+		chunks = append(chunks, c)
+		return err
+	})
+	return head, chunks, err
+}

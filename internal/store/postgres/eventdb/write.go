@@ -1,0 +1,140 @@
+package eventdb
+
+import (
+	"context"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"godwit.dev/godwit/internal/store/eventlog"
+)
+
+const (
+	gatherFor  = 5 * time.Millisecond   // how long events wait for others to share a commit
+	writeEvery = 100 * time.Millisecond // commits of a node: each locks the row that all nodes lock
+	writeBytes = 1 << 20                // of one commit, so that the others wait for no more
+	retryAfter = time.Second            // after a write that failed
+	closeFor   = 5 * time.Second        // how long Close tries to write what is queued
+)
+
+// write stores what is emitted until the log closes.
+func (l *Log) write() {
+	defer l.stop()
+	var last time.Time
+	for {
+		select {
+		case <-l.closing:
+			l.writeLast()
+			return
+		case <-l.queue.Wake():
+			l.pause(max(gatherFor, writeEvery-time.Since(last)))
+			last = time.Now()
+			l.writeQueued()
+		}
+	}
+}
+
+// pause waits, but not longer than the log stays open.
+func (l *Log) pause(d time.Duration) {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-l.closing:
+	}
+}
+
+// writeQueued stores what is queued, and tries again until it succeeds or the log closes. Meanwhile the queue fills and
+// then drops its oldest.
+func (l *Log) writeQueued() {
+	chunks, _ := l.queue.Take()
+	for failed := false; len(chunks) > 0; {
+		left, err := l.store(l.life, chunks)
+		chunks = left
+		if err == nil {
+			return
+		}
+		if !failed {
+			l.cfg.Log.ErrorContext(l.life, "events could not be written; trying again", "error", err)
+		}
+		failed = true
+		l.pause(retryAfter)
+		select {
+		case <-l.closing:
+			l.writeAtLast(chunks)
+			return
+		default:
+		}
+	}
+}
+
+func (l *Log) writeLast() {
+	chunks, _ := l.queue.Take()
+	l.writeAtLast(chunks)
+}
+
+func (l *Log) writeAtLast(chunks []*eventlog.Chunk) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(l.life), closeFor)
+	defer cancel()
+	if left, err := l.store(ctx, chunks); err != nil {
+		l.queue.Dropped(left)
+		l.cfg.Log.ErrorContext(ctx, "the last events could not be written", "error", err)
+	}
+}
+
+// store commits chunks a slice at a time and tells the followers; it returns what it has not committed.
+func (l *Log) store(ctx context.Context, chunks []*eventlog.Chunk) (left []*eventlog.Chunk, err error) {
+	for len(chunks) > 0 {
+		n, bytes := 0, 0
+		for n < len(chunks) && bytes < writeBytes {
+			bytes += len(chunks[n].Data)
+			n++
+		}
+		before, last, err := l.insert(ctx, chunks[:n], bytes)
+		if err != nil {
+			return chunks, err
+		}
+		l.queue.Written(chunks[:n])
+		l.stored(ctx, chunks[:n], before, last)
+		chunks = chunks[n:]
+	}
+	return nil, nil
+}
+
+const insertChunks = `WITH head AS (
+		UPDATE head SET before = last, last = greatest(last, $1) + $2, bytes = bytes + $3 RETURNING before, last
+	), added AS (
+		INSERT INTO chunk (id, app, data) SELECT head.last - $2 + new.upto, new.app, new.data
+		FROM head, unnest($4::bigint[], $5::text[], $6::bytea[]) AS new (upto, app, data)
+	)
+	SELECT before, last FROM head`
+
+// insert stores chunks and gives out their ids, in one round trip. The head's row is locked from there to the commit, which does not wait
+// for the disk: a crash of the database may cost the last events, as one of a node costs those that it had not stored yet.
+func (l *Log) insert(ctx context.Context, chunks []*eventlog.Chunk, bytes int) (before, last uint64, err error) {
+	total := int64(0)
+	upto, apps, data := make([]int64, len(chunks)), make([]string, len(chunks)), make([][]byte, len(chunks))
+	for i, c := range chunks {
+		total += int64(c.N)
+		upto[i], apps[i], data[i] = total, c.App, c.Data
+	}
+	// Of the time, so that ids grow even where the last commits were lost.
+	base := max(l.db.Now().UnixMilli(), 0) << eventlog.IDShift
+	batch := &pgx.Batch{}
+	batch.Queue("SELECT set_config('synchronous_commit', 'off', true)")
+	batch.Queue(insertChunks, base, total, int64(bytes), upto, apps, data)
+	var was, is int64
+	err = l.db.Send(ctx, "store events", batch, func(results pgx.BatchResults) error {
+		if _, err := results.Exec(); err != nil {
+			return err
+		}
+		return results.QueryRow().Scan(&was, &is)
+	})
+	if err != nil {
+		return 0, 0, err
+	}
+	for i, c := range chunks {
+		c.Last = uint64(is - total + upto[i]) //nolint:gosec // positive
+	}
+	return uint64(was), uint64(is), nil //nolint:gosec // positive
+}
