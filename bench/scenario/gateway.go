@@ -30,6 +30,8 @@ type Gateway struct {
 	For   time.Duration // of each measurement
 	Conns int           // that call at once; besides, one alone is measured
 	Works time.Duration // the handler takes where it takes its time
+
+	parts sync.WaitGroup // processes beside the server
 }
 
 // Parts are the processes of a measurement that this program becomes.
@@ -98,8 +100,8 @@ func (g *Gateway) part(ctx context.Context, name, target string) (pid int, addre
 	if err := cmd.Start(); err != nil {
 		return 0, "", err
 	}
-	context.AfterFunc(ctx, func() { _ = cmd.Wait() })
 	line, err := bufio.NewReader(out).ReadString('\n')
+	g.parts.Go(func() { _ = cmd.Wait() }) // it is killed when ctx ends
 	if err != nil {
 		return 0, "", fmt.Errorf("start the %s: %w", name, err)
 	}
@@ -125,6 +127,7 @@ func (g *Gateway) Run(ctx context.Context) (*report.Result, error) {
 	r.Compared = true
 	return r, g.runs(ctx, func(ctx context.Context, _ int) error {
 		ctx, cancel := context.WithCancel(ctx)
+		defer g.parts.Wait()
 		defer cancel()
 		server, err := testbed.StartServer(ctx, g.Testbed.Server)
 		if err != nil {
