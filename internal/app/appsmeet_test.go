@@ -121,7 +121,7 @@ func newMeeting(t *testing.T, red, blue string) *meeting {
 	cfg := settings(t)
 	cfg.Dev, cfg.AllowPrivateURLs = false, true
 	m.red, m.blue = &tenant{app: red, mark: "of-" + red}, &tenant{app: blue, mark: "of-" + blue}
-	apps, done, err := store.OpenApps(t.Context(), cfg.Data, true, slog.New(slog.DiscardHandler))
+	apps, done, err := store.OpenApps(t.Context(), store.Config{Data: cfg.Data}, true)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -7,6 +7,16 @@ import (
 	"godwit.dev/godwit/internal/dispatch"
 )
 
+// own decides which node does what one at a time may do for an app. Nil: there are no others.
+func (a *App) own(what string) func(app string, run func(context.Context, func() bool)) (release func()) {
+	if a.stores.Own == nil {
+		return nil
+	}
+	return func(app string, run func(context.Context, func() bool)) (release func()) {
+		return a.stores.Own(what+"/"+app, run)
+	}
+}
+
 // startSending starts what sends campaigns.
 func (a *App) startSending(context.Context) error {
 	out, err := dispatch.New(dispatch.Config{Senders: a.channels, Channels: a.channels.Channels(), Now: a.clock, Log: a.log})
@@ -15,7 +25,7 @@ func (a *App) startSending(context.Context) error {
 	}
 	a.registry.MustRegister(out)
 	a.sending = campaign.New(campaign.Config{
-		Store: a.stores.Campaigns, Dispatch: out, Now: a.clock, PublicURL: a.cfg.PublicURL, Log: a.log,
+		Store: a.stores.Campaigns, Dispatch: out, Own: a.own("campaigns"), Now: a.clock, PublicURL: a.cfg.PublicURL, Log: a.log,
 		KnownApp: func(name string) bool {
 			_, err := a.access.App(name)
 			return err == nil && name != ""

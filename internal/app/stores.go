@@ -2,7 +2,6 @@ package app
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
@@ -23,11 +22,8 @@ import (
 
 // startStores opens what is kept. It is closed when all that uses it has ended.
 func (a *App) startStores(ctx context.Context) error {
-	if a.cfg.Postgres != "" {
-		return errors.New("postgres is set, and this version cannot keep anything there yet: leave it out")
-	}
 	stores, err := store.Open(ctx, store.Config{
-		Data: a.cfg.Data, MaxPending: a.cfg.MaxPending, MinFree: int64(a.cfg.MinFree), Ballast: int64(a.cfg.Ballast),
+		Data: a.cfg.Data, Postgres: a.cfg.Postgres, Node: a.node(), MaxPending: a.cfg.MaxPending, MinFree: int64(a.cfg.MinFree), Ballast: int64(a.cfg.Ballast),
 		Events: a.cfg.EventsRetain.D(), Fatal: a.fail, Damaged: a.damaged, Log: a.log, VFS: a.opts.VFS,
 	})
 	if err != nil {

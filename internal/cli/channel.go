@@ -45,7 +45,7 @@ func (p *program) withChannels(cmd *cobra.Command, appName string, do func(ctx c
 			return err
 		}
 		log := slog.New(slog.DiscardHandler)
-		apps, closeApps, err := store.OpenApps(ctx, c.Data, false, log)
+		apps, closeApps, err := store.OpenApps(ctx, store.Config{Data: c.Data, Postgres: c.Postgres}, false)
 		if err != nil {
 			return err
 		}

@@ -23,8 +23,8 @@ func (p *program) settings(cmd *cobra.Command) (*config.Config, error) {
 	return c, nil
 }
 
-// withAccess opens the apps of the data folder, which a server may be using at the same time: it notices changes
-// within a second.
+// withAccess opens the apps of the data folder, or of the nodes' database, which servers may be using at the same time: they
+// notice changes within a second.
 func (p *program) withAccess(cmd *cobra.Command, create bool, do func(ctx context.Context, r *access.Registry) error) (err error) {
 	c, err := p.settings(cmd)
 	if err != nil {
@@ -32,7 +32,7 @@ func (p *program) withAccess(cmd *cobra.Command, create bool, do func(ctx contex
 	}
 	ctx := cmd.Context()
 	log := slog.New(slog.DiscardHandler)
-	apps, closeApps, err := store.OpenApps(ctx, c.Data, create, log)
+	apps, closeApps, err := store.OpenApps(ctx, store.Config{Data: c.Data, Postgres: c.Postgres}, create)
 	if errors.Is(err, fs.ErrNotExist) && !create {
 		return withHint(fmt.Errorf("there are no apps in %s", c.Data), "name the server's data folder with --data, or make an app with godwit app create")
 	}
@@ -48,5 +48,5 @@ func (p *program) withAccess(cmd *cobra.Command, create bool, do func(ctx contex
 	return do(ctx, r)
 }
 
-// dataFlags declares the flags of commands that work on a data folder.
-func dataFlags(cmd *cobra.Command) { config.AddFlags(cmd.Flags(), "data", "allow_private_urls") }
+// dataFlags declares the flags of commands that work on what a server keeps.
+func dataFlags(cmd *cobra.Command) { config.AddFlags(cmd.Flags(), "data", "postgres", "allow_private_urls") }

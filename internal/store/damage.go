@@ -89,12 +89,17 @@ func (s *Stores) Damage() error {
 // Refuse ends storing for good: nothing is acknowledged any more.
 func (s *Stores) Refuse(err error) {
 	for i := range s.parts {
-		s.parts[i].db.Refuse(err)
+		if db := s.parts[i].db; db != nil {
+			db.Refuse(err)
+		}
 	}
 }
 
 // Gone says which of the files in use was removed, replaced or cut off; nil: none.
 func (s *Stores) Gone() error {
+	if s.manifest == nil {
+		return nil
+	}
 	for i := range s.parts {
 		if err := s.parts[i].db.Gone(); err != nil {
 			return err

@@ -2,7 +2,6 @@ package store_test
 
 import (
 	"errors"
-	"log/slog"
 	"os"
 	"path/filepath"
 	"strings"
@@ -94,7 +93,7 @@ func TestAFileOfAnotherStoreIsNotTaken(t *testing.T) {
 // A start that was cut short before all files were there goes on where it was.
 func TestAHalfMadeStoreIsFinished(t *testing.T) {
 	dir := t.TempDir()
-	_, closing, err := store.OpenApps(t.Context(), dir, true, slog.New(slog.DiscardHandler))
+	_, closing, err := store.OpenApps(t.Context(), store.Config{Data: dir}, true)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -98,9 +98,8 @@ func (s *Stores) openSQLite(ctx context.Context, cfg Config) error {
 	return m.add(cfg.Data, Files()...)
 }
 
-// OpenApps opens what is set up of apps alone, beside a server that may be running. Where there is nothing yet it makes
-// the folder and the store if asked to, and fails with fs.ErrNotExist if not.
-func OpenApps(ctx context.Context, data string, create bool, log *slog.Logger) (apps Apps, closing func() error, err error) {
+// openAppsFile makes the folder and the store where there is nothing yet if asked to, and fails with fs.ErrNotExist if not.
+func openAppsFile(ctx context.Context, data string, create bool, log *slog.Logger) (apps Apps, closing func() error, err error) {
 	if create {
 		if err := os.MkdirAll(data, 0o700); err != nil {
 			return apps, nil, fmt.Errorf("make data folder: %w", err)

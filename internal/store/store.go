@@ -24,6 +24,8 @@ import (
 // Config says where everything is kept and how. The zero value of every field but Data is a good default.
 type Config struct {
 	Data       string // folder; it must exist
+	Postgres   string // URL of a database that takes the place of the files in Data, and may be shared by nodes; "": the files
+	Node       string // name of this server among those that share the database
 	MaxPending int    // unsettled notifications of one recipient; 0: 1000
 	// MinFree is how many bytes of disk are left alone: below it nothing new is taken. 0: 256 MB for mailboxes and objects.
 	MinFree int64
@@ -45,6 +47,9 @@ type Stores struct {
 	Mailbox   mailbox.Store
 	Endpoints endpoint.Store
 	Campaigns campaign.Store
+	// Own has run called while this server is the one that may do what the name says. Nil: it always is, because no other
+	// server shares the store.
+	Own func(name string, run func(ctx context.Context, held func() bool)) (release func())
 
 	parts []Part
 
@@ -66,7 +71,7 @@ type Part struct {
 	Name  string
 	Close func() error // writes what is queued; what the part tells observers of that is still told
 
-	db      *sqlitedb.DB
+	db      *sqlitedb.DB // nil: it is no file
 	trims   interface{ Trim() }
 	metrics prometheus.Collector
 }
@@ -109,8 +114,24 @@ func Open(ctx context.Context, cfg Config) (*Stores, error) {
 		cfg.Log = slog.New(slog.DiscardHandler)
 	}
 	s := &Stores{}
-	if err := s.openSQLite(ctx, cfg); err != nil {
+	open := s.openSQLite
+	if cfg.Postgres != "" {
+		open = s.openPostgres
+	}
+	if err := open(ctx, cfg); err != nil {
 		return nil, errors.Join(err, s.Close())
 	}
 	return s, nil
+}
+
+// OpenApps opens what is set up of apps alone, beside servers that may be running. Where there is nothing yet it makes the
+// store if asked to; if not, it fails with fs.ErrNotExist where the store is a file.
+func OpenApps(ctx context.Context, cfg Config, create bool) (apps Apps, closing func() error, err error) {
+	if cfg.Log == nil {
+		cfg.Log = slog.New(slog.DiscardHandler)
+	}
+	if cfg.Postgres != "" {
+		return openAppsSchema(ctx, cfg)
+	}
+	return openAppsFile(ctx, cfg.Data, create, cfg.Log)
 }

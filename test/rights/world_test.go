@@ -47,7 +47,7 @@ func start(t *testing.T) *world {
 			t.Error(err)
 		}
 	})
-	apps, closeApps, err := store.OpenApps(t.Context(), cfg.Data, false, slog.New(slog.DiscardHandler))
+	apps, closeApps, err := store.OpenApps(t.Context(), store.Config{Data: cfg.Data}, false)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,0 +1,78 @@
+package store
+
+import (
+	"context"
+
+	"godwit.dev/godwit/internal/store/postgres/appdb"
+	"godwit.dev/godwit/internal/store/postgres/campaigndb"
+	"godwit.dev/godwit/internal/store/postgres/eventdb"
+	"godwit.dev/godwit/internal/store/postgres/mailboxdb"
+	"godwit.dev/godwit/internal/store/postgres/objectdb"
+	"godwit.dev/godwit/internal/store/postgres/pgdb"
+	"godwit.dev/godwit/internal/store/postgres/pghealth"
+)
+
+// openPostgres opens the schemas of a database. All judge time by the clock of the first.
+func (s *Stores) openPostgres(ctx context.Context, cfg Config) error {
+	s.told = cfg.Damaged
+	apps, err := appdb.Open(ctx, appdb.Config{URL: cfg.Postgres, Log: cfg.Log})
+	if err != nil {
+		return err
+	}
+	s.Clock = apps.DB().Clock()
+	s.Apps = Apps{Access: apps, Hooks: apps, Channels: apps}
+	s.parts = append(s.parts, Part{Name: "app store", Close: apps.Close})
+
+	leases, err := pgdb.OpenLeases(ctx, pgdb.LeaseConfig{URL: cfg.Postgres, Node: cfg.Node, Fatal: cfg.Fatal, Log: cfg.Log})
+	if err != nil {
+		return err
+	}
+	s.parts = append(s.parts, Part{Name: "leases", Close: func() error { leases.Close(); return nil }})
+	s.Own = func(name string, run func(context.Context, func() bool)) (release func()) {
+		return leases.Own(name, func(ctx context.Context, l *pgdb.Lease) { run(ctx, l.Held) })
+	}
+
+	health, err := pghealth.Open(ctx, pghealth.Config{URL: cfg.Postgres, Log: cfg.Log})
+	if err != nil {
+		return err
+	}
+	s.parts = append(s.parts, Part{Name: "database figures", Close: health.Close, metrics: health})
+
+	events, err := eventdb.Open(ctx, eventdb.Config{URL: cfg.Postgres, MaxAge: cfg.Events, Now: s.Clock, Log: cfg.Log})
+	if err != nil {
+		return err
+	}
+	s.Events, s.Progress = events, events
+	s.parts = append(s.parts, Part{Name: "event log", Close: events.Close})
+
+	objects, err := objectdb.Open(ctx, objectdb.Config{URL: cfg.Postgres, Now: s.Clock, Log: cfg.Log})
+	if err != nil {
+		return err
+	}
+	s.Objects = objects
+	s.parts = append(s.parts, Part{Name: "object store", Close: objects.Close})
+
+	mailboxes, err := mailboxdb.Open(ctx, mailboxdb.Config{URL: cfg.Postgres, MaxPending: cfg.MaxPending, Now: s.Clock, Log: cfg.Log})
+	if err != nil {
+		return err
+	}
+	s.Mailbox = mailboxes
+	s.parts = append(s.parts, Part{Name: "mailbox store", Close: mailboxes.Close})
+
+	campaigns, err := campaigndb.Open(ctx, campaigndb.Config{URL: cfg.Postgres, Now: s.Clock, Log: cfg.Log})
+	if err != nil {
+		return err
+	}
+	s.Endpoints, s.Campaigns = campaigns, campaigns
+	s.parts = append(s.parts, Part{Name: "campaign store", Close: campaigns.Close})
+	return nil
+}
+
+// openAppsSchema opens the schema of apps alone.
+func openAppsSchema(ctx context.Context, cfg Config) (apps Apps, closing func() error, err error) {
+	s, err := appdb.Open(ctx, appdb.Config{URL: cfg.Postgres, Log: cfg.Log})
+	if err != nil {
+		return apps, nil, err
+	}
+	return Apps{Access: s, Hooks: s, Channels: s}, s.Close, nil
+}
