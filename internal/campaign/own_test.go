@@ -81,6 +81,54 @@ func (l *leases) give(app string, to int) {
 	l.changed.Broadcast()
 }
 
+// uncertain is a store of which some answers are lost.
+type uncertain struct {
+	*campaigndb.Store
+	lost atomic.Int64 // of the next claims
+}
+
+func (s *uncertain) Claim(ctx context.Context, epoch, num int64, targets []campaign.Target, now time.Time) ([]campaign.Target, error) {
+	claimed, err := s.Store.Claim(ctx, epoch, num, targets, now)
+	if s.lost.Add(-1) >= 0 {
+		return nil, fmt.Errorf("claim: %w", campaign.ErrUncertain)
+	}
+	return claimed, err
+}
+
+func TestWhatTheStoreCannotTellIsUnknownAndTheRestGoesOn(t *testing.T) {
+	for _, alone := range []bool{true, false} {
+		t.Run(fmt.Sprintf("alone %t", alone), func(t *testing.T) {
+			p := &provider{}
+			e := &env{T: t, path: filepath.Join(t.TempDir(), "campaign.db")}
+			store, err := campaigndb.Open(t.Context(), e.path, campaigndb.Config{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			e.store = store
+			s := &uncertain{Store: store}
+			s.lost.Store(3)
+			out, err := dispatch.New(dispatch.Config{Senders: senders{push.Telegram: p}, Channels: campaign.Channels()})
+			if err != nil {
+				t.Fatal(err)
+			}
+			cfg := campaign.Config{Store: s, Dispatch: out}
+			if !alone {
+				cfg.Own = newLeases().server(0)
+			}
+			e.svc = campaign.New(cfg)
+			e.run()
+			t.Cleanup(e.close)
+			c := &cluster{env: e}
+			id := c.sending(app, 40)
+			v := c.untilOf(app, id, "completed", completed)
+			n := v.Counts[campaign.Unknown]
+			if n == 0 || n > 3 || v.Counts[campaign.Accepted] != 40-n || p.total() != int(40-n) {
+				t.Errorf("%d were sent: %v; want at most 3 of 40 unknown", p.total(), v.Counts)
+			}
+		})
+	}
+}
+
 // cluster is several servers on one store.
 type cluster struct {
 	*env

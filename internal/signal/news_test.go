@@ -129,6 +129,8 @@ func TestNewsAreLookedForFromWhereTheLastLookBegan(t *testing.T) {
 		time.Sleep(6 * time.Second)
 		u.want("a 1")
 		time.Sleep(6 * time.Second)
+		other.mu.Lock()
+		defer other.mu.Unlock()
 		if last := other.asks[len(other.asks)-1]; time.Since(last) > signal.Overlap+12*time.Second {
 			w.Errorf("it still looks at what was new %s ago", time.Since(last))
 		}
