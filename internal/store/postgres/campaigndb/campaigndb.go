@@ -34,9 +34,10 @@ type Config struct {
 
 // Store keeps endpoints and campaigns.
 type Store struct {
-	db     *pgdb.DB
-	log    *slog.Logger
-	closed atomic.Bool
+	db       *pgdb.DB
+	log      *slog.Logger
+	together together
+	closed   atomic.Bool
 }
 
 var _ endpoint.Store = (*Store)(nil)
@@ -66,6 +67,7 @@ func Open(ctx context.Context, cfg Config) (*Store, error) {
 // Close waits for what is under way and closes the connections.
 func (s *Store) Close() error {
 	if !s.closed.Swap(true) {
+		s.together.end()
 		s.db.Close()
 	}
 	return nil

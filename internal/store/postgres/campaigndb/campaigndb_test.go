@@ -3,15 +3,20 @@ package campaigndb
 import (
 	"context"
 	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/prometheus/client_golang/prometheus"
 	"go.uber.org/goleak"
 
 	"godwit.dev/godwit/internal/audience"
 	"godwit.dev/godwit/internal/campaign"
+	"godwit.dev/godwit/internal/mailbox"
 	"godwit.dev/godwit/internal/push"
 	"godwit.dev/godwit/internal/store/postgres/pgtest"
 	"godwit.dev/godwit/internal/store/storetest"
@@ -74,6 +79,13 @@ func TestTwoStores(t *testing.T) {
 	storetest.RunTwoCampaigns(t, func(t *testing.T, now func() time.Time) (a, b storetest.CampaignStore) { return two(t, now) })
 }
 
+// chat is the registration of a Telegram chat.
+func chat(n int) audience.Registration {
+	return audience.Registration{Trusted: true, Endpoint: audience.Endpoint{
+		Channel: push.Telegram, Address: json.RawMessage(fmt.Sprintf(`{"chat_id":%d}`, n)),
+	}}
+}
+
 // TestAnEpochIsAboveThoseThatWereLost: another machine took over as the database, without the last commits.
 func TestAnEpochIsAboveThoseThatWereLost(t *testing.T) {
 	clock := storetest.NewClock()
@@ -98,9 +110,7 @@ func TestAnEpochIsAboveThoseThatWereLost(t *testing.T) {
 // TestWhatProvidersSayIsKeptAsFarAsItIsText of any bytes that a server may answer.
 func TestWhatProvidersSayIsKeptAsFarAsItIsText(t *testing.T) {
 	s := openAt(t, config(t, nil))
-	done, err := s.Register(t.Context(), "app", []audience.Registration{{Trusted: true, Endpoint: audience.Endpoint{
-		Channel: push.Telegram, Address: json.RawMessage(`{"chat_id":1}`),
-	}}})
+	done, err := s.Register(t.Context(), "app", []audience.Registration{chat(1)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -188,4 +198,67 @@ func explain(t *testing.T, s *Store, query string, args ...any) (plan string) {
 		t.Fatal(err)
 	}
 	return plan
+}
+
+// TestAValueThatTheDatabaseRefusesSpoilsNobodyElsesRegistration of those that share a transaction.
+func TestAValueThatTheDatabaseRefusesSpoilsNobodyElsesRegistration(t *testing.T) {
+	s := openAt(t, config(t, nil))
+	ops := make([]*registering, 3)
+	for i := range ops {
+		r := chat(i + 1)
+		if i == 1 {
+			r.Endpoint.Locale = "\x00" // which no check lets through
+		}
+		ops[i] = &registering{regs: []audience.Registration{r}, done: make(chan struct{})}
+	}
+	s.registerTogether("app", ops)
+	for i, op := range ops {
+		if <-op.done; (op.err != nil) != (i == 1) || i != 1 && (len(op.results) != 1 || !op.results[0].Created || op.results[0].Endpoint.Number == 0) {
+			t.Errorf("%d: %+v, %v", i, op.results, op.err)
+		}
+	}
+}
+
+func TestAClosedStoreRegistersNobody(t *testing.T) {
+	s := openAt(t, config(t, nil))
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.Register(t.Context(), "app", make([]audience.Registration, 1)); !errors.Is(err, mailbox.ErrClosed) {
+		t.Errorf("registering says %v", err)
+	}
+	if _, err := s.List(t.Context(), "app", 1, 0); !errors.Is(err, mailbox.ErrClosed) {
+		t.Errorf("listing says %v", err)
+	}
+	if _, err := s.Own(t.Context(), "app"); !errors.Is(err, mailbox.ErrClosed) {
+		t.Errorf("owning says %v", err)
+	}
+}
+
+func TestMetricsTellHowManyEndpointsThereAre(t *testing.T) {
+	s := openAt(t, config(t, nil))
+	for _, app := range []string{"shop", "other"} {
+		done, err := s.Register(t.Context(), app, []audience.Registration{chat(1), chat(2)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if app == "shop" {
+			if err := s.DisableEndpoint(t.Context(), done[0].Endpoint.Number, "gone"); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	reg := prometheus.NewPedanticRegistry()
+	reg.MustRegister(s.EndpointMetrics())
+	families, err := reg.Gather()
+	if err != nil || len(families) != 1 || families[0].GetName() != "godwit_endpoints" {
+		t.Fatalf("%v, %v", families, err)
+	}
+	got := map[string]float64{}
+	for _, m := range families[0].GetMetric() {
+		got[m.GetLabel()[0].GetValue()+" "+m.GetLabel()[1].GetValue()] = m.GetGauge().GetValue()
+	}
+	if want := map[string]float64{"telegram active": 3, "telegram disabled": 1}; !maps.Equal(got, want) {
+		t.Errorf("figures %v, want %v", got, want)
+	}
 }

@@ -10,28 +10,6 @@ import (
 	"godwit.dev/godwit/internal/audience"
 )
 
-// registerRows are registered in one transaction: others who write endpoints of the app wait for it.
-const registerRows = 500
-
-// Register implements endpoint.Store.
-func (s *Store) Register(ctx context.Context, app string, regs []audience.Registration) ([]audience.Registered, error) {
-	done := make([]audience.Registered, 0, len(regs))
-	for len(regs) > 0 {
-		slice := regs[:min(len(regs), registerRows)]
-		var results []audience.Registered
-		err := s.write(ctx, "register endpoints", app, func(ctx context.Context, w *writer) (err error) {
-			w.sweeps = true
-			results, err = w.registerAll(ctx, slice)
-			return err
-		})
-		if err != nil {
-			return done, err
-		}
-		done, regs = append(done, results...), regs[len(slice):]
-	}
-	return done, nil
-}
-
 // write runs f with the app's endpoints locked, and writes what it has changed.
 func (s *Store) write(ctx context.Context, op, app string, f func(context.Context, *writer) error) error {
 	err := s.do(ctx, op, func(ctx context.Context, tx pgx.Tx) error {

@@ -36,7 +36,7 @@ func BenchmarkDelivery(b *testing.B) {
 	if _, err := s.Register(b.Context(), "demo", regs); err != nil {
 		b.Fatal(err)
 	}
-	epoch, err := s.Own(b.Context(), "app")
+	epoch, err := s.Own(b.Context(), "demo")
 	if err != nil {
 		b.Fatal(err)
 	}

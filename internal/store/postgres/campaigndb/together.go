@@ -1,0 +1,137 @@
+package campaigndb
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"godwit.dev/godwit/internal/audience"
+	"godwit.dev/godwit/internal/mailbox"
+)
+
+// together has the registrations of an app that come at once share transactions. They would wait for each other's row lock
+// anyhow, each on a connection of its own.
+type together struct {
+	mu     sync.Mutex
+	apps   map[string][]*registering // what waits of the apps that are being written
+	closed bool
+	wg     sync.WaitGroup
+}
+
+// registering is one caller's registrations.
+type registering struct {
+	regs    []audience.Registration
+	results []audience.Registered
+	err     error
+	done    chan struct{}
+}
+
+// registerRows are registered in one transaction: others who write endpoints of the app wait for it.
+const registerRows = 500
+
+// Register implements endpoint.Store. Once it has begun with a slice it waits for it whatever ctx says.
+func (s *Store) Register(ctx context.Context, app string, regs []audience.Registration) ([]audience.Registered, error) {
+	done := make([]audience.Registered, 0, len(regs))
+	for len(regs) > 0 {
+		if err := ctx.Err(); err != nil {
+			return done, fmt.Errorf("register endpoints: %w", context.Cause(ctx))
+		}
+		slice := regs[:min(len(regs), registerRows)]
+		regs = regs[len(slice):]
+		op := &registering{regs: slice, done: make(chan struct{})}
+		if !s.add(app, op) {
+			return done, fmt.Errorf("register endpoints: %w", mailbox.ErrClosed)
+		}
+		if <-op.done; op.err != nil {
+			return done, op.err
+		}
+		done = append(done, op.results...)
+	}
+	return done, nil
+}
+
+// add queues registrations, and sees to it that somebody writes the app's.
+func (s *Store) add(app string, op *registering) bool {
+	t := &s.together
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.closed {
+		return false
+	}
+	waiting, writing := t.apps[app]
+	if t.apps == nil {
+		t.apps = make(map[string][]*registering)
+	}
+	t.apps[app] = append(waiting, op)
+	if !writing {
+		t.wg.Go(func() {
+			for ops := t.take(app); len(ops) > 0; ops = t.take(app) {
+				s.registerTogether(app, ops)
+			}
+		})
+	}
+	return true
+}
+
+// take takes what waits of an app, as much as a transaction takes.
+func (t *together) take(app string) (ops []*registering) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	waiting, rows := t.apps[app], 0
+	for len(ops) < len(waiting) {
+		if rows += len(waiting[len(ops)].regs); rows > registerRows && len(ops) > 0 {
+			break
+		}
+		ops = waiting[:len(ops)+1]
+	}
+	if len(waiting) == 0 {
+		delete(t.apps, app)
+	} else {
+		t.apps[app] = waiting[len(ops):]
+	}
+	return ops
+}
+
+// end takes nothing more and waits until what there was is written.
+func (t *together) end() {
+	t.mu.Lock()
+	t.closed = true
+	t.mu.Unlock()
+	t.wg.Wait()
+}
+
+// registerTogether writes the registrations of several callers. If the database dislikes one of them the others do not
+// suffer: each is done alone.
+func (s *Store) registerTogether(app string, ops []*registering) {
+	var regs []audience.Registration
+	for _, op := range ops {
+		regs = append(regs, op.regs...)
+	}
+	var results []audience.Registered
+	err := s.write(context.Background(), "register endpoints", app, func(ctx context.Context, w *writer) (err error) {
+		w.sweeps = true
+		results, err = w.registerAll(ctx, regs)
+		return err
+	})
+	if len(ops) > 1 && rejected(err) {
+		for i := range ops {
+			s.registerTogether(app, ops[i:i+1])
+		}
+		return
+	}
+	for _, op := range ops {
+		if op.err = err; err == nil {
+			op.results, results = results[:len(op.regs):len(op.regs)], results[len(op.regs):]
+		}
+		close(op.done)
+	}
+}
+
+// rejected reports whether the database did not like a value.
+func rejected(err error) bool {
+	var failed *pgconn.PgError
+	return errors.As(err, &failed) && len(failed.Code) == 5 && failed.Code[:2] == "22"
+}
