@@ -3,7 +3,6 @@ package app
 import (
 	"bytes"
 	"context"
-	"crypto/rand"
 	"fmt"
 	"os"
 
@@ -31,7 +30,6 @@ func (a *App) startBus(ctx context.Context) (err error) {
 
 // joins is how this node is joined to others.
 func (a *App) joins(addr string) (*bus.Cluster, error) {
-	a.boot = rand.Text()[:bootLen]
 	c := &bus.Cluster{Node: a.node(), Boot: a.boot, Addr: addr, Peers: a.cfg.Peers()}
 	var err error
 	if c.Secret, err = readSecret(a.cfg.ClusterSecretFile); err != nil {
@@ -74,11 +72,17 @@ func (a *App) node() string {
 	return hostname()
 }
 
+// roll lists the boots of nodes that the store knows to live.
+type roll func(context.Context) ([]string, error)
+
+// Alive implements cluster.Roll.
+func (r roll) Alive(ctx context.Context) ([]string, error) { return r(ctx) }
+
 // startCluster joins sessions of several nodes. Those of this node are to take part with Join.
 func (a *App) startCluster() (err error) {
 	a.cluster, err = cluster.New(cluster.Config{
 		Open: a.line(bus.Mailboxes),
-		Node: a.node(), Boot: a.boot, Version: a.opts.Version, Now: a.clock, Taken: a.fail, Log: a.log,
+		Node: a.node(), Boot: a.boot, Version: a.opts.Version, Roll: roll(a.stores.Alive), Now: a.clock, Taken: a.fail, Log: a.log,
 	})
 	if err == nil {
 		a.registry.MustRegister(a.cluster)

@@ -2,6 +2,7 @@ package app
 
 import (
 	"context"
+	"crypto/rand"
 	"fmt"
 	"time"
 
@@ -9,6 +10,7 @@ import (
 
 	"godwit.dev/godwit/internal/access"
 	"godwit.dev/godwit/internal/bus"
+	"godwit.dev/godwit/internal/config"
 	"godwit.dev/godwit/internal/delivery"
 	"godwit.dev/godwit/internal/endpoint"
 	"godwit.dev/godwit/internal/limit"
@@ -22,8 +24,11 @@ import (
 
 // startStores opens what is kept. It is closed when all that uses it has ended.
 func (a *App) startStores(ctx context.Context) error {
+	if a.cfg.ClusterAddr != config.Off {
+		a.boot = rand.Text()[:bootLen]
+	}
 	stores, err := store.Open(ctx, store.Config{
-		Data: a.cfg.Data, Postgres: a.cfg.Postgres, Node: a.node(), MaxPending: a.cfg.MaxPending, MinFree: int64(a.cfg.MinFree), Ballast: int64(a.cfg.Ballast),
+		Data: a.cfg.Data, Postgres: a.cfg.Postgres, Node: a.node(), Boot: a.boot, MaxPending: a.cfg.MaxPending, MinFree: int64(a.cfg.MinFree), Ballast: int64(a.cfg.Ballast),
 		Events: a.cfg.EventsRetain.D(), Fatal: a.fail, Damaged: a.damaged, Log: a.log, VFS: a.opts.VFS,
 	})
 	if err != nil {

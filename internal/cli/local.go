@@ -49,4 +49,6 @@ func (p *program) withAccess(cmd *cobra.Command, create bool, do func(ctx contex
 }
 
 // dataFlags declares the flags of commands that work on what a server keeps.
-func dataFlags(cmd *cobra.Command) { config.AddFlags(cmd.Flags(), "data", "postgres", "allow_private_urls") }
+func dataFlags(cmd *cobra.Command) {
+	config.AddFlags(cmd.Flags(), "data", "postgres", "allow_private_urls")
+}

@@ -23,7 +23,7 @@ func (s *Stores) openPostgres(ctx context.Context, cfg Config) error {
 	s.Apps = Apps{Access: apps, Hooks: apps, Channels: apps}
 	s.parts = append(s.parts, Part{Name: "app store", Close: apps.Close})
 
-	leases, err := pgdb.OpenLeases(ctx, pgdb.LeaseConfig{URL: cfg.Postgres, Node: cfg.Node, Fatal: cfg.Fatal, Log: cfg.Log})
+	leases, err := pgdb.OpenLeases(ctx, pgdb.LeaseConfig{URL: cfg.Postgres, Node: cfg.Node, Boot: cfg.Boot, Fatal: cfg.Fatal, Log: cfg.Log})
 	if err != nil {
 		return err
 	}
@@ -31,6 +31,7 @@ func (s *Stores) openPostgres(ctx context.Context, cfg Config) error {
 	s.Own = func(name string, run func(context.Context, func() bool)) (release func()) {
 		return leases.Own(name, func(ctx context.Context, l *pgdb.Lease) { run(ctx, l.Held) })
 	}
+	s.Alive = leases.Alive
 
 	health, err := pghealth.Open(ctx, pghealth.Config{URL: cfg.Postgres, Log: cfg.Log})
 	if err != nil {

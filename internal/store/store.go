@@ -26,6 +26,7 @@ type Config struct {
 	Data       string // folder; it must exist
 	Postgres   string // URL of a database that takes the place of the files in Data, and may be shared by nodes; "": the files
 	Node       string // name of this server among those that share the database
+	Boot       string // of this start; no other has or had it. "": a random one
 	MaxPending int    // unsettled notifications of one recipient; 0: 1000
 	// MinFree is how many bytes of disk are left alone: below it nothing new is taken. 0: 256 MB for mailboxes and objects.
 	MinFree int64
@@ -50,6 +51,8 @@ type Stores struct {
 	// Own has run called while this server is the one that may do what the name says. Nil: it always is, because no other
 	// server shares the store.
 	Own func(name string, run func(ctx context.Context, held func() bool)) (release func())
+	// Alive lists the boots of the servers that share the store and have lately shown that they live. Nil: there are no others.
+	Alive func(ctx context.Context) ([]string, error)
 
 	parts []Part
 

@@ -138,3 +138,13 @@ func (ls *Leases) List(ctx context.Context) ([]Held, error) {
 	})
 	return list, Error("list leases", err)
 }
+
+// Alive lists the boots of the nodes that hold their names.
+func (ls *Leases) Alive(ctx context.Context) ([]string, error) {
+	rows, err := ls.db.pool.Query(ctx, "SELECT split_part(holder, '/', 2) FROM lease WHERE until > "+leaseNow+" AND starts_with(name, $2) ORDER BY name", ls.now(), ofNodes)
+	if err != nil {
+		return nil, Error("list nodes", err)
+	}
+	list, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	return list, Error("list nodes", err)
+}

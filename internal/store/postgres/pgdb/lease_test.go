@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -391,4 +392,20 @@ func writer(t *testing.T, url string, files fstest.MapFS, short terms) {
 		}
 	})()
 	<-done
+}
+
+func TestNodesThatLiveAreKnownByTheirBoots(t *testing.T) {
+	n := newNodes(t)
+	n.cfg.Boot = "first"
+	a := n.open("a", often)
+	n.cfg.Boot = "second"
+	b := n.open("b", often)
+	<-own(b, "sweep/1").gained // is no node
+	if alive, err := a.Alive(t.Context()); err != nil || !slices.Equal(alive, []string{"first", "second"}) {
+		t.Errorf("%q, %v", alive, err)
+	}
+	a.Close()
+	if alive, err := b.Alive(t.Context()); err != nil || !slices.Equal(alive, []string{"second"}) {
+		t.Errorf("%q, %v after the first has ended", alive, err)
+	}
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/rand"
 	"embed"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -39,6 +38,7 @@ type LeaseConfig struct {
 	URL    string
 	Schema string           // "": godwit_lease
 	Node   string           // no other running node has this name
+	Boot   string           // of this start; no other has or had it. "": a random one
 	Now    func() time.Time // nil: the database's clock, which is what nodes agree on
 	// Fatal is called once if another process has taken the node's name while this one could not reach the database:
 	// exit. Nil: it is only logged.
@@ -89,6 +89,9 @@ func openLeases(ctx context.Context, cfg LeaseConfig, t terms) (*Leases, error) 
 	if cfg.Node == "" || strings.Contains(cfg.Node, "/") {
 		return nil, fmt.Errorf("open leases: %q is no name of a node", cfg.Node)
 	}
+	if cfg.Boot == "" {
+		cfg.Boot = rand.Text()
+	}
 	if cfg.Schema == "" {
 		cfg.Schema = LeaseSchema
 	}
@@ -103,10 +106,8 @@ func openLeases(ctx context.Context, cfg LeaseConfig, t terms) (*Leases, error) 
 	if err != nil {
 		return nil, err
 	}
-	boot := make([]byte, 8)
-	_, _ = rand.Read(boot) // never fails
 	ls := &Leases{
-		cfg: cfg, db: db, table: pgx.Identifier{cfg.Schema, "lease"}.Sanitize(), holder: cfg.Node + "/" + hex.EncodeToString(boot),
+		cfg: cfg, db: db, table: pgx.Identifier{cfg.Schema, "lease"}.Sanitize(), holder: cfg.Node + "/" + cfg.Boot,
 		terms: t, began: time.Now(), own: map[string]*owned{}, wake: make(chan struct{}, 1),
 	}
 	running, stop := context.WithCancel(context.WithoutCancel(ctx))
@@ -122,7 +123,10 @@ func openLeases(ctx context.Context, cfg LeaseConfig, t terms) (*Leases, error) 
 	return ls, nil
 }
 
-func (ls *Leases) nodeName() string { return "node/" + ls.cfg.Node }
+// ofNodes is what the names of nodes begin with, as leases.
+const ofNodes = "node/"
+
+func (ls *Leases) nodeName() string { return ofNodes + ls.cfg.Node }
 
 // Node is the name of this node.
 func (ls *Leases) Node() string { return ls.cfg.Node }
