@@ -81,7 +81,7 @@ Start with: godwit serve --dev`,
 		p.serveCommand(), p.appCommand(), p.keyCommand(), p.tokenCommand(), p.publishCommand(), p.listenCommand(), p.requestCommand(), p.serveSubjectCommand(), p.campaignCommand(),
 		p.channelCommand(),
 		p.eventsCommand(), p.objectCommand(), p.topicCommand(), p.topCommand(), p.doctorCommand(), p.configCommand(), p.backupCommand(), p.restoreCommand(), p.benchCommand(),
-		p.endpointCommand(), p.importCommand(), p.versionCommand(),
+		p.endpointCommand(), p.importCommand(), p.migrateCommand(), p.versionCommand(),
 	)
 	return root
 }

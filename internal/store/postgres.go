@@ -2,7 +2,9 @@ package store
 
 import (
 	"context"
+	"errors"
 
+	"godwit.dev/godwit/internal/store/move"
 	"godwit.dev/godwit/internal/store/postgres/appdb"
 	"godwit.dev/godwit/internal/store/postgres/campaigndb"
 	"godwit.dev/godwit/internal/store/postgres/eventdb"
@@ -22,6 +24,9 @@ func (s *Stores) openPostgres(ctx context.Context, cfg Config) error {
 	s.Clock = apps.DB().Clock()
 	s.Apps = Apps{Access: apps, Hooks: apps, Channels: apps}
 	s.parts = append(s.parts, Part{Name: "app store", Close: apps.Close})
+	if err := move.Finished(ctx, apps.DB()); err != nil {
+		return err
+	}
 
 	leases, err := pgdb.OpenLeases(ctx, pgdb.LeaseConfig{URL: cfg.Postgres, Node: cfg.Node, Boot: cfg.Boot, Fatal: cfg.Fatal, Log: cfg.Log})
 	if err != nil {
@@ -65,7 +70,7 @@ func (s *Stores) openPostgres(ctx context.Context, cfg Config) error {
 		return err
 	}
 	s.Endpoints, s.Campaigns = campaigns, campaigns
-	s.parts = append(s.parts, Part{Name: "campaign store", Close: campaigns.Close, metrics: campaigns.EndpointMetrics()})
+	s.parts = append(s.parts, Part{Name: "campaign store", Close: campaigns.Close})
 	return nil
 }
 
@@ -74,6 +79,9 @@ func openAppsSchema(ctx context.Context, cfg Config) (apps Apps, closing func() 
 	s, err := appdb.Open(ctx, appdb.Config{URL: cfg.Postgres, Log: cfg.Log})
 	if err != nil {
 		return apps, nil, err
+	}
+	if err := move.Finished(ctx, s.DB()); err != nil {
+		return apps, nil, errors.Join(err, s.Close())
 	}
 	return Apps{Access: s, Hooks: s, Channels: s}, s.Close, nil
 }

@@ -1,0 +1,100 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"time"
+
+	"godwit.dev/godwit/internal/store/move"
+	"godwit.dev/godwit/internal/store/postgres/appdb"
+	"godwit.dev/godwit/internal/store/postgres/campaigndb"
+	"godwit.dev/godwit/internal/store/postgres/eventdb"
+	"godwit.dev/godwit/internal/store/postgres/mailboxdb"
+	"godwit.dev/godwit/internal/store/postgres/objectdb"
+)
+
+// MoveConfig says what is copied to where. Data and Postgres are needed.
+type MoveConfig struct {
+	Data     string                                   // folder of a server that does not run; nobody else may open it
+	Postgres string                                   // URL of a database that holds nothing else
+	Progress func(doing string, rows int, left int64) // see move.Config
+	Log      *slog.Logger                             // nil: discards
+}
+
+// Moved says how many things of a kind are the same in both places.
+type Moved = move.Count
+
+// ErrMoved says that everything was copied before.
+var ErrMoved = move.ErrDone
+
+// NotEmptyError says that a database holds what was not copied from this folder.
+type NotEmptyError = move.NotEmptyError
+
+// keptEvents keeps the log of events from deleting old ones while they are copied.
+const keptEvents = 100 * 365 * 24 * time.Hour
+
+// MoveToPostgres copies everything in a data folder into a PostgreSQL database, and compares both. It may be interrupted at any moment,
+// and goes on where it was when it is called again. The folder stays as it is.
+func MoveToPostgres(ctx context.Context, cfg MoveConfig) (list []Moved, err error) {
+	if cfg.Log == nil {
+		cfg.Log = slog.New(slog.DiscardHandler)
+	}
+	m, err := readManifest(cfg.Data)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("there is no store in %s: %w", cfg.Data, err)
+	}
+	if err != nil {
+		return nil, err
+	}
+	from, err := Open(ctx, Config{Data: cfg.Data, Events: keptEvents, Log: cfg.Log})
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, from.Close()) }()
+	if err := makeSchemas(ctx, cfg.Postgres); err != nil {
+		return nil, err
+	}
+	sources := move.Sources{Store: m.ID}
+	for i := range from.parts {
+		switch p := &from.parts[i]; p.Name {
+		case "app store":
+			sources.Apps = p.db
+		case "mailbox store":
+			sources.Mailbox = p.db
+		case "event log":
+			sources.Events = p.db
+		case "object store":
+			sources.Objects = p.db
+		case "campaign store":
+			sources.Campaigns = p.db
+		}
+	}
+	list, err = move.Run(ctx, move.Config{From: sources, URL: cfg.Postgres, Progress: cfg.Progress, Log: cfg.Log})
+	if damage := from.Damage(); damage != nil {
+		return nil, errors.Join(damage, err)
+	}
+	return list, err
+}
+
+// makeSchemas makes the tables of the stores where there are none.
+func makeSchemas(ctx context.Context, url string) error {
+	for _, open := range []func() (interface{ Close() error }, error){
+		func() (interface{ Close() error }, error) { return appdb.Open(ctx, appdb.Config{URL: url}) },
+		func() (interface{ Close() error }, error) { return eventdb.Open(ctx, eventdb.Config{URL: url}) },
+		func() (interface{ Close() error }, error) { return objectdb.Open(ctx, objectdb.Config{URL: url}) },
+		func() (interface{ Close() error }, error) { return campaigndb.Open(ctx, campaigndb.Config{URL: url}) },
+		func() (interface{ Close() error }, error) { return mailboxdb.Open(ctx, mailboxdb.Config{URL: url}) },
+	} {
+		s, err := open()
+		if err == nil {
+			err = s.Close()
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}

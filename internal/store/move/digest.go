@@ -1,0 +1,72 @@
+package move
+
+import (
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/hex"
+	"fmt"
+	"hash"
+	"math"
+)
+
+// digest is the number of rows and the sum of their hashes, the same in whatever order they come.
+type digest struct {
+	n   int64
+	sum [2]uint64
+}
+
+// add adds a row: the columns as both databases have them.
+func (d *digest) add(row []any) {
+	h := sha256.New()
+	for _, v := range row {
+		hashValue(h, v)
+	}
+	sum := h.Sum(nil)
+	d.n++
+	d.sum[0] += binary.BigEndian.Uint64(sum)
+	d.sum[1] += binary.BigEndian.Uint64(sum[8:])
+}
+
+// hashValue makes no difference between numbers that differ in size alone, or a number and a truth.
+func hashValue(h hash.Hash, v any) {
+	var kind byte
+	var b []byte
+	switch v := v.(type) {
+	case nil:
+		kind = 'n'
+	case string:
+		kind, b = 't', []byte(v)
+	case []byte:
+		kind, b = 'b', v
+	case float64:
+		kind, b = 'f', binary.BigEndian.AppendUint64(nil, math.Float64bits(v))
+	default:
+		kind, b = 'i', binary.BigEndian.AppendUint64(nil, uint64(integer(v)))
+	}
+	h.Write(binary.BigEndian.AppendUint32([]byte{kind}, uint32(len(b)))) //nolint:gosec // a column's bytes
+	h.Write(b)
+}
+
+func integer(v any) int64 {
+	switch v := v.(type) {
+	case int64:
+		return v
+	case int32:
+		return int64(v)
+	case int16:
+		return int64(v)
+	case bool:
+		if v {
+			return 1
+		}
+		return 0
+	}
+	panic(fmt.Sprintf("a column of type %T", v)) // no table has one
+}
+
+func (d *digest) hex() string {
+	b := binary.BigEndian.AppendUint64(nil, d.sum[0])
+	return hex.EncodeToString(binary.BigEndian.AppendUint64(b, d.sum[1]))
+}
+
+func (d *digest) String() string { return fmt.Sprintf("%d, digest %s", d.n, d.hex()) }

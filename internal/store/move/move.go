@@ -1,0 +1,214 @@
+// Package move copies a data folder's SQLite stores into the schemas of a PostgreSQL database, in slices that are resumed where they
+// ended, and compares both sides in the end. It knows the tables of both, and nothing of what they mean. Nobody else may use
+// either meanwhile.
+package move
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+
+	"zombiezen.com/go/sqlite"
+
+	"godwit.dev/godwit/internal/store/postgres/pgdb"
+	"godwit.dev/godwit/internal/store/sqlite/sqlitedb"
+)
+
+// A slice is what goes into one transaction, together with the note of how far it came.
+const (
+	sliceRows  = 2000
+	sliceBytes = 4 << 20
+)
+
+// Sources are the databases of a data folder.
+type Sources struct {
+	Store                                     string // id of the store that they make up
+	Apps, Mailbox, Events, Objects, Campaigns *sqlitedb.DB
+}
+
+// Config says from where to where.
+type Config struct {
+	From Sources
+	URL  string // of the PostgreSQL database; the schemas of its stores are there, and empty
+	// Progress is told what is being done ("copied", "compared"), of how many rows more, and how many are left. Nil: nobody is.
+	Progress func(doing string, rows int, left int64)
+	Log      *slog.Logger // nil: discards
+}
+
+// Count is how many things of a kind were copied, and are the same on both sides.
+type Count struct {
+	What   string `json:"what"`
+	Rows   int64  `json:"rows"`
+	Digest string `json:"digest"` // of all of them, in any order
+}
+
+// part is what is copied in one go: a table, or what takes the place of some.
+type part interface {
+	name() string
+	from(*Sources) *sqlitedb.DB
+	// count is how many rows there are in the source.
+	count(c *sqlite.Conn) (int64, error)
+	// read reads up to a slice of rows that come after a key, none: from the first. It returns the key of the last.
+	read(c *sqlite.Conn, after []any) (s slice, err error)
+	// write stores a slice.
+	write(ctx context.Context, tx tx, s slice) error
+	// finish does what is left when all are written: numbers go on after those that were given out.
+	finish(ctx context.Context, tx tx, c *sqlite.Conn) error
+	// digest adds the rows of a slice, or those of the target, to a sum.
+	digest(s slice, sum *digest)
+	digestTarget(ctx context.Context, tx tx, sum *digest) error
+}
+
+// mover copies one part after the other.
+type mover struct {
+	cfg   Config
+	db    *pgdb.DB
+	parts []part
+	total int64 // rows of the source
+	left  int64 // of what is being done
+}
+
+// ErrDone says that all was copied before, and compared.
+var ErrDone = errors.New("everything was copied before")
+
+// Run copies what is not copied yet and compares everything.
+func Run(ctx context.Context, cfg Config) (counts []Count, err error) {
+	if cfg.Log == nil {
+		cfg.Log = slog.New(slog.DiscardHandler)
+	}
+	if cfg.Progress == nil {
+		cfg.Progress = func(string, int, int64) {}
+	}
+	db, err := openNotes(ctx, cfg.URL, cfg.Log)
+	if err != nil {
+		return nil, err
+	}
+	defer db.Close()
+	m := &mover{cfg: cfg, db: db, parts: newParts()}
+	unlock, err := m.begin(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer unlock()
+	if err := m.countAll(ctx); err != nil {
+		return nil, err
+	}
+	m.left = m.total
+	for _, p := range m.parts {
+		if err := m.copy(ctx, p); err != nil {
+			return nil, fmt.Errorf("copy %s: %w", p.name(), err)
+		}
+	}
+	m.left = m.total
+	for _, p := range m.parts {
+		c, err := m.compare(ctx, p)
+		if err != nil {
+			return nil, fmt.Errorf("compare %s: %w", p.name(), err)
+		}
+		counts = append(counts, c)
+	}
+	return counts, m.end(ctx)
+}
+
+func (m *mover) countAll(ctx context.Context) error {
+	for _, p := range m.parts {
+		err := p.from(&m.cfg.From).Read(ctx, func(c *sqlite.Conn) error {
+			n, err := p.count(c)
+			m.total += n
+			return err
+		})
+		if err != nil {
+			return fmt.Errorf("count %s: %w", p.name(), err)
+		}
+	}
+	return nil
+}
+
+func (m *mover) progress(doing string, rows int) {
+	m.left -= int64(rows)
+	m.cfg.Progress(doing, rows, max(m.left, 0))
+}
+
+// copy copies what is missing of a part.
+func (m *mover) copy(ctx context.Context, p part) error {
+	n, err := m.note(ctx, p.name())
+	if err != nil {
+		return err
+	}
+	m.left -= n.rows
+	for !n.done {
+		s, err := m.read(ctx, p, n.last)
+		if err != nil {
+			return err
+		}
+		if len(s.rows) > 0 {
+			n.last, n.rows = s.last, n.rows+int64(len(s.rows))
+		} else {
+			n.done = true
+		}
+		err = m.db.Do(ctx, "copy "+p.name(), func(ctx context.Context, tx tx) error {
+			if n.done {
+				err = m.finish(ctx, tx, p)
+			} else {
+				err = p.write(ctx, tx, s)
+			}
+			if err != nil {
+				return err
+			}
+			return n.save(ctx, tx)
+		})
+		if err != nil {
+			return err
+		}
+		m.progress("copied", len(s.rows))
+	}
+	return nil
+}
+
+func (m *mover) finish(ctx context.Context, tx tx, p part) error {
+	return p.from(&m.cfg.From).Read(ctx, func(c *sqlite.Conn) error { return p.finish(ctx, tx, c) })
+}
+
+func (m *mover) read(ctx context.Context, p part, after []any) (s slice, err error) {
+	err = p.from(&m.cfg.From).Read(ctx, func(c *sqlite.Conn) error {
+		s, err = p.read(c, after)
+		return err
+	})
+	if err == nil {
+		err = ctx.Err()
+	}
+	return s, err
+}
+
+// DifferentError says that what was copied is not what is there.
+type DifferentError struct{ What, Source, Target string }
+
+func (e *DifferentError) Error() string {
+	return fmt.Sprintf("%s differ: the data folder has %s, the database %s", e.What, e.Source, e.Target)
+}
+
+// compare reads a part on both sides.
+func (m *mover) compare(ctx context.Context, p part) (Count, error) {
+	var source, target digest
+	var after []any
+	for {
+		s, err := m.read(ctx, p, after)
+		if err != nil {
+			return Count{}, err
+		}
+		if len(s.rows) == 0 {
+			break
+		}
+		p.digest(s, &source)
+		after = s.last
+		m.progress("compared", len(s.rows))
+	}
+	if err := m.inOneView(ctx, func(ctx context.Context, tx tx) error { return p.digestTarget(ctx, tx, &target) }); err != nil {
+		return Count{}, err
+	}
+	if source != target {
+		return Count{}, &DifferentError{p.name(), source.String(), target.String()}
+	}
+	return Count{p.name(), source.n, source.hex()}, nil
+}

@@ -1,0 +1,166 @@
+package move
+
+import (
+	"context"
+
+	"zombiezen.com/go/sqlite"
+
+	"godwit.dev/godwit/internal/store/sqlite/sqlitedb"
+)
+
+func apps(s *Sources) *sqlitedb.DB      { return s.Apps }
+func mailbox(s *Sources) *sqlitedb.DB   { return s.Mailbox }
+func events(s *Sources) *sqlitedb.DB    { return s.Events }
+func objects(s *Sources) *sqlitedb.DB   { return s.Objects }
+func campaigns(s *Sources) *sqlitedb.DB { return s.Campaigns }
+
+// newParts lists what is copied, in this order: what others refer to first.
+func newParts() []part {
+	return []part{
+		&table{
+			what: "apps", source: apps, schema: "godwit_app", table: "app", key: 1,
+			columns: []string{"name", "created_at", "settings", "jwt_keys"},
+		},
+		&table{
+			what: "API keys", source: apps, schema: "godwit_app", table: "api_key", key: 1,
+			columns: []string{"id", "app", "name", "roles", "created_at", "last_used", "prefix", "hash"},
+		},
+		&table{
+			what: "channels", source: apps, schema: "godwit_app", table: "channel", key: 2,
+			columns: []string{"app", "channel", "enabled bool", "settings", "updated_at"},
+		},
+		&table{
+			what: "hooks", source: apps, schema: "godwit_app", table: "hook", key: 2,
+			columns: []string{"app", "name", "settings", "created_at", "updated_at"},
+		},
+		// Nobody looks for changes yet, so they may be as old as they are.
+		&table{
+			what: "objects", source: objects, schema: "godwit_object", table: "object", key: 3,
+			columns: []string{"app", "grp", "name", "version", "kind = known", "updated_at", "changed_at = updated_at", "source", "content_type", "payload"},
+		},
+		&table{
+			what: "clients with registrations", source: objects, schema: "godwit_object", table: "client", key: 1, number: "id",
+			columns: []string{"id", "app", "recipient", "grp", "device", "objects"},
+		},
+		&table{
+			what: "clients' versions", source: objects, schema: "godwit_object", table: "progress", key: 1,
+			columns: []string{"client", "seen_day = seen_at / 86400000", "seen_at", "versions"},
+		},
+		// The events in a chunk have whatever ids they were encoded with: the chunk's own id says which they are.
+		&table{
+			what: "chunks of events", source: events, schema: "godwit_event", table: "chunk", key: 1, end: eventHead,
+			columns: []string{"id", "app", "data"},
+		},
+		&table{
+			what: "progress of hooks", source: events, schema: "godwit_event", table: "hook", key: 2,
+			columns: []string{"app", "name", "progress"},
+		},
+		&table{
+			what: "endpoints", source: campaigns, schema: "godwit_campaign", table: "endpoint", key: 1, number: "number",
+			columns: []string{
+				"number", "app", "id", "channel", "recipient", "address", "address_key", "tags", "attributes", "locale", "timezone", "active bool",
+				"disabled_reason", "created_at", "updated_at", "last_seen_at", "token",
+			},
+		},
+		&table{
+			what: "counts of endpoints", source: campaigns, schema: "godwit_campaign", table: "endpoint_count", key: 3,
+			columns: []string{"app", "channel", "active bool", "n"},
+		},
+		&table{
+			what: "names of tags", source: campaigns, schema: "godwit_campaign", table: "tag_name", key: 1, number: "id",
+			columns: []string{"id", "app", "name"},
+		},
+		&table{
+			what: "names of attributes", source: campaigns, schema: "godwit_campaign", table: "attribute_name", key: 1, number: "id",
+			columns: []string{"id", "app", "name"},
+		},
+		&table{
+			what: "tags", source: campaigns, schema: "godwit_campaign", table: "endpoint_tag", key: 2,
+			columns: []string{"tag", "endpoint"},
+		},
+		&table{
+			what: "attributes that are texts", source: campaigns, schema: "godwit_campaign", table: "attribute_text", key: 2,
+			columns: []string{"endpoint", "name", "value"},
+		},
+		&table{
+			what: "attributes that are numbers", source: campaigns, schema: "godwit_campaign", table: "attribute_number", key: 2,
+			columns: []string{"endpoint", "name", "value"},
+		},
+		&table{
+			what: "campaigns", source: campaigns, schema: "godwit_campaign", table: "campaign", key: 1, number: "num",
+			columns: []string{
+				"num", "id", "app", "state", "detail", "spec", "channels", "send_at", "created_at", "started_at", "finished_at", "enumerated bool",
+				"cursor", "recall", "recall_from",
+			},
+		},
+		&table{
+			what: "idempotency keys of campaigns", source: campaigns, schema: "godwit_campaign", table: "campaign_key", key: 2,
+			columns: []string{"app", "name", "campaign", "body", "at"},
+		},
+		&table{
+			what: "deliveries of campaigns", source: campaigns, schema: "godwit_campaign", table: "delivery", key: 2,
+			columns: []string{
+				"campaign", "endpoint", "endpoint_id", "channel", "outcome", "due", "attempts", "flags", "epoch", "first_at", "at", "external", "detail",
+			},
+		},
+		&table{
+			what: "counts of campaigns", source: campaigns, schema: "godwit_campaign", table: "campaign_count", key: 3,
+			columns: []string{"campaign", "channel", "what", "n"},
+		},
+		&table{
+			what: "counts of campaigns by the day", source: campaigns, schema: "godwit_campaign", table: "campaign_day", key: 4,
+			columns: []string{"app", "day", "campaign", "what", "n"},
+		},
+		&table{
+			what: "keys of tracking tokens", source: campaigns, schema: "godwit_campaign", table: "track_key", key: 1,
+			columns: []string{"app", "secret"},
+		},
+		&table{
+			what: "owners of campaigns", source: campaigns, schema: "godwit_campaign", table: "app_owner", key: 1,
+			columns: []string{"app", "epoch"},
+		},
+		&table{
+			what: "apps of mailboxes", source: mailbox, schema: "godwit_mailbox", table: "app", key: 1, number: "key",
+			columns: []string{"key", "name"},
+		},
+		&recipients{},
+		&table{
+			what: "devices", source: mailbox, schema: "godwit_mailbox", table: "device", key: 2,
+			columns: []string{"recipient", "name", "last_seen"},
+		},
+		// What is kept beside a copy names its recipient too; what is left of those that were erased stays behind.
+		&table{
+			what: "acknowledgements of single devices", source: mailbox, schema: "godwit_mailbox", table: "device_ack", key: 2, joins: beside,
+			columns: []string{"pos = device_ack.pos", "device = device_ack.device", "recipient = n.recipient"},
+		},
+		&table{
+			what: "refusals of clients", source: mailbox, schema: "godwit_mailbox", table: "nack", key: 1, joins: beside,
+			columns: []string{"pos = nack.pos", "count = nack.count", "reason = nack.reason", "recipient = n.recipient", "at = " + besideAt},
+		},
+		&table{
+			what: "answers of clients", source: mailbox, schema: "godwit_mailbox", table: "reply", key: 1, joins: beside,
+			columns: []string{"pos = reply.pos", "status = reply.status", "content_type = reply.content_type", "data = reply.data", "recipient = n.recipient", "at = " + besideAt},
+		},
+		&copies{},
+	}
+}
+
+const (
+	beside = " JOIN notification n USING (pos) JOIN recipient r ON r.key = n.recipient"
+	// besideAt decides how long it is kept: with its copy.
+	besideAt = "CASE WHEN n.settled_at > 0 THEN n.settled_at ELSE n.created_at END"
+)
+
+// eventHead has ids of events go on after the last that was given out.
+func eventHead(ctx context.Context, tx tx, c *sqlite.Conn) error {
+	var last, bytes int64
+	err := sqlitedb.Each(c, "SELECT last_id, (SELECT coalesce(sum(length(data)), 0) FROM chunk) FROM log", nil, func(s *sqlite.Stmt) error {
+		last, bytes = s.ColumnInt64(0), s.ColumnInt64(1)
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	_, err = tx.Exec(ctx, "UPDATE godwit_event.head SET last = $1, before = $1, bytes = $2", last, bytes)
+	return err
+}

@@ -1,0 +1,270 @@
+// Package migrate tests that a data folder comes into PostgreSQL whole, whatever interrupts it.
+package migrate_test
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"go.uber.org/goleak"
+
+	"godwit.dev/godwit/internal/access"
+	"godwit.dev/godwit/internal/mailbox"
+	"godwit.dev/godwit/internal/store"
+	"godwit.dev/godwit/internal/store/postgres/pgtest"
+	"godwit.dev/godwit/test/blackbox"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// ofFolder is what a data folder holds.
+func ofFolder(t testing.TB, data string) contents {
+	t.Helper()
+	s, err := store.Open(t.Context(), store.Config{Data: data})
+	ok(t, err)
+	defer s.Close()
+	return read(t, s)
+}
+
+// ofDatabase opens what is in a database.
+func ofDatabase(t testing.TB, url string) *store.Stores {
+	t.Helper()
+	s, err := store.Open(t.Context(), store.Config{Postgres: url, Node: "one"})
+	ok(t, err)
+	t.Cleanup(func() { s.Close() })
+	return s
+}
+
+func move(t testing.TB, data, url string) (string, error) {
+	t.Helper()
+	out, err := command(t, data, url).CombinedOutput()
+	return string(out), err
+}
+
+func command(t testing.TB, data, url string) *exec.Cmd {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), blackbox.Binary(t, false), "migrate", "sqlite-to-postgres", data)
+	cmd.Env = append(os.Environ(), "GODWIT_POSTGRES="+url)
+	return cmd
+}
+
+func connect(t testing.TB, url string) *pgx.Conn {
+	t.Helper()
+	c, err := pgx.Connect(t.Context(), url)
+	ok(t, err)
+	t.Cleanup(func() { c.Close(context.Background()) })
+	return c
+}
+
+func TestAFolderKilledTwiceOnItsWayIsThereWhole(t *testing.T) {
+	stubs, waiting := many(t)
+	url := pgtest.Database(t)
+	data := filledLong(t, stubs, waiting)
+	want := ofFolder(t, data)
+	for _, rows := range []int{stubs / 4, stubs / 2} {
+		killInASlice(t, data, url, rows)
+		if s, err := store.Open(t.Context(), store.Config{Postgres: url, Node: "one"}); err == nil {
+			t.Error("a server may use a database that is being filled")
+			s.Close()
+		}
+	}
+	began := time.Now()
+	out, err := move(t, data, url)
+	if err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	t.Logf("the last run took %s", time.Since(began))
+	says(t, out, fmt.Sprintf("%d notifications", stubs+waiting+28), "the database has what")
+	s := ofDatabase(t, url)
+	same(t, read(t, s), want)
+	goesOn(t, s.Mailbox)
+
+	if out, err = move(t, data, url); err != nil {
+		t.Errorf("again: %v\n%s", err, out)
+	}
+	says(t, out, "was copied before")
+}
+
+// killInASlice kills a copy once so many rows are there, while it is writing more, which then are not.
+func killInASlice(t testing.TB, data, url string, rows int) {
+	t.Helper()
+	cmd := command(t, data, url)
+	var out strings.Builder
+	cmd.Stdout, cmd.Stderr = &out, &out
+	ok(t, cmd.Start())
+	ended := make(chan error, 1)
+	go func() { ended <- cmd.Wait() }()
+	defer func() {
+		_ = cmd.Process.Kill()
+		<-ended
+	}()
+	alive := func() {
+		select {
+		case err := <-ended:
+			ended <- err
+			t.Fatalf("it ended before it was killed: %v\n%s", err, out.String())
+		default:
+		}
+	}
+	c := connect(t, url)
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	defer cancel()
+	for {
+		alive()
+		var there bool
+		ok(t, c.QueryRow(ctx, "SELECT EXISTS (SELECT FROM pg_tables WHERE schemaname = 'godwit_move' AND tablename = 'part')").Scan(&there))
+		n := 0
+		if there {
+			ok(t, c.QueryRow(ctx, "SELECT coalesce(sum(rows), 0) FROM godwit_move.part").Scan(&n))
+		}
+		if n >= rows {
+			break
+		}
+	}
+	tx, err := c.Begin(ctx)
+	ok(t, err)
+	_, err = tx.Exec(ctx, "LOCK TABLE godwit_move.part IN EXCLUSIVE MODE")
+	ok(t, err)
+	var done bool
+	ok(t, tx.QueryRow(ctx, "SELECT EXISTS (SELECT FROM godwit_move.part WHERE name = 'notifications' AND done)").Scan(&done))
+	if done {
+		t.Fatalf("it was faster than its killer: more has to be copied\n%s", out.String())
+	}
+	for waits := false; !waits; { // its slice is written, and cannot be noted
+		alive()
+		ok(t, tx.QueryRow(ctx, "SELECT EXISTS (SELECT FROM pg_locks WHERE relation = 'godwit_move.part'::regclass AND NOT granted)").Scan(&waits))
+	}
+	ok(t, cmd.Process.Kill())
+	ok(t, tx.Rollback(ctx))
+}
+
+// goesOn publishes to all that there were: each copy gets the next seq, and an id that was there before is a duplicate.
+func goesOn(t testing.TB, m mailbox.Store) {
+	t.Helper()
+	for _, app := range appNames {
+		to := []string{"ada", "bob"}
+		for i := range 100 {
+			to = append(to, fmt.Sprint("r", i))
+		}
+		var of []mailbox.Address
+		for _, name := range to {
+			of = append(of, mailbox.Address{App: app, Recipient: name})
+		}
+		before, err := m.Heads(t.Context(), of)
+		ok(t, err)
+		positions := newest(t, m, app)
+		publish(t, m, note(app, "after", nil), to...)
+		after, err := m.Heads(t.Context(), of)
+		ok(t, err)
+		for i := range of {
+			if before[i].LastSeq == 0 || after[i].LastSeq != before[i].LastSeq+1 {
+				t.Errorf("%s of %s went on from %d with %d", to[i], app, before[i].LastSeq, after[i].LastSeq)
+			}
+		}
+		if p := newest(t, m, app); p <= positions {
+			t.Errorf("positions went on from %d with %d", positions, p)
+		}
+		for _, id := range []string{"plain", "alone"} {
+			a := &mailbox.Append{N: note(app, id, nil), To: []string{"ada"}}
+			ok(t, m.Append(t.Context(), []*mailbox.Append{a}))
+			if r := a.Results[0]; r.Err != nil || !r.Duplicate {
+				t.Errorf("%s again: %+v", id, r)
+			}
+		}
+	}
+}
+
+func newest(t testing.TB, m mailbox.Store, app string) int64 {
+	t.Helper()
+	items, _, err := m.History(t.Context(), app, "ada", 0, 1, 0)
+	ok(t, err)
+	return items[0].Pos
+}
+
+func says(t testing.TB, text string, want ...string) {
+	t.Helper()
+	for _, w := range want {
+		if !strings.Contains(text, w) {
+			t.Errorf("it does not say %q:\n%s", w, text)
+		}
+	}
+}
+
+func TestADatabaseThatHoldsSomethingElseIsRefused(t *testing.T) {
+	data := filled(t, 100)
+	used := pgtest.Database(t)
+	apps, closing, err := store.OpenApps(t.Context(), store.Config{Postgres: used}, true)
+	ok(t, err)
+	ok(t, apps.Access.CreateApp(t.Context(), access.App{Name: "green", CreatedAt: time.Now()}))
+	ok(t, closing())
+	out, err := move(t, data, used)
+	if err == nil {
+		t.Error("a database with an app is taken")
+	}
+	says(t, out, "not empty", "godwit_app.app", "hint: ")
+
+	another := pgtest.Database(t)
+	if out, err := move(t, filled(t, 100), another); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	if out, err = move(t, data, another); err == nil {
+		t.Error("a database with another folder is taken")
+	}
+	says(t, out, "another data folder")
+}
+
+func TestWhatDiffersInTheEndIsSaid(t *testing.T) {
+	data, url := filled(t, 100), pgtest.Database(t)
+	if out, err := move(t, data, url); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	c := connect(t, url)
+	for _, one := range []struct{ what, change, back string }{
+		{"objects", "UPDATE godwit_object.object SET version = version + 1 WHERE name = 'o3'", "UPDATE godwit_object.object SET version = version - 1 WHERE name = 'o3'"},
+		{"recipients", "UPDATE godwit_mailbox.recipient SET last_seq = last_seq - 1 WHERE name = 'bob'", "UPDATE godwit_mailbox.recipient SET last_seq = last_seq + 1 WHERE name = 'bob'"},
+		{"deliveries of campaigns", "DELETE FROM godwit_campaign.delivery WHERE outcome = 1", ""},
+	} {
+		_, err := c.Exec(t.Context(), "UPDATE godwit_move.source SET done_at = 0; "+one.change, pgx.QueryExecModeSimpleProtocol)
+		ok(t, err)
+		out, err := move(t, data, url)
+		if err == nil {
+			t.Errorf("changed %s are not noticed", one.what)
+		}
+		says(t, out, one.what+" differ")
+		_, err = c.Exec(t.Context(), one.back, pgx.QueryExecModeSimpleProtocol)
+		ok(t, err)
+	}
+}
+
+// What a server that was killed has not written to its tables of recipients is in the log.
+func TestAFolderOfAKilledServerIsCopiedOnceItHasEnded(t *testing.T) {
+	s := blackbox.Start(t, blackbox.Dev())
+	for i := range 3 {
+		if out, err := s.Run("publish", "ada", "--title", "T", "--id", fmt.Sprint("n", i), "--url", s.URL("")); err != nil {
+			t.Fatalf("%v\n%s", err, out)
+		}
+	}
+	url := pgtest.Database(t)
+	out, err := move(t, s.Dir, url)
+	if err == nil {
+		t.Error("the folder of a running server is copied")
+	}
+	says(t, out, "in use by another server", "hint: stop the server")
+	s.Kill()
+	if out, err = move(t, s.Dir, url); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	says(t, out, "3 notifications")
+	m := ofDatabase(t, url).Mailbox
+	publish(t, m, note(access.DevApp, "after", nil), "ada")
+	res, err := m.Pending(t.Context(), []mailbox.PendingQuery{{App: access.DevApp, Recipient: "ada", Limit: 10}})
+	ok(t, err)
+	if items := res[0].Items; len(items) != 4 || items[3].Seq != 4 || items[3].N.ID != "after" || items[0].N.ID != "n0" {
+		t.Errorf("%d wait: %+v", len(items), items)
+	}
+}
