@@ -2,6 +2,7 @@ package mailboxdb_test
 
 import (
 	"context"
+	"strings"
 	"testing"
 	"time"
 
@@ -92,12 +93,32 @@ func (s sealing) Lookup(ctx context.Context, app, id, to string) ([]mailbox.Reco
 	return s.Store.Lookup(ctx, app, id, to)
 }
 
-func TestConformanceWhileHoursAreSealed(t *testing.T) {
+// All that the other suite asks, of a store that seals whatever is past before it does anything, and of what is left of it when
+// PostgreSQL is killed.
+func TestConformanceWhileHoursAreSealedAndAfterKills(t *testing.T) {
+	server := pgtest.Start(t, pgtest.Options{Fsync: true})
 	storetest.Run(t, func(t *testing.T, opts storetest.Options) storetest.Opened {
-		o := opener(func(c *mailboxdb.Config) { c.ShortHours(time.Minute) })(t, opts)
-		wrap := func(s mailbox.Store) mailbox.Store { return sealing{s.(*mailboxdb.Store), t} }
-		reopen := o.Reopen
-		o.Store, o.Reopen = wrap(o.Store), func() mailbox.Store { return wrap(reopen()) }
+		cfg := mailboxdb.Config{Schema: server.Schema(t), MaxPending: opts.MaxPending, Now: opts.Now}
+		cfg.ShortHours(time.Minute)
+		on := func(server *pgtest.Server) *mailboxdb.Store {
+			cfg := cfg
+			cfg.URL = server.URL()
+			return open(t, cfg)
+		}
+		s := on(server)
+		o := storetest.Opened{
+			Store: sealing{s, t},
+			Reopen: func() mailbox.Store {
+				if err := s.Close(); err != nil {
+					t.Fatalf("close: %v", err)
+				}
+				s = on(server)
+				return sealing{s, t}
+			},
+		}
+		if !strings.HasSuffix(t.Name(), "RandomWorkAgreesWithASimpleModel") { // which would kill twenty
+			o.Crash = func() mailbox.Store { return on(server.Crash(t)) }
+		}
 		return o
 	})
 }

@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"testing"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -35,6 +36,27 @@ func (s *Server) Restart(t testing.TB) {
 	}
 }
 
+// Crash starts another server on the files as they are at this moment, which is what would be found if this one had been
+// killed now. This one goes on. The other goes when the test ends.
+func (s *Server) Crash(t testing.TB) *Server {
+	t.Helper()
+	s.Stop()
+	// It is read by nobody else and soon removed, so it need not wait for the disk.
+	c, err := newServer(s.bin, Options{Settings: s.opts.Settings}, s.data())
+	s.Continue()
+	if err == nil {
+		t.Cleanup(c.close)
+		// By this file it would find that the server it belongs to runs.
+		if err = os.Remove(filepath.Join(c.data(), "postmaster.pid")); err == nil {
+			err = c.start()
+		}
+	}
+	if err != nil {
+		t.Fatalf("start PostgreSQL on what a crash leaves: %v", err)
+	}
+	return c
+}
+
 // Stop stops all processes of the server where they are (SIGSTOP): connections stay and nobody answers.
 func (s *Server) Stop() {
 	s.mu.Lock()
@@ -59,6 +81,20 @@ func (s *Server) freeze() {
 		_ = unix.Kill(pid, unix.SIGSTOP)
 		s.held = append(s.held, pid)
 	}
+	for _, pid := range s.held { // a process stops where it leaves the kernel
+		for state(pid) == 'R' || state(pid) == 'D' {
+			time.Sleep(time.Millisecond)
+		}
+	}
+}
+
+// state is that of a process, as /proc has it: R runs, D waits for a disk.
+func state(pid int) byte {
+	b, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "stat"))
+	if i := bytes.LastIndexByte(b, ')') + 2; err == nil && i < len(b) {
+		return b[i]
+	}
+	return 0
 }
 
 func (s *Server) resume() {

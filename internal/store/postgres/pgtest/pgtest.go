@@ -28,7 +28,7 @@ func sharedServer(t testing.TB) *Server {
 	shared.Lock()
 	defer shared.Unlock()
 	if shared.s == nil {
-		s, err := newServer(programs(t), Options{})
+		s, err := newServer(programs(t), Options{}, "")
 		if err == nil {
 			err = s.start()
 		}

@@ -41,7 +41,7 @@ type Server struct {
 // Start starts a server of the test's own, which goes when the test ends.
 func Start(t testing.TB, o Options) *Server {
 	t.Helper()
-	s, err := newServer(programs(t), o)
+	s, err := newServer(programs(t), o, "")
 	if err == nil {
 		t.Cleanup(s.close)
 		err = s.start()
@@ -52,17 +52,18 @@ func Start(t testing.TB, o Options) *Server {
 	return s
 }
 
-// newServer copies an empty cluster into a folder of its own.
-func newServer(bin string, o Options) (*Server, error) {
+// newServer copies a cluster into a folder of its own; from empty: one that is empty.
+func newServer(bin string, o Options, from string) (*Server, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
 	as, err := runAs()
 	if err != nil {
 		return nil, err
 	}
-	from, err := cluster(ctx, bin, as)
-	if err != nil {
-		return nil, err
+	if from == "" {
+		if from, err = cluster(ctx, bin, as); err != nil {
+			return nil, err
+		}
 	}
 	s := &Server{bin: bin, opts: o, as: as}
 	if s.dir, err = os.MkdirTemp(shortTemp(), "gwpg"); err != nil {
