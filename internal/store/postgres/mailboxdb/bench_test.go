@@ -20,6 +20,7 @@ import (
 	"godwit.dev/godwit/internal/notification"
 	"godwit.dev/godwit/internal/store/postgres/mailboxdb"
 	"godwit.dev/godwit/internal/store/postgres/pgtest"
+	"godwit.dev/godwit/internal/store/storetest"
 )
 
 // BenchmarkPublishAndAck publishes to 100,000 recipients and acknowledges everything through SettleLater, as sessions do. Every
@@ -194,4 +195,83 @@ func (c *cost) report(b *testing.B) {
 	log, cpu := c.read(b)
 	b.ReportMetric(float64(log-c.log)/float64(b.N), "log-B/pair")
 	b.ReportMetric(float64((cpu-c.cpu).Microseconds())/float64(b.N), "PG-µs/pair")
+}
+
+// BenchmarkReads reads from a store with 300,000 copies of the hour, of which every third waits, for 100,000 recipients.
+func BenchmarkReads(b *testing.B) {
+	server := pgtest.Start(b, pgtest.Options{Settings: map[string]string{"shared_buffers": "512MB", "max_wal_size": "4GB"}})
+	s := open(b, mailboxdb.Config{URL: server.URL()})
+	acks := &acker{c: make(chan []*mailbox.Settle, 1024)}
+	var acking sync.WaitGroup
+	acking.Go(func() {
+		for batch := range acks.c {
+			s.SettleLater(batch)
+		}
+	})
+	s.Observe(acks)
+	warmUp(b, s)
+	warmUp(b, s)
+	s.Observe(&storetest.Recorder{})
+	for i := range 100 {
+		a := &mailbox.Append{N: note(time.Now(), fmt.Sprint("waits", i)), Fresh: true}
+		a.N.App, a.N.Content.Data = "bench", make([]byte, 1000)
+		for j := range 1000 {
+			a.To = append(a.To, fmt.Sprintf("driver-%d", i*1000+j))
+		}
+		if err := s.Append(b.Context(), []*mailbox.Append{a}); err != nil {
+			b.Fatal(err)
+		}
+	}
+	close(acks.c)
+	acking.Wait()
+	some := func(i int) (of []mailbox.Address, qs []mailbox.PendingQuery) {
+		for k := range 256 {
+			name := fmt.Sprintf("driver-%d", (i*7919+k*389)%100_000)
+			of = append(of, mailbox.Address{App: "bench", Recipient: name})
+			qs = append(qs, mailbox.PendingQuery{App: "bench", Recipient: name, Device: "phone", Limit: 64})
+		}
+		return of, qs
+	}
+	run := func(name string, do func(i int) error) {
+		b.Run(name, func(b *testing.B) {
+			for i := 0; b.Loop(); i++ {
+				if err := do(i); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+	run("heads of 256", func(i int) error {
+		of, _ := some(i)
+		_, err := s.Heads(b.Context(), of)
+		return err
+	})
+	run("pending of 256", func(i int) error {
+		_, qs := some(i)
+		_, err := s.Pending(b.Context(), qs)
+		return err
+	})
+	run("lookup", func(i int) error {
+		_, err := s.Lookup(b.Context(), "bench", fmt.Sprint("waits", i%100), fmt.Sprintf("driver-%d", i%100*1000+5))
+		return err
+	})
+	run("history", func(i int) error {
+		_, _, err := s.History(b.Context(), "bench", fmt.Sprintf("driver-%d", i%100_000), 0, 50, 0)
+		return err
+	})
+	run("recipients", func(i int) error {
+		_, _, err := s.Recipients(b.Context(), "bench", 100, fmt.Sprintf("driver-%d", i%100_000))
+		return err
+	})
+	run("nothing due, nothing expired", func(int) error {
+		if _, err := s.Due(b.Context(), time.Now()); err != nil {
+			return err
+		}
+		_, err := s.Expire(b.Context(), time.Now())
+		return err
+	})
+	run("stats", func(int) error {
+		s.Stats()
+		return nil
+	})
 }

@@ -18,3 +18,6 @@ func (s *Store) Seal(ctx context.Context) error {
 	}
 	return nil
 }
+
+// IDKey is what an id is found by.
+func IDKey(app, id string) int64 { return idKey(app, id) }

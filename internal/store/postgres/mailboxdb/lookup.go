@@ -41,12 +41,20 @@ func (s *Store) Lookup(ctx context.Context, appName, id, to string) (records []m
 // lookup reads what became of copies, with what clients answered only for one recipient: a thousand answers are too much.
 // Of a recipient who got the id twice, the newer one counts.
 func (s *Store) lookup(ctx context.Context, conn *pgx.Conn, set *tableSet, appName, id, to string) ([]mailbox.Record, error) {
-	sql := set.text("lookup", func() string {
-		return "SELECT r.name, " + rowColumns + " FROM (" + set.copies(set.days, "n.id_key = $1 AND n.id = $2") + `) AS x
+	which, args := "n.id_key = $1 AND n.id = $2", []any{idKey(appName, id), id, appName}
+	if to != "" {
+		of := &box{Address: mailbox.Address{App: appName, Recipient: to}}
+		if err := readKeys(ctx, conn, []*box{of}); err != nil || of.key == 0 {
+			return nil, err
+		}
+		which, args = which+" AND n.recipient = $4", append(args, of.key)
+	}
+	sql := set.text(which, func() string {
+		return "SELECT r.name, " + rowColumns + " FROM (" + set.copies(set.days, which) + `) AS x
 			JOIN recipient r ON r.key = x.recipient JOIN app a ON a.key = r.app ` + set.standing() + `
-			WHERE a.name = $3 AND ($4 = '' OR r.name = $4) AND ` + kept + " ORDER BY x.pos"
+			WHERE a.name = $3 AND ` + kept + " ORDER BY x.pos"
 	})
-	rows, err := conn.Query(ctx, sql, idKey(appName, id), id, appName, to)
+	rows, err := conn.Query(ctx, sql, args...)
 	if err != nil {
 		return nil, err
 	}

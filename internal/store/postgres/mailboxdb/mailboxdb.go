@@ -121,7 +121,7 @@ func (s *Store) Close() error {
 
 // settings of connections: what is planned once is as good for the next call, and each plan goes along indexes, since
 // tables that were made a moment ago have no statistics.
-const settings = "SET plan_cache_mode = force_generic_plan; SET enable_seqscan = off; SET enable_hashjoin = off; SET enable_mergejoin = off; SET jit = off"
+const settings = "SET plan_cache_mode = force_generic_plan; SET enable_seqscan = off; SET enable_bitmapscan = off; SET enable_hashjoin = off; SET enable_mergejoin = off; SET jit = off"
 
 func (s *Store) closed() bool {
 	select {

@@ -34,7 +34,7 @@ func (s *Store) readHeads(ctx context.Context, of []mailbox.Address, heads []mai
 	for i, a := range of {
 		apps[i], names[i] = a.App, a.Recipient
 	}
-	rows, err := s.db.Pool().Query(ctx, `SELECT q.n, r.last_seq, EXISTS (SELECT FROM pending p WHERE p.recipient = r.key AND p.seq > 0 AND p.expires_at > $3)
+	rows, err := s.db.Pool().Query(ctx, `SELECT q.n, r.last_seq, EXISTS (SELECT FROM pending p WHERE p.recipient = r.key AND p.seq > 0 AND p.expires_at + 0 > $3)
 		FROM unnest($1::text[], $2::text[]) WITH ORDINALITY AS q(app, name, n) `+named, apps, names, s.nowMS())
 	if err != nil {
 		return err
@@ -69,7 +69,7 @@ const choosePending = `SELECT q.n, r.key, r.last_seq, coalesce(p.pos, 0), coales
 	FROM unnest($1::text[], $2::text[], $3::text[], $4::integer[]) WITH ORDINALITY AS q(app, name, device, most, n)
 	` + named + `
 	LEFT JOIN LATERAL (
-		SELECT p.pos, p.seq, p.attempts, p.bytes, p.flags FROM pending p WHERE p.recipient = r.key AND p.seq > 0 AND p.expires_at > $5
+		SELECT p.pos, p.seq, p.attempts, p.bytes, p.flags FROM pending p WHERE p.recipient = r.key AND p.seq > 0 AND p.expires_at + 0 > $5
 			AND (q.device = '' OR p.flags & $6::smallint <> $7::smallint OR NOT EXISTS (
 				SELECT FROM device_ack d WHERE d.recipient = p.recipient AND d.pos = p.pos AND d.device = q.device))
 		ORDER BY p.flags & $8::smallint, p.seq LIMIT q.most
@@ -274,7 +274,7 @@ func (s *Store) readRefs(ctx context.Context, set *tableSet, refs []mailbox.Ref,
 	defer conn.Release()
 	rows, err := conn.Query(ctx, `SELECT q.n, r.key, p.pos, p.seq, coalesce(p.attempts, 0) FROM unnest($1::text[], $2::text[], $3::bigint[]) WITH ORDINALITY AS q(app, name, pos, n)
 		`+named+`
-		JOIN pending p ON p.recipient = r.key AND p.pos = q.pos AND p.seq > 0 AND p.expires_at > $4`, apps, names, positions, s.nowMS())
+		JOIN pending p ON p.recipient = r.key AND p.pos = q.pos AND p.seq > 0 AND p.expires_at + 0 > $4`, apps, names, positions, s.nowMS())
 	if err != nil {
 		return err
 	}

@@ -9,11 +9,11 @@ import (
 	"godwit.dev/godwit/internal/mailbox"
 )
 
-// describeRecipients selects recipients r of app a with how much waits for them and which devices they have.
+// describeRecipients selects recipients r of an app with how much waits for them and which devices they have.
 const describeRecipients = `SELECT r.name, r.last_seq, r.last_seen,
-		(SELECT count(*) FROM pending p WHERE p.recipient = r.key AND p.seq > 0 AND p.expires_at > $2),
+		(SELECT count(*) FROM pending p WHERE p.recipient = r.key AND p.seq > 0 AND p.expires_at + 0 > $2),
 		ARRAY(SELECT d.name FROM device d WHERE d.recipient = r.key AND d.last_seen >= $3 ORDER BY d.name)
-	FROM recipient r JOIN app a ON a.key = r.app WHERE a.name = $1 AND `
+	FROM recipient r WHERE r.app = (SELECT a.key FROM app a WHERE a.name = $1) AND `
 
 // Recipient implements mailbox.Store.
 func (s *Store) Recipient(ctx context.Context, appName, name string) (mailbox.RecipientInfo, error) {

@@ -72,7 +72,7 @@ func (s *Store) seal(ctx context.Context) (sealed bool, err error) {
 }
 
 // planFreely lets a transaction read whole tables, which other statements of the store never should.
-const planFreely = "SET LOCAL enable_hashjoin = on; SET LOCAL enable_seqscan = on; SET LOCAL work_mem = '64MB'"
+const planFreely = "SET LOCAL enable_hashjoin = on; SET LOCAL enable_seqscan = on; SET LOCAL enable_bitmapscan = on; SET LOCAL work_mem = '64MB'"
 
 // moveOpen moves the open copies of an hour to another one.
 func (s *Store) moveOpen(ctx context.Context, conn *pgx.Conn, from, _ int64) error {

@@ -1,0 +1,110 @@
+package mailboxdb_test
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	"godwit.dev/godwit/internal/mailbox"
+	"godwit.dev/godwit/internal/notification"
+	"godwit.dev/godwit/internal/store/postgres/mailboxdb"
+	"godwit.dev/godwit/internal/store/postgres/pgtest"
+	"godwit.dev/godwit/internal/store/storetest"
+)
+
+// PostgreSQL is killed again and again under publishers: nothing that was answered is lost, and publishing goes on.
+func TestPostgreSQLKilledUnderPublishers(t *testing.T) {
+	server := pgtest.Start(t, pgtest.Options{Fsync: true})
+	s := open(t, mailboxdb.Config{URL: server.URL()})
+	stop := make(chan struct{})
+	var mu sync.Mutex
+	answered := map[string][]string{} // ids by recipient, in order
+	var publishers sync.WaitGroup
+	for p := range 4 {
+		publishers.Go(func() {
+			to := fmt.Sprint("r", p)
+			for i := 0; ; i++ {
+				select {
+				case <-stop:
+					return
+				default:
+				}
+				n := note(time.Now(), fmt.Sprintf("p%d-%d", p, i))
+				if err := s.Append(context.Background(), []*mailbox.Append{{N: n, To: []string{to}}}); err != nil {
+					time.Sleep(10 * time.Millisecond)
+					continue
+				}
+				mu.Lock()
+				answered[to] = append(answered[to], n.ID)
+				mu.Unlock()
+			}
+		})
+	}
+	count := func() (n int) {
+		mu.Lock()
+		defer mu.Unlock()
+		for _, ids := range answered {
+			n += len(ids)
+		}
+		return n
+	}
+	for range 3 {
+		before := count()
+		eventually(t, "publishing", func() bool { return count() > before+50 })
+		server.Kill()
+		server.Restart(t)
+	}
+	before := count()
+	eventually(t, "publishing after the last kill", func() bool { return count() > before+50 })
+	close(stop)
+	publishers.Wait()
+	for to, ids := range answered {
+		res, err := s.Pending(t.Context(), []mailbox.PendingQuery{{App: storetest.App, Recipient: to, Limit: 1 << 20}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		there, last := map[string]bool{}, uint64(0)
+		for _, it := range res[0].Items {
+			if it.Seq != last+1 {
+				t.Errorf("%s has seq %d after %d", to, it.Seq, last)
+			}
+			there[it.N.ID], last = true, it.Seq
+		}
+		for _, id := range ids {
+			if !there[id] {
+				t.Errorf("%s, which was answered, is lost", id)
+			}
+		}
+	}
+}
+
+// Acknowledgements that nobody waits for are kept while PostgreSQL is away.
+func TestAcknowledgementsOutliveAnOutage(t *testing.T) {
+	server := pgtest.Start(t, pgtest.Options{})
+	s := open(t, mailboxdb.Config{URL: server.URL()})
+	told := &storetest.Recorder{}
+	s.Observe(told)
+	publish(t, s, note(time.Now(), "a"), "r")
+	it := told.All().Stored[0]
+	server.Kill()
+	if err := s.Append(t.Context(), []*mailbox.Append{{N: note(time.Now(), "b"), To: []string{"r"}}}); err == nil {
+		t.Error("a publish was answered while PostgreSQL was away")
+	}
+	if err := s.Ready(t.Context()); err == nil {
+		t.Error("the store says that it is ready while PostgreSQL is away")
+	}
+	s.SettleLater([]*mailbox.Settle{{App: storetest.App, Recipient: "r", ID: "a", Pos: it.Pos, As: notification.Acked, At: time.Now()}})
+	server.Restart(t)
+	eventually(t, "the acknowledgement", func() bool { return len(told.All().Settled) == 1 })
+}
+
+func eventually(t *testing.T, what string, ok func() bool) {
+	t.Helper()
+	for end := time.Now().Add(time.Minute); !ok(); time.Sleep(2 * time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatalf("%s did not happen", what)
+		}
+	}
+}

@@ -1,0 +1,115 @@
+package mailboxdb_test
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"godwit.dev/godwit/internal/mailbox"
+	"godwit.dev/godwit/internal/notification"
+	"godwit.dev/godwit/internal/store/postgres/mailboxdb"
+	"godwit.dev/godwit/internal/store/postgres/pgtest"
+	"godwit.dev/godwit/internal/store/storetest"
+)
+
+// An hour's traffic, every hour for days, with upkeep as often as it is on a server: what is kept is what retention says, and
+// nothing grows.
+func TestDiskDoesNotGrowOverDays(t *testing.T) {
+	const retain, hours, each = 24 * time.Hour, 4 * 24, 100
+	clock := storetest.NewClock()
+	cfg := mailboxdb.Config{URL: pgtest.URL(t), Schema: pgtest.Schema(t), Now: clock.Now}
+	s := open(t, cfg)
+	sizes := make([]int64, hours)
+	waits := 0
+	for h := range hours {
+		told := &storetest.Recorder{}
+		s.Observe(told)
+		for i := range each / 10 {
+			n := note(clock.Now(), fmt.Sprintf("h%d-%d", h, i))
+			n.ExpiresAt = n.CreatedAt.Add(30 * 24 * time.Hour)
+			n.Content.Body = string(make([]byte, 2000))
+			var to []string
+			for r := range 10 {
+				to = append(to, fmt.Sprint("r", (i*10+r)%50))
+			}
+			publish(t, s, n, to...)
+		}
+		var acks []*mailbox.Settle
+		for _, it := range told.All().Stored {
+			if h > 0 || len(acks) < each-1 { // one waits from the first hour to the last
+				acks = append(acks, &mailbox.Settle{App: storetest.App, Recipient: it.Recipient, ID: it.N.ID, Pos: it.Pos, As: notification.Acked, At: clock.Now()})
+			}
+		}
+		waits += len(told.All().Stored) - len(acks)
+		if err := s.Settle(t.Context(), acks); err != nil {
+			t.Fatal(err)
+		}
+		clock.Advance(time.Hour)
+		for more := true; more; {
+			var err error
+			if more, err = s.Prune(t.Context(), clock.Now().Add(-retain)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if h%6 == 5 {
+			sizes[h] = measure(t, cfg)
+		}
+	}
+	if before, after := slices.Max(sizes[2*24:3*24]), slices.Max(sizes[3*24:]); after > before+before/10 {
+		t.Errorf("up to %d bytes on the third day, %d on the fourth", before, after)
+	}
+	if st := s.Stats(); st.Pending != int64(waits) {
+		t.Errorf("%d wait, want %d", st.Pending, waits)
+	}
+	checkKept(t, s, clock.Now().Add(-retain))
+}
+
+// checkKept compares a recipient's history with what retention says.
+func checkKept(t *testing.T, s *mailboxdb.Store, since time.Time) {
+	t.Helper()
+	kept := 0
+	for cursor, first := int64(0), true; first || cursor != 0; first = false {
+		items, next, err := s.History(t.Context(), storetest.App, "r7", 0, 13, cursor)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, it := range items {
+			kept++
+			if !it.SettledAt.IsZero() && it.SettledAt.Before(since) {
+				t.Errorf("%s is still shown", it.ID)
+			}
+		}
+		cursor = next
+	}
+	if want := 24 * 2; kept != want {
+		t.Errorf("%d in the history of a day, want %d", kept, want)
+	}
+}
+
+// measure returns the bytes of all tables, and checks that there are no more than there should be.
+func measure(t *testing.T, cfg mailboxdb.Config) (bytes int64) {
+	t.Helper()
+	c, err := pgx.Connect(t.Context(), cfg.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close(context.Background())
+	// As autovacuum would by now; it looks once a minute.
+	if _, err := c.Exec(t.Context(), fmt.Sprintf("VACUUM %[1]s.pending, %[1]s.recipient, %[1]s.hour", cfg.Schema)); err != nil {
+		t.Fatal(err)
+	}
+	var hours, days int
+	err = c.QueryRow(t.Context(), `SELECT sum(pg_total_relation_size(oid))::bigint, count(*) FILTER (WHERE relname ~ '^note_'), count(*) FILTER (WHERE relname ~ '^stub_')
+		FROM pg_class WHERE relnamespace = $1::regnamespace AND relkind = 'r'`, cfg.Schema).Scan(&bytes, &hours, &days)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if hours > 3 || days > 3 {
+		t.Errorf("there are the tables of %d hours and %d days", hours, days)
+	}
+	return bytes
+}
