@@ -200,7 +200,7 @@ func (c *cost) report(b *testing.B) {
 // BenchmarkReads reads from a store with 300,000 copies of the hour, of which every third waits, for 100,000 recipients.
 func BenchmarkReads(b *testing.B) {
 	server := pgtest.Start(b, pgtest.Options{Settings: map[string]string{"shared_buffers": "512MB", "max_wal_size": "4GB"}})
-	s := open(b, mailboxdb.Config{URL: server.URL()})
+	s := open(b, mailboxdb.Config{URL: server.URL(), MaxPending: 1 << 20})
 	acks := &acker{c: make(chan []*mailbox.Settle, 1024)}
 	var acking sync.WaitGroup
 	acking.Go(func() {
@@ -219,6 +219,15 @@ func BenchmarkReads(b *testing.B) {
 			a.To = append(a.To, fmt.Sprintf("driver-%d", i*1000+j))
 		}
 		if err := s.Append(b.Context(), []*mailbox.Append{a}); err != nil {
+			b.Fatal(err)
+		}
+	}
+	for i := range 20 {
+		var batch []*mailbox.Append
+		for j := range 1000 {
+			batch = append(batch, &mailbox.Append{N: note(time.Now(), fmt.Sprintf("heavy%d-%d", i, j)), To: []string{"heavy"}, Fresh: true})
+		}
+		if err := s.Append(b.Context(), batch); err != nil {
 			b.Fatal(err)
 		}
 	}
@@ -257,6 +266,10 @@ func BenchmarkReads(b *testing.B) {
 	})
 	run("history", func(i int) error {
 		_, _, err := s.History(b.Context(), "bench", fmt.Sprintf("driver-%d", i%100_000), 0, 50, 0)
+		return err
+	})
+	run("history of one who has 20,000", func(int) error {
+		_, _, err := s.History(b.Context(), storetest.App, "heavy", 0, 50, 0)
 		return err
 	})
 	run("recipients", func(i int) error {

@@ -166,7 +166,7 @@ func (s *Store) history(ctx context.Context, conn *pgx.Conn, set *tableSet, of m
 	}
 	now := s.nowMS()
 	for examined := 0; ; {
-		page, err := readHistory(ctx, conn, set, b[0], cursor, limit+1)
+		page, shown, err := readHistory(ctx, conn, set, b[0], cursor, limit+1)
 		if err != nil {
 			return nil, 0, err
 		}
@@ -178,7 +178,7 @@ func (s *Store) history(ctx context.Context, conn *pgx.Conn, set *tableSet, of m
 			}
 			examined++
 			cursor = page[i].pos
-			if rec := page[i].record(of.Recipient, now); status == 0 || rec.Status == status {
+			if rec := page[i].record(of.Recipient, now); shown[i] && (status == 0 || rec.Status == status) {
 				items, keys = append(items, rec), append(keys, b[0].key)
 			}
 		}
@@ -191,22 +191,24 @@ func (s *Store) history(ctx context.Context, conn *pgx.Conn, set *tableSet, of m
 	}
 }
 
-// readHistory reads copies before a position, newest first, without those whose id was used again.
-func readHistory(ctx context.Context, conn *pgx.Conn, set *tableSet, b *box, before int64, limit int) (page []row, err error) {
+// readHistory reads copies before a position, newest first, and which of them are to be shown: those that are kept, and whose
+// id was not used again. Of each table it reads no more than a page.
+func readHistory(ctx context.Context, conn *pgx.Conn, set *tableSet, b *box, before int64, limit int) (page []row, shown []bool, err error) {
 	sql := set.text("history", func() string {
-		return "SELECT " + rowColumns + " FROM (" + set.copies(set.days, "n.recipient = $1 AND n.pos < $2") + ") AS x " + set.standing() + `
-			WHERE ` + kept + ` AND NOT EXISTS (SELECT FROM (` +
-			set.copies(set.days, "n.id_key = x.id_key AND n.recipient = x.recipient AND n.id = x.id AND n.pos > x.pos") + `) AS newer)
-			ORDER BY x.pos DESC LIMIT $3`
+		return "SELECT " + kept + " AND NOT EXISTS (SELECT FROM (" +
+			set.copies(set.days, "n.id_key = x.id_key AND n.recipient = x.recipient AND n.id = x.id AND n.pos > x.pos") + ") AS newer), " + rowColumns +
+			" FROM (SELECT * FROM (" + set.copies(set.days, "n.recipient = $1 AND n.pos < $2 ORDER BY n.pos DESC LIMIT $3") +
+			") AS c ORDER BY pos DESC LIMIT $3) AS x " + set.standing() + " ORDER BY x.pos DESC"
 	})
 	rows, err := conn.Query(ctx, sql, b.key, before, limit)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	var r row
-	_, err = pgx.ForEachRow(rows, r.fields(), func() error {
-		page = append(page, r)
+	var show bool
+	_, err = pgx.ForEachRow(rows, append([]any{&show}, r.fields()...), func() error {
+		page, shown = append(page, r), append(shown, show)
 		return nil
 	})
-	return page, err
+	return page, shown, err
 }

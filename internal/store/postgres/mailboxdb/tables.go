@@ -276,9 +276,9 @@ const (
 // copies selects those for which where (about n) holds, open and settled ones, each with the number of its table: an hour,
 // or a day below zero.
 func (set *tableSet) copies(days []int64, where string) string {
-	sql := all(set.hours, "SELECT %[1]d::bigint AS src, "+noteColumns+", 0::bigint AS settled_at, 0::bigint AS delivered_at, 0 AS attempts, 0::smallint AS status FROM note_%[1]d n WHERE "+where)
+	sql := all(set.hours, "(SELECT %[1]d::bigint AS src, "+noteColumns+", 0::bigint AS settled_at, 0::bigint AS delivered_at, 0 AS attempts, 0::smallint AS status FROM note_%[1]d n WHERE "+where+")")
 	if len(days) > 0 {
-		sql += "\nUNION ALL " + all(days, "SELECT -%[1]d::bigint AS src, "+stubColumns+" FROM stub_%[1]d n WHERE "+where)
+		sql += "\nUNION ALL " + all(days, "(SELECT -%[1]d::bigint AS src, "+stubColumns+" FROM stub_%[1]d n WHERE "+where+")")
 	}
 	return sql
 }
