@@ -267,6 +267,7 @@ func TestStoreFailuresTellThePublisherToRetry(t *testing.T) {
 	}{
 		{fmt.Errorf("append: %w", mailbox.ErrNoSpace), 503, "no-space"},
 		{mailbox.ErrClosed, 503, "closing"},
+		{fmt.Errorf("append: %w", mailbox.ErrAway), 503, "store-away"},
 		{errors.New("disk on fire at /secret/path"), 503, "not-stored"},
 	} {
 		w.mailbox.setFail(c.err)

@@ -18,6 +18,8 @@ var (
 	ErrNotFound = errors.New("not found")
 	// ErrNoSpace: the disk is below its reserve; nothing was stored.
 	ErrNoSpace = errors.New("not enough free disk space")
+	// ErrAway: the store is elsewhere and cannot be reached now. What was asked may or may not have been stored.
+	ErrAway = errors.New("the store cannot be reached")
 	// ErrClosed: the store is closing. What was asked may or may not have been stored.
 	ErrClosed = errors.New("store is closed")
 )

@@ -89,6 +89,7 @@ var known = []struct {
 	{audience.ErrTaken, AddressTaken, ""},
 	{mailbox.ErrNoSpace, NoSpace, ""},
 	{mailbox.ErrClosed, Closing, ""},
+	{mailbox.ErrAway, StoreAway, ""},
 	{topic.ErrNoResponders, NobodyServes, ""},
 	{request.ErrOffline, NotConnected, ""},
 	{request.ErrBusy, WorkersBusy, ""},

@@ -181,6 +181,11 @@ var (
 		slug: "refused", title: "Refused", status: http.StatusBadRequest,
 		page: "The server refuses a session with what the request asks for; \"detail\" gives its reason. Coming back with the same request does not help.",
 	}
+	StoreAway = Type{
+		slug: "store-away", title: "Database is away", status: http.StatusServiceUnavailable, retry: retryStore,
+		detail: "the database does not answer; what was asked may have been stored: retry with the same id",
+		page:   "The server cannot reach its database (PostgreSQL). What was asked may have been stored: retry with the same id, which makes a duplicate harmless, after the time in Retry-After. Topics and requests go on meanwhile, and so do live sessions.",
+	}
 	StoreDamaged = Type{
 		slug: "store-damaged", title: "Stored data is damaged", status: http.StatusServiceUnavailable, retry: 30 * time.Second,
 		page: "The server has found that a file of its own is not as it was written, so it stores nothing more; \"detail\" says what is damaged. Its operator has to repair it: godwit doctor --verify tells more. Retry later with the same id.",
@@ -244,7 +249,7 @@ func Types() []Type {
 		AddressTaken, AuthUnavailable, BadInput, BadJSON, BadToken, BodyIncomplete, BodyTimeout, BusUnavailable, Busy, Canceled, ChannelDisabled, ChannelUnused,
 		ChannelUnable, ChannelUnconfigured, Closing, Forbidden, HeadersTooLarge, HTTPVersion, IDConflict, IdempotencyMismatch, Internal, MailboxFull,
 		MethodNotAllowed, NoAnswer, NobodyServes, NoSpace, NoSuchPath, NoSuchProfile, NoSuchSession, NotConnected, NotFound, NotReady, NotStored,
-		NotSupported, Origin, ProfileRunning, RateLimited, ConnectRate, Refused, StoreDamaged, Subprotocol, Timeout, TooLarge, TooMany, TooManyOfOne,
+		NotSupported, Origin, ProfileRunning, RateLimited, ConnectRate, Refused, StoreAway, StoreDamaged, Subprotocol, Timeout, TooLarge, TooMany, TooManyOfOne,
 		Unauthenticated, Unavailable, UnknownApp, UnsupportedEncoding, UpgradeRequired, WorkerGone, WorkersBusy, WrongState,
 	}
 }

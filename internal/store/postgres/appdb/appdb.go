@@ -82,8 +82,11 @@ func (s *Store) change(ctx context.Context, op string, f func(context.Context, p
 
 // known puts the words of the capabilities on errors of the database.
 func known(err error) error {
-	if pgdb.NoSpace(err) {
+	switch {
+	case pgdb.NoSpace(err):
 		return fmt.Errorf("%w: %w", mailbox.ErrNoSpace, err)
+	case pgdb.Away(err):
+		return fmt.Errorf("%w: %w", mailbox.ErrAway, err)
 	}
 	return err
 }

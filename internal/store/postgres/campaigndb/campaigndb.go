@@ -88,6 +88,8 @@ func (s *Store) known(err error) error {
 		return fmt.Errorf("%w: %w", mailbox.ErrClosed, err)
 	case pgdb.NoSpace(err):
 		return fmt.Errorf("%w: %w", mailbox.ErrNoSpace, err)
+	case pgdb.Away(err):
+		return fmt.Errorf("%w: %w", mailbox.ErrAway, err)
 	}
 	return err
 }

@@ -219,6 +219,26 @@ func TestAValueThatTheDatabaseRefusesSpoilsNobodyElsesRegistration(t *testing.T)
 	}
 }
 
+func TestADatabaseThatIsAwayIsCalledSo(t *testing.T) {
+	server := pgtest.Start(t, pgtest.Options{})
+	s := openAt(t, Config{URL: server.URL()})
+	server.Kill()
+	for name, call := range map[string]func() error{
+		"list":     func() error { _, err := s.List(t.Context(), "app", 1, 0); return err },
+		"read":     func() error { _, err := s.Endpoint(t.Context(), "app", audience.ID{}); return err },
+		"register": func() error { _, err := s.Register(t.Context(), "app", []audience.Registration{chat(1)}); return err },
+		"own":      func() error { _, err := s.Own(t.Context(), "app"); return err },
+	} {
+		if err := call(); !errors.Is(err, mailbox.ErrAway) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	server.Restart(t)
+	if _, err := s.Register(t.Context(), "app", []audience.Registration{chat(1)}); err != nil {
+		t.Errorf("when it is back: %v", err)
+	}
+}
+
 func TestAClosedStoreRegistersNobody(t *testing.T) {
 	s := openAt(t, config(t, nil))
 	if err := s.Close(); err != nil {

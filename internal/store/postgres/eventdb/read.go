@@ -3,10 +3,12 @@ package eventdb
 import (
 	"context"
 	"errors"
+	"fmt"
 
 	"github.com/jackc/pgx/v5"
 
 	"godwit.dev/godwit/internal/event"
+	"godwit.dev/godwit/internal/mailbox"
 	"godwit.dev/godwit/internal/store/eventlog"
 	"godwit.dev/godwit/internal/store/postgres/pgdb"
 )
@@ -64,6 +66,9 @@ func (l *Log) known(err error) error {
 	case <-l.closing:
 		return errors.Join(eventlog.ErrClosed, err)
 	default:
-		return err
 	}
+	if pgdb.Away(err) {
+		return fmt.Errorf("%w: %w", mailbox.ErrAway, err)
+	}
+	return err
 }

@@ -153,6 +153,8 @@ func (s *Store) storeError(op string, err error) error {
 		return fmt.Errorf("%s: %w: %w", op, mailbox.ErrNoSpace, err)
 	case errors.Is(err, pgdb.ErrClosed) || s.closed() && !errors.Is(err, mailbox.ErrClosed):
 		return fmt.Errorf("%s: %w: %w", op, mailbox.ErrClosed, err)
+	case pgdb.Away(err) || errors.Is(err, errNoAnswer):
+		return fmt.Errorf("%s: %w: %w", op, mailbox.ErrAway, err)
 	}
 	return fmt.Errorf("%s: %w", op, err)
 }

@@ -1,11 +1,14 @@
 package objectdb_test
 
 import (
+	"errors"
 	"testing"
 	"time"
 
 	"go.uber.org/goleak"
 
+	"godwit.dev/godwit/internal/mailbox"
+	"godwit.dev/godwit/internal/object"
 	"godwit.dev/godwit/internal/signal"
 	"godwit.dev/godwit/internal/store/postgres/objectdb"
 	"godwit.dev/godwit/internal/store/postgres/pgtest"
@@ -70,4 +73,26 @@ func TestConformanceAfterAKill(t *testing.T) {
 			},
 		}
 	})
+}
+
+func TestADatabaseThatIsAwayIsCalledSo(t *testing.T) {
+	server := pgtest.Start(t, pgtest.Options{})
+	s := openAt(t, objectdb.Config{URL: server.URL()})
+	k := object.Key{Group: "north", Object: "a"}
+	put := func() error {
+		return s.Put(t.Context(), []*signal.Put{{App: "app", Key: k, At: time.Now()}})
+	}
+	server.Kill()
+	done := make(chan error, 1)
+	s.Save(&signal.Save{ID: signal.ClientID{App: "app", Recipient: "r", Device: "d"}, Keys: []object.Key{k}, SeenAt: time.Now(), Done: func(err error) { done <- err }})
+	_, err := s.Get(t.Context(), "app", []object.Key{k})
+	for name, err := range map[string]error{"put": put(), "save": <-done, "get": err} {
+		if !errors.Is(err, mailbox.ErrAway) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	server.Restart(t)
+	if err := put(); err != nil {
+		t.Errorf("when it is back: %v", err)
+	}
 }
