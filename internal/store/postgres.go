@@ -70,7 +70,7 @@ func (s *Stores) openPostgres(ctx context.Context, cfg Config) error {
 		return err
 	}
 	s.Endpoints, s.Campaigns = campaigns, campaigns
-	s.parts = append(s.parts, Part{Name: "campaign store", Close: campaigns.Close})
+	s.parts = append(s.parts, Part{Name: "campaign store", Close: campaigns.Close, metrics: campaigns.EndpointMetrics()})
 	return nil
 }
 

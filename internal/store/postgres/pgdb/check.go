@@ -42,16 +42,17 @@ func (db *DB) checkSessions(ctx context.Context) error {
 	}
 	defer idle.Release()
 	const session = "SELECT pg_backend_pid()"
+	const unprepared = pgx.QueryExecModeExec // as one that is prepared may fail first, or be prepared anew by the pooler
 	for range pooledRounds {
 		var before, other, after int
-		if err := idle.QueryRow(ctx, session).Scan(&before); err != nil {
+		if err := idle.QueryRow(ctx, session, unprepared).Scan(&before); err != nil {
 			return pooled(err)
 		}
 		err := pgx.BeginFunc(ctx, db.pool, func(tx pgx.Tx) error {
-			if err := tx.QueryRow(ctx, session).Scan(&other); err != nil {
+			if err := tx.QueryRow(ctx, session, unprepared).Scan(&other); err != nil {
 				return err
 			}
-			return idle.QueryRow(ctx, session).Scan(&after)
+			return idle.QueryRow(ctx, session, unprepared).Scan(&after)
 		})
 		if err != nil {
 			return pooled(err)
@@ -63,10 +64,10 @@ func (db *DB) checkSessions(ctx context.Context) error {
 	return nil
 }
 
-// pooled recognises a statement that was prepared in another session.
+// pooled recognises a pooler that takes no transactions at all (pool_mode=statement).
 func pooled(err error) error {
 	var pg *pgconn.PgError
-	if errors.As(err, &pg) && (pg.Code == "26000" || pg.Code == "42P05") {
+	if errors.As(err, &pg) && pg.Code == "08P01" {
 		return ErrPooled
 	}
 	return fmt.Errorf("compare sessions: %w", err)
