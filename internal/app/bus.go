@@ -3,12 +3,16 @@ package app
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"fmt"
+	"net/http"
 	"os"
+	"time"
 
 	"godwit.dev/godwit/internal/bus"
 	"godwit.dev/godwit/internal/certs"
 	"godwit.dev/godwit/internal/cluster"
+	"godwit.dev/godwit/internal/gateway"
 	"godwit.dev/godwit/internal/httpapi"
 )
 
@@ -95,6 +99,33 @@ func (a *App) line(name string) cluster.Opener {
 	return func(got func(string, []byte), lost func()) (cluster.Line, error) {
 		return a.bus.Line(name, bus.LineConfig{Got: got, Lost: lost})
 	}
+}
+
+// What nodes ask each other beside what package cluster does.
+const (
+	whatForward    = "forward"
+	forwardAtOnce  = 1024 // polls that wait, most of them
+	forwardedLasts = 2 * time.Minute
+)
+
+// forwarder carries posts and polls to the node of their session; nil: it is alone.
+func (a *App) forwarder() *gateway.Forwarder {
+	if a.cluster == nil {
+		return nil
+	}
+	return &gateway.Forwarder{Node: a.boot, Ask: func(ctx context.Context, node string, request any) (json.RawMessage, error) {
+		return a.cluster.AskOne(ctx, node, whatForward, request)
+	}}
+}
+
+// serveForwarded carries out what other nodes forward.
+func (a *App) serveForwarded(handlers map[string]http.Handler) {
+	if a.cluster == nil {
+		return
+	}
+	a.cluster.Answer(whatForward, forwardedLasts, forwardAtOnce, func(ctx context.Context, request json.RawMessage) (any, error) {
+		return gateway.Serve(ctx, handlers, request)
+	})
 }
 
 // sessions is what the API asks about live sessions: those of all nodes.

@@ -196,6 +196,7 @@ func (a *App) pages() (http.Handler, error) {
 // handler is everything on the HTTP listener.
 func (a *App) handler() (http.Handler, error) {
 	posting := gateway.NewPostingClients(a.access)
+	posting.ForwardTo(a.forwarder())
 	poll := pollgate.New(pollgate.Config{Hub: a.hub, Posting: posting, Origins: a.access, Log: a.log})
 	a.steps.addClose("polls", time.Second, poll.Close)
 	pages, err := a.pages()
@@ -210,6 +211,7 @@ func (a *App) handler() (http.Handler, error) {
 		"/ui/":        pages,
 		"/v1/stream":  ssegate.New(ssegate.Config{Hub: a.hub, Posting: posting, Origins: a.access, Reactor: a.reactor, Log: a.log}),
 	}
+	a.serveForwarded(map[string]http.Handler{"/v1/frames": posting, "/v1/poll": poll})
 	api := httpapi.New(httpapi.Config{
 		Publisher: a.publisher, Mailbox: a.mailbox, Objects: a.objects, Topics: a.topics, Requests: a.requests, Services: a.access, Presence: a.sessions(), Events: a.stores.Events, Access: a.access, Keys: a.access, Apps: a.access, Channels: a.channels, Hooks: a.hooks, Campaigns: a.sending,
 		Log: a.log, Registry: a.registry, PublishLimit: a.keyLimit.Take,

@@ -66,6 +66,10 @@ func newClustered(c *Cluster, log *slog.Logger) (*embedded, error) {
 	return e, e.start()
 }
 
+// maxBetweenNodes is the largest message on a line: what MaxPayload allows, as base64 in JSON. Apps' messages stay below
+// MaxPayload.
+const maxBetweenNodes = 2 * MaxPayload
+
 // join has the server listen for other nodes and connect to them. It has to listen for clients too, or its routes would
 // never start: on loopback, at a port that the system chooses, and nobody has the secrets that Check asks for.
 func (c *Cluster) join(o *server.Options) {
@@ -73,6 +77,7 @@ func (c *Cluster) join(o *server.Options) {
 	port, _ := strconv.Atoi(text)
 	o.ServerName = c.Node + "/" + c.Boot
 	o.DontListen, o.Host, o.Port = false, "127.0.0.1", server.RANDOM_PORT
+	o.MaxPayload = maxBetweenNodes
 	for _, name := range []string{Mailboxes, Objects} {
 		o.Accounts = append(o.Accounts, server.NewAccount(name))
 	}

@@ -184,6 +184,9 @@ func (l *link) message(ctx context.Context, to string, m topic.Message) (*nats.M
 	if err := m.Header.Check(); err != nil {
 		return nil, err
 	}
+	if len(m.Data) > MaxPayload {
+		return nil, problem(nats.ErrMaxPayload)
+	}
 	if !l.conn.Load().IsConnected() {
 		return nil, errAway
 	}

@@ -15,8 +15,7 @@ import (
 // How nodes ask each other.
 const (
 	askPatience = 250 * time.Millisecond // for the answers of all
-	answerers   = 4                      // questions answered at once
-	mostAsked   = 1024                   // that wait to be answered; further ones are not
+	mostAsked   = 8                      // times as many of a kind wait as are answered at once; further ones are not
 )
 
 // question is the body of kindAsk, answer that of kindAnswer.
@@ -40,15 +39,15 @@ type asks struct {
 	mu       sync.Mutex
 	last     uint64
 	waiting  map[uint64]chan reply
-	handlers map[string]handler
-	running  chan struct{}
-	queued   int
+	handlers map[string]*handler
 	wg       sync.WaitGroup
 }
 
 type handler struct {
 	do       Handler
 	patience time.Duration
+	running  chan struct{} // has room for those that are answered at once
+	queued   int           // guarded by asks.mu
 }
 
 type reply struct {
@@ -58,17 +57,16 @@ type reply struct {
 
 func (a *asks) init() {
 	a.waiting = make(map[uint64]chan reply)
-	a.handlers = make(map[string]handler)
-	a.running = make(chan struct{}, answerers)
+	a.handlers = make(map[string]*handler)
 }
 
 func (a *asks) wait() { a.wg.Wait() }
 
-// Answer has questions of a kind answered here, which may take as long as patience.
-func (c *Cluster) Answer(what string, patience time.Duration, do Handler) {
+// Answer has questions of a kind answered here, some at once, each of which may take as long as patience.
+func (c *Cluster) Answer(what string, patience time.Duration, atOnce int, do Handler) {
 	c.asks.mu.Lock()
 	defer c.asks.mu.Unlock()
-	c.asks.handlers[what] = handler{do, patience}
+	c.asks.handlers[what] = &handler{do: do, patience: patience, running: make(chan struct{}, atOnce)}
 }
 
 // askAll asks all other nodes and hands over each answer, one after the other. complete: no node that may be alive is
@@ -80,7 +78,7 @@ func (c *Cluster) askAll(ctx context.Context, what string, body any, each func(j
 	}
 	id, got := c.asks.open(len(boots))
 	defer c.asks.end(id)
-	c.publish(allNodes, message{kind: kindAsk, body: text(question{ID: id, What: what, Body: text(body)})})
+	_ = c.publish(allNodes, message{kind: kindAsk, body: text(question{ID: id, What: what, Body: text(body)})})
 	timer := time.NewTimer(askPatience)
 	defer timer.Stop()
 	for len(boots) > 0 {
@@ -115,7 +113,9 @@ func (c *Cluster) AskOne(ctx context.Context, boot, what string, body any) (json
 	}
 	id, got := c.asks.open(1)
 	defer c.asks.end(id)
-	c.publish(oneNode+boot, message{kind: kindAsk, body: text(question{ID: id, What: what, Body: text(body)})})
+	if err := c.publish(oneNode+boot, message{kind: kindAsk, body: text(question{ID: id, What: what, Body: text(body)})}); err != nil {
+		return nil, err
+	}
 	select {
 	case r := <-got:
 		if r.Err != "" {
@@ -123,7 +123,7 @@ func (c *Cluster) AskOne(ctx context.Context, boot, what string, body any) (json
 		}
 		return r.Body, nil
 	case <-ctx.Done():
-		return nil, ErrNoNode
+		return nil, context.Cause(ctx)
 	}
 }
 
@@ -167,46 +167,46 @@ func (c *Cluster) gotAsk(m *message) {
 	}
 	a := &c.asks
 	a.mu.Lock()
-	h, known := a.handlers[q.What]
-	full := a.queued >= mostAsked || c.ctx.Err() != nil
-	if !full {
-		a.queued++
+	h := a.handlers[q.What]
+	full := c.ctx.Err() != nil || h != nil && h.queued >= mostAsked*cap(h.running)
+	if h != nil && !full {
+		h.queued++
 		a.wg.Add(1)
 	}
 	a.mu.Unlock()
-	if full {
-		return
+	switch {
+	case full: // who asks finds that nobody answers
+	case h == nil:
+		_ = c.publish(oneNode+m.from, message{kind: kindAnswer, body: text(answer{ID: q.ID, Err: "this node's version does not know " + q.What})})
+	default:
+		from := m.from
+		go func() {
+			defer a.wg.Done()
+			c.answer(h, q, from)
+			a.mu.Lock()
+			h.queued--
+			a.mu.Unlock()
+		}()
 	}
-	from := m.from
-	go func() {
-		defer a.wg.Done()
-		r := answer{ID: q.ID}
-		if known {
-			c.answer(h, q, &r)
-		} else {
-			r.Err = "this node's version does not know " + q.What
-		}
-		a.mu.Lock()
-		a.queued--
-		a.mu.Unlock()
-		c.publish(oneNode+from, message{kind: kindAnswer, body: text(r)})
-	}()
 }
 
-func (c *Cluster) answer(h handler, q question, r *answer) {
+func (c *Cluster) answer(h *handler, q question, to string) {
 	ctx, cancel := context.WithTimeoutCause(c.ctx, h.patience, fmt.Errorf("%s took longer than %s", q.What, h.patience))
 	defer cancel()
+	r := answer{ID: q.ID}
 	select {
-	case c.asks.running <- struct{}{}:
-		defer func() { <-c.asks.running }()
+	case h.running <- struct{}{}:
+		v, err := h.do(ctx, q.Body)
+		<-h.running
+		if err != nil {
+			r.Err = err.Error()
+		} else {
+			r.Body = text(v)
+		}
 	case <-ctx.Done():
 		r.Err = context.Cause(ctx).Error()
-		return
 	}
-	v, err := h.do(ctx, q.Body)
-	if err != nil {
-		r.Err = err.Error()
-		return
+	if err := c.publish(oneNode+to, message{kind: kindAnswer, body: text(r)}); err != nil { // too large, most likely
+		_ = c.publish(oneNode+to, message{kind: kindAnswer, body: text(answer{ID: q.ID, Err: err.Error()})})
 	}
-	r.Body = text(v)
 }

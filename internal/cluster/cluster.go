@@ -31,7 +31,7 @@ type Opener func(got func(subject string, data []byte), lost func()) (Line, erro
 
 // Roll knows which nodes are alive by another way than the bus: the store that they share.
 type Roll interface {
-	// Alive lists the boots of the nodes that have lately shown that they live.
+	// Alive lists the names of the nodes that have lately shown that they live.
 	Alive(ctx context.Context) ([]string, error)
 }
 
@@ -109,7 +109,7 @@ func (c *Cluster) Close() error {
 	c.stop()
 	c.ended.Wait()
 	c.asks.wait()
-	c.publish(allNodes, message{kind: kindBye})
+	_ = c.publish(allNodes, message{kind: kindBye})
 	ctx, cancel := context.WithTimeout(context.Background(), byePatience)
 	defer cancel()
 	_ = c.line.Flush(ctx) // a node that does not hear it finds out by itself
@@ -124,15 +124,17 @@ const (
 	oneNode  = "n."
 )
 
-// publish sends a message. What cannot be sent now the line counts, and others learn of it with the next beat.
-func (c *Cluster) publish(subject string, m message) {
+// publish sends a message. What cannot be sent now the line counts, and others learn of it with the next beat: only who
+// waits for an answer needs the error.
+func (c *Cluster) publish(subject string, m message) error {
 	m.from = c.cfg.Boot
 	buf, _ := buffers.Get().(*[]byte)
 	*buf = m.append((*buf)[:0])
-	_ = c.line.Publish(subject, *buf)
+	err := c.line.Publish(subject, *buf)
 	if cap(*buf) <= keepBuffer {
 		buffers.Put(buf)
 	}
+	return err
 }
 
 var buffers = sync.Pool{New: func() any { return new([]byte) }}

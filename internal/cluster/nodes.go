@@ -89,7 +89,7 @@ func (c *Cluster) say() {
 		Sessions: c.hub.Load().Live(), NowMS: c.cfg.Now().UnixMilli(), Drains: ns.drains,
 	}
 	ns.mu.Unlock()
-	c.publish(allNodes, message{kind: kindBeat, body: text(b)})
+	_ = c.publish(allNodes, message{kind: kindBeat, body: text(b)})
 }
 
 // forgetGone drops nodes that were not heard of for long, and reports whether some are missing.
@@ -115,6 +115,9 @@ func (c *Cluster) forgetGone(now time.Time) (missing bool) {
 	return missing
 }
 
+// unheard begins what stands for the boot of a node that the roll knows and the bus does not.
+const unheard = "?"
+
 // callRoll drops nodes that do not live, and learns of those that live and are not heard.
 func (c *Cluster) callRoll() {
 	if c.cfg.Roll == nil {
@@ -127,15 +130,18 @@ func (c *Cluster) callRoll() {
 	now, ns := time.Now(), &c.nodes
 	ns.mu.Lock()
 	var gone []*node
+	known := map[string]bool{c.cfg.Node: true}
 	for boot, n := range ns.by {
-		if now.Sub(n.heard) > silentAfter && !slices.Contains(alive, boot) {
+		if now.Sub(n.heard) > silentAfter && !slices.Contains(alive, n.Node) {
 			gone = append(gone, n)
 			delete(ns.by, boot)
+			continue
 		}
+		known[n.Node] = true
 	}
-	for _, boot := range alive {
-		if ns.by[boot] == nil && boot != c.cfg.Boot {
-			ns.by[boot] = &node{boot: boot} // never heard: missing
+	for _, name := range alive {
+		if !known[name] {
+			ns.by[unheard+name] = &node{beat: beat{Node: name}, boot: unheard + name}
 		}
 	}
 	ns.others.Store(int32(len(ns.by)))
@@ -173,7 +179,18 @@ func (c *Cluster) gotBeat(m *message) {
 		ns.others.Store(int32(len(ns.by)))
 	}
 	n.beat, n.heard, n.offset = b, time.Now(), time.UnixMilli(b.NowMS).Sub(c.cfg.Now())
+	var former []*node // boots of the same name
+	for boot, o := range ns.by {
+		if first && o.Node == b.Node && o != n {
+			former = append(former, o)
+			delete(ns.by, boot)
+		}
+	}
+	ns.others.Store(int32(len(ns.by)))
 	ns.mu.Unlock()
+	for _, o := range former {
+		c.presence.forgetNode(o.boot)
+	}
 	if first {
 		c.log.Info("a node has joined", "node", b.Node, "boot", m.from, "version", b.Version)
 		c.say()

@@ -347,7 +347,7 @@ func (c *Cluster) tellOf(at mailbox.Address, ask bool) {
 }
 
 func (c *Cluster) tellHere(at mailbox.Address, h here) {
-	c.publish(subjectOf(at.App, at.Recipient), message{kind: kindHere, app: at.App, recipient: at.Recipient, body: text(h)})
+	_ = c.publish(subjectOf(at.App, at.Recipient), message{kind: kindHere, app: at.App, recipient: at.Recipient, body: text(h)})
 }
 
 func (c *Cluster) devices(at mailbox.Address) (list []device) {

@@ -21,7 +21,7 @@ func (c *Cluster) Route(items []mailbox.Item) {
 	}
 	for i := range items {
 		it := &items[i]
-		c.publish(subjectOf(it.N.App, it.Recipient), message{kind: kindItem, app: it.N.App, recipient: it.Recipient, item: it})
+		_ = c.publish(subjectOf(it.N.App, it.Recipient), message{kind: kindItem, app: it.N.App, recipient: it.Recipient, item: it})
 	}
 	c.counts.routed.Add(uint64(len(items)))
 }
@@ -34,7 +34,7 @@ func (c *Cluster) Settled(done []mailbox.Settled) {
 	}
 	for i := range done {
 		d := &done[i]
-		c.publish(subjectOf(d.App, d.Recipient), message{
+		_ = c.publish(subjectOf(d.App, d.Recipient), message{
 			kind: kindSettled, app: d.App, recipient: d.Recipient, body: text(settled{ID: d.ID, Pos: d.Pos, As: d.As, Device: d.Device}),
 		})
 	}

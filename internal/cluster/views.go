@@ -59,6 +59,9 @@ func (c *Cluster) Drain() {
 	c.say()
 }
 
+// viewsAtOnce is how many questions of a kind about sessions are answered at once.
+const viewsAtOnce = 4
+
 // Kinds of questions about sessions.
 const (
 	whatSessions   = "sessions"
@@ -82,7 +85,7 @@ type askSlowest struct {
 
 // answerAs has a question answered from its body.
 func answerAs[Q any](c *Cluster, what string, do func(ctx context.Context, q Q) (any, error)) {
-	c.Answer(what, askPatience, func(ctx context.Context, body json.RawMessage) (any, error) {
+	c.Answer(what, askPatience, viewsAtOnce, func(ctx context.Context, body json.RawMessage) (any, error) {
 		var q Q
 		if err := json.Unmarshal(body, &q); err != nil {
 			return nil, err

@@ -22,6 +22,7 @@ const (
 // POST /v1/frames.
 type PostingClients struct {
 	origins Origins
+	forward *Forwarder // nil: there are no other nodes
 	mu      sync.RWMutex
 	clients map[string]*PostingClient
 }
@@ -29,6 +30,14 @@ type PostingClients struct {
 // NewPostingClients begins with none.
 func NewPostingClients(o Origins) *PostingClients {
 	return &PostingClients{origins: o, clients: make(map[string]*PostingClient)}
+}
+
+// ForwardTo has posts for sessions of other nodes carried out there. It comes before the first request.
+func (p *PostingClients) ForwardTo(f *Forwarder) { p.forward = f }
+
+// Forward answers a request for a session of another node; see Forwarder.
+func (p *PostingClients) Forward(w http.ResponseWriter, r *http.Request, session string, body []byte) bool {
+	return p.forward.Forward(w, r, session, body)
 }
 
 // Add makes a welcomed client known. The id alone is the right to post: it has 128 random bits.
@@ -78,6 +87,11 @@ func (p *PostingClients) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	client := p.Find(body.Session)
 	if client == nil {
+		if p.forward != nil {
+			if again, err := json.Marshal(body); err == nil && p.Forward(w, r, body.Session, again) {
+				return
+			}
+		}
 		Fail(w, NoSession())
 		return
 	}

@@ -137,7 +137,9 @@ func (g *Gateway) poll(w http.ResponseWriter, r *http.Request, id string, wait t
 	c := g.sessions[id]
 	g.mu.Unlock()
 	if c == nil {
-		gateway.Fail(w, gateway.NoSession())
+		if !g.cfg.Posting.Forward(w, r, id, nil) {
+			gateway.Fail(w, gateway.NoSession())
+		}
 		return
 	}
 	over := c.take()
