@@ -42,7 +42,8 @@ import (
 type Options struct {
 	Log     *slog.Logger
 	Version string
-	VFS     string // of what must not be lost, for fault injection
+	VFS     string          // of what must not be lost, for fault injection
+	Drain   <-chan struct{} // has an element once the node is to send its sessions away; nil: never
 }
 
 // App is a running server.
@@ -53,7 +54,8 @@ type App struct {
 
 	steps    steps
 	failed   chan error    // the first failure that ends the server
-	draining chan struct{} // closed when it stops
+	draining chan struct{} // closed when it stops or drains
+	unready  sync.Once
 	stopping atomic.Bool
 	stopOnce sync.Once
 	stopErr  error
@@ -126,7 +128,7 @@ func Start(ctx context.Context, cfg *config.Config, opts Options) (*App, error) 
 	begun := time.Now()
 	for _, start := range []func(context.Context) error{
 		a.startProcess, a.startStores, a.startAccess, a.startBus, a.startObjects, a.startTopics, a.startRequests, a.startMailbox, a.startChannels, a.startHooks, a.startSending, a.startBots, a.startMemory, a.startConnections,
-		a.listen, a.announce,
+		a.listen, a.announce, a.startDrain,
 	} {
 		err := start(ctx)
 		if err == nil && ctx.Err() != nil {
@@ -198,6 +200,12 @@ func (a *App) announce(context.Context) error {
 		return err
 	}
 	a.steps.addClose("addresses", time.Second, func() error { return datadir.RemoveAddresses(a.cfg.Data) })
+	return nil
+}
+
+// startDrain waits for being told to drain.
+func (a *App) startDrain(context.Context) error {
+	a.steps.addRun("drain", time.Second, func(ctx context.Context) error { return a.runDrain(ctx, a.opts.Drain) }, a.fail)
 	return nil
 }
 

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net/http"
 	"os"
+	"strings"
 	"time"
 
 	"godwit.dev/godwit/internal/bus"
@@ -14,6 +15,7 @@ import (
 	"godwit.dev/godwit/internal/cluster"
 	"godwit.dev/godwit/internal/gateway"
 	"godwit.dev/godwit/internal/httpapi"
+	"godwit.dev/godwit/internal/httpapi/operator"
 )
 
 // startBus starts what carries topics and requests, and joins nodes. It is stopped after the sessions, which use it.
@@ -134,4 +136,33 @@ func (a *App) sessions() httpapi.Presence {
 		return a.cluster
 	}
 	return a.hub
+}
+
+// view is what this node knows of the others.
+func (a *App) view(context.Context) (v operator.ClusterView, err error) {
+	if a.cluster == nil {
+		return v, nil
+	}
+	v.Nodes = append(v.Nodes, operator.NodeView{State: "self", Boot: a.boot})
+	for _, n := range a.cluster.Nodes() {
+		state := "alive"
+		switch {
+		case n.Missing:
+			state = "missing"
+		case n.Drains:
+			state = "draining"
+		}
+		v.Nodes = append(v.Nodes, operator.NodeView{
+			Name: n.Name, Boot: n.Boot, Version: n.Version, State: state, Sessions: n.Sessions, UptimeS: n.Up.Seconds(),
+			ClockOffsetMS: n.Offset.Milliseconds(), HeardAgoMS: n.Heard.Milliseconds(),
+		})
+	}
+	routes, _ := a.bus.Routes()
+	for _, r := range routes {
+		_, boot, _ := strings.Cut(r.Name, "/")
+		v.Routes = append(v.Routes, operator.RouteView{
+			Boot: boot, Address: r.Addr, OutBytes: r.Traffic[0], InBytes: r.Traffic[1], PendingBytes: int64(r.Pending),
+		})
+	}
+	return v, nil
 }

@@ -110,7 +110,7 @@ func (a *App) listen(ctx context.Context) error {
 		}
 	}
 	a.steps.addPolite("session goodbyes", a.share(), a.hub.Shutdown)
-	a.steps.addClose("readiness", time.Second, func() error { close(a.draining); return nil })
+	a.steps.addClose("readiness", time.Second, func() error { a.notReady(); return nil })
 	a.steps.addClose("accepting", time.Second, func() error {
 		for _, stop := range []func(){stopHTTP, stopGRPC, stopNATS} {
 			if stop != nil {
@@ -217,7 +217,7 @@ func (a *App) handler() (http.Handler, error) {
 		Log: a.log, Registry: a.registry, PublishLimit: a.keyLimit.Take,
 		Endpoints: a.endpoints, Signups: a.signups,
 		Gateway: frontgate.New(frontgate.Config{Asker: a.requests, Access: a.access, Log: a.log}),
-		Figures: a.figures, Mount: mount, Draining: a.draining, Version: a.opts.Version, Node: a.node(),
+		Figures: a.figures, Mount: mount, Draining: a.draining, Version: a.opts.Version, Node: a.node(), Cluster: a.view,
 	})
 	if a.cfg.Dev && !a.cfg.DevAnyAddress && a.tlsFor == nil { // a certificate says which names are meant
 		return localHosts(api), nil

@@ -32,7 +32,9 @@ precedence. With --dev it serves the app demo whose API key is dev, to this mach
 			for _, name := range config.UnknownEnv(p.environ) {
 				log.Debug("environment variable is not a setting", "name", name)
 			}
-			err = app.Run(cmd.Context(), c, app.Options{Log: log, Version: Version}, func(a datadir.Addresses) {
+			told, untold := drainSignal()
+			defer untold()
+			err = app.Run(cmd.Context(), c, app.Options{Log: log, Version: Version, Drain: told}, func(a datadir.Addresses) {
 				p.sayReady(c, a)
 			})
 			if err != nil {

@@ -78,6 +78,7 @@ type Config struct {
 	Mount map[string]http.Handler
 	// Gateway takes what is below /gw/, with its path as it was sent.
 	Gateway http.Handler
+	Cluster operator.Clusters // what is known of other nodes; nil: there are none
 	// Draining, when closed, ends event feeds so that the server can stop.
 	Draining <-chan struct{}
 	Version  string

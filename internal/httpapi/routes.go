@@ -35,7 +35,7 @@ func routes(cfg *Config) []route {
 	})
 	o := operator.New(operator.Parts{
 		Mailbox: cfg.Mailbox, Presence: cfg.Presence, Keys: cfg.Keys, Channels: cfg.Channels, Hooks: cfg.Hooks, Gateway: cfg.Services, Log: cfg.Log,
-		Registry: cfg.Registry, Figures: cfg.Figures, Draining: cfg.Draining, Version: cfg.Version, Node: cfg.Node,
+		Registry: cfg.Registry, Figures: cfg.Figures, Cluster: cfg.Cluster, Draining: cfg.Draining, Version: cfg.Version, Node: cfg.Node,
 	})
 	return []route{
 		{pattern: "POST /v1/notifications", role: access.Publish, serve: b.Publish},
@@ -125,6 +125,7 @@ func routes(cfg *Config) []route {
 		{pattern: "DELETE /v1/hooks/{name}", role: access.Admin, serve: o.DeleteHook},
 		{pattern: "POST /v1/hooks/{name}/replay", role: access.Admin, serve: o.ReplayHook},
 
+		{pattern: "GET /v1/cluster", role: access.Read, serve: o.Cluster},
 		{pattern: "GET /v1/stats", role: access.Read, serve: o.Stats},
 		{pattern: "GET /metrics", serve: o.Metrics()},
 		{pattern: "GET /debug/pprof/{name}", role: access.Admin, serve: o.Profile, stream: true},

@@ -182,6 +182,37 @@ func (h *Hub) Shutdown(ctx context.Context) error {
 	return h.reg.wait(ctx)
 }
 
+// How a drained node sends its sessions away: some at a time, so that the other nodes take them one after the other.
+const (
+	drainPerSec = 1000
+	drainMost   = time.Minute
+	drainEvery  = 50 * time.Millisecond
+)
+
+// Drain refuses new sessions and sends those that are here away, spread over up to a minute. It returns when all are gone
+// or ctx ends.
+func (h *Hub) Drain(ctx context.Context) error {
+	h.closing.Store(true)
+	all := h.reg.all()
+	spread := min(time.Second+time.Duration(len(all))*time.Second/drainPerSec, drainMost)
+	batch := max(1, len(all)/int(spread/drainEvery))
+	tick := time.NewTicker(drainEvery)
+	defer tick.Stop()
+	for len(all) > 0 {
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+		n := min(batch, len(all))
+		for _, s := range all[:n] {
+			s.Goodbye(frame.Goodbye{Reason: "shutdown", RetryAfter: time.Duration(mrand.Int64N(int64(time.Second)))})
+		}
+		all = all[n:]
+	}
+	return h.reg.wait(ctx)
+}
+
 // Close stops the hub's goroutines. Sessions that are left are not told.
 func (h *Hub) Close() error {
 	h.closing.Store(true)

@@ -2,6 +2,8 @@ package session
 
 import (
 	"context"
+	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -273,6 +275,36 @@ func TestShutdownSaysGoodbyeWithASpreadRetry(t *testing.T) {
 		}
 		w.expect(c, "welcome", "goodbye shutdown")
 		w.expect(w.connect(frame.Hello{Recipient: "bert"}), "goodbye shutdown")
+	})
+}
+
+func TestDrainSendsSessionsAwaySpread(t *testing.T) {
+	inWorld(t, func(w *world) {
+		const n = 3000
+		all := make([]*wire, n)
+		for i := range all {
+			all[i] = w.connect(frame.Hello{App: "demo", Recipient: fmt.Sprintf("r%d", i)})
+		}
+		begun := time.Now()
+		done := make(chan error, 1)
+		go func() { done <- w.hub.Drain(context.Background()) }()
+		time.Sleep(time.Second)
+		if left := w.hub.Live(); left < n/2 || left > n*9/10 {
+			t.Errorf("after a second of four, %d of %d sessions are left", left, n)
+		}
+		late := &wire{}
+		late.s = w.hub.Accept(late, Peer{})
+		late.s.Frame(&frame.Client{Kind: frame.KindHello, Hello: &frame.Hello{App: "demo", Recipient: "late"}})
+		if got := late.got(); !slices.Equal(got, []string{"goodbye shutdown"}) {
+			t.Errorf("a new client got %q", got)
+		}
+		if err := <-done; err != nil || w.hub.Live() != 0 {
+			t.Errorf("%v, %d are left", err, w.hub.Live())
+		}
+		if took := time.Since(begun); took < 3*time.Second || took > 6*time.Second {
+			t.Errorf("it took %s", took)
+		}
+		w.expect(all[0], "welcome", "goodbye shutdown")
 	})
 }
 

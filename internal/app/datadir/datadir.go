@@ -120,7 +120,15 @@ type Addresses struct {
 	GRPC string `json:"grpc"`
 	MQTT string `json:"mqtt"`
 	NATS string `json:"nats"`
+	// Drain is how far a server is that was told to send its sessions away: Draining, then Drained. Empty: it was not.
+	Drain string `json:"drain,omitempty"`
 }
+
+// States of a drain.
+const (
+	Draining = "draining"
+	Drained  = "drained"
+)
 
 // WriteAddresses replaces the folder's address file in one step, so that a reader sees all of it or the one before.
 func WriteAddresses(dir string, a Addresses) error {

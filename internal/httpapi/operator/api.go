@@ -86,6 +86,7 @@ type Parts struct {
 	Registry *prometheus.Registry
 	// Figures are asked for by GET /v1/stats. Nil: there are none.
 	Figures func() Figures
+	Cluster Clusters // nil: there are no other nodes
 	// Draining, when closed, makes the server not ready.
 	Draining <-chan struct{}
 	Version  string

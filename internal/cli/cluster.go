@@ -1,0 +1,68 @@
+package cli
+
+import (
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	godwit "godwit.dev/godwit/clients/go"
+)
+
+func (p *program) clusterCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "cluster",
+		Short: "Show the nodes: which live, their versions, sessions and clocks, and who leads what",
+		Args:  exactly(),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			c, err := p.client()
+			if err != nil {
+				return err
+			}
+			defer c.Close()
+			v, err := c.Cluster(cmd.Context())
+			if err != nil {
+				return err
+			}
+			if p.json {
+				return p.line(v)
+			}
+			return p.showCluster(&v)
+		},
+	}
+}
+
+func (p *program) showCluster(v *godwit.Cluster) error {
+	rows := [][]string{}
+	for _, n := range v.Nodes {
+		link := ""
+		for _, r := range v.Routes {
+			if r.Boot == n.Boot {
+				link = fmt.Sprintf("%s, %d bytes wait", r.Address, r.PendingBytes)
+			}
+		}
+		rows = append(rows, []string{
+			n.Name, n.State, n.Version, strconv.Itoa(n.Sessions), (time.Duration(n.UptimeS) * time.Second).String(),
+			strconv.FormatInt(n.ClockOffsetMS, 10) + "ms", heard(n.HeardAgoMS), link,
+		})
+	}
+	if err := p.table([]string{"NODE", "STATE", "VERSION", "SESSIONS", "UP", "CLOCK", "HEARD", "ROUTE"}, rows); err != nil || len(v.Leases) == 0 {
+		return err
+	}
+	rows = rows[:0]
+	for _, l := range v.Leases {
+		rows = append(rows, []string{l.Name, l.Holder, l.Until.Local().Format(time.TimeOnly)})
+	}
+	if _, err := fmt.Fprintln(p.stdout); err != nil {
+		return err
+	}
+	return p.table([]string{"LEASE", "HOLDER", "UNTIL"}, rows)
+}
+
+func heard(agoMS int64) string {
+	if agoMS == 0 {
+		return "-"
+	}
+	return (time.Duration(agoMS) * time.Millisecond).Round(100*time.Millisecond).String() + " ago"
+}
