@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"net"
 	"net/http"
 	"os"
 	"strings"
@@ -15,6 +16,7 @@ import (
 	"godwit.dev/godwit/internal/cluster"
 	"godwit.dev/godwit/internal/gateway"
 	"godwit.dev/godwit/internal/httpapi"
+	"godwit.dev/godwit/internal/httpapi/call"
 	"godwit.dev/godwit/internal/httpapi/operator"
 )
 
@@ -42,6 +44,9 @@ func (a *App) joins(addr string) (*bus.Cluster, error) {
 		return nil, err
 	}
 	if a.cfg.ClusterTLSCert == "" {
+		if host, _, _ := net.SplitHostPort(addr); host == "localhost" || net.ParseIP(host).IsLoopback() {
+			return c, nil
+		}
 		a.log.Warn("nodes talk in the clear, the secret included: set cluster_tls_cert, cluster_tls_key and cluster_tls_ca unless nobody else is on that network", "cluster_addr", addr)
 		return c, nil
 	}
@@ -139,7 +144,16 @@ func (a *App) sessions() httpapi.Presence {
 }
 
 // view is what this node knows of the others.
-func (a *App) view(context.Context) (v operator.ClusterView, err error) {
+func (a *App) view(ctx context.Context) (v operator.ClusterView, err error) {
+	if a.stores.Owned != nil {
+		owned, err := a.stores.Owned(ctx)
+		if err != nil {
+			a.log.Warn("who owns what cannot be read", "error", err) // the nodes are shown all the same
+		}
+		for _, o := range owned {
+			v.Leases = append(v.Leases, operator.LeaseView{Name: o.Name, Holder: o.Node, Until: call.Moment(o.Until)})
+		}
+	}
 	if a.cluster == nil {
 		return v, nil
 	}

@@ -6,14 +6,17 @@ import (
 	"godwit.dev/godwit/internal/app/datadir"
 )
 
-// drain makes this node one that others take over from: it is not ready any more, feeds end, new sessions are refused and
-// those that are here are sent away, spread. It goes on answering until it is stopped.
+// drain makes this node one that others take over from: it is not ready any more, feeds end, what only one node does at a
+// time is given up, new sessions are refused and those that are here are sent away, spread. It goes on answering until it is stopped.
 func (a *App) drain(ctx context.Context) {
 	a.log.Info("draining: not ready, sessions are sent away", "sessions", a.hub.Live())
 	a.notReady()
 	a.sayDrain(datadir.Draining)
 	if a.cluster != nil {
 		a.cluster.Drain()
+	}
+	if a.stores.GiveUp != nil {
+		a.stores.GiveUp(ctx)
 	}
 	if err := a.hub.Drain(ctx); err != nil {
 		return // it is stopping

@@ -31,7 +31,7 @@ type Opener func(got func(subject string, data []byte), lost func()) (Line, erro
 
 // Roll knows which nodes are alive by another way than the bus: the store that they share.
 type Roll interface {
-	// Alive lists the names of the nodes that have lately shown that they live.
+	// Alive lists the boots of the nodes that have lately shown that they live.
 	Alive(ctx context.Context) ([]string, error)
 }
 

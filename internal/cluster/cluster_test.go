@@ -315,7 +315,7 @@ func TestNodeThatLeavesIsNotMissed(t *testing.T) {
 func TestRollTellsOfNodesThatAreNotHeard(t *testing.T) {
 	w := newWorld(t, 0)
 	var mu sync.Mutex
-	alive := []string{"node-0", "node-1"}
+	alive := []string{"boot0000", "boot0001"}
 	w.roll = func() ([]string, error) {
 		mu.Lock()
 		defer mu.Unlock()
@@ -324,7 +324,7 @@ func TestRollTellsOfNodesThatAreNotHeard(t *testing.T) {
 	n := w.start("node-0")
 	eventually(t, "the node of the roll is missing", func() bool {
 		list := n.cluster.Nodes()
-		return len(list) == 1 && list[0].Name == "node-1" && list[0].Missing
+		return len(list) == 1 && list[0].Boot == "boot0001" && list[0].Missing
 	})
 	mu.Lock()
 	alive = alive[:1]

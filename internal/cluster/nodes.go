@@ -115,9 +115,6 @@ func (c *Cluster) forgetGone(now time.Time) (missing bool) {
 	return missing
 }
 
-// unheard begins what stands for the boot of a node that the roll knows and the bus does not.
-const unheard = "?"
-
 // callRoll drops nodes that do not live, and learns of those that live and are not heard.
 func (c *Cluster) callRoll() {
 	if c.cfg.Roll == nil {
@@ -130,18 +127,15 @@ func (c *Cluster) callRoll() {
 	now, ns := time.Now(), &c.nodes
 	ns.mu.Lock()
 	var gone []*node
-	known := map[string]bool{c.cfg.Node: true}
 	for boot, n := range ns.by {
-		if now.Sub(n.heard) > silentAfter && !slices.Contains(alive, n.Node) {
+		if now.Sub(n.heard) > silentAfter && !slices.Contains(alive, boot) {
 			gone = append(gone, n)
 			delete(ns.by, boot)
-			continue
 		}
-		known[n.Node] = true
 	}
-	for _, name := range alive {
-		if !known[name] {
-			ns.by[unheard+name] = &node{beat: beat{Node: name}, boot: unheard + name}
+	for _, boot := range alive {
+		if ns.by[boot] == nil && boot != c.cfg.Boot {
+			ns.by[boot] = &node{boot: boot} // never heard: missing
 		}
 	}
 	ns.others.Store(int32(len(ns.by)))

@@ -36,7 +36,15 @@ func (s *Stores) openPostgres(ctx context.Context, cfg Config) error {
 	s.Own = func(name string, run func(context.Context, func() bool)) (release func()) {
 		return leases.Own(name, func(ctx context.Context, l *pgdb.Lease) { run(ctx, l.Held) })
 	}
-	s.Alive = leases.Alive
+	s.Alive, s.GiveUp = leases.Alive, leases.Drain
+	s.Owned = func(ctx context.Context) ([]Owned, error) {
+		held, err := leases.List(ctx)
+		list := make([]Owned, len(held))
+		for i, h := range held {
+			list[i] = Owned{Name: h.Name, Node: h.Node, Until: s.Clock().Add(h.For)}
+		}
+		return list, err
+	}
 
 	health, err := pghealth.Open(ctx, pghealth.Config{URL: cfg.Postgres, Log: cfg.Log})
 	if err != nil {

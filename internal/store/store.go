@@ -53,6 +53,9 @@ type Stores struct {
 	Own func(name string, run func(ctx context.Context, held func() bool)) (release func())
 	// Alive lists the boots of the servers that share the store and have lately shown that they live. Nil: there are no others.
 	Alive func(ctx context.Context) ([]string, error)
+	// GiveUp ends what this server owns, for others to take over, and Owned lists what is owned by whom. Both nil like Own.
+	GiveUp func(ctx context.Context)
+	Owned  func(ctx context.Context) ([]Owned, error)
 
 	parts []Part
 
@@ -67,6 +70,12 @@ type Apps struct {
 	Access   access.Store
 	Hooks    hook.Store
 	Channels channel.Store
+}
+
+// Owned is a name of Stores.Own, and the node that it belongs to until then unless that renews it.
+type Owned struct {
+	Name, Node string
+	Until      time.Time
 }
 
 // Part is one of the files or connections behind the stores.
