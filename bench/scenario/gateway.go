@@ -167,18 +167,31 @@ func (g *Gateway) slow(ctx context.Context, r *report.Result, ways []way) error 
 	return err
 }
 
-// measureAll measures all ways, and returns the rate of the first.
+// slice is how long one way is called before it is the next one's turn: what else the machine does falls on all alike.
+const slice = 500 * time.Millisecond
+
+// measureAll measures all ways in turns, and returns the rate of the first.
 func (g *Gateway) measureAll(ctx context.Context, r *report.Result, ways []way, l *load) (rate float64, err error) {
+	all := make([]measured, len(ways))
 	for i, w := range ways {
-		got, err := g.measure(ctx, r, w, l)
-		if err != nil {
+		m := &all[i]
+		m.caller = caller{transport: &http.Transport{MaxIdleConnsPerHost: l.conns, MaxConnsPerHost: l.conns}, address: w.base + l.path, load: l}
+		defer m.transport.CloseIdleConnections()
+		if _, err := m.call(ctx, warming, true); err != nil {
 			return 0, fmt.Errorf("%s: %w", w.name, err)
 		}
-		if i == 0 {
-			rate = got
+	}
+	for left := g.For; left > 0; left -= slice {
+		for i, w := range ways {
+			if err := all[i].add(ctx, w.pids, min(left, slice)); err != nil {
+				return 0, fmt.Errorf("%s: %w", w.name, err)
+			}
 		}
 	}
-	return rate, nil
+	for i, w := range ways {
+		all[i].report(r, w.name)
+	}
+	return all[0].rate(), nil
 }
 
 func (g *Gateway) ways(ctx context.Context, server *testbed.Server) ([]way, error) {
@@ -212,32 +225,42 @@ type load struct {
 // warming is how long each way is called before it counts.
 const warming = time.Second
 
-func (g *Gateway) measure(ctx context.Context, r *report.Result, w way, l *load) (rate float64, err error) {
-	c := caller{transport: &http.Transport{MaxIdleConnsPerHost: l.conns, MaxConnsPerHost: l.conns}, address: w.base + l.path, load: l}
-	defer c.transport.CloseIdleConnections()
-	if _, err := c.call(ctx, warming, true); err != nil {
-		return 0, err
-	}
-	before, err := cpu(w.pids)
+// measured is what calling one way has come to so far.
+type measured struct {
+	caller
+	took      []time.Duration
+	span, cpu time.Duration
+}
+
+func (m *measured) rate() float64 { return float64(len(m.took)) / m.span.Seconds() }
+
+func (m *measured) add(ctx context.Context, pids []int, span time.Duration) error {
+	before, err := cpu(pids)
 	if err != nil {
-		return 0, err
+		return err
 	}
-	took, err := c.call(ctx, g.For, false)
+	begun := time.Now()
+	took, err := m.call(ctx, span, false)
 	if err != nil {
-		return 0, err
+		return err
 	}
-	after, err := cpu(w.pids)
+	m.span += time.Since(begun) // until the last answer
+	after, err := cpu(pids)
 	if err != nil {
-		return 0, err
+		return err
 	}
-	slices.Sort(took)
-	rate = float64(len(took)) / g.For.Seconds()
-	group := func(what string) string { return what + ", " + l.name }
-	r.Add(group("requests"), w.name, "/s", rate)
-	r.Add(group("CPU time of all processes on the way"), w.name, "µs a request", float64((after-before).Microseconds())/float64(len(took)))
-	r.Add(group("p50"), w.name, "ms", float64(took[len(took)/2].Microseconds())/1000)
-	r.Add(group("p99"), w.name, "ms", float64(took[len(took)*99/100].Microseconds())/1000)
-	return rate, nil
+	m.took, m.cpu = append(m.took, took...), m.cpu+after-before
+	return nil
+}
+
+func (m *measured) report(r *report.Result, name string) {
+	slices.Sort(m.took)
+	n := len(m.took)
+	group := func(what string) string { return what + ", " + m.name }
+	r.Add(group("requests"), name, "/s", m.rate())
+	r.Add(group("CPU time of all processes on the way"), name, "µs a request", float64(m.cpu.Microseconds())/float64(n))
+	r.Add(group("p50"), name, "ms", float64(m.took[n/2].Microseconds())/1000)
+	r.Add(group("p99"), name, "ms", float64(m.took[n*99/100].Microseconds())/1000)
 }
 
 func cpu(pids []int) (sum time.Duration, err error) {
