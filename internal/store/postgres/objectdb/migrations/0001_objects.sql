@@ -33,5 +33,5 @@ CREATE TABLE progress (
 	seen_day integer NOT NULL, -- of seen_at, in days since 1970
 	seen_at  bigint NOT NULL,  -- milliseconds
 	versions bytea NOT NULL
-) WITH (fillfactor = 70);
+) WITH (fillfactor = 50);
 CREATE INDEX progress_seen_day ON progress (seen_day);

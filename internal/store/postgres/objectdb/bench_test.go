@@ -1,0 +1,92 @@
+package objectdb_test
+
+import (
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"godwit.dev/godwit/internal/object"
+	"godwit.dev/godwit/internal/signal"
+	"godwit.dev/godwit/internal/store/postgres/objectdb"
+	"godwit.dev/godwit/internal/store/postgres/pgtest"
+)
+
+func benchmarked(b *testing.B) *objectdb.Store {
+	b.Helper()
+	s, err := objectdb.Open(b.Context(), objectdb.Config{URL: pgtest.Start(b, pgtest.Options{Fsync: true}).URL()})
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.Cleanup(func() { _ = s.Close() })
+	return s
+}
+
+// BenchmarkPut puts 200 bytes into one of 1,000 objects, from so many callers at once.
+func BenchmarkPut(b *testing.B) {
+	for _, callers := range []int{1, 64} {
+		b.Run(fmt.Sprintf("%d callers", callers), func(b *testing.B) {
+			s := benchmarked(b)
+			var next atomic.Int64
+			payload := make([]byte, 200)
+			b.ResetTimer()
+			var wg sync.WaitGroup
+			for range callers {
+				wg.Go(func() {
+					for n := next.Add(1); n <= int64(b.N); n = next.Add(1) {
+						p := &signal.Put{App: "demo", Key: object.Key{Group: "north", Object: fmt.Sprint("o", n%1000)}, Put: object.Put{Payload: payload}, At: time.Now()}
+						if err := s.Put(b.Context(), []*signal.Put{p}); err != nil {
+							b.Error(err)
+						}
+					}
+				})
+			}
+			wg.Wait()
+		})
+	}
+}
+
+// BenchmarkTouch notes what 10,000 devices with fifty registrations have, as often as acknowledgements are written down.
+// hot: the share of updates that touched no index.
+func BenchmarkTouch(b *testing.B) {
+	s := benchmarked(b)
+	const devices = 10_000
+	keys := make([]object.Key, 50)
+	progress := make([]signal.Progress, len(keys))
+	for i := range keys {
+		keys[i] = object.Key{Group: "north", Object: fmt.Sprintf("object-%d", i)}
+		progress[i] = signal.Progress{Object: keys[i].Hash(), Acked: 1, Sent: 1}
+	}
+	touches := make([]signal.Touch, devices)
+	var saved sync.WaitGroup
+	for i := range touches {
+		id := signal.ClientID{App: "demo", Recipient: fmt.Sprintf("unit-%06d", i), Group: "north", Device: "main"}
+		touches[i] = signal.Touch{ID: id, Progress: progress}
+		saved.Add(1)
+		s.Save(&signal.Save{ID: id, Keys: keys, SeenAt: time.Now(), Done: func(err error) {
+			if err != nil {
+				b.Error(err)
+			}
+			saved.Done()
+		}})
+	}
+	saved.Wait()
+	for b.Loop() {
+		for i := range touches {
+			touches[i].SeenAt = time.Now()
+		}
+		done := make(chan error, 1)
+		s.Touch(touches, func(err error) { done <- err })
+		if err := <-done; err != nil {
+			b.Fatal(err)
+		}
+	}
+	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/devices, "ns/device")
+	var all, hot float64
+	err := s.DB().Pool().QueryRow(b.Context(), "SELECT n_tup_upd, n_tup_hot_upd FROM pg_stat_user_tables WHERE relname = 'progress'").Scan(&all, &hot)
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.ReportMetric(hot/all, "hot")
+}
