@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 
 	"godwit.dev/godwit/internal/store/postgres/pgdb"
 )
@@ -43,8 +44,14 @@ type NotEmptyError struct{ Why string }
 
 func (e *NotEmptyError) Error() string { return "the database is not empty: " + e.Why }
 
-// moveLock is an advisory lock: "Gdwv".
-const moveLock = 0x47647776
+const (
+	// moveLock is an advisory lock: "Gdwv".
+	moveLock = 0x47647776
+	// lockWithin is how long the lock of a process that was killed may last: the server sees a broken connection at once, and one whose
+	// machine is gone after keepAlive.
+	lockWithin = 30 * time.Second
+	keepAlive  = "SET tcp_keepalives_idle = 10; SET tcp_keepalives_interval = 5; SET tcp_keepalives_count = 2"
+)
 
 // begin makes sure that nobody else copies, and that what is there was copied from this store.
 func (m *mover) begin(ctx context.Context) (unlock func(), err error) {
@@ -52,23 +59,30 @@ func (m *mover) begin(ctx context.Context) (unlock func(), err error) {
 	if err != nil {
 		return nil, fmt.Errorf("connect: %w", err)
 	}
-	locked := false
-	err = conn.QueryRow(ctx, "SELECT pg_try_advisory_lock($1)", moveLock).Scan(&locked)
-	if err == nil && !locked {
-		err = errors.New("another process is copying into this database")
-	}
-	if err == nil {
-		err = m.db.Do(ctx, "look what is in the database", m.checkTarget)
-	}
 	unlock = func() {
 		_ = conn.Conn().Close(context.WithoutCancel(ctx)) // which ends the lock
 		conn.Release()
+	}
+	if err = lock(ctx, conn.Conn()); err == nil {
+		err = m.db.Do(ctx, "look what is in the database", m.checkTarget)
 	}
 	if err != nil {
 		unlock()
 		return nil, err
 	}
 	return unlock, nil
+}
+
+func lock(ctx context.Context, conn *pgx.Conn) error {
+	if _, err := conn.Exec(ctx, keepAlive+fmt.Sprintf("; SET lock_timeout = %d", lockWithin.Milliseconds()), pgx.QueryExecModeSimpleProtocol); err != nil {
+		return err
+	}
+	_, err := conn.Exec(ctx, "SELECT pg_advisory_lock($1)", moveLock)
+	var pg *pgconn.PgError
+	if errors.As(err, &pg) && pg.Code == "55P03" {
+		return errors.New("another process is copying into this database")
+	}
+	return err
 }
 
 func (m *mover) checkTarget(ctx context.Context, tx tx) error {

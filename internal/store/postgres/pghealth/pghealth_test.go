@@ -318,8 +318,7 @@ func TestMetricsGoOnWithoutPostgreSQL(t *testing.T) {
 }
 
 func TestAPoolerInTransactionModeIsNamed(t *testing.T) {
-	p := pooler(t, pgtest.Database(t))
-	f := found(t, p, "PostgreSQL")
+	f := found(t, pgtest.Pooler(t, pgtest.URL(t), true), "PostgreSQL")
 	if f.OK {
 		t.Fatal("it is not found")
 	}
