@@ -57,7 +57,7 @@ func (s *Stores) openPostgres(ctx context.Context, cfg Config) error {
 		return err
 	}
 	s.Events, s.Progress = events, events
-	s.parts = append(s.parts, Part{Name: "event log", Close: events.Close})
+	s.parts = append(s.parts, Part{Name: "event log", Close: events.Close, metrics: events.Metrics()})
 
 	objects, err := objectdb.Open(ctx, objectdb.Config{URL: cfg.Postgres, Now: s.Clock, Log: cfg.Log})
 	if err != nil {

@@ -198,6 +198,32 @@ func TestConnectionsThatARestartBrokeCostNobodyATransaction(t *testing.T) {
 	ok(t, db.Do(t.Context(), "insert", exec(db, "INSERT INTO t VALUES (1)")))
 }
 
+func TestADatabaseWithoutAConnectionToSpareIsAway(t *testing.T) {
+	s := pgtest.Start(t, pgtest.Options{Settings: map[string]string{"max_connections": "10", "superuser_reserved_connections": "0"}})
+	db := open(t, pgdb.Config{URL: s.URL(), Schema: "x", Migrations: oneTable})
+	db.Pool().Reset() // which gives its own connections up
+	var all []*pgx.Conn
+	for {
+		c, err := pgx.Connect(t.Context(), s.URL())
+		if err != nil {
+			break
+		}
+		all = append(all, c)
+	}
+	if err := db.Do(t.Context(), "insert", exec(db, "INSERT INTO t VALUES (1)")); !pgdb.Away(err) {
+		t.Errorf("while others have all: %v", err)
+	}
+	for _, c := range all {
+		c.Close(t.Context())
+	}
+	// The server notices a little later that they have gone.
+	for err := errors.New("not tried"); err != nil; {
+		if err = db.Do(t.Context(), "insert", exec(db, "INSERT INTO t VALUES (1)")); err != nil && !pgdb.Away(err) {
+			t.Fatal(err)
+		}
+	}
+}
+
 func TestWhatIsNoAbsenceIsNotCalledOne(t *testing.T) {
 	db, _ := one(t)
 	for _, sql := range []string{"SELECT nonsense", "SELECT 1/0", "INSERT INTO t VALUES (NULL)"} {
