@@ -30,6 +30,7 @@ const (
 	tooManyConnections   = "53300"
 	readOnlyTransaction  = "25006"
 	uniqueViolation      = "23505"
+	lockNotAvailable     = "55P03"
 	connectionException  = "08"    // a class
 	operatorIntervention = "57P"   // shuts down, starts up, has crashed
 	idleInTransaction    = "25P03" // the session was ended meanwhile

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"hash/fnv"
 	"io/fs"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 )
@@ -18,13 +19,40 @@ const migrationTable = `CREATE TABLE IF NOT EXISTS migration (
 	applied_at bigint NOT NULL -- milliseconds
 )`
 
+// A migration that waits for a table has all others wait behind it, so it gives way and tries again: a transaction that
+// somebody holds open does not stop the cluster.
+const (
+	lockWithin = 2 * time.Second
+	lockPause  = time.Second
+	lockTries  = 20
+)
+
 // migrate applies what is missing, all in one transaction, one node at a time: the others find it done.
 func (db *DB) migrate(ctx context.Context, files fs.FS) error {
 	names, err := fs.Glob(files, "*.sql") // sorted
 	if err != nil {
 		return fmt.Errorf("list migrations: %w", err)
 	}
-	err = pgx.BeginFunc(ctx, db.pool, func(tx pgx.Tx) error {
+	for try := 1; ; try++ {
+		err := db.migrateOnce(ctx, files, names)
+		if code(err) != lockNotAvailable {
+			return Error("migrate", err)
+		}
+		if try == lockTries {
+			return fmt.Errorf("migrate: a transaction that stays open holds a table; end it and start again (godwit doctor says whose it is): %w", err)
+		}
+		pause := time.NewTimer(lockPause)
+		select {
+		case <-pause.C:
+		case <-ctx.Done():
+			pause.Stop()
+			return Error("migrate", context.Cause(ctx))
+		}
+	}
+}
+
+func (db *DB) migrateOnce(ctx context.Context, files fs.FS, names []string) error {
+	return pgx.BeginFunc(ctx, db.pool, func(tx pgx.Tx) error {
 		h := fnv.New32a()
 		h.Write([]byte(db.schema))
 		if _, err := tx.Exec(ctx, "SELECT pg_advisory_xact_lock($1, $2)", int32(migrationLock), int32(h.Sum32())); err != nil { //nolint:gosec // any number will do
@@ -37,6 +65,10 @@ func (db *DB) migrate(ctx context.Context, files fs.FS) error {
 		if applied > len(names) {
 			return fmt.Errorf("the schema is of version %d and this godwit knows %d: a newer one has changed it; run that, or one newer still", applied, len(names))
 		}
+		// Not before: whoever waits for another node's migration waits for as long as that takes.
+		if _, err := tx.Exec(ctx, fmt.Sprintf("SET LOCAL lock_timeout = %d", lockWithin.Milliseconds())); err != nil {
+			return err
+		}
 		for i := applied; i < len(names); i++ {
 			if err := apply(ctx, tx, files, i+1, names[i]); err != nil {
 				return err
@@ -44,10 +76,6 @@ func (db *DB) migrate(ctx context.Context, files fs.FS) error {
 		}
 		return nil
 	})
-	if err != nil {
-		return fmt.Errorf("migrate: %w", err)
-	}
-	return nil
 }
 
 // version is that of the schema, which is made if it is missing. To look first needs no right to make schemas.

@@ -97,6 +97,34 @@ func TestAMigrationThatFailsLeavesNothing(t *testing.T) {
 	}
 }
 
+func TestAMigrationThatWaitsForATableLetsOthersPass(t *testing.T) {
+	cfg := pgdb.Config{URL: pgtest.URL(t), Schema: pgtest.Schema(t), Migrations: files("CREATE TABLE t (a int)")}
+	db := open(t, cfg)
+	held, err := db.Pool().Begin(t.Context())
+	ok(t, err)
+	ok(t, exec(db, "SELECT * FROM t")(t.Context(), held))
+	newer := cfg
+	newer.Migrations = files("CREATE TABLE t (a int)", "ALTER TABLE t ADD COLUMN b int DEFAULT 7")
+	opened := make(chan *pgdb.DB, 1)
+	go func() {
+		db, err := pgdb.Open(t.Context(), newer)
+		if err != nil {
+			t.Error(err)
+		}
+		opened <- db
+	}()
+	for number(t, db, "SELECT count(*) FROM pg_locks WHERE NOT granted AND relation = 't'::regclass") == 0 {
+	}
+	number(t, db, "SELECT count(*) FROM t") // behind the migration
+	ok(t, held.Rollback(t.Context()))
+	if migrated := <-opened; migrated != nil {
+		defer migrated.Close()
+		if n := number(t, db, "SELECT count(b) FROM t"); n != 0 {
+			t.Errorf("%d rows", n)
+		}
+	}
+}
+
 func TestASchemaOfANewerVersionIsRefused(t *testing.T) {
 	cfg := pgdb.Config{URL: pgtest.URL(t), Schema: pgtest.Schema(t), Migrations: files("CREATE TABLE t (a int)", "CREATE TABLE u (a int)")}
 	open(t, cfg)
