@@ -36,6 +36,7 @@ var places = map[string]layer{
 	"internal/certs":        domain, // leaf: certificates from files
 	"internal/disk":         capability,
 	"internal/follow":       domain, // leaf: a copy in step with its store
+	"internal/own":          domain, // leaf: what one server at a time does
 	"internal/encoded":      domain, // leaf: encodings made once
 	"internal/frame":        codec,
 	"internal/mailbox":      capability,
@@ -77,6 +78,7 @@ var places = map[string]layer{
 
 	// Suites that tests of several packages share; what serves may not import them.
 	"internal/certs/certstest":       outside,
+	"internal/own/owntest":           outside,
 	"internal/gateway/gatetest":      outside,
 	"internal/store/storetest":       outside,
 	"internal/store/postgres/pgtest": outside,

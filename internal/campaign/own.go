@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"godwit.dev/godwit/internal/dispatch"
+	"godwit.dev/godwit/internal/own"
 )
 
 const (
@@ -61,21 +62,12 @@ func (s *Service) want(ctx context.Context, apps []string) (now []*owned) {
 	return now
 }
 
-// own is Config.Own, or has run called at once.
+// own is Config.Own, or owns at once.
 func (s *Service) own(ctx context.Context, app string, run func(context.Context, func() bool)) (release func()) {
-	if s.cfg.Own != nil {
-		return s.cfg.Own(app, run)
+	if s.cfg.Own == nil {
+		return own.Alone(ctx)(app, run)
 	}
-	ctx, end := context.WithCancel(ctx)
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		run(ctx, func() bool { return true })
-	}()
-	return func() {
-		end()
-		<-done
-	}
+	return s.cfg.Own(app, run)
 }
 
 // idle lists the apps that are owned, or wanted, for nothing. Whoever is alone keeps them all.

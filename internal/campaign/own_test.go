@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"path/filepath"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -13,73 +12,10 @@ import (
 	"godwit.dev/godwit/internal/audience"
 	"godwit.dev/godwit/internal/campaign"
 	"godwit.dev/godwit/internal/dispatch"
+	"godwit.dev/godwit/internal/own/owntest"
 	"godwit.dev/godwit/internal/push"
 	"godwit.dev/godwit/internal/store/sqlite/campaigndb"
 )
-
-// leases decide which of several servers has an app.
-type leases struct {
-	mu      sync.Mutex
-	changed sync.Cond
-	of      map[string]int                // whose turn it is, by app
-	ends    map[string]context.CancelFunc // of who has it
-	over    atomic.Bool                   // all have ended, and nobody has noticed
-}
-
-func newLeases() *leases {
-	l := &leases{of: map[string]int{}, ends: map[string]context.CancelFunc{}}
-	l.changed.L = &l.mu
-	return l
-}
-
-// server is what one server asks.
-func (l *leases) server(n int) func(string, func(context.Context, func() bool)) func() {
-	return func(app string, run func(context.Context, func() bool)) (release func()) {
-		released, done := false, make(chan struct{})
-		go func() {
-			defer close(done)
-			l.mu.Lock()
-			defer l.mu.Unlock()
-			for {
-				for !released && (l.of[app] != n || l.ends[app] != nil) {
-					l.changed.Wait()
-				}
-				if released {
-					return
-				}
-				ctx, end := context.WithCancel(context.Background())
-				l.ends[app] = end
-				l.mu.Unlock()
-				run(ctx, func() bool { return !l.over.Load() })
-				end()
-				l.mu.Lock()
-				delete(l.ends, app)
-				l.changed.Broadcast()
-			}
-		}()
-		return func() {
-			l.mu.Lock()
-			released = true
-			if end := l.ends[app]; end != nil && l.of[app] == n {
-				end()
-			}
-			l.changed.Broadcast()
-			l.mu.Unlock()
-			<-done
-		}
-	}
-}
-
-// give gives an app to another server, once the former one has ended.
-func (l *leases) give(app string, to int) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if end := l.ends[app]; end != nil && l.of[app] != to {
-		end()
-	}
-	l.of[app] = to
-	l.changed.Broadcast()
-}
 
 // uncertain is a store of which some answers are lost.
 type uncertain struct {
@@ -113,7 +49,7 @@ func TestWhatTheStoreCannotTellIsUnknownAndTheRestGoesOn(t *testing.T) {
 			}
 			cfg := campaign.Config{Store: s, Dispatch: out}
 			if !alone {
-				cfg.Own = newLeases().server(0)
+				cfg.Own = owntest.New().Server(0)
 			}
 			e.svc = campaign.New(cfg)
 			e.run()
@@ -132,13 +68,13 @@ func TestWhatTheStoreCannotTellIsUnknownAndTheRestGoesOn(t *testing.T) {
 // cluster is several servers on one store.
 type cluster struct {
 	*env
-	leases  *leases
+	leases  *owntest.Leases
 	servers []*campaign.Service
 }
 
 func newCluster(t *testing.T, n int, ss senders) *cluster {
 	t.Helper()
-	c := &cluster{env: &env{T: t, path: filepath.Join(t.TempDir(), "campaign.db")}, leases: newLeases()}
+	c := &cluster{env: &env{T: t, path: filepath.Join(t.TempDir(), "campaign.db")}, leases: owntest.New()}
 	for i := range n {
 		store, err := campaigndb.Open(t.Context(), c.path, campaigndb.Config{})
 		if err != nil {
@@ -149,7 +85,7 @@ func newCluster(t *testing.T, n int, ss senders) *cluster {
 		if err != nil {
 			t.Fatal(err)
 		}
-		svc := campaign.New(campaign.Config{Store: store, Dispatch: out, Own: c.leases.server(i)})
+		svc := campaign.New(campaign.Config{Store: store, Dispatch: out, Own: c.leases.Server(i)})
 		c.servers = append(c.servers, svc)
 		c.store, c.svc = store, svc
 		ctx, cancel := context.WithCancel(context.Background())
@@ -215,7 +151,7 @@ func TestACampaignThatChangesItsOwnerReachesNobodyTwice(t *testing.T) {
 	id := c.sending(app, all)
 	for i := range 4 {
 		c.untilOf(app, id, "sent in part", sent(int64(i+1)*all/5))
-		c.leases.give(app, (i+1)%3)
+		c.leases.Give(app, (i+1)%3)
 	}
 	v := c.untilOf(app, id, "completed", completed)
 	if n := v.Counts[campaign.Accepted]; n != all {
@@ -231,20 +167,20 @@ func TestACampaignThatChangesItsOwnerReachesNobodyTwice(t *testing.T) {
 func TestLosingAnAppStopsThatAppAloneAndGainingItBackGoesOn(t *testing.T) {
 	p := &provider{}
 	c := newCluster(t, 1, senders{push.Telegram: p})
-	c.leases.give("lost", 7) // a server that is not there
+	c.leases.Give("lost", 7) // a server that is not there
 	lost := c.sending("lost", 20)
 	kept := c.sending("kept", 20)
 	c.untilOf("kept", kept, "completed", completed)
 	if n := p.total(); n != 20 {
 		t.Errorf("%d were sent, want those of the app that is owned", n)
 	}
-	c.leases.give("lost", 0)
+	c.leases.Give("lost", 0)
 	c.untilOf("lost", lost, "completed", completed)
 
 	release := p.holdBack(5)
 	lost = c.sending("lost", 20)
 	c.untilOf("lost", lost, "sent in part", sent(5))
-	c.leases.give("lost", 7)
+	c.leases.Give("lost", 7)
 	release()
 	c.untilOf("lost", lost, "settled", func(v *campaign.View) bool { return v.Counts[campaign.Sending] == 0 })
 	before := p.total()
@@ -253,7 +189,7 @@ func TestLosingAnAppStopsThatAppAloneAndGainingItBackGoesOn(t *testing.T) {
 	if n := p.total() - before; n != 20 {
 		t.Errorf("%d were sent after the app was lost, want the 20 of the other app", n)
 	}
-	c.leases.give("lost", 0)
+	c.leases.Give("lost", 0)
 	c.untilOf("lost", lost, "completed", completed)
 }
 
@@ -265,7 +201,7 @@ func TestAServerThatWasStoppedSendsNothingWhenItWakes(t *testing.T) {
 	c := newCluster(t, 2, senders{push.Telegram: p})
 	id := c.sending(app, 50)
 	c.untilOf(app, id, "sent in part", sent(5))
-	c.leases.over.Store(true)
+	c.leases.Over.Store(true)
 	under := p.total()
 	release()
 	c.untilOf(app, id, "settled", func(v *campaign.View) bool { return v.Counts[campaign.Accepted] == int64(under) })
@@ -273,8 +209,8 @@ func TestAServerThatWasStoppedSendsNothingWhenItWakes(t *testing.T) {
 	if n := p.total(); n != under {
 		t.Errorf("%d left after its time had passed", n-under)
 	}
-	c.leases.give(app, 1)
-	c.leases.over.Store(false)
+	c.leases.Give(app, 1)
+	c.leases.Over.Store(false)
 	c.untilOf(app, id, "completed", completed)
 	if n := p.total(); n != 50 {
 		t.Errorf("%d messages to 50", n)
@@ -287,10 +223,7 @@ func TestAnAppIsGivenUpOnceNothingOfItIsToBeSent(t *testing.T) {
 	id := c.sending(app, 5)
 	c.untilOf(app, id, "completed", completed)
 	for deadline := time.Now().Add(patience); ; time.Sleep(5 * time.Millisecond) {
-		c.leases.mu.Lock()
-		held := len(c.leases.ends)
-		c.leases.mu.Unlock()
-		if held == 0 {
+		if c.leases.Held() == 0 {
 			return
 		}
 		if time.Now().After(deadline) {

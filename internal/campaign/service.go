@@ -12,6 +12,7 @@ import (
 
 	"godwit.dev/godwit/internal/dispatch"
 	"godwit.dev/godwit/internal/notification"
+	"godwit.dev/godwit/internal/own"
 	"godwit.dev/godwit/internal/push"
 )
 
@@ -23,10 +24,8 @@ type Config struct {
 	// PublicURL is where receivers reach this server, for the redirect that counts clicks on links in chats; empty:
 	// such links are sent as they are. Receivers of Web Push report clicks themselves.
 	PublicURL string
-	// Own has run called whenever this server is the one that sends for an app, until it is not any more: ctx ends then, and
-	// run returns soon. held says whether it is at this moment, which is asked before anything leaves. release gives the app
-	// up, after run has returned; until then nobody else has it. Nil: this server is the only one.
-	Own func(app string, run func(ctx context.Context, held func() bool)) (release func())
+	// Own decides which server sends for an app. Nil: this one is the only one.
+	Own own.Func
 	// KnownApp reports whether there is such an app. Nil: any may be.
 	KnownApp func(app string) bool
 	Log      *slog.Logger

@@ -1,0 +1,27 @@
+// Package own is about what one server at a time does of those that share a store: it sends an app's campaigns, posts its
+// events, listens to its bot.
+package own
+
+import "context"
+
+// Func has run called whenever this server is the one that owns a name, until it is not any more: ctx ends then, and run
+// returns within 3 s. held says whether it is at this moment, which is asked before anything leaves: a process that was
+// stopped past its time finds out late. release gives the name up, after run has returned; until then nobody else has it.
+// A run that returns before gives the name up too, and is called again when this server is the next one.
+type Func func(name string, run func(ctx context.Context, held func() bool)) (release func())
+
+// Alone is for a server that is the only one: it owns what it asks for at once, until ctx ends.
+func Alone(ctx context.Context) Func {
+	return func(_ string, run func(context.Context, func() bool)) (release func()) {
+		ctx, end := context.WithCancel(ctx)
+		done := make(chan struct{})
+		go func() {
+			defer close(done)
+			run(ctx, func() bool { return true })
+		}()
+		return func() {
+			end()
+			<-done
+		}
+	}
+}
