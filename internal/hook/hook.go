@@ -24,13 +24,34 @@ type Hook struct {
 	Enabled   bool
 	CreatedAt time.Time
 	UpdatedAt time.Time
+	From      uint64    // it begins, or begins again, with what comes after this event
+	FromAt    time.Time // since when it is to; zero: nobody has said so
 }
 
 // wants reports whether a hook is told of events of a type.
 func (h *Hook) wants(t event.Type) bool { return len(h.Types) == 0 || slices.Contains(h.Types, t) }
 
-func (h *Hook) equal(o *Hook) bool {
-	return h.URL == o.URL && h.Enabled == o.Enabled && slices.Equal(h.Types, o.Types) && slices.Equal(h.Secrets, o.Secrets)
+// asked is when somebody last wanted something of the hook.
+func (h *Hook) asked() time.Time {
+	if h.FromAt.After(h.UpdatedAt) {
+		return h.FromAt
+	}
+	return h.UpdatedAt
+}
+
+// next is the time of a change that is made now: later than all before, whatever the clocks of those who made them said.
+func (h *Hook) next(now time.Time) time.Time {
+	now = now.UTC().Truncate(time.Millisecond)
+	if last := h.asked(); !now.After(last) {
+		now = last.Add(time.Millisecond)
+	}
+	return now
+}
+
+// same reports whether a hook is as it was.
+func (h *Hook) same(o *Hook) bool {
+	return h.CreatedAt.Equal(o.CreatedAt) && h.asked().Equal(o.asked()) &&
+		h.URL == o.URL && h.Enabled == o.Enabled && slices.Equal(h.Types, o.Types) && slices.Equal(h.Secrets, o.Secrets)
 }
 
 // Progress is how far a hook has come.
@@ -46,6 +67,37 @@ type Progress struct {
 	LastError     string    `json:"last_error,omitempty"`    // of the last attempt that failed
 	Paused        string    `json:"paused,omitempty"`        // why nothing is sent until a person says so; empty: it is sent
 	PausedAt      time.Time `json:"paused_at,omitzero"`      //
+
+	// What of the hook has been heeded, so that a wish is heeded once, whoever owns the hook and however often it starts.
+	Made time.Time `json:"made,omitzero"` // CreatedAt: one of the same name that was made later begins anew
+	Took time.Time `json:"took,omitzero"` // what was wanted until then; zero: saved by a version that did not note it
+}
+
+// heed returns the progress of a hook as those want it who changed the hook since. p is nil where there is none; the hook then begins
+// where they want, or else after the last event.
+func (p *Progress) heed(h *Hook, last uint64) Progress {
+	asked := h.asked()
+	if p == nil || !p.Took.IsZero() && !p.Made.Equal(h.CreatedAt) {
+		fresh := Progress{App: h.App, Name: h.Name, Cursor: last, Made: h.CreatedAt, Took: asked}
+		if !h.FromAt.IsZero() {
+			fresh.Cursor = h.From
+		}
+		return fresh
+	}
+	now := *p
+	if !p.Took.IsZero() && asked.After(p.Took) {
+		now.resume()
+		if h.FromAt.After(p.Took) {
+			now.Cursor = h.From
+		}
+	}
+	now.Made, now.Took = h.CreatedAt, asked
+	return now
+}
+
+// resume forgets failures.
+func (p *Progress) resume() {
+	p.Paused, p.PausedAt, p.Failing, p.NextAt, p.Attempts, p.LastError = "", time.Time{}, time.Time{}, time.Time{}, 0, ""
 }
 
 // State is a hook's condition in one word.
@@ -87,10 +139,25 @@ type Store interface {
 	Watch(ctx context.Context, changed func()) error
 }
 
-// ProgressStore keeps progress, with the events. It is this server's alone.
+// ProgressStore keeps progress, with the events. Servers may share it: then each app's progress has one owner, and what a
+// former owner still writes is refused.
 type ProgressStore interface {
-	HookProgress(ctx context.Context) ([]Progress, error)
-	SaveHookProgress(ctx context.Context, save []Progress, forget [][2]string) error
+	// HookProgress reads the progress of an app's hooks, or of all where app is empty.
+	HookProgress(ctx context.Context, app string) ([]Progress, error)
+	// OwnHookProgress makes the caller the owner of an app's progress, with an epoch greater than all before, and reads it in
+	// the same transaction.
+	OwnHookProgress(ctx context.Context, app string) (epoch int64, list []Progress, err error)
+	// SaveHookProgress writes, in one transaction, what owners have to save. former are those apps that have another owner
+	// by now: nothing of theirs is written.
+	SaveHookProgress(ctx context.Context, list []Saving) (former []string, err error)
+}
+
+// Saving is what the owner of an app's progress has to save.
+type Saving struct {
+	App    string
+	Epoch  int64
+	Forget []string   // hooks that are no more; before
+	Save   []Progress // of the app's hooks
 }
 
 // Poster posts signed messages.

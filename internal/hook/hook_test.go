@@ -55,12 +55,12 @@ func TestFailingHookIsTriedEverMoreRarelyAndThenPaused(t *testing.T) {
 		if n := len(tape.posted()); n < 4 || n > 6 {
 			t.Errorf("%d attempts in half an hour", n)
 		}
-		if i, _ := s.Get("shop", "a"); i.State != hook.Failing || i.LastError != "down" || i.NextAt.Before(time.Now()) || !i.Progress.Failing.Equal(begun) {
+		if i, _ := s.Get(t.Context(), "shop", "a"); i.State != hook.Failing || i.LastError != "down" || i.NextAt.Before(time.Now()) || !i.Progress.Failing.Equal(begun) {
 			t.Errorf("%+v", i)
 		}
 		time.Sleep(6 * 24 * time.Hour)
 		synctest.Wait()
-		i, _ := s.Get("shop", "a")
+		i, _ := s.Get(t.Context(), "shop", "a")
 		if i.State != hook.Paused || i.PausedAt.Sub(begun) < 5*24*time.Hour || i.Attempts > 40 {
 			t.Errorf("after six days: %+v", i)
 		}
@@ -76,7 +76,7 @@ func TestFailingHookIsTriedEverMoreRarelyAndThenPaused(t *testing.T) {
 			t.Errorf("set again: %+v", i)
 		}
 		synctest.Wait()
-		if i, _ := s.Get("shop", "a"); i.Delivered != 1 || i.LastError != "" {
+		if i, _ := s.Get(t.Context(), "shop", "a"); i.Delivered != 1 || i.LastError != "" {
 			t.Errorf("gone on: %+v", i)
 		}
 		ids := slices.Compact(tape.posted())
@@ -130,7 +130,7 @@ func TestReceiverSaysWhenToComeBackAndWhenNever(t *testing.T) {
 		}
 		time.Sleep(2 * time.Minute)
 		synctest.Wait()
-		if i, _ := s.Get("shop", "a"); i.State != hook.Paused || i.Delivered != 1 || len(tape.posted()) != 3 {
+		if i, _ := s.Get(t.Context(), "shop", "a"); i.State != hook.Paused || i.Delivered != 1 || len(tape.posted()) != 3 {
 			t.Errorf("%d posts, %+v", len(tape.posted()), i)
 		}
 	})
@@ -259,7 +259,7 @@ func TestHookGoesOnAfterARestartWithoutLossOrRepetition(t *testing.T) {
 		seen[m.ID] = true
 	}
 	w.open()
-	if i, err := w.service.Get("shop", "a"); err != nil || i.Delivered != 40 || i.State != hook.Active {
+	if i, err := w.service.Get(t.Context(), "shop", "a"); err != nil || i.Delivered != 40 || i.State != hook.Active {
 		t.Errorf("%+v, %v", i, err)
 	}
 }
@@ -305,7 +305,7 @@ func TestHookThatChangesOrEndsStopsWhatItDid(t *testing.T) {
 	if err := w.service.Delete(t.Context(), "shop", "a"); err != nil { // while a request hangs
 		t.Fatal(err)
 	}
-	if _, err := w.service.Get("shop", "a"); !errors.Is(err, hook.ErrUnknown) {
+	if _, err := w.service.Get(t.Context(), "shop", "a"); !errors.Is(err, hook.ErrUnknown) {
 		t.Error(err)
 	}
 	w.receiver.Behave(hookserver.Behaviour{})

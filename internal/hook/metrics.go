@@ -6,7 +6,7 @@ import (
 
 var (
 	postsDesc = prometheus.NewDesc("godwit_hook_posts_total", "Attempts to post an event, by how they ended.", []string{"outcome"}, nil)
-	hooksDesc = prometheus.NewDesc("godwit_hooks", "Hooks by state.", []string{"state"}, nil)
+	hooksDesc = prometheus.NewDesc("godwit_hooks", "Hooks by state, of the apps whose events this server posts.", []string{"state"}, nil)
 )
 
 // Describe is prometheus.Collector.
@@ -21,12 +21,14 @@ func (s *Service) Collect(ch chan<- prometheus.Metric) {
 		ch <- prometheus.MustNewConstMetric(postsDesc, prometheus.CounterValue, float64(n), outcome)
 	}
 	states := map[State]int{Active: 0, Failing: 0, Paused: 0, Disabled: 0}
-	s.mu.Lock()
-	for _, r := range s.runners {
-		i := s.info(r)
-		states[i.State]++
+	for _, w := range s.owned() {
+		s.mu.Lock()
+		for _, r := range w.runners {
+			p := r.progress(nil)
+			states[state(&r.hook, &p)]++
+		}
+		s.mu.Unlock()
 	}
-	s.mu.Unlock()
 	for state, n := range states {
 		ch <- prometheus.MustNewConstMetric(hooksDesc, prometheus.GaugeValue, float64(n), string(state))
 	}

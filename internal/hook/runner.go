@@ -30,6 +30,7 @@ var backoff = []time.Duration{
 // runner follows the log for one hook.
 type runner struct {
 	s      *Service
+	held   func() bool // whether this server still is the one that posts
 	hook   Hook
 	cancel context.CancelFunc
 	done   chan struct{}
@@ -93,10 +94,10 @@ func (r *runner) deliver(ctx context.Context, e *event.Event) bool {
 	id := fmt.Sprintf("%s.%s.%d", r.hook.App, r.hook.Name, e.ID)
 	body := encode(e)
 	for {
-		if wait := time.Until(r.progress(nil).NextAt); wait > 0 {
+		if wait := r.progress(nil).NextAt.Sub(r.s.now()); wait > 0 {
 			pause(ctx, wait)
 		}
-		if ctx.Err() != nil {
+		if ctx.Err() != nil || !r.held() {
 			return false
 		}
 		err := r.post(ctx, id, body)
@@ -104,7 +105,7 @@ func (r *runner) deliver(ctx context.Context, e *event.Event) bool {
 			r.s.accepted.Add(1)
 			r.progress(func(p *Progress) {
 				p.Delivered++
-				p.LastDelivered, p.Failing, p.NextAt = time.Now().UTC(), time.Time{}, time.Time{}
+				p.LastDelivered, p.Failing, p.NextAt = r.s.now().UTC(), time.Time{}, time.Time{}
 				p.Attempts, p.LastError = 0, ""
 			})
 			return true
@@ -134,7 +135,7 @@ func (r *runner) post(ctx context.Context, id string, body []byte) error {
 
 // failed notes a failed attempt and reports whether the hook is paused.
 func (r *runner) failed(ctx context.Context, err error) bool {
-	now := time.Now().UTC()
+	now := r.s.now().UTC()
 	var gone *push.GoneError
 	var retry *push.RetryError
 	p := r.progress(func(p *Progress) {

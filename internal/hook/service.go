@@ -3,8 +3,10 @@ package hook
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -13,12 +15,15 @@ import (
 	"godwit.dev/godwit/internal/event"
 	"godwit.dev/godwit/internal/follow"
 	"godwit.dev/godwit/internal/notification"
+	"godwit.dev/godwit/internal/own"
 )
 
 const (
 	maxHooks  = 32              // of an app; each is a goroutine and reads the log
 	saveEvery = time.Second / 4 // progress that a crash may cost: those events come again
 	saveFor   = 5 * time.Second // of the last progress, when the server stops
+	saveLost  = time.Second / 2 // or when another one takes over: after linger, and before that one begins
+	takeAgain = time.Second     // after an app's progress could not be taken over
 )
 
 // Config are the parts that hooks need.
@@ -27,80 +32,86 @@ type Config struct {
 	Progress ProgressStore
 	Events   event.Log
 	Poster   Poster
-	Log      *slog.Logger
+	// Own decides which server posts an app's events. Nil: this one is the only one.
+	Own own.Func
+	Now func() time.Time // the stores' clock; nil: time.Now
+	Log *slog.Logger
 }
 
-// Service runs all hooks.
+// Service runs the hooks of the apps that this server owns, and shows and changes all.
 type Service struct {
+	cfg      Config
 	store    Store
 	progress ProgressStore
 	events   event.Log
 	poster   Poster
+	now      func() time.Time
 	log      *slog.Logger
 
 	accepted, refused atomic.Uint64 // posts
 
-	loading sync.Mutex    // one reload or change of progress at a time
+	loading sync.Mutex    // one reload or change at a time
+	saving  chan struct{} // holds one while progress is written, so that an older state never replaces a newer one
 	dirty   chan struct{} // there is progress to save
 
-	mu      sync.Mutex
-	life    context.Context // of the runners; nil: not running
-	runners map[key]*runner // also of hooks that are not running
-	gone    [][2]string     // app and name whose progress is to be forgotten
+	mu    sync.Mutex
+	life  context.Context            // Run's; nil: not running
+	hooks map[string]map[string]Hook // by app and name, as they were read last
+	stray map[string]bool            // apps that may have progress of hooks that are no more
+	apps  map[string]*owning         // that this server wants to own
 }
-
-type key struct{ app, name string }
 
 // New loads the hooks. They run while Run does.
 func New(ctx context.Context, cfg Config) (*Service, error) {
+	if cfg.Now == nil {
+		cfg.Now = time.Now
+	}
 	s := &Service{
-		store: cfg.Store, progress: cfg.Progress, events: cfg.Events, poster: cfg.Poster, log: cfg.Log, runners: make(map[key]*runner),
-		dirty: make(chan struct{}, 1),
+		cfg: cfg, store: cfg.Store, progress: cfg.Progress, events: cfg.Events, poster: cfg.Poster, now: cfg.Now, log: cfg.Log,
+		saving: make(chan struct{}, 1), dirty: make(chan struct{}, 1), stray: make(map[string]bool), apps: make(map[string]*owning),
 	}
-	hooks, err := s.store.Hooks(ctx)
-	if err != nil {
-		return nil, fmt.Errorf("load hooks: %w", err)
-	}
-	saved, err := s.progress.HookProgress(ctx)
+	saved, err := s.progress.HookProgress(ctx, "") // before the hooks: what is made meanwhile is not stray
 	if err != nil {
 		return nil, fmt.Errorf("load progress of hooks: %w", err)
 	}
-	known := make(map[key]Progress, len(saved))
+	if err := s.load(ctx); err != nil {
+		return nil, err
+	}
 	for _, p := range saved {
-		known[key{p.App, p.Name}] = p
-	}
-	for i := range hooks {
-		k := key{hooks[i].App, hooks[i].Name}
-		p, ok := known[k]
-		if !ok {
-			p = s.fresh(k)
+		if _, ok := s.hooks[p.App][p.Name]; !ok {
+			s.stray[p.App] = true
 		}
-		s.runners[k] = s.newRunner(&hooks[i], p)
-		delete(known, k)
-	}
-	for k := range known {
-		s.gone = append(s.gone, [2]string{k.app, k.name})
 	}
 	return s, nil
 }
 
-// fresh is the progress of a new hook: it begins with what happens next.
-func (s *Service) fresh(k key) Progress {
-	return Progress{App: k.app, Name: k.name, Cursor: s.events.Last()}
-}
-
-func (s *Service) newRunner(h *Hook, p Progress) *runner {
-	return &runner{s: s, hook: *h, p: p, dirty: true}
+// load reads the hooks.
+func (s *Service) load(ctx context.Context) error {
+	list, err := s.store.Hooks(ctx)
+	if err != nil {
+		return fmt.Errorf("load hooks: %w", err)
+	}
+	hooks := make(map[string]map[string]Hook)
+	for _, h := range list {
+		if hooks[h.App] == nil {
+			hooks[h.App] = make(map[string]Hook)
+		}
+		hooks[h.App][h.Name] = h
+	}
+	s.mu.Lock()
+	s.hooks = hooks
+	s.mu.Unlock()
+	return nil
 }
 
 // Run runs the hooks until ctx ends. Its error is always nil: what cannot be read or saved is tried again.
 func (s *Service) Run(ctx context.Context) error {
+	s.loading.Lock()
 	s.mu.Lock()
 	s.life = ctx
-	for _, r := range s.runners {
-		s.start(r)
-	}
 	s.mu.Unlock()
+	s.want()
+	s.loading.Unlock()
 	var wg sync.WaitGroup
 	wg.Go(func() { _ = follow.Store(ctx, "hooks", s.store.Watch, s.reload, s.log) }) // its error is always nil
 	wg.Go(func() {
@@ -110,25 +121,18 @@ func (s *Service) Run(ctx context.Context) error {
 				return
 			case <-s.dirty:
 				pause(ctx, saveEvery)
-				s.save(ctx)
+				s.save(ctx, s.owned()...)
 			}
 		}
 	})
 	<-ctx.Done()
+	s.loading.Lock()
 	s.mu.Lock()
 	s.life = nil
-	running := make([]*runner, 0, len(s.runners))
-	for _, r := range s.runners {
-		running = append(running, r)
-	}
 	s.mu.Unlock()
-	for _, r := range running {
-		r.stop()
-	}
+	s.want()
+	s.loading.Unlock()
 	wg.Wait()
-	last, cancel := context.WithTimeout(context.WithoutCancel(ctx), saveFor)
-	defer cancel()
-	s.save(last)
 	return nil
 }
 
@@ -140,142 +144,119 @@ func (s *Service) touch() {
 	}
 }
 
-// start starts a runner, under the lock, if its hook is to run.
-func (s *Service) start(r *runner) {
-	s.touch() // a new runner has progress to save
-	if s.life == nil || !r.hook.Enabled || r.p.Paused != "" {
-		return
-	}
-	ctx, cancel := context.WithCancel(s.life)
-	r.cancel, r.done = cancel, make(chan struct{})
-	go r.run(ctx)
-}
-
-// stop ends a runner and waits for it.
-func (r *runner) stop() {
-	if r.cancel != nil {
-		r.cancel()
-		<-r.done
-	}
-}
-
-// reload compares the store with what runs, and stops and starts what differs.
+// reload reads the hooks, and has what runs be as they are.
 func (s *Service) reload(ctx context.Context) error {
 	s.loading.Lock()
 	defer s.loading.Unlock()
-	hooks, err := s.store.Hooks(ctx)
-	if err != nil {
-		return fmt.Errorf("load hooks: %w", err)
+	if err := s.load(ctx); err != nil {
+		return err
 	}
-	keep := make(map[key]bool, len(hooks))
-	for i := range hooks {
-		k := key{hooks[i].App, hooks[i].Name}
-		keep[k] = true
-		s.replace(k, &hooks[i], nil)
+	for _, w := range s.owned() {
+		w.adjust()
 	}
-	s.mu.Lock()
-	var ended []*runner
-	for k, r := range s.runners {
-		if !keep[k] {
-			ended = append(ended, r)
-			delete(s.runners, k)
-			s.gone = append(s.gone, [2]string{k.app, k.name})
-			s.touch()
-		}
-	}
-	s.mu.Unlock()
-	for _, r := range ended {
-		r.stop()
-	}
+	s.want()
 	return nil
 }
 
-// replace makes a hook run as it is now. change alters its progress, which starts it anew; without one a hook that
-// has not changed goes on.
-func (s *Service) replace(k key, h *Hook, change func(*Progress)) {
+// put has a hook be as it was just changed.
+func (s *Service) put(h *Hook) {
 	s.mu.Lock()
-	old := s.runners[k]
+	if s.hooks[h.App] == nil {
+		s.hooks[h.App] = make(map[string]Hook)
+	}
+	s.hooks[h.App][h.Name] = *h
+	o := s.apps[h.App]
+	var w *owned
+	if o != nil {
+		w = o.now
+	}
 	s.mu.Unlock()
-	p := s.fresh(k)
-	if old != nil {
-		if change == nil && old.hook.equal(h) {
-			return
-		}
-		old.stop()
-		p = old.progress(nil)
+	if w != nil {
+		w.adjust()
 	}
-	if change != nil {
-		change(&p)
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	r := s.newRunner(h, p)
-	s.runners[k] = r
-	s.start(r)
-}
-
-// save writes what has changed.
-func (s *Service) save(ctx context.Context) {
-	s.mu.Lock()
-	var list []Progress
-	var taken []*runner
-	for _, r := range s.runners {
-		if p, dirty := r.take(); dirty {
-			list, taken = append(list, p), append(taken, r)
-		}
-	}
-	gone := s.gone
-	s.gone = nil
-	s.mu.Unlock()
-	if len(list) == 0 && len(gone) == 0 {
-		return
-	}
-	if err := s.progress.SaveHookProgress(ctx, list, gone); err != nil {
-		s.log.WarnContext(ctx, "progress of hooks could not be saved; trying again", "error", err)
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		s.gone = append(s.gone, gone...)
-		for _, r := range taken {
-			r.progress(func(*Progress) {})
-		}
-	}
+	s.want()
 }
 
 // List shows an app's hooks by name.
-func (s *Service) List(app string) []Info {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	infos := []Info{}
-	for k, r := range s.runners {
-		if k.app == app {
-			infos = append(infos, s.info(r))
-		}
-	}
-	slices.SortFunc(infos, func(a, b Info) int { return cmp.Compare(a.Hook.Name, b.Hook.Name) })
-	return infos
+func (s *Service) List(ctx context.Context, app string) ([]Info, error) {
+	return s.show(ctx, app, s.current(ctx, app))
 }
 
 // Get shows one hook.
-func (s *Service) Get(app, name string) (Info, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if r := s.runners[key{app, name}]; r != nil {
-		return s.info(r), nil
+func (s *Service) Get(ctx context.Context, app, name string) (Info, error) {
+	for _, h := range s.current(ctx, app) {
+		if h.Name == name {
+			list, err := s.show(ctx, app, []Hook{h})
+			if err != nil {
+				return Info{}, err
+			}
+			return list[0], nil
+		}
 	}
-	return Info{}, fmt.Errorf("hook %.128q: %w", name, ErrUnknown)
+	return Info{}, unknown(name)
 }
 
-func (s *Service) info(r *runner) Info {
-	i := Info{Hook: r.hook, Progress: r.progress(nil), State: Active, Newest: s.events.Last()}
-	switch {
-	case !i.Enabled:
-		i.State = Disabled
-	case i.Paused != "":
-		i.State = Paused
-	case !i.Failing.IsZero():
-		i.State = Failing
+func unknown(name string) error { return fmt.Errorf("hook %.128q: %w", name, ErrUnknown) }
+
+// current is an app's hooks by name. Where several servers change them they are read anew; as long as that is not possible
+// those that were read last count.
+func (s *Service) current(ctx context.Context, app string) (list []Hook) {
+	var err error
+	if s.cfg.Own != nil {
+		if list, err = s.store.Hooks(ctx); err != nil {
+			s.log.WarnContext(ctx, "hooks could not be read; those that were read before are shown", "app", app, "error", err)
+		}
+		list = slices.DeleteFunc(list, func(h Hook) bool { return h.App != app })
 	}
+	if s.cfg.Own == nil || err != nil {
+		s.mu.Lock()
+		list = slices.Collect(maps.Values(s.hooks[app]))
+		s.mu.Unlock()
+	}
+	slices.SortFunc(list, func(a, b Hook) int { return cmp.Compare(a.Name, b.Name) })
+	return list
+}
+
+// show says how hooks of an app are doing: as this server knows, or as the one that posts has saved.
+func (s *Service) show(ctx context.Context, app string, hooks []Hook) ([]Info, error) {
+	come := make(map[string]Progress, len(hooks))
+	if !s.known(app, come) {
+		saved, err := s.progress.HookProgress(ctx, app)
+		if err != nil {
+			return nil, fmt.Errorf("read progress of hooks: %w", err)
+		}
+		for _, p := range saved {
+			come[p.Name] = p
+		}
+	}
+	infos := []Info{}
+	for i := range hooks {
+		var p *Progress
+		if saved, ok := come[hooks[i].Name]; ok {
+			p = &saved
+		}
+		infos = append(infos, s.info(&hooks[i], p))
+	}
+	return infos, nil
+}
+
+func (s *Service) info(h *Hook, p *Progress) Info {
+	newest := s.events.Last()
+	i := Info{Hook: *h, Progress: p.heed(h, newest), Newest: newest}
+	i.State = state(&i.Hook, &i.Progress)
 	return i
+}
+
+func state(h *Hook, p *Progress) State {
+	switch {
+	case !h.Enabled:
+		return Disabled
+	case p.Paused != "":
+		return Paused
+	case !p.Failing.IsZero():
+		return Failing
+	}
+	return Active
 }
 
 // Set makes or changes a hook, and lets one that was paused go on. A secret that was made because there was none is
@@ -292,14 +273,16 @@ func (s *Service) Set(ctx context.Context, app, name string, c Change) (info Inf
 	s.loading.Lock()
 	defer s.loading.Unlock()
 	var now Hook
+	newest := s.events.Last()
 	err = s.store.UpdateHook(ctx, app, name, func(h *Hook, n int) error {
 		made, created = "", h.CreatedAt.IsZero()
 		if created && n >= maxHooks {
 			return notification.BadField("name", "the app has %d hooks, which is the most", maxHooks)
 		}
-		h.UpdatedAt = time.Now().UTC().Truncate(time.Millisecond)
+		h.UpdatedAt = h.next(s.now())
 		if created {
 			h.CreatedAt, h.Enabled = h.UpdatedAt, true
+			h.From, h.FromAt = newest, h.UpdatedAt
 		}
 		h.URL, h.Types = c.URL, slices.Compact(slices.Sorted(slices.Values(c.Types)))
 		if c.Secrets != nil {
@@ -319,15 +302,13 @@ func (s *Service) Set(ctx context.Context, app, name string, c Change) (info Inf
 		return Info{}, false, "", fmt.Errorf("set hook %s: %w", name, err)
 	}
 	s.log.InfoContext(ctx, "hook set", "app", app, "hook", name, "enabled", now.Enabled)
-	s.replace(key{app, name}, &now, resume)
-	s.save(ctx)
-	info, err = s.Get(app, name)
-	return info, created, made, err
-}
-
-// resume forgets failures.
-func resume(p *Progress) {
-	p.Paused, p.PausedAt, p.Failing, p.NextAt, p.Attempts, p.LastError = "", time.Time{}, time.Time{}, time.Time{}, 0, ""
+	s.put(&now)
+	list, err := s.show(ctx, app, []Hook{now})
+	if err != nil { // the change was made, and a secret is told this once
+		s.log.WarnContext(ctx, "how far a hook has come could not be read", "app", app, "hook", name, "error", err)
+		return s.info(&now, nil), created, made, nil
+	}
+	return list[0], created, made, nil
 }
 
 // Delete ends a hook.
@@ -337,7 +318,7 @@ func (s *Service) Delete(ctx context.Context, app, name string) error {
 		return fmt.Errorf("delete hook %s: %w", name, err)
 	}
 	if !found {
-		return fmt.Errorf("hook %.128q: %w", name, ErrUnknown)
+		return unknown(name)
 	}
 	s.log.InfoContext(ctx, "hook deleted", "app", app, "hook", name)
 	return s.reload(ctx)
@@ -347,17 +328,27 @@ func (s *Service) Delete(ctx context.Context, app, name string) error {
 func (s *Service) Replay(ctx context.Context, app, name string, since uint64) (Info, error) {
 	s.loading.Lock()
 	defer s.loading.Unlock()
-	s.mu.Lock()
-	r := s.runners[key{app, name}]
-	s.mu.Unlock()
-	if r == nil {
-		return Info{}, fmt.Errorf("hook %.128q: %w", name, ErrUnknown)
-	}
-	s.replace(key{app, name}, &r.hook, func(p *Progress) {
-		resume(p)
-		p.Cursor = min(since, s.events.Last())
+	var now Hook
+	since = min(since, s.events.Last())
+	err := s.store.UpdateHook(ctx, app, name, func(h *Hook, _ int) error {
+		if h.CreatedAt.IsZero() {
+			return unknown(name)
+		}
+		h.FromAt, h.From = h.next(s.now()), since
+		now = *h
+		return nil
 	})
+	if errors.Is(err, ErrUnknown) {
+		return Info{}, unknown(name)
+	}
+	if err != nil {
+		return Info{}, fmt.Errorf("replay to hook %s: %w", name, err)
+	}
 	s.log.InfoContext(ctx, "hook replays", "app", app, "hook", name, "since", since)
-	s.save(ctx)
-	return s.Get(app, name)
+	s.put(&now)
+	list, err := s.show(ctx, app, []Hook{now})
+	if err != nil {
+		return Info{}, err
+	}
+	return list[0], nil
 }

@@ -107,25 +107,34 @@ func (t *tape) DeleteHook(_ context.Context, app, name string) (bool, error) {
 
 func (t *tape) Watch(ctx context.Context, _ func()) error { <-ctx.Done(); return nil }
 
-func (t *tape) HookProgress(context.Context) (list []hook.Progress, _ error) {
+func (t *tape) HookProgress(_ context.Context, app string) (list []hook.Progress, _ error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	for _, p := range t.saved {
-		list = append(list, p)
+	for of, p := range t.saved {
+		if app == "" || of[0] == app {
+			list = append(list, p)
+		}
 	}
 	return list, nil
 }
 
-func (t *tape) SaveHookProgress(_ context.Context, save []hook.Progress, forget [][2]string) error {
+func (t *tape) OwnHookProgress(ctx context.Context, app string) (int64, []hook.Progress, error) {
+	list, err := t.HookProgress(ctx, app)
+	return 1, list, err
+}
+
+func (t *tape) SaveHookProgress(_ context.Context, list []hook.Saving) ([]string, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	for _, f := range forget {
-		delete(t.saved, f)
+	for _, s := range list {
+		for _, name := range s.Forget {
+			delete(t.saved, [2]string{s.App, name})
+		}
+		for _, p := range s.Save {
+			t.saved[[2]string{s.App, p.Name}] = p
+		}
 	}
-	for _, p := range save {
-		t.saved[[2]string{p.App, p.Name}] = p
-	}
-	return nil
+	return nil, nil
 }
 
 func (*tape) Check(string, []string) error { return nil }

@@ -17,9 +17,13 @@ import (
 // noProgress keeps the progress of hooks nowhere.
 type noProgress struct{}
 
-func (noProgress) HookProgress(context.Context) ([]hook.Progress, error) { return nil, nil }
-func (noProgress) SaveHookProgress(context.Context, []hook.Progress, [][2]string) error {
-	return nil
+func (noProgress) HookProgress(context.Context, string) ([]hook.Progress, error) { return nil, nil }
+func (noProgress) OwnHookProgress(context.Context, string) (int64, []hook.Progress, error) {
+	return 1, nil, nil
+}
+
+func (noProgress) SaveHookProgress(context.Context, []hook.Saving) ([]string, error) {
+	return nil, nil
 }
 
 // openHooks runs real hooks on a store, which post with w.outside.

@@ -13,8 +13,8 @@ import (
 
 // Hooks tell an app's own programs of events.
 type Hooks interface {
-	List(app string) []hook.Info
-	Get(app, name string) (hook.Info, error)
+	List(ctx context.Context, app string) ([]hook.Info, error)
+	Get(ctx context.Context, app, name string) (hook.Info, error)
 	// Set makes or changes a hook; a secret that was made is returned this once.
 	Set(ctx context.Context, app, name string, c hook.Change) (info hook.Info, created bool, made string, err error)
 	Delete(ctx context.Context, app, name string) error
@@ -63,7 +63,10 @@ func (a *API) ListHooks(c *call.Call) error {
 	if _, err := c.Params(); err != nil {
 		return err
 	}
-	infos := a.Hooks.List(c.Key.App)
+	infos, err := a.Hooks.List(c.Ctx, c.Key.App)
+	if err != nil {
+		return err
+	}
 	l := call.NewList[hookJSON](len(infos), "")
 	for i := range infos {
 		l.Items = append(l.Items, viewHook(&infos[i]))
@@ -76,7 +79,7 @@ func (a *API) GetHook(c *call.Call) error {
 	if _, err := c.Params(); err != nil {
 		return err
 	}
-	info, err := a.Hooks.Get(c.Key.App, c.R.PathValue("name"))
+	info, err := a.Hooks.Get(c.Ctx, c.Key.App, c.R.PathValue("name"))
 	if err != nil {
 		return err
 	}

@@ -3,35 +3,33 @@ package telegram
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"log/slog"
 
 	"godwit.dev/godwit/internal/channel"
 	"godwit.dev/godwit/internal/endpoint"
+	"godwit.dev/godwit/internal/own"
 	"godwit.dev/godwit/internal/push"
 )
 
-// Bots keeps a listener running for each app whose Telegram channel asks for it.
+// Bots keeps a listener for each app whose Telegram channel asks for it, and runs it while this server is the one that
+// listens: Telegram answers two that ask for the updates of one bot with errors.
 type Bots struct {
 	channels *channel.Service
 	audience Audience
+	own      own.Func
 	log      *slog.Logger
 	running  map[string]*listener // by app
 }
 
-// NewBots makes bots whose chats are endpoints.
-func NewBots(channels *channel.Service, endpoints *endpoint.Service, log *slog.Logger) *Bots {
-	return &Bots{channels: channels, audience: botAudience{endpoints}, log: log, running: make(map[string]*listener)}
+// NewBots makes bots whose chats are endpoints. owns decides which server listens for an app; nil: this one is the only one.
+func NewBots(channels *channel.Service, endpoints *endpoint.Service, owns own.Func, log *slog.Logger) *Bots {
+	return &Bots{channels: channels, audience: botAudience{endpoints}, own: owns, log: log, running: make(map[string]*listener)}
 }
 
 type listener struct {
 	sender *Sender
-	cancel context.CancelFunc
-	done   chan struct{}
-}
-
-func (l *listener) stop() {
-	l.cancel()
-	<-l.done
+	stop   func()
 }
 
 // Run follows the settings until ctx ends.
@@ -77,16 +75,46 @@ func (b *Bots) adjust(ctx context.Context) {
 }
 
 func (b *Bots) listen(ctx context.Context, app string, s *Sender) *listener {
-	ctx, cancel := context.WithCancel(ctx)
-	l := &listener{sender: s, cancel: cancel, done: make(chan struct{})}
-	go func() {
-		defer close(l.done)
-		if err := s.Listen(ctx, app, b.audience, b.log); err != nil {
+	owns := b.own
+	if owns == nil {
+		owns = own.Alone(ctx)
+	}
+	return &listener{sender: s, stop: owns(app, func(ctx context.Context, held func() bool) {
+		ctx, lose := context.WithCancel(ctx)
+		defer lose()
+		b.log.InfoContext(ctx, "listening to the bot", "app", app)
+		if err := s.Listen(ctx, app, ownAudience{b.audience, held, lose}, b.log); err != nil {
 			b.log.WarnContext(ctx, "listening to the bot ended", "app", app, "error", err)
 		}
-	}()
-	b.log.InfoContext(ctx, "listening to the bot", "app", app)
-	return l
+	})}
+}
+
+// ownAudience is told only as long as this server is the one that listens. What another one has heard since then may say
+// otherwise.
+type ownAudience struct {
+	Audience
+	held func() bool
+	lose context.CancelFunc
+}
+
+var errLost = errors.New("another server listens to this bot now")
+
+// Join implements Audience.
+func (o ownAudience) Join(ctx context.Context, app string, c Chat) error {
+	if !o.held() {
+		o.lose()
+		return errLost
+	}
+	return o.Audience.Join(ctx, app, c)
+}
+
+// Leave implements Audience.
+func (o ownAudience) Leave(ctx context.Context, app string, address json.RawMessage, reason string) error {
+	if !o.held() {
+		o.lose()
+		return errLost
+	}
+	return o.Audience.Leave(ctx, app, address, reason)
 }
 
 // botAudience keeps the chats of bots as endpoints.

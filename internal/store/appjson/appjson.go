@@ -4,6 +4,7 @@ package appjson
 import (
 	"encoding/json"
 	"fmt"
+	"time"
 
 	"godwit.dev/godwit/internal/access"
 	"godwit.dev/godwit/internal/channel"
@@ -61,11 +62,17 @@ type hookSettings struct {
 	Types   []event.Type `json:"types,omitempty"`
 	Secrets []string     `json:"secrets"`
 	Enabled bool         `json:"enabled"`
+	From    uint64       `json:"from,omitempty"`
+	FromAt  int64        `json:"from_at,omitempty"` // milliseconds
 }
 
 // Hook writes a hook's settings, secrets included.
 func Hook(h *hook.Hook) (string, error) {
-	b, err := json.Marshal(hookSettings{URL: h.URL, Types: h.Types, Secrets: h.Secrets, Enabled: h.Enabled})
+	set := hookSettings{URL: h.URL, Types: h.Types, Secrets: h.Secrets, Enabled: h.Enabled, From: h.From}
+	if !h.FromAt.IsZero() {
+		set.FromAt = h.FromAt.UnixMilli()
+	}
+	b, err := json.Marshal(set)
 	if err != nil {
 		return "", fmt.Errorf("encode hook %s: %w", h.Name, err)
 	}
@@ -78,7 +85,10 @@ func ReadHook(h *hook.Hook, written string) error {
 	if err := json.Unmarshal([]byte(written), &set); err != nil {
 		return fmt.Errorf("app %s: settings of hook %s are damaged", h.App, h.Name)
 	}
-	h.URL, h.Types, h.Secrets, h.Enabled = set.URL, set.Types, set.Secrets, set.Enabled
+	h.URL, h.Types, h.Secrets, h.Enabled, h.From = set.URL, set.Types, set.Secrets, set.Enabled, set.From
+	if set.FromAt != 0 {
+		h.FromAt = time.UnixMilli(set.FromAt).UTC()
+	}
 	return nil
 }
 

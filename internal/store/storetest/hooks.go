@@ -4,8 +4,6 @@ import (
 	"context"
 	"reflect"
 	"slices"
-	"strings"
-	"testing"
 	"time"
 
 	"godwit.dev/godwit/internal/access"
@@ -26,6 +24,7 @@ func hookIsKept(e *appEnv) {
 	made := hook.Hook{
 		App: "shop", Name: "crm", URL: "https://crm.example/?k=1", Types: []event.Type{event.Acked, event.Failed}, Secrets: []string{"whsec_a", "whsec_b"},
 		Enabled: true, CreatedAt: time.UnixMilli(1_700_000_000_123).UTC(), UpdatedAt: time.UnixMilli(1_700_000_000_456).UTC(),
+		From: 1<<62 + 7, FromAt: time.UnixMilli(1_700_000_000_789).UTC(),
 	}
 	e.ok(e.s.UpdateHook(ctx, "shop", "crm", func(h *hook.Hook, n int) error {
 		if !reflect.DeepEqual(*h, hook.Hook{App: "shop", Name: "crm"}) || n != 0 {
@@ -133,40 +132,4 @@ func channelsApart(e *appEnv) {
 	if list, err := e.s.Channels(ctx); err != nil || len(list) != 3 {
 		e.Errorf("%d left, %v; want 3", len(list), err)
 	}
-}
-
-// OpenProgress opens an empty store for one test, as OpenApps does.
-type OpenProgress func(t *testing.T) (s hook.ProgressStore, reopen func() hook.ProgressStore)
-
-// RunProgress is the conformance suite of stores of hooks' progress.
-func RunProgress(t *testing.T, open OpenProgress) {
-	t.Helper()
-	t.Run("ProgressIsReplacedAndForgottenByAppAndName", func(t *testing.T) {
-		s, reopen := open(t)
-		at := time.UnixMilli(1_700_000_000_123).UTC()
-		one := hook.Progress{
-			App: "a", Name: "one", Cursor: 1<<62 + 7, Delivered: 12, LastDelivered: at, Failing: at.Add(1e9), Attempts: 3, NextAt: at.Add(2e9),
-			LastError: "no route", Paused: "it failed for days", PausedAt: at.Add(3e9),
-		}
-		two, same := hook.Progress{App: "a", Name: "two", Cursor: 5}, hook.Progress{App: "b", Name: "one", Cursor: 6}
-		for _, c := range []struct {
-			save   []hook.Progress
-			forget [][2]string
-			want   []hook.Progress
-		}{
-			{[]hook.Progress{one, two, same}, nil, []hook.Progress{one, two, same}},
-			{[]hook.Progress{{App: "a", Name: "two", Cursor: 9}}, [][2]string{{"b", "one"}, {"b", "none"}}, []hook.Progress{one, {App: "a", Name: "two", Cursor: 9}}},
-			{[]hook.Progress{two}, [][2]string{{"a", "two"}}, []hook.Progress{one, two}}, // forgotten first: a new one of the name
-		} {
-			if err := s.SaveHookProgress(t.Context(), c.save, c.forget); err != nil {
-				t.Fatal(err)
-			}
-			s = reopen()
-			got, err := s.HookProgress(t.Context())
-			slices.SortFunc(got, func(a, b hook.Progress) int { return strings.Compare(a.App+a.Name, b.App+b.Name) })
-			if err != nil || !reflect.DeepEqual(got, c.want) {
-				t.Errorf("got %+v, %v; want %+v", got, err, c.want)
-			}
-		}
-	})
 }

@@ -24,18 +24,25 @@ CREATE TABLE hook (
 ) STRICT, WITHOUT ROWID;
 `
 
-// HookProgress reads the progress of all hooks.
-func (l *Log) HookProgress(ctx context.Context) (list []hook.Progress, err error) {
-	err = l.db.Read(ctx, func(c *sqlite.Conn) error {
-		list = nil
-		return sqlitedb.Each(c, "SELECT app, name, progress FROM hook", nil, func(row *sqlite.Stmt) error {
-			p := hook.Progress{App: row.ColumnText(0), Name: row.ColumnText(1)}
-			if err := json.Unmarshal([]byte(row.ColumnText(2)), &p); err != nil {
-				return fmt.Errorf("app %s: progress of hook %s is damaged", p.App, p.Name)
-			}
-			list = append(list, p)
-			return nil
-		})
+// hookOwnerTable says who owns the progress of an app's hooks: a higher epoch takes over from a lower one.
+const hookOwnerTable = `
+CREATE TABLE hook_owner (
+	app   TEXT PRIMARY KEY,
+	epoch INTEGER NOT NULL
+) STRICT, WITHOUT ROWID;
+`
+
+const selectHooks = "SELECT app, name, progress FROM hook"
+
+// HookProgress reads the progress of an app's hooks, or of all.
+func (l *Log) HookProgress(ctx context.Context, app string) (list []hook.Progress, err error) {
+	err = l.db.ReadFor(ctx, app, func(c *sqlite.Conn) error {
+		if app == "" {
+			list, err = hooksWhere(c, selectHooks)
+		} else {
+			list, err = hooksWhere(c, selectHooks+" WHERE app = ?", app)
+		}
+		return err
 	})
 	if err != nil {
 		return nil, fmt.Errorf("read progress of hooks: %w", err)
@@ -43,27 +50,80 @@ func (l *Log) HookProgress(ctx context.Context) (list []hook.Progress, err error
 	return list, nil
 }
 
-// SaveHookProgress writes the progress of some hooks and forgets that of others, given by app and name.
-func (l *Log) SaveHookProgress(ctx context.Context, save []hook.Progress, forget [][2]string) error {
-	err := l.db.Do(ctx, func(c *sqlite.Conn) error {
-		for _, f := range forget {
-			if err := sqlitedb.Each(c, "DELETE FROM hook WHERE app = ? AND name = ?", []any{f[0], f[1]}, nil); err != nil {
-				return err
-			}
+func hooksWhere(c *sqlite.Conn, query string, args ...any) (list []hook.Progress, err error) {
+	err = sqlitedb.Each(c, query, args, func(row *sqlite.Stmt) error {
+		p := hook.Progress{App: row.ColumnText(0), Name: row.ColumnText(1)}
+		if err := json.Unmarshal([]byte(row.ColumnText(2)), &p); err != nil {
+			return fmt.Errorf("app %s: progress of hook %s is damaged", p.App, p.Name)
 		}
-		for i := range save {
-			b, err := json.Marshal(&save[i])
+		list = append(list, p)
+		return nil
+	})
+	return list, err
+}
+
+// OwnHookProgress gives the progress of an app's hooks a new owner.
+func (l *Log) OwnHookProgress(ctx context.Context, app string) (epoch int64, list []hook.Progress, err error) {
+	err = l.db.DoFor(ctx, app, func(c *sqlite.Conn) error {
+		err := sqlitedb.Each(c, "INSERT INTO hook_owner(app, epoch) VALUES (?, 1) ON CONFLICT (app) DO UPDATE SET epoch = epoch + 1 RETURNING epoch",
+			[]any{app}, func(row *sqlite.Stmt) error {
+				epoch = row.ColumnInt64(0)
+				return nil
+			})
+		if err == nil {
+			list, err = hooksWhere(c, selectHooks+" WHERE app = ?", app)
+		}
+		return err
+	})
+	if err != nil {
+		return 0, nil, fmt.Errorf("own progress of hooks: %w", err)
+	}
+	return epoch, list, nil
+}
+
+// SaveHookProgress writes what owners have to save.
+func (l *Log) SaveHookProgress(ctx context.Context, list []hook.Saving) (former []string, err error) {
+	err = l.db.Do(ctx, func(c *sqlite.Conn) error {
+		former = nil
+		for i := range list {
+			owns := false
+			err := sqlitedb.Each(c, "SELECT 1 FROM hook_owner WHERE app = ? AND epoch = ?", []any{list[i].App, list[i].Epoch}, func(*sqlite.Stmt) error {
+				owns = true
+				return nil
+			})
 			if err != nil {
 				return err
 			}
-			if err := sqlitedb.Each(c, "INSERT OR REPLACE INTO hook(app, name, progress) VALUES (?, ?, ?)", []any{save[i].App, save[i].Name, string(b)}, nil); err != nil {
+			if !owns {
+				former = append(former, list[i].App)
+				continue
+			}
+			if err := saveHooks(c, &list[i]); err != nil {
 				return err
 			}
 		}
 		return nil
 	})
 	if err != nil {
-		return fmt.Errorf("save progress of hooks: %w", err)
+		return nil, fmt.Errorf("save progress of hooks: %w", err)
+	}
+	return former, nil
+}
+
+func saveHooks(c *sqlite.Conn, s *hook.Saving) error {
+	for _, name := range s.Forget {
+		if err := sqlitedb.Each(c, "DELETE FROM hook WHERE app = ? AND name = ?", []any{s.App, name}, nil); err != nil {
+			return err
+		}
+	}
+	for i := range s.Save {
+		b, err := json.Marshal(&s.Save[i])
+		if err != nil {
+			return err
+		}
+		if err := sqlitedb.Each(c, "INSERT OR REPLACE INTO hook(app, name, progress) VALUES (?, ?, ?)", []any{s.App, s.Save[i].Name, string(b)}, nil); err != nil {
+			return err
+		}
 	}
 	return nil
 }
