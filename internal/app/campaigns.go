@@ -5,10 +5,11 @@ import (
 
 	"godwit.dev/godwit/internal/campaign"
 	"godwit.dev/godwit/internal/dispatch"
+	"godwit.dev/godwit/internal/own"
 )
 
 // own decides which node does what one at a time may do for an app. Nil: there are no others.
-func (a *App) own(what string) func(app string, run func(context.Context, func() bool)) (release func()) {
+func (a *App) own(what string) own.Func {
 	if a.stores.Own == nil {
 		return nil
 	}

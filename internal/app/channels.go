@@ -48,7 +48,7 @@ func (a *App) startChannels(ctx context.Context) error {
 
 // startBots starts listening to the bots of apps that want it.
 func (a *App) startBots(context.Context) error {
-	a.steps.addRun("bots", storePatience, telegram.NewBots(a.channels, a.endpoints, nil, a.log).Run, a.fail)
+	a.steps.addRun("bots", storePatience, telegram.NewBots(a.channels, a.endpoints, a.own("bots"), a.log).Run, a.fail)
 	return nil
 }
 
@@ -57,7 +57,7 @@ func (a *App) startHooks(ctx context.Context) error {
 	client := provider.Unbounded(a.cfg.AllowPrivateURLs) // a hook has one request under way
 	a.steps.addClose("hook connections", time.Second, func() error { client.CloseIdleConnections(); return nil })
 	hooks, err := hook.New(ctx, hook.Config{
-		Store: a.stores.Hooks, Progress: a.stores.Progress, Events: a.stores.Events, Now: a.clock, Log: a.log,
+		Store: a.stores.Hooks, Progress: a.stores.Progress, Events: a.stores.Events, Own: a.own("hooks"), Now: a.clock, Log: a.log,
 		Poster: webhook.Hooks{Poster: webhook.NewPoster(client, a.cfg.AllowPrivateURLs)},
 	})
 	if err != nil {

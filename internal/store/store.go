@@ -17,6 +17,7 @@ import (
 	"godwit.dev/godwit/internal/event"
 	"godwit.dev/godwit/internal/hook"
 	"godwit.dev/godwit/internal/mailbox"
+	"godwit.dev/godwit/internal/own"
 	"godwit.dev/godwit/internal/signal"
 	"godwit.dev/godwit/internal/store/sqlite/sqlitedb"
 )
@@ -48,9 +49,8 @@ type Stores struct {
 	Mailbox   mailbox.Store
 	Endpoints endpoint.Store
 	Campaigns campaign.Store
-	// Own has run called while this server is the one that may do what the name says. Nil: it always is, because no other
-	// server shares the store.
-	Own func(name string, run func(ctx context.Context, held func() bool)) (release func())
+	// Own decides what this server is the one to do. Nil: everything, because no other one shares the store.
+	Own own.Func
 	// Alive lists the boots of the servers that share the store and have lately shown that they live. Nil: there are no others.
 	Alive func(ctx context.Context) ([]string, error)
 	// GiveUp ends what this server owns, for others to take over, and Owned lists what is owned by whom. Both nil like Own.

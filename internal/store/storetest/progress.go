@@ -4,6 +4,7 @@ import (
 	"reflect"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -33,6 +34,7 @@ func RunProgress(t *testing.T, open OpenProgress, two Two[hook.ProgressStore]) {
 		"TakingOverShutsTheOtherOut":            twoOwnProgress,
 		"OfTwoThatTakeOverAtOnceOneIsTheOwner":  twoAtOnce,
 		"OwnersOfAppsSaveBesideEachOtherAtOnce": twoSaveProgress,
+		"TakingOverReadsAllThatTheFormerSaved":  twoRaceProgress,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -201,4 +203,43 @@ func twoSaveProgress(e *progressEnv, other hook.ProgressStore) {
 		want = append(want, hook.Progress{App: app, Name: "one", Cursor: 19})
 	}
 	e.reads(e.s, "", want...)
+}
+
+// twoRaceProgress takes over from an owner that is busy saving: what is read then is the last of it.
+func twoRaceProgress(e *progressEnv, other hook.ProgressStore) {
+	stores := [2]hook.ProgressStore{e.s, other}
+	for n := range 30 {
+		former, next := stores[n%2], stores[(n+1)%2]
+		epoch, _, err := former.OwnHookProgress(e.Context(), "a")
+		if err != nil {
+			e.Fatal(err)
+		}
+		var saving sync.WaitGroup
+		begun := make(chan struct{})
+		saving.Go(func() {
+			for i := uint64(0); ; i++ {
+				p := hook.Progress{App: "a", Name: "one", Cursor: i}
+				refused, err := former.SaveHookProgress(e.Context(), []hook.Saving{{App: "a", Epoch: epoch, Save: []hook.Progress{p}}})
+				if i == 0 {
+					close(begun)
+				}
+				if err != nil {
+					e.Error(err)
+				}
+				if err != nil || len(refused) > 0 {
+					return
+				}
+			}
+		})
+		<-begun
+		_, read, err := next.OwnHookProgress(e.Context(), "a")
+		if err != nil {
+			e.Error(err)
+		}
+		saving.Wait()
+		e.reads(next, "a", read...)
+		if e.Failed() {
+			return
+		}
+	}
 }

@@ -65,6 +65,10 @@ func TestProgressConformance(t *testing.T) {
 	storetest.RunProgress(t, func(t *testing.T) (hook.ProgressStore, func() hook.ProgressStore) {
 		open := opener(t)
 		return open(), func() hook.ProgressStore { return open() }
+	}, func(t *testing.T, now func() time.Time) (a, b hook.ProgressStore) {
+		cfg := config(t)
+		cfg.Now = now
+		return open(t, cfg), open(t, cfg)
 	})
 }
 

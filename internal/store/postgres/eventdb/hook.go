@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 
@@ -15,13 +16,27 @@ import (
 
 var _ hook.ProgressStore = (*Log)(nil)
 
-// HookProgress reads the progress of all hooks.
-func (l *Log) HookProgress(ctx context.Context) ([]hook.Progress, error) {
-	rows, err := l.db.Pool().Query(ctx, "SELECT app, name, progress FROM hook")
-	if err != nil {
-		return nil, pgdb.Error("read progress of hooks", err)
+const (
+	selectHooks   = "SELECT app, name, progress FROM hook"
+	selectAppHook = selectHooks + " WHERE app = $1"
+)
+
+// HookProgress reads the progress of an app's hooks, or of all.
+func (l *Log) HookProgress(ctx context.Context, app string) (list []hook.Progress, err error) {
+	var rows pgx.Rows
+	if app == "" {
+		rows, err = l.db.Pool().Query(ctx, selectHooks)
+	} else {
+		rows, err = l.db.Pool().Query(ctx, selectAppHook, app)
 	}
-	list, err := pgx.AppendRows([]hook.Progress(nil), rows, func(row pgx.CollectableRow) (hook.Progress, error) {
+	if err == nil {
+		list, err = collectHooks(rows)
+	}
+	return list, pgdb.Error("read progress of hooks", err)
+}
+
+func collectHooks(rows pgx.Rows) ([]hook.Progress, error) {
+	return pgx.AppendRows([]hook.Progress(nil), rows, func(row pgx.CollectableRow) (hook.Progress, error) {
 		var app, name, progress string
 		if err := row.Scan(&app, &name, &progress); err != nil {
 			return hook.Progress{}, err
@@ -32,44 +47,102 @@ func (l *Log) HookProgress(ctx context.Context) ([]hook.Progress, error) {
 		}
 		return p, nil
 	})
-	return list, pgdb.Error("read progress of hooks", err)
 }
 
-// SaveHookProgress writes the progress of some hooks and forgets that of others, given by app and name.
-func (l *Log) SaveHookProgress(ctx context.Context, save []hook.Progress, forget [][2]string) error {
-	// In one order on all nodes, so that they wait for each other.
-	save = slices.SortedFunc(slices.Values(save), func(a, b hook.Progress) int {
-		return cmp.Or(cmp.Compare(a.App, b.App), cmp.Compare(a.Name, b.Name))
-	})
-	apps, names, progress := make([]string, len(save)), make([]string, len(save)), make([]string, len(save))
-	for i := range save {
-		b, err := json.Marshal(&save[i])
-		if err != nil {
-			return fmt.Errorf("save progress of hooks: %w", err)
+// The time, so that epochs grow even where the last commits were lost.
+const ownHooks = `INSERT INTO hook_owner (app, epoch) VALUES ($1, $2)
+	ON CONFLICT (app) DO UPDATE SET epoch = greatest(hook_owner.epoch + 1, excluded.epoch) RETURNING epoch`
+
+// OwnHookProgress gives the progress of an app's hooks a new owner. It is read after the owner's row has been locked: with
+// what the former one committed last.
+func (l *Log) OwnHookProgress(ctx context.Context, app string) (epoch int64, list []hook.Progress, err error) {
+	err = l.db.Do(ctx, "own progress of hooks", func(ctx context.Context, tx pgx.Tx) error {
+		if err := tx.QueryRow(ctx, ownHooks, app, l.db.Now().UnixMilli()).Scan(&epoch); err != nil {
+			return err
 		}
-		apps[i], names[i], progress[i] = save[i].App, save[i].Name, string(b)
+		rows, err := tx.Query(ctx, selectAppHook, app)
+		if err == nil {
+			list, err = collectHooks(rows)
+		}
+		return err
+	})
+	if err != nil {
+		return 0, nil, err
 	}
-	gone := [2][]string{}
-	for _, f := range forget {
-		gone[0], gone[1] = append(gone[0], f[0]), append(gone[1], f[1])
+	return epoch, list, nil
+}
+
+// SaveHookProgress writes what owners have to save.
+func (l *Log) SaveHookProgress(ctx context.Context, list []hook.Saving) (former []string, err error) {
+	// In one order on all nodes, so that they wait for each other.
+	list = slices.SortedFunc(slices.Values(list), func(a, b hook.Saving) int { return cmp.Compare(a.App, b.App) })
+	err = l.db.Do(ctx, "save progress of hooks", func(ctx context.Context, tx pgx.Tx) (err error) {
+		var owns []hook.Saving
+		if owns, former, err = owners(ctx, tx, list); err != nil {
+			return err
+		}
+		return saveHooks(ctx, tx, owns)
+	})
+	if err != nil {
+		return nil, err
 	}
-	batch := &pgx.Batch{}
-	if len(forget) > 0 {
-		batch.Queue("DELETE FROM hook USING unnest($1::text[], $2::text[]) AS gone (app, name) WHERE hook.app = gone.app AND hook.name = gone.name", gone[0], gone[1])
+	return former, nil
+}
+
+// owners tells owners from former ones, and keeps them from being followed until the transaction ends.
+func owners(ctx context.Context, tx pgx.Tx, list []hook.Saving) (owns []hook.Saving, former []string, err error) {
+	apps := make([]string, len(list))
+	for i := range list {
+		apps[i] = list[i].App
 	}
-	if len(save) > 0 {
-		batch.Queue(`INSERT INTO hook (app, name, progress) SELECT app, name, progress FROM unnest($1::text[], $2::text[], $3::text[]) AS new (app, name, progress)
-			ON CONFLICT (app, name) DO UPDATE SET progress = excluded.progress`, apps, names, progress)
+	rows, err := tx.Query(ctx, "SELECT app, epoch FROM hook_owner WHERE app = ANY($1) ORDER BY app FOR SHARE", apps)
+	if err != nil {
+		return nil, nil, err
 	}
-	if batch.Len() == 0 {
-		return nil
+	var app string
+	var epoch int64
+	epochs := make(map[string]int64, len(list))
+	if _, err := pgx.ForEachRow(rows, []any{&app, &epoch}, func() error { epochs[app] = epoch; return nil }); err != nil {
+		return nil, nil, err
 	}
-	return l.db.Send(ctx, "save progress of hooks", batch, func(results pgx.BatchResults) error {
-		for range batch.Len() {
-			if _, err := results.Exec(); err != nil {
+	for i := range list {
+		if now, ok := epochs[list[i].App]; ok && now == list[i].Epoch {
+			owns = append(owns, list[i])
+		} else {
+			former = append(former, list[i].App)
+		}
+	}
+	return owns, former, nil
+}
+
+func saveHooks(ctx context.Context, tx pgx.Tx, list []hook.Saving) error {
+	var gone, save struct{ apps, names, progress []string }
+	for i := range list {
+		for _, name := range list[i].Forget {
+			gone.apps, gone.names = append(gone.apps, list[i].App), append(gone.names, name)
+		}
+		for j := range list[i].Save {
+			p := &list[i].Save[j]
+			b, err := json.Marshal(p)
+			if err != nil {
 				return err
 			}
+			save.apps, save.names, save.progress = append(save.apps, list[i].App), append(save.names, p.Name), append(save.progress, string(b))
 		}
-		return nil
-	})
+	}
+	batch := &pgx.Batch{}
+	if len(gone.names) > 0 {
+		batch.Queue("DELETE FROM hook USING unnest($1::text[], $2::text[]) AS gone (app, name) WHERE hook.app = gone.app AND hook.name = gone.name", gone.apps, gone.names)
+	}
+	if len(save.names) > 0 {
+		batch.Queue(`INSERT INTO hook (app, name, progress) SELECT app, name, progress FROM unnest($1::text[], $2::text[], $3::text[]) AS new (app, name, progress)
+			ON CONFLICT (app, name) DO UPDATE SET progress = excluded.progress`, save.apps, save.names, save.progress)
+	}
+	results := tx.SendBatch(ctx, batch)
+	for range batch.Len() {
+		if _, err := results.Exec(); err != nil {
+			return errors.Join(err, results.Close())
+		}
+	}
+	return results.Close()
 }
