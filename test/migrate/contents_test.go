@@ -45,7 +45,7 @@ func read(t testing.TB, s *store.Stores) contents {
 	ok(t, err)
 	slices.SortFunc(hooks, func(a, b hook.Hook) int { return cmp.Compare(a.App, b.App) })
 	c.put(t, hooks, "hooks")
-	progress, err := s.Progress.HookProgress(t.Context())
+	progress, err := s.Progress.HookProgress(t.Context(), "")
 	ok(t, err)
 	slices.SortFunc(progress, func(a, b hook.Progress) int { return cmp.Compare(a.App, b.App) })
 	c.put(t, fmt.Sprintf("%+v", progress), "progress of hooks")

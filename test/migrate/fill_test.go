@@ -253,5 +253,8 @@ func fillEvents(t testing.TB, s *store.Stores, app string) {
 		ok(t, err)
 		seen = evs[len(evs)-1].ID
 	}
-	ok(t, s.Progress.SaveHookProgress(t.Context(), []hook.Progress{{App: app, Name: "orders", Cursor: last - 20, Delivered: 7}}, nil))
+	epoch, _, err := s.Progress.OwnHookProgress(t.Context(), app)
+	ok(t, err)
+	_, err = s.Progress.SaveHookProgress(t.Context(), []hook.Saving{{App: app, Epoch: epoch, Save: []hook.Progress{{App: app, Name: "orders", Cursor: last - 20, Delivered: 7}}}})
+	ok(t, err)
 }

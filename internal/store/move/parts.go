@@ -56,6 +56,10 @@ func newParts() []part {
 			columns: []string{"app", "name", "progress"},
 		},
 		&table{
+			what: "owners of hooks' progress", source: events, schema: "godwit_event", table: "hook_owner", key: 1,
+			columns: []string{"app", "epoch"},
+		},
+		&table{
 			what: "endpoints", source: campaigns, schema: "godwit_campaign", table: "endpoint", key: 1, number: "number",
 			columns: []string{
 				"number", "app", "id", "channel", "recipient", "address", "address_key", "tags", "attributes", "locale", "timezone", "active bool",
