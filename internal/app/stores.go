@@ -144,6 +144,8 @@ func (a *App) startMailbox(context.Context) error {
 	a.steps.addClose("sessions", storePatience, a.hub.Close)
 	if a.cluster != nil {
 		a.cluster.Join(a.hub, a.mailbox)
+		a.cluster.AnswerRequests(a.requests.AnswerNode)
+		a.requests.LookElsewhere(a.cluster)
 		if err := a.cluster.JoinObjects(a.line(bus.Objects), a.objects); err != nil {
 			return err
 		}

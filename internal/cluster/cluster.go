@@ -97,6 +97,7 @@ type Mailbox interface {
 // Join has the hub's sessions take part. It was made with this Cluster as its Peers.
 func (c *Cluster) Join(hub *session.Hub, m Mailbox) {
 	c.answerSessions(hub)
+	c.answerNewest(hub)
 	c.hub.Store(hub)
 	m.RouteTo(c, everybody{c})
 	for _, run := range []func(){c.beat, c.tellPresence, c.keepReread} {

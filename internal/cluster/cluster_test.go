@@ -11,6 +11,7 @@ import (
 
 	"godwit.dev/godwit/internal/frame"
 	"godwit.dev/godwit/internal/notification"
+	"godwit.dev/godwit/internal/request"
 	"godwit.dev/godwit/internal/topic"
 )
 
@@ -340,5 +341,44 @@ func TestSessionsHaveTheirNodeInTheirID(t *testing.T) {
 	}
 	if id := b.s.ID(); !strings.HasSuffix(id, ".boot0001") {
 		t.Errorf("id %s", id)
+	}
+}
+
+func TestRecipientIsAskedOnTheNodeOfItsNewestSession(t *testing.T) {
+	w := newWorld(t, 1)
+	w.ahead = time.Second
+	w.joined(w.nodes[0], w.start("node-1"))
+	ask := func(n *node, device string) string {
+		a, err := n.requests.AskRecipient(t.Context(), "demo", "ann", device, &request.Request{Data: []byte("?")})
+		if err != nil {
+			return err.Error()
+		}
+		return string(a.Data)
+	}
+	if got := ask(w.nodes[0], ""); !strings.Contains(got, request.ErrOffline.Error()) {
+		t.Errorf("nobody is connected: %s", got)
+	}
+	first := w.nodes[0].connect("ann", "a")
+	for _, n := range w.nodes {
+		if got := ask(n, ""); got != "from node-0 a" {
+			t.Errorf("%s got %q", n.name, got)
+		}
+	}
+	second := w.nodes[1].connect("ann", "b")
+	w.routes(w.nodes[1], first, "ann")
+	w.routes(w.nodes[0], second, "ann")
+	eventually(t, "the nodes know of both", func() bool {
+		return len(w.nodes[0].cluster.Online("demo", "ann")) == 1 && len(w.nodes[1].cluster.Online("demo", "ann")) == 1
+	})
+	for _, n := range w.nodes {
+		if got := ask(n, ""); got != "from node-1 b" {
+			t.Errorf("%s got %q of the newest", n.name, got)
+		}
+		if got := ask(n, "a"); got != "from node-0 a" {
+			t.Errorf("%s got %q of device a", n.name, got)
+		}
+		if got := ask(n, "c"); !strings.Contains(got, request.ErrOffline.Error()) {
+			t.Errorf("%s got %q of a device that there is not", n.name, got)
+		}
 	}
 }

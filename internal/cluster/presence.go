@@ -386,6 +386,20 @@ func (c *Cluster) gotHere(hub *session.Hub, m *message) {
 	}
 }
 
+// newest names the node that has a newer session of a recipient than since, of a device if it is named.
+func (p *presence) newest(at mailbox.Address, named string, since int64) (boot string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for b, t := range p.there[at] {
+		for _, d := range t.Devices {
+			if (named == "" || d.Named && d.Name == named) && d.SinceMS > since {
+				boot, since = b, d.SinceMS
+			}
+		}
+	}
+	return boot
+}
+
 // note keeps what another node said last. What it told followers is decided there.
 func (p *presence) note(at mailbox.Address, boot string, h here) {
 	if h.Told {

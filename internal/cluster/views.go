@@ -68,6 +68,7 @@ const (
 	whatOnline     = "online"
 	whatDisconnect = "disconnect"
 	whatSlowest    = "slowest"
+	whatNewest     = "newest"
 )
 
 // Who is asked about, in an app.
@@ -75,6 +76,13 @@ type askRecipients struct {
 	App        string   `json:"app"`
 	Recipients []string `json:"recipients"`
 	Reason     string   `json:"reason,omitempty"`
+	Device     string   `json:"device,omitempty"`
+}
+
+// newest is since when a node has a session of somebody.
+type newest struct {
+	Boot    string `json:"boot"`
+	SinceMS int64  `json:"since_ms,omitempty"` // 0: it has none
 }
 
 type askSlowest struct {
@@ -135,6 +143,53 @@ func (c *Cluster) answerSessions(hub *session.Hub) {
 		return lags, err
 	})
 }
+
+// answerNewest answers which session of a recipient is the newest here.
+func (c *Cluster) answerNewest(hub *session.Hub) {
+	answerAs(c, whatNewest, func(_ context.Context, q askRecipients) (any, error) {
+		n := newest{Boot: c.cfg.Boot}
+		for _, r := range q.Recipients {
+			if s := hub.Newest(q.App, r, q.Device); s != nil {
+				n.SinceMS = max(n.SinceMS, s.Since().UnixMilli())
+			}
+		}
+		return n, nil
+	})
+}
+
+// NewestNode implements request.Elsewhere: where the newest session of a recipient is, if that is newer than one here. Who has
+// one here knows of those elsewhere; else it is asked for.
+func (c *Cluster) NewestNode(ctx context.Context, app, recipient, device string, since time.Time) (boot string) {
+	if c.alone() {
+		return ""
+	}
+	if !since.IsZero() {
+		return c.presence.newest(mailbox.Address{App: app, Recipient: recipient}, device, since.UnixMilli())
+	}
+	best := newest{}
+	c.askAll(ctx, whatNewest, askRecipients{App: app, Recipients: []string{recipient}, Device: device}, func(body json.RawMessage) {
+		var n newest
+		if json.Unmarshal(body, &n) == nil && n.SinceMS > best.SinceMS {
+			best = n
+		}
+	})
+	return best.Boot
+}
+
+// whatRequest is a request to a recipient, which AnswerRequests answers.
+const (
+	whatRequest    = "request"
+	requestsAtOnce = 1024
+	requestLasts   = 61 * time.Second // the longest, and what the way takes
+)
+
+// Ask implements request.Elsewhere.
+func (c *Cluster) Ask(ctx context.Context, node string, question any) (json.RawMessage, error) {
+	return c.AskOne(ctx, node, whatRequest, question)
+}
+
+// AnswerRequests has requests of other nodes to recipients answered here.
+func (c *Cluster) AnswerRequests(do Handler) { c.Answer(whatRequest, requestLasts, requestsAtOnce, do) }
 
 // Sessions lists the sessions of each of these recipients on all nodes. partial: some nodes could not be asked.
 func (c *Cluster) Sessions(ctx context.Context, app string, recipients []string) (live [][]session.Info, partial bool, err error) {

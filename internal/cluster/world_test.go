@@ -22,6 +22,7 @@ import (
 	"godwit.dev/godwit/internal/frame"
 	"godwit.dev/godwit/internal/mailbox"
 	"godwit.dev/godwit/internal/notification"
+	"godwit.dev/godwit/internal/request"
 	"godwit.dev/godwit/internal/session"
 	"godwit.dev/godwit/internal/signal"
 	"godwit.dev/godwit/internal/store/sqlite/mailboxdb"
@@ -41,21 +42,22 @@ type world struct {
 
 // node is what a server has of it.
 type node struct {
-	w       *world
-	name    string
-	boot    string
-	bus     *bus.Bus
-	cluster *cluster.Cluster
-	hub     *session.Hub
-	mail    *mailbox.Mailbox
-	store   mailbox.Store
-	view    *view // nil with PostgreSQL
-	objects *signal.Service
-	evs     events
-	cut     atomic.Bool  // hears nothing and is not heard
-	deaf    atomic.Int32 // what it did not hear of all nodes
-	taken   chan error
-	close   func()
+	w        *world
+	name     string
+	boot     string
+	bus      *bus.Bus
+	cluster  *cluster.Cluster
+	hub      *session.Hub
+	mail     *mailbox.Mailbox
+	store    mailbox.Store
+	view     *view // nil with PostgreSQL
+	objects  *signal.Service
+	requests *request.Service
+	evs      events
+	cut      atomic.Bool  // hears nothing and is not heard
+	deaf     atomic.Int32 // what it did not hear of all nodes
+	taken    chan error
+	close    func()
 }
 
 func newWorld(t testing.TB, n int) *world {
@@ -115,7 +117,8 @@ func (w *world) start(name string) *node {
 		w.t.Fatal(err)
 	}
 	n.mail = mailbox.New(mailbox.Config{Store: n.store, Events: &n.evs, Log: log})
-	var can []session.Capability
+	n.requests = request.New(request.Config{Bus: n.bus})
+	can := []session.Capability{n.requests}
 	if n.objects != nil {
 		can = append(can, n.objects)
 	}
@@ -124,12 +127,15 @@ func (w *world) start(name string) *node {
 		Store:        n.store, Mailbox: n.mail, Verifier: anybody{}, Events: &n.evs, Now: now, Log: log, Peers: n.cluster, Node: n.boot,
 	})
 	n.cluster.Join(n.hub, n.mail)
-	ends := []func() error{n.hub.Close, n.cluster.Close, n.bus.Close}
+	n.requests.Find(n.hub)
+	n.requests.LookElsewhere(n.cluster)
+	n.cluster.AnswerRequests(n.requests.AnswerNode)
+	ends := []func() error{n.hub.Close, n.requests.Close, n.cluster.Close, n.bus.Close}
 	if n.objects != nil {
 		if err := n.cluster.JoinObjects(n.line(bus.Objects), n.objects); err != nil {
 			w.t.Fatal(err)
 		}
-		ends = []func() error{n.hub.Close, n.objects.Close, n.cluster.Close, n.bus.Close}
+		ends = []func() error{n.hub.Close, n.requests.Close, n.objects.Close, n.cluster.Close, n.bus.Close}
 	}
 	n.close = sync.OnceFunc(func() {
 		for _, end := range ends {
@@ -258,6 +264,7 @@ func (w *world) presence() (list []string) {
 // client is a connection that keeps the frames it gets.
 type client struct {
 	t      testing.TB
+	name   string // of its node and device
 	s      *session.Session
 	mu     sync.Mutex
 	frames []string
@@ -273,7 +280,7 @@ func (n *node) connect(recipient, device string) *client {
 
 func (n *node) connectAs(recipient, device, token string, f frame.Format) *client {
 	n.w.t.Helper()
-	c := &client{t: n.w.t, more: make(chan struct{}, 1), f: f}
+	c := &client{t: n.w.t, name: n.name + " " + device, more: make(chan struct{}, 1), f: f}
 	c.s = n.hub.Accept(c, session.Peer{})
 	c.s.Frame(&frame.Client{Kind: frame.KindHello, Hello: &frame.Hello{App: "demo", Recipient: recipient, Group: "g", Device: device, Token: token, Window: 1000}})
 	c.wait("welcome")
@@ -297,6 +304,7 @@ func (c *client) Write(_ frame.ServerKind, head, tail []byte) bool {
 		IDs               []string
 		Seq               uint64
 		Object            string
+		RequestID         string `json:"request_id"`
 		Version           string
 	}
 	if err := json.Unmarshal(slices.Concat(head, tail), &f); err != nil {
@@ -307,6 +315,10 @@ func (c *client) Write(_ frame.ServerKind, head, tail []byte) bool {
 		c.frames = append(c.frames, strings.TrimSpace(kind+" "+b.ID+b.Reason+strings.Join(b.IDs, ",")))
 		if b.Seq > 0 {
 			c.seqs = append(c.seqs, b.Seq)
+		}
+		if kind == "request" {
+			reply := &frame.Reply{RequestID: []byte(b.RequestID), Status: 200, Data: []byte("from " + c.name)}
+			go c.s.Frame(&frame.Client{Kind: frame.KindReply, Reply: reply})
 		}
 		if kind == "object" {
 			c.frames[len(c.frames)-1] = fmt.Sprintf("object %s %s", b.Object, b.Version)

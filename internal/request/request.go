@@ -105,7 +105,8 @@ type Service struct {
 	bus Bus
 	log *slog.Logger
 
-	sessions atomic.Pointer[Sessions]
+	sessions  atomic.Pointer[Sessions]
+	elsewhere Elsewhere // nil: there are no other nodes
 
 	mu     sync.RWMutex
 	halls  map[string]*hall // by app: those that ever had a worker here
@@ -168,8 +169,7 @@ func (s *Service) Ask(ctx context.Context, app string, r *Request) (*Answer, err
 // Find says where sessions of recipients are found. Until it is called, none is.
 func (s *Service) Find(in Sessions) { s.sessions.Store(&in) }
 
-// AskRecipient asks a session of a recipient on this node: the newest that does not only observe, with a device its
-// newest.
+// AskRecipient asks a session of a recipient: the newest that does not only observe, with a device its newest.
 func (s *Service) AskRecipient(ctx context.Context, app, recipient, device string, r *Request) (*Answer, error) {
 	if r.Subject != "" {
 		if err := topic.CheckName("subject", r.Subject); err != nil {
@@ -179,6 +179,26 @@ func (s *Service) AskRecipient(ctx context.Context, app, recipient, device strin
 	if err := r.Check(); err != nil {
 		return nil, err
 	}
+	if s.elsewhere != nil {
+		if node := s.elsewhere.NewestNode(ctx, app, recipient, device, s.newestHere(app, recipient, device)); node != "" {
+			return s.askNode(ctx, node, app, recipient, device, r)
+		}
+	}
+	return s.askSession(ctx, app, recipient, device, r)
+}
+
+// newestHere is since when the session is connected that would be asked here; zero: there is none.
+func (s *Service) newestHere(app, recipient, device string) time.Time {
+	if in := s.sessions.Load(); in != nil {
+		if to := (*in).Newest(app, recipient, device); to != nil {
+			return to.Since()
+		}
+	}
+	return time.Time{}
+}
+
+// askSession asks a session of this node.
+func (s *Service) askSession(ctx context.Context, app, recipient, device string, r *Request) (*Answer, error) {
 	w := s.workerOf(app, recipient, device)
 	if w == nil {
 		return nil, s.metrics.failed(fmt.Errorf("request to %s: %w", recipient, ErrOffline))

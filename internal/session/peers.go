@@ -107,6 +107,13 @@ type Device struct {
 	Since time.Time // within a tenth of a second
 }
 
+// Since is when the session was welcomed, within a tenth of a second.
+func (s *Session) Since() time.Time {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.hub.start.Add(time.Duration(s.connected) * tick)
+}
+
 // Here lists a recipient's sessions on this node, observers left out.
 func (h *Hub) Here(app, recipient string) (list []Device) {
 	var found [4]*Session

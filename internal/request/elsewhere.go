@@ -1,0 +1,83 @@
+package request
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+)
+
+// Elsewhere is the sessions of recipients on other nodes.
+type Elsewhere interface {
+	// NewestNode names the node that has a session of a recipient which does not only observe, with a device that one's, and
+	// is newer than since. Empty: no node that answers has one.
+	NewestNode(ctx context.Context, app, recipient, device string, since time.Time) string
+	// Ask has a node do what AnswerNode does there, and waits until ctx ends.
+	Ask(ctx context.Context, node string, question any) (json.RawMessage, error)
+}
+
+// LookElsewhere has recipients asked on the node to which they are connected. It comes before the first request.
+func (s *Service) LookElsewhere(e Elsewhere) { s.elsewhere = e }
+
+// nodeQuestion is a request to a recipient of another node, nodeAnswer what came of it.
+type nodeQuestion struct {
+	App       string  `json:"app"`
+	Recipient string  `json:"recipient"`
+	Device    string  `json:"device,omitempty"`
+	Request   Request `json:"request"`
+}
+
+type nodeAnswer struct {
+	Answer *Answer `json:"answer,omitempty"`
+	Err    string  `json:"error,omitempty"` // of errorNames
+}
+
+// errorNames are how nodes tell each other what an asker is to know.
+var errorNames = map[string]error{"offline": ErrOffline, "busy": ErrBusy, "no answer": ErrNoAnswer, "worker gone": ErrWorkerGone}
+
+// askNode asks a recipient who is connected to another node. After the question has left, the recipient may have been asked
+// even if no answer came.
+func (s *Service) askNode(ctx context.Context, node, app, recipient, device string, r *Request) (*Answer, error) {
+	begun := time.Now()
+	ctx, cancel := context.WithTimeoutCause(ctx, r.Timeout, fmt.Errorf("%w: waited %s", ErrNoAnswer, r.Timeout))
+	defer cancel()
+	raw, err := s.elsewhere.Ask(ctx, node, nodeQuestion{App: app, Recipient: recipient, Device: device, Request: *r})
+	var a nodeAnswer
+	if err == nil {
+		err = json.Unmarshal(raw, &a)
+	}
+	switch {
+	case err != nil:
+	case a.Err != "" && errorNames[a.Err] != nil:
+		err = errorNames[a.Err]
+	case a.Answer == nil:
+		err = fmt.Errorf("%w: the recipient's node says %q", ErrNoAnswer, a.Err)
+	}
+	if err != nil {
+		return nil, s.metrics.failed(fmt.Errorf("request to %s: %w", recipient, cause(ctx, err)))
+	}
+	s.metrics.answered(begun, a.Answer.Status)
+	return a.Answer, nil
+}
+
+// AnswerNode asks a recipient of this node for another node.
+func (s *Service) AnswerNode(ctx context.Context, question json.RawMessage) (any, error) {
+	var q nodeQuestion
+	if err := json.Unmarshal(question, &q); err != nil {
+		return nil, err
+	}
+	if err := q.Request.Check(); err != nil {
+		return nil, err
+	}
+	got, err := s.askSession(ctx, q.App, q.Recipient, q.Device, &q.Request)
+	for name, known := range errorNames {
+		if errors.Is(err, known) {
+			return nodeAnswer{Err: name}, nil
+		}
+	}
+	if err != nil {
+		return nodeAnswer{Err: err.Error()}, nil
+	}
+	return nodeAnswer{Answer: got}, nil
+}
