@@ -55,7 +55,7 @@ func publishAndAck(b *testing.B, url string, size, publishers int, fresh bool) {
 	cost := startCost(b, url)
 	began := s.Stats()
 	b.ResetTimer()
-	latencies := publishAll(b, s, size, publishers, fresh)
+	latencies := publishAll(b, []*mailboxdb.Store{s}, size, publishers, 100_000, fresh)
 	for s.Stats().Pending > 0 {
 		time.Sleep(10 * time.Millisecond)
 	}
@@ -70,7 +70,42 @@ func publishAndAck(b *testing.B, url string, size, publishers int, fresh bool) {
 	acking.Wait()
 }
 
-func publishAll(b *testing.B, s *mailboxdb.Store, size, publishers int, fresh bool) (latencies []time.Duration) {
+// BenchmarkNodes has publishers of one node or of two publish to the same 1,000 recipients.
+func BenchmarkNodes(b *testing.B) {
+	server := pgtest.Start(b, pgtest.Options{Fsync: true, Settings: map[string]string{
+		"shared_buffers": "512MB", "max_wal_size": "4GB", "checkpoint_timeout": "15min",
+	}})
+	for _, nodes := range []int{1, 2} {
+		b.Run(fmt.Sprint(nodes), func(b *testing.B) {
+			cfg := mailboxdb.Config{URL: server.Database(b)}
+			acks := &acker{c: make(chan []*mailbox.Settle, 1024)}
+			var stores []*mailboxdb.Store
+			for range nodes {
+				s := open(b, cfg)
+				s.Observe(acks)
+				stores = append(stores, s)
+			}
+			var acking sync.WaitGroup
+			acking.Go(func() {
+				for batch := range acks.c {
+					stores[0].SettleLater(batch)
+				}
+			})
+			warmUp(b, stores[0])
+			b.ResetTimer()
+			latencies := publishAll(b, stores, 200, 256, 1000, true)
+			b.StopTimer()
+			slices.Sort(latencies)
+			b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "publishes/s")
+			b.ReportMetric(float64(latencies[len(latencies)/2].Microseconds()), "p50-µs")
+			b.ReportMetric(float64(latencies[len(latencies)*99/100].Microseconds()), "p99-µs")
+			close(acks.c)
+			acking.Wait()
+		})
+	}
+}
+
+func publishAll(b *testing.B, stores []*mailboxdb.Store, size, publishers, recipients int, fresh bool) (latencies []time.Duration) {
 	data := make([]byte, size)
 	var left atomic.Int64
 	left.Store(int64(b.N))
@@ -88,8 +123,8 @@ func publishAll(b *testing.B, s *mailboxdb.Store, size, publishers int, fresh bo
 				if !fresh {
 					n.ID = fmt.Sprintf("n-%d-%d", g, i)
 				}
-				a := &mailbox.Append{N: n, To: []string{fmt.Sprintf("driver-%d", (g*7919+i*31)%100_000)}, Fresh: fresh}
-				if err := s.Append(b.Context(), []*mailbox.Append{a}); err != nil {
+				a := &mailbox.Append{N: n, To: []string{fmt.Sprintf("driver-%d", (g*7919+i*31)%recipients)}, Fresh: fresh}
+				if err := stores[g%len(stores)].Append(b.Context(), []*mailbox.Append{a}); err != nil {
 					b.Error(err)
 					return
 				}
@@ -287,4 +322,83 @@ func BenchmarkReads(b *testing.B) {
 		s.Stats()
 		return nil
 	})
+}
+
+// BenchmarkForeignTransaction publishes and acknowledges while somebody keeps a transaction open from the start, so that no dead row
+// can be removed.
+func BenchmarkForeignTransaction(b *testing.B) {
+	server := pgtest.Start(b, pgtest.Options{Fsync: true, Settings: map[string]string{
+		"shared_buffers": "512MB", "max_wal_size": "4GB", "checkpoint_timeout": "15min",
+	}})
+	for _, held := range []bool{false, true} {
+		b.Run(fmt.Sprintf("held=%t", held), func(b *testing.B) {
+			url := server.Database(b)
+			acks := &acker{c: make(chan []*mailbox.Settle, 1024)}
+			s := open(b, mailboxdb.Config{URL: url})
+			s.Observe(acks)
+			var acking sync.WaitGroup
+			acking.Go(func() {
+				for batch := range acks.c {
+					s.SettleLater(batch)
+				}
+			})
+			warmUp(b, s)
+			cost := startCost(b, url)
+			if held {
+				c, err := pgx.Connect(b.Context(), url)
+				if err != nil {
+					b.Fatal(err)
+				}
+				defer c.Close(context.Background())
+				if _, err := c.Exec(b.Context(), "BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT count(*) FROM pg_class"); err != nil {
+					b.Fatal(err)
+				}
+			}
+			b.ResetTimer()
+			publishAll(b, []*mailboxdb.Store{s}, 200, 64, 10_000, true)
+			for s.Stats().Pending > 0 {
+				time.Sleep(10 * time.Millisecond)
+			}
+			b.StopTimer()
+			b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "pairs/s")
+			cost.report(b)
+			close(acks.c)
+			acking.Wait()
+		})
+	}
+}
+
+// BenchmarkSeal seals an hour in which so many copies were stored, of which a hundredth still waits.
+func BenchmarkSeal(b *testing.B) {
+	server := pgtest.Start(b, pgtest.Options{Fsync: true, Settings: map[string]string{
+		"shared_buffers": "512MB", "max_wal_size": "4GB", "checkpoint_timeout": "15min",
+	}})
+	url := server.URL()
+	var ahead atomic.Int64
+	s := open(b, mailboxdb.Config{URL: url, MaxPending: 1 << 20, Now: func() time.Time { return time.Now().Add(time.Duration(ahead.Load())) }})
+	told := &storetest.Recorder{}
+	s.Observe(told)
+	publishAll(b, []*mailboxdb.Store{s}, 200, 256, 100_000, true)
+	var acks []*mailbox.Settle
+	for i, it := range told.All().Stored {
+		if i%100 != 0 {
+			acks = append(acks, &mailbox.Settle{App: it.N.App, Recipient: it.Recipient, ID: it.N.ID, Pos: it.Pos, As: notification.Acked, At: it.N.CreatedAt})
+		}
+	}
+	for chunk := range slices.Chunk(acks, 5000) {
+		if err := s.Settle(b.Context(), chunk); err != nil {
+			b.Fatal(err)
+		}
+	}
+	cost := startCost(b, url)
+	ahead.Store(int64(70 * time.Minute))
+	b.ResetTimer()
+	for more := true; more; {
+		var err error
+		if more, err = s.Prune(b.Context(), s.Clock()().Add(-24*time.Hour)); err != nil {
+			b.Fatal(err)
+		}
+	}
+	b.StopTimer()
+	cost.report(b)
 }

@@ -1,0 +1,154 @@
+package mailboxdb_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"godwit.dev/godwit/internal/mailbox"
+	"godwit.dev/godwit/internal/notification"
+	"godwit.dev/godwit/internal/store/postgres/mailboxdb"
+	"godwit.dev/godwit/internal/store/postgres/pgtest"
+	"godwit.dev/godwit/internal/store/storetest"
+)
+
+// Two nodes publish, settle and read while both seal hours that last a fifth of a second: nobody notices.
+func TestHoursAreSealedUnderTraffic(t *testing.T) {
+	cfg := mailboxdb.Config{URL: pgtest.URL(t), Schema: pgtest.Schema(t)}
+	cfg.ShortHours(200 * time.Millisecond)
+	nodes := []*mailboxdb.Store{open(t, cfg), open(t, cfg)}
+	const publishers, each = 4, 120
+	ctx, stop := context.WithCancel(t.Context())
+	var upkeep, traffic sync.WaitGroup
+	for _, s := range nodes {
+		upkeep.Go(func() {
+			for ctx.Err() == nil {
+				if _, err := s.Prune(ctx, s.Clock()().Add(-time.Hour)); err != nil && ctx.Err() == nil {
+					t.Errorf("prune: %v", err)
+				}
+			}
+		})
+	}
+	for p := range publishers {
+		traffic.Go(func() {
+			s := nodes[p%2]
+			to := fmt.Sprint("r", p/2) // both nodes publish to both
+			for i := range each {
+				work(t, s, to, fmt.Sprintf("p%d-%d", p, i), i)
+			}
+		})
+	}
+	traffic.Wait()
+	stop()
+	upkeep.Wait()
+	if n := sealedHours(t, cfg); n < 5 {
+		t.Errorf("only %d hours were sealed", n)
+	}
+	for r := range publishers / 2 {
+		checkTraffic(t, nodes[r%2], fmt.Sprint("r", r), 2*each)
+	}
+}
+
+// sealedHours counts hours from which something settled was sealed, of which stubs tell.
+func sealedHours(t *testing.T, cfg mailboxdb.Config) (n int) {
+	t.Helper()
+	c, err := pgx.Connect(t.Context(), cfg.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close(context.Background())
+	err = c.QueryRow(t.Context(), fmt.Sprintf("SELECT count(DISTINCT created_at / 200) FROM %s.stub_%d", cfg.Schema, time.Now().Unix()/86400)).Scan(&n)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return n
+}
+
+// work publishes one notification and settles two of three in different ways, looking at it in between.
+func work(t *testing.T, s *mailboxdb.Store, to, id string, i int) {
+	t.Helper()
+	n := note(s.Clock()(), id)
+	shared := fmt.Sprint(to, "-beside-", id)
+	publish(t, s, n, to, shared)
+	if res := publish(t, s, note(s.Clock()(), id), to); len(res) != 1 || !res[0].Duplicate {
+		t.Errorf("%s again: %+v, want a duplicate", id, res)
+	}
+	recs, err := s.Lookup(t.Context(), storetest.App, id, to)
+	if err != nil || len(recs) != 1 || recs[0].Status != notification.Stored {
+		t.Errorf("look up %s: %+v, %v", id, recs, err)
+		return
+	}
+	q := &mailbox.Settle{App: storetest.App, Recipient: to, ID: id, As: notification.Acked, At: s.Clock()()}
+	switch i % 3 {
+	case 0:
+		q.Pos = recs[0].Pos
+		fallthrough
+	case 1:
+		if err := s.Settle(t.Context(), []*mailbox.Settle{q}); err != nil || q.Outcome != mailbox.SettleDone {
+			t.Errorf("settle %s: outcome %d, %v", id, q.Outcome, err)
+		}
+	}
+	res, err := s.Pending(t.Context(), []mailbox.PendingQuery{{App: storetest.App, Recipient: shared}, {App: storetest.App, Recipient: to, Limit: 10}})
+	if err != nil || len(res[0].Items) != 1 || res[0].Items[0].N.ID != id || res[0].Items[0].N.Content.Title != "T" {
+		t.Errorf("pending of %s: %+v, %v", shared, res, err)
+	}
+	if _, _, err := s.History(t.Context(), storetest.App, to, 0, 20, 0); err != nil {
+		t.Errorf("history of %s: %v", to, err)
+	}
+}
+
+// checkTraffic checks that a recipient has all that work stored, each once and as it ended.
+func checkTraffic(t *testing.T, s *mailboxdb.Store, to string, want int) {
+	t.Helper()
+	seqs, open := map[uint64]bool{}, 0
+	for cursor, first := int64(0), true; first || cursor != 0; first = false {
+		items, next, err := s.History(t.Context(), storetest.App, to, 0, 100, cursor)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, it := range items {
+			seqs[it.Seq] = true
+			if it.Status == notification.Stored {
+				open++
+			}
+		}
+		cursor = next
+	}
+	if len(seqs) != want || open != want/3 {
+		t.Errorf("%s has %d in its history, of which %d are open; want %d and %d", to, len(seqs), open, want, want/3)
+	}
+	res, err := s.Pending(t.Context(), []mailbox.PendingQuery{{App: storetest.App, Recipient: to}})
+	if err != nil || len(res[0].Items) != want/3 || res[0].LastSeq != uint64(want) {
+		t.Errorf("%d pending of %s up to %d, %v; want %d up to %d", len(res[0].Items), to, res[0].LastSeq, err, want/3, want)
+	}
+}
+
+// A node that knows a recipient by its key notices that another node has erased it.
+func TestWhoAnotherNodeErasedBeginsAnew(t *testing.T) {
+	clock := storetest.NewClock()
+	cfg := mailboxdb.Config{URL: pgtest.URL(t), Schema: pgtest.Schema(t), Now: clock.Now}
+	a, b := open(t, cfg), open(t, cfg)
+	told := &storetest.Recorder{}
+	a.Observe(told)
+	publish(t, a, note(clock.Now(), "old"), "r")
+	if err := b.Erase(t.Context(), storetest.App, "r"); err != nil {
+		t.Fatal(err)
+	}
+	q := &mailbox.Settle{App: storetest.App, Recipient: "r", ID: "old", Pos: told.All().Stored[0].Pos, As: notification.Acked, At: clock.Now()}
+	if err := a.Settle(t.Context(), []*mailbox.Settle{q}); err != nil || q.Outcome != mailbox.SettleUnknown {
+		t.Errorf("an acknowledgement of what was erased: outcome %d, %v", q.Outcome, err)
+	}
+	if err := b.Erase(t.Context(), storetest.App, "r"); !errors.Is(err, mailbox.ErrNotFound) {
+		t.Errorf("erased again: %v", err)
+	}
+	publish(t, a, note(clock.Now(), "old"), "r")
+	stored := told.All().Stored
+	if len(stored) != 2 || stored[1].Seq != 1 || stored[1].Pos <= stored[0].Pos {
+		t.Errorf("told of %+v, want the second with seq 1 after the first's position", stored)
+	}
+}
