@@ -142,21 +142,35 @@ func (r *Registry) Bootstrap(ctx context.Context, app, keyFile string) error {
 		Key:  Key{ID: id, App: app, Name: "bootstrap", Roles: Admin, CreatedAt: time.Now().UTC().Truncate(time.Millisecond), Prefix: id},
 		Hash: sha256.Sum256([]byte(secret)),
 	}
+	err = r.bootstrapKey(ctx, k)
+	if errors.Is(err, ErrExists) { // another node was quicker
+		if err = r.Reload(ctx); err == nil {
+			err = r.bootstrapKey(ctx, k)
+		}
+	}
+	if err != nil {
+		return fmt.Errorf("bootstrap key of app %s: %w", app, err)
+	}
+	return nil
+}
+
+// bootstrapKey makes the key, in place of one with another secret.
+func (r *Registry) bootstrapKey(ctx context.Context, k StoredKey) error {
 	for _, old := range r.snap.Load().list {
-		if old.ID != id || old.App != app {
+		if old.ID != k.ID || old.App != k.App {
 			continue
 		}
 		if old.Hash == k.Hash {
 			return nil
 		}
-		if err := r.DeleteKey(ctx, app, id); err != nil {
-			return fmt.Errorf("bootstrap: %w", err)
+		if err := r.DeleteKey(ctx, k.App, k.ID); err != nil {
+			return err
 		}
 	}
 	if err := r.store.CreateKey(ctx, k); err != nil {
-		return fmt.Errorf("bootstrap key of app %s: %w", app, err)
+		return err
 	}
-	r.log.InfoContext(ctx, "API key created", "app", app, "key", id, "roles", Admin.String())
+	r.log.InfoContext(ctx, "API key created", "app", k.App, "key", k.ID, "roles", k.Roles.String())
 	return r.Reload(ctx)
 }
 

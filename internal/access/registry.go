@@ -2,6 +2,7 @@ package access
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"net/http"
@@ -103,7 +104,9 @@ func NewRegistry(ctx context.Context, store Store, cfg Config, log *slog.Logger)
 	r.intro = newIntrospector(fetch)
 	err := r.Reload(ctx)
 	if err == nil && cfg.Dev && r.snap.Load().apps[DevApp] == nil {
-		err = r.CreateApp(ctx, DevApp, AppChange{})
+		if err = r.CreateApp(ctx, DevApp, AppChange{}); errors.Is(err, ErrExists) { // another node was quicker
+			err = r.Reload(ctx)
+		}
 	}
 	if err != nil {
 		r.Close()

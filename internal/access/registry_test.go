@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -11,6 +12,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"golang.org/x/sync/errgroup"
 
 	"godwit.dev/godwit/internal/access"
 )
@@ -191,6 +194,35 @@ func TestLastUseOfKeysIsWrittenDown(t *testing.T) {
 	w.open(t, access.Config{})
 	if k := w.Keys("shop")[0]; time.Since(k.LastUsed) > time.Minute {
 		t.Errorf("last used %s", k.LastUsed)
+	}
+}
+
+// TestServersThatStartAtOnceAgreeOnTheFirstApp: nodes of one database find it empty at the same moment.
+func TestServersThatStartAtOnceAgreeOnTheFirstApp(t *testing.T) {
+	w := newWorld(t, access.Config{})
+	file := filepath.Join(t.TempDir(), "key")
+	if err := os.WriteFile(file, []byte("a-secret-of-more-than-thirty-two-characters"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	var g errgroup.Group
+	for range 8 {
+		g.Go(func() error {
+			r, err := access.NewRegistry(t.Context(), w.store, access.Config{Dev: true}, slog.New(slog.DiscardHandler))
+			if err != nil {
+				return err
+			}
+			defer r.Close()
+			if err := r.Bootstrap(t.Context(), "shop", file); err != nil {
+				return err
+			}
+			if len(r.Apps()) != 2 || len(r.Keys("shop")) != 1 {
+				return fmt.Errorf("apps %v, keys %v", r.Apps(), r.Keys("shop"))
+			}
+			return nil
+		})
+	}
+	if err := g.Wait(); err != nil {
+		t.Error(err)
 	}
 }
 
