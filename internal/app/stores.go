@@ -152,7 +152,7 @@ func (a *App) startMailbox(context.Context) error {
 		a.steps.addClose("other nodes", storePatience, a.cluster.Close)
 	}
 	a.steps.addRun("mailbox upkeep", storePatience, a.mailbox.Run, a.fail)
-	a.publisher = delivery.New(a.stores.Mailbox, a.clock)
+	a.publisher = delivery.New(a.mailbox, a.clock)
 	a.registry.MustRegister(a.mailbox, a.hub)
 	return nil
 }

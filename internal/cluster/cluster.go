@@ -162,6 +162,8 @@ func (c *Cluster) got(_ string, data []byte) {
 		c.gotItem(hub, &m)
 	case kindSettled:
 		c.gotSettled(hub, &m)
+	case kindReread:
+		hub.Reread(m.app, m.recipient)
 	case kindHere:
 		c.gotHere(hub, &m)
 	case kindBeat:

@@ -281,6 +281,22 @@ func TestWhatIsLostOnceIsReadSoon(t *testing.T) {
 	t.Logf("read after %s", time.Since(begun))
 }
 
+// TestWhatIsPublishedAgainIsReadAtOnce: the node that stored it died before it had routed it, and the publisher came again.
+func TestWhatIsPublishedAgainIsReadAtOnce(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, 2)
+	c := w.nodes[1].connect("ann", "")
+	w.routes(w.nodes[0], c, "ann")
+	w.nodes[1].quiet()
+	w.nodes[1].cut.Store(true)
+	w.nodes[0].publish("ann", "unrouted")
+	w.nodes[1].cut.Store(false)
+	w.nodes[0].publishAgain("ann", "unrouted")
+	begun := time.Now()
+	c.wait("notification unrouted")
+	t.Logf("read after %s", time.Since(begun))
+}
+
 func TestSecondNodeOfANameIsRefused(t *testing.T) {
 	w := newWorld(t, 1)
 	second := w.start("node-0")

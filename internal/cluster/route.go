@@ -40,6 +40,14 @@ func (c *Cluster) Settled(done []mailbox.Settled) {
 	}
 }
 
+// Reread implements mailbox.Router: nobody knows which node has what was not handed over.
+func (c *Cluster) Reread(app, recipient string) {
+	c.hub.Load().Reread(app, recipient)
+	if !c.alone() {
+		c.publish(subjectOf(app, recipient), message{kind: kindReread, app: app, recipient: recipient})
+	}
+}
+
 func (c *Cluster) gotItem(hub *session.Hub, m *message) {
 	it, err := decodeItem(m.app, m.recipient, m.body)
 	if err != nil {

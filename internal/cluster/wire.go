@@ -30,6 +30,7 @@ const (
 	kindAsk     kind = 6
 	kindAnswer  kind = 7
 	kindObjects kind = 8 // objects that have changed; on a line of its own
+	kindReread  kind = 9 // something for a recipient may have been missed
 )
 
 // message is what nodes send each other: a header, and a body by kind.

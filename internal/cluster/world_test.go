@@ -199,18 +199,32 @@ func (w *world) joined(nodes ...*node) {
 // publish stores a notification at a node, and returns once that has routed it.
 func (n *node) publish(to, id string, change ...func(*notification.Notification)) {
 	n.w.t.Helper()
+	n.append(to, id, change...)
+}
+
+// publishAgain does so with what is stored already.
+func (n *node) publishAgain(to, id string) {
+	n.w.t.Helper()
+	if r := n.append(to, id); !r.Duplicate {
+		n.w.t.Fatalf("%s was not stored before: %+v", id, r)
+	}
+}
+
+func (n *node) append(to, id string, change ...func(*notification.Notification)) mailbox.AppendResult {
+	n.w.t.Helper()
 	now := time.Now()
 	m := &notification.Notification{App: "demo", ID: id, Content: notification.Content{Title: "title of " + id}, CreatedAt: now, ExpiresAt: now.Add(time.Hour)}
 	for _, c := range change {
 		c(m)
 	}
 	a := &mailbox.Append{N: m, To: []string{to}}
-	if err := n.store.Append(context.Background(), []*mailbox.Append{a}); err != nil {
+	if err := n.mail.Append(context.Background(), []*mailbox.Append{a}); err != nil {
 		n.w.t.Fatal(err)
 	}
 	if a.Results[0].Err != nil {
 		n.w.t.Fatal(a.Results[0].Err)
 	}
+	return a.Results[0]
 }
 
 // quiet waits until the comparisons that follow a hello and the joining of nodes are over: from then on nothing

@@ -21,6 +21,8 @@ type Router interface {
 	Route(items []Item)
 	// Settled tells that copies need not be delivered or shown any more.
 	Settled(done []Settled)
+	// Reread says that something of a recipient's may not have been handed over.
+	Reread(app, recipient string)
 }
 
 // Presence knows who is connected, to whatever node. It may have to ask others, which takes up to a quarter of a second.
@@ -87,6 +89,7 @@ type nobody struct{}
 
 func (nobody) Route([]Item)                                             {}
 func (nobody) Settled([]Settled)                                        {}
+func (nobody) Reread(string, string)                                    {}
 func (nobody) Online(context.Context, string, string) ([]string, error) { return nil, nil }
 
 // Clock returns the time as wall clock read once and advanced by the monotonic clock, so that a clock that is set
@@ -171,6 +174,22 @@ func (m *Mailbox) emit(list func(evs []event.Event) []event.Event) {
 		*lent = evs[:0]
 	}
 	m.lists.Put(lent)
+}
+
+// Append stores and routes. One that was known already may have been stored by a process that died, or over a connection that
+// broke, before it was routed; its publisher comes again then, and so must the sessions.
+func (m *Mailbox) Append(ctx context.Context, batch []*Append) error {
+	if err := m.store.Append(ctx, batch); err != nil {
+		return err
+	}
+	for _, a := range batch {
+		for i := range a.Results {
+			if r := &a.Results[i]; r.Duplicate && !r.Status.Settled(a.N.Ack) {
+				m.above.Load().Reread(a.N.App, a.To[i])
+			}
+		}
+	}
+	return nil
 }
 
 // Delivered notes that copies were written to connections. The store keeps it when it gets to it; followers of the

@@ -57,6 +57,8 @@ func (d *diary) Settled(done []mailbox.Settled) {
 	}
 }
 
+func (d *diary) Reread(_, recipient string) { d.note("reread for " + recipient) }
+
 func (d *diary) Online(context.Context, string, string) ([]string, error) { return nil, d.away }
 
 func (d *diary) Emit(evs []event.Event) {
@@ -126,6 +128,26 @@ func TestPublishIsRoutedBeforeItIsAnswered(t *testing.T) {
 	want := []string{"event stored n1", "event stored n1", "route n1 to anna", "route n1 to bert"}
 	if !slices.Equal(d.lines, want) {
 		t.Fatalf("after the answer there was %q, want %q", d.lines, want)
+	}
+}
+
+func TestSessionsReadWhatIsPublishedAgain(t *testing.T) {
+	m, d := open(t)
+	publish(t, d, notification.Draft{ID: "n1", To: []string{"anna", "bert"}})
+	if _, err := m.Ack(t.Context(), "demo", "bert", "", []string{"n1"}); err != nil {
+		t.Fatal(err)
+	}
+	n, err := (&notification.Draft{ID: "n1", To: []string{"anna", "bert", "carl"}}).Check("demo", time.Now(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := m.Append(t.Context(), []*mailbox.Append{{N: n, To: []string{"anna", "bert", "carl"}}}); err != nil {
+		t.Fatal(err)
+	}
+	for who, want := range map[string]bool{"anna": true, "bert": false, "carl": false} { // waits, settled, new
+		if d.has("reread for "+who) != want {
+			t.Errorf("%s: want reread %t, got %q", who, want, d.lines)
+		}
 	}
 }
 
