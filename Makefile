@@ -59,7 +59,8 @@ TOOLS_test/webpage         := chromium
 TOOLS_examples/observatory := $(PYTHON_VENV)
 TOOLS_examples/workers     := $(VENV) chromium
 TOOLS_internal/store/postgres := postgresql
-TOOL_PACKAGES := test/foreign test/webpage examples/observatory examples/workers internal/store/postgres
+TOOLS_test/cluster         := postgresql
+TOOL_PACKAGES := test/foreign test/webpage examples/observatory examples/workers internal/store/postgres test/cluster
 # covers PACKAGE is not empty if PACKAGES name it: by its path or by a pattern that ends in /...
 covers = $(strip $(foreach p,$(PACKAGES:./%=%),$(filter $(subst ...,%,$p),$1 $1/)))
 
@@ -209,6 +210,10 @@ converge: ## prove that objects converge, from a hundred random seeds (GODWIT_SE
 .PHONY: damage
 damage: ## damage the files of a real server in 200 ways and see that nothing is lost or altered in silence (SEEDS=n for fewer)
 	$(GO) test -count 1 -timeout 40m ./test/damage -seeds $(or $(SEEDS),200)
+
+.PHONY: cluster
+cluster: ## kill nodes, cut the bus between two and kill PostgreSQL under load for ten minutes (FOR=1m for less)
+	$(GO) test -count 1 -timeout 40m -v ./test/cluster -run NothingIsLost -faults $(or $(FOR),10m) -kill-every 20s -cut-for 15s -postgres-kills 10 -within 5s
 
 .PHONY: attack
 attack: ## attack the built server from one address, and from one app, and see that nobody else is kept waiting

@@ -9,6 +9,8 @@ import (
 	"io"
 	"net/http"
 	"net/url"
+	"strconv"
+	"strings"
 	"time"
 )
 
@@ -163,6 +165,26 @@ func (a *API) Pending(ctx context.Context) (sum int, err error) {
 		}
 		cursor = page.NextCursor
 	}
+}
+
+// Metric reads what the metric of a name is, summed over labels that begin as given: Metric(ctx, `x_total{state="alive"`).
+func (a *API) Metric(ctx context.Context, name string) (sum float64, err error) {
+	answer, err := a.Do(ctx, http.MethodGet, "/metrics", nil)
+	if err != nil {
+		return 0, err
+	}
+	for line := range strings.Lines(string(answer.Body)) {
+		rest, ok := strings.CutPrefix(line, name)
+		if !ok || rest == "" || rest[0] >= 'a' && rest[0] <= 'z' || rest[0] == '_' {
+			continue
+		}
+		v, err := strconv.ParseFloat(strings.TrimSpace(rest[strings.LastIndexByte(rest, ' ')+1:]), 64)
+		if err != nil {
+			return 0, fmt.Errorf("metric %q: %w", line, err)
+		}
+		sum += v
+	}
+	return sum, nil
 }
 
 // Event is one line of the events feed.

@@ -80,6 +80,12 @@ func New(t testing.TB, opts ...Option) *Server {
 	return s
 }
 
+// At is a server that runs without this package's doing: behind a balancer, say. It is only talked to.
+func At(t testing.TB, httpAddr, grpcAddr string) *Server {
+	t.Helper()
+	return &Server{t: t, HTTP: httpAddr, GRPC: grpcAddr, log: &logBuffer{}}
+}
+
 func (s *Server) cleanup() {
 	s.Kill()
 	text := s.log.String()

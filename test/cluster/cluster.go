@@ -1,0 +1,155 @@
+// Package cluster starts several nodes of the real server on one PostgreSQL, joined over wires that a test may cut, and a
+// balancer before them, so that what is proved of one server can be proved of several.
+package cluster
+
+import (
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"golang.org/x/sync/errgroup"
+
+	"godwit.dev/godwit/internal/store/postgres/pgtest"
+	"godwit.dev/godwit/test/blackbox"
+)
+
+// Options of a cluster. The zero value is three nodes that development servers are, on a database of their own.
+type Options struct {
+	Nodes    int                           // 0: three
+	Postgres func(node int) string         // URL of the database; nil: a new one of the server that tests share
+	Serve    []blackbox.Option             // of every node
+	Of       func(i int) []blackbox.Option // of one node; nil: none
+}
+
+// Cluster is nodes of one database. They are killed when the test ends.
+type Cluster struct {
+	Front *blackbox.Server // all of them, through the balancer
+	Nodes []*blackbox.Server
+
+	t     testing.TB
+	wires map[[2]int]*Wire // from the one to the other
+}
+
+// Secret is that of the nodes.
+const Secret = "the secret of the nodes of a test"
+
+// Start starts all nodes at once and waits until all are ready and joined with each other.
+func Start(t testing.TB, o Options) *Cluster {
+	t.Helper()
+	c := New(t, o)
+	var g errgroup.Group
+	for _, n := range c.Nodes {
+		g.Go(n.Launch)
+	}
+	if err := g.Wait(); err != nil {
+		t.Fatal(err)
+	}
+	c.Front = front(t, c.Nodes)
+	c.Joined(len(c.Nodes))
+	return c
+}
+
+// New prepares a cluster without starting it.
+func New(t testing.TB, o Options) *Cluster {
+	t.Helper()
+	if o.Nodes == 0 {
+		o.Nodes = 3
+	}
+	if o.Postgres == nil {
+		url := pgtest.Database(t)
+		o.Postgres = func(int) string { return url }
+	}
+	c := &Cluster{t: t, wires: map[[2]int]*Wire{}}
+	addrs := make([]string, o.Nodes)
+	for i := range addrs {
+		addrs[i] = free(t)
+	}
+	for i := range addrs {
+		peers := []string{}
+		for j := range addrs {
+			if j == i {
+				continue
+			}
+			c.wires[[2]int{i, j}] = NewWire(t, "tcp", addrs[j])
+			peers = append(peers, c.wires[[2]int{i, j}].Addr())
+		}
+		opts := []blackbox.Option{
+			blackbox.Dev(), Joining(t, Name(i), addrs[i], Secret, peers...), blackbox.Env("GODWIT_POSTGRES=" + o.Postgres(i)),
+		}
+		opts = append(opts, o.Serve...)
+		if o.Of != nil {
+			opts = append(opts, o.Of(i)...)
+		}
+		c.Nodes = append(c.Nodes, blackbox.New(t, opts...))
+	}
+	return c
+}
+
+// Name is how the i-th node is called.
+func Name(i int) string { return fmt.Sprint("n", i+1) }
+
+// Joining are the settings of a node among others.
+func Joining(t testing.TB, name, addr, secret string, peers ...string) blackbox.Option {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "cluster.secret")
+	if err := os.WriteFile(file, []byte(secret), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return blackbox.Args("--node", name, "--cluster-addr", addr, "--cluster-secret-file", file, "--cluster-peers", strings.Join(peers, ","))
+}
+
+// free is an address that nobody listens at now. Nodes have to know where others will listen.
+func free(t testing.TB) string {
+	t.Helper()
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer ln.Close()
+	return ln.Addr().String()
+}
+
+// Cut cuts the bus between two nodes, as an unplugged cable does: nobody is told.
+func (c *Cluster) Cut(i, j int) {
+	c.wires[[2]int{i, j}].Cut()
+	c.wires[[2]int{j, i}].Cut()
+}
+
+// Mend ends a cut.
+func (c *Cluster) Mend(i, j int) {
+	c.wires[[2]int{i, j}].Mend()
+	c.wires[[2]int{j, i}].Mend()
+}
+
+// Joined waits until each of the nodes that run hears so many less one of the others.
+func (c *Cluster) Joined(nodes int) {
+	c.t.Helper()
+	for i, n := range c.Nodes {
+		if !n.Exited() {
+			c.others(i, "alive", nodes-1)
+		}
+	}
+}
+
+// Missed waits until two nodes between which the bus is cut have noticed.
+func (c *Cluster) Missed(i, j int) {
+	c.t.Helper()
+	c.others(i, "missing", 1)
+	c.others(j, "missing", 1)
+}
+
+// others waits until a node says of so many others that they are alive, or missing.
+func (c *Cluster) others(i int, state string, want int) {
+	c.t.Helper()
+	api := c.Nodes[i].API()
+	blackbox.Eventually(c.t, fmt.Sprintf("to %s %d others are %s", Name(i), want, state), func() error {
+		n, err := api.Metric(c.t.Context(), fmt.Sprintf("godwit_cluster_nodes{state=%q", state))
+		if err == nil && int(n) != want {
+			err = fmt.Errorf("%v are", n)
+		}
+		return err
+	})
+}

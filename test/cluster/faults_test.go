@@ -1,0 +1,54 @@
+package cluster
+
+import (
+	"flag"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"godwit.dev/godwit/test/blackbox"
+)
+
+var (
+	faultsFor = flag.Duration("faults", 12*time.Second, "how long nodes are killed and the bus is cut under load")
+	killEvery = flag.Duration("kill-every", 4*time.Second, "how often a node is killed meanwhile")
+	cutFor    = flag.Duration("cut-for", 4*time.Second, "how long the bus is cut between two nodes, after each second kill")
+	dbKills   = flag.Int("postgres-kills", 2, "how often PostgreSQL is killed under load")
+	within    = flag.Duration("within", blackbox.Patience, "how soon after a fault objects must be known; 5s is promised where nothing else runs")
+)
+
+// TestNothingIsLostWhileNodesDieAndTheBusIsCut: clients and back ends notice nothing that lasts.
+func TestNothingIsLostWhileNodesDieAndTheBusIsCut(t *testing.T) {
+	blackbox.Long(t)
+	c := Start(t, Options{Serve: []blackbox.Option{blackbox.Plain()}})
+	l := startLoad(t, c.Front)
+	r := rand.New(rand.NewPCG(3, 3))
+	worst := time.Duration(0)
+	kills, cuts := 0, 0
+	for begun := time.Now(); time.Since(begun) < *faultsFor; {
+		l.goesOn(*killEvery)
+		i := r.IntN(len(c.Nodes))
+		c.Nodes[i].Kill()
+		worst = max(worst, l.told("after a kill"))
+		if err := c.Nodes[i].Launch(); err != nil {
+			t.Fatal(err)
+		}
+		if kills++; kills%2 == 0 {
+			continue
+		}
+		c.Joined(len(c.Nodes))
+		j := (i + 1) % len(c.Nodes)
+		c.Cut(i, j)
+		c.Missed(i, j)
+		worst = max(worst, l.told("beyond a cut"))
+		l.goesOn(*cutFor)
+		c.Mend(i, j)
+		worst = max(worst, l.told("after a cut"))
+		cuts++
+	}
+	l.end()
+	t.Logf("%d kills, %d cuts; objects were known %s after", kills, cuts, worst.Round(time.Millisecond))
+	if worst > *within {
+		t.Errorf("objects were known only %s after a fault", worst)
+	}
+}

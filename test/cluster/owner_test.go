@@ -1,0 +1,115 @@
+package cluster
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"syscall"
+	"testing"
+
+	"github.com/jackc/pgx/v5"
+
+	"godwit.dev/godwit/internal/sender/sendertest/botserver"
+	"godwit.dev/godwit/internal/store/postgres/pgtest"
+	"godwit.dev/godwit/test/blackbox"
+)
+
+// owner is the node that has a lease now.
+func owner(ctx context.Context, t *testing.T, db *pgx.Conn, lease string) int {
+	t.Helper()
+	var name string
+	if err := db.QueryRow(ctx, "SELECT split_part(holder, '/', 1) FROM godwit_lease.lease WHERE name = $1", lease).Scan(&name); err != nil {
+		t.Fatal(err)
+	}
+	for i := range 3 {
+		if Name(i) == name {
+			return i
+		}
+	}
+	t.Fatalf("%s has lease %s", name, lease)
+	return 0
+}
+
+// TestAnOwnerThatSleptPastItsLeaseSendsNothing: a node is stopped while it sends a campaign, another one goes on, and when the
+// first one wakes it does not send what the other has sent.
+func TestAnOwnerThatSleptPastItsLeaseSendsNothing(t *testing.T) {
+	t.Parallel()
+	blackbox.Long(t)
+	const token, chats = "123456:ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghi", 60
+	telegram := botserver.Start(botserver.Options{Token: token})
+	t.Cleanup(telegram.Close)
+	url := pgtest.Database(t)
+	c := Start(t, Options{Postgres: func(int) string { return url }, Serve: []blackbox.Option{blackbox.Plain(), blackbox.Args("--allow-private-urls")}})
+	api := c.Front.API()
+	call := func(method, path string, body, into any) {
+		t.Helper()
+		a, err := api.Do(t.Context(), method, path, body)
+		if err == nil && a.Status >= 300 {
+			err = fmt.Errorf("%s %s: %d %s", method, path, a.Status, a.Body)
+		}
+		if err == nil && into != nil {
+			err = a.JSON(into)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	call(http.MethodPut, "/v1/channels/telegram", map[string]any{"token": token, "base_url": telegram.URL}, nil)
+	for i := range chats {
+		call(http.MethodPost, "/v1/endpoints", map[string]any{"channel": "telegram", "address": json.RawMessage(fmt.Sprintf(`{"chat_id":%d}`, 1000+i))}, nil)
+	}
+	var news struct {
+		ID, State string
+		Counts    map[string]int
+	}
+	call(http.MethodPost, "/v1/campaigns", map[string]any{
+		"content": map[string]any{"title": "Hi"}, "audience": map[string]any{"channels": []string{"telegram"}}, "rate": "10/s",
+	}, &news)
+	call(http.MethodPost, "/v1/campaigns/"+news.ID+"/start", nil, nil)
+	blackbox.Eventually(t, "a part is sent", func() error {
+		if n := len(telegram.Messages()); n < chats/6 {
+			return fmt.Errorf("%d are", n)
+		}
+		return nil
+	})
+	db, err := pgx.Connect(t.Context(), url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close(context.Background())
+	first := owner(t.Context(), t, db, "campaigns/demo")
+	api = c.Nodes[(first+1)%len(c.Nodes)].API()
+	if err := syscall.Kill(c.Nodes[first].PID(), syscall.SIGSTOP); err != nil {
+		t.Fatal(err)
+	}
+	blackbox.Eventually(t, "another node finishes the campaign", func() error {
+		call(http.MethodGet, "/v1/campaigns/"+news.ID, nil, &news)
+		if news.State != "completed" {
+			return fmt.Errorf("it is %s: %v", news.State, news.Counts)
+		}
+		return nil
+	})
+	if now := owner(t.Context(), t, db, "campaigns/demo"); now == first {
+		t.Error("the lease is still that of the node that sleeps")
+	}
+	if err := syscall.Kill(c.Nodes[first].PID(), syscall.SIGCONT); err != nil {
+		t.Fatal(err)
+	}
+	// It is awake when it serves, and has had its turn when it has done a publish of its own and listened to the others again.
+	woken := c.Nodes[first].API()
+	blackbox.Eventually(t, "the node that slept serves", func() error {
+		return woken.Publish(t.Context(), map[string]any{"id": "awake", "to": "ann", "title": "x"})
+	})
+	c.Joined(len(c.Nodes))
+	sent := map[int64]int{}
+	for _, m := range telegram.Messages() {
+		if sent[m.Chat]++; sent[m.Chat] > 1 {
+			t.Errorf("chat %d got it %d times", m.Chat, sent[m.Chat])
+		}
+	}
+	if news.Counts["accepted"]+news.Counts["unknown"] != chats || len(sent) < news.Counts["accepted"] {
+		t.Errorf("%d chats got it of %d: %v", len(sent), chats, news.Counts)
+	}
+	t.Logf("%v", news.Counts)
+}

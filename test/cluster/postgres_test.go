@@ -1,0 +1,132 @@
+package cluster
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"net/url"
+	"sync"
+	"testing"
+	"time"
+
+	godwit "godwit.dev/godwit/clients/go"
+	"godwit.dev/godwit/internal/store/postgres/pgtest"
+	"godwit.dev/godwit/test/blackbox"
+)
+
+// TestNothingIsLostWhenPostgreSQLIsKilled: what was acknowledged is there when it is back, and publishing goes on.
+func TestNothingIsLostWhenPostgreSQLIsKilled(t *testing.T) {
+	blackbox.Long(t)
+	db := pgtest.Start(t, pgtest.Options{Fsync: true})
+	c := Start(t, Options{Postgres: func(int) string { return db.URL() }, Serve: []blackbox.Option{blackbox.Plain()}})
+	l := startLoad(t, c.Front)
+	worst := time.Duration(0)
+	for kill := range *dbKills {
+		l.goesOn(2 * time.Second)
+		db.Restart(t) // which kills it
+		begun := time.Now()
+		for i, n := range c.Nodes {
+			api := n.API()
+			blackbox.Eventually(t, Name(i)+" stores again", func() error {
+				return api.Publish(t.Context(), map[string]any{"id": fmt.Sprint("after-", kill), "to": "nobody", "title": "x", "ttl": "1s"})
+			})
+		}
+		worst = max(worst, time.Since(begun))
+	}
+	l.end()
+	t.Logf("PostgreSQL was killed %d times; all nodes published again within %s", *dbKills, worst)
+	if limit := min(*within, 3**within/5); worst > limit {
+		t.Errorf("nodes published only %s after PostgreSQL took connections", worst)
+	}
+}
+
+// over is the URL of a database through a wire.
+func over(t *testing.T, database string) (string, *Wire) {
+	t.Helper()
+	u, err := url.Parse(database)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := NewWire(t, "unix", u.Query().Get("host")+"/.s.PGSQL.5432")
+	return fmt.Sprintf("postgres://%s@%s%s?sslmode=disable", u.Query().Get("user"), w.Addr(), u.Path), w
+}
+
+// TestANodeWithoutPostgreSQLSaysSoAndTopicsGoOn cuts the database from one node of two.
+func TestANodeWithoutPostgreSQLSaysSoAndTopicsGoOn(t *testing.T) {
+	t.Parallel()
+	direct := pgtest.Database(t)
+	wired, wire := over(t, direct)
+	c := Start(t, Options{Nodes: 2, Postgres: func(i int) string { return []string{wired, direct}[i] }})
+	ctx, cancel := context.WithTimeout(t.Context(), blackbox.Patience)
+	defer cancel()
+	api, other := c.Nodes[0].API(), c.Nodes[1].API()
+	link, err := c.Nodes[0].Dial(ctx, "ws", blackbox.Hello{App: "demo", Recipient: "ann"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer link.Cut()
+	if err := api.Publish(ctx, map[string]any{"id": "before", "to": "ann", "title": "x"}); err != nil {
+		t.Fatal(err)
+	}
+	if n, err := blackbox.NextNotification(ctx, link); err != nil || n.ID != "before" {
+		t.Fatalf("%+v, %v", n, err)
+	}
+	heard := topics(ctx, t, c.Nodes[0])
+	wire.Cut()
+	if err := link.Ack(ctx, "before"); err != nil {
+		t.Fatal(err)
+	}
+	answer, err := api.Do(ctx, http.MethodPost, "/v1/notifications", map[string]any{"id": "during", "to": "ann", "title": "x"})
+	if err != nil || answer.Status != http.StatusServiceUnavailable || answer.Header.Get("Retry-After") == "" {
+		t.Errorf("publish without the database: %+v, %v", answer, err)
+	}
+	for i, from := range []*blackbox.API{api, other} {
+		answer, err := from.Do(ctx, http.MethodPost, "/v1/topics/t", []byte(fmt.Sprint(i)))
+		if err != nil || answer.Status >= 300 {
+			t.Fatalf("publish to a topic: %+v, %v", answer, err)
+		}
+		if got := <-heard; got != "t" {
+			t.Errorf("heard %s", got)
+		}
+	}
+	blackbox.Eventually(t, "the node is not ready", func() error {
+		answer, err := api.Do(ctx, http.MethodGet, "/readyz", nil)
+		if err == nil && answer.Status == http.StatusOK {
+			err = fmt.Errorf("it is: %s", answer.Body)
+		}
+		return err
+	})
+	if err := other.Publish(ctx, map[string]any{"id": "elsewhere", "to": "ann", "title": "x"}); err != nil {
+		t.Error(err)
+	}
+	if n, err := blackbox.NextNotification(ctx, link); err != nil || n.ID != "elsewhere" {
+		t.Errorf("over the bus came %+v, %v", n, err)
+	}
+	wire.Mend()
+	blackbox.Eventually(t, "the node stores again", func() error {
+		return api.Publish(ctx, map[string]any{"id": "during", "to": "ann", "title": "x"})
+	})
+	blackbox.Eventually(t, "the acknowledgement that waited counts", func() error { return api.WantState(ctx, "before", "ann", "acked") })
+}
+
+// topics listens to all topics at a node, from when it returns.
+func topics(ctx context.Context, t *testing.T, n *blackbox.Server) <-chan string {
+	t.Helper()
+	heard := make(chan string, 10)
+	of := godwit.NewTopics(func(_ context.Context, m *godwit.Message) { heard <- m.Topic })
+	if err := of.Subscribe(">"); err != nil {
+		t.Fatal(err)
+	}
+	client, err := godwit.New(n.URL(""), godwit.WithApp("demo"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	var listening sync.WaitGroup
+	listening.Go(func() { _ = client.Listen(ctx, "listener", nil, godwit.Subscriptions(of)) })
+	t.Cleanup(func() { cancel(); listening.Wait(); client.Close() })
+	if err := of.Active(ctx); err != nil {
+		t.Fatal(err)
+	}
+	return heard
+}
