@@ -167,7 +167,7 @@ func TestFollowersAreToldOnceOfWhoIsOnSeveralNodes(t *testing.T) {
 
 func TestFollowersAreToldOnceOfWhoComesToSeveralNodesAtOnce(t *testing.T) {
 	w := newWorld(t, 3)
-	const n = 20
+	const n = 8
 	var all sync.WaitGroup
 	clients := make([]*client, 3*n)
 	for i := range clients {

@@ -1,0 +1,241 @@
+package nodes
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"godwit.dev/godwit/internal/store/postgres/pgtest"
+	"godwit.dev/godwit/test/blackbox"
+)
+
+// free finds an address on loopback that nobody listens on.
+func free(t *testing.T) string {
+	t.Helper()
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer ln.Close()
+	return ln.Addr().String()
+}
+
+// start starts nodes that know each other.
+func start(t *testing.T, n int) []*blackbox.Server {
+	t.Helper()
+	url, secret := pgtest.Database(t), filepath.Join(t.TempDir(), "secret")
+	if err := os.WriteFile(secret, []byte("what only nodes of this test know\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	var peers []string
+	for range n {
+		peers = append(peers, free(t))
+	}
+	nodes := make([]*blackbox.Server, n)
+	for i := range nodes {
+		nodes[i] = blackbox.Start(t, blackbox.Dev(), blackbox.Env("GODWIT_POSTGRES="+url), blackbox.Args(
+			"--node", fmt.Sprintf("node-%d", i), "--cluster-addr", peers[i], "--cluster-peers", strings.Join(peers, ","), "--cluster-secret-file", secret,
+		))
+	}
+	for _, s := range nodes {
+		blackbox.Eventually(t, "each node hears the others", func() error {
+			if v := cluster(t, s); v["self"] != 1 || v["alive"] != n-1 {
+				return fmt.Errorf("sees %v", v)
+			}
+			return nil
+		})
+	}
+	return nodes
+}
+
+// cluster counts the nodes that one sees by their state.
+func cluster(t *testing.T, s *blackbox.Server) map[string]int {
+	t.Helper()
+	a, err := s.API().Do(t.Context(), http.MethodGet, "/v1/cluster", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var v struct {
+		Nodes []struct{ Name, State string }
+	}
+	if err := a.JSON(&v); err != nil {
+		t.Fatal(err)
+	}
+	states := map[string]int{}
+	for _, n := range v.Nodes {
+		states[n.State]++
+	}
+	return states
+}
+
+func publish(t *testing.T, s *blackbox.Server, to, id string) {
+	t.Helper()
+	if err := s.API().Publish(t.Context(), map[string]any{"to": to, "id": id, "title": id}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// dial connects and reads the welcome.
+func dial(t *testing.T, s *blackbox.Server, transport, recipient string) blackbox.Link {
+	t.Helper()
+	l, err := s.Dial(t.Context(), transport, blackbox.Hello{App: "demo", Recipient: recipient})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(l.Cut)
+	if f, err := l.Next(t.Context()); err != nil || f.Welcome == nil {
+		t.Fatal(f, err)
+	}
+	return l
+}
+
+func next(t *testing.T, l blackbox.Link, want string) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	n, err := blackbox.NextNotification(ctx, l)
+	if err != nil || n.ID != want {
+		t.Fatalf("got %+v, %v; want %s", n, err, want)
+	}
+	if err := l.Ack(ctx, n.ID); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestAnyNodeTakesAnyPublishAndAnyConnection(t *testing.T) {
+	nodes := start(t, 3)
+	for i, transport := range blackbox.Transports {
+		recipient := "unit-" + transport
+		l := dial(t, nodes[i%3], transport, recipient)
+		for k := range 6 {
+			id := fmt.Sprintf("%s-%d", recipient, k)
+			publish(t, nodes[k%3], recipient, id)
+			next(t, l, id)
+		}
+		blackbox.Eventually(t, "every node knows what became of the last", func() error {
+			for _, s := range nodes {
+				if err := s.API().WantState(t.Context(), recipient+"-5", recipient, "acked"); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+	}
+}
+
+func TestRecipientOfAKilledNodeGoesOnElsewhere(t *testing.T) {
+	nodes := start(t, 3)
+	l := dial(t, nodes[1], "ws", "unit")
+	publish(t, nodes[0], "unit", "n1")
+	next(t, l, "n1")
+	blackbox.Eventually(t, "it is acknowledged", func() error { return nodes[0].API().WantState(t.Context(), "n1", "unit", "acked") })
+	nodes[1].Kill()
+	publish(t, nodes[0], "unit", "n2")
+	l = dial(t, nodes[2], "ws", "unit")
+	next(t, l, "n2")
+	publish(t, nodes[0], "unit", "n3")
+	next(t, l, "n3")
+	blackbox.EventuallyWithin(t, time.Minute, "the killed node is gone", func() error {
+		if v := cluster(t, nodes[0]); v["alive"] != 1 || v["missing"] != 0 {
+			return fmt.Errorf("sees %v", v)
+		}
+		return nil
+	})
+}
+
+func TestPollsAndPostsComeToAnyNode(t *testing.T) {
+	nodes := start(t, 2)
+	get := func(s *blackbox.Server, path string) (v struct {
+		Session string
+		Frames  []map[string]json.RawMessage
+	},
+	) {
+		t.Helper()
+		a, err := s.API("").Do(t.Context(), http.MethodGet, path, nil)
+		if err != nil || a.Status != http.StatusOK {
+			t.Fatalf("%s: %v, %v", path, a, err)
+		}
+		if err := a.JSON(&v); err != nil {
+			t.Fatal(err)
+		}
+		return v
+	}
+	session := get(nodes[0], "/v1/poll?app=demo&recipient=unit").Session
+	publish(t, nodes[1], "unit", "n1")
+	v := get(nodes[1], "/v1/poll?wait=10s&session="+session)
+	if len(v.Frames) != 1 || !strings.Contains(string(v.Frames[0]["notification"]), `"n1"`) {
+		t.Fatalf("the other node answered %s", v.Frames)
+	}
+	a, err := nodes[1].API("").Do(t.Context(), http.MethodPost, "/v1/frames", map[string]any{"session": session, "frames": []any{map[string]any{"ack": map[string]any{"ids": []string{"n1"}}}}})
+	if err != nil || a.Status != http.StatusOK {
+		t.Fatal(a, err)
+	}
+	blackbox.Eventually(t, "it is acknowledged", func() error { return nodes[0].API().WantState(t.Context(), "n1", "unit", "acked") })
+	if a, err := nodes[1].API("").Do(t.Context(), http.MethodGet, "/v1/poll?session="+session[:22]+".nosuchno", nil); err != nil || a.Status != http.StatusNotFound {
+		t.Errorf("a session of no node: %v, %v", a, err)
+	}
+}
+
+func TestDrainedNodeSendsItsSessionsToOthers(t *testing.T) {
+	nodes := start(t, 2)
+	l := dial(t, nodes[0], "ws", "unit")
+	if out, err := nodes[0].Run("drain", "--data", nodes[0].Dir); err != nil {
+		t.Fatal(out, err)
+	}
+	for {
+		f, err := l.Next(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if f.Goodbye != nil {
+			break
+		}
+	}
+	if a, err := nodes[0].API().Do(t.Context(), http.MethodGet, "/readyz", nil); err != nil || a.Status != http.StatusServiceUnavailable {
+		t.Errorf("a drained node is ready: %v, %v", a, err)
+	}
+	l = dial(t, nodes[1], "ws", "unit")
+	publish(t, nodes[0], "unit", "n1") // it goes on answering
+	next(t, l, "n1")
+	blackbox.Eventually(t, "the other knows that it drains", func() error {
+		if v := cluster(t, nodes[1]); v["draining"] != 1 {
+			return fmt.Errorf("sees %v", v)
+		}
+		return nil
+	})
+	if code := nodes[0].Stop(); code != 0 {
+		t.Errorf("exit code %d", code)
+	}
+	blackbox.Eventually(t, "the node has left", func() error {
+		if v := cluster(t, nodes[1]); len(v) != 1 {
+			return fmt.Errorf("sees %v", v)
+		}
+		return nil
+	})
+}
+
+func TestSecondProcessOfANameIsRefused(t *testing.T) {
+	url := pgtest.Database(t)
+	secret := filepath.Join(t.TempDir(), "secret")
+	if err := os.WriteFile(secret, []byte("what only nodes of this test know\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	args := func() blackbox.Option {
+		return blackbox.Args("--node", "one", "--cluster-addr", free(t), "--cluster-secret-file", secret)
+	}
+	blackbox.Start(t, blackbox.Dev(), blackbox.Env("GODWIT_POSTGRES="+url), args())
+	second := blackbox.New(t, blackbox.Dev(), blackbox.Env("GODWIT_POSTGRES="+url), args())
+	if err := second.Launch(); err == nil {
+		t.Fatal("two nodes of one name run")
+	}
+	if !strings.Contains(second.Log(), "name") {
+		t.Errorf("it says %s", second.Log())
+	}
+}
