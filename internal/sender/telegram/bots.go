@@ -99,10 +99,17 @@ type ownAudience struct {
 
 var errLost = errors.New("another server listens to this bot now")
 
+func (o ownAudience) lost(ctx context.Context) bool {
+	if o.held() {
+		return ctx.Err() != nil
+	}
+	o.lose()
+	return true
+}
+
 // Join implements Audience.
 func (o ownAudience) Join(ctx context.Context, app string, c Chat) error {
-	if !o.held() {
-		o.lose()
+	if o.lost(ctx) {
 		return errLost
 	}
 	return o.Audience.Join(ctx, app, c)
@@ -110,8 +117,7 @@ func (o ownAudience) Join(ctx context.Context, app string, c Chat) error {
 
 // Leave implements Audience.
 func (o ownAudience) Leave(ctx context.Context, app string, address json.RawMessage, reason string) error {
-	if !o.held() {
-		o.lose()
+	if o.lost(ctx) {
 		return errLost
 	}
 	return o.Audience.Leave(ctx, app, address, reason)

@@ -75,7 +75,7 @@ func (e *progressEnv) reads(s hook.ProgressStore, app string, want ...hook.Progr
 func (e *progressEnv) are(got []hook.Progress, err error, want []hook.Progress) {
 	e.Helper()
 	slices.SortFunc(got, func(a, b hook.Progress) int { return strings.Compare(a.App+"/"+a.Name, b.App+"/"+b.Name) })
-	if err != nil || !(len(got) == 0 && len(want) == 0) && !reflect.DeepEqual(got, want) {
+	if err != nil || len(got)+len(want) > 0 && !reflect.DeepEqual(got, want) {
 		e.Errorf("got %+v, %v; want %+v", got, err, want)
 	}
 }
