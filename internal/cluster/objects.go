@@ -6,13 +6,13 @@ import (
 	"time"
 
 	"godwit.dev/godwit/internal/object"
-	"godwit.dev/godwit/internal/signal"
+	"godwit.dev/godwit/internal/object/objectstore"
 )
 
 // Objects are signals, as this package needs them: *signal.Service.
 type Objects interface {
-	Heard(batch []signal.Change)
-	TellOthers(tell func(batch []signal.Change))
+	Heard(batch []objectstore.Change)
+	TellOthers(tell func(batch []objectstore.Change))
 	Missed()
 }
 
@@ -57,7 +57,7 @@ type change struct {
 }
 
 // tell tells the other nodes of a commit.
-func (o *objects) tell(batch []signal.Change) {
+func (o *objects) tell(batch []objectstore.Change) {
 	if o.c.alone() {
 		return
 	}
@@ -88,9 +88,9 @@ func (o *objects) got(_ string, data []byte) {
 		o.of.Missed()
 		return
 	}
-	batch := make([]signal.Change, len(list))
+	batch := make([]objectstore.Change, len(list))
 	for i, ch := range list {
-		batch[i] = signal.Change{App: ch.App, Key: object.Key{Group: ch.Group, Object: ch.Object}, State: &object.State{
+		batch[i] = objectstore.Change{App: ch.App, Key: object.Key{Group: ch.Group, Object: ch.Object}, State: &object.State{
 			Version: ch.Version, Known: ch.Known, Payload: ch.Payload, ContentType: ch.ContentType, Source: ch.Source, UpdatedAt: time.UnixMilli(ch.UpdatedMS),
 		}}
 	}

@@ -14,6 +14,7 @@ import (
 	"godwit.dev/godwit/internal/mailbox"
 	"godwit.dev/godwit/internal/notification"
 	"godwit.dev/godwit/internal/object"
+	"godwit.dev/godwit/internal/object/objectstore"
 	"godwit.dev/godwit/internal/signal"
 	mailboxes "godwit.dev/godwit/internal/store/postgres/mailboxdb"
 	"godwit.dev/godwit/internal/store/postgres/objectdb"
@@ -36,9 +37,9 @@ func newPostgres(t testing.TB, n int, looks bool) *world {
 		if err != nil {
 			t.Fatal(err)
 		}
-		var objects signal.Store = ob
+		var objects objectstore.Store = ob
 		if !looks {
-			objects = struct{ signal.Store }{ob}
+			objects = struct{ objectstore.Store }{ob}
 		}
 		n.objects = signal.New(signal.Config{Store: objects, Now: now})
 		t.Cleanup(func() {

@@ -8,6 +8,7 @@ import (
 
 	"godwit.dev/godwit/internal/frame"
 	"godwit.dev/godwit/internal/object"
+	"godwit.dev/godwit/internal/object/objectstore"
 	"godwit.dev/godwit/internal/session"
 	"godwit.dev/godwit/internal/timerwheel"
 )
@@ -17,7 +18,7 @@ import (
 // saves, progressPhase, owed, reg. DESIGN.md draws them.
 type Client struct {
 	svc   *Service
-	id    ClientID
+	id    objectstore.ClientID
 	timer timerwheel.Timer[*Client]
 
 	mu       sync.Mutex
@@ -40,7 +41,7 @@ type Client struct {
 // wholly stored.
 type set struct {
 	keys     []object.Key
-	progress []Progress
+	progress []objectstore.Progress
 }
 
 // liveSession ties one session to its client. It is the session's handle.
@@ -99,7 +100,7 @@ func (c *Client) sortRegs() {
 func (c *Client) restore() {
 	keys, progress := c.away.keys, c.away.progress
 	c.away = set{}
-	have := make(map[object.Digest]Progress, len(progress))
+	have := make(map[object.Digest]objectstore.Progress, len(progress))
 	for _, p := range progress {
 		have[p.Object] = p
 	}
@@ -129,13 +130,13 @@ func (c *Client) keysTo(dst []object.Key) []object.Key {
 }
 
 // progressTo appends what the client has of its objects, leaving out those of which it has nothing.
-func (c *Client) progressTo(dst []Progress) []Progress {
+func (c *Client) progressTo(dst []objectstore.Progress) []objectstore.Progress {
 	if c.session == nil {
 		return append(dst, c.away.progress...)
 	}
 	c.svc.index.each(c.regs, func(r *reg, w *watched) {
 		if r.acked != 0 || r.sent != 0 {
-			dst = append(dst, Progress{Object: w.hash, Acked: r.acked, Sent: r.sent})
+			dst = append(dst, objectstore.Progress{Object: w.hash, Acked: r.acked, Sent: r.sent})
 		}
 	})
 	return dst

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"godwit.dev/godwit/internal/frame"
+	"godwit.dev/godwit/internal/object/objectstore"
 	"godwit.dev/godwit/internal/signal"
 )
 
@@ -18,7 +19,7 @@ func (f *flaky) holdTouches() (release func()) {
 	return func() { f.touches.Store(nil); close(held) }
 }
 
-func (f *flaky) Touch(batch []signal.Touch, done func(error)) {
+func (f *flaky) Touch(batch []objectstore.Touch, done func(error)) {
 	held := f.touches.Load()
 	if held == nil {
 		f.Store.Touch(batch, done)
@@ -30,7 +31,7 @@ func (f *flaky) Touch(batch []signal.Touch, done func(error)) {
 	}()
 }
 
-var mainOfUnit1 = signal.ClientID{App: app, Recipient: "unit-1", Group: "north", Device: "main"}
+var mainOfUnit1 = objectstore.ClientID{App: app, Recipient: "unit-1", Group: "north", Device: "main"}
 
 // closing closes the service and reports how that went.
 func (w *world) closing() (closed chan error) {
@@ -111,7 +112,7 @@ func TestNothingBeginsAfterClose(t *testing.T) {
 		if err := w.svc.Close(); err != nil {
 			w.Fatal(err)
 		}
-		w.store.saved = func(*signal.Save) { w.Error("a set is given to the store, which may be closed by now") }
+		w.store.saved = func(*objectstore.Save) { w.Error("a set is given to the store, which may be closed by now") }
 		u.register("a")
 		u.close()
 		synctest.Wait()

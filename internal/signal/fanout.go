@@ -9,11 +9,12 @@ import (
 	"time"
 
 	"godwit.dev/godwit/internal/object"
+	"godwit.dev/godwit/internal/object/objectstore"
 )
 
 // Changed implements Observer. It runs on the store's goroutine, so it only notes what changed: an object waits once in
 // its lane however often it changes.
-func (s *Service) Changed(batch []Change) {
+func (s *Service) Changed(batch []objectstore.Change) {
 	s.counts.changes.Add(uint64(len(batch)))
 	s.Heard(batch)
 	if tell := s.others.Load(); tell != nil {
@@ -22,7 +23,7 @@ func (s *Service) Changed(batch []Change) {
 }
 
 // Heard takes changes that other nodes have made. What was heard already, or is older, changes nothing.
-func (s *Service) Heard(batch []Change) {
+func (s *Service) Heard(batch []objectstore.Change) {
 	for i := range batch {
 		ch := &batch[i]
 		if w := s.index.find(name{ch.App, ch.Key}); w != nil && w.set(ch.State) {
@@ -33,7 +34,7 @@ func (s *Service) Heard(batch []Change) {
 
 // TellOthers has other nodes told of what changes here from now on. tell is called in the order of commits, must not wait
 // and not keep the batch.
-func (s *Service) TellOthers(tell func(batch []Change)) { s.others.Store(&tell) }
+func (s *Service) TellOthers(tell func(batch []objectstore.Change)) { s.others.Store(&tell) }
 
 // Missed says that changes of other nodes may not have been heard: the store is looked at now.
 func (s *Service) Missed() {

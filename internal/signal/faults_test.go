@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"godwit.dev/godwit/internal/object"
+	"godwit.dev/godwit/internal/object/objectstore"
 	"godwit.dev/godwit/internal/session"
 	"godwit.dev/godwit/internal/signal"
 )
@@ -103,7 +104,7 @@ func TestResetIsStoredAfterWhatIsBeingWrittenDown(t *testing.T) {
 		time.Sleep(2 * time.Second) // it is being written down
 		var early atomic.Bool
 		w.store.mu.Lock()
-		w.store.saved = func(*signal.Save) { early.Store(w.store.touches.Load() != nil) }
+		w.store.saved = func(*objectstore.Save) { early.Store(w.store.touches.Load() != nil) }
 		w.store.mu.Unlock()
 		u.send(`{"register":{"objects":["b"],"reset":true}}`)
 		synctest.Wait()

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"godwit.dev/godwit/internal/object"
+	"godwit.dev/godwit/internal/object/objectstore"
 )
 
 const (
@@ -14,7 +15,7 @@ const (
 )
 
 // lookForNews has what other nodes have changed reach the sessions here, each change within some seconds of its commit.
-func (s *Service) lookForNews(shared Shared) {
+func (s *Service) lookForNews(shared objectstore.Shared) {
 	since := s.cfg.Now()
 	tick := time.NewTicker(lookEvery)
 	defer tick.Stop()
@@ -26,7 +27,7 @@ func (s *Service) lookForNews(shared Shared) {
 		case <-tick.C:
 		}
 		begun := s.cfg.Now()
-		if err := s.readNews(shared, since.Add(-Overlap)); err == nil {
+		if err := s.readNews(shared, since.Add(-objectstore.Overlap)); err == nil {
 			since = begun
 		} else if s.ctx.Err() == nil {
 			s.log.Warn("looking for objects that other nodes have changed failed, will try again", "error", err)
@@ -36,8 +37,8 @@ func (s *Service) lookForNews(shared Shared) {
 
 // readNews has those objects read that are followed here and were changed elsewhere. Most of what it finds is known: what
 // changed here, what the bus told of, and what the last looks have found.
-func (s *Service) readNews(shared Shared, since time.Time) error {
-	var from *NewsMark
+func (s *Service) readNews(shared objectstore.Shared, since time.Time) error {
+	var from *objectstore.NewsMark
 	for {
 		news, next, err := shared.News(s.ctx, since, from, newsPage)
 		if err != nil {
@@ -65,11 +66,11 @@ func (s *Service) readNews(shared Shared, since time.Time) error {
 func (s *Service) sayHere(ctx context.Context) error {
 	for i := range s.roster.shards {
 		now := s.cfg.Now()
-		var here []Touch
+		var here []objectstore.Touch
 		sh := &s.roster.shards[i]
 		sh.mu.Lock()
 		for id := range sh.devices {
-			here = append(here, Touch{ID: id, SeenAt: now})
+			here = append(here, objectstore.Touch{ID: id, SeenAt: now})
 		}
 		sh.mu.Unlock()
 		if err := s.seen(here); err != nil || ctx.Err() != nil {
@@ -80,7 +81,7 @@ func (s *Service) sayHere(ctx context.Context) error {
 }
 
 // seen writes down that clients were seen.
-func (s *Service) seen(here []Touch) error {
+func (s *Service) seen(here []objectstore.Touch) error {
 	if len(here) == 0 {
 		return nil
 	}

@@ -11,35 +11,36 @@ import (
 	"time"
 
 	"godwit.dev/godwit/internal/object"
+	"godwit.dev/godwit/internal/object/objectstore"
 	"godwit.dev/godwit/internal/signal"
 )
 
 // shared is a store that another node changes too: nobody here is told of that.
 type shared struct {
 	*flaky
-	obs       signal.Observer
+	obs       objectstore.Observer
 	elsewhere atomic.Bool
 	away      atomic.Bool
 
 	mu   sync.Mutex
-	news []signal.News
+	news []objectstore.News
 	at   []time.Time
 	asks []time.Time // since when it was asked for news
 }
 
-func (s *shared) Observe(obs signal.Observer) {
+func (s *shared) Observe(obs objectstore.Observer) {
 	s.obs = obs
 	s.flaky.Observe(s)
 }
 
-func (s *shared) Changed(batch []signal.Change) {
+func (s *shared) Changed(batch []objectstore.Change) {
 	if !s.elsewhere.Load() {
 		s.obs.Changed(batch)
 	}
 }
 
 // News has pages of one change each.
-func (s *shared) News(_ context.Context, since time.Time, from *signal.NewsMark, _ int) ([]signal.News, *signal.NewsMark, error) {
+func (s *shared) News(_ context.Context, since time.Time, from *objectstore.NewsMark, _ int) ([]objectstore.News, *objectstore.NewsMark, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.away.Load() {
@@ -51,7 +52,7 @@ func (s *shared) News(_ context.Context, since time.Time, from *signal.NewsMark,
 	passed := from == nil
 	for i, n := range s.news {
 		if passed && !s.at[i].Before(since) {
-			return []signal.News{n}, &signal.NewsMark{At: s.at[i], App: n.App, Key: n.Key}, nil
+			return []objectstore.News{n}, &objectstore.NewsMark{At: s.at[i], App: n.App, Key: n.Key}, nil
 		}
 		passed = passed || n.Key == from.Key
 	}
@@ -66,7 +67,7 @@ func (s *shared) put(w *world, name string, v object.Version, late time.Duration
 	s.elsewhere.Store(false)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.news = append(s.news, signal.News{App: app, Key: object.Key{Group: "north", Object: name}, Version: v, Known: true})
+	s.news = append(s.news, objectstore.News{App: app, Key: object.Key{Group: "north", Object: name}, Version: v, Known: true})
 	s.at = append(s.at, time.Now().Add(-late))
 }
 
@@ -77,7 +78,7 @@ func inSharedWorld(t *testing.T, cfg signal.Config, test func(w *world, other *s
 	synctest.Test(t, func(t *testing.T) {
 		var other *shared
 		cfg.Now = time.Now // that of the bubble
-		w := &world{T: t, path: path, cfg: cfg, wrap: func(s signal.Store) signal.Store {
+		w := &world{T: t, path: path, cfg: cfg, wrap: func(s objectstore.Store) objectstore.Store {
 			other = &shared{flaky: s.(*flaky)}
 			return other
 		}}
@@ -131,7 +132,7 @@ func TestNewsAreLookedForFromWhereTheLastLookBegan(t *testing.T) {
 		time.Sleep(6 * time.Second)
 		other.mu.Lock()
 		defer other.mu.Unlock()
-		if last := other.asks[len(other.asks)-1]; time.Since(last) > signal.Overlap+12*time.Second {
+		if last := other.asks[len(other.asks)-1]; time.Since(last) > objectstore.Overlap+12*time.Second {
 			w.Errorf("it still looks at what was new %s ago", time.Since(last))
 		}
 	})

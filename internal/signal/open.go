@@ -9,6 +9,7 @@ import (
 
 	"godwit.dev/godwit/internal/frame"
 	"godwit.dev/godwit/internal/object"
+	"godwit.dev/godwit/internal/object/objectstore"
 	"godwit.dev/godwit/internal/session"
 )
 
@@ -31,8 +32,8 @@ func (s *Service) Open(ctx context.Context, p session.Sender, who session.Client
 	}
 }
 
-func clientID(who session.Client) ClientID {
-	return ClientID{App: who.App, Recipient: who.Recipient, Group: who.Group, Device: who.Device}
+func clientID(who session.Client) objectstore.ClientID {
+	return objectstore.ClientID{App: who.App, Recipient: who.Recipient, Group: who.Group, Device: who.Device}
 }
 
 // open makes a session that has yet to join, and sees that what is stored of the client is known by then. False: the
@@ -75,7 +76,7 @@ func (c *Client) load(ctx context.Context) bool {
 		c.svc.roster.remove(c)
 		return false
 	case v == nil:
-		v = &Saved{}
+		v = &objectstore.Saved{}
 	}
 	c.phase.load()
 	c.away = set{v.Keys, v.Progress}
@@ -226,7 +227,7 @@ type roster struct {
 	n      atomic.Int64
 	shards [shards]struct {
 		mu      sync.Mutex
-		devices map[ClientID]*Client
+		devices map[objectstore.ClientID]*Client
 		others  map[*Client]struct{} // sessions without a device
 	}
 }
@@ -234,7 +235,7 @@ type roster struct {
 func (r *roster) init() {
 	r.seed = maphash.MakeSeed()
 	for i := range r.shards {
-		r.shards[i].devices = make(map[ClientID]*Client)
+		r.shards[i].devices = make(map[objectstore.ClientID]*Client)
 		r.shards[i].others = make(map[*Client]struct{})
 	}
 }
@@ -244,7 +245,7 @@ func (r *roster) shard(app, recipient string) int {
 }
 
 // enter returns the client of a device, made if there is none. Without a device there is a new one each time.
-func (r *roster) enter(s *Service, id ClientID) *Client {
+func (r *roster) enter(s *Service, id objectstore.ClientID) *Client {
 	sh := &r.shards[r.shard(id.App, id.Recipient)]
 	sh.mu.Lock()
 	defer sh.mu.Unlock()
@@ -296,7 +297,7 @@ func (r *roster) of(app, recipient string) (found []*Client) {
 }
 
 // device returns the client of a device, or nil.
-func (r *roster) device(id ClientID) *Client {
+func (r *roster) device(id objectstore.ClientID) *Client {
 	sh := &r.shards[r.shard(id.App, id.Recipient)]
 	sh.mu.Lock()
 	defer sh.mu.Unlock()

@@ -7,6 +7,7 @@ import (
 
 	"godwit.dev/godwit/internal/frame"
 	"godwit.dev/godwit/internal/object"
+	"godwit.dev/godwit/internal/object/objectstore"
 	"godwit.dev/godwit/internal/session"
 )
 
@@ -324,7 +325,7 @@ func (*countingPeer) Queued() int { return 0 }
 
 func TestWhatWasAskedForComesAfterItsAnswer(t *testing.T) {
 	peer := &countingPeer{}
-	c := &Client{svc: &Service{}, id: ClientID{Device: "main"}}
+	c := &Client{svc: &Service{}, id: objectstore.ClientID{Device: "main"}}
 	l := &liveSession{c: c, peer: peer, started: true}
 	r, w, st := &reg{}, &watched{name: name{key: object.Key{Group: "north", Object: "a"}}}, version(1)
 	refused := func(when string) {

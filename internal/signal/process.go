@@ -5,6 +5,7 @@ import (
 
 	"godwit.dev/godwit/internal/frame"
 	"godwit.dev/godwit/internal/mailbox"
+	"godwit.dev/godwit/internal/object/objectstore"
 )
 
 // process does for a client what has become due: store its set, answer, send, be gone.
@@ -17,7 +18,7 @@ func (c *Client) process() {
 }
 
 // advance does all but handing over what is to be stored, which may lie in scratch memory.
-func (c *Client) advance(t *scratch) (save *Save) {
+func (c *Client) advance(t *scratch) (save *objectstore.Save) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.queued = false
@@ -69,11 +70,11 @@ func (c *Client) leaveRoster() {
 }
 
 // save makes what the store is handed: the whole set. Changes that come meanwhile are stored after it, together.
-func (c *Client) save(t *scratch) *Save {
+func (c *Client) save(t *scratch) *objectstore.Save {
 	t.keys, t.progress = c.keysTo(t.keys[:0]), c.progressTo(t.progress[:0])
 	v := c.saves.begin(c.digest, len(t.keys))
 	c.svc.running.begin() // who processes a client is a task
-	return &Save{ID: c.id, Keys: t.keys, SeenAt: c.svc.cfg.Now(), Progress: t.progress, Done: func(err error) {
+	return &objectstore.Save{ID: c.id, Keys: t.keys, SeenAt: c.svc.cfg.Now(), Progress: t.progress, Done: func(err error) {
 		defer c.svc.running.end()
 		c.mu.Lock()
 		defer c.mu.Unlock()

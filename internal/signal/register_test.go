@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"godwit.dev/godwit/internal/object"
+	"godwit.dev/godwit/internal/object/objectstore"
 	"godwit.dev/godwit/internal/session"
 	"godwit.dev/godwit/internal/signal"
 )
@@ -173,7 +174,7 @@ func TestResyncLeavesNoMomentWithoutAWantedObject(t *testing.T) {
 		kept := object.Key{Group: "north", Object: "wanted"}
 		var without atomic.Int64
 		w.store.mu.Lock()
-		w.store.saved = func(v *signal.Save) {
+		w.store.saved = func(v *objectstore.Save) {
 			if !slices.Contains(v.Keys, kept) {
 				without.Add(1) // a crash now would lose it
 			}

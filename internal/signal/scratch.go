@@ -4,13 +4,14 @@ import (
 	"sync"
 
 	"godwit.dev/godwit/internal/object"
+	"godwit.dev/godwit/internal/object/objectstore"
 )
 
 // scratch is memory that handling a whole set of registrations needs for a moment. After a loss thousands of clients send theirs
 // within a second; making it anew each time would be most of the garbage.
 type scratch struct {
 	keys     []object.Key
-	progress []Progress
+	progress []objectstore.Progress
 	watched  []*watched
 	frame    []byte
 }

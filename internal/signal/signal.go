@@ -10,6 +10,7 @@ import (
 
 	"godwit.dev/godwit/internal/mailbox"
 	"godwit.dev/godwit/internal/object"
+	"godwit.dev/godwit/internal/object/objectstore"
 	"godwit.dev/godwit/internal/session"
 	"godwit.dev/godwit/internal/timerwheel"
 )
@@ -36,8 +37,8 @@ const (
 
 // Config are the parts and settings of a Service.
 type Config struct {
-	Store  Store            // which the Service observes
-	Now    func() time.Time // the store's clock; nil: mailbox.Clock()
+	Store  objectstore.Store // which the Service observes
+	Now    func() time.Time  // the store's clock; nil: mailbox.Clock()
 	Log    *slog.Logger
 	Retain time.Duration // registrations of clients away for longer are dropped; 0: 60 days
 	// MaxRegistrations of one device or nameless session; 0: object.MaxRegistrations.
@@ -53,7 +54,7 @@ type Config struct {
 type Service struct {
 	cfg   Config
 	log   *slog.Logger
-	store Store
+	store objectstore.Store
 	start time.Time
 
 	index   index
@@ -65,17 +66,17 @@ type Service struct {
 	flush   flusher
 	wheel   *timerwheel.Wheel[*Client]
 	running tasks
-	others  atomic.Pointer[func([]Change)] // nil: there are none
-	missed  chan struct{}                  // has an element when others' changes may have been missed
-	ctx     context.Context                // ends with the service
+	others  atomic.Pointer[func([]objectstore.Change)] // nil: there are none
+	missed  chan struct{}                              // has an element when others' changes may have been missed
+	ctx     context.Context                            // ends with the service
 	stop    context.CancelFunc
 	closing atomic.Bool
 	counts  counts
 }
 
 var (
-	_ session.Capability = (*Service)(nil)
-	_ Observer           = (*Service)(nil)
+	_ session.Capability   = (*Service)(nil)
+	_ objectstore.Observer = (*Service)(nil)
 )
 
 // New makes a Service that observes its store. Close must be called.
@@ -106,7 +107,7 @@ func New(cfg Config) *Service {
 	s.running.Go(func() { s.wheel.Run(s.ctx) })
 	s.running.Go(s.keepFlushed)
 	s.running.Go(s.collect)
-	if shared, ok := s.store.(Shared); ok {
+	if shared, ok := s.store.(objectstore.Shared); ok {
 		s.running.Go(func() { s.lookForNews(shared) })
 	}
 	return s

@@ -4,6 +4,8 @@ import (
 	"context"
 	"sync"
 	"time"
+
+	"godwit.dev/godwit/internal/object/objectstore"
 )
 
 // flusher collects clients whose acknowledgements are to be written down.
@@ -88,15 +90,15 @@ func (s *Service) flushNow() {
 	s.flush.list = nil
 	s.flush.mu.Unlock()
 	now := s.cfg.Now()
-	var batch []Touch
+	var batch []objectstore.Touch
 	var writing []*Client
-	all := make([]Progress, 0, len(list)) // of all clients: not nil, which would mean that it stays as it was
+	all := make([]objectstore.Progress, 0, len(list)) // of all clients: not nil, which would mean that it stays as it was
 	for _, c := range list {
 		c.mu.Lock()
 		if c.phase == loaded {
 			from := len(all)
 			all = c.progressTo(all)
-			batch = append(batch, Touch{ID: c.id, SeenAt: now, Progress: all[from:len(all):len(all)]})
+			batch = append(batch, objectstore.Touch{ID: c.id, SeenAt: now, Progress: all[from:len(all):len(all)]})
 			writing = append(writing, c)
 			c.progress.write()
 		} else {
@@ -142,7 +144,7 @@ func (s *Service) collect() {
 // share it drops them later: each says once in a while who is connected to it.
 func (s *Service) Collect(ctx context.Context) error {
 	before := s.cfg.Now().Add(-s.cfg.Retain)
-	if _, ok := s.store.(Shared); ok {
+	if _, ok := s.store.(objectstore.Shared); ok {
 		before = before.Add(-2 * collectEvery)
 		if err := s.sayHere(ctx); err != nil {
 			return err
@@ -153,11 +155,11 @@ func (s *Service) Collect(ctx context.Context) error {
 		if err != nil || len(ids) == 0 {
 			return err
 		}
-		var drop []ClientID
-		var here []Touch
+		var drop []objectstore.ClientID
+		var here []objectstore.Touch
 		for _, id := range ids {
 			if c := s.roster.device(id); c != nil {
-				here = append(here, Touch{ID: id, SeenAt: s.cfg.Now()}) // connected all the time
+				here = append(here, objectstore.Touch{ID: id, SeenAt: s.cfg.Now()}) // connected all the time
 			} else {
 				drop = append(drop, id)
 			}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"godwit.dev/godwit/internal/object"
+	"godwit.dev/godwit/internal/object/objectstore"
 )
 
 // Put changes one object and returns its state once that is on disk.
@@ -17,8 +18,8 @@ func (s *Service) Put(ctx context.Context, app string, k object.Key, p *object.P
 	if err := p.Check(); err != nil {
 		return st, false, err
 	}
-	v := &Put{App: app, Key: k, Put: *p, At: s.cfg.Now().Truncate(time.Millisecond)}
-	if err := s.store.Put(ctx, []*Put{v}); err != nil {
+	v := &objectstore.Put{App: app, Key: k, Put: *p, At: s.cfg.Now().Truncate(time.Millisecond)}
+	if err := s.store.Put(ctx, []*objectstore.Put{v}); err != nil {
 		return st, false, err
 	}
 	return v.State, v.Changed, v.Err
@@ -34,7 +35,7 @@ func (s *Service) Get(ctx context.Context, app string, k object.Key) (st object.
 }
 
 // List reads objects of a group whose names begin with prefix, by name. next is what to go on after, or empty.
-func (s *Service) List(ctx context.Context, app, group, prefix, after string, limit int) (items []Item, next string, err error) {
+func (s *Service) List(ctx context.Context, app, group, prefix, after string, limit int) (items []objectstore.Item, next string, err error) {
 	items, err = s.store.List(ctx, app, group, prefix, after, limit+1)
 	if err != nil || len(items) <= limit {
 		return items, "", err
@@ -55,9 +56,9 @@ type Registration struct {
 // Registrations lists who is registered for an object, online or not.
 func (s *Service) Registrations(ctx context.Context, app string, k object.Key) ([]Registration, error) {
 	found := s.liveRegistrations(app, k)
-	here := make(map[ClientID]bool, len(found))
+	here := make(map[objectstore.ClientID]bool, len(found))
 	for i := range found {
-		here[ClientID{app, found[i].Recipient, found[i].Group, found[i].Device}] = true
+		here[objectstore.ClientID{App: app, Recipient: found[i].Recipient, Group: found[i].Group, Device: found[i].Device}] = true
 	}
 	for cursor := int64(0); ; {
 		stored, next, err := s.store.Watchers(ctx, app, k, cursor)
@@ -107,7 +108,7 @@ func (c *Client) view(k object.Key, r *reg, now time.Time) Registration {
 
 // OfRecipient lists everything that a recipient's devices and sessions are registered for.
 func (s *Service) OfRecipient(ctx context.Context, app, recipient string) (found []Registration, err error) {
-	here := make(map[ClientID]bool)
+	here := make(map[objectstore.ClientID]bool)
 	now := s.cfg.Now()
 	for _, c := range s.roster.of(app, recipient) {
 		c.mu.Lock()
@@ -127,7 +128,7 @@ func (s *Service) OfRecipient(ctx context.Context, app, recipient string) (found
 		if here[v.ID] {
 			continue
 		}
-		have := make(map[object.Digest]Progress, len(v.Progress))
+		have := make(map[object.Digest]objectstore.Progress, len(v.Progress))
 		for _, p := range v.Progress {
 			have[p.Object] = p
 		}

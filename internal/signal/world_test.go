@@ -19,6 +19,7 @@ import (
 
 	"godwit.dev/godwit/internal/frame"
 	"godwit.dev/godwit/internal/object"
+	"godwit.dev/godwit/internal/object/objectstore"
 	"godwit.dev/godwit/internal/session"
 	"godwit.dev/godwit/internal/signal"
 	"godwit.dev/godwit/internal/store/sqlite/objectdb"
@@ -30,11 +31,11 @@ var errAway = errors.New("the store is away")
 
 // flaky is a real store that can be told to fail, or to keep what it is asked waiting.
 type flaky struct {
-	signal.Store
+	objectstore.Store
 	reads, writes atomic.Bool
 	slow          atomic.Int64                  // how long it takes until what was read is answered
 	touches       atomic.Pointer[chan struct{}] // closed when what is to be noted may reach the store; nil: at once
-	saved         func(v *signal.Save)
+	saved         func(v *objectstore.Save)
 	mu            sync.Mutex
 	held          []func() // calls that wait; nil and holding false: none do
 	holding       bool
@@ -56,7 +57,7 @@ func (f *flaky) hold() (release func()) {
 	}
 }
 
-func (f *flaky) Save(v *signal.Save) {
+func (f *flaky) Save(v *objectstore.Save) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.saved != nil {
@@ -74,7 +75,7 @@ func (f *flaky) Save(v *signal.Save) {
 	}
 }
 
-func (f *flaky) Load(ctx context.Context, id signal.ClientID) (*signal.Saved, error) {
+func (f *flaky) Load(ctx context.Context, id objectstore.ClientID) (*objectstore.Saved, error) {
 	if f.reads.Load() {
 		return nil, errAway
 	}
@@ -97,7 +98,7 @@ type world struct {
 	store *flaky
 	db    *objectdb.Store
 	svc   *signal.Service
-	wrap  func(signal.Store) signal.Store // what the service sees of the store; nil: the store itself
+	wrap  func(objectstore.Store) objectstore.Store // what the service sees of the store; nil: the store itself
 }
 
 // inWorld runs a test in a bubble of its own time.

@@ -17,8 +17,8 @@ import (
 	"godwit.dev/godwit/internal/event"
 	"godwit.dev/godwit/internal/hook"
 	"godwit.dev/godwit/internal/mailbox"
+	"godwit.dev/godwit/internal/object/objectstore"
 	"godwit.dev/godwit/internal/own"
-	"godwit.dev/godwit/internal/signal"
 	"godwit.dev/godwit/internal/store/sqlite/sqlitedb"
 )
 
@@ -45,7 +45,7 @@ type Stores struct {
 	Clock     func() time.Time // by which all of them judge time
 	Events    event.Log
 	Progress  hook.ProgressStore
-	Objects   signal.Store
+	Objects   objectstore.Store
 	Mailbox   mailbox.Store
 	Endpoints endpoint.Store
 	Campaigns campaign.Store

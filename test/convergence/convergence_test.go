@@ -14,7 +14,7 @@ import (
 	"go.uber.org/goleak"
 
 	"godwit.dev/godwit/internal/object"
-	"godwit.dev/godwit/internal/signal"
+	"godwit.dev/godwit/internal/object/objectstore"
 )
 
 func TestMain(m *testing.M) {
@@ -59,7 +59,7 @@ type simulated struct {
 	f *faults
 }
 
-func (s *simulated) open() (signal.Store, func(), error) {
+func (s *simulated) open() (objectstore.Store, func(), error) {
 	m := openMemory(s.d, s.f)
 	return m, func() { m.kill(); m.wait() }, nil
 }

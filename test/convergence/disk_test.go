@@ -14,7 +14,7 @@ import (
 
 	"godwit.dev/godwit/internal/mailbox"
 	"godwit.dev/godwit/internal/object"
-	"godwit.dev/godwit/internal/signal"
+	"godwit.dev/godwit/internal/object/objectstore"
 	"godwit.dev/godwit/internal/store/storetest"
 )
 
@@ -28,11 +28,11 @@ type objectName struct {
 type disk struct {
 	mu      sync.Mutex
 	objects map[objectName]object.State
-	clients map[signal.ClientID]*signal.Saved
+	clients map[objectstore.ClientID]*objectstore.Saved
 }
 
 func newDisk() *disk {
-	return &disk{objects: map[objectName]object.State{}, clients: map[signal.ClientID]*signal.Saved{}}
+	return &disk{objects: map[objectName]object.State{}, clients: map[objectstore.ClientID]*objectstore.Saved{}}
 }
 
 // faults are what a store does wrong at the moment.
@@ -74,11 +74,11 @@ func (f *faults) write() (time.Duration, error) {
 	return lag, nil
 }
 
-// memory is a signal.Store on a disk. It writes one thing after the other, as the real one does; what it has not
+// memory is a objectstore.Store on a disk. It writes one thing after the other, as the real one does; what it has not
 // written when it dies is lost.
 type memory struct {
 	d      *disk
-	obs    atomic.Pointer[signal.Observer]
+	obs    atomic.Pointer[objectstore.Observer]
 	faults *faults
 
 	mu    sync.Mutex
@@ -93,9 +93,9 @@ type write struct {
 	done  func(error)
 }
 
-var _ signal.Store = (*memory)(nil)
+var _ objectstore.Store = (*memory)(nil)
 
-func (m *memory) Observe(obs signal.Observer) { m.obs.Store(&obs) }
+func (m *memory) Observe(obs objectstore.Observer) { m.obs.Store(&obs) }
 
 func openMemory(d *disk, f *faults) *memory {
 	m := &memory{d: d, faults: f, done: make(chan struct{})}
@@ -168,14 +168,14 @@ func (m *memory) kill() {
 
 func (m *memory) wait() { <-m.done }
 
-func (m *memory) Put(_ context.Context, batch []*signal.Put) error {
+func (m *memory) Put(_ context.Context, batch []*objectstore.Put) error {
 	done := make(chan error, 1)
 	m.submit(write{apply: func() { m.put(batch) }, done: func(err error) { done <- err }})
 	return <-done
 }
 
-func (m *memory) put(batch []*signal.Put) {
-	var changes []signal.Change
+func (m *memory) put(batch []*objectstore.Put) {
+	var changes []objectstore.Change
 	m.d.mu.Lock()
 	for _, p := range batch {
 		n := objectName{p.App, p.Key}
@@ -183,7 +183,7 @@ func (m *memory) put(batch []*signal.Put) {
 		if p.State, p.Changed, p.Err = old.Apply(&p.Put, p.At); p.Err == nil && p.Changed {
 			m.d.objects[n] = p.State
 			st := p.State
-			changes = append(changes, signal.Change{App: p.App, Key: p.Key, State: &st})
+			changes = append(changes, objectstore.Change{App: p.App, Key: p.Key, State: &st})
 		}
 	}
 	m.d.mu.Unlock()
@@ -208,19 +208,19 @@ func (m *memory) Get(_ context.Context, app string, keys []object.Key) ([]object
 	return out, nil
 }
 
-func (m *memory) List(_ context.Context, app, group, prefix, after string, limit int) (items []signal.Item, err error) {
+func (m *memory) List(_ context.Context, app, group, prefix, after string, limit int) (items []objectstore.Item, err error) {
 	m.d.mu.Lock()
 	defer m.d.mu.Unlock()
 	for n, st := range m.d.objects {
 		if n.app == app && n.key.Group == group && strings.HasPrefix(n.key.Object, prefix) && n.key.Object > after {
-			items = append(items, signal.Item{Key: n.key, State: st})
+			items = append(items, objectstore.Item{Key: n.key, State: st})
 		}
 	}
-	slices.SortFunc(items, func(a, b signal.Item) int { return a.Key.Compare(b.Key) })
+	slices.SortFunc(items, func(a, b objectstore.Item) int { return a.Key.Compare(b.Key) })
 	return items[:min(limit, len(items))], nil
 }
 
-func (m *memory) Load(_ context.Context, id signal.ClientID) (*signal.Saved, error) {
+func (m *memory) Load(_ context.Context, id objectstore.ClientID) (*objectstore.Saved, error) {
 	if err := m.faults.read(); err != nil {
 		return nil, err
 	}
@@ -229,7 +229,7 @@ func (m *memory) Load(_ context.Context, id signal.ClientID) (*signal.Saved, err
 	return clone(m.d.clients[id]), nil
 }
 
-func clone(v *signal.Saved) *signal.Saved {
+func clone(v *objectstore.Saved) *objectstore.Saved {
 	if v == nil {
 		return nil
 	}
@@ -238,8 +238,8 @@ func clone(v *signal.Saved) *signal.Saved {
 	return &c
 }
 
-func (m *memory) Save(s *signal.Save) {
-	v := &signal.Saved{ID: s.ID, SeenAt: s.SeenAt, Keys: slices.Clone(s.Keys), Progress: known(s.Progress)}
+func (m *memory) Save(s *objectstore.Save) {
+	v := &objectstore.Saved{ID: s.ID, SeenAt: s.SeenAt, Keys: slices.Clone(s.Keys), Progress: known(s.Progress)}
 	m.submit(write{done: s.Done, apply: func() {
 		m.d.mu.Lock()
 		defer m.d.mu.Unlock()
@@ -255,11 +255,11 @@ func (m *memory) Save(s *signal.Save) {
 }
 
 // known leaves out what says nothing.
-func known(ps []signal.Progress) []signal.Progress {
-	return slices.DeleteFunc(slices.Clone(ps), func(p signal.Progress) bool { return p.Acked == 0 && p.Sent == 0 })
+func known(ps []objectstore.Progress) []objectstore.Progress {
+	return slices.DeleteFunc(slices.Clone(ps), func(p objectstore.Progress) bool { return p.Acked == 0 && p.Sent == 0 })
 }
 
-func (m *memory) Touch(batch []signal.Touch, done func(error)) {
+func (m *memory) Touch(batch []objectstore.Touch, done func(error)) {
 	m.submit(write{done: done, apply: func() {
 		m.d.mu.Lock()
 		defer m.d.mu.Unlock()
@@ -278,14 +278,14 @@ func (m *memory) Touch(batch []signal.Touch, done func(error)) {
 	}})
 }
 
-func (m *memory) Watchers(_ context.Context, app string, k object.Key, _ int64) (found []signal.Watcher, next int64, err error) {
+func (m *memory) Watchers(_ context.Context, app string, k object.Key, _ int64) (found []objectstore.Watcher, next int64, err error) {
 	m.d.mu.Lock()
 	defer m.d.mu.Unlock()
 	for id, v := range m.d.clients {
 		if id.App != app || !slices.Contains(v.Keys, k) {
 			continue
 		}
-		w := signal.Watcher{ID: id, SeenAt: v.SeenAt}
+		w := objectstore.Watcher{ID: id, SeenAt: v.SeenAt}
 		for _, p := range v.Progress {
 			if p.Object == k.Hash() {
 				w.Acked, w.Sent = p.Acked, p.Sent
@@ -296,7 +296,7 @@ func (m *memory) Watchers(_ context.Context, app string, k object.Key, _ int64) 
 	return found, 0, nil
 }
 
-func (m *memory) Clients(_ context.Context, app, recipient string) (found []signal.Saved, err error) {
+func (m *memory) Clients(_ context.Context, app, recipient string) (found []objectstore.Saved, err error) {
 	m.d.mu.Lock()
 	defer m.d.mu.Unlock()
 	for id, v := range m.d.clients {
@@ -304,13 +304,13 @@ func (m *memory) Clients(_ context.Context, app, recipient string) (found []sign
 			found = append(found, *clone(v))
 		}
 	}
-	slices.SortFunc(found, func(a, b signal.Saved) int {
+	slices.SortFunc(found, func(a, b objectstore.Saved) int {
 		return strings.Compare(a.ID.Group+"\n"+a.ID.Device, b.ID.Group+"\n"+b.ID.Device)
 	})
 	return found, nil
 }
 
-func (m *memory) Away(_ context.Context, before time.Time, limit int) (ids []signal.ClientID, err error) {
+func (m *memory) Away(_ context.Context, before time.Time, limit int) (ids []objectstore.ClientID, err error) {
 	m.d.mu.Lock()
 	defer m.d.mu.Unlock()
 	for id, v := range m.d.clients {
@@ -318,7 +318,7 @@ func (m *memory) Away(_ context.Context, before time.Time, limit int) (ids []sig
 			ids = append(ids, id)
 		}
 	}
-	slices.SortFunc(ids, func(a, b signal.ClientID) int { return m.d.clients[a].SeenAt.Compare(m.d.clients[b].SeenAt) })
+	slices.SortFunc(ids, func(a, b objectstore.ClientID) int { return m.d.clients[a].SeenAt.Compare(m.d.clients[b].SeenAt) })
 	return ids[:min(limit, len(ids))], nil
 }
 
@@ -333,7 +333,7 @@ func (m *memory) alone(apply func()) error {
 	return <-done
 }
 
-func (m *memory) Drop(_ context.Context, ids []signal.ClientID, before time.Time) (n int, err error) {
+func (m *memory) Drop(_ context.Context, ids []objectstore.ClientID, before time.Time) (n int, err error) {
 	err = m.alone(func() {
 		for _, id := range ids {
 			if v := m.d.clients[id]; v != nil && v.SeenAt.Before(before) {
@@ -347,7 +347,9 @@ func (m *memory) Drop(_ context.Context, ids []signal.ClientID, before time.Time
 
 func (m *memory) Erase(_ context.Context, app, recipient string) error {
 	return m.alone(func() {
-		maps.DeleteFunc(m.d.clients, func(id signal.ClientID, _ *signal.Saved) bool { return id.App == app && id.Recipient == recipient })
+		maps.DeleteFunc(m.d.clients, func(id objectstore.ClientID, _ *objectstore.Saved) bool {
+			return id.App == app && id.Recipient == recipient
+		})
 	})
 }
 
@@ -363,7 +365,7 @@ func TestSimulatedStoreConforms(t *testing.T) {
 		d := newDisk()
 		m := openMemory(d, &faults{})
 		t.Cleanup(func() { m.kill(); m.wait() })
-		return storetest.OpenedObjects{Store: m, Reopen: func() signal.Store {
+		return storetest.OpenedObjects{Store: m, Reopen: func() objectstore.Store {
 			m.kill()
 			m.wait()
 			m = openMemory(d, &faults{})

@@ -10,7 +10,7 @@ import (
 	"testing"
 	"testing/synctest"
 
-	"godwit.dev/godwit/internal/signal"
+	"godwit.dev/godwit/internal/object/objectstore"
 	"godwit.dev/godwit/internal/store/sqlite/faultvfs"
 	"godwit.dev/godwit/internal/store/sqlite/objectdb"
 )
@@ -24,7 +24,7 @@ type files struct {
 
 func (f *files) path() string { return filepath.Join(f.dir, fmt.Sprintf("life%d.db", f.lives)) }
 
-func (f *files) open() (signal.Store, func(), error) {
+func (f *files) open() (objectstore.Store, func(), error) {
 	s, err := objectdb.Open(context.Background(), f.path(), objectdb.Config{VFS: f.vfs.Name(), MinFree: 1, Log: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		return nil, nil, err

@@ -15,6 +15,7 @@ import (
 	"godwit.dev/godwit/internal/access"
 	"godwit.dev/godwit/internal/mailbox"
 	"godwit.dev/godwit/internal/object"
+	"godwit.dev/godwit/internal/object/objectstore"
 	"godwit.dev/godwit/internal/session"
 	"godwit.dev/godwit/internal/signal"
 )
@@ -49,7 +50,7 @@ type world struct {
 
 // backing is what keeps a server's state: a simulated disk, or a real one.
 type backing interface {
-	open() (store signal.Store, kill func(), err error)
+	open() (store objectstore.Store, kill func(), err error)
 	wipe()
 }
 

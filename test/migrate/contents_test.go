@@ -15,7 +15,7 @@ import (
 	"godwit.dev/godwit/internal/hook"
 	"godwit.dev/godwit/internal/mailbox"
 	"godwit.dev/godwit/internal/object"
-	"godwit.dev/godwit/internal/signal"
+	"godwit.dev/godwit/internal/object/objectstore"
 	"godwit.dev/godwit/internal/store"
 )
 
@@ -70,7 +70,7 @@ func readObjects(t testing.TB, s *store.Stores, app string, c contents) {
 	c.put(t, list, app, " objects")
 	clients, err := s.Objects.Clients(t.Context(), app, "ada")
 	ok(t, err)
-	slices.SortFunc(clients, func(a, b signal.Saved) int { return cmp.Compare(a.ID.Device, b.ID.Device) })
+	slices.SortFunc(clients, func(a, b objectstore.Saved) int { return cmp.Compare(a.ID.Device, b.ID.Device) })
 	c.put(t, clients, app, " clients")
 	watchers, _, err := s.Objects.Watchers(t.Context(), app, object.Key{Group: "north", Object: "o1"}, 0)
 	ok(t, err)

@@ -20,8 +20,8 @@ import (
 	"godwit.dev/godwit/internal/mailbox"
 	"godwit.dev/godwit/internal/notification"
 	"godwit.dev/godwit/internal/object"
+	"godwit.dev/godwit/internal/object/objectstore"
 	"godwit.dev/godwit/internal/push"
-	"godwit.dev/godwit/internal/signal"
 	"godwit.dev/godwit/internal/store"
 )
 
@@ -108,9 +108,9 @@ func fillApp(t testing.TB, s *store.Stores, app string) {
 
 func fillObjects(t testing.TB, s *store.Stores, app string) {
 	t.Helper()
-	var puts []*signal.Put
+	var puts []*objectstore.Put
 	for i := range 30 {
-		p := &signal.Put{App: app, Key: object.Key{Group: "north", Object: fmt.Sprint("o", i)}, At: time.Now()}
+		p := &objectstore.Put{App: app, Key: object.Key{Group: "north", Object: fmt.Sprint("o", i)}, At: time.Now()}
 		p.Version, p.Payload, p.ContentType = object.Version(i+1), []byte(fmt.Sprintf("\x00%d", i)), "application/octet-stream"
 		if i%10 == 9 {
 			p.Unknown, p.Payload, p.ContentType = true, nil, ""
@@ -121,9 +121,9 @@ func fillObjects(t testing.TB, s *store.Stores, app string) {
 	for i := range 3 {
 		done := make(chan error, 1)
 		k := object.Key{Group: "north", Object: fmt.Sprint("o", i)}
-		s.Objects.Save(&signal.Save{
-			ID: signal.ClientID{App: app, Recipient: "ada", Group: "north", Device: fmt.Sprint("d", i)}, Keys: []object.Key{k}, SeenAt: time.Now(),
-			Progress: []signal.Progress{{Object: k.Hash(), Acked: 1, Sent: 2}}, Done: func(err error) { done <- err },
+		s.Objects.Save(&objectstore.Save{
+			ID: objectstore.ClientID{App: app, Recipient: "ada", Group: "north", Device: fmt.Sprint("d", i)}, Keys: []object.Key{k}, SeenAt: time.Now(),
+			Progress: []objectstore.Progress{{Object: k.Hash(), Acked: 1, Sent: 2}}, Done: func(err error) { done <- err },
 		})
 		ok(t, <-done)
 	}

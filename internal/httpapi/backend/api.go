@@ -19,6 +19,7 @@ import (
 	"godwit.dev/godwit/internal/mailbox"
 	"godwit.dev/godwit/internal/notification"
 	"godwit.dev/godwit/internal/object"
+	"godwit.dev/godwit/internal/object/objectstore"
 	"godwit.dev/godwit/internal/pubsub"
 	"godwit.dev/godwit/internal/push"
 	"godwit.dev/godwit/internal/session"
@@ -46,7 +47,7 @@ type Objects interface {
 	// Get reads one object; ok is false if nobody has put it.
 	Get(ctx context.Context, app string, k object.Key) (st object.State, ok bool, err error)
 	// List reads objects of a group whose names begin with prefix, by name; next is what to go on after, or empty.
-	List(ctx context.Context, app, group, prefix, after string, limit int) (items []signal.Item, next string, err error)
+	List(ctx context.Context, app, group, prefix, after string, limit int) (items []objectstore.Item, next string, err error)
 	Registrations(ctx context.Context, app string, k object.Key) ([]signal.Registration, error)
 	OfRecipient(ctx context.Context, app, recipient string) ([]signal.Registration, error)
 	// Erase forgets a recipient's registrations.

@@ -6,7 +6,7 @@ import (
 	"errors"
 
 	"godwit.dev/godwit/internal/object"
-	"godwit.dev/godwit/internal/signal"
+	"godwit.dev/godwit/internal/object/objectstore"
 )
 
 var errDamaged = errors.New("stored registrations are damaged")
@@ -60,7 +60,7 @@ func cutText(b []byte) (text string, rest []byte, ok bool) {
 }
 
 // EncodeProgress writes 8 bytes of hash and two numbers for each object of which the client has anything.
-func EncodeProgress(ps []signal.Progress) []byte {
+func EncodeProgress(ps []objectstore.Progress) []byte {
 	b := make([]byte, 0, 12*len(ps))
 	for _, p := range ps {
 		if p.Acked == 0 && p.Sent == 0 {
@@ -74,12 +74,12 @@ func EncodeProgress(ps []signal.Progress) []byte {
 }
 
 // DecodeProgress reads what EncodeProgress wrote.
-func DecodeProgress(b []byte) (ps []signal.Progress, err error) {
+func DecodeProgress(b []byte) (ps []objectstore.Progress, err error) {
 	for len(b) > 0 {
 		if len(b) < 8 {
 			return nil, errDamaged
 		}
-		p := signal.Progress{Object: object.Digest(binary.BigEndian.Uint64(b))}
+		p := objectstore.Progress{Object: object.Digest(binary.BigEndian.Uint64(b))}
 		acked, n := binary.Uvarint(b[8:])
 		if n <= 0 {
 			return nil, errDamaged

@@ -5,7 +5,7 @@ import (
 	"testing"
 
 	"godwit.dev/godwit/internal/object"
-	"godwit.dev/godwit/internal/signal"
+	"godwit.dev/godwit/internal/object/objectstore"
 )
 
 func TestStoredRegistrationsTakeAboutTheirNames(t *testing.T) {
@@ -14,7 +14,7 @@ func TestStoredRegistrationsTakeAboutTheirNames(t *testing.T) {
 	if want := "\x00\x0dcamera-config\x05south\x02fw"; string(b) != want {
 		t.Errorf("stored as %q, want %q: what is on disk must stay readable", b, want)
 	}
-	p := EncodeProgress([]signal.Progress{{Object: 1, Acked: 5, Sent: 7}, {Object: 2}})
+	p := EncodeProgress([]objectstore.Progress{{Object: 1, Acked: 5, Sent: 7}, {Object: 2}})
 	if want := "\x00\x00\x00\x00\x00\x00\x00\x01\x05\x04"; string(p) != want {
 		t.Errorf("stored as %q, want %q", p, want)
 	}
@@ -35,7 +35,7 @@ func FuzzStoredRegistrations(f *testing.F) {
 		}
 		if ps, err := DecodeProgress(b); err == nil {
 			again, err := DecodeProgress(EncodeProgress(ps))
-			ps = slices.DeleteFunc(ps, func(p signal.Progress) bool { return p.Acked == 0 && p.Sent == 0 })
+			ps = slices.DeleteFunc(ps, func(p objectstore.Progress) bool { return p.Acked == 0 && p.Sent == 0 })
 			if err != nil || !slices.Equal(ps, again) {
 				t.Errorf("%v became %v, %v", ps, again, err)
 			}

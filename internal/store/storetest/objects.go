@@ -12,17 +12,17 @@ import (
 
 	"godwit.dev/godwit/internal/mailbox"
 	"godwit.dev/godwit/internal/object"
-	"godwit.dev/godwit/internal/signal"
+	"godwit.dev/godwit/internal/object/objectstore"
 )
 
 // OpenedObjects is an object store under test.
 type OpenedObjects struct {
-	Store signal.Store
+	Store objectstore.Store
 	// Reopen closes the store and opens it again.
-	Reopen func() signal.Store
+	Reopen func() objectstore.Store
 	// Crash opens what would be found if the machine had stopped at this moment, while the store is still open. What it
 	// returns is closed by the test's end. Nil: the store cannot be tested so.
-	Crash func() signal.Store
+	Crash func() objectstore.Store
 }
 
 // OpenObjectsFunc opens an empty object store for one test. It is closed by the test's clean-up.
@@ -75,20 +75,20 @@ func RunObjects(t *testing.T, open OpenObjectsFunc) {
 type objectEnv struct {
 	*testing.T
 	o   OpenedObjects
-	s   signal.Store
+	s   objectstore.Store
 	now time.Time
 
 	mu      sync.Mutex
-	changes []signal.Change
+	changes []objectstore.Change
 }
 
-func (e *objectEnv) use(s signal.Store) {
+func (e *objectEnv) use(s objectstore.Store) {
 	e.s = s
 	s.Observe(e)
 }
 
-// Changed implements signal.Observer. It keeps what it is told, but not the slice.
-func (e *objectEnv) Changed(batch []signal.Change) {
+// Changed implements objectstore.Observer. It keeps what it is told, but not the slice.
+func (e *objectEnv) Changed(batch []objectstore.Change) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.changes = append(e.changes, batch...)
@@ -96,10 +96,10 @@ func (e *objectEnv) Changed(batch []signal.Change) {
 
 func key(group, name string) object.Key { return object.Key{Group: group, Object: name} }
 
-func (e *objectEnv) put(app string, k object.Key, p object.Put) *signal.Put {
+func (e *objectEnv) put(app string, k object.Key, p object.Put) *objectstore.Put {
 	e.Helper()
-	v := &signal.Put{App: app, Key: k, Put: p, At: e.now}
-	if err := e.s.Put(e.Context(), []*signal.Put{v}); err != nil {
+	v := &objectstore.Put{App: app, Key: k, Put: p, At: e.now}
+	if err := e.s.Put(e.Context(), []*objectstore.Put{v}); err != nil {
 		e.Fatalf("put %s: %v", k, err)
 	}
 	return v
@@ -191,7 +191,7 @@ func objectsUnknown(e *objectEnv) {
 func objectsBadInput(e *objectEnv) {
 	k := key("north", "last")
 	e.put(App, k, object.Put{Version: object.MaxVersion})
-	batch := []*signal.Put{
+	batch := []*objectstore.Put{
 		{App: App, Key: key("north", "a"), At: e.now},
 		{App: App, Key: k, At: e.now}, // there is no next one
 		{App: App, Key: key("north", "a"), At: e.now},
@@ -273,14 +273,14 @@ func objectsByApp(e *objectEnv) {
 	apps := []string{App, "other"}
 	for i, app := range apps {
 		e.put(app, k, object.Put{Version: object.Version(10 + i), Payload: []byte(app)})
-		e.save(signal.Save{
-			ID: signal.ClientID{App: app, Recipient: "unit-1", Device: "d"}, Keys: []object.Key{k},
-			Progress: []signal.Progress{{Object: k.Hash(), Acked: object.Version(i + 1), Sent: object.Version(i + 1)}},
+		e.save(objectstore.Save{
+			ID: objectstore.ClientID{App: app, Recipient: "unit-1", Device: "d"}, Keys: []object.Key{k},
+			Progress: []objectstore.Progress{{Object: k.Hash(), Acked: object.Version(i + 1), Sent: object.Version(i + 1)}},
 		})
 	}
 	e.put("other", key("north", "secret"), object.Put{})
 	e.put("other", key("secret", "x"), object.Put{})
-	e.save(signal.Save{ID: signal.ClientID{App: "other", Recipient: "unit-2", Device: "d"}, Keys: []object.Key{k}})
+	e.save(objectstore.Save{ID: objectstore.ClientID{App: "other", Recipient: "unit-2", Device: "d"}, Keys: []object.Key{k}})
 	e.both(func() {
 		for i, app := range apps {
 			if st := e.get(app, k); st.Version != object.Version(10+i) || string(st.Payload) != app {
@@ -301,7 +301,7 @@ func objectsByApp(e *objectEnv) {
 		if v, err := e.s.Clients(e.Context(), App, "unit-1"); err != nil || len(v) != 1 || v[0].ID.App != App {
 			e.Fatalf("clients: %+v, %v", v, err)
 		}
-		if v := e.load(signal.ClientID{App: App, Recipient: "unit-2", Device: "d"}); v != nil {
+		if v := e.load(objectstore.ClientID{App: App, Recipient: "unit-2", Device: "d"}); v != nil {
 			e.Fatalf("another app's client: %+v", v)
 		}
 	})
@@ -313,12 +313,12 @@ func objectsByApp(e *objectEnv) {
 	if err := e.s.Erase(e.Context(), App, "unit-1"); err != nil {
 		e.Fatal(err)
 	}
-	if n, err := e.s.Drop(e.Context(), []signal.ClientID{{App: App, Recipient: "unit-2", Device: "d"}}, e.now.Add(time.Hour)); err != nil || n != 0 {
+	if n, err := e.s.Drop(e.Context(), []objectstore.ClientID{{App: App, Recipient: "unit-2", Device: "d"}}, e.now.Add(time.Hour)); err != nil || n != 0 {
 		e.Fatalf("dropped %d, %v", n, err)
 	}
 	e.both(func() {
 		for _, r := range []string{"unit-1", "unit-2"} {
-			if e.load(signal.ClientID{App: "other", Recipient: r, Device: "d"}) == nil {
+			if e.load(objectstore.ClientID{App: "other", Recipient: r, Device: "d"}) == nil {
 				e.Fatalf("%s of the other app is gone", r)
 			}
 		}
@@ -335,7 +335,7 @@ func objectsCrash(e *objectEnv) {
 // crashObjects crashes twice each time.
 func crashObjects(e *objectEnv, times int) {
 	e.Helper()
-	id := signal.ClientID{App: App, Recipient: "unit-1", Device: "main"}
+	id := objectstore.ClientID{App: App, Recipient: "unit-1", Device: "main"}
 	for i := range times {
 		k := key("north", fmt.Sprint("o", i))
 		e.put(App, k, object.Put{Version: object.Version(i + 1)})
@@ -344,7 +344,7 @@ func crashObjects(e *objectEnv, times int) {
 		if err != nil || states[0].Version != object.Version(i+1) {
 			e.Fatalf("after a crash: %+v, %v", states, err)
 		}
-		e.save(signal.Save{ID: id, Keys: []object.Key{k}})
+		e.save(objectstore.Save{ID: id, Keys: []object.Key{k}})
 		v, err := e.o.Crash().Load(e.Context(), id)
 		if err != nil || v == nil || len(v.Keys) != 1 || v.Keys[0] != k {
 			e.Fatalf("registrations after a crash: %+v, %v", v, err)
@@ -361,8 +361,8 @@ func objectsConcurrent(e *objectEnv) {
 	for range callers {
 		wg.Go(func() {
 			for range each {
-				v := &signal.Put{App: App, Key: k, At: e.now}
-				err := e.s.Put(context.WithoutCancel(e.Context()), []*signal.Put{v})
+				v := &objectstore.Put{App: App, Key: k, At: e.now}
+				err := e.s.Put(context.WithoutCancel(e.Context()), []*objectstore.Put{v})
 				mu.Lock()
 				if err != nil || !v.Changed || given[v.State.Version] {
 					e.Errorf("put answered %+v, %v; given before: %v", v.State, err, given[v.State.Version])
@@ -382,15 +382,15 @@ func objectsConcurrent(e *objectEnv) {
 }
 
 func objectsClosed(e *objectEnv) {
-	id := signal.ClientID{App: App, Recipient: "unit-1", Device: "main"}
+	id := objectstore.ClientID{App: App, Recipient: "unit-1", Device: "main"}
 	s := e.s
 	e.o.Reopen()
-	if err := s.Put(e.Context(), []*signal.Put{{App: App, Key: key("north", "a"), At: e.now}}); !errors.Is(err, mailbox.ErrClosed) {
+	if err := s.Put(e.Context(), []*objectstore.Put{{App: App, Key: key("north", "a"), At: e.now}}); !errors.Is(err, mailbox.ErrClosed) {
 		e.Fatalf("put: %v, want ErrClosed", err)
 	}
 	done := make(chan error, 2)
-	s.Save(&signal.Save{ID: id, Keys: []object.Key{key("north", "a")}, SeenAt: e.now, Done: func(err error) { done <- err }})
-	s.Touch([]signal.Touch{{ID: id, SeenAt: e.now}}, func(err error) { done <- err })
+	s.Save(&objectstore.Save{ID: id, Keys: []object.Key{key("north", "a")}, SeenAt: e.now, Done: func(err error) { done <- err }})
+	s.Touch([]objectstore.Touch{{ID: id, SeenAt: e.now}}, func(err error) { done <- err })
 	for range 2 {
 		if err := <-done; !errors.Is(err, mailbox.ErrClosed) {
 			e.Fatalf("save or touch: %v, want ErrClosed", err)

@@ -7,10 +7,10 @@ import (
 	"time"
 
 	"godwit.dev/godwit/internal/object"
-	"godwit.dev/godwit/internal/signal"
+	"godwit.dev/godwit/internal/object/objectstore"
 )
 
-func (e *objectEnv) save(v signal.Save) {
+func (e *objectEnv) save(v objectstore.Save) {
 	e.Helper()
 	done := make(chan error, 1)
 	v.Done = func(err error) { done <- err }
@@ -23,7 +23,7 @@ func (e *objectEnv) save(v signal.Save) {
 	}
 }
 
-func (e *objectEnv) touch(batch ...signal.Touch) {
+func (e *objectEnv) touch(batch ...objectstore.Touch) {
 	e.Helper()
 	done := make(chan error, 1)
 	e.s.Touch(batch, func(err error) { done <- err })
@@ -32,7 +32,7 @@ func (e *objectEnv) touch(batch ...signal.Touch) {
 	}
 }
 
-func (e *objectEnv) load(id signal.ClientID) *signal.Saved {
+func (e *objectEnv) load(id objectstore.ClientID) *objectstore.Saved {
 	e.Helper()
 	v, err := e.s.Load(e.Context(), id)
 	if err != nil {
@@ -42,13 +42,13 @@ func (e *objectEnv) load(id signal.ClientID) *signal.Saved {
 }
 
 // wantSaved compares a stored client; the order of keys and progress is the store's business.
-func (e *objectEnv) wantSaved(id signal.ClientID, want *signal.Saved) {
+func (e *objectEnv) wantSaved(id objectstore.ClientID, want *objectstore.Saved) {
 	e.Helper()
 	got := e.load(id)
-	for _, v := range []*signal.Saved{got, want} {
+	for _, v := range []*objectstore.Saved{got, want} {
 		if v != nil {
 			slices.SortFunc(v.Keys, object.Key.Compare)
-			slices.SortFunc(v.Progress, func(a, b signal.Progress) int {
+			slices.SortFunc(v.Progress, func(a, b objectstore.Progress) int {
 				if a.Object < b.Object {
 					return -1
 				}
@@ -62,42 +62,42 @@ func (e *objectEnv) wantSaved(id signal.ClientID, want *signal.Saved) {
 }
 
 func clientsSaved(e *objectEnv) {
-	id := signal.ClientID{App: App, Recipient: "unit-1", Group: "north", Device: "main"}
+	id := objectstore.ClientID{App: App, Recipient: "unit-1", Group: "north", Device: "main"}
 	if v := e.load(id); v != nil {
 		e.Fatalf("a client nobody stored: %+v", v)
 	}
 	a, b, c := key("north", "a"), key("south", "b"), key("north", "c")
-	e.save(signal.Save{ID: id, Keys: []object.Key{a, b}, Progress: []signal.Progress{{Object: a.Hash(), Acked: 5, Sent: 7}, {Object: b.Hash()}}})
+	e.save(objectstore.Save{ID: id, Keys: []object.Key{a, b}, Progress: []objectstore.Progress{{Object: a.Hash(), Acked: 5, Sent: 7}, {Object: b.Hash()}}})
 	e.both(func() {
-		e.wantSaved(id, &signal.Saved{ID: id, SeenAt: e.now, Keys: []object.Key{a, b}, Progress: []signal.Progress{{Object: a.Hash(), Acked: 5, Sent: 7}}})
+		e.wantSaved(id, &objectstore.Saved{ID: id, SeenAt: e.now, Keys: []object.Key{a, b}, Progress: []objectstore.Progress{{Object: a.Hash(), Acked: 5, Sent: 7}}})
 	})
-	e.save(signal.Save{ID: id, Keys: []object.Key{c}, SeenAt: e.now.Add(time.Minute), Progress: []signal.Progress{{Object: c.Hash(), Sent: object.MaxVersion}, {Object: a.Hash(), Acked: object.MaxVersion, Sent: 1}}})
+	e.save(objectstore.Save{ID: id, Keys: []object.Key{c}, SeenAt: e.now.Add(time.Minute), Progress: []objectstore.Progress{{Object: c.Hash(), Sent: object.MaxVersion}, {Object: a.Hash(), Acked: object.MaxVersion, Sent: 1}}})
 	e.both(func() {
-		e.wantSaved(id, &signal.Saved{
+		e.wantSaved(id, &objectstore.Saved{
 			ID: id, SeenAt: e.now.Add(time.Minute), Keys: []object.Key{c},
-			Progress: []signal.Progress{{Object: c.Hash(), Sent: object.MaxVersion}, {Object: a.Hash(), Acked: object.MaxVersion, Sent: 1}},
+			Progress: []objectstore.Progress{{Object: c.Hash(), Sent: object.MaxVersion}, {Object: a.Hash(), Acked: object.MaxVersion, Sent: 1}},
 		})
 	})
-	e.save(signal.Save{ID: id})
-	e.save(signal.Save{ID: id}) // there is nothing to delete: the same
+	e.save(objectstore.Save{ID: id})
+	e.save(objectstore.Save{ID: id}) // there is nothing to delete: the same
 	e.both(func() { e.wantSaved(id, nil) })
 }
 
 func clientsApart(e *objectEnv) {
-	base := signal.ClientID{App: App, Recipient: "unit-1", Group: "north", Device: "main"}
-	ids := []signal.ClientID{base, base, base, base}
+	base := objectstore.ClientID{App: App, Recipient: "unit-1", Group: "north", Device: "main"}
+	ids := []objectstore.ClientID{base, base, base, base}
 	ids[1].Device, ids[2].Group, ids[3].Recipient = "spare", "", "unit-2"
 	for i, id := range ids {
-		e.save(signal.Save{ID: id, Keys: []object.Key{key("north", fmt.Sprint("o", i))}})
+		e.save(objectstore.Save{ID: id, Keys: []object.Key{key("north", fmt.Sprint("o", i))}})
 	}
-	e.save(signal.Save{ID: ids[1]})
+	e.save(objectstore.Save{ID: ids[1]})
 	e.both(func() {
 		for i, id := range ids {
 			if i == 1 {
 				e.wantSaved(id, nil)
 				continue
 			}
-			e.wantSaved(id, &signal.Saved{ID: id, SeenAt: e.now, Keys: []object.Key{key("north", fmt.Sprint("o", i))}})
+			e.wantSaved(id, &objectstore.Saved{ID: id, SeenAt: e.now, Keys: []object.Key{key("north", fmt.Sprint("o", i))}})
 		}
 		all, err := e.s.Clients(e.Context(), App, "unit-1")
 		if err != nil || len(all) != 2 || all[0].ID != ids[2] || all[1].ID != ids[0] {
@@ -111,18 +111,18 @@ func clientsApart(e *objectEnv) {
 }
 
 func clientsTouched(e *objectEnv) {
-	id := signal.ClientID{App: App, Recipient: "unit-1", Device: "main"}
+	id := objectstore.ClientID{App: App, Recipient: "unit-1", Device: "main"}
 	k := key("north", "a")
 	later := e.now.Add(time.Hour)
-	e.save(signal.Save{ID: id, Keys: []object.Key{k}, Progress: []signal.Progress{{Object: k.Hash(), Sent: 1}}})
-	batch := []signal.Touch{{ID: id, SeenAt: later, Progress: []signal.Progress{{Object: k.Hash(), Acked: 2, Sent: 2}}}}
+	e.save(objectstore.Save{ID: id, Keys: []object.Key{k}, Progress: []objectstore.Progress{{Object: k.Hash(), Sent: 1}}})
+	batch := []objectstore.Touch{{ID: id, SeenAt: later, Progress: []objectstore.Progress{{Object: k.Hash(), Acked: 2, Sent: 2}}}}
 	for i := range 600 { // more than one commit of background work takes
-		batch = append(batch, signal.Touch{ID: signal.ClientID{App: App, Recipient: fmt.Sprint("nobody-", i), Device: "d"}, SeenAt: later})
+		batch = append(batch, objectstore.Touch{ID: objectstore.ClientID{App: App, Recipient: fmt.Sprint("nobody-", i), Device: "d"}, SeenAt: later})
 	}
 	e.touch(batch...)
-	e.touch(signal.Touch{ID: id, SeenAt: e.now}) // an older time does not count, and progress stays
+	e.touch(objectstore.Touch{ID: id, SeenAt: e.now}) // an older time does not count, and progress stays
 	e.both(func() {
-		e.wantSaved(id, &signal.Saved{ID: id, SeenAt: later, Keys: []object.Key{k}, Progress: []signal.Progress{{Object: k.Hash(), Acked: 2, Sent: 2}}})
+		e.wantSaved(id, &objectstore.Saved{ID: id, SeenAt: later, Keys: []object.Key{k}, Progress: []objectstore.Progress{{Object: k.Hash(), Acked: 2, Sent: 2}}})
 		e.wantSaved(batch[1].ID, nil)
 	})
 }
@@ -131,13 +131,13 @@ func clientsWatchers(e *objectEnv) {
 	a := key("north", "a")
 	var want []string
 	for i := range 30 {
-		id := signal.ClientID{App: App, Recipient: fmt.Sprint("unit-", i), Group: "north", Device: "d"}
+		id := objectstore.ClientID{App: App, Recipient: fmt.Sprint("unit-", i), Group: "north", Device: "d"}
 		keys := []object.Key{key("south", "a"), key("north", "aa"), key("north", "b.a")} // each has an "a" in it
 		if i%3 == 0 {
 			keys = append(keys, a)
 			want = append(want, id.Recipient)
 		}
-		e.save(signal.Save{ID: id, Keys: keys, Progress: []signal.Progress{{Object: a.Hash(), Acked: 3, Sent: object.Version(4 + i)}}})
+		e.save(objectstore.Save{ID: id, Keys: keys, Progress: []objectstore.Progress{{Object: a.Hash(), Acked: 3, Sent: object.Version(4 + i)}}})
 	}
 	e.both(func() {
 		var got []string
@@ -165,10 +165,10 @@ func clientsWatchers(e *objectEnv) {
 }
 
 func clientsAway(e *objectEnv) {
-	var ids []signal.ClientID
+	var ids []objectstore.ClientID
 	for i := range 5 {
-		id := signal.ClientID{App: App, Recipient: fmt.Sprint("unit-", i), Device: "d"}
-		e.save(signal.Save{ID: id, Keys: []object.Key{key("north", "a")}, SeenAt: e.now.Add(time.Duration(i) * time.Hour)})
+		id := objectstore.ClientID{App: App, Recipient: fmt.Sprint("unit-", i), Device: "d"}
+		e.save(objectstore.Save{ID: id, Keys: []object.Key{key("north", "a")}, SeenAt: e.now.Add(time.Duration(i) * time.Hour)})
 		ids = append(ids, id)
 	}
 	before := e.now.Add(3 * time.Hour)
@@ -180,8 +180,8 @@ func clientsAway(e *objectEnv) {
 	if err != nil || !slices.Equal(away, ids[:3]) {
 		e.Fatalf("away: %v, %v", away, err)
 	}
-	e.touch(signal.Touch{ID: ids[1], SeenAt: before}) // came back in between
-	if n, err := e.s.Drop(e.Context(), append(away, signal.ClientID{App: App, Recipient: "nobody"}), before); err != nil || n != 2 {
+	e.touch(objectstore.Touch{ID: ids[1], SeenAt: before}) // came back in between
+	if n, err := e.s.Drop(e.Context(), append(away, objectstore.ClientID{App: App, Recipient: "nobody"}), before); err != nil || n != 2 {
 		e.Fatalf("dropped %d, %v; want the two that stayed away", n, err)
 	}
 	e.both(func() {
@@ -196,7 +196,7 @@ func clientsAway(e *objectEnv) {
 func clientsErased(e *objectEnv) {
 	for _, r := range []string{"unit-1", "unit-2"} {
 		for _, d := range []string{"a", "b"} {
-			e.save(signal.Save{ID: signal.ClientID{App: App, Recipient: r, Device: d}, Keys: []object.Key{key("north", "a")}})
+			e.save(objectstore.Save{ID: objectstore.ClientID{App: App, Recipient: r, Device: d}, Keys: []object.Key{key("north", "a")}})
 		}
 	}
 	if err := e.s.Erase(e.Context(), App, "unit-1"); err != nil {

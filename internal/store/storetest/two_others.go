@@ -12,20 +12,20 @@ import (
 	"godwit.dev/godwit/internal/audience"
 	"godwit.dev/godwit/internal/campaign"
 	"godwit.dev/godwit/internal/object"
+	"godwit.dev/godwit/internal/object/objectstore"
 	"godwit.dev/godwit/internal/push"
-	"godwit.dev/godwit/internal/signal"
 )
 
 // RunTwoObjects is what holds for two stores of objects of one database.
-func RunTwoObjects(t *testing.T, open Two[signal.Store]) {
+func RunTwoObjects(t *testing.T, open Two[objectstore.Store]) {
 	t.Helper()
 	t.Run("VersionsAreGivenInTurnAndKnownToBoth", func(t *testing.T) {
 		clock, k := NewClock(), key("north", "counter")
 		a, b := open(t, clock.Now)
-		stores, seen := [2]signal.Store{a, b}, [101]atomic.Bool{}
+		stores, seen := [2]objectstore.Store{a, b}, [101]atomic.Bool{}
 		atOnce(4, 25, func(caller, _ int) {
-			v := &signal.Put{App: App, Key: k, At: clock.Now()}
-			if err := stores[caller%2].Put(t.Context(), []*signal.Put{v}); err != nil || !v.Changed || seen[v.State.Version].Swap(true) {
+			v := &objectstore.Put{App: App, Key: k, At: clock.Now()}
+			if err := stores[caller%2].Put(t.Context(), []*objectstore.Put{v}); err != nil || !v.Changed || seen[v.State.Version].Swap(true) {
 				t.Errorf("put answered %+v, %v", v.State, err)
 			}
 		})
@@ -38,9 +38,9 @@ func RunTwoObjects(t *testing.T, open Two[signal.Store]) {
 	t.Run("RegistrationsSavedThroughOneAreReadThroughTheOther", func(t *testing.T) {
 		clock, k := NewClock(), key("north", "a")
 		a, b := open(t, clock.Now)
-		id := signal.ClientID{App: App, Recipient: "unit-1", Device: "main"}
+		id := objectstore.ClientID{App: App, Recipient: "unit-1", Device: "main"}
 		done := make(chan error, 1)
-		a.Save(&signal.Save{ID: id, Keys: []object.Key{k}, SeenAt: clock.Now(), Done: func(err error) { done <- err }})
+		a.Save(&objectstore.Save{ID: id, Keys: []object.Key{k}, SeenAt: clock.Now(), Done: func(err error) { done <- err }})
 		if err := <-done; err != nil {
 			t.Fatal(err)
 		}
@@ -51,15 +51,15 @@ func RunTwoObjects(t *testing.T, open Two[signal.Store]) {
 	t.Run("BatchesInAnyOrderNeverWaitForEachOther", func(t *testing.T) {
 		clock := NewClock()
 		a, b := open(t, clock.Now)
-		stores := [2]signal.Store{a, b}
+		stores := [2]objectstore.Store{a, b}
 		atOnce(6, 10, func(caller, nth int) {
-			batch := make([]*signal.Put, 40)
+			batch := make([]*objectstore.Put, 40)
 			for i := range batch {
 				name := i
 				if caller%2 == 0 {
 					name = len(batch) - 1 - i
 				}
-				batch[i] = &signal.Put{App: App, Key: key("north", fmt.Sprint("o", name)), At: clock.Now()}
+				batch[i] = &objectstore.Put{App: App, Key: key("north", fmt.Sprint("o", name)), At: clock.Now()}
 			}
 			if err := stores[caller%2].Put(t.Context(), batch); err != nil {
 				t.Errorf("batch %d of caller %d: %v", nth, caller, err)
@@ -78,12 +78,12 @@ func RunTwoObjects(t *testing.T, open Two[signal.Store]) {
 	t.Run("WhatOneHasChangedIsNewsToTheOther", func(t *testing.T) {
 		clock := NewClock()
 		a, b := open(t, clock.Now)
-		shared, ok := b.(signal.Shared)
+		shared, ok := b.(objectstore.Shared)
 		if !ok {
 			t.Skip("nodes do not share this store")
 		}
 		put := func(app, name string, p object.Put) {
-			if err := a.Put(t.Context(), []*signal.Put{{App: app, Key: key("north", name), Put: p, At: clock.Now()}}); err != nil {
+			if err := a.Put(t.Context(), []*objectstore.Put{{App: app, Key: key("north", name), Put: p, At: clock.Now()}}); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -97,15 +97,15 @@ func RunTwoObjects(t *testing.T, open Two[signal.Store]) {
 		put(App, "c", object.Put{}) // changed before, too
 		put(App, "a", object.Put{})
 		put(App, "a", object.Put{Version: 1}) // changes nothing
-		want := []signal.News{
+		want := []objectstore.News{
 			{App: App, Key: key("north", "b"), Version: 3},
 			{App: "other", Key: key("north", "a"), Version: 7, Known: true},
 			{App: App, Key: key("north", "a"), Version: 1, Known: true},
 			{App: App, Key: key("north", "c"), Version: 2, Known: true},
 		}
 		for _, limit := range []int{1, 2, 3, 4, 100} {
-			var got []signal.News
-			for from := (*signal.NewsMark)(nil); ; {
+			var got []objectstore.News
+			for from := (*objectstore.NewsMark)(nil); ; {
 				page, next, err := shared.News(t.Context(), since, from, limit)
 				if err != nil || len(page) > limit {
 					t.Fatalf("a page of %d has %d, %v", limit, len(page), err)

@@ -10,7 +10,7 @@ import (
 
 	"godwit.dev/godwit/internal/mailbox"
 	"godwit.dev/godwit/internal/object"
-	"godwit.dev/godwit/internal/signal"
+	"godwit.dev/godwit/internal/object/objectstore"
 	"godwit.dev/godwit/internal/store/postgres/pgdb"
 	"godwit.dev/godwit/internal/store/regs"
 )
@@ -21,20 +21,20 @@ const (
 	readRegistrations  = "read registrations"
 )
 
-func compareClients(a, b signal.ClientID) int {
+func compareClients(a, b objectstore.ClientID) int {
 	return cmp.Or(cmp.Compare(a.App, b.App), cmp.Compare(a.Recipient, b.Recipient), cmp.Compare(a.Group, b.Group), cmp.Compare(a.Device, b.Device))
 }
 
 // saveOp replaces a client's registrations.
 type saveOp struct {
-	id                signal.ClientID
+	id                objectstore.ClientID
 	seenAt            int64
 	objects, progress []byte // encoded; no objects: there are none any more
 	done              func(error)
 }
 
-// Save implements signal.Store.
-func (s *Store) Save(v *signal.Save) {
+// Save implements objectstore.Store.
+func (s *Store) Save(v *objectstore.Save) {
 	op := &saveOp{id: v.ID, seenAt: v.SeenAt.UnixMilli(), done: v.Done}
 	if len(v.Keys) > 0 {
 		op.objects, op.progress = regs.EncodeKeys(v.ID.Group, v.Keys), regs.EncodeProgress(v.Progress)
@@ -47,7 +47,7 @@ func (s *Store) Save(v *signal.Save) {
 // clientColumns are arrays of clients, for unnest.
 type clientColumns struct{ apps, recipients, groups, devices []string }
 
-func (c *clientColumns) add(v signal.ClientID) {
+func (c *clientColumns) add(v objectstore.ClientID) {
 	c.apps, c.recipients = append(c.apps, v.App), append(c.recipients, v.Recipient)
 	c.groups, c.devices = append(c.groups, v.Group), append(c.devices, v.Device)
 }
@@ -74,7 +74,7 @@ const (
 
 // writeSaves commits registrations. Of several sets of one client the last counts.
 func (s *Store) writeSaves(ops []*saveOp) {
-	last := make(map[signal.ClientID]*saveOp, len(ops))
+	last := make(map[objectstore.ClientID]*saveOp, len(ops))
 	for _, op := range ops {
 		if before := last[op.id]; before != nil {
 			op.seenAt = max(op.seenAt, before.seenAt)
@@ -120,15 +120,15 @@ func (s *Store) exec(op string, statements *pgx.Batch) error {
 
 // touchOp is background work: what it writes may be lost.
 type touchOp struct {
-	batch []signal.Touch
+	batch []objectstore.Touch
 	done  func(error)
 }
 
 // touchRows are the clients of one touchOp.
 const touchRows = 250
 
-// Touch implements signal.Store.
-func (s *Store) Touch(batch []signal.Touch, done func(error)) {
+// Touch implements objectstore.Store.
+func (s *Store) Touch(batch []objectstore.Touch, done func(error)) {
 	for len(batch) > 0 {
 		n := min(len(batch), touchRows)
 		op := &touchOp{batch: batch[:n]}
@@ -155,7 +155,7 @@ func (s *Store) writeTouches(ops []*touchOp) {
 		seenAt   int64
 		progress []byte
 	}
-	last := make(map[signal.ClientID]touch)
+	last := make(map[objectstore.ClientID]touch)
 	for _, op := range ops {
 		for i := range op.batch {
 			v := &op.batch[i]
@@ -187,7 +187,7 @@ func (s *Store) writeTouches(ops []*touchOp) {
 const selectClients = `SELECT c.app, c.recipient, c.grp, c.device, c.objects, p.seen_at, p.versions
 	FROM client c JOIN progress p ON p.client = c.id WHERE `
 
-func scanClient(rows pgx.Rows) (v signal.Saved, err error) {
+func scanClient(rows pgx.Rows) (v objectstore.Saved, err error) {
 	var objects, versions []byte
 	var seenAt int64
 	if err := rows.Scan(&v.ID.App, &v.ID.Recipient, &v.ID.Group, &v.ID.Device, &objects, &seenAt, &versions); err != nil {
@@ -196,8 +196,8 @@ func scanClient(rows pgx.Rows) (v signal.Saved, err error) {
 	return decoded(v.ID, objects, seenAt, versions)
 }
 
-func decoded(id signal.ClientID, objects []byte, seenAt int64, versions []byte) (v signal.Saved, err error) {
-	v = signal.Saved{ID: id, SeenAt: fromMillis(seenAt)}
+func decoded(id objectstore.ClientID, objects []byte, seenAt int64, versions []byte) (v objectstore.Saved, err error) {
+	v = objectstore.Saved{ID: id, SeenAt: fromMillis(seenAt)}
 	err = regs.DecodeKeys(id.Group, objects, func(k object.Key) { v.Keys = append(v.Keys, k) })
 	if err == nil {
 		v.Progress, err = regs.DecodeProgress(versions)
@@ -209,7 +209,7 @@ func decoded(id signal.ClientID, objects []byte, seenAt int64, versions []byte) 
 }
 
 // clients reads stored clients for which a condition holds.
-func (s *Store) clients(ctx context.Context, where string, args ...any) (found []signal.Saved, err error) {
+func (s *Store) clients(ctx context.Context, where string, args ...any) (found []objectstore.Saved, err error) {
 	err = s.each(ctx, readRegistrations, selectClients+where, args, func(rows pgx.Rows) error {
 		v, err := scanClient(rows)
 		found = append(found, v)
@@ -218,8 +218,8 @@ func (s *Store) clients(ctx context.Context, where string, args ...any) (found [
 	return found, err
 }
 
-// Load implements signal.Store.
-func (s *Store) Load(ctx context.Context, id signal.ClientID) (*signal.Saved, error) {
+// Load implements objectstore.Store.
+func (s *Store) Load(ctx context.Context, id objectstore.ClientID) (*objectstore.Saved, error) {
 	found, err := s.clients(ctx, "c.app = $1 AND c.recipient = $2 AND c.grp = $3 AND c.device = $4", id.App, id.Recipient, id.Group, id.Device)
 	if err != nil || len(found) == 0 {
 		return nil, err
@@ -227,24 +227,24 @@ func (s *Store) Load(ctx context.Context, id signal.ClientID) (*signal.Saved, er
 	return &found[0], nil
 }
 
-// Clients implements signal.Store.
-func (s *Store) Clients(ctx context.Context, app, recipient string) ([]signal.Saved, error) {
+// Clients implements objectstore.Store.
+func (s *Store) Clients(ctx context.Context, app, recipient string) ([]objectstore.Saved, error) {
 	return s.clients(ctx, "c.app = $1 AND c.recipient = $2 ORDER BY c.grp, c.device", app, recipient)
 }
 
 // watcherScan is how many clients one call of Watchers looks at: a few milliseconds.
 const watcherScan = 2000
 
-// Watchers implements signal.Store. It scans: who watches an object is asked by people, and an index over all
+// Watchers implements objectstore.Store. It scans: who watches an object is asked by people, and an index over all
 // registrations would cost every device more than it costs them.
-func (s *Store) Watchers(ctx context.Context, app string, k object.Key, after int64) (found []signal.Watcher, next int64, err error) {
+func (s *Store) Watchers(ctx context.Context, app string, k object.Key, after int64) (found []objectstore.Watcher, next int64, err error) {
 	const query = `SELECT c.id, c.maybe, c.recipient, c.grp, c.device, CASE WHEN c.maybe THEN c.objects END, coalesce(p.seen_at, 0), p.versions
 		FROM (SELECT *, position($3::bytea IN objects) > 0 AS maybe FROM client WHERE app = $1 AND id > $2 ORDER BY id LIMIT $4) c
 		LEFT JOIN progress p ON c.maybe AND p.client = c.id ORDER BY c.id`
 	seen := 0
 	err = s.each(ctx, readRegistrations, query, []any{app, after, []byte(k.Object), watcherScan}, func(rows pgx.Rows) error {
 		seen++
-		id, maybe, seenAt := signal.ClientID{App: app}, false, int64(0)
+		id, maybe, seenAt := objectstore.ClientID{App: app}, false, int64(0)
 		var objects, versions []byte
 		if err := rows.Scan(&next, &maybe, &id.Recipient, &id.Group, &id.Device, &objects, &seenAt, &versions); err != nil || !maybe {
 			return err
@@ -262,8 +262,8 @@ func (s *Store) Watchers(ctx context.Context, app string, k object.Key, after in
 }
 
 // watcher says whether a client is registered for an object, and what it has of it.
-func watcher(v *signal.Saved, k object.Key) (w signal.Watcher, ok bool) {
-	w = signal.Watcher{ID: v.ID, SeenAt: v.SeenAt}
+func watcher(v *objectstore.Saved, k object.Key) (w objectstore.Watcher, ok bool) {
+	w = objectstore.Watcher{ID: v.ID, SeenAt: v.SeenAt}
 	for _, have := range v.Keys {
 		ok = ok || have == k
 	}
@@ -275,12 +275,12 @@ func watcher(v *signal.Saved, k object.Key) (w signal.Watcher, ok bool) {
 	return w, ok
 }
 
-// Away implements signal.Store.
-func (s *Store) Away(ctx context.Context, before time.Time, limit int) (ids []signal.ClientID, err error) {
+// Away implements objectstore.Store.
+func (s *Store) Away(ctx context.Context, before time.Time, limit int) (ids []objectstore.ClientID, err error) {
 	const query = `SELECT c.app, c.recipient, c.grp, c.device FROM progress p JOIN client c ON c.id = p.client
 		WHERE p.seen_day <= $1::bigint / 86400000 AND p.seen_at < $1 ORDER BY p.seen_day, p.seen_at LIMIT $2`
 	err = s.each(ctx, readRegistrations, query, []any{before.UnixMilli(), limit}, func(rows pgx.Rows) error {
-		var v signal.ClientID
+		var v objectstore.ClientID
 		err := rows.Scan(&v.App, &v.Recipient, &v.Group, &v.Device)
 		ids = append(ids, v)
 		return err
@@ -288,8 +288,8 @@ func (s *Store) Away(ctx context.Context, before time.Time, limit int) (ids []si
 	return ids, err
 }
 
-// Drop implements signal.Store. Clients are locked first, as Save does, so that neither waits for the other.
-func (s *Store) Drop(ctx context.Context, ids []signal.ClientID, before time.Time) (n int, err error) {
+// Drop implements objectstore.Store. Clients are locked first, as Save does, so that neither waits for the other.
+func (s *Store) Drop(ctx context.Context, ids []objectstore.ClientID, before time.Time) (n int, err error) {
 	var drop clientColumns
 	for _, v := range ids {
 		drop.add(v)
@@ -313,7 +313,7 @@ func (s *Store) Drop(ctx context.Context, ids []signal.ClientID, before time.Tim
 	return n, s.known(err)
 }
 
-// Erase implements signal.Store.
+// Erase implements objectstore.Store.
 func (s *Store) Erase(ctx context.Context, app, recipient string) error {
 	return s.known(s.db.Do(ctx, "erase registrations", func(ctx context.Context, tx pgx.Tx) error {
 		_, err := tx.Exec(ctx, `WITH gone AS (DELETE FROM client WHERE app = $1 AND recipient = $2 RETURNING id)

@@ -14,7 +14,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"godwit.dev/godwit/internal/mailbox"
-	"godwit.dev/godwit/internal/signal"
+	"godwit.dev/godwit/internal/object/objectstore"
 	"godwit.dev/godwit/internal/store/postgres/pgdb"
 )
 
@@ -30,10 +30,10 @@ type Config struct {
 	Log      *slog.Logger     // nil: discards
 }
 
-// Store is a signal.Store, and a signal.Shared one.
+// Store is an objectstore.Store, and an objectstore.Shared one.
 type Store struct {
 	db  *pgdb.DB
-	obs atomic.Pointer[signal.Observer]
+	obs atomic.Pointer[objectstore.Observer]
 
 	puts    *lane[*putOp]
 	saves   *lane[*saveOp]
@@ -42,8 +42,8 @@ type Store struct {
 }
 
 var (
-	_ signal.Store  = (*Store)(nil)
-	_ signal.Shared = (*Store)(nil)
+	_ objectstore.Store  = (*Store)(nil)
+	_ objectstore.Shared = (*Store)(nil)
 )
 
 // Open opens the schema and makes it where there is none.
@@ -84,8 +84,8 @@ func (s *Store) Close() error {
 // DB is the database beneath.
 func (s *Store) DB() *pgdb.DB { return s.db }
 
-// Observe implements signal.Store. All changes are told from one goroutine, those of this node alone.
-func (s *Store) Observe(obs signal.Observer) { s.obs.Store(&obs) }
+// Observe implements objectstore.Store. All changes are told from one goroutine, those of this node alone.
+func (s *Store) Observe(obs objectstore.Observer) { s.obs.Store(&obs) }
 
 // known puts the words of the capability on errors of the database.
 func (s *Store) known(err error) error {

@@ -9,7 +9,7 @@ import (
 
 	"godwit.dev/godwit/internal/mailbox"
 	"godwit.dev/godwit/internal/object"
-	"godwit.dev/godwit/internal/signal"
+	"godwit.dev/godwit/internal/object/objectstore"
 	"godwit.dev/godwit/internal/store/postgres/objectdb"
 	"godwit.dev/godwit/internal/store/postgres/pgtest"
 	"godwit.dev/godwit/internal/store/storetest"
@@ -32,7 +32,7 @@ func config(t *testing.T) objectdb.Config {
 }
 
 func TestTwoStores(t *testing.T) {
-	storetest.RunTwoObjects(t, func(t *testing.T, now func() time.Time) (a, b signal.Store) {
+	storetest.RunTwoObjects(t, func(t *testing.T, now func() time.Time) (a, b objectstore.Store) {
 		cfg := config(t)
 		cfg.Now = now
 		return openAt(t, cfg), openAt(t, cfg)
@@ -45,7 +45,7 @@ func TestConformance(t *testing.T) {
 		s := openAt(t, cfg)
 		return storetest.OpenedObjects{
 			Store: s,
-			Reopen: func() signal.Store {
+			Reopen: func() objectstore.Store {
 				if err := s.Close(); err != nil {
 					t.Fatalf("close: %v", err)
 				}
@@ -64,8 +64,8 @@ func TestConformanceAfterAKill(t *testing.T) {
 		s := openAt(t, cfg)
 		return storetest.OpenedObjects{
 			Store:  s,
-			Reopen: func() signal.Store { return openAt(t, cfg) },
-			Crash: func() signal.Store {
+			Reopen: func() objectstore.Store { return openAt(t, cfg) },
+			Crash: func() objectstore.Store {
 				server.Kill()
 				server.Restart(t)
 				s.DB().Pool().Reset() // else the first to use each connection would be told that it broke
@@ -80,11 +80,11 @@ func TestADatabaseThatIsAwayIsCalledSo(t *testing.T) {
 	s := openAt(t, objectdb.Config{URL: server.URL()})
 	k := object.Key{Group: "north", Object: "a"}
 	put := func() error {
-		return s.Put(t.Context(), []*signal.Put{{App: "app", Key: k, At: time.Now()}})
+		return s.Put(t.Context(), []*objectstore.Put{{App: "app", Key: k, At: time.Now()}})
 	}
 	server.Kill()
 	done := make(chan error, 1)
-	s.Save(&signal.Save{ID: signal.ClientID{App: "app", Recipient: "r", Device: "d"}, Keys: []object.Key{k}, SeenAt: time.Now(), Done: func(err error) { done <- err }})
+	s.Save(&objectstore.Save{ID: objectstore.ClientID{App: "app", Recipient: "r", Device: "d"}, Keys: []object.Key{k}, SeenAt: time.Now(), Done: func(err error) { done <- err }})
 	_, err := s.Get(t.Context(), "app", []object.Key{k})
 	for name, err := range map[string]error{"put": put(), "save": <-done, "get": err} {
 		if !errors.Is(err, mailbox.ErrAway) {

@@ -10,7 +10,7 @@ import (
 
 	"godwit.dev/godwit/internal/mailbox"
 	"godwit.dev/godwit/internal/object"
-	"godwit.dev/godwit/internal/signal"
+	"godwit.dev/godwit/internal/object/objectstore"
 	"godwit.dev/godwit/internal/store/postgres/pgdb"
 )
 
@@ -24,12 +24,12 @@ const (
 
 // putOp is one caller's changes.
 type putOp struct {
-	batch []*signal.Put
+	batch []*objectstore.Put
 	done  chan error
 }
 
-// Put implements signal.Store. Once handed over it waits for the commit whatever ctx says: the lane writes the results.
-func (s *Store) Put(ctx context.Context, batch []*signal.Put) error {
+// Put implements objectstore.Store. Once handed over it waits for the commit whatever ctx says: the lane writes the results.
+func (s *Store) Put(ctx context.Context, batch []*objectstore.Put) error {
 	if err := ctx.Err(); err != nil {
 		return fmt.Errorf("store objects: %w", context.Cause(ctx))
 	}
@@ -44,7 +44,7 @@ const storeObjects = "store objects"
 
 // writePuts commits what callers put, tells the observer and then the callers.
 func (s *Store) writePuts(ops []*putOp) {
-	var all []*signal.Put
+	var all []*objectstore.Put
 	for _, op := range ops {
 		all = append(all, op.batch...)
 	}
@@ -60,16 +60,16 @@ func (s *Store) writePuts(ops []*putOp) {
 }
 
 // tell tells the observer what has changed.
-func (s *Store) tell(all []*signal.Put) {
+func (s *Store) tell(all []*objectstore.Put) {
 	obs := s.obs.Load()
 	if obs == nil {
 		return
 	}
-	var changes []signal.Change
+	var changes []objectstore.Change
 	for _, p := range all {
 		if p.Changed {
 			st := p.State
-			changes = append(changes, signal.Change{App: p.App, Key: p.Key, State: &st})
+			changes = append(changes, objectstore.Change{App: p.App, Key: p.Key, State: &st})
 		}
 	}
 	if len(changes) > 0 {
@@ -100,7 +100,7 @@ type id struct {
 
 // put stores changes in one transaction: a statement takes each object once, so the second change of one is in the
 // second statement.
-func (s *Store) put(ctx context.Context, all []*signal.Put) error {
+func (s *Store) put(ctx context.Context, all []*objectstore.Put) error {
 	rounds := roundsOf(all)
 	statements := &pgx.Batch{}
 	at := s.db.Now().UnixMilli()
@@ -118,21 +118,21 @@ func (s *Store) put(ctx context.Context, all []*signal.Put) error {
 }
 
 // roundsOf deals changes out so that no object is in a round twice, and those of one object are in their order.
-func roundsOf(all []*signal.Put) (rounds []map[id]*signal.Put) {
+func roundsOf(all []*objectstore.Put) (rounds []map[id]*objectstore.Put) {
 	nth := make(map[id]int, len(all))
 	for _, p := range all {
 		k := id{p.App, p.Key}
 		n := nth[k]
 		nth[k]++
 		if n == len(rounds) {
-			rounds = append(rounds, make(map[id]*signal.Put, len(all)))
+			rounds = append(rounds, make(map[id]*objectstore.Put, len(all)))
 		}
 		rounds[n][k] = p
 	}
 	return rounds
 }
 
-func upsertArgs(changedAt int64, round map[id]*signal.Put) []any {
+func upsertArgs(changedAt int64, round map[id]*objectstore.Put) []any {
 	n := len(round)
 	apps, groups, names := make([]string, 0, n), make([]string, 0, n), make([]string, 0, n)
 	versions, kinds, ats := make([]int64, 0, n), make([]int16, 0, n), make([]int64, 0, n)
@@ -163,7 +163,7 @@ func kindOf(p *object.Put) int16 {
 }
 
 // readUpserted fills in what became of a round.
-func readUpserted(results pgx.BatchResults, round map[id]*signal.Put) error {
+func readUpserted(results pgx.BatchResults, round map[id]*objectstore.Put) error {
 	for _, p := range round {
 		p.Changed, p.Err, p.State = false, nil, object.State{}
 	}
@@ -189,8 +189,8 @@ func readUpserted(results pgx.BatchResults, round map[id]*signal.Put) error {
 
 // unchanged reads what stands of those objects that a put did not change. What it did to them stays so whatever others
 // have put meanwhile: what is not news now never is.
-func (s *Store) unchanged(ctx context.Context, all []*signal.Put) error {
-	byApp := make(map[string][]*signal.Put)
+func (s *Store) unchanged(ctx context.Context, all []*objectstore.Put) error {
+	byApp := make(map[string][]*objectstore.Put)
 	for _, p := range all {
 		if !p.Changed {
 			byApp[p.App] = append(byApp[p.App], p)
@@ -237,7 +237,7 @@ func scanState(rows pgx.Rows, before ...any) (object.State, error) {
 	return st, nil
 }
 
-// Get implements signal.Store.
+// Get implements objectstore.Store.
 func (s *Store) Get(ctx context.Context, app string, keys []object.Key) ([]object.State, error) {
 	out := make([]object.State, len(keys))
 	groups, names := make([]string, len(keys)), make([]string, len(keys))
@@ -257,22 +257,22 @@ func (s *Store) Get(ctx context.Context, app string, keys []object.Key) ([]objec
 	return out, err
 }
 
-// List implements signal.Store.
-func (s *Store) List(ctx context.Context, app, group, prefix, after string, limit int) (items []signal.Item, err error) {
+// List implements objectstore.Store.
+func (s *Store) List(ctx context.Context, app, group, prefix, after string, limit int) (items []objectstore.Item, err error) {
 	// Names are ASCII, so those that begin with prefix end before prefix + "\x7f".
 	const query = "SELECT o.name, " + stateColumns + ` FROM object o WHERE o.app = $1 AND o.grp = $2 AND o.name >= $3 AND o.name < $4 AND o.name > $5
 		ORDER BY o.name LIMIT $6`
 	err = s.each(ctx, "list objects", query, []any{app, group, prefix, prefix + "\x7f", after, limit}, func(rows pgx.Rows) error {
 		var name string
 		st, err := scanState(rows, &name)
-		items = append(items, signal.Item{Key: object.Key{Group: group, Object: name}, State: st})
+		items = append(items, objectstore.Item{Key: object.Key{Group: group, Object: name}, State: st})
 		return err
 	})
 	return items, err
 }
 
-// News implements signal.Shared.
-func (s *Store) News(ctx context.Context, since time.Time, from *signal.NewsMark, limit int) (news []signal.News, next *signal.NewsMark, err error) {
+// News implements objectstore.Shared.
+func (s *Store) News(ctx context.Context, since time.Time, from *objectstore.NewsMark, limit int) (news []objectstore.News, next *objectstore.NewsMark, err error) {
 	at, k := since.UnixMilli(), id{}
 	if from != nil {
 		at, k = from.At.UnixMilli(), id{from.App, from.Key}
@@ -281,7 +281,7 @@ func (s *Store) News(ctx context.Context, since time.Time, from *signal.NewsMark
 		WHERE changed_at >= $1 AND (changed_at, app, grp, name) > ($1, $2, $3, $4) ORDER BY changed_at, app, grp, name LIMIT $5`
 	var last int64
 	err = s.each(ctx, "look for changes of objects", query, []any{at, k.app, k.Group, k.Object, limit}, func(rows pgx.Rows) error {
-		var n signal.News
+		var n objectstore.News
 		var version int64
 		err := rows.Scan(&last, &n.App, &n.Key.Group, &n.Key.Object, &version, &n.Known)
 		n.Version = object.Version(version)
@@ -290,12 +290,12 @@ func (s *Store) News(ctx context.Context, since time.Time, from *signal.NewsMark
 	})
 	if err == nil && len(news) == limit {
 		n := news[limit-1]
-		next = &signal.NewsMark{At: fromMillis(last), App: n.App, Key: n.Key}
+		next = &objectstore.NewsMark{At: fromMillis(last), App: n.App, Key: n.Key}
 	}
 	return news, next, err
 }
 
-// Stats implements signal.Store.
+// Stats implements objectstore.Store.
 func (s *Store) Stats(ctx context.Context) (objects, clients int64, err error) {
 	err = s.each(ctx, "count objects", "SELECT (SELECT count(*) FROM object), (SELECT count(*) FROM client)", nil, func(rows pgx.Rows) error {
 		return rows.Scan(&objects, &clients)
@@ -304,8 +304,8 @@ func (s *Store) Stats(ctx context.Context) (objects, clients int64, err error) {
 }
 
 // sorted returns the keys of a map in order: rows are locked in the same order on every node.
-func sorted[V any](m map[signal.ClientID]V) []signal.ClientID {
-	ids := make([]signal.ClientID, 0, len(m))
+func sorted[V any](m map[objectstore.ClientID]V) []objectstore.ClientID {
+	ids := make([]objectstore.ClientID, 0, len(m))
 	for v := range m {
 		ids = append(ids, v)
 	}

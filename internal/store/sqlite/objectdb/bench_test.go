@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"godwit.dev/godwit/internal/object"
-	"godwit.dev/godwit/internal/signal"
+	"godwit.dev/godwit/internal/object/objectstore"
 	"godwit.dev/godwit/internal/store/sqlite/objectdb"
 )
 
@@ -24,16 +24,16 @@ func BenchmarkSave(b *testing.B) {
 	for i := range keys {
 		keys[i] = object.Key{Group: "north", Object: fmt.Sprintf("object-%d", i)}
 	}
-	ids := make([]signal.ClientID, devices)
+	ids := make([]objectstore.ClientID, devices)
 	for i := range ids {
-		ids[i] = signal.ClientID{App: "demo", Recipient: fmt.Sprintf("unit-%06d", i), Group: "north", Device: "main"}
+		ids[i] = objectstore.ClientID{App: "demo", Recipient: fmt.Sprintf("unit-%06d", i), Group: "north", Device: "main"}
 	}
 	b.ReportAllocs()
 	var wg sync.WaitGroup
 	n := 0
 	for b.Loop() {
 		wg.Add(1)
-		s.Save(&signal.Save{ID: ids[n%devices], Keys: keys, SeenAt: time.Unix(int64(n), 0), Done: func(err error) {
+		s.Save(&objectstore.Save{ID: ids[n%devices], Keys: keys, SeenAt: time.Unix(int64(n), 0), Done: func(err error) {
 			if err != nil {
 				b.Error(err)
 			}

@@ -9,7 +9,7 @@ import (
 
 	"godwit.dev/godwit/internal/mailbox"
 	"godwit.dev/godwit/internal/object"
-	"godwit.dev/godwit/internal/signal"
+	"godwit.dev/godwit/internal/object/objectstore"
 	"godwit.dev/godwit/internal/store/regs"
 	"godwit.dev/godwit/internal/store/sqlite/sqlitedb"
 )
@@ -17,15 +17,15 @@ import (
 // saveOp replaces a client's registrations.
 type saveOp struct {
 	s                 *Store
-	id                signal.ClientID
+	id                objectstore.ClientID
 	seenAt            time.Time
 	objects, progress []byte // encoded; no objects: there are none any more
 	done              func(error)
 	full              bool
 }
 
-// Save implements signal.Store. What it is given is encoded here and not by the writer, which all wait for.
-func (s *Store) Save(v *signal.Save) {
+// Save implements objectstore.Store. What it is given is encoded here and not by the writer, which all wait for.
+func (s *Store) Save(v *objectstore.Save) {
 	op := &saveOp{s: s, id: v.ID, seenAt: v.SeenAt, done: v.Done}
 	if len(v.Keys) > 0 {
 		op.objects, op.progress = regs.EncodeKeys(v.ID.Group, v.Keys), regs.EncodeProgress(v.Progress)
@@ -74,13 +74,13 @@ func (op *saveOp) Apply(c *sqlite.Conn) error {
 
 const ofClient = " WHERE app = ? AND recipient = ? AND grp = ? AND device = ?"
 
-func findClient(c *sqlite.Conn, v signal.ClientID) (id int64, err error) {
+func findClient(c *sqlite.Conn, v objectstore.ClientID) (id int64, err error) {
 	err = sqlitedb.Each(c, "SELECT id FROM client"+ofClient, []any{v.App, v.Recipient, v.Group, v.Device}, func(row *sqlite.Stmt) error { id = row.ColumnInt64(0); return nil })
 	return id, err
 }
 
 // deleteClient deletes a client; with before only if it was last seen before that time. It reports whether it did.
-func deleteClient(c *sqlite.Conn, v signal.ClientID, before *time.Time) (bool, error) {
+func deleteClient(c *sqlite.Conn, v objectstore.ClientID, before *time.Time) (bool, error) {
 	id, err := findClient(c, v)
 	if err != nil || id == 0 {
 		return false, err
@@ -98,7 +98,7 @@ func deleteClient(c *sqlite.Conn, v signal.ClientID, before *time.Time) (bool, e
 
 // touchOp is background work: what it writes may be lost.
 type touchOp struct {
-	batch []signal.Touch
+	batch []objectstore.Touch
 	bytes int
 	done  func(error)
 }
@@ -106,8 +106,8 @@ type touchOp struct {
 // touchRows are the clients of one touchOp: the bound of background work.
 const touchRows = 250
 
-// Touch implements signal.Store.
-func (s *Store) Touch(batch []signal.Touch, done func(error)) {
+// Touch implements objectstore.Store.
+func (s *Store) Touch(batch []objectstore.Touch, done func(error)) {
 	for len(batch) > 0 {
 		n := min(len(batch), touchRows)
 		op := &touchOp{batch: batch[:n]}
@@ -157,8 +157,8 @@ func (op *touchOp) Apply(c *sqlite.Conn) error {
 const selectClient = `SELECT client.id, app, recipient, grp, device, objects, seen_at, versions
 	FROM client JOIN progress ON progress.client = client.id`
 
-func readClient(row *sqlite.Stmt) (v signal.Saved, err error) {
-	v.ID = signal.ClientID{App: row.ColumnText(1), Recipient: row.ColumnText(2), Group: row.ColumnText(3), Device: row.ColumnText(4)}
+func readClient(row *sqlite.Stmt) (v objectstore.Saved, err error) {
+	v.ID = objectstore.ClientID{App: row.ColumnText(1), Recipient: row.ColumnText(2), Group: row.ColumnText(3), Device: row.ColumnText(4)}
 	v.SeenAt = fromMillis(row.ColumnInt64(6))
 	err = regs.DecodeKeys(v.ID.Group, columnBytes(row, 5), func(k object.Key) { v.Keys = append(v.Keys, k) })
 	if err == nil {
@@ -170,8 +170,8 @@ func readClient(row *sqlite.Stmt) (v signal.Saved, err error) {
 	return v, nil
 }
 
-// Load implements signal.Store.
-func (s *Store) Load(ctx context.Context, id signal.ClientID) (found *signal.Saved, err error) {
+// Load implements objectstore.Store.
+func (s *Store) Load(ctx context.Context, id objectstore.ClientID) (found *objectstore.Saved, err error) {
 	if !s.any.Load() {
 		return nil, nil
 	}
@@ -185,8 +185,8 @@ func (s *Store) Load(ctx context.Context, id signal.ClientID) (found *signal.Sav
 	return found, err
 }
 
-// Clients implements signal.Store.
-func (s *Store) Clients(ctx context.Context, app, recipient string) (found []signal.Saved, err error) {
+// Clients implements objectstore.Store.
+func (s *Store) Clients(ctx context.Context, app, recipient string) (found []objectstore.Saved, err error) {
 	err = s.read(ctx, app, "read registrations", func(c *sqlite.Conn) error {
 		return sqlitedb.Each(c, selectClient+" WHERE app = ? AND recipient = ? ORDER BY grp, device", []any{app, recipient}, func(row *sqlite.Stmt) error {
 			v, err := readClient(row)
@@ -200,9 +200,9 @@ func (s *Store) Clients(ctx context.Context, app, recipient string) (found []sig
 // watcherScan is how many clients one call of Watchers looks at: a few milliseconds.
 const watcherScan = 2000
 
-// Watchers implements signal.Store. It scans: who watches an object is asked by people, and an index over all
+// Watchers implements objectstore.Store. It scans: who watches an object is asked by people, and an index over all
 // registrations would cost every device more than it costs them.
-func (s *Store) Watchers(ctx context.Context, app string, k object.Key, after int64) (found []signal.Watcher, next int64, err error) {
+func (s *Store) Watchers(ctx context.Context, app string, k object.Key, after int64) (found []objectstore.Watcher, next int64, err error) {
 	err = s.read(ctx, app, "read registrations", func(c *sqlite.Conn) error {
 		seen := 0
 		err := sqlitedb.Each(c, "SELECT id, instr(objects, ?3) FROM client WHERE app = ?1 AND id > ?2 ORDER BY id LIMIT ?4", []any{app, after, []byte(k.Object), watcherScan}, func(row *sqlite.Stmt) error {
@@ -226,13 +226,13 @@ func (s *Store) Watchers(ctx context.Context, app string, k object.Key, after in
 }
 
 // watcher reads one client and says whether it is registered for the object.
-func watcher(c *sqlite.Conn, id int64, app string, k object.Key) (w signal.Watcher, ok bool, err error) {
+func watcher(c *sqlite.Conn, id int64, app string, k object.Key) (w objectstore.Watcher, ok bool, err error) {
 	err = sqlitedb.Each(c, selectClient+" WHERE client.id = ? AND app = ?", []any{id, app}, func(row *sqlite.Stmt) error {
 		v, err := readClient(row)
 		if err != nil {
 			return err
 		}
-		w = signal.Watcher{ID: v.ID, SeenAt: v.SeenAt}
+		w = objectstore.Watcher{ID: v.ID, SeenAt: v.SeenAt}
 		for _, have := range v.Keys {
 			ok = ok || have == k
 		}
@@ -246,20 +246,20 @@ func watcher(c *sqlite.Conn, id int64, app string, k object.Key) (w signal.Watch
 	return w, ok, err
 }
 
-// Away implements signal.Store.
-func (s *Store) Away(ctx context.Context, before time.Time, limit int) (ids []signal.ClientID, err error) {
+// Away implements objectstore.Store.
+func (s *Store) Away(ctx context.Context, before time.Time, limit int) (ids []objectstore.ClientID, err error) {
 	err = s.read(ctx, "", "read registrations", func(c *sqlite.Conn) error {
 		return sqlitedb.Each(c, `SELECT app, recipient, grp, device FROM progress JOIN client ON client.id = progress.client
 			WHERE seen_at < ? ORDER BY seen_at LIMIT ?`, []any{before.UnixMilli(), limit}, func(row *sqlite.Stmt) error {
-			ids = append(ids, signal.ClientID{App: row.ColumnText(0), Recipient: row.ColumnText(1), Group: row.ColumnText(2), Device: row.ColumnText(3)})
+			ids = append(ids, objectstore.ClientID{App: row.ColumnText(0), Recipient: row.ColumnText(1), Group: row.ColumnText(2), Device: row.ColumnText(3)})
 			return nil
 		})
 	})
 	return ids, err
 }
 
-// Drop implements signal.Store.
-func (s *Store) Drop(ctx context.Context, ids []signal.ClientID, before time.Time) (n int, err error) {
+// Drop implements objectstore.Store.
+func (s *Store) Drop(ctx context.Context, ids []objectstore.ClientID, before time.Time) (n int, err error) {
 	err = s.db.DoBulk(ctx, 2*len(ids), func(c *sqlite.Conn) error {
 		n = 0
 		for _, id := range ids {
@@ -275,7 +275,7 @@ func (s *Store) Drop(ctx context.Context, ids []signal.ClientID, before time.Tim
 	return n, storeError("drop registrations", err)
 }
 
-// Erase implements signal.Store.
+// Erase implements objectstore.Store.
 func (s *Store) Erase(ctx context.Context, app, recipient string) error {
 	return storeError("erase registrations", s.db.Do(ctx, func(c *sqlite.Conn) error {
 		err := sqlitedb.Each(c, "DELETE FROM progress WHERE client IN (SELECT id FROM client WHERE app = ? AND recipient = ?)", []any{app, recipient}, nil)
@@ -286,7 +286,7 @@ func (s *Store) Erase(ctx context.Context, app, recipient string) error {
 	}))
 }
 
-// Stats implements signal.Store.
+// Stats implements objectstore.Store.
 func (s *Store) Stats(ctx context.Context) (objects, clients int64, err error) {
 	err = s.read(ctx, "", "count objects", func(c *sqlite.Conn) error {
 		return sqlitedb.Each(c, "SELECT (SELECT count(*) FROM object), (SELECT count(*) FROM client)", nil, func(row *sqlite.Stmt) error {

@@ -14,7 +14,7 @@ import (
 	"zombiezen.com/go/sqlite"
 
 	"godwit.dev/godwit/internal/mailbox"
-	"godwit.dev/godwit/internal/signal"
+	"godwit.dev/godwit/internal/object/objectstore"
 	"godwit.dev/godwit/internal/store/sqlite/sqlitedb"
 )
 
@@ -32,18 +32,18 @@ type Config struct {
 	Log     *slog.Logger // nil: discards
 }
 
-// Store is a signal.Store.
+// Store is a objectstore.Store.
 type Store struct {
 	db      *sqlitedb.DB
 	space   *sqlitedb.Space
-	obs     atomic.Pointer[signal.Observer]
-	any     atomic.Bool     // a client may be stored: where nobody registers, hellos do not read
-	changes []signal.Change // of one commit; of the writer's goroutine alone
-	rows    int64           // objects that there are, and that the open transaction has added; likewise
+	obs     atomic.Pointer[objectstore.Observer]
+	any     atomic.Bool          // a client may be stored: where nobody registers, hellos do not read
+	changes []objectstore.Change // of one commit; of the writer's goroutine alone
+	rows    int64                // objects that there are, and that the open transaction has added; likewise
 	added   int64
 }
 
-var _ signal.Store = (*Store)(nil)
+var _ objectstore.Store = (*Store)(nil)
 
 // Open opens or creates the file.
 func Open(ctx context.Context, path string, cfg Config) (*Store, error) {
@@ -83,8 +83,8 @@ func (s *Store) DB() *sqlitedb.DB { return s.db }
 // Commits counts commits since opening.
 func (s *Store) Commits() uint64 { return s.db.Commits() }
 
-// Observe implements signal.Store. All changes are told from one goroutine.
-func (s *Store) Observe(obs signal.Observer) { s.obs.Store(&obs) }
+// Observe implements objectstore.Store. All changes are told from one goroutine.
+func (s *Store) Observe(obs objectstore.Observer) { s.obs.Store(&obs) }
 
 // committed tells the observer of a commit's changes before those who made them.
 func (s *Store) committed(ops []sqlitedb.Op) {

@@ -13,7 +13,7 @@ import (
 
 	"godwit.dev/godwit/internal/mailbox"
 	"godwit.dev/godwit/internal/object"
-	"godwit.dev/godwit/internal/signal"
+	"godwit.dev/godwit/internal/object/objectstore"
 	"godwit.dev/godwit/internal/store/sqlite/faultvfs"
 	"godwit.dev/godwit/internal/store/sqlite/objectdb"
 	"godwit.dev/godwit/internal/store/sqlite/sqlitedb"
@@ -42,7 +42,7 @@ func openAt(t *testing.T, path string, cfg objectdb.Config) *objectdb.Store {
 }
 
 func TestTwoStores(t *testing.T) {
-	storetest.RunTwoObjects(t, storetest.Alone[signal.Store]("another process would not be told of changes, nor that there are registrations now"))
+	storetest.RunTwoObjects(t, storetest.Alone[objectstore.Store]("another process would not be told of changes, nor that there are registrations now"))
 }
 
 func TestConformance(t *testing.T) {
@@ -56,14 +56,14 @@ func TestConformance(t *testing.T) {
 		crashes := 0
 		return storetest.OpenedObjects{
 			Store: s,
-			Reopen: func() signal.Store {
+			Reopen: func() objectstore.Store {
 				if err := s.Close(); err != nil {
 					t.Fatalf("close: %v", err)
 				}
 				s = openAt(t, path, cfg)
 				return s
 			},
-			Crash: func() signal.Store {
+			Crash: func() objectstore.Store {
 				crashes++
 				copied := filepath.Join(dir, fmt.Sprint("crash", crashes))
 				if err := vfs.PowerCut(path, copied); err != nil {
@@ -75,21 +75,21 @@ func TestConformance(t *testing.T) {
 	})
 }
 
-func putOf(name string) []*signal.Put {
-	return []*signal.Put{{App: "app", Key: object.Key{Group: "north", Object: name}, At: time.Now().Truncate(time.Millisecond)}}
+func putOf(name string) []*objectstore.Put {
+	return []*objectstore.Put{{App: "app", Key: object.Key{Group: "north", Object: name}, At: time.Now().Truncate(time.Millisecond)}}
 }
 
 // saved stores registrations and returns what became of it.
-func saved(s signal.Store, keys ...object.Key) error {
+func saved(s objectstore.Store, keys ...object.Key) error {
 	done := make(chan error, 1)
-	id := signal.ClientID{App: "app", Recipient: "unit-1", Device: "main"}
-	s.Save(&signal.Save{ID: id, Keys: keys, SeenAt: time.Now(), Done: func(err error) { done <- err }})
+	id := objectstore.ClientID{App: "app", Recipient: "unit-1", Device: "main"}
+	s.Save(&objectstore.Save{ID: id, Keys: keys, SeenAt: time.Now(), Done: func(err error) { done <- err }})
 	return <-done
 }
 
 type counter struct{ n atomic.Int64 }
 
-func (c *counter) Changed(batch []signal.Change) { c.n.Add(int64(len(batch))) }
+func (c *counter) Changed(batch []objectstore.Change) { c.n.Add(int64(len(batch))) }
 
 func TestAFailedSyncEndsTheProgramAndAnnouncesNothing(t *testing.T) {
 	vfs := faultvfs.New(t)
@@ -172,7 +172,7 @@ func TestBelowTheReserveNothingNewIsStored(t *testing.T) {
 func TestPutsQueuedTogetherShareACommit(t *testing.T) {
 	s := openAt(t, filepath.Join(t.TempDir(), "o.db"), config())
 	before := s.Commits()
-	batch := make([]*signal.Put, 0, 100)
+	batch := make([]*objectstore.Put, 0, 100)
 	for i := range 100 {
 		batch = append(batch, putOf(fmt.Sprint("o", i))...)
 	}

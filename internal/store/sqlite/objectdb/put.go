@@ -8,14 +8,14 @@ import (
 
 	"godwit.dev/godwit/internal/mailbox"
 	"godwit.dev/godwit/internal/object"
-	"godwit.dev/godwit/internal/signal"
+	"godwit.dev/godwit/internal/object/objectstore"
 	"godwit.dev/godwit/internal/store/sqlite/sqlitedb"
 )
 
 // putOp is one caller's changes.
 type putOp struct {
 	s     *Store
-	batch []*signal.Put
+	batch []*objectstore.Put
 	bytes int
 	full  bool
 	done  chan error
@@ -23,8 +23,8 @@ type putOp struct {
 
 var _ sqlitedb.Op = (*putOp)(nil)
 
-// Put implements signal.Store. Once handed over it waits for the commit whatever ctx says: the writer writes the results.
-func (s *Store) Put(ctx context.Context, batch []*signal.Put) error {
+// Put implements objectstore.Store. Once handed over it waits for the commit whatever ctx says: the writer writes the results.
+func (s *Store) Put(ctx context.Context, batch []*objectstore.Put) error {
 	if err := ctx.Err(); err != nil {
 		return fmt.Errorf("store objects: %w", context.Cause(ctx))
 	}
@@ -62,7 +62,7 @@ func (op *putOp) Apply(c *sqlite.Conn) error {
 
 const stateColumns = "version, known, updated_at, source, content_type, payload"
 
-func (s *Store) put(c *sqlite.Conn, p *signal.Put) error {
+func (s *Store) put(c *sqlite.Conn, p *objectstore.Put) error {
 	p.Changed, p.Err = false, nil
 	old, err := state(c, p.App, p.Key)
 	if err != nil {
@@ -86,14 +86,14 @@ func (s *Store) put(c *sqlite.Conn, p *signal.Put) error {
 }
 
 // changes appends what the op has changed.
-func (op *putOp) changes(to []signal.Change) []signal.Change {
+func (op *putOp) changes(to []objectstore.Change) []objectstore.Change {
 	if op.full {
 		return to
 	}
 	for _, p := range op.batch {
 		if p.Changed {
 			st := p.State
-			to = append(to, signal.Change{App: p.App, Key: p.Key, State: &st})
+			to = append(to, objectstore.Change{App: p.App, Key: p.Key, State: &st})
 		}
 	}
 	return to
@@ -119,7 +119,7 @@ func readState(row *sqlite.Stmt, col int) (object.State, error) {
 	}, nil
 }
 
-// Get implements signal.Store.
+// Get implements objectstore.Store.
 func (s *Store) Get(ctx context.Context, app string, keys []object.Key) ([]object.State, error) {
 	out := make([]object.State, len(keys))
 	err := s.read(ctx, app, "read objects", func(c *sqlite.Conn) (err error) {
@@ -133,14 +133,14 @@ func (s *Store) Get(ctx context.Context, app string, keys []object.Key) ([]objec
 	return out, err
 }
 
-// List implements signal.Store.
-func (s *Store) List(ctx context.Context, app, group, prefix, after string, limit int) (items []signal.Item, err error) {
+// List implements objectstore.Store.
+func (s *Store) List(ctx context.Context, app, group, prefix, after string, limit int) (items []objectstore.Item, err error) {
 	// Names are ASCII, so those that begin with prefix end before prefix + "\x7f".
 	err = s.read(ctx, app, "list objects", func(c *sqlite.Conn) error {
 		return sqlitedb.Each(c, "SELECT name, "+stateColumns+` FROM object
 			WHERE app = ?1 AND grp = ?2 AND name >= ?3 AND name < ?3 || char(127) AND name > ?4 ORDER BY name LIMIT ?5`, []any{app, group, prefix, after, limit}, func(row *sqlite.Stmt) error {
 			st, err := readState(row, 1)
-			items = append(items, signal.Item{Key: object.Key{Group: group, Object: row.ColumnText(0)}, State: st})
+			items = append(items, objectstore.Item{Key: object.Key{Group: group, Object: row.ColumnText(0)}, State: st})
 			return err
 		})
 	})

@@ -1,4 +1,5 @@
-package signal
+// Package objectstore says what a store of objects and of clients' registrations does.
+package objectstore
 
 import (
 	"context"
