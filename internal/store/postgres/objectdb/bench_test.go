@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"godwit.dev/godwit/internal/object"
-	"godwit.dev/godwit/internal/signal"
+	"godwit.dev/godwit/internal/object/objectstore"
 	"godwit.dev/godwit/internal/store/postgres/objectdb"
 	"godwit.dev/godwit/internal/store/postgres/pgtest"
 )
@@ -35,8 +35,8 @@ func BenchmarkPut(b *testing.B) {
 			for range callers {
 				wg.Go(func() {
 					for n := next.Add(1); n <= int64(b.N); n = next.Add(1) {
-						p := &signal.Put{App: "demo", Key: object.Key{Group: "north", Object: fmt.Sprint("o", n%1000)}, Put: object.Put{Payload: payload}, At: time.Now()}
-						if err := s.Put(b.Context(), []*signal.Put{p}); err != nil {
+						p := &objectstore.Put{App: "demo", Key: object.Key{Group: "north", Object: fmt.Sprint("o", n%1000)}, Put: object.Put{Payload: payload}, At: time.Now()}
+						if err := s.Put(b.Context(), []*objectstore.Put{p}); err != nil {
 							b.Error(err)
 						}
 					}
@@ -53,18 +53,18 @@ func BenchmarkTouch(b *testing.B) {
 	s := benchmarked(b)
 	const devices = 10_000
 	keys := make([]object.Key, 50)
-	progress := make([]signal.Progress, len(keys))
+	progress := make([]objectstore.Progress, len(keys))
 	for i := range keys {
 		keys[i] = object.Key{Group: "north", Object: fmt.Sprintf("object-%d", i)}
-		progress[i] = signal.Progress{Object: keys[i].Hash(), Acked: 1, Sent: 1}
+		progress[i] = objectstore.Progress{Object: keys[i].Hash(), Acked: 1, Sent: 1}
 	}
-	touches := make([]signal.Touch, devices)
+	touches := make([]objectstore.Touch, devices)
 	var saved sync.WaitGroup
 	for i := range touches {
-		id := signal.ClientID{App: "demo", Recipient: fmt.Sprintf("unit-%06d", i), Group: "north", Device: "main"}
-		touches[i] = signal.Touch{ID: id, Progress: progress}
+		id := objectstore.ClientID{App: "demo", Recipient: fmt.Sprintf("unit-%06d", i), Group: "north", Device: "main"}
+		touches[i] = objectstore.Touch{ID: id, Progress: progress}
 		saved.Add(1)
-		s.Save(&signal.Save{ID: id, Keys: keys, SeenAt: time.Now(), Done: func(err error) {
+		s.Save(&objectstore.Save{ID: id, Keys: keys, SeenAt: time.Now(), Done: func(err error) {
 			if err != nil {
 				b.Error(err)
 			}
