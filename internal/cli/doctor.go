@@ -50,6 +50,9 @@ func (p *program) doctorCommand() *cobra.Command {
 			switch {
 			case verify && repair:
 				return usagef("--verify and --repair exclude each other: repairing verifies")
+			case (verify || repair) && c.Postgres != "":
+				return withHint(errors.New("--verify and --repair are about the files of a data folder, and what is kept is in PostgreSQL"),
+					"pg_amcheck looks for damage there; initdb --data-checksums has PostgreSQL notice it by itself")
 			case verify:
 				return p.verify(cmd.Context(), c)
 			case repair:

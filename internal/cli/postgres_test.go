@@ -60,3 +60,13 @@ func TestBackupOfPostgreSQLNamesWhatDoesIt(t *testing.T) {
 	}
 	says(t, errs, "PostgreSQL's own programs", "hint: pg_dump -Fc", "holds a snapshot")
 }
+
+func TestDoctorVerifiesNoFilesBesideADatabase(t *testing.T) {
+	for _, flag := range []string{"--verify", "--repair"} {
+		code, _, errs := run(t, "doctor", flag, "--data", t.TempDir(), "--postgres", "postgres://db.example.org/godwit")
+		if code != cli.ExitFailed {
+			t.Errorf("%s: exit code %d", flag, code)
+		}
+		says(t, errs, "in PostgreSQL", "hint: pg_amcheck")
+	}
+}

@@ -4,6 +4,8 @@ package migrate_test
 import (
 	"context"
 	"fmt"
+	"io"
+	"net/http"
 	"os"
 	"os/exec"
 	"strings"
@@ -260,11 +262,33 @@ func TestAFolderOfAKilledServerIsCopiedOnceItHasEnded(t *testing.T) {
 		t.Fatalf("%v\n%s", err, out)
 	}
 	says(t, out, "3 notifications")
+	s = blackbox.Start(t, blackbox.Dev(), blackbox.In(s.Dir), blackbox.Env("GODWIT_POSTGRES="+url))
+	if out, err = s.Run("listen", "ada", "-n", "2", "--timeout", "1m", "--url", s.URL("")); err != nil {
+		t.Errorf("listen: %v", err)
+	}
+	says(t, out, "n0", "n1")
+	says(t, metrics(t, s), "godwit_postgres_up 1", `godwit_postgres_horizon_seconds{holder="slot"} 0`, "godwit_postgres_copies_total 3")
+	if code := s.Stop(); code != 0 {
+		t.Errorf("the server exited with %d", code)
+	}
 	m := ofDatabase(t, url).Mailbox
 	publish(t, m, note(access.DevApp, "after", nil), "ada")
 	res, err := m.Pending(t.Context(), []mailbox.PendingQuery{{App: access.DevApp, Recipient: "ada", Limit: 10}})
 	ok(t, err)
-	if items := res[0].Items; len(items) != 4 || items[3].Seq != 4 || items[3].N.ID != "after" || items[0].N.ID != "n0" {
+	if items := res[0].Items; len(items) != 2 || items[0].N.ID != "n2" || items[1].Seq != 4 || items[1].N.ID != "after" {
 		t.Errorf("%d wait: %+v", len(items), items)
 	}
+}
+
+func metrics(t testing.TB, s *blackbox.Server) string {
+	t.Helper()
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, s.URL("/metrics"), nil)
+	ok(t, err)
+	resp, err := http.DefaultClient.Do(req)
+	ok(t, err)
+	defer resp.Body.Close()
+	b, err := io.ReadAll(resp.Body)
+	ok(t, err)
+	http.DefaultClient.CloseIdleConnections()
+	return string(b)
 }
