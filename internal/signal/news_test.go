@@ -96,7 +96,7 @@ func TestWhatAnotherNodeChangesIsLearnedWithinSeconds(t *testing.T) {
 		u.register("a", "b")
 		u.want("registered a b", "a 1", "b ?")
 		u.ack("a", 1)
-		time.Sleep(10 * time.Minute)
+		time.Sleep(10*time.Minute + time.Second) // between two looks
 		other.put(w, "a", 2, 0)
 		other.put(w, "nobody-follows-it", 1, 0)
 		u.want() // it could not know
