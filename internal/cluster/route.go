@@ -44,7 +44,7 @@ func (c *Cluster) Settled(done []mailbox.Settled) {
 func (c *Cluster) Reread(app, recipient string) {
 	c.hub.Load().Reread(app, recipient)
 	if !c.alone() {
-		c.publish(subjectOf(app, recipient), message{kind: kindReread, app: app, recipient: recipient})
+		_ = c.publish(subjectOf(app, recipient), message{kind: kindReread, app: app, recipient: recipient})
 	}
 }
 
