@@ -16,6 +16,7 @@ import (
 
 	"godwit.dev/godwit/internal/object"
 	"godwit.dev/godwit/test/blackbox"
+	"godwit.dev/godwit/test/cluster"
 )
 
 // socket is a connection to the real server.
@@ -38,10 +39,43 @@ func TestClientsOfAKilledServerLearnTheLatestVersion(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes half a minute")
 	}
+	s := blackbox.Start(t, blackbox.Dev())
+	learnTheLatest(t, s, func(life int) {
+		s.Kill()
+		if life == 2 {
+			wipe(t, s.Dir)
+			if out, err := s.Run("doctor", "--repair", "--data", s.Dir); err != nil { // makes an empty one
+				t.Fatalf("%v: %s", err, out)
+			}
+		}
+		if err := s.Launch(); err != nil {
+			t.Fatal(err)
+		}
+	})
+}
+
+// TestClientsOfThreeNodesLearnTheLatestVersion kills one node after the other; clients come back wherever the balancer sends
+// them.
+func TestClientsOfThreeNodesLearnTheLatestVersion(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes half a minute")
+	}
+	c := cluster.Start(t, cluster.Options{Serve: []blackbox.Option{blackbox.Plain()}})
+	learnTheLatest(t, c.Front, func(life int) {
+		n := c.Nodes[life%len(c.Nodes)]
+		n.Kill()
+		if err := n.Launch(); err != nil {
+			t.Fatal(err)
+		}
+	})
+}
+
+// learnTheLatest has clients follow objects of a server that is killed again and again.
+func learnTheLatest(t *testing.T, s *blackbox.Server, kill func(life int)) {
+	t.Helper()
 	seed := seeds(t, 1)[0]
 	t.Logf("GODWIT_SEED=%d", seed)
 	r := rand.New(rand.NewPCG(seed, 1))
-	s := blackbox.Start(t, blackbox.Dev())
 	api := s.API()
 	ctx, cancel := context.WithCancel(context.Background())
 	var running sync.WaitGroup
@@ -97,16 +131,7 @@ func TestClientsOfAKilledServerLearnTheLatestVersion(t *testing.T) {
 				u.forget()
 			}
 		}
-		s.Kill()
-		if life == 2 {
-			wipe(t, s.Dir)
-			if out, err := s.Run("doctor", "--repair", "--data", s.Dir); err != nil { // makes an empty one
-				t.Fatalf("%v: %s", err, out)
-			}
-		}
-		if err := s.Launch(); err != nil {
-			t.Fatal(err)
-		}
+		kill(life)
 	}
 	put()
 	var problems []string

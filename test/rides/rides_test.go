@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"godwit.dev/godwit/test/blackbox"
+	"godwit.dev/godwit/test/cluster"
 )
 
 func TestGeneratorMakesRealisticRides(t *testing.T) {
@@ -27,9 +28,19 @@ func TestGeneratorMakesRealisticRides(t *testing.T) {
 // one in ten connections cut. Each ride is acknowledged once, first deliveries are in order, what expired is not sent.
 func TestEveryRideIsAcknowledgedOnce(t *testing.T) {
 	blackbox.Long(t)
+	acknowledgedOnce(t, blackbox.Start(t, blackbox.Dev()))
+}
+
+// TestEveryRideIsAcknowledgedOnceByThreeNodes: the same, with whichever node the balancer chooses.
+func TestEveryRideIsAcknowledgedOnceByThreeNodes(t *testing.T) {
+	blackbox.Long(t)
+	acknowledgedOnce(t, cluster.Start(t, cluster.Options{Serve: []blackbox.Option{blackbox.Plain()}}).Front)
+}
+
+func acknowledgedOnce(t *testing.T, server *blackbox.Server) {
+	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
-	server := blackbox.Start(t, blackbox.Dev())
 	api := server.API()
 	rides := Generate(seed, rideCount, drivers)
 	offline := func(i int) bool { return i%3 == 0 }
