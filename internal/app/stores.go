@@ -24,11 +24,19 @@ import (
 
 // startStores opens what is kept. It is closed when all that uses it has ended.
 func (a *App) startStores(ctx context.Context) error {
+	boot := rand.Text()[:bootLen]
 	if a.cfg.ClusterAddr != config.Off {
-		a.boot = rand.Text()[:bootLen]
+		a.boot = boot
+	}
+	former := ""
+	if a.cfg.Postgres != "" {
+		var err error
+		if former, err = a.lock.Boot(boot); err != nil {
+			return err
+		}
 	}
 	stores, err := store.Open(ctx, store.Config{
-		Data: a.cfg.Data, Postgres: a.cfg.Postgres, Node: a.node(), Boot: a.boot, MaxPending: a.cfg.MaxPending, MinFree: int64(a.cfg.MinFree), Ballast: int64(a.cfg.Ballast),
+		Data: a.cfg.Data, Postgres: a.cfg.Postgres, Node: a.node(), Boot: boot, Former: former, MaxPending: a.cfg.MaxPending, MinFree: int64(a.cfg.MinFree), Ballast: int64(a.cfg.Ballast),
 		Events: a.cfg.EventsRetain.D(), Fatal: a.fail, Damaged: a.damaged, Log: a.log, VFS: a.opts.VFS,
 	})
 	if err != nil {

@@ -28,7 +28,7 @@ func (s *Stores) openPostgres(ctx context.Context, cfg Config) error {
 		return err
 	}
 
-	leases, err := pgdb.OpenLeases(ctx, pgdb.LeaseConfig{URL: cfg.Postgres, Node: cfg.Node, Boot: cfg.Boot, Fatal: cfg.Fatal, Log: cfg.Log})
+	leases, err := pgdb.OpenLeases(ctx, pgdb.LeaseConfig{URL: cfg.Postgres, Node: cfg.Node, Boot: cfg.Boot, Former: cfg.Former, Fatal: cfg.Fatal, Log: cfg.Log})
 	if err != nil {
 		return err
 	}

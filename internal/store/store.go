@@ -28,6 +28,7 @@ type Config struct {
 	Postgres   string // URL of a database that takes the place of the files in Data, and may be shared by nodes; "": the files
 	Node       string // name of this server among those that share the database
 	Boot       string // of this start; no other has or had it. "": a random one
+	Former     string // boot of the server that had Data before, if it certainly has ended
 	MaxPending int    // unsettled notifications of one recipient; 0: 1000
 	// MinFree is how many bytes of disk are left alone: below it nothing new is taken. 0: 256 MB for mailboxes and objects.
 	MinFree int64

@@ -18,6 +18,7 @@ import (
 const (
 	LockFile      = "lock"
 	AddressesFile = "addresses.json"
+	BootFile      = "boot"
 )
 
 // InUseError says that another process holds the folder.
@@ -99,6 +100,29 @@ func writePID(f *os.File) error {
 	}
 	_, err := f.WriteAt([]byte(strconv.Itoa(os.Getpid())+"\n"), 0)
 	return err
+}
+
+// Boot writes down by what name this process is known to others, and returns that of the one that held the folder before, which
+// has ended: the lock was its. It is empty where that was on another machine, or before this one was started, since the folder
+// may be a copy of one that somebody still has.
+func (l *Lock) Boot(boot string) (former string, err error) {
+	name := filepath.Join(filepath.Dir(l.f.Name()), BootFile)
+	kernel, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
+	if err != nil {
+		return "", nil //nolint:nilerr // no such thing here: nobody knows
+	}
+	machine := strings.TrimSpace(string(kernel))
+	b, err := os.ReadFile(name)
+	if err != nil && !errors.Is(err, os.ErrNotExist) {
+		return "", fmt.Errorf("read who had the data folder before: %w", err)
+	}
+	if was, who, _ := strings.Cut(strings.TrimSpace(string(b)), " "); was == machine {
+		former = who
+	}
+	if err := os.WriteFile(name, []byte(machine+" "+boot+"\n"), 0o600); err != nil {
+		return "", fmt.Errorf("write who has the data folder: %w", err)
+	}
+	return former, nil
 }
 
 // Release lets go of the folder. The lock file stays: removing it would let two processes lock two files.

@@ -93,3 +93,29 @@ func TestARemovedLockFileLetsNobodyIn(t *testing.T) {
 		t.Error("nobody notices that the lock file is gone")
 	}
 }
+
+func TestWhoHadTheFolderBeforeIsKnownOnTheSameMachineAlone(t *testing.T) {
+	dir := t.TempDir()
+	lock, err := datadir.Acquire(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer lock.Release()
+	boot := func(mine, want string) {
+		t.Helper()
+		if former, err := lock.Boot(mine); err != nil || former != want {
+			t.Errorf("before %s there was %q, want %q: %v", mine, former, want, err)
+		}
+	}
+	boot("one", "")
+	if _, err := os.Stat(filepath.Join(dir, datadir.BootFile)); errors.Is(err, os.ErrNotExist) {
+		t.Skip("this system does not say when it was started")
+	}
+	boot("two", "one")
+	for _, elsewhere := range []string{"another-machine three\n", "torn", ""} {
+		if err := os.WriteFile(filepath.Join(dir, datadir.BootFile), []byte(elsewhere), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		boot("four", "")
+	}
+}

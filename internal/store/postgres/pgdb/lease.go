@@ -110,6 +110,12 @@ func (ls *Leases) giveUp(ctx context.Context, names []string, epochs []int64) er
 	return err
 }
 
+// free lets others take what a process held until it ended.
+func (ls *Leases) free(ctx context.Context, holder string) error {
+	_, err := ls.db.pool.Exec(ctx, "UPDATE lease SET until = "+leaseNow+" WHERE holder = $2 AND until > "+leaseNow, ls.now(), holder)
+	return err
+}
+
 // tidy deletes what nobody has held for long: of apps that are no more, say. Who takes it again has a greater epoch all the same.
 func (ls *Leases) tidy(ctx context.Context) error {
 	_, err := ls.db.pool.Exec(ctx, "DELETE FROM lease WHERE until < "+leaseNow+" - $2", ls.now(), keepUnheld.Milliseconds())

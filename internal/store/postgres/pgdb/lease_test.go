@@ -211,6 +211,19 @@ func TestAnOwnerStopsBeforeOthersMayBegin(t *testing.T) {
 	}
 }
 
+func TestWhatAProcessHeldThatHasEndedIsFreeAtOnce(t *testing.T) {
+	n := newNodes(t)
+	clock := &clockwork{now: time.Now()} // which stands still
+	n.cfg.Now, n.cfg.Boot = clock.Now, "killed"
+	first := n.open("a", terms{ttl: leaseFor, margin: leaseMargin, renew: time.Hour, look: 5 * time.Millisecond})
+	l := <-own(first, "x").gained
+	n.cfg.Boot, n.cfg.Former = "its successor", "killed"
+	second := n.open("a", often)
+	if l2 := <-own(second, "x").gained; l2.Epoch() <= l.Epoch() {
+		t.Errorf("epoch %d after %d", l2.Epoch(), l.Epoch())
+	}
+}
+
 func TestTheSecondNodeOfANameIsRefusedWhileTheFirstLives(t *testing.T) {
 	n := newNodes(t)
 	clock := &clockwork{now: time.Now()}

@@ -36,9 +36,11 @@ var leaseFiles embed.FS
 // LeaseConfig says who asks for leases and where they are kept. URL and Node are needed.
 type LeaseConfig struct {
 	URL    string
-	Schema string           // "": godwit_lease
-	Node   string           // no other running node has this name
-	Boot   string           // of this start; no other has or had it. "": a random one
+	Schema string // "": godwit_lease
+	Node   string // no other running node has this name
+	Boot   string // of this start; no other has or had it. "": a random one
+	// Former is the boot of a process of this name that certainly has ended: what it held is free at once. Empty: there is none.
+	Former string
 	Now    func() time.Time // nil: the database's clock, which is what nodes agree on
 	// Fatal is called once if another process has taken the node's name while this one could not reach the database:
 	// exit. Nil: it is only logged.
@@ -109,6 +111,12 @@ func openLeases(ctx context.Context, cfg LeaseConfig, t terms) (*Leases, error) 
 	ls := &Leases{
 		cfg: cfg, db: db, table: pgx.Identifier{cfg.Schema, "lease"}.Sanitize(), holder: cfg.Node + "/" + cfg.Boot,
 		terms: t, began: time.Now(), own: map[string]*owned{}, wake: make(chan struct{}, 1),
+	}
+	if cfg.Former != "" {
+		if err := ls.free(ctx, cfg.Node+"/"+cfg.Former); err != nil {
+			db.Close()
+			return nil, Error("free the leases of the process before", err)
+		}
 	}
 	running, stop := context.WithCancel(context.WithoutCancel(ctx))
 	ls.stop = stop
