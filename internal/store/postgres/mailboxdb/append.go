@@ -49,7 +49,7 @@ func (s *Store) Append(ctx context.Context, batch []*mailbox.Append) error {
 	for lane, list := range ops {
 		for _, o := range list {
 			o.call = c
-			s.lanes[lane].submit(o)
+			s.lanes[lane].submit(o.parts[0].a.N.App, o) // a batch is of one app
 		}
 	}
 	err := c.wait(ctx, func() {

@@ -24,7 +24,7 @@ const (
 	// sliceAfter is how long upkeep waits for a moment in which no publish does.
 	sliceAfter = 20 * time.Millisecond
 	// commitWithin bounds one commit: a database that has stopped answering is away.
-	commitWithin = 10 * time.Second
+	commitWithin = 15 * time.Second
 	// attempts is how often a commit is tried that others got into the way of.
 	attempts = 5
 	// maxAway is how many acknowledgements wait in a lane, by their bytes, while the database is away; more are
@@ -57,8 +57,7 @@ type lane struct {
 	missed []*mailbox.Settle
 
 	mu     sync.Mutex
-	queue  []op // from head on
-	head   int
+	queue  turns
 	slices []*sliceOp
 	lazy   []op // nobody waits for these
 	lazyAt time.Time
@@ -81,15 +80,15 @@ func (l *lane) nudge() {
 	}
 }
 
-// submit queues an op whose caller waits.
-func (l *lane) submit(o op) {
+// submit queues an op of an app, whose caller waits.
+func (l *lane) submit(app string, o op) {
 	l.mu.Lock()
 	if l.ended {
 		l.mu.Unlock()
 		o.done(mailbox.ErrClosed)
 		return
 	}
-	l.queue = append(l.queue, o)
+	l.queue.add(app, o)
 	l.mu.Unlock()
 	l.nudge()
 }
@@ -121,7 +120,7 @@ func (l *lane) close() {
 func (l *lane) queued() int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return len(l.queue) - l.head + len(l.lazy)
+	return l.queue.ops + len(l.lazy)
 }
 
 func (l *lane) run() {
@@ -161,21 +160,16 @@ func (l *lane) next() (ops []op, slice *sliceOp, wait time.Duration, ended bool)
 		ops = append(ops, o)
 		return true
 	}
-	if len(l.slices) > 0 && (len(l.queue) == l.head || time.Since(l.slices[0].since) > sliceAfter) {
+	if len(l.slices) > 0 && (l.queue.ops == 0 || time.Since(l.slices[0].since) > sliceAfter) {
 		slice = l.slices[0]
 		l.slices = l.slices[1:]
 		return nil, slice, 0, false
 	}
-	for l.head < len(l.queue) {
-		o := l.queue[l.head]
-		if o.take() && !add(o) {
+	for l.queue.ops > 0 {
+		if o := l.queue.first(); o.take() && !add(o) {
 			break
 		}
-		l.queue[l.head] = nil
-		l.head++
-	}
-	if l.head == len(l.queue) {
-		l.queue, l.head = l.queue[:0], 0
+		l.queue.pop()
 	}
 	wait = time.Until(l.lazyAt)
 	if len(l.lazy) > 0 && (len(ops) > 0 || wait <= 0 || l.ended) {

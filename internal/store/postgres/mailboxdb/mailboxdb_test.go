@@ -96,7 +96,8 @@ func (s sealing) Lookup(ctx context.Context, app, id, to string) ([]mailbox.Reco
 // All that the other suite asks, of a store that seals whatever is past before it does anything, and of what is left of it when
 // PostgreSQL is killed.
 func TestConformanceWhileHoursAreSealedAndAfterKills(t *testing.T) {
-	server := pgtest.Start(t, pgtest.Options{Fsync: true})
+	// Little of a log, since each crash copies it.
+	server := pgtest.Start(t, pgtest.Options{Fsync: true, Settings: map[string]string{"max_wal_size": "48MB", "min_wal_size": "32MB"}})
 	storetest.Run(t, func(t *testing.T, opts storetest.Options) storetest.Opened {
 		cfg := mailboxdb.Config{Schema: server.Schema(t), MaxPending: opts.MaxPending, Now: opts.Now}
 		cfg.ShortHours(time.Minute)

@@ -155,7 +155,7 @@ func (n *notes) forget(app, recipient string) {
 	delete(n.seen, mailbox.Address{App: app, Recipient: recipient})
 }
 
-// write writes what has waited long enough, or everything. What fails is lost.
+// write writes what has waited long enough, or everything. What fails is lost, with all that would come after it.
 func (n *notes) write(all bool) {
 	n.mu.Lock()
 	before := n.s.nowMS() - noteEvery.Milliseconds()/2
@@ -175,16 +175,16 @@ func (n *notes) write(all bool) {
 	}
 	slices.SortFunc(of, compareAddresses)
 	for chunk := range slices.Chunk(of, noteSlice) {
-		n.warn(n.s.writeSeen(chunk, seen), "sightings", len(chunk))
+		if err := n.s.writeSeen(chunk, seen); err != nil {
+			n.s.cfg.Log.Warn("sightings were not noted", "count", len(of), "error", err)
+			break
+		}
 	}
 	for chunk := range slices.Chunk(marks, noteSlice) {
-		n.warn(n.s.writeMarks(chunk), "deliveries", len(chunk))
-	}
-}
-
-func (n *notes) warn(err error, what string, count int) {
-	if err != nil {
-		n.s.cfg.Log.Warn("what is not needed was not written", "what", what, "count", count, "error", err)
+		if err := n.s.writeMarks(chunk); err != nil {
+			n.s.cfg.Log.Warn("deliveries were not noted", "count", len(marks), "error", err)
+			break
+		}
 	}
 }
 

@@ -52,7 +52,7 @@ func (s *Store) Settle(ctx context.Context, batch []*mailbox.Settle) error {
 	for lane, list := range ops {
 		for _, o := range list {
 			o.call = c
-			s.lanes[lane].submit(o)
+			s.lanes[lane].submit("", o) // acknowledgements are as one app
 		}
 	}
 	err := c.wait(ctx, func() {
