@@ -8,7 +8,6 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"godwit.dev/godwit/internal/store/eventlog"
-	"godwit.dev/godwit/internal/store/postgres/pgdb"
 )
 
 const (
@@ -90,15 +89,20 @@ func (l *Log) lookNow(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, lookFor)
 	defer cancel()
 	committed, followed := l.tails.Committed(), l.tails.Followed()
-	rows, err := l.db.Pool().Query(ctx, `SELECT head.last, chunk.id, chunk.app, chunk.data FROM head
-		LEFT JOIN chunk ON chunk.id > $1 AND chunk.app = ANY($2) AND head.last - $1 < $3 ORDER BY chunk.id LIMIT $4`,
-		int64(committed), followed, lookBack.Milliseconds()<<eventlog.IDShift, lookChunks) //nolint:gosec // positive
+	var head uint64
+	var chunks []*eventlog.Chunk
+	// A transaction, because it is begun again over another connection where a restart of the database has broken this one.
+	err := l.db.Do(ctx, "look for events of other nodes", func(ctx context.Context, tx pgx.Tx) error {
+		rows, err := tx.Query(ctx, `SELECT head.last, chunk.id, chunk.app, chunk.data FROM head
+			LEFT JOIN chunk ON chunk.id > $1 AND chunk.app = ANY($2) AND head.last - $1 < $3 ORDER BY chunk.id LIMIT $4`,
+			int64(committed), followed, lookBack.Milliseconds()<<eventlog.IDShift, lookChunks) //nolint:gosec // positive
+		if err == nil {
+			head, chunks, err = scan(rows)
+		}
+		return err
+	})
 	if err != nil {
-		return pgdb.Error("look for events of other nodes", err)
-	}
-	head, chunks, err := scan(rows)
-	if err != nil {
-		return pgdb.Error("look for events of other nodes", err)
+		return err
 	}
 	if head == committed {
 		return nil
