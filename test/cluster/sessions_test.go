@@ -1,62 +1,19 @@
-package nodes
+package cluster
 
 import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"net"
 	"net/http"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
-	"godwit.dev/godwit/internal/store/postgres/pgtest"
 	"godwit.dev/godwit/test/blackbox"
 )
 
-// free finds an address on loopback that nobody listens on.
-func free(t *testing.T) string {
-	t.Helper()
-	ln, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer ln.Close()
-	return ln.Addr().String()
-}
-
-// start starts nodes that know each other.
-func start(t *testing.T, n int) []*blackbox.Server {
-	t.Helper()
-	url, secret := pgtest.Database(t), filepath.Join(t.TempDir(), "secret")
-	if err := os.WriteFile(secret, []byte("what only nodes of this test know\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	var peers []string
-	for range n {
-		peers = append(peers, free(t))
-	}
-	nodes := make([]*blackbox.Server, n)
-	for i := range nodes {
-		nodes[i] = blackbox.Start(t, blackbox.Dev(), blackbox.Env("GODWIT_POSTGRES="+url), blackbox.Args(
-			"--node", fmt.Sprintf("node-%d", i), "--cluster-addr", peers[i], "--cluster-peers", strings.Join(peers, ","), "--cluster-secret-file", secret,
-		))
-	}
-	for _, s := range nodes {
-		blackbox.Eventually(t, "each node hears the others", func() error {
-			if v := cluster(t, s); v["self"] != 1 || v["alive"] != n-1 {
-				return fmt.Errorf("sees %v", v)
-			}
-			return nil
-		})
-	}
-	return nodes
-}
-
-// cluster counts the nodes that one sees by their state.
-func cluster(t *testing.T, s *blackbox.Server) map[string]int {
+// seen counts the nodes that one sees by their state.
+func seen(t *testing.T, s *blackbox.Server) map[string]int {
 	t.Helper()
 	a, err := s.API().Do(t.Context(), http.MethodGet, "/v1/cluster", nil)
 	if err != nil {
@@ -110,7 +67,7 @@ func next(t *testing.T, l blackbox.Link, want string) {
 }
 
 func TestAnyNodeTakesAnyPublishAndAnyConnection(t *testing.T) {
-	nodes := start(t, 3)
+	nodes := Start(t, Options{}).Nodes
 	for i, transport := range blackbox.Transports {
 		recipient := "unit-" + transport
 		l := dial(t, nodes[i%3], transport, recipient)
@@ -131,7 +88,7 @@ func TestAnyNodeTakesAnyPublishAndAnyConnection(t *testing.T) {
 }
 
 func TestRecipientOfAKilledNodeGoesOnElsewhere(t *testing.T) {
-	nodes := start(t, 3)
+	nodes := Start(t, Options{}).Nodes
 	l := dial(t, nodes[1], "ws", "unit")
 	publish(t, nodes[0], "unit", "n1")
 	next(t, l, "n1")
@@ -143,7 +100,7 @@ func TestRecipientOfAKilledNodeGoesOnElsewhere(t *testing.T) {
 	publish(t, nodes[0], "unit", "n3")
 	next(t, l, "n3")
 	blackbox.EventuallyWithin(t, time.Minute, "the killed node is gone", func() error {
-		if v := cluster(t, nodes[0]); v["alive"] != 1 || v["missing"] != 0 {
+		if v := seen(t, nodes[0]); v["alive"] != 1 || v["missing"] != 0 {
 			return fmt.Errorf("sees %v", v)
 		}
 		return nil
@@ -151,7 +108,7 @@ func TestRecipientOfAKilledNodeGoesOnElsewhere(t *testing.T) {
 }
 
 func TestPollsAndPostsComeToAnyNode(t *testing.T) {
-	nodes := start(t, 2)
+	nodes := Start(t, Options{Nodes: 2}).Nodes
 	get := func(s *blackbox.Server, path string) (v struct {
 		Session string
 		Frames  []map[string]json.RawMessage
@@ -184,7 +141,7 @@ func TestPollsAndPostsComeToAnyNode(t *testing.T) {
 }
 
 func TestDrainedNodeSendsItsSessionsToOthers(t *testing.T) {
-	nodes := start(t, 2)
+	nodes := Start(t, Options{Nodes: 2}).Nodes
 	l := dial(t, nodes[0], "ws", "unit")
 	if out, err := nodes[0].Run("drain", "--data", nodes[0].Dir); err != nil {
 		t.Fatal(out, err)
@@ -205,7 +162,7 @@ func TestDrainedNodeSendsItsSessionsToOthers(t *testing.T) {
 	publish(t, nodes[0], "unit", "n1") // it goes on answering
 	next(t, l, "n1")
 	blackbox.Eventually(t, "the other knows that it drains", func() error {
-		if v := cluster(t, nodes[1]); v["draining"] != 1 {
+		if v := seen(t, nodes[1]); v["draining"] != 1 {
 			return fmt.Errorf("sees %v", v)
 		}
 		return nil
@@ -214,28 +171,9 @@ func TestDrainedNodeSendsItsSessionsToOthers(t *testing.T) {
 		t.Errorf("exit code %d", code)
 	}
 	blackbox.Eventually(t, "the node has left", func() error {
-		if v := cluster(t, nodes[1]); len(v) != 1 {
+		if v := seen(t, nodes[1]); len(v) != 1 {
 			return fmt.Errorf("sees %v", v)
 		}
 		return nil
 	})
-}
-
-func TestSecondProcessOfANameIsRefused(t *testing.T) {
-	url := pgtest.Database(t)
-	secret := filepath.Join(t.TempDir(), "secret")
-	if err := os.WriteFile(secret, []byte("what only nodes of this test know\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	args := func() blackbox.Option {
-		return blackbox.Args("--node", "one", "--cluster-addr", free(t), "--cluster-secret-file", secret)
-	}
-	blackbox.Start(t, blackbox.Dev(), blackbox.Env("GODWIT_POSTGRES="+url), args())
-	second := blackbox.New(t, blackbox.Dev(), blackbox.Env("GODWIT_POSTGRES="+url), args())
-	if err := second.Launch(); err == nil {
-		t.Fatal("two nodes of one name run")
-	}
-	if !strings.Contains(second.Log(), "name") {
-		t.Errorf("it says %s", second.Log())
-	}
 }
