@@ -100,7 +100,7 @@ func (c *Cluster) Join(hub *session.Hub, m Mailbox) {
 	c.answerNewest(hub)
 	c.hub.Store(hub)
 	m.RouteTo(c, everybody{c})
-	for _, run := range []func(){c.beat, c.tellPresence, c.keepReread} {
+	for _, run := range []func(){c.beat, c.keepRoll, c.tellPresence, c.keepReread} {
 		c.ended.Go(run)
 	}
 }

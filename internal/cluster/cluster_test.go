@@ -329,6 +329,35 @@ func TestNodeThatLeavesIsNotMissed(t *testing.T) {
 	}
 }
 
+// TestNodesWhoseStoreHangsHearEachOther: who cannot ask the store any more goes on beating.
+func TestNodesWhoseStoreHangsHearEachOther(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, 0)
+	asked, answer := make(chan struct{}, 100), make(chan struct{})
+	w.roll = func() ([]string, error) {
+		asked <- struct{}{}
+		<-answer
+		return nil, errors.New("it was too late")
+	}
+	for i := range 2 {
+		w.start(fmt.Sprint("node-", i))
+	}
+	t.Cleanup(func() { close(answer) })
+	w.joined(w.nodes...)
+	<-asked
+	<-asked
+	begun := time.Now()
+	eventually(t, "a silent node would be missed", func() bool { return time.Since(begun) > 5*time.Second })
+	w.joined(w.nodes...)
+	for _, n := range w.nodes {
+		for _, other := range n.cluster.Nodes() {
+			if other.Missing {
+				t.Errorf("%s is missed", other.Name)
+			}
+		}
+	}
+}
+
 func TestRollTellsOfNodesThatAreNotHeard(t *testing.T) {
 	w := newWorld(t, 0)
 	var mu sync.Mutex

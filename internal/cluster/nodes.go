@@ -2,6 +2,7 @@ package cluster
 
 import (
 	"cmp"
+	"context"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -60,16 +61,13 @@ func (c *Cluster) alone() bool { return c.nodes.others.Load() == 0 }
 // beat says every second that this node is alive, and looks which others are.
 func (c *Cluster) beat() {
 	c.say()
-	tick, rolls := time.NewTicker(beatEvery), time.NewTicker(rollEvery)
+	tick := time.NewTicker(beatEvery)
 	defer tick.Stop()
-	defer rolls.Stop()
 	var reread time.Time
 	for {
 		select {
 		case <-c.ctx.Done():
 			return
-		case <-rolls.C:
-			c.callRoll()
 		case now := <-tick.C:
 			c.say()
 			if c.forgetGone(now) && now.Sub(reread) >= rereadEvery {
@@ -115,12 +113,28 @@ func (c *Cluster) forgetGone(now time.Time) (missing bool) {
 	return missing
 }
 
-// callRoll drops nodes that do not live, and learns of those that live and are not heard.
-func (c *Cluster) callRoll() {
+// keepRoll asks the store now and then who lives. It may take long to answer, while beats go on.
+func (c *Cluster) keepRoll() {
 	if c.cfg.Roll == nil {
 		return
 	}
-	alive, err := c.cfg.Roll.Alive(c.ctx)
+	tick := time.NewTicker(rollEvery)
+	defer tick.Stop()
+	for {
+		select {
+		case <-c.ctx.Done():
+			return
+		case <-tick.C:
+			c.callRoll()
+		}
+	}
+}
+
+// callRoll drops nodes that do not live, and learns of those that live and are not heard.
+func (c *Cluster) callRoll() {
+	ctx, cancel := context.WithTimeout(c.ctx, rollEvery)
+	defer cancel()
+	alive, err := c.cfg.Roll.Alive(ctx)
 	if err != nil {
 		return // the store is away: it is told elsewhere
 	}

@@ -10,7 +10,7 @@ import (
 )
 
 var (
-	faultsFor = flag.Duration("faults", 12*time.Second, "how long nodes are killed and the bus is cut under load")
+	faultsFor = flag.Duration("faults", 8*time.Second, "how long nodes are killed and the bus is cut under load")
 	killEvery = flag.Duration("kill-every", 4*time.Second, "how often a node is killed meanwhile")
 	cutFor    = flag.Duration("cut-for", 4*time.Second, "how long the bus is cut between two nodes, after each second kill")
 	dbKills   = flag.Int("postgres-kills", 2, "how often PostgreSQL is killed under load")

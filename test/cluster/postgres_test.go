@@ -16,6 +16,7 @@ import (
 
 // TestNothingIsLostWhenPostgreSQLIsKilled: what was acknowledged is there when it is back, and publishing goes on.
 func TestNothingIsLostWhenPostgreSQLIsKilled(t *testing.T) {
+	t.Parallel()
 	blackbox.Long(t)
 	db := pgtest.Start(t, pgtest.Options{Fsync: true})
 	c := Start(t, Options{Postgres: func(int) string { return db.URL() }, Serve: []blackbox.Option{blackbox.Plain()}})

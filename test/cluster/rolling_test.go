@@ -8,6 +8,7 @@ import (
 
 // TestARollingRestartGoesUnnoticed stops and starts one node after the other under load.
 func TestARollingRestartGoesUnnoticed(t *testing.T) {
+	t.Parallel()
 	blackbox.Long(t)
 	c := Start(t, Options{Serve: []blackbox.Option{blackbox.Plain()}})
 	l := startLoad(t, c.Front)

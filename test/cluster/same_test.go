@@ -15,6 +15,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // TestOneIDPublishedOnTwoNodesAtOnce: one node stores it, and the other knows it or, where the contents differ, refuses.
 func TestOneIDPublishedOnTwoNodesAtOnce(t *testing.T) {
+	t.Parallel()
 	c := Start(t, Options{})
 	apis := []*blackbox.API{c.Nodes[0].API(), c.Nodes[1].API()}
 	both := func(id string, title func(i int) string) (statuses [2]int) {
