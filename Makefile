@@ -60,7 +60,8 @@ TOOLS_examples/observatory := $(PYTHON_VENV)
 TOOLS_examples/workers     := $(VENV) chromium
 TOOLS_internal/store/postgres := postgresql
 TOOLS_test/cluster         := postgresql
-TOOL_PACKAGES := test/foreign test/webpage examples/observatory examples/workers internal/store/postgres test/cluster
+TOOLS_examples/cluster     := postgresql
+TOOL_PACKAGES := test/foreign test/webpage examples/observatory examples/workers internal/store/postgres test/cluster examples/cluster
 # covers PACKAGE is not empty if PACKAGES name it: by its path or by a pattern that ends in /...
 covers = $(strip $(foreach p,$(PACKAGES:./%=%),$(filter $(subst ...,%,$p),$1 $1/)))
 
