@@ -13,10 +13,14 @@ import (
 // oldest is the first version of PostgreSQL that has all that is used here.
 const oldest = 14
 
+// unprepared is how statements are sent before sessions were compared: behind a pooler that shares them, one that is prepared
+// may fail, as another's session has it already, or be prepared anew by the pooler.
+const unprepared = pgx.QueryExecModeExec
+
 // checkServer refuses versions that lack what the stores use.
 func (db *DB) checkServer(ctx context.Context) error {
 	var version int
-	err := db.pool.QueryRow(ctx, "SELECT current_setting('server_version_num')::int").Scan(&version)
+	err := db.pool.QueryRow(ctx, "SELECT current_setting('server_version_num')::int", unprepared).Scan(&version)
 	if err != nil {
 		return fmt.Errorf("ask PostgreSQL for its version: %w", err)
 	}
@@ -42,7 +46,6 @@ func (db *DB) checkSessions(ctx context.Context) error {
 	}
 	defer idle.Release()
 	const session = "SELECT pg_backend_pid()"
-	const unprepared = pgx.QueryExecModeExec // as one that is prepared may fail first, or be prepared anew by the pooler
 	for range pooledRounds {
 		var before, other, after int
 		if err := idle.QueryRow(ctx, session, unprepared).Scan(&before); err != nil {
