@@ -29,6 +29,8 @@ NODE_MODULES  := $(JS)/node_modules/.package-lock.json
 # What the tests run. Narrow it: make test PACKAGES=./internal/frame/...
 PACKAGES ?= ./...
 TESTFLAGS ?= -race -timeout 10m
+# How many packages are tested at once: one more than there are cores, since tests wait more than they compute.
+TESTS_AT_ONCE ?= $(shell echo $$(($$(getconf _NPROCESSORS_ONLN) + 1)))
 # How long `make fuzz` gives each target.
 FUZZTIME ?= 60s
 PYTESTFLAGS ?=
@@ -70,7 +72,7 @@ test: go-test ## run all tests, installing what they need (narrow with PACKAGES=
 
 .PHONY: go-test
 go-test: $(GOTESTSUM) $(foreach p,$(TOOL_PACKAGES),$(if $(call covers,$p),$(TOOLS_$p)))
-	gotestsum --format pkgname-and-test-fails -- $(TESTFLAGS) $(PACKAGES)
+	gotestsum --format pkgname-and-test-fails -- -p $(TESTS_AT_ONCE) $(TESTFLAGS) $(PACKAGES)
 
 # What changed since this branch left main (SINCE names another commit), with all that is built from it. Tests wait more
 # than they compute, so twice as many packages run at once as there are cores; vetting is left to make lint.

@@ -113,6 +113,7 @@ var meetings = map[string]how{
 	"GET /metrics":            {},
 	"GET /debug/pprof/{name}": {params: named("goroutine")},
 	"GET /healthz":            {},
+	"GET /v1/cluster":         {},
 	"GET /readyz":             {},
 	"GET /problems/{slug}":    {params: map[string]string{"slug": "not-found"}},
 	"GET /openapi.yaml":       {},

@@ -18,7 +18,8 @@ type catchUps struct {
 	apps    map[string]*appBehind
 	turns   []*appBehind // those with sessions that wait; the first is next
 	running int
-	wg      sync.WaitGroup
+	closed  bool           // no reader starts any more
+	wg      sync.WaitGroup // of readers
 }
 
 // appBehind is what of one app waits to be read, or is being read.
@@ -28,7 +29,7 @@ type appBehind struct {
 	running int
 }
 
-// add queues a session and reports whether there is to be one more reader.
+// add queues a session and reports whether there is to be one more reader, which calls wg.Done when it has ended.
 func (c *catchUps) add(s *Session) (start bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -43,10 +44,19 @@ func (c *catchUps) add(s *Session) (start bool) {
 	if a.queue = append(a.queue, s); len(a.queue) == 1 {
 		c.turns = append(c.turns, a)
 	}
-	if start = c.running < c.limit && (a.running == 0 || len(a.queue) >= readBatch); start {
+	if start = !c.closed && c.running < c.limit && (a.running == 0 || len(a.queue) >= readBatch); start {
 		c.running++
+		c.wg.Add(1)
 	}
 	return start
+}
+
+// close waits for the readers. Other nodes may still ask for reads: nobody starts them.
+func (c *catchUps) close() {
+	c.mu.Lock()
+	c.closed = true
+	c.mu.Unlock()
+	c.wg.Wait()
 }
 
 // next is the batch that a reader reads, and whose it is; done: the one that it has read. Nil: there is no more for it.
@@ -95,13 +105,14 @@ func (s *Session) readSoon() {
 		return
 	}
 	s.queued = true
-	if c := &s.hub.behind; c.add(s) {
-		c.wg.Go(s.hub.readBehind)
+	if s.hub.behind.add(s) {
+		go s.hub.readBehind()
 	}
 }
 
 // readBehind works the queue off in batches.
 func (h *Hub) readBehind() {
+	defer h.behind.wg.Done()
 	a, batch := h.behind.next(nil)
 	for a != nil {
 		if h.ctx.Err() == nil {

@@ -222,7 +222,7 @@ func (h *Hub) Close() error {
 	h.held.Wait()
 	h.release.wait()
 	h.timers.Wait()
-	h.behind.wg.Wait() // those before it may still have begun a read
+	h.behind.close() // those before it may still have begun a read
 	return nil
 }
 
