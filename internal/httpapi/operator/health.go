@@ -1,11 +1,13 @@
 package operator
 
 import (
+	"errors"
 	"net/http"
 
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"godwit.dev/godwit/internal/httpapi/call"
+	"godwit.dev/godwit/internal/mailbox"
 	"godwit.dev/godwit/internal/problem"
 )
 
@@ -22,6 +24,9 @@ func (a *API) Readyz(c *call.Call) error {
 	default:
 	}
 	if err := a.Mailbox.Ready(c.Ctx); err != nil {
+		if errors.Is(err, mailbox.ErrAway) {
+			return notReady(mailbox.ErrAway.Error()) // nothing was asked to be stored
+		}
 		return notReady(problem.From(err).Detail)
 	}
 	return c.JSON(http.StatusOK, []byte("{\"status\":\"ready\"}\n"))
