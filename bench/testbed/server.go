@@ -17,6 +17,7 @@ import (
 
 	"godwit.dev/godwit/bench/loadgen"
 	"godwit.dev/godwit/bench/stubs"
+	"godwit.dev/godwit/internal/freeport"
 	"godwit.dev/godwit/internal/store"
 )
 
@@ -60,13 +61,26 @@ func StartServer(ctx context.Context, o ServerOptions) (*Server, error) {
 	s := &Server{dir: dir, options: o, Target: loadgen.Target{TLS: o.TLS, Key: devKey}}
 	err = s.fill(ctx)
 	if err == nil {
-		err = s.start(ctx, "127.0.0.1:0", "127.0.0.1:0")
+		err = s.first(ctx)
 	}
 	if err != nil {
 		s.Stop()
 		return nil, err
 	}
 	return s, nil
+}
+
+// first starts the server for the first time, where it can come back.
+func (s *Server) first(ctx context.Context) error {
+	http, err := freeport.Loopback(ctx)
+	if err != nil {
+		return err
+	}
+	grpc, err := freeport.Loopback(ctx)
+	if err != nil {
+		return err
+	}
+	return s.start(ctx, http, grpc)
 }
 
 // fill makes the store that the server starts with, if it is not to be empty.

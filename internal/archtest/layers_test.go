@@ -30,6 +30,7 @@ var places = map[string]layer{
 	"internal/audience":     domain,
 	"internal/urlguard":     domain, // leaf: the clients for URLs that people give
 	"internal/timerwheel":   domain,
+	"internal/freeport":     domain, // leaf: ports for servers of tests
 	"internal/fair":         domain, // leaf: queues and amounts that apps share
 	"internal/latency":      domain, // leaf: a histogram
 	"internal/memory":       domain, // leaf: the collector

@@ -15,6 +15,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"godwit.dev/godwit/internal/freeport"
 )
 
 // Server is a server process that a test started. It is killed when the test ends.
@@ -66,7 +68,7 @@ func Start(t testing.TB, opts ...Option) *Server {
 // New prepares a server without starting it. Under -short it runs without the race detector, which takes long to build.
 func New(t testing.TB, opts ...Option) *Server {
 	t.Helper()
-	s := &Server{t: t, HTTP: "127.0.0.1:0", GRPC: "127.0.0.1:0", log: &logBuffer{}}
+	s := &Server{t: t, HTTP: Free(t), GRPC: Free(t), log: &logBuffer{}}
 	for _, o := range opts {
 		o(s)
 	}
@@ -78,6 +80,16 @@ func New(t testing.TB, opts ...Option) *Server {
 	}
 	t.Cleanup(s.cleanup)
 	return s
+}
+
+// Free is an address on loopback that nobody listens at, nor will while a server that has it is down.
+func Free(t testing.TB) string {
+	t.Helper()
+	addr, err := freeport.Loopback(context.Background())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return addr
 }
 
 // At is a server that runs without this package's doing: behind a balancer, say. It is only talked to.

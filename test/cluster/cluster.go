@@ -4,7 +4,6 @@ package cluster
 
 import (
 	"fmt"
-	"net"
 	"os"
 	"path/filepath"
 	"strings"
@@ -65,7 +64,7 @@ func New(t testing.TB, o Options) *Cluster {
 	c := &Cluster{t: t, wires: map[[2]int]*Wire{}}
 	addrs := make([]string, o.Nodes)
 	for i := range addrs {
-		addrs[i] = free(t)
+		addrs[i] = blackbox.Free(t)
 	}
 	for i := range addrs {
 		peers := []string{}
@@ -99,17 +98,6 @@ func Joining(t testing.TB, name, addr, secret string, peers ...string) blackbox.
 		t.Fatal(err)
 	}
 	return blackbox.Args("--node", name, "--cluster-addr", addr, "--cluster-secret-file", file, "--cluster-peers", strings.Join(peers, ","))
-}
-
-// free is an address that nobody listens at now. Nodes have to know where others will listen.
-func free(t testing.TB) string {
-	t.Helper()
-	ln, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer ln.Close()
-	return ln.Addr().String()
 }
 
 // Cut cuts the bus between two nodes, as an unplugged cable does: nobody is told.

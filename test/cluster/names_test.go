@@ -13,7 +13,7 @@ import (
 func second(t *testing.T, c *Cluster, url, name, secret string) *blackbox.Server {
 	t.Helper()
 	peer := c.wires[[2]int{0, 1}].Addr()
-	return blackbox.New(t, blackbox.Dev(), Joining(t, name, free(t), secret, peer), blackbox.Env("GODWIT_POSTGRES="+url))
+	return blackbox.New(t, blackbox.Dev(), Joining(t, name, blackbox.Free(t), secret, peer), blackbox.Env("GODWIT_POSTGRES="+url))
 }
 
 func TestASecondNodeOfOneNameIsRefused(t *testing.T) {
