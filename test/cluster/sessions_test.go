@@ -88,6 +88,7 @@ func TestAnyNodeTakesAnyPublishAndAnyConnection(t *testing.T) {
 }
 
 func TestRecipientOfAKilledNodeGoesOnElsewhere(t *testing.T) {
+	blackbox.Long(t)
 	nodes := Start(t, Options{}).Nodes
 	l := dial(t, nodes[1], "ws", "unit")
 	publish(t, nodes[0], "unit", "n1")

@@ -24,7 +24,7 @@ func (a *API) Readyz(c *call.Call) error {
 	default:
 	}
 	if err := a.Mailbox.Ready(c.Ctx); err != nil {
-		if errors.Is(err, mailbox.ErrAway) {
+		if errors.Is(err, mailbox.ErrAway) || c.Ctx.Err() != nil {
 			return notReady(mailbox.ErrAway.Error()) // nothing was asked to be stored
 		}
 		return notReady(problem.From(err).Detail)

@@ -159,11 +159,16 @@ func (s *Store) storeError(op string, err error) error {
 	return fmt.Errorf("%s: %w", op, err)
 }
 
+// readyWithin is how long a database that is ready takes at most: balancers ask every second or two.
+const readyWithin = 2 * time.Second
+
 // Ready implements mailbox.Store.
 func (s *Store) Ready(ctx context.Context) error {
 	if s.closed() {
 		return fmt.Errorf("commit: %w", mailbox.ErrClosed)
 	}
+	ctx, cancel := context.WithTimeoutCause(ctx, readyWithin, errNoAnswer)
+	defer cancel()
 	var one int
 	return s.storeError("ask PostgreSQL", s.db.Pool().QueryRow(ctx, "SELECT 1").Scan(&one))
 }
