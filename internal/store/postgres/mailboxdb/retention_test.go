@@ -20,6 +20,7 @@ import (
 // nothing grows.
 func TestDiskDoesNotGrowOverDays(t *testing.T) {
 	const retain, hours, each = 24 * time.Hour, 4 * 24, 100
+	const hour = each * 4096 // what an hour's tables take at most: they stay one hour longer when autovacuum holds their lock as they are dropped
 	clock := storetest.NewClock()
 	cfg := mailboxdb.Config{URL: pgtest.URL(t), Schema: pgtest.Schema(t), Now: clock.Now}
 	s := open(t, cfg)
@@ -59,7 +60,7 @@ func TestDiskDoesNotGrowOverDays(t *testing.T) {
 			sizes[h] = measure(t, cfg)
 		}
 	}
-	if before, after := slices.Max(sizes[2*24:3*24]), slices.Max(sizes[3*24:]); after > before+before/10 {
+	if before, after := slices.Max(sizes[2*24:3*24]), slices.Max(sizes[3*24:]); after > before+hour {
 		t.Errorf("up to %d bytes on the third day, %d on the fourth", before, after)
 	}
 	if st := s.Stats(); st.Pending != int64(waits) {
