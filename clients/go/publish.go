@@ -40,6 +40,7 @@ type Publication struct {
 	CollapseKey string        // an unsettled notification of the same key and recipient is replaced
 	Priority    string        // high, normal (default) or low
 	Ack         string        // any (default), all or none
+	ReplyBy     time.Duration // asks the recipient for an answer within this time, at most 30 days; see Status.Reply
 }
 
 // Receipt says that a notification is on the server's disk, or why it is not.
@@ -68,6 +69,7 @@ type wirePublication struct {
 	CollapseKey string          `json:"collapse_key,omitempty"`
 	Priority    string          `json:"priority,omitempty"`
 	Ack         string          `json:"ack,omitempty"`
+	ReplyBy     string          `json:"reply_by,omitempty"`
 }
 
 func (p *Publication) wire(to any) (*wirePublication, error) {
@@ -80,6 +82,9 @@ func (p *Publication) wire(to any) (*wirePublication, error) {
 	}
 	if p.TTL != 0 {
 		w.TTL = p.TTL.String()
+	}
+	if p.ReplyBy != 0 {
+		w.ReplyBy = p.ReplyBy.String()
 	}
 	if !p.ExpiresAt.IsZero() {
 		w.ExpiresAt = &p.ExpiresAt

@@ -170,6 +170,23 @@ func TestDataTravelsAsWhatItIs(t *testing.T) {
 	}
 }
 
+func TestRepliesAreWrittenAsTheyWereRead(t *testing.T) {
+	for _, text := range []string{
+		`{"status":200,"content_type":"application/json","data":{"a":1}}`, `{"status":202,"content_type":"text/plain","data":"yes"}`,
+		`{"status":200,"content_type":"image/png","data_base64":"/wA="}`, `{"status":200,"content_type":"application/json","data_base64":"ew=="}`,
+		`{"status":204,"content_type":""}`, `{"status":200,"content_type":"text/plain"}`,
+	} {
+		var s Status
+		if err := json.Unmarshal([]byte(`{"reply":`+text+`}`), &s); err != nil {
+			t.Errorf("%s: %v", text, err)
+			continue
+		}
+		if b, err := json.Marshal(s.Reply); err != nil || string(b) != text {
+			t.Errorf("%s is written %s, %v", text, b, err)
+		}
+	}
+}
+
 func TestServerAddressIsChecked(t *testing.T) {
 	for _, bad := range []string{"", "example.org", "ftp://example.org", "http://", "http://[::1", "://"} {
 		if _, err := New(bad); err == nil {

@@ -126,13 +126,14 @@ func TestReplyLostWithItsConnectionIsGivenAgain(t *testing.T) {
 		return godwit.Reply(godwit.Answer{Status: http.StatusAccepted, Data: []byte("yes"), ContentType: "text/plain"})
 	})
 	c := client(t, s)
-	if err := c.Call(t.Context(), godwit.Call{
-		Method: http.MethodPost, Path: "/v1/notifications", Body: map[string]any{"to": "driver-1", "id": "ride-1", "reply_by": "1h"},
-	}, nil); err != nil {
+	if _, err := c.Publish(t.Context(), godwit.Publication{To: "driver-1", ID: "ride-1", ReplyBy: time.Hour}); err != nil {
 		t.Fatal(err)
 	}
 	got, err := c.Wait(t.Context(), "ride-1", "driver-1")
 	if err != nil || got.Status != "replied" || handled.Load() != 1 {
 		t.Errorf("it is %s after %d calls of the handler, %v", got.Status, handled.Load(), err)
+	}
+	if r := got.Reply; r == nil || r.Status != http.StatusAccepted || string(r.Data) != "yes" || r.ContentType != "text/plain" {
+		t.Errorf("the answer is %+v", r)
 	}
 }

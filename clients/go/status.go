@@ -2,10 +2,12 @@ package godwit
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"net/http"
 	"net/url"
 	"time"
+	"unicode/utf8"
 )
 
 // Status is what became of one recipient's copy of a notification. Times are zero for what has not happened.
@@ -24,6 +26,48 @@ type Status struct {
 	AckedAt     time.Time `json:"acked_at,omitzero"`
 	LatencyMS   float64   `json:"latency_ms"` // from when it was due to its acknowledgement
 	Attempts    int       `json:"attempts"`   // deliveries; may lag, and be lost in a crash
+	Reply       *Replied  `json:"reply"`      // what the recipient answered; nil: nothing
+}
+
+// Replied is what a recipient answered to a notification with ReplyBy.
+type Replied struct {
+	Status      int
+	ContentType string
+	Data        []byte
+}
+
+// wireReplied is an answer in a status, as the API writes it.
+type wireReplied struct {
+	Status      int             `json:"status"`
+	ContentType string          `json:"content_type"`
+	Data        json.RawMessage `json:"data,omitempty"`
+	DataBase64  []byte          `json:"data_base64,omitempty"`
+}
+
+// UnmarshalJSON reads an answer as the API writes it.
+func (r *Replied) UnmarshalJSON(b []byte) error {
+	var w wireReplied
+	err := json.Unmarshal(b, &w)
+	if err == nil {
+		r.Status = w.Status
+		r.Data, r.ContentType, err = readData(w.Data, w.DataBase64, w.ContentType)
+	}
+	return err
+}
+
+// MarshalJSON writes an answer as the API does.
+func (r *Replied) MarshalJSON() ([]byte, error) {
+	w := wireReplied{Status: r.Status, ContentType: r.ContentType}
+	switch {
+	case len(r.Data) == 0:
+	case isJSON(r.ContentType) && json.Valid(r.Data):
+		w.Data = r.Data
+	case !isJSON(r.ContentType) && utf8.Valid(r.Data):
+		w.Data, _ = json.Marshal(string(r.Data)) // text always can be written
+	default:
+		w.DataBase64 = r.Data
+	}
+	return json.Marshal(w)
 }
 
 // Settled reports whether nothing more will happen to it.

@@ -8,6 +8,7 @@ import (
 	"os"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/spf13/cobra"
 
@@ -19,7 +20,7 @@ import (
 const maxInput = godwit.MaxPublish
 
 type publishFlags struct {
-	id, title, body, category, data, ttl, sendAt, collapse, priority, ack, wait string
+	id, title, body, category, data, ttl, sendAt, collapse, priority, ack, replyBy, wait string
 }
 
 func (p *program) publishCommand() *cobra.Command {
@@ -67,6 +68,7 @@ if that did not happen in time or the notification ended otherwise.`,
 	s.StringVar(&f.collapse, "collapse-key", "", "replaces an unsettled notification of the same key")
 	s.StringVar(&f.priority, "priority", "", "high, normal or low")
 	s.StringVar(&f.ack, "ack", "", "who must acknowledge: any, all or none")
+	s.StringVar(&f.replyBy, "reply-by", "", "ask the recipient for an answer within this time, like 72h; --wait prints it")
 	s.StringVar(&f.wait, "wait", "", "return when it was acknowledged, or fail after this long")
 	return cmd
 }
@@ -94,6 +96,11 @@ func (p *program) publication(to string, f *publishFlags) (pub godwit.Publicatio
 	if f.ttl != "" {
 		if pub.TTL, err = notification.ParseDuration(f.ttl); err != nil {
 			return pub, usagef("--ttl: %w", err)
+		}
+	}
+	if f.replyBy != "" {
+		if pub.ReplyBy, err = notification.ParseDuration(f.replyBy); err != nil || pub.ReplyBy == 0 {
+			return pub, usagef("--reply-by %s is not a duration like 72h", f.replyBy)
 		}
 	}
 	if f.sendAt != "" {
@@ -171,6 +178,10 @@ func (p *program) printStatus(s godwit.Status) error {
 	if s.LatencyMS > 0 {
 		took = fmt.Sprintf(" after %s", time.Duration(s.LatencyMS*float64(time.Millisecond)).Round(100*time.Microsecond))
 	}
-	_, err := fmt.Fprintf(p.stdout, "%s %s by %s%s\n", p.paint(colour, s.Status), s.ID, s.To, took)
+	answer := ""
+	if s.Reply != nil && utf8.Valid(s.Reply.Data) {
+		answer = clean(string(s.Reply.Data)) + "\n"
+	}
+	_, err := fmt.Fprintf(p.stdout, "%s %s by %s%s\n%s", p.paint(colour, s.Status), s.ID, s.To, took, answer)
 	return err
 }
