@@ -256,7 +256,7 @@ func (s *Session) askWritten(rd *reads) (n int) {
 // ask adds the rows that a session which is behind can take.
 func (s *Session) ask(r *reading, rd *reads) {
 	if room := s.room(); s.behind && !s.blocked && room > 0 {
-		r.query = len(rd.qs)
+		r.query, s.missed = len(rd.qs), 0 // what was dropped so far was stored before the read
 		q := mailbox.PendingQuery{App: s.app, Recipient: s.recipient, Device: s.name(), Limit: min(room, maxWindow), Bytes: readBytes}
 		if s.win != nil {
 			q.Have = s.win.have()
@@ -297,6 +297,9 @@ func (s *Session) apply(r *reading, rd *reads, sc *scratch) {
 		return
 	}
 	res := &rd.results[r.query]
+	if s.peek && res.LastSeq < s.last {
+		s.last = 0 // the store went back: what it has may be new
+	}
 	for i := range res.Items {
 		it := &res.Items[i]
 		if s.peek && it.Seq <= s.last || s.inFlightPos(it.Pos) >= 0 {
@@ -308,7 +311,7 @@ func (s *Session) apply(r *reading, rd *reads, sc *scratch) {
 		}
 	}
 	if !res.More || s.peek { // an observer sees the first of a long backlog, then what is new
-		s.last = max(s.last, res.LastSeq)
+		s.last = res.LastSeq // less than before if the store went back; while behind, nothing else moves it
 		s.behind = s.missed > s.last
 	}
 	s.catchUpLocked()

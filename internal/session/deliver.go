@@ -45,11 +45,12 @@ func (h *Hub) Route(items []mailbox.Item) {
 	h.scratch.Put(sc)
 }
 
-// offer delivers a routed item if the session is up to date and has room, else leaves it to a store read.
+// offer delivers a routed item if the session is up to date and has room, else leaves it to a store read. So it does with one
+// that is not newer and that the session does not have: the store may have gone back, to a replica that lacks the last commits.
 func (s *Session) offer(it *mailbox.Item, sc *scratch) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.state != live || it.Seq <= s.last {
+	if s.state != live || it.Seq <= s.last && s.has(it) {
 		return // over, or a store read was quicker
 	}
 	if s.behind {

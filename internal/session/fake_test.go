@@ -78,6 +78,23 @@ func (m *memory) forget(to string) {
 	m.items[to] = nil
 }
 
+// goBack loses what came to a recipient after seq, as a replica does that had not got it yet. Positions are given out again too.
+func (m *memory) goBack(to string, seq uint64) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.items[to] = slices.DeleteFunc(m.items[to], func(it mailbox.Item) bool { return it.Seq > seq })
+	m.pos -= int64(m.seqs[to] - seq)
+	m.seqs[to] = seq
+}
+
+// routeAgain routes what a recipient has.
+func (m *memory) routeAgain(to string) {
+	m.mu.Lock()
+	items := slices.Clone(m.items[to])
+	m.mu.Unlock()
+	m.hub.Route(items)
+}
+
 func (m *memory) Heads(_ context.Context, of []mailbox.Address) ([]mailbox.Head, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -44,7 +44,7 @@ type Session struct {
 	grants    grants
 
 	last   uint64  // newest seq this session is up to date with
-	missed uint64  // newest seq that was dropped while behind
+	missed uint64  // newest seq that was dropped while behind, since the last read began
 	win    *window // nil while nothing is in flight
 	side   *side   // nil for nearly all, once they have said hello
 }

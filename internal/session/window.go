@@ -3,6 +3,8 @@ package session
 import (
 	"slices"
 	"sync"
+
+	"godwit.dev/godwit/internal/mailbox"
 )
 
 // window is what a busy session has to remember. An idle one has none: most sessions are idle.
@@ -146,6 +148,23 @@ func (w *window) have() []int64 {
 	out = append(append(out, w.acked.at...), w.written.at...)
 	slices.Sort(out)
 	return out
+}
+
+// has reports whether an item was written here and is not settled yet. If it took the position of another one, that one is no
+// longer in the store.
+func (s *Session) has(it *mailbox.Item) bool {
+	w := s.win
+	if w == nil {
+		return false
+	}
+	if i := s.inFlightPos(it.Pos); i >= 0 {
+		if w.flight[i].id == it.N.ID {
+			return true
+		}
+		s.takeFlight(i, false)
+		return false
+	}
+	return slices.Contains(w.acked.at, it.Pos) || slices.Contains(w.written.at, it.Pos)
 }
 
 func (s *Session) inFlight(id []byte) int {
