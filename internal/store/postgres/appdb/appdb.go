@@ -13,7 +13,6 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"godwit.dev/godwit/internal/access"
-	"godwit.dev/godwit/internal/mailbox"
 	"godwit.dev/godwit/internal/store/appjson"
 	"godwit.dev/godwit/internal/store/postgres/pgdb"
 )
@@ -77,18 +76,7 @@ func (s *Store) change(ctx context.Context, op string, f func(context.Context, p
 		_, err = tx.Exec(ctx, "UPDATE version SET value = greatest(value + 1, $1)", s.db.Now().UnixMilli())
 		return err
 	})
-	return known(err)
-}
-
-// known puts the words of the capabilities on errors of the database.
-func known(err error) error {
-	switch {
-	case pgdb.NoSpace(err):
-		return fmt.Errorf("%w: %w", mailbox.ErrNoSpace, err)
-	case pgdb.Away(err):
-		return fmt.Errorf("%w: %w", mailbox.ErrAway, err)
-	}
-	return err
+	return s.db.Known(err)
 }
 
 // Load reads everything in one snapshot.

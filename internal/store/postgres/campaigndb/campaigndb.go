@@ -16,7 +16,6 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"godwit.dev/godwit/internal/endpoint"
-	"godwit.dev/godwit/internal/mailbox"
 	"godwit.dev/godwit/internal/store/postgres/pgdb"
 )
 
@@ -79,49 +78,9 @@ func (s *Store) DB() *pgdb.DB { return s.db }
 // now is the time as it is stored.
 func (s *Store) now() time.Time { return s.db.Now().UTC().Truncate(time.Millisecond) }
 
-// known gives errors of the database the names that the server tells clients apart by.
-func (s *Store) known(err error) error {
-	switch {
-	case err == nil:
-		return nil
-	case s.closed.Load():
-		return fmt.Errorf("%w: %w", mailbox.ErrClosed, err)
-	case pgdb.NoSpace(err):
-		return fmt.Errorf("%w: %w", mailbox.ErrNoSpace, err)
-	case pgdb.Away(err):
-		return fmt.Errorf("%w: %w", mailbox.ErrAway, err)
-	}
-	return err
-}
-
 // do runs f in a transaction. Errors of f's own pass as they are.
 func (s *Store) do(ctx context.Context, op string, f func(context.Context, pgx.Tx) error) error {
-	return s.known(s.db.Do(ctx, op, f))
-}
-
-// querier is a pool or a transaction.
-type querier interface {
-	Query(ctx context.Context, sql string, args ...any) (pgx.Rows, error)
-}
-
-// each calls row with each row of a query.
-func each(ctx context.Context, q querier, sql string, args []any, row func(pgx.Rows) error) error {
-	rows, err := q.Query(ctx, sql, args...)
-	if err != nil {
-		return err
-	}
-	defer rows.Close()
-	for rows.Next() {
-		if err := row(rows); err != nil {
-			return err
-		}
-	}
-	return rows.Err()
-}
-
-// read is each outside of transactions.
-func (s *Store) read(ctx context.Context, op, sql string, args []any, row func(pgx.Rows) error) error {
-	return s.known(pgdb.Error(op, each(ctx, s.db.Pool(), sql, args, row)))
+	return s.db.Known(s.db.Do(ctx, op, f))
 }
 
 // one reads a single row into to; found is false if there is none.

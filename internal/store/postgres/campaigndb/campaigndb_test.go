@@ -18,6 +18,7 @@ import (
 	"godwit.dev/godwit/internal/campaign"
 	"godwit.dev/godwit/internal/mailbox"
 	"godwit.dev/godwit/internal/push"
+	"godwit.dev/godwit/internal/store/postgres/pgdb"
 	"godwit.dev/godwit/internal/store/postgres/pgtest"
 	"godwit.dev/godwit/internal/store/storetest"
 )
@@ -187,7 +188,7 @@ func explain(t *testing.T, s *Store, query string, args ...any) (plan string) {
 			return err
 		}
 		plan = ""
-		return each(ctx, tx, "EXPLAIN "+query, args, func(rows pgx.Rows) error {
+		return pgdb.Each(ctx, tx, "EXPLAIN "+query, args, func(rows pgx.Rows) error {
 			var line string
 			err := rows.Scan(&line)
 			plan += line + "\n"

@@ -12,6 +12,7 @@ import (
 	"godwit.dev/godwit/internal/audience"
 	"godwit.dev/godwit/internal/campaign"
 	"godwit.dev/godwit/internal/push"
+	"godwit.dev/godwit/internal/store/postgres/pgdb"
 )
 
 var _ campaign.Store = (*Store)(nil)
@@ -39,8 +40,8 @@ func scanCampaign(rows pgx.Rows) (*campaign.Campaign, error) {
 }
 
 // campaignsWhere reads the campaigns for which a condition holds.
-func campaignsWhere(ctx context.Context, q querier, where string, args ...any) (list []*campaign.Campaign, err error) {
-	err = each(ctx, q, "SELECT "+campaignColumns+" FROM campaign WHERE "+where, args, func(rows pgx.Rows) error {
+func campaignsWhere(ctx context.Context, q pgdb.Querier, where string, args ...any) (list []*campaign.Campaign, err error) {
+	err = pgdb.Each(ctx, q, "SELECT "+campaignColumns+" FROM campaign WHERE "+where, args, func(rows pgx.Rows) error {
 		c, err := scanCampaign(rows)
 		list = append(list, c)
 		return err
@@ -48,7 +49,7 @@ func campaignsWhere(ctx context.Context, q querier, where string, args ...any) (
 	return list, err
 }
 
-func campaignWhere(ctx context.Context, q querier, where string, args ...any) (*campaign.Campaign, error) {
+func campaignWhere(ctx context.Context, q pgdb.Querier, where string, args ...any) (*campaign.Campaign, error) {
 	list, err := campaignsWhere(ctx, q, where, args...)
 	if err != nil {
 		return nil, err
@@ -123,7 +124,7 @@ func campaignJSON(c *campaign.Campaign) (spec, channels string, err error) {
 func (s *Store) Get(ctx context.Context, app, id string) (*campaign.Campaign, error) {
 	c, err := campaignWhere(ctx, s.db.Pool(), "app = $1 AND id = $2", app, id)
 	if err != nil && !errors.Is(err, campaign.ErrNotFound) {
-		err = fmt.Errorf("read campaign %s: %w", id, s.known(err))
+		err = fmt.Errorf("read campaign %s: %w", id, s.db.Known(err))
 	}
 	return c, err
 }
@@ -132,7 +133,7 @@ func (s *Store) Get(ctx context.Context, app, id string) (*campaign.Campaign, er
 func (s *Store) list(ctx context.Context, where string, args ...any) ([]*campaign.Campaign, error) {
 	list, err := campaignsWhere(ctx, s.db.Pool(), where, args...)
 	if err != nil {
-		return nil, fmt.Errorf("list campaigns: %w", s.known(err))
+		return nil, fmt.Errorf("list campaigns: %w", s.db.Known(err))
 	}
 	return list, nil
 }
@@ -151,7 +152,7 @@ const busy = `(state IN ('scheduled', 'running', 'recalling') OR state = 'cancel
 
 // Waiting implements campaign.Queue.
 func (s *Store) Waiting(ctx context.Context) (apps []string, err error) {
-	err = s.read(ctx, "list apps with campaigns", "SELECT app FROM campaign WHERE "+busy+` UNION
+	err = s.db.Each(ctx, "list apps with campaigns", "SELECT app FROM campaign WHERE "+busy+` UNION
 		SELECT c.app FROM delivery d JOIN campaign c ON c.num = d.campaign WHERE d.outcome = 1`, nil, func(rows pgx.Rows) error {
 		var app string
 		err := rows.Scan(&app)
@@ -217,7 +218,7 @@ func (s *Store) Endpoints(ctx context.Context, app string, ids []audience.ID) (l
 	for i := range ids {
 		keys[i] = ids[i][:]
 	}
-	err = s.read(ctx, "read endpoints", "SELECT "+endpointColumns+" FROM endpoint e WHERE e.app = $1 AND e.id = ANY($2)", []any{app, keys}, func(rows pgx.Rows) error {
+	err = s.db.Each(ctx, "read endpoints", "SELECT "+endpointColumns+" FROM endpoint e WHERE e.app = $1 AND e.id = ANY($2)", []any{app, keys}, func(rows pgx.Rows) error {
 		e, err := scanEndpoint(rows)
 		list = append(list, e)
 		return err
@@ -231,7 +232,7 @@ func (s *Store) EnsureLive(ctx context.Context, app string, recipients []string)
 		return nil
 	}
 	reached := make(map[string]bool, len(recipients))
-	err := s.read(ctx, "look for endpoints of recipients", `SELECT e.recipient FROM endpoint e
+	err := s.db.Each(ctx, "look for endpoints of recipients", `SELECT e.recipient FROM endpoint e
 		WHERE e.app = $1 AND e.recipient = ANY($2) AND e.recipient <> '' AND e.channel = 'live'`, []any{app, recipients}, func(rows pgx.Rows) error {
 		var name string
 		err := rows.Scan(&name)

@@ -68,7 +68,7 @@ func (s *Store) Recover(ctx context.Context, app string, epoch int64, limit int,
 		}
 		n = 0
 		var t tally
-		err := each(ctx, tx, `WITH d AS (
+		err := pgdb.Each(ctx, tx, `WITH d AS (
 				SELECT d.campaign, d.endpoint FROM delivery d JOIN campaign c ON c.num = d.campaign
 				WHERE d.outcome = 1 AND c.app = $1 AND d.epoch < $2 ORDER BY d.campaign, d.endpoint LIMIT $3 FOR UPDATE OF d)
 			UPDATE delivery u SET outcome = CASE WHEN u.channel = ANY($4::smallint[]) THEN 0 ELSE 6 END, detail = 'the server ended before the answer came',
@@ -95,7 +95,7 @@ func (s *Store) Recover(ctx context.Context, app string, epoch int64, limit int,
 func (s *Store) Enumerate(ctx context.Context, epoch, num int64, limit int, due func(*campaign.Target) time.Time) (n int, done bool, err error) {
 	from, err := campaignWhere(ctx, s.db.Pool(), "num = $1", num)
 	if err != nil {
-		return 0, false, s.known(err)
+		return 0, false, s.db.Known(err)
 	}
 	chosen := from.Spec.Audience
 	chosen.Channels = from.Channels
@@ -105,7 +105,7 @@ func (s *Store) Enumerate(ctx context.Context, epoch, num int64, limit int, due 
 	}
 	list, next, more, err := selectEndpoints(ctx, s.db.Pool(), from.App, sel, from.Cursor, limit)
 	if err != nil {
-		return 0, false, s.known(err)
+		return 0, false, s.db.Known(err)
 	}
 	err = s.do(ctx, "store deliveries", func(ctx context.Context, tx pgx.Tx) error {
 		moved, err := tx.Exec(ctx, "UPDATE campaign SET cursor = $2, enumerated = $3 WHERE num = $1 AND cursor = $4 AND state = 'running'", num, next, !more, from.Cursor)
@@ -134,7 +134,7 @@ func insertDeliveries(ctx context.Context, tx pgx.Tx, num int64, list []audience
 		dues[i] = millis(due(&campaign.Target{Row: e.Number, Channel: e.Channel, Timezone: e.Timezone}))
 	}
 	var t tally
-	err = each(ctx, tx, `INSERT INTO delivery(campaign, endpoint, endpoint_id, channel, outcome, due, attempts, flags, epoch, first_at, at, external, detail)
+	err = pgdb.Each(ctx, tx, `INSERT INTO delivery(campaign, endpoint, endpoint_id, channel, outcome, due, attempts, flags, epoch, first_at, at, external, detail)
 		SELECT $1, e.number, e.id, e.channel, 0, e.due, 0, 0, 0, 0, 0, '', '' FROM unnest($2::bigint[], $3::bytea[], $4::smallint[], $5::bigint[]) AS e(number, id, channel, due)
 		ON CONFLICT DO NOTHING RETURNING channel`, []any{num, numbers, ids, codes, dues}, func(rows pgx.Rows) error {
 		var channel int16
@@ -194,7 +194,7 @@ const (
 
 // targets runs a query for deliveries with their endpoints.
 func (s *Store) targets(ctx context.Context, query string, args ...any) (list []campaign.Target, err error) {
-	err = s.read(ctx, "read deliveries", query, args, func(rows pgx.Rows) error {
+	err = s.db.Each(ctx, "read deliveries", query, args, func(rows pgx.Rows) error {
 		t, err := scanTarget(rows)
 		list = append(list, t)
 		return err
@@ -209,7 +209,7 @@ func (s *Store) Due(ctx context.Context, num int64, ch push.Channel, now time.Ti
 
 // NextDue implements campaign.Queue.
 func (s *Store) NextDue(ctx context.Context, num int64, ch push.Channel) (at time.Time, ok bool, err error) {
-	err = s.read(ctx, "read deliveries", nextDueQuery, []any{num, channelCode(ch), heldDue}, func(rows pgx.Rows) error {
+	err = s.db.Each(ctx, "read deliveries", nextDueQuery, []any{num, channelCode(ch), heldDue}, func(rows pgx.Rows) error {
 		var due int64
 		err := rows.Scan(&due)
 		at, ok = fromMillis(due), true
@@ -263,7 +263,7 @@ func (s *Store) claim(ctx context.Context, epoch, num int64, targets []campaign.
 		marked := make(map[int64]campaign.Outcome, len(rows)) // and what they were
 		query := fmt.Sprintf(locked, which) + `UPDATE delivery u SET outcome = 1, epoch = $3, at = $4, first_at = CASE u.first_at WHEN 0 THEN $4 ELSE u.first_at END
 			FROM d WHERE u.campaign = $1 AND u.endpoint = d.endpoint RETURNING u.endpoint, d.outcome`
-		err = each(ctx, tx, query, []any{num, rows, epoch, millis(now)}, func(rows pgx.Rows) error {
+		err = pgdb.Each(ctx, tx, query, []any{num, rows, epoch, millis(now)}, func(rows pgx.Rows) error {
 			var row int64
 			var was int16
 			err := rows.Scan(&row, &was)

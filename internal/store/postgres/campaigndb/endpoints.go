@@ -9,6 +9,7 @@ import (
 
 	"godwit.dev/godwit/internal/audience"
 	"godwit.dev/godwit/internal/push"
+	"godwit.dev/godwit/internal/store/postgres/pgdb"
 )
 
 // endpointColumns are what scanEndpoint reads, of a table called e.
@@ -44,8 +45,8 @@ func scanEndpoint(rows pgx.Rows) (e audience.Endpoint, err error) {
 }
 
 // endpointsWhere reads the endpoints for which a condition holds.
-func endpointsWhere(ctx context.Context, q querier, where string, args ...any) (list []audience.Endpoint, err error) {
-	err = each(ctx, q, "SELECT "+endpointColumns+" FROM endpoint e WHERE "+where, args, func(rows pgx.Rows) error {
+func endpointsWhere(ctx context.Context, q pgdb.Querier, where string, args ...any) (list []audience.Endpoint, err error) {
+	err = pgdb.Each(ctx, q, "SELECT "+endpointColumns+" FROM endpoint e WHERE "+where, args, func(rows pgx.Rows) error {
 		e, err := scanEndpoint(rows)
 		list = append(list, e)
 		return err
@@ -58,7 +59,7 @@ func (s *Store) endpoint(ctx context.Context, op, where string, args ...any) (e 
 	list, err := endpointsWhere(ctx, s.db.Pool(), where, args...)
 	switch {
 	case err != nil:
-		return e, fmt.Errorf("%s: %w", op, s.known(err))
+		return e, fmt.Errorf("%s: %w", op, s.db.Known(err))
 	case len(list) == 0:
 		return e, audience.ErrNotFound
 	}
@@ -85,7 +86,7 @@ const ofRecipient = "e.app = $1 AND e.recipient = $2 AND e.recipient <> '' ORDER
 func (s *Store) EndpointsOf(ctx context.Context, app, recipient string) ([]audience.Endpoint, error) {
 	list, err := endpointsWhere(ctx, s.db.Pool(), ofRecipient, app, recipient, maxOfRecipient)
 	if err != nil {
-		return nil, fmt.Errorf("read endpoints of %s: %w", recipient, s.known(err))
+		return nil, fmt.Errorf("read endpoints of %s: %w", recipient, s.db.Known(err))
 	}
 	return list, nil
 }
@@ -105,7 +106,7 @@ func (s *Store) ListEndpoints(ctx context.Context, app string, status audience.S
 	for looked := 0; more && len(list) < limit && looked < listMost; looked += listWindow {
 		window, err := endpointsAfter(ctx, s.db.Pool(), app, status, next, listWindow)
 		if err != nil {
-			return nil, after, false, fmt.Errorf("list endpoints: %w", s.known(err))
+			return nil, after, false, fmt.Errorf("list endpoints: %w", s.db.Known(err))
 		}
 		more = len(window) == listWindow
 		for i := range window {
@@ -126,7 +127,7 @@ func (s *Store) ListEndpoints(ctx context.Context, app string, status audience.S
 const numbersAfter = "(SELECT number FROM endpoint WHERE app = $1 AND active = %t AND number > $2 ORDER BY number LIMIT $3)"
 
 // endpointsAfter reads endpoints in the order of numbers.
-func endpointsAfter(ctx context.Context, q querier, app string, status audience.Status, after int64, limit int) ([]audience.Endpoint, error) {
+func endpointsAfter(ctx context.Context, q pgdb.Querier, app string, status audience.Status, after int64, limit int) ([]audience.Endpoint, error) {
 	numbers := fmt.Sprintf(numbersAfter, false)
 	if status == "" {
 		numbers += " UNION ALL " + fmt.Sprintf(numbersAfter, true)
@@ -141,7 +142,7 @@ func (s *Store) Names(ctx context.Context, app string) (tags, attributes []strin
 		"SELECT name FROM tag_name WHERE app = $1 ORDER BY name":       &tags,
 		"SELECT name FROM attribute_name WHERE app = $1 ORDER BY name": &attributes,
 	} {
-		err := s.read(ctx, "list names of tags and attributes", query, []any{app}, func(rows pgx.Rows) error {
+		err := s.db.Each(ctx, "list names of tags and attributes", query, []any{app}, func(rows pgx.Rows) error {
 			var name string
 			err := rows.Scan(&name)
 			*list = append(*list, name)

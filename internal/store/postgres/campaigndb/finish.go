@@ -9,6 +9,7 @@ import (
 
 	"godwit.dev/godwit/internal/audience"
 	"godwit.dev/godwit/internal/campaign"
+	"godwit.dev/godwit/internal/store/postgres/pgdb"
 )
 
 // finishRows is how many outcomes are in one transaction.
@@ -69,7 +70,7 @@ func finish(ctx context.Context, tx pgx.Tx, epoch, num int64, results []campaign
 		FROM d JOIN unnest($2::bigint[], $5::smallint[], $6::bigint[], $7::integer[], $8::integer[], $9::text[], $10::text[])
 			AS r(endpoint, outcome, due, attempts, flags, external, detail) ON r.endpoint = d.endpoint
 		WHERE u.campaign = $1 AND u.endpoint = d.endpoint RETURNING u.endpoint, u.channel, d.outcome`
-	err := each(ctx, tx, query, []any{num, rows, epoch, millis(now), outcomes, dues, attempts, flags, externals, details}, func(rows pgx.Rows) error {
+	err := pgdb.Each(ctx, tx, query, []any{num, rows, epoch, millis(now), outcomes, dues, attempts, flags, externals, details}, func(rows pgx.Rows) error {
 		var row int64
 		var channel, was int16
 		if err := rows.Scan(&row, &channel, &was); err != nil {
@@ -141,7 +142,7 @@ func (s *Store) Sweep(ctx context.Context, num int64, sw campaign.Sweep, limit i
 	err = s.do(ctx, "change deliveries", func(ctx context.Context, tx pgx.Tx) error {
 		n = 0
 		var t tally
-		err := each(ctx, tx, query, args, func(rows pgx.Rows) error {
+		err := pgdb.Each(ctx, tx, query, args, func(rows pgx.Rows) error {
 			var channel, to int16
 			err := rows.Scan(&channel, &to)
 			t.move(num, channel, sw.From, campaign.Outcome(to)) //nolint:gosec // written by us

@@ -32,7 +32,7 @@ func (m *EndpointMetrics) Collect(ch chan<- prometheus.Metric) {
 	ctx, cancel := context.WithTimeout(context.Background(), metricPatience)
 	defer cancel()
 	const query = "SELECT channel, active, sum(n)::bigint FROM endpoint_count GROUP BY channel, active"
-	err := m.s.read(ctx, "count endpoints", query, nil, func(rows pgx.Rows) error {
+	err := m.s.db.Each(ctx, "count endpoints", query, nil, func(rows pgx.Rows) error {
 		var channel string
 		var active bool
 		var n int64

@@ -9,6 +9,7 @@ import (
 
 	"godwit.dev/godwit/internal/audience"
 	"godwit.dev/godwit/internal/notification"
+	"godwit.dev/godwit/internal/store/postgres/pgdb"
 )
 
 // nameTable is one of the two tables of names.
@@ -86,7 +87,7 @@ func (w *writer) loadNames(ctx context.Context, names [2][]string) error {
 		if len(missing) == 0 {
 			continue
 		}
-		err := each(ctx, w.tx, "SELECT id, name FROM "+nameTables[i].table+" WHERE app = $1 AND name = ANY($2)", []any{w.app, missing}, set.read)
+		err := pgdb.Each(ctx, w.tx, "SELECT id, name FROM "+nameTables[i].table+" WHERE app = $1 AND name = ANY($2)", []any{w.app, missing}, set.read)
 		if err != nil {
 			return err
 		}
@@ -185,7 +186,7 @@ func (w *writer) addNames(ctx context.Context) error {
 		for name := range set.fresh {
 			names = append(names, name)
 		}
-		err := each(ctx, w.tx, "INSERT INTO "+nameTables[i].table+"(app, name) SELECT $1, unnest($2::text[]) RETURNING id, name", []any{w.app, names}, set.read)
+		err := pgdb.Each(ctx, w.tx, "INSERT INTO "+nameTables[i].table+"(app, name) SELECT $1, unnest($2::text[]) RETURNING id, name", []any{w.app, names}, set.read)
 		if err != nil {
 			return err
 		}

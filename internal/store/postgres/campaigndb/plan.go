@@ -9,6 +9,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"godwit.dev/godwit/internal/audience"
+	"godwit.dev/godwit/internal/store/postgres/pgdb"
 	"godwit.dev/godwit/internal/store/segment"
 )
 
@@ -38,7 +39,7 @@ type candidate struct {
 const probe = 2000
 
 // newPlan chooses the shortest list to walk along. ordered: it is to be read in the order of numbers.
-func newPlan(ctx context.Context, q querier, app string, sel *audience.Selection, ordered bool) (*plan, error) {
+func newPlan(ctx context.Context, q pgdb.Querier, app string, sel *audience.Selection, ordered bool) (*plan, error) {
 	candidates := sources(app, sel)
 	if ordered {
 		candidates = slices.DeleteFunc(candidates, func(s candidate) bool { return !s.ordered })
@@ -69,9 +70,9 @@ func newPlan(ctx context.Context, q querier, app string, sel *audience.Selection
 
 // eachWhere runs a query that has a clause in its middle. Such queries are made of expressions, of which there is no end, so
 // none is kept prepared.
-func eachWhere(ctx context.Context, q querier, c segment.Clause, before, after string, args []any, row func(pgx.Rows) error) error {
+func eachWhere(ctx context.Context, q pgdb.Querier, c segment.Clause, before, after string, args []any, row func(pgx.Rows) error) error {
 	all := append([]any{pgx.QueryExecModeDescribeExec}, c.Args...)
-	return each(ctx, q, numbered(before+c.SQL+after), append(all, args...), row)
+	return pgdb.Each(ctx, q, numbered(before+c.SQL+after), append(all, args...), row)
 }
 
 // numbered writes the places of arguments as PostgreSQL has them.

@@ -7,6 +7,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"godwit.dev/godwit/internal/campaign"
+	"godwit.dev/godwit/internal/store/postgres/pgdb"
 )
 
 // Recallable implements campaign.RecallQueue.
@@ -42,7 +43,7 @@ func (s *Store) FinishRecall(ctx context.Context, epoch, num int64, results []ca
 			return err
 		}
 		var t tally
-		err := each(ctx, tx, query, []any{num, rows, millis(now), done, details}, func(rows pgx.Rows) error {
+		err := pgdb.Each(ctx, tx, query, []any{num, rows, millis(now), done, details}, func(rows pgx.Rows) error {
 			var channel, was int16
 			var refused, done bool
 			if err := rows.Scan(&channel, &was, &refused, &done); err != nil {

@@ -23,7 +23,7 @@ func (s *Store) Deliveries(ctx context.Context, num int64, only *campaign.Outcom
 	default:
 		query, args = query+" AND d.outcome = $4", append(args, int16(*only))
 	}
-	err = s.read(ctx, "read deliveries", query+" ORDER BY d.endpoint LIMIT $3", args, func(rows pgx.Rows) error {
+	err = s.db.Each(ctx, "read deliveries", query+" ORDER BY d.endpoint LIMIT $3", args, func(rows pgx.Rows) error {
 		d, err := scanDelivery(rows)
 		list = append(list, d)
 		return err

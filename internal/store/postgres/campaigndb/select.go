@@ -9,6 +9,7 @@ import (
 
 	"godwit.dev/godwit/internal/audience"
 	"godwit.dev/godwit/internal/push"
+	"godwit.dev/godwit/internal/store/postgres/pgdb"
 	"godwit.dev/godwit/internal/store/segment"
 )
 
@@ -18,7 +19,7 @@ const minWindow = 5000
 
 // selectEndpoints reads the next active endpoints of a selection after a number, in the order of numbers. A page may be
 // short or empty although more follow: more says so, and next is where to go on.
-func selectEndpoints(ctx context.Context, q querier, app string, sel *audience.Selection, after int64, limit int) (list []audience.Endpoint, next int64, more bool, err error) {
+func selectEndpoints(ctx context.Context, q pgdb.Querier, app string, sel *audience.Selection, after int64, limit int) (list []audience.Endpoint, next int64, more bool, err error) {
 	p, err := newPlan(ctx, q, app, sel, true)
 	if err != nil {
 		return nil, after, false, err
@@ -55,7 +56,7 @@ func (p *plan) page(after, upto int64, entries, limit int) (before string, c seg
 }
 
 // window returns the number up to which so many entries of the driver reach, and whether there are more.
-func (p *plan) window(ctx context.Context, q querier, after int64, entries int) (upto int64, more bool, err error) {
+func (p *plan) window(ctx context.Context, q pgdb.Querier, after int64, entries int) (upto int64, more bool, err error) {
 	d := &p.driver
 	where := d.where.And(segment.That(d.number+" > ?", after))
 	err = eachWhere(ctx, q, where, "SELECT "+d.number+" FROM "+d.from+" WHERE ", " ORDER BY "+d.number+" LIMIT 1 OFFSET ?", []any{entries - 1}, func(rows pgx.Rows) error {
@@ -72,7 +73,7 @@ func (p *plan) window(ctx context.Context, q querier, after int64, entries int) 
 func (s *Store) SelectEndpoints(ctx context.Context, app string, sel *audience.Selection, after int64, limit int) (list []audience.Endpoint, next int64, more bool, err error) {
 	list, next, more, err = selectEndpoints(ctx, s.db.Pool(), app, sel, after, limit)
 	if err != nil {
-		return nil, after, false, fmt.Errorf("read audience: %w", s.known(err))
+		return nil, after, false, fmt.Errorf("read audience: %w", s.db.Known(err))
 	}
 	return list, next, more, nil
 }
@@ -81,12 +82,12 @@ func (s *Store) SelectEndpoints(ctx context.Context, app string, sel *audience.S
 func (s *Store) CountEndpoints(ctx context.Context, app string, sel *audience.Selection) (map[push.Channel]int64, error) {
 	n, err := countEndpoints(ctx, s.db.Pool(), app, sel)
 	if err != nil {
-		return nil, fmt.Errorf("count audience: %w", s.known(err))
+		return nil, fmt.Errorf("count audience: %w", s.db.Known(err))
 	}
 	return n, nil
 }
 
-func countEndpoints(ctx context.Context, q querier, app string, sel *audience.Selection) (map[push.Channel]int64, error) {
+func countEndpoints(ctx context.Context, q pgdb.Querier, app string, sel *audience.Selection) (map[push.Channel]int64, error) {
 	all, err := endpointCounts(ctx, q, app, true)
 	if err != nil {
 		return nil, err
@@ -116,7 +117,7 @@ func countEndpoints(ctx context.Context, q querier, app string, sel *audience.Se
 }
 
 // count counts by channel. Where the app has one channel only the index is read.
-func (p *plan) count(ctx context.Context, q querier, channels map[push.Channel]int64) (map[push.Channel]int64, error) {
+func (p *plan) count(ctx context.Context, q pgdb.Querier, channels map[push.Channel]int64) (map[push.Channel]int64, error) {
 	d := &p.driver
 	rest := p.rest(d.number)
 	from, by := d.from, "''"
@@ -141,9 +142,9 @@ func (p *plan) count(ctx context.Context, q querier, channels map[push.Channel]i
 }
 
 // endpointCounts reads how many endpoints an app has by channel, active or disabled.
-func endpointCounts(ctx context.Context, q querier, app string, active bool) (map[push.Channel]int64, error) {
+func endpointCounts(ctx context.Context, q pgdb.Querier, app string, active bool) (map[push.Channel]int64, error) {
 	n := make(map[push.Channel]int64)
-	err := each(ctx, q, "SELECT channel, n FROM endpoint_count WHERE app = $1 AND active = $2 AND n <> 0", []any{app, active}, func(rows pgx.Rows) error {
+	err := pgdb.Each(ctx, q, "SELECT channel, n FROM endpoint_count WHERE app = $1 AND active = $2 AND n <> 0", []any{app, active}, func(rows pgx.Rows) error {
 		var channel push.Channel
 		var count int64
 		err := rows.Scan(&channel, &count)
@@ -159,7 +160,7 @@ func (s *Store) EndpointCounts(ctx context.Context, app string) (active, disable
 		disabled, err = endpointCounts(ctx, s.db.Pool(), app, false)
 	}
 	if err != nil {
-		return nil, nil, fmt.Errorf("count endpoints: %w", s.known(err))
+		return nil, nil, fmt.Errorf("count endpoints: %w", s.db.Known(err))
 	}
 	return active, disabled, nil
 }

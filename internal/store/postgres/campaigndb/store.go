@@ -9,6 +9,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"godwit.dev/godwit/internal/audience"
+	"godwit.dev/godwit/internal/store/postgres/pgdb"
 )
 
 // columns are endpoints as arrays, one for each column that can change.
@@ -95,7 +96,7 @@ func (w *writer) store(ctx context.Context, gone, changed, fresh []*record) erro
 		if err != nil {
 			return err
 		}
-		err = each(ctx, w.tx, insertEndpoints, args, func(rows pgx.Rows) error {
+		err = pgdb.Each(ctx, w.tx, insertEndpoints, args, func(rows pgx.Rows) error {
 			var number int64
 			var key []byte
 			if err := rows.Scan(&number, &key); err != nil {

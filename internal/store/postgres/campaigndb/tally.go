@@ -103,7 +103,7 @@ func dayOf(t time.Time) int64 { return t.Unix() / 86400 }
 // Figures implements campaign.Book.
 func (s *Store) Figures(ctx context.Context, num int64) (*campaign.Figures, error) {
 	f := &campaign.Figures{Counts: make(map[campaign.Outcome]int64), Channels: make(map[push.Channel]map[campaign.Outcome]int64)}
-	err := s.read(ctx, "count deliveries", "SELECT channel, what, n FROM campaign_count WHERE campaign = $1 AND n <> 0", []any{num}, func(rows pgx.Rows) error {
+	err := s.db.Each(ctx, "count deliveries", "SELECT channel, what, n FROM campaign_count WHERE campaign = $1 AND n <> 0", []any{num}, func(rows pgx.Rows) error {
 		var channel, what int16
 		var n int64
 		if err := rows.Scan(&channel, &what, &n); err != nil {
@@ -138,7 +138,7 @@ func (s *Store) Figures(ctx context.Context, num int64) (*campaign.Figures, erro
 func (s *Store) Days(ctx context.Context, app string, num int64, from, to time.Time) (list []campaign.Day, err error) {
 	const query = `SELECT day, what, sum(n)::bigint FROM campaign_day WHERE app = $1 AND day >= $2 AND day <= $3 AND ($4 = 0 OR campaign = $4)
 		GROUP BY day, what ORDER BY day`
-	err = s.read(ctx, "read statistics", query, []any{app, dayOf(from), dayOf(to), num}, func(rows pgx.Rows) error {
+	err = s.db.Each(ctx, "read statistics", query, []any{app, dayOf(from), dayOf(to), num}, func(rows pgx.Rows) error {
 		var number, n int64
 		var what int16
 		if err := rows.Scan(&number, &what, &n); err != nil {

@@ -3,12 +3,10 @@ package eventdb
 import (
 	"context"
 	"errors"
-	"fmt"
 
 	"github.com/jackc/pgx/v5"
 
 	"godwit.dev/godwit/internal/event"
-	"godwit.dev/godwit/internal/mailbox"
 	"godwit.dev/godwit/internal/store/eventlog"
 	"godwit.dev/godwit/internal/store/postgres/pgdb"
 )
@@ -67,8 +65,5 @@ func (l *Log) known(err error) error {
 		return errors.Join(eventlog.ErrClosed, err)
 	default:
 	}
-	if pgdb.Away(err) {
-		return fmt.Errorf("%w: %w", mailbox.ErrAway, err)
-	}
-	return err
+	return l.db.Known(err)
 }

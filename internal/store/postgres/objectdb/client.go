@@ -108,7 +108,7 @@ func (s *Store) writeSaves(ops []*saveOp) {
 
 // exec runs statements in one transaction.
 func (s *Store) exec(op string, statements *pgx.Batch) error {
-	return s.known(s.db.Send(context.Background(), op, statements, func(results pgx.BatchResults) error {
+	return s.db.Known(s.db.Send(context.Background(), op, statements, func(results pgx.BatchResults) error {
 		for range statements.Len() {
 			if _, err := results.Exec(); err != nil {
 				return err
@@ -210,7 +210,7 @@ func decoded(id objectstore.ClientID, objects []byte, seenAt int64, versions []b
 
 // clients reads stored clients for which a condition holds.
 func (s *Store) clients(ctx context.Context, where string, args ...any) (found []objectstore.Saved, err error) {
-	err = s.each(ctx, readRegistrations, selectClients+where, args, func(rows pgx.Rows) error {
+	err = s.db.Each(ctx, readRegistrations, selectClients+where, args, func(rows pgx.Rows) error {
 		v, err := scanClient(rows)
 		found = append(found, v)
 		return err
@@ -242,7 +242,7 @@ func (s *Store) Watchers(ctx context.Context, app string, k object.Key, after in
 		FROM (SELECT *, position($3::bytea IN objects) > 0 AS maybe FROM client WHERE app = $1 AND id > $2 ORDER BY id LIMIT $4) c
 		LEFT JOIN progress p ON c.maybe AND p.client = c.id ORDER BY c.id`
 	seen := 0
-	err = s.each(ctx, readRegistrations, query, []any{app, after, []byte(k.Object), watcherScan}, func(rows pgx.Rows) error {
+	err = s.db.Each(ctx, readRegistrations, query, []any{app, after, []byte(k.Object), watcherScan}, func(rows pgx.Rows) error {
 		seen++
 		id, maybe, seenAt := objectstore.ClientID{App: app}, false, int64(0)
 		var objects, versions []byte
@@ -279,7 +279,7 @@ func watcher(v *objectstore.Saved, k object.Key) (w objectstore.Watcher, ok bool
 func (s *Store) Away(ctx context.Context, before time.Time, limit int) (ids []objectstore.ClientID, err error) {
 	const query = `SELECT c.app, c.recipient, c.grp, c.device FROM progress p JOIN client c ON c.id = p.client
 		WHERE p.seen_day <= $1::bigint / 86400000 AND p.seen_at < $1 ORDER BY p.seen_day, p.seen_at LIMIT $2`
-	err = s.each(ctx, readRegistrations, query, []any{before.UnixMilli(), limit}, func(rows pgx.Rows) error {
+	err = s.db.Each(ctx, readRegistrations, query, []any{before.UnixMilli(), limit}, func(rows pgx.Rows) error {
 		var v objectstore.ClientID
 		err := rows.Scan(&v.App, &v.Recipient, &v.Group, &v.Device)
 		ids = append(ids, v)
@@ -310,12 +310,12 @@ func (s *Store) Drop(ctx context.Context, ids []objectstore.ClientID, before tim
 		n = int(gone.RowsAffected())
 		return err
 	})
-	return n, s.known(err)
+	return n, s.db.Known(err)
 }
 
 // Erase implements objectstore.Store.
 func (s *Store) Erase(ctx context.Context, app, recipient string) error {
-	return s.known(s.db.Do(ctx, "erase registrations", func(ctx context.Context, tx pgx.Tx) error {
+	return s.db.Known(s.db.Do(ctx, "erase registrations", func(ctx context.Context, tx pgx.Tx) error {
 		_, err := tx.Exec(ctx, `WITH gone AS (DELETE FROM client WHERE app = $1 AND recipient = $2 RETURNING id)
 			DELETE FROM progress USING gone WHERE progress.client = gone.id`, app, recipient)
 		return err

@@ -11,9 +11,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/jackc/pgx/v5"
-
-	"godwit.dev/godwit/internal/mailbox"
 	"godwit.dev/godwit/internal/object/objectstore"
 	"godwit.dev/godwit/internal/store/postgres/pgdb"
 )
@@ -86,35 +83,5 @@ func (s *Store) DB() *pgdb.DB { return s.db }
 
 // Observe implements objectstore.Store. All changes are told from one goroutine, those of this node alone.
 func (s *Store) Observe(obs objectstore.Observer) { s.obs.Store(&obs) }
-
-// known puts the words of the capability on errors of the database.
-func (s *Store) known(err error) error {
-	switch {
-	case err == nil:
-		return nil
-	case s.closed.Load():
-		return fmt.Errorf("%w: %w", mailbox.ErrClosed, err)
-	case pgdb.NoSpace(err):
-		return fmt.Errorf("%w: %w", mailbox.ErrNoSpace, err)
-	case pgdb.Away(err):
-		return fmt.Errorf("%w: %w", mailbox.ErrAway, err)
-	}
-	return err
-}
-
-// each runs a query and calls row with each of its rows.
-func (s *Store) each(ctx context.Context, op, query string, args []any, row func(pgx.Rows) error) error {
-	rows, err := s.db.Pool().Query(ctx, query, args...)
-	if err == nil {
-		defer rows.Close()
-		for err == nil && rows.Next() {
-			err = row(rows)
-		}
-		if err == nil {
-			err = rows.Err()
-		}
-	}
-	return s.known(pgdb.Error(op, err))
-}
 
 func fromMillis(ms int64) time.Time { return time.UnixMilli(ms).UTC() }

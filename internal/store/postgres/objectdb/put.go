@@ -107,7 +107,7 @@ func (s *Store) put(ctx context.Context, all []*objectstore.Put) error {
 	for _, round := range rounds {
 		statements.Queue(upsert, upsertArgs(at, round)...)
 	}
-	return s.known(s.db.Send(ctx, storeObjects, statements, func(results pgx.BatchResults) error {
+	return s.db.Known(s.db.Send(ctx, storeObjects, statements, func(results pgx.BatchResults) error {
 		for _, round := range rounds {
 			if err := readUpserted(results, round); err != nil {
 				return err
@@ -246,7 +246,7 @@ func (s *Store) Get(ctx context.Context, app string, keys []object.Key) ([]objec
 	}
 	const query = "SELECT k.nth, " + stateColumns + ` FROM unnest($2::text[], $3::text[]) WITH ORDINALITY AS k(grp, name, nth)
 		JOIN object o ON o.app = $1 AND o.grp = k.grp AND o.name = k.name`
-	err := s.each(ctx, "read objects", query, []any{app, groups, names}, func(rows pgx.Rows) (err error) {
+	err := s.db.Each(ctx, "read objects", query, []any{app, groups, names}, func(rows pgx.Rows) (err error) {
 		var nth int64
 		st, err := scanState(rows, &nth)
 		if err == nil {
@@ -262,7 +262,7 @@ func (s *Store) List(ctx context.Context, app, group, prefix, after string, limi
 	// Names are ASCII, so those that begin with prefix end before prefix + "\x7f".
 	const query = "SELECT o.name, " + stateColumns + ` FROM object o WHERE o.app = $1 AND o.grp = $2 AND o.name >= $3 AND o.name < $4 AND o.name > $5
 		ORDER BY o.name LIMIT $6`
-	err = s.each(ctx, "list objects", query, []any{app, group, prefix, prefix + "\x7f", after, limit}, func(rows pgx.Rows) error {
+	err = s.db.Each(ctx, "list objects", query, []any{app, group, prefix, prefix + "\x7f", after, limit}, func(rows pgx.Rows) error {
 		var name string
 		st, err := scanState(rows, &name)
 		items = append(items, objectstore.Item{Key: object.Key{Group: group, Object: name}, State: st})
@@ -280,7 +280,7 @@ func (s *Store) News(ctx context.Context, since time.Time, from *objectstore.New
 	const query = `SELECT changed_at, app, grp, name, version, kind <> 0 FROM object
 		WHERE changed_at >= $1 AND (changed_at, app, grp, name) > ($1, $2, $3, $4) ORDER BY changed_at, app, grp, name LIMIT $5`
 	var last int64
-	err = s.each(ctx, "look for changes of objects", query, []any{at, k.app, k.Group, k.Object, limit}, func(rows pgx.Rows) error {
+	err = s.db.Each(ctx, "look for changes of objects", query, []any{at, k.app, k.Group, k.Object, limit}, func(rows pgx.Rows) error {
 		var n objectstore.News
 		var version int64
 		err := rows.Scan(&last, &n.App, &n.Key.Group, &n.Key.Object, &version, &n.Known)
@@ -297,7 +297,7 @@ func (s *Store) News(ctx context.Context, since time.Time, from *objectstore.New
 
 // Stats implements objectstore.Store.
 func (s *Store) Stats(ctx context.Context) (objects, clients int64, err error) {
-	err = s.each(ctx, "count objects", "SELECT (SELECT count(*) FROM object), (SELECT count(*) FROM client)", nil, func(rows pgx.Rows) error {
+	err = s.db.Each(ctx, "count objects", "SELECT (SELECT count(*) FROM object), (SELECT count(*) FROM client)", nil, func(rows pgx.Rows) error {
 		return rows.Scan(&objects, &clients)
 	})
 	return objects, clients, err
