@@ -1,4 +1,4 @@
-// Package segment turns conditions on endpoints into SQL, for stores that keep tags and attributes in tables of these names.
+// Package segment finds the endpoints that meet conditions: it turns these into SQL, for stores that keep tags and attributes in tables of these names.
 // What a condition means is said by audience.Selection.Match.
 package segment
 
@@ -29,6 +29,9 @@ func (c Clause) And(others ...Clause) Clause {
 	}
 	return c
 }
+
+// with are the arguments and more of them, behind.
+func (c Clause) with(more ...any) []any { return append(c.Args[:len(c.Args):len(c.Args)], more...) }
 
 // Compiler turns conditions into SQL for endpoints whose number is the expression Number; those of their own columns
 // are of the table e.

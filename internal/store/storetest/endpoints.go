@@ -48,6 +48,7 @@ func RunEndpoints(t *testing.T, open OpenEndpoints) {
 		"NamesAreLimited":                                namesAreLimited,
 		"EndpointsThatComeAndGoNeitherShiftNorDouble":    enumerationIsStable,
 		"RandomAudiencesAgreeWithTheirMeaning":           audiencesAgree,
+		"MetricsTellHowManyThereAre":                     endpointMetrics,
 		"ARareConditionEndsWithShortPagesNotLongQueries": shortPages,
 	} {
 		t.Run(name, func(t *testing.T) {

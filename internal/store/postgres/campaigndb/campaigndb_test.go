@@ -5,21 +5,21 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"maps"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/jackc/pgx/v5"
-	"github.com/prometheus/client_golang/prometheus"
 	"go.uber.org/goleak"
 
 	"godwit.dev/godwit/internal/audience"
 	"godwit.dev/godwit/internal/campaign"
 	"godwit.dev/godwit/internal/mailbox"
 	"godwit.dev/godwit/internal/push"
+	"godwit.dev/godwit/internal/store/campaignrow"
 	"godwit.dev/godwit/internal/store/postgres/pgdb"
 	"godwit.dev/godwit/internal/store/postgres/pgtest"
+	"godwit.dev/godwit/internal/store/segment"
 	"godwit.dev/godwit/internal/store/storetest"
 )
 
@@ -153,7 +153,7 @@ func TestIndexesAnswerWhatIsAskedOften(t *testing.T) {
 		"next due": {nextDueQuery, "delivery_due", []any{1, 1, 1}},
 		"unknown":  {"SELECT endpoint FROM delivery WHERE campaign = 1 AND outcome = 6 ORDER BY endpoint LIMIT 1", "delivery_unknown", nil},
 		"sending":  {"SELECT d.campaign FROM delivery d JOIN campaign c ON c.num = d.campaign WHERE d.outcome = 1", "delivery_sending", nil},
-		"busy":     {"SELECT num FROM campaign WHERE " + busy, "campaign_state", nil},
+		"busy":     {"SELECT num FROM campaign WHERE " + campaignrow.Busy, "campaign_state", nil},
 	} {
 		if plan := explain(t, s, c.query, c.args...); !strings.Contains(plan, c.index) || strings.Contains(strings.Split(plan, c.index)[0], "Sort") && name != "due" {
 			t.Errorf("%s: %s", name, plan)
@@ -168,16 +168,26 @@ func TestIndexesAnswerWhatIsAskedOften(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		p, err := newPlan(t.Context(), s.db.Pool(), "shop", sel, true)
-		if err != nil {
+		r := pages{Reader: selecting{t.Context(), s.db.Pool()}}
+		if _, _, _, err := segment.Select(&r, dialect, "shop", sel, 0, 10); err != nil {
 			t.Fatal(err)
 		}
-		before, c, end, args := p.page(0, 100, 5000, 10)
-		plan := explain(t, s, numbered(before+c.SQL+end), append(c.Args, args...)...)
+		plan := explain(t, s, numbered(r.query.SQL), r.query.Args...)
 		if driven := plan[strings.Index(plan, "Limit  (cost")+1:]; !strings.Contains(driven, index) {
 			t.Errorf("%s: %s", where, plan)
 		}
 	}
+}
+
+// pages keeps the query of a page instead of running it.
+type pages struct {
+	segment.Reader
+	query segment.Clause
+}
+
+func (p *pages) Endpoints(query segment.Clause) ([]audience.Endpoint, error) {
+	p.query = query
+	return nil, nil
 }
 
 // explain returns how a query is answered if an index can do it.
@@ -253,33 +263,5 @@ func TestAClosedStoreRegistersNobody(t *testing.T) {
 	}
 	if _, err := s.Own(t.Context(), "app"); !errors.Is(err, mailbox.ErrClosed) {
 		t.Errorf("owning says %v", err)
-	}
-}
-
-func TestMetricsTellHowManyEndpointsThereAre(t *testing.T) {
-	s := openAt(t, config(t, nil))
-	for _, app := range []string{"shop", "other"} {
-		done, err := s.Register(t.Context(), app, []audience.Registration{chat(1), chat(2)})
-		if err != nil {
-			t.Fatal(err)
-		}
-		if app == "shop" {
-			if err := s.DisableEndpoint(t.Context(), done[0].Endpoint.Number, "gone"); err != nil {
-				t.Fatal(err)
-			}
-		}
-	}
-	reg := prometheus.NewPedanticRegistry()
-	reg.MustRegister(s.EndpointMetrics())
-	families, err := reg.Gather()
-	if err != nil || len(families) != 1 || families[0].GetName() != "godwit_endpoints" {
-		t.Fatalf("%v, %v", families, err)
-	}
-	got := map[string]float64{}
-	for _, m := range families[0].GetMetric() {
-		got[m.GetLabel()[0].GetValue()+" "+m.GetLabel()[1].GetValue()] = m.GetGauge().GetValue()
-	}
-	if want := map[string]float64{"telegram active": 3, "telegram disabled": 1}; !maps.Equal(got, want) {
-		t.Errorf("figures %v, want %v", got, want)
 	}
 }

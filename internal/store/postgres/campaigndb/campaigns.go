@@ -2,7 +2,6 @@ package campaigndb
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"time"
@@ -12,14 +11,15 @@ import (
 	"godwit.dev/godwit/internal/audience"
 	"godwit.dev/godwit/internal/campaign"
 	"godwit.dev/godwit/internal/push"
+	"godwit.dev/godwit/internal/store/campaignrow"
+	"godwit.dev/godwit/internal/store/endpointrow"
+	"godwit.dev/godwit/internal/store/millis"
 	"godwit.dev/godwit/internal/store/postgres/pgdb"
 )
 
 var _ campaign.Store = (*Store)(nil)
 
-const campaignColumns = `num, id, app, state, detail, spec, channels, send_at, created_at, started_at, finished_at,
-	enumerated, cursor, recall, recall_from`
-
+// scanCampaign reads campaignrow.Columns.
 func scanCampaign(rows pgx.Rows) (*campaign.Campaign, error) {
 	c := &campaign.Campaign{}
 	var spec, channels []byte
@@ -29,19 +29,13 @@ func scanCampaign(rows pgx.Rows) (*campaign.Campaign, error) {
 	if err != nil {
 		return nil, err
 	}
-	c.SendAt, c.CreatedAt, c.StartedAt, c.FinishedAt = fromMillis(sendAt), fromMillis(createdAt), fromMillis(startedAt), fromMillis(finishedAt)
-	if err := json.Unmarshal(spec, &c.Spec); err != nil {
-		return nil, fmt.Errorf("read campaign %s: its row is damaged: %w", c.ID, err)
-	}
-	if err := json.Unmarshal(channels, &c.Channels); err != nil {
-		return nil, fmt.Errorf("read campaign %s: its row is damaged: %w", c.ID, err)
-	}
-	return c, nil
+	c.SendAt, c.CreatedAt, c.StartedAt, c.FinishedAt = millis.Time(sendAt), millis.Time(createdAt), millis.Time(startedAt), millis.Time(finishedAt)
+	return c, campaignrow.ReadJSON(c, spec, channels)
 }
 
 // campaignsWhere reads the campaigns for which a condition holds.
 func campaignsWhere(ctx context.Context, q pgdb.Querier, where string, args ...any) (list []*campaign.Campaign, err error) {
-	err = pgdb.Each(ctx, q, "SELECT "+campaignColumns+" FROM campaign WHERE "+where, args, func(rows pgx.Rows) error {
+	err = pgdb.Each(ctx, q, "SELECT "+campaignrow.Columns+" FROM campaign WHERE "+where, args, func(rows pgx.Rows) error {
 		c, err := scanCampaign(rows)
 		list = append(list, c)
 		return err
@@ -60,12 +54,9 @@ func campaignWhere(ctx context.Context, q pgdb.Querier, where string, args ...an
 	return list[0], nil
 }
 
-// keyLife is how long an idempotency key is remembered.
-const keyLife = 24 * time.Hour
-
 // Insert implements campaign.Book. Of two requests with one key at once the second waits until the first has committed.
 func (s *Store) Insert(ctx context.Context, c *campaign.Campaign, idem string, body [32]byte) (first *campaign.Campaign, err error) {
-	spec, channels, err := campaignJSON(c)
+	spec, channels, err := campaignrow.JSON(c)
 	if err != nil {
 		return nil, fmt.Errorf("store campaign: %w", err)
 	}
@@ -77,11 +68,11 @@ func (s *Store) Insert(ctx context.Context, c *campaign.Campaign, idem string, b
 		}
 		err := tx.QueryRow(ctx, `INSERT INTO campaign(id, app, state, detail, spec, channels, send_at, created_at, started_at, finished_at,
 			enumerated, cursor, recall, recall_from) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, false, 0, 0, '') RETURNING num`,
-			c.ID, c.App, string(c.State), text(c.Detail), spec, channels, millis(c.SendAt), millis(c.CreatedAt), millis(c.StartedAt), millis(c.FinishedAt)).Scan(&c.Num)
+			c.ID, c.App, string(c.State), text(c.Detail), spec, channels, millis.Of(c.SendAt), millis.Of(c.CreatedAt), millis.Of(c.StartedAt), millis.Of(c.FinishedAt)).Scan(&c.Num)
 		if err != nil || idem == "" {
 			return err
 		}
-		_, err = tx.Exec(ctx, "UPDATE campaign_key SET campaign = $3, body = $4, at = $5 WHERE app = $1 AND name = $2", c.App, idem, c.Num, body[:], millis(s.now()))
+		_, err = tx.Exec(ctx, "UPDATE campaign_key SET campaign = $3, body = $4, at = $5 WHERE app = $1 AND name = $2", c.App, idem, c.Num, body[:], millis.Of(s.now()))
 		return err
 	})
 	return first, err
@@ -89,7 +80,7 @@ func (s *Store) Insert(ctx context.Context, c *campaign.Campaign, idem string, b
 
 // madeBefore finds the campaign that an idempotency key made within its life, and locks the key.
 func madeBefore(ctx context.Context, tx pgx.Tx, app, idem string, body [32]byte, now time.Time) (first *campaign.Campaign, err error) {
-	if _, err := tx.Exec(ctx, "DELETE FROM campaign_key WHERE at < $1 AND at > 0", millis(now.Add(-keyLife))); err != nil {
+	if _, err := tx.Exec(ctx, "DELETE FROM campaign_key WHERE at < $1 AND at > 0", millis.Of(now.Add(-campaignrow.KeyLife))); err != nil {
 		return nil, err
 	}
 	var num int64
@@ -108,16 +99,6 @@ func madeBefore(ctx context.Context, tx pgx.Tx, app, idem string, body [32]byte,
 		return nil, nil // deleted since: the key makes another
 	}
 	return first, err
-}
-
-// campaignJSON encodes what is stored as JSON.
-func campaignJSON(c *campaign.Campaign) (spec, channels string, err error) {
-	b, err := json.Marshal(&c.Spec)
-	if err != nil {
-		return "", "", err
-	}
-	list, err := json.Marshal(append([]push.Channel{}, c.Channels...))
-	return string(b), string(list), err
 }
 
 // Get implements campaign.Book.
@@ -146,13 +127,9 @@ func (s *Store) List(ctx context.Context, app string, limit int, cursor int64) (
 	return s.list(ctx, "app = $1 AND num < $2 ORDER BY num DESC LIMIT $3", app, cursor, limit)
 }
 
-// busy is the condition for a campaign with which there is something to do.
-const busy = `(state IN ('scheduled', 'running', 'recalling') OR state = 'cancelled' AND EXISTS (
-	SELECT 1 FROM campaign_count k WHERE k.campaign = num AND k.what = 0 AND k.n > 0))`
-
 // Waiting implements campaign.Queue.
 func (s *Store) Waiting(ctx context.Context) (apps []string, err error) {
-	err = s.db.Each(ctx, "list apps with campaigns", "SELECT app FROM campaign WHERE "+busy+` UNION
+	err = s.db.Each(ctx, "list apps with campaigns", "SELECT app FROM campaign WHERE "+campaignrow.Busy+` UNION
 		SELECT c.app FROM delivery d JOIN campaign c ON c.num = d.campaign WHERE d.outcome = 1`, nil, func(rows pgx.Rows) error {
 		var app string
 		err := rows.Scan(&app)
@@ -164,7 +141,7 @@ func (s *Store) Waiting(ctx context.Context) (apps []string, err error) {
 
 // Busy implements campaign.Book.
 func (s *Store) Busy(ctx context.Context, app string) ([]*campaign.Campaign, error) {
-	return s.list(ctx, "app = $1 AND "+busy+" ORDER BY num", app)
+	return s.list(ctx, "app = $1 AND "+campaignrow.Busy+" ORDER BY num", app)
 }
 
 // Change implements campaign.Book.
@@ -176,13 +153,13 @@ func (s *Store) Change(ctx context.Context, app, id string, change func(*campaig
 		if err := change(c); err != nil {
 			return err
 		}
-		spec, channels, err := campaignJSON(c)
+		spec, channels, err := campaignrow.JSON(c)
 		if err != nil {
 			return err
 		}
 		_, err = tx.Exec(ctx, `UPDATE campaign SET spec = $2, state = $3, detail = $4, channels = $5, send_at = $6, started_at = $7, finished_at = $8, recall = $9,
 			recall_from = $10 WHERE num = $1`,
-			c.Num, spec, string(c.State), text(c.Detail), channels, millis(c.SendAt), millis(c.StartedAt), millis(c.FinishedAt), c.Recall, string(c.RecallFrom))
+			c.Num, spec, string(c.State), text(c.Detail), channels, millis.Of(c.SendAt), millis.Of(c.StartedAt), millis.Of(c.FinishedAt), c.Recall, string(c.RecallFrom))
 		return err
 	})
 	if err != nil {
@@ -202,7 +179,7 @@ func (s *Store) Remove(ctx context.Context, num int64, limit int) (done bool, er
 		if done = gone.RowsAffected() < int64(limit); !done {
 			return nil
 		}
-		for _, table := range []string{"campaign_count WHERE campaign", "campaign_day WHERE campaign", "campaign_key WHERE campaign", "campaign WHERE num"} {
+		for _, table := range campaignrow.OfCampaign() {
 			if _, err := tx.Exec(ctx, "DELETE FROM "+table+" = $1", num); err != nil {
 				return err
 			}
@@ -218,7 +195,7 @@ func (s *Store) Endpoints(ctx context.Context, app string, ids []audience.ID) (l
 	for i := range ids {
 		keys[i] = ids[i][:]
 	}
-	err = s.db.Each(ctx, "read endpoints", "SELECT "+endpointColumns+" FROM endpoint e WHERE e.app = $1 AND e.id = ANY($2)", []any{app, keys}, func(rows pgx.Rows) error {
+	err = s.db.Each(ctx, "read endpoints", "SELECT "+endpointrow.Columns+" FROM endpoint e WHERE e.app = $1 AND e.id = ANY($2)", []any{app, keys}, func(rows pgx.Rows) error {
 		e, err := scanEndpoint(rows)
 		list = append(list, e)
 		return err

@@ -11,18 +11,11 @@ import (
 	"godwit.dev/godwit/internal/audience"
 	"godwit.dev/godwit/internal/campaign"
 	"godwit.dev/godwit/internal/push"
+	"godwit.dev/godwit/internal/store/campaignrow"
+	"godwit.dev/godwit/internal/store/millis"
 	"godwit.dev/godwit/internal/store/postgres/pgdb"
+	"godwit.dev/godwit/internal/store/segment"
 )
-
-// Flags of a delivery's row.
-const (
-	flagUnsure      = 1 << 0 // an earlier attempt may have arrived
-	flagReaction    = 1 << 1 // << campaign.Reaction
-	flagNotRecalled = 1 << 4 // detail says why
-)
-
-// heldDue is the due time of deliveries that wait for a person: later than any time.
-const heldDue = 1 << 60
 
 // Own implements campaign.Queue. An epoch is at least the time in milliseconds: should the database lose its last commits,
 // because another machine takes over as it was a moment ago, the next epoch is above those that were lost.
@@ -56,7 +49,7 @@ const locked = `WITH d AS (SELECT endpoint, channel, outcome, flags FROM deliver
 func (s *Store) Recover(ctx context.Context, app string, epoch int64, limit int, resend []push.Channel, now time.Time) (n int, err error) {
 	again := make([]int16, len(resend))
 	for i, ch := range resend {
-		again[i] = channelCode(ch)
+		again[i] = campaignrow.Channel(ch)
 	}
 	err = s.do(ctx, "recover deliveries", func(ctx context.Context, tx pgx.Tx) error {
 		var is int64
@@ -71,15 +64,15 @@ func (s *Store) Recover(ctx context.Context, app string, epoch int64, limit int,
 		err := pgdb.Each(ctx, tx, `WITH d AS (
 				SELECT d.campaign, d.endpoint FROM delivery d JOIN campaign c ON c.num = d.campaign
 				WHERE d.outcome = 1 AND c.app = $1 AND d.epoch < $2 ORDER BY d.campaign, d.endpoint LIMIT $3 FOR UPDATE OF d)
-			UPDATE delivery u SET outcome = CASE WHEN u.channel = ANY($4::smallint[]) THEN 0 ELSE 6 END, detail = 'the server ended before the answer came',
+			UPDATE delivery u SET outcome = CASE WHEN u.channel = ANY($4::smallint[]) THEN 0 ELSE 6 END, detail = '`+campaignrow.NoAnswer+`',
 				due = $5, attempts = attempts + 1, flags = flags | 1, at = $5
 			FROM d WHERE (u.campaign, u.endpoint) = (d.campaign, d.endpoint) RETURNING u.campaign, u.channel, u.outcome`,
-			[]any{app, epoch, limit, again, millis(now)}, func(rows pgx.Rows) error {
+			[]any{app, epoch, limit, again, millis.Of(now)}, func(rows pgx.Rows) error {
 				var num int64
 				var channel, to int16
 				err := rows.Scan(&num, &channel, &to)
 				n++
-				t.move(num, channel, campaign.Sending, campaign.Outcome(to)) //nolint:gosec // one of two
+				t.Move(num, channel, campaign.Sending, campaign.Outcome(to)) //nolint:gosec // one of two
 				return err
 			})
 		if err != nil {
@@ -103,7 +96,7 @@ func (s *Store) Enumerate(ctx context.Context, epoch, num int64, limit int, due 
 	if err != nil {
 		return 0, false, err
 	}
-	list, next, more, err := selectEndpoints(ctx, s.db.Pool(), from.App, sel, from.Cursor, limit)
+	list, next, more, err := segment.Select(selecting{ctx, s.db.Pool()}, dialect, from.App, sel, from.Cursor, limit)
 	if err != nil {
 		return 0, false, s.db.Known(err)
 	}
@@ -130,8 +123,8 @@ func insertDeliveries(ctx context.Context, tx pgx.Tx, num int64, list []audience
 	numbers, ids, codes, dues := make([]int64, len(list)), make([][]byte, len(list)), make([]int16, len(list)), make([]int64, len(list))
 	for i := range list {
 		e := &list[i]
-		numbers[i], ids[i], codes[i] = e.Number, e.ID[:], channelCode(e.Channel)
-		dues[i] = millis(due(&campaign.Target{Row: e.Number, Channel: e.Channel, Timezone: e.Timezone}))
+		numbers[i], ids[i], codes[i] = e.Number, e.ID[:], campaignrow.Channel(e.Channel)
+		dues[i] = millis.Of(due(&campaign.Target{Row: e.Number, Channel: e.Channel, Timezone: e.Timezone}))
 	}
 	var t tally
 	err = pgdb.Each(ctx, tx, `INSERT INTO delivery(campaign, endpoint, endpoint_id, channel, outcome, due, attempts, flags, epoch, first_at, at, external, detail)
@@ -139,7 +132,7 @@ func insertDeliveries(ctx context.Context, tx pgx.Tx, num int64, list []audience
 		ON CONFLICT DO NOTHING RETURNING channel`, []any{num, numbers, ids, codes, dues}, func(rows pgx.Rows) error {
 		var channel int16
 		err := rows.Scan(&channel)
-		t.add(num, channel, int16(campaign.Pending), 1)
+		t.Add(num, channel, int16(campaign.Pending), 1)
 		n++
 		return err
 	})
@@ -165,23 +158,13 @@ func scanTarget(rows pgx.Rows) (t campaign.Target, err error) {
 		return t, err
 	}
 	copy(t.EndpointID[:], id)
-	t.Channel, t.Outcome, t.Unsure = channelOf(channel), campaign.Outcome(outcome), flags&flagUnsure != 0 //nolint:gosec // written by us
-	t.Due, t.First, t.At = fromMillis(due), fromMillis(first), fromMillis(at)
-	switch {
-	case t.Left:
+	t.Channel, t.Outcome, t.Unsure = campaignrow.ChannelOf(channel), campaign.Outcome(outcome), flags&campaignrow.Unsure != 0 //nolint:gosec // written by us
+	t.Due, t.First, t.At = millis.Time(due), millis.Time(first), millis.Time(at)
+	if t.Left {
 		return t, nil
-	case active:
-		t.Disabled = ""
-	case t.Disabled == "":
-		t.Disabled = "no reason was given"
 	}
 	t.Address = json.RawMessage(address)
-	if string(attributes) != "{}" {
-		if err := json.Unmarshal(attributes, &t.Attributes); err != nil {
-			return t, fmt.Errorf("read endpoint %s: its row is damaged: %w", t.EndpointID, err)
-		}
-	}
-	return t, nil
+	return t, campaignrow.TargetOf(&t, active, string(attributes))
 }
 
 // The queries that look for work. Each is answered by one of delivery's partial indexes, in its order.
@@ -204,15 +187,15 @@ func (s *Store) targets(ctx context.Context, query string, args ...any) (list []
 
 // Due implements campaign.Queue.
 func (s *Store) Due(ctx context.Context, num int64, ch push.Channel, now time.Time, limit int) ([]campaign.Target, error) {
-	return s.targets(ctx, dueQuery, num, channelCode(ch), millis(now), limit)
+	return s.targets(ctx, dueQuery, num, campaignrow.Channel(ch), millis.Of(now), limit)
 }
 
 // NextDue implements campaign.Queue.
 func (s *Store) NextDue(ctx context.Context, num int64, ch push.Channel) (at time.Time, ok bool, err error) {
-	err = s.db.Each(ctx, "read deliveries", nextDueQuery, []any{num, channelCode(ch), heldDue}, func(rows pgx.Rows) error {
+	err = s.db.Each(ctx, "read deliveries", nextDueQuery, []any{num, campaignrow.Channel(ch), campaignrow.Held}, func(rows pgx.Rows) error {
 		var due int64
 		err := rows.Scan(&due)
-		at, ok = fromMillis(due), true
+		at, ok = millis.Time(due), true
 		return err
 	})
 	return at, ok, err
@@ -263,7 +246,7 @@ func (s *Store) claim(ctx context.Context, epoch, num int64, targets []campaign.
 		marked := make(map[int64]campaign.Outcome, len(rows)) // and what they were
 		query := fmt.Sprintf(locked, which) + `UPDATE delivery u SET outcome = 1, epoch = $3, at = $4, first_at = CASE u.first_at WHEN 0 THEN $4 ELSE u.first_at END
 			FROM d WHERE u.campaign = $1 AND u.endpoint = d.endpoint RETURNING u.endpoint, d.outcome`
-		err = pgdb.Each(ctx, tx, query, []any{num, rows, epoch, millis(now)}, func(rows pgx.Rows) error {
+		err = pgdb.Each(ctx, tx, query, []any{num, rows, epoch, millis.Of(now)}, func(rows pgx.Rows) error {
 			var row int64
 			var was int16
 			err := rows.Scan(&row, &was)
@@ -281,7 +264,7 @@ func (s *Store) claim(ctx context.Context, epoch, num int64, targets []campaign.
 				continue
 			}
 			claimed = append(claimed, d)
-			t.move(num, channelCode(d.Channel), was, campaign.Sending)
+			t.Move(num, campaignrow.Channel(d.Channel), was, campaign.Sending)
 		}
 		return t.write(ctx, tx, now)
 	})

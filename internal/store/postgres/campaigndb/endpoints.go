@@ -9,15 +9,16 @@ import (
 
 	"godwit.dev/godwit/internal/audience"
 	"godwit.dev/godwit/internal/push"
+	"godwit.dev/godwit/internal/store/endpointrow"
+	"godwit.dev/godwit/internal/store/millis"
 	"godwit.dev/godwit/internal/store/postgres/pgdb"
+	"godwit.dev/godwit/internal/store/segment"
 )
 
-// endpointColumns are what scanEndpoint reads, of a table called e.
-const endpointColumns = `e.number, e.app, e.id, e.channel, e.recipient, e.address, e.tags, e.attributes, e.locale, e.timezone,
-	e.active, e.disabled_reason, e.created_at, e.updated_at, e.last_seen_at, e.token`
-
+// scanEndpoint reads endpointrow.Columns.
 func scanEndpoint(rows pgx.Rows) (e audience.Endpoint, err error) {
-	var id, address, tags, attributes, token []byte
+	var id, address, token []byte
+	var tags, attributes string
 	var active bool
 	var createdAt, updatedAt, seenAt int64
 	err = rows.Scan(&e.Number, &e.App, &id, &e.Channel, &e.Recipient, &address, &tags, &attributes, &e.Locale, &e.Timezone,
@@ -27,26 +28,14 @@ func scanEndpoint(rows pgx.Rows) (e audience.Endpoint, err error) {
 	}
 	copy(e.ID[:], id)
 	copy(e.Token[:], token)
-	e.Address, e.Status = json.RawMessage(address), audience.Disabled
-	if active {
-		e.Status = audience.Active
-	}
-	e.CreatedAt, e.UpdatedAt, e.LastSeenAt = fromMillis(createdAt), fromMillis(updatedAt), fromMillis(seenAt)
-	if string(tags) != "[]" {
-		err = json.Unmarshal(tags, &e.Tags)
-	}
-	if string(attributes) != "{}" && err == nil {
-		err = json.Unmarshal(attributes, &e.Attributes)
-	}
-	if err != nil {
-		return e, fmt.Errorf("read endpoint %s: its row is damaged: %w", e.ID, err)
-	}
-	return e, nil
+	e.Address, e.Status = json.RawMessage(address), endpointrow.StatusOf(active)
+	e.CreatedAt, e.UpdatedAt, e.LastSeenAt = millis.Time(createdAt), millis.Time(updatedAt), millis.Time(seenAt)
+	return e, endpointrow.ReadJSON(&e, tags, attributes)
 }
 
 // endpointsWhere reads the endpoints for which a condition holds.
 func endpointsWhere(ctx context.Context, q pgdb.Querier, where string, args ...any) (list []audience.Endpoint, err error) {
-	err = pgdb.Each(ctx, q, "SELECT "+endpointColumns+" FROM endpoint e WHERE "+where, args, func(rows pgx.Rows) error {
+	err = pgdb.Each(ctx, q, "SELECT "+endpointrow.Columns+" FROM endpoint e WHERE "+where, args, func(rows pgx.Rows) error {
 		e, err := scanEndpoint(rows)
 		list = append(list, e)
 		return err
@@ -77,48 +66,27 @@ func (s *Store) EndpointAt(ctx context.Context, app string, ch push.Channel, add
 	return s.endpoint(ctx, "read endpoint by its address", "e.app = $1 AND e.address_key = $2", app, key[:])
 }
 
-// maxOfRecipient bounds how many endpoints of one recipient are shown: people have a few devices.
-const maxOfRecipient = 1000
-
 const ofRecipient = "e.app = $1 AND e.recipient = $2 AND e.recipient <> '' ORDER BY e.number LIMIT $3"
 
 // EndpointsOf implements endpoint.Store.
 func (s *Store) EndpointsOf(ctx context.Context, app, recipient string) ([]audience.Endpoint, error) {
-	list, err := endpointsWhere(ctx, s.db.Pool(), ofRecipient, app, recipient, maxOfRecipient)
+	list, err := endpointsWhere(ctx, s.db.Pool(), ofRecipient, app, recipient, endpointrow.MaxOfRecipient)
 	if err != nil {
 		return nil, fmt.Errorf("read endpoints of %s: %w", recipient, s.db.Known(err))
 	}
 	return list, nil
 }
 
-// Endpoints of any status are looked through one by one, since only active ones can be found by tags and attributes.
-const (
-	listWindow = 500    // read at once
-	listMost   = 20_000 // looked through for one page, which may then be short
-)
-
 // ListEndpoints implements endpoint.Store.
 func (s *Store) ListEndpoints(ctx context.Context, app string, status audience.Status, sel *audience.Selection, after int64, limit int) (list []audience.Endpoint, next int64, more bool, err error) {
 	if status == audience.Active {
 		return s.SelectEndpoints(ctx, app, sel, after, limit)
 	}
-	next, more = after, true
-	for looked := 0; more && len(list) < limit && looked < listMost; looked += listWindow {
-		window, err := endpointsAfter(ctx, s.db.Pool(), app, status, next, listWindow)
-		if err != nil {
-			return nil, after, false, fmt.Errorf("list endpoints: %w", s.db.Known(err))
-		}
-		more = len(window) == listWindow
-		for i := range window {
-			if len(list) == limit {
-				more = true
-				break
-			}
-			next = window[i].Number
-			if sel.Match(&window[i]) {
-				list = append(list, window[i])
-			}
-		}
+	list, next, more, err = segment.Look(sel, after, limit, func(after int64, limit int) ([]audience.Endpoint, error) {
+		return endpointsAfter(ctx, s.db.Pool(), app, status, after, limit)
+	})
+	if err != nil {
+		return nil, after, false, fmt.Errorf("list endpoints: %w", s.db.Known(err))
 	}
 	return list, next, more, nil
 }

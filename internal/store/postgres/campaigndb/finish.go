@@ -9,6 +9,8 @@ import (
 
 	"godwit.dev/godwit/internal/audience"
 	"godwit.dev/godwit/internal/campaign"
+	"godwit.dev/godwit/internal/store/campaignrow"
+	"godwit.dev/godwit/internal/store/millis"
 	"godwit.dev/godwit/internal/store/postgres/pgdb"
 )
 
@@ -54,13 +56,13 @@ func finish(ctx context.Context, tx pgx.Tx, epoch, num int64, results []campaign
 	for i := range results {
 		r := &results[i]
 		byRow[r.Row] = r
-		rows[i], outcomes[i], dues[i], attempts[i] = r.Row, int16(r.Outcome), millis(r.Due), int32(r.Attempts) //nolint:gosec // a few tries
+		rows[i], outcomes[i], dues[i], attempts[i] = r.Row, int16(r.Outcome), millis.Of(r.Due), int32(r.Attempts) //nolint:gosec // a few tries
 		externals[i], details[i] = text(r.External), text(r.Detail)
 		if r.Held {
-			dues[i] = heldDue
+			dues[i] = campaignrow.Held
 		}
 		if r.Unsure {
-			flags[i] = flagUnsure
+			flags[i] = campaignrow.Unsure
 		}
 	}
 	var t tally
@@ -70,14 +72,14 @@ func finish(ctx context.Context, tx pgx.Tx, epoch, num int64, results []campaign
 		FROM d JOIN unnest($2::bigint[], $5::smallint[], $6::bigint[], $7::integer[], $8::integer[], $9::text[], $10::text[])
 			AS r(endpoint, outcome, due, attempts, flags, external, detail) ON r.endpoint = d.endpoint
 		WHERE u.campaign = $1 AND u.endpoint = d.endpoint RETURNING u.endpoint, u.channel, d.outcome`
-	err := pgdb.Each(ctx, tx, query, []any{num, rows, epoch, millis(now), outcomes, dues, attempts, flags, externals, details}, func(rows pgx.Rows) error {
+	err := pgdb.Each(ctx, tx, query, []any{num, rows, epoch, millis.Of(now), outcomes, dues, attempts, flags, externals, details}, func(rows pgx.Rows) error {
 		var row int64
 		var channel, was int16
 		if err := rows.Scan(&row, &channel, &was); err != nil {
 			return err
 		}
 		r := byRow[row]
-		t.move(num, channel, campaign.Outcome(was), r.Outcome) //nolint:gosec // written by us
+		t.Move(num, channel, campaign.Outcome(was), r.Outcome) //nolint:gosec // written by us
 		if r.Disable != "" || r.Address != nil {
 			changed = append(changed, r)
 		}
@@ -129,15 +131,15 @@ func follow(ctx context.Context, tx pgx.Tx, num int64, changed []*campaign.Resul
 // not known to have been suppressed.
 func (s *Store) Sweep(ctx context.Context, num int64, sw campaign.Sweep, limit int, now time.Time) (n int, err error) {
 	query := `WITH d AS (SELECT endpoint FROM delivery WHERE campaign = $1 AND outcome = ` + fmt.Sprint(int(sw.From)) // its text: for the outcome's own index
-	args := []any{num, limit, int16(sw.To), millis(sw.Due), text(sw.Detail), millis(now)}
+	args := []any{num, limit, int16(sw.To), millis.Of(sw.Due), text(sw.Detail), millis.Of(now)}
 	if sw.Held {
-		query += " AND channel = ANY('{1,2,3,4,5,6}') AND due = $7" // all channelCodes: so that due can be looked up
-		args = append(args, heldDue)
+		query += " AND channel IN (" + campaignrow.AllChannels + ") AND due = $7" // so that due can be looked up
+		args = append(args, campaignrow.Held)
 	}
 	// Only what becomes pending is not called unknown.
 	query += ` ORDER BY endpoint LIMIT $2 FOR UPDATE)
 		UPDATE delivery u SET due = $4, at = $6, outcome = CASE WHEN u.flags & 1 = 1 AND $3 <> 0 THEN 6 ELSE $3 END,
-			detail = CASE WHEN u.flags & 1 = 1 AND $3 <> 0 THEN 'an earlier attempt may have arrived; then: ' || $5 ELSE $5 END
+			detail = CASE WHEN u.flags & 1 = 1 AND $3 <> 0 THEN '` + campaignrow.MayHaveCome + `' || $5 ELSE $5 END
 		FROM d WHERE u.campaign = $1 AND u.endpoint = d.endpoint RETURNING u.channel, u.outcome`
 	err = s.do(ctx, "change deliveries", func(ctx context.Context, tx pgx.Tx) error {
 		n = 0
@@ -145,7 +147,7 @@ func (s *Store) Sweep(ctx context.Context, num int64, sw campaign.Sweep, limit i
 		err := pgdb.Each(ctx, tx, query, args, func(rows pgx.Rows) error {
 			var channel, to int16
 			err := rows.Scan(&channel, &to)
-			t.move(num, channel, sw.From, campaign.Outcome(to)) //nolint:gosec // written by us
+			t.Move(num, channel, sw.From, campaign.Outcome(to)) //nolint:gosec // written by us
 			n++
 			return err
 		})

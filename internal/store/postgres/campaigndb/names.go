@@ -2,20 +2,19 @@ package campaigndb
 
 import (
 	"context"
-	"fmt"
-	"time"
 
 	"github.com/jackc/pgx/v5"
 
 	"godwit.dev/godwit/internal/audience"
-	"godwit.dev/godwit/internal/notification"
+	"godwit.dev/godwit/internal/store/endpointrow"
+	"godwit.dev/godwit/internal/store/millis"
 	"godwit.dev/godwit/internal/store/postgres/pgdb"
 )
 
 // nameTable is one of the two tables of names.
 type nameTable struct {
-	field, what, table, used string
-	most                     int64
+	*endpointrow.Names
+	used string
 }
 
 const (
@@ -24,11 +23,10 @@ const (
 )
 
 var nameTables = [2]nameTable{
-	tagNames: {"tags", "tags", "tag_name", "EXISTS (SELECT 1 FROM endpoint_tag t WHERE t.tag = n.id)", audience.MaxTagNames},
+	tagNames: {&endpointrow.Tags, "EXISTS (SELECT 1 FROM endpoint_tag t WHERE t.tag = n.id)"},
 	attributeNames: {
-		"attributes", "names of attributes", "attribute_name",
+		&endpointrow.Attributes,
 		"(EXISTS (SELECT 1 FROM attribute_text t WHERE t.name = n.id) OR EXISTS (SELECT 1 FROM attribute_number t WHERE t.name = n.id))",
-		audience.MaxAttributeNames,
 	},
 }
 
@@ -39,12 +37,6 @@ type nameSet struct {
 	count   int64            // how many there are
 	counted bool
 }
-
-// tooManyNames says that an app has as many different names as it may.
-type tooManyNames struct{ field error }
-
-func (e *tooManyNames) Error() string { return e.field.Error() }
-func (e *tooManyNames) Unwrap() error { return e.field }
 
 // namesOfEndpoint are those by which an endpoint is found; a disabled one is not.
 func namesOfEndpoint(e *audience.Endpoint) (names [2][]string) {
@@ -87,7 +79,7 @@ func (w *writer) loadNames(ctx context.Context, names [2][]string) error {
 		if len(missing) == 0 {
 			continue
 		}
-		err := pgdb.Each(ctx, w.tx, "SELECT id, name FROM "+nameTables[i].table+" WHERE app = $1 AND name = ANY($2)", []any{w.app, missing}, set.read)
+		err := pgdb.Each(ctx, w.tx, "SELECT id, name FROM "+nameTables[i].Table+" WHERE app = $1 AND name = ANY($2)", []any{w.app, missing}, set.read)
 		if err != nil {
 			return err
 		}
@@ -103,7 +95,7 @@ func (set *nameSet) read(rows pgx.Rows) error {
 	return err
 }
 
-// takeNames sees to it that the names of an endpoint as it is to be exist once it is written. A *tooManyNames: the app has
+// takeNames sees to it that the names of an endpoint as it is to be exist once it is written. A *endpointrow.TooManyNames: the app has
 // as many as it may.
 func (w *writer) takeNames(ctx context.Context, e *audience.Endpoint) error {
 	names := namesOfEndpoint(e)
@@ -112,7 +104,7 @@ func (w *writer) takeNames(ctx context.Context, e *audience.Endpoint) error {
 	}
 	for i := range names {
 		err := w.takeFrom(ctx, i, names[i])
-		if _, many := err.(*tooManyNames); many && w.sweeps && w.now.Sub(w.sweptAt) >= sweepEvery { //nolint:errorlint // it is made here
+		if _, many := err.(*endpointrow.TooManyNames); many && w.sweeps && w.now.Sub(w.sweptAt) >= endpointrow.SweepEvery { //nolint:errorlint // it is made here
 			if err := w.sweep(ctx, i); err != nil {
 				return err
 			}
@@ -138,20 +130,14 @@ func (w *writer) takeFrom(ctx context.Context, i int, names []string) error {
 		return nil
 	}
 	if !set.counted {
-		if _, err := one(ctx, w.tx, "SELECT count(*) FROM "+table.table+" WHERE app = $1", []any{w.app}, &set.count); err != nil {
+		if _, err := one(ctx, w.tx, "SELECT count(*) FROM "+table.Table+" WHERE app = $1", []any{w.app}, &set.count); err != nil {
 			return err
 		}
 		set.counted = true
 	}
-	most := table.most
-	if w.untrusted {
-		most /= 2 // strangers' names leave room for the back end's own
-	}
 	n := set.count + int64(len(set.fresh))
-	if room := most - n; int64(len(missing)) > room {
-		return &tooManyNames{&notification.FieldError{
-			Field: table.field, Problem: fmt.Sprintf("%q would be one too many: the app has %d different %s", missing[max(room, 0)], n+max(room, 0), table.what),
-		}}
+	if room := table.Most(!w.untrusted) - n; int64(len(missing)) > room {
+		return table.TooMany(missing[max(room, 0)], n+max(room, 0))
 	}
 	for _, name := range missing {
 		set.fresh[name] = true
@@ -159,19 +145,16 @@ func (w *writer) takeFrom(ctx context.Context, i int, names []string) error {
 	return nil
 }
 
-// sweepEvery bounds how often names are swept: it looks at all of an app's.
-const sweepEvery = time.Minute
-
 // sweep deletes the names that no active endpoint has; who has one only while disabled makes it anew when it wakes.
 func (w *writer) sweep(ctx context.Context, i int) error {
 	if err := w.flush(ctx); err != nil { // what it has written has the names that it needs
 		return err
 	}
 	w.sweptAt, w.names = w.now, [2]nameSet{}
-	if _, err := w.tx.Exec(ctx, "UPDATE endpoint_app SET swept_at = $2 WHERE app = $1", w.app, millis(w.now)); err != nil {
+	if _, err := w.tx.Exec(ctx, "UPDATE endpoint_app SET swept_at = $2 WHERE app = $1", w.app, millis.Of(w.now)); err != nil {
 		return err
 	}
-	_, err := w.tx.Exec(ctx, "DELETE FROM "+nameTables[i].table+" n WHERE n.app = $1 AND NOT "+nameTables[i].used, w.app)
+	_, err := w.tx.Exec(ctx, "DELETE FROM "+nameTables[i].Table+" n WHERE n.app = $1 AND NOT "+nameTables[i].used, w.app)
 	return err
 }
 
@@ -186,7 +169,7 @@ func (w *writer) addNames(ctx context.Context) error {
 		for name := range set.fresh {
 			names = append(names, name)
 		}
-		err := pgdb.Each(ctx, w.tx, "INSERT INTO "+nameTables[i].table+"(app, name) SELECT $1, unnest($2::text[]) RETURNING id, name", []any{w.app, names}, set.read)
+		err := pgdb.Each(ctx, w.tx, "INSERT INTO "+nameTables[i].Table+"(app, name) SELECT $1, unnest($2::text[]) RETURNING id, name", []any{w.app, names}, set.read)
 		if err != nil {
 			return err
 		}

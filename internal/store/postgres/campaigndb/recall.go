@@ -7,6 +7,8 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"godwit.dev/godwit/internal/campaign"
+	"godwit.dev/godwit/internal/store/campaignrow"
+	"godwit.dev/godwit/internal/store/millis"
 	"godwit.dev/godwit/internal/store/postgres/pgdb"
 )
 
@@ -43,7 +45,7 @@ func (s *Store) FinishRecall(ctx context.Context, epoch, num int64, results []ca
 			return err
 		}
 		var t tally
-		err := pgdb.Each(ctx, tx, query, []any{num, rows, millis(now), done, details}, func(rows pgx.Rows) error {
+		err := pgdb.Each(ctx, tx, query, []any{num, rows, millis.Of(now), done, details}, func(rows pgx.Rows) error {
 			var channel, was int16
 			var refused, done bool
 			if err := rows.Scan(&channel, &was, &refused, &done); err != nil {
@@ -51,12 +53,12 @@ func (s *Store) FinishRecall(ctx context.Context, epoch, num int64, results []ca
 			}
 			switch {
 			case done:
-				t.move(num, channel, campaign.Outcome(was), campaign.TakenBack) //nolint:gosec // written by us
+				t.Move(num, channel, campaign.Outcome(was), campaign.TakenBack) //nolint:gosec // written by us
 				if refused {
-					t.add(num, channel, countNotRecalled, -1)
+					t.Add(num, channel, campaignrow.Unrecalled, -1)
 				}
 			case !refused:
-				t.add(num, channel, countNotRecalled, 1)
+				t.Add(num, channel, campaignrow.Unrecalled, 1)
 			}
 			return nil
 		})

@@ -8,6 +8,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"godwit.dev/godwit/internal/audience"
+	"godwit.dev/godwit/internal/store/endpointrow"
 )
 
 // write runs f with the app's endpoints locked, and writes what it has changed.
@@ -127,7 +128,7 @@ func (s *Store) EraseRecipient(ctx context.Context, app, recipient string) (n in
 	for {
 		found := 0
 		err := s.write(ctx, "erase endpoints of "+recipient, app, func(ctx context.Context, w *writer) error {
-			if err := w.load(ctx, ofRecipient, app, recipient, maxOfRecipient); err != nil {
+			if err := w.load(ctx, ofRecipient, app, recipient, endpointrow.MaxOfRecipient); err != nil {
 				return err
 			}
 			found = len(w.all)
@@ -196,7 +197,7 @@ func (w *writer) move(ctx context.Context, number int64, address json.RawMessage
 	e.Address, e.UpdatedAt = address, w.now
 	err := w.update(ctx, r, e)
 	if isTaken(err) {
-		return w.disable(ctx, number, "moved to the address of another endpoint")
+		return w.disable(ctx, number, endpointrow.MovedOntoAnother)
 	}
 	return err
 }

@@ -2,13 +2,14 @@ package campaigndb
 
 import (
 	"context"
-	"crypto/rand"
 	"time"
 
 	"github.com/jackc/pgx/v5"
 
 	"godwit.dev/godwit/internal/audience"
 	"godwit.dev/godwit/internal/campaign"
+	"godwit.dev/godwit/internal/store/campaignrow"
+	"godwit.dev/godwit/internal/store/millis"
 )
 
 // Deliveries implements campaign.Reports.
@@ -42,40 +43,26 @@ func scanDelivery(rows pgx.Rows) (d campaign.Delivery, err error) {
 		return d, err
 	}
 	copy(id[:], key)
-	d.Endpoint, d.Channel, d.Outcome, d.At = id.String(), channelOf(channel), campaign.Outcome(outcome), fromMillis(at) //nolint:gosec // written by us
-	d.Unsure = flags&flagUnsure != 0
-	d.Shown, d.Clicked, d.Dismissed = flags&reactionFlag(campaign.Shown) != 0, flags&reactionFlag(campaign.Clicked) != 0, flags&reactionFlag(campaign.Dismissed) != 0
-	if d.Outcome == campaign.Pending {
-		if d.Held = due == heldDue; !d.Held {
-			d.Due = fromMillis(due)
-		}
-	}
-	if flags&flagNotRecalled != 0 {
-		d.Recall, d.Detail = d.Detail, ""
-	}
+	d.Endpoint, d.Channel, d.Outcome, d.At = id.String(), campaignrow.ChannelOf(channel), campaign.Outcome(outcome), millis.Time(at) //nolint:gosec // written by us
+	campaignrow.Delivery(&d, flags, due)
 	return d, nil
 }
-
-func reactionFlag(r campaign.Reaction) int32 { return flagReaction << r }
 
 // Track implements campaign.Tracks.
 func (s *Store) Track(ctx context.Context, num, row int64, what campaign.Reaction, now time.Time) (first bool, err error) {
 	err = s.do(ctx, "note that a message was "+what.String(), func(ctx context.Context, tx pgx.Tx) error {
 		var channel int16
 		first, err = one(ctx, tx, "UPDATE delivery SET flags = flags | $3 WHERE campaign = $1 AND endpoint = $2 AND flags & $3 = 0 RETURNING channel",
-			[]any{num, row, reactionFlag(what)}, &channel)
+			[]any{num, row, campaignrow.Reaction(what)}, &channel)
 		if err != nil || !first {
 			return err
 		}
 		var t tally
-		t.add(num, channel, countReaction+int16(what), 1)
+		t.Add(num, channel, campaignrow.Reactions+int16(what), 1)
 		return t.write(ctx, tx, now)
 	})
 	return first && err == nil, err
 }
-
-// trackKeyBytes is the size of an app's tracking secret.
-const trackKeyBytes = 32
 
 // TrackKey implements campaign.Tracks.
 func (s *Store) TrackKey(ctx context.Context, app string) (secret []byte, err error) {
@@ -84,9 +71,7 @@ func (s *Store) TrackKey(ctx context.Context, app string) (secret []byte, err er
 		if found, err := one(ctx, tx, query, []any{app}, &secret); err != nil || found {
 			return err
 		}
-		fresh := make([]byte, trackKeyBytes)
-		_, _ = rand.Read(fresh) // never fails
-		if _, err := tx.Exec(ctx, "INSERT INTO track_key(app, secret) VALUES ($1, $2) ON CONFLICT DO NOTHING", app, fresh); err != nil {
+		if _, err := tx.Exec(ctx, "INSERT INTO track_key(app, secret) VALUES ($1, $2) ON CONFLICT DO NOTHING", app, campaignrow.NewTrackKey()); err != nil {
 			return err
 		}
 		_, err := one(ctx, tx, query, []any{app}, &secret) // another node's, if that came first

@@ -2,13 +2,13 @@ package campaigndb
 
 import (
 	"context"
-	"encoding/json"
-	"fmt"
 	"slices"
 
 	"github.com/jackc/pgx/v5"
 
 	"godwit.dev/godwit/internal/audience"
+	"godwit.dev/godwit/internal/store/endpointrow"
+	"godwit.dev/godwit/internal/store/millis"
 	"godwit.dev/godwit/internal/store/postgres/pgdb"
 )
 
@@ -23,16 +23,9 @@ type columns struct {
 }
 
 func (c *columns) add(w *writer, e *audience.Endpoint) error {
-	tags, attributes := []byte("[]"), []byte("{}")
-	var err error
-	if len(e.Tags) > 0 {
-		tags, err = json.Marshal(e.Tags)
-	}
-	if len(e.Attributes) > 0 && err == nil {
-		attributes, err = json.Marshal(e.Attributes)
-	}
+	tags, attributes, err := endpointrow.JSON(e)
 	if err != nil {
-		return fmt.Errorf("encode endpoint %s: %w", e.ID, err)
+		return err
 	}
 	var token []byte
 	if e.Token != (audience.TokenHash{}) {
@@ -41,10 +34,10 @@ func (c *columns) add(w *writer, e *audience.Endpoint) error {
 	key := w.key(e)
 	c.numbers, c.ids, c.keys, c.tokens = append(c.numbers, e.Number), append(c.ids, slices.Clone(e.ID[:])), append(c.keys, key[:]), append(c.tokens, token)
 	c.channels, c.recipients, c.addresses = append(c.channels, string(e.Channel)), append(c.recipients, e.Recipient), append(c.addresses, string(e.Address))
-	c.tags, c.attributes = append(c.tags, string(tags)), append(c.attributes, string(attributes))
+	c.tags, c.attributes = append(c.tags, tags), append(c.attributes, attributes)
 	c.locales, c.timezones, c.reasons = append(c.locales, e.Locale), append(c.timezones, e.Timezone), append(c.reasons, e.DisabledReason)
 	c.actives = append(c.actives, e.Status == audience.Active)
-	c.createdAt, c.updatedAt, c.seenAt = append(c.createdAt, millis(e.CreatedAt)), append(c.updatedAt, millis(e.UpdatedAt)), append(c.seenAt, millis(e.LastSeenAt))
+	c.createdAt, c.updatedAt, c.seenAt = append(c.createdAt, millis.Of(e.CreatedAt)), append(c.updatedAt, millis.Of(e.UpdatedAt)), append(c.seenAt, millis.Of(e.LastSeenAt))
 	return nil
 }
 

@@ -10,6 +10,8 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"godwit.dev/godwit/internal/audience"
+	"godwit.dev/godwit/internal/store/endpointrow"
+	"godwit.dev/godwit/internal/store/millis"
 )
 
 // writer changes endpoints of one app inside a transaction: they are read together, changed here one after the other, and
@@ -54,7 +56,7 @@ func beginWrites(ctx context.Context, tx pgx.Tx, app string, now time.Time) (*wr
 		return nil, err
 	}
 	return &writer{
-		tx: tx, app: app, now: now, sweptAt: fromMillis(sweptAt),
+		tx: tx, app: app, now: now, sweptAt: millis.Time(sweptAt),
 		byKey: make(map[addressKey]*record), known: make(map[addressKey]bool), freed: make(map[addressKey]bool),
 	}, nil
 }
@@ -129,7 +131,7 @@ func (w *writer) find(is func(*record) bool) *record {
 
 // refused reports whether an error says that an endpoint cannot be as it was asked for.
 func refused(err error) bool {
-	return isTaken(err) || errors.As(err, new(*tooManyNames))
+	return isTaken(err) || errors.As(err, new(*endpointrow.TooManyNames))
 }
 
 func isTaken(err error) bool { return errors.Is(err, audience.ErrTaken) }

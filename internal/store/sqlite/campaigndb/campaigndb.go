@@ -124,20 +124,6 @@ func known(err error) error {
 	return err
 }
 
-func millis(t time.Time) int64 {
-	if t.IsZero() {
-		return 0
-	}
-	return t.UnixMilli()
-}
-
-func fromMillis(ms int64) time.Time {
-	if ms == 0 {
-		return time.Time{}
-	}
-	return time.UnixMilli(ms).UTC()
-}
-
 // countAll counts endpoints: how many there ever were, and how many there are.
 func countAll(c *sqlite.Conn) (t sqlitedb.Tally, err error) {
 	const q = "SELECT coalesce((SELECT seq FROM sqlite_sequence WHERE name = 'endpoint'), 0), (SELECT coalesce(sum(n), 0) FROM endpoint_count)"

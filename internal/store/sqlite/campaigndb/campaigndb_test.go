@@ -4,17 +4,16 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"maps"
 	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
 	"zombiezen.com/go/sqlite"
 
 	"godwit.dev/godwit/internal/audience"
 	"godwit.dev/godwit/internal/push"
+	"godwit.dev/godwit/internal/store/segment"
 	"godwit.dev/godwit/internal/store/sqlite/sqlitedb"
 	"godwit.dev/godwit/internal/store/storetest"
 )
@@ -86,6 +85,17 @@ func TestPagesWalkAlongAnIndex(t *testing.T) {
 	}
 }
 
+// pages keeps the query of a page instead of running it.
+type pages struct {
+	segment.Reader
+	query segment.Clause
+}
+
+func (p *pages) Endpoints(query segment.Clause) ([]audience.Endpoint, error) {
+	p.query = query
+	return nil, nil
+}
+
 // explain returns how the first page of an audience is read.
 func explain(t *testing.T, s *Store, where string) string {
 	t.Helper()
@@ -95,12 +105,11 @@ func explain(t *testing.T, s *Store, where string) string {
 	}
 	var steps []string
 	err = s.db.Read(t.Context(), func(c *sqlite.Conn) error {
-		p, err := newPlan(c, "shop", sel, true)
-		if err != nil {
+		r := pages{Reader: selecting{c}}
+		if _, _, _, err := segment.Select(&r, dialect, "shop", sel, 0, 10); err != nil {
 			return err
 		}
-		query, args := p.page(0, 100, 10)
-		return sqlitedb.EachOnce(c, "EXPLAIN QUERY PLAN "+query, args, func(row *sqlite.Stmt) error {
+		return sqlitedb.EachOnce(c, "EXPLAIN QUERY PLAN "+r.query.SQL, r.query.Args, func(row *sqlite.Stmt) error {
 			steps = append(steps, row.ColumnText(3))
 			return nil
 		})
@@ -109,32 +118,4 @@ func explain(t *testing.T, s *Store, where string) string {
 		t.Fatal(err)
 	}
 	return strings.Join(steps, "; ")
-}
-
-func TestMetricsTellHowManyEndpointsThereAre(t *testing.T) {
-	s := open(t)
-	for _, app := range []string{"shop", "other"} {
-		done, err := s.Register(t.Context(), app, []audience.Registration{registration(t, 1), registration(t, 2)})
-		if err != nil {
-			t.Fatal(err)
-		}
-		if app == "shop" {
-			if err := s.DisableEndpoint(t.Context(), done[0].Endpoint.Number, "gone"); err != nil {
-				t.Fatal(err)
-			}
-		}
-	}
-	reg := prometheus.NewPedanticRegistry()
-	reg.MustRegister(s.EndpointMetrics())
-	families, err := reg.Gather()
-	if err != nil || len(families) != 1 || families[0].GetName() != "godwit_endpoints" {
-		t.Fatalf("%v, %v", families, err)
-	}
-	got := map[string]float64{}
-	for _, m := range families[0].GetMetric() {
-		got[m.GetLabel()[0].GetValue()+" "+m.GetLabel()[1].GetValue()] = m.GetGauge().GetValue()
-	}
-	if want := map[string]float64{"telegram active": 3, "telegram disabled": 1}; !maps.Equal(got, want) {
-		t.Errorf("figures %v, want %v", got, want)
-	}
 }

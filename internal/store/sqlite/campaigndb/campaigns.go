@@ -2,7 +2,6 @@ package campaigndb
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"time"
@@ -12,33 +11,27 @@ import (
 	"godwit.dev/godwit/internal/audience"
 	"godwit.dev/godwit/internal/campaign"
 	"godwit.dev/godwit/internal/push"
+	"godwit.dev/godwit/internal/store/campaignrow"
+	"godwit.dev/godwit/internal/store/millis"
 	"godwit.dev/godwit/internal/store/sqlite/sqlitedb"
 )
 
 var _ campaign.Store = (*Store)(nil)
 
-const campaignColumns = `num, id, app, state, detail, spec, channels, send_at, created_at, started_at, finished_at,
-	enumerated, cursor, recall, recall_from`
-
+// readCampaign reads campaignrow.Columns.
 func readCampaign(row *sqlite.Stmt) (*campaign.Campaign, error) {
 	c := &campaign.Campaign{
 		Num: row.ColumnInt64(0), ID: row.ColumnText(1), App: row.ColumnText(2), State: campaign.State(row.ColumnText(3)),
-		Detail: row.ColumnText(4), SendAt: fromMillis(row.ColumnInt64(7)), CreatedAt: fromMillis(row.ColumnInt64(8)),
-		StartedAt: fromMillis(row.ColumnInt64(9)), FinishedAt: fromMillis(row.ColumnInt64(10)), Enumerated: row.ColumnInt64(11) == 1,
+		Detail: row.ColumnText(4), SendAt: millis.Time(row.ColumnInt64(7)), CreatedAt: millis.Time(row.ColumnInt64(8)),
+		StartedAt: millis.Time(row.ColumnInt64(9)), FinishedAt: millis.Time(row.ColumnInt64(10)), Enumerated: row.ColumnInt64(11) == 1,
 		Cursor: row.ColumnInt64(12), Recall: row.ColumnInt64(13), RecallFrom: campaign.State(row.ColumnText(14)),
 	}
-	if err := json.Unmarshal([]byte(row.ColumnText(5)), &c.Spec); err != nil {
-		return nil, fmt.Errorf("read campaign %s: its row is damaged: %w", c.ID, err)
-	}
-	if err := json.Unmarshal([]byte(row.ColumnText(6)), &c.Channels); err != nil {
-		return nil, fmt.Errorf("read campaign %s: its row is damaged: %w", c.ID, err)
-	}
-	return c, nil
+	return c, campaignrow.ReadJSON(c, []byte(row.ColumnText(5)), []byte(row.ColumnText(6)))
 }
 
 // campaignsWhere reads the campaigns for which a condition holds.
 func campaignsWhere(c *sqlite.Conn, where string, args ...any) (list []*campaign.Campaign, err error) {
-	err = sqlitedb.Each(c, "SELECT "+campaignColumns+" FROM campaign WHERE "+where, args, func(row *sqlite.Stmt) error {
+	err = sqlitedb.Each(c, "SELECT "+campaignrow.Columns+" FROM campaign WHERE "+where, args, func(row *sqlite.Stmt) error {
 		one, err := readCampaign(row)
 		list = append(list, one)
 		return err
@@ -57,19 +50,12 @@ func campaignWhere(c *sqlite.Conn, where string, args ...any) (*campaign.Campaig
 	return list[0], nil
 }
 
-// keyLife is how long an idempotency key is remembered.
-const keyLife = 24 * time.Hour
-
 // Insert implements campaign.Book.
 func (s *Store) Insert(ctx context.Context, c *campaign.Campaign, idem string, body [32]byte) (first *campaign.Campaign, err error) {
 	if err := s.checkSpace(); err != nil {
 		return nil, fmt.Errorf("store campaign: %w", err)
 	}
-	spec, err := json.Marshal(&c.Spec)
-	if err != nil {
-		return nil, fmt.Errorf("store campaign: %w", err)
-	}
-	channels, err := channelsJSON(c.Channels)
+	spec, channels, err := campaignrow.JSON(c)
 	if err != nil {
 		return nil, fmt.Errorf("store campaign: %w", err)
 	}
@@ -82,8 +68,8 @@ func (s *Store) Insert(ctx context.Context, c *campaign.Campaign, idem string, b
 		err := sqlitedb.Each(conn, `INSERT INTO campaign(id, app, state, detail, spec, channels, send_at, created_at, started_at, finished_at,
 			enumerated, cursor, recall, recall_from) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 0, 0, 0, '')`,
 			[]any{
-				c.ID, c.App, string(c.State), c.Detail, string(spec), channels, millis(c.SendAt), millis(c.CreatedAt), millis(c.StartedAt),
-				millis(c.FinishedAt),
+				c.ID, c.App, string(c.State), c.Detail, spec, channels, millis.Of(c.SendAt), millis.Of(c.CreatedAt), millis.Of(c.StartedAt),
+				millis.Of(c.FinishedAt),
 			}, nil)
 		if err != nil {
 			return err
@@ -93,7 +79,7 @@ func (s *Store) Insert(ctx context.Context, c *campaign.Campaign, idem string, b
 			return nil
 		}
 		return sqlitedb.Each(conn, "INSERT OR REPLACE INTO campaign_key(app, name, campaign, body, at) VALUES (?, ?, ?, ?, ?)",
-			[]any{c.App, idem, c.Num, body[:], millis(s.now())}, nil)
+			[]any{c.App, idem, c.Num, body[:], millis.Of(s.now())}, nil)
 	})
 	if err != nil && !errors.Is(err, campaign.ErrReused) {
 		err = fmt.Errorf("store campaign: %w", known(err))
@@ -103,7 +89,7 @@ func (s *Store) Insert(ctx context.Context, c *campaign.Campaign, idem string, b
 
 // madeBefore finds the campaign that an idempotency key made within its life.
 func madeBefore(c *sqlite.Conn, app, idem string, body [32]byte, now time.Time) (first *campaign.Campaign, err error) {
-	if err := sqlitedb.Each(c, "DELETE FROM campaign_key WHERE at < ?", []any{millis(now.Add(-keyLife))}, nil); err != nil {
+	if err := sqlitedb.Each(c, "DELETE FROM campaign_key WHERE at < ?", []any{millis.Of(now.Add(-campaignrow.KeyLife))}, nil); err != nil {
 		return nil, err
 	}
 	var num int64
@@ -124,11 +110,6 @@ func madeBefore(c *sqlite.Conn, app, idem string, body [32]byte, now time.Time) 
 		return nil, nil // deleted since: the key makes another
 	}
 	return first, err
-}
-
-func channelsJSON(chs []push.Channel) (string, error) {
-	b, err := json.Marshal(append([]push.Channel{}, chs...))
-	return string(b), err
 }
 
 // Get implements campaign.Book.
@@ -165,15 +146,11 @@ func (s *Store) owner(num int64) string {
 	return name
 }
 
-// busy is the condition for a campaign with which there is something to do.
-const busy = `(state IN ('scheduled', 'running', 'recalling') OR state = 'cancelled' AND EXISTS (
-	SELECT 1 FROM campaign_count k WHERE k.campaign = num AND k.what = 0 AND k.n > 0))`
-
 // Waiting implements campaign.Queue.
 func (s *Store) Waiting(ctx context.Context) (apps []string, err error) {
 	err = s.db.Read(ctx, func(conn *sqlite.Conn) error {
 		apps = nil
-		return sqlitedb.Each(conn, "SELECT app FROM campaign WHERE "+busy+` UNION
+		return sqlitedb.Each(conn, "SELECT app FROM campaign WHERE "+campaignrow.Busy+` UNION
 			SELECT c.app FROM delivery d INDEXED BY delivery_sending JOIN campaign c ON c.num = d.campaign WHERE d.outcome = 1`, nil, func(row *sqlite.Stmt) error {
 			apps = append(apps, row.ColumnText(0))
 			return nil
@@ -188,7 +165,7 @@ func (s *Store) Waiting(ctx context.Context) (apps []string, err error) {
 // Busy implements campaign.Book.
 func (s *Store) Busy(ctx context.Context, app string) (list []*campaign.Campaign, err error) {
 	err = s.db.ReadFor(ctx, app, func(conn *sqlite.Conn) error {
-		list, err = campaignsWhere(conn, "app = ? AND "+busy+" ORDER BY num", app)
+		list, err = campaignsWhere(conn, "app = ? AND "+campaignrow.Busy+" ORDER BY num", app)
 		return err
 	})
 	if err != nil {
@@ -212,18 +189,14 @@ func (s *Store) Change(ctx context.Context, app, id string, change func(*campaig
 		if refused = change(c); refused != nil {
 			return refused
 		}
-		channels, err := channelsJSON(c.Channels)
-		if err != nil {
-			return err
-		}
-		spec, err := json.Marshal(&c.Spec)
+		spec, channels, err := campaignrow.JSON(c)
 		if err != nil {
 			return err
 		}
 		return sqlitedb.Each(conn, `UPDATE campaign SET spec = ?, state = ?, detail = ?, channels = ?, send_at = ?, started_at = ?, finished_at = ?, recall = ?,
 			recall_from = ? WHERE num = ?`,
 			[]any{
-				string(spec), string(c.State), c.Detail, channels, millis(c.SendAt), millis(c.StartedAt), millis(c.FinishedAt), c.Recall,
+				spec, string(c.State), c.Detail, channels, millis.Of(c.SendAt), millis.Of(c.StartedAt), millis.Of(c.FinishedAt), c.Recall,
 				string(c.RecallFrom), c.Num,
 			}, nil)
 	})
@@ -248,7 +221,7 @@ func (s *Store) Remove(ctx context.Context, num int64, limit int) (done bool, er
 		if done = c.Changes() < limit; !done {
 			return nil
 		}
-		for _, table := range []string{"campaign_count WHERE campaign", "campaign_day WHERE campaign", "campaign_key WHERE campaign", "campaign WHERE num"} {
+		for _, table := range campaignrow.OfCampaign() {
 			if err := sqlitedb.Each(c, "DELETE FROM "+table+" = ?", []any{num}, nil); err != nil {
 				return err
 			}

@@ -12,18 +12,11 @@ import (
 	"godwit.dev/godwit/internal/audience"
 	"godwit.dev/godwit/internal/campaign"
 	"godwit.dev/godwit/internal/push"
+	"godwit.dev/godwit/internal/store/campaignrow"
+	"godwit.dev/godwit/internal/store/millis"
+	"godwit.dev/godwit/internal/store/segment"
 	"godwit.dev/godwit/internal/store/sqlite/sqlitedb"
 )
-
-// Flags of a delivery's row.
-const (
-	flagUnsure      = 1 << 0 // an earlier attempt may have arrived
-	flagReaction    = 1 << 1 // << campaign.Reaction
-	flagNotRecalled = 1 << 4 // detail says why
-)
-
-// heldDue is the due time of deliveries that wait for a person: later than any time.
-const heldDue = 1 << 60
 
 // Own implements campaign.Queue.
 func (s *Store) Own(ctx context.Context, app string) (epoch int64, err error) {
@@ -53,9 +46,9 @@ func isOwner(c *sqlite.Conn, query string, of any, epoch int64) error {
 
 // Recover implements campaign.Queue.
 func (s *Store) Recover(ctx context.Context, app string, epoch int64, limit int, resend []push.Channel, now time.Time) (n int, err error) {
-	again := make(map[int64]bool, len(resend))
+	again := make(map[int16]bool, len(resend))
 	for _, ch := range resend {
-		again[channelCode(ch)] = true
+		again[campaignrow.Channel(ch)] = true
 	}
 	err = s.db.DoBulkFor(ctx, app, limit, func(c *sqlite.Conn) error {
 		if err := isOwner(c, "SELECT epoch FROM app_owner WHERE app = ?", app, epoch); err != nil {
@@ -66,41 +59,34 @@ func (s *Store) Recover(ctx context.Context, app string, epoch int64, limit int,
 			return err
 		}
 		n = len(rows)
-		tallies := make(map[int64]*tally)
+		var t tally
 		for _, r := range rows {
-			to, detail := campaign.Unknown, "the server ended before the answer came"
+			to, detail := campaign.Unknown, campaignrow.NoAnswer
 			if again[r.channel] {
 				to = campaign.Pending
 			}
 			err := sqlitedb.Each(c, `UPDATE delivery SET outcome = ?, detail = ?, due = ?, attempts = attempts + 1, flags = flags | ?, at = ?
-				WHERE campaign = ? AND endpoint = ?`, []any{int64(to), detail, millis(now), flagUnsure, millis(now), r.campaign, r.endpoint}, nil)
+				WHERE campaign = ? AND endpoint = ?`, []any{int64(to), detail, millis.Of(now), campaignrow.Unsure, millis.Of(now), r.campaign, r.endpoint}, nil)
 			if err != nil {
 				return err
 			}
-			t := tallies[r.campaign]
-			if t == nil {
-				t = &tally{num: r.campaign}
-				tallies[r.campaign] = t
-			}
-			t.move(r.channel, campaign.Sending, to)
+			t.Move(r.campaign, r.channel, campaign.Sending, to)
 		}
-		for _, t := range tallies {
-			if err := t.write(c, now); err != nil {
-				return err
-			}
-		}
-		return nil
+		return t.write(c, now)
 	})
 	return n, known(err)
 }
 
-type deliveryRow struct{ campaign, endpoint, channel int64 }
+type deliveryRow struct {
+	campaign, endpoint int64
+	channel            int16
+}
 
 // left reads deliveries that a former owner was sending.
 func left(c *sqlite.Conn, app string, epoch int64, limit int) (rows []deliveryRow, err error) {
 	err = sqlitedb.Each(c, leftQuery, []any{app, epoch, limit},
 		func(row *sqlite.Stmt) error {
-			rows = append(rows, deliveryRow{row.ColumnInt64(0), row.ColumnInt64(1), row.ColumnInt64(2)})
+			rows = append(rows, deliveryRow{row.ColumnInt64(0), row.ColumnInt64(1), int16Of(row, 2)})
 			return nil
 		})
 	return rows, err
@@ -126,7 +112,7 @@ func (s *Store) Enumerate(ctx context.Context, epoch, num int64, limit int, due 
 			return err
 		}
 		var more bool
-		list, next, more, err = selectEndpoints(c, from.App, sel, from.Cursor, limit)
+		list, next, more, err = segment.Select(selecting{c}, dialect, from.App, sel, from.Cursor, limit)
 		done = !more
 		return err
 	})
@@ -153,18 +139,18 @@ func (s *Store) Enumerate(ctx context.Context, epoch, num int64, limit int, due 
 }
 
 func insertDeliveries(c *sqlite.Conn, num int64, list []audience.Endpoint, due func(*campaign.Target) time.Time) (n int, err error) {
-	t := &tally{num: num}
+	var t tally
 	for i := range list {
 		e := &list[i]
-		code := channelCode(e.Channel)
+		code := campaignrow.Channel(e.Channel)
 		err := sqlitedb.Each(c, `INSERT INTO delivery(campaign, endpoint, endpoint_id, channel, outcome, due, attempts, flags, epoch, first_at, at, external, detail)
 			VALUES (?, ?, ?, ?, 0, ?, 0, 0, 0, 0, 0, '', '') ON CONFLICT DO NOTHING`,
-			[]any{num, e.Number, e.ID[:], code, millis(due(&campaign.Target{Row: e.Number, Channel: e.Channel, Timezone: e.Timezone}))}, nil)
+			[]any{num, e.Number, e.ID[:], code, millis.Of(due(&campaign.Target{Row: e.Number, Channel: e.Channel, Timezone: e.Timezone}))}, nil)
 		if err != nil {
 			return 0, err
 		}
 		if c.Changes() > 0 {
-			t.add(code, int64(campaign.Pending), 1)
+			t.Add(num, code, int16(campaign.Pending), 1)
 			n++
 		}
 	}
@@ -186,8 +172,8 @@ const (
 
 func readTarget(row *sqlite.Stmt) (t campaign.Target, err error) {
 	t = campaign.Target{
-		Row: row.ColumnInt64(0), Channel: channelOf(row.ColumnInt64(2)), Attempts: row.ColumnInt(3), Unsure: row.ColumnInt64(4)&flagUnsure != 0,
-		Due: fromMillis(row.ColumnInt64(5)), First: fromMillis(row.ColumnInt64(6)), At: fromMillis(row.ColumnInt64(7)), External: row.ColumnText(8),
+		Row: row.ColumnInt64(0), Channel: campaignrow.ChannelOf(int16Of(row, 2)), Attempts: row.ColumnInt(3), Unsure: row.ColumnInt64(4)&campaignrow.Unsure != 0,
+		Due: millis.Time(row.ColumnInt64(5)), First: millis.Time(row.ColumnInt64(6)), At: millis.Time(row.ColumnInt64(7)), External: row.ColumnText(8),
 		Outcome: campaign.Outcome(row.ColumnInt64(9)), //nolint:gosec // written by us
 	}
 	row.ColumnBytes(1, t.EndpointID[:])
@@ -195,18 +181,9 @@ func readTarget(row *sqlite.Stmt) (t campaign.Target, err error) {
 		t.Left = true
 		return t, nil
 	}
-	if row.ColumnInt64(11) == 0 {
-		if t.Disabled = row.ColumnText(12); t.Disabled == "" {
-			t.Disabled = "no reason was given"
-		}
-	}
-	t.Recipient, t.Address, t.Locale, t.Timezone = row.ColumnText(13), json.RawMessage(row.ColumnText(14)), row.ColumnText(16), row.ColumnText(17)
-	if text := row.ColumnText(15); text != "{}" {
-		if err := json.Unmarshal([]byte(text), &t.Attributes); err != nil {
-			return t, fmt.Errorf("read endpoint %s: its row is damaged: %w", t.EndpointID, err)
-		}
-	}
-	return t, nil
+	t.Disabled, t.Recipient, t.Address = row.ColumnText(12), row.ColumnText(13), json.RawMessage(row.ColumnText(14))
+	t.Locale, t.Timezone = row.ColumnText(16), row.ColumnText(17)
+	return t, campaignrow.TargetOf(&t, row.ColumnInt64(11) == 1, row.ColumnText(15))
 }
 
 // Due implements campaign.Queue.
@@ -214,7 +191,7 @@ func (s *Store) Due(ctx context.Context, num int64, ch push.Channel, now time.Ti
 	err = s.db.ReadFor(ctx, s.owner(num), func(c *sqlite.Conn) error {
 		list = make([]campaign.Target, 0, limit)
 		return sqlitedb.Each(c, dueQuery,
-			[]any{num, channelCode(ch), millis(now), limit}, func(row *sqlite.Stmt) error {
+			[]any{num, campaignrow.Channel(ch), millis.Of(now), limit}, func(row *sqlite.Stmt) error {
 				t, err := readTarget(row)
 				list = append(list, t)
 				return err
@@ -230,8 +207,8 @@ func (s *Store) Due(ctx context.Context, num int64, ch push.Channel, now time.Ti
 func (s *Store) NextDue(ctx context.Context, num int64, ch push.Channel) (at time.Time, ok bool, err error) {
 	err = s.db.ReadFor(ctx, s.owner(num), func(c *sqlite.Conn) error {
 		ok = false
-		return sqlitedb.Each(c, nextDueQuery, []any{num, channelCode(ch), heldDue}, func(row *sqlite.Stmt) error {
-			at, ok = fromMillis(row.ColumnInt64(0)), true
+		return sqlitedb.Each(c, nextDueQuery, []any{num, campaignrow.Channel(ch), campaignrow.Held}, func(row *sqlite.Stmt) error {
+			at, ok = millis.Time(row.ColumnInt64(0)), true
 			return nil
 		})
 	})
@@ -256,17 +233,17 @@ func (s *Store) Claim(ctx context.Context, epoch, num int64, targets []campaign.
 		if err != nil || !running {
 			return err
 		}
-		t := &tally{num: num}
+		var t tally
 		for i := range targets {
 			d := targets[i]
 			err := sqlitedb.Each(c, `UPDATE delivery SET outcome = 1, epoch = ?, first_at = CASE first_at WHEN 0 THEN ? ELSE first_at END, at = ?
-				WHERE campaign = ? AND endpoint = ? AND outcome = 0`, []any{epoch, millis(now), millis(now), num, d.Row}, nil)
+				WHERE campaign = ? AND endpoint = ? AND outcome = 0`, []any{epoch, millis.Of(now), millis.Of(now), num, d.Row}, nil)
 			if err != nil {
 				return err
 			}
 			if c.Changes() > 0 {
 				claimed = append(claimed, d)
-				t.move(channelCode(d.Channel), campaign.Pending, campaign.Sending)
+				t.Move(num, campaignrow.Channel(d.Channel), campaign.Pending, campaign.Sending)
 			}
 		}
 		return t.write(c, now)
@@ -293,9 +270,9 @@ func (s *Store) Finish(ctx context.Context, epoch, num int64, results []campaign
 			if err := checkOwner(c, num, epoch); err != nil {
 				return err
 			}
-			t := &tally{num: num}
+			var t tally
 			for i := range part {
-				if err := finish(c, t, epoch, &part[i], now); err != nil {
+				if err := finish(c, &t, epoch, num, &part[i], now); err != nil {
 					return err
 				}
 			}
@@ -309,17 +286,17 @@ func (s *Store) Finish(ctx context.Context, epoch, num int64, results []campaign
 }
 
 // finish writes one result, if the delivery is still pending or being sent by this owner.
-func finish(c *sqlite.Conn, t *tally, epoch int64, r *campaign.Result, now time.Time) error {
-	due := millis(r.Due)
+func finish(c *sqlite.Conn, t *tally, epoch, num int64, r *campaign.Result, now time.Time) error {
+	due := millis.Of(r.Due)
 	if r.Held {
-		due = heldDue
+		due = campaignrow.Held
 	}
 	flags := 0
 	if r.Unsure {
-		flags = flagUnsure
+		flags = campaignrow.Unsure
 	}
 	set := "UPDATE delivery SET outcome = ?, due = ?, attempts = ?, flags = flags & ? | ?, external = ?, detail = ?, at = ? WHERE campaign = ? AND endpoint = ?"
-	args := []any{int64(r.Outcome), due, r.Attempts, ^flagUnsure, flags, r.External, r.Detail, millis(now), t.num, r.Row}
+	args := []any{int64(r.Outcome), due, r.Attempts, ^campaignrow.Unsure, flags, r.External, r.Detail, millis.Of(now), num, r.Row}
 	from := campaign.Sending
 	if err := sqlitedb.Each(c, set+" AND outcome = 1 AND epoch = ?", append(args[:len(args):len(args)], epoch), nil); err != nil {
 		return err
@@ -333,7 +310,7 @@ func finish(c *sqlite.Conn, t *tally, epoch int64, r *campaign.Result, now time.
 			return nil
 		}
 	}
-	t.move(channelCode(r.Channel), from, r.Outcome)
+	t.Move(num, campaignrow.Channel(r.Channel), from, r.Outcome)
 	if r.Disable != "" {
 		return disableEndpoint(c, r.Row, r.Disable, now)
 	}

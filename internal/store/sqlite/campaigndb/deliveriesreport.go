@@ -2,7 +2,6 @@ package campaigndb
 
 import (
 	"context"
-	"crypto/rand"
 	"fmt"
 	"time"
 
@@ -10,6 +9,8 @@ import (
 
 	"godwit.dev/godwit/internal/audience"
 	"godwit.dev/godwit/internal/campaign"
+	"godwit.dev/godwit/internal/store/campaignrow"
+	"godwit.dev/godwit/internal/store/millis"
 	"godwit.dev/godwit/internal/store/sqlite/sqlitedb"
 )
 
@@ -41,36 +42,24 @@ func (s *Store) Deliveries(ctx context.Context, num int64, only *campaign.Outcom
 func readDelivery(row *sqlite.Stmt) campaign.Delivery {
 	var id audience.ID
 	row.ColumnBytes(1, id[:])
-	flags := row.ColumnInt64(6)
 	d := campaign.Delivery{
-		Row: row.ColumnInt64(0), Endpoint: id.String(), Recipient: row.ColumnText(10), Channel: channelOf(row.ColumnInt64(2)),
+		Row: row.ColumnInt64(0), Endpoint: id.String(), Recipient: row.ColumnText(10), Channel: campaignrow.ChannelOf(int16Of(row, 2)),
 		Outcome: campaign.Outcome(row.ColumnInt64(3)), Detail: row.ColumnText(4), Attempts: row.ColumnInt(5), //nolint:gosec // written by us
-		Unsure: flags&flagUnsure != 0, At: fromMillis(row.ColumnInt64(8)), External: row.ColumnText(9),
-		Shown: flags&reactionFlag(campaign.Shown) != 0, Clicked: flags&reactionFlag(campaign.Clicked) != 0,
-		Dismissed: flags&reactionFlag(campaign.Dismissed) != 0,
+		At: millis.Time(row.ColumnInt64(8)), External: row.ColumnText(9),
 	}
-	if due := row.ColumnInt64(7); d.Outcome == campaign.Pending {
-		if d.Held = due == heldDue; !d.Held {
-			d.Due = fromMillis(due)
-		}
-	}
-	if flags&flagNotRecalled != 0 {
-		d.Recall, d.Detail = d.Detail, ""
-	}
+	campaignrow.Delivery(&d, row.ColumnInt32(6), row.ColumnInt64(7))
 	return d
 }
 
-func reactionFlag(r campaign.Reaction) int64 { return flagReaction << r }
-
 // Track implements campaign.Tracks.
 func (s *Store) Track(ctx context.Context, num, row int64, what campaign.Reaction, now time.Time) (first bool, err error) {
-	flag := reactionFlag(what)
+	flag := campaignrow.Reaction(what)
 	err = s.db.DoFor(ctx, s.owner(num), func(c *sqlite.Conn) error {
 		first = false
-		var channel int64
+		var channel int16
 		err := sqlitedb.Each(c, "SELECT channel FROM delivery WHERE campaign = ? AND endpoint = ? AND flags & ? = 0", []any{num, row, flag},
 			func(row *sqlite.Stmt) error {
-				channel, first = row.ColumnInt64(0), true
+				channel, first = int16Of(row, 0), true
 				return nil
 			})
 		if err != nil || !first {
@@ -79,8 +68,8 @@ func (s *Store) Track(ctx context.Context, num, row int64, what campaign.Reactio
 		if err := sqlitedb.Each(c, "UPDATE delivery SET flags = flags | ? WHERE campaign = ? AND endpoint = ?", []any{flag, num, row}, nil); err != nil {
 			return err
 		}
-		t := &tally{num: num}
-		t.add(channel, countReaction+int64(what), 1)
+		var t tally
+		t.Add(num, channel, campaignrow.Reactions+int16(what), 1)
 		return t.write(c, now)
 	})
 	if err != nil {
@@ -88,9 +77,6 @@ func (s *Store) Track(ctx context.Context, num, row int64, what campaign.Reactio
 	}
 	return first, nil
 }
-
-// trackKeyBytes is the size of an app's tracking secret.
-const trackKeyBytes = 32
 
 // TrackKey implements campaign.Tracks.
 func (s *Store) TrackKey(ctx context.Context, app string) (secret []byte, err error) {
@@ -103,8 +89,7 @@ func (s *Store) TrackKey(ctx context.Context, app string) (secret []byte, err er
 	}
 	err = s.db.ReadFor(ctx, app, read)
 	if err == nil && secret == nil {
-		fresh := make([]byte, trackKeyBytes)
-		_, _ = rand.Read(fresh) // never fails
+		fresh := campaignrow.NewTrackKey()
 		err = s.db.DoFor(ctx, app, func(c *sqlite.Conn) error {
 			if err := sqlitedb.Each(c, "INSERT INTO track_key(app, secret) VALUES (?, ?) ON CONFLICT DO NOTHING", []any{app, fresh}, nil); err != nil {
 				return err

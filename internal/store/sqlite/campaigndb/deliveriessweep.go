@@ -9,6 +9,8 @@ import (
 	"zombiezen.com/go/sqlite"
 
 	"godwit.dev/godwit/internal/campaign"
+	"godwit.dev/godwit/internal/store/campaignrow"
+	"godwit.dev/godwit/internal/store/millis"
 	"godwit.dev/godwit/internal/store/sqlite/sqlitedb"
 )
 
@@ -17,31 +19,34 @@ import (
 func (s *Store) Sweep(ctx context.Context, num int64, sw campaign.Sweep, limit int, now time.Time) (n int, err error) {
 	query, args := sweepQuery(sw), []any{num}
 	if sw.Held {
-		args = append(args, heldDue)
+		args = append(args, campaignrow.Held)
 	}
 	err = s.db.DoBulkFor(ctx, s.owner(num), limit, func(c *sqlite.Conn) error {
-		type swept struct{ endpoint, channel, flags int64 }
+		type swept struct {
+			endpoint, flags int64
+			channel         int16
+		}
 		var rows []swept
 		err := sqlitedb.Each(c, query+" LIMIT ?", append(args[:len(args):len(args)], limit), func(row *sqlite.Stmt) error {
-			rows = append(rows, swept{row.ColumnInt64(0), row.ColumnInt64(1), row.ColumnInt64(2)})
+			rows = append(rows, swept{row.ColumnInt64(0), row.ColumnInt64(2), int16Of(row, 1)})
 			return nil
 		})
 		if err != nil {
 			return err
 		}
 		n = len(rows)
-		t := &tally{num: num}
+		var t tally
 		for _, r := range rows {
 			to, detail := sw.To, sw.Detail
-			if r.flags&flagUnsure != 0 && to != campaign.Pending {
-				to, detail = campaign.Unknown, "an earlier attempt may have arrived; then: "+detail
+			if r.flags&campaignrow.Unsure != 0 && to != campaign.Pending {
+				to, detail = campaign.Unknown, campaignrow.MayHaveCome+detail
 			}
 			err := sqlitedb.Each(c, "UPDATE delivery SET outcome = ?, due = ?, detail = ?, at = ? WHERE campaign = ? AND endpoint = ?",
-				[]any{int64(to), millis(sw.Due), detail, millis(now), num, r.endpoint}, nil)
+				[]any{int64(to), millis.Of(sw.Due), detail, millis.Of(now), num, r.endpoint}, nil)
 			if err != nil {
 				return err
 			}
-			t.move(r.channel, sw.From, to)
+			t.Move(num, r.channel, sw.From, to)
 		}
 		return t.write(c, now)
 	})
@@ -63,7 +68,7 @@ func sweepQuery(sw campaign.Sweep) string {
 	}
 	query += " WHERE campaign = ? AND outcome = " + strconv.Itoa(int(sw.From))
 	if sw.Held {
-		query += " AND channel IN (1, 2, 3, 4, 5, 6) AND due = ?" // all channelCodes: so that due can be looked up
+		query += " AND channel IN (" + campaignrow.AllChannels + ") AND due = ?" // so that due can be looked up
 	}
 	return query
 }
@@ -98,9 +103,9 @@ func (s *Store) FinishRecall(ctx context.Context, epoch, num int64, results []ca
 		if err := sqlitedb.Each(c, "UPDATE campaign SET recall = ? WHERE num = ?", []any{next, num}, nil); err != nil {
 			return err
 		}
-		t := &tally{num: num}
+		var t tally
 		for i := range results {
-			if err := finishRecall(c, t, &results[i], now); err != nil {
+			if err := finishRecall(c, &t, num, &results[i], now); err != nil {
 				return err
 			}
 		}
@@ -112,12 +117,12 @@ func (s *Store) FinishRecall(ctx context.Context, epoch, num int64, results []ca
 	return nil
 }
 
-func finishRecall(c *sqlite.Conn, t *tally, r *campaign.RecallResult, now time.Time) error {
-	code := channelCode(r.Channel)
+func finishRecall(c *sqlite.Conn, t *tally, num int64, r *campaign.RecallResult, now time.Time) error {
+	code := campaignrow.Channel(r.Channel)
 	var was campaign.Outcome
 	var flags int64
 	found := false
-	err := sqlitedb.Each(c, "SELECT outcome, flags FROM delivery WHERE campaign = ? AND endpoint = ? AND outcome IN (2, 6)", []any{t.num, r.Row},
+	err := sqlitedb.Each(c, "SELECT outcome, flags FROM delivery WHERE campaign = ? AND endpoint = ? AND outcome IN (2, 6)", []any{num, r.Row},
 		func(row *sqlite.Stmt) error {
 			was, flags, found = campaign.Outcome(row.ColumnInt64(0)), row.ColumnInt64(1), true //nolint:gosec // written by us
 			return nil
@@ -126,16 +131,16 @@ func finishRecall(c *sqlite.Conn, t *tally, r *campaign.RecallResult, now time.T
 		return err
 	}
 	if r.Done {
-		t.move(code, was, campaign.TakenBack)
-		if flags&flagNotRecalled != 0 {
-			t.add(code, countNotRecalled, -1)
+		t.Move(num, code, was, campaign.TakenBack)
+		if flags&campaignrow.NotRecalled != 0 {
+			t.Add(num, code, campaignrow.Unrecalled, -1)
 		}
 		return sqlitedb.Each(c, "UPDATE delivery SET outcome = ?, flags = flags & ?, detail = '', at = ? WHERE campaign = ? AND endpoint = ?",
-			[]any{int64(campaign.TakenBack), ^flagNotRecalled, millis(now), t.num, r.Row}, nil)
+			[]any{int64(campaign.TakenBack), ^campaignrow.NotRecalled, millis.Of(now), num, r.Row}, nil)
 	}
-	if flags&flagNotRecalled == 0 {
-		t.add(code, countNotRecalled, 1)
+	if flags&campaignrow.NotRecalled == 0 {
+		t.Add(num, code, campaignrow.Unrecalled, 1)
 	}
 	return sqlitedb.Each(c, "UPDATE delivery SET flags = flags | ?, detail = ? WHERE campaign = ? AND endpoint = ?",
-		[]any{flagNotRecalled, r.Detail, t.num, r.Row}, nil)
+		[]any{campaignrow.NotRecalled, r.Detail, num, r.Row}, nil)
 }

@@ -9,40 +9,27 @@ import (
 
 	"godwit.dev/godwit/internal/audience"
 	"godwit.dev/godwit/internal/push"
+	"godwit.dev/godwit/internal/store/endpointrow"
+	"godwit.dev/godwit/internal/store/millis"
 	"godwit.dev/godwit/internal/store/sqlite/sqlitedb"
 )
 
-// endpointColumns are what readEndpoint reads, of a table called e.
-const endpointColumns = `e.number, e.app, e.id, e.channel, e.recipient, e.address, e.tags, e.attributes, e.locale, e.timezone,
-	e.active, e.disabled_reason, e.created_at, e.updated_at, e.last_seen_at, e.token`
-
+// readEndpoint reads endpointrow.Columns.
 func readEndpoint(row *sqlite.Stmt) (e audience.Endpoint, err error) {
 	e = audience.Endpoint{
 		Number: row.ColumnInt64(0), App: row.ColumnText(1), Channel: push.Channel(row.ColumnText(3)), Recipient: row.ColumnText(4),
 		Address: json.RawMessage(row.ColumnText(5)), Locale: row.ColumnText(8), Timezone: row.ColumnText(9),
-		Status: audience.Disabled, DisabledReason: row.ColumnText(11), CreatedAt: fromMillis(row.ColumnInt64(12)),
-		UpdatedAt: fromMillis(row.ColumnInt64(13)), LastSeenAt: fromMillis(row.ColumnInt64(14)),
-	}
-	if row.ColumnInt64(10) == 1 {
-		e.Status = audience.Active
+		Status: endpointrow.StatusOf(row.ColumnInt64(10) == 1), DisabledReason: row.ColumnText(11), CreatedAt: millis.Time(row.ColumnInt64(12)),
+		UpdatedAt: millis.Time(row.ColumnInt64(13)), LastSeenAt: millis.Time(row.ColumnInt64(14)),
 	}
 	row.ColumnBytes(2, e.ID[:])
 	row.ColumnBytes(15, e.Token[:])
-	if text := row.ColumnText(6); text != "[]" {
-		err = json.Unmarshal([]byte(text), &e.Tags)
-	}
-	if text := row.ColumnText(7); text != "{}" && err == nil {
-		err = json.Unmarshal([]byte(text), &e.Attributes)
-	}
-	if err != nil {
-		return e, fmt.Errorf("read endpoint %s: its row is damaged: %w", e.ID, err)
-	}
-	return e, nil
+	return e, endpointrow.ReadJSON(&e, row.ColumnText(6), row.ColumnText(7))
 }
 
 // endpointWhere reads the one endpoint for which a condition holds.
 func endpointWhere(c *sqlite.Conn, where string, args ...any) (e audience.Endpoint, found bool, err error) {
-	err = sqlitedb.Each(c, "SELECT "+endpointColumns+" FROM endpoint e WHERE "+where, args, func(row *sqlite.Stmt) (err error) {
+	err = sqlitedb.Each(c, "SELECT "+endpointrow.Columns+" FROM endpoint e WHERE "+where, args, func(row *sqlite.Stmt) (err error) {
 		e, err = readEndpoint(row)
 		found = true
 		return err
@@ -75,15 +62,12 @@ func (s *Store) Endpoint(ctx context.Context, app string, id audience.ID) (e aud
 	return e, nil
 }
 
-// maxOfRecipient bounds how many endpoints of one recipient are shown: people have a few devices.
-const maxOfRecipient = 1000
-
 // EndpointsOf returns a recipient's endpoints, oldest first.
 func (s *Store) EndpointsOf(ctx context.Context, app, recipient string) (list []audience.Endpoint, err error) {
 	err = s.db.ReadFor(ctx, app, func(c *sqlite.Conn) error {
 		list = nil
-		return sqlitedb.Each(c, "SELECT "+endpointColumns+" FROM endpoint e WHERE e.app = ? AND e.recipient = ? AND e.recipient <> '' ORDER BY e.number LIMIT ?",
-			[]any{app, recipient, maxOfRecipient}, func(row *sqlite.Stmt) error {
+		return sqlitedb.Each(c, "SELECT "+endpointrow.Columns+" FROM endpoint e WHERE e.app = ? AND e.recipient = ? AND e.recipient <> '' ORDER BY e.number LIMIT ?",
+			[]any{app, recipient, endpointrow.MaxOfRecipient}, func(row *sqlite.Stmt) error {
 				e, err := readEndpoint(row)
 				list = append(list, e)
 				return err

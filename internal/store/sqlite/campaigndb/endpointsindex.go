@@ -2,71 +2,25 @@ package campaigndb
 
 import (
 	"errors"
-	"fmt"
-	"time"
 
 	"zombiezen.com/go/sqlite"
 
 	"godwit.dev/godwit/internal/audience"
-	"godwit.dev/godwit/internal/notification"
+	"godwit.dev/godwit/internal/store/endpointrow"
 	"godwit.dev/godwit/internal/store/sqlite/sqlitedb"
 )
 
-// entry is one row by which an endpoint is found. It is comparable.
-type entry struct {
-	table entryTable
-	name  int64 // of the tag or attribute
-	text  string
-	num   float64
-}
-
-type entryTable uint8
-
-const (
-	tagEntry entryTable = iota
-	textEntry
-	numberEntry
-)
-
 // entries are the rows by which an endpoint is found; a disabled one is not.
-func (w *endpointWriter) entries(e *audience.Endpoint) (map[entry]bool, error) {
-	all, err := w.entriesOnce(e)
+func (w *endpointWriter) entries(e *audience.Endpoint) (map[endpointrow.Entry]bool, error) {
+	all, err := endpointrow.Entries(e, w.name)
 	if errors.Is(err, errSwept) {
-		all, err = w.entriesOnce(e)
+		all, err = endpointrow.Entries(e, w.name)
 	}
 	return all, err
 }
 
-func (w *endpointWriter) entriesOnce(e *audience.Endpoint) (map[entry]bool, error) {
-	if e.Status != audience.Active || len(e.Tags)+len(e.Attributes) == 0 {
-		return nil, nil
-	}
-	all := make(map[entry]bool, len(e.Tags)+len(e.Attributes))
-	for _, t := range e.Tags {
-		id, err := w.name(tagNames, t)
-		if err != nil {
-			return nil, err
-		}
-		all[entry{table: tagEntry, name: id}] = true
-	}
-	for name, v := range e.Attributes {
-		id, err := w.name(attributeNames, name)
-		if err != nil {
-			return nil, err
-		}
-		one := entry{table: numberEntry, name: id}
-		if text, ok := v.Text(); ok {
-			one.table, one.text = textEntry, text
-		} else {
-			one.num, _ = v.Number()
-		}
-		all[one] = true
-	}
-	return all, nil
-}
-
 // index brings the rows of an endpoint from before to after.
-func (w *endpointWriter) index(number int64, before, after map[entry]bool) error {
+func (w *endpointWriter) index(number int64, before, after map[endpointrow.Entry]bool) error {
 	for x := range before {
 		if after[x] {
 			continue
@@ -86,84 +40,59 @@ func (w *endpointWriter) index(number int64, before, after map[entry]bool) error
 	return nil
 }
 
-func (w *endpointWriter) enter(number int64, x entry) error {
-	switch x.table {
-	case tagEntry:
-		return sqlitedb.Each(w.c, "INSERT INTO endpoint_tag(tag, endpoint) VALUES (?, ?)", []any{x.name, number}, nil)
-	case textEntry:
-		return sqlitedb.Each(w.c, "INSERT INTO attribute_text(endpoint, name, value) VALUES (?, ?, ?)", []any{number, x.name, x.text}, nil)
+func (w *endpointWriter) enter(number int64, x endpointrow.Entry) error {
+	switch x.Table {
+	case endpointrow.Tag:
+		return sqlitedb.Each(w.c, "INSERT INTO endpoint_tag(tag, endpoint) VALUES (?, ?)", []any{x.Name, number}, nil)
+	case endpointrow.Text:
+		return sqlitedb.Each(w.c, "INSERT INTO attribute_text(endpoint, name, value) VALUES (?, ?, ?)", []any{number, x.Name, x.Text}, nil)
 	}
-	return sqlitedb.Each(w.c, "INSERT INTO attribute_number(endpoint, name, value) VALUES (?, ?, ?)", []any{number, x.name, x.num}, nil)
+	return sqlitedb.Each(w.c, "INSERT INTO attribute_number(endpoint, name, value) VALUES (?, ?, ?)", []any{number, x.Name, x.Num}, nil)
 }
 
-func (w *endpointWriter) remove(number int64, x entry) error {
-	switch x.table {
-	case tagEntry:
-		return sqlitedb.Each(w.c, "DELETE FROM endpoint_tag WHERE tag = ? AND endpoint = ?", []any{x.name, number}, nil)
-	case textEntry:
-		return sqlitedb.Each(w.c, "DELETE FROM attribute_text WHERE endpoint = ? AND name = ?", []any{number, x.name}, nil)
+func (w *endpointWriter) remove(number int64, x endpointrow.Entry) error {
+	switch x.Table {
+	case endpointrow.Tag:
+		return sqlitedb.Each(w.c, "DELETE FROM endpoint_tag WHERE tag = ? AND endpoint = ?", []any{x.Name, number}, nil)
+	case endpointrow.Text:
+		return sqlitedb.Each(w.c, "DELETE FROM attribute_text WHERE endpoint = ? AND name = ?", []any{number, x.Name}, nil)
 	}
-	return sqlitedb.Each(w.c, "DELETE FROM attribute_number WHERE endpoint = ? AND name = ?", []any{number, x.name}, nil)
+	return sqlitedb.Each(w.c, "DELETE FROM attribute_number WHERE endpoint = ? AND name = ?", []any{number, x.Name}, nil)
 }
 
-// nameTable is one of the two tables of names.
-type nameTable struct {
-	field, what, find, add, count, sweep string
-	most                                 int64
+// sweeps delete an app's names that no active endpoint has.
+var sweeps = map[*endpointrow.Names]string{
+	&endpointrow.Tags: "DELETE FROM tag_name WHERE app = ? AND NOT EXISTS (SELECT 1 FROM endpoint_tag t WHERE t.tag = tag_name.id)",
+	&endpointrow.Attributes: `DELETE FROM attribute_name WHERE app = ? AND NOT EXISTS (SELECT 1 FROM attribute_text t WHERE t.name = attribute_name.id)
+		AND NOT EXISTS (SELECT 1 FROM attribute_number n WHERE n.name = attribute_name.id)`,
 }
-
-var (
-	tagNames = &nameTable{
-		"tags", "tags", "SELECT id FROM tag_name WHERE app = ? AND name = ?", "INSERT INTO tag_name(app, name) VALUES (?, ?)",
-		"SELECT count(*) FROM tag_name WHERE app = ?",
-		"DELETE FROM tag_name WHERE app = ? AND NOT EXISTS (SELECT 1 FROM endpoint_tag t WHERE t.tag = tag_name.id)", audience.MaxTagNames,
-	}
-	attributeNames = &nameTable{
-		"attributes", "names of attributes", "SELECT id FROM attribute_name WHERE app = ? AND name = ?",
-		"INSERT INTO attribute_name(app, name) VALUES (?, ?)", "SELECT count(*) FROM attribute_name WHERE app = ?",
-		`DELETE FROM attribute_name WHERE app = ? AND NOT EXISTS (SELECT 1 FROM attribute_text t WHERE t.name = attribute_name.id)
-			AND NOT EXISTS (SELECT 1 FROM attribute_number n WHERE n.name = attribute_name.id)`, audience.MaxAttributeNames,
-	}
-)
 
 type nameKey struct {
-	table *nameTable
+	table *endpointrow.Names
 	name  string
 }
 
-// tooManyNames says that an app has as many different names as it may.
-type tooManyNames struct{ field error }
-
-func (e *tooManyNames) Error() string { return e.field.Error() }
-func (e *tooManyNames) Unwrap() error { return e.field }
-
 // name returns the number of a tag or attribute and makes one for a new name.
-func (w *endpointWriter) name(t *nameTable, name string) (id int64, err error) {
+func (w *endpointWriter) name(t *endpointrow.Names, name string) (id int64, err error) {
 	key := nameKey{t, name}
 	if id, ok := w.names[key]; ok {
 		return id, nil
 	}
-	if id, err = queryInt(w.c, t.find, w.app, name); err != nil {
+	if id, err = queryInt(w.c, "SELECT id FROM "+t.Table+" WHERE app = ? AND name = ?", w.app, name); err != nil {
 		return 0, err
 	}
 	if id == 0 {
-		n, err := queryInt(w.c, t.count, w.app)
+		n, err := queryInt(w.c, "SELECT count(*) FROM "+t.Table+" WHERE app = ?", w.app)
 		if err != nil {
 			return 0, err
 		}
-		most := t.most
-		if w.untrusted {
-			most /= 2 // strangers' names leave room for the back end's own
-		}
-		if n >= most {
+		if n >= t.Most(!w.untrusted) {
 			if swept, err := w.sweep(t); err != nil || swept {
 				return 0, errors.Join(err, errSwept)
 			}
-			return 0, &tooManyNames{&notification.FieldError{
-				Field: t.field, Problem: fmt.Sprintf("%q would be one too many: the app has %d different %s", name, n, t.what),
-			}}
+			return 0, t.TooMany(name, n)
 		}
-		if err := sqlitedb.Each(w.c, t.add, []any{w.app, name}, nil); err != nil {
+		if err := sqlitedb.Each(w.c, "INSERT INTO "+t.Table+"(app, name) VALUES (?, ?)", []any{w.app, name}, nil); err != nil {
 			return 0, err
 		}
 		id = w.c.LastInsertRowID()
@@ -175,19 +104,16 @@ func (w *endpointWriter) name(t *nameTable, name string) (id int64, err error) {
 	return id, nil
 }
 
-// sweepEvery bounds how often names are swept: it looks at all of an app's.
-const sweepEvery = time.Minute
-
 // errSwept says that numbers of names that were looked up before may be gone.
 var errSwept = errors.New("names were swept")
 
 // sweep deletes the names that no active endpoint has; who has one only while disabled makes it anew when it wakes.
-func (w *endpointWriter) sweep(t *nameTable) (swept bool, err error) {
-	if w.swept == nil || w.now.Sub(*w.swept) < sweepEvery {
+func (w *endpointWriter) sweep(t *endpointrow.Names) (swept bool, err error) {
+	if w.swept == nil || w.now.Sub(*w.swept) < endpointrow.SweepEvery {
 		return false, nil
 	}
 	*w.swept, w.names = w.now, nil
-	return true, sqlitedb.Each(w.c, t.sweep, []any{w.app}, nil)
+	return true, sqlitedb.Each(w.c, sweeps[t], []any{w.app}, nil)
 }
 
 // queryInt reads one number; 0 if there is no row.

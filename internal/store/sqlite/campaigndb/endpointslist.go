@@ -7,13 +7,9 @@ import (
 	"zombiezen.com/go/sqlite"
 
 	"godwit.dev/godwit/internal/audience"
+	"godwit.dev/godwit/internal/store/endpointrow"
+	"godwit.dev/godwit/internal/store/segment"
 	"godwit.dev/godwit/internal/store/sqlite/sqlitedb"
-)
-
-// Endpoints of any status are looked through one by one, since only active ones can be found by tags and attributes.
-const (
-	listWindow = 500    // read at once
-	listMost   = 20_000 // looked through for one page, which may then be short
 )
 
 // ListEndpoints returns the next endpoints of a status, empty: of any, that are in a selection, in the order of
@@ -22,27 +18,15 @@ func (s *Store) ListEndpoints(ctx context.Context, app string, status audience.S
 	if status == audience.Active {
 		return s.SelectEndpoints(ctx, app, sel, after, limit)
 	}
-	next, more = after, true
-	for looked := 0; more && len(list) < limit && looked < listMost; looked += listWindow {
-		var window []audience.Endpoint
-		err := s.db.ReadFor(ctx, app, func(c *sqlite.Conn) (err error) {
-			window, err = endpointsAfter(c, app, status, next, listWindow)
+	list, next, more, err = segment.Look(sel, after, limit, func(after int64, limit int) (window []audience.Endpoint, err error) {
+		err = s.db.ReadFor(ctx, app, func(c *sqlite.Conn) error {
+			window, err = endpointsAfter(c, app, status, after, limit)
 			return err
 		})
-		if err != nil {
-			return nil, after, false, fmt.Errorf("list endpoints: %w", known(err))
-		}
-		more = len(window) == listWindow
-		for i := range window {
-			if len(list) == limit {
-				more = true
-				break
-			}
-			next = window[i].Number
-			if sel.Match(&window[i]) {
-				list = append(list, window[i])
-			}
-		}
+		return window, err
+	})
+	if err != nil {
+		return nil, after, false, fmt.Errorf("list endpoints: %w", known(err))
 	}
 	return list, next, more, nil
 }
@@ -56,7 +40,7 @@ func endpointsAfter(c *sqlite.Conn, app string, status audience.Status, after in
 	if status == "" {
 		numbers, args = numbersAfter+" UNION ALL "+numbersAfter, append(args, app, 1, after, limit)
 	}
-	err = sqlitedb.Each(c, "SELECT "+endpointColumns+" FROM endpoint e WHERE e.number IN ("+numbers+") ORDER BY e.number LIMIT ?", append(args, limit),
+	err = sqlitedb.Each(c, "SELECT "+endpointrow.Columns+" FROM endpoint e WHERE e.number IN ("+numbers+") ORDER BY e.number LIMIT ?", append(args, limit),
 		func(row *sqlite.Stmt) error {
 			e, err := readEndpoint(row)
 			list = append(list, e)

@@ -10,6 +10,8 @@ import (
 	"zombiezen.com/go/sqlite"
 
 	"godwit.dev/godwit/internal/audience"
+	"godwit.dev/godwit/internal/store/endpointrow"
+	"godwit.dev/godwit/internal/store/millis"
 	"godwit.dev/godwit/internal/store/sqlite/sqlitedb"
 )
 
@@ -171,7 +173,7 @@ func moveEndpoint(c *sqlite.Conn, number int64, address json.RawMessage, now tim
 		return true
 	})
 	if errors.Is(err, audience.ErrTaken) {
-		return disableEndpoint(c, number, "moved to the address of another endpoint", now)
+		return disableEndpoint(c, number, endpointrow.MovedOntoAnother, now)
 	}
 	return err
 }
@@ -200,15 +202,10 @@ type endpointWriter struct {
 	app    string
 	now    time.Time
 	names  map[nameKey]int64 // looked up in this transaction
-	counts map[countKey]int64
+	counts map[endpointrow.Count]int64
 
 	untrusted bool       // may not use up the app's names
 	swept     *time.Time // when names were swept last; nil: they are not swept
-}
-
-type countKey struct {
-	channel string
-	active  bool
 }
 
 // register makes or renews one endpoint. What is wrong with this one alone is in the result; err ends the transaction.
@@ -231,7 +228,7 @@ func (w *endpointWriter) register(r *audience.Registration) (done audience.Regis
 		e.Status, e.CreatedAt, e.UpdatedAt, e.LastSeenAt = audience.Active, w.now, w.now, w.now
 		err = w.insert(&e)
 	}
-	if many := new(tooManyNames); errors.Is(err, audience.ErrTaken) || errors.As(err, &many) {
+	if many := new(endpointrow.TooManyNames); errors.Is(err, audience.ErrTaken) || errors.As(err, &many) {
 		return audience.Registered{Err: err}, nil // found out before anything was written of it
 	}
 	return audience.Registered{Endpoint: e, Created: !found}, err
@@ -305,16 +302,9 @@ func (w *endpointWriter) delete(e *audience.Endpoint) error {
 
 // endpointValues are the values of the columns in the order of INSERT and UPDATE.
 func endpointValues(e *audience.Endpoint) ([]any, error) {
-	tags, attributes := []byte("[]"), []byte("{}")
-	var err error
-	if len(e.Tags) > 0 {
-		tags, err = json.Marshal(e.Tags)
-	}
-	if len(e.Attributes) > 0 && err == nil {
-		attributes, err = json.Marshal(e.Attributes)
-	}
+	tags, attributes, err := endpointrow.JSON(e)
 	if err != nil {
-		return nil, fmt.Errorf("encode endpoint %s: %w", e.ID, err)
+		return nil, err
 	}
 	key := audience.AddressKey(e)
 	var token any
@@ -322,17 +312,17 @@ func endpointValues(e *audience.Endpoint) ([]any, error) {
 		token = e.Token[:]
 	}
 	return []any{
-		e.App, e.ID[:], string(e.Channel), e.Recipient, string(e.Address), key[:], string(tags), string(attributes), e.Locale, e.Timezone,
-		e.Status == audience.Active, e.DisabledReason, millis(e.CreatedAt), millis(e.UpdatedAt), millis(e.LastSeenAt), token,
+		e.App, e.ID[:], string(e.Channel), e.Recipient, string(e.Address), key[:], tags, attributes, e.Locale, e.Timezone,
+		e.Status == audience.Active, e.DisabledReason, millis.Of(e.CreatedAt), millis.Of(e.UpdatedAt), millis.Of(e.LastSeenAt), token,
 	}, nil
 }
 
 // add notes that an endpoint came or went.
 func (w *endpointWriter) add(e *audience.Endpoint, n int64) {
 	if w.counts == nil {
-		w.counts = make(map[countKey]int64)
+		w.counts = make(map[endpointrow.Count]int64)
 	}
-	w.counts[countKey{string(e.Channel), e.Status == audience.Active}] += n
+	w.counts[endpointrow.CountOf(e)] += n
 }
 
 // count writes down what came and went.
@@ -342,7 +332,7 @@ func (w *endpointWriter) count() error {
 			continue
 		}
 		err := sqlitedb.Each(w.c, `INSERT INTO endpoint_count(app, channel, active, n) VALUES (?, ?, ?, ?)
-			ON CONFLICT (app, channel, active) DO UPDATE SET n = endpoint_count.n + excluded.n`, []any{w.app, k.channel, k.active, n}, nil)
+			ON CONFLICT (app, channel, active) DO UPDATE SET n = endpoint_count.n + excluded.n`, []any{w.app, k.Channel, k.Active, n}, nil)
 		if err != nil {
 			return err
 		}

@@ -1,0 +1,82 @@
+// Package campaignrow says what the rows of campaigns, their deliveries and counters hold. Stores on every database keep them alike,
+// since rows are copied from one to another.
+package campaignrow
+
+import (
+	"crypto/rand"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"godwit.dev/godwit/internal/campaign"
+	"godwit.dev/godwit/internal/push"
+)
+
+// channels are the channels by their stored numbers: append, never renumber.
+var channels = [...]push.Channel{1: push.Live, push.WebPush, push.Telegram, push.Webhook, push.FCM, push.APNs}
+
+// AllChannels are the numbers of all channels, as they stand in the text of a query.
+const AllChannels = "1, 2, 3, 4, 5, 6"
+
+// Channel is the number of a channel; 0: it has none.
+func Channel(ch push.Channel) int16 {
+	for i, c := range channels {
+		if c == ch && i > 0 {
+			return int16(i) //nolint:gosec // a few
+		}
+	}
+	return 0
+}
+
+// ChannelOf is the channel of a number; empty: there is none.
+func ChannelOf(number int16) push.Channel {
+	if number > 0 && int(number) < len(channels) {
+		return channels[number]
+	}
+	return ""
+}
+
+// Columns are those of a campaign.
+const Columns = `num, id, app, state, detail, spec, channels, send_at, created_at, started_at, finished_at,
+	enumerated, cursor, recall, recall_from`
+
+// Busy is the condition for a campaign with which there is something to do.
+const Busy = `(state IN ('scheduled', 'running', 'recalling') OR state = 'cancelled' AND EXISTS (
+	SELECT 1 FROM campaign_count k WHERE k.campaign = num AND k.what = 0 AND k.n > 0))`
+
+// OfCampaign are the rows that go with a campaign besides its deliveries, each to be followed by its number.
+func OfCampaign() []string {
+	return []string{"campaign_count WHERE campaign", "campaign_day WHERE campaign", "campaign_key WHERE campaign", "campaign WHERE num"}
+}
+
+// KeyLife is how long an idempotency key is remembered.
+const KeyLife = 24 * time.Hour
+
+// JSON is what is stored of a campaign as JSON.
+func JSON(c *campaign.Campaign) (spec, channels string, err error) {
+	b, err := json.Marshal(&c.Spec)
+	if err != nil {
+		return "", "", err
+	}
+	list, err := json.Marshal(append([]push.Channel{}, c.Channels...))
+	return string(b), string(list), err
+}
+
+// ReadJSON reads what JSON wrote.
+func ReadJSON(c *campaign.Campaign, spec, channels []byte) error {
+	err := json.Unmarshal(spec, &c.Spec)
+	if err == nil {
+		err = json.Unmarshal(channels, &c.Channels)
+	}
+	if err != nil {
+		return fmt.Errorf("read campaign %s: its row is damaged: %w", c.ID, err)
+	}
+	return nil
+}
+
+// NewTrackKey makes an app's tracking secret.
+func NewTrackKey() []byte {
+	secret := make([]byte, 32)
+	_, _ = rand.Read(secret) // never fails
+	return secret
+}

@@ -1,0 +1,60 @@
+package campaignrow
+
+import (
+	"encoding/json"
+	"fmt"
+
+	"godwit.dev/godwit/internal/campaign"
+	"godwit.dev/godwit/internal/store/millis"
+)
+
+// Flags of a delivery.
+const (
+	Unsure      = 1 << 0 // an earlier attempt may have arrived
+	reaction    = 1 << 1 // << campaign.Reaction
+	NotRecalled = 1 << 4 // detail says why
+)
+
+// Reaction is the flag of what a receiver did.
+func Reaction(r campaign.Reaction) int32 { return reaction << r }
+
+// Held is the due time of deliveries that wait for a person: later than any time.
+const Held = 1 << 60
+
+// Details that stores write themselves. Neither has an apostrophe: they may stand in the text of a query.
+const (
+	NoAnswer     = "the server ended before the answer came"
+	MayHaveCome  = "an earlier attempt may have arrived; then: " // and what was to become of it
+	noReasonTold = "no reason was given"
+)
+
+// Delivery reads what the flags and the due time of a delivery say.
+func Delivery(d *campaign.Delivery, flags int32, due int64) {
+	d.Unsure = flags&Unsure != 0
+	d.Shown, d.Clicked, d.Dismissed = flags&Reaction(campaign.Shown) != 0, flags&Reaction(campaign.Clicked) != 0, flags&Reaction(campaign.Dismissed) != 0
+	if d.Outcome == campaign.Pending {
+		if d.Held = due == Held; !d.Held {
+			d.Due = millis.Time(due)
+		}
+	}
+	if flags&NotRecalled != 0 {
+		d.Recall, d.Detail = d.Detail, ""
+	}
+}
+
+// TargetOf reads what the row of a delivery's endpoint says: whether it is sent to, and its attributes.
+func TargetOf(t *campaign.Target, active bool, attributes string) error {
+	switch {
+	case active:
+		t.Disabled = ""
+	case t.Disabled == "":
+		t.Disabled = noReasonTold
+	}
+	if attributes == "{}" {
+		return nil
+	}
+	if err := json.Unmarshal([]byte(attributes), &t.Attributes); err != nil {
+		return fmt.Errorf("read endpoint %s: its row is damaged: %w", t.EndpointID, err)
+	}
+	return nil
+}

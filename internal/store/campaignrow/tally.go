@@ -1,0 +1,116 @@
+package campaignrow
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	"godwit.dev/godwit/internal/campaign"
+	"godwit.dev/godwit/internal/push"
+)
+
+// What counters count beside outcomes, which have numbers below 20.
+const (
+	Reactions   = 20 // + campaign.Reaction
+	Unrecalled  = 30
+	secondsADay = 86400
+)
+
+// Day is the number of a day, for the counters of days.
+func Day(t time.Time) int64 { return t.Unix() / secondsADay }
+
+// Tally collects changes of campaigns' counters, for the end of a transaction.
+type Tally struct{ counts map[Count]int64 }
+
+// Count names a counter.
+type Count struct {
+	Campaign      int64
+	Channel, What int16
+}
+
+// Change is by how much a counter changes.
+type Change struct {
+	Count
+	By int64
+}
+
+// Add counts.
+func (t *Tally) Add(num int64, channel, what int16, n int64) {
+	if t.counts == nil {
+		t.counts = make(map[Count]int64)
+	}
+	t.counts[Count{num, channel, what}] += n
+}
+
+// Move counts a delivery from one outcome to another.
+func (t *Tally) Move(num int64, channel int16, from, to campaign.Outcome) {
+	t.Add(num, channel, int16(from), -1)
+	t.Add(num, channel, int16(to), 1)
+}
+
+// Changes are what has changed, in the order of keys: so that nobody waits for a counter while others wait for his.
+func (t *Tally) Changes() []Change {
+	list := make([]Change, 0, len(t.counts))
+	for k, n := range t.counts {
+		if n != 0 {
+			list = append(list, Change{k, n})
+		}
+	}
+	slices.SortFunc(list, func(a, b Change) int {
+		return cmp.Or(cmp.Compare(a.Campaign, b.Campaign), cmp.Compare(a.Channel, b.Channel), cmp.Compare(a.What, b.What))
+	})
+	return list
+}
+
+// OfDay are the changes of the counters of the day in which they are made, whatever the channel: of what has ended.
+func (t *Tally) OfDay() []Change {
+	var days Tally
+	for k, n := range t.counts {
+		if n > 0 && k.What > int16(campaign.Sending) {
+			days.Add(k.Campaign, 0, k.What, n)
+		}
+	}
+	return days.Changes()
+}
+
+// NewFigures are those of a campaign without deliveries.
+func NewFigures() *campaign.Figures {
+	return &campaign.Figures{Counts: make(map[campaign.Outcome]int64), Channels: make(map[push.Channel]map[campaign.Outcome]int64)}
+}
+
+// Figure takes a counter into a campaign's figures.
+func Figure(f *campaign.Figures, channel, what int16, n int64) {
+	switch what {
+	case Reactions + int16(campaign.Shown):
+		f.Shown += n
+	case Reactions + int16(campaign.Clicked):
+		f.Clicked += n
+	case Reactions + int16(campaign.Dismissed):
+		f.Dismissed += n
+	case Unrecalled:
+		f.NotRecalled += n
+	default:
+		ch, o := ChannelOf(channel), campaign.Outcome(what) //nolint:gosec // written by Tally
+		f.Counts[o] += n
+		if f.Channels[ch] == nil {
+			f.Channels[ch] = make(map[campaign.Outcome]int64)
+		}
+		f.Channels[ch][o] += n
+	}
+}
+
+// AddDay takes a counter of a day into a list of days, which are read in their order.
+func AddDay(list []campaign.Day, number int64, what int16, n int64) []campaign.Day {
+	day := time.Unix(number*secondsADay, 0).UTC()
+	if len(list) == 0 || !list[len(list)-1].Day.Equal(day) {
+		list = append(list, campaign.Day{Day: day, Outcomes: make(map[campaign.Outcome]int64), Reactions: make(map[campaign.Reaction]int64)})
+	}
+	d := &list[len(list)-1]
+	switch {
+	case what < Reactions:
+		d.Outcomes[campaign.Outcome(what)] += n //nolint:gosec // written by Tally
+	case what < Unrecalled:
+		d.Reactions[campaign.Reaction(what-Reactions)] += n //nolint:gosec // written by Tally
+	}
+	return list
+}

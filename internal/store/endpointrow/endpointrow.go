@@ -1,0 +1,112 @@
+// Package endpointrow says what the rows of endpoints hold, and those by which they are found. Stores on every database keep them
+// alike, since rows are copied from one to another.
+package endpointrow
+
+import (
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"godwit.dev/godwit/internal/audience"
+	"godwit.dev/godwit/internal/notification"
+)
+
+// Columns are those of an endpoint, of a table called e.
+const Columns = `e.number, e.app, e.id, e.channel, e.recipient, e.address, e.tags, e.attributes, e.locale, e.timezone,
+	e.active, e.disabled_reason, e.created_at, e.updated_at, e.last_seen_at, e.token`
+
+// Limits.
+const (
+	// MaxOfRecipient bounds how many endpoints of one recipient are shown: people have a few devices.
+	MaxOfRecipient = 1000
+	// SweepEvery bounds how often names that nobody has are deleted: it looks at all of an app's.
+	SweepEvery = time.Minute
+)
+
+// MovedOntoAnother is why an endpoint is disabled that has moved to where another is registered.
+const MovedOntoAnother = "moved to the address of another endpoint"
+
+const (
+	noTags       = "[]"
+	noAttributes = "{}"
+)
+
+// JSON is what is stored of an endpoint as JSON.
+func JSON(e *audience.Endpoint) (tags, attributes string, err error) {
+	t, a := []byte(noTags), []byte(noAttributes)
+	if len(e.Tags) > 0 {
+		t, err = json.Marshal(e.Tags)
+	}
+	if len(e.Attributes) > 0 && err == nil {
+		a, err = json.Marshal(e.Attributes)
+	}
+	if err != nil {
+		return "", "", fmt.Errorf("encode endpoint %s: %w", e.ID, err)
+	}
+	return string(t), string(a), nil
+}
+
+// ReadJSON reads what JSON wrote.
+func ReadJSON(e *audience.Endpoint, tags, attributes string) (err error) {
+	if tags != noTags {
+		err = json.Unmarshal([]byte(tags), &e.Tags)
+	}
+	if attributes != noAttributes && err == nil {
+		err = json.Unmarshal([]byte(attributes), &e.Attributes)
+	}
+	if err != nil {
+		return fmt.Errorf("read endpoint %s: its row is damaged: %w", e.ID, err)
+	}
+	return nil
+}
+
+// StatusOf is what the column active says.
+func StatusOf(active bool) audience.Status {
+	if active {
+		return audience.Active
+	}
+	return audience.Disabled
+}
+
+// Count names a counter of an app's endpoints.
+type Count struct {
+	Channel string
+	Active  bool
+}
+
+// CountOf is the counter in which an endpoint is.
+func CountOf(e *audience.Endpoint) Count {
+	return Count{string(e.Channel), e.Status == audience.Active}
+}
+
+// Names is one of the two tables of names.
+type Names struct {
+	Table       string
+	field, what string
+	most        int64
+}
+
+// The tables of names.
+var (
+	Tags       = Names{"tag_name", "tags", "tags", audience.MaxTagNames}
+	Attributes = Names{"attribute_name", "attributes", "names of attributes", audience.MaxAttributeNames}
+)
+
+// Most is how many names an app may have. Strangers' leave room for the back end's own.
+func (t *Names) Most(trusted bool) int64 {
+	if trusted {
+		return t.most
+	}
+	return t.most / 2
+}
+
+// TooMany says that a name would be one more than an app may have; it has n.
+func (t *Names) TooMany(name string, n int64) error {
+	return &TooManyNames{&notification.FieldError{Field: t.field, Problem: fmt.Sprintf("%q would be one too many: the app has %d different %s", name, n, t.what)}}
+}
+
+// TooManyNames says that an app has as many different names as it may.
+type TooManyNames struct{ field error }
+
+func (e *TooManyNames) Error() string { return e.field.Error() }
+func (e *TooManyNames) Unwrap() error { return e.field }

@@ -1,0 +1,139 @@
+package segment
+
+import (
+	"slices"
+	"strings"
+
+	"godwit.dev/godwit/internal/audience"
+	"godwit.dev/godwit/internal/push"
+)
+
+// Dialect is what databases say differently.
+type Dialect struct {
+	Position string // the function that says where in a text another one begins
+	Active   string // the condition for active endpoints
+	Join     string // joins endpoints to a source that comes first
+	// In is the condition that a column is one of some values.
+	In func(column string, values []string) Clause
+	// Page is the query for endpoints with numbers after one and up to another, of which the source lists so many at most.
+	Page func(p *Plan, after, upto int64, entries, limit int) Clause
+}
+
+// Source lists the numbers of endpoints.
+type Source struct {
+	From   string // an index called d, or the endpoints themselves, called e
+	Where  Clause
+	Number string // the column that is the endpoint's number
+	// ordered: read in the order of numbers without sorting, so that one can begin anywhere and stop anywhere.
+	ordered bool
+	of      audience.Expr // the condition of the selection that it stands for
+}
+
+const ownNumber = "e.number"
+
+// Plan is how the active endpoints of a selection are found: those that the source lists, of which the rest must hold.
+type Plan struct {
+	Source
+	dialect *Dialect
+	app     string
+	sel     *audience.Selection
+}
+
+// probe is how far candidates are counted to find the one with the fewest.
+const probe = 2000
+
+// newPlan chooses the shortest list to walk along. ordered: it is to be read in the order of numbers.
+func newPlan(r Reader, d *Dialect, app string, sel *audience.Selection, ordered bool) (*Plan, error) {
+	candidates := d.sources(app, sel)
+	if ordered {
+		candidates = slices.DeleteFunc(candidates, func(s Source) bool { return !s.ordered })
+	}
+	best, least := -1, int64(1)<<62
+	for i := range candidates {
+		if len(candidates) == 1 {
+			best = 0
+			break
+		}
+		s := &candidates[i]
+		n, _, err := r.Number(That("SELECT count(*) FROM (SELECT 1 FROM "+s.From+" WHERE "+s.Where.SQL+" LIMIT ?) AS n", s.Where.with(probe)...))
+		if err != nil {
+			return nil, err
+		}
+		if n < least {
+			best, least = i, n
+		}
+	}
+	chosen := Source{From: "endpoint e", Where: That("e.app = ? AND "+d.Active, app), Number: ownNumber, ordered: true}
+	if best >= 0 {
+		chosen = candidates[best]
+	}
+	return &Plan{chosen, d, app, sel}, nil
+}
+
+// sources are the lists that one could walk along.
+func (d *Dialect) sources(app string, sel *audience.Selection) (list []Source) {
+	if len(sel.Recipients) > 0 {
+		in := That("e.app = ? AND e.recipient <> '' AND "+d.Active, app).And(d.In("e.recipient", sel.Recipients))
+		// Sorted by the database, which is no harm: the list has an end.
+		list = append(list, Source{From: "endpoint e", Where: in, Number: ownNumber, ordered: true})
+	}
+	k := Compiler{App: app, Number: "d.endpoint", Position: d.Position}
+	for _, x := range Conditions(sel) {
+		if table, c, ordered, ok := k.Indexed(x); ok {
+			list = append(list, Source{From: table + " d", Where: c, Number: "d.endpoint", ordered: ordered, of: x})
+		}
+	}
+	return list
+}
+
+// Rest is what must hold of the endpoint with a number besides being listed by the source: about the number and the columns of e.
+func (p *Plan) Rest(number string) (all Clause) {
+	if len(p.sel.Channels) > 0 {
+		names := make([]string, len(p.sel.Channels))
+		for i, ch := range p.sel.Channels {
+			names[i] = string(ch)
+		}
+		all = p.dialect.In("e.channel", names)
+	}
+	if len(p.sel.Recipients) > 0 {
+		all = all.And(That("e.recipient <> ''"), p.dialect.In("e.recipient", p.sel.Recipients))
+	}
+	k := Compiler{App: p.app, Number: number, Position: p.dialect.Position}
+	skipped := false
+	for _, x := range Conditions(p.sel) {
+		if !skipped && p.of != nil && Same(x, p.of) {
+			skipped = true
+			continue
+		}
+		all = all.And(k.Expr(x))
+	}
+	return all
+}
+
+// Joined is the source with the endpoints' own rows, if it is not made of them.
+func (p *Plan) Joined() string {
+	if p.Number == ownNumber {
+		return p.From
+	}
+	return p.From + p.dialect.Join + "endpoint e ON e.number = " + p.Number
+}
+
+// window is the query for the number up to which so many entries of the source reach. No row: there are not so many.
+func (p *Plan) window(after int64, entries int) Clause {
+	where := p.Where.And(That(p.Number+" > ?", after))
+	return That("SELECT "+p.Number+" FROM "+p.From+" WHERE "+where.SQL+" ORDER BY "+p.Number+" LIMIT 1 OFFSET ?", where.with(entries-1)...)
+}
+
+// count is the query for how many there are by channel, of those that the app has. Where that is one only the index is read.
+func (p *Plan) count(channels map[push.Channel]int64) Clause {
+	rest := p.Rest(p.Number)
+	from, by := p.From, "''"
+	for ch := range channels {
+		by = "'" + string(ch) + "'" // one of audience.Channels
+	}
+	if len(channels) > 1 || strings.Contains(rest.SQL, "e.") {
+		from, by = p.Joined(), "e.channel"
+	}
+	where := p.Where.And(rest)
+	return That("SELECT "+by+", count(*) FROM "+from+" WHERE "+where.SQL+" GROUP BY 1", where.Args...)
+}

@@ -1,0 +1,73 @@
+package campaigndb
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"zombiezen.com/go/sqlite"
+
+	"godwit.dev/godwit/internal/push"
+	"godwit.dev/godwit/internal/store/endpointrow"
+	"godwit.dev/godwit/internal/store/sqlite/sqlitedb"
+)
+
+// endpointCounts reads how many endpoints an app has by channel, active or disabled.
+func endpointCounts(c *sqlite.Conn, app string, active bool) (map[push.Channel]int64, error) {
+	n := make(map[push.Channel]int64)
+	err := sqlitedb.Each(c, "SELECT channel, n FROM endpoint_count WHERE app = ? AND active = ? AND n <> 0", []any{app, active}, func(row *sqlite.Stmt) error {
+		n[push.Channel(row.ColumnText(0))] = row.ColumnInt64(1)
+		return nil
+	})
+	return n, err
+}
+
+// EndpointCounts returns how many endpoints an app has by channel: those that are active and those that are not.
+func (s *Store) EndpointCounts(ctx context.Context, app string) (active, disabled map[push.Channel]int64, err error) {
+	err = s.db.ReadFor(ctx, app, func(c *sqlite.Conn) (err error) {
+		if active, err = endpointCounts(c, app, true); err == nil {
+			disabled, err = endpointCounts(c, app, false)
+		}
+		return err
+	})
+	if err != nil {
+		return nil, nil, fmt.Errorf("count endpoints: %w", known(err))
+	}
+	return active, disabled, nil
+}
+
+// Names lists the tags and the names of attributes that an app's endpoints have or had, in their order.
+func (s *Store) Names(ctx context.Context, app string) (tags, attributes []string, err error) {
+	err = s.db.ReadFor(ctx, app, func(c *sqlite.Conn) (err error) {
+		if tags, err = names(c, "SELECT name FROM tag_name WHERE app = ? ORDER BY name", app); err == nil {
+			attributes, err = names(c, "SELECT name FROM attribute_name WHERE app = ? ORDER BY name", app)
+		}
+		return err
+	})
+	if err != nil {
+		return nil, nil, fmt.Errorf("list names of tags and attributes: %w", known(err))
+	}
+	return tags, attributes, nil
+}
+
+func names(c *sqlite.Conn, query, app string) (list []string, err error) {
+	list = []string{}
+	err = sqlitedb.Each(c, query, []any{app}, func(row *sqlite.Stmt) error {
+		list = append(list, row.ColumnText(0))
+		return nil
+	})
+	return list, err
+}
+
+// EndpointMetrics returns the figures of endpoints for a registry.
+func (s *Store) EndpointMetrics() prometheus.Collector {
+	return endpointrow.Metrics(s.cfg.Log, func(ctx context.Context, each func(endpointrow.Count, float64)) error {
+		err := s.db.Read(ctx, func(c *sqlite.Conn) error {
+			return sqlitedb.Each(c, endpointrow.SumCounts, nil, func(row *sqlite.Stmt) error {
+				each(endpointrow.Count{Channel: row.ColumnText(0), Active: row.ColumnInt64(1) == 1}, row.ColumnFloat(2))
+				return nil
+			})
+		})
+		return known(err)
+	})
+}
