@@ -110,6 +110,7 @@ func (c *Cluster) Close() error {
 	c.stop()
 	c.ended.Wait()
 	c.asks.wait()
+	c.keepWarden()
 	_ = c.publish(allNodes, message{kind: kindBye})
 	ctx, cancel := context.WithTimeout(context.Background(), byePatience)
 	defer cancel()
@@ -166,6 +167,12 @@ func (c *Cluster) got(_ string, data []byte) {
 		hub.Reread(m.app, m.recipient)
 	case kindHere:
 		c.gotHere(hub, &m)
+	case kindClaims, kindStands:
+		c.gotStands(&m)
+	case kindRoster:
+		c.gotRoster(&m)
+	case kindNoRoster:
+		c.presence.sendAll()
 	case kindBeat:
 		c.gotBeat(&m)
 	case kindBye:

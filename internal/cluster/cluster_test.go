@@ -141,69 +141,6 @@ func TestDeviceReplacesItsSessionOnAnotherNode(t *testing.T) {
 	}
 }
 
-func TestFollowersAreToldOnceOfWhoIsOnSeveralNodes(t *testing.T) {
-	w := newWorld(t, 3)
-	one := w.nodes[0].connect("ann", "a")
-	eventually(t, "told that it came", func() bool { return slices.Equal(w.presence(), []string{"online ann"}) })
-	two := w.nodes[1].connect("ann", "b")
-	three := w.nodes[2].connect("ann", "c")
-	eventually(t, "each knows the others", func() bool {
-		for _, n := range w.nodes {
-			if len(n.cluster.Online("demo", "ann")) != 2 {
-				return false
-			}
-		}
-		return true
-	})
-	one.leave()
-	two.leave()
-	eventually(t, "the last knows that it is", func() bool { return len(w.nodes[2].cluster.Online("demo", "ann")) == 0 })
-	if got := w.presence(); !slices.Equal(got, []string{"online ann"}) {
-		t.Errorf("followers were told %q", got)
-	}
-	three.leave()
-	eventually(t, "told that it went", func() bool { return slices.Equal(w.presence(), []string{"offline ann", "online ann"}) })
-}
-
-func TestFollowersAreToldOnceOfWhoComesToSeveralNodesAtOnce(t *testing.T) {
-	w := newWorld(t, 3)
-	const n = 8
-	var all sync.WaitGroup
-	clients := make([]*client, 3*n)
-	for i := range clients {
-		all.Go(func() { clients[i] = w.nodes[i%3].connect(fmt.Sprintf("r%d", i/3), "") })
-	}
-	all.Wait()
-	told := func(kind string) int {
-		n := 0
-		for _, p := range w.presence() {
-			if strings.HasPrefix(p, kind) {
-				n++
-			}
-		}
-		return n
-	}
-	eventually(t, "told of each", func() bool { return told("online") >= n })
-	eventually(t, "each knows the others", func() bool {
-		for i := range n {
-			for _, node := range w.nodes {
-				if len(node.cluster.Online("demo", fmt.Sprintf("r%d", i))) != 2 {
-					return false
-				}
-			}
-		}
-		return true
-	})
-	for _, c := range clients {
-		all.Go(c.leave)
-	}
-	all.Wait()
-	eventually(t, "told that each went", func() bool { return told("offline") >= n })
-	if on, off := told("online"), told("offline"); on != n || off != n {
-		t.Errorf("followers were told %d times that somebody came and %d times that somebody went, of %d", on, off, n)
-	}
-}
-
 func TestSessionsOfAllNodesAreListedAndEnded(t *testing.T) {
 	w := newWorld(t, 3)
 	c := []*client{w.nodes[0].connect("ann", "a"), w.nodes[1].connect("ann", "b"), w.nodes[2].connect("ben", "c")}

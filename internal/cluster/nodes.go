@@ -34,6 +34,9 @@ type beat struct {
 	Sessions int    `json:"sessions"`
 	NowMS    int64  `json:"now_ms"` // its store's clock
 	Drains   bool   `json:"drains,omitempty"`
+	Claims   bool   `json:"claims,omitempty"` // it answers claims; those of before do not
+	Warden   string `json:"warden,omitempty"` // the node that keeps the names of those who are connected to it
+	Roster   uint64 `json:"roster,omitempty"` // messages with such names that it has sent there
 }
 
 // node is another node.
@@ -79,10 +82,12 @@ func (c *Cluster) beat() {
 }
 
 func (c *Cluster) say() {
+	warden, sent := c.presence.ward()
 	ns := &c.nodes
 	ns.mu.Lock()
 	ns.n++
 	b := beat{
+		Claims: true, Warden: warden, Roster: sent,
 		Node: c.cfg.Node, Version: c.cfg.Version, UpMS: time.Since(c.started).Milliseconds(), N: ns.n, Dropped: c.line.Dropped(),
 		Sessions: c.hub.Load().Live(), NowMS: c.cfg.Now().UnixMilli(), Drains: ns.drains,
 	}
@@ -161,7 +166,7 @@ func (c *Cluster) callRoll() {
 
 func (c *Cluster) lostNode(n *node, why string) {
 	c.log.Warn("a node is gone", "node", n.Node, "boot", n.boot, "why", why)
-	c.presence.forgetNode(n.boot)
+	c.forgetNode(n.boot)
 }
 
 func (c *Cluster) gotBeat(m *message) {
@@ -197,7 +202,7 @@ func (c *Cluster) gotBeat(m *message) {
 	ns.others.Store(int32(len(ns.by)))
 	ns.mu.Unlock()
 	for _, o := range former {
-		c.presence.forgetNode(o.boot)
+		c.forgetNode(o.boot)
 	}
 	if first {
 		c.log.Info("a node has joined", "node", b.Node, "boot", m.from, "version", b.Version)
@@ -206,6 +211,7 @@ func (c *Cluster) gotBeat(m *message) {
 	if first || missed {
 		c.lost()
 	}
+	c.checkRoster(m.from, b)
 }
 
 // youngerThan reports whether this node started after another of its name, which then keeps it.
@@ -223,7 +229,7 @@ func (c *Cluster) gotBye(m *message) {
 	ns.mu.Unlock()
 	if n != nil {
 		c.log.Info("a node has left", "node", n.Node, "boot", n.boot)
-		c.presence.forgetNode(n.boot)
+		c.forgetNode(n.boot)
 	}
 }
 
@@ -242,6 +248,20 @@ func (c *Cluster) listening() (boots []string, all bool) {
 	}
 	slices.SortFunc(boots, cmp.Compare[string])
 	return boots, all
+}
+
+// deciding lists the boots of the nodes that answer claims and were heard lately, sorted.
+func (c *Cluster) deciding() (boots []string) {
+	now, ns := time.Now(), &c.nodes
+	ns.mu.Lock()
+	defer ns.mu.Unlock()
+	for boot, n := range ns.by {
+		if n.Claims && now.Sub(n.heard) <= silentAfter {
+			boots = append(boots, boot)
+		}
+	}
+	slices.Sort(boots)
+	return boots
 }
 
 // lost says that something may not have come. Sessions compare themselves soon.

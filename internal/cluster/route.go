@@ -98,8 +98,9 @@ type interests struct {
 }
 
 type interest struct {
-	of interface{ End() }
-	n  int // who want it
+	of      interface{ End() }
+	n       int32 // who want it
+	present int32 // more than 0: the recipient is connected here, and not only observed
 }
 
 func (w *interests) init() {
@@ -124,6 +125,21 @@ func (c *Cluster) want(app, recipient string) {
 		}
 	}
 	sh.m[h] = in
+}
+
+// present adds to how often a recipient has come here less how often it has left, and returns the sum. It stays right where one
+// is told late.
+func (c *Cluster) present(at mailbox.Address, d int32) int32 {
+	h := hashOf(at.App, at.Recipient)
+	sh := &c.wants.shards[h%interestShards]
+	sh.mu.Lock()
+	defer sh.mu.Unlock()
+	in, ok := sh.m[h]
+	if d != 0 && ok {
+		in.present += d
+		sh.m[h] = in
+	}
+	return in.present
 }
 
 // drop ends what one call of want began.

@@ -22,15 +22,19 @@ const version = 1
 type kind byte
 
 const (
-	kindItem    kind = 1 // a notification for a recipient
-	kindSettled kind = 2 // one that needs not be delivered any more
-	kindHere    kind = 3 // who of a recipient is connected to the sender
-	kindBeat    kind = 4 // the sender is alive
-	kindBye     kind = 5 // the sender ends
-	kindAsk     kind = 6
-	kindAnswer  kind = 7
-	kindObjects kind = 8 // objects that have changed; on a line of its own
-	kindReread  kind = 9 // something for a recipient may have been missed
+	kindItem     kind = 1 // a notification for a recipient
+	kindSettled  kind = 2 // one that needs not be delivered any more
+	kindHere     kind = 3 // who of a recipient is connected to the sender
+	kindBeat     kind = 4 // the sender is alive
+	kindBye      kind = 5 // the sender ends
+	kindAsk      kind = 6
+	kindAnswer   kind = 7
+	kindObjects  kind = 8  // objects that have changed; on a line of its own
+	kindReread   kind = 9  // something for a recipient may have been missed
+	kindClaims   kind = 10 // the sender claims that recipients came to it first, or left it last
+	kindStands   kind = 11 // what the sender has of recipients that were claimed
+	kindRoster   kind = 12 // who came to the sender and left it, for the node that keeps their names
+	kindNoRoster kind = 13 // some of that is missing: all is asked for
 )
 
 // message is what nodes send each other: a header, and a body by kind.

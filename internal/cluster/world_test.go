@@ -38,6 +38,7 @@ type world struct {
 	nodes []*node
 	roll  func() ([]string, error) // nil: there is none
 	ahead time.Duration            // of the clocks of nodes that are started from now on
+	slow  time.Duration            // what nodes that are started from now on hear of each other comes so late
 }
 
 // node is what a server has of it.
@@ -156,6 +157,9 @@ func (r rollOf) Alive(context.Context) ([]string, error) { return r() }
 // line opens a line, with shears.
 func (n *node) line(name string) cluster.Opener {
 	return func(got func(string, []byte), lost func()) (cluster.Line, error) {
+		if n.w.slow > 0 {
+			got = n.later(got)
+		}
 		l, err := n.bus.Line(name, bus.LineConfig{
 			Got: func(subject string, data []byte) {
 				if !n.cut.Load() {
@@ -168,6 +172,35 @@ func (n *node) line(name string) cluster.Opener {
 		})
 		return &shears{l, n}, err
 	}
+}
+
+// later hands messages over late, in order, as a machine does that has too much to do.
+func (n *node) later(got func(string, []byte)) func(string, []byte) {
+	type message struct {
+		subject string
+		data    []byte
+		at      time.Time
+	}
+	late, slow := make(chan message, 1<<16), n.w.slow
+	ctx, stop := context.WithCancel(context.Background())
+	var handing sync.WaitGroup
+	handing.Go(func() {
+		for {
+			select {
+			case <-ctx.Done():
+				return
+			case m := <-late:
+				select {
+				case <-ctx.Done():
+					return
+				case <-time.After(time.Until(m.at)):
+					got(m.subject, m.data)
+				}
+			}
+		}
+	})
+	n.w.t.Cleanup(func() { stop(); handing.Wait() })
+	return func(subject string, data []byte) { late <- message{subject, slices.Clone(data), time.Now().Add(slow)} }
 }
 
 type shears struct {
@@ -378,7 +411,7 @@ func (c *client) count(want string) (n int) {
 // wait waits for a frame.
 func (c *client) wait(want string) {
 	c.t.Helper()
-	end := time.After(15 * time.Second)
+	end := time.After(time.Minute)
 	for !slices.ContainsFunc(c.all(), func(f string) bool { return f == want || strings.HasPrefix(f, want+" ") }) {
 		select {
 		case <-c.more:
@@ -396,7 +429,7 @@ func (c *client) all() []string {
 
 func eventually(t testing.TB, what string, so func() bool) {
 	t.Helper()
-	for end := time.Now().Add(15 * time.Second); !so(); time.Sleep(10 * time.Millisecond) {
+	for end := time.Now().Add(time.Minute); !so(); time.Sleep(10 * time.Millisecond) {
 		if time.Now().After(end) {
 			t.Fatalf("never: %s", what)
 		}

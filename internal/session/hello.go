@@ -152,7 +152,7 @@ func (s *Session) admit(c access.Client, hello *frame.Hello) {
 	}
 	now := h.instant()
 	s.state, s.behind, s.connected = live, true, now
-	h.peers.Came(s.app, s.recipient, first && !s.peek)
+	h.peers.Came(s.app, s.recipient, first)
 	s.side = kept
 	kept.each(Part.Join)
 	s.welcome(c, hello, now)

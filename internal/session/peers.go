@@ -100,6 +100,11 @@ func (s *Session) reread() {
 	}
 }
 
+// EachHere names the recipient of every session on this node that is no observer.
+func (h *Hub) EachHere(f func(app, recipient string)) {
+	h.reg.each(func(a address) { f(a.app, a.recipient) })
+}
+
 // Device is a session as other nodes need to know it.
 type Device struct {
 	Name  string    // of the device, or one made for this session

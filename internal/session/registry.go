@@ -41,15 +41,17 @@ func (r *registry) shard(a address) (*shard, uint64) {
 func (s *Session) at(a address) bool { return s.recipient == a.recipient && s.app == a.app }
 
 // add registers s. It returns the session of the same named device that s takes the place of, if there is one, and
-// whether s is the recipient's first. ok is false, and s not registered, if the recipient has too many.
+// whether s is the recipient's first that is no observer. ok is false, and s not registered, if the recipient has too many.
 func (r *registry) add(a address, s *Session) (replaced *Session, first, ok bool) {
 	sh, h := r.shard(a)
 	sh.mu.Lock()
 	n := 0
+	first = !s.peek
 	for o := sh.m[h]; o != nil; o = o.next {
 		if !o.at(a) {
 			continue
 		}
+		first = first && o.peek
 		if n++; s.device != "" && o.device == s.device {
 			replaced = o
 		}
@@ -61,10 +63,10 @@ func (r *registry) add(a address, s *Session) (replaced *Session, first, ok bool
 	s.next, sh.m[h] = sh.m[h], s
 	sh.mu.Unlock()
 	r.count(1)
-	return replaced, n == 0, true
+	return replaced, first, true
 }
 
-// remove forgets s and reports whether it was the recipient's last.
+// remove forgets s and reports whether it was the recipient's last that is no observer.
 func (r *registry) remove(a address, s *Session) (last bool) {
 	sh, h := r.shard(a)
 	sh.mu.Lock()
@@ -76,7 +78,7 @@ func (r *registry) remove(a address, s *Session) (last bool) {
 			*at, found = o.next, true
 			continue
 		case o.at(a):
-			others = true
+			others = others || !o.peek
 		}
 		at = &(*at).next
 	}
@@ -89,7 +91,7 @@ func (r *registry) remove(a address, s *Session) (last bool) {
 	if found {
 		r.count(-1)
 	}
-	return found && !others
+	return found && !others && !s.peek
 }
 
 // find appends the sessions of a recipient to dst.
@@ -103,6 +105,19 @@ func (r *registry) find(a address, dst []*Session) []*Session {
 	}
 	sh.mu.RUnlock()
 	return dst
+}
+
+// each calls f with the address of every session that is no observer.
+func (r *registry) each(f func(a address)) {
+	var some []*Session
+	for i := range r.shards {
+		some = r.shards[i].sessions(some[:0])
+		for _, s := range some {
+			if !s.peek {
+				f(address{s.app, s.recipient})
+			}
+		}
+	}
 }
 
 func (r *registry) all() []*Session {

@@ -202,7 +202,7 @@ func (s *Session) endLocked() {
 		s.releaseAll()
 	}
 	s.win = nil
-	h.peers.Left(s.app, s.recipient, last && !s.peek)
+	h.peers.Left(s.app, s.recipient, last)
 	if !s.peek {
 		h.cfg.Store.Seen([]mailbox.Seen{{App: s.app, Recipient: s.recipient, Device: s.device, At: h.cfg.Now()}})
 	}

@@ -1,0 +1,218 @@
+package cluster
+
+import (
+	"encoding/json"
+	"slices"
+	"time"
+
+	"godwit.dev/godwit/internal/event"
+	"godwit.dev/godwit/internal/mailbox"
+)
+
+// How claims pace themselves.
+const (
+	decideAfter  = 250 * time.Millisecond // in which one who leaves a node and comes to another did neither
+	decideLater  = 100 * time.Millisecond // how long a claim waits that another one precedes
+	claimAgain   = time.Second            // a node that has not answered is asked again
+	claimMost    = 10 * time.Second       // after which it is not waited for
+	rememberTold = time.Minute
+	claimsAtOnce = 500 // in one message: well below what the line takes
+)
+
+// claims are what this node thinks of recipients: that they came here first of all nodes, or left here last. Of each, all other
+// nodes are asked, and followers are told when all have answered and none knows better. Nodes count their statements in common: each is later than
+// all that its node had heard before. So of two claims that do not know of each other both sides find the same to be the first.
+type claims struct {
+	open map[mailbox.Address]*claim
+	told map[mailbox.Address]told // that somebody left, lately
+	n    int64                    // the common count
+}
+
+// claim is that a recipient came here first, or left here last.
+type claim struct {
+	at     mailbox.Address
+	coming bool
+	began  int64            // in the common count
+	since  time.Time        // when this node made it
+	until  time.Time        // it is not decided before
+	asked  time.Time        // last; zero: not yet
+	heard  map[string]stand // of each node the latest, by boot
+}
+
+type told struct {
+	n  int64
+	at time.Time
+}
+
+// stand is what a node has of a recipient.
+type stand struct {
+	App     string   `json:"app"`
+	To      string   `json:"to"`
+	N       int64    `json:"n"`                 // of this statement in the common count
+	Here    bool     `json:"here,omitempty"`    // connected to it
+	Coming  int64    `json:"coming,omitempty"`  // since when it claims that the recipient came
+	Leaving int64    `json:"leaving,omitempty"` // or that it left
+	Told    int64    `json:"told,omitempty"`    // when it last told that the recipient left
+	Wards   []string `json:"wards,omitempty"`   // boots of nodes that the recipient was connected to by their word
+}
+
+func (cs *claims) init() {
+	cs.open = make(map[mailbox.Address]*claim)
+	cs.told = make(map[mailbox.Address]told)
+}
+
+// next is the number of a statement. Nodes that start begin with the time, so that they are not behind for long.
+func (cs *claims) next() int64 {
+	cs.n = max(cs.n+1, time.Now().UnixMilli())
+	return cs.n
+}
+
+// claim begins a claim. One who comes while it is claimed that it left, or the other way round, did neither. Who is alone need
+// not ask. p.mu is held.
+func (c *Cluster) claim(at mailbox.Address, coming bool) {
+	cs := &c.presence.claims
+	c.presence.wards.changed(at)
+	if cl := cs.open[at]; cl != nil {
+		if cl.coming != coming {
+			delete(cs.open, at)
+		}
+		return
+	}
+	if c.alone() {
+		c.emitOf(at, coming)
+		return
+	}
+	now := time.Now()
+	cs.open[at] = &claim{at: at, coming: coming, began: cs.next(), since: now, until: now.Add(decideAfter), heard: map[string]stand{}}
+}
+
+func (c *Cluster) emitOf(at mailbox.Address, coming bool) {
+	hub := c.hub.Load()
+	switch {
+	case hub == nil:
+	case coming:
+		hub.Emit(event.Online, at.App, at.Recipient)
+	default:
+		hub.Emit(event.Offline, at.App, at.Recipient)
+	}
+}
+
+// stand says what this node has of a recipient. p.mu is held.
+func (c *Cluster) stand(at mailbox.Address) stand {
+	p := &c.presence
+	st := stand{App: at.App, To: at.Recipient, N: p.claims.next(), Here: c.present(at, 0) > 0, Told: p.claims.told[at].n, Wards: p.wards.of(at)}
+	if cl := p.claims.open[at]; cl != nil && cl.coming {
+		st.Coming = cl.began
+	} else if cl != nil {
+		st.Leaving = cl.began
+	}
+	return st
+}
+
+// decide asks the other nodes of claims that are new or not answered, and tells followers of those that are decided.
+func (c *Cluster) decide(now time.Time) {
+	nodes, p := c.deciding(), &c.presence
+	var ask []stand
+	p.mu.Lock()
+	for at, cl := range p.claims.open {
+		answered := !cl.asked.IsZero()
+		for _, boot := range nodes {
+			_, ok := cl.heard[boot]
+			answered = answered && ok
+		}
+		if !answered && now.Sub(cl.asked) >= claimAgain {
+			ask, cl.asked = append(ask, c.stand(at)), now
+		}
+		late := now.Sub(cl.since) >= claimMost
+		if now.Before(cl.until) || !answered && len(nodes) > 0 && !late {
+			continue
+		}
+		tell, wait := c.verdict(cl)
+		if wait && !late {
+			cl.until, cl.asked = now.Add(decideLater), time.Time{}
+			clear(cl.heard)
+			continue
+		}
+		if delete(p.claims.open, at); tell || wait {
+			c.emitOf(at, cl.coming)
+			if !cl.coming {
+				p.claims.told[at] = told{p.claims.next(), now}
+			}
+		}
+		p.wards.changed(at)
+	}
+	p.claims.forgetTold(now)
+	p.mu.Unlock()
+	for batch := range slices.Chunk(ask, claimsAtOnce) {
+		_ = c.publish(allNodes, message{kind: kindClaims, body: text(batch)})
+	}
+}
+
+// verdict says whether followers are to be told, or whether another claim has to be decided before. p.mu is held.
+func (c *Cluster) verdict(cl *claim) (tell, wait bool) {
+	wards := c.presence.wards.of(cl.at)
+	for boot, st := range cl.heard {
+		theirs := st.Leaving
+		if cl.coming {
+			theirs = st.Coming
+		}
+		switch {
+		case st.Here && (!cl.coming || st.Coming == 0):
+			return false, false // it is there
+		case cl.coming && st.Leaving > 0:
+			return false, false // it went from there to here, and that node says nothing either
+		case !cl.coming && st.Told > cl.began:
+			return false, false // that node has said so
+		case theirs > 0 && (theirs < cl.began || theirs == cl.began && boot < c.cfg.Boot):
+			wait = true
+		}
+		wards = append(wards, st.Wards...)
+	}
+	for _, boot := range wards {
+		if _, itself := cl.heard[boot]; !itself && boot != c.cfg.Boot {
+			return false, false // it is at a node that does not answer; who has its names tells if that one is gone
+		}
+	}
+	return !wait, wait
+}
+
+// gotStands notes what another node has of recipients, and answers if it claims something.
+func (c *Cluster) gotStands(m *message) {
+	var list []stand
+	if json.Unmarshal(m.body, &list) != nil {
+		c.counts.undecoded.Add(1)
+		return
+	}
+	p := &c.presence
+	answer := make([]stand, 0, len(list))
+	p.mu.Lock()
+	for _, st := range list {
+		at := mailbox.Address{App: st.App, Recipient: st.To}
+		p.claims.n = max(p.claims.n, st.N)
+		if cl := p.claims.open[at]; cl != nil && st.N > max(cl.began, cl.heard[m.from].N) { // what was said before the claim may be over
+			cl.heard[m.from] = st
+		}
+		if m.kind == kindClaims {
+			answer = append(answer, c.stand(at))
+		}
+	}
+	p.mu.Unlock()
+	if len(answer) > 0 {
+		_ = c.publish(oneNode+m.from, message{kind: kindStands, body: text(answer)}) // who does not get it asks again
+	}
+}
+
+// forget drops what a node said that is gone.
+func (cs *claims) forget(boot string) {
+	for _, cl := range cs.open {
+		delete(cl.heard, boot)
+	}
+}
+
+func (cs *claims) forgetTold(now time.Time) {
+	for at, t := range cs.told {
+		if now.Sub(t.at) > rememberTold {
+			delete(cs.told, at)
+		}
+	}
+}

@@ -1,0 +1,11 @@
+package cluster
+
+import "godwit.dev/godwit/internal/mailbox"
+
+// Keeps reports whether this node keeps the name of a recipient of another one.
+func (c *Cluster) Keeps(app, recipient string) bool {
+	p := &c.presence
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return len(p.wards.of(mailbox.Address{App: app, Recipient: recipient})) > 0
+}

@@ -1,0 +1,144 @@
+package cluster_test
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"godwit.dev/godwit/internal/cluster"
+)
+
+// told lists what followers were told of a kind.
+func (w *world) told(kind string) (list []string) {
+	for _, p := range w.presence() {
+		if strings.HasPrefix(p, kind) {
+			list = append(list, p)
+		}
+	}
+	return list
+}
+
+func TestFollowersAreToldOnceOfWhoIsOnSeveralNodes(t *testing.T) {
+	w := newWorld(t, 3)
+	one := w.nodes[0].connect("ann", "a")
+	eventually(t, "told that it came", func() bool { return slices.Equal(w.presence(), []string{"online ann"}) })
+	two := w.nodes[1].connect("ann", "b")
+	three := w.nodes[2].connect("ann", "c")
+	eventually(t, "each knows the others", func() bool {
+		for _, n := range w.nodes {
+			if len(n.cluster.Online("demo", "ann")) != 2 {
+				return false
+			}
+		}
+		return true
+	})
+	one.leave()
+	two.leave()
+	eventually(t, "the last knows that it is", func() bool { return len(w.nodes[2].cluster.Online("demo", "ann")) == 0 })
+	if got := w.presence(); !slices.Equal(got, []string{"online ann"}) {
+		t.Errorf("followers were told %q", got)
+	}
+	three.leave()
+	eventually(t, "told that it went", func() bool { return slices.Equal(w.presence(), []string{"offline ann", "online ann"}) })
+}
+
+func TestFollowersAreToldOnceOfWhoComesToSeveralNodesAtOnce(t *testing.T) {
+	t.Run("quick", func(t *testing.T) { toldOnce(t, newWorld(t, 3)) })
+	t.Run("slow", func(t *testing.T) {
+		t.Parallel()
+		w := newWorld(t, 0)
+		w.slow = 700 * time.Millisecond // longer than nodes wait where nobody is waited for
+		toldOnce(t, w.startAll(3))
+	})
+}
+
+// toldOnce has recipients come to three nodes at once, and go at once.
+func toldOnce(t *testing.T, w *world) {
+	t.Helper()
+	const n = 8
+	var all sync.WaitGroup
+	clients := make([]*client, 3*n)
+	for i := range clients {
+		all.Go(func() { clients[i] = w.nodes[i%3].connect(fmt.Sprintf("r%d", i/3), "") })
+	}
+	all.Wait()
+	told := func(kind string) int { return len(w.told(kind)) }
+	eventually(t, "told of each", func() bool { return told("online") >= n })
+	eventually(t, "each knows the others", func() bool {
+		for i := range n {
+			for _, node := range w.nodes {
+				if len(node.cluster.Online("demo", fmt.Sprintf("r%d", i))) != 2 {
+					return false
+				}
+			}
+		}
+		return true
+	})
+	for _, c := range clients {
+		all.Go(c.leave)
+	}
+	all.Wait()
+	eventually(t, "told that each went", func() bool { return told("offline") >= n })
+	if on, off := told("online"), told("offline"); on != n || off != n {
+		t.Errorf("followers were told %d times that somebody came and %d times that somebody went, of %d", on, off, n)
+	}
+}
+
+// TestASurvivorTellsWhoWentWithADeadNode: of those who are connected elsewhere it says nothing, nor of one who came back before the
+// node was known to be dead.
+func TestASurvivorTellsWhoWentWithADeadNode(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, 0)
+	var mu sync.Mutex
+	alive := []string{"boot0000", "boot0001", "boot0002"}
+	w.roll = func() ([]string, error) {
+		mu.Lock()
+		defer mu.Unlock()
+		return slices.Clone(alive), nil
+	}
+	w.startAll(3)
+	dead := w.nodes[1]
+	const n = 5
+	for i := range n {
+		dead.connect(fmt.Sprint("gone", i), "")
+	}
+	dead.connect("back", "")
+	dead.connect("both", "")
+	left := dead.connect("left", "")
+	eventually(t, "told that all came", func() bool { return len(w.told("online")) == n+3 })
+	w.nodes[0].connect("both", "")
+	left.leave()
+	eventually(t, "told that one went", func() bool { return slices.Equal(w.told("offline"), []string{"offline left"}) })
+	eventually(t, "each knows the other", func() bool { return len(dead.cluster.Online("demo", "both")) == 1 })
+	dead.cut.Store(true) // to the others it is dead
+	back := w.nodes[0].connect("back", "")
+	eventually(t, "it is missed", func() bool {
+		return slices.ContainsFunc(w.nodes[0].cluster.Nodes(), func(o cluster.Node) bool { return o.Missing })
+	})
+	mu.Lock()
+	alive = slices.Delete(alive, 1, 2)
+	mu.Unlock()
+	eventually(t, "told that they went", func() bool { return len(w.told("offline")) >= n+1 })
+	back.leave()
+	eventually(t, "told that the one who came back went", func() bool { return len(w.told("offline back")) > 0 })
+	if off := w.told("offline"); len(off) != n+2 || len(w.told("offline gone")) != n {
+		t.Errorf("followers were told %q", off)
+	}
+	if on := w.told("online"); len(on) != n+3 {
+		t.Errorf("followers were told %q", on)
+	}
+}
+
+// TestWhoWentAsTheNodeEndedIsTold: a node that ends has no time to ask who went last.
+func TestWhoWentAsTheNodeEndedIsTold(t *testing.T) {
+	w := newWorld(t, 2)
+	c := w.nodes[1].connect("ann", "")
+	eventually(t, "told that it came", func() bool { return len(w.told("online")) == 1 })
+	eventually(t, "the other node keeps its name", func() bool { return w.nodes[0].cluster.Keeps("demo", "ann") })
+	c.leave()
+	w.nodes[1].close()
+	eventually(t, "told that it went", func() bool { return slices.Equal(w.told("offline"), []string{"offline ann"}) })
+}

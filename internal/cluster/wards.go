@@ -1,0 +1,215 @@
+package cluster
+
+import (
+	"encoding/json"
+
+	"godwit.dev/godwit/internal/mailbox"
+)
+
+// wards are the recipients of other nodes whose names this one keeps. Each node has a warden, the next one of those that it hears. It
+// tells it who comes and goes, so that somebody can tell followers when it has died.
+type wards struct {
+	by     map[string]*ward         // by boot
+	news   map[mailbox.Address]bool // who came or went here and the warden has not been told of
+	warden string                   // boot; empty: there is none
+	sent   uint64                   // messages that the warden was sent
+	all    bool                     // it is to be sent all names anew
+}
+
+// ward is a node, as its warden knows it.
+type ward struct {
+	got   uint64 // messages
+	names map[string]map[string]struct{}
+}
+
+// roster is the body of kindRoster.
+type roster struct {
+	N    uint64              `json:"n"`
+	All  bool                `json:"all,omitempty"`  // what was said before does not hold any more
+	Came map[string][]string `json:"came,omitempty"` // by app
+	Left map[string][]string `json:"left,omitempty"`
+	Over bool                `json:"over,omitempty"` // another node is the warden now
+}
+
+const namesAtOnce = 1000 // in one message: well below what the line takes
+
+func (ws *wards) init() {
+	ws.by = make(map[string]*ward)
+	ws.news = make(map[mailbox.Address]bool)
+}
+
+// changed has the warden told of a recipient. p.mu is held.
+func (ws *wards) changed(at mailbox.Address) {
+	if ws.warden != "" {
+		ws.news[at] = true
+	}
+}
+
+// of lists the nodes that a recipient is connected to by their word. p.mu is held.
+func (ws *wards) of(at mailbox.Address) (boots []string) {
+	for boot, w := range ws.by {
+		if _, ok := w.names[at.App][at.Recipient]; ok {
+			boots = append(boots, boot)
+		}
+	}
+	return boots
+}
+
+// ward is who this node's warden is, and what it should have got.
+func (p *presence) ward() (warden string, sent uint64) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.wards.warden, p.wards.sent
+}
+
+// sendAll has the warden sent all names anew.
+func (p *presence) sendAll() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.wards.all = true
+}
+
+// keepWarden tells the warden who came and left, and all that is here if it is a new one.
+func (c *Cluster) keepWarden() {
+	next, p := c.nextNode(), &c.presence
+	ws := &p.wards
+	p.mu.Lock()
+	former := ws.warden
+	if next != former {
+		ws.warden, ws.sent, ws.all = next, 0, true
+	}
+	all, news := ws.all, ws.news
+	ws.all = false
+	if len(news) > 0 || all {
+		ws.news = make(map[mailbox.Address]bool)
+	}
+	p.mu.Unlock()
+	if next != former && former != "" {
+		_ = c.publish(oneNode+former, message{kind: kindRoster, body: text(roster{Over: true})})
+	}
+	if next == "" || !all && len(news) == 0 {
+		return
+	}
+	r := roster{All: all}
+	if all {
+		c.hub.Load().EachHere(func(app, recipient string) { news[mailbox.Address{App: app, Recipient: recipient}] = true })
+	}
+	n := 0
+	r.Came, r.Left = map[string][]string{}, map[string][]string{}
+	for at := range news {
+		p.mu.Lock()
+		cl := p.claims.open[at]
+		here := c.present(at, 0) > 0 || cl != nil && !cl.coming // until it is decided who tells that it left
+		p.mu.Unlock()
+		if here {
+			r.Came[at.App] = append(r.Came[at.App], at.Recipient)
+		} else if !all {
+			r.Left[at.App] = append(r.Left[at.App], at.Recipient)
+		}
+		if n++; n%namesAtOnce == 0 {
+			c.sendRoster(next, r)
+			r = roster{Came: map[string][]string{}, Left: map[string][]string{}}
+		}
+	}
+	if n%namesAtOnce > 0 || r.All {
+		c.sendRoster(next, r)
+	}
+}
+
+// sendRoster numbers a message to the warden, and counts it once it is sent: beats must not be ahead of it.
+func (c *Cluster) sendRoster(warden string, r roster) {
+	p := &c.presence
+	p.mu.Lock()
+	r.N = p.wards.sent + 1
+	p.mu.Unlock()
+	_ = c.publish(oneNode+warden, message{kind: kindRoster, body: text(r)}) // what is lost is found by its number
+	p.mu.Lock()
+	p.wards.sent = r.N
+	p.mu.Unlock()
+}
+
+// nextNode is the node after this one, of those that are heard and know of this, in the order of boots. Empty: there is none.
+func (c *Cluster) nextNode() string {
+	boots := c.deciding()
+	for _, boot := range boots {
+		if boot > c.cfg.Boot {
+			return boot
+		}
+	}
+	if len(boots) > 0 {
+		return boots[0]
+	}
+	return ""
+}
+
+// gotRoster notes who came to a node and left it.
+func (c *Cluster) gotRoster(m *message) {
+	var r roster
+	if json.Unmarshal(m.body, &r) != nil {
+		c.counts.undecoded.Add(1)
+		return
+	}
+	ws := &c.presence.wards
+	c.presence.mu.Lock()
+	w := ws.by[m.from]
+	switch {
+	case r.Over:
+		delete(ws.by, m.from)
+	case r.All:
+		w = &ward{names: map[string]map[string]struct{}{}}
+		ws.by[m.from] = w
+		w.note(&r)
+	case w != nil && r.N == w.got+1:
+		w.note(&r)
+	default: // the next beat tells that something is missing
+	}
+	c.presence.mu.Unlock()
+}
+
+func (w *ward) note(r *roster) {
+	w.got = r.N
+	for app, names := range r.Came {
+		of := w.names[app]
+		if of == nil {
+			of = make(map[string]struct{})
+			w.names[app] = of
+		}
+		for _, name := range names {
+			of[name] = struct{}{}
+		}
+	}
+	for app, names := range r.Left {
+		for _, name := range names {
+			delete(w.names[app], name)
+		}
+	}
+}
+
+// checkRoster asks for all names of a node if this one is its warden and has not got all messages.
+func (c *Cluster) checkRoster(boot string, b beat) {
+	p := &c.presence
+	p.mu.Lock()
+	w := p.wards.by[boot]
+	lacks := b.Warden == c.cfg.Boot && b.Roster > 0 && (w == nil || w.got < b.Roster)
+	p.mu.Unlock()
+	if lacks {
+		_ = c.publish(oneNode+boot, message{kind: kindNoRoster})
+	}
+}
+
+// bury claims that the recipients of a node that is gone have left. Those who are connected elsewhere have not. p.mu is held.
+func (c *Cluster) bury(boot string) {
+	ws := &c.presence.wards
+	w := ws.by[boot]
+	if delete(ws.by, boot); w == nil {
+		return
+	}
+	for app, names := range w.names {
+		for name := range names {
+			at := mailbox.Address{App: app, Recipient: name}
+			if c.present(at, 0) == 0 && c.presence.claims.open[at] == nil {
+				c.claim(at, false)
+			}
+		}
+	}
+}
