@@ -181,16 +181,35 @@ RESULT_sla           := sla --runs 1
 RESULT_slow-ram      := $(RESULT_slow) --data-dir /dev/shm
 RESULT_topics-slow-ram := $(RESULT_topics-slow) --data-dir /dev/shm
 RESULT_sla-ram       := $(RESULT_sla) --data-dir /dev/shm
+# On PostgreSQL beside SQLite, and several nodes: servers of PostgreSQL are started for them (make postgresql).
+CLUSTER_RESULTS := cluster-store-200 cluster-store-4k cluster-unicast-200 cluster-unicast-4k cluster-paced cluster-storm cluster-objects cluster-nodes cluster-route cluster-idle
+RESULT_cluster-store-200   := store --postgres start --runs 3 --size 200
+RESULT_cluster-store-4k    := store --postgres start --runs 3 --size 4096
+RESULT_cluster-unicast-200 := unicast --postgres start --runs 3 --size 200 --publishers 256
+RESULT_cluster-unicast-4k  := unicast --postgres start --runs 3 --size 4096 --publishers 256
+RESULT_cluster-paced       := unicast --postgres start --runs 3 --size 4096 --rate 500
+RESULT_cluster-storm       := storm --postgres start --runs 1 --clients 10000 --settle 20s
+RESULT_cluster-objects     := objects latency --postgres start --runs 2 --rates 1,5,25 --for 5s
+RESULT_cluster-nodes       := cluster nodes --pairs 5
+RESULT_cluster-route       := cluster route --pairs 5
+RESULT_cluster-idle        := cluster idle --runs 1 --sessions 15000
 RESULT_compare       := compare --runs 1 --for 3s --sessions 2000 --fan 2000
 
 .PHONY: bench-results
 bench-results: build $(addprefix result-,$(RESULTS)) ## measure anew what bench/results holds and docs/performance.md shows
 	$(BIN)/godwit bench report $(RESULTS:%=bench/results/%.json) --report bench/results/report.html
 
+# Twenty minutes, so it is made only when it is asked for.
+RESULT_cluster-horizon := cluster horizon --runs 1
+WITHIN_cluster-horizon := 1500
+
+.PHONY: cluster-results
+cluster-results: build $(addprefix result-,$(CLUSTER_RESULTS)) ## measure PostgreSQL beside SQLite, and several nodes
+
 result-%: build
 	@mkdir -p bench/results
 	@rm -rf bench/results/$*
-	timeout 300 $(BIN)/godwit bench $(RESULT_$*) --json --svg bench/results/$* >bench/results/$*.json.new
+	timeout $(or $(WITHIN_$*),300) $(BIN)/godwit bench $(RESULT_$*) --json --svg bench/results/$* >bench/results/$*.json.new
 	mv bench/results/$*.json.new bench/results/$*.json
 
 .PHONY: idle

@@ -40,6 +40,7 @@ type PublishConfig struct {
 	AckNone    bool     `json:"ack_none"`   // settled by the first write instead of by an acknowledgement
 	DeafEvery  int      `json:"deaf_every"` // as for the subscribers
 	Object     string   `json:"object"`     // put this one, as GROUP/OBJECT, which all recipients are registered for
+	Shared     bool     `json:"shared"`     // each server takes publishes to all recipients, else to its own
 	Topic      string   `json:"topic"`      // publish to this one, which all recipients subscribe to
 
 	rate float64 // of the present run
@@ -88,6 +89,12 @@ func NewPublishers(ctx context.Context, r *reactor.Reactor, cfg PublishConfig) (
 		p.groups = append(p.groups, &group{p: p, target: t, chunks: 1})
 	}
 	for n := range cfg.Recipients {
+		if cfg.Shared {
+			for _, g := range p.groups {
+				g.recipients = append(g.recipients, n)
+			}
+			continue
+		}
 		g := p.groups[TargetOf(cfg.Prefix, n, len(p.groups))]
 		g.recipients = append(g.recipients, n)
 	}
@@ -264,8 +271,11 @@ func (p *Publishers) submit(i int, due int64) {
 	p.sums.Messages++
 	p.mu.Unlock()
 	if !p.cfg.ToAll {
-		n := i % p.cfg.Recipients
-		p.groups[TargetOf(p.cfg.Prefix, n, len(p.groups))].submit(job{due: due, to: inTurn})
+		g := i % len(p.groups)
+		if !p.cfg.Shared {
+			g = TargetOf(p.cfg.Prefix, i%p.cfg.Recipients, len(p.groups))
+		}
+		p.groups[g].submit(job{due: due, to: inTurn})
 		return
 	}
 	for _, g := range p.groups {

@@ -9,12 +9,15 @@ import (
 
 func TestCPUTimeIsFoundBehindAnyName(t *testing.T) {
 	for _, name := range []string{"godwit", "a b", "evil) S 1 2 3", "(("} {
-		stat := "42 (" + name + ") S 1 42 42 0 -1 4194560 1000 0 0 0 150 50 0 0 20 0 12 0 100 1 1 1\n"
-		if got, err := parseCPU([]byte(stat)); err != nil || got != 2*time.Second {
+		stat := "42 (" + name + ") S 1 42 42 0 -1 4194560 1000 0 0 0 150 50 200 100 20 0 12 0 100 1 1 1\n"
+		if got, err := parseCPU([]byte(stat), 2); err != nil || got != 2*time.Second {
 			t.Errorf("a process named %q used %v (%v), want 2 s", name, got, err)
 		}
+		if got, err := parseCPU([]byte(stat), 4); err != nil || got != 5*time.Second {
+			t.Errorf("with its children it used %v (%v), want 5 s", got, err)
+		}
 	}
-	if _, err := parseCPU([]byte("42 (x) S 1")); err == nil {
+	if _, err := parseCPU([]byte("42 (x) S 1"), 2); err == nil {
 		t.Error("a line that is cut short is accepted")
 	}
 }

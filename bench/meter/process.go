@@ -36,7 +36,7 @@ func Read(pid int) (Usage, error) {
 	if err != nil {
 		return Usage{}, fmt.Errorf("measure process %d: %w", pid, err)
 	}
-	if u.CPU, err = parseCPU(stat); err != nil {
+	if u.CPU, err = parseCPU(stat, 2); err != nil {
 		return Usage{}, fmt.Errorf("measure process %d: %w", pid, err)
 	}
 	return u, nil
@@ -74,16 +74,33 @@ func parseStatus(text string) (u Usage, err error) {
 	return u, nil
 }
 
-// parseCPU adds user and system time, the 14th and 15th field of /proc/PID/stat. The second, the name, may hold
-// anything, so counting begins behind its last parenthesis.
-func parseCPU(stat []byte) (time.Duration, error) {
+// Family is the CPU time that a process and its children have used, whose ids those are: with what children have used that
+// have ended. One that has just ended is passed over, as the process that waited for it counts it.
+func Family(pids []int) (sum time.Duration, err error) {
+	for _, pid := range pids {
+		stat, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
+		if err != nil {
+			continue
+		}
+		used, err := parseCPU(stat, 4)
+		if err != nil {
+			return 0, fmt.Errorf("measure process %d: %w", pid, err)
+		}
+		sum += used
+	}
+	return sum, nil
+}
+
+// parseCPU adds user and system time, the 14th and 15th field of /proc/PID/stat, and of four fields those of children that have
+// ended too. The second field, the name, may hold anything, so counting begins behind its last parenthesis.
+func parseCPU(stat []byte, count int) (time.Duration, error) {
 	_, rest, ok := cutLast(stat, ')')
 	fields := bytes.Fields(rest)
-	if !ok || len(fields) < 13 {
+	if !ok || len(fields) < 11+count {
 		return 0, fmt.Errorf("/proc/PID/stat has an unknown form")
 	}
 	var ticks int64
-	for _, f := range fields[11:13] {
+	for _, f := range fields[11 : 11+count] {
 		n, err := strconv.ParseInt(string(f), 10, 64)
 		if err != nil {
 			return 0, fmt.Errorf("read CPU time: %w", err)

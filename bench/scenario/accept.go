@@ -96,6 +96,10 @@ func (s *Storm) one(ctx context.Context, r *report.Result, run int) error {
 		return err
 	}
 	s.Testbed.Say("run %d: reconnecting", run+1)
+	before, err := site.Spent(ctx)
+	if err != nil {
+		return err
+	}
 	w := meter.Start(site.PIDs(), 20*time.Millisecond)
 	begun := time.Now()
 	replies, err := site.Each(ctx, func(*testbed.Subscribers) worker.Request {
@@ -109,6 +113,13 @@ func (s *Storm) one(ctx context.Context, r *report.Result, run int) error {
 	samples := w.Stop()
 	if err != nil {
 		return err
+	}
+	if before != nil {
+		after, err := site.Spent(ctx)
+		if err != nil {
+			return err
+		}
+		r.Add("", "PostgreSQL CPU", "s", after.Since(*before).CPU.Seconds())
 	}
 	var welcomed float64
 	for _, reply := range replies {

@@ -153,12 +153,8 @@ func (s *Idle) idleCPU(ctx context.Context, pid int) (float64, error) {
 		return 0, err
 	}
 	begun := time.Now()
-	t := time.NewTimer(s.Watch)
-	defer t.Stop()
-	select {
-	case <-t.C:
-	case <-ctx.Done():
-		return 0, context.Cause(ctx)
+	if err := wait(ctx, s.Watch); err != nil {
+		return 0, err
 	}
 	last, err := meter.Read(pid)
 	if err != nil {

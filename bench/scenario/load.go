@@ -34,6 +34,9 @@ type Load struct {
 	Topic      bool          // each message goes to a topic that all clients subscribe to
 	AckAfter   time.Duration // how much later clients acknowledge versions
 	DeafEvery  int           // every so many-th client reads nothing; 0: none
+	Cluster    bool          // the servers are nodes of one
+	At         []int         // of a cluster's nodes, those that clients connect to; nil: all
+	From       []int         // those that take the publishes; nil: all
 	beside     func()        // starts what else is to happen while the load runs; nil: nothing
 }
 
@@ -61,7 +64,9 @@ func (l *Load) settings() []report.Setting {
 	if l.Objects {
 		s = append(s, set("as", "versions of one object"), set("acknowledged after", l.AckAfter))
 	}
-	if l.Servers > 1 {
+	if l.Cluster {
+		s = append(s, set("nodes", l.Servers))
+	} else if l.Servers > 1 {
 		s = append(s, set("servers", l.Servers))
 	}
 	if l.Testbed.Server.TLS {
@@ -91,6 +96,8 @@ type Outcome struct {
 	Workers        []meter.Sample
 	Stolen         float64 // seconds of the cores' time that the machine's host kept for others
 	Ticks          []tick
+	Postgres       *testbed.Spent // what PostgreSQL spent; nil: it holds no store
+	Commits        float64        // of the servers' stores, if Postgres is known
 }
 
 // tick is how the run looked at one second.
@@ -103,7 +110,7 @@ type tick struct {
 
 // measure runs the load once on a fresh site.
 func (l *Load) measure(ctx context.Context, run int) (*Outcome, error) {
-	site, err := l.Testbed.NewSite(ctx, l.Servers)
+	site, err := l.newSite(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -111,11 +118,33 @@ func (l *Load) measure(ctx context.Context, run int) (*Outcome, error) {
 	return l.measureOn(ctx, site, run)
 }
 
+func (l *Load) newSite(ctx context.Context) (*testbed.Site, error) {
+	if l.Cluster {
+		return l.Testbed.NewCluster(ctx, l.Servers)
+	}
+	return l.Testbed.NewSite(ctx, l.Servers)
+}
+
+// targets picks some of a site's servers.
+func targets(site *testbed.Site, some []int) []loadgen.Target {
+	all := site.Targets()
+	if some == nil {
+		return all
+	}
+	var picked []loadgen.Target
+	for _, i := range some {
+		picked = append(picked, all[i])
+	}
+	return picked
+}
+
 // measureOn runs the load once on a site without clients.
 func (l *Load) measureOn(ctx context.Context, site *testbed.Site, run int) (*Outcome, error) {
 	p := prefix()
 	l.Testbed.Say("run %d: connecting %d clients", run+1, l.Clients)
-	connected, err := site.Connect(ctx, l.subscribers(p), l.Workers)
+	subs := l.subscribers(p)
+	subs.Targets = targets(site, l.At)
+	connected, err := site.Connect(ctx, subs, l.Workers)
 	if err != nil {
 		return nil, err
 	}
@@ -125,8 +154,8 @@ func (l *Load) measureOn(ctx context.Context, site *testbed.Site, run int) (*Out
 	}
 	defer pub.Stop()
 	cfg := loadgen.PublishConfig{
-		Targets: site.Targets(), Via: l.via(), Publishers: l.Publishers, Size: l.Size, Prefix: p, Recipients: l.Clients,
-		ToAll: l.ToAll, Batch: l.Batch, AckNone: l.AckNone, DeafEvery: l.DeafEvery,
+		Targets: targets(site, l.From), Via: l.via(), Publishers: l.Publishers, Size: l.Size, Prefix: p, Recipients: l.Clients,
+		Shared: l.Cluster, ToAll: l.ToAll, Batch: l.Batch, AckNone: l.AckNone, DeafEvery: l.DeafEvery,
 	}
 	if l.Topic {
 		cfg.Topic = benchTopic
@@ -249,6 +278,10 @@ func (l *Load) measured(ctx context.Context, site *testbed.Site, pub *worker.Wor
 	if l.Testbed.Profile != "" {
 		profile = testbed.StartProfile(ctx, site.Servers[0], l.For, profileName(l.Testbed.Profile, run))
 	}
+	spent, err := l.spending(ctx, site)
+	if err != nil {
+		return nil, err
+	}
 	show := l.watch(ctx, site, pub, before, run)
 	begun, stolen := time.Now(), meter.Stolen()
 	r, err := pub.Call(ctx, worker.Request{Publish: &worker.Publish{Rate: l.Rate, For: l.For}})
@@ -266,6 +299,9 @@ func (l *Load) measured(ctx context.Context, site *testbed.Site, pub *worker.Wor
 	if err != nil {
 		return nil, err
 	}
+	if o.Postgres, o.Commits, err = spent(ctx); err != nil {
+		return nil, err
+	}
 	o.Counts = loadgen.Counts{
 		Live: after.Live, Received: after.Received - before.Received, Duplicates: after.Duplicates - before.Duplicates,
 		Disorder: after.Disorder - before.Disorder, Lost: after.Lost - before.Lost, Gaps: after.Gaps - before.Gaps, Why: after.Why,
@@ -274,6 +310,25 @@ func (l *Load) measured(ctx context.Context, site *testbed.Site, pub *worker.Wor
 		return nil, err
 	}
 	return o, profile.Wait()
+}
+
+// spending begins to count what PostgreSQL spends, and the commits of the servers' stores, until the returned function is called. It
+// counts nothing where there is no PostgreSQL.
+func (l *Load) spending(ctx context.Context, site *testbed.Site) (stop func(context.Context) (*testbed.Spent, float64, error), err error) {
+	commits := 0.0
+	before, err := site.Spent(ctx)
+	if err == nil && before != nil {
+		commits, err = site.Commits(ctx)
+	}
+	return func(ctx context.Context) (*testbed.Spent, float64, error) {
+		after, err := site.Spent(ctx)
+		if err != nil || after == nil {
+			return nil, 0, err
+		}
+		now, err := site.Commits(ctx)
+		spent := after.Since(*before)
+		return &spent, now - commits, err
+	}, err
 }
 
 // watch shows and keeps what happens each second until the returned function is called.

@@ -244,11 +244,15 @@ func (s *ObjectRecovery) recover(ctx context.Context, r *report.Result, site *te
 	if err != nil {
 		return err
 	}
+	server := site.Servers[0]
 	forget := replaceRegistrations
+	if db := server.Database(); db != nil {
+		forget = func(string) error { return dropRegistrations(ctx, db) }
+	}
 	if state == "kept" {
 		forget = nil
 	}
-	server, begun := site.Servers[0], time.Now()
+	begun := time.Now()
 	if err := server.Restart(ctx, forget); err != nil {
 		return err
 	}
@@ -296,6 +300,11 @@ func replaceRegistrations(data string) error {
 	}
 	_, err := store.Repair(context.Background(), data)
 	return err
+}
+
+// dropRegistrations removes all objects and registrations of a database.
+func dropRegistrations(ctx context.Context, db *testbed.Database) error {
+	return db.Exec(ctx, "DROP SCHEMA godwit_object CASCADE")
 }
 
 // forgetRegistrations removes the database of objects, as a disk does that is lost.

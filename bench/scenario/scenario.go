@@ -20,6 +20,7 @@ import (
 type Common struct {
 	Testbed *testbed.Testbed
 	Runs    int
+	First   int // number of the first run, of those that are measured one by one
 	Workers int // processes that hold subscribers; more are started where connections need them
 	Command string
 	Version string
@@ -31,6 +32,9 @@ func (c *Common) begin(name, title string, settings ...report.Setting) *report.R
 		Scenario: name, Title: title, Command: c.Command, Version: c.Version, Machine: meter.Describe(c.Testbed.Server.Dir), Settings: settings,
 	}
 	r.Settings = append(r.Settings, set("runs", c.Runs))
+	if p := c.Testbed.Server.Postgres; p != nil {
+		r.Settings = append(r.Settings, set("PostgreSQL", p.Version))
+	}
 	if c.Testbed.Running != nil {
 		r.Note("measured a server that was running already")
 	}
@@ -59,12 +63,24 @@ const arrivals = 15 * time.Second
 
 // runs calls run as often as asked for.
 func (c *Common) runs(ctx context.Context, run func(ctx context.Context, n int) error) error {
-	for n := range max(c.Runs, 1) {
+	for n := c.First; n < c.First+max(c.Runs, 1); n++ {
 		if err := run(ctx, n); err != nil {
 			return fmt.Errorf("run %d: %w", n+1, err)
 		}
 	}
 	return nil
+}
+
+// wait waits for d, unless ctx ends before.
+func wait(ctx context.Context, d time.Duration) error {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
 }
 
 // profileName gives each run's profile a file of its own.

@@ -53,11 +53,33 @@ func (o *Outcome) tellCost(r *report.Result, group string) {
 		}
 		r.Add(group, "server memory, most", "MB", float64(meter.Peak(o.Server))/mb)
 	}
+	o.tellPostgres(r, group)
 	if len(o.Workers) > 1 {
 		r.Add(group, "load generator CPU", "cores", meter.CPU(o.Workers)/o.Seconds)
 	}
 	if o.Stolen > 0 {
 		r.Add(group, "CPU kept by the machine's host", "cores", o.Stolen/o.Seconds)
+	}
+}
+
+// tellPostgres adds what PostgreSQL spent on each copy that was stored, delivered and acknowledged.
+func (o *Outcome) tellPostgres(r *report.Result, group string) {
+	if o.Postgres == nil {
+		return
+	}
+	if cpu := o.Postgres.CPU.Seconds(); cpu > 0 {
+		r.Add(group, "PostgreSQL CPU", "cores", cpu/o.Seconds)
+	}
+	n := float64(o.Counts.Received)
+	if n == 0 || o.Objects || o.Topic {
+		return
+	}
+	if cpu := o.Postgres.CPU.Seconds(); cpu > 0 {
+		r.Add(group, "PostgreSQL CPU a publish and ack", "µs", cpu/n*1e6)
+	}
+	r.Add(group, "write-ahead log a publish and ack", "B", float64(o.Postgres.WAL)/n)
+	if o.Commits > 0 {
+		r.Add(group, "copies a commit", "", n/o.Commits)
 	}
 }
 

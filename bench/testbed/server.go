@@ -3,6 +3,7 @@
 package testbed
 
 import (
+	"bufio"
 	"context"
 	"encoding/json"
 	"errors"
@@ -11,6 +12,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"syscall"
 	"time"
@@ -38,6 +40,8 @@ type ServerOptions struct {
 	TLS     bool
 	Stubs   int    // settled notifications that the store holds from the start
 	Dir     string // where data folders are made; empty: the system's place for temporary files
+	// Postgres keeps what is stored in the place of the data folder; nil: SQLite does.
+	Postgres *Postgres
 }
 
 // Server is a server under measurement.
@@ -46,19 +50,38 @@ type Server struct {
 	PID int // 0: not known
 
 	options ServerOptions
+	db      *Database // nil: files in the data folder
+	owned   bool      // db goes with the server
 	cmd     *exec.Cmd
 	ended   chan struct{}
 	dir     string
 	stderr  *os.File
 }
 
-// StartServer starts a server on a data folder of its own and waits until it is ready.
+// StartServer starts a server on a data folder of its own, or a database, and waits until it is ready.
 func StartServer(ctx context.Context, o ServerOptions) (*Server, error) {
+	if o.Postgres == nil {
+		return startServer(ctx, o, nil)
+	}
+	db, err := o.Postgres.NewDatabase(ctx)
+	if err != nil {
+		return nil, err
+	}
+	s, err := startServer(ctx, o, db)
+	if err != nil {
+		db.Drop()
+		return nil, err
+	}
+	s.owned = true
+	return s, nil
+}
+
+func startServer(ctx context.Context, o ServerOptions, db *Database) (*Server, error) {
 	dir, err := os.MkdirTemp(o.Dir, "godwit-bench-")
 	if err != nil {
 		return nil, fmt.Errorf("make a data folder: %w", err)
 	}
-	s := &Server{dir: dir, options: o, Target: loadgen.Target{TLS: o.TLS, Key: devKey}}
+	s := &Server{dir: dir, options: o, db: db, Target: loadgen.Target{TLS: o.TLS, Key: devKey}}
 	err = s.fill(ctx)
 	if err == nil {
 		err = s.first(ctx)
@@ -136,7 +159,11 @@ func (s *Server) start(ctx context.Context, http, grpc string) error {
 	}
 	s.cmd = exec.CommandContext(ctx, o.Command[0], append(args, o.Args...)...)
 	s.cmd.Stderr = s.stderr
-	s.cmd.Env = append(os.Environ(), o.Env...)
+	s.cmd.Env = append(os.Environ(), "GODWIT_POSTGRES=") // what is measured is what was asked for
+	if s.db != nil {
+		s.cmd.Env = append(s.cmd.Env, "GODWIT_POSTGRES="+s.db.URL)
+	}
+	s.cmd.Env = append(s.cmd.Env, o.Env...)
 	if err := s.cmd.Start(); err != nil {
 		s.cmd = nil
 		return fmt.Errorf("start a server: %w", err)
@@ -198,6 +225,38 @@ func (s *Server) Stop() {
 	if s.dir != "" {
 		_ = os.RemoveAll(s.dir) // what is left lies among temporary files
 	}
+	if s.owned {
+		s.db.Drop()
+	}
+}
+
+// Database is where the server keeps what it stores; nil: in files.
+func (s *Server) Database() *Database { return s.db }
+
+// Metric reads one of the server's metrics, which is named with its labels.
+func (s *Server) Metric(ctx context.Context, name string) (float64, error) {
+	scheme := "http"
+	if s.TLS {
+		scheme = "https"
+	}
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, scheme+"://"+s.HTTP+"/metrics", nil)
+	if err != nil {
+		return 0, err
+	}
+	req.Header.Set("Authorization", "Bearer "+s.Key)
+	c := client()
+	defer c.CloseIdleConnections()
+	resp, err := c.Do(req)
+	if err != nil {
+		return 0, fmt.Errorf("read the server's metrics: %w", err)
+	}
+	defer resp.Body.Close()
+	for lines := bufio.NewScanner(resp.Body); lines.Scan(); {
+		if value, ok := strings.CutPrefix(lines.Text(), name+" "); ok {
+			return strconv.ParseFloat(value, 64)
+		}
+	}
+	return 0, fmt.Errorf("the server has no metric %s (HTTP status %s)", name, resp.Status)
 }
 
 // Existing describes a server that runs already. pid may be 0; then its CPU time and memory are not measured.

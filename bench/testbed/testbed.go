@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"sync"
 	"time"
 
@@ -34,6 +35,9 @@ type Site struct {
 	bed     *Testbed
 	Servers []*Server
 	Subs    []*Subscribers
+
+	shared *Database // of the nodes of a cluster; nil: they are none
+	secret string    // file that they know each other by
 }
 
 // Subscribers is a worker that holds subscribers.
@@ -83,6 +87,12 @@ func (s *Site) Close() {
 		wg.Go(srv.Stop)
 	}
 	wg.Wait()
+	if s.shared != nil {
+		s.shared.Drop()
+	}
+	if s.secret != "" {
+		_ = os.Remove(s.secret) // what is left lies among temporary files
+	}
 }
 
 // StopWorkers ends the processes that hold subscribers.
@@ -125,7 +135,7 @@ func (s *Site) NewWorker(ctx context.Context) (*worker.Worker, error) {
 }
 
 // Connect starts workers, as many as cfg.Count needs but at least atLeast, and connects the subscribers, beside those
-// that there are. It returns how many seconds the slowest took.
+// that there are: to all servers, unless it names some. It returns how many seconds the slowest took.
 func (s *Site) Connect(ctx context.Context, cfg loadgen.SubscriberConfig, atLeast int) (seconds float64, err error) {
 	workers := max(atLeast, (cfg.Count+worker.MostConnections-1)/worker.MostConnections, 1)
 	workers = min(workers, max(cfg.Count, 1))
@@ -139,7 +149,10 @@ func (s *Site) Connect(ctx context.Context, cfg loadgen.SubscriberConfig, atLeas
 	}
 	replies, err := call(ctx, s.Subs[here:], func(w *Subscribers) worker.Request {
 		c := cfg
-		c.Targets, c.App, c.First, c.Count = s.Targets(), App, w.First, w.Count
+		c.App, c.First, c.Count = App, w.First, w.Count
+		if c.Targets == nil {
+			c.Targets = s.Targets()
+		}
 		return worker.Request{Connect: &c}
 	})
 	for _, r := range replies {

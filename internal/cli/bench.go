@@ -34,6 +34,7 @@ type bench struct {
 	profile    string
 	report     string
 	svg        string
+	postgres   string // "": the scenario is measured on SQLite alone
 }
 
 func (p *program) benchCommand() *cobra.Command {
@@ -49,9 +50,9 @@ A server under --url must be a development server (--dev) on this machine: laten
 	b := &bench{p: p}
 	b.flags(cmd.PersistentFlags())
 	cmd.AddCommand(
-		b.unicastCommand(), b.fanoutCommand(), b.topicsCommand(), b.topicsSlowCommand(), b.slowCommand(), b.slaCommand(),
-		b.idleCommand(), b.acceptCommand(), b.stormCommand(), b.matrixCommand(), b.compareCommand(), b.objectsCommand(), b.reportCommand(),
-		b.workerCommand(), b.gatewayCommand(), b.gatewayPartCommand(),
+		b.besideFlag(b.unicastCommand()), b.besideFlag(b.fanoutCommand()), b.topicsCommand(), b.topicsSlowCommand(), b.slowCommand(), b.slaCommand(),
+		b.idleCommand(), b.acceptCommand(), b.besideFlag(b.stormCommand()), b.matrixCommand(), b.compareCommand(), b.objectsCommand(), b.reportCommand(),
+		b.workerCommand(), b.gatewayCommand(), b.gatewayPartCommand(), b.clusterCommand(), b.besideFlag(b.storeCommand()),
 	)
 	return cmd
 }
@@ -131,6 +132,12 @@ func (b *bench) measure(cmd *cobra.Command, run func(context.Context, scenario.C
 	c, done, err := b.common(cmd.Context())
 	if err != nil {
 		return err
+	}
+	if b.postgres != "" {
+		one := run
+		run = b.onPostgres(b.postgres, func(ctx context.Context, c scenario.Common) (*report.Result, error) {
+			return scenario.Beside(ctx, c, one)
+		})
 	}
 	r, err := run(cmd.Context(), c)
 	done()

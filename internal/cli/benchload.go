@@ -59,6 +59,9 @@ func (b *bench) unicastCommand() *cobra.Command {
 			if stubs < 0 || stubs > 0 && b.p.url != "" {
 				return usagef("--stubs must not be negative, and needs a server that is started for it")
 			}
+			if stubs > 0 && b.postgres != "" {
+				return usagef("--stubs are written into SQLite's files: leave out --postgres")
+			}
 			return b.measure(cmd, func(ctx context.Context, c scenario.Common) (*report.Result, error) {
 				c.Testbed.Server.Stubs = stubs
 				l.Common = c

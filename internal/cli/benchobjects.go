@@ -20,7 +20,7 @@ func (b *bench) objectsCommand() *cobra.Command {
 		Args:  subcommandOnly,
 		RunE:  help,
 	}
-	cmd.AddCommand(b.objectLatencyCommand(), b.objectScaleCommand(), b.objectRecoveryCommand())
+	cmd.AddCommand(b.besideFlag(b.objectLatencyCommand()), b.besideFlag(b.objectScaleCommand()), b.besideFlag(b.objectRecoveryCommand()))
 	return cmd
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"os"
 	"os/exec"
 	"os/signal"
@@ -18,6 +19,7 @@ import (
 
 	"godwit.dev/godwit/internal/app/datadir"
 	"godwit.dev/godwit/internal/cli"
+	"godwit.dev/godwit/internal/pgserver"
 	"godwit.dev/godwit/tools/mutate/mutant"
 )
 
@@ -36,6 +38,7 @@ func TestScripts(t *testing.T) {
 	testscript.Run(t, testscript.Params{
 		Dir:                 "testdata/script",
 		RequireExplicitExec: true,
+		Condition:           condition,
 		Setup: func(e *testscript.Env) error {
 			e.Setenv("GORACE", "atexit_sleep_ms=10") // else every process takes a second to end under the race detector
 			for _, v := range os.Environ() {
@@ -53,6 +56,15 @@ func TestScripts(t *testing.T) {
 			"shows":     shows,
 		},
 	})
+}
+
+// condition knows where PostgreSQL's programs are installed; where nothing may be skipped, they have to be.
+func condition(name string) (bool, error) {
+	if name != "postgresql" {
+		return false, fmt.Errorf("there is no condition %q", name)
+	}
+	_, err := pgserver.Programs()
+	return err == nil || os.Getenv("GODWIT_TEST_STRICT") != "", nil
 }
 
 // patience bounds waits for things that take milliseconds.

@@ -12,10 +12,50 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+
+	"godwit.dev/godwit/internal/pgserver"
 )
 
 // patience is how long anything may take that normally takes less than a second.
 const patience = time.Minute
+
+// Options of a server. The zero value is the fastest: it loses everything when the machine stops.
+type Options = pgserver.Options
+
+// Server is a PostgreSQL server of the tests. It listens on a socket in its own folder, and takes whoever can reach that.
+type Server struct{ *pgserver.Server }
+
+// Start starts a server of the test's own, which goes when the test ends.
+func Start(t testing.TB, o Options) *Server {
+	t.Helper()
+	needed(t)
+	s, err := pgserver.Start(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(s.Close)
+	return &Server{s}
+}
+
+// Restart starts the server on the files that are there, after ending it if it runs, and waits until it takes connections.
+func (s *Server) Restart(t testing.TB) {
+	t.Helper()
+	if err := s.Server.Restart(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// Crash starts another server on the files as they are at this moment, which is what would be found if this one had been
+// killed now. This one goes on. The other goes when the test ends.
+func (s *Server) Crash(t testing.TB) *Server {
+	t.Helper()
+	c, err := s.Server.Crash()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(c.Close)
+	return &Server{c}
+}
 
 // shared is the server of this test binary. It ends with the process.
 var shared struct {
@@ -28,14 +68,12 @@ func sharedServer(t testing.TB) *Server {
 	shared.Lock()
 	defer shared.Unlock()
 	if shared.s == nil {
-		s, err := newServer(programs(t), Options{}, "")
-		if err == nil {
-			err = s.start()
-		}
+		needed(t)
+		s, err := pgserver.Start(Options{})
 		if err != nil {
-			t.Fatalf("start PostgreSQL: %v", err)
+			t.Fatal(err)
 		}
-		shared.s = s
+		shared.s = &Server{s}
 	}
 	return shared.s
 }
@@ -73,13 +111,13 @@ func (s *Server) Database(t testing.TB) string {
 	name := "test_" + random()
 	s.exec(t, "CREATE DATABASE "+name)
 	t.Cleanup(func() { s.exec(t, "DROP DATABASE "+name+" WITH (FORCE)") })
-	return s.url(name)
+	return s.Of(name)
 }
 
 // exec runs statements in the server's own database. One that does not run needs no cleaning up.
 func (s *Server) exec(t testing.TB, statements ...string) {
 	t.Helper()
-	if !s.running() {
+	if !s.Running() {
 		return
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
@@ -103,15 +141,13 @@ func random() string {
 	return hex.EncodeToString(b)
 }
 
-// programs is the folder of PostgreSQL's programs.
-func programs(t testing.TB) string {
+// needed skips a test where PostgreSQL's programs are not installed.
+func needed(t testing.TB) {
 	t.Helper()
-	dir, err := find()
-	if err != nil {
+	if _, err := pgserver.Programs(); err != nil {
 		if os.Getenv("GODWIT_TEST_STRICT") != "" {
 			t.Fatalf("cannot be skipped here: %v", err)
 		}
 		t.Skip(err)
 	}
-	return dir
 }

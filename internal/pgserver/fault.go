@@ -1,11 +1,11 @@
-package pgtest
+package pgserver
 
 import (
 	"bytes"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strconv"
-	"testing"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -28,33 +28,33 @@ func (s *Server) Kill() {
 }
 
 // Restart starts the server on the files that are there, after ending it if it runs, and waits until it takes connections.
-func (s *Server) Restart(t testing.TB) {
-	t.Helper()
+func (s *Server) Restart() error {
 	s.Kill()
 	if err := s.start(); err != nil {
-		t.Fatalf("start PostgreSQL again: %v", err)
+		return fmt.Errorf("start PostgreSQL again: %w", err)
 	}
+	return nil
 }
 
 // Crash starts another server on the files as they are at this moment, which is what would be found if this one had been
-// killed now. This one goes on. The other goes when the test ends.
-func (s *Server) Crash(t testing.TB) *Server {
-	t.Helper()
+// killed now. This one goes on.
+func (s *Server) Crash() (*Server, error) {
 	s.Stop()
 	// It is read by nobody else and soon removed, so it need not wait for the disk.
 	c, err := newServer(s.bin, Options{Settings: s.opts.Settings}, s.data())
 	s.Continue()
-	if err == nil {
-		t.Cleanup(c.close)
-		// By this file it would find that the server it belongs to runs.
-		if err = os.Remove(filepath.Join(c.data(), "postmaster.pid")); err == nil {
-			err = c.start()
-		}
+	if err != nil {
+		return nil, fmt.Errorf("copy PostgreSQL's files: %w", err)
+	}
+	// By this file it would find that the server it belongs to runs.
+	if err = os.Remove(filepath.Join(c.data(), pidFile)); err == nil {
+		err = c.start()
 	}
 	if err != nil {
-		t.Fatalf("start PostgreSQL on what a crash leaves: %v", err)
+		c.Close()
+		return nil, fmt.Errorf("start PostgreSQL on what a crash leaves: %w", err)
 	}
-	return c
+	return c, nil
 }
 
 // Stop stops all processes of the server where they are (SIGSTOP): connections stay and nobody answers.
@@ -77,7 +77,7 @@ func (s *Server) Continue() {
 func (s *Server) freeze() {
 	s.held = []int{s.cmd.Process.Pid}
 	_ = unix.Kill(s.held[0], unix.SIGSTOP)
-	for _, pid := range children(s.held[0]) {
+	for _, pid := range Children(s.held[0]) {
 		_ = unix.Kill(pid, unix.SIGSTOP)
 		s.held = append(s.held, pid)
 	}
@@ -104,8 +104,8 @@ func (s *Server) resume() {
 	s.held = nil
 }
 
-// children are the processes that have a process as their parent: "pid (name) state parent ...".
-func children(of int) (pids []int) {
+// Children are the processes that have a process as their parent: "pid (name) state parent ...".
+func Children(of int) (pids []int) {
 	files, _ := filepath.Glob("/proc/[0-9]*/stat")
 	for _, file := range files {
 		b, err := os.ReadFile(file)

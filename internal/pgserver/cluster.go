@@ -1,4 +1,4 @@
-package pgtest
+package pgserver
 
 import (
 	"context"
@@ -18,7 +18,7 @@ import (
 
 // cluster returns a folder with an empty database cluster as initdb makes it.
 func cluster(ctx context.Context, bin string, as *syscall.Credential) (path string, err error) {
-	cache := filepath.Join(os.TempDir(), fmt.Sprintf("godwit-pgtest-%d", os.Getuid()))
+	cache := filepath.Join(os.TempDir(), fmt.Sprintf("godwit-pgserver-%d", os.Getuid()))
 	if err := private(cache); err != nil {
 		return "", err
 	}
@@ -34,7 +34,7 @@ func cluster(ctx context.Context, bin string, as *syscall.Credential) (path stri
 	if _, err := os.Stat(path); err == nil {
 		return path, nil
 	}
-	// Made beside it first: what is there is whole. Where root runs tests, another user has to get there.
+	// Made beside it first: what is there is whole. Where root starts servers, another user has to get there.
 	dir, err := os.MkdirTemp("", "godwit-initdb-")
 	if err != nil {
 		return "", err

@@ -1,4 +1,4 @@
-package pgtest
+package pgserver
 
 import (
 	"context"
@@ -15,7 +15,8 @@ import (
 // oldest is the first version of PostgreSQL that the stores take.
 const oldest = 14
 
-var find = sync.OnceValues(func() (dir string, err error) {
+// Programs is the folder of PostgreSQL's programs on this machine.
+var Programs = sync.OnceValues(func() (dir string, err error) {
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
 	var dirs []string

@@ -1,4 +1,6 @@
-package pgtest
+// Package pgserver starts PostgreSQL servers for tests and benchmarks: from the programs that are installed, without a service or a
+// container, each in a folder of its own. It leaves nothing behind, however the process ends that started them.
+package pgserver
 
 import (
 	"context"
@@ -12,20 +14,26 @@ import (
 	"strings"
 	"sync"
 	"syscall"
-	"testing"
 	"time"
 
 	"github.com/jackc/pgx/v5"
 	"golang.org/x/sys/unix"
 )
 
+// patience is how long anything may take that normally takes less than a second.
+const patience = time.Minute
+
+// pidFile is where a server that runs writes its process id.
+const pidFile = "postmaster.pid"
+
 // Options of a server. The zero value is the fastest: it loses everything when the machine stops.
 type Options struct {
 	Fsync    bool              // what is answered is on disk
 	Settings map[string]string // of postgresql.conf
+	Dir      string            // where its folder is made, with a short path; empty: the system's place for temporary files
 }
 
-// Server is a PostgreSQL server of the tests. It listens on a socket in its own folder, and takes whoever can reach that.
+// Server is a PostgreSQL server. It listens on a socket in its own folder, and takes whoever can reach that.
 type Server struct {
 	bin, dir string
 	opts     Options
@@ -38,18 +46,21 @@ type Server struct {
 	held []int
 }
 
-// Start starts a server of the test's own, which goes when the test ends.
-func Start(t testing.TB, o Options) *Server {
-	t.Helper()
-	s, err := newServer(programs(t), o, "")
-	if err == nil {
-		t.Cleanup(s.close)
-		err = s.start()
-	}
+// Start starts a server, until it is closed or this process ends.
+func Start(o Options) (*Server, error) {
+	bin, err := Programs()
 	if err != nil {
-		t.Fatalf("start PostgreSQL: %v", err)
+		return nil, err
 	}
-	return s
+	s, err := newServer(bin, o, "")
+	if err != nil {
+		return nil, fmt.Errorf("start PostgreSQL: %w", err)
+	}
+	if err := s.start(); err != nil {
+		s.Close()
+		return nil, fmt.Errorf("start PostgreSQL: %w", err)
+	}
+	return s, nil
 }
 
 // newServer copies a cluster into a folder of its own; from empty: one that is empty.
@@ -66,7 +77,10 @@ func newServer(bin string, o Options, from string) (*Server, error) {
 		}
 	}
 	s := &Server{bin: bin, opts: o, as: as}
-	if s.dir, err = os.MkdirTemp(shortTemp(), "gwpg"); err != nil {
+	if o.Dir == "" {
+		o.Dir = shortTemp()
+	}
+	if s.dir, err = os.MkdirTemp(o.Dir, "gwpg"); err != nil {
 		return nil, err
 	}
 	if s.keeper, err = keep(s.dir); err != nil {
@@ -137,9 +151,10 @@ func (s *Server) config() string {
 }
 
 // URL is a database of the server.
-func (s *Server) URL() string { return s.url("postgres") }
+func (s *Server) URL() string { return s.Of("postgres") }
 
-func (s *Server) url(database string) string {
+// Of is the URL of one of its databases.
+func (s *Server) Of(database string) string {
 	return "postgres:///" + database + "?" + url.Values{"host": {s.dir}, "user": {"postgres"}, "sslmode": {"disable"}}.Encode()
 }
 
@@ -195,7 +210,7 @@ func (s *Server) accepts(ctx context.Context) bool {
 
 // segment reads the id of the server's shared memory from the file that says who runs: line 7 has its key and its id.
 func segment(data string) int {
-	b, _ := os.ReadFile(filepath.Join(data, "postmaster.pid"))
+	b, _ := os.ReadFile(filepath.Join(data, pidFile))
 	lines := strings.Split(string(b), "\n")
 	if len(lines) < 7 {
 		return 0
@@ -208,14 +223,15 @@ func segment(data string) int {
 	return id
 }
 
-func (s *Server) running() bool {
+// Running reports whether it was started and not killed since.
+func (s *Server) Running() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.cmd != nil
 }
 
-// close ends the server and removes its files.
-func (s *Server) close() {
+// Close ends the server and removes its files.
+func (s *Server) Close() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.resume()

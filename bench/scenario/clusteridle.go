@@ -1,0 +1,156 @@
+package scenario
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"godwit.dev/godwit/bench/loadgen"
+	"godwit.dev/godwit/bench/meter"
+	"godwit.dev/godwit/bench/report"
+	"godwit.dev/godwit/bench/testbed"
+	"godwit.dev/godwit/bench/worker"
+)
+
+// ClusterIdle measures what sessions that do nothing cost more in a cluster than on a single server: on their node, on each
+// other one, and in PostgreSQL, with which nodes compare them every half a minute.
+type ClusterIdle struct {
+	Common
+	Transport string
+	Sessions  int
+	Nodes     int
+	Settle    time.Duration // how long memory may settle
+	Watch     time.Duration // how long PostgreSQL is watched, without sessions and with them
+}
+
+// Run measures a single server and a cluster.
+func (s *ClusterIdle) Run(ctx context.Context) (*report.Result, error) {
+	r := s.begin("cluster-idle", "cluster idle: what sessions that do nothing cost the nodes of a cluster and PostgreSQL",
+		set("sessions on one node", s.Sessions), set("nodes", s.Nodes), set("transport", s.Transport))
+	return r, s.runs(ctx, func(ctx context.Context, n int) error {
+		alone, err := s.single(ctx)
+		if err != nil {
+			return fmt.Errorf("a single server: %w", err)
+		}
+		r.Add("", "memory a session on a single server", "B", alone)
+		return s.cluster(ctx, r, alone)
+	})
+}
+
+// single is what a session takes on a server of its own.
+func (s *ClusterIdle) single(ctx context.Context) (float64, error) {
+	bed := *s.Testbed
+	bed.Server.Postgres = nil
+	site, err := bed.NewSite(ctx, 1)
+	if err != nil {
+		return 0, err
+	}
+	defer site.Close()
+	grown, err := s.open(ctx, site)
+	if err != nil {
+		return 0, err
+	}
+	return grown[0], nil
+}
+
+func (s *ClusterIdle) cluster(ctx context.Context, r *report.Result, alone float64) error {
+	site, err := s.Testbed.NewCluster(ctx, s.Nodes)
+	if err != nil {
+		return err
+	}
+	defer site.Close()
+	before, err := s.busy(ctx, site, "without sessions")
+	if err != nil {
+		return err
+	}
+	grown, err := s.open(ctx, site)
+	if err != nil {
+		return err
+	}
+	with, err := s.busy(ctx, site, "with them")
+	if err != nil {
+		return err
+	}
+	r.Add("", "memory a session in a cluster, on its node", "B", grown[0])
+	r.Add("", "more than on a single server", "B", grown[0]-alone)
+	for i, g := range grown[1:] {
+		r.Add("", fmt.Sprintf("memory a session on node %d, where it is not", i+2), "B", g)
+	}
+	if with > 0 {
+		r.Add("", "PostgreSQL CPU of the cluster without sessions", "% of a core", before*100)
+		r.Add("", "PostgreSQL CPU with them", "% of a core", with*100)
+		r.Add("", "PostgreSQL CPU for comparing them", "% of a core", (with-before)*100)
+	}
+	return nil
+}
+
+// open opens the sessions on a site's first server, and says by how many bytes a session each server has grown.
+func (s *ClusterIdle) open(ctx context.Context, site *testbed.Site) (grown []float64, err error) {
+	cfg := loadgen.SubscriberConfig{
+		Transport: s.Transport, Count: warmSessions, Concurrency: opening, Heartbeat: heartbeat, Spread: true,
+		Targets: site.Targets()[:1], Prefix: prefix(),
+	}
+	if _, err := site.Connect(ctx, cfg, 1); err != nil {
+		return nil, err
+	}
+	if _, err := site.Each(ctx, func(*testbed.Subscribers) worker.Request { return worker.Request{Cut: true} }); err != nil {
+		return nil, err
+	}
+	site.StopWorkers()
+	before, err := s.least(ctx, site.PIDs(), min(settleBefore, s.Settle))
+	if err != nil {
+		return nil, err
+	}
+	cfg.Count, cfg.Prefix = s.Sessions, prefix()
+	if _, err := site.Connect(ctx, cfg, s.Workers); err != nil {
+		return nil, err
+	}
+	after, err := s.least(ctx, site.PIDs(), s.Settle)
+	for i := range after {
+		grown = append(grown, float64(after[i]-before[i])/float64(s.Sessions))
+	}
+	return grown, err
+}
+
+// least is the least memory that each process is seen with while it settles.
+func (s *ClusterIdle) least(ctx context.Context, pids []int, patience time.Duration) ([]int64, error) {
+	least := make([]int64, len(pids))
+	tick := time.NewTicker(100 * time.Millisecond)
+	defer tick.Stop()
+	for begun := time.Now(); time.Since(begun) < patience; {
+		for i, pid := range pids {
+			u, err := meter.Read(pid)
+			if err != nil {
+				return nil, err
+			}
+			if least[i] == 0 || u.Resident < least[i] {
+				least[i] = u.Resident
+			}
+		}
+		s.Testbed.Say("settling, %s of %s", time.Since(begun).Round(time.Second), patience)
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return nil, context.Cause(ctx)
+		}
+	}
+	return least, nil
+}
+
+// busy is how many cores PostgreSQL uses while nothing is published.
+func (s *ClusterIdle) busy(ctx context.Context, site *testbed.Site, how string) (cores float64, err error) {
+	s.Testbed.Say("watching PostgreSQL for %s, %s", s.Watch, how)
+	before, err := site.Spent(ctx)
+	if err != nil {
+		return 0, err
+	}
+	begun := time.Now()
+	if err := wait(ctx, s.Watch); err != nil {
+		return 0, err
+	}
+	after, err := site.Spent(ctx)
+	if err != nil {
+		return 0, err
+	}
+	return after.Since(*before).CPU.Seconds() / time.Since(begun).Seconds(), nil
+}

@@ -1,0 +1,180 @@
+package testbed
+
+import (
+	"bytes"
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"net"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"godwit.dev/godwit/bench/meter"
+	"godwit.dev/godwit/internal/pgserver"
+)
+
+// Postgres is a PostgreSQL server in which servers under measurement keep what they store: each, or each cluster, in a
+// database of its own.
+type Postgres struct {
+	Version string
+
+	url string
+	own *pgserver.Server // nil: it runs by itself
+	pid int              // of its first process; 0: not to be seen from here
+}
+
+// ownSettings are those of a server that is started here: enough memory for what is measured, and no checkpoint in between.
+var ownSettings = map[string]string{"shared_buffers": "512MB", "max_wal_size": "4GB", "checkpoint_timeout": "15min"}
+
+// StartPostgres starts a server of the programs that are installed. What it answers is on disk. dir is where its folder is made;
+// empty: the system's place for temporary files.
+func StartPostgres(ctx context.Context, dir string) (*Postgres, error) {
+	own, err := pgserver.Start(pgserver.Options{Fsync: true, Settings: ownSettings, Dir: dir})
+	if err != nil {
+		return nil, err
+	}
+	p := &Postgres{url: own.URL(), own: own}
+	if err := p.look(ctx); err != nil {
+		p.Close()
+		return nil, err
+	}
+	return p, nil
+}
+
+// OpenPostgres takes a server that runs. The URL's user must be allowed to make databases.
+func OpenPostgres(ctx context.Context, address string) (*Postgres, error) {
+	p := &Postgres{url: address}
+	return p, p.look(ctx)
+}
+
+// Close ends the server if it was started here.
+func (p *Postgres) Close() {
+	if p.own != nil {
+		p.own.Close()
+	}
+}
+
+// look finds out what server it is.
+func (p *Postgres) look(ctx context.Context) error {
+	return p.on(ctx, p.url, func(c *pgx.Conn) error {
+		if err := c.QueryRow(ctx, "SELECT current_setting('server_version')").Scan(&p.Version); err != nil {
+			return err
+		}
+		var dir string
+		if host := c.Config().Host; !strings.HasPrefix(host, "/") && host != "localhost" && !net.ParseIP(host).IsLoopback() {
+			return nil
+		}
+		if err := c.QueryRow(ctx, "SELECT current_setting('data_directory', true)").Scan(&dir); err != nil {
+			return nil //nolint:nilerr // not every user may know it: then its CPU time is not measured
+		}
+		if b, err := os.ReadFile(filepath.Join(dir, "postmaster.pid")); err == nil {
+			line, _, _ := bytes.Cut(b, []byte("\n"))
+			p.pid, _ = strconv.Atoi(string(line))
+		}
+		return nil
+	})
+}
+
+func (p *Postgres) on(ctx context.Context, address string, do func(*pgx.Conn) error) error {
+	c, err := pgx.Connect(ctx, address)
+	if err != nil {
+		return fmt.Errorf("connect to PostgreSQL: %w", err)
+	}
+	if err := errors.Join(do(c), c.Close(ctx)); err != nil {
+		return fmt.Errorf("ask PostgreSQL: %w", err)
+	}
+	return nil
+}
+
+// Spent is what a PostgreSQL server has spent so far.
+type Spent struct {
+	CPU time.Duration // of all its processes; 0: not known
+	WAL int64         // bytes of write-ahead log
+}
+
+// Spent reads what the server has spent since it was started.
+func (p *Postgres) Spent(ctx context.Context) (s Spent, err error) {
+	err = p.on(ctx, p.url, func(c *pgx.Conn) error {
+		return c.QueryRow(ctx, "SELECT (pg_current_wal_insert_lsn() - '0/0')::bigint").Scan(&s.WAL)
+	})
+	if err == nil && p.pid > 0 {
+		s.CPU, err = meter.Family(append(pgserver.Children(p.pid), p.pid))
+	}
+	return s, err
+}
+
+// Since is what was spent after before.
+func (s Spent) Since(before Spent) Spent {
+	return Spent{CPU: s.CPU - before.CPU, WAL: s.WAL - before.WAL}
+}
+
+// Database is one in which servers keep what they store.
+type Database struct {
+	URL  string
+	p    *Postgres
+	name string
+}
+
+// NewDatabase makes an empty one.
+func (p *Postgres) NewDatabase(ctx context.Context) (*Database, error) {
+	u, err := url.Parse(p.url)
+	if err != nil {
+		return nil, err
+	}
+	var b [6]byte
+	_, _ = rand.Read(b[:]) // never fails
+	d := &Database{p: p, name: "godwit_bench_" + hex.EncodeToString(b[:])}
+	u.Path = "/" + d.name
+	d.URL = u.String()
+	return d, p.on(ctx, p.url, func(c *pgx.Conn) error {
+		_, err := c.Exec(ctx, "CREATE DATABASE "+d.name)
+		return err
+	})
+}
+
+// Exec runs a statement in it.
+func (d *Database) Exec(ctx context.Context, sql string) error {
+	return d.p.on(ctx, d.URL, func(c *pgx.Conn) error {
+		_, err := c.Exec(ctx, sql)
+		return err
+	})
+}
+
+// Row reads the one row that a query returns.
+func (d *Database) Row(ctx context.Context, sql string, into ...any) error {
+	return d.p.on(ctx, d.URL, func(c *pgx.Conn) error { return c.QueryRow(ctx, sql).Scan(into...) })
+}
+
+// Hold begins a transaction and leaves it open until it is released, so that dead rows stay meanwhile.
+func (d *Database) Hold(ctx context.Context) (release func() error, err error) {
+	c, err := pgx.Connect(ctx, d.URL)
+	if err != nil {
+		return nil, fmt.Errorf("connect to PostgreSQL: %w", err)
+	}
+	release = func() error { return c.Close(context.WithoutCancel(ctx)) }
+	if _, err := c.Exec(ctx, "BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT count(*) FROM pg_class"); err != nil {
+		return nil, errors.Join(fmt.Errorf("begin a transaction: %w", err), release())
+	}
+	return release, nil
+}
+
+// dropPatience bounds dropping a database, whose files are removed.
+const dropPatience = 30 * time.Second
+
+// Drop removes it.
+func (d *Database) Drop() {
+	ctx, cancel := context.WithTimeout(context.Background(), dropPatience)
+	defer cancel()
+	_ = d.p.on(ctx, d.p.url, func(c *pgx.Conn) error { // what is left has a name that says whose it is
+		_, err := c.Exec(ctx, "DROP DATABASE "+d.name+" WITH (FORCE)")
+		return err
+	})
+}

@@ -1,0 +1,216 @@
+package cli
+
+import (
+	"context"
+	"net/url"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"godwit.dev/godwit/bench/loadgen"
+	"godwit.dev/godwit/bench/report"
+	"godwit.dev/godwit/bench/scenario"
+	"godwit.dev/godwit/bench/testbed"
+)
+
+// startPostgres has --postgres start a server instead of naming one.
+const startPostgres = "start"
+
+const postgresHelp = "URL of a PostgreSQL server on which databases may be made, or start: one is started of the programs that are installed"
+
+// besideFlag lets a scenario be measured on PostgreSQL beside SQLite.
+func (b *bench) besideFlag(cmd *cobra.Command) *cobra.Command {
+	cmd.Flags().StringVar(&b.postgres, "postgres", "", "measure on PostgreSQL and on SQLite in turn; "+postgresHelp)
+	return cmd
+}
+
+// openPostgres opens or starts the server that was asked for.
+func (b *bench) openPostgres(ctx context.Context, how string) (*testbed.Postgres, error) {
+	if b.p.url != "" {
+		return nil, usagef("--postgres needs servers that are started for it: leave out --url")
+	}
+	if how == startPostgres {
+		return testbed.StartPostgres(ctx, b.dir)
+	}
+	u, err := url.Parse(how)
+	if err != nil || u.Scheme != "postgres" && u.Scheme != "postgresql" {
+		return nil, usagef("--postgres must be %s, or a URL like postgres://godwit@db.example.org/postgres", startPostgres)
+	}
+	if _, set := u.User.Password(); set || u.Query().Has("password") {
+		return nil, usagef("--postgres must not hold a password, which shows in lists of processes and in results; set PGPASSWORD")
+	}
+	return testbed.OpenPostgres(ctx, how)
+}
+
+// onPostgres runs what measures with a PostgreSQL server.
+func (b *bench) onPostgres(how string, run func(context.Context, scenario.Common) (*report.Result, error)) func(context.Context, scenario.Common) (*report.Result, error) {
+	return func(ctx context.Context, c scenario.Common) (*report.Result, error) {
+		pg, err := b.openPostgres(ctx, how)
+		if err != nil {
+			return nil, err
+		}
+		defer pg.Close()
+		c.Testbed.Server.Postgres = pg
+		return run(ctx, c)
+	}
+}
+
+func (b *bench) clusterCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "cluster",
+		Short: "Several nodes on PostgreSQL: the way between them, what two publish, idle sessions, a transaction left open",
+		Args:  subcommandOnly,
+		RunE:  help,
+	}
+	var how string
+	cmd.PersistentFlags().StringVar(&how, "postgres", startPostgres, postgresHelp)
+	cmd.AddCommand(b.clusterRouteCommand(&how), b.clusterNodesCommand(&how), b.clusterIdleCommand(&how), b.clusterHorizonCommand(&how))
+	return cmd
+}
+
+// pairsFlag says how often a comparison is made.
+func pairsFlag(cmd *cobra.Command, pairs *int, of string) {
+	cmd.Flags().IntVar(pairs, "pairs", 5, "pairs of measurements, "+of+"; --runs has no meaning here")
+}
+
+var errPairs = usagef("--pairs must be at least 1")
+
+func (b *bench) clusterRouteCommand(how *string) *cobra.Command {
+	var s scenario.Route
+	cmd := &cobra.Command{
+		Use:   "route",
+		Short: "Latency from one node to a client of another, beside that on one node",
+		Args:  exactly(),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := checkLoad(&s.Load); err != nil {
+				return err
+			}
+			if s.Pairs < 1 {
+				return errPairs
+			}
+			return b.measure(cmd, b.onPostgres(*how, func(ctx context.Context, c scenario.Common) (*report.Result, error) {
+				s.Common = c
+				return s.Run(ctx)
+			}))
+		},
+	}
+	loadFlags(cmd.Flags(), &s.Load)
+	pairsFlag(cmd, &s.Pairs, "to clients of the same node and of another")
+	cmd.Flags().Float64Var(&s.Rate, "rate", 500, "notifications a second; 0: as fast as they are answered")
+	defaults(cmd.Flags(), map[string]string{"publishers": "16", "for": "5s"})
+	return cmd
+}
+
+func (b *bench) clusterNodesCommand(how *string) *cobra.Command {
+	var s scenario.Nodes
+	cmd := &cobra.Command{
+		Use:   "nodes",
+		Short: "What two nodes publish to the same recipients, beside what one does",
+		Args:  exactly(),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := checkLoad(&s.Load); err != nil {
+				return err
+			}
+			if s.Pairs < 1 {
+				return errPairs
+			}
+			return b.measure(cmd, b.onPostgres(*how, func(ctx context.Context, c scenario.Common) (*report.Result, error) {
+				s.Common = c
+				return s.Run(ctx)
+			}))
+		},
+	}
+	loadFlags(cmd.Flags(), &s.Load)
+	pairsFlag(cmd, &s.Pairs, "all publishers at one node and half of them at each of two")
+	defaults(cmd.Flags(), map[string]string{"publishers": "128", "for": "5s"})
+	return cmd
+}
+
+func (b *bench) clusterIdleCommand(how *string) *cobra.Command {
+	var s scenario.ClusterIdle
+	cmd := &cobra.Command{
+		Use:   "idle",
+		Short: "Sessions on one node that do nothing: what they cost more than on a single server, and the other nodes and PostgreSQL",
+		Args:  exactly(),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := checkTransports("transport", s.Transport); err != nil {
+				return err
+			}
+			if s.Sessions < 1 || s.Nodes < 2 || s.Settle <= 0 || s.Watch <= 0 {
+				return usagef("--sessions must be at least 1, --nodes at least 2, --settle and --watch positive")
+			}
+			return b.measure(cmd, b.onPostgres(*how, func(ctx context.Context, c scenario.Common) (*report.Result, error) {
+				s.Common = c
+				return s.Run(ctx)
+			}))
+		},
+	}
+	f := cmd.Flags()
+	f.StringVar(&s.Transport, "transport", loadgen.WebSocketJSON, "ws-json, ws-proto, grpc or sse")
+	f.IntVar(&s.Sessions, "sessions", 15_000, "sessions to open, all on one node; each is a file of its process")
+	f.IntVar(&s.Nodes, "nodes", 3, "nodes of the cluster")
+	f.DurationVar(&s.Settle, "settle", 30*time.Second, "how long memory may settle")
+	f.DurationVar(&s.Watch, "watch", time.Minute, "how long PostgreSQL is watched, without sessions and with them; they are compared with it every half a minute")
+	return cmd
+}
+
+func (b *bench) clusterHorizonCommand(how *string) *cobra.Command {
+	var s scenario.Horizon
+	cmd := &cobra.Command{
+		Use:   "horizon",
+		Short: "A transaction that somebody leaves open: the rate, and how tables grow and shrink again; takes 20 minutes",
+		Args:  exactly(),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			s.Batch, s.For = 1, s.Before+s.Hold+s.After
+			if err := checkLoad(&s.Load); err != nil {
+				return err
+			}
+			if s.Rate <= 0 || s.Before <= 0 || s.Hold <= 0 || s.After <= 0 {
+				return usagef("--rate, --before, --hold and --after must be positive")
+			}
+			return b.measure(cmd, b.onPostgres(*how, func(ctx context.Context, c scenario.Common) (*report.Result, error) {
+				s.Common = c
+				return s.Run(ctx)
+			}))
+		},
+	}
+	f := cmd.Flags()
+	f.IntVar(&s.Clients, "clients", 1000, "subscribers, one connection and recipient each")
+	f.IntVar(&s.Publishers, "publishers", 64, "connections that publish, one request at a time on each")
+	f.IntVar(&s.Size, "size", 200, "bytes of data in each notification")
+	f.StringVar(&s.Transport, "transport", loadgen.WebSocketJSON, "how subscribers connect: ws-json, ws-proto, grpc or sse")
+	f.Float64Var(&s.Rate, "rate", 1000, "notifications a second")
+	f.DurationVar(&s.Before, "before", 3*time.Minute, "how long the load runs before the transaction begins")
+	f.DurationVar(&s.Hold, "hold", 5*time.Minute, "how long the transaction is open")
+	f.DurationVar(&s.After, "after", 10*time.Minute, "how long the load goes on after it")
+	return cmd
+}
+
+// storeCommand measures the store without connections.
+func (b *bench) storeCommand() *cobra.Command {
+	var s scenario.Store
+	cmd := &cobra.Command{
+		Use:   "store",
+		Short: "The mailboxes' store alone: publish and acknowledge",
+		Args:  exactly(),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if b.p.url != "" {
+				return usagef("store measures a store in this process: leave out --url")
+			}
+			if s.Publishers < 1 || s.Recipients < 1 || s.Size < 1 || s.For <= 0 || s.Warmup < 0 {
+				return usagef("--publishers, --recipients, --size and --for must be positive, --warmup not negative")
+			}
+			return b.measure(cmd, func(ctx context.Context, c scenario.Common) (*report.Result, error) {
+				s.Common = c
+				return s.Run(ctx)
+			})
+		},
+	}
+	f := cmd.Flags()
+	f.IntVar(&s.Publishers, "publishers", 512, "publishers, each waiting for its commit")
+	f.IntVar(&s.Recipients, "recipients", 10_000, "recipients")
+	f.IntVar(&s.Size, "size", 200, "bytes of data in each notification")
+	f.DurationVar(&s.Warmup, "warmup", 2*time.Second, "how long to publish before measuring")
+	f.DurationVar(&s.For, "for", 10*time.Second, "how long to measure")
+	return cmd
+}
