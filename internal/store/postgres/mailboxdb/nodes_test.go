@@ -47,17 +47,22 @@ func (o *otherNode) exec(sql string, args ...any) {
 	}
 }
 
+// waitedFor reports whether somebody waits for a lock that this transaction has.
+func (o *otherNode) waitedFor() (waited bool) {
+	o.t.Helper()
+	err := o.tx.QueryRow(o.t.Context(), "SELECT EXISTS (SELECT FROM pg_stat_activity WHERE pg_backend_pid() = ANY(pg_blocking_pids(pid)))").Scan(&waited)
+	if err != nil {
+		o.t.Fatal(err)
+	}
+	return waited
+}
+
 // commitOnceWaitedFor commits when somebody waits for a lock that this transaction has. False: done was closed before, so
 // nobody did.
 func (o *otherNode) commitOnceWaitedFor(done <-chan struct{}) bool {
 	o.t.Helper()
 	for {
-		waited := false
-		err := o.tx.QueryRow(o.t.Context(), "SELECT EXISTS (SELECT FROM pg_stat_activity WHERE pg_backend_pid() = ANY(pg_blocking_pids(pid)))").Scan(&waited)
-		if err != nil {
-			o.t.Fatal(err)
-		}
-		if waited {
+		if o.waitedFor() {
 			if err := o.tx.Commit(o.t.Context()); err != nil {
 				o.t.Fatal(err)
 			}

@@ -67,7 +67,7 @@ func (s *Store) dropDays(ctx context.Context, since int64) error {
 			if err := s.tables.lock(ctx, tx, lockTables); err != nil {
 				return err
 			}
-			return dropTables(ctx, tx, fmt.Sprintf("DROP TABLE IF EXISTS stub_%[1]d; DELETE FROM day WHERE number = %[1]d", day))
+			return lockPatiently(ctx, tx, fmt.Sprintf("DROP TABLE IF EXISTS stub_%[1]d; DELETE FROM day WHERE number = %[1]d", day))
 		})
 		if err != nil {
 			return err

@@ -99,8 +99,13 @@ func measure(t *testing.T, cfg mailboxdb.Config) (bytes int64) {
 		t.Fatal(err)
 	}
 	defer c.Close(context.Background())
-	// As autovacuum would by now; it looks once a minute.
-	if _, err := c.Exec(t.Context(), fmt.Sprintf("VACUUM %[1]s.pending, %[1]s.recipient, %[1]s.hour", cfg.Schema)); err != nil {
+	// As autovacuum would by now; it looks once a minute. That also makes the maps of free space, of all tables or of none.
+	var tables string
+	err = c.QueryRow(t.Context(), "SELECT string_agg(oid::regclass::text, ',') FROM pg_class WHERE relnamespace = $1::regnamespace AND relkind = 'r'", cfg.Schema).Scan(&tables)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := c.Exec(t.Context(), "VACUUM "+tables); err != nil {
 		t.Fatal(err)
 	}
 	var hours, days int
@@ -113,4 +118,36 @@ func measure(t *testing.T, cfg mailboxdb.Config) (bytes int64) {
 		t.Errorf("there are the tables of %d hours and %d days", hours, days)
 	}
 	return bytes
+}
+
+// Whoever has the table of an hour, as autovacuum does, is waited for, with pauses for those who come later.
+func TestAnHourWhoseTableIsLockedIsSealedWhenItIsFree(t *testing.T) {
+	clock := storetest.NewClock()
+	cfg := mailboxdb.Config{URL: pgtest.URL(t), Schema: pgtest.Schema(t), Now: clock.Now}
+	s := open(t, cfg)
+	publish(t, s, note(clock.Now(), "a"), "r")
+	if err := s.Settle(t.Context(), []*mailbox.Settle{{App: storetest.App, Recipient: "r", ID: "a", As: notification.Acked, At: clock.Now()}}); err != nil {
+		t.Fatal(err)
+	}
+	other := newOtherNode(t, cfg)
+	other.exec(fmt.Sprintf("LOCK TABLE note_%d IN SHARE UPDATE EXCLUSIVE MODE", other.hour))
+	clock.Advance(2 * time.Hour)
+	sealed := make(chan error, 1)
+	go func() { sealed <- s.Seal(context.Background()) }()
+	for _, want := range []bool{true, false} { // somebody waits, and then lets others go on
+		for waits := !want; waits != want; {
+			select {
+			case err := <-sealed:
+				t.Fatalf("sealed while the table was locked: %v", err)
+			default:
+			}
+			waits = other.waitedFor()
+		}
+	}
+	if err := other.tx.Commit(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-sealed; err != nil {
+		t.Error(err)
+	}
 }

@@ -19,11 +19,11 @@ const (
 	// moveSlice is how many open copies are moved in one commit, and moveMost how many are listed at a time.
 	moveSlice = 500
 	moveMost  = 50_000
-	// dropWait is how long dropping a table waits for who reads it, since those who come later wait behind it. It is tried
+	// lockWait is how long locking or dropping a table waits for who uses it, since those who come later wait behind it. It is tried
 	// so often, with pauses in which they go on.
-	dropWait  = "SET LOCAL lock_timeout = '200ms'"
-	dropTries = 50
-	dropPause = 200 * time.Millisecond
+	lockWait  = "SET LOCAL lock_timeout = '200ms'"
+	lockTries = 50
+	lockPause = 200 * time.Millisecond
 )
 
 // seal seals the oldest hour if it is past, unless another node is doing so. Copies that are still open move on to the current hour,
@@ -139,7 +139,7 @@ func moveSome(ctx context.Context, tx pgx.Tx, from, to int64, keys, positions []
 func (s *Store) sealHour(ctx context.Context, conn *pgx.Conn, set *tableSet, hour int64) (left bool, err error) {
 	err = pgx.BeginFunc(ctx, conn, func(tx pgx.Tx) error {
 		// From here on nobody changes how a copy of this hour ended; see askRevive.
-		if err := locked(ctx, tx, fmt.Sprintf("LOCK TABLE note_%d IN EXCLUSIVE MODE", hour)); err != nil {
+		if err := lockPatiently(ctx, tx, fmt.Sprintf("LOCK TABLE note_%d IN EXCLUSIVE MODE", hour)); err != nil {
 			return err
 		}
 		if _, err := tx.Exec(ctx, planFreely); err != nil {
@@ -170,27 +170,27 @@ func (s *Store) sealHour(ctx context.Context, conn *pgx.Conn, set *tableSet, hou
 				drop += fmt.Sprintf("; DROP TABLE done_%[1]d; DELETE FROM hour WHERE number = %[1]d", d)
 			}
 		}
-		return dropTables(ctx, tx, drop)
+		return lockPatiently(ctx, tx, drop)
 	})
 	return left, err
 }
 
-// dropTables runs statements that drop tables, and again while somebody reads these.
-func dropTables(ctx context.Context, tx pgx.Tx, sql string) error {
+// lockPatiently runs statements that lock or drop tables, and again while somebody uses these: a reader, or autovacuum.
+func lockPatiently(ctx context.Context, tx pgx.Tx, sql string) error {
 	for try := 1; ; try++ {
 		err := locked(ctx, tx, sql)
 		var pg *pgconn.PgError
-		if err == nil || try == dropTries || !errors.As(err, &pg) || pg.Code != "55P03" {
+		if err == nil || try == lockTries || !errors.As(err, &pg) || pg.Code != "55P03" {
 			return err
 		}
-		time.Sleep(dropPause)
+		time.Sleep(lockPause)
 	}
 }
 
 // locked runs statements that wait for locks no longer than others may be held up by that.
 func locked(ctx context.Context, tx pgx.Tx, sql string) error {
 	return pgx.BeginFunc(ctx, tx, func(tx pgx.Tx) error { // a savepoint
-		if _, err := tx.Exec(ctx, dropWait); err != nil {
+		if _, err := tx.Exec(ctx, lockWait); err != nil {
 			return err
 		}
 		_, err := tx.Conn().PgConn().Exec(ctx, sql).ReadAll()
