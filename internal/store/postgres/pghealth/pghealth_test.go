@@ -263,7 +263,7 @@ func TestRowsAndLogAreCounted(t *testing.T) {
 	address := pgtest.Database(t)
 	h, c := open(t, address), connect(t, address)
 	before := look(t, h)
-	exec(t, c, "CREATE SCHEMA godwit_mailbox", "CREATE TABLE godwit_mailbox.pending (a int)",
+	exec(t, c, "CREATE SCHEMA godwit_mailbox", "CREATE TABLE godwit_mailbox.pending (a int) WITH (autovacuum_enabled = off)",
 		"INSERT INTO godwit_mailbox.pending SELECT generate_series(1, 1000)", "DELETE FROM godwit_mailbox.pending WHERE a <= 300",
 		"SELECT pg_stat_force_next_flush()")
 	var f pghealth.Figures
