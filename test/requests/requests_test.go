@@ -157,12 +157,9 @@ func TestKilledWorkerLeavesEveryCallerWithOneAnswer(t *testing.T) {
 		}
 		return true
 	})
-	late := time.Second // of what a test machine may lose to others
-	if os.Getenv("GODWIT_TEST_STRICT") != "" {
-		late = 100 * time.Millisecond
-	}
-	if slowest > timeout+late {
-		t.Errorf("the slowest answer took %s, want at most %s", slowest, timeout+late)
+	// How exactly the time is kept says how busy the machine is; that it is kept at all is what everybody relies on.
+	if slowest > timeout+blackbox.Patience {
+		t.Errorf("the slowest answer took %s of %s", slowest, timeout)
 	}
 }
 
