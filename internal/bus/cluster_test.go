@@ -124,7 +124,7 @@ func TestTopicsAndRequestsReachOtherNodes(t *testing.T) {
 		t.Errorf("got %+v", m)
 	}
 	eventually(t, "a request is answered by the other node", func() bool {
-		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+		ctx, cancel := context.WithTimeout(t.Context(), patience)
 		defer cancel()
 		answer, err := other.Request(ctx, "a", topic.Message{Subject: "r.orders.get", Data: []byte("1")})
 		return err == nil && string(answer.Data) == "1"
@@ -190,7 +190,7 @@ func TestLineSaysThatItMayHaveMissedSomething(t *testing.T) {
 	connected(t, one, other)
 	select {
 	case <-lost:
-	case <-time.After(10 * time.Second):
+	case <-time.After(patience):
 		t.Error("a node has come, and the line does not say so")
 	}
 }

@@ -41,6 +41,11 @@ func TestAnOwnerThatSleptPastItsLeaseSendsNothing(t *testing.T) {
 	t.Cleanup(telegram.Close)
 	url := pgtest.Database(t)
 	c := Start(t, Options{Postgres: func(int) string { return url }, Serve: []blackbox.Option{blackbox.Plain(), blackbox.Args("--allow-private-urls")}})
+	db, err := pgx.Connect(t.Context(), url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close(context.Background())
 	api := c.Front.API()
 	call := func(method, path string, body, into any) {
 		t.Helper()
@@ -68,16 +73,11 @@ func TestAnOwnerThatSleptPastItsLeaseSendsNothing(t *testing.T) {
 	}, &news)
 	call(http.MethodPost, "/v1/campaigns/"+news.ID+"/start", nil, nil)
 	blackbox.Eventually(t, "a part is sent", func() error {
-		if n := len(telegram.Messages()); n < chats/6 {
+		if n := len(telegram.Messages()); n < chats/12 {
 			return fmt.Errorf("%d are", n)
 		}
 		return nil
 	})
-	db, err := pgx.Connect(t.Context(), url)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer db.Close(context.Background())
 	first := owner(t.Context(), t, db, "campaigns/demo")
 	api = c.Nodes[(first+1)%len(c.Nodes)].API()
 	if err := syscall.Kill(c.Nodes[first].PID(), syscall.SIGSTOP); err != nil {

@@ -93,7 +93,7 @@ func (e *eventEnv) emit(app string, from, to int) {
 // follow reads until it has n events.
 func (e *eventEnv) follow(app string, since uint64, n, page int) (got []event.Event) {
 	e.Helper()
-	ctx, cancel := context.WithTimeoutCause(e.Context(), 20*time.Second, errors.New("the events did not come"))
+	ctx, cancel := context.WithTimeoutCause(e.Context(), 2*time.Minute, errors.New("the events did not come"))
 	defer cancel()
 	for len(got) < n {
 		evs, last, err := e.l.Read(ctx, app, since, page, true)

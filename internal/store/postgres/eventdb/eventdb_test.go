@@ -88,7 +88,7 @@ func emitAndWait(t *testing.T, l *Log, app string, from, n int) {
 
 func readAll(t *testing.T, l *Log, app string, since uint64, from, n int) (last uint64) {
 	t.Helper()
-	ctx, cancel := context.WithTimeoutCause(t.Context(), 30*time.Second, errors.New("the events did not come"))
+	ctx, cancel := context.WithTimeoutCause(t.Context(), 2*time.Minute, errors.New("the events did not come"))
 	defer cancel()
 	for got := 0; got < n; {
 		evs, to, err := l.Read(ctx, app, since, 1000, true)

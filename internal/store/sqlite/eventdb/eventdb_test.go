@@ -42,7 +42,7 @@ func ev(app string, n int) event.Event {
 // readAll follows until it has n events.
 func readAll(t *testing.T, l *Log, app string, since uint64, n, page int) []event.Event {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
 	var got []event.Event
 	for len(got) < n {
