@@ -29,6 +29,9 @@ func says(t *testing.T, text string, want ...string) {
 }
 
 func TestDoctorNamesWhoHoldsTheHorizon(t *testing.T) {
+	if testing.Short() {
+		t.Skip("starts a PostgreSQL of its own")
+	}
 	s := pgtest.Start(t, pgtest.Options{Fsync: true, Settings: map[string]string{"wal_level": "logical"}})
 	doctor := []string{"doctor", "--data", t.TempDir(), "--http-addr", "127.0.0.1:0", "--grpc-addr", "off", "--min-free", "1MB", "--postgres", s.URL()}
 	code, out, _ := run(t, doctor...)

@@ -12,6 +12,7 @@ import (
 	"godwit.dev/godwit/internal/frame"
 	"godwit.dev/godwit/internal/notification"
 	"godwit.dev/godwit/internal/request"
+	"godwit.dev/godwit/internal/session"
 	"godwit.dev/godwit/internal/topic"
 )
 
@@ -97,6 +98,10 @@ func TestAckAllWaitsForDevicesOnOtherNodes(t *testing.T) {
 	one, other := w.nodes[0].connect("ann", ""), w.nodes[1].connect("ann", "") // nameless: the store knows of them only while online
 	w.routes(w.nodes[0], other, "ann")
 	w.routes(w.nodes[1], one, "ann")
+	// Two who come at the same moment may not hear of each other before they say it again.
+	eventually(t, "the node where it is acknowledged knows of the other device", func() bool {
+		return len(w.nodes[0].cluster.Online("demo", "ann")) == 1
+	})
 	status := func(id string) notification.Status {
 		rs, err := w.nodes[0].mail.Lookup(t.Context(), "demo", id, "ann")
 		if err != nil || len(rs) != 1 {
@@ -118,9 +123,13 @@ func TestAckAllWaitsForDevicesOnOtherNodes(t *testing.T) {
 	eventually(t, "all have acknowledged", func() bool { return status("n1") == notification.Acked })
 	// Over the API it is asked of all nodes.
 	w.nodes[0].publish("ann", "n3", ackAll)
-	if n, err := w.nodes[0].mail.Ack(t.Context(), "demo", "ann", "", []string{"n3"}); n != 1 || err != nil {
-		t.Fatal(n, err)
-	}
+	eventually(t, "every node says in time who is online", func() bool {
+		n, err := w.nodes[0].mail.Ack(t.Context(), "demo", "ann", "", []string{"n3"})
+		if err == nil && n != 1 || err != nil && !errors.Is(err, topic.ErrUnavailable) {
+			t.Fatal(n, err)
+		}
+		return err == nil
+	})
 	if s := status("n3"); s == notification.Acked {
 		t.Error("settled by the API while two devices have not acknowledged")
 	}
@@ -145,10 +154,15 @@ func TestSessionsOfAllNodesAreListedAndEnded(t *testing.T) {
 	w := newWorld(t, 3)
 	c := []*client{w.nodes[0].connect("ann", "a"), w.nodes[1].connect("ann", "b"), w.nodes[2].connect("ben", "c")}
 	list := func() (devices []string) {
-		live, partial, err := w.nodes[2].cluster.Sessions(t.Context(), "demo", []string{"ann", "ben", "none"})
-		if err != nil || partial || len(live) != 3 {
-			t.Fatal(live, partial, err)
-		}
+		var live [][]session.Info
+		eventually(t, "every node says in time what sessions it has", func() bool {
+			var partial bool
+			var err error
+			if live, partial, err = w.nodes[2].cluster.Sessions(t.Context(), "demo", []string{"ann", "ben", "none"}); err != nil || len(live) != 3 {
+				t.Fatal(live, err)
+			}
+			return !partial
+		})
 		for i, of := range live {
 			for _, s := range of {
 				devices = append(devices, fmt.Sprintf("%d %s %s", i, s.Device, s.Node))
@@ -163,19 +177,21 @@ func TestSessionsOfAllNodesAreListedAndEnded(t *testing.T) {
 	if live, _, _ := w.nodes[0].cluster.Sessions(t.Context(), "other", []string{"ann"}); len(live[0]) != 0 {
 		t.Error("sessions of another app are listed")
 	}
-	if n, partial, err := w.nodes[2].cluster.Disconnect(t.Context(), "demo", "ann", "disconnected"); n != 2 || partial || err != nil {
+	if n, partial, err := w.nodes[2].cluster.Disconnect(t.Context(), "demo", "ann", "disconnected"); n != 2 && !partial || err != nil {
 		t.Error(n, partial, err)
 	}
 	c[0].wait("goodbye disconnected")
 	c[1].wait("goodbye disconnected")
-	if got := list(); !slices.Equal(got, []string{"1 c "}) {
-		t.Errorf("listed %q after", got)
-	}
+	eventually(t, "the sessions that ended are not listed any more", func() bool { return slices.Equal(list(), []string{"1 c "}) })
 	w.nodes[1].publish("ben", "n1")
 	c[2].wait("notification n1")
-	if lags, partial, err := w.nodes[0].cluster.Slowest(t.Context(), "demo", "unacked", 10); err != nil || partial || len(lags) != 1 || lags[0].Node != "node-2" {
-		t.Error(lags, partial, err)
-	}
+	eventually(t, "every node says in time which sessions are slow", func() bool {
+		lags, partial, err := w.nodes[0].cluster.Slowest(t.Context(), "demo", "unacked", 10)
+		if err != nil || !partial && (len(lags) != 1 || lags[0].Node != "node-2") {
+			t.Fatal(lags, partial, err)
+		}
+		return !partial
+	})
 }
 
 func TestCutOffNodeIsMissedAndItsSessionsReadTheStore(t *testing.T) {
@@ -261,9 +277,10 @@ func TestNodeThatLeavesIsNotMissed(t *testing.T) {
 	w.routes(w.nodes[0], gone, "ann")
 	w.nodes[2].close()
 	w.joined(w.nodes[:2]...)
-	if _, partial, err := w.nodes[0].cluster.Sessions(t.Context(), "demo", []string{"ann"}); err != nil || partial {
-		t.Errorf("partial %t, %v", partial, err)
-	}
+	eventually(t, "who is asked of all nodes, the one that left is not", func() bool {
+		_, partial, err := w.nodes[0].cluster.Sessions(t.Context(), "demo", []string{"ann"})
+		return err == nil && !partial
+	})
 }
 
 // TestNodesWhoseStoreHangsHearEachOther: who cannot ask the store any more goes on beating.
@@ -296,6 +313,7 @@ func TestNodesWhoseStoreHangsHearEachOther(t *testing.T) {
 }
 
 func TestRollTellsOfNodesThatAreNotHeard(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, 0)
 	var mu sync.Mutex
 	alive := []string{"boot0000", "boot0001"}

@@ -135,6 +135,10 @@ func (u *unit) has(ids []string) bool {
 // TestNothingIsLostWhileNodesAreCutOff moves recipients between nodes and publishes at all of them, while the bus of one after
 // the other is cut.
 func TestNothingIsLostWhileNodesAreCutOff(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes long")
+	}
+	t.Parallel()
 	w := newPostgres(t, 3, true)
 	const recipients, rounds = 12, 400
 	stop := make(chan struct{})

@@ -64,6 +64,7 @@ func connect(t testing.TB, url string) *pgx.Conn {
 }
 
 func TestAFolderKilledTwiceOnItsWayIsThereWhole(t *testing.T) {
+	blackbox.Long(t)
 	stubs, waiting := many(t)
 	url := pgtest.Database(t)
 	data := filledLong(t, stubs, waiting)

@@ -113,10 +113,8 @@ func wantOneAckEach(ctx context.Context, t *testing.T, api *blackbox.API, rides 
 // TestNotificationSurvivesKill: the same, while the server is killed 20 times at random moments and started again on
 // the same folder. What it had acknowledged to the publisher is never published again, so all of it must arrive.
 func TestNotificationSurvivesKill(t *testing.T) {
-	kills, rideCount := 20, rideCount
-	if testing.Short() {
-		kills, rideCount = 3, rideCount/10
-	}
+	blackbox.Long(t)
+	const kills = 20
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	server := blackbox.Start(t, blackbox.Dev(), blackbox.Plain())

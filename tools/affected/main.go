@@ -14,14 +14,15 @@ import (
 
 func main() {
 	since := flag.String("since", "", "the commit to compare with (where this branch left main)")
+	short := flag.Bool("short", false, "leave out packages all of whose tests -short skips")
 	flag.Parse()
-	if err := run(*since); err != nil {
+	if err := run(*since, *short); err != nil {
 		fmt.Fprintln(os.Stderr, "affected:", err)
 		os.Exit(1)
 	}
 }
 
-func run(since string) error {
+func run(since string, short bool) error {
 	root, err := output("git", "rev-parse", "--show-toplevel")
 	if err != nil {
 		return err
@@ -40,7 +41,20 @@ func run(since string) error {
 	if err != nil {
 		return err
 	}
+	dirs := map[string]string{}
+	for _, p := range packages {
+		dirs[p.name] = p.dir
+	}
 	for _, name := range affected(packages, files) {
+		if short {
+			skips, err := skipsAll(dirs[name])
+			if err != nil {
+				return err
+			}
+			if skips {
+				continue
+			}
+		}
 		fmt.Println(name)
 	}
 	return nil
