@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"godwit.dev/godwit/bench/loadgen"
+	"godwit.dev/godwit/internal/freeport"
 )
 
 // Rival is another server that the same load can be put on.
@@ -18,21 +19,22 @@ type Rival struct {
 	Name     string // what reports call it
 	program  string
 	Protocol string // transport of subscribers and way to publish
-	config   func(dir string, port, other int) string
+	config   func(dir, addr, other string) string
 }
 
 // Rivals are the servers that Godwit is compared with, as their packages configure them but on a port of their own,
 // for anybody, and with as many connections as files allow.
 func Rivals() []Rival {
 	return []Rival{
-		{Name: "Mosquitto, MQTT QoS 1, in memory", program: "mosquitto", Protocol: loadgen.MQTT, config: func(_ string, port, _ int) string {
-			return fmt.Sprintf("listener %d 127.0.0.1\nallow_anonymous true\nset_tcp_nodelay true\nlog_type error\n", port)
+		{Name: "Mosquitto, MQTT QoS 1, in memory", program: "mosquitto", Protocol: loadgen.MQTT, config: func(_, addr, _ string) string {
+			_, port, _ := net.SplitHostPort(addr)
+			return fmt.Sprintf("listener %s 127.0.0.1\nallow_anonymous true\nset_tcp_nodelay true\nlog_type error\n", port)
 		}},
-		{Name: "nats-server, core, at most once", program: "nats-server", Protocol: loadgen.NATS, config: func(_ string, port, _ int) string {
-			return fmt.Sprintf("listen: 127.0.0.1:%d\nmax_connections: 100000\n", port)
+		{Name: "nats-server, core, at most once", program: "nats-server", Protocol: loadgen.NATS, config: func(_, addr, _ string) string {
+			return fmt.Sprintf("listen: %s\nmax_connections: 100000\n", addr)
 		}},
-		{Name: "nats-server, MQTT QoS 1 on JetStream", program: "nats-server", Protocol: loadgen.MQTT, config: func(dir string, port, other int) string {
-			return fmt.Sprintf("listen: 127.0.0.1:%d\nserver_name: bench\nmax_connections: 100000\njetstream { store_dir: %q }\nmqtt { listen: \"127.0.0.1:%d\" }\n", other, dir, port)
+		{Name: "nats-server, MQTT QoS 1 on JetStream", program: "nats-server", Protocol: loadgen.MQTT, config: func(dir, addr, other string) string {
+			return fmt.Sprintf("listen: %s\nserver_name: bench\nmax_connections: 100000\njetstream { store_dir: %q }\nmqtt { listen: %q }\n", other, dir, addr)
 		}},
 	}
 }
@@ -65,16 +67,16 @@ func (r *Rival) start(ctx context.Context, dir string) (*Server, error) {
 }
 
 func (r *Rival) launch(ctx context.Context, s *Server, path string) error {
-	port, err := freePort(ctx)
+	addr, err := freeport.Loopback(ctx)
 	if err != nil {
 		return err
 	}
-	other, err := freePort(ctx)
+	other, err := freeport.Loopback(ctx)
 	if err != nil {
 		return err
 	}
 	config := filepath.Join(s.dir, "rival.conf")
-	if err := os.WriteFile(config, []byte(r.config(s.dir, port, other)), 0o600); err != nil {
+	if err := os.WriteFile(config, []byte(r.config(s.dir, addr, other)), 0o600); err != nil {
 		return err
 	}
 	if s.stderr, err = os.Create(filepath.Join(s.dir, "log")); err != nil {
@@ -90,7 +92,7 @@ func (r *Rival) launch(ctx context.Context, s *Server, path string) error {
 		defer close(s.ended)
 		_ = cmd.Wait() // how it ended is in its log
 	}()
-	s.HTTP = fmt.Sprintf("127.0.0.1:%d", port)
+	s.HTTP = addr
 	return s.listens(ctx)
 }
 
@@ -113,15 +115,4 @@ func (s *Server) listens(ctx context.Context) error {
 			return context.Cause(ctx)
 		}
 	}
-}
-
-// freePort finds a port that nobody listens on now.
-func freePort(ctx context.Context) (int, error) {
-	var lc net.ListenConfig
-	l, err := lc.Listen(ctx, "tcp", "127.0.0.1:0")
-	if err != nil {
-		return 0, err
-	}
-	defer l.Close()
-	return l.Addr().(*net.TCPAddr).Port, nil
 }
