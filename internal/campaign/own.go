@@ -122,14 +122,7 @@ func (s *Service) holdOnce(ctx context.Context, app string, o *owning, held func
 		time.AfterFunc(patience, func() { cut(errStopped) })
 	})
 	defer stopping()
-	w := &owned{app: app, ctx: ctx, hard: hard, lose: lose}
-	w.held = func() bool {
-		if held() {
-			return true
-		}
-		lose() // before whoever told it of the app does
-		return false
-	}
+	w := &owned{app: app, held: own.Heeding(held, lose), ctx: ctx, hard: hard, lose: lose}
 	for {
 		err := s.takeOver(ctx, w)
 		if err == nil {

@@ -93,14 +93,7 @@ func (s *Service) owned() (list []*owned) {
 func (s *Service) hold(ctx context.Context, app string, o *owning, held func() bool) {
 	ctx, lose := context.WithCancel(ctx)
 	defer lose()
-	w := &owned{s: s, app: app, ctx: ctx, lose: lose, runners: make(map[string]*runner), left: make(map[string]Progress)}
-	w.held = func() bool {
-		if held() {
-			return true
-		}
-		lose() // before whoever told it of the app does
-		return false
-	}
+	w := &owned{s: s, app: app, held: own.Heeding(held, lose), ctx: ctx, lose: lose, runners: make(map[string]*runner), left: make(map[string]Progress)}
 	for {
 		err := w.takeOver(ctx)
 		if err == nil {

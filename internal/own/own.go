@@ -10,6 +10,17 @@ import "context"
 // A run that returns before gives the name up too, and is called again when this server is the next one.
 type Func func(name string, run func(ctx context.Context, held func() bool)) (release func())
 
+// Heeding asks held and ends what runs as soon as it is not any more: before whoever told it of the name does.
+func Heeding(held func() bool, end context.CancelFunc) func() bool {
+	return func() bool {
+		if held() {
+			return true
+		}
+		end()
+		return false
+	}
+}
+
 // Alone is for a server that is the only one: it owns what it asks for at once, until ctx ends.
 func Alone(ctx context.Context) Func {
 	return func(_ string, run func(context.Context, func() bool)) (release func()) {
