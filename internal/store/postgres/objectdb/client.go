@@ -3,7 +3,6 @@ package objectdb
 import (
 	"cmp"
 	"context"
-	"fmt"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -193,19 +192,7 @@ func scanClient(rows pgx.Rows) (v objectstore.Saved, err error) {
 	if err := rows.Scan(&v.ID.App, &v.ID.Recipient, &v.ID.Group, &v.ID.Device, &objects, &seenAt, &versions); err != nil {
 		return v, err
 	}
-	return decoded(v.ID, objects, seenAt, versions)
-}
-
-func decoded(id objectstore.ClientID, objects []byte, seenAt int64, versions []byte) (v objectstore.Saved, err error) {
-	v = objectstore.Saved{ID: id, SeenAt: fromMillis(seenAt)}
-	err = regs.DecodeKeys(id.Group, objects, func(k object.Key) { v.Keys = append(v.Keys, k) })
-	if err == nil {
-		v.Progress, err = regs.DecodeProgress(versions)
-	}
-	if err != nil {
-		return v, fmt.Errorf("client %s of %s: %w", id.Device, id.Recipient, err)
-	}
-	return v, nil
+	return regs.Client(v.ID, objects, seenAt, versions)
 }
 
 // clients reads stored clients for which a condition holds.
@@ -232,9 +219,6 @@ func (s *Store) Clients(ctx context.Context, app, recipient string) ([]objectsto
 	return s.clients(ctx, "c.app = $1 AND c.recipient = $2 ORDER BY c.grp, c.device", app, recipient)
 }
 
-// watcherScan is how many clients one call of Watchers looks at: a few milliseconds.
-const watcherScan = 2000
-
 // Watchers implements objectstore.Store. It scans: who watches an object is asked by people, and an index over all
 // registrations would cost every device more than it costs them.
 func (s *Store) Watchers(ctx context.Context, app string, k object.Key, after int64) (found []objectstore.Watcher, next int64, err error) {
@@ -242,37 +226,23 @@ func (s *Store) Watchers(ctx context.Context, app string, k object.Key, after in
 		FROM (SELECT *, position($3::bytea IN objects) > 0 AS maybe FROM client WHERE app = $1 AND id > $2 ORDER BY id LIMIT $4) c
 		LEFT JOIN progress p ON c.maybe AND p.client = c.id ORDER BY c.id`
 	seen := 0
-	err = s.db.Each(ctx, readRegistrations, query, []any{app, after, []byte(k.Object), watcherScan}, func(rows pgx.Rows) error {
+	err = s.db.Each(ctx, readRegistrations, query, []any{app, after, []byte(k.Object), regs.WatcherScan}, func(rows pgx.Rows) error {
 		seen++
 		id, maybe, seenAt := objectstore.ClientID{App: app}, false, int64(0)
 		var objects, versions []byte
 		if err := rows.Scan(&next, &maybe, &id.Recipient, &id.Group, &id.Device, &objects, &seenAt, &versions); err != nil || !maybe {
 			return err
 		}
-		v, err := decoded(id, objects, seenAt, versions)
-		if w, ok := watcher(&v, k); ok {
+		v, err := regs.Client(id, objects, seenAt, versions)
+		if w, ok := regs.Watcher(&v, k); ok {
 			found = append(found, w)
 		}
 		return err
 	})
-	if seen < watcherScan {
+	if seen < regs.WatcherScan {
 		next = 0
 	}
 	return found, next, err
-}
-
-// watcher says whether a client is registered for an object, and what it has of it.
-func watcher(v *objectstore.Saved, k object.Key) (w objectstore.Watcher, ok bool) {
-	w = objectstore.Watcher{ID: v.ID, SeenAt: v.SeenAt}
-	for _, have := range v.Keys {
-		ok = ok || have == k
-	}
-	for _, p := range v.Progress {
-		if p.Object == k.Hash() {
-			w.Acked, w.Sent = p.Acked, p.Sent
-		}
-	}
-	return w, ok
 }
 
 // Away implements objectstore.Store.

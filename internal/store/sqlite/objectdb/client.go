@@ -2,7 +2,6 @@ package objectdb
 
 import (
 	"context"
-	"fmt"
 	"time"
 
 	"zombiezen.com/go/sqlite"
@@ -158,16 +157,8 @@ const selectClient = `SELECT client.id, app, recipient, grp, device, objects, se
 	FROM client JOIN progress ON progress.client = client.id`
 
 func readClient(row *sqlite.Stmt) (v objectstore.Saved, err error) {
-	v.ID = objectstore.ClientID{App: row.ColumnText(1), Recipient: row.ColumnText(2), Group: row.ColumnText(3), Device: row.ColumnText(4)}
-	v.SeenAt = fromMillis(row.ColumnInt64(6))
-	err = regs.DecodeKeys(v.ID.Group, columnBytes(row, 5), func(k object.Key) { v.Keys = append(v.Keys, k) })
-	if err == nil {
-		v.Progress, err = regs.DecodeProgress(columnBytes(row, 7))
-	}
-	if err != nil {
-		return v, fmt.Errorf("client %s of %s: %w", v.ID.Device, v.ID.Recipient, err)
-	}
-	return v, nil
+	id := objectstore.ClientID{App: row.ColumnText(1), Recipient: row.ColumnText(2), Group: row.ColumnText(3), Device: row.ColumnText(4)}
+	return regs.Client(id, columnBytes(row, 5), row.ColumnInt64(6), columnBytes(row, 7))
 }
 
 // Load implements objectstore.Store.
@@ -197,15 +188,12 @@ func (s *Store) Clients(ctx context.Context, app, recipient string) (found []obj
 	return found, err
 }
 
-// watcherScan is how many clients one call of Watchers looks at: a few milliseconds.
-const watcherScan = 2000
-
 // Watchers implements objectstore.Store. It scans: who watches an object is asked by people, and an index over all
 // registrations would cost every device more than it costs them.
 func (s *Store) Watchers(ctx context.Context, app string, k object.Key, after int64) (found []objectstore.Watcher, next int64, err error) {
 	err = s.read(ctx, app, "read registrations", func(c *sqlite.Conn) error {
 		seen := 0
-		err := sqlitedb.Each(c, "SELECT id, instr(objects, ?3) FROM client WHERE app = ?1 AND id > ?2 ORDER BY id LIMIT ?4", []any{app, after, []byte(k.Object), watcherScan}, func(row *sqlite.Stmt) error {
+		err := sqlitedb.Each(c, "SELECT id, instr(objects, ?3) FROM client WHERE app = ?1 AND id > ?2 ORDER BY id LIMIT ?4", []any{app, after, []byte(k.Object), regs.WatcherScan}, func(row *sqlite.Stmt) error {
 			seen++
 			next = row.ColumnInt64(0)
 			if row.ColumnInt64(1) == 0 {
@@ -217,7 +205,7 @@ func (s *Store) Watchers(ctx context.Context, app string, k object.Key, after in
 			}
 			return err
 		})
-		if seen < watcherScan {
+		if seen < regs.WatcherScan {
 			next = 0
 		}
 		return err
@@ -232,15 +220,7 @@ func watcher(c *sqlite.Conn, id int64, app string, k object.Key) (w objectstore.
 		if err != nil {
 			return err
 		}
-		w = objectstore.Watcher{ID: v.ID, SeenAt: v.SeenAt}
-		for _, have := range v.Keys {
-			ok = ok || have == k
-		}
-		for _, p := range v.Progress {
-			if p.Object == k.Hash() {
-				w.Acked, w.Sent = p.Acked, p.Sent
-			}
-		}
+		w, ok = regs.Watcher(&v, k)
 		return nil
 	})
 	return w, ok, err
