@@ -1,7 +1,6 @@
 package bus_test
 
 import (
-	"context"
 	"crypto/tls"
 	"errors"
 	"io"
@@ -156,22 +155,7 @@ func TestExternalNATSThatIsSilentCountsAsGone(t *testing.T) {
 	publish(t, b, "a", "t.x", "")
 	in.next(t)
 
-	underWay := make(chan error, 1)
-	go func() {
-		_, err := b.Request(context.Background(), "a", topic.Message{Subject: "r.silent"})
-		underWay <- err
-	}()
-	<-silent.ch
-	between.stand()
-	if err := <-underWay; !errors.Is(err, topic.ErrUnavailable) {
-		t.Errorf("a request under way: %v", err)
-	}
-	if err := b.Publish(t.Context(), "a", topic.Message{Subject: "t.x"}); !errors.Is(err, topic.ErrUnavailable) {
-		t.Errorf("a publish: %v", err)
-	}
-	if _, err := b.Request(t.Context(), "a", topic.Message{Subject: "r.x"}); !errors.Is(err, topic.ErrUnavailable) {
-		t.Errorf("a request: %v", err)
-	}
+	unavailable(t, b, silent, between.stand)
 	before := between.accepted.Load()
 	eventually(t, "connecting to what does not answer, and once more", func() bool { return between.accepted.Load() > before+1 })
 	if err := b.Publish(t.Context(), "a", topic.Message{Subject: "t.x"}); !errors.Is(err, topic.ErrUnavailable) {

@@ -82,22 +82,16 @@ func TestExternalNATSCarriesTheSameSubjects(t *testing.T) {
 	}
 }
 
-func TestExternalNATSGoesAndComesBack(t *testing.T) {
-	s, port := elsewhere(t, -1)
-	b := startExternal(t, s.ClientURL())
-	in, _ := subscribe(t, b, "a", "t.x", "")
-	silent, _ := subscribe(t, b, "a", "r.silent", "")
-	eventually(t, "connected", func() bool { return b.Publish(t.Context(), "a", topic.Message{Subject: "t.x"}) == nil })
-	in.next(t)
-
+// unavailable checks that once NATS has gone everything says so, also a request under way, which r.silent has got.
+func unavailable(t *testing.T, b *bus.Bus, silent *inbox, gone func()) {
+	t.Helper()
 	underWay := make(chan error, 1)
 	go func() {
 		_, err := b.Request(context.Background(), "a", topic.Message{Subject: "r.silent"})
 		underWay <- err
 	}()
 	<-silent.ch
-	s.Shutdown()
-	s.WaitForShutdown()
+	gone()
 	if err := <-underWay; !errors.Is(err, topic.ErrUnavailable) {
 		t.Errorf("a request under way: %v", err)
 	}
@@ -107,6 +101,20 @@ func TestExternalNATSGoesAndComesBack(t *testing.T) {
 	if _, err := b.Request(t.Context(), "a", topic.Message{Subject: "r.x"}); !errors.Is(err, topic.ErrUnavailable) {
 		t.Errorf("a request: %v", err)
 	}
+}
+
+func TestExternalNATSGoesAndComesBack(t *testing.T) {
+	s, port := elsewhere(t, -1)
+	b := startExternal(t, s.ClientURL())
+	in, _ := subscribe(t, b, "a", "t.x", "")
+	silent, _ := subscribe(t, b, "a", "r.silent", "")
+	eventually(t, "connected", func() bool { return b.Publish(t.Context(), "a", topic.Message{Subject: "t.x"}) == nil })
+	in.next(t)
+
+	unavailable(t, b, silent, func() {
+		s.Shutdown()
+		s.WaitForShutdown()
+	})
 	later, _ := subscribe(t, b, "a", "t.later", "") // holds once it is back
 
 	elsewhere(t, port)

@@ -1,7 +1,6 @@
 package bus_test
 
 import (
-	"runtime"
 	"strconv"
 	"testing"
 
@@ -14,13 +13,6 @@ func TestInterestsAreSmall(t *testing.T) {
 	one, other := two(t)
 	l, got, _ := line(t, one, bus.Mailboxes)
 	from, _, _ := line(t, other, bus.Mailboxes)
-	used := func() uint64 {
-		var m runtime.MemStats
-		runtime.GC()
-		runtime.GC()
-		runtime.ReadMemStats(&m)
-		return m.HeapAlloc + m.StackInuse
-	}
 	const n = 20_000
 	before := used()
 	for i := range n {

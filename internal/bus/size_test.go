@@ -14,13 +14,6 @@ func TestSubscriptionsAreSmall(t *testing.T) {
 	b := start(t)
 	_, stop := subscribe(t, b, "a", "t.first", "")
 	defer stop()
-	used := func() uint64 {
-		var m runtime.MemStats
-		runtime.GC()
-		runtime.GC()
-		runtime.ReadMemStats(&m)
-		return m.HeapAlloc + m.StackInuse
-	}
 	const n = 20_000
 	before := used()
 	for i := range n {
@@ -37,4 +30,13 @@ func TestSubscriptionsAreSmall(t *testing.T) {
 	if each > most {
 		t.Errorf("a subscription costs %d bytes; at most %d", each, most)
 	}
+}
+
+// used is the memory of this process.
+func used() uint64 {
+	var m runtime.MemStats
+	runtime.GC()
+	runtime.GC()
+	runtime.ReadMemStats(&m)
+	return m.HeapAlloc + m.StackInuse
 }

@@ -117,19 +117,8 @@ func (s *stream) heard(frame []byte) {
 
 func webSocket(w *world, token string, patterns []string, queue string) *stream {
 	ctx, cancel := context.WithCancel(w.Context())
-	ws, resp, err := websocket.Dial(ctx, "ws://"+w.http+"/v1/connect", nil)
-	if err != nil {
-		w.Fatal(err)
-	}
-	if resp.Body != nil {
-		defer resp.Body.Close()
-	}
 	subscribe, _ := json.Marshal(map[string]any{"subscribe": map[string]any{"topics": patterns, "queue": queue}})
-	for _, f := range []string{fmt.Sprintf(`{"hello":{"token":%q}}`, token), string(subscribe)} {
-		if err := ws.Write(ctx, websocket.MessageText, []byte(f)); err != nil {
-			w.Fatal(err)
-		}
-	}
+	ws := webSocketSession(ctx, w, token, string(subscribe))
 	s, done := newStream(), make(chan struct{})
 	go func() {
 		defer close(done)
@@ -145,8 +134,22 @@ func webSocket(w *world, token string, patterns []string, queue string) *stream 
 	return s
 }
 
-func grpcStream(w *world, token string, patterns []string, queue string) *stream {
-	ctx, cancel := context.WithCancel(w.Context())
+// webSocketSession connects, and sends a hello and one more frame.
+func webSocketSession(ctx context.Context, w *world, token, frame string) *websocket.Conn {
+	ws, _, err := websocket.Dial(ctx, "ws://"+w.http+"/v1/connect", nil) //nolint:bodyclose // none on success
+	if err != nil {
+		w.Fatal(err)
+	}
+	for _, f := range []string{fmt.Sprintf(`{"hello":{"token":%q}}`, token), frame} {
+		if err := ws.Write(ctx, websocket.MessageText, []byte(f)); err != nil {
+			w.Fatal(err)
+		}
+	}
+	return ws
+}
+
+// grpcSession connects, and sends a hello and one more frame.
+func grpcSession(ctx context.Context, w *world, token string, frame *godwitpb.ClientFrame) (*grpc.ClientConn, godwitpb.Client_ConnectClient) {
 	cc, err := grpc.NewClient(w.grpc, grpc.WithTransportCredentials(insecure.NewCredentials()))
 	if err != nil {
 		w.Fatal(err)
@@ -155,14 +158,17 @@ func grpcStream(w *world, token string, patterns []string, queue string) *stream
 	if err != nil {
 		w.Fatal(err)
 	}
-	for _, f := range []*godwitpb.ClientFrame{
-		{Frame: &godwitpb.ClientFrame_Hello{Hello: &godwitpb.Hello{Token: token}}},
-		{Frame: &godwitpb.ClientFrame_Subscribe{Subscribe: &godwitpb.Subscribe{Topics: patterns, Queue: queue}}},
-	} {
+	for _, f := range []*godwitpb.ClientFrame{{Frame: &godwitpb.ClientFrame_Hello{Hello: &godwitpb.Hello{Token: token}}}, frame} {
 		if err := st.Send(f); err != nil {
 			w.Fatal(err)
 		}
 	}
+	return cc, st
+}
+
+func grpcStream(w *world, token string, patterns []string, queue string) *stream {
+	ctx, cancel := context.WithCancel(w.Context())
+	cc, st := grpcSession(ctx, w, token, &godwitpb.ClientFrame{Frame: &godwitpb.ClientFrame_Subscribe{Subscribe: &godwitpb.Subscribe{Topics: patterns, Queue: queue}}})
 	s, done := newStream(), make(chan struct{})
 	go func() {
 		defer close(done)

@@ -10,8 +10,6 @@ import (
 
 	"github.com/coder/websocket"
 	"github.com/nats-io/nats.go"
-	"google.golang.org/grpc"
-	"google.golang.org/grpc/credentials/insecure"
 
 	"godwit.dev/godwit/api/godwitpb"
 )
@@ -37,15 +35,7 @@ func answer(frame []byte) (reply string, asked bool) {
 
 func webSocketWorker(w *world, token string, patterns []string) {
 	ctx, cancel := context.WithCancel(w.Context())
-	ws, _, err := websocket.Dial(ctx, "ws://"+w.http+"/v1/connect", nil) //nolint:bodyclose // none on success
-	if err != nil {
-		w.Fatal(err)
-	}
-	for _, f := range []string{fmt.Sprintf(`{"hello":{"token":%q}}`, token), serving("serve", patterns)} {
-		if err := ws.Write(ctx, websocket.MessageText, []byte(f)); err != nil {
-			w.Fatal(err)
-		}
-	}
+	ws := webSocketSession(ctx, w, token, serving("serve", patterns))
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
@@ -64,22 +54,7 @@ func webSocketWorker(w *world, token string, patterns []string) {
 
 func grpcWorker(w *world, token string, patterns []string) {
 	ctx, cancel := context.WithCancel(w.Context())
-	cc, err := grpc.NewClient(w.grpc, grpc.WithTransportCredentials(insecure.NewCredentials()))
-	if err != nil {
-		w.Fatal(err)
-	}
-	st, err := godwitpb.NewClientClient(cc).Connect(ctx)
-	if err != nil {
-		w.Fatal(err)
-	}
-	for _, f := range []*godwitpb.ClientFrame{
-		{Frame: &godwitpb.ClientFrame_Hello{Hello: &godwitpb.Hello{Token: token}}},
-		{Frame: &godwitpb.ClientFrame_Serve{Serve: &godwitpb.Serve{Subjects: patterns, Queue: "q"}}},
-	} {
-		if err := st.Send(f); err != nil {
-			w.Fatal(err)
-		}
-	}
+	cc, st := grpcSession(ctx, w, token, &godwitpb.ClientFrame{Frame: &godwitpb.ClientFrame_Serve{Serve: &godwitpb.Serve{Subjects: patterns, Queue: "q"}}})
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
