@@ -135,6 +135,21 @@ func TestAckAllWaitsForDevicesOnOtherNodes(t *testing.T) {
 	}
 }
 
+// TestWhoCameWhileNodesWereCutOffIsKnownAfterwards: else ack "all" is settled while a device on the other node has not acknowledged.
+func TestWhoCameWhileNodesWereCutOffIsKnownAfterwards(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, 2)
+	w.nodes[1].cut.Store(true)
+	w.nodes[0].connect("ann", "")
+	w.nodes[1].connect("ann", "")
+	begun := time.Now()
+	eventually(t, "it is not said again of itself", func() bool { return time.Since(begun) > 6*time.Second })
+	w.nodes[1].cut.Store(false)
+	for _, n := range w.nodes {
+		eventually(t, n.name+" knows of the session at the other node", func() bool { return len(n.cluster.Online("demo", "ann")) == 1 })
+	}
+}
+
 func TestDeviceReplacesItsSessionOnAnotherNode(t *testing.T) {
 	w := newWorld(t, 1)
 	w.ahead = 200 * time.Millisecond // when a session came is known to a tenth of a second

@@ -297,6 +297,9 @@ func (c *Cluster) keepReread() {
 			due = due[1:]
 			c.counts.rereads.Add(1)
 			c.hub.Load().RereadAll()
+			if len(due) == 0 { // nothing was lost for seconds
+				c.tellAll()
+			}
 		}
 		if timer != nil {
 			timer.Stop()

@@ -18,6 +18,7 @@ const (
 	decideEvery = 50 * time.Millisecond
 	sayAgain    = 30 * time.Second // a recipient who is on several nodes is told of anew
 	forgetAfter = 75 * time.Second // what was not told anew
+	tellAtOnce  = 1000             // of those whom others are told of anew after a loss, so that these are not lost too
 )
 
 // tellAgain is when others are told again of somebody who has come. Two nodes to which one comes at once hear of each other
@@ -29,7 +30,7 @@ var tellAgain = [...]time.Duration{100 * time.Millisecond, time.Second, 5 * time
 type presence struct {
 	mu     sync.Mutex
 	there  map[mailbox.Address]map[string]*theirs // by boot of the node
-	again  [len(tellAgain)][]reminder             // to tell again, in the order of their times
+	again  [len(tellAgain) + 1][]reminder         // to tell again, in the order of their times; the last after a loss
 	dirty  map[mailbox.Address]bool               // to be told of; true: and asked about
 	wake   chan struct{}
 	claims claims
@@ -161,6 +162,19 @@ func (c *Cluster) emit(t event.Type, at mailbox.Address) {
 	if hub := c.hub.Load(); hub != nil {
 		hub.Emit(t, at.App, at.Recipient)
 	}
+}
+
+// tellAll has others told again of everybody who is here: of who came while something was lost they may not know.
+func (c *Cluster) tellAll() {
+	var all []reminder
+	now, p := time.Now(), &c.presence
+	c.hub.Load().EachHere(func(app, recipient string) {
+		after := time.Duration(len(all)/tellAtOnce) * decideEvery
+		all = append(all, reminder{mailbox.Address{App: app, Recipient: recipient}, now.Add(after)})
+	})
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.again[len(tellAgain)] = all
 }
 
 // remind has others told again of those whose time has come, unless they have left.
