@@ -237,8 +237,12 @@ damage: ## damage the files of a real server in 200 ways and see that nothing is
 	$(GO) test -count 1 -timeout 40m ./test/damage -seeds $(or $(SEEDS),200)
 
 .PHONY: cluster
-cluster: ## kill nodes, cut the bus between two and kill PostgreSQL under load for ten minutes (FOR=1m for less)
-	$(GO) test -count 1 -timeout 40m -v ./test/cluster -run NothingIsLost -faults $(or $(FOR),10m) -kill-every 20s -cut-for 15s -postgres-kills 10 -within 5s
+cluster: ## kill nodes, cut the bus between two and kill PostgreSQL under load and a campaign, for ten minutes (FOR=1m CHATS=500 for less)
+	$(GO) test -count 1 -timeout 40m -v ./test/cluster -run NothingIsLost -faults $(or $(FOR),10m) -kill-every 20s -cut-for 15s -postgres-kills 10 -chats $(or $(CHATS),10000) -within 5s
+
+.PHONY: upgrade
+upgrade: ## restart three nodes of the commit before as nodes of this one, under load (OF=commit for another)
+	$(GO) test -count 1 -timeout 20m -v ./test/cluster -run AnUpgrade -former -former-of $(or $(OF),HEAD~1)
 
 .PHONY: attack
 attack: ## attack the built server from one address, and from one app, and see that nobody else is kept waiting

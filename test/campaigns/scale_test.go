@@ -21,6 +21,7 @@ import (
 // The push service, which is this process, and the server share the machine. With -profiles DIR the server's CPU
 // profiles are written there; -cpuprofile is that of the push service.
 func TestScale(t *testing.T) {
+	alone(t)
 	if !*scale {
 		t.Skip("needs minutes and the machine for itself: -scale runs it")
 	}

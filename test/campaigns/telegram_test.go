@@ -31,13 +31,20 @@ func bot(t *testing.T, n int) (*world, *botserver.Server, []string) {
 	t.Helper()
 	telegram := botserver.Start(botserver.Options{Token: botToken, Rate: 30, Every: time.Second})
 	t.Cleanup(telegram.Close)
-	dir := t.TempDir()
-	ids := seed(t, dir, n, func(i int) audience.Endpoint {
+	w, ids := serve(t, n, func(i int) audience.Endpoint {
 		return audience.Endpoint{Channel: push.Telegram, Address: json.RawMessage(fmt.Sprintf(`{"chat_id":%d}`, chat(i)))}
-	})
-	s := blackbox.Start(t, blackbox.Dev(), blackbox.In(dir), blackbox.Args("--allow-private-urls"), blackbox.Plain())
-	w := &world{T: t, server: s, api: s.API()}
+	}, blackbox.Plain())
 	w.call(http.MethodPut, "/v1/channels/telegram", map[string]any{"token": botToken, "base_url": telegram.URL}, nil)
+	for range 2 * *several { // each of several nodes hears of it within a second
+		blackbox.Eventually(t, "the channel is known", func() error {
+			defer w.api.HTTP.CloseIdleConnections()
+			a, err := w.api.Do(t.Context(), http.MethodGet, "/v1/channels/telegram", nil)
+			if err == nil && a.Status >= 300 {
+				err = fmt.Errorf("%d", a.Status)
+			}
+			return err
+		})
+	}
 	return w, telegram, ids
 }
 
@@ -143,6 +150,7 @@ func TestUnreadableAnswersAreParkedNotRepeated(t *testing.T) {
 }
 
 func TestAKilledServerParksAFewChatsAndDoublesNone(t *testing.T) {
+	alone(t)
 	w, telegram, ids := bot(t, *chats)
 	id := w.start(telegramNews)
 	const times = 4

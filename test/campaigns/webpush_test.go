@@ -108,6 +108,7 @@ func sameTopic(t *testing.T, name string, got []pushserver.Message, most int) {
 const kills = 10
 
 func TestNobodyIsLostOrDoubledWhenTheServerIsKilled(t *testing.T) {
+	alone(t)
 	blackbox.Long(t)
 	w, provider, subs := pushing(t, *subscribers, pushserver.Options{OneKey: true}, func(int) pushserver.Behaviour {
 		return pushserver.Behaviour{Delay: 20 * time.Millisecond}

@@ -3,6 +3,7 @@ package campaigns
 import (
 	"bufio"
 	"bytes"
+	"context"
 	"encoding/json"
 	"flag"
 	"fmt"
@@ -15,8 +16,11 @@ import (
 	"godwit.dev/godwit/internal/audience"
 	"godwit.dev/godwit/internal/push"
 	"godwit.dev/godwit/internal/sender/sendertest/pushserver"
+	shared "godwit.dev/godwit/internal/store/postgres/campaigndb"
+	"godwit.dev/godwit/internal/store/postgres/pgtest"
 	"godwit.dev/godwit/internal/store/sqlite/campaigndb"
 	"godwit.dev/godwit/test/blackbox"
+	"godwit.dev/godwit/test/cluster"
 )
 
 var (
@@ -24,6 +28,7 @@ var (
 	killedRate  = flag.Int("killed-rate", 0, "messages a second of the killed campaign; 0: all within six seconds")
 	capped      = flag.Int("capped", 6000, "subscribers at a push service that takes 200 a second")
 	chats       = flag.Int("chats", 120, "Telegram chats")
+	several     = flag.Int("nodes", 0, "so many nodes on PostgreSQL behind a balancer in the place of one server; 0: one server")
 	scale       = flag.Bool("scale", false, "measure sends a second and memory; fails where they are not what they should be")
 
 	fewSubscribers  = flag.Int("few", 14_000, "subscribers of the small campaign that -scale measures")
@@ -31,15 +36,49 @@ var (
 	manySubscribers = flag.Int("many", 1_000_000, "subscribers of the large campaign that -scale measures; 0: none")
 )
 
-// seed puts endpoints into a server's data folder before it starts.
-func seed(t *testing.T, dir string, n int, make func(i int) audience.Endpoint) (ids []string) {
+// registrar is a store of endpoints, of either kind.
+type registrar interface {
+	Register(ctx context.Context, app string, regs []audience.Registration) ([]audience.Registered, error)
+	Close() error
+}
+
+// serve puts endpoints into a store and starts the server on it, or with -nodes several behind a balancer.
+func serve(t *testing.T, n int, make func(i int) audience.Endpoint, opts ...blackbox.Option) (w *world, ids []string) {
 	t.Helper()
-	store, err := campaigndb.Open(t.Context(), filepath.Join(dir, "campaign.db"), campaigndb.Config{})
-	if err != nil {
-		t.Fatal(err)
+	opts = append([]blackbox.Option{blackbox.Args("--allow-private-urls")}, opts...)
+	var s *blackbox.Server
+	if *several > 0 {
+		url := pgtest.Database(t)
+		store, err := shared.Open(t.Context(), shared.Config{URL: url})
+		if err != nil {
+			t.Fatal(err)
+		}
+		ids = seed(t, store, n, make)
+		s = cluster.Start(t, cluster.Options{Nodes: *several, Postgres: func(int) string { return url }, Serve: opts}).Front
+	} else {
+		dir := t.TempDir()
+		store, err := campaigndb.Open(t.Context(), filepath.Join(dir, "campaign.db"), campaigndb.Config{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		ids = seed(t, store, n, make)
+		s = blackbox.Start(t, append(opts, blackbox.Dev(), blackbox.In(dir))...)
 	}
+	return &world{T: t, server: s, api: s.API()}, ids
+}
+
+// alone skips a test that kills or measures the server where there are several.
+func alone(t *testing.T) {
+	t.Helper()
+	if *several > 0 {
+		t.Skip("it is about one server: TestACampaignChangesItsNodeAndReachesNobodyTwice kills one of several")
+	}
+}
+
+// seed puts endpoints into a store before a server starts, and closes it.
+func seed(t *testing.T, store registrar, n int, make func(i int) audience.Endpoint) (ids []string) {
+	t.Helper()
 	defer store.Close()
-	ids = ids[:0]
 	for len(ids) < n {
 		regs := []audience.Registration{}
 		for i := len(ids); i < min(n, len(ids)+5000); i++ {
@@ -70,23 +109,21 @@ func pushing(t *testing.T, n int, o pushserver.Options, behave func(i int) pushs
 	t.Helper()
 	provider := pushserver.Start(o)
 	t.Cleanup(provider.Close)
-	dir := t.TempDir()
-	cert := filepath.Join(dir, "push.pem")
+	cert := filepath.Join(t.TempDir(), "push.pem")
 	if err := os.WriteFile(cert, provider.CertPEM(), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	subs := make([]subscriber, n)
-	ids := seed(t, dir, n, func(i int) audience.Endpoint {
+	opts = append([]blackbox.Option{blackbox.Env("SSL_CERT_FILE=" + cert)}, opts...)
+	w, ids := serve(t, n, func(i int) audience.Endpoint {
 		var address json.RawMessage
 		subs[i].push, address = provider.Subscribe(behave(i))
 		return audience.Endpoint{Channel: push.WebPush, Address: address}
-	})
+	}, opts...)
 	for i := range subs {
 		subs[i].endpoint = ids[i]
 	}
-	opts = append([]blackbox.Option{blackbox.Dev(), blackbox.In(dir), blackbox.Args("--allow-private-urls"), blackbox.Env("SSL_CERT_FILE=" + cert)}, opts...)
-	s := blackbox.Start(t, opts...)
-	return &world{T: t, server: s, api: s.API()}, provider, subs
+	return w, provider, subs
 }
 
 // subscriber is one subscription: its name at the push service and at Godwit.

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"godwit.dev/godwit/internal/store/postgres/pgtest"
 	"godwit.dev/godwit/test/blackbox"
 )
 
@@ -14,13 +15,19 @@ var (
 	killEvery = flag.Duration("kill-every", 4*time.Second, "how often a node is killed meanwhile")
 	cutFor    = flag.Duration("cut-for", 4*time.Second, "how long the bus is cut between two nodes, after each second kill")
 	dbKills   = flag.Int("postgres-kills", 2, "how often PostgreSQL is killed under load")
+	chats     = flag.Int("chats", 0, "how many chats a campaign goes to meanwhile, with a hook that is posted who comes online; 0: neither")
 	within    = flag.Duration("within", blackbox.Patience, "how soon after a fault objects must be known; 5s is promised where nothing else runs")
 )
 
 // TestNothingIsLostWhileNodesDieAndTheBusIsCut: clients and back ends notice nothing that lasts.
 func TestNothingIsLostWhileNodesDieAndTheBusIsCut(t *testing.T) {
 	blackbox.Long(t)
-	c := Start(t, Options{Serve: []blackbox.Option{blackbox.Plain()}})
+	url := pgtest.Database(t)
+	c := Start(t, Options{Postgres: func(int) string { return url }, Serve: []blackbox.Option{blackbox.Plain(), blackbox.Args("--allow-private-urls")}})
+	var b *beside
+	if *chats > 0 {
+		b = startBeside(t, c, url, *chats)
+	}
 	l := startLoad(t, c.Front)
 	r := rand.New(rand.NewPCG(3, 3))
 	worst := time.Duration(0)
@@ -28,8 +35,14 @@ func TestNothingIsLostWhileNodesDieAndTheBusIsCut(t *testing.T) {
 	for begun := time.Now(); time.Since(begun) < *faultsFor; {
 		l.goesOn(*killEvery)
 		i := r.IntN(len(c.Nodes))
+		if b != nil {
+			i = b.victim(i)
+		}
 		c.Nodes[i].Kill()
 		worst = max(worst, l.told("after a kill"))
+		if b != nil {
+			b.killed(i)
+		}
 		if err := c.Nodes[i].Launch(); err != nil {
 			t.Fatal(err)
 		}
@@ -47,6 +60,9 @@ func TestNothingIsLostWhileNodesDieAndTheBusIsCut(t *testing.T) {
 		cuts++
 	}
 	l.end()
+	if b != nil {
+		b.end()
+	}
 	t.Logf("%d kills, %d cuts; objects were known %s after", kills, cuts, worst.Round(time.Millisecond))
 	if worst > *within {
 		t.Errorf("objects were known only %s after a fault", worst)

@@ -51,6 +51,7 @@ type load struct {
 	again      int                          // arrivals after the first
 	failures   map[string]int               // attempts that failed, by what they said
 	longest    time.Duration                // that publishing took, tries again included
+	gone       time.Duration                // that a session was, from its end to the next welcome
 	complaints []string
 }
 
@@ -182,9 +183,12 @@ func (l *load) complain(format string, args ...any) {
 
 // listen is a recipient's client: it acknowledges what it gets, and comes back when its connection breaks or it has gone.
 func (l *load) listen(ctx context.Context, to string, r *rand.Rand) {
+	ended := time.Now()
 	for ctx.Err() == nil {
 		stays, cancel := context.WithTimeout(ctx, rand.N(2*stay))
-		l.session(stays, to)
+		if l.session(stays, to, ended) {
+			ended = time.Now()
+		}
 		cancel()
 		select {
 		case <-ctx.Done():
@@ -193,28 +197,35 @@ func (l *load) listen(ctx context.Context, to string, r *rand.Rand) {
 	}
 }
 
-func (l *load) session(ctx context.Context, to string) {
+// session is one connection of a client whose former one ended then; it reports whether it was welcomed.
+func (l *load) session(ctx context.Context, to string, ended time.Time) (welcomed bool) {
 	link, err := l.front.Dial(ctx, "ws", blackbox.Hello{App: "demo", Recipient: to})
 	if err != nil {
-		return
+		return false
 	}
 	defer link.Cut()
 	for {
 		f, err := link.Next(ctx)
 		switch {
 		case err != nil || f.Goodbye != nil:
-			return
+			return welcomed
 		case f.Error != nil:
 			l.mu.Lock()
 			l.complain("%s got an error frame: %+v", to, *f.Error)
 			l.mu.Unlock()
-			return
+			return welcomed
+		case f.Welcome != nil:
+			welcomed = true
+			l.mu.Lock()
+			l.gone = max(l.gone, time.Since(ended))
+			l.mu.Unlock()
+			continue
 		case f.Notification == nil:
 			continue
 		}
 		l.got(to, f.Notification)
 		if link.Ack(ctx, f.Notification.ID) != nil {
-			return
+			return welcomed
 		}
 	}
 }
@@ -359,8 +370,8 @@ func (l *load) end() {
 	if len(delays) == 0 {
 		l.t.Fatal("nothing was published")
 	}
-	l.t.Logf("%d published, longest %s; failed attempts %v; arrived after %s (p50), %s (p99), %s at most; %d came again", len(l.stored),
-		l.longest.Round(time.Millisecond), l.failures, delays[len(delays)/2].Round(time.Microsecond), delays[len(delays)*99/100].Round(time.Millisecond),
+	l.t.Logf("%d published, longest %s; sessions gone %s at most; failed attempts %v; arrived after %s (p50), %s (p99), %s at most; %d came again", len(l.stored),
+		l.longest.Round(time.Millisecond), l.gone.Round(time.Millisecond), l.failures, delays[len(delays)/2].Round(time.Microsecond), delays[len(delays)*99/100].Round(time.Millisecond),
 		delays[len(delays)-1].Round(time.Millisecond), l.again)
 }
 

@@ -36,8 +36,8 @@ func owner(ctx context.Context, t *testing.T, db *pgx.Conn, lease string) int {
 func TestAnOwnerThatSleptPastItsLeaseSendsNothing(t *testing.T) {
 	t.Parallel()
 	blackbox.Long(t)
-	const token, chats = "123456:ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghi", 60
-	telegram := botserver.Start(botserver.Options{Token: token})
+	const chats = 60
+	telegram := botserver.Start(botserver.Options{Token: botToken})
 	t.Cleanup(telegram.Close)
 	url := pgtest.Database(t)
 	c := Start(t, Options{Postgres: func(int) string { return url }, Serve: []blackbox.Option{blackbox.Plain(), blackbox.Args("--allow-private-urls")}})
@@ -60,7 +60,7 @@ func TestAnOwnerThatSleptPastItsLeaseSendsNothing(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	call(http.MethodPut, "/v1/channels/telegram", map[string]any{"token": token, "base_url": telegram.URL}, nil)
+	call(http.MethodPut, "/v1/channels/telegram", map[string]any{"token": botToken, "base_url": telegram.URL}, nil)
 	for i := range chats {
 		call(http.MethodPost, "/v1/endpoints", map[string]any{"channel": "telegram", "address": json.RawMessage(fmt.Sprintf(`{"chat_id":%d}`, 1000+i))}, nil)
 	}
