@@ -53,6 +53,16 @@ func TestFollowersAreToldOnceOfWhoComesToSeveralNodesAtOnce(t *testing.T) {
 		w.slow = 700 * time.Millisecond // longer than nodes wait where nobody is waited for
 		toldOnce(t, w.startAll(3))
 	})
+	t.Run("clocks ten minutes apart", func(t *testing.T) {
+		t.Parallel()
+		w := newWorld(t, 0)
+		for i := range 3 {
+			w.ahead = time.Duration(i-1) * 10 * time.Minute
+			w.start(fmt.Sprint("node-", i))
+		}
+		w.joined(w.nodes...)
+		toldOnce(t, w)
+	})
 }
 
 // toldOnce has recipients come to three nodes at once, and go at once.

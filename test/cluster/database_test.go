@@ -1,0 +1,209 @@
+package cluster
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"net/http"
+	"os"
+	"os/user"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"golang.org/x/sys/unix"
+
+	"godwit.dev/godwit/internal/store/postgres/pgtest"
+	"godwit.dev/godwit/test/blackbox"
+)
+
+var (
+	sleepFor = flag.Duration("sleep-for", 0, "how long PostgreSQL is stopped (SIGSTOP), at least until nodes say that it is away; 0: not at all")
+	holdFor  = flag.Duration("hold-for", 0, "how long a transaction is held open under load, at least for 20 publishes")
+)
+
+func connect(t *testing.T, url string) *pgx.Conn {
+	t.Helper()
+	db, err := pgx.Connect(t.Context(), url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = db.Close(context.Background()) })
+	return db
+}
+
+func do(t *testing.T, db *pgx.Conn, sql string) {
+	t.Helper()
+	if _, err := db.Exec(t.Context(), sql); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// refused returns nil if a node refuses a publish for now, as it should while its database cannot take it.
+func refused(ctx context.Context, api *blackbox.API, body map[string]any) error {
+	a, err := api.Do(ctx, http.MethodPost, "/v1/notifications", body)
+	if err != nil {
+		return err
+	}
+	if a.Status != http.StatusServiceUnavailable || a.Header.Get("Retry-After") == "" {
+		return fmt.Errorf("a publish is answered with %d: %s", a.Status, a.Body)
+	}
+	return nil
+}
+
+func TestADatabaseThatSleepsIsAwayUntilItWakes(t *testing.T) {
+	if *sleepFor == 0 {
+		t.Skip("takes long until nodes give up waiting: -sleep-for runs it")
+	}
+	db := pgtest.Start(t, pgtest.Options{})
+	c := Start(t, Options{Nodes: 2, Postgres: func(int) string { return db.URL() }, Serve: []blackbox.Option{blackbox.Plain()}})
+	publish(t, c.Nodes[0], "ann", "before")
+	db.Stop()
+	begun := time.Now()
+	for i, n := range c.Nodes {
+		blackbox.Eventually(t, Name(i)+" refuses publishes", func() error {
+			return refused(t.Context(), n.API(), map[string]any{"id": fmt.Sprint("during-", i), "to": "ann", "title": "x"})
+		})
+	}
+	t.Logf("both nodes had refused a publish %s after their database fell asleep", time.Since(begun).Round(time.Millisecond))
+	time.Sleep(time.Until(begun.Add(*sleepFor)))
+	db.Continue()
+	for i, n := range c.Nodes {
+		blackbox.Eventually(t, Name(i)+" stores again", func() error {
+			return n.API().Publish(t.Context(), map[string]any{"id": fmt.Sprint("during-", i), "to": "ann", "title": "x"})
+		})
+	}
+	link := dial(t, c.Nodes[1], "ws", "ann")
+	want := map[string]bool{"before": true, "during-0": true, "during-1": true}
+	for len(want) > 0 {
+		n, err := blackbox.NextNotification(t.Context(), link)
+		if err != nil || !want[n.ID] {
+			t.Fatalf("got %+v, %v; %v are left", n, err, want)
+		}
+		delete(want, n.ID)
+	}
+}
+
+func TestATransactionThatStaysOpenHoldsUpNobody(t *testing.T) {
+	t.Parallel()
+	blackbox.Long(t)
+	url := pgtest.Database(t)
+	c := Start(t, Options{Nodes: 2, Postgres: func(int) string { return url }, Serve: []blackbox.Option{blackbox.Plain()}})
+	db := connect(t, url)
+	link := dial(t, c.Nodes[1], "ws", "ann")
+	publish(t, c.Nodes[0], "ann", "before")
+	next(t, link, "before")
+	do(t, db, "BEGIN ISOLATION LEVEL REPEATABLE READ")
+	do(t, db, "SELECT count(*) FROM godwit_mailbox.pending") // now it has a snapshot, and a lock that does not let the table be altered
+	begun := time.Now()
+	for n := 0; n < 20 || time.Since(begun) < *holdFor; n++ {
+		id := fmt.Sprint("n", n)
+		publish(t, c.Nodes[n%2], "ann", id)
+		next(t, link, id)
+	}
+	do(t, db, "COMMIT")
+	blackbox.Eventually(t, "all is acknowledged", func() error {
+		n, err := c.Nodes[0].API().Pending(t.Context())
+		if err == nil && n > 0 {
+			err = fmt.Errorf("%d are pending", n)
+		}
+		return err
+	})
+}
+
+func TestANodeRefusesASchemaThatIsNewerThanItKnows(t *testing.T) {
+	t.Parallel()
+	url := pgtest.Database(t)
+	c := Start(t, Options{Nodes: 2, Postgres: func(int) string { return url }})
+	do(t, connect(t, url), "INSERT INTO godwit_mailbox.migration SELECT 1 + max(version), 'of a later version', 0 FROM godwit_mailbox.migration")
+	if code := c.Nodes[1].Stop(); code != 0 {
+		t.Errorf("it exited with %d", code)
+	}
+	if err := c.Nodes[1].Spawn(); err != nil {
+		t.Fatal(err)
+	}
+	if code := c.Nodes[1].Wait(); code != 1 {
+		t.Errorf("it exited with %d, want 1", code)
+	}
+	if log := c.Nodes[1].Log(); !strings.Contains(log, "a newer one has changed it") {
+		t.Errorf("it does not say why:\n%s", log)
+	}
+	publish(t, c.Nodes[0], "ann", "still here") // the one that runs goes on
+}
+
+// TestADatabaseWhoseDiskIsFullRefusesPublishesAndHeals: the tables that Godwit makes are on a disk that fills up.
+func TestADatabaseWhoseDiskIsFullRefusesPublishesAndHeals(t *testing.T) {
+	t.Parallel()
+	blackbox.Long(t)
+	db := pgtest.Start(t, pgtest.Options{})
+	disk := smallDisk(t)
+	super := connect(t, db.URL())
+	do(t, super, "CREATE TABLESPACE small LOCATION '"+disk+"'")
+	do(t, super, "ALTER DATABASE postgres SET default_tablespace = small")
+	c := Start(t, Options{Nodes: 2, Postgres: func(int) string { return db.URL() }, Serve: []blackbox.Option{blackbox.Plain()}})
+	api := c.Nodes[0].API()
+	publish(t, c.Nodes[0], "ann", "before")
+	filler := filepath.Join(disk, "filler")
+	fill(t, filler)
+	n := 0
+	blackbox.Eventually(t, "a full disk refuses publishes", func() error {
+		n++ // what has room on pages that are there is stored
+		return refused(t.Context(), api, map[string]any{"id": fmt.Sprint("n", n), "to": "ben", "title": "x", "body": strings.Repeat("x", 4000)})
+	})
+	if err := os.Remove(filler); err != nil {
+		t.Fatal(err)
+	}
+	blackbox.Eventually(t, "publishing again once there is space", func() error {
+		return api.Publish(t.Context(), map[string]any{"id": "after", "to": "ann", "title": "x"})
+	})
+	link := dial(t, c.Nodes[1], "ws", "ann")
+	next(t, link, "before")
+	next(t, link, "after")
+}
+
+// smallDisk is a file system that is the database's.
+func smallDisk(t *testing.T) string {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "godwit-disk-") // into the test's own folder nobody else may look
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.Remove(dir) })
+	nobody, err := user.Lookup("nobody")
+	if err != nil {
+		t.Fatal(err)
+	}
+	options := "size=64m,mode=0700,uid=" + nobody.Uid + ",gid=" + nobody.Gid
+	if err := unix.Mount("tmpfs", dir, "tmpfs", 0, options); err != nil {
+		if errors.Is(err, unix.EPERM) || errors.Is(err, unix.EACCES) {
+			blackbox.Skip(t, "mounting a file system is not permitted here: %v", err)
+		}
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := unix.Unmount(dir, unix.MNT_DETACH); err != nil {
+			t.Errorf("unmount %s: %v", dir, err)
+		}
+	})
+	return dir
+}
+
+// fill writes to a file until not one byte more fits.
+func fill(t *testing.T, name string) {
+	t.Helper()
+	f, err := os.OpenFile(name, os.O_CREATE|os.O_WRONLY, 0o600)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	for chunk := make([]byte, 1<<20); len(chunk) > 0; {
+		if _, err := f.Write(chunk); errors.Is(err, unix.ENOSPC) {
+			chunk = chunk[:len(chunk)/2]
+		} else if err != nil {
+			t.Fatal(err)
+		}
+	}
+}
