@@ -53,6 +53,8 @@ type load struct {
 	longest    time.Duration                // that publishing took, tries again included
 	gone       time.Duration                // that a session was, from its end to the next welcome
 	complaints []string
+	begun      time.Time
+	ended      time.Time // when publishing did
 }
 
 type published struct {
@@ -63,7 +65,7 @@ type published struct {
 func startLoad(t testing.TB, front *blackbox.Server) *load {
 	t.Helper()
 	l := &load{
-		t: t, front: front, api: front.API(), stored: map[string]published{}, arrived: map[string]time.Time{}, seqs: map[string]map[uint64]string{},
+		t: t, begun: time.Now(), front: front, api: front.API(), stored: map[string]published{}, arrived: map[string]time.Time{}, seqs: map[string]map[uint64]string{},
 		versions: map[string]int64{}, known: make([]map[string]int64, followers), failures: map[string]int{},
 	}
 	publish, stopPublishing := context.WithCancel(context.Background())
@@ -314,7 +316,7 @@ func (l *load) told(what string) time.Duration {
 	return time.Since(begun)
 }
 
-// goesOn waits until as much was published as is in so long a time.
+// goesOn lets time pass, in which publishing goes on: at a tenth of its rate at least, where the machine has much else to do.
 func (l *load) goesOn(d time.Duration) {
 	l.t.Helper()
 	stored := func() int {
@@ -322,9 +324,9 @@ func (l *load) goesOn(d time.Duration) {
 		defer l.mu.Unlock()
 		return len(l.stored)
 	}
-	goal := stored() + int(publishRate*d/time.Second)
+	begun, goal := time.Now(), stored()+int(publishRate*d/time.Second)/10
 	blackbox.EventuallyWithin(l.t, d+blackbox.Patience, "publishing goes on", func() error {
-		if n := stored(); n < goal {
+		if n := stored(); n < goal || time.Since(begun) < d {
 			return fmt.Errorf("%d of %d are published", n, goal)
 		}
 		return nil
@@ -336,6 +338,7 @@ func (l *load) end() {
 	l.t.Helper()
 	l.stopPublishing()
 	l.publishing.Wait()
+	l.ended = time.Now()
 	blackbox.Eventually(l.t, "everything acknowledged", func() error {
 		pending, err := l.api.Pending(l.t.Context())
 		if err == nil && pending > 0 {
@@ -370,7 +373,7 @@ func (l *load) end() {
 	if len(delays) == 0 {
 		l.t.Fatal("nothing was published")
 	}
-	l.t.Logf("%d published, longest %s; sessions gone %s at most; failed attempts %v; arrived after %s (p50), %s (p99), %s at most; %d came again", len(l.stored),
+	l.t.Logf("%d published in %s, longest %s; sessions gone %s at most; failed attempts %v; arrived after %s (p50), %s (p99), %s at most; %d came again", len(l.stored), l.ended.Sub(l.begun).Round(time.Second),
 		l.longest.Round(time.Millisecond), l.gone.Round(time.Millisecond), l.failures, delays[len(delays)/2].Round(time.Microsecond), delays[len(delays)*99/100].Round(time.Millisecond),
 		delays[len(delays)-1].Round(time.Millisecond), l.again)
 }
