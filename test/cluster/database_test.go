@@ -69,7 +69,12 @@ func TestADatabaseThatSleepsIsAwayUntilItWakes(t *testing.T) {
 		})
 	}
 	t.Logf("both nodes had refused a publish %s after their database fell asleep", time.Since(begun).Round(time.Millisecond))
-	time.Sleep(time.Until(begun.Add(*sleepFor)))
+	blackbox.EventuallyWithin(t, *sleepFor+blackbox.Patience, "it has slept long enough", func() error {
+		if slept := time.Since(begun); slept < *sleepFor {
+			return fmt.Errorf("for %s", slept)
+		}
+		return nil
+	})
 	db.Continue()
 	for i, n := range c.Nodes {
 		blackbox.Eventually(t, Name(i)+" stores again", func() error {
