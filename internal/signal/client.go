@@ -23,6 +23,7 @@ type Client struct {
 
 	mu       sync.Mutex
 	phase    phase
+	opened   int64         // when the last session joined, in milliseconds
 	progress progressPhase // of what is acknowledged
 	queued   bool          // in the queue of clients that have something to do
 	behind   bool          // something may have to be sent

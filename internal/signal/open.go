@@ -109,7 +109,7 @@ func (l *liveSession) join() bool {
 	c.opening = max(0, c.opening-1)
 	c.detach()
 	c.svc.index.sessions.enter(l)
-	c.session = l
+	c.session, c.opened = l, c.svc.cfg.Now().UnixMilli()
 	if c.phase == loaded {
 		c.restore()
 	}

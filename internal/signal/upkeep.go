@@ -98,7 +98,7 @@ func (s *Service) flushNow() {
 		if c.phase == loaded {
 			from := len(all)
 			all = c.progressTo(all)
-			batch = append(batch, objectstore.Touch{ID: c.id, SeenAt: now, Progress: all[from:len(all):len(all)]})
+			batch = append(batch, objectstore.Touch{ID: c.id, SeenAt: now, Progress: all[from:len(all):len(all)], Opened: time.UnixMilli(c.opened)})
 			writing = append(writing, c)
 			c.progress.write()
 		} else {

@@ -58,11 +58,14 @@ type Save struct {
 	Done     func(error) // called once, from the store's goroutine: it must not block
 }
 
-// Touch notes when a client was last seen and what it has. A client without stored registrations is left alone.
+// Touch notes when a client was last seen and what it has. A client without stored registrations is left alone. Of nodes
+// that share a store the one counts with which the client has opened a session last: what another still writes of what the
+// client has is late, as after that node was stopped for a while, and changes nothing.
 type Touch struct {
 	ID       ClientID
 	SeenAt   time.Time
 	Progress []Progress // nil: as it was
+	Opened   time.Time  // when the client's session was; of Progress
 }
 
 // Saved is a stored client.

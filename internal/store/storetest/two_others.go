@@ -48,6 +48,43 @@ func RunTwoObjects(t *testing.T, open Two[objectstore.Store]) {
 			t.Errorf("%+v, %v", v, err)
 		}
 	})
+	t.Run("WhatAStoppedNodeWritesLateOfProgressChangesNothing", func(t *testing.T) {
+		clock, k := NewClock(), key("north", "a")
+		a, b := open(t, clock.Now)
+		id := objectstore.ClientID{App: App, Recipient: "unit-1", Device: "main"}
+		done := make(chan error, 1)
+		wait := func(err error) { done <- err }
+		a.Save(&objectstore.Save{ID: id, Keys: []object.Key{k}, SeenAt: clock.Now(), Done: wait})
+		if err := <-done; err != nil {
+			t.Fatal(err)
+		}
+		touch := func(s objectstore.Store, opened time.Time, acked object.Version) {
+			t.Helper()
+			clock.Advance(time.Second)
+			s.Touch([]objectstore.Touch{{ID: id, SeenAt: clock.Now(), Opened: opened, Progress: []objectstore.Progress{{Object: k.Hash(), Acked: acked, Sent: acked}}}}, wait)
+			if err := <-done; err != nil {
+				t.Fatal(err)
+			}
+		}
+		want := func(what string, acked object.Version) {
+			t.Helper()
+			if v, err := a.Load(t.Context(), id); err != nil || v == nil || len(v.Progress) != 1 || v.Progress[0].Acked != acked || !v.SeenAt.Equal(clock.Now()) {
+				t.Errorf("%s: %+v, %v; want version %d", what, v, err, acked)
+			}
+		}
+		first := clock.Now()
+		touch(a, first, 1)
+		clock.Advance(time.Second)
+		second := clock.Now() // through the other node
+		touch(b, second, 7)
+		touch(a, first, 2)
+		want("late", 7)
+		touch(b, second, 3) // it has asked for it anew
+		want("the session's own", 3)
+		clock.Advance(time.Second)
+		touch(a, clock.Now(), 4)
+		want("back at the first node", 4)
+	})
 	t.Run("BatchesInAnyOrderNeverWaitForEachOther", func(t *testing.T) {
 		clock := NewClock()
 		a, b := open(t, clock.Now)

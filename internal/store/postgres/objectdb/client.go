@@ -10,6 +10,7 @@ import (
 	"godwit.dev/godwit/internal/mailbox"
 	"godwit.dev/godwit/internal/object"
 	"godwit.dev/godwit/internal/object/objectstore"
+	"godwit.dev/godwit/internal/store/millis"
 	"godwit.dev/godwit/internal/store/postgres/pgdb"
 	"godwit.dev/godwit/internal/store/regs"
 )
@@ -141,10 +142,13 @@ func (s *Store) Touch(batch []objectstore.Touch, done func(error)) {
 	}
 }
 
-// touchClients leaves progress as it is where none is given. A row whose day stays changes no index.
+// touchClients leaves progress as it is where none is given, or where a later session has told of its own. A row whose day
+// stays changes no index.
 const touchClients = `UPDATE progress p SET seen_day = greatest(p.seen_day, (v.seen_at / 86400000)::integer), seen_at = greatest(p.seen_at, v.seen_at),
-		versions = coalesce(v.versions, p.versions)
-	FROM unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::bigint[], $6::bytea[]) AS v(app, recipient, grp, device, seen_at, versions)
+		versions = CASE WHEN v.versions IS NULL OR v.opened_at < p.opened_at THEN p.versions ELSE v.versions END,
+		opened_at = greatest(p.opened_at, v.opened_at)
+	FROM unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::bigint[], $6::bytea[], $7::bigint[])
+		AS v(app, recipient, grp, device, seen_at, versions, opened_at)
 	JOIN client c ON (c.app, c.recipient, c.grp, c.device) = (v.app, v.recipient, v.grp, v.device)
 	WHERE p.client = c.id`
 
@@ -153,6 +157,7 @@ func (s *Store) writeTouches(ops []*touchOp) {
 	type touch struct {
 		seenAt   int64
 		progress []byte
+		opened   int64 // 0: there is no progress
 	}
 	last := make(map[objectstore.ClientID]touch)
 	for _, op := range ops {
@@ -161,20 +166,20 @@ func (s *Store) writeTouches(ops []*touchOp) {
 			t := last[v.ID]
 			t.seenAt = max(t.seenAt, v.SeenAt.UnixMilli())
 			if v.Progress != nil {
-				t.progress = regs.EncodeProgress(v.Progress)
+				t.progress, t.opened = regs.EncodeProgress(v.Progress), millis.Of(v.Opened)
 			}
 			last[v.ID] = t
 		}
 	}
 	var ids clientColumns
-	var seen []int64
+	var seen, opened []int64
 	var versions [][]byte
 	for _, id := range sorted(last) {
 		ids.add(id)
-		seen, versions = append(seen, last[id].seenAt), append(versions, last[id].progress)
+		seen, versions, opened = append(seen, last[id].seenAt), append(versions, last[id].progress), append(opened, last[id].opened)
 	}
 	statements := &pgx.Batch{}
-	statements.Queue(touchClients, ids.apps, ids.recipients, ids.groups, ids.devices, seen, versions)
+	statements.Queue(touchClients, ids.apps, ids.recipients, ids.groups, ids.devices, seen, versions, opened)
 	err := s.exec(noteProgress, statements)
 	for _, op := range ops {
 		if op.done != nil {
