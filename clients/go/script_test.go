@@ -69,9 +69,9 @@ func (c *scripted) recv() (serverFrame, error) {
 	}
 }
 
-func (c *scripted) finish()       { c.end(io.EOF) }
+func (c *scripted) finish() { c.end(io.EOF) }
 
-func (c *scripted) abort()        { c.end(io.ErrClosedPipe) }
+func (c *scripted) abort() { c.end(io.ErrClosedPipe) }
 
 func (c *scripted) end(err error) { c.once.Do(func() { c.err = err; close(c.closed) }) }
 
