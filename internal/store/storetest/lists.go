@@ -168,7 +168,7 @@ var listCases = []testCase{
 			e.Errorf("seq %d after everything was pruned, want 204", rec.Seq)
 		}
 	}},
-	{"PositionsAreNotGivenOutAgain", nil, func(e *env) {
+	{"PositionsAreNotGivenOutAgain", []Ability{Crash}, func(e *env) {
 		e.stored(e.note("a"), "r")
 		e.acked("r", "a")
 		e.pruneAll(e.clock.Advance(time.Hour))

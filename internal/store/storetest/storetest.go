@@ -15,6 +15,7 @@ import (
 type Options struct {
 	MaxPending int              // most pending copies of a recipient; 0: 1000
 	Now        func() time.Time // the store's clock
+	Crashes    bool             // the test crashes it: what stands still meanwhile must serve no other test
 }
 
 // Opened is a store under test.
@@ -41,6 +42,7 @@ const (
 	Status
 	AckAll
 	Reply
+	Crash // Opened.Crash may still be nil
 )
 
 type testCase struct {
@@ -59,7 +61,7 @@ func Run(t *testing.T, open OpenFunc, without ...Ability) {
 			}
 			t.Run(c.name, func(t *testing.T) {
 				t.Parallel()
-				c.run(newEnv(t, open, Options{}))
+				c.run(newEnv(t, open, Options{Crashes: slices.Contains(c.needs, Crash)}))
 			})
 		}
 	}

@@ -181,7 +181,7 @@ var timeCases = []testCase{
 			e.Errorf("%d scheduled, want none", st.Scheduled)
 		}
 	}},
-	{"SeqDoesNotRestartAfterScheduledOnesBecameDue", nil, func(e *env) {
+	{"SeqDoesNotRestartAfterScheduledOnesBecameDue", []Ability{Crash}, func(e *env) {
 		e.stored(e.note("x", sendAfter(time.Second, time.Hour)), "r")
 		for i := range 5 {
 			e.stored(e.note(fmt.Sprint("n", i)), "r")
