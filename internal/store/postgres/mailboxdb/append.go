@@ -6,13 +6,14 @@ import (
 
 	"godwit.dev/godwit/internal/mailbox"
 	"godwit.dev/godwit/internal/notification"
+	"godwit.dev/godwit/internal/store/await"
 	"godwit.dev/godwit/internal/store/content"
 )
 
 // appendOp stores publishes to recipients of one lane.
 type appendOp struct {
-	taking
-	call  *call
+	await.Op
+	lane  *lane
 	parts []part
 	rows  int
 	bytes int
@@ -37,42 +38,31 @@ func (s *Store) Append(ctx context.Context, batch []*mailbox.Append) error {
 	if err := ctx.Err(); err != nil {
 		return fmt.Errorf("store notifications: %w", context.Cause(ctx))
 	}
-	ops := s.appendOps(batch)
-	total := 0
-	for _, list := range ops {
-		total += len(list)
-	}
-	if total == 0 {
-		return nil
-	}
-	c := newCall(total)
-	for lane, list := range ops {
-		for _, o := range list {
-			o.call = c
-			s.lanes[lane].submit(o.parts[0].a.N.App, o) // a batch is of one app
-		}
-	}
-	err := c.wait(ctx, func() {
-		for _, list := range ops {
-			for _, o := range list {
-				if o.withdraw() {
-					c.finish(context.Cause(ctx))
-				}
-			}
-		}
+	err := await.All(ctx, s.appendOps(batch), func(o *appendOp) {
+		o.lane.submit(o.parts[0].a.N.App, o) // a batch is of one app
 	})
 	return s.storeError("store notifications", err)
 }
 
 // appendOps divides publishes among the lanes.
-func (s *Store) appendOps(batch []*mailbox.Append) [][]*appendOp {
-	ops := make([][]*appendOp, len(s.lanes))
+func (s *Store) appendOps(batch []*mailbox.Append) (ops []*appendOp) {
+	last := make([]*appendOp, len(s.lanes)) // op of each lane
+	add := func(lane int, p part) {
+		o := last[lane]
+		if o == nil || o.rows >= maxRows {
+			o = &appendOp{lane: s.lanes[lane]}
+			last[lane], ops = o, append(ops, o)
+		}
+		o.parts = append(o.parts, p)
+		o.rows += len(p.to)
+		o.bytes += len(p.prep.body) + 128*len(p.to)
+	}
 	for _, a := range batch {
 		a.Results = append(a.Results[:0], make([]mailbox.AppendResult, len(a.To))...)
 		p := &prepared{idKey: idKey(a.N.App, a.N.ID)}
 		p.body, p.hash = content.Encode(&a.N.Content)
 		if len(a.To) == 1 {
-			add(&ops[s.laneOf(a.N.App, a.To[0])], part{a: a, to: []int{0}, prep: p})
+			add(s.laneOf(a.N.App, a.To[0]), part{a: a, to: []int{0}, prep: p})
 			continue
 		}
 		to := make([][]int, len(s.lanes))
@@ -82,33 +72,14 @@ func (s *Store) appendOps(batch []*mailbox.Append) [][]*appendOp {
 		}
 		for lane := range to {
 			if len(to[lane]) > 0 {
-				add(&ops[lane], part{a: a, to: to[lane], prep: p})
+				add(lane, part{a: a, to: to[lane], prep: p})
 			}
 		}
 	}
 	return ops
 }
 
-// add puts a part into the last op of a lane, or into a new one when that is full.
-func add(ops *[]*appendOp, p part) {
-	n := len(*ops)
-	if n == 0 || (*ops)[n-1].rows >= maxRows {
-		*ops = append(*ops, &appendOp{})
-		n++
-	}
-	o := (*ops)[n-1]
-	o.parts = append(o.parts, p)
-	o.rows += len(p.to)
-	o.bytes += len(p.prep.body) + 128*len(p.to)
-}
-
 func (o *appendOp) size() (rows, bytes int) { return o.rows, o.bytes }
-
-func (o *appendOp) done(err error) {
-	if !o.withdrawn() {
-		o.call.finish(err)
-	}
-}
 
 // append stores one publish: its content once and a row for each recipient.
 func (t *transaction) append(p *part) {

@@ -109,11 +109,11 @@ func (t *transaction) expire(o *overdue, now int64) {
 	b := t.box(o.app, o.recipient)
 	b.key = o.row.recipient
 	c := t.openOf(b, &o.row)
-	mark := t.l.s.notes.mark(c.pos)
+	mark := t.l.s.notes.TakeMark(c.pos)
 	if c.delivered == 0 {
-		c.delivered = mark.deliveredAt
+		c.delivered = mark.DeliveredAt
 	}
-	c.attempts = max(c.attempts, int32(mark.attempts)) //nolint:gosec // counts deliveries
+	c.attempts = max(c.attempts, int32(mark.Attempts)) //nolint:gosec // counts deliveries
 	t.end(c, ending{id: o.id, as: notification.Expired, at: now})
 }
 

@@ -16,7 +16,7 @@ const eraseSlice = 500
 // follow in slices. If this node dies meanwhile, another one goes on. It fails with mailbox.ErrNotFound for an unknown
 // recipient.
 func (s *Store) Erase(ctx context.Context, appName, name string) error {
-	s.notes.forget(appName, name)
+	s.notes.Forget(appName, name)
 	l := s.lanes[s.laneOf(appName, name)]
 	b := &box{Address: mailbox.Address{App: appName, Recipient: name}}
 	err := s.inLanes(ctx, []*lane{l}, func(*lane) upkeep {

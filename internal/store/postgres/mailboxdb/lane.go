@@ -36,8 +36,8 @@ const (
 // op is what waits for a lane.
 type op interface {
 	size() (rows, bytes int)
-	take() bool     // whether it is still wanted
-	done(err error) // the observer has been told
+	Take() bool       // whether it is still wanted
+	Finish(err error) // the observer has been told, or it failed
 }
 
 // outcome is what a commit did.
@@ -85,7 +85,7 @@ func (l *lane) submit(app string, o op) {
 	l.mu.Lock()
 	if l.ended {
 		l.mu.Unlock()
-		o.done(mailbox.ErrClosed)
+		o.Finish(mailbox.ErrClosed)
 		return
 	}
 	l.queue.add(app, o)
@@ -166,7 +166,7 @@ func (l *lane) next() (ops []op, slice *sliceOp, wait time.Duration, ended bool)
 		return nil, slice, 0, false
 	}
 	for l.queue.ops > 0 {
-		if o := l.queue.first(); o.take() && !add(o) {
+		if o := l.queue.first(); o.Take() && !add(o) {
 			break
 		}
 		l.queue.pop()
@@ -204,9 +204,9 @@ func (l *lane) commit(ops []op) {
 		missed := l.finishMissed()
 		for _, o := range ops {
 			if q, ok := o.(*settleOp); !ok || missed == nil {
-				o.done(nil)
-			} else if q.call != nil {
-				q.done(missed)
+				o.Finish(nil)
+			} else if q.Waited() {
+				q.Finish(missed)
 			}
 		}
 	case len(ops) > 1 && rejected(err):
@@ -257,11 +257,11 @@ func (l *lane) failed(ops []op, err error) {
 	away := pgdb.Away(err) || pgdb.NoSpace(err) || errors.Is(err, errNoAnswer)
 	l.setAway(away)
 	for _, o := range ops {
-		if q, ok := o.(*settleOp); ok && q.call == nil && away {
+		if q, ok := o.(*settleOp); ok && !q.Waited() && away {
 			l.again(q)
 			continue
 		}
-		o.done(err)
+		o.Finish(err)
 	}
 }
 

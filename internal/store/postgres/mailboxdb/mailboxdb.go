@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"godwit.dev/godwit/internal/mailbox"
+	"godwit.dev/godwit/internal/store/notes"
 	"godwit.dev/godwit/internal/store/postgres/pgdb"
 )
 
@@ -62,7 +63,7 @@ type Store struct {
 	obs    atomic.Pointer[mailbox.Observer]
 	tables tables
 	lanes  []*lane
-	notes  notes
+	notes  notes.Notes
 	counts counts
 
 	closing   chan struct{}
@@ -94,13 +95,12 @@ func Open(ctx context.Context, cfg Config) (*Store, error) {
 		db.Close()
 		return nil, fmt.Errorf("open mailboxes: %w", err)
 	}
-	s.notes.init(s)
 	for i := range cfg.Lanes {
 		l := newLane(s, i)
 		s.lanes = append(s.lanes, l)
 		s.wg.Go(l.run)
 	}
-	s.wg.Go(s.notes.run)
+	s.wg.Go(s.keepNoting)
 	s.wg.Go(s.tables.keep)
 	return s, nil
 }
@@ -113,7 +113,7 @@ func (s *Store) Close() error {
 		}
 		close(s.closing)
 		s.wg.Wait()
-		s.notes.write(true)
+		s.writeNotes(s.notes.TakeAll())
 		s.db.Close()
 	})
 	return nil

@@ -33,16 +33,16 @@ func (t *transaction) askQuick(a *asking) {
 		if key == 0 {
 			continue
 		}
-		m := t.l.s.notes.peek(q.Pos)
-		if m.deliveredAt == 0 {
-			m.deliveredAt = toMS(q.DeliveredAt)
+		m := t.l.s.notes.PeekMark(q.Pos)
+		if m.DeliveredAt == 0 {
+			m.DeliveredAt = toMS(q.DeliveredAt)
 		}
 		settles := notification.AckAny
 		if q.As == notification.Delivered {
 			settles = notification.AckNone
 		}
-		keys, positions, at, delivered = append(keys, key), append(positions, q.Pos), append(at, toMS(q.At)), append(delivered, m.deliveredAt)
-		attempts, status = append(attempts, int32(max(m.attempts, q.Attempts))), append(status, int16(q.As)) //nolint:gosec // counts deliveries
+		keys, positions, at, delivered = append(keys, key), append(positions, q.Pos), append(at, toMS(q.At)), append(delivered, m.DeliveredAt)
+		attempts, status = append(attempts, int32(max(m.Attempts, q.Attempts))), append(status, int16(q.As)) //nolint:gosec // counts deliveries
 		mode = append(mode, int16(settles)<<ackShift)
 	}
 	if len(keys) > 0 {
@@ -75,7 +75,7 @@ func (t *transaction) settledQuickly() {
 			continue
 		}
 		delete(t.gone, q.Pos) // who asks for the same again comes second
-		t.l.s.notes.mark(q.Pos)
+		t.l.s.notes.TakeMark(q.Pos)
 		q.Outcome = mailbox.SettleDone
 		t.pending--
 		t.tell.Settled = append(t.tell.Settled, mailbox.Settled{

@@ -20,9 +20,9 @@ func (s *Store) Recipient(ctx context.Context, appName, name string) (mailbox.Re
 	list, err := s.describe(ctx, appName, describeRecipients+"r.name = $4", name)
 	if err == nil && len(list) == 0 {
 		// Perhaps nothing is known but that he was connected a moment ago.
-		at := s.notes.lastSeen(appName, name)
+		at := s.notes.LastSeen(appName, name)
 		if at > 0 {
-			return mailbox.RecipientInfo{Name: name, LastSeen: fromMS(at), Devices: union(nil, s.notes.devicesOf(appName, name, 0))}, nil
+			return mailbox.RecipientInfo{Name: name, LastSeen: fromMS(at), Devices: union(nil, s.notes.DevicesOf(appName, name, 0))}, nil
 		}
 		err = mailbox.ErrNotFound
 	}
@@ -59,8 +59,8 @@ func (s *Store) describe(ctx context.Context, appName, sql string, args ...any) 
 	var last, seen int64
 	_, err = pgx.ForEachRow(rows, []any{&info.Name, &last, &seen, &info.Pending, &info.Devices}, func() error {
 		found := info
-		found.LastSeq, found.LastSeen = uint64(last), fromMS(max(seen, s.notes.lastSeen(appName, info.Name))) //nolint:gosec // counts from 0
-		found.Devices = union(slices.Clone(info.Devices), s.notes.devicesOf(appName, info.Name, since))
+		found.LastSeq, found.LastSeen = uint64(last), fromMS(max(seen, s.notes.LastSeen(appName, info.Name))) //nolint:gosec // counts from 0
+		found.Devices = union(slices.Clone(info.Devices), s.notes.DevicesOf(appName, info.Name, since))
 		list = append(list, found)
 		return nil
 	})

@@ -7,6 +7,7 @@ import (
 
 	"godwit.dev/godwit/internal/mailbox"
 	"godwit.dev/godwit/internal/notification"
+	"godwit.dev/godwit/internal/store/await"
 )
 
 // deviceMemory is how long a device is known after it was last seen: an ack "all" waits for it that long.
@@ -14,22 +15,21 @@ const deviceMemory = 30 * 24 * time.Hour
 
 // settleOp settles copies of recipients of one lane.
 type settleOp struct {
-	taking
-	call  *call // nil: nobody waits
+	await.Op
+	lane  *lane
 	batch []*mailbox.Settle
 	slow  bool // quick ones were tried
 }
 
-func (s *Store) settleOps(batch []*mailbox.Settle) [][]*settleOp {
-	ops := make([][]*settleOp, len(s.lanes))
+func (s *Store) settleOps(batch []*mailbox.Settle) (ops []*settleOp) {
+	last := make([]*settleOp, len(s.lanes)) // op of each lane
 	for _, q := range batch {
 		lane := s.laneOf(q.App, q.Recipient)
-		n := len(ops[lane])
-		if n == 0 || len(ops[lane][n-1].batch) >= maxRows {
-			ops[lane] = append(ops[lane], &settleOp{})
-			n++
+		o := last[lane]
+		if o == nil || len(o.batch) >= maxRows {
+			o = &settleOp{lane: s.lanes[lane]}
+			last[lane], ops = o, append(ops, o)
 		}
-		o := ops[lane][n-1]
 		o.batch = append(o.batch, q)
 	}
 	return ops
@@ -40,39 +40,16 @@ func (s *Store) Settle(ctx context.Context, batch []*mailbox.Settle) error {
 	if err := ctx.Err(); err != nil {
 		return fmt.Errorf("settle notifications: %w", context.Cause(ctx))
 	}
-	ops := s.settleOps(batch)
-	total := 0
-	for _, list := range ops {
-		total += len(list)
-	}
-	if total == 0 {
-		return nil
-	}
-	c := newCall(total)
-	for lane, list := range ops {
-		for _, o := range list {
-			o.call = c
-			s.lanes[lane].submit("", o) // acknowledgements are as one app
-		}
-	}
-	err := c.wait(ctx, func() {
-		for _, list := range ops {
-			for _, o := range list {
-				if o.withdraw() {
-					c.finish(context.Cause(ctx))
-				}
-			}
-		}
+	err := await.All(ctx, s.settleOps(batch), func(o *settleOp) {
+		o.lane.submit("", o) // acknowledgements are as one app
 	})
 	return s.storeError("settle notifications", err)
 }
 
 // SettleLater implements mailbox.Store.
 func (s *Store) SettleLater(batch []*mailbox.Settle) {
-	for lane, list := range s.settleOps(batch) {
-		for _, o := range list {
-			s.lanes[lane].submitLazy(o)
-		}
+	for _, o := range s.settleOps(batch) {
+		o.lane.submitLazy(o)
 	}
 }
 
@@ -84,12 +61,6 @@ func (o *settleOp) size() (rows, bytes int) {
 		}
 	}
 	return len(o.batch), bytes
-}
-
-func (o *settleOp) done(err error) {
-	if o.call != nil && !o.withdrawn() {
-		o.call.finish(err)
-	}
 }
 
 // openFor is the open copy that a settle means, or nil.
@@ -114,14 +85,14 @@ func (t *transaction) settle(q *mailbox.Settle) mailbox.SettleOutcome {
 	if o == nil {
 		return t.settleClosed(q)
 	}
-	at, mark := toMS(q.At), t.l.s.notes.mark(o.pos)
-	if mark.deliveredAt == 0 {
-		mark.deliveredAt = toMS(q.DeliveredAt)
+	at, mark := toMS(q.At), t.l.s.notes.TakeMark(o.pos)
+	if mark.DeliveredAt == 0 {
+		mark.DeliveredAt = toMS(q.DeliveredAt)
 	}
 	if o.delivered == 0 {
-		o.delivered = mark.deliveredAt
+		o.delivered = mark.DeliveredAt
 	}
-	o.attempts = max(o.attempts, int32(mark.attempts), int32(q.Attempts)) //nolint:gosec // counts deliveries
+	o.attempts = max(o.attempts, int32(mark.Attempts), int32(q.Attempts)) //nolint:gosec // counts deliveries
 	done := ending{id: q.ID, as: q.As, at: at, device: q.Device, by: q}
 	if q.As == notification.Acked && o.flags.ack() == notification.AckNone { // an eager client's ack overtook the note of the first write
 		done.as, done.device = notification.Delivered, ""
@@ -286,7 +257,7 @@ func (t *transaction) countAck(o *open, q *mailbox.Settle) (all bool) {
 			return false
 		}
 	}
-	for _, name := range append(t.l.s.notes.devicesOf(q.App, q.Recipient, since), q.Online...) {
+	for _, name := range append(t.l.s.notes.DevicesOf(q.App, q.Recipient, since), q.Online...) {
 		if !acked[name] {
 			return false
 		}

@@ -8,8 +8,8 @@ type testOp struct {
 }
 
 func (o *testOp) size() (rows, bytes int) { return o.rows, 0 }
-func (o *testOp) take() bool              { return true }
-func (o *testOp) done(error)              {}
+func (o *testOp) Take() bool              { return true }
+func (o *testOp) Finish(error)            {}
 
 func TestAppsTakeTurns(t *testing.T) {
 	var q turns

@@ -8,6 +8,7 @@ import (
 
 	"godwit.dev/godwit/internal/mailbox"
 	"godwit.dev/godwit/internal/notification"
+	"godwit.dev/godwit/internal/store/await"
 	"godwit.dev/godwit/internal/store/content"
 )
 
@@ -16,9 +17,8 @@ const maxOpRows = 1000
 
 // appendOp stores publishes.
 type appendOp struct {
-	taking
+	await.Op
 	s     *Store
-	call  *call
 	items []*mailbox.Append
 	prep  []prepared
 	rows  int
@@ -41,21 +41,8 @@ func (s *Store) Append(ctx context.Context, batch []*mailbox.Append) error {
 	if s.space.Full() {
 		return fmt.Errorf("store notifications: %w", mailbox.ErrNoSpace)
 	}
-	ops := s.appendOps(batch)
-	c := newCall(len(ops))
-	for _, op := range ops {
-		op.call = c
+	err := await.All(ctx, s.appendOps(batch), func(op *appendOp) {
 		s.db.Submit(op.items[0].N.App, op) // a batch is of one app
-	}
-	if len(ops) == 0 {
-		return nil
-	}
-	err := c.wait(ctx, func() {
-		for _, op := range ops {
-			if op.withdraw() {
-				c.finish(context.Cause(ctx))
-			}
-		}
 	})
 	return storeError("store notifications", err)
 }
@@ -80,16 +67,14 @@ func (s *Store) appendOps(batch []*mailbox.Append) (ops []*appendOp) {
 func (op *appendOp) Size() (rows, bytes int) { return op.rows, op.bytes }
 
 func (op *appendOp) Done(err error) {
-	if !op.withdrawn() {
-		if err == nil && op.full {
-			err = mailbox.ErrNoSpace
-		}
-		op.call.finish(err)
+	if err == nil && op.full {
+		err = mailbox.ErrNoSpace
 	}
+	op.Finish(err)
 }
 
 func (op *appendOp) Apply(c *sqlite.Conn) error {
-	if !op.take() {
+	if !op.Take() {
 		return nil
 	}
 	if op.full = op.s.space.Full(); op.full {

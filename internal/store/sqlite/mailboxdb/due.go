@@ -190,8 +190,8 @@ func (s *Store) expireEntry(r *recipient, e *entry, now int64) error {
 	if err != nil || !ok {
 		return err
 	}
-	mark := s.notes.takeMark(e.pos)
-	return s.settleEntry(r, e, ending{id: row.id, as: notification.Expired, at: now, deliveredAt: mark.deliveredAt, attempts: mark.attempts})
+	mark := s.notes.TakeMark(e.pos)
+	return s.settleEntry(r, e, ending{id: row.id, as: notification.Expired, at: now, deliveredAt: mark.DeliveredAt, attempts: mark.Attempts})
 }
 
 // lookAgain is nearly never: what makes something due earlier is in this process and wakes upkeep.

@@ -17,7 +17,7 @@ const eraseSlice = 250
 // follow in slices, between which others are served. A restart goes on with them. It fails with mailbox.ErrNotFound for an
 // unknown recipient.
 func (s *Store) Erase(ctx context.Context, appName, name string) error {
-	s.notes.forget(appName, name)
+	s.notes.Forget(appName, name)
 	op := &eraseOp{waitOp: newWaitOp(), s: s, app: appName, name: name}
 	if err := s.run(ctx, op, op.done, false); err != nil {
 		return storeError("erase recipient "+name, err)

@@ -132,6 +132,6 @@ func (s *Store) Sealed() int { return len(s.sealed.all()) }
 
 // WriteNotes writes all sightings and marks at once.
 func (s *Store) WriteNotes() error {
-	s.notes.write(true)
+	s.notes.submit(s.notes.TakeAll())
 	return s.db.DoBulk(context.Background(), 1, func(*sqlite.Conn) error { return nil })
 }

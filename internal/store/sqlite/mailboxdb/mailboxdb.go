@@ -97,7 +97,7 @@ type Store struct {
 	due      dueQueue
 	counters counters
 
-	notes  notes
+	notes  noting
 	notify chan *committed
 	untold sync.Pool      // of *committed, empty
 	seals  chan struct{}  // there may be a slice to seal

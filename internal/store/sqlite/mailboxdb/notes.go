@@ -2,6 +2,7 @@ package mailboxdb
 
 import (
 	"context"
+	"slices"
 	"sync"
 	"time"
 
@@ -9,60 +10,35 @@ import (
 
 	"godwit.dev/godwit/internal/mailbox"
 	"godwit.dev/godwit/internal/notification"
+	"godwit.dev/godwit/internal/store/notes"
 )
 
-const (
-	// noteEvery is how long marks and sightings wait: long enough that a quick ack carries a mark along.
-	noteEvery = time.Second
-	// noteSlice is how many go into one commit.
-	noteSlice = 250
-	// maxNotes bounds what waits: beyond it new marks and sightings are dropped, which their contract allows.
-	maxNotes = 1 << 20
-	// maxRetried bounds the acks that wait for space on a full disk; others are redelivered and acknowledged again.
-	maxRetried = 1 << 16
-)
+// maxRetried bounds the acks that wait for space on a full disk; others are redelivered and acknowledged again.
+const maxRetried = 1 << 16
 
-// mark is a delivery that has not been written yet.
-type mark struct {
-	mailboxName
-	pos         int64
-	deliveredAt int64
-	since       int64
-	attempts    uint32
-}
-
-type mailboxName struct{ app, recipient string }
-
-type sighting struct {
-	at      int64
-	devices map[string]int64
-}
-
-// notes are the marks and sightings that wait to be written, and settles that a full disk refused.
-type notes struct {
+// noting has marks and sightings written, and has settles that a full disk refused tried again.
+type noting struct {
+	notes.Notes
 	s        *Store
 	mu       sync.Mutex
-	marks    map[int64]mark
-	seen     map[mailboxName]*sighting
 	settles  []*mailbox.Settle
 	stopping chan struct{}
 	wg       sync.WaitGroup
 }
 
-func (n *notes) start(s *Store) {
+func (n *noting) start(s *Store) {
 	n.s, n.stopping = s, make(chan struct{})
-	n.marks, n.seen = make(map[int64]mark), make(map[mailboxName]*sighting)
 	n.wg.Go(n.run)
 }
 
-func (n *notes) close() {
+func (n *noting) close() {
 	close(n.stopping)
 	n.wg.Wait()
-	n.write(true)
+	n.submit(n.TakeAll())
 }
 
-func (n *notes) run() {
-	tick := time.NewTicker(noteEvery)
+func (n *noting) run() {
+	tick := time.NewTicker(notes.Every)
 	defer tick.Stop()
 	for {
 		select {
@@ -70,7 +46,7 @@ func (n *notes) run() {
 			return
 		case <-tick.C:
 		}
-		n.write(false)
+		n.write()
 		n.retrySettles()
 		n.s.lookInside()
 		if err := n.s.space.Restore(); err != nil {
@@ -90,96 +66,13 @@ func (s *Store) lookInside() {
 }
 
 // Mark implements mailbox.Store.
-func (s *Store) Mark(batch []mailbox.Mark) {
-	n := &s.notes
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	now := s.now()
-	for i := range batch {
-		m := &batch[i]
-		old, ok := n.marks[m.Pos]
-		if !ok {
-			if len(n.marks) >= maxNotes {
-				continue
-			}
-			old = mark{mailboxName: mailboxName{m.App, m.Recipient}, pos: m.Pos, since: now}
-		}
-		old.attempts = max(old.attempts, m.Attempts)
-		if old.deliveredAt == 0 {
-			old.deliveredAt = toMS(m.DeliveredAt)
-		}
-		n.marks[m.Pos] = old
-	}
-}
+func (s *Store) Mark(batch []mailbox.Mark) { s.notes.Mark(batch, s.now()) }
 
 // Seen implements mailbox.Store.
-func (s *Store) Seen(batch []mailbox.Seen) {
-	n := &s.notes
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	for _, m := range batch {
-		key := mailboxName{m.App, m.Recipient}
-		old := n.seen[key]
-		if old == nil {
-			if len(n.seen) >= maxNotes {
-				continue
-			}
-			old = &sighting{}
-			n.seen[key] = old
-		}
-		at := toMS(m.At)
-		old.at = max(old.at, at)
-		if m.Device != "" {
-			if old.devices == nil {
-				old.devices = make(map[string]int64)
-			}
-			old.devices[m.Device] = max(old.devices[m.Device], at)
-		}
-	}
-}
-
-// takeMark removes and returns what is noted of a copy that is about to be settled.
-func (n *notes) takeMark(pos int64) mark {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	m := n.marks[pos]
-	delete(n.marks, pos)
-	return m
-}
-
-// devicesOf are devices seen since then that are not in the table yet.
-func (n *notes) devicesOf(app, recipient string, since int64) (devices []string) {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	if s := n.seen[mailboxName{app, recipient}]; s != nil {
-		for name, at := range s.devices {
-			if at >= since {
-				devices = append(devices, name)
-			}
-		}
-	}
-	return devices
-}
-
-// forget drops what is noted of a recipient.
-func (n *notes) forget(app, recipient string) {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	delete(n.seen, mailboxName{app, recipient})
-}
-
-// lastSeen adds what is not in the table yet.
-func (n *notes) lastSeen(app, recipient string) (at int64) {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	if s := n.seen[mailboxName{app, recipient}]; s != nil {
-		at = s.at
-	}
-	return at
-}
+func (s *Store) Seen(batch []mailbox.Seen) { s.notes.Seen(batch) }
 
 // settleAgain keeps settles that nobody waits for when the disk was full.
-func (n *notes) settleAgain(batch []*mailbox.Settle, err error) {
+func (n *noting) settleAgain(batch []*mailbox.Settle, err error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if len(n.settles)+len(batch) <= maxRetried {
@@ -189,7 +82,7 @@ func (n *notes) settleAgain(batch []*mailbox.Settle, err error) {
 	n.s.cfg.Log.Warn("acknowledgements were lost; they will come again", "count", len(batch), "error", err)
 }
 
-func (n *notes) retrySettles() {
+func (n *noting) retrySettles() {
 	n.mu.Lock()
 	batch := n.settles
 	n.settles = nil
@@ -199,48 +92,23 @@ func (n *notes) retrySettles() {
 	}
 }
 
-// write hands over what has waited long enough, or everything.
-func (n *notes) write(all bool) {
-	n.mu.Lock()
-	before := n.s.now() - noteEvery.Milliseconds()/2
-	var marks []mark
-	for pos, m := range n.marks {
-		if all || m.since <= before {
-			marks = append(marks, m)
-			delete(n.marks, pos)
-		}
-	}
-	seen := n.seen
-	n.seen = make(map[mailboxName]*sighting)
-	n.mu.Unlock()
-	for len(marks) > 0 {
-		k := min(len(marks), noteSlice)
-		n.s.db.SubmitBulk(&noteOp{s: n.s, marks: marks[:k:k]})
-		marks = marks[k:]
-	}
-	op := &noteOp{s: n.s}
-	for name, what := range seen {
-		op.seen = append(op.seen, seenNote{name, what})
-		if len(op.seen) == noteSlice {
-			n.s.db.SubmitBulk(op)
-			op = &noteOp{s: n.s}
-		}
-	}
-	if len(op.seen) > 0 {
-		n.s.db.SubmitBulk(op)
-	}
-}
+// write hands over what has waited long enough.
+func (n *noting) write() { n.submit(n.Take(n.s.now())) }
 
-type seenNote struct {
-	name mailboxName
-	*sighting
+func (n *noting) submit(marks []notes.Mark, seen []notes.Sighting) {
+	for part := range slices.Chunk(marks, notes.Slice) {
+		n.s.db.SubmitBulk(&noteOp{s: n.s, marks: part})
+	}
+	for part := range slices.Chunk(seen, notes.Slice) {
+		n.s.db.SubmitBulk(&noteOp{s: n.s, seen: part})
+	}
 }
 
 // noteOp writes marks and sightings. If that fails they are lost.
 type noteOp struct {
 	s     *Store
-	marks []mark
-	seen  []seenNote
+	marks []notes.Mark
+	seen  []notes.Sighting
 }
 
 func (op *noteOp) Size() (rows, bytes int) {
@@ -256,21 +124,21 @@ func (op *noteOp) Done(err error) {
 
 func (op *noteOp) Apply(*sqlite.Conn) error {
 	for _, m := range op.marks {
-		r, err := op.s.known(m.app, m.recipient)
+		r, err := op.s.known(m.App, m.Recipient)
 		if err != nil {
 			return err
 		}
 		if r == nil {
 			continue
 		}
-		if e := r.find(m.pos); e != nil {
+		if e := r.find(m.Pos); e != nil {
 			if err := op.s.recordMark(r, e, m); err != nil {
 				return err
 			}
 		}
 	}
 	for _, n := range op.seen {
-		if err := op.s.recordSeen(n); err != nil {
+		if err := op.s.recordSeen(&n); err != nil {
 			return err
 		}
 	}
@@ -278,23 +146,23 @@ func (op *noteOp) Apply(*sqlite.Conn) error {
 }
 
 // recordMark writes a delivery of a pending copy.
-func (s *Store) recordMark(r *recipient, e *entry, m mark) error {
-	if e.is(flagScheduled) || m.deliveredAt == 0 && m.attempts == 0 {
+func (s *Store) recordMark(r *recipient, e *entry, m notes.Mark) error {
+	if e.is(flagScheduled) || m.DeliveredAt == 0 && m.Attempts == 0 {
 		return nil
 	}
 	st := s.stmts.markNote
 	status := notification.Delivered
-	if m.deliveredAt == 0 {
+	if m.DeliveredAt == 0 {
 		status = e.status()
 	}
 	st.BindInt64(1, e.pos)
-	st.BindInt64(2, m.deliveredAt)
-	st.BindInt64(3, int64(m.attempts))
+	st.BindInt64(2, m.DeliveredAt)
+	st.BindInt64(3, int64(m.Attempts))
 	st.BindInt64(4, int64(status))
 	if err := exec(st); err != nil {
 		return err
 	}
-	if m.deliveredAt > 0 && !e.is(flagDelivered) {
+	if m.DeliveredAt > 0 && !e.is(flagDelivered) {
 		s.tx.marked = append(s.tx.marked, ref{r, e.pos})
 	}
 	return nil
@@ -326,16 +194,16 @@ func (s *Store) seenAt(app int64, name string, at int64) (key int64, err error) 
 }
 
 // recordSeen writes a sighting. It leaves the recipient out of memory: most who connect have nothing pending.
-func (s *Store) recordSeen(n seenNote) error {
-	a, err := s.internApp(n.name.app)
+func (s *Store) recordSeen(n *notes.Sighting) error {
+	a, err := s.internApp(n.App)
 	if err != nil {
 		return err
 	}
-	key, err := s.seenAt(a.key, n.name.recipient, n.at)
+	key, err := s.seenAt(a.key, n.Recipient, n.At)
 	if err != nil {
 		return err
 	}
-	for name, at := range n.devices {
+	for name, at := range n.Devices {
 		s.stmts.saveDevice.BindInt64(1, key)
 		s.stmts.saveDevice.BindText(2, name)
 		s.stmts.saveDevice.BindInt64(3, at)

@@ -67,14 +67,14 @@ func (s *Store) Recipient(ctx context.Context, appName, name string) (info mailb
 
 // onlySeen describes a recipient of whom nothing is known but that he was connected a moment ago.
 func (s *Store) onlySeen(appName, name string) (mailbox.RecipientInfo, bool) {
-	at := s.notes.lastSeen(appName, name)
-	return mailbox.RecipientInfo{Name: name, LastSeen: fromMS(at), Devices: s.notes.devicesOf(appName, name, 0)}, at > 0
+	at := s.notes.LastSeen(appName, name)
+	return mailbox.RecipientInfo{Name: name, LastSeen: fromMS(at), Devices: s.notes.DevicesOf(appName, name, 0)}, at > 0
 }
 
 // describe adds to a stored recipient what memory and the device table know.
 func (s *Store) describe(c *sqlite.Conn, appName string, stored storedRecipient) (mailbox.RecipientInfo, error) {
 	info := mailbox.RecipientInfo{
-		Name: stored.name, LastSeq: stored.lastSeq, LastSeen: fromMS(max(stored.lastSeen, s.notes.lastSeen(appName, stored.name))),
+		Name: stored.name, LastSeq: stored.lastSeq, LastSeen: fromMS(max(stored.lastSeen, s.notes.LastSeen(appName, stored.name))),
 	}
 	now := s.now()
 	s.mu.RLock()
@@ -98,7 +98,7 @@ func (s *Store) describe(c *sqlite.Conn, appName string, stored storedRecipient)
 		info.Devices = append(info.Devices, st.ColumnText(0))
 		return nil
 	})
-	info.Devices = union(info.Devices, s.notes.devicesOf(appName, stored.name, since))
+	info.Devices = union(info.Devices, s.notes.DevicesOf(appName, stored.name, since))
 	return info, err
 }
 

@@ -3,12 +3,14 @@ package mailboxdb
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"zombiezen.com/go/sqlite"
 
 	"godwit.dev/godwit/internal/mailbox"
 	"godwit.dev/godwit/internal/notification"
+	"godwit.dev/godwit/internal/store/await"
 )
 
 // deviceMemory is how long a device is known after it was last seen: an ack "all" waits for it that long.
@@ -16,10 +18,9 @@ const deviceMemory = 30 * 24 * time.Hour
 
 // settleOp settles copies.
 type settleOp struct {
-	taking
+	await.Op
 	onceMore
 	s     *Store
-	call  *call // nil: nobody waits
 	batch []*mailbox.Settle
 }
 
@@ -28,37 +29,22 @@ func (s *Store) Settle(ctx context.Context, batch []*mailbox.Settle) error {
 	if err := ctx.Err(); err != nil {
 		return fmt.Errorf("settle notifications: %w", context.Cause(ctx))
 	}
-	var ops []*settleOp
-	for rest := batch; len(rest) > 0; {
-		n := min(len(rest), maxOpRows)
-		ops = append(ops, &settleOp{s: s, batch: rest[:n]})
-		rest = rest[n:]
-	}
-	if len(ops) == 0 {
-		return nil
-	}
-	c := newCall(len(ops))
-	for _, op := range ops {
-		op.call = c
-		s.db.Submit("", op)
-	}
-	err := c.wait(ctx, func() {
-		for _, op := range ops {
-			if op.withdraw() {
-				c.finish(context.Cause(ctx))
-			}
-		}
-	})
+	err := await.All(ctx, s.settleOps(batch), func(op *settleOp) { s.db.Submit("", op) })
 	return storeError("settle notifications", err)
 }
 
 // SettleLater implements mailbox.Store.
 func (s *Store) SettleLater(batch []*mailbox.Settle) {
-	for rest := batch; len(rest) > 0; {
-		n := min(len(rest), maxOpRows)
-		s.db.SubmitLazy(&settleOp{s: s, batch: rest[:n]})
-		rest = rest[n:]
+	for _, op := range s.settleOps(batch) {
+		s.db.SubmitLazy(op)
 	}
+}
+
+func (s *Store) settleOps(batch []*mailbox.Settle) (ops []*settleOp) {
+	for part := range slices.Chunk(batch, maxOpRows) {
+		ops = append(ops, &settleOp{s: s, batch: part})
+	}
+	return ops
 }
 
 func (op *settleOp) Size() (rows, bytes int) {
@@ -72,7 +58,7 @@ func (op *settleOp) Size() (rows, bytes int) {
 }
 
 func (op *settleOp) Apply(*sqlite.Conn) error {
-	if !op.take() {
+	if !op.Take() {
 		return nil
 	}
 	for _, q := range op.batch {
@@ -86,14 +72,10 @@ func (op *settleOp) Apply(*sqlite.Conn) error {
 }
 
 func (op *settleOp) Done(err error) {
-	switch {
-	case op.call != nil:
-		if !op.withdrawn() {
-			op.call.finish(err)
-		}
-	case err != nil:
+	if err != nil && !op.Waited() {
 		op.s.notes.settleAgain(op.batch, err)
 	}
+	op.Finish(err)
 }
 
 func (s *Store) settle(q *mailbox.Settle) (mailbox.SettleOutcome, error) {
@@ -113,13 +95,13 @@ func (s *Store) settle(q *mailbox.Settle) (mailbox.SettleOutcome, error) {
 	if e == nil {
 		return s.settleClosed(r, pos, q)
 	}
-	mark := s.notes.takeMark(pos)
-	if mark.deliveredAt == 0 {
-		mark.deliveredAt = toMS(q.DeliveredAt)
+	mark := s.notes.TakeMark(pos)
+	if mark.DeliveredAt == 0 {
+		mark.DeliveredAt = toMS(q.DeliveredAt)
 	}
 	at := toMS(q.At)
 	done := ending{
-		id: q.ID, as: q.As, at: at, device: q.Device, deliveredAt: mark.deliveredAt, attempts: max(mark.attempts, q.Attempts),
+		id: q.ID, as: q.As, at: at, device: q.Device, deliveredAt: mark.DeliveredAt, attempts: max(mark.Attempts, q.Attempts),
 	}
 	if q.As == notification.Acked && e.is(flagAckNone) { // an eager client's ack overtook the note of the first write
 		done.as, done.device = notification.Delivered, ""
@@ -133,7 +115,7 @@ func (s *Store) settle(q *mailbox.Settle) (mailbox.SettleOutcome, error) {
 		}
 	}
 	switch {
-	case e.expires() <= at && !s.inGrace(e.expires(), e.is(flagDelivered) || mark.deliveredAt > 0, mark.deliveredAt, q):
+	case e.expires() <= at && !s.inGrace(e.expires(), e.is(flagDelivered) || mark.DeliveredAt > 0, mark.DeliveredAt, q):
 		done.as, done.device, done.at, done.reply = notification.Expired, "", e.expires(), nil
 		return mailbox.SettleLate, s.settleEntry(r, e, done)
 	case !q.As.Settled(e.mode()): // "delivered" settles only what asks for no ack
@@ -297,7 +279,7 @@ func (s *Store) countAck(r *recipient, e *entry, q *mailbox.Settle) (all bool, e
 	if err != nil || missing {
 		return false, err
 	}
-	for _, device := range append(s.notes.devicesOf(q.App, q.Recipient, since), q.Online...) {
+	for _, device := range append(s.notes.DevicesOf(q.App, q.Recipient, since), q.Online...) {
 		if !acked[device] {
 			return false, nil
 		}

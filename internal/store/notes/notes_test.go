@@ -1,0 +1,70 @@
+package notes_test
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"godwit.dev/godwit/internal/mailbox"
+	"godwit.dev/godwit/internal/store/notes"
+)
+
+const app, to = "shop", "ann"
+
+func at(ms int64) time.Time { return time.UnixMilli(ms) }
+
+func TestTheFirstDeliveryAndTheMostAttemptsCount(t *testing.T) {
+	var n notes.Notes
+	n.Mark([]mailbox.Mark{
+		{App: app, Recipient: to, Pos: 7, Attempts: 1},
+		{App: app, Recipient: to, Pos: 7, Attempts: 3, DeliveredAt: at(20)},
+		{App: app, Recipient: to, Pos: 7, Attempts: 2, DeliveredAt: at(30)},
+	}, 10)
+	want := n.PeekMark(7)
+	if want.Recipient != to || want.Attempts != 3 || want.DeliveredAt != 20 {
+		t.Errorf("noted %+v", want)
+	}
+	if got := n.TakeMark(7); got != want {
+		t.Errorf("took %+v, want %+v", got, want)
+	}
+	if got := n.TakeMark(7); got != (notes.Mark{}) {
+		t.Errorf("took it once more: %+v", got)
+	}
+}
+
+func TestMarksWaitForAnAckThatTakesThemAlong(t *testing.T) {
+	var n notes.Notes
+	n.Mark([]mailbox.Mark{{Pos: 1, Attempts: 1}}, 1000)
+	n.Mark([]mailbox.Mark{{Pos: 2, Attempts: 1}}, 1600)
+	n.Mark([]mailbox.Mark{{Pos: 1, Attempts: 2}}, 1600) // which does not begin its wait anew
+	if marks, _ := n.Take(1600); len(marks) != 1 || marks[0].Pos != 1 || marks[0].Attempts != 2 {
+		t.Errorf("to be written: %+v, want the first copy's alone", marks)
+	}
+	if marks, _ := n.TakeAll(); len(marks) != 1 || marks[0].Pos != 2 {
+		t.Errorf("the rest: %+v, want the second copy's", marks)
+	}
+}
+
+func TestSightingsAreKnownUntilTheyAreTaken(t *testing.T) {
+	var n notes.Notes
+	n.Seen([]mailbox.Seen{
+		{App: app, Recipient: to, Device: "phone", At: at(10)},
+		{App: app, Recipient: to, Device: "desk", At: at(30)},
+		{App: app, Recipient: to, At: at(20)},
+		{App: app, Recipient: "bob", Device: "phone", At: at(10)},
+	})
+	if got := n.LastSeen(app, to); got != 30 {
+		t.Errorf("last seen at %d, want 30", got)
+	}
+	if got := n.DevicesOf(app, to, 20); !slices.Equal(got, []string{"desk"}) {
+		t.Errorf("devices seen since 20: %q", got)
+	}
+	n.Forget(app, "bob")
+	_, seen := n.Take(0)
+	if len(seen) != 1 || seen[0].Recipient != to || seen[0].At != 30 || len(seen[0].Devices) != 2 {
+		t.Errorf("to be written: %+v", seen)
+	}
+	if n.LastSeen(app, to) != 0 || n.DevicesOf(app, to, 0) != nil {
+		t.Error("what was taken is still known")
+	}
+}
