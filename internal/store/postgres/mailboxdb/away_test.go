@@ -2,7 +2,9 @@ package mailboxdb_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -98,6 +100,17 @@ func TestAcknowledgementsOutliveAnOutage(t *testing.T) {
 	s.SettleLater([]*mailbox.Settle{{App: storetest.App, Recipient: "r", ID: "a", Pos: it.Pos, As: notification.Acked, At: time.Now()}})
 	server.Restart(t)
 	eventually(t, "the acknowledgement", func() bool { return len(told.All().Settled) == 1 })
+}
+
+func TestADatabaseThatDoesNotAnswerIsNotReady(t *testing.T) {
+	server := pgtest.Start(t, pgtest.Options{})
+	s := open(t, mailboxdb.Config{URL: server.URL()})
+	server.Stop()
+	err := s.Ready(t.Context())
+	server.Continue()
+	if !errors.Is(err, mailbox.ErrAway) || !strings.Contains(err.Error(), "did not answer within 2s") {
+		t.Errorf("it is not ready because of %v, want that it did not answer within 2s", err)
+	}
 }
 
 func eventually(t *testing.T, what string, ok func() bool) {

@@ -3,7 +3,6 @@ package mailboxdb
 import (
 	"context"
 	"errors"
-	"fmt"
 	"math/rand/v2"
 	"sync"
 	"time"
@@ -23,8 +22,6 @@ const (
 	lazyAfter = 5 * time.Millisecond
 	// sliceAfter is how long upkeep waits for a moment in which no publish does.
 	sliceAfter = 20 * time.Millisecond
-	// commitWithin bounds one commit: a database that has stopped answering is away.
-	commitWithin = 15 * time.Second
 	// attempts is how often a commit is tried that others got into the way of.
 	attempts = 5
 	// maxAway is how many acknowledgements wait in a lane, by their bytes, while the database is away; more are
@@ -193,7 +190,7 @@ func (l *lane) next() (ops []op, slice *sliceOp, wait time.Duration, ended bool)
 // commit does ops in one transaction, tells what it did and releases those who wait. If something is wrong with one of
 // them the others do not suffer: each is done alone.
 func (l *lane) commit(ops []op) {
-	ctx, cancel := context.WithTimeoutCause(context.Background(), commitWithin, errNoAnswer)
+	ctx, cancel := pgdb.Within(context.Background(), pgdb.AnswerWithin)
 	err := l.try(ctx, ops)
 	cancel()
 	switch {
@@ -218,8 +215,6 @@ func (l *lane) commit(ops []op) {
 	}
 }
 
-var errNoAnswer = fmt.Errorf("PostgreSQL did not answer within %s", commitWithin)
-
 // rejected reports whether the database did not like a value.
 func rejected(err error) bool {
 	var pg *pgconn.PgError
@@ -233,7 +228,7 @@ func (l *lane) finishMissed() error {
 	}
 	slow := &settleOp{batch: l.missed, slow: true}
 	l.missed = nil
-	ctx, cancel := context.WithTimeoutCause(context.Background(), commitWithin, errNoAnswer)
+	ctx, cancel := pgdb.Within(context.Background(), pgdb.AnswerWithin)
 	defer cancel()
 	err := l.try(ctx, []op{slow})
 	if err != nil {
@@ -254,7 +249,7 @@ func (l *lane) told() {
 }
 
 func (l *lane) failed(ops []op, err error) {
-	away := pgdb.Away(err) || pgdb.NoSpace(err) || errors.Is(err, errNoAnswer)
+	away := pgdb.Away(err) || pgdb.NoSpace(err)
 	l.setAway(away)
 	for _, o := range ops {
 		if q, ok := o.(*settleOp); ok && !q.Waited() && away {
@@ -292,7 +287,7 @@ func (l *lane) try(ctx context.Context, ops []op) error {
 	for attempt := 1; ; attempt++ {
 		err := l.s.tables.with(ctx, func(set *tableSet) error { return l.transact(ctx, set, ops) })
 		if err == nil || attempt == attempts || !inTheWay(err) {
-			return err
+			return pgdb.Late(ctx, err)
 		}
 		time.Sleep(rand.N(time.Duration(attempt) * 5 * time.Millisecond)) // so that those who met do not meet again
 	}
@@ -334,7 +329,7 @@ type sliceOp struct {
 
 // slice does a piece of upkeep.
 func (l *lane) slice(o *sliceOp) {
-	ctx, cancel := context.WithTimeoutCause(context.Background(), commitWithin, errNoAnswer)
+	ctx, cancel := pgdb.Within(context.Background(), pgdb.AnswerWithin)
 	defer cancel()
 	var did outcome
 	err := l.s.tables.with(ctx, func(set *tableSet) error {

@@ -153,7 +153,7 @@ func (s *Store) storeError(op string, err error) error {
 		return fmt.Errorf("%s: %w: %w", op, mailbox.ErrNoSpace, err)
 	case errors.Is(err, pgdb.ErrClosed) || s.closed() && !errors.Is(err, mailbox.ErrClosed):
 		return fmt.Errorf("%s: %w: %w", op, mailbox.ErrClosed, err)
-	case pgdb.Away(err) || errors.Is(err, errNoAnswer):
+	case pgdb.Away(err):
 		return fmt.Errorf("%s: %w: %w", op, mailbox.ErrAway, err)
 	}
 	return fmt.Errorf("%s: %w", op, err)
@@ -167,8 +167,9 @@ func (s *Store) Ready(ctx context.Context) error {
 	if s.closed() {
 		return fmt.Errorf("commit: %w", mailbox.ErrClosed)
 	}
-	ctx, cancel := context.WithTimeoutCause(ctx, readyWithin, errNoAnswer)
+	ctx, cancel := pgdb.Within(ctx, readyWithin)
 	defer cancel()
 	var one int
-	return s.storeError("ask PostgreSQL", s.db.Pool().QueryRow(ctx, "SELECT 1").Scan(&one))
+	err := s.db.Pool().QueryRow(ctx, "SELECT 1").Scan(&one)
+	return s.storeError("ask whether it is ready", pgdb.Late(ctx, err))
 }

@@ -64,8 +64,13 @@ func (s *Store) seal(ctx context.Context) (sealed bool, err error) {
 		if err := s.moveOpen(ctx, conn.Conn(), hour, set.hours[len(set.hours)-1]); err != nil {
 			return false, err
 		}
-		if left, err = s.sealHour(ctx, conn.Conn(), set, hour); err != nil {
-			return false, err
+		for attempt := 1; ; attempt++ {
+			if left, err = s.sealHour(ctx, conn.Conn(), set, hour); err == nil {
+				break
+			}
+			if attempt == attempts || !inTheWay(err) {
+				return false, err
+			}
 		}
 	}
 	return true, s.tables.ensure(ctx)

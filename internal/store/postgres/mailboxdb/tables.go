@@ -230,21 +230,24 @@ func dropped(err error) bool {
 	return pg.Code == "42P01" || pg.Code == "XX000" && strings.Contains(pg.Message, "could not open relation")
 }
 
-// tableTries is how often a statement is made anew because a table is gone. They go one an hour.
+// tableTries is how often a statement is made anew although no other table than before is there.
 const tableTries = 5
 
 // with runs f on the tables there are, and again if one of them was dropped meanwhile.
 func (t *tables) with(ctx context.Context, f func(set *tableSet) error) error {
 	for try := 1; ; try++ {
 		set, err := t.now(ctx)
-		if err == nil {
-			err = f(set)
+		if err != nil {
+			return err
 		}
-		if !dropped(err) || try == tableTries {
+		if err = f(set); !dropped(err) || try == tableTries {
 			return err
 		}
 		if err := t.ensure(ctx); err != nil {
 			return err
+		}
+		if now := t.set.Load(); !slices.Equal(now.dones, set.dones) || !slices.Equal(now.hours, set.hours) || !slices.Equal(now.days, set.days) {
+			try = 0 // they went on while it ran
 		}
 	}
 }

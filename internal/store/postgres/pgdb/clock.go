@@ -113,7 +113,7 @@ func (db *DB) keepTime(ctx context.Context, c *clock) {
 
 // sample asks for the time a few times and takes the quickest answer.
 func (db *DB) sample(ctx context.Context, c *clock) error {
-	ctx, cancel := context.WithTimeoutCause(ctx, sampleFor, errNoAnswer)
+	ctx, cancel := Within(ctx, sampleFor)
 	defer cancel()
 	conn, err := db.pool.Acquire(ctx)
 	if err != nil {

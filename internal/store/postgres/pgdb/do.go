@@ -13,7 +13,26 @@ import (
 // attempts is how often a transaction is begun that others got into the way of.
 const attempts = 5
 
-var errNoAnswer = fmt.Errorf("PostgreSQL did not answer within %s", answerWithin)
+// noAnswer is why a context has ended in which the database did not answer: after how long.
+type noAnswer time.Duration
+
+func (d noAnswer) Error() string {
+	return fmt.Sprintf("PostgreSQL did not answer within %s", time.Duration(d))
+}
+
+// Within bounds how long the database may take to answer; see Late.
+func Within(ctx context.Context, d time.Duration) (context.Context, context.CancelFunc) {
+	return context.WithTimeoutCause(ctx, d, noAnswer(d))
+}
+
+// Late adds to an error that the database did not answer in time, if that is why ctx has ended. Such an error is Away.
+func Late(ctx context.Context, err error) error {
+	var late noAnswer
+	if cause := context.Cause(ctx); err != nil && errors.As(cause, &late) && !errors.Is(err, cause) {
+		return errors.Join(cause, err)
+	}
+	return err
+}
 
 // Do runs f in one transaction and commits it. If the database undid it for the sake of others (a deadlock, a
 // serialization failure), f runs again, so it starts from nothing each time. If the connection breaks during COMMIT nobody knows
@@ -99,7 +118,7 @@ func isOwn(ctx context.Context, c *pgxConn, err error) bool {
 
 // with gives f a connection for a bounded time.
 func (db *DB) with(ctx context.Context, f func(context.Context, *pgxConn) error) error {
-	bounded, cancel := context.WithTimeoutCause(ctx, answerWithin, errNoAnswer)
+	bounded, cancel := Within(ctx, AnswerWithin)
 	defer cancel()
 	err := db.pool.AcquireFunc(bounded, func(c *pgxConn) error {
 		err := f(bounded, c)
@@ -109,10 +128,7 @@ func (db *DB) with(ctx context.Context, f func(context.Context, *pgxConn) error)
 		}
 		return err
 	})
-	if err != nil && bounded.Err() != nil && ctx.Err() == nil {
-		err = errors.Join(errNoAnswer, err)
-	}
-	return err
+	return Late(bounded, err)
 }
 
 // Read runs f in one transaction that only reads, in which it sees the state of one moment.

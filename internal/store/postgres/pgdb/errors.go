@@ -71,7 +71,8 @@ func Away(err error) bool {
 	}
 	var connect *pgconn.ConnectError
 	var network net.Error
-	return errors.As(err, &connect) || errors.As(err, &network) || errors.Is(err, errNoAnswer) ||
+	var late noAnswer
+	return errors.As(err, &connect) || errors.As(err, &network) || errors.As(err, &late) ||
 		errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, net.ErrClosed) ||
 		pgconn.SafeToRetry(err) // the connection was found closed
 }

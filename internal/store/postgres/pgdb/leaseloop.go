@@ -51,7 +51,7 @@ func (ls *Leases) round(ctx, running context.Context) error {
 		ls.end(ctx, returned, context.Canceled)
 	}
 	// A database that does not answer must not keep leases from ending in time.
-	ctx, cancel := context.WithTimeoutCause(ctx, min(leaseAnswer, ls.untilEnd()), errNoAnswer)
+	ctx, cancel := Within(ctx, min(leaseAnswer, ls.untilEnd()))
 	defer cancel()
 	if err := ls.renewAll(ctx, again); err != nil {
 		return Error("renew leases", err)

@@ -239,7 +239,7 @@ func (ls *Leases) end(ctx context.Context, list []*Lease, cause error) {
 	for _, l := range list {
 		<-l.done
 	}
-	ctx, cancel := context.WithTimeoutCause(ctx, leaseAnswer, errNoAnswer)
+	ctx, cancel := Within(ctx, leaseAnswer)
 	defer cancel()
 	if err := ls.giveUp(ctx, names, epochs); err != nil {
 		ls.cfg.Log.WarnContext(ctx, "leases end on their own, as they could not be given up", "error", err)

@@ -19,8 +19,8 @@ import (
 const (
 	// connectWithin bounds one attempt to connect.
 	connectWithin = 5 * time.Second
-	// answerWithin bounds one transaction: a database that has stopped answering is away, also for callers who wait for ever.
-	answerWithin = 15 * time.Second
+	// AnswerWithin bounds one transaction: a database that has stopped answering is away, also for callers who wait for ever.
+	AnswerWithin = 15 * time.Second
 	// idleWithin is how long the server keeps a transaction of whoever sends nothing more, a stopped node say: others wait
 	// for the rows that it has locked.
 	idleWithin = 10 * time.Second
