@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"godwit.dev/godwit/internal/mailbox"
+	"godwit.dev/godwit/internal/store/millis"
 )
 
 const (
@@ -58,8 +59,8 @@ func (n *Notes) Mark(batch []mailbox.Mark, now int64) {
 			old = Mark{Address: mailbox.Address{App: m.App, Recipient: m.Recipient}, Pos: m.Pos, since: now}
 		}
 		old.Attempts = max(old.Attempts, m.Attempts)
-		if old.DeliveredAt == 0 && !m.DeliveredAt.IsZero() {
-			old.DeliveredAt = m.DeliveredAt.UnixMilli()
+		if old.DeliveredAt == 0 {
+			old.DeliveredAt = millis.Of(m.DeliveredAt)
 		}
 		n.marks[m.Pos] = old
 	}
@@ -82,10 +83,7 @@ func (n *Notes) Seen(batch []mailbox.Seen) {
 			old = &Sighting{Address: key}
 			n.seen[key] = old
 		}
-		at := int64(0)
-		if !m.At.IsZero() {
-			at = m.At.UnixMilli()
-		}
+		at := millis.Of(m.At)
 		old.At = max(old.At, at)
 		if m.Device != "" {
 			if old.Devices == nil {

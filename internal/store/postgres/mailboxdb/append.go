@@ -8,6 +8,7 @@ import (
 	"godwit.dev/godwit/internal/notification"
 	"godwit.dev/godwit/internal/store/await"
 	"godwit.dev/godwit/internal/store/content"
+	"godwit.dev/godwit/internal/store/millis"
 )
 
 // appendOp stores publishes to recipients of one lane.
@@ -120,7 +121,7 @@ func (t *transaction) append(p *part) {
 // store adds a copy.
 func (t *transaction) store(b *box, p *part, pos int64, shared *int64) {
 	n := p.a.N
-	o := &open{box: b, pos: pos, id: n.ID, sendAt: toMS(n.SendAt), expires: toMS(n.ExpiresAt), flags: flagsOf(n), collapse: n.CollapseKey}
+	o := &open{box: b, pos: pos, id: n.ID, sendAt: millis.Of(n.SendAt), expires: millis.Of(n.ExpiresAt), flags: flagsOf(n), collapse: n.CollapseKey}
 	if n.SendAt.IsZero() {
 		b.lastSeq++
 		o.seq = b.lastSeq
@@ -147,7 +148,7 @@ func (t *transaction) store(b *box, p *part, pos int64, shared *int64) {
 // duplicate fills res if b has or lately had a notification of this id.
 func (t *transaction) duplicate(b *box, n *notification.Notification, p *prepared, res *mailbox.AppendResult) bool {
 	old := t.known(b, n.ID)
-	now := toMS(n.CreatedAt)
+	now := millis.Of(n.CreatedAt)
 	switch {
 	case old == nil:
 		return false
@@ -157,7 +158,7 @@ func (t *transaction) duplicate(b *box, n *notification.Notification, p *prepare
 		res.Err = fmt.Errorf("notification %s to %s: %w", n.ID, b.Recipient, mailbox.ErrConflict)
 		return true
 	}
-	res.Duplicate, res.Status, res.ExpiresAt = true, notification.Status(old.status), fromMS(old.expires) //nolint:gosec // as stored
+	res.Duplicate, res.Status, res.ExpiresAt = true, notification.Status(old.status), millis.Time(old.expires) //nolint:gosec // as stored
 	if old.open {
 		res.Status = t.opens[old.pos].status(now)
 	}
@@ -169,7 +170,7 @@ func (t *transaction) replaceCollapsed(b *box, n *notification.Notification) {
 	if n.CollapseKey == "" {
 		return
 	}
-	now := toMS(n.CreatedAt)
+	now := millis.Of(n.CreatedAt)
 	for _, o := range b.collapse {
 		if !o.settled && o.collapse == n.CollapseKey && o.expires > now {
 			t.end(o, ending{id: o.id, as: notification.Replaced, at: now})

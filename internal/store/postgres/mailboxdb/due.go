@@ -7,6 +7,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"godwit.dev/godwit/internal/notification"
+	"godwit.dev/godwit/internal/store/millis"
 )
 
 // dueSlice is how many copies a lane handles in one call of Due or Expire.
@@ -15,14 +16,14 @@ const dueSlice = 500
 // Due implements mailbox.Store. Nodes that do it at once share the work: each passes over recipients that another has locked.
 func (s *Store) Due(ctx context.Context, now time.Time) (time.Time, error) {
 	const first = "SELECT coalesce(min(send_at), 0) FROM pending WHERE seq = 0"
-	next, err := s.sweep(ctx, first, toMS(now), func(l *lane) upkeep { return l.due(toMS(now)) })
+	next, err := s.sweep(ctx, first, millis.Of(now), func(l *lane) upkeep { return l.due(millis.Of(now)) })
 	return next, s.storeError("deliver scheduled notifications", err)
 }
 
 // Expire implements mailbox.Store.
 func (s *Store) Expire(ctx context.Context, now time.Time) (time.Time, error) {
 	const first = "SELECT coalesce(min(expires_at), 0) FROM pending"
-	next, err := s.sweep(ctx, first, toMS(now), func(l *lane) upkeep { return l.expire(toMS(now)) })
+	next, err := s.sweep(ctx, first, millis.Of(now), func(l *lane) upkeep { return l.expire(millis.Of(now)) })
 	return next, s.storeError("expire notifications", err)
 }
 
@@ -32,13 +33,13 @@ type upkeep = func(ctx context.Context, tx pgx.Tx, set *tableSet, did *outcome) 
 func (s *Store) sweep(ctx context.Context, first string, now int64, do func(l *lane) upkeep) (time.Time, error) {
 	next, err := s.first(ctx, first)
 	if err != nil || next == 0 || next > now {
-		return fromMS(next), err
+		return millis.Time(next), err
 	}
 	if err := s.inLanes(ctx, s.lanes, do); err != nil {
 		return time.Time{}, err
 	}
 	next, err = s.first(ctx, first)
-	return fromMS(next), err
+	return millis.Time(next), err
 }
 
 func (s *Store) first(ctx context.Context, sql string) (at int64, err error) {

@@ -4,7 +4,6 @@ import (
 	"crypto/sha256"
 	"encoding/binary"
 	"encoding/hex"
-	"time"
 
 	"github.com/oklog/ulid/v2"
 
@@ -97,19 +96,4 @@ func collapseHash(key string) int32 {
 		return 0
 	}
 	return max(1, int32(nameHash("", key)>>33)) //nolint:gosec // 31 bits
-}
-
-func toMS(t time.Time) int64 {
-	if t.IsZero() {
-		return 0
-	}
-	return t.UnixMilli()
-}
-
-// fromMS is the reverse; what is not known (zero) is the zero time.
-func fromMS(ms int64) time.Time {
-	if ms <= 0 {
-		return time.Time{}
-	}
-	return time.UnixMilli(ms).UTC()
 }

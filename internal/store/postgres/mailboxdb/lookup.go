@@ -9,6 +9,7 @@ import (
 
 	"godwit.dev/godwit/internal/mailbox"
 	"godwit.dev/godwit/internal/notification"
+	"godwit.dev/godwit/internal/store/millis"
 )
 
 const (
@@ -86,7 +87,7 @@ func (s *Store) lookup(ctx context.Context, conn *pgx.Conn, set *tableSet, appNa
 func (r *row) record(to string, now int64) mailbox.Record {
 	rec := mailbox.Record{
 		ID: r.id, To: to, Status: notification.Status(r.status), Ack: r.flags.ack(), Priority: r.flags.priority(), Seq: uint64(r.seq), //nolint:gosec // as stored
-		CreatedAt: fromMS(r.created), SendAt: fromMS(r.sendAt), ExpiresAt: fromMS(r.expires), DeliveredAt: fromMS(r.delivered), SettledAt: fromMS(r.settled),
+		CreatedAt: millis.Time(r.created), SendAt: millis.Time(r.sendAt), ExpiresAt: millis.Time(r.expires), DeliveredAt: millis.Time(r.delivered), SettledAt: millis.Time(r.settled),
 		Attempts: uint32(r.attempts), Pos: r.pos, //nolint:gosec // counts from 0
 	}
 	if r.open {

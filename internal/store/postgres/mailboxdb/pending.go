@@ -10,6 +10,7 @@ import (
 	"godwit.dev/godwit/internal/mailbox"
 	"godwit.dev/godwit/internal/notification"
 	"godwit.dev/godwit/internal/store/content"
+	"godwit.dev/godwit/internal/store/millis"
 )
 
 const (
@@ -202,8 +203,8 @@ func readItems(ctx context.Context, conn *pgx.Conn, set *tableSet, refs []itemRe
 
 func (r *row) notification(app, collapse string) *notification.Notification {
 	n := &notification.Notification{
-		App: app, ID: r.id, Priority: r.flags.priority(), Ack: r.flags.ack(), CollapseKey: collapse, CreatedAt: fromMS(r.created),
-		SendAt: fromMS(r.sendAt), ExpiresAt: fromMS(r.expires),
+		App: app, ID: r.id, Priority: r.flags.priority(), Ack: r.flags.ack(), CollapseKey: collapse, CreatedAt: millis.Time(r.created),
+		SendAt: millis.Time(r.sendAt), ExpiresAt: millis.Time(r.expires),
 	}
 	if r.flags.asks() {
 		n.ReplyBy = n.ExpiresAt

@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+
+	"godwit.dev/godwit/internal/store/millis"
 )
 
 // pruneSlice is how many rows beside copies one commit deletes.
@@ -13,7 +15,7 @@ const pruneSlice = 500
 
 // Prune implements mailbox.Store: what settled before is invisible at once, for all nodes, and goes with its table. It seals an hour as well.
 func (s *Store) Prune(ctx context.Context, retainedSince time.Time) (more bool, err error) {
-	since := toMS(retainedSince)
+	since := millis.Of(retainedSince)
 	err = s.db.Do(ctx, "move retention on", func(ctx context.Context, tx pgx.Tx) error {
 		_, err := tx.Exec(ctx, "UPDATE retention SET pruned_until = $1 WHERE pruned_until < $1", since)
 		return err

@@ -9,6 +9,7 @@ import (
 
 	"godwit.dev/godwit/internal/mailbox"
 	"godwit.dev/godwit/internal/notification"
+	"godwit.dev/godwit/internal/store/millis"
 )
 
 // Nearly all acknowledgements are plain ones of copies that are open, by position. Those are settled without the recipient's
@@ -35,13 +36,13 @@ func (t *transaction) askQuick(a *asking) {
 		}
 		m := t.l.s.notes.PeekMark(q.Pos)
 		if m.DeliveredAt == 0 {
-			m.DeliveredAt = toMS(q.DeliveredAt)
+			m.DeliveredAt = millis.Of(q.DeliveredAt)
 		}
 		settles := notification.AckAny
 		if q.As == notification.Delivered {
 			settles = notification.AckNone
 		}
-		keys, positions, at, delivered = append(keys, key), append(positions, q.Pos), append(at, toMS(q.At)), append(delivered, m.DeliveredAt)
+		keys, positions, at, delivered = append(keys, key), append(positions, q.Pos), append(at, millis.Of(q.At)), append(delivered, m.DeliveredAt)
 		attempts, status = append(attempts, int32(max(m.Attempts, q.Attempts))), append(status, int16(q.As)) //nolint:gosec // counts deliveries
 		mode = append(mode, int16(settles)<<ackShift)
 	}

@@ -7,6 +7,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"godwit.dev/godwit/internal/mailbox"
+	"godwit.dev/godwit/internal/store/millis"
 )
 
 // describeRecipients selects recipients r of an app with how much waits for them and which devices they have.
@@ -22,7 +23,7 @@ func (s *Store) Recipient(ctx context.Context, appName, name string) (mailbox.Re
 		// Perhaps nothing is known but that he was connected a moment ago.
 		at := s.notes.LastSeen(appName, name)
 		if at > 0 {
-			return mailbox.RecipientInfo{Name: name, LastSeen: fromMS(at), Devices: union(nil, s.notes.DevicesOf(appName, name, 0))}, nil
+			return mailbox.RecipientInfo{Name: name, LastSeen: millis.Time(at), Devices: union(nil, s.notes.DevicesOf(appName, name, 0))}, nil
 		}
 		err = mailbox.ErrNotFound
 	}
@@ -59,7 +60,7 @@ func (s *Store) describe(ctx context.Context, appName, sql string, args ...any) 
 	var last, seen int64
 	_, err = pgx.ForEachRow(rows, []any{&info.Name, &last, &seen, &info.Pending, &info.Devices}, func() error {
 		found := info
-		found.LastSeq, found.LastSeen = uint64(last), fromMS(max(seen, s.notes.LastSeen(appName, info.Name))) //nolint:gosec // counts from 0
+		found.LastSeq, found.LastSeen = uint64(last), millis.Time(max(seen, s.notes.LastSeen(appName, info.Name))) //nolint:gosec // counts from 0
 		found.Devices = union(slices.Clone(info.Devices), s.notes.DevicesOf(appName, info.Name, since))
 		list = append(list, found)
 		return nil

@@ -8,6 +8,7 @@ import (
 	"godwit.dev/godwit/internal/mailbox"
 	"godwit.dev/godwit/internal/notification"
 	"godwit.dev/godwit/internal/store/await"
+	"godwit.dev/godwit/internal/store/millis"
 )
 
 // deviceMemory is how long a device is known after it was last seen: an ack "all" waits for it that long.
@@ -85,9 +86,9 @@ func (t *transaction) settle(q *mailbox.Settle) mailbox.SettleOutcome {
 	if o == nil {
 		return t.settleClosed(q)
 	}
-	at, mark := toMS(q.At), t.l.s.notes.TakeMark(o.pos)
+	at, mark := millis.Of(q.At), t.l.s.notes.TakeMark(o.pos)
 	if mark.DeliveredAt == 0 {
-		mark.DeliveredAt = toMS(q.DeliveredAt)
+		mark.DeliveredAt = millis.Of(q.DeliveredAt)
 	}
 	if o.delivered == 0 {
 		o.delivered = mark.DeliveredAt
@@ -129,7 +130,7 @@ func (t *transaction) settle(q *mailbox.Settle) mailbox.SettleOutcome {
 // inGrace reports whether an ack after the expiry counts: it comes from who got the notification before that.
 func inGrace(expires, delivered int64, q *mailbox.Settle) bool {
 	return delivered > 0 && delivered <= expires && (q.As == notification.Acked || q.As == notification.Replied) &&
-		toMS(q.At) <= expires+notification.AckGrace.Milliseconds()
+		millis.Of(q.At) <= expires+notification.AckGrace.Milliseconds()
 }
 
 // settleClosed handles what is not open: an ack in the grace after expiry still counts.
@@ -151,7 +152,7 @@ func (t *transaction) settleClosed(q *mailbox.Settle) mailbox.SettleOutcome {
 		return mailbox.SettleAlready
 	}
 	if r.delivered == 0 {
-		r.delivered = toMS(q.DeliveredAt)
+		r.delivered = millis.Of(q.DeliveredAt)
 	}
 	if !inGrace(r.expires, r.delivered, q) {
 		return mailbox.SettleLate
@@ -161,9 +162,9 @@ func (t *transaction) settleClosed(q *mailbox.Settle) mailbox.SettleOutcome {
 	case as == notification.Replied && !r.flags.asks():
 		as = notification.Acked
 	case as == notification.Replied && q.Reply != nil:
-		t.out.reply(b, r.pos, toMS(q.At), q.Reply)
+		t.out.reply(b, r.pos, millis.Of(q.At), q.Reply)
 	}
-	r.status, r.settled, r.attempts = int16(as), toMS(q.At), max(r.attempts, int32(q.Attempts)) //nolint:gosec // counts deliveries
+	r.status, r.settled, r.attempts = int16(as), millis.Of(q.At), max(r.attempts, int32(q.Attempts)) //nolint:gosec // counts deliveries
 	t.out.revive(r)
 	t.tell.Settled = append(t.tell.Settled, mailbox.Settled{
 		App: q.App, Recipient: q.Recipient, ID: r.id, Pos: r.pos, As: as, Device: q.Device, At: q.At,
@@ -223,7 +224,7 @@ func (t *transaction) settledNow() {
 			t.pending--
 		}
 		t.tell.Settled = append(t.tell.Settled, mailbox.Settled{
-			App: e.box.App, Recipient: e.box.Recipient, ID: e.ending.id, Pos: e.pos, As: e.ending.as, Device: e.device, At: fromMS(e.ending.at),
+			App: e.box.App, Recipient: e.box.Recipient, ID: e.ending.id, Pos: e.pos, As: e.ending.as, Device: e.device, At: millis.Time(e.ending.at),
 		})
 	}
 }
@@ -233,7 +234,7 @@ func (t *transaction) settledNow() {
 func (t *transaction) countNack(o *open, q *mailbox.Settle) (enough bool) {
 	n := t.nacks[o.pos]
 	n.count++
-	n.at = toMS(q.At)
+	n.at = millis.Of(q.At)
 	if q.Reason != "" {
 		n.reason = q.Reason
 	}
@@ -251,7 +252,7 @@ func (t *transaction) countAck(o *open, q *mailbox.Settle) (all bool) {
 	if len(acked) == 0 {
 		return false
 	}
-	since := toMS(q.At.Add(-deviceMemory))
+	since := millis.Of(q.At.Add(-deviceMemory))
 	for _, d := range o.box.devices {
 		if d.seen >= since && !acked[d.name] {
 			return false

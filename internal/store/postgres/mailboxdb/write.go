@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"godwit.dev/godwit/internal/notification"
+	"godwit.dev/godwit/internal/store/millis"
 )
 
 // writes is what a commit writes, as columns.
@@ -60,7 +61,7 @@ func (w *writes) note(o *open, n *notification.Notification, p *prepared, shared
 		content, body = *shared, nil
 	}
 	c.pos, c.recipient, c.seq = append(c.pos, o.pos), append(c.recipient, o.box.key), append(c.seq, o.seq)
-	c.idKey, c.created, c.sendAt = append(c.idKey, p.idKey), append(c.created, toMS(n.CreatedAt)), append(c.sendAt, o.sendAt)
+	c.idKey, c.created, c.sendAt = append(c.idKey, p.idKey), append(c.created, millis.Of(n.CreatedAt)), append(c.sendAt, o.sendAt)
 	c.expires, c.hash, c.content = append(c.expires, o.expires), append(c.hash, p.hash), append(c.content, content)
 	c.bytes = append(c.bytes, int32(len(n.Content.Title)+len(n.Content.Body)+len(n.Content.Data))) //nolint:gosec // below 256 KB
 	c.collapse, c.flags = append(c.collapse, collapseHash(n.CollapseKey)), append(c.flags, int16(o.flags))

@@ -10,6 +10,7 @@ import (
 	"godwit.dev/godwit/internal/notification"
 	"godwit.dev/godwit/internal/store/await"
 	"godwit.dev/godwit/internal/store/content"
+	"godwit.dev/godwit/internal/store/millis"
 )
 
 // maxOpRows is how many copies go into one op, give or take a publish: a commit's worth.
@@ -156,7 +157,7 @@ func (s *Store) storeCopy(r *recipient, n *notification.Notification, p *prepare
 		status, seq = notification.Stored, r.lastSeq
 		s.tx.pending++
 	} else {
-		s.due.add(scheduled{at: toMS(n.SendAt), r: r, pos: s.pos})
+		s.due.add(scheduled{at: millis.Of(n.SendAt), r: r, pos: s.pos})
 		s.tx.scheduled++
 	}
 	e := newEntry(s.pos, n, offset)
@@ -182,9 +183,9 @@ func (s *Store) insertRow(r *recipient, n *notification.Notification, p *prepare
 	q.BindInt64(5, int64(n.Priority))
 	q.BindInt64(6, int64(offset))
 	q.BindInt64(7, int64(seq))
-	q.BindInt64(8, toMS(n.CreatedAt))
-	q.BindInt64(9, toMS(n.SendAt))
-	q.BindInt64(10, toMS(n.ExpiresAt))
+	q.BindInt64(8, millis.Of(n.CreatedAt))
+	q.BindInt64(9, millis.Of(n.SendAt))
+	q.BindInt64(10, millis.Of(n.ExpiresAt))
 	q.BindInt64(11, p.hash)
 	q.BindText(12, n.ID)
 	if n.CollapseKey == "" {
@@ -202,7 +203,7 @@ func (s *Store) checkDuplicate(r *recipient, n *notification.Notification, p *pr
 	if err != nil || !ok {
 		return false, err
 	}
-	now := toMS(n.CreatedAt)
+	now := millis.Of(n.CreatedAt)
 	switch {
 	case !old.open && old.settled < now-notification.DedupWindow.Milliseconds():
 		return false, s.deleteRow(old.pos)
@@ -245,7 +246,7 @@ func (s *Store) replaceCollapsed(r *recipient, n *notification.Notification) err
 	}
 	for i := range r.list {
 		e := &r.list[i]
-		if e.collapse != hash || e.is(flagLeaving) || e.expires() <= toMS(n.CreatedAt) {
+		if e.collapse != hash || e.is(flagLeaving) || e.expires() <= millis.Of(n.CreatedAt) {
 			continue
 		}
 		old, ok, err := readRow(s.stmts.readNote, e.pos)
@@ -255,7 +256,7 @@ func (s *Store) replaceCollapsed(r *recipient, n *notification.Notification) err
 		if !ok || old.collapse != n.CollapseKey {
 			continue
 		}
-		err = s.settleEntry(r, e, ending{id: old.id, as: notification.Replaced, at: toMS(n.CreatedAt)})
+		err = s.settleEntry(r, e, ending{id: old.id, as: notification.Replaced, at: millis.Of(n.CreatedAt)})
 		if err != nil {
 			return err
 		}

@@ -26,14 +26,7 @@ func collapseHash(key string) uint32 {
 	return max(1, idHash("", key))
 }
 
-func toMS(t time.Time) int64 {
-	if t.IsZero() {
-		return 0
-	}
-	return t.UnixMilli()
-}
-
-// fromMS is the reverse; what is not known (zero or negative) is the zero time.
+// fromMS is a time as it was stored; what is not known (zero or negative) is the zero time.
 func fromMS(ms int64) time.Time {
 	if ms <= 0 {
 		return time.Time{}

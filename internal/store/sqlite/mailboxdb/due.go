@@ -9,6 +9,7 @@ import (
 
 	"godwit.dev/godwit/internal/mailbox"
 	"godwit.dev/godwit/internal/notification"
+	"godwit.dev/godwit/internal/store/millis"
 	"godwit.dev/godwit/internal/store/sqlite/sqlitedb"
 )
 
@@ -41,7 +42,7 @@ func (s *Store) run(ctx context.Context, op sqlitedb.Op, done chan error, bulk b
 
 // Due implements mailbox.Store.
 func (s *Store) Due(ctx context.Context, now time.Time) (time.Time, error) {
-	op := &dueOp{waitOp: newWaitOp(), s: s, now: toMS(now)}
+	op := &dueOp{waitOp: newWaitOp(), s: s, now: millis.Of(now)}
 	err := s.run(ctx, op, op.done, false)
 	return fromMS(op.next), storeError("deliver scheduled notifications", err)
 }
@@ -123,7 +124,7 @@ func (s *Store) makeDue(r *recipient, e *entry, rd *contents, now int64) error {
 
 // Expire implements mailbox.Store.
 func (s *Store) Expire(ctx context.Context, now time.Time) (time.Time, error) {
-	op := &expireOp{waitOp: newWaitOp(), s: s, now: toMS(now)}
+	op := &expireOp{waitOp: newWaitOp(), s: s, now: millis.Of(now)}
 	err := s.run(ctx, op, op.done, true)
 	return fromMS(op.next), storeError("expire notifications", err)
 }

@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"zombiezen.com/go/sqlite"
+
+	"godwit.dev/godwit/internal/store/millis"
 )
 
 const (
@@ -28,7 +30,7 @@ func (s *Store) Prune(ctx context.Context, retainedSince time.Time) (more bool, 
 	p := &s.prune
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	since := toMS(retainedSince)
+	since := millis.Of(retainedSince)
 	from := p.next
 	if err := s.flushForPrune(ctx, since); err != nil {
 		return false, storeError("prune notifications", err)

@@ -2,6 +2,7 @@ package mailboxdb
 
 import (
 	"godwit.dev/godwit/internal/notification"
+	"godwit.dev/godwit/internal/store/millis"
 )
 
 // entry is one unsettled copy in memory. There may be millions, so it is packed into 24 bytes.
@@ -32,7 +33,7 @@ const (
 )
 
 func newEntry(pos int64, n *notification.Notification, offset int16) entry {
-	e := entry{pos: pos, bits: uint64(toMS(n.ExpiresAt)) << flagBits, collapse: collapseHash(n.CollapseKey), offset: offset}
+	e := entry{pos: pos, bits: uint64(millis.Of(n.ExpiresAt)) << flagBits, collapse: collapseHash(n.CollapseKey), offset: offset}
 	e.bits |= modeFlags(n.Priority, n.Ack)
 	if !n.SendAt.IsZero() {
 		e.bits |= flagScheduled

@@ -11,6 +11,7 @@ import (
 	"godwit.dev/godwit/internal/mailbox"
 	"godwit.dev/godwit/internal/notification"
 	"godwit.dev/godwit/internal/store/await"
+	"godwit.dev/godwit/internal/store/millis"
 )
 
 // deviceMemory is how long a device is known after it was last seen: an ack "all" waits for it that long.
@@ -97,9 +98,9 @@ func (s *Store) settle(q *mailbox.Settle) (mailbox.SettleOutcome, error) {
 	}
 	mark := s.notes.TakeMark(pos)
 	if mark.DeliveredAt == 0 {
-		mark.DeliveredAt = toMS(q.DeliveredAt)
+		mark.DeliveredAt = millis.Of(q.DeliveredAt)
 	}
-	at := toMS(q.At)
+	at := millis.Of(q.At)
 	done := ending{
 		id: q.ID, as: q.As, at: at, device: q.Device, deliveredAt: mark.DeliveredAt, attempts: max(mark.Attempts, q.Attempts),
 	}
@@ -140,7 +141,7 @@ func (s *Store) settle(q *mailbox.Settle) (mailbox.SettleOutcome, error) {
 // inGrace reports whether an ack after the expiry counts: it comes from who got the notification before that.
 func (s *Store) inGrace(expires int64, delivered bool, deliveredAt int64, q *mailbox.Settle) bool {
 	return delivered && deliveredAt <= expires && (q.As == notification.Acked || q.As == notification.Replied) &&
-		toMS(q.At) <= expires+notification.AckGrace.Milliseconds()
+		millis.Of(q.At) <= expires+notification.AckGrace.Milliseconds()
 }
 
 // settleClosed handles what is not pending: an ack in the grace after expiry still counts.
@@ -154,7 +155,7 @@ func (s *Store) settleClosed(r *recipient, pos int64, q *mailbox.Settle) (mailbo
 	}
 	delivered := row.delivered
 	if delivered <= 0 {
-		if delivered = toMS(q.DeliveredAt); delivered == 0 {
+		if delivered = millis.Of(q.DeliveredAt); delivered == 0 {
 			delivered = row.delivered
 		}
 	}
@@ -173,7 +174,7 @@ func (s *Store) settleClosed(r *recipient, pos int64, q *mailbox.Settle) (mailbo
 	st := s.stmts.reviveNote
 	st.BindInt64(1, pos)
 	st.BindInt64(2, int64(as))
-	st.BindInt64(3, toMS(q.At))
+	st.BindInt64(3, millis.Of(q.At))
 	st.BindInt64(4, delivered)
 	st.BindInt64(5, int64(q.Attempts))
 	if err := exec(st); err != nil {
@@ -268,7 +269,7 @@ func (s *Store) countAck(r *recipient, e *entry, q *mailbox.Settle) (all bool, e
 	if err != nil || len(acked) == 0 {
 		return false, err
 	}
-	since := toMS(q.At.Add(-deviceMemory))
+	since := millis.Of(q.At.Add(-deviceMemory))
 	missing := false
 	s.stmts.knownDevices.BindInt64(1, int64(r.key))
 	s.stmts.knownDevices.BindInt64(2, since)
