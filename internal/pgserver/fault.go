@@ -39,20 +39,57 @@ func (s *Server) Restart() error {
 // Crash starts another server on the files as they are at this moment, which is what would be found if this one had been
 // killed now. This one goes on.
 func (s *Server) Crash() (*Server, error) {
+	c, err := s.copied(nil)
+	if err != nil {
+		return nil, fmt.Errorf("start PostgreSQL on what a crash leaves: %w", err)
+	}
+	return c, nil
+}
+
+// Replica starts another server that has what this one has committed so far, as one that takes over: both are primaries,
+// with different pasts from here on.
+func (s *Server) Replica() (*Server, error) {
+	c, err := s.copied(func(c *Server) error {
+		f, err := os.OpenFile(filepath.Join(c.data(), "postgresql.auto.conf"), os.O_APPEND|os.O_WRONLY, 0)
+		if err != nil {
+			return err
+		}
+		defer f.Close()
+		if _, err := f.WriteString("restore_command = 'false'\nhot_standby = 'off'\n"); err != nil {
+			return err
+		}
+		signal := filepath.Join(c.data(), "recovery.signal")
+		if err := os.WriteFile(signal, nil, 0o600); err != nil {
+			return err
+		}
+		return own(signal, c.as)
+	})
+	if err != nil {
+		return nil, fmt.Errorf("start a PostgreSQL that takes over: %w", err)
+	}
+	return c, nil
+}
+
+// copied starts another server on a copy of the files, which are prepared for it.
+func (s *Server) copied(prepare func(*Server) error) (*Server, error) {
 	s.Stop()
 	// It is read by nobody else and soon removed, so it need not wait for the disk.
 	c, err := newServer(s.bin, Options{Settings: s.opts.Settings}, s.data())
 	s.Continue()
 	if err != nil {
-		return nil, fmt.Errorf("copy PostgreSQL's files: %w", err)
+		return nil, err
 	}
 	// By this file it would find that the server it belongs to runs.
-	if err = os.Remove(filepath.Join(c.data(), pidFile)); err == nil {
+	err = os.Remove(filepath.Join(c.data(), pidFile))
+	if err == nil && prepare != nil {
+		err = prepare(c)
+	}
+	if err == nil {
 		err = c.start()
 	}
 	if err != nil {
 		c.Close()
-		return nil, fmt.Errorf("start PostgreSQL on what a crash leaves: %w", err)
+		return nil, err
 	}
 	return c, nil
 }

@@ -150,6 +150,9 @@ func (s *Server) config() string {
 	return b.String()
 }
 
+// Socket is the path of the socket on which the server takes connections.
+func (s *Server) Socket() string { return filepath.Join(s.dir, ".s.PGSQL.5432") }
+
 // URL is a database of the server.
 func (s *Server) URL() string { return s.Of("postgres") }
 

@@ -141,6 +141,13 @@ func (n *Notes) Forget(app, recipient string) {
 	delete(n.seen, mailbox.Address{App: app, Recipient: recipient})
 }
 
+// ForgetMarks drops all marks: positions do not mean the same copies any more.
+func (n *Notes) ForgetMarks() {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	clear(n.marks)
+}
+
 // Take removes and returns all sightings, and the marks that have waited for long enough.
 func (n *Notes) Take(now int64) ([]Mark, []Sighting) { return n.take(now - Every.Milliseconds()/2) }
 

@@ -43,6 +43,11 @@ func TestMarksWaitForAnAckThatTakesThemAlong(t *testing.T) {
 	if marks, _ := n.TakeAll(); len(marks) != 1 || marks[0].Pos != 2 {
 		t.Errorf("the rest: %+v, want the second copy's", marks)
 	}
+	n.Mark([]mailbox.Mark{{Pos: 3, Attempts: 1}}, 1000)
+	n.ForgetMarks()
+	if marks, _ := n.TakeAll(); len(marks) != 0 {
+		t.Errorf("%+v was to be forgotten", marks)
+	}
 }
 
 func TestSightingsAreKnownUntilTheyAreTaken(t *testing.T) {

@@ -123,6 +123,7 @@ func (t *transaction) writeSlice(ctx context.Context, did *outcome) error {
 	a := &asking{}
 	t.askSettles(a)
 	t.askRare(a)
+	t.askTrace(a)
 	if err := a.send(ctx, t.conn); err != nil {
 		return err
 	}

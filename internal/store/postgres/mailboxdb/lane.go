@@ -41,6 +41,7 @@ type op interface {
 type outcome struct {
 	tell               mailbox.Batch
 	pending, scheduled int64 // how many more wait
+	trace              commitTrace
 }
 
 // lane commits what is to be done in the mailboxes of its recipients, in groups, one after the other. A recipient is always
@@ -50,8 +51,12 @@ type lane struct {
 	n      int
 	keys   map[mailbox.Address]int64 // of recipients that were met lately
 	room   map[int64]int64           // of recipients with many copies: up to how many they cannot be full
+	past   string                    // timeline of the database of which these are
 	did    outcome                   // of the commit under way, and acknowledgements that it could not settle
 	missed []*mailbox.Settle
+
+	lastTrace int64
+	unsure    *unsure // nil: what became of each commit is known
 
 	mu     sync.Mutex
 	queue  turns
@@ -65,7 +70,7 @@ type lane struct {
 }
 
 func newLane(s *Store, n int) *lane {
-	return &lane{s: s, n: n, keys: make(map[mailbox.Address]int64), room: make(map[int64]int64), wake: make(chan struct{}, 1)}
+	return &lane{s: s, n: n, keys: make(map[mailbox.Address]int64), room: make(map[int64]int64), wake: make(chan struct{}, 1), lastTrace: firstTrace()}
 }
 
 func (s *Store) laneOf(app, recipient string) int { return shardOf(app, recipient) % s.cfg.Lanes }
@@ -123,6 +128,16 @@ func (l *lane) queued() int {
 func (l *lane) run() {
 	for {
 		ops, slice, wait, ended := l.next()
+		if len(ops) == 0 && slice == nil && l.unsure != nil {
+			err := l.makeSure()
+			if err == nil {
+				continue
+			}
+			if ended {
+				l.s.cfg.Log.Warn("what became of the last commit is not known: if it is there, nobody was told of it", "error", err)
+			}
+			wait = awayPause
+		}
 		switch {
 		case len(ops) > 0:
 			l.commit(ops)
@@ -190,6 +205,10 @@ func (l *lane) next() (ops []op, slice *sliceOp, wait time.Duration, ended bool)
 // commit does ops in one transaction, tells what it did and releases those who wait. If something is wrong with one of
 // them the others do not suffer: each is done alone.
 func (l *lane) commit(ops []op) {
+	if err := l.makeSure(); err != nil {
+		l.failed(ops, err)
+		return
+	}
 	ctx, cancel := pgdb.Within(context.Background(), pgdb.AnswerWithin)
 	err := l.try(ctx, ops)
 	cancel()
@@ -211,6 +230,9 @@ func (l *lane) commit(ops []op) {
 			l.commit([]op{o})
 		}
 	default:
+		if l.unsure != nil {
+			ops = l.unsure.keep(ops)
+		}
 		l.failed(ops, err)
 	}
 }
@@ -232,6 +254,9 @@ func (l *lane) finishMissed() error {
 	defer cancel()
 	err := l.try(ctx, []op{slow})
 	if err != nil {
+		if l.unsure != nil {
+			l.unsure.lazy = []*settleOp{{lane: l, batch: cloneSettles(slow.batch), slow: true}}
+		}
 		return err
 	}
 	l.told()
@@ -307,8 +332,21 @@ func (l *lane) transact(ctx context.Context, set *tableSet, ops []op) error {
 		return err
 	}
 	defer conn.Release()
+	if past := pgdb.Timeline(conn.Conn()); past != l.past {
+		// Another one has taken over, perhaps without the last commits. What they had made is there no more, and its keys are given
+		// to others.
+		if l.past != "" {
+			clear(l.keys)
+			clear(l.room)
+			l.s.notes.ForgetMarks()
+		}
+		l.past = past
+	}
 	t := newTransaction(l, conn.Conn(), set)
 	if err := t.run(ctx, ops); err != nil {
+		if t.sent && answerLost(err) {
+			l.doubt(t)
+		}
 		if !conn.Conn().IsClosed() && conn.Conn().PgConn().TxStatus() != 'I' {
 			if _, rerr := conn.Exec(ctx, "ROLLBACK"); rerr != nil {
 				_ = conn.Conn().Close(ctx)
@@ -329,20 +367,30 @@ type sliceOp struct {
 
 // slice does a piece of upkeep.
 func (l *lane) slice(o *sliceOp) {
+	err := l.makeSure()
+	if err == nil {
+		err = l.upkeep(o.do)
+	}
+	o.done <- err
+}
+
+func (l *lane) upkeep(do upkeep) error {
 	ctx, cancel := pgdb.Within(context.Background(), pgdb.AnswerWithin)
 	defer cancel()
 	var did outcome
 	err := l.s.tables.with(ctx, func(set *tableSet) error {
 		return l.s.db.Do(ctx, "commit", func(ctx context.Context, tx pgx.Tx) error {
 			did = outcome{}
-			return o.do(ctx, tx, set, &did)
+			return do(ctx, tx, set, &did)
 		})
 	})
 	if err == nil {
 		l.did = did
 		l.told()
+	} else if did.trace.pos != 0 && answerLost(err) {
+		l.doubt(&transaction{outcome: did})
 	}
-	o.done <- err
+	return err
 }
 
 // inLanes has each lane do a piece of upkeep and waits for all. What has begun is ended, so ctx only counts before.

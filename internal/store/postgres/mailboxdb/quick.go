@@ -83,4 +83,5 @@ func (t *transaction) settledQuickly() {
 			App: q.App, Recipient: q.Recipient, ID: q.ID, Pos: q.Pos, As: q.As, Device: q.Device, At: q.At,
 		})
 	}
+	t.quick = nil
 }

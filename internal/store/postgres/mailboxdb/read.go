@@ -79,19 +79,20 @@ func (t *transaction) read(ctx context.Context, appends []*appendOp, settles []*
 		a.ask("SELECT nextval('copy_pos') FROM generate_series(1, $1::int)", t.readPositions, copies)
 	}
 	if len(appends)+len(settles) == 0 {
-		a.ask("COMMIT", nil)
+		t.askCommit(a)
 	}
 	if err := a.send(ctx, t.conn); err != nil {
 		return err
 	}
 	t.settledQuickly()
+	var gone error
 	for _, b := range t.boxes {
 		if b.key != 0 && b.lock && !b.locked {
 			delete(t.l.keys, b.Address)
-			return fmt.Errorf("%s: %w", b.Recipient, errGone)
+			gone = fmt.Errorf("%s: %w", b.Recipient, errGone)
 		}
 	}
-	return nil
+	return gone
 }
 
 func (t *transaction) readLocked(rows pgx.Rows) error {

@@ -181,7 +181,7 @@ CREATE TABLE content_%[1]d (
 	body bytea NOT NULL
 ) WITH (autovacuum_enabled = false, toast.autovacuum_enabled = false);
 ALTER TABLE content_%[1]d ALTER body SET STORAGE EXTERNAL;
-CREATE TABLE done_%[1]d ( -- what settled in this hour
+CREATE TABLE done_%[1]d ( -- what settled in this hour; and below position 0 traces of commits, see unsure.go
 	pos          bigint PRIMARY KEY,
 	settled_at   bigint NOT NULL,
 	delivered_at bigint, -- null: not known

@@ -34,6 +34,7 @@ type transaction struct {
 
 	next []int64 // positions that were taken
 	out  writes
+	sent bool // with its COMMIT
 	outcome
 }
 
@@ -123,7 +124,7 @@ func (t *transaction) run(ctx context.Context, ops []op) error {
 	if err := t.read(ctx, appends, settles); err != nil {
 		return err
 	}
-	if len(appends)+len(settles) == 0 { // it has committed
+	if t.sent {
 		return nil
 	}
 	if err := t.readMore(ctx, settles); err != nil {

@@ -143,12 +143,18 @@ func (t *transaction) write(ctx context.Context) error {
 	}
 	t.askSettles(a)
 	t.askRare(a)
-	a.ask("COMMIT", nil)
+	t.askCommit(a)
 	if err := a.send(ctx, t.conn); err != nil {
 		return err
 	}
 	t.settledNow()
 	return nil
+}
+
+func (t *transaction) askCommit(a *asking) {
+	t.askTrace(a)
+	a.ask("COMMIT", nil)
+	t.sent = true
 }
 
 // askForgotten deletes copies by id, before new ones are written.

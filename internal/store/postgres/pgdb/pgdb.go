@@ -118,8 +118,10 @@ func newPool(ctx context.Context, cfg Config) (*pgxpool.Pool, error) {
 	settings := fmt.Sprintf("SET search_path = %s; SET application_name = %s; SET idle_in_transaction_session_timeout = %d",
 		pgx.Identifier{cfg.Schema}.Sanitize(), quote(name), idleWithin.Milliseconds()) + ";" + cfg.Settings
 	c.AfterConnect = func(ctx context.Context, conn *pgx.Conn) error {
-		_, err := conn.PgConn().Exec(ctx, settings).ReadAll()
-		return err
+		if _, err := conn.PgConn().Exec(ctx, settings).ReadAll(); err != nil {
+			return err
+		}
+		return readTimeline(ctx, conn)
 	}
 	return pgxpool.NewWithConfig(ctx, c)
 }

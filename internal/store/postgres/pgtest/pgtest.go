@@ -57,6 +57,18 @@ func (s *Server) Crash(t testing.TB) *Server {
 	return &Server{c}
 }
 
+// Replica starts another server that has what this one has committed so far, as one that takes over: both are
+// primaries, with different pasts from here on. It goes when the test ends.
+func (s *Server) Replica(t testing.TB) *Server {
+	t.Helper()
+	c, err := s.Server.Replica()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(c.Close)
+	return &Server{c}
+}
+
 // shared is the server of this test binary. It ends with the process.
 var shared struct {
 	sync.Mutex

@@ -1,0 +1,149 @@
+package mailboxdb
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"math/rand/v2"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"godwit.dev/godwit/internal/mailbox"
+)
+
+// A connection that breaks during COMMIT leaves open what became of it. Those who wait are answered with an error. But if it
+// is there, the observer has to be told; so each commit leaves a trace by which a lane finds out, before it begins the next one.
+
+// commitTrace is a row that a commit writes in a table of what settled in an hour, where it goes with the rest: at a
+// position below 0, which no copy has.
+type commitTrace struct{ hour, pos int64 }
+
+// What is at a trace, in the place of a status.
+const (
+	traceDone    = 0  // the commit is there
+	traceRefused = -1 // somebody has looked before it came: it can come no more
+)
+
+const (
+	writeTrace = "INSERT INTO done_%d (pos, settled_at, attempts, status) VALUES ($1, $2, 0, $3)"
+	// A commit that is still under way is waited for here.
+	refuseCommit = writeTrace + " ON CONFLICT (pos) DO NOTHING"
+	readTrace    = "SELECT status FROM done_%d WHERE pos = $1"
+	// What a transaction has written bears its number.
+	settledWith = "SELECT d.pos FROM done_%[1]d m JOIN done_%[1]d d ON d.xmin = m.xmin WHERE m.pos = $1 AND d.pos = ANY($2)"
+)
+
+// firstTrace is where the traces of a lane begin: nobody else comes near.
+func firstTrace() int64 { return math.MinInt64 + rand.Int64N(1<<62) }
+
+func (t *transaction) askTrace(a *asking) {
+	t.l.lastTrace++
+	t.trace = commitTrace{hour: t.hour, pos: t.l.lastTrace}
+	a.ask(fmt.Sprintf(writeTrace, t.hour), nil, t.trace.pos, t.l.s.nowMS(), traceDone)
+}
+
+// answerLost reports whether an error leaves open what became of a commit that was to be sent: the database has not answered that it
+// was undone. (Errors that pgx calls safe to try again are not: a connection found closed may have carried the COMMIT.)
+func answerLost(err error) bool {
+	var pg *pgconn.PgError
+	return !errors.As(err, &pg) || pg.SeverityUnlocalized != "ERROR"
+}
+
+// unsure is a commit that may be there. It shares nothing with callers, who have been answered.
+type unsure struct {
+	did  transaction // as far as it is known what it did
+	lazy []*settleOp // that nobody waits for
+}
+
+// doubt remembers a commit whose answer was lost.
+func (l *lane) doubt(t *transaction) {
+	u := &unsure{did: transaction{l: l, outcome: t.outcome}}
+	u.did.quick, u.did.missed = cloneSettles(t.quick), cloneSettles(t.missed)
+	for _, e := range t.ended {
+		e.by = nil
+		u.did.ended = append(u.did.ended, e)
+	}
+	l.unsure = u
+}
+
+func cloneSettles(list []*mailbox.Settle) (clones []*mailbox.Settle) {
+	for _, q := range list {
+		clone := *q
+		clones = append(clones, &clone)
+	}
+	return clones
+}
+
+// keep takes over those ops that nobody waits for, and returns the rest.
+func (u *unsure) keep(ops []op) (rest []op) {
+	for _, o := range ops {
+		if q, ok := o.(*settleOp); ok && !q.Waited() {
+			u.lazy = append(u.lazy, q)
+		} else {
+			rest = append(rest, o)
+		}
+	}
+	return rest
+}
+
+// makeSure finds out what became of a commit whose answer was lost, and tells the observer if it is there.
+func (l *lane) makeSure() error {
+	u := l.unsure
+	if u == nil {
+		return nil
+	}
+	var there bool
+	err := l.s.db.Do(context.Background(), "look up a commit", func(ctx context.Context, tx pgx.Tx) (err error) {
+		there, err = u.look(ctx, tx)
+		return err
+	})
+	if dropped(err) { // more than an hour ago, or of a database that has another past now
+		l.s.cfg.Log.Warn("a commit whose answer was lost cannot be looked up any more: if it is there, nobody was told of it", "hour", u.did.trace.hour)
+		there, err = false, nil
+	}
+	if err != nil {
+		return err
+	}
+	l.unsure = nil
+	if !there {
+		for _, q := range u.lazy {
+			l.again(q)
+		}
+		return nil
+	}
+	u.did.settledQuickly()
+	u.did.settledNow()
+	l.did = u.did.outcome
+	l.told()
+	if len(u.did.missed) > 0 {
+		l.again(&settleOp{lane: l, batch: u.did.missed, slow: true})
+	}
+	return nil
+}
+
+// look reports whether the commit is there, and reads what it has settled. If it is not, it can come no more.
+func (u *unsure) look(ctx context.Context, tx pgx.Tx) (there bool, err error) {
+	t := &u.did
+	t.gone = nil
+	var asked []int64
+	for _, q := range t.quick {
+		asked = append(asked, q.Pos)
+	}
+	for _, e := range t.ended {
+		asked = append(asked, e.pos)
+	}
+	status := int16(traceRefused)
+	a := &asking{}
+	a.ask(fmt.Sprintf(refuseCommit, t.trace.hour), nil, t.trace.pos, t.l.s.nowMS(), traceRefused)
+	a.ask(fmt.Sprintf(readTrace, t.trace.hour), func(rows pgx.Rows) error {
+		_, err := pgx.ForEachRow(rows, []any{&status}, func() error { return nil })
+		return err
+	}, t.trace.pos)
+	if len(asked) > 0 {
+		a.ask(fmt.Sprintf(settledWith, t.trace.hour), t.readGone, t.trace.pos, asked)
+	}
+	err = a.send(ctx, tx.Conn())
+	return status == traceDone, err
+}

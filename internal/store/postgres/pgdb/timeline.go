@@ -1,0 +1,31 @@
+package pgdb
+
+import (
+	"context"
+
+	"github.com/jackc/pgx/v5"
+)
+
+const timelineKey = "godwit timeline" // of what is kept with a connection
+
+// readTimeline notes of which timeline the server is that a connection leads to. A server that does not tell has none.
+func readTimeline(ctx context.Context, conn *pgx.Conn) error {
+	results, err := conn.PgConn().Exec(ctx, "SELECT substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8)").ReadAll()
+	if err != nil {
+		if code(err) != "" && !conn.IsClosed() {
+			return nil
+		}
+		return err
+	}
+	if len(results) == 1 && len(results[0].Rows) == 1 {
+		conn.PgConn().CustomData()[timelineKey] = string(results[0].Rows[0][0])
+	}
+	return nil
+}
+
+// Timeline tells the past of the database that a connection of a DB leads to. It differs once a replica has taken over, which may lack
+// the last commits: what is remembered of rows, their keys above all, is then to be forgotten.
+func Timeline(conn *pgx.Conn) string {
+	timeline, _ := conn.PgConn().CustomData()[timelineKey].(string)
+	return timeline
+}
