@@ -20,7 +20,7 @@ type ClusterIdle struct {
 	Sessions  int
 	Nodes     int
 	Settle    time.Duration // how long memory may settle
-	Watch     time.Duration // how long PostgreSQL is watched, without sessions and with them
+	Watch     time.Duration // how long PostgreSQL is watched with the sessions; half as long without them
 }
 
 // Run measures a single server and a cluster.
@@ -59,7 +59,7 @@ func (s *ClusterIdle) cluster(ctx context.Context, r *report.Result, alone float
 		return err
 	}
 	defer site.Close()
-	before, err := s.busy(ctx, site, "without sessions")
+	before, err := s.busy(ctx, site, s.Watch/2, "without sessions")
 	if err != nil {
 		return err
 	}
@@ -67,7 +67,7 @@ func (s *ClusterIdle) cluster(ctx context.Context, r *report.Result, alone float
 	if err != nil {
 		return err
 	}
-	with, err := s.busy(ctx, site, "with them")
+	with, err := s.busy(ctx, site, s.Watch, "with them")
 	if err != nil {
 		return err
 	}
@@ -138,14 +138,14 @@ func (s *ClusterIdle) least(ctx context.Context, pids []int, patience time.Durat
 }
 
 // busy is how many cores PostgreSQL uses while nothing is published.
-func (s *ClusterIdle) busy(ctx context.Context, site *testbed.Site, how string) (cores float64, err error) {
-	s.Testbed.Say("watching PostgreSQL for %s, %s", s.Watch, how)
+func (s *ClusterIdle) busy(ctx context.Context, site *testbed.Site, span time.Duration, how string) (cores float64, err error) {
+	s.Testbed.Say("watching PostgreSQL for %s, %s", span, how)
 	before, err := site.Spent(ctx)
 	if err != nil {
 		return 0, err
 	}
 	begun := time.Now()
-	if err := wait(ctx, s.Watch); err != nil {
+	if err := wait(ctx, span); err != nil {
 		return 0, err
 	}
 	after, err := site.Spent(ctx)

@@ -189,11 +189,11 @@ func (h *horizonRun) step(ctx context.Context, name string, rate float64, span t
 	return accepted, nil
 }
 
-// tables is how large those tables and their indexes are in which rows are deleted or replaced, in MB, and how many dead rows they
-// hold. Tables of an hour and of a day hold what is stored, are dropped whole, and are left out.
+// tables is how large those tables of mailboxes and their indexes are in which rows are deleted or replaced, in MB, and how many dead
+// rows they hold. Tables of an hour and of a day hold what is stored, are dropped whole, and are left out.
 func (h *horizonRun) tables(ctx context.Context) (size, dead float64, err error) {
 	const sql = `SELECT sum(pg_total_relation_size(relid))::float8, sum(n_dead_tup)::float8 FROM pg_stat_user_tables
-WHERE schemaname LIKE 'godwit\_%' AND relname !~ '_[0-9]+$'`
+WHERE schemaname = 'godwit_mailbox' AND relname !~ '_[0-9]+$'`
 	err = h.db.Row(ctx, sql, &size, &dead)
 	return size / mb, dead, err
 }

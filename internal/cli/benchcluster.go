@@ -150,7 +150,7 @@ func (b *bench) clusterIdleCommand(how *string) *cobra.Command {
 	f.IntVar(&s.Sessions, "sessions", 15_000, "sessions to open, all on one node; each is a file of its process")
 	f.IntVar(&s.Nodes, "nodes", 3, "nodes of the cluster")
 	f.DurationVar(&s.Settle, "settle", 30*time.Second, "how long memory may settle")
-	f.DurationVar(&s.Watch, "watch", time.Minute, "how long PostgreSQL is watched, without sessions and with them; they are compared with it every half a minute")
+	f.DurationVar(&s.Watch, "watch", time.Minute, "how long PostgreSQL is watched with the sessions, which are compared with it every half a minute; half as long without them")
 	return cmd
 }
 
