@@ -187,7 +187,7 @@ RESULT_sla-ram       := $(RESULT_sla) --data-dir /dev/shm
 # On PostgreSQL beside SQLite, and several nodes: servers of PostgreSQL are started for them (make postgresql).
 CLUSTER_RESULTS := cluster-store-200 cluster-store-4k cluster-unicast-200 cluster-unicast-4k cluster-paced cluster-storm cluster-objects cluster-nodes cluster-route cluster-idle
 RESULT_cluster-store-200   := store --postgres start --runs 3 --size 200
-RESULT_cluster-store-4k    := store --postgres start --runs 3 --size 4096
+RESULT_cluster-store-4k    := store --postgres start --runs 2 --size 4096
 RESULT_cluster-unicast-200 := unicast --postgres start --runs 3 --size 200 --publishers 256
 RESULT_cluster-unicast-4k  := unicast --postgres start --runs 3 --size 4096 --publishers 256
 RESULT_cluster-paced       := unicast --postgres start --runs 3 --size 4096 --rate 500
