@@ -3,6 +3,7 @@ package pgtest
 import (
 	"bufio"
 	"bytes"
+	"context"
 	"encoding/binary"
 	"io"
 	"net"
@@ -121,7 +122,7 @@ func (p *Proxy) cut() {
 func (p *Proxy) serve(client net.Conn) {
 	defer client.Close()
 	p.mu.Lock()
-	server, err := net.Dial("unix", p.to.Socket())
+	server, err := (&net.Dialer{}).DialContext(context.Background(), "unix", p.to.Socket())
 	if err != nil {
 		p.mu.Unlock()
 		return
