@@ -6,7 +6,6 @@ import (
 	"sync"
 	"time"
 
-	"godwit.dev/godwit/internal/event"
 	"godwit.dev/godwit/internal/mailbox"
 	"godwit.dev/godwit/internal/session"
 )
@@ -155,12 +154,6 @@ func (c *Cluster) tellPresence() {
 		for at, ask := range dirty {
 			c.tellOf(at, ask)
 		}
-	}
-}
-
-func (c *Cluster) emit(t event.Type, at mailbox.Address) {
-	if hub := c.hub.Load(); hub != nil {
-		hub.Emit(t, at.App, at.Recipient)
 	}
 }
 
