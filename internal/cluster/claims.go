@@ -33,6 +33,7 @@ type claim struct {
 	at     mailbox.Address
 	coming bool
 	began  int64            // in the common count
+	left   int64            // when one who came left again before it was decided, in the common count; 0: it has not
 	since  time.Time        // when this node made it
 	until  time.Time        // it is not decided before
 	asked  time.Time        // last; zero: not yet
@@ -51,7 +52,7 @@ type stand struct {
 	N       int64    `json:"n"`                 // of this statement in the common count
 	Here    bool     `json:"here,omitempty"`    // connected to it
 	Coming  int64    `json:"coming,omitempty"`  // since when it claims that the recipient came
-	Leaving int64    `json:"leaving,omitempty"` // or that it left
+	Leaving int64    `json:"leaving,omitempty"` // or that it left; with both, that it did one after the other
 	Told    int64    `json:"told,omitempty"`    // when it last told that the recipient left
 	Wards   []string `json:"wards,omitempty"`   // boots of nodes that the recipient was connected to by their word
 }
@@ -67,14 +68,20 @@ func (cs *claims) next() int64 {
 	return cs.n
 }
 
-// claim begins a claim. One who comes while it is claimed that it left, or the other way round, did neither. Who is alone need
-// not ask. p.mu is held.
+// claim begins a claim. One who comes while it is claimed that it left did neither. One who leaves while it is claimed that it came
+// did neither only if it was nowhere else before: another node may have said nothing when it left there, since it was here. So that is
+// decided first. Who is alone need not ask. p.mu is held.
 func (c *Cluster) claim(at mailbox.Address, coming bool) {
 	cs := &c.presence.claims
 	c.presence.wards.changed(at)
 	if cl := cs.open[at]; cl != nil {
-		if cl.coming != coming {
+		switch {
+		case !cl.coming && coming:
 			delete(cs.open, at)
+		case cl.coming && coming:
+			cl.left = 0
+		case cl.coming && cl.left == 0:
+			cl.left = cs.next()
 		}
 		return
 	}
@@ -102,7 +109,7 @@ func (c *Cluster) stand(at mailbox.Address) stand {
 	p := &c.presence
 	st := stand{App: at.App, To: at.Recipient, N: p.claims.next(), Here: c.present(at, 0) > 0, Told: p.claims.told[at].n, Wards: p.wards.of(at)}
 	if cl := p.claims.open[at]; cl != nil && cl.coming {
-		st.Coming = cl.began
+		st.Coming, st.Leaving = cl.began, cl.left
 	} else if cl != nil {
 		st.Leaving = cl.began
 	}
@@ -133,13 +140,7 @@ func (c *Cluster) decide(now time.Time) {
 			clear(cl.heard)
 			continue
 		}
-		if delete(p.claims.open, at); tell || wait {
-			c.emitOf(at, cl.coming)
-			if !cl.coming {
-				p.claims.told[at] = told{p.claims.next(), now}
-			}
-		}
-		p.wards.changed(at)
+		c.decided(cl, tell || wait, now)
 	}
 	p.claims.forgetTold(now)
 	p.mu.Unlock()
@@ -147,6 +148,26 @@ func (c *Cluster) decide(now time.Time) {
 		_ = c.publish(allNodes, message{kind: kindClaims, body: text(batch)})
 	}
 }
+
+// decided ends a claim and tells followers if it is right. p.mu is held.
+func (c *Cluster) decided(cl *claim, right bool, now time.Time) {
+	cs := &c.presence.claims
+	delete(cs.open, cl.at)
+	switch {
+	case cl.left > 0 && !right: // it was elsewhere before, where it may have left since
+		cs.open[cl.at] = &claim{at: cl.at, began: cl.left, since: now, until: now, heard: map[string]stand{}}
+	case cl.left > 0: // it has been here, and nobody was told
+	case right:
+		c.emitOf(cl.at, cl.coming)
+		if !cl.coming {
+			cs.told[cl.at] = told{cs.next(), now}
+		}
+	}
+	c.presence.wards.changed(cl.at)
+}
+
+// leaving reports whether it is not decided yet who tells that the recipient left.
+func (cl *claim) leaving() bool { return !cl.coming || cl.left > 0 }
 
 // verdict says whether followers are to be told, or whether another claim has to be decided before. p.mu is held.
 func (c *Cluster) verdict(cl *claim) (tell, wait bool) {
@@ -159,7 +180,7 @@ func (c *Cluster) verdict(cl *claim) (tell, wait bool) {
 		switch {
 		case st.Here && (!cl.coming || st.Coming == 0):
 			return false, false // it is there
-		case cl.coming && st.Leaving > 0:
+		case cl.coming && st.Leaving > 0 && st.Coming == 0:
 			return false, false // it went from there to here, and that node says nothing either
 		case !cl.coming && st.Told > cl.began:
 			return false, false // that node has said so

@@ -9,3 +9,11 @@ func (c *Cluster) Keeps(app, recipient string) bool {
 	defer p.mu.Unlock()
 	return len(p.wards.of(mailbox.Address{App: app, Recipient: recipient})) > 0
 }
+
+// Claims reports whether this node claims that a recipient came or left.
+func (c *Cluster) Claims(app, recipient string) bool {
+	p := &c.presence
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.claims.open[mailbox.Address{App: app, Recipient: recipient}] != nil
+}

@@ -97,6 +97,39 @@ func toldOnce(t *testing.T, w *world) {
 	}
 }
 
+// TestWhoLeavesASlowNodeHasLeft: another node said nothing when ann left it, since she had come to the slow one, which still asks whether
+// she came there first when she leaves it, too.
+func TestWhoLeavesASlowNodeHasLeft(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, 0)
+	w.start("node-0")
+	w.slow = 2500 * time.Millisecond // it asks a second time before it hears the first answer
+	w.start("node-1")
+	w.joined(w.nodes...)
+	first := w.nodes[0].connect("ann", "")
+	eventually(t, "told that it came", func() bool { return slices.Equal(w.presence(), []string{"online ann"}) })
+	slow := w.nodes[1].connect("ann", "")
+	eventually(t, "the first knows of it", func() bool { return len(w.nodes[0].cluster.Online("demo", "ann")) == 1 })
+	first.leave()
+	eventually(t, "the first has decided", func() bool { return !w.nodes[0].cluster.Claims("demo", "ann") })
+	if !w.nodes[1].cluster.Claims("demo", "ann") {
+		t.Log("the slow node had decided before; nothing is shown")
+	}
+	slow.leave()
+	eventually(t, "told that it went", func() bool { return slices.Equal(w.presence(), []string{"offline ann", "online ann"}) })
+}
+
+// TestOfWhoComesAndLeavesAtOnceNeitherIsTold: where the machine is so slow that it is told that one came, it is told that one went.
+func TestOfWhoComesAndLeavesAtOnceNeitherIsTold(t *testing.T) {
+	w := newWorld(t, 2)
+	for range 3 {
+		w.nodes[0].connect("ann", "").leave()
+	}
+	eventually(t, "decided", func() bool {
+		return !w.nodes[0].cluster.Claims("demo", "ann") && len(w.told("online")) == len(w.told("offline"))
+	})
+}
+
 // TestASurvivorTellsWhoWentWithADeadNode: of those who are connected elsewhere it says nothing, nor of one who came back before the
 // node was known to be dead.
 func TestASurvivorTellsWhoWentWithADeadNode(t *testing.T) {

@@ -80,14 +80,15 @@ func (c *Cluster) keepWarden() {
 	}
 	all, news := ws.all, ws.news
 	ws.all = false
-	if len(news) > 0 || all {
+	nothing := !all && len(news) == 0
+	if !nothing {
 		ws.news = make(map[mailbox.Address]bool)
 	}
 	p.mu.Unlock()
 	if next != former && former != "" {
 		_ = c.publish(oneNode+former, message{kind: kindRoster, body: text(roster{Over: true})})
 	}
-	if next == "" || !all && len(news) == 0 {
+	if next == "" || nothing {
 		return
 	}
 	r := roster{All: all}
@@ -99,7 +100,7 @@ func (c *Cluster) keepWarden() {
 	for at := range news {
 		p.mu.Lock()
 		cl := p.claims.open[at]
-		here := c.present(at, 0) > 0 || cl != nil && !cl.coming // until it is decided who tells that it left
+		here := c.present(at, 0) > 0 || cl != nil && cl.leaving() // until it is decided who tells that it left
 		p.mu.Unlock()
 		if here {
 			r.Came[at.App] = append(r.Came[at.App], at.Recipient)
