@@ -25,6 +25,7 @@ func (m *Mailbox) Run(ctx context.Context) error {
 // loop calls step at the times step asks for, or earlier when woken.
 func (m *Mailbox) loop(ctx context.Context, w *waker, step func(context.Context) (time.Time, error)) {
 	for {
+		w.begin(m.now)
 		next, err := step(ctx)
 		if ctx.Err() != nil {
 			return
@@ -92,13 +93,19 @@ func (w *waker) at(t time.Time) {
 	}
 }
 
-// wait sleeps until next or an earlier time given to at. False: ctx ended.
+// begin is called before the loop looks what there is to do. What is announced from here on it may not see.
+func (w *waker) begin(now func() time.Time) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.next = now().Add(w.most)
+}
+
+// wait sleeps until next or an earlier time given to at since begin. False: ctx ended.
 func (w *waker) wait(ctx context.Context, now func() time.Time, next time.Time) bool {
 	w.mu.Lock()
-	if latest := now().Add(w.most); next.IsZero() || next.After(latest) {
-		next = latest
+	if !next.IsZero() && next.Before(w.next) {
+		w.next = next
 	}
-	w.next = next
 	w.mu.Unlock()
 	for {
 		w.mu.Lock()

@@ -15,15 +15,18 @@ import (
 // shared is a store that another process writes to: what comes due is seen by looking.
 type shared struct {
 	mailbox.Store
-	look  time.Duration
-	looks int
+	look   time.Duration
+	looks  int
+	looked func() // called when the first look has seen nothing
 }
 
 func (s *shared) Observe(mailbox.Observer) {}
 func (s *shared) Clock() func() time.Time  { return time.Now }
 func (s *shared) LookAgain() time.Duration { return s.look }
 func (s *shared) Due(context.Context, time.Time) (time.Time, error) {
-	s.looks++
+	if s.looks++; s.looks == 1 && s.looked != nil {
+		s.looked()
+	}
 	return time.Time{}, nil
 }
 
@@ -44,6 +47,22 @@ func TestUpkeepLooksAsOftenAsTheStoreAsks(t *testing.T) {
 			}
 		})
 	}
+}
+
+func TestWhatIsScheduledWhileUpkeepLooksIsNotForgotten(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &shared{look: time.Hour}
+		m := mailbox.New(mailbox.Config{Store: s, Events: new(diary), Log: slog.New(slog.DiscardHandler)})
+		s.looked = func() {
+			n := &notification.Notification{App: "demo", ID: "n1", SendAt: time.Now().Add(time.Second), ExpiresAt: time.Now().Add(time.Hour)}
+			m.Committed(&mailbox.Batch{Stored: []mailbox.Item{{Pos: 1, Recipient: "ann", N: n}}})
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		if err := m.Run(ctx); err != nil || s.looks != 2 {
+			t.Errorf("looked %d times in a minute (%v), want a second time when what was scheduled meanwhile is due", s.looks, err)
+		}
+	})
 }
 
 // told counts what it is told of each recipient and whether that came in order.
