@@ -136,7 +136,7 @@ func TestANodeRefusesASchemaThatIsNewerThanItKnows(t *testing.T) {
 	if log := c.Nodes[1].Log(); !strings.Contains(log, "a newer one has changed it") {
 		t.Errorf("it does not say why:\n%s", log)
 	}
-	publish(t, c.Nodes[0], "ann", "still here") // the one that runs goes on
+	publish(t, c.Nodes[0], "ann", "still-here") // the one that runs goes on
 }
 
 // TestADatabaseWhoseDiskIsFullRefusesPublishesAndHeals: the tables that Godwit makes are on a disk that fills up.

@@ -33,7 +33,8 @@ type VFS struct {
 	failIO   bool
 	room     int64 // bytes by which files may still grow; negative: any
 	ballast  string
-	bonus    int64 // what deleting the ballast gives
+	original os.FileInfo // of the ballast
+	bonus    int64       // what deleting the ballast gives
 }
 
 type (
@@ -185,6 +186,7 @@ func (v *VFS) Ballast(path string, size int64) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	v.ballast, v.bonus = path, size
+	v.original, _ = os.Stat(path) // one that is not there has been deleted
 }
 
 // BallastGiven reports whether the ballast was deleted and its room used since Ballast.
@@ -194,10 +196,11 @@ func (v *VFS) BallastGiven() bool {
 	return v.ballast != "" && v.bonus == 0
 }
 
-// takeBallast adds the ballast's room if it has been deleted.
+// takeBallast adds the ballast's room if it has been deleted, though it may have been made again since.
 func (v *VFS) takeBallast() {
 	if v.bonus > 0 {
-		if _, err := os.Stat(v.ballast); errors.Is(err, os.ErrNotExist) {
+		now, err := os.Stat(v.ballast)
+		if err != nil || v.original == nil || !os.SameFile(now, v.original) || !now.ModTime().Equal(v.original.ModTime()) {
 			v.room += v.bonus
 			v.bonus = 0
 		}
