@@ -428,11 +428,16 @@ func (f *File) wrotePage(b []byte, offset int64) error {
 		}
 	}
 	f.fresh = append(f.fresh, e)
+	if f.shared {
+		// Another process may read the page before it is synced: a checkpoint that a reader keeps from the end of the log syncs
+		// nothing. It may also write it anew, whose checksum must not be overwritten by this one later.
+		return f.flush()
+	}
 	return nil
 }
 
 // flush writes the checksums that have gathered: neighbours together, and checkpoints write pages in order. Until the pages
-// are synced whoever reads them reads them from the log, so it is early enough.
+// are synced this process compares them with what has gathered, so it is early enough.
 func (f *File) flush() error {
 	var b []byte
 	for from := 0; from < len(f.fresh); {

@@ -16,10 +16,17 @@ import (
 	"godwit.dev/godwit/internal/store/sqlite/sqlitedb"
 )
 
-// SQLite may read a page from the database before it has synced it. The file of checksums then has that of the page before.
+// SQLite may read a page from the database before it has synced it. The file of checksums then has that of the page before, unless
+// other processes read the database, too.
 func TestAPageThatIsNotSyncedYetIsComparedWithWhatWasWritten(t *testing.T) {
+	t.Run("by this process", func(t *testing.T) { readUnsynced(t, false) })
+	t.Run("by others", func(t *testing.T) { readUnsynced(t, true) })
+}
+
+func readUnsynced(t *testing.T, shared bool) {
+	t.Helper()
 	path := filepath.Join(t.TempDir(), "a.db")
-	f, err := checkvfs.Open(path, checkvfs.Options{Damaged: func(err error) { t.Error(err) }})
+	f, err := checkvfs.Open(path, checkvfs.Options{Shared: shared, Damaged: func(err error) { t.Error(err) }})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -53,9 +60,30 @@ func TestAPageThatIsNotSyncedYetIsComparedWithWhatWasWritten(t *testing.T) {
 	if got, err := sqlitex.ResultText(other.Prep("SELECT body FROM a")); got != "new" || err != nil {
 		t.Errorf("%q is read, %v", got, err)
 	}
+	if shared {
+		compareAsAnotherProcess(t, path)
+	}
 	do(reader, "COMMIT")
 	if err := errors.Join(other.Close(), reader.Close(), c.Close(), f.Close()); err != nil {
 		t.Error(err)
+	}
+}
+
+func compareAsAnotherProcess(t *testing.T, path string) {
+	t.Helper()
+	const size = 4096
+	kept, err := checkvfs.ReadKept(path, size)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for page := int64(1); len(b) > 0; page, b = page+1, b[size:] {
+		if !kept.Is(page, b[:size]) {
+			t.Errorf("page %d does not fit the checksum that others read", page)
+		}
 	}
 }
 
