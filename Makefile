@@ -75,15 +75,15 @@ go-test: $(GOTESTSUM) $(foreach p,$(TOOL_PACKAGES),$(if $(call covers,$p),$(TOOL
 	gotestsum --format pkgname-and-test-fails -- -p $(TESTS_AT_ONCE) $(TESTFLAGS) $(PACKAGES)
 
 # What changed since this branch left main (SINCE names another commit), with all that is built from it. Tests wait more
-# than they compute, so twice as many packages run at once as there are cores; vetting is left to make lint. What they write
-# is kept in memory where there is room for it: to wait for a disk is left to make test.
+# than they compute, so twice as many packages run at once as there are cores, and four times as many tests of each; vetting
+# is left to make lint. What they write is kept in memory where there is room for it: to wait for a disk is left to make test.
 .PHONY: quick
 quick: ## test what your change can break, in under a minute: -short, no race, nothing installed
 	@packages=$$($(GO) run ./tools/affected -short $(if $(SINCE),-since $(SINCE))); \
 	if [ -z "$$packages" ]; then echo "nothing has changed"; exit 0; fi; \
 	room=$$(df -Pk /dev/shm 2>/dev/null | awk 'NR == 2 {print $$4}'); \
 	if [ "$${room:-0}" -gt 4000000 ]; then export GOTMPDIR=$${GOTMPDIR:-$${TMPDIR:-/tmp}} TMPDIR=/dev/shm; fi; \
-	$(GO) test -short -vet=off -p $$((2 * $$(getconf _NPROCESSORS_ONLN))) -timeout 5m $$packages | { grep -v 'no test files' || true; }
+	$(GO) test -short -vet=off -p $$((2 * $$(getconf _NPROCESSORS_ONLN))) -parallel $$((4 * $$(getconf _NPROCESSORS_ONLN))) -timeout 5m $$packages | { grep -v 'no test files' || true; }
 
 # The wheel is tested as it is installed, against a server built from here.
 .PHONY: python-test
