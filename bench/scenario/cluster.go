@@ -20,33 +20,45 @@ func (s *Route) Run(ctx context.Context) (*report.Result, error) {
 	const same, other = "on one node", "from another node"
 	s.Cluster, s.Servers = true, 2
 	r := s.begin("cluster-route", "cluster route: from one node to a client of another", append(s.settings(), set("pairs", s.Pairs))...)
-	site, err := s.newSite(ctx)
+	ways := [2]string{same, other}
+	load := func(_, way int) Load {
+		l := s.Load
+		l.From, l.At = []int{0}, []int{way}
+		return l
+	}
+	err := s.inPairs(ctx, r, s.Pairs, ways, load, func(found [2]*Outcome) {
+		here, there := found[0].Latency.Summary(), found[1].Latency.Summary()
+		r.Add("", "p50 from another node less p50 on one", "ms", there.P50-here.P50)
+		r.Add("", "p99 from another node less p99 on one", "ms", there.P99-here.P99)
+	})
 	if err != nil {
 		return nil, err
 	}
-	defer site.Close()
-	for pair := range max(s.Pairs, 1) {
-		found := map[string]*Outcome{}
-		for turn := range 2 {
-			way, load := same, s.Load
-			load.From, load.At = []int{0}, []int{0}
-			if (turn+pair)%2 == 1 { // which goes first alternates
-				way, load.At = other, []int{1}
-			}
-			o, err := load.window(ctx, site, pair)
-			if err != nil {
-				return nil, fmt.Errorf("pair %d, %s: %w", pair+1, way, err)
-			}
-			found[way] = o
-		}
-		for _, way := range []string{same, other} {
-			found[way].tell(r, way, pair)
-		}
-		here, there := found[same].Latency.Summary(), found[other].Latency.Summary()
-		r.Add("", "p50 from another node less p50 on one", "ms", there.P50-here.P50)
-		r.Add("", "p99 from another node less p99 on one", "ms", there.P99-here.P99)
-	}
 	return r, nil
+}
+
+// inPairs measures two ways in turn, as often as is asked for, on the same nodes.
+func (l *Load) inPairs(ctx context.Context, r *report.Result, pairs int, ways [2]string, load func(pair, way int) Load, compare func([2]*Outcome)) error {
+	site, err := l.newSite(ctx)
+	if err != nil {
+		return err
+	}
+	defer site.Close()
+	for pair := range max(pairs, 1) {
+		var found [2]*Outcome
+		for turn := range 2 {
+			way := (turn + pair) % 2 // which goes first alternates
+			of := load(pair, way)
+			if found[way], err = of.window(ctx, site, pair); err != nil {
+				return fmt.Errorf("pair %d, %s: %w", pair+1, ways[way], err)
+			}
+		}
+		for way, o := range found {
+			o.tell(r, ways[way], pair)
+		}
+		compare(found)
+	}
+	return nil
 }
 
 // window measures a load on a site that others are measured on too, with clients of its own.
@@ -66,29 +78,19 @@ func (s *Nodes) Run(ctx context.Context) (*report.Result, error) {
 	const one, two = "all at one node", "half at each of two"
 	s.Cluster, s.Servers = true, 2
 	r := s.begin("cluster-nodes", "cluster nodes: publishing to the same recipients at one node, and at two", append(s.settings(), set("pairs", s.Pairs))...)
-	site, err := s.newSite(ctx)
+	ways := [2]string{one, two}
+	load := func(pair, way int) Load {
+		l := s.Load
+		if l.From = []int{pair % 2}; way == 1 {
+			l.From, l.Publishers = nil, max(s.Publishers/2, 1)
+		}
+		return l
+	}
+	err := s.inPairs(ctx, r, s.Pairs, ways, load, func(found [2]*Outcome) {
+		r.Add("", "two nodes' rate to one's", "×", rate(found[1])/rate(found[0]))
+	})
 	if err != nil {
 		return nil, err
-	}
-	defer site.Close()
-	for pair := range max(s.Pairs, 1) {
-		found := map[string]*Outcome{}
-		for turn := range 2 {
-			way, load := one, s.Load
-			load.From = []int{pair % 2}
-			if (turn+pair)%2 == 1 { // which goes first alternates
-				way, load.From, load.Publishers = two, nil, max(s.Publishers/2, 1)
-			}
-			o, err := load.window(ctx, site, pair)
-			if err != nil {
-				return nil, fmt.Errorf("pair %d, %s: %w", pair+1, way, err)
-			}
-			found[way] = o
-		}
-		for _, way := range []string{one, two} {
-			found[way].tell(r, way, pair)
-		}
-		r.Add("", "two nodes' rate to one's", "×", rate(found[two])/rate(found[one]))
 	}
 	return r, nil
 }

@@ -75,6 +75,16 @@ func pairsFlag(cmd *cobra.Command, pairs *int, of string) {
 
 var errPairs = usagef("--pairs must be at least 1")
 
+func checkPairs(l *scenario.Load, pairs int) error {
+	if err := checkLoad(l); err != nil {
+		return err
+	}
+	if pairs < 1 {
+		return errPairs
+	}
+	return nil
+}
+
 func (b *bench) clusterRouteCommand(how *string) *cobra.Command {
 	var s scenario.Route
 	cmd := &cobra.Command{
@@ -82,11 +92,8 @@ func (b *bench) clusterRouteCommand(how *string) *cobra.Command {
 		Short: "Latency from one node to a client of another, beside that on one node",
 		Args:  exactly(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := checkLoad(&s.Load); err != nil {
+			if err := checkPairs(&s.Load, s.Pairs); err != nil {
 				return err
-			}
-			if s.Pairs < 1 {
-				return errPairs
 			}
 			return b.measure(cmd, b.onPostgres(*how, func(ctx context.Context, c scenario.Common) (*report.Result, error) {
 				s.Common = c
@@ -108,11 +115,8 @@ func (b *bench) clusterNodesCommand(how *string) *cobra.Command {
 		Short: "What two nodes publish to the same recipients, beside what one does",
 		Args:  exactly(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := checkLoad(&s.Load); err != nil {
+			if err := checkPairs(&s.Load, s.Pairs); err != nil {
 				return err
-			}
-			if s.Pairs < 1 {
-				return errPairs
 			}
 			return b.measure(cmd, b.onPostgres(*how, func(ctx context.Context, c scenario.Common) (*report.Result, error) {
 				s.Common = c
