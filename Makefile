@@ -61,9 +61,13 @@ TOOLS_test/webpage         := chromium
 TOOLS_examples/observatory := $(PYTHON_VENV)
 TOOLS_examples/workers     := $(VENV) chromium
 TOOLS_internal/store/postgres := postgresql
-TOOLS_test/cluster         := postgresql
-TOOLS_examples/cluster     := postgresql
-TOOL_PACKAGES := test/foreign test/webpage examples/observatory examples/workers internal/store/postgres test/cluster examples/cluster
+TOOLS_test/cluster         := postgresql haproxy
+TOOLS_test/campaigns       := postgresql haproxy
+TOOLS_test/convergence     := postgresql haproxy
+TOOLS_test/rides           := postgresql haproxy
+TOOLS_test/migrate         := postgresql
+TOOLS_examples/cluster     := postgresql haproxy
+TOOL_PACKAGES := test/foreign test/webpage examples/observatory examples/workers internal/store/postgres test/cluster test/campaigns test/convergence test/rides test/migrate examples/cluster
 # covers PACKAGE is not empty if PACKAGES name it: by its path or by a pattern that ends in /...
 covers = $(strip $(foreach p,$(PACKAGES:./%=%),$(filter $(subst ...,%,$p),$1 $1/)))
 
@@ -237,8 +241,9 @@ damage: ## damage the files of a real server in 200 ways and see that nothing is
 	$(GO) test -count 1 -timeout 40m ./test/damage -seeds $(or $(SEEDS),200)
 
 .PHONY: cluster
-cluster: ## kill nodes, cut the bus between two and kill PostgreSQL under load and a campaign, for ten minutes (FOR=1m CHATS=500 for less)
+cluster: ## kill nodes, cut the bus between two and kill PostgreSQL under load and a campaign, for ten minutes (FOR=1m CHATS=500 for less); then campaigns on three nodes
 	$(GO) test -count 1 -timeout 60m -v ./test/cluster -run 'NothingIsLost|ADatabaseThatSleeps|ATransactionThatStays' -sleep-for 60s -hold-for 10m -faults $(or $(FOR),10m) -kill-every 20s -cut-for 15s -postgres-kills 10 -chats $(or $(CHATS),10000) -within 5s
+	$(GO) test -count 1 -timeout 20m ./test/campaigns -nodes 3
 
 .PHONY: upgrade
 upgrade: ## restart three nodes of the commit before as nodes of this one, under load (OF=commit for another)
@@ -281,6 +286,14 @@ postgresql:
 		sed -i 's/^#\?create_main_cluster .*/create_main_cluster = false/' /etc/postgresql-common/createcluster.conf && \
 		apt-get install -y -qq --no-install-recommends postgresql; \
 	else echo "no PostgreSQL found: tests of the stores on it will be skipped"; fi
+
+# Which tests start themselves, too. As installed it listens nowhere.
+.PHONY: haproxy
+haproxy:
+	@if command -v haproxy >/dev/null || [ -x /usr/sbin/haproxy ]; then exit 0; fi; \
+	if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
+		apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends haproxy; \
+	else echo "no HAProxy found: tests of several nodes behind it will be skipped"; fi
 
 .PHONY: clean
 clean: ## remove the tools and binaries under .bin

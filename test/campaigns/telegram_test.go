@@ -26,24 +26,25 @@ func atLeast(n, goal int) error {
 	return nil
 }
 
-// bot starts a server beside a Bot API that enforces Telegram's limits, with n private chats.
-func bot(t *testing.T, n int) (*world, *botserver.Server, []string) {
+// bot starts a server, or several nodes, beside a Bot API that enforces Telegram's limits, with n private chats.
+func bot(t *testing.T, nodes, n int) (*world, *botserver.Server, []string) {
 	t.Helper()
 	telegram := botserver.Start(botserver.Options{Token: botToken, Rate: 30, Every: time.Second})
 	t.Cleanup(telegram.Close)
-	w, ids := serve(t, n, func(i int) audience.Endpoint {
+	w, ids := serve(t, nodes, n, func(i int) audience.Endpoint {
 		return audience.Endpoint{Channel: push.Telegram, Address: json.RawMessage(fmt.Sprintf(`{"chat_id":%d}`, chat(i)))}
 	}, blackbox.Plain())
 	w.call(http.MethodPut, "/v1/channels/telegram", map[string]any{"token": botToken, "base_url": telegram.URL}, nil)
-	for range 2 * *several { // each of several nodes hears of it within a second
+	for _, node := range w.nodes { // each hears of it within a second
+		api := node.API()
 		blackbox.Eventually(t, "the channel is known", func() error {
-			defer w.api.HTTP.CloseIdleConnections()
-			a, err := w.api.Do(t.Context(), http.MethodGet, "/v1/channels/telegram", nil)
+			a, err := api.Do(t.Context(), http.MethodGet, "/v1/channels/telegram", nil)
 			if err == nil && a.Status >= 300 {
 				err = fmt.Errorf("%d", a.Status)
 			}
 			return err
 		})
+		api.HTTP.CloseIdleConnections()
 	}
 	return w, telegram, ids
 }
@@ -65,7 +66,20 @@ var telegramNews = map[string]any{
 
 func TestABotReachesItsChatsAtTheRateThatTelegramAllows(t *testing.T) {
 	blackbox.Long(t)
-	w, telegram, ids := bot(t, *chats)
+	botReaches(t, *several)
+}
+
+func TestABotReachesItsChatsFromThreeNodes(t *testing.T) {
+	blackbox.Long(t)
+	if *several > 0 {
+		t.Skip("-nodes has all tests do so")
+	}
+	botReaches(t, 3)
+}
+
+func botReaches(t *testing.T, nodes int) {
+	t.Helper()
+	w, telegram, ids := bot(t, nodes, *chats)
 	const blocked, moved = 3, 7 // chats
 	const newHome = -100500
 	telegram.Put(chat(blocked), botserver.Blocked)
@@ -125,7 +139,7 @@ func TestABotReachesItsChatsAtTheRateThatTelegramAllows(t *testing.T) {
 
 func TestUnreadableAnswersAreParkedNotRepeated(t *testing.T) {
 	blackbox.Long(t)
-	w, telegram, ids := bot(t, 30)
+	w, telegram, ids := bot(t, *several, 30)
 	telegram.Break(botserver.HTML, 4)
 	id := w.start(telegramNews)
 	c := w.ended(id, "completed", time.Minute)
@@ -151,7 +165,7 @@ func TestUnreadableAnswersAreParkedNotRepeated(t *testing.T) {
 
 func TestAKilledServerParksAFewChatsAndDoublesNone(t *testing.T) {
 	alone(t)
-	w, telegram, ids := bot(t, *chats)
+	w, telegram, ids := bot(t, 0, *chats)
 	id := w.start(telegramNews)
 	const times = 4
 	for i := range times {

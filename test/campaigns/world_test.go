@@ -28,7 +28,7 @@ var (
 	killedRate  = flag.Int("killed-rate", 0, "messages a second of the killed campaign; 0: all within six seconds")
 	capped      = flag.Int("capped", 6000, "subscribers at a push service that takes 200 a second")
 	chats       = flag.Int("chats", 120, "Telegram chats")
-	several     = flag.Int("nodes", 0, "so many nodes on PostgreSQL behind a balancer in the place of one server; 0: one server")
+	several     = flag.Int("nodes", 0, "3: three nodes on PostgreSQL behind HAProxy in the place of one server; 0: one server")
 	scale       = flag.Bool("scale", false, "measure sends a second and memory; fails where they are not what they should be")
 
 	fewSubscribers  = flag.Int("few", 14_000, "subscribers of the small campaign that -scale measures")
@@ -42,28 +42,27 @@ type registrar interface {
 	Close() error
 }
 
-// serve puts endpoints into a store and starts the server on it, or with -nodes several behind a balancer.
-func serve(t *testing.T, n int, make func(i int) audience.Endpoint, opts ...blackbox.Option) (w *world, ids []string) {
+// serve puts endpoints into a store and starts the server on it, or several nodes behind HAProxy.
+func serve(t *testing.T, nodes, n int, make func(i int) audience.Endpoint, opts ...blackbox.Option) (w *world, ids []string) {
 	t.Helper()
 	opts = append([]blackbox.Option{blackbox.Args("--allow-private-urls")}, opts...)
-	var s *blackbox.Server
-	if *several > 0 {
+	if nodes > 0 {
 		url := pgtest.Database(t)
 		store, err := shared.Open(t.Context(), shared.Config{URL: url})
 		if err != nil {
 			t.Fatal(err)
 		}
 		ids = seed(t, store, n, make)
-		s = cluster.Start(t, cluster.Options{Nodes: *several, Postgres: func(int) string { return url }, Serve: opts}).Front
-	} else {
-		dir := t.TempDir()
-		store, err := campaigndb.Open(t.Context(), filepath.Join(dir, "campaign.db"), campaigndb.Config{})
-		if err != nil {
-			t.Fatal(err)
-		}
-		ids = seed(t, store, n, make)
-		s = blackbox.Start(t, append(opts, blackbox.Dev(), blackbox.In(dir))...)
+		c := cluster.Start(t, cluster.Options{Nodes: nodes, Postgres: func(int) string { return url }, Serve: opts})
+		return &world{T: t, server: c.Front(), nodes: c.Nodes, api: c.Front().API()}, ids
 	}
+	dir := t.TempDir()
+	store, err := campaigndb.Open(t.Context(), filepath.Join(dir, "campaign.db"), campaigndb.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ids = seed(t, store, n, make)
+	s := blackbox.Start(t, append(opts, blackbox.Dev(), blackbox.In(dir))...)
 	return &world{T: t, server: s, api: s.API()}, ids
 }
 
@@ -115,7 +114,7 @@ func pushing(t *testing.T, n int, o pushserver.Options, behave func(i int) pushs
 	}
 	subs := make([]subscriber, n)
 	opts = append([]blackbox.Option{blackbox.Env("SSL_CERT_FILE=" + cert)}, opts...)
-	w, ids := serve(t, n, func(i int) audience.Endpoint {
+	w, ids := serve(t, *several, n, func(i int) audience.Endpoint {
 		var address json.RawMessage
 		subs[i].push, address = provider.Subscribe(behave(i))
 		return audience.Endpoint{Channel: push.WebPush, Address: address}
@@ -132,6 +131,7 @@ type subscriber struct{ push, endpoint string }
 type world struct {
 	*testing.T
 	server *blackbox.Server
+	nodes  []*blackbox.Server // behind it, if it is HAProxy
 	api    *blackbox.API
 }
 

@@ -93,7 +93,7 @@ func (b *beside) register(url string, chats int) {
 }
 
 func (b *beside) try(method, path string, body, into any) error {
-	api := b.c.Front.API()
+	api := b.c.Front().API()
 	defer api.HTTP.CloseIdleConnections()
 	a, err := api.Do(b.t.Context(), method, path, body)
 	if err == nil && a.Status >= 300 {
@@ -177,7 +177,7 @@ func (b *beside) reached(counts map[string]int) {
 		sent[m.Chat]++
 	}
 	outcomes := map[string]string{}
-	a, err := b.c.Front.API().Do(b.t.Context(), http.MethodGet, "/v1/campaigns/"+b.id+"/deliveries", nil)
+	a, err := b.c.Front().API().Do(b.t.Context(), http.MethodGet, "/v1/campaigns/"+b.id+"/deliveries", nil)
 	if err != nil || a.Status != http.StatusOK {
 		b.t.Fatal(a, err)
 	}
@@ -219,7 +219,7 @@ func (b *beside) posted() {
 	}
 	missing := maps.Clone(first)
 	last, n := -1, 0
-	err := b.c.Front.API().Events(b.t.Context(), "online", func(e blackbox.Event) bool {
+	err := b.c.Front().API().Events(b.t.Context(), "online", func(e blackbox.Event) bool {
 		id := strings.Trim(string(e.EventID), `"`)
 		place, came := first[id]
 		switch {

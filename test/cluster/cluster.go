@@ -1,5 +1,5 @@
-// Package cluster starts several nodes of the real server on one PostgreSQL, joined over wires that a test may cut, and a
-// balancer before them, so that what is proved of one server can be proved of several.
+// Package cluster starts several nodes of the real server on one PostgreSQL, joined over wires that a test may cut, with
+// HAProxy before them, so that what is proved of one server can be proved of several.
 package cluster
 
 import (
@@ -25,10 +25,10 @@ type Options struct {
 
 // Cluster is nodes of one database. They are killed when the test ends.
 type Cluster struct {
-	Front *blackbox.Server // all of them, through the balancer
 	Nodes []*blackbox.Server
 
 	t     testing.TB
+	front *blackbox.Server // nil: not asked for yet
 	wires map[[2]int]*Wire // from the one to the other
 }
 
@@ -46,9 +46,17 @@ func Start(t testing.TB, o Options) *Cluster {
 	if err := g.Wait(); err != nil {
 		t.Fatal(err)
 	}
-	c.Front = front(t, c.Nodes)
 	c.Joined(len(c.Nodes))
 	return c
+}
+
+// Front is all nodes, through HAProxy, which is started at the first call.
+func (c *Cluster) Front() *blackbox.Server {
+	c.t.Helper()
+	if c.front == nil {
+		c.front = front(c.t, c.Nodes)
+	}
+	return c.front
 }
 
 // New prepares a cluster without starting it.

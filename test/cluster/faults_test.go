@@ -28,7 +28,7 @@ func TestNothingIsLostWhileNodesDieAndTheBusIsCut(t *testing.T) {
 	if *chats > 0 {
 		b = startBeside(t, c, url, *chats)
 	}
-	l := startLoad(t, c.Front)
+	l := startLoad(t, c.Front())
 	r := rand.New(rand.NewPCG(3, 3))
 	worst := time.Duration(0)
 	kills, cuts := 0, 0

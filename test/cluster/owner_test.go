@@ -46,9 +46,8 @@ func TestAnOwnerThatSleptPastItsLeaseSendsNothing(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer db.Close(context.Background())
-	api := c.Front.API()
-	call := func(method, path string, body, into any) {
-		t.Helper()
+	api := c.Front().API()
+	try := func(method, path string, body, into any) error {
 		a, err := api.Do(t.Context(), method, path, body)
 		if err == nil && a.Status >= 300 {
 			err = fmt.Errorf("%s %s: %d %s", method, path, a.Status, a.Body)
@@ -56,7 +55,11 @@ func TestAnOwnerThatSleptPastItsLeaseSendsNothing(t *testing.T) {
 		if err == nil && into != nil {
 			err = a.JSON(into)
 		}
-		if err != nil {
+		return err
+	}
+	call := func(method, path string, body, into any) {
+		t.Helper()
+		if err := try(method, path, body, into); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -68,10 +71,12 @@ func TestAnOwnerThatSleptPastItsLeaseSendsNothing(t *testing.T) {
 		ID, State string
 		Counts    map[string]int
 	}
-	call(http.MethodPost, "/v1/campaigns", map[string]any{
-		"content": map[string]any{"title": "Hi"}, "audience": map[string]any{"channels": []string{"telegram"}}, "rate": "10/s",
-	}, &news)
-	call(http.MethodPost, "/v1/campaigns/"+news.ID+"/start", nil, nil)
+	blackbox.Eventually(t, "the node that is asked knows of the channel", func() error {
+		return try(http.MethodPost, "/v1/campaigns", map[string]any{
+			"content": map[string]any{"title": "Hi"}, "audience": map[string]any{"channels": []string{"telegram"}}, "rate": "10/s",
+		}, &news)
+	})
+	blackbox.Eventually(t, "the node that is asked starts it", func() error { return try(http.MethodPost, "/v1/campaigns/"+news.ID+"/start", nil, nil) })
 	blackbox.Eventually(t, "a part is sent", func() error {
 		if n := len(telegram.Messages()); n < chats/12 {
 			return fmt.Errorf("%d are", n)

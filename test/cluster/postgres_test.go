@@ -20,7 +20,7 @@ func TestNothingIsLostWhenPostgreSQLIsKilled(t *testing.T) {
 	blackbox.Long(t)
 	db := pgtest.Start(t, pgtest.Options{Fsync: true})
 	c := Start(t, Options{Postgres: func(int) string { return db.URL() }, Serve: []blackbox.Option{blackbox.Plain()}})
-	l := startLoad(t, c.Front)
+	l := startLoad(t, c.Front())
 	worst := time.Duration(0)
 	for kill := range *dbKills {
 		l.goesOn(2 * time.Second)

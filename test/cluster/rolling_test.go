@@ -23,7 +23,7 @@ func TestARollingRestartGoesUnnoticed(t *testing.T) {
 	t.Parallel()
 	blackbox.Long(t)
 	c := Start(t, Options{Serve: []blackbox.Option{blackbox.Plain()}})
-	l := startLoad(t, c.Front)
+	l := startLoad(t, c.Front())
 	for i, n := range c.Nodes {
 		if code := n.Stop(); code != 0 {
 			t.Errorf("%s exited with %d", Name(i), code)
@@ -45,7 +45,7 @@ func TestAnUpgradeGoesUnnoticed(t *testing.T) {
 	}
 	old := build(t, *release)
 	c := Start(t, Options{Serve: []blackbox.Option{blackbox.Program(old)}})
-	l := startLoad(t, c.Front)
+	l := startLoad(t, c.Front())
 	l.goesOn(5 * time.Second)
 	for i, n := range c.Nodes {
 		if out, err := n.Run("drain", "--data", n.Dir); err != nil {

@@ -46,7 +46,7 @@ func TestOneIDPublishedOnTwoNodesAtOnce(t *testing.T) {
 			t.Errorf("two contents: %v", got)
 		}
 	}
-	pending, err := c.Front.API().Pending(t.Context())
+	pending, err := c.Front().API().Pending(t.Context())
 	if pending != 2*rounds || err != nil {
 		t.Errorf("%d are pending, want %d: %v", pending, 2*rounds, err)
 	}

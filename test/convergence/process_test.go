@@ -54,14 +54,14 @@ func TestClientsOfAKilledServerLearnTheLatestVersion(t *testing.T) {
 	})
 }
 
-// TestClientsOfThreeNodesLearnTheLatestVersion kills one node after the other; clients come back wherever the balancer sends
+// TestClientsOfThreeNodesLearnTheLatestVersion kills one node after the other; clients come back wherever HAProxy sends
 // them.
 func TestClientsOfThreeNodesLearnTheLatestVersion(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes half a minute")
 	}
 	c := cluster.Start(t, cluster.Options{Serve: []blackbox.Option{blackbox.Plain()}})
-	learnTheLatest(t, c.Front, func(life int) {
+	learnTheLatest(t, c.Front(), func(life int) {
 		n := c.Nodes[life%len(c.Nodes)]
 		n.Kill()
 		if err := n.Launch(); err != nil {

@@ -31,10 +31,10 @@ func TestEveryRideIsAcknowledgedOnce(t *testing.T) {
 	acknowledgedOnce(t, blackbox.Start(t, blackbox.Dev()))
 }
 
-// TestEveryRideIsAcknowledgedOnceByThreeNodes: the same, with whichever node the balancer chooses.
+// TestEveryRideIsAcknowledgedOnceByThreeNodes: the same, with whichever node HAProxy chooses.
 func TestEveryRideIsAcknowledgedOnceByThreeNodes(t *testing.T) {
 	blackbox.Long(t)
-	acknowledgedOnce(t, cluster.Start(t, cluster.Options{Serve: []blackbox.Option{blackbox.Plain()}}).Front)
+	acknowledgedOnce(t, cluster.Start(t, cluster.Options{Serve: []blackbox.Option{blackbox.Plain()}}).Front())
 }
 
 func acknowledgedOnce(t *testing.T, server *blackbox.Server) {
