@@ -1,0 +1,52 @@
+package main
+
+// Stores on PostgreSQL, as several nodes use them.
+const (
+	sharedMailboxTests  = "./internal/store/postgres/mailboxdb"
+	sharedCampaignTests = "./internal/store/postgres/campaigndb"
+	leaseTests          = "./internal/store/postgres/pgdb"
+)
+
+// ofNodes break what keeps two nodes from doing the same.
+var ofNodes = []mutation{
+	{
+		name: "publish without the row lock",
+		file: "internal/store/postgres/mailboxdb/read.go",
+		old:  "WHERE key = ANY($1) ORDER BY key FOR UPDATE\"",
+		new:  "WHERE key = ANY($1) ORDER BY key\"",
+		tests: []suite{
+			{sharedMailboxTests, "TestTwoStores"},
+			{sharedMailboxTests, "TestAPublishWaitsForTheNode"},
+		},
+	},
+	{
+		name: "look ids up in a snapshot older than the lock",
+		file: "internal/store/postgres/mailboxdb/read.go",
+		old:  "	a.ask(\"BEGIN\", nil)\n	if len(keys) > 0 {\n		a.ask(lockRecipients, t.readLocked, keys)\n	}\n	ids, names, copies := t.wanted(appends)\n	t.askIDs(a, ids, t.set.recent(t.l.s))\n",
+		new:  "	a.ask(\"BEGIN\", nil)\n	ids, names, copies := t.wanted(appends)\n	t.askIDs(a, ids, t.set.recent(t.l.s))\n	if len(keys) > 0 {\n		a.ask(lockRecipients, t.readLocked, keys)\n	}\n",
+		tests: []suite{
+			{sharedMailboxTests, "TestTwoStores"},
+			{sharedMailboxTests, "TestAPublishWaitsForTheNode"},
+		},
+	},
+	{
+		name: "let a former owner send",
+		file: "internal/store/postgres/campaigndb/deliveries.go",
+		old:  "	if err == nil && now != epoch {\n",
+		new:  "	if err == nil && now < 0 {\n",
+		tests: []suite{
+			{sharedCampaignTests, "TestCampaigns"},
+			{sharedCampaignTests, "TestTwoStores"},
+		},
+	},
+	{
+		name: "let a former holder of a lease write",
+		file: "internal/store/postgres/pgdb/lease.go",
+		old:  "AND holder = $2 AND epoch = $3 FOR KEY SHARE",
+		new:  "AND $2::text <> '' AND $3::bigint > 0 FOR KEY SHARE",
+		tests: []suite{
+			{leaseTests, "TestAnOwnerThatStopsRenewing"},
+			{leaseTests, "TestAProcessThatWasStopped"},
+		},
+	},
+}
