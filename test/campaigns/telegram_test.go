@@ -35,17 +35,6 @@ func bot(t *testing.T, nodes, n int) (*world, *botserver.Server, []string) {
 		return audience.Endpoint{Channel: push.Telegram, Address: json.RawMessage(fmt.Sprintf(`{"chat_id":%d}`, chat(i)))}
 	}, blackbox.Plain())
 	w.call(http.MethodPut, "/v1/channels/telegram", map[string]any{"token": botToken, "base_url": telegram.URL}, nil)
-	for _, node := range w.nodes { // each hears of it within a second
-		api := node.API()
-		blackbox.Eventually(t, "the channel is known", func() error {
-			a, err := api.Do(t.Context(), http.MethodGet, "/v1/channels/telegram", nil)
-			if err == nil && a.Status >= 300 {
-				err = fmt.Errorf("%d", a.Status)
-			}
-			return err
-		})
-		api.HTTP.CloseIdleConnections()
-	}
 	return w, telegram, ids
 }
 

@@ -145,9 +145,8 @@ type campaign struct {
 	FinishedAt              time.Time `json:"finished_at"`
 }
 
-// call asks the server and demands success.
-func (w *world) call(method, path string, body, into any) {
-	w.Helper()
+// try asks the server.
+func (w *world) try(method, path string, body, into any) error {
 	a, err := w.api.Do(w.Context(), method, path, body)
 	if err == nil && a.Status >= 300 {
 		err = fmt.Errorf("%s %s: %d %s", method, path, a.Status, a.Body)
@@ -155,7 +154,13 @@ func (w *world) call(method, path string, body, into any) {
 	if err == nil && into != nil {
 		err = a.JSON(into)
 	}
-	if err != nil {
+	return err
+}
+
+// call asks the server and demands success.
+func (w *world) call(method, path string, body, into any) {
+	w.Helper()
+	if err := w.try(method, path, body, into); err != nil {
 		w.Fatal(err)
 	}
 }
@@ -163,8 +168,14 @@ func (w *world) call(method, path string, body, into any) {
 func (w *world) start(spec map[string]any) string {
 	w.Helper()
 	var c campaign
-	w.call(http.MethodPost, "/v1/campaigns", spec, &c)
-	w.call(http.MethodPost, "/v1/campaigns/"+c.ID+"/start", nil, nil)
+	if w.nodes == nil {
+		w.call(http.MethodPost, "/v1/campaigns", spec, &c)
+		w.call(http.MethodPost, "/v1/campaigns/"+c.ID+"/start", nil, nil)
+		return c.ID
+	}
+	// Whichever node is asked may not have heard of a new channel yet.
+	blackbox.Eventually(w, "a node makes the campaign", func() error { return w.try(http.MethodPost, "/v1/campaigns", spec, &c) })
+	blackbox.Eventually(w, "a node starts it", func() error { return w.try(http.MethodPost, "/v1/campaigns/"+c.ID+"/start", nil, nil) })
 	return c.ID
 }
 
