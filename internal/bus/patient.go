@@ -10,6 +10,9 @@ import (
 // maxBacklog is how much may wait to be written before publishers wait.
 const maxBacklog = 1 << 20
 
+// keepIdle is the room that a connection over which nothing goes keeps for what may come.
+const keepIdle = 64 << 10
+
 // patient is a connection whose writes never wait: a goroutine writes what has gathered. The client library writes with
 // its lock held and needs that lock to go on reading, the server's end reads no further while what it sends is not
 // read, and so a storm of publishes would have each wait for the other. Publishers wait for room before they take the
@@ -62,15 +65,26 @@ func (p *patient) write() {
 		p.mu.Unlock()
 		_, err := p.Conn.Write(out)
 		p.mu.Lock()
-		if cap(out) <= 2*maxBacklog {
-			p.spare = out
-		}
+		p.keep(out)
 		p.err = err
 		p.mu.Unlock()
 		if err != nil {
 			_ = p.Close() // the reader, who finds it closed, connects again
 			return
 		}
+	}
+}
+
+// keep keeps the room of what was written for what comes next, less of it while nothing does. The lock is held.
+func (p *patient) keep(written []byte) {
+	most := 2 * maxBacklog
+	if len(p.waiting) == 0 {
+		if most = keepIdle; cap(p.waiting) > most {
+			p.waiting = nil
+		}
+	}
+	if cap(written) <= most {
+		p.spare = written
 	}
 }
 

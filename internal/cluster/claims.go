@@ -121,6 +121,7 @@ func (c *Cluster) decide(now time.Time) {
 	nodes, p := c.deciding(), &c.presence
 	var ask []stand
 	p.mu.Lock()
+	some := len(p.claims.open) > 0
 	for at, cl := range p.claims.open {
 		answered := !cl.asked.IsZero()
 		for _, boot := range nodes {
@@ -141,6 +142,9 @@ func (c *Cluster) decide(now time.Time) {
 			continue
 		}
 		c.decided(cl, tell || wait, now)
+	}
+	if some && len(p.claims.open) == 0 {
+		p.claims.open = make(map[mailbox.Address]*claim) // a map keeps the room of the most that it had
 	}
 	p.claims.forgetTold(now)
 	p.mu.Unlock()
@@ -231,9 +235,13 @@ func (cs *claims) forget(boot string) {
 }
 
 func (cs *claims) forgetTold(now time.Time) {
+	some := len(cs.told) > 0
 	for at, t := range cs.told {
 		if now.Sub(t.at) > rememberTold {
 			delete(cs.told, at)
 		}
+	}
+	if some && len(cs.told) == 0 {
+		cs.told = make(map[mailbox.Address]told)
 	}
 }

@@ -1,0 +1,51 @@
+package cluster_test
+
+import (
+	"fmt"
+	"runtime"
+	"testing"
+	"time"
+
+	"godwit.dev/godwit/internal/frame"
+	"godwit.dev/godwit/internal/session"
+)
+
+// mute is a connection that keeps nothing.
+type mute struct{}
+
+func (mute) Format() frame.Format                        { return frame.JSON }
+func (mute) Name() string                                { return "test" }
+func (mute) Pause()                                      {}
+func (mute) Resume()                                     {}
+func (mute) Probe()                                      {}
+func (mute) Write(frame.ServerKind, []byte, []byte) bool { return true }
+func (mute) Close(frame.Goodbye)                         {}
+
+// used is the memory of this process.
+func used() uint64 {
+	var m runtime.MemStats
+	runtime.GC()
+	runtime.ReadMemStats(&m)
+	return m.HeapAlloc + m.StackInuse
+}
+
+// TestWhoIsConnectedIsSmall holds what a connected recipient costs the nodes of a cluster to a bound, once the storm of
+// hellos is over: its session and what both nodes know of it, in one process.
+func TestWhoIsConnectedIsSmall(t *testing.T) {
+	w := newWorld(t, 2)
+	one := w.nodes[0]
+	one.quiet()
+	const n, most = 20_000, 2400
+	before := used()
+	for i := range n {
+		s := one.hub.Accept(mute{}, session.Peer{})
+		s.Frame(&frame.Client{Kind: frame.KindHello, Hello: &frame.Hello{App: "demo", Recipient: fmt.Sprint("recipient-", i), Group: "g", Window: 64, Heartbeat: time.Hour}})
+	}
+	eventually(t, "all are connected", func() bool { return one.hub.Live() > n })
+	least := ^uint64(0)
+	defer func() { t.Logf("at least %d bytes a recipient and session, on both nodes together", least) }()
+	eventually(t, fmt.Sprintf("each costs at most %d bytes", most), func() bool {
+		least = min(least, (max(used(), before)-before)/n)
+		return least <= most && one.hub.Live() > n
+	})
+}
