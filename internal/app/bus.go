@@ -22,7 +22,7 @@ import (
 
 // startBus starts what carries topics and requests, and joins nodes. It is stopped after the sessions, which use it.
 func (a *App) startBus(ctx context.Context) (err error) {
-	cfg := bus.Config{External: bus.External{URL: a.cfg.NATS, Credentials: a.cfg.NATSCredentials, CA: a.cfg.NATSCA}, Log: a.log}
+	cfg := bus.Config{External: bus.External{URL: a.cfg.NATS, Credentials: a.cfg.NATSCredentials, CA: a.cfg.NATSCA, Nodes: a.stores.Shared}, Log: a.log}
 	if addr := a.cfg.ListenAddr(a.cfg.ClusterAddr); addr != "" {
 		if cfg.Cluster, err = a.joins(addr); err != nil {
 			return err

@@ -10,7 +10,6 @@ import (
 
 	"godwit.dev/godwit/internal/access"
 	"godwit.dev/godwit/internal/bus"
-	"godwit.dev/godwit/internal/config"
 	"godwit.dev/godwit/internal/delivery"
 	"godwit.dev/godwit/internal/endpoint"
 	"godwit.dev/godwit/internal/limit"
@@ -25,7 +24,7 @@ import (
 // startStores opens what is kept. It is closed when all that uses it has ended.
 func (a *App) startStores(ctx context.Context) error {
 	boot := rand.Text()[:bootLen]
-	if a.cfg.ClusterAddr != config.Off {
+	if a.cfg.Several() {
 		a.boot = boot
 	}
 	former := ""

@@ -79,6 +79,7 @@ var places = map[string]layer{
 	"internal/archtest":     outside,
 
 	// Suites that tests of several packages share; what serves may not import them.
+	"internal/bus/natstest":          outside,
 	"internal/certs/certstest":       outside,
 	"internal/own/owntest":           outside,
 	"internal/gateway/gatetest":      outside,
@@ -201,7 +202,7 @@ func TestOnlyOpeningNamesAStore(t *testing.T) {
 
 func TestOnlyTheBusKnowsNATS(t *testing.T) {
 	for _, f := range tree(t) {
-		if f.isTest() || f.dir() == "internal/bus" || strings.HasPrefix(f.dir(), "examples/") {
+		if f.isTest() || f.dir() == "internal/bus" || f.dir() == "internal/bus/natstest" || strings.HasPrefix(f.dir(), "examples/") {
 			continue
 		}
 		for _, imported := range f.imports() {

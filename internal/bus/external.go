@@ -16,6 +16,9 @@ type External struct {
 	URL         string // nats:// or tls://, several with commas between
 	Credentials string // file with a NATS user's JWT and key; empty: none
 	CA          string // PEM file with the authorities of its certificate; empty: the system's
+	// Nodes names those that it joins: the same on each of them, and unlike that of others who use the same NATS. One token of a
+	// subject; empty: it joins none.
+	Nodes string
 
 	pingEvery time.Duration // 0: pingEvery
 }
@@ -36,8 +39,11 @@ func (x *external) connect(l *link, options ...nats.Option) (*nats.Conn, error) 
 
 // connectLine implements dialer. Who may publish here is for that NATS to say.
 func (x *external) connectLine(name string, w *wired, options ...nats.Option) (*nats.Conn, string, error) {
+	if x.cfg.Nodes == "" {
+		return nil, "", fmt.Errorf("open line %s of the message bus: that NATS joins no nodes", name)
+	}
 	nc, err := x.dial(w, options...)
-	return nc, ownPrefix + name + ".", err
+	return nc, ownPrefix + x.cfg.Nodes + "." + name + ".", err
 }
 
 // ownPrefix begins the subjects of nodes that an external NATS joins. No app's subjects begin so.

@@ -1,111 +1,38 @@
 package bus_test
 
 import (
-	"crypto/tls"
 	"errors"
 	"io"
 	"net"
-	"os"
 	"path/filepath"
 	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
 
-	"github.com/nats-io/jwt/v2"
-	"github.com/nats-io/nats-server/v2/server"
-	"github.com/nats-io/nkeys"
-
 	"godwit.dev/godwit/internal/bus"
+	"godwit.dev/godwit/internal/bus/natstest"
 	"godwit.dev/godwit/internal/certs/certstest"
 	"godwit.dev/godwit/internal/topic"
 )
 
-// guarded is a NATS that takes none but users of its account, over TLS.
-type guarded struct {
-	addr, ca string
-	account  nkeys.KeyPair
-}
-
-func startGuarded(t *testing.T) *guarded {
-	t.Helper()
-	cert, key, _ := certstest.Issue(t, t.TempDir(), "nats")
-	pair, err := tls.LoadX509KeyPair(cert, key)
-	if err != nil {
-		t.Fatal(err)
-	}
-	operator, account := keyPair(t, nkeys.CreateOperator), keyPair(t, nkeys.CreateAccount)
-	accounts := &server.MemAccResolver{}
-	claims, err := jwt.NewAccountClaims(public(t, account)).Encode(operator)
-	if err == nil {
-		err = accounts.Store(public(t, account), claims)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	s := run(t, &server.Options{
-		Port: -1, TLS: true, TLSTimeout: 10, TLSConfig: &tls.Config{Certificates: []tls.Certificate{pair}, MinVersion: tls.VersionTLS13},
-		TrustedKeys: []string{public(t, operator)}, AccountResolver: accounts,
-	})
-	return &guarded{addr: s.Addr().String(), ca: cert, account: account}
-}
-
-// credentials writes the file of a user of an account.
-func credentials(t *testing.T, file string, account nkeys.KeyPair) {
-	t.Helper()
-	user := keyPair(t, nkeys.CreateUser)
-	claims, err := jwt.NewUserClaims(public(t, user)).Encode(account)
-	if err != nil {
-		t.Fatal(err)
-	}
-	seed, err := user.Seed()
-	if err != nil {
-		t.Fatal(err)
-	}
-	text, err := jwt.FormatUserConfig(claims, seed)
-	if err == nil {
-		err = os.WriteFile(file, text, 0o600)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-}
-
-func keyPair(t *testing.T, create func() (nkeys.KeyPair, error)) nkeys.KeyPair {
-	t.Helper()
-	k, err := create()
-	if err != nil {
-		t.Fatal(err)
-	}
-	return k
-}
-
-func public(t *testing.T, k nkeys.KeyPair) string {
-	t.Helper()
-	text, err := k.PublicKey()
-	if err != nil {
-		t.Fatal(err)
-	}
-	return text
-}
-
 // The first attempt to connect is over when a bus has started.
 func TestExternalNATSWithTLSAndCredentials(t *testing.T) {
-	n := startGuarded(t)
+	n := natstest.Guard(t, true)
 	stranger, known := filepath.Join(t.TempDir(), "stranger.creds"), filepath.Join(t.TempDir(), "known.creds")
-	credentials(t, stranger, keyPair(t, nkeys.CreateAccount))
-	credentials(t, known, n.account)
+	natstest.Credentials(t, stranger, natstest.NewAccount(t))
+	natstest.Credentials(t, known, n.Account)
 	strange, _, _ := certstest.Issue(t, t.TempDir(), "another")
 	for name, c := range map[string]struct {
 		with bus.External
 		may  bool
 	}{
-		"both":                  {bus.External{URL: "tls://" + n.addr, CA: n.ca, Credentials: known}, true},
-		"the NATS asks for TLS": {bus.External{URL: "nats://" + n.addr, CA: n.ca, Credentials: known}, true},
-		"the system's CAs":      {bus.External{URL: "tls://" + n.addr, Credentials: known}, false},
-		"another's CA":          {bus.External{URL: "tls://" + n.addr, CA: strange, Credentials: known}, false},
-		"no credentials":        {bus.External{URL: "tls://" + n.addr, CA: n.ca}, false},
-		"another's credentials": {bus.External{URL: "tls://" + n.addr, CA: n.ca, Credentials: stranger}, false},
+		"both":                  {bus.External{URL: "tls://" + n.Addr, CA: n.CA, Credentials: known}, true},
+		"the NATS asks for TLS": {bus.External{URL: "nats://" + n.Addr, CA: n.CA, Credentials: known}, true},
+		"the system's CAs":      {bus.External{URL: "tls://" + n.Addr, Credentials: known}, false},
+		"another's CA":          {bus.External{URL: "tls://" + n.Addr, CA: strange, Credentials: known}, false},
+		"no credentials":        {bus.External{URL: "tls://" + n.Addr, CA: n.CA}, false},
+		"another's credentials": {bus.External{URL: "tls://" + n.Addr, CA: n.CA, Credentials: stranger}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := startWith(t, c.with)
@@ -131,14 +58,14 @@ func TestTLSIsNeverLeftOutIfAskedFor(t *testing.T) {
 
 // Credentials run out and are written anew.
 func TestCredentialsMayBeMendedLater(t *testing.T) {
-	n := startGuarded(t)
-	between := startBetween(t, n.addr)
+	n := natstest.Guard(t, true)
+	between := startBetween(t, n.Addr)
 	file := filepath.Join(t.TempDir(), "nats.creds")
-	credentials(t, file, keyPair(t, nkeys.CreateAccount))
-	b := startWith(t, bus.External{URL: "tls://" + between.addr, CA: n.ca, Credentials: file})
+	natstest.Credentials(t, file, natstest.NewAccount(t))
+	b := startWith(t, bus.External{URL: "tls://" + between.addr, CA: n.CA, Credentials: file})
 	in, _ := subscribe(t, b, "a", "t.x", "")
 	eventually(t, "refused several times", func() bool { return between.accepted.Load() > 3 })
-	credentials(t, file, n.account)
+	natstest.Credentials(t, file, n.Account)
 	eventually(t, "connected", func() bool { return b.Publish(t.Context(), "a", topic.Message{Subject: "t.x"}) == nil })
 	in.next(t)
 }

@@ -5,39 +5,23 @@ import (
 	"errors"
 	"log/slog"
 	"net"
+	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/nats-io/nats-server/v2/server"
 
 	"godwit.dev/godwit/internal/bus"
+	"godwit.dev/godwit/internal/bus/natstest"
 	"godwit.dev/godwit/internal/topic"
 )
 
 // elsewhere starts a NATS server on a port; -1: any.
 func elsewhere(t *testing.T, port int) (s *server.Server, at int) {
 	t.Helper()
-	s = run(t, &server.Options{Port: port})
+	s = natstest.Start(t, &server.Options{Port: port})
 	return s, s.Addr().(*net.TCPAddr).Port
-}
-
-// run starts a NATS server that ends with the test.
-func run(t *testing.T, o *server.Options) *server.Server {
-	t.Helper()
-	o.Host, o.NoSigs, o.NoLog = "127.0.0.1", true, true
-	s, err := server.NewServer(o)
-	if err != nil {
-		t.Fatal(err)
-	}
-	s.Start()
-	t.Cleanup(func() {
-		s.Shutdown()
-		s.WaitForShutdown()
-	})
-	if !s.ReadyForConnections(patience) {
-		t.Fatal("NATS did not start")
-	}
-	return s
 }
 
 func startExternal(t *testing.T, url string) *bus.Bus {
@@ -146,5 +130,83 @@ func eventually(t *testing.T, what string, so func() bool) {
 		if time.Now().After(end) {
 			t.Fatalf("never: %s", what)
 		}
+	}
+}
+
+func TestExternalNATSJoinsNodesThatShareADatabase(t *testing.T) {
+	s, port := elsewhere(t, -1)
+	at := func(nodes string) *bus.Bus { return startWith(t, bus.External{URL: s.ClientURL(), Nodes: nodes}) }
+	from, echo, lost := line(t, at("x"), bus.Mailboxes)
+	other := at("x")
+	to, got, _ := line(t, other, bus.Mailboxes)
+	objects, apart, _ := line(t, other, bus.Objects)
+	strangers, stranger, _ := line(t, at("y"), bus.Mailboxes)
+	listen := func(l *bus.Line) {
+		t.Helper()
+		if _, err := l.Subscribe("r.x"); err != nil {
+			t.Fatal(err)
+		}
+		if err := l.Flush(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, l := range []*bus.Line{from, to, objects, strangers} {
+		listen(l)
+	}
+	for range 100 {
+		if err := from.Publish("r.x", []byte("1")); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for range 100 {
+		if m := <-got; m != "r.x 1" {
+			t.Fatalf("got %q", m)
+		}
+	}
+	if len(echo)+len(apart)+len(stranger) > 0 {
+		t.Errorf("%d came to the sender, %d to another line, %d to nodes of another database", len(echo), len(apart), len(stranger))
+	}
+
+	for len(lost) > 0 {
+		<-lost
+	}
+	s.Shutdown()
+	s.WaitForShutdown()
+	eventually(t, "what cannot be sent is said", func() bool { return errors.Is(from.Publish("r.x", nil), topic.ErrUnavailable) })
+	if err := from.Flush(t.Context()); !errors.Is(err, topic.ErrUnavailable) || from.Dropped() == 0 {
+		t.Errorf("without NATS a flush says %v, and %d were dropped", err, from.Dropped())
+	}
+	elsewhere(t, port)
+	<-lost // something may be missing
+	eventually(t, "what was subscribed to before is heard again", func() bool { return from.Publish("r.x", []byte("2")) == nil && len(got) > 0 })
+	if m := <-got; m != "r.x 2" {
+		t.Errorf("got %q", m)
+	}
+}
+
+func TestExternalNATSThatJoinsNoNodesHasNoLine(t *testing.T) {
+	s, _ := elsewhere(t, -1)
+	if _, err := startExternal(t, s.ClientURL()).Line(bus.Mailboxes, bus.LineConfig{}); err == nil {
+		t.Error("a bus that joins no nodes opens a line to them")
+	}
+}
+
+func TestNATSThatRefusesWhatNodesSayIsTold(t *testing.T) {
+	n, file, log := natstest.Guard(t, false), filepath.Join(t.TempDir(), "nats.creds"), &logged{}
+	seed := natstest.Credentials(t, file, n.Account, "godwit.>", "_INBOX.>")
+	b, err := bus.Start(t.Context(), bus.Config{
+		External: bus.External{URL: "nats://" + n.Addr, Credentials: file, Nodes: "x"}, Log: slog.New(slog.NewTextHandler(log, nil)),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer b.Close()
+	l, _, _ := line(t, b, bus.Mailboxes)
+	eventually(t, "it is told what to allow", func() bool {
+		_ = l.Publish("n", nil)
+		return strings.Contains(log.String(), "allow the user of nats_credentials to publish and subscribe to _godwit.>")
+	})
+	if strings.Contains(log.String(), seed) {
+		t.Errorf("the log has the key:\n%s", log)
 	}
 }

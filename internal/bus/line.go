@@ -2,6 +2,7 @@ package bus
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 	"sync/atomic"
@@ -24,11 +25,13 @@ const (
 type Line struct {
 	wired
 	nc     *nats.Conn
+	name   string
 	prefix string
 	cfg    LineConfig
 
 	ch      chan *nats.Msg
 	dropped atomic.Uint64
+	said    atomic.Bool // that it is refused; not again before it is connected anew
 
 	mu    sync.Mutex
 	queue []*nats.Msg
@@ -55,12 +58,12 @@ func (i *interest) End() { _ = (*nats.Subscription)(i).Unsubscribe() }
 
 // Line opens the line of a name: Mailboxes or Objects. It ends with the bus.
 func (b *Bus) Line(name string, cfg LineConfig) (*Line, error) {
-	l := &Line{cfg: cfg, ch: make(chan *nats.Msg, maxLineInRow), wake: make(chan struct{}, 1), done: make(chan struct{})}
+	l := &Line{name: name, cfg: cfg, ch: make(chan *nats.Msg, maxLineInRow), wake: make(chan struct{}, 1), done: make(chan struct{})}
 	var err error
 	l.nc, l.prefix, err = b.dial.connectLine(
 		name, &l.wired, nats.Name("godwit"+name), nats.NoEcho(), nats.ReconnectBufSize(-1), nats.MaxReconnects(-1), nats.ReconnectWait(reconnectWait),
-		nats.ErrorHandler(func(*nats.Conn, *nats.Subscription, error) { l.lost() }),
-		nats.ReconnectHandler(func(*nats.Conn) { l.lost() }), nats.ConnectHandler(func(*nats.Conn) { l.lost() }),
+		nats.ErrorHandler(func(_ *nats.Conn, _ *nats.Subscription, why error) { b.refused(l, why) }),
+		nats.ReconnectHandler(func(nc *nats.Conn) { b.back(l, nc) }), nats.ConnectHandler(func(nc *nats.Conn) { b.back(l, nc) }),
 	)
 	if err != nil {
 		return nil, fmt.Errorf("connect nodes over the message bus: %w", err)
@@ -75,6 +78,24 @@ func (b *Bus) Line(name string, cfg LineConfig) (*Line, error) {
 	}
 	b.lines = append(b.lines, l)
 	return l, nil
+}
+
+// back says of a line that it is connected, for the first time or again.
+func (b *Bus) back(l *Line, nc *nats.Conn) {
+	l.said.Store(false)
+	if most := nc.MaxPayload(); l.name == Mailboxes && most < maxBetweenNodes {
+		b.log.Warn("NATS takes smaller messages than nodes may send each other: what is larger comes seconds later, from the store; raise its max_payload",
+			"max_payload", most, "needed", maxBetweenNodes)
+	}
+	l.lost()
+}
+
+// refused is what NATS says of a line, or the client library: that something may be missing.
+func (b *Bus) refused(l *Line, why error) {
+	if errors.Is(why, nats.ErrPermissionViolation) && !l.said.Swap(true) {
+		b.log.Error("NATS refuses what nodes tell each other: allow the user of nats_credentials to publish and subscribe to "+ownPrefix+">", "error", why)
+	}
+	l.lost()
 }
 
 // Publish sends to the nodes that are interested in a subject; this one's own interest does not count. The error says that
@@ -109,6 +130,9 @@ const flushPatience = 5 * time.Second
 
 // Flush returns once this node's bus knows what was subscribed to.
 func (l *Line) Flush(ctx context.Context) error {
+	if !l.nc.IsConnected() {
+		return errAway // an external NATS that is gone would be waited for
+	}
 	ctx, cancel := context.WithTimeoutCause(ctx, flushPatience, fmt.Errorf("the message bus did not answer in %s", flushPatience))
 	defer cancel()
 	if err := l.nc.FlushWithContext(ctx); err != nil {

@@ -18,6 +18,9 @@ func (c *Config) Peers() (list []string) {
 	return list
 }
 
+// Several reports whether this server is one of several nodes, joined with each other by their own listeners or by a NATS.
+func (c *Config) Several() bool { return c.ClusterAddr != Off || c.Postgres != "" && c.NATS != "" }
+
 // validateCluster checks the settings of several nodes. Nodes without a common store would each have mailboxes of their
 // own, and tell clients of one what the other does not know.
 func (c *Config) validateCluster(bad func(key, value, format string, args ...any)) {
@@ -45,7 +48,7 @@ func (c *Config) validateCluster(bad func(key, value, format string, args ...any
 	case c.Postgres == "":
 		bad("cluster_addr", c.ClusterAddr, "needs postgres: nodes must share what they keep, and the SQLite files in data are this node's alone")
 	case c.NATS != "":
-		bad("cluster_addr", c.ClusterAddr, "cannot be used beside nats, which joins the nodes in its place")
+		bad("cluster_addr", c.ClusterAddr, "cannot be used beside nats, which joins the nodes in its place: leave out one of them")
 	}
 	if c.ClusterSecretFile == "" {
 		bad("cluster_addr", c.ClusterAddr, "needs cluster_secret_file; make one with: openssl rand -hex 32 > cluster.secret")

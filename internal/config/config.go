@@ -11,13 +11,13 @@ type Config struct {
 	MQTTAddr string `key:"mqtt_addr" default:"off" group:"Listeners" help:"address of the MQTT listener; this version has none, so only off is accepted"`
 	NATSAddr string `key:"nats_addr" default:"off" group:"Listeners" help:"address of the listener for NATS clients, or off"`
 
-	NATS            string `key:"nats" default:"" group:"Message bus" help:"URL of a NATS server or cluster that carries topics and requests, like tls://nats.example.org:4222, several with commas between; empty: the one within the process"`
+	NATS            string `key:"nats" default:"" group:"Message bus" help:"URL of a NATS server or cluster that carries topics and requests and, with postgres, joins the nodes, like tls://nats.example.org:4222, several with commas between; empty: the one within the process"`
 	NATSCredentials string `key:"nats_credentials" default:"" group:"Message bus" help:"file with the credentials of a user of that NATS (.creds)"`
 	NATSCA          string `key:"nats_ca" default:"" group:"Message bus" help:"PEM file with the authorities that sign the certificate of that NATS; empty: the system's"`
 
 	Postgres          string `key:"postgres" default:"" group:"Several nodes" secret:"url" help:"URL of the PostgreSQL database in which several nodes share what must not be lost, like postgres://godwit@db.example.org/godwit; with a password in it, set it by the file or the environment, not by the flag; empty: SQLite in data"`
 	Node              string `key:"node" default:"" group:"Several nodes" help:"name of this node, unlike that of any other; empty: the machine's name"`
-	ClusterAddr       string `key:"cluster_addr" default:"off" group:"Several nodes" help:"address of the listener for other nodes, like 10.0.0.1:6222, or off: there is none; needs postgres"`
+	ClusterAddr       string `key:"cluster_addr" default:"off" group:"Several nodes" help:"address of the listener for other nodes, like 10.0.0.1:6222, or off: there is none, and nats joins the nodes if it is set; needs postgres"`
 	ClusterPeers      string `key:"cluster_peers" default:"" group:"Several nodes" help:"addresses of other nodes, like 10.0.0.2:6222, several with commas between; this node may be among them, and a node that is not is found through those that are"`
 	ClusterSecretFile string `key:"cluster_secret_file" default:"" group:"Several nodes" help:"file with the secret by which nodes know each other, 16 characters or more, the same on all"`
 	ClusterTLSCert    string `key:"cluster_tls_cert" default:"" group:"Several nodes" help:"PEM file with the certificate that this node shows to others, for the name or address by which they know it; read again when it changes"`

@@ -85,6 +85,7 @@ func TestBadSettingNamesKeyValueAndOrigin(t *testing.T) {
 		{"cluster without a shared store", []string{"--cluster-addr", "127.0.0.1:6222", "--cluster-secret-file", "s"}, nil, []string{"cluster_addr", "needs postgres"}},
 		{"cluster without secret", []string{"--cluster-addr", "127.0.0.1:6222"}, []string{"GODWIT_POSTGRES=postgres://db/godwit"}, []string{"cluster_addr", "needs cluster_secret_file", "openssl"}},
 		{"cluster beside an external NATS", []string{"--cluster-addr", "127.0.0.1:6222", "--nats", "nats://10.0.0.1"}, []string{"GODWIT_POSTGRES=postgres://db/godwit"}, []string{"cluster_addr", "beside nats"}},
+		{"secret of nodes that NATS joins", []string{"--nats", "nats://10.0.0.1", "--cluster-secret-file", "s"}, []string{"GODWIT_POSTGRES=postgres://db/godwit"}, []string{"cluster_secret_file", "without cluster_addr"}},
 		{"cluster address", []string{"--cluster-addr", "6222"}, nil, []string{"cluster_addr", `"6222"`}},
 		{"peers alone", []string{"--cluster-peers", "10.0.0.2:6222"}, nil, []string{"cluster_peers", "without cluster_addr"}},
 		{"peer", []string{"--cluster-addr", "127.0.0.1:6222", "--cluster-peers", "10.0.0.2:6222, 10.0.0.3"}, nil, []string{"cluster_peers", `"10.0.0.3"`, "10.0.0.2:6222"}},
@@ -111,6 +112,27 @@ func TestBadSettingNamesKeyValueAndOrigin(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+func TestNodesAreJoinedByAListenerOrANATS(t *testing.T) {
+	for _, c := range []struct {
+		args []string
+		want bool
+	}{
+		{nil, false},
+		{[]string{"--nats", "nats://10.0.0.1"}, false},
+		{[]string{"--postgres", "postgres://db/godwit"}, false},
+		{[]string{"--postgres", "postgres://db/godwit", "--nats", "nats://10.0.0.1"}, true},
+		{[]string{"--postgres", "postgres://db/godwit", "--cluster-addr", "127.0.0.1:6222", "--cluster-secret-file", "s"}, true},
+	} {
+		got, err := config.Load(flags(t, c.args...), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got.Several() != c.want {
+			t.Errorf("%v: one of several nodes %v, want %v", c.args, got.Several(), c.want)
+		}
 	}
 }
 

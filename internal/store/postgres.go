@@ -33,6 +33,7 @@ func (s *Stores) openPostgres(ctx context.Context, cfg Config) error {
 		return err
 	}
 	s.parts = append(s.parts, Part{Name: "leases", Close: func() error { leases.Close(); return nil }})
+	s.Shared = leases.Shared()
 	s.Own = func(name string, run func(context.Context, func() bool)) (release func()) {
 		return leases.Own(name, func(ctx context.Context, l *pgdb.Lease) { run(ctx, l.Held) })
 	}

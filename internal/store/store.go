@@ -50,6 +50,8 @@ type Stores struct {
 	Mailbox   mailbox.Store
 	Endpoints endpoint.Store
 	Campaigns campaign.Store
+	// Shared names the database that several servers share, unlike any other. Empty: it is this one's alone.
+	Shared string
 	// Own decides what this server is the one to do. Nil: everything, because no other one shares the store.
 	Own own.Func
 	// Alive lists the boots of the servers that share the store and have lately shown that they live. Nil: there are no others.

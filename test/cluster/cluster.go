@@ -21,6 +21,9 @@ type Options struct {
 	Postgres func(node int) string         // URL of the database; nil: a new one of the server that tests share
 	Serve    []blackbox.Option             // of every node
 	Of       func(i int) []blackbox.Option // of one node; nil: none
+	// NATS is the address of a server that joins the nodes, each over a wire of its own, and Credentials the file of its user.
+	// Empty: they join each other.
+	NATS, Credentials string
 }
 
 // Cluster is nodes of one database. They are killed when the test ends.
@@ -29,7 +32,7 @@ type Cluster struct {
 
 	t     testing.TB
 	front *blackbox.Server // nil: not asked for yet
-	wires map[[2]int]*Wire // from the one to the other
+	wires map[[2]int]*Wire // from the one to the other; of a node and itself: to NATS
 }
 
 // Secret is that of the nodes.
@@ -70,22 +73,12 @@ func New(t testing.TB, o Options) *Cluster {
 		o.Postgres = func(int) string { return url }
 	}
 	c := &Cluster{t: t, wires: map[[2]int]*Wire{}}
-	addrs := make([]string, o.Nodes)
-	for i := range addrs {
-		addrs[i] = blackbox.Free(t)
+	joining := c.each
+	if o.NATS != "" {
+		joining = c.byNATS
 	}
-	for i := range addrs {
-		peers := []string{}
-		for j := range addrs {
-			if j == i {
-				continue
-			}
-			c.wires[[2]int{i, j}] = NewWire(t, "tcp", addrs[j])
-			peers = append(peers, c.wires[[2]int{i, j}].Addr())
-		}
-		opts := []blackbox.Option{
-			blackbox.Dev(), Joining(t, Name(i), addrs[i], Secret, peers...), blackbox.Env("GODWIT_POSTGRES=" + o.Postgres(i)),
-		}
+	for i, join := range joining(o) {
+		opts := []blackbox.Option{blackbox.Dev(), join, blackbox.Env("GODWIT_POSTGRES=" + o.Postgres(i))}
 		opts = append(opts, o.Serve...)
 		if o.Of != nil {
 			opts = append(opts, o.Of(i)...)
@@ -93,6 +86,36 @@ func New(t testing.TB, o Options) *Cluster {
 		c.Nodes = append(c.Nodes, blackbox.New(t, opts...))
 	}
 	return c
+}
+
+// each joins every node with every other one.
+func (c *Cluster) each(o Options) (joining []blackbox.Option) {
+	addrs := make([]string, o.Nodes)
+	for i := range addrs {
+		addrs[i] = blackbox.Free(c.t)
+	}
+	for i := range addrs {
+		peers := []string{}
+		for j := range addrs {
+			if j == i {
+				continue
+			}
+			c.wires[[2]int{i, j}] = NewWire(c.t, "tcp", addrs[j])
+			peers = append(peers, c.wires[[2]int{i, j}].Addr())
+		}
+		joining = append(joining, Joining(c.t, Name(i), addrs[i], Secret, peers...))
+	}
+	return joining
+}
+
+// byNATS joins every node with a NATS.
+func (c *Cluster) byNATS(o Options) (joining []blackbox.Option) {
+	for i := range o.Nodes {
+		w := NewWire(c.t, "tcp", o.NATS)
+		c.wires[[2]int{i, i}] = w
+		joining = append(joining, blackbox.Args("--node", Name(i), "--nats", "nats://"+w.Addr(), "--nats-credentials", o.Credentials))
+	}
+	return joining
 }
 
 // Name is how the i-th node is called.

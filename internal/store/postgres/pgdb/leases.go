@@ -56,6 +56,7 @@ type Leases struct {
 	holder string
 	terms  terms
 	began  time.Time
+	shared string
 
 	mu       sync.Mutex
 	own      map[string]*owned
@@ -121,7 +122,11 @@ func openLeases(ctx context.Context, cfg LeaseConfig, t terms) (*Leases, error) 
 	running, stop := context.WithCancel(context.WithoutCancel(ctx))
 	ls.stop = stop
 	ls.own[ls.nodeName()] = &owned{run: func(ctx context.Context, _ *Lease) { <-ctx.Done() }}
-	if err := ls.beOne(ctx, running); err != nil {
+	err = ls.beOne(ctx, running)
+	if err == nil {
+		err = ls.readShared(ctx)
+	}
+	if err != nil {
 		stop()
 		ls.wg.Wait()
 		db.Close()
@@ -135,6 +140,13 @@ func openLeases(ctx context.Context, cfg LeaseConfig, t terms) (*Leases, error) 
 const ofNodes = "node/"
 
 func (ls *Leases) nodeName() string { return ofNodes + ls.cfg.Node }
+
+// Shared names the database: the same to all nodes, and unlike any other.
+func (ls *Leases) Shared() string { return ls.shared }
+
+func (ls *Leases) readShared(ctx context.Context) error {
+	return Error("read the database's name", ls.db.pool.QueryRow(ctx, "SELECT name FROM shared").Scan(&ls.shared))
+}
 
 // Node is the name of this node.
 func (ls *Leases) Node() string { return ls.cfg.Node }
