@@ -54,6 +54,7 @@ type Cluster struct {
 	log     *slog.Logger
 	line    Line
 	hub     atomic.Pointer[session.Hub]
+	objects atomic.Pointer[objects] // nil: they take no part
 	started time.Time
 
 	wants    interests

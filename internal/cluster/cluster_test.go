@@ -6,11 +6,14 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
+	"godwit.dev/godwit/internal/bus"
 	"godwit.dev/godwit/internal/frame"
 	"godwit.dev/godwit/internal/notification"
+	"godwit.dev/godwit/internal/object/objectstore"
 	"godwit.dev/godwit/internal/request"
 	"godwit.dev/godwit/internal/session"
 	"godwit.dev/godwit/internal/topic"
@@ -232,6 +235,29 @@ func TestCutOffNodeIsMissedAndItsSessionsReadTheStore(t *testing.T) {
 	if c.count("notification n1") != 1 {
 		t.Error("written more than once")
 	}
+}
+
+// lookers counts how often objects were told that something may be missing.
+type lookers struct{ told atomic.Int32 }
+
+func (l *lookers) Heard([]objectstore.Change)              {}
+func (l *lookers) TellOthers(func(b []objectstore.Change)) {}
+func (l *lookers) Missed()                                 { l.told.Add(1) }
+
+// TestObjectsAreLookedForAsLongAsANodeIsNotHeard: they are told again and again that something may be missing.
+func TestObjectsAreLookedForAsLongAsANodeIsNotHeard(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, 0)
+	w.roll = func() ([]string, error) { return []string{"boot0000", "boot0001"}, nil }
+	w.startAll(2)
+	l := &lookers{}
+	if err := w.nodes[1].cluster.JoinObjects(w.nodes[1].line(bus.Objects), l); err != nil {
+		t.Fatal(err)
+	}
+	w.nodes[1].quiet()
+	w.nodes[1].cut.Store(true)
+	before := l.told.Load()
+	eventually(t, "objects are told time and again", func() bool { return l.told.Load() > before+5 })
 }
 
 func TestWhatIsLostOnceIsReadSoon(t *testing.T) {

@@ -14,6 +14,7 @@ import (
 // How nodes know of each other.
 const (
 	beatEvery   = time.Second
+	lateAfter   = 2 * time.Second  // a node that was not heard for so long may not be heard for longer: objects are looked for
 	silentAfter = 3 * time.Second  // a node that was not heard for so long is missing: perhaps it lives and the bus is cut
 	goneAfter   = 20 * time.Second // without a roll, it is taken for gone then
 	rollEvery   = 5 * time.Second
@@ -73,7 +74,11 @@ func (c *Cluster) beat() {
 			return
 		case now := <-tick.C:
 			c.say()
-			if c.forgetGone(now) && now.Sub(reread) >= rereadEvery {
+			missing, late := c.forgetGone(now)
+			if late {
+				c.objectsMissed()
+			}
+			if missing && now.Sub(reread) >= rereadEvery {
 				reread = now
 				c.hub.Load().RereadAll()
 			}
@@ -95,8 +100,8 @@ func (c *Cluster) say() {
 	_ = c.publish(allNodes, message{kind: kindBeat, body: text(b)})
 }
 
-// forgetGone drops nodes that were not heard of for long, and reports whether some are missing.
-func (c *Cluster) forgetGone(now time.Time) (missing bool) {
+// forgetGone drops nodes that were not heard of for long, and reports whether some are missing, or late with their beat.
+func (c *Cluster) forgetGone(now time.Time) (missing, late bool) {
 	ns := &c.nodes
 	ns.mu.Lock()
 	var gone []*node
@@ -106,8 +111,8 @@ func (c *Cluster) forgetGone(now time.Time) (missing bool) {
 		case silent > goneAfter && c.cfg.Roll == nil:
 			gone = append(gone, n)
 			delete(ns.by, boot)
-		case silent > silentAfter:
-			missing = true
+		case silent > lateAfter:
+			late, missing = true, missing || silent > silentAfter
 		}
 	}
 	ns.others.Store(int32(len(ns.by)))
@@ -115,7 +120,7 @@ func (c *Cluster) forgetGone(now time.Time) (missing bool) {
 	for _, n := range gone {
 		c.lostNode(n, "fell silent")
 	}
-	return missing
+	return missing, late
 }
 
 // keepRoll asks the store now and then who lives. It may take long to answer, while beats go on.
@@ -264,8 +269,9 @@ func (c *Cluster) deciding() (boots []string) {
 	return boots
 }
 
-// lost says that something may not have come. Sessions compare themselves soon.
+// lost says that something may not have come. Sessions compare themselves soon, and objects are looked for.
 func (c *Cluster) lost() {
+	c.objectsMissed()
 	select {
 	case c.reread <- struct{}{}:
 	default:

@@ -40,7 +40,15 @@ func (c *Cluster) JoinObjects(open Opener, of Objects) error {
 		return fmt.Errorf("join the other nodes: %w", err)
 	}
 	of.TellOthers(o.tell)
+	c.objects.Store(o)
 	return nil
+}
+
+// objectsMissed has objects looked for in the store: what their line carries may be lost where another one's is.
+func (c *Cluster) objectsMissed() {
+	if o := c.objects.Load(); o != nil {
+		o.of.Missed()
+	}
 }
 
 // change is a signal.Change on the way.

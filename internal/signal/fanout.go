@@ -36,7 +36,8 @@ func (s *Service) Heard(batch []objectstore.Change) {
 // and not keep the batch.
 func (s *Service) TellOthers(tell func(batch []objectstore.Change)) { s.others.Store(&tell) }
 
-// Missed says that changes of other nodes may not have been heard: the store is looked at now.
+// Missed says that changes of other nodes may not have been heard, nor may others in the next seconds: the store is looked at
+// now, unless that was done two seconds ago at most, and more often for a while.
 func (s *Service) Missed() {
 	select {
 	case s.missed <- struct{}{}:

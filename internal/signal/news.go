@@ -11,28 +11,53 @@ import (
 const (
 	// lookEvery is how often changes of other nodes are looked for. The bus tells of them sooner, but may lose one.
 	lookEvery = 5 * time.Second
+	// lookSoon is how often while the bus may be losing them: for uneasyFor from the start, and from when that was last
+	// said (Missed) or the store could not be asked.
+	lookSoon  = 2 * time.Second
+	uneasyFor = 10 * time.Second
 	newsPage  = 1000 // changes read at once
 )
 
 // lookForNews has what other nodes have changed reach the sessions here, each change within some seconds of its commit.
 func (s *Service) lookForNews(shared objectstore.Shared) {
-	since := s.cfg.Now()
-	tick := time.NewTicker(lookEvery)
-	defer tick.Stop()
+	since, last, failing := s.cfg.Now(), time.Now(), false
+	uneasy := last.Add(uneasyFor)
+	timer := time.NewTimer(lookSoon)
+	defer timer.Stop()
 	for {
 		select {
 		case <-s.ctx.Done():
 			return
 		case <-s.missed:
-		case <-tick.C:
+			uneasy = time.Now().Add(uneasyFor)
+		case <-timer.C:
 		}
+		now := time.Now()
+		if left := last.Add(lookPace(now.Before(uneasy))).Sub(now); left > 0 {
+			timer.Reset(left)
+			continue
+		}
+		last = now
 		begun := s.cfg.Now()
-		if err := s.readNews(shared, since.Add(-objectstore.Overlap)); err == nil {
-			since = begun
-		} else if s.ctx.Err() == nil {
-			s.log.Warn("looking for objects that other nodes have changed failed, will try again", "error", err)
+		err := s.readNews(shared, since.Add(-objectstore.Overlap))
+		switch {
+		case err == nil:
+			since, failing = begun, false
+		case s.ctx.Err() == nil:
+			if uneasy = time.Now().Add(uneasyFor); !failing {
+				s.log.Warn("looking for objects that other nodes have changed failed, will try until it succeeds", "error", err)
+			}
+			failing = true
 		}
+		timer.Reset(lookPace(now.Before(uneasy)))
 	}
+}
+
+func lookPace(uneasy bool) time.Duration {
+	if uneasy {
+		return lookSoon
+	}
+	return lookEvery
 }
 
 // readNews has those objects read that are followed here and were changed elsewhere. Most of what it finds is known: what

@@ -3,7 +3,9 @@ package signal_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"path/filepath"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -59,6 +61,13 @@ func (s *shared) News(_ context.Context, since time.Time, from *objectstore.News
 	return nil, nil, nil
 }
 
+// looks is how often it was asked for news.
+func (s *shared) looks() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.asks)
+}
+
 // put changes an object through another node; late: it is committed so long after its time.
 func (s *shared) put(w *world, name string, v object.Version, late time.Duration) {
 	w.Helper()
@@ -67,7 +76,11 @@ func (s *shared) put(w *world, name string, v object.Version, late time.Duration
 	s.elsewhere.Store(false)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.news = append(s.news, objectstore.News{App: app, Key: object.Key{Group: "north", Object: name}, Version: v, Known: true})
+	key := object.Key{Group: "north", Object: name}
+	if i := slices.IndexFunc(s.news, func(n objectstore.News) bool { return n.Key == key }); i >= 0 { // an object is there once
+		s.news, s.at = slices.Delete(s.news, i, i+1), slices.Delete(s.at, i, i+1)
+	}
+	s.news = append(s.news, objectstore.News{App: app, Key: key, Version: v, Known: true})
 	s.at = append(s.at, time.Now().Add(-late))
 }
 
@@ -112,6 +125,63 @@ func TestWhatAnotherNodeChangesIsLearnedWithinSeconds(t *testing.T) {
 		u.want("a 3")
 		time.Sleep(6 * time.Second)
 		u.want() // what is known is not told again
+	})
+}
+
+// TestWhatTheBusMayLoseIsLookedForSooner: at the start, when it is said, and for a while after.
+func TestWhatTheBusMayLoseIsLookedForSooner(t *testing.T) {
+	inSharedWorld(t, signal.Config{}, func(w *world, other *shared) {
+		u := w.connect("unit-1", "main")
+		defer u.close()
+		u.register("a")
+		u.want("registered a", "a ?")
+		v := object.Version(0)
+		comes := func(within time.Duration) {
+			w.Helper()
+			v++
+			other.put(w, "a", v, 0)
+			time.Sleep(within + time.Millisecond)
+			u.want(fmt.Sprint("a ", v))
+			u.ack("a", int(v))
+		}
+		comes(2 * time.Second) // it has started a moment ago
+		time.Sleep(10 * time.Minute)
+		for range 20 { // as long as a node is missing
+			w.svc.Missed()
+			comes(2 * time.Second)
+		}
+		comes(2 * time.Second)
+		time.Sleep(10 * time.Minute)
+		before := other.looks()
+		time.Sleep(time.Minute)
+		if n := other.looks() - before; n > 13 {
+			w.Errorf("it looked %d times in a minute in which nothing was lost", n)
+		}
+		before = other.looks()
+		for range 100 { // who goes on losing does not go on reading
+			w.svc.Missed()
+			synctest.Wait()
+		}
+		if n := other.looks() - before; n > 1 {
+			w.Errorf("it looked %d times at once", n)
+		}
+	})
+}
+
+// TestNewsThatCouldNotBeReadAreSoonReadAgain: what was stored while the database went away may have been told to nobody.
+func TestNewsThatCouldNotBeReadAreSoonReadAgain(t *testing.T) {
+	inSharedWorld(t, signal.Config{}, func(w *world, other *shared) {
+		u := w.connect("unit-1", "main")
+		defer u.close()
+		u.register("a")
+		u.want("registered a", "a ?")
+		time.Sleep(10 * time.Minute)
+		other.away.Store(true)
+		time.Sleep(time.Minute)
+		other.put(w, "a", 1, 0)
+		other.away.Store(false)
+		time.Sleep(2*time.Second + time.Millisecond)
+		u.want("a 1")
 	})
 }
 
