@@ -25,6 +25,9 @@ var (
 	holdFor  = flag.Duration("hold-for", 0, "how long a transaction is held open under load, at least for 20 publishes")
 )
 
+// holdPace is between two publishes beside a transaction that stays open.
+const holdPace = 20 * time.Millisecond
+
 func connect(t *testing.T, url string) *pgx.Conn {
 	t.Helper()
 	db, err := pgx.Connect(t.Context(), url)
@@ -103,15 +106,22 @@ func TestATransactionThatStaysOpenHoldsUpNobody(t *testing.T) {
 	next(t, link, "before")
 	do(t, db, "BEGIN ISOLATION LEVEL REPEATABLE READ")
 	do(t, db, "SELECT count(*) FROM godwit_mailbox.pending") // now it has a snapshot, and a lock that does not let the table be altered
-	begun := time.Now()
-	for n := 0; n < 20 || time.Since(begun) < *holdFor; n++ {
+	apis := []*blackbox.API{c.Nodes[0].API(), c.Nodes[1].API()}
+	pace := time.NewTicker(holdPace)
+	defer pace.Stop()
+	begun, n := time.Now(), 0
+	for ; n < 20 || time.Since(begun) < *holdFor; n++ {
+		<-pace.C
 		id := fmt.Sprint("n", n)
-		publish(t, c.Nodes[n%2], "ann", id)
+		if err := apis[n%2].Publish(t.Context(), map[string]any{"to": "ann", "id": id, "title": id}); err != nil {
+			t.Fatal(err)
+		}
 		next(t, link, id)
 	}
 	do(t, db, "COMMIT")
+	t.Logf("%d were published, came and were acknowledged while a transaction stayed open for %s", n, time.Since(begun).Round(time.Second))
 	blackbox.Eventually(t, "all is acknowledged", func() error {
-		n, err := c.Nodes[0].API().Pending(t.Context())
+		n, err := apis[0].Pending(t.Context())
 		if err == nil && n > 0 {
 			err = fmt.Errorf("%d are pending", n)
 		}
