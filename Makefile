@@ -51,7 +51,7 @@ build: ## build .bin/godwit, static, without cgo
 
 # With PACKAGES narrowed, Go alone is tested.
 ifeq ($(PACKAGES),./...)
-test: python-test js-test
+test: python-test js-test deploy-test
 endif
 
 # The tools that packages' tests need, beside the runner itself. What is not there is skipped, so a package that is not
@@ -105,6 +105,10 @@ python-test: $(PYTHON_VENV) ## lint, type-check and test the Python client (narr
 js-test: $(NODE_MODULES) chromium ## run the tests of the JavaScript client, against a server built for them
 	cd $(JS) && npm test --silent
 
+.PHONY: deploy-test
+deploy-test: haproxy ## read the Dockerfile, the Compose file and the Helm chart as their own tools do, and try their settings
+	cd deploy && $(GO) test -count 1 ./...
+
 .PHONY: check
 check: fmt-check lint generate-check test converge attack ## what CI runs: format, lint, generate and diff, test
 
@@ -121,6 +125,7 @@ fmt-check: $(GOFUMPT)
 .PHONY: lint
 lint: $(GOLANGCI_LINT) $(BUF) $(NODE_MODULES) ## run the linters
 	golangci-lint run ./...
+	cd deploy && golangci-lint run ./...
 	cd api && buf lint
 	cd $(JS) && npm run --silent lint && npm run --silent types
 

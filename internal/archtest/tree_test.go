@@ -59,10 +59,10 @@ func tree(t *testing.T) []*source {
 	return files
 }
 
-var parsed = sync.OnceValues(parse)
+var parsed = sync.OnceValues(func() ([]*source, error) { return parse(filepath.Join("..", "..")) })
 
-func parse() ([]*source, error) {
-	root := filepath.Join("..", "..")
+// parse reads the Go files of a module.
+func parse(root string) ([]*source, error) {
 	var files []*source
 	err := filepath.WalkDir(root, func(p string, d fs.DirEntry, err error) error {
 		if err != nil {

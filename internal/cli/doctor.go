@@ -4,9 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"net"
-	"net/http"
 	"os"
 	"path/filepath"
 	"time"
@@ -33,7 +31,6 @@ type doctor struct {
 	c       *config.Config
 	running bool // a server holds the data folder
 	addrs   datadir.Addresses
-	http    *http.Client
 }
 
 func (p *program) doctorCommand() *cobra.Command {
@@ -58,8 +55,7 @@ func (p *program) doctorCommand() *cobra.Command {
 			case repair:
 				return p.repair(cmd.Context(), c)
 			}
-			d := &doctor{c: c, http: &http.Client{Timeout: 5 * time.Second}}
-			defer d.http.CloseIdleConnections()
+			d := &doctor{c: c}
 			bad := 0
 			for _, check := range []func(context.Context) []finding{one(d.folder), one(d.space), one(d.files), one(d.clock), one(d.listeners), d.postgres, one(d.health)} {
 				for _, f := range check(cmd.Context()) {
@@ -254,29 +250,8 @@ func (d *doctor) health(ctx context.Context) finding {
 		f.OK, f.Detail = true, "runs without an HTTP listener, so it cannot be asked"
 		return f
 	}
-	scheme := "http"
-	if d.c.TLSCert != "" {
-		scheme = "https"
-	}
-	url := displayAddr(scheme, d.addrs.HTTP) + "/readyz"
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
-	if err != nil {
-		f.Detail = err.Error()
-		return f
-	}
-	resp, err := d.http.Do(req)
-	if err != nil {
-		f.Detail, f.Hint = err.Error(), "the server does not answer: look at its log"
-		return f
-	}
-	defer resp.Body.Close()
-	body, err := io.ReadAll(io.LimitReader(resp.Body, 4<<10))
-	if err != nil {
-		f.Detail = err.Error()
-		return f
-	}
-	if resp.StatusCode != http.StatusOK {
-		f.Detail, f.Hint = fmt.Sprintf("not ready: %s", clean(string(body))), "look at the server's log"
+	if err := askReady(ctx, d.c, d.addrs.HTTP); err != nil {
+		f.Detail, f.Hint = err.Error(), hintFor(err)
 		return f
 	}
 	f.OK, f.Detail = true, "ready to store"
