@@ -2,6 +2,9 @@ package mailboxdb
 
 import (
 	"context"
+	"fmt"
+	"math"
+	"sync"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -13,37 +16,71 @@ import (
 // dueSlice is how many copies a lane handles in one call of Due or Expire.
 const dueSlice = 500
 
+// deadlines are of copies whose time comes, by an index over a column of pending.
+type deadlines struct {
+	column, of string // and of which copies
+
+	mu    sync.Mutex
+	from  int64 // what came before has been handled
+	whole int64 // when that was looked at last all the same
+}
+
+// Entries of what is settled stay in the index while somebody keeps a transaction open: soon hundreds of thousands, and each look passes
+// over those in its range. So what is long handled is looked at once a wholeEvery, which is also how long a commit may have been under way,
+// at most; and what lies in the future only until the next look, if more than fewDead rows are dead.
+const (
+	wholeEvery = int64(time.Minute / time.Millisecond)
+	fewDead    = 20_000
+)
+
 // Due implements mailbox.Store. Nodes that do it at once share the work: each passes over recipients that another has locked.
 func (s *Store) Due(ctx context.Context, now time.Time) (time.Time, error) {
-	const first = "SELECT coalesce(min(send_at), 0) FROM pending WHERE seq = 0"
-	next, err := s.sweep(ctx, first, millis.Of(now), func(l *lane) upkeep { return l.due(millis.Of(now)) })
+	next, err := s.sweep(ctx, &s.dues, millis.Of(now), (*lane).due)
 	return next, s.storeError("deliver scheduled notifications", err)
 }
 
 // Expire implements mailbox.Store.
 func (s *Store) Expire(ctx context.Context, now time.Time) (time.Time, error) {
-	const first = "SELECT coalesce(min(expires_at), 0) FROM pending"
-	next, err := s.sweep(ctx, first, millis.Of(now), func(l *lane) upkeep { return l.expire(millis.Of(now)) })
+	next, err := s.sweep(ctx, &s.expiries, millis.Of(now), (*lane).expire)
 	return next, s.storeError("expire notifications", err)
 }
 
 type upkeep = func(ctx context.Context, tx pgx.Tx, set *tableSet, did *outcome) error
 
-// sweep has each lane do a slice if something is to be done, and says when something will be.
-func (s *Store) sweep(ctx context.Context, first string, now int64, do func(l *lane) upkeep) (time.Time, error) {
-	next, err := s.first(ctx, first)
-	if err != nil || next == 0 || next > now {
-		return millis.Time(next), err
+// sweep has each lane do a slice if something is to be done, and says when to come again.
+func (s *Store) sweep(ctx context.Context, d *deadlines, now int64, do func(l *lane, now int64) upkeep) (time.Time, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	from := min(d.from, now-wholeEvery)
+	if now-d.whole >= wholeEvery || now < d.whole {
+		from, d.whole = 0, now
 	}
-	if err := s.inLanes(ctx, s.lanes, do); err != nil {
+	next, err := s.first(ctx, d, from, now)
+	if err == nil && next != 0 && next <= now {
+		if err = s.inLanes(ctx, s.lanes, func(l *lane) upkeep { return do(l, now) }); err == nil {
+			next, err = s.first(ctx, d, from, now)
+		}
+	}
+	if err != nil {
+		d.whole = 0
 		return time.Time{}, err
 	}
-	next, err = s.first(ctx, first)
-	return millis.Time(next), err
+	d.from = now - wholeEvery
+	if next != 0 {
+		d.from = min(d.from, next-1)
+	}
+	return millis.Time(next), nil
 }
 
-func (s *Store) first(ctx context.Context, sql string) (at int64, err error) {
-	err = s.db.Pool().QueryRow(ctx, sql).Scan(&at)
+// first is the first time that comes after from, 0 if there is none. If it is not looked for as far as that it is when to look again.
+func (s *Store) first(ctx context.Context, d *deadlines, from, now int64) (at int64, err error) {
+	until, none := int64(math.MaxInt64), int64(0)
+	if s.sizes.dead.Load() > fewDead {
+		until = now + s.LookAgain().Milliseconds()
+		none = until
+	}
+	sql := fmt.Sprintf("SELECT coalesce((SELECT %[1]s FROM pending WHERE %[1]s > $1 AND %[1]s <= $2 AND %[2]s ORDER BY 1 LIMIT 1), $3)", d.column, d.of)
+	err = s.db.Pool().QueryRow(ctx, sql, from, until, none).Scan(&at)
 	return at, err
 }
 
@@ -166,7 +203,7 @@ func (l *lane) due(now int64) upkeep {
 			}
 		}
 		a := &asking{}
-		a.ask("UPDATE pending p SET seq = q.seq FROM unnest($1::bigint[], $2::bigint[], $3::bigint[]) AS q(recipient, pos, seq) WHERE p.recipient = q.recipient AND p.pos = q.pos",
+		a.ask("UPDATE pending p SET seq = q.seq FROM unnest($1::bigint[], $2::bigint[], $3::bigint[]) AS q(recipient, pos, seq) WHERE "+openAt,
 			nil, keys, positions, seqs)
 		a.ask("UPDATE recipient r SET last_seq = q.seq FROM (SELECT key, max(seq) AS seq FROM unnest($1::bigint[], $2::bigint[]) AS q(key, seq) GROUP BY key) AS q WHERE r.key = q.key",
 			nil, keys, seqs)

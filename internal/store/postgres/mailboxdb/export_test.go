@@ -8,6 +8,12 @@ import (
 // ShortHours has the tables of an hour hold less.
 func (c *Config) ShortHours(d time.Duration) { c.hour = d }
 
+// Patient has a table written anew however long that takes.
+func (c *Config) Patient() { c.rewriteWithin = time.Minute }
+
+// Shrink has tables shrink as upkeep does, at a moment.
+func (s *Store) Shrink(ctx context.Context, now time.Time) error { return s.shrink(ctx, now) }
+
 // Seal seals what is past.
 func (s *Store) Seal(ctx context.Context) error {
 	for more := true; more; {

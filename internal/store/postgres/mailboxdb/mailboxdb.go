@@ -30,7 +30,8 @@ type Config struct {
 	Now        func() time.Time // the store's one clock; nil: the database's
 	Log        *slog.Logger     // nil: discards
 
-	hour time.Duration // what the tables of an hour hold; shorter in tests
+	hour          time.Duration // what the tables of an hour hold; shorter in tests
+	rewriteWithin time.Duration // see sizes.go; longer in tests
 }
 
 func (c *Config) setDefaults() {
@@ -50,6 +51,9 @@ func (c *Config) setDefaults() {
 	if c.hour == 0 {
 		c.hour = time.Hour
 	}
+	if c.rewriteWithin == 0 {
+		c.rewriteWithin = rewriteWithin
+	}
 }
 
 // readers is how many connections there are beside those of the lanes: for reads, upkeep and notes.
@@ -65,6 +69,9 @@ type Store struct {
 	lanes  []*lane
 	notes  notes.Notes
 	counts counts
+	sizes  sizes
+
+	dues, expiries deadlines
 
 	closing   chan struct{}
 	wg        sync.WaitGroup // of the lanes and of notes
@@ -91,6 +98,8 @@ func Open(ctx context.Context, cfg Config) (*Store, error) {
 	}
 	s := &Store{cfg: cfg, db: db, now: db.Clock(), closing: make(chan struct{})}
 	s.tables.s = s
+	s.dues.column, s.dues.of = "send_at", "seq = 0"
+	s.expiries.column, s.expiries.of = "expires_at", "true"
 	if err := s.tables.ensure(ctx); err != nil {
 		db.Close()
 		return nil, fmt.Errorf("open mailboxes: %w", err)
@@ -122,6 +131,11 @@ func (s *Store) Close() error {
 // settings of connections: what is planned once is as good for the next call, and each plan goes along indexes, since
 // tables that were made a moment ago have no statistics.
 const settings = "SET plan_cache_mode = force_generic_plan; SET enable_seqscan = off; SET enable_bitmapscan = off; SET enable_hashjoin = off; SET enable_mergejoin = off; SET jit = off"
+
+// openAt joins q(recipient, pos) with pending p along its key, row by row. The planner thinks that a table with few rows is cheaper to read
+// whole, however many dead ones are in it; since rows are many, and dead for as long as somebody keeps a transaction open, that took a
+// tenth of a second for each commit. It does not see that a list of one is an equality, by which tables could be merged.
+const openAt = "p.recipient = ANY(ARRAY[q.recipient]) AND p.pos = q.pos"
 
 func (s *Store) closed() bool {
 	select {

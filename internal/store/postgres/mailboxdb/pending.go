@@ -275,7 +275,7 @@ func (s *Store) readRefs(ctx context.Context, set *tableSet, refs []mailbox.Ref,
 	defer conn.Release()
 	rows, err := conn.Query(ctx, `SELECT q.n, r.key, p.pos, p.seq, coalesce(p.attempts, 0) FROM unnest($1::text[], $2::text[], $3::bigint[]) WITH ORDINALITY AS q(app, name, pos, n)
 		`+named+`
-		JOIN pending p ON p.recipient = r.key AND p.pos = q.pos AND p.seq > 0 AND p.expires_at + 0 > $4`, apps, names, positions, s.nowMS())
+		JOIN pending p ON p.recipient = ANY(ARRAY[r.key]) AND p.pos = q.pos AND p.seq > 0 AND p.expires_at + 0 > $4`, apps, names, positions, s.nowMS())
 	if err != nil {
 		return err
 	}

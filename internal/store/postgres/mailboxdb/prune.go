@@ -13,7 +13,8 @@ import (
 // pruneSlice is how many rows beside copies one commit deletes.
 const pruneSlice = 500
 
-// Prune implements mailbox.Store: what settled before is invisible at once, for all nodes, and goes with its table. It seals an hour as well.
+// Prune implements mailbox.Store: what settled before is invisible at once, for all nodes, and goes with its table. It seals an hour as well,
+// and looks after the tables' size.
 func (s *Store) Prune(ctx context.Context, retainedSince time.Time) (more bool, err error) {
 	since := millis.Of(retainedSince)
 	err = s.db.Do(ctx, "move retention on", func(ctx context.Context, tx pgx.Tx) error {
@@ -33,7 +34,10 @@ func (s *Store) Prune(ctx context.Context, retainedSince time.Time) (more bool, 
 		return false, s.storeError("drop old notifications", err)
 	}
 	beside, err := s.pruneBeside(ctx, since)
-	return more || beside, s.storeError("prune notifications", err)
+	if err != nil {
+		return false, s.storeError("prune notifications", err)
+	}
+	return more || beside, s.storeError("have tables shrink", s.shrink(ctx, time.Now()))
 }
 
 // pruneBeside deletes a slice of what was kept beside copies.
@@ -41,7 +45,7 @@ func (s *Store) pruneBeside(ctx context.Context, since int64) (more bool, err er
 	for _, sql := range []string{
 		"DELETE FROM reply WHERE (recipient, pos) IN (SELECT recipient, pos FROM reply WHERE at < $1 ORDER BY at LIMIT $2)",
 		`DELETE FROM nack WHERE (recipient, pos) IN (SELECT recipient, pos FROM nack n WHERE at < $1
-			AND NOT EXISTS (SELECT FROM pending p WHERE p.recipient = n.recipient AND p.pos = n.pos) ORDER BY at LIMIT $2)`,
+			AND NOT EXISTS (SELECT FROM pending p WHERE p.recipient = ANY(ARRAY[n.recipient]) AND p.pos = n.pos) ORDER BY at LIMIT $2)`,
 	} {
 		err := s.db.Do(ctx, "prune", func(ctx context.Context, tx pgx.Tx) error {
 			tag, err := tx.Exec(ctx, sql, since, pruneSlice)

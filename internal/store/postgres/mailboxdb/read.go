@@ -204,7 +204,7 @@ func (t *transaction) askOpen(a *asking, refs []mailbox.Ref) {
 	}
 	keys, positions := t.split(refs)
 	a.ask(`SELECT p.recipient, p.pos, p.seq, coalesce(p.send_at, 0), p.expires_at, coalesce(p.delivered_at, 0), coalesce(p.attempts, 0), p.flags
-		FROM unnest($1::bigint[], $2::bigint[]) AS q(recipient, pos) JOIN pending p ON p.recipient = q.recipient AND p.pos = q.pos`,
+		FROM unnest($1::bigint[], $2::bigint[]) AS q(recipient, pos) JOIN pending p ON `+openAt,
 		func(rows pgx.Rows) error {
 			var r row
 			_, err := pgx.ForEachRow(rows, []any{&r.recipient, &r.pos, &r.seq, &r.sendAt, &r.expires, &r.delivered, &r.attempts, &r.flags}, func() error {
@@ -239,7 +239,7 @@ func (t *transaction) askCollapsed(a *asking, wanted []lookup) {
 	}
 	sql := t.set.text("collapsed", func() string {
 		return `SELECT DISTINCT p.recipient, p.pos, p.seq, coalesce(p.send_at, 0), p.expires_at, coalesce(p.delivered_at, 0), coalesce(p.attempts, 0), p.flags, x.id, x.collapse_key
-			FROM unnest($1::bigint[], $2::integer[]) AS q(recipient, collapse) JOIN pending p ON p.recipient = q.recipient AND p.collapse = q.collapse
+			FROM unnest($1::bigint[], $2::integer[]) AS q(recipient, collapse) JOIN pending p ON p.recipient = ANY(ARRAY[q.recipient]) AND p.collapse = q.collapse
 			CROSS JOIN LATERAL (` + all(t.set.hours, "SELECT n.id, n.collapse_key FROM note_%[1]d n WHERE n.recipient = p.recipient AND n.pos = p.pos") + `) AS x
 			ORDER BY p.recipient, p.pos`
 	})

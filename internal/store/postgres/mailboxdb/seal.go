@@ -130,7 +130,7 @@ func moveSome(ctx context.Context, tx pgx.Tx, from, to int64, keys, positions []
 	a := &asking{}
 	a.ask(lockRecipients, nil, slices.Compact(slices.Clone(keys)))
 	const moved = `(SELECT n.* FROM unnest($1::bigint[], $2::bigint[]) AS q(recipient, pos)
-		JOIN pending p ON p.recipient = q.recipient AND p.pos = q.pos JOIN note_%[1]d n ON n.recipient = q.recipient AND n.pos = q.pos)`
+		JOIN pending p ON ` + openAt + ` JOIN note_%[1]d n ON n.recipient = q.recipient AND n.pos = q.pos)`
 	a.ask(fmt.Sprintf("INSERT INTO content_%[2]d SELECT c.* FROM content_%[1]d c WHERE c.key IN (SELECT n.content FROM "+moved+" AS n) ON CONFLICT (key) DO NOTHING", from, to),
 		nil, keys, positions)
 	a.ask(fmt.Sprintf("INSERT INTO note_%[2]d SELECT n.* FROM "+moved+" AS n", from, to), nil, keys, positions)

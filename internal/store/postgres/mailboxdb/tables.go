@@ -288,7 +288,7 @@ func (set *tableSet) copies(days []int64, where string) string {
 
 // standing is where x, one of copies, stands: joins with p (it is open) and d (it settled and is not sealed yet).
 func (set *tableSet) standing() string {
-	return `LEFT JOIN pending p ON p.recipient = x.recipient AND p.pos = x.pos
+	return `LEFT JOIN pending p ON p.recipient = ANY(ARRAY[x.recipient]) AND p.pos = x.pos
 		LEFT JOIN LATERAL (` + all(set.dones, "SELECT * FROM done_%[1]d d WHERE x.src > 0 AND d.pos = x.pos") + `) d ON true`
 }
 

@@ -113,7 +113,7 @@ const (
 	settlePending = `WITH q AS MATERIALIZED (SELECT * FROM unnest($1::bigint[], $2::bigint[], $3::bigint[], $4::bigint[], $5::integer[], $6::smallint[])
 		AS q(recipient, pos, settled_at, delivered_at, attempts, status)
 	), p AS (
-		DELETE FROM pending p USING q WHERE p.recipient = q.recipient AND p.pos = q.pos
+		DELETE FROM pending p USING q WHERE ` + openAt + `
 		RETURNING p.pos, q.settled_at, coalesce(p.delivered_at, nullif(q.delivered_at, 0)) AS delivered_at, CASE WHEN p.send_at > 0 THEN p.seq END AS seq,
 			greatest(p.attempts, q.attempts) AS attempts, q.status
 	)
@@ -122,7 +122,7 @@ const (
 	settleQuickly = `WITH q AS MATERIALIZED (SELECT * FROM unnest($1::bigint[], $2::bigint[], $3::bigint[], $4::bigint[], $5::integer[], $6::smallint[], $7::smallint[])
 		AS q(recipient, pos, settled_at, delivered_at, attempts, status, mode)
 	), p AS (
-		DELETE FROM pending p USING q WHERE p.recipient = q.recipient AND p.pos = q.pos AND p.seq > 0 AND p.expires_at > q.settled_at AND p.flags & %[2]d = q.mode
+		DELETE FROM pending p USING q WHERE ` + openAt + ` AND p.seq > 0 AND p.expires_at + 0 > q.settled_at AND p.flags & %[2]d = q.mode
 		RETURNING p.pos, q.settled_at, coalesce(p.delivered_at, nullif(q.delivered_at, 0)) AS delivered_at, CASE WHEN p.send_at > 0 THEN p.seq END AS seq,
 			greatest(p.attempts, q.attempts) AS attempts, q.status
 	)

@@ -1,0 +1,174 @@
+package mailboxdb
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgconn"
+)
+
+// In a few tables rows come and go with each notification. Vacuum has their space used again and hardly ever gives it back: a table
+// that has grown while somebody kept a transaction open stays as large, and so do its indexes. So one that has been far larger than it
+// needs for a while, and has few rows, is written anew by VACUUM FULL. Nobody else can use it meanwhile: for some milliseconds.
+
+const (
+	// sizesEvery is how often it is looked how large tables are, and sizesLooks for how many looks one has been too large.
+	sizesEvery = time.Minute
+	sizesLooks = 4
+	// rewriteEvery bounds how often a table is written anew that grows again: then it does need what it has.
+	rewriteEvery = 30 * time.Minute
+	// rewriteRows is how many rows are few: 50,000 take a tenth of a second. rewriteFrom is how large a table may always be.
+	rewriteRows = 50_000
+	rewriteFrom = 4 << 20
+	// rewriteWait is how long writing a table anew waits for who uses it, since those who come later wait behind it; rewriteWithin
+	// is how long it takes at most with that.
+	rewriteWait   = 200 * time.Millisecond
+	rewriteWithin = 2 * rewriteWait
+	rewriteTries  = 5
+	rewritePause  = time.Second
+)
+
+// rowBytes is what a row takes with its entries in indexes, of those tables in which rows come and go.
+var rowBytes = map[string]int64{"pending": 140, "recipient": 240, "device": 140}
+
+// sizes knows how large tables are and how large they have to be.
+type sizes struct {
+	mu     sync.Mutex
+	next   time.Time // when to look again
+	tables map[string]*tableSize
+	dead   atomic.Int64 // rows of pending that are not removed yet, when it was looked last
+}
+
+type tableSize struct {
+	name       string
+	size       int64 // bytes, with indexes
+	live, dead int64
+	gone       int64   // rows that were deleted or replaced, ever
+	needs      []int64 // bytes, of the last looks
+	rewritten  time.Time
+}
+
+// shrink looks how large tables are, if it is time to, and has those shrink that are too large.
+func (s *Store) shrink(ctx context.Context, now time.Time) error {
+	r := &s.sizes
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if now.Before(r.next) {
+		return nil
+	}
+	r.next = now.Add(sizesEvery)
+	if err := s.lookAtSizes(ctx); err != nil {
+		return err
+	}
+	for _, t := range r.tables {
+		if !t.tooLarge() || now.Sub(t.rewritten) < rewriteEvery {
+			continue
+		}
+		t.rewritten = now
+		if err := s.rewrite(ctx, t); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// lookAtSizes reads sizes and what PostgreSQL has counted. Where it does not count, nothing is known to be too large.
+func (s *Store) lookAtSizes(ctx context.Context) error {
+	const sql = `SELECT c.relname, pg_total_relation_size(c.oid), greatest(c.reltuples::bigint, n.n_live_tup), n.n_dead_tup, n.n_tup_del + n.n_tup_upd - n.n_tup_hot_upd
+		FROM pg_class c JOIN pg_stat_user_tables n ON n.relid = c.oid
+		WHERE c.relnamespace = current_schema()::regnamespace AND c.relname = ANY($1) AND current_setting('track_counts')::boolean`
+	names := make([]string, 0, len(rowBytes))
+	for name := range rowBytes {
+		names = append(names, name)
+	}
+	rows, err := s.db.Pool().Query(ctx, sql, names)
+	if err != nil {
+		return err
+	}
+	defer rows.Close()
+	if s.sizes.tables == nil {
+		s.sizes.tables = make(map[string]*tableSize)
+	}
+	for rows.Next() {
+		var now tableSize
+		if err := rows.Scan(&now.name, &now.size, &now.live, &now.dead, &now.gone); err != nil {
+			return err
+		}
+		before := s.sizes.tables[now.name]
+		if before == nil {
+			before = &tableSize{gone: now.gone}
+		}
+		s.sizes.tables[now.name] = now.after(before)
+		if now.name == "pending" {
+			s.sizes.dead.Store(now.dead)
+		}
+	}
+	return rows.Err()
+}
+
+// after adds to a look what the ones before have shown. Between two vacuums a table has to hold what was deleted meanwhile; these are a
+// minute apart if there is much of it.
+func (t tableSize) after(before *tableSize) *tableSize {
+	need := (t.live + max(t.dead, t.gone-before.gone)) * rowBytes[t.name]
+	t.needs = append(slices.Clone(before.needs), need)
+	t.needs = t.needs[max(0, len(t.needs)-sizesLooks):]
+	t.rewritten = before.rewritten
+	return &t
+}
+
+// tooLarge reports whether a table has been half as large again as it had to be, in all the looks. While somebody keeps a transaction
+// open it has to hold what is dead.
+func (t *tableSize) tooLarge() bool {
+	need := slices.Max(t.needs)
+	return len(t.needs) == sizesLooks && t.live <= rewriteRows && t.size > max(rewriteFrom, need+need/2)
+}
+
+// rewrite writes a table anew, and tries again while somebody uses it: a reader, or autovacuum.
+func (s *Store) rewrite(ctx context.Context, t *tableSize) error {
+	for try := 1; ; try++ {
+		began := time.Now()
+		err := s.vacuumFull(ctx, t.name)
+		var pg *pgconn.PgError
+		switch {
+		case err == nil:
+			s.cfg.Log.InfoContext(ctx, "a table that was much larger than its rows was written anew", "table", t.name, "bytes", t.size, "took", time.Since(began))
+			t.needs = nil
+			return nil
+		case !errors.As(err, &pg) || pg.Code != "55P03" && pg.Code != "57014":
+			return err
+		case try == rewriteTries || pg.Code == "57014":
+			s.cfg.Log.WarnContext(ctx, "a table is much larger than its rows and could not be written anew in a moment; run VACUUM FULL on it when little is going on",
+				"table", s.cfg.Schema+"."+t.name, "bytes", t.size, "error", err)
+			return nil
+		}
+		select {
+		case <-time.After(rewritePause):
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+}
+
+// vacuumFull is no transaction, so its bounds are the session's until it has ended.
+func (s *Store) vacuumFull(ctx context.Context, table string) error {
+	conn, err := s.db.Pool().Acquire(ctx)
+	if err != nil {
+		return err
+	}
+	defer conn.Release()
+	c := conn.Conn().PgConn()
+	bounds := "SET lock_timeout = " + fmt.Sprint(rewriteWait.Milliseconds()) + "; SET statement_timeout = " + fmt.Sprint(s.cfg.rewriteWithin.Milliseconds())
+	if _, err := c.Exec(ctx, bounds).ReadAll(); err != nil {
+		return err
+	}
+	_, err = c.Exec(ctx, "VACUUM FULL "+table).ReadAll()
+	if _, rerr := c.Exec(ctx, "RESET lock_timeout; RESET statement_timeout").ReadAll(); rerr != nil {
+		_ = c.Close(context.WithoutCancel(ctx))
+	}
+	return err
+}
