@@ -17,8 +17,9 @@ import (
 // needs for a while, and has few rows, is written anew by VACUUM FULL. Nobody else can use it meanwhile: for some milliseconds.
 
 const (
-	// sizesEvery is how often it is looked how large tables are, and sizesLooks for how many looks one has been too large.
-	sizesEvery = time.Minute
+	// sizesEvery is how often it is looked how large tables are, a little less than upkeep's minute, and sizesLooks for how many looks one
+	// has been too large.
+	sizesEvery = 50 * time.Second
 	sizesLooks = 4
 	// rewriteEvery bounds how often a table is written anew that grows again: then it does need what it has.
 	rewriteEvery = 30 * time.Minute
@@ -48,7 +49,8 @@ type tableSize struct {
 	name       string
 	size       int64 // bytes, with indexes
 	live, dead int64
-	gone       int64   // rows that were deleted or replaced, ever
+	gone       int64 // rows that were deleted or replaced, ever
+	looked     time.Time
 	needs      []int64 // bytes, of the last looks
 	rewritten  time.Time
 }
@@ -62,7 +64,7 @@ func (s *Store) shrink(ctx context.Context, now time.Time) error {
 		return nil
 	}
 	r.next = now.Add(sizesEvery)
-	if err := s.lookAtSizes(ctx); err != nil {
+	if err := s.lookAtSizes(ctx, now); err != nil {
 		return err
 	}
 	for _, t := range r.tables {
@@ -78,7 +80,7 @@ func (s *Store) shrink(ctx context.Context, now time.Time) error {
 }
 
 // lookAtSizes reads sizes and what PostgreSQL has counted. Where it does not count, nothing is known to be too large.
-func (s *Store) lookAtSizes(ctx context.Context) error {
+func (s *Store) lookAtSizes(ctx context.Context, at time.Time) error {
 	const sql = `SELECT c.relname, pg_total_relation_size(c.oid), greatest(c.reltuples::bigint, n.n_live_tup), n.n_dead_tup, n.n_tup_del + n.n_tup_upd - n.n_tup_hot_upd
 		FROM pg_class c JOIN pg_stat_user_tables n ON n.relid = c.oid
 		WHERE c.relnamespace = current_schema()::regnamespace AND c.relname = ANY($1) AND current_setting('track_counts')::boolean`
@@ -95,13 +97,13 @@ func (s *Store) lookAtSizes(ctx context.Context) error {
 		s.sizes.tables = make(map[string]*tableSize)
 	}
 	for rows.Next() {
-		var now tableSize
+		now := tableSize{looked: at}
 		if err := rows.Scan(&now.name, &now.size, &now.live, &now.dead, &now.gone); err != nil {
 			return err
 		}
 		before := s.sizes.tables[now.name]
 		if before == nil {
-			before = &tableSize{gone: now.gone}
+			before = &tableSize{gone: now.gone, looked: at.Add(-time.Minute)}
 		}
 		s.sizes.tables[now.name] = now.after(before)
 		if now.name == "pending" {
@@ -114,7 +116,8 @@ func (s *Store) lookAtSizes(ctx context.Context) error {
 // after adds to a look what the ones before have shown. Between two vacuums a table has to hold what was deleted meanwhile; these are a
 // minute apart if there is much of it.
 func (t tableSize) after(before *tableSize) *tableSize {
-	need := (t.live + max(t.dead, t.gone-before.gone)) * rowBytes[t.name]
+	aMinute := float64(t.gone-before.gone) * float64(time.Minute) / float64(t.looked.Sub(before.looked))
+	need := (t.live + max(t.dead, int64(aMinute))) * rowBytes[t.name]
 	t.needs = append(slices.Clone(before.needs), need)
 	t.needs = t.needs[max(0, len(t.needs)-sizesLooks):]
 	t.rewritten = before.rewritten
