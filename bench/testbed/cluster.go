@@ -39,9 +39,11 @@ func (s *Site) startNodes(ctx context.Context, nodes int) (err error) {
 	}
 	addrs := make([]string, nodes)
 	for i := range addrs {
-		if addrs[i], err = freeport.Loopback(ctx); err != nil {
+		var release func()
+		if addrs[i], release, err = freeport.Loopback(ctx); err != nil {
 			return err
 		}
+		s.release = append(s.release, release)
 	}
 	s.bed.Say("starting %d nodes", nodes)
 	s.Servers = make([]*Server, nodes)

@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"godwit.dev/godwit/bench/loadgen"
-	"godwit.dev/godwit/internal/freeport"
 )
 
 // Rival is another server that the same load can be put on.
@@ -67,11 +66,11 @@ func (r *Rival) start(ctx context.Context, dir string) (*Server, error) {
 }
 
 func (r *Rival) launch(ctx context.Context, s *Server, path string) error {
-	addr, err := freeport.Loopback(ctx)
+	addr, err := s.port(ctx)
 	if err != nil {
 		return err
 	}
-	other, err := freeport.Loopback(ctx)
+	other, err := s.port(ctx)
 	if err != nil {
 		return err
 	}

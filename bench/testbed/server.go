@@ -56,6 +56,16 @@ type Server struct {
 	ended   chan struct{}
 	dir     string
 	stderr  *os.File
+	release []func() // of its ports
+}
+
+// port is an address that is the server's until it is stopped for good.
+func (s *Server) port(ctx context.Context) (string, error) {
+	addr, release, err := freeport.Loopback(ctx)
+	if err == nil {
+		s.release = append(s.release, release)
+	}
+	return addr, err
 }
 
 // StartServer starts a server on a data folder of its own, or a database, and waits until it is ready.
@@ -95,11 +105,11 @@ func startServer(ctx context.Context, o ServerOptions, db *Database) (*Server, e
 
 // first starts the server for the first time, where it can come back.
 func (s *Server) first(ctx context.Context) error {
-	http, err := freeport.Loopback(ctx)
+	http, err := s.port(ctx)
 	if err != nil {
 		return err
 	}
-	grpc, err := freeport.Loopback(ctx)
+	grpc, err := s.port(ctx)
 	if err != nil {
 		return err
 	}
@@ -227,6 +237,9 @@ func (s *Server) Stop() {
 	}
 	if s.owned {
 		s.db.Drop()
+	}
+	for _, release := range s.release {
+		release()
 	}
 }
 

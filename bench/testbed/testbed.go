@@ -36,8 +36,9 @@ type Site struct {
 	Servers []*Server
 	Subs    []*Subscribers
 
-	shared *Database // of the nodes of a cluster; nil: they are none
-	secret string    // file that they know each other by
+	shared  *Database // of the nodes of a cluster; nil: they are none
+	secret  string    // file that they know each other by
+	release []func()  // of the ports on which they hear each other
 }
 
 // Subscribers is a worker that holds subscribers.
@@ -92,6 +93,9 @@ func (s *Site) Close() {
 	}
 	if s.secret != "" {
 		_ = os.Remove(s.secret) // what is left lies among temporary files
+	}
+	for _, release := range s.release {
+		release()
 	}
 }
 

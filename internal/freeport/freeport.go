@@ -8,6 +8,7 @@ import (
 	"math/rand/v2"
 	"net"
 	"os"
+	"runtime"
 	"syscall"
 )
 
@@ -18,21 +19,39 @@ const lowest = 12_000
 const tries = 100
 
 // Loopback is an address on loopback that nobody listens at. Where it can be, it is not among those that the system gives to
-// outgoing connections: while a server is down, one of these may take its port.
-func Loopback(ctx context.Context) (string, error) {
+// outgoing connections: while a server is down, one of these may take its port. No other call returns it until release, in
+// whatever process; one that ends has released all.
+func Loopback(ctx context.Context) (addr string, release func(), err error) {
 	for range tries {
-		addr := fmt.Sprintf("127.0.0.1:%d", port())
-		ln, err := (&net.ListenConfig{}).Listen(ctx, "tcp", addr)
-		if errors.Is(err, syscall.EADDRINUSE) {
-			continue
+		addr, release, err = try(ctx, port())
+		if !errors.Is(err, syscall.EADDRINUSE) {
+			break
 		}
-		if err != nil {
-			return "", fmt.Errorf("find a free port: %w", err)
-		}
-		addr = ln.Addr().String()
-		return addr, ln.Close()
 	}
-	return "", fmt.Errorf("find a free port: %d were in use", tries)
+	if err != nil {
+		return "", nil, fmt.Errorf("find a free port: %w", err)
+	}
+	return addr, release, nil
+}
+
+// try takes a port, or any if it is 0.
+func try(ctx context.Context, port int) (addr string, release func(), err error) {
+	var to net.ListenConfig
+	ln, err := to.Listen(ctx, "tcp", fmt.Sprintf("127.0.0.1:%d", port))
+	if err != nil {
+		return "", nil, err
+	}
+	defer ln.Close()
+	addr = ln.Addr().String()
+	if runtime.GOOS != "linux" {
+		return addr, func() {}, nil
+	}
+	// A name that lives as long as its socket, and is seen where the port is: in this network namespace.
+	mark, err := to.Listen(ctx, "unix", "@godwit-freeport-"+addr)
+	if err != nil {
+		return "", nil, err
+	}
+	return addr, func() { mark.Close() }, nil
 }
 
 // port is one below those of outgoing connections, or 0, which has the system choose.

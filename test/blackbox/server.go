@@ -82,13 +82,14 @@ func New(t testing.TB, opts ...Option) *Server {
 	return s
 }
 
-// Free is an address on loopback that nobody listens at, nor will while a server that has it is down.
+// Free is an address on loopback that nobody listens at, nor will until the test ends, also while the server that has it is down.
 func Free(t testing.TB) string {
 	t.Helper()
-	addr, err := freeport.Loopback(context.Background())
+	addr, release, err := freeport.Loopback(context.Background())
 	if err != nil {
 		t.Fatal(err)
 	}
+	t.Cleanup(release)
 	return addr
 }
 
