@@ -2,19 +2,16 @@ package cluster
 
 import (
 	"context"
-	"errors"
 	"flag"
 	"fmt"
 	"net/http"
 	"os"
-	"os/user"
 	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/jackc/pgx/v5"
-	"golang.org/x/sys/unix"
 
 	"godwit.dev/godwit/internal/store/postgres/pgtest"
 	"godwit.dev/godwit/test/blackbox"
@@ -154,7 +151,7 @@ func TestADatabaseWhoseDiskIsFullRefusesPublishesAndHeals(t *testing.T) {
 	t.Parallel()
 	blackbox.Long(t)
 	db := pgtest.Start(t, pgtest.Options{})
-	disk := smallDisk(t)
+	disk := blackbox.Disk(t, "64m", "nobody")
 	super := connect(t, db.URL())
 	do(t, super, "CREATE TABLESPACE small LOCATION '"+disk+"'")
 	do(t, super, "ALTER DATABASE postgres SET default_tablespace = small")
@@ -162,7 +159,7 @@ func TestADatabaseWhoseDiskIsFullRefusesPublishesAndHeals(t *testing.T) {
 	api := c.Nodes[0].API()
 	publish(t, c.Nodes[0], "ann", "before")
 	filler := filepath.Join(disk, "filler")
-	fill(t, filler)
+	blackbox.Fill(t, filler)
 	n := 0
 	blackbox.Eventually(t, "a full disk refuses publishes", func() error {
 		n++ // what has room on pages that are there is stored
@@ -177,48 +174,4 @@ func TestADatabaseWhoseDiskIsFullRefusesPublishesAndHeals(t *testing.T) {
 	link := dial(t, c.Nodes[1], "ws", "ann")
 	next(t, link, "before")
 	next(t, link, "after")
-}
-
-// smallDisk is a file system that is the database's.
-func smallDisk(t *testing.T) string {
-	t.Helper()
-	dir, err := os.MkdirTemp("", "godwit-disk-") // into the test's own folder nobody else may look
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = os.Remove(dir) })
-	nobody, err := user.Lookup("nobody")
-	if err != nil {
-		t.Fatal(err)
-	}
-	options := "size=64m,mode=0700,uid=" + nobody.Uid + ",gid=" + nobody.Gid
-	if err := unix.Mount("tmpfs", dir, "tmpfs", 0, options); err != nil {
-		if errors.Is(err, unix.EPERM) || errors.Is(err, unix.EACCES) {
-			blackbox.Skip(t, "mounting a file system is not permitted here: %v", err)
-		}
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := unix.Unmount(dir, unix.MNT_DETACH); err != nil {
-			t.Errorf("unmount %s: %v", dir, err)
-		}
-	})
-	return dir
-}
-
-// fill writes to a file until not one byte more fits.
-func fill(t *testing.T, name string) {
-	t.Helper()
-	f, err := os.OpenFile(name, os.O_CREATE|os.O_WRONLY, 0o600)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer f.Close()
-	for chunk := make([]byte, 1<<20); len(chunk) > 0; {
-		if _, err := f.Write(chunk); errors.Is(err, unix.ENOSPC) {
-			chunk = chunk[:len(chunk)/2]
-		} else if err != nil {
-			t.Fatal(err)
-		}
-	}
 }

@@ -15,46 +15,6 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// smallDisk mounts a file system of 300 MB in memory and returns where.
-func smallDisk(t *testing.T) string {
-	t.Helper()
-	dir := filepath.Join(t.TempDir(), "disk")
-	if err := os.Mkdir(dir, 0o700); err != nil {
-		t.Fatal(err)
-	}
-	if err := unix.Mount("tmpfs", dir, "tmpfs", 0, "size=300m"); err != nil {
-		if errors.Is(err, unix.EPERM) || errors.Is(err, unix.EACCES) {
-			blackbox.Skip(t, "mounting a file system is not permitted here: %v", err)
-		}
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := unix.Unmount(dir, unix.MNT_DETACH); err != nil {
-			t.Errorf("unmount %s: %v", dir, err)
-		}
-	})
-	return dir
-}
-
-// fill writes to name until not one byte more fits.
-func fill(t *testing.T, name string) {
-	t.Helper()
-	f, err := os.OpenFile(name, os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer f.Close()
-	for chunk := make([]byte, 1<<20); len(chunk) > 0; {
-		_, err := f.Write(chunk)
-		switch {
-		case errors.Is(err, unix.ENOSPC):
-			chunk = chunk[:len(chunk)/2]
-		case err != nil:
-			t.Fatal(err)
-		}
-	}
-}
-
 func free(t *testing.T, dir string) uint64 {
 	t.Helper()
 	var st unix.Statfs_t
@@ -67,7 +27,7 @@ func free(t *testing.T, dir string) uint64 {
 // TestFullDiskRefusesPublishesAndHeals fills the disk to the last byte under a server with work in hand.
 func TestFullDiskRefusesPublishesAndHeals(t *testing.T) {
 	blackbox.Long(t)
-	disk := smallDisk(t)
+	disk := blackbox.Disk(t, "300m", "")
 	server := blackbox.Start(t, blackbox.Dev(), blackbox.In(filepath.Join(disk, "data")), blackbox.Args("--min-free", "16MB", "--ballast", "8MB"))
 	api := server.API()
 	ctx, cancel := context.WithTimeout(t.Context(), 2*blackbox.Patience)
@@ -88,9 +48,9 @@ func TestFullDiskRefusesPublishesAndHeals(t *testing.T) {
 	defer holder.Cut()
 
 	filler := filepath.Join(disk, "filler")
-	fill(t, filler)
+	blackbox.Fill(t, filler)
 	blackbox.Eventually(t, "a full disk refuses publishes", func() error { return refused(ctx, api) })
-	fill(t, filler) // what the server gave up of its ballast is taken too
+	blackbox.Fill(t, filler) // what the server gave up of its ballast is taken too
 	if err := refused(ctx, api); err != nil {
 		t.Fatal(err)
 	}
