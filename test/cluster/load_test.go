@@ -162,7 +162,8 @@ func (l *load) insist(api *blackbox.API, n int, method, path string, body any, s
 		why := "connection broke"
 		if err == nil {
 			why = fmt.Sprint(answer.Status)
-			if answer.Status != http.StatusServiceUnavailable {
+			// HAProxy answers for a node that dies while it does.
+			if answer.Status != http.StatusServiceUnavailable && answer.Status != http.StatusBadGateway {
 				l.complain("%s %s: %d %s", method, path, answer.Status, answer.Body)
 			}
 		}
