@@ -275,21 +275,25 @@ func (w *walk) settleOne() {
 func (w *walk) compare(s mailbox.Store) {
 	w.Helper()
 	now := w.clock.Now()
-	for i := range 8 {
-		to := fmt.Sprint("r", i)
-		res, err := s.Pending(w.Context(), []mailbox.PendingQuery{{App: App, Recipient: to}})
-		if err != nil {
-			w.Fatal(err)
-		}
+	queries := make([]mailbox.PendingQuery, 8)
+	for i := range queries {
+		queries[i] = mailbox.PendingQuery{App: App, Recipient: fmt.Sprint("r", i)}
+	}
+	res, err := s.Pending(w.Context(), queries)
+	if err != nil {
+		w.Fatal(err)
+	}
+	for i, q := range queries {
+		to := q.Recipient
 		var got []string
-		for _, it := range res[0].Items {
+		for _, it := range res[i].Items {
 			got = append(got, fmt.Sprintf("%s/%d", it.N.ID, it.Seq))
 		}
 		if want := w.m.pending(to, now); !slices.Equal(got, want) {
 			w.Errorf("pending of %s: %v, want %v", to, got, want)
 		}
-		if res[0].LastSeq != w.m.seqs[to] {
-			w.Errorf("last seq of %s: %d, want %d", to, res[0].LastSeq, w.m.seqs[to])
+		if res[i].LastSeq != w.m.seqs[to] {
+			w.Errorf("last seq of %s: %d, want %d", to, res[i].LastSeq, w.m.seqs[to])
 		}
 		w.compareHistory(s, to, now)
 	}

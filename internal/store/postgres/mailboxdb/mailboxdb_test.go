@@ -97,32 +97,33 @@ func (s sealing) Lookup(ctx context.Context, app, id, to string) ([]mailbox.Reco
 func TestConformanceWhileHoursAreSealedAndAfterKills(t *testing.T) {
 	// Little of a log, since each crash copies it.
 	little := pgtest.Options{Fsync: true, Settings: map[string]string{"max_wal_size": "48MB", "min_wal_size": "32MB"}}
-	shared := pgtest.Start(t, little)
 	storetest.Run(t, func(t *testing.T, opts storetest.Options) storetest.Opened {
-		server := shared
+		cfg := mailboxdb.Config{MaxPending: opts.MaxPending, Now: opts.Now}
+		cfg.ShortHours(time.Minute)
+		var server *pgtest.Server
 		if opts.Crashes { // it stands still while it is copied, for how long says the machine
 			server = pgtest.Start(t, little)
+			cfg.URL, cfg.Schema = server.URL(), server.Schema(t)
+		} else {
+			cfg.URL, cfg.Schema = pgtest.URL(t), pgtest.Schema(t)
 		}
-		cfg := mailboxdb.Config{Schema: server.Schema(t), MaxPending: opts.MaxPending, Now: opts.Now}
-		cfg.ShortHours(time.Minute)
-		on := func(server *pgtest.Server) *mailboxdb.Store {
-			cfg := cfg
-			cfg.URL = server.URL()
-			return open(t, cfg)
-		}
-		s := on(server)
+		s := open(t, cfg)
 		o := storetest.Opened{
 			Store: sealing{s, t},
 			Reopen: func() mailbox.Store {
 				if err := s.Close(); err != nil {
 					t.Fatalf("close: %v", err)
 				}
-				s = on(server)
+				s = open(t, cfg)
 				return sealing{s, t}
 			},
 		}
 		if opts.Crashes {
-			o.Crash = func() mailbox.Store { return on(server.Crash(t)) }
+			o.Crash = func() mailbox.Store {
+				crashed := cfg
+				crashed.URL = server.Crash(t).URL()
+				return open(t, crashed)
+			}
 		}
 		return o
 	})
