@@ -21,6 +21,7 @@ type Gate struct {
 	Dial func(t testing.TB, s *Server, o Options) (Client, error)
 	// Driver is the reactor's; "": the best there is.
 	Driver string
+	two    bool // clients are told by another node
 	// LingersOn: a session outlives its client's connection for a while.
 	LingersOn bool
 	// Queued says how many bytes wait for clients; nil: the reactor's queues.
@@ -130,15 +131,17 @@ type Note struct {
 type conn struct {
 	Client
 	t     testing.TB
+	at    *Server    // the node of its session
 	next1 chan Frame // the frame that coming waits for
 }
 
 func (g *Gate) connect(t testing.TB, s *Server, o Options) *conn {
 	t.Helper()
-	c, err := g.Dial(t, s, o)
+	at := s.turn()
+	c, err := g.Dial(t, at, o)
 	must(t, err)
 	t.Cleanup(c.Close)
-	return &conn{Client: c, t: t}
+	return &conn{Client: c, t: t, at: at}
 }
 
 // welcomed connects and takes the welcome.

@@ -25,7 +25,7 @@ func digestOf(names ...string) string {
 // Put puts an object of Group and insists that it is stored.
 func (s *Server) Put(t testing.TB, name string, p object.Put) {
 	t.Helper()
-	_, _, err := s.Objects.Put(context.WithoutCancel(t.Context()), App, object.Key{Group: Group, Object: name}, &p)
+	_, _, err := s.far().Objects.Put(context.WithoutCancel(t.Context()), App, object.Key{Group: Group, Object: name}, &p)
 	must(t, err)
 }
 
@@ -84,7 +84,7 @@ func awayLearnsLatest(t *testing.T, g *Gate, s *Server) {
 	c.registered([]string{"a", "b"}, "a", "b")
 	c.want("object")
 	c.want("object")
-	_, _, _ = s.Hub.Disconnect(t.Context(), App, "unit-1", "away")
+	_, _, _ = c.at.Hub.Disconnect(t.Context(), App, "unit-1", "away")
 	c.want("goodbye")
 	s.Gone(t)
 	for v := range 100 {
@@ -107,6 +107,7 @@ func awayLearnsLatest(t *testing.T, g *Gate, s *Server) {
 	}
 	c.send(`{"ping":{}}`)
 	c.want("pong") // and no other object
+	s.later()
 	g.welcomed(t, s, o)
 	if f := c.want("goodbye"); f.Reason != "replaced" {
 		t.Errorf("goodbye says %q, want replaced", f.Reason)
@@ -155,7 +156,7 @@ func registrationRefused(t *testing.T, g *Gate, s *Server) {
 func RunByQuery(t *testing.T, g Gate) {
 	t.Run("QuerySubscribes", func(t *testing.T) { querySubscribes(t, &g) })
 	t.Run("QueryRegisters", func(t *testing.T) {
-		s := StartOn(t, g.Driver, func(s *Server) { g.Mount(t, s) })
+		s := g.start(t)
 		s.Put(t, "b", object.Put{Version: 3})
 		c := g.welcomed(t, s, Options{Recipient: "unit-1", Group: Group, Objects: []string{"a", "b"}})
 		c.registered([]string{"a", "b"}, "a", "b")
@@ -187,7 +188,7 @@ func slowObjects(t *testing.T, g *Gate, s *Server) {
 		for i := range count {
 			wg.Go(func() {
 				k := object.Key{Group: Group, Object: fmt.Sprint("o", i)}
-				if _, _, err := s.Objects.Put(context.Background(), App, k, &object.Put{Payload: payload, ContentType: "application/json"}); err != nil {
+				if _, _, err := s.far().Objects.Put(context.Background(), App, k, &object.Put{Payload: payload, ContentType: "application/json"}); err != nil {
 					t.Error(err)
 				}
 			})

@@ -75,11 +75,12 @@ func (p *Poster) Send(ctx context.Context, frame string) error {
 	if err != nil {
 		return err
 	}
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, p.Server.URL+"/v1/frames", bytes.NewReader(body))
+	at := p.Server.elsewhere()
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, at.URL+"/v1/frames", bytes.NewReader(body))
 	if err != nil {
 		return err
 	}
-	resp, err := p.Server.do(req)
+	resp, err := at.do(req)
 	if err != nil {
 		return err
 	}

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
+	"strconv"
 	"sync"
 	"testing"
 	"time"
@@ -26,6 +27,11 @@ type asked struct {
 
 // ask asks beside the test, which plays the worker.
 func (s *Server) ask(r request.Request) <-chan asked {
+	return s.far().askHere(r)
+}
+
+// askHere asks from this node.
+func (s *Server) askHere(r request.Request) <-chan asked {
 	if r.Timeout == 0 {
 		r.Timeout = request.MaxTimeout
 	}
@@ -61,11 +67,12 @@ func (c *conn) serving(queue string, subjects ...string) {
 	c.settled()
 }
 
-// settled returns once the server has handled what was sent before.
+// settled returns once the server has handled what was sent before, and the other node knows of it.
 func (c *conn) settled() {
 	c.t.Helper()
 	c.send(`{"ping":{}}`)
 	c.want("pong")
+	c.at.reach(c.t)
 }
 
 // besideNATS has a NATS client in the app, so that requests go over the bus.
@@ -137,8 +144,9 @@ func workersShare(t *testing.T, g *Gate, s *Server) {
 	both := g.welcomed(t, s, Options{Recipient: "audit", Window: 1000})
 	both.serving("audit", "orders.*")
 	var done []<-chan asked
-	for range n {
-		done = append(done, s.ask(request.Request{Subject: "orders.get"}))
+	for i := range n {
+		asker := s.each()[i%len(s.each())] // a request goes to a worker on the node where it is asked, if there is one
+		done = append(done, asker.askHere(request.Request{Subject: "orders.get"}))
 		both.send(`{"reply":{"request_id":%q,"status":500}}`, "x"+both.want("request").RequestID) // it is not ours to answer
 	}
 	for _, d := range done {
@@ -146,7 +154,9 @@ func workersShare(t *testing.T, g *Gate, s *Server) {
 			t.Fatalf("answered with %+v, %v", a.Answer, a.err)
 		}
 	}
-	_ = s.Hub.Shutdown(t.Context())
+	for _, s := range s.each() {
+		_ = s.Hub.Shutdown(t.Context())
+	}
 	answers.Wait()
 	if counts[0]+counts[1] != n || min(counts[0], counts[1]) < n/2*15/100 {
 		t.Errorf("the two were asked %v times of %d", counts, n)
@@ -158,6 +168,10 @@ func fullWorker(t *testing.T, g *Gate, s *Server) {
 	busy.serving("orders", "orders.>")
 	first := s.ask(request.Request{Subject: "orders.get"})
 	held := busy.want("request")
+	if s.other != nil { // what the other node sends while a worker leaves its queue is lost, and the asker waits for its deadline
+		busy.send(`{"reply":{"request_id":"never"}}`) // is not handled before that
+		busy.settled()
+	}
 	failed(t, s.ask(request.Request{Subject: "orders.get"}), topic.ErrNoResponders, request.ErrBusy) // ErrBusy: it is just leaving its queue
 	free := g.welcomed(t, s, Options{Recipient: "worker-2", Window: 100})
 	free.serving("orders", "orders.>")
@@ -202,11 +216,11 @@ func (c *conn) coming() <-chan Frame {
 }
 
 // leaves ends the one session of a recipient, at once even if a gateway would wait for the client to come back.
-func (g *Gate) leaves(t *testing.T, s *Server, c *conn, recipient string) {
+func (g *Gate) leaves(t *testing.T, c *conn, recipient string) {
 	t.Helper()
 	c.Close()
 	if g.LingersOn {
-		_, _, _ = s.Hub.Disconnect(t.Context(), App, recipient, "gone")
+		_, _, _ = c.at.Hub.Disconnect(t.Context(), App, recipient, "gone")
 	}
 }
 
@@ -215,7 +229,7 @@ func lostWorker(t *testing.T, g *Gate, s *Server) {
 	c.serving("orders", "orders.>")
 	done := s.ask(request.Request{Subject: "orders.get"})
 	c.want("request")
-	g.leaves(t, s, c, "worker-1")
+	g.leaves(t, c, "worker-1")
 	failed(t, done, request.ErrWorkerGone)
 	silent := g.welcomed(t, s, Options{Recipient: "worker-2"})
 	silent.serving("stock", "stock")
@@ -262,6 +276,7 @@ func servingRefused(t *testing.T, g *Gate, s *Server) {
 			t.Errorf("%q is answered with %+v, want bad_field", bad, f)
 		}
 	}
+	c.at.reach(t)
 	d := s.ask(request.Request{Subject: "cars.car%2E7.lock"})
 	c.send(`{"reply":{"request_id":%q,"data":true}}`, c.want("request").RequestID)
 	answered(t, d, 200, "true")
@@ -276,7 +291,7 @@ func recipientIsAsked(t *testing.T, g *Gate, s *Server) {
 	ask := func(device string) <-chan asked {
 		done := make(chan asked, 1)
 		go func() {
-			a, err := s.Asks.AskRecipient(context.Background(), App, "driver-1", device, &request.Request{Data: []byte(`"where"`), ContentType: "application/json", Timeout: time.Minute})
+			a, err := s.far().Asks.AskRecipient(context.Background(), App, "driver-1", device, &request.Request{Data: []byte(`"where"`), ContentType: "application/json", Timeout: time.Minute})
 			done <- asked{a, err}
 		}()
 		return done
@@ -284,11 +299,25 @@ func recipientIsAsked(t *testing.T, g *Gate, s *Server) {
 	failed(t, ask(""), request.ErrOffline)
 	phone := g.welcomed(t, s, Options{Recipient: "driver-1", Device: "phone"})
 	tablet := g.welcomed(t, s, Options{Recipient: "driver-1", Device: "tablet"})
-	d := ask("")
-	tablet.send(`{"reply":{"request_id":%q,"data":"tablet"}}`, tablet.want("request").RequestID)
-	answered(t, d, 200, `"tablet"`)
-	d = ask("phone")
-	phone.send(`{"reply":{"request_id":%q,"data":"phone"}}`, phone.want("request").RequestID)
-	answered(t, d, 200, `"phone"`)
+	answers := func(c *conn, device string) {
+		t.Helper()
+		for {
+			d := ask(device)
+			select {
+			case a := <-d:
+				if s.other != nil && errors.Is(a.err, request.ErrOffline) {
+					continue // the other node did not say in time that it has the session
+				}
+				t.Fatalf("%q: %+v, %v", device, a.Answer, a.err)
+			case f := <-c.coming():
+				c.next1 = nil
+				c.send(`{"reply":{"request_id":%q,"data":%q}}`, f.RequestID, f.RequestID)
+				answered(t, d, 200, strconv.Quote(f.RequestID))
+				return
+			}
+		}
+	}
+	answers(tablet, "")
+	answers(phone, "phone")
 	failed(t, ask("watch"), request.ErrOffline)
 }

@@ -14,7 +14,7 @@ import (
 	"godwit.dev/godwit/internal/notification"
 )
 
-// Variant skips a test that holds a gateway's second encoding, engine or driver to what its first is held to, unless
+// Variant skips a test that holds a gateway's second encoding, engine or driver, or a second node, to what its first is held to, unless
 // nothing may be skipped (GODWIT_TEST_STRICT).
 func Variant(t *testing.T) {
 	t.Helper()
@@ -25,58 +25,87 @@ func Variant(t *testing.T) {
 
 // Run runs the suite on a gateway.
 func Run(t *testing.T, g Gate) {
-	for _, c := range []struct {
-		name string
-		run  func(t *testing.T, g *Gate, s *Server)
-	}{
-		{"WelcomeComesFirst", welcomeComesFirst},
-		{"NotificationIsDeliveredAndAcknowledged", deliveredAndAcked},
-		{"PendingComesAfterConnecting", pendingComes},
-		{"UnackedComesAgainAfterReconnect", unackedComesAgain},
-		{"NackBringsItBack", nackBringsItBack},
-		{"OtherDeviceGetsRecall", otherDeviceGetsRecall},
-		{"EverySessionGetsEveryNotification", everySession},
-		{"BadFrameHurtsNobody", badFrame},
-		{"AReplySettlesANotification", replySettles},
-		{"GoodbyeOnShutdown", goodbyeOnShutdown},
-		{"WrongTokenIsRefused", wrongToken},
-		{"MissingRecipientIsNamed", missingRecipient},
-		{"ExpiredTokenEndsTheSession", tokenExpires},
-		{"RenewedTokenKeepsTheSession", tokenRenewed},
-		{"HeldButSettledIsRecalled", heldIsRecalled},
-		{"NewSessionOfADeviceReplacesTheOld", deviceReplaced},
-		{"SlowReaderIsBoundedAndCatchesUp", slowReader},
-		{"OrderHoldsUnderLoad", orderUnderLoad},
-		{"RegisteredClientLearnsEveryVersion", registeredLearns},
-		{"DeviceAwayLearnsTheLatestVersionAlone", awayLearnsLatest},
-		{"ResetReplacesTheSet", resetReplaces},
-		{"RefusedRegistrationSaysWhy", registrationRefused},
-		{"SlowReaderOfObjectsGetsTheNewest", slowObjects},
-		{"WorkerAnswersRequests", workerAnswers},
-		{"WorkersOfAQueueShareRequests", workersShare},
-		{"FullWorkerIsPassedOver", fullWorker},
-		{"LostWorkerIsTold", lostWorker},
-		{"BadAnswersHurtNobody", badAnswers},
-		{"RefusedServingSaysWhy", servingRefused},
-		{"WorkerAnswersRequestsBesideNATSClients", besideNATS(workerAnswers)},
-		{"WorkersOfAQueueShareRequestsBesideNATSClients", besideNATS(workersShare)},
-		{"FullWorkerIsPassedOverBesideNATSClients", besideNATS(fullWorker)},
-		{"LostWorkerIsToldBesideNATSClients", besideNATS(lostWorker)},
-		{"BadAnswersHurtNobodyBesideNATSClients", besideNATS(badAnswers)},
-		{"RefusedServingSaysWhyBesideNATSClients", besideNATS(servingRefused)},
-		{"RecipientIsAsked", recipientIsAsked},
-		{"SubscriberGetsMessagesOnce", subscriberGets},
-		{"MembersOfAQueueShare", membersShare},
-		{"RefusedSubscriptionSaysWhy", subscriptionRefused},
-		{"NewTokenEndsSubscriptions", tokenEndsSubscriptions},
-		{"SlowSubscriberIsToldItsGaps", slowSubscriber},
-	} {
+	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			s := StartOn(t, g.Driver, func(s *Server) { g.Mount(t, s) })
-			c.run(t, &g, s)
+			c.run(t, &g, g.start(t))
 		})
 	}
+}
+
+// RunOnTwo runs the suite on a gateway of two nodes, see StartTwo.
+func RunOnTwo(t *testing.T, g Gate) {
+	Variant(t)
+	g.two = true
+	for _, c := range cases {
+		if c.alone != "" {
+			continue
+		}
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			c.run(t, &g, g.start(t))
+		})
+	}
+}
+
+// start starts what the gate is to be run on.
+func (g *Gate) start(t *testing.T) *Server {
+	t.Helper()
+	mount := func(s *Server) { g.Mount(t, s) }
+	if g.two {
+		return StartTwo(t, g.Driver, mount)
+	}
+	return StartOn(t, g.Driver, mount)
+}
+
+const alwaysOverNATS = "requests of several nodes always go over the bus, whether a NATS client is there or not"
+
+var cases = []struct {
+	name  string
+	run   func(t *testing.T, g *Gate, s *Server)
+	alone string // why it is not run on two nodes
+}{
+	{"WelcomeComesFirst", welcomeComesFirst, ""},
+	{"NotificationIsDeliveredAndAcknowledged", deliveredAndAcked, ""},
+	{"PendingComesAfterConnecting", pendingComes, ""},
+	{"UnackedComesAgainAfterReconnect", unackedComesAgain, ""},
+	{"NackBringsItBack", nackBringsItBack, ""},
+	{"OtherDeviceGetsRecall", otherDeviceGetsRecall, ""},
+	{"EverySessionGetsEveryNotification", everySession, ""},
+	{"BadFrameHurtsNobody", badFrame, ""},
+	{"AReplySettlesANotification", replySettles, ""},
+	{"GoodbyeOnShutdown", goodbyeOnShutdown, ""},
+	{"WrongTokenIsRefused", wrongToken, ""},
+	{"MissingRecipientIsNamed", missingRecipient, ""},
+	{"ExpiredTokenEndsTheSession", tokenExpires, ""},
+	{"RenewedTokenKeepsTheSession", tokenRenewed, ""},
+	{"HeldButSettledIsRecalled", heldIsRecalled, ""},
+	{"NewSessionOfADeviceReplacesTheOld", deviceReplaced, ""},
+	{"SlowReaderIsBoundedAndCatchesUp", slowReader, ""},
+	{"OrderHoldsUnderLoad", orderUnderLoad, ""},
+	{"RegisteredClientLearnsEveryVersion", registeredLearns, ""},
+	{"DeviceAwayLearnsTheLatestVersionAlone", awayLearnsLatest, ""},
+	{"ResetReplacesTheSet", resetReplaces, ""},
+	{"RefusedRegistrationSaysWhy", registrationRefused, ""},
+	{"SlowReaderOfObjectsGetsTheNewest", slowObjects, ""},
+	{"WorkerAnswersRequests", workerAnswers, ""},
+	{"WorkersOfAQueueShareRequests", workersShare, ""},
+	{"FullWorkerIsPassedOver", fullWorker, ""},
+	{"LostWorkerIsTold", lostWorker, ""},
+	{"BadAnswersHurtNobody", badAnswers, ""},
+	{"RefusedServingSaysWhy", servingRefused, ""},
+	{"WorkerAnswersRequestsBesideNATSClients", besideNATS(workerAnswers), alwaysOverNATS},
+	{"WorkersOfAQueueShareRequestsBesideNATSClients", besideNATS(workersShare), alwaysOverNATS},
+	{"FullWorkerIsPassedOverBesideNATSClients", besideNATS(fullWorker), alwaysOverNATS},
+	{"LostWorkerIsToldBesideNATSClients", besideNATS(lostWorker), alwaysOverNATS},
+	{"BadAnswersHurtNobodyBesideNATSClients", besideNATS(badAnswers), alwaysOverNATS},
+	{"RefusedServingSaysWhyBesideNATSClients", besideNATS(servingRefused), alwaysOverNATS},
+	{"RecipientIsAsked", recipientIsAsked, ""},
+	{"SubscriberGetsMessagesOnce", subscriberGets, ""},
+	{"MembersOfAQueueShare", membersShare, ""},
+	{"RefusedSubscriptionSaysWhy", subscriptionRefused, ""},
+	{"NewTokenEndsSubscriptions", tokenEndsSubscriptions, ""},
+	{"SlowSubscriberIsToldItsGaps", slowSubscriber, ""},
 }
 
 func draft(to, id string) notification.Draft {
@@ -86,16 +115,15 @@ func draft(to, id string) notification.Draft {
 func welcomeComesFirst(t *testing.T, g *Gate, s *Server) {
 	a := g.connect(t, s, Options{Recipient: "driver-1"})
 	f := a.want("welcome")
-	if f.App != App || f.Recipient != "driver-1" || f.Heartbeat != "30s" || len(f.Session) != 22 {
+	secret, node, _ := strings.Cut(f.Session, ".")
+	if f.App != App || f.Recipient != "driver-1" || f.Heartbeat != "30s" || len(secret) != 22 || (node != "") != g.two {
 		t.Errorf("welcome is %+v", f)
 	}
 	b := g.connect(t, s, Options{Recipient: "driver-1"}).want("welcome")
 	if b.Session == f.Session {
 		t.Errorf("two sessions have one id")
 	}
-	if n := s.Hub.Live(); n != 2 {
-		t.Errorf("%d sessions are live, want 2", n)
-	}
+	s.live(t, 2)
 }
 
 func deliveredAndAcked(t *testing.T, g *Gate, s *Server) {
@@ -206,7 +234,7 @@ func otherDeviceGetsRecall(t *testing.T, g *Gate, s *Server) {
 	phone.want("pong") // and no recall: it knows
 	s.Send(t, draft("driver-1", "ride-2"))
 	phone.note("ride-2")
-	if _, err := s.Mailbox.Recall(t.Context(), App, "ride-2", "driver-1"); err != nil {
+	if _, err := s.far().Mailbox.Recall(t.Context(), App, "ride-2", "driver-1"); err != nil {
 		t.Fatal(err)
 	}
 	if f := phone.want("recall"); fmt.Sprint(f.IDs) != "[ride-2]" {
@@ -251,7 +279,9 @@ func badFrame(t *testing.T, g *Gate, s *Server) {
 func goodbyeOnShutdown(t *testing.T, g *Gate, s *Server) {
 	a := g.welcomed(t, s, Options{Recipient: "driver-1"})
 	b := g.welcomed(t, s, Options{Recipient: "driver-2"})
-	s.Stop(t)
+	for _, s := range s.each() {
+		s.Stop(t)
+	}
 	for _, c := range []*conn{a, b} {
 		if f := c.want("goodbye"); f.Reason != "shutdown" || f.RetryAfter == "" {
 			t.Errorf("goodbye is %+v, want shutdown with retry_after", f)
@@ -265,9 +295,7 @@ func wrongToken(t *testing.T, g *Gate, s *Server) {
 	token := s.Token(t, "driver-1", time.Minute)
 	g.wantRefusal(t, s, Options{Recipient: "driver-2", Token: token}, 403, "forbidden")
 	g.welcomed(t, s, Options{Recipient: "driver-1", Token: token})
-	if n := s.Hub.Live(); n != 1 {
-		t.Errorf("%d sessions are live, want the one with the right token", n)
-	}
+	s.live(t, 1) // the one with the right token
 }
 
 func missingRecipient(t *testing.T, g *Gate, s *Server) {
@@ -310,7 +338,7 @@ func tokenRenewed(t *testing.T, g *Gate, s *Server) {
 func heldIsRecalled(t *testing.T, g *Gate, s *Server) {
 	s.Send(t, draft("driver-1", "ride-1"))
 	s.Send(t, draft("driver-1", "ride-2"))
-	if _, err := s.Mailbox.Recall(t.Context(), App, "ride-1", "driver-1"); err != nil {
+	if _, err := s.far().Mailbox.Recall(t.Context(), App, "ride-1", "driver-1"); err != nil {
 		t.Fatal(err)
 	}
 	c := g.welcomed(t, s, Options{Recipient: "driver-1", Held: []string{"ride-1", "ride-2"}})
@@ -331,14 +359,13 @@ func heldIsRecalled(t *testing.T, g *Gate, s *Server) {
 
 func deviceReplaced(t *testing.T, g *Gate, s *Server) {
 	old := g.welcomed(t, s, Options{Recipient: "driver-1", Device: "phone"})
+	s.later()
 	g.welcomed(t, s, Options{Recipient: "driver-1", Device: "phone"})
 	if f := old.want("goodbye"); f.Reason != "replaced" {
 		t.Errorf("goodbye says %q, want replaced", f.Reason)
 	}
 	old.ended()
-	if n := s.Hub.Live(); n != 1 {
-		t.Errorf("%d sessions are live, want the new one", n)
-	}
+	s.live(t, 1) // the new one
 }
 
 // slowReader publishes far more than any queue takes to a client that does not read.

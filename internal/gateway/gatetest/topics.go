@@ -20,7 +20,10 @@ func (s *Server) Tell(t testing.TB, topic, data string) {
 	must(t, s.tell(topic, []byte(data)))
 }
 
-func (s *Server) tell(topic string, data []byte) error {
+func (s *Server) tell(topic string, data []byte) error { return s.far().tellHere(topic, data) }
+
+// tellHere publishes at this node.
+func (s *Server) tellHere(topic string, data []byte) error {
 	return s.Topics.Publish(context.Background(), App, &pubsub.Message{Topic: topic, Data: data, ContentType: "application/json"})
 }
 
@@ -36,8 +39,7 @@ func (s *Server) TopicsToken(t testing.TB, recipient string, topics ...string) s
 func (c *conn) subscribed(queue string, topics ...string) {
 	c.t.Helper()
 	c.send(`{"subscribe":{"topics":%s,"queue":%q}}`, list(topics), queue)
-	c.send(`{"ping":{}}`)
-	c.want("pong")
+	c.settled()
 }
 
 func list(names []string) []byte {
@@ -76,23 +78,25 @@ func subscriberGets(t *testing.T, g *Gate, s *Server) {
 	a.note("ride-1")
 	a.send(`{"unsubscribe":{"topics":["rides.*","rides.>","never"]}}`)
 	a.send(`{"subscribe":{"topics":["rides.oslo"]}}`) // again
-	a.send(`{"ping":{}}`)
-	a.want("pong")
+	a.settled()
 	s.Tell(t, "rides.bergen", `{"n":5}`)
 	s.Tell(t, "rides.oslo", `"text"`)
 	a.message("rides.oslo", `"text"`)
 	b.message("rides.oslo", `"text"`)
-	g.leaves(t, s, b, "driver-2")
-	g.leaves(t, s, a, "driver-1")
+	g.leaves(t, b, "driver-2")
+	g.leaves(t, a, "driver-1")
 	s.Unsubscribed(t)
 }
 
 // Unsubscribed waits until no session subscribes to anything.
 func (s *Server) Unsubscribed(t testing.TB) {
 	t.Helper()
-	for late := time.Now().Add(Patience); s.Topics.Counts().Subscriptions > 0; time.Sleep(time.Millisecond) {
-		if time.Now().After(late) {
-			t.Fatalf("%d subscriptions are left", s.Topics.Counts().Subscriptions)
+	late := time.Now().Add(Patience)
+	for _, s := range s.each() {
+		for ; s.Topics.Counts().Subscriptions > 0; time.Sleep(time.Millisecond) {
+			if time.Now().After(late) {
+				t.Fatalf("%d subscriptions are left", s.Topics.Counts().Subscriptions)
+			}
 		}
 	}
 }
@@ -107,18 +111,26 @@ func membersShare(t *testing.T, g *Gate, s *Server) {
 		member.subscribed("", "end")
 	}
 	both.subscribed("", "jobs.*")
-	for i := range count {
-		s.Tell(t, "jobs.x", fmt.Sprint(i))
-	}
-	s.Tell(t, "end", `1`) // behind all of these: an app's messages go out in order
-	for i := range count {
-		both.message("jobs.x", fmt.Sprint(i))
+	nodes := s.each() // a message goes to a member on the node where it is published, if there is one
+	for k, n := range nodes {
+		first, last := k*count/len(nodes), (k+1)*count/len(nodes)
+		for i := first; i < last; i++ {
+			must(t, n.tellHere("jobs.x", fmt.Append(nil, i)))
+		}
+		must(t, n.tellHere("end", []byte("1"))) // behind all of these: an app's messages go out in order
+		for i := first; i < last; i++ {
+			both.message("jobs.x", fmt.Sprint(i))
+		}
 	}
 	seen := map[string]int{}
 	share := func(c *conn) (n int) {
-		for f := c.want("message"); f.Topic != "end"; f = c.want("message") {
-			seen[string(f.Data)]++
-			n++
+		for ends := 0; ends < len(nodes); {
+			if f := c.want("message"); f.Topic == "end" {
+				ends++
+			} else {
+				seen[string(f.Data)]++
+				n++
+			}
 		}
 		return n
 	}
@@ -127,8 +139,7 @@ func membersShare(t *testing.T, g *Gate, s *Server) {
 		t.Errorf("the members got %d and %d, %d of %d different ones", n, m, len(seen), count)
 	}
 	a.send(`{"unsubscribe":{"topics":["jobs.*"],"queue":"q"}}`)
-	a.send(`{"ping":{}}`)
-	a.want("pong")
+	a.settled()
 	s.Tell(t, "jobs.x", `"last"`)
 	b.message("jobs.x", `"last"`)
 }
@@ -148,6 +159,7 @@ func subscriptionRefused(t *testing.T, g *Gate, s *Server) {
 	if f := c.want("error"); f.Code != "forbidden" || f.Field != "topics" || !slices.Equal(f.Refused, want) {
 		t.Errorf("got %+v, want forbidden and %q", f, want)
 	}
+	c.at.reach(t)
 	s.Tell(t, "rides.oslo.new", `1`)
 	s.Tell(t, "users.driver-2.inbox", `2`)
 	s.Tell(t, "users.driver-1.inbox", `3`)
@@ -174,6 +186,7 @@ func subscriptionRefused(t *testing.T, g *Gate, s *Server) {
 	if f := all.want("error"); f.Code != "too_many_topics" || !slices.Equal(f.Refused, names) {
 		t.Errorf("384 patterns: %+v, want the last 128 refused", f)
 	}
+	all.at.reach(t)
 	s.Tell(t, "n2.0", `1`)
 	s.Tell(t, "n1.127", `2`)
 	all.message("n1.127", `2`)
@@ -240,13 +253,11 @@ func slowSubscriber(t *testing.T, g *Gate, s *Server) {
 }
 
 func querySubscribes(t *testing.T, g *Gate) {
-	s := StartOn(t, g.Driver, func(s *Server) { g.Mount(t, s) })
+	s := g.start(t)
 	c := g.welcomed(t, s, Options{Recipient: "driver-1", Topics: []string{"rides.*", "alerts.>"}})
 	q := g.welcomed(t, s, Options{Recipient: "driver-1", Topics: []string{"rides.*"}, Queue: "q"})
-	c.send(`{"ping":{}}`)
-	c.want("pong")
-	q.send(`{"ping":{}}`)
-	q.want("pong")
+	c.settled()
+	q.settled()
 	s.Tell(t, "rides.oslo", `1`)
 	s.Tell(t, "alerts.a.b", `2`)
 	c.message("rides.oslo", `1`)
@@ -259,6 +270,7 @@ func querySubscribes(t *testing.T, g *Gate) {
 	if f := c.want("error"); f.Code != "forbidden" || !slices.Equal(f.Refused, []string{"rides.*"}) {
 		t.Errorf("got %+v, want forbidden", f)
 	}
+	c.at.reach(t)
 	s.Tell(t, "rides.oslo", `3`)
 	c.message("rides.oslo", `3`)
 	var refused *Refused

@@ -110,8 +110,13 @@ func suite(t *testing.T, driver string, secure bool, change func(*grpcgate.Confi
 	if driver != "" || secure || change != nil {
 		gatetest.Variant(t)
 	}
+	gatetest.Run(t, suiteOf(driver, secure, change))
+}
+
+// suiteOf is what the suite is run on.
+func suiteOf(driver string, secure bool, change func(*grpcgate.Config)) gatetest.Gate {
 	all := &running{of: map[*gatetest.Server]*gate{}}
-	gatetest.Run(t, gatetest.Gate{
+	return gatetest.Gate{
 		Driver: driver,
 		Mount: func(t testing.TB, s *gatetest.Server) {
 			var server *tls.Config
@@ -131,8 +136,10 @@ func suite(t *testing.T, driver string, secure bool, change func(*grpcgate.Confi
 			return connect(t, all.get(s), o)
 		},
 		Queued: func(s *gatetest.Server) int64 { return s.Reactor.Stats().Queued + all.get(s).grpc.Queued() },
-	})
+	}
 }
+
+func TestGatewayOnTwoNodes(t *testing.T) { gatetest.RunOnTwo(t, suiteOf("", false, nil)) }
 
 func TestGateway(t *testing.T) { suite(t, "", false, nil) }
 

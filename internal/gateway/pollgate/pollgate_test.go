@@ -30,9 +30,13 @@ func start(t *testing.T) *gatetest.Server {
 	return gatetest.Start(t, func(s *gatetest.Server) { mount(t, s) })
 }
 
-func TestGateway(t *testing.T) {
+func TestGateway(t *testing.T) { gatetest.Run(t, gate()) }
+
+func TestGatewayOnTwoNodes(t *testing.T) { gatetest.RunOnTwo(t, gate()) }
+
+func gate() gatetest.Gate {
 	var gates sync.Map
-	gatetest.Run(t, gatetest.Gate{
+	return gatetest.Gate{
 		LingersOn: true,
 		Mount:     func(t testing.TB, s *gatetest.Server) { gates.Store(s, mount(t, s)) },
 		Dial: func(t testing.TB, s *gatetest.Server, o gatetest.Options) (gatetest.Client, error) {
@@ -42,7 +46,7 @@ func TestGateway(t *testing.T) {
 			g, _ := gates.Load(s)
 			return g.(*pollgate.Gateway).Queued()
 		},
-	})
+	}
 }
 
 func TestObjectsInTheQuery(t *testing.T) {

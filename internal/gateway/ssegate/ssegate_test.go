@@ -237,3 +237,7 @@ func TestAStreamOutlivesItsHeartbeats(t *testing.T) {
 		}
 	}
 }
+
+func TestGatewayOnTwoNodes(t *testing.T) {
+	gatetest.RunOnTwo(t, gatetest.Gate{Mount: func(_ testing.TB, s *gatetest.Server) { mount(s) }, Dial: dial})
+}

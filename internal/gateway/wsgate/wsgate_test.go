@@ -32,6 +32,14 @@ func TestGatewayJSON(t *testing.T) {
 	gatetest.Run(t, gatetest.Gate{Mount: mount, Dial: dialJSON})
 }
 
+func TestGatewayOnTwoNodes(t *testing.T) {
+	gatetest.RunOnTwo(t, gatetest.Gate{Mount: mount, Dial: dialJSON})
+}
+
+func TestGatewayProtoOnTwoNodes(t *testing.T) {
+	gatetest.RunOnTwo(t, gatetest.Gate{Mount: mount, Dial: dialProto})
+}
+
 func TestGatewayProto(t *testing.T) {
 	gatetest.Variant(t)
 	gatetest.Run(t, gatetest.Gate{Mount: mount, Dial: dialProto})
