@@ -17,9 +17,10 @@ const side = "127.0.0.2"
 // and nobody is told. What was sent meanwhile arrives when it is mended.
 type Wire struct {
 	relay
-	network, to string
+	network string
 
 	mu   sync.Mutex
+	to   string
 	open chan struct{} // closed while nothing is cut
 }
 
@@ -54,6 +55,14 @@ func (w *Wire) Mend() {
 	}
 }
 
+// Lead has the wire lead to another address from now on, and breaks what goes over it: another server has taken over.
+func (w *Wire) Lead(to string) {
+	w.mu.Lock()
+	w.to = to
+	w.mu.Unlock()
+	w.drop()
+}
+
 // wait waits while the wire is cut.
 func (w *Wire) wait() {
 	w.mu.Lock()
@@ -71,7 +80,10 @@ func (w *Wire) dial() (net.Conn, error) {
 	if w.network == "tcp" {
 		d.LocalAddr = &net.TCPAddr{IP: net.ParseIP(side)}
 	}
-	return d.Dial(w.network, w.to)
+	w.mu.Lock()
+	to := w.to
+	w.mu.Unlock()
+	return d.Dial(w.network, to)
 }
 
 // relay listens, and carries what comes to where dial leads.
