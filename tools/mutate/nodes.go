@@ -46,7 +46,6 @@ var ofNodes = []mutation{
 		new:  "AND $2::text <> '' AND $3::bigint > 0 FOR KEY SHARE",
 		tests: []suite{
 			{leaseTests, "TestAnOwnerThatStopsRenewing"},
-			{leaseTests, "TestAProcessThatWasStopped"},
 		},
 	},
 }
