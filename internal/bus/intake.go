@@ -1,6 +1,7 @@
 package bus
 
 import (
+	"runtime"
 	"strings"
 	"sync"
 
@@ -140,6 +141,9 @@ func (in *intake) take() {
 		case <-in.done:
 			return
 		case m := <-in.ch:
+			if len(in.ch) == 0 {
+				runtime.Gosched() // what comes at the same time is handed on together, and the mailbox goes first
+			}
 			in.mu.RLock()
 			s := in.byNATS[m.Sub]
 			in.mu.RUnlock()

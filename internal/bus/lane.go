@@ -1,6 +1,7 @@
 package bus
 
 import (
+	"runtime"
 	"sync"
 	"sync/atomic"
 
@@ -152,6 +153,7 @@ func (l *lane) run(done chan struct{}) {
 		case <-done:
 			return
 		case <-l.wake:
+			runtime.Gosched() // the mailbox goes first
 			l.handOn(l.take(), done)
 		}
 	}

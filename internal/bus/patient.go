@@ -3,6 +3,7 @@ package bus
 import (
 	"context"
 	"net"
+	"runtime"
 	"sync"
 	"time"
 )
@@ -57,6 +58,7 @@ func (p *patient) write() {
 		case <-p.done:
 			return
 		}
+		runtime.Gosched() // who publishes at the same time shares the write, and the mailbox goes first
 		p.mu.Lock()
 		out := p.waiting
 		p.waiting, p.spare = p.spare[:0], nil

@@ -1,6 +1,7 @@
 package pubsub
 
 import (
+	"runtime"
 	"sync"
 
 	"godwit.dev/godwit/internal/encoded"
@@ -99,6 +100,7 @@ func (f *fan) stir() {
 func (f *fan) run() {
 	var done []item
 	for {
+		runtime.Gosched() // the mailbox goes first
 		items := f.take(done)
 		if len(items) == 0 {
 			return
