@@ -42,6 +42,7 @@ type Content struct {
 	Data     json.RawMessage `json:"data,omitempty"`
 	Telegram TelegramContent `json:"telegram,omitzero"`
 	WebPush  WebPushContent  `json:"webpush,omitzero"`
+	FCM      FCMContent      `json:"fcm,omitzero"`
 }
 
 // TelegramContent is what only Telegram understands.
@@ -55,6 +56,13 @@ type TelegramContent struct {
 type WebPushContent struct {
 	Actions            []Action `json:"actions,omitempty"`
 	RequireInteraction bool     `json:"require_interaction,omitempty"`
+}
+
+// FCMContent is what only Firebase Cloud Messaging understands.
+type FCMContent struct {
+	ChannelID string `json:"channel_id,omitempty"` // of Android's notification channel
+	Sound     string `json:"sound,omitempty"`      // a sound of the app, or default; empty: silent on iOS, the channel's own on Android
+	DataOnly  *bool  `json:"data_only,omitempty"`  // false: Android shows the notification itself; nil: the app gets data and shows it
 }
 
 // Action is a button on a notification.
@@ -87,7 +95,8 @@ type Receipt struct {
 	Address    json.RawMessage // not nil: the endpoint has moved here
 }
 
-// RetryError says that the message was certainly not taken and may be sent again.
+// RetryError says that the message was certainly not taken and may be sent again. With neither Credential nor Scope, what
+// the provider asked for is about this address alone: nothing else is sent to it for so long.
 type RetryError struct {
 	After      time.Duration // what the provider asked for; 0: the caller's own backoff
 	Credential bool          // everything of this Scope has to wait, not this message alone
