@@ -10,6 +10,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"godwit.dev/godwit/internal/audience"
 	"godwit.dev/godwit/internal/push"
 )
 
@@ -364,6 +365,29 @@ func TestWhatIsAnothersByNowDoesNotLeave(t *testing.T) {
 		// It is known of the others that they have not left.
 		if n := s.count(Accepted); n == 0 || n != p.total() || s.count(Pending) != 50-n {
 			t.Errorf("%d of %d requests were accepted, %d are pending", n, p.total(), s.count(Pending))
+		}
+	})
+}
+
+func TestALimitOfOneDeviceHoldsWhateverElseIsForIt(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := &service{pace: push.Pace{Scope: "project"}, answer: func(r push.Request, attempt int) error {
+			if r.ID == "1" && attempt == 1 {
+				return &push.RetryError{After: time.Minute, Reason: "429 for this device"}
+			}
+			return nil
+		}}
+		s, begun := newRows(3), time.Now()
+		device := audience.NewID(begun)
+		s.all[1].EndpointID, s.all[2].EndpointID = device, device
+		s.all[2].next, s.all[3].next = begun.Add(time.Second), begun.Add(2*time.Second)
+		s.send(t, newDispatcher(t, p))
+		if n := s.count(Accepted); n != 3 {
+			t.Fatalf("%d accepted", n)
+		}
+		// The first, two seconds later the other device's, and after a minute both of the first device's.
+		if len(p.asked) != 4 || p.asked[1].Sub(begun) > 10*time.Second || p.asked[2].Sub(begun) < time.Minute {
+			t.Errorf("asked at %s from %s", p.asked, begun)
 		}
 	})
 }

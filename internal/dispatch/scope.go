@@ -58,7 +58,7 @@ func (s scope) depart(ctx context.Context, endpoint audience.ID) try {
 	return try{Try: pace.Try{Endpoint: endpoint, Left: now}, seq: seq}
 }
 
-// objected notes that a provider wants a whole scope to wait, or maybe only the endpoint, and returns the scope.
+// objected notes whom a provider wants to wait, a whole scope, the endpoint, or maybe only that, and returns the scope.
 func (s scope) objected(e *push.RetryError, t try, now time.Time) scope {
 	s = s.named(e.Scope, now)
 	switch {
@@ -66,6 +66,8 @@ func (s scope) objected(e *push.RetryError, t try, now time.Time) scope {
 		s.Objected(now, e.After)
 	case e.Scope != "":
 		s.ObjectedAt(t.Try, now, e.After)
+	case e.After > 0:
+		s.Rests(t.Try, now, e.After)
 	}
 	return s
 }

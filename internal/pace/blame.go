@@ -124,6 +124,16 @@ func (p *Pacer) ObjectedAt(t Try, now time.Time, after time.Duration) {
 	}
 }
 
+// Rests notes that a provider wants nothing for an endpoint for so long, which says nothing of the scope.
+func (p *Pacer) Rests(t Try, now time.Time, after time.Duration) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	b := &p.blame
+	o := b.objectors[t.Endpoint]
+	o.own, o.at, o.until, o.round = true, now, now.Add(after), b.round
+	b.remember(t.Endpoint, o, now)
+}
+
 // judge is called once enough points say that the place itself objects.
 func (p *Pacer) judge(now time.Time, after time.Duration) {
 	b := &p.blame

@@ -168,6 +168,24 @@ func TestAnEndpointThatObjectsIsHeldAloneAndUntilItWantsMore(t *testing.T) {
 	}
 }
 
+func TestALimitOfOneEndpointIsNeverTheScopes(t *testing.T) {
+	now := time.Now()
+	p := New(0, now)
+	for i := range 10 * enough {
+		p.Rests(at(i, now), now, time.Minute)
+	}
+	if until, held := p.Resting(at(1, now).Endpoint, now); !held || !until.Equal(now.Add(time.Minute)) {
+		t.Errorf("held: %t, for %s", held, until.Sub(now))
+	}
+	if _, paused := p.Paused(now); paused || !p.slow || p.blame.score != 0 {
+		t.Error("all others wait or go slower")
+	}
+	p.Succeeded(at(1, now), now)
+	if _, held := p.Resting(at(1, now).Endpoint, now); held {
+		t.Error("it is held although it has taken a message")
+	}
+}
+
 func TestOnlyDifferentEndpointsMakeAVerdict(t *testing.T) {
 	now := time.Now()
 	p := New(0, now)

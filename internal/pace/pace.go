@@ -21,7 +21,8 @@ const (
 	// makeUp is for how much lost time the schedule makes up: a busy machine's timers are late, and that is to cost no
 	// rate as long as the cap holds.
 	makeUp = 200 * time.Millisecond
-	// Where no cap is known, sending begins slowly and doubles as long as it is used to the full and nobody objects.
+	// Where no cap is known, or one that is higher than this, sending begins slowly and doubles as long as it is used to the
+	// full and nobody objects.
 	startRate   = 500.0
 	doubleEvery = 100 * time.Millisecond
 	fullRate    = 100_000.0 // faster than any machine sends: as good as no limit
@@ -73,8 +74,14 @@ func New(most float64, now time.Time) *Pacer {
 	p := Fixed(most, now)
 	if most == 0 {
 		p.rate, p.slow = startRate, true
-	} else if p.rate, p.cap = most*underCap, most*underCap; most >= 1 && most <= maxCounted {
+		return p
+	}
+	p.rate, p.cap = most*underCap, most*underCap
+	switch {
+	case most >= 1 && most <= maxCounted:
 		p.counts = make([]counted, int(most))
+	case p.cap > startRate: // a provider may count less for who is new to it
+		p.rate, p.slow = startRate, true
 	}
 	return p
 }
@@ -259,6 +266,9 @@ func (p *Pacer) grow(now time.Time) {
 		}
 		if float64(p.used) >= p.rate*since.Seconds()/2 {
 			p.rate = min(2*p.rate, fullRate)
+			if p.cap > 0 {
+				p.rate = min(p.rate, p.cap)
+			}
 		}
 		p.grown, p.used = now, 0
 	case p.cap > 0 && p.rate >= p.cap:

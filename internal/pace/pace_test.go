@@ -129,6 +129,23 @@ func TestWithoutAKnownCapItStartsSlowlyAndFindsTheLimit(t *testing.T) {
 	})
 }
 
+func TestAHighCapIsKeptAndStartedSlowly(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const most = 2000
+		p, f := New(most, time.Now()), &provider{cap: 1 << 30}
+		drive(p, f, 100*time.Millisecond, 0)
+		if f.taken > 250 { // of which lost time is made up for
+			t.Errorf("%d in the first 100 ms: not a slow start", f.taken)
+		}
+		drive(p, f, time.Second, 0)
+		f.taken = 0
+		drive(p, f, 10*time.Second, 0)
+		if rate := float64(f.taken) / 10; rate < 0.9*most || rate > most {
+			t.Errorf("%.0f/s at a cap of %d", rate, most)
+		}
+	})
+}
+
 func TestWhatIsPutOffComesBackSpacedOut(t *testing.T) {
 	now := time.Now()
 	p := New(30, now)
