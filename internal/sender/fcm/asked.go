@@ -1,0 +1,52 @@
+package fcm
+
+import (
+	"crypto/sha256"
+	"sync"
+	"time"
+)
+
+const (
+	// askAgain is how long an endpoint's token is not asked about again.
+	askAgain = 24 * time.Hour
+	// maxAsked bounds the tokens that are remembered, and so how many are asked about in a day.
+	maxAsked = 20_000
+)
+
+// asked remembers which tokens FCM was asked about.
+type asked struct {
+	mu   sync.Mutex
+	when map[[sha256.Size]byte]time.Time
+}
+
+// may reports whether a token may be asked about now, and notes that it is.
+func (a *asked) may(token string, now time.Time) bool {
+	key := sha256.Sum256([]byte(token))
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if at, known := a.when[key]; known && now.Sub(at) < askAgain {
+		return false
+	}
+	if len(a.when) >= maxAsked {
+		for k, at := range a.when {
+			if now.Sub(at) >= askAgain {
+				delete(a.when, k)
+			}
+		}
+		if len(a.when) >= maxAsked {
+			return false
+		}
+	}
+	if a.when == nil {
+		a.when = make(map[[sha256.Size]byte]time.Time)
+	}
+	a.when[key] = now
+	return true
+}
+
+// forget lets a token be asked about again: there was no answer.
+func (a *asked) forget(token string) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	delete(a.when, sha256.Sum256([]byte(token)))
+}
