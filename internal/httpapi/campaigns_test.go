@@ -189,7 +189,7 @@ func TestBadCampaignsNameTheirField(t *testing.T) {
 		`{"content":{"title":"x"},"spread":"soon"}`:                                                  "spread",
 		`{"content":{"title":"x"},"send_at":"tomorrow"}`:                                             "send_at",
 		`{"content":{"title":"x"},"audience":{"where":"age >"}}`:                                     "audience.where",
-		`{"content":{"title":"x"},"audience":{"channels":["fcm"]}}`:                                  "audience.channels[0]",
+		`{"content":{"title":"x"},"audience":{"channels":["pigeon"]}}`:                               "audience.channels[0]",
 		`{"content":{"title":"x"},"quiet_hours":{"from":"22:00","to":"8"}}`:                          "quiet_hours.to",
 		`{"content":{"title":"x"},"name":"a","name":"b"}`:                                            "name",
 		`{"content":{"title":"x","url":"javascript:alert(1)"},"audience":{}}`:                        "content.url",
