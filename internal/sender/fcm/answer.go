@@ -28,9 +28,9 @@ type failure struct {
 	Message   string
 	Code      string // FcmError.errorCode, like UNREGISTERED
 	Fields    []string
-	OfAPNs    bool // the objection is Apple's
-	OfOne     bool // a limit of one device or topic
-	readable  bool
+	OfAPNs    bool   // the objection is Apple's
+	OfOne     bool   // a limit of one device or topic
+	bad       bool   // 400
 	described string // what its violated fields and quotas are said to be
 }
 
@@ -54,14 +54,14 @@ type status struct {
 	} `json:"error"`
 }
 
-// parseFailure reads the body of an answer. What cannot be read means nothing: a proxy's page, say.
-func parseFailure(body []byte) (f failure) {
+// parseFailure reads an answer. A body that cannot be read means nothing: a proxy's page, say.
+func parseFailure(a *provider.Answer) (f failure) {
 	var s status
-	if json.Unmarshal(body, &s) != nil {
+	if json.Unmarshal(a.Body, &s) != nil {
 		return f
 	}
 	e := &s.Error
-	f.readable, f.Status, f.Message = e.Status != "", e.Status, e.Message
+	f.bad, f.Status, f.Message = a.Status == http.StatusBadRequest, e.Status, e.Message
 	told := []string{strings.ToLower(e.Message)}
 	for i := range e.Details {
 		d := &e.Details[i]
@@ -100,7 +100,7 @@ func (f *failure) ofToken() bool {
 
 // ambiguous reports whether the answer may mean a malformed token as well as a message that FCM does not take.
 func (f *failure) ambiguous() bool {
-	return f.readable && len(f.Fields) == 0 && (f.Code == "INVALID_ARGUMENT" || f.Code == "" && f.Status == "INVALID_ARGUMENT")
+	return f.bad && len(f.Fields) == 0 && (f.Code == "INVALID_ARGUMENT" || f.Code == "" && f.Status == "INVALID_ARGUMENT")
 }
 
 // judge tells what an answer other than 2xx means. It knows of nothing but the answer: what is asked next is Send's.

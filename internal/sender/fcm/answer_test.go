@@ -31,7 +31,7 @@ func FuzzAnswer(f *testing.F) {
 			return
 		}
 		a := &provider.Answer{Status: status, Body: []byte(body), Header: http.Header{"Retry-After": {after}}}
-		why := parseFailure(a.Body)
+		why := parseFailure(a)
 		err := s.judge(a, &why, "device-token")
 		var retry *push.RetryError
 		var gone *push.GoneError

@@ -162,7 +162,7 @@ func (s *Sender) post(ctx context.Context, body []byte, device string) (external
 			external, err = accepted(&a)
 			return external, why, err
 		}
-		why = parseFailure(a.Body)
+		why = parseFailure(&a)
 		if a.Status != http.StatusUnauthorized || why.Code == "THIRD_PARTY_AUTH_ERROR" || refused != "" {
 			return "", why, s.judge(&a, &why, device)
 		}

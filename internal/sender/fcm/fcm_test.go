@@ -9,16 +9,12 @@ import (
 	"testing"
 	"time"
 
-	"go.uber.org/goleak"
-
 	"godwit.dev/godwit/internal/push"
 	"godwit.dev/godwit/internal/sender/fcm"
 	"godwit.dev/godwit/internal/sender/provider"
 	"godwit.dev/godwit/internal/sender/sendertest"
 	"godwit.dev/godwit/internal/sender/sendertest/fcmserver"
 )
-
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 const project = "demo-project"
 

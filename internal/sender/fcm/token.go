@@ -55,7 +55,7 @@ type flight struct {
 
 // get returns a token other than refused, which FCM did not take; "": any.
 func (t *tokens) get(ctx context.Context, refused string) (string, error) {
-	f, now := (*flight)(nil), t.now()
+	now := t.now()
 	t.mu.Lock()
 	valid := t.current.text != "" && t.current.text != refused && now.Before(t.current.until)
 	if valid && (now.Before(t.current.renew) || now.Before(t.next)) {

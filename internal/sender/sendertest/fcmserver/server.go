@@ -68,7 +68,6 @@ type device struct {
 	behaviour Behaviour
 	left      int
 	got       []Message
-	accepted  int
 }
 
 // sharedKey is the account's: making one takes long, and its bits are of no matter.

@@ -1,0 +1,65 @@
+package main
+
+const fcmTests = "./internal/sender/fcm"
+
+// ofFCM break what each answer of FCM means, one row of its table after the other.
+var ofFCM = []mutation{
+	fcmRow("keep tokens that have ended", `if f.Code == "UNREGISTERED" {`, `if false {`),
+	fcmRow("drop tokens because the project is missing", `if f.Code == "UNREGISTERED" {`, `if true {`),
+	fcmRow("keep tokens of another project", `if f.Code == "SENDER_ID_MISMATCH" {`, `if false {`),
+	fcmRow("drop tokens because the account may not send", `if f.Code == "SENDER_ID_MISMATCH" {`, `if true {`),
+	fcmRow("keep tokens that FCM calls wrong", `if field == "message.token" {`, `if field == "" {`),
+	fcmRow("drop tokens because a message is wrong", `if field == "message.token" {`, `if field != "" {`),
+	fcmRow("take every 400 for the message's fault", `return f.bad && len(f.Fields) == 0 &&`, `return false && f.bad &&`),
+	fcmRow("ask which even where FCM has said it", `return f.bad && len(f.Fields) == 0 &&`, `return f.bad &&`),
+	fcmRow("stop Android because Apple refuses", `Scope: project + f.party(), Reason`, `Scope: project, Reason`),
+	fcmRow("take Apple's objections for the browsers'", "		return \"/apns\"\n", "		return \"/webpush\"\n"),
+	fcmRow("wait for nothing after a 429 that does not say how long", "			after = quotaWait\n", "			after = 0\n"),
+	fcmRow("have the project wait for one device", `if f.OfOne {`, `if false {`),
+	fcmRow("have one device wait for the project", `if f.OfOne {`, `if true {`),
+	fcmRow("come back at once after a 503 that does not say when", `return leastWait + rand.N(jitter) //nolint:gosec // no secret`, `return rand.N(jitter) //nolint:gosec // no secret`),
+	fcmRow("come back when it suits after a 500 that says when", "	if after > 0 {\n		return after\n", "	if after < 0 {\n		return after\n"),
+	fcmRow("give a message up because FCM failed", `case a.Status >= 500:`, `case a.Status >= 600:`),
+	fcmRow("try a refused message again", `case a.Status >= 500:`, `case a.Status >= 400:`),
+	{
+		name: "FCM: ask about a token with every message", file: "internal/sender/fcm/asked.go",
+		old: "known && now.Sub(at) < askAgain {", new: "known && now.Sub(at) < 0 {", tests: []suite{{fcmTests, "."}},
+	},
+	{
+		name: "FCM: ask about a token with the message itself", file: "internal/sender/fcm/fcm.go",
+		old: "envelope{ValidateOnly: true, Message: message{Token: device}}", new: "envelope{Message: message{Token: device}}", tests: []suite{{fcmTests, "."}},
+	},
+	{
+		name: "FCM: spend a question that was not answered", file: "internal/sender/fcm/fcm.go",
+		old: "	s.asked.forget(device)\n", new: "", tests: []suite{{fcmTests, "."}},
+	},
+	{
+		name: "FCM: take a refused access token for a refused account", file: "internal/sender/fcm/fcm.go",
+		old: `if a.Status != http.StatusUnauthorized ||`, new: `if true || a.Status != http.StatusUnauthorized ||`, tests: []suite{{fcmTests, "."}},
+	},
+	{
+		name: "FCM: take any 200 for accepted", file: "internal/sender/fcm/fcm.go",
+		old: `if a.Cut != nil || json.Unmarshal(a.Body, &m) != nil || m.Name == "" {`, new: `if _ = json.Unmarshal(a.Body, &m); a.Cut != nil {`, tests: []suite{{fcmTests, "."}},
+	},
+	{
+		name: "FCM: renew access tokens when they have ended", file: "internal/sender/fcm/token.go",
+		old: "renew: now.Add(life - min(renewEarly, life/2))", new: "renew: now.Add(life)", tests: []suite{{fcmTests, "."}},
+	},
+	{
+		name: "FCM: fetch an access token for each message that waits", file: "internal/sender/fcm/token.go",
+		old: "	if t.flight == nil {\n", new: "	if true {\n", tests: []suite{{fcmTests, "."}},
+	},
+	{
+		name: "FCM: send what is too large", file: "internal/sender/fcm/message.go",
+		old: "n > MaxPayload {", new: "n > 2*MaxPayload {", tests: []suite{{fcmTests, "."}},
+	},
+	{
+		name: "FCM: let messages live longer than FCM keeps them", file: "internal/sender/fcm/message.go",
+		old: "	left = min(left, maxTTL)\n", new: "", tests: []suite{{fcmTests, "."}},
+	},
+}
+
+// fcmRow is a mutation of what an answer means.
+func fcmRow(name, old, changed string) mutation {
+	return mutation{name: "FCM: " + name, file: "internal/sender/fcm/answer.go", old: old, new: changed, tests: []suite{{fcmTests, "."}}}
+}
