@@ -45,6 +45,7 @@ type conn struct {
 	table        uint32
 	draining     bool  // takes no more messages
 	dead         error // why it is closed
+	bye          error // what the server said when it ended it; nil: nothing yet
 	heard        time.Time
 	used         time.Time
 	pinged       bool
@@ -188,6 +189,9 @@ func (c *conn) retire() {
 func (c *conn) die(err error) {
 	if c.dead != nil {
 		return
+	}
+	if c.bye != nil { // what follows says less
+		err = c.bye
 	}
 	c.dead, c.draining = err, true
 	c.watch.Stop()

@@ -14,12 +14,15 @@ import (
 	"sync/atomic"
 	"time"
 
+	"golang.org/x/net/http2"
 	"golang.org/x/net/http2/hpack"
 )
 
 const (
-	// maxConns bounds the connections to one server; most allow a hundred messages at once on each.
-	maxConns = 32
+	// usualConns bounds the connections to one server, if Config does not; most allow a hundred messages at once on each.
+	usualConns = 32
+	// maxFarewell bounds what is kept of why a server ends a connection.
+	maxFarewell = 256
 	// maxAgain is how often a message that a server certainly did not look at is tried on another connection.
 	maxAgain = 3
 	// maxAnswer bounds what is kept of an answer's body; providers' errors are far shorter.
@@ -43,6 +46,20 @@ var (
 	errRefused = errors.New("the server refused to look at it")
 )
 
+// GoAwayError says that the server has ended the connection.
+type GoAwayError struct {
+	Code http2.ErrCode
+	Said string // its debug data, which some servers put the reason into; empty: nothing
+}
+
+func (e *GoAwayError) Error() string {
+	text := "the server has ended the connection (" + e.Code.String() + ")"
+	if e.Said != "" {
+		text += ": " + e.Said
+	}
+	return text
+}
+
 // Config says how servers are connected to.
 type Config struct {
 	Dial    func(ctx context.Context, network, address string) (net.Conn, error)
@@ -50,6 +67,7 @@ type Config struct {
 	Timeout time.Duration      // for connecting, and for the network to take what is written
 	Silence time.Duration      // after which a connection is asked whether it lives; twice that, and it is dead
 	Idle    time.Duration      // after which a connection that nobody uses is closed
+	Conns   int                // most connections to one server; 0: 32
 }
 
 // Request is a message.
@@ -79,7 +97,12 @@ type Client struct {
 }
 
 // New makes a client.
-func New(cfg Config) *Client { return &Client{cfg: cfg, hosts: make(map[string]*host)} }
+func New(cfg Config) *Client {
+	if cfg.Conns == 0 {
+		cfg.Conns = usualConns
+	}
+	return &Client{cfg: cfg, hosts: make(map[string]*host)}
+}
 
 // Close closes connections as soon as nothing is under way on them, and returns once all are closed and none is being
 // opened. The client can still be used, with a connection for each message.

@@ -59,7 +59,7 @@ func (h *host) admit(ctx context.Context, s *stream) error {
 			h.mu.Unlock()
 			return ErrUnsuited
 		}
-		if h.dialing == 0 && h.full() && len(h.conns) < maxConns && !time.Now().Before(h.redial) {
+		if h.dialing == 0 && h.full() && len(h.conns) < h.c.cfg.Conns && !time.Now().Before(h.redial) {
 			h.dialing++
 			h.c.loops.begin(h.dial)
 		}

@@ -195,15 +195,18 @@ func (c *conn) widen(f *http2.WindowUpdateFrame) error {
 // goAway lets the messages end that the server has begun with; the others it certainly did not look at.
 func (c *conn) goAway(f *http2.GoAwayFrame) {
 	c.draining = true
+	if debug := f.DebugData(); c.bye == nil || len(debug) > 0 {
+		c.bye = &GoAwayError{Code: f.ErrCode, Said: string(debug[:min(len(debug), maxFarewell)])}
+	}
 	for id, s := range c.streams {
 		if id > f.LastStreamID {
 			s.again, s.left = true, false
-			c.end(s, errRefused)
+			c.end(s, c.bye)
 		}
 	}
 	for _, s := range c.pending {
 		s.again = true
-		c.end(s, errRefused)
+		c.end(s, c.bye)
 	}
 	if c.active == 0 {
 		c.die(errClosed)

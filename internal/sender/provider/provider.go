@@ -48,14 +48,15 @@ func client(allowPrivate bool, conns int) *http.Client {
 	return c
 }
 
-// Posts makes a client for very many small messages that connects as c does, or returns nil if c is not one of ours.
-func Posts(c *http.Client) *h2post.Client {
+// Posts makes a client for very many small messages that connects as c does, with at most so many connections to a server
+// (0: as many as are usual), or returns nil if c is not one of ours.
+func Posts(c *http.Client, conns int) *h2post.Client {
 	t, ok := c.Transport.(*http.Transport)
 	if !ok || t.DialContext == nil {
 		return nil
 	}
 	return h2post.New(h2post.Config{
-		Dial: t.DialContext, TLS: func() *tls.Config { return t.TLSClientConfig }, Timeout: Timeout, Silence: pingAfter, Idle: t.IdleConnTimeout,
+		Dial: t.DialContext, TLS: func() *tls.Config { return t.TLSClientConfig }, Timeout: Timeout, Silence: pingAfter, Idle: t.IdleConnTimeout, Conns: conns,
 	})
 }
 
@@ -74,6 +75,10 @@ func Post(ctx context.Context, c *h2post.Client, r *h2post.Request, name, scope 
 		err = errors.New("timeout")
 	}
 	if err != nil {
+		var bye *h2post.GoAwayError
+		if errors.As(err, &bye) {
+			a.Farewell = bye.Said
+		}
 		return a, false, failed(ctx, err, name, scope, sent)
 	}
 	return Answer{Status: got.Status, Header: got.Header, Body: got.Body, Cut: got.Cut}, false, nil
@@ -85,6 +90,8 @@ type Answer struct {
 	Header http.Header
 	Body   []byte // as far as it could be read
 	Cut    error  // the body broke off
+
+	Farewell string // beside an error: what the server said when it ended the connection instead
 }
 
 // Do sends a request and reads the answer. name is what errors call the provider, scope the Pace.Scope that waits
