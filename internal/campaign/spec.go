@@ -158,6 +158,12 @@ func (c *Content) check() error {
 	default:
 		return notification.BadField("content.telegram.parse_mode", "%q is none of HTML, MarkdownV2", c.Telegram.ParseMode)
 	}
+	if level := c.APNs.InterruptionLevel; level != "" && !slices.Contains(push.InterruptionLevels, level) {
+		return notification.BadField("content.apns.interruption_level", "%.40q is none of %s", level, strings.Join(push.InterruptionLevels, ", "))
+	}
+	if n := c.APNs.Badge; n != nil && *n < 0 {
+		return notification.BadField("content.apns.badge", "%d is below 0", *n)
+	}
 	base := Variant{Title: c.Title, Body: c.Body, Icon: c.Icon, Image: c.Image, URL: c.URL, Data: c.Data}
 	if err := base.check("content."); err != nil {
 		return err

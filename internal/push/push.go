@@ -43,6 +43,7 @@ type Content struct {
 	Telegram TelegramContent `json:"telegram,omitzero"`
 	WebPush  WebPushContent  `json:"webpush,omitzero"`
 	FCM      FCMContent      `json:"fcm,omitzero"`
+	APNs     APNsContent     `json:"apns,omitzero"`
 }
 
 // TelegramContent is what only Telegram understands.
@@ -64,6 +65,18 @@ type FCMContent struct {
 	Sound     string `json:"sound,omitempty"`      // a sound of the app, or default; empty: silent on iOS, the channel's own on Android
 	DataOnly  *bool  `json:"data_only,omitempty"`  // false: Android shows the notification itself; nil: the app gets data and shows it
 }
+
+// APNsContent is what only Apple's devices understand.
+type APNsContent struct {
+	Sound             string `json:"sound,omitempty"`              // "default", or a file in the app; empty: none
+	Badge             *int   `json:"badge,omitempty"`              // number on the app's icon; 0 takes it away; absent: it stays
+	ThreadID          string `json:"thread_id,omitempty"`          // notifications of one thread are shown together
+	InterruptionLevel string `json:"interruption_level,omitempty"` // passive, active, time-sensitive or critical; empty: active
+	Background        bool   `json:"background,omitempty"`         // wakes the app and shows nothing
+}
+
+// InterruptionLevels are those that APNs knows.
+var InterruptionLevels = []string{"passive", "active", "time-sensitive", "critical"}
 
 // Action is a button on a notification.
 type Action struct {
@@ -112,7 +125,10 @@ func (e *RetryError) Error() string {
 }
 
 // GoneError says that the endpoint does not exist any more: disable it.
-type GoneError struct{ Reason string }
+type GoneError struct {
+	Reason string
+	Since  time.Time // who has registered after that is somebody else by now, and stays; zero: it is not known
+}
 
 func (e *GoneError) Error() string { return e.Reason }
 
