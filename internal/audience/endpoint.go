@@ -58,6 +58,12 @@ type Endpoint struct {
 	Token          TokenHash // of the manage token; zero: nobody holds one
 }
 
+// EndsWith reports whether an active endpoint is to be disabled because its address was found gone at that time: it has not
+// registered after it. Zero: nobody knows when, and it is.
+func (e *Endpoint) EndsWith(gone time.Time) bool {
+	return e.Status != Disabled && (gone.IsZero() || !e.LastSeenAt.After(gone))
+}
+
 // Check applies the rules of an endpoint and brings it into its normal form: the address compact, the tags sorted
 // and each there once.
 func (e *Endpoint) Check() error {

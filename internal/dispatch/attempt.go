@@ -76,7 +76,7 @@ func (l *lane) judge(d *Delivery, until time.Time, receipt push.Receipt, err err
 		// Nobody is there: an earlier attempt cannot have been seen either.
 		d.Unsure = false
 		res := d.ends(Refused, gone.Reason)
-		res.Disable = gone.Reason
+		res.Disable, res.Since = gone.Reason, gone.Since
 		if res.Disable == "" {
 			res.Disable = "gone"
 		}

@@ -95,6 +95,7 @@ type Result struct {
 	External string
 	Detail   string
 	Disable  string          // not empty: the endpoint gets nothing any more, and why
+	Since    time.Time       // with Disable: not one that has registered after that; zero: whenever it did
 	Address  json.RawMessage // not nil: the endpoint has moved here
 }
 

@@ -48,6 +48,7 @@ func TestEachAnswerHasItsOutcome(t *testing.T) {
 	}{
 		{nil, 0, push.Webhook, Result{Outcome: Accepted, Attempts: 1}, "", 0},
 		{&push.GoneError{Reason: "410 gone"}, always, push.Webhook, Result{Outcome: Refused, Attempts: 1, Disable: "410 gone"}, "410 gone", 0},
+		{&push.GoneError{Reason: "410 gone", Since: time.Unix(1e9, 0)}, always, push.Webhook, Result{Outcome: Refused, Attempts: 1, Disable: "410 gone", Since: time.Unix(1e9, 0)}, "410 gone", 0},
 		{&push.GoneError{}, always, push.Webhook, Result{Outcome: Refused, Attempts: 1, Disable: "gone"}, "", 0},
 		{&push.PermanentError{Reason: "413 too large"}, always, push.Webhook, Result{Outcome: Refused, Attempts: 1}, "413 too large", 0},
 		{&push.RetryError{Reason: "503 busy"}, once, push.Webhook, Result{Outcome: Accepted, Attempts: 2}, "", firstRetry},
@@ -73,7 +74,7 @@ func TestEachAnswerHasItsOutcome(t *testing.T) {
 					t.Fatal(err)
 				}
 				got := s.result(1)
-				if got.Outcome != c.want.Outcome || got.Attempts != c.want.Attempts || got.Disable != c.want.Disable || got.Unsure != c.want.Unsure ||
+				if got.Outcome != c.want.Outcome || got.Attempts != c.want.Attempts || got.Disable != c.want.Disable || !got.Since.Equal(c.want.Since) || got.Unsure != c.want.Unsure ||
 					!strings.Contains(got.Detail, c.detail) {
 					t.Errorf("%+v, want %+v, %q", got, c.want, c.detail)
 				}

@@ -206,13 +206,16 @@ func recovered(e *campaignEnv) {
 }
 
 func outcomesReachEndpoints(e *campaignEnv) {
-	numbers := e.hooks(2)
+	numbers := e.hooks(4)
+	registered := e.clock.Now()
 	c := e.running()
 	e.enumerate(c)
 	e.claim(c, e.due(c))
 	e.finish(c,
 		campaign.Result{Row: numbers[0], Outcome: campaign.Refused, Detail: "410", Disable: "gone"},
-		campaign.Result{Row: numbers[1], Outcome: campaign.Accepted, Address: json.RawMessage(`{"url":"https://example.org/new"}`)})
+		campaign.Result{Row: numbers[1], Outcome: campaign.Accepted, Address: json.RawMessage(`{"url":"https://example.org/new"}`)},
+		campaign.Result{Row: numbers[2], Outcome: campaign.Refused, Detail: "410", Disable: "gone", Since: registered.Add(-time.Second)},
+		campaign.Result{Row: numbers[3], Outcome: campaign.Refused, Detail: "410", Disable: "gone", Since: registered.Add(time.Second)})
 	sent, _, err := e.s.Recallable(e.Context(), c.Num, 0, 10)
 	e.check(err)
 	if len(sent) != 1 || string(sent[0].Address) != `{"url":"https://example.org/new"}` {
@@ -220,8 +223,8 @@ func outcomesReachEndpoints(e *campaignEnv) {
 	}
 	next := e.running()
 	e.enumerate(next)
-	if got := rowsOf(e.due(next)); !slices.Equal(got, numbers[1:]) {
-		e.Errorf("the next campaign is for %v, want %v", got, numbers[1:])
+	if got := rowsOf(e.due(next)); !slices.Equal(got, numbers[1:3]) { // the third has registered since
+		e.Errorf("the next campaign is for %v, want %v", got, numbers[1:3])
 	}
 }
 

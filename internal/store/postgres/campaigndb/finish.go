@@ -116,7 +116,7 @@ func follow(ctx context.Context, tx pgx.Tx, num int64, changed []*campaign.Resul
 	}
 	for _, r := range changed {
 		if r.Disable != "" {
-			err = w.disable(ctx, r.Row, r.Disable)
+			err = w.disable(ctx, r.Row, r.Disable, r.Since)
 		} else if address, bad := audience.NormalAddress(r.Channel, r.Address); bad == nil { // an answer that makes no sense moves nobody
 			err = w.move(ctx, r.Row, address)
 		}

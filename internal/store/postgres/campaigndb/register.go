@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 
@@ -146,7 +147,7 @@ func (s *Store) EraseRecipient(ctx context.Context, app, recipient string) (n in
 
 // DisableEndpoint implements endpoint.Store.
 func (s *Store) DisableEndpoint(ctx context.Context, number int64, reason string) error {
-	return s.change(ctx, "disable endpoint", number, func(ctx context.Context, w *writer) error { return w.disable(ctx, number, reason) })
+	return s.change(ctx, "disable endpoint", number, func(ctx context.Context, w *writer) error { return w.disable(ctx, number, reason, time.Time{}) })
 }
 
 // MoveEndpoint notes that an endpoint has another address now, in its normal form. If the app has an endpoint of that
@@ -176,10 +177,11 @@ func (s *Store) change(ctx context.Context, op string, number int64, f func(cont
 	})
 }
 
-// disable notes that an endpoint that was loaded gets nothing any more. One that is gone or disabled already stays so.
-func (w *writer) disable(ctx context.Context, number int64, reason string) error {
+// disable notes that an endpoint that was loaded gets nothing any more. One that is gone or disabled already stays so, and so does
+// one that has registered after since.
+func (w *writer) disable(ctx context.Context, number int64, reason string, since time.Time) error {
 	r := w.byNumber(number)
-	if r == nil || r.e.Status == audience.Disabled {
+	if r == nil || !r.e.EndsWith(since) {
 		return nil
 	}
 	e := r.e
@@ -197,7 +199,7 @@ func (w *writer) move(ctx context.Context, number int64, address json.RawMessage
 	e.Address, e.UpdatedAt = address, w.now
 	err := w.update(ctx, r, e)
 	if isTaken(err) {
-		return w.disable(ctx, number, endpointrow.MovedOntoAnother)
+		return w.disable(ctx, number, endpointrow.MovedOntoAnother, time.Time{})
 	}
 	return err
 }

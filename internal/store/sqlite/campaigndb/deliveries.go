@@ -312,7 +312,7 @@ func finish(c *sqlite.Conn, t *tally, epoch, num int64, r *campaign.Result, now 
 	}
 	t.Move(num, campaignrow.Channel(r.Channel), from, r.Outcome)
 	if r.Disable != "" {
-		return disableEndpoint(c, r.Row, r.Disable, now)
+		return disableEndpoint(c, r.Row, r.Disable, r.Since, now)
 	}
 	if r.Address != nil {
 		address, err := audience.NormalAddress(r.Channel, r.Address)

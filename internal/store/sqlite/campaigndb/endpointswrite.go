@@ -137,7 +137,7 @@ func (s *Store) EraseRecipient(ctx context.Context, app, recipient string) (n in
 
 // DisableEndpoint notes that an endpoint shall get nothing any more. One that is gone stays so.
 func (s *Store) DisableEndpoint(ctx context.Context, number int64, reason string) error {
-	err := s.db.Do(ctx, func(c *sqlite.Conn) error { return disableEndpoint(c, number, reason, s.now()) })
+	err := s.db.Do(ctx, func(c *sqlite.Conn) error { return disableEndpoint(c, number, reason, time.Time{}, s.now()) })
 	if err != nil {
 		return fmt.Errorf("disable endpoint: %w", known(err))
 	}
@@ -154,10 +154,10 @@ func (s *Store) MoveEndpoint(ctx context.Context, number int64, address json.Raw
 }
 
 // disableEndpoint notes inside a transaction that an endpoint shall get nothing any more. One that is gone or
-// disabled already stays as it is.
-func disableEndpoint(c *sqlite.Conn, number int64, reason string, now time.Time) error {
+// disabled already stays as it is, and so does one that has registered after since.
+func disableEndpoint(c *sqlite.Conn, number int64, reason string, since, now time.Time) error {
 	return changeEndpoint(c, number, now, func(e *audience.Endpoint) bool {
-		if e.Status == audience.Disabled {
+		if !e.EndsWith(since) {
 			return false
 		}
 		e.Status, e.DisabledReason = audience.Disabled, audience.Reason(reason)
@@ -173,7 +173,7 @@ func moveEndpoint(c *sqlite.Conn, number int64, address json.RawMessage, now tim
 		return true
 	})
 	if errors.Is(err, audience.ErrTaken) {
-		return disableEndpoint(c, number, endpointrow.MovedOntoAnother, now)
+		return disableEndpoint(c, number, endpointrow.MovedOntoAnother, time.Time{}, now)
 	}
 	return err
 }
