@@ -4,7 +4,6 @@ import (
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
-	"crypto/sha256"
 	"crypto/x509"
 	"encoding/base64"
 	"encoding/json"
@@ -15,6 +14,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"godwit.dev/godwit/internal/sender/provider"
 )
 
 // Key is a VAPID key pair (RFC 8292): browsers subscribe with its public half and take messages signed by its private one.
@@ -173,26 +174,13 @@ func (s *signer) token(origin string, expires time.Time) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	sum := sha256.Sum256([]byte(input))
-	r, v, err := ecdsa.Sign(rand.Reader, s.key.private, sum[:])
-	if err != nil {
-		return "", fmt.Errorf("sign VAPID token: %w", err)
-	}
-	var sig [64]byte
-	r.FillBytes(sig[:32])
-	v.FillBytes(sig[32:])
-	return input + "." + base64.RawURLEncoding.EncodeToString(sig[:]), nil
+	return provider.SignES256(s.key.private, input)
 }
 
 func signingInput(origin, subject string, expires time.Time) (string, error) {
-	claims, err := json.Marshal(struct {
+	return provider.SigningInput(`{"typ":"JWT","alg":"ES256"}`, struct {
 		Audience string `json:"aud"`
 		Expires  int64  `json:"exp"`
 		Subject  string `json:"sub,omitempty"`
 	}{origin, expires.Unix(), subject})
-	if err != nil {
-		return "", fmt.Errorf("encode VAPID token: %w", err)
-	}
-	head := base64.RawURLEncoding.EncodeToString([]byte(`{"typ":"JWT","alg":"ES256"}`))
-	return head + "." + base64.RawURLEncoding.EncodeToString(claims), nil
 }
