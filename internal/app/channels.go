@@ -7,6 +7,7 @@ import (
 	"godwit.dev/godwit/internal/channel"
 	"godwit.dev/godwit/internal/hook"
 	"godwit.dev/godwit/internal/push"
+	"godwit.dev/godwit/internal/sender/apns"
 	"godwit.dev/godwit/internal/sender/fcm"
 	"godwit.dev/godwit/internal/sender/live"
 	"godwit.dev/godwit/internal/sender/provider"
@@ -28,6 +29,7 @@ func ChannelKinds(o KindOptions) map[push.Channel]channel.Kind {
 		push.Live:     live.Kind{Sender: o.Live},
 		push.WebPush:  webpush.Kind{AllowPrivate: o.AllowPrivate, Server: o.PublicURL},
 		push.FCM:      fcm.Kind{AllowPrivate: o.AllowPrivate},
+		push.APNs:     apns.Kind{AllowPrivate: o.AllowPrivate},
 		push.Telegram: telegram.Kind{AllowPrivate: o.AllowPrivate},
 		push.Webhook:  webhook.Kind{AllowPrivate: o.AllowPrivate},
 	}

@@ -145,34 +145,30 @@ func (s *Sender) hint() string {
 	return "apps from Xcode have tokens of the sandbox"
 }
 
-// lastAnswers is how many answers about devices are looked at together: when more than half of them say that there is no
-// such device, it is not the devices.
-const lastAnswers = 20
+const (
+	// lastAnswers is how many answers about devices are looked at together: when more than half of them say that there is no
+	// such device, it is not the devices.
+	lastAnswers = 20
+	// verdictHolds is for how long after that no device is taken for gone: what was under way ends so too, and what had
+	// been begun when the others were stopped.
+	verdictHolds = time.Minute
+)
 
 // streak tells devices that are gone from settings under which none is known.
 type streak struct {
-	mu     sync.Mutex
-	begun  uint64            // messages so far
-	judged uint64            // those up to this one were sent before the settings were found wrong
-	last   [lastAnswers]bool // true: no such device
-	at     int
-	bad    int
+	mu    sync.Mutex
+	last  [lastAnswers]bool // true: no such device
+	at    int
+	bad   int
+	until time.Time // until then the settings are held to be wrong
 }
 
-// begin counts a message.
-func (k *streak) begin() uint64 {
+// wrong notes whether a device was not known, and reports whether it is the settings that are wrong. Some time after that
+// it counts anew: if a person says that all is right, the devices are wrong.
+func (k *streak) wrong(missing bool, now time.Time) bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	k.begun++
-	return k.begun
-}
-
-// ended notes whether a device was not known, and reports whether it is the settings that are wrong. After that it counts
-// anew: if a person says that all is right, the devices are wrong.
-func (k *streak) ended(turn uint64, missing bool) (settings bool) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	if turn <= k.judged {
+	if now.Before(k.until) {
 		return missing
 	}
 	if k.last[k.at] {
@@ -184,19 +180,17 @@ func (k *streak) ended(turn uint64, missing bool) (settings bool) {
 	if k.at = (k.at + 1) % lastAnswers; k.bad <= lastAnswers/2 {
 		return false
 	}
-	k.last, k.bad, k.judged = [lastAnswers]bool{}, 0, k.begun
+	k.last, k.bad, k.until = [lastAnswers]bool{}, 0, now.Add(verdictHolds)
 	return true
 }
 
 // weigh is judge for an answer about a device, which most of the last ones have a say in.
-func (s *Sender) weigh(turn uint64, a answer) error {
-	err := s.judge(a)
+func (s *Sender) weigh(a answer) error {
 	missing := a.reason == badDevice || a.reason == otherTopic
-	if (missing || a.status == http.StatusOK) && s.streak.ended(turn, missing) {
-		return &push.ConfigError{
-			Scope:  s.scope,
-			Reason: a.says(fmt.Sprintf("so for more than half of %d devices in a row, which is not their fault: is %s the right environment, and %s the right topic? %s", lastAnswers, s.cfg.Environment, s.cfg.Topic, s.hint())),
-		}
+	if (missing || a.status == http.StatusOK) && s.streak.wrong(missing, s.cfg.Now()) {
+		return &push.ConfigError{Scope: s.scope, Reason: a.says(fmt.Sprintf(
+			"so for more than half of %d devices in a row, which is not their fault: is %s the right environment, and %s the right topic? %s",
+			lastAnswers, s.cfg.Environment, s.cfg.Topic, s.hint()))}
 	}
-	return err
+	return s.judge(a)
 }

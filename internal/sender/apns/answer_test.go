@@ -101,36 +101,11 @@ func TestManyUnknownDevicesInARowAreAMatterOfSettings(t *testing.T) {
 	}
 	expect(unknown, 10, sendertest.IsGone)
 	expect(apnsserver.Failing, 30, sendertest.Retry) // says nothing of devices
-	expect(unknown, 1, sendertest.Config)
+	expect(unknown, 100, sendertest.Config)          // what was under way, and had been begun
+	expect(apnsserver.Accepting, 1, sendertest.Accepted)
+	w.clock.add(time.Minute)
 	expect(unknown, 10, sendertest.IsGone) // a person said that all is right
 	expect(unknown, 1, sendertest.Config)
-	_, err := w.sender.Send(t.Context(), hello("d", address))
-	if got := sendertest.OutcomeOf(err); got != sendertest.IsGone {
-		t.Errorf("after that: %s", got)
-	}
-}
-
-func TestWhatWasUnderWayWhenTheSettingsWereFoundWrongDropsNobody(t *testing.T) {
-	w := start(t)
-	w.BehaveAll(&unknown)
-	_, address := w.Register(apnsserver.Accepting)
-	const all = 40
-	turns := make([]*apns.Turn, all)
-	for i := range turns { // all are sent before the first is answered
-		turns[i] = w.sender.Begin()
-	}
-	gone := 0
-	for _, turn := range turns {
-		if sendertest.OutcomeOf(turn.Unknown()) == sendertest.IsGone {
-			gone++
-		}
-	}
-	if gone != 10 {
-		t.Errorf("%d endpoints were dropped, want 10", gone)
-	}
-	if _, err := w.sender.Send(t.Context(), hello("d", address)); sendertest.OutcomeOf(err) != sendertest.IsGone {
-		t.Errorf("one that is sent later: %v", err)
-	}
 }
 
 func TestCheckAsksForADeviceThatCannotBe(t *testing.T) {

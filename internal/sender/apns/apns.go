@@ -131,10 +131,9 @@ func (s *Sender) Send(ctx context.Context, r push.Request) (push.Receipt, error)
 	if err != nil {
 		return push.Receipt{}, err
 	}
-	turn := s.streak.begin()
 	a, err := s.post(ctx, m)
 	if err == nil {
-		err = s.weigh(turn, a)
+		err = s.weigh(a)
 	}
 	if err != nil {
 		return push.Receipt{}, err

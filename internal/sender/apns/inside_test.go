@@ -12,20 +12,6 @@ import (
 	"godwit.dev/godwit/internal/sender/sendertest"
 )
 
-// Turn is a message under way, for tests that need to say which answer comes first.
-type Turn struct {
-	s *Sender
-	n uint64
-}
-
-// Begin begins one.
-func (s *Sender) Begin() *Turn { return &Turn{s, s.streak.begin()} }
-
-// Unknown is its end if there is no such device.
-func (t *Turn) Unknown() error {
-	return t.s.weigh(t.n, answer{status: http.StatusBadRequest, reason: badDevice})
-}
-
 // FuzzAnswer has no answer end otherwise than as one of the known kinds, with words of ours and Apple's alone.
 func FuzzAnswer(f *testing.F) {
 	f.Add(410, []byte(`{"reason":"Unregistered","timestamp":1700000000123}`), "")

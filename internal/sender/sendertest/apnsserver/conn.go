@@ -24,6 +24,7 @@ type conn struct {
 	nc   *tls.Conn
 	open map[uint32]*Message // begun and not answered
 	last uint32
+	gone bool // it said that it looks at none after last; guarded by the server's lock, like last
 
 	authorized bool
 
@@ -114,13 +115,25 @@ func (c *conn) begin(f *http2.MetaHeadersFrame) error {
 	for _, field := range f.Fields {
 		m.field(field.Name, field.Value)
 	}
-	c.s.mu.Lock()
-	c.open[f.StreamID], c.last = m, f.StreamID
-	c.s.mu.Unlock()
+	if !c.admits(f.StreamID) {
+		return nil
+	}
+	c.open[f.StreamID] = m
 	if f.StreamEnded() {
 		return c.take(f.StreamID, m)
 	}
 	return nil
+}
+
+// admits reports whether a message is looked at.
+func (c *conn) admits(id uint32) bool {
+	c.s.mu.Lock()
+	defer c.s.mu.Unlock()
+	if c.gone {
+		return false
+	}
+	c.last = id
+	return true
 }
 
 func (s *Server) violated(what string) {
@@ -152,11 +165,11 @@ func (c *conn) take(id uint32, m *Message) error {
 	}
 	switch {
 	case b.GoAway != "" && b.Break:
-		c.goAway(id, b.GoAway)
+		c.leave(id, b.GoAway)
 		return c.nc.CloseWrite() // the client closes when it has read that
 	case b.GoAway != "":
 		delete(c.open, id)
-		c.goAway(id-1, b.GoAway)
+		c.leave(id-1, b.GoAway)
 		return nil
 	case b.Break:
 		return io.EOF
@@ -178,7 +191,16 @@ func (c *conn) authorize() error {
 	})
 }
 
+// leave ends the connection.
+func (c *conn) leave(last uint32, reason string) {
+	c.s.mu.Lock()
+	defer c.s.mu.Unlock()
+	c.goAway(last, reason)
+}
+
+// goAway says so. The server's lock is held.
 func (c *conn) goAway(last uint32, reason string) {
+	c.gone = true
 	said, _ := json.Marshal(map[string]string{"reason": reason}) // a text
 	_ = c.write(func() error { return c.fr.WriteGoAway(last, http2.ErrCodeNo, said) })
 }
