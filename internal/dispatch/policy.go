@@ -29,7 +29,7 @@ var policies = []policy{
 	{channel: push.Live, group: 50, resend: true, inFlight: 64, solo: true, timeout: 30 * time.Second},
 	{channel: push.WebPush, group: 50, resend: true, inFlight: 256, timeout: 30 * time.Second},
 	{channel: push.FCM, group: 50, resend: true, inFlight: 256, solo: true, timeout: 60 * time.Second},
-	{channel: push.APNs, group: 50, resend: true, inFlight: 256, solo: true, timeout: 30 * time.Second},
+	{channel: push.APNs, group: 50, resend: true, inFlight: 256, solo: true, timeout: 60 * time.Second},
 	{channel: push.Telegram, group: 1, inFlight: 32, solo: true, timeout: 30 * time.Second},
 	{channel: push.Webhook, group: 10, resend: true, inFlight: 64, timeout: 30 * time.Second},
 }

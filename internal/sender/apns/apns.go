@@ -93,7 +93,7 @@ func New(cfg Config) (*Sender, error) {
 		cfg.Now = time.Now
 	}
 	s := &Sender{
-		cfg: cfg, posts: provider.Posts(cfg.Client, conns), address: at.Host, host: at.Host, scope: "apns:" + cfg.Topic,
+		cfg: cfg, posts: provider.PostsOver(cfg.Client, conns), address: at.Host, host: at.Host, scope: "apns:" + cfg.Topic,
 		signer: &signer{key: cfg.Key, keyID: cfg.KeyID, teamID: cfg.TeamID},
 	}
 	if s.posts == nil {

@@ -48,9 +48,11 @@ func client(allowPrivate bool, conns int) *http.Client {
 	return c
 }
 
-// Posts makes a client for very many small messages that connects as c does, with at most so many connections to a server
-// (0: as many as are usual), or returns nil if c is not one of ours.
-func Posts(c *http.Client, conns int) *h2post.Client {
+// Posts makes a client for very many small messages that connects as c does, or returns nil if c is not one of ours.
+func Posts(c *http.Client) *h2post.Client { return PostsOver(c, 0) }
+
+// PostsOver is Posts with at most so many connections to a server; 0: as many as are usual.
+func PostsOver(c *http.Client, conns int) *h2post.Client {
 	t, ok := c.Transport.(*http.Transport)
 	if !ok || t.DialContext == nil {
 		return nil

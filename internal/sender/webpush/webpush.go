@@ -61,7 +61,7 @@ func New(cfg Config) (*Sender, error) {
 	if cfg.Now == nil {
 		cfg.Now = time.Now
 	}
-	return &Sender{cfg: cfg, signer: newSigner(cfg.Key, cfg.Subject), posts: provider.Posts(cfg.Client, 0)}, nil
+	return &Sender{cfg: cfg, signer: newSigner(cfg.Key, cfg.Subject), posts: provider.Posts(cfg.Client)}, nil
 }
 
 // Close closes its own connections as soon as nothing is under way on them, and waits for that. Messages can still be
