@@ -21,8 +21,8 @@ import (
 	"godwit.dev/godwit/test/blackbox"
 )
 
-// phones starts a server beside a push service like Apple's, with n devices that behave as told, and sets the channel up.
-func phones(t *testing.T, n int, behave func(i int) apnsserver.Behaviour) (w *world, apple *apnsserver.Server, devices []subscriber, key string) {
+// iphones starts a server beside a push service like Apple's, with n devices that behave as told, and sets the channel up.
+func iphones(t *testing.T, n int, behave func(i int) apnsserver.Behaviour) (w *world, apple *apnsserver.Server, devices []subscriber, key string) {
 	t.Helper()
 	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
@@ -54,8 +54,8 @@ func phones(t *testing.T, n int, behave func(i int) apnsserver.Behaviour) (w *wo
 	return w, apple, devices, key
 }
 
-// sorts is how phones behave: each sort is every so many of a hundred, and how it must end.
-var sorts = []struct {
+// iphoneSorts is how phones behave: each sort is every so many of a hundred, and how it must end.
+var iphoneSorts = []struct {
 	name      string
 	share     int
 	behaviour apnsserver.Behaviour
@@ -77,19 +77,19 @@ const cut = 1
 // sortOf is how the i-th phone behaves; -1: it accepts.
 func sortOf(i int) int {
 	at := i * 37 % 100
-	for k := range sorts {
-		if at < sorts[k].share {
+	for k := range iphoneSorts {
+		if at < iphoneSorts[k].share {
 			return k
 		}
-		at -= sorts[k].share
+		at -= iphoneSorts[k].share
 	}
 	return -1
 }
 
 func TestEveryPhoneEndsInOneHonestOutcomeAndItsMessageIsTakenBack(t *testing.T) {
-	w, apple, devices, key := phones(t, 200, func(i int) apnsserver.Behaviour {
+	w, apple, devices, key := iphones(t, 200, func(i int) apnsserver.Behaviour {
 		if k := sortOf(i); k >= 0 {
-			return sorts[k].behaviour
+			return iphoneSorts[k].behaviour
 		}
 		if i == cut {
 			return apnsserver.Behaviour{Break: true, GoAway: "Shutdown", Times: 1}
@@ -113,7 +113,7 @@ func TestEveryPhoneEndsInOneHonestOutcomeAndItsMessageIsTakenBack(t *testing.T) 
 	for i, d := range devices {
 		name, want, disabled, most := "accepting", "accepted", false, 1
 		if k := sortOf(i); k >= 0 {
-			name, want, disabled, most = sorts[k].name, sorts[k].outcome, sorts[k].disabled, sorts[k].taken
+			name, want, disabled, most = iphoneSorts[k].name, iphoneSorts[k].outcome, iphoneSorts[k].disabled, iphoneSorts[k].taken
 		}
 		got := report[d.endpoint]
 		if got.Outcome != want {
@@ -202,7 +202,7 @@ func (w *world) shows(apple *apnsserver.Server, devices []subscriber, key string
 }
 
 func TestThePhonesOfAnotherEnvironmentStopTheCampaignAndAreNotLost(t *testing.T) {
-	w, _, devices, _ := phones(t, 60, func(int) apnsserver.Behaviour {
+	w, _, devices, _ := iphones(t, 60, func(int) apnsserver.Behaviour {
 		return apnsserver.Behaviour{Status: http.StatusBadRequest, Reason: "BadDeviceToken"}
 	})
 	id := w.start(map[string]any{"content": map[string]any{"title": "Hi"}, "audience": map[string]any{"channels": []string{"apns"}}})
