@@ -304,7 +304,7 @@ func TestWhatAPNsWouldRefuseIsNotSent(t *testing.T) {
 			t.Errorf("%s ended as %s (%v)", what, got, err)
 		}
 	}
-	if n := len(w.Received(device)); n != 1 {
+	if n := w.Requests(); n != 1 || len(w.Received(device)) != 1 {
 		t.Errorf("%d messages came", n)
 	}
 }

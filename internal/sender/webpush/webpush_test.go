@@ -12,6 +12,7 @@ import (
 
 	"go.uber.org/goleak"
 
+	"godwit.dev/godwit/internal/audience"
 	"godwit.dev/godwit/internal/push"
 	"godwit.dev/godwit/internal/sender/provider"
 	"godwit.dev/godwit/internal/sender/sendertest"
@@ -134,6 +135,27 @@ func TestBrowserGetsWhatTheReferenceSays(t *testing.T) {
 	}
 	if m.Urgency != "high" || m.TTL != "3600" && m.TTL != "3599" || m.Proto != 2 {
 		t.Errorf("urgency %s, TTL %s, HTTP/%d", m.Urgency, m.TTL, m.Proto)
+	}
+}
+
+// What UnifiedPush gives an app is a subscription whose endpoint has a query, like https://ntfy.sh/upAbC123?up=1.
+func TestAnEndpointOfUnifiedPushIsAnEndpoint(t *testing.T) {
+	server, s := start(t)
+	id, address := server.Subscribe(pushserver.Accepting)
+	address = json.RawMessage(strings.Replace(string(address), "/push/"+id, "/push/"+id+"?up=1&x=a%2Fb", 1))
+	normal, err := audience.NormalAddress(push.WebPush, address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.Send(t.Context(), push.Request{ID: "d", Address: normal, Content: push.Content{Title: "Hi"}}); err != nil {
+		t.Fatal(err)
+	}
+	m, p := last(t, server, id)
+	if m.URI != "/push/"+id+"?up=1&x=a%2Fb" || p["title"] != "Hi" {
+		t.Errorf("%s got %v", m.URI, p)
+	}
+	if got := s.Pace(normal).Scope; got != server.URL {
+		t.Errorf("paced in %s", got)
 	}
 }
 

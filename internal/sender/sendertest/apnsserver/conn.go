@@ -133,6 +133,7 @@ func (c *conn) admits(id uint32) bool {
 		return false
 	}
 	c.last = id
+	c.s.requests++
 	return true
 }
 

@@ -63,6 +63,7 @@ type Server struct {
 	opened     int
 	devices    map[string]*device
 	all        *Behaviour
+	requests   int
 	accepted   int
 	violations []string
 
@@ -164,6 +165,13 @@ func (s *Server) Accepted() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.accepted
+}
+
+// Requests counts what came, whatever was wrong with it.
+func (s *Server) Requests() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.requests
 }
 
 // Connections counts how many were opened.

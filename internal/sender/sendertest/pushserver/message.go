@@ -24,7 +24,8 @@ import (
 // Message is what an endpoint got.
 type Message struct {
 	Topic, Urgency, TTL, Authorization string
-	Proto                              int // 2: HTTP/2
+	URI                                string // path and query
+	Proto                              int    // 2: HTTP/2
 	Body                               []byte
 	keys                               *keys
 }

@@ -257,7 +257,7 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 	}
 	took := b.Break || b.Hang || b.Status == 0 || b.Status/100 == 2
 	if took {
-		e.take(&h, r.ProtoMajor, body, !b.Break && !b.Hang)
+		e.take(&h, r, body, !b.Break && !b.Hang)
 	}
 	if !s.wait(r, b) {
 		return
@@ -313,13 +313,13 @@ func (e *endpoint) next() Behaviour {
 	return b
 }
 
-func (e *endpoint) take(h *head, proto int, body []byte, accepted bool) {
+func (e *endpoint) take(h *head, r *http.Request, body []byte, accepted bool) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if accepted {
 		e.accepted++
 	}
 	e.got = append(e.got, Message{
-		Topic: h.topic, Urgency: h.urgency, TTL: h.ttl, Authorization: h.authorization, Proto: proto, Body: body, keys: e.keys,
+		Topic: h.topic, Urgency: h.urgency, TTL: h.ttl, Authorization: h.authorization, URI: r.RequestURI, Proto: r.ProtoMajor, Body: body, keys: e.keys,
 	})
 }
