@@ -60,14 +60,14 @@ var ofAPNs = []mutation{
 	{name: "apns: what may have arrived is said not to be sent", file: apnsSender, old: "a.denied() && errors.As(err, &retry)", new: "a.denied() && (errors.As(err, &retry) || true)", tests: apnsEnds},
 	{
 		name: "apns: many connections", file: apnsSender, old: "provider.PostsOver(cfg.Client, conns)", new: "provider.Posts(cfg.Client)",
-		tests: []suite{{"./internal/sender/apns", "TestOneMessageAtATime"}},
+		tests: []suite{{"./internal/sender/apns", "TestThereAreFewConnections"}},
 	},
 	{
 		name: "apns: SETTINGS are not heeded", file: "internal/sender/h2post/read.go", old: "c.maxStreams = int(min(v, math.MaxInt32))", new: "c.maxStreams = int(max(v, 100))",
 		tests: []suite{{"./internal/sender/apns", "TestOneMessageAtATime"}},
 	},
 	{
-		name: "apns: another collapse id on each attempt", file: apnsPayload, old: "	tag := godwitID(r)\n	switch", new: "	tag := r.Track + r.ExpiresAt.String() + string(r.Address) + r.ID + \"x\"\n	switch",
+		name: "apns: another collapse id for a recall", file: apnsPayload, old: "	tag := godwitID(r)\n	switch", new: "	tag := messageID(r)\n	switch",
 		tests: []suite{{"./internal/sender/apns", "TestARecall"}},
 	},
 	{

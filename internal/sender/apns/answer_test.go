@@ -1,6 +1,7 @@
 package apns_test
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"net/http"
@@ -236,11 +237,26 @@ func TestOneMessageAtATimeUntilTheTokenIsAccepted(t *testing.T) {
 		})
 	}
 	wg.Wait() // start fails where more came at once
-	if n := w.Connections(); n > 4 {
-		t.Errorf("%d connections", n)
-	}
 	if w.Accepted() != 200 || w.Tokens() != 1 {
 		t.Errorf("%d accepted, %d tokens", w.Accepted(), w.Tokens())
+	}
+}
+
+func TestThereAreFewConnections(t *testing.T) {
+	w := startWith(t, apnsserver.Options{Streams: 1})
+	device, address := w.Register(apnsserver.Hung)
+	ctx, cancel := context.WithCancel(t.Context())
+	var wg sync.WaitGroup
+	for range 30 {
+		wg.Go(func() { _, _ = w.sender.Send(ctx, hello("d", address)) })
+	}
+	for len(w.Received(device)) < 4 { // each on a connection of its own
+		time.Sleep(time.Millisecond)
+	}
+	cancel()
+	wg.Wait()
+	if err := w.sender.Close(); err != nil || w.Connections() != 4 {
+		t.Errorf("%d connections, %v", w.Connections(), err)
 	}
 }
 

@@ -80,10 +80,16 @@ type world struct {
 
 func start(t testing.TB, change ...func(*world, *apns.Config)) *world {
 	t.Helper()
+	return startWith(t, apnsserver.Options{}, change...)
+}
+
+func startWith(t testing.TB, o apnsserver.Options, change ...func(*world, *apns.Config)) *world {
+	t.Helper()
 	private, text := newKey(t)
 	w := &world{clock: &clock{at: time.Now()}}
 	w.ours = w.clock
-	w.Server = apnsserver.Start(apnsserver.Options{Public: &private.PublicKey, KeyID: keyID, TeamID: teamID, Topic: topic, Now: w.clock.now})
+	o.Public, o.KeyID, o.TeamID, o.Topic, o.Now = &private.PublicKey, keyID, teamID, topic, w.clock.now
+	w.Server = apnsserver.Start(o)
 	t.Cleanup(w.Server.Close)
 	key, err := apns.ParseKey(text)
 	if err != nil {

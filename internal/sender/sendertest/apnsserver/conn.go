@@ -27,6 +27,7 @@ type conn struct {
 	gone bool // it said that it looks at none after last; guarded by the server's lock, like last
 
 	authorized bool
+	first      func() error // takes the first message once all has come that was sent beside it
 
 	mu    sync.Mutex // of what is written
 	fr    *http2.Framer
@@ -85,7 +86,7 @@ func (c *conn) handle(f http2.Frame) error {
 		}
 		m.Payload = append(m.Payload, f.Data()...)
 		if f.StreamEnded() {
-			return c.take(f.StreamID, m)
+			return c.whole(f.StreamID, m)
 		}
 	case *http2.RSTStreamFrame:
 		delete(c.open, f.StreamID)
@@ -97,15 +98,29 @@ func (c *conn) handle(f http2.Frame) error {
 		if !f.IsAck() {
 			return c.write(func() error { return c.fr.WritePing(true, f.Data) })
 		}
+		if take := c.first; take != nil {
+			c.first = nil
+			return take()
+		}
 	}
 	return nil
+}
+
+// whole takes a message that came as a whole. The first one is answered when the client has answered a ping, so that
+// whatever it sent at the same time is seen.
+func (c *conn) whole(id uint32, m *Message) error {
+	if c.authorized {
+		return c.take(id, m)
+	}
+	c.first = func() error { return c.take(id, m) }
+	return c.write(func() error { return c.fr.WritePing(false, [8]byte{1}) })
 }
 
 // begin begins a message, if there is room for it.
 func (c *conn) begin(f *http2.MetaHeadersFrame) error {
 	most := 1
 	if c.authorized {
-		most = streams
+		most = c.s.opts.Streams
 	}
 	if len(c.open) >= most {
 		c.s.violated("more messages at once than " + strconv.Itoa(most))
@@ -120,7 +135,7 @@ func (c *conn) begin(f *http2.MetaHeadersFrame) error {
 	}
 	c.open[f.StreamID] = m
 	if f.StreamEnded() {
-		return c.take(f.StreamID, m)
+		return c.whole(f.StreamID, m)
 	}
 	return nil
 }
@@ -153,7 +168,7 @@ func (m *Message) field(name, value string) {
 	}
 }
 
-// take answers a message that came as a whole.
+// take answers a message.
 func (c *conn) take(id uint32, m *Message) error {
 	b := c.s.authenticate(m.Authorization)
 	if b.Status == 0 {
@@ -188,7 +203,7 @@ func (c *conn) authorize() error {
 	}
 	c.authorized = true
 	return c.write(func() error {
-		return c.fr.WriteSettings(http2.Setting{ID: http2.SettingMaxConcurrentStreams, Val: streams})
+		return c.fr.WriteSettings(http2.Setting{ID: http2.SettingMaxConcurrentStreams, Val: uint32(c.s.opts.Streams)}) //nolint:gosec // small
 	})
 }
 

@@ -47,10 +47,9 @@ type Options struct {
 	TeamID string
 	Topic  string
 	Now    func() time.Time // nil: time.Now
+	// Streams is how many messages a connection takes at once after a token was accepted; 0: 1000.
+	Streams int
 }
-
-// streams is how many messages a connection takes at once after a token was accepted.
-const streams = 1000
 
 // Server is a running push service.
 type Server struct {
@@ -91,6 +90,9 @@ type Message struct {
 func Start(o Options) *Server {
 	if o.Now == nil {
 		o.Now = time.Now
+	}
+	if o.Streams == 0 {
+		o.Streams = 1000
 	}
 	s := &Server{opts: o, conns: make(map[*conn]bool), devices: make(map[string]*device)}
 	s.http = httptest.NewUnstartedServer(http.NotFoundHandler())
