@@ -246,10 +246,11 @@ func TestASecondAttemptHasTheSameNamesAndAKeyReplaces(t *testing.T) {
 		return m.ID + " " + m.Collapse
 	}
 	long := strings.Repeat("ride-", 60)
-	if names("d-1", "") != names("d-1", "") {
+	first := names("d-1", "")
+	if again := names("d-1", ""); again != first {
 		t.Error("a second attempt has other names: the device shows both")
 	}
-	if names("d-1", "") == names("d-2", "") {
+	if first == names("d-2", "") {
 		t.Error("two messages have the same names")
 	}
 	a, b := strings.Fields(names("d-1", long)), strings.Fields(names("d-2", long))
