@@ -7,7 +7,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"net"
 	"net/http"
 	"net/url"
 	"strconv"
@@ -93,14 +92,11 @@ func New(cfg Config) (*Sender, error) {
 		cfg.Now = time.Now
 	}
 	s := &Sender{
-		cfg: cfg, posts: provider.PostsOver(cfg.Client, conns), address: at.Host, host: at.Host, scope: "apns:" + cfg.Topic,
+		cfg: cfg, posts: provider.PostsOver(cfg.Client, conns), address: provider.Address(at), host: at.Host, scope: "apns:" + cfg.Topic,
 		signer: &signer{key: cfg.Key, keyID: cfg.KeyID, teamID: cfg.TeamID},
 	}
 	if s.posts == nil {
 		return nil, errors.New("apns: the HTTP client is not one of ours")
-	}
-	if at.Port() == "" {
-		s.address = net.JoinHostPort(at.Hostname(), "443")
 	}
 	return s, nil
 }
@@ -121,8 +117,7 @@ func parseServer(raw string, allowPrivate bool) (*url.URL, error) {
 
 // Close closes its connections as soon as nothing is under way on them, and waits for that. Messages can still be sent.
 func (s *Sender) Close() error {
-	s.cfg.Client.CloseIdleConnections()
-	return s.posts.Close()
+	return provider.Close(s.cfg.Client, s.posts)
 }
 
 // Send makes one attempt; a second one where APNs found our token too old.

@@ -8,7 +8,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"net"
 	"net/http"
 	"net/url"
 	"strings"
@@ -89,11 +88,7 @@ func New(cfg Config) (*Sender, error) {
 // sent.
 func (s *Sender) Close() error {
 	s.tokens.fetches.Wait()
-	s.cfg.Client.CloseIdleConnections()
-	if s.posts == nil {
-		return nil
-	}
-	return s.posts.Close()
+	return provider.Close(s.cfg.Client, s.posts)
 }
 
 // Send makes one attempt. Where the answer may mean a malformed token as well as a bad message it asks FCM which it is.
@@ -199,12 +194,8 @@ func (s *Sender) request(ctx context.Context, body []byte, access string) (provi
 }
 
 func (s *Sender) http2(body []byte, access string) *h2post.Request {
-	address := s.to.Host
-	if s.to.Port() == "" {
-		address = net.JoinHostPort(s.to.Hostname(), "443")
-	}
 	return &h2post.Request{
-		Address: address, Authority: s.to.Host, Path: s.to.RequestURI(), Body: body,
+		Address: provider.Address(s.to), Authority: s.to.Host, Path: s.to.RequestURI(), Body: body,
 		Header: []hpack.HeaderField{
 			{Name: "authorization", Value: "Bearer " + access},
 			{Name: "content-type", Value: "application/json"},

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"net/http/httptrace"
 	"net/url"
@@ -60,6 +61,24 @@ func PostsOver(c *http.Client, conns int) *h2post.Client {
 	return h2post.New(h2post.Config{
 		Dial: t.DialContext, TLS: func() *tls.Config { return t.TLSClientConfig }, Timeout: Timeout, Silence: pingAfter, Idle: t.IdleConnTimeout, Conns: conns,
 	})
+}
+
+// Close closes a sender's own connections as soon as nothing is under way on them, and waits for that. Both clients can still be
+// used. posts may be nil.
+func Close(c *http.Client, posts *h2post.Client) error {
+	c.CloseIdleConnections()
+	if posts == nil {
+		return nil
+	}
+	return posts.Close()
+}
+
+// Address is host and port to connect to for an https URL.
+func Address(u *url.URL) string {
+	if u.Port() == "" {
+		return net.JoinHostPort(u.Hostname(), "443")
+	}
+	return u.Host
 }
 
 // Post is Do for a message over HTTP/2. unsuited: the server cannot take it so, and nothing was sent.

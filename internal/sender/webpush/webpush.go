@@ -8,7 +8,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"net"
 	"net/http"
 	"net/url"
 	"strings"
@@ -67,11 +66,7 @@ func New(cfg Config) (*Sender, error) {
 // Close closes its own connections as soon as nothing is under way on them, and waits for that. Messages can still be
 // sent.
 func (s *Sender) Close() error {
-	s.cfg.Client.CloseIdleConnections()
-	if s.posts == nil {
-		return nil
-	}
-	return s.posts.Close()
+	return provider.Close(s.cfg.Client, s.posts)
 }
 
 // CheckSubject says what is wrong with a VAPID subject. Empty is allowed by RFC 8292, but Apple refuses it.
@@ -166,12 +161,8 @@ const (
 )
 
 func (m *message) http2(to *url.URL) *h2post.Request {
-	address := to.Host
-	if to.Port() == "" {
-		address = net.JoinHostPort(to.Hostname(), "443")
-	}
 	return &h2post.Request{
-		Address: address, Authority: to.Host, Path: to.RequestURI(), Body: m.body,
+		Address: provider.Address(to), Authority: to.Host, Path: to.RequestURI(), Body: m.body,
 		Header: []hpack.HeaderField{
 			{Name: "authorization", Value: m.authorization},
 			{Name: "content-encoding", Value: valEncoding},

@@ -7,14 +7,14 @@ import (
 	"crypto/ecdsa"
 	"crypto/rand"
 	"crypto/tls"
-	"crypto/x509"
 	"encoding/hex"
 	"encoding/json"
-	"encoding/pem"
 	"net/http"
 	"net/http/httptest"
 	"sync"
 	"time"
+
+	"godwit.dev/godwit/internal/sender/sendertest/tlstest"
 )
 
 // Behaviour is how a device's messages are answered. The zero value accepts.
@@ -53,6 +53,8 @@ type Options struct {
 
 // Server is a running push service.
 type Server struct {
+	tlstest.Certificate
+
 	URL  string
 	opts Options
 	http *httptest.Server
@@ -99,7 +101,7 @@ func Start(o Options) *Server {
 	s.http.TLS = &tls.Config{NextProtos: []string{"h2"}, MinVersion: tls.VersionTLS12}
 	s.http.Config.TLSNextProto = map[string]func(*http.Server, *tls.Conn, http.Handler){"h2": s.serve}
 	s.http.StartTLS()
-	s.URL = s.http.URL
+	s.URL, s.Certificate = s.http.URL, tlstest.Of(s.http)
 	return s
 }
 
@@ -111,19 +113,6 @@ func (s *Server) Close() {
 	}
 	s.mu.Unlock()
 	s.http.Close()
-}
-
-// CertPEM is the certificate to trust, for SSL_CERT_FILE.
-func (s *Server) CertPEM() []byte {
-	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: s.http.Certificate().Raw})
-}
-
-// Trust makes a client trust the server.
-func (s *Server) Trust(c *http.Client) *http.Client {
-	pool := x509.NewCertPool()
-	pool.AddCert(s.http.Certificate())
-	c.Transport.(*http.Transport).TLSClientConfig = &tls.Config{RootCAs: pool, MinVersion: tls.VersionTLS12}
-	return c
 }
 
 // Register makes a device and returns its token, and the address with it.

@@ -6,7 +6,6 @@ package fcmserver
 import (
 	"crypto/rand"
 	"crypto/rsa"
-	"crypto/tls"
 	"crypto/x509"
 	"encoding/json"
 	"encoding/pem"
@@ -17,6 +16,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"godwit.dev/godwit/internal/sender/sendertest/tlstest"
 )
 
 // Email is that of the service account.
@@ -43,6 +44,8 @@ type Message struct {
 
 // Server is a running one.
 type Server struct {
+	tlstest.Certificate
+
 	URL  string
 	opts Options
 	http *httptest.Server
@@ -95,7 +98,7 @@ func Start(o Options) *Server {
 	s.http = httptest.NewUnstartedServer(mux)
 	s.http.EnableHTTP2 = !o.HTTP1
 	s.http.StartTLS()
-	s.URL = s.http.URL
+	s.URL, s.Certificate = s.http.URL, tlstest.Of(s.http)
 	return s
 }
 
@@ -123,19 +126,6 @@ func (s *Server) Account() []byte {
 		panic(err)
 	}
 	return file
-}
-
-// CertPEM is the certificate to trust, for SSL_CERT_FILE.
-func (s *Server) CertPEM() []byte {
-	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: s.http.Certificate().Raw})
-}
-
-// Trust makes a client trust the server.
-func (s *Server) Trust(c *http.Client) *http.Client {
-	pool := x509.NewCertPool()
-	pool.AddCert(s.http.Certificate())
-	c.Transport.(*http.Transport).TLSClientConfig = &tls.Config{RootCAs: pool, MinVersion: tls.VersionTLS12}
-	return c
 }
 
 // Device makes a device and returns its token, and the address of an endpoint with it.

@@ -7,10 +7,8 @@ import (
 	"crypto/ecdh"
 	"crypto/rand"
 	"crypto/tls"
-	"crypto/x509"
 	"encoding/base64"
 	"encoding/json"
-	"encoding/pem"
 	"fmt"
 	"io"
 	"net"
@@ -21,6 +19,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"godwit.dev/godwit/internal/sender/sendertest/tlstest"
 )
 
 // Behaviour is how an endpoint answers. The zero value accepts.
@@ -57,6 +57,8 @@ type Options struct {
 
 // Server is a running push service.
 type Server struct {
+	tlstest.Certificate
+
 	URL  string // its origin
 	opts Options
 	http *httptest.Server
@@ -108,7 +110,7 @@ func Start(o Options) *Server {
 		}
 	}
 	s.http.StartTLS()
-	s.URL = s.http.URL
+	s.URL, s.Certificate = s.http.URL, tlstest.Of(s.http)
 	return s
 }
 
@@ -116,19 +118,6 @@ func Start(o Options) *Server {
 func (s *Server) Close() {
 	s.once.Do(func() { close(s.closed) })
 	s.http.Close()
-}
-
-// CertPEM is the certificate to trust, for SSL_CERT_FILE.
-func (s *Server) CertPEM() []byte {
-	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: s.http.Certificate().Raw})
-}
-
-// Trust makes a client trust the server.
-func (s *Server) Trust(c *http.Client) *http.Client {
-	pool := x509.NewCertPool()
-	pool.AddCert(s.http.Certificate())
-	c.Transport.(*http.Transport).TLSClientConfig = &tls.Config{RootCAs: pool, MinVersion: tls.VersionTLS12}
-	return c
 }
 
 // Subscribe makes an endpoint and returns its id and the subscription as a browser gives it away.
