@@ -14,7 +14,7 @@ import (
 	"sync"
 	"time"
 
-	"godwit.dev/godwit/internal/sender/sendertest/tlstest"
+	"godwit.dev/godwit/internal/sender/sendertest/testservice"
 )
 
 // Behaviour is how a device's messages are answered. The zero value accepts.
@@ -53,7 +53,7 @@ type Options struct {
 
 // Server is a running push service.
 type Server struct {
-	tlstest.Certificate
+	testservice.Certificate
 
 	URL  string
 	opts Options
@@ -101,7 +101,7 @@ func Start(o Options) *Server {
 	s.http.TLS = &tls.Config{NextProtos: []string{"h2"}, MinVersion: tls.VersionTLS12}
 	s.http.Config.TLSNextProto = map[string]func(*http.Server, *tls.Conn, http.Handler){"h2": s.serve}
 	s.http.StartTLS()
-	s.URL, s.Certificate = s.http.URL, tlstest.Of(s.http)
+	s.URL, s.Certificate = s.http.URL, testservice.CertificateOf(s.http)
 	return s
 }
 

@@ -17,7 +17,7 @@ import (
 	"sync"
 	"time"
 
-	"godwit.dev/godwit/internal/sender/sendertest/tlstest"
+	"godwit.dev/godwit/internal/sender/sendertest/testservice"
 )
 
 // Email is that of the service account.
@@ -44,7 +44,7 @@ type Message struct {
 
 // Server is a running one.
 type Server struct {
-	tlstest.Certificate
+	testservice.Certificate
 
 	URL  string
 	opts Options
@@ -98,7 +98,7 @@ func Start(o Options) *Server {
 	s.http = httptest.NewUnstartedServer(mux)
 	s.http.EnableHTTP2 = !o.HTTP1
 	s.http.StartTLS()
-	s.URL, s.Certificate = s.http.URL, tlstest.Of(s.http)
+	s.URL, s.Certificate = s.http.URL, testservice.CertificateOf(s.http)
 	return s
 }
 
@@ -229,7 +229,7 @@ func (s *Server) serveSend(w http.ResponseWriter, r *http.Request) {
 	case Hang, Break, Accept, Garbage:
 		s.deliver(e, r.ProtoMajor, b.Row)
 	}
-	if !s.wait(r, b) {
+	if !testservice.Wait(r.Context(), s.closed, b.Row == Hang, b.Delay) {
 		return
 	}
 	switch b.Row {
@@ -320,25 +320,4 @@ func (s *Server) deliver(e *envelope, proto int, row Row) {
 	}
 	m := &e.Message
 	d.got = append(d.got, Message{Proto: proto, At: time.Now(), Data: m.Data, Android: m.Android, APNs: m.APNs, WebPush: m.WebPush})
-}
-
-// wait keeps the client waiting; false: there will be no answer.
-func (s *Server) wait(r *http.Request, b Behaviour) bool {
-	var enough <-chan time.Time
-	switch {
-	case b.Row == Hang:
-	case b.Delay > 0:
-		t := time.NewTimer(b.Delay)
-		defer t.Stop()
-		enough = t.C
-	default:
-		return true
-	}
-	select {
-	case <-enough:
-		return true
-	case <-r.Context().Done():
-	case <-s.closed:
-	}
-	return false
 }

@@ -20,7 +20,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"godwit.dev/godwit/internal/sender/sendertest/tlstest"
+	"godwit.dev/godwit/internal/sender/sendertest/testservice"
 )
 
 // Behaviour is how an endpoint answers. The zero value accepts.
@@ -57,7 +57,7 @@ type Options struct {
 
 // Server is a running push service.
 type Server struct {
-	tlstest.Certificate
+	testservice.Certificate
 
 	URL  string // its origin
 	opts Options
@@ -110,7 +110,7 @@ func Start(o Options) *Server {
 		}
 	}
 	s.http.StartTLS()
-	s.URL, s.Certificate = s.http.URL, tlstest.Of(s.http)
+	s.URL, s.Certificate = s.http.URL, testservice.CertificateOf(s.http)
 	return s
 }
 
@@ -248,7 +248,7 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 	if took {
 		e.take(&h, r, body, !b.Break && !b.Hang)
 	}
-	if !s.wait(r, b) {
+	if !testservice.Wait(r.Context(), s.closed, b.Hang, b.Delay) {
 		return
 	}
 	if b.Break {
@@ -266,27 +266,6 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 	}
 	w.WriteHeader(b.Status)
 	_, _ = io.WriteString(w, b.Body)
-}
-
-// wait keeps the client waiting; false: there will be no answer.
-func (s *Server) wait(r *http.Request, b Behaviour) bool {
-	var enough <-chan time.Time
-	switch {
-	case b.Hang:
-	case b.Delay > 0:
-		t := time.NewTimer(b.Delay)
-		defer t.Stop()
-		enough = t.C
-	default:
-		return true
-	}
-	select {
-	case <-enough:
-		return true
-	case <-r.Context().Done():
-	case <-s.closed:
-	}
-	return false
 }
 
 func (e *endpoint) next() Behaviour {
