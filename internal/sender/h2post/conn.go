@@ -156,7 +156,16 @@ func (c *conn) queue(s *stream) {
 	c.kick()
 }
 
-// end settles a message.
+// endUnseen settles a message that the server certainly did not look at.
+func (c *conn) endUnseen(s *stream, err error) {
+	if s.ended { // who posted it reads it already
+		return
+	}
+	s.again, s.left = true, false
+	c.end(s, err)
+}
+
+// end settles a message. Nothing of it is written after that.
 func (c *conn) end(s *stream, err error) {
 	if s.ended {
 		return
@@ -199,8 +208,7 @@ func (c *conn) die(err error) {
 	// Both loops wake from what they wait for, and the reader closes the socket, which may take a while.
 	_ = c.nc.SetDeadline(time.Unix(1, 0))
 	for _, s := range c.pending {
-		s.again = true
-		c.end(s, err)
+		c.endUnseen(s, err)
 	}
 	for _, s := range c.streams {
 		c.end(s, err)
@@ -283,9 +291,9 @@ func (c *conn) take() bool {
 			continue
 		}
 		if int64(len(s.req.Body)) > c.streamWindow || c.nextID >= 1<<31-2 {
-			c.draining, s.again = true, true // its windows have shrunk, or its numbers are used up
+			c.draining = true // its windows have shrunk, or its numbers are used up
 			c.window += int64(len(s.req.Body))
-			c.end(s, errRefused)
+			c.endUnseen(s, errRefused)
 			continue
 		}
 		s.id, s.left = c.nextID, true

@@ -146,8 +146,7 @@ func (c *conn) reset(f *http2.RSTStreamFrame) {
 		return
 	}
 	if f.ErrCode == http2.ErrCodeRefusedStream {
-		s.again, s.left = true, false
-		c.end(s, errRefused)
+		c.endUnseen(s, errRefused)
 		return
 	}
 	c.end(s, fmt.Errorf("the server broke it off: %s", f.ErrCode))
@@ -200,13 +199,11 @@ func (c *conn) goAway(f *http2.GoAwayFrame) {
 	}
 	for id, s := range c.streams {
 		if id > f.LastStreamID {
-			s.again, s.left = true, false
-			c.end(s, c.bye)
+			c.endUnseen(s, c.bye)
 		}
 	}
 	for _, s := range c.pending {
-		s.again = true
-		c.end(s, c.bye)
+		c.endUnseen(s, c.bye)
 	}
 	if c.active == 0 {
 		c.die(errClosed)
