@@ -5,6 +5,7 @@ package delivery
 import (
 	"context"
 	"crypto/rand"
+	"fmt"
 	"time"
 
 	"github.com/oklog/ulid/v2"
@@ -23,11 +24,20 @@ type Store interface {
 type Service struct {
 	store Store
 	now   func() time.Time
+	reach Reach // nil: live is all there is
 	took  latency.Histogram
 }
 
+// Reach says why an app's escalations cannot go over a channel, in words for its publisher; empty: they can. An error: that is
+// not known now.
+type Reach func(ctx context.Context, app, channel string) (why string, err error)
+
 // New makes a Service; now is the store's clock.
 func New(st Store, now func() time.Time) *Service { return &Service{store: st, now: now} }
+
+// EscalateOver lets notifications escalate to the channels of which reach says that they can. It is called before the first
+// publish; without it live is all there is.
+func (s *Service) EscalateOver(reach Reach) { s.reach = reach }
 
 // Latency counts how long it took since start to store and route what a call of Publish brought.
 func (s *Service) Latency() []latency.Bucket { return s.took.Buckets() }
@@ -58,6 +68,9 @@ func (s *Service) Publish(ctx context.Context, app string, drafts []*notificatio
 		fresh := d.ID == ""
 		n, err := d.Check(app, now, func() string { return newID(now) })
 		results[i].ID = d.ID
+		if err == nil && n.Steps != nil {
+			err = s.checkSteps(ctx, app, d)
+		}
 		if err != nil {
 			results[i].Err = err
 			continue
@@ -82,6 +95,25 @@ func (s *Service) Publish(ctx context.Context, app string, drafts []*notificatio
 		fill(r.Copies, a.Results)
 	}
 	return results
+}
+
+// checkSteps refuses channels that the app does not have.
+func (s *Service) checkSteps(ctx context.Context, app string, d *notification.Draft) error {
+	for i, step := range d.Escalate {
+		if step.Channel == notification.Live {
+			continue
+		}
+		why, err := "channel "+notification.Clip(step.Channel)+" is not configured", error(nil)
+		if s.reach != nil {
+			if why, err = s.reach(ctx, app, step.Channel); err != nil {
+				return fmt.Errorf("escalate to %s: %w", notification.Clip(step.Channel), err)
+			}
+		}
+		if why != "" {
+			return notification.BadField(fmt.Sprintf("escalate[%d].channel", i), "%s", why)
+		}
+	}
+	return nil
 }
 
 // copies makes a copy per recipient; those whose name is bad are refused here.

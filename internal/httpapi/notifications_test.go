@@ -160,8 +160,13 @@ func TestBadPublishNamesTheField(t *testing.T) {
 		{`{"to":"a","escalate":[{"after":"5s"}]}`, "escalate[0].channel"},
 		{`{"to":"a","escalate":[{"channel":"live"},{"channel":"live","after":"x"}]}`, "escalate[1].after"},
 		{`{"to":"a","escalate":[{"channel":"live","when":1}]}`, "escalate[0].when"},
-		{`{"to":"a","escalate":[{"channel":"live"},{"channel":"fcm","after":"5s"}]}`, "escalate"},
-		{`{"to":"a","escalate":[` + strings.TrimSuffix(strings.Repeat(`{"channel":"live"},`, 17), ",") + `]}`, "escalate"},
+		{`{"to":"a","escalate":[{"channel":"live"},{"channel":"fcm","after":"5s"}]}`, "escalate[1].channel"},
+		{`{"to":"a","escalate":[{"channel":"fcm","after":"-5s"}]}`, "escalate[0].after"},
+		{`{"to":"a","escalate":[{"channel":"fcm","after":"5s"},{"channel":"telegram","after":"4s"}]}`, "escalate[1].after"},
+		{`{"to":"a","escalate":[{"channel":"fcm","after":"5s"},{"channel":"live","after":"6s"}]}`, "escalate[1].channel"},
+		{`{"to":"a","ttl":"5s","escalate":[{"channel":"live"},{"channel":"fcm","after":"5s"}]}`, "escalate[1].after"},
+		{`{"to":"a","ack":"none","escalate":[{"channel":"live"},{"channel":"fcm","after":"5s"}]}`, "escalate"},
+		{`{"to":"a","escalate":[` + strings.TrimSuffix(strings.Repeat(`{"channel":"fcm"},`, 9), ",") + `]}`, "escalate"},
 		{`{"to":"a","reply_by":"31d"}`, "reply_by"},
 		{`{"to":"a","reply_by":"72h","ack":"none"}`, "reply_by"},
 		{`{"to":"a","reply_by":[]}`, "reply_by"},
@@ -171,7 +176,7 @@ func TestBadPublishNamesTheField(t *testing.T) {
 			t.Errorf("%.60s: detail %q does not begin with the field", c.body, p.Detail)
 		}
 	}
-	if p := w.post("/v1/notifications", `{"to":"a","escalate":[{"channel":"fcm"}]}`).problem(http.StatusBadRequest, "bad-input", "escalate"); !strings.Contains(p.Detail, "channel fcm is not configured") {
+	if p := w.post("/v1/notifications", `{"to":"a","escalate":[{"channel":"fcm"}]}`).problem(http.StatusBadRequest, "bad-input", "escalate[0].channel"); !strings.Contains(p.Detail, "channel fcm is not configured") {
 		t.Errorf("detail %q", p.Detail)
 	}
 	if n := w.mailbox.commits(); len(n) != 0 {

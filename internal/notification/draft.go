@@ -31,12 +31,6 @@ func BadField(field, format string, args ...any) error {
 	return &FieldError{Field: field, Problem: fmt.Sprintf(format, args...)}
 }
 
-// Step is one step of an escalation.
-type Step struct {
-	Channel string
-	After   time.Duration
-}
-
 // Draft is a publish as a back end asked for it, before the rules are applied.
 type Draft struct {
 	To          []string
@@ -63,11 +57,6 @@ func (d *Draft) Check(app string, now time.Time, newID func() string) (*Notifica
 	case d.ReplyBy != 0 && d.Ack == AckNone:
 		return nil, BadField("reply_by", "asks for a reply, and ack none ends a notification before there can be one")
 	}
-	for _, s := range d.Escalate {
-		if s.Channel != "live" {
-			return nil, BadField("escalate", "channel %s is not configured", s.Channel)
-		}
-	}
 	if d.ID == "" {
 		d.ID = newID()
 	} else if err := CheckName("id", d.ID); err != nil {
@@ -91,7 +80,10 @@ func (d *Draft) Check(app string, now time.Time, newID func() string) (*Notifica
 		}
 		n.SendAt = d.SendAt
 	}
-	return n, d.setExpiry(n)
+	if err := d.setExpiry(n); err != nil {
+		return nil, err
+	}
+	return n, d.setSteps(n)
 }
 
 func (d *Draft) setExpiry(n *Notification) error {

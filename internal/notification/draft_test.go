@@ -41,7 +41,6 @@ func TestBadInputNamesItsField(t *testing.T) {
 		"data not JSON":       {notification.Draft{Content: notification.Content{Data: []byte("{"), ContentType: "application/json"}}, "data"},
 		"content type":        {notification.Draft{Content: notification.Content{ContentType: "a\nb"}}, "content_type"},
 		"too large":           {notification.Draft{Content: notification.Content{Body: strings.Repeat("x", 256<<10+1)}}, "data"},
-		"unknown channel":     {notification.Draft{Escalate: []notification.Step{{Channel: "live"}, {Channel: "fcm"}}}, "escalate"},
 		"reply without ack":   {notification.Draft{ReplyBy: time.Hour, Ack: notification.AckNone}, "reply_by"},
 		"reply in the past":   {notification.Draft{ReplyBy: -time.Hour}, "reply_by"},
 		"reply too late":      {notification.Draft{ReplyBy: 31 * 24 * time.Hour}, "reply_by"},

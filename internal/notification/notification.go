@@ -40,6 +40,7 @@ type Notification struct {
 	SendAt      time.Time // zero: at once
 	ExpiresAt   time.Time
 	ReplyBy     time.Time // when its recipient should have answered, at which it also expires; zero: it asks for no reply
+	Steps       []Step    // of its escalation beyond live; nil: it goes to sessions alone
 
 	wire encoded.Forms
 }

@@ -3,6 +3,7 @@ package grpcgate
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"net/http"
 	"sync"
@@ -229,8 +230,8 @@ func (p *publisher) draft(who access.Principal, req *godwitpb.PublishRequest) (*
 	if err := enums(d, req); err != nil {
 		return nil, err
 	}
-	for _, s := range req.GetEscalate() {
-		after, err := millis("escalate", s.GetAfterMs())
+	for i, s := range req.GetEscalate() {
+		after, err := millis(fmt.Sprintf("escalate[%d].after", i), s.GetAfterMs())
 		if err != nil {
 			return nil, err
 		}

@@ -104,8 +104,10 @@ func TestBadPublishNamesItsField(t *testing.T) {
 		"reply_by":   {To: to, ReplyByMs: 31 * 24 * 3_600_000},
 		"priority":   {To: to, Priority: 9},
 		"ack":        {To: to, Ack: 9},
-		"escalate":   {To: to, Escalate: []*pb.EscalationStep{{Channel: "fcm"}}},
-		"data":       {To: to, Body: strings.Repeat("x", notification.MaxRequestBytes-100), Data: []byte(strings.Repeat("1", 90)), ContentType: "text/plain"},
+
+		"escalate[1].channel": {To: to, Escalate: []*pb.EscalationStep{{Channel: "live"}, {Channel: "fcm"}}},
+		"escalate[0].after":   {To: to, Escalate: []*pb.EscalationStep{{Channel: "fcm", AfterMs: 24 * 3_600_000}}},
+		"data":                {To: to, Body: strings.Repeat("x", notification.MaxRequestBytes-100), Data: []byte(strings.Repeat("1", 90)), ContentType: "text/plain"},
 	} {
 		t.Run(field, func(t *testing.T) {
 			if field == "data" {
@@ -133,7 +135,8 @@ func TestBadPublishNamesItsField(t *testing.T) {
 		"reply_by":   {To: to, ReplyByMs: -1},
 		"expires_at": {To: to, ExpiresAtMs: wraps},
 		"send_at":    {To: to, SendAtMs: wraps},
-		"escalate":   {To: to, Escalate: []*pb.EscalationStep{{Channel: "fcm", AfterMs: -1}}},
+
+		"escalate[0].after": {To: to, Escalate: []*pb.EscalationStep{{Channel: "fcm", AfterMs: -1}}},
 	} {
 		_, err := p.Publish(keyed(t.Context(), access.DevKey), req)
 		if st := status.Convert(err); st.Code() != codes.InvalidArgument || !strings.Contains(st.Message(), "out of range") || !strings.Contains(st.Message(), field) {

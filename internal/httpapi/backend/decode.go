@@ -56,9 +56,6 @@ func (d *content) settle(name, contentType string) (data []byte, _ string, err e
 	return data, contentType, nil
 }
 
-// maxSteps bounds an escalation: more channels than exist are of no use.
-const maxSteps = 16
-
 // fieldNames are the fields of a publish; the position is the bit in draft.given.
 var fieldNames = [...]string{
 	"to", "id", "title", "body", "category", "data", "data_base64", "content_type", "ttl", "expires_at", "send_at",
@@ -208,8 +205,8 @@ func (s *scanner) steps(field string) (steps []notification.Step, err error) {
 		if err != nil || !more {
 			return steps, err
 		}
-		if len(steps) == maxSteps {
-			return nil, notification.BadField(field, "has more than %d steps", maxSteps)
+		if len(steps) == notification.MaxSteps {
+			return nil, notification.BadField(field, "has more than %d steps", notification.MaxSteps)
 		}
 		step, err := s.step(fmt.Sprintf("%s[%d]", field, len(steps)))
 		if err != nil {
