@@ -35,6 +35,7 @@ type Item struct {
 	Recipient string
 	Seq       uint64 // counts per recipient from 1; 0 while scheduled
 	Attempts  uint32 // times written to a connection so far, as far as is known
+	Escalates bool   // it has steps beyond live; of what a commit has stored or made due
 	N         *notification.Notification
 }
 
@@ -88,6 +89,7 @@ type Settled struct {
 	App, Recipient, ID string
 	Pos                int64
 	As                 notification.Status
+	Escalates          bool   // it had steps beyond live
 	Device             string // the Settle's, if one did it
 	At                 time.Time
 }

@@ -38,6 +38,8 @@ var elsewhere = map[string]string{
 	"godwit_mailbox.block":           "is made of the log",
 	"godwit_mailbox.erasure":         "what is being erased stays behind",
 	"godwit_mailbox.meta":            "is in counters",
+	"godwit_mailbox.plan":            "there are none that wait",
+	"godwit_mailbox.escalation":      "there are none that wait",
 	"godwit_campaign.delivery_owner": "is of a former version",
 	"godwit_campaign.endpoint_app":   "is made when it is needed",
 	"godwit_mailbox.pending":         "comes of notifications",

@@ -42,6 +42,7 @@ const (
 	Status
 	AckAll
 	Reply
+	Escalate
 	Crash // Opened.Crash may still be nil
 )
 
@@ -54,7 +55,7 @@ type testCase struct {
 // Run runs all tests but those that need an ability the store is without.
 func Run(t *testing.T, open OpenFunc, without ...Ability) {
 	t.Helper()
-	for _, group := range [][]testCase{coreCases, settleCases, timeCases, listCases, dedupCases, ackAllCases, lifeCases, headCases, replyCases} {
+	for _, group := range [][]testCase{coreCases, settleCases, timeCases, listCases, dedupCases, ackAllCases, lifeCases, headCases, replyCases, escalateCases} {
 		for _, c := range group {
 			if slices.ContainsFunc(c.needs, func(a Ability) bool { return slices.Contains(without, a) }) {
 				continue

@@ -58,7 +58,9 @@ func TestTwoStores(t *testing.T) {
 	})
 }
 
-func TestConformance(t *testing.T) { storetest.Run(t, opener(func(*mailboxdb.Config) {})) }
+func TestConformance(t *testing.T) {
+	storetest.Run(t, opener(func(*mailboxdb.Config) {}), storetest.Escalate)
+}
 
 // sealing seals whatever is past before anything is asked of the store.
 type sealing struct {
@@ -126,5 +128,5 @@ func TestConformanceWhileHoursAreSealedAndAfterKills(t *testing.T) {
 			}
 		}
 		return o
-	})
+	}, storetest.Escalate)
 }

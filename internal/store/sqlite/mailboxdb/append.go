@@ -139,6 +139,11 @@ func (s *Store) store(a *mailbox.Append, p *prepared) error {
 		s.contents[first] = copies
 		s.tx.shared = append(s.tx.shared, first)
 	}
+	if n.Steps != nil {
+		if err := s.savePlan(first, n.Steps); err != nil {
+			return err
+		}
+	}
 	s.stmts.insertContent.BindInt64(1, first)
 	s.stmts.insertContent.BindBytes(2, p.body)
 	return exec(s.stmts.insertContent)
@@ -170,7 +175,12 @@ func (s *Store) storeCopy(r *recipient, n *notification.Notification, p *prepare
 	s.mu.Unlock()
 	s.expiries.wakeBy(r, e.expires())
 	s.tx.appends++
-	s.tx.batch.Stored = append(s.tx.batch.Stored, mailbox.Item{Pos: s.pos, Recipient: r.name, Seq: seq, N: n})
+	s.tx.batch.Stored = append(s.tx.batch.Stored, mailbox.Item{Pos: s.pos, Recipient: r.name, Seq: seq, Escalates: n.Steps != nil, N: n})
+	if n.Steps != nil {
+		if err := s.armed(r, s.pos, n); err != nil {
+			return err
+		}
+	}
 	return s.insertRow(r, n, p, status, seq, offset)
 }
 

@@ -118,6 +118,7 @@ func (s *Store) makeDue(r *recipient, e *entry, rd *contents, now int64) error {
 	s.mu.Unlock()
 	s.tx.scheduled--
 	s.tx.pending++
+	item.Escalates = moved.is(flagSteps)
 	s.tx.batch.Due = append(s.tx.batch.Due, item)
 	return nil
 }

@@ -135,7 +135,10 @@ func (op *eraseRowsOp) Apply(*sqlite.Conn) error {
 		if !row.open { // its content went when it was settled
 			continue
 		}
-		if err := s.releaseContent(row.contentPos(), row.offset == soleCopy); err != nil {
+		if err := s.deleteStep(pos); err != nil {
+			return err
+		}
+		if err := s.releaseContent(row.contentPos(), row.offset == soleCopy, true); err != nil {
 			return err
 		}
 	}

@@ -3,6 +3,7 @@ package mailboxdb
 import (
 	"context"
 	"time"
+	"unsafe"
 
 	"zombiezen.com/go/sqlite"
 
@@ -134,4 +135,22 @@ func (s *Store) Sealed() int { return len(s.sealed.all()) }
 func (s *Store) WriteNotes() error {
 	s.notes.submit(s.notes.TakeAll())
 	return s.db.DoBulk(context.Background(), 1, func(*sqlite.Conn) error { return nil })
+}
+
+// EntryBytes is what a pending copy takes in memory.
+const EntryBytes = unsafe.Sizeof(entry{})
+
+// Escalating counts rows of escalations and of their plans, and steps that wait in memory.
+func (s *Store) Escalating(ctx context.Context) (rows, plans, waiting int, err error) {
+	if rows, err = s.count(ctx, "escalation"); err != nil {
+		return 0, 0, 0, err
+	}
+	if plans, err = s.count(ctx, "plan"); err != nil {
+		return 0, 0, 0, err
+	}
+	err = s.db.Do(ctx, func(*sqlite.Conn) error {
+		waiting = len(s.steps.queue) + len(s.steps.given)
+		return nil
+	})
+	return rows, plans, waiting, err
 }

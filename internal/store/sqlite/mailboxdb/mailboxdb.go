@@ -25,6 +25,8 @@ var (
 	schema2 string
 	//go:embed schema/0003_replies.sql
 	schema3 string
+	//go:embed schema/0004_escalations.sql
+	schema4 string
 )
 
 const appID = 0x47644d62 // "GdMb": application_id of mailbox files
@@ -95,6 +97,7 @@ type Store struct {
 	contents map[int64]int // unsettled copies of contents that several share
 	expiries expiryQueue
 	due      dueQueue
+	steps    escalations
 	counters counters
 
 	notes  noting
@@ -132,7 +135,7 @@ func Open(ctx context.Context, path string, cfg Config) (*Store, error) {
 	}
 	s.space = space
 	s.db, err = sqlitedb.Open(ctx, path, sqlitedb.Options{
-		AppID: appID, Migrations: []string{schema1, schema2, schema3}, CopyAfter: max(cfg.Ballast/2, minCopyAfter), VFS: cfg.VFS, Guard: cfg.Guard, Fatal: cfg.Fatal, Log: cfg.Log,
+		AppID: appID, Migrations: []string{schema1, schema2, schema3, schema4}, CopyAfter: max(cfg.Ballast/2, minCopyAfter), VFS: cfg.VFS, Guard: cfg.Guard, Fatal: cfg.Fatal, Log: cfg.Log,
 		Hooks: sqlitedb.Hooks{Committed: s.committed, Failed: s.failed, Count: s.tally},
 	}, s.prepare)
 	if err != nil {

@@ -27,7 +27,8 @@ const (
 	flagDelivered // a first delivery has been recorded
 	flagAckAll
 	flagAckNone
-	flagAsks // for a reply
+	flagAsks  // for a reply
+	flagSteps // it has steps beyond live, or had
 
 	flagBits = 16
 )
@@ -40,6 +41,9 @@ func newEntry(pos int64, n *notification.Notification, offset int16) entry {
 	}
 	if !n.ReplyBy.IsZero() {
 		e.bits |= flagAsks
+	}
+	if n.Steps != nil {
+		e.bits |= flagSteps
 	}
 	return e
 }

@@ -220,7 +220,12 @@ func (s *Store) settleEntry(r *recipient, e *entry, end ending) error {
 			return err
 		}
 	}
-	if err := s.releaseContent(e.contentPos(), e.offset == soleCopy); err != nil {
+	if e.is(flagSteps) {
+		if err := s.deleteStep(e.pos); err != nil {
+			return err
+		}
+	}
+	if err := s.releaseContent(e.contentPos(), e.offset == soleCopy, e.is(flagSteps)); err != nil {
 		return err
 	}
 	if e.is(flagScheduled) {
@@ -230,7 +235,7 @@ func (s *Store) settleEntry(r *recipient, e *entry, end ending) error {
 	}
 	r.active--
 	s.tx.batch.Settled = append(s.tx.batch.Settled, mailbox.Settled{
-		App: r.app.name, Recipient: r.name, ID: end.id, Pos: e.pos, As: end.as, Device: end.device, At: fromMS(end.at),
+		App: r.app.name, Recipient: r.name, ID: end.id, Pos: e.pos, As: end.as, Escalates: e.is(flagSteps), Device: end.device, At: fromMS(end.at),
 	})
 	s.mu.Lock()
 	e.set(flagLeaving)
@@ -238,12 +243,19 @@ func (s *Store) settleEntry(r *recipient, e *entry, end ending) error {
 	return nil
 }
 
-func (s *Store) releaseContent(pos int64, sole bool) error {
+// releaseContent lets a copy's content go, and with the last copy its plan.
+func (s *Store) releaseContent(pos int64, sole, steps bool) error {
 	if !sole {
 		s.contents[pos]--
 		s.tx.released = append(s.tx.released, pos)
 		if s.contents[pos] > 0 {
 			return nil
+		}
+	}
+	if steps {
+		s.stmts.deletePlan.BindInt64(1, pos)
+		if err := exec(s.stmts.deletePlan); err != nil {
+			return err
 		}
 	}
 	s.stmts.deleteContent.BindInt64(1, pos)

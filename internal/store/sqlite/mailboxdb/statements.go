@@ -19,6 +19,8 @@ type statements struct {
 	saveDevice, knownDevices, insertAck, readAcks, deleteAcks, saveMeta *sqlite.Stmt
 
 	readNack, saveNack, deleteNack, saveReply, deleteReply *sqlite.Stmt
+
+	readStep, saveStep, deleteStep, readPlan, savePlan, deletePlan *sqlite.Stmt
 }
 
 // noteColumns are the columns of a row, in the order in which scanRow reads them.
@@ -59,6 +61,12 @@ func (s *statements) prepare(c *sqlite.Conn) error {
 		{&s.deleteNack, "DELETE FROM nack WHERE pos = ?1"},
 		{&s.saveReply, "INSERT OR REPLACE INTO reply(pos, status, content_type, data) VALUES (?1, ?2, ?3, ?4)"},
 		{&s.deleteReply, "DELETE FROM reply WHERE pos = ?1"},
+		{&s.readStep, selectStep},
+		{&s.saveStep, "INSERT OR REPLACE INTO escalation(pos, step, due_at) VALUES (?1, ?2, ?3)"},
+		{&s.deleteStep, "DELETE FROM escalation WHERE pos = ?1"},
+		{&s.readPlan, selectPlan},
+		{&s.savePlan, "INSERT INTO plan(pos, steps) VALUES (?1, ?2)"},
+		{&s.deletePlan, "DELETE FROM plan WHERE pos = ?1"},
 		{&s.saveMeta, "UPDATE meta SET value = ?2 WHERE name = ?1"},
 	} {
 		stmt, err := c.Prepare(p.sql)

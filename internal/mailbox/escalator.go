@@ -1,0 +1,41 @@
+package mailbox
+
+import (
+	"context"
+	"time"
+
+	"godwit.dev/godwit/internal/notification"
+)
+
+// StepDue is a step beyond live whose time has come: nobody has acknowledged its copy.
+type StepDue struct {
+	App, Recipient, ID string
+	Pos                int64
+	Step               int // from 0, of the notification's Steps
+	Channel            string
+	Due                time.Time // when it should have begun
+	ExpiresAt          time.Time // of the copy
+}
+
+// StepDone says that a step was handed over: what is to be sent for it is on disk elsewhere.
+type StepDone struct {
+	Ref
+	Step    int
+	Skipped bool // it reached nobody: the next one is due at once
+}
+
+// Escalator is the ability of a store to keep escalations: of each open copy with steps beyond live, which one is next and
+// when. What is settled, by whatever, has no next step from that commit on.
+type Escalator interface {
+	// StepsDue reads up to limit steps whose time has come, of copies that are open, longest due first. It reads those again
+	// that HandedOver was not told of. next is when to come again; zero: no step waits. One caller at a time.
+	StepsDue(ctx context.Context, now time.Time, limit int) (due []StepDue, next time.Time, err error)
+	// HandedOver arms the steps after those, and returns once that is on disk. A step that is not the next of its copy is
+	// passed over: it was told before, or the copy is settled.
+	HandedOver(ctx context.Context, done []StepDone, now time.Time) error
+	// Hurry makes the first steps of copies due now. It does not wait and is not kept: after a restart they come at their time.
+	Hurry(refs []Ref)
+	// StepsOf returns the steps of an open copy and which one is next, len(steps) where all were handed over; none if it has
+	// none or is settled.
+	StepsOf(ctx context.Context, ref Ref) (steps []notification.Step, next int, err error)
+}

@@ -1,0 +1,44 @@
+package content
+
+import (
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"godwit.dev/godwit/internal/notification"
+)
+
+// step is how a step is stored.
+type step struct {
+	Channel string `json:"channel"`
+	AfterMS int64  `json:"after_ms"`
+}
+
+// EncodeSteps returns what is stored of the steps of an escalation.
+func EncodeSteps(steps []notification.Step) []byte {
+	stored := make([]step, len(steps))
+	for i, s := range steps {
+		stored[i] = step{s.Channel, s.After.Milliseconds()}
+	}
+	b, _ := json.Marshal(stored) // texts and numbers only
+	return b
+}
+
+// mostAfter is more than any step may wait.
+const mostAfter = int64(2 * notification.MaxTTL / time.Millisecond)
+
+// DecodeSteps is the reverse.
+func DecodeSteps(b []byte) ([]notification.Step, error) {
+	var stored []step
+	if err := json.Unmarshal(b, &stored); err != nil || len(stored) == 0 || len(stored) > notification.MaxSteps {
+		return nil, fmt.Errorf("steps of an escalation: %w", errDamaged)
+	}
+	steps := make([]notification.Step, len(stored))
+	for i, s := range stored {
+		if s.Channel == "" || s.AfterMS < 0 || s.AfterMS > mostAfter {
+			return nil, fmt.Errorf("steps of an escalation: %w", errDamaged)
+		}
+		steps[i] = notification.Step{Channel: s.Channel, After: time.Duration(s.AfterMS) * time.Millisecond}
+	}
+	return steps, nil
+}
