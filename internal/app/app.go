@@ -23,7 +23,9 @@ import (
 	"godwit.dev/godwit/internal/cluster"
 	"godwit.dev/godwit/internal/config"
 	"godwit.dev/godwit/internal/delivery"
+	"godwit.dev/godwit/internal/dispatch"
 	"godwit.dev/godwit/internal/endpoint"
+	"godwit.dev/godwit/internal/escalation"
 	"godwit.dev/godwit/internal/gateway/conngate"
 	"godwit.dev/godwit/internal/hook"
 	"godwit.dev/godwit/internal/limit"
@@ -61,31 +63,33 @@ type App struct {
 	stopErr  error
 	addrs    datadir.Addresses
 
-	registry  *prometheus.Registry
-	access    *access.Registry
-	channels  *channel.Service
-	hooks     *hook.Service
-	bus       *bus.Bus
-	cluster   *cluster.Cluster // nil: it is alone
-	boot      string           // of this node among others; empty: it is alone
-	objects   *signal.Service
-	topics    *pubsub.Service
-	requests  *request.Service
-	mailbox   *mailbox.Mailbox
-	publisher *delivery.Service
-	hub       *session.Hub
-	lock      *datadir.Lock
-	stores    *store.Stores
-	endpoints *endpoint.Service
-	sending   *campaign.Service
-	reactor   *reactor.Reactor
-	addrLimit *limit.Addrs
-	gate      *conngate.Gate
-	signups   *limit.Addrs
-	pace      *memory.Pacer
-	keyLimit  *limit.Keys
-	tlsFor    func(protocols ...string) *tls.Config // nil: plain
-	clock     func() time.Time
+	registry    *prometheus.Registry
+	access      *access.Registry
+	channels    *channel.Service
+	hooks       *hook.Service
+	bus         *bus.Bus
+	cluster     *cluster.Cluster // nil: it is alone
+	boot        string           // of this node among others; empty: it is alone
+	objects     *signal.Service
+	topics      *pubsub.Service
+	requests    *request.Service
+	mailbox     *mailbox.Mailbox
+	publisher   *delivery.Service
+	hub         *session.Hub
+	lock        *datadir.Lock
+	stores      *store.Stores
+	endpoints   *endpoint.Service
+	sending     *campaign.Service
+	dispatch    *dispatch.Dispatcher
+	escalations *escalation.Service // nil: the store keeps no steps
+	reactor     *reactor.Reactor
+	addrLimit   *limit.Addrs
+	gate        *conngate.Gate
+	signups     *limit.Addrs
+	pace        *memory.Pacer
+	keyLimit    *limit.Keys
+	tlsFor      func(protocols ...string) *tls.Config // nil: plain
+	clock       func() time.Time
 }
 
 // Run runs a server until ctx ends, which stops it within the grace period, or until it fails. ready is told where
@@ -127,7 +131,7 @@ func Start(ctx context.Context, cfg *config.Config, opts Options) (*App, error) 
 	}
 	begun := time.Now()
 	for _, start := range []func(context.Context) error{
-		a.startProcess, a.startStores, a.startAccess, a.startBus, a.startObjects, a.startTopics, a.startRequests, a.startMailbox, a.startChannels, a.startHooks, a.startSending, a.startBots, a.startMemory, a.startConnections,
+		a.startProcess, a.startStores, a.startAccess, a.startBus, a.startObjects, a.startTopics, a.startRequests, a.startMailbox, a.startChannels, a.startHooks, a.startSending, a.startEscalations, a.startBots, a.startMemory, a.startConnections,
 		a.listen, a.announce, a.startDrain,
 	} {
 		err := start(ctx)

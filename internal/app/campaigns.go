@@ -24,6 +24,7 @@ func (a *App) startSending(context.Context) error {
 	if err != nil {
 		return err
 	}
+	a.dispatch = out
 	a.registry.MustRegister(out)
 	a.sending = campaign.New(campaign.Config{
 		Store: a.stores.Campaigns, Dispatch: out, Own: a.own("campaigns"), Now: a.clock, PublicURL: a.cfg.PublicURL, Log: a.log,

@@ -19,6 +19,7 @@ import (
 	"godwit.dev/godwit/internal/gateway/ssegate"
 	"godwit.dev/godwit/internal/gateway/wsgate"
 	"godwit.dev/godwit/internal/httpapi"
+	"godwit.dev/godwit/internal/httpapi/backend"
 	"godwit.dev/godwit/internal/limit"
 	"godwit.dev/godwit/internal/push"
 	"godwit.dev/godwit/internal/reactor"
@@ -212,7 +213,12 @@ func (a *App) handler() (http.Handler, error) {
 		"/v1/stream":  ssegate.New(ssegate.Config{Hub: a.hub, Posting: posting, Origins: a.access, Reactor: a.reactor, Log: a.log}),
 	}
 	a.serveForwarded(map[string]http.Handler{"/v1/frames": posting, "/v1/poll": poll})
+	var steps backend.Steps
+	if a.escalations != nil {
+		steps = a.escalations
+	}
 	api := httpapi.New(httpapi.Config{
+		Steps:     steps,
 		Publisher: a.publisher, Mailbox: a.mailbox, Objects: a.objects, Topics: a.topics, Requests: a.requests, Services: a.access, Presence: a.sessions(), Events: a.stores.Events, Access: a.access, Keys: a.access, Apps: a.access, Channels: a.channels, Hooks: a.hooks, Campaigns: a.sending,
 		Log: a.log, Registry: a.registry, PublishLimit: a.keyLimit.Take,
 		Endpoints: a.endpoints, Signups: a.signups,

@@ -44,6 +44,7 @@ var places = map[string]layer{
 	"internal/mailbox":      capability,
 	"internal/campaign":     capability,
 	"internal/dispatch":     capability,
+	"internal/escalation":   capability,
 	"internal/pace":         capability,
 	"internal/session":      capability,
 	"internal/cluster":      capability,

@@ -103,8 +103,9 @@ func (s *Service) checkSteps(ctx context.Context, app string, d *notification.Dr
 		if step.Channel == notification.Live {
 			continue
 		}
-		why, err := "channel "+notification.Clip(step.Channel)+" is not configured", error(nil)
+		why := "channel " + notification.Clip(step.Channel) + " is not configured"
 		if s.reach != nil {
+			var err error
 			if why, err = s.reach(ctx, app, step.Channel); err != nil {
 				return fmt.Errorf("escalate to %s: %w", notification.Clip(step.Channel), err)
 			}

@@ -50,6 +50,7 @@ type Channels interface {
 type Config struct {
 	Publisher backend.Publisher
 	Mailbox   Mailbox
+	Steps     backend.Steps // nil: there are none beyond live
 	Objects   backend.Objects
 	Topics    backend.Topics
 	Requests  backend.Requests

@@ -26,7 +26,7 @@ type route struct {
 // routes are all of the API.
 func routes(cfg *Config) []route {
 	b := backend.New(backend.Parts{
-		Publisher: cfg.Publisher, Mailbox: cfg.Mailbox, Objects: cfg.Objects, Topics: cfg.Topics, Requests: cfg.Requests, Presence: cfg.Presence, Events: cfg.Events, Endpoints: cfg.Endpoints,
+		Publisher: cfg.Publisher, Mailbox: cfg.Mailbox, Steps: cfg.Steps, Objects: cfg.Objects, Topics: cfg.Topics, Requests: cfg.Requests, Presence: cfg.Presence, Events: cfg.Events, Endpoints: cfg.Endpoints,
 		Campaigns: cfg.Campaigns, Log: cfg.Log, PublishLimit: cfg.PublishLimit, Draining: cfg.Draining, Node: cfg.Node,
 	})
 	p := public.New(public.Parts{

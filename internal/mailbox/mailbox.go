@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -37,6 +38,13 @@ type Emitter interface {
 	Emit(evs []event.Event)
 }
 
+// Escalations is told what concerns notifications with steps beyond live. Of what it gets it keeps nothing, and it does not wait.
+type Escalations interface {
+	// Stored tells of copies that are deliverable now.
+	Stored(items []Item)
+	Settled(done []Settled)
+}
+
 // Config are the parts and settings of a Mailbox.
 type Config struct {
 	Store  Store // which the Mailbox observes
@@ -49,6 +57,7 @@ type Config struct {
 type Mailbox struct {
 	store   Store
 	above   atomic.Pointer[sessions]
+	steps   atomic.Pointer[Escalations] // nil: there are none
 	events  Emitter
 	now     func() time.Time
 	retain  time.Duration
@@ -84,6 +93,14 @@ type sessions struct {
 // calls it when it is made.
 func (m *Mailbox) RouteTo(r Router, p Presence) { m.above.Store(&sessions{r, p}) }
 
+// EscalateTo has e told of what concerns steps beyond live from now on.
+func (m *Mailbox) EscalateTo(e Escalations) { m.steps.Store(&e) }
+
+// Online names the devices of a recipient that are connected; see Presence.
+func (m *Mailbox) Online(ctx context.Context, app, recipient string) ([]string, error) {
+	return m.above.Load().Online(ctx, app, recipient)
+}
+
 // nobody is the sessions of a mailbox that has none.
 type nobody struct{}
 
@@ -113,9 +130,24 @@ func (m *Mailbox) Committed(b *Batch) {
 	if len(b.Due) > 0 {
 		m.above.Load().Route(b.Due)
 	}
+	if e := m.steps.Load(); e != nil {
+		tellSteps(*e, b)
+	}
 	// After routing: a commit may hold a notification and the newer one that replaced it.
 	if len(b.Settled) > 0 {
 		m.above.Load().Settled(b.Settled)
+	}
+}
+
+// tellSteps tells of those with steps beyond live, if there are any.
+func tellSteps(e Escalations, b *Batch) {
+	for _, items := range [][]Item{b.Stored, b.Due} {
+		if slices.ContainsFunc(items, func(it Item) bool { return it.Escalates }) {
+			e.Stored(items)
+		}
+	}
+	if slices.ContainsFunc(b.Settled, func(s Settled) bool { return s.Escalates }) {
+		e.Settled(b.Settled)
 	}
 }
 

@@ -83,7 +83,7 @@ func (s *Stores) openSQLite(ctx context.Context, cfg Config) error {
 	if err != nil {
 		return err
 	}
-	s.Mailbox = mailboxes
+	s.Mailbox, s.Steps = mailboxes, mailboxes
 	s.parts = append(s.parts, Part{Name: "mailbox store", Close: mailboxes.Close, db: mailboxes.DB(), trims: mailboxes})
 
 	campaigns, err := campaigndb.Open(ctx, file(CampaignsFile), campaigndb.Config{
@@ -92,7 +92,7 @@ func (s *Stores) openSQLite(ctx context.Context, cfg Config) error {
 	if err != nil {
 		return err
 	}
-	s.Endpoints, s.Campaigns = campaigns, campaigns
+	s.Endpoints, s.Campaigns, s.Sends = campaigns, campaigns, campaigns
 	s.parts = append(s.parts, Part{Name: "campaign store", Close: campaigns.Close, db: campaigns.DB(), trims: campaigns, metrics: campaigns.EndpointMetrics()})
 	s.guarded()
 	return m.add(cfg.Data, Files()...)

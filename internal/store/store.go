@@ -14,6 +14,7 @@ import (
 	"godwit.dev/godwit/internal/campaign"
 	"godwit.dev/godwit/internal/channel"
 	"godwit.dev/godwit/internal/endpoint"
+	"godwit.dev/godwit/internal/escalation"
 	"godwit.dev/godwit/internal/event"
 	"godwit.dev/godwit/internal/hook"
 	"godwit.dev/godwit/internal/mailbox"
@@ -52,6 +53,9 @@ type Stores struct {
 	Campaigns campaign.Store
 	// Shared names the database that several servers share, unlike any other. Empty: it is this one's alone.
 	Shared string
+	// Steps and Sends keep escalations beyond live. Both nil: nothing here does.
+	Steps mailbox.Escalator
+	Sends escalation.Store
 	// Own decides what this server is the one to do. Nil: everything, because no other one shares the store.
 	Own own.Func
 	// Alive lists the boots of the servers that share the store and have lately shown that they live. Nil: there are no others.

@@ -91,6 +91,7 @@ type Campaigns interface {
 type Parts struct {
 	Publisher Publisher
 	Mailbox   Mailbox
+	Steps     Steps // nil: there are none beyond live
 	Objects   Objects
 	Topics    Topics
 	Requests  Requests

@@ -90,7 +90,11 @@ func (a *API) Status(c *call.Call) error {
 		return mailbox.ErrNotFound
 	}
 	if to != "" {
-		return c.JSON(http.StatusOK, append(appendRecord(nil, &records[0]), '\n'))
+		b, err := a.appendSteps(c.Ctx, c.Key.App, appendOpen(nil, &records[0]), &records[0])
+		if err != nil {
+			return err
+		}
+		return c.JSON(http.StatusOK, append(b, "]}\n"...))
 	}
 	return c.JSON(http.StatusOK, append(append(appendRecords([]byte(`{"items":`), records), '}'), '\n'))
 }

@@ -24,7 +24,10 @@ func appendRecords(b []byte, records []mailbox.Record) []byte {
 }
 
 // appendRecord appends one copy as the status API shows it. What has not happened is null.
-func appendRecord(b []byte, r *mailbox.Record) []byte {
+func appendRecord(b []byte, r *mailbox.Record) []byte { return append(appendOpen(b, r), "]}"...) }
+
+// appendOpen leaves the list of channels open behind live.
+func appendOpen(b []byte, r *mailbox.Record) []byte {
 	acked := r.Status == notification.Acked || r.Status == notification.Replied
 	b = append(b, `{"id":`...)
 	b = call.AppendString(b, r.ID)
@@ -55,8 +58,7 @@ func appendRecord(b []byte, r *mailbox.Record) []byte {
 	b = strconv.AppendUint(b, uint64(r.Attempts), 10)
 	b = appendReply(append(b, `,"reply":`...), r.Reply)
 	b = append(b, `,"channels":[`...)
-	b = appendLive(b, r)
-	return append(b, "]}"...)
+	return appendLive(b, r)
 }
 
 // appendReply appends what the recipient answered; its data stands as in a publish.

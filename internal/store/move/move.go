@@ -85,7 +85,7 @@ func Run(ctx context.Context, cfg Config) (counts []Count, err error) {
 		return nil, err
 	}
 	defer db.Close()
-	if err := checkSteps(ctx, cfg.From.Mailbox); err != nil {
+	if err := checkSteps(ctx, &cfg.From); err != nil {
 		return nil, err
 	}
 	m := &mover{cfg: cfg, db: db, parts: newParts()}

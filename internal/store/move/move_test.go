@@ -40,6 +40,7 @@ var elsewhere = map[string]string{
 	"godwit_mailbox.meta":            "is in counters",
 	"godwit_mailbox.plan":            "there are none that wait",
 	"godwit_mailbox.escalation":      "there are none that wait",
+	"godwit_campaign.push_send":      "none of them waits",
 	"godwit_campaign.delivery_owner": "is of a former version",
 	"godwit_campaign.endpoint_app":   "is made when it is needed",
 	"godwit_mailbox.pending":         "comes of notifications",

@@ -107,6 +107,9 @@ func (s *Store) DeleteEndpoint(ctx context.Context, app string, id audience.ID) 
 
 // EraseRecipient deletes a recipient's endpoints and says how many there were.
 func (s *Store) EraseRecipient(ctx context.Context, app, recipient string) (n int, err error) {
+	if err := s.eraseSends(ctx, app, recipient); err != nil {
+		return 0, err
+	}
 	for {
 		list, err := s.EndpointsOf(ctx, app, recipient)
 		if err != nil || len(list) == 0 {

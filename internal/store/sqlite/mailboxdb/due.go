@@ -118,7 +118,13 @@ func (s *Store) makeDue(r *recipient, e *entry, rd *contents, now int64) error {
 	s.mu.Unlock()
 	s.tx.scheduled--
 	s.tx.pending++
-	item.Escalates = moved.is(flagSteps)
+	if item.Escalates = moved.is(flagSteps); item.Escalates {
+		_, at, _, err := nextStep(s.stmts.readStep, moved.pos)
+		if err != nil {
+			return err
+		}
+		s.steps.queue.add(waitingStep{at: at, pos: moved.pos, r: r})
+	}
 	s.tx.batch.Due = append(s.tx.batch.Due, item)
 	return nil
 }

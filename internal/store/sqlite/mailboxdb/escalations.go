@@ -156,10 +156,11 @@ func (op *stepsDueOp) Apply(*sqlite.Conn) error {
 	return nil
 }
 
-// stepDue reads a step; ok is false if its copy is settled or has expired, or if it is another step's turn.
+// stepDue reads a step; ok is false if its copy is settled or has expired, is not delivered yet, which adds it once more, or if it
+// is another step's turn.
 func (s *Store) stepDue(w waitingStep, now int64) (d mailbox.StepDue, ok bool, err error) {
 	e := w.r.find(w.pos)
-	if e == nil || e.expires() <= now {
+	if e == nil || e.is(flagScheduled) || e.expires() <= now {
 		return d, false, nil
 	}
 	step, due, ok, err := nextStep(s.stmts.readStep, w.pos)

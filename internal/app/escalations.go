@@ -1,0 +1,44 @@
+package app
+
+import (
+	"context"
+	"errors"
+
+	"godwit.dev/godwit/internal/channel"
+	"godwit.dev/godwit/internal/escalation"
+	"godwit.dev/godwit/internal/notification"
+	"godwit.dev/godwit/internal/push"
+)
+
+// startEscalations starts what has steps beyond live sent.
+func (a *App) startEscalations(context.Context) error {
+	if a.stores.Steps == nil {
+		a.publisher.EscalateOver(func(context.Context, string, string) (string, error) {
+			return "this server cannot escalate beyond live: PostgreSQL, where it stores, does not keep steps yet", nil
+		})
+		return nil
+	}
+	a.escalations = escalation.New(escalation.Config{
+		Steps: a.stores.Steps, Mailbox: a.mailbox, Endpoints: a.stores.Endpoints, Store: a.stores.Sends, Dispatch: a.dispatch,
+		Changed: a.channels.Changed, Now: a.clock, Retain: a.cfg.Retain.D(), Log: a.log,
+	})
+	a.registry.MustRegister(a.escalations)
+	a.mailbox.EscalateTo(a.escalations)
+	a.publisher.EscalateOver(a.reach)
+	a.steps.addRun("escalations", storePatience, a.escalations.Run, a.fail)
+	return nil
+}
+
+// reach says why an app cannot send over a channel.
+func (a *App) reach(ctx context.Context, app, name string) (why string, err error) {
+	_, err = a.channels.Sender(ctx, app, push.Channel(name))
+	switch {
+	case errors.Is(err, channel.ErrUnknown):
+		return "there is no channel " + notification.Clip(name), nil
+	case errors.Is(err, channel.ErrNotConfigured):
+		return "channel " + name + " is not configured: godwit channel set " + name, nil
+	case errors.Is(err, channel.ErrDisabled):
+		return "channel " + name + " is switched off", nil
+	}
+	return "", err
+}

@@ -1,0 +1,111 @@
+// Package escalation brings notifications that nobody acknowledges over the live connection to the push channels that their
+// publisher named, one step after the other, until somebody does.
+//
+// The way of a step: mailbox.Escalator.StepsDue → Service.handOver: a Send for each endpoint, on disk → HandedOver → dispatch, with
+// source as where sends come from. DESIGN.md says why in this order.
+package escalation
+
+import (
+	"context"
+	"crypto/sha1" //nolint:gosec // RFC 9562 builds version 5 on it; nothing here relies on its strength
+	"encoding/hex"
+	"strconv"
+	"time"
+
+	"godwit.dev/godwit/internal/audience"
+	"godwit.dev/godwit/internal/dispatch"
+	"godwit.dev/godwit/internal/mailbox"
+	"godwit.dev/godwit/internal/push"
+)
+
+// Send is what one step sends to one endpoint, or that it reached nobody.
+type Send struct {
+	Num       int64 // of the store; 0: not stored yet
+	ID        [16]byte
+	App       string
+	Recipient string
+	Note      string // the notification's id
+	Pos       int64  // of its copy
+	Step      int
+	Channel   push.Channel
+	Endpoint  int64 // its number; 0: the recipient had none
+	// EndpointID is what the outside calls it.
+	EndpointID audience.ID
+	ExpiresAt  time.Time
+
+	Outcome  dispatch.Outcome // Suppressed where there is no endpoint
+	Attempts int
+	At       time.Time // of the last change
+	External string    // the provider's name for the message
+	Detail   string
+	Tried    bool   // it could not be withdrawn; Detail says why
+	Address  []byte // of the endpoint; nil: it is gone
+}
+
+// Due is a send whose time has come.
+type Due struct {
+	dispatch.Delivery
+	Note      string
+	Pos       int64
+	ID        [16]byte
+	ExpiresAt time.Time
+}
+
+// Place is a channel of an app.
+type Place struct {
+	App     string
+	Channel push.Channel
+}
+
+// Store keeps sends. Rows are named by their numbers, as dispatch.Delivery.Row.
+type Store interface {
+	// Hand stores sends that are not there yet, by their ids. Those without an endpoint have ended.
+	Hand(ctx context.Context, sends []Send, now time.Time) error
+	// RecoverSends settles what was being sent when the process ended: pending again on the channels named, else unknown.
+	RecoverSends(ctx context.Context, resend []push.Channel, now time.Time) (n int, err error)
+	// WaitingSends lists where something is pending that nobody has to look at first.
+	WaitingSends(ctx context.Context) ([]Place, error)
+	// DueSends, NextSend, ClaimSends and FinishSends are what a dispatch.Source promises of the sends of a place.
+	DueSends(ctx context.Context, p Place, now time.Time, limit int) ([]Due, error)
+	NextSend(ctx context.Context, p Place) (at time.Time, err error)
+	ClaimSends(ctx context.Context, p Place, rows []int64, now time.Time) (claimed map[int64]bool, err error)
+	FinishSends(ctx context.Context, p Place, results []dispatch.Result, now time.Time) error
+	// ReleaseSends lets what waits for a person be tried again, and lists the apps of which something did.
+	ReleaseSends(ctx context.Context, now time.Time) (apps []string, err error)
+	// SendsOf lists what was sent for a recipient's copy of a notification, in the order of steps.
+	SendsOf(ctx context.Context, app, note, recipient string) ([]Send, error)
+	// AcceptedSends lists sends that a provider has taken, that have not expired and that nobody tried to withdraw, after a number.
+	AcceptedSends(ctx context.Context, after int64, now time.Time, limit int) ([]Send, error)
+	// Withdrawn notes that a send was taken back, or why it could not be.
+	Withdrawn(ctx context.Context, num int64, failed string, now time.Time) error
+	// PruneSends ends sends that have expired while they waited for a person, and deletes what ended before a time.
+	PruneSends(ctx context.Context, before, now time.Time, limit int) (more bool, err error)
+}
+
+// namespace of the ids: made once, at random.
+var namespace = [16]byte{0x3d, 0xb2, 0x91, 0x0c, 0x7f, 0x44, 0x4e, 0x6a, 0x8b, 0x17, 0xe0, 0x5c, 0x29, 0xd8, 0xa3, 0x60}
+
+// ID is the UUID (version 5, RFC 9562) of what a step sends to an endpoint: the same on every attempt, and if the step is handed
+// over twice. The zero endpoint stands for nobody.
+func ID(d *mailbox.StepDue, endpoint audience.ID) (u [16]byte) {
+	h := sha1.New() //nolint:gosec // see above
+	h.Write(namespace[:])
+	h.Write([]byte(d.App + "\n" + d.ID + "\n" + d.Recipient + "\n" + strconv.Itoa(d.Step) + "\n" + strconv.FormatInt(d.Pos, 10) + "\n"))
+	h.Write(endpoint[:])
+	copy(u[:], h.Sum(nil))
+	u[6] = u[6]&0x0f | 0x50
+	u[8] = u[8]&0x3f | 0x80
+	return u
+}
+
+// text writes an id as providers and receivers get it.
+func text(u [16]byte) string {
+	b := make([]byte, 0, 36)
+	for i, part := range [][]byte{u[:4], u[4:6], u[6:8], u[8:10], u[10:]} {
+		if i > 0 {
+			b = append(b, '-')
+		}
+		b = hex.AppendEncode(b, part)
+	}
+	return string(b)
+}

@@ -1,0 +1,401 @@
+package escalation
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	"godwit.dev/godwit/internal/audience"
+	"godwit.dev/godwit/internal/dispatch"
+	"godwit.dev/godwit/internal/mailbox"
+	"godwit.dev/godwit/internal/notification"
+	"godwit.dev/godwit/internal/push"
+)
+
+const (
+	// slice is how many steps are handed over together.
+	slice = 500
+	// lookEvery is how often it is looked for what nobody told of.
+	lookEvery = 5 * time.Second
+	// upkeepEvery is how often what has ended long ago is deleted.
+	upkeepEvery = time.Minute
+	// retryAfterFault is when work goes on after a store failed.
+	retryAfterFault = time.Second
+	// stopPatience is how long requests under way may take when the server stops.
+	stopPatience = 4 * time.Second
+	// mostTold is how many copies may wait for a look at who is online, or to be withdrawn. Of those beyond it the first step
+	// comes at its time, and what they were sent stays until it is opened.
+	mostTold = 10_000
+)
+
+// Mailbox is what is asked of the mailbox.
+type Mailbox interface {
+	Items(ctx context.Context, refs []mailbox.Ref) ([]*mailbox.Item, error)
+	Online(ctx context.Context, app, recipient string) ([]string, error)
+}
+
+// Endpoints are where a recipient can be reached.
+type Endpoints interface {
+	EndpointsOf(ctx context.Context, app, recipient string) ([]audience.Endpoint, error)
+}
+
+// Config are the parts of a Service.
+type Config struct {
+	Steps     mailbox.Escalator
+	Mailbox   Mailbox
+	Endpoints Endpoints
+	Store     Store
+	Dispatch  *dispatch.Dispatcher
+	Changed   func() <-chan struct{} // closed when channels are set up in another way
+	Now       func() time.Time       // the store's clock
+	Retain    time.Duration          // how long what has ended can be seen
+	Log       *slog.Logger
+}
+
+// Service has steps sent.
+type Service struct {
+	cfg     Config
+	metrics *metrics
+	wake    chan struct{} // a step may be due, or something waits to be sent
+
+	mu     sync.Mutex
+	stored []mailbox.Ref // committed just now: who is away gets the first step at once
+	ended  []copyOf      // settled or accepted just now: what is shown may have to be withdrawn
+	jobs   map[Place]*dispatch.Job
+}
+
+// copyOf is a copy of a notification.
+type copyOf struct {
+	mailbox.Ref
+	note string
+}
+
+// New makes a Service. Nothing is sent until Run.
+func New(cfg Config) *Service {
+	return &Service{cfg: cfg, metrics: newMetrics(), wake: make(chan struct{}, 1), jobs: make(map[Place]*dispatch.Job)}
+}
+
+var _ mailbox.Escalations = (*Service)(nil)
+
+// Stored implements mailbox.Escalations.
+func (s *Service) Stored(items []mailbox.Item) {
+	s.mu.Lock()
+	for i := range items {
+		if it := &items[i]; it.Escalates && it.Seq != 0 && len(s.stored) < mostTold {
+			s.stored = append(s.stored, mailbox.Ref{App: it.N.App, Recipient: it.Recipient, Pos: it.Pos})
+		}
+	}
+	s.mu.Unlock()
+	s.notify()
+}
+
+// Settled implements mailbox.Escalations.
+func (s *Service) Settled(done []mailbox.Settled) {
+	s.mu.Lock()
+	for i := range done {
+		if d := &done[i]; d.Escalates && len(s.ended) < mostTold {
+			s.ended = append(s.ended, copyOf{mailbox.Ref{App: d.App, Recipient: d.Recipient, Pos: d.Pos}, d.ID})
+		}
+	}
+	s.mu.Unlock()
+	s.notify()
+}
+
+func (s *Service) accepted(c copyOf) {
+	s.mu.Lock()
+	if len(s.ended) < mostTold {
+		s.ended = append(s.ended, c)
+	}
+	s.mu.Unlock()
+	s.notify()
+}
+
+func (s *Service) notify() {
+	select {
+	case s.wake <- struct{}{}:
+	default:
+	}
+}
+
+// Run hands steps over and has them sent until ctx ends. When it returns, nothing is being sent any more and every outcome that
+// came is on disk.
+func (s *Service) Run(ctx context.Context) error {
+	for {
+		n, err := s.cfg.Store.RecoverSends(ctx, resending(), s.cfg.Now())
+		if err == nil {
+			if n > 0 {
+				s.cfg.Log.InfoContext(ctx, "steps of escalations were being sent when the server ended", "count", n)
+			}
+			break
+		}
+		s.cfg.Log.WarnContext(ctx, "sends of escalations cannot be read yet", "error", err)
+		if !dispatch.Wait(ctx, retryAfterFault) {
+			return nil
+		}
+	}
+	hard, cut := context.WithCancelCause(context.WithoutCancel(ctx))
+	defer cut(nil)
+	stopping := context.AfterFunc(ctx, func() {
+		time.AfterFunc(stopPatience, func() { cut(errors.New("the server stopped while it waited for the answer")) })
+	})
+	defer stopping()
+	var wg sync.WaitGroup
+	wg.Go(func() { s.loop(ctx, hard, &wg) })
+	wg.Go(func() { s.upkeep(ctx) })
+	wg.Go(func() { s.withdrawLeft(ctx, hard) })
+	wg.Wait()
+	return nil
+}
+
+// resending lists the channels whose unknown outcomes are sent again.
+func resending() (chs []push.Channel) {
+	for _, ch := range dispatch.Channels() {
+		if dispatch.Resends(ch) {
+			chs = append(chs, ch)
+		}
+	}
+	return chs
+}
+
+func (s *Service) loop(ctx, hard context.Context, jobs *sync.WaitGroup) {
+	look := time.NewTimer(0)
+	defer look.Stop()
+	var looked time.Time // for everything that waits, not only for what is due now
+	for {
+		all := looked.IsZero() || time.Since(looked) >= lookEvery
+		next, err := s.step(ctx, hard, jobs, all)
+		if all && err == nil {
+			looked = time.Now()
+		}
+		if err != nil && ctx.Err() == nil {
+			s.cfg.Log.WarnContext(ctx, "steps of escalations cannot be handed over yet", "error", err)
+			next = retryAfterFault
+		}
+		look.Reset(next)
+		select {
+		case <-ctx.Done():
+			return
+		case <-s.wake:
+		case <-look.C:
+		}
+	}
+}
+
+// step does what there is to do and says when to look again.
+func (s *Service) step(ctx, hard context.Context, jobs *sync.WaitGroup, all bool) (time.Duration, error) {
+	if err := s.hurry(ctx); err != nil {
+		return 0, err
+	}
+	at, err := s.handOver(ctx, hard, jobs)
+	if err != nil {
+		return 0, err
+	}
+	if all {
+		places, err := s.cfg.Store.WaitingSends(ctx)
+		if err != nil {
+			return 0, err
+		}
+		for _, p := range places {
+			s.send(ctx, hard, jobs, p)
+		}
+	}
+	s.withdrawEnded(ctx, hard, jobs)
+	next := lookEvery
+	if !at.IsZero() {
+		next = min(next, max(at.Sub(s.cfg.Now()), time.Millisecond))
+	}
+	return next, nil
+}
+
+// hurry makes the first step due of what was just stored for recipients who are away. Who is online is asked others too, where
+// there are several nodes; an answer that does not come leaves the step at its time.
+func (s *Service) hurry(ctx context.Context) error {
+	s.mu.Lock()
+	stored := s.stored
+	s.stored = nil
+	s.mu.Unlock()
+	away := make(map[mailbox.Address]bool)
+	var refs []mailbox.Ref
+	for _, ref := range stored {
+		who := mailbox.Address{App: ref.App, Recipient: ref.Recipient}
+		gone, asked := away[who]
+		if !asked {
+			online, err := s.cfg.Mailbox.Online(ctx, ref.App, ref.Recipient)
+			gone = err == nil && len(online) == 0
+			away[who] = gone
+		}
+		if gone {
+			refs = append(refs, ref)
+		}
+	}
+	if len(refs) > 0 {
+		s.cfg.Steps.Hurry(refs)
+	}
+	return context.Cause(ctx)
+}
+
+// handOver writes down what the steps that are due have to send, and then tells the mailbox.
+func (s *Service) handOver(ctx, hard context.Context, jobs *sync.WaitGroup) (next time.Time, err error) {
+	for {
+		due, next, err := s.cfg.Steps.StepsDue(ctx, s.cfg.Now(), slice)
+		if err != nil || len(due) == 0 {
+			return next, err
+		}
+		now := s.cfg.Now()
+		var sends []Send
+		done := make([]mailbox.StepDone, len(due))
+		places := make(map[Place]bool)
+		for i := range due {
+			d := &due[i]
+			list, err := s.sends(ctx, d)
+			if err != nil {
+				return next, fmt.Errorf("step %d of %s to %s: %w", d.Step, d.ID, d.Recipient, err)
+			}
+			skipped := list[0].Endpoint == 0
+			if skipped {
+				s.metrics.steps.WithLabelValues(d.Channel, "skipped").Inc()
+			} else {
+				places[Place{d.App, push.Channel(d.Channel)}] = true
+			}
+			sends = append(sends, list...)
+			done[i] = mailbox.StepDone{Ref: mailbox.Ref{App: d.App, Recipient: d.Recipient, Pos: d.Pos}, Step: d.Step, Skipped: skipped}
+		}
+		if err := s.cfg.Store.Hand(ctx, sends, now); err != nil {
+			return next, fmt.Errorf("write down what is to be sent: %w", err)
+		}
+		for p := range places {
+			s.send(ctx, hard, jobs, p)
+		}
+		if err := s.cfg.Steps.HandedOver(ctx, done, now); err != nil {
+			return next, err
+		}
+	}
+}
+
+// sends lists what a step sends: one to each endpoint of its channel, or one to nobody.
+func (s *Service) sends(ctx context.Context, d *mailbox.StepDue) (list []Send, err error) {
+	endpoints, err := s.cfg.Endpoints.EndpointsOf(ctx, d.App, d.Recipient)
+	if err != nil {
+		return nil, err
+	}
+	send := Send{
+		App: d.App, Recipient: d.Recipient, Note: d.ID, Pos: d.Pos, Step: d.Step, Channel: push.Channel(d.Channel), ExpiresAt: d.ExpiresAt,
+	}
+	for i := range endpoints {
+		e := &endpoints[i]
+		if e.Channel == send.Channel && e.Status == audience.Active {
+			one := send
+			one.ID, one.Endpoint, one.EndpointID = ID(d, e.ID), e.Number, e.ID
+			list = append(list, one)
+		}
+	}
+	if list == nil {
+		send.ID, send.Outcome, send.Detail = ID(d, audience.ID{}), dispatch.Suppressed, "the recipient has no active endpoint of this channel"
+		list = append(list, send)
+	}
+	return list, nil
+}
+
+// send has what waits at a place sent.
+func (s *Service) send(ctx, hard context.Context, jobs *sync.WaitGroup, p Place) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if job := s.jobs[p]; job != nil {
+		job.Kick()
+		return
+	}
+	source := newSource(s, p)
+	job, err := s.cfg.Dispatch.Job(dispatch.Work{App: p.App, Channels: []push.Channel{p.Channel}, Source: source, Urgent: true, Log: s.cfg.Log})
+	if err != nil {
+		s.cfg.Log.ErrorContext(ctx, "steps of escalations cannot be sent", "app", p.App, "channel", string(p.Channel), "error", err)
+		return
+	}
+	s.jobs[p] = job
+	jobs.Go(func() {
+		err := job.Run(ctx, hard)
+		if err != nil && ctx.Err() == nil {
+			s.failed(ctx, source, err)
+		}
+		s.mu.Lock()
+		delete(s.jobs, p)
+		s.mu.Unlock()
+		// What was added while it ended.
+		at, err := s.cfg.Store.NextSend(ctx, p)
+		if ctx.Err() == nil && (err != nil || !at.IsZero()) {
+			s.send(ctx, hard, jobs, p)
+		}
+	})
+}
+
+// failed ends what cannot be sent because its channel cannot send at all, or waits a little after another fault.
+func (s *Service) failed(ctx context.Context, src *source, err error) {
+	s.cfg.Log.WarnContext(ctx, "steps of escalations cannot be sent", "app", src.place.App, "channel", string(src.place.Channel), "error", err)
+	var unable *dispatch.ChannelError
+	if !errors.As(err, &unable) {
+		dispatch.Wait(ctx, retryAfterFault)
+		return
+	}
+	now := s.cfg.Now()
+	for {
+		ds, err := src.Due(ctx, src.place.Channel, now, slice)
+		if err != nil {
+			dispatch.Wait(ctx, retryAfterFault)
+			return
+		}
+		if len(ds) == 0 {
+			return
+		}
+		results := make([]dispatch.Result, len(ds))
+		for i := range ds {
+			results[i] = result(&ds[i], dispatch.Refused, unable.Error())
+		}
+		if err := src.Finish(ctx, results, now); err != nil {
+			dispatch.Wait(ctx, retryAfterFault)
+			return
+		}
+	}
+}
+
+// upkeep lets refused channels be tried again when a person has changed them, and deletes what ended long ago.
+func (s *Service) upkeep(ctx context.Context) {
+	tick := time.NewTicker(upkeepEvery)
+	defer tick.Stop()
+	for {
+		changed := s.cfg.Changed()
+		select {
+		case <-ctx.Done():
+			return
+		case <-changed:
+			apps, err := s.cfg.Store.ReleaseSends(ctx, s.cfg.Now())
+			if err != nil && ctx.Err() == nil {
+				s.cfg.Log.WarnContext(ctx, "what waited for a channel to be set up cannot be released", "error", err)
+			}
+			for _, app := range apps {
+				s.cfg.Dispatch.Unblock(app)
+			}
+			s.notify()
+		case <-tick.C:
+		}
+		for more := true; more && ctx.Err() == nil; {
+			now := s.cfg.Now()
+			var err error
+			if more, err = s.cfg.Store.PruneSends(ctx, now.Add(-s.cfg.Retain), now, slice); err != nil {
+				s.cfg.Log.WarnContext(ctx, "old sends of escalations cannot be deleted", "error", err)
+				break
+			}
+		}
+	}
+}
+
+// SendsOf lists what was sent for a copy; see Store.
+func (s *Service) SendsOf(ctx context.Context, app, note, recipient string) ([]Send, error) {
+	return s.cfg.Store.SendsOf(ctx, app, note, recipient)
+}
+
+// StepsOf returns the plan of an open copy; see mailbox.Escalator.
+func (s *Service) StepsOf(ctx context.Context, ref mailbox.Ref) (steps []notification.Step, next int, err error) {
+	return s.cfg.Steps.StepsOf(ctx, ref)
+}

@@ -1,0 +1,202 @@
+package escalation
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	"godwit.dev/godwit/internal/dispatch"
+	"godwit.dev/godwit/internal/mailbox"
+	"godwit.dev/godwit/internal/notification"
+	"godwit.dev/godwit/internal/push"
+)
+
+// source is the sends of an app over one channel.
+type source struct {
+	s     *Service
+	place Place
+
+	mu    sync.Mutex
+	known map[int64]*Due                       // what was looked at and has no result yet
+	notes map[int64]*notification.Notification // of those that were claimed
+}
+
+var _ dispatch.Source = (*source)(nil)
+
+func newSource(s *Service, p Place) *source {
+	return &source{s: s, place: p, known: make(map[int64]*Due), notes: make(map[int64]*notification.Notification)}
+}
+
+// Due implements dispatch.Source.
+func (s *source) Due(ctx context.Context, _ push.Channel, now time.Time, limit int) ([]dispatch.Delivery, error) {
+	list, err := s.s.cfg.Store.DueSends(ctx, s.place, now, limit)
+	if err != nil {
+		return nil, err
+	}
+	ds := make([]dispatch.Delivery, len(list))
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for i := range list {
+		ds[i] = list[i].Delivery
+		s.known[list[i].Row] = &list[i]
+	}
+	return ds, nil
+}
+
+// NextDue implements dispatch.Source. The job ends when nothing is left; another one begins with the next step.
+func (s *source) NextDue(ctx context.Context, _ push.Channel) (at time.Time, ended bool, err error) {
+	at, err = s.s.cfg.Store.NextSend(ctx, s.place)
+	return at, true, err
+}
+
+// Window implements dispatch.Source: a send is of use until its notification expires.
+func (s *source) Window(d *dispatch.Delivery, now time.Time) (from, until time.Time) {
+	return now, s.of(d.Row).ExpiresAt
+}
+
+func (s *source) of(row int64) *Due {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if d := s.known[row]; d != nil {
+		return d
+	}
+	return &Due{}
+}
+
+// Claim implements dispatch.Source. Whether a copy is still open is asked last, when its send is on disk as being sent.
+func (s *source) Claim(ctx context.Context, ds []dispatch.Delivery, now time.Time) ([]dispatch.Delivery, error) {
+	rows := make([]int64, len(ds))
+	for i := range ds {
+		rows[i] = ds[i].Row
+	}
+	marked, err := s.s.cfg.Store.ClaimSends(ctx, s.place, rows, now)
+	if err != nil {
+		return nil, err
+	}
+	var claimed []dispatch.Delivery
+	var refs []mailbox.Ref
+	for i := range ds {
+		if marked[ds[i].Row] {
+			claimed = append(claimed, ds[i])
+			refs = append(refs, mailbox.Ref{App: s.place.App, Recipient: ds[i].Recipient, Pos: s.of(ds[i].Row).Pos})
+		}
+	}
+	items, err := s.s.cfg.Mailbox.Items(ctx, refs)
+	if err != nil { // nothing of it leaves
+		results := make([]dispatch.Result, len(claimed))
+		for i := range claimed {
+			results[i] = result(&claimed[i], dispatch.Pending, "")
+			results[i].Due = now.Add(retryAfterFault)
+		}
+		if ferr := s.Finish(context.WithoutCancel(ctx), results, now); ferr != nil {
+			return nil, fmt.Errorf("put sends off whose notifications cannot be read: %w", ferr)
+		}
+		return nil, nil
+	}
+	var over []dispatch.Result
+	open := claimed[:0]
+	s.mu.Lock()
+	for i := range claimed {
+		if items[i] == nil {
+			over = append(over, result(&claimed[i], dispatch.Suppressed, "acknowledged, or ended in another way, before it was sent"))
+			continue
+		}
+		s.notes[claimed[i].Row] = items[i].N
+		open = append(open, claimed[i])
+	}
+	s.mu.Unlock()
+	if len(over) > 0 {
+		if err := s.Finish(context.WithoutCancel(ctx), over, now); err != nil {
+			s.s.cfg.Log.WarnContext(ctx, "it cannot be noted that sends were called off; after a restart they are looked at again", "error", err)
+		}
+	}
+	return open, nil
+}
+
+// result is what becomes of a delivery without an attempt. What may have arrived before is not known to be suppressed.
+func result(d *dispatch.Delivery, o dispatch.Outcome, detail string) dispatch.Result {
+	if d.Unsure && o == dispatch.Suppressed {
+		o, detail = dispatch.Unknown, "an earlier attempt may have arrived; then: "+detail
+	}
+	return dispatch.Result{Row: d.Row, Channel: d.Channel, Outcome: o, Detail: detail, Attempts: d.Attempts, Unsure: d.Unsure}
+}
+
+// Request implements dispatch.Source.
+func (s *source) Request(d *dispatch.Delivery, _ time.Time) push.Request {
+	s.mu.Lock()
+	due, n := s.known[d.Row], s.notes[d.Row]
+	s.mu.Unlock()
+	q := request(s.place.App, due.ID, due.Note, d, due.ExpiresAt)
+	q.Content = push.Content{Title: n.Content.Title, Body: n.Content.Body, Category: n.Content.Category}
+	if notification.IsJSON(n.Content.ContentType) && len(n.Content.Data) > 0 {
+		q.Content.Data = n.Content.Data
+	}
+	q.Collapse, q.Urgency = n.CollapseKey, urgency(n.Priority)
+	return q
+}
+
+func request(app string, id [16]byte, note string, d *dispatch.Delivery, expires time.Time) push.Request {
+	return push.Request{
+		ID: text(id), GodwitID: note, App: app, Endpoint: d.EndpointID.String(), Recipient: d.Recipient, Address: d.Address, ExpiresAt: expires,
+	}
+}
+
+func urgency(p notification.Priority) push.Urgency {
+	switch p {
+	case notification.High:
+		return push.UrgencyHigh
+	case notification.Low:
+		return push.UrgencyLow
+	case notification.Normal:
+	}
+	return push.UrgencyNormal
+}
+
+// Finish implements dispatch.Source. What was accepted for a copy that is not open any more is withdrawn.
+func (s *source) Finish(ctx context.Context, results []dispatch.Result, now time.Time) error {
+	done := s.forget(results) // first: what is put off may be looked at again as soon as it is stored
+	if err := s.s.cfg.Store.FinishSends(ctx, s.place, results, now); err != nil {
+		s.remember(done)
+		return err
+	}
+	s.s.metrics.count(results)
+	for i := range results {
+		if d := done[results[i].Row]; d.due != nil && results[i].Outcome == dispatch.Accepted {
+			s.s.accepted(copyOf{mailbox.Ref{App: s.place.App, Recipient: d.due.Recipient, Pos: d.due.Pos}, d.due.Note})
+		}
+	}
+	return nil
+}
+
+// looked is what is known of a send between the look at it and its result.
+type looked struct {
+	due  *Due
+	note *notification.Notification
+}
+
+func (s *source) forget(results []dispatch.Result) map[int64]looked {
+	done := make(map[int64]looked, len(results))
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for i := range results {
+		row := results[i].Row
+		done[row] = looked{s.known[row], s.notes[row]}
+		delete(s.known, row)
+		delete(s.notes, row)
+	}
+	return done
+}
+
+func (s *source) remember(done map[int64]looked) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for row, l := range done {
+		if l.due != nil {
+			s.known[row] = l.due
+		}
+		if l.note != nil {
+			s.notes[row] = l.note
+		}
+	}
+}

@@ -1,0 +1,126 @@
+package escalation
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"godwit.dev/godwit/internal/dispatch"
+	"godwit.dev/godwit/internal/mailbox"
+	"godwit.dev/godwit/internal/push"
+)
+
+// withdrawalsInFlight is how many withdrawals are under way at once.
+const withdrawalsInFlight = 32
+
+// withdrawEnded takes back what was accepted for copies that have ended, beside everything else: it is urgent to nobody.
+func (s *Service) withdrawEnded(ctx, hard context.Context, jobs *sync.WaitGroup) {
+	s.mu.Lock()
+	ended := s.ended
+	s.ended = nil
+	s.mu.Unlock()
+	if len(ended) == 0 {
+		return
+	}
+	jobs.Go(func() {
+		for _, c := range ended {
+			sends, err := s.cfg.Store.SendsOf(ctx, c.App, c.note, c.Recipient)
+			if err != nil {
+				if ctx.Err() == nil {
+					s.cfg.Log.WarnContext(ctx, "what was sent of a notification that has ended cannot be read; it is withdrawn after a restart", "error", err)
+				}
+				return
+			}
+			s.withdraw(ctx, hard, sends)
+		}
+	})
+}
+
+// withdrawLeft does so for what ended before the server did.
+func (s *Service) withdrawLeft(ctx, hard context.Context) {
+	for after := int64(0); ctx.Err() == nil; {
+		sends, err := s.cfg.Store.AcceptedSends(ctx, after, s.cfg.Now(), slice)
+		if err != nil {
+			if ctx.Err() == nil {
+				s.cfg.Log.WarnContext(ctx, "what was sent before the server ended cannot be read", "error", err)
+			}
+			if !dispatch.Wait(ctx, retryAfterFault) {
+				return
+			}
+			continue
+		}
+		if len(sends) == 0 {
+			return
+		}
+		after = sends[len(sends)-1].Num
+		s.withdraw(ctx, hard, sends)
+	}
+}
+
+// withdraw takes back those of sends that were accepted and whose copies are not open any more.
+func (s *Service) withdraw(ctx, hard context.Context, sends []Send) {
+	now := s.cfg.Now()
+	var shown []Send
+	var refs []mailbox.Ref
+	for i := range sends {
+		if one := &sends[i]; one.Outcome == dispatch.Accepted && one.Address != nil && one.ExpiresAt.After(now) && !one.Tried {
+			shown = append(shown, *one)
+			refs = append(refs, mailbox.Ref{App: one.App, Recipient: one.Recipient, Pos: one.Pos})
+		}
+	}
+	if len(shown) == 0 {
+		return
+	}
+	var items []*mailbox.Item
+	for from := 0; from < len(refs); { // of one app in a call
+		to := from + 1
+		for to < len(refs) && refs[to].App == refs[from].App {
+			to++
+		}
+		part, err := s.cfg.Mailbox.Items(ctx, refs[from:to])
+		if err != nil {
+			if ctx.Err() == nil {
+				s.cfg.Log.WarnContext(ctx, "it cannot be seen what has ended; what it showed is withdrawn after a restart", "error", err)
+			}
+			return
+		}
+		items = append(items, part...)
+		from = to
+	}
+	var g errgroup.Group
+	g.SetLimit(withdrawalsInFlight)
+	for i := range shown {
+		if items[i] == nil && ctx.Err() == nil {
+			g.Go(func() error { s.withdrawOne(ctx, hard, &shown[i]); return nil })
+		}
+	}
+	_ = g.Wait() // none fails
+}
+
+func (s *Service) withdrawOne(ctx, hard context.Context, one *Send) {
+	sender, err := s.cfg.Dispatch.Sender(ctx, one.App, one.Channel)
+	failed := err
+	if err == nil {
+		d := dispatch.Delivery{EndpointID: one.EndpointID, Recipient: one.Recipient, Address: one.Address}
+		q := request(one.App, one.ID, one.Note, &d, one.ExpiresAt)
+		q.Urgency = push.UrgencyLow
+		failed, err = s.cfg.Dispatch.Recall(ctx, hard, sender, one.Channel, push.Sent{Request: q, ExternalID: one.External, At: one.At})
+		if err != nil {
+			return // the server stops; it is done after the next start
+		}
+	}
+	why := ""
+	if failed != nil {
+		why = failed.Error()
+	}
+	for {
+		err := s.cfg.Store.Withdrawn(context.WithoutCancel(hard), one.Num, why, s.cfg.Now())
+		if err == nil || hard.Err() != nil {
+			return
+		}
+		s.cfg.Log.WarnContext(ctx, "it cannot be noted yet that a message was withdrawn", "error", err)
+		dispatch.Wait(hard, time.Second)
+	}
+}
