@@ -1,0 +1,191 @@
+package storetest
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"godwit.dev/godwit/internal/audience"
+	"godwit.dev/godwit/internal/dispatch"
+	"godwit.dev/godwit/internal/escalation"
+	"godwit.dev/godwit/internal/push"
+)
+
+// SendStore is what keeps the sends of escalations, beside the endpoints that they go to.
+type SendStore interface {
+	EndpointStore
+	escalation.Store
+}
+
+// RunSends is the conformance suite of escalation.Store. open opens an empty store, and reopen opens it again.
+func RunSends(t *testing.T, open func(t *testing.T) (s SendStore, reopen func() SendStore)) {
+	t.Run("ASendGoesItsWayOnce", func(t *testing.T) { testSendOnce(t, open) })
+	t.Run("WhatWasBeingSentIsSettledAfterACrash", func(t *testing.T) { testSendRecovered(t, open) })
+	t.Run("WhatWaitsForAPersonIsReleasedOrExpires", func(t *testing.T) { testSendHeld(t, open) })
+}
+
+var sendPlace = escalation.Place{App: App, Channel: push.Webhook}
+
+// handed stores a send to an endpoint that it makes, and returns it as it is due.
+func handed(t *testing.T, s SendStore, note string, now time.Time, expires time.Duration) escalation.Due {
+	t.Helper()
+	reg := audience.Registration{Trusted: true, Endpoint: audience.Endpoint{
+		ID: audience.NewID(now), App: App, Channel: push.Webhook, Recipient: "r", Address: []byte(`{"url":"https://example.org/` + note + `"}`),
+	}}
+	done, err := s.Register(t.Context(), App, []audience.Registration{reg})
+	if err != nil || done[0].Err != nil {
+		t.Fatalf("register: %v, %v", done, err)
+	}
+	one := escalation.Send{
+		App: App, Recipient: "r", Note: note, Pos: 7, Channel: push.Webhook, Endpoint: done[0].Endpoint.Number, EndpointID: done[0].Endpoint.ID, ExpiresAt: now.Add(expires),
+	}
+	copy(one.ID[:], note)
+	nobody := escalation.Send{App: App, Recipient: "r", Note: note, Pos: 7, Step: 1, Channel: push.WebPush, Outcome: dispatch.Suppressed, Detail: "nobody", ExpiresAt: now.Add(expires)}
+	copy(nobody.ID[:], "no "+note)
+	for range 2 { // handed over twice
+		if err := s.Hand(t.Context(), []escalation.Send{one, nobody}, now); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return dueSends(t, s, now, note)[0]
+}
+
+// dueSends checks which notifications have sends due.
+func dueSends(t *testing.T, s SendStore, now time.Time, want ...string) []escalation.Due {
+	t.Helper()
+	list, err := s.DueSends(t.Context(), sendPlace, now, 10)
+	var got []string
+	for _, d := range list {
+		got = append(got, d.Note)
+	}
+	if err != nil || !slices.Equal(got, want) {
+		t.Fatalf("due %v, %v; want %v", got, err, want)
+	}
+	return list
+}
+
+func claimSend(t *testing.T, s SendStore, row int64, want bool, now time.Time) {
+	t.Helper()
+	if claimed, err := s.ClaimSends(t.Context(), sendPlace, []int64{row}, now); err != nil || claimed[row] != want {
+		t.Fatalf("claimed %v, %v; want %v", claimed, err, want)
+	}
+}
+
+func finishSend(t *testing.T, s SendStore, now time.Time, r dispatch.Result) {
+	t.Helper()
+	r.Channel = push.Webhook
+	if err := s.FinishSends(t.Context(), sendPlace, []dispatch.Result{r}, now); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// wantSends checks what became of a notification's sends.
+func wantSends(t *testing.T, s SendStore, note string, want ...dispatch.Outcome) []escalation.Send {
+	t.Helper()
+	list, err := s.SendsOf(t.Context(), App, note, "r")
+	var got []dispatch.Outcome
+	for _, one := range list {
+		got = append(got, one.Outcome)
+	}
+	if err != nil || !slices.Equal(got, want) {
+		t.Fatalf("sends of %s are %v, %v; want %v", note, got, err, want)
+	}
+	return list
+}
+
+func testSendOnce(t *testing.T, open func(t *testing.T) (SendStore, func() SendStore)) {
+	s, reopen := open(t)
+	now := time.Now().Truncate(time.Millisecond)
+	d := handed(t, s, "x", now, time.Hour)
+	if d.Pos != 7 || d.Recipient != "r" || d.Left || d.Disabled != "" || len(d.Address) == 0 || !d.ExpiresAt.Equal(now.Add(time.Hour)) || string(d.ID[:1]) != "x" {
+		t.Errorf("due %+v", d)
+	}
+	if places, err := s.WaitingSends(t.Context()); err != nil || !slices.Equal(places, []escalation.Place{sendPlace}) {
+		t.Errorf("waiting %v, %v", places, err)
+	}
+	claimSend(t, s, d.Row, true, now)
+	claimSend(t, s, d.Row, false, now)
+	finishSend(t, s, now, dispatch.Result{Row: d.Row, Outcome: dispatch.Pending, Due: now.Add(time.Minute), Attempts: 1})
+	dueSends(t, s, now)
+	if at, err := s.NextSend(t.Context(), sendPlace); err != nil || !at.Equal(now.Add(time.Minute)) {
+		t.Errorf("next at %s, %v", at, err)
+	}
+	now = now.Add(time.Minute)
+	dueSends(t, s, now, "x")
+	claimSend(t, s, d.Row, true, now)
+	finishSend(t, s, now, dispatch.Result{Row: d.Row, Outcome: dispatch.Accepted, Attempts: 2, External: "m-1"})
+	finishSend(t, s, now, dispatch.Result{Row: d.Row, Outcome: dispatch.Refused})
+	if err := s.Hand(t.Context(), []escalation.Send{{App: App, Recipient: "r", Note: "x", ID: d.ID, Channel: push.Webhook, ExpiresAt: now}}, now); err != nil {
+		t.Fatal(err)
+	}
+	s = reopen()
+	list := wantSends(t, s, "x", dispatch.Accepted, dispatch.Suppressed)
+	if list[0].External != "m-1" || list[0].Attempts != 2 || list[1].Endpoint != 0 || list[1].Detail != "nobody" {
+		t.Errorf("sends %+v", list)
+	}
+	accepted, err := s.AcceptedSends(t.Context(), 0, now, 10)
+	if err != nil || len(accepted) != 1 || accepted[0].Num != d.Row {
+		t.Fatalf("accepted %+v, %v", accepted, err)
+	}
+	err = s.Withdrawn(t.Context(), d.Row, "cannot", now)
+	if accepted, aerr := s.AcceptedSends(t.Context(), 0, now, 10); err != nil || aerr != nil || len(accepted) != 0 {
+		t.Errorf("accepted %+v, %v, %v; want none that was tried", accepted, err, aerr)
+	}
+	if err := s.Withdrawn(t.Context(), d.Row, "", now); err != nil {
+		t.Fatal(err)
+	}
+	wantSends(t, s, "x", dispatch.TakenBack, dispatch.Suppressed)
+	if list, err := s.SendsOf(t.Context(), "other", "x", "r"); err != nil || len(list) != 0 {
+		t.Errorf("another app sees %+v, %v", list, err)
+	}
+	later := now.Add(2 * time.Hour)
+	if _, err := s.PruneSends(t.Context(), later, later, 10); err != nil {
+		t.Fatal(err)
+	}
+	wantSends(t, s, "x")
+}
+
+func testSendRecovered(t *testing.T, open func(t *testing.T) (SendStore, func() SendStore)) {
+	for resent, want := range map[push.Channel]dispatch.Outcome{push.Webhook: dispatch.Pending, push.WebPush: dispatch.Unknown} {
+		s, reopen := open(t)
+		now := time.Now().Truncate(time.Millisecond)
+		d := handed(t, s, "x", now, time.Hour)
+		claimSend(t, s, d.Row, true, now)
+		s = reopen()
+		if n, err := s.RecoverSends(t.Context(), []push.Channel{resent}, now); err != nil || n != 1 {
+			t.Errorf("recovered %d, %v; want one", n, err)
+		}
+		wantSends(t, s, "x", want, dispatch.Suppressed)
+		if want == dispatch.Pending && !dueSends(t, s, now, "x")[0].Unsure {
+			t.Error("what may have arrived is not known to be so")
+		}
+		if _, err := s.EraseRecipient(t.Context(), App, "r"); err != nil {
+			t.Fatal(err)
+		}
+		wantSends(t, s, "x")
+	}
+}
+
+func testSendHeld(t *testing.T, open func(t *testing.T) (SendStore, func() SendStore)) {
+	s, _ := open(t)
+	now := time.Now().Truncate(time.Millisecond)
+	d := handed(t, s, "x", now, time.Hour)
+	hold := func() {
+		claimSend(t, s, d.Row, true, now)
+		finishSend(t, s, now, dispatch.Result{Row: d.Row, Outcome: dispatch.Pending, Held: true})
+		dueSends(t, s, now.Add(time.Hour))
+		if places, err := s.WaitingSends(t.Context()); err != nil || len(places) != 0 {
+			t.Errorf("waiting %v, %v", places, err)
+		}
+	}
+	hold()
+	if apps, err := s.ReleaseSends(t.Context(), now); err != nil || !slices.Equal(apps, []string{App}) {
+		t.Errorf("released of %v, %v", apps, err)
+	}
+	dueSends(t, s, now, "x")
+	hold()
+	if _, err := s.PruneSends(t.Context(), now, now.Add(time.Hour), 10); err != nil {
+		t.Fatal(err)
+	}
+	wantSends(t, s, "x", dispatch.Expired, dispatch.Suppressed)
+}
