@@ -21,7 +21,8 @@ type StepDue struct {
 type StepDone struct {
 	Ref
 	Step    int
-	Skipped bool // it reached nobody: the next one is due at once
+	Skipped bool      // it reached nobody: the next one is due at once
+	Until   time.Time // set: nothing of it is handed over, it is put off and due once more then
 }
 
 // Escalator is the ability of a store to keep escalations: of each open copy with steps beyond live, which one is next and
@@ -31,7 +32,8 @@ type Escalator interface {
 	// that HandedOver was not told of. next is when to come again; zero: no step waits. One caller at a time.
 	StepsDue(ctx context.Context, now time.Time, limit int) (due []StepDue, next time.Time, err error)
 	// HandedOver arms the steps after those, and returns once that is on disk. A step that is not the next of its copy is
-	// passed over: it was told before, or the copy is settled.
+	// passed over: it was told before, or the copy is settled. After a step that was put off, the next one comes no sooner after
+	// it than the plan says.
 	HandedOver(ctx context.Context, done []StepDone, now time.Time) error
 	// Hurry makes the first steps of copies due now. It does not wait and is not kept: after a restart they come at their time.
 	Hurry(refs []Ref)

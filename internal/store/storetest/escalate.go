@@ -58,6 +58,20 @@ func (e *env) handedOver(due []mailbox.StepDue, skipped bool) {
 	}
 }
 
+// putOff puts steps off for so long.
+func (e *env) putOff(due []mailbox.StepDue, d time.Duration) {
+	e.Helper()
+	var done []mailbox.StepDone
+	for i := range due {
+		done = append(done, mailbox.StepDone{
+			Ref: mailbox.Ref{App: due[i].App, Recipient: due[i].Recipient, Pos: due[i].Pos}, Step: due[i].Step, Until: e.clock.Now().Add(d),
+		})
+	}
+	if err := e.escalator().HandedOver(e.Context(), done, e.clock.Now()); err != nil {
+		e.Fatalf("put off: %v", err)
+	}
+}
+
 // refs are those of everything that was stored.
 func (e *env) refs() (refs []mailbox.Ref) {
 	for _, it := range e.rec.All().Stored {
@@ -146,6 +160,47 @@ var escalateCases = []testCase{
 		}
 		slices.Sort(told)
 		wantIDs(e, "settled", told, []string{"acked", "expired", "recalled", "replaced", "replied"})
+	}},
+	{"AStepThatIsPutOffComesThenAndTheNextKeepsItsDistance", []Ability{Escalate}, func(e *env) {
+		e.stored(e.note("x", steps("fcm", "chat")), "r", "s") // after 3 s and 7 s
+		e.clock.Advance(3 * time.Second)
+		due, _ := e.wantSteps("r x fcm", "s x fcm")
+		e.putOff(due, time.Minute)
+		if _, next := e.wantSteps(); !next.Equal(e.clock.Now().Add(time.Minute)) {
+			e.Errorf("come again at %s, want a minute after %s", next, e.clock.Now())
+		}
+		e.handedOver([]mailbox.StepDue{{App: App, Recipient: "s", Pos: due[1].Pos, Step: 1}}, false) // it is another's turn
+		e.reopen()
+		e.clock.Advance(time.Minute - time.Millisecond)
+		e.wantSteps()
+		e.acked("s", "x")
+		now := e.clock.Advance(time.Millisecond)
+		if due, _ = e.wantSteps("r x fcm"); due[0].Step != 0 || !due[0].Due.Equal(now) {
+			e.Errorf("the step is %+v", due[0])
+		}
+		e.putOff(due, time.Minute) // once more
+		e.wantSteps()
+		e.clock.Advance(time.Minute)
+		due, _ = e.wantSteps("r x fcm")
+		e.handedOver(due, false)
+		e.clock.Advance(4*time.Second - time.Millisecond)
+		e.wantSteps()
+		e.reopen()
+		e.clock.Advance(time.Millisecond)
+		due, _ = e.wantSteps("r x chat")
+		e.putOff(due, 2*time.Hour) // beyond the notification's end
+		e.clock.Advance(2 * time.Hour)
+		e.wantSteps()
+	}},
+	{"WhoIsAwayHasAStepPutOffToo", []Ability{Escalate}, func(e *env) {
+		e.stored(e.note("x", steps("fcm")), "r")
+		e.escalator().Hurry(e.refs())
+		due, _ := e.wantSteps("r x fcm")
+		e.putOff(due, time.Minute)
+		e.clock.Advance(3 * time.Second) // its own time
+		e.wantSteps()
+		e.clock.Advance(time.Minute)
+		e.wantSteps("r x fcm")
 	}},
 	{"EachCopyEscalatesForItself", []Ability{Escalate}, func(e *env) {
 		e.stored(e.note("x", steps("fcm", "chat")), "r", "s", "t")

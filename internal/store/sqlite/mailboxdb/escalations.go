@@ -222,9 +222,14 @@ func (op *handedOverOp) Apply(*sqlite.Conn) error {
 }
 
 func (s *Store) nextAfter(r *recipient, e *entry, d *mailbox.StepDone, now int64) error {
-	step, _, ok, err := nextStep(s.stmts.readStep, e.pos)
+	step, due, ok, err := nextStep(s.stmts.readStep, e.pos)
 	if err != nil || !ok || step != d.Step {
 		return err
+	}
+	if !d.Until.IsZero() {
+		at := millis.Of(d.Until)
+		s.steps.queue.add(waitingStep{at: at, pos: e.pos, r: r})
+		return s.saveStep(e.pos, step, at)
 	}
 	steps, err := readPlan(s.stmts.readPlan, e.contentPos())
 	if err != nil {
@@ -239,7 +244,8 @@ func (s *Store) nextAfter(r *recipient, e *entry, d *mailbox.StepDone, now int64
 		if err != nil || !ok {
 			return err
 		}
-		at = max(row.created, row.sendAt) + steps[step].After.Milliseconds()
+		after := steps[step].After.Milliseconds()
+		at = max(max(row.created, row.sendAt)+after, due+after-steps[step-1].After.Milliseconds())
 	}
 	s.steps.queue.add(waitingStep{at: at, pos: e.pos, r: r})
 	return s.saveStep(e.pos, step, at)
