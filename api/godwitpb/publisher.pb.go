@@ -243,9 +243,15 @@ func (x *PublishRequest) GetReplyByMs() int64 {
 
 // EscalationStep names a channel and when it starts.
 type EscalationStep struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Channel       string                 `protobuf:"bytes,1,opt,name=channel,proto3" json:"channel,omitempty"`
-	AfterMs       int64                  `protobuf:"varint,2,opt,name=after_ms,json=afterMs,proto3" json:"after_ms,omitempty"`
+	state   protoimpl.MessageState `protogen:"open.v1"`
+	Channel string                 `protobuf:"bytes,1,opt,name=channel,proto3" json:"channel,omitempty"`
+	AfterMs int64                  `protobuf:"varint,2,opt,name=after_ms,json=afterMs,proto3" json:"after_ms,omitempty"`
+	// "shown": that a device has shown it acknowledges the notification.
+	Settle string `protobuf:"bytes,3,opt,name=settle,proto3" json:"settle,omitempty"`
+	// False: what it sent stays when the notification is settled elsewhere; otherwise it is taken back.
+	Withdraw *bool `protobuf:"varint,4,opt,name=withdraw,proto3,oneof" json:"withdraw,omitempty"`
+	// Of channel webhook: the name of one of the app's targets, in the place of the recipient's endpoints.
+	To            string `protobuf:"bytes,5,opt,name=to,proto3" json:"to,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -292,6 +298,27 @@ func (x *EscalationStep) GetAfterMs() int64 {
 		return x.AfterMs
 	}
 	return 0
+}
+
+func (x *EscalationStep) GetSettle() string {
+	if x != nil {
+		return x.Settle
+	}
+	return ""
+}
+
+func (x *EscalationStep) GetWithdraw() bool {
+	if x != nil && x.Withdraw != nil {
+		return *x.Withdraw
+	}
+	return false
+}
+
+func (x *EscalationStep) GetTo() string {
+	if x != nil {
+		return x.To
+	}
+	return ""
 }
 
 // PublishResponse has one result per recipient, in order.
@@ -524,10 +551,14 @@ const file_godwit_v1_publisher_proto_rawDesc = "" +
 	"\bpriority\x18\f \x01(\x0e2\x13.godwit.v1.PriorityR\bpriority\x12$\n" +
 	"\x03ack\x18\r \x01(\x0e2\x12.godwit.v1.AckModeR\x03ack\x125\n" +
 	"\bescalate\x18\x0e \x03(\v2\x19.godwit.v1.EscalationStepR\bescalate\x12\x1e\n" +
-	"\vreply_by_ms\x18\x0f \x01(\x03R\treplyByMs\"E\n" +
+	"\vreply_by_ms\x18\x0f \x01(\x03R\treplyByMs\"\x9b\x01\n" +
 	"\x0eEscalationStep\x12\x18\n" +
 	"\achannel\x18\x01 \x01(\tR\achannel\x12\x19\n" +
-	"\bafter_ms\x18\x02 \x01(\x03R\aafterMs\"E\n" +
+	"\bafter_ms\x18\x02 \x01(\x03R\aafterMs\x12\x16\n" +
+	"\x06settle\x18\x03 \x01(\tR\x06settle\x12\x1f\n" +
+	"\bwithdraw\x18\x04 \x01(\bH\x00R\bwithdraw\x88\x01\x01\x12\x0e\n" +
+	"\x02to\x18\x05 \x01(\tR\x02toB\v\n" +
+	"\t_withdraw\"E\n" +
 	"\x0fPublishResponse\x122\n" +
 	"\aresults\x18\x01 \x03(\v2\x18.godwit.v1.PublishResultR\aresults\"\xb3\x01\n" +
 	"\rPublishResult\x12\x0e\n" +
@@ -598,6 +629,7 @@ func file_godwit_v1_publisher_proto_init() {
 		return
 	}
 	file_godwit_v1_client_proto_init()
+	file_godwit_v1_publisher_proto_msgTypes[1].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{

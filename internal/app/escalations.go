@@ -13,8 +13,8 @@ import (
 // startEscalations starts what has steps beyond live sent.
 func (a *App) startEscalations(context.Context) error {
 	if a.stores.Steps == nil {
-		a.publisher.EscalateOver(func(context.Context, string, string) (string, error) {
-			return "this server cannot escalate beyond live: PostgreSQL, where it stores, does not keep steps yet", nil
+		a.publisher.EscalateOver(func(context.Context, string, notification.Step) (field, why string, err error) {
+			return "channel", "this server cannot escalate beyond live: PostgreSQL, where it stores, does not keep steps yet", nil
 		})
 		return nil
 	}
@@ -29,16 +29,19 @@ func (a *App) startEscalations(context.Context) error {
 	return nil
 }
 
-// reach says why an app cannot send over a channel.
-func (a *App) reach(ctx context.Context, app, name string) (why string, err error) {
+// reach says why an app cannot do a step.
+func (a *App) reach(ctx context.Context, app string, step notification.Step) (field, why string, err error) {
+	name := step.Channel
 	_, err = a.channels.Sender(ctx, app, push.Channel(name))
 	switch {
 	case errors.Is(err, channel.ErrUnknown):
-		return "there is no channel " + notification.Clip(name), nil
+		return "channel", "there is no channel " + notification.Clip(name), nil
 	case errors.Is(err, channel.ErrNotConfigured):
-		return "channel " + name + " is not configured: godwit channel set " + name, nil
+		return "channel", "channel " + name + " is not configured: godwit channel set " + name, nil
 	case errors.Is(err, channel.ErrDisabled):
-		return "channel " + name + " is switched off", nil
+		return "channel", "channel " + name + " is switched off", nil
+	case err == nil && step.To != "":
+		return "to", "the app's channel webhook has no target " + step.To, nil
 	}
-	return "", err
+	return "", "", err
 }

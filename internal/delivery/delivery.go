@@ -28,14 +28,14 @@ type Service struct {
 	took  latency.Histogram
 }
 
-// Reach says why an app's escalations cannot go over a channel, in words for its publisher; empty: they can. An error: that is
-// not known now.
-type Reach func(ctx context.Context, app, channel string) (why string, err error)
+// Reach says why a step beyond live cannot be done for an app: the field that is wrong, and in words for its publisher why; an empty
+// field: it can. An error: that is not known now.
+type Reach func(ctx context.Context, app string, step notification.Step) (field, why string, err error)
 
 // New makes a Service; now is the store's clock.
 func New(st Store, now func() time.Time) *Service { return &Service{store: st, now: now} }
 
-// EscalateOver lets notifications escalate to the channels of which reach says that they can. It is called before the first
+// EscalateOver lets notifications escalate by the steps of which reach says that they can be done. It is called before the first
 // publish; without it live is all there is.
 func (s *Service) EscalateOver(reach Reach) { s.reach = reach }
 
@@ -97,21 +97,21 @@ func (s *Service) Publish(ctx context.Context, app string, drafts []*notificatio
 	return results
 }
 
-// checkSteps refuses channels that the app does not have.
+// checkSteps refuses channels and targets that the app does not have.
 func (s *Service) checkSteps(ctx context.Context, app string, d *notification.Draft) error {
 	for i, step := range d.Escalate {
 		if step.Channel == notification.Live {
 			continue
 		}
-		why := "channel " + notification.Clip(step.Channel) + " is not configured"
+		field, why := "channel", "channel "+notification.Clip(step.Channel)+" is not configured"
 		if s.reach != nil {
 			var err error
-			if why, err = s.reach(ctx, app, step.Channel); err != nil {
+			if field, why, err = s.reach(ctx, app, step); err != nil {
 				return fmt.Errorf("escalate to %s: %w", notification.Clip(step.Channel), err)
 			}
 		}
-		if why != "" {
-			return notification.BadField(fmt.Sprintf("escalate[%d].channel", i), "%s", why)
+		if field != "" {
+			return notification.BadField(fmt.Sprintf("escalate[%d].%s", i, field), "%s", why)
 		}
 	}
 	return nil

@@ -13,8 +13,9 @@ type StepDue struct {
 	Pos                int64
 	Step               int // from 0, of the notification's Steps
 	Channel            string
-	Due                time.Time // when it should have begun
-	ExpiresAt          time.Time // of the copy
+	notification.StepOptions
+	Due       time.Time // when it should have begun
+	ExpiresAt time.Time // of the copy
 }
 
 // StepDone says that a step was handed over: what is to be sent for it is on disk elsewhere.

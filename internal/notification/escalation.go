@@ -16,6 +16,28 @@ const Live = "live"
 type Step struct {
 	Channel string
 	After   time.Duration // whole milliseconds once checked
+	StepOptions
+}
+
+// StepOptions say more of what a step beyond live sends.
+type StepOptions struct {
+	Shown bool   // that a device has shown it acknowledges the notification
+	Keep  bool   // it stays where it was sent when the notification is settled elsewhere
+	To    string // of channel webhook: one of the app's targets; empty: the recipient's own endpoints
+}
+
+// webhook is the one channel that has targets.
+const webhook = "webhook"
+
+// SettleShown is how publishers ask for StepOptions.Shown.
+const SettleShown = "shown"
+
+// ParseSettle reads what acknowledges a step's messages beside clicking and dismissing them.
+func ParseSettle(field, text string) (shown bool, err error) {
+	if text != SettleShown {
+		return false, BadField(field, "%q is not %s", Clip(text), SettleShown)
+	}
+	return true, nil
 }
 
 // Due is when a notification became deliverable, from which the steps of its escalation count.
@@ -48,13 +70,31 @@ func (d *Draft) setSteps(n *Notification) error {
 		case s.Channel != Live && s.After >= n.ExpiresAt.Sub(n.Due()):
 			return BadField(field("after"), "is when the notification has expired")
 		}
+		if err := s.check(field); err != nil {
+			return err
+		}
 		before = s.After
 		if s.Channel != Live {
-			n.Steps = append(n.Steps, Step{Channel: s.Channel, After: s.After.Truncate(time.Millisecond)})
+			n.Steps = append(n.Steps, Step{s.Channel, s.After.Truncate(time.Millisecond), s.StepOptions})
 		}
 	}
 	if len(n.Steps) > 0 && n.Ack == AckNone {
 		return BadField("escalate", "has steps beyond live, and ack none ends a notification before they could begin")
+	}
+	return nil
+}
+
+// check sees whether the options suit the channel.
+func (s *Step) check(field func(name string) string) error {
+	switch {
+	case s.Channel == Live && s.Shown:
+		return BadField(field("settle"), "is for channels that push: over live a client acknowledges")
+	case s.Channel == Live && s.Keep:
+		return BadField(field("withdraw"), "is for channels that push: over live every client is told")
+	case s.Channel != webhook && s.To != "":
+		return BadField(field("to"), "is for channel webhook alone")
+	case s.To != "":
+		return CheckName(field("to"), s.To)
 	}
 	return nil
 }

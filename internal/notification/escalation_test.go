@@ -13,6 +13,8 @@ func step(channel string, after time.Duration) notification.Step {
 	return notification.Step{Channel: channel, After: after}
 }
 
+var sms = notification.Step{Channel: "webhook", After: time.Minute, StepOptions: notification.StepOptions{Shown: true, Keep: true, To: "sms"}}
+
 func TestStepsCountFromWhenTheNotificationIsDue(t *testing.T) {
 	for name, c := range map[string]struct {
 		draft notification.Draft
@@ -27,6 +29,7 @@ func TestStepsCountFromWhenTheNotificationIsDue(t *testing.T) {
 		"just in time":     {notification.Draft{TTL: time.Minute, Escalate: []notification.Step{step("fcm", time.Minute-time.Millisecond)}}, []notification.Step{step("fcm", time.Minute-time.Millisecond)}},
 		"from when due":    {notification.Draft{TTL: time.Minute, SendAt: now.Add(time.Hour), Escalate: []notification.Step{step("fcm", 59*time.Second)}}, []notification.Step{step("fcm", 59*time.Second)}},
 		"most of them":     {notification.Draft{Escalate: slices.Repeat([]notification.Step{step("fcm", 0)}, 8)}, slices.Repeat([]notification.Step{step("fcm", 0)}, 8)},
+		"with options":     {notification.Draft{Escalate: []notification.Step{sms}}, []notification.Step{sms}},
 		"asked to be told": {notification.Draft{ReplyBy: time.Hour, Escalate: []notification.Step{step("fcm", time.Minute)}}, []notification.Step{step("fcm", time.Minute)}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -56,6 +59,10 @@ func TestBadStepsNameTheirField(t *testing.T) {
 		"at the expiry":         {notification.Draft{TTL: time.Minute, Escalate: []notification.Step{step("live", 0), step("fcm", time.Minute)}}, "escalate[1].after"},
 		"when the reply is due": {notification.Draft{ReplyBy: time.Minute, Escalate: []notification.Step{step("fcm", time.Minute)}}, "escalate[0].after"},
 		"longer than can be":    {notification.Draft{Escalate: []notification.Step{step("fcm", 1<<63-1)}}, "escalate[0].after"},
+		"live shown":            {notification.Draft{Escalate: []notification.Step{{Channel: "live", StepOptions: notification.StepOptions{Shown: true}}}}, "escalate[0].settle"},
+		"live kept":             {notification.Draft{Escalate: []notification.Step{{Channel: "live", StepOptions: notification.StepOptions{Keep: true}}}}, "escalate[0].withdraw"},
+		"a target of fcm":       {notification.Draft{Escalate: []notification.Step{{Channel: "fcm", StepOptions: notification.StepOptions{To: "sms"}}}}, "escalate[0].to"},
+		"a target's bad name":   {notification.Draft{Escalate: []notification.Step{step("live", 0), {Channel: "webhook", StepOptions: notification.StepOptions{To: "s m s"}}}}, "escalate[1].to"},
 		"no ack":                {notification.Draft{Ack: notification.AckNone, Escalate: []notification.Step{step("fcm", 0)}}, "escalate"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -231,13 +231,21 @@ func (p *publisher) draft(who access.Principal, req *godwitpb.PublishRequest) (*
 		return nil, err
 	}
 	for i, s := range req.GetEscalate() {
-		after, err := millis(fmt.Sprintf("escalate[%d].after", i), s.GetAfterMs())
+		step, err := escalationStep(fmt.Sprintf("escalate[%d].", i), s)
 		if err != nil {
 			return nil, err
 		}
-		d.Escalate = append(d.Escalate, notification.Step{Channel: s.GetChannel(), After: after})
+		d.Escalate = append(d.Escalate, step)
 	}
 	return d, nil
+}
+
+func escalationStep(field string, s *godwitpb.EscalationStep) (step notification.Step, err error) {
+	step.Channel, step.To, step.Keep = s.GetChannel(), s.GetTo(), s.Withdraw != nil && !s.GetWithdraw()
+	if step.After, err = millis(field+"after", s.GetAfterMs()); err == nil && s.GetSettle() != "" {
+		step.Shown, err = notification.ParseSettle(field+"settle", s.GetSettle())
+	}
+	return step, err
 }
 
 func enums(d *notification.Draft, req *godwitpb.PublishRequest) error {

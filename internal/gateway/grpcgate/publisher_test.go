@@ -105,9 +105,12 @@ func TestBadPublishNamesItsField(t *testing.T) {
 		"priority":   {To: to, Priority: 9},
 		"ack":        {To: to, Ack: 9},
 
-		"escalate[1].channel": {To: to, Escalate: []*pb.EscalationStep{{Channel: "live"}, {Channel: "fcm"}}},
-		"escalate[0].after":   {To: to, Escalate: []*pb.EscalationStep{{Channel: "fcm", AfterMs: 24 * 3_600_000}}},
-		"data":                {To: to, Body: strings.Repeat("x", notification.MaxRequestBytes-100), Data: []byte(strings.Repeat("1", 90)), ContentType: "text/plain"},
+		"escalate[1].channel":  {To: to, Escalate: []*pb.EscalationStep{{Channel: "live"}, {Channel: "fcm"}}},
+		"escalate[0].after":    {To: to, Escalate: []*pb.EscalationStep{{Channel: "fcm", AfterMs: 24 * 3_600_000}}},
+		"escalate[0].settle":   {To: to, Escalate: []*pb.EscalationStep{{Channel: "fcm", Settle: "clicked"}}},
+		"escalate[0].withdraw": {To: to, Escalate: []*pb.EscalationStep{{Channel: "live", Withdraw: new(bool)}}},
+		"escalate[0].to":       {To: to, Escalate: []*pb.EscalationStep{{Channel: "fcm", To: "sms"}}},
+		"data":                 {To: to, Body: strings.Repeat("x", notification.MaxRequestBytes-100), Data: []byte(strings.Repeat("1", 90)), ContentType: "text/plain"},
 	} {
 		t.Run(field, func(t *testing.T) {
 			if field == "data" {

@@ -238,6 +238,16 @@ func (s *scanner) step(field string) (step notification.Step, err error) {
 			step.Channel, err = s.str(field + ".channel")
 		case "after":
 			step.After, err = s.duration(field + ".after")
+		case "settle":
+			step.Shown, err = s.settle(field + ".settle")
+		case "withdraw":
+			var withdraw bool
+			withdraw, err = s.boolean(field + ".withdraw")
+			step.Keep = !withdraw
+		case "to":
+			if step.To, err = s.str(field + ".to"); err == nil && step.To == "" {
+				err = notification.BadField(field+".to", "is empty")
+			}
 		default:
 			err = notification.BadField(notification.Clip(field+"."+string(key)), "is not a known field")
 		}

@@ -13,7 +13,8 @@ import (
 func TestDecodeReadsEveryField(t *testing.T) {
 	d, err := decodeDraft([]byte(` { "to" : [ "a" , "b" ] , "id":"n","title":"\u00e9\n","body":"b","category":"c","data": [1, "]", {"a":"\""}] ,
 		"ttl":"90s","send_at":"2026-01-02T03:04:05.006+01:00","collapse_key":"k","priority":"low","ack":"none",
-		"escalate":[{"channel":"live"},{"after":5,"channel":"fcm"}],"reply_by":"3d","expires_at":"2026-01-03T00:00:00Z"} `))
+		"escalate":[{"channel":"live"},{"after":5,"channel":"fcm"},
+		{"settle":"shown","withdraw":false,"to":"sms","channel":"webhook"},{"channel":"apns","withdraw":true}],"reply_by":"3d","expires_at":"2026-01-03T00:00:00Z"} `))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -24,7 +25,13 @@ func TestDecodeReadsEveryField(t *testing.T) {
 		SendAt:      time.Date(2026, 1, 2, 2, 4, 5, 6_000_000, time.UTC),
 		ExpiresAt:   time.Date(2026, 1, 3, 0, 0, 0, 0, time.UTC),
 		CollapseKey: "k", Priority: notification.Low, Ack: notification.AckNone,
-		Escalate: []notification.Step{{Channel: "live"}, {Channel: "fcm", After: 5 * time.Second}}, ReplyBy: 72 * time.Hour,
+		Escalate: []notification.Step{
+			{Channel: "live"},
+			{Channel: "fcm", After: 5 * time.Second},
+			{Channel: "webhook", StepOptions: notification.StepOptions{Shown: true, Keep: true, To: "sms"}},
+			{Channel: "apns"},
+		},
+		ReplyBy: 72 * time.Hour,
 	}
 	d.SendAt, d.ExpiresAt = d.SendAt.UTC(), d.ExpiresAt.UTC()
 	if !d.list || !reflect.DeepEqual(d.Draft, want) {

@@ -93,6 +93,30 @@ func parsePriority(field, text string) (notification.Priority, error) {
 	return p, nil
 }
 
+func (s *scanner) boolean(field string) (bool, error) {
+	c := s.peek()
+	start := s.pos
+	if c == 't' || c == 'f' {
+		s.word()
+	}
+	switch string(s.in[start:s.pos]) {
+	case "true":
+		return true, nil
+	case "false":
+		return false, nil
+	}
+	s.pos = start
+	return false, s.wrongType(field, "true or false")
+}
+
+func (s *scanner) settle(field string) (shown bool, err error) {
+	text, err := s.str(field)
+	if err != nil {
+		return false, err
+	}
+	return notification.ParseSettle(field, text)
+}
+
 func (s *scanner) ackMode(field string) (notification.AckMode, error) {
 	text, err := s.str(field)
 	if err != nil {

@@ -8,17 +8,20 @@ import (
 	"godwit.dev/godwit/internal/notification"
 )
 
-// step is how a step is stored.
+// step is how a step is stored. What is not said is not there, as in rows that are older than it.
 type step struct {
 	Channel string `json:"channel"`
 	AfterMS int64  `json:"after_ms"`
+	Shown   bool   `json:"shown,omitempty"`
+	Keep    bool   `json:"keep,omitempty"`
+	To      string `json:"to,omitempty"`
 }
 
 // EncodeSteps returns what is stored of the steps of an escalation.
 func EncodeSteps(steps []notification.Step) []byte {
 	stored := make([]step, len(steps))
 	for i, s := range steps {
-		stored[i] = step{s.Channel, s.After.Milliseconds()}
+		stored[i] = step{s.Channel, s.After.Milliseconds(), s.Shown, s.Keep, s.To}
 	}
 	b, _ := json.Marshal(stored) // texts and numbers only
 	return b
@@ -38,7 +41,10 @@ func DecodeSteps(b []byte) ([]notification.Step, error) {
 		if s.Channel == "" || s.AfterMS < 0 || s.AfterMS > mostAfter {
 			return nil, fmt.Errorf("steps of an escalation: %w", errDamaged)
 		}
-		steps[i] = notification.Step{Channel: s.Channel, After: time.Duration(s.AfterMS) * time.Millisecond}
+		steps[i] = notification.Step{
+			Channel: s.Channel, After: time.Duration(s.AfterMS) * time.Millisecond,
+			StepOptions: notification.StepOptions{Shown: s.Shown, Keep: s.Keep, To: s.To},
+		}
 	}
 	return steps, nil
 }

@@ -118,6 +118,21 @@ var escalateCases = []testCase{
 		e.wantPending("r", "x", "plain")
 		e.acked("r", "x")
 	}},
+	{"AStepKeepsWhatItSaysOfItsMessages", []Ability{Escalate}, func(e *env) {
+		options := notification.StepOptions{Shown: true, Keep: true, To: "sms"}
+		e.stored(e.note("x", steps("fcm", "chat"), func(n *notification.Notification) { n.Steps[1].StepOptions = options }), "r")
+		e.clock.Advance(3 * time.Second)
+		due, _ := e.wantSteps("r x fcm")
+		if due[0].StepOptions != (notification.StepOptions{}) {
+			e.Errorf("the first step has %+v", due[0].StepOptions)
+		}
+		e.handedOver(due, false)
+		e.reopen()
+		e.clock.Advance(4 * time.Second)
+		if due, _ := e.wantSteps("r x chat"); due[0].StepOptions != options {
+			e.Errorf("the second step has %+v, want %+v", due[0].StepOptions, options)
+		}
+	}},
 	{"AStepThatReachedNobodyMakesTheNextDueAtOnce", []Ability{Escalate}, func(e *env) {
 		e.stored(e.note("x", steps("fcm", "chat", "mail")), "r")
 		e.clock.Advance(3 * time.Second)

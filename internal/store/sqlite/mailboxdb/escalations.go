@@ -177,7 +177,7 @@ func (s *Store) stepDue(w waitingStep, now int64) (d mailbox.StepDue, ok bool, e
 	}
 	return mailbox.StepDue{
 		App: w.r.app.name, Recipient: w.r.name, ID: row.id, Pos: w.pos, Step: step, Channel: steps[step].Channel,
-		Due: fromMS(min(due, w.at)), ExpiresAt: fromMS(e.expires()),
+		StepOptions: steps[step].StepOptions, Due: fromMS(min(due, w.at)), ExpiresAt: fromMS(e.expires()),
 	}, true, nil
 }
 
