@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -19,13 +20,16 @@ import (
 type receiver struct {
 	*httptest.Server
 	mu     sync.Mutex
-	posts  map[string][]string // ids of messages by type and notification, in order
-	status int                 // answered; 0: 204
+	posts  []posted
+	status int // answered; 0: 204
 }
+
+// posted is one of them: of which type, for whom (its path) and which notification, and the id of the message.
+type posted struct{ kind, to, note, id string }
 
 func receive(t *testing.T) *receiver {
 	t.Helper()
-	r := &receiver{posts: make(map[string][]string)}
+	r := &receiver{}
 	r.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, q *http.Request) {
 		body, _ := io.ReadAll(q.Body)
 		var e struct {
@@ -38,8 +42,7 @@ func receive(t *testing.T) *receiver {
 		_ = json.Unmarshal(body, &e)
 		r.mu.Lock()
 		defer r.mu.Unlock()
-		key := e.Type + " " + e.Data.GodwitID
-		r.posts[key] = append(r.posts[key], q.Header.Get("Webhook-Id"))
+		r.posts = append(r.posts, posted{e.Type, strings.TrimPrefix(q.URL.Path, "/"), e.Data.GodwitID, q.Header.Get("Webhook-Id")})
 		if r.status != 0 {
 			w.WriteHeader(r.status)
 			return
@@ -56,11 +59,21 @@ func (r *receiver) answer(status int) {
 	r.status = status
 }
 
-// got lists the ids of the messages that came for a notification.
-func (r *receiver) got(kind, note string) []string {
+// log is all that came, in order.
+func (r *receiver) log() []posted {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return append([]string(nil), r.posts[kind+" "+note]...)
+	return slices.Clone(r.posts)
+}
+
+// got lists the ids of the messages that came for a notification.
+func (r *receiver) got(kind, note string) (ids []string) {
+	for _, p := range r.log() {
+		if p.kind == kind && p.note == note {
+			ids = append(ids, p.id)
+		}
+	}
+	return ids
 }
 
 // wait waits until something came for a notification.

@@ -39,7 +39,7 @@ func (s *Server) authenticate(header string) Behaviour {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if token != s.token {
-		if s.token != "" && now.Sub(s.changed) < tokenRest {
+		if s.token != "" && now.Sub(s.changed) < s.opts.Rest {
 			return refuse(http.StatusTooManyRequests, "TooManyProviderTokenUpdates")
 		}
 		s.token, s.changed = token, now

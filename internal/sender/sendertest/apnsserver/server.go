@@ -49,6 +49,8 @@ type Options struct {
 	Now    func() time.Time // nil: time.Now
 	// Streams is how many messages a connection takes at once after a token was accepted; 0: 1000.
 	Streams int
+	// Rest is how long a token has to be kept at least before another one is taken; 0: 20 minutes.
+	Rest time.Duration
 }
 
 // Server is a running push service.
@@ -95,6 +97,9 @@ func Start(o Options) *Server {
 	}
 	if o.Streams == 0 {
 		o.Streams = 1000
+	}
+	if o.Rest == 0 {
+		o.Rest = tokenRest
 	}
 	s := &Server{opts: o, conns: make(map[*conn]bool), devices: make(map[string]*device)}
 	s.http = httptest.NewUnstartedServer(http.NotFoundHandler())

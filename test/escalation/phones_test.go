@@ -1,0 +1,168 @@
+package escalation
+
+import (
+	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/x509"
+	"encoding/json"
+	"encoding/pem"
+	"fmt"
+	"net/http"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"godwit.dev/godwit/internal/audience"
+	"godwit.dev/godwit/internal/push"
+	"godwit.dev/godwit/internal/sender/sendertest/apnsserver"
+	"godwit.dev/godwit/internal/sender/sendertest/fcmserver"
+	"godwit.dev/godwit/internal/store/sqlite/campaigndb"
+	"godwit.dev/godwit/test/blackbox"
+)
+
+// phones is a server beside FCM, APNs and a receiver of webhooks, each of which has an endpoint of every recipient.
+type phones struct {
+	*world
+	google  *fcmserver.Server
+	apple   *apnsserver.Server
+	hooks   *receiver
+	android []string // tokens by recipient
+	iphone  []string
+}
+
+func rider(i int) string { return fmt.Sprint("rider-", i) }
+
+// beginPhones starts it. Google answers a little later than the others: so that something is always under way.
+func beginPhones(t *testing.T, recipients int, opts ...blackbox.Option) *phones {
+	t.Helper()
+	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	der, err := x509.MarshalPKCS8PrivateKey(private)
+	if err != nil {
+		t.Fatal(err)
+	}
+	key := string(pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der}))
+	p := &phones{
+		google: fcmserver.Start(fcmserver.Options{}), hooks: receive(t),
+		apple: apnsserver.Start(apnsserver.Options{
+			Public: &private.PublicKey, KeyID: "ABC123DEFG", TeamID: "DEF123GHIJ", Topic: "org.example.rides",
+			Rest: time.Nanosecond, // a server that was killed makes another token
+		}),
+	}
+	t.Cleanup(p.google.Close)
+	t.Cleanup(p.apple.Close)
+	dir := t.TempDir()
+	trusted := filepath.Join(t.TempDir(), "trusted.pem")
+	if err := os.WriteFile(trusted, append(p.google.CertPEM(), p.apple.CertPEM()...), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	p.register(t, dir, recipients)
+	opts = append([]blackbox.Option{blackbox.Dev(), blackbox.Args("--allow-private-urls"), blackbox.In(dir), blackbox.Env("SSL_CERT_FILE=" + trusted)}, opts...)
+	s := blackbox.Start(t, opts...)
+	p.world = &world{T: t, server: s, api: s.API()}
+	p.call(http.MethodPut, "/v1/channels/webhook", map[string]any{})
+	p.call(http.MethodPut, "/v1/channels/fcm", map[string]any{"service_account": string(p.google.Account()), "base_url": p.google.URL})
+	p.call(http.MethodPut, "/v1/channels/apns", map[string]any{
+		"private_key": key, "key_id": "ABC123DEFG", "team_id": "DEF123GHIJ", "topic": "org.example.rides", "base_url": p.apple.URL,
+	})
+	return p
+}
+
+// register writes the endpoints into a folder before the server starts on it.
+func (p *phones) register(t *testing.T, dir string, recipients int) {
+	t.Helper()
+	store, err := campaigndb.Open(t.Context(), filepath.Join(dir, "campaign.db"), campaigndb.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer store.Close()
+	var regs []audience.Registration
+	add := func(i int, ch push.Channel, address json.RawMessage) {
+		e := audience.Endpoint{ID: audience.NewID(time.Now()), App: "demo", Channel: ch, Recipient: rider(i), Address: address}
+		if err := e.Check(); err != nil {
+			t.Fatal(err)
+		}
+		regs = append(regs, audience.Registration{Endpoint: e, Trusted: true})
+	}
+	for i := range recipients {
+		token, address := p.google.Device(fcmserver.Behaviour{Delay: 20 * time.Millisecond})
+		p.android = append(p.android, token)
+		add(i, push.FCM, address)
+		token, address = p.apple.Register(apnsserver.Accepting)
+		p.iphone = append(p.iphone, token)
+		add(i, push.APNs, address)
+		address, _ = json.Marshal(map[string]string{"url": p.hooks.URL + "/" + rider(i)}) // a text
+		add(i, push.Webhook, address)
+	}
+	done, err := store.Register(context.WithoutCancel(t.Context()), "demo", regs)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, d := range done {
+		if d.Err != nil {
+			t.Fatal(d.Err)
+		}
+	}
+}
+
+// came is what came over a channel for a copy: names of its messages in order, by which the channel tells a second one from the same
+// one again, and "" where it was withdrawn.
+type came []string
+
+func (c came) messages() (n int) {
+	for _, name := range c {
+		if name != "" {
+			n++
+		}
+	}
+	return n
+}
+
+func (c came) withdrawn() bool { return len(c) > c.messages() }
+
+// taken is all that came, by channel, recipient and notification.
+type taken map[[3]string]came
+
+func (p *phones) taken() taken {
+	all := make(taken)
+	add := func(channel, recipient, note, name string) {
+		key := [3]string{channel, recipient, note}
+		all[key] = append(all[key], name)
+	}
+	for i := range p.android {
+		for _, m := range p.google.Received(p.android[i]) {
+			if note := m.Data["godwit_recall"]; note != "" {
+				add("fcm", rider(i), note, "")
+			} else {
+				add("fcm", rider(i), m.Data["godwit_id"], m.APNs.Headers["apns-collapse-id"])
+			}
+		}
+		for _, m := range p.apple.Received(p.iphone[i]) {
+			var body struct {
+				ID     string   `json:"godwit_id"`
+				Recall []string `json:"godwit_recall"`
+			}
+			if err := json.Unmarshal(m.Payload, &body); err != nil {
+				p.Fatal(err)
+			}
+			if len(body.Recall) > 0 {
+				add("apns", rider(i), body.Recall[0], "")
+			} else {
+				add("apns", rider(i), body.ID, m.ID+" "+m.Collapse)
+			}
+		}
+	}
+	for _, post := range p.hooks.log() {
+		if post.kind == withdraw {
+			add("webhook", post.to, post.note, "")
+		} else {
+			add("webhook", post.to, post.note, post.id)
+		}
+	}
+	return all
+}
