@@ -250,6 +250,10 @@ cluster: ## kill nodes, cut the bus between two and kill PostgreSQL under load a
 	$(GO) test -count 1 -timeout 60m -v ./test/cluster -run 'NothingIsLost|ADatabaseThatSleeps|ATransactionThatStays|AReplicaThatLacks' -failover -sleep-for 60s -hold-for 10m -faults $(or $(FOR),10m) -kill-every 20s -cut-for 15s -postgres-kills 10 -chats $(or $(CHATS),10000) -within 5s
 	$(GO) test -count 1 -timeout 20m ./test/campaigns -nodes 3
 
+.PHONY: escalation
+escalation: ## kill the server twenty times under 10,000 notifications of three steps each, and see that none is missed nor comes after an ack
+	$(GO) test -count 1 -timeout 30m -v ./test/escalation -run ThroughKills -publishes 10000 -kills 20 -kill-every 5s
+
 .PHONY: upgrade
 upgrade: ## restart three nodes of the commit before as nodes of this one, under load (OF=commit for another)
 	$(GO) test -count 1 -timeout 20m -v ./test/cluster -run AnUpgrade -former -former-of $(or $(OF),HEAD~1)

@@ -74,9 +74,9 @@ type Store interface {
 	ReleaseSends(ctx context.Context, now time.Time) (apps []string, err error)
 	// SendsOf lists what was sent for a recipient's copy of a notification, in the order of steps.
 	SendsOf(ctx context.Context, app, note, recipient string) ([]Send, error)
-	// AcceptedSends lists sends that a provider has taken, that have not expired and that nobody tried to withdraw, after a number.
-	AcceptedSends(ctx context.Context, after int64, now time.Time, limit int) ([]Send, error)
-	// Withdrawn notes that a send was taken back, or why it could not be.
+	// ShownSends lists sends that a provider has taken, or may have, that have not expired and that nobody tried to withdraw, after a number.
+	ShownSends(ctx context.Context, after int64, now time.Time, limit int) ([]Send, error)
+	// Withdrawn notes that such a send was taken back, or why it could not be. Why it was unknown stays in its detail.
 	Withdrawn(ctx context.Context, num int64, failed string, now time.Time) error
 	// PruneSends ends sends that have expired while they waited for a person, and deletes what ended before a time.
 	PruneSends(ctx context.Context, before, now time.Time, limit int) (more bool, err error)

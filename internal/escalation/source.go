@@ -153,7 +153,7 @@ func urgency(p notification.Priority) push.Urgency {
 	return push.UrgencyNormal
 }
 
-// Finish implements dispatch.Source. What was accepted for a copy that is not open any more is withdrawn.
+// Finish implements dispatch.Source. What may be shown of a copy that is not open any more is withdrawn.
 func (s *source) Finish(ctx context.Context, results []dispatch.Result, now time.Time) error {
 	done := s.forget(results) // first: what is put off may be looked at again as soon as it is stored
 	if err := s.s.cfg.Store.FinishSends(ctx, s.place, results, now); err != nil {
@@ -162,7 +162,7 @@ func (s *source) Finish(ctx context.Context, results []dispatch.Result, now time
 	}
 	s.s.metrics.count(results)
 	for i := range results {
-		if d := done[results[i].Row]; d.due != nil && results[i].Outcome == dispatch.Accepted {
+		if d := done[results[i].Row]; d.due != nil && shows(results[i].Outcome) {
 			s.s.accepted(copyOf{mailbox.Ref{App: s.place.App, Recipient: d.due.Recipient, Pos: d.due.Pos}, d.due.Note})
 		}
 	}

@@ -41,7 +41,7 @@ func (s *Service) withdrawEnded(ctx, hard context.Context, jobs *sync.WaitGroup)
 // withdrawLeft does so for what ended before the server did.
 func (s *Service) withdrawLeft(ctx, hard context.Context) {
 	for after := int64(0); ctx.Err() == nil; {
-		sends, err := s.cfg.Store.AcceptedSends(ctx, after, s.cfg.Now(), slice)
+		sends, err := s.cfg.Store.ShownSends(ctx, after, s.cfg.Now(), slice)
 		if err != nil {
 			if ctx.Err() == nil {
 				s.cfg.Log.WarnContext(ctx, "what was sent before the server ended cannot be read", "error", err)
@@ -59,13 +59,16 @@ func (s *Service) withdrawLeft(ctx, hard context.Context) {
 	}
 }
 
-// withdraw takes back those of sends that were accepted and whose copies are not open any more.
+// shows reports whether a device may show what was sent: its provider took it, or nobody can tell.
+func shows(o dispatch.Outcome) bool { return o == dispatch.Accepted || o == dispatch.Unknown }
+
+// withdraw takes back those of sends that may be shown and whose copies are not open any more.
 func (s *Service) withdraw(ctx, hard context.Context, sends []Send) {
 	now := s.cfg.Now()
 	var shown []Send
 	var refs []mailbox.Ref
 	for i := range sends {
-		if one := &sends[i]; one.Outcome == dispatch.Accepted && one.Address != nil && one.ExpiresAt.After(now) && !one.Tried {
+		if one := &sends[i]; shows(one.Outcome) && one.Address != nil && one.ExpiresAt.After(now) && !one.Tried {
 			shown = append(shown, *one)
 			refs = append(refs, mailbox.Ref{App: one.App, Recipient: one.Recipient, Pos: one.Pos})
 		}

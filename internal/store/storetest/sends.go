@@ -2,6 +2,7 @@ package storetest
 
 import (
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -123,18 +124,19 @@ func testSendOnce(t *testing.T, open func(t *testing.T) (SendStore, func() SendS
 	if list[0].External != "m-1" || list[0].Attempts != 2 || list[1].Endpoint != 0 || list[1].Detail != "nobody" {
 		t.Errorf("sends %+v", list)
 	}
-	accepted, err := s.AcceptedSends(t.Context(), 0, now, 10)
+	accepted, err := s.ShownSends(t.Context(), 0, now, 10)
 	if err != nil || len(accepted) != 1 || accepted[0].Num != d.Row {
 		t.Fatalf("accepted %+v, %v", accepted, err)
 	}
 	err = s.Withdrawn(t.Context(), d.Row, "cannot", now)
-	if accepted, aerr := s.AcceptedSends(t.Context(), 0, now, 10); err != nil || aerr != nil || len(accepted) != 0 {
+	if accepted, aerr := s.ShownSends(t.Context(), 0, now, 10); err != nil || aerr != nil || len(accepted) != 0 {
 		t.Errorf("accepted %+v, %v, %v; want none that was tried", accepted, err, aerr)
 	}
 	if err := s.Withdrawn(t.Context(), d.Row, "", now); err != nil {
 		t.Fatal(err)
 	}
 	wantSends(t, s, "x", dispatch.TakenBack, dispatch.Suppressed)
+	testUnknownWithdrawn(t, s, now)
 	if list, err := s.SendsOf(t.Context(), "other", "x", "r"); err != nil || len(list) != 0 {
 		t.Errorf("another app sees %+v, %v", list, err)
 	}
@@ -143,6 +145,30 @@ func testSendOnce(t *testing.T, open func(t *testing.T) (SendStore, func() SendS
 		t.Fatal(err)
 	}
 	wantSends(t, s, "x")
+}
+
+// testUnknownWithdrawn: what may be shown can be taken back as what was accepted, and why nobody knows stays readable.
+func testUnknownWithdrawn(t *testing.T, s SendStore, now time.Time) {
+	t.Helper()
+	d := handed(t, s, "y", now, time.Minute)
+	claimSend(t, s, d.Row, true, now)
+	finishSend(t, s, now, dispatch.Result{Row: d.Row, Outcome: dispatch.Unknown, Detail: "no answer", Attempts: 1})
+	shown, err := s.ShownSends(t.Context(), 0, now, 10)
+	if err != nil || len(shown) != 1 || shown[0].Num != d.Row {
+		t.Fatalf("shown %+v, %v", shown, err)
+	}
+	if err := s.Withdrawn(t.Context(), d.Row, "cannot", now); err != nil {
+		t.Fatal(err)
+	}
+	if got := wantSends(t, s, "y", dispatch.Unknown, dispatch.Suppressed)[0]; !got.Tried || !strings.Contains(got.Detail, "no answer") || !strings.Contains(got.Detail, "cannot") {
+		t.Errorf("not withdrawn: %+v", got)
+	}
+	if err := s.Withdrawn(t.Context(), d.Row, "", now); err != nil {
+		t.Fatal(err)
+	}
+	if got := wantSends(t, s, "y", dispatch.TakenBack, dispatch.Suppressed)[0]; !strings.HasPrefix(got.Detail, "no answer") {
+		t.Errorf("withdrawn: %+v", got)
+	}
 }
 
 func testSendRecovered(t *testing.T, open func(t *testing.T) (SendStore, func() SendStore)) {

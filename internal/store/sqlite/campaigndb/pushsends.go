@@ -284,11 +284,11 @@ func (s *Store) SendsOf(ctx context.Context, app, note, recipient string) (list 
 	return list, nil
 }
 
-// AcceptedSends implements escalation.Store.
-func (s *Store) AcceptedSends(ctx context.Context, after int64, now time.Time, limit int) (list []escalation.Send, err error) {
+// ShownSends implements escalation.Store.
+func (s *Store) ShownSends(ctx context.Context, after int64, now time.Time, limit int) (list []escalation.Send, err error) {
 	err = s.db.Read(ctx, func(c *sqlite.Conn) error {
 		list = nil
-		return sqlitedb.Each(c, "SELECT "+sendColumns+" WHERE d.outcome = 2 AND d.num > ? AND d.expires_at > ? AND d.flags & ? = 0 ORDER BY d.num LIMIT ?",
+		return sqlitedb.Each(c, "SELECT "+sendColumns+" WHERE d.outcome IN (2, 6) AND d.num > ? AND d.expires_at > ? AND d.flags & ? = 0 ORDER BY d.num LIMIT ?",
 			[]any{after, millis.Of(now), campaignrow.NotRecalled, limit}, func(row *sqlite.Stmt) error {
 				list = append(list, readSend(row))
 				return nil
@@ -302,12 +302,12 @@ func (s *Store) AcceptedSends(ctx context.Context, after int64, now time.Time, l
 
 // Withdrawn implements escalation.Store.
 func (s *Store) Withdrawn(ctx context.Context, num int64, failed string, now time.Time) error {
-	set, args := "outcome = ?, detail = ''", []any{int64(dispatch.TakenBack)}
+	set, args := "outcome = ?, detail = CASE outcome WHEN 6 THEN detail ELSE '' END", []any{int64(dispatch.TakenBack)}
 	if failed != "" {
-		set, args = "flags = flags | ?, detail = ?", []any{campaignrow.NotRecalled, failed}
+		set, args = "flags = flags | ?, detail = CASE outcome WHEN 6 THEN detail || '; and then: ' ELSE '' END || ?", []any{campaignrow.NotRecalled, failed}
 	}
 	err := s.db.DoBulk(ctx, 1, func(c *sqlite.Conn) error {
-		return sqlitedb.Each(c, "UPDATE push_send SET "+set+", at = ? WHERE num = ? AND outcome = 2", append(args[:len(args):len(args)], millis.Of(now), num), nil)
+		return sqlitedb.Each(c, "UPDATE push_send SET "+set+", at = ? WHERE num = ? AND outcome IN (2, 6)", append(args[:len(args):len(args)], millis.Of(now), num), nil)
 	})
 	if err != nil {
 		return fmt.Errorf("note that a send was withdrawn: %w", known(err))
