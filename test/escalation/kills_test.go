@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net/http"
-	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -18,9 +17,9 @@ import (
 )
 
 var (
-	publishes = flag.Int("publishes", 240, "notifications, of three steps each, that are published while the server is killed")
-	kills     = flag.Int("kills", 3, "how often it is killed")
-	killEvery = flag.Duration("kill-every", 1500*time.Millisecond, "time between two kills")
+	publishes = flag.Int("publishes", 200, "notifications, of three steps each, that are published while the server is killed")
+	kills     = flag.Int("kills", 2, "how often it is killed")
+	killEvery = flag.Duration("kill-every", 1200*time.Millisecond, "time between two kills")
 )
 
 // ride is one notification of the storm, with what a test knows of it.
@@ -68,6 +67,7 @@ func makeRides(n, recipients int) []*ride {
 
 // TestNoStepIsMissedNorComesAfterAnAckThroughKills is all that escalations promise of a server that dies at any moment.
 func TestNoStepIsMissedNorComesAfterAnAckThroughKills(t *testing.T) {
+	t.Parallel()
 	recipients := max(12, *publishes/50)
 	s := &storm{phones: beginPhones(t, recipients), rides: makeRides(*publishes, recipients), live: make(map[int]int)}
 	ctx, cancel := context.WithCancel(t.Context())
@@ -195,10 +195,22 @@ type standing struct {
 	Status    string
 	CreatedAt time.Time `json:"created_at"`
 	AckedAt   time.Time `json:"acked_at"`
-	Channels  []struct {
-		Channel, Status, Detail string
-		Step                    int
+	Channels  []channelStanding
+}
+
+type channelStanding struct {
+	Channel, Status, Detail string
+	Step                    int
+}
+
+// of is how it stands with a channel; the zero value where nothing of it has begun.
+func (s *standing) of(channel string) channelStanding {
+	for _, c := range s.Channels {
+		if c.Channel == channel {
+			return c
+		}
 	}
+	return channelStanding{}
 }
 
 // open says what is still to happen to a copy.
@@ -257,16 +269,8 @@ func (s *storm) judgeRide(r *ride, st *standing, all taken, f *figures) {
 		s.Errorf("%s is %s, and its ack was answered at %v", r.id, st.Status, r.answered)
 	}
 	for step, channel := range r.channels {
-		i := slices.IndexFunc(st.Channels, func(c struct {
-			Channel, Status, Detail string
-			Step                    int
-		},
-		) bool {
-			return c.Channel == channel
-		})
-		status, detail := "", ""
-		if i >= 0 {
-			status, detail = st.Channels[i].Status, st.Channels[i].Detail
+		c := st.of(channel)
+		if c.Status != "" {
 			f.sends++
 		}
 		got := all[[3]string{channel, rider(r.to), r.id}]
@@ -275,21 +279,21 @@ func (s *storm) judgeRide(r *ride, st *standing, all taken, f *figures) {
 		f.doubled += max(n-1, 0)
 		due := st.CreatedAt.Add(r.after[step])
 		switch {
-		case acked && (step > 0 || r.online) && r.answered.Before(due) && st.AckedAt.Before(due) && (status != "" || n > 0):
+		case acked && (step > 0 || r.online) && r.answered.Before(due) && st.AckedAt.Before(due) && (c.Status != "" || n > 0):
 			f.late++
-			s.Errorf("%s was acknowledged %s before step %d, which is %q (%s), and %d messages came", r.id, due.Sub(r.answered), step, status, detail, n)
-		case !acked && (status != "accepted" && status != "unknown" || status == "accepted" && n == 0):
+			s.Errorf("%s was acknowledged %s before step %d, which is %q (%s), and %d messages came", r.id, due.Sub(r.answered), step, c.Status, c.Detail, n)
+		case !acked && (c.Status != "accepted" && c.Status != "unknown" || c.Status == "accepted" && n == 0):
 			f.missing++
-			s.Errorf("%s has nobody's ack; its step %d over %s is %q (%s), and %d messages came", r.id, step, channel, status, detail, n)
+			s.Errorf("%s has nobody's ack; its step %d over %s is %q (%s), and %d messages came", r.id, step, channel, c.Status, c.Detail, n)
 		}
-		s.judgeMessages(r, channel, status, acked, got)
-		switch status {
+		s.judgeMessages(r, channel, c.Status, acked, got)
+		switch c.Status {
 		case "unknown":
 			f.unknown++
 		case "suppressed":
 			f.suppressed++
 			if n > 0 {
-				s.Errorf("%s over %s is suppressed (%s), and %d messages came", r.id, channel, detail, n)
+				s.Errorf("%s over %s is suppressed (%s), and %d messages came", r.id, channel, c.Detail, n)
 			}
 		case "withdrawn", "withdraw_sent":
 			f.withdrawals++
