@@ -39,6 +39,7 @@ var places = map[string]layer{
 	"internal/disk":         capability,
 	"internal/follow":       domain, // leaf: a copy in step with its store
 	"internal/own":          domain, // leaf: what one server at a time does
+	"internal/quiet":        domain,
 	"internal/encoded":      domain, // leaf: encodings made once
 	"internal/frame":        codec,
 	"internal/mailbox":      capability,

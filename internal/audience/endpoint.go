@@ -5,14 +5,13 @@ import (
 	"errors"
 	"slices"
 	"strings"
-	"sync"
 	"time"
-	_ "time/tzdata" // time zones are the same on machines that have no such files
 	"unicode"
 	"unicode/utf8"
 
 	"godwit.dev/godwit/internal/notification"
 	"godwit.dev/godwit/internal/push"
+	"godwit.dev/godwit/internal/quiet"
 )
 
 // Limits of an endpoint. Tags and attribute names are indexed by number, so an app has a bounded set of them: see
@@ -138,21 +137,9 @@ func checkTimezone(s string) error {
 	if s == "" {
 		return nil
 	}
-	if _, known := zones.Load(s); known {
-		return nil
-	}
-	if len(s) > MaxTagBytes || s == "Local" {
-		return notification.BadField("timezone", "%.70q is not a time zone like Europe/Oslo", s)
-	}
-	if _, err := time.LoadLocation(s); err != nil {
-		return notification.BadField("timezone", "%q is not a time zone like Europe/Oslo", s)
-	}
-	zones.Store(s, nil)
-	return nil
+	_, err := quiet.CheckZone("timezone", s)
+	return err
 }
-
-// zones remembers which names are time zones, some 600 at most: looking one up reads a file.
-var zones sync.Map
 
 // Reason shortens why an endpoint is disabled to what is kept.
 func Reason(s string) string {

@@ -19,7 +19,7 @@ type run struct {
 	s     *Service
 	c     *Campaign
 	t     *task
-	quiet *quiet
+	quiet *quietTimes
 	key   []byte // signs tracking tokens
 	job   *dispatch.Job
 

@@ -16,7 +16,7 @@ func TestQuietHoursEndInTheRecipientsMorning(t *testing.T) {
 	}
 	for _, c := range []struct {
 		name     string
-		w        *quiet
+		w        *quietTimes
 		at, zone string
 		want     string
 	}{
