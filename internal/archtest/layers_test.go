@@ -47,6 +47,7 @@ var places = map[string]layer{
 	"internal/dispatch":     capability,
 	"internal/escalation":   capability,
 	"internal/pace":         capability,
+	"internal/preference":   capability,
 	"internal/session":      capability,
 	"internal/cluster":      capability,
 	"internal/signal":       capability,

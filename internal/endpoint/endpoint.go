@@ -103,7 +103,7 @@ func (s *Service) Of(ctx context.Context, app, recipient string) ([]audience.End
 	return s.cfg.Store.EndpointsOf(ctx, app, recipient)
 }
 
-// Erase deletes a recipient's endpoints and says how many there were.
+// Erase deletes a recipient's endpoints and preferences and says how many there were.
 func (s *Service) Erase(ctx context.Context, app, recipient string) (int, error) {
 	return s.cfg.Store.EraseRecipient(ctx, app, recipient)
 }

@@ -26,7 +26,8 @@ type Store interface {
 	// address is another's.
 	UpdateEndpoint(ctx context.Context, app string, id audience.ID, trusted bool, change func(*audience.Endpoint) error) (audience.Endpoint, error)
 	DeleteEndpoint(ctx context.Context, app string, id audience.ID) error
-	// EraseRecipient deletes a recipient's endpoints and says how many there were.
+	// EraseRecipient deletes a recipient's endpoints, and all else that is kept beside them of it, and says how many endpoints
+	// and preferences there were.
 	EraseRecipient(ctx context.Context, app, recipient string) (int, error)
 	// DisableEndpoint notes that one gets nothing any more. One that is gone stays so.
 	DisableEndpoint(ctx context.Context, number int64, reason string) error

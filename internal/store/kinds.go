@@ -45,7 +45,7 @@ var kinds = map[string]mend.Kind{
 			"INSERT INTO sqlite_sequence(name, seq) SELECT 'endpoint', ?1 WHERE NOT EXISTS (SELECT 1 FROM sqlite_sequence WHERE name = 'endpoint')",
 		},
 		Table: "endpoint", Of: "endpoints",
-		Quiet: map[string]bool{"tag_name": true, "attribute_name": true, "endpoint_tag": true, "attribute_text": true, "attribute_number": true, "endpoint_count": true},
+		Quiet: map[string]bool{"tag_name": true, "attribute_name": true, "endpoint_tag": true, "attribute_text": true, "attribute_number": true, "endpoint_count": true, "step_begun": true},
 	},
 }
 

@@ -78,7 +78,7 @@ func (s *Stores) openPostgres(ctx context.Context, cfg Config) error {
 	if err != nil {
 		return err
 	}
-	s.Endpoints, s.Campaigns = campaigns, campaigns
+	s.Endpoints, s.Campaigns, s.Preferences = campaigns, campaigns, campaigns
 	s.parts = append(s.parts, Part{Name: "campaign store", Close: campaigns.Close, metrics: campaigns.EndpointMetrics()})
 	return nil
 }

@@ -20,6 +20,7 @@ import (
 	"godwit.dev/godwit/internal/mailbox"
 	"godwit.dev/godwit/internal/object/objectstore"
 	"godwit.dev/godwit/internal/own"
+	"godwit.dev/godwit/internal/preference"
 	"godwit.dev/godwit/internal/store/sqlite/sqlitedb"
 )
 
@@ -51,6 +52,8 @@ type Stores struct {
 	Mailbox   mailbox.Store
 	Endpoints endpoint.Store
 	Campaigns campaign.Store
+	// Preferences are what recipients say about how they may be reached.
+	Preferences preference.Store
 	// Shared names the database that several servers share, unlike any other. Empty: it is this one's alone.
 	Shared string
 	// Steps and Sends keep escalations beyond live. Both nil: nothing here does.

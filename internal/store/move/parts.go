@@ -124,6 +124,14 @@ func newParts() []part {
 			columns: []string{"app", "epoch"},
 		},
 		&table{
+			what: "preferences", source: campaigns, schema: "godwit_campaign", table: "preference", key: 2,
+			columns: []string{"app", "recipient", "said"},
+		},
+		&table{
+			what: "steps that limits count", source: campaigns, schema: "godwit_campaign", table: "step_begun", key: 4,
+			columns: []string{"app", "recipient", "category", "id", "at"},
+		},
+		&table{
 			what: "apps of mailboxes", source: mailbox, schema: "godwit_mailbox", table: "app", key: 1, number: "key",
 			columns: []string{"key", "name"},
 		},

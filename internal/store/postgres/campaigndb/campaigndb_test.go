@@ -68,6 +68,13 @@ func TestCampaigns(t *testing.T) {
 	})
 }
 
+func TestPreferences(t *testing.T) {
+	storetest.RunPreferences(t, func(t *testing.T) (storetest.PreferenceStore, func() storetest.PreferenceStore) {
+		s, reopen := reopening(t, nil)
+		return s, func() storetest.PreferenceStore { return reopen() }
+	})
+}
+
 // two opens one schema twice, as two nodes do.
 func two(t *testing.T, now func() time.Time) (a, b *Store) {
 	t.Helper()
@@ -78,6 +85,7 @@ func two(t *testing.T, now func() time.Time) (a, b *Store) {
 func TestTwoStores(t *testing.T) {
 	storetest.RunTwoEndpoints(t, func(t *testing.T, now func() time.Time) (a, b storetest.EndpointStore) { return two(t, now) })
 	storetest.RunTwoCampaigns(t, func(t *testing.T, now func() time.Time) (a, b storetest.CampaignStore) { return two(t, now) })
+	storetest.RunTwoPreferences(t, func(t *testing.T, now func() time.Time) (a, b storetest.PreferenceStore) { return two(t, now) })
 }
 
 // chat is the registration of a Telegram chat.

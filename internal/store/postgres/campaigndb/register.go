@@ -126,6 +126,16 @@ func (s *Store) DeleteEndpoint(ctx context.Context, app string, id audience.ID) 
 
 // EraseRecipient implements endpoint.Store.
 func (s *Store) EraseRecipient(ctx context.Context, app, recipient string) (n int, err error) {
+	if err := s.eraseBegun(ctx, app, recipient); err != nil {
+		return 0, err
+	}
+	said, err := s.erasePreferences(ctx, app, recipient)
+	if err != nil {
+		return 0, err
+	}
+	if said {
+		n++
+	}
 	for {
 		found := 0
 		err := s.write(ctx, "erase endpoints of "+recipient, app, func(ctx context.Context, w *writer) error {

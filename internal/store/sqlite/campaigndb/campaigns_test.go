@@ -57,6 +57,7 @@ func two(t *testing.T, now func() time.Time) (a, b *Store) {
 func TestTwoStores(t *testing.T) {
 	storetest.RunTwoEndpoints(t, func(t *testing.T, now func() time.Time) (a, b storetest.EndpointStore) { return two(t, now) })
 	storetest.RunTwoCampaigns(t, func(t *testing.T, now func() time.Time) (a, b storetest.CampaignStore) { return two(t, now) })
+	storetest.RunTwoPreferences(t, func(t *testing.T, now func() time.Time) (a, b storetest.PreferenceStore) { return two(t, now) })
 }
 
 func TestADiskShortOfSpaceTakesNothingNew(t *testing.T) {

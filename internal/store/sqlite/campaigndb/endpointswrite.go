@@ -105,10 +105,20 @@ func (s *Store) DeleteEndpoint(ctx context.Context, app string, id audience.ID) 
 	return nil
 }
 
-// EraseRecipient deletes a recipient's endpoints and says how many there were.
+// EraseRecipient implements endpoint.Store.
 func (s *Store) EraseRecipient(ctx context.Context, app, recipient string) (n int, err error) {
 	if err := s.eraseSends(ctx, app, recipient); err != nil {
 		return 0, err
+	}
+	if err := s.eraseBegun(ctx, app, recipient); err != nil {
+		return 0, err
+	}
+	said, err := s.erasePreferences(ctx, app, recipient)
+	if err != nil {
+		return 0, err
+	}
+	if said {
+		n++
 	}
 	for {
 		list, err := s.EndpointsOf(ctx, app, recipient)

@@ -8,23 +8,36 @@ import (
 	"godwit.dev/godwit/internal/store/storetest"
 )
 
-func TestSends(t *testing.T) {
-	storetest.RunSends(t, func(t *testing.T) (storetest.SendStore, func() storetest.SendStore) {
-		path := filepath.Join(t.TempDir(), "campaign.db")
-		var s *Store
-		reopen := func() storetest.SendStore {
-			if s != nil {
-				if err := s.Close(); err != nil {
-					t.Fatal(err)
-				}
-			}
-			var err error
-			if s, err = Open(context.Background(), path, Config{}); err != nil {
+// reopening opens a file, and closes it and opens it again as often as is asked.
+func reopening(t *testing.T) (s *Store, reopen func() *Store) {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "campaign.db")
+	reopen = func() *Store {
+		if s != nil {
+			if err := s.Close(); err != nil {
 				t.Fatal(err)
 			}
-			return s
 		}
-		t.Cleanup(func() { _ = s.Close() })
-		return reopen(), reopen
+		var err error
+		if s, err = Open(context.Background(), path, Config{}); err != nil {
+			t.Fatal(err)
+		}
+		return s
+	}
+	t.Cleanup(func() { _ = s.Close() })
+	return reopen(), reopen
+}
+
+func TestSends(t *testing.T) {
+	storetest.RunSends(t, func(t *testing.T) (storetest.SendStore, func() storetest.SendStore) {
+		s, reopen := reopening(t)
+		return s, func() storetest.SendStore { return reopen() }
+	})
+}
+
+func TestPreferences(t *testing.T) {
+	storetest.RunPreferences(t, func(t *testing.T) (storetest.PreferenceStore, func() storetest.PreferenceStore) {
+		s, reopen := reopening(t)
+		return s, func() storetest.PreferenceStore { return reopen() }
 	})
 }
