@@ -140,35 +140,15 @@ type Delivery struct {
 	Recall    string // why it could not be recalled
 }
 
-// Reaction is what a receiver did with a message. The numbers are stored.
-type Reaction uint8
+// Reaction is what a receiver did with a message.
+type Reaction = push.Reaction
 
 // Reactions.
 const (
-	Shown Reaction = iota
-	Clicked
-	Dismissed
-	reactions
+	Shown     = push.Shown
+	Clicked   = push.Clicked
+	Dismissed = push.Dismissed
 )
-
-var reactionNames = [reactions]string{"shown", "clicked", "dismissed"}
-
-func (r Reaction) String() string {
-	if r < reactions {
-		return reactionNames[r]
-	}
-	return "invalid"
-}
-
-// ParseReaction reads a reaction by its public name.
-func ParseReaction(s string) (Reaction, bool) {
-	for i, name := range reactionNames {
-		if s == name {
-			return Reaction(i), true //nolint:gosec // three of them
-		}
-	}
-	return 0, false
-}
 
 // Day is what happened on a day (UTC).
 type Day struct {

@@ -8,13 +8,16 @@ package escalation
 import (
 	"context"
 	"crypto/sha1" //nolint:gosec // RFC 9562 builds version 5 on it; nothing here relies on its strength
+	"crypto/sha256"
 	"encoding/hex"
+	"encoding/json"
 	"strconv"
 	"time"
 
 	"godwit.dev/godwit/internal/audience"
 	"godwit.dev/godwit/internal/dispatch"
 	"godwit.dev/godwit/internal/mailbox"
+	"godwit.dev/godwit/internal/notification"
 	"godwit.dev/godwit/internal/push"
 )
 
@@ -32,14 +35,29 @@ type Send struct {
 	// EndpointID is what the outside calls it.
 	EndpointID audience.ID
 	ExpiresAt  time.Time
+	Options    notification.StepOptions // of the step; with To there is no endpoint, and Address names the target
 
 	Outcome  dispatch.Outcome // Suppressed where there is no endpoint
 	Attempts int
 	At       time.Time // of the last change
+	First    time.Time // of the first attempt; zero: none yet
 	External string    // the provider's name for the message
 	Detail   string
 	Tried    bool   // it could not be withdrawn; Detail says why
 	Address  []byte // of the endpoint; nil: it is gone
+
+	Shown, Clicked, Dismissed bool // as its receiver says
+	Answered                  bool // its receiver has acknowledged: it is not withdrawn
+}
+
+// Nobody reports whether the step had nobody to send to.
+func (s *Send) Nobody() bool { return s.Endpoint == 0 && s.Options.To == "" }
+
+// Answer is what a receiver says of a send.
+type Answer struct {
+	ID      [16]byte
+	Event   *push.Reaction // nil: only that it acknowledges
+	Settles bool           // it acknowledges the notification
 }
 
 // Due is a send whose time has come.
@@ -49,6 +67,7 @@ type Due struct {
 	Pos       int64
 	ID        [16]byte
 	ExpiresAt time.Time
+	Options   notification.StepOptions
 }
 
 // Place is a channel of an app.
@@ -78,6 +97,8 @@ type Store interface {
 	ShownSends(ctx context.Context, after int64, now time.Time, limit int) ([]Send, error)
 	// Withdrawn notes that such a send was taken back, or why it could not be. Why it was unknown stays in its detail.
 	Withdrawn(ctx context.Context, num int64, failed string, now time.Time) error
+	// Answered notes what receivers say of an app's sends, and returns those as they are then, in order; zero: there is no such send.
+	Answered(ctx context.Context, app string, answers []Answer, now time.Time) ([]Send, error)
 	// PruneSends ends sends that have expired while they waited for a person, and deletes what ended before a time.
 	PruneSends(ctx context.Context, before, now time.Time, limit int) (more bool, err error)
 }
@@ -108,4 +129,14 @@ func text(u [16]byte) string {
 		b = hex.AppendEncode(b, part)
 	}
 	return string(b)
+}
+
+// TargetAddress is the address of one of an app's targets, which its channel knows.
+func TargetAddress(name string) json.RawMessage { return json.RawMessage(`{"target":"` + name + `"}`) } // names need no escapes
+
+// targetID stands for a target where endpoints are told apart.
+func targetID(app, name string) (id audience.ID) {
+	sum := sha256.Sum256([]byte("target\n" + app + "\n" + name))
+	copy(id[:], sum[:])
+	return id
 }

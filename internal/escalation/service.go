@@ -254,7 +254,7 @@ func (s *Service) handOver(ctx, hard context.Context, jobs *sync.WaitGroup) (nex
 			if err != nil {
 				return next, fmt.Errorf("step %d of %s to %s: %w", d.Step, d.ID, d.Recipient, err)
 			}
-			skipped := list[0].Endpoint == 0
+			skipped := list[0].Nobody()
 			if skipped {
 				s.metrics.steps.WithLabelValues(d.Channel, "skipped").Inc()
 			} else {
@@ -277,12 +277,18 @@ func (s *Service) handOver(ctx, hard context.Context, jobs *sync.WaitGroup) (nex
 
 // sends lists what a step sends: one to each endpoint of its channel, or one to nobody.
 func (s *Service) sends(ctx context.Context, d *mailbox.StepDue) (list []Send, err error) {
+	send := Send{
+		App: d.App, Recipient: d.Recipient, Note: d.ID, Pos: d.Pos, Step: d.Step, Channel: push.Channel(d.Channel), ExpiresAt: d.ExpiresAt,
+		Options: d.StepOptions,
+	}
+	if d.To != "" { // one of the app's own
+		send.EndpointID = targetID(d.App, d.To)
+		send.ID = ID(d, send.EndpointID)
+		return []Send{send}, nil
+	}
 	endpoints, err := s.cfg.Endpoints.EndpointsOf(ctx, d.App, d.Recipient)
 	if err != nil {
 		return nil, err
-	}
-	send := Send{
-		App: d.App, Recipient: d.Recipient, Note: d.ID, Pos: d.Pos, Step: d.Step, Channel: push.Channel(d.Channel), ExpiresAt: d.ExpiresAt,
 	}
 	for i := range endpoints {
 		e := &endpoints[i]

@@ -68,7 +68,7 @@ func (s *Service) withdraw(ctx, hard context.Context, sends []Send) {
 	var shown []Send
 	var refs []mailbox.Ref
 	for i := range sends {
-		if one := &sends[i]; shows(one.Outcome) && one.Address != nil && one.ExpiresAt.After(now) && !one.Tried {
+		if one := &sends[i]; shows(one.Outcome) && one.Address != nil && one.ExpiresAt.After(now) && !one.Tried && !one.Answered && !one.Options.Keep {
 			shown = append(shown, *one)
 			refs = append(refs, mailbox.Ref{App: one.App, Recipient: one.Recipient, Pos: one.Pos})
 		}

@@ -50,7 +50,7 @@ func (a *API) appendSteps(ctx context.Context, app string, b []byte, r *mailbox.
 
 func appendSend(b []byte, s *escalation.Send) []byte {
 	endpoint := ""
-	if s.Endpoint != 0 {
+	if s.Endpoint != 0 { // a target has no id outside
 		endpoint = s.EndpointID.String()
 	}
 	return appendStep(b, s.Step, string(s.Channel), sendStatus(s), endpoint, s.At, s.Detail)
@@ -59,12 +59,16 @@ func appendSend(b []byte, s *escalation.Send) []byte {
 // sendStatus names what became of a send.
 func sendStatus(s *escalation.Send) string {
 	switch {
-	case s.Endpoint == 0:
+	case s.Nobody():
 		return "skipped"
-	case s.Outcome == dispatch.Pending:
-		return "sending" // its turn has come, or will
 	case s.Outcome == dispatch.TakenBack:
 		return "withdrawn"
+	case s.Clicked:
+		return "clicked"
+	case s.Shown, s.Dismissed: // who says so got it, whatever else is known
+		return "shown"
+	case s.Outcome == dispatch.Pending:
+		return "sending" // its turn has come, or will
 	}
 	return s.Outcome.String()
 }

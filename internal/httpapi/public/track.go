@@ -7,6 +7,7 @@ import (
 	"godwit.dev/godwit/internal/campaign"
 	"godwit.dev/godwit/internal/httpapi/call"
 	"godwit.dev/godwit/internal/notification"
+	"godwit.dev/godwit/internal/push"
 )
 
 // maxTrackBody holds a token and a word.
@@ -28,7 +29,7 @@ func (a *API) Track(c *call.Call) error {
 	if err := (call.Fields{"token": &token, "event": &event}).DecodeOrNull(body); err != nil {
 		return err
 	}
-	what, ok := campaign.ParseReaction(event)
+	what, ok := push.ParseReaction(event)
 	if !ok {
 		return notification.BadField("event", "%q is none of shown, clicked, dismissed", notification.Clip(event))
 	}

@@ -5,6 +5,9 @@ import (
 	"fmt"
 
 	"godwit.dev/godwit/internal/campaign"
+	"godwit.dev/godwit/internal/escalation"
+	"godwit.dev/godwit/internal/notification"
+	"godwit.dev/godwit/internal/push"
 	"godwit.dev/godwit/internal/store/millis"
 )
 
@@ -14,6 +17,52 @@ const (
 	reaction    = 1 << 1 // << campaign.Reaction
 	NotRecalled = 1 << 4 // detail says why
 )
+
+// Flags of what steps of escalations send, beside those.
+const (
+	settleShown = 1 << 5 // see notification.StepOptions
+	keep        = 1 << 6
+	answered    = 1 << 7 // its receiver has acknowledged
+)
+
+// Stays are the flags of what is not withdrawn, or not once more.
+const Stays = NotRecalled | keep | answered
+
+// SendFlags are those that a send begins with.
+func SendFlags(s *escalation.Send) (flags int32) {
+	if s.Options.Shown {
+		flags |= settleShown
+	}
+	if s.Options.Keep {
+		flags |= keep
+	}
+	return flags
+}
+
+// AnswerFlags are those that an answer adds.
+func AnswerFlags(a *escalation.Answer) (flags int32) {
+	if a.Event != nil {
+		flags |= Reaction(*a.Event)
+	}
+	if a.Settles {
+		flags |= answered
+	}
+	return flags
+}
+
+// OptionsOf reads what a send was asked to do of its flags and target.
+func OptionsOf(flags int32, target string) notification.StepOptions {
+	return notification.StepOptions{Shown: flags&settleShown != 0, Keep: flags&keep != 0, To: target}
+}
+
+// Send reads what the flags and the target of a send say.
+func Send(s *escalation.Send, flags int32, target string) {
+	s.Options, s.Tried, s.Answered = OptionsOf(flags, target), flags&NotRecalled != 0, flags&answered != 0
+	s.Shown, s.Clicked, s.Dismissed = flags&Reaction(push.Shown) != 0, flags&Reaction(push.Clicked) != 0, flags&Reaction(push.Dismissed) != 0
+	if target != "" {
+		s.Address = escalation.TargetAddress(target)
+	}
+}
 
 // Reaction is the flag of what a receiver did.
 func Reaction(r campaign.Reaction) int32 { return reaction << r }

@@ -9,6 +9,7 @@ import (
 	"godwit.dev/godwit/internal/audience"
 	"godwit.dev/godwit/internal/dispatch"
 	"godwit.dev/godwit/internal/escalation"
+	"godwit.dev/godwit/internal/notification"
 	"godwit.dev/godwit/internal/push"
 )
 
@@ -22,6 +23,8 @@ type SendStore interface {
 func RunSends(t *testing.T, open func(t *testing.T) (s SendStore, reopen func() SendStore)) {
 	t.Run("ASendGoesItsWayOnce", func(t *testing.T) { testSendOnce(t, open) })
 	t.Run("WhatWasBeingSentIsSettledAfterACrash", func(t *testing.T) { testSendRecovered(t, open) })
+	t.Run("WhatReceiversSayIsKept", func(t *testing.T) { testSendAnswered(t, open) })
+	t.Run("AStepMayGoToATarget", func(t *testing.T) { testSendTarget(t, open) })
 	t.Run("WhatWaitsForAPersonIsReleasedOrExpires", func(t *testing.T) { testSendHeld(t, open) })
 }
 
@@ -214,4 +217,78 @@ func testSendHeld(t *testing.T, open func(t *testing.T) (SendStore, func() SendS
 		t.Fatal(err)
 	}
 	wantSends(t, s, "x", dispatch.Expired, dispatch.Suppressed)
+}
+
+// testSendAnswered: what receivers say is kept through the ends of a send, and what they acknowledged is not withdrawn.
+func testSendAnswered(t *testing.T, open func(t *testing.T) (SendStore, func() SendStore)) {
+	s, reopen := open(t)
+	now := time.Now().Truncate(time.Millisecond)
+	d := handed(t, s, "x", now, time.Hour)
+	say := func(app string, id [16]byte, event *push.Reaction, settles bool) escalation.Send {
+		t.Helper()
+		list, err := s.Answered(t.Context(), app, []escalation.Answer{{}, {ID: id, Event: event, Settles: settles}}, now)
+		if err != nil || len(list) != 2 || list[0].Num != 0 {
+			t.Fatalf("answered %+v, %v; want nothing and one", list, err)
+		}
+		return list[1]
+	}
+	shown, clicked, dismissed := push.Shown, push.Clicked, push.Dismissed
+	if got := say("other", d.ID, &shown, true); got.Num != 0 {
+		t.Errorf("another app's answer counts: %+v", got)
+	}
+	claimSend(t, s, d.Row, true, now)
+	first := now
+	now = now.Add(time.Second)
+	if got := say(App, d.ID, &shown, false); !got.Shown || got.Clicked || got.Answered || !got.At.Equal(now) || !got.First.Equal(first) || got.Note != "x" || got.Recipient != "r" || got.Pos != 7 {
+		t.Errorf("after it was shown: %+v", got)
+	}
+	finishSend(t, s, now, dispatch.Result{Row: d.Row, Outcome: dispatch.Accepted, Attempts: 1}) // the answer comes later than the device's
+	if list, err := s.ShownSends(t.Context(), 0, now, 10); err != nil || len(list) != 1 || !list[0].Shown {
+		t.Fatalf("to be withdrawn: %+v, %v; want what was only shown", list, err)
+	}
+	now = now.Add(time.Second)
+	said := now
+	say(App, d.ID, &clicked, true)
+	now = now.Add(time.Second)
+	if got := say(App, d.ID, &clicked, true); !got.At.Equal(said) {
+		t.Errorf("said twice, it was at %s, not at %s", got.At, said)
+	}
+	s = reopen()
+	if got := say(App, d.ID, &dismissed, false); !got.Shown || !got.Clicked || !got.Dismissed || !got.Answered || got.Outcome != dispatch.Accepted {
+		t.Errorf("in the end: %+v", got)
+	}
+	if list, err := s.ShownSends(t.Context(), 0, now, 10); err != nil || len(list) != 0 {
+		t.Errorf("to be withdrawn: %+v, %v; want none that was acknowledged", list, err)
+	}
+	later := d.ExpiresAt.Add(time.Second)
+	if _, err := s.PruneSends(t.Context(), later, later, 10); err != nil {
+		t.Fatal(err)
+	}
+	if got := say(App, d.ID, nil, true); got.Num == 0 {
+		t.Error("it is gone while its acknowledgement would count")
+	}
+}
+
+// testSendTarget: a step that goes to one of the app's targets has no endpoint, and says what it was told to.
+func testSendTarget(t *testing.T, open func(t *testing.T) (SendStore, func() SendStore)) {
+	s, reopen := open(t)
+	now := time.Now().Truncate(time.Millisecond)
+	options := notification.StepOptions{Shown: true, Keep: true, To: "sms"}
+	one := escalation.Send{App: App, Recipient: "r", Note: "x", Pos: 7, Channel: push.Webhook, ID: [16]byte{1}, EndpointID: audience.ID{2}, ExpiresAt: now.Add(time.Hour), Options: options}
+	if err := s.Hand(t.Context(), []escalation.Send{one}, now); err != nil {
+		t.Fatal(err)
+	}
+	s = reopen()
+	d := dueSends(t, s, now, "x")[0]
+	if d.Options != options || d.Left || d.Recipient != "r" || string(d.Address) != `{"target":"sms"}` || d.EndpointID != one.EndpointID {
+		t.Errorf("due %+v", d)
+	}
+	claimSend(t, s, d.Row, true, now)
+	finishSend(t, s, now, dispatch.Result{Row: d.Row, Outcome: dispatch.Accepted, Disable: "gone", Attempts: 1})
+	if got := wantSends(t, s, "x", dispatch.Accepted)[0]; got.Options != options || got.Nobody() || string(got.Address) != `{"target":"sms"}` {
+		t.Errorf("sent %+v", got)
+	}
+	if list, err := s.ShownSends(t.Context(), 0, now, 10); err != nil || len(list) != 0 {
+		t.Errorf("to be withdrawn: %+v, %v; want none that is to stay", list, err)
+	}
 }

@@ -11,6 +11,7 @@ import (
 	"godwit.dev/godwit/internal/audience"
 	"godwit.dev/godwit/internal/dispatch"
 	"godwit.dev/godwit/internal/escalation"
+	"godwit.dev/godwit/internal/notification"
 	"godwit.dev/godwit/internal/push"
 	"godwit.dev/godwit/internal/store/campaignrow"
 	"godwit.dev/godwit/internal/store/millis"
@@ -27,11 +28,11 @@ func (s *Store) Hand(ctx context.Context, sends []escalation.Send, now time.Time
 		err := s.db.DoFor(ctx, part[0].App, func(c *sqlite.Conn) error {
 			for i := range part {
 				e := &part[i]
-				err := sqlitedb.Each(c, `INSERT INTO push_send(id, app, recipient, note, pos, step, endpoint, endpoint_id, channel, outcome, due, attempts, flags, first_at, at, expires_at, external, detail)
-					VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 0, 0, 0, ?, ?, '', ?) ON CONFLICT DO NOTHING`,
+				err := sqlitedb.Each(c, `INSERT INTO push_send(id, app, recipient, note, pos, step, endpoint, endpoint_id, channel, outcome, due, attempts, flags, first_at, at, expires_at, external, detail, target)
+					VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 0, ?, 0, ?, ?, '', ?, ?) ON CONFLICT DO NOTHING`,
 					[]any{
 						e.ID[:], e.App, e.Recipient, e.Note, e.Pos, e.Step, e.Endpoint, e.EndpointID[:], campaignrow.Channel(e.Channel), int64(e.Outcome), millis.Of(now),
-						millis.Of(now), millis.Of(e.ExpiresAt), e.Detail,
+						campaignrow.SendFlags(e), millis.Of(now), millis.Of(e.ExpiresAt), e.Detail, e.Options.To,
 					}, nil)
 				if err != nil {
 					return err
@@ -118,7 +119,7 @@ func (s *Store) WaitingSends(ctx context.Context) (places []escalation.Place, er
 // DueSends implements escalation.Store.
 func (s *Store) DueSends(ctx context.Context, p escalation.Place, now time.Time, limit int) (list []escalation.Due, err error) {
 	const query = `SELECT d.endpoint, d.endpoint_id, d.channel, d.attempts, d.flags, d.due, d.first_at, d.at, d.external, d.outcome,
-		e.number, e.active, e.disabled_reason, e.recipient, e.address, e.attributes, e.locale, e.timezone, d.num, d.note, d.pos, d.id, d.expires_at, d.recipient
+		e.number, e.active, e.disabled_reason, e.recipient, e.address, e.attributes, e.locale, e.timezone, d.num, d.note, d.pos, d.id, d.expires_at, d.recipient, d.target
 		FROM push_send d INDEXED BY push_send_due LEFT JOIN endpoint e ON e.number = d.endpoint
 		WHERE d.outcome = 0 AND d.app = ? AND d.channel = ? AND d.due <= ? ORDER BY d.due, d.num LIMIT ?`
 	err = s.db.ReadFor(ctx, p.App, func(c *sqlite.Conn) error {
@@ -128,6 +129,11 @@ func (s *Store) DueSends(ctx context.Context, p escalation.Place, now time.Time,
 			d := escalation.Due{Delivery: t, Note: row.ColumnText(19), Pos: row.ColumnInt64(20), ExpiresAt: millis.Time(row.ColumnInt64(22))}
 			d.Row = row.ColumnInt64(18)
 			row.ColumnBytes(21, d.ID[:])
+			target := row.ColumnText(24)
+			d.Options = campaignrow.OptionsOf(row.ColumnInt32(4), target)
+			if target != "" {
+				d.Recipient, d.Address, d.Left = row.ColumnText(23), escalation.TargetAddress(target), false
+			}
 			if recipient := row.ColumnText(23); d.Recipient != recipient { // it was given to somebody else
 				d.Recipient, d.Left = recipient, true
 			}
@@ -251,13 +257,13 @@ func (s *Store) ReleaseSends(ctx context.Context, now time.Time) (apps []string,
 }
 
 const sendColumns = `d.num, d.id, d.app, d.recipient, d.note, d.pos, d.step, d.endpoint, d.endpoint_id, d.channel, d.outcome, d.attempts, d.flags, d.at,
-	d.expires_at, d.external, d.detail, e.address FROM push_send d LEFT JOIN endpoint e ON e.number = d.endpoint AND e.active = 1 AND e.recipient = d.recipient`
+	d.expires_at, d.external, d.detail, e.address, d.first_at, d.target FROM push_send d LEFT JOIN endpoint e ON e.number = d.endpoint AND e.active = 1 AND e.recipient = d.recipient`
 
 func readSend(row *sqlite.Stmt) (e escalation.Send) {
 	e = escalation.Send{
 		Num: row.ColumnInt64(0), App: row.ColumnText(2), Recipient: row.ColumnText(3), Note: row.ColumnText(4), Pos: row.ColumnInt64(5), Step: row.ColumnInt(6),
 		Endpoint: row.ColumnInt64(7), Channel: campaignrow.ChannelOf(int16Of(row, 9)), Outcome: dispatch.Outcome(row.ColumnInt64(10)), //nolint:gosec // written by us
-		Attempts: row.ColumnInt(11), Tried: row.ColumnInt64(12)&campaignrow.NotRecalled != 0, At: millis.Time(row.ColumnInt64(13)),
+		Attempts: row.ColumnInt(11), At: millis.Time(row.ColumnInt64(13)), First: millis.Time(row.ColumnInt64(18)),
 		ExpiresAt: millis.Time(row.ColumnInt64(14)), External: row.ColumnText(15), Detail: row.ColumnText(16),
 	}
 	row.ColumnBytes(1, e.ID[:])
@@ -265,6 +271,7 @@ func readSend(row *sqlite.Stmt) (e escalation.Send) {
 	if !row.ColumnIsNull(17) {
 		e.Address = json.RawMessage(row.ColumnText(17))
 	}
+	campaignrow.Send(&e, row.ColumnInt32(12), row.ColumnText(19))
 	return e
 }
 
@@ -289,7 +296,7 @@ func (s *Store) ShownSends(ctx context.Context, after int64, now time.Time, limi
 	err = s.db.Read(ctx, func(c *sqlite.Conn) error {
 		list = nil
 		return sqlitedb.Each(c, "SELECT "+sendColumns+" WHERE d.outcome IN (2, 6) AND d.num > ? AND d.expires_at > ? AND d.flags & ? = 0 ORDER BY d.num LIMIT ?",
-			[]any{after, millis.Of(now), campaignrow.NotRecalled, limit}, func(row *sqlite.Stmt) error {
+			[]any{after, millis.Of(now), campaignrow.Stays, limit}, func(row *sqlite.Stmt) error {
 				list = append(list, readSend(row))
 				return nil
 			})
@@ -315,6 +322,34 @@ func (s *Store) Withdrawn(ctx context.Context, num int64, failed string, now tim
 	return nil
 }
 
+// Answered implements escalation.Store.
+func (s *Store) Answered(ctx context.Context, app string, answers []escalation.Answer, now time.Time) (list []escalation.Send, err error) {
+	err = s.db.DoFor(ctx, app, func(c *sqlite.Conn) error {
+		list = make([]escalation.Send, len(answers))
+		for i := range answers {
+			a := &answers[i]
+			flags := campaignrow.AnswerFlags(a)
+			err := sqlitedb.Each(c, "UPDATE push_send SET flags = flags | ?, at = CASE flags & ? WHEN ? THEN at ELSE ? END WHERE id = ? AND app = ?",
+				[]any{flags, flags, flags, millis.Of(now), a.ID[:], app}, nil)
+			if err != nil {
+				return err
+			}
+			err = sqlitedb.Each(c, "SELECT "+sendColumns+" WHERE d.id = ? AND d.app = ?", []any{a.ID[:], app}, func(row *sqlite.Stmt) error {
+				list[i] = readSend(row)
+				return nil
+			})
+			if err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, fmt.Errorf("note what receivers say: %w", known(err))
+	}
+	return list, nil
+}
+
 // PruneSends implements escalation.Store.
 func (s *Store) PruneSends(ctx context.Context, before, now time.Time, limit int) (more bool, err error) {
 	err = s.db.DoBulk(ctx, limit, func(c *sqlite.Conn) error {
@@ -326,7 +361,7 @@ func (s *Store) PruneSends(ctx context.Context, before, now time.Time, limit int
 		}
 		more = c.Changes() == limit
 		err = sqlitedb.Each(c, "DELETE FROM push_send WHERE num IN (SELECT num FROM push_send INDEXED BY push_send_at WHERE outcome > 1 AND at < ? AND expires_at < ? LIMIT ?)",
-			[]any{millis.Of(before), millis.Of(now), limit}, nil)
+			[]any{millis.Of(before), millis.Of(now.Add(-notification.AckGrace)), limit}, nil)
 		more = more || c.Changes() == limit
 		return err
 	})

@@ -1,0 +1,31 @@
+package push
+
+// Reaction is what a receiver did with a message. The numbers are stored.
+type Reaction uint8
+
+// Reactions.
+const (
+	Shown Reaction = iota
+	Clicked
+	Dismissed
+	reactions
+)
+
+var reactionNames = [reactions]string{"shown", "clicked", "dismissed"}
+
+func (r Reaction) String() string {
+	if r < reactions {
+		return reactionNames[r]
+	}
+	return "invalid"
+}
+
+// ParseReaction reads a reaction by its public name.
+func ParseReaction(s string) (Reaction, bool) {
+	for i, name := range reactionNames {
+		if s == name {
+			return Reaction(i), true //nolint:gosec // three of them
+		}
+	}
+	return 0, false
+}
