@@ -41,6 +41,17 @@ type Publication struct {
 	Priority    string        // high, normal (default) or low
 	Ack         string        // any (default), all or none
 	ReplyBy     time.Duration // asks the recipient for an answer within this time, at most 30 days; see Status.Reply
+	// Escalate is what happens while nobody acknowledges it, one step after the other.
+	Escalate []Step
+}
+
+// Step is one step of an escalation.
+type Step struct {
+	Channel string        // live, which is where all begins, or a push channel
+	After   time.Duration // how long after the notification is due; not less than that of the step before
+	Settle  string        // "shown": settled as soon as a device has shown it; empty: by a click or an acknowledgement
+	Keep    bool          // what the step has brought stays where it is shown although the notification was settled elsewhere
+	To      string        // of a webhook: the name of a target of the app, in the place of the recipient's endpoints
 }
 
 // Receipt says that a notification is on the server's disk, or why it is not.
@@ -70,6 +81,15 @@ type wirePublication struct {
 	Priority    string          `json:"priority,omitempty"`
 	Ack         string          `json:"ack,omitempty"`
 	ReplyBy     string          `json:"reply_by,omitempty"`
+	Escalate    []wireStep      `json:"escalate,omitempty"`
+}
+
+type wireStep struct {
+	Channel  string `json:"channel"`
+	After    string `json:"after,omitempty"`
+	Settle   string `json:"settle,omitempty"`
+	Withdraw *bool  `json:"withdraw,omitempty"`
+	To       string `json:"to,omitempty"`
 }
 
 func (p *Publication) wire(to any) (*wirePublication, error) {
@@ -79,6 +99,16 @@ func (p *Publication) wire(to any) (*wirePublication, error) {
 	}
 	if w.ID == "" {
 		w.ID = ulid.Make().String()
+	}
+	for _, s := range p.Escalate {
+		step := wireStep{Channel: s.Channel, Settle: s.Settle, To: s.To}
+		if s.After != 0 {
+			step.After = s.After.String()
+		}
+		if s.Keep {
+			step.Withdraw = new(bool)
+		}
+		w.Escalate = append(w.Escalate, step)
 	}
 	if p.TTL != 0 {
 		w.TTL = p.TTL.String()

@@ -78,6 +78,8 @@ export class Answer {
 const answerSlack = 10_000;
 
 const batchLines = 10_000;
+/** The server takes no more in a request. */
+const maxAckTokens = 100;
 const batchBytes = 31 << 20; // the server takes 32 MB
 
 /** Talks to one server, or to a cluster behind one address. */
@@ -210,6 +212,20 @@ export class Client {
   /** What became of one recipient's copy of a notification. */
   async status(id: string, to: string): Promise<Status> {
     return readStatus(await this.call("GET", `/v1/notifications/${encodeURIComponent(id)}`, { query: { to } }));
+  }
+
+  /**
+   * Acknowledges what came by push, with the tokens that it brought (`godwit_ack`): nothing else is needed, no token of a
+   * client. `event` is what happened to it; "shown" settles only what was published so. Returns how many copies this call
+   * settled: 0 for those that were settled before. Only where none of the tokens is good it throws, with status 401.
+   */
+  async ackTokens(tokens: string[], event?: "shown" | "clicked" | "dismissed"): Promise<number> {
+    let acked = 0;
+    for (let i = 0; i < tokens.length; i += maxAckTokens) {
+      const json = { tokens: tokens.slice(i, i + maxAckTokens), event };
+      acked += (await this.call<{ acked: number }>("POST", "/v1/acks", { json })).acked;
+    }
+    return acked;
   }
 
   /** Withdraws a notification from one recipient, or from all. Copies that are settled stay as they are. */

@@ -4,6 +4,7 @@
  */
 
 export { Answer, Client, type ClientOptions, type RequestOptions, type TokenSource } from "./client.js";
+export { Deduplicator } from "./deduplicator.js";
 export type { Duration } from "./durations.js";
 export {
   GodwitError,
@@ -23,4 +24,4 @@ export { Reply, type ReplyOptions } from "./live/reply.js";
 export { MemoryState, type StateStore, StorageState } from "./live/state.js";
 export type { MessageHandler } from "./live/topics.js";
 export type { RequestHandler } from "./live/workers.js";
-export type { ObjectState, Publication, Receipt, Status } from "./publish.js";
+export type { ObjectState, Publication, Receipt, Status, Step } from "./publish.js";

@@ -1,6 +1,6 @@
 /** Client of the Godwit notification service for Node: the same as in browsers, with a WebSocket from the package ws. */
 
-import { readFileSync, renameSync, writeFileSync } from "node:fs";
+import { closeSync, fsyncSync, openSync, readFileSync, renameSync, writeFileSync } from "node:fs";
 import { WebSocket } from "ws";
 import { type ClientOptions, Client as PlatformClient } from "./client.js";
 import type { Socket, SocketFactory } from "./live/socket.js";
@@ -20,7 +20,7 @@ export class Client extends PlatformClient {
   }
 }
 
-/** Keeps registrations in a file, which is replaced whole. */
+/** Keeps what a `StateStore` is for in a file, which is replaced whole: after a crash there is the old one or the new one. */
 export class FileState implements StateStore {
   constructor(private readonly filename: string) {}
 
@@ -35,7 +35,13 @@ export class FileState implements StateStore {
 
   save(text: string): void {
     const temporary = `${this.filename}.new`;
-    writeFileSync(temporary, text, { mode: 0o600 });
+    const file = openSync(temporary, "w", 0o600);
+    try {
+      writeFileSync(file, text);
+      fsyncSync(file);
+    } finally {
+      closeSync(file);
+    }
     renameSync(temporary, this.filename);
   }
 }

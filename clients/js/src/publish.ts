@@ -29,8 +29,22 @@ export interface Publication {
   ack?: "any" | "all" | "none";
   /** Asks the recipient for an answer, within this time; at most 30 d. The status has it. */
   replyBy?: Duration;
-  /** Channels in order; a step starts when `after` has passed unacknowledged. */
-  escalate?: { channel: string; after?: Duration }[];
+  /** What happens while nobody acknowledges it, one step after the other. */
+  escalate?: Step[];
+}
+
+/** One step of an escalation. */
+export interface Step {
+  /** live, which is where all begins, or a push channel. */
+  channel: string;
+  /** How long after the notification is due, if it is unacknowledged then; not less than that of the step before. */
+  after?: Duration;
+  /** "shown": it is settled as soon as a device has shown it; else by a click or an acknowledgement. */
+  settle?: "shown";
+  /** False: what the step has brought stays where it is shown, although the notification was settled elsewhere. */
+  withdraw?: boolean;
+  /** Of a webhook: the name of an endpoint of the app, in the place of the recipient's. */
+  to?: string;
 }
 
 /** Says that a notification is on the server's disk, or why it is not. */
@@ -88,9 +102,9 @@ export function wirePublication(p: Omit<Publication, "to">, to: string | string[
     priority: p.priority,
     ack: p.ack,
     reply_by: p.replyBy === undefined ? undefined : durationText(p.replyBy),
-    escalate: p.escalate?.map((s) => ({
-      channel: s.channel,
-      ...(s.after === undefined ? {} : { after: durationText(s.after) }),
+    escalate: p.escalate?.map(({ after, ...step }) => ({
+      ...step,
+      ...(after === undefined ? {} : { after: durationText(after) }),
     })),
   };
   setData(w, p.data, p.contentType);

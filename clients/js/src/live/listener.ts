@@ -1,8 +1,9 @@
 import { Backoff, sleep } from "../backoff.js";
-import { type Duration, durationText, parseDuration } from "../durations.js";
+import { type Duration, durationText } from "../durations.js";
 import { RecalledError, RedeliverAfter, RefusedError, type ServeError, type SubscriptionError } from "../errors.js";
 import { getToken, type TokenSource } from "../token.js";
 import type { ClientFrame, Notification, ServerFrame, Welcome } from "./frames.js";
+import { asked, cutReason } from "./nack.js";
 import { type ObjectHandler, type Registration, Registrations } from "./registrations.js";
 import { Reply, replyFrame } from "./reply.js";
 import { SeenIds } from "./seen.js";
@@ -41,7 +42,7 @@ export interface ListenOptions {
   /** Where registrations are kept; default: in memory. */
   state?: StateStore;
   /** Says, at every connect, which notifications are still shown; those settled meanwhile are recalled. */
-  held?: () => string[];
+  held?: () => string[] | Promise<string[]>;
   /** Is told of notifications that need not be shown any more. */
   onRecall?: (ids: string[]) => void;
   onConnect?: (w: Welcome) => void;
@@ -82,10 +83,8 @@ const defaultWindow = 64;
 /** Answers to notifications that are kept: 4 MB of the largest. One lost with its connection is asked of the handler again. */
 const keptReplies = 64;
 const maxAckIds = 256;
-/** The server refuses longer ones. */
-const maxReasonBytes = 1_000;
-/** The longest time a handler can ask for. */
-const day = 86_400_000;
+/** The server refuses more. */
+const maxHeld = 1_000;
 const handshakeTimeout = 30_000;
 /** How long a session must have lasted for the next connect to be tried at once. */
 const stable = 5_000;
@@ -294,6 +293,7 @@ export class Listener {
       open: this.connection.webSocket,
       token: this.connection.token,
       hello: () => this.hello(),
+      identity: () => this.identity(),
       handshake: handshakeTimeout,
       welcomed: (w) => {
         welcomed = true;
@@ -315,7 +315,21 @@ export class Listener {
     return { error, welcomed };
   }
 
-  private hello(): NonNullable<ClientFrame["hello"]> {
+  private async hello(): Promise<NonNullable<ClientFrame["hello"]>> {
+    return { ...this.identity(), held: await this.shown() };
+  }
+
+  /** What is still shown. Not to know it must not keep anybody from connecting. */
+  private async shown(): Promise<string[] | undefined> {
+    try {
+      return (await this.o.held?.())?.slice(-maxHeld);
+    } catch (error) {
+      this.broken(error);
+      return undefined;
+    }
+  }
+
+  private identity(): NonNullable<ClientFrame["hello"]> {
     const { device, group, window, heartbeat } = this.o;
     return {
       app: this.connection.app,
@@ -325,7 +339,6 @@ export class Listener {
       window,
       heartbeat: heartbeat === undefined ? undefined : durationText(heartbeat),
       digest: this.registrations.wantedDigest,
-      held: this.o.held?.(),
     };
   }
 
@@ -479,22 +492,4 @@ export class Listener {
     for (const nack of this.nacks.splice(0)) this.session.send({ nack });
     for (const reply of this.replies.splice(0)) this.session.send({ reply });
   }
-}
-
-/** What a handler asked for, as the server takes it: more than a day is a day, and nonsense leaves it to the server. */
-function asked(e: RedeliverAfter): { after?: string; reason?: string } {
-  const ms = typeof e.after === "number" ? e.after : parseDuration(e.after);
-  const after = ms === undefined || Number.isNaN(ms) ? {} : { after: redelivery(e.after, ms) };
-  return e.why ? { ...after, reason: cutReason(e.why) } : after;
-}
-
-function redelivery(given: Duration, ms: number): string {
-  if (ms > day) return durationText(day);
-  return durationText(ms < 1 ? 1 : given); // none at all would leave it to the server
-}
-
-/** A reason that the server takes. */
-function cutReason(text: string): string {
-  const bytes = new TextEncoder().encode(text).subarray(0, maxReasonBytes);
-  return new TextDecoder().decode(bytes).replace(/\ufffd$/, "");
 }

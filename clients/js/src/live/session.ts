@@ -18,8 +18,10 @@ export interface SessionOptions {
   url: string;
   open: SocketFactory;
   token: TokenSource | undefined;
-  /** The hello without its token. */
-  hello: () => NonNullable<ClientFrame["hello"]>;
+  /** The first hello without its token. */
+  hello: () => Promise<NonNullable<ClientFrame["hello"]>>;
+  /** Who the client is, as a later hello says. */
+  identity: () => NonNullable<ClientFrame["hello"]>;
   /** Bounds opening, hello and welcome together. */
   handshake: number;
   welcomed: (w: Welcome) => void;
@@ -89,7 +91,7 @@ export class Session {
       if (this.ended.signal.aborted) return;
       const socket = this.o.open(this.o.url, ["godwit.v1.json"]);
       this.socket = socket;
-      socket.onopen = () => this.write({ hello: { ...this.o.hello(), token: this.token } });
+      socket.onopen = () => void this.introduce();
       socket.onmessage = (event) => this.message(event.data);
       socket.onclose = (event) => this.end(closeError(event, this.trouble));
       socket.onerror = (event) => {
@@ -98,6 +100,11 @@ export class Session {
     } catch (error) {
       this.end(error instanceof Error ? error : new Error(String(error)));
     }
+  }
+
+  private async introduce(): Promise<void> {
+    const hello = await this.o.hello();
+    if (!this.ended.signal.aborted) this.write({ hello: { ...hello, token: this.token } });
   }
 
   private write(frame: ClientFrame): void {
@@ -164,7 +171,7 @@ export class Session {
         const next = await getToken(this.o.token).catch(() => undefined);
         if (next && next !== this.token) {
           this.token = next;
-          const { app, recipient, device, heartbeat } = this.o.hello();
+          const { app, recipient, device, heartbeat } = this.o.identity();
           this.send({ hello: { app, recipient, device, heartbeat, token: next } });
           wait.reset();
           break;

@@ -1,11 +1,11 @@
-/** Where the registrations of a device are kept, and which versions were handled. */
+/** Where a text is kept: the registrations of a device with the versions that were handled, or the ids that were seen. */
 export interface StateStore {
   /** What was saved last; undefined: nothing yet. */
   load(): string | undefined;
   save(text: string): void;
 }
 
-/** Keeps registrations as long as the program runs. */
+/** Keeps it as long as the program runs. */
 export class MemoryState implements StateStore {
   private text: string | undefined;
 
@@ -18,7 +18,7 @@ export class MemoryState implements StateStore {
   }
 }
 
-/** Keeps registrations in localStorage, or whatever offers the same. */
+/** Keeps it in localStorage, or whatever offers the same; a key each for what is kept. */
 export class StorageState implements StateStore {
   constructor(
     private readonly storage: Pick<Storage, "getItem" | "setItem">,

@@ -20,7 +20,8 @@ export interface Kept {
 
 const name = "godwit";
 const table = "kept";
-const row = "subscription";
+/** One row a concern: a row is read and written whole, in one transaction. */
+type Row = "subscription" | "seen" | "unsent";
 
 function request<T>(r: IDBRequest<T>): Promise<T> {
   return new Promise((resolve, reject) => {
@@ -29,25 +30,51 @@ function request<T>(r: IDBRequest<T>): Promise<T> {
   });
 }
 
-async function within<T>(mode: IDBTransactionMode, work: (t: IDBObjectStore) => IDBRequest<T>): Promise<T> {
+async function within<T>(mode: IDBTransactionMode, work: (t: IDBObjectStore) => Promise<T>): Promise<T> {
   const open = indexedDB.open(name, 1);
   open.onupgradeneeded = () => open.result.createObjectStore(table);
   const db = await request(open);
   try {
-    return await request(work(db.transaction(table, mode).objectStore(table)));
+    const transaction = db.transaction(table, mode);
+    const done = new Promise<void>((resolve, reject) => {
+      transaction.oncomplete = () => resolve();
+      transaction.onabort = () => reject(transaction.error);
+    });
+    done.catch(() => {}); // what went wrong is told by work, if it was that
+    const result = await work(transaction.objectStore(table));
+    await done;
+    return result;
   } finally {
     db.close();
   }
 }
 
+/** What a row holds; undefined: nothing yet. */
+export async function get<T>(row: Row): Promise<T | undefined> {
+  return within("readonly", (t) => request<T | undefined>(t.get(row)));
+}
+
+/** Changes a row and returns what it held before. Page and worker wait for each other. */
+export async function update<T>(row: Row, change: (before: T | undefined) => T): Promise<T | undefined> {
+  return within("readwrite", async (t) => {
+    const before = await request<T | undefined>(t.get(row));
+    const after = change(before);
+    if (after !== before) await request(t.put(after, row));
+    return before;
+  });
+}
+
 export async function load(): Promise<Kept | undefined> {
-  return (await within("readonly", (t) => t.get(row))) as Kept | undefined;
+  return get<Kept>("subscription");
 }
 
 export async function save(kept: Kept): Promise<void> {
-  await within("readwrite", (t) => t.put(kept, row));
+  await update<Kept>("subscription", () => kept);
 }
 
+/** Forgets the subscription, and with it what came by it. */
 export async function forget(): Promise<void> {
-  await within("readwrite", (t) => t.delete(row));
+  await within("readwrite", async (t) => {
+    for (const row of ["subscription", "seen"] satisfies Row[]) await request(t.delete(row));
+  });
 }

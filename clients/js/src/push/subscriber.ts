@@ -1,4 +1,9 @@
+import type { Client } from "../client.js";
+import type { Notification as Received } from "../live/frames.js";
+import type { Listener, ListenOptions, NotificationHandler } from "../live/listener.js";
+import { sendUnsent } from "./acks.js";
 import { change, EndpointError, keyBytes, register, remove, serverKey } from "./endpoint.js";
+import { LiveAndPush, type ShowOptions, type WorkerMessage } from "./live.js";
 import { forget, type Kept, load, save } from "./store.js";
 
 export interface PushOptions {
@@ -28,6 +33,7 @@ export type PushStatus = "unsupported" | "blocked" | "subscribed" | "unsubscribe
 /** Subscribes this browser to the server's campaigns and keeps it subscribed. */
 export class Push {
   private readonly server: string;
+  private readonly live = new LiveAndPush(async () => (await this.registration())?.active ?? undefined);
 
   constructor(readonly options: PushOptions) {
     this.server = options.server.replace(/\/+$/, "");
@@ -69,6 +75,7 @@ export class Push {
    */
   async keep(): Promise<PushStatus> {
     const kept = await load().catch(() => undefined);
+    void sendUnsent().catch(() => {});
     if (!kept?.id || !Push.supported || Notification.permission !== "granted") return this.status();
     await this.ensure(false);
     return "subscribed";
@@ -83,11 +90,30 @@ export class Push {
   }
 
   /** Tells a callback of messages and clicks that the service worker saw while this page was open. */
-  onMessage(callback: (m: { type: "shown" | "clicked" | "recalled"; payload: Record<string, unknown> }) => void): void {
-    navigator.serviceWorker.addEventListener("message", (event) => {
-      const m = (event.data as { godwit?: Parameters<typeof callback>[0] } | undefined)?.godwit;
-      if (m) callback(m);
-    });
+  onMessage(callback: (m: WorkerMessage) => void): void {
+    this.live.onMessage(callback);
+  }
+
+  /**
+   * Receives a recipient's notifications over a live connection, those of them that push brings as well once: what was
+   * clicked, dismissed or recalled here does not reach the handler, its signal aborts when that happens while it runs, and
+   * what it has handled is taken from the screen. Up to 64 handlers run at once, so that each may wait for the person.
+   */
+  listen(
+    client: Client,
+    recipient: string | undefined,
+    handler: NotificationHandler,
+    options: ListenOptions = {},
+  ): Listener {
+    return this.live.listen(client, recipient, handler, options);
+  }
+
+  /**
+   * Shows a notification of the live connection as the service worker would, unless push has brought it already, and
+   * resolves when the person clicked or dismissed it. Given the signal of the handler, it closes it when that aborts.
+   */
+  show(n: Pick<Received, "id" | "title" | "body">, options: ShowOptions = {}): Promise<"clicked" | "dismissed"> {
+    return this.live.show(n, options);
   }
 
   private get worker(): string {

@@ -2,6 +2,10 @@
 export interface Payload {
   id?: string;
   godwit_id?: string;
+  /** Acknowledges the notification, without anything else. */
+  godwit_ack?: string;
+  /** "shown": to be shown is enough. */
+  godwit_settle?: string;
   title?: string;
   body?: string;
   icon?: string;

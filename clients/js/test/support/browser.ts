@@ -59,6 +59,12 @@ export class Visitor {
   async deliver(payload: object | string): Promise<void> {
     const handled = () => this.page.evaluate(() => (window as { handled?: number }).handled ?? 0);
     const before = await handled();
+    await this.send(payload);
+    await eventually("the service worker is done with the message", async () => (await handled()) > before);
+  }
+
+  /** Delivers a message of which nothing is told, since nothing is shown; the next one is handled after it. */
+  async send(payload: object | string): Promise<void> {
     const registration = new Promise<string>((resolve) => {
       this.cdp.on("ServiceWorker.workerRegistrationUpdated", ({ registrations }) => {
         const r = registrations.find((x) => !x.isDeleted);
@@ -72,7 +78,6 @@ export class Visitor {
       data: typeof payload === "string" ? payload : JSON.stringify(payload),
     });
     await this.cdp.send("ServiceWorker.disable");
-    await eventually("the service worker is done with the message", async () => (await handled()) > before);
   }
 
   /** Does to the first notification what a person would, and returns the page that this opened. */

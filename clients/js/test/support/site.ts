@@ -52,6 +52,9 @@ export class PushBackend {
   key = Buffer.from([4, ...Array.from({ length: 64 }, (_, i) => i)]).toString("base64url");
   readonly endpoints = new Map<string, KnownEndpoint>();
   readonly reports: { token: string; event: string }[] = [];
+  /** What was acknowledged by token, and the status that is answered instead of taking it. */
+  readonly acks: { tokens: string[]; event?: string }[] = [];
+  acksAway = 0;
   readonly requests: string[] = [];
 
   static async start(): Promise<PushBackend> {
@@ -76,6 +79,9 @@ export class PushBackend {
     else if (pathname === "/v1/track") {
       this.reports.push(JSON.parse(body));
       res.writeHead(204).end();
+    } else if (pathname === "/v1/acks") {
+      if (!this.acksAway) this.acks.push(JSON.parse(body));
+      json(this.acksAway || 200, { acked: 1 });
     } else if (pathname.startsWith("/v1/endpoints")) this.endpoint(req, pathname.split("/")[3], body, json);
     else if (pathname.startsWith("/compat/perfecty/news/v1/push/users")) {
       this.perfecty(pathname.split("/").slice(7), body, json);

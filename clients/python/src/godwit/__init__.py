@@ -11,6 +11,7 @@ Units that follow objects over bad links have an interface of their own in `godw
 from ._version import __version__
 from .blocking import Client, Listening
 from .client import AsyncClient
+from .deduplicator import Deduplicator
 from .errors import (
     BatchError,
     FrameError,
@@ -56,6 +57,7 @@ __all__ = [
     "Change",
     "ChannelStatus",
     "Client",
+    "Deduplicator",
     "Escalation",
     "Event",
     "FrameError",

@@ -10,7 +10,7 @@ from collections.abc import Awaitable, Callable, Coroutine, Iterable, Iterator, 
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from types import TracebackType
-from typing import Any, Self, TypedDict, TypeVar, Unpack, overload
+from typing import Any, Literal, Self, TypedDict, TypeVar, Unpack, overload
 
 import grpc
 
@@ -297,6 +297,10 @@ class Client:
     def acknowledge(self, recipient: str, ids: Sequence[str], *, device: str = "") -> int:
         """Acknowledge notifications without a connection, and return how many this call settled."""
         return self._portal.call(self._async.acknowledge(recipient, ids, device=device))
+
+    def ack_tokens(self, tokens: Sequence[str], event: Literal["shown", "clicked", "dismissed"] | None = None) -> int:
+        """Acknowledge what came by push, with the tokens that it brought; return how many copies this settled."""
+        return self._portal.call(self._async.ack_tokens(tokens, event))
 
     def follow(
         self,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ssl
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Sequence
 from types import TracebackType
-from typing import Any, Self, Unpack, overload
+from typing import Any, Literal, Self, Unpack, overload
 from urllib.parse import urlsplit
 
 import grpc
@@ -41,6 +41,9 @@ ANSWER_TIMEOUT = 5.0
 
 # Of one page of a list.
 _PAGE = 100
+
+# The server takes no more in a request.
+_ACK_TOKENS = 100
 
 
 class AsyncClient:
@@ -396,6 +399,23 @@ class AsyncClient:
         finally:
             await api.close()
         return int(answer["acked"])
+
+    async def ack_tokens(
+        self, tokens: Sequence[str], event: Literal["shown", "clicked", "dismissed"] | None = None
+    ) -> int:
+        """Acknowledge what came by push with the tokens that it brought (`godwit_ack`); no token of a client is needed.
+
+        event: what became of it; shown settles only what was published so. Returns how many copies this call settled: 0
+        for those that were settled before. Only where none of the tokens is good a ProblemError is raised, status 401.
+        """
+        acked = 0
+        for i in range(0, len(tokens), _ACK_TOKENS):
+            body: dict[str, Any] = {"tokens": list(tokens[i : i + _ACK_TOKENS])}
+            if event:
+                body["event"] = event
+            answer = await self._api.json("POST", path("v1", "acks"), body=body, doing="acknowledge by token")
+            acked += int(answer["acked"])
+        return acked
 
     async def listen(
         self,

@@ -215,7 +215,7 @@ class RegistrationError(GodwitError):
 
 
 class StateError(GodwitError):
-    """The file with the state of registrations cannot be used."""
+    """A file with the state of registrations, or with the ids that were seen, cannot be used."""
 
 
 class SyncTimeoutError(GodwitError, TimeoutError):

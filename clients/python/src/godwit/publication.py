@@ -34,7 +34,26 @@ class Escalation:
     """One step of an escalation: a channel, and how long the notification must have been unacknowledged."""
 
     channel: str
+    """Where all begins is live."""
     after: Duration = 0.0
+    """Counts from when the notification is due; not less than that of the step before."""
+    settle: Literal["shown"] | None = None
+    """shown: it is settled as soon as a device has shown it; else by a click or an acknowledgement."""
+    withdraw: bool = True
+    """False: what the step has brought stays where it is shown although the notification was settled elsewhere."""
+    to: str = ""
+    """Of a webhook: the name of a target of the app, in the place of the recipient's endpoints."""
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the step as the API takes it."""
+        fields: dict[str, Any] = {"channel": self.channel, "after": format_duration(self.after)}
+        if self.settle:
+            fields["settle"] = self.settle
+        if not self.withdraw:
+            fields["withdraw"] = False
+        if self.to:
+            fields["to"] = self.to
+        return fields
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,7 +106,7 @@ class Publication:
             "collapse_key": self.collapse_key,
             "priority": self.priority,
             "ack": self.ack,
-            "escalate": [{"channel": e.channel, "after": format_duration(e.after)} for e in self.escalate],
+            "escalate": [e.to_json() for e in self.escalate],
             "reply_by": None if self.reply_by is None else format_duration(self.reply_by),
         }
         always = {"to", "id", "data"}

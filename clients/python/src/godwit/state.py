@@ -15,7 +15,7 @@ from typing import Any
 
 from .errors import StateError
 
-__all__ = ["Registration", "RegistrationStatus", "State"]
+__all__ = ["Registration", "RegistrationStatus", "State", "replace_file"]
 
 log = logging.getLogger("godwit")
 
@@ -114,7 +114,7 @@ class State:
             if text == self._saved:
                 return
             try:
-                _replace(self._path, text)
+                replace_file(self._path, text)
             except OSError as e:
                 raise StateError(f"write state of registrations: {e}") from e
             self._saved = text
@@ -134,7 +134,7 @@ def _write(r: Registration) -> dict[str, Any]:
     return entry
 
 
-def _replace(path: Path, text: str) -> None:
+def replace_file(path: Path, text: str) -> None:
     """Replace a file as a whole: after a crash there is the old one or the new one."""
     beside = path.with_name(path.name + ".new")
     with beside.open("w", encoding="utf-8") as f:

@@ -1,0 +1,163 @@
+package godwit
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"slices"
+	"sync"
+	"time"
+)
+
+const (
+	// rememberedSeen is how many notifications a Deduplicator knows; api/vectors/push.json says so for all languages.
+	rememberedSeen = 500
+	// idReuse is when a settled id may be published anew: the server knows its duplicates for as long.
+	idReuse = 24 * time.Hour
+)
+
+// Deduplicator remembers the last 500 notifications that came here, so that one which comes over the live connection and
+// by push as well is shown once. Ask Seen before showing and call Shown afterwards: a program that is killed in between
+// shows it after all. Its file belongs to one recipient and one program at a time.
+type Deduplicator struct {
+	file string
+
+	mu   sync.Mutex
+	list seenList
+	now  func() time.Time
+}
+
+// OpenDeduplicator reads the file, if there is one. A file that cannot be understood is as good as none: at worst
+// something is shown twice. Without a name all is kept in memory.
+func OpenDeduplicator(file string) (*Deduplicator, error) {
+	d := &Deduplicator{file: file, now: time.Now}
+	if file == "" {
+		return d, nil
+	}
+	b, err := os.ReadFile(file)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return d, nil
+	case err != nil:
+		return nil, fmt.Errorf("read ids that were seen: %w", err)
+	}
+	var f seenFile
+	if json.Unmarshal(b, &f) != nil {
+		return d, nil
+	}
+	if f.Format > seenFormat {
+		return nil, fmt.Errorf("read ids that were seen: %s was written by a later version of this program", file)
+	}
+	d.list = f.IDs[max(0, len(f.IDs)-rememberedSeen):]
+	return d, nil
+}
+
+// Seen reports whether a notification is shown, or was acknowledged or recalled, and so is not to be shown.
+func (d *Deduplicator) Seen(id string) bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.list.state(id, d.now()) != seenNever
+}
+
+// Shown keeps that a notification is shown. It is on disk when this returns.
+func (d *Deduplicator) Shown(id string) error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.list.state(id, d.now()) != seenNever {
+		return nil
+	}
+	return d.keep(d.list.with(seenID{ID: id}))
+}
+
+// Settled keeps that a notification was acknowledged or recalled, even if it has not come yet. With shown it was on the
+// screen until now: take it away, and acknowledge it if it was not recalled. It is on disk when this returns.
+func (d *Deduplicator) Settled(id string) (shown bool, err error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	now := d.now().UTC().Truncate(time.Millisecond)
+	before := d.list.state(id, now)
+	if before == seenSettled {
+		return false, nil
+	}
+	return before == seenShown, d.keep(d.list.with(seenID{ID: id, Settled: &now}))
+}
+
+// Held lists the notifications that are shown: what the option Held of Listen wants to know.
+func (d *Deduplicator) Held() []string {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	var ids []string
+	for _, s := range d.list {
+		if s.Settled == nil {
+			ids = append(ids, s.ID)
+		}
+	}
+	return ids
+}
+
+func (d *Deduplicator) keep(list seenList) error {
+	if d.file != "" {
+		b, err := json.Marshal(seenFile{Format: seenFormat, IDs: list})
+		if err == nil {
+			err = replaceFile(d.file, append(b, '\n'))
+		}
+		if err != nil {
+			return fmt.Errorf("write ids that were seen: %w", err)
+		}
+	}
+	d.list = list
+	return nil
+}
+
+// seenFormat counts changes of the file that older programs could not read.
+const seenFormat = 1
+
+// seenFile is what the file holds, in every language.
+type seenFile struct {
+	Format int      `json:"format"`
+	IDs    seenList `json:"ids"`
+}
+
+// seenID is one notification that came.
+type seenID struct {
+	ID      string     `json:"id"`
+	Settled *time.Time `json:"settled,omitempty"` // nil: it is shown
+}
+
+// seenList is what came, the newest last.
+type seenList []seenID
+
+type seenState int
+
+const (
+	seenNever seenState = iota
+	seenShown
+	seenSettled
+)
+
+func (l seenList) state(id string, now time.Time) seenState {
+	i := slices.IndexFunc(l, func(s seenID) bool { return s.ID == id })
+	switch {
+	case i < 0:
+		return seenNever
+	case l[i].Settled == nil:
+		return seenShown
+	case now.Before(l[i].Settled.Add(idReuse)):
+		return seenSettled
+	}
+	return seenNever
+}
+
+// with returns the list with s as its newest.
+func (l seenList) with(s seenID) seenList {
+	next := make(seenList, 0, len(l)+1)
+	for _, other := range l {
+		if other.ID != s.ID {
+			next = append(next, other)
+		}
+	}
+	next = append(next, s)
+	return next[max(0, len(next)-rememberedSeen):]
+}

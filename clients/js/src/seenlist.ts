@@ -1,0 +1,39 @@
+// What is remembered of the notifications that came here: the rules, without a place.
+
+/** One notification that came here, by whatever way. */
+export interface Seen {
+  id: string;
+  /** When it was acknowledged here, or recalled (RFC 3339); absent: it is shown. */
+  settled?: string;
+}
+
+/** How many are remembered; docs/guides/escalation.md and the other languages say the same. */
+export const remembered = 500;
+
+/** An id that was settled may be published anew after a day: the server knows its duplicates for as long. */
+const reusable = 86_400_000;
+
+export type SeenState = "new" | "shown" | "settled";
+
+/** What a list, whose newest is last, says of an id. */
+export function stateOf(list: readonly Seen[], id: string, now: number): SeenState {
+  const found = list.find((s) => s.id === id);
+  if (!found) return "new";
+  if (found.settled === undefined) return "shown";
+  return now < Date.parse(found.settled) + reusable ? "settled" : "new";
+}
+
+/** The list with an id that is shown now. What was settled stays so. */
+export function addShown(list: readonly Seen[], id: string, now: number): readonly Seen[] {
+  return stateOf(list, id, now) === "new" ? newest(list, { id }) : list;
+}
+
+/** The list with an id that is settled now. */
+export function addSettled(list: readonly Seen[], id: string, now: number): readonly Seen[] {
+  if (stateOf(list, id, now) === "settled") return list;
+  return newest(list, { id, settled: new Date(now).toISOString() });
+}
+
+function newest(list: readonly Seen[], s: Seen): Seen[] {
+  return [...list.filter((other) => other.id !== s.id), s].slice(-remembered);
+}

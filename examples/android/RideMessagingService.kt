@@ -1,0 +1,58 @@
+package org.example.rides
+
+import android.app.PendingIntent
+import android.content.Intent
+import android.net.Uri
+import androidx.core.app.NotificationCompat
+import androidx.core.app.NotificationManagerCompat
+import com.google.firebase.messaging.FirebaseMessagingService
+import com.google.firebase.messaging.RemoteMessage
+
+/** Shows what Firebase brings. Godwit sends data messages: Android shows nothing by itself and always asks this service. */
+class RideMessagingService : FirebaseMessagingService() {
+    private val seen by lazy { Seen.of(this) }
+    private val manager by lazy { NotificationManagerCompat.from(this) }
+
+    override fun onMessageReceived(m: RemoteMessage) {
+        val recalled = m.data["godwit_recall"]
+        if (recalled != null) { // taken back, maybe before it came: FCM keeps no order
+            if (seen.settled(recalled)) manager.cancel(m.data["tag"] ?: recalled, 0)
+            return
+        }
+        val id = m.data["godwit_id"] ?: return // not from Godwit
+        if (!manager.areNotificationsEnabled()) return
+        if (seen.seen(id)) return // the live connection was faster, or it was acknowledged or recalled
+        show(id, m.data)
+        seen.shown(id)
+        // To be shown was said to be enough when it was published: nobody else need be asked.
+        val token = m.data["godwit_ack"]
+        if (m.data["godwit_settle"] == "shown" && token != null) AckWorker.post(this, token, "shown")
+    }
+
+    private fun show(id: String, data: Map<String, String>) {
+        val tag = data["tag"] ?: id
+        // What a tap and a swipe tell: AckReceiver.
+        fun told(event: String) = PendingIntent.getBroadcast(
+            this, 0,
+            Intent(this, AckReceiver::class.java).setAction(event).setData(Uri.parse("godwit:$id"))
+                .putExtra("godwit_ack", data["godwit_ack"]).putExtra("tag", tag),
+            PendingIntent.FLAG_UPDATE_CURRENT or PendingIntent.FLAG_IMMUTABLE,
+        )
+        // Android lets no receiver open a screen: the tap goes to an activity, which calls AckReceiver.settle.
+        val tap = PendingIntent.getActivity(
+            this, 0,
+            Intent(this, RideActivity::class.java).setData(Uri.parse("godwit:$id"))
+                .putExtra("godwit_ack", data["godwit_ack"]).putExtra("tag", tag).putExtra("url", data["url"]),
+            PendingIntent.FLAG_UPDATE_CURRENT or PendingIntent.FLAG_IMMUTABLE,
+        )
+        manager.notify(
+            tag, 0,
+            NotificationCompat.Builder(this, data["channel_id"] ?: "default")
+                .setContentTitle(data["title"]).setContentText(data["body"]).setSmallIcon(R.drawable.icon)
+                .setAutoCancel(true).setContentIntent(tap).setDeleteIntent(told("dismissed")).build(),
+        )
+    }
+
+    /** The device has a new token: the back end, or the app with its client token, registers it as an endpoint. */
+    override fun onNewToken(token: String) = Registration.send(this, token)
+}

@@ -1,0 +1,45 @@
+import UserNotifications
+
+/// The notification service extension: iOS asks it before it shows a message, whether the app runs or not.
+class NotificationService: UNNotificationServiceExtension {
+  private var handler: ((UNNotificationContent) -> Void)?
+  private var content: UNMutableNotificationContent?
+
+  override func didReceive(_ request: UNNotificationRequest, withContentHandler handler: @escaping (UNNotificationContent) -> Void) {
+    let content = request.content.mutableCopy() as! UNMutableNotificationContent
+    self.handler = handler
+    self.content = content
+    let info = content.userInfo
+    guard let id = info["godwit_id"] as? String else { return handler(content) }  // not from Godwit
+    content.categoryIdentifier = content.categoryIdentifier.isEmpty ? "godwit" : content.categoryIdentifier
+
+    switch Seen.shared.state(id) {
+    case .settled:
+      // Acknowledged or recalled before it came. Without the entitlement for filtering iOS shows it all the same: quietly then,
+      // and the app takes it away when it runs. With the entitlement: return handler(UNNotificationContent()).
+      quieten(content)
+      return handler(content)
+    case .shown:
+      // The app has shown it from its live connection, under its id: this one takes its place.
+      UNUserNotificationCenter.current().removeDeliveredNotifications(withIdentifiers: [id])
+      quieten(content)
+      return handler(content)
+    case .new:
+      Seen.shared.shown(id)
+    }
+    guard info["godwit_settle"] as? String == "shown", let token = info["godwit_ack"] as? String else {
+      return handler(content)
+    }
+    Acks.post(token, "shown") { handler(content) }  // to be shown was said to be enough when it was published
+  }
+
+  private func quieten(_ content: UNMutableNotificationContent) {
+    content.sound = nil
+    content.interruptionLevel = .passive
+  }
+
+  /// iOS waits half a minute at most.
+  override func serviceExtensionTimeWillExpire() {
+    if let content { handler?(content) }
+  }
+}
