@@ -19,10 +19,11 @@ import (
 // Event is one thing that happened in the app.
 type Event struct {
 	EventID string    `json:"event_id"`
-	Type    string    `json:"type"` // stored delivered acked replied expired replaced recalled failed online offline
+	Type    string    `json:"type"` // stored delivered acked replied expired replaced recalled failed online offline step_accepted …
 	At      time.Time `json:"at"`
 	ID      string    `json:"id"` // the notification; empty for online and offline
 	To      string    `json:"to"`
+	Channel string    `json:"channel,omitempty"` // over which a step of an escalation sent; else empty
 }
 
 // UnmarshalJSON takes an event_id that is a number as well as one that is a string.

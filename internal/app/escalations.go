@@ -19,7 +19,7 @@ func (a *App) startEscalations(context.Context) error {
 		return nil
 	}
 	a.escalations = escalation.New(escalation.Config{
-		Steps: a.stores.Steps, Mailbox: a.mailbox, Endpoints: a.stores.Endpoints, Store: a.stores.Sends, Dispatch: a.dispatch,
+		Steps: a.stores.Steps, Mailbox: a.mailbox, Endpoints: a.stores.Endpoints, Store: a.stores.Sends, Dispatch: a.dispatch, Events: a.stores.Events,
 		Changed: a.channels.Changed, Now: a.clock, Retain: a.cfg.Retain.D(), Log: a.log,
 	})
 	a.registry.MustRegister(a.escalations)

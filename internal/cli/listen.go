@@ -209,7 +209,7 @@ func (p *program) eventsCommand() *cobra.Command {
 		},
 	}
 	cmd.Flags().StringVar(&since, "since", "", "begin after this event_id; 0: with the oldest kept (default: now)")
-	cmd.Flags().StringSliceVar(&types, "types", nil, "only these: stored delivered acked replied expired replaced recalled failed online offline")
+	cmd.Flags().StringSliceVar(&types, "types", nil, "only these: stored delivered acked replied expired replaced recalled failed online offline step_accepted step_failed step_unknown step_withdrawn exhausted")
 	cmd.Flags().IntVarP(&count, "count", "n", 0, "end after this many")
 	return cmd
 }
@@ -218,6 +218,6 @@ func (p *program) printEvent(ev godwit.Event) error {
 	if p.json {
 		return p.line(ev)
 	}
-	_, err := fmt.Fprintf(p.stdout, "%s %s %-9s %s %s\n", p.paint(faint, ev.EventID), ev.At.Local().Format("15:04:05.000"), ev.Type, clean(ev.To), clean(ev.ID))
+	_, err := fmt.Fprintf(p.stdout, "%s %s %-9s %s %s\n", p.paint(faint, ev.EventID), ev.At.Local().Format("15:04:05.000"), ev.Type, clean(ev.To), strings.TrimSpace(clean(ev.ID)+" "+clean(ev.Channel)))
 	return err
 }

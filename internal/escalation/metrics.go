@@ -6,12 +6,18 @@ import (
 	"godwit.dev/godwit/internal/dispatch"
 )
 
-type metrics struct{ steps *prometheus.CounterVec }
+type metrics struct {
+	steps *prometheus.CounterVec
+	delay *prometheus.HistogramVec
+}
 
 func newMetrics() *metrics {
 	return &metrics{steps: prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "godwit_escalation_steps_total", Help: "Sends of escalation steps that have ended since start, by what became of them; skipped: a step reached nobody.",
-	}, []string{"channel", "outcome"})}
+	}, []string{"channel", "outcome"}), delay: prometheus.NewHistogramVec(prometheus.HistogramOpts{
+		Name: "godwit_escalation_delay_seconds", Help: "From when a step was due to when its message was accepted by its provider and that is on disk, of steps that began since start.",
+		Buckets: []float64{.005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30, 60, 300, 1800},
+	}, []string{"channel"})}
 }
 
 func (m *metrics) count(results []dispatch.Result) {
@@ -23,7 +29,13 @@ func (m *metrics) count(results []dispatch.Result) {
 }
 
 // Describe implements prometheus.Collector.
-func (s *Service) Describe(ch chan<- *prometheus.Desc) { s.metrics.steps.Describe(ch) }
+func (s *Service) Describe(ch chan<- *prometheus.Desc) {
+	s.metrics.steps.Describe(ch)
+	s.metrics.delay.Describe(ch)
+}
 
 // Collect implements prometheus.Collector.
-func (s *Service) Collect(ch chan<- prometheus.Metric) { s.metrics.steps.Collect(ch) }
+func (s *Service) Collect(ch chan<- prometheus.Metric) {
+	s.metrics.steps.Collect(ch)
+	s.metrics.delay.Collect(ch)
+}

@@ -26,8 +26,8 @@ const (
 	retryAfterFault = time.Second
 	// stopPatience is how long requests under way may take when the server stops.
 	stopPatience = 4 * time.Second
-	// mostTold is how many copies may wait for a look at who is online, or to be withdrawn. Of those beyond it the first step
-	// comes at its time, and what they were sent stays until it is opened.
+	// mostTold is how many copies may wait for a look at who is online, or at what was sent of them. Of those beyond it the first step
+	// comes at its time, what they were sent stays until it is opened, and no event says that nothing is left to be tried.
 	mostTold = 10_000
 )
 
@@ -49,6 +49,7 @@ type Config struct {
 	Endpoints Endpoints
 	Store     Store
 	Dispatch  *dispatch.Dispatcher
+	Events    Events                 // nil: nobody is told
 	Changed   func() <-chan struct{} // closed when channels are set up in another way
 	Now       func() time.Time       // the store's clock
 	Retain    time.Duration          // how long what has ended can be seen
@@ -63,7 +64,9 @@ type Service struct {
 
 	mu     sync.Mutex
 	stored []mailbox.Ref // committed just now: who is away gets the first step at once
-	ended  []copyOf      // settled or accepted just now: what is shown may have to be withdrawn
+	ended  []copyOf      // settled just now, or something of it was sent: see lookAtEnded
+	looks  int           // of those, how many are being looked at
+	news   news
 	jobs   map[Place]*dispatch.Job
 }
 
@@ -75,7 +78,7 @@ type copyOf struct {
 
 // New makes a Service. Nothing is sent until Run.
 func New(cfg Config) *Service {
-	return &Service{cfg: cfg, metrics: newMetrics(), wake: make(chan struct{}, 1), jobs: make(map[Place]*dispatch.Job)}
+	return &Service{cfg: cfg, metrics: newMetrics(), wake: make(chan struct{}, 1), news: newNews(), jobs: make(map[Place]*dispatch.Job)}
 }
 
 var _ mailbox.Escalations = (*Service)(nil)
@@ -96,17 +99,22 @@ func (s *Service) Stored(items []mailbox.Item) {
 func (s *Service) Settled(done []mailbox.Settled) {
 	s.mu.Lock()
 	for i := range done {
-		if d := &done[i]; d.Escalates && len(s.ended) < mostTold {
-			s.ended = append(s.ended, copyOf{mailbox.Ref{App: d.App, Recipient: d.Recipient, Pos: d.Pos}, d.ID})
+		if d := &done[i]; d.Escalates {
+			c := copyOf{mailbox.Ref{App: d.App, Recipient: d.Recipient, Pos: d.Pos}, d.ID}
+			delete(s.news.exhausted, c.Ref)
+			if len(s.ended)+s.looks < mostTold {
+				s.ended = append(s.ended, c)
+			}
 		}
 	}
 	s.mu.Unlock()
 	s.notify()
 }
 
-func (s *Service) accepted(c copyOf) {
+// sent says that something of a copy was sent, or need not be.
+func (s *Service) sent(c copyOf) {
 	s.mu.Lock()
-	if len(s.ended) < mostTold {
+	if len(s.ended)+s.looks < mostTold {
 		s.ended = append(s.ended, c)
 	}
 	s.mu.Unlock()
@@ -202,7 +210,7 @@ func (s *Service) step(ctx, hard context.Context, jobs *sync.WaitGroup, all bool
 			s.send(ctx, hard, jobs, p)
 		}
 	}
-	s.withdrawEnded(ctx, hard, jobs)
+	s.lookAtEnded(ctx, hard, jobs)
 	next := lookEvery
 	if !at.IsZero() {
 		next = min(next, max(at.Sub(s.cfg.Now()), time.Millisecond))
@@ -260,6 +268,7 @@ func (s *Service) handOver(ctx, hard context.Context, jobs *sync.WaitGroup) (nex
 			} else {
 				places[Place{d.App, push.Channel(d.Channel)}] = true
 			}
+			s.begun(list, d.Due)
 			sends = append(sends, list...)
 			done[i] = mailbox.StepDone{Ref: mailbox.Ref{App: d.App, Recipient: d.Recipient, Pos: d.Pos}, Step: d.Step, Skipped: skipped}
 		}
@@ -271,6 +280,11 @@ func (s *Service) handOver(ctx, hard context.Context, jobs *sync.WaitGroup) (nex
 		}
 		if err := s.cfg.Steps.HandedOver(ctx, done, now); err != nil {
 			return next, err
+		}
+		for i := range done {
+			if done[i].Skipped { // nothing else will say that it has ended
+				s.sent(copyOf{done[i].Ref, due[i].ID})
+			}
 		}
 	}
 }

@@ -161,11 +161,7 @@ func (s *source) Finish(ctx context.Context, results []dispatch.Result, now time
 		return err
 	}
 	s.s.metrics.count(results)
-	for i := range results {
-		if d := done[results[i].Row]; d.due != nil && shows(results[i].Outcome) {
-			s.s.accepted(copyOf{mailbox.Ref{App: s.place.App, Recipient: d.due.Recipient, Pos: d.due.Pos}, d.due.Note})
-		}
-	}
+	s.s.tell(s.place, done, results, now)
 	return nil
 }
 

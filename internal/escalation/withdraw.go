@@ -8,6 +8,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"godwit.dev/godwit/internal/dispatch"
+	"godwit.dev/godwit/internal/event"
 	"godwit.dev/godwit/internal/mailbox"
 	"godwit.dev/godwit/internal/push"
 )
@@ -15,27 +16,43 @@ import (
 // withdrawalsInFlight is how many withdrawals are under way at once.
 const withdrawalsInFlight = 32
 
-// withdrawEnded takes back what was accepted for copies that have ended, beside everything else: it is urgent to nobody.
-func (s *Service) withdrawEnded(ctx, hard context.Context, jobs *sync.WaitGroup) {
+// lookAtEnded takes back what may be shown of copies that have ended, and tells of those for which nothing is left to be tried. It does so
+// beside everything else: it is urgent to nobody.
+func (s *Service) lookAtEnded(ctx, hard context.Context, jobs *sync.WaitGroup) {
 	s.mu.Lock()
 	ended := s.ended
 	s.ended = nil
+	s.looks += len(ended)
 	s.mu.Unlock()
 	if len(ended) == 0 {
 		return
 	}
 	jobs.Go(func() {
 		for _, c := range ended {
-			sends, err := s.cfg.Store.SendsOf(ctx, c.App, c.note, c.Recipient)
-			if err != nil {
-				if ctx.Err() == nil {
-					s.cfg.Log.WarnContext(ctx, "what was sent of a notification that has ended cannot be read; it is withdrawn after a restart", "error", err)
-				}
-				return
+			if err := s.lookAtCopy(ctx, hard, c); err != nil && ctx.Err() == nil {
+				s.cfg.Log.WarnContext(ctx, "what was sent of a notification cannot be read; what it shows is withdrawn after a restart", "error", err)
 			}
-			s.withdraw(ctx, hard, sends)
+			s.mu.Lock()
+			s.looks--
+			s.mu.Unlock()
 		}
 	})
+}
+
+func (s *Service) lookAtCopy(ctx, hard context.Context, c copyOf) error {
+	sends, err := s.cfg.Store.SendsOf(ctx, c.App, c.note, c.Recipient)
+	if err != nil || len(sends) == 0 {
+		return err
+	}
+	items, err := s.cfg.Mailbox.Items(ctx, []mailbox.Ref{c.Ref})
+	if err != nil {
+		return err
+	}
+	if items[0] != nil {
+		return s.lookAt(ctx, c, sends)
+	}
+	s.withdraw(ctx, hard, sends)
+	return nil
 }
 
 // withdrawLeft does so for what ended before the server did.
@@ -119,7 +136,11 @@ func (s *Service) withdrawOne(ctx, hard context.Context, one *Send) {
 		why = failed.Error()
 	}
 	for {
-		err := s.cfg.Store.Withdrawn(context.WithoutCancel(hard), one.Num, why, s.cfg.Now())
+		now := s.cfg.Now()
+		err := s.cfg.Store.Withdrawn(context.WithoutCancel(hard), one.Num, why, now)
+		if err == nil && why == "" {
+			s.emit(event.Event{App: one.App, Type: event.StepWithdrawn, At: now, Note: one.Note, To: one.Recipient, Channel: string(one.Channel)})
+		}
 		if err == nil || hard.Err() != nil {
 			return
 		}

@@ -21,19 +21,31 @@ const (
 	Failed    Type = "failed"
 	Online    Type = "online"
 	Offline   Type = "offline"
+
+	// What became of what a step of an escalation sent; each carries its channel.
+	StepAccepted  Type = "step_accepted"
+	StepFailed    Type = "step_failed"
+	StepUnknown   Type = "step_unknown"
+	StepWithdrawn Type = "step_withdrawn"
+	// Exhausted says that all steps have ended and nobody has acknowledged: nothing else is tried.
+	Exhausted Type = "exhausted"
 )
 
 // Types lists all, in the order of the public contract.
-var Types = []Type{Stored, Delivered, Acked, Replied, Expired, Replaced, Recalled, Failed, Online, Offline}
+var Types = []Type{
+	Stored, Delivered, Acked, Replied, Expired, Replaced, Recalled, Failed, Online, Offline,
+	StepAccepted, StepFailed, StepUnknown, StepWithdrawn, Exhausted,
+}
 
 // Event is one thing that happened in an app.
 type Event struct {
-	ID   uint64 // grows within a server's log; given by the log
-	App  string
-	Type Type
-	At   time.Time
-	Note string // the notification's id; empty for online and offline
-	To   string // the recipient
+	ID      uint64 // grows within a server's log; given by the log
+	App     string
+	Type    Type
+	At      time.Time
+	Note    string // the notification's id; empty for online and offline
+	To      string // the recipient
+	Channel string // over which it happened, of what a step caused; else empty
 }
 
 // Log keeps events for a while and tells followers of new ones.

@@ -170,8 +170,9 @@ func encode(e *event.Event) []byte {
 		At   string     `json:"at"`
 		Note string     `json:"id,omitempty"`
 		To   string     `json:"to"`
+		Over string     `json:"channel,omitempty"`
 		App  string     `json:"app"`
-	}{strconv.FormatUint(e.ID, 10), e.Type, e.At.UTC().Format("2006-01-02T15:04:05.000Z"), e.Note, e.To, e.App})
+	}{strconv.FormatUint(e.ID, 10), e.Type, e.At.UTC().Format("2006-01-02T15:04:05.000Z"), e.Note, e.To, e.Channel, e.App})
 	return b
 }
 

@@ -192,6 +192,7 @@ type Event struct {
 	EventID json.RawMessage `json:"event_id"`
 	Type    string
 	ID, To  string
+	Channel string
 }
 
 // Events reads the feed from its beginning and hands each event to use, until use returns false.

@@ -206,6 +206,10 @@ func (f *feed) append(e *event.Event) {
 	}
 	b = append(b, `,"to":`...)
 	b = call.AppendString(b, e.To)
+	if e.Channel != "" {
+		b = append(b, `,"channel":`...)
+		b = call.AppendString(b, e.Channel)
+	}
 	b = append(b, "}\n"...)
 	if f.sse {
 		b = append(b, '\n')

@@ -7,6 +7,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -19,7 +20,8 @@ const (
 )
 
 // Chunk holds events of one app. Encoded: the version, the first id and the first time as varints, then of each
-// event its type (its number below, or 0 and the text), how far its id and its time are from those of
+// event its type (its number below, or 0 and the text, with "/" and the channel where it has one: versions that knew
+// no channels read that as a type they do not know), how far its id and its time are from those of
 // the one before, the notification and the recipient; texts with their length before them.
 type Chunk struct {
 	App  string
@@ -33,7 +35,8 @@ type Chunk struct {
 	events []event.Event // decoded on first use, then shared by all followers
 }
 
-// types are the event types by their stored numbers: append, never renumber.
+// types are the event types that have numbers: never renumber. Others are written as text, which costs some bytes and can be
+// read by the version before, of which a node may be running beside this one.
 var types = [...]event.Type{
 	1: event.Stored, event.Delivered, event.Acked, event.Replied, event.Expired, event.Replaced, event.Recalled,
 	event.Failed, event.Online, event.Offline,
@@ -47,6 +50,9 @@ var typeCodes = func() map[event.Type]byte {
 	return m
 }()
 
+// channelMark is between a type and a channel: no name of either has it.
+const channelMark = "/"
+
 func (c *Chunk) full() bool { return len(c.Data) >= chunkBytes }
 
 func (c *Chunk) append(id uint64, e *event.Event) {
@@ -59,8 +65,15 @@ func (c *Chunk) append(id uint64, e *event.Event) {
 		c.Last, c.at = id, at
 	}
 	code := typeCodes[e.Type]
+	if e.Channel != "" {
+		code = 0
+	}
 	b = append(b, code)
-	if code == 0 {
+	switch {
+	case code != 0:
+	case e.Channel != "":
+		b = appendText(b, string(e.Type)+channelMark+e.Channel)
+	default:
 		b = appendText(b, string(e.Type))
 	}
 	b = binary.AppendUvarint(b, id-c.Last)
@@ -137,7 +150,8 @@ func decode(app, data string, n int) (evs []event.Event, err error) {
 		e := event.Event{App: app}
 		switch code := int(d.byte()); {
 		case code == 0:
-			e.Type = event.Type(d.text())
+			name, channel, _ := strings.Cut(d.text(), channelMark)
+			e.Type, e.Channel = event.Type(name), channel
 		case code < len(types):
 			e.Type = types[code]
 		default:

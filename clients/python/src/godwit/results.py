@@ -221,11 +221,14 @@ class Event:
 
     event_id: str
     type: str
-    """stored, delivered, acked, replied, expired, replaced, recalled, failed, online or offline"""
+    """stored, delivered, acked, replied, expired, replaced, recalled, failed, online or offline; of the steps of an
+    escalation step_accepted, step_failed, step_unknown, step_withdrawn and exhausted"""
     at: datetime
     id: str = ""
     """The notification; empty for online and offline."""
     to: str = ""
+    channel: str = ""
+    """Over which a step of an escalation sent; else empty."""
 
     @classmethod
     def from_json(cls, fields: Json) -> Event:
@@ -236,6 +239,7 @@ class Event:
             at=parse_time(fields["at"]),
             id=fields.get("id", ""),
             to=fields.get("to", ""),
+            channel=fields.get("channel", ""),
         )
 
 

@@ -1,0 +1,111 @@
+package escalation
+
+import (
+	"context"
+	"time"
+
+	"godwit.dev/godwit/internal/dispatch"
+	"godwit.dev/godwit/internal/event"
+	"godwit.dev/godwit/internal/mailbox"
+)
+
+// Events takes what is told of steps.
+type Events interface {
+	Emit(evs []event.Event)
+}
+
+// news is what is remembered so that figures and events are right. It is in memory alone: after a restart an event may come once
+// more, and what was under way is in no figure. It belongs to Service.mu.
+type news struct {
+	due       map[[16]byte]time.Time   // by send: when its step was
+	exhausted map[mailbox.Ref]struct{} // told of already
+}
+
+func newNews() news {
+	return news{due: make(map[[16]byte]time.Time), exhausted: make(map[mailbox.Ref]struct{})}
+}
+
+// begun remembers when the step of sends was due.
+func (s *Service) begun(sends []Send, due time.Time) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for i := range sends {
+		if len(s.news.due) < mostTold {
+			s.news.due[sends[i].ID] = due
+		}
+	}
+}
+
+func eventOf(o dispatch.Outcome) event.Type {
+	switch o {
+	case dispatch.Accepted:
+		return event.StepAccepted
+	case dispatch.Refused, dispatch.Expired:
+		return event.StepFailed
+	case dispatch.Unknown:
+		return event.StepUnknown
+	case dispatch.TakenBack:
+		return event.StepWithdrawn
+	case dispatch.Pending, dispatch.Sending, dispatch.Suppressed:
+	}
+	return ""
+}
+
+// tell says what became of sends, and has their copies looked at.
+func (s *Service) tell(p Place, done map[int64]looked, results []dispatch.Result, now time.Time) {
+	var evs []event.Event
+	for i := range results {
+		r := &results[i]
+		d := done[r.Row].due
+		if d == nil || r.Outcome == dispatch.Pending {
+			continue
+		}
+		s.mu.Lock()
+		due := s.news.due[d.ID]
+		delete(s.news.due, d.ID)
+		s.mu.Unlock()
+		if r.Outcome == dispatch.Accepted && !due.IsZero() {
+			s.metrics.delay.WithLabelValues(string(p.Channel)).Observe(max(now.Sub(due), 0).Seconds())
+		}
+		if t := eventOf(r.Outcome); t != "" {
+			evs = append(evs, event.Event{App: p.App, Type: t, At: now, Note: d.Note, To: d.Recipient, Channel: string(p.Channel)})
+		}
+		s.sent(copyOf{mailbox.Ref{App: p.App, Recipient: d.Recipient, Pos: d.Pos}, d.Note})
+	}
+	s.emit(evs...)
+}
+
+func (s *Service) emit(evs ...event.Event) {
+	if s.cfg.Events != nil && len(evs) > 0 {
+		s.cfg.Events.Emit(evs)
+	}
+}
+
+// lookAt sees whether all steps of an open copy have ended. It is told once. sends are all that the store has of the copy's id.
+func (s *Service) lookAt(ctx context.Context, c copyOf, sends []Send) error {
+	last := -1
+	for i := range sends {
+		switch one := &sends[i]; {
+		case one.Pos != c.Pos: // the id was used before
+		case one.Outcome == dispatch.Pending || one.Outcome == dispatch.Sending:
+			return nil
+		default:
+			last = max(last, one.Step)
+		}
+	}
+	steps, _, err := s.cfg.Steps.StepsOf(ctx, c.Ref)
+	if err != nil || len(steps) == 0 || last < len(steps)-1 {
+		return err
+	}
+	s.mu.Lock()
+	_, told := s.news.exhausted[c.Ref]
+	if len(s.news.exhausted) >= mostTold {
+		clear(s.news.exhausted)
+	}
+	s.news.exhausted[c.Ref] = struct{}{}
+	s.mu.Unlock()
+	if !told {
+		s.emit(event.Event{App: c.App, Type: event.Exhausted, At: s.cfg.Now(), Note: c.note, To: c.Recipient})
+	}
+	return nil
+}
