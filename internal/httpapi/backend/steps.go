@@ -10,6 +10,7 @@ import (
 	"godwit.dev/godwit/internal/httpapi/call"
 	"godwit.dev/godwit/internal/mailbox"
 	"godwit.dev/godwit/internal/notification"
+	"godwit.dev/godwit/internal/push"
 )
 
 // Steps says how escalations beyond live stand.
@@ -61,8 +62,12 @@ func sendStatus(s *escalation.Send) string {
 	switch {
 	case s.Nobody():
 		return "skipped"
+	case s.Outcome == dispatch.TakenBack && s.Channel == push.APNs:
+		return "withdraw_sent" // iOS may hold it back
 	case s.Outcome == dispatch.TakenBack:
 		return "withdrawn"
+	case s.Outcome == dispatch.Expired:
+		return "failed"
 	case s.Clicked:
 		return "clicked"
 	case s.Shown, s.Dismissed: // who says so got it, whatever else is known
