@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"godwit.dev/godwit/internal/notification"
+	"godwit.dev/godwit/internal/preference"
 	"godwit.dev/godwit/internal/urlguard"
 )
 
@@ -31,8 +32,10 @@ type App struct {
 	Issuer           string `json:"issuer,omitempty"`   // demanded of tokens when set
 	Audience         string `json:"audience,omitempty"` // demanded of tokens when set
 	// Services are called through the gateway as is said here, by their names.
-	Services  map[string]Service `json:"services,omitempty"`
-	CreatedAt time.Time          `json:"created_at"`
+	Services map[string]Service `json:"services,omitempty"`
+	// Categories say which may not be refused, and how often steps of escalations may begin for a recipient.
+	Categories map[string]preference.Category `json:"categories,omitempty"`
+	CreatedAt  time.Time                      `json:"created_at"`
 }
 
 // AppChange says what to change of an app. Nil fields stay as they are, others replace what was there.

@@ -15,6 +15,8 @@ var (
 	ErrUnknownKey = errors.New("no such key")
 	// ErrUnknownService: nobody has set how this service is called.
 	ErrUnknownService = errors.New("no such service")
+	// ErrUnknownCategory: nobody has said anything of this category.
+	ErrUnknownCategory = errors.New("nothing is said of this category")
 )
 
 // StoredKey is an API key as it is kept: its secret only as a hash.

@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -209,6 +210,8 @@ func (m *meeting) furnish(x *tenant, receiver string) {
 		set("PUT", "/v1/hooks/"+n, `{"url":"RECEIVER/MARK","enabled":false}`)
 	}
 	set("POST", "/v1/notifications", `{"to":"ann","title":"MARK","ttl":"1h"}`) // its id is made of the idempotency key
+	set("PUT", "/v1/recipients/ann/preferences", `{"categories":{"MARK":{"channels":[]}}}`)
+	set("PUT", "/v1/categories/same", `{"escalate_limit":"`+strconv.Itoa(len(x.app))+`/h"}`)
 	set("PUT", "/v1/channels/webhook", `{}`)
 	set("PUT", "/v1/channels/webpush", `{"subject":"mailto:MARK@a.example"}`)
 	name("key", set("POST", "/v1/keys", `{"roles":["read"],"name":"MARK"}`), "id")

@@ -41,6 +41,14 @@ var meetings = map[string]how{
 	"GET /v1/recipients/{id}/notifications": {params: id("ann"), dumped: true},
 	"DELETE /v1/recipients/{id}/sessions":   {params: id("carl")},
 
+	"GET /v1/recipients/{id}/preferences":    {params: id("ann"), shows: true},
+	"PUT /v1/recipients/{id}/preferences":    {params: id("ann"), body: `{"categories":{"*":{"channels":["webhook"]}}}`},
+	"DELETE /v1/recipients/{id}/preferences": {params: id("ann")},
+	"GET /v1/categories":                     {dumped: true},
+	"GET /v1/categories/{category}":          {params: map[string]string{"category": "same"}, dumped: true},
+	"PUT /v1/categories/{category}":          {params: map[string]string{"category": "same"}, body: `{"critical":true}`},
+	"DELETE /v1/categories/{category}":       {params: map[string]string{"category": "same"}},
+
 	"POST /v1/topics/{topic}":           {params: map[string]string{"topic": "same"}, body: "of-red", passes: true},
 	"POST /v1/requests/{subject}":       {params: map[string]string{"subject": "of.nobody"}, query: "timeout=1s", passes: true},
 	"POST /v1/recipients/{id}/requests": {params: id("of-nobody"), query: "timeout=1s", passes: true},

@@ -20,6 +20,7 @@ func (a *App) startEscalations(context.Context) error {
 	}
 	a.escalations = escalation.New(escalation.Config{
 		Steps: a.stores.Steps, Mailbox: a.mailbox, Endpoints: a.stores.Endpoints, Store: a.stores.Sends, Dispatch: a.dispatch, Events: a.stores.Events,
+		Preferences: a.stores.Preferences, Categories: a.access.Categories,
 		Changed: a.channels.Changed, Now: a.clock, Retain: a.cfg.Retain.D(), Log: a.log,
 	})
 	a.registry.MustRegister(a.escalations)

@@ -221,7 +221,7 @@ func (a *App) handler() (http.Handler, error) {
 		Steps:     steps,
 		Publisher: a.publisher, Mailbox: a.mailbox, Objects: a.objects, Topics: a.topics, Requests: a.requests, Services: a.access, Presence: a.sessions(), Events: a.stores.Events, Access: a.access, Keys: a.access, Apps: a.access, Channels: a.channels, Hooks: a.hooks, Campaigns: a.sending,
 		Log: a.log, Registry: a.registry, PublishLimit: a.keyLimit.Take,
-		Endpoints: a.endpoints, Signups: a.signups,
+		Endpoints: a.endpoints, Signups: a.signups, Preferences: a.stores.Preferences, Categories: a.access,
 		Gateway: frontgate.New(frontgate.Config{Asker: a.requests, Access: a.access, Log: a.log}),
 		Figures: a.figures, Mount: mount, Draining: a.draining, Version: a.opts.Version, Node: a.node(), Cluster: a.view,
 	})

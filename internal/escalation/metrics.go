@@ -13,7 +13,7 @@ type metrics struct {
 
 func newMetrics() *metrics {
 	return &metrics{steps: prometheus.NewCounterVec(prometheus.CounterOpts{
-		Name: "godwit_escalation_steps_total", Help: "Sends of escalation steps that have ended since start, by what became of them; skipped: a step reached nobody.",
+		Name: "godwit_escalation_steps_total", Help: "Sends of escalation steps that have ended since start, by what became of them; skipped: a step reached nobody; put_off: it waits for the end of quiet hours.",
 	}, []string{"channel", "outcome"}), delay: prometheus.NewHistogramVec(prometheus.HistogramOpts{
 		Name: "godwit_escalation_delay_seconds", Help: "From when a step was due to when its message was accepted by its provider and that is on disk, of steps that began since start.",
 		Buckets: []float64{.005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30, 60, 300, 1800},

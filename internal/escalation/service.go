@@ -12,6 +12,7 @@ import (
 	"godwit.dev/godwit/internal/dispatch"
 	"godwit.dev/godwit/internal/mailbox"
 	"godwit.dev/godwit/internal/notification"
+	"godwit.dev/godwit/internal/preference"
 	"godwit.dev/godwit/internal/push"
 )
 
@@ -42,18 +43,27 @@ type Endpoints interface {
 	EndpointsOf(ctx context.Context, app, recipient string) ([]audience.Endpoint, error)
 }
 
+// Preferences are what recipients say about how they may be reached, and which steps have begun that limits count.
+type Preferences interface {
+	Preferences(ctx context.Context, app string, recipients []string) (map[string]preference.Preferences, error)
+	Begin(ctx context.Context, app string, steps []preference.Begun, now time.Time) (may []bool, err error)
+	PruneBegun(ctx context.Context, now time.Time, limit int) (more bool, err error)
+}
+
 // Config are the parts of a Service.
 type Config struct {
-	Steps     mailbox.Escalator
-	Mailbox   Mailbox
-	Endpoints Endpoints
-	Store     Store
-	Dispatch  *dispatch.Dispatcher
-	Events    Events                 // nil: nobody is told
-	Changed   func() <-chan struct{} // closed when channels are set up in another way
-	Now       func() time.Time       // the store's clock
-	Retain    time.Duration          // how long what has ended can be seen
-	Log       *slog.Logger
+	Steps       mailbox.Escalator
+	Mailbox     Mailbox
+	Endpoints   Endpoints
+	Preferences Preferences
+	Categories  func(app string) map[string]preference.Category // what an app says of its
+	Store       Store
+	Dispatch    *dispatch.Dispatcher
+	Events      Events                 // nil: nobody is told
+	Changed     func() <-chan struct{} // closed when channels are set up in another way
+	Now         func() time.Time       // the store's clock
+	Retain      time.Duration          // how long what has ended can be seen
+	Log         *slog.Logger
 }
 
 // Service has steps sent.
@@ -253,37 +263,22 @@ func (s *Service) handOver(ctx, hard context.Context, jobs *sync.WaitGroup) (nex
 			return next, err
 		}
 		now := s.cfg.Now()
-		var sends []Send
-		done := make([]mailbox.StepDone, len(due))
-		places := make(map[Place]bool)
-		for i := range due {
-			d := &due[i]
-			list, err := s.sends(ctx, d)
-			if err != nil {
-				return next, fmt.Errorf("step %d of %s to %s: %w", d.Step, d.ID, d.Recipient, err)
-			}
-			skipped := list[0].Nobody()
-			if skipped {
-				s.metrics.steps.WithLabelValues(d.Channel, "skipped").Inc()
-			} else {
-				places[Place{d.App, push.Channel(d.Channel)}] = true
-			}
-			s.begun(list, d.Due)
-			sends = append(sends, list...)
-			done[i] = mailbox.StepDone{Ref: mailbox.Ref{App: d.App, Recipient: d.Recipient, Pos: d.Pos}, Step: d.Step, Skipped: skipped}
-		}
-		if err := s.cfg.Store.Hand(ctx, sends, now); err != nil {
-			return next, fmt.Errorf("write down what is to be sent: %w", err)
-		}
-		for p := range places {
-			s.send(ctx, hard, jobs, p)
-		}
-		if err := s.cfg.Steps.HandedOver(ctx, done, now); err != nil {
+		st, err := s.start(ctx, due, now)
+		if err != nil {
 			return next, err
 		}
-		for i := range done {
-			if done[i].Skipped { // nothing else will say that it has ended
-				s.sent(copyOf{done[i].Ref, due[i].ID})
+		if err := s.cfg.Store.Hand(ctx, st.sends, now); err != nil {
+			return next, fmt.Errorf("write down what is to be sent: %w", err)
+		}
+		for p := range st.places {
+			s.send(ctx, hard, jobs, p)
+		}
+		if err := s.cfg.Steps.HandedOver(ctx, st.done, now); err != nil {
+			return next, err
+		}
+		for i := range st.done {
+			if st.done[i].Skipped { // nothing else will say that it has ended
+				s.sent(copyOf{st.done[i].Ref, due[i].ID})
 			}
 		}
 	}
@@ -313,8 +308,7 @@ func (s *Service) sends(ctx context.Context, d *mailbox.StepDue) (list []Send, e
 		}
 	}
 	if list == nil {
-		send.ID, send.Outcome, send.Detail = ID(d, audience.ID{}), dispatch.Suppressed, "the recipient has no active endpoint of this channel"
-		list = append(list, send)
+		list = append(list, nobody(d, "the recipient has no active endpoint of this channel"))
 	}
 	return list, nil
 }
@@ -399,13 +393,20 @@ func (s *Service) upkeep(ctx context.Context) {
 			s.notify()
 		case <-tick.C:
 		}
-		for more := true; more && ctx.Err() == nil; {
-			now := s.cfg.Now()
-			var err error
-			if more, err = s.cfg.Store.PruneSends(ctx, now.Add(-s.cfg.Retain), now, slice); err != nil {
-				s.cfg.Log.WarnContext(ctx, "old sends of escalations cannot be deleted", "error", err)
-				break
-			}
+		s.prune(ctx, func(now time.Time) (bool, error) {
+			return s.cfg.Store.PruneSends(ctx, now.Add(-s.cfg.Retain), now, slice)
+		})
+		s.prune(ctx, func(now time.Time) (bool, error) { return s.cfg.Preferences.PruneBegun(ctx, now, slice) })
+	}
+}
+
+// prune deletes slice after slice.
+func (s *Service) prune(ctx context.Context, one func(now time.Time) (more bool, err error)) {
+	for more := true; more && ctx.Err() == nil; {
+		var err error
+		if more, err = one(s.cfg.Now()); err != nil {
+			s.cfg.Log.WarnContext(ctx, "old sends of escalations cannot be deleted", "error", err)
+			return
 		}
 	}
 }

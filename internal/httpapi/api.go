@@ -62,9 +62,12 @@ type Config struct {
 	Apps      public.Apps
 	Channels  Channels
 	Endpoints *endpoint.Service
-	Campaigns Campaigns
-	Hooks     operator.Hooks
-	Log       *slog.Logger
+	// Preferences are those of recipients, and Categories what apps say of theirs.
+	Preferences public.Preferences
+	Categories  operator.Categories
+	Campaigns   Campaigns
+	Hooks       operator.Hooks
+	Log         *slog.Logger
 
 	// Registry receives the HTTP metrics and is what /metrics shows.
 	Registry *prometheus.Registry

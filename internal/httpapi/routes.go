@@ -31,10 +31,10 @@ func routes(cfg *Config) []route {
 	})
 	p := public.New(public.Parts{
 		Access: cfg.Access, Apps: cfg.Apps, Mailbox: cfg.Mailbox, Endpoints: cfg.Endpoints, Campaigns: cfg.Campaigns, Channels: cfg.Channels,
-		Log: cfg.Log, Signups: cfg.Signups,
+		Log: cfg.Log, Signups: cfg.Signups, Preferences: cfg.Preferences,
 	})
 	o := operator.New(operator.Parts{
-		Mailbox: cfg.Mailbox, Presence: cfg.Presence, Keys: cfg.Keys, Channels: cfg.Channels, Hooks: cfg.Hooks, Gateway: cfg.Services, Log: cfg.Log,
+		Mailbox: cfg.Mailbox, Presence: cfg.Presence, Keys: cfg.Keys, Channels: cfg.Channels, Hooks: cfg.Hooks, Gateway: cfg.Services, Categories: cfg.Categories, Log: cfg.Log,
 		Registry: cfg.Registry, Figures: cfg.Figures, Cluster: cfg.Cluster, Draining: cfg.Draining, Version: cfg.Version, Node: cfg.Node,
 	})
 	return []route{
@@ -49,6 +49,14 @@ func routes(cfg *Config) []route {
 		{pattern: "GET /v1/recipients/{id}/notifications", role: access.Read, serve: b.History},
 		{pattern: "DELETE /v1/recipients/{id}", role: access.Publish, serve: b.Erase},
 		{pattern: "DELETE /v1/recipients/{id}/sessions", role: access.Publish, serve: b.Disconnect},
+		{pattern: "GET /v1/recipients/{id}/preferences", serve: p.GetPreferences},
+		{pattern: "PUT /v1/recipients/{id}/preferences", serve: p.PutPreferences},
+		{pattern: "DELETE /v1/recipients/{id}/preferences", serve: p.DeletePreferences},
+		{pattern: "OPTIONS /v1/recipients/{id}/preferences", serve: p.PreferencesPreflight},
+		{pattern: "GET /v1/categories", role: access.Read, serve: o.ListCategories},
+		{pattern: "GET /v1/categories/{category}", role: access.Read, serve: o.GetCategory},
+		{pattern: "PUT /v1/categories/{category}", role: access.Admin, serve: o.PutCategory},
+		{pattern: "DELETE /v1/categories/{category}", role: access.Admin, serve: o.DeleteCategory},
 
 		{pattern: "PUT /v1/objects/{group}/{object}", role: access.Publish, serve: b.PutObject},
 		{pattern: "DELETE /v1/objects/{group}/{object}", role: access.Publish, serve: b.DeleteObject},

@@ -82,6 +82,8 @@ type Parts struct {
 	Gateway  Gateway
 	Log      *slog.Logger
 
+	Categories Categories
+
 	// Registry is what /metrics shows.
 	Registry *prometheus.Registry
 	// Figures are asked for by GET /v1/stats. Nil: there are none.

@@ -47,6 +47,8 @@ type Parts struct {
 	Channels  Channels
 	Log       *slog.Logger
 
+	Preferences Preferences
+
 	// Signups limits registrations without a token by address. Nil: no limit.
 	Signups *limit.Addrs
 }

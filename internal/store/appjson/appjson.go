@@ -10,6 +10,7 @@ import (
 	"godwit.dev/godwit/internal/channel"
 	"godwit.dev/godwit/internal/event"
 	"godwit.dev/godwit/internal/hook"
+	"godwit.dev/godwit/internal/preference"
 )
 
 // settings is the part of an app that is kept as JSON: it has no secrets but the one named so.
@@ -23,7 +24,8 @@ type settings struct {
 	Issuer           string   `json:"issuer,omitempty"`
 	Audience         string   `json:"audience,omitempty"`
 
-	Services map[string]access.Service `json:"services,omitempty"`
+	Services   map[string]access.Service      `json:"services,omitempty"`
+	Categories map[string]preference.Category `json:"categories,omitempty"`
 }
 
 // App writes an app's settings, and its keys for JWTs, secrets included.
@@ -31,7 +33,7 @@ func App(app *access.App) (set, jwtKeys string, err error) {
 	b, err := json.Marshal(settings{
 		Origins: app.Origins, AnonymousOrigins: app.AnonymousOrigins, JWKSURL: app.JWKSURL, Issuer: app.Issuer, Audience: app.Audience,
 		IntrospectURL: app.IntrospectURL, IntrospectID: app.IntrospectID, IntrospectSecret: string(app.IntrospectSecret),
-		Services: app.Services,
+		Services: app.Services, Categories: app.Categories,
 	})
 	if err != nil {
 		return "", "", fmt.Errorf("encode app %s: %w", app.Name, err)
@@ -47,7 +49,7 @@ func ReadApp(app *access.App, set, jwtKeys string) error {
 		return fmt.Errorf("app %s: settings are damaged", app.Name)
 	}
 	app.Origins, app.JWKSURL, app.Issuer, app.Audience = s.Origins, s.JWKSURL, s.Issuer, s.Audience
-	app.AnonymousOrigins, app.Services = s.AnonymousOrigins, s.Services
+	app.AnonymousOrigins, app.Services, app.Categories = s.AnonymousOrigins, s.Services, s.Categories
 	app.IntrospectURL, app.IntrospectID, app.IntrospectSecret = s.IntrospectURL, s.IntrospectID, access.Secret(s.IntrospectSecret)
 	var err error
 	if app.JWTKeys, err = access.DecodeJWTKeys([]byte(jwtKeys)); err != nil {

@@ -14,6 +14,7 @@ import (
 	"godwit.dev/godwit/internal/access"
 	"godwit.dev/godwit/internal/channel"
 	"godwit.dev/godwit/internal/hook"
+	"godwit.dev/godwit/internal/preference"
 	"godwit.dev/godwit/internal/push"
 )
 
@@ -93,6 +94,8 @@ func (e *appEnv) app(name string) access.App {
 		Name: name, Origins: []string{"https://a.example", "https://b.example"}, AnonymousOrigins: []string{"https://c.example"}, JWTKeys: keys,
 		JWKSURL: "https://j.example", IntrospectURL: "https://i.example", IntrospectID: "me", IntrospectSecret: "sekret",
 		Issuer: "iss", Audience: "aud", CreatedAt: time.UnixMilli(1_700_000_000_123).UTC(),
+		Services:   map[string]access.Service{"orders": {Access: access.ByClient, Timeout: time.Second}},
+		Categories: map[string]preference.Category{"alarm": {Critical: true}, "*": {Limit: preference.Limit{Count: 3, Per: time.Hour}}},
 	}
 	e.ok(e.s.CreateApp(e.Context(), app))
 	return app

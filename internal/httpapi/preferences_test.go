@@ -1,0 +1,163 @@
+package httpapi_test
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+
+	"godwit.dev/godwit/internal/access"
+)
+
+const (
+	adas     = "/v1/recipients/ada/preferences"
+	unsaid   = `{"categories":{},"quiet_hours":null,"timezone":null}` + "\n"
+	adasSaid = `{"categories":{"*":{"channels":["fcm"]},"promo":{"channels":[]},"rides":{}},"quiet_hours":{"from":"22:00","to":"08:00"},"timezone":"Europe/Oslo"}` + "\n"
+)
+
+func TestPreferencesAreThoseThatWereSaidLast(t *testing.T) {
+	w := newWorld(t)
+	is := func(want string) {
+		t.Helper()
+		if a := w.get(adas).want(http.StatusOK); a.body != want {
+			t.Errorf("preferences %s; want %s", a.body, want)
+		}
+	}
+	is(unsaid)
+	if a := w.put(adas, adasSaid).want(http.StatusOK); a.body != adasSaid {
+		t.Errorf("answered %s", a.body)
+	}
+	is(adasSaid)
+	w.put(adas, w.get(adas).body).want(http.StatusOK) // as they are shown they can be set
+	is(adasSaid)
+	w.put(adas, `{"categories":{"promo":{"channels":[]}},"quiet_hours":null}`).want(http.StatusOK)
+	is(`{"categories":{"promo":{"channels":[]}},"quiet_hours":null,"timezone":null}` + "\n")
+	w.delete(adas).want(http.StatusNoContent)
+	w.delete(adas).want(http.StatusNoContent)
+	is(unsaid)
+	w.put(adas, adasSaid).want(http.StatusOK)
+	w.delete("/v1/recipients/ada").want(http.StatusNoContent) // nothing else is known of her
+	is(unsaid)
+}
+
+func TestWrongPreferencesAreRefusedByName(t *testing.T) {
+	w := newWorld(t)
+	w.put(adas, adasSaid).want(http.StatusOK)
+	for body, field := range map[string]string{
+		`{"category":{}}`:                                                       "category",
+		`{"categories":[]}`:                                                     "categories",
+		`{"categories":{"a b":{}}}`:                                             "categories",
+		`{"categories":{"promo":[]}}`:                                           "categories.promo",
+		`{"categories":{"promo":null}}`:                                         "categories.promo",
+		`{"categories":{"promo":{},"promo":{}}}`:                                "categories.promo",
+		`{"categories":{"promo":{"channel":[]}}}`:                               "categories.promo.channel",
+		`{"categories":{"promo":{"channels":null}}}`:                            "categories.promo.channels",
+		`{"categories":{"promo":{"channels":"fcm"}}}`:                           "categories.promo.channels",
+		`{"categories":{"promo":{"channels":[1]}}}`:                             "categories.promo.channels[0]",
+		`{"categories":{"promo":{"channels":["fcm","live"]}}}`:                  "categories.promo.channels[1]",
+		`{"categories":{"promo":{"channels":["pigeon"]}}}`:                      "categories.promo.channels[0]",
+		`{"categories":{` + strings.Repeat(`"a":{},`, 64) + `"b":{}}}`:          "categories.a",
+		`{"quiet_hours":{"from":"22:00","to":"08:00"}}`:                         "timezone",
+		`{"quiet_hours":{"from":"22:00","to":"24:00"},"timezone":"UTC"}`:        "quiet_hours.to",
+		`{"quiet_hours":{"from":"22:00","til":"08:00"},"timezone":"UTC"}`:       "quiet_hours.til",
+		`{"quiet_hours":"22:00-08:00","timezone":"UTC"}`:                        "quiet_hours",
+		`{"quiet_hours":{"from":"22:00","to":"08:00"},"timezone":"Mars/Olymp"}`: "timezone",
+		`{"timezone":1}`: "timezone",
+	} {
+		w.put(adas, body).problem(http.StatusBadRequest, "bad-input", field)
+	}
+	w.put(adas, `[]`).problem(http.StatusBadRequest, "bad-json", "")
+	w.put(adas, `{"timezone":"`+strings.Repeat("x", 33<<10)+`"}`).problem(http.StatusRequestEntityTooLarge, "too-large", "")
+	w.put("/v1/recipients/a%20b/preferences", `{}`).problem(http.StatusBadRequest, "bad-input", "recipient")
+	if a := w.get(adas); a.body != adasSaid {
+		t.Errorf("what was refused has changed preferences: %s", a.body)
+	}
+}
+
+func TestWhoMaySayHowARecipientIsReached(t *testing.T) {
+	w := newWorld(t)
+	manage := w.register(`{"channel":"telegram","recipient":"ada","address":{"chat_id":1}}`).ManageToken
+	for who, c := range map[string]struct {
+		key        string
+		read, said int
+	}{
+		"a back end that publishes":    {w.keys["publish"], 200, 200},
+		"a back end that reads":        {w.keys["read"], 200, 403},
+		"a worker":                     {w.keys["worker"], 403, 403},
+		"ada":                          {w.token("shop", "ada"), 200, 200},
+		"bob":                          {w.token("shop", "bob"), 403, 403},
+		"ada of another app":           {w.token("other", "ada"), 200, 200}, // her own, there
+		"who may manage her endpoint":  {manage, 401, 401},
+		"nobody":                       {"-", 401, 401},
+		"somebody with a wrong secret": {"nonsense", 401, 401},
+	} {
+		for method, want := range map[string]int{"GET": c.read, "PUT": c.said, "DELETE": c.said} {
+			r := request{method: method, path: adas, key: c.key}
+			if c.key == manage {
+				r.path += "?app=shop" // it does not say of itself
+			}
+			if method == "PUT" {
+				r.body = adasSaid
+			}
+			if method == "DELETE" && want == 200 {
+				want = http.StatusNoContent
+			}
+			if a := w.do(r); a.status != want {
+				t.Errorf("%s: %s answers %d %s; want %d", who, method, a.status, a.body, want)
+			}
+		}
+	}
+	w.put(adas, adasSaid).want(http.StatusOK)
+	if a := w.do(request{method: "GET", path: adas, key: w.token("other", "ada")}).want(http.StatusOK); a.body != unsaid {
+		t.Errorf("another app's ada has said %s", a.body)
+	}
+	w.do(request{method: "GET", path: adas + "?app=shop", key: w.keys["other"]}).problem(http.StatusForbidden, "forbidden", "app")
+}
+
+func TestPagesAskForPreferences(t *testing.T) {
+	w := newWorld(t)
+	origins := []string{site}
+	if err := w.access.SetApp(t.Context(), "shop", access.AppChange{Origins: &origins}); err != nil {
+		t.Fatal(err)
+	}
+	for origin, allowed := range map[string]string{site: site, "https://other.example": ""} {
+		header := map[string]string{"Origin": origin}
+		a := w.do(request{method: "OPTIONS", path: adas + "?app=shop", key: "-", header: header}).want(http.StatusNoContent)
+		if got := a.header.Get("Access-Control-Allow-Origin"); got != allowed || strings.Contains(a.header.Get("Access-Control-Allow-Methods"), "PUT") != (allowed != "") {
+			t.Errorf("%s: %v", origin, a.header)
+		}
+		a = w.do(request{method: "PUT", path: adas + "?app=shop", key: w.token("shop", "ada"), body: `{}`, header: header})
+		if got := a.header.Get("Access-Control-Allow-Origin"); got != allowed || (a.status == http.StatusOK) != (allowed != "") {
+			t.Errorf("%s: %d %v", origin, a.status, a.header)
+		}
+	}
+}
+
+func TestCategoriesAreWhatTheAppSaysOfThem(t *testing.T) {
+	w := newWorld(t)
+	path := "/v1/categories/promo"
+	w.get(path).problem(http.StatusNotFound, "not-found", "")
+	w.delete(path).problem(http.StatusNotFound, "not-found", "")
+	const promo = `{"category":"promo","critical":false,"escalate_limit":"10/h"}`
+	if a := w.put(path, `{"escalate_limit":"10/h"}`).want(http.StatusOK); a.body != promo+"\n" {
+		t.Errorf("answered %s", a.body)
+	}
+	w.put("/v1/categories/*", `{"critical":true,"escalate_limit":null}`).want(http.StatusOK)
+	if a := w.get("/v1/categories").want(http.StatusOK); a.body != `{"items":[{"category":"*","critical":true,"escalate_limit":null},`+promo+`],"next_cursor":null}`+"\n" {
+		t.Errorf("listed %s", a.body)
+	}
+	if a := w.do(request{method: "GET", path: "/v1/categories", key: w.keys["other"]}).want(http.StatusOK); a.body != `{"items":[],"next_cursor":null}`+"\n" {
+		t.Errorf("another app has %s", a.body)
+	}
+	for body, field := range map[string]string{
+		`{"limit":"10/h"}`: "limit", `{"critical":1}`: "critical", `{"escalate_limit":"10"}`: "escalate_limit", `{"escalate_limit":"0/h"}`: "escalate_limit", `{"escalate_limit":10}`: "escalate_limit",
+	} {
+		w.put(path, body).problem(http.StatusBadRequest, "bad-input", field)
+	}
+	w.put("/v1/categories/a%20b", `{}`).problem(http.StatusBadRequest, "bad-input", "category")
+	w.do(request{method: "PUT", path: path, body: `{}`, key: w.keys["publish"]}).problem(http.StatusForbidden, "forbidden", "")
+	if a := w.get(path).want(http.StatusOK); a.body != promo+"\n" {
+		t.Errorf("what was refused has changed it: %s", a.body)
+	}
+	w.delete(path).want(http.StatusNoContent)
+	w.get(path).problem(http.StatusNotFound, "not-found", "")
+}
