@@ -12,5 +12,7 @@
 // A worker answers requests to subjects with Serve, or those made to its recipient with Answers; Ask and AskRecipient ask.
 // Reply answers a notification.
 //
+// What comes live and by push is shown once with a Deduplicator; AckTokens acknowledges with the token that a push brings.
+//
 // All methods are safe for concurrent use. Every error that the server answered is, or wraps, an *Error.
 package godwit

@@ -46,6 +46,21 @@ const notification = (id: string, seq = 1) => ({
 
 const settle = () => vi.advanceTimersByTimeAsync(0);
 
+test("what is held may have to be looked up, and not to know it keeps nobody from connecting", async () => {
+  const errors: unknown[] = [];
+  const first = await listen(() => {}, { held: async () => ["ride-1"], onHandlerError: (e) => errors.push(e) });
+  first.open();
+  await settle();
+  expect(first.all("hello")[0]?.held).toEqual(["ride-1"]);
+  await listener?.close();
+  const held = () => Promise.reject(new Error("no storage"));
+  const second = await listen(() => {}, { held, onHandlerError: (e) => errors.push(e) });
+  second.open();
+  await settle();
+  expect(second.all("hello")).toHaveLength(1);
+  expect(errors).toEqual([new Error("no storage")]);
+});
+
 test("the hello says everything, as in the vectors", async () => {
   const file = new URL("../../../api/vectors/client_frames.json", import.meta.url);
   const { cases } = JSON.parse(readFileSync(file, "utf8")) as { cases: { name: string; json: { hello: object } }[] };

@@ -293,7 +293,7 @@ export class Listener {
       open: this.connection.webSocket,
       token: this.connection.token,
       hello: () => this.hello(),
-      identity: () => this.identity(),
+      held: () => this.shown(),
       handshake: handshakeTimeout,
       welcomed: (w) => {
         welcomed = true;
@@ -315,21 +315,21 @@ export class Listener {
     return { error, welcomed };
   }
 
-  private async hello(): Promise<NonNullable<ClientFrame["hello"]>> {
-    return { ...this.identity(), held: await this.shown() };
-  }
-
   /** What is still shown. Not to know it must not keep anybody from connecting. */
-  private async shown(): Promise<string[] | undefined> {
-    try {
-      return (await this.o.held?.())?.slice(-maxHeld);
-    } catch (error) {
+  private shown(): string[] | undefined | Promise<string[] | undefined> {
+    const failed = (error: unknown) => {
       this.broken(error);
       return undefined;
+    };
+    try {
+      const held = this.o.held?.();
+      return held instanceof Promise ? held.then((ids) => ids.slice(-maxHeld)).catch(failed) : held?.slice(-maxHeld);
+    } catch (error) {
+      return failed(error);
     }
   }
 
-  private identity(): NonNullable<ClientFrame["hello"]> {
+  private hello(): NonNullable<ClientFrame["hello"]> {
     const { device, group, window, heartbeat } = this.o;
     return {
       app: this.connection.app,

@@ -18,10 +18,10 @@ export interface SessionOptions {
   url: string;
   open: SocketFactory;
   token: TokenSource | undefined;
-  /** The first hello without its token. */
-  hello: () => Promise<NonNullable<ClientFrame["hello"]>>;
-  /** Who the client is, as a later hello says. */
-  identity: () => NonNullable<ClientFrame["hello"]>;
+  /** The hello without its token and what is held. */
+  hello: () => NonNullable<ClientFrame["hello"]>;
+  /** What is still shown; it never rejects. */
+  held: () => string[] | undefined | Promise<string[] | undefined>;
   /** Bounds opening, hello and welcome together. */
   handshake: number;
   welcomed: (w: Welcome) => void;
@@ -91,7 +91,11 @@ export class Session {
       if (this.ended.signal.aborted) return;
       const socket = this.o.open(this.o.url, ["godwit.v1.json"]);
       this.socket = socket;
-      socket.onopen = () => void this.introduce();
+      socket.onopen = () => {
+        const held = this.o.held();
+        if (held instanceof Promise) void held.then((ids) => this.introduce(ids));
+        else this.introduce(held);
+      };
       socket.onmessage = (event) => this.message(event.data);
       socket.onclose = (event) => this.end(closeError(event, this.trouble));
       socket.onerror = (event) => {
@@ -102,9 +106,8 @@ export class Session {
     }
   }
 
-  private async introduce(): Promise<void> {
-    const hello = await this.o.hello();
-    if (!this.ended.signal.aborted) this.write({ hello: { ...hello, token: this.token } });
+  private introduce(held: string[] | undefined): void {
+    if (!this.ended.signal.aborted) this.write({ hello: { ...this.o.hello(), held, token: this.token } });
   }
 
   private write(frame: ClientFrame): void {
@@ -171,7 +174,7 @@ export class Session {
         const next = await getToken(this.o.token).catch(() => undefined);
         if (next && next !== this.token) {
           this.token = next;
-          const { app, recipient, device, heartbeat } = this.o.identity();
+          const { app, recipient, device, heartbeat } = this.o.hello();
           this.send({ hello: { app, recipient, device, heartbeat, token: next } });
           wait.reset();
           break;
