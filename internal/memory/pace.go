@@ -22,33 +22,45 @@ const (
 	burstTune    = 50 * time.Millisecond
 )
 
-// Pacer notices bursts of connections.
+// A server with little to keep and much to do collects all the time: a storm of topics with 5 MB alive did so 28 times a second,
+// which took a fifth of its CPU time and held the mailbox up for milliseconds. Such a heap may grow further, as long as that lasts.
+const (
+	busyCollections = 4        // a second: below it they cost little
+	busyRoom        = 24 << 20 // bytes by which the heap may grow
+)
+
+const usualPercent = 100 // Go's own: who has set another one means it, and is not steered
+
+// Pacer notices bursts of connections, and collections that come too often.
 type Pacer struct {
 	opened atomic.Int64 // since the last look
 	wake   chan struct{}
-	live   func() int    // sessions
-	heap   func() uint64 // bytes that were found to live
+	live   func() int // sessions
+	heap   func() heap
 	set    func(percent int) (old int)
 }
 
+// heap is what the collector says of itself.
+type heap struct {
+	live        uint64 // bytes that the last collection has found to live
+	collections uint64 // since start
+}
+
 // NewPacer makes a pacer of the process. live counts its sessions.
-func NewPacer(live func() int) *Pacer { return newPacer(live, liveHeap, debug.SetGCPercent) }
+func NewPacer(live func() int) *Pacer { return newPacer(live, readHeap, debug.SetGCPercent) }
 
-func newPacer(live func() int, heap func() uint64, set func(int) int) *Pacer {
-	return &Pacer{wake: make(chan struct{}, 1), live: live, heap: heap, set: set}
+func newPacer(live func() int, read func() heap, set func(int) int) *Pacer {
+	return &Pacer{wake: make(chan struct{}, 1), live: live, heap: read, set: set}
 }
 
-// liveHeap reads how many bytes the last collection has found to live.
-func liveHeap() uint64 {
-	sample := []metrics.Sample{{Name: "/gc/heap/live:bytes"}}
-	metrics.Read(sample)
-	return sample[0].Value.Uint64()
+func readHeap() heap {
+	samples := []metrics.Sample{{Name: "/gc/heap/live:bytes"}, {Name: "/gc/cycles/total:gc-cycles"}}
+	metrics.Read(samples)
+	return heap{live: samples[0].Value.Uint64(), collections: samples[1].Value.Uint64()}
 }
 
-// percent is what a burst allows the heap to grow.
-func (p *Pacer) percent() int {
-	return max(burstPercent, int(100*burstRoom/max(p.heap(), burstRoom)))
-}
+// percentOf is by how much a heap grows by room.
+func percentOf(room, live uint64) int { return int(100 * room / max(live, burstRoom)) }
 
 // Opening notes that a connection opens.
 func (p *Pacer) Opening() {
@@ -66,43 +78,68 @@ func (p *Pacer) Run(ctx context.Context) error {
 	tune.Stop() // until there is a burst
 	defer look.Stop()
 	defer tune.Stop()
+	g := goal{p.set, usualPercent}
+	defer g.to(usualPercent)
 	var until time.Time // of the burst
-	before, usual, percent := p.live(), 0, 0
-	defer func() {
-		if !until.IsZero() {
-			p.set(usual)
-		}
-	}()
+	before, collected := p.live(), p.heap().collections
 	for {
 		var now time.Time
 		var stirred bool
+		var h heap
 		select {
 		case <-ctx.Done():
 			return nil
 		case <-tune.C:
-			if n := p.percent(); n != percent {
-				percent = n
-				p.set(n)
-			}
+			g.to(max(burstPercent, percentOf(burstRoom, p.heap().live)))
 			continue
 		case <-p.wake:
-			now, stirred = time.Now(), true
+			now, stirred, h = time.Now(), true, p.heap()
 		case now = <-look.C:
 			live := p.live()
 			stirred = p.opened.Swap(0) >= burstOpens || before-live >= burstOpens
-			before = live
+			before, h = live, p.heap()
+			if until.IsZero() && !stirred {
+				g.busy(h.collections-collected, h.live)
+			}
+			collected = h.collections
 		}
 		switch {
 		case stirred && until.IsZero():
-			percent = p.percent()
-			usual, until = p.set(percent), now.Add(burstLinger)
+			g.to(max(burstPercent, percentOf(burstRoom, h.live)))
 			tune.Reset(burstTune)
+			until = now.Add(burstLinger)
 		case stirred:
 			until = now.Add(burstLinger)
 		case !until.IsZero() && !now.Before(until):
 			tune.Stop()
-			p.set(usual)
+			g.to(usualPercent)
 			until = time.Time{}
 		}
 	}
+}
+
+// goal is by how much the heap may grow over what lives before it is collected.
+type goal struct {
+	set     func(percent int) (old int)
+	percent int // as it is set
+}
+
+func (g *goal) to(percent int) {
+	if percent != g.percent {
+		g.set(percent)
+		g.percent = percent
+	}
+}
+
+// busy lets a heap grow further that was collected too often since the last look, or would have been as usual.
+func (g *goal) busy(collections, live uint64) {
+	least := uint64(busyCollections)
+	if g.percent > usualPercent {
+		least /= 2
+	}
+	percent := usualPercent
+	if collections*uint64(g.percent)/usualPercent >= least {
+		percent = max(percent, percentOf(busyRoom, live))
+	}
+	g.to(percent)
 }
