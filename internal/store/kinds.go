@@ -9,6 +9,7 @@ import (
 const (
 	notErased   = " AND n.recipient NOT IN (SELECT recipient FROM erasure) "
 	noContent   = " n.open = 1 AND NOT EXISTS (SELECT 1 FROM content c WHERE c.pos = CASE n.body_offset WHEN -1 THEN n.pos ELSE n.pos - n.body_offset END) "
+	hasPlan     = " EXISTS (SELECT 1 FROM plan p WHERE p.pos = CASE n.body_offset WHEN -1 THEN n.pos ELSE n.pos - n.body_offset END) "
 	noRecipient = " NOT EXISTS (SELECT 1 FROM recipient r WHERE r.key = n.recipient AND r.app IN (SELECT key FROM app)) "
 )
 
@@ -28,7 +29,7 @@ var kinds = map[string]mend.Kind{
 			" (SELECT count(*) FROM notification n WHERE open = 1" + notErased + ")",
 		GoOn:  []string{"UPDATE meta SET value = max(value, ?1) WHERE name = 'last_pos'"},
 		Table: "notification", Of: "notifications that waited",
-		Quiet: map[string]bool{"content": true, "slice": true, "block": true, "meta": true, "nack": true, "device_ack": true},
+		Quiet: map[string]bool{"content": true, "slice": true, "block": true, "meta": true, "nack": true, "device_ack": true, "escalation": true},
 	},
 	ObjectsFile: {
 		Rules: []mend.Rule{{Remove: "DELETE FROM progress WHERE client NOT IN (SELECT id FROM client);"}},
@@ -57,6 +58,10 @@ var (
 			Remove: "DELETE FROM notification AS n WHERE" + noRecipient + notErased + ";",
 		},
 		{
+			Find: "SELECT 'steps of a notification', n.id, r.name, 1 FROM escalation e JOIN notification n ON n.pos = e.pos JOIN recipient r ON r.key = n.recipient" +
+				" WHERE n.open = 1 AND NOT" + hasPlan + "AND NOT (" + noContent + ")" + notErased,
+		},
+		{
 			Find: "SELECT 'notification: its content is lost', n.id, r.name, 1 FROM notification n JOIN recipient r ON r.key = n.recipient WHERE" + noContent + notErased,
 			Remove: "DELETE FROM notification AS n WHERE" + noContent + notErased + ";" +
 				"DELETE FROM recipient WHERE app NOT IN (SELECT key FROM app);" +
@@ -65,7 +70,7 @@ var (
 				"DELETE FROM reply WHERE pos NOT IN (SELECT pos FROM notification);" +
 				"DELETE FROM plan WHERE pos NOT IN (SELECT pos FROM content);" +
 				"DELETE FROM escalation WHERE pos NOT IN (SELECT n.pos FROM notification n JOIN plan p ON p.pos = CASE n.body_offset WHEN -1 THEN n.pos ELSE n.pos - n.body_offset END WHERE n.open = 1);" +
-				// What has lost its place in its plan begins it anew: rather twice than not at all.
+				// What has lost its place in its plan begins it anew: what was sent is known by its id, and not sent twice.
 				"INSERT INTO escalation(pos, step, due_at) SELECT n.pos, 0, max(n.created_at, n.send_at) + json_extract(CAST(p.steps AS TEXT), '$[0].after_ms') FROM notification n" +
 				" JOIN plan p ON p.pos = CASE n.body_offset WHEN -1 THEN n.pos ELSE n.pos - n.body_offset END WHERE n.open = 1 AND n.pos NOT IN (SELECT pos FROM escalation);" +
 				"DELETE FROM block WHERE key >> 20 NOT IN (SELECT number FROM slice);" +

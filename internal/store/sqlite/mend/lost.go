@@ -192,16 +192,32 @@ func (c *copier) scan(t *table, index, where string, found map[string]string) bo
 		if kept {
 			return
 		}
-		name := key
-		for i, column := range columns {
-			if text := s.ColumnText(i + 1); t.rowid && text != key && column != "open" {
-				name += " " + text
-			}
-		}
-		if len(name) > len(found[key]) {
+		if name := nameIn(s, t, key, columns); len(name) > len(found[key]) {
 			found[key] = name
 		}
 	}) == nil
+}
+
+// nameIn is what an index says of a row. Where it has texts, numbers beside them say nothing to people.
+func nameIn(s *sqlite.Stmt, t *table, key string, columns []string) (name string) {
+	if !t.rowid {
+		return key
+	}
+	texts, all := key, key
+	for i, column := range columns {
+		text := s.ColumnText(i + 1)
+		if text == key || column == "open" {
+			continue
+		}
+		all += " " + text
+		if s.ColumnType(i+1) == sqlite.TypeText {
+			texts += " " + text
+		}
+	}
+	if texts != key {
+		return texts
+	}
+	return all
 }
 
 func (c *copier) indexed(index string) (columns []string) {
