@@ -10,6 +10,7 @@ import (
 // AckEvent is what became of a push message.
 type AckEvent string
 
+// What AckTokens may say.
 const (
 	AckShown     AckEvent = "shown" // settles only what was published so
 	AckClicked   AckEvent = "clicked"

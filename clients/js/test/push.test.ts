@@ -39,6 +39,21 @@ async function subscribed(attributes?: string, more?: Record<string, string>) {
   return { backend, origin, visitor };
 }
 
+/** Runs in the page: what page and worker remember. */
+function seen(): Promise<{ id: string; settled?: string }[]> {
+  return new Promise((resolve, reject) => {
+    const open = indexedDB.open("godwit");
+    open.onerror = () => reject(open.error);
+    open.onsuccess = () => {
+      const row = open.result.transaction("kept").objectStore("kept").get("seen");
+      row.onsuccess = () => {
+        open.result.close();
+        resolve(row.result ?? []);
+      };
+    };
+  });
+}
+
 const message = {
   id: "d1",
   godwit_id: "d1",
@@ -157,6 +172,36 @@ describe.runIf(haveBrowser)("a visitor", () => {
     await visitor.deliver({ ...of("ride-3"), title: "New" });
     await visitor.deliver({ ...of("ride-2"), title: "", recall: true });
     expect((await visitor.shown()).map((n) => n.title)).toEqual(["New"]);
+  });
+
+  test("sees one notification of what a page shows and push brings, and the push acknowledges what the page could not", async () => {
+    const { backend, visitor } = await subscribed();
+    const show = (godwit_id: string) =>
+      visitor.page.evaluate(async (id) => {
+        const [registration] = await navigator.serviceWorker.getRegistrations();
+        const payload = { godwit_id: id, tag: id, title: "Live" };
+        registration?.active?.postMessage({ godwit: { type: "show", payload } });
+      }, godwit_id);
+    const of = (godwit_id: string) => ({ ...message, godwit_id, track: undefined, godwit_ack: `t-${godwit_id}` });
+    const tags = async () => (await visitor.shown()).map((n) => n.tag).sort();
+
+    await show("ride-1");
+    await visitor.deliver({ ...of("ride-1"), tag: "of all rides" }); // after the page's, which the worker got first
+    expect(await tags()).toEqual(["of all rides"]);
+    await show("ride-1");
+    await show("ride-2");
+    await eventually("the live one is shown", async () => (await tags()).length === 2);
+    expect(await tags()).toEqual(["of all rides", "ride-2"]);
+    await visitor.deliver({ ...of("ride-1"), recall: true });
+
+    await visitor.react("notificationclick"); // on ride-2, which has no token
+    await eventually("that is kept", async () =>
+      (await visitor.page.evaluate(seen)).some((s) => s.settled && s.id === "ride-2"),
+    );
+    await visitor.send({ ...of("ride-2"), tag: "ride-2" });
+    await eventually("its push acknowledges it", () => backend.acks.length === 1);
+    expect(backend.acks).toEqual([{ tokens: ["t-ride-2"] }]);
+    expect(await tags()).toEqual([]);
   });
 
   test("loses no message that comes while another is recalled: they are handled in turn", async () => {

@@ -34,7 +34,8 @@ export class LiveAndPush {
 
   /** Calls back with each message of the worker, until the returned function is called. */
   onMessage(callback: (m: WorkerMessage) => void): () => void {
-    const { serviceWorker } = navigator;
+    const { serviceWorker } = navigator as { serviceWorker?: ServiceWorkerContainer };
+    if (!serviceWorker) return () => {}; // a browser without, or a page without https
     const listen = (event: MessageEvent) => {
       const m = (event.data as { godwit?: WorkerMessage } | undefined)?.godwit;
       if (m) callback(m);
@@ -47,7 +48,7 @@ export class LiveAndPush {
     return client.listen(recipient, (n, context) => this.once(n, context.signal, handler), {
       concurrency: atOnce,
       ...o,
-      held: async () => [...(await held()), ...((await o.held?.()) ?? [])],
+      held: async () => [...(await held().catch(() => [])), ...((await o.held?.()) ?? [])],
       onRecall: (ids) => {
         void this.settle(ids);
         o.onRecall?.(ids);
@@ -56,9 +57,6 @@ export class LiveAndPush {
   }
 
   private async once(n: Received, recalled: AbortSignal, handler: NotificationHandler): Promise<Reply | undefined> {
-    // The server may not know it yet: to return is to acknowledge.
-    if ((await seenState(n.id).catch(() => "new")) === "settled") return undefined;
-    await noteShown(n.id).catch(() => {});
     const over = new AbortController();
     const end = () => over.abort(recalled.reason);
     if (recalled.aborted) end();
@@ -71,6 +69,9 @@ export class LiveAndPush {
       over.abort(type === "recalled" ? new RecalledError(n.id) : new Error(`notification ${n.id} was ${type}`));
     });
     try {
+      // The server may not know it yet: to return is to acknowledge.
+      if ((await seenState(n.id).catch(() => "new")) === "settled") return undefined;
+      await noteShown(n.id).catch(() => {});
       const reply = await handler(n, { signal: over.signal });
       await this.settle([n.id]);
       return reply || undefined;
@@ -84,10 +85,10 @@ export class LiveAndPush {
   }
 
   async show(n: Pick<Received, "id" | "title" | "body">, o: ShowOptions): Promise<"clicked" | "dismissed"> {
-    o.signal?.throwIfAborted();
     const worker = await this.worker();
     if (!worker) throw new Error(`show notification ${n.id}: this page has no service worker; subscribe first`);
     const { signal, requireInteraction, ...more } = o;
+    signal?.throwIfAborted();
     const payload = { ...more, godwit_id: n.id, tag: n.id, title: n.title, body: n.body };
     this.showing.add(n.id);
     let stop = () => {};

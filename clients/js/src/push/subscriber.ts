@@ -33,7 +33,9 @@ export type PushStatus = "unsupported" | "blocked" | "subscribed" | "unsubscribe
 /** Subscribes this browser to the server's campaigns and keeps it subscribed. */
 export class Push {
   private readonly server: string;
-  private readonly live = new LiveAndPush(async () => (await this.registration())?.active ?? undefined);
+  private readonly live = new LiveAndPush(async () =>
+    Push.supported ? ((await this.registration())?.active ?? undefined) : undefined,
+  );
 
   constructor(readonly options: PushOptions) {
     this.server = options.server.replace(/\/+$/, "");

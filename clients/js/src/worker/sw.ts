@@ -86,8 +86,9 @@ async function take(p: Payload): Promise<void> {
 async function show(p: Payload): Promise<void> {
   const shown = await self.registration.getNotifications();
   if (shown.some((n) => idOf(n) === p.godwit_id)) return;
-  if (p.godwit_id && (await seenState(p.godwit_id).catch(() => "new")) === "settled") return;
+  if (!p.godwit_id || (await seenState(p.godwit_id).catch(() => "new")) === "settled") return;
   await self.registration.showNotification(p.title || self.location.hostname, options(p));
+  await noteShown(p.godwit_id).catch(() => {});
 }
 
 async function recall(p: Payload): Promise<void> {
