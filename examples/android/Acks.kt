@@ -23,20 +23,26 @@ private const val SERVER = "https://push.example.org"
 
 /** Is told that a notification was swiped away. */
 class AckReceiver : BroadcastReceiver() {
-    override fun onReceive(context: Context, intent: Intent) = settle(context, intent, intent.action ?: "dismissed")
+    override fun onReceive(context: Context, intent: Intent) = settle(context, intent, "dismissed")
 
     companion object {
         /** Ends a notification: here, and with its token everywhere. RideActivity calls it with "clicked" when it opens. */
         fun settle(context: Context, intent: Intent, event: String) {
             val id = intent.data?.schemeSpecificPart ?: return
             if (!Seen.of(context).settled(id)) return // it was acknowledged or recalled before
-            NotificationManagerCompat.from(context).cancel(intent.getStringExtra("tag") ?: id, 0)
+            cancel(context, id)
             intent.getStringExtra("godwit_ack")?.let { AckWorker.post(context, it, event) }
         }
 
-        /** The live connection said that it was acknowledged elsewhere, expired or taken back: its frame `recall`. */
-        fun recalled(context: Context, id: String, tag: String = id) {
-            if (Seen.of(context).settled(id)) NotificationManagerCompat.from(context).cancel(tag, 0)
+        /** It was acknowledged elsewhere, expired or taken back: so says a message, or the live connection's frame `recall`. */
+        fun recalled(context: Context, id: String) {
+            if (Seen.of(context).settled(id)) cancel(context, id)
+        }
+
+        // Of one tag there may be a newer one by now, which stays.
+        private fun cancel(context: Context, id: String) {
+            val manager = NotificationManagerCompat.from(context)
+            for (n in manager.activeNotifications) if (n.notification.extras.getString("godwit_id") == id) manager.cancel(n.tag, n.id)
         }
     }
 }

@@ -5,6 +5,7 @@ import android.content.Intent
 import android.net.Uri
 import androidx.core.app.NotificationCompat
 import androidx.core.app.NotificationManagerCompat
+import androidx.core.os.bundleOf
 import com.google.firebase.messaging.FirebaseMessagingService
 import com.google.firebase.messaging.RemoteMessage
 
@@ -16,7 +17,7 @@ class RideMessagingService : FirebaseMessagingService() {
     override fun onMessageReceived(m: RemoteMessage) {
         val recalled = m.data["godwit_recall"]
         if (recalled != null) { // taken back, maybe before it came: FCM keeps no order
-            if (seen.settled(recalled)) manager.cancel(m.data["tag"] ?: recalled, 0)
+            AckReceiver.recalled(this, recalled)
             return
         }
         val id = m.data["godwit_id"] ?: return // not from Godwit
@@ -30,26 +31,24 @@ class RideMessagingService : FirebaseMessagingService() {
     }
 
     private fun show(id: String, data: Map<String, String>) {
-        val tag = data["tag"] ?: id
-        // What a tap and a swipe tell: AckReceiver.
-        fun told(event: String) = PendingIntent.getBroadcast(
+        val swipe = PendingIntent.getBroadcast(
             this, 0,
-            Intent(this, AckReceiver::class.java).setAction(event).setData(Uri.parse("godwit:$id"))
-                .putExtra("godwit_ack", data["godwit_ack"]).putExtra("tag", tag),
+            Intent(this, AckReceiver::class.java).setData(Uri.parse("godwit:$id")).putExtra("godwit_ack", data["godwit_ack"]),
             PendingIntent.FLAG_UPDATE_CURRENT or PendingIntent.FLAG_IMMUTABLE,
         )
         // Android lets no receiver open a screen: the tap goes to an activity, which calls AckReceiver.settle.
         val tap = PendingIntent.getActivity(
             this, 0,
             Intent(this, RideActivity::class.java).setData(Uri.parse("godwit:$id"))
-                .putExtra("godwit_ack", data["godwit_ack"]).putExtra("tag", tag).putExtra("url", data["url"]),
+                .putExtra("godwit_ack", data["godwit_ack"]).putExtra("url", data["url"]),
             PendingIntent.FLAG_UPDATE_CURRENT or PendingIntent.FLAG_IMMUTABLE,
         )
         manager.notify(
-            tag, 0,
+            data["tag"] ?: id, 0, // a newer one of the same collapse key takes its place
             NotificationCompat.Builder(this, data["channel_id"] ?: "default")
                 .setContentTitle(data["title"]).setContentText(data["body"]).setSmallIcon(R.drawable.icon)
-                .setAutoCancel(true).setContentIntent(tap).setDeleteIntent(told("dismissed")).build(),
+                .addExtras(bundleOf("godwit_id" to id)) // by which it is found again
+                .setAutoCancel(true).setContentIntent(tap).setDeleteIntent(swipe).build(),
         )
     }
 

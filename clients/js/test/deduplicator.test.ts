@@ -2,7 +2,7 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, describe, expect, test } from "vitest";
-import { Deduplicator, FileState, MemoryState, type StateStore } from "../src/node.js";
+import { Client, Deduplicator, FileState, MemoryState, type StateStore } from "../src/node.js";
 
 const dir = mkdtempSync(join(tmpdir(), "godwit-seen-"));
 afterAll(() => rmSync(dir, { recursive: true }));
@@ -114,4 +114,21 @@ test("what is shown is listed, and a file that cannot be understood is as good a
   ]);
   writeFileSync(file, '{"format":2,"ids":[]}');
   expect(() => new Deduplicator(new FileState(file))).toThrow("later version");
+});
+
+test("many tokens go in requests that the server takes, with no credential", async () => {
+  const bodies: { tokens: string[]; event?: string }[] = [];
+  const take = async (_: unknown, init?: RequestInit) => {
+    expect(init?.headers).not.toHaveProperty("Authorization");
+    bodies.push(JSON.parse(String(init?.body)) as (typeof bodies)[0]);
+    return Response.json({ acked: 7 });
+  };
+  const client = new Client("http://server", { fetch: take as typeof fetch });
+  expect(await client.ackTokens(new Array(101).fill("t"), "clicked")).toBe(14);
+  expect(await client.ackTokens(["t"])).toBe(7);
+  expect(bodies.map((b) => [b.tokens.length, b.event])).toEqual([
+    [100, "clicked"],
+    [1, "clicked"],
+    [1, undefined],
+  ]);
 });

@@ -8,9 +8,10 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
 
-from godwit import Deduplicator, StateError
+from godwit import AsyncClient, Deduplicator, Escalation, Publication, StateError
 from test_vectors import cases
 
 
@@ -116,3 +117,28 @@ def test_a_file_of_a_later_version_is_refused(tmp_path: Path) -> None:
     file.write_text('{"format":2,"ids":[]}')
     with pytest.raises(StateError, match="later version"):
         Deduplicator(file)
+
+
+@pytest.mark.anyio
+async def test_many_tokens_go_in_requests_that_the_server_takes() -> None:
+    bodies: list[dict[str, Any]] = []
+
+    def answer(request: httpx.Request) -> httpx.Response:
+        assert (request.url.path, request.headers.get("Authorization")) == ("/v1/acks", None)
+        bodies.append(json.loads(request.content))
+        return httpx.Response(200, json={"acked": 7})
+
+    async with httpx.AsyncClient(transport=httpx.MockTransport(answer)) as http:
+        client = AsyncClient("http://server", http=http)
+        assert await client.ack_tokens([str(i) for i in range(101)], "clicked") == 14
+        assert await client.ack_tokens(["t"]) == 7
+    assert [len(b["tokens"]) for b in bodies] == [100, 1, 1]
+    assert [b.get("event") for b in bodies] == ["clicked", "clicked", None]
+
+
+def test_steps_are_written_as_the_server_takes_them() -> None:
+    steps = [Escalation("live"), Escalation("webhook", "5s", settle="shown", withdraw=False, to="sms")]
+    assert Publication(to="ann", escalate=steps).to_json()["escalate"] == [
+        {"channel": "live", "after": "0s"},
+        {"channel": "webhook", "after": "5s", "settle": "shown", "withdraw": False, "to": "sms"},
+    ]
