@@ -85,6 +85,7 @@ func TestWhetherAStepStarts(t *testing.T) {
 		{none, Step{}, "start"},
 		{none, Step{Category: "other"}, "start"},
 		{some, Step{Category: "promo"}, "skip"},
+		{`{"categories":{"promo":{"channels":["fcm"]}}}`, Step{Category: "promo", Channel: push.APNs}, "skip"},
 		{some, Step{Category: "rides", Channel: push.APNs}, "start"},
 		{some, Step{Category: "other"}, "start"},
 		{some, Step{Category: "other", Channel: push.APNs}, "skip"},

@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from godwit import AsyncClient, BatchError, Escalation, ProblemError, Publication, UnreachableError
+from godwit import AsyncClient, BatchError, Escalation, Preferences, ProblemError, Publication, UnreachableError
 from serving import PATIENCE, NewServer, Server
 
 pytestmark = pytest.mark.anyio
@@ -208,6 +208,20 @@ async def test_recipients_are_listed_page_by_page(client: AsyncClient) -> None:
     with pytest.raises(ProblemError) as caught:
         await client.recipient("page-007")
     assert caught.value.status == 404
+
+
+async def test_preferences_are_those_that_were_set_last(client: AsyncClient) -> None:
+    assert await client.preferences("choosy") == Preferences()
+    said = Preferences(
+        categories={"promo": [], "*": ["fcm"], "rides": None}, quiet_hours=("22:00", "08:00"), timezone="Europe/Oslo"
+    )
+    await client.set_preferences("choosy", said)
+    assert await client.preferences("choosy") == said
+    with pytest.raises(ProblemError) as caught:
+        await client.set_preferences("choosy", Preferences(categories={"promo": ["fcm", "pigeon"]}))
+    assert caught.value.field == "categories.promo.channels[1]"
+    await client.set_preferences("choosy", Preferences())
+    assert await client.preferences("choosy") == Preferences()
 
 
 async def test_bad_key_is_refused_at_once(server: Server) -> None:

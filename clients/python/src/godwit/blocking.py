@@ -22,7 +22,7 @@ from .objects import Objects, ObjectVersion
 from .portal import Portal
 from .publication import Publication, PublicationFields
 from .registrations import Change
-from .results import Event, ObjectRegistration, ObjectValue, Receipt, Recipient, Response, Status
+from .results import Event, ObjectRegistration, ObjectValue, Preferences, Receipt, Recipient, Response, Status
 from .state import State
 from .token import Token, TokenSource
 from .topics import Topics
@@ -254,6 +254,14 @@ class Client:
     def erase(self, recipient: str) -> None:
         """Forget everything about a recipient. One that is not known is no error."""
         self._portal.call(self._async.erase(recipient))
+
+    def preferences(self, recipient: str) -> Preferences:
+        """Return how a recipient may be reached beyond its sessions; of one that never said anything, by all means."""
+        return self._portal.call(self._async.preferences(recipient))
+
+    def set_preferences(self, recipient: str, preferences: Preferences) -> None:
+        """Replace what a recipient says about how it may be reached. Empty ones take it back."""
+        self._portal.call(self._async.set_preferences(recipient, preferences))
 
     def disconnect(self, recipient: str) -> int:
         """End a recipient's sessions, which may come back, and return how many there were."""

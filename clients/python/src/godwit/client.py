@@ -21,7 +21,7 @@ from .http import API, Query, path
 from .listener import Handler, Listener, ListenOptions
 from .objects import Objects
 from .publication import Publication, PublicationFields, encode_body, new_id
-from .results import Event, ObjectRegistration, ObjectValue, Receipt, Recipient, Response, Status
+from .results import Event, ObjectRegistration, ObjectValue, Preferences, Receipt, Recipient, Response, Status
 from .token import TokenSource
 from .topics import Topics
 from .values import Duration, check_name, check_topic, format_duration, parse_version, seconds
@@ -304,6 +304,16 @@ class AsyncClient:
         except ProblemError as e:
             if e.status != 404:
                 raise
+
+    async def preferences(self, recipient: str) -> Preferences:
+        """Return how a recipient may be reached beyond its sessions; of one that never said anything, by all means."""
+        target = path("v1", "recipients", recipient, "preferences")
+        return Preferences.from_json(await self._api.json("GET", target, doing=f"read preferences of {recipient}"))
+
+    async def set_preferences(self, recipient: str, preferences: Preferences) -> None:
+        """Replace what a recipient says about how it may be reached. Empty ones take it back."""
+        target = path("v1", "recipients", recipient, "preferences")
+        await self._api.json("PUT", target, body=preferences.to_json(), doing=f"set preferences of {recipient}")
 
     async def disconnect(self, recipient: str) -> int:
         """End a recipient's sessions, which may come back, and return how many there were."""

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
@@ -16,6 +16,7 @@ __all__ = [
     "Event",
     "ObjectRegistration",
     "ObjectValue",
+    "Preferences",
     "Receipt",
     "Recipient",
     "Response",
@@ -213,6 +214,39 @@ class Recipient:
             endpoints=tuple(fields.get("endpoints") or ()),
             registrations=tuple(fields.get("registrations") or ()),
         )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Preferences:
+    """What a recipient says about how it may be reached when a step of an escalation starts."""
+
+    categories: Mapping[str, Sequence[str] | None] = field(default_factory=dict)
+    """Over which channels a category may come: None is all of them, an empty list none. "*" is every other category."""
+    quiet_hours: tuple[str, str] | None = None
+    """From one time of the day until another, like ("22:00", "08:00"). They need a timezone."""
+    timezone: str | None = None
+    """Like "Europe/Oslo"."""
+
+    @classmethod
+    def from_json(cls, fields: Json) -> Preferences:
+        """Read preferences as the API writes them."""
+        hours = fields.get("quiet_hours")
+        return cls(
+            categories={name: choice.get("channels") for name, choice in (fields.get("categories") or {}).items()},
+            quiet_hours=(hours["from"], hours["to"]) if hours else None,
+            timezone=fields.get("timezone"),
+        )
+
+    def to_json(self) -> Json:
+        """Write preferences as the API reads them."""
+        return {
+            "categories": {
+                name: {} if channels is None else {"channels": list(channels)}
+                for name, channels in self.categories.items()
+            },
+            "quiet_hours": {"from": self.quiet_hours[0], "to": self.quiet_hours[1]} if self.quiet_hours else None,
+            "timezone": self.timezone,
+        }
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,0 +1,50 @@
+package godwit
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"net/url"
+)
+
+// Preferences are what a recipient says about how it may be reached beyond its sessions. They are asked when a step of an
+// escalation starts. The zero value is what holds for who never said anything: every channel, at any time.
+type Preferences struct {
+	// Categories say what may come over which channels; "*" is every category that is not named.
+	Categories map[string]Choice `json:"categories,omitempty"`
+	// QuietHours are when no step begins, unless its notification is urgent or its category critical; they need a Timezone.
+	QuietHours *QuietHours `json:"quiet_hours,omitempty"`
+	Timezone   string      `json:"timezone,omitempty"` // like Europe/Oslo
+}
+
+// Choice is over which channels a category may come.
+type Choice struct {
+	Channels []string `json:"channels,omitzero"` // nil: all; empty: none
+}
+
+// QuietHours are from one time of the day until another, like 22:00 and 08:00.
+type QuietHours struct {
+	From string `json:"from"`
+	To   string `json:"to"`
+}
+
+// Preferences returns a recipient's: with an API key anybody's, with a client's token its own.
+func (c *Client) Preferences(ctx context.Context, recipient string) (Preferences, error) {
+	var p Preferences
+	if err := c.doJSON(ctx, request{method: http.MethodGet, path: preferencesPath(recipient)}, nil, &p); err != nil {
+		return p, fmt.Errorf("read preferences of %s: %w", recipient, err)
+	}
+	return p, nil
+}
+
+// SetPreferences replaces a recipient's. The zero ones take back what it has said.
+func (c *Client) SetPreferences(ctx context.Context, recipient string, p Preferences) error {
+	if err := c.doJSON(ctx, request{method: http.MethodPut, path: preferencesPath(recipient)}, p, nil); err != nil {
+		return fmt.Errorf("set preferences of %s: %w", recipient, err)
+	}
+	return nil
+}
+
+func preferencesPath(recipient string) string {
+	return "/v1/recipients/" + url.PathEscape(recipient) + "/preferences"
+}
