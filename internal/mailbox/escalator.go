@@ -39,6 +39,6 @@ type Escalator interface {
 	// Hurry makes the first steps of copies due now. It does not wait and is not kept: after a restart they come at their time.
 	Hurry(refs []Ref)
 	// StepsOf returns the steps of an open copy and which one is next, len(steps) where all were handed over; none if it has
-	// none or is settled.
+	// none or is settled. Where the next one is due later than planned, it and those after it say so: see notification.PutOff.
 	StepsOf(ctx context.Context, ref Ref) (steps []notification.Step, next int, err error)
 }

@@ -40,6 +40,16 @@ func ParseSettle(field, text string) (shown bool, err error) {
 	return true, nil
 }
 
+// PutOff moves steps, from one on that begins so long after their notification, to where they are then: those after it keep their
+// distance to it. Steps that would begin later by themselves stay.
+func PutOff(steps []Step, from int, after time.Duration) {
+	if by := after - steps[from].After; by > 0 {
+		for i := from; i < len(steps); i++ {
+			steps[i].After += by
+		}
+	}
+}
+
 // Due is when a notification became deliverable, from which the steps of its escalation count.
 func (n *Notification) Due() time.Time {
 	if n.SendAt.IsZero() {

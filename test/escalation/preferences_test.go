@@ -1,11 +1,14 @@
 package escalation
 
 import (
+	"fmt"
 	"maps"
 	"net/http"
 	"strings"
 	"testing"
 	"time"
+
+	"godwit.dev/godwit/test/blackbox"
 )
 
 // note publishes with one step, which begins at once because nobody is online.
@@ -56,9 +59,20 @@ func TestPreferencesHoldWhenAStepBegins(t *testing.T) {
 	w.note("quiet", "asleep", "promo", nil)
 	w.note("short", "asleep", "promo", object{"ttl": "1h"})
 	w.note("urgent", "asleep", "promo", object{"priority": "high"})
-	r.wait(t, message, "urgent") // whose step was looked at after the others
+	r.wait(t, message, "urgent")
 	w.wantSkipped("short", "asleep", "when the notification has expired")
 	w.wantChannels("quiet", "asleep", "live stored", "webhook waiting")
+	end := now.Add(2 * time.Hour).Truncate(time.Minute)
+	blackbox.Eventually(t, "the step of quiet to be put off", func() error {
+		var s struct{ Channels []struct{ At time.Time } }
+		if err := w.call(http.MethodGet, "/v1/notifications/quiet?to=asleep", nil).JSON(&s); err != nil {
+			return err
+		}
+		if at := s.Channels[1].At; !at.Equal(end) {
+			return fmt.Errorf("it waits until %s, not %s", at, end)
+		}
+		return nil
+	})
 
 	w.call(http.MethodPut, "/v1/categories/news", object{"escalate_limit": "1/d"})
 	w.note("first", "often", "news", nil)

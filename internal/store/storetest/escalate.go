@@ -181,6 +181,10 @@ var escalateCases = []testCase{
 		e.clock.Advance(3 * time.Second)
 		due, _ := e.wantSteps("r x fcm", "s x fcm")
 		e.putOff(due, time.Minute)
+		want := []notification.Step{{Channel: "fcm", After: 63 * time.Second}, {Channel: "chat", After: 67 * time.Second}}
+		if got, next, err := e.escalator().StepsOf(e.Context(), e.refs()[0]); err != nil || next != 0 || !slices.Equal(got, want) {
+			e.Errorf("steps %v, next %d, %v; want %v", got, next, err, want)
+		}
 		if _, next := e.wantSteps(); !next.Equal(e.clock.Now().Add(time.Minute)) {
 			e.Errorf("come again at %s, want a minute after %s", next, e.clock.Now())
 		}

@@ -301,8 +301,14 @@ func (s *Store) StepsOf(ctx context.Context, ref mailbox.Ref) (steps []notificat
 		if steps, err = readPlan(plan, row.contentPos()); err != nil {
 			return err
 		}
-		next, _, _, err = nextStep(step, ref.Pos)
-		return err
+		var due int64
+		if next, due, _, err = nextStep(step, ref.Pos); err != nil {
+			return err
+		}
+		if next < len(steps) {
+			notification.PutOff(steps, next, time.Duration(due-max(row.created, row.sendAt))*time.Millisecond)
+		}
+		return nil
 	})
 	if err != nil {
 		return nil, 0, storeError("read steps of "+ref.Recipient, err)
