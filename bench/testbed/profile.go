@@ -37,28 +37,45 @@ func (p *Profile) Wait() error {
 }
 
 func fetchProfile(ctx context.Context, s *Server, span time.Duration, file string) error {
+	seconds := int(min(max(math.Round(span.Seconds()), 1), longestProfile))
+	body, err := s.profile(ctx, fmt.Sprintf("profile?seconds=%d", seconds))
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(file, body, 0o644)
+}
+
+// Collect has a server find what lives in its heap, and give all else back to the system.
+func (s *Server) Collect(ctx context.Context) error {
+	if _, err := s.profile(ctx, "heap"); err != nil {
+		return fmt.Errorf("have the server give memory back: %w", err)
+	}
+	return nil
+}
+
+func (s *Server) profile(ctx context.Context, which string) ([]byte, error) {
 	scheme := "http"
 	if s.TLS {
 		scheme = "https"
 	}
-	seconds := int(min(max(math.Round(span.Seconds()), 1), longestProfile))
-	url := fmt.Sprintf("%s://%s/debug/pprof/profile?seconds=%d", scheme, s.HTTP, seconds)
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, fmt.Sprintf("%s://%s/debug/pprof/%s", scheme, s.HTTP, which), nil)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	req.Header.Set("Authorization", "Bearer "+s.Key)
-	resp, err := client().Do(req)
+	c := client()
+	defer c.CloseIdleConnections()
+	resp, err := c.Do(req)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	defer resp.Body.Close()
 	body, err := io.ReadAll(resp.Body)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	if resp.StatusCode != http.StatusOK {
-		return fmt.Errorf("HTTP status %s: %.200s", resp.Status, body)
+		return nil, fmt.Errorf("HTTP status %s: %.200s", resp.Status, body)
 	}
-	return os.WriteFile(file, body, 0o644)
+	return body, nil
 }

@@ -16,7 +16,6 @@ import (
 
 	"github.com/nats-io/jwt/v2"
 	"github.com/nats-io/nats-server/v2/server"
-	"github.com/nats-io/nats.go"
 )
 
 // Cluster says how the server within the process is joined to those of other nodes. All of them are connected with each
@@ -121,13 +120,12 @@ func shared(s *server.Server, app string) *server.Account {
 	return a
 }
 
-// connectLine implements dialer.
-func (e *embedded) connectLine(name string, w *wired, options ...nats.Option) (*nats.Conn, string, error) {
-	if e.cluster == nil || !isOwn(name) {
-		return nil, "", fmt.Errorf("open line %s of the message bus: the server is alone", name)
+// carry implements dialer.
+func (e *embedded) carry(l *Line, _ *slog.Logger) (carrier, error) {
+	if e.cluster == nil || !isOwn(l.name) {
+		return nil, fmt.Errorf("open line %s of the message bus: the server is alone", l.name)
 	}
-	nc, err := nats.Connect("", append(options, nats.InProcessServer(inProcess{e, w}), nats.UserInfo(name, e.secret))...)
-	return nc, "", err
+	return connectDirectly(l, l.name, e.secret, e.dial)
 }
 
 // watch calls joined when a connection to another node was made: what was published while there was none did not arrive.

@@ -16,3 +16,15 @@ func (b *Bus) Connections() (n, accounts int) {
 
 // PingEvery has silence noticed earlier.
 func (x *External) PingEvery(d time.Duration) { x.pingEvery = d }
+
+// Cut ends a line's connection, as a server does that finds it too slow.
+func (l *Line) Cut() {
+	switch c := l.on.(type) {
+	case *direct:
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		_ = c.conn.Close()
+	case *library:
+		_ = c.wire.Load().Close()
+	}
+}

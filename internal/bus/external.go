@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"log/slog"
 	"net"
 	"time"
 
@@ -37,13 +38,12 @@ func (x *external) connect(l *link, options ...nats.Option) (*nats.Conn, error) 
 	return x.dial(&l.wired, options...)
 }
 
-// connectLine implements dialer. Who may publish here is for that NATS to say.
-func (x *external) connectLine(name string, w *wired, options ...nats.Option) (*nats.Conn, string, error) {
+// carry implements dialer. Who may publish here is for that NATS to say.
+func (x *external) carry(l *Line, log *slog.Logger) (carrier, error) {
 	if x.cfg.Nodes == "" {
-		return nil, "", fmt.Errorf("open line %s of the message bus: that NATS joins no nodes", name)
+		return nil, fmt.Errorf("open line %s of the message bus: that NATS joins no nodes", l.name)
 	}
-	nc, err := x.dial(w, options...)
-	return nc, ownPrefix + x.cfg.Nodes + "." + name + ".", err
+	return connectByLibrary(x, l, ownPrefix+x.cfg.Nodes+"."+l.name+".", log)
 }
 
 // ownPrefix begins the subjects of nodes that an external NATS joins. No app's subjects begin so.

@@ -25,7 +25,7 @@ func TestInterestsAreSmall(t *testing.T) {
 	})
 	each := (used() - before) / n
 	t.Logf("%d bytes an interest, here and on the other node together", each)
-	const most = 1750
+	const most = 1500
 	if each > most {
 		t.Errorf("an interest costs %d bytes; at most %d", each, most)
 	}

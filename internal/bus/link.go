@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net"
 	"strings"
 	"sync"
@@ -18,7 +19,7 @@ import (
 // dialer makes connections to a NATS server: to the one within the process, or to another.
 type dialer interface {
 	connect(l *link, options ...nats.Option) (*nats.Conn, error)
-	connectLine(name string, w *wired, options ...nats.Option) (nc *nats.Conn, prefix string, err error)
+	carry(l *Line, log *slog.Logger) (carrier, error)
 	disconnected(l *link)
 	name(app string) string // of the link that serves an app
 	alone(app string) bool  // nobody else may have subscribed to anything in the app

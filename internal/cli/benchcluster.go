@@ -153,7 +153,7 @@ func (b *bench) clusterIdleCommand(how *string) *cobra.Command {
 	f.StringVar(&s.Transport, "transport", loadgen.WebSocketJSON, "ws-json, ws-proto, grpc or sse")
 	f.IntVar(&s.Sessions, "sessions", 15_000, "sessions to open, all on one node; each is a file of its process")
 	f.IntVar(&s.Nodes, "nodes", 3, "nodes of the cluster")
-	f.DurationVar(&s.Settle, "settle", 30*time.Second, "how long memory may settle")
+	f.DurationVar(&s.Settle, "settle", 30*time.Second, "how long memory may settle, before the sessions are opened and with them")
 	f.DurationVar(&s.Watch, "watch", time.Minute, "how long PostgreSQL is watched with the sessions, which are compared with it every half a minute; half as long without them")
 	return cmd
 }

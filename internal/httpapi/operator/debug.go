@@ -4,6 +4,7 @@ import (
 	"context"
 	"net/http"
 	"runtime"
+	"runtime/debug"
 	"runtime/pprof"
 	"strconv"
 	"time"
@@ -52,7 +53,7 @@ func (a *API) Profile(c *call.Call) error {
 		wait()
 		runtime.SetMutexProfileFraction(was)
 	case "heap":
-		runtime.GC()
+		debug.FreeOSMemory() // what does not live goes back to the system: resident memory then tells the same as the profile
 	}
 	p := pprof.Lookup(name)
 	if p == nil {
