@@ -155,7 +155,7 @@ func TestWhoCameWhileNodesWereCutOffIsKnownAfterwards(t *testing.T) {
 
 func TestDeviceReplacesItsSessionOnAnotherNode(t *testing.T) {
 	w := newWorld(t, 1)
-	w.ahead = 200 * time.Millisecond // when a session came is known to a tenth of a second
+	w.ahead = time.Millisecond // clocks are no further apart than that here
 	w.joined(w.nodes[0], w.start("node-1"))
 	first := w.nodes[0].connect("ann", "phone")
 	w.routes(w.nodes[1], first, "ann")

@@ -58,7 +58,10 @@ type device struct {
 	Name    string `json:"name"`
 	Named   bool   `json:"named,omitempty"`
 	SinceMS int64  `json:"since_ms"`
+	Micros  int64  `json:"us,omitempty"` // of a millisecond; a node of a former version does not say it
 }
+
+func (d *device) since() time.Time { return time.UnixMicro(d.SinceMS*1000 + d.Micros) }
 
 func (p *presence) init() {
 	p.there = make(map[mailbox.Address]map[string]*theirs)
@@ -234,7 +237,7 @@ func (c *Cluster) tellOf(at mailbox.Address, ask bool) {
 
 func (c *Cluster) devices(at mailbox.Address) (list []device) {
 	for _, d := range c.hub.Load().Here(at.App, at.Recipient) {
-		list = append(list, device{Name: d.Name, Named: d.Named, SinceMS: d.Since.UnixMilli()})
+		list = append(list, device{Name: d.Name, Named: d.Named, SinceMS: d.Since.UnixMilli(), Micros: d.Since.UnixMicro() % 1000})
 	}
 	return list
 }
@@ -259,7 +262,7 @@ func (c *Cluster) gotHere(hub *session.Hub, m *message) {
 	p.mu.Unlock()
 	for _, d := range h.Devices {
 		if d.Named {
-			hub.Replaced(m.app, m.recipient, session.Device{Name: d.Name, Named: true, Since: time.UnixMilli(d.SinceMS)}, m.from < c.cfg.Boot)
+			hub.Replaced(m.app, m.recipient, session.Device{Name: d.Name, Named: true, Since: d.since()}, m.from < c.cfg.Boot)
 		}
 	}
 }

@@ -150,8 +150,9 @@ func (s *Session) admit(c access.Client, hello *frame.Hello) {
 		kept.each(Part.Closed)
 		return
 	}
-	now := h.instant()
-	s.state, s.behind, s.connected = live, true, now
+	since := h.cfg.Now().Sub(h.start)
+	now := instant(since / tick)
+	s.state, s.behind, s.connected, s.grain = live, true, now, uint16(since%tick/grain)
 	h.peers.Came(s.app, s.recipient, first)
 	s.side = kept
 	kept.each(Part.Join)

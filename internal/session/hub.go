@@ -150,6 +150,9 @@ const tick = 100 * time.Millisecond
 // instant is a time in ticks since the hub started: four bytes instead of twenty-four.
 type instant uint32
 
+// grain divides a tick where it matters which of two sessions came first.
+const grain = 2 * time.Microsecond
+
 // never stands for no time.
 const never = ^instant(0)
 

@@ -25,7 +25,7 @@ func (s *Session) info() Info {
 	defer s.mu.Unlock()
 	return Info{
 		ID: s.name(), Device: s.device, Gateway: s.t.Name(), Unacked: len(s.flight()), Behind: s.behind,
-		ConnectedAt: s.hub.start.Add(time.Duration(s.connected) * tick),
+		ConnectedAt: s.since(),
 		LastSeen:    s.hub.start.Add(time.Duration(atomic.LoadUint32(&s.alive)) * tick),
 	}
 }

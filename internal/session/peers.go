@@ -109,14 +109,19 @@ func (h *Hub) EachHere(f func(app, recipient string)) {
 type Device struct {
 	Name  string    // of the device, or one made for this session
 	Named bool      // it is that of a device
-	Since time.Time // within a tenth of a second
+	Since time.Time // in whole microseconds, as nodes tell each other
 }
 
-// Since is when the session was welcomed, within a tenth of a second.
+// Since is when the session was welcomed, by the store's clock, which nodes share to some milliseconds.
 func (s *Session) Since() time.Time {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.hub.start.Add(time.Duration(s.connected) * tick)
+	return s.since()
+}
+
+// since is Since with the lock held.
+func (s *Session) since() time.Time {
+	return s.hub.start.Add(time.Duration(s.connected)*tick + time.Duration(s.grain)*grain).Truncate(time.Microsecond)
 }
 
 // Here lists a recipient's sessions on this node, observers left out.
@@ -125,7 +130,7 @@ func (h *Hub) Here(app, recipient string) (list []Device) {
 	for _, s := range h.reg.find(address{app, recipient}, found[:0]) {
 		s.mu.Lock()
 		if s.state == live && !s.peek {
-			list = append(list, Device{Name: s.name(), Named: s.device != "", Since: h.start.Add(time.Duration(s.connected) * tick)})
+			list = append(list, Device{Name: s.name(), Named: s.device != "", Since: s.since()})
 		}
 		s.mu.Unlock()
 	}
@@ -148,7 +153,7 @@ func (h *Hub) Replaced(app, recipient string, by Device, lesser bool) {
 			continue
 		}
 		s.mu.Lock()
-		since := h.start.Add(time.Duration(s.connected) * tick)
+		since := s.since()
 		former := s.state == live && (since.Before(by.Since) || lesser && since.Equal(by.Since))
 		s.mu.Unlock()
 		if former {

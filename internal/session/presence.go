@@ -2,6 +2,7 @@ package session
 
 import (
 	"context"
+	"time"
 
 	"godwit.dev/godwit/internal/frame"
 	"godwit.dev/godwit/internal/mailbox"
@@ -54,11 +55,12 @@ func (h *Hub) Disconnect(_ context.Context, app, recipient, reason string) (n in
 func (h *Hub) Newest(app, recipient, device string) *Session {
 	var found [4]*Session
 	var newest *Session
+	var since time.Time
 	for _, s := range h.reg.find(address{app, recipient}, found[:0]) { // newest first
 		s.mu.Lock()
 		fits := s.state == live && !s.peek && (device == "" || s.device == device)
-		if fits && (newest == nil || s.connected > newest.connected) {
-			newest = s
+		if at := s.since(); fits && (newest == nil || at.After(since)) {
+			newest, since = s, at
 		}
 		s.mu.Unlock()
 	}

@@ -42,6 +42,7 @@ type Session struct {
 	connected instant
 	probedFor instant // the silence, by its last sign of life, that was probed
 	grants    grants
+	grain     uint16 // of the tick in which it was welcomed
 
 	last   uint64  // newest seq this session is up to date with
 	missed uint64  // newest seq that was dropped while behind, since the last read began

@@ -119,6 +119,36 @@ func TestSecondSessionOfADeviceReplacesTheFirst(t *testing.T) {
 	})
 }
 
+// TestLaterSessionOfADeviceStays: nodes tell each other of it within microseconds, and of two that came at once one stays.
+func TestLaterSessionOfADeviceStays(t *testing.T) {
+	for by, c := range map[time.Duration]struct{ lesser, ends bool }{
+		-time.Millisecond:     {true, false},
+		-2 * time.Microsecond: {true, false},
+		0:                     {false, false},
+		2 * time.Microsecond:  {false, true},
+		99 * time.Millisecond: {false, true},
+	} {
+		inWorld(t, func(w *world) {
+			time.Sleep(123456 * time.Microsecond)
+			s := w.connect(frame.Hello{Recipient: "anna", Device: "phone"})
+			w.expect(s, "welcome")
+			if at := s.s.Since(); !at.Equal(time.Now()) {
+				t.Errorf("it came at %s, now is %s", at, time.Now())
+			}
+			there := Device{Name: "phone", Named: true, Since: s.s.Since().Add(by)}
+			w.hub.Replaced("demo", "anna", there, c.lesser)
+			synctest.Wait()
+			if got := len(s.got()) > 0; got != c.ends {
+				t.Errorf("a device that came to another node %s later: the session here ends: %t", by, got)
+			}
+			if by == 0 {
+				w.hub.Replaced("demo", "anna", there, true)
+				w.expect(s, "goodbye replaced")
+			}
+		})
+	}
+}
+
 func TestFullTransportIsCaughtUpWhenItDrains(t *testing.T) {
 	inWorld(t, func(w *world) {
 		c := w.connect(frame.Hello{Recipient: "anna"})

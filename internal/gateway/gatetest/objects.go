@@ -107,7 +107,6 @@ func awayLearnsLatest(t *testing.T, g *Gate, s *Server) {
 	}
 	c.send(`{"ping":{}}`)
 	c.want("pong") // and no other object
-	s.later()
 	g.welcomed(t, s, o)
 	if f := c.want("goodbye"); f.Reason != "replaced" {
 		t.Errorf("goodbye says %q, want replaced", f.Reason)

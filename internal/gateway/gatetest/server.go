@@ -95,7 +95,7 @@ func start(t testing.TB, driver string, mount func(s *Server), s *Server) *Serve
 	must(t, err)
 	t.Cleanup(s.Access.Close)
 
-	now := stores.Clock
+	now := s.nodes.now(stores)
 	s.Mailbox = mailbox.New(mailbox.Config{Store: stores.Mailbox, Events: s.seen, Log: log})
 	b, err := bus.Start(ctx, bus.Config{Cluster: s.nodes.bus(s.second), Log: log})
 	must(t, err)

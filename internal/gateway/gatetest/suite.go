@@ -359,7 +359,6 @@ func heldIsRecalled(t *testing.T, g *Gate, s *Server) {
 
 func deviceReplaced(t *testing.T, g *Gate, s *Server) {
 	old := g.welcomed(t, s, Options{Recipient: "driver-1", Device: "phone"})
-	s.later()
 	g.welcomed(t, s, Options{Recipient: "driver-1", Device: "phone"})
 	if f := old.want("goodbye"); f.Reason != "replaced" {
 		t.Errorf("goodbye says %q, want replaced", f.Reason)

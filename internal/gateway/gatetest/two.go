@@ -22,6 +22,19 @@ import (
 type joined struct {
 	postgres string
 	peers    []string
+	clock    func() time.Time // the first node's
+}
+
+// now is the time of both nodes. Each would tell that of the database to some milliseconds, and so could not know which of two
+// sessions came first that follow each other within these.
+func (j *joined) now(stores *store.Stores) func() time.Time {
+	if j == nil {
+		return stores.Clock
+	}
+	if j.clock == nil {
+		j.clock = stores.Clock
+	}
+	return j.clock
 }
 
 // StartTwo starts two nodes on one PostgreSQL and returns the first, once they know each other. Clients connect to the one and the other in
@@ -78,7 +91,7 @@ func (s *Server) cluster(t testing.TB, stores *store.Stores, hub *session.Config
 	}
 	node, boot := nameOf(s.second)
 	c, err := cluster.New(cluster.Config{
-		Open: line(bus.Mailboxes), Node: node, Boot: boot, Version: "test", Roll: alive(stores.Alive), Now: stores.Clock, Taken: func(err error) { t.Error(err) }, Log: s.Log,
+		Open: line(bus.Mailboxes), Node: node, Boot: boot, Version: "test", Roll: alive(stores.Alive), Now: hub.Now, Taken: func(err error) { t.Error(err) }, Log: s.Log,
 	})
 	must(t, err)
 	closing(t, c.Close)
@@ -132,13 +145,6 @@ func (s *Server) each() []*Server {
 func (s *Server) turn() *Server {
 	all := s.each()
 	return all[int(s.turns.Add(1)-1)%len(all)]
-}
-
-// later lets the next session be newer than those before to both nodes, which count tenths of a second.
-func (s *Server) later() {
-	if s.other != nil {
-		time.Sleep(300 * time.Millisecond)
-	}
 }
 
 // live waits until so many sessions are live on all nodes: one that was replaced from another node ends a moment later.
