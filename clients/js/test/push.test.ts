@@ -167,7 +167,7 @@ describe.runIf(haveBrowser)("a visitor", () => {
     const { visitor } = await subscribed();
     const of = (godwit_id: string) => ({ ...message, godwit_id, track: undefined, tag: "ride", godwit_ack: "t" });
     await visitor.deliver({ ...of("ride-1"), title: "", recall: true });
-    await visitor.send(of("ride-1"));
+    await visitor.send({ ...of("ride-1"), tag: "its own" });
     await visitor.deliver({ ...of("ride-2"), title: "Old" });
     await visitor.deliver({ ...of("ride-3"), title: "New" });
     await visitor.deliver({ ...of("ride-2"), title: "", recall: true });
