@@ -72,8 +72,7 @@ func (s *Service) Reload(ctx context.Context) error {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if maps.EqualFunc(s.records, records, same) {
-		s.records = records
+	if maps.EqualFunc(s.records, records, untouched) {
 		return nil
 	}
 	for n := range s.senders {
@@ -89,6 +88,8 @@ func (s *Service) Reload(ctx context.Context) error {
 
 func same(a, b Record) bool { return a.Enabled == b.Enabled && maps.Equal(a.Values, b.Values) }
 
+func untouched(a, b Record) bool { return same(a, b) && a.UpdatedAt.Equal(b.UpdatedAt) }
+
 // drop forgets a sender. Those who are using it finish with it.
 func (s *Service) drop(n name) {
 	if c, ok := s.senders[n].(io.Closer); ok {
@@ -101,7 +102,8 @@ func (s *Service) drop(n name) {
 	delete(s.senders, n)
 }
 
-// Changed is closed when any settings change after the call.
+// Changed is closed when any settings are set after the call, be it to what they were: who sets them has looked, and what was wrong may
+// have been mended elsewhere.
 func (s *Service) Changed() <-chan struct{} {
 	s.mu.Lock()
 	defer s.mu.Unlock()

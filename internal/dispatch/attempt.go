@@ -88,7 +88,7 @@ func (l *lane) judge(d *Delivery, until time.Time, receipt push.Receipt, err err
 		s.block(config)
 		l.refusal.Store(&config.Reason)
 		d.Attempts--
-		return d.held()
+		return d.held(config.Reason)
 	}
 	return l.unknown(d, until, err, now)
 }

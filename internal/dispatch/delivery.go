@@ -112,9 +112,9 @@ func (d *Delivery) again(at time.Time) Result {
 	return Result{Row: d.Row, Channel: d.Channel, Outcome: Pending, Due: at, Attempts: d.Attempts, Unsure: d.Unsure}
 }
 
-// held puts a delivery off until a person has looked.
-func (d *Delivery) held() Result {
+// held puts a delivery off until a person has looked at why its channel was refused.
+func (d *Delivery) held(why string) Result {
 	res := d.again(time.Time{})
-	res.Held = true
+	res.Held, res.Detail = true, why
 	return res
 }

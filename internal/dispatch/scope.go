@@ -157,7 +157,7 @@ func (l *lane) turn(d *Delivery, now time.Time) (turn, Result, bool) {
 	d.scope = s
 	if why := s.refused; why != "" {
 		l.refusal.Store(&why)
-		return turn{}, d.held(), false
+		return turn{}, d.held(why), false
 	}
 	chat := pace.Scope{App: s.key.App, Channel: s.key.Channel, Name: limits.Scope + "\n" + limits.Chat}
 	if limits.Chat != "" {

@@ -44,6 +44,7 @@ type Send struct {
 	External string    // the provider's name for the message
 	Detail   string
 	Tried    bool   // it could not be withdrawn; Detail says why
+	Held     bool   // it waits until a person has looked at why its channel was refused; Detail says it
 	Address  []byte // of the endpoint; nil: it is gone
 
 	Shown, Clicked, Dismissed bool // as its receiver says

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"godwit.dev/godwit/internal/audience"
@@ -71,6 +72,8 @@ type Service struct {
 	cfg     Config
 	metrics *metrics
 	wake    chan struct{} // a step may be due, or something waits to be sent
+
+	released atomic.Bool // sends that nobody told of wait to be sent
 
 	mu     sync.Mutex
 	stored []mailbox.Ref // committed just now: who is away gets the first step at once
@@ -147,7 +150,10 @@ func (s *Service) Run(ctx context.Context) error {
 			if n > 0 {
 				s.cfg.Log.InfoContext(ctx, "steps of escalations were being sent when the server ended", "count", n)
 			}
-			break
+			// Who starts a server has looked at what it said.
+			if _, err = s.cfg.Store.ReleaseSends(ctx, s.cfg.Now()); err == nil {
+				break
+			}
 		}
 		s.cfg.Log.WarnContext(ctx, "sends of escalations cannot be read yet", "error", err)
 		if !dispatch.Wait(ctx, retryAfterFault) {
@@ -183,7 +189,7 @@ func (s *Service) loop(ctx, hard context.Context, jobs *sync.WaitGroup) {
 	defer look.Stop()
 	var looked time.Time // for everything that waits, not only for what is due now
 	for {
-		all := looked.IsZero() || time.Since(looked) >= lookEvery
+		all := s.released.Swap(false) || looked.IsZero() || time.Since(looked) >= lookEvery
 		next, err := s.step(ctx, hard, jobs, all)
 		if all && err == nil {
 			looked = time.Now()
@@ -383,14 +389,7 @@ func (s *Service) upkeep(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		case <-changed:
-			apps, err := s.cfg.Store.ReleaseSends(ctx, s.cfg.Now())
-			if err != nil && ctx.Err() == nil {
-				s.cfg.Log.WarnContext(ctx, "what waited for a channel to be set up cannot be released", "error", err)
-			}
-			for _, app := range apps {
-				s.cfg.Dispatch.Unblock(app)
-			}
-			s.notify()
+			s.release(ctx)
 		case <-tick.C:
 		}
 		s.prune(ctx, func(now time.Time) (bool, error) {
@@ -409,6 +408,21 @@ func (s *Service) prune(ctx context.Context, one func(now time.Time) (more bool,
 			return
 		}
 	}
+}
+
+// release lets what waits for a person be tried again. It does so twice: what a job looked at before its app was unblocked waits once more.
+func (s *Service) release(ctx context.Context) {
+	for range 2 {
+		apps, err := s.cfg.Store.ReleaseSends(ctx, s.cfg.Now())
+		if err != nil && ctx.Err() == nil {
+			s.cfg.Log.WarnContext(ctx, "what waited for a channel to be set up cannot be released", "error", err)
+		}
+		for _, app := range apps {
+			s.cfg.Dispatch.Unblock(app)
+		}
+	}
+	s.released.Store(true)
+	s.notify()
 }
 
 // SendsOf lists what was sent for a copy; see Store.

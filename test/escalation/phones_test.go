@@ -31,6 +31,8 @@ type phones struct {
 	hooks   *receiver
 	android []string // tokens by recipient
 	iphone  []string
+
+	apnsSettings map[string]any
 }
 
 func rider(i int) string { return fmt.Sprint("rider-", i) }
@@ -67,9 +69,10 @@ func beginPhones(t *testing.T, recipients int, opts ...blackbox.Option) *phones 
 	p.world = &world{T: t, server: s, api: s.API()}
 	p.call(http.MethodPut, "/v1/channels/webhook", map[string]any{})
 	p.call(http.MethodPut, "/v1/channels/fcm", map[string]any{"service_account": string(p.google.Account()), "base_url": p.google.URL})
-	p.call(http.MethodPut, "/v1/channels/apns", map[string]any{
+	p.apnsSettings = map[string]any{
 		"private_key": key, "key_id": "ABC123DEFG", "team_id": "DEF123GHIJ", "topic": "org.example.rides", "base_url": p.apple.URL,
-	})
+	}
+	p.call(http.MethodPut, "/v1/channels/apns", p.apnsSettings)
 	return p
 }
 

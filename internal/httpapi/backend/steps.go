@@ -72,6 +72,8 @@ func sendStatus(s *escalation.Send) string {
 		return "clicked"
 	case s.Shown, s.Dismissed: // who says so got it, whatever else is known
 		return "shown"
+	case s.Held:
+		return "held"
 	case s.Outcome == dispatch.Pending:
 		return "sending" // its turn has come, or will
 	}

@@ -201,7 +201,10 @@ func testSendHeld(t *testing.T, open func(t *testing.T) (SendStore, func() SendS
 	d := handed(t, s, "x", now, time.Hour)
 	hold := func() {
 		claimSend(t, s, d.Row, true, now)
-		finishSend(t, s, now, dispatch.Result{Row: d.Row, Outcome: dispatch.Pending, Held: true})
+		finishSend(t, s, now, dispatch.Result{Row: d.Row, Outcome: dispatch.Pending, Held: true, Detail: "refused"})
+		if got := wantSends(t, s, "x", dispatch.Pending, dispatch.Suppressed)[0]; !got.Held || got.Detail != "refused" {
+			t.Errorf("held: %+v", got)
+		}
 		dueSends(t, s, now.Add(time.Hour))
 		if places, err := s.WaitingSends(t.Context()); err != nil || len(places) != 0 {
 			t.Errorf("waiting %v, %v", places, err)
@@ -212,6 +215,9 @@ func testSendHeld(t *testing.T, open func(t *testing.T) (SendStore, func() SendS
 		t.Errorf("released of %v, %v", apps, err)
 	}
 	dueSends(t, s, now, "x")
+	if got := wantSends(t, s, "x", dispatch.Pending, dispatch.Suppressed)[0]; got.Held {
+		t.Errorf("released: %+v", got)
+	}
 	hold()
 	if _, err := s.PruneSends(t.Context(), now, now.Add(time.Hour), 10); err != nil {
 		t.Fatal(err)

@@ -257,7 +257,7 @@ func (s *Store) ReleaseSends(ctx context.Context, now time.Time) (apps []string,
 }
 
 const sendColumns = `d.num, d.id, d.app, d.recipient, d.note, d.pos, d.step, d.endpoint, d.endpoint_id, d.channel, d.outcome, d.attempts, d.flags, d.at,
-	d.expires_at, d.external, d.detail, e.address, d.first_at, d.target FROM push_send d LEFT JOIN endpoint e ON e.number = d.endpoint AND e.active = 1 AND e.recipient = d.recipient`
+	d.expires_at, d.external, d.detail, e.address, d.first_at, d.target, d.due FROM push_send d LEFT JOIN endpoint e ON e.number = d.endpoint AND e.active = 1 AND e.recipient = d.recipient`
 
 func readSend(row *sqlite.Stmt) (e escalation.Send) {
 	e = escalation.Send{
@@ -272,6 +272,7 @@ func readSend(row *sqlite.Stmt) (e escalation.Send) {
 		e.Address = json.RawMessage(row.ColumnText(17))
 	}
 	campaignrow.Send(&e, row.ColumnInt32(12), row.ColumnText(19))
+	e.Held = e.Outcome == dispatch.Pending && row.ColumnInt64(20) == campaignrow.Held
 	return e
 }
 
