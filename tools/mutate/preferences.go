@@ -21,7 +21,7 @@ var ofPreferences = []mutation{
 	{name: "preferences: a high priority passes channels", file: decideFile, old: "case !p.allow(", new: "case !s.High && !p.allow(", tests: decisions},
 	{name: "preferences: a high priority waits for the morning", file: decideFile, old: "case s.High || p.Quiet == nil:", new: "case p.Quiet == nil:", tests: decisions},
 	{name: "preferences: put off until it has expired", file: decideFile, old: "case !until.Before(s.Expires):", new: "case until.After(s.Expires):", tests: decisions},
-	{name: "preferences: the rest is what is named, too", file: prefsFile, old: "	if !named {\n", new: "	if !named || len(choice.Channels) > 0 {\n", tests: []suite{{"./internal/preference", "."}, {"./internal/escalation", "."}}},
+	{name: "preferences: the rest is what is named, too", file: prefsFile, old: "	if !named {\n", new: "	if !named || len(choice.Channels) > 0 {\n", tests: decisions},
 	{name: "preferences: what is put off is sent", file: askFile, old: "case !asked[i].Until.IsZero():", new: "case false:", tests: stepsAsk},
 	{name: "preferences: who has no endpoint waits for the morning", file: askFile, old: "		case lists[i][0].Nobody():\n", new: "		case lists[i][0].Nobody() && asked[i].Until.IsZero():\n", tests: stepsAsk},
 	{name: "preferences: what is put off counts", file: askFile, old: "asked[i].Until.IsZero() && !asked[i].limit.IsZero()", new: "!asked[i].limit.IsZero()", tests: stepsAsk},

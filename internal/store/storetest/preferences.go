@@ -146,6 +146,12 @@ func limitsCountOnce(e *preferenceEnv) {
 	e.begin(App, "r", "promo", 1, limit, true)
 	e.now = e.now.Add(57 * time.Minute) // an hour after it was asked for first
 	e.begin(App, "r", "promo", 2, limit, true)
+	limit.Count = 2
+	for range 3 {
+		e.begin(App, "s", "promo", 1, limit, true)
+	}
+	e.begin(App, "s", "promo", 2, limit, true)
+	e.begin(App, "s", "promo", 3, limit, false)
 }
 
 func limitsAreApart(e *preferenceEnv) {
