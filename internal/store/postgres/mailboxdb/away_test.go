@@ -82,6 +82,28 @@ func TestPostgreSQLKilledUnderPublishers(t *testing.T) {
 	}
 }
 
+// Who publishes while PostgreSQL is away has no connection tried for each: they would hold up its recovery.
+func TestWhoTriesAgainWhilePostgreSQLIsAwayWaitsALittle(t *testing.T) {
+	server := pgtest.Start(t, pgtest.Options{})
+	s := open(t, mailboxdb.Config{URL: server.URL()})
+	publish(t, s, note(time.Now(), "a"), "r")
+	server.Kill()
+	const tries, apart = 4, 50 * time.Millisecond
+	begun := time.Now()
+	for range tries {
+		if err := s.Append(t.Context(), []*mailbox.Append{{N: note(time.Now(), "b"), To: []string{"r"}}}); !errors.Is(err, mailbox.ErrAway) {
+			t.Errorf("a publish while PostgreSQL is away: %v", err)
+		}
+	}
+	if took := time.Since(begun); took < (tries-1)*apart {
+		t.Errorf("%d tries took %s", tries, took)
+	}
+	server.Restart(t)
+	eventually(t, "publishing again", func() bool {
+		return s.Append(t.Context(), []*mailbox.Append{{N: note(time.Now(), "b"), To: []string{"r"}}}) == nil
+	})
+}
+
 // Acknowledgements that nobody waits for are kept while PostgreSQL is away.
 func TestAcknowledgementsOutliveAnOutage(t *testing.T) {
 	server := pgtest.Start(t, pgtest.Options{})

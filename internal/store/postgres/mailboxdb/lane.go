@@ -28,6 +28,9 @@ const (
 	// dropped, and those notifications delivered again.
 	maxAway   = 16 << 20
 	awayPause = time.Second
+	// awayAgain is how long a lane gathers before it tries again while the database is away. Each try is a connection, for which one
+	// that is starting makes a process, in the middle of its recovery.
+	awayAgain = 50 * time.Millisecond
 )
 
 // op is what waits for a lane.
@@ -57,6 +60,7 @@ type lane struct {
 
 	lastTrace int64
 	unsure    *unsure // nil: what became of each commit is known
+	pause     bool    // the database was away just now
 
 	mu     sync.Mutex
 	queue  turns
@@ -127,6 +131,10 @@ func (l *lane) queued() int {
 
 func (l *lane) run() {
 	for {
+		if l.pause {
+			l.pause = false
+			time.Sleep(awayAgain) // those who come meanwhile share the try, and its error
+		}
 		ops, slice, wait, ended := l.next()
 		if len(ops) == 0 && slice == nil && l.unsure != nil {
 			err := l.makeSure()
@@ -276,6 +284,7 @@ func (l *lane) told() {
 func (l *lane) failed(ops []op, err error) {
 	away := pgdb.Away(err) || pgdb.NoSpace(err)
 	l.setAway(away)
+	l.pause = away
 	for _, o := range ops {
 		if q, ok := o.(*settleOp); ok && !q.Waited() && away {
 			l.again(q)
