@@ -204,7 +204,7 @@ RESULT_cluster-storm       := storm --postgres start --runs 1 --clients 10000 --
 RESULT_cluster-objects     := objects latency --postgres start --runs 2 --rates 1,5,25 --for 5s
 RESULT_cluster-nodes       := cluster nodes --pairs 5
 RESULT_cluster-route       := cluster route --pairs 5
-RESULT_cluster-idle        := cluster idle --runs 1 --sessions 15000
+RESULT_cluster-idle        := cluster idle --runs 3 --sessions 19500
 RESULT_compare       := compare --runs 1 --for 3s --sessions 2000 --fan 2000
 
 .PHONY: bench-results

@@ -18,8 +18,8 @@ type wards struct {
 
 // ward is a node, as its warden knows it.
 type ward struct {
-	got   uint64 // messages
-	names map[string]map[string]struct{}
+	got   uint64            // messages
+	names map[string]*names // by app
 }
 
 // roster is the body of kindRoster.
@@ -48,7 +48,7 @@ func (ws *wards) changed(at mailbox.Address) {
 // of lists the nodes that a recipient is connected to by their word. p.mu is held.
 func (ws *wards) of(at mailbox.Address) (boots []string) {
 	for boot, w := range ws.by {
-		if _, ok := w.names[at.App][at.Recipient]; ok {
+		if of := w.names[at.App]; of != nil && of.has(at.Recipient) {
 			boots = append(boots, boot)
 		}
 	}
@@ -157,7 +157,7 @@ func (c *Cluster) gotRoster(m *message) {
 	case r.Over:
 		delete(ws.by, m.from)
 	case r.All:
-		w = &ward{names: map[string]map[string]struct{}{}}
+		w = &ward{names: map[string]*names{}}
 		ws.by[m.from] = w
 		w.note(&r)
 	case w != nil && r.N == w.got+1:
@@ -169,19 +169,26 @@ func (c *Cluster) gotRoster(m *message) {
 
 func (w *ward) note(r *roster) {
 	w.got = r.N
-	for app, names := range r.Came {
+	for app, came := range r.Came {
 		of := w.names[app]
 		if of == nil {
-			of = make(map[string]struct{})
+			of = newNames()
 			w.names[app] = of
 		}
-		for _, name := range names {
-			of[name] = struct{}{}
+		for _, name := range came {
+			of.add(name)
 		}
 	}
-	for app, names := range r.Left {
-		for _, name := range names {
-			delete(w.names[app], name)
+	for app, left := range r.Left {
+		of := w.names[app]
+		if of == nil {
+			continue
+		}
+		for _, name := range left {
+			of.remove(name)
+		}
+		if of.n == 0 {
+			delete(w.names, app)
 		}
 	}
 }
@@ -205,8 +212,8 @@ func (c *Cluster) bury(boot string) {
 	if delete(ws.by, boot); w == nil {
 		return
 	}
-	for app, names := range w.names {
-		for name := range names {
+	for app, of := range w.names {
+		for name := range of.all() {
 			at := mailbox.Address{App: app, Recipient: name}
 			if c.present(at, 0) == 0 && c.presence.claims.open[at] == nil {
 				c.claim(at, false)
