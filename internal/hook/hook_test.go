@@ -141,19 +141,22 @@ func TestHookGetsItsTypesOfItsAppFromNowOn(t *testing.T) {
 		tape := newTape()
 		tape.emit("shop", event.Acked)
 		s, stop := tape.run(t)
-		set(t, s, "a", hook.Change{Types: []event.Type{event.Acked, event.Expired}})
+		set(t, s, "a", hook.Change{Types: []event.Type{event.Acked, event.Expired, event.StepAccepted}})
 		tape.emit("shop", event.Stored, event.Acked)
 		tape.emit("other", event.Acked)
-		tape.emit("shop", event.Expired, event.Online)
+		tape.emit("shop", event.Expired, event.Online, event.StepAccepted)
 		synctest.Wait()
 		stop()
-		if got := fmt.Sprint(tape.posted()); got != "[shop.a.3 shop.a.5]" {
+		if got := fmt.Sprint(tape.posted()); got != "[shop.a.3 shop.a.5 shop.a.7]" {
 			t.Errorf("posted %s", got)
 		}
 		if body := tape.posts[0].body; !strings.Contains(body, `"event_id":"3","type":"acked"`) || !strings.Contains(body, `"id":"n","to":"ann","app":"shop"}`) {
 			t.Errorf("body %s", body)
 		}
-		if p := tape.saved[[2]string{"shop", "a"}]; p.Cursor != 6 || p.Delivered != 2 {
+		if body := tape.posts[2].body; !strings.Contains(body, `"type":"step_accepted"`) || !strings.Contains(body, `"id":"n","to":"ann","channel":"fcm","app":"shop"}`) {
+			t.Errorf("body %s", body)
+		}
+		if p := tape.saved[[2]string{"shop", "a"}]; p.Cursor != 7 || p.Delivered != 3 {
 			t.Errorf("saved %+v", p)
 		}
 	})

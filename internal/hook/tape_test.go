@@ -153,7 +153,11 @@ func (t *tape) Post(_ context.Context, _ []string, _, id string, body []byte) er
 
 func (t *tape) emit(app string, types ...event.Type) {
 	for _, typ := range types {
-		t.Emit([]event.Event{{App: app, Type: typ, At: time.Now(), Note: "n", To: "ann"}})
+		e := event.Event{App: app, Type: typ, At: time.Now(), Note: "n", To: "ann"}
+		if typ == event.StepAccepted {
+			e.Channel = "fcm"
+		}
+		t.Emit([]event.Event{e})
 	}
 }
 

@@ -40,6 +40,7 @@ var ofAPNs = []mutation{
 	},
 	{name: "apns: 403 ExpiredProviderToken is not renewed", file: apnsSender, old: "if err != nil || a.reason != expiredToken {", new: "if err != nil || a.reason != \"\" || true {", tests: apnsTokens},
 	{name: "apns: renewed within 20 minutes", file: apnsKey, old: "age > -clockBack && age < tokenRest", new: "false", tests: apnsTokens},
+	{name: "apns: each start makes another token", file: apnsKey, old: "	now = now.Truncate(tokenRest)\n", new: "", tests: apnsTokens},
 	{name: "apns: each renews for itself", file: apnsKey, old: "	if s.current != old {\n		return s.current, nil\n	}\n", new: "", tests: apnsTokens},
 	{name: "apns: another token each time", file: apnsKey, old: "if s.current != \"\" && age >", new: "if false && age >", tests: apnsTokens},
 	{name: "apns: a token for an hour and more", file: apnsKey, old: "tokenReuse = 40 * time.Minute", new: "tokenReuse = 90 * time.Minute", tests: apnsTokens},

@@ -148,6 +148,32 @@ func TestATokenIsKeptForFortyMinutes(t *testing.T) {
 	}
 }
 
+func TestAServerThatIsStartedAgainKeepsItsToken(t *testing.T) {
+	var senders []*apns.Sender
+	w := start(t, func(w *world, c *apns.Config) {
+		c.Now = w.ours.now
+		for range 3 {
+			again, err := apns.New(*c)
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() { _ = again.Close() })
+			senders = append(senders, again)
+		}
+	})
+	_, address := w.Register(apnsserver.Accepting)
+	w.send(t, hello("d", address))
+	for _, again := range senders {
+		w.clock.add(6 * time.Minute)
+		if _, err := again.Send(t.Context(), hello("d", address)); err != nil {
+			t.Error(err)
+		}
+	}
+	if w.Tokens() != 1 {
+		t.Errorf("%d tokens within 18 minutes", w.Tokens())
+	}
+}
+
 func TestATokenThatAPNsFindsTooOldIsRenewedOnce(t *testing.T) {
 	// Our clock has stood still for longer than APNs takes a token, then goes on.
 	w := start(t, func(w *world, _ *apns.Config) { w.ours = &clock{at: w.clock.now()} })

@@ -86,7 +86,7 @@ func start(t testing.TB, change ...func(*world, *apns.Config)) *world {
 func startWith(t testing.TB, o apnsserver.Options, change ...func(*world, *apns.Config)) *world {
 	t.Helper()
 	private, text := newKey(t)
-	w := &world{clock: &clock{at: time.Now()}}
+	w := &world{clock: &clock{at: time.Now().Truncate(20 * time.Minute).Add(20 * time.Minute)}} // when another token would be made
 	w.ours = w.clock
 	o.Public, o.KeyID, o.TeamID, o.Topic, o.Now = &private.PublicKey, keyID, teamID, topic, w.clock.now
 	w.Server = apnsserver.Start(o)

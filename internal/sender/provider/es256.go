@@ -1,12 +1,14 @@
 package provider
 
 import (
+	"crypto"
 	"crypto/ecdsa"
-	"crypto/rand"
 	"crypto/sha256"
+	"encoding/asn1"
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
+	"math/big"
 )
 
 // SigningInput is what a token's signature is made of (RFC 7515, section 5.1). head is JSON.
@@ -19,15 +21,19 @@ func SigningInput(head string, claims any) (string, error) {
 	return enc([]byte(head)) + "." + enc(body), nil
 }
 
-// SignES256 makes a token of its signing input (RFC 7518, section 3.4). The key is on P-256.
+// SignES256 makes a token of its signing input (RFC 7518, section 3.4), always the same one (RFC 6979). The key is on P-256.
 func SignES256(key *ecdsa.PrivateKey, input string) (string, error) {
 	sum := sha256.Sum256([]byte(input))
-	r, v, err := ecdsa.Sign(rand.Reader, key, sum[:])
+	der, err := key.Sign(nil, sum[:], crypto.SHA256)
 	if err != nil {
 		return "", fmt.Errorf("sign token: %w", err)
 	}
+	var pair struct{ R, S *big.Int }
+	if _, err := asn1.Unmarshal(der, &pair); err != nil {
+		return "", fmt.Errorf("sign token: %w", err)
+	}
 	var sig [64]byte
-	r.FillBytes(sig[:32])
-	v.FillBytes(sig[32:])
+	pair.R.FillBytes(sig[:32])
+	pair.S.FillBytes(sig[32:])
 	return input + "." + base64.RawURLEncoding.EncodeToString(sig[:]), nil
 }
