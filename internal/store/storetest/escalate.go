@@ -1,6 +1,7 @@
 package storetest
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"time"
@@ -36,6 +37,9 @@ func (e *env) wantSteps(want ...string) (due []mailbox.StepDue, next time.Time) 
 	if err != nil {
 		e.Fatalf("steps due: %v", err)
 	}
+	slices.SortFunc(due, func(a, b mailbox.StepDue) int { // those of one moment come in any order
+		return cmp.Or(a.Due.Compare(b.Due), cmp.Compare(a.Recipient, b.Recipient), cmp.Compare(a.Pos, b.Pos))
+	})
 	var got []string
 	for _, d := range due {
 		if d.App != App {

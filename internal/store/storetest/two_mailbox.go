@@ -19,6 +19,7 @@ func RunTwo(t *testing.T, open Two[mailbox.Store]) {
 		"AnIDPublishedThroughBothIsStoredOnce":   twoSameID,
 		"WhatOneStoresTheOtherShowsAndSettles":   twoSettle,
 		"WhatOneSchedulesTheOtherMakesDueByTime": twoDue,
+		"StepsAreDueAndHandedOverThroughBoth":    twoSteps,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -112,4 +113,47 @@ func twoDue(e *env, stores [2]mailbox.Store) {
 	e.expire()
 	e.s = stores[0]
 	e.wantStatus("r", "later", notification.Expired)
+}
+
+func twoSteps(e *env, stores [2]mailbox.Store) {
+	start := e.clock.Now()
+	for _, s := range stores {
+		s.Observe(e.rec)
+	}
+	at := func(i int) { e.s = stores[i] }
+	e.stored(e.note("x", steps("fcm", "chat")), "r", "s")
+	at(1)
+	e.stored(e.note("away", steps("fcm", "chat")), "t")
+	at(0)
+	e.escalator().Hurry(e.refs()[2:])
+	at(1)
+	due, _ := e.wantSteps("t away fcm")
+	e.handedOver(due, false)
+	at(0)
+	e.acked("t", "away")
+	e.clock.Advance(3 * time.Second)
+	for i := range stores {
+		at(i)
+		due, _ = e.wantSteps("r x fcm", "s x fcm")
+	}
+	at(0)
+	e.acked("s", "x")
+	atOnce(4, 1, func(caller, _ int) {
+		done := []mailbox.StepDone{{Ref: mailbox.Ref{App: App, Recipient: "s", Pos: due[1].Pos}}, {Ref: mailbox.Ref{App: App, Recipient: "r", Pos: due[0].Pos}}}
+		if err := stores[caller%2].(mailbox.Escalator).HandedOver(e.Context(), done, e.clock.Now()); err != nil {
+			e.Errorf("handed over: %v", err)
+		}
+	})
+	for i := range stores {
+		at(i)
+		if _, next := e.wantSteps(); !next.Equal(start.Add(7 * time.Second)) {
+			e.Errorf("come again at %s, want %s", next, start.Add(7*time.Second))
+		}
+	}
+	e.clock.Advance(4 * time.Second)
+	e.wantSteps("r x chat")
+	at(0)
+	e.ends("r", "x", notification.Recalled, mailbox.SettleDone)
+	at(1)
+	e.wantSteps()
 }

@@ -32,6 +32,7 @@ type prepared struct {
 	idKey int64
 	hash  int64
 	body  []byte
+	steps []byte // nil: it has none beyond live
 }
 
 // Append implements mailbox.Store. Recipients of different lanes are in different commits.
@@ -56,12 +57,15 @@ func (s *Store) appendOps(batch []*mailbox.Append) (ops []*appendOp) {
 		}
 		o.parts = append(o.parts, p)
 		o.rows += len(p.to)
-		o.bytes += len(p.prep.body) + 128*len(p.to)
+		o.bytes += len(p.prep.body) + (128+len(p.prep.steps))*len(p.to)
 	}
 	for _, a := range batch {
 		a.Results = append(a.Results[:0], make([]mailbox.AppendResult, len(a.To))...)
 		p := &prepared{idKey: idKey(a.N.App, a.N.ID)}
 		p.body, p.hash = content.Encode(&a.N.Content)
+		if a.N.Steps != nil {
+			p.steps = content.EncodeSteps(a.N.Steps)
+		}
 		if len(a.To) == 1 {
 			add(s.laneOf(a.N.App, a.To[0]), part{a: a, to: []int{0}, prep: p})
 			continue
@@ -142,7 +146,10 @@ func (t *transaction) store(b *box, p *part, pos int64, shared *int64) {
 		}
 	}
 	t.out.note(o, n, p.prep, shared)
-	t.tell.Stored = append(t.tell.Stored, mailbox.Item{Pos: pos, Recipient: b.Recipient, Seq: uint64(o.seq), N: n}) //nolint:gosec // counts from 0
+	if o.flags.escalates() {
+		t.out.escalate(o, n, p.prep)
+	}
+	t.tell.Stored = append(t.tell.Stored, mailbox.Item{Pos: pos, Recipient: b.Recipient, Seq: uint64(o.seq), Escalates: o.flags.escalates(), N: n}) //nolint:gosec // counts from 0
 }
 
 // duplicate fills res if b has or lately had a notification of this id.

@@ -60,7 +60,7 @@ func eraseRecipient(ctx context.Context, tx pgx.Tx, b *box, did *outcome) error 
 		}, b.key)
 	for _, sql := range []string{
 		"DELETE FROM device WHERE recipient = $1", "DELETE FROM device_ack WHERE recipient = $1", "DELETE FROM nack WHERE recipient = $1",
-		"DELETE FROM reply WHERE recipient = $1", "DELETE FROM recipient WHERE key = $1", "INSERT INTO erasure (recipient) VALUES ($1)",
+		"DELETE FROM escalation WHERE recipient = $1", "DELETE FROM reply WHERE recipient = $1", "DELETE FROM recipient WHERE key = $1", "INSERT INTO erasure (recipient) VALUES ($1)",
 	} {
 		a.ask(sql, nil, b.key)
 	}

@@ -11,13 +11,14 @@ import (
 )
 
 // The flags of a copy: two bits of priority (0 is high, as backlogs are ordered), two of ack mode, whether it asks for
-// a reply. They are stored: never renumber.
+// a reply, and whether it has steps beyond live. They are stored: never renumber.
 const (
 	priorityBits = 3
 	ackShift     = 2
 	ackBits      = 3 << ackShift
 	ackAllFlag   = int16(notification.AckAll) << ackShift
 	asksFlag     = 16
+	stepsFlag    = 32
 )
 
 type flags int16
@@ -27,6 +28,9 @@ func flagsOf(n *notification.Notification) flags {
 	if !n.ReplyBy.IsZero() {
 		f |= asksFlag
 	}
+	if n.Steps != nil {
+		f |= stepsFlag
+	}
 	return f
 }
 
@@ -35,6 +39,7 @@ func (f flags) priority() notification.Priority {
 }
 func (f flags) ack() notification.AckMode { return notification.AckMode(f & ackBits >> ackShift) }
 func (f flags) asks() bool                { return f&asksFlag != 0 }
+func (f flags) escalates() bool           { return f&stepsFlag != 0 }
 
 // shards is into how many parts recipients are divided, for whoever works in parts. It is stored with each: never change it.
 const shards = 16

@@ -176,7 +176,7 @@ func readItems(ctx context.Context, conn *pgx.Conn, set *tableSet, refs []itemRe
 	var body []byte
 	_, err = pgx.ForEachRow(rows, []any{&n, &share.hour, &r.id, &r.flags, &r.created, &r.sendAt, &r.expires, &collapse, &share.key, &body}, func() error {
 		ref := &refs[n-1]
-		items[n-1] = &mailbox.Item{Pos: ref.pos, Recipient: ref.recipient, Seq: uint64(ref.seq), Attempts: uint32(ref.attempts)} //nolint:gosec // counts from 0
+		items[n-1] = &mailbox.Item{Pos: ref.pos, Recipient: ref.recipient, Seq: uint64(ref.seq), Attempts: uint32(ref.attempts), Escalates: r.flags.escalates()} //nolint:gosec // counts from 0
 		if share.key != 0 {
 			if known := shares[share]; known != nil {
 				items[n-1].N = known

@@ -13,7 +13,7 @@ import (
 )
 
 // Nearly all acknowledgements are plain ones of copies that are open, by position. Those are settled without the recipient's
-// lock and without reading first, by one statement that says what it found.
+// lock and without reading first, by one statement that says what it found. Copies with steps beyond live are not: their next step goes with them.
 
 // quick reports whether a settle may be tried so.
 func quick(q *mailbox.Settle) bool {
@@ -47,7 +47,7 @@ func (t *transaction) askQuick(a *asking) {
 		mode = append(mode, int16(settles)<<ackShift)
 	}
 	if len(keys) > 0 {
-		a.ask(fmt.Sprintf(settleQuickly, t.hour, ackBits), t.readGone, keys, positions, at, delivered, attempts, status, mode)
+		a.ask(fmt.Sprintf(settleQuickly, t.hour, ackBits|stepsFlag), t.readGone, keys, positions, at, delivered, attempts, status, mode)
 	}
 }
 

@@ -73,6 +73,9 @@ func (s *Store) seal(ctx context.Context) (sealed bool, err error) {
 			}
 		}
 	}
+	if err := s.clearSteps(ctx); err != nil {
+		return true, err
+	}
 	return true, s.tables.ensure(ctx)
 }
 

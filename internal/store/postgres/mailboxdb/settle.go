@@ -206,6 +206,9 @@ func (t *transaction) end(o *open, end ending) {
 	if o.flags.ack() == notification.AckAll {
 		t.out.forgetAcks(o)
 	}
+	if o.flags.escalates() {
+		t.out.endSteps(o)
+	}
 	t.ended = append(t.ended, ended{o, end})
 }
 
@@ -224,7 +227,7 @@ func (t *transaction) settledNow() {
 			t.pending--
 		}
 		t.tell.Settled = append(t.tell.Settled, mailbox.Settled{
-			App: e.box.App, Recipient: e.box.Recipient, ID: e.ending.id, Pos: e.pos, As: e.ending.as, Device: e.device, At: millis.Time(e.ending.at),
+			App: e.box.App, Recipient: e.box.Recipient, ID: e.ending.id, Pos: e.pos, As: e.ending.as, Escalates: e.flags.escalates(), Device: e.device, At: millis.Time(e.ending.at),
 		})
 	}
 }

@@ -35,7 +35,7 @@ const (
 )
 
 // rowBytes is what a row takes with its entries in indexes, of those tables in which rows come and go.
-var rowBytes = map[string]int64{"pending": 140, "recipient": 240, "device": 140}
+var rowBytes = map[string]int64{"pending": 140, "recipient": 240, "device": 140, "escalation": 260}
 
 // sizes knows how large tables are and how large they have to be.
 type sizes struct {

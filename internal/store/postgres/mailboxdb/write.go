@@ -27,12 +27,17 @@ type writes struct {
 		attempts                      []int32
 		status                        []int16
 	}
-	forgot  []forgotten
-	marks   []*open
-	acks    []deviceAck
-	unacked []*open
-	replies []reply
-	revived []*row
+	steps struct {
+		recipient, pos, due, from []int64
+		plan                      [][]byte
+	}
+	stepless struct{ recipient, pos []int64 } // that have settled
+	forgot   []forgotten
+	marks    []*open
+	acks     []deviceAck
+	unacked  []*open
+	replies  []reply
+	revived  []*row
 }
 
 type deviceAck struct {
@@ -118,7 +123,7 @@ const (
 			greatest(p.attempts, q.attempts) AS attempts, q.status
 	)
 	INSERT INTO done_%d (pos, settled_at, delivered_at, seq, attempts, status) SELECT pos, settled_at, delivered_at, seq, attempts, status FROM p RETURNING pos`
-	// The same for acknowledgements for which the copy must be one of this ack mode that is due and has not expired.
+	// The same for acknowledgements for which the copy must be one of this ack mode without steps that is due and has not expired.
 	settleQuickly = `WITH q AS MATERIALIZED (SELECT * FROM unnest($1::bigint[], $2::bigint[], $3::bigint[], $4::bigint[], $5::integer[], $6::smallint[], $7::smallint[])
 		AS q(recipient, pos, settled_at, delivered_at, attempts, status, mode)
 	), p AS (
@@ -139,6 +144,7 @@ func (t *transaction) write(ctx context.Context) error {
 	if c := &w.notes; len(c.pos) > 0 {
 		a.ask(fmt.Sprintf(insertNotes, t.hour), nil, c.pos, c.recipient, c.seq, c.idKey, c.created, c.sendAt, c.expires, c.hash, c.content, c.bytes, c.collapse,
 			c.flags, c.id, c.collapseKey, c.body)
+		t.askSteps(a)
 		t.askCounters(a)
 	}
 	t.askSettles(a)
@@ -198,6 +204,7 @@ func (t *transaction) askRare(a *asking) {
 	for _, o := range w.unacked {
 		a.ask("DELETE FROM device_ack WHERE recipient = $1 AND pos = $2", nil, o.box.key, o.pos)
 	}
+	t.askStepless(a)
 	for pos, n := range t.nacks {
 		if n.at > 0 {
 			a.ask(`INSERT INTO nack (recipient, pos, count, at, reason) VALUES ($1, $2, $3, $4, $5)

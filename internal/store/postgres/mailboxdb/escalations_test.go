@@ -1,0 +1,67 @@
+package mailboxdb_test
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"godwit.dev/godwit/internal/mailbox"
+	"godwit.dev/godwit/internal/notification"
+	"godwit.dev/godwit/internal/store/postgres/mailboxdb"
+	"godwit.dev/godwit/internal/store/postgres/pgtest"
+	"godwit.dev/godwit/internal/store/storetest"
+)
+
+// TestRowsOfStepsGoWithTheirCopies: what has no steps has no row, and no row outlives its copy, whoever has settled that.
+func TestRowsOfStepsGoWithTheirCopies(t *testing.T) {
+	t.Parallel()
+	clock := storetest.NewClock()
+	cfg := mailboxdb.Config{URL: pgtest.URL(t), Schema: pgtest.Schema(t), Now: clock.Now}
+	s := open(t, cfg)
+	db, err := pgx.Connect(t.Context(), cfg.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close(context.Background())
+	want := func(rows int) {
+		t.Helper()
+		var n int
+		if err := db.QueryRow(t.Context(), "SELECT count(*) FROM "+cfg.Schema+".escalation").Scan(&n); err != nil || n != rows {
+			t.Errorf("%d rows, %v; want %d", n, err, rows)
+		}
+	}
+	publish := func(id string, steps ...notification.Step) *mailbox.Append {
+		t.Helper()
+		a := &mailbox.Append{To: []string{"r", "s", "t"}, N: &notification.Notification{App: "app", ID: id, CreatedAt: clock.Now(), ExpiresAt: clock.Now().Add(100 * time.Hour), Steps: steps}}
+		if err := s.Append(t.Context(), []*mailbox.Append{a}); err != nil {
+			t.Fatal(err)
+		}
+		return a
+	}
+	for i := range 5 {
+		publish(fmt.Sprint("plain", i))
+	}
+	want(0)
+	a := publish("x", notification.Step{Channel: "fcm", After: time.Second})
+	want(3)
+	if err := s.Settle(t.Context(), []*mailbox.Settle{{App: "app", Recipient: a.To[0], ID: "x", As: notification.Acked, At: clock.Now()}}); err != nil {
+		t.Fatal(err)
+	}
+	want(2)
+	// As a server of a version does that knows of no steps.
+	if _, err := db.Exec(t.Context(), "DELETE FROM "+cfg.Schema+".pending WHERE recipient = (SELECT min(recipient) FROM "+cfg.Schema+".escalation)"); err != nil {
+		t.Fatal(err)
+	}
+	want(2)
+	clock.Advance(3 * time.Hour)
+	if due, _, err := s.StepsDue(t.Context(), clock.Now(), 10); err != nil || len(due) != 1 {
+		t.Errorf("due %v, %v; want that of the one that is open", due, err)
+	}
+	if err := s.Seal(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	want(1)
+}
