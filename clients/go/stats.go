@@ -29,10 +29,17 @@ type Stats struct {
 	Objects     ObjectStats       `json:"objects"`
 	Topics      TopicStats        `json:"topics"`
 	Requests    RequestStats      `json:"requests"`
+	Steps       StepStats         `json:"steps"`
 	Store       StoreStats        `json:"store"`
 	MemoryBytes uint64            `json:"memory_bytes"`
 	Goroutines  int               `json:"goroutines"`
 	Slowest     []SlowSession     `json:"slowest"`
+}
+
+// StepStats are of what steps of escalations sent through a node, since its start.
+type StepStats struct {
+	Accepted uint64 `json:"accepted_total"` // taken by providers
+	Failed   uint64 `json:"failed_total"`   // refused, out of time, or nobody can tell
 }
 
 // RequestStats are of requests that were made through a node, since its start.

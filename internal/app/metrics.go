@@ -12,7 +12,12 @@ func (a *App) figures() operator.Figures {
 	st := a.reactor.Stats()
 	o, t := a.objects.Counts(), a.topics.Counts()
 	asked, failed, took := a.requests.Counts()
+	var steps operator.StepFigures
+	if a.escalations != nil {
+		steps.Accepted, steps.Failed = a.escalations.Counts()
+	}
 	return operator.Figures{
+		Steps:       steps,
 		Connections: st.Connections, QueuedBytes: st.Queued, PublishLatency: a.publisher.Latency(),
 		Objects:  operator.ObjectFigures{Registrations: a.objects.Live(), Changes: o.Changes, Frames: o.Sent, Acks: o.Acked},
 		Topics:   operator.TopicFigures{Subscriptions: t.Subscriptions, Publishes: t.Published, Messages: t.Sent, Dropped: t.Dropped},

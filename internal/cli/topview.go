@@ -38,6 +38,8 @@ type load struct {
 	Subscribed   int                  `json:"topic_subscriptions"`
 	Requests     float64              `json:"requests_per_s"`
 	ReqFailed    float64              `json:"failed_requests_per_s"`
+	Steps        float64              `json:"steps_per_s"`
+	StepsFailed  float64              `json:"failed_steps_per_s"`
 	P50          float64              `json:"publish_p50_ms"`
 	P99          float64              `json:"publish_p99_ms"`
 	StoreQueue   int                  `json:"store_queue"`
@@ -76,6 +78,7 @@ func loadBetween(old, now *godwit.Stats) load {
 		TopicPublish: rate(old.Topics.Publishes, now.Topics.Publishes), Messages: rate(old.Topics.Messages, now.Topics.Messages),
 		Dropped: rate(old.Topics.Dropped, now.Topics.Dropped), Subscribed: now.Topics.Subscriptions,
 		Requests: rate(old.Requests.Total, now.Requests.Total), ReqFailed: rate(old.Requests.Failed, now.Requests.Failed),
+		Steps: rate(old.Steps.Accepted, now.Steps.Accepted), StepsFailed: rate(old.Steps.Failed, now.Steps.Failed),
 		P50: milliseconds(latency.Quantile(took, 0.5)), P99: milliseconds(latency.Quantile(took, 0.99)),
 		StoreQueue: now.Store.Queued, FreeBytes: now.Store.FreeBytes, Full: now.Store.Full, MemoryBytes: now.MemoryBytes,
 		Slowest: slowest,
@@ -109,6 +112,7 @@ func (l *load) lines(by string, height int) []string {
 		fmt.Sprintf("objects   %s changes/s, %s sent/s, %s registrations", grouped(l.Changes), grouped(l.Signals), grouped(float64(l.Followed))),
 		fmt.Sprintf("topics    %s publishes/s, %s sent/s, %s dropped/s, %s subscriptions", grouped(l.TopicPublish), grouped(l.Messages), grouped(l.Dropped), grouped(float64(l.Subscribed))),
 		fmt.Sprintf("requests  %s/s, %s failed/s", grouped(l.Requests), grouped(l.ReqFailed)),
+		fmt.Sprintf("steps     %s accepted/s, %s failed/s", grouped(l.Steps), grouped(l.StepsFailed)),
 		fmt.Sprintf("publish   p50 %s, p99 %s", l.took(l.P50), l.took(l.P99)),
 		fmt.Sprintf("store     %s pending, %s scheduled, %s in queue, %s commits/s, %s free%s", grouped(float64(l.Pending)), grouped(float64(l.Scheduled)), grouped(float64(l.StoreQueue)), grouped(l.Commits), size(l.FreeBytes), l.full()),
 		"memory    " + size(int64(min(l.MemoryBytes, math.MaxInt64))),

@@ -19,6 +19,7 @@ func TestLoadIsTheDifferenceOfTwoReadings(t *testing.T) {
 	now := godwit.Stats{
 		At: at.Add(2 * time.Second), UptimeS: 102, Stored: 3000, Delivered: 2500, Acks: 2401, Store: godwit.StoreStats{Commits: 30},
 		Objects: godwit.ObjectStats{Registrations: 7, Changes: 20, Frames: 4000, Acks: 3},
+		Steps:   godwit.StepStats{Accepted: 12, Failed: 4},
 		Topics:  godwit.TopicStats{Subscriptions: 9, Publishes: 40, Messages: 800, Dropped: 6},
 		Publish: []godwit.LatencyBucket{{LeUS: 100, Count: 90}, {LeUS: 500, Count: 98}, {LeUS: 2000, Count: 2}, {LeUS: 900_000, Count: 10}},
 	}
@@ -31,6 +32,9 @@ func TestLoadIsTheDifferenceOfTwoReadings(t *testing.T) {
 	}
 	if l.Subscribed != 9 || l.TopicPublish != 20 || l.Messages != 400 || l.Dropped != 3 {
 		t.Errorf("topics %+v", l)
+	}
+	if l.Steps != 6 || l.StepsFailed != 2 {
+		t.Errorf("steps %+v", l)
 	}
 	if l.P50 != 0.5 || l.P99 != 2 {
 		t.Errorf("p50 %v ms and p99 %v ms, want 0.5 and 2: of the interval alone", l.P50, l.P99)

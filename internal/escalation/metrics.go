@@ -1,12 +1,16 @@
 package escalation
 
 import (
+	"sync/atomic"
+
 	"github.com/prometheus/client_golang/prometheus"
 
 	"godwit.dev/godwit/internal/dispatch"
 )
 
 type metrics struct {
+	accepted, failed atomic.Uint64 // of steps, over all channels
+
 	steps *prometheus.CounterVec
 	delay *prometheus.HistogramVec
 }
@@ -24,8 +28,20 @@ func (m *metrics) count(results []dispatch.Result) {
 	for i := range results {
 		if o := results[i].Outcome; o != dispatch.Pending {
 			m.steps.WithLabelValues(string(results[i].Channel), o.String()).Inc()
+			switch o {
+			case dispatch.Accepted:
+				m.accepted.Add(1)
+			case dispatch.Refused, dispatch.Expired, dispatch.Unknown:
+				m.failed.Add(1)
+			case dispatch.Pending, dispatch.Sending, dispatch.Suppressed, dispatch.TakenBack:
+			}
 		}
 	}
+}
+
+// Counts are how many sends were taken by their providers since start, and how many were not, or nobody can tell.
+func (s *Service) Counts() (accepted, failed uint64) {
+	return s.metrics.accepted.Load(), s.metrics.failed.Load()
 }
 
 // Describe implements prometheus.Collector.

@@ -69,7 +69,7 @@ func makeRides(n, recipients int) []*ride {
 func TestNoStepIsMissedNorComesAfterAnAckThroughKills(t *testing.T) {
 	t.Parallel()
 	recipients := max(12, *publishes/50)
-	s := &storm{phones: beginPhones(t, recipients), rides: makeRides(*publishes, recipients), live: make(map[int]int)}
+	s := &storm{phones: beginPhones(t, recipients, 250*time.Millisecond), rides: makeRides(*publishes, recipients), live: make(map[int]int)}
 	ctx, cancel := context.WithCancel(t.Context())
 	defer s.wg.Wait()
 	defer cancel()

@@ -37,8 +37,8 @@ type phones struct {
 
 func rider(i int) string { return fmt.Sprint("rider-", i) }
 
-// beginPhones starts it. Google answers a little later than the others: so that something is always under way.
-func beginPhones(t *testing.T, recipients int, opts ...blackbox.Option) *phones {
+// beginPhones starts it. Google answers so much later than the others: something is under way then.
+func beginPhones(t *testing.T, recipients int, later time.Duration) *phones {
 	t.Helper()
 	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
@@ -63,9 +63,8 @@ func beginPhones(t *testing.T, recipients int, opts ...blackbox.Option) *phones 
 	if err := os.WriteFile(trusted, append(p.google.CertPEM(), p.apple.CertPEM()...), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	p.register(t, dir, recipients)
-	opts = append([]blackbox.Option{blackbox.Dev(), blackbox.Args("--allow-private-urls"), blackbox.In(dir), blackbox.Env("SSL_CERT_FILE=" + trusted)}, opts...)
-	s := blackbox.Start(t, opts...)
+	p.register(t, dir, recipients, later)
+	s := blackbox.Start(t, blackbox.Dev(), blackbox.Args("--allow-private-urls"), blackbox.In(dir), blackbox.Env("SSL_CERT_FILE="+trusted))
 	p.world = &world{T: t, server: s, api: s.API()}
 	p.call(http.MethodPut, "/v1/channels/webhook", map[string]any{})
 	p.call(http.MethodPut, "/v1/channels/fcm", map[string]any{"service_account": string(p.google.Account()), "base_url": p.google.URL})
@@ -77,7 +76,7 @@ func beginPhones(t *testing.T, recipients int, opts ...blackbox.Option) *phones 
 }
 
 // register writes the endpoints into a folder before the server starts on it.
-func (p *phones) register(t *testing.T, dir string, recipients int) {
+func (p *phones) register(t *testing.T, dir string, recipients int, later time.Duration) {
 	t.Helper()
 	store, err := campaigndb.Open(t.Context(), filepath.Join(dir, "campaign.db"), campaigndb.Config{})
 	if err != nil {
@@ -93,7 +92,7 @@ func (p *phones) register(t *testing.T, dir string, recipients int) {
 		regs = append(regs, audience.Registration{Endpoint: e, Trusted: true})
 	}
 	for i := range recipients {
-		token, address := p.google.Device(fcmserver.Behaviour{Delay: 20 * time.Millisecond})
+		token, address := p.google.Device(fcmserver.Behaviour{Delay: later})
 		p.android = append(p.android, token)
 		add(i, push.FCM, address)
 		token, address = p.apple.Register(apnsserver.Accepting)

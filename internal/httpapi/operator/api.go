@@ -52,6 +52,12 @@ type Figures struct {
 	Objects        ObjectFigures
 	Topics         TopicFigures
 	Requests       RequestFigures
+	Steps          StepFigures
+}
+
+// StepFigures are of what steps of escalations sent, and of which it has ended since start.
+type StepFigures struct {
+	Accepted, Failed uint64 // taken by providers; refused, out of time, or nobody can tell
 }
 
 // RequestFigures are of requests that were made through this node, since start.

@@ -31,6 +31,7 @@ type statsJSON struct {
 	Objects    objectFiguresJSON `json:"objects"`
 	Topics     topicFiguresJSON  `json:"topics"`
 	Requests   requestFigsJSON   `json:"requests"`
+	Steps      stepFiguresJSON   `json:"steps"`
 	Store      storeJSON         `json:"store"`
 	MemoryB    uint64            `json:"memory_bytes"`
 	Goroutines int               `json:"goroutines"`
@@ -64,6 +65,11 @@ type requestFigsJSON struct {
 	Latency []bucketJSON `json:"latency"`
 }
 
+type stepFiguresJSON struct {
+	Accepted uint64 `json:"accepted_total"`
+	Failed   uint64 `json:"failed_total"`
+}
+
 type storeJSON struct {
 	Queued    int    `json:"queued"`
 	Commits   uint64 `json:"commits_total"`
@@ -93,7 +99,7 @@ func (a *API) Stats(c *call.Call) error {
 	if a.Figures != nil {
 		f := a.Figures()
 		v.Conns, v.QueuedB, v.Objects = f.Connections, f.QueuedBytes, objectFiguresJSON(f.Objects)
-		v.Topics = topicFiguresJSON(f.Topics)
+		v.Topics, v.Steps = topicFiguresJSON(f.Topics), stepFiguresJSON(f.Steps)
 		v.Publish = append(v.Publish, bucketsOf(f.PublishLatency)...)
 		v.Requests = requestFigsJSON{Total: f.Requests.Total, Failed: f.Requests.Failed, Latency: bucketsOf(f.Requests.Latency)}
 	}
