@@ -89,7 +89,8 @@ func (s *Store) stepsDue(ctx context.Context, set *tableSet, now int64, limit in
 			return fmt.Errorf("notification %s at %d: %w", d.ID, d.Pos, err)
 		}
 		if d.Step < len(steps) {
-			d.Channel, d.Due, d.ExpiresAt = steps[d.Step].Channel, millis.Time(at), millis.Time(expires)
+			d.Channel, d.StepOptions = steps[d.Step].Channel, steps[d.Step].StepOptions
+			d.Due, d.ExpiresAt = millis.Time(at), millis.Time(expires)
 			due = append(due, d)
 		}
 		return nil
@@ -211,12 +212,15 @@ func (s *Store) Hurry(refs []mailbox.Ref) {
 
 // StepsOf implements mailbox.Escalator.
 func (s *Store) StepsOf(ctx context.Context, ref mailbox.Ref) (steps []notification.Step, next int, err error) {
-	rows, err := s.db.Pool().Query(ctx, "SELECT e.step, e.steps "+stepsOfCopies+" JOIN pending p ON p.recipient = ANY(ARRAY[r.key]) AND p.pos = e.pos",
+	rows, err := s.db.Pool().Query(ctx, "SELECT e.step, e.steps, e.due_at - e.from_at "+stepsOfCopies+" JOIN pending p ON p.recipient = ANY(ARRAY[r.key]) AND p.pos = e.pos",
 		[]string{ref.App}, []string{ref.Recipient}, []int64{ref.Pos})
 	if err == nil {
 		var plan []byte
-		_, err = pgx.ForEachRow(rows, []any{&next, &plan}, func() (err error) {
-			steps, err = content.DecodeSteps(plan)
+		var after int64
+		_, err = pgx.ForEachRow(rows, []any{&next, &plan, &after}, func() (err error) {
+			if steps, err = content.DecodeSteps(plan); err == nil && next < len(steps) {
+				notification.PutOff(steps, next, time.Duration(after)*time.Millisecond)
+			}
 			return err
 		})
 	}
