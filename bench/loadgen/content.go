@@ -1,6 +1,13 @@
 package loadgen
 
-import "google.golang.org/protobuf/encoding/protowire"
+import (
+	"fmt"
+
+	"google.golang.org/protobuf/encoding/protowire"
+)
+
+// StepChannel is the channel of steps beyond live, which the app must have set up.
+const StepChannel = "webhook"
 
 // oneJSON is a publish to one recipient.
 func (c *PublishConfig) oneJSON() content {
@@ -8,7 +15,7 @@ func (c *PublishConfig) oneJSON() content {
 	b := append([]byte(`{"to":"`), c.Prefix...)
 	number := len(b)
 	b = append(append(b, "0000000"...), `",`...)
-	b = append(c.ackJSON(b), `"data":`...)
+	b = append(c.stepsJSON(c.ackJSON(b)), `"data":`...)
 	return content{
 		bytes: append(append(b, data...), '}'), stamps: []int{len(b) + stamp}, numbers: []int{number}, copies: 1,
 		path: "/v1/notifications", mediaType: "application/json",
@@ -20,6 +27,18 @@ func (c *PublishConfig) ackJSON(b []byte) []byte {
 		b = append(b, `"ack":"none",`...)
 	}
 	return b
+}
+
+// stepsJSON is an escalation whose steps come after hours: what is acknowledged by then costs its row alone.
+func (c *PublishConfig) stepsJSON(b []byte) []byte {
+	if c.Steps == 0 {
+		return b
+	}
+	b = append(b, `"escalate":[{"channel":"live"}`...)
+	for i := range c.Steps {
+		b = fmt.Appendf(b, `,{"channel":"%s","after":"%dh"}`, StepChannel, i+1)
+	}
+	return append(b, "],"...)
 }
 
 // batchJSON is c.Batch publishes to one recipient each.
@@ -39,7 +58,7 @@ func (c *PublishConfig) batchJSON() content {
 // manyJSON is one publish to several recipients.
 func (c *PublishConfig) manyJSON(to []int) content {
 	data, stamp := makeData(c.Size)
-	b := append(c.ackJSON([]byte(`{`)), `"data":`...)
+	b := append(c.stepsJSON(c.ackJSON([]byte(`{`))), `"data":`...)
 	stamp += len(b)
 	b = append(append(b, data...), `,"to":[`...)
 	for i, n := range to {

@@ -42,6 +42,7 @@ type PublishConfig struct {
 	Object     string   `json:"object"`     // put this one, as GROUP/OBJECT, which all recipients are registered for
 	Shared     bool     `json:"shared"`     // each server takes publishes to all recipients, else to its own
 	Topic      string   `json:"topic"`      // publish to this one, which all recipients subscribe to
+	Steps      int      `json:"steps"`      // of each notification's escalation beyond live, none of which comes due; over HTTP
 
 	rate float64 // of the present run
 }

@@ -3,6 +3,7 @@ package scenario
 import (
 	"context"
 	"fmt"
+	"net/http"
 	"time"
 
 	"godwit.dev/godwit/bench/latency"
@@ -33,6 +34,7 @@ type Load struct {
 	Objects    bool          // each message is a new version of one object, which all clients are registered for
 	Topic      bool          // each message goes to a topic that all clients subscribe to
 	AckAfter   time.Duration // how much later clients acknowledge versions
+	Steps      int           // beyond live of each notification's escalation; none comes due
 	DeafEvery  int           // every so many-th client reads nothing; 0: none
 	Cluster    bool          // the servers are nodes of one
 	At         []int         // of a cluster's nodes, those that clients connect to; nil: all
@@ -60,6 +62,9 @@ func (l *Load) settings() []report.Setting {
 	}
 	if l.AckNone {
 		s = append(s, set("ack", "none"))
+	}
+	if l.Steps > 0 {
+		s = append(s, set("steps beyond live", l.Steps))
 	}
 	if l.Objects {
 		s = append(s, set("as", "versions of one object"), set("acknowledged after", l.AckAfter))
@@ -148,6 +153,9 @@ func (l *Load) measureOn(ctx context.Context, site *testbed.Site, run int) (*Out
 	if err != nil {
 		return nil, err
 	}
+	if err := l.setUpSteps(ctx, site); err != nil {
+		return nil, err
+	}
 	pub, err := site.NewWorker(ctx)
 	if err != nil {
 		return nil, err
@@ -155,7 +163,7 @@ func (l *Load) measureOn(ctx context.Context, site *testbed.Site, run int) (*Out
 	defer pub.Stop()
 	cfg := loadgen.PublishConfig{
 		Targets: targets(site, l.From), Via: l.via(), Publishers: l.Publishers, Size: l.Size, Prefix: p, Recipients: l.Clients,
-		Shared: l.Cluster, ToAll: l.ToAll, Batch: l.Batch, AckNone: l.AckNone, DeafEvery: l.DeafEvery,
+		Shared: l.Cluster, ToAll: l.ToAll, Batch: l.Batch, AckNone: l.AckNone, DeafEvery: l.DeafEvery, Steps: l.Steps,
 	}
 	if l.Topic {
 		cfg.Topic = benchTopic
@@ -182,6 +190,19 @@ func (l *Load) measureOn(ctx context.Context, site *testbed.Site, run int) (*Out
 	}
 	o.ConnectSeconds = connected
 	return o, nil
+}
+
+// setUpSteps makes the channel that steps name known to the servers.
+func (l *Load) setUpSteps(ctx context.Context, site *testbed.Site) error {
+	if l.Steps == 0 {
+		return nil
+	}
+	for _, s := range site.Servers {
+		if err := s.Call(ctx, http.MethodPut, "/v1/channels/"+loadgen.StepChannel, struct{}{}, nil); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func (l *Load) subscribers(prefix string) loadgen.SubscriberConfig {

@@ -4,10 +4,12 @@ package testbed
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"os"
 	"os/exec"
@@ -271,6 +273,47 @@ func (s *Server) Metric(ctx context.Context, name string) (float64, error) {
 	}
 	return 0, fmt.Errorf("the server has no metric %s (HTTP status %s)", name, resp.Status)
 }
+
+// Call asks the server's API with a body of JSON, or of NDJSON where it is bytes, and reads the answer into into, if that is not nil.
+func (s *Server) Call(ctx context.Context, method, path string, body, into any) error {
+	scheme, kind := "http", "application/x-ndjson"
+	if s.TLS {
+		scheme = "https"
+	}
+	b, ok := body.([]byte)
+	if !ok {
+		var err error
+		if b, err = json.Marshal(body); err != nil {
+			return err
+		}
+		kind = "application/json"
+	}
+	req, err := http.NewRequestWithContext(ctx, method, scheme+"://"+s.HTTP+path, bytes.NewReader(b))
+	if err != nil {
+		return err
+	}
+	req.Header.Set("Authorization", "Bearer "+s.Key)
+	req.Header.Set("Content-Type", kind)
+	resp, err := calls.Do(req)
+	if err != nil {
+		return err
+	}
+	defer resp.Body.Close()
+	answer, err := io.ReadAll(resp.Body)
+	if err == nil && resp.StatusCode/100 != 2 {
+		err = fmt.Errorf("%s: %.300s", resp.Status, answer)
+	}
+	if err == nil && into != nil {
+		err = json.Unmarshal(answer, into)
+	}
+	if err != nil {
+		return fmt.Errorf("%s %s: %w", method, path, err)
+	}
+	return nil
+}
+
+// calls carries them all: connections are kept.
+var calls = client()
 
 // Existing describes a server that runs already. pid may be 0; then its CPU time and memory are not measured.
 func Existing(ctx context.Context, t loadgen.Target, pid int) (*Server, error) {

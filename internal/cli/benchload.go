@@ -59,6 +59,9 @@ func (b *bench) unicastCommand() *cobra.Command {
 			if stubs < 0 || stubs > 0 && b.p.url != "" {
 				return usagef("--stubs must not be negative, and needs a server that is started for it")
 			}
+			if l.Steps < 0 || l.Steps > 7 || l.Steps > 0 && (l.Via == loadgen.ViaGRPC || l.Via == "" && l.Transport == loadgen.GRPC) {
+				return usagef("--steps must be from 0 to 7, and goes with --publish http or batch")
+			}
 			if stubs > 0 && b.postgres != "" {
 				return usagef("--stubs are written into SQLite's files: leave out --postgres")
 			}
@@ -71,6 +74,7 @@ func (b *bench) unicastCommand() *cobra.Command {
 	}
 	loadFlags(cmd.Flags(), &l)
 	cmd.Flags().Float64Var(&l.Rate, "rate", 0, "notifications a second (default: as fast as they are answered)")
+	cmd.Flags().IntVar(&l.Steps, "steps", 0, "steps beyond live of each notification's escalation, none of which comes due; published over http or batch")
 	cmd.Flags().IntVar(&stubs, "stubs", 0, "settled notifications that the store holds from the start: eight days of them, with seven kept")
 	return cmd
 }

@@ -29,7 +29,9 @@ type Options struct {
 	Life    time.Duration // of access tokens; 0: an hour
 	Quick   bool          // keeps no messages: costs little beside the client that it is sent to by
 	HTTP1   bool          // speaks nothing newer
-	Cap     int           // messages of the project in any second; what is more is told to come back in a second; 0: none
+	// Told is called with the godwit_id of each message and whether it is taken; nil: nobody wants to know.
+	Told func(id string, taken bool)
+	Cap  int // messages of the project in any second; what is more is told to come back in a second; 0: none
 }
 
 // Message is what a device got.
@@ -225,6 +227,9 @@ func (s *Server) serveSend(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	b := s.behaves(e)
+	if s.opts.Told != nil && !e.ValidateOnly {
+		s.opts.Told(e.Message.Data["godwit_id"], b.Row == Accept)
+	}
 	switch b.Row {
 	case Hang, Break, Accept, Garbage:
 		s.deliver(e, r.ProtoMajor, b.Row)

@@ -1,0 +1,152 @@
+package scenario
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"time"
+
+	"godwit.dev/godwit/bench/latency"
+	"godwit.dev/godwit/bench/loadgen"
+	"godwit.dev/godwit/bench/report"
+	"godwit.dev/godwit/bench/testbed"
+)
+
+// Escalation is what steps beyond live cost, and how soon they reach a phone: an FCM of its own stands in for Google's.
+type Escalation struct {
+	Common
+	Each     int           // escalations to those who are away, and to those who are online and silent
+	After    time.Duration // when the step of the latter is due
+	Campaign int           // messages of the campaign that they go beside; 0: that is not measured
+	Cap      int           // messages a second that FCM lets through
+	Rate     float64       // escalations a second beside it
+	Find     time.Duration // for which the campaign runs alone, until its rate fits
+	Beside   time.Duration // for which escalations go beside it
+	Pairs    int           // of publishing without and with a step, and of starting; 0: that is not measured
+	For      time.Duration // how long each is published
+	Armed    int           // steps that wait at a start
+	Sends    time.Duration // for which the sender of FCM alone is measured; 0: it is not
+}
+
+// Run measures.
+func (e *Escalation) Run(ctx context.Context) (*report.Result, error) {
+	r := e.begin("escalation", "escalation: when a push leaves for who is away or silent, and what steps cost",
+		set("escalations", e.Each), set("due after", e.After), set("campaign", e.Campaign), set("FCM takes", fmt.Sprintf("%d/s", e.Cap)),
+		set("escalations beside it", report.Format(e.Rate)+"/s for "+e.Beside.String()), set("pairs", e.Pairs), set("armed steps", e.Armed))
+	return r, e.runs(ctx, func(ctx context.Context, n int) error {
+		for _, part := range []struct {
+			name string
+			run  func(context.Context, *report.Result, int) error
+		}{
+			{"reach", e.reach}, {"beside a campaign", e.beside}, {"publish", e.publish}, {"start", e.start}, {"send", e.send},
+		} {
+			e.Testbed.Say("run %d: %s", n+1, part.name)
+			if err := part.run(ctx, r, n); err != nil {
+				return fmt.Errorf("%s: %w", part.name, err)
+			}
+		}
+		return nil
+	})
+}
+
+// pushed is a server beside an FCM that it sends to.
+type pushed struct {
+	*testbed.Site
+	server *testbed.Server
+	phones *phones
+}
+
+func (p *pushed) close() {
+	p.Close()
+	p.phones.stop()
+}
+
+// beginPushed starts both and has the server know the FCM.
+func (e *Escalation) beginPushed(ctx context.Context, o Phones) (*pushed, error) {
+	ph, err := e.startPhones(ctx, o)
+	if err != nil {
+		return nil, err
+	}
+	bed := *e.Testbed
+	bed.Server.Env = append(bed.Server.Env[:len(bed.Server.Env):len(bed.Server.Env)], "SSL_CERT_FILE="+ph.certFile)
+	bed.Server.Args = append(bed.Server.Args[:len(bed.Server.Args):len(bed.Server.Args)], "--allow-private-urls")
+	site, err := bed.NewSite(ctx, 1)
+	if err != nil {
+		ph.stop()
+		return nil, err
+	}
+	p := &pushed{Site: site, server: site.Servers[0], phones: ph}
+	err = p.server.Call(ctx, http.MethodPut, "/v1/channels/fcm", map[string]string{"service_account": string(ph.Account), "base_url": ph.URL}, nil)
+	if err != nil {
+		p.close()
+		return nil, err
+	}
+	return p, nil
+}
+
+// registering is how many endpoints a request registers.
+const registering = 1000
+
+// registration is a line of what registers endpoints.
+type registration struct {
+	Channel   string          `json:"channel"`
+	Recipient string          `json:"recipient,omitempty"`
+	Address   json.RawMessage `json:"address"`
+	Tags      []string        `json:"tags,omitempty"`
+}
+
+// register gives the devices from first on to endpoints, of the recipients of a prefix where there is one.
+func (p *pushed) register(ctx context.Context, first, count int, prefix string, tags ...string) error {
+	for done := 0; done < count; {
+		var lines bytes.Buffer
+		enc := json.NewEncoder(&lines)
+		for range min(registering, count-done) {
+			reg := registration{Channel: "fcm", Address: p.phones.Addresses[first+done], Tags: tags}
+			if prefix != "" {
+				reg.Recipient = loadgen.RecipientName(prefix, done)
+			}
+			if err := enc.Encode(reg); err != nil {
+				return err
+			}
+			done++
+		}
+		if err := p.server.Call(ctx, http.MethodPost, "/v1/endpoints/batch", lines.Bytes(), nil); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// step is one of an escalation.
+type step struct {
+	Channel string `json:"channel"`
+	After   string `json:"after,omitempty"`
+}
+
+// escalate publishes to a recipient, to be pushed after a while.
+func (p *pushed) escalate(ctx context.Context, id, to string, after time.Duration) error {
+	return p.server.Call(ctx, http.MethodPost, "/v1/notifications", map[string]any{
+		"id": id, "to": to, "title": "New ride request", "body": "2.1 km away, 120 rupees", "priority": "high",
+		"escalate": []step{{Channel: "live"}, {Channel: "fcm", After: after.String()}},
+	}, nil)
+}
+
+// pushPatience is how long a push is waited for.
+const pushPatience = 30 * time.Second
+
+// tellReach adds how late pushes were, and how many never came.
+func tellReach(r *report.Result, group, name string, late *latency.Histogram, missing, run int) {
+	if late.Count() > 0 {
+		s := late.Summary()
+		for _, f := range []struct {
+			name string
+			v    float64
+		}{{"p50", s.P50}, {"p99", s.P99}, {"max", s.Max}} {
+			r.Add(group, name+" "+f.name, "ms", f.v)
+		}
+		r.Curves = append(r.Curves, report.Curve{Name: curveName(group, name, run), Points: late.Curve()})
+	}
+	r.Add(group, "pushes missing", "", float64(missing))
+}
