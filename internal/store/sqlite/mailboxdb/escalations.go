@@ -316,19 +316,20 @@ func (s *Store) StepsOf(ctx context.Context, ref mailbox.Ref) (steps []notificat
 	return steps, next, nil
 }
 
-// loadSteps reads back which steps wait. It is done when the copies are in their places.
+// loadSteps reads back which steps wait, before the copies are put in their places: both are read in the order of positions, so
+// neither is looked up for the other.
 func (l *loader) loadSteps(ctx context.Context) error {
-	const query = "SELECT e.pos, e.due_at, n.recipient FROM escalation e CROSS JOIN notification n ON n.pos = e.pos ORDER BY e.pos"
-	q := &l.s.steps.queue
-	err := l.query(ctx, query, nil, func(st *sqlite.Stmt) error {
-		pos, at, r := st.ColumnInt64(0), st.ColumnInt64(1), l.byKey[uint32(st.ColumnInt64(2))]
-		if r == nil {
-			return nil // being erased
+	q, open := &l.s.steps.queue, l.open
+	err := l.query(ctx, "SELECT pos, due_at FROM escalation ORDER BY pos", nil, func(st *sqlite.Stmt) error {
+		pos, at := st.ColumnInt64(0), st.ColumnInt64(1)
+		for len(open) > 0 && open[0].e.pos < pos {
+			open = open[1:]
 		}
-		if e := r.find(pos); e != nil {
-			e.set(flagSteps)
+		if len(open) == 0 || open[0].e.pos != pos {
+			return nil // its copy was settled
 		}
-		if at > 0 {
+		open[0].e.set(flagSteps)
+		if r := l.byKey[open[0].recipient]; r != nil && at > 0 { // else it is being erased
 			*q = append(*q, waitingStep{at: at, pos: pos, r: r})
 		}
 		return nil

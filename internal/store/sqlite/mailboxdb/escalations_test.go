@@ -101,3 +101,68 @@ func TestAStepIsThereAgainWhenWhatEndedItWasNotStored(t *testing.T) {
 		t.Errorf("steps due %v, %v; want that of x", due, err)
 	}
 }
+
+// Steps and copies are read back in the order of positions, side by side.
+func TestStepsAreReadBackWithTheirCopies(t *testing.T) {
+	path := t.TempDir() + "/mailbox.db"
+	first, err := mailboxdb.Open(t.Context(), path, config())
+	if err != nil {
+		t.Fatal(err)
+	}
+	var all []*mailbox.Append
+	steps, later := []notification.Step{{Channel: "fcm", After: time.Second}}, time.Hour/2
+	for i, kind := range []string{"plain", "steps", "scheduled", "acked", "steps", "plain", "handed", "steps", "plain"} {
+		a := publishOf(fmt.Sprint(kind, i), 10, "r", "s")
+		if kind != "plain" {
+			a.N.Steps = steps
+		}
+		if kind == "scheduled" {
+			a.N.SendAt = a.N.CreatedAt.Add(later)
+		}
+		if err := first.Append(t.Context(), []*mailbox.Append{a}); err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, a)
+	}
+	if err := first.Settle(t.Context(), []*mailbox.Settle{ackOf(all[3])}); err != nil { // of one of its two recipients
+		t.Fatal(err)
+	}
+	now := all[8].N.CreatedAt.Add(time.Second)
+	due, _, err := first.StepsDue(t.Context(), now, 100)
+	if err != nil || len(due) != 9 { // 3 × 2 steps, 1 acked, 2 handed
+		t.Fatalf("%d steps due, %v", len(due), err)
+	}
+	for _, d := range due {
+		if d.ID == all[6].N.ID {
+			err := first.HandedOver(t.Context(), []mailbox.StepDone{{Ref: mailbox.Ref{App: d.App, Recipient: d.Recipient, Pos: d.Pos}}}, now)
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	wantEscalating(t, first, 11, 6, 9) // those of what is scheduled too
+	if err := first.Close(); err != nil {
+		t.Fatal(err)
+	}
+	s := openAt(t, path, config())
+	wantEscalating(t, s, 11, 6, 9)
+	due, _, err = s.StepsDue(t.Context(), now, 100)
+	got := make(map[string]int)
+	for _, d := range due {
+		got[d.ID]++
+	}
+	if want := map[string]int{"steps1": 2, "acked3": 1, "steps4": 2, "steps7": 2}; err != nil || fmt.Sprint(got) != fmt.Sprint(want) {
+		t.Errorf("steps due %v, %v; want %v", got, err, want)
+	}
+	for _, a := range all {
+		for _, to := range a.To {
+			if err := s.Settle(t.Context(), []*mailbox.Settle{{App: "app", Recipient: to, ID: a.N.ID, As: notification.Recalled, At: now}}); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	if due, _, err := s.StepsDue(t.Context(), now.Add(later), 100); err != nil || len(due) != 0 {
+		t.Errorf("steps due %v, %v although all is settled", due, err)
+	}
+	wantEscalating(t, s, 0, 0, 0)
+}

@@ -20,7 +20,7 @@ const loaders = 4
 func (s *Store) load(ctx context.Context) error {
 	began := time.Now()
 	l := &loader{s: s, apps: make(map[int64]*app), byKey: make(map[uint32]*recipient)}
-	for _, part := range []func(context.Context) error{l.loadMeta, l.loadApps, l.loadOpen, l.loadRecipients, l.place, l.loadSteps, l.loadTails} {
+	for _, part := range []func(context.Context) error{l.loadMeta, l.loadApps, l.loadOpen, l.loadRecipients, l.loadSteps, l.place, l.loadTails} {
 		if err := part(ctx); err != nil {
 			return fmt.Errorf("read the index back: %w", err)
 		}
