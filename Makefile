@@ -211,6 +211,10 @@ RESULT_compare       := compare --runs 1 --for 3s --sessions 2000 --fan 2000
 bench-results: build $(addprefix result-,$(RESULTS)) ## measure anew what bench/results holds and docs/performance.md shows
 	$(BIN)/godwit bench report $(RESULTS:%=bench/results/%.json) --report bench/results/report.html
 
+# Five minutes, of which escalations go beside a campaign for two: made only when it is asked for.
+RESULT_escalation := escalation --runs 1
+WITHIN_escalation := 480
+
 # Twenty minutes, so it is made only when it is asked for.
 RESULT_cluster-horizon := cluster horizon --runs 1 --before 2m
 WITHIN_cluster-horizon := 1500

@@ -89,6 +89,9 @@ var places = map[string]layer{
 	"internal/store/storetest":       outside,
 	"internal/store/postgres/pgtest": outside,
 	"internal/sender/sendertest":     outside,
+
+	"internal/sender/sendertest/fcmserver":   adapter,    // for benchmarks too
+	"internal/sender/sendertest/testservice": capability, // leaf: what such services share
 }
 
 // Adapters never import each other, but for these: a gateway puts its framing around connections, and the tables
