@@ -224,12 +224,14 @@ func RunTwoPreferences(t *testing.T, open Two[PreferenceStore]) {
 	t.Run("ALimitHoldsForBoth", func(t *testing.T) {
 		clock := NewClock()
 		a, b := open(t, clock.Now)
-		stores, now, limit := [2]PreferenceStore{a, b}, clock.Now(), preference.Limit{Count: 7, Per: time.Hour}
+		stores, now, limit := [2]PreferenceStore{a, b}, clock.Now(), preference.Limit{Count: 1, Per: time.Hour}
 		var begun atomic.Int64
-		atOnce(4, 10, func(caller, nth int) {
-			steps := []preference.Begun{
-				{ID: [16]byte{byte(caller), byte(nth), 1}, Recipient: "r", Category: "promo", Limit: limit},
-				{ID: [16]byte{byte(caller), byte(nth), 2}, Recipient: "s", Category: "promo", Limit: limit},
+		atOnce(4, 100, func(caller, nth int) {
+			steps := make([]preference.Begun, 2) // each recipient is met by all, twice
+			for i := range steps {
+				steps[i] = preference.Begun{
+					ID: [16]byte{byte(caller), byte(nth), byte(i)}, Recipient: fmt.Sprint("r", (nth+i)%100), Category: "promo", Limit: limit,
+				}
 			}
 			if caller%2 == 0 { // in any order
 				slices.Reverse(steps)
@@ -244,8 +246,8 @@ func RunTwoPreferences(t *testing.T, open Two[PreferenceStore]) {
 				}
 			}
 		})
-		if n := begun.Load(); n != 14 {
-			t.Errorf("%d steps have begun for two recipients, want 14", n)
+		if n := begun.Load(); n != 100 {
+			t.Errorf("%d steps have begun for 100 recipients, of which each may get one", n)
 		}
 	})
 }
