@@ -35,6 +35,7 @@ import (
 	"godwit.dev/godwit/internal/pubsub"
 	"godwit.dev/godwit/internal/reactor"
 	"godwit.dev/godwit/internal/request"
+	"godwit.dev/godwit/internal/sealed"
 	"godwit.dev/godwit/internal/session"
 	"godwit.dev/godwit/internal/signal"
 	"godwit.dev/godwit/internal/store"
@@ -86,6 +87,8 @@ type App struct {
 	addrLimit   *limit.Addrs
 	gate        *conngate.Gate
 	signups     *limit.Addrs
+	ackLimit    *limit.Addrs
+	tokens      *sealed.Tokens // that travel with messages and come back
 	pace        *memory.Pacer
 	keyLimit    *limit.Keys
 	tlsFor      func(protocols ...string) *tls.Config // nil: plain

@@ -6,6 +6,7 @@ import (
 	"godwit.dev/godwit/internal/campaign"
 	"godwit.dev/godwit/internal/dispatch"
 	"godwit.dev/godwit/internal/own"
+	"godwit.dev/godwit/internal/sealed"
 )
 
 // own decides which node does what one at a time may do for an app. Nil: there are no others.
@@ -26,12 +27,12 @@ func (a *App) startSending(context.Context) error {
 	}
 	a.dispatch = out
 	a.registry.MustRegister(out)
+	a.tokens = sealed.New(a.stores.Campaigns, func(name string) bool {
+		_, err := a.access.App(name)
+		return err == nil && name != ""
+	})
 	a.sending = campaign.New(campaign.Config{
-		Store: a.stores.Campaigns, Dispatch: out, Own: a.own("campaigns"), Now: a.clock, PublicURL: a.cfg.PublicURL, Log: a.log,
-		KnownApp: func(name string) bool {
-			_, err := a.access.App(name)
-			return err == nil && name != ""
-		},
+		Store: a.stores.Campaigns, Dispatch: out, Own: a.own("campaigns"), Now: a.clock, PublicURL: a.cfg.PublicURL, Tokens: a.tokens, Log: a.log,
 	})
 	a.registry.MustRegister(a.sending)
 	a.steps.addRun("campaigns", storePatience, a.sending.Run, a.fail)

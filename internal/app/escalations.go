@@ -19,7 +19,7 @@ func (a *App) startEscalations(context.Context) error {
 		return nil
 	}
 	a.escalations = escalation.New(escalation.Config{
-		Steps: a.stores.Steps, Mailbox: a.mailbox, Endpoints: a.stores.Endpoints, Store: a.stores.Sends, Dispatch: a.dispatch, Events: a.stores.Events,
+		Steps: a.stores.Steps, Mailbox: a.mailbox, Endpoints: a.stores.Endpoints, Store: a.stores.Sends, Dispatch: a.dispatch, Events: a.stores.Events, Tokens: a.tokens,
 		Preferences: a.stores.Preferences, Categories: a.access.Categories,
 		Changed: a.channels.Changed, Now: a.clock, Retain: a.cfg.Retain.D(), Log: a.log,
 	})
@@ -33,7 +33,7 @@ func (a *App) startEscalations(context.Context) error {
 // reach says why an app cannot do a step.
 func (a *App) reach(ctx context.Context, app string, step notification.Step) (field, why string, err error) {
 	name := step.Channel
-	_, err = a.channels.Sender(ctx, app, push.Channel(name))
+	sender, err := a.channels.Sender(ctx, app, push.Channel(name))
 	switch {
 	case errors.Is(err, channel.ErrUnknown):
 		return "channel", "there is no channel " + notification.Clip(name), nil
@@ -41,8 +41,11 @@ func (a *App) reach(ctx context.Context, app string, step notification.Step) (fi
 		return "channel", "channel " + name + " is not configured: godwit channel set " + name, nil
 	case errors.Is(err, channel.ErrDisabled):
 		return "channel", "channel " + name + " is switched off", nil
-	case err == nil && step.To != "":
-		return "to", "the app's channel webhook has no target " + step.To, nil
+	}
+	if err == nil && step.To != "" {
+		if s, ok := sender.(interface{ Target(name string) bool }); !ok || !s.Target(step.To) {
+			return "to", "channel " + name + " has no target " + step.To + ": godwit channel set " + name + " --targets " + step.To + "=https://…", nil
+		}
 	}
 	return "", "", err
 }

@@ -20,6 +20,7 @@ import (
 	"godwit.dev/godwit/internal/gateway/wsgate"
 	"godwit.dev/godwit/internal/httpapi"
 	"godwit.dev/godwit/internal/httpapi/backend"
+	"godwit.dev/godwit/internal/httpapi/public"
 	"godwit.dev/godwit/internal/limit"
 	"godwit.dev/godwit/internal/push"
 	"godwit.dev/godwit/internal/reactor"
@@ -41,6 +42,7 @@ func (a *App) startConnections(context.Context) error {
 	a.steps.addClose("reactor", time.Second, a.reactor.Close)
 	a.addrLimit = limit.NewAddrs(a.cfg.LimitConnects.PerSecond(), a.cfg.LimitLoopback)
 	a.gate = a.newGate()
+	a.ackLimit = limit.NewAddrs(a.cfg.LimitHellos.PerSecond(), a.cfg.LimitLoopback)
 	a.signups = limit.NewAddrs(a.cfg.LimitSignups.PerSecond(), a.cfg.LimitLoopback)
 	a.keyLimit = limit.NewKeys(a.cfg.LimitPublish.PerSecond())
 	a.registerFigures()
@@ -214,11 +216,12 @@ func (a *App) handler() (http.Handler, error) {
 	}
 	a.serveForwarded(map[string]http.Handler{"/v1/frames": posting, "/v1/poll": poll})
 	var steps backend.Steps
+	var receipts public.Receipts
 	if a.escalations != nil {
-		steps = a.escalations
+		steps, receipts = a.escalations, a.escalations
 	}
 	api := httpapi.New(httpapi.Config{
-		Steps:     steps,
+		Steps: steps, Receipts: receipts, AckLimit: a.ackLimit,
 		Publisher: a.publisher, Mailbox: a.mailbox, Objects: a.objects, Topics: a.topics, Requests: a.requests, Services: a.access, Presence: a.sessions(), Events: a.stores.Events, Access: a.access, Keys: a.access, Apps: a.access, Channels: a.channels, Hooks: a.hooks, Campaigns: a.sending,
 		Log: a.log, Registry: a.registry, PublishLimit: a.keyLimit.Take,
 		Endpoints: a.endpoints, Signups: a.signups, Preferences: a.stores.Preferences, Categories: a.access,

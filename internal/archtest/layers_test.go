@@ -40,6 +40,7 @@ var places = map[string]layer{
 	"internal/follow":       domain, // leaf: a copy in step with its store
 	"internal/own":          domain, // leaf: what one server at a time does
 	"internal/quiet":        domain,
+	"internal/sealed":       domain, // leaf: tokens that come back
 	"internal/encoded":      domain, // leaf: encodings made once
 	"internal/frame":        codec,
 	"internal/mailbox":      capability,

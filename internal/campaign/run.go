@@ -12,6 +12,7 @@ import (
 
 	"godwit.dev/godwit/internal/dispatch"
 	"godwit.dev/godwit/internal/push"
+	"godwit.dev/godwit/internal/sealed"
 )
 
 // run is one campaign being sent, from its start or resumption to its end or the next pause.
@@ -20,7 +21,7 @@ type run struct {
 	c     *Campaign
 	t     *task
 	quiet *quietTimes
-	key   []byte // signs tracking tokens
+	key   sealed.Key // of tracking tokens
 	job   *dispatch.Job
 
 	enumerated atomic.Bool
@@ -38,7 +39,7 @@ func (s *Service) send(ctx context.Context, c *Campaign, t *task) error {
 			return err
 		}
 	}
-	if r.key, err = s.trackKey(ctx, c.App); err != nil {
+	if r.key, err = s.tokens.Key(ctx, c.App); err != nil {
 		return err
 	}
 	if !c.Enumerated && slices.Contains(c.Channels, push.Live) {

@@ -14,6 +14,7 @@ import (
 	"godwit.dev/godwit/internal/notification"
 	"godwit.dev/godwit/internal/own"
 	"godwit.dev/godwit/internal/push"
+	"godwit.dev/godwit/internal/sealed"
 )
 
 // Config are the parts of a Service.
@@ -25,10 +26,9 @@ type Config struct {
 	// such links are sent as they are. Receivers of Web Push report clicks themselves.
 	PublicURL string
 	// Own decides which server sends for an app. Nil: this one is the only one.
-	Own own.Func
-	// KnownApp reports whether there is such an app. Nil: any may be.
-	KnownApp func(app string) bool
-	Log      *slog.Logger
+	Own    own.Func
+	Tokens *sealed.Tokens // nil: with the secrets of Store
+	Log    *slog.Logger
 }
 
 // Service runs campaigns: its methods are what a person can do to one, Run is what makes them happen.
@@ -42,10 +42,10 @@ type Service struct {
 
 	apps map[string]*owning // whose deliveries this server wants to own; of Run's goroutine
 
+	tokens *sealed.Tokens
+
 	mu    sync.Mutex
 	tasks map[int64]*task // by campaign
-
-	keys sync.Map // app → its tracking secret
 }
 
 // New makes a Service. Nothing is sent until Run.
@@ -53,14 +53,14 @@ func New(cfg Config) *Service {
 	if cfg.Now == nil {
 		cfg.Now = time.Now
 	}
-	if cfg.KnownApp == nil {
-		cfg.KnownApp = func(string) bool { return true }
+	if cfg.Tokens == nil {
+		cfg.Tokens = sealed.New(cfg.Store, nil)
 	}
 	if cfg.Log == nil {
 		cfg.Log = slog.New(slog.DiscardHandler)
 	}
 	return &Service{
-		cfg: cfg, store: cfg.Store, dispatch: cfg.Dispatch, log: cfg.Log, metrics: newMetrics(), wake: make(chan struct{}, 1),
+		cfg: cfg, store: cfg.Store, dispatch: cfg.Dispatch, tokens: cfg.Tokens, log: cfg.Log, metrics: newMetrics(), wake: make(chan struct{}, 1),
 		apps: make(map[string]*owning), tasks: make(map[int64]*task),
 	}
 }

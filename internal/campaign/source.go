@@ -62,9 +62,9 @@ func (r *run) Request(t *Target, now time.Time) push.Request {
 		ExpiresAt: r.expires(t, now),
 	}
 	if r.c.Spec.Tracked() {
-		q.Track = r.c.App + tokenSeparator + sealToken(r.key, r.c.Num, t.Row, "")
+		q.Track = trackToken(r.key, r.c.Num, t.Row, "")
 		if t.Channel == push.Telegram { // nothing else reports clicks on its links
-			q.Content.URL = r.s.redirect(r.key, r.c.App, r.c.Num, t.Row, q.Content.URL)
+			q.Content.URL = r.s.redirect(r.key, r.c.Num, t.Row, q.Content.URL)
 		}
 	}
 	return q

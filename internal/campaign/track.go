@@ -2,103 +2,46 @@ package campaign
 
 import (
 	"context"
-	"crypto/hmac"
-	"crypto/sha256"
-	"crypto/subtle"
-	"encoding/base64"
 	"encoding/binary"
-	"errors"
 	"net/url"
 	"strings"
+
+	"godwit.dev/godwit/internal/sealed"
 )
 
-// A tracking token names a delivery and proves that this server made it: one byte of version, campaign and row as
-// varints, 16 bytes of HMAC-SHA256 under the app's secret; base64url. With a link it also signs where the link leads,
-// so that the redirect leads nowhere else.
-const (
-	tokenVersion = 1
-	macBytes     = 16
-	maxToken     = 64
-)
+// A tracking token names a delivery: campaign and row as varints. With a link it also signs where the link leads, so that the
+// redirect leads nowhere else.
 
 // ErrBadToken is a tracking token that this server did not make, or not for this app or link.
-var ErrBadToken = errors.New("the tracking token is not valid")
+var ErrBadToken = sealed.ErrBad
 
-// sealToken makes a token; link is empty unless it is to sign one.
-func sealToken(key []byte, num, row int64, link string) string {
-	b := make([]byte, 0, maxToken)
-	b = append(b, tokenVersion)
-	b = binary.AppendUvarint(b, uint64(num)) //nolint:gosec // positive
-	b = binary.AppendUvarint(b, uint64(row)) //nolint:gosec // positive
-	return base64.RawURLEncoding.EncodeToString(append(b, tokenMAC(key, b, link)...))
+// trackToken makes a token; link is empty unless it is to sign one.
+func trackToken(key sealed.Key, num, row int64, link string) string {
+	says := binary.AppendUvarint(nil, uint64(num)) //nolint:gosec // positive
+	says = binary.AppendUvarint(says, uint64(row)) //nolint:gosec // positive
+	return key.Seal(sealed.Track, says, link)
 }
 
-func tokenMAC(key, payload []byte, link string) []byte {
-	h := hmac.New(sha256.New, key)
-	h.Write(payload)
-	h.Write([]byte{0})
-	h.Write([]byte(link))
-	return h.Sum(nil)[:macBytes]
-}
-
-func openToken(key []byte, token, link string) (num, row int64, err error) {
-	b, err := base64.RawURLEncoding.DecodeString(token)
-	if err != nil || len(token) > maxToken || len(b) < 1+macBytes || b[0] != tokenVersion {
-		return 0, 0, ErrBadToken
+// open checks a token that travelled.
+func (s *Service) open(ctx context.Context, token, link string) (num, row int64, err error) {
+	_, says, err := s.tokens.Open(ctx, token, sealed.Track, link)
+	if err != nil {
+		return 0, 0, err
 	}
-	payload, mac := b[:len(b)-macBytes], b[len(b)-macBytes:]
-	if subtle.ConstantTimeCompare(mac, tokenMAC(key, payload, link)) != 1 {
-		return 0, 0, ErrBadToken
-	}
-	n, read := binary.Uvarint(payload[1:])
+	n, read := binary.Uvarint(says)
 	if read <= 0 {
 		return 0, 0, ErrBadToken
 	}
-	r, more := binary.Uvarint(payload[1+read:])
+	r, more := binary.Uvarint(says[read:])
 	if more <= 0 || n>>63 != 0 || r>>63 != 0 {
 		return 0, 0, ErrBadToken
 	}
 	return int64(n), int64(r), nil //nolint:gosec // checked
 }
 
-// A token travels with its app before it, since each has its own secret: app~token. Names have no tilde.
-const tokenSeparator = "~"
-
-func (s *Service) trackKey(ctx context.Context, app string) ([]byte, error) {
-	if key, ok := s.keys.Load(app); ok {
-		return key.([]byte), nil
-	}
-	key, err := s.store.TrackKey(ctx, app)
-	if err == nil {
-		s.keys.Store(app, key)
-	}
-	return key, err
-}
-
-// open checks a token that travelled. Secrets are only made by sending, so that strangers cannot have any made.
-func (s *Service) open(ctx context.Context, token, link string) (app string, num, row int64, err error) {
-	app, sealed, ok := strings.Cut(token, tokenSeparator)
-	if !ok || len(app) > 128 {
-		return "", 0, 0, ErrBadToken
-	}
-	cached, ok := s.keys.Load(app)
-	if !ok {
-		if !s.cfg.KnownApp(app) {
-			return "", 0, 0, ErrBadToken
-		}
-		key, err := s.trackKey(ctx, app)
-		if err != nil {
-			return "", 0, 0, err
-		}
-		cached = key
-	}
-	num, row, err = openToken(cached.([]byte), sealed, link)
-	return app, num, row, err
-}
-
 // React notes what a receiver did with a message.
 func (s *Service) React(ctx context.Context, token string, what Reaction) error {
-	_, num, row, err := s.open(ctx, token, "")
+	num, row, err := s.open(ctx, token, "")
 	if err != nil {
 		return err
 	}
@@ -115,7 +58,7 @@ func (s *Service) react(ctx context.Context, num, row int64, what Reaction) erro
 
 // Follow counts a click on a link and returns nothing but whether the link may be followed.
 func (s *Service) Follow(ctx context.Context, token, link string) error {
-	_, num, row, err := s.open(ctx, token, link)
+	num, row, err := s.open(ctx, token, link)
 	if err != nil {
 		return err
 	}
@@ -126,10 +69,10 @@ func (s *Service) Follow(ctx context.Context, token, link string) error {
 }
 
 // redirect makes the link that counts a click and leads to the given one.
-func (s *Service) redirect(key []byte, app string, num, row int64, link string) string {
+func (s *Service) redirect(key sealed.Key, num, row int64, link string) string {
 	if s.cfg.PublicURL == "" || !strings.HasPrefix(link, "https://") && !strings.HasPrefix(link, "http://") {
 		return link
 	}
-	token := app + tokenSeparator + sealToken(key, num, row, link)
+	token := trackToken(key, num, row, link)
 	return strings.TrimSuffix(s.cfg.PublicURL, "/") + "/v1/click/" + url.PathEscape(token) + "?to=" + url.QueryEscape(link)
 }

@@ -55,7 +55,7 @@ type Config struct {
 
 	MaxPerAddress int  `key:"max_connections_per_address" default:"0" min:"0" max:"10000000" group:"Limits" help:"most connections open at once from one address; 0: a quarter of max_connections. Behind a proxy on another machine all come from its address"`
 	LimitConnects Rate `key:"limit_connects" default:"50/s" group:"Limits" help:"new connections from one address, or off"`
-	LimitHellos   Rate `key:"limit_hellos" default:"50/s" group:"Limits" help:"hellos (session starts) from one address, or off"`
+	LimitHellos   Rate `key:"limit_hellos" default:"50/s" group:"Limits" help:"hellos (session starts), and beside them acknowledgements by token, from one address, or off"`
 	LimitSignups  Rate `key:"limit_signups" default:"1/s" group:"Limits" help:"push registrations without a token from one address, or off"`
 	LimitPublish  Rate `key:"limit_publish" default:"off" group:"Limits" help:"publishes with one API key, or off"`
 	LimitLoopback bool `key:"limit_loopback" default:"false" group:"Limits" help:"apply the limits per address to loopback too"`

@@ -24,6 +24,8 @@ type people struct {
 	fail  error
 }
 
+func (p *people) AckCopies(context.Context, []mailbox.CopyAck) (int, error) { return 0, nil }
+
 func (p *people) EndpointsOf(_ context.Context, _, recipient string) ([]audience.Endpoint, error) {
 	if recipient == "nobody" {
 		return nil, nil

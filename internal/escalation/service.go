@@ -15,6 +15,7 @@ import (
 	"godwit.dev/godwit/internal/notification"
 	"godwit.dev/godwit/internal/preference"
 	"godwit.dev/godwit/internal/push"
+	"godwit.dev/godwit/internal/sealed"
 )
 
 const (
@@ -37,6 +38,7 @@ const (
 type Mailbox interface {
 	Items(ctx context.Context, refs []mailbox.Ref) ([]*mailbox.Item, error)
 	Online(ctx context.Context, app, recipient string) ([]string, error)
+	AckCopies(ctx context.Context, acks []mailbox.CopyAck) (n int, err error)
 }
 
 // Endpoints are where a recipient can be reached.
@@ -59,6 +61,7 @@ type Config struct {
 	Preferences Preferences
 	Categories  func(app string) map[string]preference.Category // what an app says of its
 	Store       Store
+	Tokens      *sealed.Tokens
 	Dispatch    *dispatch.Dispatcher
 	Events      Events                 // nil: nobody is told
 	Changed     func() <-chan struct{} // closed when channels are set up in another way

@@ -10,6 +10,7 @@ import (
 	"godwit.dev/godwit/internal/mailbox"
 	"godwit.dev/godwit/internal/notification"
 	"godwit.dev/godwit/internal/push"
+	"godwit.dev/godwit/internal/sealed"
 )
 
 // source is the sends of an app over one channel.
@@ -20,6 +21,7 @@ type source struct {
 	mu    sync.Mutex
 	known map[int64]*Due                       // what was looked at and has no result yet
 	notes map[int64]*notification.Notification // of those that were claimed
+	key   sealed.Key                           // of tokens to acknowledge with
 }
 
 var _ dispatch.Source = (*source)(nil)
@@ -83,6 +85,10 @@ func (s *source) Claim(ctx context.Context, ds []dispatch.Delivery, now time.Tim
 		}
 	}
 	items, err := s.s.cfg.Mailbox.Items(ctx, refs)
+	var key sealed.Key
+	if err == nil {
+		key, err = s.s.cfg.Tokens.Key(ctx, s.place.App)
+	}
 	if err != nil { // nothing of it leaves
 		results := make([]dispatch.Result, len(claimed))
 		for i := range claimed {
@@ -97,6 +103,7 @@ func (s *source) Claim(ctx context.Context, ds []dispatch.Delivery, now time.Tim
 	var over []dispatch.Result
 	open := claimed[:0]
 	s.mu.Lock()
+	s.key = key
 	for i := range claimed {
 		if items[i] == nil {
 			over = append(over, result(&claimed[i], dispatch.Suppressed, "acknowledged, or ended in another way, before it was sent"))
@@ -125,20 +132,28 @@ func result(d *dispatch.Delivery, o dispatch.Outcome, detail string) dispatch.Re
 // Request implements dispatch.Source.
 func (s *source) Request(d *dispatch.Delivery, _ time.Time) push.Request {
 	s.mu.Lock()
-	due, n := s.known[d.Row], s.notes[d.Row]
+	due, n, key := s.known[d.Row], s.notes[d.Row], s.key
 	s.mu.Unlock()
-	q := request(s.place.App, due.ID, due.Note, d, due.ExpiresAt)
+	q := request(s.place.App, due.ID, due.Note, due.Options.To, d, due.ExpiresAt)
 	q.Content = push.Content{Title: n.Content.Title, Body: n.Content.Body, Category: n.Content.Category}
 	if notification.IsJSON(n.Content.ContentType) && len(n.Content.Data) > 0 {
 		q.Content.Data = n.Content.Data
 	}
 	q.Collapse, q.Urgency = n.CollapseKey, urgency(n.Priority)
+	q.AckToken = ackToken(key, due.ID, due.Options, due.ExpiresAt)
+	if due.Options.Shown {
+		q.Settle = notification.SettleShown
+	}
 	return q
 }
 
-func request(app string, id [16]byte, note string, d *dispatch.Delivery, expires time.Time) push.Request {
+func request(app string, id [16]byte, note, to string, d *dispatch.Delivery, expires time.Time) push.Request {
+	endpoint := d.EndpointID.String()
+	if to != "" { // a target has no id outside
+		endpoint = ""
+	}
 	return push.Request{
-		ID: text(id), GodwitID: note, App: app, Endpoint: d.EndpointID.String(), Recipient: d.Recipient, Address: d.Address, ExpiresAt: expires,
+		ID: text(id), GodwitID: note, App: app, Endpoint: endpoint, Recipient: d.Recipient, Address: d.Address, ExpiresAt: expires,
 	}
 }
 

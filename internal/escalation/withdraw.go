@@ -124,7 +124,7 @@ func (s *Service) withdrawOne(ctx, hard context.Context, one *Send) {
 	failed := err
 	if err == nil {
 		d := dispatch.Delivery{EndpointID: one.EndpointID, Recipient: one.Recipient, Address: one.Address}
-		q := request(one.App, one.ID, one.Note, &d, one.ExpiresAt)
+		q := request(one.App, one.ID, one.Note, one.Options.To, &d, one.ExpiresAt)
 		q.Urgency = push.UrgencyLow
 		failed, err = s.cfg.Dispatch.Recall(ctx, hard, sender, one.Channel, push.Sent{Request: q, ExternalID: one.External, At: one.At})
 		if err != nil {

@@ -50,7 +50,8 @@ type Channels interface {
 type Config struct {
 	Publisher backend.Publisher
 	Mailbox   Mailbox
-	Steps     backend.Steps // nil: there are none beyond live
+	Steps     backend.Steps   // nil: there are none beyond live
+	Receipts  public.Receipts // nil: there are none to take
 	Objects   backend.Objects
 	Topics    backend.Topics
 	Requests  backend.Requests
@@ -77,6 +78,8 @@ type Config struct {
 	Figures func() operator.Figures
 	// Signups limits registrations without a token by address. Nil: no limit.
 	Signups *limit.Addrs
+	// AckLimit limits acknowledgements by token by address. Nil: no limit.
+	AckLimit *limit.Addrs
 	// Mount adds handlers of the client gateways by mux pattern. They get the connection as it is: no deadline,
 	// no wrapped writer, no body limit.
 	Mount map[string]http.Handler

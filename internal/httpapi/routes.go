@@ -31,7 +31,7 @@ func routes(cfg *Config) []route {
 	})
 	p := public.New(public.Parts{
 		Access: cfg.Access, Apps: cfg.Apps, Mailbox: cfg.Mailbox, Endpoints: cfg.Endpoints, Campaigns: cfg.Campaigns, Channels: cfg.Channels,
-		Log: cfg.Log, Signups: cfg.Signups, Preferences: cfg.Preferences,
+		Log: cfg.Log, Signups: cfg.Signups, Receipts: cfg.Receipts, AckLimit: cfg.AckLimit, Preferences: cfg.Preferences,
 	})
 	o := operator.New(operator.Parts{
 		Mailbox: cfg.Mailbox, Presence: cfg.Presence, Keys: cfg.Keys, Channels: cfg.Channels, Hooks: cfg.Hooks, Gateway: cfg.Services, Categories: cfg.Categories, Log: cfg.Log,

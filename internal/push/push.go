@@ -99,6 +99,8 @@ type Request struct {
 	Collapse  string // messages of one key replace each other where the channel can; empty: by ID
 	ExpiresAt time.Time
 	Track     string // signed token with which the receiver reports shown, clicked and dismissed; empty: not tracked
+	AckToken  string // signed token with which the receiver acknowledges, without anything else; empty: it cannot
+	Settle    string // which report beside clicked and dismissed acknowledges as well: shown; empty: none
 	Recall    bool   // takes back what was sent under ID, where that is itself a message (Web Push)
 }
 

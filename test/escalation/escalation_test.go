@@ -25,7 +25,18 @@ type receiver struct {
 }
 
 // posted is one of them: of which type, for whom (its path) and which notification, and the id of the message.
-type posted struct{ kind, to, note, id string }
+type posted struct {
+	kind, to, note, id string
+	data               pushed
+}
+
+// pushed is what a message says.
+type pushed struct {
+	GodwitID                              string `json:"godwit_id"`
+	Ack                                   string `json:"godwit_ack"`
+	Settle                                string `json:"godwit_settle"`
+	To, Recipient, Endpoint, Title, Track string
+}
 
 func receive(t *testing.T) *receiver {
 	t.Helper()
@@ -34,15 +45,12 @@ func receive(t *testing.T) *receiver {
 		body, _ := io.ReadAll(q.Body)
 		var e struct {
 			Type string
-			Data struct {
-				ID       string
-				GodwitID string `json:"godwit_id"`
-			}
+			Data pushed
 		}
 		_ = json.Unmarshal(body, &e)
 		r.mu.Lock()
 		defer r.mu.Unlock()
-		r.posts = append(r.posts, posted{e.Type, strings.TrimPrefix(q.URL.Path, "/"), e.Data.GodwitID, q.Header.Get("Webhook-Id")})
+		r.posts = append(r.posts, posted{e.Type, strings.TrimPrefix(q.URL.Path, "/"), e.Data.GodwitID, q.Header.Get("Webhook-Id"), e.Data})
 		if r.status != 0 {
 			w.WriteHeader(r.status)
 			return

@@ -11,11 +11,18 @@ import (
 	"godwit.dev/godwit/internal/endpoint"
 	"godwit.dev/godwit/internal/httpapi/call"
 	"godwit.dev/godwit/internal/limit"
+	"godwit.dev/godwit/internal/push"
 )
 
 // Mailbox takes acknowledgements.
 type Mailbox interface {
 	Ack(ctx context.Context, app, recipient, device string, ids []string) (n int, err error)
+}
+
+// Receipts takes what receivers say with the tokens of the messages that they got.
+type Receipts interface {
+	// Acknowledge settles what the tokens are about; event says what else is to be noted. sealed.ErrBad: none of them is good.
+	Acknowledge(ctx context.Context, tokens []string, event *push.Reaction) (n int, err error)
 }
 
 // Apps knows the apps.
@@ -42,6 +49,7 @@ type Parts struct {
 	Access    access.Access
 	Apps      Apps
 	Mailbox   Mailbox
+	Receipts  Receipts // nil: no message has such a token
 	Endpoints *endpoint.Service
 	Campaigns Campaigns
 	Channels  Channels
@@ -51,6 +59,8 @@ type Parts struct {
 
 	// Signups limits registrations without a token by address. Nil: no limit.
 	Signups *limit.Addrs
+	// AckLimit limits acknowledgements by token by address. Nil: no limit.
+	AckLimit *limit.Addrs
 }
 
 // API holds the handlers.

@@ -24,6 +24,8 @@ type payload struct {
 	ID     string          `json:"godwit_id,omitempty"`
 	Recall []string        `json:"godwit_recall,omitempty"`
 	Track  string          `json:"godwit_track,omitempty"`
+	Ack    string          `json:"godwit_ack,omitempty"`
+	Settle string          `json:"godwit_settle,omitempty"`
 	Title  string          `json:"title,omitempty"` // in the background, where there is no alert
 	Body   string          `json:"body,omitempty"`
 	URL    string          `json:"url,omitempty"`
@@ -79,7 +81,7 @@ func payloadOf(r *push.Request) (*payload, error) {
 		return &payload{APS: aps{Available: 1}, Recall: []string{godwitID(r)}}, nil
 	}
 	c := &r.Content
-	p := &payload{ID: godwitID(r), Track: r.Track, URL: c.URL, Image: c.Image, Data: c.Data}
+	p := &payload{ID: godwitID(r), Track: r.Track, Ack: r.AckToken, Settle: r.Settle, URL: c.URL, Image: c.Image, Data: c.Data}
 	if c.APNs.Background {
 		p.APS.Available = 1
 		p.Title, p.Body = c.Title, c.Body

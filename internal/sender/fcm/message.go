@@ -174,6 +174,8 @@ func data(r *push.Request) map[string]string {
 	c := &r.Content
 	d["godwit_id"] = id
 	add("godwit_track", r.Track)
+	add("godwit_ack", r.AckToken)
+	add("godwit_settle", r.Settle)
 	add("title", c.Title)
 	add("body", c.Body)
 	add("icon", c.Icon)

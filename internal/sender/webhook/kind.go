@@ -1,6 +1,7 @@
 package webhook
 
 import (
+	"fmt"
 	"strings"
 
 	"godwit.dev/godwit/internal/channel"
@@ -12,6 +13,9 @@ import (
 // FieldSecrets is the setting that holds the signing secrets.
 const FieldSecrets = "secrets"
 
+// fieldTargets is the setting that names the URLs to which steps of escalations may go in the place of a recipient's endpoints.
+const fieldTargets = "targets"
+
 // Kind is what an app's webhook settings mean. Each app's sender has connections of its own: where another app's receivers
 // hang, at the same host too, it does not wait for them.
 type Kind struct{ AllowPrivate bool }
@@ -22,6 +26,7 @@ var _ channel.Kind = Kind{}
 func (Kind) Fields() []channel.Field {
 	return []channel.Field{
 		{Name: FieldSecrets, Type: channel.List, Secret: true, Help: "signing secrets, whsec_ and base64; several while receivers change over; one is made, and shown once, if there is none"},
+		{Name: fieldTargets, Type: channel.List, Help: "URLs of yours to which steps of escalations may go in the place of the recipient's endpoints, each as name=URL"},
 	}
 }
 
@@ -29,7 +34,10 @@ func (Kind) Fields() []channel.Field {
 func (Kind) Auto() bool { return false }
 
 // Complete makes a secret where none is given.
-func (Kind) Complete(v channel.Values) (made channel.Values, err error) {
+func (k Kind) Complete(v channel.Values) (made channel.Values, err error) {
+	if _, err := k.targets(v); err != nil {
+		return nil, err
+	}
 	if v[FieldSecrets] == "" {
 		secret := NewSecret()
 		v[FieldSecrets] = secret
@@ -50,5 +58,32 @@ func (k Kind) Open(_ string, v channel.Values) (push.Sender, error) {
 	if err != nil {
 		return nil, err
 	}
-	return New(NewPoster(provider.Client(k.AllowPrivate), k.AllowPrivate), secrets)
+	targets, err := k.targets(v)
+	if err != nil {
+		return nil, err
+	}
+	return New(NewPoster(provider.Client(k.AllowPrivate), k.AllowPrivate), secrets, targets)
+}
+
+// targets reads which names stand for which URLs.
+func (k Kind) targets(v channel.Values) (map[string]string, error) {
+	targets := make(map[string]string)
+	for i, one := range strings.Fields(v[fieldTargets]) {
+		field := fmt.Sprintf("%s[%d]", fieldTargets, i)
+		name, to, ok := strings.Cut(one, "=")
+		if !ok {
+			return nil, notification.BadField(field, "is not like sms=https://example.org/sms")
+		}
+		if err := notification.CheckName(field, name); err != nil {
+			return nil, err
+		}
+		if _, err := CheckURL(to, k.AllowPrivate); err != nil {
+			return nil, notification.BadField(field, "%s", err)
+		}
+		if targets[name] != "" {
+			return nil, notification.BadField(field, "names %s a second time", name)
+		}
+		targets[name] = to
+	}
+	return targets, nil
 }

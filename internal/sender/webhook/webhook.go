@@ -91,10 +91,11 @@ func judge(a *provider.Answer, origin string, now time.Time) error {
 	return &push.RetryError{After: after, Reason: says("")}
 }
 
-// Sender sends notifications to endpoints that are URLs.
+// Sender sends notifications to endpoints that are URLs, and to targets of the app, which have names.
 type Sender struct {
 	poster  *Poster
 	secrets Secrets
+	targets map[string]string // name → URL
 }
 
 var (
@@ -103,13 +104,16 @@ var (
 	_ push.Pacer    = (*Sender)(nil)
 )
 
-// New makes a sender that signs with these secrets.
-func New(p *Poster, secrets Secrets) (*Sender, error) {
+// New makes a sender that signs with these secrets and knows these targets by their names.
+func New(p *Poster, secrets Secrets, targets map[string]string) (*Sender, error) {
 	if len(secrets) == 0 {
 		return nil, errors.New("webhook: there is no secret")
 	}
-	return &Sender{poster: p, secrets: secrets}, nil
+	return &Sender{poster: p, secrets: secrets, targets: targets}, nil
 }
+
+// Target reports whether there is a target of this name.
+func (s *Sender) Target(name string) bool { return s.targets[name] != "" }
 
 // Close closes connections that nothing is under way on. Messages can still be sent.
 func (s *Sender) Close() error {
@@ -136,6 +140,7 @@ type data struct {
 	App       string          `json:"app"`
 	Recipient string          `json:"recipient,omitempty"`
 	Endpoint  string          `json:"endpoint,omitempty"`
+	To        string          `json:"to,omitempty"` // the target
 	Title     string          `json:"title,omitempty"`
 	Body      string          `json:"body,omitempty"`
 	Icon      string          `json:"icon,omitempty"`
@@ -147,11 +152,13 @@ type data struct {
 	Collapse  string          `json:"collapse_key,omitempty"`
 	ExpiresAt *time.Time      `json:"expires_at,omitempty"`
 	Track     string          `json:"track,omitempty"`
+	Ack       string          `json:"godwit_ack,omitempty"`
+	Settle    string          `json:"godwit_settle,omitempty"`
 }
 
 // Send makes one attempt.
 func (s *Sender) Send(ctx context.Context, r push.Request) (push.Receipt, error) {
-	to, err := parseAddress(r.Address)
+	to, target, err := s.parseAddress(r.Address)
 	if err != nil {
 		return push.Receipt{}, &push.PermanentError{Reason: err.Error()}
 	}
@@ -161,7 +168,7 @@ func (s *Sender) Send(ctx context.Context, r push.Request) (push.Receipt, error)
 	}
 	id := r.ID
 	e := envelope{Type: typeNotification, Timestamp: now, Data: data{
-		ID: r.ID, GodwitID: r.GodwitID, App: r.App, Recipient: r.Recipient, Endpoint: r.Endpoint,
+		ID: r.ID, GodwitID: r.GodwitID, App: r.App, Recipient: r.Recipient, Endpoint: r.Endpoint, To: target,
 	}}
 	if e.Data.GodwitID == "" {
 		e.Data.GodwitID = r.ID
@@ -181,7 +188,7 @@ func (s *Sender) Send(ctx context.Context, r push.Request) (push.Receipt, error)
 func fill(d *data, r *push.Request) {
 	c := &r.Content
 	d.Title, d.Body, d.Icon, d.Image, d.URL, d.Category, d.Data = c.Title, c.Body, c.Icon, c.Image, c.URL, c.Category, c.Data
-	d.Urgency, d.Collapse, d.Track = r.Urgency, r.Collapse, r.Track
+	d.Urgency, d.Collapse, d.Track, d.Ack, d.Settle = r.Urgency, r.Collapse, r.Track, r.AckToken, r.Settle
 	if !r.ExpiresAt.IsZero() {
 		at := r.ExpiresAt.UTC().Truncate(time.Millisecond)
 		d.ExpiresAt = &at
@@ -200,7 +207,7 @@ func (s *Sender) Recall(ctx context.Context, sent []push.Sent) []error {
 
 // Pace scopes by the receiver's origin.
 func (s *Sender) Pace(address json.RawMessage) push.Pace {
-	to, err := parseAddress(address)
+	to, _, err := s.parseAddress(address)
 	if err != nil {
 		return push.Pace{}
 	}
@@ -211,12 +218,20 @@ func (s *Sender) Pace(address json.RawMessage) push.Pace {
 	return push.Pace{Scope: origin}
 }
 
-func parseAddress(address json.RawMessage) (string, error) {
+// parseAddress finds the URL of an address, and the name of the target if it is one. No endpoint has the address of a target.
+func (s *Sender) parseAddress(address json.RawMessage) (url, target string, err error) {
 	var a struct {
-		URL string `json:"url"`
+		URL    string `json:"url"`
+		Target string `json:"target"`
 	}
-	if err := json.Unmarshal(address, &a); err != nil || a.URL == "" {
-		return "", errors.New(`address is not like {"url":"https://example.org/hook"}`)
+	err = json.Unmarshal(address, &a)
+	switch {
+	case err == nil && a.Target != "" && s.targets[a.Target] == "":
+		return "", "", fmt.Errorf("channel webhook has no target %.128s any more", a.Target)
+	case err == nil && a.Target != "":
+		return s.targets[a.Target], a.Target, nil
+	case err != nil || a.URL == "":
+		return "", "", errors.New(`address is not like {"url":"https://example.org/hook"}`)
 	}
-	return a.URL, nil
+	return a.URL, "", nil
 }

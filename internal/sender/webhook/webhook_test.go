@@ -32,7 +32,7 @@ func start(t *testing.T, secrets ...string) (*hookserver.Server, *webhook.Sender
 	if err != nil {
 		t.Fatal(err)
 	}
-	s, err := webhook.New(webhook.NewPoster(client, true), parsed)
+	s, err := webhook.New(webhook.NewPoster(client, true), parsed, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -27,6 +27,8 @@ type payload struct {
 	RequireInteraction bool            `json:"require_interaction,omitempty"`
 	Tag                string          `json:"tag,omitempty"`
 	Track              string          `json:"track,omitempty"`
+	Ack                string          `json:"godwit_ack,omitempty"`
+	Settle             string          `json:"godwit_settle,omitempty"`
 	Server             string          `json:"server,omitempty"`
 	Recall             bool            `json:"recall,omitempty"`
 	Extra              extra           `json:"extra"`
@@ -59,7 +61,7 @@ func encodePayload(r *push.Request, server string) ([]byte, error) {
 		c := &r.Content
 		p.Title, p.Body, p.Icon, p.Image, p.URL, p.Category, p.Data = c.Title, c.Body, c.Icon, c.Image, c.URL, c.Category, c.Data
 		p.Actions, p.RequireInteraction = c.WebPush.Actions, c.WebPush.RequireInteraction
-		p.Track, p.Extra.URLToOpen = r.Track, c.URL
+		p.Track, p.Ack, p.Settle, p.Extra.URLToOpen = r.Track, r.AckToken, r.Settle, c.URL
 	}
 	var b bytes.Buffer
 	enc := json.NewEncoder(&b)

@@ -1,0 +1,102 @@
+package escalation
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"time"
+
+	"godwit.dev/godwit/internal/mailbox"
+	"godwit.dev/godwit/internal/notification"
+	"godwit.dev/godwit/internal/push"
+	"godwit.dev/godwit/internal/sealed"
+)
+
+// A token with which a receiver acknowledges says which send it came with, whose id is made of app, notification, recipient, place
+// in the mailbox, step and endpoint; until when it counts, as a varint of milliseconds; and whether being shown is enough. Names
+// would not fit; the store has them.
+const (
+	tokenShown = 1 << 0
+	tokenHead  = 1 + 16 // what is in every token: options and the id
+)
+
+// ackToken makes the token of a send.
+func ackToken(key sealed.Key, id [16]byte, options notification.StepOptions, expires time.Time) string {
+	says := make([]byte, 1, tokenHead+binary.MaxVarintLen64)
+	if options.Shown {
+		says[0] = tokenShown
+	}
+	says = append(says, id[:]...)
+	says = binary.AppendUvarint(says, uint64(expires.Add(notification.AckGrace).UnixMilli())) //nolint:gosec // after 1970
+	return key.Seal(sealed.Acknowledge, says, "")
+}
+
+// readToken reads what a token says; ok is false if that is nothing that ackToken wrote, or too old.
+func readToken(says []byte, event *push.Reaction, now time.Time) (a Answer, ok bool) {
+	if len(says) <= tokenHead {
+		return a, false
+	}
+	until, read := binary.Uvarint(says[tokenHead:])
+	if read != len(says)-tokenHead || now.UnixMilli() > int64(until) { //nolint:gosec // signed by us
+		return a, false
+	}
+	a.Event, a.Settles = event, event == nil || *event != push.Shown || says[0]&tokenShown != 0
+	copy(a.ID[:], says[1:])
+	return a, true
+}
+
+// Acknowledge takes what receivers say with the tokens of their messages: event, or without one that they acknowledge. n counts the
+// copies that this settled. Tokens that are no good are passed over; sealed.ErrBad: there was no other.
+func (s *Service) Acknowledge(ctx context.Context, tokens []string, event *push.Reaction) (n int, err error) {
+	now := s.cfg.Now()
+	answers := make(map[string][]Answer) // by app
+	for _, token := range tokens {
+		app, says, err := s.cfg.Tokens.Open(ctx, token, sealed.Acknowledge, "")
+		if errors.Is(err, sealed.ErrBad) {
+			continue
+		}
+		if err != nil {
+			return 0, err
+		}
+		if a, ok := readToken(says, event, now); ok {
+			answers[app] = append(answers[app], a)
+		}
+	}
+	if len(answers) == 0 {
+		return 0, sealed.ErrBad
+	}
+	for app, list := range answers {
+		settled, err := s.answered(ctx, app, list, now)
+		n += settled
+		if err != nil {
+			return n, err
+		}
+	}
+	return n, nil
+}
+
+// answered notes first that a message was acknowledged, so that it is not withdrawn from who did so, and then settles its copy. Who
+// got no answer says it again, which changes nothing.
+func (s *Service) answered(ctx context.Context, app string, answers []Answer, now time.Time) (n int, err error) {
+	sends, err := s.cfg.Store.Answered(ctx, app, answers, now)
+	if err != nil {
+		return 0, err
+	}
+	var acks []mailbox.CopyAck
+	for i := range sends {
+		if one := &sends[i]; one.Num != 0 && answers[i].Settles {
+			acks = append(acks, mailbox.CopyAck{
+				Ref: mailbox.Ref{App: app, Recipient: one.Recipient, Pos: one.Pos}, ID: one.Note, Device: device(one), DeliveredAt: one.First,
+			})
+		}
+	}
+	return s.cfg.Mailbox.AckCopies(ctx, acks)
+}
+
+// device is who acknowledges what was sent.
+func device(s *Send) string {
+	if to := s.Options.To; to != "" {
+		return string(s.Channel) + ":" + to
+	}
+	return s.EndpointID.String()
+}

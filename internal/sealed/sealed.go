@@ -1,0 +1,114 @@
+// Package sealed makes the tokens that travel with messages and come back from their receivers: they say what they are about
+// and prove that this server, or another one on its database, made them.
+//
+// A token is its app, a tilde, and in base64url: one byte that says what it is for, what it says, and 16 bytes of HMAC-SHA256 of
+// both under the app's secret. So a token for one purpose is none for another.
+package sealed
+
+import (
+	"context"
+	"crypto/hmac"
+	"crypto/sha256"
+	"crypto/subtle"
+	"encoding/base64"
+	"errors"
+	"strings"
+	"sync"
+)
+
+// Purpose is what a token is for. The numbers are in tokens that are under way: append, never renumber.
+type Purpose byte
+
+// Purposes.
+const (
+	Track       Purpose = iota + 1 // to report what became of a campaign's message
+	Acknowledge                    // to acknowledge a notification
+)
+
+const (
+	macBytes = 16
+	// MaxToken bounds a token: an app's name has at most 128 bytes, and what a token says fits 60.
+	MaxToken = 256
+	// separator stands behind the app, whose secret is needed to read the rest. Names have no tilde.
+	separator = "~"
+)
+
+// ErrBad is a token that this server did not make, or not for this.
+var ErrBad = errors.New("the token is not valid")
+
+// Secrets keep the secret of each app.
+type Secrets interface {
+	// TrackKey returns an app's secret, made on first use.
+	TrackKey(ctx context.Context, app string) ([]byte, error)
+}
+
+// Tokens makes and opens tokens.
+type Tokens struct {
+	secrets Secrets
+	known   func(app string) bool
+	keys    sync.Map // app → its Key
+}
+
+// New makes Tokens. known reports whether there is such an app, so that strangers can have no secrets made; nil: any may be.
+func New(secrets Secrets, known func(app string) bool) *Tokens {
+	return &Tokens{secrets: secrets, known: known}
+}
+
+// Key seals the tokens of one app.
+type Key struct {
+	app    string
+	secret []byte
+}
+
+// Key returns an app's key.
+func (t *Tokens) Key(ctx context.Context, app string) (Key, error) {
+	if k, ok := t.keys.Load(app); ok {
+		return k.(Key), nil
+	}
+	secret, err := t.secrets.TrackKey(ctx, app)
+	if err != nil {
+		return Key{}, err
+	}
+	k := Key{app, secret}
+	t.keys.Store(app, k)
+	return k, nil
+}
+
+// Seal makes a token. bound is what must be shown along with it, such as where a link leads; empty: nothing.
+func (k Key) Seal(p Purpose, says []byte, bound string) string {
+	b := append(make([]byte, 0, 1+len(says)+macBytes), byte(p))
+	b = append(b, says...)
+	return k.app + separator + base64.RawURLEncoding.EncodeToString(append(b, k.mac(b, bound)...))
+}
+
+func (k Key) mac(payload []byte, bound string) []byte {
+	h := hmac.New(sha256.New, k.secret)
+	h.Write(payload)
+	h.Write([]byte{0})
+	h.Write([]byte(bound))
+	return h.Sum(nil)[:macBytes]
+}
+
+// Open checks a token and returns its app and what it says. ErrBad: it is none of ours, or not for this.
+func (t *Tokens) Open(ctx context.Context, token string, p Purpose, bound string) (app string, says []byte, err error) {
+	app, sealed, ok := strings.Cut(token, separator)
+	if !ok || len(token) > MaxToken || len(sealed) < base64.RawURLEncoding.EncodedLen(1+macBytes) {
+		return "", nil, ErrBad
+	}
+	if _, made := t.keys.Load(app); !made && t.known != nil && !t.known(app) {
+		return "", nil, ErrBad
+	}
+	b, err := base64.RawURLEncoding.Strict().DecodeString(sealed)
+	if err != nil || Purpose(b[0]) != p {
+		return "", nil, ErrBad
+	}
+	k, err := t.Key(ctx, app)
+	if err != nil {
+		return "", nil, err
+	}
+	payload, mac := b[:len(b)-macBytes], b[len(b)-macBytes:]
+	if subtle.ConstantTimeCompare(mac, k.mac(payload, bound)) != 1 {
+		return "", nil, ErrBad
+	}
+	return app, payload[1:], nil
+}
