@@ -205,6 +205,7 @@ RESULT_cluster-objects     := objects latency --postgres start --runs 2 --rates 
 RESULT_cluster-nodes       := cluster nodes --pairs 5
 RESULT_cluster-route       := cluster route --pairs 5
 RESULT_cluster-idle        := cluster idle --runs 3 --sessions 19500
+WITHIN_cluster-idle        := 900
 RESULT_compare       := compare --runs 1 --for 3s --sessions 2000 --fan 2000
 
 .PHONY: bench-results
