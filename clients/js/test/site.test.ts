@@ -1,7 +1,7 @@
 // A site, a browser, a push service and the real server: everything between a visitor's yes and the click.
 
 import type { Browser } from "playwright-core";
-import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vitest";
 import { Client } from "../src/node.js";
 import { haveBrowser, launch, Visitor } from "./support/browser.js";
 import { PushService } from "./support/pushservice.js";
@@ -83,7 +83,66 @@ interface Campaign {
   clicked: number;
 }
 
+/** The page's part of a site that shows what comes live and by push. */
+const rides = (server: Server) => ({
+  "/": `<script src="${server.url}/sdk/godwit.js"></script><script type="module" src="/rides.js"></script>`,
+  "/rides.js": `import { Client } from "${server.url}/sdk/live.js";
+    window.push = new Godwit.Push({ server: "${server.url}", app: "demo" });
+    window.listen = () => new Promise((resolve) => {
+      const client = new Client("${server.url}", { app: "demo" });
+      push.listen(client, "ann", (n, { signal }) => push.show(n, { signal }).then(() => {}), { onConnect: resolve });
+    });`,
+  "/bare": "<h1>Nothing listens here</h1>",
+});
+
+interface RidesWindow {
+  push: { subscribe(): Promise<string> };
+  listen(): Promise<void>;
+}
+
 describe.runIf(haveBrowser)("with the real server, a visitor", () => {
+  test("sees what comes live and by push once; a click settles it, and an ack on another device takes it away", async () => {
+    const { push, server, origin, visitor, api } = await world(rides);
+    server.run("app", "set", "demo", "--origin", origin, "--data", server.dir);
+    const page = visitor.page;
+    await page.waitForFunction(() => "listen" in window);
+    await page.evaluate(() => (window as unknown as RidesWindow).push.subscribe());
+    const [endpoint] = await endpoints(api);
+    await api.call("PATCH", `/v1/endpoints/${endpoint?.id}`, { json: { recipient: "ann" } });
+    await page.evaluate(() => (window as unknown as RidesWindow).listen());
+
+    const ride = (id: string) =>
+      api.publish({ to: "ann", id, title: id, escalate: [{ channel: "live" }, { channel: "webpush", after: "1s" }] });
+    const pushed = (id: string, recall?: true) =>
+      push.messages.find((m) => m.godwit_id === id && m.recall === recall) as Record<string, unknown>;
+    const tags = async () => (await visitor.shown()).map((n) => n.tag);
+
+    await ride("ride-1");
+    await eventually("it is shown live", async () => (await tags()).includes("ride-1"));
+    await eventually("it is pushed", () => pushed("ride-1") !== undefined);
+    await visitor.deliver(pushed("ride-1"));
+    expect(await tags()).toEqual(["ride-1"]);
+    await page.goto(`${origin}/bare`); // now its token alone can settle it
+    await visitor.react("notificationclick");
+    await eventually("the click settles it", async () => (await api.status("ride-1", "ann")).status === "acked");
+    expect(await tags()).toEqual([]);
+
+    await page.goto(origin);
+    await page.waitForFunction(() => "listen" in window);
+    await page.evaluate(() => (window as unknown as RidesWindow).listen());
+    await ride("ride-2");
+    await eventually("it is pushed", () => pushed("ride-2") !== undefined);
+    await visitor.deliver(pushed("ride-2"));
+    expect(await tags()).toEqual(["ride-2"]);
+    const phone = new Client(server.url, { app: "demo" }).listen("ann", () => {}, { device: "phone" }); // acknowledges
+    onTestFinished(() => phone.close());
+    await eventually("the other device takes it from the screen", async () => (await tags()).length === 0);
+    await eventually("its push is withdrawn", () => pushed("ride-2", true) !== undefined);
+    await visitor.deliver(pushed("ride-2", true));
+    expect(await tags()).toEqual([]);
+    expect(visitor.errors.filter((e) => !e.includes("WebSocket"))).toEqual([]); // those before the page was allowed
+  }, 60_000);
+
   test("subscribes, gets a campaign, sees it, clicks; a recall removes another; opting out ends it", async () => {
     const { push, origin, visitor, api } = await world((server) => ({
       "/": `<script src="${server.url}/sdk/godwit.js" data-app="demo" data-tags="sport" async></script>`,
