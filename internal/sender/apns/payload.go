@@ -42,7 +42,7 @@ type aps struct {
 	Level     string `json:"interruption-level,omitempty"`
 	Category  string `json:"category,omitempty"`
 	Available int    `json:"content-available,omitempty"` // 1: wakes the app
-	Mutable   int    `json:"mutable-content,omitempty"`   // 1: the app may change what is shown, to add the image
+	Mutable   int    `json:"mutable-content,omitempty"`   // 1: the app is asked first, to add the image, or since it may have it from elsewhere
 }
 
 type alert struct {
@@ -99,7 +99,7 @@ func payloadOf(r *push.Request) (*payload, error) {
 	if c.Title != "" || c.Body != "" {
 		p.APS.Alert = &alert{c.Title, c.Body}
 	}
-	if c.Image != "" {
+	if c.Image != "" || p.Ack != "" {
 		p.APS.Mutable = 1
 	}
 	return p, nil
