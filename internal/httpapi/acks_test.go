@@ -1,12 +1,18 @@
 package httpapi_test
 
 import (
+	"context"
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 
 	"godwit.dev/godwit/internal/access"
+	"godwit.dev/godwit/internal/httpapi"
+	"godwit.dev/godwit/internal/limit"
+	"godwit.dev/godwit/internal/push"
+	"godwit.dev/godwit/internal/sealed"
 )
 
 type ackedJSON struct{ Acked int }
@@ -107,4 +113,59 @@ func TestOnlyPagesOfTheAppsOriginsMayAck(t *testing.T) {
 	if got := w.do(request{method: "GET", path: "/v1/stats", header: map[string]string{"Origin": "https://shop.example"}}).header.Get("Access-Control-Allow-Origin"); got != "" {
 		t.Errorf("a back end's route lets pages of %q read it", got)
 	}
+}
+
+// receipts takes one token, for shop's clicks.
+type receipts struct{ event *push.Reaction }
+
+func (r *receipts) Acknowledge(_ context.Context, tokens []string, event *push.Reaction) (int, error) {
+	r.event = event
+	if !slices.Contains(tokens, "good") {
+		return 0, sealed.ErrBad
+	}
+	return 1, nil
+}
+
+func TestATokenAcknowledgesFromAnyPageWithoutCredentials(t *testing.T) {
+	r := &receipts{}
+	w := newWorld(t, func(c *httpapi.Config) { c.Receipts = r })
+	send := func(method, query, body, key string) answer {
+		return w.do(request{method: method, path: "/v1/acks" + query, body: body, key: key, header: map[string]string{"Origin": "https://any.example"}})
+	}
+	pre := send("OPTIONS", "", "", "-").header
+	if pre.Get("Access-Control-Allow-Origin") != "*" || pre.Get("Access-Control-Allow-Methods") != "POST" || pre.Get("Access-Control-Allow-Headers") != "Content-Type" {
+		t.Errorf("preflight: %v", pre)
+	}
+	for _, key := range []string{"-", "nonsense", w.keys["publish"]} {
+		got := send("POST", "", `{"tokens":["good","bad"],"event":"clicked"}`, key).want(http.StatusOK)
+		if decode[ackedJSON](got).Acked != 1 || got.header.Get("Access-Control-Allow-Origin") != "*" || r.event == nil || *r.event != push.Clicked {
+			t.Errorf("with key %q: %v, %v", key, got, r.event)
+		}
+	}
+	if got := send("POST", "", `{"tokens":["bad"]}`, "-"); got.header.Get("Access-Control-Allow-Origin") != "*" || r.event != nil {
+		t.Errorf("a bad token: %v, %v", got.header, r.event)
+	} else {
+		got.problem(http.StatusUnauthorized, "unauthenticated", "")
+	}
+	send("POST", "", `{"ids":["n"]}`, "-").problem(http.StatusUnauthorized, "unauthenticated", "")
+	send("POST", "", `{}`, "-").problem(http.StatusUnauthorized, "unauthenticated", "")
+	send("POST", "", strings.Repeat(" ", 30_000), "-").problem(http.StatusRequestEntityTooLarge, "too-large", "")
+	for body, field := range map[string]string{
+		`{"tokens":[` + strings.Repeat(`"good",`, 100) + `"good"]}`: "tokens", `{"tokens":[]}`: "tokens", `{"tokens":["good"],"ids":["n"]}`: "tokens",
+		`{"tokens":["good"],"event":"read"}`: "event", `{"tokens":["good",7]}`: "tokens[1]",
+	} {
+		send("POST", "", body, "-").problem(http.StatusBadRequest, "bad-input", field)
+	}
+	send("POST", "?app=shop", `{"ids":["n"],"event":"clicked"}`, w.token("shop", "a")).problem(http.StatusForbidden, "forbidden", "") // of that page
+}
+
+func TestStrangersAcknowledgeSoOften(t *testing.T) {
+	w := newWorld(t, func(c *httpapi.Config) { c.Receipts, c.AckLimit = &receipts{}, limit.NewAddrs(0.001, true) })
+	send := func(key, body string) answer {
+		return w.do(request{method: "POST", path: "/v1/acks", body: body, key: key})
+	}
+	send("-", `{"tokens":["bad"]}`).problem(http.StatusUnauthorized, "unauthenticated", "")
+	send("-", `{"tokens":["good"]}`).problem(http.StatusTooManyRequests, "rate-limited", "")
+	send("nonsense", `{"tokens":["good"]}`).problem(http.StatusTooManyRequests, "rate-limited", "")
+	send(w.token("shop", "a"), `{"tokens":["good"]}`).want(http.StatusOK)
 }

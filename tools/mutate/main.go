@@ -71,7 +71,7 @@ func main() {
 
 func run(ctx context.Context, only *regexp.Regexp, list bool) error {
 	var survived []string
-	for _, m := range slices.Concat(mutations, ofObjects, ofRights, ofNodes, ofFCM, ofAPNs, ofPreferences, ofSteps) {
+	for _, m := range slices.Concat(mutations, ofObjects, ofRights, ofNodes, ofFCM, ofAPNs, ofPreferences, ofSteps, ofTokens) {
 		if !only.MatchString(m.name) {
 			continue
 		}

@@ -7,7 +7,7 @@ import (
 )
 
 func TestMutationsFitTheCode(t *testing.T) {
-	for _, m := range slices.Concat(mutations, ofObjects, ofRights, ofNodes, ofFCM, ofAPNs, ofPreferences, ofSteps) {
+	for _, m := range slices.Concat(mutations, ofObjects, ofRights, ofNodes, ofFCM, ofAPNs, ofPreferences, ofSteps, ofTokens) {
 		if _, err := m.find(filepath.Join("..", "..", m.file)); err != nil {
 			t.Errorf("%s: %v", m.name, err)
 		}

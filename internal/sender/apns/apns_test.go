@@ -191,7 +191,7 @@ func TestADeviceGetsWhatTheGuideSays(t *testing.T) {
 			`{"aps":{"content-available":1},"godwit_id":"n-1","godwit_track":"signed","title":"T","data":[]}`,
 		},
 	} {
-		w.send(t, push.Request{ID: "d-1", GodwitID: "n-1", Address: address, Track: "signed", Content: c.content})
+		w.send(t, push.Request{ID: "d-1", GodwitID: "n-1", Address: address, Track: "signed", AckToken: "ack", Settle: "shown", Content: c.content})
 		m, payload := w.last(t, device)
 		if payload != c.want {
 			t.Errorf("payload\n%s, want\n%s", payload, c.want)

@@ -42,7 +42,7 @@ func (b *bed) sent(r push.Request) fcmserver.Message {
 
 func full() push.Request {
 	return push.Request{
-		ID: "d-1", GodwitID: "n-1", Urgency: push.UrgencyHigh, ExpiresAt: time.Now().Add(time.Hour), Track: "signed", Collapse: "ride",
+		ID: "d-1", GodwitID: "n-1", Urgency: push.UrgencyHigh, ExpiresAt: time.Now().Add(time.Hour), Track: "signed", AckToken: "ack", Settle: "shown", Collapse: "ride",
 		Content: push.Content{
 			Title: "<Hi> & bye", Body: "b", Icon: "https://i", Image: "https://p", URL: "https://u?a=1&b=2", Category: "c", Data: json.RawMessage(`{"a":[1]}`),
 			FCM: push.FCMContent{ChannelID: "rides", Sound: "default"},

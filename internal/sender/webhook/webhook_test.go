@@ -108,6 +108,7 @@ func TestMessageSaysAllThereIs(t *testing.T) {
 	server, s := start(t)
 	r := request(server, "d-1")
 	r.GodwitID, r.Recipient, r.Endpoint, r.Urgency, r.Collapse, r.Track = "n-1", "ann", "e-1", push.UrgencyHigh, "k", "signed"
+	r.AckToken, r.Settle = "ack", "shown"
 	r.ExpiresAt = time.Now().Add(time.Hour)
 	r.Content.Body, r.Content.Data = "b", json.RawMessage(`{"a":1}`)
 	if _, err := s.Send(t.Context(), r); err != nil {

@@ -114,7 +114,7 @@ func TestBrowserGetsWhatTheReferenceSays(t *testing.T) {
 	server, s := start(t, func(c *webpush.Config) { c.Server = "https://godwit.example" })
 	id, address := server.Subscribe(pushserver.Accepting)
 	r := push.Request{
-		ID: "d-1", GodwitID: "n-1", Address: address, Urgency: push.UrgencyHigh, ExpiresAt: time.Now().Add(time.Hour), Track: "signed",
+		ID: "d-1", GodwitID: "n-1", Address: address, Urgency: push.UrgencyHigh, ExpiresAt: time.Now().Add(time.Hour), Track: "signed", AckToken: "ack", Settle: "shown",
 		Content: push.Content{
 			Title: "<Hi> & bye", Body: "b", Icon: "https://i", Image: "https://p", URL: "https://u", Category: "c", Data: json.RawMessage(`{"a":1}`),
 			WebPush: push.WebPushContent{RequireInteraction: true, Actions: []push.Action{{Action: "go", Title: "Go", URL: "https://g"}}},
