@@ -176,19 +176,19 @@ func TestADeviceGetsWhatTheGuideSays(t *testing.T) {
 		content push.Content
 		want    string
 	}{
-		{push.Content{Title: "<Hi> & bye", Body: "b"}, `{"aps":{"alert":{"title":"<Hi> & bye","body":"b"}},"godwit_id":"n-1","godwit_track":"signed"}`},
+		{push.Content{Title: "<Hi> & bye", Body: "b"}, `{"aps":{"alert":{"title":"<Hi> & bye","body":"b"},"mutable-content":1},"godwit_id":"n-1","godwit_track":"signed","godwit_ack":"ack","godwit_settle":"shown"}`},
 		{
 			push.Content{
 				Title: "T", URL: "https://u", Category: "ride", Data: json.RawMessage(`{"a":1}`), Image: "https://i",
 				APNs: push.APNsContent{Sound: "default", Badge: &three, ThreadID: "rides", InterruptionLevel: "time-sensitive"},
 			},
 			`{"aps":{"alert":{"title":"T"},"sound":"default","badge":3,"thread-id":"rides","interruption-level":"time-sensitive","category":"ride","mutable-content":1},` +
-				`"godwit_id":"n-1","godwit_track":"signed","url":"https://u","image":"https://i","data":{"a":1}}`,
+				`"godwit_id":"n-1","godwit_track":"signed","godwit_ack":"ack","godwit_settle":"shown","url":"https://u","image":"https://i","data":{"a":1}}`,
 		},
-		{push.Content{APNs: push.APNsContent{Badge: &zero}}, `{"aps":{"badge":0},"godwit_id":"n-1","godwit_track":"signed"}`},
+		{push.Content{APNs: push.APNsContent{Badge: &zero}}, `{"aps":{"badge":0,"mutable-content":1},"godwit_id":"n-1","godwit_track":"signed","godwit_ack":"ack","godwit_settle":"shown"}`},
 		{
 			push.Content{Title: "T", Data: json.RawMessage(`[]`), APNs: push.APNsContent{Background: true, Sound: "default"}},
-			`{"aps":{"content-available":1},"godwit_id":"n-1","godwit_track":"signed","title":"T","data":[]}`,
+			`{"aps":{"content-available":1},"godwit_id":"n-1","godwit_track":"signed","godwit_ack":"ack","godwit_settle":"shown","title":"T","data":[]}`,
 		},
 	} {
 		w.send(t, push.Request{ID: "d-1", GodwitID: "n-1", Address: address, Track: "signed", AckToken: "ack", Settle: "shown", Content: c.content})

@@ -54,7 +54,7 @@ func TestAppGetsWhatTheReferenceSays(t *testing.T) {
 	b := newBed(t)
 	m := b.sent(full())
 	want := map[string]string{
-		"godwit_id": "n-1", "godwit_track": "signed", "tag": "ride", "title": "<Hi> & bye", "body": "b", "icon": "https://i", "image": "https://p",
+		"godwit_id": "n-1", "godwit_track": "signed", "godwit_ack": "ack", "godwit_settle": "shown", "tag": "ride", "title": "<Hi> & bye", "body": "b", "icon": "https://i", "image": "https://p",
 		"url": "https://u?a=1&b=2", "category": "c", "channel_id": "rides", "sound": "default", "data": `{"a":[1]}`,
 	}
 	if fmt.Sprint(m.Data) != fmt.Sprint(want) {

@@ -2,6 +2,7 @@ package webhook_test
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	"strings"
@@ -10,6 +11,8 @@ import (
 
 	"go.uber.org/goleak"
 
+	"godwit.dev/godwit/internal/channel"
+	"godwit.dev/godwit/internal/notification"
 	"godwit.dev/godwit/internal/push"
 	"godwit.dev/godwit/internal/sender/provider"
 	"godwit.dev/godwit/internal/sender/sendertest"
@@ -128,7 +131,7 @@ func TestMessageSaysAllThereIs(t *testing.T) {
 	delete(m.Data, "expires_at")
 	want := map[string]any{
 		"id": "d-1", "godwit_id": "n-1", "app": "shop", "recipient": "ann", "endpoint": "e-1", "title": "Hi", "body": "b", "data": map[string]any{"a": 1.0},
-		"urgency": "high", "collapse_key": "k", "track": "signed",
+		"urgency": "high", "collapse_key": "k", "track": "signed", "godwit_ack": "ack", "godwit_settle": "shown",
 	}
 	if m.Type != "notification" || fmt.Sprint(m.Data) != fmt.Sprint(want) || took[0].ID != "d-1" {
 		t.Errorf("%s %s %v", took[0].ID, m.Type, m.Data)
@@ -147,5 +150,43 @@ func TestSecretsOfAnotherFormAreRefused(t *testing.T) {
 	}
 	if _, err := webhook.ParseSecrets([]string{good, good, good, good}); err != nil {
 		t.Errorf("as many as there may be: %v", err)
+	}
+}
+
+func TestATargetIsOneOfTheAppsOwn(t *testing.T) {
+	secret := webhook.NewSecret()
+	server := hookserver.Start(secret)
+	t.Cleanup(server.Close)
+	k := webhook.Kind{AllowPrivate: true}
+	values := channel.Values{webhook.FieldSecrets: secret, "targets": "sms=" + server.URL + " voice=" + server.URL + "/voice"}
+	if _, err := k.Complete(values); err != nil {
+		t.Fatal(err)
+	}
+	sender, err := k.Open("shop", values)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := sender.(*webhook.Sender)
+	t.Cleanup(func() { _ = s.Close() })
+	if !s.Target("sms") || s.Target("mail") || s.Pace(json.RawMessage(`{"target":"sms"}`)).Scope != s.Pace(request(server, "d").Address).Scope {
+		t.Error("the targets are not those that were set")
+	}
+	r := push.Request{ID: "d-1", App: "shop", Recipient: "ann", Address: json.RawMessage(`{"target":"sms"}`), Content: push.Content{Title: "Hi"}}
+	if _, err := s.Send(t.Context(), r); err != nil {
+		t.Fatal(err)
+	}
+	if took := server.Took(); len(took) != 1 || !strings.Contains(took[0].Body, `"to":"sms"`) {
+		t.Errorf("took %+v", took)
+	}
+	r.Address = json.RawMessage(`{"target":"mail"}`)
+	if _, err := s.Send(t.Context(), r); sendertest.OutcomeOf(err) != sendertest.Permanent {
+		t.Errorf("a target that is none: %v", err)
+	}
+	for _, bad := range []string{"sms", "s/ms=https://a.example", "sms=ftp://a.example", "sms=https://a.example sms=https://b.example", "=https://a.example"} {
+		_, err := k.Complete(channel.Values{"targets": bad})
+		var f *notification.FieldError
+		if !errors.As(err, &f) || !strings.HasPrefix(f.Field, "targets[") {
+			t.Errorf("%s: %v", bad, err)
+		}
 	}
 }

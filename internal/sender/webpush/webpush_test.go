@@ -127,7 +127,7 @@ func TestBrowserGetsWhatTheReferenceSays(t *testing.T) {
 	want := map[string]any{
 		"id": "d-1", "godwit_id": "n-1", "title": "<Hi> & bye", "body": "b", "icon": "https://i", "image": "https://p", "url": "https://u",
 		"category": "c", "data": map[string]any{"a": 1.0}, "actions": []any{map[string]any{"action": "go", "title": "Go", "url": "https://g"}},
-		"require_interaction": true, "tag": "n-1", "track": "signed", "server": "https://godwit.example",
+		"require_interaction": true, "tag": "n-1", "track": "signed", "godwit_ack": "ack", "godwit_settle": "shown", "server": "https://godwit.example",
 		"extra": map[string]any{"url_to_open": "https://u"},
 	}
 	if fmt.Sprint(p) != fmt.Sprint(want) {
