@@ -169,6 +169,7 @@ func (w *world) channel(id, to, channel string) channelStanding {
 // saysNoSecret reads everything that is written for people and for other programs than the providers.
 func (p *phones) saysNoSecret() {
 	p.Helper()
+	tokens := 0
 	secrets := map[string]string{"the key for APNs": strings.Split(p.apnsSettings["private_key"].(string), "\n")[1]}
 	var account struct {
 		Key string `json:"private_key"`
@@ -180,16 +181,21 @@ func (p *phones) saysNoSecret() {
 	for i := range p.android {
 		secrets[fmt.Sprint("the token of Android device ", i)], secrets[fmt.Sprint("the token of iPhone ", i)] = p.android[i], p.iphone[i]
 		for _, m := range p.google.Received(p.android[i]) {
-			secrets["a token to acknowledge with, by FCM"] = m.Data["godwit_ack"]
+			secrets["a token to acknowledge with, to "+p.android[i]] = m.Data["godwit_ack"]
 		}
 		for _, m := range p.apple.Received(p.iphone[i]) {
 			var body struct {
 				Ack string `json:"godwit_ack"`
 			}
 			_ = json.Unmarshal(m.Payload, &body) // it is JSON, or the service has said so
-			secrets["a token to acknowledge with, by APNs"] = body.Ack
+			if body.Ack != "" { // a withdrawal has none
+				secrets["a token to acknowledge with, of "+m.ID], tokens = body.Ack, tokens+1
+			}
 			secrets["our token at APNs"] = strings.TrimPrefix(m.Authorization, "bearer ")
 		}
+	}
+	if tokens == 0 {
+		p.Error("no token came, so nothing is known of where it is written")
 	}
 	said := map[string]string{"the log": p.server.Log()}
 	for _, path := range []string{"/metrics", "/v1/stats", "/v1/channels", "/v1/notifications/gone?to=" + rider(0), "/v1/notifications/refused?to=" + rider(2)} {

@@ -213,10 +213,11 @@ func (s *standing) of(channel string) channelStanding {
 	return channelStanding{}
 }
 
-// open says what is still to happen to a copy.
+// open says what is still to happen to a copy: what may be shown of one that was acknowledged is withdrawn.
 func (s *standing) open() error {
 	for _, c := range s.Channels {
-		if c.Status == "waiting" || c.Status == "sending" || c.Status == "accepted" && c.Channel != "live" && s.Status == "acked" {
+		shown := c.Channel != "live" && (c.Status == "accepted" || c.Status == "unknown")
+		if c.Status == "waiting" || c.Status == "sending" || shown && s.Status == "acked" {
 			return fmt.Errorf("it is %s and %s is %s %s", s.Status, c.Channel, c.Status, c.Detail)
 		}
 	}
