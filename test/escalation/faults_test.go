@@ -188,7 +188,7 @@ func (p *phones) saysNoSecret() {
 				Ack string `json:"godwit_ack"`
 			}
 			_ = json.Unmarshal(m.Payload, &body) // it is JSON, or the service has said so
-			if body.Ack != "" { // a withdrawal has none
+			if body.Ack != "" {                  // a withdrawal has none
 				secrets["a token to acknowledge with, of "+m.ID], tokens = body.Ack, tokens+1
 			}
 			secrets["our token at APNs"] = strings.TrimPrefix(m.Authorization, "bearer ")
