@@ -12,18 +12,15 @@ import (
 
 // startEscalations starts what has steps beyond live sent.
 func (a *App) startEscalations(context.Context) error {
-	if a.stores.Steps == nil {
-		a.publisher.EscalateOver(func(context.Context, string, notification.Step) (field, why string, err error) {
-			return "channel", "this server cannot escalate beyond live: PostgreSQL, where it stores, does not keep steps yet", nil
-		})
-		return nil
-	}
 	a.escalations = escalation.New(escalation.Config{
 		Steps: a.stores.Steps, Mailbox: a.mailbox, Endpoints: a.stores.Endpoints, Store: a.stores.Sends, Dispatch: a.dispatch, Events: a.stores.Events, Tokens: a.tokens,
 		Preferences: a.stores.Preferences, Categories: a.access.Categories,
-		Changed: a.channels.Changed, Now: a.clock, Retain: a.cfg.Retain.D(), Log: a.log,
+		Changed: a.channels.Changed, Now: a.clock, Own: a.stores.Own, Retain: a.cfg.Retain.D(), Log: a.log,
 	})
 	a.registry.MustRegister(a.escalations)
+	if a.cluster != nil {
+		a.cluster.JoinSteps(a.escalations)
+	}
 	a.mailbox.EscalateTo(a.escalations)
 	a.publisher.EscalateOver(a.reach)
 	a.steps.addRun("escalations", storePatience, a.escalations.Run, a.fail)

@@ -55,6 +55,7 @@ type Cluster struct {
 	line    Line
 	hub     atomic.Pointer[session.Hub]
 	objects atomic.Pointer[objects] // nil: they take no part
+	steps   atomic.Pointer[Steps]   // nil: they take no part
 	started time.Time
 
 	wants    interests
@@ -174,6 +175,8 @@ func (c *Cluster) got(_ string, data []byte) {
 		c.gotRoster(&m)
 	case kindNoRoster:
 		c.presence.sendAll()
+	case kindSteps:
+		c.gotSteps(&m)
 	case kindBeat:
 		c.gotBeat(&m)
 	case kindBye:

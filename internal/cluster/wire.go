@@ -35,6 +35,7 @@ const (
 	kindStands   kind = 11 // what the sender has of recipients that were claimed
 	kindRoster   kind = 12 // who came to the sender and left it, for the node that keeps their names
 	kindNoRoster kind = 13 // some of that is missing: all is asked for
+	kindSteps    kind = 14 // of steps of escalations, for the node that hands them over
 )
 
 // message is what nodes send each other: a header, and a body by kind.

@@ -11,6 +11,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"strconv"
 	"time"
 
@@ -77,11 +78,15 @@ type Place struct {
 	Channel push.Channel
 }
 
+// ErrStale says that another server has taken over what steps send.
+var ErrStale = errors.New("another server sends for escalations now")
+
 // Store keeps sends. Rows are named by their numbers, as dispatch.Delivery.Row.
 type Store interface {
 	// Hand stores sends that are not there yet, by their ids. Those without an endpoint have ended.
 	Hand(ctx context.Context, sends []Send, now time.Time) error
-	// RecoverSends settles what was being sent when the process ended: pending again on the channels named, else unknown.
+	// RecoverSends settles what was being sent when the process ended, or another server lost its right to: pending again on the channels named,
+	// else unknown. From then on this store claims and finishes; one that recovered before fails with ErrStale.
 	RecoverSends(ctx context.Context, resend []push.Channel, now time.Time) (n int, err error)
 	// WaitingSends lists where something is pending that nobody has to look at first.
 	WaitingSends(ctx context.Context) ([]Place, error)

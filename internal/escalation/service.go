@@ -13,6 +13,7 @@ import (
 	"godwit.dev/godwit/internal/dispatch"
 	"godwit.dev/godwit/internal/mailbox"
 	"godwit.dev/godwit/internal/notification"
+	"godwit.dev/godwit/internal/own"
 	"godwit.dev/godwit/internal/preference"
 	"godwit.dev/godwit/internal/push"
 	"godwit.dev/godwit/internal/sealed"
@@ -66,6 +67,7 @@ type Config struct {
 	Events      Events                 // nil: nobody is told
 	Changed     func() <-chan struct{} // closed when channels are set up in another way
 	Now         func() time.Time       // the store's clock
+	Own         own.Func               // decides which server hands over and sends. Nil: this one is the only one
 	Retain      time.Duration          // how long what has ended can be seen
 	Log         *slog.Logger
 }
@@ -75,6 +77,10 @@ type Service struct {
 	cfg     Config
 	metrics *metrics
 	wake    chan struct{} // a step may be due, or something waits to be sent
+
+	commits chan struct{}               // something was stored or settled here
+	leads   atomic.Pointer[func() bool] // whether it still does; nil: another server hands over and sends
+	others  func(body []byte)           // told; nil: there are no others
 
 	released atomic.Bool // sends that nobody told of wait to be sent
 
@@ -94,7 +100,7 @@ type copyOf struct {
 
 // New makes a Service. Nothing is sent until Run.
 func New(cfg Config) *Service {
-	return &Service{cfg: cfg, metrics: newMetrics(), wake: make(chan struct{}, 1), news: newNews(), jobs: make(map[Place]*dispatch.Job)}
+	return &Service{cfg: cfg, metrics: newMetrics(), wake: make(chan struct{}, 1), commits: make(chan struct{}, 1), news: newNews(), jobs: make(map[Place]*dispatch.Job)}
 }
 
 var _ mailbox.Escalations = (*Service)(nil)
@@ -108,23 +114,35 @@ func (s *Service) Stored(items []mailbox.Item) {
 		}
 	}
 	s.mu.Unlock()
-	s.notify()
+	s.committed()
 }
 
 // Settled implements mailbox.Escalations.
 func (s *Service) Settled(done []mailbox.Settled) {
-	s.mu.Lock()
 	for i := range done {
 		if d := &done[i]; d.Escalates {
-			c := copyOf{mailbox.Ref{App: d.App, Recipient: d.Recipient, Pos: d.Pos}, d.ID}
-			delete(s.news.exhausted, c.Ref)
-			if len(s.ended)+s.looks < mostTold {
-				s.ended = append(s.ended, c)
-			}
+			s.settled(copyOf{mailbox.Ref{App: d.App, Recipient: d.Recipient, Pos: d.Pos}, d.ID})
 		}
 	}
-	s.mu.Unlock()
-	s.notify()
+	s.committed()
+}
+
+// committed has what was told looked at.
+func (s *Service) committed() {
+	select {
+	case s.commits <- struct{}{}:
+	default:
+	}
+}
+
+// settled says that a copy has ended, here or elsewhere.
+func (s *Service) settled(c copyOf) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.news.exhausted, c.Ref)
+	if len(s.ended)+s.looks < mostTold {
+		s.ended = append(s.ended, c)
+	}
 }
 
 // sent says that something of a copy was sent, or need not be.
@@ -144,39 +162,6 @@ func (s *Service) notify() {
 	}
 }
 
-// Run hands steps over and has them sent until ctx ends. When it returns, nothing is being sent any more and every outcome that
-// came is on disk.
-func (s *Service) Run(ctx context.Context) error {
-	for {
-		n, err := s.cfg.Store.RecoverSends(ctx, resending(), s.cfg.Now())
-		if err == nil {
-			if n > 0 {
-				s.cfg.Log.InfoContext(ctx, "steps of escalations were being sent when the server ended", "count", n)
-			}
-			// Who starts a server has looked at what it said.
-			if _, err = s.cfg.Store.ReleaseSends(ctx, s.cfg.Now()); err == nil {
-				break
-			}
-		}
-		s.cfg.Log.WarnContext(ctx, "sends of escalations cannot be read yet", "error", err)
-		if !dispatch.Wait(ctx, retryAfterFault) {
-			return nil
-		}
-	}
-	hard, cut := context.WithCancelCause(context.WithoutCancel(ctx))
-	defer cut(nil)
-	stopping := context.AfterFunc(ctx, func() {
-		time.AfterFunc(stopPatience, func() { cut(errors.New("the server stopped while it waited for the answer")) })
-	})
-	defer stopping()
-	var wg sync.WaitGroup
-	wg.Go(func() { s.loop(ctx, hard, &wg) })
-	wg.Go(func() { s.upkeep(ctx) })
-	wg.Go(func() { s.withdrawLeft(ctx, hard) })
-	wg.Wait()
-	return nil
-}
-
 // resending lists the channels whose unknown outcomes are sent again.
 func resending() (chs []push.Channel) {
 	for _, ch := range dispatch.Channels() {
@@ -192,7 +177,7 @@ func (s *Service) loop(ctx, hard context.Context, jobs *sync.WaitGroup) {
 	defer look.Stop()
 	var looked time.Time // for everything that waits, not only for what is due now
 	for {
-		all := s.released.Swap(false) || looked.IsZero() || time.Since(looked) >= lookEvery
+		all := s.released.Swap(false) || looked.IsZero() || time.Since(looked) >= s.look()
 		next, err := s.step(ctx, hard, jobs, all)
 		if all && err == nil {
 			looked = time.Now()
@@ -213,9 +198,6 @@ func (s *Service) loop(ctx, hard context.Context, jobs *sync.WaitGroup) {
 
 // step does what there is to do and says when to look again.
 func (s *Service) step(ctx, hard context.Context, jobs *sync.WaitGroup, all bool) (time.Duration, error) {
-	if err := s.hurry(ctx); err != nil {
-		return 0, err
-	}
 	at, err := s.handOver(ctx, hard, jobs)
 	if err != nil {
 		return 0, err
@@ -230,7 +212,7 @@ func (s *Service) step(ctx, hard context.Context, jobs *sync.WaitGroup, all bool
 		}
 	}
 	s.lookAtEnded(ctx, hard, jobs)
-	next := lookEvery
+	next := s.look()
 	if !at.IsZero() {
 		next = min(next, max(at.Sub(s.cfg.Now()), time.Millisecond))
 	}
@@ -238,8 +220,8 @@ func (s *Service) step(ctx, hard context.Context, jobs *sync.WaitGroup, all bool
 }
 
 // hurry makes the first step due of what was just stored for recipients who are away. Who is online is asked others too, where
-// there are several nodes; an answer that does not come leaves the step at its time.
-func (s *Service) hurry(ctx context.Context) error {
+// there are several nodes; an answer that does not come leaves the step at its time. It reports whether there were such.
+func (s *Service) hurry(ctx context.Context) bool {
 	s.mu.Lock()
 	stored := s.stored
 	s.stored = nil
@@ -261,7 +243,7 @@ func (s *Service) hurry(ctx context.Context) error {
 	if len(refs) > 0 {
 		s.cfg.Steps.Hurry(refs)
 	}
-	return context.Cause(ctx)
+	return len(refs) > 0
 }
 
 // handOver writes down what the steps that are due have to send, and then tells the mailbox.
@@ -331,7 +313,7 @@ func (s *Service) send(ctx, hard context.Context, jobs *sync.WaitGroup, p Place)
 		return
 	}
 	source := newSource(s, p)
-	job, err := s.cfg.Dispatch.Job(dispatch.Work{App: p.App, Channels: []push.Channel{p.Channel}, Source: source, Urgent: true, Log: s.cfg.Log})
+	job, err := s.cfg.Dispatch.Job(dispatch.Work{App: p.App, Channels: []push.Channel{p.Channel}, Source: source, Urgent: true, Held: s.held, Log: s.cfg.Log})
 	if err != nil {
 		s.cfg.Log.ErrorContext(ctx, "steps of escalations cannot be sent", "app", p.App, "channel", string(p.Channel), "error", err)
 		return

@@ -36,7 +36,8 @@ type Escalator interface {
 	// passed over: it was told before, or the copy is settled. After a step that was put off, the next one comes no sooner after
 	// it than the plan says.
 	HandedOver(ctx context.Context, done []StepDone, now time.Time) error
-	// Hurry makes the first steps of copies due now. It does not wait and is not kept: after a restart they come at their time.
+	// Hurry makes the first steps of copies due now: StepsDue finds them once it has returned. It need not be kept: after a restart they may come
+	// at their time.
 	Hurry(refs []Ref)
 	// StepsOf returns the steps of an open copy and which one is next, len(steps) where all were handed over; none if it has
 	// none or is settled. Where the next one is due later than planned, it and those after it say so: see notification.PutOff.

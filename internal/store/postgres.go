@@ -71,14 +71,14 @@ func (s *Stores) openPostgres(ctx context.Context, cfg Config) error {
 	if err != nil {
 		return err
 	}
-	s.Mailbox = mailboxes
+	s.Mailbox, s.Steps = mailboxes, mailboxes
 	s.parts = append(s.parts, Part{Name: "mailbox store", Close: mailboxes.Close})
 
 	campaigns, err := campaigndb.Open(ctx, campaigndb.Config{URL: cfg.Postgres, Now: s.Clock, Log: cfg.Log})
 	if err != nil {
 		return err
 	}
-	s.Endpoints, s.Campaigns, s.Preferences = campaigns, campaigns, campaigns
+	s.Endpoints, s.Campaigns, s.Preferences, s.Sends = campaigns, campaigns, campaigns, campaigns
 	s.parts = append(s.parts, Part{Name: "campaign store", Close: campaigns.Close, metrics: campaigns.EndpointMetrics()})
 	return nil
 }

@@ -93,14 +93,15 @@ const (
 
 const copiesSQL = `SELECT n.pos, n.recipient, a.name, n.id, n.seq, n.open, n.status, n.ack, n.priority, n.attempts, n.body_offset, n.created_at, n.send_at,
 	n.expires_at, n.delivered_at, n.settled_at, n.hash, coalesce(n.collapse_key, ''),
-	CASE WHEN n.open = 1 THEN (SELECT body FROM content c WHERE c.pos = CASE n.body_offset WHEN -1 THEN n.pos ELSE n.pos - n.body_offset END) END
+	CASE WHEN n.open = 1 THEN (SELECT body FROM content c WHERE c.pos = CASE n.body_offset WHEN -1 THEN n.pos ELSE n.pos - n.body_offset END) END,
+	EXISTS (SELECT 1 FROM escalation e WHERE e.pos = n.pos)
 	FROM notification n CROSS JOIN recipient r ON r.key = n.recipient CROSS JOIN app a ON a.key = r.app WHERE n.pos > ? ORDER BY n.pos`
 
 func (*copies) read(c *sqlite.Conn, after []any) (slice, error) {
 	if after == nil {
 		after = []any{int64(0)}
 	}
-	return readSlice(c, copiesSQL, after, 19, 1, func(_ int, v any) any { return v })
+	return readSlice(c, copiesSQL, after, 20, 1, func(_ int, v any) any { return v })
 }
 
 // adopted is a row of copiesSQL as the target takes it.
@@ -115,7 +116,7 @@ func adopted(row []any) mailboxdb.Adopted {
 		a.Status, a.Settled = notification.Status(n(6)), n(15) //nolint:gosec // written by us
 		return a
 	}
-	a.CollapseKey = row[17].(string)
+	a.CollapseKey, a.Escalates = row[17].(string), n(19) == 1
 	a.Body, _ = row[18].([]byte) // one that is missing is found to be damaged
 	if offset := n(10); offset != soleCopy {
 		a.Content = a.Pos - offset
@@ -153,7 +154,7 @@ func columns(a *mailboxdb.Adopted) []any {
 		body = a.Body
 	}
 	return []any{
-		a.Pos, a.Recipient, a.Seq, a.ID, a.CollapseKey, int64(a.Priority), int64(a.Ack), a.Asks, a.Created, a.SendAt, a.Expires, a.Delivered, a.Settled,
+		a.Pos, a.Recipient, a.Seq, a.ID, a.CollapseKey, int64(a.Priority), int64(a.Ack), a.Asks, a.Escalates, a.Created, a.SendAt, a.Expires, a.Delivered, a.Settled,
 		a.Hash, a.Attempts, a.Open, int64(a.Status), a.Content, body,
 	}
 }

@@ -85,9 +85,6 @@ func Run(ctx context.Context, cfg Config) (counts []Count, err error) {
 		return nil, err
 	}
 	defer db.Close()
-	if err := checkSteps(ctx, &cfg.From); err != nil {
-		return nil, err
-	}
 	m := &mover{cfg: cfg, db: db, parts: newParts()}
 	unlock, err := m.begin(ctx)
 	if err != nil {

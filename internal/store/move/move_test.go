@@ -5,11 +5,16 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 	"go.uber.org/goleak"
 	"zombiezen.com/go/sqlite"
 
+	"godwit.dev/godwit/internal/escalation"
+	"godwit.dev/godwit/internal/mailbox"
+	"godwit.dev/godwit/internal/notification"
+	"godwit.dev/godwit/internal/push"
 	"godwit.dev/godwit/internal/store"
 	"godwit.dev/godwit/internal/store/move"
 	"godwit.dev/godwit/internal/store/postgres/pgtest"
@@ -38,9 +43,8 @@ var elsewhere = map[string]string{
 	"godwit_mailbox.block":           "is made of the log",
 	"godwit_mailbox.erasure":         "what is being erased stays behind",
 	"godwit_mailbox.meta":            "is in counters",
-	"godwit_mailbox.plan":            "there are none that wait",
-	"godwit_mailbox.escalation":      "there are none that wait",
-	"godwit_campaign.push_send":      "none of them waits",
+	"godwit_mailbox.plan":            "goes with next steps",
+	"godwit_campaign.send_owner":     "starts anew",
 	"godwit_campaign.delivery_owner": "is of a former version",
 	"godwit_campaign.endpoint_app":   "is made when it is needed",
 	"godwit_mailbox.pending":         "comes of notifications",
@@ -100,4 +104,49 @@ func tablesOf(t *testing.T, path string) (list []string) {
 		return nil
 	}))
 	return list
+}
+
+// TestStepsThatWaitAreMoved: what is next of an escalation, and what was handed over, goes on where it was.
+func TestStepsThatWaitAreMoved(t *testing.T) {
+	data, url := t.TempDir(), pgtest.Database(t)
+	s, err := store.Open(t.Context(), store.Config{Data: data})
+	ok(t, err)
+	now := s.Clock().Truncate(time.Millisecond)
+	plan := []notification.Step{{Channel: "webhook", After: time.Second}, {Channel: "fcm", After: time.Hour, StepOptions: notification.StepOptions{Keep: true}}}
+	a := &mailbox.Append{To: []string{"r", "s", "t"}, N: &notification.Notification{App: "app", ID: "x", CreatedAt: now, ExpiresAt: now.Add(10 * time.Hour), Steps: plan}}
+	ok(t, s.Mailbox.Append(t.Context(), []*mailbox.Append{a}))
+	due, _, err := s.Steps.StepsDue(t.Context(), now.Add(time.Second), 10)
+	ok(t, err)
+	if len(due) != 3 {
+		t.Fatalf("due %v", due)
+	}
+	ref := mailbox.Ref{App: "app", Recipient: due[0].Recipient, Pos: due[0].Pos}
+	send := escalation.Send{ID: [16]byte{7}, App: "app", Recipient: ref.Recipient, Note: "x", Pos: ref.Pos, Channel: push.Webhook, Endpoint: 3, ExpiresAt: now.Add(time.Hour)}
+	ok(t, s.Sends.Hand(t.Context(), []escalation.Send{send}, now))
+	ok(t, s.Steps.HandedOver(t.Context(), []mailbox.StepDone{{Ref: ref}}, now))
+	ok(t, s.Mailbox.Settle(t.Context(), []*mailbox.Settle{{App: "app", Recipient: due[1].Recipient, ID: "x", As: notification.Acked, At: now}}))
+	ok(t, s.Close())
+	_, err = store.MoveToPostgres(t.Context(), store.MoveConfig{Data: data, Postgres: url})
+	ok(t, err)
+	s, err = store.Open(t.Context(), store.Config{Postgres: url, Node: "n"})
+	ok(t, err)
+	defer s.Close()
+	moved, next, err := s.Steps.StepsDue(t.Context(), now.Add(time.Second), 10)
+	if err != nil || len(moved) != 1 || moved[0] != due[2] || !next.Equal(now.Add(time.Hour)) {
+		t.Errorf("due %+v, next %s, %v; want %+v", moved, next, err, due[2])
+	}
+	if steps, n, err := s.Steps.StepsOf(t.Context(), ref); err != nil || n != 1 || !slices.Equal(steps, plan) {
+		t.Errorf("steps %v, next %d, %v", steps, n, err)
+	}
+	ok(t, s.Mailbox.Settle(t.Context(), []*mailbox.Settle{{App: "app", Recipient: ref.Recipient, ID: "x", Pos: ref.Pos, As: notification.Acked, At: now}}))
+	if _, next, err = s.Steps.StepsDue(t.Context(), now, 10); err != nil || !next.Equal(now.Add(time.Second)) {
+		t.Errorf("after an ack the next is at %s, %v", next, err)
+	}
+	if n, err := s.Sends.RecoverSends(t.Context(), nil, now); err != nil || n != 0 {
+		t.Errorf("recovered %d, %v", n, err)
+	}
+	sends, err := s.Sends.DueSends(t.Context(), escalation.Place{App: "app", Channel: push.Webhook}, now.Add(time.Second), 10)
+	if err != nil || len(sends) != 1 || sends[0].ID != send.ID || sends[0].Pos != ref.Pos {
+		t.Errorf("sends %+v, %v", sends, err)
+	}
 }

@@ -131,6 +131,14 @@ func newParts() []part {
 			what: "steps that limits count", source: campaigns, schema: "godwit_campaign", table: "step_begun", key: 4,
 			columns: []string{"app", "recipient", "category", "id", "at"},
 		},
+		// What was being sent is recovered by whoever sends first: every epoch is above 0.
+		&table{
+			what: "sends of escalations", source: campaigns, schema: "godwit_campaign", table: "push_send", key: 1, number: "num",
+			columns: []string{
+				"num", "id", "app", "recipient", "note", "pos", "step", "endpoint", "endpoint_id", "channel", "outcome", "due", "attempts", "flags", "epoch = 0",
+				"first_at", "at", "expires_at", "external", "detail", "target",
+			},
+		},
 		&table{
 			what: "apps of mailboxes", source: mailbox, schema: "godwit_mailbox", table: "app", key: 1, number: "key",
 			columns: []string{"key", "name"},
@@ -152,6 +160,13 @@ func newParts() []part {
 		&table{
 			what: "answers of clients", source: mailbox, schema: "godwit_mailbox", table: "reply", key: 1, joins: beside,
 			columns: []string{"pos = reply.pos", "status = reply.status", "content_type = reply.content_type", "data = reply.data", "recipient = n.recipient", "at = " + besideAt},
+		},
+		&table{
+			what: "next steps of escalations", source: mailbox, schema: "godwit_mailbox", table: "escalation", key: 1, joins: beside, where: "n.open = 1",
+			columns: []string{
+				"pos = escalation.pos", "step", "due_at", "recipient = n.recipient", "from_at = max(n.created_at, n.send_at)",
+				"steps = (SELECT p.steps FROM plan p WHERE p.pos = CASE n.body_offset WHEN -1 THEN n.pos ELSE n.pos - n.body_offset END)",
+			},
 		},
 		&copies{},
 	}

@@ -1,6 +1,7 @@
 package storetest
 
 import (
+	"errors"
 	"slices"
 	"strings"
 	"testing"
@@ -297,4 +298,37 @@ func testSendTarget(t *testing.T, open func(t *testing.T) (SendStore, func() Sen
 	if list, err := s.ShownSends(t.Context(), 0, now, 10); err != nil || len(list) != 0 {
 		t.Errorf("to be withdrawn: %+v, %v; want none that is to stay", list, err)
 	}
+}
+
+// RunTwoSends is what holds for two stores of the sends of one database: one of them at a time sends.
+func RunTwoSends(t *testing.T, open Two[SendStore]) {
+	t.Run("WhoRecoversOwnsWhatIsSent", func(t *testing.T) {
+		now := time.Now().Truncate(time.Millisecond)
+		a, b := open(t, time.Now)
+		resend := []push.Channel{push.Webhook}
+		recovered := func(s SendStore, want int) {
+			t.Helper()
+			if n, err := s.RecoverSends(t.Context(), resend, now); err != nil || n != want {
+				t.Fatalf("recovered %d, %v; want %d", n, err, want)
+			}
+		}
+		recovered(a, 0)
+		d := handed(t, b, "x", now, time.Hour) // whoever does so
+		claimSend(t, a, d.Row, true, now)
+		recovered(b, 1)
+		if _, err := a.ClaimSends(t.Context(), sendPlace, []int64{d.Row}, now); !errors.Is(err, escalation.ErrStale) {
+			t.Errorf("a former owner claims: %v", err)
+		}
+		late := dispatch.Result{Row: d.Row, Outcome: dispatch.Refused}
+		if err := a.FinishSends(t.Context(), sendPlace, []dispatch.Result{late}, now); !errors.Is(err, escalation.ErrStale) {
+			t.Errorf("a former owner finishes: %v", err)
+		}
+		if !dueSends(t, a, now, "x")[0].Unsure {
+			t.Error("what may have arrived is not known to be so")
+		}
+		claimSend(t, b, d.Row, true, now)
+		finishSend(t, b, now, dispatch.Result{Row: d.Row, Outcome: dispatch.Accepted, Attempts: 2})
+		wantSends(t, a, "x", dispatch.Accepted, dispatch.Suppressed)
+		recovered(a, 0)
+	})
 }

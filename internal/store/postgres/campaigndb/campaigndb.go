@@ -37,6 +37,8 @@ type Store struct {
 	log      *slog.Logger
 	together together
 	closed   atomic.Bool
+
+	sendEpoch atomic.Int64 // since this store owns the sends of escalations; 0: nobody has yet
 }
 
 var _ endpoint.Store = (*Store)(nil)

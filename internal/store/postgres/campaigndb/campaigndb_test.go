@@ -68,6 +68,17 @@ func TestCampaigns(t *testing.T) {
 	})
 }
 
+func TestSends(t *testing.T) {
+	storetest.RunSends(t, func(t *testing.T) (storetest.SendStore, func() storetest.SendStore) {
+		s, reopen := reopening(t, nil)
+		return s, func() storetest.SendStore { return reopen() }
+	})
+}
+
+func TestTwoSends(t *testing.T) {
+	storetest.RunTwoSends(t, func(t *testing.T, now func() time.Time) (a, b storetest.SendStore) { return two(t, now) })
+}
+
 func TestPreferences(t *testing.T) {
 	storetest.RunPreferences(t, func(t *testing.T) (storetest.PreferenceStore, func() storetest.PreferenceStore) {
 		s, reopen := reopening(t, nil)

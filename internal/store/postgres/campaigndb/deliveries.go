@@ -147,24 +147,32 @@ const targetColumns = `d.endpoint, d.endpoint_id, d.channel, d.attempts, d.flags
 	coalesce(e.attributes, '{}'), coalesce(e.locale, ''), coalesce(e.timezone, '')`
 
 func scanTarget(rows pgx.Rows) (t campaign.Target, err error) {
+	t, _, err = scanTargetAnd(rows)
+	return t, err
+}
+
+// scanTargetAnd reads a delivery, what else was selected into more, and its flags.
+func scanTargetAnd(rows pgx.Rows, more ...any) (t campaign.Target, flags int32, err error) {
 	var id, address, attributes []byte
 	var channel, outcome int16
-	var flags int32
 	var due, first, at int64
 	var active bool
-	err = rows.Scan(&t.Row, &id, &channel, &t.Attempts, &flags, &due, &first, &at, &t.External, &outcome,
-		&t.Left, &active, &t.Disabled, &t.Recipient, &address, &attributes, &t.Locale, &t.Timezone)
+	err = rows.Scan(append([]any{
+		&t.Row, &id, &channel, &t.Attempts, &flags, &due, &first, &at, &t.External, &outcome,
+		&t.Left, &active, &t.Disabled, &t.Recipient, &address, &attributes, &t.Locale, &t.Timezone,
+	}, more...)...)
 	if err != nil {
-		return t, err
+		return t, flags, err
 	}
 	copy(t.EndpointID[:], id)
 	t.Channel, t.Outcome, t.Unsure = campaignrow.ChannelOf(channel), campaign.Outcome(outcome), flags&campaignrow.Unsure != 0 //nolint:gosec // written by us
 	t.Due, t.First, t.At = millis.Time(due), millis.Time(first), millis.Time(at)
 	if t.Left {
-		return t, nil
+		return t, flags, nil
 	}
 	t.Address = json.RawMessage(address)
-	return t, campaignrow.TargetOf(&t, active, string(attributes))
+	err = campaignrow.TargetOf(&t, active, string(attributes))
+	return t, flags, err
 }
 
 // The queries that look for work. Each is answered by one of delivery's partial indexes, in its order.

@@ -103,6 +103,11 @@ func follow(ctx context.Context, tx pgx.Tx, num int64, changed []*campaign.Resul
 	if found, err := one(ctx, tx, "SELECT app FROM campaign WHERE num = $1", []any{num}, &app); err != nil || !found {
 		return err
 	}
+	return followIn(ctx, tx, app, changed, now)
+}
+
+// followIn does so for endpoints of an app.
+func followIn(ctx context.Context, tx pgx.Tx, app string, changed []*campaign.Result, now time.Time) error {
 	w, err := beginWrites(ctx, tx, app, now)
 	if err != nil {
 		return err

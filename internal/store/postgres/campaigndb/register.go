@@ -126,6 +126,9 @@ func (s *Store) DeleteEndpoint(ctx context.Context, app string, id audience.ID) 
 
 // EraseRecipient implements endpoint.Store.
 func (s *Store) EraseRecipient(ctx context.Context, app, recipient string) (n int, err error) {
+	if err := s.eraseSends(ctx, app, recipient); err != nil {
+		return 0, err
+	}
 	if err := s.eraseBegun(ctx, app, recipient); err != nil {
 		return 0, err
 	}

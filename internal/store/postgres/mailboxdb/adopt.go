@@ -22,6 +22,7 @@ type Adopted struct {
 	Priority    notification.Priority
 	Ack         notification.AckMode
 	Asks        bool // for a reply
+	Escalates   bool // it is open and has a row in escalation, which is the caller's
 
 	Created, SendAt, Expires, Delivered, Settled int64
 
@@ -65,6 +66,9 @@ func (c *Adopted) flags() flags {
 	f := flags(c.Priority-notification.High) | flags(c.Ack)<<ackShift
 	if c.Asks {
 		f |= asksFlag
+	}
+	if c.Escalates {
+		f |= stepsFlag
 	}
 	return f
 }
@@ -175,7 +179,7 @@ func EachAdopted(ctx context.Context, tx pgx.Tx, each func(*Adopted) error) erro
 		&c.Pos, &c.Recipient, &c.Seq, &c.ID, &c.Created, &c.SendAt, &c.Expires, &c.Settled, &c.Delivered, &c.Hash, &c.Attempts, &f, &status,
 		&c.Open, &c.CollapseKey, &c.Content, &c.Body,
 	}, func() error {
-		c.Priority, c.Ack, c.Asks, c.Status = f.priority(), f.ack(), f.asks(), notification.Status(status)
+		c.Priority, c.Ack, c.Asks, c.Escalates, c.Status = f.priority(), f.ack(), f.asks(), f.escalates(), notification.Status(status)
 		return each(&c)
 	})
 	return err
