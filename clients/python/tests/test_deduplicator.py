@@ -139,6 +139,6 @@ async def test_many_tokens_go_in_requests_that_the_server_takes() -> None:
 def test_steps_are_written_as_the_server_takes_them() -> None:
     steps = [Escalation("live"), Escalation("webhook", "5s", settle="shown", withdraw=False, to="sms")]
     assert Publication(to="ann", escalate=steps).to_json()["escalate"] == [
-        {"channel": "live", "after": "0s"},
+        {"channel": "live", "after": "0ms"},
         {"channel": "webhook", "after": "5s", "settle": "shown", "withdraw": False, "to": "sms"},
     ]
