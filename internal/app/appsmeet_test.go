@@ -45,7 +45,11 @@ func TestAppsNeverMeet(t *testing.T) {
 			before := m.dump(m.blue)
 			for _, op := range operations(doc) {
 				for _, as := range []string{m.red.key, m.red.token} {
-					m.attack(op, meetings[op.name], as)
+					h := meetings[op.name]
+					m.attack(op, h, as)
+					if h.body = h.also; h.body != "" {
+						m.attack(op, h, as)
+					}
 				}
 				if m.unchanged(op.name, before, m.dump(m.blue)); t.Failed() {
 					return
@@ -107,12 +111,13 @@ type meeting struct {
 	red, blue *tenant
 	mu        sync.Mutex
 	tracks    map[string]string // what the receiver of a webhook was given to report with, by app
+	acks      map[string]string // and to acknowledge with
 	fences    int
 }
 
 func newMeeting(t *testing.T, red, blue string) *meeting {
 	t.Helper()
-	m := &meeting{T: t, tracks: map[string]string{}, client: &http.Client{
+	m := &meeting{T: t, tracks: map[string]string{}, acks: map[string]string{}, client: &http.Client{
 		Transport:     &http.Transport{},
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}}
@@ -164,6 +169,8 @@ func newMeeting(t *testing.T, red, blue string) *meeting {
 		}
 		_, sealed, _ := strings.Cut(m.tracks[x.app], "~")
 		x.ids["forged"], x.ids["others"] = other.app+"~"+sealed, other.app
+		_, sealed, _ = strings.Cut(m.acks[x.app], "~")
+		x.ids["forged-ack"] = other.app + "~" + sealed
 	}
 	return m
 }
@@ -171,12 +178,22 @@ func newMeeting(t *testing.T, red, blue string) *meeting {
 // receive is where webhooks lead.
 func (m *meeting) receive(_ http.ResponseWriter, r *http.Request) {
 	var in struct {
-		Data struct{ App, Track string }
+		Data struct {
+			App, Track string
+			Ack        string `json:"godwit_ack"`
+		}
 	}
-	if b, err := io.ReadAll(r.Body); err == nil && json.Unmarshal(b, &in) == nil && in.Data.Track != "" {
-		m.mu.Lock()
+	b, err := io.ReadAll(r.Body)
+	if err != nil || json.Unmarshal(b, &in) != nil {
+		return
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if in.Data.Track != "" {
 		m.tracks[in.Data.App] = in.Data.Track
-		m.mu.Unlock()
+	}
+	if in.Data.Ack != "" {
+		m.acks[in.Data.App] = in.Data.Ack
 	}
 }
 
@@ -212,7 +229,9 @@ func (m *meeting) furnish(x *tenant, receiver string) {
 	set("POST", "/v1/notifications", `{"to":"ann","title":"MARK","ttl":"1h"}`) // its id is made of the idempotency key
 	set("PUT", "/v1/recipients/ann/preferences", `{"categories":{"MARK":{"channels":[]}}}`)
 	set("PUT", "/v1/categories/same", `{"escalate_limit":"`+strconv.Itoa(len(x.app))+`/h"}`)
-	set("PUT", "/v1/channels/webhook", `{}`)
+	set("PUT", "/v1/channels/webhook", `{"targets":["desk=RECEIVER/desk"]}`)
+	set("POST", "/v1/notifications", `{"to":"bob","id":"pushed","title":"MARK","ttl":"1h","escalate":[{"channel":"webhook","to":"desk","after":"59m"}]}`)
+	m.becomes(x, "/v1/notifications/pushed?to=bob", `"status":"accepted"`)
 	set("PUT", "/v1/channels/webpush", `{"subject":"mailto:MARK@a.example"}`)
 	name("key", set("POST", "/v1/keys", `{"roles":["read"],"name":"MARK"}`), "id")
 	for i, as := range []string{"endpoint", "endpoint-2"} {

@@ -9,9 +9,10 @@ type how struct {
 	params   map[string]string // of the path
 	query    string
 	body     string
-	shows    bool // an app that reads its own sees its mark
-	dumped   bool // it shows no text of the app, but is compared before and after
-	endless  bool // the answer has no end
+	also     string // another body to call it with
+	shows    bool   // an app that reads its own sees its mark
+	dumped   bool   // it shows no text of the app, but is compared before and after
+	endless  bool   // the answer has no end
 	socket   bool
 	passes   bool // no error: it says of another app's thing what it says of none, or ids are the app's own choice
 	public   bool // what it says is for everybody
@@ -78,7 +79,7 @@ var meetings = map[string]how{
 	"POST /compat/perfecty/{app}/v1/push/users/{uuid}/unregister": {params: map[string]string{"app": "$others", "uuid": "$visitor"}},
 
 	"GET /v1/events": {query: "since=0", endless: true, dumped: true},
-	"POST /v1/acks":  {body: `{"ids":["same"]}`},
+	"POST /v1/acks":  {body: `{"ids":["same"]}`, also: `{"tokens":["$forged-ack"],"event":"clicked"}`},
 
 	"POST /v1/keys":        {body: `{"roles":["read"],"name":"of-red"}`},
 	"GET /v1/keys":         {shows: true},
