@@ -34,6 +34,6 @@ var ofSteps = []mutation{
 	{name: "steps: an iPhone is said to have removed it", file: stepsStatus, old: "&& s.Channel == push.APNs:", new: "&& s.Channel == push.Live:", tests: stepsFaults},
 	{name: "steps: what is held is said to be under way", file: stepsStatus, old: "	case s.Held:\n", new: "	case false:\n", tests: stepsFaults},
 	{name: "steps: what is held stays so when its channel is set again", file: "internal/channel/service.go", old: "return same(a, b) && a.UpdatedAt.Equal(b.UpdatedAt)", new: "return same(a, b)", tests: stepsFaults},
-	{name: "steps: lost plans are not named", file: storeKinds, old: "'steps of a notification', n.id, r.name, 1", new: "'steps', n.id, r.name, 1", tests: stepsDoctor},
+	{name: "steps: lost plans are not named", file: storeKinds, old: "'steps of a notification', n.id, r.name, 1", new: "'steps of a notification', '', r.name, 1", tests: stepsDoctor},
 	{name: "steps: a lost place in a plan is the end of it", file: storeKinds, old: "WHERE n.open = 1 AND n.pos NOT IN (SELECT pos FROM escalation);", new: "WHERE n.open = 2;", tests: stepsDoctor},
 }
