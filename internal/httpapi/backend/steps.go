@@ -44,7 +44,7 @@ func (a *API) appendSteps(ctx context.Context, app string, b []byte, r *mailbox.
 		due = r.SendAt
 	}
 	for i := next; i < len(steps); i++ {
-		b = appendStep(append(b, ','), i, steps[i].Channel, "waiting", "", due.Add(steps[i].After), "")
+		b = appendStep(append(b, ','), i, steps[i].Channel, "waiting", "", steps[i].To, due.Add(steps[i].After), "")
 	}
 	return b, nil
 }
@@ -54,7 +54,7 @@ func appendSend(b []byte, s *escalation.Send) []byte {
 	if s.Endpoint != 0 { // a target has no id outside
 		endpoint = s.EndpointID.String()
 	}
-	return appendStep(b, s.Step, string(s.Channel), sendStatus(s), endpoint, s.At, s.Detail)
+	return appendStep(b, s.Step, string(s.Channel), sendStatus(s), endpoint, s.Options.To, s.At, s.Detail)
 }
 
 // sendStatus names what became of a send.
@@ -80,12 +80,15 @@ func sendStatus(s *escalation.Send) string {
 	return s.Outcome.String()
 }
 
-func appendStep(b []byte, step int, channel, status, endpoint string, at time.Time, detail string) []byte {
+func appendStep(b []byte, step int, channel, status, endpoint, to string, at time.Time, detail string) []byte {
 	b = call.AppendString(append(b, `{"channel":`...), channel)
 	b = strconv.AppendInt(append(b, `,"step":`...), int64(step), 10)
 	b = call.AppendString(append(b, `,"status":`...), status)
 	if endpoint != "" {
 		b = call.AppendString(append(b, `,"endpoint":`...), endpoint)
+	}
+	if to != "" {
+		b = call.AppendString(append(b, `,"to":`...), to)
 	}
 	b = call.AppendMoment(b, "at", at)
 	b = append(b, `,"detail":`...)
