@@ -48,4 +48,21 @@ var ofNodes = []mutation{
 			{leaseTests, "TestAnOwnerThatStopsRenewing"},
 		},
 	},
+	{
+		name: "PostgreSQL: settle a copy and leave its next step", file: "internal/store/postgres/mailboxdb/settle.go",
+		old: "		t.out.endSteps(o)\n", new: "", tests: []suite{{sharedMailboxTests, "TestRowsOfSteps"}},
+	},
+	{
+		name: "PostgreSQL: acknowledge a copy with steps as one without", file: "internal/store/postgres/mailboxdb/quick.go",
+		old: "ackBits|stepsFlag", new: "ackBits", tests: []suite{{sharedMailboxTests, "TestRowsOfSteps"}},
+	},
+	{
+		name: "PostgreSQL: begin steps of copies that are not open", file: "internal/store/postgres/mailboxdb/escalations.go",
+		old: "			JOIN pending p ON p.recipient = ANY(ARRAY[e.recipient]) AND p.pos = e.pos AND p.seq > 0 AND p.expires_at + 0 > $1\n",
+		new: "			JOIN (SELECT 1::bigint << 52 AS expires_at) p ON true\n", tests: []suite{{sharedMailboxTests, "TestRowsOfSteps"}},
+	},
+	{
+		name: "let a former owner send steps", file: "internal/store/postgres/campaigndb/pushsends.go",
+		old: "	if now != epoch {\n", new: "	if now < 0 {\n", tests: []suite{{sharedCampaignTests, "TestTwoSends"}},
+	},
 }

@@ -33,22 +33,27 @@ func TestRowsOfStepsGoWithTheirCopies(t *testing.T) {
 			t.Errorf("%d rows, %v; want %d", n, err, rows)
 		}
 	}
-	publish := func(id string, steps ...notification.Step) *mailbox.Append {
+	publish := func(id string, steps ...notification.Step) {
 		t.Helper()
 		a := &mailbox.Append{To: []string{"r", "s", "t"}, N: &notification.Notification{App: "app", ID: id, CreatedAt: clock.Now(), ExpiresAt: clock.Now().Add(100 * time.Hour), Steps: steps}}
 		if err := s.Append(t.Context(), []*mailbox.Append{a}); err != nil {
 			t.Fatal(err)
 		}
-		return a
 	}
 	for i := range 5 {
 		publish(fmt.Sprint("plain", i))
 	}
 	want(0)
-	a := publish("x", notification.Step{Channel: "fcm", After: time.Second})
+	publish("x", notification.Step{Channel: "fcm", After: time.Second})
 	want(3)
-	if err := s.Settle(t.Context(), []*mailbox.Settle{{App: "app", Recipient: a.To[0], ID: "x", As: notification.Acked, At: clock.Now()}}); err != nil {
-		t.Fatal(err)
+	due, _, err := s.StepsDue(t.Context(), clock.Now().Add(time.Second), 10)
+	if err != nil || len(due) != 3 {
+		t.Fatalf("due %v, %v", due, err)
+	}
+	// By position, as most acknowledgements are.
+	one := &mailbox.Settle{App: "app", Recipient: due[0].Recipient, ID: "x", Pos: due[0].Pos, As: notification.Acked, At: clock.Now()}
+	if err := s.Settle(t.Context(), []*mailbox.Settle{one}); err != nil || one.Outcome != mailbox.SettleDone {
+		t.Fatalf("outcome %d, %v", one.Outcome, err)
 	}
 	want(2)
 	// As a server of a version does that knows of no steps.
