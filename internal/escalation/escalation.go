@@ -11,7 +11,6 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
-	"errors"
 	"strconv"
 	"time"
 
@@ -79,7 +78,7 @@ type Place struct {
 }
 
 // ErrStale says that another server has taken over what steps send.
-var ErrStale = errors.New("another server sends for escalations now")
+var ErrStale = dispatch.ErrStale
 
 // Store keeps sends. Rows are named by their numbers, as dispatch.Delivery.Row.
 type Store interface {

@@ -120,6 +120,7 @@ func (s *Service) lead(ctx context.Context, held func() bool) {
 		return
 	}
 	heeding := own.Heeding(held, lose)
+	s.lose.Store(&lose)
 	s.leads.Store(&heeding)
 	defer s.leads.Store(nil)
 	hard, cut := context.WithCancelCause(context.WithoutCancel(ctx))

@@ -78,9 +78,10 @@ type Service struct {
 	metrics *metrics
 	wake    chan struct{} // a step may be due, or something waits to be sent
 
-	commits chan struct{}               // something was stored or settled here
-	leads   atomic.Pointer[func() bool] // whether it still does; nil: another server hands over and sends
-	others  func(body []byte)           // told; nil: there are no others
+	commits chan struct{}                      // something was stored or settled here
+	leads   atomic.Pointer[func() bool]        // whether it still does; nil: another server hands over and sends
+	lose    atomic.Pointer[context.CancelFunc] // gives that up
+	others  func(body []byte)                  // told; nil: there are no others
 
 	released atomic.Bool // sends that nobody told of wait to be sent
 
@@ -338,6 +339,12 @@ func (s *Service) send(ctx, hard context.Context, jobs *sync.WaitGroup, p Place)
 // failed ends what cannot be sent because its channel cannot send at all, or waits a little after another fault.
 func (s *Service) failed(ctx context.Context, src *source, err error) {
 	s.cfg.Log.WarnContext(ctx, "steps of escalations cannot be sent", "app", src.place.App, "channel", string(src.place.Channel), "error", err)
+	if errors.Is(err, ErrStale) { // or the database has lost that this one took over: it does so once more if it still may
+		if lose := s.lose.Load(); lose != nil {
+			(*lose)()
+		}
+		return
+	}
 	var unable *dispatch.ChannelError
 	if !errors.As(err, &unable) {
 		dispatch.Wait(ctx, retryAfterFault)
