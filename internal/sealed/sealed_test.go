@@ -82,7 +82,7 @@ func TestATokenThatIsNoneIsRefused(t *testing.T) {
 	for name, bad := range map[string]string{
 		"nothing": "", "an app": "shop", "no seal": "shop~", "not base64": "shop~!", "too short": "shop~AQ", "too long": "shop~" + strings.Repeat("A", 300),
 		"cut": token[:len(token)-1], "more": token + "A", "another signature": string(flipped), "another app's": "other~" + sealedPart,
-		"of no app": "nobody~" + sealedPart, "to acknowledge": ack, "to acknowledge, as one to track": "shop~" + asTrack,
+		"of no app": seal(t, sealed.New(secrets{}, nil), "nobody", sealed.Track, "79", ""), "to acknowledge": ack, "to acknowledge, as one to track": "shop~" + asTrack,
 	} {
 		if _, _, err := s.Open(t.Context(), bad, sealed.Track, ""); !errors.Is(err, sealed.ErrBad) {
 			t.Errorf("%s: %v", name, err)
