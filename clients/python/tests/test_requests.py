@@ -18,6 +18,7 @@ from godwit import (
     Reply,
     Request,
     ServeError,
+    Welcome,
     Workers,
 )
 from godwit.frames import MAX_BODY, MAX_REPLY
@@ -95,11 +96,12 @@ async def test_what_fails_is_told_apart(client: AsyncClient, root: str) -> None:
 async def test_subjects_are_served_again_after_a_disconnect(client: AsyncClient, root: str) -> None:
     workers = Workers(lambda r: Reply(r.subject))  # a plain function runs in a thread
     workers.serve(f"{root}.a", f"{root}.b")
-    async with listening(client, root, workers=workers):
+    connected: asyncio.Queue[Welcome] = asyncio.Queue()
+    async with listening(client, root, workers=workers, on_connect=connected.put_nowait):
+        await connected.get()
         await workers.active()
         assert await client.disconnect(root) == 1
-        while workers._live:  # what is active is so no more
-            await asyncio.sleep(0.001)
+        await connected.get()
         await workers.active()
         assert (await client.request(f"{root}.a")).json() == f"{root}.a"
         workers.unserve(f"{root}.a")

@@ -7,7 +7,7 @@ import queue
 
 import pytest
 
-from godwit import AsyncClient, Client, GodwitError, Message, SubscriptionError, Topics
+from godwit import AsyncClient, Client, GodwitError, Message, SubscriptionError, Topics, Welcome
 from godwit.frames import ErrorFrame, Subscribe
 from godwit.frames import MessageGap as Gap
 from godwit.values import check_topic
@@ -78,11 +78,12 @@ async def test_of_a_queue_one_gets_each_message(client: AsyncClient, root: str) 
 
 async def test_subscriptions_are_made_again_after_a_disconnect(client: AsyncClient, root: str) -> None:
     s = Subscriber(root)
-    async with listening(client, root, topics=s.topics):
+    connected: asyncio.Queue[Welcome] = asyncio.Queue()
+    async with listening(client, root, topics=s.topics, on_connect=connected.put_nowait):
+        await connected.get()
         await s.topics.active()
         assert await client.disconnect(root) == 1
-        while s.topics._live:  # what is active is so no more
-            await asyncio.sleep(0.001)
+        await connected.get()
         await s.topics.active()
         await client.publish_message(root, "again")
         assert (await s.got.get()).json() == "again"
