@@ -157,7 +157,7 @@ func TestAPublishThatIsLostIsNotTold(t *testing.T) {
 		s := openShaky(t)
 		s.proxy.LoseCommits(2) // the second is that of the question for it
 		s.fail(s.note("a"))
-		publish(t, s.Store, s.note("b"), "r")
+		s.publish(s.note("b"), "r")
 		if again := publish(t, s.Store, s.note("a"), "r"); again[0].Duplicate {
 			t.Errorf("what was never stored is a duplicate: %+v", again[0])
 		}
