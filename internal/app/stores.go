@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/rand"
 	"fmt"
+	"runtime"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -20,6 +21,9 @@ import (
 	"godwit.dev/godwit/internal/signal"
 	"godwit.dev/godwit/internal/store"
 )
+
+// fewThreads is below how many threads for goroutines messages of topics give way to publishes of the mailbox.
+const fewThreads = 4
 
 // startStores opens what is kept. It is closed when all that uses it has ended.
 func (a *App) startStores(ctx context.Context) error {
@@ -160,6 +164,9 @@ func (a *App) startMailbox(context.Context) error {
 	}
 	a.steps.addRun("mailbox upkeep", storePatience, a.mailbox.Run, a.fail)
 	a.publisher = delivery.New(a.mailbox, a.clock)
+	if runtime.GOMAXPROCS(0) < fewThreads {
+		a.topics.GiveWayTo(a.publisher.Busy)
+	}
 	a.registry.MustRegister(a.mailbox, a.hub)
 	return nil
 }

@@ -6,6 +6,7 @@ import (
 	"context"
 	"crypto/rand"
 	"fmt"
+	"sync/atomic"
 	"time"
 
 	"github.com/oklog/ulid/v2"
@@ -26,6 +27,7 @@ type Service struct {
 	now   func() time.Time
 	reach Reach // nil: live is all there is
 	took  latency.Histogram
+	under atomic.Int64 // calls of Publish
 }
 
 // Reach says why a step beyond live cannot be done for an app: the field that is wrong, and in words for its publisher why; an empty
@@ -41,6 +43,9 @@ func (s *Service) EscalateOver(reach Reach) { s.reach = reach }
 
 // Latency counts how long it took since start to store and route what a call of Publish brought.
 func (s *Service) Latency() []latency.Bucket { return s.took.Buckets() }
+
+// Busy reports whether something is being published now.
+func (s *Service) Busy() bool { return s.under.Load() > 0 }
 
 // Result is what became of one publish: either Err, or one Copy per recipient in the order of the draft's To.
 type Result struct {
@@ -60,6 +65,8 @@ type Copy struct {
 
 // Publish stores drafts for an app and routes them. It returns once everything is on disk, with one result a draft.
 func (s *Service) Publish(ctx context.Context, app string, drafts []*notification.Draft) []Result {
+	s.under.Add(1)
+	defer s.under.Add(-1)
 	now := s.now()
 	results := make([]Result, len(drafts))
 	batch := make([]*mailbox.Append, 0, len(drafts))

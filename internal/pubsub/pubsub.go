@@ -5,7 +5,9 @@ package pubsub
 import (
 	"context"
 	"log/slog"
+	"runtime"
 	"sync"
+	"time"
 
 	"godwit.dev/godwit/internal/frame"
 	"godwit.dev/godwit/internal/notification"
@@ -25,9 +27,11 @@ type Bus interface {
 
 // Limits. Those of the client protocol are documented there.
 const (
-	maxWaiting  = 1 << 20   // bytes of an app's messages that wait to be fanned out; more are dropped and counted
-	messageCost = 256       // what a waiting message takes besides its bytes
-	queueShare  = 128 << 10 // bytes up to which messages fill a connection's queue; what is left is for the mailbox
+	maxWaiting  = 1 << 20 // bytes of an app's messages that wait to be fanned out; more are dropped and counted
+	messageCost = 256     // what a waiting message takes besides its bytes
+	// givenWay is how long a message waits while something is being published to the mailbox, which takes about as long.
+	givenWay   = 200 * time.Microsecond
+	queueShare = 128 << 10 // bytes up to which messages fill a connection's queue; what is left is for the mailbox
 )
 
 // contentType is the header in which a message's type travels.
@@ -45,6 +49,7 @@ type Config struct {
 type Service struct {
 	cfg  Config
 	bus  Bus
+	busy func() bool // nil: nothing goes first
 	mu   sync.RWMutex
 	apps map[string]*fan // of those that ever had a subscription here
 
@@ -70,6 +75,10 @@ func New(cfg Config) *Service {
 	s.gaps.svc = s
 	return s
 }
+
+// GiveWayTo lets something go first that is busy just now. It is called before the first publish. Where there are few cores, each
+// message that is handed on takes one of them from the mailbox, which is slower for it by more than a message is that waits.
+func (s *Service) GiveWayTo(busy func() bool) { s.busy = busy }
 
 // Close ends all subscriptions and returns when none of the service's goroutines runs. Sessions have ended before.
 func (s *Service) Close() error {
@@ -133,6 +142,10 @@ func (s *Service) Publish(ctx context.Context, app string, m *Message) error {
 		}
 		out.Header["traceparent"] = []string{m.Traceparent}
 	}
+	if s.busy != nil && s.busy() {
+		time.Sleep(givenWay)
+	}
+	runtime.Gosched() // the mailbox goes first: what waits here is kept nowhere and may be dropped
 	if err := s.bus.Publish(ctx, app, out); err != nil {
 		return err
 	}

@@ -29,6 +29,29 @@ func TestMessageReachesWhoSubscribes(t *testing.T) {
 	})
 }
 
+func TestMessagesGiveWayToWhatIsBusy(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		svc := New(Config{Bus: &wires{}})
+		defer svc.Close()
+		var busy bool
+		svc.GiveWayTo(func() bool { return busy })
+		publish := func() time.Duration {
+			begun := time.Now()
+			if err := svc.Publish(t.Context(), "app", &Message{Topic: "a"}); err != nil {
+				t.Fatal(err)
+			}
+			return time.Since(begun)
+		}
+		if took := publish(); took != 0 {
+			t.Errorf("while nothing is busy it waits for %s", took)
+		}
+		busy = true
+		if took := publish(); took != givenWay {
+			t.Errorf("while something is busy it waits for %s, want %s", took, givenWay)
+		}
+	})
+}
+
 func TestMessageIsEncodedOncePerFormat(t *testing.T) {
 	inWorld(t, func(w *world) {
 		all := session.Client{App: app, Rights: &session.Rights{Topics: []string{">"}}}

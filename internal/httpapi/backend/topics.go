@@ -3,7 +3,6 @@ package backend
 import (
 	"fmt"
 	"net/http"
-	"runtime"
 
 	"godwit.dev/godwit/internal/access"
 	"godwit.dev/godwit/internal/httpapi/call"
@@ -32,7 +31,6 @@ func (a *API) PublishTopic(c *call.Call) error {
 	if err := a.allow(c, 1); err != nil {
 		return err
 	}
-	runtime.Gosched() // the mailbox goes first: what waits here is kept nowhere and may be dropped
 	if err := a.Topics.Publish(c.Ctx, c.Key.App, m); err != nil {
 		return err
 	}
