@@ -66,8 +66,10 @@ TOOLS_test/campaigns       := postgresql haproxy
 TOOLS_test/convergence     := postgresql haproxy
 TOOLS_test/rides           := postgresql haproxy
 TOOLS_test/migrate         := postgresql
+TOOLS_internal/redisserver := redis
+TOOLS_internal/store/redisstream := redis
 TOOLS_examples/cluster     := postgresql haproxy
-TOOL_PACKAGES := test/foreign test/webpage examples/observatory examples/workers internal/store/postgres test/cluster test/campaigns test/convergence test/rides test/migrate examples/cluster
+TOOL_PACKAGES := test/foreign test/webpage examples/observatory examples/workers internal/store/postgres test/cluster test/campaigns test/convergence test/rides test/migrate examples/cluster internal/redisserver internal/store/redisstream
 # covers PACKAGE is not empty if PACKAGES name it: by its path or by a pattern that ends in /...
 covers = $(strip $(foreach p,$(PACKAGES:./%=%),$(filter $(subst ...,%,$p),$1 $1/)))
 
@@ -300,6 +302,15 @@ postgresql:
 		sed -i 's/^#\?create_main_cluster .*/create_main_cluster = false/' /etc/postgresql-common/createcluster.conf && \
 		apt-get install -y -qq --no-install-recommends postgresql; \
 	else echo "no PostgreSQL found: tests of the stores on it will be skipped"; fi
+
+# Redis, which tests start themselves: its package's service is told not to start.
+.PHONY: redis
+redis:
+	@if command -v redis-server >/dev/null; then exit 0; fi; \
+	if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
+		export DEBIAN_FRONTEND=noninteractive RUNLEVEL=1; \
+		apt-get update -qq && apt-get install -y -qq --no-install-recommends redis-server; \
+	else echo "no Redis found: tests of its streams will be skipped"; fi
 
 # Which tests start themselves, too. As installed it listens nowhere.
 .PHONY: haproxy

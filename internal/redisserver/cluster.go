@@ -1,0 +1,108 @@
+package redisserver
+
+import (
+	"fmt"
+	"strings"
+)
+
+// slots is how many a cluster has.
+const slots = 16384
+
+// Cluster is a few servers that share the slots.
+type Cluster struct {
+	Masters  []*Server
+	Replicas []*Server // one of each master, or none
+}
+
+// StartCluster starts masters that share the slots evenly, and with replicas a server for each that takes over when it is gone.
+func StartCluster(o Options, masters int, replicas bool) (*Cluster, error) {
+	c, err := startCluster(o, masters, replicas)
+	if err != nil {
+		c.Close()
+		return nil, fmt.Errorf("start a cluster of Redis: %w", err)
+	}
+	return c, nil
+}
+
+func startCluster(o Options, masters int, replicas bool) (*Cluster, error) {
+	c := &Cluster{}
+	for range masters {
+		s, err := start(o, true)
+		if err != nil {
+			return c, err
+		}
+		c.Masters = append(c.Masters, s)
+		n := len(c.Masters) - 1
+		if _, err := s.Do(fmt.Sprintf("CLUSTER ADDSLOTSRANGE %d %d", n*slots/masters, (n+1)*slots/masters-1)); err != nil {
+			return c, err
+		}
+		if _, err := s.Do(fmt.Sprintf("CLUSTER SET-CONFIG-EPOCH %d", n+1)); err != nil {
+			return c, err
+		}
+	}
+	for i := 0; replicas && i < masters; i++ {
+		s, err := start(o, true)
+		if err != nil {
+			return c, err
+		}
+		c.Replicas = append(c.Replicas, s)
+	}
+	return c, c.join()
+}
+
+// join has all servers meet, replicas follow their masters, and waits until each says that the cluster is whole.
+func (c *Cluster) join() error {
+	all := c.all()
+	for _, s := range all[1:] {
+		meet := fmt.Sprintf("CLUSTER MEET 127.0.0.1 %s %s", portOf(all[0].addr), portOf(all[0].bus))
+		if _, err := s.Do(meet); err != nil {
+			return err
+		}
+	}
+	for _, s := range all {
+		if err := s.Await("CLUSTER INFO", fmt.Sprintf("cluster_known_nodes:%d", len(all))); err != nil {
+			return err
+		}
+	}
+	for i, s := range c.Replicas {
+		id, err := c.Masters[i].Do("CLUSTER MYID")
+		if err != nil {
+			return err
+		}
+		if err := s.Await("CLUSTER REPLICATE "+strings.TrimSpace(id), "OK"); err != nil {
+			return err
+		}
+	}
+	for _, s := range all {
+		if err := s.Await("CLUSTER INFO", "cluster_state:ok"); err != nil {
+			return err
+		}
+	}
+	for _, s := range c.Replicas {
+		if err := s.Await("INFO replication", "master_link_status:up"); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (c *Cluster) all() []*Server { return append(append([]*Server(nil), c.Masters...), c.Replicas...) }
+
+// URLs are the addresses of the masters.
+func (c *Cluster) URLs() []string {
+	urls := make([]string, len(c.Masters))
+	for i, s := range c.Masters {
+		urls[i] = s.URL()
+	}
+	return urls
+}
+
+// Close ends all servers.
+func (c *Cluster) Close() {
+	if c == nil {
+		return
+	}
+	for _, s := range c.all() {
+		s.Close()
+	}
+}
