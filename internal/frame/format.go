@@ -12,9 +12,10 @@ type Format uint8
 
 // Formats. A new one takes a number here, an entry in formats, and nothing anywhere else.
 const (
-	JSON  Format = iota // {"notification":{…}}
-	Proto               // godwit.v1.ServerFrame
-	SSE                 // event: notification\nid: 7\ndata: {…}\n\n
+	JSON    Format = iota // {"notification":{…}}
+	Proto                 // godwit.v1.ServerFrame
+	SSE                   // event: notification\nid: 7\ndata: {…}\n\n
+	Payload               // notification_service.NotificationPayload, of nammayatri's notification-service: notifications alone
 )
 
 // formats is what each format brings.
@@ -24,9 +25,10 @@ var formats = [...]struct {
 	head   func(dst []byte, seq uint64, attempt uint32, tailLen int) []byte
 	encoding
 }{
-	JSON:  {"json", DecodeJSON, jsonHead, textEncoding{}},
-	Proto: {"proto", DecodeProto, protoHead, protoEncoding{}},
-	SSE:   {"sse", DecodeJSON, eventHead, textEncoding{events: true}},
+	JSON:    {"json", DecodeJSON, jsonHead, textEncoding{}},
+	Proto:   {"proto", DecodeProto, protoHead, protoEncoding{}},
+	SSE:     {"sse", DecodeJSON, eventHead, textEncoding{events: true}},
+	Payload: {"payload", DecodePayloadAck, payloadHead, payloadEncoding{}},
 }
 
 func (f Format) String() string { return formats[f].name }

@@ -63,6 +63,9 @@ type Hello struct {
 	Held                                 []string
 	Window                               int           // 0: default
 	Heartbeat                            time.Duration // 0: default
+	// Once is said by gateways alone, for clients that cannot acknowledge: what is sent stays in the mailbox and is sent
+	// once to this connection.
+	Once bool
 }
 
 // Error is a frame that cannot be accepted. The connection goes on: it is answered with an error frame.

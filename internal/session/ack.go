@@ -94,7 +94,7 @@ func (s *Session) nack(ids [][]byte, after time.Duration, reason []byte) (batch 
 			continue
 		}
 		f := &s.win.flight[k]
-		f.due = now + backoff(uint32(f.attempt))
+		f.due = now + s.hub.backoff(uint32(f.attempt))
 		if after > 0 {
 			f.due = now + ticks(min(after, notification.MaxTTL))
 		}

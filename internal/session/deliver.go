@@ -86,13 +86,15 @@ func (s *Session) deliver(it *mailbox.Item, sc *scratch) bool {
 		return true
 	}
 	sc.mark(s, it)
-	if it.N.Ack == notification.AckNone {
-		sc.settles = append(sc.settles, s.settleDelivered(it))
+	if it.N.Ack == notification.AckNone || s.once {
+		if !s.once {
+			sc.settles = append(sc.settles, s.settleDelivered(it))
+		}
 		w := s.busy()
 		w.written.at = append(w.written.at, it.Pos)
 		return true
 	}
-	due := s.hub.instant() + backoff(it.Attempts+1)
+	due := s.hub.instant() + s.hub.backoff(it.Attempts+1)
 	s.addFlight(inflight{
 		pos: it.Pos, id: it.N.ID, due: due, attempt: uint16(min(it.Attempts+1, math.MaxUint16)), all: it.N.Ack == notification.AckAll,
 	})
@@ -129,10 +131,10 @@ func (sc *scratch) mark(s *Session, it *mailbox.Item) {
 	})
 }
 
-// backoff is how long an attempt waits for its acknowledgement: 10 s, doubling to 5 minutes.
-func backoff(attempt uint32) instant {
-	d := redeliverFirst << min(attempt-1, 8)
-	return ticks(min(d, redeliverMost))
+// backoff is how long an attempt waits for its acknowledgement: 10 s unless a setting says otherwise, doubling to 5 minutes.
+func (h *Hub) backoff(attempt uint32) instant {
+	d := h.cfg.Redeliver << min(attempt-1, 8)
+	return ticks(min(d, max(h.cfg.Redeliver, redeliverMost)))
 }
 
 // Settled implements mailbox.Router: what was settled elsewhere leaves the windows, and clients that may show it

@@ -137,7 +137,7 @@ func (s *Session) admit(c access.Client, hello *frame.Hello) {
 		return
 	}
 	s.app, s.recipient, s.device, s.peek = c.App, c.Recipient, c.Device, c.Peek
-	s.grants = grantsOf(c)
+	s.grants, s.once = grantsOf(c), hello.Once
 	_, _ = rand.Read(s.secret[:]) // never fails
 	s.window = uint16(min(hello.Window, maxWindow))
 	if s.window == 0 {

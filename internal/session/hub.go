@@ -55,6 +55,7 @@ type Config struct {
 	Now          func() time.Time           // the store's clock
 	Admit        func(addr netip.Addr) bool // limits hellos by address; nil: no limit
 	Window       int                        // default window; 0: 64
+	Redeliver    time.Duration              // what is not acknowledged is written again after this, then twice that, up to 5 minutes; 0: 10 s
 	Reread       time.Duration              // a session compares itself with the store at least this often; 0: 30 s
 	Peers        Peers                      // other nodes; nil: there are none
 	Node         string                     // what ids of sessions end with, so that others find the node of one; empty: nothing
@@ -121,6 +122,9 @@ type Hub struct {
 func NewHub(cfg Config) *Hub {
 	if cfg.Window == 0 {
 		cfg.Window = defaultWindow
+	}
+	if cfg.Redeliver == 0 {
+		cfg.Redeliver = redeliverFirst
 	}
 	if cfg.Reread == 0 {
 		cfg.Reread = defaultReread

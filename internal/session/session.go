@@ -42,6 +42,7 @@ type Session struct {
 	connected instant
 	probedFor instant // the silence, by its last sign of life, that was probed
 	grants    grants
+	once      bool   // the client cannot acknowledge: what is written stays in the mailbox, and is not written again
 	grain     uint16 // of the tick in which it was welcomed
 
 	last   uint64  // newest seq this session is up to date with

@@ -102,7 +102,10 @@ func (c *client) stopped() (paused, over bool) {
 }
 
 // Data takes bytes from the client.
-func (c *client) Data(b []byte) {
+func (c *client) Data(b []byte) { c.data(b, frame.Proto) }
+
+// data takes bytes of frames in a format.
+func (c *client) data(b []byte, f frame.Format) {
 	paused, over := c.stopped()
 	switch {
 	case over:
@@ -110,9 +113,9 @@ func (c *client) Data(b []byte) {
 		c.keep(b)
 	case c.backlog: // resumed a moment ago, and Resumed still to come
 		c.keep(b)
-		c.Resumed()
+		c.resumed(f)
 	default:
-		c.frames(b)
+		c.frames(b, f)
 	}
 }
 
@@ -130,18 +133,20 @@ func (c *client) keep(b []byte) {
 }
 
 // Resumed handles what was kept back.
-func (c *client) Resumed() {
+func (c *client) Resumed() { c.resumed(frame.Proto) }
+
+func (c *client) resumed(f frame.Format) {
 	if paused, over := c.stopped(); paused || over || !c.backlog {
 		return
 	}
 	b := c.in.buf
 	c.in, c.backlog = nil, false
 	c.s.Hold(-len(b))
-	c.frames(b)
+	c.frames(b, f)
 }
 
 // frames hands the complete frames in b to the session and keeps the rest.
-func (c *client) frames(b []byte) {
+func (c *client) frames(b []byte, f frame.Format) {
 	var in deframer // what it keeps goes to the heap only if it keeps something
 	if c.in != nil {
 		in = *c.in
@@ -163,7 +168,7 @@ func (c *client) frames(b []byte) {
 		if !ok {
 			return
 		}
-		handle(c.session, m.b)
+		handle(c.session, m.b, f)
 		if paused, over := c.stopped(); paused || over {
 			switch {
 			case over || len(rest) == 0:
@@ -194,15 +199,19 @@ func (c *client) store(in deframer) {
 var decoded = sync.Pool{New: func() any { return new(frame.Client) }}
 
 // handle decodes one frame and hands it to its session.
-func handle(s *session.Session, msg []byte) {
+func handle(s *session.Session, msg []byte, format frame.Format) {
 	f, _ := decoded.Get().(*frame.Client)
 	defer decoded.Put(f)
-	if err := frame.DecodeProto(msg, f); err != nil {
+	if err := format.Decode(msg, f); err != nil {
 		var bad *frame.Error
 		if !errors.As(err, &bad) {
 			bad = &frame.Error{Code: "bad_frame", Message: err.Error()}
 		}
 		s.Bad(bad)
+		return
+	}
+	if f.Kind == 0 {
+		s.Alive() // a frame of a later version, or one that says nothing
 		return
 	}
 	s.Frame(f)

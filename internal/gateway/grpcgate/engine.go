@@ -34,14 +34,18 @@ type reactorEngine struct {
 	stop context.CancelCauseFunc
 }
 
-// method is one registered method; unary or stream is set.
+// method is one registered method; unary, stream or open is set.
 type method struct {
 	path   string
 	srv    any
 	unary  grpc.MethodHandler
 	stream *grpc.StreamDesc
+	open   opener
 	pool   *pool
 }
+
+// opener opens a stream that is a session, which has no goroutine.
+type opener func(s *http2.Stream, h *http2.Headers, gzip bool) http2.StreamHandler
 
 // pool bounds how many calls run at a time.
 type pool struct {
@@ -91,6 +95,24 @@ func (e *reactorEngine) RegisterService(desc *grpc.ServiceDesc, srv any) {
 	e.info[desc.ServiceName] = info
 }
 
+// registerClients adds godwit.v1.Client.
+func (e *reactorEngine) registerClients() {
+	godwitpb.RegisterClientServer(e, godwitpb.UnimplementedClientServer{}) // for reflection
+	e.methods[godwitpb.Client_Connect_FullMethodName].open = func(s *http2.Stream, h *http2.Headers, gzip bool) http2.StreamHandler {
+		return openClient(e.cfg, s, h, gzip)
+	}
+}
+
+// registerSessions adds a service some of whose streams are sessions.
+func (e *reactorEngine) registerSessions(desc *grpc.ServiceDesc, srv any, sessions map[string]*SessionMethod) {
+	e.RegisterService(desc, srv)
+	for name, m := range sessions {
+		e.methods["/"+desc.ServiceName+"/"+name].open = func(s *http2.Stream, h *http2.Headers, gzip bool) http2.StreamHandler {
+			return openGuest(m, s, h, gzip)
+		}
+	}
+}
+
 // GetServiceInfo serves reflection.
 func (e *reactorEngine) GetServiceInfo() map[string]grpc.ServiceInfo { return e.info }
 
@@ -138,8 +160,8 @@ func (e *reactorEngine) Open(s *http2.Stream, h *http2.Headers) http2.StreamHand
 			hpack.HeaderField{Name: "grpc-accept-encoding", Value: "identity,gzip"})
 		return nil
 	}
-	if h.Path == godwitpb.Client_Connect_FullMethodName {
-		return openClient(e.cfg, s, h, gzip)
+	if m.open != nil {
+		return m.open(s, h, gzip)
 	}
 	return e.openCall(s, h, m, gzip)
 }

@@ -79,6 +79,8 @@ type Server struct {
 type engine interface {
 	grpc.ServiceRegistrar
 	reflection.ServiceInfoProvider
+	registerClients()
+	registerSessions(desc *grpc.ServiceDesc, srv any, sessions map[string]*SessionMethod)
 	serve(ctx context.Context, r *reactor.Reactor, ln net.Listener, tlsConf *tls.Config, lim reactor.Limits) error
 	shutdown(ctx context.Context) error
 	queued() int64
@@ -95,30 +97,33 @@ func New(cfg Config) (*Server, error) {
 	s := &Server{cfg: cfg, health: health.NewServer()}
 	switch cfg.Engine {
 	case "", EngineReactor:
-		e := newEngine(&s.cfg)
-		s.engine = e
-		godwitpb.RegisterClientServer(e, godwitpb.UnimplementedClientServer{}) // for reflection; the engine serves it itself
+		s.engine = newEngine(&s.cfg)
 	case EngineStd:
-		e := newStdEngine(&s.cfg)
-		s.engine = e
+		s.engine = newStdEngine(&s.cfg)
 	default:
 		return nil, fmt.Errorf("unknown gRPC engine %q: choose %s or %s", cfg.Engine, EngineReactor, EngineStd)
 	}
+	s.engine.registerClients()
 	godwitpb.RegisterPublisherServer(s.engine, &publisher{
 		pub: cfg.Publisher, keys: cfg.Keys, limit: cfg.PublishLimit, calls: fair.NewShares(int64(cfg.MaxCalls)),
 	})
 	healthpb.RegisterHealthServer(s.engine, s.health)
 	reflection.Register(s.engine)
 	for _, name := range []string{godwitpb.Client_ServiceDesc.ServiceName, godwitpb.Publisher_ServiceDesc.ServiceName} {
-		s.health.SetServingStatus(name, healthpb.HealthCheckResponse_SERVING)
+		s.serving(name)
 	}
 	return s, nil
+}
+
+// serving has health say that a service is there.
+func (s *Server) serving(service string) {
+	s.health.SetServingStatus(service, healthpb.HealthCheckResponse_SERVING)
 }
 
 // RegisterService adds a service, before Serve. Its methods run in a goroutine each.
 func (s *Server) RegisterService(desc *grpc.ServiceDesc, impl any) {
 	s.engine.RegisterService(desc, impl)
-	s.health.SetServingStatus(desc.ServiceName, healthpb.HealthCheckResponse_SERVING)
+	s.serving(desc.ServiceName)
 }
 
 // Serve accepts connections until ctx ends (then it returns nil) or ln fails. Connections outlive it: Shutdown ends

@@ -5,6 +5,7 @@ import (
 	"crypto/tls"
 	"fmt"
 	"net"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -17,6 +18,7 @@ import (
 	"google.golang.org/grpc/stats"
 
 	"godwit.dev/godwit/api/godwitpb"
+	"godwit.dev/godwit/internal/frame"
 	"godwit.dev/godwit/internal/reactor"
 )
 
@@ -51,8 +53,24 @@ func newStdEngine(cfg *Config) *stdEngine {
 		grpc.KeepaliveParams(keepalive.ServerParameters{Time: stdPingAfter, Timeout: stdPingTimeout}),
 		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: stdMinPing, PermitWithoutStream: true}),
 	)
-	godwitpb.RegisterClientServer(e.Server, &stdClients{engine: e})
 	return e
+}
+
+// registerClients adds godwit.v1.Client.
+func (e *stdEngine) registerClients() {
+	godwitpb.RegisterClientServer(e.Server, &stdClients{engine: e, m: &SessionMethod{Hub: e.cfg.Hub, Format: frame.Proto, Name: "grpc"}})
+}
+
+// registerSessions adds a service some of whose streams are sessions.
+func (e *stdEngine) registerSessions(desc *grpc.ServiceDesc, srv any, sessions map[string]*SessionMethod) {
+	changed := *desc
+	changed.Streams = slices.Clone(desc.Streams)
+	for i := range changed.Streams {
+		if m := sessions[changed.Streams[i].StreamName]; m != nil {
+			changed.Streams[i].Handler = func(_ any, stream grpc.ServerStream) error { return e.session(stream, m) }
+		}
+	}
+	e.RegisterService(&changed, srv)
 }
 
 func (e *stdEngine) serve(ctx context.Context, _ *reactor.Reactor, ln net.Listener, tlsConf *tls.Config, lim reactor.Limits) error {

@@ -31,11 +31,13 @@ const (
 type stdClients struct {
 	godwitpb.UnimplementedClientServer
 	engine *stdEngine
+	m      *SessionMethod
 }
 
 // stdClient is one stream: the transport of a session, with a reading and a writing goroutine.
 type stdClient struct {
 	engine  *stdEngine
+	m       *SessionMethod
 	stream  grpc.ServerStream
 	session *session.Session
 
@@ -58,20 +60,37 @@ type stdClient struct {
 
 // Connect serves one session.
 func (x *stdClients) Connect(stream grpc.BidiStreamingServer[godwitpb.ClientFrame, godwitpb.ServerFrame]) error {
+	return x.engine.session(stream, x.m)
+}
+
+// session serves one stream that is a session, until it ends.
+func (e *stdEngine) session(stream grpc.ServerStream, m *SessionMethod) error {
 	ctx := stream.Context()
-	if err := stream.SendHeader(nil); err != nil {
-		return err
-	}
 	md, _ := metadata.FromIncomingContext(ctx)
 	p, ok := peer.FromContext(ctx)
 	if !ok {
 		p = &peer.Peer{}
 	}
-	c := &stdClient{engine: x.engine, stream: stream, wake: make(chan struct{}, 1), late: make(chan struct{}), gone: make(chan struct{})}
-	c.session = x.engine.cfg.Hub.Accept(c, sessionPeer(p, first(md)))
-	x.engine.readers.Go(func() { c.read(ctx) })
+	from := sessionPeer(p, first(md))
+	var hello *frame.Hello
+	if !m.own() {
+		var err error
+		if hello, from.Claim, err = m.Hello(first(md)); err != nil {
+			return err
+		}
+	}
+	if err := stream.SendHeader(nil); err != nil {
+		return err
+	}
+	begun := time.Since(m.begun)
+	c := &stdClient{engine: e, m: m, stream: stream, wake: make(chan struct{}, 1), late: make(chan struct{}), gone: make(chan struct{})}
+	c.session = m.Hub.Accept(c, from)
+	if hello != nil {
+		c.session.Frame(&frame.Client{Kind: frame.KindHello, Hello: hello})
+	}
+	e.readers.Go(func() { c.read(ctx) })
 	written := make(chan struct{})
-	x.engine.readers.Go(func() { c.write(); close(written) })
+	e.readers.Go(func() { c.write(); close(written) })
 	select {
 	case <-written:
 	case <-c.late:
@@ -80,9 +99,14 @@ func (x *stdClients) Connect(stream grpc.BidiStreamingServer[godwitpb.ClientFram
 	g := c.goodbye()
 	if g == nil { // the client's side ended it, if need be a moment later
 		<-c.gone
+		m.ended(begun, "")
 		return c.failed
 	}
-	if g.Refusal {
+	m.ended(begun, g.Reason)
+	switch {
+	case !m.own():
+		return m.Goodbye(*g).Err()
+	case g.Refusal:
 		return status.Error(codes.Unauthenticated, g.Reason)
 	}
 	return nil
@@ -102,6 +126,9 @@ func (c *stdClient) read(ctx context.Context) {
 
 func (c *stdClient) frames(ctx context.Context) error {
 	var raw clientMessage
+	if !c.ready(ctx) { // a hello may have been said by metadata
+		return nil
+	}
 	for {
 		err := c.stream.RecvMsg(&raw)
 		switch {
@@ -115,7 +142,11 @@ func (c *stdClient) frames(ctx context.Context) error {
 		case len(raw) > maxClientFrame:
 			return errTooLarge(uint64(len(raw)), maxClientFrame)
 		}
-		handle(c.session, raw)
+		if c.m.Deaf {
+			c.session.Alive()
+			continue
+		}
+		handle(c.session, raw, c.m.Format)
 		if !c.ready(ctx) {
 			return nil
 		}
@@ -186,14 +217,17 @@ func (c *stdClient) account(n int) {
 	c.engine.waiting.Add(int64(n))
 }
 
-// Format says that frames are protobuf.
-func (c *stdClient) Format() frame.Format { return frame.Proto }
+// Format is the method's.
+func (c *stdClient) Format() frame.Format { return c.m.Format }
 
 // Name is what metrics call it.
-func (c *stdClient) Name() string { return "grpc" }
+func (c *stdClient) Name() string { return c.m.Name }
 
-// Write queues one frame.
-func (c *stdClient) Write(_ frame.ServerKind, head, tail []byte) bool {
+// Write queues one frame, if its method has such.
+func (c *stdClient) Write(k frame.ServerKind, head, tail []byte) bool {
+	if !c.m.sends(k) {
+		return true
+	}
 	n := len(head) + len(tail)
 	c.mu.Lock()
 	defer c.mu.Unlock()

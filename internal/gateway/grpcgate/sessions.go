@@ -1,0 +1,133 @@
+package grpcgate
+
+import (
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/status"
+
+	"godwit.dev/godwit/internal/access"
+	"godwit.dev/godwit/internal/frame"
+	"godwit.dev/godwit/internal/reactor/http2"
+	"godwit.dev/godwit/internal/session"
+)
+
+// SessionMethod is a streaming method of a further service whose streams are sessions. They speak a wire format of their
+// own, in which there is nothing but notifications and what acknowledges them; hello is said by metadata, and the end
+// of the stream says goodbye. On EngineReactor such a stream has no goroutine.
+type SessionMethod struct {
+	Hub    Hub
+	Format frame.Format
+	Name   string // what presence calls the way that clients come
+	// Hello makes the hello of a client that opens a stream, and what it claims, from its metadata. An error, which is a
+	// gRPC status, ends the stream at once. It is called on a connection's loop.
+	Hello func(md func(string) string) (*frame.Hello, access.Claim, error)
+	// Goodbye is how a stream ends whose session does.
+	Goodbye func(g frame.Goodbye) *status.Status
+	// Ended is told, once a stream, how long it lasted and why its session said goodbye; empty: the client went. Nil: nobody
+	// wants to know.
+	Ended func(took time.Duration, reason string)
+	// Deaf passes over what clients send: their acknowledgements mean nothing.
+	Deaf bool
+
+	begun time.Time // what times of its streams count from
+}
+
+// RegisterSessions adds a service, before Serve. Of its methods, which run in a goroutine each, the streams that are named in
+// sessions are sessions instead.
+func (s *Server) RegisterSessions(desc *grpc.ServiceDesc, impl any, sessions map[string]*SessionMethod) {
+	for _, m := range sessions {
+		m.begun = time.Now()
+	}
+	s.engine.registerSessions(desc, impl, sessions)
+	s.serving(desc.ServiceName)
+}
+
+// own reports whether this is godwit.v1.Client, which says everything in frames.
+func (m *SessionMethod) own() bool { return m.Hello == nil }
+
+// sends reports whether the method's streams have frames of a kind.
+func (m *SessionMethod) sends(k frame.ServerKind) bool {
+	return m.own() || k == frame.ServerNotification
+}
+
+// ended tells of a stream that was opened at begun.
+func (m *SessionMethod) ended(begun time.Duration, reason string) {
+	if m.Ended != nil {
+		m.Ended(time.Since(m.begun)-begun, reason)
+	}
+}
+
+// guest is one stream of a further service: a client that speaks something else.
+type guest struct {
+	client
+	m     *SessionMethod
+	begun time.Duration // since the method was there
+}
+
+// guestTold is a state of a guest: that it has ended was told.
+const guestTold uint32 = 1 << 8
+
+var (
+	_ session.Transport = (*guest)(nil)
+	_ session.Corker    = (*guest)(nil)
+)
+
+func openGuest(m *SessionMethod, s *http2.Stream, h *http2.Headers, gzip bool) http2.StreamHandler {
+	hello, claim, err := m.Hello(h.Get)
+	if err != nil {
+		reply(s, statusOf(err))
+		return nil
+	}
+	s.WriteRaw(answerHead, false) // at once: clients wait for it to know that they are connected
+	g := &guest{client: client{s: s, gzip: gzip}, m: m, begun: time.Since(m.begun)}
+	p := streamPeer(s, h.Get)
+	p.Claim = claim
+	g.session = m.Hub.Accept(g, p)
+	g.session.Frame(&frame.Client{Kind: frame.KindHello, Hello: hello})
+	return g
+}
+
+// Format is the method's.
+func (g *guest) Format() frame.Format { return g.m.Format }
+
+// Name is what presence calls it.
+func (g *guest) Name() string { return g.m.Name }
+
+// Write sends a notification as one message. For other frames the service has no words.
+func (g *guest) Write(k frame.ServerKind, head, tail []byte) bool {
+	return !g.m.sends(k) || g.client.Write(k, head, tail)
+}
+
+// Close ends the call as its service does.
+func (g *guest) Close(bye frame.Goodbye) {
+	if g.finish() {
+		g.s.WriteTrailers(statusFields(nil, g.m.Goodbye(bye))...)
+	}
+	g.tell(bye.Reason)
+}
+
+// tell tells, once, that it has ended.
+func (g *guest) tell(reason string) {
+	if g.state.Or(guestTold)&guestTold == 0 {
+		g.m.ended(g.begun, reason)
+	}
+}
+
+// Data takes bytes from the client.
+func (g *guest) Data(b []byte) {
+	if g.m.Deaf {
+		g.session.Alive()
+		return
+	}
+	g.data(b, g.m.Format)
+}
+
+// Resumed handles what was kept back.
+func (g *guest) Resumed() { g.resumed(g.m.Format) }
+
+// Closed ends the session.
+func (g *guest) Closed(err error) {
+	g.client.Closed(err)
+	g.tell("")
+}
