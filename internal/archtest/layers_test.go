@@ -240,6 +240,19 @@ func TestOnlyItsStoresKnowPostgreSQL(t *testing.T) {
 	}
 }
 
+func TestOnlyItsStreamsKnowRedis(t *testing.T) {
+	for _, f := range tree(t) {
+		if f.isTest() || f.dir() == streams {
+			continue
+		}
+		for _, imported := range f.imports() {
+			if strings.HasPrefix(imported, "github.com/redis/") {
+				t.Errorf("%s imports %s: only %s knows Redis", f.path, imported, streams)
+			}
+		}
+	}
+}
+
 func TestDomainUsesTheStandardLibraryOnly(t *testing.T) {
 	for _, f := range tree(t) {
 		if _, at, _ := place(f.dir()); f.isTest() || at != domain || strings.HasPrefix(f.dir(), "api") {
