@@ -68,8 +68,10 @@ TOOLS_test/rides           := postgresql haproxy
 TOOLS_test/migrate         := postgresql
 TOOLS_internal/redisserver := redis
 TOOLS_internal/store/redisstream := redis
+TOOLS_internal/app         := redis
+TOOLS_test/docs            := redis
 TOOLS_examples/cluster     := postgresql haproxy
-TOOL_PACKAGES := test/foreign test/webpage examples/observatory examples/workers internal/store/postgres test/cluster test/campaigns test/convergence test/rides test/migrate examples/cluster internal/redisserver internal/store/redisstream
+TOOL_PACKAGES := test/foreign test/webpage examples/observatory examples/workers internal/store/postgres test/cluster test/campaigns test/convergence test/rides test/migrate examples/cluster internal/redisserver internal/store/redisstream internal/app test/docs
 # covers PACKAGE is not empty if PACKAGES name it: by its path or by a pattern that ends in /...
 covers = $(strip $(foreach p,$(PACKAGES:./%=%),$(filter $(subst ...,%,$p),$1 $1/)))
 

@@ -32,13 +32,13 @@ import (
 	"godwit.dev/godwit/internal/mailbox"
 	"godwit.dev/godwit/internal/memory"
 	"godwit.dev/godwit/internal/metrics"
-	"godwit.dev/godwit/internal/own"
 	"godwit.dev/godwit/internal/pubsub"
 	"godwit.dev/godwit/internal/reactor"
 	"godwit.dev/godwit/internal/request"
 	"godwit.dev/godwit/internal/sealed"
 	"godwit.dev/godwit/internal/session"
 	"godwit.dev/godwit/internal/signal"
+	"godwit.dev/godwit/internal/source"
 	"godwit.dev/godwit/internal/store"
 )
 
@@ -69,6 +69,7 @@ type App struct {
 	access      *access.Registry
 	channels    *channel.Service
 	hooks       *hook.Service
+	sources     *source.Service
 	bus         *bus.Bus
 	cluster     *cluster.Cluster // nil: it is alone
 	boot        string           // of this node among others; empty: it is alone
@@ -83,7 +84,6 @@ type App struct {
 	endpoints   *endpoint.Service
 	sending     *campaign.Service
 	dispatch    *dispatch.Dispatcher
-	sends       own.Func            // an app's campaigns and escalations, which are sent by one node; nil: there are no others
 	escalations *escalation.Service // nil: the store keeps no steps
 	reactor     *reactor.Reactor
 	addrLimit   *limit.Addrs
@@ -136,7 +136,7 @@ func Start(ctx context.Context, cfg *config.Config, opts Options) (*App, error) 
 	}
 	begun := time.Now()
 	for _, start := range []func(context.Context) error{
-		a.startProcess, a.startStores, a.startAccess, a.startBus, a.startObjects, a.startTopics, a.startRequests, a.startMailbox, a.startChannels, a.startHooks, a.startSending, a.startEscalations, a.startBots, a.startMemory, a.startConnections,
+		a.startProcess, a.startStores, a.startAccess, a.startBus, a.startObjects, a.startTopics, a.startRequests, a.startMailbox, a.startChannels, a.startHooks, a.startSending, a.startEscalations, a.startBots, a.startSources, a.startMemory, a.startConnections,
 		a.listen, a.announce, a.startDrain,
 	} {
 		err := start(ctx)

@@ -25,7 +25,10 @@ import (
 	"godwit.dev/godwit/internal/config"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) {
+	// The Redis library's pause of a second before it asks a cluster for its nodes anew, which it does not cut short.
+	goleak.VerifyTestMain(m, goleak.IgnoreAnyFunction("github.com/redis/rueidis.(*call).DelayDo.func1"))
+}
 
 // settings are those of a small development server on free ports.
 func settings(t *testing.T) *config.Config {

@@ -118,6 +118,11 @@ var meetings = map[string]how{
 	"DELETE /v1/hooks/{name}":      {params: named("same")},
 	"POST /v1/hooks/{name}/replay": {params: named("same"), body: `{"since":"0"}`},
 
+	"GET /v1/sources":             {shows: true},
+	"GET /v1/sources/{source}":    {params: map[string]string{"source": "redisstream"}, shows: true},
+	"PUT /v1/sources/{source}":    {params: map[string]string{"source": "redisstream"}, body: `{"urls":["redis://of-red.example"],"enabled":false}`},
+	"DELETE /v1/sources/{source}": {params: map[string]string{"source": "redisstream"}},
+
 	"GET /v1/stats":           {query: "slowest=100"},
 	"GET /metrics":            {},
 	"GET /debug/pprof/{name}": {params: named("goroutine")},

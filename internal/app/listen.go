@@ -222,7 +222,7 @@ func (a *App) handler() (http.Handler, error) {
 	}
 	api := httpapi.New(httpapi.Config{
 		Steps: steps, Receipts: receipts, AckLimit: a.ackLimit,
-		Publisher: a.publisher, Mailbox: a.mailbox, Objects: a.objects, Topics: a.topics, Requests: a.requests, Services: a.access, Presence: a.sessions(), Events: a.stores.Events, Access: a.access, Keys: a.access, Apps: a.access, Channels: a.channels, Hooks: a.hooks, Campaigns: a.sending,
+		Publisher: a.publisher, Mailbox: a.mailbox, Objects: a.objects, Topics: a.topics, Requests: a.requests, Services: a.access, Presence: a.sessions(), Events: a.stores.Events, Access: a.access, Keys: a.access, Apps: a.access, Channels: a.channels, Hooks: a.hooks, Sources: a.sources, Campaigns: a.sending,
 		Log: a.log, Registry: a.registry, PublishLimit: a.keyLimit.Take,
 		Endpoints: a.endpoints, Signups: a.signups, Preferences: a.stores.Preferences, Categories: a.access,
 		Gateway: frontgate.New(frontgate.Config{Asker: a.requests, Access: a.access, Log: a.log}),

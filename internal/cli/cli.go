@@ -79,7 +79,7 @@ Start with: godwit serve --dev`,
 	f.StringVar(&p.keyFile, "api-key-file", "", "file with the API key (default: the key in GODWIT_API_KEY)")
 	root.AddCommand(
 		p.serveCommand(), p.appCommand(), p.keyCommand(), p.tokenCommand(), p.publishCommand(), p.listenCommand(), p.requestCommand(), p.serveSubjectCommand(), p.campaignCommand(),
-		p.channelCommand(), p.categoryCommand(), p.preferencesCommand(),
+		p.channelCommand(), p.sourceCommand(), p.categoryCommand(), p.preferencesCommand(),
 		p.eventsCommand(), p.objectCommand(), p.topicCommand(), p.topCommand(), p.clusterCommand(), p.drainCommand(), p.readyCommand(), p.doctorCommand(), p.configCommand(), p.backupCommand(), p.restoreCommand(), p.benchCommand(),
 		p.endpointCommand(), p.importCommand(), p.migrateCommand(), p.versionCommand(),
 	)

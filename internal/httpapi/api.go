@@ -68,6 +68,7 @@ type Config struct {
 	Categories  operator.Categories
 	Campaigns   Campaigns
 	Hooks       operator.Hooks
+	Sources     operator.Sources
 	Log         *slog.Logger
 
 	// Registry receives the HTTP metrics and is what /metrics shows.

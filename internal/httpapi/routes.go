@@ -34,7 +34,7 @@ func routes(cfg *Config) []route {
 		Log: cfg.Log, Signups: cfg.Signups, Receipts: cfg.Receipts, AckLimit: cfg.AckLimit, Preferences: cfg.Preferences,
 	})
 	o := operator.New(operator.Parts{
-		Mailbox: cfg.Mailbox, Presence: cfg.Presence, Keys: cfg.Keys, Channels: cfg.Channels, Hooks: cfg.Hooks, Gateway: cfg.Services, Categories: cfg.Categories, Log: cfg.Log,
+		Mailbox: cfg.Mailbox, Presence: cfg.Presence, Keys: cfg.Keys, Channels: cfg.Channels, Hooks: cfg.Hooks, Sources: cfg.Sources, Gateway: cfg.Services, Categories: cfg.Categories, Log: cfg.Log,
 		Registry: cfg.Registry, Figures: cfg.Figures, Cluster: cfg.Cluster, Draining: cfg.Draining, Version: cfg.Version, Node: cfg.Node,
 	})
 	return []route{
@@ -132,6 +132,11 @@ func routes(cfg *Config) []route {
 		{pattern: "PUT /v1/hooks/{name}", role: access.Admin, serve: o.PutHook},
 		{pattern: "DELETE /v1/hooks/{name}", role: access.Admin, serve: o.DeleteHook},
 		{pattern: "POST /v1/hooks/{name}/replay", role: access.Admin, serve: o.ReplayHook},
+
+		{pattern: "GET /v1/sources", role: access.Read, serve: o.ListSources},
+		{pattern: "GET /v1/sources/{source}", role: access.Read, serve: o.GetSource},
+		{pattern: "PUT /v1/sources/{source}", role: access.Admin, serve: o.PutSource},
+		{pattern: "DELETE /v1/sources/{source}", role: access.Admin, serve: o.DeleteSource},
 
 		{pattern: "GET /v1/cluster", role: access.Read, serve: o.Cluster},
 		{pattern: "GET /v1/stats", role: access.Read, serve: o.Stats},

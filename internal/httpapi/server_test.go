@@ -79,6 +79,10 @@ func TestEveryRouteChecksItsRole(t *testing.T) {
 		{"PUT", "/v1/hooks/none", "{}", admin},
 		{"DELETE", "/v1/hooks/none", "", admin},
 		{"POST", "/v1/hooks/none/replay", `{"since":"0"}`, admin},
+		{"GET", "/v1/sources", "", read},
+		{"GET", "/v1/sources/none", "", read},
+		{"PUT", "/v1/sources/none", "{}", admin},
+		{"DELETE", "/v1/sources/none", "", admin},
 	} {
 		r := request{method: c.method, path: c.path, body: c.body, header: map[string]string{}}
 		switch {

@@ -87,7 +87,7 @@ func newWorld(t *testing.T, change ...func(*httpapi.Config)) *world {
 	w.openEndpoints()
 	cfg := httpapi.Config{
 		Publisher: delivery.New(w.mailbox, time.Now), Mailbox: w.mailbox, Objects: w.objects, Presence: w.presence, Events: w.events,
-		Access: w.access, Keys: w.access, Apps: w.access, Channels: w.channels, Hooks: w.openHooks(store, log), Endpoints: endpoint.New(endpoint.Config{Store: w.endpoints, Now: time.Now}), Log: log,
+		Access: w.access, Keys: w.access, Apps: w.access, Channels: w.channels, Hooks: w.openHooks(store, log), Sources: w.openSources(store, log), Endpoints: endpoint.New(endpoint.Config{Store: w.endpoints, Now: time.Now}), Log: log,
 		Preferences: w.endpoints, Categories: w.access,
 		Registry: metrics.New("test"), Draining: w.draining, Version: "test", Node: "node-1",
 	}

@@ -17,6 +17,7 @@ import (
 	"godwit.dev/godwit/internal/mailbox"
 	"godwit.dev/godwit/internal/notification"
 	"godwit.dev/godwit/internal/request"
+	"godwit.dev/godwit/internal/source"
 	"godwit.dev/godwit/internal/topic"
 )
 
@@ -104,6 +105,8 @@ var known = []struct {
 	{access.ErrUnknownCategory, NotFound, "nobody has said anything of this category"},
 	{access.ErrUnknownService, NotFound, "nobody has set how this service is called; the defaults hold for it"},
 	{hook.ErrUnknown, NotFound, "the app has no hook of this name"},
+	{source.ErrUnknown, NotFound, "there is no such kind of source; there is redisstream"},
+	{source.ErrNone, NotFound, "the app has no source of this kind; PUT /v1/sources/redisstream makes one"},
 	{campaign.ErrNotFound, NotFound, "the app has no campaign with this id"},
 	{campaign.ErrReused, IdempotencyMismatch, ""},
 	{campaign.ErrBadToken, BadToken, ""},

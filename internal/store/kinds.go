@@ -37,7 +37,7 @@ var kinds = map[string]mend.Kind{
 		Quiet: map[string]bool{"progress": true},
 	},
 	EventsFile: {Rules: []mend.Rule{{Remove: "UPDATE log SET last_id = max(last_id, coalesce((SELECT max(id) FROM chunk), 0));"}}},
-	AppsFile:   {Rules: appRules, Tally: appdb.Tally, Of: "apps, API keys, channels and hooks"},
+	AppsFile:   {Rules: appRules, Tally: appdb.Tally, Of: "apps, API keys, channels, hooks and sources"},
 	CampaignsFile: {
 		Rules: campaignRules,
 		Tally: "SELECT coalesce((SELECT seq FROM sqlite_sequence WHERE name = 'endpoint'), 0), (SELECT count(*) FROM endpoint)",

@@ -21,6 +21,7 @@ import (
 	"godwit.dev/godwit/internal/object/objectstore"
 	"godwit.dev/godwit/internal/own"
 	"godwit.dev/godwit/internal/preference"
+	"godwit.dev/godwit/internal/source"
 	"godwit.dev/godwit/internal/store/sqlite/sqlitedb"
 )
 
@@ -79,6 +80,7 @@ type Stores struct {
 type Apps struct {
 	Access   access.Store
 	Hooks    hook.Store
+	Sources  source.Store
 	Channels channel.Store
 }
 

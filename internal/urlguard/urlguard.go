@@ -102,7 +102,7 @@ func Client(o Options) *http.Client {
 	}
 	d := &net.Dialer{Timeout: o.Timeout, KeepAlive: 30 * time.Second}
 	if !o.AllowPrivate {
-		d.Control = checkDial
+		d.Control = Control
 	}
 	return &http.Client{
 		Timeout:       o.Timeout,
@@ -122,8 +122,9 @@ func Client(o Options) *http.Client {
 	}
 }
 
-// checkDial runs for each address a name resolved to, right before the connection to it is made.
-func checkDial(network, address string, _ syscall.RawConn) error {
+// Control has a net.Dialer dial public addresses only. It runs for each address a name resolved to, right before the connection to it is
+// made.
+func Control(network, address string, _ syscall.RawConn) error {
 	if network != "tcp4" && network != "tcp6" {
 		return fmt.Errorf("%w: %s is not TCP", ErrPrivate, network)
 	}

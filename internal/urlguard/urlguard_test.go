@@ -112,11 +112,11 @@ func TestTheDialledAddressIsTheOneChecked(t *testing.T) {
 		"8.8.8.8:443": true, "[2606:4700::1]:443": true,
 		"10.0.0.1:443": false, "[64:ff9b::a00:1]:443": false, "[fe80::1%lo]:443": false, "/run/docker.sock": false, "localhost:1": false,
 	} {
-		if err := checkDial("tcp4", address, nil); (err == nil) != ok {
+		if err := Control("tcp4", address, nil); (err == nil) != ok {
 			t.Errorf("%s: %v", address, err)
 		}
 	}
-	if err := checkDial("unix", "8.8.8.8:443", nil); !errors.Is(err, ErrPrivate) {
+	if err := Control("unix", "8.8.8.8:443", nil); !errors.Is(err, ErrPrivate) {
 		t.Errorf("a socket file: %v", err)
 	}
 }

@@ -9,9 +9,11 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
+	"godwit.dev/godwit/internal/redisserver"
 	"godwit.dev/godwit/test/blackbox"
 )
 
@@ -109,7 +111,11 @@ func runPage(t *testing.T, all []block, curl string) {
 		t.Fatal(err)
 	}
 	env := append(os.Environ(), "PATH="+bin+":"+filepath.Dir(curl)+":"+os.Getenv("PATH"), "GODWIT_URL="+server.URL(""), "GODWIT_DATA="+server.Dir)
-	here := strings.NewReplacer("localhost:8080", server.HTTP, "localhost:50051", server.GRPC)
+	places := []string{"localhost:8080", server.HTTP, "localhost:50051", server.GRPC}
+	if slices.ContainsFunc(all, func(b block) bool { return strings.Contains(b.script, redisPort) }) {
+		places = append(places, redisPort, redis(t))
+	}
+	here := strings.NewReplacer(places...)
 	for _, b := range all {
 		ctx, cancel := context.WithTimeout(t.Context(), blackbox.Patience)
 		cmd := exec.CommandContext(ctx, "bash", "-euo", "pipefail", "-c", here.Replace(b.script))
@@ -123,6 +129,23 @@ func runPage(t *testing.T, all []block, curl string) {
 			t.Errorf("block at line %d: %v\nit printed\n%s", b.line, err, out)
 		}
 	}
+}
+
+// redisPort is where pages have Redis.
+const redisPort = "localhost:6379"
+
+// redis starts one for a page.
+func redis(t *testing.T) (addr string) {
+	t.Helper()
+	r, err := redisserver.Start(redisserver.Options{})
+	if errors.Is(err, redisserver.ErrMissing) {
+		t.Skip(err)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(r.Close)
+	return r.Addr()
 }
 
 // contains looks for each line in what was printed, after where the one before was found.

@@ -1,4 +1,4 @@
-// Package operator holds the calls of who runs the server or an app: keys, channels, hooks, figures, health, profiles.
+// Package operator holds the calls of who runs the server or an app: keys, channels, hooks, sources, figures, health, profiles.
 package operator
 
 import (
@@ -85,6 +85,7 @@ type Parts struct {
 	Keys     Keys
 	Channels Channels
 	Hooks    Hooks
+	Sources  Sources
 	Gateway  Gateway
 	Log      *slog.Logger
 

@@ -1,4 +1,4 @@
-// Package appjson is how the settings of apps, hooks and channels are written as JSON, the same in every store.
+// Package appjson is how the settings of apps, hooks, sources and channels are written as JSON, the same in every store.
 package appjson
 
 import (
@@ -11,6 +11,7 @@ import (
 	"godwit.dev/godwit/internal/event"
 	"godwit.dev/godwit/internal/hook"
 	"godwit.dev/godwit/internal/preference"
+	"godwit.dev/godwit/internal/source"
 )
 
 // settings is the part of an app that is kept as JSON: it has no secrets but the one named so.
@@ -109,5 +110,33 @@ func ReadChannel(r *channel.Record, written string) error {
 	if err := json.Unmarshal([]byte(written), &r.Values); err != nil {
 		return fmt.Errorf("app %s: settings of %s are damaged", r.App, r.Channel)
 	}
+	return nil
+}
+
+// sourceSettings is the part of a source that is kept as JSON.
+type sourceSettings struct {
+	URLs       []string `json:"urls"`
+	Password   string   `json:"password,omitempty"`
+	Recipients []string `json:"recipients,omitempty"`
+	Enabled    bool     `json:"enabled"`
+	Private    bool     `json:"private,omitempty"`
+}
+
+// Source writes a source's settings, secrets included.
+func Source(s *source.Source) (string, error) {
+	b, err := json.Marshal(sourceSettings{URLs: s.URLs, Password: string(s.Password), Recipients: s.Recipients, Enabled: s.Enabled, Private: s.Private})
+	if err != nil {
+		return "", fmt.Errorf("encode source %s: %w", s.Kind, err)
+	}
+	return string(b), nil
+}
+
+// ReadSource sets a source to what was written.
+func ReadSource(s *source.Source, written string) error {
+	var set sourceSettings
+	if err := json.Unmarshal([]byte(written), &set); err != nil {
+		return fmt.Errorf("app %s: settings of source %s are damaged", s.App, s.Kind)
+	}
+	s.URLs, s.Password, s.Recipients, s.Enabled, s.Private = set.URLs, access.Secret(set.Password), set.Recipients, set.Enabled, set.Private
 	return nil
 }

@@ -33,6 +33,10 @@ func newParts() []part {
 			what: "hooks", source: apps, schema: "godwit_app", table: "hook", key: 2,
 			columns: []string{"app", "name", "settings", "created_at", "updated_at"},
 		},
+		&table{
+			what: "sources", source: apps, schema: "godwit_app", table: "source", key: 2,
+			columns: []string{"app", "kind", "settings", "created_at", "updated_at"},
+		},
 		// Nobody looks for changes yet, so they may be as old as they are.
 		&table{
 			what: "objects", source: objects, schema: "godwit_object", table: "object", key: 3,

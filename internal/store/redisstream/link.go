@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/redis/rueidis"
+
+	"godwit.dev/godwit/internal/urlguard"
 )
 
 // How long Redis may take.
@@ -29,10 +31,17 @@ type link struct {
 }
 
 // dial connects to the server, or the cluster, that URLs lead to.
-func dial(ctx context.Context, urls []string) (*link, error) {
+func dial(ctx context.Context, urls []string) (*link, error) { return connect(ctx, urls, true) }
+
+// connect is dial for URLs that may be those of somebody who may not reach what only this machine can: then, and whatever a cluster says of
+// its nodes, public addresses alone are dialled.
+func connect(ctx context.Context, urls []string, private bool) (*link, error) {
 	opts, err := options(urls)
 	if err != nil {
 		return nil, err
+	}
+	if !private {
+		opts.Dialer.Control = urlguard.Control
 	}
 	ctx, cancel := context.WithTimeoutCause(ctx, reachWithin, fmt.Errorf("Redis did not answer in %s", reachWithin))
 	defer cancel()
@@ -41,7 +50,7 @@ func dial(ctx context.Context, urls []string) (*link, error) {
 		if err == nil {
 			return &link{main: main, opts: opts, cluster: main.Mode() == rueidis.ClientModeCluster}, nil
 		}
-		if _, said := rueidis.IsRedisErr(err); said && !mayPass(err) {
+		if _, said := rueidis.IsRedisErr(err); said && !mayPass(err) || errors.Is(err, urlguard.ErrPrivate) {
 			return nil, fmt.Errorf("connect to Redis at %s: %w", opts.InitAddress[0], err)
 		}
 		select {

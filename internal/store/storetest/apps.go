@@ -16,19 +16,21 @@ import (
 	"godwit.dev/godwit/internal/hook"
 	"godwit.dev/godwit/internal/preference"
 	"godwit.dev/godwit/internal/push"
+	"godwit.dev/godwit/internal/source"
 )
 
 // AppStore keeps what is set up of apps.
 type AppStore interface {
 	access.Store
 	hook.Store
+	source.Store
 	channel.Store
 }
 
 // OpenApps opens an empty store for one test; reopen closes it and opens it again. It is closed by the test's clean-up.
 type OpenApps func(t *testing.T) (s AppStore, reopen func() AppStore)
 
-// RunApps is the conformance suite of stores of apps with their keys, hooks and channels. Several processes may always
+// RunApps is the conformance suite of stores of apps with their keys, hooks, sources and channels. Several processes may always
 // write to the same one, so two is asked for too.
 func RunApps(t *testing.T, open OpenApps, two Two[AppStore]) {
 	t.Helper()
@@ -38,7 +40,7 @@ func RunApps(t *testing.T, open OpenApps, two Two[AppStore]) {
 			"EveryQueryHeedsTheApp":       appsApart,
 			"AnAppTakesAllOfItsAlong":     appTakesAll,
 		},
-		hookCases, channelCases,
+		hookCases, sourceCases, channelCases,
 	} {
 		for name, run := range group {
 			t.Run(name, func(t *testing.T) {
@@ -152,6 +154,7 @@ func appTakesAll(e *appEnv) {
 		e.ok(e.s.CreateKey(ctx, keyOf(app, "of-"+app)))
 		e.ok(e.s.UpdateHook(ctx, app, "h", func(*hook.Hook, int) error { return nil }))
 		e.ok(e.s.UpdateChannel(ctx, app, push.WebPush, func(*channel.Record) error { return nil }))
+		e.ok(e.s.UpdateSource(ctx, app, source.RedisStream, func(*source.Source) error { return nil }))
 	}
 	e.ok(e.s.DeleteApp(ctx, "a"))
 	e.ok(e.s.CreateApp(ctx, access.App{Name: "a"})) // of the former one nothing comes back
@@ -161,8 +164,10 @@ func appTakesAll(e *appEnv) {
 	e.ok(err)
 	channels, err := e.s.Channels(ctx)
 	e.ok(err)
-	if len(snap.Keys) != 1 || snap.Keys[0].App != "b" || len(hooks) != 1 || hooks[0].App != "b" || len(channels) != 1 || channels[0].App != "b" {
-		e.Errorf("left: %+v, %+v, %+v", snap.Keys, hooks, channels)
+	sources, err := e.s.Sources(ctx)
+	e.ok(err)
+	if len(snap.Keys) != 1 || snap.Keys[0].App != "b" || len(hooks) != 1 || hooks[0].App != "b" || len(channels) != 1 || channels[0].App != "b" || len(sources) != 1 || sources[0].App != "b" {
+		e.Errorf("left: %+v, %+v, %+v, %+v", snap.Keys, hooks, channels, sources)
 	}
 }
 

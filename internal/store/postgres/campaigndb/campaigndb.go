@@ -10,7 +10,6 @@ import (
 	"io/fs"
 	"log/slog"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -39,7 +38,7 @@ type Store struct {
 	together together
 	closed   atomic.Bool
 
-	sendEpochs sync.Map // by app: since this store owns the sends of its escalations
+	sendEpoch atomic.Int64 // since this store owns the sends of escalations; 0: nobody has yet
 }
 
 var _ endpoint.Store = (*Store)(nil)

@@ -1,0 +1,55 @@
+package source
+
+import (
+	"sync/atomic"
+
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+var (
+	entriesDesc = prometheus.NewDesc("godwit_source_entries_total",
+		"Entries that were read from sources, by what became of them. Those whose mailbox is full are counted each time they are tried.", []string{"source", "outcome"}, nil)
+	sourcesDesc = prometheus.NewDesc("godwit_sources", "Sources that are switched on, by state.", []string{"source", "state"}, nil)
+)
+
+func (c *Counts) add(o *Counts) {
+	c.Stored += o.Stored
+	c.Duplicate += o.Duplicate
+	c.Expired += o.Expired
+	c.Quarantined += o.Quarantined
+	c.Full += o.Full
+}
+
+// totals are Counts of all sources since start.
+type totals struct{ stored, duplicate, expired, quarantined, full atomic.Uint64 }
+
+func (t *totals) add(c *Counts) {
+	t.stored.Add(c.Stored)
+	t.duplicate.Add(c.Duplicate)
+	t.expired.Add(c.Expired)
+	t.quarantined.Add(c.Quarantined)
+	t.full.Add(c.Full)
+}
+
+// Describe is prometheus.Collector.
+func (s *Service) Describe(ch chan<- *prometheus.Desc) {
+	ch <- entriesDesc
+	ch <- sourcesDesc
+}
+
+// Collect is prometheus.Collector.
+func (s *Service) Collect(ch chan<- prometheus.Metric) {
+	t := &s.totals
+	for outcome, n := range map[string]uint64{
+		"stored": t.stored.Load(), "duplicate": t.duplicate.Load(), "expired": t.expired.Load(), "quarantined": t.quarantined.Load(), "full": t.full.Load(),
+	} {
+		ch <- prometheus.MustNewConstMetric(entriesDesc, prometheus.CounterValue, float64(n), RedisStream, outcome)
+	}
+	states := map[State]int{Reading: 0, Failing: 0, Waiting: 0}
+	for _, r := range s.all() {
+		states[r.state()]++
+	}
+	for state, n := range states {
+		ch <- prometheus.MustNewConstMetric(sourcesDesc, prometheus.GaugeValue, float64(n), RedisStream, string(state))
+	}
+}

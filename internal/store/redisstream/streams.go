@@ -1,0 +1,184 @@
+package redisstream
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/redis/rueidis"
+
+	"godwit.dev/godwit/internal/notification"
+	"godwit.dev/godwit/internal/source"
+)
+
+// StreamsConfig says which streams of which Redis.
+type StreamsConfig struct {
+	URLs    []string     // redis:// or rediss://; several: seeds of a cluster
+	Clients []string     // whose streams; empty: all
+	Private bool         // private addresses may be dialled
+	Log     *slog.Logger // nil: discards
+}
+
+// Streams are all streams of a Redis, whoever is connected, for who takes everything from there.
+type Streams struct {
+	link   *link
+	finder *finder
+	only   map[string]bool // clients; nil: all
+
+	hint func(keys []string) // Watch's
+	miss func()
+}
+
+var _ source.Streams = (*Streams)(nil)
+
+const (
+	scanRate = 20_000      // keys a second that Scan looks at, on each master
+	pollRate = time.Second // how often everything is looked at where Redis says nothing of new entries
+)
+
+// OpenStreams connects to Redis. It fails if that cannot be reached within 10 s.
+func OpenStreams(ctx context.Context, cfg StreamsConfig) (*Streams, error) {
+	if cfg.Log == nil {
+		cfg.Log = slog.New(slog.DiscardHandler)
+	}
+	l, err := connect(ctx, cfg.URLs, cfg.Private)
+	if err != nil {
+		return nil, err
+	}
+	s := &Streams{link: l}
+	if len(cfg.Clients) > 0 {
+		s.only = make(map[string]bool, len(cfg.Clients))
+		for _, c := range cfg.Clients {
+			s.only[Recipient(c)] = true
+		}
+	}
+	s.finder = &finder{
+		link: l, log: cfg.Log, told: s.told,
+		heard:  func(string) { s.miss() }, // it names a client, whose shard is not known
+		missed: func(string) { s.miss() },
+	}
+	if err := s.finder.choose(ctx); err != nil {
+		l.close()
+		return nil, err
+	}
+	return s, nil
+}
+
+// Close closes the connections.
+func (s *Streams) Close() { s.link.close() }
+
+// Finding is how Watch finds out what is new.
+func (s *Streams) Finding() string { return s.finder.finding() }
+
+// Watch calls hint with streams that may hold something new, and missed when others may, too, until ctx ends. It is called once.
+func (s *Streams) Watch(ctx context.Context, hint func(keys []string), missed func()) error {
+	s.hint, s.miss = hint, missed
+	polled := make(chan struct{})
+	go func() {
+		defer close(polled)
+		for s.finder.way == ByPoll && pause(ctx, pollRate) {
+			missed()
+		}
+	}()
+	s.finder.run(ctx)
+	<-polled
+	return context.Cause(ctx)
+}
+
+func (s *Streams) told(key string) {
+	if s.wanted(key) {
+		s.hint([]string{key})
+	}
+}
+
+func (s *Streams) wanted(key string) bool {
+	client, _, ok := ClientOf(key)
+	return ok && (s.only == nil || s.only[client])
+}
+
+// Scan calls found with all streams that there are, a few at a time.
+func (s *Streams) Scan(ctx context.Context, found func(keys []string) error) error {
+	t, err := s.link.topology(ctx)
+	if err != nil {
+		return err
+	}
+	for _, master := range t.masters {
+		err := s.link.scan(ctx, master, scanRate, func(_ context.Context, keys []string) error {
+			wanted := make([]string, 0, len(keys))
+			for _, key := range keys {
+				if s.wanted(key) {
+					wanted = append(wanted, key)
+				}
+			}
+			return found(wanted)
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Read reads up to so many of the oldest entries of each of these streams.
+func (s *Streams) Read(ctx context.Context, keys []string, most int) ([]source.Stream, error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, callWithin, fmt.Errorf("Redis did not answer in %s", callWithin))
+	defer cancel()
+	asked := make([]rueidis.Completed, len(keys))
+	for i, key := range keys {
+		asked[i] = s.link.rangeFrom(key, EntryID{}, most)
+	}
+	list := make([]source.Stream, len(keys))
+	for i, answer := range s.link.main.DoMulti(ctx, asked...) {
+		found, err := entriesOf(answer)
+		if err != nil {
+			return nil, fmt.Errorf("read stream %s: %w", keys[i], err)
+		}
+		list[i].Key = keys[i]
+		for _, r := range found {
+			list[i].Entries = append(list[i].Entries, entryOf(keys[i], r))
+		}
+	}
+	return list, nil
+}
+
+// entryOf makes of an entry what is published.
+func entryOf(key string, r raw) source.Entry {
+	out := source.Entry{ID: r.id, Raw: r}
+	e, err := ParseEntry(key, r.id, r.fields)
+	if err != nil {
+		out.Wrong = err
+		return out
+	}
+	n := e.Notification("")
+	out.Draft = &notification.Draft{To: []string{e.Client}, ID: n.ID, Content: n.Content, ExpiresAt: n.ExpiresAt}
+	return out
+}
+
+// Delete deletes entries, by stream.
+func (s *Streams) Delete(ctx context.Context, ids map[string][]string) error {
+	if len(ids) == 0 {
+		return nil
+	}
+	ctx, cancel := context.WithTimeoutCause(ctx, callWithin, fmt.Errorf("Redis did not answer in %s", callWithin))
+	defer cancel()
+	asked := make([]rueidis.Completed, 0, len(ids))
+	for key, list := range ids {
+		asked = append(asked, s.link.main.B().Xdel().Key(key).Id(list...).Build())
+	}
+	for _, answer := range s.link.main.DoMulti(ctx, asked...) {
+		if err := answer.Error(); err != nil {
+			return fmt.Errorf("delete what was taken from streams: %w", err)
+		}
+	}
+	return nil
+}
+
+// Quarantine moves an entry to where people can look at it.
+func (s *Streams) Quarantine(ctx context.Context, key string, e source.Entry, why error) error {
+	r, ok := e.Raw.(raw)
+	if !ok {
+		return fmt.Errorf("set entry %s of %s aside: it was not read here", e.ID, key)
+	}
+	return s.link.setAside(ctx, key, r, why)
+}
