@@ -43,10 +43,19 @@ const (
 func payloadHead(dst []byte, _ uint64, _ uint32, _ int) []byte { return dst }
 
 func (payloadEncoding) notificationTail(n *notification.Notification) []byte {
-	c := &n.Content
 	var d PayloadData
-	_ = json.Unmarshal(c.Data, &d) // of other data there is nothing to show, and the rest goes all the same
-	e := &d.Entity
+	_ = json.Unmarshal(n.Content.Data, &d) // of other data there is nothing to show, and the rest goes all the same
+	return payloadTail(n, &d)
+}
+
+// SetPayload says what a notification is as a Payload, beside what its content says: whoever has that in parts need not write
+// it as JSON, which takes longer than all else. It comes before the notification is given to anybody.
+func SetPayload(n *notification.Notification, d *PayloadData) {
+	n.Wire().Add(uint8(Payload), payloadTail(n, d))
+}
+
+func payloadTail(n *notification.Notification, d *PayloadData) []byte {
+	c, e := &n.Content, &d.Entity
 	entity := stringSize(entityID, e.ID) + stringSize(entityType, e.Type) + stringSize(entityData, e.Data)
 	size := stringSize(payloadID, n.ID) + stringSize(payloadCategory, c.Category) + stringSize(payloadTitle, c.Title) +
 		stringSize(payloadBody, c.Body) + stringSize(payloadShow, d.Show) + protowire.SizeTag(payloadEntity) + protowire.SizeBytes(entity)

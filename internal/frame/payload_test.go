@@ -1,6 +1,7 @@
 package frame
 
 import (
+	"bytes"
 	"encoding/json"
 	"slices"
 	"strings"
@@ -52,6 +53,12 @@ func TestPayloadIsWhatTheServicesClientsDecode(t *testing.T) {
 		}
 		if len(tail) != cap(tail) {
 			t.Errorf("%s: %d bytes in %d", name, len(tail), cap(tail))
+		}
+		set := &notification.Notification{ID: "ride-1", Content: c.content}
+		set.Content.Data = nil
+		SetPayload(set, &c.data)
+		if got := NotificationTail(set, Payload); !bytes.Equal(got, tail) {
+			t.Errorf("%s: set it is %x, want %x", name, got, tail)
 		}
 	}
 }
