@@ -32,6 +32,7 @@ import (
 	"godwit.dev/godwit/internal/mailbox"
 	"godwit.dev/godwit/internal/memory"
 	"godwit.dev/godwit/internal/metrics"
+	"godwit.dev/godwit/internal/own"
 	"godwit.dev/godwit/internal/pubsub"
 	"godwit.dev/godwit/internal/reactor"
 	"godwit.dev/godwit/internal/request"
@@ -84,6 +85,7 @@ type App struct {
 	endpoints   *endpoint.Service
 	sending     *campaign.Service
 	dispatch    *dispatch.Dispatcher
+	sends       own.Func            // an app's campaigns and escalations, which are sent by one node; nil: there are no others
 	escalations *escalation.Service // nil: the store keeps no steps
 	reactor     *reactor.Reactor
 	addrLimit   *limit.Addrs

@@ -31,8 +31,11 @@ func (a *App) startSending(context.Context) error {
 		_, err := a.access.App(name)
 		return err == nil && name != ""
 	})
+	if f := a.own("campaigns"); f != nil {
+		a.sends = own.Share(f)
+	}
 	a.sending = campaign.New(campaign.Config{
-		Store: a.stores.Campaigns, Dispatch: out, Own: a.own("campaigns"), Now: a.clock, PublicURL: a.cfg.PublicURL, Tokens: a.tokens, Log: a.log,
+		Store: a.stores.Campaigns, Dispatch: out, Own: a.sends, Now: a.clock, PublicURL: a.cfg.PublicURL, Tokens: a.tokens, Log: a.log,
 	})
 	a.registry.MustRegister(a.sending)
 	a.steps.addRun("campaigns", storePatience, a.sending.Run, a.fail)

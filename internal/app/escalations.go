@@ -15,7 +15,7 @@ func (a *App) startEscalations(context.Context) error {
 	a.escalations = escalation.New(escalation.Config{
 		Steps: a.stores.Steps, Mailbox: a.mailbox, Endpoints: a.stores.Endpoints, Store: a.stores.Sends, Dispatch: a.dispatch, Events: a.stores.Events, Tokens: a.tokens,
 		Preferences: a.stores.Preferences, Categories: a.access.Categories,
-		Changed: a.channels.Changed, Now: a.clock, Own: a.stores.Own, Retain: a.cfg.Retain.D(), Log: a.log,
+		Changed: a.channels.Changed, Now: a.clock, Own: a.sends, Retain: a.cfg.Retain.D(), Log: a.log,
 	})
 	a.registry.MustRegister(a.escalations)
 	if a.cluster != nil {

@@ -38,7 +38,7 @@ func TestDoctorNamesWhoHoldsTheHorizon(t *testing.T) {
 	if code != cli.ExitOK {
 		t.Errorf("a database that is well is refused:\n%s", out)
 	}
-	says(t, out, "ok   PostgreSQL   version ", "ok   horizon ", "ok   vacuum ", "ok   commits ")
+	says(t, out, "ok   PostgreSQL   version ", "ok   horizon ", "ok   vacuum ", "ok   commits ", "ok   steps ")
 
 	c, err := pgx.Connect(t.Context(), s.URL())
 	if err != nil {

@@ -84,10 +84,10 @@ var ErrStale = dispatch.ErrStale
 type Store interface {
 	// Hand stores sends that are not there yet, by their ids. Those without an endpoint have ended.
 	Hand(ctx context.Context, sends []Send, now time.Time) error
-	// RecoverSends settles what was being sent when the process ended, or another server lost its right to: pending again on the channels named,
-	// else unknown. From then on this store claims and finishes; one that recovered before fails with ErrStale.
-	RecoverSends(ctx context.Context, resend []push.Channel, now time.Time) (n int, err error)
-	// WaitingSends lists where something is pending that nobody has to look at first.
+	// RecoverSends settles what of an app was being sent when the process ended, or another server lost its right to: pending again on
+	// the channels named, else unknown. From then on this store claims and finishes them; one that recovered before fails with ErrStale.
+	RecoverSends(ctx context.Context, app string, resend []push.Channel, now time.Time) (n int, err error)
+	// WaitingSends lists where something is pending that nobody has to look at first, or is being sent, or was when somebody ended.
 	WaitingSends(ctx context.Context) ([]Place, error)
 	// DueSends, NextSend, ClaimSends and FinishSends are what a dispatch.Source promises of the sends of a place.
 	DueSends(ctx context.Context, p Place, now time.Time, limit int) ([]Due, error)

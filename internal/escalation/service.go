@@ -22,8 +22,11 @@ import (
 const (
 	// slice is how many steps are handed over together.
 	slice = 500
-	// lookEvery is how often it is looked for what nobody told of.
-	lookEvery = 5 * time.Second
+	// lookEvery is how often it is looked for what nobody told of, lookShared for what is due where other servers store steps too.
+	lookEvery  = 5 * time.Second
+	lookShared = time.Second
+	// leftEvery is how often it is looked for what other servers have ended and did not tell of.
+	leftEvery = time.Minute
 	// upkeepEvery is how often what has ended long ago is deleted.
 	upkeepEvery = time.Minute
 	// retryAfterFault is when work goes on after a store failed.
@@ -67,7 +70,7 @@ type Config struct {
 	Events      Events                 // nil: nobody is told
 	Changed     func() <-chan struct{} // closed when channels are set up in another way
 	Now         func() time.Time       // the store's clock
-	Own         own.Func               // decides which server hands over and sends. Nil: this one is the only one
+	Own         own.Func               // decides which server hands over and sends for an app, campaigns too. Nil: this one is the only one
 	Retain      time.Duration          // how long what has ended can be seen
 	Log         *slog.Logger
 }
@@ -76,21 +79,29 @@ type Config struct {
 type Service struct {
 	cfg     Config
 	metrics *metrics
-	wake    chan struct{} // a step may be due, or something waits to be sent
-
-	commits chan struct{}                      // something was stored or settled here
-	leads   atomic.Pointer[func() bool]        // whether it still does; nil: another server hands over and sends
-	lose    atomic.Pointer[context.CancelFunc] // gives that up
-	others  func(body []byte)                  // told; nil: there are no others
+	wake    chan struct{}     // a step may be due, or something waits to be sent
+	commits chan struct{}     // something was stored or settled here
+	left    chan struct{}     // what ended may still be shown
+	others  func(body []byte) // told; nil: there are no others
 
 	released atomic.Bool // sends that nobody told of wait to be sent
 
-	mu     sync.Mutex
-	stored []mailbox.Ref // committed just now: who is away gets the first step at once
-	ended  []copyOf      // settled just now, or something of it was sent: see lookAtEnded
-	looks  int           // of those, how many are being looked at
-	news   news
-	jobs   map[Place]*dispatch.Job
+	mu      sync.Mutex
+	own     own.Func // nil: it does not run
+	apps    map[string]*owning
+	refused map[string]bool // apps of which a credential was refused here
+	stored  []storedCopy    // committed just now: who is away gets the first step at once
+	ended   []copyOf        // settled just now, or something of it was sent: see lookAtEnded
+	looks   int             // of those, how many are being looked at
+	soon    time.Time       // when another server has said that a step is due; zero: it has not
+	news    news
+	jobs    map[Place]*dispatch.Job
+}
+
+// storedCopy is one with steps, and when its first is due.
+type storedCopy struct {
+	mailbox.Ref
+	at time.Time
 }
 
 // copyOf is a copy of a notification.
@@ -101,7 +112,10 @@ type copyOf struct {
 
 // New makes a Service. Nothing is sent until Run.
 func New(cfg Config) *Service {
-	return &Service{cfg: cfg, metrics: newMetrics(), wake: make(chan struct{}, 1), commits: make(chan struct{}, 1), news: newNews(), jobs: make(map[Place]*dispatch.Job)}
+	return &Service{
+		cfg: cfg, metrics: newMetrics(), wake: make(chan struct{}, 1), commits: make(chan struct{}, 1), left: make(chan struct{}, 1),
+		apps: make(map[string]*owning), refused: make(map[string]bool), news: newNews(), jobs: make(map[Place]*dispatch.Job),
+	}
 }
 
 var _ mailbox.Escalations = (*Service)(nil)
@@ -111,11 +125,11 @@ func (s *Service) Stored(items []mailbox.Item) {
 	s.mu.Lock()
 	for i := range items {
 		if it := &items[i]; it.Escalates && it.Seq != 0 && len(s.stored) < mostTold {
-			s.stored = append(s.stored, mailbox.Ref{App: it.N.App, Recipient: it.Recipient, Pos: it.Pos})
+			s.stored = append(s.stored, storedCopy{mailbox.Ref{App: it.N.App, Recipient: it.Recipient, Pos: it.Pos}, it.N.Due().Add(it.N.Steps[0].After)})
 		}
 	}
 	s.mu.Unlock()
-	s.committed()
+	poke(s.commits)
 }
 
 // Settled implements mailbox.Escalations.
@@ -125,13 +139,13 @@ func (s *Service) Settled(done []mailbox.Settled) {
 			s.settled(copyOf{mailbox.Ref{App: d.App, Recipient: d.Recipient, Pos: d.Pos}, d.ID})
 		}
 	}
-	s.committed()
+	poke(s.commits)
 }
 
-// committed has what was told looked at.
-func (s *Service) committed() {
+// poke has somebody look who waits for it, or who comes by next.
+func poke(c chan struct{}) {
 	select {
-	case s.commits <- struct{}{}:
+	case c <- struct{}{}:
 	default:
 	}
 }
@@ -153,14 +167,7 @@ func (s *Service) sent(c copyOf) {
 		s.ended = append(s.ended, c)
 	}
 	s.mu.Unlock()
-	s.notify()
-}
-
-func (s *Service) notify() {
-	select {
-	case s.wake <- struct{}{}:
-	default:
-	}
+	poke(s.wake)
 }
 
 // resending lists the channels whose unknown outcomes are sent again.
@@ -173,13 +180,42 @@ func resending() (chs []push.Channel) {
 	return chs
 }
 
-func (s *Service) loop(ctx, hard context.Context, jobs *sync.WaitGroup) {
+// Run hurries the steps of what this server stores, and hands steps over and has them sent of the apps that it owns, until ctx ends.
+// When it returns, nothing is being sent any more and every outcome that came is on disk.
+func (s *Service) Run(ctx context.Context) error {
+	s.begin(ctx)
+	defer s.end()
+	var wg sync.WaitGroup
+	wg.Go(func() { s.loop(ctx) })
+	wg.Go(func() { s.upkeep(ctx) })
+	wg.Go(func() { s.withdrawLeft(ctx) })
+	defer wg.Wait()
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-s.commits:
+		}
+		s.mu.Lock()
+		stored := s.stored
+		s.stored = nil
+		s.mu.Unlock()
+		for i := range stored {
+			s.want(stored[i].App)
+		}
+		s.tellDue(stored, s.hurry(ctx, stored))
+		s.tellEnded()
+		poke(s.wake)
+	}
+}
+
+func (s *Service) loop(ctx context.Context) {
 	look := time.NewTimer(0)
 	defer look.Stop()
 	var looked time.Time // for everything that waits, not only for what is due now
 	for {
-		all := s.released.Swap(false) || looked.IsZero() || time.Since(looked) >= s.look()
-		next, err := s.step(ctx, hard, jobs, all)
+		all := s.released.Swap(false) || looked.IsZero() || time.Since(looked) >= lookEvery
+		next, err := s.step(ctx, all)
 		if all && err == nil {
 			looked = time.Now()
 		}
@@ -198,38 +234,44 @@ func (s *Service) loop(ctx, hard context.Context, jobs *sync.WaitGroup) {
 }
 
 // step does what there is to do and says when to look again.
-func (s *Service) step(ctx, hard context.Context, jobs *sync.WaitGroup, all bool) (time.Duration, error) {
-	at, err := s.handOver(ctx, hard, jobs)
+func (s *Service) step(ctx context.Context, all bool) (time.Duration, error) {
+	now := s.cfg.Now()
+	s.mu.Lock()
+	soon := s.soon
+	if !soon.After(now) { // it is looked at now
+		s.soon, soon = time.Time{}, time.Time{}
+	}
+	s.mu.Unlock()
+	at, err := s.handOver(ctx)
 	if err != nil {
 		return 0, err
 	}
 	if all {
-		places, err := s.cfg.Store.WaitingSends(ctx)
-		if err != nil {
+		if err := s.discover(ctx); err != nil {
 			return 0, err
 		}
-		for _, p := range places {
-			s.send(ctx, hard, jobs, p)
-		}
 	}
-	s.lookAtEnded(ctx, hard, jobs)
-	next := s.look()
-	if !at.IsZero() {
-		next = min(next, max(at.Sub(s.cfg.Now()), time.Millisecond))
+	s.lookAtEnded()
+	next := lookEvery
+	if s.shared() {
+		next = lookShared
+	}
+	for _, at := range []time.Time{at, soon} {
+		if !at.IsZero() {
+			next = min(next, max(at.Sub(s.cfg.Now()), time.Millisecond))
+		}
 	}
 	return next, nil
 }
 
 // hurry makes the first step due of what was just stored for recipients who are away. Who is online is asked others too, where
-// there are several nodes; an answer that does not come leaves the step at its time. It reports whether there were such.
-func (s *Service) hurry(ctx context.Context) bool {
-	s.mu.Lock()
-	stored := s.stored
-	s.stored = nil
-	s.mu.Unlock()
+// there are several nodes; an answer that does not come leaves the step at its time. It returns which they are.
+func (s *Service) hurry(ctx context.Context, stored []storedCopy) map[mailbox.Ref]bool {
 	away := make(map[mailbox.Address]bool)
 	var refs []mailbox.Ref
-	for _, ref := range stored {
+	hurried := make(map[mailbox.Ref]bool)
+	for i := range stored {
+		ref := stored[i].Ref
 		who := mailbox.Address{App: ref.App, Recipient: ref.Recipient}
 		gone, asked := away[who]
 		if !asked {
@@ -239,18 +281,23 @@ func (s *Service) hurry(ctx context.Context) bool {
 		}
 		if gone {
 			refs = append(refs, ref)
+			hurried[ref] = true
 		}
 	}
 	if len(refs) > 0 {
 		s.cfg.Steps.Hurry(refs)
 	}
-	return len(refs) > 0
+	return hurried
 }
 
 // handOver writes down what the steps that are due have to send, and then tells the mailbox.
-func (s *Service) handOver(ctx, hard context.Context, jobs *sync.WaitGroup) (next time.Time, err error) {
+func (s *Service) handOver(ctx context.Context) (next time.Time, err error) {
 	for {
-		due, next, err := s.cfg.Steps.StepsDue(ctx, s.cfg.Now(), slice)
+		apps := s.owned()
+		if s.shared() && len(apps) == 0 {
+			return time.Time{}, nil
+		}
+		due, next, err := s.cfg.Steps.StepsDue(ctx, apps, s.cfg.Now(), slice)
 		if err != nil || len(due) == 0 {
 			return next, err
 		}
@@ -263,7 +310,8 @@ func (s *Service) handOver(ctx, hard context.Context, jobs *sync.WaitGroup) (nex
 			return next, fmt.Errorf("write down what is to be sent: %w", err)
 		}
 		for p := range st.places {
-			s.send(ctx, hard, jobs, p)
+			s.want(p.App)
+			s.send(ctx, p)
 		}
 		if err := s.cfg.Steps.HandedOver(ctx, st.done, now); err != nil {
 			return next, err
@@ -305,44 +353,47 @@ func (s *Service) sends(ctx context.Context, d *mailbox.StepDue) (list []Send, e
 	return list, nil
 }
 
-// send has what waits at a place sent.
-func (s *Service) send(ctx, hard context.Context, jobs *sync.WaitGroup, p Place) {
+// send has what waits at a place sent, if this server owns the app.
+func (s *Service) send(ctx context.Context, p Place) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if job := s.jobs[p]; job != nil {
 		job.Kick()
 		return
 	}
+	o := s.ownedNow(p.App)
+	if o == nil {
+		return
+	}
 	source := newSource(s, p)
-	job, err := s.cfg.Dispatch.Job(dispatch.Work{App: p.App, Channels: []push.Channel{p.Channel}, Source: source, Urgent: true, Held: s.held, Log: s.cfg.Log})
+	job, err := s.cfg.Dispatch.Job(dispatch.Work{App: p.App, Channels: []push.Channel{p.Channel}, Source: source, Urgent: true, Held: o.held, Log: s.cfg.Log})
 	if err != nil {
 		s.cfg.Log.ErrorContext(ctx, "steps of escalations cannot be sent", "app", p.App, "channel", string(p.Channel), "error", err)
 		return
 	}
 	s.jobs[p] = job
-	jobs.Go(func() {
-		err := job.Run(ctx, hard)
-		if err != nil && ctx.Err() == nil {
-			s.failed(ctx, source, err)
+	o.tasks.Go(func() {
+		err := job.Run(o.ctx, o.hard)
+		if err != nil && o.ctx.Err() == nil {
+			s.failed(o, source, err)
 		}
 		s.mu.Lock()
 		delete(s.jobs, p)
 		s.mu.Unlock()
 		// What was added while it ended.
-		at, err := s.cfg.Store.NextSend(ctx, p)
-		if ctx.Err() == nil && (err != nil || !at.IsZero()) {
-			s.send(ctx, hard, jobs, p)
+		at, err := s.cfg.Store.NextSend(o.ctx, p)
+		if o.ctx.Err() == nil && (err != nil || !at.IsZero()) {
+			s.send(o.ctx, p)
 		}
 	})
 }
 
 // failed ends what cannot be sent because its channel cannot send at all, or waits a little after another fault.
-func (s *Service) failed(ctx context.Context, src *source, err error) {
+func (s *Service) failed(o *owned, src *source, err error) {
+	ctx := o.ctx
 	s.cfg.Log.WarnContext(ctx, "steps of escalations cannot be sent", "app", src.place.App, "channel", string(src.place.Channel), "error", err)
 	if errors.Is(err, ErrStale) { // or the database has lost that this one took over: it does so once more if it still may
-		if lose := s.lose.Load(); lose != nil {
-			(*lose)()
-		}
+		o.lose()
 		return
 	}
 	var unable *dispatch.ChannelError
@@ -373,6 +424,8 @@ func (s *Service) failed(ctx context.Context, src *source, err error) {
 
 // upkeep lets refused channels be tried again when a person has changed them, and deletes what ended long ago.
 func (s *Service) upkeep(ctx context.Context) {
+	for !s.release(ctx) && dispatch.Wait(ctx, retryAfterFault) { // who starts a server has looked
+	}
 	tick := time.NewTicker(upkeepEvery)
 	defer tick.Stop()
 	for {
@@ -402,19 +455,36 @@ func (s *Service) prune(ctx context.Context, one func(now time.Time) (more bool,
 	}
 }
 
-// release lets what waits for a person be tried again. It does so twice: what a job looked at before its app was unblocked waits once more.
-func (s *Service) release(ctx context.Context) {
+// release lets what waits for a person be tried again, of all apps: who owns them may be the one that had it wait, or none. It does so twice: what a
+// job looked at before its app was unblocked waits once more.
+func (s *Service) release(ctx context.Context) (done bool) {
+	done = true
 	for range 2 {
 		apps, err := s.cfg.Store.ReleaseSends(ctx, s.cfg.Now())
 		if err != nil && ctx.Err() == nil {
 			s.cfg.Log.WarnContext(ctx, "what waited for a channel to be set up cannot be released", "error", err)
+			done = false
 		}
+		s.mu.Lock()
+		for app := range s.refused { // another server may have been the first to release them
+			apps = append(apps, app)
+		}
+		clear(s.refused)
+		s.mu.Unlock()
 		for _, app := range apps {
 			s.cfg.Dispatch.Unblock(app)
 		}
 	}
 	s.released.Store(true)
-	s.notify()
+	poke(s.wake)
+	return done
+}
+
+// wasRefused remembers that a credential of an app was.
+func (s *Service) wasRefused(app string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.refused[app] = true
 }
 
 // SendsOf lists what was sent for a copy; see Store.

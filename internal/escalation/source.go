@@ -3,6 +3,7 @@ package escalation
 import (
 	"context"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -176,6 +177,9 @@ func (s *source) Finish(ctx context.Context, results []dispatch.Result, now time
 		return err
 	}
 	s.s.metrics.count(results)
+	if slices.ContainsFunc(results, func(r dispatch.Result) bool { return r.Held }) {
+		s.s.wasRefused(s.place.App)
+	}
 	s.s.tell(s.place, done, results, now)
 	return nil
 }

@@ -2,7 +2,6 @@ package escalation
 
 import (
 	"context"
-	"sync"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -18,25 +17,46 @@ const withdrawalsInFlight = 32
 
 // lookAtEnded takes back what may be shown of copies that have ended, and tells of those for which nothing is left to be tried. It does so
 // beside everything else: it is urgent to nobody.
-func (s *Service) lookAtEnded(ctx, hard context.Context, jobs *sync.WaitGroup) {
+func (s *Service) lookAtEnded() {
 	s.mu.Lock()
-	ended := s.ended
-	s.ended = nil
-	s.looks += len(ended)
-	s.mu.Unlock()
-	if len(ended) == 0 {
-		return
-	}
-	jobs.Go(func() {
-		for _, c := range ended {
-			if err := s.lookAtCopy(ctx, hard, c); err != nil && ctx.Err() == nil {
-				s.cfg.Log.WarnContext(ctx, "what was sent of a notification cannot be read; what it shows is withdrawn after a restart", "error", err)
-			}
-			s.mu.Lock()
-			s.looks--
-			s.mu.Unlock()
+	mine := make(map[string][]copyOf)
+	var others []copyOf
+	for _, c := range s.ended {
+		if s.ownedNow(c.App) != nil {
+			mine[c.App] = append(mine[c.App], c)
+		} else {
+			others = append(others, c)
 		}
-	})
+	}
+	s.looks += len(s.ended) - len(others)
+	s.ended = others
+	s.mu.Unlock()
+	for i := range others {
+		s.want(others[i].App)
+	}
+	if len(others) > 0 && s.shared() {
+		poke(s.commits) // whoever owns them is told
+	}
+	for app, list := range mine {
+		if !s.task(app, func(o *owned) { s.lookAtCopies(o, list) }) {
+			s.looked(len(list)) // lost this moment; it is found in the store
+		}
+	}
+}
+
+func (s *Service) looked(n int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.looks -= n
+}
+
+func (s *Service) lookAtCopies(o *owned, list []copyOf) {
+	for _, c := range list {
+		if err := s.lookAtCopy(o.ctx, o.hard, c); err != nil && o.ctx.Err() == nil {
+			s.cfg.Log.WarnContext(o.ctx, "what was sent of a notification cannot be read; what it shows is withdrawn after a restart", "error", err)
+		}
+		s.looked(1)
+	}
 }
 
 func (s *Service) lookAtCopy(ctx, hard context.Context, c copyOf) error {
@@ -55,8 +75,26 @@ func (s *Service) lookAtCopy(ctx, hard context.Context, c copyOf) error {
 	return nil
 }
 
-// withdrawLeft does so for what ended before the server did.
-func (s *Service) withdrawLeft(ctx, hard context.Context) {
+// withdrawLeft does so for what ended before the server did, or what another one ended and did not tell of.
+func (s *Service) withdrawLeft(ctx context.Context) {
+	tick := time.NewTicker(leftEvery)
+	defer tick.Stop()
+	for {
+		s.withdrawAll(ctx)
+		var again <-chan time.Time
+		if s.shared() {
+			again = tick.C
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-s.left:
+		case <-again:
+		}
+	}
+}
+
+func (s *Service) withdrawAll(ctx context.Context) {
 	for after := int64(0); ctx.Err() == nil; {
 		sends, err := s.cfg.Store.ShownSends(ctx, after, s.cfg.Now(), slice)
 		if err != nil {
@@ -72,7 +110,17 @@ func (s *Service) withdrawLeft(ctx, hard context.Context) {
 			return
 		}
 		after = sends[len(sends)-1].Num
-		s.withdraw(ctx, hard, sends)
+		of := make(map[string][]Send) // by app
+		for i := range sends {
+			of[sends[i].App] = append(of[sends[i].App], sends[i])
+		}
+		for app, list := range of {
+			s.want(app)
+			done := make(chan struct{})
+			if s.task(app, func(o *owned) { defer close(done); s.withdraw(o.ctx, o.hard, list) }) {
+				<-done
+			}
+		}
 	}
 }
 

@@ -3,13 +3,32 @@ package store
 import (
 	"context"
 
+	"godwit.dev/godwit/internal/store/postgres/mailboxdb"
 	"godwit.dev/godwit/internal/store/postgres/pghealth"
 )
 
 // Diagnosis is what one check of a database server found, in words for people.
 type Diagnosis = pghealth.Finding
 
-// DiagnosePostgres looks at a PostgreSQL database for what would keep servers from working with it. It changes nothing.
+// DiagnosePostgres looks at a PostgreSQL database for what would keep servers from working with it, and for what it has lost. It changes nothing.
 func DiagnosePostgres(ctx context.Context, url string) []Diagnosis {
-	return pghealth.Diagnose(ctx, url)
+	list := pghealth.Diagnose(ctx, url)
+	if !list[0].OK { // there is no looking into it
+		return list
+	}
+	return append(list, diagnoseSteps(ctx, url))
+}
+
+func diagnoseSteps(ctx context.Context, url string) Diagnosis {
+	f := Diagnosis{Check: "steps"}
+	switch lost, err := mailboxdb.FindLostSteps(ctx, url, ""); {
+	case err != nil:
+		f.Detail, f.Hint = err.Error(), "the user of postgres has to read the schema godwit_mailbox"
+	case lost.Count > 0:
+		f.Detail = "notifications have lost the steps beyond live of their escalation: " + lost.String()
+		f.Hint = "rows of godwit_mailbox.escalation were deleted or not restored. They wait for their recipients to come; what must reach these sooner, publish anew under another id"
+	default:
+		f.OK, f.Detail = true, "no notification has lost the steps of its escalation"
+	}
+	return f
 }

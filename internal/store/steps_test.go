@@ -76,7 +76,7 @@ func inStore(t *testing.T, dir string, do func(*store.Stores)) {
 // dueSteps reads what is due in a day, which is a step of every notification.
 func dueSteps(t *testing.T, s *store.Stores, step int) []mailbox.StepDue {
 	t.Helper()
-	due, _, err := s.Steps.StepsDue(t.Context(), s.Clock().Add(24*time.Hour), 2*escalated)
+	due, _, err := s.Steps.StepsDue(t.Context(), nil, s.Clock().Add(24*time.Hour), 2*escalated)
 	if err != nil || len(due) != escalated {
 		t.Fatalf("%d steps are due, %v", len(due), err)
 	}
@@ -143,7 +143,7 @@ func TestLostPlansAreNamed(t *testing.T) {
 		t.Errorf("%d of %d are named: %+v", namedLost(&r, "steps"), escalated, r)
 	}
 	inStore(t, dir, func(s *store.Stores) {
-		if due, _, err := s.Steps.StepsDue(t.Context(), s.Clock().Add(24*time.Hour), 10); err != nil || len(due) != 0 {
+		if due, _, err := s.Steps.StepsDue(t.Context(), nil, s.Clock().Add(24*time.Hour), 10); err != nil || len(due) != 0 {
 			t.Errorf("due %+v, %v", due, err)
 		}
 	})

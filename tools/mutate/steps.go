@@ -19,7 +19,7 @@ var (
 )
 
 var ofSteps = []mutation{
-	{name: "steps: what was being sent is left so after a kill", file: stepsSends, old: "WHERE outcome = 1 LIMIT 500", new: "WHERE outcome = 1 LIMIT 0", tests: append(stepsStored, stepsKills...)},
+	{name: "steps: what was being sent is left so after a kill", file: stepsSends, old: "WHERE outcome = 1 AND app = ? LIMIT 500", new: "WHERE outcome = 1 AND app = ? LIMIT 0", tests: append(stepsStored, stepsKills...)},
 	{name: "steps: an intent has another id each time", file: "internal/escalation/escalation.go", old: "	h.Write(endpoint[:])\n", new: "	h.Write([]byte(time.Now().String()))\n", tests: []suite{{"./internal/escalation", "."}}},
 	{
 		name: "steps: sent after an acknowledgement between two attempts", file: stepsSource, old: "		if items[i] == nil {\n",

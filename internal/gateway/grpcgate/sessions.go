@@ -24,6 +24,8 @@ type SessionMethod struct {
 	Hello func(md func(string) string) (*frame.Hello, access.Claim, error)
 	// Goodbye is how a stream ends whose session does.
 	Goodbye func(g frame.Goodbye) *status.Status
+	// Welcomed is told, once a stream, how long it took until its session was welcomed. Nil: nobody wants to know.
+	Welcomed func(took time.Duration)
 	// Ended is told, once a stream, how long it lasted and why its session said goodbye; empty: the client went. Nil: nobody
 	// wants to know.
 	Ended func(took time.Duration, reason string)
@@ -46,8 +48,11 @@ func (s *Server) RegisterSessions(desc *grpc.ServiceDesc, impl any, sessions map
 // own reports whether this is godwit.v1.Client, which says everything in frames.
 func (m *SessionMethod) own() bool { return m.Hello == nil }
 
-// sends reports whether the method's streams have frames of a kind.
-func (m *SessionMethod) sends(k frame.ServerKind) bool {
+// sends reports whether the method's streams have frames of a kind. Of a stream that was opened at begun, a welcome is noted.
+func (m *SessionMethod) sends(k frame.ServerKind, begun time.Duration) bool {
+	if k == frame.ServerWelcome && m.Welcomed != nil {
+		m.Welcomed(time.Since(m.begun) - begun)
+	}
 	return m.own() || k == frame.ServerNotification
 }
 
@@ -96,7 +101,7 @@ func (g *guest) Name() string { return g.m.Name }
 
 // Write sends a notification as one message. For other frames the service has no words.
 func (g *guest) Write(k frame.ServerKind, head, tail []byte) bool {
-	return !g.m.sends(k) || g.client.Write(k, head, tail)
+	return !g.m.sends(k, g.begun) || g.client.Write(k, head, tail)
 }
 
 // Close ends the call as its service does.

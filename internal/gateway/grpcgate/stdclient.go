@@ -38,6 +38,7 @@ type stdClients struct {
 type stdClient struct {
 	engine  *stdEngine
 	m       *SessionMethod
+	begun   time.Duration // since the method was there
 	stream  grpc.ServerStream
 	session *session.Session
 
@@ -82,8 +83,7 @@ func (e *stdEngine) session(stream grpc.ServerStream, m *SessionMethod) error {
 	if err := stream.SendHeader(nil); err != nil {
 		return err
 	}
-	begun := time.Since(m.begun)
-	c := &stdClient{engine: e, m: m, stream: stream, wake: make(chan struct{}, 1), late: make(chan struct{}), gone: make(chan struct{})}
+	c := &stdClient{engine: e, m: m, begun: time.Since(m.begun), stream: stream, wake: make(chan struct{}, 1), late: make(chan struct{}), gone: make(chan struct{})}
 	c.session = m.Hub.Accept(c, from)
 	if hello != nil {
 		c.session.Frame(&frame.Client{Kind: frame.KindHello, Hello: hello})
@@ -99,10 +99,10 @@ func (e *stdEngine) session(stream grpc.ServerStream, m *SessionMethod) error {
 	g := c.goodbye()
 	if g == nil { // the client's side ended it, if need be a moment later
 		<-c.gone
-		m.ended(begun, "")
+		m.ended(c.begun, "")
 		return c.failed
 	}
-	m.ended(begun, g.Reason)
+	m.ended(c.begun, g.Reason)
 	switch {
 	case !m.own():
 		return m.Goodbye(*g).Err()
@@ -225,7 +225,7 @@ func (c *stdClient) Name() string { return c.m.Name }
 
 // Write queues one frame, if its method has such.
 func (c *stdClient) Write(k frame.ServerKind, head, tail []byte) bool {
-	if !c.m.sends(k) {
+	if !c.m.sends(k, c.begun) {
 		return true
 	}
 	n := len(head) + len(tail)

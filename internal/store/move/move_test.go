@@ -115,7 +115,7 @@ func TestStepsThatWaitAreMoved(t *testing.T) {
 	plan := []notification.Step{{Channel: "webhook", After: time.Second}, {Channel: "fcm", After: time.Hour, StepOptions: notification.StepOptions{Keep: true}}}
 	a := &mailbox.Append{To: []string{"r", "s", "t"}, N: &notification.Notification{App: "app", ID: "x", CreatedAt: now, ExpiresAt: now.Add(10 * time.Hour), Steps: plan}}
 	ok(t, s.Mailbox.Append(t.Context(), []*mailbox.Append{a}))
-	due, _, err := s.Steps.StepsDue(t.Context(), now.Add(time.Second), 10)
+	due, _, err := s.Steps.StepsDue(t.Context(), nil, now.Add(time.Second), 10)
 	ok(t, err)
 	if len(due) != 3 {
 		t.Fatalf("due %v", due)
@@ -131,7 +131,7 @@ func TestStepsThatWaitAreMoved(t *testing.T) {
 	s, err = store.Open(t.Context(), store.Config{Postgres: url, Node: "n"})
 	ok(t, err)
 	defer s.Close()
-	moved, next, err := s.Steps.StepsDue(t.Context(), now.Add(time.Second), 10)
+	moved, next, err := s.Steps.StepsDue(t.Context(), nil, now.Add(time.Second), 10)
 	if err != nil || len(moved) != 1 || moved[0] != due[2] || !next.Equal(now.Add(time.Hour)) {
 		t.Errorf("due %+v, next %s, %v; want %+v", moved, next, err, due[2])
 	}
@@ -139,10 +139,10 @@ func TestStepsThatWaitAreMoved(t *testing.T) {
 		t.Errorf("steps %v, next %d, %v", steps, n, err)
 	}
 	ok(t, s.Mailbox.Settle(t.Context(), []*mailbox.Settle{{App: "app", Recipient: ref.Recipient, ID: "x", Pos: ref.Pos, As: notification.Acked, At: now}}))
-	if _, next, err = s.Steps.StepsDue(t.Context(), now, 10); err != nil || !next.Equal(now.Add(time.Second)) {
+	if _, next, err = s.Steps.StepsDue(t.Context(), nil, now, 10); err != nil || !next.Equal(now.Add(time.Second)) {
 		t.Errorf("after an ack the next is at %s, %v", next, err)
 	}
-	if n, err := s.Sends.RecoverSends(t.Context(), nil, now); err != nil || n != 0 {
+	if n, err := s.Sends.RecoverSends(t.Context(), "shop", nil, now); err != nil || n != 0 {
 		t.Errorf("recovered %d, %v", n, err)
 	}
 	sends, err := s.Sends.DueSends(t.Context(), escalation.Place{App: "app", Channel: push.Webhook}, now.Add(time.Second), 10)

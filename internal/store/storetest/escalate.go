@@ -33,7 +33,7 @@ func (e *env) escalator() mailbox.Escalator {
 // wantSteps checks which steps are due, as "recipient id channel", and returns them with when to come again.
 func (e *env) wantSteps(want ...string) (due []mailbox.StepDue, next time.Time) {
 	e.Helper()
-	due, next, err := e.escalator().StepsDue(e.Context(), e.clock.Now(), 100)
+	due, next, err := e.escalator().StepsDue(e.Context(), nil, e.clock.Now(), 100)
 	if err != nil {
 		e.Fatalf("steps due: %v", err)
 	}
@@ -341,6 +341,33 @@ var escalateCases = []testCase{
 		e.reopen()
 		e.wantSteps("s x fcm")
 	}},
+	{"StepsOfSomeAppsComeWithoutThoseOfOthers", []Ability{Escalate}, func(e *env) {
+		other := e.note("theirs", steps("fcm"))
+		other.App = "other"
+		e.stored(other, "r")
+		e.stored(e.note("ours", steps("fcm"), func(n *notification.Notification) { n.Steps[0].After = 5 * time.Second }), "r")
+		ours := e.clock.Now().Add(5 * time.Second)
+		of := func(want string, apps ...string) {
+			e.Helper()
+			now := e.clock.Now()
+			due, next, err := e.escalator().StepsDue(e.Context(), apps, now, 1)
+			got := ""
+			for _, d := range due {
+				got += d.ID
+			}
+			if err != nil || got != want || now.Before(ours) && (next.IsZero() || next.After(ours)) {
+				e.Errorf("of %v %q is due, and come again at %s, %v; want %q, and %s", apps, got, next, err, want, ours)
+			}
+		}
+		e.clock.Advance(4500 * time.Millisecond)
+		of("", App)
+		of("theirs", "other", App)
+		e.clock.Advance(500 * time.Millisecond)
+		of("ours", App)
+		of("theirs", App, "other")
+		of("", "unknown")
+		of("theirs")
+	}},
 	{"ManyStepsComeInSlicesLongestDueFirst", []Ability{Escalate}, func(e *env) {
 		var to []string
 		for i := range 250 {
@@ -351,7 +378,7 @@ var escalateCases = []testCase{
 		e.clock.Advance(time.Minute)
 		seen := make(map[string]bool)
 		for range 3 {
-			due, _, err := e.escalator().StepsDue(e.Context(), e.clock.Now(), 100)
+			due, _, err := e.escalator().StepsDue(e.Context(), nil, e.clock.Now(), 100)
 			if err != nil {
 				e.Fatal(err)
 			}

@@ -182,7 +182,7 @@ func testSendRecovered(t *testing.T, open func(t *testing.T) (SendStore, func() 
 		d := handed(t, s, "x", now, time.Hour)
 		claimSend(t, s, d.Row, true, now)
 		s = reopen()
-		if n, err := s.RecoverSends(t.Context(), []push.Channel{resent}, now); err != nil || n != 1 {
+		if n, err := s.RecoverSends(t.Context(), App, []push.Channel{resent}, now); err != nil || n != 1 {
 			t.Errorf("recovered %d, %v; want one", n, err)
 		}
 		wantSends(t, s, "x", want, dispatch.Suppressed)
@@ -308,13 +308,21 @@ func RunTwoSends(t *testing.T, open Two[SendStore]) {
 		resend := []push.Channel{push.Webhook}
 		recovered := func(s SendStore, want int) {
 			t.Helper()
-			if n, err := s.RecoverSends(t.Context(), resend, now); err != nil || n != want {
+			if n, err := s.RecoverSends(t.Context(), App, resend, now); err != nil || n != want {
 				t.Fatalf("recovered %d, %v; want %d", n, err, want)
 			}
 		}
 		recovered(a, 0)
 		d := handed(t, b, "x", now, time.Hour) // whoever does so
 		claimSend(t, a, d.Row, true, now)
+		if n, err := b.RecoverSends(t.Context(), "other", resend, now); err != nil || n != 0 {
+			t.Fatalf("recovered %d of another app, %v", n, err)
+		}
+		finishSend(t, a, now, dispatch.Result{Row: d.Row, Outcome: dispatch.Pending, Attempts: 1, Due: now}) // which is its own still
+		claimSend(t, a, d.Row, true, now)
+		if places, err := b.WaitingSends(t.Context()); err != nil || !slices.Equal(places, []escalation.Place{sendPlace}) {
+			t.Errorf("waiting %v, %v; want what is being sent, whose server may have ended", places, err)
+		}
 		recovered(b, 1)
 		if _, err := a.ClaimSends(t.Context(), sendPlace, []int64{d.Row}, now); !errors.Is(err, escalation.ErrStale) {
 			t.Errorf("a former owner claims: %v", err)

@@ -10,6 +10,7 @@ import (
 	"io/fs"
 	"log/slog"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -38,7 +39,7 @@ type Store struct {
 	together together
 	closed   atomic.Bool
 
-	sendEpoch atomic.Int64 // since this store owns the sends of escalations; 0: nobody has yet
+	sendEpochs sync.Map // by app: since this store owns the sends of its escalations
 }
 
 var _ endpoint.Store = (*Store)(nil)

@@ -42,30 +42,30 @@ func (s *Store) Hand(ctx context.Context, sends []escalation.Send, now time.Time
 	return nil
 }
 
-// RecoverSends implements escalation.Store. Whoever recovers owns all sends from then on: what a former owner claims or finishes later is
+// RecoverSends implements escalation.Store. Whoever recovers owns the app's sends from then on: what a former owner claims or finishes later is
 // refused. An epoch is at least the time in milliseconds, see Own.
-func (s *Store) RecoverSends(ctx context.Context, resend []push.Channel, now time.Time) (total int, err error) {
+func (s *Store) RecoverSends(ctx context.Context, app string, resend []push.Channel, now time.Time) (total int, err error) {
 	again := make([]int16, len(resend))
 	for i, ch := range resend {
 		again[i] = campaignrow.Channel(ch)
 	}
 	var epoch int64
 	err = s.do(ctx, "take over sends", func(ctx context.Context, tx pgx.Tx) error {
-		return tx.QueryRow(ctx, `INSERT INTO send_owner AS o (one, epoch) VALUES (true, $1)
-			ON CONFLICT (one) DO UPDATE SET epoch = greatest(o.epoch + 1, excluded.epoch) RETURNING epoch`, s.now().UnixMilli()).Scan(&epoch)
+		return tx.QueryRow(ctx, `INSERT INTO send_owner AS o (app, epoch) VALUES ($1, $2)
+			ON CONFLICT (app) DO UPDATE SET epoch = greatest(o.epoch + 1, excluded.epoch) RETURNING epoch`, app, s.now().UnixMilli()).Scan(&epoch)
 	})
 	if err != nil {
 		return 0, err
 	}
-	s.sendEpoch.Store(epoch)
+	s.sendEpochs.Store(app, epoch)
 	for n := int64(1); n > 0; {
 		err := s.do(ctx, "recover sends", func(ctx context.Context, tx pgx.Tx) error {
-			if err := checkSender(ctx, tx, epoch); err != nil {
+			if err := checkSender(ctx, tx, app, epoch); err != nil {
 				return err
 			}
-			tag, err := tx.Exec(ctx, `WITH d AS (SELECT num FROM push_send WHERE outcome = 1 AND epoch < $1 ORDER BY num LIMIT $2 FOR UPDATE)
+			tag, err := tx.Exec(ctx, `WITH d AS (SELECT num FROM push_send WHERE outcome = 1 AND app = $6 AND epoch <> $1 ORDER BY num LIMIT $2 FOR UPDATE)
 				UPDATE push_send u SET outcome = CASE WHEN u.channel = ANY($3::smallint[]) THEN 0 ELSE 6 END, detail = '`+campaignrow.NoAnswer+`',
-					due = $4, attempts = attempts + 1, flags = flags | $5, at = $4 FROM d WHERE u.num = d.num`, epoch, finishRows, again, millis.Of(now), campaignrow.Unsure)
+					due = $4, attempts = attempts + 1, flags = flags | $5, at = $4 FROM d WHERE u.num = d.num`, epoch, finishRows, again, millis.Of(now), campaignrow.Unsure, app)
 			n = tag.RowsAffected()
 			return err
 		})
@@ -78,9 +78,9 @@ func (s *Store) RecoverSends(ctx context.Context, resend []push.Channel, now tim
 }
 
 // checkSender refuses what a former owner does, and keeps others from taking over until the transaction ends.
-func checkSender(ctx context.Context, tx pgx.Tx, epoch int64) error {
+func checkSender(ctx context.Context, tx pgx.Tx, app string, epoch int64) error {
 	var now int64
-	if _, err := one(ctx, tx, "SELECT epoch FROM send_owner FOR SHARE", nil, &now); err != nil {
+	if _, err := one(ctx, tx, "SELECT epoch FROM send_owner WHERE app = $1 FOR SHARE", []any{app}, &now); err != nil {
 		return err
 	}
 	if now != epoch {
@@ -97,7 +97,8 @@ func (s *Store) WaitingSends(ctx context.Context) (places []escalation.Place, er
 			SELECT n.app, n.channel FROM p CROSS JOIN LATERAL (
 				SELECT app, channel FROM push_send d WHERE outcome = 0 AND (d.app, d.channel) > (p.app, p.channel) ORDER BY app, channel LIMIT 1) AS n
 		)
-		SELECT app, channel FROM p WHERE EXISTS (SELECT FROM push_send d WHERE d.outcome = 0 AND d.app = p.app AND d.channel = p.channel AND d.due < $1)`
+		SELECT app, channel FROM p WHERE EXISTS (SELECT FROM push_send d WHERE d.outcome = 0 AND d.app = p.app AND d.channel = p.channel AND d.due < $1)
+		UNION SELECT app, channel FROM push_send WHERE outcome = 1 ORDER BY app, channel`
 	err = s.db.Each(ctx, "look for sends that wait", query, []any{campaignrow.Held}, func(rows pgx.Rows) error {
 		var p escalation.Place
 		var channel int16
@@ -158,7 +159,7 @@ func (s *Store) NextSend(ctx context.Context, p escalation.Place) (at time.Time,
 
 // ClaimSends implements escalation.Store. A claim whose answer was lost is looked up, as Claim does.
 func (s *Store) ClaimSends(ctx context.Context, p escalation.Place, rows []int64, now time.Time) (claimed map[int64]bool, err error) {
-	epoch := s.sendEpoch.Load()
+	epoch := s.sendEpoch(p.App)
 	claimed, err = s.claimSends(ctx, epoch, p, rows, now, "outcome = 0")
 	for pgdb.Away(err) {
 		if !wait(ctx, awayPause) {
@@ -169,9 +170,16 @@ func (s *Store) ClaimSends(ctx context.Context, p escalation.Place, rows []int64
 	return claimed, err
 }
 
+// sendEpoch is since this store owns an app's sends; 0: somebody else does, or nobody has yet.
+func (s *Store) sendEpoch(app string) int64 {
+	epoch, _ := s.sendEpochs.Load(app)
+	n, _ := epoch.(int64)
+	return n
+}
+
 func (s *Store) claimSends(ctx context.Context, epoch int64, p escalation.Place, rows []int64, now time.Time, which string) (claimed map[int64]bool, err error) {
 	err = s.do(context.WithoutCancel(ctx), "claim sends", func(ctx context.Context, tx pgx.Tx) error {
-		if err := checkSender(ctx, tx, epoch); err != nil {
+		if err := checkSender(ctx, tx, p.App, epoch); err != nil {
 			return err
 		}
 		claimed = make(map[int64]bool, len(rows))
@@ -189,12 +197,12 @@ func (s *Store) claimSends(ctx context.Context, epoch int64, p escalation.Place,
 
 // FinishSends implements escalation.Store.
 func (s *Store) FinishSends(ctx context.Context, p escalation.Place, results []dispatch.Result, now time.Time) error {
-	epoch := s.sendEpoch.Load()
+	epoch := s.sendEpoch(p.App)
 	for len(results) > 0 {
 		part := distinct(results)
 		results = results[len(part):]
 		err := s.do(ctx, "store outcomes of sends", func(ctx context.Context, tx pgx.Tx) error {
-			if err := checkSender(ctx, tx, epoch); err != nil {
+			if err := checkSender(ctx, tx, p.App, epoch); err != nil {
 				return err
 			}
 			return finishSends(ctx, tx, epoch, p.App, part, now)
@@ -352,13 +360,13 @@ func (s *Store) Answered(ctx context.Context, app string, answers []escalation.A
 // PruneSends implements escalation.Store.
 func (s *Store) PruneSends(ctx context.Context, before, now time.Time, limit int) (more bool, err error) {
 	err = s.do(ctx, "delete old sends", func(ctx context.Context, tx pgx.Tx) error {
-		ended, err := tx.Exec(ctx, `WITH d AS (SELECT num FROM push_send WHERE outcome = 0 AND due = $1 AND expires_at <= $2 ORDER BY num LIMIT $3 FOR UPDATE)
+		ended, err := tx.Exec(ctx, `WITH d AS (SELECT num FROM push_send WHERE outcome = 0 AND due = $1 AND expires_at <= $2 ORDER BY num LIMIT $3 FOR UPDATE SKIP LOCKED)
 			UPDATE push_send u SET outcome = $4, at = $2, detail = 'its channel refused the credential until it had expired' FROM d WHERE u.num = d.num`,
 			campaignrow.Held, millis.Of(now), limit, int16(dispatch.Expired))
 		if err != nil {
 			return err
 		}
-		gone, err := tx.Exec(ctx, "DELETE FROM push_send WHERE num IN (SELECT num FROM push_send WHERE outcome > 1 AND at < $1 AND expires_at < $2 LIMIT $3)",
+		gone, err := tx.Exec(ctx, "DELETE FROM push_send WHERE num IN (SELECT num FROM push_send WHERE outcome > 1 AND at < $1 AND expires_at < $2 LIMIT $3 FOR UPDATE SKIP LOCKED)",
 			millis.Of(before), millis.Of(now.Add(-notification.AckGrace)), limit)
 		more = ended.RowsAffected() == int64(limit) || gone.RowsAffected() == int64(limit)
 		return err

@@ -49,24 +49,36 @@ func (t *transaction) askStepless(a *asking) {
 }
 
 // dueSteps passes over rows whose copies are open no more, or not delivered yet. The subquery is a fence: what is due is found by its index,
-// in its order, and the rest is looked up row by row.
-func (set *tableSet) dueSteps() string {
-	return set.text("steps", func() string {
+// in its order, and the rest is looked up row by row. It is of some apps, or of all.
+func (set *tableSet) dueSteps(some bool) string {
+	name, of := "steps", ""
+	if some {
+		name, of = "steps of apps", " AND a.name = ANY($3)"
+	}
+	return set.text(name, func() string {
 		return `SELECT a.name, r.name, x.id, e.pos, e.step, e.due_at, p.expires_at, e.steps
 			FROM (SELECT * FROM escalation WHERE due_at > 0 AND due_at <= $1 ORDER BY due_at, pos OFFSET 0) AS e
 			JOIN pending p ON p.recipient = ANY(ARRAY[e.recipient]) AND p.pos = e.pos AND p.seq > 0 AND p.expires_at + 0 > $1
-			JOIN recipient r ON r.key = e.recipient JOIN app a ON a.key = r.app
+			JOIN recipient r ON r.key = e.recipient JOIN app a ON a.key = r.app` + of + `
 			CROSS JOIN LATERAL (` + all(set.hours, "SELECT n.id FROM note_%[1]d n WHERE n.recipient = e.recipient AND n.pos = e.pos") + `) AS x
 			ORDER BY e.due_at, e.pos LIMIT $2`
 	})
 }
 
-const nextStep = "SELECT coalesce((SELECT due_at FROM escalation WHERE due_at > $1 AND due_at > 0 ORDER BY due_at LIMIT 1), 0)"
+const (
+	nextStep = "SELECT coalesce((SELECT due_at FROM escalation WHERE due_at > $1 AND due_at > 0 ORDER BY due_at LIMIT 1), 0)"
+	// That of some apps is looked for no further than a while ahead: there may be many rows of others.
+	nextStepOf = `SELECT coalesce((SELECT e.due_at FROM (SELECT recipient, due_at FROM escalation WHERE due_at > $1 AND due_at > 0 AND due_at < $2 ORDER BY due_at OFFSET 0) AS e
+		JOIN recipient r ON r.key = e.recipient JOIN app a ON a.key = r.app AND a.name = ANY($3) ORDER BY e.due_at LIMIT 1), $2)`
+)
+
+// aheadOfSteps is that while.
+const aheadOfSteps = time.Second
 
 // StepsDue implements mailbox.Escalator. It locks nothing: stores of two servers that ask at once get the same steps.
-func (s *Store) StepsDue(ctx context.Context, now time.Time, limit int) (due []mailbox.StepDue, next time.Time, err error) {
+func (s *Store) StepsDue(ctx context.Context, apps []string, now time.Time, limit int) (due []mailbox.StepDue, next time.Time, err error) {
 	err = s.tables.with(ctx, func(set *tableSet) error {
-		due, next, err = s.stepsDue(ctx, set, millis.Of(now), limit)
+		due, next, err = s.stepsDue(ctx, set, apps, millis.Of(now), limit)
 		return err
 	})
 	if err != nil {
@@ -75,8 +87,12 @@ func (s *Store) StepsDue(ctx context.Context, now time.Time, limit int) (due []m
 	return due, next, nil
 }
 
-func (s *Store) stepsDue(ctx context.Context, set *tableSet, now int64, limit int) (due []mailbox.StepDue, next time.Time, err error) {
-	rows, err := s.db.Pool().Query(ctx, set.dueSteps(), now, limit)
+func (s *Store) stepsDue(ctx context.Context, set *tableSet, apps []string, now int64, limit int) (due []mailbox.StepDue, next time.Time, err error) {
+	args, later, ahead := []any{now, limit}, nextStep, []any{now}
+	if apps != nil {
+		args, later, ahead = append(args, apps), nextStepOf, append(ahead, now+aheadOfSteps.Milliseconds(), apps)
+	}
+	rows, err := s.db.Pool().Query(ctx, set.dueSteps(apps != nil), args...)
 	if err != nil {
 		return nil, next, err
 	}
@@ -98,7 +114,7 @@ func (s *Store) stepsDue(ctx context.Context, set *tableSet, now int64, limit in
 	if err != nil {
 		return nil, next, err
 	}
-	if err := s.db.Pool().QueryRow(ctx, nextStep, now).Scan(&at); err != nil {
+	if err := s.db.Pool().QueryRow(ctx, later, ahead...).Scan(&at); err != nil {
 		return nil, next, err
 	}
 	return due, millis.Time(at), nil

@@ -46,7 +46,7 @@ func TestRowsOfStepsGoWithTheirCopies(t *testing.T) {
 	want(0)
 	publish("x", notification.Step{Channel: "fcm", After: time.Second})
 	want(3)
-	due, _, err := s.StepsDue(t.Context(), clock.Now().Add(time.Second), 10)
+	due, _, err := s.StepsDue(t.Context(), nil, clock.Now().Add(time.Second), 10)
 	if err != nil || len(due) != 3 {
 		t.Fatalf("due %v, %v", due, err)
 	}
@@ -62,7 +62,7 @@ func TestRowsOfStepsGoWithTheirCopies(t *testing.T) {
 	}
 	want(2)
 	clock.Advance(3 * time.Hour)
-	if due, _, err := s.StepsDue(t.Context(), clock.Now(), 10); err != nil || len(due) != 1 {
+	if due, _, err := s.StepsDue(t.Context(), nil, clock.Now(), 10); err != nil || len(due) != 1 {
 		t.Errorf("due %v, %v; want that of the one that is open", due, err)
 	}
 	if err := s.Seal(t.Context()); err != nil {

@@ -36,7 +36,7 @@ type Config struct {
 
 func (c *Config) setDefaults() {
 	if c.Schema == "" {
-		c.Schema = "godwit_mailbox"
+		c.Schema = defaultSchema
 	}
 	if c.MaxPending == 0 {
 		c.MaxPending = 1000

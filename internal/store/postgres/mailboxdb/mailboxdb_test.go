@@ -133,7 +133,7 @@ func TestConformanceWhileHoursAreSealedAndAfterKills(t *testing.T) {
 
 var _ mailbox.Escalator = sealing{}
 
-func (s sealing) StepsDue(ctx context.Context, now time.Time, limit int) ([]mailbox.StepDue, time.Time, error) {
+func (s sealing) StepsDue(ctx context.Context, apps []string, now time.Time, limit int) ([]mailbox.StepDue, time.Time, error) {
 	s.seal()
-	return s.Store.StepsDue(ctx, now, limit)
+	return s.Store.StepsDue(ctx, apps, now, limit)
 }

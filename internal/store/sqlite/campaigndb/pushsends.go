@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"time"
 
 	"zombiezen.com/go/sqlite"
@@ -48,7 +49,7 @@ func (s *Store) Hand(ctx context.Context, sends []escalation.Send, now time.Time
 }
 
 // RecoverSends implements escalation.Store.
-func (s *Store) RecoverSends(ctx context.Context, resend []push.Channel, now time.Time) (total int, err error) {
+func (s *Store) RecoverSends(ctx context.Context, app string, resend []push.Channel, now time.Time) (total int, err error) {
 	again := make(map[int16]bool, len(resend))
 	for _, ch := range resend {
 		again[campaignrow.Channel(ch)] = true
@@ -58,7 +59,7 @@ func (s *Store) RecoverSends(ctx context.Context, resend []push.Channel, now tim
 		err = s.db.DoBulk(ctx, 500, func(c *sqlite.Conn) error {
 			n = 0
 			left := make(map[int64]int16)
-			err := sqlitedb.Each(c, "SELECT num, channel FROM push_send INDEXED BY push_send_sending WHERE outcome = 1 LIMIT 500", nil, func(row *sqlite.Stmt) error {
+			err := sqlitedb.Each(c, "SELECT num, channel FROM push_send INDEXED BY push_send_sending WHERE outcome = 1 AND app = ? LIMIT 500", []any{app}, func(row *sqlite.Stmt) error {
 				left[row.ColumnInt64(0)] = int16Of(row, 1)
 				return nil
 			})
@@ -108,7 +109,12 @@ func (s *Store) WaitingSends(ctx context.Context) (places []escalation.Place, er
 				places = append(places, p)
 			}
 		}
-		return nil
+		return sqlitedb.Each(c, "SELECT DISTINCT app, channel FROM push_send INDEXED BY push_send_sending WHERE outcome = 1", nil, func(row *sqlite.Stmt) error {
+			if p := (escalation.Place{App: row.ColumnText(0), Channel: campaignrow.ChannelOf(int16Of(row, 1))}); !slices.Contains(places, p) {
+				places = append(places, p)
+			}
+			return nil
+		})
 	})
 	if err != nil {
 		return nil, fmt.Errorf("look for sends that wait: %w", known(err))

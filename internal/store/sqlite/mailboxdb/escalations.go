@@ -4,6 +4,7 @@ import (
 	"container/heap"
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"zombiezen.com/go/sqlite"
@@ -102,8 +103,8 @@ const (
 )
 
 // StepsDue implements mailbox.Escalator.
-func (s *Store) StepsDue(ctx context.Context, now time.Time, limit int) ([]mailbox.StepDue, time.Time, error) {
-	op := &stepsDueOp{waitOp: newWaitOp(), s: s, now: millis.Of(now), limit: limit}
+func (s *Store) StepsDue(ctx context.Context, apps []string, now time.Time, limit int) ([]mailbox.StepDue, time.Time, error) {
+	op := &stepsDueOp{waitOp: newWaitOp(), s: s, apps: apps, now: millis.Of(now), limit: limit}
 	if err := s.run(ctx, op, op.done, false); err != nil {
 		return nil, time.Time{}, storeError("read steps that are due", err)
 	}
@@ -114,6 +115,7 @@ func (s *Store) StepsDue(ctx context.Context, now time.Time, limit int) ([]mailb
 type stepsDueOp struct {
 	waitOp
 	s     *Store
+	apps  []string // nil: all
 	now   int64
 	limit int
 	due   []mailbox.StepDue
@@ -134,8 +136,13 @@ func (op *stepsDueOp) Apply(*sqlite.Conn) error {
 	}
 	s.steps.given = make(map[int64]waitingStep)
 	op.due = nil
+	var others []waitingStep
 	for len(*q) > 0 && (*q)[0].at <= op.now && len(op.due) < op.limit {
 		w := heap.Pop(q).(waitingStep)
+		if op.apps != nil && !slices.Contains(op.apps, w.r.app.name) {
+			others = append(others, w)
+			continue
+		}
 		taken = append(taken, w)
 		if _, twice := s.steps.given[w.pos]; twice {
 			continue
@@ -148,6 +155,9 @@ func (op *stepsDueOp) Apply(*sqlite.Conn) error {
 			s.steps.given[w.pos] = w
 			op.due = append(op.due, d)
 		}
+	}
+	for _, w := range others {
+		q.add(w)
 	}
 	op.next = 0
 	if len(*q) > 0 {

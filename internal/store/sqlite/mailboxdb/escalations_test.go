@@ -44,7 +44,7 @@ func TestRowsAndPlansGoWithTheirCopies(t *testing.T) {
 		t.Fatal(err)
 	}
 	wantEscalating(t, s, 3, 1, 3)
-	due, next, err := s.StepsDue(t.Context(), now.Add(time.Second), 2)
+	due, next, err := s.StepsDue(t.Context(), nil, now.Add(time.Second), 2)
 	if err != nil || len(due) != 2 || next.IsZero() {
 		t.Fatalf("due %v, next %s, %v", due, next, err)
 	}
@@ -64,7 +64,7 @@ func TestRowsAndPlansGoWithTheirCopies(t *testing.T) {
 			wantEscalating(t, s, 2-i, 1, 1)
 		}
 	}
-	if due, next, err := s.StepsDue(t.Context(), now.Add(time.Second), 2); err != nil || len(due) != 0 || !next.IsZero() {
+	if due, next, err := s.StepsDue(t.Context(), nil, now.Add(time.Second), 2); err != nil || len(due) != 0 || !next.IsZero() {
 		t.Fatalf("due %v, next %s, %v", due, next, err)
 	}
 	wantEscalating(t, s, 0, 0, 0)
@@ -89,7 +89,7 @@ func TestAStepIsThereAgainWhenWhatEndedItWasNotStored(t *testing.T) {
 			t.Error("it was settled on a full disk")
 		}
 	})
-	wg.Go(func() { _, _, _ = s.StepsDue(t.Context(), at, 10) })
+	wg.Go(func() { _, _, _ = s.StepsDue(t.Context(), nil, at, 10) })
 	for s.Stats().Queued < 2 {
 		time.Sleep(time.Millisecond)
 	}
@@ -97,7 +97,7 @@ func TestAStepIsThereAgainWhenWhatEndedItWasNotStored(t *testing.T) {
 	release()
 	wg.Wait()
 	vfs.FailWrites(false)
-	if due, _, err := s.StepsDue(t.Context(), at, 10); err != nil || len(due) != 1 {
+	if due, _, err := s.StepsDue(t.Context(), nil, at, 10); err != nil || len(due) != 1 {
 		t.Errorf("steps due %v, %v; want that of x", due, err)
 	}
 }
@@ -128,7 +128,7 @@ func TestStepsAreReadBackWithTheirCopies(t *testing.T) {
 		t.Fatal(err)
 	}
 	now := all[8].N.CreatedAt.Add(time.Second)
-	due, _, err := first.StepsDue(t.Context(), now, 100)
+	due, _, err := first.StepsDue(t.Context(), nil, now, 100)
 	if err != nil || len(due) != 9 { // 3 × 2 steps, 1 acked, 2 handed
 		t.Fatalf("%d steps due, %v", len(due), err)
 	}
@@ -146,7 +146,7 @@ func TestStepsAreReadBackWithTheirCopies(t *testing.T) {
 	}
 	s := openAt(t, path, config())
 	wantEscalating(t, s, 11, 6, 9)
-	due, _, err = s.StepsDue(t.Context(), now, 100)
+	due, _, err = s.StepsDue(t.Context(), nil, now, 100)
 	got := make(map[string]int)
 	for _, d := range due {
 		got[d.ID]++
@@ -161,7 +161,7 @@ func TestStepsAreReadBackWithTheirCopies(t *testing.T) {
 			}
 		}
 	}
-	if due, _, err := s.StepsDue(t.Context(), now.Add(later), 100); err != nil || len(due) != 0 {
+	if due, _, err := s.StepsDue(t.Context(), nil, now.Add(later), 100); err != nil || len(due) != 0 {
 		t.Errorf("steps due %v, %v although all is settled", due, err)
 	}
 	wantEscalating(t, s, 0, 0, 0)

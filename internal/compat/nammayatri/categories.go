@@ -1,0 +1,33 @@
+package nammayatri
+
+import (
+	"strings"
+	"sync"
+)
+
+// categories are those that are counted apart.
+type categories struct {
+	mu   sync.RWMutex
+	seen map[string]bool
+}
+
+// of is what a category is counted as.
+func (c *categories) of(category string) string {
+	c.mu.RLock()
+	known := c.seen[category]
+	c.mu.RUnlock()
+	if known {
+		return category
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if len(c.seen) >= maxCategories && !c.seen[category] {
+		return otherCategory
+	}
+	if c.seen == nil {
+		c.seen = make(map[string]bool)
+	}
+	category = strings.Clone(category)
+	c.seen[category] = true
+	return category
+}

@@ -1,0 +1,117 @@
+// Package nammayatri stands in for nammayatri's notification-service: its gRPC services for apps, its metrics and its health,
+// over the Redis streams that its publishers write. Whoever runs it changes neither publishers nor apps.
+package nammayatri
+
+import (
+	"context"
+	"log/slog"
+	"sync"
+	"time"
+
+	"godwit.dev/godwit/api/nammayatripb"
+	"godwit.dev/godwit/internal/event"
+	"godwit.dev/godwit/internal/gateway/grpcgate"
+	"godwit.dev/godwit/internal/mailbox"
+	"godwit.dev/godwit/internal/session"
+)
+
+// App is the app of all that is served here; recipients are its client ids.
+const App = "nammayatri"
+
+// Store is what the Redis streams are to this package.
+type Store interface {
+	session.Store
+	session.Mailbox
+	// Ready says why nothing could be read now, or nil.
+	Ready(ctx context.Context) error
+	// Joined and Left say that a recipient has come, and that it is gone. They note it and do not wait.
+	Joined(recipient string)
+	Left(recipient string)
+	// Token finds whose a token is, if that is known already; KeepToken keeps it for a time.
+	Token(ctx context.Context, token string) (client string, ok bool, err error)
+	KeepToken(ctx context.Context, token, client string, expiry time.Duration) error
+}
+
+// Config are the parts and settings of a Service.
+type Config struct {
+	Store     Store
+	Metrics   *Metrics                   // which observes the store
+	Recipient func(client string) string // the recipient that a client id stands for
+	Origins   map[string]Origin          // who is asked about tokens, by where they come from
+	Dev       bool                       // a token is its client's id, and nobody is asked
+	DriverAPI string                     // base URL of what answers to offers are handed to; empty: nowhere
+	Timeout   time.Duration              // after which a stream ends; 0: never
+	Redeliver time.Duration              // what is not acknowledged is sent again after this, then twice that; 0: 10 s
+	Window    int                        // so many wait for their acknowledgement at once; 0: 64
+	Stopping  <-chan struct{}            // closed when the server stops or drains
+	Log       *slog.Logger
+}
+
+// Service is the stand-in. Close must be called.
+type Service struct {
+	cfg  Config
+	hub  *session.Hub
+	auth *auth
+	api  *driverAPI
+
+	stopping sync.Once
+	over     chan struct{} // closed when streams of answers are to end
+}
+
+// New makes a Service.
+func New(cfg Config) *Service {
+	now := mailbox.Clock()
+	s := &Service{cfg: cfg, auth: newAuth(&cfg, now), api: newDriverAPI(cfg.DriverAPI), over: make(chan struct{})}
+	s.hub = session.NewHub(session.Config{
+		Store: cfg.Store, Mailbox: cfg.Store, Verifier: s.auth, Events: follow{cfg.Store}, Log: cfg.Log, Now: now,
+		Window: cfg.Window, Redeliver: cfg.Redeliver,
+	})
+	cfg.Metrics.count(s.hub.Live)
+	return s
+}
+
+// Live counts the streams.
+func (s *Service) Live() int { return s.hub.Live() }
+
+// Register adds the services to a gRPC server.
+func (s *Service) Register(srv *grpcgate.Server) {
+	srv.RegisterSessions(&nammayatripb.Notification_ServiceDesc, &quotes{s: s}, map[string]*grpcgate.SessionMethod{
+		"StreamPayload":       s.method(nammayatripb.Notification_StreamPayload_FullMethodName, false),
+		"ServerStreamPayload": s.method(nammayatripb.Notification_ServerStreamPayload_FullMethodName, true),
+	})
+	srv.RegisterService(&nammayatripb.Health_ServiceDesc, &health{s: s})
+}
+
+// Shutdown ends all streams and refuses new ones. It returns when all are gone or ctx ends.
+func (s *Service) Shutdown(ctx context.Context) error {
+	s.stopping.Do(func() { close(s.over) })
+	return s.hub.Shutdown(ctx)
+}
+
+// Drain ends all streams, spread over up to a minute, and refuses new ones.
+func (s *Service) Drain(ctx context.Context) error {
+	s.stopping.Do(func() { close(s.over) })
+	return s.hub.Drain(ctx)
+}
+
+// Close ends what runs. The store is closed after it.
+func (s *Service) Close() error {
+	s.auth.close()
+	s.api.close()
+	return s.hub.Close()
+}
+
+// follow has the store read for who is here.
+type follow struct{ store Store }
+
+// Emit implements mailbox.Emitter.
+func (f follow) Emit(evs []event.Event) {
+	for i := range evs {
+		switch evs[i].Type {
+		case event.Online:
+			f.store.Joined(evs[i].To)
+		case event.Offline:
+			f.store.Left(evs[i].To)
+		}
+	}
+}
