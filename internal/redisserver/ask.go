@@ -57,7 +57,7 @@ func answer(r *bufio.Reader, to *strings.Builder) error {
 	}
 	switch rest := line[1:]; line[0] {
 	case '-':
-		return fmt.Errorf("Redis: %s", rest)
+		return fmt.Errorf("refused: %s", rest)
 	case '$':
 		n, err := strconv.Atoi(rest)
 		if err != nil || n < 0 {

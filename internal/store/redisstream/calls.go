@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/redis/rueidis"
@@ -28,7 +29,7 @@ func (l *link) rangeOf(key string, from, to EntryID) rueidis.Completed {
 func entriesOf(res rueidis.RedisResult) ([]raw, error) {
 	list, err := res.AsXRangeSlices()
 	if err != nil {
-		if said, ok := rueidis.IsRedisErr(err); ok && said.IsNil() || isWrongType(err) {
+		if isNil(err) || isWrongType(err) {
 			return nil, nil
 		}
 		return nil, err
@@ -43,9 +44,11 @@ func entriesOf(res rueidis.RedisResult) ([]raw, error) {
 	return out, nil
 }
 
+func isNil(err error) bool { return rueidis.IsRedisNil(err) }
+
 func isWrongType(err error) bool {
 	said, ok := rueidis.IsRedisErr(err)
-	return ok && len(said.Error()) >= 9 && said.Error()[:9] == "WRONGTYPE"
+	return ok && strings.HasPrefix(said.Error(), "WRONGTYPE")
 }
 
 // quarantine is where what cannot be delivered is copied to: per shard, in the slot of the shard's streams.

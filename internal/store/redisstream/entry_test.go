@@ -9,14 +9,21 @@ import (
 	"unicode/utf8"
 )
 
-const stream = "Nf8f6d2a4-3b5c-4c1e-9f7a-0d2b4c6e8f10{52}"
+const someStream = "Nf8f6d2a4-3b5c-4c1e-9f7a-0d2b4c6e8f10{52}"
 
 // fields of a good entry, with some of them changed: name, value, name, value. A value of "-" leaves the field out.
 func fields(changes ...string) []Field {
 	list := []Field{
-		{"entity.id", "e1"}, {"entity.type", "SearchRequest"}, {"entity.data", `{"fare":12.5}`},
-		{"id", "n1"}, {"category", "NEW_RIDE_AVAILABLE"}, {"title", "Ride"}, {"body", "Near"}, {"show", "SHOW"},
-		{"created_at", "2026-11-20 23:23:28.654123456789 UTC"}, {"ttl", "2026-11-20T23:23:58.654Z"},
+		{"entity.id", "e1"},
+		{"entity.type", "SearchRequest"},
+		{"entity.data", `{"fare":12.5}`},
+		{"id", "n1"},
+		{"category", "NEW_RIDE_AVAILABLE"},
+		{"title", "Ride"},
+		{"body", "Near"},
+		{"show", "SHOW"},
+		{"created_at", "2026-11-20 23:23:28.654123456789 UTC"},
+		{"ttl", "2026-11-20T23:23:58.654Z"},
 	}
 	for i := 0; i < len(changes); i += 2 {
 		for k := range list {
@@ -33,12 +40,12 @@ func fields(changes ...string) []Field {
 }
 
 func TestEntriesAreRead(t *testing.T) {
-	e, err := ParseEntry(stream, "1732147438654-3", append(fields(), Field{"further", "\xff"}))
+	e, err := ParseEntry(someStream, "1732147438654-3", append(fields(), Field{"further", "\xff"}))
 	if err != nil {
 		t.Fatal(err)
 	}
 	want := Entry{
-		Stream: stream, Client: "f8f6d2a4-3b5c-4c1e-9f7a-0d2b4c6e8f10", ID: EntryID{1732147438654, 3}, NotificationID: "n1",
+		Stream: someStream, Client: "f8f6d2a4-3b5c-4c1e-9f7a-0d2b4c6e8f10", ID: EntryID{1732147438654, 3}, NotificationID: "n1",
 		Category: "NEW_RIDE_AVAILABLE", Title: "Ride", Body: "Near", Show: "SHOW",
 		EntityID: "e1", EntityType: "SearchRequest", EntityData: `{"fare":12.5}`,
 		CreatedAt: time.Date(2026, 11, 20, 23, 23, 28, 654123456, time.UTC),
@@ -75,7 +82,7 @@ func TestPoisonIsNamed(t *testing.T) {
 		"foreign key":          {key: "queue", fields: fields(), field: ""},
 		"bad entry id":         {id: "7", fields: fields(), field: ""},
 	} {
-		key, id := stream, "1732147438654-0"
+		key, id := someStream, "1732147438654-0"
 		if c.key != "" {
 			key = c.key
 		}
@@ -128,10 +135,18 @@ func FuzzParseEntry(f *testing.F) {
 	f.Add("1-1", "", "", "", "\xff", "DO_NOT_SHOW", `"`, "", "9999-12-31T23:59:59-23:59")
 	f.Fuzz(func(t *testing.T, id, note, category, title, body, show, data, created, ttl string) {
 		in := []Field{
-			{"id", note}, {"category", category}, {"title", title}, {"body", body}, {"show", show}, {"entity.id", note}, {"entity.type", category},
-			{"entity.data", data}, {"created_at", created}, {"ttl", ttl},
+			{"id", note},
+			{"category", category},
+			{"title", title},
+			{"body", body},
+			{"show", show},
+			{"entity.id", note},
+			{"entity.type", category},
+			{"entity.data", data},
+			{"created_at", created},
+			{"ttl", ttl},
 		}
-		e, err := ParseEntry(stream, id, in)
+		e, err := ParseEntry(someStream, id, in)
 		if err != nil {
 			var poison *PoisonError
 			if !errors.As(err, &poison) {
@@ -147,7 +162,7 @@ func FuzzParseEntry(f *testing.F) {
 			t.Errorf("what comes out of the data is %+v, %v", extra, err)
 		}
 		in[0], in[9] = in[9], in[0]
-		if again, err := ParseEntry(stream, id, in); err != nil || again != e {
+		if again, err := ParseEntry(someStream, id, in); err != nil || again != e {
 			t.Errorf("in another order it is %+v, %v", again, err)
 		}
 	})

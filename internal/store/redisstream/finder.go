@@ -44,6 +44,8 @@ type finder struct {
 
 	way  string       // ByTracking, ByKeyspace or ByPoll
 	last atomic.Int64 // when publishers said something, in nanoseconds
+	// topology is as it was when it was last looked at.
+	topology atomic.Pointer[topology]
 }
 
 // choose finds the best way that works.
@@ -51,6 +53,10 @@ func (f *finder) choose(ctx context.Context) error {
 	t, err := f.link.topology(ctx)
 	if err != nil {
 		return err
+	}
+	f.topology.Store(t)
+	if len(t.masters) == 0 {
+		return errors.New("the cluster of Redis has no master: its slots are not assigned")
 	}
 	c, err := f.link.single(t.masters[0], func([]rueidis.RedisMessage) {})
 	if err == nil {
@@ -98,6 +104,7 @@ func (f *finder) run(ctx context.Context) {
 		if t, err := f.link.topology(ctx); err == nil {
 			gained := t.gained(before)
 			before = t
+			f.topology.Store(t)
 			f.follow(ctx, &wg, t, stops, watch)
 			for _, addr := range gained {
 				f.missed(addr)

@@ -43,7 +43,7 @@ func connect(ctx context.Context, urls []string, private bool) (*link, error) {
 	if !private {
 		opts.Dialer.Control = urlguard.Control
 	}
-	ctx, cancel := context.WithTimeoutCause(ctx, reachWithin, fmt.Errorf("Redis did not answer in %s", reachWithin))
+	ctx, cancel := context.WithTimeoutCause(ctx, reachWithin, fmt.Errorf("no answer from Redis in %s", reachWithin))
 	defer cancel()
 	for {
 		main, err := rueidis.NewClient(opts)
@@ -76,7 +76,7 @@ func options(urls []string) (rueidis.ClientOption, error) {
 	for i, u := range urls {
 		o, err := rueidis.ParseURL(u)
 		if _, bad := url.Parse(u); bad != nil || err != nil {
-			return rueidis.ClientOption{}, fmt.Errorf("Redis URL %d is none: write redis://host:6379, or rediss:// for TLS, with user:password@ if needed", i+1)
+			return rueidis.ClientOption{}, fmt.Errorf("URL %d of Redis is none: write redis://host:6379, or rediss:// for TLS, with user:password@ if needed", i+1)
 		}
 		if i == 0 {
 			opts = o
@@ -90,7 +90,8 @@ func options(urls []string) (rueidis.ClientOption, error) {
 	opts.ReadBufferEachConn, opts.WriteBufferEachConn = bufferBytes, bufferBytes
 	opts.PipelineMultiplex = -1 // one connection: what comes at once shares writes
 	opts.DisableCache = true
-	opts.DisableRetry = true // whoever asks knows better when to ask again; redirections are followed all the same
+	opts.DisableRetry = true                                 // whoever asks knows better when to ask again; redirections are followed all the same
+	opts.ClusterOption.ShardsRefreshInterval = topologyEvery // beside what redirections and lost connections tell
 	opts.ClientName = "godwit"
 	return opts, nil
 }
@@ -120,7 +121,7 @@ func (l *link) node(addr string) rueidis.Client {
 
 // ping says whether Redis answers: of a cluster, every master.
 func (l *link) ping(ctx context.Context) error {
-	ctx, cancel := context.WithTimeoutCause(ctx, callWithin, fmt.Errorf("Redis did not answer in %s", callWithin))
+	ctx, cancel := context.WithTimeoutCause(ctx, callWithin, fmt.Errorf("no answer from Redis in %s", callWithin))
 	defer cancel()
 	t, err := l.topology(ctx)
 	if err != nil {

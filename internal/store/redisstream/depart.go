@@ -1,0 +1,294 @@
+package redisstream
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/redis/rueidis"
+
+	"godwit.dev/godwit/internal/mailbox"
+	"godwit.dev/godwit/internal/notification"
+)
+
+// departure is entries that are to be deleted, and who is to be told then.
+type departure struct {
+	st     *stream
+	why    reason
+	ids    []EntryID // of one notification
+	e      entry     // the one that sessions know
+	settle mailbox.Settled
+	poison *parsed
+}
+
+type reason uint8
+
+const (
+	acked    reason = iota
+	expired         // its time is over
+	surplus         // a twin; nobody is told
+	poisoned        // it is set aside
+)
+
+// origins name what is skipped when it cannot be deleted now.
+var origins = [...]string{acked: "ack", expired: "expired", surplus: "duplicate", poisoned: "poison"}
+
+// deleteBatch is how many departures share a trip to Redis.
+const deleteBatch = 256
+
+// SettleLater implements session.Store. What is acknowledged is deleted soon, and again until Redis has said so.
+func (s *Store) SettleLater(batch []*mailbox.Settle) {
+	for _, ack := range batch {
+		if ack.Nack {
+			continue // it comes again; nothing counts how often
+		}
+		st := s.online(ack.Recipient)
+		if st == nil || ack.ID == "" {
+			s.cfg.Observer.Acked(Unknown, time.Time{})
+			continue
+		}
+		st.mu.Lock()
+		e := st.byPos(ack.Pos)
+		if e == nil || e.note != ack.ID {
+			e = st.byNote(ack.ID)
+		}
+		if e == nil {
+			st.mu.Unlock()
+			s.cfg.Observer.Acked(Unknown, time.Time{})
+			continue
+		}
+		d := &departure{st: st, why: acked, e: *e, settle: s.settled(st, e, ack.As)}
+		d.settle.Device = ack.Device
+		d.ids = st.depart(ack.ID)
+		st.mu.Unlock()
+		s.recent.add(st.key, ack.ID)
+		s.leaveLater(st, []*departure{d})
+	}
+}
+
+func (s *Store) settled(st *stream, e *entry, as notification.Status) mailbox.Settled {
+	return mailbox.Settled{App: s.cfg.App, Recipient: st.client, ID: e.note, Pos: e.pos, As: as, At: s.cfg.Now()}
+}
+
+// Delivered implements session.Mailbox.
+func (s *Store) Delivered(marks []mailbox.Mark) {
+	for i := range marks {
+		m := &marks[i]
+		st := s.online(m.Recipient)
+		if st == nil {
+			continue
+		}
+		st.mu.Lock()
+		e := st.byPos(m.Pos)
+		if e == nil {
+			st.mu.Unlock()
+			continue
+		}
+		again, how := e.sent != 0, Catchup
+		switch {
+		case again:
+			how = Retry
+		case e.fresh:
+			how = Fresh
+		}
+		e.sent, e.attempts = m.DeliveredAt.UnixMilli(), max(e.attempts, m.Attempts)
+		category, stored := e.category, time.UnixMilli(int64(e.id.Ms))
+		st.mu.Unlock()
+		s.cfg.Observer.Sent(category, stored, again, how)
+	}
+}
+
+// ended makes departures of what has expired. The stream is locked.
+func (s *Store) ended(st *stream, list []ended) (out []*departure) {
+	for _, x := range list {
+		d := &departure{st: st, why: surplus, ids: x.ids}
+		if x.e.note != "" {
+			d.why, d.e, d.settle = expired, x.e, s.settled(st, &x.e, notification.Expired)
+		}
+		out = append(out, d)
+	}
+	return out
+}
+
+// leaveLater queues departures of a stream.
+func (s *Store) leaveLater(st *stream, list []*departure) {
+	if len(list) == 0 {
+		return
+	}
+	l := s.laneOf(st)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, d := range list {
+		if d.why == poisoned {
+			l.spoiled = append(l.spoiled, d)
+		} else {
+			l.leaving = append(l.leaving, d)
+		}
+	}
+	if len(l.spoiled) > 0 && !l.setting && s.ctx.Err() == nil {
+		l.setting = true
+		s.wg.Go(l.setAside)
+	}
+	if len(l.leaving) > 0 && !l.deleting && s.ctx.Err() == nil {
+		l.deleting = true
+		s.wg.Go(l.delete)
+	}
+}
+
+// departing is how many departures are queued or under way.
+func (s *Store) departing() (n int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, l := range s.lanes {
+		l.mu.Lock()
+		n += len(l.leaving)
+		if l.deleting && len(l.leaving) == 0 {
+			n++ // the last ones are under way
+		}
+		l.mu.Unlock()
+	}
+	return n
+}
+
+// delete works the departures off; those that fail come again.
+func (l *lane) delete() {
+	for {
+		l.mu.Lock()
+		batch := take(&l.leaving, deleteBatch)
+		if len(batch) == 0 || l.s.ctx.Err() != nil {
+			l.deleting = false
+			l.mu.Unlock()
+			return
+		}
+		l.mu.Unlock()
+		failed := l.s.remove(batch)
+		if len(failed) == 0 {
+			continue
+		}
+		for _, d := range failed {
+			l.s.cfg.Observer.CleanupSkipped(origins[d.why])
+		}
+		l.mu.Lock()
+		l.leaving = append(failed, l.leaving...)
+		l.mu.Unlock()
+		pause(l.s.ctx, retryEvery)
+	}
+}
+
+// remove deletes entries and tells who is to know. It returns what could not be deleted.
+func (s *Store) remove(batch []*departure) (failed []*departure) {
+	ctx, cancel := context.WithTimeout(s.ctx, callWithin)
+	defer cancel()
+	cmds := make([]rueidis.Completed, len(batch))
+	for n, d := range batch {
+		ids := make([]string, len(d.ids))
+		for i, id := range d.ids {
+			ids[i] = id.String()
+		}
+		cmds[n] = s.link.main.B().Xdel().Key(d.st.key).Id(ids...).Build()
+	}
+	var done []mailbox.Settled
+	for i, res := range s.link.main.DoMulti(ctx, cmds...) {
+		d := batch[i]
+		if err := res.Error(); err != nil && !isWrongType(err) {
+			failed = append(failed, d)
+			continue
+		}
+		s.removed(d)
+		switch d.why {
+		case acked:
+			s.cfg.Observer.Acked(d.e.category, sentAt(&d.e))
+			done = append(done, d.settle)
+		case expired:
+			s.cfg.Observer.Expired(d.e.category, d.e.sent != 0)
+			if d.e.pos != 0 {
+				done = append(done, d.settle)
+			}
+		}
+	}
+	if len(done) > 0 {
+		s.route().Settled(done)
+	}
+	return failed
+}
+
+func sentAt(e *entry) time.Time {
+	if e.sent == 0 {
+		return time.Time{}
+	}
+	return time.UnixMilli(e.sent)
+}
+
+// removed forgets entries that Redis has deleted.
+func (s *Store) removed(d *departure) {
+	st := d.st
+	st.mu.Lock()
+	st.deleted(d.ids)
+	if st.full && len(st.entries) < maxEntries/2 {
+		st.full = false
+		s.ask(st, true)
+	}
+	offline := st.sessions == 0
+	st.mu.Unlock()
+	if offline {
+		s.release(st)
+	}
+}
+
+// setAside puts poison into quarantine, one after the other: it holds up nothing else.
+func (l *lane) setAside() {
+	for {
+		l.mu.Lock()
+		batch := take(&l.spoiled, 1)
+		if len(batch) == 0 || l.s.ctx.Err() != nil {
+			l.setting = false
+			l.mu.Unlock()
+			return
+		}
+		l.mu.Unlock()
+		l.s.quarantine(batch[0])
+	}
+}
+
+// quarantine sets an entry aside that cannot be read. The log has one line of each key.
+func (s *Store) quarantine(d *departure) {
+	st := d.st
+	if err := s.link.setAside(s.ctx, st.key, d.poison.raw, d.poison.err); err != nil {
+		s.cfg.Observer.CleanupSkipped(origins[poisoned])
+		if s.logged.first(st.key + " not set aside") {
+			s.log.WarnContext(s.ctx, "an entry cannot be read nor set aside, will try again", "stream", st.key, "reason", d.poison.err, "error", err)
+		}
+		st.mu.Lock()
+		defer st.mu.Unlock()
+		if i, ok := st.at(d.poison.id); ok {
+			st.entries[i].state = stuck
+		}
+		return
+	}
+	s.cfg.Observer.Poisoned(st.key, d.poison.err)
+	if s.logged.first(st.key) {
+		s.log.WarnContext(s.ctx, "an entry cannot be read and was set aside", "stream", st.key, "error", d.poison.err)
+	}
+	s.removed(d)
+}
+
+// logged remembers what was logged, so that it is logged once.
+type logged struct {
+	mu   sync.Mutex
+	said map[string]bool
+}
+
+const loggedMost = 1000 // after which nothing more of the kind is
+
+func (l *logged) first(what string) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.said[what] || len(l.said) >= loggedMost {
+		return false
+	}
+	if l.said == nil {
+		l.said = make(map[string]bool)
+	}
+	l.said[what] = true
+	return true
+}

@@ -1,0 +1,265 @@
+package redisstream
+
+import (
+	"context"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/redis/rueidis"
+
+	"godwit.dev/godwit/internal/mailbox"
+)
+
+// How reads are shared out.
+const (
+	readBatch   = 64   // streams read in one go
+	readEntries = 64   // entries of one stream read at once; more in further reads
+	readersMost = 4    // hinted reads of one master under way
+	slowPerSec  = 5000 // streams of one master that are looked at without a hint
+	retryEvery  = time.Second
+)
+
+// lane is what is to be done at one master: so one that hangs holds up its own streams only. Its goroutines end when there is nothing to do.
+type lane struct {
+	s    *Store
+	down atomic.Bool // the last thing that was tried failed
+
+	mu       sync.Mutex
+	quick    []*stream // of which a hint says that they have changed
+	slow     []*stream // that are to be looked at
+	leaving  []*departure
+	spoiled  []*departure
+	readers  int
+	slowing  bool
+	deleting bool
+	setting  bool // aside
+}
+
+// laneOf is the lane of a stream's master.
+func (s *Store) laneOf(st *stream) *lane {
+	return s.lane(s.masterOf(st))
+}
+
+// masterOf is the master that has a stream; empty: it is not known, or there is none.
+func (s *Store) masterOf(st *stream) string {
+	return s.finder.topology.Load().of(s.slot[st.shard])
+}
+
+func (s *Store) lane(master string) *lane {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	l := s.lanes[master]
+	if l == nil {
+		l = &lane{s: s}
+		s.lanes[master] = l
+	}
+	return l
+}
+
+// hint has the stream of a key read soon, if its client is online. What nobody has read yet is read by its first session.
+func (s *Store) hint(key string) {
+	client, _, ok := ClientOf(key)
+	if !ok {
+		return
+	}
+	st := s.online(client)
+	if st == nil || st.key != key {
+		return
+	}
+	st.mu.Lock()
+	defer st.mu.Unlock()
+	if st.known {
+		s.ask(st, true)
+	}
+}
+
+// missed has all streams of a master looked at.
+func (s *Store) missed(master string) {
+	var some []*stream
+	for i := range s.buckets {
+		some = s.buckets[i].all(some[:0])
+		for _, st := range some {
+			if s.masterOf(st) == master {
+				s.look(st)
+			}
+		}
+	}
+}
+
+// look has a stream read from its first entry on, when there is time.
+func (s *Store) look(st *stream) {
+	st.mu.Lock()
+	defer st.mu.Unlock()
+	if st.known || st.reread {
+		st.whole = true
+		s.ask(st, false)
+	}
+}
+
+// ask queues a stream, which is locked. One read of it is under way at most: what is asked for meanwhile is read after it.
+func (s *Store) ask(st *stream, quick bool) {
+	switch {
+	case st.sessions == 0 || st.full && !st.whole:
+		return
+	case st.asked:
+		st.again = true
+		return
+	}
+	st.asked = true
+	l := s.laneOf(st)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if !quick || l.down.Load() {
+		l.slow = append(l.slow, st)
+		l.startSlow()
+		return
+	}
+	l.quick = append(l.quick, st)
+	if l.readers < readersMost && s.ctx.Err() == nil {
+		l.readers++
+		s.wg.Go(l.readQuick)
+	}
+}
+
+func (l *lane) startSlow() {
+	if !l.slowing && l.s.ctx.Err() == nil {
+		l.slowing = true
+		l.s.wg.Go(l.readSlow)
+	}
+}
+
+// readQuick reads what is hinted at, batch after batch.
+func (l *lane) readQuick() {
+	for {
+		l.mu.Lock()
+		batch := take(&l.quick, readBatch)
+		if len(batch) == 0 {
+			l.readers--
+			l.mu.Unlock()
+			return
+		}
+		l.mu.Unlock()
+		l.s.read(l, batch)
+	}
+}
+
+// readSlow looks at streams at a bounded rate, and at those that could not be read every second.
+func (l *lane) readSlow() {
+	for {
+		l.mu.Lock()
+		batch := take(&l.slow, readBatch)
+		if len(batch) == 0 || l.s.ctx.Err() != nil {
+			l.slowing = false
+			l.mu.Unlock()
+			return
+		}
+		l.mu.Unlock()
+		wait := readBatch * time.Second / slowPerSec
+		if !l.s.read(l, batch) {
+			wait = retryEvery
+		}
+		pause(l.s.ctx, wait)
+	}
+}
+
+// take removes up to n from the beginning of a queue.
+func take[T any](queue *[]T, n int) []T {
+	n = min(n, len(*queue))
+	batch := (*queue)[:n:n]
+	if *queue = (*queue)[n:]; len(*queue) == 0 {
+		*queue = nil
+	}
+	return batch
+}
+
+// read reads streams of a lane. Not ok: some could not be read, and are queued again.
+func (s *Store) read(l *lane, batch []*stream) (ok bool) {
+	calls := make([]*call, len(batch))
+	for i, st := range batch {
+		calls[i] = s.begin(st)
+	}
+	s.carryOut(s.ctx, l, calls)
+	var items []mailbox.Item
+	var again []*stream
+	for _, c := range calls {
+		items = append(items, c.items...)
+		if c.reread {
+			again = append(again, c.st)
+		}
+	}
+	if len(items) > 0 {
+		s.route().Route(items)
+	}
+	for _, st := range again {
+		s.route().Reread(s.cfg.App, st.client)
+	}
+	ok = true
+	for _, c := range calls { // only now: what is found next is routed after this
+		ok = ok && c.err == nil
+		s.finish(c)
+	}
+	return ok
+}
+
+// finish ends a read, and has the stream read again if that was asked for or there is more.
+func (s *Store) finish(c *call) {
+	st := c.st
+	st.mu.Lock()
+	defer st.mu.Unlock()
+	again := st.again || c.more
+	st.asked, st.again = false, false
+	switch {
+	case c.err != nil:
+		st.whole, st.reread = true, true
+		s.ask(st, false)
+	case again:
+		s.ask(st, true)
+	}
+}
+
+// call is one read of a stream under way.
+type call struct {
+	st     *stream
+	from   EntryID
+	whole  bool
+	upTo   EntryID // newest that was known when it began
+	life   uint32
+	items  []mailbox.Item
+	bodies map[EntryID]mailbox.Item // of what it found, whoever is to get it; nil: nobody asks
+	more   bool                     // there is more after what it brought
+	reread bool
+	err    error
+}
+
+// begin makes a call for a stream.
+func (s *Store) begin(st *stream) *call {
+	st.mu.Lock()
+	defer st.mu.Unlock()
+	c := &call{st: st, from: st.from(), whole: st.whole, upTo: st.last, life: st.life}
+	st.reads++
+	return c
+}
+
+// carryOut makes calls and takes in what they bring.
+func (s *Store) carryOut(ctx context.Context, l *lane, calls []*call) {
+	ctx, cancel := context.WithTimeout(ctx, callWithin)
+	defer cancel()
+	cmds := make([]rueidis.Completed, len(calls))
+	for i, c := range calls {
+		cmds[i] = s.link.rangeFrom(c.st.key, c.from, readEntries)
+	}
+	failed := len(calls) > 0
+	for i, res := range s.link.main.DoMulti(ctx, cmds...) {
+		list, err := entriesOf(res)
+		failed = failed && err != nil
+		s.took(calls[i], list, err)
+	}
+	if l.down.Swap(failed) != failed && ctx.Err() == nil {
+		if failed {
+			s.log.WarnContext(ctx, "streams of redis cannot be read, will try again", "error", calls[0].err)
+		} else {
+			s.log.InfoContext(ctx, "streams of redis can be read again")
+		}
+	}
+}

@@ -1,0 +1,177 @@
+package redisstream
+
+import (
+	"context"
+	"crypto/rand"
+	"fmt"
+	"time"
+
+	"github.com/redis/rueidis"
+)
+
+// How often streams are looked at without a hint, and what is done about clients that do not come back.
+const (
+	sweepEvery     = 30 * time.Second
+	pollEvery      = time.Second // where nothing tells of new entries
+	orphanAfter    = time.Minute // how long an entry must have been expired
+	orphanKeys     = 500         // looked at in a second
+	orphanEntries  = 16          // of one stream, deleted at once
+	orphanRounds   = 64          // for one stream, after which it waits for the next time
+	orphanEvery    = time.Minute // between two looks through all keys
+	orphanLock     = "godwit:orphans"
+	orphanLockFor  = time.Minute
+	orphanLockKeep = orphanLockFor / 3
+)
+
+// sweep looks at every online client's stream twice a minute, a bucket at a time, until ctx ends. Where nothing tells of new entries
+// it reads all streams every second.
+func (s *Store) sweep(ctx context.Context) {
+	var some []*stream
+	polled := time.Now()
+	for i := 0; pause(ctx, sweepEvery/buckets); i = (i + 1) % buckets {
+		some = s.buckets[i].all(some[:0])
+		for _, st := range some {
+			s.look(st)
+		}
+		if s.finder.way == ByPoll && time.Since(polled) >= pollEvery {
+			polled = time.Now()
+			s.poll()
+		}
+	}
+}
+
+func (s *Store) poll() {
+	var some []*stream
+	for i := range s.buckets {
+		some = s.buckets[i].all(some[:0])
+		for _, st := range some {
+			st.mu.Lock()
+			if st.known {
+				s.ask(st, true)
+			}
+			st.mu.Unlock()
+		}
+	}
+}
+
+// cleanUp deletes what has expired of clients that are not online, until ctx ends. Of several servers one does it.
+func (s *Store) cleanUp(ctx context.Context) {
+	lock := &orphanage{s: s, me: rand.Text()}
+	for {
+		if err := lock.clean(ctx); err != nil && ctx.Err() == nil {
+			s.log.DebugContext(ctx, "looking for expired entries failed, will try again", "error", err)
+		}
+		if !pause(ctx, orphanEvery) {
+			return
+		}
+	}
+}
+
+// orphanage is one server's turn to clean up.
+type orphanage struct {
+	s     *Store
+	me    string
+	until time.Time // when the lock has to be renewed
+}
+
+// own takes or renews the lock.
+func (o *orphanage) own(ctx context.Context) (bool, error) {
+	if time.Now().Before(o.until) {
+		return true, nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, callWithin)
+	defer cancel()
+	main := o.s.link.main
+	taken := main.Do(ctx, main.B().Set().Key(orphanLock).Value(o.me).Nx().Px(orphanLockFor).Build()).Error()
+	if taken != nil && !isNil(taken) {
+		return false, taken
+	}
+	if taken != nil {
+		owner, err := main.Do(ctx, main.B().Get().Key(orphanLock).Build()).ToString()
+		if err != nil || owner != o.me {
+			return false, err
+		}
+		if err := main.Do(ctx, main.B().Pexpire().Key(orphanLock).Milliseconds(orphanLockFor.Milliseconds()).Build()).Error(); err != nil {
+			return false, err
+		}
+	}
+	o.until = time.Now().Add(orphanLockKeep)
+	return true, nil
+}
+
+// clean goes once through all keys, if it is this server's turn.
+func (o *orphanage) clean(ctx context.Context) error {
+	if mine, err := o.own(ctx); !mine {
+		return err
+	}
+	t, err := o.s.link.topology(ctx)
+	if err != nil {
+		return err
+	}
+	for _, master := range t.masters {
+		if err := o.s.link.scan(ctx, master, orphanKeys, o.cleanKeys); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// cleanKeys deletes what has expired of streams whose clients are not online here.
+func (o *orphanage) cleanKeys(ctx context.Context, keys []string) error {
+	if mine, err := o.own(ctx); !mine {
+		return fmt.Errorf("another server cleans up: %w", err)
+	}
+	s := o.s
+	for rounds := 0; len(keys) > 0 && rounds < orphanRounds; rounds++ {
+		var cmds []rueidis.Completed
+		asked := keys[:0]
+		for _, key := range keys {
+			if client, _, _ := ClientOf(key); s.online(client) == nil {
+				asked = append(asked, key)
+				cmds = append(cmds, s.link.rangeFrom(key, EntryID{}, orphanEntries))
+			}
+		}
+		var err error
+		if keys, err = o.cleanStreams(ctx, asked, cmds); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// cleanStreams deletes what has expired of a few streams, and returns those that may have more of it.
+func (o *orphanage) cleanStreams(ctx context.Context, keys []string, reads []rueidis.Completed) (more []string, err error) {
+	ctx, cancel := context.WithTimeout(ctx, callWithin)
+	defer cancel()
+	s := o.s
+	var dels []rueidis.Completed
+	var categories []string
+	before := s.cfg.Now().Add(-orphanAfter)
+	for i, res := range s.link.main.DoMulti(ctx, reads...) {
+		list, err := entriesOf(res)
+		if err != nil {
+			return nil, err
+		}
+		n := 0
+		for _, p := range parse(keys[i], list) {
+			if e := &p.entry; p.err == nil && e.ExpiresAt.Before(before) {
+				dels = append(dels, s.link.main.B().Xdel().Key(keys[i]).Id(e.ID.String()).Build())
+				categories = append(categories, e.Category)
+				n++
+			}
+		}
+		if n == orphanEntries {
+			more = append(more, keys[i])
+		}
+	}
+	for i, res := range s.link.main.DoMulti(ctx, dels...) {
+		n, err := res.AsInt64()
+		if err != nil {
+			return nil, err
+		}
+		if n > 0 { // nobody else was quicker
+			s.cfg.Observer.Expired(categories[i], false)
+		}
+	}
+	return more, nil
+}
