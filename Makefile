@@ -260,8 +260,8 @@ cluster: ## kill nodes, cut the bus between two and kill PostgreSQL under load a
 	$(GO) test -count 1 -timeout 20m ./test/campaigns -nodes 3
 
 .PHONY: escalation
-escalation: ## kill the server twenty times under 10,000 notifications of three steps each, and see that none is missed nor comes after an ack
-	$(GO) test -count 1 -timeout 30m -v ./test/escalation -run ThroughKills -publishes 10000 -kills 20 -kill-every 5s
+escalation: ## kill the server twenty times under 10,000 notifications of three steps each, and see that none is missed nor comes after an ack (POSTGRES=1 for what is kept there)
+	$(GO) test -count 1 -timeout 30m -v ./test/escalation -run ThroughKills -publishes 10000 -kills 20 -kill-every 5s $(if $(POSTGRES),-postgres)
 
 .PHONY: upgrade
 upgrade: ## restart three nodes of the commit before as nodes of this one, under load (OF=commit for another)

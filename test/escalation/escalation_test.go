@@ -108,7 +108,7 @@ type world struct {
 
 func begin(t *testing.T) *world {
 	t.Helper()
-	s := blackbox.Start(t, blackbox.Dev(), blackbox.Args("--allow-private-urls"))
+	s := blackbox.Start(t, inFiles(t).serve()...)
 	w := &world{T: t, server: s, api: s.API()}
 	w.call(http.MethodPut, "/v1/channels/webhook", map[string]any{})
 	return w

@@ -40,7 +40,7 @@ func (w *world) ackByHTTP(id, to string) {
 // said of all this anywhere has a device's token, a token to acknowledge with or a credential in it.
 func TestEachStepSaysWhatBecameOfIt(t *testing.T) {
 	t.Parallel()
-	p := beginPhones(t, 8, 0)
+	p := beginPhones(t, inFiles(t), 8, 0)
 	t.Run("cases", func(t *testing.T) { // its cases wait for providers, at the same time
 		for name, is := range map[string]func(*world, string){
 			"gone": p.gone, "taken back from iPhones": p.takenBack, "refused": p.refused, "called off": p.calledOff, "expired": p.expired,
@@ -246,7 +246,7 @@ func (p *phones) events() string {
 func TestAnAckThatRacesWithASendWithdrawsIt(t *testing.T) {
 	t.Parallel()
 	const rides = 40
-	p := beginPhones(t, 4, 20*time.Millisecond)
+	p := beginPhones(t, inFiles(t), 4, 20*time.Millisecond)
 	var wg sync.WaitGroup
 	for i := range rides {
 		id, to := fmt.Sprint("race-", i), rider(i%4)

@@ -37,6 +37,7 @@ type ride struct {
 // storm publishes rides, acknowledges some of them and kills the server again and again.
 type storm struct {
 	*phones
+	kills int
 	rides []*ride
 
 	mu   sync.Mutex
@@ -68,15 +69,26 @@ func makeRides(n, recipients int) []*ride {
 // TestNoStepIsMissedNorComesAfterAnAckThroughKills is all that escalations promise of a server that dies at any moment.
 func TestNoStepIsMissedNorComesAfterAnAckThroughKills(t *testing.T) {
 	t.Parallel()
-	recipients := max(12, *publishes/50)
-	s := &storm{phones: beginPhones(t, recipients, 250*time.Millisecond), rides: makeRides(*publishes, recipients), live: make(map[int]int)}
+	throughKills(t, inFiles(t), *publishes, *kills)
+}
+
+// TestStepsInPostgreSQLOutliveAKill is the same in little, of a server that keeps everything there.
+func TestStepsInPostgreSQLOutliveAKill(t *testing.T) {
+	t.Parallel()
+	throughKills(t, inPostgres(t), 60, 1)
+}
+
+func throughKills(t *testing.T, k kept, publishes, kills int) {
+	t.Helper()
+	recipients := max(12, publishes/50)
+	s := &storm{phones: beginPhones(t, k, recipients, 250*time.Millisecond), kills: kills, rides: makeRides(publishes, recipients), live: make(map[int]int)}
 	ctx, cancel := context.WithCancel(t.Context())
 	defer s.wg.Wait()
 	defer cancel()
 	s.goOnline(ctx)
-	length := time.Duration(*kills+1) * *killEvery
+	length := time.Duration(kills+1) * *killEvery
 	s.wg.Go(func() { s.publish(ctx, length/time.Duration(len(s.rides))) })
-	for range *kills {
+	for range kills {
 		select { // the load goes on meanwhile: this is its rhythm, nothing waits for it
 		case <-time.After(*killEvery):
 		case <-ctx.Done():
@@ -258,7 +270,7 @@ func (s *storm) judge() {
 		s.Error(problem)
 	}
 	s.Logf("%d publishes, %d kills: %d acked, %d sends, %d messages came, %d of them again; %d sends were under way at a kill, %d stayed unknown, %d suppressed, %d withdrawn",
-		len(s.rides), *kills, f.acked, f.sends, f.messages, f.doubled, f.settled, f.unknown, f.suppressed, f.withdrawals)
+		len(s.rides), s.kills, f.acked, f.sends, f.messages, f.doubled, f.settled, f.unknown, f.suppressed, f.withdrawals)
 }
 
 func (s *storm) judgeRide(r *ride, st *standing, all taken, f *figures) {

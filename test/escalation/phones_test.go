@@ -19,7 +19,6 @@ import (
 	"godwit.dev/godwit/internal/push"
 	"godwit.dev/godwit/internal/sender/sendertest/apnsserver"
 	"godwit.dev/godwit/internal/sender/sendertest/fcmserver"
-	"godwit.dev/godwit/internal/store/sqlite/campaigndb"
 	"godwit.dev/godwit/test/blackbox"
 )
 
@@ -38,7 +37,7 @@ type phones struct {
 func rider(i int) string { return fmt.Sprint("rider-", i) }
 
 // beginPhones starts it. Google answers so much later than the others: something is under way then.
-func beginPhones(t *testing.T, recipients int, later time.Duration) *phones {
+func beginPhones(t *testing.T, k kept, recipients int, later time.Duration) *phones {
 	t.Helper()
 	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
@@ -58,13 +57,12 @@ func beginPhones(t *testing.T, recipients int, later time.Duration) *phones {
 	}
 	t.Cleanup(p.google.Close)
 	t.Cleanup(p.apple.Close)
-	dir := t.TempDir()
 	trusted := filepath.Join(t.TempDir(), "trusted.pem")
 	if err := os.WriteFile(trusted, append(p.google.CertPEM(), p.apple.CertPEM()...), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	p.register(t, dir, recipients, later)
-	s := blackbox.Start(t, blackbox.Dev(), blackbox.Args("--allow-private-urls"), blackbox.In(dir), blackbox.Env("SSL_CERT_FILE="+trusted))
+	p.register(t, k, recipients, later)
+	s := blackbox.Start(t, append(k.serve(), blackbox.Env("SSL_CERT_FILE="+trusted))...)
 	p.world = &world{T: t, server: s, api: s.API()}
 	p.call(http.MethodPut, "/v1/channels/webhook", map[string]any{})
 	p.call(http.MethodPut, "/v1/channels/fcm", map[string]any{"service_account": string(p.google.Account()), "base_url": p.google.URL})
@@ -75,14 +73,9 @@ func beginPhones(t *testing.T, recipients int, later time.Duration) *phones {
 	return p
 }
 
-// register writes the endpoints into a folder before the server starts on it.
-func (p *phones) register(t *testing.T, dir string, recipients int, later time.Duration) {
+// register writes the endpoints before the server starts.
+func (p *phones) register(t *testing.T, k kept, recipients int, later time.Duration) {
 	t.Helper()
-	store, err := campaigndb.Open(t.Context(), filepath.Join(dir, "campaign.db"), campaigndb.Config{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer store.Close()
 	var regs []audience.Registration
 	add := func(i int, ch push.Channel, address json.RawMessage) {
 		e := audience.Endpoint{ID: audience.NewID(time.Now()), App: "demo", Channel: ch, Recipient: rider(i), Address: address}
@@ -101,7 +94,7 @@ func (p *phones) register(t *testing.T, dir string, recipients int, later time.D
 		address, _ = json.Marshal(map[string]string{"url": p.hooks.URL + "/" + rider(i)}) // a text
 		add(i, push.Webhook, address)
 	}
-	done, err := store.Register(context.WithoutCancel(t.Context()), "demo", regs)
+	done, err := k.endpoints(t).Register(context.WithoutCancel(t.Context()), "demo", regs)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,0 +1,61 @@
+package escalation
+
+import (
+	"flag"
+	"path/filepath"
+	"testing"
+
+	"godwit.dev/godwit/internal/endpoint"
+	shared "godwit.dev/godwit/internal/store/postgres/campaigndb"
+	"godwit.dev/godwit/internal/store/postgres/pgtest"
+	"godwit.dev/godwit/internal/store/sqlite/campaigndb"
+	"godwit.dev/godwit/test/blackbox"
+)
+
+var onPostgres = flag.Bool("postgres", false, "keep everything in PostgreSQL instead of files")
+
+// kept is where a server keeps what it has.
+type kept struct{ dir, url string }
+
+// inFiles is in files, or in PostgreSQL where all tests are run so.
+func inFiles(t *testing.T) kept {
+	t.Helper()
+	if *onPostgres {
+		return inPostgres(t)
+	}
+	return kept{dir: t.TempDir()}
+}
+
+func inPostgres(t *testing.T) kept {
+	t.Helper()
+	return kept{t.TempDir(), pgtest.Database(t)}
+}
+
+// serve is how a server is started there.
+func (k kept) serve() []blackbox.Option {
+	list := []blackbox.Option{blackbox.Dev(), blackbox.Args("--allow-private-urls"), blackbox.In(k.dir)}
+	if k.url != "" {
+		list = append(list, blackbox.Args("--postgres", k.url, "--node", "n"))
+	}
+	return list
+}
+
+// endpoints are its endpoints, before it is started. They are closed with the test.
+func (k kept) endpoints(t *testing.T) endpoint.Store {
+	t.Helper()
+	var store interface {
+		endpoint.Store
+		Close() error
+	}
+	var err error
+	if k.url == "" {
+		store, err = campaigndb.Open(t.Context(), filepath.Join(k.dir, "campaign.db"), campaigndb.Config{})
+	} else {
+		store, err = shared.Open(t.Context(), shared.Config{URL: k.url})
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = store.Close() })
+	return store
+}
