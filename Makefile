@@ -220,6 +220,10 @@ bench-results: build $(addprefix result-,$(RESULTS)) ## measure anew what bench/
 RESULT_escalation := escalation --runs 1
 WITHIN_escalation := 480
 
+# What a step costs a publish on PostgreSQL: four minutes.
+RESULT_cluster-escalation := escalation --postgres start --runs 1 --each 0 --campaign 0 --armed 0 --sends 0
+WITHIN_cluster-escalation := 480
+
 # Twenty minutes, so it is made only when it is asked for.
 RESULT_cluster-horizon := cluster horizon --runs 1 --before 2m
 WITHIN_cluster-horizon := 1500

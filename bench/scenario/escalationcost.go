@@ -25,7 +25,7 @@ import (
 // publish measures the same load without and with a step in turn, so that what else the machine does falls on both alike.
 func (e *Escalation) publish(ctx context.Context, r *report.Result, _ int) error {
 	for pair := range e.Pairs {
-		var rate, cpu [2]float64
+		var rate, cpu, database [2]float64
 		for turn := range 2 {
 			steps := (turn + pair) % 2 // who goes first alternates
 			l := Load{
@@ -43,9 +43,16 @@ func (e *Escalation) publish(ctx context.Context, r *report.Result, _ int) error
 			r.Add(group, "publishes accepted, delivered and acknowledged", "/s", rate[steps])
 			r.Add(group, "server CPU each", "µs", cpu[steps])
 			r.Add(group, "deliveries missing", "", float64(o.Expected-o.Counts.Received))
+			if o.Postgres != nil {
+				database[steps] = o.Postgres.CPU.Seconds() / float64(max(o.Counts.Received, 1)) * 1e6
+				r.Add(group, "PostgreSQL CPU each", "µs", database[steps])
+			}
 		}
 		r.Add("publish with one step", "rate to that without", "×", rate[1]/rate[0])
 		r.Add("publish with one step", "server CPU to that without", "×", cpu[1]/cpu[0])
+		if database[0] > 0 {
+			r.Add("publish with one step", "PostgreSQL CPU to that without", "×", database[1]/database[0])
+		}
 	}
 	return nil
 }

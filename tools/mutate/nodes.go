@@ -65,4 +65,24 @@ var ofNodes = []mutation{
 		name: "let a former owner send steps", file: "internal/store/postgres/campaigndb/pushsends.go",
 		old: "	if now != epoch {\n", new: "	if now < 0 {\n", tests: []suite{{sharedCampaignTests, "TestTwoSends"}},
 	},
+	{
+		name: "PostgreSQL: take over what steps of all apps send", file: "internal/store/postgres/campaigndb/pushsends.go",
+		old: "WHERE outcome = 1 AND app = $6 AND epoch", new: "WHERE outcome = 1 AND $6 <> '' AND epoch", tests: []suite{{sharedCampaignTests, "TestTwoSends|OneOwner"}},
+	},
+	{
+		name: "PostgreSQL: begin steps of apps that another node owns", file: "internal/store/postgres/mailboxdb/escalations.go",
+		old: `" AND a.name = ANY($3)"`, new: `" AND $3::text[] IS NOT NULL"`, tests: []suite{{sharedMailboxTests, "TestConformance$/StepsOfSome"}},
+	},
+	{
+		name: "doctor finds no lost steps in PostgreSQL", file: "internal/store/postgres/mailboxdb/diagnose.go",
+		old: "p.flags & $1 <> 0", new: "p.flags & $1 < 0", tests: []suite{{sharedMailboxTests, "TestLostSteps"}},
+	},
+	{
+		name: "give an app up with its campaigns while its steps are sent", file: "internal/own/share.go",
+		old: "last := len(of.users) == 0 && !of.ending", new: "last := !of.ending", tests: []suite{{"./internal/own", "."}},
+	},
+	{
+		name: "tell no owner of steps that are due soon", file: "internal/escalation/tell.go",
+		old: "in < lookShared &&", new: "in < 0 &&", tests: []suite{{"./internal/escalation", "TestTheOwner"}},
+	},
 }
