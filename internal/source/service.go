@@ -69,18 +69,28 @@ func (s *Service) load(ctx context.Context) error {
 
 // Run reads the sources until ctx ends. Its error is always nil: what cannot be read is tried again.
 func (s *Service) Run(ctx context.Context) error {
-	s.live(ctx)
+	s.begin(ctx)
 	_ = follow.Store(ctx, "sources", s.cfg.Store.Watch, s.reload, s.cfg.Log) // its error is always nil
-	s.live(nil)
+	s.end()
 	return nil
 }
 
-// live starts what is to be read, or, with nil, ends it.
-func (s *Service) live(ctx context.Context) {
+// begin starts what is to be read.
+func (s *Service) begin(ctx context.Context) {
 	s.loading.Lock()
 	defer s.loading.Unlock()
 	s.mu.Lock()
 	s.life = ctx
+	s.mu.Unlock()
+	s.adjust()
+}
+
+// end ends all that is read.
+func (s *Service) end() {
+	s.loading.Lock()
+	defer s.loading.Unlock()
+	s.mu.Lock()
+	s.life = nil
 	s.mu.Unlock()
 	s.adjust()
 }

@@ -347,7 +347,7 @@ func TestTooLateAnExpiryIsTheLatestThatMailboxesKeep(t *testing.T) {
 		w.redis.add("Nann{1}", false, entry("1-0", "ann", "n", time.Now().Add(90*24*time.Hour)))
 		w.set(t, "shop", source.Change{})
 		synctest.Wait()
-		if d := w.boxes.drafts["n"]; d == nil || d.ExpiresAt.Sub(time.Now()) != notification.MaxTTL {
+		if d := w.boxes.drafts["n"]; d == nil || time.Until(d.ExpiresAt) != notification.MaxTTL {
 			t.Errorf("published %+v", d)
 		}
 	})

@@ -16,6 +16,7 @@ import (
 	"godwit.dev/godwit/internal/mailbox"
 	"godwit.dev/godwit/internal/object"
 	"godwit.dev/godwit/internal/object/objectstore"
+	"godwit.dev/godwit/internal/source"
 	"godwit.dev/godwit/internal/store"
 )
 
@@ -45,6 +46,10 @@ func read(t testing.TB, s *store.Stores) contents {
 	ok(t, err)
 	slices.SortFunc(hooks, func(a, b hook.Hook) int { return cmp.Compare(a.App, b.App) })
 	c.put(t, hooks, "hooks")
+	sources, err := s.Sources.Sources(t.Context())
+	ok(t, err)
+	slices.SortFunc(sources, func(a, b source.Source) int { return cmp.Compare(a.App, b.App) })
+	c.put(t, sources, "sources")
 	progress, err := s.Progress.HookProgress(t.Context(), "")
 	ok(t, err)
 	slices.SortFunc(progress, func(a, b hook.Progress) int { return cmp.Compare(a.App, b.App) })

@@ -22,6 +22,7 @@ import (
 	"godwit.dev/godwit/internal/object"
 	"godwit.dev/godwit/internal/object/objectstore"
 	"godwit.dev/godwit/internal/push"
+	"godwit.dev/godwit/internal/source"
 	"godwit.dev/godwit/internal/store"
 )
 
@@ -102,6 +103,10 @@ func fillApp(t testing.TB, s *store.Stores, app string) {
 	}))
 	ok(t, s.Hooks.UpdateHook(t.Context(), app, "orders", func(h *hook.Hook, _ int) error {
 		h.URL, h.CreatedAt, h.UpdatedAt = "https://example.org/"+app, now, now
+		return nil
+	}))
+	ok(t, s.Sources.UpdateSource(t.Context(), app, source.RedisStream, func(one *source.Source) error {
+		one.URLs, one.Password, one.CreatedAt, one.UpdatedAt = []string{"redis://" + app}, access.Secret("sekret"), now, now
 		return nil
 	}))
 }

@@ -122,7 +122,7 @@ func (s *Streams) Scan(ctx context.Context, found func(keys []string) error) err
 
 // Read reads up to so many of the oldest entries of each of these streams.
 func (s *Streams) Read(ctx context.Context, keys []string, most int) ([]source.Stream, error) {
-	ctx, cancel := context.WithTimeoutCause(ctx, callWithin, fmt.Errorf("Redis did not answer in %s", callWithin))
+	ctx, cancel := context.WithTimeoutCause(ctx, callWithin, fmt.Errorf("no answer from Redis in %s", callWithin))
 	defer cancel()
 	asked := make([]rueidis.Completed, len(keys))
 	for i, key := range keys {
@@ -160,7 +160,7 @@ func (s *Streams) Delete(ctx context.Context, ids map[string][]string) error {
 	if len(ids) == 0 {
 		return nil
 	}
-	ctx, cancel := context.WithTimeoutCause(ctx, callWithin, fmt.Errorf("Redis did not answer in %s", callWithin))
+	ctx, cancel := context.WithTimeoutCause(ctx, callWithin, fmt.Errorf("no answer from Redis in %s", callWithin))
 	defer cancel()
 	asked := make([]rueidis.Completed, 0, len(ids))
 	for key, list := range ids {

@@ -17,7 +17,10 @@ import (
 	"godwit.dev/godwit/internal/redisserver"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) {
+	// The library's pause of a second before it asks a cluster for its nodes anew, which it does not cut short.
+	goleak.VerifyTestMain(m, goleak.IgnoreAnyFunction("github.com/redis/rueidis.(*call).DelayDo.func1"))
+}
 
 // serve starts Redis for one test.
 func serve(t *testing.T, settings ...string) *redisserver.Server {
