@@ -80,6 +80,7 @@ type App struct {
 	mailbox     *mailbox.Mailbox
 	publisher   *delivery.Service
 	hub         *session.Hub
+	compat      *compat // nil: it stands in for nobody
 	lock        *datadir.Lock
 	stores      *store.Stores
 	endpoints   *endpoint.Service
@@ -138,7 +139,7 @@ func Start(ctx context.Context, cfg *config.Config, opts Options) (*App, error) 
 	}
 	begun := time.Now()
 	for _, start := range []func(context.Context) error{
-		a.startProcess, a.startStores, a.startAccess, a.startBus, a.startObjects, a.startTopics, a.startRequests, a.startMailbox, a.startChannels, a.startHooks, a.startSending, a.startEscalations, a.startBots, a.startSources, a.startMemory, a.startConnections,
+		a.startProcess, a.startStores, a.startAccess, a.startBus, a.startObjects, a.startTopics, a.startRequests, a.startMailbox, a.startChannels, a.startHooks, a.startSending, a.startEscalations, a.startBots, a.startSources, a.startCompat, a.startMemory, a.startConnections,
 		a.listen, a.announce, a.startDrain,
 	} {
 		err := start(ctx)
@@ -151,7 +152,7 @@ func Start(ctx context.Context, cfg *config.Config, opts Options) (*App, error) 
 			return nil, errors.Join(err, a.Stop(stop))
 		}
 	}
-	a.log.Info("ready", "http", a.addrs.HTTP, "grpc", a.addrs.GRPC, "nats", a.addrs.NATS, "data", cfg.Data, "version", opts.Version, "took_ms", time.Since(begun).Milliseconds())
+	a.log.Info("ready", "http", a.addrs.HTTP, "grpc", a.addrs.GRPC, "nats", a.addrs.NATS, "compat_http", a.addrs.CompatHTTP, "data", cfg.Data, "version", opts.Version, "took_ms", time.Since(begun).Milliseconds())
 	return a, nil
 }
 

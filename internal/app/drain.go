@@ -9,7 +9,7 @@ import (
 // drain makes this node one that others take over from: it is not ready any more, feeds end, what only one node does at a
 // time is given up, new sessions are refused and those that are here are sent away, spread. It goes on answering until it is stopped.
 func (a *App) drain(ctx context.Context) {
-	a.log.Info("draining: not ready, sessions are sent away", "sessions", a.hub.Live())
+	a.log.Info("draining: not ready, sessions are sent away", "sessions", a.live())
 	a.notReady()
 	a.sayDrain(datadir.Draining)
 	if a.cluster != nil {
@@ -18,7 +18,7 @@ func (a *App) drain(ctx context.Context) {
 	if a.stores.GiveUp != nil {
 		a.stores.GiveUp(ctx)
 	}
-	if err := a.hub.Drain(ctx); err != nil {
+	if err := a.eachHub(func(h hub) error { return h.Drain(ctx) }); err != nil {
 		return // it is stopping
 	}
 	a.log.Info("drained: it can be stopped")

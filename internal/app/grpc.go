@@ -21,6 +21,7 @@ func (a *App) serveGRPC(ln net.Listener) (stop func(), err error) {
 	if err != nil {
 		return nil, fmt.Errorf("start gRPC: %w", err)
 	}
+	a.registerCompat(srv)
 	var conf *tls.Config
 	if a.tlsFor != nil {
 		conf = a.tlsFor("h2")

@@ -71,6 +71,9 @@ func (a *App) newGate() *conngate.Gate {
 	if most == 0 || most > possible {
 		most = possible
 	}
+	if mostOf == 0 && a.cfg.CompatOn() { // its clients may all come from the address of a proxy
+		mostOf = most
+	}
 	if mostOf == 0 {
 		mostOf = max(most/addrShare, 1)
 	}
@@ -95,8 +98,17 @@ func (a *App) listen(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	var compatLn net.Listener
+	if a.compat != nil {
+		if compatLn, err = a.open(ctx, "compat_http_addr", a.cfg.CompatHTTPAddr, &a.addrs.CompatHTTP); err != nil {
+			return err
+		}
+	}
 	a.steps.addPolite("connections", a.share(), a.reactor.Drain)
-	var stopHTTP, stopGRPC, stopNATS func()
+	var stopHTTP, stopGRPC, stopNATS, stopCompat func()
+	if compatLn != nil {
+		stopCompat = a.serveCompat(compatLn)
+	}
 	if httpLn != nil {
 		if stopHTTP, err = a.serveHTTP(httpLn); err != nil {
 			return err
@@ -112,10 +124,10 @@ func (a *App) listen(ctx context.Context) error {
 			return err
 		}
 	}
-	a.steps.addPolite("session goodbyes", a.share(), a.hub.Shutdown)
+	a.steps.addPolite("session goodbyes", a.share(), a.goodbyes)
 	a.steps.addClose("readiness", time.Second, func() error { a.notReady(); return nil })
 	a.steps.addClose("accepting", time.Second, func() error {
-		for _, stop := range []func(){stopHTTP, stopGRPC, stopNATS} {
+		for _, stop := range []func(){stopHTTP, stopGRPC, stopNATS, stopCompat} {
 			if stop != nil {
 				stop()
 			}
@@ -226,7 +238,7 @@ func (a *App) handler() (http.Handler, error) {
 		Log: a.log, Registry: a.registry, PublishLimit: a.keyLimit.Take,
 		Endpoints: a.endpoints, Signups: a.signups, Preferences: a.stores.Preferences, Categories: a.access,
 		Gateway: frontgate.New(frontgate.Config{Asker: a.requests, Access: a.access, Log: a.log}),
-		Figures: a.figures, Mount: mount, Draining: a.draining, Version: a.opts.Version, Node: a.node(), Cluster: a.view,
+		Figures: a.figures, Mount: mount, Draining: a.draining, Ready: a.compatReady(), Version: a.opts.Version, Node: a.node(), Cluster: a.view,
 	})
 	if a.cfg.Dev && !a.cfg.DevAnyAddress && a.tlsFor == nil { // a certificate says which names are meant
 		return localHosts(api), nil

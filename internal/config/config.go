@@ -2,6 +2,8 @@
 // environment names, the configuration file and the reference page are all derived from it.
 package config
 
+import "godwit.dev/godwit/internal/compat/nammayatri"
+
 // Config is every setting of a server. The zero value is not usable: take Default or Load.
 type Config struct {
 	Data string `key:"data" default:"./godwit-data" group:"Storage" help:"folder that holds everything the server must not lose; one server per folder"`
@@ -23,6 +25,18 @@ type Config struct {
 	ClusterTLSCert    string `key:"cluster_tls_cert" default:"" group:"Several nodes" help:"PEM file with the certificate that this node shows to others, for the name or address by which they know it; read again when it changes"`
 	ClusterTLSKey     string `key:"cluster_tls_key" default:"" group:"Several nodes" help:"PEM file with the key of cluster_tls_cert"`
 	ClusterTLSCA      string `key:"cluster_tls_ca" default:"" group:"Several nodes" help:"PEM file with the authorities that sign the certificates of all nodes"`
+
+	Compat              string   `key:"compat" default:"off" group:"Standing in for another service" oneof:"off,nammayatri" help:"a notification service that this one stands in for beside its own API: nammayatri (nammayatri's notification-service, over Redis streams), or off"`
+	Redis               string   `key:"redis" default:"" group:"Standing in for another service" secret:"url" help:"URL of the Redis with those streams, like redis://10.0.0.1:6379 or rediss://redis.example.org:6380; several of a cluster with commas between; with a password in it, set it by the file or the environment, not by the flag"`
+	MaxShards           int      `key:"max_shards" default:"128" min:"1" max:"16384" group:"Standing in for another service" help:"over how many shards publishers spread those streams; a power of two"`
+	Force               bool     `key:"force" default:"false" group:"Standing in for another service" help:"serve although max_shards is no power of two: of some clients, publishers and the service that compat stands in for do not agree on the stream then, and the publishers' is read"`
+	AuthURL             string   `key:"auth_url" default:"" group:"Standing in for another service" help:"URL that is asked whose a client's token is; compat_config can name one for each kind of clients"`
+	AuthAPIKey          string   `key:"auth_api_key" default:"" group:"Standing in for another service" secret:"text" help:"key that is shown to auth_url; set it by the file or the environment, not by the flag"`
+	DriverAPIURL        string   `key:"driver_api_url" default:"" group:"Standing in for another service" help:"URL of the driver API, which gets what drivers answer to offers; empty: such answers fail"`
+	CompatHTTPAddr      string   `key:"compat_http_addr" default:":9091" group:"Standing in for another service" help:"address of the listener for /health and /metrics as that service has them, or off"`
+	CompatStreamTimeout Duration `key:"compat_stream_timeout" default:"0s" min:"0s" max:"24h" group:"Standing in for another service" help:"after how long a stream ends, as that service ends them; 0s: never"`
+	CompatRetryDelay    Duration `key:"compat_retry_delay" default:"10s" min:"100ms" max:"5m" group:"Standing in for another service" help:"what a client does not acknowledge is sent again after this, then after twice that, up to 5 minutes"`
+	CompatConfig        string   `key:"compat_config" default:"" group:"Standing in for another service" help:"TOML file with that service's own settings by their names, which hold where nothing else is set"`
 
 	PublicURL string `key:"public_url" default:"" group:"Listeners" help:"where people outside reach this server, like https://push.example.org; links in chats lead there so that clicks are counted; empty: such links are sent as they are"`
 
@@ -53,8 +67,8 @@ type Config struct {
 	ObjectsClientRetention Duration `key:"objects_client_retention" default:"60d" min:"1m" max:"3650d" group:"Objects" help:"registrations of a device that stays away for longer are dropped; it registers again when it comes back"`
 	ObjectsBatchMax        Duration `key:"objects_batch_max" default:"250ms" min:"0s" max:"1m" group:"Objects" help:"most time by which changes of objects are held back, so that several of one become one; only while they queue, and tuned to the load; 0s: never"`
 
-	MaxPerAddress int  `key:"max_connections_per_address" default:"0" min:"0" max:"10000000" group:"Limits" help:"most connections open at once from one address; 0: a quarter of max_connections. Behind a proxy on another machine all come from its address"`
-	LimitConnects Rate `key:"limit_connects" default:"50/s" group:"Limits" help:"new connections from one address, or off"`
+	MaxPerAddress int  `key:"max_connections_per_address" default:"0" min:"0" max:"10000000" group:"Limits" help:"most connections open at once from one address; 0: a quarter of max_connections, with compat all. Behind a proxy on another machine all come from its address"`
+	LimitConnects Rate `key:"limit_connects" default:"50/s" group:"Limits" help:"new connections from one address, or off; with compat, off unless it is set"`
 	LimitHellos   Rate `key:"limit_hellos" default:"50/s" group:"Limits" help:"hellos (session starts), and beside them acknowledgements by token, from one address, or off"`
 	LimitSignups  Rate `key:"limit_signups" default:"1/s" group:"Limits" help:"push registrations without a token from one address, or off"`
 	LimitPublish  Rate `key:"limit_publish" default:"off" group:"Limits" help:"publishes with one API key, or off"`
@@ -70,7 +84,11 @@ type Config struct {
 	ReactorDriver string `key:"reactor_driver" default:"auto" group:"Tuning" oneof:"auto,epoll,goroutine" help:"how connections are watched; auto: epoll where there is one"`
 	ReactorLoops  int    `key:"reactor_loops" default:"0" min:"0" max:"1024" group:"Tuning" help:"event loops; 0: one per CPU"`
 
-	origin map[string]string // key → where its value came from
+	CompatDev bool // the environment says DEV to the service that compat stands in for: a client's token is its id
+
+	origin     map[string]string            // key → where its value came from
+	origins    map[string]nammayatri.Origin // of compat_config
+	passedOver []string                     // of compat_config
 }
 
 // Off is the address that turns a listener off.

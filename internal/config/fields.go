@@ -21,7 +21,7 @@ type Field struct {
 	OneOf   []string
 	Help    string
 
-	secret bool // a URL that may hold a password
+	secret string // url: a URL that may hold a password, or several with commas between; text: nothing of it is shown
 	value  reflect.Value
 }
 
@@ -40,7 +40,7 @@ func fields(c *Config) []Field {
 		f := Field{
 			Key: key, Flag: strings.ReplaceAll(key, "_", "-"), Env: EnvPrefix + strings.ToUpper(key),
 			Group: tag.Get("group"), Default: tag.Get("default"), Min: tag.Get("min"), Max: tag.Get("max"),
-			Help: tag.Get("help"), secret: tag.Get("secret") != "", value: v.Field(i),
+			Help: tag.Get("help"), secret: tag.Get("secret"), value: v.Field(i),
 		}
 		if o := tag.Get("oneof"); o != "" {
 			f.OneOf = strings.Split(o, ",")
@@ -72,20 +72,30 @@ func (f *Field) Value() string { return f.shown(fmt.Sprint(f.value.Interface()))
 
 // shown leaves a password out of a value.
 func (f *Field) shown(value string) string {
-	if !f.secret || value == "" {
+	switch {
+	case f.secret == "" || value == "":
 		return value
+	case f.secret == "text":
+		return hidden
 	}
-	return Redacted(value)
+	var list []string
+	for u := range strings.SplitSeq(value, ",") {
+		list = append(list, Redacted(u))
+	}
+	return strings.Join(list, ",")
 }
+
+// hidden stands for what is not shown.
+const hidden = "xxxxx"
 
 // Redacted is a URL without its password. What is no URL may be nothing but a password.
 func Redacted(text string) string {
 	u, err := url.Parse(text)
 	if err != nil || u.Host == "" {
-		return "xxxxx"
+		return hidden
 	}
 	if q := u.Query(); q.Has("password") {
-		q.Set("password", "xxxxx")
+		q.Set("password", hidden)
 		u.RawQuery = q.Encode()
 	}
 	return u.Redacted()

@@ -71,6 +71,9 @@ func Load(flags *pflag.FlagSet, environ []string) (*Config, error) {
 			return nil, err
 		}
 	}
+	if err := c.loadCompat(values, environ); err != nil {
+		return nil, err
+	}
 	var problems []error
 	for _, f := range fields(c) {
 		if !values.Exists(f.Key) {
@@ -84,6 +87,7 @@ func Load(flags *pflag.FlagSet, environ []string) (*Config, error) {
 	if err := errors.Join(problems...); err != nil {
 		return nil, err
 	}
+	c.adaptToCompat()
 	return c, c.Validate()
 }
 

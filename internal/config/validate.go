@@ -26,6 +26,7 @@ func (c *Config) Validate() error {
 	}
 	c.validateNATS(bad)
 	c.validateCluster(bad)
+	c.validateCompat(bad)
 	for _, l := range []struct{ key, addr string }{{"http_addr", c.HTTPAddr}, {"grpc_addr", c.GRPCAddr}, {"nats_addr", c.NATSAddr}, {"cluster_addr", c.ClusterAddr}} {
 		if p := c.addrProblem(l.addr); p != "" {
 			bad(l.key, l.addr, "%s", p)

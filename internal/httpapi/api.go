@@ -4,6 +4,7 @@
 package httpapi
 
 import (
+	"context"
 	"log/slog"
 	"net/http"
 	"strings"
@@ -89,8 +90,10 @@ type Config struct {
 	Cluster operator.Clusters // what is known of other nodes; nil: there are none
 	// Draining, when closed, ends event feeds so that the server can stop.
 	Draining <-chan struct{}
-	Version  string
-	Node     string // this server's name, shown with its sessions
+	// Ready says why something else that the server is there for cannot be done now. Nil: there is nothing else.
+	Ready   func(ctx context.Context) error
+	Version string
+	Node    string // this server's name, shown with its sessions
 }
 
 type api struct {

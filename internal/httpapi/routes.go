@@ -35,7 +35,7 @@ func routes(cfg *Config) []route {
 	})
 	o := operator.New(operator.Parts{
 		Mailbox: cfg.Mailbox, Presence: cfg.Presence, Keys: cfg.Keys, Channels: cfg.Channels, Hooks: cfg.Hooks, Sources: cfg.Sources, Gateway: cfg.Services, Categories: cfg.Categories, Log: cfg.Log,
-		Registry: cfg.Registry, Figures: cfg.Figures, Cluster: cfg.Cluster, Draining: cfg.Draining, Version: cfg.Version, Node: cfg.Node,
+		Registry: cfg.Registry, Figures: cfg.Figures, Cluster: cfg.Cluster, Draining: cfg.Draining, Ready: cfg.Ready, Version: cfg.Version, Node: cfg.Node,
 	})
 	return []route{
 		{pattern: "POST /v1/notifications", role: access.Publish, serve: b.Publish},

@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"time"
 
+	"golang.org/x/time/rate"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
@@ -45,10 +46,11 @@ func originOf(md func(string) string) string {
 
 // Limits of asking.
 const (
-	lookupPatience = time.Second     // of a token in Redis
-	authPatience   = 5 * time.Second // of one question
-	authBytes      = 64 << 10        // of an answer
-	authConns      = 64              // to one server, kept open
+	lookupPatience = time.Second      // of a token in Redis
+	authPatience   = 5 * time.Second  // of one question
+	authBytes      = 64 << 10         // of an answer
+	authConns      = 64               // to one server, kept open
+	authTold       = 10 * time.Second // between two lines of the log that say that tokens cannot be checked
 )
 
 // auth knows whose a token is: from Redis, where this and the service that it stands in for keep it, or from the server that
@@ -58,10 +60,11 @@ type auth struct {
 	now  func() time.Time
 	http *http.Client
 	log  *slog.Logger
+	told rate.Sometimes
 }
 
 func newAuth(cfg *Config, now func() time.Time) *auth {
-	return &auth{cfg: cfg, now: now, http: internalClient(authPatience, authConns), log: cfg.Log}
+	return &auth{cfg: cfg, now: now, http: internalClient(authPatience, authConns), log: cfg.Log, told: rate.Sometimes{Interval: authTold}}
 }
 
 // internalClient asks servers of the operator's own network. What they answer is taken as it is: a redirect would carry
@@ -131,7 +134,9 @@ func (a *auth) ask(ctx context.Context, origin, token string) (client string, er
 	defer cancel()
 	if client, err = a.fetch(ctx, o, token); err != nil {
 		if errors.Is(err, access.ErrUnavailable) {
-			a.log.WarnContext(ctx, "tokens cannot be checked: clients whose token is not kept in Redis are refused", "origin", origin, "error", err)
+			a.told.Do(func() {
+				a.log.WarnContext(ctx, "tokens cannot be checked: clients whose token is not kept in Redis are refused", "origin", origin, "error", err)
+			})
 		}
 		return "", err
 	}

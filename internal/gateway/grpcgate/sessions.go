@@ -106,10 +106,10 @@ func (g *guest) Write(k frame.ServerKind, head, tail []byte) bool {
 
 // Close ends the call as its service does.
 func (g *guest) Close(bye frame.Goodbye) {
+	g.tell(bye.Reason) // before the client can know
 	if g.finish() {
 		g.s.WriteTrailers(statusFields(nil, g.m.Goodbye(bye))...)
 	}
-	g.tell(bye.Reason)
 }
 
 // tell tells, once, that it has ended.

@@ -98,6 +98,7 @@ type Parts struct {
 	Cluster Clusters // nil: there are no other nodes
 	// Draining, when closed, makes the server not ready.
 	Draining <-chan struct{}
+	Ready    func(ctx context.Context) error // of what else the server is there for; nil: there is nothing else
 	Version  string
 	Node     string // this server's name, shown with its sessions
 }

@@ -29,6 +29,12 @@ func (a *API) Readyz(c *call.Call) error {
 		}
 		return notReady(problem.From(err).Detail)
 	}
+	if a.Ready != nil {
+		if err := a.Ready(c.Ctx); err != nil {
+			a.Log.DebugContext(c.Ctx, "not ready", "error", err)
+			return notReady("Redis is away, whose streams this server brings to their clients")
+		}
+	}
 	return c.JSON(http.StatusOK, []byte("{\"status\":\"ready\"}\n"))
 }
 

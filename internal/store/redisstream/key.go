@@ -5,7 +5,6 @@ import (
 	"encoding/hex"
 	"fmt"
 	"math"
-	"math/bits"
 	"strconv"
 	"strings"
 )
@@ -17,14 +16,14 @@ const (
 )
 
 // ShardOf is the shard of a client's stream: of a UUID the sum of its two halves, of whatever else 0. Publishers add with
-// wrap-around and the service that this stands in for does not, which is the same as long as shards is a power of two.
+// wrap-around, and the service that this stands in for does not, which is the same as long as shards is a power of two; else it is
+// the publishers' that is read.
 func ShardOf(client string, shards int) int {
 	hi, lo, ok := halves(client)
 	if !ok || shards < 1 {
 		return 0
 	}
-	sum, carry := bits.Add64(hi, lo, 0)
-	return int(bits.Rem64(carry, sum, uint64(shards)))
+	return int((hi + lo) % uint64(shards))
 }
 
 // halves reads a UUID as it is usually written, in either case.

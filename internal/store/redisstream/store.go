@@ -25,6 +25,7 @@ type Config struct {
 	Cluster   bool     // set by Open: the server is one of a cluster
 	App       string   // of every item
 	MaxShards int      // a power of two, the publishers'
+	AnyShards bool     // take any number for MaxShards
 	Observer  Observer // nil: nobody
 	Log       *slog.Logger
 	Now       func() time.Time
@@ -93,7 +94,7 @@ type bucket struct {
 
 // Open connects to Redis, which must answer within 10 s. Close must be called.
 func Open(ctx context.Context, cfg Config) (*Store, error) {
-	if cfg.MaxShards < 1 || cfg.MaxShards > maxShards || cfg.MaxShards&(cfg.MaxShards-1) != 0 {
+	if cfg.MaxShards < 1 || cfg.MaxShards > maxShards || !cfg.AnyShards && cfg.MaxShards&(cfg.MaxShards-1) != 0 {
 		return nil, fmt.Errorf("open streams in Redis: %d shards are no power of two (up to 16384), so that publishers and this server would not agree on keys", cfg.MaxShards)
 	}
 	if cfg.Log == nil {
