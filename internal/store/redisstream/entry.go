@@ -7,6 +7,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"godwit.dev/godwit/internal/frame"
 	"godwit.dev/godwit/internal/notification"
 )
 
@@ -141,28 +142,24 @@ func parseTime(s string) (time.Time, error) {
 	return t, nil
 }
 
-// Notification makes what sessions deliver. What is beside title, body and category travels in Data, as
+// Notification makes what a mailbox stores. What is beside title, body and category travels in Data, as
 // {"show":…,"entity":{"id":…,"type":…,"data":…}} where data is the text as it is in Redis.
 func (e *Entry) Notification(app string) *notification.Notification {
-	data, _ := json.Marshal(Extra{Show: e.Show, Entity: Entity{ID: e.EntityID, Type: e.EntityType, Data: e.EntityData}}) // strings always encode
+	n := e.plain(app)
+	n.Content.Data, _ = json.Marshal(e.payload()) // strings always encode
+	n.Content.ContentType = "application/json"
+	return n
+}
+
+// plain is the notification without what is beside title, body and category.
+func (e *Entry) plain(app string) *notification.Notification {
 	return &notification.Notification{
 		App: app, ID: e.NotificationID,
-		Content: notification.Content{
-			Title: e.Title, Body: e.Body, Category: e.Category, Data: data, ContentType: "application/json",
-		},
+		Content:   notification.Content{Title: e.Title, Body: e.Body, Category: e.Category},
 		CreatedAt: e.CreatedAt, ExpiresAt: e.ExpiresAt,
 	}
 }
 
-// Extra is the JSON of a notification's Data.
-type Extra struct {
-	Show   string `json:"show"`
-	Entity Entity `json:"entity"`
-}
-
-// Entity is what a notification is about, in its Data.
-type Entity struct {
-	ID   string `json:"id"`
-	Type string `json:"type"`
-	Data string `json:"data"` // JSON as text
+func (e *Entry) payload() *frame.PayloadData {
+	return &frame.PayloadData{Show: e.Show, Entity: frame.PayloadEntity{ID: e.EntityID, Type: e.EntityType, Data: e.EntityData}}
 }

@@ -7,6 +7,8 @@ import (
 	"testing"
 	"time"
 	"unicode/utf8"
+
+	"godwit.dev/godwit/internal/frame"
 )
 
 const someStream = "Nf8f6d2a4-3b5c-4c1e-9f7a-0d2b4c6e8f10{52}"
@@ -157,8 +159,8 @@ func FuzzParseEntry(f *testing.F) {
 		if e.NotificationID == "" || !json.Valid([]byte(e.EntityData)) || !utf8.ValidString(e.Body) || e.ExpiresAt.Location() != time.UTC {
 			t.Errorf("what is read cannot be delivered: %+v", e)
 		}
-		var extra Extra
-		if err := json.Unmarshal(e.Notification("a").Content.Data, &extra); err != nil || extra.Show != show || extra.Entity != (Entity{note, category, data}) {
+		var extra frame.PayloadData
+		if err := json.Unmarshal(e.Notification("a").Content.Data, &extra); err != nil || extra.Show != show || extra.Entity != (frame.PayloadEntity{ID: note, Type: category, Data: data}) {
 			t.Errorf("what comes out of the data is %+v, %v", extra, err)
 		}
 		in[0], in[9] = in[9], in[0]

@@ -88,10 +88,11 @@ type client struct {
 }
 
 func (a *app) connect(name string, mute bool) *client {
-	c := &client{mute: mute, todo: make(chan string, 4096)}
+	todo := make(chan string, 4096)
+	c := &client{mute: mute, todo: todo}
 	c.s = a.hub.Accept(c, session.Peer{})
 	c.done.Go(func() {
-		for id := range c.todo {
+		for id := range todo {
 			c.s.Frame(&frame.Client{Kind: frame.KindAck, IDs: [][]byte{[]byte(id)}})
 		}
 	})
@@ -112,6 +113,18 @@ func (c *client) ids() []string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return slices.Clone(c.got)
+}
+
+// once are the ids in the order in which they first came: on a slow machine one may come again before it is acknowledged.
+func (c *client) once() (list []string) {
+	seen := make(map[string]bool)
+	for _, id := range c.ids() {
+		if !seen[id] {
+			seen[id] = true
+			list = append(list, id)
+		}
+	}
+	return list
 }
 
 func (*client) Format() frame.Format { return frame.JSON }
@@ -158,8 +171,8 @@ func TestSessionsGetEverythingInOrderAndSettleIt(t *testing.T) {
 		w.addMany(name(i), want[30:])
 	}
 	for i, c := range all {
-		until(t, "all for "+name(i), func() bool { return len(c.ids()) >= each })
-		if got := c.ids(); !slices.Equal(got, want) {
+		until(t, "all for "+name(i), func() bool { return len(c.once()) >= each })
+		if got := c.once(); !slices.Equal(got, want) {
 			t.Errorf("%s got %v", name(i), got)
 		}
 		until(t, "all of "+name(i)+" being deleted", func() bool { return w.left(Key(name(i), 128)) == 0 })
@@ -179,9 +192,9 @@ func TestASecondConnectionGetsWhatTheFirstDidNotAcknowledge(t *testing.T) {
 	a := serveApp(t, s.URL())
 	w.addMany(driver, []string{"a", "b"})
 	first := a.connect(driver, true)
-	until(t, "the first connection's", func() bool { return len(first.ids()) == 2 })
+	until(t, "the first connection's", func() bool { return len(first.once()) == 2 })
 	second := a.connect(driver, false)
-	until(t, "the second connection's", func() bool { return slices.Equal(second.ids(), []string{"a", "b"}) })
+	until(t, "the second connection's", func() bool { return slices.Equal(second.once(), []string{"a", "b"}) })
 	until(t, "them being deleted", func() bool { return w.left(Key(driver, 128)) == 0 })
 	first.close()
 	second.close()

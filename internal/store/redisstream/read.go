@@ -7,6 +7,7 @@ import (
 
 	"github.com/redis/rueidis"
 
+	"godwit.dev/godwit/internal/frame"
 	"godwit.dev/godwit/internal/mailbox"
 	"godwit.dev/godwit/internal/notification"
 )
@@ -97,8 +98,15 @@ func (s *Store) takeEntry(c *call, p *parsed, now int64) *departure {
 // item makes what sessions get of an entry that is known.
 func (s *Store) item(st *stream, known *entry, e *Entry) mailbox.Item {
 	return mailbox.Item{
-		Pos: known.pos, Recipient: st.client, Seq: uint64(known.pos), Attempts: known.attempts, N: e.Notification(s.cfg.App),
+		Pos: known.pos, Recipient: st.client, Seq: uint64(known.pos), Attempts: known.attempts, N: s.notification(e),
 	}
+}
+
+// notification makes what sessions write. In which form they will is known: its parts need not go through JSON.
+func (s *Store) notification(e *Entry) *notification.Notification {
+	n := e.plain(s.cfg.App)
+	frame.SetPayload(n, e.payload())
+	return n
 }
 
 func later(a, b EntryID) EntryID {

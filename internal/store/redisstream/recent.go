@@ -15,8 +15,8 @@ type recent struct {
 }
 
 const (
-	recentFor  = 30 * time.Second // at least; at most twice as long
-	recentMost = 200_000          // of each half, if so many are acknowledged in that time
+	recentFor  = 2 * time.Minute // at least; at most twice as long
+	recentMost = 100_000         // of each half, if so many are acknowledged in that time
 )
 
 func (r *recent) add(key, note string) {

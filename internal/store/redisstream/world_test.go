@@ -86,6 +86,7 @@ type world struct {
 	counts    map[string]int
 	poison    []error
 	after     time.Duration // what the store's clock is ahead
+	frozen    time.Time     // it stands still; zero: it does not
 }
 
 // newWorld opens a store on servers. It runs until the test ends.
@@ -123,7 +124,17 @@ func (w *world) open(urls ...string) {
 func (w *world) now() time.Time {
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	if !w.frozen.IsZero() {
+		return w.frozen
+	}
 	return time.Now().Add(w.after)
+}
+
+// freeze has the store's clock stand still.
+func (w *world) freeze() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.frozen = time.Now()
 }
 
 func (w *world) advance(d time.Duration) {
@@ -237,11 +248,11 @@ func (w *world) publish(client, id string, changes ...string) (entry string, err
 	b := w.redis.B()
 	key := Key(client, 128)
 	fv := b.Xadd().Key(key).Id("*").FieldValue()
-	ttl := w.now().Add(time.Minute).UTC().Format("2006-01-02 15:04:05.000000 UTC")
+	ttl := w.now().Add(10 * time.Minute).UTC().Format("2006-01-02 15:04:05.000000 UTC")
 	for _, f := range fields(append([]string{"id", id, "ttl", ttl}, changes...)...) {
 		fv = fv.FieldValue(f.Name, f.Value)
 	}
-	res := w.redis.DoMulti(ctx, b.Multi().Build(), fv.Build(), b.Expire().Key(key).Seconds(600).Build(), b.Exec().Build())
+	res := w.redis.DoMulti(ctx, b.Multi().Build(), fv.Build(), b.Expire().Key(key).Seconds(3600).Build(), b.Exec().Build())
 	list, err := res[3].ToArray()
 	if err != nil {
 		return "", err
@@ -277,6 +288,17 @@ func (w *world) left(key string) int64 {
 		w.t.Fatal(err)
 	}
 	return n
+}
+
+// kept is how many entries are known of a client.
+func (w *world) kept(client string) int {
+	st := w.online(client)
+	if st == nil {
+		return 0
+	}
+	st.mu.Lock()
+	defer st.mu.Unlock()
+	return len(st.entries)
 }
 
 // pending reads as a session does that has some.
