@@ -8,7 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"runtime"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -19,11 +19,20 @@ import (
 // Patience bounds every wait for something that should happen at once: far more than a loaded machine needs.
 const Patience = 60 * time.Second
 
-// Root is the repository's root folder.
-func Root() string {
-	_, file, _, _ := runtime.Caller(0)
-	return filepath.Dir(filepath.Dir(filepath.Dir(file)))
-}
+// Root is the repository's root folder: the nearest with a go.mod above the test's own. (Where a source file lies cannot be
+// asked: what is built with -trimpath does not know.)
+var Root = sync.OnceValue(func() string {
+	dir, err := os.Getwd()
+	for ; err == nil; dir = filepath.Dir(dir) {
+		if _, err := os.Stat(filepath.Join(dir, "go.mod")); err == nil {
+			return dir
+		}
+		if dir == filepath.Dir(dir) {
+			break
+		}
+	}
+	panic(fmt.Sprintf("find the repository's root: no go.mod above %s (%v)", dir, err))
+})
 
 // Tool finds a program that the Makefile installed, or one of the system. If there is none the test is skipped, or
 // fails where nothing may be skipped (GODWIT_TEST_STRICT).
@@ -66,12 +75,16 @@ var (
 	built   = map[string]string{}
 )
 
+// unwatched keeps the race detector out of SQLite, which is C translated to Go: it takes most of the time there, and watches
+// nothing of ours. The Makefile's TESTFLAGS say the same, so that what tests are built with serves here.
+const unwatched = "-gcflags=modernc.org/...=-race=false"
+
 // Binary builds the server once and returns its path; with race it has the race detector in it.
 func Binary(t testing.TB, race bool) string {
 	t.Helper()
 	name, args := "godwit", []string{"build"}
 	if race {
-		name, args = "godwit-race", []string{"build", "-race"}
+		name, args = "godwit-race", []string{"build", "-race", unwatched}
 	}
 	return Build(t, name, "./cmd/godwit", args...)
 }
@@ -102,6 +115,10 @@ func Build(t testing.TB, name, pkg string, goArgs ...string) string {
 	defer cancel()
 	cmd := exec.CommandContext(ctx, "go", append(goArgs, "-o", out, pkg)...)
 	cmd.Dir = Root()
+	cmd.Env = append(os.Environ(), "CGO_ENABLED=0") // as the product is built
+	if slices.Contains(goArgs, "-race") {
+		cmd.Env = append(cmd.Env, "CGO_ENABLED=1") // which the race detector needs
+	}
 	if text, err := cmd.CombinedOutput(); err != nil {
 		t.Fatalf("build %s: %v\n%s", pkg, err, text)
 	}

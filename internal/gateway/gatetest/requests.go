@@ -233,11 +233,32 @@ func lostWorker(t *testing.T, g *Gate, s *Server) {
 	failed(t, done, request.ErrWorkerGone)
 	silent := g.welcomed(t, s, Options{Recipient: "worker-2"})
 	silent.serving("stock", "stock")
-	done = s.ask(request.Request{Subject: "stock", Timeout: 50 * time.Millisecond})
-	f := silent.want("request")
-	failed(t, done, request.ErrNoAnswer)
+	var f Frame
+	for patience := 50 * time.Millisecond; f.RequestID == ""; patience *= 2 { // until it is enough for a request to arrive
+		failed(t, s.ask(request.Request{Subject: "stock", Timeout: patience}), request.ErrNoAnswer)
+		f = silent.requested()
+	}
 	silent.send(`{"reply":{"request_id":%q}}`, f.RequestID) // late: nobody notices
-	silent.settled()
+	silent.requested()
+	silent.at.reach(t)
+}
+
+// requested is the request that has come, if one has; it returns once the server has handled what was sent before.
+func (c *conn) requested() (got Frame) {
+	c.t.Helper()
+	c.send(`{"ping":{}}`)
+	for {
+		f, err := c.next()
+		must(c.t, err)
+		switch f.Name {
+		case "pong":
+			return got
+		case "request":
+			got = f
+		default:
+			c.t.Fatalf("got %+v, want a request or pong", f)
+		}
+	}
 }
 
 func badAnswers(t *testing.T, g *Gate, s *Server) {
