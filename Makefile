@@ -5,9 +5,11 @@ SHELL := /bin/bash
 MAKEFLAGS += --no-builtin-rules
 
 GO ?= go
-# How everything is built, so that what one target compiles serves the next, in whatever folder.
+# How everything is built, so that what one target compiles serves the next, in whatever folder. Without grpcnotrace gRPC brings
+# along pages of traces, which nobody can see here, and with them html/template (docs/dependencies.md).
 export CGO_ENABLED := 0
-export GOFLAGS := $(filter-out -trimpath,$(shell $(GO) env GOFLAGS)) -trimpath
+BUILDFLAGS := -trimpath -tags=grpcnotrace
+export GOFLAGS := $(filter-out $(BUILDFLAGS),$(shell $(GO) env GOFLAGS)) $(BUILDFLAGS)
 BIN := $(CURDIR)/.bin
 USER_PATH := $(PATH)
 export PATH := $(BIN):$(PATH)

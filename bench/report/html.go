@@ -3,11 +3,12 @@ package report
 import (
 	"encoding/json"
 	"fmt"
-	"html/template"
 	"io"
 	"os"
 	"path/filepath"
 	"strings"
+
+	template "github.com/DataDog/datadog-agent/pkg/template/html"
 )
 
 // drawings are the plots of a result, by a name that makes a file name.
@@ -68,7 +69,7 @@ func WriteHTML(w io.Writer, results ...*Result) error {
 		if err != nil {
 			return err
 		}
-		s := section{Result: r}
+		s := section{Result: r, At: r.Machine.At.Format("2006-01-02 15:04 MST")}
 		for _, n := range names {
 			s.Plots = append(s.Plots, template.HTML(svg[n])) //nolint:gosec // drawn here, from numbers
 		}
@@ -90,6 +91,7 @@ func WriteHTML(w io.Writer, results ...*Result) error {
 // section is a result as the page shows it.
 type section struct {
 	*Result
+	At     string
 	Groups []tableGroup
 	Plots  []template.HTML
 	Raw    string
@@ -153,7 +155,7 @@ code, pre { font: 13px/1.4 ui-monospace, monospace; background: #f4f4f4; padding
 <h2>{{.Title}}</h2>
 <p><code>{{.Command}}</code></p>
 <p class="facts">{{range .Settings}}{{.Name}}: {{.Value}} · {{end}}Godwit {{.Version}}<br>
-{{.Machine}} · {{.Machine.At.Format "2006-01-02 15:04 MST"}}</p>
+{{.Machine}} · {{.At}}</p>
 <table>
 {{$compared := .Compared}}{{range .Groups}}{{if .Name}}<tr class="g"><th colspan="5">{{.Name}}</th></tr>{{end}}
 {{range .Rows}}<tr><td>{{.Name}}</td><td class="n">{{.Median}}</td><td class="s">{{.Spread}}</td><td class="n">{{.Ratio}}</td>

@@ -9,11 +9,12 @@ import (
 	"embed"
 	"errors"
 	"fmt"
-	"html/template"
 	"log/slog"
 	"net/http"
 	"net/netip"
 	"time"
+
+	template "github.com/DataDog/datadog-agent/pkg/template/html"
 
 	"godwit.dev/godwit/internal/access"
 	"godwit.dev/godwit/internal/push"

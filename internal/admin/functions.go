@@ -1,9 +1,10 @@
 package admin
 
 import (
-	"html/template"
 	"strconv"
 	"time"
+
+	template "github.com/DataDog/datadog-agent/pkg/template/html"
 )
 
 var functions = template.FuncMap{
