@@ -212,8 +212,8 @@ func (c *Config) adaptToCompat() {
 // validateCompat checks the settings of standing in for another service.
 func (c *Config) validateCompat(bad func(key, value, format string, args ...any)) {
 	if !c.CompatOn() {
-		for _, f := range []struct{ key, value string }{
-			{"redis", c.Redis}, {"auth_url", c.AuthURL}, {"auth_api_key", c.AuthAPIKey}, {"driver_api_url", c.DriverAPIURL}, {"compat_config", c.CompatConfig},
+		for _, f := range []struct{ key, value string }{ // not redis: godwit source add has a flag of that name
+			{"auth_url", c.AuthURL}, {"auth_api_key", c.AuthAPIKey}, {"driver_api_url", c.DriverAPIURL}, {"compat_config", c.CompatConfig},
 		} {
 			if f.value != "" {
 				bad(f.key, shownOf(c, f.key), "has no meaning without compat")
