@@ -90,7 +90,7 @@ func start(o Options, cluster bool) (s *Server, err error) {
 		if s.bus, err = s.port(); err != nil {
 			return s, err
 		}
-		set("--cluster-enabled", "yes", "--cluster-port", portOf(s.bus), "--cluster-node-timeout", "1000")
+		set("--cluster-enabled", "yes", "--cluster-port", portOf(s.bus), "--cluster-node-timeout", "1000", "--repl-diskless-sync-delay", "0")
 	}
 	set(o.Settings...)
 	return s, s.run()

@@ -57,6 +57,9 @@ func (s *Store) SettleLater(batch []*mailbox.Settle) {
 			s.cfg.Observer.Acked(Unknown, time.Time{})
 			continue
 		}
+		if e.attempts == 0 && ack.Attempts > 0 { // the acknowledgement was quicker than what says that it was sent
+			s.sent(e, ack.Attempts, ack.At)
+		}
 		d := &departure{st: st, why: acked, e: *e, settle: s.settled(st, e, ack.As)}
 		d.settle.Device = ack.Device
 		d.ids = st.depart(ack.ID)
@@ -79,23 +82,24 @@ func (s *Store) Delivered(marks []mailbox.Mark) {
 			continue
 		}
 		st.mu.Lock()
-		e := st.byPos(m.Pos)
-		if e == nil {
-			st.mu.Unlock()
-			continue
+		if e := st.hadPos(m.Pos, m.ID); e != nil && (e.state == waiting || e.attempts == 0) {
+			s.sent(e, m.Attempts, m.DeliveredAt)
 		}
-		again, how := e.sent != 0, Catchup
-		switch {
-		case again:
-			how = Retry
-		case e.fresh:
-			how = Fresh
-		}
-		e.sent, e.attempts = m.DeliveredAt.UnixMilli(), max(e.attempts, m.Attempts)
-		category, stored := e.category, time.UnixMilli(int64(e.id.Ms))
 		st.mu.Unlock()
-		s.cfg.Observer.Sent(category, stored, again, how)
 	}
+}
+
+// sent notes that an entry of a stream, which is locked, was written to a connection.
+func (s *Store) sent(e *entry, attempts uint32, at time.Time) {
+	again, how := e.attempts > 0, Catchup
+	switch {
+	case again:
+		how = Retry
+	case e.fresh:
+		how = Fresh
+	}
+	e.sent, e.attempts = at.UnixMilli(), max(e.attempts, attempts)
+	s.cfg.Observer.Sent(e.category, time.UnixMilli(int64(e.id.Ms)), again, how)
 }
 
 // ended makes departures of what has expired. The stream is locked.

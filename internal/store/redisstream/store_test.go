@@ -380,6 +380,75 @@ func TestAnIdleClientCostsLittle(t *testing.T) {
 	runtime.KeepAlive(s)
 }
 
+func TestAReadThatBeganBeforeADeletionBringsNothingBack(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, serve(t).URL())
+	w.Joined(driver)
+	w.pending(driver)
+	w.add(driver, "a")
+	until(t, "it being found", func() bool { return w.kept(driver) == 1 })
+	st := w.online(driver)
+	st.mu.Lock()
+	st.whole = true
+	st.mu.Unlock()
+	c := w.begin(st)
+	list, err := entriesOf(w.redis.Do(t.Context(), w.Store.link.rangeFrom(st.key, c.from, readEntries)))
+	if err != nil || len(list) != 1 {
+		t.Fatal(list, err)
+	}
+	w.ack(driver, "a", 0)
+	until(t, "it being deleted", func() bool { return w.departing() == 0 })
+	w.recent.mu.Lock()
+	w.recent.now, w.recent.old = nil, nil // which would keep it back, too
+	w.recent.mu.Unlock()
+	w.took(c, list, nil)
+	if len(c.items) != 0 || w.kept(driver) != 0 {
+		t.Errorf("%v came back, %d are kept", ids(c.items), w.kept(driver))
+	}
+}
+
+func TestAnAcknowledgementMayBeQuickerThanWhatSaysThatItWasSent(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, serve(t).URL())
+	w.add(driver, "a")
+	w.add(driver, "b")
+	w.Joined(driver)
+	got := w.pending(driver).Items
+	for _, it := range got {
+		w.SettleLater([]*mailbox.Settle{{Recipient: driver, ID: it.N.ID, Pos: it.Pos, As: notification.Acked, Attempts: 1, At: w.now()}})
+		w.deliver(it)
+	}
+	until(t, "both being deleted", func() bool { return w.counted("acked NEW_RIDE_AVAILABLE sent true") == 2 })
+	if n, again := w.counted("sent NEW_RIDE_AVAILABLE catchup false"), w.counted("sent NEW_RIDE_AVAILABLE retry true"); n != 2 || again != 0 {
+		t.Errorf("%d were sent and %d again", n, again)
+	}
+}
+
+func TestARedisThatHangsLosesNothing(t *testing.T) {
+	t.Parallel()
+	s := serve(t)
+	w := newWorld(t, s.URL())
+	w.add(driver, "a")
+	w.add(driver, "b")
+	w.Joined(driver)
+	got := w.pending(driver).Items
+	s.Stop()
+	w.ack(driver, "a", got[0].Pos)
+	if again := w.pending(driver); len(again.Items) != 0 || again.More {
+		t.Errorf("of a Redis that hangs there is %v", ids(again.Items))
+	}
+	s.Continue()
+	until(t, "what was acknowledged being deleted", func() bool { return w.departing() == 0 })
+	until(t, "sessions being told to read again", func() bool {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		return w.reread[driver] > 0
+	})
+	if got := w.pending(driver).Items; !slices.Equal(ids(got), []string{"b"}) {
+		t.Errorf("then pending are %v", ids(got))
+	}
+}
+
 func TestTokens(t *testing.T) {
 	t.Parallel()
 	s := serve(t)

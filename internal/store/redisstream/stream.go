@@ -84,6 +84,16 @@ func (st *stream) byPos(pos int64) *entry {
 	return nil
 }
 
+// hadPos finds what a session knew as a position, whatever became of it.
+func (st *stream) hadPos(pos int64, note string) *entry {
+	for i := range st.entries {
+		if e := &st.entries[i]; e.pos == pos && e.note == note && !e.twin {
+			return e
+		}
+	}
+	return nil
+}
+
 // byNote finds what waits of a notification.
 func (st *stream) byNote(note string) *entry {
 	for i := range st.entries {
