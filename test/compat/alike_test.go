@@ -176,8 +176,8 @@ var alike = map[string]func(*world){
 	"grpcio is served as grpc-go is": func(w *world) { pythonClient(w) },
 }
 
-func runAlike(t *testing.T, w *world) {
-	for name, test := range alike {
+func runAll(t *testing.T, w *world, tests map[string]func(*world)) {
+	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			test(w.in(t))
@@ -188,10 +188,10 @@ func runAlike(t *testing.T, w *world) {
 // TestTheFormerService tests these tests: what the former service does is known.
 func TestTheFormerService(t *testing.T) {
 	t.Parallel()
-	r := startAround(t, startRedis(t))
+	r := startAround(t, startRedis(t).Addr())
 	addr, _ := startFormer(t, r.seeds, shards, r.auth)
 	w := newWorld(t, &world{redis: r, addr: addr})
-	t.Run("alike", func(t *testing.T) { runAlike(t, w) })
+	t.Run("alike", func(t *testing.T) { runAll(t, w, alike) })
 	t.Run("a second connection goes on where the first was", func(t *testing.T) {
 		w := w.in(t)
 		client := uuid()

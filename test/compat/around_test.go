@@ -15,11 +15,13 @@ import (
 // authKey is what the auth endpoint is asked with.
 const authKey = "key of the auth endpoint"
 
+// tokenOfDown is the token for which the auth endpoint is down.
+const tokenOfDown = "down"
+
 // authServer knows tokens. A token is "token of <client>".
 type authServer struct {
 	*httptest.Server
 	mu    sync.Mutex
-	down  bool
 	asked map[string]int // by token
 }
 
@@ -30,11 +32,10 @@ func startAuth(t testing.TB) *authServer {
 		token := r.Header.Get("token")
 		a.mu.Lock()
 		a.asked[token]++
-		down := a.down
 		a.mu.Unlock()
 		client, ok := strings.CutPrefix(token, "token of ")
 		switch {
-		case down:
+		case token == tokenOfDown:
 			w.WriteHeader(http.StatusServiceUnavailable)
 		case r.Method != http.MethodGet || r.Header.Get("api-key") != authKey || !ok:
 			w.WriteHeader(http.StatusUnauthorized)
@@ -48,12 +49,6 @@ func startAuth(t testing.TB) *authServer {
 
 // tokenOf is the token of a client.
 func tokenOf(client string) string { return "token of " + client }
-
-func (a *authServer) fail(down bool) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	a.down = down
-}
 
 func (a *authServer) times(client string) int {
 	a.mu.Lock()

@@ -1,12 +1,10 @@
 package compat
 
 import (
-	"context"
-	"os/exec"
-	"strings"
+	"errors"
 	"testing"
 
-	"godwit.dev/godwit/bench/redispub"
+	"godwit.dev/godwit/internal/redisserver"
 	"godwit.dev/godwit/test/blackbox"
 )
 
@@ -14,24 +12,33 @@ func startAround(t testing.TB, seeds ...string) *around {
 	return &around{seeds: seeds, auth: startAuth(t), driver: startDriverAPI(t)}
 }
 
-// startRedis starts a Redis server.
-func startRedis(t testing.TB) (addr string) {
+// startRedis starts a Redis server that keeps what it has answered when it is killed.
+func startRedis(t testing.TB) *redisserver.Server {
 	t.Helper()
-	addr = blackbox.Free(t)
-	_, port, _ := strings.Cut(addr, ":")
-	cmd := exec.Command(blackbox.Tool(t, "redis-server"), "--port", port, "--bind", "127.0.0.1", "--save", "", "--dir", t.TempDir())
-	if err := cmd.Start(); err != nil {
+	s, err := redisserver.Start(redisserver.Options{})
+	needs(t, err)
+	t.Cleanup(s.Close)
+	return s
+}
+
+// startCluster starts three masters that share the keys, and the same as addresses.
+func startCluster(t testing.TB) (c *redisserver.Cluster, seeds []string) {
+	t.Helper()
+	c, err := redisserver.StartCluster(redisserver.Options{}, 3, false)
+	needs(t, err)
+	t.Cleanup(c.Close)
+	for _, m := range c.Masters {
+		seeds = append(seeds, m.Addr())
+	}
+	return c, seeds
+}
+
+func needs(t testing.TB, err error) {
+	t.Helper()
+	if errors.Is(err, redisserver.ErrMissing) {
+		blackbox.Skip(t, "%v", err)
+	}
+	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { cmd.Process.Kill(); cmd.Wait() })
-	blackbox.Eventually(t, "redis", func() error {
-		c, err := redispub.Dial(context.Background(), addr)
-		if err != nil {
-			return err
-		}
-		defer c.Close()
-		_, err = c.Do("PING")
-		return err
-	})
-	return addr
 }
