@@ -3,6 +3,7 @@ package compat
 import (
 	"context"
 	"flag"
+	"sync"
 	"testing"
 	"time"
 
@@ -65,7 +66,8 @@ func TestClientsMoveBetweenBothServices(t *testing.T) {
 	const moves = 6
 	l := newLoad(w, 12, 200)
 	publishing, stop := context.WithCancel(t.Context())
-	go l.publish(publishing, 200)
+	var wg sync.WaitGroup
+	wg.Go(func() { l.publish(publishing, 200) })
 	for move := range moves {
 		online, leave := context.WithCancel(t.Context())
 		l.goOnline(online, func(r *rider) string { // half of them are at each
@@ -79,6 +81,7 @@ func TestClientsMoveBetweenBothServices(t *testing.T) {
 		l.wg.Wait()
 	}
 	stop()
+	wg.Wait()
 	online, leave := context.WithCancel(t.Context())
 	defer l.wg.Wait()
 	defer leave()
