@@ -77,7 +77,8 @@ TOOLS_internal/store/redisstream := redis
 TOOLS_internal/app         := redis
 TOOLS_test/docs            := redis
 TOOLS_examples/cluster     := postgresql haproxy
-TOOL_PACKAGES := test/foreign test/webpage examples/observatory examples/workers internal/store/postgres test/cluster test/campaigns test/convergence test/rides test/migrate examples/cluster internal/redisserver internal/store/redisstream internal/app test/docs
+TOOLS_test/compat          := redis $(VENV)
+TOOL_PACKAGES := test/foreign test/webpage examples/observatory examples/workers internal/store/postgres test/cluster test/campaigns test/convergence test/rides test/migrate examples/cluster internal/redisserver internal/store/redisstream internal/app test/docs test/compat
 # covers PACKAGE is not empty if PACKAGES name it: by its path or by a pattern that ends in /...
 covers = $(strip $(foreach p,$(PACKAGES:./%=%),$(filter $(subst ...,%,$p),$1 $1/)))
 
@@ -234,6 +235,10 @@ WITHIN_escalation := 480
 RESULT_cluster-escalation := escalation --postgres start --runs 1 --each 0 --campaign 0 --armed 0 --sends 0
 WITHIN_cluster-escalation := 480
 
+# Ten minutes, and Redis (make redis): made only when it is asked for.
+RESULT_nammayatri := nammayatri --runs 1
+WITHIN_nammayatri := 900
+
 # Twenty minutes, so it is made only when it is asked for.
 RESULT_cluster-horizon := cluster horizon --runs 1 --before 2m
 WITHIN_cluster-horizon := 1500
@@ -276,6 +281,10 @@ cluster: ## kill nodes, cut the bus between two and kill PostgreSQL under load a
 .PHONY: escalation
 escalation: ## kill the server twenty times under 10,000 notifications of three steps each, and see that none is missed nor comes after an ack (POSTGRES=1 for what is kept there)
 	$(GO) test -count 1 -timeout 30m -v ./test/escalation -run ThroughKills -publishes 10000 -kills 20 -kill-every 5s $(if $(POSTGRES),-postgres)
+
+.PHONY: compat
+compat: redis ## kill the server twenty times, and a master of a Redis cluster, under 1,000 entries a second for 1,000 clients of nammayatri's notification-service, and see that none is lost
+	$(GO) test -count 1 -timeout 30m -v ./test/compat -run 'ThroughKills|AMasterIsKilled' -fast -kills 20 -kill-every 5s -clients 1000 -rate 1000 -size 4096
 
 .PHONY: upgrade
 upgrade: ## restart three nodes of the commit before as nodes of this one, under load (OF=commit for another)

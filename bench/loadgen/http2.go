@@ -75,7 +75,7 @@ func appendH2Update(b []byte, stream, n uint32) []byte {
 }
 
 // appendRequest opens a stream with a POST of gRPC.
-func appendRequest(b []byte, stream uint32, t Target, path string) []byte {
+func appendRequest(b []byte, stream uint32, t Target, path string, more ...[2]string) []byte {
 	scheme := "http"
 	if t.TLS {
 		scheme = "https"
@@ -91,6 +91,7 @@ func appendRequest(b []byte, stream uint32, t Target, path string) []byte {
 	if t.Key != "" {
 		fields = append(fields, [2]string{"authorization", "Bearer " + t.Key})
 	}
+	fields = append(fields, more...)
 	at := len(b)
 	b = appendH2Head(b, 0, h2Headers, h2EndHeaders, stream)
 	for _, f := range fields {

@@ -75,6 +75,7 @@ func FuzzParsers(f *testing.F) {
 		_, _ = readProto(b)
 		_, _ = (&sseWire{}).read(b)
 		_, _ = newMQTTWire("x").read(b)
+		_, _ = newNammayatriWire(Target{}, "x").read(b)
 	})
 }
 

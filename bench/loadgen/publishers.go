@@ -243,25 +243,29 @@ func (p *Publishers) spin(ctx context.Context, begun int64) {
 
 // pace submits each message when it is due, whatever became of those before.
 func (p *Publishers) pace(ctx context.Context, begun int64) {
+	each := 1.0
+	if p.cfg.Via == ViaBatch {
+		each = float64(max(p.cfg.Batch, 1))
+	}
+	pace(ctx, begun, p.until, each*float64(time.Second)/p.cfg.rate, p.submit)
+}
+
+// pace calls submit with 0, 1, 2, …, each interval nanoseconds after the one before, from begun to until by Now.
+func pace(ctx context.Context, begun, until int64, interval float64, submit func(i int, due int64)) {
 	done := make(chan struct{})
 	go func() { // a thread of its own, which ends with it because its timers were changed
 		defer close(done)
 		runtime.LockOSThread()
 		precise()
-		each := 1.0
-		if p.cfg.Via == ViaBatch {
-			each = float64(max(p.cfg.Batch, 1))
-		}
-		interval := each * float64(time.Second) / p.cfg.rate
 		for i := 0; ctx.Err() == nil; i++ {
 			due := begun + int64(float64(i)*interval)
-			if due >= p.until {
+			if due >= until {
 				return
 			}
 			if due > Now() {
 				sleepUntil(due)
 			}
-			p.submit(i, due)
+			submit(i, due)
 		}
 	}()
 	<-done

@@ -77,14 +77,7 @@ func (s *subscriber) frame(b []byte) error {
 	}
 	switch a.kind {
 	case welcome:
-		s.up = true
-		if s.s.followed != nil {
-			return s.compare(a.digest)
-		}
-		s.finish(nil)
-		if s.deaf {
-			s.conn.Pause()
-		}
+		return s.welcomed(a.digest)
 	case agreement:
 		return s.compare(a.digest)
 	case signal:
@@ -98,6 +91,19 @@ func (s *subscriber) frame(b []byte) error {
 		s.s.gaps.Add(int64(a.seq))
 	case goodbye, failure:
 		return fmt.Errorf("the server said %.200s", b)
+	}
+	return nil
+}
+
+// welcomed takes the server's word that the session is open.
+func (s *subscriber) welcomed(digest []byte) error {
+	s.up = true
+	if s.s.followed != nil {
+		return s.compare(digest)
+	}
+	s.finish(nil)
+	if s.deaf {
+		s.conn.Pause()
 	}
 	return nil
 }

@@ -214,6 +214,8 @@ func (s *Subscribers) newWire(target, num int) wire {
 	switch s.cfg.Transport {
 	case GRPC:
 		return newGRPCWire(t, s.helloProto(name))
+	case Nammayatri:
+		return newNammayatriWire(t, ClientID(s.cfg.Prefix, num))
 	case SSE:
 		return newSSEWire(t, s.cfg.App, name, s.posts[target].ack)
 	case MQTT:

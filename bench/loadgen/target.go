@@ -14,7 +14,7 @@ type Target struct {
 }
 
 func (t Target) addr(transport string) string {
-	if transport == GRPC {
+	if transport == GRPC || transport == Nammayatri {
 		return t.GRPC
 	}
 	return t.HTTP

@@ -22,6 +22,7 @@ type Request struct {
 	Latency    bool                      `json:"latency,omitempty"` // take the latencies since the last time
 	Await      *Await                    `json:"await,omitempty"`
 	Publishers *loadgen.PublishConfig    `json:"publishers,omitempty"` // connect publishers
+	Redis      *loadgen.RedisConfig      `json:"redis,omitempty"`      // connect publishers to Redis instead
 	Publish    *Publish                  `json:"publish,omitempty"`
 	PingPong   *PingPong                 `json:"ping_pong,omitempty"`
 }

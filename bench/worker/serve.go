@@ -29,6 +29,8 @@ type server struct {
 	r    *reactor.Reactor
 	subs atomic.Pointer[loadgen.Subscribers]
 	pubs atomic.Pointer[loadgen.Publishers]
+	// redis takes the place of pubs where what is published goes into Redis.
+	redis *loadgen.RedisPublishers
 
 	mu  sync.Mutex // one line at a time
 	out *json.Encoder
@@ -84,6 +86,13 @@ func (s *server) do(ctx context.Context, req *Request) (reply Reply, err error) 
 	case req.Publishers != nil:
 		pubs, err = loadgen.NewPublishers(ctx, s.r, *req.Publishers)
 		s.pubs.Store(pubs)
+		return reply, err
+	case req.Redis != nil:
+		s.redis, err = loadgen.NewRedisPublishers(ctx, *req.Redis)
+		return reply, err
+	case req.Publish != nil && s.redis != nil:
+		done, err := s.redis.Run(ctx, req.Publish.Rate, req.Publish.For)
+		reply.Published, reply.Seconds = &done, done.Seconds
 		return reply, err
 	case req.Publish != nil:
 		if pubs == nil {

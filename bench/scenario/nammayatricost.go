@@ -1,0 +1,129 @@
+package scenario
+
+import (
+	"context"
+	"time"
+
+	"godwit.dev/godwit/bench/meter"
+	"godwit.dev/godwit/bench/report"
+)
+
+// footprint measures the server's memory without a client, and what each costs that does nothing.
+func (s *Nammayatri) footprint(ctx context.Context, r *report.Result) error {
+	const group = "memory"
+	x, err := s.start(ctx, 1)
+	if err != nil {
+		return err
+	}
+	defer x.close()
+	idle := Idle{Common: s.Common}
+	pid := x.Servers[0].PID
+	base, _, err := idle.settled(ctx, pid, settleBefore, 0, group)
+	if err != nil {
+		return err
+	}
+	// What the server allocates once for all clients is not counted as theirs.
+	if _, err := s.connect(ctx, x, prefix(), warmSessions); err != nil {
+		return err
+	}
+	x.StopWorkers()
+	before, _, err := idle.settled(ctx, pid, settleBefore, 0, group)
+	if err != nil {
+		return err
+	}
+	w := meter.Start([]int{pid}, sampling)
+	opened, err := s.connect(ctx, x, prefix(), s.Idle)
+	if err != nil {
+		w.Stop()
+		return err
+	}
+	after, _, err := idle.settled(ctx, pid, s.Settle, 0, group)
+	samples := w.Stop()
+	if err != nil {
+		return err
+	}
+	r.Add(group, "server without clients", "MB", float64(base)/mb)
+	r.Add(group, "server with idle clients", "MB", float64(after)/mb)
+	r.Add(group, "an idle client", "B", float64(after-before)/float64(s.Idle))
+	r.Add(group, "server while they connect, most", "MB", float64(meter.Peak(samples))/mb)
+	r.Add(group, "connected in", "s", opened)
+	return nil
+}
+
+// few is how many idle clients many are compared with, and how many active ones there are beside them.
+const few = 100
+
+// cost compares what a publish costs Redis beside few and beside many idle clients, in pairs of which the first alternates.
+func (s *Nammayatri) cost(ctx context.Context, r *report.Result) error {
+	for pair := range s.Pairs {
+		var each [2]float64
+		for turn := range 2 {
+			many := (turn+pair)%2 == 1
+			group, idle, at := "beside few idle clients", few, 0
+			if many {
+				group, idle, at = "beside many idle clients", s.Idle, 1
+			}
+			s.Testbed.Say("pair %d: %d idle clients", pair+1, idle)
+			micros, err := s.costBeside(ctx, r, group, idle)
+			if err != nil {
+				return err
+			}
+			each[at] = micros
+		}
+		r.Add("many to few", "Redis CPU a publish", "×", each[1]/each[0])
+	}
+	return nil
+}
+
+func (s *Nammayatri) costBeside(ctx context.Context, r *report.Result, group string, idle int) (micros float64, err error) {
+	x, err := s.start(ctx, 1)
+	if err != nil {
+		return 0, err
+	}
+	defer x.close()
+	if _, err := s.connect(ctx, x, prefix(), idle); err != nil {
+		return 0, err
+	}
+	p := prefix()
+	if _, err := s.connect(ctx, x, p, few); err != nil {
+		return 0, err
+	}
+	pub, err := s.publisher(ctx, x, p, few)
+	if err != nil {
+		return 0, err
+	}
+	defer pub.Stop()
+	if _, _, err := s.load(ctx, x, pub, s.Rates[0], warmUp); err != nil {
+		return 0, err
+	}
+	o, redis, err := s.load(ctx, x, pub, s.Rates[0], s.CostFor)
+	if err != nil {
+		return 0, err
+	}
+	micros = redis.Seconds() * 1e6 / float64(o.Published.Accepted)
+	r.Add(group, "Redis CPU a publish", "µs", micros)
+	r.Add(group, "entries lost", "", float64(o.Published.Messages-o.Counts.Received))
+	if n := len(o.Server); n > 1 {
+		r.Add(group, "server CPU a publish", "µs", meter.CPU(o.Server)*1e6/float64(o.Published.Accepted))
+	}
+	rest, err := s.atRest(ctx, x)
+	if err != nil {
+		return 0, err
+	}
+	r.Add(group, "Redis CPU while nothing is published", "ms/s", rest*1000)
+	return micros, nil
+}
+
+// atRest is how much CPU time a second Redis uses while nothing is published.
+func (s *Nammayatri) atRest(ctx context.Context, x *streams) (float64, error) {
+	before, err := meter.Total(x.pids)
+	if err != nil {
+		return 0, err
+	}
+	begun := time.Now()
+	if err := wait(ctx, s.CostFor); err != nil {
+		return 0, err
+	}
+	after, err := meter.Total(x.pids)
+	return (after.CPU - before.CPU).Seconds() / time.Since(begun).Seconds(), err
+}
