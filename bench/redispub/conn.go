@@ -93,7 +93,7 @@ func (c *Conn) answer(depth int) (any, error) {
 	}
 	line = strings.TrimSuffix(line, "\r\n")
 	if line == "" || depth > deepest {
-		return nil, fmt.Errorf("Redis answers %q", line)
+		return nil, fmt.Errorf("read an answer of Redis: %q", line)
 	}
 	kind, rest := line[0], line[1:]
 	switch kind {
@@ -104,7 +104,7 @@ func (c *Conn) answer(depth int) (any, error) {
 	}
 	n, err := strconv.ParseInt(rest, 10, 64)
 	if err != nil || n > longest && kind != ':' {
-		return nil, fmt.Errorf("Redis answers %q", line)
+		return nil, fmt.Errorf("read an answer of Redis: %q", line)
 	}
 	switch {
 	case kind == ':':
@@ -124,5 +124,5 @@ func (c *Conn) answer(depth int) (any, error) {
 		}
 		return list, nil
 	}
-	return nil, fmt.Errorf("Redis answers %q", line)
+	return nil, fmt.Errorf("read an answer of Redis: %q", line)
 }

@@ -63,11 +63,12 @@ var better = map[string]func(*world){
 		client := uuid()
 		until := time.Now().Add(time.Hour).Truncate(time.Second)
 		india := until.In(time.FixedZone("", 5*3600+1800))
+		iso, haskell, offset := india.Format("2006-01-02T15:04:05"), india.Format("2006-01-02 15:04:05"), india.Format("-07:00")
 		var ids []string
 		for i, at := range []string{
 			redispub.Haskell(until, 123_456_789_123), redispub.Haskell(until, 654_123_456_789), redispub.Haskell(until, 1), redispub.Haskell(until, 0),
-			redispub.Haskell(until, 500_000_000_000), india.Format("2006-01-02T15:04:05-07:00"), india.Format("2006-01-02T15:04:05.123-07:00"),
-			india.Format("2006-01-02 15:04:05.123456789123 -07:00"), until.UTC().Format("2006-01-02T15:04:05.123456789123Z"),
+			redispub.Haskell(until, 500_000_000_000), iso + offset, iso + ".654" + offset, haskell + ".123456789123 " + offset, haskell + offset,
+			until.UTC().Format("2006-01-02T15:04:05") + ".123456789123Z",
 		} {
 			e := entry(fmt.Sprint("ride-", i))
 			e.TTL, e.CreatedAt = at, at
