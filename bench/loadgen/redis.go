@@ -20,6 +20,7 @@ type RedisConfig struct {
 	Size       int      `json:"size"`       // bytes of an entry's data
 	Prefix     string   `json:"prefix"`     // of the clients' names
 	Recipients int      `json:"recipients"`
+	Poison     bool     `json:"poison"` // none of it can be read: its ttl is no time
 }
 
 // RedisPublishers publish as back ends of nammayatri do.
@@ -110,11 +111,15 @@ func (w *redisWriter) run(ctx context.Context) {
 		client := ClientID(w.all.cfg.Prefix, j.to)
 		seq := w.seqs[j.to] + 1
 		now := time.Now()
-		_, err := w.pub.Publish(ctx, client, &redispub.Entry{
+		e := redispub.Entry{
 			ID: client + "-" + strconv.FormatUint(seq, 10), Category: "NEW_RIDE_AVAILABLE", Title: titleMark + strconv.FormatUint(seq, 10),
 			Body: "New ride request", Show: "SHOW", EntityID: client, EntityType: "SearchRequest", Entity: string(data),
 			CreatedAt: redispub.Haskell(now, 0), TTL: redispub.Haskell(now.Add(time.Hour), 0),
-		})
+		}
+		if w.all.cfg.Poison {
+			e.TTL = "tomorrow"
+		}
+		_, err := w.pub.Publish(ctx, client, &e)
 		w.all.latency.Record(time.Duration(Now() - j.due))
 		w.sums.Requests++
 		if err != nil {

@@ -33,6 +33,7 @@ type Nammayatri struct {
 	Pairs      int // how often few and many idle clients are compared
 	CostFor    time.Duration
 	Settle     time.Duration // how long memory may settle
+	Poison     float64       // entries a second that cannot be read, beside those that can; 0: that is not measured
 }
 
 // Run measures all parts.
@@ -63,6 +64,9 @@ func (s *Nammayatri) Run(ctx context.Context) (*report.Result, error) {
 	})
 	if err == nil && s.Idle > 0 {
 		err = s.cost(ctx, r)
+	}
+	if err == nil && s.Poison > 0 {
+		err = s.poison(ctx, r)
 	}
 	return r, err
 }
@@ -158,13 +162,13 @@ func (s *Nammayatri) connect(ctx context.Context, x *streams, prefix string, cou
 }
 
 // publisher starts a process that publishes to the clients of a prefix.
-func (s *Nammayatri) publisher(ctx context.Context, x *streams, prefix string, count int) (*worker.Worker, error) {
+func (s *Nammayatri) publisher(ctx context.Context, x *streams, prefix string, count int, poison bool) (*worker.Worker, error) {
 	w, err := x.NewWorker(ctx)
 	if err != nil {
 		return nil, err
 	}
 	_, err = w.Call(ctx, worker.Request{Redis: &loadgen.RedisConfig{
-		Addrs: x.addrs, Shards: s.Shards, Publishers: s.Publishers, Size: s.Size, Prefix: prefix, Recipients: count,
+		Addrs: x.addrs, Shards: s.Shards, Publishers: s.Publishers, Size: s.Size, Prefix: prefix, Recipients: count, Poison: poison,
 	}})
 	if err != nil {
 		w.Stop()
@@ -185,7 +189,7 @@ func (s *Nammayatri) reach(ctx context.Context, r *report.Result, group string, 
 	if _, err := s.connect(ctx, x, p, s.Clients); err != nil {
 		return err
 	}
-	pub, err := s.publisher(ctx, x, p, s.Clients)
+	pub, err := s.publisher(ctx, x, p, s.Clients, false)
 	if err != nil {
 		return err
 	}

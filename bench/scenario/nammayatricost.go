@@ -2,10 +2,13 @@ package scenario
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"time"
 
 	"godwit.dev/godwit/bench/meter"
 	"godwit.dev/godwit/bench/report"
+	"godwit.dev/godwit/bench/worker"
 )
 
 // footprint measures the server's memory without a client, and what each costs that does nothing.
@@ -88,7 +91,7 @@ func (s *Nammayatri) costBeside(ctx context.Context, r *report.Result, group str
 	if _, err := s.connect(ctx, x, p, few); err != nil {
 		return 0, err
 	}
-	pub, err := s.publisher(ctx, x, p, few)
+	pub, err := s.publisher(ctx, x, p, few, false)
 	if err != nil {
 		return 0, err
 	}
@@ -126,4 +129,64 @@ func (s *Nammayatri) atRest(ctx context.Context, x *streams) (float64, error) {
 	}
 	after, err := meter.Total(x.pids)
 	return (after.CPU - before.CPU).Seconds() / time.Since(begun).Seconds(), err
+}
+
+// poison compares how soon entries come without and with such beside them that cannot be read, in pairs of which the first alternates.
+func (s *Nammayatri) poison(ctx context.Context, r *report.Result) error {
+	for pair := range s.Pairs {
+		var p50, p99 [2]float64
+		for turn := range 2 {
+			with := (turn + pair) % 2
+			group := []string{"without poison", "beside poison"}[with]
+			s.Testbed.Say("pair %d: %s", pair+1, group)
+			o, err := s.reachBeside(ctx, with == 1)
+			if err != nil {
+				return fmt.Errorf("%s: %w", group, err)
+			}
+			sum := o.Latency.Summary()
+			p50[with], p99[with] = sum.P50, sum.P99
+			r.Add(group, "publish to client p50", "ms", sum.P50)
+			r.Add(group, "publish to client p99", "ms", sum.P99)
+			r.Add(group, "entries lost", "", float64(o.Published.Messages-o.Counts.Received))
+		}
+		r.Add("beside poison to without", "publish to client p50", "×", p50[1]/p50[0])
+		r.Add("beside poison to without", "publish to client p99", "×", p99[1]/p99[0])
+	}
+	return nil
+}
+
+// reachBeside measures how soon entries come, beside poison for clients that are online too and share their shards.
+func (s *Nammayatri) reachBeside(ctx context.Context, poison bool) (*Outcome, error) {
+	x, err := s.start(ctx, 1)
+	if err != nil {
+		return nil, err
+	}
+	defer x.close()
+	p, others := prefix(), prefix()
+	var pubs []*worker.Worker
+	for _, clients := range []string{p, others} {
+		if _, err := s.connect(ctx, x, clients, s.Clients); err != nil {
+			return nil, err
+		}
+		pub, err := s.publisher(ctx, x, clients, s.Clients, clients == others)
+		if err != nil {
+			return nil, err
+		}
+		defer pub.Stop()
+		pubs = append(pubs, pub)
+	}
+	if _, _, err := s.load(ctx, x, pubs[0], s.Rates[0], warmUp); err != nil {
+		return nil, err
+	}
+	done := make(chan error, 1)
+	go func() { // ends with its publishing, which is as long as the other's
+		if !poison {
+			done <- nil
+			return
+		}
+		_, err := pubs[1].Call(ctx, worker.Request{Publish: &worker.Publish{Rate: s.Poison, For: s.CostFor}})
+		done <- err
+	}()
+	o, _, err := s.load(ctx, x, pubs[0], s.Rates[0], s.CostFor)
+	return o, errors.Join(err, <-done)
 }

@@ -24,8 +24,8 @@ func (b *bench) nammayatriCommand() *cobra.Command {
 				return usagef("--clients, --publishers, --size, --for, --cost-for and --settle must be positive")
 			case s.Shards < 1 || s.Shards&(s.Shards-1) != 0:
 				return usagef("--shards must be a power of two")
-			case s.Masters != 0 && s.Masters < 3 || s.Idle < 0 || s.Pairs < 0:
-				return usagef("--masters must be 0, or at least 3 as Redis demands; --idle and --pairs must not be negative")
+			case s.Masters != 0 && s.Masters < 3 || s.Idle < 0 || s.Pairs < 0 || s.Poison < 0:
+				return usagef("--masters must be 0, or at least 3 as Redis demands; --idle, --pairs and --poison must not be negative")
 			case len(s.Rates) == 0:
 				return usagef("--rates must name a rate")
 			}
@@ -51,6 +51,7 @@ func (b *bench) nammayatriCommand() *cobra.Command {
 	f.IntVar(&s.Idle, "idle", 10_000, "idle clients, for memory and for what a publish costs Redis beside them; 0: that is not measured")
 	f.IntVar(&s.Pairs, "pairs", 5, "how often to compare the cost of a publish beside few and beside many idle clients")
 	f.DurationVar(&s.CostFor, "cost-for", 10*time.Second, "how long to publish for each")
+	f.Float64Var(&s.Poison, "poison", 100, "entries a second that cannot be read, beside which the others are measured; 0: that is not measured")
 	f.DurationVar(&s.Settle, "settle", 30*time.Second, "how long the server may take to give back the memory of connecting")
 	return cmd
 }
