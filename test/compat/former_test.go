@@ -75,6 +75,8 @@ func startFormer(t testing.TB, seeds []string, shards int, auth *authServer) (ad
 		srv.Stop()
 		cancel()
 		wg.Wait()
+		f.mu.Lock() // acknowledgements may be under way yet
+		defer f.mu.Unlock()
 		f.redis.Close()
 	})
 	t.Cleanup(stop)
