@@ -40,13 +40,15 @@ func (k kept) serve() []blackbox.Option {
 	return list
 }
 
-// endpoints are its endpoints, before it is started. They are closed with the test.
-func (k kept) endpoints(t *testing.T) endpoint.Store {
+// endpointStore is where they are written.
+type endpointStore interface {
+	endpoint.Store
+	Close() error
+}
+
+// endpoints opens its endpoints. They are closed before a server is started: a file is one process's.
+func (k kept) endpoints(t *testing.T) (store endpointStore) {
 	t.Helper()
-	var store interface {
-		endpoint.Store
-		Close() error
-	}
 	var err error
 	if k.url == "" {
 		store, err = campaigndb.Open(t.Context(), filepath.Join(k.dir, "campaign.db"), campaigndb.Config{})
@@ -56,6 +58,5 @@ func (k kept) endpoints(t *testing.T) endpoint.Store {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = store.Close() })
 	return store
 }

@@ -94,7 +94,9 @@ func (p *phones) register(t *testing.T, k kept, recipients int, later time.Durat
 		address, _ = json.Marshal(map[string]string{"url": p.hooks.URL + "/" + rider(i)}) // a text
 		add(i, push.Webhook, address)
 	}
-	done, err := k.endpoints(t).Register(context.WithoutCancel(t.Context()), "demo", regs)
+	store := k.endpoints(t)
+	defer store.Close()
+	done, err := store.Register(context.WithoutCancel(t.Context()), "demo", regs)
 	if err != nil {
 		t.Fatal(err)
 	}
