@@ -298,22 +298,31 @@ func TestTheOwnerIsToldOfWhatItWouldSeeTooLate(t *testing.T) {
 		return it
 	}
 	w.steps[0].Stored([]mailbox.Item{in("shop", 0), in("taxi", time.Hour), in("taxi", 900*time.Millisecond), in("taxi", 950*time.Millisecond)})
-	for got := range w.told { // what was told before each had its owner comes first
-		if got.server == 0 && slices.Equal(got.Apps, []string{"taxi"}) {
-			if got.In > 900 {
-				t.Errorf("told %+v; want when the first step is due", got)
-			}
-			break
-		}
+	// What was told before each had its owner may come first.
+	got := w.hears("when a step of the other's app is due", func(m told) bool { return m.server == 0 && slices.Equal(m.Apps, []string{"taxi"}) })
+	if got.In > 900 {
+		t.Errorf("told %+v; want when the first step is due", got)
 	}
 	it := in("taxi", 0)
 	w.steps[0].Settled([]mailbox.Settled{{App: "shop", Recipient: "r0", ID: "ours", Escalates: true}, {App: "taxi", Recipient: "r0", Pos: it.Pos, ID: it.N.ID, Escalates: true}})
-	for got := range w.told {
-		if len(got.Ended) > 0 {
-			if got.server != 0 || len(got.Ended) != 1 || got.Ended[0].Note != it.N.ID {
-				t.Errorf("told %+v; want what was settled of the other's app", got)
+	got = w.hears("what was settled", func(m told) bool { return len(m.Ended) > 0 })
+	if got.server != 0 || len(got.Ended) != 1 || got.Ended[0].Note != it.N.ID {
+		t.Errorf("told %+v; want what was settled of the other's app", got)
+	}
+}
+
+// hears waits for a message that servers tell each other.
+func (w *world) hears(what string, is func(told) bool) told {
+	w.Helper()
+	late := time.After(patience)
+	for {
+		select {
+		case m := <-w.told:
+			if is(m) {
+				return m
 			}
-			break
+		case <-late:
+			w.Fatalf("nobody told %s", what)
 		}
 	}
 }

@@ -93,7 +93,8 @@ type Service struct {
 	stored  []storedCopy    // committed just now: who is away gets the first step at once
 	ended   []copyOf        // settled just now, or something of it was sent: see lookAtEnded
 	looks   int             // of those, how many are being looked at
-	soon    time.Time       // when another server has said that a step is due; zero: it has not
+	soon    time.Time       // when a step is due of which the last look did not know; zero: there is none
+	planned time.Time       // when it is looked next; zero: it is being looked
 	news    news
 	jobs    map[Place]*dispatch.Job
 }
@@ -203,9 +204,56 @@ func (s *Service) Run(ctx context.Context) error {
 		for i := range stored {
 			s.want(stored[i].App)
 		}
-		s.tellDue(stored, s.hurry(ctx, stored))
+		hurried := s.hurry(ctx, stored)
+		s.tellDue(stored, hurried)
 		s.tellEnded()
+		s.lookAtEnded()
+		for i := range stored {
+			switch c := &stored[i]; {
+			case s.shared() && !s.owns(c.App): // whoever does, or will, looks
+			case hurried[c.Ref]:
+				s.lookBy(s.cfg.Now())
+			default:
+				s.lookBy(c.at)
+			}
+		}
+		if len(stored) == mostTold { // there may be more
+			poke(s.wake)
+		}
+	}
+}
+
+// lookBy has it looked for steps at a time, or before. It costs nothing where that is planned already: most steps are due later.
+func (s *Service) lookBy(at time.Time) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.soon.IsZero() || at.Before(s.soon) {
+		s.soon = at
+	}
+	if !s.planned.IsZero() && at.Before(s.planned) {
 		poke(s.wake)
+	}
+}
+
+// plan says in how long to look again, when it would be after so long.
+func (s *Service) plan(after time.Duration) time.Duration {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	now := s.cfg.Now()
+	if !s.soon.IsZero() {
+		after = min(after, max(s.soon.Sub(now), time.Millisecond))
+	}
+	s.planned = now.Add(after)
+	return after
+}
+
+// looking says that it is looked for what is due by now.
+func (s *Service) looking() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.planned = time.Time{}
+	if !s.soon.After(s.cfg.Now()) {
+		s.soon = time.Time{}
 	}
 }
 
@@ -223,7 +271,7 @@ func (s *Service) loop(ctx context.Context) {
 			s.cfg.Log.WarnContext(ctx, "steps of escalations cannot be handed over yet", "error", err)
 			next = retryAfterFault
 		}
-		look.Reset(next)
+		look.Reset(s.plan(next))
 		select {
 		case <-ctx.Done():
 			return
@@ -235,13 +283,7 @@ func (s *Service) loop(ctx context.Context) {
 
 // step does what there is to do and says when to look again.
 func (s *Service) step(ctx context.Context, all bool) (time.Duration, error) {
-	now := s.cfg.Now()
-	s.mu.Lock()
-	soon := s.soon
-	if !soon.After(now) { // it is looked at now
-		s.soon, soon = time.Time{}, time.Time{}
-	}
-	s.mu.Unlock()
+	s.looking()
 	at, err := s.handOver(ctx)
 	if err != nil {
 		return 0, err
@@ -256,10 +298,8 @@ func (s *Service) step(ctx context.Context, all bool) (time.Duration, error) {
 	if s.shared() {
 		next = lookShared
 	}
-	for _, at := range []time.Time{at, soon} {
-		if !at.IsZero() {
-			next = min(next, max(at.Sub(s.cfg.Now()), time.Millisecond))
-		}
+	if !at.IsZero() {
+		next = min(next, max(at.Sub(s.cfg.Now()), time.Millisecond))
 	}
 	return next, nil
 }

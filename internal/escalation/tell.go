@@ -44,14 +44,12 @@ func (s *Service) Heard(body []byte) error {
 	for _, app := range t.Apps {
 		s.want(app)
 	}
-	if at := s.cfg.Now().Add(time.Duration(t.In) * time.Millisecond); t.Due {
-		s.mu.Lock()
-		if t.In > 0 && (s.soon.IsZero() || at.Before(s.soon)) {
-			s.soon = at
-		}
-		s.mu.Unlock()
+	if t.Due {
+		s.lookBy(s.cfg.Now().Add(time.Duration(t.In) * time.Millisecond))
 	}
-	poke(s.wake)
+	if len(t.Ended) > 0 {
+		poke(s.wake)
+	}
 	return nil
 }
 
