@@ -148,7 +148,11 @@ func TestNothingIsDeletedThatIsNotStored(t *testing.T) {
 		if i := w.info(t, "shop"); i.State != source.Failing || !strings.Contains(i.Error, "not there") || i.Since.IsZero() {
 			t.Errorf("%+v", i)
 		}
-		time.Sleep(50 * time.Second)
+		since := w.info(t, "shop").Since
+		time.Sleep(50 * time.Second) // a scan meanwhile finds Redis well
+		if i := w.info(t, "shop"); i.State != source.Failing || !i.Since.Equal(since) {
+			t.Errorf("%+v", i)
+		}
 		w.boxes.fail(nil)
 		time.Sleep(31 * time.Second)
 		synctest.Wait()

@@ -2,6 +2,7 @@ package redisstream
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"log/slog"
 	"time"
@@ -150,8 +151,11 @@ func entryOf(key string, r raw) source.Entry {
 		out.Wrong = err
 		return out
 	}
-	n := e.Notification("")
-	out.Draft = &notification.Draft{To: []string{e.Client}, ID: n.ID, Content: n.Content, ExpiresAt: n.ExpiresAt}
+	data, _ := json.Marshal(Extra{Show: e.Show, Entity: Entity{ID: e.EntityID, Type: e.EntityType, Data: e.EntityData}}) // strings always encode
+	out.Draft = &notification.Draft{
+		To: []string{e.Client}, ID: e.NotificationID, ExpiresAt: e.ExpiresAt,
+		Content: notification.Content{Title: e.Title, Body: e.Body, Category: e.Category, Data: data, ContentType: "application/json"},
+	}
 	return out
 }
 
