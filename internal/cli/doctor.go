@@ -57,7 +57,7 @@ func (p *program) doctorCommand() *cobra.Command {
 			}
 			d := &doctor{c: c}
 			bad := 0
-			for _, check := range []func(context.Context) []finding{one(d.folder), one(d.space), one(d.files), one(d.clock), one(d.listeners), d.postgres, one(d.health)} {
+			for _, check := range []func(context.Context) []finding{one(d.folder), one(d.space), one(d.files), one(d.clock), one(d.listeners), d.postgres, d.compat, one(d.health)} {
 				for _, f := range check(cmd.Context()) {
 					if !f.OK {
 						bad++
@@ -220,13 +220,17 @@ func (d *doctor) listeners(ctx context.Context) finding {
 	}
 	f.Detail = fmt.Sprintf("HTTP %s and gRPC %s are free", d.c.HTTPAddr, d.c.GRPCAddr)
 	var lc net.ListenConfig
-	for _, addr := range []string{d.c.ListenAddr(d.c.HTTPAddr), d.c.ListenAddr(d.c.GRPCAddr)} {
+	addrs := []string{d.c.ListenAddr(d.c.HTTPAddr), d.c.ListenAddr(d.c.GRPCAddr)}
+	if d.c.CompatOn() {
+		addrs = append(addrs, d.c.ListenAddr(d.c.CompatHTTPAddr))
+	}
+	for _, addr := range addrs {
 		if addr == "" {
 			continue
 		}
 		l, err := lc.Listen(ctx, "tcp", addr)
 		if err != nil {
-			return finding{Check: f.Check, Detail: err.Error(), Hint: "another program listens there; choose another address with --http-addr or --grpc-addr"}
+			return finding{Check: f.Check, Detail: err.Error(), Hint: "another program listens there; choose another address with --http-addr, --grpc-addr or --compat-http-addr"}
 		}
 		l.Close()
 	}

@@ -68,7 +68,7 @@ func (p *program) sourceAddCommand() *cobra.Command {
 publishers of nammayatri's notification-service write them. An entry becomes a notification to its recipient and is
 deleted in Redis once it is stored. A password is read from a file, never from an argument, which other users can see; it stays as it is
 where none is named, and an empty file takes it away.`,
-		Example: `  godwit source add redisstream --redis redis://redis.internal:6379 --password-file redis-password`,
+		Example: `  godwit source add redisstream --redis-url redis://redis.internal:6379 --password-file redis-password`,
 		Args:    exactly("kind"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if passwordFile != "" {
@@ -99,7 +99,7 @@ where none is named, and an empty file takes it away.`,
 		},
 	}
 	f := cmd.Flags()
-	f.StringSliceVar(&change.URLs, "redis", nil, "where Redis is: redis://host:6379, or rediss:// for TLS; several are nodes of one cluster")
+	f.StringSliceVar(&change.URLs, "redis-url", nil, "where Redis is: redis://host:6379, or rediss:// for TLS; several are nodes of one cluster")
 	f.StringVar(&passwordFile, "password-file", "", "file with the password of Redis")
 	f.StringSliceVar(&change.Recipients, "recipient", nil, "read the streams of this recipient only (repeatable)")
 	f.BoolVar(&disable, "disable", false, "keep the settings, but do not read")

@@ -13,6 +13,7 @@ import (
 	"strings"
 	"testing"
 
+	"godwit.dev/godwit/internal/freeport"
 	"godwit.dev/godwit/internal/redisserver"
 	"godwit.dev/godwit/test/blackbox"
 )
@@ -113,7 +114,12 @@ func runPage(t *testing.T, all []block, curl string) {
 	env := append(os.Environ(), "PATH="+bin+":"+filepath.Dir(curl)+":"+os.Getenv("PATH"), "GODWIT_URL="+server.URL(""), "GODWIT_DATA="+server.Dir)
 	places := []string{"localhost:8080", server.HTTP, "localhost:50051", server.GRPC}
 	if slices.ContainsFunc(all, func(b block) bool { return strings.Contains(b.script, redisPort) }) {
-		places = append(places, redisPort, redis(t))
+		probes, release, err := freeport.Loopback(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(release)
+		places = append(places, redisPort, redis(t), "localhost:9091", probes)
 	}
 	here := strings.NewReplacer(places...)
 	for _, b := range all {

@@ -151,12 +151,24 @@ func entryOf(key string, r raw) source.Entry {
 		out.Wrong = err
 		return out
 	}
-	data, _ := json.Marshal(Extra{Show: e.Show, Entity: Entity{ID: e.EntityID, Type: e.EntityType, Data: e.EntityData}}) // strings always encode
+	data, _ := json.Marshal(extra{Show: e.Show, Entity: entity{ID: e.EntityID, Type: e.EntityType, Data: e.EntityData}}) // strings always encode
 	out.Draft = &notification.Draft{
 		To: []string{e.Client}, ID: e.NotificationID, ExpiresAt: e.ExpiresAt,
 		Content: notification.Content{Title: e.Title, Body: e.Body, Category: e.Category, Data: data, ContentType: "application/json"},
 	}
 	return out
+}
+
+// extra is what an entry has beside title, body and category, as the data of a notification.
+type extra struct {
+	Show   string `json:"show"`
+	Entity entity `json:"entity"`
+}
+
+type entity struct {
+	ID   string `json:"id"`
+	Type string `json:"type"`
+	Data string `json:"data"` // JSON as text
 }
 
 // Delete deletes entries, by stream.
