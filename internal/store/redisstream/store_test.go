@@ -282,6 +282,19 @@ func TestAClientThatComesBackStartsAnew(t *testing.T) {
 	}
 }
 
+func TestABacklogIsFoundToItsEnd(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, serve(t).URL())
+	var want []string
+	for i := range 5 * readEntries {
+		want = append(want, strconv.Itoa(i))
+	}
+	w.addMany(driver, want)
+	w.Joined(driver)
+	w.pending(driver)
+	until(t, "all of it", func() bool { return slices.Equal(w.routes(driver), want) })
+}
+
 func TestAllOfALongBacklogComes(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, serve(t).URL())
@@ -446,6 +459,56 @@ func TestARedisThatHangsLosesNothing(t *testing.T) {
 	})
 	if got := w.pending(driver).Items; !slices.Equal(ids(got), []string{"b"}) {
 		t.Errorf("then pending are %v", ids(got))
+	}
+}
+
+func TestWhatWasAcknowledgedStaysSoForAClientThatComesBackMeanwhile(t *testing.T) {
+	t.Parallel()
+	s := serve(t)
+	w := newWorld(t, s.URL())
+	w.add(driver, "a")
+	w.add(driver, "b")
+	w.Joined(driver)
+	got := w.pending(driver).Items
+	s.Kill()
+	w.ack(driver, "a", got[0].Pos)
+	w.Left(driver)
+	w.Joined(driver)
+	if n := w.kept(driver); n != 1 {
+		t.Errorf("%d entries are known, want the one that is to be deleted", n)
+	}
+	if err := s.Restart(); err != nil {
+		t.Fatal(err)
+	}
+	w.reconnect()
+	var now []mailbox.Item
+	until(t, "what is left being read", func() bool { now = w.pending(driver).Items; return len(now) > 0 })
+	if !slices.Equal(ids(now), []string{"b"}) {
+		t.Errorf("then pending are %v", ids(now))
+	}
+	until(t, "it being deleted", func() bool { return w.left(Key(driver, 128)) == 1 })
+}
+
+func TestAReadForAClientThatLeftMeanwhileIsNotTakenIn(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, serve(t).URL())
+	w.add(driver, "a")
+	w.Joined(driver)
+	st := w.online(driver)
+	c := w.begin(st)
+	list, err := entriesOf(w.redis.Do(t.Context(), w.Store.link.rangeFrom(st.key, c.from, readEntries)))
+	if err != nil || len(list) != 1 {
+		t.Fatal(list, err)
+	}
+	w.Joined(driver)
+	w.Left(driver)
+	w.Left(driver)
+	if w.online(driver) != nil {
+		t.Fatal("it is not forgotten")
+	}
+	w.took(c, list, nil)
+	if len(c.items) != 0 || st.known || st.entries != nil || st.reads != 0 {
+		t.Errorf("%v was taken in", ids(c.items))
 	}
 }
 
