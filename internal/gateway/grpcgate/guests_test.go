@@ -174,6 +174,28 @@ func TestGuestsWithoutRightsAreToldTheServicesWay(t *testing.T) {
 	})
 }
 
+func TestAGuestThatEndsItsSideHasLeft(t *testing.T) {
+	eachGuestEngine(t, func(t *testing.T, g *gate, _ *guests, c nammayatripb.NotificationClient) {
+		g.Send(t, offer("driver-1", "ride-1"))
+		s, err := c.StreamPayload(withToken(t, "driver-1"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		receive(t, s, "ride-1")
+		if err := s.Send(&nammayatripb.NotificationAck{Id: "ride-1"}); err != nil {
+			t.Fatal(err)
+		}
+		if err := s.CloseSend(); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := s.Recv(); !errors.Is(err, io.EOF) {
+			t.Errorf("it ended with %v, want OK", err)
+		}
+		g.Await(t, event.Acked, "ride-1")
+		g.Gone(t)
+	})
+}
+
 func TestDeafGuestsGetEachOnce(t *testing.T) {
 	eachGuestEngine(t, func(t *testing.T, g *gate, _ *guests, c nammayatripb.NotificationClient) {
 		g.Send(t, offer("driver-1", "ride-1"))

@@ -131,6 +131,16 @@ func (g *guest) Data(b []byte) {
 // Resumed handles what was kept back.
 func (g *guest) Resumed() { g.resumed(g.m.Format) }
 
+// HalfClosed ends the session of a client that could acknowledge: it will not any more, so it has left.
+func (g *guest) HalfClosed() {
+	if !g.m.Deaf {
+		g.session.Goodbye(frame.Goodbye{Reason: left})
+	}
+}
+
+// left is the goodbye to a client that has ended its side.
+const left = "left"
+
 // Closed ends the session.
 func (g *guest) Closed(err error) {
 	g.client.Closed(err)

@@ -132,7 +132,10 @@ func (c *stdClient) frames(ctx context.Context) error {
 	for {
 		err := c.stream.RecvMsg(&raw)
 		switch {
-		case errors.Is(err, io.EOF): // a client that has only ended its side goes on to receive
+		case errors.Is(err, io.EOF): // a client that has only ended its side goes on to receive, unless it is a guest
+			if !c.m.own() && !c.m.Deaf {
+				c.session.Goodbye(frame.Goodbye{Reason: left})
+			}
 			<-ctx.Done()
 			return nil
 		case err != nil && ctx.Err() != nil:
