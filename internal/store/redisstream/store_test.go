@@ -415,9 +415,10 @@ func TestAReadThatBeganBeforeADeletionBringsNothingBack(t *testing.T) {
 	w.recent.now, w.recent.old = nil, nil // which would keep it back, too
 	w.recent.mu.Unlock()
 	w.took(c, list, nil)
-	if len(c.items) != 0 || w.kept(driver) != 0 {
-		t.Errorf("%v came back, %d are kept", ids(c.items), w.kept(driver))
+	if len(c.items) != 0 {
+		t.Errorf("%v came back", ids(c.items))
 	}
+	until(t, "nothing being kept of it", func() bool { return w.kept(driver) == 0 }) // the hint of its deletion may be being read
 }
 
 func TestAnAcknowledgementMayBeQuickerThanWhatSaysThatItWasSent(t *testing.T) {
