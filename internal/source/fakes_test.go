@@ -250,6 +250,13 @@ func (m *mailboxes) stored() []string {
 	return slices.Clone(m.got)
 }
 
+// forget has a publish of an id be answered like any other again.
+func (m *mailboxes) forget(id string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	delete(m.answers, id)
+}
+
 func (m *mailboxes) fail(err error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -98,7 +98,7 @@ func TestEachEntryIsDecidedByItself(t *testing.T) {
 		if n := strings.Count(w.log.String(), "put into quarantine"); n != 1 {
 			t.Errorf("said %d times that something is no notification, want once for the stream", n)
 		}
-		delete(w.boxes.answers, "full")
+		w.boxes.forget("full")
 		time.Sleep(31 * time.Second)
 		synctest.Wait()
 		if left := w.redis.left(key); len(left) != 0 {
@@ -204,7 +204,7 @@ func TestWhatIsNotDeletedAfterItWasStoredIsADuplicate(t *testing.T) {
 		w.redis.add("Nann{1}", false, entry("1-0", "ann", "n", hour))
 		w.set(t, "shop", source.Change{})
 		synctest.Wait()
-		delete(w.boxes.answers, "n")
+		w.boxes.forget("n")
 		w.redis.fail(nil)
 		time.Sleep(5 * time.Second)
 		synctest.Wait()
