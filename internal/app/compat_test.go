@@ -75,8 +75,8 @@ func TestServerStandsInForANotificationService(t *testing.T) {
 		t.Errorf("metrics lack something: %s", body)
 	}
 	redis.Kill()
-	for _, url := range []string{web + "/health", "http://" + a.Addresses().HTTP + "/readyz"} {
-		if status, body, _ := ask(t, "GET", url, ""); status != 503 {
+	for url, want := range map[string]int{web + "/health": 200, "http://" + a.Addresses().HTTP + "/readyz": 503} {
+		if status, body, _ := ask(t, "GET", url, ""); status != want {
 			t.Errorf("%s while Redis is away: %d %s", url, status, body)
 		}
 	}
