@@ -69,8 +69,11 @@ func (s *Store) hint(key string) {
 	}
 	st.mu.Lock()
 	defer st.mu.Unlock()
-	if st.known {
+	switch {
+	case st.known:
 		s.ask(st, true)
+	case st.reads > 0: // the first read may have been answered before
+		st.again = true
 	}
 }
 

@@ -264,12 +264,18 @@ func (s *Store) readFirst(ctx context.Context, asks []asking) {
 				continue
 			}
 			s.route().Route(c.items) // to its other sessions
-			if c.more {
-				c.st.mu.Lock()
-				s.ask(c.st, true)
-				c.st.mu.Unlock()
-			}
+			s.goOn(c)
 		}
+	}
+}
+
+// goOn has a stream read further after its first read, if there is more or something came meanwhile.
+func (s *Store) goOn(c *call) {
+	c.st.mu.Lock()
+	defer c.st.mu.Unlock()
+	if c.more || c.st.again {
+		c.st.again = false
+		s.ask(c.st, true)
 	}
 }
 

@@ -1,0 +1,31 @@
+package redisstream
+
+import (
+	"context"
+	"testing"
+
+	"godwit.dev/godwit/internal/mailbox"
+)
+
+// TestWhatComesWhileAClientsFirstReadIsUnderWayIsReadAfterIt: Redis has answered that there is nothing, and then tells of something.
+func TestWhatComesWhileAClientsFirstReadIsUnderWayIsReadAfterIt(t *testing.T) {
+	t.Parallel()
+	url := serve(t).URL()
+	w := newWorld(t, url)
+	// A store that hears nothing but what this test tells it.
+	s, err := Open(t.Context(), Config{URLs: []string{url}, App: "rides", MaxShards: 128, Log: quiet()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = s.Close(context.Background()) })
+	s.RouteTo(w, nil)
+	s.Joined(driver)
+	st := s.online(driver)
+	c := s.begin(st)
+	c.bodies = make(map[EntryID]mailbox.Item)
+	w.add(driver, "meanwhile")
+	s.hint(st.key)
+	s.took(c, nil, nil)
+	s.goOn(c)
+	until(t, "what came meanwhile being routed", func() bool { return len(w.routes(driver)) == 1 })
+}
