@@ -233,18 +233,31 @@ func lostWorker(t *testing.T, g *Gate, s *Server) {
 	failed(t, done, request.ErrWorkerGone)
 	silent := g.welcomed(t, s, Options{Recipient: "worker-2"})
 	silent.serving("stock", "stock")
-	var f Frame
-	for patience := 50 * time.Millisecond; f.RequestID == ""; patience *= 2 { // until it is enough for a request to arrive
-		failed(t, s.ask(request.Request{Subject: "stock", Timeout: patience}), request.ErrNoAnswer)
-		f = silent.requested()
-	}
+	f := silent.askedInVain(s, "stock")
 	silent.send(`{"reply":{"request_id":%q}}`, f.RequestID) // late: nobody notices
-	silent.requested()
+	silent.answeredPing()
 	silent.at.reach(t)
 }
 
-// requested is the request that has come, if one has; it returns once the server has handled what was sent before.
-func (c *conn) requested() (got Frame) {
+// askedInVain has c asked until a request has come, which it does not answer.
+func (c *conn) askedInVain(s *Server, subject string) Frame {
+	c.t.Helper()
+	for patience := 50 * time.Millisecond; ; patience *= 2 { // until it is enough for a request to arrive
+		done := s.ask(request.Request{Subject: subject, Timeout: patience})
+		select {
+		case f := <-c.coming():
+			failed(c.t, done, request.ErrNoAnswer)
+			return f
+		case a := <-done:
+			if !errors.Is(a.err, request.ErrNoAnswer) {
+				c.t.Fatalf("answered with %+v, %v; want %v", a.Answer, a.err, request.ErrNoAnswer)
+			}
+		}
+	}
+}
+
+// answeredPing returns once the server has handled what c sent before; requests that come before that are passed over.
+func (c *conn) answeredPing() {
 	c.t.Helper()
 	c.send(`{"ping":{}}`)
 	for {
@@ -252,9 +265,8 @@ func (c *conn) requested() (got Frame) {
 		must(c.t, err)
 		switch f.Name {
 		case "pong":
-			return got
+			return
 		case "request":
-			got = f
 		default:
 			c.t.Fatalf("got %+v, want a request or pong", f)
 		}
