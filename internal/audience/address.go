@@ -100,11 +100,15 @@ func AddressKey(e *Endpoint) (key [16]byte) {
 	var a struct {
 		Endpoint string          `json:"endpoint"`
 		ChatID   json.RawMessage `json:"chat_id"`
+		Thread   int64           `json:"message_thread_id"`
 		Token    string          `json:"token"`
 		URL      string          `json:"url"`
 	}
 	_ = json.Unmarshal(e.Address, &a) // in its normal form: it is JSON
 	one := a.Endpoint + string(a.ChatID) + a.Token + a.URL
+	if a.Thread != 0 {
+		one += "/" + strconv.FormatInt(a.Thread, 10)
+	}
 	if e.Channel == push.Live {
 		one = e.Recipient
 	}
@@ -170,20 +174,26 @@ func keyBytes(field, s string, want int) ([]byte, error) {
 }
 
 func telegramAddress(fields map[string]json.RawMessage) (v any, err error) {
-	if err := only(fields, "chat_id"); err != nil {
+	if err := only(fields, "chat_id", "message_thread_id"); err != nil {
 		return nil, err
+	}
+	var thread int64
+	if raw, ok := fields["message_thread_id"]; ok && (json.Unmarshal(raw, &thread) != nil || thread < 1) {
+		return nil, notification.BadField("address.message_thread_id", "must be the number of a topic in a forum")
 	}
 	raw := fields["chat_id"]
 	text := strings.Trim(string(raw), `"`)
 	if n, err := strconv.ParseInt(text, 10, 64); err == nil && n != 0 {
 		return struct {
 			ChatID int64 `json:"chat_id"`
-		}{n}, nil
+			Thread int64 `json:"message_thread_id,omitempty"`
+		}{n, thread}, nil
 	}
 	if len(text) > 1 && len(text) <= maxChatName && text[0] == '@' && !strings.ContainsFunc(text[1:], func(r rune) bool { return r > 0x7f || !nameByte(byte(r), false) }) {
 		return struct {
 			ChatID string `json:"chat_id"`
-		}{text}, nil
+			Thread int64  `json:"message_thread_id,omitempty"`
+		}{text, thread}, nil
 	}
 	return nil, notification.BadField("address.chat_id", "must be a chat's number or a public name like @channel")
 }

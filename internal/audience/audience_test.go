@@ -34,6 +34,8 @@ func TestAddressesHaveOneForm(t *testing.T) {
 		{push.Telegram, `{"chat_id":-100123}`, `{"chat_id":-100123}`, ""},
 		{push.Telegram, `{"chat_id":"42"}`, `{"chat_id":42}`, ""},
 		{push.Telegram, `{"chat_id":"@news"}`, `{"chat_id":"@news"}`, ""},
+		{push.Telegram, `{"chat_id":-1001,"message_thread_id":7}`, `{"chat_id":-1001,"message_thread_id":7}`, ""},
+		{push.Telegram, `{"chat_id":1,"message_thread_id":0}`, "", "address.message_thread_id"},
 		{push.Telegram, `{"chat_id":0}`, "", "address.chat_id"},
 		{push.Telegram, `{"chat_id":"news"}`, "", "address.chat_id"},
 		{push.Telegram, `{"chat_id":1,"text":"x"}`, "", "address.text"},
@@ -113,6 +115,8 @@ func TestOneAddressIsOneEndpoint(t *testing.T) {
 		t.Error("the keys of a subscription make it another")
 	case at(push.Telegram, `{"chat_id":1}`, "") == at(push.Telegram, `{"chat_id":2}`, ""):
 		t.Error("two chats are one")
+	case at(push.Telegram, `{"chat_id":1}`, "") == at(push.Telegram, `{"chat_id":1,"message_thread_id":1}`, ""):
+		t.Error("two topics of a chat are one address")
 	case at(push.Telegram, `{"chat_id":"1"}`, "") != at(push.Telegram, `{"chat_id":1}`, ""):
 		t.Error("a chat's number as a text is another")
 	case at(push.FCM, `{"token":"x"}`, "") == at(push.APNs, `{"token":"x"}`, ""):

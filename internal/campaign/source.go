@@ -65,6 +65,11 @@ func (r *run) Request(t *Target, now time.Time) push.Request {
 		q.Track = trackToken(r.key, r.c.Num, t.Row, "")
 		if t.Channel == push.Telegram { // nothing else reports clicks on its links
 			q.Content.URL = r.s.redirect(r.key, r.c.Num, t.Row, q.Content.URL)
+			for _, row := range q.Content.Telegram.Buttons { // rendered for this delivery alone
+				for i := range row {
+					row[i].URL = r.s.redirect(r.key, r.c.Num, t.Row, row[i].URL)
+				}
+			}
 		}
 	}
 	return q

@@ -153,10 +153,8 @@ func (c *Content) check() error {
 	if len(c.Locales) > MaxLocales {
 		return notification.BadField("content.locales", "has more than %d languages", MaxLocales)
 	}
-	switch c.Telegram.ParseMode {
-	case "", "HTML", "MarkdownV2":
-	default:
-		return notification.BadField("content.telegram.parse_mode", "%q is none of HTML, MarkdownV2", c.Telegram.ParseMode)
+	if err := checkTelegram(&c.Telegram); err != nil {
+		return err
 	}
 	if level := c.APNs.InterruptionLevel; level != "" && !slices.Contains(push.InterruptionLevels, level) {
 		return notification.BadField("content.apns.interruption_level", "%.40q is none of %s", level, strings.Join(push.InterruptionLevels, ", "))
@@ -177,6 +175,76 @@ func (c *Content) check() error {
 		}
 	}
 	return nil
+}
+
+// Limits of the buttons below a message of Telegram. It documents none; its servers refuse more.
+const (
+	maxButtons       = 100
+	maxButtonsInRow  = 8
+	maxButtonText    = 256 // bytes; phones show some 40 characters
+	maxTelegramMedia = 2048
+)
+
+func checkTelegram(t *push.TelegramContent) error {
+	const in = "content.telegram."
+	switch t.ParseMode {
+	case "", "HTML", "MarkdownV2", "Markdown":
+	default:
+		return notification.BadField(in+"parse_mode", "%q is none of HTML, MarkdownV2, Markdown", t.ParseMode)
+	}
+	first := ""
+	for _, f := range []struct{ name, media string }{{"photo", t.Photo}, {"video", t.Video}, {"animation", t.Animation}, {"document", t.Document}} {
+		switch {
+		case f.media == "":
+			continue
+		case first != "":
+			return notification.BadField(in+f.name, "a message has one of photo, video, animation and document, and this one has %s", first)
+		case len(f.media) > maxTelegramMedia:
+			return notification.BadField(in+f.name, "has %d bytes; at most %d are allowed", len(f.media), maxTelegramMedia)
+		}
+		if err := checkTemplate(f.media); err != nil {
+			return notification.BadField(in+f.name, "%v", err)
+		}
+		first = f.name
+	}
+	return checkButtons(in+"buttons", t.Buttons)
+}
+
+func checkButtons(field string, rows [][]push.TelegramLink) error {
+	n := 0
+	for i, row := range rows {
+		at := fmt.Sprintf("%s[%d]", field, i)
+		if n += len(row); len(row) == 0 || len(row) > maxButtonsInRow || n > maxButtons {
+			return notification.BadField(at, "must have 1 to %d buttons, and all rows together at most %d", maxButtonsInRow, maxButtons)
+		}
+		for j, b := range row {
+			at := fmt.Sprintf("%s[%d]", at, j)
+			if strings.TrimSpace(b.Text) == "" || len(b.Text) > maxButtonText || !utf8.ValidString(b.Text) {
+				return notification.BadField(at+".text", "must be text of 1 to %d bytes", maxButtonText)
+			}
+			if err := checkTemplate(b.Text); err != nil {
+				return notification.BadField(at+".text", "%v", err)
+			}
+			if err := checkButtonURL(b.URL); err != nil {
+				return notification.BadField(at+".url", "%v", err)
+			}
+		}
+	}
+	return nil
+}
+
+// checkButtonURL lets through what Telegram opens: web addresses and its own links.
+func checkButtonURL(text string) error {
+	if err := checkTemplate(text); err != nil {
+		return err
+	}
+	if strings.HasPrefix(text, "tg://") {
+		return nil
+	}
+	if strings.HasPrefix(text, "/") {
+		return fmt.Errorf("must be a whole URL: in a chat there is no site that a path could be of")
+	}
+	return checkURL(text)
 }
 
 func (v *Variant) check(prefix string) error {

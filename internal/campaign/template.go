@@ -25,11 +25,14 @@ func (s *Spec) Render(p Person, ch push.Channel) push.Content {
 	if v, ok := s.Content.variant(p.Locale); ok {
 		override(&c, v)
 	}
-	escape := escapeFor(ch, c.Telegram.ParseMode)
-	c.Title, c.Body = fill(c.Title, p, escape), fill(c.Body, p, escape)
+	title, body := escapesFor(ch, c.Telegram.ParseMode)
+	c.Title, c.Body = fill(c.Title, p, title), fill(c.Body, p, body)
 	c.Icon, c.Image = fill(c.Icon, p, url.QueryEscape), fill(c.Image, p, url.QueryEscape)
 	c.URL = withUTM(fill(c.URL, p, url.QueryEscape), s.UTM)
-	c.Telegram.Photo = fill(c.Telegram.Photo, p, url.QueryEscape)
+	for _, media := range []*string{&c.Telegram.Photo, &c.Telegram.Video, &c.Telegram.Animation, &c.Telegram.Document} {
+		*media = fill(*media, p, url.QueryEscape)
+	}
+	c.Telegram.Buttons = s.buttons(c.Telegram.Buttons, p)
 	if len(c.WebPush.Actions) > 0 {
 		actions := make([]push.Action, len(c.WebPush.Actions))
 		for i, a := range c.WebPush.Actions {
@@ -40,6 +43,21 @@ func (s *Spec) Render(p Person, ch push.Channel) push.Content {
 		c.WebPush.Actions = actions
 	}
 	return c
+}
+
+// buttons renders the buttons below a message of Telegram.
+func (s *Spec) buttons(rows [][]push.TelegramLink, p Person) [][]push.TelegramLink {
+	if len(rows) == 0 {
+		return nil
+	}
+	all := make([][]push.TelegramLink, len(rows))
+	for i, row := range rows {
+		all[i] = make([]push.TelegramLink, len(row))
+		for j, b := range row {
+			all[i][j] = push.TelegramLink{Text: fill(b.Text, p, nil), URL: withUTM(fill(b.URL, p, url.QueryEscape), s.UTM)}
+		}
+	}
+	return all
 }
 
 // variant finds the texts of a language: fr-CA, then fr.
@@ -76,19 +94,28 @@ func override(c *push.Content, v Variant) {
 	}
 }
 
-// escapeFor says how an attribute's text is made harmless in a channel's markup.
-func escapeFor(ch push.Channel, mode string) func(string) string {
+// escapesFor says how an attribute's text is made harmless in a channel's markup, in the title and in the body.
+func escapesFor(ch push.Channel, mode string) (title, body func(string) string) {
 	if ch != push.Telegram {
-		return nil
+		return nil, nil
 	}
 	switch mode {
 	case "HTML":
-		return html.EscapeString
+		return html.EscapeString, html.EscapeString
 	case "MarkdownV2":
-		return escapeMarkdown
+		return escapeMarkdown, escapeMarkdown
+	case "Markdown":
+		return legacyBold.Replace, legacyText.Replace
 	}
-	return nil // the sender sends plain text
+	return nil, nil // the sender sends plain text
 }
+
+// What parse mode Markdown reserves (core.telegram.org/bots/api#markdown-style). Nothing can be escaped within its markup,
+// so in the title, which is sent in bold, that ends before and begins again after each such character.
+var (
+	legacyText = strings.NewReplacer("_", `\_`, "*", `\*`, "`", "\\`", "[", `\[`)
+	legacyBold = strings.NewReplacer("_", `*\_*`, "*", `*\**`, "`", "*\\`*", "[", `*\[*`)
+)
 
 // escapeMarkdown escapes what MarkdownV2 reserves (core.telegram.org/bots/api#markdownv2-style).
 func escapeMarkdown(s string) string {
@@ -174,7 +201,7 @@ func withUTM(link, utm string) string {
 		return link
 	}
 	u, err := url.Parse(link)
-	if err != nil {
+	if err != nil || u.Scheme == "tg" { // the app's own links go to no site
 		return link
 	}
 	has := u.Query()

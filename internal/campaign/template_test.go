@@ -2,6 +2,7 @@ package campaign
 
 import (
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -109,15 +110,24 @@ func TestBadSpecsNameTheirField(t *testing.T) {
 		"content.apns.badge":              func(s *Spec) { n := -1; s.Content.APNs.Badge = &n },
 		"content.apns.interruption_level": func(s *Spec) { s.Content.APNs.InterruptionLevel = "loud" },
 		"content.telegram.parse_mode":     func(s *Spec) { s.Content.Telegram.ParseMode = "markdown" },
-		"content":                         func(s *Spec) { s.Content.Body = strings.Repeat("x", MaxContentBytes) },
-		"name":                            func(s *Spec) { s.Name = strings.Repeat("x", 201) },
-		"spread":                          func(s *Spec) { s.Spread = Duration(8 * 24 * time.Hour) },
-		"ttl":                             func(s *Spec) { s.TTL = Duration(29 * 24 * time.Hour) },
-		"expires_at":                      func(s *Spec) { s.Expires = now.Add(-time.Hour) },
-		"priority":                        func(s *Spec) { s.Priority = "urgent" },
-		"collapse_key":                    func(s *Spec) { s.Collapse = "a b" },
-		"utm":                             func(s *Spec) { s.UTM = "?utm_source=x" },
-		"quiet_hours.from":                func(s *Spec) { s.Quiet = &QuietHours{From: "x", To: "08:00"} },
+		"content.telegram.video":          func(s *Spec) { s.Content.Telegram.Photo, s.Content.Telegram.Video = "a", "b" },
+		"content.telegram.document":       func(s *Spec) { s.Content.Telegram.Document = "{{" },
+		"content.telegram.buttons[0]":     func(s *Spec) { s.Content.Telegram.Buttons = [][]push.TelegramLink{{}} },
+		"content.telegram.buttons[1][0].text": func(s *Spec) {
+			s.Content.Telegram.Buttons = [][]push.TelegramLink{{{Text: "a", URL: "https://x.example"}}, {{URL: "https://x.example"}}}
+		},
+		"content.telegram.buttons[0][0].url": func(s *Spec) {
+			s.Content.Telegram.Buttons = [][]push.TelegramLink{{{Text: "a", URL: "javascript:alert(1)"}}}
+		},
+		"content":          func(s *Spec) { s.Content.Body = strings.Repeat("x", MaxContentBytes) },
+		"name":             func(s *Spec) { s.Name = strings.Repeat("x", 201) },
+		"spread":           func(s *Spec) { s.Spread = Duration(8 * 24 * time.Hour) },
+		"ttl":              func(s *Spec) { s.TTL = Duration(29 * 24 * time.Hour) },
+		"expires_at":       func(s *Spec) { s.Expires = now.Add(-time.Hour) },
+		"priority":         func(s *Spec) { s.Priority = "urgent" },
+		"collapse_key":     func(s *Spec) { s.Collapse = "a b" },
+		"utm":              func(s *Spec) { s.UTM = "?utm_source=x" },
+		"quiet_hours.from": func(s *Spec) { s.Quiet = &QuietHours{From: "x", To: "08:00"} },
 	} {
 		s := good()
 		spoil(&s)
@@ -125,6 +135,23 @@ func TestBadSpecsNameTheirField(t *testing.T) {
 	}
 	s := good()
 	wantField(t, s.Check(now, now.Add(367*24*time.Hour)), "send_at")
+}
+
+func TestButtonsAreForEachPerson(t *testing.T) {
+	s := Spec{UTM: "utm_source=x", Content: Content{Content: push.Content{Title: "{{name}}", Body: "{{name}}", Telegram: push.TelegramContent{
+		ParseMode: "Markdown", Buttons: [][]push.TelegramLink{{{Text: "For {{name}}", URL: "https://x.example/{{name}}"}, {Text: "Bot", URL: "tg://resolve?domain=b"}}},
+	}}}}
+	c := s.Render(Person{Attributes: audience.Attributes{"name": audience.Text("a_b c")}}, push.Telegram)
+	want := []push.TelegramLink{{Text: "For a_b c", URL: "https://x.example/a_b+c?utm_source=x"}, {Text: "Bot", URL: "tg://resolve?domain=b"}}
+	if !slices.Equal(c.Telegram.Buttons[0], want) {
+		t.Errorf("%+v", c.Telegram.Buttons)
+	}
+	if c.Title != `a*\_*b c` || c.Body != `a\_b c` {
+		t.Errorf("%q, %q", c.Title, c.Body)
+	}
+	if s.Content.Telegram.Buttons[0][0].Text != "For {{name}}" {
+		t.Error("the campaign's own text has changed")
+	}
 }
 
 func TestLinksLeadSomewhere(t *testing.T) {

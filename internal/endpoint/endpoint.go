@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"maps"
 	"time"
 
 	"godwit.dev/godwit/internal/audience"
@@ -129,8 +130,9 @@ func (s *Service) Names(ctx context.Context, app string) (tags, attributes []str
 }
 
 // Join registers an address that came by itself, a chat with a bot say, which also wakes its endpoint if that was
-// disabled. A language that nobody knows is left out.
-func (s *Service) Join(ctx context.Context, app string, ch push.Channel, address json.RawMessage, locale string) error {
+// disabled. A language that nobody knows is left out. name becomes the attribute first_name, unless it has one: what a back
+// end says of a person stands.
+func (s *Service) Join(ctx context.Context, app string, ch push.Channel, address json.RawMessage, locale, name string) error {
 	e := audience.Endpoint{Channel: ch, Address: address, Locale: locale}
 	if e.Check() != nil {
 		e.Locale = ""
@@ -138,9 +140,33 @@ func (s *Service) Join(ctx context.Context, app string, ch push.Channel, address
 			return err
 		}
 	}
-	_, err := s.register(ctx, app, audience.Registration{Endpoint: e, Trusted: true})
+	done, err := s.register(ctx, app, audience.Registration{Endpoint: e, Trusted: true})
+	if err != nil || name == "" {
+		return err
+	}
+	if _, has := done.Endpoint.Attributes[FirstName]; has {
+		return nil
+	}
+	_, err = s.cfg.Store.UpdateEndpoint(ctx, app, done.Endpoint.ID, true, func(e *audience.Endpoint) error {
+		if _, has := e.Attributes[FirstName]; has {
+			return nil
+		}
+		all := audience.Attributes{FirstName: audience.Text(name)}
+		maps.Copy(all, e.Attributes)
+		named := *e
+		if named.Attributes = all; named.Check() == nil { // with as many attributes as there may be, the name is left out
+			e.Attributes = all
+		}
+		return nil
+	})
+	if errors.Is(err, audience.ErrNotFound) {
+		return nil // deleted meanwhile
+	}
 	return err
 }
+
+// FirstName is the attribute that keeps how a chat's user is called.
+const FirstName = "first_name"
 
 // Leave disables the endpoint of an address, if it is known.
 func (s *Service) Leave(ctx context.Context, app string, ch push.Channel, address json.RawMessage, reason string) error {

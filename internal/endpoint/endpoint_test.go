@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -162,15 +163,36 @@ func TestChatsComeAndGoByThemselves(t *testing.T) {
 		want int64
 	}{
 		{func() error { return s.Leave(t.Context(), "shop", push.Telegram, one, "left") }, 0}, // never seen
-		{func() error { return s.Join(t.Context(), "shop", push.Telegram, one, "no language") }, 1},
+		{func() error { return s.Join(t.Context(), "shop", push.Telegram, one, "no language", "") }, 1},
 		{func() error { return s.Leave(t.Context(), "shop", push.Telegram, one, "left") }, 0},
-		{func() error { return s.Join(t.Context(), "shop", push.Telegram, one, "nb") }, 1},
+		{func() error { return s.Join(t.Context(), "shop", push.Telegram, one, "nb", "Ada") }, 1},
 	} {
 		if err := step.do(); err != nil || active() != step.want {
 			t.Errorf("step %d: %v, %d active, want %d", i, err, active(), step.want)
 		}
 	}
-	if err := s.Join(t.Context(), "shop", push.Telegram, json.RawMessage(`{}`), ""); err == nil {
+	if err := s.Join(t.Context(), "shop", push.Telegram, json.RawMessage(`{}`), "", ""); err == nil {
 		t.Error("an address without a chat was taken")
+	}
+	named := func() audience.Attributes {
+		t.Helper()
+		sel, err := (&audience.Audience{}).Select("")
+		if err != nil {
+			t.Fatal(err)
+		}
+		list, _, _, err := s.List(t.Context(), "shop", audience.Active, sel, 0, 10)
+		if err != nil || len(list) != 1 {
+			t.Fatalf("%v, %v", list, err)
+		}
+		return list[0].Attributes
+	}
+	if got := named()[endpoint.FirstName]; got != audience.Text("Ada") {
+		t.Errorf("the first name is %s", got)
+	}
+	if err := s.Join(t.Context(), "shop", push.Telegram, one, "nb", "Eve"); err != nil || named()[endpoint.FirstName] != audience.Text("Ada") {
+		t.Errorf("a name that was there became %s (%v)", named()[endpoint.FirstName], err)
+	}
+	if err := s.Join(t.Context(), "shop", push.Telegram, one, "nb", strings.Repeat("x", 1<<16)); err != nil {
+		t.Errorf("a name that is too long keeps somebody out: %v", err)
 	}
 }

@@ -48,9 +48,21 @@ type Content struct {
 
 // TelegramContent is what only Telegram understands.
 type TelegramContent struct {
-	ParseMode string `json:"parse_mode,omitempty"` // "", HTML or MarkdownV2: title and body are such text; empty: plain, escaped by the sender
+	ParseMode string `json:"parse_mode,omitempty"` // "", HTML, MarkdownV2 or Markdown: title and body are such text; empty: plain, escaped by the sender
 	Silent    bool   `json:"silent,omitempty"`
-	Photo     string `json:"photo,omitempty"` // URL or file id; the text becomes its caption
+	NoPreview bool   `json:"no_preview,omitempty"` // shows no preview of the links in the text
+	// One of these at most, as a URL or file id; the text becomes its caption.
+	Photo     string           `json:"photo,omitempty"`
+	Video     string           `json:"video,omitempty"`
+	Animation string           `json:"animation,omitempty"`
+	Document  string           `json:"document,omitempty"`
+	Buttons   [][]TelegramLink `json:"buttons,omitempty"` // rows of buttons below the message
+}
+
+// TelegramLink is a button that opens a URL.
+type TelegramLink struct {
+	Text string `json:"text"`
+	URL  string `json:"url"`
 }
 
 // WebPushContent is what only browsers understand.

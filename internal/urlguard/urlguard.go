@@ -74,9 +74,33 @@ func checkHost(host string) error {
 	return nil
 }
 
+// Reach is how far a client's connections may lead.
+type Reach int
+
+// Reaches.
+const (
+	Public   Reach = iota // to public addresses
+	Networks              // also to this machine and to private networks (RFC 1918, RFC 4193), never to link-local addresses, where clouds keep credentials
+	Anywhere
+)
+
+func (r Reach) allows(a netip.Addr) bool {
+	a = a.Unmap()
+	return r == Anywhere || Global(a) || r == Networks && a.Zone() == "" && (a.IsLoopback() || a.IsPrivate())
+}
+
+// CheckHost refuses a URL's host that can be told to be out of reach without asking anybody.
+func CheckHost(host string, r Reach) error {
+	if addr, err := netip.ParseAddr(host); err == nil && !r.allows(addr) {
+		return errors.New("leads to an address that is not allowed here")
+	}
+	return nil
+}
+
 // Options bound a client.
 type Options struct {
-	AllowPrivate bool
+	AllowPrivate bool          // Anywhere, as most callers say it
+	Reach        Reach         // else
 	Timeout      time.Duration // of a whole request; 0: 10 s
 	ConnsPerHost int           // 0: 16; Unbounded
 }
@@ -100,9 +124,12 @@ func Client(o Options) *http.Client {
 	if o.ConnsPerHost == Unbounded {
 		o.ConnsPerHost, idle = 0, idlePerHost // 0 bounds nothing there
 	}
+	if o.AllowPrivate {
+		o.Reach = Anywhere
+	}
 	d := &net.Dialer{Timeout: o.Timeout, KeepAlive: 30 * time.Second}
-	if !o.AllowPrivate {
-		d.Control = Control
+	if o.Reach != Anywhere {
+		d.Control = o.Reach.control
 	}
 	return &http.Client{
 		Timeout:       o.Timeout,
@@ -124,7 +151,11 @@ func Client(o Options) *http.Client {
 
 // Control has a net.Dialer dial public addresses only. It runs for each address a name resolved to, right before the connection to it is
 // made.
-func Control(network, address string, _ syscall.RawConn) error {
+func Control(network, address string, c syscall.RawConn) error {
+	return Public.control(network, address, c)
+}
+
+func (r Reach) control(network, address string, _ syscall.RawConn) error {
 	if network != "tcp4" && network != "tcp6" {
 		return fmt.Errorf("%w: %s is not TCP", ErrPrivate, network)
 	}
@@ -132,7 +163,7 @@ func Control(network, address string, _ syscall.RawConn) error {
 	if err != nil {
 		return fmt.Errorf("%w: %s cannot be read", ErrPrivate, address)
 	}
-	if !Global(ap.Addr()) {
+	if !r.allows(ap.Addr()) {
 		return fmt.Errorf("%w: %s", ErrPrivate, ap.Addr())
 	}
 	return nil

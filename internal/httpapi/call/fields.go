@@ -93,13 +93,13 @@ func ReadValue(name string, raw json.RawMessage, into any) error {
 	d := json.NewDecoder(bytes.NewReader(raw))
 	d.DisallowUnknownFields()
 	if err := d.Decode(into); err != nil {
-		return fieldError(name, raw, err)
+		return fieldError(name, raw, into, err)
 	}
 	return nil
 }
 
 // fieldError words an error of encoding/json for the field it is in, on whatever level that is.
-func fieldError(name string, raw json.RawMessage, err error) error {
+func fieldError(name string, raw json.RawMessage, into any, err error) error {
 	var wrong *json.UnmarshalTypeError
 	var bad *notification.FieldError
 	switch {
@@ -117,6 +117,9 @@ func fieldError(name string, raw json.RawMessage, err error) error {
 	}
 	text := strings.TrimPrefix(err.Error(), "json: ")
 	if field, ok := strings.CutPrefix(text, "unknown field "); ok {
+		if at, ok := unknownAt(reflect.TypeOf(into), raw); ok {
+			return notification.BadField(notification.Clip(name+at), "is not a known field")
+		}
 		return notification.BadField(name+"."+notification.Clip(strings.Trim(field, `"`)), "is not a known field")
 	}
 	return notification.BadField(name, "%s", notification.Clip(text))

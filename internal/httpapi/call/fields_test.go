@@ -13,6 +13,11 @@ func TestFieldsNameWhatIsWrong(t *testing.T) {
 	type inner struct {
 		Title string `json:"title"`
 		Links []int  `json:"links"`
+		Deep  struct {
+			Rows [][]struct {
+				Text string `json:"text"`
+			} `json:"rows"`
+		} `json:"deep"`
 	}
 	for body, want := range map[string]string{
 		``:                             "bad-json: unexpected end of JSON input, at byte 0",
@@ -36,6 +41,8 @@ func TestFieldsNameWhatIsWrong(t *testing.T) {
 		`{"inner":{"title":1}}`:        "inner.title: must not be a number",
 		`{"inner":{"links":["a"]}}`:    "inner.links: must not be a string",
 		`{"inner":{"title":"","x":1}}`: "inner.x: is not a known field",
+		`{"inner":{"deep":{"x":1}}}`:   "inner.deep.x: is not a known field",
+		`{"inner":{"deep":{"rows":[[{"text":"a"}],[{"x":1}]]}}}`: "inner.deep.rows[1][0].x: is not a known field",
 		`{"text":"bad"}`:               "text: is bad",
 		` { "name" : "a" , "list":[]}`: "",
 	} {

@@ -36,13 +36,25 @@ const (
 
 // Client makes the HTTP client of a sender: guarded against private addresses, with few long-lived connections to
 // each provider.
-func Client(allowPrivate bool) *http.Client { return client(allowPrivate, 32) }
+func Client(allowPrivate bool) *http.Client { return client(reach(allowPrivate), 32) }
+
+// ClientWithin is Client for connections that may lead so far.
+func ClientWithin(r urlguard.Reach) *http.Client { return client(r, 32) }
 
 // Unbounded is Client for who bounds what is under way itself, and has it wait for nobody else's.
-func Unbounded(allowPrivate bool) *http.Client { return client(allowPrivate, urlguard.Unbounded) }
+func Unbounded(allowPrivate bool) *http.Client {
+	return client(reach(allowPrivate), urlguard.Unbounded)
+}
 
-func client(allowPrivate bool, conns int) *http.Client {
-	c := urlguard.Client(urlguard.Options{AllowPrivate: allowPrivate, Timeout: Timeout, ConnsPerHost: conns})
+func reach(allowPrivate bool) urlguard.Reach {
+	if allowPrivate {
+		return urlguard.Anywhere
+	}
+	return urlguard.Public
+}
+
+func client(r urlguard.Reach, conns int) *http.Client {
+	c := urlguard.Client(urlguard.Options{Reach: r, Timeout: Timeout, ConnsPerHost: conns})
 	if t, ok := c.Transport.(*http.Transport); ok {
 		t.HTTP2 = &http.HTTP2Config{SendPingTimeout: pingAfter, PingTimeout: pingAfter}
 	}

@@ -128,7 +128,7 @@ type botAudience struct{ endpoints *endpoint.Service }
 
 // Join implements Audience.
 func (k botAudience) Join(ctx context.Context, app string, c Chat) error {
-	return k.endpoints.Join(ctx, app, push.Telegram, c.Address, c.Locale)
+	return k.endpoints.Join(ctx, app, push.Telegram, c.Address, c.Locale, c.Name)
 }
 
 // Leave implements Audience.

@@ -106,7 +106,7 @@ func TestBotsAudienceKeepsItself(t *testing.T) {
 		return e
 	}
 	server.Say(7, "nb", "/start")
-	if e := chat(`{"chat_id":7}`); e.Status != audience.Active || e.Locale != "nb" {
+	if e := chat(`{"chat_id":7}`); e.Status != audience.Active || e.Locale != "nb" || e.Attributes[endpoint.FirstName].String() != "A" {
 		t.Errorf("after /start: %+v", e)
 	}
 	server.Say(7, "nb", "/stop")

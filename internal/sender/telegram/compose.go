@@ -12,22 +12,67 @@ import (
 	"godwit.dev/godwit/internal/push"
 )
 
-// message is the body of sendMessage and sendPhoto.
+// message is the body of sendMessage, sendPhoto and its like.
 type message struct {
-	ChatID    string `json:"chat_id"`
-	Text      string `json:"text,omitempty"`
-	Photo     string `json:"photo,omitempty"`
-	Caption   string `json:"caption,omitempty"`
-	ParseMode string `json:"parse_mode,omitempty"`
-	Silent    bool   `json:"disable_notification,omitempty"`
+	ChatID    string       `json:"chat_id"`
+	Thread    int64        `json:"message_thread_id,omitempty"`
+	Text      string       `json:"text,omitempty"`
+	Photo     string       `json:"photo,omitempty"`
+	Video     string       `json:"video,omitempty"`
+	Animation string       `json:"animation,omitempty"`
+	Document  string       `json:"document,omitempty"`
+	Caption   string       `json:"caption,omitempty"`
+	ParseMode string       `json:"parse_mode,omitempty"`
+	Silent    bool         `json:"disable_notification,omitempty"`
+	Preview   *linkPreview `json:"link_preview_options,omitempty"`
+	Markup    *keyboard    `json:"reply_markup,omitempty"`
+}
+
+type linkPreview struct {
+	Disabled bool `json:"is_disabled"`
+}
+
+type keyboard struct {
+	Rows [][]push.TelegramLink `json:"inline_keyboard"`
+}
+
+// withMedia adds what the message carries beside its text and returns the method that sends it.
+func (m *message) withMedia(t *push.TelegramContent) (method string, err error) {
+	method = "sendMessage"
+	for _, f := range []struct {
+		method, media string
+		into          *string
+	}{
+		{"sendPhoto", t.Photo, &m.Photo},
+		{"sendVideo", t.Video, &m.Video},
+		{"sendAnimation", t.Animation, &m.Animation},
+		{"sendDocument", t.Document, &m.Document},
+	} {
+		if f.media == "" {
+			continue
+		}
+		if method != "sendMessage" {
+			return "", errors.New("the message has more than one of photo, video, animation and document")
+		}
+		method, *f.into = f.method, f.media
+	}
+	return method, nil
 }
 
 // compose makes the message of a content: the title in bold, the body, the link.
 func compose(c *push.Content) (method string, m *message, err error) {
-	m = &message{ParseMode: c.Telegram.ParseMode, Silent: c.Telegram.Silent, Photo: c.Telegram.Photo}
+	m = &message{ParseMode: c.Telegram.ParseMode, Silent: c.Telegram.Silent}
+	if method, err = m.withMedia(&c.Telegram); err != nil {
+		return "", nil, err
+	}
+	if len(c.Telegram.Buttons) > 0 {
+		m.Markup = &keyboard{c.Telegram.Buttons}
+	}
 	most := maxText
-	if m.Photo != "" {
+	if method != "sendMessage" {
 		most = maxCaption
+	} else if c.Telegram.NoPreview {
+		m.Preview = &linkPreview{Disabled: true}
 	}
 	var text string
 	switch c.Telegram.ParseMode {
@@ -42,18 +87,20 @@ func compose(c *push.Content) (method string, m *message, err error) {
 		text = lines(wrap("<b>", c.Title, "</b>"), c.Body, EscapeHTML(c.URL))
 	case "MarkdownV2":
 		text = lines(wrap("*", c.Title, "*"), c.Body, EscapeMarkdown(c.URL))
+	case "Markdown":
+		text = lines(wrap("*", c.Title, "*"), c.Body, escapeLegacy(c.URL))
 	default:
-		return "", nil, fmt.Errorf("parse_mode %.32q is none of HTML, MarkdownV2", c.Telegram.ParseMode)
+		return "", nil, fmt.Errorf("parse_mode %.32q is none of HTML, MarkdownV2, Markdown", c.Telegram.ParseMode)
 	}
-	if m.Photo != "" {
+	if method != "sendMessage" {
 		m.Caption = text
-		return "sendPhoto", m, nil
+		return method, m, nil
 	}
 	if text == "" {
 		return "", nil, errors.New("the message is empty")
 	}
 	m.Text = text
-	return "sendMessage", m, nil
+	return method, m, nil
 }
 
 func wrap(open, text, end string) string {
@@ -105,32 +152,45 @@ func EscapeMarkdown(s string) string {
 	return b.String()
 }
 
+// escapeLegacy makes a text stand for itself between the markup of parse mode Markdown
+// (https://core.telegram.org/bots/api#markdown-style).
+func escapeLegacy(s string) string {
+	return strings.NewReplacer("_", "\\_", "*", "\\*", "`", "\\`", "[", "\\[").Replace(valid(s))
+}
+
 func valid(s string) string { return strings.ToValidUTF8(s, "\uFFFD") }
 
-// parseChat reads {"chat_id"}: a number, as such or as a string, or the @name of a public channel.
-func parseChat(address json.RawMessage) (string, error) {
+// parseChat reads {"chat_id"}: a number, as such or as a string, or the @name of a public channel. With a
+// message_thread_id it is one topic of a forum.
+func parseChat(address json.RawMessage) (chat string, thread int64, err error) {
 	var a struct {
 		ChatID json.RawMessage `json:"chat_id"`
+		Thread int64           `json:"message_thread_id"`
 	}
 	if err := json.Unmarshal(address, &a); err != nil {
-		return "", errors.New(`is not like {"chat_id":"42"}`)
+		return "", 0, errors.New(`is not like {"chat_id":"42"}`)
 	}
 	text := string(a.ChatID)
 	if len(text) > 0 && text[0] == '"' {
 		if err := json.Unmarshal(a.ChatID, &text); err != nil {
-			return "", errors.New("chat_id is not a number")
+			return "", 0, errors.New("chat_id is not a number")
 		}
 	}
 	if n, err := strconv.ParseInt(text, 10, 64); err == nil && n != 0 {
-		return itoa(n), nil
+		return itoa(n), a.Thread, nil
 	}
 	if name, ok := strings.CutPrefix(text, "@"); ok && name != "" && len(name) <= 64 && !strings.ContainsAny(name, " /\n") {
-		return text, nil
+		return text, a.Thread, nil
 	}
-	return "", errors.New("chat_id is not a number")
+	return "", 0, errors.New("chat_id is not a number")
 }
 
 // address is the opposite of parseChat for a number.
 func address(chat int64) json.RawMessage { return json.RawMessage(`{"chat_id":` + itoa(chat) + `}`) }
+
+// topicAddress is that of one topic of a forum.
+func topicAddress(chat, thread int64) json.RawMessage {
+	return json.RawMessage(`{"chat_id":` + itoa(chat) + `,"message_thread_id":` + itoa(thread) + `}`)
+}
 
 func itoa(n int64) string { return strconv.FormatInt(n, 10) }

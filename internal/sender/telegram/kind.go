@@ -6,7 +6,6 @@ import (
 	"godwit.dev/godwit/internal/channel"
 	"godwit.dev/godwit/internal/notification"
 	"godwit.dev/godwit/internal/push"
-	"godwit.dev/godwit/internal/urlguard"
 )
 
 // Names of the channel's settings.
@@ -28,7 +27,7 @@ var _ channel.Kind = Kind{}
 func (Kind) Fields() []channel.Field {
 	return []channel.Field{
 		{Name: FieldToken, Secret: true, Help: "the bot's token, from @BotFather"},
-		{Name: FieldBaseURL, Help: "a Bot API server of your own; absent: " + DefaultURL},
+		{Name: FieldBaseURL, Help: "a Bot API server of your own, which may be http://localhost:8081; absent: " + DefaultURL},
 		{Name: FieldUpdates, Type: channel.Bool, Help: "true: listen to the bot's messages, so that /start subscribes and /stop unsubscribes"},
 	}
 }
@@ -45,7 +44,7 @@ func (k Kind) Complete(v channel.Values) (channel.Values, error) {
 		return nil, notification.BadField(FieldToken, "is not like 123456:ABC-DEF")
 	}
 	if u := v[FieldBaseURL]; u != "" {
-		if err := urlguard.CheckURL(u, k.AllowPrivate); err != nil {
+		if err := checkServer(u, k.AllowPrivate); err != nil {
 			return nil, notification.BadField(FieldBaseURL, "%s", err)
 		}
 	}

@@ -17,6 +17,7 @@ import (
 type Chat struct {
 	Address json.RawMessage // of its endpoint
 	Locale  string          // BCP 47, as the user's Telegram is set; empty: not known
+	Name    string          // the user's first name; empty in groups
 	Start   string          // what followed /start: the parameter of a deep link
 }
 
@@ -43,9 +44,12 @@ type update struct {
 	ID      int64 `json:"update_id"`
 	Message *struct {
 		Chat struct {
-			ID int64 `json:"id"`
+			ID        int64  `json:"id"`
+			FirstName string `json:"first_name"` // of private chats alone
 		} `json:"chat"`
-		From struct {
+		Thread int64 `json:"message_thread_id"` // beside a topic, replies have one
+		Topic  bool  `json:"is_topic_message"`
+		From   struct {
 			Language string `json:"language_code"`
 		} `json:"from"`
 		Text string `json:"text"`
@@ -64,7 +68,7 @@ type update struct {
 // confirmed to Telegram only after the audience has taken it, so none is lost; it may come twice. Only one listener
 // a bot is possible, and none beside a webhook that is set for it.
 func (s *Sender) Listen(ctx context.Context, app string, audience Audience, log *slog.Logger) error {
-	client := urlguard.Client(urlguard.Options{AllowPrivate: s.cfg.AllowPrivate, Timeout: pollFor + pollSlack})
+	client := urlguard.Client(urlguard.Options{Reach: s.cfg.reach(), Timeout: pollFor + pollSlack})
 	defer client.CloseIdleConnections()
 	if t, ok := s.cfg.Client.Transport.(*http.Transport); ok {
 		client.Transport.(*http.Transport).TLSClientConfig = t.TLSClientConfig
@@ -115,9 +119,14 @@ func (s *Sender) handle(ctx context.Context, app string, audience Audience, u *u
 		command, rest, _ := strings.Cut(strings.TrimSpace(u.Message.Text), " ")
 		command, _, _ = strings.Cut(command, "@") // in groups: /start@name_of_the_bot
 		chat := address(u.Message.Chat.ID)
+		if u.Message.Topic && u.Message.Thread != 0 {
+			chat = topicAddress(u.Message.Chat.ID, u.Message.Thread)
+		}
 		switch command {
 		case "/start":
-			return audience.Join(ctx, app, Chat{Address: chat, Locale: u.Message.From.Language, Start: strings.TrimSpace(rest)})
+			return audience.Join(ctx, app, Chat{
+				Address: chat, Locale: u.Message.From.Language, Name: u.Message.Chat.FirstName, Start: strings.TrimSpace(rest),
+			})
 		case "/stop":
 			return audience.Leave(ctx, app, chat, "said /stop")
 		}

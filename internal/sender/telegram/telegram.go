@@ -29,7 +29,7 @@ const (
 	chatEvery   = time.Second     // between messages to one chat
 	groupEvery  = 3 * time.Second // to one group: 20 a minute
 	maxText     = 4096            // UTF-16 units of a text
-	maxCaption  = 1024            // of a photo's caption
+	maxCaption  = 1024            // of a caption
 	deleteWhile = 48 * time.Hour  // after sending
 	deleteMost  = 100             // ids in one call
 
@@ -42,7 +42,7 @@ type Config struct {
 	BaseURL string // empty: DefaultURL
 	Listens bool   // Listen is wanted
 
-	AllowPrivate bool         // let BaseURL be http and lead to a private address
+	AllowPrivate bool         // let BaseURL lead anywhere: tests
 	Client       *http.Client // nil: one of its own
 	Now          func() time.Time
 }
@@ -71,17 +71,43 @@ func New(cfg Config) (*Sender, error) {
 	if cfg.BaseURL == "" {
 		cfg.BaseURL = DefaultURL
 	}
-	if err := urlguard.CheckURL(cfg.BaseURL, cfg.AllowPrivate); err != nil {
+	if err := checkServer(cfg.BaseURL, cfg.AllowPrivate); err != nil {
 		return nil, fmt.Errorf("telegram: base_url %w", err)
 	}
 	if cfg.Client == nil {
-		cfg.Client = provider.Client(cfg.AllowPrivate)
+		cfg.Client = provider.ClientWithin(cfg.reach())
 	}
 	if cfg.Now == nil {
 		cfg.Now = time.Now
 	}
 	bot, _, _ := strings.Cut(cfg.Token, ":")
 	return &Sender{cfg: cfg, base: strings.TrimRight(cfg.BaseURL, "/") + "/bot" + cfg.Token + "/", scope: "telegram:" + bot}, nil
+}
+
+// reach is where connections may lead: a server that the app names may be in its own network.
+func (c *Config) reach() urlguard.Reach {
+	switch {
+	case c.AllowPrivate:
+		return urlguard.Anywhere
+	case c.BaseURL != DefaultURL:
+		return urlguard.Networks
+	}
+	return urlguard.Public
+}
+
+// checkServer says what is wrong with the URL of a Bot API server. Without a query, all that can be called at a server
+// that is none is a path with the token in it.
+func checkServer(raw string, allowPrivate bool) error {
+	u, err := urlguard.ParseURL(raw, true)
+	switch {
+	case err != nil:
+		return err
+	case u.RawQuery != "" || u.ForceQuery:
+		return errors.New("must not contain a query")
+	case allowPrivate:
+		return nil
+	}
+	return urlguard.CheckHost(u.Hostname(), urlguard.Networks)
 }
 
 // Close closes connections that nothing is under way on. Messages can still be sent.
@@ -170,7 +196,7 @@ func (s *Sender) redact(text string) string { return strings.ReplaceAll(text, s.
 // Send makes one attempt. Where a group has become a supergroup it is made at the new id, which is in the receipt,
 // also beside an error.
 func (s *Sender) Send(ctx context.Context, r push.Request) (push.Receipt, error) {
-	chat, err := parseChat(r.Address)
+	chat, thread, err := parseChat(r.Address)
 	if err != nil {
 		return push.Receipt{}, &push.PermanentError{Reason: "address: " + err.Error()}
 	}
@@ -184,7 +210,7 @@ func (s *Sender) Send(ctx context.Context, r push.Request) (push.Receipt, error)
 	if err != nil {
 		return push.Receipt{}, &push.PermanentError{Reason: err.Error()}
 	}
-	m.ChatID = chat
+	m.ChatID, m.Thread = chat, thread
 	var receipt push.Receipt
 	var sent struct {
 		MessageID int64 `json:"message_id"`
@@ -194,7 +220,7 @@ func (s *Sender) Send(ctx context.Context, r push.Request) (push.Receipt, error)
 	}
 	moved, err := s.call(ctx, s.cfg.Client, method, m, &sent)
 	if moved != 0 {
-		m.ChatID = itoa(moved)
+		m.ChatID, m.Thread = itoa(moved), 0 // what is no supergroup yet has no topics
 		receipt.Address = address(moved)
 		_, err = s.call(ctx, s.cfg.Client, method, m, &sent)
 	}
@@ -251,7 +277,7 @@ func parseID(s string) (chat, message int64, ok bool) {
 // Pace is how fast the bot may send to all chats together, and to this chat, which is slower for groups.
 func (s *Sender) Pace(address json.RawMessage) push.Pace {
 	p := push.Pace{Scope: s.scope, Rate: botRate}
-	chat, err := parseChat(address)
+	chat, _, err := parseChat(address)
 	if err != nil {
 		return p
 	}

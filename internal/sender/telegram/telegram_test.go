@@ -119,13 +119,80 @@ func TestPhotoCarriesTheTextAsItsCaption(t *testing.T) {
 	if _, err := send(t, s, `"7"`, push.Content{Title: "T", Telegram: push.TelegramContent{Photo: "https://p.example/1.jpg", Silent: true}}); err != nil {
 		t.Fatal(err)
 	}
-	if m := server.Messages()[0]; m.Method != "sendPhoto" || m.Photo == "" || m.Text != "<b>T</b>" || !m.Silent {
+	if m := server.Messages()[0]; m.Method != "sendPhoto" || m.Media == "" || m.Text != "<b>T</b>" || !m.Silent {
 		t.Errorf("%+v", m)
 	}
 	for body, fits := range map[string]bool{strings.Repeat("x", 1024): true, strings.Repeat("x", 1025): false, strings.Repeat("🐦", 512): true, strings.Repeat("🐦", 513): false} {
 		_, err := send(t, s, "8", push.Content{Body: body, Telegram: push.TelegramContent{Photo: "id"}})
 		if (err == nil) != fits {
 			t.Errorf("%d bytes: %v", len(body), err)
+		}
+	}
+}
+
+func TestEveryKindOfMediaHasItsMethod(t *testing.T) {
+	server, s := start(t, botserver.Options{})
+	for method, c := range map[string]push.TelegramContent{
+		"sendPhoto": {Photo: "f"}, "sendVideo": {Video: "f"}, "sendAnimation": {Animation: "f"}, "sendDocument": {Document: "f"},
+	} {
+		if _, err := send(t, s, "7", push.Content{Title: "T", Telegram: c}); err != nil {
+			t.Errorf("%s: %v", method, err)
+			continue
+		}
+		all := server.Messages()
+		if m := all[len(all)-1]; m.Method != method || m.Media != "f" || m.Text != "<b>T</b>" {
+			t.Errorf("%s: %+v", method, m)
+		}
+	}
+	_, err := send(t, s, "7", push.Content{Title: "T", Telegram: push.TelegramContent{Photo: "f", Video: "g"}})
+	if sendertest.OutcomeOf(err) != sendertest.Permanent {
+		t.Errorf("two media: %v", err)
+	}
+}
+
+func TestButtonsPreviewAndTopicReachTelegram(t *testing.T) {
+	server, s := start(t, botserver.Options{})
+	_, err := s.Send(t.Context(), push.Request{ID: "d", Address: json.RawMessage(`{"chat_id":-100,"message_thread_id":9}`), Content: push.Content{
+		Title: "*", Body: "x", Telegram: push.TelegramContent{ParseMode: "Markdown"},
+	}})
+	if sendertest.OutcomeOf(err) != sendertest.Permanent {
+		t.Errorf("a title that is no Markdown: %v", err)
+	}
+	_, err = s.Send(t.Context(), push.Request{ID: "d", Address: json.RawMessage(`{"chat_id":-100,"message_thread_id":9}`), Content: push.Content{
+		Title: "T", Body: "_x_", URL: "https://a_b.example",
+		Telegram: push.TelegramContent{ParseMode: "Markdown", NoPreview: true, Buttons: [][]push.TelegramLink{{{Text: "Open", URL: "https://x.example/?a=1&b=2"}}}},
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var markup struct {
+		Keyboard [][]struct{ Text, URL string } `json:"inline_keyboard"`
+	}
+	m := server.Messages()[0]
+	if err := json.Unmarshal([]byte(m.Buttons), &markup); err != nil || len(markup.Keyboard) != 1 || markup.Keyboard[0][0].URL != "https://x.example/?a=1&b=2" {
+		t.Errorf("buttons %s (%v)", m.Buttons, err)
+	}
+	if m.Mode != "Markdown" || m.Text != "*T*\n_x_\n\nhttps://a\\_b.example" || m.Thread != 9 || !m.Plain {
+		t.Errorf("%+v", m)
+	}
+}
+
+func TestServerOfOnesOwnMayBeInItsNetwork(t *testing.T) {
+	server := botserver.Start(botserver.Options{Token: token})
+	t.Cleanup(server.Close)
+	s, err := telegram.New(telegram.Config{Token: token, BaseURL: server.URL})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = s.Close() })
+	if about, err := s.Check(t.Context()); err != nil || about != "bot @test_bot" {
+		t.Errorf("%q, %v", about, err)
+	}
+	for _, bad := range []string{
+		"http://169.254.169.254/latest", "http://[fe80::1]/", "http://0.0.0.0:8081", "http://127.0.0.1:8081/x?y=", "http://127.0.0.1:8081/x?", "http://u:p@127.0.0.1/", "ftp://127.0.0.1/",
+	} {
+		if _, err := telegram.New(telegram.Config{Token: token, BaseURL: bad}); err == nil {
+			t.Errorf("%s was taken", bad)
 		}
 	}
 }
@@ -255,7 +322,7 @@ func (c *crowd) note(text string) error {
 }
 
 func (c *crowd) Join(_ context.Context, app string, chat telegram.Chat) error {
-	return c.note(fmt.Sprintf("%s join %s %s %s", app, chat.Address, chat.Locale, chat.Start))
+	return c.note(strings.TrimSpace(fmt.Sprintf("%s join %s %s %s %s", app, chat.Address, chat.Name, chat.Locale, chat.Start)))
 }
 
 func (c *crowd) Leave(_ context.Context, app string, address json.RawMessage, reason string) error {
@@ -276,7 +343,8 @@ func TestListenerKeepsTheAudienceAndLosesNoUpdate(t *testing.T) {
 	server.Say(7, "nb", "/stop")
 	server.Member(8, "member")
 	server.Member(8, "kicked")
-	for range 3 {
+	server.SayInTopic(-100, 9, "/start")
+	for range 4 {
 		<-c.heard
 	}
 	for server.Waiting() > 0 {
@@ -287,7 +355,8 @@ func TestListenerKeepsTheAudienceAndLosesNoUpdate(t *testing.T) {
 		t.Error(err)
 	}
 	want := []string{
-		`shop join {"chat_id":7} nb ref-1`, `shop join {"chat_id":8}  `, `shop leave {"chat_id":7} said /stop`, `shop leave {"chat_id":8} blocked or removed the bot`,
+		`shop join {"chat_id":7} A nb ref-1`, `shop join {"chat_id":8} A`, `shop leave {"chat_id":7} said /stop`, `shop leave {"chat_id":8} blocked or removed the bot`,
+		`shop join {"chat_id":-100,"message_thread_id":9}`,
 	}
 	if got := strings.Join(c.said, "\n"); got != strings.Join(want, "\n") {
 		t.Errorf("heard\n%s", got)

@@ -10,11 +10,16 @@ import (
 	"unicode/utf16"
 )
 
-// send is sendMessage and sendPhoto.
+// media is what a method sends beside its text.
+func (c *call) media(method string) string {
+	return map[string]string{"sendPhoto": c.Photo, "sendVideo": c.Video, "sendAnimation": c.Animation, "sendDocument": c.Document}[method]
+}
+
+// send is sendMessage, sendPhoto and its like.
 func (s *Server) send(w http.ResponseWriter, r *http.Request, method string, c *call) {
 	chat, ok := c.chatID()
 	text, most := c.Text, 4096
-	if method == "sendPhoto" {
+	if method != "sendMessage" {
 		text, most = c.Caption, 1024
 	}
 	switch {
@@ -23,6 +28,9 @@ func (s *Server) send(w http.ResponseWriter, r *http.Request, method string, c *
 		return
 	case method == "sendMessage" && text == "":
 		answer(w, http.StatusBadRequest, "Bad Request: message text is empty", "")
+		return
+	case method != "sendMessage" && c.media(method) == "":
+		answer(w, http.StatusBadRequest, "Bad Request: there is no file in the request", "")
 		return
 	case len(utf16.Encode([]rune(text))) > 2*most: // entities count for less than they take here
 		answer(w, http.StatusBadRequest, "Bad Request: message is too long", "")
@@ -54,7 +62,8 @@ func (s *Server) send(w http.ResponseWriter, r *http.Request, method string, c *
 		return
 	}
 	m := &Message{
-		ID: int64(len(s.messages) + 1), Chat: chat, Method: method, Text: text, Photo: c.Photo, Mode: c.ParseMode, Silent: c.Silent, At: s.opts.Now(),
+		ID: int64(len(s.messages) + 1), Chat: chat, Method: method, Text: text, Media: c.media(method), Mode: c.ParseMode, Silent: c.Silent, At: s.opts.Now(),
+		Thread: c.Thread, Buttons: string(c.Markup), Plain: c.Preview.Disabled,
 	}
 	s.messages = append(s.messages, m)
 	s.byChat[chat] = append(s.byChat[chat], m)
@@ -135,6 +144,17 @@ func parses(mode, text string) bool {
 			plain = strings.ReplaceAll(plain, tag, "")
 		}
 		return !strings.Contains(plain, "<")
+	case "Markdown":
+		outside := true
+		for i := 0; i < len(text); i++ {
+			switch {
+			case text[i] == '\\' && outside:
+				i++
+			case strings.IndexByte("*_`", text[i]) >= 0:
+				outside = !outside
+			}
+		}
+		return outside
 	case "MarkdownV2":
 		for i := 0; i < len(text); i++ {
 			if text[i] == '\\' {

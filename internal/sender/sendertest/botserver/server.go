@@ -60,7 +60,10 @@ type Message struct {
 	Chat    int64
 	Method  string
 	Text    string // or caption
-	Photo   string
+	Media   string // a photo, video, animation or document
+	Thread  int64
+	Buttons string // reply_markup, as it came
+	Plain   bool   // no preview of links
 	Mode    string
 	Silent  bool
 	At      time.Time
@@ -155,10 +158,16 @@ func (s *Server) Flooded() int {
 	return s.flooded
 }
 
-// Say makes a user write to the bot: an update of the kind message.
+// Say makes a user, who is called A, write to the bot: an update of the kind message.
 func (s *Server) Say(chat int64, language, text string) {
-	s.update(fmt.Sprintf(`"message":{"message_id":1,"date":1,"chat":{"id":%d,"type":"private"},"from":{"id":%d,"is_bot":false,"first_name":"A","language_code":%q},"text":%q}`,
+	s.update(fmt.Sprintf(`"message":{"message_id":1,"date":1,"chat":{"id":%d,"type":"private","first_name":"A"},"from":{"id":%d,"is_bot":false,"first_name":"A","language_code":%q},"text":%q}`,
 		chat, chat, language, text))
+}
+
+// SayInTopic makes somebody write in a topic of a forum.
+func (s *Server) SayInTopic(chat, thread int64, text string) {
+	s.update(fmt.Sprintf(`"message":{"message_id":1,"date":1,"chat":{"id":%d,"type":"supergroup","is_forum":true},"message_thread_id":%d,"is_topic_message":true,"from":{"id":5,"first_name":"A"},"text":%q}`,
+		chat, thread, text))
 }
 
 // Member tells that the bot's standing in a chat has changed: member, kicked, left.
@@ -183,15 +192,23 @@ func (s *Server) Waiting() int {
 }
 
 type call struct {
-	ChatID     json.RawMessage `json:"chat_id"`
-	Text       string          `json:"text"`
-	Caption    string          `json:"caption"`
-	Photo      string          `json:"photo"`
-	ParseMode  string          `json:"parse_mode"`
-	Silent     bool            `json:"disable_notification"`
-	MessageIDs []int64         `json:"message_ids"`
-	Offset     int64           `json:"offset"`
-	Timeout    int             `json:"timeout"`
+	ChatID    json.RawMessage `json:"chat_id"`
+	Text      string          `json:"text"`
+	Caption   string          `json:"caption"`
+	Photo     string          `json:"photo"`
+	Video     string          `json:"video"`
+	Animation string          `json:"animation"`
+	Document  string          `json:"document"`
+	Thread    int64           `json:"message_thread_id"`
+	Markup    json.RawMessage `json:"reply_markup"`
+	Preview   struct {
+		Disabled bool `json:"is_disabled"`
+	} `json:"link_preview_options"`
+	ParseMode  string  `json:"parse_mode"`
+	Silent     bool    `json:"disable_notification"`
+	MessageIDs []int64 `json:"message_ids"`
+	Offset     int64   `json:"offset"`
+	Timeout    int     `json:"timeout"`
 }
 
 func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
@@ -212,7 +229,7 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 	switch method {
 	case "getMe":
 		result(w, `{"id":42,"is_bot":true,"first_name":"Test","username":"test_bot"}`)
-	case "sendMessage", "sendPhoto":
+	case "sendMessage", "sendPhoto", "sendVideo", "sendAnimation", "sendDocument":
 		s.send(w, r, method, &c)
 	case "deleteMessages":
 		s.delete(w, &c)
