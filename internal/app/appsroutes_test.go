@@ -61,6 +61,7 @@ var meetings = map[string]how{
 	"GET /v1/objects/{group}":                        {params: map[string]string{"group": "north"}, dumped: true},
 	"GET /v1/objects/{group}/{object}":               {params: object("north", "same"), shows: true},
 	"PUT /v1/objects/{group}/{object}":               {params: object("north", "same"), body: `{"version":9,"payload":"of-red"}`},
+	"POST /v1/objects/{group}/{object}":              {params: object("north", "same"), body: `{"version":9,"payload":"of-red"}`},
 	"DELETE /v1/objects/{group}/{object}":            {params: object("north", "same")},
 	"GET /v1/objects/{group}/{object}/registrations": {params: object("north", "same"), dumped: true},
 

@@ -12,6 +12,9 @@ import (
 	"godwit.dev/godwit/internal/notification"
 )
 
+// unbuilt is what settings ask for that this version does not have, by key. The README lists the same.
+var unbuilt = map[string]string{"mqtt_addr": "MQTT"}
+
 // Validate checks what no single setting can say of itself. The error is an *Error, or several joined.
 func (c *Config) Validate() error {
 	var problems []error
@@ -21,7 +24,7 @@ func (c *Config) Validate() error {
 	if c.Data == "" {
 		bad("data", c.Data, "must name a folder")
 	}
-	if c.MQTTAddr != Off {
+	if c.MQTTAddr != Off { // and what else is in unbuilt
 		bad("mqtt_addr", c.MQTTAddr, "cannot be served: this version has no such listener; leave it off")
 	}
 	c.validateNATS(bad)

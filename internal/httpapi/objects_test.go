@@ -56,6 +56,13 @@ func TestObjectIsPutAndRead(t *testing.T) {
 			t.Errorf("after %s it reads %v, want %v", step.body, got, want)
 		}
 	}
+	const posted = "/v1/objects/region-1/posted"
+	if got := w.post(posted, `{"version":3}`).want(200).body; strings.TrimSpace(got) != `{"version":"3","changed":true}` {
+		t.Errorf("a post is answered %s", got)
+	}
+	if got := w.post(posted, ``).want(200).body; strings.TrimSpace(got) != `{"version":"4","changed":true}` {
+		t.Errorf("a post without a version is answered %s", got)
+	}
 	w.put(path, ``).problem(400, "bad-input", "version") // there is none above
 	if got := w.delete(path).want(200).body; !strings.Contains(got, `"version":"9223372036854775807","changed":true`) {
 		t.Errorf("deleting answers %s", got)

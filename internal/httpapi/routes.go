@@ -59,6 +59,7 @@ func routes(cfg *Config) []route {
 		{pattern: "DELETE /v1/categories/{category}", role: access.Admin, serve: o.DeleteCategory},
 
 		{pattern: "PUT /v1/objects/{group}/{object}", role: access.Publish, serve: b.PutObject},
+		{pattern: "POST /v1/objects/{group}/{object}", role: access.Publish, serve: b.PutObject}, // for publishers that can only post
 		{pattern: "DELETE /v1/objects/{group}/{object}", role: access.Publish, serve: b.DeleteObject},
 		{pattern: "GET /v1/objects/{group}/{object}", role: access.Read, serve: b.GetObject},
 		{pattern: "GET /v1/objects/{group}", role: access.Read, serve: b.ListObjects},

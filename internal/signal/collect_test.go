@@ -10,6 +10,22 @@ import (
 	"godwit.dev/godwit/internal/signal"
 )
 
+// What is to be kept for minutes is not kept for an hour because nobody looks.
+func TestRegistrationsThatAreKeptForMinutesAreDroppedInTime(t *testing.T) {
+	inWorld(t, signal.Config{Retain: 8 * time.Minute}, func(w *world) {
+		gone := w.connect("gone", "main")
+		gone.register("a")
+		gone.told()
+		gone.close()
+		for wait, want := range []int{1, 0} { // before the 8 minutes are over, and after the next look
+			time.Sleep([]time.Duration{7 * time.Minute, 3*time.Minute + time.Second}[wait])
+			if v, err := w.db.Clients(w.Context(), app, "gone"); err != nil || len(v) != want {
+				w.Errorf("it has %d stored sets, %v; want %d", len(v), err, want)
+			}
+		}
+	})
+}
+
 func TestTheLogTellsOfDroppedRegistrationsOnlyWhereThereAreSome(t *testing.T) {
 	var log bytes.Buffer
 	inWorld(t, signal.Config{Retain: time.Hour, Log: slog.New(slog.NewTextHandler(&log, nil))}, func(w *world) {

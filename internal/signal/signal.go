@@ -20,9 +20,10 @@ const (
 	redeliverFirst  = 10 * time.Second
 	redeliverMost   = 5 * time.Minute
 	defaultRetain   = 60 * 24 * time.Hour
-	storeRetry      = 2 * time.Second // after a failed read or write of a client's registrations
-	flushEvery      = time.Second     // acknowledgements wait this long for others to be written with
-	collectEvery    = time.Hour
+	storeRetry      = 2 * time.Second        // after a failed read or write of a client's registrations
+	flushEvery      = time.Second            // acknowledgements wait this long for others to be written with
+	collectMost     = time.Hour              // between two looks for clients that stay away
+	collectShare    = 4                      // looks within the time that they are kept, so that a short one is kept to as well
 	collectBatch    = 200                    // clients dropped in one commit
 	processors      = 4                      // clients processed at once
 	loadBatch       = 500                    // objects read at once

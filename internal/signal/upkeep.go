@@ -124,9 +124,12 @@ func (s *Service) flushNow() {
 	<-done
 }
 
+// collectEvery is how often collect looks, so that nobody is kept for much longer than was asked for.
+func (s *Service) collectEvery() time.Duration { return min(s.cfg.Retain/collectShare, collectMost) }
+
 // collect drops the registrations of clients that have been away for too long.
 func (s *Service) collect() {
-	tick := time.NewTicker(collectEvery)
+	tick := time.NewTicker(s.collectEvery())
 	defer tick.Stop()
 	for {
 		select {
@@ -145,7 +148,7 @@ func (s *Service) collect() {
 func (s *Service) Collect(ctx context.Context) error {
 	before := s.cfg.Now().Add(-s.cfg.Retain)
 	if _, ok := s.store.(objectstore.Shared); ok {
-		before = before.Add(-2 * collectEvery)
+		before = before.Add(-2 * s.collectEvery())
 		if err := s.sayHere(ctx); err != nil {
 			return err
 		}

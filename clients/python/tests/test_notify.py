@@ -165,6 +165,18 @@ def test_restarted_unit_goes_on_from_its_file(unit: Callable[..., Notify], backe
     second.disconnect()
 
 
+def test_file_says_registered_while_the_unit_stays_connected(
+    unit: Callable[..., Notify], backend: Client, tmp_path: Path
+) -> None:
+    file = tmp_path / "registrations.json"
+    notify = unit(state=State(filename=file))
+    backend.put_object(notify.group_id, "a", version=5)
+    notify.register("a")  # nobody subscribes: after the confirmation there is nothing to send
+    notify.connect(timeout=PATIENCE)
+    eventually(lambda: json.loads(file.read_text())["objects"] == {"a": {"status": "registered"}})
+    notify.disconnect()
+
+
 def test_unit_that_lost_its_state_learns_what_is_current(unit: Callable[..., Notify], backend: Client) -> None:
     for _ in range(2):
         notify = unit(state=State(memory=True))

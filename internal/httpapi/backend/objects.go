@@ -91,7 +91,7 @@ func objectOf(c *call.Call) (k object.Key, err error) {
 	return k, k.Check()
 }
 
-// PutObject is PUT /v1/objects/{group}/{object}.
+// PutObject is PUT /v1/objects/{group}/{object}, and POST, which does the same.
 func (a *API) PutObject(c *call.Call) error {
 	k, err := objectOf(c)
 	if err != nil {

@@ -310,7 +310,10 @@ class Objects:
             del self._waiting[version.object]
 
     async def _tell_changes(self) -> None:
-        for change in self.keeper.take_changes():
+        changes = self.keeper.take_changes()
+        if changes:
+            await self._keep()  # nothing may be left to send, so that nothing else would keep a confirmation
+        for change in changes:
             if self._on_change is None:
                 continue
             try:
