@@ -10,9 +10,7 @@ from collections.abc import Awaitable, Callable, Coroutine, Iterable, Iterator, 
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from types import TracebackType
-from typing import Any, Literal, Self, TypedDict, TypeVar, Unpack, overload
-
-import grpc
+from typing import TYPE_CHECKING, Any, Literal, Self, TypedDict, TypeVar, Unpack, overload
 
 from .client import ANSWER_TIMEOUT, AsyncClient
 from .errors import GodwitError
@@ -28,6 +26,9 @@ from .token import Token, TokenSource
 from .topics import Topics
 from .values import Duration, seconds
 from .workers import Workers
+
+if TYPE_CHECKING:
+    import grpc
 
 __all__ = ["Client", "Listening"]
 

@@ -5,18 +5,14 @@ from __future__ import annotations
 import ssl
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Sequence
 from types import TracebackType
-from typing import Any, Literal, Self, Unpack, overload
+from typing import TYPE_CHECKING, Any, Literal, Self, Unpack, overload
 from urllib.parse import urlsplit
-
-import grpc
-import httpx
 
 from .batch import publish_batch
 from .connection import Connection
 from .errors import GodwitError, ProblemError
 from .feed import Feed
 from .frames import MAX_BODY, Welcome
-from .grpcconn import dial_grpc
 from .http import API, Query, path
 from .listener import Handler, Listener, ListenOptions
 from .objects import Objects
@@ -27,6 +23,10 @@ from .topics import Topics
 from .values import Duration, check_name, check_topic, format_duration, parse_version, seconds
 from .websocket import dial_websocket
 from .workers import Workers
+
+if TYPE_CHECKING:
+    import grpc
+    import httpx
 
 __all__ = ["ANSWER_TIMEOUT", "AsyncClient"]
 
@@ -57,8 +57,9 @@ class AsyncClient:
     token: a recipient's token, or a function that returns one that is valid now.
     app: where neither key nor token says it and the server has several.
     tls: certificates for https and wss; the system's authorities unless given.
-    grpc_address: makes `listen` use gRPC at "host:port" instead of a WebSocket; plain unless there are credentials.
-    http: replaces the HTTP client, for proxies or tests. It is not closed here.
+    grpc_address: makes `listen` use gRPC at "host:port" instead of a WebSocket; plain unless there are credentials. It
+    needs godwit-client[grpc].
+    http: replaces the HTTP client, for tests or proxies beyond those that the environment names. It is not closed here.
     attempts: how often one request is tried in all. timeout: seconds of one try.
     """
 
@@ -86,6 +87,8 @@ class AsyncClient:
         self._token: TokenSource | None = (lambda: token) if isinstance(token, str) else token
         self._app = app
         self._tls = tls
+        if grpc_address is not None:
+            from . import grpcconn  # noqa: F401  # says what is missing now, and not at each connect
         self._grpc_address = grpc_address
         self._grpc_credentials = grpc_credentials
         self._grpc_options = tuple(grpc_options)
@@ -246,10 +249,10 @@ class AsyncClient:
             doing=doing,
         )
         headers: dict[str, tuple[str, ...]] = {}
-        for name, value in got.headers.multi_items():
+        for name, value in got.headers:
             headers[name] = (*headers.get(name, ()), value)
         kind = headers.pop("content-type", ("",))[0]
-        return Response(status=got.status_code, headers=headers, content_type=kind, data=got.content)
+        return Response(status=got.status, headers=headers, content_type=kind, data=got.content)
 
     # What became of it.
 
@@ -509,6 +512,8 @@ class AsyncClient:
 
     async def _dial(self) -> Connection:
         if self._grpc_address is not None:
+            from .grpcconn import dial_grpc
+
             return await dial_grpc(
                 self._grpc_address,
                 credentials=self._grpc_credentials,

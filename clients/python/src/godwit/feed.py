@@ -55,9 +55,10 @@ class Feed:
             path("v1", "events"), query=query, accept="application/x-ndjson", silence=_SILENCE, doing=doing
         ) as response:
             yield None
-            async for line in response.aiter_lines():
-                if line.strip():
-                    yield Event.from_json(json.loads(line))
+            async with aclosing(response.lines()) as lines:
+                async for line in lines:
+                    if line.strip():
+                        yield Event.from_json(json.loads(line))
 
     async def wait(self, name: str, to: str, status: Callable[[str, str], Awaitable[Status]]) -> Status:
         """Return the status of a copy once it is settled."""

@@ -6,14 +6,19 @@ import asyncio
 from collections.abc import Sequence
 from typing import Any
 
-import grpc
-import grpc.aio
-
 from .connection import MAX_FRAME
 from .errors import RefusedError, UnreachableError
+from .extras import needs
 from .frames import ClientFrame, ServerFrame
-from .proto import decode_proto, to_proto
-from .v1 import client_pb2 as pb
+
+try:
+    import grpc
+    import grpc.aio
+
+    from .proto import decode_proto, to_proto
+    from .v1 import client_pb2 as pb
+except ImportError as e:
+    raise needs("grpc", "gRPC", e) from e
 
 __all__ = ["GRPCConnection", "dial_grpc"]
 

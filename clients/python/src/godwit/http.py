@@ -7,10 +7,8 @@ import json
 import ssl
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
-from typing import Any
-from urllib.parse import quote
-
-import httpx
+from typing import TYPE_CHECKING, Any
+from urllib.parse import quote, urlencode
 
 from .backoff import REQUEST_BASE, REQUEST_MOST, Backoff
 from .errors import (
@@ -22,11 +20,12 @@ from .errors import (
     UnreachableError,
     retry_after,
 )
+from .http1 import HTTP1, Answer, Carrier, CarrierError, Streamed
+
+if TYPE_CHECKING:
+    import httpx
 
 __all__ = ["API", "path", "read_problem"]
-
-# Idle connections kept to the server; as many publishers may run without dialling again and again.
-_IDLE_CONNECTIONS = 128
 
 # How many seconds a request may take beside the wait for its answer.
 _ANSWER_SLACK = 10.0
@@ -71,25 +70,14 @@ class API:
         timeout: float,
         http: httpx.AsyncClient | None,
     ) -> None:
-        self._base = base
         self._key = key
-        self._tls = tls
         self._attempts = attempts
         self._timeout = timeout
-        self._http = http
-        self._own = http is None
+        self._carrier: Carrier = HTTP1(base, tls) if http is None else _given(base, http)
 
     async def close(self) -> None:
         """Close the connections, unless they are the caller's."""
-        if self._own and self._http is not None:
-            await self._http.aclose()
-            self._http = None
-
-    def _client(self) -> httpx.AsyncClient:
-        if self._http is None:
-            limits = httpx.Limits(max_connections=None, max_keepalive_connections=_IDLE_CONNECTIONS)
-            self._http = httpx.AsyncClient(verify=True if self._tls is None else self._tls, limits=limits)
-        return self._http
+        await self._carrier.close()
 
     async def call(
         self,
@@ -103,7 +91,7 @@ class API:
         headers: Mapping[str, str] | None = None,
         once: bool = False,
         doing: str,
-    ) -> httpx.Response:
+    ) -> Answer:
         """Carry out a request and return the successful answer, read whole.
 
         After failures that may pass it is tried again, unless it must not be carried out twice.
@@ -143,52 +131,52 @@ class API:
 
     async def _once(
         self, method: str, target: str, query: Query | None, content: bytes | None, headers: dict[str, str], doing: str
-    ) -> httpx.Response:
-        request = self._client().build_request(
-            method,
-            self._base + target,
-            params=_params(query),
-            content=content,
-            headers={**headers, **self._credentials()},
-            timeout=self._timeout,
-        )
+    ) -> Answer:
         try:
-            async with asyncio.timeout(self._timeout):
-                response = await self._client().send(request)
-        except (TimeoutError, httpx.TimeoutException) as e:
+            response = await self._read(method, target, query, content, headers, self._timeout)
+        except TimeoutError as e:
             raise UnreachableError(f"{doing}: server did not answer in {self._timeout:g} s") from e
-        except httpx.TransportError as e:
-            raise UnreachableError(f"{doing}: reach server: {str(e) or type(e).__name__}") from e
-        if not response.is_success:
+        except CarrierError as e:
+            raise UnreachableError(f"{doing}: reach server: {e}") from e
+        if not response.success:
             raise _failure(response, doing)
         return response
 
+    async def _read(
+        self,
+        method: str,
+        target: str,
+        query: Query | None,
+        content: bytes | None,
+        headers: Mapping[str, str],
+        timeout: float,
+    ) -> Answer:
+        headers = {**headers, **self._credentials()}
+        async with (
+            asyncio.timeout(timeout),
+            self._carrier.stream(
+                method, _with(target, query), headers, content, timeout=timeout, silence=timeout
+            ) as streamed,
+        ):
+            return await streamed.whole()
+
     async def ask(
         self, target: str, *, query: Query, content: bytes, content_type: str, wait: float, doing: str
-    ) -> httpx.Response:
+    ) -> Answer:
         """Make a request of somebody behind the server, once, and return the answer, whatever its status.
 
         What the server says in the place of an answer is raised.
         """
         timeout = wait + _ANSWER_SLACK
         headers = {"Content-Type": content_type} if content_type else {}
-        request = self._client().build_request(
-            "POST",
-            self._base + target,
-            params=_params(query),
-            content=content,
-            headers={**headers, **self._credentials()},
-            timeout=timeout,
-        )
         try:
-            async with asyncio.timeout(timeout):
-                response = await self._client().send(request, follow_redirects=False)  # a redirect is an answer, too
-        except (TimeoutError, httpx.TimeoutException) as e:
+            response = await self._read("POST", target, query, content, headers, timeout)
+        except TimeoutError as e:
             raise UnreachableError(f"{doing}: server did not answer in {timeout:g} s") from e
-        except httpx.TransportError as e:
-            raise UnreachableError(f"{doing}: reach server: {str(e) or type(e).__name__}") from e
-        if response.status_code >= 400 and response.headers.get("Content-Type", "") == "application/problem+json":
-            problem = read_problem(response.status_code, response.content, response.headers.get("Retry-After"))
+        except CarrierError as e:
+            raise UnreachableError(f"{doing}: reach server: {e}") from e
+        if response.status >= 400 and response.header("content-type") == "application/problem+json":
+            problem = read_problem(response.status, response.content, response.header("retry-after"))
             if problem.type.startswith("/problems/"):  # the server's, not a worker's
                 raise _NO_ANSWERS.get(problem.type, ProblemError)(problem, doing)
         return response
@@ -199,32 +187,33 @@ class API:
     @asynccontextmanager
     async def stream(
         self, target: str, *, query: Query | None = None, accept: str, silence: float, doing: str
-    ) -> AsyncIterator[httpx.Response]:
+    ) -> AsyncIterator[Streamed]:
         """Open an answer that stays open. It is given up after a silence of so many seconds."""
-        request = self._client().build_request(
-            "GET",
-            self._base + target,
-            params=_params(query),
-            headers={"Accept": accept, **self._credentials()},
-            timeout=httpx.Timeout(self._timeout, read=silence),
-        )
+        headers = {"Accept": accept, **self._credentials()}
         try:
-            response = await self._client().send(request, stream=True)
-            try:
-                if not response.is_success:
-                    await response.aread()
-                    raise _failure(response, doing)
-                yield response
-            finally:
-                await response.aclose()
-        except httpx.TransportError as e:
-            raise UnreachableError(f"{doing}: {str(e) or type(e).__name__}") from e
+            async with self._carrier.stream(
+                "GET", _with(target, query), headers, None, timeout=self._timeout, silence=silence
+            ) as streamed:
+                if not 200 <= streamed.status < 300:
+                    raise _failure(await streamed.whole(), doing)
+                yield streamed
+        except TimeoutError as e:
+            raise UnreachableError(f"{doing}: the server is silent") from e
+        except CarrierError as e:
+            raise UnreachableError(f"{doing}: {e}") from e
 
 
-def _params(query: Query | None) -> dict[str, str | int]:
-    return {name: value for name, value in (query or {}).items() if value is not None and value != ""}
+def _given(base: str, client: httpx.AsyncClient) -> Carrier:
+    from .httpxcarrier import HTTPX  # only who has httpx can have made a client of it
+
+    return HTTPX(base, client)
 
 
-def _failure(response: httpx.Response, doing: str) -> ProblemError:
-    problem = read_problem(response.status_code, response.content, response.headers.get("Retry-After"))
+def _with(target: str, query: Query | None) -> str:
+    given = {name: value for name, value in (query or {}).items() if value is not None and value != ""}
+    return f"{target}?{urlencode(given)}" if given else target
+
+
+def _failure(response: Answer, doing: str) -> ProblemError:
+    problem = read_problem(response.status, response.content, response.header("retry-after"))
     return ProblemError(problem, doing)

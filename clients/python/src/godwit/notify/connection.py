@@ -6,16 +6,16 @@ import os
 import ssl
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Literal
-
-import grpc
+from typing import TYPE_CHECKING, Literal
 
 from ..connection import Connection as Carrier
 from ..errors import UnreachableError
-from ..grpcconn import dial_grpc
 from ..token import TokenSource
 from ..values import Duration
 from ..websocket import dial_websocket
+
+if TYPE_CHECKING:
+    import grpc
 
 __all__ = ["Connection"]
 
@@ -43,12 +43,15 @@ class Connection:
     token: str | TokenSource | None = field(default=None, repr=False)
     """Instead of a certificate: the unit's token, or a function that returns one that is valid now."""
     transport: Literal["grpc", "websocket"] = "grpc"
+    """grpc needs godwit-client[grpc]."""
     heartbeat: Duration = 0.0
     """How often both sides compare what they know: 5 s to 24 h, by default 30 s."""
 
     def __post_init__(self) -> None:
         if self.transport not in ("grpc", "websocket"):
             raise ValueError(f'transport {self.transport!r} is neither "grpc" nor "websocket"')
+        if self.transport == "grpc":
+            from .. import grpcconn  # noqa: F401  # says what is missing now, and not at each connect
         if (self.cert is None) != (self.key is None):
             raise ValueError("a certificate needs its key, and a key its certificate")
         if self.tls is False and (self.ca_cert or self.cert):
@@ -78,6 +81,8 @@ class Connection:
         except (OSError, ssl.SSLError) as e:
             raise UnreachableError(f"read certificates: {e}") from e
         if self.transport == "grpc":
+            from ..grpcconn import dial_grpc
+
             return await dial_grpc(self.target, credentials=credentials, timeout=_TIMEOUT)
         scheme = "wss" if self.encrypted else "ws"
         return await dial_websocket(f"{scheme}://{self.target}/v1/connect", tls=context, timeout=_TIMEOUT)
@@ -89,6 +94,8 @@ class Connection:
         return context
 
     def _credentials(self) -> grpc.ChannelCredentials:
+        import grpc
+
         return grpc.ssl_channel_credentials(_bytes(self.ca_cert), _bytes(self.key), _bytes(self.cert))
 
 

@@ -9,11 +9,15 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-import reactivex
-from reactivex import abc
-from reactivex.disposable import Disposable
-
+from ..extras import needs
 from ..objects import ObjectVersion
+
+try:
+    import reactivex
+    from reactivex import abc
+    from reactivex.disposable import Disposable
+except ImportError as e:
+    raise needs("notify", "godwit.notify", e) from e
 
 __all__ = ["Feed", "Notification"]
 

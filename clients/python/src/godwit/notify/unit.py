@@ -12,10 +12,8 @@ from concurrent.futures import ThreadPoolExecutor
 from types import TracebackType
 from typing import Any, Self
 
-import reactivex
-from reactivex.subject import Subject
-
 from ..errors import GodwitError, RefusedError, RegistrationError, SyncTimeoutError
+from ..extras import needs
 from ..frames import Welcome
 from ..listener import Listener, ListenOptions
 from ..objects import Objects, ObjectVersion
@@ -26,6 +24,12 @@ from ..token import TokenSource
 from ..values import Duration, check_name, seconds
 from .connection import Connection
 from .feed import Feed, Notification
+
+try:
+    import reactivex
+    from reactivex.subject import Subject
+except ImportError as e:
+    raise needs("notify", "godwit.notify", e) from e
 
 __all__ = ["Notify"]
 
