@@ -27,6 +27,8 @@ H2SPEC        := $(BIN)/.h2spec
 VENV          := $(BIN)/venv/.ready
 NODE_ECE      := $(BIN)/node/node_modules/.package-lock.json
 PYTHON_VENV   := $(BIN)/python/.ready
+# What the Python client is built with and needs, for tests that install it.
+WHEELS        := $(BIN)/wheels/.ready
 # The JavaScript client's tools; package-lock.json pins them.
 JS            := clients/js
 NODE_MODULES  := $(JS)/node_modules/.package-lock.json
@@ -75,7 +77,7 @@ TOOLS_test/migrate         := postgresql
 TOOLS_internal/redisserver := redis
 TOOLS_internal/store/redisstream := redis
 TOOLS_internal/app         := redis
-TOOLS_test/docs            := redis
+TOOLS_test/docs            := redis $(WHEELS) $(NODE_MODULES)
 TOOLS_examples/cluster     := postgresql haproxy
 TOOLS_test/compat          := redis $(VENV)
 TOOL_PACKAGES := test/foreign test/webpage examples/observatory examples/workers internal/store/postgres test/cluster test/campaigns test/convergence test/rides test/migrate examples/cluster internal/redisserver internal/store/redisstream internal/app test/docs test/compat
@@ -393,6 +395,11 @@ $(PYTHON_VENV): clients/python/requirements-dev.txt
 	@mkdir -p $(BIN)
 	python3 -m venv --clear $(BIN)/python
 	$(PYTHON)/python -m pip install --quiet --disable-pip-version-check -r $<
+	@touch $@
+
+$(WHEELS): $(PYTHON_VENV) clients/python/pyproject.toml
+	rm -rf $(BIN)/wheels && mkdir -p $(BIN)/wheels
+	$(PYTHON)/python -m pip download --quiet --disable-pip-version-check --only-binary :all: --dest $(BIN)/wheels hatchling==1.33.0 websockets==17.4
 	@touch $@
 
 # The JavaScript decryption that the black-box suite holds ours to.

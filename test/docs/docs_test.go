@@ -111,7 +111,8 @@ func runPage(t *testing.T, all []block, curl string) {
 	if err := os.Symlink(blackbox.Binary(t, false), filepath.Join(bin, "godwit")); err != nil {
 		t.Fatal(err)
 	}
-	env := append(os.Environ(), "PATH="+bin+":"+filepath.Dir(curl)+":"+os.Getenv("PATH"), "GODWIT_URL="+server.URL(""), "GODWIT_DATA="+server.Dir)
+	env := append(os.Environ(), checkout(t, all, dir)...)
+	env = append(env, "PATH="+bin+":"+filepath.Dir(curl)+":"+os.Getenv("PATH"), "GODWIT_URL="+server.URL(""), "GODWIT_DATA="+server.Dir)
 	places := []string{"localhost:8080", server.HTTP, "localhost:50051", server.GRPC}
 	if slices.ContainsFunc(all, func(b block) bool { return strings.Contains(b.script, redisPort) }) {
 		probes, release, err := freeport.Loopback(t.Context())
@@ -134,6 +135,32 @@ func runPage(t *testing.T, all []block, curl string) {
 		if err := contains(string(out), b.output); err != nil {
 			t.Errorf("block at line %d: %v\nit printed\n%s", b.line, err, out)
 		}
+	}
+}
+
+// checkout puts the source beside what a page has people make of it, for pages that begin there, and says where what they
+// fetch can be found without a network.
+func checkout(t *testing.T, all []block, dir string) (env []string) {
+	t.Helper()
+	if !slices.ContainsFunc(all, func(b block) bool { return strings.Contains(b.script, "godwit/clients/") }) {
+		return nil
+	}
+	for _, tool := range []string{"go", "python3", "npm"} {
+		blackbox.Tool(t, tool)
+	}
+	wheels := filepath.Join(blackbox.Root(), ".bin", "wheels")
+	for _, made := range []string{wheels, filepath.Join(blackbox.Root(), "clients", "js", "node_modules")} {
+		if _, err := os.Stat(made); err != nil {
+			blackbox.Skip(t, "%v: run make test-tools", err)
+		}
+	}
+	if err := os.Symlink(blackbox.Root(), filepath.Join(dir, "godwit")); err != nil {
+		t.Fatal(err)
+	}
+	return []string{
+		"GOPROXY=off", "GOWORK=",
+		"PIP_NO_INDEX=1", "PIP_FIND_LINKS=" + wheels, "PIP_DISABLE_PIP_VERSION_CHECK=1",
+		"npm_config_prefer_offline=true", "npm_config_audit=false", "npm_config_fund=false", "npm_config_update_notifier=false",
 	}
 }
 
