@@ -55,6 +55,7 @@ func (a *App) joins(addr string) (*bus.Cluster, error) {
 		return nil, err
 	}
 	c.TLS = files.Mutual()
+	a.registerExpiry("cluster", files)
 	return c, nil
 }
 

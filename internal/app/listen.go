@@ -52,6 +52,7 @@ func (a *App) startConnections(context.Context) error {
 			return err
 		}
 		a.tlsFor = c.Server
+		a.registerExpiry("clients", c)
 	}
 	return nil
 }

@@ -3,6 +3,7 @@ package app
 import (
 	"github.com/prometheus/client_golang/prometheus"
 
+	"godwit.dev/godwit/internal/certs"
 	"godwit.dev/godwit/internal/gateway/conngate"
 	"godwit.dev/godwit/internal/httpapi/operator"
 )
@@ -23,6 +24,14 @@ func (a *App) figures() operator.Figures {
 		Topics:   operator.TopicFigures{Subscriptions: t.Subscriptions, Publishes: t.Published, Messages: t.Sent, Dropped: t.Dropped},
 		Requests: operator.RequestFigures{Total: asked, Failed: failed, Latency: took},
 	}
+}
+
+// registerExpiry shows when a certificate ends, as it is on disk when it is asked: to clients or to other nodes.
+func (a *App) registerExpiry(to string, files *certs.Files) {
+	a.registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+		Name: "godwit_tls_certificate_expiry_timestamp_seconds", Help: "When the certificate that is shown to clients, or in the cluster to other nodes, ends, in Unix time.",
+		ConstLabels: prometheus.Labels{"to": to},
+	}, func() float64 { return float64(files.NotAfter().Unix()) }))
 }
 
 // registerFigures shows the counters of parts that keep none of their own for Prometheus.

@@ -54,8 +54,31 @@ func TestClientCertificateLetsItsRecipientInOnEveryListener(t *testing.T) {
 			if got := welcomedByWebSocket(t, a.Addresses().HTTP, &tls.Config{RootCAs: trust}); !strings.Contains(got, "unauthenticated") {
 				t.Errorf("without a certificate: %s", got)
 			}
+			shown, err := tls.LoadX509KeyPair(certFile, keyFile)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got, want := figure(t, a, "godwit_tls_certificate_expiry_timestamp_seconds"), shown.Leaf.NotAfter.Unix(); got != float64(want) {
+				t.Errorf("the figures say that the certificate ends at %v, want %v", got, want)
+			}
 		})
 	}
+}
+
+// figure is a gauge that the server tells Prometheus, the first of its name.
+func figure(t *testing.T, a *App, name string) float64 {
+	t.Helper()
+	families, err := a.registry.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range families {
+		if f.GetName() == name {
+			return f.GetMetric()[0].GetGauge().GetValue()
+		}
+	}
+	t.Fatalf("there is no %s", name)
+	return 0
 }
 
 // welcomedByWebSocket says an empty hello and returns the answer.

@@ -2,6 +2,7 @@ package campaign_test
 
 import (
 	"errors"
+	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -311,6 +312,30 @@ func TestQuietHoursPutOff(t *testing.T) {
 	if v.State != campaign.Running || d.Outcome != campaign.Pending || d.Due.Sub(now) < time.Hour || d.Due.Sub(now) > 3*time.Hour {
 		t.Errorf("in its quiet hours: %s, due in %s", d.Outcome, d.Due.Sub(now))
 	}
+	if got, want := figures(t, e.svc), map[string]float64{"running": 1, "recalling": 0, "cancelled": 0, "open": 1, "ended": 1}; !maps.Equal(got, want) {
+		t.Errorf("the figures are %v, want %v", got, want)
+	}
+}
+
+// figures are how far a service's campaigns are, by state.
+func figures(t *testing.T, s *campaign.Service) map[string]float64 {
+	t.Helper()
+	reg := prometheus.NewPedanticRegistry()
+	reg.MustRegister(s)
+	families, err := reg.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := make(map[string]float64)
+	for _, f := range families {
+		if !strings.HasPrefix(f.GetName(), "godwit_campaign") {
+			continue
+		}
+		for _, one := range f.GetMetric() {
+			got[one.GetLabel()[0].GetValue()] = one.GetGauge().GetValue()
+		}
+	}
+	return got
 }
 
 func TestSpreadGivesEveryoneTheirMoment(t *testing.T) {

@@ -1,6 +1,11 @@
 package campaign
 
-import "github.com/prometheus/client_golang/prometheus"
+import (
+	"context"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+)
 
 // metrics of the package. Labels are bounded: reactions.
 type metrics struct {
@@ -17,10 +22,52 @@ func newMetrics() *metrics {
 
 func (m *metrics) react(r Reaction) { m.reactions.WithLabelValues(r.String()).Inc() }
 
+// progressPatience is how long the store may take to tell how campaigns stand. Without an answer nothing is said of it.
+const progressPatience = 2 * time.Second
+
+var (
+	descWorking  = prometheus.NewDesc("godwit_campaigns", "Campaigns that this node works on, by state.", []string{"state"}, nil)
+	descProgress = prometheus.NewDesc("godwit_campaign_deliveries", "Deliveries of the campaigns that this node works on: open, or ended in whatever way.", []string{"state"}, nil)
+)
+
+// collectProgress tells how far the campaigns are that this server works on. They are few: others wait for their turn in the store.
+func (s *Service) collectProgress(ch chan<- prometheus.Metric) {
+	working := map[State]int{Running: 0, Recalling: 0, Cancelled: 0}
+	var nums []int64
+	s.mu.Lock()
+	for num, t := range s.tasks {
+		working[t.state]++
+		nums = append(nums, num)
+	}
+	s.mu.Unlock()
+	for state, n := range working {
+		ch <- prometheus.MustNewConstMetric(descWorking, prometheus.GaugeValue, float64(n), string(state))
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), progressPatience)
+	defer cancel()
+	var open, all int64
+	for _, num := range nums {
+		f, err := s.store.Figures(ctx, num)
+		if err != nil {
+			return
+		}
+		open, all = open+f.Open(), all+f.Total()
+	}
+	ch <- prometheus.MustNewConstMetric(descProgress, prometheus.GaugeValue, float64(open), "open")
+	ch <- prometheus.MustNewConstMetric(descProgress, prometheus.GaugeValue, float64(all-open), "ended")
+}
+
 var _ prometheus.Collector = (*Service)(nil)
 
 // Describe implements prometheus.Collector.
-func (s *Service) Describe(ch chan<- *prometheus.Desc) { s.metrics.reactions.Describe(ch) }
+func (s *Service) Describe(ch chan<- *prometheus.Desc) {
+	s.metrics.reactions.Describe(ch)
+	ch <- descWorking
+	ch <- descProgress
+}
 
 // Collect implements prometheus.Collector.
-func (s *Service) Collect(ch chan<- prometheus.Metric) { s.metrics.reactions.Collect(ch) }
+func (s *Service) Collect(ch chan<- prometheus.Metric) {
+	s.metrics.reactions.Collect(ch)
+	s.collectProgress(ch)
+}

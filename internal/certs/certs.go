@@ -67,6 +67,9 @@ func (c *Files) Server(protocols ...string) *tls.Config {
 	}
 }
 
+// NotAfter is when the certificate that is shown now ends.
+func (c *Files) NotAfter() time.Time { return c.current().Certificates[0].Leaf.NotAfter }
+
 // Mutual is the configuration of both ends of a connection between nodes. The authorities of those that this one connects
 // to are read once.
 func (c *Files) Mutual() *tls.Config {

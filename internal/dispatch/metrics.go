@@ -5,26 +5,39 @@ import "github.com/prometheus/client_golang/prometheus"
 // metrics of the package. Labels are bounded: channels, outcomes.
 type metrics struct {
 	deliveries *prometheus.CounterVec
+	putOff     *prometheus.CounterVec
 }
 
 func newMetrics() *metrics {
 	return &metrics{
 		deliveries: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "godwit_push_results_total", Help: "Results of push deliveries since start, by channel and outcome; pending: put off.",
+			Name: "godwit_push_results_total", Help: "Results of push deliveries since start, by channel and outcome. pending is what godwit_push_put_off_total counts, and goes with the next version.",
 		}, []string{"channel", "outcome"}),
+		putOff: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "godwit_push_put_off_total", Help: "Attempts of push deliveries that ended with another one to come, since start, by channel.",
+		}, []string{"channel"}),
 	}
 }
 
 func (m *metrics) count(results []Result) {
 	for i := range results {
 		m.deliveries.WithLabelValues(string(results[i].Channel), results[i].Outcome.String()).Inc()
+		if results[i].Outcome == Pending {
+			m.putOff.WithLabelValues(string(results[i].Channel)).Inc()
+		}
 	}
 }
 
 var _ prometheus.Collector = (*Dispatcher)(nil)
 
 // Describe implements prometheus.Collector.
-func (d *Dispatcher) Describe(ch chan<- *prometheus.Desc) { d.metrics.deliveries.Describe(ch) }
+func (d *Dispatcher) Describe(ch chan<- *prometheus.Desc) {
+	d.metrics.deliveries.Describe(ch)
+	d.metrics.putOff.Describe(ch)
+}
 
 // Collect implements prometheus.Collector.
-func (d *Dispatcher) Collect(ch chan<- prometheus.Metric) { d.metrics.deliveries.Collect(ch) }
+func (d *Dispatcher) Collect(ch chan<- prometheus.Metric) {
+	d.metrics.deliveries.Collect(ch)
+	d.metrics.putOff.Collect(ch)
+}

@@ -83,14 +83,29 @@ func (s *Service) answered(ctx context.Context, app string, answers []Answer, no
 		return 0, err
 	}
 	var acks []mailbox.CopyAck
+	var refs []mailbox.Ref
+	var channels []push.Channel
 	for i := range sends {
 		if one := &sends[i]; one.Num != 0 && answers[i].Settles {
-			acks = append(acks, mailbox.CopyAck{
-				Ref: mailbox.Ref{App: app, Recipient: one.Recipient, Pos: one.Pos}, ID: one.Note, Device: device(one), DeliveredAt: one.First,
-			})
+			ref := mailbox.Ref{App: app, Recipient: one.Recipient, Pos: one.Pos}
+			acks = append(acks, mailbox.CopyAck{Ref: ref, ID: one.Note, Device: device(one), DeliveredAt: one.First})
+			refs, channels = append(refs, ref), append(channels, one.Channel)
 		}
 	}
-	return s.cfg.Mailbox.AckCopies(ctx, acks)
+	if len(acks) == 0 {
+		return 0, nil
+	}
+	open, unread := s.cfg.Mailbox.Items(ctx, refs) // of what is settled, nobody knows any more when it was due
+	n, err = s.cfg.Mailbox.AckCopies(ctx, acks)
+	if err != nil || unread != nil {
+		return n, err
+	}
+	for i, it := range open {
+		if it != nil && it.N.ID == acks[i].ID && it.N.Ack == notification.AckAny {
+			s.metrics.tookUntilAcked(channels[i], now.Sub(it.N.Due()))
+		}
+	}
+	return n, nil
 }
 
 // device is who acknowledges what was sent.

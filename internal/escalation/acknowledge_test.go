@@ -7,6 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
+
 	"godwit.dev/godwit/internal/mailbox"
 	"godwit.dev/godwit/internal/notification"
 	"godwit.dev/godwit/internal/push"
@@ -29,12 +31,23 @@ func (r *receipts) Answered(_ context.Context, app string, answers []Answer, _ t
 	sends := make([]Send, len(answers))
 	for i, a := range answers {
 		if a.ID[0] != 0 { // else it is not there any more
-			sends[i] = Send{Num: 1, App: app, Recipient: "ann", Note: "n", Pos: int64(a.ID[0])}
+			sends[i] = Send{Num: 1, App: app, Recipient: "ann", Note: "n", Pos: int64(a.ID[0]), Channel: push.FCM}
 		}
 	}
 	r.noted = append(r.noted, answers...)
 	return sends, nil
 }
+
+// Items has copies that were published an hour before all of them expire.
+func (r *receipts) Items(_ context.Context, refs []mailbox.Ref) ([]*mailbox.Item, error) {
+	items := make([]*mailbox.Item, len(refs))
+	for i := range refs {
+		items[i] = &mailbox.Item{Pos: refs[i].Pos, N: &notification.Notification{ID: "n", CreatedAt: receiptsExpire.Add(-time.Hour), ExpiresAt: receiptsExpire}}
+	}
+	return items, nil
+}
+
+var receiptsExpire = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 
 func (r *receipts) AckCopies(_ context.Context, acks []mailbox.CopyAck) (int, error) {
 	r.acked = append(r.acked, acks...)
@@ -42,7 +55,7 @@ func (r *receipts) AckCopies(_ context.Context, acks []mailbox.CopyAck) (int, er
 }
 
 func TestATokenSettlesItsCopyUntilItIsTooOld(t *testing.T) {
-	expires := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+	expires := receiptsExpire
 	shown, clicked, dismissed := push.Shown, push.Clicked, push.Dismissed
 	last := expires.Add(notification.AckGrace)
 	for name, c := range map[string]struct {
@@ -83,6 +96,29 @@ func TestATokenSettlesItsCopyUntilItIsTooOld(t *testing.T) {
 			if n != c.want || err != nil || len(r.noted) != c.noted || len(r.acked) != max(c.want, 0) {
 				t.Errorf("%d, %v; want %d; noted %+v, acknowledged %+v", n, err, c.want, r.noted, r.acked)
 			}
+			count, sum := timed(t, s, "godwit_notification_acked_seconds", "fcm")
+			if want := max(c.want, 0); count != uint64(want) || sum != float64(want)*c.now.Sub(expires.Add(-time.Hour)).Seconds() {
+				t.Errorf("%d were timed, together %v s", count, sum)
+			}
 		})
 	}
+}
+
+// timed reads a histogram of a channel.
+func timed(t *testing.T, s *Service, name, channel string) (count uint64, sum float64) {
+	t.Helper()
+	reg := prometheus.NewRegistry()
+	reg.MustRegister(s)
+	families, err := reg.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range families {
+		for _, one := range f.GetMetric() {
+			if f.GetName() == name && one.GetLabel()[0].GetValue() == channel {
+				return one.GetHistogram().GetSampleCount(), one.GetHistogram().GetSampleSum()
+			}
+		}
+	}
+	return 0, 0
 }

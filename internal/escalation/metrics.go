@@ -1,11 +1,15 @@
 package escalation
 
 import (
+	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 
 	"godwit.dev/godwit/internal/dispatch"
+	"godwit.dev/godwit/internal/mailbox"
+	"godwit.dev/godwit/internal/push"
 )
 
 type metrics struct {
@@ -13,10 +17,13 @@ type metrics struct {
 
 	steps *prometheus.CounterVec
 	delay *prometheus.HistogramVec
+
+	mu               sync.Mutex
+	delivered, acked map[push.Channel]prometheus.Histogram // how long notifications took
 }
 
 func newMetrics() *metrics {
-	return &metrics{steps: prometheus.NewCounterVec(prometheus.CounterOpts{
+	return &metrics{delivered: make(map[push.Channel]prometheus.Histogram), acked: make(map[push.Channel]prometheus.Histogram), steps: prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "godwit_escalation_steps_total", Help: "Sends of escalation steps that have ended since start, by what became of them; skipped: a step reached nobody; put_off: it waits for the end of quiet hours.",
 	}, []string{"channel", "outcome"}), delay: prometheus.NewHistogramVec(prometheus.HistogramOpts{
 		Name: "godwit_escalation_delay_seconds", Help: "From when a step was due to when its message was accepted by its provider and that is on disk, of steps that began since start.",
@@ -39,12 +46,34 @@ func (m *metrics) count(results []dispatch.Result) {
 	}
 }
 
+// tookUntilDelivered notes how long it took until a provider had a notification's message.
+func (m *metrics) tookUntilDelivered(c push.Channel, d time.Duration) {
+	m.of(m.delivered, c, mailbox.NewDelivered).Observe(max(d, 0).Seconds())
+}
+
+// tookUntilAcked notes how long it took until a message's receiver acknowledged it.
+func (m *metrics) tookUntilAcked(c push.Channel, d time.Duration) {
+	m.of(m.acked, c, mailbox.NewAcked).Observe(max(d, 0).Seconds())
+}
+
+// of is a channel's histogram. Channels are those that are known.
+func (m *metrics) of(all map[push.Channel]prometheus.Histogram, c push.Channel, first func(string) prometheus.Histogram) prometheus.Histogram {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	h := all[c]
+	if h == nil {
+		h = first(string(c))
+		all[c] = h
+	}
+	return h
+}
+
 // Counts are how many sends were taken by their providers since start, and how many were not, or nobody can tell.
 func (s *Service) Counts() (accepted, failed uint64) {
 	return s.metrics.accepted.Load(), s.metrics.failed.Load()
 }
 
-// Describe implements prometheus.Collector.
+// Describe implements prometheus.Collector. Histograms of channels come as channels are used.
 func (s *Service) Describe(ch chan<- *prometheus.Desc) {
 	s.metrics.steps.Describe(ch)
 	s.metrics.delay.Describe(ch)
@@ -52,6 +81,14 @@ func (s *Service) Describe(ch chan<- *prometheus.Desc) {
 
 // Collect implements prometheus.Collector.
 func (s *Service) Collect(ch chan<- prometheus.Metric) {
-	s.metrics.steps.Collect(ch)
-	s.metrics.delay.Collect(ch)
+	m := s.metrics
+	m.steps.Collect(ch)
+	m.delay.Collect(ch)
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, all := range []map[push.Channel]prometheus.Histogram{m.delivered, m.acked} {
+		for _, h := range all {
+			h.Collect(ch)
+		}
+	}
 }

@@ -67,6 +67,9 @@ func (s *Service) tell(p Place, done map[int64]looked, results []dispatch.Result
 		if r.Outcome == dispatch.Accepted && !due.IsZero() {
 			s.metrics.delay.WithLabelValues(string(p.Channel)).Observe(max(now.Sub(due), 0).Seconds())
 		}
+		if note := done[r.Row].note; r.Outcome == dispatch.Accepted && note != nil {
+			s.metrics.tookUntilDelivered(p.Channel, now.Sub(note.Due()))
+		}
 		if t := eventOf(r.Outcome); t != "" {
 			evs = append(evs, event.Event{App: p.App, Type: t, At: now, Note: d.Note, To: d.Recipient, Channel: string(p.Channel)})
 		}

@@ -3,13 +3,16 @@ package mailbox_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"path/filepath"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	"go.uber.org/goleak"
 
 	"godwit.dev/godwit/internal/event"
@@ -222,5 +225,42 @@ func TestCountsFollowWhatHappened(t *testing.T) {
 	stored, settled := m.Counts()
 	if stored != 2 || settled[notification.Acked] != 1 {
 		t.Fatalf("stored %d, settled %v", stored, settled)
+	}
+}
+
+// counter reads one of the mailbox's figures by its name and the value of its label.
+func counter(t *testing.T, m *mailbox.Mailbox, name, label string) float64 {
+	t.Helper()
+	reg := prometheus.NewPedanticRegistry()
+	reg.MustRegister(m)
+	families, err := reg.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range families {
+		for _, one := range f.GetMetric() {
+			if f.GetName() == name && (len(one.GetLabel()) == 0 || one.GetLabel()[0].GetValue() == label) {
+				return one.GetCounter().GetValue()
+			}
+		}
+	}
+	return 0
+}
+
+func TestCategoriesAreCountedUpToABound(t *testing.T) {
+	const name = "godwit_notifications_category_stored_total"
+	m, d := open(t)
+	publish(t, d, notification.Draft{ID: "none", To: []string{"anna"}})
+	publish(t, d, notification.Draft{ID: "two", To: []string{"anna", "bert"}, Content: notification.Content{Category: "RIDE"}})
+	cut := strings.Repeat("c", 63) + "\u00e9"
+	publish(t, d, notification.Draft{ID: "long", To: []string{"anna"}, Content: notification.Content{Category: cut}})
+	for i := range 150 {
+		publish(t, d, notification.Draft{ID: fmt.Sprintf("n%d", i), To: []string{"anna"}, Content: notification.Content{Category: fmt.Sprintf("C%d", i)}})
+	}
+	publish(t, d, notification.Draft{ID: "again", To: []string{"anna"}, Content: notification.Content{Category: "RIDE"}})
+	for label, want := range map[string]float64{"RIDE": 3, "": 0, cut[:63]: 1, "C0": 1, "C97": 1, "C98": 0, "other": 52} {
+		if got := counter(t, m, name, label); got != want {
+			t.Errorf("%d of category %q were counted, want %d", int(got), label, int(want))
+		}
 	}
 }

@@ -12,10 +12,13 @@ import (
 type counters struct {
 	stored  atomic.Uint64
 	settled [16]atomic.Uint64
+
+	categories categories
 }
 
 func (c *counters) count(b *Batch) {
 	c.stored.Add(uint64(len(b.Stored)))
+	c.categories.count(b.Stored)
 	for i := range b.Settled {
 		c.settled[b.Settled[i].As&15].Add(1)
 	}
@@ -51,6 +54,7 @@ func (m *Mailbox) Collect(ch chan<- prometheus.Metric) {
 	for s, n := range settled {
 		ch <- prometheus.MustNewConstMetric(descSettled, prometheus.CounterValue, float64(n), s.String())
 	}
+	m.metrics.categories.collect(ch)
 	st := m.Stats()
 	ch <- prometheus.MustNewConstMetric(descPending, prometheus.GaugeValue, float64(st.Pending))
 	ch <- prometheus.MustNewConstMetric(descQueue, prometheus.GaugeValue, float64(st.Queued))

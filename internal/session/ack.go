@@ -55,7 +55,8 @@ func (s *Session) ack(ids [][]byte) []*mailbox.Settle {
 			if f.all {
 				st.Device, st.Online = s.name(), toBeFound
 			}
-			st.DeliveredAt = now // the store keeps an earlier one it knows of
+			st.DeliveredAt = now                                                                      // the store keeps an earlier one it knows of
+			s.hub.counts.took.acked.Observe(float64(max(int32(s.hub.millis(now)-f.since), 0)) / 1000) //nolint:gosec // of at most 24 days
 			s.takeFlight(k, true)
 		} else {
 			st.ID, st.Device, st.Online = string(id), s.name(), toBeFound

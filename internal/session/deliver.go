@@ -97,6 +97,7 @@ func (s *Session) deliver(it *mailbox.Item, sc *scratch) bool {
 	due := s.hub.instant() + s.hub.backoff(it.Attempts+1)
 	s.addFlight(inflight{
 		pos: it.Pos, id: it.N.ID, due: due, attempt: uint16(min(it.Attempts+1, math.MaxUint16)), all: it.N.Ack == notification.AckAll,
+		since: s.hub.millis(it.N.Due()),
 	})
 	if due < s.wakeAt {
 		s.arm(due)
@@ -126,8 +127,12 @@ func (s *Session) send(it *mailbox.Item, attempt uint32, sc *scratch) bool {
 }
 
 func (sc *scratch) mark(s *Session, it *mailbox.Item) {
+	now := s.hub.cfg.Now()
+	if it.Attempts == 0 {
+		s.hub.counts.took.delivered.Observe(max(now.Sub(it.N.Due()), 0).Seconds())
+	}
 	sc.marks = append(sc.marks, mailbox.Mark{
-		App: s.app, Recipient: s.recipient, ID: it.N.ID, Pos: it.Pos, Attempts: it.Attempts + 1, DeliveredAt: s.hub.cfg.Now(),
+		App: s.app, Recipient: s.recipient, ID: it.N.ID, Pos: it.Pos, Attempts: it.Attempts + 1, DeliveredAt: now,
 	})
 }
 

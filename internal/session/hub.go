@@ -130,6 +130,7 @@ func NewHub(cfg Config) *Hub {
 		cfg.Reread = defaultReread
 	}
 	h := &Hub{cfg: cfg, log: cfg.Log, start: cfg.Now(), peers: cfg.Peers, several: cfg.Peers != nil}
+	h.counts.took = took{mailbox.NewDelivered("live"), mailbox.NewAcked("live")}
 	if h.peers == nil {
 		h.peers = nobody{h}
 	}

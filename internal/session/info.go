@@ -37,9 +37,17 @@ func (h *Hub) Live() int { return h.reg.len() }
 type counts struct {
 	delivered, redelivered, acked, nacked atomic.Uint64
 
+	took took
+
 	mu       sync.Mutex
 	goodbyes map[string]uint64 // by reason: a fixed small set
 }
+
+// took is how long notifications took over connections.
+type took struct{ delivered, acked prometheus.Histogram }
+
+// millis is a time in milliseconds since the hub began, as a remainder: differences of less than 24 days are exact.
+func (h *Hub) millis(t time.Time) uint32 { return uint32(t.Sub(h.start).Milliseconds()) } //nolint:gosec // a remainder
 
 func (c *counts) goodbye(reason string) {
 	c.mu.Lock()
@@ -78,6 +86,8 @@ func (h *Hub) Collect(ch chan<- prometheus.Metric) {
 	counter(descRedelivered, h.counts.redelivered.Load())
 	counter(descAcked, h.counts.acked.Load())
 	counter(descNacked, h.counts.nacked.Load())
+	h.counts.took.delivered.Collect(ch)
+	h.counts.took.acked.Collect(ch)
 	h.counts.mu.Lock()
 	defer h.counts.mu.Unlock()
 	for reason, n := range h.counts.goodbyes {

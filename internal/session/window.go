@@ -16,14 +16,15 @@ type window struct {
 	written unsettled // what asks for no acknowledgement
 }
 
-// inflight is a notification that was written and not yet acknowledged: 32 bytes.
+// inflight is a notification that was written and not yet acknowledged: 40 bytes.
 type inflight struct {
 	pos     int64
 	id      string
 	due     instant // of the next redelivery
 	attempt uint16
-	all     bool  // every device must acknowledge
-	step    steps // what it waits for; none: its acknowledgement
+	all     bool   // every device must acknowledge
+	step    steps  // what it waits for; none: its acknowledgement
+	since   uint32 // milliseconds of the hub's time when it was due, as a remainder: it may have been before the hub began
 }
 
 // steps are what a notification in flight may wait for beside its acknowledgement.
