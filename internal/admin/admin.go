@@ -66,15 +66,20 @@ func New(cfg Config) (http.Handler, error) {
 	mux.HandleFunc("POST /ui/sign-out", a.signOut)
 	mux.HandleFunc("GET /ui/assets/{version}/{name}", serveAsset)
 	for pattern, page := range map[string]page{
-		"GET /ui/campaigns":                a.listCampaigns,
-		"GET /ui/campaigns/new":            a.composeCampaign,
-		"POST /ui/campaigns":               a.createCampaign,
-		"POST /ui/campaigns/preview":       a.previewCampaign,
-		"GET /ui/campaigns/{id}":           a.showCampaign,
-		"GET /ui/campaigns/{id}/progress":  a.showProgress,
-		"POST /ui/campaigns/{id}/{action}": a.actOnCampaign,
-		"GET /ui/audience":                 a.showAudience,
-		"POST /ui/audience/count":          a.countAudience,
+		"GET /ui/campaigns":                 a.listCampaigns,
+		"GET /ui/campaigns/new":             a.composeCampaign,
+		"POST /ui/campaigns":                a.createCampaign,
+		"POST /ui/campaigns/preview":        a.previewCampaign,
+		"GET /ui/campaigns/{id}":            a.showCampaign,
+		"GET /ui/campaigns/{id}/progress":   a.showProgress,
+		"GET /ui/campaigns/{id}/edit":       a.editCampaign,
+		"GET /ui/campaigns/{id}/deliveries": a.showDeliveries,
+		"POST /ui/campaigns/{id}":           a.reviseCampaign,
+		"POST /ui/campaigns/{id}/test":      a.testCampaign,
+		"POST /ui/campaigns/{id}/delete":    a.deleteCampaign,
+		"POST /ui/campaigns/{id}/{action}":  a.actOnCampaign,
+		"GET /ui/audience":                  a.showAudience,
+		"POST /ui/audience/count":           a.countAudience,
 	} {
 		mux.HandleFunc(pattern, a.signedIn(page))
 	}

@@ -356,6 +356,122 @@ func (b *browser) eventually(path, want string) string {
 	}
 }
 
+func TestADraftIsChangedTestedAndDeleted(t *testing.T) {
+	w := newWorld(t)
+	b := w.signedIn()
+	w.subscribe("shop", "news")
+	id := b.create(url.Values{
+		"name": {"Spring"}, "title": {"Dear"}, "channel": {"webhook"}, "tags_any": {"news"}, "track": {"on"}, "key": {"k1"}, "rate": {"100/m"}, "image": {"https://example.org/a.png"},
+	})
+	_, page := b.get("/ui/campaigns/" + id + "/edit")
+	wants(t, page, `value="Spring"`, `value="Dear"`, `value="news"`, `value="webhook" checked`, `action="/ui/campaigns/`+id+`"`, `value="https://example.org/a.png"`)
+	_, page = b.post("/ui/campaigns/"+id, url.Values{"name": {"Summer"}, "title": {"Dear"}, "channel": {"webhook"}, "tags_any": {"news"}, "rate": {"1.67/s"}})
+	wants(t, page, "<h1>Summer</h1>", `data-state="draft"`)
+	c, err := w.store.Get(t.Context(), "shop", id)
+	must(t, err)
+	if c.Spec.Rate.String() != "1.67/s" || c.Spec.Content.Telegram.Photo != "" || c.Spec.Tracked() {
+		t.Errorf("changed to %+v", c.Spec)
+	}
+
+	status, page := b.post("/ui/campaigns/"+id+"/test", url.Values{"to": {"nobody"}}, "HX-Request", "true")
+	if wants(t, page, "nobody has no active address"); status != http.StatusOK {
+		t.Errorf("a test to nobody ends with %d", status)
+	}
+	endpoints, _, _, err := w.store.ListEndpoints(t.Context(), "shop", audience.Active, everybody(t), 0, 1)
+	must(t, err)
+	_, page = b.post("/ui/campaigns/"+id+"/test", url.Values{"to": {endpoints[0].ID.String()}}, "HX-Request", "true")
+	wants(t, page, `<span class="state accepted">accepted</span> webhook`)
+
+	_, page = b.post("/ui/campaigns/"+id+"/delete", nil)
+	wants(t, page, "No campaign yet")
+	if status, _ := b.get("/ui/campaigns/" + id + "/edit"); status != http.StatusNotFound {
+		t.Errorf("after it was deleted: %d", status)
+	}
+}
+
+func everybody(t *testing.T) *audience.Selection {
+	t.Helper()
+	sel, err := (&audience.Audience{}).Select("")
+	must(t, err)
+	return sel
+}
+
+func TestWhatTheFormCannotSayStays(t *testing.T) {
+	w := newWorld(t)
+	b := w.signedIn()
+	id := b.create(url.Values{"title": {"x"}, "key": {"k"}})
+	c, err := w.store.Get(t.Context(), "shop", id)
+	must(t, err)
+	spec := c.Spec
+	spec.Content.Locales = map[string]campaign.Variant{"fr": {Title: "Bonjour"}}
+	spec.Content.Telegram = push.TelegramContent{Video: "v", Buttons: [][]push.TelegramLink{{{Text: "Open", URL: "https://example.org"}}}}
+	spec.Quiet = &campaign.QuietHours{From: "22:00", To: "07:00", Timezone: "Europe/Oslo"}
+	spec.Priority, spec.TTL, spec.Audience.Recipients = push.UrgencyHigh, campaign.Duration(time.Hour), []string{"ada"}
+	_, err = w.store.Change(t.Context(), "shop", id, func(c *campaign.Campaign) error { c.Spec = spec; return nil })
+	must(t, err)
+	_, page := b.get("/ui/campaigns/" + id + "/edit")
+	wants(t, page, "Stays as it is: language fr, Telegram&#39;s buttons", "priority high", `value="22:00"`)
+	b.post("/ui/campaigns/"+id, url.Values{"title": {"y"}, "image": {"https://example.org/p.png"}, "track": {"on"}, "quiet_from": {"23:00"}, "quiet_to": {"07:00"}})
+	c, err = w.store.Get(t.Context(), "shop", id)
+	must(t, err)
+	got := c.Spec
+	if got.Content.Title != "y" || got.Content.Locales["fr"].Title != "Bonjour" || got.Content.Telegram.Video != "v" || got.Content.Telegram.Photo != "" ||
+		len(got.Content.Telegram.Buttons) != 1 || got.Quiet == nil || got.Quiet.From != "23:00" || got.Quiet.Timezone != "Europe/Oslo" ||
+		got.Priority != push.UrgencyHigh || got.TTL != spec.TTL || len(got.Audience.Recipients) != 1 {
+		t.Errorf("%+v", got)
+	}
+	_, page = b.post("/ui/campaigns/preview", url.Values{"id": {id}, "title": {"z"}})
+	wants(t, page, "Bonjour")
+}
+
+func TestTimesAreReadInThePersonsZone(t *testing.T) {
+	w := newWorld(t)
+	b := w.signedIn()
+	at := time.Now().AddDate(0, 1, 0).UTC().Truncate(24 * time.Hour).Add(12 * time.Hour)
+	form := url.Values{"title": {"x"}, "channel": {"webhook"}, "then": {"start"}, "key": {"k"}, "timezone": {"Asia/Kolkata"}, "send_at": {at.Add(5*time.Hour + 30*time.Minute).Format("2006-01-02T15:04")}}
+	id := b.create(form)
+	c, err := w.store.Get(t.Context(), "shop", id)
+	must(t, err)
+	if !c.SendAt.Equal(at) {
+		t.Errorf("it is to be sent at %s, want %s", c.SendAt, at)
+	}
+	_, page := b.get("/ui/campaigns/" + id + "/edit")
+	wants(t, page, `data-utc="`+at.Format("2006-01-02T15:04")+`"`)
+	for _, zone := range []string{"Local", "../../etc/passwd", "Mars/Olympus"} {
+		form.Set("timezone", zone)
+		form.Set("key", zone)
+		if status, page := b.post("/ui/campaigns", form); status != http.StatusUnprocessableEntity || !strings.Contains(page, "time zone") {
+			t.Errorf("%s: %d", zone, status)
+		}
+	}
+}
+
+func TestFailuresLeadToTheirReasonsAndDaysAreDrawn(t *testing.T) {
+	w := newWorld(t, func(c *admin.Config) { c.Campaigns = failing{c.Campaigns} })
+	b := w.signedIn()
+	w.subscribe("shop", "news")
+	id := b.create(url.Values{"title": {"x"}, "channel": {"webhook"}, "then": {"start"}, "key": {"k"}})
+	page := b.eventually("/ui/campaigns/"+id+"/progress", `data-state="completed"`)
+	wants(t, page, `<a href="/ui/campaigns/`+id+`/deliveries?outcome=accepted">`)
+	_, page = b.get("/ui/campaigns/" + id + "/deliveries?outcome=failed")
+	wants(t, page, "gone &amp; &lt;b", "2</td>", "--outcome failed")
+	if status, _ := b.get("/ui/campaigns/" + id + "/deliveries?outcome=nonsense"); status != http.StatusBadRequest {
+		t.Errorf("an unknown outcome is answered %d", status)
+	}
+	_, page = b.get("/ui/campaigns")
+	wants(t, page, `id="days"`, `<rect class="accepted"`, "1 accepted")
+}
+
+// failing reports failures of campaigns that had none.
+type failing struct{ admin.Campaigns }
+
+func (f failing) Report(ctx context.Context, app, id string, only *campaign.Outcome, limit int, cursor int64) ([]campaign.Delivery, error) {
+	if *only != campaign.Refused {
+		return f.Campaigns.Report(ctx, app, id, only, limit, cursor)
+	}
+	return []campaign.Delivery{{Row: 1, Channel: push.Webhook, Detail: "gone & <b>"}, {Row: 2, Channel: push.Webhook, Detail: "gone & <b>"}}, nil
+}
+
 func TestLongNamesAreCutInTheList(t *testing.T) {
 	b := newWorld(t).signedIn()
 	b.create(url.Values{"name": {strings.Repeat("ä", 80)}, "title": {"Hi"}})

@@ -12,6 +12,8 @@ import (
 type Audience interface {
 	Totals(ctx context.Context, app string) (active, disabled map[push.Channel]int64, err error)
 	Count(ctx context.Context, app string, sel *audience.Selection) (map[push.Channel]int64, error)
+	// Of lists a recipient's endpoints.
+	Of(ctx context.Context, app, recipient string) ([]audience.Endpoint, error)
 	// Names lists the tags and the names of attributes that an app's endpoints have or had.
 	Names(ctx context.Context, app string) (tags, attributes []string, err error)
 }

@@ -5,10 +5,12 @@ import (
 	"crypto/sha256"
 	"errors"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
 
+	"godwit.dev/godwit/internal/audience"
 	"godwit.dev/godwit/internal/campaign"
 	"godwit.dev/godwit/internal/notification"
 	"godwit.dev/godwit/internal/push"
@@ -25,6 +27,11 @@ type Campaigns interface {
 	Cancel(ctx context.Context, app, id string) (*campaign.View, error)
 	Recall(ctx context.Context, app, id string) (*campaign.View, error)
 	RetryUnknown(ctx context.Context, app, id string) (int64, error)
+	Revise(ctx context.Context, app, id string, spec campaign.Spec, sendAt time.Time) (*campaign.View, error)
+	Test(ctx context.Context, app, id string, endpoints []audience.ID) ([]campaign.Tested, error)
+	Delete(ctx context.Context, app, id string) error
+	Report(ctx context.Context, app, id string, only *campaign.Outcome, limit int, cursor int64) ([]campaign.Delivery, error)
+	Days(ctx context.Context, app, id string, from, to time.Time) ([]campaign.Day, error)
 }
 
 // pageSize is how many campaigns a page lists.
@@ -45,6 +52,7 @@ type list struct {
 	Moving bool  // some may change by themselves
 	Cursor int64 // this page's
 	Next   int64 // the next page's; 0: none
+	Chart  *chart
 }
 
 func (a *admin) listCampaigns(v *visit) error {
@@ -54,6 +62,11 @@ func (a *admin) listCampaigns(v *visit) error {
 		return err
 	}
 	l := list{Cursor: cursor}
+	if cursor == 0 {
+		if l.Chart, err = a.chart(v); err != nil {
+			return err
+		}
+	}
 	for _, c := range views {
 		l.Items = append(l.Items, entry{
 			ID: c.ID, Name: named(c), State: c.State, Channels: channelNames(c), Bar: newBar(c), Total: c.Total(), CreatedAt: c.CreatedAt,
@@ -150,14 +163,20 @@ type detail struct {
 	Name     string
 	Previews []bubble
 	Facts    []fact
+	Testable bool
+	Tried    tried
 }
 
-type fact struct{ Name, Value string }
+type fact struct {
+	Name, Value string
+	At          time.Time // in the place of Value
+}
 
 // progress is the part of it that changes.
 type progress struct {
 	ID          string
 	State       campaign.State
+	Editable    bool
 	Detail      string
 	Moving      bool
 	Actions     []action
@@ -185,7 +204,7 @@ func (a *admin) showCampaign(v *visit) error {
 	if err != nil {
 		return err
 	}
-	d := detail{progress: a.progress(c), Name: named(c), Facts: facts(c)}
+	d := detail{progress: a.progress(c), Name: named(c), Facts: facts(c), Testable: !c.Ended()}
 	for _, ch := range previewChannels(c.Campaign.Channels, c.Spec.Audience.Channels) {
 		d.Previews = append(d.Previews, bubbles(&c.Spec, ch)...)
 	}
@@ -230,7 +249,7 @@ func sentence(s string) string {
 
 func (a *admin) progress(c *campaign.View) progress {
 	p := progress{
-		ID: c.ID, State: c.State, Detail: c.Detail, Moving: moving(c), Actions: actions(c), Bar: newBar(c), Total: c.Total(),
+		ID: c.ID, State: c.State, Editable: c.State == campaign.Draft || c.State == campaign.Scheduled, Detail: c.Detail, Moving: moving(c), Actions: actions(c), Bar: newBar(c), Total: c.Total(),
 		Enumerated: c.Enumerated || c.State == campaign.Draft, Tracked: c.Spec.Tracked(), Shown: c.Shown, Clicked: c.Clicked, NotRecalled: c.NotRecalled,
 	}
 	if open := c.Open(); open > 0 {
@@ -258,11 +277,12 @@ func actions(c *campaign.View) (list []action) {
 		resume = action{Name: "resume", Label: "Resume"}
 		cancel = action{Name: "cancel", Label: "Cancel", Class: "danger", Confirm: "What has not been sent yet will never be. Cancel the campaign?"}
 		recall = action{Name: "recall", Label: "Take back", Class: "danger", Confirm: "Take back what was sent, as far as the channels can?"}
+		remove = action{Name: "delete", Label: "Delete", Class: "danger", Confirm: "Delete the campaign and all that is known of its messages?"}
 		again  = action{Name: "retry-unknown", Label: "Resend unknown", Class: "quiet", Confirm: "Some may get it twice. Send again what may not have arrived?"}
 	)
 	switch c.State {
 	case campaign.Draft:
-		return []action{start, cancel}
+		return []action{start, remove}
 	case campaign.Scheduled:
 		return []action{pause, cancel}
 	case campaign.Running:
@@ -270,17 +290,37 @@ func actions(c *campaign.View) (list []action) {
 	case campaign.Paused:
 		list = []action{resume, cancel, recall}
 	case campaign.Completed:
-		list = []action{recall}
+		list = []action{recall, remove}
 	case campaign.Cancelled, campaign.Failed, campaign.RecallDone:
 		if c.Counts[campaign.Accepted]+c.Counts[campaign.Unknown] > 0 {
-			return []action{recall}
+			return []action{recall, remove}
 		}
-		return nil
+		return []action{remove}
 	}
 	if c.State != campaign.Running && c.Counts[campaign.Unknown] > 0 {
 		list = append(list, again)
 	}
 	return list
+}
+
+func (a *admin) deleteCampaign(v *visit) error {
+	ctx, app, id := v.r.Context(), v.person.App, v.r.PathValue("id")
+	if err := a.Campaigns.Delete(ctx, app, id); err != nil {
+		return explain(err)
+	}
+	a.Log.InfoContext(ctx, "campaign deleted on the web page", "app", app, "campaign", id, "key", v.person.Key)
+	a.leadTo(v, "/ui/campaigns", http.StatusOK)
+	return nil
+}
+
+// leadTo sends the browser to another page after something was done.
+func (a *admin) leadTo(v *visit, path string, status int) {
+	if v.r.Header.Get("HX-Request") != "" {
+		v.w.Header().Set("HX-Redirect", path)
+		v.w.WriteHeader(status)
+		return
+	}
+	http.Redirect(v.w, v.r, path, http.StatusSeeOther)
 }
 
 func (a *admin) actOnCampaign(v *visit) error {
@@ -316,30 +356,24 @@ func (a *admin) actOnCampaign(v *visit) error {
 func facts(c *campaign.View) []fact {
 	s := &c.Spec
 	all := []fact{
-		{"Channels", channelNames(c)},
-		{"Any of the tags", strings.Join(s.Audience.TagsAny, ", ")},
-		{"All of the tags", strings.Join(s.Audience.TagsAll, ", ")},
-		{"Where", s.Audience.Where},
-		{"Recipients", clip(strings.Join(s.Audience.Recipients, ", "), 200)},
-		{"At most", s.Rate.String()},
-		{"Created", moment(c.CreatedAt)},
-		{"Not before", moment(c.SendAt)},
-		{"Started", moment(c.StartedAt)},
-		{"Ended", moment(c.FinishedAt)},
+		{Name: "Channels", Value: channelNames(c)},
+		{Name: "Any of the tags", Value: strings.Join(s.Audience.TagsAny, ", ")},
+		{Name: "All of the tags", Value: strings.Join(s.Audience.TagsAll, ", ")},
+		{Name: "Where", Value: s.Audience.Where},
+		{Name: "Recipients", Value: clip(strings.Join(s.Audience.Recipients, ", "), 200)},
+		{Name: "At most", Value: s.Rate.String()},
+		{Name: "Created", At: c.CreatedAt},
+		{Name: "Not before", At: c.SendAt},
+		{Name: "Started", At: c.StartedAt},
+		{Name: "Ended", At: c.FinishedAt},
 	}
 	if s.Spread > 0 {
-		all = append(all, fact{"Spread over", time.Duration(s.Spread).String()})
+		all = append(all, fact{Name: "Spread over", Value: time.Duration(s.Spread).String()})
 	}
 	if q := s.Quiet; q != nil {
-		all = append(all, fact{"Quiet", q.From + " to " + q.To + ", " + zoneName(q)})
+		all = append(all, fact{Name: "Quiet", Value: q.From + " to " + q.To + ", " + zoneName(q)})
 	}
-	kept := all[:0]
-	for _, f := range all {
-		if f.Value != "" {
-			kept = append(kept, f)
-		}
-	}
-	return kept
+	return slices.DeleteFunc(all, func(f fact) bool { return f.Value == "" && f.At.IsZero() })
 }
 
 func zoneName(q *campaign.QuietHours) string {
@@ -347,13 +381,6 @@ func zoneName(q *campaign.QuietHours) string {
 		return "the recipient's time"
 	}
 	return q.Timezone
-}
-
-func moment(t time.Time) string {
-	if t.IsZero() {
-		return ""
-	}
-	return when(t)
 }
 
 // previewChannels are the channels that a message is shown for.

@@ -5,9 +5,7 @@ import (
 	"crypto/sha256"
 	"errors"
 	"net/http"
-	"net/url"
 	"slices"
-	"strings"
 	"time"
 
 	"godwit.dev/godwit/internal/audience"
@@ -47,14 +45,25 @@ func bubbles(s *campaign.Spec, ch push.Channel) []bubble {
 		for _, act := range c.WebPush.Actions {
 			b.Buttons = append(b.Buttons, act.Title)
 		}
+		if ch == push.Telegram {
+			b.Buttons = nil
+			for _, row := range c.Telegram.Buttons {
+				for _, link := range row {
+					b.Buttons = append(b.Buttons, link.Text)
+				}
+			}
+		}
 		all[i] = b
 	}
 	return all
 }
 
-// compose is the form of a new campaign.
+// compose is the form of a campaign.
 type compose struct {
+	ID       string // of one that is changed; empty: a new one
+	Was      string // its name
 	Key      string // makes posting the form twice create one campaign
+	Fields   fields
 	Channels []channelChoice
 	Tags     []string
 	Preview  preview
@@ -76,6 +85,22 @@ type preview struct {
 }
 
 func (a *admin) composeCampaign(v *visit) error {
+	return a.form(v, &compose{Key: rand.Text(), Fields: fields{Track: true}}, nil)
+}
+
+func (a *admin) editCampaign(v *visit) error {
+	c, err := a.campaign(v)
+	if err != nil {
+		return err
+	}
+	if c.State != campaign.Draft && c.State != campaign.Scheduled {
+		return explain(&campaign.StateError{Action: "be revised", State: c.State, Hint: "it has begun"})
+	}
+	return a.form(v, &compose{ID: c.ID, Was: named(c), Fields: newFields(&c.Spec, c.SendAt)}, c.Spec.Audience.Channels)
+}
+
+// form shows the form of a campaign. Of a new one those channels are chosen that reach somebody.
+func (a *admin) form(v *visit, form *compose, chosen []push.Channel) error {
 	ctx, app := v.r.Context(), v.person.App
 	active, _, err := a.Audience.Totals(ctx, app)
 	if err != nil {
@@ -85,24 +110,59 @@ func (a *admin) composeCampaign(v *visit) error {
 	if err != nil {
 		return err
 	}
-	form := compose{Key: rand.Text(), Tags: tags}
+	form.Tags = tags
 	for _, ch := range campaign.Channels() {
-		ready := a.Ready(ctx, app, ch)
-		form.Channels = append(form.Channels, channelChoice{Name: ch, Active: active[ch], Ready: ready, Chosen: ready && active[ch] > 0})
+		choice := channelChoice{Name: ch, Active: active[ch], Ready: a.Ready(ctx, app, ch)}
+		if choice.Chosen = slices.Contains(chosen, ch); form.ID == "" {
+			choice.Chosen = choice.Ready && active[ch] > 0
+		}
+		form.Channels = append(form.Channels, choice)
 	}
-	return a.show(v, "compose", "New campaign", "campaigns", form)
+	title := "New campaign"
+	if form.ID != "" {
+		title = "Change " + form.Was
+	}
+	return a.show(v, "compose", title, "campaigns", form)
 }
 
-func (a *admin) createCampaign(v *visit) error {
-	spec, sendAt, err := readForm(v.r)
+func (a *admin) reviseCampaign(v *visit) error {
+	was, err := a.campaign(v)
+	if err != nil {
+		return err
+	}
+	spec, sendAt, start, err := readSaved(v.r, was.Spec)
 	if err != nil {
 		return err
 	}
 	ctx, app := v.r.Context(), v.person.App
-	start := v.r.PostFormValue("then") == "start"
-	if !start && !sendAt.IsZero() {
-		return &mistake{http.StatusUnprocessableEntity, "A campaign with a time is sent at that time. Save and start it, or leave the time empty for a draft."}
+	c, err := a.Campaigns.Revise(ctx, app, was.ID, spec, sendAt)
+	if err == nil && start && sendAt.IsZero() {
+		c, err = a.Campaigns.Start(ctx, app, c.ID, time.Time{})
 	}
+	if err != nil {
+		return explain(err)
+	}
+	a.Log.InfoContext(ctx, "campaign revised on the web page", "app", app, "campaign", c.ID, "state", string(c.State), "key", v.person.Key)
+	a.leadTo(v, "/ui/campaigns/"+c.ID, http.StatusOK)
+	return nil
+}
+
+// readSaved reads the form of a campaign that is to be saved, and whether it is to be started as well.
+func readSaved(r *http.Request, was campaign.Spec) (spec campaign.Spec, sendAt time.Time, start bool, err error) {
+	spec, sendAt, err = readForm(r, was)
+	start = r.PostFormValue("then") == "start"
+	if err == nil && !start && !sendAt.IsZero() {
+		err = &mistake{http.StatusUnprocessableEntity, "A campaign with a time is sent at that time. Save and start it, or leave the time empty for a draft."}
+	}
+	return spec, sendAt, start, err
+}
+
+func (a *admin) createCampaign(v *visit) error {
+	spec, sendAt, start, err := readSaved(v.r, campaign.Spec{})
+	if err != nil {
+		return err
+	}
+	ctx, app := v.r.Context(), v.person.App
 	key := v.r.PostFormValue("key")
 	c, err := a.Campaigns.Create(ctx, app, spec, sendAt, key, sha256.Sum256([]byte(v.r.PostForm.Encode())))
 	if errors.Is(err, campaign.ErrReused) {
@@ -115,13 +175,7 @@ func (a *admin) createCampaign(v *visit) error {
 		return explain(err)
 	}
 	a.Log.InfoContext(ctx, "campaign made on the web page", "app", app, "campaign", c.ID, "state", string(c.State), "key", v.person.Key)
-	to := "/ui/campaigns/" + c.ID
-	if v.r.Header.Get("HX-Request") != "" {
-		v.w.Header().Set("HX-Redirect", to)
-		v.w.WriteHeader(http.StatusCreated)
-		return nil
-	}
-	http.Redirect(v.w, v.r, to, http.StatusSeeOther)
+	a.leadTo(v, "/ui/campaigns/"+c.ID, http.StatusCreated)
 	return nil
 }
 
@@ -137,7 +191,15 @@ func (a *admin) previewCampaign(v *visit) error {
 }
 
 func (a *admin) preview(v *visit) (p preview, err error) {
-	spec, sendAt, err := readForm(v.r)
+	var was campaign.Spec
+	if id := v.r.PostFormValue("id"); id != "" {
+		c, err := a.Campaigns.Get(v.r.Context(), v.person.App, id)
+		if err != nil {
+			return p, explain(err)
+		}
+		was = c.Spec
+	}
+	spec, sendAt, err := readForm(v.r, was)
 	if err != nil {
 		return p, err
 	}
@@ -167,48 +229,4 @@ func (a *admin) reach(v *visit, who *audience.Audience) (n int64, err error) {
 		n += c
 	}
 	return n, err
-}
-
-// readForm reads a posted campaign. What the form cannot say the API can.
-func readForm(r *http.Request) (spec campaign.Spec, sendAt time.Time, err error) {
-	if err := r.ParseForm(); err != nil {
-		return spec, sendAt, &mistake{http.StatusBadRequest, "The form could not be read."}
-	}
-	f := r.PostForm
-	c := &spec.Content
-	c.Title, c.Body, c.URL, c.Icon, c.Image = text(f, "title"), text(f, "body"), text(f, "url"), text(f, "icon"), text(f, "image")
-	c.Telegram.Silent, c.WebPush.RequireInteraction = f.Has("silent"), f.Has("require_interaction")
-	c.Telegram.Photo = c.Image
-	track := f.Has("track")
-	spec.Name, spec.UTM, spec.Track = text(f, "name"), text(f, "utm"), &track
-	spec.Audience = audience.Audience{TagsAny: words(f, "tags_any"), TagsAll: words(f, "tags_all"), Where: text(f, "where")}
-	for _, ch := range f["channel"] {
-		spec.Audience.Channels = append(spec.Audience.Channels, push.Channel(ch))
-	}
-	if s := text(f, "rate"); s != "" {
-		if spec.Rate, err = campaign.ParseRate(s); err != nil {
-			return spec, sendAt, &mistake{http.StatusUnprocessableEntity, "At most: " + err.Error() + "."}
-		}
-	}
-	if from, to := text(f, "quiet_from"), text(f, "quiet_to"); from != "" || to != "" {
-		spec.Quiet = &campaign.QuietHours{From: from, To: to, Timezone: "recipient"}
-	}
-	if s := text(f, "send_at"); s != "" {
-		if sendAt, err = time.Parse("2006-01-02T15:04", s); err != nil {
-			return spec, sendAt, &mistake{http.StatusUnprocessableEntity, "Not before: " + s + " is not a date and a time."}
-		}
-	}
-	return spec, sendAt, nil
-}
-
-func text(f url.Values, name string) string { return strings.TrimSpace(f.Get(name)) }
-
-// words reads a list with commas.
-func words(f url.Values, name string) (list []string) {
-	for w := range strings.SplitSeq(f.Get(name), ",") {
-		if w = strings.TrimSpace(w); w != "" {
-			list = append(list, w)
-		}
-	}
-	return list
 }

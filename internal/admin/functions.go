@@ -4,14 +4,20 @@ import (
 	"strconv"
 	"time"
 
+	"godwit.dev/godwit/internal/campaign"
+
 	template "github.com/DataDog/datadog-agent/pkg/template/html"
 )
 
 var functions = template.FuncMap{
-	"asset": asset,
-	"count": count,
-	"stamp": func(t time.Time) string { return t.UTC().Format(time.RFC3339) },
-	"when":  when,
+	"asset":   asset,
+	"count":   count,
+	"known":   func(t time.Time) bool { return !t.IsZero() },
+	"outcome": func(o campaign.Outcome) string { return o.String() },
+	"reasons": deliveriesURL,
+	"day":     func(t time.Time) string { return t.Format("2 Jan") },
+	"stamp":   func(t time.Time) string { return t.UTC().Format(time.RFC3339) },
+	"when":    when,
 }
 
 func when(t time.Time) string { return t.UTC().Format("2 Jan 2006, 15:04 UTC") }

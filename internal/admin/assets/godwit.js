@@ -1,0 +1,29 @@
+// Times are stored and sent in UTC. Here they are shown in the time zone of whoever looks, and read in it. Without this script
+// the pages say UTC.
+"use strict";
+
+const zone = Intl.DateTimeFormat().resolvedOptions().timeZone;
+const shown = new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyle: "short" });
+const two = (n) => String(n).padStart(2, "0");
+
+function localize(root) {
+  for (const t of root.querySelectorAll("time[datetime]")) {
+    if (t.title) continue;
+    t.title = t.textContent;
+    t.textContent = shown.format(new Date(t.dateTime));
+  }
+  for (const field of root.querySelectorAll("input[data-utc]")) {
+    if (!zone) continue;
+    field.form.elements.timezone.value = zone;
+    document.querySelector("#zone").textContent = zone;
+    const utc = field.dataset.utc;
+    if (utc) {
+      const at = new Date(utc + "Z");
+      field.value = `${at.getFullYear()}-${two(at.getMonth() + 1)}-${two(at.getDate())}T${two(at.getHours())}:${two(at.getMinutes())}`;
+    }
+    field.removeAttribute("data-utc");
+  }
+}
+
+// htmx tells of the page itself and of each part that it puts in.
+document.addEventListener("htmx:load", (e) => localize(e.detail.elt.parentElement ?? document));

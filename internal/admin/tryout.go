@@ -1,0 +1,67 @@
+package admin
+
+import (
+	"net/http"
+	"slices"
+
+	"godwit.dev/godwit/internal/audience"
+	"godwit.dev/godwit/internal/campaign"
+)
+
+// tried is what became of a test message.
+type tried struct {
+	Problem string
+	Items   []campaign.Tested
+}
+
+// testCampaign sends a campaign's message to an endpoint, or to those of a recipient, without counting it.
+func (a *admin) testCampaign(v *visit) error {
+	c, err := a.campaign(v)
+	if err != nil {
+		return err
+	}
+	if err := v.r.ParseForm(); err != nil {
+		return &mistake{http.StatusBadRequest, "The form could not be read."}
+	}
+	ids, problem, err := a.testTargets(v, c, text(v.r.PostForm, "to"))
+	if err != nil {
+		return err
+	}
+	if problem != "" {
+		return a.part(v, "campaign", "tried", tried{Problem: problem})
+	}
+	results, err := a.Campaigns.Test(v.r.Context(), v.person.App, c.ID, ids)
+	if err != nil {
+		return explain(err)
+	}
+	a.Log.InfoContext(v.r.Context(), "campaign tested on the web page", "app", v.person.App, "campaign", c.ID, "key", v.person.Key)
+	return a.part(v, "campaign", "tried", tried{Items: results})
+}
+
+// testTargets finds the endpoints that a test is to reach: one by its id, or those of a recipient on the campaign's channels.
+func (a *admin) testTargets(v *visit, c *campaign.View, to string) (ids []audience.ID, problem string, err error) {
+	if to == "" {
+		return nil, "Say who is to get it: a recipient, or the id of an endpoint.", nil
+	}
+	if id, err := audience.ParseID(to); err == nil {
+		return []audience.ID{id}, "", nil
+	}
+	list, err := a.Audience.Of(v.r.Context(), v.person.App, to)
+	if err != nil {
+		return nil, "", explain(err)
+	}
+	chosen := c.Campaign.Channels
+	if len(chosen) == 0 {
+		chosen = c.Spec.Audience.Channels
+	}
+	for i := range list {
+		e := &list[i]
+		if e.Status == audience.Active && (len(chosen) == 0 || slices.Contains(chosen, e.Channel)) && len(ids) < campaign.MaxTest {
+			ids = append(ids, e.ID)
+		}
+	}
+	if len(ids) == 0 {
+		return nil, clip(to, 80) + " has no active address on the campaign's channels. godwit endpoint list --recipient NAME shows what there is.", nil
+	}
+	return ids, "", nil
+}
