@@ -127,6 +127,9 @@ func (a *admin) chart(v *visit) (*chart, error) {
 	return newChart(days, from, to), nil
 }
 
+// drawnOutcomes are those that are drawn: what was recalled had been accepted, and would be drawn twice.
+var drawnOutcomes = slices.DeleteFunc(slices.Clone(shownOutcomes), func(o campaign.Outcome) bool { return o == campaign.TakenBack })
+
 // newChart draws days, or nothing where nothing ended.
 func newChart(days []campaign.Day, from, to time.Time) *chart {
 	c := &chart{From: from, To: to}
@@ -134,8 +137,10 @@ func newChart(days []campaign.Day, from, to time.Time) *chart {
 	for _, d := range days {
 		var sum int64
 		for _, o := range shownOutcomes {
-			sum += d.Outcomes[o]
 			totals[o] += d.Outcomes[o]
+		}
+		for _, o := range drawnOutcomes {
+			sum += d.Outcomes[o]
 		}
 		c.Most = max(c.Most, sum)
 		c.Shown, c.Clicked = c.Shown+d.Reactions[campaign.Shown], c.Clicked+d.Reactions[campaign.Clicked]
@@ -153,7 +158,7 @@ func newChart(days []campaign.Day, from, to time.Time) *chart {
 	for _, d := range days {
 		x := int64(d.Day.Sub(from)/(24*time.Hour)) * chartStep
 		var sum int64
-		for _, o := range shownOutcomes {
+		for _, o := range drawnOutcomes {
 			n := d.Outcomes[o]
 			if n == 0 {
 				continue

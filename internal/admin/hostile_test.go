@@ -67,7 +67,8 @@ func TestHostileContentStaysTextOnEveryPage(t *testing.T) {
 		}
 	}
 	for _, path := range []string{
-		"/", "/ui/campaigns", "/ui/campaigns/new", "/ui/campaigns/" + id, "/ui/campaigns/" + id + "/progress", "/ui/audience",
+		"/", "/ui/campaigns", "/ui/campaigns/new", "/ui/campaigns/" + id, "/ui/campaigns/" + id + "/progress", "/ui/audience", "/ui/campaigns/" + id + "/edit",
+		"/ui/campaigns/" + id + "/deliveries?outcome=failed", "/ui/campaigns/" + id + "/deliveries?outcome=" + url.QueryEscape(hostile),
 		"/ui/campaigns?cursor=" + url.QueryEscape(hostile), "/ui/campaigns/" + url.PathEscape(hostile), "/ui/" + url.PathEscape(hostile),
 	} {
 		_, page := b.get(path)
@@ -78,6 +79,7 @@ func TestHostileContentStaysTextOnEveryPage(t *testing.T) {
 		"/ui/campaigns":                         {"title": {"x"}, "channel": {hostile}, "key": {"k2"}},
 		"/ui/audience/count":                    {"where": {hostile}, "tags_any": {hostile}},
 		"/ui/campaigns/" + id + "/" + "hostile": {},
+		"/ui/campaigns/" + id + "/test":         {"to": {hostile}},
 		"/ui/campaigns/" + id + "/" + "start":   {},
 		"/ui/sign-in":                           {"key": {hostile}},
 	} {

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/chromedp/cdproto/emulation"
 	"github.com/chromedp/cdproto/page"
 	"github.com/chromedp/chromedp"
 
@@ -182,8 +183,55 @@ func TestACampaignFromSignInToRecall(t *testing.T) {
 	p.clicks(`a[href="/ui/campaigns"]`)
 	p.reads("#campaigns", "Tide tables")
 	p.photographs("web-campaigns")
+	p.usesAPhone(server)
 	p.does("sign out", chromedp.Click(".who button", chromedp.ByQuery))
 	p.sees("#key")
+}
+
+// usesAPhone looks at every page on a narrow screen, in a time zone of its own.
+func (p *person) usesAPhone(server *blackbox.Server) {
+	p.Helper()
+	a, err := server.API().Do(p.Context(), http.MethodPost, "/v1/campaigns", map[string]any{
+		"name": "A rather long name of a campaign that has not been sent to anybody yet", "content": map[string]any{"title": "Spring tide"},
+		"audience": map[string]any{"channels": []string{"telegram"}, "where": `station = "north"`},
+	})
+	if err != nil || a.Status != http.StatusCreated {
+		p.Fatalf("make a draft: %v %+v", err, a)
+	}
+	var draft struct {
+		ID string `json:"id"`
+	}
+	if err := a.JSON(&draft); err != nil {
+		p.Fatal(err)
+	}
+	id := draft.ID
+	p.does("hold a phone", emulation.SetTimezoneOverride("America/New_York"), chromedp.EmulateViewport(390, 844))
+	p.opens("/ui/campaigns/new")
+	p.reads("#zone", "America/New_York")
+	p.opens("/ui/campaigns/" + id)
+	p.clicks("header a[aria-current]") // the header is within reach
+	p.reads("#days", "30 recalled")
+	pages := map[string]string{
+		"campaigns": "/ui/campaigns", "compose": "/ui/campaigns/" + id + "/edit", "campaign": "/ui/campaigns/" + id,
+		"reasons": "/ui/campaigns/" + id + "/deliveries?outcome=failed", "audience": "/ui/audience",
+	}
+	for name, path := range pages {
+		p.opens(path)
+		var screen, content int
+		p.does("measure "+path, chromedp.Evaluate("innerWidth", &screen), chromedp.Evaluate("document.documentElement.scrollWidth", &content))
+		if content > screen {
+			p.Errorf("%s is %d wide on a screen of %d", path, content, screen)
+		}
+		if name == "campaigns" {
+			p.photographs("phone-" + name)
+		}
+	}
+	p.opens("/ui/campaigns/" + id)
+	p.types("#to", "nobody")
+	p.clicks("#try button")
+	p.reads("#tried", "nobody has no active address")
+	p.clicks(`button[hx-post$="/delete"]`)
+	p.sees(`a[href="/ui/campaigns/new"]`)
 }
 
 // setUp connects the bot and imports its chats.
