@@ -1,6 +1,6 @@
 import { Backoff, sleep } from "./backoff.js";
 import { type Duration, durationMs, durationText } from "./durations.js";
-import { GodwitError, responseError } from "./errors.js";
+import { GodwitError, responseError, UnreachableError } from "./errors.js";
 import { isJSON } from "./live/frames.js";
 import { Listener, type ListenOptions, type NotificationHandler } from "./live/listener.js";
 import { maxBody } from "./live/reply.js";
@@ -314,7 +314,10 @@ export class Client {
       signal: call.signal ? joined(call.signal, timeout) : timeout,
     };
     if (body !== undefined) init.body = body;
-    return (this.o.fetch ?? fetch)(url, init);
+    return (this.o.fetch ?? fetch)(url, init).catch((error: unknown) => {
+      if (call.signal?.aborted) throw error;
+      throw new UnreachableError(method, url.origin + url.pathname, error);
+    });
   }
 }
 

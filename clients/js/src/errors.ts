@@ -94,6 +94,33 @@ export class NobodyServesError extends GodwitError {
   override name = "NobodyServesError";
 }
 
+/** The server could not be reached, or did not answer in time. Status 0; the cause is the platform's error. */
+export class UnreachableError extends GodwitError {
+  override name = "UnreachableError";
+
+  constructor(
+    method: string,
+    /** What was asked for, without its query. */
+    readonly url: string,
+    cause: unknown,
+  ) {
+    const why = reasonOf(cause);
+    super(0, "/problems/unreachable", "Server unreachable", why, undefined, 0);
+    this.message = `${method} ${url}: no answer: ${why}. Is the server running, and is this its address?`;
+    this.cause = cause;
+  }
+
+  override get temporary(): boolean {
+    return true;
+  }
+}
+
+/** Node says "fetch failed" and keeps what failed in the cause. */
+function reasonOf(error: unknown): string {
+  const { cause } = error as { cause?: { message?: string; code?: string } };
+  return cause?.message || cause?.code || (error instanceof Error ? error.message : String(error));
+}
+
 /** No answer came in time, or the worker's connection ended first. It may have done what it was asked. */
 export class NoAnswerError extends GodwitError {
   override name = "NoAnswerError";

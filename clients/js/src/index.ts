@@ -16,6 +16,7 @@ export {
   ServeError,
   SubscriptionError,
   UndecodableError,
+  UnreachableError,
 } from "./errors.js";
 export type { Message, Notification, ObjectUpdate, ServedRequest, Welcome } from "./live/frames.js";
 export type { Listener, ListenOptions, NotificationHandler } from "./live/listener.js";

@@ -2,8 +2,13 @@
 // serves under /compat/perfecty/{app}. A page keeps its PerfectyPushOptions and changes the script's URL and serverUrl.
 
 import { keyBytes } from "./push/endpoint.js";
-import { Prompt } from "./push/prompt.js";
-import { active, type Push, type PushStatus } from "./push/subscriber.js";
+import { complain, obstacle, PushError } from "./push/failure.js";
+import { install, madeWith, placeOf, removePushServices, subscribe } from "./push/place.js";
+import { Prompt, type PromptOptions, type Translations } from "./push/prompt.js";
+import type { Push, PushStatus } from "./push/subscriber.js";
+
+const script = document.currentScript as HTMLScriptElement | null;
+const home = script?.src ? new URL(script.src) : undefined;
 
 interface Options {
   path?: string;
@@ -41,6 +46,7 @@ class PerfectySubscriber implements Pick<Push, "status" | "subscribe" | "unsubsc
   }
 
   async subscribe(): Promise<PushStatus> {
+    if ((await this.status()) === "unsupported") return "unsupported";
     const permission = await Notification.requestPermission();
     if (permission !== "granted") return permission === "denied" ? "blocked" : "unsubscribed";
     await this.register(this.user === null);
@@ -50,10 +56,12 @@ class PerfectySubscriber implements Pick<Push, "status" | "subscribe" | "unsubsc
   async keep(): Promise<PushStatus> {
     const status = await this.status();
     if (status !== "subscribed") return status;
-    const subscription = await (await this.worker()).pushManager.getSubscription();
+    const registration = await this.worker();
+    const subscription = await registration.pushManager.getSubscription();
     const same = subscription !== null && subscription.endpoint === localStorage.getItem(addressKey);
     // A subscriber that the server forgot, or whose address changed, is registered again.
     if (!same || !(await this.known())) await this.register(false);
+    else await this.endOthers(registration);
     return status;
   }
 
@@ -64,6 +72,15 @@ class PerfectySubscriber implements Pick<Push, "status" | "subscribe" | "unsubsc
     await (await registration.pushManager.getSubscription())?.unsubscribe();
     localStorage.removeItem(userKey);
     localStorage.removeItem(addressKey);
+  }
+
+  /** Ends what an earlier version left at a wider scope. */
+  private async endOthers(registration: ServiceWorkerRegistration): Promise<void> {
+    const key = keyBytes(this.o.vapidPublicKey ?? "");
+    for (const r of await navigator.serviceWorker.getRegistrations()) {
+      const s = r.scope === registration.scope ? null : await r.pushManager?.getSubscription();
+      if (s && madeWith(s, key, false)) await s.unsubscribe();
+    }
   }
 
   private get user(): string | null {
@@ -80,10 +97,7 @@ class PerfectySubscriber implements Pick<Push, "status" | "subscribe" | "unsubsc
   private async register(first: boolean): Promise<void> {
     const registration = await this.worker();
     const key = keyBytes(this.o.vapidPublicKey ?? "");
-    const { pushManager } = registration;
-    const subscription =
-      (await pushManager.getSubscription()) ??
-      (await pushManager.subscribe({ userVisibleOnly: true, applicationServerKey: key }));
+    const subscription = (await registration.pushManager.getSubscription()) ?? (await subscribe(registration, key));
     const body = { user: subscription.toJSON(), user_id: this.user, first_time: first };
     const { uuid } = await this.call<{ uuid?: string }>("POST", "", body);
     if (!uuid) throw new Error("the server did not register this browser");
@@ -95,15 +109,9 @@ class PerfectySubscriber implements Pick<Push, "status" | "subscribe" | "unsubsc
     const file = new URL(`${(this.o.path ?? "").replace(/\/+$/, "")}/godwit-sw.js`, location.href);
     // A service worker is of the page's own origin; a path elsewhere is where the script was, not the worker.
     const url = file.origin === location.origin ? file : new URL("/godwit-sw.js", location.href);
-    if (this.o.unregisterConflicts) {
-      for (const r of await navigator.serviceWorker.getRegistrations()) {
-        if ((r.active ?? r.waiting ?? r.installing)?.scriptURL !== url.href) await r.unregister();
-      }
-    }
-    const scope = this.o.serviceWorkerScope ? { scope: this.o.serviceWorkerScope } : {};
-    const registration = await navigator.serviceWorker.register(url, scope);
-    await active(registration);
-    return registration;
+    const place = { ...placeOf(url.href, this.o.serviceWorkerScope), replaces: /perfecty|service-worker-loader/i };
+    if (this.o.unregisterConflicts) await removePushServices(place);
+    return install(place, home ? home.origin + home.pathname.replace(/\/sdk\/[^/]*$/, "") : location.origin);
   }
 
   private fetch(method: string, path: string, body?: unknown): Promise<Response> {
@@ -111,12 +119,24 @@ class PerfectySubscriber implements Pick<Push, "status" | "subscribe" | "unsubsc
     if (this.o.token) headers[this.o.tokenHeader ?? "Bearer"] = this.o.token;
     const init: RequestInit = { method, headers };
     if (body !== undefined) init.body = JSON.stringify(body);
-    return fetch(`${(this.o.serverUrl ?? "").replace(/\/+$/, "")}/v1/push/users${path}`, init);
+    const url = `${(this.o.serverUrl ?? "").replace(/\/+$/, "")}/v1/push/users${path}`;
+    return fetch(url, init).catch((error: unknown) => {
+      throw new PushError(
+        "server",
+        `no answer from ${url} (${String(error)}). Is the server up, its URL in connect-src, and ${location.origin} allowed (godwit app allow-anonymous)?`,
+        error,
+      );
+    });
   }
 
   private async call<T>(method: string, path: string, body?: unknown): Promise<T> {
     const response = await this.fetch(method, path, body);
-    if (!response.ok) throw new Error(`the server answered ${response.status}`);
+    if (!response.ok) {
+      throw new PushError(
+        "app",
+        `${this.o.serverUrl} answered ${response.status}: does serverUrl end with the app, and does that take pages of ${location.origin}?`,
+      );
+    }
     return (await response.json()) as T;
   }
 }
@@ -125,7 +145,8 @@ const PerfectyPush = {
   /** Draws the controls and keeps a subscriber subscribed; false where that is not possible or not wanted. */
   async start(o: Options = {}): Promise<boolean> {
     const push = new PerfectySubscriber(o);
-    if (o.enabled === false || (await push.status()) === "unsupported") return false;
+    const unsupported = (await push.status()) === "unsupported";
+    if (o.enabled === false || (unsupported && !obstacle())) return false;
     const texts = Object.fromEntries(
       Object.entries({
         title: o.dialogTitle,
@@ -137,15 +158,16 @@ const PerfectyPush = {
         failed: o.settingsUpdateError,
       }).filter(([, text]) => text !== undefined),
     );
-    const prompt = new Prompt(push as unknown as Push, {
+    const options: PromptOptions = {
       ask: o.askPermissionsDirectly ? "direct" : "dialog",
       hideBell: o.hideBellAfterSubscribe === true,
       visits: o.visitsToDisplayPrompt ?? 0,
       ...(o.promptIconUrl ? { icon: o.promptIconUrl } : {}),
       texts,
-    });
-    await prompt.start();
-    return true;
+    };
+    const words = () => import(new URL("texts.js", home).href) as Promise<Translations>;
+    await new Prompt(push as unknown as Push, options, words).start();
+    return !unsupported;
   },
 };
 
@@ -158,5 +180,5 @@ declare global {
 
 window.PerfectyPush = PerfectyPush;
 window.addEventListener("load", () => {
-  if (window.PerfectyPushOptions) void PerfectyPush.start(window.PerfectyPushOptions);
+  if (window.PerfectyPushOptions) PerfectyPush.start(window.PerfectyPushOptions).catch(complain);
 });

@@ -126,12 +126,12 @@ function setData(w: Record<string, unknown>, data: unknown, contentType: string 
 
 type Wire = Record<string, unknown>;
 
-const text = (v: unknown): string => (v === undefined ? "" : String(v));
+const text = (v: unknown): string => (v === undefined || v === null ? "" : String(v));
 
 function dates<K extends string>(w: Wire, names: Record<K, string>): Partial<Record<K, Date>> {
   const out: Partial<Record<K, Date>> = {};
   for (const [name, wire] of Object.entries<string>(names)) {
-    if (w[wire] !== undefined) out[name as K] = new Date(text(w[wire]));
+    if (text(w[wire])) out[name as K] = new Date(text(w[wire])); // null: it has not happened
   }
   return out;
 }

@@ -80,7 +80,7 @@ describe.runIf(haveBrowser)("a visitor", () => {
       locale: expect.any(String),
     });
     expect(await visitor.page.getByRole("dialog").count()).toBe(0);
-    expect(await visitor.page.evaluate(() => localStorage.getItem("test-subscription"))).toContain(
+    expect(await visitor.page.evaluate(() => localStorage.getItem("test-subscription /godwit/"))).toContain(
       JSON.stringify([...Buffer.from(backend.key, "base64url")]),
     );
     expect(visitor.errors).toEqual([]);
@@ -381,7 +381,10 @@ describe.runIf(haveBrowser)("a visitor", () => {
     const visitor = await Visitor.come(browser);
     await visitor.context.grantPermissions(["notifications"], { origin });
     await visitor.page.goto(`${origin}/bare`);
-    await visitor.page.evaluate(() => navigator.serviceWorker.register("/old-push.js").then(() => {}));
+    await visitor.page.evaluate(async () => {
+      const old = await navigator.serviceWorker.register("/old-push.js");
+      await old.pushManager.subscribe({ applicationServerKey: new Uint8Array([1]) });
+    });
     await visitor.page.goto(origin);
     await visitor.page.getByRole("button", { name: "Continue" }).click();
     await eventually("the browser is registered", () => backend.endpoints.size === 1);

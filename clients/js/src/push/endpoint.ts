@@ -1,12 +1,16 @@
+import type { FailureReason } from "./failure.js";
 import { type Kept, save } from "./store.js";
 
-/** What the server answered instead of doing what was asked. */
+/** What the server answered instead of doing what was asked; status 0: nothing that this page may read. */
 export class EndpointError extends Error {
   override name = "EndpointError";
+  /** What is to blame, where that is known. */
+  reason?: FailureReason;
 
   constructor(
     readonly status: number,
     detail: string,
+    readonly method = "",
   ) {
     super(detail || `server answered ${status}`);
   }
@@ -24,7 +28,9 @@ export async function call<T>(
   if (token) headers.Authorization = `Bearer ${token}`;
   const init: RequestInit = { method, headers, credentials: "omit" };
   if (body !== undefined) init.body = JSON.stringify(body);
-  const response = await fetch(server + path, init);
+  const response = await fetch(server + path, init).catch((error: unknown) => {
+    throw new EndpointError(0, `${method} ${server}${path}: no answer (${String(error)})`, method);
+  });
   const text = await response.text();
   let answer: { detail?: string } = {};
   try {
@@ -32,7 +38,7 @@ export async function call<T>(
   } catch {
     // Not JSON: nothing to read from it.
   }
-  if (!response.ok) throw new EndpointError(response.status, answer.detail ?? "");
+  if (!response.ok) throw new EndpointError(response.status, answer.detail ?? "", method);
   return answer as T;
 }
 

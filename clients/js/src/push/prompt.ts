@@ -1,3 +1,5 @@
+import { EndpointError } from "./endpoint.js";
+import { complain, obstacle, PushError } from "./failure.js";
 import { style } from "./style.js";
 import type { Push, PushStatus } from "./subscriber.js";
 
@@ -7,10 +9,18 @@ export interface PromptTexts {
   body: string;
   accept: string;
   later: string;
+  close: string;
   settings: string;
   optIn: string;
   blocked: string;
   failed: string;
+  /** The server or the browser's push service cannot be reached. */
+  away: string;
+  /** The site is to blame; the console says for what. */
+  setup: string;
+  insecure: string;
+  /** For an iPhone or iPad, in a tab of the browser. */
+  homeScreen: string;
   bell: string;
 }
 
@@ -30,6 +40,7 @@ export interface PromptOptions {
   hideBell?: boolean;
   /** A picture beside the question, for example the site's icon. */
   icon?: string;
+  /** Words in place of those of the page's language: English, German, French, Spanish, Portuguese or Hindi, else English. */
   texts?: Partial<PromptTexts>;
 }
 
@@ -38,12 +49,22 @@ const english: PromptTexts = {
   body: "",
   accept: "Continue",
   later: "Not now",
+  close: "Close",
   settings: "Notification preferences",
   optIn: "I want to receive notifications",
   blocked: "Notifications are blocked for this site. Allow them in your browser's site settings.",
   failed: "That did not work. Please try again.",
+  away: "The notification service cannot be reached just now. Please try again later.",
+  setup: "This site cannot send notifications at the moment. It is nothing you did.",
+  insecure: "Notifications need a secure connection. Open this page with https.",
+  homeScreen: "On iPhone and iPad: tap Share, then Add to Home Screen, and open this site from there.",
   bell: "Notification preferences",
 };
+
+/** The module of the other languages, which is loaded when one of them is wanted. */
+export interface Translations {
+  texts: { [language: string]: PromptTexts };
+}
 
 const day = 86_400_000;
 const betweenVisits = 1_800_000;
@@ -65,19 +86,22 @@ export class Prompt {
   private readonly host = document.createElement("div");
   private readonly root = this.host.attachShadow({ mode: "open" });
   private readonly frame = document.createElement("div");
-  private readonly texts: PromptTexts;
+  private texts: PromptTexts = english;
   private bell: HTMLButtonElement | undefined;
   private panel: HTMLElement | undefined;
   private box: HTMLInputElement | undefined;
   private note: HTMLElement | undefined;
   private dialog: HTMLElement | undefined;
+  /** What Escape does to the dialog. */
+  private leave = () => {};
   private busy = false;
 
   constructor(
     private readonly push: Push,
     private readonly o: PromptOptions = {},
+    /** Where the words of other languages than English come from, when they are needed. */
+    private readonly translations: () => Promise<Translations> = () => import("./texts.js"),
   ) {
-    this.texts = { ...english, ...o.texts };
     // A constructed sheet is no inline style: pages with a strict content security policy take it.
     const sheet = new CSSStyleSheet();
     sheet.replaceSync(style);
@@ -87,57 +111,146 @@ export class Prompt {
     this.host.dataset.godwit = "";
   }
 
-  /** Draws what is to be drawn for this visitor and asks, if it is time. */
+  /** Draws what is to be drawn for this visitor and asks, if it is time. What goes wrong is told in the console. */
   async start(): Promise<void> {
-    const status = await this.push.keep().catch((): Promise<PushStatus> => this.push.status());
-    if (status === "unsupported") return;
-    document.body.append(this.host);
+    await this.speak();
+    let wrong = "";
+    const status = await this.push.keep().catch((error: unknown): Promise<PushStatus> => {
+      wrong = this.failure(error);
+      return this.push.status();
+    });
+    const inTheWay = obstacle();
+    if (status === "unsupported" && !inTheWay) return;
+    if (inTheWay === "insecure") {
+      complain(`${location.origin} is not https: browsers give Web Push to https pages and to localhost only`);
+    }
+    this.attach();
     const memory = this.visit();
     if (this.o.bell !== false && !(this.o.hideBell && status === "subscribed")) this.drawBell(status);
-    if (status !== "unsubscribed" || this.o.ask === "none" || memory.optedOut) return;
+    if (wrong) this.say(wrong);
+    if (this.o.ask === "none" || memory.optedOut || inTheWay === "insecure") return;
+    if (status !== "unsubscribed" && inTheWay !== "homeScreen") return;
     const waited = Date.now() - memory.later >= (this.o.again ?? 30) * day;
     if (memory.visits < (this.o.visits ?? 1) || !waited) return;
-    if (this.o.ask === "direct") await this.subscribe().catch(() => {});
+    if (inTheWay) this.tell(this.texts.homeScreen, () => this.remember({ later: Date.now() }));
+    else if (this.o.ask === "direct") await this.attempt();
     else this.ask();
   }
 
   /** Shows the dialog now. */
   ask(): void {
-    if (this.dialog) return;
-    const { texts } = this;
-    const accept = button(texts.accept, "yes", () => {
-      this.closeDialog();
-      void this.subscribe().catch(() => this.say(texts.failed));
-    });
-    const later = button(texts.later, "", () => {
-      this.remember({ later: Date.now() });
-      this.closeDialog();
-    });
-    const words = element("div", "text", heading("godwit-ask", texts.title));
-    if (texts.body) words.append(paragraph(texts.body, "godwit-body"));
-    this.dialog = element("div", "box ask", words, element("div", "row", later, accept));
-    describe(this.dialog, "godwit-ask", texts.body ? "godwit-body" : undefined);
-    if (this.o.icon) {
-      const picture = document.createElement("img");
-      picture.src = this.o.icon;
-      picture.alt = "";
-      this.dialog.classList.add("pic");
-      this.dialog.prepend(picture);
-    }
-    onEscape(this.dialog, () => later.click());
-    if (!this.host.isConnected) document.body.append(this.host);
-    this.frame.prepend(this.dialog);
+    void this.speak().then(() => this.question());
   }
 
   /** Takes everything off the page. */
   remove(): void {
     this.host.remove();
+    document.removeEventListener("keydown", this.onKey);
+  }
+
+  /** Learns the page's language, or the browser's where the page does not say its own. */
+  private async speak(): Promise<void> {
+    const [language = ""] = (document.documentElement.lang || navigator.language).toLowerCase().split("-");
+    const found = ["de", "fr", "es", "pt", "hi"].includes(language)
+      ? await this.translations().then(
+          ({ texts }) => texts[language],
+          () => undefined, // it cannot be loaded: English is better than nothing
+        )
+      : undefined;
+    this.texts = { ...english, ...found, ...this.o.texts };
+    if (!found && !this.o.texts) this.frame.lang = "en";
+    else if (found) this.frame.lang = language;
+    this.frame.dir = getComputedStyle(document.documentElement).direction;
+  }
+
+  private question(): void {
+    if (this.dialog) return;
+    const { texts } = this;
+    const accept = button(texts.accept, "yes", () => void this.attempt());
+    const later = button(texts.later, "", () => {
+      this.remember({ later: Date.now() });
+      this.closeDialog();
+    });
+    const dialog = this.open(texts.title, texts.body, later, accept);
+    this.leave = () => later.click();
+    if (!this.o.icon) return;
+    const picture = document.createElement("img");
+    picture.src = this.o.icon;
+    picture.alt = "";
+    dialog.classList.add("pic");
+    dialog.prepend(picture);
+  }
+
+  /** Says something that is only to be read, in place of the question. */
+  private tell(text: string, read: () => void = () => {}): void {
+    const close = button(this.texts.close, "yes", () => {
+      read();
+      this.closeDialog();
+    });
+    this.open(this.texts.settings, text, close);
+    this.leave = () => close.click();
+  }
+
+  private open(title: string, body: string, ...buttons: HTMLElement[]): HTMLElement {
+    this.closeDialog();
+    const words = element("div", "text", heading("godwit-ask", title));
+    if (body) words.append(paragraph(body, "godwit-body"));
+    this.dialog = element("div", "box ask", words, element("div", "row", ...buttons));
+    describe(this.dialog, "godwit-ask", body ? "godwit-body" : undefined);
+    this.attach();
+    this.frame.prepend(this.dialog);
+    return this.dialog;
+  }
+
+  private attach(): void {
+    if (this.host.isConnected) return;
+    document.body.append(this.host);
+    document.addEventListener("keydown", this.onKey);
+  }
+
+  /** Escape closes wherever the focus is: the dialog does not take it from the page. */
+  private readonly onKey = (event: KeyboardEvent): void => {
+    if (event.key !== "Escape" || event.defaultPrevented) return;
+    if (this.panel && !this.panel.hidden) {
+      const inside = this.root.activeElement !== null;
+      this.toggle(false);
+      if (inside) this.bell?.focus();
+    } else if (this.dialog) this.leave();
+  };
+
+  /** The visitor said yes. Where that comes to nothing, the dialog says why. */
+  private async attempt(): Promise<void> {
+    const focused = this.root.activeElement !== null;
+    this.closeDialog();
+    let text = "";
+    try {
+      if ((await this.subscribe()) === "blocked") text = this.texts.blocked;
+    } catch (error) {
+      text = this.failure(error);
+      this.say(text);
+    }
+    if (!text) return;
+    this.tell(text);
+    if (focused) this.dialog?.querySelector("button")?.focus();
+  }
+
+  /** Tells the site's owner what went wrong, and returns what the visitor is told. */
+  private failure(error: unknown): string {
+    complain(error);
+    const reason = error instanceof PushError || error instanceof EndpointError ? error.reason : undefined;
+    if (!reason) return this.texts.failed;
+    return reason === "server" || reason === "service" ? this.texts.away : this.texts.setup;
   }
 
   private async subscribe(): Promise<PushStatus> {
     const status = await this.push.subscribe();
     if (status === "unsubscribed") this.remember({ later: Date.now() });
     if (status === "subscribed") this.remember({ optedOut: false, later: 0 });
+    if (status === "blocked") {
+      complain(
+        `notifications are blocked for ${location.origin}: the visitor allows them in the browser's site settings`,
+      );
+    }
     this.show(status);
     return status;
   }
@@ -158,10 +271,6 @@ export class Prompt {
     this.panel = element("div", "box panel", heading("godwit-settings", this.texts.settings), label, this.note);
     describe(this.panel, "godwit-settings");
     this.panel.hidden = true;
-    onEscape(this.panel, () => {
-      this.toggle(false);
-      this.bell?.focus();
-    });
     this.frame.append(this.panel, this.bell);
     this.show(status);
   }
@@ -191,9 +300,9 @@ export class Prompt {
         await this.push.unsubscribe();
         this.show("unsubscribed");
       }
-    } catch {
+    } catch (error) {
       this.box.checked = !wanted;
-      this.say(this.texts.failed);
+      this.say(this.failure(error));
     } finally {
       this.busy = false;
     }
@@ -201,7 +310,8 @@ export class Prompt {
 
   private show(status: PushStatus): void {
     if (this.box) this.box.checked = status === "subscribed";
-    this.say(status === "blocked" ? this.texts.blocked : "");
+    const inTheWay = obstacle();
+    this.say(status === "blocked" ? this.texts.blocked : inTheWay ? this.texts[inTheWay] : "");
     if (this.o.hideBell && status === "subscribed") {
       this.bell?.remove();
       this.panel?.remove();
@@ -285,10 +395,4 @@ function describe(box: HTMLElement, label: string, body?: string): void {
   box.setAttribute("role", "dialog");
   box.setAttribute("aria-labelledby", label);
   if (body) box.setAttribute("aria-describedby", body);
-}
-
-function onEscape(box: HTMLElement, act: () => void): void {
-  box.addEventListener("keydown", (event) => {
-    if (event.key === "Escape") act();
-  });
 }

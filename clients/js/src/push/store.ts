@@ -8,6 +8,8 @@ export interface Kept {
   /** The endpoint's id on the server, and the token that manages it. */
   id?: string;
   manageToken?: string;
+  /** The scope whose service worker has the subscription. */
+  scope?: string;
   /** The push service's URL of the subscription that the server knows. */
   address?: string;
   /** The server's public key the subscription was made with. */

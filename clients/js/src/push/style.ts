@@ -3,14 +3,14 @@
  * --godwit-surface, --godwit-text, --godwit-radius and --godwit-font on its root element.
  */
 export const style = `
-:host { all: initial; color-scheme: light dark; --a: var(--godwit-accent, #0b57d0); --oa: var(--godwit-on-accent, #fff); --s: var(--godwit-surface, #fff); --t: var(--godwit-text, #1f2328);
+:host { all: initial; position: fixed; z-index: 2147483000; color-scheme: light dark; --a: var(--godwit-accent, #0b57d0); --oa: var(--godwit-on-accent, #fff); --s: var(--godwit-surface, #fff); --t: var(--godwit-text, #1f2328);
   font: 16px/1.45 var(--godwit-font, system-ui, sans-serif); color: var(--t); }
 @media (prefers-color-scheme: dark) {
   :host { --a: var(--godwit-accent, #a8c7fa); --oa: var(--godwit-on-accent, #062e6f); --s: var(--godwit-surface, #24272b); --t: var(--godwit-text, #e6e8eb); }
 }
 * { box-sizing: border-box; font: inherit; }
 [hidden] { display: none !important; }
-.box { position: fixed; z-index: 2147483000; background: var(--s); color: var(--t); border-radius: var(--godwit-radius, 14px);
+.box { position: fixed; background: var(--s); color: var(--t); border-radius: var(--godwit-radius, 14px);
   box-shadow: 0 1px 3px #0004, 0 8px 28px #0003; border: 1px solid color-mix(in srgb, var(--t) 14%, transparent); animation: in .22s ease-out; }
 .ask { top: max(12px, env(safe-area-inset-top)); left: 50%; transform: translateX(-50%); width: min(440px, calc(100vw - 24px)); padding: 18px 20px;
   display: grid; grid-template-columns: auto 1fr; gap: 14px; align-items: start; }
@@ -24,7 +24,7 @@ button { min-height: 44px; padding: 0 18px; border: 0; border-radius: 999px; bac
 button.yes { background: var(--a); color: var(--oa); }
 button:hover { filter: brightness(1.08); }
 button:focus-visible, input:focus-visible { outline: 3px solid var(--a); outline-offset: 2px; }
-.bell { position: fixed; z-index: 2147483000; bottom: max(20px, env(safe-area-inset-bottom)); right: 20px; width: 52px; height: 52px; padding: 0; display: grid;
+.bell { position: fixed; bottom: max(20px, env(safe-area-inset-bottom)); right: 20px; width: 52px; height: 52px; padding: 0; display: grid;
   place-items: center; border-radius: 50%; background: var(--a); color: var(--oa); box-shadow: 0 2px 10px #0005; }
 .bell svg { width: 24px; height: 24px; fill: currentColor; }
 .panel { bottom: 84px; right: 20px; width: min(320px, calc(100vw - 40px)); padding: 18px 20px; }

@@ -3,7 +3,18 @@ import type { Notification as Received } from "../live/frames.js";
 import type { Listener, ListenOptions, NotificationHandler } from "../live/listener.js";
 import { sendUnsent } from "./acks.js";
 import { change, EndpointError, keyBytes, register, remove, serverKey } from "./endpoint.js";
+import { explained, PushError } from "./failure.js";
 import { LiveAndPush, type ShowOptions, type WorkerMessage } from "./live.js";
+import {
+  install,
+  installed,
+  madeWith,
+  type Place,
+  placeOf,
+  registrations,
+  removePushServices,
+  subscribe,
+} from "./place.js";
 import { forget, type Kept, load, save } from "./store.js";
 
 export interface PushOptions {
@@ -12,13 +23,16 @@ export interface PushOptions {
   app: string;
   /** The service worker's URL on the page's own origin; default "/godwit-sw.js". */
   serviceWorker?: string;
-  /** The scope to register it with; default: the folder it lies in. */
+  /**
+   * The scope to register it with; default: the folder "godwit/" beside it, where no page is, so that the site's own
+   * service worker stays what it is. A scope that another worker has is refused.
+   */
   scope?: string;
   /** Tells whose browser this is: a client token, which names the recipient. Without one the subscriber is anonymous. */
   token?: () => string | undefined | Promise<string | undefined>;
   tags?: string[];
   attributes?: Record<string, unknown>;
-  /** Unregister service workers of other push services that stand in the way; default false. */
+  /** Unregister service workers that have a subscription of another push service; default false. */
   removeConflicts?: boolean;
   /** How long the server's word that it knows this browser is good for: milliseconds; default a day. */
   checkEvery?: number;
@@ -34,7 +48,7 @@ export type PushStatus = "unsupported" | "blocked" | "subscribed" | "unsubscribe
 export class Push {
   private readonly server: string;
   private readonly live = new LiveAndPush(async () =>
-    Push.supported ? ((await this.registration())?.active ?? undefined) : undefined,
+    Push.supported ? ((await installed(this.place))?.active ?? undefined) : undefined,
   );
 
   constructor(readonly options: PushOptions) {
@@ -48,9 +62,9 @@ export class Push {
   async status(): Promise<PushStatus> {
     if (!Push.supported) return "unsupported";
     if (Notification.permission === "denied") return "blocked";
-    const subscription = await (await this.registration())?.pushManager.getSubscription();
     const kept = await load();
-    return subscription && kept?.id && Notification.permission === "granted" ? "subscribed" : "unsubscribed";
+    if (!kept?.id || Notification.permission !== "granted") return "unsubscribed";
+    return (await this.subscriptions(kept)).length > 0 ? "subscribed" : "unsubscribed";
   }
 
   /** Asks for permission, where it was not given yet, and subscribes. Call it from a click. */
@@ -62,11 +76,10 @@ export class Push {
     return "subscribed";
   }
 
-  /** Ends the subscription, here and on the server. */
+  /** Ends the subscription, here and on the server. One that somebody else made stays. */
   async unsubscribe(): Promise<void> {
     const kept = await load();
-    const registration = await this.registration();
-    await (await registration?.pushManager.getSubscription())?.unsubscribe();
+    for (const s of kept ? await this.subscriptions(kept) : []) await s.unsubscribe();
     await forget();
     if (kept) await remove(kept);
   }
@@ -118,73 +131,67 @@ export class Push {
     return this.live.show(n, options);
   }
 
-  private get worker(): string {
-    return this.options.serviceWorker ?? "/godwit-sw.js";
+  private get place(): Place {
+    return placeOf(this.options.serviceWorker, this.options.scope);
   }
 
-  private async registration(): Promise<ServiceWorkerRegistration | undefined> {
-    const url = new URL(this.worker, location.href).href;
-    return (await navigator.serviceWorker.getRegistrations()).find((r) => scriptOf(r) === url);
+  /** This browser's own subscriptions: what the server knows, and what an earlier version left at a wider scope. */
+  private async subscriptions(kept: Kept): Promise<PushSubscription[]> {
+    const own: PushSubscription[] = [];
+    for (const r of await registrations(this.place)) {
+      const s = await r.pushManager?.getSubscription();
+      if (s && (s.endpoint === kept.address || (kept.key && madeWith(s, keyBytes(kept.key), false)))) own.push(s);
+    }
+    return own;
   }
 
   /** Makes service worker, subscription and endpoint be there and agree. */
   private async ensure(force: boolean): Promise<void> {
-    if (this.options.removeConflicts) await this.removeConflicts();
-    const init = this.options.scope ? { scope: this.options.scope } : {};
-    const registration = await navigator.serviceWorker.register(this.worker, init);
-    await active(registration);
+    if (this.options.removeConflicts) await removePushServices(this.place);
+    const registration = await install(this.place, this.server);
     const before = await load();
     const here = before?.server === this.server && before.app === this.options.app;
     const kept: Kept = here ? { ...before } : { server: this.server, app: this.options.app };
     if (this.options.tags) kept.tags ??= this.options.tags;
     if (this.options.attributes) kept.attributes ??= this.options.attributes;
     const fresh = Date.now() - (kept.checkedAt ?? 0) < (this.options.checkEvery ?? 86_400_000);
-    let subscription = await registration.pushManager.getSubscription();
-    if (!force && fresh && subscription && subscription.endpoint === kept.address) return;
+    const subscription = await registration.pushManager.getSubscription();
+    const settled = subscription !== null && subscription.endpoint === kept.address;
+    if (!force && fresh && settled) return;
+    // Of its scope no page is opened, so the browser does not look for a newer worker by itself.
+    void registration.update().catch(() => {});
+    try {
+      const mine = before ? await this.subscriptions(before) : [];
+      await this.agree(registration, kept, subscription, mine);
+      // What lies elsewhere was made by an earlier version. It ended a visit ago: what was on its way then has come.
+      if (settled) for (const s of mine) if (s.endpoint !== subscription.endpoint) await s.unsubscribe();
+    } catch (error) {
+      throw explained(error, this.server, this.options.app);
+    }
+  }
 
+  /** Makes a subscription with the server's key, unless there is one, and tells the server. */
+  private async agree(
+    registration: ServiceWorkerRegistration,
+    kept: Kept,
+    there: PushSubscription | null,
+    mine: PushSubscription[],
+  ): Promise<void> {
     const key = await serverKey(this.server, this.options.app);
-    if (subscription && !madeWith(subscription, key, kept.key)) {
-      await subscription.unsubscribe();
+    const bytes = keyBytes(key);
+    let subscription = there;
+    if (there && !madeWith(there, bytes, !kept.key || kept.key === key)) {
+      if (!mine.some((s) => s.endpoint === there.endpoint)) throw foreign(registration);
+      await there.unsubscribe();
       subscription = null;
     }
-    subscription ??= await registration.pushManager.subscribe({
-      userVisibleOnly: true,
-      applicationServerKey: keyBytes(key),
-    });
-    const token = await this.options.token?.();
-    await register({ ...kept, key }, subscription, token);
-  }
-
-  /** Unregisters service workers that would take this one's scope: those of other push services that were used before. */
-  private async removeConflicts(): Promise<void> {
-    const own = new URL(this.worker, location.href).href;
-    const scope = new URL(this.options.scope ?? "./", own).href;
-    for (const r of await navigator.serviceWorker.getRegistrations()) {
-      if (r.scope !== scope && !(await r.pushManager?.getSubscription())) continue;
-      if (scriptOf(r) !== own) await r.unregister();
-    }
+    subscription ??= await subscribe(registration, bytes);
+    await register({ ...kept, key, scope: registration.scope }, subscription, await this.options.token?.());
   }
 }
 
-const scriptOf = (r: ServiceWorkerRegistration) => (r.active ?? r.waiting ?? r.installing)?.scriptURL;
-
-/** Whether a subscription was made with the server's key. Browsers that do not tell are believed what was kept. */
-function madeWith(s: PushSubscription, key: string, kept: string | undefined): boolean {
-  const has = s.options?.applicationServerKey;
-  if (!has) return kept === undefined || kept === key;
-  const want = keyBytes(key);
-  const got = new Uint8Array(has);
-  return got.length === want.length && got.every((b, i) => b === want[i]);
-}
-
-/** Waits until a registration's worker is active: before that there is nobody to subscribe. */
-export function active(r: ServiceWorkerRegistration): Promise<void> {
-  const worker = r.active ?? r.waiting ?? r.installing;
-  if (!worker || worker.state === "activated") return Promise.resolve();
-  return new Promise((resolve, reject) => {
-    worker.addEventListener("statechange", () => {
-      if (worker.state === "activated") resolve();
-      if (worker.state === "redundant") reject(new Error("the service worker could not be installed"));
-    });
-  });
-}
+const foreign = (r: ServiceWorkerRegistration) =>
+  new PushError(
+    "taken",
+    `the service worker at ${r.scope} has a subscription of another push service, which is left alone. Leave data-scope out`,
+  );

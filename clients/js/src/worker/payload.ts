@@ -1,5 +1,7 @@
 /** What a message says; docs/reference/webpush-payload.md is the reference. */
 export interface Payload {
+  /** Set on what is shown: a site's own worker may show notifications, too. */
+  godwit?: boolean;
   id?: string;
   godwit_id?: string;
   /** Acknowledges the notification, without anything else. */
@@ -54,7 +56,7 @@ export type ShowOptions = NotificationOptions & {
 
 /** How a message is shown. */
 export function options(p: Payload): ShowOptions {
-  const o: ShowOptions = { data: p };
+  const o: ShowOptions = { data: { ...p, godwit: true } satisfies Payload };
   if (p.body) o.body = p.body;
   if (p.icon) o.icon = p.icon;
   if (p.image) o.image = p.image;

@@ -7,6 +7,9 @@ import { noteSettled, noteShown, seenState } from "../push/seen.js";
 import { load } from "../push/store.js";
 import { options, type Payload, readPayload, target } from "./payload.js";
 
+// A site may import this into a worker of its own. So it takes over no page, does not decide when a new version starts,
+// and touches no notification that it has not shown.
+
 declare const self: ServiceWorkerGlobalScope;
 
 /** What a page asks of its worker. */
@@ -16,25 +19,25 @@ interface Request {
   ids?: string[];
 }
 
-self.addEventListener("install", () => void self.skipWaiting());
-self.addEventListener("activate", (event) => event.waitUntil(self.clients.claim()));
-
 self.addEventListener("push", (event) => {
   const p = readPayload(event.data?.text() ?? "");
   event.waitUntil(inTurn(() => (p.recall ? recall(p) : take(p))));
 });
 
 self.addEventListener("notificationclick", (event) => {
-  const p = (event.notification.data ?? {}) as Payload;
+  const p = ours(event.notification);
+  if (!p) return;
   event.notification.close();
-  const url = target(p, event.action, self.registration.scope);
+  // Addresses are relative to the folder that holds the worker's own one.
+  const url = target(p, event.action, self.registration.scope.replace(/godwit\/$/, ""));
   event.waitUntil(
     Promise.all([url ? open(url) : undefined, settle(p, "clicked"), report(p, "clicked"), tell("clicked", p)]),
   );
 });
 
 self.addEventListener("notificationclose", (event) => {
-  const p = (event.notification.data ?? {}) as Payload;
+  const p = ours(event.notification);
+  if (!p) return;
   event.waitUntil(Promise.all([settle(p, "dismissed"), report(p, "dismissed"), tell("dismissed", p)]));
 });
 
@@ -95,8 +98,18 @@ async function recall(p: Payload): Promise<void> {
   if (p.godwit_id) await noteSettled(p.godwit_id).catch(() => {});
   await showNothing();
   // Of one tag there may be a newer message, which stays.
-  await close((n) => (p.godwit_id && idOf(n) ? idOf(n) === p.godwit_id : p.tag !== undefined && n.tag === p.tag));
+  await close(
+    (n) =>
+      ours(n) !== undefined &&
+      (p.godwit_id && idOf(n) ? idOf(n) === p.godwit_id : p.tag !== undefined && n.tag === p.tag),
+  );
   await Promise.all([sendUnsent().catch(() => {}), tell("recalled", p)]);
+}
+
+/** What was shown, if it is this service's: with a mark, or from a version that made none. */
+function ours(n: Notification): Payload | undefined {
+  const p = n.data as Payload | null;
+  return p?.godwit || p?.godwit_id ? p : undefined;
 }
 
 const idOf = (n: Notification): string => (n.data as Payload | null)?.godwit_id ?? "";
@@ -168,7 +181,7 @@ async function tell(type: AckEvent | "recalled", payload: Payload): Promise<void
 
 async function subscribeAgain(): Promise<void> {
   const kept = await load();
-  if (!kept?.id) return;
+  if (!kept?.id || (kept.scope && kept.scope !== self.registration.scope)) return;
   const key = await serverKey(kept.server, kept.app);
   const subscription =
     (await self.registration.pushManager.getSubscription()) ??

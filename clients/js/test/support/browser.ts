@@ -67,7 +67,8 @@ export class Visitor {
   async send(payload: object | string): Promise<void> {
     const registration = new Promise<string>((resolve) => {
       this.cdp.on("ServiceWorker.workerRegistrationUpdated", ({ registrations }) => {
-        const r = registrations.find((x) => !x.isDeleted);
+        const all = registrations.filter((x) => !x.isDeleted);
+        const r = all.find((x) => x.scopeURL.endsWith("/godwit/")) ?? all[0];
         if (r) resolve(r.registrationId);
       });
     });
@@ -101,8 +102,8 @@ export class Visitor {
   /** What is shown now. */
   shown(): Promise<{ title: string; body: string; tag: string; actions: string[]; requireInteraction: boolean }[]> {
     return this.page.evaluate(async () => {
-      const [registration] = await navigator.serviceWorker.getRegistrations();
-      const list = (await registration?.getNotifications()) ?? [];
+      const registrations = await navigator.serviceWorker.getRegistrations();
+      const list = (await Promise.all(registrations.map((r) => r.getNotifications()))).flat();
       return list.map((n) => {
         const { actions = [] } = n as Notification & { actions?: { action: string }[] };
         const { title, body, tag, requireInteraction } = n;
@@ -144,33 +145,41 @@ const somePushService: Subscriptions = {
 
 /**
  * Runs in the page. Headless Chromium has no push service: this one gives subscriptions whose address and keys the
- * test can see, and remembers them as a browser does.
+ * test can see, and remembers them as a browser does: one for each registration of a service worker.
  */
 function fakePushService(o: Subscriptions): void {
-  const stored = "test-subscription";
-  const make = (s: { endpoint: string; key: number[] }) => ({
-    endpoint: s.endpoint,
-    options: { userVisibleOnly: true, applicationServerKey: new Uint8Array(s.key).buffer },
-    toJSON: () => ({
+  const of = ({ scope }: ServiceWorkerRegistration) => {
+    const stored = `test-subscription ${new URL(scope).pathname}`;
+    const make = (s: { endpoint: string; key: number[] }) => ({
       endpoint: s.endpoint,
-      expirationTime: null,
-      keys: { p256dh: o.p256dh, auth: o.auth },
-    }),
-    unsubscribe: async () => {
-      localStorage.removeItem(stored);
-      return true;
-    },
-  });
-  const get = () => {
-    const text = localStorage.getItem(stored);
-    return text ? make(JSON.parse(text)) : null;
-  };
-  Object.assign(PushManager.prototype, {
-    getSubscription: async () => get(),
-    subscribe: async ({ applicationServerKey }: { applicationServerKey: Uint8Array }) => {
+      options: { userVisibleOnly: true, applicationServerKey: new Uint8Array(s.key).buffer },
+      toJSON: () => ({
+        endpoint: s.endpoint,
+        expirationTime: null,
+        keys: { p256dh: o.p256dh, auth: o.auth },
+      }),
+      unsubscribe: async () => {
+        localStorage.removeItem(stored);
+        return true;
+      },
+    });
+    const getSubscription = async () => {
+      const text = localStorage.getItem(stored);
+      return text ? make(JSON.parse(text)) : null;
+    };
+    const subscribe = async ({ applicationServerKey }: { applicationServerKey: Uint8Array }) => {
+      if (localStorage.getItem("test-push-service-away")) {
+        throw new DOMException("Registration failed - push service not available", "AbortError");
+      }
       const endpoint = o.url + Math.random().toString(36).slice(2);
       localStorage.setItem(stored, JSON.stringify({ endpoint, key: [...applicationServerKey] }));
-      return get();
+      return getSubscription();
+    };
+    return { getSubscription, subscribe };
+  };
+  Object.defineProperty(globalThis.ServiceWorkerRegistration?.prototype ?? {}, "pushManager", {
+    get(this: ServiceWorkerRegistration) {
+      return of(this);
     },
   });
 }

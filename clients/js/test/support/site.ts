@@ -56,6 +56,8 @@ export class PushBackend {
   readonly acks: { tokens: string[]; event?: string }[] = [];
   acksAway = 0;
   readonly requests: string[] = [];
+  /** The app takes no registrations from pages of the site. */
+  refusesPages = false;
 
   static async start(): Promise<PushBackend> {
     const b = new PushBackend();
@@ -64,7 +66,7 @@ export class PushBackend {
   }
 
   private answer(req: IncomingMessage, res: ServerResponse, body: string): void {
-    const { pathname } = new URL(req.url ?? "/", "http://server");
+    const { pathname, searchParams } = new URL(req.url ?? "/", "http://server");
     this.requests.push(`${req.method} ${pathname}`);
     res.setHeader("Access-Control-Allow-Origin", "*");
     res.setHeader("Access-Control-Allow-Methods", "GET, POST, PATCH, DELETE");
@@ -73,9 +75,14 @@ export class PushBackend {
       res.writeHead(status, { "Content-Type": "application/json" }).end(JSON.stringify(value));
     };
     const script = /^\/sdk\/([a-z]+\.js)$/.exec(pathname)?.[1];
-    if (req.method === "OPTIONS") res.writeHead(204).end();
+    if (this.refusesPages && pathname.startsWith("/v1/endpoints")) {
+      res.removeHeader("Access-Control-Allow-Origin");
+      json(403, { status: 403, detail: "the page's origin is not on the app's list" });
+    } else if (req.method === "OPTIONS") res.writeHead(204).end();
     else if (script) this.script(script, res);
-    else if (pathname === "/v1/webpush/key") json(200, { app: "news", public_key: this.key });
+    else if (pathname === "/v1/webpush/key" && searchParams.get("app") !== "news") {
+      json(404, { type: "/problems/unknown-app", status: 404, detail: "there is no such app" });
+    } else if (pathname === "/v1/webpush/key") json(200, { app: "news", public_key: this.key });
     else if (pathname === "/v1/track") {
       this.reports.push(JSON.parse(body));
       res.writeHead(204).end();
@@ -91,6 +98,7 @@ export class PushBackend {
   private script(name: string, res: ServerResponse): void {
     res.setHeader("Content-Type", "text/javascript");
     res.setHeader("Cross-Origin-Resource-Policy", "cross-origin");
+    res.setHeader("Access-Control-Allow-Origin", "*");
     res.end(readFileSync(new URL(`../../../../internal/sdk/dist/${name}`, import.meta.url)));
   }
 

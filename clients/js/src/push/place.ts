@@ -1,0 +1,104 @@
+// Where the service worker lies on a site: beside the site's own workers, never instead of one.
+
+import { PushError } from "./failure.js";
+
+/** A service worker's file, and the scope that it is registered for. */
+export interface Place {
+  url: string;
+  scope: string;
+  /** Files of a worker that this one takes the place of, where the site says so. */
+  replaces?: RegExp;
+}
+
+/** The folder beside the worker that is its scope unless a site says otherwise. No page has to lie there. */
+const ownFolder = "godwit/";
+
+/** Like the browser, it reads a scope that is given relative to the page. */
+export function placeOf(script = "/godwit-sw.js", scope?: string): Place {
+  const { href } = new URL(script, location.href);
+  return { url: href, scope: new URL(scope ?? ownFolder, scope === undefined ? href : location.href).href };
+}
+
+const scriptOf = (r: ServiceWorkerRegistration) => (r.active ?? r.waiting ?? r.installing)?.scriptURL ?? "";
+
+/** Whether a registration's worker is this service's: of the file that the site names, or of the names that the guide gives. */
+const isOurs = (r: ServiceWorkerRegistration, p: Place) =>
+  scriptOf(r) === p.url ||
+  /\/(godwit-sw|sdk\/sw)\.js($|\?)/.test(scriptOf(r)) ||
+  p.replaces?.test(scriptOf(r)) === true;
+
+/** All registrations of the site, that at the place first. */
+export async function registrations(p: Place): Promise<readonly ServiceWorkerRegistration[]> {
+  const all = await navigator.serviceWorker.getRegistrations();
+  return [...all].sort((a, b) => Number(b.scope === p.scope) - Number(a.scope === p.scope));
+}
+
+/** The worker's registration: at its place, or where an earlier version put it. */
+export async function installed(p: Place): Promise<ServiceWorkerRegistration | undefined> {
+  return (await registrations(p)).find((r) => (r.scope === p.scope ? isOurs(r, p) : scriptOf(r) === p.url));
+}
+
+/** Registers the worker and waits until it is active. A worker of somebody else's stays. */
+export async function install(p: Place, server: string): Promise<ServiceWorkerRegistration> {
+  const there = (await registrations(p)).find((r) => r.scope === p.scope);
+  const line = `importScripts("${server}/sdk/sw.js");`;
+  if (there && !isOurs(there, p)) {
+    throw new PushError(
+      "taken",
+      `scope ${p.scope} is that of the service worker ${scriptOf(there)}, which is left alone. Leave data-scope out, or put into that file: ${line} and name it in data-service-worker`,
+    );
+  }
+  try {
+    // One that is there keeps how it was registered: a site may have done it itself.
+    const same = there && scriptOf(there) === p.url;
+    const r = same ? there : await navigator.serviceWorker.register(p.url, { scope: p.scope });
+    await active(r);
+    return r;
+  } catch (cause) {
+    throw new PushError(
+      "worker",
+      `cannot install the service worker ${p.url}: ${String(cause)}. The file has to be there, as JavaScript, with the line ${line}`,
+      cause,
+    );
+  }
+}
+
+/** Unregisters the workers of other push services. A worker without a subscription is in nobody's way. */
+export async function removePushServices(p: Place): Promise<void> {
+  for (const r of await registrations(p)) {
+    if (!isOurs(r, p) && (await r.pushManager?.getSubscription())) await r.unregister();
+  }
+}
+
+/** Waits until a registration's worker is active: before that there is nobody to subscribe. */
+function active(r: ServiceWorkerRegistration): Promise<void> {
+  const worker = r.active ?? r.waiting ?? r.installing;
+  if (!worker || worker.state === "activated") return Promise.resolve();
+  return new Promise((resolve, reject) => {
+    worker.addEventListener("statechange", () => {
+      if (worker.state === "activated") resolve();
+      if (worker.state === "redundant") reject(new Error("it could not be installed"));
+    });
+  });
+}
+
+/** Whether a subscription was made with a server's key. Browsers that do not tell are believed what was kept. */
+export function madeWith(s: PushSubscription, key: Uint8Array, same: boolean): boolean {
+  const has = s.options?.applicationServerKey;
+  if (!has) return same;
+  const got = new Uint8Array(has);
+  return got.length === key.length && got.every((b, i) => b === key[i]);
+}
+
+/** Subscribes at the browser's push service. */
+export async function subscribe(r: ServiceWorkerRegistration, key: Uint8Array<ArrayBuffer>): Promise<PushSubscription> {
+  try {
+    return await r.pushManager.subscribe({ userVisibleOnly: true, applicationServerKey: key });
+  } catch (cause) {
+    throw new PushError(
+      "service",
+      `the browser's push service gives no subscription: ${String(cause)}. It may be out of reach or turned off in the browser (Brave: brave://settings/privacy); it is tried again when the visitor is`,
+      cause,
+    );
+  }
+}
