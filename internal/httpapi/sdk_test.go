@@ -10,7 +10,7 @@ import (
 
 func TestScriptsAreServedToAnyPage(t *testing.T) {
 	w := newWorld(t)
-	for _, name := range []string{"godwit.js", "sw.js", "perfecty.js", "live.js"} {
+	for _, name := range []string{"godwit.js", "sw.js", "perfecty.js", "live.js", "texts.js"} {
 		a := w.do(request{method: "GET", path: "/sdk/" + name, key: "-"}).want(http.StatusOK)
 		h := a.header
 		if h.Get("Content-Type") != "text/javascript; charset=utf-8" || h.Get("X-Content-Type-Options") != "nosniff" {

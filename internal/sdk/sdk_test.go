@@ -10,9 +10,9 @@ import (
 )
 
 // TestThePushPartIsSmall holds what a page loads to ask for notifications, and what a visitor's browser keeps to show
-// them, to 15 KB together.
+// them, to 12 KB together.
 func TestThePushPartIsSmall(t *testing.T) {
-	const most = 15 << 10
+	const most = 12 << 10
 	files, err := sdk.Files()
 	if err != nil {
 		t.Fatal(err)

@@ -5,7 +5,7 @@ import { type Kept, save } from "./store.js";
 export class EndpointError extends Error {
   override name = "EndpointError";
   /** What is to blame, where that is known. */
-  reason?: FailureReason;
+  declare reason?: FailureReason;
 
   constructor(
     readonly status: number,
@@ -29,7 +29,7 @@ export async function call<T>(
   const init: RequestInit = { method, headers, credentials: "omit" };
   if (body !== undefined) init.body = JSON.stringify(body);
   const response = await fetch(server + path, init).catch((error: unknown) => {
-    throw new EndpointError(0, `${method} ${server}${path}: no answer (${String(error)})`, method);
+    throw new EndpointError(0, `${method} ${server}${path}: no answer (${error})`, method);
   });
   const text = await response.text();
   let answer: { detail?: string } = {};

@@ -45,7 +45,7 @@ export async function install(p: Place, server: string): Promise<ServiceWorkerRe
   if (there && !isOurs(there, p)) {
     throw new PushError(
       "taken",
-      `scope ${p.scope} is that of the service worker ${scriptOf(there)}, which is left alone. Leave data-scope out, or put into that file: ${line} and name it in data-service-worker`,
+      `scope ${p.scope} is that of the service worker ${scriptOf(there)}, which is left alone. Leave data-scope out, or name that file in data-service-worker and put into it: ${line}`,
     );
   }
   try {
@@ -97,7 +97,7 @@ export async function subscribe(r: ServiceWorkerRegistration, key: Uint8Array<Ar
   } catch (cause) {
     throw new PushError(
       "service",
-      `the browser's push service gives no subscription: ${String(cause)}. It may be out of reach or turned off in the browser (Brave: brave://settings/privacy); it is tried again when the visitor is`,
+      `the browser's push service gives no subscription: ${String(cause)}. The network or a setting of the browser may keep it away`,
       cause,
     );
   }

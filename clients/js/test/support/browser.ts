@@ -10,7 +10,10 @@ export const haveBrowser = executable !== undefined || process.env.GODWIT_TEST_S
 
 export async function launch(): Promise<Browser> {
   if (!executable) throw new Error("no Chromium was found");
-  return chromium.launch({ executablePath: executable, args: ["--no-sandbox", "--disable-quic"] });
+  return chromium.launch({
+    executablePath: executable,
+    args: ["--no-sandbox", "--disable-quic", "--host-resolver-rules=MAP site.test 127.0.0.1"],
+  });
 }
 
 /** A visitor: a browser profile of its own, with one page. */
@@ -82,8 +85,8 @@ export class Visitor {
   }
 
   /** Does to the first notification what a person would, and returns the page that this opened. */
-  async react(event: "notificationclick" | "notificationclose", action = ""): Promise<string> {
-    return (await this.worker()).evaluate(
+  async react(event: "notificationclick" | "notificationclose", action = "", script?: string): Promise<string> {
+    return (await this.worker(script)).evaluate(
       async ([type, chosen]) => {
         const sw = globalThis as unknown as ServiceWorkerTestScope;
         // Only a person's click may open a window.

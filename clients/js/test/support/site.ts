@@ -24,7 +24,7 @@ export async function site(server: () => string, pages: Record<string, string>):
   return serve((req, res) => {
     const path = new URL(req.url ?? "/", "http://site").pathname;
     const page = pages[path];
-    const policy = `default-src 'none'; script-src 'self' ${server()}; connect-src ${server()} ${server().replace("http", "ws")}; img-src 'self'; style-src 'self'`;
+    const policy = `default-src 'none'; script-src 'self' ${server()}; connect-src 'self' ${server()} ${server().replace("http", "ws")}; img-src 'self'; style-src 'self'`;
     res.setHeader("Content-Security-Policy", policy);
     if (page === undefined) {
       res.writeHead(path === "/favicon.ico" ? 204 : 404).end();
@@ -34,7 +34,8 @@ export async function site(server: () => string, pages: Record<string, string>):
       res.writeHead(200, { "Content-Type": "image/svg+xml" }).end(page);
     } else {
       res.writeHead(200, { "Content-Type": "text/html; charset=utf-8" });
-      res.end(`<!doctype html><html lang="en"><meta charset="utf-8"><title>Site</title><body>${page}`);
+      const whole = page.startsWith("<!doctype");
+      res.end(whole ? page : `<!doctype html><html lang="en"><meta charset="utf-8"><title>Site</title><body>${page}`);
     }
   });
 }
