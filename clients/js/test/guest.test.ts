@@ -69,7 +69,7 @@ const message = { id: "d1", godwit_id: "d1", title: "Hi", body: "There is news",
 
 const accept = (page: Page) => page.getByRole("button", { name: "Continue" }).click();
 
-describe.runIf(haveBrowser)("beside a site's own service worker", () => {
+describe.runIf(haveBrowser)("beside a site's own service worker", { timeout: 60_000 }, () => {
   test("it has a scope of its own: the site goes on working offline, and messages come", async () => {
     const { backend, origin, visitor, page } = await offlineSite('data-app="news"');
     await accept(page);
@@ -174,92 +174,96 @@ describe.runIf(haveBrowser)("beside a site's own service worker", () => {
   });
 });
 
-describe.runIf(haveBrowser)("what fails is told to the site's owner, and kindly to the visitor:", () => {
-  const cases: [string, string, (w: Awaited<ReturnType<typeof world>>) => Promise<void> | void, RegExp, string][] = [
-    [
-      "an app that the server does not have",
-      "nwes",
-      () => {},
-      /app "nwes" of http:\S+: there is no such app.+godwit app list/,
-      "nothing you did",
-    ],
-    [
-      "a page that the app does not take",
-      "news",
-      ({ backend }) => {
-        backend.refusesPages = true;
-      },
-      /allow-anonymous news --origin http:/,
-      "nothing you did",
-    ],
-    [
-      "a push service out of reach",
-      "news",
-      ({ page }) => page.evaluate(() => localStorage.setItem("test-push-service-away", "1")),
-      /push service gives no subscription: AbortError/,
-      "cannot be reached",
-    ],
-    [
-      "a server that does not answer",
-      "news",
-      async ({ page, backend }) => {
-        await page.route(`${backend.url}/v1/**`, (r) => r.abort());
-      },
-      /no answer .+connect-src/,
-      "cannot be reached",
-    ],
-    [
-      "no permission",
-      "news",
-      ({ page }) =>
-        page.evaluate(() => {
-          Notification.requestPermission = async () => "denied";
-        }),
-      /blocked for http:.+site settings/,
-      "blocked for this site",
-    ],
-  ];
-  for (const [what, app, arrange, told, kindly] of cases) {
-    test(what, async () => {
-      const w = await world(`data-app="${app}"`);
-      await w.page.goto(w.origin);
-      await w.page.getByRole("dialog").waitFor();
-      await arrange(w);
-      await accept(w.page);
-      await w.page.getByRole("dialog").getByText(kindly).waitFor();
-      expect(w.visitor.errors.join()).toMatch(told);
-      await w.page.keyboard.press("Escape"); // also where it says something
-      expect(await w.page.getByRole("dialog").count()).toBe(0);
+describe.runIf(haveBrowser)(
+  "what fails is told to the site's owner, and kindly to the visitor:",
+  { timeout: 60_000 },
+  () => {
+    const cases: [string, string, (w: Awaited<ReturnType<typeof world>>) => Promise<void> | void, RegExp, string][] = [
+      [
+        "an app that the server does not have",
+        "nwes",
+        () => {},
+        /app "nwes" of http:\S+: there is no such app.+godwit app list/,
+        "nothing you did",
+      ],
+      [
+        "a page that the app does not take",
+        "news",
+        ({ backend }) => {
+          backend.refusesPages = true;
+        },
+        /allow-anonymous news --origin http:/,
+        "nothing you did",
+      ],
+      [
+        "a push service out of reach",
+        "news",
+        ({ page }) => page.evaluate(() => localStorage.setItem("test-push-service-away", "1")),
+        /push service gives no subscription: AbortError/,
+        "cannot be reached",
+      ],
+      [
+        "a server that does not answer",
+        "news",
+        async ({ page, backend }) => {
+          await page.route(`${backend.url}/v1/**`, (r) => r.abort());
+        },
+        /no answer .+connect-src/,
+        "cannot be reached",
+      ],
+      [
+        "no permission",
+        "news",
+        ({ page }) =>
+          page.evaluate(() => {
+            Notification.requestPermission = async () => "denied";
+          }),
+        /blocked for http:.+site settings/,
+        "blocked for this site",
+      ],
+    ];
+    for (const [what, app, arrange, told, kindly] of cases) {
+      test(what, async () => {
+        const w = await world(`data-app="${app}"`);
+        await w.page.goto(w.origin);
+        await w.page.getByRole("dialog").waitFor();
+        await arrange(w);
+        await accept(w.page);
+        await w.page.getByRole("dialog").getByText(kindly).waitFor();
+        expect(w.visitor.errors.join()).toMatch(told);
+        await w.page.keyboard.press("Escape"); // also where it says something
+        expect(await w.page.getByRole("dialog").count()).toBe(0);
+      });
+    }
+
+    test("a worker that is not there", async () => {
+      const { origin, visitor, page } = await world('data-app="news" data-service-worker="/none.js"');
+      await page.goto(origin);
+      await accept(page);
+      await page.getByRole("dialog").getByText("nothing you did").waitFor();
+      expect(visitor.errors.join()).toMatch(
+        /cannot install the service worker http:\S+\/none.js: .*404.+importScripts\("http:\S+\/sdk\/sw.js"\)/,
+      );
     });
-  }
 
-  test("a worker that is not there", async () => {
-    const { origin, visitor, page } = await world('data-app="news" data-service-worker="/none.js"');
-    await page.goto(origin);
-    await accept(page);
-    await page.getByRole("dialog").getByText("nothing you did").waitFor();
-    expect(visitor.errors.join()).toMatch(
-      /cannot install the service worker http:\S+\/none.js: .*404.+importScripts\("http:\S+\/sdk\/sw.js"\)/,
-    );
-  });
+    test("a page without https", async () => {
+      const { origin, visitor, page } = await world('data-app="news"');
+      await page.goto(origin.replace("127.0.0.1", "site.test"));
+      await page.getByRole("button", { name: "Notification preferences" }).click();
+      await page.getByText("Notifications need a secure connection").waitFor();
+      expect(visitor.errors.join()).toMatch(/http:\/\/site.test:\d+ is not https/);
+      expect(await page.getByRole("checkbox").isChecked()).toBe(false);
+    });
 
-  test("a page without https", async () => {
-    const { origin, visitor, page } = await world('data-app="news"');
-    await page.goto(origin.replace("127.0.0.1", "site.test"));
-    await page.getByRole("button", { name: "Notification preferences" }).click();
-    await page.getByText("Notifications need a secure connection").waitFor();
-    expect(visitor.errors.join()).toMatch(/http:\/\/site.test:\d+ is not https/);
-    expect(await page.getByRole("checkbox").isChecked()).toBe(false);
-  });
+    test("a script element that names no app", async () => {
+      const { origin, visitor, page } = await world("");
+      await page.goto(origin);
+      await eventually("it is told", () => visitor.errors.join().includes('put data-app="NAME"'));
+    });
+  },
+);
 
-  test("a script element that names no app", async () => {
-    const { origin, visitor, page } = await world("");
-    await page.goto(origin);
-    await eventually("it is told", () => visitor.errors.join().includes('put data-app="NAME"'));
-  });
-});
-
-describe.runIf(haveBrowser)("the prompt", () => {
+describe.runIf(haveBrowser)("the prompt", { timeout: 60_000 }, () => {
   test("tells who comes with an iPhone's tab of the home screen, once", async () => {
     const { origin, visitor, page } = await world('data-app="news"');
     await visitor.context.addInitScript(() => {

@@ -68,10 +68,14 @@ export class Visitor {
 
   /** Delivers a message of which nothing is told, since nothing is shown; the next one is handled after it. */
   async send(payload: object | string): Promise<void> {
+    // A site may have a worker of its own beside the one that push is for.
+    const scope = await this.page.evaluate(async () => {
+      const all = (await navigator.serviceWorker.getRegistrations()).map((r) => r.scope);
+      return all.find((s) => s.endsWith("/godwit/")) ?? all[0];
+    });
     const registration = new Promise<string>((resolve) => {
       this.cdp.on("ServiceWorker.workerRegistrationUpdated", ({ registrations }) => {
-        const all = registrations.filter((x) => !x.isDeleted);
-        const r = all.find((x) => x.scopeURL.endsWith("/godwit/")) ?? all[0];
+        const r = registrations.find((x) => !x.isDeleted && x.scopeURL === scope);
         if (r) resolve(r.registrationId);
       });
     });
@@ -89,13 +93,14 @@ export class Visitor {
     return (await this.worker(script)).evaluate(
       async ([type, chosen]) => {
         const sw = globalThis as unknown as ServiceWorkerTestScope;
-        // Only a person's click may open a window.
-        const opened = new Promise<string>((resolve) => {
-          sw.clients.openWindow = async (url) => resolve(url);
-          setTimeout(() => resolve(""), 200);
-        });
         const [notification] = await sw.registration.getNotifications();
-        sw.dispatchEvent(new sw.NotificationEvent(type, { notification, action: chosen }));
+        const reaction = new sw.NotificationEvent(type, { notification, action: chosen });
+        // Only a person's click may open a window. Where none is opened, the worker is done without.
+        const opened = new Promise<string>((resolve, reject) => {
+          sw.clients.openWindow = async (url) => resolve(url);
+          Object.assign(reaction, { waitUntil: (done: Promise<unknown>) => done.then(() => resolve(""), reject) });
+        });
+        sw.dispatchEvent(reaction);
         return opened;
       },
       [event, action] as const,
