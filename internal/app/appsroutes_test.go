@@ -32,6 +32,7 @@ const note = `{"to":"ann","id":"same","title":"of-red"}`
 // meetings has every operation of the document but preflights.
 var meetings = map[string]how{
 	"POST /v1/notifications":                {body: `{"to":["ann","carl"],"title":"of-red"}`},
+	"GET /v1/notifications":                 {dumped: true},
 	"POST /v1/notifications/batch":          {body: note + "\n" + note},
 	"POST /v1/notify/{recipient}":           {params: map[string]string{"recipient": "ann"}, query: "id=same", body: "of-red"},
 	"GET /v1/notifications/{id}":            {params: id("same"), dumped: true},

@@ -39,6 +39,7 @@ func routes(cfg *Config) []route {
 	})
 	return []route{
 		{pattern: "POST /v1/notifications", role: access.Publish, serve: b.Publish},
+		{pattern: "GET /v1/notifications", role: access.Read, serve: b.ListNotifications},
 		{pattern: "POST /v1/notifications/batch", role: access.Publish, serve: b.PublishBatch, stream: true},
 		{pattern: "POST /v1/notify/{recipient}", role: access.Publish, serve: b.Notify},
 		{pattern: "GET /v1/notifications/{id}", role: access.Read, serve: b.Status},

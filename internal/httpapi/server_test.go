@@ -140,7 +140,7 @@ func TestUnknownPathsAndMethodsAreProblems(t *testing.T) {
 		w.get(path).problem(http.StatusNotFound, "no-such-path", "")
 	}
 	for _, c := range []struct{ method, path, allow string }{
-		{"GET", "/v1/notifications", "POST"},
+		{"PUT", "/v1/notifications", "GET, POST, HEAD"},
 		{"PUT", "/v1/notifications/n", "GET, DELETE, HEAD"},
 		{"PATCH", "/v1/recipients/a", "GET, DELETE, HEAD"},
 		{"POST", "/v1/recipients/a/sessions", "DELETE"},

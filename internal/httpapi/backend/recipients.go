@@ -139,12 +139,9 @@ func (a *API) History(c *call.Call) error {
 	if err != nil {
 		return err
 	}
-	var status notification.Status
-	if s := q.Get("status"); s != "" {
-		var ok bool
-		if status, ok = notification.ParseStatus(s); !ok {
-			return notification.BadField("status", "%q is not a status", notification.Clip(s))
-		}
+	status, err := statusOf(q.Get("status"))
+	if err != nil {
+		return err
 	}
 	cursor, err := numericCursor(q.Get("cursor"))
 	if err != nil {
