@@ -205,11 +205,3 @@ func (c *Client) CountAudience(ctx context.Context, a Audience) (AudienceCount, 
 	}
 	return n, nil
 }
-
-// SetChannel sets a channel of the app up. It needs role admin.
-func (c *Client) SetChannel(ctx context.Context, channel string, settings map[string]any) error {
-	if err := c.doJSON(ctx, request{method: http.MethodPut, path: "/v1/channels/" + url.PathEscape(channel)}, settings, nil); err != nil {
-		return fmt.Errorf("set up channel %s: %w", channel, err)
-	}
-	return nil
-}

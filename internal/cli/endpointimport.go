@@ -27,6 +27,7 @@ const (
 type importOptions struct {
 	file, format, channel string
 	tags                  []string
+	columns               func(others []string) // says what becomes of columns that are no part of an address; nil: they are attributes
 }
 
 func (p *program) endpointImportCommand() *cobra.Command {
@@ -77,7 +78,11 @@ func (p *program) importFile(ctx context.Context, o *importOptions, check func(*
 		if err != nil {
 			return fmt.Errorf("import %s: %w", o.file, err)
 		}
-		if names := table.Attributes(); len(names) > 0 && !p.json {
+		switch names := table.Attributes(); {
+		case p.json:
+		case o.columns != nil:
+			o.columns(names)
+		case len(names) > 0:
 			fmt.Fprintf(p.stderr, "attributes: %s\n", strings.Join(names, ", "))
 		}
 		src = table

@@ -34,7 +34,10 @@ func (p *program) importPerfectyCommand() *cobra.Command {
 		Long: `Bring the subscribers of Perfecty Push along: FILE is CSV with the columns endpoint, p256dh, auth and uuid, or as the
 table of the plugin calls them. Subscriptions belong to
 the VAPID key that they were made with, so --vapid names a file with the site's key, which replaces the app's. Without it the key
-stays as it is. Doing it again is harmless. docs/migrate/perfecty.md shows the whole way.`,
+stays as it is, and push services refuse what is sent to them, unless the app has the site's key already. Doing it again is harmless.
+
+Stored are each subscription (endpoint, p256dh, auth), its uuid and the tags of --tag. is_active and disabled say who is left out.
+No other column is stored: no address of a visitor, no user of WordPress, no time. docs/migrate/perfecty.md shows the whole way.`,
 		Example: `  godwit import perfecty subscribers.csv --vapid vapid.json --subject mailto:you@example.org`,
 		Args:    exactly("file"),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -43,7 +46,14 @@ stays as it is. Doing it again is harmless. docs/migrate/perfecty.md shows the w
 					return err
 				}
 			}
-			return p.importFile(cmd.Context(), &importOptions{file: args[0], format: "csv", channel: string(push.WebPush), tags: tags}, perfectyRow)
+			err := p.importFile(cmd.Context(), &importOptions{
+				file: args[0], format: "csv", channel: string(push.WebPush), tags: tags, columns: p.perfectyColumns(tags),
+			}, perfectyRow)
+			if vapid == "" {
+				fmt.Fprintln(p.stderr, "warning: the app's VAPID key stays as it is. Push services refuse messages to subscribers of another key:\n"+
+					"unless the app has the site's key already, import again with --vapid FILE before you send")
+			}
+			return err
 		},
 	}
 	s := cmd.Flags()
@@ -51,6 +61,31 @@ stays as it is. Doing it again is harmless. docs/migrate/perfecty.md shows the w
 	s.StringVar(&subject, "subject", "", "contact for push services, mailto: or https:")
 	s.StringArrayVar(&tags, "tag", nil, "tag to give to all (repeatable)")
 	return cmd
+}
+
+// perfectyColumns says what of the table is stored and what is not.
+func (p *program) perfectyColumns(tags []string) func(others []string) {
+	return func(others []string) {
+		stored := "stored: endpoint, p256dh, auth, uuid"
+		if len(tags) > 0 {
+			stored += "; tags " + strings.Join(tags, ", ")
+		}
+		fmt.Fprintln(p.stderr, stored)
+		var heeded, left []string
+		for _, name := range others {
+			if name == "is_active" || name == "disabled" {
+				heeded = append(heeded, name)
+			} else {
+				left = append(left, name)
+			}
+		}
+		if len(heeded) > 0 {
+			fmt.Fprintf(p.stderr, "heeded, not stored: %s\n", strings.Join(heeded, ", "))
+		}
+		if len(left) > 0 {
+			fmt.Fprintf(p.stderr, "not stored: %s\n", strings.Join(left, ", "))
+		}
+	}
 }
 
 // perfectyRow refuses lines that are no subscriptions, and passes over people who have opted out. What the table has

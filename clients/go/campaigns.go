@@ -1,0 +1,268 @@
+package godwit
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"fmt"
+	"iter"
+	"net/http"
+	"net/url"
+	"time"
+)
+
+// CampaignSpec is what a campaign is to be. Content is what the API calls content: title and body with variables, url,
+// locales, and what only some channels understand.
+type CampaignSpec struct {
+	Name        string         `json:"name,omitempty"`
+	Content     map[string]any `json:"content"`
+	Audience    Audience       `json:"audience,omitzero"`
+	SendAt      time.Time      `json:"send_at,omitzero"` // begin then: it is scheduled as soon as it is made
+	Rate        string         `json:"rate,omitempty"`   // most messages: 25/s, 100/m, 1000/h
+	Spread      string         `json:"spread,omitempty"` // durations are like 30s, 8h, 7d
+	QuietHours  *CampaignQuiet `json:"quiet_hours,omitempty"`
+	TTL         string         `json:"ttl,omitempty"`
+	ExpiresAt   time.Time      `json:"expires_at,omitzero"`
+	Priority    string         `json:"priority,omitempty"` // high, normal or low
+	CollapseKey string         `json:"collapse_key,omitempty"`
+	UTM         string         `json:"utm,omitempty"`
+	Track       *bool          `json:"track,omitempty"` // nil: views and clicks are counted
+}
+
+// CampaignQuiet are hours of the day in which a campaign disturbs nobody.
+type CampaignQuiet struct {
+	From     string `json:"from"` // 22:00
+	To       string `json:"to"`
+	Timezone string `json:"timezone,omitempty"` // of all; empty: each recipient's own
+	Fallback string `json:"fallback,omitempty"` // of recipients who have none
+}
+
+// CampaignStatus is how a campaign stands.
+type CampaignStatus struct {
+	ID          string           `json:"id"`
+	Name        string           `json:"name"`
+	State       string           `json:"state"`  // draft, scheduled, running, paused, completed, cancelled, failed, recalling or recalled
+	Detail      string           `json:"detail"` // why it is paused or failed
+	Channels    []string         `json:"channels"`
+	SendAt      time.Time        `json:"send_at"`
+	CreatedAt   time.Time        `json:"created_at"`
+	StartedAt   time.Time        `json:"started_at"`
+	FinishedAt  time.Time        `json:"finished_at"`
+	Enumerated  bool             `json:"enumerated"` // Total is final
+	Total       int64            `json:"total"`
+	Counts      map[string]int64 `json:"counts"` // by outcome: pending, accepted, failed, expired, suppressed, unknown, recalled
+	Shown       int64            `json:"shown"`
+	Clicked     int64            `json:"clicked"`
+	Dismissed   int64            `json:"dismissed"`
+	NotRecalled int64            `json:"not_recalled"` // what a recall could not take back
+	Rate        string           `json:"rate"`         // measured
+	ETA         time.Time        `json:"eta"`
+}
+
+// Ended reports whether nothing happens to the campaign by itself any more.
+func (s *CampaignStatus) Ended() bool {
+	switch s.State {
+	case "completed", "cancelled", "failed", "recalled":
+		return s.Counts["pending"] == 0
+	}
+	return false
+}
+
+// CampaignTest is what became of a test message.
+type CampaignTest struct {
+	Endpoint string `json:"endpoint"`
+	Channel  string `json:"channel"`
+	Outcome  string `json:"outcome"`
+	Detail   string `json:"detail"`
+}
+
+// Campaign is one message to an audience. Each method returns how the campaign stands then.
+type Campaign struct {
+	ID string
+	c  *Client
+}
+
+const campaignsPath = "/v1/campaigns"
+
+// CreateCampaign makes a campaign: a draft, which Start lets go, or scheduled if it says when.
+func (c *Client) CreateCampaign(ctx context.Context, spec CampaignSpec) (*Campaign, error) {
+	var made CampaignStatus
+	r := Call{Method: http.MethodPost, Path: campaignsPath, Body: spec, Key: rand.Text()} // so that a retry makes no second one
+	if err := c.Call(ctx, r, &made); err != nil {
+		return nil, fmt.Errorf("create campaign: %w", err)
+	}
+	return c.Campaign(made.ID), nil
+}
+
+// Campaign names a campaign by its id. Nothing is asked of the server.
+func (c *Client) Campaign(id string) *Campaign { return &Campaign{id, c} }
+
+// Campaigns lists the app's campaigns, newest first.
+func (c *Client) Campaigns(ctx context.Context) iter.Seq2[CampaignStatus, error] {
+	return func(yield func(CampaignStatus, error) bool) {
+		q := url.Values{"limit": {"100"}}
+		for {
+			var page struct {
+				Items      []CampaignStatus `json:"items"`
+				NextCursor string           `json:"next_cursor"`
+			}
+			if err := c.Call(ctx, Call{Method: http.MethodGet, Path: campaignsPath, Query: q}, &page); err != nil {
+				yield(CampaignStatus{}, fmt.Errorf("list campaigns: %w", err))
+				return
+			}
+			for _, s := range page.Items {
+				if !yield(s, nil) {
+					return
+				}
+			}
+			if page.NextCursor == "" {
+				return
+			}
+			q.Set("cursor", page.NextCursor)
+		}
+	}
+}
+
+func (h *Campaign) do(ctx context.Context, method, verb string, body, into any) error {
+	path := campaignsPath + "/" + url.PathEscape(h.ID)
+	doing := "read"
+	if verb != "" {
+		path, doing = path+"/"+verb, verb
+	}
+	if err := h.c.Call(ctx, Call{Method: method, Path: path, Body: body}, into); err != nil {
+		return fmt.Errorf("%s campaign %s: %w", doing, h.ID, err)
+	}
+	return nil
+}
+
+func (h *Campaign) move(ctx context.Context, verb string) (s CampaignStatus, err error) {
+	return s, h.do(ctx, http.MethodPost, verb, nil, &s)
+}
+
+// Status reads how the campaign stands.
+func (h *Campaign) Status(ctx context.Context) (s CampaignStatus, err error) {
+	return s, h.do(ctx, http.MethodGet, "", nil, &s)
+}
+
+// Start lets the campaign go, at once or at its time.
+func (h *Campaign) Start(ctx context.Context) (CampaignStatus, error) { return h.move(ctx, "start") }
+
+// Pause stops it where it is.
+func (h *Campaign) Pause(ctx context.Context) (CampaignStatus, error) { return h.move(ctx, "pause") }
+
+// Resume lets it go on.
+func (h *Campaign) Resume(ctx context.Context) (CampaignStatus, error) { return h.move(ctx, "resume") }
+
+// Cancel ends it: what is pending is not sent.
+func (h *Campaign) Cancel(ctx context.Context) (CampaignStatus, error) { return h.move(ctx, "cancel") }
+
+// Recall takes back what was sent, as far as the channels can. Progress says when it is done.
+func (h *Campaign) Recall(ctx context.Context) (CampaignStatus, error) { return h.move(ctx, "recall") }
+
+// RetryUnknown sends again what may or may not have arrived, and returns how many messages that are.
+func (h *Campaign) RetryUnknown(ctx context.Context) (int64, error) {
+	var done struct {
+		Retried int64 `json:"retried"`
+	}
+	err := h.do(ctx, http.MethodPost, "retry-unknown", nil, &done)
+	return done.Retried, err
+}
+
+// Test sends the message to up to 20 endpoints at once, without counting it.
+func (h *Campaign) Test(ctx context.Context, endpoints ...string) ([]CampaignTest, error) {
+	var done struct {
+		Results []CampaignTest `json:"results"`
+	}
+	err := h.do(ctx, http.MethodPost, "test", map[string]any{"endpoints": endpoints}, &done)
+	return done.Results, err
+}
+
+// Revise replaces what the campaign is to be, as long as it has not begun.
+func (h *Campaign) Revise(ctx context.Context, spec CampaignSpec) (s CampaignStatus, err error) {
+	return s, h.do(ctx, http.MethodPut, "", spec, &s)
+}
+
+// Delete removes the campaign and its report. One that may still send has to be cancelled first.
+func (h *Campaign) Delete(ctx context.Context) error {
+	_, err := h.c.do(ctx, request{method: http.MethodDelete, path: campaignsPath + "/" + url.PathEscape(h.ID)})
+	if err != nil {
+		return fmt.Errorf("delete campaign %s: %w", h.ID, err)
+	}
+	return nil
+}
+
+// CampaignDelivery is what became of one message of a campaign.
+type CampaignDelivery struct {
+	ID        string    `json:"id"`
+	Endpoint  string    `json:"endpoint"`
+	Recipient string    `json:"recipient"`
+	Channel   string    `json:"channel"`
+	Outcome   string    `json:"outcome"`
+	Detail    string    `json:"detail"` // the provider's words
+	Attempts  int       `json:"attempts"`
+	At        time.Time `json:"at"`
+	Shown     bool      `json:"shown"`
+	Clicked   bool      `json:"clicked"`
+	Recall    string    `json:"recall"` // why it could not be taken back
+}
+
+// Deliveries goes through the campaign's messages of an outcome, or through all if it is empty. It takes as long as it
+// takes: bound it by ctx.
+func (h *Campaign) Deliveries(ctx context.Context, outcome string) iter.Seq2[CampaignDelivery, error] {
+	return func(yield func(CampaignDelivery, error) bool) {
+		call := Call{Method: http.MethodGet, Path: campaignsPath + "/" + url.PathEscape(h.ID) + "/deliveries", Accept: "application/x-ndjson"}
+		if outcome != "" {
+			call.Query = url.Values{"outcome": {outcome}}
+		}
+		in, err := h.c.Stream(ctx, call)
+		if err != nil {
+			yield(CampaignDelivery{}, fmt.Errorf("read deliveries of campaign %s: %w", h.ID, err))
+			return
+		}
+		defer in.Close()
+		for dec := json.NewDecoder(in); dec.More(); {
+			var d CampaignDelivery
+			if err := dec.Decode(&d); err != nil {
+				yield(d, fmt.Errorf("read deliveries of campaign %s: %w", h.ID, err))
+				return
+			}
+			if !yield(d, nil) {
+				return
+			}
+		}
+	}
+}
+
+// progressEvery is how often Progress asks.
+const progressEvery = time.Second
+
+// Progress yields how the campaign stands, now and whenever a look each second finds it changed, until it has ended. One
+// that is a draft or paused has not ended.
+func (h *Campaign) Progress(ctx context.Context) iter.Seq2[CampaignStatus, error] {
+	return func(yield func(CampaignStatus, error) bool) {
+		tick := time.NewTicker(progressEvery)
+		defer tick.Stop()
+		for last := ""; ; {
+			s, err := h.Status(ctx)
+			if err != nil {
+				yield(s, err)
+				return
+			}
+			if now := fmt.Sprint(s.State, s.Detail, s.Total, s.Counts, s.Shown, s.Clicked); now != last {
+				last = now
+				if !yield(s, nil) {
+					return
+				}
+			}
+			if s.Ended() {
+				return
+			}
+			select {
+			case <-tick.C:
+			case <-ctx.Done():
+				yield(s, fmt.Errorf("follow campaign %s: %w", h.ID, context.Cause(ctx)))
+				return
+			}
+		}
+	}
+}
