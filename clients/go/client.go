@@ -1,6 +1,8 @@
 package godwit
 
 import (
+	"crypto/tls"
+	"crypto/x509"
 	"fmt"
 	"net/http"
 	"net/url"
@@ -22,6 +24,8 @@ type Client struct {
 	timeout  time.Duration
 	grpcAddr string
 	grpcOpts []grpc.DialOption
+	onRetry  func(err error, after time.Duration)
+	roots    *x509.CertPool // trusted instead of the system's; nil: those
 }
 
 // Option changes how a Client works.
@@ -52,6 +56,9 @@ func New(server string, opts ...Option) (*Client, error) {
 	if c.http == nil {
 		c.ownHTTP = http.DefaultTransport.(*http.Transport).Clone()
 		c.ownHTTP.MaxIdleConnsPerHost = idleConnections
+		if c.roots != nil {
+			c.ownHTTP.TLSClientConfig = &tls.Config{RootCAs: c.roots, MinVersion: tls.VersionTLS12}
+		}
 		c.http = &http.Client{Transport: c.ownHTTP}
 	}
 	return c, nil
@@ -87,6 +94,15 @@ func WithAttempts(n int) Option { return func(c *Client) { c.attempts = max(n, 1
 
 // WithRequestTimeout bounds one try of a request. What a context bounds is all tries together.
 func WithRequestTimeout(d time.Duration) Option { return func(c *Client) { c.timeout = d } }
+
+// WithRootCAs sets the authorities that the server's certificate is checked with, instead of the system's (which the
+// environment variable SSL_CERT_FILE replaces as well). An HTTP client of WithHTTPClient brings its own.
+func WithRootCAs(roots *x509.CertPool) Option { return func(c *Client) { c.roots = roots } }
+
+// WithOnRetry has f called before a request that failed in a way that may pass is sent again, after that long.
+func WithOnRetry(f func(err error, after time.Duration)) Option {
+	return func(c *Client) { c.onRetry = f }
+}
 
 // WithGRPC makes Listen use gRPC at this address ("host:50051") instead of a WebSocket. Give the transport
 // credentials among the options; without any the connection is plain.

@@ -43,6 +43,9 @@ func (c *Client) do(ctx context.Context, r request) ([]byte, error) {
 		if end, ok := ctx.Deadline(); ok && time.Until(end) < delay {
 			return nil, err // waiting would only hide what went wrong
 		}
+		if c.onRetry != nil {
+			c.onRetry(err, delay)
+		}
 		if sleep(ctx, delay) != nil {
 			return nil, err
 		}

@@ -97,6 +97,7 @@ type App struct {
 	pace        *memory.Pacer
 	keyLimit    *limit.Keys
 	tlsFor      func(protocols ...string) *tls.Config // nil: plain
+	nodeTLS     *tls.Config                           // between nodes; nil: plain
 	clock       func() time.Time
 }
 
@@ -139,7 +140,7 @@ func Start(ctx context.Context, cfg *config.Config, opts Options) (*App, error) 
 	}
 	begun := time.Now()
 	for _, start := range []func(context.Context) error{
-		a.startProcess, a.startStores, a.startAccess, a.startBus, a.startObjects, a.startTopics, a.startRequests, a.startMailbox, a.startChannels, a.startHooks, a.startSending, a.startEscalations, a.startBots, a.startSources, a.startCompat, a.startMemory, a.startConnections,
+		a.readTLS, a.startProcess, a.startStores, a.startAccess, a.startBus, a.startObjects, a.startTopics, a.startRequests, a.startMailbox, a.startChannels, a.startHooks, a.startSending, a.startEscalations, a.startBots, a.startSources, a.startCompat, a.startMemory, a.startConnections,
 		a.listen, a.announce, a.startDrain,
 	} {
 		err := start(ctx)

@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"godwit.dev/godwit/internal/bus"
-	"godwit.dev/godwit/internal/certs"
 	"godwit.dev/godwit/internal/cluster"
 	"godwit.dev/godwit/internal/gateway"
 	"godwit.dev/godwit/internal/httpapi"
@@ -50,12 +49,7 @@ func (a *App) joins(addr string) (*bus.Cluster, error) {
 		a.log.Warn("nodes talk in the clear, the secret included: set cluster_tls_cert, cluster_tls_key and cluster_tls_ca unless nobody else is on that network", "cluster_addr", addr)
 		return c, nil
 	}
-	files, err := certs.LoadMutual(a.cfg.ClusterTLSCert, a.cfg.ClusterTLSKey, a.cfg.ClusterTLSCA, a.log)
-	if err != nil {
-		return nil, err
-	}
-	c.TLS = files.Mutual()
-	a.registerExpiry("cluster", files)
+	c.TLS = a.nodeTLS
 	return c, nil
 }
 

@@ -46,6 +46,11 @@ func (a *App) startConnections(context.Context) error {
 	a.signups = limit.NewAddrs(a.cfg.LimitSignups.PerSecond(), a.cfg.LimitLoopback)
 	a.keyLimit = limit.NewKeys(a.cfg.LimitPublish.PerSecond())
 	a.registerFigures()
+	return nil
+}
+
+// readTLS reads the certificates before anything is made or opened, so that a missing file leaves nothing behind.
+func (a *App) readTLS(context.Context) error {
 	if a.cfg.TLSCert != "" {
 		c, err := certs.Load(a.cfg.TLSCert, a.cfg.TLSKey, a.cfg.TLSClientCA, a.log)
 		if err != nil {
@@ -53,6 +58,13 @@ func (a *App) startConnections(context.Context) error {
 		}
 		a.tlsFor = c.Server
 		a.registerExpiry("clients", c)
+	}
+	if a.cfg.ClusterTLSCert != "" {
+		c, err := certs.LoadMutual(a.cfg.ClusterTLSCert, a.cfg.ClusterTLSKey, a.cfg.ClusterTLSCA, a.log)
+		if err != nil {
+			return err
+		}
+		a.nodeTLS = c.Mutual()
 	}
 	return nil
 }

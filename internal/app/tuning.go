@@ -56,5 +56,27 @@ func NewLogger(c *config.Config, w io.Writer) *slog.Logger {
 	if c.LogFormat == "text" || c.LogFormat == "auto" && isFile && isatty.IsTerminal(f.Fd()) {
 		return slog.New(slog.NewTextHandler(w, opts))
 	}
+	opts.ReplaceAttr = inWords
 	return slog.New(slog.NewJSONHandler(w, opts))
+}
+
+// inWords has durations and sizes in JSON as people write them ("10s"), as the text format has them, not as a count of
+// nanoseconds.
+func inWords(_ []string, a slog.Attr) slog.Attr {
+	if a.Value.Kind() == slog.KindDuration {
+		a.Value = slog.StringValue(a.Value.Duration().String())
+		return a
+	}
+	if a.Value.Kind() != slog.KindAny {
+		return a
+	}
+	switch v := a.Value.Any().(type) {
+	case config.Duration:
+		a.Value = slog.StringValue(v.String())
+	case config.Size:
+		a.Value = slog.StringValue(v.String())
+	case config.Rate:
+		a.Value = slog.StringValue(v.String())
+	}
+	return a
 }

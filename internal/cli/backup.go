@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -16,7 +17,11 @@ func (p *program) backupCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "backup FILE",
 		Short: "Copy the databases into one archive, beside a running server",
-		Args:  exactly("file"),
+		Long: `Copy the databases into one archive, beside a running server. With - as the file the archive goes to standard output; the
+databases are copied to the folder for temporary files (TMPDIR) before.`,
+		Example: `  godwit backup godwit.backup --data /var/lib/godwit
+  godwit backup - --data /var/lib/godwit | ssh vault 'cat > godwit.backup'`,
+		Args: exactly("file"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			c, err := p.settings(cmd)
 			if err != nil {
@@ -29,6 +34,9 @@ func (p *program) backupCommand() *cobra.Command {
 			}
 			if _, err := os.Stat(c.Data); errors.Is(err, os.ErrNotExist) {
 				return withHint(fmt.Errorf("there is no data folder %s", c.Data), "name the server's data folder with --data")
+			}
+			if args[0] == "-" {
+				return p.streamBackup(cmd.Context(), c.Data)
 			}
 			m, err := backup.Write(cmd.Context(), c.Data, args[0], Version)
 			if err != nil {
@@ -43,6 +51,19 @@ func (p *program) backupCommand() *cobra.Command {
 	}
 	config.AddFlags(cmd.Flags(), "data", "postgres")
 	return cmd
+}
+
+// streamBackup writes a backup to standard output, and what it holds beside it.
+func (p *program) streamBackup(ctx context.Context, data string) error {
+	if terminal(p.stdout) {
+		return withHint(usagef("a backup is no text for a terminal"), "godwit backup FILE writes a file; or send the output on: godwit backup - | ssh HOST 'cat > godwit.backup'")
+	}
+	m, err := backup.Stream(ctx, data, p.stdout, Version)
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(p.stderr, "the backup holds %s (%s before compression)\n", strings.Join(m.Databases, ", "), size(m.Bytes))
+	return nil
 }
 
 func (p *program) restoreCommand() *cobra.Command {

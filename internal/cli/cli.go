@@ -34,6 +34,7 @@ type program struct {
 	context        string
 	url            string
 	keyFile        string
+	ca             string
 }
 
 // Run runs the command line args, without the program's name, until it is done or ctx ends, and returns the exit
@@ -43,11 +44,11 @@ func Run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 	p.colour = terminal(stdout) && p.env("NO_COLOR") == "" && p.env("TERM") != "dumb"
 	root := p.root()
 	root.SetArgs(args)
-	err := root.ExecuteContext(ctx)
+	cmd, err := root.ExecuteContextC(ctx)
 	if err == nil {
 		return ExitOK
 	}
-	p.report(err)
+	p.report(cmd, err)
 	var u *usageError
 	if errors.As(err, &u) {
 		return ExitUsage
@@ -71,16 +72,17 @@ Start with: godwit serve --dev`,
 	root.SetIn(p.stdin)
 	root.SetOut(p.stdout)
 	root.SetErr(p.stderr)
-	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return &usageError{err} })
+	root.SetFlagErrorFunc(badFlag)
 	f := root.PersistentFlags()
 	f.BoolVar(&p.json, "json", false, "print JSON, one object a line where there are several")
 	f.StringVar(&p.context, "context", "", "server to talk to, by its name in contexts.toml")
 	f.StringVar(&p.url, "url", "", "server to talk to, as a URL (default: GODWIT_URL, else http://127.0.0.1:8080)")
 	f.StringVar(&p.keyFile, "api-key-file", "", "file with the API key (default: the key in GODWIT_API_KEY)")
+	f.StringVar(&p.ca, "ca", "", "PEM file with the authority of the server's certificate, trusted beside the system's (or set SSL_CERT_FILE)")
 	root.AddCommand(
-		p.serveCommand(), p.appCommand(), p.keyCommand(), p.tokenCommand(), p.publishCommand(), p.listenCommand(), p.requestCommand(), p.serveSubjectCommand(), p.campaignCommand(),
+		p.serveCommand(), p.appCommand(), p.keyCommand(), p.tokenCommand(), p.publishCommand(), p.statusCommand(), p.recallCommand(), p.recipientCommand(), p.listenCommand(), p.requestCommand(), p.serveSubjectCommand(), p.campaignCommand(),
 		p.channelCommand(), p.sourceCommand(), p.categoryCommand(), p.preferencesCommand(),
-		p.eventsCommand(), p.objectCommand(), p.topicCommand(), p.topCommand(), p.clusterCommand(), p.drainCommand(), p.readyCommand(), p.doctorCommand(), p.configCommand(), p.backupCommand(), p.restoreCommand(), p.benchCommand(),
+		p.eventsCommand(), p.hookCommand(), p.contextCommand(), p.objectCommand(), p.topicCommand(), p.topCommand(), p.clusterCommand(), p.drainCommand(), p.readyCommand(), p.doctorCommand(), p.configCommand(), p.backupCommand(), p.restoreCommand(), p.benchCommand(),
 		p.endpointCommand(), p.importCommand(), p.migrateCommand(), p.versionCommand(),
 	)
 	return root
@@ -106,9 +108,9 @@ func exactly(names ...string) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		switch {
 		case len(args) < len(names):
-			return usagef("%s is missing its %s", cmd.CommandPath(), names[len(args)])
+			return withHint(usagef("%s is missing its %s", cmd.CommandPath(), names[len(args)]), "usage: %s", cmd.UseLine())
 		case len(args) > len(names):
-			return usagef("%s takes no argument %q", cmd.CommandPath(), args[len(names)])
+			return withHint(usagef("%s takes no argument %q", cmd.CommandPath(), args[len(names)]), "usage: %s; put what has spaces into quotes", cmd.UseLine())
 		}
 		return nil
 	}

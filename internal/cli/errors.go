@@ -1,12 +1,20 @@
 package cli
 
 import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
 	"net"
+	"net/http"
+	"strings"
 	"syscall"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	godwit "godwit.dev/godwit/clients/go"
 	"godwit.dev/godwit/internal/access"
@@ -24,6 +32,50 @@ func (e *usageError) Unwrap() error { return e.err }
 
 func usagef(format string, args ...any) error { return &usageError{fmt.Errorf(format, args...)} }
 
+// badFlag is what is wrong with a flag. Where the flag does not exist, the hint is one that does.
+func badFlag(cmd *cobra.Command, err error) error {
+	var unknown *pflag.NotExistError
+	if !errors.As(err, &unknown) {
+		return withHint(&usageError{err}, "%s --help explains the flags", cmd.CommandPath())
+	}
+	typed := unknown.GetSpecifiedName()
+	// What is written like a flag is compared as cobra compares commands.
+	known := &cobra.Command{SuggestionsMinimumDistance: 2}
+	note := func(f *pflag.Flag) {
+		if !f.Hidden {
+			known.AddCommand(&cobra.Command{Use: f.Name, Run: func(*cobra.Command, []string) {}})
+		}
+	}
+	cmd.Flags().VisitAll(note)
+	cmd.InheritedFlags().VisitAll(note)
+	if near := known.SuggestionsFor(typed); len(near) > 0 && len(typed) > 1 {
+		return withHint(&usageError{err}, "did you mean --%s? %s --help lists them", nearest(typed, near), cmd.CommandPath())
+	}
+	return withHint(&usageError{err}, "%s --help lists its flags", cmd.CommandPath())
+}
+
+// hintForSetting is for a key that is no setting.
+func hintForSetting(key string) string {
+	known := &cobra.Command{SuggestionsMinimumDistance: 2}
+	for _, f := range config.Fields(config.Default()) {
+		known.AddCommand(&cobra.Command{Use: f.Key, Run: func(*cobra.Command, []string) {}})
+	}
+	if near := known.SuggestionsFor(key); len(near) > 0 && key != "" {
+		return "did you mean " + nearest(key, near) + "? godwit config show lists all settings"
+	}
+	return "godwit config show lists all settings; docs/reference/config.md explains them"
+}
+
+// nearest prefers the suggestion that begins as what was typed.
+func nearest(typed string, near []string) string {
+	for _, s := range near {
+		if s[0] == typed[0] {
+			return s
+		}
+	}
+	return near[0]
+}
+
 // hintError carries what to do about an error.
 type hintError struct {
 	err  error
@@ -38,8 +90,11 @@ func withHint(err error, format string, args ...any) error {
 }
 
 // report prints an error and, where there is one, what to do about it.
-func (p *program) report(err error) {
+func (p *program) report(cmd *cobra.Command, err error) {
 	hint := hintFor(err)
+	if hint == "" {
+		hint = lastHint(cmd, err)
+	}
 	if p.json {
 		b, _ := json.Marshal(struct {
 			Error string `json:"error"`
@@ -71,6 +126,10 @@ func hintFor(err error) string {
 	if errors.As(err, &notEmpty) {
 		return "restore into a new folder with --data, then start the server on that"
 	}
+	var unknown *config.UnknownError
+	if errors.As(err, &unknown) {
+		return hintForSetting(unknown.Key)
+	}
 	var setting *config.Error
 	if errors.As(err, &setting) {
 		return "godwit config show lists all settings; docs/reference/config.md explains them"
@@ -86,6 +145,16 @@ func hintFor(err error) string {
 	return hintForSystem(err)
 }
 
+// lastHint is for mistakes of which no more is known than the command that they were made with.
+func lastHint(cmd *cobra.Command, err error) string {
+	var usage *usageError
+	var answer *godwit.Error
+	if errors.As(err, &usage) || errors.As(err, &answer) && answer.Status == http.StatusBadRequest {
+		return cmd.CommandPath() + " --help shows how it is used"
+	}
+	return ""
+}
+
 func hintForRefusal(e *godwit.RefusedError) string {
 	switch e.Reason {
 	case "unauthenticated", "token_expired":
@@ -99,16 +168,61 @@ func hintForRefusal(e *godwit.RefusedError) string {
 }
 
 func hintForAnswer(e *godwit.Error) string {
+	switch e.Type {
+	case "/problems/id-conflict":
+		return "godwit status ID shows what was published under it; leave --id out and a new one is made"
+	case "/problems/mailbox-full":
+		return "godwit recipient history NAME --status stored shows what waits; it ends when it is acknowledged, expires or is recalled"
+	case "/problems/no-space":
+		return "free space on the server's disk, or lower its setting min_free; godwit doctor --data FOLDER shows both"
+	case "/problems/nobody-serves":
+		return "start a worker first: godwit serve-subject SUBJECT --reply TEXT"
+	}
 	switch e.Status {
+	case 400:
+		if strings.Contains(e.Detail, "HTTPS server") || strings.Contains(e.Detail, "HTTP request to an HTTPS") {
+			return "the server speaks TLS: name it with https:// in GODWIT_URL or --url"
+		}
 	case 401:
 		return "put an API key into GODWIT_API_KEY; godwit key create makes one"
 	case 403:
 		return "use a key whose roles allow this; godwit key list shows them"
+	case 404:
+		if e.Type == "" {
+			return "what answers there is no Godwit server: check GODWIT_URL or --url"
+		}
+		return "check the name, and that the key is of the app that has it; list commands show what there is"
+	case 429:
+		return "wait, or raise the limit of the server: godwit config show lists the settings limit_*"
+	case 503:
+		return "it may pass: try again; godwit doctor on the server's machine says what is wrong there"
+	}
+	return ""
+}
+
+// hintForTLS knows what to do about connections that could not be secured.
+func hintForTLS(err error) string {
+	var unknown x509.UnknownAuthorityError
+	var name x509.HostnameError
+	var invalid x509.CertificateInvalidError
+	var record tls.RecordHeaderError
+	switch {
+	case errors.As(err, &unknown):
+		return "if the certificate is of your own authority, name that with --ca FILE or in SSL_CERT_FILE"
+	case errors.As(err, &name):
+		return "use a name that the certificate is for: " + strings.Join(name.Certificate.DNSNames, ", ")
+	case errors.As(err, &invalid) && invalid.Reason == x509.Expired:
+		return "renew the server's certificate; the server reads it again by itself. If it is good, check the clock of this machine"
+	case errors.As(err, &record) || strings.Contains(err.Error(), "server gave HTTP response to HTTPS client"):
+		return "the server speaks no TLS there: name it with http://"
 	}
 	return ""
 }
 
 func hintForSystem(err error) string {
+	if hint := hintForTLS(err); hint != "" {
+		return hint
+	}
 	var dns *net.DNSError
 	switch {
 	case errors.Is(err, access.ErrUnknownApp):
@@ -121,6 +235,10 @@ func hintForSystem(err error) string {
 		return "another program listens there; choose another address with --http-addr or --grpc-addr"
 	case errors.Is(err, fs.ErrPermission):
 		return "run as the user that owns the data folder, or set --data"
+	case errors.Is(err, fs.ErrNotExist):
+		return "check the file's name; it is looked for in the present folder unless it begins with /"
+	case errors.Is(err, context.DeadlineExceeded):
+		return "it may have happened all the same; allow more time, or look with godwit status"
 	}
 	return ""
 }

@@ -209,7 +209,7 @@ func (p *program) eventsCommand() *cobra.Command {
 		},
 	}
 	cmd.Flags().StringVar(&since, "since", "", "begin after this event_id; 0: with the oldest kept (default: now)")
-	cmd.Flags().StringSliceVar(&types, "types", nil, "only these: stored delivered acked replied expired replaced recalled failed online offline step_accepted step_failed step_unknown step_withdrawn exhausted")
+	cmd.Flags().StringSliceVar(&types, "types", nil, "only these: "+strings.Join(eventTypes, " "))
 	cmd.Flags().IntVarP(&count, "count", "n", 0, "end after this many")
 	return cmd
 }

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"io/fs"
 	"log/slog"
+	"os"
+	"path/filepath"
 
 	"github.com/spf13/cobra"
 
@@ -32,6 +34,13 @@ func (p *program) withAccess(cmd *cobra.Command, create bool, do func(ctx contex
 	}
 	ctx := cmd.Context()
 	log := slog.New(slog.DiscardHandler)
+	if create && c.Postgres == "" {
+		defer func(isNew bool) {
+			if isNew && err == nil {
+				p.sayNewFolder(c.Data)
+			}
+		}(emptyFolder(c.Data))
+	}
 	apps, closeApps, err := store.OpenApps(ctx, store.Config{Data: c.Data, Postgres: c.Postgres}, create)
 	if errors.Is(err, fs.ErrNotExist) && !create {
 		return withHint(fmt.Errorf("there are no apps in %s", c.Data), "name the server's data folder with --data, or make an app with godwit app create")
@@ -46,6 +55,21 @@ func (p *program) withAccess(cmd *cobra.Command, create bool, do func(ctx contex
 	}
 	defer r.Close()
 	return do(ctx, r)
+}
+
+// emptyFolder reports whether a data folder is missing or holds nothing.
+func emptyFolder(data string) bool {
+	entries, err := os.ReadDir(data)
+	return len(entries) == 0 && (err == nil || errors.Is(err, fs.ErrNotExist))
+}
+
+// sayNewFolder says loudly that a data folder was made, which is a mistake where a server uses another one.
+func (p *program) sayNewFolder(data string) {
+	if full, err := filepath.Abs(data); err == nil {
+		data = full
+	}
+	fmt.Fprintf(p.stderr, "%s %s is a NEW data folder, made by this command. A server uses it with: godwit serve --data %s\n"+
+		"      If the server runs already, it uses another folder and knows nothing of this: name that with --data.\n", p.paint(red, "note:"), data, data)
 }
 
 // dataFlags declares the flags of commands that work on what a server keeps.

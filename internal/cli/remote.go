@@ -1,17 +1,14 @@
 package cli
 
 import (
-	"errors"
+	"crypto/x509"
 	"fmt"
-	"io/fs"
 	"net"
 	"net/netip"
 	"net/url"
 	"os"
-	"path/filepath"
 	"strings"
-
-	"github.com/knadh/koanf/parsers/toml/v2"
+	"time"
 
 	godwit "godwit.dev/godwit/clients/go"
 	"godwit.dev/godwit/internal/access"
@@ -22,6 +19,7 @@ const defaultURL = "http://127.0.0.1:8080"
 // server is where a command goes and as whom.
 type server struct {
 	url, key, app string
+	ca            string // file with authorities trusted beside the system's; empty: none
 }
 
 // server finds out which server a command means: --url, --context, GODWIT_URL, the current context, this machine.
@@ -36,8 +34,11 @@ func (p *program) server() (server, error) {
 		if name == "" {
 			name = p.env("GODWIT_CONTEXT")
 		}
-		var err error
-		if s, err = p.contextNamed(name); err != nil {
+		list, err := p.readContexts()
+		if err == nil {
+			s, err = list.named(name)
+		}
+		if err != nil {
 			return s, err
 		}
 	case s.url == "":
@@ -45,6 +46,9 @@ func (p *program) server() (server, error) {
 	}
 	if s.url == "" {
 		s.url = defaultURL
+	}
+	if p.ca != "" {
+		s.ca = p.ca
 	}
 	key, err := p.apiKey()
 	if err != nil {
@@ -81,69 +85,46 @@ func onThisMachine(server string) bool {
 	return host == "localhost" || err == nil && a.IsLoopback()
 }
 
-// contextsFile is where a user's servers are written down:
-//
-//	current = "prod"
-//	[contexts.prod]
-//	url     = "https://godwit.example.org"
-//	api_key = "gw_..."
-func (p *program) contextsFile() string {
-	dir := p.env("XDG_CONFIG_HOME")
-	if dir == "" {
-		if p.env("HOME") == "" {
-			return ""
-		}
-		dir = filepath.Join(p.env("HOME"), ".config")
-	}
-	return filepath.Join(dir, "godwit", "contexts.toml")
-}
-
-func (p *program) contextNamed(name string) (s server, err error) {
-	file := p.contextsFile()
-	b, err := os.ReadFile(file)
-	if errors.Is(err, fs.ErrNotExist) || file == "" {
-		if name == "" {
-			return s, nil
-		}
-		return s, withHint(fmt.Errorf("there is no context %s", name), "write it to %s: [contexts.%s], url, api_key", file, name)
-	}
-	if err != nil {
-		return s, fmt.Errorf("read contexts: %w", err)
-	}
-	values, err := toml.Parser().Unmarshal(b)
-	if err != nil {
-		return s, fmt.Errorf("read contexts from %s: %w", file, err)
-	}
-	if name == "" {
-		if name, _ = values["current"].(string); name == "" {
-			return s, nil
-		}
-	}
-	all, _ := values["contexts"].(map[string]any)
-	one, ok := all[name].(map[string]any)
-	if !ok {
-		return s, withHint(fmt.Errorf("there is no context %s", name), "%s lists contexts as [contexts.NAME]", file)
-	}
-	for key, into := range map[string]*string{"url": &s.url, "api_key": &s.key, "app": &s.app} {
-		if v, ok := one[key]; ok {
-			*into = fmt.Sprint(v)
-		}
-	}
-	return s, nil
-}
-
 // client makes a client of the server that the command means.
 func (p *program) client(opts ...godwit.Option) (*godwit.Client, error) {
 	s, err := p.server()
 	if err != nil {
 		return nil, err
 	}
-	opts = append([]godwit.Option{godwit.WithAPIKey(s.key), godwit.WithApp(s.app), godwit.WithAttempts(3)}, opts...)
+	opts = append([]godwit.Option{godwit.WithAPIKey(s.key), godwit.WithApp(s.app), godwit.WithAttempts(3), godwit.WithOnRetry(p.retrying)}, opts...)
+	if s.ca != "" {
+		pool, err := authorities(s.ca)
+		if err != nil {
+			return nil, err
+		}
+		opts = append(opts, godwit.WithRootCAs(pool))
+	}
 	c, err := godwit.New(s.url, opts...)
 	if err != nil {
 		return nil, &usageError{err}
 	}
 	return c, nil
+}
+
+// retrying says that a request failed in a way that may pass, and when it is sent again.
+func (p *program) retrying(err error, after time.Duration) {
+	p.note("%v; trying again in %s", err, after.Round(100*time.Millisecond))
+}
+
+// authorities are those of the system and those in a PEM file.
+func authorities(file string) (*x509.CertPool, error) {
+	pem, err := os.ReadFile(file)
+	if err != nil {
+		return nil, fmt.Errorf("read --ca: %w", err)
+	}
+	pool, err := x509.SystemCertPool()
+	if err != nil {
+		pool = x509.NewCertPool()
+	}
+	if !pool.AppendCertsFromPEM(pem) {
+		return nil, withHint(fmt.Errorf("--ca %s holds no certificate", file), "name the PEM file of the authority that signed the server's certificate: it begins with -----BEGIN CERTIFICATE-----")
+	}
+	return pool, nil
 }
 
 // displayAddr is a listening address as a URL that works on this machine.

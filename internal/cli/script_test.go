@@ -54,6 +54,7 @@ func TestScripts(t *testing.T) {
 			"exits":     exits,
 			"soon":      soon,
 			"shows":     shows,
+			"mistake":   mistake,
 		},
 	})
 }
@@ -90,6 +91,7 @@ func listening(ts *testscript.TestScript, _ bool, args []string) {
 	eventually(ts, "a server listens", func() bool {
 		a, err := datadir.ReadAddresses(ts.MkAbs(args[0]))
 		ts.Setenv("GODWIT_URL", "http://"+a.HTTP)
+		ts.Setenv("HTTP", a.HTTP)
 		ts.Setenv("GRPC", a.GRPC)
 		return err == nil
 	})
@@ -122,6 +124,20 @@ func exits(ts *testscript.TestScript, _ bool, args []string) {
 	}
 	if got != args[0] {
 		ts.Fatalf("godwit %s exited %s, want %s", strings.Join(args[1:], " "), got, args[0])
+	}
+}
+
+// mistake CAUSE HINT ARGS... runs the program with arguments that it must refuse, and wants its error to tell the cause and its
+// hint what to do.
+func mistake(ts *testscript.TestScript, _ bool, args []string) {
+	if ts.Exec("godwit", args[2:]...) == nil {
+		ts.Fatalf("godwit %s is no mistake", strings.Join(args[2:], " "))
+	}
+	said := ts.ReadFile("stderr")
+	for i, begin := range []string{"(?m)^godwit: .*", "(?m)^hint: .*"} {
+		if want := begin + "(?:" + args[i] + ")"; !regexp.MustCompile(want).MatchString(said) {
+			ts.Fatalf("godwit %s: nothing like %s in\n%s", strings.Join(args[2:], " "), want, said)
+		}
 	}
 }
 

@@ -87,6 +87,8 @@ type Config struct {
 	CompatDev bool // the environment says DEV to the service that compat stands in for: a client's token is its id
 
 	origin     map[string]string            // key → where its value came from
+	file       string                       // the configuration file; empty: none was read
+	lines      map[string]int               // key → line of that file
 	origins    map[string]nammayatri.Origin // of compat_config
 	passedOver []string                     // of compat_config
 }

@@ -58,7 +58,7 @@ func AddFlags(fs *pflag.FlagSet, keys ...string) {
 // about the file.
 func Load(flags *pflag.FlagSet, environ []string) (*Config, error) {
 	c := Default()
-	c.origin = map[string]string{}
+	c.origin, c.lines = map[string]string{}, map[string]int{}
 	values := koanf.New("\n") // keys are flat: a delimiter that none contains
 	if err := c.loadFile(values, flags, environ); err != nil {
 		return nil, err
@@ -81,7 +81,7 @@ func Load(flags *pflag.FlagSet, environ []string) (*Config, error) {
 		}
 		text := fmt.Sprint(values.Get(f.Key))
 		if err := f.set(text); err != nil {
-			problems = append(problems, &Error{f.Key, f.shown(text), c.Origin(f.Key), err.Error()})
+			problems = append(problems, &Error{f.Key, f.shown(text), c.place(f.Key), err.Error()})
 		}
 	}
 	if err := errors.Join(problems...); err != nil {
@@ -112,8 +112,13 @@ func (c *Config) loadFile(values *koanf.Koanf, flags *pflag.FlagSet, environ []s
 		return nil
 	}
 	if err := values.Load(file.Provider(name), toml.Parser()); err != nil {
-		return fmt.Errorf("read configuration file %s: %w", name, err)
+		return fmt.Errorf("read configuration file %s: %w", name, AtLine(err))
 	}
+	text, err := os.ReadFile(name)
+	if err != nil {
+		return fmt.Errorf("read configuration file: %w", err)
+	}
+	c.file = name
 	known := knownKeys()
 	for _, key := range values.Keys() {
 		if table, _, nested := strings.Cut(key, "\n"); nested { // objects.client_retention is another way to write objects_client_retention
@@ -127,9 +132,10 @@ func (c *Config) loadFile(values *koanf.Koanf, flags *pflag.FlagSet, environ []s
 			key = flat
 		}
 		if !known[key] {
-			return fmt.Errorf("read configuration file %s: unknown setting %s%s", name, key, suggestion(key))
+			return fmt.Errorf("read configuration file %s: %w", name, &UnknownError{Key: key, Line: lineOf(text, key)})
 		}
 		c.origin[key] = name
+		c.lines[key] = lineOf(text, key)
 	}
 	return nil
 }
@@ -185,10 +191,51 @@ func knownKeys() map[string]bool {
 	return keys
 }
 
-// suggestion helps with keys written as flags are.
-func suggestion(key string) string {
-	if k := strings.ReplaceAll(key, "-", "_"); k != key && knownKeys()[k] {
-		return "; write " + k
+// UnknownError is a key of the configuration file that is no setting.
+type UnknownError struct {
+	Key  string
+	Line int // 0: not known
+}
+
+func (e *UnknownError) Error() string {
+	s := "unknown setting " + e.Key
+	if e.Line > 0 {
+		s += fmt.Sprintf(" in line %d", e.Line)
 	}
-	return ""
+	if k := strings.ReplaceAll(e.Key, "-", "_"); k != e.Key && knownKeys()[k] { // written as flags are
+		s += "; write " + k
+	}
+	return s
+}
+
+// AtLine says in which line of a TOML file an error is.
+func AtLine(err error) error {
+	var at interface {
+		error
+		Position() (row, column int)
+	}
+	if !errors.As(err, &at) {
+		return err
+	}
+	row, column := at.Position()
+	return fmt.Errorf("line %d, column %d: %w", row, column, err)
+}
+
+// lineOf is the line of a file in which a setting stands at the top level; 0: none was found.
+func lineOf(text []byte, key string) int {
+	for i, line := range strings.Split(string(text), "\n") {
+		name, _, ok := strings.Cut(line, "=")
+		if ok && strings.Trim(strings.TrimSpace(name), `"'`) == key {
+			return i + 1
+		}
+	}
+	return 0
+}
+
+// place is where a setting comes from, with the line of a file.
+func (c *Config) place(key string) string {
+	if n := c.lines[key]; n > 0 && c.Origin(key) == c.file {
+		return fmt.Sprintf("%s, line %d", c.Origin(key), n)
+	}
+	return c.Origin(key)
 }

@@ -19,7 +19,7 @@ var unbuilt = map[string]string{"mqtt_addr": "MQTT"}
 func (c *Config) Validate() error {
 	var problems []error
 	bad := func(key, value, format string, args ...any) {
-		problems = append(problems, &Error{key, value, c.Origin(key), fmt.Sprintf(format, args...)})
+		problems = append(problems, &Error{key, value, c.place(key), fmt.Sprintf(format, args...)})
 	}
 	if c.Data == "" {
 		bad("data", c.Data, "must name a folder")

@@ -48,7 +48,35 @@ func Write(ctx context.Context, dir, file, version string) (m Manifest, err erro
 		return m, fmt.Errorf("back up to %s: %w", file, err)
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(tmp)) }()
+	if m, err = gather(ctx, dir, tmp, version); err != nil {
+		return m, err
+	}
+	part := filepath.Join(tmp, "archive")
+	if err := packNew(ctx, part, tmp, m); err != nil {
+		return m, fmt.Errorf("back up to %s: %w", file, err)
+	}
+	return m, os.Rename(part, file)
+}
 
+// Stream writes the archive to w, after the databases were copied to the folder for temporary files, where they need as much
+// room as they have here.
+func Stream(ctx context.Context, dir string, w io.Writer, version string) (m Manifest, err error) {
+	tmp, err := os.MkdirTemp("", "godwit-backup-*")
+	if err != nil {
+		return m, fmt.Errorf("back up: %w", err)
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(tmp)) }()
+	if m, err = gather(ctx, dir, tmp, version); err != nil {
+		return m, err
+	}
+	if err := pack(ctx, w, tmp, m); err != nil {
+		return m, fmt.Errorf("back up: %w", err)
+	}
+	return m, nil
+}
+
+// gather copies the databases of dir into tmp.
+func gather(ctx context.Context, dir, tmp, version string) (m Manifest, err error) {
 	m = Manifest{Format: format, CreatedAt: time.Now().UTC().Truncate(time.Millisecond), Server: version, SHA256: map[string]string{}}
 	if m.Databases, err = store.Copy(ctx, dir, tmp); err != nil {
 		return m, err
@@ -66,20 +94,24 @@ func Write(ctx context.Context, dir, file, version string) (m Manifest, err erro
 	if len(m.Databases) == 0 {
 		return m, fmt.Errorf("back up %s: there is no database in it", dir)
 	}
-	part := filepath.Join(tmp, "archive")
-	if err := pack(ctx, part, tmp, m); err != nil {
-		return m, fmt.Errorf("back up to %s: %w", file, err)
-	}
-	return m, os.Rename(part, file)
+	return m, nil
 }
 
-func pack(ctx context.Context, file, dir string, m Manifest) (err error) {
+// packNew makes a new file of the archive and returns when it is on disk.
+func packNew(ctx context.Context, file, dir string, m Manifest) (err error) {
 	f, err := os.OpenFile(file, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600) // it holds keys' hashes and people's messages
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, f.Close()) }()
-	z := gzip.NewWriter(f)
+	if err := pack(ctx, f, dir, m); err != nil {
+		return err
+	}
+	return f.Sync()
+}
+
+func pack(ctx context.Context, w io.Writer, dir string, m Manifest) error {
+	z := gzip.NewWriter(w)
 	t := tar.NewWriter(z)
 	head, err := json.MarshalIndent(m, "", "  ")
 	if err != nil {
@@ -96,10 +128,7 @@ func pack(ctx context.Context, file, dir string, m Manifest) (err error) {
 			return err
 		}
 	}
-	if err := errors.Join(t.Close(), z.Close()); err != nil {
-		return err
-	}
-	return f.Sync()
+	return errors.Join(t.Close(), z.Close())
 }
 
 func packFile(ctx context.Context, t *tar.Writer, path, name string, at time.Time) error {
@@ -140,8 +169,15 @@ func (e *NotEmptyError) Error() string {
 }
 
 // Restore unpacks an archive into a data folder that is empty or missing and that no server holds. After an error
-// the folder is as empty as before.
+// the folder is as it was before: empty, or not there.
 func Restore(ctx context.Context, file, dir string) (m Manifest, err error) {
+	f, err := os.Open(file)
+	if err != nil {
+		return m, fmt.Errorf("restore: %w", err)
+	}
+	defer f.Close()
+	made := missing(dir)
+	_, noLock := os.Lstat(filepath.Join(dir, datadir.LockFile))
 	lock, err := datadir.Acquire(dir)
 	if err != nil {
 		return m, err
@@ -156,24 +192,38 @@ func Restore(ctx context.Context, file, dir string) (m Manifest, err error) {
 			return m, &NotEmptyError{dir, e.Name()}
 		}
 	}
-	if m, err = unpack(ctx, file, dir); err != nil {
-		for _, name := range store.Traces() {
-			if e := os.Remove(filepath.Join(dir, name)); e != nil && !errors.Is(e, os.ErrNotExist) {
-				err = errors.Join(err, e)
-			}
-		}
-		return m, fmt.Errorf("restore %s: %w", file, err)
+	if m, err = unpack(ctx, f, dir); err == nil {
+		return m, nil
 	}
-	return m, nil
+	err = fmt.Errorf("restore %s: %w", file, err)
+	var left []string
+	for _, name := range store.Traces() {
+		left = append(left, filepath.Join(dir, name))
+	}
+	if noLock != nil { // the folder itself is locked, too, as long as it is there
+		left = append(left, filepath.Join(dir, datadir.LockFile))
+	}
+	for _, name := range append(left, made...) {
+		if e := os.Remove(name); e != nil && !errors.Is(e, os.ErrNotExist) {
+			err = errors.Join(err, e)
+		}
+	}
+	return m, err
 }
 
-func unpack(ctx context.Context, file, dir string) (m Manifest, err error) {
-	f, err := os.Open(file)
-	if err != nil {
-		return m, err
+// missing lists the folder and those above it that are not there, the innermost first.
+func missing(dir string) (list []string) {
+	for {
+		if _, err := os.Lstat(dir); !errors.Is(err, os.ErrNotExist) {
+			return list
+		}
+		list = append(list, dir)
+		dir = filepath.Dir(dir)
 	}
-	defer f.Close()
-	z, err := gzip.NewReader(f)
+}
+
+func unpack(ctx context.Context, r io.Reader, dir string) (m Manifest, err error) {
+	z, err := gzip.NewReader(r)
 	if err != nil {
 		return m, fmt.Errorf("not a backup: %w", err)
 	}

@@ -14,7 +14,6 @@ import (
 
 	"godwit.dev/godwit/internal/access"
 	"godwit.dev/godwit/internal/app/backup"
-	"godwit.dev/godwit/internal/app/datadir"
 	"godwit.dev/godwit/internal/store"
 	"godwit.dev/godwit/internal/store/sqlite/appdb"
 )
@@ -119,13 +118,15 @@ func TestArchiveThatIsNotOursIsRefusedAndLeavesTheFolderEmpty(t *testing.T) {
 		"cut short":      {archive(t, "godwit-backup.json", manifest, "apps.db", "x"), "cut short"},
 		"not there":      {filepath.Join(t.TempDir(), "none"), "no such file"},
 	} {
-		dir := t.TempDir()
-		if _, err := backup.Restore(t.Context(), tt.file, dir); err == nil || !strings.Contains(err.Error(), tt.want) {
-			t.Errorf("%s: %v, want mention of %q", name, err, tt.want)
-		}
-		left, err := os.ReadDir(dir)
-		if err != nil || len(left) != 1 || left[0].Name() != datadir.LockFile {
-			t.Errorf("%s: left %v, %v", name, left, err)
+		for _, at := range []string{"", "new", "new/newer"} {
+			dir := t.TempDir()
+			if _, err := backup.Restore(t.Context(), tt.file, filepath.Join(dir, at)); err == nil || !strings.Contains(err.Error(), tt.want) {
+				t.Errorf("%s: %v, want mention of %q", name, err, tt.want)
+			}
+			left, err := os.ReadDir(dir)
+			if err != nil || len(left) != 0 {
+				t.Errorf("%s: left %v, %v", name, left, err)
+			}
 		}
 	}
 }
