@@ -207,8 +207,17 @@ func (a *App) startProcess(context.Context) error {
 	return datadir.RemoveAddresses(a.cfg.Data)
 }
 
-// announce writes down where the server listens, last of all: who sees the file can connect.
+// announce writes down where the server listens, last of all: who sees the file can connect. Before that it writes down with
+// which settings it runs, for commands beside it.
 func (a *App) announce(context.Context) error {
+	from, err := os.Getwd()
+	if err != nil {
+		return fmt.Errorf("find the present folder: %w", err)
+	}
+	if err := datadir.WriteSettings(a.cfg.Data, datadir.Settings{Folder: from, Values: a.cfg.Said()}); err != nil {
+		return err
+	}
+	a.steps.addClose("settings", time.Second, func() error { return datadir.RemoveSettings(a.cfg.Data) })
 	if err := datadir.WriteAddresses(a.cfg.Data, a.addrs); err != nil {
 		return err
 	}

@@ -65,6 +65,7 @@ func (a *App) readTLS(context.Context) error {
 			return err
 		}
 		a.nodeTLS = c.Mutual()
+		a.registerExpiry("cluster", c)
 	}
 	return nil
 }

@@ -13,7 +13,6 @@ import (
 	"github.com/knadh/koanf/parsers/toml/v2"
 	"github.com/spf13/cobra"
 
-	godwit "godwit.dev/godwit/clients/go"
 	"godwit.dev/godwit/internal/config"
 )
 
@@ -159,8 +158,8 @@ kept in contexts.toml. The first server becomes the current one. The file is wri
 			if p.url == "" {
 				return withHint(usagef("--url is missing: where is the server?"), "godwit context add %s --url https://godwit.example.org", args[0])
 			}
-			if _, err := godwit.New(p.url); err != nil {
-				return &usageError{err}
+			if err := checkURL(p.url); err != nil {
+				return err
 			}
 			s := server{url: p.url, app: app}
 			var err error

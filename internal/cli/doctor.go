@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"crypto/x509"
 	"errors"
 	"fmt"
 	"net"
@@ -31,6 +32,8 @@ type doctor struct {
 	c       *config.Config
 	running bool // a server holds the data folder
 	addrs   datadir.Addresses
+	from    string         // folder that the running server was started in
+	roots   *x509.CertPool // trusted; nil: those of the system
 }
 
 func (p *program) doctorCommand() *cobra.Command {
@@ -38,7 +41,10 @@ func (p *program) doctorCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "doctor",
 		Short: "Look for what could keep a server from working, and say what to do",
-		Args:  exactly(),
+		Long: `Look for what could keep a server from working, and say what to do. Of a server that runs on the data folder it takes the
+settings, so that --data is all it needs to be told; flags, GODWIT_* variables and godwit.toml count before those.
+A certificate is a finding from 21 days before it expires.`,
+		Args: exactly(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			c, err := p.settings(cmd)
 			if err != nil {
@@ -56,8 +62,16 @@ func (p *program) doctorCommand() *cobra.Command {
 				return p.repair(cmd.Context(), c)
 			}
 			d := &doctor{c: c}
+			if d.from, err = adoptRunning(c); err != nil {
+				return err
+			}
+			if p.ca != "" {
+				if d.roots, err = authorities(p.ca); err != nil {
+					return err
+				}
+			}
 			bad := 0
-			for _, check := range []func(context.Context) []finding{one(d.folder), one(d.space), one(d.files), one(d.clock), one(d.listeners), d.postgres, d.compat, one(d.health)} {
+			for _, check := range []func(context.Context) []finding{one(d.folder), one(d.space), one(d.files), one(d.clock), one(d.listeners), d.certificates, d.postgres, d.compat, one(d.health)} {
 				for _, f := range check(cmd.Context()) {
 					if !f.OK {
 						bad++
@@ -77,6 +91,25 @@ func (p *program) doctorCommand() *cobra.Command {
 	cmd.Flags().BoolVar(&verify, "verify", false, "read everything that is stored, beside a running server if there is one, and list what is damaged")
 	cmd.Flags().BoolVar(&repair, "repair", false, "mend what is damaged while no server runs: keeps copies, saves what is whole, lists what cannot be saved")
 	return cmd
+}
+
+// adoptRunning takes the settings of the server that runs on the data folder, if one does, as far as the command was not told
+// otherwise. It returns the folder that the server was started in.
+func adoptRunning(c *config.Config) (from string, err error) {
+	if _, held := datadir.Held(c.Data); !held {
+		return "", nil
+	}
+	s, err := datadir.ReadSettings(c.Data)
+	if errors.Is(err, os.ErrNotExist) { // it is starting, or of a former version
+		return "", nil
+	}
+	if err == nil {
+		err = c.Adopt(s.Values, "the running server")
+	}
+	if err != nil {
+		return "", withHint(fmt.Errorf("take the settings of the running server: %w", err), "give them with flags, or start the server again")
+	}
+	return s.Folder, nil
 }
 
 // one makes a check of several findings of one that has one.

@@ -19,10 +19,14 @@ import (
 // settings loads what the command's flags, the environment and the file say.
 func (p *program) settings(cmd *cobra.Command) (*config.Config, error) {
 	c, err := config.Load(cmd.Flags(), p.environ)
-	if err != nil {
-		return nil, fmt.Errorf("bad configuration: %w", err)
+	if err == nil {
+		return c, nil
 	}
-	return c, nil
+	err = fmt.Errorf("bad configuration: %w", err)
+	if hintFor(err) == "" {
+		return nil, withHint(err, `settings are written like http_addr = "127.0.0.1:8080", one a line; godwit config show lists them, godwit config check tries a file`)
+	}
+	return nil, err
 }
 
 // withAccess opens the apps of the data folder, or of the nodes' database, which servers may be using at the same time: they

@@ -33,6 +33,9 @@ their health with.`,
 			if _, held := datadir.Held(c.Data); !held {
 				return withHint(fmt.Errorf("no server uses %s", c.Data), "name the server's data folder with --data")
 			}
+			if _, err := adoptRunning(c); err != nil {
+				return err
+			}
 			at, err := datadir.ReadAddresses(c.Data)
 			if err != nil {
 				return fmt.Errorf("the server of %s is starting or stopping: %w", c.Data, err)

@@ -99,11 +99,19 @@ func (p *program) client(opts ...godwit.Option) (*godwit.Client, error) {
 		}
 		opts = append(opts, godwit.WithRootCAs(pool))
 	}
-	c, err := godwit.New(s.url, opts...)
-	if err != nil {
-		return nil, &usageError{err}
+	if err := checkURL(s.url); err != nil {
+		return nil, err
 	}
-	return c, nil
+	return godwit.New(s.url, opts...)
+}
+
+// checkURL refuses what is no address of a server.
+func checkURL(server string) error {
+	u, err := url.Parse(server)
+	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
+		return withHint(usagef("server address %q is not an http or https URL", server), "write it like http://127.0.0.1:8080 or https://godwit.example.org, in --url or GODWIT_URL")
+	}
+	return nil
 }
 
 // retrying says that a request failed in a way that may pass, and when it is sent again.

@@ -55,6 +55,8 @@ func TestScripts(t *testing.T) {
 			"soon":      soon,
 			"shows":     shows,
 			"mistake":   mistake,
+
+			"certificate": certificate,
 		},
 	})
 }
@@ -92,6 +94,8 @@ func listening(ts *testscript.TestScript, _ bool, args []string) {
 		a, err := datadir.ReadAddresses(ts.MkAbs(args[0]))
 		ts.Setenv("GODWIT_URL", "http://"+a.HTTP)
 		ts.Setenv("HTTP", a.HTTP)
+		ts.Setenv("PORT", a.HTTP[strings.LastIndex(a.HTTP, ":")+1:])
+		ts.Setenv("GRPCPORT", a.GRPC[strings.LastIndex(a.GRPC, ":")+1:])
 		ts.Setenv("GRPC", a.GRPC)
 		return err == nil
 	})

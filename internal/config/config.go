@@ -2,7 +2,11 @@
 // environment names, the configuration file and the reference page are all derived from it.
 package config
 
-import "godwit.dev/godwit/internal/compat/nammayatri"
+import (
+	"errors"
+
+	"godwit.dev/godwit/internal/compat/nammayatri"
+)
 
 // Config is every setting of a server. The zero value is not usable: take Default or Load.
 type Config struct {
@@ -112,5 +116,37 @@ func (c *Config) Origin(key string) string {
 	if o := c.origin[key]; o != "" {
 		return o
 	}
-	return "default"
+	return defaultOrigin
 }
+
+// Said is what is not at its default, by key, without what may hold a secret and without the data folder, which others
+// may call otherwise.
+func (c *Config) Said() map[string]string {
+	values := map[string]string{}
+	for _, f := range fields(c) {
+		if v := f.Value(); v != f.Default && f.secret == "" && f.Key != "data" {
+			values[f.Key] = v
+		}
+	}
+	return values
+}
+
+// Adopt takes what another program says, as far as nothing was said here.
+func (c *Config) Adopt(values map[string]string, origin string) error {
+	var problems []error
+	for _, f := range fields(c) {
+		v, said := values[f.Key]
+		if !said || f.secret != "" || c.Origin(f.Key) != defaultOrigin {
+			continue
+		}
+		if err := f.set(v); err != nil {
+			problems = append(problems, &Error{f.Key, v, origin, err.Error()})
+			continue
+		}
+		c.origin[f.Key] = origin
+	}
+	return errors.Join(problems...)
+}
+
+// defaultOrigin is where a setting comes from of which nobody said anything.
+const defaultOrigin = "default"

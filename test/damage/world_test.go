@@ -250,7 +250,7 @@ func copyFolder(t *testing.T, from string) (to string) {
 		t.Fatal(err)
 	}
 	for _, e := range entries {
-		if e.IsDir() || e.Name() == "addresses.json" || strings.HasSuffix(e.Name(), "-ballast") {
+		if e.IsDir() || e.Name() == "addresses.json" || e.Name() == "settings.json" || strings.HasSuffix(e.Name(), "-ballast") {
 			continue
 		}
 		b, err := os.ReadFile(filepath.Join(from, e.Name()))

@@ -23,7 +23,7 @@ import (
 
 // left is what belongs to a process, not to the data: the next server makes it anew.
 func left(name string) bool {
-	return name == "addresses.json" || name == "lock" || strings.HasSuffix(name, "-shm") || strings.HasSuffix(name, "-ballast")
+	return name == "addresses.json" || name == "settings.json" || name == "lock" || strings.HasSuffix(name, "-shm") || strings.HasSuffix(name, "-ballast")
 }
 
 // pack writes a data folder into an archive.

@@ -1,0 +1,58 @@
+package datadir
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+)
+
+// SettingsFile says with which settings the folder's server runs.
+const SettingsFile = "settings.json"
+
+// Settings are those of a running server, so that programs beside it need not be told them again.
+type Settings struct {
+	// Folder is where the server was started: what relative file names begin at.
+	Folder string `json:"folder"`
+	// Values has what is not at its default, without secrets.
+	Values map[string]string `json:"values"`
+}
+
+// WriteSettings replaces the folder's settings file in one step.
+func WriteSettings(dir string, s Settings) error {
+	b, err := json.MarshalIndent(s, "", "  ")
+	if err != nil {
+		return err
+	}
+	name := filepath.Join(dir, SettingsFile)
+	err = os.WriteFile(name+".tmp", append(b, '\n'), 0o600)
+	if err == nil {
+		err = os.Rename(name+".tmp", name)
+	}
+	if err != nil {
+		return fmt.Errorf("write settings: %w", err)
+	}
+	return nil
+}
+
+// ReadSettings reads the settings of the folder's server. The server may be gone since.
+func ReadSettings(dir string) (s Settings, err error) {
+	b, err := os.ReadFile(filepath.Join(dir, SettingsFile))
+	if err != nil {
+		return s, err
+	}
+	if err := json.Unmarshal(b, &s); err != nil {
+		return s, fmt.Errorf("read %s: %w", SettingsFile, err)
+	}
+	return s, nil
+}
+
+// RemoveSettings deletes the settings file.
+func RemoveSettings(dir string) error {
+	err := os.Remove(filepath.Join(dir, SettingsFile))
+	if errors.Is(err, os.ErrNotExist) {
+		return nil
+	}
+	return err
+}
