@@ -93,9 +93,6 @@ func (p *program) publication(to string, f *publishFlags) (pub godwit.Publicatio
 			return pub, fmt.Errorf("read data: %w", err)
 		}
 	}
-	if pub.Title == "" && pub.Body == "" && pub.Category == "" && len(pub.Data) == 0 {
-		return pub, withHint(usagef("there is nothing to publish: no title, body, category or data"), `godwit publish %s --title "New ride" --body "2.1 km away"`, to)
-	}
 	if f.ttl != "" {
 		if pub.TTL, err = notification.ParseDuration(f.ttl); err != nil {
 			return pub, usagef("--ttl: %w", err)
@@ -110,6 +107,9 @@ func (p *program) publication(to string, f *publishFlags) (pub godwit.Publicatio
 		if pub.SendAt, err = parseTime(f.sendAt, time.Now()); err != nil {
 			return pub, usagef("--send-at: %w", err)
 		}
+	}
+	if pub.Title == "" && pub.Body == "" && pub.Category == "" && len(pub.Data) == 0 {
+		return pub, withHint(usagef("there is nothing to publish: no title, body, category or data"), `godwit publish %s --title "New ride" --body "2.1 km away"`, to)
 	}
 	return pub, nil
 }
