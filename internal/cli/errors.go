@@ -10,6 +10,7 @@ import (
 	"io/fs"
 	"net"
 	"net/http"
+	"path"
 	"strings"
 	"syscall"
 
@@ -21,6 +22,7 @@ import (
 	"godwit.dev/godwit/internal/app/backup"
 	"godwit.dev/godwit/internal/app/datadir"
 	"godwit.dev/godwit/internal/config"
+	"godwit.dev/godwit/internal/problem"
 	"godwit.dev/godwit/internal/store"
 )
 
@@ -168,15 +170,15 @@ func hintForRefusal(e *godwit.RefusedError) string {
 }
 
 func hintForAnswer(e *godwit.Error) string {
-	switch e.Type {
-	case "/problems/id-conflict":
+	switch path.Base(e.Type) {
+	case problem.IDConflict.Slug():
 		return "godwit status ID shows what was published under it; leave --id out and a new one is made"
-	case "/problems/mailbox-full":
+	case problem.MailboxFull.Slug():
 		return "godwit recipient history NAME --status stored shows what waits; it ends when it is acknowledged, expires or is recalled"
-	case "/problems/no-space":
+	case problem.NoSpace.Slug():
 		return "free space on the server's disk, or lower its setting min_free; godwit doctor --data FOLDER shows both"
-	case "/problems/nobody-serves":
-		return "start a worker first: godwit serve-subject SUBJECT --reply TEXT"
+	case problem.NobodyServes.Slug():
+		return "start a worker first: godwit serve-subject SUBJECT -- cat answers with what was asked"
 	}
 	switch e.Status {
 	case 400:
