@@ -9,7 +9,7 @@ GO ?= go
 # along pages of traces, which nobody can see here, and with them html/template (docs/dependencies.md).
 export CGO_ENABLED := 0
 BUILDFLAGS := -trimpath -tags=grpcnotrace
-export GOFLAGS := $(filter-out $(BUILDFLAGS),$(shell $(GO) env GOFLAGS)) $(BUILDFLAGS)
+export GOFLAGS := $(filter-out $(BUILDFLAGS),$(shell $(GO) env GOFLAGS 2>/dev/null)) $(BUILDFLAGS)
 BIN := $(CURDIR)/.bin
 USER_PATH := $(PATH)
 export PATH := $(BIN):$(PATH)
@@ -22,6 +22,7 @@ BUF           := $(BIN)/.buf-v1.73.0
 PROTOC_GO     := $(BIN)/.protoc-gen-go-v1.36.12
 PROTOC_GRPC   := $(BIN)/.protoc-gen-go-grpc-v1.5.1
 GRPCURL       := $(BIN)/.grpcurl-v1.9.3
+NFPM          := $(BIN)/.nfpm-v2.45.0
 BENCHSTAT     := $(BIN)/.benchstat-v0.0.0-20260908200009-22c9c6c9d4da
 H2SPEC        := $(BIN)/.h2spec
 VENV          := $(BIN)/venv/.ready
@@ -62,6 +63,37 @@ run: build ## build and start a development server; says what to paste next
 build: ## build .bin/godwit, static, without cgo
 	$(GO) build -ldflags '-s -w' -o $(BIN)/godwit ./cmd/godwit
 
+# What is handed out. Windows has the commands, and a server without what needs Unix. Made of the same commit it is the same, byte for byte.
+PLATFORMS ?= linux-amd64 linux-arm64 darwin-amd64 darwin-arm64 windows-amd64
+DIST      := $(CURDIR)/dist
+VERSION    = $(shell sed -n 's/^const Version = "\(.*\)"$$/\1/p' internal/cli/cli.go)
+DIST_TIME  = $(or $(SOURCE_DATE_EPOCH),$(shell git log -1 --format=%ct 2>/dev/null || date +%s))
+
+.PHONY: dist
+dist: $(NFPM) ## make archives for Linux, macOS and Windows, Debian packages, checksums and bills of materials (PLATFORMS=linux-amd64 for fewer)
+	@tar --version 2>/dev/null | grep -q GNU || { echo "make dist needs GNU tar: on macOS, brew install gnu-tar and put its gnubin into PATH" >&2; exit 1; }
+	rm -rf $(DIST)
+	@$(MAKE) --no-print-directory $(PLATFORMS:%=dist-%)
+	cd $(DIST) && rm -rf */ && sha256sum -- * >SHA256SUMS && cat SHA256SUMS
+
+# From godwit-VERSION-OS-ARCH the archive is made, and for Linux the package.
+.PHONY: dist-%
+dist-%: name = godwit-$(VERSION)-$*
+dist-%: os = $(word 1,$(subst -, ,$*))
+dist-%: arch = $(word 2,$(subst -, ,$*))
+dist-%: program = $(DIST)/$(name)/godwit$(if $(filter windows,$(os)),.exe)
+dist-%:
+	@mkdir -p $(DIST)/$(name)
+	GOOS=$(os) GOARCH=$(arch) $(GO) build -ldflags '-s -w' -o $(program) ./cmd/godwit
+	@cp README.md CHANGELOG.md LICENSE $(if $(filter linux,$(os)),deploy/godwit.service) $(DIST)/$(name)
+	@$(GO) run ./tools/sbom $(program) $(VERSION) >$(DIST)/$(name).cdx.json
+	@tar --sort=name --owner=0 --group=0 --numeric-owner --mode=go-w --mtime=@$(DIST_TIME) -C $(DIST) -cf - $(name) | gzip -n9 >$(DIST)/$(name).tar.gz
+	@if [ $(os) = linux ]; then \
+		sed -i 's|/usr/local/bin|/usr/bin|' $(DIST)/$(name)/godwit.service; \
+		SOURCE_DATE_EPOCH=$(DIST_TIME) ARCH=$(arch) VERSION=$(VERSION) DIST=$(DIST)/$(name) \
+			nfpm package --config deploy/nfpm.yaml --packager deb --target $(DIST)/ | grep -v '^using'; \
+	fi
+
 # The tools that packages' tests need, beside the runner itself. What is not there is skipped, so a package that is not
 # named here needs none.
 TOOLS_test/foreign         := $(GRPCURL) $(H2SPEC) $(VENV) $(NODE_ECE) chromium
@@ -86,6 +118,7 @@ covers = $(strip $(foreach p,$(PACKAGES:./%=%),$(filter $(subst ...,%,$p),$1 $1/
 
 .PHONY: test
 test: ## run all tests, installing what they need (narrow with PACKAGES=./internal/...)
+	@tools/toolchains/check $(if $(CLIENT_TESTS),,go)
 	@$(MAKE) --no-print-directory --keep-going $(CLIENT_TESTS) go-test
 
 # With PACKAGES narrowed, Go alone is tested.
@@ -365,6 +398,7 @@ $(GOTESTSUM):     ; $(call go-tool,gotestsum,gotest.tools/gotestsum)
 $(BUF):           ; $(call go-tool,buf,github.com/bufbuild/buf/cmd/buf)
 $(PROTOC_GRPC):   ; $(call go-tool,protoc-gen-go-grpc,google.golang.org/grpc/cmd/protoc-gen-go-grpc)
 $(GRPCURL):       ; $(call go-tool,grpcurl,github.com/fullstorydev/grpcurl/cmd/grpcurl)
+$(NFPM):          ; $(call go-tool,nfpm,github.com/goreleaser/nfpm/v2/cmd/nfpm)
 $(BENCHSTAT):     ; $(call go-tool,benchstat,golang.org/x/perf/cmd/benchstat)
 
 # Not through go-tool: its clean-up of old stamps would match protoc-gen-go-grpc's too.

@@ -152,6 +152,9 @@ func TestTheImageServesAsNobodyAndKnowsItsHealth(t *testing.T) {
 			serve = c.CmdLine
 		}
 	}
+	if image.BaseName != "scratch" {
+		t.Errorf("it is made from %s", image.BaseName)
+	}
 	if user != "65532:65532" {
 		t.Errorf("it runs as %q", user)
 	}
