@@ -127,7 +127,11 @@ func (s *Storm) one(ctx context.Context, r *report.Result, run int) error {
 	}
 	r.Add("", "all welcomed after", "s", welcomed)
 	r.Add("", "all served after", "s", served)
-	r.Add("", "deliveries missing", "", float64(want-c.Received))
+	lost, more := arrived(want, c.Received)
+	r.Add("", "deliveries missing", "", float64(lost))
+	if more > 0 || r.Figure("", beyond) != nil {
+		r.Add("", beyond, "", float64(more))
+	}
 	r.Add("", "deliveries twice", "", float64(c.Duplicates))
 	s.tellMemory(r, run, steady, samples)
 	return nil

@@ -37,8 +37,8 @@ func (c *Compare) Run(ctx context.Context) (*report.Result, error) {
 		for _, load := range c.loads() {
 			for i := range all {
 				who := all[(i+run)%len(all)]
-				if err := c.one(ctx, r, &load, who, run); err != nil {
-					return fmt.Errorf("%s, %s: %w", load.group, who.name, err)
+				if err := who.failed(ctx, r, load.group, c.one(ctx, r, &load, who, run)); err != nil {
+					return err
 				}
 			}
 		}
@@ -117,7 +117,10 @@ func (c *Compare) idle(ctx context.Context, r *report.Result, all []contestant) 
 		env.Rival = who.rival
 		bytes, err := c.idleOne(ctx, &env, who)
 		if err != nil {
-			return fmt.Errorf("idle, %s: %w", who.name, err)
+			if err := who.failed(ctx, r, "idle", err); err != nil {
+				return err
+			}
+			continue
 		}
 		r.Add(fmt.Sprintf("memory of one of %s idle connections", report.Format(float64(c.Sessions))), who.name, "B", bytes)
 	}

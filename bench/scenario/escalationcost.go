@@ -42,7 +42,8 @@ func (e *Escalation) publish(ctx context.Context, r *report.Result, _ int) error
 			cpu[steps] = meter.CPU(o.Server) / float64(max(o.Counts.Received, 1)) * 1e6
 			r.Add(group, "publishes accepted, delivered and acknowledged", "/s", rate[steps])
 			r.Add(group, "server CPU each", "µs", cpu[steps])
-			r.Add(group, "deliveries missing", "", float64(o.Expected-o.Counts.Received))
+			lost, _ := arrived(o.Expected, o.Counts.Received)
+			r.Add(group, "deliveries missing", "", float64(lost))
 			if o.Postgres != nil {
 				database[steps] = o.Postgres.CPU.Seconds() / float64(max(o.Counts.Received, 1)) * 1e6
 				r.Add(group, "PostgreSQL CPU each", "µs", database[steps])

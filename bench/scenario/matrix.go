@@ -28,6 +28,19 @@ type contestant struct {
 	rival                *testbed.Rival
 }
 
+// failed says what a contestant's failure means: of a rival it is noted, and what others and it itself have done so far stays; of
+// Godwit, or when the whole run is to end, it is the run's error.
+func (c *contestant) failed(ctx context.Context, r *report.Result, what string, err error) error {
+	switch {
+	case err == nil:
+		return nil
+	case c.rival == nil || ctx.Err() != nil:
+		return fmt.Errorf("%s, %s: %w", what, c.name, err)
+	}
+	r.Note(fmt.Sprintf("%s failed and is left out there (%s): %v", c.name, what, err))
+	return nil
+}
+
 // patience bounds one sample.
 const patience = 2 * time.Minute
 
@@ -61,35 +74,36 @@ type bout struct {
 	contestant
 	site   *testbed.Site
 	prefix string
+	out    bool // it failed: what it has done so far counts
 }
 
 func (m *Matrix) clients(ctx context.Context, r *report.Result, all []contestant, clients int) error {
 	var bouts []*bout
 	defer func() {
 		for _, b := range bouts {
-			b.site.Close()
+			if b.site != nil {
+				b.site.Close()
+			}
 		}
 	}()
+	what := counted(clients, "client")
 	for _, c := range all {
-		l := *m.Testbed
-		l.Rival = c.rival
-		site, err := l.NewSite(ctx, 1)
-		if err != nil {
-			return fmt.Errorf("%s: %w", c.name, err)
-		}
-		b := &bout{contestant: c, site: site, prefix: prefix()}
+		b, err := m.open(ctx, c, clients)
+		b.out = err != nil
 		bouts = append(bouts, b)
-		_, err = site.Connect(ctx, loadgen.SubscriberConfig{
-			Transport: c.transport, Prefix: b.prefix, Count: clients, Concurrency: opening, Heartbeat: heartbeat,
-		}, 1)
-		if err != nil {
-			return fmt.Errorf("%s: %w", c.name, err)
+		if err := c.failed(ctx, r, what, err); err != nil {
+			return err
 		}
 	}
 	for _, size := range m.Sizes {
 		for _, b := range bouts {
-			if err := b.publishers(ctx, clients, size); err != nil {
-				return fmt.Errorf("%s: %w", b.name, err)
+			if b.out {
+				continue
+			}
+			err := b.publishers(ctx, clients, size)
+			b.out = err != nil
+			if err := b.failed(ctx, r, what, err); err != nil {
+				return err
 			}
 		}
 		for _, count := range m.Counts {
@@ -99,6 +113,21 @@ func (m *Matrix) clients(ctx context.Context, r *report.Result, all []contestant
 		}
 	}
 	return nil
+}
+
+// open starts a contestant and connects its clients.
+func (m *Matrix) open(ctx context.Context, c contestant, clients int) (*bout, error) {
+	l := *m.Testbed
+	l.Rival = c.rival
+	b := &bout{contestant: c, prefix: prefix()}
+	var err error
+	if b.site, err = l.NewSite(ctx, 1); err != nil {
+		return b, err
+	}
+	_, err = b.site.Connect(ctx, loadgen.SubscriberConfig{
+		Transport: c.transport, Prefix: b.prefix, Count: clients, Concurrency: opening, Heartbeat: heartbeat,
+	}, 1)
+	return b, err
 }
 
 // publishers connects one for each client, in the same worker as the subscribers: one process plays both sides.
@@ -119,10 +148,16 @@ func (m *Matrix) cell(ctx context.Context, r *report.Result, bouts []*bout, clie
 	for sample := range m.Samples {
 		for i := range bouts {
 			b := bouts[(i+sample)%len(bouts)] // who goes first changes
+			if b.out {
+				continue
+			}
 			m.Testbed.Say("%s, sample %d: %s", group, sample+1, b.name)
 			reply, err := b.site.Subs[0].Call(ctx, worker.Request{PingPong: &worker.PingPong{Messages: count, Patience: patience}})
-			if err != nil {
-				return fmt.Errorf("%s, %s: %w", group, b.name, err)
+			if b.out = err != nil; b.out {
+				if err := b.failed(ctx, r, group, err); err != nil {
+					return err
+				}
+				continue
 			}
 			r.Add(group, b.name, "ms", reply.Seconds*1000)
 		}

@@ -203,7 +203,8 @@ func (s *Nammayatri) reach(ctx context.Context, r *report.Result, group string, 
 		return err
 	}
 	o.tell(r, group, run)
-	r.Add(group, "entries lost", "", float64(o.Published.Messages-o.Counts.Received))
+	lost, _ := arrived(o.Published.Messages, o.Counts.Received)
+	r.Add(group, "entries lost", "", float64(lost))
 	r.Add(group, "Redis CPU", "cores", redis.Seconds()/o.Seconds)
 	r.Add(group, "Redis CPU a publish", "µs", redis.Seconds()*1e6/float64(o.Published.Accepted))
 	left, err := x.left(ctx, p, s)

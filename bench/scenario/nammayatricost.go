@@ -105,7 +105,8 @@ func (s *Nammayatri) costBeside(ctx context.Context, r *report.Result, group str
 	}
 	micros = redis.Seconds() * 1e6 / float64(o.Published.Accepted)
 	r.Add(group, "Redis CPU a publish", "µs", micros)
-	r.Add(group, "entries lost", "", float64(o.Published.Messages-o.Counts.Received))
+	lost, _ := arrived(o.Published.Messages, o.Counts.Received)
+	r.Add(group, "entries lost", "", float64(lost))
 	if n := len(o.Server); n > 1 {
 		r.Add(group, "server CPU a publish", "µs", meter.CPU(o.Server)*1e6/float64(o.Published.Accepted))
 	}
@@ -147,7 +148,8 @@ func (s *Nammayatri) poison(ctx context.Context, r *report.Result) error {
 			p50[with], p99[with] = sum.P50, sum.P99
 			r.Add(group, "publish to client p50", "ms", sum.P50)
 			r.Add(group, "publish to client p99", "ms", sum.P99)
-			r.Add(group, "entries lost", "", float64(o.Published.Messages-o.Counts.Received))
+			lost, _ := arrived(o.Published.Messages, o.Counts.Received)
+			r.Add(group, "entries lost", "", float64(lost))
 		}
 		r.Add("beside poison to without", "publish to client p50", "×", p50[1]/p50[0])
 		r.Add("beside poison to without", "publish to client p99", "×", p99[1]/p99[0])

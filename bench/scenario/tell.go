@@ -83,6 +83,14 @@ func (o *Outcome) tellPostgres(r *report.Result, group string) {
 	}
 }
 
+// beyond is what comes although its publisher had no answer, and of servers that number nothing also what comes twice.
+const beyond = "deliveries beyond those answered for"
+
+// arrived is how many deliveries of those expected did not come, or how many more did.
+func arrived(expected, received int64) (missing, more int64) {
+	return max(expected-received, 0), max(received-expected, 0)
+}
+
 func (o *Outcome) tellFaults(r *report.Result, group string) {
 	p, c := &o.Published, &o.Counts
 	missing := "deliveries missing"
@@ -92,12 +100,14 @@ func (o *Outcome) tellFaults(r *report.Result, group string) {
 	if o.Topic {
 		r.Add(group, "messages dropped and told as gaps", "", float64(c.Gaps))
 	}
-	r.Add(group, missing, "", float64(o.Expected-c.Received-c.Gaps))
+	lost, more := arrived(o.Expected, c.Received+c.Gaps)
+	r.Add(group, missing, "", float64(lost))
 	for _, f := range []struct {
 		name string
 		n    int64
 	}{
 		{"deliveries twice", c.Duplicates},
+		{beyond, more},
 		{"deliveries out of order", c.Disorder},
 		{"connections lost", c.Lost},
 		{"publishes refused", p.Refused},

@@ -1,0 +1,52 @@
+package scenario
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+
+	"godwit.dev/godwit/bench/loadgen"
+	"godwit.dev/godwit/bench/report"
+	"godwit.dev/godwit/bench/testbed"
+)
+
+func TestARivalsFailureLeavesWhatWasMeasured(t *testing.T) {
+	broke := errors.New("it broke")
+	rival := contestant{name: "rival", rival: &testbed.Rival{}}
+	ours := contestant{name: "ours"}
+	r := &report.Result{}
+	if err := rival.failed(t.Context(), r, "cell", broke); err != nil {
+		t.Errorf("the run ends with %v", err)
+	}
+	if len(r.Notes) != 1 || !strings.Contains(r.Notes[0], "rival") || !strings.Contains(r.Notes[0], "it broke") || !strings.Contains(r.Notes[0], "cell") {
+		t.Errorf("the notes are %q", r.Notes)
+	}
+	if err := ours.failed(t.Context(), r, "cell", broke); !errors.Is(err, broke) {
+		t.Errorf("our own failure is %v", err)
+	}
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := rival.failed(ended, r, "cell", broke); !errors.Is(err, broke) {
+		t.Errorf("a run that was called off goes on: %v", err)
+	}
+	if err := ours.failed(t.Context(), r, "cell", nil); err != nil || len(r.Notes) != 1 {
+		t.Errorf("what went well gives %v and notes %q", err, r.Notes)
+	}
+}
+
+func TestWhatComesTwiceIsNoNegativeLoss(t *testing.T) {
+	for _, c := range []struct {
+		received, missing, beyond, twice float64
+	}{{1000, 0, -1, -1}, {990, 10, -1, -1}, {1283, 0, 283, -1}, {1000, 0, -1, 7}} {
+		o := &Outcome{Expected: 1000, Counts: loadgen.Counts{Received: int64(c.received), Duplicates: int64(max(c.twice, 0))}}
+		r := &report.Result{}
+		o.tellFaults(r, "g")
+		for name, want := range map[string]float64{"deliveries missing": c.missing, beyond: c.beyond, "deliveries twice": c.twice} {
+			f := r.Figure("g", name)
+			if want < 0 && f != nil || want >= 0 && (f == nil || f.Median != want) {
+				t.Errorf("of 1,000 came %v, %v twice: %s is %+v, want %v", c.received, c.twice, name, f, want)
+			}
+		}
+	}
+}
