@@ -24,7 +24,7 @@ self.addEventListener("activate", (e) => e.waitUntil(self.clients.claim()));
 self.addEventListener("fetch", (e) => {
   if (e.request.mode === "navigate") e.respondWith(fetch(e.request).catch(() => caches.match("/")));
 });
-self.addEventListener("notificationclick", (e) => { self.own = e.notification.title; });`;
+self.addEventListener("notificationclick", (e) => { if (!e.notification.data.godwit) self.own = e.notification.title; });`;
 
 const ownWorker = `navigator.serviceWorker.register("/sw.js");`;
 
