@@ -22,7 +22,7 @@ export const texts: { [language: string]: PromptTexts } = {
     bell: "Benachrichtigungen einstellen",
   },
   fr: {
-    title: "Voulez-vous recevoir des notifications ?",
+    title: "Voulez-vous recevoir des notifications\u00a0?",
     body: "",
     accept: "Continuer",
     later: "Pas maintenant",
@@ -36,7 +36,7 @@ export const texts: { [language: string]: PromptTexts } = {
     setup: "Ce site ne peut pas envoyer de notifications pour le moment. Cela ne vient pas de vous.",
     insecure: "Les notifications demandent une connexion sécurisée. Ouvrez cette page en https.",
     homeScreen:
-      "Sur iPhone et iPad : touchez « Partager », puis « Sur l’écran d’accueil », et ouvrez ce site depuis l’écran d’accueil.",
+      "Sur iPhone et iPad\u00a0: touchez «\u00a0Partager\u00a0», puis «\u00a0Sur l’écran d’accueil\u00a0», et ouvrez ce site depuis l’écran d’accueil.",
     bell: "Préférences de notification",
   },
   es: {
