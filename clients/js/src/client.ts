@@ -1,5 +1,7 @@
 import { Backoff, sleep } from "./backoff.js";
+import { Campaign, type CampaignAPI, type CampaignFields } from "./campaigns.js";
 import { type Duration, durationMs, durationText } from "./durations.js";
+import { Channels, Endpoints } from "./endpoints.js";
 import { GodwitError, responseError, UnreachableError } from "./errors.js";
 import { isJSON } from "./live/frames.js";
 import { Listener, type ListenOptions, type NotificationHandler } from "./live/listener.js";
@@ -43,6 +45,8 @@ export interface Call {
   /** Sent as it is. */
   body?: string | Uint8Array<ArrayBuffer>;
   contentType?: string;
+  /** A request that makes something makes it once, however often it is sent. */
+  idempotencyKey?: string;
   /** Tried once, since it must not be carried out twice. */
   once?: boolean;
   signal?: AbortSignal;
@@ -255,6 +259,35 @@ export class Client {
     await this.text("DELETE", objectPath(group, object));
   }
 
+  /**
+   * A campaign: one that is there, by its id, or a new one, which its first method makes:
+   * `await client.campaign({ content: { title: "Hi {{name|friend}}" }, audience: { tagsAny: ["news"] } }).start()`.
+   */
+  campaign(campaign: string | CampaignFields): Campaign {
+    return new Campaign(this.parts, campaign);
+  }
+
+  /** The endpoints of the app. */
+  get endpoints(): Endpoints {
+    return new Endpoints(this.parts);
+  }
+
+  /** The channels of the app. */
+  get channels(): Channels {
+    return new Channels(this.parts);
+  }
+
+  /** What campaigns, endpoints and channels are made of. */
+  private get parts(): CampaignAPI {
+    return {
+      call: (method, path, call) => this.call(method, path, call),
+      lines: async (path, query) => {
+        const text = await this.text("GET", path, { query });
+        return text.split("\n").flatMap((line) => (line === "" ? [] : [JSON.parse(line) as Record<string, unknown>]));
+      },
+    };
+  }
+
   /** Any other call of the API; the answer is read as JSON. Retried like the rest: make it one that may be repeated. */
   async call<T = Record<string, unknown>>(method: string, path: string, call: Call = {}): Promise<T> {
     const text = await this.text(method, path, call);
@@ -306,6 +339,7 @@ export class Client {
     const headers: Record<string, string> = {};
     if (this.o.apiKey) headers.Authorization = `Bearer ${this.o.apiKey}`;
     if (call.json !== undefined) headers["Content-Type"] = "application/json";
+    if (call.idempotencyKey) headers["Idempotency-Key"] = call.idempotencyKey;
     if (call.contentType) headers["Content-Type"] = call.contentType;
     const init: RequestInit = {
       ...more,

@@ -3,9 +3,24 @@
  * "godwit/node" by itself, which brings a WebSocket.
  */
 
+export {
+  type Audience,
+  Campaign,
+  type CampaignDelivery,
+  type CampaignFields,
+  type CampaignStatus,
+} from "./campaigns.js";
 export { Answer, Client, type ClientOptions, type RequestOptions, type TokenSource } from "./client.js";
 export { Deduplicator } from "./deduplicator.js";
 export type { Duration } from "./durations.js";
+export {
+  type Channel,
+  Channels,
+  type Endpoint,
+  type EndpointChange,
+  Endpoints,
+  type NewEndpoint,
+} from "./endpoints.js";
 export {
   GodwitError,
   NoAnswerError,

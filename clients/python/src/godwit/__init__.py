@@ -10,8 +10,11 @@ Units that follow objects over bad links have an interface of their own in `godw
 
 from ._version import __version__
 from .blocking import Client, Listening
+from .blockingaudience import Campaign, Channels, Endpoints
+from .campaigns import AsyncCampaign, CampaignDelivery, CampaignFields, CampaignStatus
 from .client import AsyncClient
 from .deduplicator import Deduplicator
+from .endpoints import AsyncChannels, AsyncEndpoints, Endpoint
 from .errors import (
     BatchError,
     FrameError,
@@ -53,12 +56,22 @@ from .topics import Topics
 from .workers import Workers
 
 __all__ = [
+    "AsyncCampaign",
+    "AsyncChannels",
     "AsyncClient",
+    "AsyncEndpoints",
     "BatchError",
+    "Campaign",
+    "CampaignDelivery",
+    "CampaignFields",
+    "CampaignStatus",
     "Change",
     "ChannelStatus",
+    "Channels",
     "Client",
     "Deduplicator",
+    "Endpoint",
+    "Endpoints",
     "Escalation",
     "Event",
     "FrameError",

@@ -12,6 +12,8 @@ from contextlib import suppress
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal, Self, TypedDict, TypeVar, Unpack, overload
 
+from .blockingaudience import Campaign, Channels, Endpoints
+from .campaigns import CampaignFields
 from .client import ANSWER_TIMEOUT, AsyncClient
 from .errors import GodwitError
 from .frames import Notification, Reply, Welcome
@@ -267,6 +269,22 @@ class Client:
     def disconnect(self, recipient: str) -> int:
         """End a recipient's sessions, which may come back, and return how many there were."""
         return self._portal.call(self._async.disconnect(recipient))
+
+    # Campaigns, endpoints and channels.
+
+    def campaign(self, id: str = "", /, **fields: Unpack[CampaignFields]) -> Campaign:  # noqa: A002
+        """Return a campaign: one that is there, by its id, or a new one; see AsyncClient.campaign."""
+        return Campaign(self._portal, self._async.campaign(id, **fields))
+
+    @property
+    def endpoints(self) -> Endpoints:
+        """The endpoints of the app."""
+        return Endpoints(self._portal, self._async.endpoints)
+
+    @property
+    def channels(self) -> Channels:
+        """The channels of the app."""
+        return Channels(self._portal, self._async.channels)
 
     # Objects, for back ends.
 

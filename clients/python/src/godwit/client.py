@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING, Any, Literal, Self, Unpack, overload
 from urllib.parse import urlsplit
 
 from .batch import publish_batch
+from .campaigns import AsyncCampaign, CampaignFields
 from .connection import Connection
+from .endpoints import AsyncChannels, AsyncEndpoints
 from .errors import GodwitError, ProblemError
 from .feed import Feed
 from .frames import MAX_BODY, Welcome
@@ -97,6 +99,8 @@ class AsyncClient:
         self._http = http
         self._api = API(base, key=api_key, tls=tls, attempts=self._attempts, timeout=self._timeout, http=http)
         self._feed = Feed(self._api)
+        self.endpoints = AsyncEndpoints(self._api)
+        self.channels = AsyncChannels(self._api)
 
     async def close(self) -> None:
         """Close idle connections."""
@@ -334,6 +338,19 @@ class AsyncClient:
             cursor = page.get("next_cursor")
             if not cursor:
                 return
+
+    # Campaigns.
+
+    def campaign(self, id: str = "", /, **fields: Unpack[CampaignFields]) -> AsyncCampaign:  # noqa: A002
+        """Return a campaign: one that is there, by its id, or a new one, which its first method makes.
+
+        `await client.campaign(content={"title": "Hi {{name|friend}}"}, audience={"tags_any": ["news"]}).start()`
+        """
+        if id and fields:
+            raise ValueError("a campaign is named by its id or described by its fields; revise() changes one")
+        if not id and "content" not in fields:
+            raise ValueError("a new campaign needs its content")
+        return AsyncCampaign(self._api, id, fields)
 
     # Objects, for back ends.
 
