@@ -63,14 +63,14 @@ run: build ## build and start a development server; says what to paste next
 build: ## build .bin/godwit, static, without cgo
 	$(GO) build -ldflags '-s -w' -o $(BIN)/godwit ./cmd/godwit
 
-# What is handed out. Windows has the commands, and a server without what needs Unix. Made of the same commit it is the same, byte for byte.
-PLATFORMS ?= linux-amd64 linux-arm64 darwin-amd64 darwin-arm64 windows-amd64
+# What is handed out. Windows lacks what stores keep their files whole with. Made of the same commit it is the same, byte for byte.
+PLATFORMS ?= linux-amd64 linux-arm64 darwin-amd64 darwin-arm64
 DIST      := $(CURDIR)/dist
 VERSION    = $(shell sed -n 's/^const Version = "\(.*\)"$$/\1/p' internal/cli/cli.go)
 DIST_TIME  = $(or $(SOURCE_DATE_EPOCH),$(shell git log -1 --format=%ct 2>/dev/null || date +%s))
 
 .PHONY: dist
-dist: $(NFPM) ## make archives for Linux, macOS and Windows, Debian packages, checksums and bills of materials (PLATFORMS=linux-amd64 for fewer)
+dist: $(NFPM) ## make archives for Linux and macOS, Debian packages, checksums and bills of materials (PLATFORMS=linux-amd64 for fewer)
 	@tar --version 2>/dev/null | grep -q GNU || { echo "make dist needs GNU tar: on macOS, brew install gnu-tar and put its gnubin into PATH" >&2; exit 1; }
 	rm -rf $(DIST)
 	@$(MAKE) --no-print-directory $(PLATFORMS:%=dist-%)
@@ -81,7 +81,7 @@ dist: $(NFPM) ## make archives for Linux, macOS and Windows, Debian packages, ch
 dist-%: name = godwit-$(VERSION)-$*
 dist-%: os = $(word 1,$(subst -, ,$*))
 dist-%: arch = $(word 2,$(subst -, ,$*))
-dist-%: program = $(DIST)/$(name)/godwit$(if $(filter windows,$(os)),.exe)
+dist-%: program = $(DIST)/$(name)/godwit
 dist-%:
 	@mkdir -p $(DIST)/$(name)
 	GOOS=$(os) GOARCH=$(arch) $(GO) build -ldflags '-s -w' -o $(program) ./cmd/godwit
