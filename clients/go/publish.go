@@ -233,7 +233,14 @@ func (c *Client) PublishBatch(ctx context.Context, ps []Publication) ([]Receipt,
 		if err != nil {
 			return receipts, fmt.Errorf("publish batch: %w", err)
 		}
-		if try >= c.attempts || len(again) == 0 || sleep(ctx, max(wait.next(), pause)) != nil {
+		if try >= c.attempts || len(again) == 0 {
+			break
+		}
+		delay := max(wait.next(), pause)
+		if c.onRetry != nil {
+			c.onRetry(receipts[again[0]].Err, delay)
+		}
+		if sleep(ctx, delay) != nil {
 			break
 		}
 		todo = again

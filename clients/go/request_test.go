@@ -116,6 +116,27 @@ func TestTriesAreBounded(t *testing.T) {
 	})
 }
 
+func TestRetriesAreTold(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var told []string
+		tell := WithOnRetry(func(err error, after time.Duration) { told = append(told, err.Error()+" in "+after.String()) })
+		full := `{"type":"/problems/no-space","status":503,"title":"Disk is full"}`
+		a := &answers{list: []func(*http.Request) (*http.Response, error){answer(503, "30", full), answer(201, "", stored)}}
+		if _, err := scriptedClient(t, a, tell).Publish(t.Context(), Publication{To: "a"}); err != nil {
+			t.Error(err)
+		}
+		a = &answers{list: []func(*http.Request) (*http.Response, error){
+			answer(200, "", `{"to":"a","id":"x","error":{"status":503,"title":"Disk is full"}}`), answer(200, "", `{"id":"x","to":"a","status":"stored"}`),
+		}}
+		if _, err := scriptedClient(t, a, tell).PublishBatch(t.Context(), []Publication{{To: "a", ID: "x"}}); err != nil {
+			t.Error(err)
+		}
+		if len(told) != 2 || told[0] != "server answered 503: disk is full in 30s" || !strings.Contains(told[1], "disk is full in ") {
+			t.Errorf("told %q", told)
+		}
+	})
+}
+
 func TestOneTryThatHangsIsCutOff(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a := &answers{list: []func(*http.Request) (*http.Response, error){

@@ -162,6 +162,7 @@ func (a *App) startMailbox(context.Context) error {
 		}
 		a.steps.addClose("other nodes", storePatience, a.cluster.Close)
 	}
+	a.steps.addRun("watch over space", time.Second, a.watchSpace, a.fail)
 	a.steps.addRun("mailbox upkeep", storePatience, a.mailbox.Run, a.fail)
 	a.publisher = delivery.New(a.mailbox, a.clock)
 	if runtime.GOMAXPROCS(0) < fewThreads {

@@ -63,7 +63,8 @@ func (p *program) root() *cobra.Command {
 		Long: `Godwit is a notification server. A back end hands it a notification once; it gets it to the recipient over a live
 connection, keeps trying until it is acknowledged or expired, and says at any time what became of it.
 
-Start with: godwit serve --dev`,
+Start with: godwit serve --dev
+Commands to copy: godwit examples`,
 		SilenceErrors: true,
 		SilenceUsage:  true,
 		Args:          subcommandOnly,
@@ -83,8 +84,9 @@ Start with: godwit serve --dev`,
 		p.serveCommand(), p.appCommand(), p.keyCommand(), p.tokenCommand(), p.publishCommand(), p.statusCommand(), p.recallCommand(), p.recipientCommand(), p.listenCommand(), p.requestCommand(), p.serveSubjectCommand(), p.campaignCommand(),
 		p.channelCommand(), p.sourceCommand(), p.categoryCommand(), p.preferencesCommand(),
 		p.eventsCommand(), p.hookCommand(), p.contextCommand(), p.objectCommand(), p.topicCommand(), p.topCommand(), p.clusterCommand(), p.drainCommand(), p.readyCommand(), p.doctorCommand(), p.configCommand(), p.backupCommand(), p.restoreCommand(), p.benchCommand(),
-		p.endpointCommand(), p.importCommand(), p.migrateCommand(), p.versionCommand(),
+		p.endpointCommand(), p.importCommand(), p.migrateCommand(), p.versionCommand(), p.examplesCommand(),
 	)
+	p.complete(root)
 	return root
 }
 

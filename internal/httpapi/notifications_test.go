@@ -297,6 +297,9 @@ func TestStoreFailuresTellThePublisherToRetry(t *testing.T) {
 	if !strings.Contains(w.log.String(), "disk on fire") {
 		t.Error("the cause is not in the log")
 	}
+	if strings.Contains(w.log.String(), mailbox.ErrNoSpace.Error()) {
+		t.Error("each refusal of a full disk is logged")
+	}
 	w.mailbox.setFail(nil)
 	w.mailbox.full["a"] = true
 	if a := w.post("/v1/notifications", `{"to":"a"}`); a.problem(429, "mailbox-full", "").Status == 429 && a.header.Get("Retry-After") == "" {

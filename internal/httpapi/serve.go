@@ -12,6 +12,7 @@ import (
 
 	"godwit.dev/godwit/internal/access"
 	"godwit.dev/godwit/internal/httpapi/call"
+	"godwit.dev/godwit/internal/mailbox"
 	"godwit.dev/godwit/internal/metrics"
 	"godwit.dev/godwit/internal/problem"
 )
@@ -140,10 +141,11 @@ func masked(query string) string {
 	return q.Encode()
 }
 
-// fail answers with the problem of an error. Errors of the server's own are logged; what a client did wrong is not.
+// fail answers with the problem of an error. Errors of the server's own are logged; what a client did wrong is not, nor each
+// refusal of a full disk, which is counted: that the disk is full is told once.
 func (a *api) fail(c *call.Call, err error) {
 	p := problem.From(err)
-	if p.Status >= http.StatusInternalServerError && !errors.Is(err, context.Canceled) && !errors.Is(err, errPanicked) {
+	if p.Status >= http.StatusInternalServerError && !errors.Is(err, context.Canceled) && !errors.Is(err, errPanicked) && !errors.Is(err, mailbox.ErrNoSpace) {
 		a.log.WarnContext(c.R.Context(), "request failed", "route", c.R.Pattern, "status", p.Status, "app", c.Key.App, "error", err)
 	}
 	if c.Status != 0 {

@@ -4,6 +4,7 @@ package mailbox
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"slices"
@@ -212,6 +213,9 @@ func (m *Mailbox) emit(list func(evs []event.Event) []event.Event) {
 // broke, before it was routed; its publisher comes again then, and so must the sessions.
 func (m *Mailbox) Append(ctx context.Context, batch []*Append) error {
 	if err := m.store.Append(ctx, batch); err != nil {
+		if errors.Is(err, ErrNoSpace) {
+			m.metrics.refused.Add(uint64(len(batch)))
+		}
 		return err
 	}
 	for _, a := range batch {

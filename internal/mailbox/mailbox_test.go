@@ -264,3 +264,35 @@ func TestCategoriesAreCountedUpToABound(t *testing.T) {
 		}
 	}
 }
+
+func TestRefusalsForLackOfSpaceAreCounted(t *testing.T) {
+	store, err := mailboxdb.Open(t.Context(), filepath.Join(t.TempDir(), "mailbox.db"), mailboxdb.Config{MinFree: 1 << 62, Log: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer store.Close()
+	d := &diary{more: make(chan struct{}, 1), store: store}
+	m := mailbox.New(mailbox.Config{Store: store, Events: d, Log: slog.New(slog.DiscardHandler)})
+	draft := notification.Draft{To: []string{"anna"}, Content: notification.Content{Title: "x"}}
+	n, err := draft.Check("demo", time.Now(), func() string { return "made" })
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 3 {
+		if err := m.Append(t.Context(), []*mailbox.Append{{N: n, To: draft.To}}); !errors.Is(err, mailbox.ErrNoSpace) {
+			t.Fatalf("%v, want ErrNoSpace", err)
+		}
+	}
+	reg := prometheus.NewPedanticRegistry()
+	reg.MustRegister(m)
+	families, err := reg.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range families {
+		if f.GetName() == "godwit_store_refused_total" && f.GetMetric()[0].GetCounter().GetValue() == 3 {
+			return
+		}
+	}
+	t.Error("godwit_store_refused_total is not 3")
+}

@@ -12,6 +12,7 @@ import (
 type counters struct {
 	stored  atomic.Uint64
 	settled [16]atomic.Uint64
+	refused atomic.Uint64 // publishes, for lack of space
 
 	categories categories
 }
@@ -41,6 +42,7 @@ var (
 	descPending = prometheus.NewDesc("godwit_notifications_pending", "Notification copies that wait for their recipient.", nil, nil)
 	descQueue   = prometheus.NewDesc("godwit_store_queue", "Operations waiting for the store's writer.", nil, nil)
 	descCommits = prometheus.NewDesc("godwit_store_commits_total", "Transactions committed since start.", nil, nil)
+	descRefused = prometheus.NewDesc("godwit_store_refused_total", "Publishes refused since start because the store's disk was short of space.", nil, nil)
 	descFree    = prometheus.NewDesc("godwit_store_free_bytes", "Free bytes on the store's disk.", nil, nil)
 )
 
@@ -59,5 +61,6 @@ func (m *Mailbox) Collect(ch chan<- prometheus.Metric) {
 	ch <- prometheus.MustNewConstMetric(descPending, prometheus.GaugeValue, float64(st.Pending))
 	ch <- prometheus.MustNewConstMetric(descQueue, prometheus.GaugeValue, float64(st.Queued))
 	ch <- prometheus.MustNewConstMetric(descCommits, prometheus.CounterValue, float64(st.Commits))
+	ch <- prometheus.MustNewConstMetric(descRefused, prometheus.CounterValue, float64(m.metrics.refused.Load()))
 	ch <- prometheus.MustNewConstMetric(descFree, prometheus.GaugeValue, float64(st.FreeBytes))
 }
