@@ -121,8 +121,13 @@ func After(evs []event.Event, since uint64) []event.Event {
 // ErrDamaged says that a chunk is not one that was encoded here.
 var ErrDamaged = errors.New("event chunk is damaged")
 
-// Decode returns a chunk's events, of which the last one has this id, whatever ids they were encoded with. Their texts are parts of data.
+// Decode returns a chunk's events, of which the last one has this id, whatever ids they were encoded with. Their texts are parts of data,
+// or of what was unpacked of it.
 func Decode(app, data string, last uint64) ([]event.Event, error) {
+	data, err := unpack(data)
+	if err != nil {
+		return nil, err
+	}
 	evs, err := decode(app, data, 0)
 	if err != nil || len(evs) == 0 {
 		return nil, err

@@ -48,7 +48,12 @@ func FuzzDecode(f *testing.F) {
 	f.Add(string(c.Data))
 	f.Add("")
 	f.Add("\x01\x01\x00\x00\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01")
+	f.Add(string(Pack(lives(40).Data)))
 	f.Fuzz(func(t *testing.T, data string) {
+		data, bad := unpack(data)
+		if bad != nil || len(data) > 0 && data[0] == packedVersion {
+			return
+		}
 		evs, err := decode("a", data, 0)
 		if placed, err2 := Decode("a", data, 9); (err2 == nil) != (err == nil) || err == nil && len(placed) != len(evs) || len(placed) > 0 && placed[len(placed)-1].ID != 9 {
 			t.Errorf("with an id of its own: %d events instead of %d, %v", len(placed), len(evs), err2)

@@ -2,6 +2,7 @@ package eventdb
 
 import (
 	"context"
+	"crypto/rand"
 	"fmt"
 	"path/filepath"
 	"sync"
@@ -213,6 +214,7 @@ func emitAndWait(t *testing.T, l *Log, n int) {
 	batch := make([]event.Event, n)
 	for i := range batch {
 		batch[i] = ev("a", i)
+		batch[i].Note = rand.Text() // which cannot be made small, so that the file's size means something
 	}
 	l.Emit(batch)
 	readAll(t, l, "a", l.Last()-1, 1, 1)

@@ -85,9 +85,10 @@ func (l *Log) writeLast() {
 
 // store commits chunks and tells the followers. Chunks for which there is no room are dropped.
 func (l *Log) store(ctx context.Context, chunks []*eventlog.Chunk, upto uint64) error {
-	bytes := int64(0)
-	for _, c := range chunks {
-		bytes += int64(len(c.Data))
+	bytes, packed := int64(0), make([][]byte, len(chunks))
+	for i, c := range chunks {
+		packed[i] = eventlog.Pack(c.Data)
+		bytes += int64(len(packed[i]))
 	}
 	made, err := l.makeRoom(ctx, bytes)
 	if err != nil {
@@ -97,7 +98,7 @@ func (l *Log) store(ctx context.Context, chunks []*eventlog.Chunk, upto uint64) 
 		l.queue.Dropped(chunks)
 		return nil
 	}
-	if err := l.db.Do(ctx, func(c *sqlite.Conn) error { return insert(c, chunks, upto) }); err != nil {
+	if err := l.db.Do(ctx, func(c *sqlite.Conn) error { return insert(c, chunks, packed, upto) }); err != nil {
 		return err
 	}
 	l.queue.Written(chunks)
@@ -105,16 +106,16 @@ func (l *Log) store(ctx context.Context, chunks []*eventlog.Chunk, upto uint64) 
 	return nil
 }
 
-func insert(conn *sqlite.Conn, chunks []*eventlog.Chunk, upto uint64) error {
+func insert(conn *sqlite.Conn, chunks []*eventlog.Chunk, packed [][]byte, upto uint64) error {
 	// Or replace: a commit that failed may have succeeded, and is tried again.
 	stmt, err := conn.Prepare("INSERT OR REPLACE INTO chunk(id, app, data) VALUES (?, ?, ?)")
 	if err != nil {
 		return err
 	}
-	for _, c := range chunks {
+	for i, c := range chunks {
 		stmt.BindInt64(1, int64(c.Last)) //nolint:gosec // milliseconds since 1970, shifted: fits until the year 2248
 		stmt.BindText(2, c.App)
-		stmt.BindBytes(3, c.Data)
+		stmt.BindBytes(3, packed[i])
 		if _, err := stmt.Step(); err != nil {
 			return err
 		}

@@ -1,0 +1,67 @@
+package eventlog
+
+import (
+	"bytes"
+	"compress/flate"
+	"errors"
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/oklog/ulid/v2"
+
+	"godwit.dev/godwit/internal/event"
+)
+
+// lives is a chunk of notifications that are stored, delivered and acknowledged.
+func lives(n int) *Chunk {
+	c := &Chunk{App: "a"}
+	at := time.UnixMilli(1_700_000_000_000)
+	var ids []string
+	for range n {
+		ids = append(ids, ulid.Make().String())
+	}
+	for _, is := range []event.Type{event.Stored, event.Delivered, event.Acked} {
+		for i, id := range ids {
+			at = at.Add(time.Millisecond)
+			c.append(uint64(c.N+1), &event.Event{App: "a", Type: is, At: at, Note: id, To: fmt.Sprint("driver-", i*7919%100_000)})
+		}
+	}
+	return c
+}
+
+func TestPackedChunksAreReadAsTheyWereAndTakeLessThanHalf(t *testing.T) {
+	for _, n := range []int{1, 2, 5, 40, 400} {
+		c := lives(n)
+		packed := Pack(c.Data)
+		if len(packed) > len(c.Data) || n >= 5 && len(packed) > len(c.Data)/2 {
+			t.Errorf("%d bytes of %d notifications became %d", len(c.Data), n, len(packed))
+		}
+		want, err := Decode("a", string(c.Data), 9999)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, err := Decode("a", string(packed), 9999); err != nil || !slices.Equal(got, want) {
+			t.Errorf("of %d notifications %d events are read instead of %d, %v", n, len(got), len(want), err)
+		}
+	}
+}
+
+func TestPackedChunksThatAreDamagedAreRefused(t *testing.T) {
+	packed := string(Pack(lives(40).Data))
+	var bomb bytes.Buffer
+	bomb.WriteByte(packedVersion)
+	w, err := flate.NewWriter(&bomb, flate.BestCompression)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := w.Write(make([]byte, 64<<20)); err != nil || w.Close() != nil {
+		t.Fatal(err)
+	}
+	for what, data := range map[string]string{"cut off": packed[:len(packed)/2], "empty": packed[:1], "a bomb": bomb.String(), "packed twice": string(Pack(append([]byte(packed), make([]byte, packLeast)...)))} {
+		if evs, err := Decode("a", data, 1); !errors.Is(err, ErrDamaged) {
+			t.Errorf("%s: %d events, %v", what, len(evs), err)
+		}
+	}
+}
