@@ -141,7 +141,7 @@ async def test_a_connection_is_used_again_until_the_server_ends_it() -> None:
 
 
 async def test_an_answer_left_before_its_end_ends_the_connection() -> None:
-    async with playing(Played(b"HTTP/1.1 200 OK\r\n\r\nline\nhalf", close=False)) as played:
+    async with playing(Played(b"HTTP/1.1 200 OK\r\nContent-Length: 99\r\n\r\nline\nhalf", close=False)) as played:
         carrier = HTTP1(played.url, None)
         async with carrier.stream("GET", "/", {}, None, timeout=PATIENCE, silence=PATIENCE) as streamed:
             assert await anext(streamed.lines()) == b"line"
