@@ -23,8 +23,8 @@ func (c *Compare) Run(ctx context.Context) (*report.Result, error) {
 	r := c.begin("compare", "compare: the same load on Godwit and on other servers", set("for", c.For))
 	r.Compared = true
 	all := []contestant{
-		{name: "Godwit, WebSocket, on disk", transport: loadgen.WebSocketJSON, via: loadgen.ViaHTTP},
-		{name: "Godwit, gRPC, on disk", transport: loadgen.GRPC, via: loadgen.ViaGRPC},
+		{name: "Godwit, WebSocket, durable before the answer", transport: loadgen.WebSocketJSON, via: loadgen.ViaHTTP},
+		{name: "Godwit, gRPC, durable before the answer", transport: loadgen.GRPC, via: loadgen.ViaGRPC},
 	}
 	for _, rival := range testbed.Rivals() {
 		if _, err := rival.Path(); err != nil {

@@ -51,8 +51,8 @@ func (m *Matrix) Run(ctx context.Context) (*report.Result, error) {
 		set("samples", m.Samples), set("clients", m.Clients), set("sizes", m.Sizes), set("notifications", m.Counts))
 	r.Compared = true
 	all := []contestant{
-		{name: "Godwit, WebSocket and HTTP", transport: loadgen.WebSocketJSON, via: loadgen.ViaHTTP},
-		{name: "Godwit, gRPC", transport: loadgen.GRPC, via: loadgen.ViaGRPC},
+		{name: "Godwit, WebSocket and HTTP, durable before the answer", transport: loadgen.WebSocketJSON, via: loadgen.ViaHTTP},
+		{name: "Godwit, gRPC, durable before the answer", transport: loadgen.GRPC, via: loadgen.ViaGRPC},
 	}
 	if mosquitto := testbed.Rivals()[0]; m.Rivals {
 		if _, err := mosquitto.Path(); err != nil {
