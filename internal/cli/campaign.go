@@ -75,9 +75,10 @@ func (p *program) campaignCommand() *cobra.Command {
 type campaignFlags struct {
 	file, name, title, body, url, icon, image, data         string
 	where, sendAt, rate, spread, quiet, quietZone, ttl, utm string
-	priority, collapse, parseMode, photo, key               string
-	channels, recipients, tagsAny, tagsAll                  []string
-	silent, noTrack, start, detach                          bool
+	priority, collapse, key                                 string
+	parseMode, photo, video, animation, document            string
+	channels, recipients, tagsAny, tagsAll, buttons         []string
+	silent, noPreview, noTrack, start, detach               bool
 }
 
 func (p *program) campaignCreate() *cobra.Command {
@@ -117,8 +118,13 @@ POST /v1/campaigns does; flags change what it says. {{name|friend}} in texts tak
 	s.StringVar(&f.priority, "priority", "", "high, normal or low")
 	s.StringVar(&f.collapse, "collapse-key", "", "messages of one key replace each other")
 	s.StringVar(&f.utm, "utm", "", "added to URLs: utm_source=news&utm_medium=push")
-	s.StringVar(&f.parseMode, "parse-mode", "", "Telegram: the texts are HTML or MarkdownV2")
+	s.StringVar(&f.parseMode, "parse-mode", "", "Telegram: the texts are HTML, MarkdownV2 or Markdown")
 	s.StringVar(&f.photo, "photo", "", "Telegram: URL or file id of a photo")
+	s.StringVar(&f.video, "video", "", "Telegram: URL or file id of a video")
+	s.StringVar(&f.animation, "animation", "", "Telegram: URL or file id of a GIF or a silent video")
+	s.StringVar(&f.document, "document", "", "Telegram: URL or file id of a file")
+	s.StringArrayVar(&f.buttons, "button", nil, "Telegram: a button below the message, TEXT=URL (repeatable)")
+	s.BoolVar(&f.noPreview, "no-preview", false, "Telegram: no preview of links")
 	s.BoolVar(&f.silent, "silent", false, "Telegram: without a sound")
 	s.BoolVar(&f.noTrack, "no-track", false, "do not count who saw and clicked it")
 	s.StringVar(&f.key, "idempotency-key", "", "a second create with the same key finds the first one's campaign")
@@ -199,18 +205,7 @@ func (f *campaignFlags) odd(spec, content map[string]any) error {
 	if f.noTrack {
 		spec["track"] = false
 	}
-	if f.parseMode != "" || f.photo != "" || f.silent {
-		telegram := object(content, "telegram")
-		for name, text := range map[string]string{"parse_mode": f.parseMode, "photo": f.photo} {
-			if text != "" {
-				telegram[name] = text
-			}
-		}
-		if f.silent {
-			telegram["silent"] = true
-		}
-	}
-	return nil
+	return f.telegram(content)
 }
 
 // object finds or makes an object inside another.

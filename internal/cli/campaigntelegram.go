@@ -1,0 +1,38 @@
+package cli
+
+import (
+	"maps"
+	"strings"
+)
+
+// telegram adds what only Telegram understands.
+func (f *campaignFlags) telegram(content map[string]any) error {
+	said := map[string]any{}
+	for name, text := range map[string]string{
+		"parse_mode": f.parseMode, "photo": f.photo, "video": f.video, "animation": f.animation, "document": f.document,
+	} {
+		if text != "" {
+			said[name] = text
+		}
+	}
+	for name, on := range map[string]bool{"silent": f.silent, "no_preview": f.noPreview} {
+		if on {
+			said[name] = true
+		}
+	}
+	var rows []any
+	for _, b := range f.buttons {
+		text, link, ok := strings.Cut(b, "=")
+		if !ok {
+			return usagef("--button %s: write it like 'Read on=https://example.org/news'", b)
+		}
+		rows = append(rows, []any{map[string]string{"text": strings.TrimSpace(text), "url": strings.TrimSpace(link)}})
+	}
+	if rows != nil {
+		said["buttons"] = rows
+	}
+	if len(said) > 0 {
+		maps.Copy(object(content, "telegram"), said)
+	}
+	return nil
+}
