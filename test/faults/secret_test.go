@@ -2,6 +2,7 @@ package faults
 
 import (
 	"encoding/json"
+	"strings"
 	"testing"
 )
 
@@ -9,7 +10,8 @@ import (
 func secret(t *testing.T, out string) string {
 	t.Helper()
 	var created struct{ Key, APIKey, Secret string }
-	if err := json.Unmarshal([]byte(out), &created); err != nil {
+	// Beside the key it says that it has made a data folder.
+	if err := json.NewDecoder(strings.NewReader(out)).Decode(&created); err != nil {
 		t.Fatalf("app create printed %q: %v", out, err)
 	}
 	for _, s := range []string{created.Key, created.APIKey, created.Secret} {
