@@ -19,7 +19,9 @@ import (
 
 func TestMain(m *testing.M) {
 	// The library's pause of a second before it asks a cluster for its nodes anew, which it does not cut short.
-	goleak.VerifyTestMain(m, goleak.IgnoreAnyFunction("github.com/redis/rueidis.(*call).DelayDo.func1"))
+	goleak.VerifyTestMain(m, goleak.IgnoreAnyFunction("github.com/redis/rueidis.(*call).DelayDo.func1"),
+		goleak.IgnoreAnyFunction("github.com/redis/rueidis.(*clusterClient)._refresh.func2"), // It closes what a cluster no longer has, five seconds later
+	)
 }
 
 // serve starts Redis for one test.
