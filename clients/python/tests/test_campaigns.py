@@ -35,6 +35,9 @@ async def test_campaign_is_started_followed_and_recalled(client: AsyncClient) ->
     assert (seen[-1].state, seen[-1].counts["accepted"], seen[-1].total) == ("completed", 2, 2)
     assert {d.recipient async for d in campaign.deliveries("accepted")} == {"camp-1", "camp-2"}
     again = client.campaign(campaign.id)
+    with pytest.raises(ProblemError, match="telegram") as sent_elsewhere:
+        await again.correct({"title": "Ho"})
+    assert sent_elsewhere.value.status == 409
     await again.recall()
     seen = [status async for status in again.progress()]
     assert (seen[-1].state, seen[-1].counts["recalled"]) == ("recalled", 2)

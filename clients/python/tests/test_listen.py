@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from godwit import AsyncClient, GodwitError, NackAfter, Notification, RefusedError, Welcome
+from godwit.listener import ListenOptions
 from serving import PATIENCE, NewServer, Server, eventually, options
 
 pytestmark = pytest.mark.anyio
@@ -161,6 +162,23 @@ async def test_held_ids_that_were_settled_meanwhile_are_recalled(client: AsyncCl
         assert await recalled.get() == ("settled",)
 
 
+async def test_acknowledgements_that_wait_leave_when_listening_ends(client: AsyncClient, who: str) -> None:
+    names = [f"n{i}" for i in range(5)]
+    for name in names:
+        await client.publish(who, id=name)
+    handled: list[str] = []
+
+    async def handle(n: Notification) -> None:
+        handled.append(n.id)
+        if n.id == names[-1]:
+            listener.stop()
+
+    listener = client.listener(who, handle, ListenOptions(ack_delay="1s"))
+    await listener.run()
+    assert handled == names
+    assert {(await client.wait(name, who)).status for name in names} == {"acked"}
+
+
 async def test_two_handlers_at_once(client: AsyncClient, who: str) -> None:
     both = asyncio.Barrier(2)
 
@@ -288,6 +306,6 @@ async def test_peek_observes_and_settles_nothing(client: AsyncClient, who: str) 
 
 async def test_options_that_make_no_sense_are_refused(server: Server) -> None:
     async with AsyncClient(server.url) as client:
-        for wrong in ({"window": 2000}, {"concurrency": 0}, {"peek": True}):
+        for wrong in ({"window": 2000}, {"concurrency": 0}, {"peek": True}, {"ack_delay": 1.1}, {"ack_delay": -1}):
             with pytest.raises(ValueError, match=next(iter(wrong))):
                 await client.listen("a", **wrong)

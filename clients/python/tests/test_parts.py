@@ -12,6 +12,7 @@ import pytest
 from godwit import Problem, Token
 from godwit.backoff import Backoff
 from godwit.errors import retry_after
+from godwit.frames import Ack, Nack
 from godwit.http import path, read_problem
 from godwit.jsonframes import decode_json
 from godwit.outbox import Outbox
@@ -52,16 +53,64 @@ def test_memory_of_ids_is_bounded_and_forgets_the_oldest() -> None:
     assert len(seen) == 3
 
 
+class Sending:
+    """An outbox, and a writer that looks when it is woken and when something is due, at a time of the test's own."""
+
+    def __init__(self, delay: float, window: int = 0) -> None:
+        self.now = 100.0
+        self.outbox = Outbox(delay, window, lambda: self.now)
+        self.outbox.wake = self.look
+        self.sent: list[str] = []
+
+    def look(self, *, last: bool = False) -> None:
+        for frame in self.outbox.take(last=last):
+            self.sent.append(" ".join(frame.ids) if isinstance(frame, Ack | Nack) else type(frame).__name__)
+
+    def acks(self, *names: str) -> list[str]:
+        for name in names:
+            self.outbox.ack(name)
+        return self.sent
+
+    def passes(self, seconds: float) -> None:
+        end = self.now + seconds
+        while (due := self.now + self.outbox.due_in()) <= end:
+            self.now = due
+            self.look()
+        self.now = end
+
+
+def test_a_lone_acknowledgement_leaves_at_once_and_those_that_follow_leave_together() -> None:
+    s = Sending(0.005)
+    assert s.acks("a") == ["a"]
+    assert s.acks("b", "c") == ["a"]
+    s.passes(0.004)
+    assert s.acks("d") == ["a"]
+    s.passes(0.002)
+    assert s.acks("e") == ["a", "b c d"]
+    s.passes(0.02)
+    assert s.acks("f") == ["a", "b c d", "e", "f"]
+
+
+def test_acknowledgements_do_not_wait_where_the_server_does_or_something_else_leaves_or_at_the_end() -> None:
+    s = Sending(0.005, window=4)
+    assert s.acks("a", "b", "c", "d") == ["a", "b c"]
+    s.outbox.nack(Nack(("e",)))
+    assert s.sent == ["a", "b c", "d", "e"]
+    s.acks("f")
+    s.look(last=True)
+    assert s.sent == ["a", "b c", "d", "e", "f"]
+    assert Sending(0.0).acks("a", "b") == ["a", "b"]
+    assert Sending(0.005, window=1).acks("a", "b") == ["a", "b"]
+
+
 def test_acknowledgements_of_a_burst_share_frames() -> None:
-    woken = []
-    outbox = Outbox()
-    outbox.wake = lambda: woken.append(True)
+    outbox = Outbox(0.005)
     for i in range(300):
         outbox.ack(str(i))
     frames = outbox.take()
     assert [len(f.ids) for f in frames] == [256, 44]  # type: ignore[union-attr]
-    assert len(woken) == 300
-    assert outbox.take() == []
+    assert outbox.take(last=True) == []
+    assert outbox.due_in() == float("inf")
 
 
 def jwt(exp: object) -> str:

@@ -101,6 +101,17 @@ async def test_every_field_reaches_the_server(client: AsyncClient) -> None:
     assert abs(status.send_at - later) < timedelta(milliseconds=2)
 
 
+async def test_a_template_says_what_a_publish_does_not(client: AsyncClient) -> None:
+    content = {"language": "en", "title": "Plan {{plan}}", "locales": {"de": {"title": "Tarif {{plan}}"}}}
+    await client._api.json("PUT", "/v1/templates/plan", body={"content": content}, doing="set template plan")
+    receipt = await client.publish("pub-t", template="plan", variables={"plan": 7}, locale="de")
+    assert receipt.status == "stored"
+    with pytest.raises(ProblemError, match=r"variables\.plan"):
+        await client.publish("pub-t", template="plan")
+    campaign = client.campaign(template="plan", variables={"plan": "pro"})
+    assert (await campaign.status()).state == "draft"
+
+
 async def test_list_answers_every_recipient_in_order(client: AsyncClient) -> None:
     receipts = await client.publish(["pub-7", "not a name", "pub-8"], title="x")
     assert [r.to for r in receipts] == ["pub-7", "not a name", "pub-8"]

@@ -6,13 +6,14 @@ import asyncio
 import contextlib
 import json
 from collections.abc import AsyncIterator, Awaitable, Callable
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
 from websockets.asyncio.server import ServerConnection, serve
 from websockets.exceptions import ConnectionClosed
 
-from godwit import AsyncClient, GodwitError, GoodbyeError, NackAfter, Notification, RefusedError
+from godwit import AsyncClient, GodwitError, GoodbyeError, NackAfter, Notification, RefusedError, Token
 from godwit.digest import EMPTY_DIGEST, digest_of
 from godwit.notify import Connection, Notify, RegistrationStatus
 from serving import PATIENCE
@@ -51,7 +52,7 @@ class Peer:
 
 
 @contextlib.asynccontextmanager
-async def playing(script: Script) -> AsyncIterator[AsyncClient]:
+async def playing(script: Script, **options: Any) -> AsyncIterator[AsyncClient]:
     """Run the script for every connection, numbered from 0."""
     count = iter(range(1000))
 
@@ -61,7 +62,7 @@ async def playing(script: Script) -> AsyncIterator[AsyncClient]:
 
     async with serve(play, "127.0.0.1", 0) as server, asyncio.timeout(PATIENCE):
         port = next(iter(server.sockets)).getsockname()[1]
-        async with AsyncClient(f"http://127.0.0.1:{port}") as client:
+        async with AsyncClient(f"http://127.0.0.1:{port}", **options) as client:
             yield client
 
 
@@ -153,6 +154,26 @@ async def test_goodbye_says_when_to_come_back() -> None:
     assert isinstance(error, GoodbyeError)
     assert (error.reason, delay) == ("shutdown", 0.7)
     assert came[1] - came[0] >= 0.65
+
+
+async def test_token_that_was_renewed_too_late_is_good_for_the_next_connection() -> None:
+    now = datetime.now(UTC)
+    tokens = [Token("first", now + timedelta(seconds=0.5)), Token("second", now + timedelta(hours=1))]
+    done = asyncio.Event()
+
+    async def script(peer: Peer, connection: int) -> None:
+        shown.append((await peer.welcome())["token"])
+        if connection == 0:
+            shown.append((await peer.recv("hello"))["token"])
+            await peer.send("goodbye", reason="token_expired")  # of the first, before the second was read
+            return
+        done.set()
+        await peer.stay()
+
+    shown: list[str] = []
+    async with playing(script, token=lambda: tokens.pop(0) if len(tokens) > 1 else tokens[0]) as client:
+        await until(done, client, "a")
+    assert shown == ["first", "second", "second"]
 
 
 async def test_first_retry_is_at_once_and_later_ones_wait() -> None:

@@ -11,7 +11,7 @@ Units that follow objects over bad links have an interface of their own in `godw
 from ._version import __version__
 from .blocking import Client, Listening
 from .blockingaudience import Campaign, Channels, Endpoints
-from .campaigns import AsyncCampaign, CampaignDelivery, CampaignFields, CampaignStatus
+from .campaigns import AsyncCampaign, CampaignDelivery, CampaignFields, CampaignStatus, Correction
 from .client import AsyncClient
 from .deduplicator import Deduplicator
 from .endpoints import AsyncChannels, AsyncEndpoints, Endpoint
@@ -69,6 +69,7 @@ __all__ = [
     "ChannelStatus",
     "Channels",
     "Client",
+    "Correction",
     "Deduplicator",
     "Endpoint",
     "Endpoints",

@@ -12,13 +12,15 @@ from contextlib import suppress
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal, Self, TypedDict, TypeVar, Unpack, overload
 
+from .backend import ANSWER_TIMEOUT
 from .blockingaudience import Campaign, Channels, Endpoints
 from .campaigns import CampaignFields
-from .client import ANSWER_TIMEOUT, AsyncClient
+from .client import AsyncClient
 from .errors import GodwitError
 from .frames import Notification, Reply, Welcome
 from .listener import Listener, ListenOptions
 from .objects import Objects, ObjectVersion
+from .outbox import ACK_DELAY
 from .portal import Portal
 from .publication import Publication, PublicationFields
 from .registrations import Change
@@ -48,6 +50,7 @@ class ListenFields(TypedDict, total=False):
     group: str
     window: int
     heartbeat: Duration
+    ack_delay: Duration
     concurrency: int
     peek: bool
     objects: Objects | None
@@ -358,6 +361,7 @@ class Client:
             device=options.get("device", ""),
             window=options.get("window", 0),
             heartbeat=options.get("heartbeat", 0.0),
+            ack_delay=options.get("ack_delay", ACK_DELAY),
             concurrency=options.get("concurrency", 1),
             peek=options.get("peek", False),
             on_recall=_in_thread(options.get("on_recall")),

@@ -54,6 +54,16 @@ class Campaign:
         """Take back what was sent, as far as the channels can; `progress` says when that is done."""
         return self._portal.call(self._async.recall())
 
+    def correct(
+        self,
+        content: Mapping[str, Any] | None = None,
+        *,
+        template: str | None = None,
+        variables: Mapping[str, str | float | bool] | None = None,
+    ) -> CampaignStatus:
+        """Make the messages that were sent over Telegram say this instead; `progress` says when that is done."""
+        return self._portal.call(self._async.correct(content, template=template, variables=variables))
+
     def test(self, endpoints: Sequence[str]) -> list[dict[str, Any]]:
         """Send it to some endpoints at once, without counting it; see AsyncCampaign.test."""
         return self._portal.call(self._async.test(endpoints))

@@ -13,7 +13,7 @@ from typing import Any, TypedDict
 from .http import API, path
 from .values import Duration, format_duration, format_time, parse_time
 
-__all__ = ["AsyncCampaign", "CampaignDelivery", "CampaignFields", "CampaignStatus"]
+__all__ = ["AsyncCampaign", "CampaignDelivery", "CampaignFields", "CampaignStatus", "Correction"]
 
 Json = Mapping[str, Any]
 
@@ -31,6 +31,10 @@ class CampaignFields(TypedDict, total=False):
 
     name: str
     content: Json
+    template: str
+    """The name of one of the app's templates, whose content is taken as it is now; then there is no content."""
+    variables: Mapping[str, str | float | bool]
+    """The same for everybody; they go before attributes."""
     audience: Json
     send_at: datetime
     """Begin then: it is scheduled as soon as it is made."""
@@ -47,13 +51,36 @@ class CampaignFields(TypedDict, total=False):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Correction:
+    """How far the correction of what was sent has come."""
+
+    messages: int
+    """That it goes over; it is done when as many are corrected or not."""
+    corrected: int
+    not_corrected: int
+    """The deliveries say why."""
+    kept: int
+    """Over channels whose messages stay as they are."""
+
+    @classmethod
+    def from_json(cls, fields: Json) -> Correction:
+        """Read a correction as the API writes it."""
+        return cls(
+            messages=fields["messages"],
+            corrected=fields["corrected"],
+            not_corrected=fields["not_corrected"],
+            kept=fields["kept"],
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class CampaignStatus:
     """How a campaign stands."""
 
     id: str
     name: str
     state: str
-    """draft, scheduled, running, paused, completed, cancelled, failed, recalling or recalled"""
+    """draft, scheduled, running, paused, completed, cancelled, failed, correcting, recalling or recalled"""
     detail: str = ""
     """Why it is paused or failed."""
     total: int = 0
@@ -65,6 +92,8 @@ class CampaignStatus:
     clicked: int = 0
     not_recalled: int = 0
     """What a recall could not take back."""
+    correction: Correction | None = None
+    """How far the last correction has come."""
     rate: str = ""
     eta: datetime | None = None
 
@@ -87,6 +116,7 @@ class CampaignStatus:
             shown=fields["shown"],
             clicked=fields["clicked"],
             not_recalled=fields.get("not_recalled", 0),
+            correction=Correction.from_json(fields["correction"]) if fields.get("correction") else None,
             rate=fields["rate"],
             eta=parse_time(fields["eta"]) if fields.get("eta") else None,
         )
@@ -106,6 +136,8 @@ class CampaignDelivery:
     attempts: int
     recall: str
     """Why it could not be taken back."""
+    correction: str = ""
+    """Why it could not be corrected."""
 
     @classmethod
     def from_json(cls, fields: Json) -> CampaignDelivery:
@@ -119,6 +151,7 @@ class CampaignDelivery:
             detail=fields.get("detail") or "",
             attempts=fields["attempts"],
             recall=fields.get("recall") or "",
+            correction=fields.get("correction") or "",
         )
 
 
@@ -194,6 +227,27 @@ class AsyncCampaign:
     async def recall(self) -> CampaignStatus:
         """Take back what was sent, as far as the channels can; `progress` says when that is done."""
         return await self._move("recall")
+
+    async def correct(
+        self,
+        content: Json | None = None,
+        *,
+        template: str | None = None,
+        variables: Mapping[str, str | float | bool] | None = None,
+    ) -> CampaignStatus:
+        """Make the messages that were sent over Telegram say this instead; `progress` says when that is done.
+
+        Without variables, those of the campaign are taken.
+        """
+        says = {"content": content, "template": template, "variables": variables}
+        target = await self._target("correct")
+        answer = await self._api.json(
+            "POST",
+            target,
+            body={name: value for name, value in says.items() if value is not None},
+            doing=f"correct campaign {self._id}",
+        )
+        return CampaignStatus.from_json(answer)
 
     async def test(self, endpoints: Sequence[str]) -> list[dict[str, Any]]:
         """Send it to up to 20 endpoints at once, without counting it: endpoint, outcome, detail of each."""

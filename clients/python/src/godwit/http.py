@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, urlencode
 
 from .backoff import REQUEST_BASE, REQUEST_MOST, Backoff
+from .carrier import Answer, Carrier, CarrierError, Streamed
 from .errors import (
     GodwitError,
     NoAnswerError,
@@ -20,7 +21,7 @@ from .errors import (
     UnreachableError,
     retry_after,
 )
-from .http1 import HTTP1, Answer, Carrier, CarrierError, Streamed
+from .httpcarrier import HTTP
 
 if TYPE_CHECKING:
     import httpx
@@ -73,7 +74,7 @@ class API:
         self._key = key
         self._attempts = attempts
         self._timeout = timeout
-        self._carrier: Carrier = HTTP1(base, tls) if http is None else _given(base, http)
+        self._carrier: Carrier = HTTP(base, tls) if http is None else _given(base, http)
 
     async def close(self) -> None:
         """Close the connections, unless they are the caller's."""
@@ -152,13 +153,7 @@ class API:
         timeout: float,
     ) -> Answer:
         headers = {**headers, **self._credentials()}
-        async with (
-            asyncio.timeout(timeout),
-            self._carrier.stream(
-                method, _with(target, query), headers, content, timeout=timeout, silence=timeout
-            ) as streamed,
-        ):
-            return await streamed.whole()
+        return await self._carrier.ask(method, _with(target, query), headers, content, timeout=timeout)
 
     async def ask(
         self, target: str, *, query: Query, content: bytes, content_type: str, wait: float, doing: str
@@ -192,7 +187,7 @@ class API:
         headers = {"Accept": accept, **self._credentials()}
         try:
             async with self._carrier.stream(
-                "GET", _with(target, query), headers, None, timeout=self._timeout, silence=silence
+                _with(target, query), headers, timeout=self._timeout, silence=silence
             ) as streamed:
                 if not 200 <= streamed.status < 300:
                     raise _failure(await streamed.whole(), doing)

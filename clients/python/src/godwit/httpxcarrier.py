@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 from contextlib import aclosing, asynccontextmanager
 
 import httpx
 
-from .http1 import CarrierError, Streamed
+from .carrier import Answer, CarrierError, Streamed
 
 __all__ = ["HTTPX"]
 
@@ -22,18 +23,31 @@ class HTTPX:
     async def close(self) -> None:
         """Do nothing: the client is closed by whoever made it."""
 
+    async def ask(
+        self, method: str, target: str, headers: Mapping[str, str], content: bytes | None, *, timeout: float
+    ) -> Answer:
+        """Make a request and read its answer whole; after so many seconds both are given up."""
+        async with asyncio.timeout(timeout), self._send(method, target, headers, content, timeout, timeout) as streamed:
+            return await streamed.whole()
+
     @asynccontextmanager
     async def stream(
+        self, target: str, headers: Mapping[str, str], *, timeout: float, silence: float
+    ) -> AsyncIterator[Streamed]:
+        """Get what is read piece by piece; after so long without an answer, or a silence within it, it is given up."""
+        async with self._send("GET", target, headers, None, timeout, silence) as streamed:
+            yield streamed
+
+    @asynccontextmanager
+    async def _send(
         self,
         method: str,
         target: str,
         headers: Mapping[str, str],
         content: bytes | None,
-        *,
         timeout: float,
         silence: float,
     ) -> AsyncIterator[Streamed]:
-        """Make a request; after so many seconds without an answer, or of silence within it, it is given up."""
         limits = httpx.Timeout(timeout, read=max(timeout, silence))
         request = self._client.build_request(
             method, self._base + target, content=content, headers=dict(headers), timeout=limits

@@ -25,7 +25,7 @@ from .errors import (
 )
 from .frames import MAX_REPLY, Nack, Notification, Reply, ReplyFrame, Welcome
 from .objects import Objects
-from .outbox import Outbox
+from .outbox import ACK_DELAY, MAX_ACK_DELAY, Outbox
 from .seen import IdSet
 from .session import Session
 from .token import Token, TokenSource
@@ -97,6 +97,7 @@ class ListenOptions:
     device: str = ""
     window: int = 0
     heartbeat: Duration = 0.0
+    ack_delay: Duration = ACK_DELAY
     concurrency: int = 1
     peek: bool = False
     on_recall: Callable[[Sequence[str]], Awaitable[None] | None] | None = None
@@ -132,6 +133,9 @@ class Listener:
     ) -> None:
         if not 0 <= options.window <= MAX_WINDOW:
             raise ValueError(f"window {options.window} is not between 1 and {MAX_WINDOW}")
+        ack_delay = seconds(options.ack_delay)
+        if not 0 <= ack_delay <= MAX_ACK_DELAY:
+            raise ValueError(f"ack_delay {ack_delay:g} s is not between 0 and {MAX_ACK_DELAY:g} s")
         if options.concurrency < 1:
             raise ValueError(f"concurrency {options.concurrency} is less than 1")
         if options.peek and not key:
@@ -144,7 +148,7 @@ class Listener:
         self.app = app
         self.group = options.group or (options.objects.group if options.objects else "")
         self.heartbeat = seconds(options.heartbeat)
-        self.outbox = Outbox()
+        self.outbox = Outbox(ack_delay, options.window)
         self.closing = asyncio.Event()
         self._handle = handle
         self._token = None if options.peek else token
@@ -156,7 +160,7 @@ class Listener:
         self._seen = IdSet()
         self._replies: dict[str, ReplyFrame] = {}  # the last ones, by notification
         self.workers = options.workers if options.workers is not None else Workers(unasked)
-        self._presented = ""  # the token of the last hello
+        self._presented = ""  # the token that the last connection began with
 
     def stop(self) -> None:
         """End gently: handlers that run finish, their acknowledgements go out, and `run` returns."""
@@ -285,17 +289,21 @@ class Listener:
 
     async def _token_is_new(self) -> bool:
         try:
-            return (await self._ask_token()).value != self._presented
+            return (await self.next_token()).value != self._presented
         except GodwitError:
             return True  # it is asked again at the next connect
 
     async def token(self) -> Token:
-        """Return the token for a hello."""
-        token = await self._ask_token()
+        """Return the token for the first hello of a connection."""
+        token = await self.next_token()
         self._presented = token.value
         return token
 
-    async def _ask_token(self) -> Token:
+    async def next_token(self) -> Token:
+        """Return the token that follows during a connection.
+
+        If the one before ends while it is on its way, the server has not seen it: it is good for the next connection.
+        """
         if self._token is None:
             return Token(self._key if self.options.peek else "")
         try:

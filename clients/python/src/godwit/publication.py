@@ -6,7 +6,7 @@ import base64
 import json
 import os
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Literal, TypedDict
@@ -89,6 +89,12 @@ class Publication:
     """Whose acknowledgement settles it; any unless said."""
     escalate: Sequence[Escalation] = ()
     reply_by: Duration | None = None
+    template: str = ""
+    """The name of one of the app's templates, whose content it gets in the place of title, body and category."""
+    variables: Mapping[str, str | float | bool] | None = None
+    """Of the template: each that it says without something in its stead."""
+    locale: str = ""
+    """BCP 47: in which sessions get the template, and endpoints of no known language."""
 
     def to_json(self, to: str | Sequence[str] | None = None) -> dict[str, Any]:
         """Return the request for the recipients, by default `self.to`. It has an id in any case."""
@@ -108,6 +114,9 @@ class Publication:
             "ack": self.ack,
             "escalate": [e.to_json() for e in self.escalate],
             "reply_by": None if self.reply_by is None else format_duration(self.reply_by),
+            "template": self.template,
+            "variables": None if self.variables is None else dict(self.variables),
+            "locale": self.locale,
         }
         always = {"to", "id", "data"}
         return {name: value for name, value in fields.items() if name in always or value not in (None, "", [])}
@@ -130,6 +139,9 @@ class PublicationFields(TypedDict, total=False):
     ack: AckMode | None
     escalate: Sequence[Escalation]
     reply_by: Duration | None
+    template: str
+    variables: Mapping[str, str | float | bool] | None
+    locale: str
 
 
 def is_json(content_type: str) -> bool:

@@ -227,7 +227,7 @@ class Session:
         while True:
             self._wake.clear()
             closing = self._l.closing.is_set()
-            await self._flush(conn)
+            await self._flush(conn, last=closing)
             if closing:
                 await self._finish(conn)
                 return
@@ -251,7 +251,7 @@ class Session:
             look = min(look, self._objects.due_in())
         if self._topics is not None:
             look = min(look, self._topics.due_in())
-        look = min(look, self._workers.due_in())
+        look = min(look, self._workers.due_in(), self._l.outbox.due_in())
         closing = asyncio.ensure_future(self._l.closing.wait())
         wake = asyncio.ensure_future(self._wake.wait())
         try:
@@ -260,8 +260,8 @@ class Session:
             closing.cancel()
             wake.cancel()
 
-    async def _flush(self, conn: Connection) -> None:
-        frames = self._extra + self._l.outbox.take()
+    async def _flush(self, conn: Connection, *, last: bool) -> None:
+        frames = self._extra + self._l.outbox.take(last=last)
         self._extra = []
         if self._objects is not None:
             frames += await self._objects.take()
@@ -305,7 +305,7 @@ class Session:
             before = self._token.value
             while self._token.value == before:
                 try:
-                    self._token = await self._l.token()
+                    self._token = await self._l.next_token()
                 except GodwitError as e:
                     log.warning("no new token", extra={"reason": str(e)})
                 if self._token.value == before:

@@ -1,19 +1,24 @@
-"""What the client's own HTTP makes of servers, proxies and what is neither."""
+"""What the client's HTTP makes of servers, proxies and what is neither."""
 
 from __future__ import annotations
 
 import asyncio
 import random
 import ssl
+import threading
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
+from functools import partial
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import pytest
 
 from certificates import Authority
-from godwit.http1 import HTTP1, Answer, CarrierError
-from serving import PATIENCE
+from godwit.carrier import Answer, CarrierError
+from godwit.httpcarrier import HTTP
+from godwit.httplines import Line, Lines, PlainConnection
+from serving import PATIENCE, eventually
 
 pytestmark = pytest.mark.anyio
 
@@ -54,17 +59,13 @@ async def playing(played: Played, tls: ssl.SSLContext | None = None) -> AsyncIte
         yield played
 
 
-async def ask(carrier: HTTP1, method: str = "GET", content: bytes | None = None) -> Answer:
-    async with (
-        asyncio.timeout(PATIENCE),
-        carrier.stream(method, "/x", {}, content, timeout=PATIENCE, silence=PATIENCE) as streamed,
-    ):
-        return await streamed.whole()
+async def ask(carrier: HTTP, method: str = "GET", content: bytes | None = None) -> Answer:
+    return await carrier.ask(method, "/x", {}, content, timeout=PATIENCE)
 
 
 async def answer_to(raw: bytes, method: str = "GET") -> Answer:
     async with playing(Played(raw)) as played:
-        carrier = HTTP1(played.url, None)
+        carrier = HTTP(played.url, None)
         try:
             return await ask(carrier, method)
         finally:
@@ -132,18 +133,19 @@ async def test_no_bytes_do_more_than_fail() -> None:
 async def test_a_connection_is_used_again_until_the_server_ends_it() -> None:
     ok = b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n"
     async with playing(Played(ok, ok, ok[:-2] + b"Connection: close\r\n\r\n", ok, close=False)) as played:
-        carrier = HTTP1(played.url + "/under", None)
+        carrier = HTTP(played.url + "/under", None)
         for _ in range(4):
             assert (await ask(carrier, "POST", b"")).status == 200
         assert played.connections == 2
-        assert played.heads[0].startswith(b"POST /under/x HTTP/1.1\r\nHost: 127.0.0.1:")
+        assert played.heads[0].startswith(b"POST /under/x HTTP/1.1\r\n")
+        assert b"\r\nHost: 127.0.0.1:" in played.heads[0]
         await carrier.close()
 
 
 async def test_an_answer_left_before_its_end_ends_the_connection() -> None:
     async with playing(Played(b"HTTP/1.1 200 OK\r\nContent-Length: 99\r\n\r\nline\nhalf", close=False)) as played:
-        carrier = HTTP1(played.url, None)
-        async with carrier.stream("GET", "/", {}, None, timeout=PATIENCE, silence=PATIENCE) as streamed:
+        carrier = HTTP(played.url, None)
+        async with carrier.stream("/", {}, timeout=PATIENCE, silence=PATIENCE) as streamed:
             assert await anext(streamed.lines()) == b"line"
         async with asyncio.timeout(PATIENCE):
             await played.ended.wait()
@@ -152,17 +154,73 @@ async def test_an_answer_left_before_its_end_ends_the_connection() -> None:
 
 async def test_a_silent_server_is_given_up() -> None:
     async with playing(Played(b"HTTP/1.1 200 OK\r\n\r\n", close=False)) as played:
-        carrier = HTTP1(played.url, None)
+        carrier = HTTP(played.url, None)
         with pytest.raises(TimeoutError):
-            async with carrier.stream("GET", "/", {}, None, timeout=PATIENCE, silence=0.01) as streamed:
+            async with carrier.stream("/", {}, timeout=PATIENCE, silence=0.01) as streamed:
                 await streamed.whole()
 
 
+def threads() -> set[threading.Thread]:
+    return {t for t in threading.enumerate() if t.name == "godwit http"}
+
+
+def lines_to(played: Played, most: int, idle: float) -> Lines:
+    at = urlsplit(played.url)
+    return Lines(lambda: PlainConnection(at.hostname or "", at.port, timeout=PATIENCE), most, idle)
+
+
+async def test_a_request_that_is_cancelled_ends_its_connection_and_its_thread() -> None:
+    before = threads()
+    async with playing(Played(b"HTTP/1.1 200 OK\r\n", close=False)) as played:
+        carrier = HTTP(played.url, None)
+        asking = asyncio.create_task(ask(carrier))
+        await eventually(lambda: asyncio.sleep(0, bool(played.heads)))
+        asking.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await asking
+        async with asyncio.timeout(PATIENCE):
+            await played.ended.wait()
+        await carrier.close()
+        await eventually(lambda: asyncio.sleep(0, threads() <= before))
+
+
+async def test_a_server_that_never_ends_its_head_is_given_up_with_its_thread() -> None:
+    before = threads()
+    async with playing(Played(b"HTTP/1.1 200 OK\r\n", close=False)) as played:
+        carrier = HTTP(played.url, None)
+        with pytest.raises(TimeoutError):
+            await carrier.ask("GET", "/", {}, None, timeout=0.01)
+        async with asyncio.timeout(PATIENCE):
+            await played.ended.wait()
+        await carrier.close()
+        await eventually(lambda: asyncio.sleep(0, threads() <= before))
+
+
+async def test_what_is_asked_at_once_has_connections_up_to_a_limit_and_all_is_answered() -> None:
+    ok = b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n"
+    async with playing(Played(*[ok] * 40, close=False)) as played:
+        lines = lines_to(played, 4, 5.0)
+        asked = [lines.run(partial(Line.whole, request=("GET", "/x", None, {}))) for _ in range(40)]
+        async with asyncio.timeout(PATIENCE):
+            assert [a.status for a in await asyncio.gather(*asked)] == [200] * 40
+        assert played.connections <= 4
+        lines.close()
+
+
+async def test_idle_threads_end_with_their_connections() -> None:
+    before = threads()
+    ok = b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n"
+    async with playing(Played(ok, ok, close=False)) as played:
+        lines = lines_to(played, 4, 0.01)
+        for _ in range(2):  # after they have ended, another begins
+            assert (await lines.run(partial(Line.whole, request=("GET", "/x", None, {})))).status == 200
+            await eventually(lambda: asyncio.sleep(0, threads() <= before))
+
+
 async def test_a_key_with_a_line_break_is_refused_without_being_said() -> None:
-    carrier = HTTP1("http://127.0.0.1:1", None)
+    carrier = HTTP("http://127.0.0.1:1", None)
     with pytest.raises(ValueError, match="header Authorization") as refused:
-        async with carrier.stream("GET", "/", {"Authorization": "Bearer secret\n"}, None, timeout=1, silence=1):
-            pass
+        await carrier.ask("GET", "/", {"Authorization": "Bearer secret\n"}, None, timeout=1)
     assert "secret" not in str(refused.value)
 
 
@@ -170,8 +228,9 @@ async def test_a_plain_server_is_asked_through_the_proxy_of_the_environment(monk
     async with playing(Played(b"HTTP/1.1 200 OK\r\n\r\nby proxy")) as proxy:
         monkeypatch.setenv("http_proxy", proxy.url.replace("//", "//ann:pass@"))
         monkeypatch.setenv("no_proxy", "elsewhere.example")
-        assert (await ask(HTTP1("http://server.example", None))).content == b"by proxy"
-    assert proxy.heads[0].startswith(b"GET http://server.example/x HTTP/1.1\r\nHost: server.example\r\n")
+        assert (await ask(HTTP("http://server.example", None))).content == b"by proxy"
+    assert proxy.heads[0].startswith(b"GET http://server.example/x HTTP/1.1\r\n")
+    assert b"\r\nHost: server.example\r\n" in proxy.heads[0]
     assert b"Proxy-Authorization: Basic YW5uOnBhc3M=\r\n" in proxy.heads[0]
 
 
@@ -206,7 +265,7 @@ async def test_an_encrypted_server_is_reached_through_a_tunnel(monkeypatch: pyte
     ):
         monkeypatch.setenv("https_proxy", f"http://127.0.0.1:{proxy.sockets[0].getsockname()[1]}")
         monkeypatch.setenv("no_proxy", "elsewhere.example")
-        carrier = HTTP1(played.url, theirs)
+        carrier = HTTP(played.url, theirs)
         assert (await ask(carrier)).content == b"hi"
         await carrier.close()
     assert heads[0].startswith(b"CONNECT 127.0.0.1:")
