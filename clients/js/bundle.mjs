@@ -1,24 +1,63 @@
 // Makes the files that the server serves under /sdk/. They are committed where the server embeds them; the same
 // sources and the same esbuild make the same bytes.
-import { build } from "esbuild";
+import { createHash } from "node:crypto";
+import { readFile, writeFile } from "node:fs/promises";
+import { build, transform } from "esbuild";
 
 const out = new URL("../../internal/sdk/dist/", import.meta.url).pathname;
 
-const common = {
-  bundle: true,
-  minify: true,
-  format: "iife",
-  target: ["es2022"],
-  charset: "utf8",
-  legalComments: "none",
-  logLevel: "warning",
-  external: ["./texts.js"],
+/** Style sheets are text to a script: here they are made small as such. */
+const smallStyles = {
+  name: "small styles",
+  setup({ onLoad }) {
+    onLoad({ filter: /style\.ts$/ }, async ({ path }) => {
+      const [before, sheet, after] = (await readFile(path, "utf8")).split("`");
+      const { code } = await transform(sheet, { loader: "css", minify: true });
+      return { contents: `${before}${JSON.stringify(code.trim())}${after}`, loader: "ts" };
+    });
+  },
 };
 
-await build({ ...common, entryPoints: ["src/sdk.ts"], outfile: `${out}godwit.js` });
-await build({ ...common, entryPoints: ["src/perfecty.ts"], outfile: `${out}perfecty.js` });
-await build({ ...common, entryPoints: ["src/worker/sw.ts"], outfile: `${out}sw.js` });
-// The prompt's words in other languages, which a page loads when it needs them.
-await build({ ...common, format: "esm", entryPoints: ["src/push/texts.ts"], outfile: `${out}texts.js` });
+/** Scripts of the server load from beside themselves what a package leaves to whoever bundles it. */
+const beside = {
+  name: "parts beside the script",
+  setup({ onResolve }) {
+    onResolve({ filter: /\/parts\.js$/ }, () => ({ path: new URL("src/beside.ts", import.meta.url).pathname }));
+  },
+};
+
+/** Builds one script, and returns its name with a mark of its content, which the server knows as well. */
+async function script(source, name, more = {}) {
+  const { outputFiles } = await build({
+    entryPoints: [`src/${source}`],
+    outfile: out + name,
+    bundle: true,
+    minify: true,
+    format: "iife",
+    target: ["es2022"],
+    charset: "utf8",
+    legalComments: "none",
+    logLevel: "warning",
+    plugins: [smallStyles, beside],
+    // Every source is a module, which is strict without a word.
+    tsconfigRaw: { compilerOptions: { target: "ES2022", alwaysStrict: false, useDefineForClassFields: false } },
+    write: false,
+    ...more,
+  });
+  const { contents } = outputFiles[0];
+  await writeFile(out + name, contents);
+  const mark = createHash("sha256").update(contents).digest().subarray(0, 12).toString("base64url");
+  return `${name}?v=${mark}`;
+}
+
+// What a page loads when it needs it.
+const names = {
+  DIALOGS: JSON.stringify(await script("push/dialogs.ts", "dialogs.js", { format: "esm" })),
+  ONCE: JSON.stringify(await script("push/once.ts", "once.js", { format: "esm" })),
+  TEXTS: JSON.stringify(await script("push/texts.ts", "texts.js", { format: "esm" })),
+};
+await script("sdk.ts", "godwit.js", { define: names });
+await script("perfecty.ts", "perfecty.js", { define: names });
+await script("worker/sw.ts", "sw.js");
 // The live client, for pages that listen without a build step of their own.
-await build({ ...common, format: "esm", entryPoints: ["src/index.ts"], outfile: `${out}live.js` });
+await script("index.ts", "live.js", { format: "esm" });

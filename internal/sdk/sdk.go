@@ -20,7 +20,8 @@ type File struct {
 	Name string // sw.js
 	Body []byte
 	GZip []byte
-	Tag  string // changes with the content: an ETag without its quotes
+	// Tag changes with the content: an ETag without its quotes, and what scripts say after ?v= when they load another.
+	Tag string
 	// Worker: it is a service worker, which may be given any scope and must not be taken from a cache.
 	Worker bool
 }

@@ -7,7 +7,11 @@ import { ulid } from "./ulid.js";
 export interface CampaignFields {
   name?: string;
   /** `title` and `body` with variables, `url`, `locales`, and what only some channels understand, as the API calls it. */
-  content: Record<string, unknown>;
+  content?: Record<string, unknown>;
+  /** The name of one of the app's templates, whose content is taken as it is now; then there is no content. */
+  template?: string;
+  /** The same for everybody; they go before attributes. */
+  variables?: Record<string, string | number | boolean>;
   audience?: Audience;
   /** Begin then: it is scheduled as soon as it is made. */
   sendAt?: Date;
@@ -33,11 +37,24 @@ export interface Audience {
   where?: string;
 }
 
+/** What messages say instead: a content, or a template. Without variables, those of the campaign are taken. */
+export type CorrectionFields = Pick<CampaignFields, "content" | "template" | "variables">;
+
+/** How far the correction of what was sent has come: it is done when as many messages are corrected or not. */
+export interface Correction {
+  messages: number;
+  corrected: number;
+  /** The deliveries say why. */
+  notCorrected: number;
+  /** Over channels whose messages stay as they are. */
+  kept: number;
+}
+
 /** How a campaign stands. */
 export interface CampaignStatus {
   id: string;
   name: string;
-  /** draft scheduled running paused completed cancelled failed recalling recalled */
+  /** draft scheduled running paused completed cancelled failed correcting recalling recalled */
   state: string;
   /** Why it is paused or failed. */
   detail?: string;
@@ -50,6 +67,8 @@ export interface CampaignStatus {
   clicked: number;
   /** What a recall could not take back. */
   notRecalled: number;
+  /** How far the last correction has come. */
+  correction?: Correction;
   /** Nothing happens to it by itself any more. */
   ended: boolean;
 }
@@ -66,6 +85,8 @@ export interface CampaignDelivery {
   attempts: number;
   /** Why it could not be taken back. */
   recall?: string;
+  /** Why it could not be corrected. */
+  correction?: string;
 }
 
 type Wire = Record<string, unknown>;
@@ -152,6 +173,11 @@ export class Campaign {
     return this.move("recall");
   }
 
+  /** Makes the messages that were sent over Telegram say this instead; `progress` says when that is done. */
+  async correct(says: CorrectionFields): Promise<CampaignStatus> {
+    return readCampaign(await this.api.call<Wire>("POST", await this.path("correct"), { json: says }));
+  }
+
   /** Sends it to up to 20 endpoints at once, without counting it. */
   async test(endpoints: string[]): Promise<{ endpoint: string; outcome: string; detail: string | null }[]> {
     const path = await this.path("test");
@@ -214,6 +240,8 @@ export const wireAudience = (a: Audience): Wire => ({
 function wireCampaign(f: CampaignFields): Wire {
   return {
     name: f.name,
+    template: f.template,
+    variables: f.variables,
     content: f.content,
     audience: f.audience && wireAudience(f.audience),
     send_at: f.sendAt?.toISOString(),
@@ -246,9 +274,17 @@ function readCampaign(w: Wire): CampaignStatus {
     shown: Number(w.shown),
     clicked: Number(w.clicked),
     notRecalled: Number(w.not_recalled ?? 0),
+    ...(w.correction ? { correction: readCorrection(w.correction as Wire) } : {}),
     ended: ended.has(state) && !counts.pending,
   };
 }
+
+const readCorrection = (w: Wire): Correction => ({
+  messages: Number(w.messages),
+  corrected: Number(w.corrected),
+  notCorrected: Number(w.not_corrected),
+  kept: Number(w.kept),
+});
 
 function readDelivery(w: Wire): CampaignDelivery {
   return {
@@ -260,5 +296,6 @@ function readDelivery(w: Wire): CampaignDelivery {
     ...optional("detail", w.detail),
     attempts: Number(w.attempts),
     ...optional("recall", w.recall),
+    ...optional("correction", w.correction),
   };
 }

@@ -9,6 +9,8 @@ export {
   type CampaignDelivery,
   type CampaignFields,
   type CampaignStatus,
+  type Correction,
+  type CorrectionFields,
 } from "./campaigns.js";
 export { Answer, Client, type ClientOptions, type RequestOptions, type TokenSource } from "./client.js";
 export { Deduplicator } from "./deduplicator.js";

@@ -1,14 +1,11 @@
 // /sdk/perfecty.js: the calls and options of Perfecty Push's browser SDK, on the routes of the same shape that Godwit
 // serves under /compat/perfecty/{app}. A page keeps its PerfectyPushOptions and changes the script's URL and serverUrl.
 
-import { keyBytes } from "./push/endpoint.js";
+import { server } from "./beside.js";
 import { complain, obstacle, PushError } from "./push/failure.js";
-import { install, madeWith, placeOf, removePushServices, subscribe } from "./push/place.js";
-import { Prompt, type PromptOptions, type Translations } from "./push/prompt.js";
+import { install, keyBytes, madeWith, placeOf, removePushServices, subscribe } from "./push/place.js";
+import { Prompt, type PromptOptions } from "./push/prompt.js";
 import type { Push, PushStatus } from "./push/subscriber.js";
-
-const script = document.currentScript as HTMLScriptElement | null;
-const home = script?.src ? new URL(script.src) : undefined;
 
 interface Options {
   path?: string;
@@ -111,7 +108,7 @@ class PerfectySubscriber implements Pick<Push, "status" | "subscribe" | "unsubsc
     const url = file.origin === location.origin ? file : new URL("/godwit-sw.js", location.href);
     const place = { ...placeOf(url.href, this.o.serviceWorkerScope), replaces: /perfecty|service-worker-loader/i };
     if (this.o.unregisterConflicts) await removePushServices(place);
-    return install(place, home ? home.origin + home.pathname.replace(/\/sdk\/[^/]*$/, "") : location.origin);
+    return install(place, server);
   }
 
   private fetch(method: string, path: string, body?: unknown): Promise<Response> {
@@ -165,8 +162,7 @@ const PerfectyPush = {
       ...(o.promptIconUrl ? { icon: o.promptIconUrl } : {}),
       texts,
     };
-    const words = () => import(new URL("texts.js", home).href) as Promise<Translations>;
-    await new Prompt(push as unknown as Push, options, words).start();
+    await new Prompt(push as unknown as Push, options).start();
     return !unsupported;
   },
 };

@@ -29,6 +29,14 @@ export interface Publication {
   ack?: "any" | "all" | "none";
   /** Asks the recipient for an answer, within this time; at most 30 d. The status has it. */
   replyBy?: Duration;
+  /**
+   * The name of one of the app's templates, whose content it gets in the place of title, body and category. Each variable
+   * that the template says without something in its stead must be among `variables`.
+   */
+  template?: string;
+  variables?: Record<string, string | number | boolean>;
+  /** BCP 47: in which sessions get the template, and endpoints of no known language. */
+  locale?: string;
   /** What happens while nobody acknowledges it, one step after the other. */
   escalate?: Step[];
 }
@@ -101,6 +109,9 @@ export function wirePublication(p: Omit<Publication, "to">, to: string | string[
     collapse_key: p.collapseKey,
     priority: p.priority,
     ack: p.ack,
+    template: p.template,
+    variables: p.variables,
+    locale: p.locale,
     reply_by: p.replyBy === undefined ? undefined : durationText(p.replyBy),
     escalate: p.escalate?.map(({ after, ...step }) => ({
       ...step,

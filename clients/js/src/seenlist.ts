@@ -16,24 +16,20 @@ const reusable = 86_400_000;
 export type SeenState = "new" | "shown" | "settled";
 
 /** What a list, whose newest is last, says of an id. */
-export function stateOf(list: readonly Seen[], id: string, now: number): SeenState {
+export const stateOf = (list: readonly Seen[], id: string | undefined, now: number): SeenState => {
   const found = list.find((s) => s.id === id);
   if (!found) return "new";
-  if (found.settled === undefined) return "shown";
+  if (!found.settled) return "shown";
   return now < Date.parse(found.settled) + reusable ? "settled" : "new";
-}
+};
 
 /** The list with an id that is shown now. What was settled stays so. */
-export function addShown(list: readonly Seen[], id: string, now: number): readonly Seen[] {
-  return stateOf(list, id, now) === "new" ? newest(list, { id }) : list;
-}
+export const addShown = (list: readonly Seen[], id: string, now: number): readonly Seen[] =>
+  stateOf(list, id, now) === "new" ? newest(list, { id }) : list;
 
 /** The list with an id that is settled now. */
-export function addSettled(list: readonly Seen[], id: string, now: number): readonly Seen[] {
-  if (stateOf(list, id, now) === "settled") return list;
-  return newest(list, { id, settled: new Date(now).toISOString() });
-}
+export const addSettled = (list: readonly Seen[], id: string, now: number): readonly Seen[] =>
+  stateOf(list, id, now) === "settled" ? list : newest(list, { id, settled: new Date(now).toISOString() });
 
-function newest(list: readonly Seen[], s: Seen): Seen[] {
-  return [...list.filter((other) => other.id !== s.id), s].slice(-remembered);
-}
+const newest = (list: readonly Seen[], s: Seen): Seen[] =>
+  [...list.filter((other) => other.id !== s.id), s].slice(-remembered);

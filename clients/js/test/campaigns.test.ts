@@ -23,6 +23,7 @@ test("campaigns, endpoints and channels of a real server", async () => {
   for await (const d of campaign.deliveries("accepted")) to.push(d.recipient);
   expect(to.sort()).toEqual(["ada", "eve"]);
   const again = api.campaign(campaign.id);
+  await expect(again.correct({ content: { title: "Ho" } })).rejects.toMatchObject({ status: 409 });
   await again.recall();
   for await (last of again.progress());
   expect(last?.counts.recalled).toBe(2);

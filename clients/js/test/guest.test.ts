@@ -264,6 +264,27 @@ describe.runIf(haveBrowser)(
 );
 
 describe.runIf(haveBrowser)("the prompt", { timeout: 60_000 }, () => {
+  test("loads its dialogs for those who see one, says when it cannot, and tries again", async () => {
+    const { backend, origin, visitor, page } = await world('data-app="news"');
+    await page.goto(origin);
+    await accept(page);
+    await eventually("the browser is registered", () => backend.endpoints.size === 1);
+    const asked: string[] = [];
+    page.on("request", (r) => asked.push(new URL(r.url()).pathname));
+    await page.route("**/sdk/dialogs.js?v=*", (r) => r.abort());
+    await page.goto(origin);
+    const bell = page.getByRole("button", { name: "Notification preferences" });
+    await bell.waitFor(); // the subscription is looked after by then
+    expect(asked.filter((path) => path.startsWith("/sdk/"))).toEqual(["/sdk/godwit.js"]);
+    await bell.click();
+    await eventually("it is told", () => visitor.errors.join().includes("cannot be loaded"));
+    expect(visitor.errors.join()).toMatch(/godwit: .*dialogs.js\?v=\S+ cannot be loaded: .+in the page's script-src/);
+    expect(await bell.getAttribute("aria-expanded")).toBe("false");
+    await page.unroute("**/sdk/dialogs.js?v=*");
+    await bell.click();
+    await page.getByRole("checkbox", { name: "I want to receive notifications", checked: true }).waitFor();
+  });
+
   test("tells who comes with an iPhone's tab of the home screen, once", async () => {
     const { origin, visitor, page } = await world('data-app="news"');
     await visitor.context.addInitScript(() => {

@@ -26,7 +26,11 @@ const settle = () => new Promise((resolve) => setTimeout(resolve, 0));
 async function connect(handler: (id: string) => void, told: unknown[]) {
   const net = sockets();
   const client = new Client("http://example.org", { webSocket: net.open });
-  listener = client.listen("r", (n) => handler(n.id), { group: "site", onHandlerError: (e) => told.push(e) });
+  listener = client.listen("r", (n) => handler(n.id), {
+    group: "site",
+    ackDelay: 0,
+    onHandlerError: (e) => told.push(e),
+  });
   listener.register("hostile", () => {});
   listener.register("behind", () => {});
   await settle();

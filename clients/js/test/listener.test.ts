@@ -45,6 +45,8 @@ const notification = (id: string, seq = 1) => ({
 });
 
 const settle = () => vi.advanceTimersByTimeAsync(0);
+/** Until acknowledgements are collected no longer. */
+const collected = () => vi.advanceTimersByTimeAsync(5);
 
 test("what is held may have to be looked up, and not to know it keeps nobody from connecting", async () => {
   const errors: unknown[] = [];
@@ -94,19 +96,93 @@ test("a notification is acknowledged after its handler has returned, and handled
   await settle();
   expect(socket.all("ack")).toEqual([{ ids: ["a"] }]);
   socket.say(notification("a")); // redelivered: the acknowledgement may have been lost
-  await settle();
+  await collected();
   expect(socket.all("ack")).toEqual([{ ids: ["a"] }, { ids: ["a"] }]);
   expect(seen).toEqual(["a"]);
 });
 
-test("handlers run one after the other in order, and the acknowledgements of a burst share a frame", async () => {
+test("handlers run one after the other in order, and each is acknowledged", async () => {
   const seen: string[] = [];
   const socket = await listen((n) => void seen.push(n.id));
   socket.welcome();
   for (let i = 0; i < 10; i++) socket.say(notification(`n${i}`, i + 1));
-  await settle();
+  await collected();
   expect(seen).toEqual([0, 1, 2, 3, 4, 5, 6, 7, 8, 9].map((i) => `n${i}`));
   expect(socket.all("ack").flatMap((a) => a.ids)).toEqual(seen);
+});
+
+test("a lone acknowledgement leaves at once, those that follow within 5 ms leave together", async () => {
+  const socket = await listen(() => {});
+  const acked = () => socket.all("ack").map((a) => a.ids.join(" "));
+  socket.welcome();
+  socket.say(notification("a"));
+  await settle();
+  expect(acked()).toEqual(["a"]);
+  socket.say(notification("b"));
+  await vi.advanceTimersByTimeAsync(3);
+  socket.say(notification("c"));
+  await vi.advanceTimersByTimeAsync(1);
+  expect(acked()).toEqual(["a"]);
+  await vi.advanceTimersByTimeAsync(1);
+  expect(acked()).toEqual(["a", "b c"]);
+  socket.say(notification("d"));
+  await settle();
+  expect(acked()).toEqual(["a", "b c"]); // some have just left
+  await vi.advanceTimersByTimeAsync(10);
+  socket.say(notification("e"));
+  await settle();
+  expect(acked()).toEqual(["a", "b c", "d", "e"]);
+});
+
+test("acknowledgements do not wait when the server does, nor when something else leaves, nor where nothing is to wait", async () => {
+  const acked = (socket: FakeSocket) => socket.all("ack").map((a) => a.ids.join(" "));
+  const answer = (n: { id: string }) => {
+    if (n.id === "bad") throw new RedeliverAfter("45s");
+  };
+  const narrow = await listen(answer, { window: 4 });
+  narrow.welcome();
+  for (const id of ["a", "b", "c", "d", "bad"]) {
+    narrow.say(notification(id));
+    await settle();
+  }
+  expect(acked(narrow)).toEqual(["a", "b c", "d"]);
+  await listener?.close();
+  const eager = await listen(answer, { ackDelay: 0 });
+  eager.welcome();
+  for (const id of ["a", "b"]) {
+    eager.say(notification(id));
+    await settle();
+  }
+  expect(acked(eager)).toEqual(["a", "b"]);
+  await listener?.close();
+  vi.stubGlobal("document", { visibilityState: "hidden" });
+  const hidden = await listen(answer);
+  hidden.welcome();
+  for (const id of ["a", "b"]) {
+    hidden.say(notification(id));
+    await settle();
+  }
+  vi.unstubAllGlobals();
+  expect(acked(hidden)).toEqual(["a", "b"]);
+  for (const ackDelay of [1_001, -1, "soon"]) await expect(listen(answer, { ackDelay })).rejects.toThrow(RangeError);
+});
+
+test("what was collected is sent before the listener closes, and not lost with a connection", async () => {
+  const socket = await listen(() => {});
+  socket.welcome();
+  socket.say(notification("a"));
+  await settle();
+  socket.say(notification("b"));
+  await settle();
+  socket.break();
+  await vi.advanceTimersByTimeAsync(1);
+  const second = net.last();
+  second.welcome();
+  expect(second.all("ack")).toEqual([{ ids: ["b"] }]);
+  second.say(notification("c"));
+  await settle();
+  await listener?.close();
+  expect(second.all("ack")).toEqual([{ ids: ["b"] }, { ids: ["c"] }]);
 });
 
 test("a handler that fails asks for the notification again, after a while of its choice", async () => {
@@ -258,6 +334,20 @@ test("a token is renewed on the session before it ends", async () => {
   expect(socket.all("hello").length).toBe(2);
   expect(socket.all("hello")[1]).toEqual({ app: "demo", recipient: "driver-42", device: "phone-1", token: made[1] });
   expect(net.made.length).toBe(1);
+});
+
+test("a token that was renewed too late is good for the next connection", async () => {
+  const token = (seconds: number) => `h.${btoa(JSON.stringify({ exp: Math.floor(Date.now() / 1_000) + seconds }))}.s`;
+  const tokens = [token(10), token(1_000)];
+  const socket = await listen(() => {}, { token: () => (tokens.length > 1 ? tokens.shift() : tokens[0]) as string });
+  socket.welcome();
+  await vi.advanceTimersByTimeAsync(9_500);
+  expect(socket.all("hello").length).toBe(2); // as the server says:
+  socket.say({ goodbye: { reason: "token_expired" } });
+  await settle();
+  expect(net.made.length).toBe(2);
+  net.last().open();
+  expect(net.last().all("hello")[0]).toMatchObject({ token: tokens[0] });
 });
 
 test("a silent server is pinged and, silent for two heartbeats, given up", async () => {

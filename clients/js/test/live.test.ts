@@ -40,6 +40,21 @@ test("what is published arrives in order and is acknowledged", async () => {
   await listener.close();
 });
 
+test("a template says what a publish and a campaign do not", async () => {
+  const server = await Server.start();
+  const api = publisher(server);
+  const content = { language: "en", title: "Plan {{plan}}", locales: { de: { title: "Tarif {{plan}}" } } };
+  await api.call("PUT", "/v1/templates/plan", { json: { content } });
+  await api.publish({ to: "driver-42", id: "t", template: "plan", variables: { plan: 7 }, locale: "de" });
+  await expect(api.publish({ to: "driver-42", template: "plan" })).rejects.toThrow("variables.plan");
+  const audience = { channels: ["live"], recipients: ["driver-42"] };
+  await api.campaign({ template: "plan", variables: { plan: "pro" }, audience }).start();
+  const { got, listener } = recorder(server, "driver-42");
+  await eventually("both have come", () => got.length === 2);
+  expect(got.map((n) => n.title)).toEqual(["Tarif 7", "Plan pro"]);
+  await listener.close();
+});
+
 test("every kind of data arrives as it was published", async () => {
   const server = await Server.start();
   const api = publisher(server);

@@ -270,6 +270,8 @@ describe.runIf(haveBrowser)("a visitor", () => {
     await visitor.page.getByRole("button", { name: "Notification preferences" }).waitFor();
     expect(backend.requests.slice(before).filter((r) => r.includes("/v1/"))).toEqual([]); // it was asked today
     backend.endpoints.clear();
+    const change = () => visitor.page.evaluate(() => new window.Godwit.Push({ server: "", app: "news" }).update({}));
+    await expect(change()).rejects.toThrow("the server has forgotten this browser: subscribe again");
     await visitor.page.evaluate(() => {
       const real = Date.now;
       Date.now = () => real() + 2 * 86_400_000;
@@ -300,14 +302,18 @@ describe.runIf(haveBrowser)("a visitor", () => {
 
   test("whose browser changes the subscription is registered anew by the service worker", async () => {
     const { backend, visitor } = await subscribed();
+    const before = [...backend.endpoints.keys()];
     const worker = await visitor.worker();
     await worker.evaluate(() => {
-      const sw = globalThis as unknown as ServiceWorkerTestScope;
+      const sw = globalThis as unknown as ServiceWorkerTestScope & { key?: unknown };
       const endpoint = "https://push.example.com/send/changed";
       const subscription = { endpoint, toJSON: () => ({ endpoint, keys: { p256dh: "p", auth: "a" } }) };
       Object.assign(sw.registration.pushManager, {
         getSubscription: async () => null,
-        subscribe: async () => subscription,
+        subscribe: async (o: { applicationServerKey: unknown }) => {
+          sw.key = o.applicationServerKey;
+          return subscription;
+        },
       });
       sw.dispatchEvent(new Event("pushsubscriptionchange"));
     });
@@ -315,6 +321,8 @@ describe.runIf(haveBrowser)("a visitor", () => {
       const all = [...backend.endpoints.values()].map((e) => e.body.address.endpoint);
       return all.length === 1 && all[0] === "https://push.example.com/send/changed";
     });
+    expect([...backend.endpoints.keys()]).toEqual(before); // with its tags
+    expect(await worker.evaluate(() => (globalThis as { key?: unknown }).key)).toBe(backend.key);
   });
 
   test("opts out with the box, is not asked again, and may opt in again", async () => {
@@ -331,7 +339,8 @@ describe.runIf(haveBrowser)("a visitor", () => {
     expect(await page.getByRole("dialog").count()).toBe(0);
     await bell.focus();
     await page.keyboard.press("Enter");
-    await page.keyboard.press("Space"); // the box has the focus
+    await page.locator("input[type=checkbox]:focus").waitFor(); // once the dialog has come
+    await page.keyboard.press("Space");
     await eventually("it is registered again", () => backend.endpoints.size === 1);
     await page.keyboard.press("Escape");
     expect(await bell.getAttribute("aria-expanded")).toBe("false");
@@ -361,6 +370,32 @@ describe.runIf(haveBrowser)("a visitor", () => {
     await page.goto(origin);
     await page.getByRole("dialog").waitFor();
     expect(await page.getByRole("button", { name: "Notification preferences" }).count()).toBe(0);
+  });
+
+  test("gets the browser's own question at once where the site wants that, and no bell once subscribed", async () => {
+    const { backend, origin } = await world('data-app="news" data-ask="direct" data-hide-bell');
+    const { page, context, errors } = await Visitor.come(browser);
+    const bell = page.getByRole("button", { name: "Notification preferences" });
+    await context.grantPermissions(["notifications"], { origin });
+    await page.goto(origin);
+    await eventually("the browser is registered", () => backend.endpoints.size === 1);
+    await eventually("the bell has gone", async () => (await bell.count()) === 0);
+    expect(await page.getByRole("dialog").count()).toBe(0);
+    expect(errors).toEqual([]);
+  });
+
+  test("is not asked where the site wants that, and finds the bell where it was put", async () => {
+    const { origin } = await world('type="module" data-app="news" data-ask="none" data-bell="left"');
+    const { page } = await Visitor.come(browser);
+    await page.goto(origin);
+    const bell = page.getByRole("button", { name: "Notification preferences" });
+    await bell.waitFor();
+    expect((await bell.boundingBox())?.x).toBe(20);
+    expect(await page.getByRole("dialog").count()).toBe(0);
+    await bell.click();
+    const panel = page.getByRole("dialog", { name: "Notification preferences" });
+    await panel.waitFor();
+    expect((await panel.boundingBox())?.x).toBe(20);
   });
 
   test("who blocked notifications is told where to allow them", async () => {
@@ -401,10 +436,14 @@ describe.runIf(haveBrowser)("a visitor", () => {
         "/icon.svg": icon,
       },
     );
+    const sizes = { "": { width: 760, height: 440 }, "phone-": { width: 390, height: 640 } };
+    const { page, errors } = await Visitor.come(browser);
     for (const colorScheme of ["light", "dark"] as const) {
-      const { page, errors } = await Visitor.come(browser, { colorScheme });
-      await page.setViewportSize({ width: 760, height: 440 });
+      await page.emulateMedia({ colorScheme });
       await page.goto(origin);
+      await page.evaluate(() => {
+        document.documentElement.style.colorScheme = "light dark"; // as a site that has both
+      });
       const dialog = page.getByRole("dialog", { name: "Shall we tell you what is new?" });
       await dialog.waitFor();
       const [text, surface] = await dialog.evaluate((e) => {
@@ -413,61 +452,25 @@ describe.runIf(haveBrowser)("a visitor", () => {
       });
       expect(contrast(text as string, surface as string)).toBeGreaterThan(7);
       await page.getByRole("button", { name: "Notification preferences" }).click();
-      // The pictures of the guide: SCREENSHOTS=../../docs/guides/images npm test
-      if (process.env.SCREENSHOTS)
-        await page.screenshot({ path: `${process.env.SCREENSHOTS}/prompt-${colorScheme}.png` });
-      expect(errors).toEqual([]);
+      const panel = page.getByRole("dialog", { name: "Notification preferences" });
+      await panel.waitFor();
+      for (const [of, size] of Object.entries(sizes)) {
+        await page.setViewportSize(size);
+        for (const drawn of [dialog, panel]) {
+          const { x, y, width, height } = (await drawn.boundingBox()) ?? { x: -1, y: -1, width: 0, height: 0 };
+          expect(x >= 0 && y >= 0 && x + width <= size.width && y + height <= size.height).toBe(true);
+        }
+        // The pictures of the guide: make screenshots
+        if (process.env.SCREENSHOTS)
+          await page.screenshot({ path: `${process.env.SCREENSHOTS}/prompt-${of}${colorScheme}.png` });
+      }
     }
-  });
+    expect(errors).toEqual([]);
+  }, 60_000);
 });
 
 const icon = `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 48 48"><rect width="48" height="48" fill="#b3261e"/>
 <text x="24" y="34" font-family="serif" font-size="30" font-weight="bold" text-anchor="middle" fill="#fff">N</text></svg>`;
-
-describe.runIf(haveBrowser)("a page made for Perfecty Push", () => {
-  const options = (server: string) => `window.PerfectyPushOptions = {
-    path: "", dialogTitle: "Willst du?", dialogSubmit: "Ja", dialogCancel: "Nein", settingsTitle: "Glocke", settingsOptIn: "Ich will",
-    serverUrl: "${server}/compat/perfecty/news", vapidPublicKey: "KEY", token: "nonce", tokenHeader: "X-WP-Nonce",
-    enabled: true, unregisterConflicts: true, serviceWorkerScope: "/perfecty/push", loggerLevel: "error", loggerVerbose: false };`;
-
-  async function page() {
-    const backend = await PushBackend.start();
-    const origin = await site(() => backend.url, {
-      "/": `<script src="/options.js"></script><script src="${backend.url}/sdk/perfecty.js"></script>`,
-      "/options.js": options(backend.url).replace("KEY", backend.key),
-      "/godwit-sw.js": `importScripts("${backend.url}/sdk/sw.js");`,
-    });
-    const visitor = await Visitor.come(browser);
-    await visitor.context.grantPermissions(["notifications"], { origin });
-    await visitor.page.goto(origin);
-    return { backend, origin, visitor };
-  }
-
-  test("works with only its addresses changed: asks, registers, shows, registers again, opts out", async () => {
-    const { backend, origin, visitor } = await page();
-    await visitor.page.getByRole("dialog", { name: "Willst du?" }).waitFor();
-    await visitor.page.getByRole("button", { name: "Ja" }).click();
-    await eventually("the browser is registered", () => backend.users.size === 1);
-    expect(backend.users.get("uuid-1")).toMatchObject({
-      user: { endpoint: expect.stringContaining("https://push.example.com/send/"), keys: { auth: expect.any(String) } },
-      user_id: null,
-      first_time: true,
-    });
-    const uuid = () => visitor.page.evaluate(() => localStorage.getItem("perfecty_user_id"));
-    await eventually("the page knows", async () => (await uuid()) === "uuid-1");
-    await visitor.worker();
-    await visitor.deliver({ title: "Neu", body: "b", extra: { url_to_open: "https://example.org/neu" } });
-    await eventually("it is shown", async () => (await visitor.shown())[0]?.title === "Neu");
-
-    backend.users.clear();
-    await visitor.page.goto(origin);
-    await eventually("it is registered again under its id", () => backend.users.get("uuid-1")?.first_time === false);
-    await visitor.page.getByRole("button", { name: "Glocke" }).click();
-    await visitor.page.getByRole("checkbox", { name: "Ich will" }).uncheck();
-    await eventually("it is unregistered", () => backend.users.size === 0);
-    expect(visitor.errors).toEqual([]);
-  });
-});
 
 /** The contrast of two colours (WCAG 2.2). */
 function contrast(a: string, b: string): number {

@@ -4,6 +4,7 @@ import { RecalledError, RedeliverAfter, RefusedError, type ServeError, type Subs
 import { getToken, type TokenSource } from "../token.js";
 import type { ClientFrame, Notification, ServerFrame, Welcome } from "./frames.js";
 import { asked, cutReason } from "./nack.js";
+import { Outbox } from "./outbox.js";
 import { type ObjectHandler, type Registration, Registrations } from "./registrations.js";
 import { Reply, replyFrame } from "./reply.js";
 import { SeenIds } from "./seen.js";
@@ -39,6 +40,11 @@ export interface ListenOptions {
   heartbeat?: Duration;
   /** How many handlers run at once; default 1, which keeps the order. */
   concurrency?: number;
+  /**
+   * How long acknowledgements wait so that several share a frame, 0 to 1 s; default 5 ms, 0: none waits. One that comes
+   * after as long a time without any leaves at once, and none waits where half of the window does, or in a hidden page.
+   */
+  ackDelay?: Duration;
   /** Where registrations are kept; default: in memory. */
   state?: StateStore;
   /** Says, at every connect, which notifications are still shown; those settled meanwhile are recalled. */
@@ -82,7 +88,6 @@ const maxWindow = 1_024;
 const defaultWindow = 64;
 /** Answers to notifications that are kept: 4 MB of the largest. One lost with its connection is asked of the handler again. */
 const keptReplies = 64;
-const maxAckIds = 256;
 /** The server refuses more. */
 const maxHeld = 1_000;
 const handshakeTimeout = 30_000;
@@ -112,15 +117,12 @@ export class Listener {
   private readonly waiting: Job[] = [];
   private readonly held = new Map<string, Job>();
   private readonly seen = new SeenIds(rememberedIds);
-  private readonly acks: string[] = [];
-  private readonly nacks: NonNullable<ClientFrame["nack"]>[] = [];
-  private readonly replies: NonNullable<ClientFrame["reply"]>[] = [];
+  private readonly out: Outbox;
   private readonly said = new Map<string, NonNullable<ClientFrame["reply"]>>(); // the last ones
   private session: Session | undefined;
   private refusedToken: string | undefined; // if it was
   private running = 0;
   private idle: (() => void) | undefined;
-  private flushing = false;
   private hurry: (() => void) | undefined;
 
   constructor(
@@ -132,21 +134,23 @@ export class Listener {
     if (o.window !== undefined && !(o.window >= 1 && o.window <= maxWindow)) {
       throw new RangeError(`window ${o.window} is not between 1 and ${maxWindow}`);
     }
-    this.registrations = new Registrations(
-      { send: (f) => this.session?.send(f), live: () => this.session?.live === true },
-      o.group ?? "",
-      o.state,
-      (r, code) => this.tell(() => o.onRegistrationFailed?.(r, code)),
-      (error) => this.broken(error),
-    );
     const line = {
       send: (f: ClientFrame) => this.session?.send(f),
       live: () => this.session?.live === true,
       pings: () => this.session?.pings ?? 0,
     };
+    const window = o.window ?? defaultWindow;
+    this.out = new Outbox(line, window, o.ackDelay);
+    this.registrations = new Registrations(
+      line,
+      o.group ?? "",
+      o.state,
+      (r, code) => this.tell(() => o.onRegistrationFailed?.(r, code)),
+      (error) => this.broken(error),
+    );
     this.workers = new Workers(
       line,
-      o.window ?? defaultWindow,
+      window,
       o.onRequest ?? unasked,
       o.onServeRefused && ((error) => this.tell(() => o.onServeRefused?.(error))),
       (error) => this.broken(error),
@@ -247,7 +251,7 @@ export class Listener {
       for (const job of this.held.values()) job.abort.abort(this.closing.signal.reason);
       await this.workers.drain();
       if (this.running > 0) await new Promise<void>((resolve) => (this.idle = resolve));
-      this.flush();
+      this.out.finish();
       this.registrations.stop();
       if (this.session?.live) this.session.finish();
       else this.session?.end(new Error("closed"));
@@ -301,7 +305,7 @@ export class Listener {
         this.registrations.welcomed(w.digest);
         this.topics.welcomed();
         this.workers.welcomed();
-        this.flush();
+        this.out.flush(true);
       },
       frame: (f) => this.frame(f),
       trouble: (error) => this.broken(error),
@@ -309,7 +313,7 @@ export class Listener {
     });
     this.session = session;
     const error = await session.run();
-    this.refusedToken = session.token;
+    this.refusedToken = session.firstToken; // one that came after it may not have arrived in time, and is as good as new
     this.topics.lost();
     this.workers.lost();
     return { error, welcomed };
@@ -371,14 +375,12 @@ export class Listener {
   private take(n: Notification): void {
     if (this.held.has(n.id) || this.closing.signal.aborted) return;
     if (this.seen.has(n.id)) {
-      this.acks.push(n.id); // the first acknowledgement was lost with its connection
-      this.flushSoon();
+      this.out.ack(n.id); // the first acknowledgement was lost with its connection
       return;
     }
     const said = this.said.get(n.id);
     if (said) {
-      this.replies.push(said); // it was lost with its connection
-      this.flushSoon();
+      this.out.reply(said); // it was lost with its connection
       return;
     }
     const job = { n, abort: new AbortController() };
@@ -395,12 +397,11 @@ export class Listener {
     const { id } = error;
     if (id && this.held.has(id)) return;
     if (id && this.seen.has(id)) {
-      this.acks.push(id); // an earlier copy could be read
+      this.out.ack(id); // an earlier copy could be read
     } else {
-      if (id) this.nacks.push({ ids: [id], after: durationText(pause), reason: cutReason(error.reason) });
+      if (id) this.out.nack({ ids: [id], after: durationText(pause), reason: cutReason(error.reason) });
       this.broken(error);
     }
-    this.flushSoon();
   }
 
   private work(): void {
@@ -421,18 +422,17 @@ export class Listener {
         if (reply instanceof Reply) this.answer(id, reply);
         else {
           this.seen.add(id);
-          this.acks.push(id);
+          this.out.ack(id);
         }
       }
     } catch (error) {
       if (!signal.aborted) {
-        this.nacks.push({ ids: [id], ...(error instanceof RedeliverAfter ? asked(error) : {}) });
+        this.out.nack({ ids: [id], ...(error instanceof RedeliverAfter ? asked(error) : {}) });
         if (!(error instanceof RedeliverAfter)) this.broken(error);
       }
     } finally {
       this.held.delete(id);
       this.running--;
-      this.flushSoon();
       this.work();
       if (this.running === 0) this.idle?.();
     }
@@ -445,7 +445,7 @@ export class Listener {
       if (this.said.size > keptReplies) this.said.delete(oldest);
       else break;
     }
-    this.replies.push(frame);
+    this.out.reply(frame);
   }
 
   private recall(ids: string[]): void {
@@ -473,23 +473,5 @@ export class Listener {
     }
     // biome-ignore lint/suspicious/noConsole: an error that nobody asked for must not vanish
     console.error("godwit:", error);
-  }
-
-  /** Sends acknowledgements at the end of this turn, so that those of a burst share a frame. */
-  private flushSoon(): void {
-    if (this.flushing) return;
-    this.flushing = true;
-    queueMicrotask(() => {
-      this.flushing = false;
-      this.flush();
-    });
-  }
-
-  /** What a lost connection did not carry goes out on the next one. */
-  private flush(): void {
-    if (!this.session?.live) return;
-    while (this.acks.length > 0) this.session.send({ ack: { ids: this.acks.splice(0, maxAckIds) } });
-    for (const nack of this.nacks.splice(0)) this.session.send({ nack });
-    for (const reply of this.replies.splice(0)) this.session.send({ reply });
   }
 }

@@ -37,10 +37,11 @@ const byePatience = 2_000;
 
 /** One connection from hello to end. */
 export class Session {
-  /** The token that was shown; undefined: none was needed. */
-  token: string | undefined;
+  /** The token that it began with; undefined: none was needed. */
+  firstToken: string | undefined;
   live = false;
 
+  private token: string | undefined; // the last one shown
   private socket: Socket | undefined;
   /** Sent so far. */
   pings = 0;
@@ -87,7 +88,7 @@ export class Session {
 
   private async connect(): Promise<void> {
     try {
-      this.token = await getToken(this.o.token);
+      this.firstToken = this.token = await getToken(this.o.token);
       if (this.ended.signal.aborted) return;
       const socket = this.o.open(this.o.url, ["godwit.v1.json"]);
       this.socket = socket;

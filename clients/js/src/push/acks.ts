@@ -1,64 +1,56 @@
 // Acknowledgements by token: what came by push brings one, so nobody has to be signed in.
 
-import { get, update } from "./store.js";
+import { update } from "./store.js";
 
 export type AckEvent = "shown" | "clicked" | "dismissed";
 
 interface Unsent {
   server: string;
   token: string;
-  event?: AckEvent;
+  event?: AckEvent | undefined;
 }
 
 /** How many are kept for a server that cannot be reached; one request carries as many. */
 const mostUnsent = 100;
 
 /**
- * Acknowledges what came by push. It is kept first, so that it is sent with the next event where the server cannot be
+ * Acknowledges what came by push, if it has a token, and sends what could not be sent before. It is kept first, so that it is sent with the next event where the server cannot be
  * reached, or the browser ends the worker.
  */
-export async function acknowledge(server: string, token: string, event?: AckEvent): Promise<void> {
-  const one: Unsent = event ? { server, token, event } : { server, token };
-  try {
-    await update<Unsent[]>("unsent", (list = []) => [...list, one].slice(-mostUnsent));
-  } catch {
-    await post([one]); // a browser that keeps nothing
-    return;
+export const acknowledge = async (server: string, token?: string, event?: AckEvent): Promise<void> => {
+  if (token) {
+    const one = { server, token, event };
+    await update<Unsent[]>("unsent", (list = []) => [...list, one].slice(-mostUnsent)).catch(
+      () => tell([one]) as Promise<undefined>, // a browser that keeps nothing
+    );
   }
   await sendUnsent();
-}
+};
 
-/** Sends what could not be sent before. */
-export async function sendUnsent(): Promise<void> {
-  const list = (await get<Unsent[]>("unsent")) ?? [];
-  const requests = new Map<string, Unsent[]>();
-  for (const u of list) {
-    const key = JSON.stringify([u.server, u.event]);
-    requests.set(key, [...(requests.get(key) ?? []), u]);
-  }
-  const sent = new Set<string>();
-  const tell = async (some: Unsent[]) => {
-    if (await post(some)) for (const u of some) sent.add(JSON.stringify(u));
-  };
-  await Promise.all([...requests.values()].map(tell));
-  if (sent.size === 0) return;
-  await update<Unsent[]>("unsent", (now = []) => now.filter((u) => !sent.has(JSON.stringify(u))));
-}
+/** Sends what could not be sent before, one request for each server and event. */
+export const sendUnsent = async (): Promise<unknown> => {
+  const list = (await update<Unsent[]>("unsent").catch(() => {})) ?? [];
+  const request = (u: Unsent) => u.server + u.event;
+  const requests = [...new Set(list.map(request))];
+  return Promise.all(requests.map((r) => tell(list.filter((u) => request(u) === r))));
+};
 
-/** Tells a server and returns whether that is done with: a server that refuses a token will not take it later. */
-async function post(some: Unsent[]): Promise<boolean> {
+/** Tells a server, and forgets what is told: a server that refuses a token will not take it later. */
+const tell = async (some: Unsent[]): Promise<void> => {
   const [{ server, event }] = some as [Unsent];
-  const tokens = [...new Set(some.map((u) => u.token))];
-  try {
-    const response = await fetch(`${server}/v1/acks`, {
-      method: "POST",
-      credentials: "omit",
-      keepalive: true,
-      headers: { "Content-Type": "text/plain" }, // needs no preflight
-      body: JSON.stringify(event ? { tokens, event } : { tokens }),
-    });
-    return response.status < 500 && response.status !== 429;
-  } catch {
-    return false; // offline, or the server is away
-  }
-}
+  const tokens = some.map((u) => u.token);
+  const { status } = await post(server, "acks", { tokens, event });
+  if (status === 429 || status > 499) return;
+  const still = (u: Unsent) => u.event !== event || !tokens.includes(u.token);
+  await update<Unsent[]>("unsent", (list) => list?.filter(still)).catch(() => {});
+};
+
+/** Tells a server, also where the page or worker ends meanwhile. Offline is as if the server was away. */
+export const post = (server: string, path: string, body: unknown, more?: RequestInit): Promise<{ status: number }> =>
+  fetch(`${server}/v1/${path}`, {
+    method: "POST",
+    credentials: "omit",
+    keepalive: true,
+    body: JSON.stringify(body), // as plain text, which needs no preflight
+    ...more,
+  }).catch(() => ({ status: 503 }));

@@ -16,107 +16,66 @@ export class EndpointError extends Error {
   }
 }
 
+/** Who is asked, and for which app. */
+type Server = Pick<Kept, "server" | "app">;
+
 export async function call<T>(
-  server: string,
+  { server, app }: Server,
   method: string,
   path: string,
-  body?: unknown,
   token?: string,
+  body?: unknown,
 ): Promise<T> {
-  const headers: Record<string, string> = {};
-  if (body !== undefined) headers["Content-Type"] = "application/json";
-  if (token) headers.Authorization = `Bearer ${token}`;
-  const init: RequestInit = { method, headers, credentials: "omit" };
-  if (body !== undefined) init.body = JSON.stringify(body);
-  const response = await fetch(server + path, init).catch((error: unknown) => {
-    throw new EndpointError(0, `${method} ${server}${path}: no answer (${error})`, method);
+  const url = `${server}/v1/${path}?app=${encodeURIComponent(app)}`;
+  const init: RequestInit = {
+    method,
+    headers: {
+      ...(body ? { "Content-Type": "application/json" } : {}),
+      ...(token ? { Authorization: `Bearer ${token}` } : {}),
+    },
+    credentials: "omit",
+  };
+  if (body) init.body = JSON.stringify(body);
+  const response = await fetch(url, init).catch((error: unknown) => {
+    throw new EndpointError(0, `${method} ${url}: no answer (${error})`, method);
   });
-  const text = await response.text();
-  let answer: { detail?: string } = {};
-  try {
-    answer = JSON.parse(text) as { detail?: string };
-  } catch {
-    // Not JSON: nothing to read from it.
-  }
-  if (!response.ok) throw new EndpointError(response.status, answer.detail ?? "", method);
-  return answer as T;
+  const answer = await response.json().catch(() => ({})); // not JSON: nothing to read from it
+  if (!response.ok) throw new EndpointError(response.status, answer.detail, method);
+  return answer;
 }
 
 /** The server's public key, with which a subscription is made. */
-export async function serverKey(server: string, app: string): Promise<string> {
-  const path = `/v1/webpush/key?app=${encodeURIComponent(app)}`;
-  return (await call<{ public_key: string }>(server, "GET", path)).public_key;
-}
+export const serverKey = async (at: Server): Promise<string> =>
+  (await call<{ public_key: string }>(at, "GET", "webpush/key")).public_key;
 
-/** Whether an endpoint that was created is gone on the server: it forgot it, or the token is no longer good. */
-function isGone(error: unknown): boolean {
-  return error instanceof EndpointError && [401, 403, 404, 410].includes(error.status);
-}
-
-const endpointPath = (kept: Kept) =>
-  `/v1/endpoints/${encodeURIComponent(kept.id ?? "")}?app=${encodeURIComponent(kept.app)}`;
-
-/** Whether the server knows the endpoint and would send to it. */
-async function known(kept: Kept): Promise<boolean> {
-  try {
-    const e = await call<{ status?: string }>(kept.server, "GET", endpointPath(kept), undefined, kept.manageToken);
-    return e.status !== "disabled";
-  } catch (error) {
-    if (isGone(error)) return false;
-    throw error;
-  }
-}
+/** Asks for, changes (PATCH) or removes (DELETE) the endpoint; undefined where the server has forgotten it, or the token is no longer good. */
+export const endpoint = (kept: Kept, method: string, fields?: object): Promise<{ status?: string } | undefined> =>
+  call<{ status?: string }>(kept, method, `endpoints/${kept.id}`, kept.manageToken, fields).catch((error) => {
+    if (![401, 403, 404, 410].includes(error.status)) throw error;
+    return undefined;
+  });
 
 /**
- * Tells the server of a subscription and keeps what it answers. An endpoint that the server knows keeps its tags and
- * gets the new address. A client's token names the recipient.
+ * Tells the server of a subscription and keeps what it answers. An endpoint that the server knows, and would send to,
+ * keeps its tags and gets the new address. A client's token names the recipient.
  */
 export async function register(kept: Kept, subscription: PushSubscription, token?: string): Promise<void> {
-  if (token || !kept.id || !(await known(kept))) {
-    await create(kept, subscription, token);
-    return;
-  }
-  if (subscription.endpoint !== kept.address) await change(kept, { address: subscription.toJSON() });
-  await save({ ...kept, address: subscription.endpoint, checkedAt: Date.now() });
-}
-
-async function create(kept: Kept, subscription: PushSubscription, token?: string): Promise<void> {
-  const made = await call<{ id: string; manage_token?: string }>(
-    kept.server,
-    "POST",
-    `/v1/endpoints?app=${encodeURIComponent(kept.app)}`,
-    {
+  const { endpoint: address } = subscription;
+  const next = { ...kept, address, checkedAt: Date.now() };
+  const moved = address !== kept.address;
+  const known =
+    !token && kept.id && (await endpoint(kept, moved ? "PATCH" : "GET", moved ? { address: subscription } : undefined));
+  if (!known || known.status === "disabled") {
+    const made = await call<{ id: string; manage_token?: string }>(kept, "POST", "endpoints", token, {
       channel: "webpush",
-      address: subscription.toJSON(),
+      address: subscription, // which knows how to become JSON
       tags: kept.tags,
       attributes: kept.attributes,
       locale: navigator.language,
       timezone: Intl.DateTimeFormat().resolvedOptions().timeZone,
-    },
-    token,
-  );
-  const next: Kept = { ...kept, id: made.id, address: subscription.endpoint, checkedAt: Date.now() };
-  if (made.manage_token) next.manageToken = made.manage_token;
-  await save(next);
-}
-
-/** Changes tags or attributes on the server. */
-export async function change(kept: Kept, fields: Record<string, unknown>): Promise<void> {
-  await call(kept.server, "PATCH", endpointPath(kept), fields, kept.manageToken);
-}
-
-/** Makes the server forget the endpoint. That it has already is fine. */
-export async function remove(kept: Kept): Promise<void> {
-  if (!kept.id) return;
-  try {
-    await call(kept.server, "DELETE", endpointPath(kept), undefined, kept.manageToken);
-  } catch (error) {
-    if (!isGone(error)) throw error;
+    });
+    next.id = made.id;
+    if (made.manage_token) next.manageToken = made.manage_token;
   }
-}
-
-/** The bytes of base64url text, as pushManager.subscribe takes them. */
-export function keyBytes(text: string): Uint8Array<ArrayBuffer> {
-  const standard = text.replaceAll("-", "+").replaceAll("_", "/");
-  return Uint8Array.from(atob(standard), (c) => c.charCodeAt(0));
+  await save(next);
 }

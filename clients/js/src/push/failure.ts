@@ -23,7 +23,9 @@ export class PushError extends Error {
 }
 
 /** What stands in the way of a browser that could do Web Push elsewhere: a page without https, or one not on the home screen. */
-export function obstacle(): "insecure" | "homeScreen" | undefined {
+export type Obstacle = "insecure" | "homeScreen";
+
+export function obstacle(): Obstacle | undefined {
   if (!isSecureContext) return "insecure";
   const phone = navigator as { standalone?: boolean }; // only iPhones and iPads say so
   return phone.standalone === false && !("PushManager" in globalThis) ? "homeScreen" : undefined;

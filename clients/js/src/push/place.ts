@@ -27,20 +27,19 @@ const isOurs = (r: ServiceWorkerRegistration, p: Place) =>
   /\/(godwit-sw|sdk\/sw)\.js($|\?)/.test(scriptOf(r)) ||
   p.replaces?.test(scriptOf(r)) === true;
 
-/** All registrations of the site, that at the place first. */
-export async function registrations(p: Place): Promise<readonly ServiceWorkerRegistration[]> {
-  const all = await navigator.serviceWorker.getRegistrations();
-  return [...all].sort((a, b) => Number(b.scope === p.scope) - Number(a.scope === p.scope));
-}
+/** All registrations of the site. */
+export const registrations = (): Promise<readonly ServiceWorkerRegistration[]> =>
+  navigator.serviceWorker.getRegistrations();
 
 /** The worker's registration: at its place, or where an earlier version put it. */
 export async function installed(p: Place): Promise<ServiceWorkerRegistration | undefined> {
-  return (await registrations(p)).find((r) => (r.scope === p.scope ? isOurs(r, p) : scriptOf(r) === p.url));
+  const all = await registrations();
+  return all.find((r) => r.scope === p.scope && isOurs(r, p)) ?? all.find((r) => scriptOf(r) === p.url);
 }
 
 /** Registers the worker and waits until it is active. A worker of somebody else's stays. */
 export async function install(p: Place, server: string): Promise<ServiceWorkerRegistration> {
-  const there = (await registrations(p)).find((r) => r.scope === p.scope);
+  const there = (await registrations()).find((r) => r.scope === p.scope);
   const line = `importScripts("${server}/sdk/sw.js");`;
   if (there && !isOurs(there, p)) {
     throw new PushError(
@@ -65,7 +64,7 @@ export async function install(p: Place, server: string): Promise<ServiceWorkerRe
 
 /** Unregisters the workers of other push services. A worker without a subscription is in nobody's way. */
 export async function removePushServices(p: Place): Promise<void> {
-  for (const r of await registrations(p)) {
+  for (const r of await registrations()) {
     if (!isOurs(r, p) && (await r.pushManager?.getSubscription())) await r.unregister();
   }
 }
@@ -101,4 +100,10 @@ export async function subscribe(r: ServiceWorkerRegistration, key: Uint8Array<Ar
       cause,
     );
   }
+}
+
+/** The bytes of base64url text, as pushManager.subscribe takes them. */
+export function keyBytes(text: string): Uint8Array<ArrayBuffer> {
+  const standard = text.replaceAll("-", "+").replaceAll("_", "/");
+  return Uint8Array.from(atob(standard), (c) => c.charCodeAt(0));
 }

@@ -1,28 +1,24 @@
 // Which notifications came to this browser, known to page and service worker alike: the rules are those of Deduplicator,
-// the place is IndexedDB.
+// the place is IndexedDB. A browser that keeps nothing has seen nothing.
 
 import { addSettled, addShown, type Seen, type SeenState, stateOf } from "../seenlist.js";
-import { get, update } from "./store.js";
+import { update } from "./store.js";
+
+const all = async (): Promise<readonly Seen[]> => (await update<readonly Seen[]>("seen").catch(() => undefined)) ?? [];
 
 /** What became of a notification here. */
-export async function seenState(id: string): Promise<SeenState> {
-  return stateOf((await get<readonly Seen[]>("seen")) ?? [], id, Date.now());
-}
+export const seenState = async (id: string | undefined): Promise<SeenState> => stateOf(await all(), id, Date.now());
+
+/** Keeps what becomes of a notification, if it has an id. */
+const note = (add: typeof addShown) => async (id: string | undefined) => {
+  if (id) await update<readonly Seen[]>("seen", (list = []) => add(list, id, Date.now())).catch(() => {});
+};
 
 /** Keeps that it is shown. */
-export async function noteShown(id: string): Promise<void> {
-  await update<readonly Seen[]>("seen", (list = []) => addShown(list, id, Date.now()));
-}
+export const noteShown = note(addShown);
 
-/** Keeps that it was acknowledged or recalled, and returns what it was before. */
-export async function noteSettled(id: string): Promise<SeenState> {
-  const now = Date.now();
-  const before = await update<readonly Seen[]>("seen", (list = []) => addSettled(list, id, now));
-  return stateOf(before ?? [], id, now);
-}
+/** Keeps that it was acknowledged or recalled. */
+export const noteSettled = note(addSettled);
 
 /** The ids that are shown. */
-export async function held(): Promise<string[]> {
-  const list = (await get<readonly Seen[]>("seen")) ?? [];
-  return list.filter((s) => s.settled === undefined).map((s) => s.id);
-}
+export const held = async (): Promise<string[]> => (await all()).filter((s) => !s.settled).map((s) => s.id);

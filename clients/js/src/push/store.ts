@@ -20,63 +20,31 @@ export interface Kept {
   checkedAt?: number;
 }
 
-const name = "godwit";
-const table = "kept";
 /** One row a concern: a row is read and written whole, in one transaction. */
 type Row = "subscription" | "seen" | "unsent";
 
-function request<T>(r: IDBRequest<T>): Promise<T> {
+/** Returns what a row holds, if anything, and changes it, if that is asked for. Page and worker wait for each other. */
+export const update = async <T>(
+  row: Row,
+  change?: (before: T | undefined) => T | undefined,
+): Promise<T | undefined> => {
+  const open = indexedDB.open("godwit", 1);
+  open.onupgradeneeded = () => open.result.createObjectStore("kept");
+  await new Promise((resolve, reject) => {
+    open.onsuccess = resolve;
+    open.onerror = () => reject(open.error);
+  });
+  const transaction = open.result.transaction("kept", change ? "readwrite" : "readonly");
+  open.result.close(); // when the transaction is over
+  const rows = transaction.objectStore("kept");
+  const read: IDBRequest<T | undefined> = rows.get(row);
+  if (change) read.onsuccess = () => rows.put(change(read.result), row);
   return new Promise((resolve, reject) => {
-    r.onsuccess = () => resolve(r.result);
-    r.onerror = () => reject(r.error);
+    transaction.oncomplete = () => resolve(read.result);
+    transaction.onabort = () => reject(transaction.error);
   });
-}
+};
 
-async function within<T>(mode: IDBTransactionMode, work: (t: IDBObjectStore) => Promise<T>): Promise<T> {
-  const open = indexedDB.open(name, 1);
-  open.onupgradeneeded = () => open.result.createObjectStore(table);
-  const db = await request(open);
-  try {
-    const transaction = db.transaction(table, mode);
-    const done = new Promise<void>((resolve, reject) => {
-      transaction.oncomplete = () => resolve();
-      transaction.onabort = () => reject(transaction.error);
-    });
-    done.catch(() => {}); // what went wrong is told by work, if it was that
-    const result = await work(transaction.objectStore(table));
-    await done;
-    return result;
-  } finally {
-    db.close();
-  }
-}
+export const load = (): Promise<Kept | undefined> => update("subscription");
 
-/** What a row holds; undefined: nothing yet. */
-export async function get<T>(row: Row): Promise<T | undefined> {
-  return within("readonly", (t) => request<T | undefined>(t.get(row)));
-}
-
-/** Changes a row and returns what it held before. Page and worker wait for each other. */
-export async function update<T>(row: Row, change: (before: T | undefined) => T): Promise<T | undefined> {
-  return within("readwrite", async (t) => {
-    const before = await request<T | undefined>(t.get(row));
-    const after = change(before);
-    if (after !== before) await request(t.put(after, row));
-    return before;
-  });
-}
-
-export async function load(): Promise<Kept | undefined> {
-  return get<Kept>("subscription");
-}
-
-export async function save(kept: Kept): Promise<void> {
-  await update<Kept>("subscription", () => kept);
-}
-
-/** Forgets the subscription, and with it what came by it. */
-export async function forget(): Promise<void> {
-  await within("readwrite", async (t) => {
-    for (const row of ["subscription", "seen"] satisfies Row[]) await request(t.delete(row));
-  });
-}
+export const save = (kept: Kept | undefined): Promise<unknown> => update("subscription", () => kept);

@@ -2,12 +2,14 @@ import type { Client } from "../client.js";
 import type { Notification as Received } from "../live/frames.js";
 import type { Listener, ListenOptions, NotificationHandler } from "../live/listener.js";
 import { sendUnsent } from "./acks.js";
-import { change, EndpointError, keyBytes, register, remove, serverKey } from "./endpoint.js";
+import { EndpointError, endpoint, register, serverKey } from "./endpoint.js";
 import { explained, PushError } from "./failure.js";
-import { LiveAndPush, type ShowOptions, type WorkerMessage } from "./live.js";
+import type { Page, ShowOptions, WorkerMessage } from "./once.js";
+import { parts } from "./parts.js";
 import {
   install,
   installed,
+  keyBytes,
   madeWith,
   type Place,
   placeOf,
@@ -15,7 +17,7 @@ import {
   removePushServices,
   subscribe,
 } from "./place.js";
-import { forget, type Kept, load, save } from "./store.js";
+import { type Kept, load, save, update } from "./store.js";
 
 export interface PushOptions {
   /** The Godwit server's URL, for example "https://push.example.org". */
@@ -46,13 +48,19 @@ export type PushStatus = "unsupported" | "blocked" | "subscribed" | "unsubscribe
 
 /** Subscribes this browser to the server's campaigns and keeps it subscribed. */
 export class Push {
-  private readonly server: string;
-  private readonly live = new LiveAndPush(async () =>
-    Push.supported ? ((await installed(this.place))?.active ?? undefined) : undefined,
-  );
+  readonly #server: string;
+  readonly #page: Page = {
+    worker: async () => (Push.supported ? ((await installed(this.#place()))?.active ?? undefined) : undefined),
+    onMessage(callback) {
+      const { serviceWorker } = navigator as { serviceWorker?: ServiceWorkerContainer };
+      const listen = ({ data }: MessageEvent) => data?.godwit && callback(data.godwit);
+      serviceWorker?.addEventListener("message", listen); // a browser without has none, as a page without https
+      return () => serviceWorker?.removeEventListener("message", listen);
+    },
+  };
 
   constructor(readonly options: PushOptions) {
-    this.server = options.server.replace(/\/+$/, "");
+    this.#server = options.server.replace(/\/+$/, "");
   }
 
   static get supported(): boolean {
@@ -62,9 +70,9 @@ export class Push {
   async status(): Promise<PushStatus> {
     if (!Push.supported) return "unsupported";
     if (Notification.permission === "denied") return "blocked";
-    const kept = await load();
+    const kept = await load().catch(() => undefined); // a browser that keeps nothing
     if (!kept?.id || Notification.permission !== "granted") return "unsubscribed";
-    return (await this.subscriptions(kept)).length > 0 ? "subscribed" : "unsubscribed";
+    return (await this.#subscriptions(kept)).length > 0 ? "subscribed" : "unsubscribed";
   }
 
   /** Asks for permission, where it was not given yet, and subscribes. Call it from a click. */
@@ -72,16 +80,17 @@ export class Push {
     if (!Push.supported) return "unsupported";
     const permission = await Notification.requestPermission();
     if (permission !== "granted") return permission === "denied" ? "blocked" : "unsubscribed";
-    await this.ensure(true);
+    await this.#ensure(true);
     return "subscribed";
   }
 
   /** Ends the subscription, here and on the server. One that somebody else made stays. */
   async unsubscribe(): Promise<void> {
     const kept = await load();
-    for (const s of kept ? await this.subscriptions(kept) : []) await s.unsubscribe();
-    await forget();
-    if (kept) await remove(kept);
+    for (const s of kept ? await this.#subscriptions(kept) : []) await s.unsubscribe();
+    await save(undefined);
+    await update("seen", () => undefined); // it came by the subscription
+    if (kept?.id) await endpoint(kept, "DELETE");
   }
 
   /**
@@ -90,9 +99,9 @@ export class Push {
    */
   async keep(): Promise<PushStatus> {
     const kept = await load().catch(() => undefined);
-    void sendUnsent().catch(() => {});
+    void sendUnsent();
     if (!kept?.id || !Push.supported || Notification.permission !== "granted") return this.status();
-    await this.ensure(false);
+    await this.#ensure(false);
     return "subscribed";
   }
 
@@ -100,13 +109,14 @@ export class Push {
   async update(fields: { tags?: string[]; attributes?: Record<string, unknown> }): Promise<void> {
     const kept = await load();
     if (!kept?.id) throw new EndpointError(0, "this browser is not subscribed");
-    await change(kept, fields);
+    if (!(await endpoint(kept, "PATCH", fields)))
+      throw new EndpointError(404, "the server has forgotten this browser: subscribe again");
     await save({ ...kept, ...fields });
   }
 
   /** Tells a callback of messages and clicks that the service worker saw while this page was open. */
   onMessage(callback: (m: WorkerMessage) => void): void {
-    this.live.onMessage(callback);
+    this.#page.onMessage(callback);
   }
 
   /**
@@ -120,25 +130,37 @@ export class Push {
     handler: NotificationHandler,
     options: ListenOptions = {},
   ): Listener {
-    return this.live.listen(client, recipient, handler, options);
+    const page = this.#page;
+    return client.listen(recipient, async (n, { signal }) => (await parts.once()).once(page, n, signal, handler), {
+      concurrency: 64, // as many notifications as a session gets unacknowledged
+      ...options,
+      held: async () => [...(await (await parts.once()).held()), ...((await options.held?.()) ?? [])],
+      onRecall: (ids) => {
+        void parts.once().then(
+          (m) => m.settle(page, ids),
+          () => {},
+        );
+        options.onRecall?.(ids);
+      },
+    });
   }
 
   /**
    * Shows a notification of the live connection as the service worker would, unless push has brought it already, and
    * resolves when the person clicked or dismissed it. Given the signal of the handler, it closes it when that aborts.
    */
-  show(n: Pick<Received, "id" | "title" | "body">, options: ShowOptions = {}): Promise<"clicked" | "dismissed"> {
-    return this.live.show(n, options);
+  async show(n: Pick<Received, "id" | "title" | "body">, options: ShowOptions = {}): Promise<"clicked" | "dismissed"> {
+    return (await parts.once()).show(this.#page, n, options);
   }
 
-  private get place(): Place {
+  #place(): Place {
     return placeOf(this.options.serviceWorker, this.options.scope);
   }
 
   /** This browser's own subscriptions: what the server knows, and what an earlier version left at a wider scope. */
-  private async subscriptions(kept: Kept): Promise<PushSubscription[]> {
+  async #subscriptions(kept: Kept): Promise<PushSubscription[]> {
     const own: PushSubscription[] = [];
-    for (const r of await registrations(this.place)) {
+    for (const r of await registrations()) {
       const s = await r.pushManager?.getSubscription();
       if (s && (s.endpoint === kept.address || (kept.key && madeWith(s, keyBytes(kept.key), false)))) own.push(s);
     }
@@ -146,12 +168,12 @@ export class Push {
   }
 
   /** Makes service worker, subscription and endpoint be there and agree. */
-  private async ensure(force: boolean): Promise<void> {
-    if (this.options.removeConflicts) await removePushServices(this.place);
-    const registration = await install(this.place, this.server);
+  async #ensure(force: boolean): Promise<void> {
+    if (this.options.removeConflicts) await removePushServices(this.#place());
+    const registration = await install(this.#place(), this.#server);
     const before = await load();
-    const here = before?.server === this.server && before.app === this.options.app;
-    const kept: Kept = here ? { ...before } : { server: this.server, app: this.options.app };
+    const here = before?.server === this.#server && before.app === this.options.app;
+    const kept: Kept = here ? { ...before } : { server: this.#server, app: this.options.app };
     if (this.options.tags) kept.tags ??= this.options.tags;
     if (this.options.attributes) kept.attributes ??= this.options.attributes;
     const fresh = Date.now() - (kept.checkedAt ?? 0) < (this.options.checkEvery ?? 86_400_000);
@@ -161,23 +183,23 @@ export class Push {
     // Of its scope no page is opened, so the browser does not look for a newer worker by itself.
     void registration.update().catch(() => {});
     try {
-      const mine = before ? await this.subscriptions(before) : [];
-      await this.agree(registration, kept, subscription, mine);
+      const mine = before ? await this.#subscriptions(before) : [];
+      await this.#agree(registration, kept, subscription, mine);
       // What lies elsewhere was made by an earlier version. It ended a visit ago: what was on its way then has come.
       if (settled) for (const s of mine) if (s.endpoint !== subscription.endpoint) await s.unsubscribe();
     } catch (error) {
-      throw explained(error, this.server, this.options.app);
+      throw explained(error, this.#server, this.options.app);
     }
   }
 
   /** Makes a subscription with the server's key, unless there is one, and tells the server. */
-  private async agree(
+  async #agree(
     registration: ServiceWorkerRegistration,
     kept: Kept,
     there: PushSubscription | null,
     mine: PushSubscription[],
   ): Promise<void> {
-    const key = await serverKey(this.server, this.options.app);
+    const key = await serverKey(kept);
     const bytes = keyBytes(key);
     let subscription = there;
     if (there && !madeWith(there, bytes, !kept.key || kept.key === key)) {

@@ -18,6 +18,8 @@ export interface Payload {
   actions?: { action: string; title: string; icon?: string; url?: string }[];
   require_interaction?: boolean;
   tag?: string;
+  /** Of what is shown for the browser's sake alone. */
+  silent?: boolean;
   track?: string;
   server?: string;
   recall?: boolean;
@@ -25,45 +27,30 @@ export interface Payload {
 }
 
 /** Reads a message. Text that is no JSON object is shown as it is: a browser insists that something is. */
-export function readPayload(text: string): Payload {
+export const readPayload = (text = ""): Payload => {
   try {
-    const p: unknown = JSON.parse(text);
-    if (typeof p === "object" && p !== null && !Array.isArray(p)) return p as Payload;
+    if (/^\s*{/.test(text)) return JSON.parse(text);
   } catch {
     // It is plain text.
   }
   return { title: text };
-}
-
-/** The address that a click on the notification, or on one of its actions, opens. Only web addresses are. */
-export function target(p: Payload, action: string, base: string): string | undefined {
-  const chosen = p.actions?.find((a) => a.action === action && action !== "");
-  const address = chosen?.url || p.url || p.extra?.url_to_open;
-  if (!address) return undefined;
-  try {
-    const url = new URL(address, base);
-    return url.protocol === "https:" || url.protocol === "http:" ? url.href : undefined;
-  } catch {
-    return undefined;
-  }
-}
-
-/** Options beyond those that the types of every browser know. */
-export type ShowOptions = NotificationOptions & {
-  image?: string;
-  actions?: { action: string; title: string; icon?: string }[];
 };
 
-/** How a message is shown. */
-export function options(p: Payload): ShowOptions {
-  const o: ShowOptions = { data: { ...p, godwit: true } satisfies Payload };
-  if (p.body) o.body = p.body;
-  if (p.icon) o.icon = p.icon;
-  if (p.image) o.image = p.image;
-  if (p.tag) o.tag = p.tag;
-  if (p.require_interaction) o.requireInteraction = true;
-  if (p.actions) {
-    o.actions = p.actions.map(({ action, title, icon }) => (icon ? { action, title, icon } : { action, title }));
+/** The address that a click on the notification, or on one of its actions, opens. Only web addresses are. */
+export const target = (p: Payload, action: string, base: string): string | undefined => {
+  const chosen = action && p.actions?.find((a) => a.action === action)?.url;
+  try {
+    const { href } = new URL(chosen || p.url || p.extra?.url_to_open || "no:", base);
+    if (/^https?:/.test(href)) return href;
+  } catch {
+    // It is no address.
   }
-  return o;
-}
+  return undefined;
+};
+
+/** How a message is shown: its fields are named as the browser's options are, which passes over the others. */
+export const options = (p: Payload): object => ({
+  ...p,
+  requireInteraction: p.require_interaction,
+  data: { ...p, godwit: true },
+});
