@@ -32,6 +32,16 @@ func TestMergedHistogramsKnowTheTailOfAll(t *testing.T) {
 // near reports a difference of more than the histogram's resolution.
 func near(got, want float64) bool { return got < want*0.998 || got > want*1.002 }
 
+func TestDeviationIsAroundTheMean(t *testing.T) {
+	h := New()
+	for _, ms := range []time.Duration{2, 4, 4, 4, 5, 5, 7, 9} { // mean 5, deviation 2
+		h.Record(ms * time.Millisecond)
+	}
+	if s := h.Summary(); near(s.Mean, 5) || s.Sigma < 1.99 || s.Sigma > 2.01 {
+		t.Errorf("the mean is %v with a deviation of %v, want 5 and 2", s.Mean, s.Sigma)
+	}
+}
+
 func TestTakeLeavesNothing(t *testing.T) {
 	h := New()
 	h.Record(time.Millisecond)

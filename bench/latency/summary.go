@@ -9,6 +9,7 @@ import (
 type Summary struct {
 	Count int64   `json:"count"`
 	Mean  float64 `json:"mean_ms"`
+	Sigma float64 `json:"deviation_ms"` // standard deviation
 	P50   float64 `json:"p50_ms"`
 	P90   float64 `json:"p90_ms"`
 	P99   float64 `json:"p99_ms"`
@@ -23,7 +24,7 @@ func (h *Histogram) Summary() Summary {
 	ms := func(ns float64) float64 { return math.Round(ns/1e3) / 1e3 }
 	at := func(p float64) float64 { return ms(float64(h.h.ValueAtPercentile(p))) }
 	return Summary{
-		Count: h.h.TotalCount(), Mean: ms(h.h.Mean()), P50: at(50), P90: at(90), P99: at(99), P999: at(99.9),
+		Count: h.h.TotalCount(), Mean: ms(h.h.Mean()), Sigma: ms(h.h.StdDev()), P50: at(50), P90: at(90), P99: at(99), P999: at(99.9),
 		Max: ms(float64(h.h.Max())),
 	}
 }

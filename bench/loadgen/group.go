@@ -90,6 +90,7 @@ func (g *group) closed(p *publisher, err error) {
 	}
 	g.mu.Unlock()
 	switch {
+	case g.p.closed.Load():
 	case i < 0:
 		g.p.failed(err)
 	case !errors.Is(err, reactor.ErrReactorClosed):

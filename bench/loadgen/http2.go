@@ -111,6 +111,9 @@ func appendHpackString(b []byte, s string) []byte {
 	return append(append(b, 0x7f, byte(len(s)-0x7f)), s...)
 }
 
+// grpcMessageHead is how many bytes stand before a gRPC message: whether it is compressed, and its length.
+const grpcMessageHead = 1 + 4
+
 // appendGRPCMessage appends a gRPC message in DATA frames.
 func appendGRPCMessage(b []byte, stream uint32, m []byte, end bool) []byte {
 	body := append(binary.BigEndian.AppendUint32([]byte{0}, uint32(len(m))), m...)

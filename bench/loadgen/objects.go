@@ -16,7 +16,11 @@ type Following struct {
 	Group   string `json:"group"`
 	Objects int    `json:"objects"` // registrations of each subscriber
 	Pool    int    `json:"pool"`    // objects that there are: subscriber n takes those from n × Objects on, around
+	Common  bool   `json:"common"`  // all register for CommonObject too, the only one of which versions come
 }
+
+// CommonObject is the one that everybody may register for.
+const CommonObject = "common"
 
 // followed is what subscribers who register have in common.
 type followed struct {
@@ -39,6 +43,10 @@ func newFollowed(f *Following) *followed {
 		all.names[i] = ObjectName(i)
 		all.hashes[i] = object.Key{Group: f.Group, Object: all.names[i]}.Hash()
 	}
+	if f.Common {
+		all.names = append(all.names, CommonObject)
+		all.hashes = append(all.hashes, object.Key{Group: f.Group, Object: CommonObject}.Hash())
+	}
 	return all
 }
 
@@ -47,6 +55,9 @@ func (f *followed) each(n int, do func(i int)) {
 	first := n * f.Objects
 	for i := range f.Objects {
 		do((first + i) % f.Pool)
+	}
+	if f.Common {
+		do(f.Pool)
 	}
 }
 
@@ -66,7 +77,7 @@ func (s *subscriber) compare(digest []byte) error {
 	case f == nil || s.agreed || len(digest) == 0:
 		return nil
 	case string(digest) == f.digest(s.num):
-		s.agreed = true
+		s.agreed, s.agreedAt = true, s.s.readAt
 		s.s.agreed.Add(1)
 		s.finish(nil)
 		return nil
@@ -90,10 +101,13 @@ func (s *subscriber) signalled(a arrival) {
 		s.s.unknown.Add(1)
 		return
 	}
-	if f := s.s.followed; f != nil && f.Objects > 1 {
+	f := s.s.followed
+	if f != nil && f.Objects > 1 && !f.Common {
 		s.seen = seqs{} // of several objects; which versions are new is not looked at
 	}
-	s.s.arrived(s, a)
+	if f == nil || !f.Common || s.agreed && a.due > s.agreedAt { // what was put before it had registered is no delay
+		s.s.arrived(s, a)
+	}
 	ack := s.s.objectAckFrame(a.id, a.seq)
 	if s.s.cfg.AckAfter == 0 {
 		s.out = s.wire.say(s.out, ack)
@@ -124,6 +138,11 @@ func (s *Subscribers) sendLate() {
 	}
 	for _, sub := range s.late {
 		sub.waits = false
+		if len(sub.lateID) > 0 {
+			sub.late, sub.acked = sub.wire.ack(sub.late, sub.lateID), Now()
+			clear(sub.lateID)
+			sub.lateID = sub.lateID[:0]
+		}
 		sub.conn.Write(sub.late, nil) // refused only by a connection that ends
 		sub.late = sub.late[:0]
 	}

@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	"godwit.dev/godwit/bench/latency"
 	"godwit.dev/godwit/internal/frame"
 	"godwit.dev/godwit/internal/object"
 )
@@ -72,5 +73,24 @@ func TestSubscribersShareThePoolOfObjects(t *testing.T) {
 	)
 	if f.digest(3) != want.String() {
 		t.Errorf("digest %s, want %s", f.digest(3), want)
+	}
+}
+
+func TestOnlyWhatIsPutAfterRegisteringCounts(t *testing.T) {
+	const agreed = 1000
+	s := &Subscribers{followed: newFollowed(&Following{Group: "bench", Objects: 2, Pool: 2, Common: true}), latency: latency.New(), interval: latency.New()}
+	sub := &subscriber{s: s, wire: newWebSocketWire(Target{}, false, nil)}
+	s.readAt = agreed
+	sub.signalled(arrival{kind: signal, id: []byte(CommonObject), seq: 1, due: agreed - 500}) // before the server's word
+	if err := sub.compare([]byte(s.followed.digest(0))); err != nil || !sub.agreed {
+		t.Fatalf("the digest of all three objects is not agreed on: %v", err)
+	}
+	if one := newFollowed(&Following{Group: "bench", Objects: 2, Pool: 2}); one.digest(0) == s.followed.digest(0) {
+		t.Error("the digest lacks the object that is common")
+	}
+	sub.signalled(arrival{kind: signal, id: []byte(CommonObject), seq: 2, due: agreed - 1})
+	sub.signalled(arrival{kind: signal, id: []byte(CommonObject), seq: 3, due: agreed + 1})
+	if s.Received() != 1 || s.TakeLatency().Count() != 1 {
+		t.Errorf("%d signals count, want the last of three", s.Received())
 	}
 }

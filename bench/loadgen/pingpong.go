@@ -41,12 +41,26 @@ func PingPong(ctx context.Context, subs *Subscribers, pubs *Publishers, messages
 	go func() { wg.Wait(); close(done) }()
 	timeout := time.NewTimer(patience)
 	defer timeout.Stop()
-	select {
-	case <-done:
-		return subs.latency.Take(), nil
-	case <-timeout.C:
-		return nil, fmt.Errorf("not all notifications came within %s; publishing: %s", patience, pubs.Progress().Why)
-	case <-ctx.Done():
-		return nil, context.Cause(ctx)
+	look := time.NewTicker(lossLook)
+	defer look.Stop()
+	for {
+		select {
+		case <-done:
+			return subs.latency.Take(), nil
+		case <-timeout.C:
+			return nil, fmt.Errorf("not all notifications came within %s; publishing: %s", patience, pubs.Progress().Why)
+		case <-ctx.Done():
+			return nil, context.Cause(ctx)
+		case <-look.C: // what was under way on a connection that is gone never comes
+			if c := subs.Counts(); c.Lost > 0 {
+				return nil, fmt.Errorf("%d subscribers lost their connections: %s", c.Lost, c.Why)
+			}
+			if p := pubs.Progress(); p.Failed > 0 {
+				return nil, fmt.Errorf("%d publishers lost their connections: %s", p.Failed, p.Why)
+			}
+		}
 	}
 }
+
+// lossLook is how often it is looked whether connections were lost.
+const lossLook = 100 * time.Millisecond

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strconv"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"godwit.dev/godwit/bench/latency"
@@ -60,6 +61,7 @@ type Publishers struct {
 	reactor *reactor.Reactor
 
 	latency *latency.Histogram
+	closed  atomic.Bool
 
 	mu   sync.Mutex
 	sums Published
@@ -313,6 +315,20 @@ func (p *Publishers) drain(ctx context.Context) {
 // One has a publisher of the recipient's server publish to it now.
 func (p *Publishers) One(recipient int) {
 	p.groups[TargetOf(p.cfg.Prefix, recipient, len(p.groups))].submit(job{due: Now(), to: recipient})
+}
+
+// Close ends the connections of publishers that have nothing under way, for others to take their place: a broker that knows them by name
+// would take theirs from one of both, again and again.
+func (p *Publishers) Close() {
+	p.closed.Store(true)
+	for _, g := range p.groups {
+		g.mu.Lock()
+		idle := slices.Clone(g.idle)
+		g.mu.Unlock()
+		for _, pub := range idle {
+			pub.conn.Abort(errCut)
+		}
+	}
 }
 
 func (p *Publishers) count(took time.Duration, a *answer, deaf int) {

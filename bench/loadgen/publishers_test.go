@@ -70,3 +70,18 @@ func answerPublishes(c net.Conn) {
 		}
 	}
 }
+
+func TestAPublisherSpendsTheWindowOfItsConnectionOnContentsAlone(t *testing.T) {
+	c := content{path: "/godwit.v1.Publisher/Publish", bytes: make([]byte, 1536), copies: 1}
+	r := grpcRequest(target, c)
+	p := newGRPCPub()
+	for n := range 10_000 {
+		if !p.admit(r) {
+			t.Fatalf("after %d requests, each of which the server has given back, there is no room", n)
+		}
+		p.http.sendWindow += int64(grpcMessageHead + len(c.bytes)) // as the server does when it has read it
+	}
+	if p.http.sendWindow != h2DefaultWindow {
+		t.Errorf("the window is %d, want %d", p.http.sendWindow, h2DefaultWindow)
+	}
+}

@@ -66,11 +66,11 @@ func (p *grpcPub) begin() []byte { return p.http.begin() }
 func (p *grpcPub) admit(r *request) bool {
 	p.stream += 2
 	r.setStream(p.stream)
-	if p.http.sendWindow < int64(len(r.bytes)) {
+	if p.http.sendWindow < int64(r.flow) {
 		p.waiting = r
 		return false
 	}
-	p.http.sendWindow -= int64(len(r.bytes))
+	p.http.sendWindow -= int64(r.flow)
 	return true
 }
 
@@ -139,9 +139,9 @@ func (p *grpcPub) headers(_ uint32, fields []hpack.HeaderField, end bool) error 
 
 // window implements http2Sink.
 func (p *grpcPub) window(uint32, uint32) {
-	if r := p.waiting; r != nil && p.http.sendWindow >= int64(len(r.bytes)) {
+	if r := p.waiting; r != nil && p.http.sendWindow >= int64(r.flow) {
 		p.waiting = nil
-		p.http.sendWindow -= int64(len(r.bytes))
+		p.http.sendWindow -= int64(r.flow)
 		p.late = append(p.late, r.bytes...)
 	}
 }

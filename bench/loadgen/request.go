@@ -13,6 +13,7 @@ type request struct {
 	stamps  []int // where the times stand
 	numbers []int // where the numbers of changing recipients stand
 	streams []int // where the stream's number stands, in HTTP/2
+	flow    int   // bytes that the connection's window counts, in HTTP/2: those of DATA alone
 	copies  int   // recipients
 	deaf    int   // of these, recipients that read nothing; counted anew by prepare where recipients change
 }
@@ -74,6 +75,7 @@ func grpcRequest(t Target, c content) *request {
 	r := &request{bytes: appendRequest(nil, 0, t, c.path), copies: c.copies, deaf: c.deaf, streams: []int{5}}
 	head := len(r.bytes)
 	r.bytes = appendGRPCMessage(r.bytes, 0, c.bytes, true)
+	r.flow = grpcMessageHead + len(c.bytes)
 	place := func(at int) int {
 		at += 5 // the message's length stands before it
 		return head + at + h2Head*(1+at/h2MaxFrame)

@@ -1,6 +1,7 @@
 package loadgen
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"io"
@@ -20,13 +21,17 @@ type subscriber struct {
 	fresh  int    // notifications of this read that are new
 	out    []byte // what this read makes it say
 	late   []byte // what it acknowledges later
-	waits  bool   // among those with something in late
-	up     bool   // welcomed
-	deaf   bool   // reads nothing after its welcome
-	cut    bool   // we ended it
-	asked  bool   // sent its registrations
-	agreed bool   // with the server on its registrations
+	lateID [][]byte
+	acked  int64 // when it acknowledged notifications last
+	waits  bool  // among those with something in late
+	up     bool  // welcomed
+	deaf   bool  // reads nothing after its welcome
+	cut    bool  // we ended it
+	asked  bool  // sent its registrations
+	agreed bool  // with the server on its registrations
 	done   func(error)
+
+	agreedAt int64 // by Now
 }
 
 // wire is a protocol that carries frames. Its methods are called on the connection's loop.
@@ -46,7 +51,7 @@ type wire interface {
 
 var _ reactor.Handler = (*subscriber)(nil)
 
-// Data implements reactor.Handler. All that came in one read is acknowledged in one write.
+// Data implements reactor.Handler. All that came in one read is acknowledged in one write, or collected with what follows.
 func (s *subscriber) Data(b []byte) (int, error) {
 	s.acks, s.fresh = s.acks[:0], 0
 	s.s.readAt = Now()
@@ -55,7 +60,12 @@ func (s *subscriber) Data(b []byte) (int, error) {
 		return used, err
 	}
 	if len(s.acks) > 0 && !s.s.cfg.NoAcks {
-		send = s.wire.ack(send, s.acks)
+		if s.collects() {
+			s.collect()
+		} else {
+			send = s.wire.ack(send, s.acks)
+			s.acked = s.s.readAt
+		}
 	}
 	send, s.out = append(send, s.out...), nil
 	if len(send) > 0 && !s.conn.Write(send, nil) {
@@ -67,6 +77,22 @@ func (s *subscriber) Data(b []byte) (int, error) {
 		}
 	}
 	return used, nil
+}
+
+// maxCollected is half of the usual window: where so many wait the server does.
+const maxCollected = 32
+
+// collects reports whether acknowledgements are to wait, as those of the client libraries do: some have just left.
+func (s *subscriber) collects() bool {
+	after := int64(s.s.cfg.AckAfter)
+	return after > 0 && s.s.readAt-s.acked < after && len(s.lateID)+len(s.acks) < maxCollected
+}
+
+func (s *subscriber) collect() {
+	for _, id := range s.acks {
+		s.lateID = append(s.lateID, bytes.Clone(id))
+	}
+	s.s.ackLate(s)
 }
 
 // frame takes one frame.

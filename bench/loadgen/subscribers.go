@@ -65,7 +65,7 @@ type SubscriberConfig struct {
 	Heartbeat   time.Duration `json:"heartbeat"`
 	Spread      bool          `json:"spread"`
 	NoAcks      bool          `json:"no_acks"`    // what comes needs no acknowledgement
-	AckAfter    time.Duration `json:"ack_after"`  // signals are acknowledged so much later; 0: at once
+	AckAfter    time.Duration `json:"ack_after"`  // signals are acknowledged so much later, notifications that come so soon after others collected; 0: at once
 	DeafEvery   int           `json:"deaf_every"` // every so many-th subscriber reads nothing; 0: none
 	Following   *Following    `json:"following,omitempty"`
 	Topic       string        `json:"topic,omitempty"` // that all subscribe to; over WebSockets with JSON alone

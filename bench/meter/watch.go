@@ -70,6 +70,16 @@ func (w *Watch) Stop() []Sample {
 	return w.samples
 }
 
+// Until are the samples up to the first that was taken after d.
+func Until(samples []Sample, d time.Duration) []Sample {
+	for i, s := range samples {
+		if s.Seconds >= d.Seconds() {
+			return samples[:i+1]
+		}
+	}
+	return samples
+}
+
 // Peak is the most memory seen so far, in bytes.
 func Peak(samples []Sample) (most int64) {
 	for _, s := range samples {

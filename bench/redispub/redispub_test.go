@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"godwit.dev/godwit/bench/redispub"
-	"godwit.dev/godwit/internal/redisserver"
+	"godwit.dev/godwit/internal/redisserver/redistest"
 )
 
 func TestTimesAreWrittenAsHaskellShowsThem(t *testing.T) {
@@ -38,14 +38,7 @@ func TestKeysNameTheClientAndItsShard(t *testing.T) {
 
 // TestAClusterIsFollowed wherever it sends a key.
 func TestAClusterIsFollowed(t *testing.T) {
-	c, err := redisserver.StartCluster(redisserver.Options{}, 3, false)
-	if errors.Is(err, redisserver.ErrMissing) {
-		t.Skip(err)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer c.Close()
+	c := redistest.StartCluster(t, false)
 	p := redispub.NewPublisher([]string{c.Masters[0].Addr()}, 128)
 	defer p.Close()
 	entry := redispub.Entry{ID: "ride", TTL: redispub.ISO(time.Now().Add(time.Hour))}

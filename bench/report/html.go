@@ -6,6 +6,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	template "github.com/DataDog/datadog-agent/pkg/template/html"
@@ -27,12 +28,40 @@ func drawings(r *Result) (names []string, svg map[string]string, err error) {
 	if len(r.Curves) > 0 {
 		add("latency", func(w io.Writer) error { return PlotCurves(w, r.Scenario+": latency by percentile", r.Curves) })
 	}
-	for _, s := range r.Series {
-		if len(s.Points) > 1 {
-			add(fileName(s.Name), func(w io.Writer) error { return PlotSeries(w, r.Scenario+": "+s.Name, s) })
+	bars := r.Bars
+	if r.Compared && len(bars)+len(r.Curves)+len(r.Series) == 0 { // measured before bars were drawn
+		for _, f := range r.Figures {
+			if !slices.Contains(bars, f.Group) {
+				bars = append(bars, f.Group)
+			}
+		}
+	}
+	for _, group := range bars {
+		if figures := r.group(group); len(figures) > 0 {
+			add(fileName(group), func(w io.Writer) error { return PlotBars(w, r.Scenario+": "+group, figures) })
+		}
+	}
+	for i, s := range r.Series {
+		name, all := s.Name, []Series{s}
+		if s.Chart != "" {
+			name, all = s.Chart, chartOf(r.Series, s.Chart)
+		}
+		first := s.Chart == "" || !slices.ContainsFunc(r.Series[:i], func(b Series) bool { return b.Chart == s.Chart })
+		if first && slices.ContainsFunc(all, func(s Series) bool { return len(s.Points) > 1 }) {
+			add(fileName(name), func(w io.Writer) error { return PlotSeries(w, r.Scenario+": "+name, all...) })
 		}
 	}
 	return names, svg, err
+}
+
+// chartOf are the series that are drawn in one plot.
+func chartOf(all []Series, chart string) (some []Series) {
+	for _, s := range all {
+		if s.Chart == chart {
+			some = append(some, s)
+		}
+	}
+	return some
 }
 
 func fileName(s string) string {

@@ -6,6 +6,7 @@ import (
 	"io"
 	"math"
 	"strconv"
+	"strings"
 
 	"github.com/wcharczuk/go-chart/v2"
 	"github.com/wcharczuk/go-chart/v2/drawing"
@@ -15,6 +16,7 @@ import (
 const (
 	plotWidth  = 760
 	plotHeight = 340
+	widestBar  = 120
 )
 
 // palette is for lines that must be told apart, also by those who see no red or green (Okabe and Ito).
@@ -68,24 +70,79 @@ func PlotCurves(w io.Writer, title string, curves []Curve) error {
 	return render(w, c)
 }
 
-// PlotSeries draws something over time, or over what the series says.
-func PlotSeries(w io.Writer, title string, s Series) error {
-	c := newChart(title, s.Unit)
-	line := chart.ContinuousSeries{Name: s.Name, YAxis: chart.YAxisSecondary, Style: chart.Style{StrokeColor: palette(0), StrokeWidth: 2}}
-	most := 0.0
-	for _, p := range s.Points {
-		line.XValues, line.YValues = append(line.XValues, p[0]), append(line.YValues, p[1])
-		most = max(most, p[1])
+// PlotSeries draws something over time, or over what the series say: all of them in one plot, with the axes of the first.
+func PlotSeries(w io.Writer, title string, all ...Series) error {
+	c := newChart(title, all[0].Unit)
+	low, high := [2]float64{math.Inf(1), math.Inf(1)}, [2]float64{math.Inf(-1), math.Inf(-1)}
+	drawn := false
+	for i, s := range all {
+		line := chart.ContinuousSeries{Name: s.Name, YAxis: chart.YAxisSecondary, Style: chart.Style{StrokeColor: palette(i), StrokeWidth: 2}}
+		for _, p := range s.Points {
+			if all[0].Log {
+				p = [2]float64{math.Log10(max(p[0], least)), math.Log10(max(p[1], least))}
+			}
+			for axis := range p {
+				low[axis], high[axis] = min(low[axis], p[axis]), max(high[axis], p[axis])
+			}
+			line.XValues, line.YValues = append(line.XValues, p[0]), append(line.YValues, p[1])
+		}
+		drawn = drawn || len(s.Points) > 1
+		c.Series = append(c.Series, line)
 	}
-	if len(s.Points) < 2 {
+	if !drawn {
 		return fmt.Errorf("draw %s: there is nothing to draw", title)
 	}
-	c.Series = []chart.Series{line}
-	c.XAxis.Name = cmp.Or(s.Over, "seconds")
-	c.YAxisSecondary.Range = &chart.ContinuousRange{Min: 0, Max: niceCeiling(most)}
-	c.XAxis.Ticks = ticks(s.Points[0][0], s.Points[len(s.Points)-1][0])
-	c.YAxisSecondary.Ticks = ticks(0, niceCeiling(most))
+	c.XAxis.Name = cmp.Or(all[0].Over, "seconds")
+	if all[0].Log {
+		c.XAxis.Ticks, c.YAxisSecondary.Ticks = decades(low[0], high[0]), decades(low[1], high[1])
+	} else {
+		c.XAxis.Ticks, c.YAxisSecondary.Ticks = ticks(low[0], high[0]), ticks(0, niceCeiling(high[1]))
+	}
+	for axis, within := range map[*chart.Range][]chart.Tick{&c.XAxis.Range: c.XAxis.Ticks, &c.YAxisSecondary.Range: c.YAxisSecondary.Ticks} {
+		*axis = &chart.ContinuousRange{Min: within[0].Value, Max: within[len(within)-1].Value}
+	}
 	return render(w, c)
+}
+
+// least is what a logarithm is taken of at least.
+const least = 0.001
+
+// decades are the powers of ten around two logarithms.
+func decades(from, to float64) (all []chart.Tick) {
+	from, to = math.Floor(from), math.Ceil(to)
+	for n := from; n <= max(to, from+1); n++ {
+		all = append(all, chart.Tick{Value: n, Label: Format(math.Pow(10, n))})
+	}
+	return all
+}
+
+// PlotBars draws the figures of a group side by side, each above its value and its name.
+func PlotBars(w io.Writer, title string, figures []Figure) error {
+	if len(figures) == 0 {
+		return fmt.Errorf("draw %s: there is nothing to draw", title)
+	}
+	c := chart.BarChart{
+		Title: title + " [" + figures[0].Unit + "]", Width: plotWidth, Height: plotHeight, TitleStyle: chart.Style{FontSize: 12},
+		// What stands below a bar takes several lines, for which the library leaves no place by itself.
+		Background: chart.Style{Padding: chart.Box{Top: 40, Left: 8, Right: 8, Bottom: 85}},
+		XAxis:      chart.Style{FontSize: 7, TextWrap: chart.TextWrapWord}, UseBaseValue: true,
+	}
+	room := (plotWidth - 16) / len(figures)
+	c.BarWidth = min(room*3/5, widestBar)
+	c.BarSpacing = room - c.BarWidth
+	most := 0.0
+	for i := range figures {
+		f := &figures[i]
+		most = max(most, f.Median)
+		style := chart.Style{FillColor: palette(0), StrokeColor: palette(0)}
+		label := Format(f.Median) + ":\n" + strings.ReplaceAll(f.Name, ", ", ",\n")
+		c.Bars = append(c.Bars, chart.Value{Value: max(f.Median, 0), Label: label, Style: style})
+	}
+	c.YAxis = chart.YAxis{Style: chart.Hidden(), Range: &chart.ContinuousRange{Min: 0, Max: niceCeiling(most)}}
+	if err := c.Render(chart.SVG, w); err != nil {
+		return fmt.Errorf("draw %s: %w", c.Title, err)
+	}
+	return nil
 }
 
 // ticks divides an axis into about eight parts of a round length.

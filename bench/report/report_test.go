@@ -132,6 +132,30 @@ func TestPlotsAreDrawnToFiles(t *testing.T) {
 	}
 }
 
+// What is compared is drawn together: figures of a group as bars, series of a chart as lines of one plot.
+func TestWhatIsComparedIsDrawnTogether(t *testing.T) {
+	r := &Result{Scenario: "x", Compared: true}
+	r.Add("rate", "ours, durable before the answer", "/s", 5000)
+	r.Add("rate", "theirs, in memory", "/s", 32000)
+	r.Draw("rate")
+	r.Draw("rate")
+	for _, who := range []string{"ours", "theirs"} {
+		r.Series = append(r.Series, Series{Name: who, Unit: "ms", Over: "messages", Chart: "time", Log: true, Points: [][2]float64{{1, 0.5}, {1000, 400}}})
+	}
+	names, svg, err := drawings(r)
+	if err != nil || strings.Join(names, " ") != "rate time" {
+		t.Fatalf("drawn are %v, %v", names, err)
+	}
+	// A name is broken into lines.
+	for name, wants := range map[string][]string{"rate": {">5,000:<", ">ours,<", ">durable before the answer<", ">in memory<", "[/s]"}, "time": {">ours<", ">theirs<", ">1,000<", ">0.100<", "messages"}} {
+		for _, want := range wants {
+			if !strings.Contains(svg[name], want) {
+				t.Errorf("the plot of the %s lacks %q", name, want)
+			}
+		}
+	}
+}
+
 func TestResultSurvivesJSON(t *testing.T) {
 	b, err := json.Marshal(example())
 	if err != nil {

@@ -21,6 +21,7 @@ type Result struct {
 	Figures  []Figure      `json:"figures"`
 	Curves   []Curve       `json:"curves,omitempty"`
 	Series   []Series      `json:"series,omitempty"`
+	Bars     []string      `json:"bars,omitempty"` // groups whose figures are drawn side by side
 	Notes    []string      `json:"notes,omitempty"`
 }
 
@@ -51,7 +52,9 @@ type Curve struct {
 type Series struct {
 	Name   string       `json:"name"`
 	Unit   string       `json:"unit"`
-	Over   string       `json:"over,omitempty"` // what it is drawn over; empty: seconds
+	Over   string       `json:"over,omitempty"`  // what it is drawn over; empty: seconds
+	Chart  string       `json:"chart,omitempty"` // drawn in one plot with the others of this chart; empty: by itself
+	Log    bool         `json:"log,omitempty"`   // both axes by their logarithm
 	Points [][2]float64 `json:"points"`
 }
 
@@ -73,6 +76,13 @@ func (r *Result) hasGroup(group string) bool {
 	return slices.ContainsFunc(r.Figures, func(f Figure) bool { return f.Group == group })
 }
 
+// Draw has the figures of a group drawn side by side.
+func (r *Result) Draw(group string) {
+	if !slices.Contains(r.Bars, group) {
+		r.Bars = append(r.Bars, group)
+	}
+}
+
 // Ratio is a figure's median to that of the first in its group, where figures of a group are the same of several
 // programs; ok is false where that has no meaning.
 func (r *Result) Ratio(f *Figure) (ratio float64, ok bool) {
@@ -85,6 +95,16 @@ func (r *Result) Ratio(f *Figure) (ratio float64, ok bool) {
 		}
 	}
 	return 0, false
+}
+
+// group are the figures of a group.
+func (r *Result) group(name string) (all []Figure) {
+	for _, f := range r.Figures {
+		if f.Group == name {
+			all = append(all, f)
+		}
+	}
+	return all
 }
 
 // Figure finds a figure; nil: there is none.

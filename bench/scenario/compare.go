@@ -2,6 +2,7 @@ package scenario
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -18,7 +19,8 @@ type Compare struct {
 	Fan      int // subscribers of fan-out
 }
 
-// Run measures each load on each server, as often as runs asks for. Servers that are not installed are left out.
+// Run measures each load on each server, as often as runs asks for. Servers that are not installed are left out. Whatever fails, what was
+// measured before is returned.
 func (c *Compare) Run(ctx context.Context) (*report.Result, error) {
 	r := c.begin("compare", "compare: the same load on Godwit and on other servers", set("for", c.For))
 	r.Compared = true
@@ -33,7 +35,7 @@ func (c *Compare) Run(ctx context.Context) (*report.Result, error) {
 		}
 		all = append(all, contestant{rival.Name, rival.Protocol, rival.Protocol, &rival})
 	}
-	err := c.runs(ctx, func(ctx context.Context, run int) error {
+	return r, c.runs(ctx, func(ctx context.Context, run int) error {
 		for _, load := range c.loads() {
 			for i := range all {
 				who := all[(i+run)%len(all)]
@@ -44,10 +46,13 @@ func (c *Compare) Run(ctx context.Context) (*report.Result, error) {
 		}
 		return c.idle(ctx, r, all)
 	})
-	if err != nil {
-		return nil, err
-	}
-	return r, nil
+}
+
+// patienceCompared bounds one load on one server: a program that accepts connections and says nothing keeps nobody waiting for long.
+const patienceCompared = time.Minute
+
+func impatient(ctx context.Context) (context.Context, context.CancelFunc) {
+	return context.WithTimeoutCause(ctx, patienceCompared, fmt.Errorf("it took longer than %s", patienceCompared))
 }
 
 // comparedLoad is a load and which of its figures are compared.
@@ -79,6 +84,8 @@ func (c *Compare) loads() []comparedLoad {
 }
 
 func (c *Compare) one(ctx context.Context, r *report.Result, cl *comparedLoad, who contestant, run int) error {
+	ctx, done := impatient(ctx)
+	defer done()
 	l := cl.load
 	env := *c.Testbed
 	env.Rival, env.Profile = who.rival, ""
@@ -101,13 +108,25 @@ func (c *Compare) one(ctx context.Context, r *report.Result, cl *comparedLoad, w
 		if unit, ok := cl.pick[name]; ok {
 			if f := found.Figure("", name); f != nil {
 				r.Add(cl.group+": "+name, who.name, unit, f.Median)
+				r.Draw(cl.group + ": " + name)
 			}
 		}
 	}
-	if missing := o.Expected - o.Counts.Received; missing > 0 {
-		r.Note(fmt.Sprintf("%s lost %d of %d deliveries at least once (%s)", who.name, missing, o.Expected, cl.group))
-	}
+	c.tellFaults(r, cl.group, who, o)
 	return nil
+}
+
+// tellFaults adds what did not come, and what came too often, each as a figure of its own.
+func (c *Compare) tellFaults(r *report.Result, group string, who contestant, o *Outcome) {
+	missing, more := arrived(o.Expected, o.Counts.Received)
+	for _, f := range []struct {
+		name string
+		n    int64
+	}{{"deliveries missing", missing}, {beyond, more}, {"deliveries twice", o.Counts.Duplicates}} {
+		if of := group + ": " + f.name; f.n > 0 || r.Figure(of, who.name) != nil {
+			r.Add(of, who.name, "", float64(f.n))
+		}
+	}
 }
 
 // idle compares what an idle connection costs once memory had a moment to settle.
@@ -122,21 +141,28 @@ func (c *Compare) idle(ctx context.Context, r *report.Result, all []contestant) 
 			}
 			continue
 		}
-		r.Add(fmt.Sprintf("memory of one of %s idle connections", report.Format(float64(c.Sessions))), who.name, "B", bytes)
+		group := fmt.Sprintf("memory of one of %s idle connections", report.Format(float64(c.Sessions)))
+		r.Add(group, who.name, "B", bytes)
+		r.Draw(group)
 	}
 	return nil
 }
 
 func (c *Compare) idleOne(ctx context.Context, env *testbed.Testbed, who contestant) (float64, error) {
+	ctx, done := impatient(ctx)
+	defer done()
 	site, err := env.NewSite(ctx, 1)
 	if err != nil {
 		return 0, err
 	}
 	defer site.Close()
-	idle := Idle{Common: Common{Testbed: env, Workers: c.Workers}, Sessions: c.Sessions, Settle: settleCompared}
-	f, err := idle.footprint(ctx, site, who.transport)
-	return float64(f.after-f.before) / float64(c.Sessions), err
+	idle := Idle{Common: Common{Testbed: env, Workers: c.Workers}, Before: settleCompared, Settle: settleCompared}
+	f, err := idle.footprint(ctx, site, who.transport, c.Sessions)
+	if err = errors.Join(err, site.Alive()); err != nil {
+		return 0, err
+	}
+	return float64(f.after-f.before) / float64(c.Sessions), nil
 }
 
-// settleCompared is how long memory may settle in a comparison.
-const settleCompared = 15 * time.Second
+// settleCompared is how long memory may settle in a comparison, before the connections are opened and with them.
+const settleCompared = 10 * time.Second

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"strings"
 	"testing"
+	"time"
 
 	"godwit.dev/godwit/bench/loadgen"
 	"godwit.dev/godwit/bench/report"
@@ -47,6 +48,24 @@ func TestWhatComesTwiceIsNoNegativeLoss(t *testing.T) {
 			if want < 0 && f != nil || want >= 0 && (f == nil || f.Median != want) {
 				t.Errorf("of 1,000 came %v, %v twice: %s is %+v, want %v", c.received, c.twice, name, f, want)
 			}
+		}
+	}
+}
+
+// Cells that take long may not take what is left for those that follow, and what quick ones leave over is for the others.
+func TestCellsShareTheTime(t *testing.T) {
+	now := time.Now()
+	m := Matrix{Counts: []int{1, 9}, Sizes: []int{1, 2}, Clients: []int{10}, until: now.Add(20 * time.Second)}
+	if m.left = m.work(); m.left != 2*weight(10, 1)+2*weight(10, 9) {
+		t.Errorf("all cells weigh %d", m.left)
+	}
+	m.left = 200
+	for i, c := range []struct {
+		weight   int
+		at, want time.Duration
+	}{{10, 0, time.Second}, {90, 0, 20 * time.Second * 90 / 190}, {10, 10 * time.Second, time.Second}, {90, 10 * time.Second, 10 * time.Second}} {
+		if got := m.share(c.weight, now.Add(c.at)).Sub(now.Add(c.at)); got.Round(time.Millisecond) != c.want.Round(time.Millisecond) {
+			t.Errorf("cell %d has %s, want %s", i+1, got, c.want)
 		}
 	}
 }

@@ -1,9 +1,11 @@
 package scenario
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"godwit.dev/godwit/bench/loadgen"
@@ -18,9 +20,10 @@ import (
 type Idle struct {
 	Common
 	Transports []string
-	Sessions   int
+	Sessions   []int         // how many; several are measured one after the other, each on a server of its own
 	Limit      int           // bytes a session; reaching it ends the wait for memory to settle. 0: wait all of Settle
 	Settle     time.Duration // how long the server may take to give memory back
+	Before     time.Duration // how long it may settle before the sessions are opened; 0: five seconds
 	Watch      time.Duration // how long to watch the CPU time of idle sessions
 }
 
@@ -34,32 +37,72 @@ const settleBefore = 5 * time.Second
 // ErrLimit is a session that costs more than it may.
 var ErrLimit = errors.New("a session costs more than the limit")
 
-// Run measures each transport on a server of its own.
+// Run measures each transport, and each number of sessions, on a server of its own.
 func (s *Idle) Run(ctx context.Context) (*report.Result, error) {
-	r := s.begin("idle", "idle: what a session costs that does nothing", set("sessions", s.Sessions), set("tls", s.Testbed.Server.TLS))
+	r := s.begin("idle", "idle: what a session costs that does nothing", set("sessions", s.numbers()), set("tls", s.Testbed.Server.TLS), set("settling for at most", s.Settle))
 	if s.Testbed.Running != nil && s.Testbed.Running.PID == 0 {
 		return nil, errors.New("to measure a server that runs already its process id is needed")
 	}
 	var over error
-	for _, transport := range s.Transports {
-		err := s.runs(ctx, func(ctx context.Context, n int) error { return s.one(ctx, r, transport, n) })
-		if err != nil {
-			return nil, fmt.Errorf("%s: %w", transport, err)
+	for _, sessions := range s.Sessions {
+		for _, transport := range s.Transports {
+			err := s.runs(ctx, func(ctx context.Context, n int) error { return s.one(ctx, r, transport, sessions, n) })
+			if err != nil {
+				return r, fmt.Errorf("%s, %s: %w", transport, counted(sessions, "session"), err)
+			}
+			if f := r.Figure(s.group(transport, sessions), aSession); s.Limit > 0 && f.Median > float64(s.Limit) {
+				over = errors.Join(over, fmt.Errorf("%s: %w of %d bytes", transport, ErrLimit, s.Limit))
+			}
 		}
-		if f := r.Figure(transport, "memory a session"); s.Limit > 0 && f.Median > float64(s.Limit) {
-			over = errors.Join(over, fmt.Errorf("%s: %w of %d bytes", transport, ErrLimit, s.Limit))
-		}
+	}
+	if len(s.Sessions) > 1 {
+		s.compare(r)
 	}
 	return r, over
 }
 
-func (s *Idle) one(ctx context.Context, r *report.Result, transport string, run int) error {
+// aSession is the figure that counts.
+const aSession = "memory a session"
+
+func (s *Idle) numbers() string {
+	var all []string
+	for _, n := range s.Sessions {
+		all = append(all, report.Format(float64(n)))
+	}
+	return strings.Join(all, ", ")
+}
+
+// group names one measurement. The number of sessions tells them apart only where there are several.
+func (s *Idle) group(transport string, sessions int) string {
+	if len(s.Sessions) == 1 {
+		return transport
+	}
+	return fmt.Sprintf("%s, %s sessions", transport, report.Format(float64(sessions)))
+}
+
+// compare puts the transports side by side, by the number of sessions.
+func (s *Idle) compare(r *report.Result) {
+	for _, sessions := range s.Sessions {
+		group := fmt.Sprintf("memory of one of %s sessions", report.Format(float64(sessions)))
+		for _, transport := range s.Transports {
+			for _, v := range r.Figure(s.group(transport, sessions), aSession).Values {
+				r.Add(group, transport, "B", v)
+			}
+		}
+		r.Draw(group)
+	}
+}
+
+func (s *Idle) one(ctx context.Context, r *report.Result, transport string, sessions, run int) error {
 	site, err := s.Testbed.NewSite(ctx, 1)
 	if err != nil {
 		return err
 	}
 	defer site.Close()
-	f, err := s.footprint(ctx, site, transport)
+	if len(s.Sessions) > 1 {
+		return s.atRest(ctx, r, site, transport, sessions)
+	}
+	f, err := s.footprint(ctx, site, transport, sessions)
 	if err != nil {
 		return err
 	}
@@ -67,16 +110,36 @@ func (s *Idle) one(ctx context.Context, r *report.Result, transport string, run 
 	if err != nil {
 		return err
 	}
-	r.Add(transport, "memory a session", "B", float64(f.after-f.before)/float64(s.Sessions))
-	r.Add(transport, "server memory before", "MB", float64(f.before)/mb)
-	r.Add(transport, "server memory with the sessions", "MB", float64(f.after)/mb)
-	r.Add(transport, "server memory while opening, most", "MB", float64(meter.Peak(f.samples))/mb)
-	r.Add(transport, "opened in", "s", f.opened)
-	r.Add(transport, "settled in", "s", f.settled.Seconds())
-	r.Add(transport, "server CPU while idle", "ms/s", cpu*1000)
+	group := s.group(transport, sessions)
+	r.Add(group, aSession, "B", float64(f.after-f.before)/float64(sessions))
+	r.Add(group, "server memory before", "MB", float64(f.before)/mb)
+	r.Add(group, "server memory with the sessions", "MB", float64(f.after)/mb)
+	r.Add(group, "server memory while opening, most", "MB", float64(meter.Peak(f.samples))/mb)
+	r.Add(group, "opened in", "s", f.opened)
+	r.Add(group, "settled in", "s", f.settled.Seconds())
+	r.Add(group, "server CPU while idle", "ms/s", cpu*1000)
 	if run == 0 {
-		r.Series = append(r.Series, memorySeries(transport+", server memory", f.samples))
+		r.Series = append(r.Series, memorySeries(group+", server memory", f.samples))
 	}
+	return nil
+}
+
+// atRest measures where few sessions are compared with many: what a server happens to keep after opening them would be most of what few
+// seem to cost, or more than it. So it gives back what it does not use, for as long before the sessions are opened as with them.
+func (s *Idle) atRest(ctx context.Context, r *report.Result, site *testbed.Site, transport string, sessions int) error {
+	rest := ClusterIdle{Common: s.Common, Transport: transport, Sessions: sessions, Settle: s.Settle}
+	s.Testbed.Say("%s, %s: settling for %s before and with them", transport, counted(sessions, "session"), s.Settle)
+	grown, err := rest.open(ctx, site)
+	if err != nil {
+		return err
+	}
+	cpu, err := s.idleCPU(ctx, site.Servers[0].PID)
+	if err != nil {
+		return err
+	}
+	group := s.group(transport, sessions)
+	r.Add(group, aSession, "B", grown[0])
+	r.Add(group, "server CPU while idle", "ms/s", cpu*1000)
 	return nil
 }
 
@@ -89,7 +152,7 @@ type footprint struct {
 }
 
 // footprint opens the sessions on a fresh site and waits for memory to settle.
-func (s *Idle) footprint(ctx context.Context, site *testbed.Site, transport string) (f footprint, err error) {
+func (s *Idle) footprint(ctx context.Context, site *testbed.Site, transport string, sessions int) (f footprint, err error) {
 	cfg := loadgen.SubscriberConfig{Transport: transport, Count: warmSessions, Concurrency: opening, Heartbeat: heartbeat, Spread: true}
 	cfg.Prefix = prefix()
 	if _, err := site.Connect(ctx, cfg, 1); err != nil {
@@ -100,13 +163,13 @@ func (s *Idle) footprint(ctx context.Context, site *testbed.Site, transport stri
 	}
 	site.StopWorkers()
 	pid := site.Servers[0].PID
-	if f.before, _, err = s.settled(ctx, pid, settleBefore, 0, transport); err != nil {
+	if f.before, _, err = s.settled(ctx, pid, cmp.Or(s.Before, settleBefore), 0, transport); err != nil {
 		return f, err
 	}
 	w := meter.Start([]int{pid}, 100*time.Millisecond)
-	cfg.Count, cfg.Prefix = s.Sessions, prefix()
+	cfg.Count, cfg.Prefix = sessions, prefix()
 	if f.opened, err = site.Connect(ctx, cfg, s.Workers); err == nil {
-		f.after, f.settled, err = s.settled(ctx, pid, s.Settle, f.before+int64(s.Limit*s.Sessions), transport)
+		f.after, f.settled, err = s.settled(ctx, pid, s.Settle, f.before+int64(s.Limit*sessions), transport)
 	}
 	f.samples = w.Stop()
 	return f, err
@@ -118,6 +181,19 @@ func memorySeries(name string, samples []meter.Sample) report.Series {
 		memory.Points = append(memory.Points, [2]float64{p.Seconds, float64(p.Resident) / mb})
 	}
 	return memory
+}
+
+// cpuSeries is how many cores were busy, in each window.
+func cpuSeries(name string, samples []meter.Sample, window time.Duration) report.Series {
+	used := report.Series{Name: name, Unit: "cores"}
+	last := 0
+	for i, p := range samples {
+		if span := p.Seconds - samples[last].Seconds; span >= window.Seconds() {
+			used.Points = append(used.Points, [2]float64{p.Seconds, (p.CPU - samples[last].CPU) / span})
+			last = i
+		}
+	}
+	return used
 }
 
 // settled returns the least resident memory seen within patience; earlier once it is at most goal.

@@ -2,6 +2,7 @@ package scenario
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"time"
@@ -33,7 +34,7 @@ type Load struct {
 	AckNone    bool          // settled by the first write
 	Objects    bool          // each message is a new version of one object, which all clients are registered for
 	Topic      bool          // each message goes to a topic that all clients subscribe to
-	AckAfter   time.Duration // how much later clients acknowledge versions
+	AckAfter   time.Duration // how long clients collect what they acknowledge
 	Steps      int           // beyond live of each notification's escalation; none comes due
 	DeafEvery  int           // every so many-th client reads nothing; 0: none
 	Cluster    bool          // the servers are nodes of one
@@ -67,7 +68,10 @@ func (l *Load) settings() []report.Setting {
 		s = append(s, set("steps beyond live", l.Steps))
 	}
 	if l.Objects {
-		s = append(s, set("as", "versions of one object"), set("acknowledged after", l.AckAfter))
+		s = append(s, set("as", "versions of one object"))
+	}
+	if l.Objects || l.AckAfter > 0 {
+		s = append(s, set("acknowledged after", l.AckAfter))
 	}
 	if l.Cluster {
 		s = append(s, set("nodes", l.Servers))
@@ -208,14 +212,13 @@ func (l *Load) setUpSteps(ctx context.Context, site *testbed.Site) error {
 func (l *Load) subscribers(prefix string) loadgen.SubscriberConfig {
 	cfg := loadgen.SubscriberConfig{
 		Transport: l.Transport, Prefix: prefix, Count: l.Clients, Concurrency: opening, Window: l.Window,
-		Heartbeat: heartbeat, Spread: true, DeafEvery: l.DeafEvery, NoAcks: l.AckNone,
+		Heartbeat: heartbeat, Spread: true, DeafEvery: l.DeafEvery, NoAcks: l.AckNone, AckAfter: l.AckAfter,
 	}
 	if l.Topic {
 		cfg.Topic, cfg.NoAcks = benchTopic, true
 	}
 	if l.Objects {
 		cfg.Following = &loadgen.Following{Group: objectGroup, Objects: 1, Pool: 1}
-		cfg.AckAfter = l.AckAfter
 	}
 	return cfg
 }
@@ -317,7 +320,7 @@ func (l *Load) measured(ctx context.Context, site *testbed.Site, pub *worker.Wor
 	o.Stolen = (meter.Stolen() - stolen).Seconds()
 	o.Ticks = show()
 	o.Server, o.Workers = server.Stop(), workers.Stop()
-	if err != nil {
+	if err := errors.Join(err, site.Alive()); err != nil {
 		return nil, err
 	}
 	if o.Postgres, o.Commits, err = spent(ctx); err != nil {

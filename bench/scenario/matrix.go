@@ -1,8 +1,10 @@
 package scenario
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"strings"
 	"time"
 
 	"godwit.dev/godwit/bench/loadgen"
@@ -18,8 +20,12 @@ type Matrix struct {
 	Counts  []int
 	Sizes   []int
 	Clients []int
-	Samples int
-	Rivals  bool // measure Mosquitto beside, if it is installed
+	Samples int           // of each cell, at most
+	Within  time.Duration // how long all of it may take: cells that would take longer get fewer samples, but one
+	Rivals  bool          // measure Mosquitto beside, if it is installed
+
+	until time.Time
+	left  int // weight of all the cells that are not measured yet
 }
 
 // contestant is what is measured side by side.
@@ -37,18 +43,22 @@ func (c *contestant) failed(ctx context.Context, r *report.Result, what string, 
 	case c.rival == nil || ctx.Err() != nil:
 		return fmt.Errorf("%s, %s: %w", what, c.name, err)
 	}
-	r.Note(fmt.Sprintf("%s failed and is left out there (%s): %v", c.name, what, err))
+	why := strings.Join(strings.Fields(err.Error()), " ") // a program's log has lines
+	r.Note(fmt.Sprintf("%s failed and is left out there (%s): %.*s", c.name, what, mostWhy, why))
 	return nil
 }
+
+// mostWhy is how much of a failure's reason is told.
+const mostWhy = 500
 
 // patience bounds one sample.
 const patience = 2 * time.Minute
 
 // Run measures every cell for every contestant. The samples of a cell are taken in turn, so that what else the machine
-// does falls on all alike.
+// does falls on all alike. Whatever fails, what was measured before is returned.
 func (m *Matrix) Run(ctx context.Context) (*report.Result, error) {
 	r := m.begin("matrix", "matrix: milliseconds until each of some clients has got some notifications, one after the other",
-		set("samples", m.Samples), set("clients", m.Clients), set("sizes", m.Sizes), set("notifications", m.Counts))
+		set("samples, at most", m.Samples), set("within", m.Within), set("clients", m.Clients), set("sizes", m.Sizes), set("notifications", m.Counts))
 	r.Compared = true
 	all := []contestant{
 		{name: "Godwit, WebSocket and HTTP, durable before the answer", transport: loadgen.WebSocketJSON, via: loadgen.ViaHTTP},
@@ -61,12 +71,57 @@ func (m *Matrix) Run(ctx context.Context) (*report.Result, error) {
 			all = append(all, contestant{mosquitto.Name, mosquitto.Protocol, mosquitto.Protocol, &mosquitto})
 		}
 	}
+	m.until, m.left = time.Now().Add(m.Within), m.work()
 	for _, clients := range m.Clients {
 		if err := m.clients(ctx, r, all, clients); err != nil {
-			return nil, err
+			return r, err
+		}
+		for _, size := range m.Sizes {
+			m.draw(r, all, clients, size)
 		}
 	}
 	return r, nil
+}
+
+// weight is how long a sample of a cell takes, in about as many notifications of many: to wait for an answer takes one client as long as five
+// of them, and what is quick anyway shall have all its samples.
+func weight(clients, count int) int { return count*(clients+4) + 300 }
+
+// work is the weight of all cells.
+func (m *Matrix) work() (sum int) {
+	for _, clients := range m.Clients {
+		for _, count := range m.Counts {
+			sum += len(m.Sizes) * weight(clients, count)
+		}
+	}
+	return sum
+}
+
+// share is when the next cell, of this weight, has had its part of the time that is left.
+func (m *Matrix) share(weight int, now time.Time) time.Time {
+	part := float64(weight) / float64(max(m.left, 1))
+	m.left -= weight
+	return now.Add(time.Duration(part * float64(m.until.Sub(now))))
+}
+
+// draw draws how long the contestants take by the number of notifications.
+func (m *Matrix) draw(r *report.Result, all []contestant, clients, size int) {
+	chart := fmt.Sprintf("%s B to %s", report.Format(float64(size)), counted(clients, "client"))
+	for _, who := range all {
+		line := report.Series{Name: who.name, Unit: "ms", Over: "notifications to each, one after the other", Chart: chart, Log: true}
+		for _, count := range m.Counts {
+			if f := r.Figure(cellName(clients, size, count), who.name); f != nil {
+				line.Points = append(line.Points, [2]float64{float64(count), f.Median})
+			}
+		}
+		if len(line.Points) > 0 {
+			r.Series = append(r.Series, line)
+		}
+	}
+}
+
+func cellName(clients, size, count int) string {
+	return fmt.Sprintf("%d × %s B to %s", count, report.Format(float64(size)), counted(clients, "client"))
 }
 
 // bout is one contestant, set up.
@@ -144,8 +199,13 @@ func (b *bout) publishers(ctx context.Context, clients, size int) error {
 }
 
 func (m *Matrix) cell(ctx context.Context, r *report.Result, bouts []*bout, clients, size, count int) error {
-	group := fmt.Sprintf("%d × %s B to %s", count, report.Format(float64(size)), counted(clients, "client"))
+	group := cellName(clients, size, count)
+	until, round := m.share(weight(clients, count), time.Now()), time.Duration(0)
 	for sample := range m.Samples {
+		begun := time.Now()
+		if sample > 0 && begun.Add(round).After(until) {
+			break
+		}
 		for i := range bouts {
 			b := bouts[(i+sample)%len(bouts)] // who goes first changes
 			if b.out {
@@ -154,13 +214,14 @@ func (m *Matrix) cell(ctx context.Context, r *report.Result, bouts []*bout, clie
 			m.Testbed.Say("%s, sample %d: %s", group, sample+1, b.name)
 			reply, err := b.site.Subs[0].Call(ctx, worker.Request{PingPong: &worker.PingPong{Messages: count, Patience: patience}})
 			if b.out = err != nil; b.out {
-				if err := b.failed(ctx, r, group, err); err != nil {
+				if err := b.failed(ctx, r, group, cmp.Or(b.site.Alive(), err)); err != nil {
 					return err
 				}
 				continue
 			}
 			r.Add(group, b.name, "ms", reply.Seconds*1000)
 		}
+		round = time.Since(begun)
 	}
 	return nil
 }

@@ -19,7 +19,7 @@ import (
 // Common is what all scenarios take.
 type Common struct {
 	Testbed *testbed.Testbed
-	Runs    int
+	Runs    int // 0: the scenario says itself how often it measures
 	First   int // number of the first run, of those that are measured one by one
 	Workers int // processes that hold subscribers; more are started where connections need them
 	Command string
@@ -31,7 +31,12 @@ func (c *Common) begin(name, title string, settings ...report.Setting) *report.R
 	r := &report.Result{
 		Scenario: name, Title: title, Command: c.Command, Version: c.Version, Machine: meter.Describe(c.Testbed.Server.Dir), Settings: settings,
 	}
-	r.Settings = append(r.Settings, set("runs", c.Runs))
+	if c.Runs > 0 {
+		r.Settings = append(r.Settings, set("runs", c.Runs))
+	}
+	for _, limit := range c.Testbed.Server.Confined.Describe() {
+		r.Settings = append(r.Settings, set(limit[0], limit[1]))
+	}
 	if p := c.Testbed.Server.Postgres; p != nil {
 		r.Settings = append(r.Settings, set("PostgreSQL", p.Version))
 	}

@@ -22,17 +22,17 @@ type Rival struct {
 }
 
 // Rivals are the servers that Godwit is compared with, as their packages configure them but on a port of their own,
-// for anybody, and with as many connections as files allow.
+// for anybody, and with as many connections as files allow. Their names say whether what they have answered for is on disk.
 func Rivals() []Rival {
 	return []Rival{
 		{Name: "Mosquitto, MQTT QoS 1, in memory", program: "mosquitto", Protocol: loadgen.MQTT, config: func(_, addr, _ string) string {
 			_, port, _ := net.SplitHostPort(addr)
 			return fmt.Sprintf("listener %s 127.0.0.1\nallow_anonymous true\nset_tcp_nodelay true\nlog_type error\n", port)
 		}},
-		{Name: "nats-server, core, at most once", program: "nats-server", Protocol: loadgen.NATS, config: func(_, addr, _ string) string {
+		{Name: "nats-server, core, in memory, at most once", program: "nats-server", Protocol: loadgen.NATS, config: func(_, addr, _ string) string {
 			return fmt.Sprintf("listen: %s\nmax_connections: 100000\n", addr)
 		}},
-		{Name: "nats-server, MQTT QoS 1 on JetStream", program: "nats-server", Protocol: loadgen.MQTT, config: func(dir, addr, other string) string {
+		{Name: "nats-server, MQTT QoS 1 on JetStream, in memory, on disk within 2 minutes", program: "nats-server", Protocol: loadgen.MQTT, config: func(dir, addr, other string) string {
 			return fmt.Sprintf("listen: %s\nserver_name: bench\nmax_connections: 100000\njetstream { store_dir: %q }\nmqtt { listen: %q }\n", other, dir, addr)
 		}},
 	}
@@ -49,15 +49,16 @@ func (r *Rival) Path() (string, error) {
 }
 
 // start starts the rival on a folder of its own and waits until it listens.
-func (r *Rival) start(ctx context.Context, dir string) (*Server, error) {
+func (r *Rival) start(ctx context.Context, o *ServerOptions) (*Server, error) {
 	path, err := r.Path()
 	if err != nil {
 		return nil, err
 	}
-	if dir, err = os.MkdirTemp(dir, "godwit-bench-"); err != nil {
+	dir, err := os.MkdirTemp(o.Dir, "godwit-bench-")
+	if err != nil {
 		return nil, err
 	}
-	s := &Server{dir: dir, ended: make(chan struct{})}
+	s := &Server{dir: dir, options: *o, ended: make(chan struct{})}
 	if err := r.launch(ctx, s, path); err != nil {
 		s.Stop()
 		return nil, fmt.Errorf("start %s: %w", r.program, err)
@@ -83,13 +84,16 @@ func (r *Rival) launch(ctx context.Context, s *Server, path string) error {
 	}
 	cmd := exec.CommandContext(ctx, path, "-c", config)
 	cmd.Stdout, cmd.Stderr = s.stderr, s.stderr
-	if err := cmd.Start(); err != nil {
+	cmd.Env = s.options.Confined.Environ()
+	free, err := s.options.Confined.Start(cmd)
+	if err != nil {
 		return err
 	}
 	s.cmd, s.PID = cmd, cmd.Process.Pid
 	go func() { // ends with the process, which Stop waits for
 		defer close(s.ended)
 		_ = cmd.Wait() // how it ended is in its log
+		free()
 	}()
 	s.HTTP = addr
 	return s.listens(ctx)

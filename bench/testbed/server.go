@@ -19,6 +19,7 @@ import (
 	"syscall"
 	"time"
 
+	"godwit.dev/godwit/bench/confine"
 	"godwit.dev/godwit/bench/loadgen"
 	"godwit.dev/godwit/bench/stubs"
 	"godwit.dev/godwit/internal/freeport"
@@ -42,6 +43,8 @@ type ServerOptions struct {
 	TLS     bool
 	Stubs   int    // settled notifications that the store holds from the start
 	Dir     string // where data folders are made; empty: the system's place for temporary files
+	// Confined are the limits of each server, and of what others are measured in its place; nil: none.
+	Confined *confine.Confines
 	// Postgres keeps what is stored in the place of the data folder; nil: SQLite does.
 	Postgres *Postgres
 }
@@ -171,12 +174,13 @@ func (s *Server) start(ctx context.Context, http, grpc string) error {
 	}
 	s.cmd = exec.CommandContext(ctx, o.Command[0], append(args, o.Args...)...)
 	s.cmd.Stderr = s.stderr
-	s.cmd.Env = append(os.Environ(), "GODWIT_POSTGRES=") // what is measured is what was asked for
+	s.cmd.Env = append(o.Confined.Environ(), "GODWIT_POSTGRES=") // what is measured is what was asked for
 	if s.db != nil {
 		s.cmd.Env = append(s.cmd.Env, "GODWIT_POSTGRES="+s.db.URL)
 	}
 	s.cmd.Env = append(s.cmd.Env, o.Env...)
-	if err := s.cmd.Start(); err != nil {
+	free, err := o.Confined.Start(s.cmd)
+	if err != nil {
 		s.cmd = nil
 		return fmt.Errorf("start a server: %w", err)
 	}
@@ -185,6 +189,7 @@ func (s *Server) start(ctx context.Context, http, grpc string) error {
 	go func() { // ends with the process, which Stop waits for
 		defer close(ended)
 		_ = cmd.Wait() // how it ended is in its log
+		free()
 	}()
 	return s.ready(ctx, filepath.Join(data, addressesFile))
 }
@@ -205,6 +210,19 @@ func (s *Server) ready(ctx context.Context, addresses string) error {
 		case <-ctx.Done():
 			return context.Cause(ctx)
 		}
+	}
+}
+
+// Alive is an error if the server has ended.
+func (s *Server) Alive() error {
+	if s.ended == nil {
+		return nil // somebody else's
+	}
+	select {
+	case <-s.ended:
+		return fmt.Errorf("the server ended: %s", s.Log())
+	default:
+		return nil
 	}
 }
 

@@ -72,7 +72,7 @@ func (l *Testbed) NewSite(ctx context.Context, servers int) (*Site, error) {
 
 func (l *Testbed) start(ctx context.Context) (*Server, error) {
 	if l.Rival != nil {
-		return l.Rival.start(ctx, l.Server.Dir)
+		return l.Rival.start(ctx, &l.Server)
 	}
 	return StartServer(ctx, l.Server)
 }
@@ -115,6 +115,16 @@ func (s *Site) Targets() (t []loadgen.Target) {
 	return t
 }
 
+// Alive is an error if a server has ended: what its clients have counted then says nothing of it.
+func (s *Site) Alive() error {
+	for _, srv := range s.Servers {
+		if err := srv.Alive(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // PIDs are the processes of the servers, as far as they are known.
 func (s *Site) PIDs() (pids []int) {
 	for _, srv := range s.Servers {
@@ -135,7 +145,7 @@ func (s *Site) WorkerPIDs() (pids []int) {
 
 // NewWorker starts a worker.
 func (s *Site) NewWorker(ctx context.Context) (*worker.Worker, error) {
-	return worker.Start(ctx, s.bed.Worker)
+	return worker.Start(ctx, s.bed.Worker, s.bed.Server.Confined.StartBeside)
 }
 
 // Connect starts workers, as many as cfg.Count needs but at least atLeast, and connects the subscribers, beside those

@@ -84,6 +84,9 @@ func (s *server) do(ctx context.Context, req *Request) (reply Reply, err error) 
 		s.subs.Store(subs)
 		return reply, subs.Connect(ctx, req.Connect.Concurrency)
 	case req.Publishers != nil:
+		if pubs != nil {
+			pubs.Close()
+		}
 		pubs, err = loadgen.NewPublishers(ctx, s.r, *req.Publishers)
 		s.pubs.Store(pubs)
 		return reply, err

@@ -26,8 +26,8 @@ type Worker struct {
 	last Tick
 }
 
-// Start starts a worker: command is the program and the arguments that make it call Serve.
-func Start(ctx context.Context, command []string) (*Worker, error) {
+// Start starts a worker by start: command is the program and the arguments that make it call Serve.
+func Start(ctx context.Context, command []string, start func(*exec.Cmd) error) (*Worker, error) {
 	w := &Worker{
 		cmd: exec.CommandContext(ctx, command[0], command[1:]...), replies: make(chan Reply, 1),
 		ended: make(chan struct{}), stderr: &tail{},
@@ -43,7 +43,7 @@ func Start(ctx context.Context, command []string) (*Worker, error) {
 	if err != nil {
 		return nil, fmt.Errorf("start a worker: %w", err)
 	}
-	if err := w.cmd.Start(); err != nil {
+	if err := start(w.cmd); err != nil {
 		return nil, fmt.Errorf("start a worker: %w", err)
 	}
 	w.in = in

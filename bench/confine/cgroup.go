@@ -1,0 +1,75 @@
+package confine
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"sync/atomic"
+)
+
+// group is a cgroup of version 2 that holds one server.
+type group struct{ dir string }
+
+// made numbers the groups of this process.
+var made atomic.Int64
+
+// parentGroup finds the cgroup in which others with a limit of memory can be made: this process's own, or the one around it. own is the
+// file in which the kernel says where this process is, mount where the tree begins.
+func parentGroup(own, mount string, memory int64) (string, error) {
+	if _, err := os.Stat(filepath.Join(mount, "cgroup.controllers")); err != nil {
+		return "", fmt.Errorf("%s is no tree of cgroups of version 2", mount)
+	}
+	text, err := os.ReadFile(own)
+	if err != nil {
+		return "", err
+	}
+	path := "/"
+	for line := range strings.Lines(string(text)) {
+		if p, ok := strings.CutPrefix(line, "0::"); ok {
+			path = strings.TrimSpace(p)
+		}
+	}
+	here := filepath.Join(mount, path)
+	candidates := []string{here}
+	if path != "/" {
+		candidates = append(candidates, filepath.Dir(here))
+	}
+	var failed error
+	for _, dir := range candidates {
+		handed, err := os.ReadFile(filepath.Join(dir, "cgroup.subtree_control"))
+		if err == nil && !slices.Contains(strings.Fields(string(handed)), "memory") {
+			err = fmt.Errorf("%s does not hand the control of memory down", dir)
+		}
+		if err == nil {
+			var g *group
+			if g, err = makeGroup(dir, memory); err == nil {
+				g.remove()
+				return dir, nil
+			}
+		}
+		failed = errors.Join(failed, err)
+	}
+	return "", errors.New(strings.ReplaceAll(failed.Error(), "\n", "; "))
+}
+
+// makeGroup makes a cgroup with a limit of memory, of which nothing may go to swap instead.
+func makeGroup(parent string, memory int64) (*group, error) {
+	g := &group{dir: filepath.Join(parent, fmt.Sprintf("godwit-bench-%d-%d", os.Getpid(), made.Add(1)))}
+	if err := os.Mkdir(g.dir, 0o755); err != nil {
+		return nil, fmt.Errorf("make a cgroup: %w", err)
+	}
+	err := os.WriteFile(filepath.Join(g.dir, "memory.max"), strconv.AppendInt(nil, memory, 10), 0o644)
+	if err != nil {
+		g.remove()
+		return nil, fmt.Errorf("limit a cgroup's memory: %w", err)
+	}
+	_ = os.WriteFile(filepath.Join(g.dir, "memory.swap.max"), []byte("0"), 0o644) // there is none where the kernel does not count swap
+	return g, nil
+}
+
+// remove removes the cgroup, which its processes have left.
+func (g *group) remove() { _ = os.Remove(g.dir) } // one that stays limits nothing

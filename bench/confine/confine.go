@@ -1,0 +1,129 @@
+// Package confine runs servers on part of a machine: on some of its cores, and with some of its memory.
+package confine
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// Limits are what servers may use; 0: all there is.
+type Limits struct {
+	Cores  int   // of all servers together
+	Memory int64 // bytes, of each server
+}
+
+// Confines are limits as this machine can keep them. nil confines nothing.
+type Confines struct {
+	limits  Limits
+	cores   []int  // of the servers; nil: all
+	others  []int  // of the load generators; nil: all
+	group   string // the cgroup in which each server gets one of its own; empty: none may be made
+	noGroup error  // why not
+}
+
+// New finds out how limits can be kept here. An error says that they cannot.
+func New(l Limits) (*Confines, error) {
+	all, err := allowed()
+	if err != nil {
+		return nil, err
+	}
+	c := &Confines{limits: l}
+	if l.Cores > 0 {
+		if l.Cores > len(all) {
+			return nil, fmt.Errorf("this machine has %d cores for this program, not %d", len(all), l.Cores)
+		}
+		c.cores, c.others = all[:l.Cores], all[l.Cores:]
+		if len(c.others) == 0 {
+			c.others = all
+		}
+	}
+	if l.Memory > 0 {
+		c.group, c.noGroup = parentGroup("/proc/self/cgroup", "/sys/fs/cgroup", l.Memory)
+	}
+	return c, nil
+}
+
+// goShare is the part of the memory that a Go program's collector is told of: what it does not count, such as the system's buffers, needs
+// the rest.
+const goShare = 0.9
+
+// Environ is the environment of a server: this program's own, without what would have its threads or memory counted otherwise than on a
+// machine of that size. Cores need no variable: Go's scheduler counts those that the process may run on.
+func (c *Confines) Environ() []string {
+	env := os.Environ()
+	if c == nil {
+		return env
+	}
+	env = slices.DeleteFunc(env, func(v string) bool {
+		return c.limits.Cores > 0 && strings.HasPrefix(v, "GOMAXPROCS=") || c.limits.Memory > 0 && strings.HasPrefix(v, "GOMEMLIMIT=")
+	})
+	if c.limits.Memory > 0 {
+		env = append(env, "GOMEMLIMIT="+strconv.FormatInt(int64(goShare*float64(c.limits.Memory)), 10))
+	}
+	return env
+}
+
+// Start starts a server within the limits. release is called when it has ended.
+func (c *Confines) Start(cmd *exec.Cmd) (release func(), err error) {
+	release = func() {}
+	if c == nil {
+		return release, cmd.Start()
+	}
+	if c.group != "" {
+		g, err := makeGroup(c.group, c.limits.Memory)
+		if err != nil {
+			return nil, err
+		}
+		release = g.remove
+		into, err := g.enter(cmd)
+		if err != nil {
+			release()
+			return nil, err
+		}
+		defer into()
+	}
+	if err := startOn(c.cores, cmd); err != nil {
+		release()
+		return nil, err
+	}
+	return release, nil
+}
+
+// StartBeside starts a load generator, which gets the cores that servers leave over; all, if that is none.
+func (c *Confines) StartBeside(cmd *exec.Cmd) error {
+	if c == nil {
+		return cmd.Start()
+	}
+	return startOn(c.others, cmd)
+}
+
+// Describe says for people which limits are kept, and how: pairs of a name and a value.
+func (c *Confines) Describe() (pairs [][2]string) {
+	if c == nil {
+		return nil
+	}
+	if n := c.limits.Cores; n > 0 {
+		value := fmt.Sprintf("%d, pinned to CPU %s; load generators on CPU %s", n, list(c.cores), list(c.others))
+		pairs = append(pairs, [2]string{"server cores", value})
+	}
+	if n := c.limits.Memory; n > 0 {
+		value := fmt.Sprintf("%d MB: GOMEMLIMIT of nine tenths, and a cgroup's memory.max", n>>20)
+		if c.group == "" {
+			value = fmt.Sprintf("%d MB: GOMEMLIMIT of nine tenths alone, which only programs in Go heed; no cgroup could be made: %v", n>>20, c.noGroup)
+		}
+		pairs = append(pairs, [2]string{"memory of a server", value})
+	}
+	return pairs
+}
+
+func list(cpus []int) string {
+	var all []string
+	for _, n := range cpus {
+		all = append(all, strconv.Itoa(n))
+	}
+	return strings.Join(all, ", ")
+}

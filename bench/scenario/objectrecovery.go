@@ -1,0 +1,179 @@
+package scenario
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+
+	"godwit.dev/godwit/bench/meter"
+	"godwit.dev/godwit/bench/report"
+	"godwit.dev/godwit/bench/testbed"
+	"godwit.dev/godwit/bench/worker"
+	"godwit.dev/godwit/internal/store"
+)
+
+// ObjectRecovery measures how long all registrations take to be agreed again after the server was killed, with and
+// without what it had stored: ColdNotify's third experiment.
+type ObjectRecovery struct {
+	Registering
+	Clients []int
+}
+
+// Run measures each number of clients.
+func (s *ObjectRecovery) Run(ctx context.Context) (*report.Result, error) {
+	if s.Testbed.Running != nil {
+		return nil, errRunning
+	}
+	r := s.begin("objects-recovery", "objects recovery: the server is killed, and loses its registrations or not",
+		set("clients", s.Clients), set("registrations each", s.Each), set("objects", max(s.Pool, s.Each)), set("transport", s.Transport))
+	for _, clients := range s.Clients {
+		err := s.runs(ctx, func(ctx context.Context, n int) error { return s.one(ctx, r, clients, n) })
+		if err != nil {
+			return nil, fmt.Errorf("%d clients: %w", clients, err)
+		}
+	}
+	line := report.Series{Name: "registered again after losing all", Unit: "s", Over: "registrations"}
+	for _, clients := range s.Clients {
+		f := r.Figure(s.group(clients, "lost"), again)
+		line.Points = append(line.Points, [2]float64{float64(clients * s.Each), f.Median})
+	}
+	if len(line.Points) > 1 {
+		r.Series = append(r.Series, line)
+	}
+	return r, nil
+}
+
+// again is the figure that counts.
+const again = "all registered again after"
+
+func (s *ObjectRecovery) group(clients int, state string) string {
+	return fmt.Sprintf("%s × %d, state %s", report.Format(float64(clients)), s.Each, state)
+}
+
+func (s *ObjectRecovery) one(ctx context.Context, r *report.Result, clients, run int) error {
+	site, err := s.Testbed.NewSite(ctx, 1)
+	if err != nil {
+		return err
+	}
+	defer site.Close()
+	s.Testbed.Say("run %d: %d clients register", run+1, clients)
+	if _, err := site.Connect(ctx, s.subscribers(clients), s.Workers); err != nil {
+		return err
+	}
+	for _, state := range []string{"lost", "kept"} {
+		s.Testbed.Say("run %d: %d clients, state %s", run+1, clients, state)
+		if err := s.recover(ctx, r, site, clients, state, run); err != nil {
+			return fmt.Errorf("state %s: %w", state, err)
+		}
+	}
+	return nil
+}
+
+// recover cuts all clients, kills the server, starts it again and lets all clients come back at once.
+func (s *ObjectRecovery) recover(ctx context.Context, r *report.Result, site *testbed.Site, clients int, state string, run int) error {
+	_, err := site.Each(ctx, func(*testbed.Subscribers) worker.Request { return worker.Request{Cut: true} })
+	if err != nil {
+		return err
+	}
+	server := site.Servers[0]
+	forget := replaceRegistrations
+	if db := server.Database(); db != nil {
+		forget = func(string) error { return dropRegistrations(ctx, db) }
+	}
+	if state == "kept" {
+		forget = nil
+	}
+	begun := time.Now()
+	if err := server.Restart(ctx, forget); err != nil {
+		return err
+	}
+	started := time.Since(begun).Seconds()
+	var profile *testbed.Profile
+	if s.Testbed.Profile != "" && forget != nil {
+		profile = testbed.StartProfile(ctx, server, recoveryProfile(clients), profileName(s.Testbed.Profile, run))
+	}
+	w := meter.Start(site.PIDs(), 10*time.Millisecond)
+	begun = time.Now()
+	replies, err := site.Each(ctx, func(*testbed.Subscribers) worker.Request {
+		return worker.Request{Reconnect: &worker.Reconnect{}}
+	})
+	back := time.Since(begun)
+	if err == nil && run == 0 {
+		err = wait(ctx, afterwards)
+	}
+	all := w.Stop()
+	if err != nil {
+		return err
+	}
+	samples := meter.Until(all, back)
+	var slowest float64
+	for _, reply := range replies {
+		slowest = max(slowest, reply.Seconds)
+	}
+	c, err := site.Counts(ctx)
+	if err != nil {
+		return err
+	}
+	group := s.group(clients, state)
+	r.Add(group, again, "s", slowest)
+	r.Add(group, "registrations", "/s", float64(clients*s.Each)/slowest)
+	r.Add(group, "clients that disagree with the server", "", float64(int64(clients)-c.Agreed))
+	r.Add(group, "server started in", "s", started)
+	r.Add(group, "server CPU", "s", meter.CPU(samples))
+	r.Add(group, "server memory, most", "MB", float64(meter.Peak(samples))/mb)
+	if run == 0 {
+		s.course(r, clients, state, all)
+	}
+	return profile.Wait()
+}
+
+// afterwards is how long the server is still watched, so that its coming to rest can be seen.
+const afterwards = 500 * time.Millisecond
+
+// course draws what the server used over time, with its registrations lost and kept in one plot.
+func (s *ObjectRecovery) course(r *report.Result, clients int, state string, samples []meter.Sample) {
+	used, memory := cpuSeries("state "+state, samples, 100*time.Millisecond), memorySeries("state "+state, samples)
+	for chart, line := range map[string]*report.Series{"server CPU": &used, "server memory": &memory} {
+		line.Chart = fmt.Sprintf("%s × %d, %s", report.Format(float64(clients)), s.Each, chart)
+		line.Over = "seconds after the server was ready again"
+	}
+	r.Series = append(r.Series, used, memory)
+}
+
+// recoveryProfile is how long to profile while so many clients come back: longer than that takes, since a server that
+// idles adds nothing to its profile.
+func recoveryProfile(clients int) time.Duration {
+	return time.Second + time.Duration(clients)*500*time.Microsecond
+}
+
+// replaceRegistrations has an empty database of objects made for the one that is lost, as an operator does.
+func replaceRegistrations(data string) error {
+	if err := forgetRegistrations(data); err != nil {
+		return err
+	}
+	_, err := store.Repair(context.Background(), data)
+	return err
+}
+
+// dropRegistrations removes all objects and registrations of a database.
+func dropRegistrations(ctx context.Context, db *testbed.Database) error {
+	return db.Exec(ctx, "DROP SCHEMA godwit_object CASCADE")
+}
+
+// forgetRegistrations removes the database of objects, as a disk does that is lost.
+func forgetRegistrations(data string) error {
+	files, err := filepath.Glob(filepath.Join(data, "objects.db*"))
+	if err == nil && len(files) == 0 {
+		err = errors.New("there is no objects.db")
+	}
+	for _, f := range files {
+		err = errors.Join(err, os.Remove(f))
+	}
+	if err != nil {
+		return fmt.Errorf("forget the registrations: %w", err)
+	}
+	return nil
+}
