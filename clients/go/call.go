@@ -14,12 +14,17 @@ type Call struct {
 	Body         any    // sent as JSON; nil: none
 	Key          string // Idempotency-Key: a POST that makes something makes it once, however often it is sent
 	Accept       string
+	IfMatch      string // the revision that a change is meant for, or *
 }
 
 func (c Call) request() request {
 	r := request{method: c.Method, path: c.Path, query: c.Query}
+	r.header = http.Header{}
 	if c.Key != "" {
-		r.header = http.Header{"Idempotency-Key": {c.Key}}
+		r.header.Set("Idempotency-Key", c.Key)
+	}
+	if c.IfMatch != "" {
+		r.header.Set("If-Match", c.IfMatch)
 	}
 	return r
 }

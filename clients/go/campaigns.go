@@ -14,19 +14,22 @@ import (
 // CampaignSpec is what a campaign is to be. Content is what the API calls content: title and body with variables, url,
 // locales, and what only some channels understand.
 type CampaignSpec struct {
-	Name        string         `json:"name,omitempty"`
-	Content     map[string]any `json:"content"`
-	Audience    Audience       `json:"audience,omitzero"`
-	SendAt      time.Time      `json:"send_at,omitzero"` // begin then: it is scheduled as soon as it is made
-	Rate        string         `json:"rate,omitempty"`   // most messages: 25/s, 100/m, 1000/h
-	Spread      string         `json:"spread,omitempty"` // durations are like 30s, 8h, 7d
-	QuietHours  *CampaignQuiet `json:"quiet_hours,omitempty"`
-	TTL         string         `json:"ttl,omitempty"`
-	ExpiresAt   time.Time      `json:"expires_at,omitzero"`
-	Priority    string         `json:"priority,omitempty"` // high, normal or low
-	CollapseKey string         `json:"collapse_key,omitempty"`
-	UTM         string         `json:"utm,omitempty"`
-	Track       *bool          `json:"track,omitempty"` // nil: views and clicks are counted
+	Name string `json:"name,omitempty"`
+	// Template is the name of one of the app's templates, whose content is taken as it is now; then there is no Content.
+	Template    string            `json:"template,omitempty"`
+	Variables   map[string]string `json:"variables,omitempty"` // the same for everybody; they go before attributes
+	Content     map[string]any    `json:"content,omitempty"`
+	Audience    Audience          `json:"audience,omitzero"`
+	SendAt      time.Time         `json:"send_at,omitzero"` // begin then: it is scheduled as soon as it is made
+	Rate        string            `json:"rate,omitempty"`   // most messages: 25/s, 100/m, 1000/h
+	Spread      string            `json:"spread,omitempty"` // durations are like 30s, 8h, 7d
+	QuietHours  *CampaignQuiet    `json:"quiet_hours,omitempty"`
+	TTL         string            `json:"ttl,omitempty"`
+	ExpiresAt   time.Time         `json:"expires_at,omitzero"`
+	Priority    string            `json:"priority,omitempty"` // high, normal or low
+	CollapseKey string            `json:"collapse_key,omitempty"`
+	UTM         string            `json:"utm,omitempty"`
+	Track       *bool             `json:"track,omitempty"` // nil: views and clicks are counted
 }
 
 // CampaignQuiet are hours of the day in which a campaign disturbs nobody.
@@ -41,7 +44,7 @@ type CampaignQuiet struct {
 type CampaignStatus struct {
 	ID          string           `json:"id"`
 	Name        string           `json:"name"`
-	State       string           `json:"state"`  // draft, scheduled, running, paused, completed, cancelled, failed, recalling or recalled
+	State       string           `json:"state"`  // draft, scheduled, running, paused, completed, cancelled, failed, correcting, recalling or recalled
 	Detail      string           `json:"detail"` // why it is paused or failed
 	Channels    []string         `json:"channels"`
 	SendAt      time.Time        `json:"send_at"`
@@ -55,8 +58,25 @@ type CampaignStatus struct {
 	Clicked     int64            `json:"clicked"`
 	Dismissed   int64            `json:"dismissed"`
 	NotRecalled int64            `json:"not_recalled"` // what a recall could not take back
+	Correction  *Correction      `json:"correction"`   // the last one; nil: it was not corrected
 	Rate        string           `json:"rate"`         // measured
 	ETA         time.Time        `json:"eta"`
+}
+
+// CorrectionSpec is what messages say instead: a content, or a template.
+type CorrectionSpec struct {
+	Content   map[string]any `json:"content,omitempty"`
+	Template  string         `json:"template,omitempty"`
+	Variables map[string]any `json:"variables,omitempty"` // nil: those of the campaign
+}
+
+// Correction is how far the correction of what was sent has come.
+type Correction struct {
+	At           time.Time `json:"at"`
+	Messages     int64     `json:"messages"` // that it goes over; it is done when as many are corrected or not
+	Corrected    int64     `json:"corrected"`
+	NotCorrected int64     `json:"not_corrected"` // the deliveries say why
+	Kept         int64     `json:"kept"`          // over channels whose messages stay as they are
 }
 
 // Ended reports whether nothing happens to the campaign by itself any more.
@@ -159,6 +179,11 @@ func (h *Campaign) Cancel(ctx context.Context) (CampaignStatus, error) { return 
 // Recall takes back what was sent, as far as the channels can. Progress says when it is done.
 func (h *Campaign) Recall(ctx context.Context) (CampaignStatus, error) { return h.move(ctx, "recall") }
 
+// Correct makes the messages that were sent over Telegram say something else. Progress says when it is done.
+func (h *Campaign) Correct(ctx context.Context, says CorrectionSpec) (s CampaignStatus, err error) {
+	return s, h.do(ctx, http.MethodPost, "correct", says, &s)
+}
+
 // RetryUnknown sends again what may or may not have arrived, and returns how many messages that are.
 func (h *Campaign) RetryUnknown(ctx context.Context) (int64, error) {
 	var done struct {
@@ -204,6 +229,8 @@ type CampaignDelivery struct {
 	Shown     bool      `json:"shown"`
 	Clicked   bool      `json:"clicked"`
 	Recall    string    `json:"recall"` // why it could not be taken back
+
+	Correction string `json:"correction"` // why it could not be corrected
 }
 
 // Deliveries goes through the campaign's messages of an outcome, or through all if it is empty. It takes as long as it

@@ -2,6 +2,7 @@ package godwit_test
 
 import (
 	"errors"
+	"net/http"
 	"testing"
 
 	godwit "godwit.dev/godwit/clients/go"
@@ -46,6 +47,9 @@ func TestACampaignOfARealServer(t *testing.T) {
 	}
 	if len(to) != 2 || !to["ada"] || !to["eve"] {
 		t.Errorf("deliveries to %v", to)
+	}
+	if _, err := sale.Correct(ctx, godwit.CorrectionSpec{Content: map[string]any{"title": "Ho"}}); refusedWith(err) != 409 {
+		t.Errorf("what was not sent over Telegram is corrected: %v", err)
 	}
 	if _, err := sale.Recall(ctx); err != nil {
 		t.Fatal(err)
@@ -108,4 +112,27 @@ func refusedWith(err error) int {
 		return refused.Status
 	}
 	return 0
+}
+
+func TestATemplateSaysWhatAPublishAndACampaignDoNot(t *testing.T) {
+	c := client(t, run(t, nil))
+	content := map[string]any{"content": map[string]any{"title": "Plan {{plan}}"}}
+	set := godwit.Call{Method: http.MethodPut, Path: "/v1/templates/plan", Body: content}
+	if err := c.Call(t.Context(), set, nil); err != nil {
+		t.Fatal(err)
+	}
+	set.IfMatch = `"7"`
+	if err := c.Call(t.Context(), set, nil); refusedWith(err) != http.StatusPreconditionFailed {
+		t.Errorf("another revision is changed: %v", err)
+	}
+	given := map[string]string{"plan": "pro"}
+	if _, err := c.Publish(t.Context(), godwit.Publication{To: "ann", Template: "plan", Variables: given, Locale: "de"}); err != nil {
+		t.Error(err)
+	}
+	if _, err := c.Publish(t.Context(), godwit.Publication{To: "ann", Template: "plan"}); refusedWith(err) != http.StatusBadRequest {
+		t.Errorf("without its variable: %v", err)
+	}
+	if _, err := c.CreateCampaign(t.Context(), godwit.CampaignSpec{Template: "plan", Variables: given}); err != nil {
+		t.Error(err)
+	}
 }

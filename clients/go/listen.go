@@ -42,6 +42,7 @@ type listenOptions struct {
 	group, device string
 	window        int
 	heartbeat     time.Duration
+	ackDelay      time.Duration
 	concurrency   int
 	peek          bool
 	objects       *Objects
@@ -70,6 +71,11 @@ func Window(n int) ListenOption { return func(o *listenOptions) { o.window = n }
 // Heartbeat asks for a heartbeat, 5 s to 24 h; the server's default is 30 s. A connection that is silent for two is
 // given up.
 func Heartbeat(d time.Duration) ListenOption { return func(o *listenOptions) { o.heartbeat = d } }
+
+// AckDelay is how long acknowledgements wait so that several share a frame, 0 to 1 s; default 5 ms, 0: none waits. One that
+// comes after as long a time without any leaves at once, and none waits where half of the window does. A program that is
+// killed meanwhile gets what it has not acknowledged again.
+func AckDelay(d time.Duration) ListenOption { return func(o *listenOptions) { o.ackDelay = d } }
 
 // Concurrency runs up to n handlers at once; default 1, which keeps the order.
 func Concurrency(n int) ListenOption { return func(o *listenOptions) { o.concurrency = max(n, 1) } }
@@ -101,8 +107,17 @@ func OnDisconnect(f func(err error, retry time.Duration)) ListenOption {
 // complaints about frames of this client. Without it they are logged.
 func OnError(f func(err error)) ListenOption { return func(o *listenOptions) { o.failed = f } }
 
-// maxWindow is the largest window a server grants.
-const maxWindow = 1024
+// maxWindow is the largest window a server grants, usualWindow what it grants who asks for none.
+const (
+	maxWindow   = 1024
+	usualWindow = 64
+)
+
+// usualAckDelay is short beside what a disk needs at the server, maxAckDelay beside when it would deliver again.
+const (
+	usualAckDelay = 5 * time.Millisecond
+	maxAckDelay   = time.Second
+)
 
 // stable is how long a session must have lasted for the next connect to be tried at once: a server that welcomes
 // and closes would otherwise be tried in a loop.
@@ -114,12 +129,15 @@ const stable = 5 * time.Second
 // are concerned. Listen gives up, with a *RefusedError, only when the server refuses the client; it returns after
 // the handlers that run have returned. Callbacks and handlers must not call Listen's cancel and wait for it.
 func (c *Client) Listen(ctx context.Context, recipient string, handle Handler, opts ...ListenOption) error {
-	o := listenOptions{concurrency: 1}
+	o := listenOptions{concurrency: 1, ackDelay: usualAckDelay}
 	for _, opt := range opts {
 		opt(&o)
 	}
 	if o.window < 0 || o.window > maxWindow {
 		return fmt.Errorf("listen: window %d is not between 1 and %d", o.window, maxWindow)
+	}
+	if o.ackDelay < 0 || o.ackDelay > maxAckDelay {
+		return fmt.Errorf("listen: ack delay %s is not between 0 and %s", o.ackDelay, maxAckDelay)
 	}
 	if o.peek && c.key == "" {
 		return errors.New("listen: peek needs an API key with role read")

@@ -32,7 +32,7 @@ type listener struct {
 func newListener(c *Client, recipient string, handle Handler, o listenOptions) *listener {
 	return &listener{
 		client: c, dial: c.dial, recipient: recipient, handle: handle, opts: o,
-		jobs: make(chan *job, maxWindow), held: make(map[string]*job), seen: newIDSet(rememberedIDs), out: newOutbox(),
+		jobs: make(chan *job, maxWindow), held: make(map[string]*job), seen: newIDSet(rememberedIDs), out: newOutbox(o.ackDelay, o.window),
 	}
 }
 

@@ -106,12 +106,12 @@ func TestRedeliveredNotificationIsHandledOnceAndAcknowledgedAgain(t *testing.T) 
 		synctest.Wait()
 		l.conns[0].acks()
 		l.conns[0].notify("a") // the acknowledgement was lost
-		synctest.Wait()
+		collected()
 		if got := l.conns[0].acks(); !slices.Equal(got, []string{"a"}) {
 			t.Errorf("after the redelivery acknowledged %v", got)
 		}
 		l.conns[0].end(io.EOF) // and once more on the next connection
-		synctest.Wait()
+		collected()
 		if got := l.conns[1].acks(); !slices.Equal(got, []string{"a"}) {
 			t.Errorf("after the reconnect acknowledged %v", got)
 		}
@@ -120,6 +120,89 @@ func TestRedeliveredNotificationIsHandledOnceAndAcknowledgedAgain(t *testing.T) 
 		}
 		l.end()
 	})
+}
+
+// collected lets pass for how long acknowledgements are collected.
+func collected() {
+	time.Sleep(usualAckDelay)
+	synctest.Wait()
+}
+
+// ackFrames runs do on a session and returns the ids of each frame of acknowledgements.
+func ackFrames(t *testing.T, handle Handler, do func(c *scripted), opts ...ListenOption) (frames []string) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		l := listen(t, func(_ int, c *scripted) error { c.welcome(); return nil }, handle, opts...)
+		synctest.Wait()
+		do(l.conns[0])
+		l.end()
+		for c := l.conns[0]; len(c.seen) > 0; {
+			if f := <-c.seen; f.Ack != nil {
+				frames = append(frames, strings.Join(f.Ack.IDs, " "))
+			}
+		}
+	})
+	return frames
+}
+
+func TestALoneAcknowledgementLeavesAtOnceAndThoseThatFollowShareAFrame(t *testing.T) {
+	handle := func(_ context.Context, n *Notification) error {
+		if n.ID == "bad" {
+			return errors.New("broken")
+		}
+		return nil
+	}
+	each := func(ids ...string) func(c *scripted) {
+		return func(c *scripted) {
+			for _, id := range ids {
+				c.notify(id)
+				synctest.Wait()
+			}
+		}
+	}
+	for name, tt := range map[string]struct {
+		do   func(c *scripted)
+		opts []ListenOption
+		want []string
+	}{
+		"one after the other": {do: func(c *scripted) {
+			for _, id := range []string{"a", "b", "c"} {
+				c.notify(id)
+				time.Sleep(usualAckDelay)
+			}
+		}, want: []string{"a", "b", "c"}},
+		"a burst": {do: func(c *scripted) {
+			each("a", "b", "c")(c)
+			collected()
+			each("d", "e")(c)
+			time.Sleep(2 * usualAckDelay)
+			each("f")(c)
+		}, want: []string{"a", "b c", "d e", "f"}},
+		"until the end":         {do: each("a", "b", "c"), want: []string{"a", "b c"}},
+		"the server waits":      {do: each("a", "b", "c", "d", "e"), opts: []ListenOption{Window(4)}, want: []string{"a", "b c", "d e"}},
+		"something else leaves": {do: each("a", "b", "c", "bad", "d", "e"), want: []string{"a", "b c", "d e"}},
+		"none is to wait":       {do: each("a", "b", "c"), opts: []ListenOption{AckDelay(0)}, want: []string{"a", "b", "c"}},
+		"longer": {do: func(c *scripted) {
+			each("a", "b")(c)
+			time.Sleep(time.Second - 1)
+			each("c")(c)
+			time.Sleep(time.Nanosecond)
+			synctest.Wait()
+			each("d")(c)
+		}, opts: []ListenOption{AckDelay(time.Second)}, want: []string{"a", "b c", "d"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := ackFrames(t, handle, tt.do, tt.opts...); !slices.Equal(got, tt.want) {
+				t.Errorf("acknowledged %q, want %q", got, tt.want)
+			}
+		})
+	}
+	c, _ := New("http://example.org", WithToken("t"))
+	for _, d := range []time.Duration{-1, time.Second + 1} {
+		if err := c.Listen(t.Context(), "r", nil, AckDelay(d)); err == nil || !strings.Contains(err.Error(), "ack delay") {
+			t.Errorf("Listen with a delay of %s returned %v", d, err)
+		}
+	}
 }
 
 func TestFirstRetryIsImmediateAndLaterOnesBackOffWithinBounds(t *testing.T) {
@@ -392,7 +475,7 @@ func TestWorseThanAnyWindowIsDroppedNotQueued(t *testing.T) {
 		}
 		synctest.Wait()
 		close(release)
-		synctest.Wait()
+		collected()
 		if got := len(l.conns[0].acks()); got != maxWindow+1 {
 			t.Errorf("%d were kept, want one running and %d waiting", got, maxWindow)
 		}

@@ -1,25 +1,41 @@
 package godwit
 
-import "sync"
+import (
+	"sync"
+	"time"
+)
 
 // outbox collects acknowledgements until the session's writer takes them, so that those of a burst share a frame.
 // It outlives sessions: what a lost connection did not carry goes out on the next one. It is bounded by the jobs
 // a listener holds.
 type outbox struct {
+	delay time.Duration // how long acknowledgements wait for others after some have left
+	full  int           // so many wait no longer: the server waits for them
+
 	mu    sync.Mutex
 	acks  []string
+	acked time.Time // when some left last
 	nacks []nack
 	other []*clientFrame // answers
 	wake  chan struct{}
 }
 
-func newOutbox() *outbox { return &outbox{wake: make(chan struct{}, 1)} }
+// newOutbox makes an outbox for sessions of a window; 0: the server's.
+func newOutbox(delay time.Duration, window int) *outbox {
+	if window == 0 {
+		window = usualWindow
+	}
+	return &outbox{delay: delay, full: max(window/2, 1), wake: make(chan struct{}, 1)}
+}
 
 func (o *outbox) ack(id string) {
 	o.mu.Lock()
 	o.acks = append(o.acks, id)
+	n := len(o.acks)
 	o.mu.Unlock()
-	o.signal()
+	if n == 1 || n >= o.full { // the writer knows of the others
+		o.signal()
+	}
 }
 
 func (o *outbox) nack(n nack) {
@@ -48,11 +64,19 @@ func (o *outbox) signal() {
 // maxAckIDs is how many ids one frame carries.
 const maxAckIDs = 256
 
-// take empties the outbox into frames.
-func (o *outbox) take() []*clientFrame {
+// take empties the outbox into frames. Acknowledgements that are to wait for others stay, unless something else leaves or all
+// is asked for; again is until when.
+func (o *outbox) take(all bool) (frames []*clientFrame, again time.Time) {
+	now := time.Now()
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	var frames []*clientFrame
+	alone := len(o.acks) > 0 && len(o.nacks)+len(o.other) == 0
+	if due := o.acked.Add(o.delay); alone && !all && len(o.acks) < o.full && now.Before(due) {
+		return nil, due
+	}
+	if len(o.acks) > 0 {
+		o.acked = now
+	}
 	for len(o.acks) > 0 {
 		n := min(len(o.acks), maxAckIDs)
 		frames = append(frames, &clientFrame{Ack: &ids{o.acks[:n:n]}})
@@ -63,5 +87,5 @@ func (o *outbox) take() []*clientFrame {
 	}
 	frames = append(frames, o.other...)
 	o.acks, o.nacks, o.other = nil, nil, nil
-	return frames
+	return frames, time.Time{}
 }

@@ -41,6 +41,11 @@ type Publication struct {
 	Priority    string        // high, normal (default) or low
 	Ack         string        // any (default), all or none
 	ReplyBy     time.Duration // asks the recipient for an answer within this time, at most 30 days; see Status.Reply
+	// Template is the name of one of the app's templates, whose content it gets in the place of Title, Body and Category. Each variable that
+	// the template says without something in its stead must be among Variables.
+	Template  string
+	Variables map[string]string
+	Locale    string // BCP 47: in which sessions get the template, and endpoints of no known language
 	// Escalate is what happens while nobody acknowledges it, one step after the other.
 	Escalate []Step
 }
@@ -82,6 +87,10 @@ type wirePublication struct {
 	Ack         string          `json:"ack,omitempty"`
 	ReplyBy     string          `json:"reply_by,omitempty"`
 	Escalate    []wireStep      `json:"escalate,omitempty"`
+
+	Template  string            `json:"template,omitempty"`
+	Variables map[string]string `json:"variables,omitempty"`
+	Locale    string            `json:"locale,omitempty"`
 }
 
 type wireStep struct {
@@ -96,6 +105,7 @@ func (p *Publication) wire(to any) (*wirePublication, error) {
 	w := &wirePublication{
 		To: to, ID: p.ID, Title: p.Title, Body: p.Body, Category: p.Category, ContentType: p.ContentType,
 		CollapseKey: p.CollapseKey, Priority: p.Priority, Ack: p.Ack,
+		Template: p.Template, Variables: p.Variables, Locale: p.Locale,
 	}
 	if w.ID == "" {
 		w.ID = ulid.Make().String()

@@ -109,7 +109,7 @@ func listen(t *testing.T, play func(n int, c *scripted) error, handle Handler, o
 	if err != nil {
 		t.Fatal(err)
 	}
-	o := listenOptions{concurrency: 1}
+	o := listenOptions{concurrency: 1, ackDelay: usualAckDelay}
 	for _, opt := range opts {
 		opt(&o)
 	}

@@ -278,14 +278,13 @@ func (s *session) write(ctx, closing context.Context) error {
 	}
 }
 
-// flush sends what waits, with last also what could wait longer. again fires when objects or topics have more to send.
+// flush sends what waits, with last also what could wait longer. again fires when there is more to send.
 func (s *session) flush(ctx context.Context, again *time.Timer, last bool) error {
-	frames := s.l.out.take()
-	var at time.Time
+	frames, at := s.l.out.take(last)
 	if o := s.l.opts.objects; o != nil {
-		var more []*clientFrame
-		more, at = o.take(last)
+		more, soon := o.take(last)
 		frames = append(frames, more...)
+		at = sooner(at, soon)
 	}
 	if t := s.l.opts.topics; t != nil {
 		pings := s.pings
@@ -296,9 +295,7 @@ func (s *session) flush(ctx context.Context, again *time.Timer, last bool) error
 		}
 		more, soon := t.take(pings, s.ping)
 		frames = append(frames, more...)
-		if at.IsZero() || !soon.IsZero() && soon.Before(at) {
-			at = soon
-		}
+		at = sooner(at, soon)
 	}
 	if !at.IsZero() {
 		again.Reset(time.Until(at))
@@ -307,6 +304,14 @@ func (s *session) flush(ctx context.Context, again *time.Timer, last bool) error
 		return nil
 	}
 	return s.send(frames...)
+}
+
+// sooner is the earlier of two times; zero: not at all.
+func sooner(a, b time.Time) time.Time {
+	if a.IsZero() || !b.IsZero() && b.Before(a) {
+		return b
+	}
+	return a
 }
 
 // renew gets a new token before the present one ends and introduces it with another hello.
