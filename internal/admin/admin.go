@@ -32,6 +32,7 @@ type Config struct {
 	Access    Access
 	Campaigns Campaigns
 	Audience  Audience
+	Templates Templates
 	// Ready reports whether a channel of an app can send.
 	Ready   func(ctx context.Context, app string, ch push.Channel) bool
 	Log     *slog.Logger

@@ -2,194 +2,20 @@ package admin_test
 
 import (
 	"context"
-	"encoding/json"
-	"io"
-	"log/slog"
 	"net/http"
-	"net/http/cookiejar"
-	"net/http/httptest"
 	"net/netip"
 	"net/url"
-	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
 	"time"
 
-	"go.uber.org/goleak"
-
 	"godwit.dev/godwit/internal/access"
 	"godwit.dev/godwit/internal/admin"
 	"godwit.dev/godwit/internal/audience"
 	"godwit.dev/godwit/internal/campaign"
-	"godwit.dev/godwit/internal/dispatch"
-	"godwit.dev/godwit/internal/endpoint"
 	"godwit.dev/godwit/internal/push"
-	"godwit.dev/godwit/internal/store/sqlite/appdb"
-	"godwit.dev/godwit/internal/store/sqlite/campaigndb"
 )
-
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
-
-// world is the pages over real stores, real access control and a real campaign service whose senders accept all.
-type world struct {
-	*testing.T
-	srv    *httptest.Server
-	access *access.Registry
-	store  *campaigndb.Store
-	key    string // of app shop, role admin
-}
-
-type senders struct{}
-
-func (senders) Sender(_ context.Context, _ string, ch push.Channel) (push.Sender, error) {
-	if ch != push.Webhook {
-		return nil, &push.ConfigError{Reason: "it is not set up"}
-	}
-	return accepting{}, nil
-}
-
-type accepting struct{}
-
-func (accepting) Send(context.Context, push.Request) (push.Receipt, error) {
-	return push.Receipt{}, nil
-}
-
-func newWorld(t *testing.T, change ...func(*admin.Config)) *world {
-	t.Helper()
-	return newWorldWith(t, access.Config{}, change...)
-}
-
-func newWorldWith(t *testing.T, rules access.Config, change ...func(*admin.Config)) *world {
-	t.Helper()
-	dir, log := t.TempDir(), slog.New(slog.DiscardHandler)
-	apps, err := appdb.Open(t.Context(), filepath.Join(dir, "app.db"), log)
-	must(t, err)
-	t.Cleanup(func() { must(t, apps.Close()) })
-	registry, err := access.NewRegistry(t.Context(), apps, rules, log)
-	must(t, err)
-	t.Cleanup(registry.Close)
-	store, err := campaigndb.Open(t.Context(), filepath.Join(dir, "campaign.db"), campaigndb.Config{Log: log})
-	must(t, err)
-	t.Cleanup(func() { must(t, store.Close()) })
-	w := &world{T: t, access: registry, store: store}
-	for _, name := range []string{"shop", "other"} {
-		must(t, registry.CreateApp(t.Context(), name, access.AppChange{}))
-	}
-	w.key = w.newKey("shop", access.Admin)
-
-	out, err := dispatch.New(dispatch.Config{Senders: senders{}, Log: log})
-	if err != nil {
-		t.Fatal(err)
-	}
-	service := campaign.New(campaign.Config{Store: store, Dispatch: out, Log: log})
-	ctx, stop := context.WithCancel(context.Background())
-	ended := make(chan error, 1)
-	go func() { ended <- service.Run(ctx) }()
-	t.Cleanup(func() { stop(); must(t, <-ended) })
-
-	cfg := admin.Config{
-		Access: registry, Campaigns: service, Audience: endpoint.New(endpoint.Config{Store: store, Now: time.Now}), Log: log, Version: "test",
-		Ready: func(ctx context.Context, app string, ch push.Channel) bool {
-			_, err := senders{}.Sender(ctx, app, ch)
-			return err == nil
-		},
-	}
-	for _, c := range change {
-		c(&cfg)
-	}
-	h, err := admin.New(cfg)
-	must(t, err)
-	w.srv = httptest.NewServer(h)
-	t.Cleanup(w.srv.Close)
-	return w
-}
-
-func must(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
-
-func (w *world) newKey(app string, roles access.Role) string {
-	_, secret, err := w.access.CreateKey(w.Context(), app, "", roles)
-	must(w.T, err)
-	return secret
-}
-
-// subscribe adds webhook endpoints to an app.
-func (w *world) subscribe(app string, tags ...string) {
-	w.Helper()
-	address, err := audience.NormalAddress(push.Webhook, json.RawMessage(`{"url":"https://example.org/`+app+strings.Join(tags, "-")+`"}`))
-	must(w.T, err)
-	done, err := w.store.Register(w.Context(), app, []audience.Registration{{Trusted: true, Endpoint: audience.Endpoint{
-		App: app, Channel: push.Webhook, Address: address, Tags: tags, Status: audience.Active,
-	}}})
-	must(w.T, err)
-	must(w.T, done[0].Err)
-}
-
-// browser keeps cookies and follows redirects, as a person's does.
-type browser struct {
-	*world
-	client *http.Client
-}
-
-func (w *world) browser() *browser {
-	jar, err := cookiejar.New(nil)
-	must(w.T, err)
-	c := &http.Client{Jar: jar}
-	w.Cleanup(c.CloseIdleConnections)
-	return &browser{w, c}
-}
-
-func (w *world) signedIn() *browser {
-	b := w.browser()
-	if status, page := b.post("/ui/sign-in", url.Values{"key": {w.key}}); status != http.StatusOK || !strings.Contains(page, "No campaign yet") {
-		w.Fatalf("signing in ends with %d:\n%s", status, page)
-	}
-	return b
-}
-
-func (b *browser) do(req *http.Request) (*http.Response, string) {
-	b.Helper()
-	resp, err := b.client.Do(req)
-	must(b.T, err)
-	defer resp.Body.Close()
-	body, err := io.ReadAll(resp.Body)
-	must(b.T, err)
-	return resp, string(body)
-}
-
-func (b *browser) get(path string) (int, string) {
-	b.Helper()
-	req, err := http.NewRequestWithContext(b.Context(), http.MethodGet, b.srv.URL+path, nil)
-	must(b.T, err)
-	resp, body := b.do(req)
-	return resp.StatusCode, body
-}
-
-func (b *browser) post(path string, form url.Values, headers ...string) (int, string) {
-	b.Helper()
-	req, err := http.NewRequestWithContext(b.Context(), http.MethodPost, b.srv.URL+path, strings.NewReader(form.Encode()))
-	must(b.T, err)
-	req.Header.Set("Content-Type", "application/x-www-form-urlencoded")
-	for i := 0; i+1 < len(headers); i += 2 {
-		req.Header.Set(headers[i], headers[i+1])
-	}
-	resp, body := b.do(req)
-	return resp.StatusCode, body
-}
-
-func wants(t *testing.T, page string, parts ...string) {
-	t.Helper()
-	for _, p := range parts {
-		if !strings.Contains(page, p) {
-			t.Errorf("the page lacks %q:\n%s", p, page)
-		}
-	}
-}
 
 func TestStrangersSeeOnlyTheWayIn(t *testing.T) {
 	w := newWorld(t)
@@ -396,32 +222,25 @@ func everybody(t *testing.T) *audience.Selection {
 	return sel
 }
 
-func TestWhatTheFormCannotSayStays(t *testing.T) {
+func TestACampaignIsOfItsTemplateUntilItsTextIsChanged(t *testing.T) {
 	w := newWorld(t)
 	b := w.signedIn()
-	id := b.create(url.Values{"title": {"x"}, "key": {"k"}})
-	c, err := w.store.Get(t.Context(), "shop", id)
-	must(t, err)
-	spec := c.Spec
-	spec.Content.Locales = map[string]campaign.Variant{"fr": {Title: "Bonjour"}}
-	spec.Content.Telegram = push.TelegramContent{Video: "v", Buttons: [][]push.TelegramLink{{{Text: "Open", URL: "https://example.org"}}}}
-	spec.Quiet = &campaign.QuietHours{From: "22:00", To: "07:00", Timezone: "Europe/Oslo"}
-	spec.Priority, spec.TTL, spec.Audience.Recipients = push.UrgencyHigh, campaign.Duration(time.Hour), []string{"ada"}
-	_, err = w.store.Change(t.Context(), "shop", id, func(c *campaign.Campaign) error { c.Spec = spec; return nil })
+	id := b.create(url.Values{"title": {"Plan {{plan}}"}, "key": {"k"}})
+	_, err := w.store.Change(t.Context(), "shop", id, func(c *campaign.Campaign) error {
+		c.Spec.Template, c.Spec.TemplateRevision, c.Spec.Variables = "welcome", 3, map[string]string{"plan": "pro"}
+		return nil
+	})
 	must(t, err)
 	_, page := b.get("/ui/campaigns/" + id + "/edit")
-	wants(t, page, "Stays as it is: language fr, Telegram&#39;s buttons", "priority high", `value="22:00"`)
-	b.post("/ui/campaigns/"+id, url.Values{"title": {"y"}, "image": {"https://example.org/p.png"}, "track": {"on"}, "quiet_from": {"23:00"}, "quiet_to": {"07:00"}})
-	c, err = w.store.Get(t.Context(), "shop", id)
-	must(t, err)
-	got := c.Spec
-	if got.Content.Title != "y" || got.Content.Locales["fr"].Title != "Bonjour" || got.Content.Telegram.Video != "v" || got.Content.Telegram.Photo != "" ||
-		len(got.Content.Telegram.Buttons) != 1 || got.Quiet == nil || got.Quiet.From != "23:00" || got.Quiet.Timezone != "Europe/Oslo" ||
-		got.Priority != push.UrgencyHigh || got.TTL != spec.TTL || len(got.Audience.Recipients) != 1 {
-		t.Errorf("%+v", got)
+	wants(t, page, `<option value="welcome" selected>`, `name="variable-plan"`)
+	for _, step := range []struct{ title, template string }{{"Plan {{plan}}", "welcome"}, {"Your plan: {{plan}}", ""}} {
+		b.post("/ui/campaigns/"+id, url.Values{"title": {step.title}, "rate": {"10/s"}})
+		c, err := w.store.Get(t.Context(), "shop", id)
+		must(t, err)
+		if got := c.Spec; got.Content.Title != step.title || got.Template != step.template || got.Variables["plan"] != "pro" {
+			t.Errorf("saved with %q: %+v", step.title, got)
+		}
 	}
-	_, page = b.post("/ui/campaigns/preview", url.Values{"id": {id}, "title": {"z"}})
-	wants(t, page, "Bonjour")
 }
 
 func TestTimesAreReadInThePersonsZone(t *testing.T) {
@@ -487,11 +306,11 @@ func TestMistakesAreTold(t *testing.T) {
 		want string
 	}{
 		{url.Values{"title": {""}}, "empty message"},
-		{url.Values{"title": {"x"}, "where": {"age >="}}, "where"},
+		{url.Values{"title": {"x"}, "where": {"age >="}}, "where-problem"},
 		{url.Values{"title": {"x"}, "rate": {"fast"}}, "is not a rate"},
-		{url.Values{"title": {"x"}, "url": {"javascript:alert(1)"}}, "url"},
+		{url.Values{"title": {"x"}, "url": {"javascript:alert(1)"}}, "url-problem"},
 		{url.Values{"title": {"x"}, "channel": {"telegram"}, "then": {"start"}}, "not set up"},
-		{url.Values{"title": {"x"}, "quiet_from": {"25:00"}, "quiet_to": {"07:00"}}, "quiet_hours"},
+		{url.Values{"title": {"x"}, "quiet_from": {"25:00"}, "quiet_to": {"07:00"}}, "is not a time of day"},
 		{url.Values{"title": {"x"}, "send_at": {"2030-01-01T10:00"}, "then": {"draft"}}, "Save and start"},
 	} {
 		c.form.Set("key", t.Name()+c.want)
@@ -540,4 +359,18 @@ func TestAssetsMayBeKept(t *testing.T) {
 			t.Errorf("%s: %d, %q", path, resp.StatusCode, resp.Header.Get("Cache-Control"))
 		}
 	}
+}
+
+func TestTheCampaignsPageSaysHowFarACorrectionHasCome(t *testing.T) {
+	w := newWorld(t)
+	b := w.signedIn()
+	id := b.create(url.Values{"title": {"Mondey"}, "channel": {"webhook"}})
+	_, err := w.store.Change(t.Context(), "shop", id, func(c *campaign.Campaign) error {
+		c.State, c.RecallFrom, c.Channels = campaign.Correcting, campaign.Completed, []push.Channel{push.Telegram, push.Webhook}
+		c.Spec.Correction = &campaign.Correction{At: time.Now(), Messages: 4, Content: campaign.Content{Content: push.Content{Title: "Monday"}}}
+		return nil
+	})
+	must(t, err)
+	_, page := b.get("/ui/campaigns/" + id)
+	wants(t, page, "0 of 4 messages in Telegram are corrected", "Monday", "Mondey", `>Take back<`)
 }

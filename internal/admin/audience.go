@@ -22,6 +22,8 @@ type Audience interface {
 const mostNames = 100
 
 type crowd struct {
+	Where, TagsAny   string // the segment that was tried, and what came of it
+	Matches          *matches
 	Active, Disabled int64
 	Channels         []channelCount
 	Tags, Attributes []string
@@ -32,13 +34,14 @@ type channelCount struct {
 	Active, Disabled int64
 }
 
-func (a *admin) showAudience(v *visit) error {
+func (a *admin) showAudience(v *visit) error { return a.showCrowd(v, crowd{}) }
+
+func (a *admin) showCrowd(v *visit, c crowd) error {
 	ctx, app := v.r.Context(), v.person.App
 	active, disabled, err := a.Audience.Totals(ctx, app)
 	if err != nil {
 		return err
 	}
-	var c crowd
 	for _, ch := range audience.Channels() {
 		n := channelCount{ch, active[ch], disabled[ch]}
 		if n.Active+n.Disabled > 0 {
@@ -64,17 +67,22 @@ type matches struct {
 }
 
 func (a *admin) countAudience(v *visit) error {
-	if err := v.r.ParseForm(); err != nil {
-		return a.part(v, "audience", "matches", matches{Problem: "The form could not be read."})
-	}
-	who := audience.Audience{Where: text(v.r.PostForm, "where"), TagsAny: words(v.r.PostForm, "tags_any")}
-	n, err := a.reach(v, &who)
-	var m *mistake
-	if err = explain(err); errors.As(err, &m) {
-		return a.part(v, "audience", "matches", matches{Problem: m.text})
-	}
-	if err != nil {
+	if err := parseForm(v.r); err != nil {
 		return err
 	}
-	return a.part(v, "audience", "matches", matches{Count: n})
+	f := v.r.PostForm
+	who := audience.Audience{Where: text(f, "where"), TagsAny: words(f, "tags_any")}
+	var m matches
+	var wrong *mistake
+	n, err := a.reach(v, &who)
+	if m.Count = n; err != nil {
+		if err = explain(err); !errors.As(err, &wrong) {
+			return err
+		}
+		m.Problem = wrong.text
+	}
+	if v.r.Header.Get("HX-Request") == "" {
+		return a.showCrowd(v, crowd{Where: who.Where, TagsAny: text(f, "tags_any"), Matches: &m})
+	}
+	return a.part(v, "audience", "matches", m)
 }

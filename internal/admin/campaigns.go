@@ -13,7 +13,6 @@ import (
 	"godwit.dev/godwit/internal/audience"
 	"godwit.dev/godwit/internal/campaign"
 	"godwit.dev/godwit/internal/notification"
-	"godwit.dev/godwit/internal/push"
 )
 
 // Campaigns is what the pages do with campaigns.
@@ -113,7 +112,7 @@ func channelNames(c *campaign.View) string {
 // moving reports whether a campaign's figures may change without anybody's doing.
 func moving(c *campaign.View) bool {
 	switch c.State {
-	case campaign.Scheduled, campaign.Running, campaign.Recalling:
+	case campaign.Scheduled, campaign.Running, campaign.Recalling, campaign.Correcting:
 		return true
 	case campaign.Cancelled:
 		return c.Open() > 0
@@ -188,7 +187,14 @@ type progress struct {
 	Shown       int64
 	Clicked     int64
 	NotRecalled int64
+	Correction  *corrected
 	Rate, ETA   string
+}
+
+// corrected is how far the last correction has come.
+type corrected struct {
+	At                  time.Time
+	Messages, Done, Not int64
 }
 
 type outcomeCount struct {
@@ -204,7 +210,12 @@ func (a *admin) showCampaign(v *visit) error {
 	if err != nil {
 		return err
 	}
-	d := detail{progress: a.progress(c), Name: named(c), Facts: facts(c), Testable: !c.Ended()}
+	return a.showDetail(v, c, tried{})
+}
+
+// showDetail shows a campaign's own page, with what became of a test.
+func (a *admin) showDetail(v *visit, c *campaign.View, t tried) error {
+	d := detail{progress: a.progress(c), Name: named(c), Facts: facts(c), Testable: !c.Ended(), Tried: t}
 	for _, ch := range previewChannels(c.Campaign.Channels, c.Spec.Audience.Channels) {
 		d.Previews = append(d.Previews, bubbles(&c.Spec, ch)...)
 	}
@@ -252,6 +263,9 @@ func (a *admin) progress(c *campaign.View) progress {
 		ID: c.ID, State: c.State, Editable: c.State == campaign.Draft || c.State == campaign.Scheduled, Detail: c.Detail, Moving: moving(c), Actions: actions(c), Bar: newBar(c), Total: c.Total(),
 		Enumerated: c.Enumerated || c.State == campaign.Draft, Tracked: c.Spec.Tracked(), Shown: c.Shown, Clicked: c.Clicked, NotRecalled: c.NotRecalled,
 	}
+	if k := c.Spec.Correction; k != nil {
+		p.Correction = &corrected{At: k.At, Messages: k.Messages, Done: c.Corrected, Not: c.NotCorrected}
+	}
 	if open := c.Open(); open > 0 {
 		p.Outcomes = append(p.Outcomes, outcomeCount{campaign.Pending.String(), open})
 	}
@@ -291,6 +305,8 @@ func actions(c *campaign.View) (list []action) {
 		list = []action{resume, cancel, recall}
 	case campaign.Completed:
 		list = []action{recall, remove}
+	case campaign.Correcting:
+		return []action{recall}
 	case campaign.Cancelled, campaign.Failed, campaign.RecallDone:
 		if c.Counts[campaign.Accepted]+c.Counts[campaign.Unknown] > 0 {
 			return []action{recall, remove}
@@ -349,6 +365,10 @@ func (a *admin) actOnCampaign(v *visit) error {
 		return explain(err)
 	}
 	a.Log.InfoContext(ctx, "campaign changed on the web page", "app", app, "campaign", id, "action", v.r.PathValue("action"), "key", v.person.Key)
+	if v.r.Header.Get("HX-Request") == "" {
+		a.leadTo(v, "/ui/campaigns/"+id, http.StatusOK)
+		return nil
+	}
 	return a.part(v, "campaign", "progress", a.progress(c))
 }
 
@@ -356,6 +376,8 @@ func (a *admin) actOnCampaign(v *visit) error {
 func facts(c *campaign.View) []fact {
 	s := &c.Spec
 	all := []fact{
+		{Name: "Template", Value: templateName(s)},
+		{Name: "Variables", Value: clip(variableTexts(s.Variables), 200)},
 		{Name: "Channels", Value: channelNames(c)},
 		{Name: "Any of the tags", Value: strings.Join(s.Audience.TagsAny, ", ")},
 		{Name: "All of the tags", Value: strings.Join(s.Audience.TagsAll, ", ")},
@@ -381,14 +403,4 @@ func zoneName(q *campaign.QuietHours) string {
 		return "the recipient's time"
 	}
 	return q.Timezone
-}
-
-// previewChannels are the channels that a message is shown for.
-func previewChannels(lists ...[]push.Channel) []push.Channel {
-	for _, chs := range lists {
-		if len(chs) > 0 {
-			return chs
-		}
-	}
-	return []push.Channel{push.WebPush}
 }

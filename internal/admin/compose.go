@@ -5,67 +5,23 @@ import (
 	"crypto/sha256"
 	"errors"
 	"net/http"
+	"net/url"
 	"slices"
 	"time"
 
-	"godwit.dev/godwit/internal/audience"
 	"godwit.dev/godwit/internal/campaign"
 	"godwit.dev/godwit/internal/push"
 )
 
-// bubble is a message as it will be seen.
-type bubble struct {
-	Channel push.Channel
-	Locale  string
-	Title   string
-	Body    string
-	Icon    string
-	Image   string
-	URL     string
-	Buttons []string
-}
-
-// bubbles renders a message for somebody of whom nothing is known, and for each language it has.
-func bubbles(s *campaign.Spec, ch push.Channel) []bubble {
-	locales := []string{""}
-	for tag := range s.Content.Locales {
-		locales = append(locales, tag)
-	}
-	slices.Sort(locales)
-	all := make([]bubble, len(locales))
-	for i, tag := range locales {
-		c := s.Render(campaign.Person{Locale: tag}, ch)
-		b := bubble{Channel: ch, Locale: tag, Title: c.Title, Body: c.Body, Icon: c.Icon, Image: c.Image, URL: c.URL}
-		if ch == push.Telegram {
-			b.Icon = ""
-			if b.Image = c.Telegram.Photo; b.Image == "" {
-				b.Image = c.Image
-			}
-		}
-		for _, act := range c.WebPush.Actions {
-			b.Buttons = append(b.Buttons, act.Title)
-		}
-		if ch == push.Telegram {
-			b.Buttons = nil
-			for _, row := range c.Telegram.Buttons {
-				for _, link := range row {
-					b.Buttons = append(b.Buttons, link.Text)
-				}
-			}
-		}
-		all[i] = b
-	}
-	return all
-}
-
-// compose is the form of a campaign.
+// compose is the page with the form of a campaign.
 type compose struct {
+	Form     *form
 	ID       string // of one that is changed; empty: a new one
 	Was      string // its name
 	Key      string // makes posting the form twice create one campaign
-	Fields   fields
 	Channels []channelChoice
 	Tags     []string
+	Template *line // nil: the app has none, and neither has the campaign
 	Preview  preview
 }
 
@@ -76,16 +32,28 @@ type channelChoice struct {
 	Chosen bool
 }
 
-// preview is what is shown beside the form.
-type preview struct {
-	Problem  string
-	Counted  bool
-	Count    int64
-	Previews []bubble
+func newCompose(f *reading, was *campaign.View) *compose {
+	c := &compose{Form: &f.form, Key: f.text("key")}
+	if was != nil {
+		c.ID, c.Was = was.ID, named(was)
+	}
+	return c
 }
 
+// composeCampaign shows an empty form. Those channels are chosen that reach somebody.
 func (a *admin) composeCampaign(v *visit) error {
-	return a.form(v, &compose{Key: rand.Text(), Fields: fields{Track: true}}, nil)
+	ctx, app := v.r.Context(), v.person.App
+	active, _, err := a.Audience.Totals(ctx, app)
+	if err != nil {
+		return err
+	}
+	values := url.Values{"track": {"on"}}
+	for _, ch := range campaign.Channels() {
+		if active[ch] > 0 && a.Ready(ctx, app, ch) {
+			values.Add("channel", string(ch))
+		}
+	}
+	return a.form(v, http.StatusOK, &compose{Form: &form{Values: values}, Key: rand.Text()})
 }
 
 func (a *admin) editCampaign(v *visit) error {
@@ -96,137 +64,116 @@ func (a *admin) editCampaign(v *visit) error {
 	if c.State != campaign.Draft && c.State != campaign.Scheduled {
 		return explain(&campaign.StateError{Action: "be revised", State: c.State, Hint: "it has begun"})
 	}
-	return a.form(v, &compose{ID: c.ID, Was: named(c), Fields: newFields(&c.Spec, c.SendAt)}, c.Spec.Audience.Channels)
+	return a.form(v, http.StatusOK, &compose{Form: &form{Values: newValues(&c.Spec, c.SendAt), Kept: kept(&c.Spec)}, ID: c.ID, Was: named(c)})
 }
 
-// form shows the form of a campaign. Of a new one those channels are chosen that reach somebody.
-func (a *admin) form(v *visit, form *compose, chosen []push.Channel) error {
+// form shows the form of a campaign: a page, or its part for htmx.
+func (a *admin) form(v *visit, status int, c *compose) error {
 	ctx, app := v.r.Context(), v.person.App
 	active, _, err := a.Audience.Totals(ctx, app)
 	if err != nil {
 		return err
 	}
-	tags, _, err := a.names(ctx, app)
-	if err != nil {
+	if c.Tags, _, err = a.names(ctx, app); err != nil {
 		return err
 	}
-	form.Tags = tags
+	if c.Template, err = a.templateChoice(ctx, app, c.Form); err != nil {
+		return err
+	}
 	for _, ch := range campaign.Channels() {
-		choice := channelChoice{Name: ch, Active: active[ch], Ready: a.Ready(ctx, app, ch)}
-		if choice.Chosen = slices.Contains(chosen, ch); form.ID == "" {
-			choice.Chosen = choice.Ready && active[ch] > 0
-		}
-		form.Channels = append(form.Channels, choice)
+		c.Channels = append(c.Channels, channelChoice{
+			Name: ch, Active: active[ch], Ready: a.Ready(ctx, app, ch), Chosen: slices.Contains(c.Form.Values["channel"], string(ch)),
+		})
+	}
+	if v.r.Header.Get("HX-Request") != "" {
+		a.render(v.w, v.r, status, "compose", "content", c)
+		return nil
 	}
 	title := "New campaign"
-	if form.ID != "" {
-		title = "Change " + form.Was
+	if c.ID != "" {
+		title = "Change " + c.Was
 	}
-	return a.show(v, "compose", title, "campaigns", form)
+	if len(c.Form.Problems) > 0 {
+		title = "Not saved: " + title
+	}
+	a.render(v.w, v.r, status, "compose", "page", frame{Title: title, Here: "campaigns", Person: v.person, Version: a.Version, Content: c})
+	return nil
 }
+
+func (a *admin) createCampaign(v *visit) error { return a.save(v, nil) }
 
 func (a *admin) reviseCampaign(v *visit) error {
 	was, err := a.campaign(v)
 	if err != nil {
 		return err
 	}
-	spec, sendAt, start, err := readSaved(v.r, was.Spec)
+	return a.save(v, was)
+}
+
+// save keeps a posted campaign and starts it if it is to, or shows the form again with what is wrong, as it was typed.
+func (a *admin) save(v *visit, was *campaign.View) error {
+	f, err := a.readForm(v, was)
 	if err != nil {
 		return err
 	}
-	ctx, app := v.r.Context(), v.person.App
-	c, err := a.Campaigns.Revise(ctx, app, was.ID, spec, sendAt)
-	if err == nil && start && sendAt.IsZero() {
-		c, err = a.Campaigns.Start(ctx, app, c.ID, time.Time{})
+	switch {
+	case f.more:
+		f.Problems = nil
+		return a.form(v, http.StatusOK, newCompose(f, was))
+	case f.text("then") == "template":
+		return a.useTemplate(v, f, was)
+	}
+	start := f.text("then") == "start"
+	if !start && !f.sendAt.IsZero() {
+		f.blame("send_at", "a campaign with a time is sent at that time. Save and start it, or leave the time empty for a draft")
+	}
+	f.check(a)
+	missing, err := a.missing(v, f)
+	if err != nil {
+		return err
+	}
+	for _, name := range missing {
+		f.blame(variableField(name), "is missing: the message says {{%s}}, and nobody has an attribute of that name", name)
+	}
+	if len(f.Problems) > 0 {
+		return a.form(v, http.StatusUnprocessableEntity, newCompose(f, was))
+	}
+	c, err := a.keep(v, f, was)
+	if errors.Is(err, campaign.ErrReused) {
+		f.blame("", "this form was saved before and has changed since. Saving it again makes another campaign")
+		again := newCompose(f, nil)
+		again.Key = rand.Text()
+		return a.form(v, http.StatusConflict, again)
+	}
+	if err == nil && start && f.sendAt.IsZero() {
+		kept := c
+		if c, err = a.Campaigns.Start(v.r.Context(), v.person.App, kept.ID, time.Time{}); err != nil && was == nil {
+			was = kept // it is a draft now, and saving the form again changes that
+			f.blame("", "it is saved as a draft, but was not started")
+			v.w.Header().Set("HX-Push-Url", "/ui/campaigns/"+kept.ID+"/edit")
+		}
 	}
 	if err != nil {
-		return explain(err)
+		status, ok := f.refused(err)
+		if !ok {
+			return explain(err)
+		}
+		return a.form(v, status, newCompose(f, was))
 	}
-	a.Log.InfoContext(ctx, "campaign revised on the web page", "app", app, "campaign", c.ID, "state", string(c.State), "key", v.person.Key)
 	a.leadTo(v, "/ui/campaigns/"+c.ID, http.StatusOK)
 	return nil
 }
 
-// readSaved reads the form of a campaign that is to be saved, and whether it is to be started as well.
-func readSaved(r *http.Request, was campaign.Spec) (spec campaign.Spec, sendAt time.Time, start bool, err error) {
-	spec, sendAt, err = readForm(r, was)
-	start = r.PostFormValue("then") == "start"
-	if err == nil && !start && !sendAt.IsZero() {
-		err = &mistake{http.StatusUnprocessableEntity, "A campaign with a time is sent at that time. Save and start it, or leave the time empty for a draft."}
-	}
-	return spec, sendAt, start, err
-}
-
-func (a *admin) createCampaign(v *visit) error {
-	spec, sendAt, start, err := readSaved(v.r, campaign.Spec{})
-	if err != nil {
-		return err
-	}
+// keep stores a campaign as it was posted: a new one, or in the place of what it was.
+func (a *admin) keep(v *visit, f *reading, was *campaign.View) (c *campaign.View, err error) {
 	ctx, app := v.r.Context(), v.person.App
-	key := v.r.PostFormValue("key")
-	c, err := a.Campaigns.Create(ctx, app, spec, sendAt, key, sha256.Sum256([]byte(v.r.PostForm.Encode())))
-	if errors.Is(err, campaign.ErrReused) {
-		return &mistake{http.StatusConflict, "This form was saved before and has changed since. Open a new one."}
+	if was != nil {
+		c, err = a.Campaigns.Revise(ctx, app, was.ID, f.spec, f.sendAt)
+	} else {
+		c, err = a.Campaigns.Create(ctx, app, f.spec, f.sendAt, f.text("key"), sha256.Sum256([]byte(v.r.PostForm.Encode())))
 	}
-	if err == nil && start && sendAt.IsZero() {
-		c, err = a.Campaigns.Start(ctx, app, c.ID, time.Time{})
+	if err == nil {
+		a.Log.InfoContext(ctx, "campaign saved on the web page", "app", app, "campaign", c.ID, "state", string(c.State), "new", was == nil, "key", v.person.Key)
 	}
-	if err != nil {
-		return explain(err)
-	}
-	a.Log.InfoContext(ctx, "campaign made on the web page", "app", app, "campaign", c.ID, "state", string(c.State), "key", v.person.Key)
-	a.leadTo(v, "/ui/campaigns/"+c.ID, http.StatusCreated)
-	return nil
-}
-
-func (a *admin) previewCampaign(v *visit) error {
-	p, err := a.preview(v)
-	var m *mistake
-	if errors.As(err, &m) {
-		p.Problem = m.text
-	} else if err != nil {
-		return err
-	}
-	return a.part(v, "compose", "preview", p)
-}
-
-func (a *admin) preview(v *visit) (p preview, err error) {
-	var was campaign.Spec
-	if id := v.r.PostFormValue("id"); id != "" {
-		c, err := a.Campaigns.Get(v.r.Context(), v.person.App, id)
-		if err != nil {
-			return p, explain(err)
-		}
-		was = c.Spec
-	}
-	spec, sendAt, err := readForm(v.r, was)
-	if err != nil {
-		return p, err
-	}
-	if p.Count, err = a.reach(v, &spec.Audience); err != nil {
-		return p, explain(err)
-	}
-	p.Counted = true
-	if spec.Content.Title == "" && spec.Content.Body == "" {
-		return p, nil
-	}
-	if err := spec.Check(a.now(), sendAt); err != nil {
-		return p, explain(err)
-	}
-	for _, ch := range previewChannels(spec.Audience.Channels) {
-		p.Previews = append(p.Previews, bubbles(&spec, ch)...)
-	}
-	return p, nil
-}
-
-func (a *admin) reach(v *visit, who *audience.Audience) (n int64, err error) {
-	sel, err := who.Select("")
-	if err != nil {
-		return 0, err
-	}
-	counts, err := a.Audience.Count(v.r.Context(), v.person.App, sel)
-	for _, c := range counts {
-		n += c
-	}
-	return n, err
+	return c, err
 }

@@ -89,6 +89,8 @@ func why(d *campaign.Delivery) string {
 		return "waits until somebody resumes the campaign"
 	case d.Detail == "" && d.Recall != "":
 		return "could not be taken back: " + d.Recall
+	case d.Detail == "" && d.Correction != "":
+		return "could not be corrected: " + d.Correction
 	}
 	return d.Detail
 }

@@ -1,155 +1,178 @@
 package admin
 
 import (
-	"net/http"
+	"encoding/json"
 	"net/url"
-	"slices"
 	"strings"
 	"time"
 
-	"godwit.dev/godwit/internal/audience"
 	"godwit.dev/godwit/internal/campaign"
 	"godwit.dev/godwit/internal/push"
 )
 
-// fields are what stands in the form of a campaign.
-type fields struct {
-	Name, Title, Body, URL, Icon, Image, UTM string
-	TagsAny, TagsAll, Where                  string
-	SendAt, Rate, QuietFrom, QuietTo         string
-	Silent, RequireInteraction, Track        bool
-	Kept                                     string // what the campaign has and the form does not show
+// form is what stands in the form of a campaign, as browsers post it, and what is wrong with it.
+type form struct {
+	Values   url.Values
+	Problems map[string]string // by the name of the field; of "": with the whole
+	Focus    string            // the field that the person is led to; empty: the first with a problem
+	Kept     string            // what the campaign has and the form does not show
+	Left     string            // the template that the message was of until it was changed
 }
 
 // formTime is how browsers write a date and a time.
 const formTime = "2006-01-02T15:04"
 
-// newFields are those of a campaign that is to be changed. Its time is in UTC; the page shows it in the person's own.
-func newFields(s *campaign.Spec, sendAt time.Time) fields {
+// medium is what a message of Telegram carries beside its text: one at most.
+type medium struct {
+	name string
+	of   func(*push.TelegramContent) *string
+}
+
+var media = []medium{
+	{"photo", func(t *push.TelegramContent) *string { return &t.Photo }},
+	{"video", func(t *push.TelegramContent) *string { return &t.Video }},
+	{"animation", func(t *push.TelegramContent) *string { return &t.Animation }},
+	{"document", func(t *push.TelegramContent) *string { return &t.Document }},
+}
+
+// newValues are those of a campaign that is to be changed. Times are in UTC; the page shows them in the person's own zone.
+func newValues(s *campaign.Spec, sendAt time.Time) url.Values {
+	v := messageValues(s)
+	for name, value := range map[string]string{
+		"name": s.Name, "utm": s.UTM, "tags_any": strings.Join(s.Audience.TagsAny, ", "), "tags_all": strings.Join(s.Audience.TagsAll, ", "),
+		"recipients": strings.Join(s.Audience.Recipients, "\n"), "where": s.Audience.Where, "rate": s.Rate.String(), "spread": duration(s.Spread),
+		"ttl": duration(s.TTL), "send_at": moment(sendAt), "expires_at": moment(s.Expires), "priority": string(s.Priority), "collapse_key": s.Collapse,
+	} {
+		v.Set(name, value)
+	}
+	tick(v, "track", s.Tracked())
+	for _, ch := range s.Audience.Channels {
+		v.Add("channel", string(ch))
+	}
+	if q := s.Quiet; q != nil {
+		v.Set("quiet_from", q.From)
+		v.Set("quiet_to", q.To)
+		v.Set("quiet_fallback", q.Fallback)
+		if q.Timezone != anyZone {
+			v.Set("quiet_timezone", q.Timezone)
+		}
+	}
+	return v
+}
+
+// messageTicks are the fields of a message that are there only if they are on.
+var messageTicks = []string{"silent", "no_preview", "require_interaction"}
+
+// messageValues are those of what a campaign says, and of the template that it says it by.
+func messageValues(s *campaign.Spec) url.Values {
+	v := make(url.Values)
 	c := &s.Content
-	f := fields{
-		Name: s.Name, Title: c.Title, Body: c.Body, URL: c.URL, Icon: c.Icon, Image: c.Image, UTM: s.UTM,
-		TagsAny: strings.Join(s.Audience.TagsAny, ", "), TagsAll: strings.Join(s.Audience.TagsAll, ", "), Where: s.Audience.Where,
-		Rate: s.Rate.String(), Silent: c.Telegram.Silent, RequireInteraction: c.WebPush.RequireInteraction, Track: s.Tracked(), Kept: kept(s),
+	for name, value := range map[string]string{
+		"title": c.Title, "body": c.Body, "url": c.URL, "icon": c.Icon, "image": c.Image, "category": c.Category, "language": c.Language,
+		"data": string(c.Data), "parse_mode": c.Telegram.ParseMode,
+	} {
+		v.Set(name, value)
 	}
-	if !sendAt.IsZero() {
-		f.SendAt = sendAt.UTC().Format(formTime)
+	for i, on := range []bool{c.Telegram.Silent, c.Telegram.NoPreview, c.WebPush.RequireInteraction} {
+		tick(v, messageTicks[i], on)
 	}
-	if s.Quiet != nil {
-		f.QuietFrom, f.QuietTo = s.Quiet.From, s.Quiet.To
+	mediumValues(v, c)
+	contentLists(v, c)
+	templateValues(v, s)
+	return v
+}
+
+// anyZone is how the API says that quiet hours are those of the recipient's own day.
+const anyZone = "recipient"
+
+// samePicture says that Telegram's photo is the picture that all channels show.
+const samePicture, noMedium = "", "none"
+
+func mediumValues(v url.Values, c *campaign.Content) {
+	t := c.Telegram
+	kind, link := noMedium, ""
+	for _, m := range media {
+		if at := *m.of(&t); at != "" {
+			kind, link = m.name, at
+		}
 	}
-	return f
+	if kind == noMedium && c.Image == "" || kind == "photo" && link == c.Image {
+		kind, link = samePicture, ""
+	}
+	v.Set("media", kind)
+	v.Set("media_url", link)
+}
+
+func tick(v url.Values, name string, on bool) {
+	if on {
+		v.Set(name, "on")
+	}
+}
+
+func moment(t time.Time) string {
+	if t.IsZero() {
+		return ""
+	}
+	return t.UTC().Format(formTime)
+}
+
+// duration writes one as the API does; none is empty.
+func duration(d campaign.Duration) string {
+	if d == 0 {
+		return ""
+	}
+	b, _ := json.Marshal(d) // a number and a unit
+	return strings.Trim(string(b), `"`)
 }
 
 // kept names what a campaign has that only the API can say, so that nobody thinks it lost.
 func kept(s *campaign.Spec) string {
-	c := &s.Content
 	var names []string
-	for tag := range c.Locales {
-		names = append(names, "language "+tag)
+	if s.Content.FCM != (push.FCMContent{}) {
+		names = append(names, "what is for Android alone (fcm)")
 	}
-	slices.Sort(names)
-	t := c.Telegram
-	for _, f := range []struct {
-		name string
-		has  bool
-	}{
-		{"Telegram's buttons", len(t.Buttons) > 0},
-		{"Telegram's parse mode " + t.ParseMode, t.ParseMode != ""},
-		{"Telegram's own picture, video or file", ownMedia(c)},
-		{"the browser's buttons", len(c.WebPush.Actions) > 0},
-		{"data", len(c.Data) > 0},
-		{"category " + c.Category, c.Category != ""},
-		{"named recipients", len(s.Audience.Recipients) > 0},
-		{"spread over " + time.Duration(s.Spread).String(), s.Spread > 0},
-		{"time to live", s.TTL > 0},
-		{"end", !s.Expires.IsZero()},
-		{"priority " + string(s.Priority), s.Priority != ""},
-		{"collapse key " + s.Collapse, s.Collapse != ""},
-	} {
-		if f.has {
-			names = append(names, f.name)
-		}
+	if s.Content.APNs != (push.APNsContent{}) {
+		names = append(names, "what is for Apple's devices alone (apns)")
 	}
 	return strings.Join(names, ", ")
 }
 
-// ownMedia reports whether a message has other media in Telegram than elsewhere.
-func ownMedia(c *campaign.Content) bool {
-	t := &c.Telegram
-	return t.Video != "" || t.Animation != "" || t.Document != "" || t.Photo != c.Image
+// words for people, by the names of fields; those of lists by the names without their number.
+var labels = map[string]string{
+	"name": "Name", "template": "Template", "variables": "Variables", "channel": "Channels", "title": "Title", "body": "Text", "url": "Link", "icon": "Icon", "image": "Picture", "utm": "UTM suffix",
+	"category": "Category", "language": "The language above", "data": "Data (JSON)", "tags_any": "With any of these tags", "tags_all": "With all of these tags", "where": "And where",
+	"recipients": "Only these recipients", "send_at": "Not before", "expires_at": "Over at", "rate": "At most", "spread": "Spread over",
+	"ttl": "Tried for", "priority": "Priority", "collapse_key": "Collapse key", "quiet_from": "Quiet from", "quiet_to": "Quiet to",
+	"quiet_timezone": "Time zone of quiet hours", "quiet_fallback": "Time zone of whom none is known", "parse_mode": "Title and text are",
+	"media": "Beside the text", "media_url": "Its URL, or the id of a file", "silent": "No sound", "no_preview": "No preview of links",
+	"require_interaction": "Stays until it is closed", "track": "Count views and clicks",
+	"button-text": "Label", "button-url": "Opens", "button-beside": "Beside the one before",
+	"action-title": "Label", "action-url": "Opens", "action-icon": "Icon", "action-action": "Name for your page's script",
+	"locale-tag": "Language", "locale-title": "Title", "locale-body": "Text", "locale-icon": "Icon", "locale-image": "Picture", "locale-url": "Link",
+	"locale-data": "Data (JSON)",
 }
 
-// readForm reads a posted campaign into what it was, if it is changed: what the form cannot say stays, and can be said by
-// the API.
-func readForm(r *http.Request, spec campaign.Spec) (_ campaign.Spec, sendAt time.Time, err error) {
-	if err := r.ParseForm(); err != nil {
-		return spec, sendAt, &mistake{http.StatusBadRequest, "The form could not be read."}
-	}
-	f := r.PostForm
-	c := &spec.Content
-	own := ownMedia(c)
-	c.Title, c.Body, c.URL, c.Icon, c.Image = text(f, "title"), text(f, "body"), text(f, "url"), text(f, "icon"), text(f, "image")
-	c.Telegram.Silent, c.WebPush.RequireInteraction = f.Has("silent"), f.Has("require_interaction")
-	if !own {
-		c.Telegram.Photo = c.Image
-	}
-	track := f.Has("track")
-	spec.Name, spec.UTM, spec.Track = text(f, "name"), text(f, "utm"), &track
-	spec.Audience = audience.Audience{
-		TagsAny: words(f, "tags_any"), TagsAll: words(f, "tags_all"), Where: text(f, "where"), Recipients: spec.Audience.Recipients,
-	}
-	for _, ch := range f["channel"] {
-		spec.Audience.Channels = append(spec.Audience.Channels, push.Channel(ch))
-	}
-	if s := text(f, "rate"); s == "" {
-		spec.Rate = 0
-	} else if spec.Rate, err = campaign.ParseRate(s); err != nil {
-		return spec, sendAt, &mistake{http.StatusUnprocessableEntity, "At most: " + err.Error() + "."}
-	}
-	spec.Quiet = readQuiet(f, spec.Quiet)
-	sendAt, err = readTime(f)
-	return spec, sendAt, err
-}
-
-func readQuiet(f url.Values, was *campaign.QuietHours) *campaign.QuietHours {
-	from, to := text(f, "quiet_from"), text(f, "quiet_to")
-	if from == "" && to == "" {
-		return nil
-	}
-	q := campaign.QuietHours{Timezone: "recipient"}
-	if was != nil {
-		q = *was
-	}
-	q.From, q.To = from, to
-	return &q
-}
-
-// readTime reads when a campaign is to be sent, in the time zone that the browser is in.
-func readTime(f url.Values) (time.Time, error) {
-	s := text(f, "send_at")
-	if s == "" {
-		return time.Time{}, nil
-	}
-	zone, err := time.LoadLocation(text(f, "timezone")) // without one: UTC
-	if err != nil || zone == time.Local {
-		return time.Time{}, &mistake{http.StatusUnprocessableEntity, "Not before: the browser's time zone is not known here. Set the computer to another one, or use the API."}
-	}
-	at, err := time.ParseInLocation(formTime, s, zone)
-	if err != nil {
-		return time.Time{}, &mistake{http.StatusUnprocessableEntity, "Not before: " + s + " is not a date and a time."}
-	}
-	return at.UTC(), nil
-}
-
-func text(f url.Values, name string) string { return strings.TrimSpace(f.Get(name)) }
-
-// words reads a list with commas.
-func words(f url.Values, name string) (list []string) {
-	for w := range strings.SplitSeq(f.Get(name), ",") {
-		if w = strings.TrimSpace(w); w != "" {
-			list = append(list, w)
+// label is what a field is called beside it.
+func label(name string) string {
+	if list, _, field, ok := listed(name); ok {
+		if _, own, in := ofLanguage(list); in {
+			list = own
 		}
+		return labels[list+"-"+field]
 	}
-	return list
+	if variable, ok := variableOf(name); ok {
+		return variable
+	}
+	return labels[name]
+}
+
+// fullLabel is what a field is called elsewhere on the page.
+func fullLabel(name string) string {
+	if list, n, _, ok := listed(name); ok {
+		return lineLabel(list, n) + ", " + strings.ToLower(label(name))
+	}
+	if variable, ok := variableOf(name); ok {
+		return "Variable " + variable
+	}
+	return label(name)
 }

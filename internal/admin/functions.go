@@ -10,15 +10,33 @@ import (
 )
 
 var functions = template.FuncMap{
-	"asset":   asset,
-	"count":   count,
-	"known":   func(t time.Time) bool { return !t.IsZero() },
-	"outcome": func(o campaign.Outcome) string { return o.String() },
-	"reasons": deliveriesURL,
-	"day":     func(t time.Time) string { return t.Format("2 Jan") },
-	"stamp":   func(t time.Time) string { return t.UTC().Format(time.RFC3339) },
-	"when":    when,
+	"asset":     asset,
+	"count":     count,
+	"choice":    newChoice,
+	"line":      newLine,
+	"lines":     newGroups,
+	"more":      func(save, list, label string) moreLines { return moreLines{save, list, label} },
+	"open":      open,
+	"own":       func(f *form, save, list string) ownList { return ownList{f, save, list} },
+	"problem":   func(f *form, name string) string { return f.Problems[name] },
+	"variables": variableLines,
+	"troubles":  func(f *form) []trouble { return f.troubles() },
+	"known":     func(t time.Time) bool { return !t.IsZero() },
+	"outcome":   func(o campaign.Outcome) string { return o.String() },
+	"reasons":   deliveriesURL,
+	"day":       func(t time.Time) string { return t.Format("2 Jan") },
+	"stamp":     func(t time.Time) string { return t.UTC().Format(time.RFC3339) },
+	"when":      when,
 }
+
+// ownList is a list of the form on its own: the message's, or that of one of its languages.
+type ownList struct {
+	Form       *form
+	Save, List string
+}
+
+// moreLines is the button that adds a line to a list of the form.
+type moreLines struct{ Save, List, Label string }
 
 func when(t time.Time) string { return t.UTC().Format("2 Jan 2006, 15:04 UTC") }
 

@@ -11,6 +11,7 @@ import (
 
 	"godwit.dev/godwit/internal/audience"
 	"godwit.dev/godwit/internal/push"
+	"godwit.dev/godwit/internal/template"
 )
 
 // break out of text, of attributes of either quote, of a script and of a comment.
@@ -55,8 +56,12 @@ func TestHostileContentStaysTextOnEveryPage(t *testing.T) {
 	form := url.Values{
 		"name": {hostile}, "title": {hostile}, "body": {hostile + ` <img src=x onerror=alert(1)>`}, "channel": {"webhook"}, "tags_any": {"news"},
 		"url": {"https://example.org/?" + hostile}, "icon": {"https://example.org/" + hostile}, "image": {"https://example.org/" + hostile}, "track": {"on"},
-		"key": {"k1"}, "then": {"draft"},
+		"key": {"k1"}, "then": {"draft"}, "category": {hostile}, "button-0-text": {hostile}, "button-0-url": {"https://example.org/?" + hostile}, "media": {"video"}, "media_url": {hostile},
+		"action-0-title": {hostile}, "action-0-url": {"https://example.org/?" + hostile}, "action-0-action": {hostile}, "locale-0-tag": {"fr"}, "locale-0-title": {hostile}, "locale-0-button-0-text": {hostile}, "locale-0-button-0-url": {"https://example.org/?" + hostile}, "variable-place": {hostile},
 	}
+	_, _, err = w.shelf.Set(t.Context(), "shop", "hostile", template.Content{Content: push.Content{Title: hostile, Body: "{{place|" + hostile + "}}"}}, template.Match{})
+	must(t, err)
+	form.Add("channel", "telegram")
 	id := b.create(form)
 	shown := 0
 	look := func(where, page string) {
@@ -76,7 +81,8 @@ func TestHostileContentStaysTextOnEveryPage(t *testing.T) {
 	}
 	for path, posted := range map[string]url.Values{
 		"/ui/campaigns/preview":                 form,
-		"/ui/campaigns":                         {"title": {"x"}, "channel": {hostile}, "key": {"k2"}},
+		"/ui/campaigns":                         {"title": {"x"}, "channel": {hostile}, "key": {"k2"}, "priority": {hostile}, "media": {hostile}, "locale-0-tag": {hostile}, hostile: {hostile}, "then": {hostile}},
+		"/ui/campaigns/" + id:                   {"title": {"x"}, "template": {"hostile"}, "then": {"template"}, "variable-place": {hostile}, "variable-" + hostile: {hostile}, "used": {hostile}},
 		"/ui/audience/count":                    {"where": {hostile}, "tags_any": {hostile}},
 		"/ui/campaigns/" + id + "/" + "hostile": {},
 		"/ui/campaigns/" + id + "/test":         {"to": {hostile}},

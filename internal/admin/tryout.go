@@ -1,7 +1,6 @@
 package admin
 
 import (
-	"net/http"
 	"slices"
 
 	"godwit.dev/godwit/internal/audience"
@@ -10,6 +9,7 @@ import (
 
 // tried is what became of a test message.
 type tried struct {
+	To      string
 	Problem string
 	Items   []campaign.Tested
 }
@@ -20,22 +20,24 @@ func (a *admin) testCampaign(v *visit) error {
 	if err != nil {
 		return err
 	}
-	if err := v.r.ParseForm(); err != nil {
-		return &mistake{http.StatusBadRequest, "The form could not be read."}
-	}
-	ids, problem, err := a.testTargets(v, c, text(v.r.PostForm, "to"))
-	if err != nil {
+	if err := parseForm(v.r); err != nil {
 		return err
 	}
-	if problem != "" {
-		return a.part(v, "campaign", "tried", tried{Problem: problem})
+	t := tried{To: text(v.r.PostForm, "to")}
+	var ids []audience.ID
+	if ids, t.Problem, err = a.testTargets(v, c, t.To); err != nil {
+		return err
 	}
-	results, err := a.Campaigns.Test(v.r.Context(), v.person.App, c.ID, ids)
-	if err != nil {
-		return explain(err)
+	if t.Problem == "" {
+		if t.Items, err = a.Campaigns.Test(v.r.Context(), v.person.App, c.ID, ids); err != nil {
+			return explain(err)
+		}
+		a.Log.InfoContext(v.r.Context(), "campaign tested on the web page", "app", v.person.App, "campaign", c.ID, "key", v.person.Key)
 	}
-	a.Log.InfoContext(v.r.Context(), "campaign tested on the web page", "app", v.person.App, "campaign", c.ID, "key", v.person.Key)
-	return a.part(v, "campaign", "tried", tried{Items: results})
+	if v.r.Header.Get("HX-Request") == "" {
+		return a.showDetail(v, c, t)
+	}
+	return a.part(v, "campaign", "tried", t)
 }
 
 // testTargets finds the endpoints that a test is to reach: one by its id, or those of a recipient on the campaign's channels.

@@ -15,10 +15,10 @@ function localize(root) {
   for (const field of root.querySelectorAll("input[data-utc]")) {
     if (!zone) continue;
     field.form.elements.timezone.value = zone;
-    document.querySelector("#zone").textContent = zone;
+    document.querySelector(`#${field.id}-zone`).textContent = zone;
     const utc = field.dataset.utc;
     if (utc) {
-      const at = new Date(utc + "Z");
+      const at = new Date(`${utc}Z`);
       field.value = `${at.getFullYear()}-${two(at.getMonth() + 1)}-${two(at.getDate())}T${two(at.getHours())}:${two(at.getMinutes())}`;
     }
     field.removeAttribute("data-utc");
