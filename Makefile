@@ -59,6 +59,10 @@ help: ## list what can be made
 run: build ## build and start a development server; says what to paste next
 	@PATH='$(USER_PATH)' .bin/godwit serve --dev
 
+.PHONY: newcomer
+newcomer: ## do what README's quick start says in a fresh clone and an empty environment, and say how long it took
+	@tools/newcomer/run
+
 .PHONY: build
 build: ## build .bin/godwit, static, without cgo
 	$(GO) build -ldflags '-s -w' -o $(BIN)/godwit ./cmd/godwit
@@ -97,7 +101,7 @@ dist-%:
 # The tools that packages' tests need, beside the runner itself. What is not there is skipped, so a package that is not
 # named here needs none.
 TOOLS_test/foreign         := $(GRPCURL) $(H2SPEC) $(VENV) $(NODE_ECE) chromium
-TOOLS_test/webpage         := chromium
+TOOLS_test/webpage         := chromium $(NODE_MODULES)
 TOOLS_examples/observatory := $(PYTHON_VENV)
 TOOLS_examples/workers     := $(VENV) chromium
 TOOLS_internal/store/postgres := postgresql
@@ -154,6 +158,12 @@ python-test: $(PYTHON_VENV) ## lint, type-check and test the Python client (narr
 .PHONY: js-test
 js-test: $(NODE_MODULES) chromium ## run the tests of the JavaScript client, against a server built for them
 	cd $(JS) && npm test --silent
+
+.PHONY: screenshots
+screenshots: $(NODE_MODULES) chromium ## make the pictures of the documentation anew, in a real browser
+	cd $(JS) && SCREENSHOTS=$(CURDIR)/docs/guides/images npm test --silent -- test/push.test.ts -t readable
+	@mkdir -p docs/images/web
+	GODWIT_TEST_STRICT=1 GODWIT_SCREENSHOTS=$(CURDIR)/docs/images/web $(GO) test -count 1 ./test/webpage
 
 .PHONY: deploy-test
 deploy-test: haproxy ## read the Dockerfile, the Compose file and the Helm chart as their own tools do, and try their settings
@@ -217,13 +227,13 @@ bench-objects: build ## measure objects: latency of signals, clients that regist
 	done
 
 .PHONY: bench-compare
-bench-compare: build ## measure Godwit beside Mosquitto and nats-server (apt-get install mosquitto nats-server)
+bench-compare: build ## measure Godwit beside other servers, as far as they are installed (make rivals)
 	@mkdir -p $(BIN)/bench
 	$(BIN)/godwit bench compare --report $(BIN)/bench/compare.html
 
 # The committed results: NAME=what bench is told. Each is bounded in time; all of them take about a quarter of an hour on
 # a machine that does nothing else. Those named -ram have the stores on a RAM disk: what the server makes of it, not the disk.
-RESULTS := idle idle-tls accept storm unicast-200 unicast-4k unicast-paced unicast-stubs fanout topics topics-storm topics-slow topics-slow-ram gateway matrix slow slow-ram sla sla-ram compare
+RESULTS := idle idle-tls accept storm unicast-200 unicast-4k unicast-paced unicast-stubs fanout topics topics-storm topics-slow topics-slow-ram gateway slow slow-ram sla sla-ram objects-latency objects-recovery small-200 small-paced small-idle
 RESULT_idle          := idle --runs 1 --sessions 10000 --settle 30s
 RESULT_idle-tls      := idle --runs 1 --sessions 10000 --settle 30s --transports ws-json --tls
 RESULT_accept        := accept --clients 15000
@@ -237,8 +247,9 @@ RESULT_topics        := topics --runs 3 --clients 2000 --size 200 --rate 50
 RESULT_topics-storm  := topics --runs 1 --clients 2000 --size 200
 RESULT_topics-slow   := topics-slow --pairs 7
 RESULT_gateway       := gateway --runs 5 --for 2s
-RESULT_matrix        := matrix --samples 2
 RESULT_slow          := slow --for 5s --warmup 1s
+RESULT_objects-latency := objects latency --rates 25 --runs 3
+RESULT_objects-recovery := objects recovery
 RESULT_sla           := sla --runs 1
 RESULT_slow-ram      := $(RESULT_slow) --data-dir /dev/shm
 RESULT_topics-slow-ram := $(RESULT_topics-slow) --data-dir /dev/shm
@@ -256,7 +267,21 @@ RESULT_cluster-nodes       := cluster nodes --pairs 5
 RESULT_cluster-route       := cluster route --pairs 5
 RESULT_cluster-idle        := cluster idle --runs 3 --sessions 19500
 WITHIN_cluster-idle        := 900
-RESULT_compare       := compare --runs 1 --for 3s --sessions 2000 --fan 2000
+
+# Beside other servers (make rivals), up to five minutes each, and what takes minutes: made only when it is asked for.
+RESULT_matrix := matrix
+WITHIN_matrix := 400
+RESULT_compare := compare
+WITHIN_compare := 400
+# Two minutes.
+RESULT_objects-scale := objects scale --runs 1
+# What a connection takes by transport, one of 1,000 and one of 10,000: ten minutes.
+RESULT_connections := idle --runs 1 --sessions 1000,10000 --transports ws-json,ws-proto,grpc,sse --settle 30s
+WITHIN_connections := 900
+# A server on one core with a gigabyte, on Linux with two cores at least.
+RESULT_small-200 := unicast --runs 1 --size 200 --publishers 64 --cores 1 --memory 1GB
+RESULT_small-paced := unicast --runs 1 --size 4096 --rate 1000 --cores 1 --memory 1GB
+RESULT_small-idle := idle --runs 1 --sessions 10000 --settle 30s --cores 1 --memory 1GB
 
 .PHONY: bench-results
 bench-results: build $(addprefix result-,$(RESULTS)) ## measure anew what bench/results holds and docs/performance.md shows
@@ -371,6 +396,15 @@ redis:
 		export DEBIAN_FRONTEND=noninteractive RUNLEVEL=1; \
 		apt-get update -qq && apt-get install -y -qq --no-install-recommends redis-server; \
 	else echo "no Redis found: tests of its streams will be skipped"; fi
+
+# What Godwit is compared with: their packages' services are told not to start.
+.PHONY: rivals
+rivals: ## install the servers that bench compares with
+	@if command -v nats-server >/dev/null && { command -v mosquitto >/dev/null || [ -x /usr/sbin/mosquitto ]; }; then exit 0; fi; \
+	if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
+		export DEBIAN_FRONTEND=noninteractive RUNLEVEL=1; \
+		apt-get update -qq && apt-get install -y -qq --no-install-recommends mosquitto nats-server; \
+	else echo "not all of mosquitto and nats-server are found: bench leaves out what is missing, and says so"; fi
 
 # Which tests start themselves, too. As installed it listens nowhere.
 .PHONY: haproxy

@@ -96,12 +96,18 @@ type PublishRequest struct {
 	// Unix time in milliseconds; instead of ttl_ms.
 	ExpiresAtMs int64 `protobuf:"varint,9,opt,name=expires_at_ms,json=expiresAtMs,proto3" json:"expires_at_ms,omitempty"`
 	// Unix time in milliseconds; delays the notification, ttl counts from it.
-	SendAtMs      int64             `protobuf:"varint,10,opt,name=send_at_ms,json=sendAtMs,proto3" json:"send_at_ms,omitempty"`
-	CollapseKey   string            `protobuf:"bytes,11,opt,name=collapse_key,json=collapseKey,proto3" json:"collapse_key,omitempty"`
-	Priority      Priority          `protobuf:"varint,12,opt,name=priority,proto3,enum=godwit.v1.Priority" json:"priority,omitempty"`
-	Ack           AckMode           `protobuf:"varint,13,opt,name=ack,proto3,enum=godwit.v1.AckMode" json:"ack,omitempty"`
-	Escalate      []*EscalationStep `protobuf:"bytes,14,rep,name=escalate,proto3" json:"escalate,omitempty"`
-	ReplyByMs     int64             `protobuf:"varint,15,opt,name=reply_by_ms,json=replyByMs,proto3" json:"reply_by_ms,omitempty"`
+	SendAtMs    int64             `protobuf:"varint,10,opt,name=send_at_ms,json=sendAtMs,proto3" json:"send_at_ms,omitempty"`
+	CollapseKey string            `protobuf:"bytes,11,opt,name=collapse_key,json=collapseKey,proto3" json:"collapse_key,omitempty"`
+	Priority    Priority          `protobuf:"varint,12,opt,name=priority,proto3,enum=godwit.v1.Priority" json:"priority,omitempty"`
+	Ack         AckMode           `protobuf:"varint,13,opt,name=ack,proto3,enum=godwit.v1.AckMode" json:"ack,omitempty"`
+	Escalate    []*EscalationStep `protobuf:"bytes,14,rep,name=escalate,proto3" json:"escalate,omitempty"`
+	ReplyByMs   int64             `protobuf:"varint,15,opt,name=reply_by_ms,json=replyByMs,proto3" json:"reply_by_ms,omitempty"`
+	// Name of a template whose content is taken, in the place of title, body and category.
+	Template string `protobuf:"bytes,16,opt,name=template,proto3" json:"template,omitempty"`
+	// Values of the template's variables, 64 at most.
+	Variables map[string]string `protobuf:"bytes,17,rep,name=variables,proto3" json:"variables,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
+	// BCP 47: the language in which sessions get the template, and endpoints of no known language.
+	Locale        string `protobuf:"bytes,18,opt,name=locale,proto3" json:"locale,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -239,6 +245,27 @@ func (x *PublishRequest) GetReplyByMs() int64 {
 		return x.ReplyByMs
 	}
 	return 0
+}
+
+func (x *PublishRequest) GetTemplate() string {
+	if x != nil {
+		return x.Template
+	}
+	return ""
+}
+
+func (x *PublishRequest) GetVariables() map[string]string {
+	if x != nil {
+		return x.Variables
+	}
+	return nil
+}
+
+func (x *PublishRequest) GetLocale() string {
+	if x != nil {
+		return x.Locale
+	}
+	return ""
 }
 
 // EscalationStep names a channel and when it starts.
@@ -533,7 +560,7 @@ var File_godwit_v1_publisher_proto protoreflect.FileDescriptor
 
 const file_godwit_v1_publisher_proto_rawDesc = "" +
 	"\n" +
-	"\x19godwit/v1/publisher.proto\x12\tgodwit.v1\x1a\x16godwit/v1/client.proto\"\xd7\x03\n" +
+	"\x19godwit/v1/publisher.proto\x12\tgodwit.v1\x1a\x16godwit/v1/client.proto\"\x91\x05\n" +
 	"\x0ePublishRequest\x12\x0e\n" +
 	"\x02to\x18\x01 \x03(\tR\x02to\x12\x0e\n" +
 	"\x02id\x18\x02 \x01(\tR\x02id\x12\x14\n" +
@@ -551,7 +578,13 @@ const file_godwit_v1_publisher_proto_rawDesc = "" +
 	"\bpriority\x18\f \x01(\x0e2\x13.godwit.v1.PriorityR\bpriority\x12$\n" +
 	"\x03ack\x18\r \x01(\x0e2\x12.godwit.v1.AckModeR\x03ack\x125\n" +
 	"\bescalate\x18\x0e \x03(\v2\x19.godwit.v1.EscalationStepR\bescalate\x12\x1e\n" +
-	"\vreply_by_ms\x18\x0f \x01(\x03R\treplyByMs\"\x9b\x01\n" +
+	"\vreply_by_ms\x18\x0f \x01(\x03R\treplyByMs\x12\x1a\n" +
+	"\btemplate\x18\x10 \x01(\tR\btemplate\x12F\n" +
+	"\tvariables\x18\x11 \x03(\v2(.godwit.v1.PublishRequest.VariablesEntryR\tvariables\x12\x16\n" +
+	"\x06locale\x18\x12 \x01(\tR\x06locale\x1a<\n" +
+	"\x0eVariablesEntry\x12\x10\n" +
+	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"\x9b\x01\n" +
 	"\x0eEscalationStep\x12\x18\n" +
 	"\achannel\x18\x01 \x01(\tR\achannel\x12\x19\n" +
 	"\bafter_ms\x18\x02 \x01(\x03R\aafterMs\x12\x16\n" +
@@ -596,7 +629,7 @@ func file_godwit_v1_publisher_proto_rawDescGZIP() []byte {
 }
 
 var file_godwit_v1_publisher_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
-var file_godwit_v1_publisher_proto_msgTypes = make([]protoimpl.MessageInfo, 5)
+var file_godwit_v1_publisher_proto_msgTypes = make([]protoimpl.MessageInfo, 6)
 var file_godwit_v1_publisher_proto_goTypes = []any{
 	(AckMode)(0),            // 0: godwit.v1.AckMode
 	(*PublishRequest)(nil),  // 1: godwit.v1.PublishRequest
@@ -604,23 +637,25 @@ var file_godwit_v1_publisher_proto_goTypes = []any{
 	(*PublishResponse)(nil), // 3: godwit.v1.PublishResponse
 	(*PublishResult)(nil),   // 4: godwit.v1.PublishResult
 	(*Problem)(nil),         // 5: godwit.v1.Problem
-	(Priority)(0),           // 6: godwit.v1.Priority
+	nil,                     // 6: godwit.v1.PublishRequest.VariablesEntry
+	(Priority)(0),           // 7: godwit.v1.Priority
 }
 var file_godwit_v1_publisher_proto_depIdxs = []int32{
-	6, // 0: godwit.v1.PublishRequest.priority:type_name -> godwit.v1.Priority
+	7, // 0: godwit.v1.PublishRequest.priority:type_name -> godwit.v1.Priority
 	0, // 1: godwit.v1.PublishRequest.ack:type_name -> godwit.v1.AckMode
 	2, // 2: godwit.v1.PublishRequest.escalate:type_name -> godwit.v1.EscalationStep
-	4, // 3: godwit.v1.PublishResponse.results:type_name -> godwit.v1.PublishResult
-	5, // 4: godwit.v1.PublishResult.error:type_name -> godwit.v1.Problem
-	1, // 5: godwit.v1.Publisher.Publish:input_type -> godwit.v1.PublishRequest
-	1, // 6: godwit.v1.Publisher.PublishStream:input_type -> godwit.v1.PublishRequest
-	3, // 7: godwit.v1.Publisher.Publish:output_type -> godwit.v1.PublishResponse
-	3, // 8: godwit.v1.Publisher.PublishStream:output_type -> godwit.v1.PublishResponse
-	7, // [7:9] is the sub-list for method output_type
-	5, // [5:7] is the sub-list for method input_type
-	5, // [5:5] is the sub-list for extension type_name
-	5, // [5:5] is the sub-list for extension extendee
-	0, // [0:5] is the sub-list for field type_name
+	6, // 3: godwit.v1.PublishRequest.variables:type_name -> godwit.v1.PublishRequest.VariablesEntry
+	4, // 4: godwit.v1.PublishResponse.results:type_name -> godwit.v1.PublishResult
+	5, // 5: godwit.v1.PublishResult.error:type_name -> godwit.v1.Problem
+	1, // 6: godwit.v1.Publisher.Publish:input_type -> godwit.v1.PublishRequest
+	1, // 7: godwit.v1.Publisher.PublishStream:input_type -> godwit.v1.PublishRequest
+	3, // 8: godwit.v1.Publisher.Publish:output_type -> godwit.v1.PublishResponse
+	3, // 9: godwit.v1.Publisher.PublishStream:output_type -> godwit.v1.PublishResponse
+	8, // [8:10] is the sub-list for method output_type
+	6, // [6:8] is the sub-list for method input_type
+	6, // [6:6] is the sub-list for extension type_name
+	6, // [6:6] is the sub-list for extension extendee
+	0, // [0:6] is the sub-list for field type_name
 }
 
 func init() { file_godwit_v1_publisher_proto_init() }
@@ -636,7 +671,7 @@ func file_godwit_v1_publisher_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_godwit_v1_publisher_proto_rawDesc), len(file_godwit_v1_publisher_proto_rawDesc)),
 			NumEnums:      1,
-			NumMessages:   5,
+			NumMessages:   6,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

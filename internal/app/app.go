@@ -41,6 +41,7 @@ import (
 	"godwit.dev/godwit/internal/signal"
 	"godwit.dev/godwit/internal/source"
 	"godwit.dev/godwit/internal/store"
+	"godwit.dev/godwit/internal/template"
 )
 
 // Options are what a server gets besides its settings.
@@ -79,6 +80,7 @@ type App struct {
 	requests    *request.Service
 	mailbox     *mailbox.Mailbox
 	publisher   *delivery.Service
+	templates   *template.Service
 	hub         *session.Hub
 	compat      *compat // nil: it stands in for nobody
 	lock        *datadir.Lock

@@ -105,6 +105,7 @@ var meetings = map[string]how{
 	"POST /v1/campaigns/{id}/resume":        {params: id("$draft")},
 	"POST /v1/campaigns/{id}/cancel":        {params: id("$draft")},
 	"POST /v1/campaigns/{id}/recall":        {params: id("$campaign")},
+	"POST /v1/campaigns/{id}/correct":       {params: id("$campaign"), body: `{"content":{"title":"of-red"}}`},
 	"POST /v1/campaigns/{id}/retry-unknown": {params: id("$campaign")},
 	"POST /v1/campaigns/{id}/test":          {params: id("$draft"), body: `{"endpoints":["$endpoint"]}`},
 	"POST /v1/campaigns/{id}/preview":       {params: id("$draft"), body: `{"endpoint":"$endpoint"}`},
@@ -113,6 +114,12 @@ var meetings = map[string]how{
 	"GET /v1/campaigns/{id}/days":           {params: id("$campaign"), dumped: true},
 	"POST /v1/track":                        {body: `{"token":"$forged","event":"clicked"}`},
 	"GET /v1/click/{token}":                 {params: map[string]string{"token": "$forged"}, query: "to=https://a.example"},
+
+	"GET /v1/templates":                 {shows: true},
+	"GET /v1/templates/{name}":          {params: named("same"), shows: true},
+	"PUT /v1/templates/{name}":          {params: named("same"), body: `{"content":{"title":"of-red"}}`},
+	"DELETE /v1/templates/{name}":       {params: named("same-2")},
+	"POST /v1/templates/{name}/preview": {params: named("same")},
 
 	"GET /v1/hooks":                {shows: true},
 	"GET /v1/hooks/{name}":         {params: named("same"), shows: true},

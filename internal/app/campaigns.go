@@ -35,7 +35,7 @@ func (a *App) startSending(context.Context) error {
 		a.sends = own.Share(f)
 	}
 	a.sending = campaign.New(campaign.Config{
-		Store: a.stores.Campaigns, Dispatch: out, Own: a.sends, Now: a.clock, PublicURL: a.cfg.PublicURL, Tokens: a.tokens, Log: a.log,
+		Store: a.stores.Campaigns, Dispatch: out, Own: a.sends, Now: a.clock, PublicURL: a.cfg.PublicURL, Templates: a.templates, Tokens: a.tokens, Log: a.log,
 	})
 	a.registry.MustRegister(a.sending)
 	a.steps.addRun("campaigns", storePatience, a.sending.Run, a.fail)

@@ -52,6 +52,7 @@ func (a *App) startCompat(ctx context.Context) error {
 		DriverAPI: a.cfg.DriverAPIURL, Timeout: a.cfg.CompatStreamTimeout.D(), Redeliver: a.cfg.CompatRetryDelay.D(), Window: a.cfg.Window,
 		Stopping: a.draining, Log: a.log,
 	})}
+	a.hub.Beside(a.compat.Live)
 	a.steps.addClose("streams of "+a.cfg.Compat, storePatience, a.compat.Close)
 	return nil
 }
@@ -77,15 +78,6 @@ func (a *App) compatReady() func(context.Context) error {
 		return nil
 	}
 	return a.compat.redis.Ready
-}
-
-// live counts all sessions.
-func (a *App) live() int {
-	n := a.hub.Live()
-	if a.compat != nil {
-		n += a.compat.Live()
-	}
-	return n
 }
 
 // goodbyes ends all sessions.

@@ -14,20 +14,13 @@ import (
 
 	"godwit.dev/godwit/api/nammayatripb"
 	"godwit.dev/godwit/internal/config"
-	"godwit.dev/godwit/internal/redisserver"
+	"godwit.dev/godwit/internal/redisserver/redistest"
 )
 
 // The server stands in for nammayatri's notification-service on a real Redis: what is published there reaches its clients, what they
 // acknowledge is gone from there, and it is not ready while Redis is away.
 func TestServerStandsInForANotificationService(t *testing.T) {
-	redis, err := redisserver.Start(redisserver.Options{})
-	if errors.Is(err, redisserver.ErrMissing) {
-		t.Skip(err)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(redis.Close)
+	redis := redistest.Start(t)
 	cfg := settings(t)
 	cfg.Compat, cfg.Redis, cfg.CompatDev, cfg.CompatHTTPAddr = config.Nammayatri, redis.URL(), true, "127.0.0.1:0"
 	a := start(t, cfg)
@@ -71,8 +64,11 @@ func TestServerStandsInForANotificationService(t *testing.T) {
 	if status, body, _ := ask(t, "GET", web+"/health", ""); status != 200 || body != "Notification Service Is Up!" {
 		t.Errorf("/health: %d %s", status, body)
 	}
-	if _, body, _ := ask(t, "GET", web+"/metrics", ""); !strings.Contains(body, `delivered_notifications{category="RIDE"} 2`) || !strings.Contains(body, "godwit_build_info") {
+	if _, body, _ := ask(t, "GET", web+"/metrics", ""); !strings.Contains(body, `delivered_notifications{category="RIDE"} 2`) || !strings.Contains(body, "godwit_build_info") || !strings.Contains(body, "godwit_sessions 1\n") {
 		t.Errorf("metrics lack something: %s", body)
+	}
+	if _, body, _ := ask(t, "GET", "http://"+a.Addresses().HTTP+"/v1/stats", ""); !strings.Contains(body, `"sessions":1,`) {
+		t.Errorf("stats do not count its stream: %s", body)
 	}
 	redis.Kill()
 	for url, want := range map[string]int{web + "/health": 200, "http://" + a.Addresses().HTTP + "/readyz": 503} {

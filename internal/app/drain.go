@@ -9,7 +9,7 @@ import (
 // drain makes this node one that others take over from: it is not ready any more, feeds end, what only one node does at a
 // time is given up, new sessions are refused and those that are here are sent away, spread. It goes on answering until it is stopped.
 func (a *App) drain(ctx context.Context) {
-	a.log.Info("draining: not ready, sessions are sent away", "sessions", a.live())
+	a.log.Info("draining: not ready, sessions are sent away", "sessions", a.hub.Live())
 	a.notReady()
 	a.sayDrain(datadir.Draining)
 	if a.cluster != nil {

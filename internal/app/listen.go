@@ -213,7 +213,7 @@ func (a *App) serveHTTP(ln net.Listener) (stop func(), err error) {
 // pages is the web page.
 func (a *App) pages() (http.Handler, error) {
 	return admin.New(admin.Config{
-		Access: a.access, Campaigns: a.sending, Audience: a.endpoints, Log: a.log, Version: a.opts.Version,
+		Access: a.access, Campaigns: a.sending, Audience: a.endpoints, Templates: a.templates, Log: a.log, Version: a.opts.Version,
 		Dev: a.cfg.Dev, TLS: a.tlsFor != nil, Admit: a.addrLimit.Allow,
 		Ready: func(ctx context.Context, app string, ch push.Channel) bool {
 			_, err := a.channels.Sender(ctx, app, ch)
@@ -248,7 +248,7 @@ func (a *App) handler() (http.Handler, error) {
 	}
 	api := httpapi.New(httpapi.Config{
 		Steps: steps, Receipts: receipts, AckLimit: a.ackLimit,
-		Publisher: a.publisher, Mailbox: a.mailbox, Objects: a.objects, Topics: a.topics, Requests: a.requests, Services: a.access, Presence: a.sessions(), Events: a.stores.Events, Access: a.access, Keys: a.access, Apps: a.access, Channels: a.channels, Hooks: a.hooks, Sources: a.sources, Campaigns: a.sending,
+		Publisher: a.publisher, Mailbox: a.mailbox, Objects: a.objects, Topics: a.topics, Requests: a.requests, Services: a.access, Presence: a.sessions(), Events: a.stores.Events, Access: a.access, Keys: a.access, Apps: a.access, Channels: a.channels, Hooks: a.hooks, Sources: a.sources, Campaigns: a.sending, Templates: a.templates,
 		Log: a.log, Registry: a.registry, PublishLimit: a.keyLimit.Take,
 		Endpoints: a.endpoints, Signups: a.signups, Preferences: a.stores.Preferences, Categories: a.access,
 		Gateway: frontgate.New(frontgate.Config{Asker: a.requests, Access: a.access, Log: a.log}),

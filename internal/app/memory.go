@@ -11,7 +11,7 @@ import (
 // startMemory starts what gives memory back to the system after each burst of work and keeps the heap small in a burst
 // of connections.
 func (a *App) startMemory(context.Context) error {
-	a.pace = memory.NewPacer(a.live)
+	a.pace = memory.NewPacer(a.hub.Live)
 	if paced(a.cfg) {
 		a.steps.addRun("memory pace", storePatience, a.pace.Run, a.fail)
 	}

@@ -2,28 +2,14 @@ package app_test
 
 import (
 	"encoding/json"
-	"errors"
 	"net/http"
 	"strings"
 	"testing"
 	"time"
 
 	"godwit.dev/godwit/internal/redisserver"
+	"godwit.dev/godwit/internal/redisserver/redistest"
 )
-
-// redis starts a Redis that publishers of nammayatri's notification-service write to.
-func redis(t *testing.T) *redisserver.Server {
-	t.Helper()
-	r, err := redisserver.Start(redisserver.Options{})
-	if errors.Is(err, redisserver.ErrMissing) {
-		t.Skip(err)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(r.Close)
-	return r
-}
 
 func xadd(t *testing.T, r *redisserver.Server, who, id string) {
 	t.Helper()
@@ -50,7 +36,7 @@ func eventually(t *testing.T, url, text string) string {
 }
 
 func TestSourceBringsWhatPublishersAddToRedis(t *testing.T) {
-	r, cfg := redis(t), settings(t)
+	r, cfg := redistest.Start(t), settings(t)
 	xadd(t, r, "ann", "before")
 	if _, err := r.Do("XADD Nann{3} * id broken"); err != nil {
 		t.Fatal(err)

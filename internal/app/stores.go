@@ -20,6 +20,7 @@ import (
 	"godwit.dev/godwit/internal/session"
 	"godwit.dev/godwit/internal/signal"
 	"godwit.dev/godwit/internal/store"
+	"godwit.dev/godwit/internal/template"
 )
 
 // fewThreads is below how many threads for goroutines messages of topics give way to publishes of the mailbox.
@@ -165,6 +166,8 @@ func (a *App) startMailbox(context.Context) error {
 	a.steps.addRun("watch over space", time.Second, a.watchSpace, a.fail)
 	a.steps.addRun("mailbox upkeep", storePatience, a.mailbox.Run, a.fail)
 	a.publisher = delivery.New(a.mailbox, a.clock)
+	a.templates = template.New(a.stores.Templates, a.clock)
+	a.publisher.FillWith(a.templates.Fill)
 	if runtime.GOMAXPROCS(0) < fewThreads {
 		a.topics.GiveWayTo(a.publisher.Busy)
 	}

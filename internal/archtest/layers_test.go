@@ -31,6 +31,7 @@ var places = map[string]layer{
 	"internal/urlguard":     domain, // leaf: the clients for URLs that people give
 	"internal/timerwheel":   domain,
 	"internal/freeport":     domain,     // leaf: ports for servers of tests
+	"internal/keeper":       domain,     // leaf: what ends such servers
 	"internal/pgserver":     capability, // leaf: PostgreSQL for tests and benchmarks
 	"internal/redisserver":  capability, // leaf: Redis for tests and benchmarks
 	"internal/fair":         domain,     // leaf: queues and amounts that apps share
@@ -50,6 +51,7 @@ var places = map[string]layer{
 	"internal/escalation":   capability,
 	"internal/pace":         capability,
 	"internal/preference":   capability,
+	"internal/template":     capability,
 	"internal/session":      capability,
 	"internal/cluster":      capability,
 	"internal/signal":       capability,
@@ -92,6 +94,7 @@ var places = map[string]layer{
 	"internal/gateway/gatetest":      outside,
 	"internal/store/storetest":       outside,
 	"internal/store/postgres/pgtest": outside,
+	"internal/redisserver/redistest": outside,
 	"internal/sender/sendertest":     outside,
 
 	"internal/sender/sendertest/fcmserver":   adapter,    // for benchmarks too

@@ -29,10 +29,11 @@ const (
 	Failed     State = "failed"
 	Recalling  State = "recalling"
 	RecallDone State = "recalled"
+	Correcting State = "correcting"
 )
 
 // States lists all of them, in the order of a campaign's life.
-var States = []State{Draft, Scheduled, Running, Paused, Completed, Cancelled, Failed, Recalling, RecallDone}
+var States = []State{Draft, Scheduled, Running, Paused, Completed, Cancelled, Failed, Correcting, Recalling, RecallDone}
 
 // What is stored and shown of a campaign's deliveries is what was said of them when they were sent.
 type (
@@ -104,8 +105,8 @@ type Campaign struct {
 	FinishedAt time.Time
 	Enumerated bool // every endpoint of the audience has its delivery row
 	Cursor     int64
-	Recall     int64 // the recall has come to this row; see RecallQueue
-	// RecallFrom is the state the recall began in; a recall of one that was running first suppresses what is pending.
+	Recall     int64 // the recall or the correction has come to this row; see RecallQueue
+	// RecallFrom is the state the recall or the correction began in: a correction leads back to it.
 	RecallFrom State
 }
 
@@ -127,6 +128,8 @@ type Figures struct {
 	Dismissed int64
 	// NotRecalled counts deliveries that a recall could not take back.
 	NotRecalled int64
+	// Corrected and NotCorrected count the deliveries that the last correction has come to.
+	Corrected, NotCorrected int64
 }
 
 // Total is how many deliveries there are so far.

@@ -136,7 +136,7 @@ func (s *Service) launch(ctx context.Context, c *Campaign) (*Campaign, error) {
 // begin starts the work for a campaign, unless its app has been lost meanwhile. s.mu is held.
 func (s *Service) begin(o *owned, c *Campaign) {
 	work := map[State]func(context.Context, *Campaign, *task) error{
-		Running: s.send, Recalling: s.recall, Cancelled: s.suppress,
+		Running: s.send, Recalling: s.recall, Correcting: s.correct, Cancelled: s.suppress,
 	}[c.State]
 	if work == nil || o.ctx.Err() != nil {
 		return

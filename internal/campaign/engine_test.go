@@ -312,7 +312,7 @@ func TestQuietHoursPutOff(t *testing.T) {
 	if v.State != campaign.Running || d.Outcome != campaign.Pending || d.Due.Sub(now) < time.Hour || d.Due.Sub(now) > 3*time.Hour {
 		t.Errorf("in its quiet hours: %s, due in %s", d.Outcome, d.Due.Sub(now))
 	}
-	if got, want := figures(t, e.svc), map[string]float64{"running": 1, "recalling": 0, "cancelled": 0, "open": 1, "ended": 1}; !maps.Equal(got, want) {
+	if got, want := figures(t, e.svc), map[string]float64{"running": 1, "recalling": 0, "correcting": 0, "cancelled": 0, "open": 1, "ended": 1}; !maps.Equal(got, want) {
 		t.Errorf("the figures are %v, want %v", got, want)
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -29,6 +30,9 @@ type provider struct {
 	pace   push.Pace
 	recall func(sent push.Sent) error
 	taken  []push.Sent
+
+	correct   func(ctx context.Context, sent push.Sent) error
+	corrected []push.Sent
 }
 
 func (p *provider) Send(ctx context.Context, r push.Request) (push.Receipt, error) {
@@ -73,6 +77,34 @@ func (p *provider) Recall(_ context.Context, sent []push.Sent) []error {
 		}
 	}
 	return errs
+}
+
+func (p *provider) Correct(ctx context.Context, sent push.Sent) error {
+	p.mu.Lock()
+	p.corrected = append(p.corrected, sent)
+	correct := p.correct
+	p.mu.Unlock()
+	if correct == nil {
+		return nil
+	}
+	return correct(ctx, sent)
+}
+
+func (p *provider) corrections() []push.Sent {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return slices.Clone(p.corrected)
+}
+
+// says is what each endpoint's message was last corrected to, by title.
+func (p *provider) says() map[string]string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	titles := make(map[string]string)
+	for _, s := range p.corrected {
+		titles[s.Request.Endpoint] = s.Request.Content.Title
+	}
+	return titles
 }
 
 func (p *provider) requests(endpoint string) []push.Request {

@@ -32,7 +32,7 @@ var (
 
 // collectProgress tells how far the campaigns are that this server works on. They are few: others wait for their turn in the store.
 func (s *Service) collectProgress(ch chan<- prometheus.Metric) {
-	working := map[State]int{Running: 0, Recalling: 0, Cancelled: 0}
+	working := map[State]int{Running: 0, Recalling: 0, Correcting: 0, Cancelled: 0}
 	var nums []int64
 	s.mu.Lock()
 	for num, t := range s.tasks {

@@ -6,24 +6,12 @@ import (
 	"fmt"
 	"sync"
 	"sync/atomic"
-	"time"
 
 	"godwit.dev/godwit/internal/dispatch"
 	"godwit.dev/godwit/internal/own"
 )
 
-const (
-	// stopPatience is how long requests under way may take when the server stops. What takes longer is cut off and
-	// becomes unknown.
-	stopPatience = 4 * time.Second
-	// lossPatience is how long they may take when another server is about to take over: their outcomes count until it has.
-	lossPatience = 2 * time.Second
-)
-
-var (
-	errStopped = errors.New("the server stopped while it waited for the answer")
-	errLost    = errors.New("another server sends for this app now")
-)
+var errLost = errors.New("another server sends for this app now")
 
 // owning is an app whose deliveries this server wants to own.
 type owning struct {
@@ -112,16 +100,8 @@ func (s *Service) hold(ctx context.Context, app string, o *owning, held func() b
 func (s *Service) holdOnce(ctx context.Context, app string, o *owning, held func() bool) (again bool) {
 	ctx, lose := context.WithCancel(ctx)
 	defer lose()
-	hard, cut := context.WithCancelCause(context.WithoutCancel(ctx))
-	defer cut(nil)
-	stopping := context.AfterFunc(ctx, func() {
-		patience := stopPatience
-		if !held() {
-			patience = lossPatience
-		}
-		time.AfterFunc(patience, func() { cut(errStopped) })
-	})
-	defer stopping()
+	hard, end := own.Finishing(ctx, held)
+	defer end()
 	w := &owned{app: app, held: own.Heeding(held, lose), ctx: ctx, hard: hard, lose: lose}
 	for {
 		err := s.takeOver(ctx, w)

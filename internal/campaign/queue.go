@@ -24,7 +24,7 @@ type Book interface {
 	Change(ctx context.Context, app, id string, change func(*Campaign) error) (*Campaign, error)
 	// Remove deletes up to limit rows of a campaign's deliveries, and the campaign itself once there are none left.
 	Remove(ctx context.Context, num int64, limit int) (done bool, err error)
-	// Busy returns an app's campaigns that the engine has something to do for: scheduled, running, recalling, and
+	// Busy returns an app's campaigns that the engine has something to do for: scheduled, running, recalling, correcting, and
 	// cancelled ones with deliveries that are still pending.
 	Busy(ctx context.Context, app string) ([]*Campaign, error)
 }
@@ -62,13 +62,17 @@ type Queue interface {
 	Sweep(ctx context.Context, num int64, s Sweep, limit int, now time.Time) (n int, err error)
 }
 
-// RecallQueue is the part of a store that recalls walk through.
+// RecallQueue is the part of a store that recalls and corrections walk through.
 type RecallQueue interface {
 	// Recallable returns deliveries from a row on, in their order: accepted and unknown ones that were not tried yet.
 	// next is the row to go on from; 0: that was the last one.
 	Recallable(ctx context.Context, num, from int64, limit int) (sent []Target, next int64, err error)
 	// FinishRecall writes outcomes and how far the recall has come in one transaction.
 	FinishRecall(ctx context.Context, epoch, num int64, results []RecallResult, next int64, now time.Time) error
+	// FinishCorrection counts what was corrected of a page, keeps why the others were not, and how far the correction has
+	// come, in one transaction. The page from row 0 on begins the count anew. A campaign that is being recalled by now
+	// keeps its place.
+	FinishCorrection(ctx context.Context, epoch, num int64, results []RecallResult, from, next int64, now time.Time) error
 }
 
 // Reports reads what became of deliveries.
@@ -102,7 +106,7 @@ type Store interface {
 	EnsureLive(ctx context.Context, app string, recipients []string) error
 }
 
-// RecallResult is what became of a recall of one delivery.
+// RecallResult is what became of a recall or a correction of one delivery.
 type RecallResult struct {
 	Row     int64
 	Channel push.Channel
@@ -138,6 +142,8 @@ type Delivery struct {
 	Clicked   bool
 	Dismissed bool
 	Recall    string // why it could not be recalled
+	// Correction is why it could not be corrected.
+	Correction string
 }
 
 // Reaction is what a receiver did with a message.

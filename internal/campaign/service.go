@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"fmt"
 	"log/slog"
+	"reflect"
 	"sync"
 	"time"
 
@@ -15,6 +16,7 @@ import (
 	"godwit.dev/godwit/internal/own"
 	"godwit.dev/godwit/internal/push"
 	"godwit.dev/godwit/internal/sealed"
+	"godwit.dev/godwit/internal/template"
 )
 
 // Config are the parts of a Service.
@@ -26,9 +28,11 @@ type Config struct {
 	// such links are sent as they are. Receivers of Web Push report clicks themselves.
 	PublicURL string
 	// Own decides which server sends for an app. Nil: this one is the only one.
-	Own    own.Func
-	Tokens *sealed.Tokens // nil: with the secrets of Store
-	Log    *slog.Logger
+	Own own.Func
+	// Templates are those that campaigns may name. Nil: there are none.
+	Templates Templates
+	Tokens    *sealed.Tokens // nil: with the secrets of Store
+	Log       *slog.Logger
 }
 
 // Service runs campaigns: its methods are what a person can do to one, Run is what makes them happen.
@@ -82,10 +86,36 @@ type View struct {
 	Duplicate bool
 }
 
+// Templates finds a template of an app for the field that names it.
+type Templates interface {
+	Use(ctx context.Context, app, name, field string) (*template.Template, error)
+}
+
+// compose gives a spec the content of the template that it names, as it is now, unless it has that already.
+func (s *Service) compose(ctx context.Context, app string, spec *Spec) error {
+	if spec.Template != "" && spec.TemplateRevision == 0 {
+		if !reflect.ValueOf(spec.Content).IsZero() {
+			return notification.BadField("content", "is what the template says; leave it out, or the template")
+		}
+		if s.cfg.Templates == nil {
+			return notification.BadField("template", "there are no templates here")
+		}
+		t, err := s.cfg.Templates.Use(ctx, app, spec.Template, "template")
+		if err != nil {
+			return err
+		}
+		spec.Content, spec.TemplateRevision = t.Content, t.Revision
+	}
+	return spec.Content.CheckFilled("variables", spec.Variables)
+}
+
 // Create stores a new campaign. It is a draft, or scheduled if it says when to send. idem and body are those of the
 // request, to recognise a repeated one; idem may be empty.
 func (s *Service) Create(ctx context.Context, app string, spec Spec, sendAt time.Time, idem string, body [32]byte) (*View, error) {
 	now := s.cfg.Now().Truncate(time.Millisecond)
+	if err := s.compose(ctx, app, &spec); err != nil {
+		return nil, err
+	}
 	if err := spec.Check(now, sendAt); err != nil {
 		return nil, err
 	}
@@ -115,6 +145,9 @@ func (s *Service) Create(ctx context.Context, app string, spec Spec, sendAt time
 // Revise replaces what a campaign is to be, as long as it has not begun.
 func (s *Service) Revise(ctx context.Context, app, id string, spec Spec, sendAt time.Time) (*View, error) {
 	now := s.cfg.Now().Truncate(time.Millisecond)
+	if err := s.compose(ctx, app, &spec); err != nil {
+		return nil, err
+	}
 	if err := spec.Check(now, sendAt); err != nil {
 		return nil, err
 	}
@@ -326,7 +359,7 @@ func (s *Service) Cancel(ctx context.Context, app, id string) (*View, error) {
 func (s *Service) Recall(ctx context.Context, app, id string) (*View, error) {
 	return s.change(ctx, app, id, func(c *Campaign) error {
 		switch c.State {
-		case Running, Paused, Completed, Cancelled, Failed:
+		case Running, Paused, Completed, Cancelled, Failed, Correcting:
 			c.RecallFrom, c.State, c.Detail, c.FinishedAt, c.Recall = c.State, Recalling, "", time.Time{}, 0
 		case Recalling:
 		case RecallDone: // again: what failed for a passing reason may work now

@@ -64,12 +64,7 @@ func (r *run) Request(t *Target, now time.Time) push.Request {
 	if r.c.Spec.Tracked() {
 		q.Track = trackToken(r.key, r.c.Num, t.Row, "")
 		if t.Channel == push.Telegram { // nothing else reports clicks on its links
-			q.Content.URL = r.s.redirect(r.key, r.c.Num, t.Row, q.Content.URL)
-			for _, row := range q.Content.Telegram.Buttons { // rendered for this delivery alone
-				for i := range row {
-					row[i].URL = r.s.redirect(r.key, r.c.Num, t.Row, row[i].URL)
-				}
-			}
+			r.s.redirectAll(r.key, r.c.Num, t.Row, &q.Content)
 		}
 	}
 	return q

@@ -1,7 +1,6 @@
 package campaign
 
 import (
-	"encoding/json"
 	"fmt"
 	"net/url"
 	"slices"
@@ -13,13 +12,13 @@ import (
 	"godwit.dev/godwit/internal/audience"
 	"godwit.dev/godwit/internal/notification"
 	"godwit.dev/godwit/internal/push"
+	"godwit.dev/godwit/internal/template"
 )
 
 // Limits of a campaign.
 const (
 	MaxNameBytes    = 200
-	MaxContentBytes = 32 << 10 // no channel takes more than 4 KB of it; the rest is other languages
-	MaxLocales      = 100
+	MaxContentBytes = template.MaxContentBytes
 	MaxSpread       = 7 * 24 * time.Hour
 	MaxAhead        = 366 * 24 * time.Hour // of send_at
 	DefaultTTL      = 24 * time.Hour
@@ -29,7 +28,12 @@ const (
 
 // Spec is what a campaign was asked to be. Its JSON is stored and shown.
 type Spec struct {
-	Name     string            `json:"name,omitempty"`
+	Name string `json:"name,omitempty"`
+	// Template is the name of the template that Content was taken from, and TemplateRevision which revision of it that was.
+	Template         string             `json:"template,omitempty"`
+	TemplateRevision int64              `json:"template_revision,omitempty"`
+	Variables        template.Variables `json:"variables,omitempty"` // the same for everybody; they go before attributes
+
 	Content  Content           `json:"content"`
 	Audience audience.Audience `json:"audience"`
 	Rate     Rate              `json:"rate,omitempty"`
@@ -41,23 +45,18 @@ type Spec struct {
 	Collapse string            `json:"collapse_key,omitempty"`
 	UTM      string            `json:"utm,omitempty"`   // query that is added to URLs: utm_source=…&utm_medium=…
 	Track    *bool             `json:"track,omitempty"` // nil: yes
+	// Correction is what Telegram's messages say instead of Content since they were corrected; nil: they were not.
+	Correction *Correction `json:"correction,omitempty"`
 }
 
 // Content is a campaign's message: texts with variables, and variants of them in other languages.
-type Content struct {
-	push.Content
-	Locales map[string]Variant `json:"locales,omitempty"` // by BCP 47 tag: fr, fr-CA
-}
+type Content = template.Content
 
-// Variant replaces those parts of the content that it has.
-type Variant struct {
-	Title string          `json:"title,omitempty"`
-	Body  string          `json:"body,omitempty"`
-	Icon  string          `json:"icon,omitempty"`
-	Image string          `json:"image,omitempty"`
-	URL   string          `json:"url,omitempty"`
-	Data  json.RawMessage `json:"data,omitempty"`
-}
+// Variant is what of it differs in a language.
+type Variant = template.Variant
+
+// Person is whom it is rendered for.
+type Person = template.Person
 
 // QuietHours are hours of the day in which nobody is to be disturbed, in the recipient's time zone or a named one.
 type QuietHours struct {
@@ -86,12 +85,36 @@ func (s *Spec) Urgency() push.Urgency {
 	return s.Priority
 }
 
+// Render makes the content for one person.
+func (s *Spec) Render(p Person, ch push.Channel) push.Content {
+	p.Variables = s.Variables
+	c := s.Content.Render(p, ch, s.UTM)
+	if k := s.Correction; k != nil && ch == correctable {
+		p.Variables = k.Variables
+		was := c.Telegram
+		c = k.Content.Render(p, ch, s.UTM)
+		withMediaOf(&c.Telegram, &was)
+	}
+	return c
+}
+
+// Says is the content that messages of a channel have.
+func (s *Spec) Says(ch push.Channel) *Content {
+	if s.Correction != nil && ch == correctable {
+		return &s.Correction.Content
+	}
+	return &s.Content
+}
+
 // Check refuses what cannot be sent, naming the field.
 func (s *Spec) Check(now, sendAt time.Time) error {
 	if len(s.Name) > MaxNameBytes || !utf8.ValidString(s.Name) {
 		return notification.BadField("name", "must be text of at most %d bytes", MaxNameBytes)
 	}
-	if err := s.Content.check(); err != nil {
+	if err := s.Content.Check("content"); err != nil {
+		return err
+	}
+	if err := s.Variables.Check("variables"); err != nil {
 		return err
 	}
 	if _, err := s.Audience.Select("audience"); err != nil {
@@ -137,165 +160,6 @@ func (s *Spec) Check(now, sendAt time.Time) error {
 		}
 	}
 	return nil
-}
-
-func (c *Content) check() error {
-	if c.Title == "" && c.Body == "" {
-		return notification.BadField("content.title", "is required, or content.body: an empty message says nothing")
-	}
-	all, err := json.Marshal(c)
-	if err != nil {
-		return notification.BadField("content", "%v", err)
-	}
-	if len(all) > MaxContentBytes {
-		return notification.BadField("content", "has %d bytes; at most %d are allowed", len(all), MaxContentBytes)
-	}
-	if len(c.Locales) > MaxLocales {
-		return notification.BadField("content.locales", "has more than %d languages", MaxLocales)
-	}
-	if err := checkTelegram(&c.Telegram); err != nil {
-		return err
-	}
-	if level := c.APNs.InterruptionLevel; level != "" && !slices.Contains(push.InterruptionLevels, level) {
-		return notification.BadField("content.apns.interruption_level", "%.40q is none of %s", level, strings.Join(push.InterruptionLevels, ", "))
-	}
-	if n := c.APNs.Badge; n != nil && *n < 0 {
-		return notification.BadField("content.apns.badge", "%d is below 0", *n)
-	}
-	base := Variant{Title: c.Title, Body: c.Body, Icon: c.Icon, Image: c.Image, URL: c.URL, Data: c.Data}
-	if err := base.check("content."); err != nil {
-		return err
-	}
-	for tag, v := range c.Locales {
-		if !validTag(tag) {
-			return notification.BadField("content.locales", "%q is not a language tag like fr or fr-CA", tag)
-		}
-		if err := v.check("content.locales." + tag + "."); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// Limits of the buttons below a message of Telegram. It documents none; its servers refuse more.
-const (
-	maxButtons       = 100
-	maxButtonsInRow  = 8
-	maxButtonText    = 256 // bytes; phones show some 40 characters
-	maxTelegramMedia = 2048
-)
-
-func checkTelegram(t *push.TelegramContent) error {
-	const in = "content.telegram."
-	switch t.ParseMode {
-	case "", "HTML", "MarkdownV2", "Markdown":
-	default:
-		return notification.BadField(in+"parse_mode", "%q is none of HTML, MarkdownV2, Markdown", t.ParseMode)
-	}
-	first := ""
-	for _, f := range []struct{ name, media string }{{"photo", t.Photo}, {"video", t.Video}, {"animation", t.Animation}, {"document", t.Document}} {
-		switch {
-		case f.media == "":
-			continue
-		case first != "":
-			return notification.BadField(in+f.name, "a message has one of photo, video, animation and document, and this one has %s", first)
-		case len(f.media) > maxTelegramMedia:
-			return notification.BadField(in+f.name, "has %d bytes; at most %d are allowed", len(f.media), maxTelegramMedia)
-		}
-		if err := checkTemplate(f.media); err != nil {
-			return notification.BadField(in+f.name, "%v", err)
-		}
-		first = f.name
-	}
-	return checkButtons(in+"buttons", t.Buttons)
-}
-
-func checkButtons(field string, rows [][]push.TelegramLink) error {
-	n := 0
-	for i, row := range rows {
-		at := fmt.Sprintf("%s[%d]", field, i)
-		if n += len(row); len(row) == 0 || len(row) > maxButtonsInRow || n > maxButtons {
-			return notification.BadField(at, "must have 1 to %d buttons, and all rows together at most %d", maxButtonsInRow, maxButtons)
-		}
-		for j, b := range row {
-			at := fmt.Sprintf("%s[%d]", at, j)
-			if strings.TrimSpace(b.Text) == "" || len(b.Text) > maxButtonText || !utf8.ValidString(b.Text) {
-				return notification.BadField(at+".text", "must be text of 1 to %d bytes", maxButtonText)
-			}
-			if err := checkTemplate(b.Text); err != nil {
-				return notification.BadField(at+".text", "%v", err)
-			}
-			if err := checkButtonURL(b.URL); err != nil {
-				return notification.BadField(at+".url", "%v", err)
-			}
-		}
-	}
-	return nil
-}
-
-// checkButtonURL lets through what Telegram opens: web addresses and its own links.
-func checkButtonURL(text string) error {
-	if err := checkTemplate(text); err != nil {
-		return err
-	}
-	if strings.HasPrefix(text, "tg://") {
-		return nil
-	}
-	if strings.HasPrefix(text, "/") {
-		return fmt.Errorf("must be a whole URL: in a chat there is no site that a path could be of")
-	}
-	return checkURL(text)
-}
-
-func (v *Variant) check(prefix string) error {
-	for _, f := range []struct{ name, text string }{
-		{"title", v.Title}, {"body", v.Body}, {"icon", v.Icon}, {"image", v.Image}, {"url", v.URL},
-	} {
-		if err := checkTemplate(f.text); err != nil {
-			return notification.BadField(prefix+f.name, "%v", err)
-		}
-	}
-	if err := notification.CheckJSON(prefix+"data", v.Data); err != nil {
-		return err
-	}
-	if v.URL != "" {
-		if err := checkURL(v.URL); err != nil {
-			return notification.BadField(prefix+"url", "%v", err)
-		}
-	}
-	return nil
-}
-
-// checkURL lets only web addresses through: a click must not run script. Variables may stand in it, but not in its
-// scheme and host.
-func checkURL(text string) error {
-	plain, _, _ := strings.Cut(text, "{{")
-	u, err := url.Parse(plain)
-	if err != nil {
-		return fmt.Errorf("is not a URL")
-	}
-	if u.Scheme == "" && u.Host == "" && strings.HasPrefix(text, "/") && !strings.HasPrefix(text, "//") {
-		return nil // on the page's own site
-	}
-	if u.Scheme != "https" && u.Scheme != "http" || u.Host == "" {
-		return fmt.Errorf("must be an https or http URL, or a path that begins with /")
-	}
-	if len(plain) < len(text) && u.Path == "" {
-		return fmt.Errorf("must have its host before any variable")
-	}
-	return nil
-}
-
-func validTag(tag string) bool {
-	if len(tag) < 2 || len(tag) > 35 {
-		return false
-	}
-	for part := range strings.SplitSeq(tag, "-") {
-		if part == "" || len(part) > 8 || strings.Trim(part, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789") != "" {
-			return false
-		}
-	}
-	return true
 }
 
 // Rate is sends a second. Its JSON is like "25/s"; 0 is not given.

@@ -6,6 +6,7 @@ import (
 	"net/url"
 	"strings"
 
+	"godwit.dev/godwit/internal/push"
 	"godwit.dev/godwit/internal/sealed"
 )
 
@@ -75,4 +76,14 @@ func (s *Service) redirect(key sealed.Key, num, row int64, link string) string {
 	}
 	token := trackToken(key, num, row, link)
 	return strings.TrimSuffix(s.cfg.PublicURL, "/") + "/v1/click/" + url.PathEscape(token) + "?to=" + url.QueryEscape(link)
+}
+
+// redirectAll does so to the links of a message in a chat, whose content was rendered for this delivery alone.
+func (s *Service) redirectAll(key sealed.Key, num, row int64, c *push.Content) {
+	c.URL = s.redirect(key, num, row, c.URL)
+	for _, buttons := range c.Telegram.Buttons {
+		for i := range buttons {
+			buttons[i].URL = s.redirect(key, num, row, buttons[i].URL)
+		}
+	}
 }

@@ -13,11 +13,13 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"godwit.dev/godwit/bench/confine"
 	"godwit.dev/godwit/bench/loadgen"
 	"godwit.dev/godwit/bench/report"
 	"godwit.dev/godwit/bench/scenario"
 	"godwit.dev/godwit/bench/testbed"
 	"godwit.dev/godwit/bench/worker"
+	"godwit.dev/godwit/internal/config"
 )
 
 // bench is what the scenarios' commands share.
@@ -35,6 +37,8 @@ type bench struct {
 	report     string
 	svg        string
 	postgres   string // "": the scenario is measured on SQLite alone
+	cores      int
+	memory     string
 }
 
 func (p *program) benchCommand() *cobra.Command {
@@ -69,6 +73,8 @@ func (b *bench) flags(f *pflag.FlagSet) {
 	f.IntVar(&b.pid, "pid", 0, "with --url: process id of the server, to measure its CPU time and memory")
 	f.StringVar(&b.report, "report", "", "file for a page with plots, complete in itself (HTML)")
 	f.StringVar(&b.svg, "svg", "", "folder for the plots alone (SVG)")
+	f.IntVar(&b.cores, "cores", 0, "cores that the servers may use, which load generators leave to them as far as others are left (default: all; on Linux)")
+	f.StringVar(&b.memory, "memory", "", "memory that each server may use, such as 1GB: by GOMEMLIMIT, and by a cgroup where one may be made (default: all; on Linux)")
 	f.StringVar(&b.profile, "profile", "", "file for a CPU profile of the server during the measured phase")
 }
 
@@ -81,8 +87,12 @@ func (b *bench) common(ctx context.Context) (c scenario.Common, done func(), err
 	if b.runs < 1 || b.workers < 1 {
 		return c, nil, usagef("--runs and --workers must be at least 1")
 	}
+	confined, err := b.confined()
+	if err != nil {
+		return c, nil, err
+	}
 	l := &testbed.Testbed{
-		Server:  testbed.ServerOptions{Command: []string{self}, Args: b.serverArgs, Env: b.serverEnv, TLS: b.tls, Dir: b.dir},
+		Server:  testbed.ServerOptions{Command: []string{self}, Args: b.serverArgs, Env: b.serverEnv, TLS: b.tls, Dir: b.dir, Confined: confined},
 		Worker:  []string{self, "bench", "worker"},
 		Profile: b.profile,
 	}
@@ -91,6 +101,48 @@ func (b *bench) common(ctx context.Context) (c scenario.Common, done func(), err
 	}
 	l.Progress, done = b.progress()
 	return scenario.Common{Testbed: l, Runs: b.runs, Workers: b.workers, Command: b.commandLine(), Version: Version}, done, nil
+}
+
+// errLimits refuses --cores and --memory where no server is started that they could hold for.
+var errLimits = usagef("--cores and --memory are for servers that are started for the measurement")
+
+// confined are the limits of servers; nil: none were asked for.
+func (b *bench) confined() (*confine.Confines, error) {
+	limits := confine.Limits{Cores: b.cores}
+	switch {
+	case b.cores == 0 && b.memory == "":
+		return nil, nil
+	case b.cores < 0:
+		return nil, usagef("--cores must not be negative")
+	case b.p.url != "":
+		return nil, errLimits
+	}
+	if b.memory != "" {
+		size, err := config.ParseSize(b.memory)
+		if err != nil {
+			return nil, usagef("--memory %q %v", b.memory, err)
+		}
+		if size < leastMemory {
+			return nil, usagef("--memory must be at least %s", leastMemory)
+		}
+		limits.Memory = int64(size)
+	}
+	c, err := confine.New(limits)
+	if err != nil {
+		return nil, usagef("--cores and --memory: %v", err)
+	}
+	return c, nil
+}
+
+// leastMemory is less than a server needs to start.
+const leastMemory = config.Size(16 << 20)
+
+// unconfined refuses limits for what is measured without a server.
+func (b *bench) unconfined() error {
+	if b.cores != 0 || b.memory != "" {
+		return errLimits
+	}
+	return nil
 }
 
 // running is the server named by --url; nil: none was.

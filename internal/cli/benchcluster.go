@@ -204,6 +204,9 @@ func (b *bench) storeCommand() *cobra.Command {
 			if s.Publishers < 1 || s.Recipients < 1 || s.Size < 1 || s.For <= 0 || s.Warmup < 0 {
 				return usagef("--publishers, --recipients, --size and --for must be positive, --warmup not negative")
 			}
+			if err := b.unconfined(); err != nil {
+				return err
+			}
 			return b.measure(cmd, func(ctx context.Context, c scenario.Common) (*report.Result, error) {
 				s.Common = c
 				return s.Run(ctx)

@@ -24,8 +24,11 @@ func (b *bench) matrixCommand() *cobra.Command {
 					}
 				}
 			}
+			if m.Within <= 0 {
+				return usagef("--within must be positive")
+			}
 			return b.measure(cmd, func(ctx context.Context, c scenario.Common) (*report.Result, error) {
-				m.Common = c
+				m.Common, m.Runs = c, 0
 				return m.Run(ctx)
 			})
 		},
@@ -34,18 +37,21 @@ func (b *bench) matrixCommand() *cobra.Command {
 	f.IntSliceVar(&m.Counts, "notifications", []int{1, 10, 100, 1000}, "how many each client gets")
 	f.IntSliceVar(&m.Sizes, "sizes", []int{1536, 4096}, "bytes of data in each")
 	f.IntSliceVar(&m.Clients, "clients", []int{1, 100}, "how many clients")
-	f.IntVar(&m.Samples, "samples", 10, "how often each is measured; --runs has no meaning here")
+	f.IntVar(&m.Samples, "samples", 10, "how often each is measured at most; --runs has no meaning here")
+	f.DurationVar(&m.Within, "within", 4*time.Minute, "how long all of it may take: what would take longer is measured less often, but once")
 	f.BoolVar(&m.Rivals, "rivals", true, "measure Mosquitto at QoS 1 in the same run, if it is installed")
 	return cmd
 }
 
 func (b *bench) compareCommand() *cobra.Command {
 	var s scenario.Compare
+	var runs int
 	cmd := &cobra.Command{
 		Use:   "compare",
 		Short: "The same load on Godwit, Mosquitto and nats-server, as far as they are installed",
 		Args:  exactly(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			b.runs = runs
 			if b.p.url != "" {
 				return usagef("compare starts all servers by itself: leave out --url")
 			}
@@ -59,8 +65,9 @@ func (b *bench) compareCommand() *cobra.Command {
 		},
 	}
 	f := cmd.Flags()
-	f.DurationVar(&s.For, "for", 5*time.Second, "how long each load is measured")
+	f.IntVar(&runs, "runs", 1, "how often to measure; each takes four minutes")
+	f.DurationVar(&s.For, "for", 3*time.Second, "how long each load is measured")
 	f.IntVar(&s.Sessions, "sessions", 5000, "idle connections")
-	f.IntVar(&s.Fan, "fan", 5000, "subscribers of the fan-out")
+	f.IntVar(&s.Fan, "fan", 2000, "subscribers of the fan-out")
 	return cmd
 }

@@ -23,6 +23,9 @@ func (b *bench) gatewayCommand() *cobra.Command {
 			if g.Conns < 1 || g.For <= 0 || g.Works < 0 {
 				return usagef("--connections and --for must be positive")
 			}
+			if err := b.unconfined(); err != nil { // the handler and the proxy would have all cores
+				return err
+			}
 			return b.measure(cmd, func(ctx context.Context, c scenario.Common) (*report.Result, error) {
 				g.Common = c
 				return g.Run(ctx)

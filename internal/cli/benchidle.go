@@ -34,8 +34,8 @@ func (b *bench) idleCommand() *cobra.Command {
 			if err := checkTransports("transports", s.Transports...); err != nil {
 				return err
 			}
-			if s.Sessions < 1 || s.Limit < 0 {
-				return usagef("--sessions must be at least 1, --limit must not be negative")
+			if len(s.Sessions) == 0 || slices.Min(s.Sessions) < 1 || s.Limit < 0 {
+				return usagef("--sessions must be at least 1 each, --limit must not be negative")
 			}
 			return b.measure(cmd, func(ctx context.Context, c scenario.Common) (*report.Result, error) {
 				s.Common = c
@@ -45,7 +45,7 @@ func (b *bench) idleCommand() *cobra.Command {
 	}
 	f := cmd.Flags()
 	f.StringSliceVar(&s.Transports, "transports", []string{loadgen.WebSocketJSON, loadgen.GRPC}, "transports to measure, each on a server of its own")
-	f.IntVar(&s.Sessions, "sessions", 10_000, "sessions to open")
+	f.IntSliceVar(&s.Sessions, "sessions", []int{10_000}, "sessions to open; of several numbers, such as 1000,10000, each is measured on a server of its own")
 	f.IntVar(&s.Limit, "limit", 0, "most bytes a session may cost: waits for memory to settle until then, and exits with 1 if it does not")
 	f.DurationVar(&s.Settle, "settle", time.Minute, "how long the server may take to give back the memory of the opening")
 	f.DurationVar(&s.Watch, "watch", 5*time.Second, "how long to watch the CPU time of idle sessions")

@@ -39,6 +39,9 @@ func checkLoad(l *scenario.Load) error {
 	if l.Clients < 1 || l.Publishers < 1 || l.Size < 1 || l.Batch < 1 || l.Batch > 10_000 {
 		return usagef("--clients, --publishers, --size and --batch must be at least 1, --batch at most 10000")
 	}
+	if l.AckAfter < 0 {
+		return usagef("--ack-after must not be negative")
+	}
 	if l.Rate < 0 || l.For <= 0 || l.Prefill < 0 {
 		return usagef("--rate and --prefill must not be negative, --for must be positive")
 	}
@@ -74,6 +77,7 @@ func (b *bench) unicastCommand() *cobra.Command {
 	}
 	loadFlags(cmd.Flags(), &l)
 	cmd.Flags().Float64Var(&l.Rate, "rate", 0, "notifications a second (default: as fast as they are answered)")
+	cmd.Flags().DurationVar(&l.AckAfter, "ack-after", 0, "how long clients collect what they acknowledge, as the client libraries do for 5ms (default: each at once)")
 	cmd.Flags().IntVar(&l.Steps, "steps", 0, "steps beyond live of each notification's escalation, none of which comes due; published over http or batch")
 	cmd.Flags().IntVar(&stubs, "stubs", 0, "settled notifications that the store holds from the start: eight days of them, with seven kept")
 	return cmd
@@ -110,6 +114,7 @@ func (b *bench) fanoutCommand() *cobra.Command {
 	loadFlags(cmd.Flags(), &l)
 	f := cmd.Flags()
 	f.BoolVar(&l.Objects, "objects", false, "each message is a new version of one object, which all clients are registered for")
+	f.DurationVar(&l.AckAfter, "ack-after", 0, "how long clients collect what they acknowledge, as the client libraries do for 5ms (default: each at once)")
 	f.Float64Var(&l.Rate, "rate", 10, "messages a second, each to all clients; 0: as fast as they are answered")
 	defaults(f, map[string]string{"clients": "5000", "publishers": "8"})
 	return cmd

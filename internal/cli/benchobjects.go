@@ -84,14 +84,14 @@ func (b *bench) objectScaleCommand() *cobra.Command {
 	var s scenario.ObjectScale
 	cmd := &cobra.Command{
 		Use:   "scale",
-		Short: "Clients come and register: CPU time and memory by their number",
+		Short: "Clients come and register, and are told of puts: latency, CPU time and memory by their number",
 		Args:  exactly(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := checkRegistering(&s.Registering); err != nil {
 				return err
 			}
-			if s.Clients < 1 || s.Steps < 1 || s.Over < 0 {
-				return usagef("--clients and --steps must be at least 1, --over must not be negative")
+			if s.Clients < 1 || s.Steps < 1 || s.Over < 0 || s.Rate < 0 || s.Hold < 0 {
+				return usagef("--clients and --steps must be at least 1; --over, --rate and --hold must not be negative")
 			}
 			return b.measure(cmd, func(ctx context.Context, c scenario.Common) (*report.Result, error) {
 				s.Common = c
@@ -104,6 +104,8 @@ func (b *bench) objectScaleCommand() *cobra.Command {
 	f.IntVar(&s.Clients, "clients", 1000, "clients that come")
 	f.DurationVar(&s.Over, "over", 48*time.Second, "how long their coming takes; 0: as fast as they are served")
 	f.IntVar(&s.Steps, "steps", 10, "parts in which they come and are measured")
+	f.Float64Var(&s.Rate, "rate", 1, "puts a second of one object, which all clients are registered for too; 0: none")
+	f.DurationVar(&s.Hold, "hold", 5*time.Second, "how long their number stays the same after each part, to compare with while they come")
 	return cmd
 }
 

@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"net/url"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -37,6 +38,7 @@ type campaignJSON struct {
 	Shown       int64            `json:"shown"`
 	Clicked     int64            `json:"clicked"`
 	NotRecalled int64            `json:"not_recalled"`
+	Correction  correctionJSON   `json:"correction"`
 	Rate        string           `json:"rate"`
 	ETA         time.Time        `json:"eta"`
 
@@ -56,7 +58,7 @@ var outcomes = []string{"accepted", "pending", "failed", "expired", "suppressed"
 func (p *program) campaignCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "campaign",
-		Short: "Send one message to many: create, start, watch, pause, recall",
+		Short: "Send one message to many: create, start, watch, pause, correct, recall",
 		Args:  subcommandOnly,
 		RunE:  help,
 	}
@@ -67,7 +69,7 @@ func (p *program) campaignCommand() *cobra.Command {
 		verb("resume", "Let a paused campaign go on", true),
 		verb("cancel", "End a campaign; what is pending is not sent", false),
 		verb("recall", "Take back what was sent, as far as the channels can", true),
-		p.campaignRetry(), p.campaignTest(), p.campaignPreview(), p.campaignWatch(), p.campaignDeliveries(), p.campaignDelete(),
+		p.campaignCorrect(), p.campaignRetry(), p.campaignTest(), p.campaignPreview(), p.campaignWatch(), p.campaignDeliveries(), p.campaignDelete(),
 	)
 	return cmd
 }
@@ -77,7 +79,8 @@ type campaignFlags struct {
 	where, sendAt, rate, spread, quiet, quietZone, ttl, utm string
 	priority, collapse, key                                 string
 	parseMode, photo, video, animation, document            string
-	channels, recipients, tagsAny, tagsAll, buttons         []string
+	template                                                string
+	channels, recipients, tagsAny, tagsAll, buttons, vars   []string
 	silent, noPreview, noTrack, start, detach               bool
 }
 
@@ -91,16 +94,15 @@ shows its progress until it ends (Ctrl-C detaches, the campaign goes on). --file
 POST /v1/campaigns does; flags change what it says. {{name|friend}} in texts takes a subscriber's attribute.`,
 		Example: `  godwit campaign create --channel telegram --title "Hi {{name|friend}}" --body "There is news" --link https://example.org/news --start
   godwit campaign create --channel webpush --where 'city = "Oslo"' --rate 100/s --send-at 2026-01-02T15:04:05Z
+  godwit campaign create --template welcome --var plan=pro --channel webpush --start
   godwit campaign create --file sale.json --quiet-hours 22:00-08:00 --start`,
 		Args: exactly(),
 		RunE: func(cmd *cobra.Command, _ []string) error { return p.createCampaign(cmd.Context(), &f) },
 	}
 	s := cmd.Flags()
+	f.says(s)
 	s.StringVar(&f.file, "file", "", "the campaign as JSON; - reads standard input")
 	s.StringVar(&f.name, "name", "", "what people call it")
-	s.StringVar(&f.title, "title", "", "title of the message")
-	s.StringVar(&f.body, "body", "", "text of the message")
-	s.StringVar(&f.url, "link", "", "URL that a click opens")
 	s.StringVar(&f.icon, "icon", "", "URL of a small picture")
 	s.StringVar(&f.image, "image", "", "URL of a large picture")
 	s.StringVar(&f.data, "data", "", "JSON for the page or program that gets it")
@@ -118,13 +120,10 @@ POST /v1/campaigns does; flags change what it says. {{name|friend}} in texts tak
 	s.StringVar(&f.priority, "priority", "", "high, normal or low")
 	s.StringVar(&f.collapse, "collapse-key", "", "messages of one key replace each other")
 	s.StringVar(&f.utm, "utm", "", "added to URLs: utm_source=news&utm_medium=push")
-	s.StringVar(&f.parseMode, "parse-mode", "", "Telegram: the texts are HTML, MarkdownV2 or Markdown")
 	s.StringVar(&f.photo, "photo", "", "Telegram: URL or file id of a photo")
 	s.StringVar(&f.video, "video", "", "Telegram: URL or file id of a video")
 	s.StringVar(&f.animation, "animation", "", "Telegram: URL or file id of a GIF or a silent video")
 	s.StringVar(&f.document, "document", "", "Telegram: URL or file id of a file")
-	s.StringArrayVar(&f.buttons, "button", nil, "Telegram: a button below the message, TEXT=URL (repeatable)")
-	s.BoolVar(&f.noPreview, "no-preview", false, "Telegram: no preview of links")
 	s.BoolVar(&f.silent, "silent", false, "Telegram: without a sound")
 	s.BoolVar(&f.noTrack, "no-track", false, "do not count who saw and clicked it")
 	s.StringVar(&f.key, "idempotency-key", "", "a second create with the same key finds the first one's campaign")
@@ -148,6 +147,7 @@ func (f *campaignFlags) spec(stdin io.Reader) (map[string]any, error) {
 		text string
 	}{
 		{spec, "name", f.name},
+		{spec, "template", f.template},
 		{content, "title", f.title},
 		{content, "body", f.body},
 		{content, "url", f.url},
@@ -172,6 +172,16 @@ func (f *campaignFlags) spec(stdin io.Reader) (map[string]any, error) {
 	}
 	if err := f.odd(spec, content); err != nil {
 		return nil, err
+	}
+	vars, err := variables(f.vars)
+	if err != nil {
+		return nil, err
+	}
+	if vars != nil {
+		spec["variables"] = vars
+	}
+	if spec["template"] != nil && len(content) == 0 {
+		delete(spec, "content")
 	}
 	return spec, nil
 }
@@ -280,7 +290,7 @@ func (p *program) moveCampaign(ctx context.Context, c *godwit.Client, id, verb s
 	if err := c.Call(ctx, godwit.Call{Method: http.MethodPost, Path: campaignPath(id, verb), Body: body}, &now); err != nil {
 		return err
 	}
-	if follow && !p.json && (now.State == "running" || now.State == "recalling" || now.State == "scheduled") {
+	if follow && !p.json && slices.Contains([]string{"scheduled", "running", "recalling", "correcting"}, now.State) {
 		return p.watchCampaign(ctx, c, id)
 	}
 	return p.showCampaign(&now)
@@ -440,6 +450,9 @@ func (p *program) showCampaign(v *campaignJSON) error {
 	}
 	if v.Total > 0 {
 		fmt.Fprintf(&b, "  %s\n  shown %d, clicked %d\n", countsText(v.Counts), v.Shown, v.Clicked)
+	}
+	if text := v.Correction.text(v.ID); text != "" {
+		fmt.Fprintf(&b, "  %s\n", text)
 	}
 	if v.NotRecalled > 0 {
 		fmt.Fprintf(&b, "  %d could not be taken back; godwit campaign deliveries %s says why\n", v.NotRecalled, v.ID)

@@ -134,20 +134,22 @@ const barWidth = 24
 
 // progressLine is a campaign in one line: ██████░░░░ 61 % 1,220 of 2,000, 29.1/s, 27 s left.
 func progressLine(v *campaignJSON, now time.Time) string {
-	done := v.Total - v.Counts["pending"]
+	done, all := v.Total-v.Counts["pending"], v.Total
 	switch v.State {
 	case "scheduled":
 		return fmt.Sprintf("scheduled: begins in %s", v.SendAt.Sub(now).Round(time.Second))
 	case "recalling":
 		done = v.Counts["recalled"] + v.NotRecalled
+	case "correcting":
+		done, all = v.Correction.Corrected+v.Correction.NotCorrected, v.Correction.Messages
 	}
 	share := 0.0
-	if v.Total > 0 {
-		share = min(float64(done)/float64(v.Total), 1)
+	if all > 0 {
+		share = min(float64(done)/float64(all), 1)
 	}
 	full := int(share * barWidth)
-	of := fmt.Sprintf("%d of %d", done, v.Total)
-	if !v.Enumerated {
+	of := fmt.Sprintf("%d of %d", done, all)
+	if !v.Enumerated && v.State != "correcting" {
 		of = fmt.Sprintf("%d of %d or more", done, v.Total)
 	}
 	line := fmt.Sprintf("%s%s %3.0f %% %s, %s", strings.Repeat("█", full), strings.Repeat("░", barWidth-full), 100*share, of, v.State)

@@ -14,11 +14,27 @@ func TestProgressSaysHowFarAndHowLong(t *testing.T) {
 		"  0 % 0 of 4 or more, running, 0/s":             {State: "running", Total: 4, Rate: "0/s", Counts: map[string]int64{"pending": 4}},
 		"100 % 4 of 4, completed":                        {State: "completed", Total: 4, Enumerated: true, ETA: now.Add(time.Second), Counts: map[string]int64{"accepted": 4}},
 		" 75 % 3 of 4, recalling, 1 unknown":             {State: "recalling", Total: 4, Enumerated: true, NotRecalled: 1, Counts: map[string]int64{"recalled": 2, "unknown": 1}},
+		" 50 % 2 of 4, correcting":                       {State: "correcting", Total: 9, Correction: correctionJSON{Messages: 4, Corrected: 1, NotCorrected: 1}},
 		"  0 % 0 of 0 or more, running, 1/s":             {State: "running", Rate: "1/s", ETA: now},
 	} {
 		if got := strings.TrimLeft(progressLine(v, now), "█░"); got != want && got != " "+want {
 			t.Errorf("got %q, want %q", got, want)
 		}
+	}
+}
+
+func TestACorrectionSaysWhatItHasNotChanged(t *testing.T) {
+	k := correctionJSON{At: time.Now(), Messages: 4, Corrected: 3}
+	if got := k.text("c1"); got != "3 of 4 messages in Telegram are corrected" {
+		t.Errorf("got %q", got)
+	}
+	k.NotCorrected, k.Kept = 1, 2
+	want := "3 of 4 messages in Telegram are corrected; 2 elsewhere stay as they are; 1 could not be: godwit campaign deliveries c1 says why"
+	if got := k.text("c1"); got != want {
+		t.Errorf("got %q", got)
+	}
+	if got := (&correctionJSON{}).text("c1"); got != "" {
+		t.Errorf("without one: %q", got)
 	}
 }
 

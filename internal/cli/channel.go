@@ -13,9 +13,9 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"godwit.dev/godwit/internal/access"
 	"godwit.dev/godwit/internal/app"
 	"godwit.dev/godwit/internal/channel"
+	"godwit.dev/godwit/internal/config"
 	"godwit.dev/godwit/internal/push"
 	"godwit.dev/godwit/internal/sender/webpush"
 	"godwit.dev/godwit/internal/store"
@@ -35,28 +35,14 @@ func (p *program) channelCommand() *cobra.Command {
 
 // withChannels opens the channels of the data folder and finds the app.
 func (p *program) withChannels(cmd *cobra.Command, appName string, do func(ctx context.Context, s *channel.Service, app string) error) error {
-	return p.withAccess(cmd, false, func(ctx context.Context, r *access.Registry) (err error) {
-		a, err := r.App(appName)
-		if err != nil {
-			return err
-		}
-		c, err := p.settings(cmd)
-		if err != nil {
-			return err
-		}
-		log := slog.New(slog.DiscardHandler)
-		apps, closeApps, err := store.OpenApps(ctx, store.Config{Data: c.Data, Postgres: c.Postgres}, false)
-		if err != nil {
-			return err
-		}
-		defer func() { err = errors.Join(err, closeApps()) }()
+	return p.withApp(cmd, appName, func(ctx context.Context, c *config.Config, apps *store.Apps, name string) error {
 		kinds := app.ChannelKinds(app.KindOptions{AllowPrivate: c.AllowPrivateURLs})
-		s, err := channel.New(ctx, apps.Channels, kinds, log)
+		s, err := channel.New(ctx, apps.Channels, kinds, slog.New(slog.DiscardHandler))
 		if err != nil {
 			return err
 		}
 		defer s.Close()
-		return do(ctx, s, a.Name)
+		return do(ctx, s, name)
 	})
 }
 

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"maps"
@@ -45,6 +46,8 @@ type completion struct {
 var completions = map[string]completion{
 	"publish":              {"/v1/recipients", "id"},
 	"listen":               {"/v1/recipients", "id"},
+	"status":               {"/v1/notifications", "id"},
+	"recall":               {"/v1/notifications", "id"},
 	"recipient show":       {"/v1/recipients", "id"},
 	"recipient history":    {"/v1/recipients", "id"},
 	"recipient disconnect": {"/v1/recipients", "id"},
@@ -55,12 +58,17 @@ var completions = map[string]completion{
 	"hook set":             {"/v1/hooks", "name"},
 	"hook replay":          {"/v1/hooks", "name"},
 	"hook delete":          {"/v1/hooks", "name"},
+	"template show":        {"/v1/templates", "name"},
+	"template set":         {"/v1/templates", "name"},
+	"template preview":     {"/v1/templates", "name"},
+	"template remove":      {"/v1/templates", "name"},
 	"campaign show":        {"/v1/campaigns", "id"},
 	"campaign start":       {"/v1/campaigns", "id"},
 	"campaign pause":       {"/v1/campaigns", "id"},
 	"campaign resume":      {"/v1/campaigns", "id"},
 	"campaign cancel":      {"/v1/campaigns", "id"},
 	"campaign recall":      {"/v1/campaigns", "id"},
+	"campaign correct":     {"/v1/campaigns", "id"},
 	"campaign watch":       {"/v1/campaigns", "id"},
 	"campaign deliveries":  {"/v1/campaigns", "id"},
 	"campaign delete":      {"/v1/campaigns", "id"},
@@ -77,9 +85,10 @@ func (p *program) complete(cmd *cobra.Command) {
 			if len(args) > 0 {
 				return nil, cobra.ShellCompDirectiveNoFileComp
 			}
-			return p.namesFrom(cmd.Context(), from), cobra.ShellCompDirectiveNoFileComp
+			return p.namesFrom(cmd.Context(), from), cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveKeepOrder
 		}
 	}
+	p.completeLocal(cmd, path)
 	if path == "context use" || path == "context delete" {
 		cmd.ValidArgsFunction = p.completeContexts
 	}
@@ -108,7 +117,8 @@ func (p *program) completeContexts(*cobra.Command, []string, string) ([]string, 
 	return slices.Sorted(maps.Keys(list.all)), cobra.ShellCompDirectiveNoFileComp
 }
 
-// namesFrom asks the server for names. Where it cannot be asked, none are offered.
+// namesFrom asks the server for names; what says when it was made comes newest first. Where the server cannot be asked, none
+// are offered, and nothing is said.
 func (p *program) namesFrom(ctx context.Context, from completion) (list []string) {
 	ctx, cancel := context.WithTimeout(ctx, completeWithin)
 	defer cancel()
@@ -127,9 +137,14 @@ func (p *program) namesFrom(ctx context.Context, from completion) (list []string
 	if c.Call(ctx, call, &page) != nil {
 		return nil
 	}
+	slices.SortStableFunc(page.Items, func(a, b map[string]json.RawMessage) int { // moments in UTC, as text
+		return bytes.Compare(b["created_at"], a["created_at"])
+	})
+	seen := map[string]bool{} // a notification has as many copies as recipients
 	for _, item := range page.Items {
 		var name string
-		if json.Unmarshal(item[from.field], &name) == nil {
+		if json.Unmarshal(item[from.field], &name) == nil && !seen[name] {
+			seen[name] = true
 			list = append(list, clean(name))
 		}
 	}

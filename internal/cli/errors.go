@@ -138,7 +138,9 @@ func hintFor(err error) string {
 	}
 	var refused *godwit.RefusedError
 	if errors.As(err, &refused) {
-		return hintForRefusal(refused)
+		if hint := hintForRefusal(refused); hint != "" {
+			return hint
+		}
 	}
 	var answer *godwit.Error
 	if errors.As(err, &answer) {
@@ -163,6 +165,8 @@ func hintForRefusal(e *godwit.RefusedError) string {
 		return "outside development a recipient needs a token: put one from godwit token into GODWIT_TOKEN"
 	case "forbidden":
 		return "the token is for another recipient, group or device than was named"
+	case "unimplemented":
+		return "no Godwit server answers gRPC there: --grpc wants the gRPC port, 50051 unless the server's setting grpc_addr says otherwise"
 	case "replaced":
 		return "another session named the same device"
 	}
@@ -208,15 +212,23 @@ func hintForTLS(err error) string {
 	var name x509.HostnameError
 	var invalid x509.CertificateInvalidError
 	var record tls.RecordHeaderError
+	text := err.Error()
+	says := func(s string) bool { return strings.Contains(text, s) }
 	switch {
-	case errors.As(err, &unknown):
+	case errors.As(err, &unknown) || says("certificate signed by unknown authority"):
 		return "if the certificate is of your own authority, name that with --ca FILE or in SSL_CERT_FILE"
 	case errors.As(err, &name):
 		return "use a name that the certificate is for: " + strings.Join(name.Certificate.DNSNames, ", ")
-	case errors.As(err, &invalid) && invalid.Reason == x509.Expired:
+	case says("x509: certificate is valid for ") || says("x509: certificate is not valid for any names") || says("doesn't contain any IP SANs"):
+		return "use a name that the certificate is for; godwit doctor on the server's machine shows it"
+	case errors.As(err, &invalid) && invalid.Reason == x509.Expired || says("x509: certificate has expired"):
 		return "renew the server's certificate; the server reads it again by itself. If it is good, check the clock of this machine"
-	case errors.As(err, &record) || strings.Contains(err.Error(), "server gave HTTP response to HTTPS client"):
+	case says("transport: authentication handshake failed: EOF") || says(`transport: authentication handshake failed: tls: first record`):
+		return "the gRPC port speaks no TLS: name it with --grpc grpc://HOST:PORT. If it does, check the port"
+	case errors.As(err, &record) || says("server gave HTTP response to HTTPS client"):
 		return "the server speaks no TLS there: name it with http://"
+	case says("error reading server preface"):
+		return "the port speaks TLS: name it with --grpc grpcs://HOST:PORT, and the authority with --ca FILE if it is your own. If it does not, check the port"
 	}
 	return ""
 }

@@ -62,13 +62,8 @@ func (p *program) listenWith(parent context.Context, c *godwit.Client, recipient
 	ctx, stop := context.WithCancel(parent)
 	defer stop()
 	printer := &printer{p: p, want: f.count, stop: stop}
-	opts := []godwit.ListenOption{
-		godwit.OnRecall(printer.recall),
-		godwit.OnConnect(func(w godwit.Welcome) { p.note("connected as %s of app %s", w.Recipient, w.App) }),
-		godwit.OnDisconnect(func(err error, retry time.Duration) {
-			p.note("%v; next try in %s", err, retry.Round(time.Millisecond))
-		}),
-	}
+	session := &link{p: p, stop: stop}
+	opts := append(session.options(), godwit.OnRecall(printer.recall))
 	if f.device != "" {
 		opts = append(opts, godwit.Device(f.device))
 	}
@@ -80,6 +75,8 @@ func (p *program) listenWith(parent context.Context, c *godwit.Client, recipient
 	switch {
 	case printer.err != nil:
 		return printer.err
+	case session.err != nil:
+		return session.err
 	case errors.As(err, &refused):
 		return err
 	case f.count > 0 && printer.seen < f.count && errors.Is(parent.Err(), context.DeadlineExceeded):

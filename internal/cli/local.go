@@ -31,7 +31,24 @@ func (p *program) settings(cmd *cobra.Command) (*config.Config, error) {
 
 // withAccess opens the apps of the data folder, or of the nodes' database, which servers may be using at the same time: they
 // notice changes within a second.
-func (p *program) withAccess(cmd *cobra.Command, create bool, do func(ctx context.Context, r *access.Registry) error) (err error) {
+func (p *program) withAccess(cmd *cobra.Command, create bool, do func(ctx context.Context, r *access.Registry) error) error {
+	return p.withApps(cmd, create, func(ctx context.Context, _ *config.Config, _ *store.Apps, r *access.Registry) error {
+		return do(ctx, r)
+	})
+}
+
+// withApp is withAccess with the other stores of the settings of apps, for one app: the only one, if none is named.
+func (p *program) withApp(cmd *cobra.Command, named string, do func(ctx context.Context, c *config.Config, apps *store.Apps, app string) error) error {
+	return p.withApps(cmd, false, func(ctx context.Context, c *config.Config, apps *store.Apps, r *access.Registry) error {
+		a, err := r.App(named)
+		if err != nil {
+			return err
+		}
+		return do(ctx, c, apps, a.Name)
+	})
+}
+
+func (p *program) withApps(cmd *cobra.Command, create bool, do func(ctx context.Context, c *config.Config, apps *store.Apps, r *access.Registry) error) (err error) {
 	c, err := p.settings(cmd)
 	if err != nil {
 		return err
@@ -58,7 +75,7 @@ func (p *program) withAccess(cmd *cobra.Command, create bool, do func(ctx contex
 		return err
 	}
 	defer r.Close()
-	return do(ctx, r)
+	return do(ctx, c, &apps, r)
 }
 
 // emptyFolder reports whether a data folder is missing or holds nothing.

@@ -85,11 +85,8 @@ func (p *program) watchWith(parent context.Context, c *godwit.Client, names []ob
 	if err := w.register(objects, names); err != nil {
 		return err
 	}
-	opts = append(opts, godwit.Follow(objects),
-		godwit.OnConnect(func(w godwit.Welcome) { p.note("connected as %s of app %s", w.Recipient, w.App) }),
-		godwit.OnDisconnect(func(err error, retry time.Duration) {
-			p.note("%v; next try in %s", err, retry.Round(time.Millisecond))
-		}))
+	session := &link{p: p, stop: stop}
+	opts = append(append(opts, godwit.Follow(objects)), session.options()...)
 	if f.device != "" {
 		opts = append(opts, godwit.Device(f.device))
 	}
@@ -98,6 +95,8 @@ func (p *program) watchWith(parent context.Context, c *godwit.Client, names []ob
 	switch {
 	case w.err != nil:
 		return w.err
+	case session.err != nil:
+		return session.err
 	case errors.As(err, &refused):
 		return err
 	case f.count > 0 && w.seen < f.count && errors.Is(parent.Err(), context.DeadlineExceeded):

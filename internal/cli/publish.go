@@ -21,6 +21,8 @@ const maxInput = godwit.MaxPublish
 
 type publishFlags struct {
 	id, title, body, category, data, ttl, sendAt, collapse, priority, ack, replyBy, wait string
+	template, locale                                                                     string
+	variables                                                                            []string
 }
 
 func (p *program) publishCommand() *cobra.Command {
@@ -32,6 +34,7 @@ func (p *program) publishCommand() *cobra.Command {
 JSON or text, @FILE reads it from a file. With --wait it returns when the notification was acknowledged; it fails
 if that did not happen in time or the notification ended otherwise.`,
 		Example: `  godwit publish driver-42 --title "New ride" --body "2.1 km away" --ttl 30s --wait 10s
+  godwit publish ann --template welcome --var plan=pro --locale de
   uptime | godwit publish ops --title "Server" -`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 2 && args[1] == "-" {
@@ -69,6 +72,9 @@ if that did not happen in time or the notification ended otherwise.`,
 	s.StringVar(&f.priority, "priority", "", "high, normal or low")
 	s.StringVar(&f.ack, "ack", "", "who must acknowledge: any, all or none")
 	s.StringVar(&f.replyBy, "reply-by", "", "ask the recipient for an answer within this time, like 72h; --wait prints it")
+	s.StringVar(&f.template, "template", "", "template whose content it gets, in the place of title, body and category")
+	s.StringArrayVar(&f.variables, "var", nil, "variable of the template, NAME=VALUE (repeatable)")
+	s.StringVar(&f.locale, "locale", "", "language in which sessions get the template, like de-CH")
 	s.StringVar(&f.wait, "wait", "", "return when it was acknowledged, or fail after this long")
 	return cmd
 }
@@ -76,6 +82,10 @@ if that did not happen in time or the notification ended otherwise.`,
 func (p *program) publication(to string, f *publishFlags) (pub godwit.Publication, err error) {
 	pub = godwit.Publication{
 		To: to, ID: f.id, Title: f.title, Body: f.body, Category: f.category, CollapseKey: f.collapse, Priority: f.priority, Ack: f.ack,
+		Template: f.template, Locale: f.locale,
+	}
+	if pub.Variables, err = variables(f.variables); err != nil {
+		return pub, err
 	}
 	if f.body == "-" {
 		b, err := io.ReadAll(io.LimitReader(p.stdin, maxInput+1))
@@ -108,7 +118,7 @@ func (p *program) publication(to string, f *publishFlags) (pub godwit.Publicatio
 			return pub, usagef("--send-at: %w", err)
 		}
 	}
-	if pub.Title == "" && pub.Body == "" && pub.Category == "" && len(pub.Data) == 0 {
+	if pub.Template == "" && pub.Title == "" && pub.Body == "" && pub.Category == "" && len(pub.Data) == 0 {
 		return pub, withHint(usagef("there is nothing to publish: no title, body, category or data"), `godwit publish %s --title "New ride" --body "2.1 km away"`, to)
 	}
 	return pub, nil

@@ -31,6 +31,7 @@ func TestMain(m *testing.M) {
 			defer stop()
 			os.Exit(cli.Run(ctx, os.Args[1:], os.Stdin, os.Stdout, os.Stderr, os.Environ()))
 		},
+		"dying-broker": dyingBroker,
 	})
 }
 

@@ -2,7 +2,6 @@ package cli
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
 	"os"
@@ -11,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"godwit.dev/godwit/internal/access"
+	"godwit.dev/godwit/internal/config"
 	"godwit.dev/godwit/internal/source"
 	"godwit.dev/godwit/internal/store"
 )
@@ -30,25 +30,12 @@ notification-service. The settings are kept in the data folder; a server that ru
 
 // withSources opens the sources of the data folder and finds the app.
 func (p *program) withSources(cmd *cobra.Command, appName string, do func(ctx context.Context, s *source.Service, app string) error) error {
-	return p.withAccess(cmd, false, func(ctx context.Context, r *access.Registry) (err error) {
-		a, err := r.App(appName)
-		if err != nil {
-			return err
-		}
-		c, err := p.settings(cmd)
-		if err != nil {
-			return err
-		}
-		apps, closeApps, err := store.OpenApps(ctx, store.Config{Data: c.Data, Postgres: c.Postgres}, false)
-		if err != nil {
-			return err
-		}
-		defer func() { err = errors.Join(err, closeApps()) }()
+	return p.withApp(cmd, appName, func(ctx context.Context, _ *config.Config, apps *store.Apps, name string) error {
 		s, err := source.New(ctx, source.Config{Store: apps.Sources, Log: slog.New(slog.DiscardHandler)})
 		if err != nil {
 			return err
 		}
-		return do(ctx, s, a.Name)
+		return do(ctx, s, name)
 	})
 }
 

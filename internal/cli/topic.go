@@ -181,11 +181,8 @@ func (p *program) subscribeWith(parent context.Context, c *godwit.Client, patter
 			p.note("subscribed to %s", strings.Join(patterns, " "))
 		}
 	})
-	opts = append(opts, godwit.Subscriptions(topics),
-		godwit.OnConnect(func(w godwit.Welcome) { p.note("connected as %s of app %s", w.Recipient, w.App) }),
-		godwit.OnDisconnect(func(err error, retry time.Duration) {
-			p.note("%v; next try in %s", err, retry.Round(time.Millisecond))
-		}))
+	session := &link{p: p, stop: stop}
+	opts = append(append(opts, godwit.Subscriptions(topics)), session.options()...)
 	err = c.Listen(ctx, f.recipient, nil, opts...)
 	stop()
 	noting.Wait()
@@ -193,6 +190,8 @@ func (p *program) subscribeWith(parent context.Context, c *godwit.Client, patter
 	switch {
 	case s.err != nil:
 		return s.err
+	case session.err != nil:
+		return session.err
 	case errors.As(err, &refused):
 		return err
 	case f.count > 0 && s.seen < f.count && errors.Is(parent.Err(), context.DeadlineExceeded):

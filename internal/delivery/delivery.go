@@ -26,6 +26,7 @@ type Service struct {
 	store Store
 	now   func() time.Time
 	reach Reach // nil: live is all there is
+	fill  Fill  // nil: there are no templates
 	took  latency.Histogram
 	under atomic.Int64 // calls of Publish
 }
@@ -34,12 +35,18 @@ type Service struct {
 // field: it can. An error: that is not known now.
 type Reach func(ctx context.Context, app string, step notification.Step) (field, why string, err error)
 
+// Fill makes the content of a draft that names a template.
+type Fill func(ctx context.Context, app string, d *notification.Draft) error
+
 // New makes a Service; now is the store's clock.
 func New(st Store, now func() time.Time) *Service { return &Service{store: st, now: now} }
 
 // EscalateOver lets notifications escalate by the steps of which reach says that they can be done. It is called before the first
 // publish; without it live is all there is.
 func (s *Service) EscalateOver(reach Reach) { s.reach = reach }
+
+// FillWith lets drafts name templates. It is called before the first publish.
+func (s *Service) FillWith(fill Fill) { s.fill = fill }
 
 // Latency counts how long it took since start to store and route what a call of Publish brought.
 func (s *Service) Latency() []latency.Bucket { return s.took.Buckets() }
@@ -73,7 +80,11 @@ func (s *Service) Publish(ctx context.Context, app string, drafts []*notificatio
 	slots := make([]int, 0, len(drafts)) // batch[i] answers results[slots[i]]
 	for i, d := range drafts {
 		fresh := d.ID == ""
-		n, err := d.Check(app, now, func() string { return newID(now) })
+		err := s.filled(ctx, app, d)
+		var n *notification.Notification
+		if err == nil {
+			n, err = d.Check(app, now, func() string { return newID(now) })
+		}
 		results[i].ID = d.ID
 		if err == nil && n.Steps != nil {
 			err = s.checkSteps(ctx, app, d)
@@ -102,6 +113,21 @@ func (s *Service) Publish(ctx context.Context, app string, drafts []*notificatio
 		fill(r.Copies, a.Results)
 	}
 	return results
+}
+
+// filled gives a draft the content of the template that it names.
+func (s *Service) filled(ctx context.Context, app string, d *notification.Draft) error {
+	switch {
+	case d.Template != "" && s.fill != nil:
+		return s.fill(ctx, app, d)
+	case d.Template != "":
+		return notification.BadField("template", "there are no templates here")
+	case d.Variables != nil:
+		return notification.BadField("variables", "are those of a template: name it in template")
+	case d.Locale != "":
+		return notification.BadField("locale", "chooses the language of a template: name it in template")
+	}
+	return nil
 }
 
 // checkSteps refuses channels and targets that the app does not have.

@@ -304,7 +304,7 @@ func TestRecallIsTriedAgainWhileThatHelps(t *testing.T) {
 		{nil, 0, 1, ""},
 		{&push.RetryError{Reason: "500"}, 2, 3, ""},
 		{&push.UnknownError{Reason: "no answer"}, 2, 3, ""},
-		{&push.RetryError{Credential: true, Scope: "bot", After: time.Minute, Reason: "429"}, 9, recallTries, "429"},
+		{&push.RetryError{Credential: true, Scope: "bot", After: time.Minute, Reason: "429"}, 9, changeTries, "429"},
 		{&push.PermanentError{Reason: "48 hours"}, 9, 1, "48 hours"},
 		{&push.GoneError{Reason: "gone"}, 9, 1, "gone"},
 	} {

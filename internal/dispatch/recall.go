@@ -12,13 +12,25 @@ import (
 	"godwit.dev/godwit/internal/push"
 )
 
-// recallTries is how often a recall is tried that fails for a passing reason.
-const recallTries = 4
+// changeTries is how often a recall or a correction is tried that fails for a passing reason.
+const changeTries = 4
+
+// change takes back or corrects what was sent, in one attempt.
+type change func(ctx context.Context, sender push.Sender, ch push.Channel, sent push.Sent) error
 
 // Recall takes one message back when its turn comes (most providers count calls) and again if that fails for a passing
 // reason. As for a Job, an attempt under way outlives ctx until hard ends. failed is why the message could not be taken
 // back; err only says that ctx has ended first.
 func (d *Dispatcher) Recall(ctx, hard context.Context, sender push.Sender, ch push.Channel, sent push.Sent) (failed, err error) {
+	return d.change(ctx, hard, sender, ch, sent, recall)
+}
+
+// Correct changes what one message says, like Recall.
+func (d *Dispatcher) Correct(ctx, hard context.Context, sender push.Sender, ch push.Channel, sent push.Sent) (failed, err error) {
+	return d.change(ctx, hard, sender, ch, sent, correct)
+}
+
+func (d *Dispatcher) change(ctx, hard context.Context, sender push.Sender, ch push.Channel, sent push.Sent, by change) (failed, err error) {
 	var limits push.Pace
 	if p, ok := sender.(push.Pacer); ok {
 		limits = p.Pace(sent.Request.Address)
@@ -32,9 +44,9 @@ func (d *Dispatcher) Recall(ctx, hard context.Context, sender push.Sender, ch pu
 			return nil, context.Cause(ctx)
 		}
 		t := s.depart(hard, endpoint)
-		failed := recall(hard, sender, ch, sent)
+		failed := attemptChange(hard, sender, ch, sent, by)
 		after, passing := s.passing(failed, t, d.now())
-		if !passing || try == recallTries {
+		if !passing || try == changeTries {
 			return failed, nil
 		}
 		if !Wait(ctx, max(after, backoff(try, int64(spread.Sum32())))) {
@@ -43,15 +55,30 @@ func (d *Dispatcher) Recall(ctx, hard context.Context, sender push.Sender, ch pu
 	}
 }
 
-// recall makes one attempt.
-func recall(ctx context.Context, sender push.Sender, ch push.Channel, sent push.Sent) error {
-	r, ok := sender.(push.Recaller)
+// attemptChange makes one attempt, within the time that the channel's policy gives it.
+func attemptChange(ctx context.Context, sender push.Sender, ch push.Channel, sent push.Sent, by change) error {
 	p := policyOf(ch)
-	if !ok || p == nil {
-		return &push.PermanentError{Reason: fmt.Sprintf("channel %s cannot take messages back", ch)}
+	if p == nil {
+		return &push.PermanentError{Reason: fmt.Sprintf("channel %s is not one that is sent over", ch)}
 	}
 	ctx, cancel := context.WithTimeoutCause(ctx, p.timeout, fmt.Errorf("no answer in %s", p.timeout))
 	defer cancel()
+	return by(ctx, sender, ch, sent)
+}
+
+func correct(ctx context.Context, sender push.Sender, ch push.Channel, sent push.Sent) error {
+	c, ok := sender.(push.Corrector)
+	if !ok {
+		return &push.PermanentError{Reason: fmt.Sprintf("channel %s cannot correct messages", ch)}
+	}
+	return c.Correct(ctx, sent)
+}
+
+func recall(ctx context.Context, sender push.Sender, ch push.Channel, sent push.Sent) error {
+	r, ok := sender.(push.Recaller)
+	if !ok {
+		return &push.PermanentError{Reason: fmt.Sprintf("channel %s cannot take messages back", ch)}
+	}
 	errs := r.Recall(ctx, []push.Sent{sent})
 	if len(errs) != 1 {
 		return &push.UnknownError{Reason: "the channel said nothing of it"}
@@ -59,7 +86,7 @@ func recall(ctx context.Context, sender push.Sender, ch push.Channel, sent push.
 	return errs[0]
 }
 
-// passing reports whether a failed recall is worth another try, after how long.
+// passing reports whether a failed change is worth another try, after how long.
 func (s scope) passing(err error, t try, now time.Time) (after time.Duration, yes bool) {
 	var retry *push.RetryError
 	var unknown *push.UnknownError

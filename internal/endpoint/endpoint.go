@@ -75,7 +75,8 @@ func (s *Service) Find(ctx context.Context, who *Holder, id audience.ID) (audien
 	return e, err
 }
 
-// Change changes an endpoint if who may touch it, and returns it as it is then. change may run more than once.
+// Change changes an endpoint if who may touch it, and returns it as it is then. A device that gives it a new address makes
+// it active again, as by registering: what was gone is the old one. change may run more than once.
 func (s *Service) Change(ctx context.Context, who *Holder, id audience.ID, change func(*audience.Endpoint)) (audience.Endpoint, error) {
 	return s.cfg.Store.UpdateEndpoint(ctx, who.App, id, who.BackEnd, func(e *audience.Endpoint) error {
 		if !who.mayTouch(e) {
@@ -89,6 +90,9 @@ func (s *Service) Change(ctx context.Context, who *Holder, id audience.ID, chang
 		}
 		if err := who.mayMove(e); err != nil {
 			return err
+		}
+		if !who.BackEnd {
+			e.Status, e.DisabledReason = audience.Active, ""
 		}
 		return s.check(e)
 	})

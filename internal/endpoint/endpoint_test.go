@@ -147,6 +147,40 @@ func TestOnlyABackEndMovesAChat(t *testing.T) {
 	}
 }
 
+func TestADeviceThatMovesIsActiveAgain(t *testing.T) {
+	s := open(t, false)
+	r, err := s.Registration(visitor, fcm("old"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	done, token, err := s.RegisterOne(t.Context(), "shop", r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	disable := func(e *audience.Endpoint) { e.Status, e.DisabledReason = audience.Disabled, "gone" }
+	move := func(to string) func(e *audience.Endpoint) {
+		return func(e *audience.Endpoint) { e.Address = fcm(to).Address }
+	}
+	holder := &endpoint.Holder{App: "shop", Token: token}
+	for _, c := range []struct {
+		what   string
+		who    *endpoint.Holder
+		change func(*audience.Endpoint)
+		want   audience.Status
+	}{
+		{"its provider says that it is gone", backEnd, disable, audience.Disabled},
+		{"its holder changes something else", holder, func(e *audience.Endpoint) { e.Tags = []string{"a"} }, audience.Disabled},
+		{"its holder says the old address", holder, move("old"), audience.Disabled},
+		{"a back end moves it", backEnd, move("new"), audience.Disabled},
+		{"its holder moves it", holder, move("newer"), audience.Active},
+	} {
+		e, err := s.Change(t.Context(), c.who, done.Endpoint.ID, c.change)
+		if err != nil || e.Status != c.want || (e.DisabledReason == "") != (c.want == audience.Active) {
+			t.Errorf("%s: %v %q, %v, want %v", c.what, e.Status, e.DisabledReason, err, c.want)
+		}
+	}
+}
+
 func TestChatsComeAndGoByThemselves(t *testing.T) {
 	s := open(t, false)
 	one := chat(1).Address

@@ -5,14 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"sync"
-	"time"
 
 	"godwit.dev/godwit/internal/dispatch"
 	"godwit.dev/godwit/internal/own"
 )
-
-// lossPatience is how long requests under way may take when another server is about to take over.
-const lossPatience = 2 * time.Second
 
 // owning is an app whose steps this server wants to have sent: from its first step here, or the first that nobody else has sent, until the server stops.
 type owning struct {
@@ -117,16 +113,8 @@ func (s *Service) hold(ctx context.Context, app string, of *owning, held func() 
 	if !s.takeOver(ctx, app) {
 		return
 	}
-	hard, cut := context.WithCancelCause(context.WithoutCancel(ctx))
-	defer cut(nil)
-	stopping := context.AfterFunc(ctx, func() {
-		patience := stopPatience
-		if !held() {
-			patience = lossPatience
-		}
-		time.AfterFunc(patience, func() { cut(errors.New("the server stopped while it waited for the answer")) })
-	})
-	defer stopping()
+	hard, end := own.Finishing(ctx, held)
+	defer end()
 	o := &owned{app: app, ctx: ctx, hard: hard, held: own.Heeding(held, lose), lose: lose}
 	s.mu.Lock()
 	of.now = o

@@ -12,6 +12,7 @@ import (
 	"godwit.dev/godwit/internal/notification"
 	"godwit.dev/godwit/internal/push"
 	"godwit.dev/godwit/internal/sealed"
+	"godwit.dev/godwit/internal/template"
 )
 
 // source is the sends of an app over one channel.
@@ -136,16 +137,29 @@ func (s *source) Request(d *dispatch.Delivery, _ time.Time) push.Request {
 	due, n, key := s.known[d.Row], s.notes[d.Row], s.key
 	s.mu.Unlock()
 	q := request(s.place.App, due.ID, due.Note, due.Options.To, d, due.ExpiresAt)
-	q.Content = push.Content{Title: n.Content.Title, Body: n.Content.Body, Category: n.Content.Category}
-	if notification.IsJSON(n.Content.ContentType) && len(n.Content.Data) > 0 {
-		q.Content.Data = n.Content.Data
-	}
+	q.Content = s.content(n, d)
 	q.Collapse, q.Urgency = n.CollapseKey, urgency(n.Priority)
 	q.AckToken = ackToken(key, due.ID, due.Options, due.ExpiresAt)
 	if due.Options.Shown {
 		q.Settle = notification.SettleShown
 	}
 	return q
+}
+
+// content is what a notification says over a channel: what its template says in the endpoint's language, if it was made of one.
+func (s *source) content(n *notification.Notification, d *dispatch.Delivery) (c push.Content) {
+	own := true
+	if c = (push.Content{Title: n.Content.Title, Body: n.Content.Body, Category: n.Content.Category}); n.Content.Push != nil {
+		if m, err := template.ReadMessage(n.Content.Push); err != nil {
+			s.s.cfg.Log.Error("a notification is sent in its sessions' language alone", "app", n.App, "id", n.ID, "error", err)
+		} else {
+			c, own = m.Render(d.Recipient, d.Locale, d.Channel), m.OwnData
+		}
+	}
+	if own && notification.IsJSON(n.Content.ContentType) && len(n.Content.Data) > 0 {
+		c.Data = n.Content.Data
+	}
+	return c
 }
 
 func request(app string, id [16]byte, note, to string, d *dispatch.Delivery, expires time.Time) push.Request {

@@ -68,6 +68,7 @@ type Config struct {
 	Preferences public.Preferences
 	Categories  operator.Categories
 	Campaigns   Campaigns
+	Templates   backend.Templates
 	Hooks       operator.Hooks
 	Sources     operator.Sources
 	Log         *slog.Logger

@@ -26,6 +26,20 @@ import (
 type outbox struct {
 	mu  sync.Mutex
 	got []push.Request
+	now []push.Sent // as corrected
+
+	chats bool // Telegram is set up too
+}
+
+// Correct corrects what was sent to chats.
+func (o *outbox) Correct(_ context.Context, s push.Sent) error {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.now = append(o.now, s)
+	if string(s.Request.Address) == `{"chat_id":13}` {
+		return &push.PermanentError{Reason: "=message to edit not found"}
+	}
+	return nil
 }
 
 func (o *outbox) Send(_ context.Context, r push.Request) (push.Receipt, error) {
@@ -39,7 +53,7 @@ func (o *outbox) Send(_ context.Context, r push.Request) (push.Receipt, error) {
 }
 
 func (o *outbox) Sender(_ context.Context, _ string, ch push.Channel) (push.Sender, error) {
-	if ch != push.Webhook {
+	if ch != push.Webhook && (ch != push.Telegram || !o.chats) {
 		return nil, fmt.Errorf("channel %s is not set up", ch)
 	}
 	return o, nil
@@ -52,7 +66,7 @@ func campaigns(t *testing.T, urls ...string) (*world, *outbox, []string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	out := &outbox{}
+	out := &outbox{chats: strings.Contains(strings.Join(urls, " "), "chat:")}
 	d, err := dispatch.New(dispatch.Config{Senders: out})
 	if err != nil {
 		t.Fatal(err)
@@ -66,6 +80,9 @@ func campaigns(t *testing.T, urls ...string) (*world, *outbox, []string) {
 	ids := make([]string, len(urls))
 	for i, u := range urls {
 		e := audience.Endpoint{ID: audience.NewID(time.Now()), App: "shop", Channel: push.Webhook, Address: json.RawMessage(`{"url":"` + u + `"}`)}
+		if chat, ok := strings.CutPrefix(u, "chat:"); ok {
+			e.Channel, e.Address = push.Telegram, json.RawMessage(`{"chat_id":`+chat+`}`)
+		}
 		if err := e.Check(); err != nil {
 			t.Fatal(err)
 		}

@@ -27,7 +27,7 @@ type route struct {
 func routes(cfg *Config) []route {
 	b := backend.New(backend.Parts{
 		Publisher: cfg.Publisher, Mailbox: cfg.Mailbox, Steps: cfg.Steps, Objects: cfg.Objects, Topics: cfg.Topics, Requests: cfg.Requests, Presence: cfg.Presence, Events: cfg.Events, Endpoints: cfg.Endpoints,
-		Campaigns: cfg.Campaigns, Log: cfg.Log, PublishLimit: cfg.PublishLimit, Draining: cfg.Draining, Node: cfg.Node,
+		Campaigns: cfg.Campaigns, Templates: cfg.Templates, Log: cfg.Log, PublishLimit: cfg.PublishLimit, Draining: cfg.Draining, Node: cfg.Node,
 	})
 	p := public.New(public.Parts{
 		Access: cfg.Access, Apps: cfg.Apps, Mailbox: cfg.Mailbox, Endpoints: cfg.Endpoints, Campaigns: cfg.Campaigns, Channels: cfg.Channels,
@@ -119,12 +119,18 @@ func routes(cfg *Config) []route {
 		{pattern: "POST /v1/campaigns/{id}/resume", role: access.Publish, serve: b.ResumeCampaign},
 		{pattern: "POST /v1/campaigns/{id}/cancel", role: access.Publish, serve: b.CancelCampaign},
 		{pattern: "POST /v1/campaigns/{id}/recall", role: access.Publish, serve: b.RecallCampaign},
+		{pattern: "POST /v1/campaigns/{id}/correct", role: access.Publish, serve: b.CorrectCampaign},
 		{pattern: "POST /v1/campaigns/{id}/retry-unknown", role: access.Publish, serve: b.RetryUnknown},
 		{pattern: "POST /v1/campaigns/{id}/test", role: access.Publish, serve: b.TestCampaign},
 		{pattern: "POST /v1/campaigns/{id}/preview", role: access.Read, serve: b.PreviewCampaign},
 		{pattern: "GET /v1/campaigns/{id}/deliveries", role: access.Read, serve: b.Deliveries, stream: true},
 		{pattern: "GET /v1/campaigns/{id}/events", role: access.Read, serve: b.CampaignEvents, stream: true},
 		{pattern: "GET /v1/campaigns/{id}/days", role: access.Read, serve: b.CampaignDays},
+		{pattern: "GET /v1/templates", role: access.Read, serve: b.ListTemplates},
+		{pattern: "GET /v1/templates/{name}", role: access.Read, serve: b.GetTemplate},
+		{pattern: "PUT /v1/templates/{name}", role: access.Publish, serve: b.PutTemplate},
+		{pattern: "DELETE /v1/templates/{name}", role: access.Publish, serve: b.DeleteTemplate},
+		{pattern: "POST /v1/templates/{name}/preview", role: access.Read, serve: b.PreviewTemplate},
 		{pattern: "POST /v1/track", serve: p.Track},
 		{pattern: "OPTIONS /v1/track", serve: p.TrackPreflight},
 		{pattern: "GET /v1/click/{token}", serve: p.Click},

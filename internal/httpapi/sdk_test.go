@@ -6,11 +6,13 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+
+	"godwit.dev/godwit/internal/sdk"
 )
 
 func TestScriptsAreServedToAnyPage(t *testing.T) {
 	w := newWorld(t)
-	for _, name := range []string{"godwit.js", "sw.js", "perfecty.js", "live.js", "texts.js"} {
+	for _, name := range []string{"godwit.js", "sw.js", "perfecty.js", "live.js", "texts.js", "dialogs.js", "once.js"} {
 		a := w.do(request{method: "GET", path: "/sdk/" + name, key: "-"}).want(http.StatusOK)
 		h := a.header
 		if h.Get("Content-Type") != "text/javascript; charset=utf-8" || h.Get("X-Content-Type-Options") != "nosniff" {
@@ -29,6 +31,19 @@ func TestScriptsAreServedToAnyPage(t *testing.T) {
 		}
 		if len(a.body) < 1000 || h.Get("ETag") == "" {
 			t.Errorf("%s: %d bytes, tag %q", name, len(a.body), h.Get("ETag"))
+		}
+	}
+	files, err := sdk.Files()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for path, keeps := range map[string]bool{
+		"/sdk/texts.js?v=" + files["texts.js"].Tag: true, "/sdk/texts.js?v=older": false, "/sdk/texts.js?x=1": false,
+		"/sdk/sw.js?v=" + files["sw.js"].Tag: false, // its own file on the site names it without
+	} {
+		a := w.do(request{method: "GET", path: path, key: "-"}).want(http.StatusOK)
+		if got := a.header.Get("Cache-Control"); strings.Contains(got, "immutable") != keeps {
+			t.Errorf("%s: cache %q", path, got)
 		}
 	}
 	w.get("/sdk/none.js").problem(http.StatusNotFound, "not-found", "")

@@ -26,6 +26,7 @@ import (
 	"godwit.dev/godwit/internal/store/sqlite/appdb"
 	"godwit.dev/godwit/internal/store/sqlite/campaigndb"
 	"godwit.dev/godwit/internal/store/sqlite/objectdb"
+	"godwit.dev/godwit/internal/template"
 )
 
 // world is a running API over a mailbox in memory and real access control. It has the apps shop and other.
@@ -85,8 +86,10 @@ func newWorld(t *testing.T, change ...func(*httpapi.Config)) *world {
 	w.openChannels(store, log)
 	w.openObjects(log)
 	w.openEndpoints()
+	publisher, templates := delivery.New(w.mailbox, time.Now), template.New(store, time.Now)
+	publisher.FillWith(templates.Fill)
 	cfg := httpapi.Config{
-		Publisher: delivery.New(w.mailbox, time.Now), Mailbox: w.mailbox, Objects: w.objects, Presence: w.presence, Events: w.events,
+		Publisher: publisher, Templates: templates, Mailbox: w.mailbox, Objects: w.objects, Presence: w.presence, Events: w.events,
 		Access: w.access, Keys: w.access, Apps: w.access, Channels: w.channels, Hooks: w.openHooks(store, log), Sources: w.openSources(store, log), Endpoints: endpoint.New(endpoint.Config{Store: w.endpoints, Now: time.Now}), Log: log,
 		Preferences: w.endpoints, Categories: w.access,
 		Registry: metrics.New("test"), Draining: w.draining, Version: "test", Node: "node-1",

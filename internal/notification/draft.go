@@ -44,6 +44,10 @@ type Draft struct {
 	Ack         AckMode
 	Escalate    []Step
 	ReplyBy     time.Duration // 0: not asked
+
+	Template  string            // whose content it gets; empty: Content is given
+	Variables map[string]string // of the template
+	Locale    string            // in which sessions get it, and endpoints of no known language; empty: the template's own
 }
 
 // Check applies the rules of a publish at the time now and returns the notification that all recipients share.

@@ -26,6 +26,10 @@ type Content struct {
 	Title, Body, Category string
 	Data                  []byte
 	ContentType           string // of Data
+	// Push is what push channels get in place of it, as the package template writes it; nil: the same.
+	Push []byte
+	// Key is what two publishes of one id must agree in instead, where the texts were made of something that may change meanwhile.
+	Key string
 }
 
 // Notification is one publish: what all its recipients share. It is immutable once published.

@@ -2,7 +2,20 @@
 // events, listens to its bot.
 package own
 
-import "context"
+import (
+	"context"
+	"errors"
+	"time"
+)
+
+const (
+	// stopPatience is how long requests under way may take when the server stops. What takes longer is cut off and becomes unknown.
+	stopPatience = 4 * time.Second
+	// lossPatience is how long they may take when another server is about to take over: their outcomes count until it has.
+	lossPatience = 2 * time.Second
+)
+
+var errStopped = errors.New("the server stopped while it waited for the answer")
 
 // Func has run called whenever this server is the one that owns a name, until it is not any more: ctx ends then, and run
 // returns within 3 s. held says whether it is at this moment, which is asked before anything leaves: a process that was
@@ -18,6 +31,23 @@ func Heeding(held func() bool, end context.CancelFunc) func() bool {
 		}
 		end()
 		return false
+	}
+}
+
+// Finishing makes the context of requests that are under way when ctx ends: they may go on for some seconds then, fewer if the
+// name is not held any more. end ends them.
+func Finishing(ctx context.Context, held func() bool) (hard context.Context, end func()) {
+	hard, cut := context.WithCancelCause(context.WithoutCancel(ctx))
+	forget := context.AfterFunc(ctx, func() {
+		patience := stopPatience
+		if !held() {
+			patience = lossPatience
+		}
+		time.AfterFunc(patience, func() { cut(errStopped) })
+	})
+	return hard, func() {
+		forget()
+		cut(nil)
 	}
 }
 

@@ -18,6 +18,8 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"golang.org/x/sys/unix"
+
+	"godwit.dev/godwit/internal/keeper"
 )
 
 // patience is how long anything may take that normally takes less than a second.
@@ -83,7 +85,7 @@ func newServer(bin string, o Options, from string) (*Server, error) {
 	if s.dir, err = os.MkdirTemp(o.Dir, "gwpg"); err != nil {
 		return nil, err
 	}
-	if s.keeper, err = keep(s.dir); err != nil {
+	if s.keeper, err = keeper.Keep(s.dir, end); err != nil {
 		return nil, errors.Join(err, os.RemoveAll(s.dir))
 	}
 	if err := own(s.dir, as); err != nil {
@@ -103,28 +105,9 @@ func shortTemp() string {
 	return "/tmp"
 }
 
-// keep starts a process that outlives this one for a moment, however this one ends: it ends the server of a folder, and
-// removes the folder. A signal at the parent's death would end the server too, but leave its files, and comes when the thread ends that
-// started it.
-func keep(dir string) (*os.File, error) {
-	r, w, err := os.Pipe()
-	if err != nil {
-		return nil, err
-	}
-	defer r.Close()
-	const script = `trap '' INT TERM HUP; cat; cd /
-pid=$(head -n 1 "$1/data/postmaster.pid" 2>/dev/null) && kill -QUIT "$pid" && kill -CONT "$pid"
-n=0; while [ -e "$1/data/postmaster.pid" ] && [ $n -lt 100 ]; do sleep 0.1; n=$((n+1)); done
-rm -rf "$1" || { sleep 1; rm -rf "$1"; }`
-	cmd := exec.CommandContext(context.Background(), "/bin/sh", "-c", script, "sh", dir)
-	cmd.Stdin = r
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // so that it does not end with an interrupted terminal
-	if err := cmd.Start(); err != nil {
-		w.Close()
-		return nil, fmt.Errorf("start the process that ends PostgreSQL: %w", err)
-	}
-	return w, cmd.Process.Release()
-}
+// end ends the server of the folder $1, and waits until it is gone, for ten seconds.
+const end = `pid=$(head -n 1 "$1/data/postmaster.pid" 2>/dev/null) && kill -QUIT "$pid" && kill -CONT "$pid"
+n=0; while [ -e "$1/data/postmaster.pid" ] && [ $n -lt 100 ]; do sleep 0.1; n=$((n+1)); done`
 
 func (s *Server) data() string { return filepath.Join(s.dir, "data") }
 

@@ -18,6 +18,7 @@ import (
 	"godwit.dev/godwit/internal/notification"
 	"godwit.dev/godwit/internal/request"
 	"godwit.dev/godwit/internal/source"
+	"godwit.dev/godwit/internal/template"
 	"godwit.dev/godwit/internal/topic"
 )
 
@@ -107,6 +108,8 @@ var known = []struct {
 	{hook.ErrUnknown, NotFound, "the app has no hook of this name"},
 	{source.ErrUnknown, NotFound, "there is no such kind of source; there is redisstream"},
 	{source.ErrNone, NotFound, "the app has no source of this kind; PUT /v1/sources/redisstream makes one"},
+	{template.ErrUnknown, NotFound, "the app has no template of this name"},
+	{template.ErrRevision, RevisionMismatch, ""},
 	{campaign.ErrNotFound, NotFound, "the app has no campaign with this id"},
 	{campaign.ErrReused, IdempotencyMismatch, ""},
 	{campaign.ErrBadToken, BadToken, ""},

@@ -181,6 +181,10 @@ var (
 		slug: "refused", title: "Refused", status: http.StatusBadRequest,
 		page: "The server refuses a session with what the request asks for; \"detail\" gives its reason. Coming back with the same request does not help.",
 	}
+	RevisionMismatch = Type{
+		slug: "revision-mismatch", title: "Another revision", status: http.StatusPreconditionFailed, detail: "somebody has changed it meanwhile: read it, and change that",
+		page: "The request names in If-Match which revision it is meant for, or in If-None-Match that there is none yet, and there is another one: somebody has changed it meanwhile. Nothing was done. Read it, and change what it says now.",
+	}
 	StoreAway = Type{
 		slug: "store-away", title: "Database is away", status: http.StatusServiceUnavailable, retry: retryStore,
 		detail: "the database does not answer; what was asked may have been stored: retry with the same id",
@@ -249,7 +253,7 @@ func Types() []Type {
 		AddressTaken, AuthUnavailable, BadInput, BadJSON, BadToken, BodyIncomplete, BodyTimeout, BusUnavailable, Busy, Canceled, ChannelDisabled, ChannelUnused,
 		ChannelUnable, ChannelUnconfigured, Closing, Forbidden, HeadersTooLarge, HTTPVersion, IDConflict, IdempotencyMismatch, Internal, MailboxFull,
 		MethodNotAllowed, NoAnswer, NobodyServes, NoSpace, NoSuchPath, NoSuchProfile, NoSuchSession, NotConnected, NotFound, NotReady, NotStored,
-		NotSupported, Origin, ProfileRunning, RateLimited, ConnectRate, Refused, StoreAway, StoreDamaged, Subprotocol, Timeout, TooLarge, TooMany, TooManyOfOne,
+		NotSupported, Origin, ProfileRunning, RateLimited, ConnectRate, Refused, RevisionMismatch, StoreAway, StoreDamaged, Subprotocol, Timeout, TooLarge, TooMany, TooManyOfOne,
 		Unauthenticated, Unavailable, UnknownApp, UnsupportedEncoding, UpgradeRequired, WorkerGone, WorkersBusy, WrongState,
 	}
 }

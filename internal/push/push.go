@@ -5,6 +5,7 @@ package push
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"time"
 )
 
@@ -44,6 +45,29 @@ type Content struct {
 	WebPush  WebPushContent  `json:"webpush,omitzero"`
 	FCM      FCMContent      `json:"fcm,omitzero"`
 	APNs     APNsContent     `json:"apns,omitzero"`
+}
+
+// DataWithLinks is what a notification gets as data: what it has no fields of its own for is added where data is an object or empty.
+func (c *Content) DataWithLinks() []byte {
+	links := map[string]string{"url": c.URL, "icon": c.Icon, "image": c.Image}
+	maps.DeleteFunc(links, func(_, v string) bool { return v == "" })
+	var fields map[string]json.RawMessage
+	if len(links) == 0 || len(c.Data) > 0 && json.Unmarshal(c.Data, &fields) != nil {
+		return c.Data
+	}
+	if fields == nil {
+		fields = map[string]json.RawMessage{}
+	}
+	for k, v := range links {
+		if _, taken := fields[k]; !taken {
+			fields[k], _ = json.Marshal(v) // a string always encodes
+		}
+	}
+	b, err := json.Marshal(fields)
+	if err != nil {
+		return c.Data
+	}
+	return b
 }
 
 // TelegramContent is what only Telegram understands.

@@ -14,7 +14,7 @@ type Sender interface {
 
 // Sent is a message that a provider accepted.
 type Sent struct {
-	Request    Request // as it was sent; its content is not needed
+	Request    Request // as it was sent; its content is needed for a Corrector alone
 	ExternalID string  // of the receipt
 	At         time.Time
 }
@@ -24,6 +24,13 @@ type Recaller interface {
 	// Recall answers one error a message, in order. Nil: it is gone, or will be as soon as the device is reached.
 	// PermanentError: it cannot be taken back, and why; the other errors as for Send.
 	Recall(ctx context.Context, sent []Sent) []error
+}
+
+// Corrector is the ability to change what a message says that was sent.
+type Corrector interface {
+	// Correct makes the message say what the content of its request says, but for its media, which stays; nil: it does,
+	// or did before. PermanentError: it cannot be changed, and why; the other errors as for Send. Correcting twice does no harm.
+	Correct(ctx context.Context, sent Sent) error
 }
 
 // Pace is how fast an address may be sent to.

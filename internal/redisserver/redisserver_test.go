@@ -1,23 +1,15 @@
 package redisserver_test
 
 import (
-	"errors"
 	"strings"
 	"testing"
 
-	"godwit.dev/godwit/internal/redisserver"
+	"godwit.dev/godwit/internal/redisserver/redistest"
 )
 
 func TestWhatWasAnsweredSurvivesAKill(t *testing.T) {
 	t.Parallel()
-	s, err := redisserver.Start(redisserver.Options{})
-	if errors.Is(err, redisserver.ErrMissing) {
-		t.Skip(err)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(s.Close)
+	s := redistest.Start(t)
 	if _, err := s.Do("SET bird godwit"); err != nil {
 		t.Fatal(err)
 	}
@@ -38,14 +30,7 @@ func TestWhatWasAnsweredSurvivesAKill(t *testing.T) {
 
 func TestAReplicaTakesOver(t *testing.T) {
 	t.Parallel()
-	c, err := redisserver.StartCluster(redisserver.Options{}, 3, true)
-	if errors.Is(err, redisserver.ErrMissing) {
-		t.Skip(err)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(c.Close)
+	c := redistest.StartCluster(t, true)
 	slot, err := c.Masters[0].Do("CLUSTER KEYSLOT bird")
 	if err != nil {
 		t.Fatal(err)

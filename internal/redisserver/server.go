@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"godwit.dev/godwit/internal/freeport"
+	"godwit.dev/godwit/internal/keeper"
 )
 
 // patience is how long anything may take that normally takes less than a second.
@@ -77,7 +78,7 @@ func start(o Options, cluster bool) (s *Server, err error) {
 	if s.dir, err = os.MkdirTemp("", "gwredis"); err != nil {
 		return s, err
 	}
-	if s.keeper, err = keep(s.dir); err != nil {
+	if s.keeper, err = keeper.Keep(s.dir, end); err != nil {
 		return s, err
 	}
 	set := func(args ...string) { s.args = append(s.args, args...) }
@@ -109,26 +110,8 @@ func portOf(addr string) string {
 	return port
 }
 
-// keep starts a process that outlives this one for a moment, however this one ends: it ends the server of a folder, and removes the
-// folder.
-func keep(dir string) (*os.File, error) {
-	r, w, err := os.Pipe()
-	if err != nil {
-		return nil, err
-	}
-	defer r.Close()
-	const script = `trap '' INT TERM HUP; cat; cd /
-pid=$(cat "$1/pid" 2>/dev/null) && kill -KILL "$pid" 2>/dev/null
-rm -rf "$1" || { sleep 1; rm -rf "$1"; }`
-	cmd := exec.CommandContext(context.Background(), "/bin/sh", "-c", script, "sh", dir)
-	cmd.Stdin = r
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // so that it does not end with an interrupted terminal
-	if err := cmd.Start(); err != nil {
-		w.Close()
-		return nil, fmt.Errorf("start the process that ends Redis: %w", err)
-	}
-	return w, cmd.Process.Release()
-}
+// end ends the server of the folder $1.
+const end = `pid=$(cat "$1/pid" 2>/dev/null) && kill -KILL "$pid" 2>/dev/null`
 
 // run starts the process and waits until it answers.
 func (s *Server) run() error {

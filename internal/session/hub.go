@@ -102,7 +102,8 @@ type Hub struct {
 	handlers     [frame.KindPing + 1]handler // by kind of frame; the last kind is the highest
 
 	peers   Peers
-	several bool // there may be other nodes
+	several bool       // there may be other nodes
+	beside  func() int // counts sessions that are not of this hub; nil: there are none
 
 	wheel   *timerwheel.Wheel[*Session]
 	timers  sync.WaitGroup

@@ -30,8 +30,17 @@ func (s *Session) info() Info {
 	}
 }
 
+// Beside has figures count other sessions of this node too, those of a service that it stands in for. Nil: there are none.
+func (h *Hub) Beside(live func() int) { h.beside = live }
+
 // Live counts the sessions of this node.
-func (h *Hub) Live() int { return h.reg.len() }
+func (h *Hub) Live() int {
+	n := h.reg.len()
+	if h.beside != nil {
+		n += h.beside()
+	}
+	return n
+}
 
 // counts are kept as plain atomics so that the hot path pays an addition, and read when metrics are scraped.
 type counts struct {

@@ -1,7 +1,10 @@
 package store
 
 import (
+	"zombiezen.com/go/sqlite"
+
 	"godwit.dev/godwit/internal/store/sqlite/appdb"
+	"godwit.dev/godwit/internal/store/sqlite/mailboxdb"
 	"godwit.dev/godwit/internal/store/sqlite/mend"
 )
 
@@ -24,12 +27,13 @@ const (
 // kinds say what a repair must know of each database.
 var kinds = map[string]mend.Kind{
 	MailboxFile: {
+		Ready: mailboxReady,
 		Rules: mailboxRules,
 		Tally: "SELECT max((SELECT value FROM meta WHERE name = 'last_pos'), coalesce((SELECT max(pos) FROM notification), 0))," +
 			" (SELECT count(*) FROM notification n WHERE open = 1" + notErased + ")",
 		GoOn:  []string{"UPDATE meta SET value = max(value, ?1) WHERE name = 'last_pos'"},
 		Table: "notification", Of: "notifications that waited",
-		Quiet: map[string]bool{"content": true, "slice": true, "block": true, "meta": true, "nack": true, "device_ack": true, "escalation": true},
+		Quiet: map[string]bool{"content": true, "slice": true, "block": true, "meta": true, "nack": true, "device_ack": true, "escalation": true, "settlement": true, "outcome": true},
 	},
 	ObjectsFile: {
 		Rules: []mend.Rule{{Remove: "DELETE FROM progress WHERE client NOT IN (SELECT id FROM client);"}},
@@ -37,7 +41,7 @@ var kinds = map[string]mend.Kind{
 		Quiet: map[string]bool{"progress": true},
 	},
 	EventsFile: {Rules: []mend.Rule{{Remove: "UPDATE log SET last_id = max(last_id, coalesce((SELECT max(id) FROM chunk), 0));"}}},
-	AppsFile:   {Rules: appRules, Tally: appdb.Tally, Of: "apps, API keys, channels, hooks and sources"},
+	AppsFile:   {Rules: appRules, Tally: appdb.Tally, Of: "apps, API keys, channels, hooks, sources and templates"},
 	CampaignsFile: {
 		Rules: campaignRules,
 		Tally: "SELECT coalesce((SELECT seq FROM sqlite_sequence WHERE name = 'endpoint'), 0), (SELECT count(*) FROM endpoint)",
@@ -48,6 +52,21 @@ var kinds = map[string]mend.Kind{
 		Table: "endpoint", Of: "endpoints",
 		Quiet: map[string]bool{"tag_name": true, "attribute_name": true, "endpoint_tag": true, "attribute_text": true, "attribute_number": true, "endpoint_count": true, "step_begun": true},
 	},
+}
+
+// mailboxReady has the rows of notifications say whether they wait. How copies ended whose settling is lost, nobody knows.
+func mailboxReady(c *sqlite.Conn, lost map[string]bool) (losses []mend.Loss, unsure int64, err error) {
+	r, err := mailboxdb.Ready(c, lost)
+	if r.Ended > 0 {
+		losses = append(losses, mend.Loss{What: "how notifications ended: they are called expired", Rows: r.Ended})
+	}
+	if r.Unsure > 0 {
+		losses = append(losses, mend.Loss{What: "whether notifications had ended: they are delivered once more", Rows: r.Unsure, AtMost: true})
+	}
+	if !lost["notification"] && !lost["content"] { // none of them stands for one that is lost
+		return losses, 0, err
+	}
+	return losses, r.Unsure, err
 }
 
 // The rules are what must fit together in a database that was rebuilt.

@@ -23,6 +23,7 @@ import (
 	"godwit.dev/godwit/internal/preference"
 	"godwit.dev/godwit/internal/source"
 	"godwit.dev/godwit/internal/store/sqlite/sqlitedb"
+	"godwit.dev/godwit/internal/template"
 )
 
 // Config says where everything is kept and how. The zero value of every field but Data is a good default.
@@ -82,6 +83,8 @@ type Apps struct {
 	Hooks    hook.Store
 	Sources  source.Store
 	Channels channel.Store
+	// Templates are not watched: what is read of one is used for a second.
+	Templates template.Store
 }
 
 // Owned is a name of Stores.Own, and the node that it belongs to until then unless that renews it.

@@ -152,7 +152,7 @@ func TestUnreadableAnswersAreParkedNotRepeated(t *testing.T) {
 	}
 }
 
-func TestAKilledServerParksAFewChatsAndDoublesNone(t *testing.T) {
+func TestAKilledServerParksAFewChatsDoublesNoneAndCorrectsAll(t *testing.T) {
 	alone(t)
 	w, telegram, ids := bot(t, 0, *chats)
 	id := w.start(telegramNews)
@@ -180,4 +180,29 @@ func TestAKilledServerParksAFewChatsAndDoublesNone(t *testing.T) {
 		t.Errorf("%d kills parked %d chats: %v", times, parked, c.Counts)
 	}
 	t.Logf("%d chats, %d kills: %v", len(ids), times, c.Counts)
+
+	w.call(http.MethodPost, "/v1/campaigns/"+id+"/correct", map[string]any{"content": map[string]any{"title": "Mended"}}, nil)
+	blackbox.EventuallyWithin(t, time.Minute, "a part is corrected", func() error { return atLeast(edited(telegram), len(ids)/4) })
+	w.server.Kill()
+	if err := w.server.Launch(); err != nil {
+		t.Fatal(err)
+	}
+	w.api = w.server.API()
+	c = w.ended(id, "completed", 2*time.Minute)
+	if k := c.Correction; k.Corrected != c.Counts["accepted"] || k.NotCorrected != c.Counts["unknown"] || edited(telegram) != k.Corrected {
+		t.Errorf("corrected: %+v of %v, %d were edited", k, c.Counts, edited(telegram))
+	}
+	for _, m := range telegram.Messages() {
+		if m.Edits > 1 || m.Edits == 1 && m.Text != "<b>Mended</b>" {
+			t.Errorf("a message was edited to %+v", m)
+		}
+	}
+}
+
+// edited counts the messages that were edited.
+func edited(b *botserver.Server) (n int) {
+	for _, m := range b.Messages() {
+		n += m.Edits
+	}
+	return n
 }

@@ -140,9 +140,13 @@ type campaign struct {
 	Counts                  map[string]int
 	Total                   int
 	Enumerated              bool
-	NotRecalled             int       `json:"not_recalled"`
-	StartedAt               time.Time `json:"started_at"`
-	FinishedAt              time.Time `json:"finished_at"`
+	NotRecalled             int `json:"not_recalled"`
+	Correction              struct {
+		Corrected    int
+		NotCorrected int `json:"not_corrected"`
+	}
+	StartedAt  time.Time `json:"started_at"`
+	FinishedAt time.Time `json:"finished_at"`
 }
 
 // try asks the server.

@@ -8,6 +8,7 @@ import (
 	"google.golang.org/grpc/codes"
 
 	"godwit.dev/godwit/bench/redispub"
+	"godwit.dev/godwit/internal/redisserver/redistest"
 )
 
 // alike are cases in which both services do the same.
@@ -188,7 +189,7 @@ func runAll(t *testing.T, w *world, tests map[string]func(*world)) {
 // TestTheFormerService tests these tests: what the former service does is known.
 func TestTheFormerService(t *testing.T) {
 	t.Parallel()
-	r := startAround(t, startRedis(t).Addr())
+	r := startAround(t, redistest.Start(t).Addr())
 	addr, _ := startFormer(t, r.seeds, shards, r.auth)
 	w := newWorld(t, &world{redis: r, addr: addr})
 	t.Run("alike", func(t *testing.T) { runAll(t, w, alike) })

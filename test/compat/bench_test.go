@@ -8,6 +8,7 @@ import (
 
 	"godwit.dev/godwit/bench/loadgen"
 	"godwit.dev/godwit/internal/reactor"
+	"godwit.dev/godwit/internal/redisserver/redistest"
 	"godwit.dev/godwit/test/blackbox"
 )
 
@@ -15,7 +16,7 @@ import (
 func TestTheBenchmarksClientsAndPublishers(t *testing.T) {
 	t.Parallel()
 	const count, prefix = 20, "bench-"
-	w := beginFormer(t, startAround(t, startRedis(t).Addr()))
+	w := beginFormer(t, startAround(t, redistest.Start(t).Addr()))
 	r, err := reactor.New(reactor.Config{Loops: 1}, slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)

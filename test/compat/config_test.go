@@ -9,13 +9,14 @@ import (
 
 	"google.golang.org/grpc/codes"
 
+	"godwit.dev/godwit/internal/redisserver/redistest"
 	"godwit.dev/godwit/test/blackbox"
 )
 
 // TestTheFormerServicesConfigurationIsTaken as it is: each origin of tokens has its own endpoint, and streams do not end though it says so.
 func TestTheFormerServicesConfigurationIsTaken(t *testing.T) {
 	t.Parallel()
-	r := startAround(t, startRedis(t).Addr())
+	r := startAround(t, redistest.Start(t).Addr())
 	riders := startAuth(t)
 	host, port, _ := strings.Cut(r.seeds[0], ":")
 	file := filepath.Join(t.TempDir(), "notification-service.toml")

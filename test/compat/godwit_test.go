@@ -13,6 +13,7 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 
 	"godwit.dev/godwit/bench/redispub"
+	"godwit.dev/godwit/internal/redisserver/redistest"
 	"godwit.dev/godwit/test/blackbox"
 )
 
@@ -230,7 +231,7 @@ func poison(w *world) {
 func TestGodwitInItsPlace(t *testing.T) {
 	t.Parallel()
 	// Nothing is sent again for want of an acknowledgement, however slow this machine is.
-	w := begin(t, startAround(t, startRedis(t).Addr()), blackbox.Args("--compat-retry-delay", "5m"))
+	w := begin(t, startAround(t, redistest.Start(t).Addr()), blackbox.Args("--compat-retry-delay", "5m"))
 	t.Run("alike", func(t *testing.T) { runAll(t, w, alike) })
 	t.Run("better", func(t *testing.T) { runAll(t, w, better) })
 }

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"godwit.dev/godwit/internal/redisserver/redistest"
 	"godwit.dev/godwit/test/blackbox"
 )
 
@@ -30,7 +31,7 @@ func options() []blackbox.Option {
 // TestNothingIsLostThroughKills is all that is promised of a server that dies at any moment.
 func TestNothingIsLostThroughKills(t *testing.T) {
 	t.Parallel()
-	w := begin(t, startAround(t, startRedis(t).Addr()), options()...)
+	w := begin(t, startAround(t, redistest.Start(t).Addr()), options()...)
 	runLoad(w, *clients, *rate, *size, to(w.addr), func(ctx context.Context, _ *load) {
 		for range *kills {
 			pass(ctx, *killEvery)
@@ -52,7 +53,9 @@ func TestNothingThatRedisKeptIsLostWhenAMasterIsKilled(t *testing.T) {
 		pass(ctx, *killEvery)
 		cluster.Masters[0].Kill()
 		pass(ctx, *killEvery)
-		needs(t, cluster.Masters[0].Restart())
+		if err := cluster.Masters[0].Restart(); err != nil {
+			t.Fatal(err)
+		}
 		pass(ctx, *killEvery)
 	})
 }
@@ -60,7 +63,7 @@ func TestNothingThatRedisKeptIsLostWhenAMasterIsKilled(t *testing.T) {
 // TestClientsMoveBetweenBothServices that serve from one Redis: nothing is lost, however often they go from one to the other.
 func TestClientsMoveBetweenBothServices(t *testing.T) {
 	t.Parallel()
-	r := startAround(t, startRedis(t).Addr())
+	r := startAround(t, redistest.Start(t).Addr())
 	w := begin(t, r, options()...)
 	former, _ := startFormer(t, r.seeds, shards, r.auth)
 	const moves = 6

@@ -15,6 +15,7 @@ import (
 	"google.golang.org/grpc/metadata"
 
 	"godwit.dev/godwit/bench/redispub"
+	"godwit.dev/godwit/internal/redisserver/redistest"
 	"godwit.dev/godwit/test/blackbox"
 )
 
@@ -243,6 +244,6 @@ func to(addr string) func(*rider) string { return func(*rider) string { return a
 
 func TestTheLoadIsJudgedOnTheFormerServiceToo(t *testing.T) {
 	t.Parallel()
-	w := beginFormer(t, startAround(t, startRedis(t).Addr()))
+	w := beginFormer(t, startAround(t, redistest.Start(t).Addr()))
 	runLoad(w, 10, 200, 100, to(w.addr), func(ctx context.Context, _ *load) { pass(ctx, 300*time.Millisecond) })
 }

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"godwit.dev/godwit/bench/redispub"
+	"godwit.dev/godwit/internal/redisserver/redistest"
 	"godwit.dev/godwit/test/blackbox"
 )
 
@@ -70,9 +71,22 @@ func (w *world) counts(want float64, name string, labels ...string) {
 	})
 }
 
+// atLeast waits until a metric has reached a value.
+func (w *world) atLeast(least float64, name string, labels ...string) {
+	w.Helper()
+	blackbox.Eventually(w, fmt.Sprintf("%s%v", name, labels), func() error {
+		if is, _ := w.sum(name, labels...); is < least {
+			return fmt.Errorf("is %v, want %v at least", is, least)
+		}
+		return nil
+	})
+}
+
 func TestDashboardsFindTheirMetrics(t *testing.T) {
 	t.Parallel()
-	w := begin(t, startAround(t, startRedis(t).Addr()), blackbox.Env("DEPLOYMENT_VERSION=v7"))
+	r := startAround(t, redistest.Start(t).Addr())
+	gone := r.leaveBehind(t)
+	w := begin(t, r, blackbox.Env("DEPLOYMENT_VERSION=v7"), blackbox.Args("--compat-retry-delay", "1s"))
 	client, category := uuid(), []string{"category", "NEW_RIDE_AVAILABLE"}
 	never := entry("expired before it was sent")
 	never.TTL = redispub.ISO(time.Now().Add(-time.Minute))
@@ -103,6 +117,11 @@ func TestDashboardsFindTheirMetrics(t *testing.T) {
 	w.counts(1, "notification_duration_seconds_count", "ack", "NACK", "source", "pubsub_fresh", "version", "v7")
 	w.counts(3, "total_notifications", category...)
 
+	w.publish(other, entry("again"))
+	b.until("again")
+	b.until("again")
+	w.atLeast(1, "retried_notifications", category...)
+
 	w.expireSent(client, category)
 	w.counts(2, "connected_clients")
 	b.cut()
@@ -114,6 +133,32 @@ func TestDashboardsFindTheirMetrics(t *testing.T) {
 	} {
 		w.hasLabels(name, labels)
 	}
+	w.cleanedUp(gone)
+}
+
+// orphans is the category of what expired of a client that does not come back.
+const orphans = "ORPHANS"
+
+// leaveBehind has entries in Redis before the service starts: one that has expired, and one that has not.
+func (r *around) leaveBehind(t *testing.T) (client string) {
+	t.Helper()
+	client = uuid()
+	expired, good := entry("expired"), entry("good")
+	expired.TTL, expired.Category, good.Category = redispub.ISO(time.Now().Add(-time.Hour)), orphans, orphans
+	newWorld(t, &world{redis: r}).publish(client, expired, good)
+	return client
+}
+
+// cleanedUp waits until that one is gone which has expired. It is looked for at the start, and every minute.
+func (w *world) cleanedUp(client string) {
+	w.Helper()
+	blackbox.EventuallyWithin(w, 3*time.Minute, "cleaning up", func() error {
+		if n, _ := w.sum("expired_notifications", "category", orphans, "reason", "no_consumer"); n != 1 {
+			return fmt.Errorf("%v are counted, want 1", n)
+		}
+		return nil
+	})
+	w.left(client, 1)
 }
 
 // hasLabels waits until there is a metric of a name, and compares the names of its labels.

@@ -114,7 +114,7 @@ func (w *world) populate(n int) {
 			app: apps[i%len(apps)], recipient: fmt.Sprint("unit-", i/len(apps)/2), dial: w.dial, judge: w.judge,
 			beat: time.Duration(20+w.rand.IntN(40)) * time.Second, stop: w.stop, wake: make(chan struct{}, 1),
 			rand: rand.New(rand.NewPCG(w.rand.Uint64(), 3)), want: map[string]bool{}, known: map[string]object.Version{},
-			unsure: map[string]bool{}, refused: map[string]bool{}, own: map[string]object.Version{},
+			unsure: map[string]bool{}, refused: map[string]bool{}, own: map[string]object.Version{}, before: map[string]object.Version{},
 			careless: func() bool { return w.weather.chance(func(x *weather) float64 { return x.swallow }) },
 		}
 		if w.rand.IntN(10) > 0 {

@@ -89,7 +89,7 @@ func learnTheLatest(t *testing.T, s *blackbox.Server, kill func(life int)) {
 		u := &unit{
 			app: "demo", recipient: fmt.Sprint("unit-", i/2), device: fmt.Sprint("d", i%2), judge: judge, beat: 5 * time.Second, stop: stop,
 			wake: make(chan struct{}, 1), rand: rand.New(rand.NewPCG(seed, uint64(i))), want: map[string]bool{},
-			known: map[string]object.Version{}, unsure: map[string]bool{}, refused: map[string]bool{}, own: map[string]object.Version{},
+			known: map[string]object.Version{}, unsure: map[string]bool{}, refused: map[string]bool{}, own: map[string]object.Version{}, before: map[string]object.Version{},
 			dial: func(*unit) (wire, bool) {
 				ws, _, err := websocket.Dial(ctx, "ws://"+s.HTTP+"/v1/connect", nil)
 				if err != nil {

@@ -39,6 +39,7 @@ type unit struct {
 	unsure  map[string]bool           // told unknown after that
 	refused map[string]bool           // for good: not wanted from the server any more
 	own     map[string]object.Version // put by itself during this connection
+	before  map[string]object.Version // put by itself during an earlier one, and answered during this
 	line    wire
 	live    bool // welcomed
 	asked   int  // registrations asked for so far
@@ -128,6 +129,7 @@ func (u *unit) connect() (wire, bool) {
 	}
 	u.line, u.live = w, false
 	clear(u.own)
+	clear(u.before)
 	return w, true
 }
 
@@ -261,6 +263,9 @@ func (u *unit) object(w wire, name string, v object.Version, unknown bool, paylo
 	case unknown && v < u.own[name]: // it was under way when the unit put something newer
 	case unknown:
 		u.unsure[name] = true
+		if v < u.before[name] {
+			u.askAgain(name)
+		}
 	case v > u.known[name]:
 		u.known[name] = v
 		delete(u.unsure, name)
@@ -345,10 +350,25 @@ func (u *unit) made(name string, v object.Version, during wire) {
 	defer u.mu.Unlock()
 	if u.line == during {
 		u.own[name] = max(u.own[name], v)
+	} else {
+		u.before[name] = max(u.before[name], v)
+		if u.unsure[name] && v > u.known[name] {
+			u.askAgain(name)
+		}
 	}
 	if u.want[name] && v > u.known[name] {
 		u.known[name] = v
 		delete(u.unsure, name)
+	}
+}
+
+// askAgain is for an "unknown" that came over this connection while a put of an earlier one was answered: either may be the newer,
+// and only the server can say which. u.mu is held.
+func (u *unit) askAgain(name string) {
+	delete(u.before, name)
+	if u.live && u.want[name] {
+		u.asked++
+		u.line.send(fmt.Sprintf(`{"register":{"objects":[%q]}}`, name))
 	}
 }
 

@@ -14,7 +14,7 @@ import (
 	"testing"
 
 	"godwit.dev/godwit/internal/freeport"
-	"godwit.dev/godwit/internal/redisserver"
+	"godwit.dev/godwit/internal/redisserver/redistest"
 	"godwit.dev/godwit/test/blackbox"
 )
 
@@ -120,7 +120,7 @@ func runPage(t *testing.T, all []block, curl string) {
 			t.Fatal(err)
 		}
 		t.Cleanup(release)
-		places = append(places, redisPort, redis(t), "localhost:9091", probes)
+		places = append(places, redisPort, redistest.Start(t).Addr(), "localhost:9091", probes)
 	}
 	here := strings.NewReplacer(places...)
 	for _, b := range all {
@@ -166,20 +166,6 @@ func checkout(t *testing.T, all []block, dir string) (env []string) {
 
 // redisPort is where pages have Redis.
 const redisPort = "localhost:6379"
-
-// redis starts one for a page.
-func redis(t *testing.T) (addr string) {
-	t.Helper()
-	r, err := redisserver.Start(redisserver.Options{})
-	if errors.Is(err, redisserver.ErrMissing) {
-		t.Skip(err)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(r.Close)
-	return r.Addr()
-}
 
 // contains looks for each line in what was printed, after where the one before was found.
 func contains(printed string, lines []string) error {

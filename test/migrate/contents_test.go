@@ -55,6 +55,9 @@ func read(t testing.TB, s *store.Stores) contents {
 	slices.SortFunc(progress, func(a, b hook.Progress) int { return cmp.Compare(a.App, b.App) })
 	c.put(t, fmt.Sprintf("%+v", progress), "progress of hooks")
 	for _, app := range appNames {
+		templates, err := s.Templates.Templates(t.Context(), app, "", 10)
+		ok(t, err)
+		c.put(t, templates, app, " templates")
 		evs, _, err := s.Events.Read(t.Context(), app, 0, 1000, false)
 		ok(t, err)
 		if len(evs) != 50 {

@@ -24,6 +24,7 @@ import (
 	"godwit.dev/godwit/internal/push"
 	"godwit.dev/godwit/internal/source"
 	"godwit.dev/godwit/internal/store"
+	"godwit.dev/godwit/internal/template"
 )
 
 func ok(t testing.TB, err error) {
@@ -103,6 +104,11 @@ func fillApp(t testing.TB, s *store.Stores, app string) {
 	}))
 	ok(t, s.Hooks.UpdateHook(t.Context(), app, "orders", func(h *hook.Hook, _ int) error {
 		h.URL, h.CreatedAt, h.UpdatedAt = "https://example.org/"+app, now, now
+		return nil
+	}))
+	ok(t, s.Templates.UpdateTemplate(t.Context(), app, "welcome", func(one *template.Template, _ int) error {
+		one.Revision, one.CreatedAt, one.UpdatedAt = 7, now, now
+		one.Content = template.Content{Content: push.Content{Title: "Hi {{name}}"}, Language: "en", Locales: map[string]template.Variant{"de": {Title: "Hallo " + app}}}
 		return nil
 	}))
 	ok(t, s.Sources.UpdateSource(t.Context(), app, source.RedisStream, func(one *source.Source) error {

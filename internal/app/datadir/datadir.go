@@ -164,7 +164,7 @@ func WriteAddresses(dir string, a Addresses) error {
 	}
 	name := filepath.Join(dir, AddressesFile)
 	tmp := name + ".tmp"
-	if err := os.WriteFile(tmp, append(b, '\n'), 0o644); err != nil {
+	if err := os.WriteFile(tmp, append(b, '\n'), 0o600); err != nil {
 		return fmt.Errorf("write addresses: %w", err)
 	}
 	if err := os.Rename(tmp, name); err != nil {

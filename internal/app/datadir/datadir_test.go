@@ -59,6 +59,9 @@ func TestAddressesAreReplacedInOneStep(t *testing.T) {
 	if err != nil || len(entries) != 1 {
 		t.Errorf("folder holds %v, %v", entries, err)
 	}
+	if info, err := entries[0].Info(); err != nil || info.Mode().Perm() != 0o600 {
+		t.Errorf("it has mode %v, %v", info.Mode(), err)
+	}
 	b, err := os.ReadFile(filepath.Join(dir, datadir.AddressesFile))
 	if text := `{"http":"127.0.0.1:1","grpc":"127.0.0.1:2","mqtt":"","nats":""}` + "\n"; err != nil || string(b) != text {
 		t.Errorf("file says %s, %v", b, err)

@@ -213,6 +213,7 @@ func (p *publisher) draft(who access.Principal, req *godwitpb.PublishRequest) (*
 			Title: req.GetTitle(), Body: req.GetBody(), Category: req.GetCategory(),
 			Data: req.GetData(), ContentType: req.GetContentType(),
 		},
+		Template: req.GetTemplate(), Variables: req.GetVariables(), Locale: req.GetLocale(),
 	}
 	var err error
 	if d.TTL, err = millis("ttl", req.GetTtlMs()); err != nil {

@@ -24,6 +24,7 @@ import (
 	"godwit.dev/godwit/internal/push"
 	"godwit.dev/godwit/internal/session"
 	"godwit.dev/godwit/internal/signal"
+	"godwit.dev/godwit/internal/template"
 )
 
 // Publisher stores and routes publishes; it answers once they are on disk, with one result a draft.
@@ -80,11 +81,20 @@ type Campaigns interface {
 	Resume(ctx context.Context, app, id string) (*campaign.View, error)
 	Cancel(ctx context.Context, app, id string) (*campaign.View, error)
 	Recall(ctx context.Context, app, id string) (*campaign.View, error)
+	Correct(ctx context.Context, app, id string, k campaign.Correction) (*campaign.View, error)
 	RetryUnknown(ctx context.Context, app, id string) (n int64, err error)
 	Test(ctx context.Context, app, id string, endpoints []audience.ID) ([]campaign.Tested, error)
 	Preview(ctx context.Context, app, id string, p campaign.Person, ch push.Channel, endpoint *audience.ID) (*campaign.Preview, error)
 	Report(ctx context.Context, app, id string, only *campaign.Outcome, limit int, cursor int64) ([]campaign.Delivery, error)
 	Days(ctx context.Context, app, id string, from, to time.Time) ([]campaign.Day, error)
+}
+
+// Templates are an app's.
+type Templates interface {
+	Set(ctx context.Context, app, name string, c template.Content, m template.Match) (set template.Template, created bool, err error)
+	Get(ctx context.Context, app, name string) (*template.Template, error)
+	List(ctx context.Context, app, after string, limit int) ([]template.Template, error)
+	Delete(ctx context.Context, app, name string, m template.Match) error
 }
 
 // Parts are what the handlers stand on.
@@ -99,6 +109,7 @@ type Parts struct {
 	Events    event.Log
 	Endpoints *endpoint.Service
 	Campaigns Campaigns
+	Templates Templates
 	Log       *slog.Logger
 
 	// PublishLimit takes n publishes of a key from its budget; wait > 0: refused, come back after it. Nil: no limit.

@@ -14,6 +14,7 @@ import (
 	"godwit.dev/godwit/internal/notification"
 	"godwit.dev/godwit/internal/problem"
 	"godwit.dev/godwit/internal/push"
+	"godwit.dev/godwit/internal/template"
 )
 
 // maxCampaignBody holds the content in all its languages and an audience of 10,000 recipients.
@@ -25,8 +26,10 @@ type campaignJSON struct {
 	State       campaign.State       `json:"state"`
 	Detail      *string              `json:"detail"` // why it is paused or failed
 	Title       string               `json:"title"`
-	Content     *campaign.Content    `json:"content,omitempty"`  // not in lists
-	Audience    *audience.Audience   `json:"audience,omitempty"` // not in lists
+	Template    *templateOf          `json:"template"`            // whose content it has
+	Variables   template.Variables   `json:"variables,omitempty"` // not in lists
+	Content     *campaign.Content    `json:"content,omitempty"`   // not in lists
+	Audience    *audience.Audience   `json:"audience,omitempty"`  // not in lists
 	Channels    []push.Channel       `json:"channels"`
 	SendAt      call.Moment          `json:"send_at"`
 	CreatedAt   call.Moment          `json:"created_at"`
@@ -51,9 +54,46 @@ type campaignJSON struct {
 	Clicked     int64                             `json:"clicked"`
 	Dismissed   int64                             `json:"dismissed"`
 	NotRecalled int64                             `json:"not_recalled"`
-	Rate        string                            `json:"rate"` // measured
+	Correction  *correctionJSON                   `json:"correction"` // the last one
+	Rate        string                            `json:"rate"`       // measured
 	ETA         call.Moment                       `json:"eta"`
 	Duplicate   *bool                             `json:"duplicate,omitempty"`
+}
+
+// templateOf names the template that a campaign was made of, and which revision of it.
+type templateOf struct {
+	Name     string `json:"name"`
+	Revision int64  `json:"revision"`
+}
+
+// correctionJSON is what the messages say since they were corrected, and how far that has come.
+type correctionJSON struct {
+	At           call.Moment        `json:"at"`
+	Messages     int64              `json:"messages"` // that it goes over
+	Corrected    int64              `json:"corrected"`
+	NotCorrected int64              `json:"not_corrected"`
+	Kept         int64              `json:"kept"` // over channels whose messages stay as they are
+	Title        string             `json:"title"`
+	Template     *templateOf        `json:"template"`
+	Variables    template.Variables `json:"variables,omitempty"` // not in lists
+	Content      *campaign.Content  `json:"content,omitempty"`   // not in lists
+}
+
+func viewCorrection(v *campaign.View, whole bool) *correctionJSON {
+	k := v.Spec.Correction
+	if k == nil {
+		return nil
+	}
+	j := &correctionJSON{
+		At: call.Moment(k.At), Messages: k.Messages, Corrected: v.Corrected, NotCorrected: v.NotCorrected, Kept: k.Kept, Title: k.Content.Title,
+	}
+	if k.Template != "" {
+		j.Template = &templateOf{k.Template, k.TemplateRevision}
+	}
+	if whole {
+		j.Variables, j.Content = k.Variables, &k.Content
+	}
+	return j
 }
 
 // publicCounts names outcomes as the API does: what is being sent is still pending.
@@ -78,8 +118,11 @@ func viewCampaign(v *campaign.View, whole bool) campaignJSON {
 		CollapseKey: call.OrNull(s.Collapse), UTM: call.OrNull(s.UTM), Track: s.Tracked(),
 		Enumerated: v.Enumerated, Total: v.Total(), Counts: publicCounts(v.Counts), Sending: v.Counts[campaign.Sending],
 		ByChannel: make(map[push.Channel]map[string]int64, len(v.Figures.Channels)),
-		Shown:     v.Shown, Clicked: v.Clicked, Dismissed: v.Dismissed, NotRecalled: v.NotRecalled,
+		Shown:     v.Shown, Clicked: v.Clicked, Dismissed: v.Dismissed, NotRecalled: v.NotRecalled, Correction: viewCorrection(v, whole),
 		Rate: strconv.FormatFloat(v.Rate, 'f', 1, 64) + "/s", ETA: call.Moment(v.ETA),
+	}
+	if s.Template != "" {
+		j.Template = &templateOf{s.Template, s.TemplateRevision}
 	}
 	if s.Spread > 0 {
 		j.Spread = &s.Spread
@@ -88,7 +131,7 @@ func viewCampaign(v *campaign.View, whole bool) campaignJSON {
 		j.ByChannel[ch] = publicCounts(counts)
 	}
 	if whole {
-		j.Content, j.Audience = &s.Content, &s.Audience
+		j.Content, j.Audience, j.Variables = &s.Content, &s.Audience, s.Variables
 	}
 	if v.Duplicate {
 		j.Duplicate = &v.Duplicate
@@ -141,7 +184,7 @@ func (a *API) campaignBody(c *call.Call) (spec campaign.Spec, sendAt time.Time, 
 	}
 	var at jsonTime
 	err = call.Fields{
-		"name": &spec.Name, "content": &spec.Content, "audience": &spec.Audience, "send_at": &at, "rate": &spec.Rate, "spread": &spec.Spread,
+		"name": &spec.Name, "template": &spec.Template, "variables": &spec.Variables, "content": &spec.Content, "audience": &spec.Audience, "send_at": &at, "rate": &spec.Rate, "spread": &spec.Spread,
 		"quiet_hours": &spec.Quiet, "ttl": &spec.TTL, "expires_at": (*jsonTime)(&spec.Expires), "priority": &spec.Priority,
 		"collapse_key": &spec.Collapse, "utm": &spec.UTM, "track": &spec.Track,
 	}.DecodeOrNull(body)
@@ -178,11 +221,7 @@ func campaignError(err error) error {
 
 // ListCampaigns is GET /v1/campaigns, newest first.
 func (a *API) ListCampaigns(c *call.Call) error {
-	q, err := c.Params("limit", "cursor")
-	if err != nil {
-		return err
-	}
-	limit, err := call.Page(q)
+	q, limit, err := c.ListParams()
 	if err != nil {
 		return err
 	}

@@ -53,6 +53,27 @@ func (a *API) CancelCampaign(c *call.Call) error { return a.verb(c, "cancelled",
 // RecallCampaign is POST /v1/campaigns/{id}/recall.
 func (a *API) RecallCampaign(c *call.Call) error { return a.verb(c, "recalled", a.Campaigns.Recall) }
 
+// maxCorrectionBody holds the content in all its languages.
+const maxCorrectionBody = campaign.MaxContentBytes + 64<<10
+
+// CorrectCampaign is POST /v1/campaigns/{id}/correct.
+func (a *API) CorrectCampaign(c *call.Call) error {
+	if _, err := c.Params(); err != nil {
+		return err
+	}
+	body, err := call.ReadBody(c.R, nil, int64(maxCorrectionBody))
+	if err != nil {
+		return err
+	}
+	var k campaign.Correction
+	if err := (call.Fields{"template": &k.Template, "variables": &k.Variables, "content": &k.Content}).DecodeOrNull(body); err != nil {
+		return err
+	}
+	return a.moved(c, "corrected", func(ctx context.Context, app, id string) (*campaign.View, error) {
+		return a.Campaigns.Correct(ctx, app, id, k)
+	})
+}
+
 func (a *API) verb(c *call.Call, done string, do func(ctx context.Context, app, id string) (*campaign.View, error)) error {
 	if err := verbBody(c, nil); err != nil {
 		return err

@@ -59,7 +59,7 @@ func (d *content) settle(name, contentType string) (data []byte, _ string, err e
 // fieldNames are the fields of a publish; the position is the bit in draft.given.
 var fieldNames = [...]string{
 	"to", "id", "title", "body", "category", "data", "data_base64", "content_type", "ttl", "expires_at", "send_at",
-	"collapse_key", "priority", "ack", "escalate", "reply_by",
+	"collapse_key", "priority", "ack", "escalate", "reply_by", "template", "variables", "locale",
 }
 
 // decodeDraft reads one publish. Nothing of the result refers to body.
@@ -158,6 +158,12 @@ func (d *draft) field(s *scanner, name string) (err error) {
 		d.Priority, err = s.priority(name)
 	case "ack":
 		d.Ack, err = s.ackMode(name)
+	case "template":
+		d.Template, err = s.str(name)
+	case "variables":
+		d.Variables, err = s.variables(name)
+	case "locale":
+		d.Locale, err = s.str(name)
 	case "escalate":
 		d.Escalate, err = s.steps(name)
 	}

@@ -36,7 +36,8 @@ type deliveryJSON struct {
 	Shown      bool         `json:"shown"`
 	Clicked    bool         `json:"clicked"`
 	Dismissed  bool         `json:"dismissed"`
-	Recall     *string      `json:"recall"` // why it could not be taken back
+	Recall     *string      `json:"recall"`     // why it could not be taken back
+	Correction *string      `json:"correction"` // why it could not be corrected
 	Cursor     string       `json:"cursor"`
 }
 
@@ -44,7 +45,7 @@ func viewDelivery(d *campaign.Delivery) deliveryJSON {
 	v := deliveryJSON{
 		ID: d.ID, Endpoint: d.Endpoint, Recipient: call.OrNull(d.Recipient), Channel: d.Channel, Outcome: d.Outcome.String(), Detail: call.OrNull(d.Detail),
 		Attempts: d.Attempts, Unsure: d.Unsure, Due: call.Moment(d.Due), At: call.Moment(d.At), ExternalID: call.OrNull(d.External), Shown: d.Shown,
-		Clicked: d.Clicked, Dismissed: d.Dismissed, Recall: call.OrNull(d.Recall), Cursor: strconv.FormatInt(d.Row, 10),
+		Clicked: d.Clicked, Dismissed: d.Dismissed, Recall: call.OrNull(d.Recall), Correction: call.OrNull(d.Correction), Cursor: strconv.FormatInt(d.Row, 10),
 	}
 	switch {
 	case d.Outcome == campaign.Sending:
@@ -58,6 +59,7 @@ func viewDelivery(d *campaign.Delivery) deliveryJSON {
 
 var deliveryColumns = []string{
 	"id", "endpoint", "recipient", "channel", "outcome", "detail", "attempts", "unsure", "at", "external_id", "shown", "clicked", "dismissed", "recall",
+	"correction",
 }
 
 func (v *deliveryJSON) record() []string {
@@ -73,7 +75,7 @@ func (v *deliveryJSON) record() []string {
 	}
 	return []string{
 		v.ID, v.Endpoint, text(v.Recipient), string(v.Channel), v.Outcome, notFormula(text(v.Detail)), strconv.Itoa(v.Attempts), strconv.FormatBool(v.Unsure), at,
-		notFormula(text(v.ExternalID)), strconv.FormatBool(v.Shown), strconv.FormatBool(v.Clicked), strconv.FormatBool(v.Dismissed), notFormula(text(v.Recall)),
+		notFormula(text(v.ExternalID)), strconv.FormatBool(v.Shown), strconv.FormatBool(v.Clicked), strconv.FormatBool(v.Dismissed), notFormula(text(v.Recall)), notFormula(text(v.Correction)),
 	}
 }
 

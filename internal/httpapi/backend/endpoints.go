@@ -14,11 +14,7 @@ import (
 
 // ListEndpoints is GET /v1/endpoints.
 func (a *API) ListEndpoints(c *call.Call) error {
-	q, err := c.Params("channel", "recipient", "tag", "status", "where", "limit", "cursor")
-	if err != nil {
-		return err
-	}
-	limit, err := call.Page(q)
+	q, limit, err := c.ListParams("channel", "recipient", "tag", "status", "where")
 	if err != nil {
 		return err
 	}

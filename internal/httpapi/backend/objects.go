@@ -161,11 +161,7 @@ func (a *API) GetObject(c *call.Call) error {
 
 // ListObjects is GET /v1/objects/{group}.
 func (a *API) ListObjects(c *call.Call) error {
-	q, err := c.Params("prefix", "limit", "cursor")
-	if err != nil {
-		return err
-	}
-	limit, err := call.Page(q)
+	q, limit, err := c.ListParams("prefix")
 	if err != nil {
 		return err
 	}

@@ -57,11 +57,7 @@ func (a *API) recipientView(c *call.Call, info mailbox.RecipientInfo, live []ses
 
 // ListRecipients is GET /v1/recipients.
 func (a *API) ListRecipients(c *call.Call) error {
-	q, err := c.Params("limit", "cursor")
-	if err != nil {
-		return err
-	}
-	limit, err := call.Page(q)
+	q, limit, err := c.ListParams()
 	if err != nil {
 		return err
 	}

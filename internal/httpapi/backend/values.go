@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"godwit.dev/godwit/internal/notification"
+	"godwit.dev/godwit/internal/template"
 )
 
 // duration reads "30s", "7d" or whole seconds.
@@ -91,6 +92,22 @@ func parsePriority(field, text string) (notification.Priority, error) {
 		return 0, notification.BadField(field, "%q is none of high, normal, low", notification.Clip(text))
 	}
 	return p, nil
+}
+
+// variables reads the values of a template's variables.
+func (s *scanner) variables(field string) (template.Variables, error) {
+	if s.peek() != '{' {
+		return nil, s.wrongType(field, "an object of texts, numbers and booleans")
+	}
+	raw, err := s.skip()
+	if err != nil {
+		return nil, err
+	}
+	v := template.Variables{}
+	if err := v.UnmarshalJSON(raw); err != nil {
+		return nil, notification.BadField(field, "%s", notification.Clip(err.Error()))
+	}
+	return v, nil
 }
 
 func (s *scanner) boolean(field string) (bool, error) {

@@ -34,6 +34,15 @@ func (c *Call) Params(known ...string) (url.Values, error) {
 	return q, nil
 }
 
+// ListParams are Params of a list, which has limit and cursor too, and how many of it are asked for.
+func (c *Call) ListParams(known ...string) (q url.Values, limit int, err error) {
+	if q, err = c.Params(append(known, "limit", "cursor")...); err != nil {
+		return nil, 0, err
+	}
+	limit, err = Page(q)
+	return q, limit, err
+}
+
 // Page reads limit.
 func Page(q url.Values) (int, error) {
 	if !q.Has("limit") {

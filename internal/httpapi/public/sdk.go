@@ -22,15 +22,18 @@ func (a *API) SDK() func(c *call.Call) error {
 		if f == nil {
 			return problem.NotFound.With("there is no script of this name")
 		}
-		return script(c, f)
+		return script(c, f, c.Query().Get("v") == f.Tag)
 	}
 }
+
+// sdkForEver is for a script that is asked for by its tag: what has this address never changes.
+const sdkForEver = "public, max-age=31536000, immutable"
 
 // sdkFresh is how long a page may take a script from its cache without asking: an update reaches visitors in an hour.
 const sdkFresh = "public, max-age=3600"
 
 // script answers with one script, or says that the copy the browser has is good.
-func script(c *call.Call, f *sdk.File) error {
+func script(c *call.Call, f *sdk.File, byTag bool) error {
 	h := c.W.Header()
 	h.Set("Content-Type", "text/javascript; charset=utf-8")
 	h.Set("Access-Control-Allow-Origin", "*")
@@ -39,6 +42,9 @@ func script(c *call.Call, f *sdk.File) error {
 	h.Set("Vary", "Accept-Encoding")
 	// A worker lives under the policy that its script came with: it may talk to servers and load nothing.
 	h.Set("Content-Security-Policy", "default-src 'none'; connect-src *; img-src *")
+	if byTag {
+		h.Set("Cache-Control", sdkForEver)
+	}
 	if f.Worker {
 		h.Set("Service-Worker-Allowed", "/")
 		h.Set("Cache-Control", "no-cache")

@@ -4,9 +4,7 @@ package live
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
-	"maps"
 	"time"
 
 	"godwit.dev/godwit/internal/channel"
@@ -94,7 +92,7 @@ func (s *Sender) draft(r *push.Request) (*notification.Draft, error) {
 	if d.ID == "" {
 		d.ID = r.ID
 	}
-	d.Content = notification.Content{Title: r.Content.Title, Body: r.Content.Body, Category: r.Content.Category, Data: withLinks(&r.Content)}
+	d.Content = notification.Content{Title: r.Content.Title, Body: r.Content.Body, Category: r.Content.Category, Data: r.Content.DataWithLinks()}
 	if now := s.now(); !r.ExpiresAt.IsZero() {
 		if d.ExpiresAt = r.ExpiresAt; d.ExpiresAt.Sub(now) > notification.MaxTTL {
 			d.ExpiresAt = now.Add(notification.MaxTTL)
@@ -104,29 +102,6 @@ func (s *Sender) draft(r *push.Request) (*notification.Draft, error) {
 		}
 	}
 	return d, nil
-}
-
-// withLinks adds what a notification has no fields of its own for to its data, where that is an object or empty.
-func withLinks(c *push.Content) []byte {
-	links := map[string]string{"url": c.URL, "icon": c.Icon, "image": c.Image}
-	maps.DeleteFunc(links, func(_, v string) bool { return v == "" })
-	var fields map[string]json.RawMessage
-	if len(links) == 0 || len(c.Data) > 0 && json.Unmarshal(c.Data, &fields) != nil {
-		return c.Data
-	}
-	if fields == nil {
-		fields = map[string]json.RawMessage{}
-	}
-	for k, v := range links {
-		if _, taken := fields[k]; !taken {
-			fields[k], _ = json.Marshal(v) // a string always encodes
-		}
-	}
-	b, err := json.Marshal(fields)
-	if err != nil {
-		return c.Data
-	}
-	return b
 }
 
 func priority(u push.Urgency) notification.Priority {

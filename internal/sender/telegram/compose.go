@@ -12,9 +12,10 @@ import (
 	"godwit.dev/godwit/internal/push"
 )
 
-// message is the body of sendMessage, sendPhoto and its like.
+// message is the body of sendMessage, sendPhoto and its like, and of what edits them.
 type message struct {
 	ChatID    string       `json:"chat_id"`
+	MessageID int64        `json:"message_id,omitempty"` // of the one that is edited
 	Thread    int64        `json:"message_thread_id,omitempty"`
 	Text      string       `json:"text,omitempty"`
 	Photo     string       `json:"photo,omitempty"`

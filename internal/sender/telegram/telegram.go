@@ -1,4 +1,4 @@
-// Package telegram sends messages of a bot (https://core.telegram.org/bots/api), takes them back, and can keep the
+// Package telegram sends messages of a bot (https://core.telegram.org/bots/api), corrects them and takes them back, and can keep the
 // bot's audience by listening to /start and /stop.
 package telegram
 
@@ -55,10 +55,11 @@ type Sender struct {
 }
 
 var (
-	_ push.Sender   = (*Sender)(nil)
-	_ push.Recaller = (*Sender)(nil)
-	_ push.Pacer    = (*Sender)(nil)
-	_ push.Checker  = (*Sender)(nil)
+	_ push.Sender    = (*Sender)(nil)
+	_ push.Recaller  = (*Sender)(nil)
+	_ push.Corrector = (*Sender)(nil)
+	_ push.Pacer     = (*Sender)(nil)
+	_ push.Checker   = (*Sender)(nil)
 )
 
 var tokenForm = regexp.MustCompile(`^[0-9]{1,20}:[A-Za-z0-9_-]{10,100}$`)
@@ -165,7 +166,7 @@ var gone = []string{
 	"bot can't send messages to bots", "bots can't send messages to bots", "the group chat was deleted",
 }
 
-// judge tells what a refusal means.
+// judge tells what a refusal means; nil: all is as it was asked for.
 func (s *Sender) judge(a *provider.Answer, r *response) error {
 	said := fmt.Sprintf("telegram answered %d: %s", a.Status, provider.Clip(s.redact(r.Description)))
 	switch a.Status {
@@ -177,6 +178,10 @@ func (s *Sender) judge(a *provider.Answer, r *response) error {
 		return &push.RetryError{After: after, Credential: true, Scope: s.scope, Reason: said}
 	case http.StatusUnauthorized, http.StatusNotFound:
 		return &push.ConfigError{Scope: s.scope, Reason: said + ": the bot's token is refused"}
+	case http.StatusBadRequest:
+		if strings.HasPrefix(r.Description, unchanged) {
+			return nil
+		}
 	case http.StatusConflict:
 		return &push.ConfigError{Scope: s.scope, Reason: said}
 	case http.StatusForbidden:

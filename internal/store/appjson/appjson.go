@@ -1,4 +1,4 @@
-// Package appjson is how the settings of apps, hooks, sources and channels are written as JSON, the same in every store.
+// Package appjson is how the settings of apps, hooks, sources and channels, and what templates say, are written as JSON, the same in every store.
 package appjson
 
 import (
@@ -12,6 +12,7 @@ import (
 	"godwit.dev/godwit/internal/hook"
 	"godwit.dev/godwit/internal/preference"
 	"godwit.dev/godwit/internal/source"
+	"godwit.dev/godwit/internal/template"
 )
 
 // settings is the part of an app that is kept as JSON: it has no secrets but the one named so.
@@ -138,5 +139,22 @@ func ReadSource(s *source.Source, written string) error {
 		return fmt.Errorf("app %s: settings of source %s are damaged", s.App, s.Kind)
 	}
 	s.URLs, s.Password, s.Recipients, s.Enabled, s.Private = set.URLs, access.Secret(set.Password), set.Recipients, set.Enabled, set.Private
+	return nil
+}
+
+// Template writes what a template says.
+func Template(t *template.Template) (string, error) {
+	b, err := json.Marshal(t.Content)
+	if err != nil {
+		return "", fmt.Errorf("encode template %s: %w", t.Name, err)
+	}
+	return string(b), nil
+}
+
+// ReadTemplate sets what a template says to what was written.
+func ReadTemplate(t *template.Template, written string) error {
+	if err := json.Unmarshal([]byte(written), &t.Content); err != nil {
+		return fmt.Errorf("app %s: template %s is damaged", t.App, t.Name)
+	}
 	return nil
 }

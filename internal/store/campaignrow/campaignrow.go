@@ -41,7 +41,7 @@ const Columns = `num, id, app, state, detail, spec, channels, send_at, created_a
 	enumerated, cursor, recall, recall_from`
 
 // Busy is the condition for a campaign with which there is something to do.
-const Busy = `(state IN ('scheduled', 'running', 'recalling') OR state = 'cancelled' AND EXISTS (
+const Busy = `(state IN ('scheduled', 'running', 'recalling', 'correcting') OR state = 'cancelled' AND EXISTS (
 	SELECT 1 FROM campaign_count k WHERE k.campaign = num AND k.what = 0 AND k.n > 0))`
 
 // OfCampaign are the rows that go with a campaign besides its deliveries, each to be followed by its number.

@@ -39,6 +39,7 @@ func TestADayCountsWhatHasEnded(t *testing.T) {
 	c.Move(1, 1, campaign.Unknown, campaign.Pending)
 	c.Add(1, 1, Reactions+int16(campaign.Clicked), 1)
 	c.Add(1, 1, Unrecalled, -1)
+	c.Add(1, 3, Corrected, 1)
 	want := []Change{{Count{1, 0, Reactions + int16(campaign.Clicked)}, 1}, {Count{2, 0, int16(campaign.Accepted)}, 2}}
 	if got := c.OfDay(); !reflect.DeepEqual(got, want) {
 		t.Errorf("%v, want %v", got, want)

@@ -16,6 +16,8 @@ const (
 	Unsure      = 1 << 0 // an earlier attempt may have arrived
 	reaction    = 1 << 1 // << campaign.Reaction
 	NotRecalled = 1 << 4 // detail says why
+
+	NotCorrected = 1 << 8 // detail says why, unless it says why it was not recalled
 )
 
 // Flags of what steps of escalations send, beside those.
@@ -86,8 +88,11 @@ func Delivery(d *campaign.Delivery, flags int32, due int64) {
 			d.Due = millis.Time(due)
 		}
 	}
-	if flags&NotRecalled != 0 {
+	switch {
+	case flags&NotRecalled != 0:
 		d.Recall, d.Detail = d.Detail, ""
+	case flags&NotCorrected != 0:
+		d.Correction, d.Detail = d.Detail, ""
 	}
 }
 

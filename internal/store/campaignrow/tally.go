@@ -13,6 +13,8 @@ import (
 const (
 	Reactions   = 20 // + campaign.Reaction
 	Unrecalled  = 30
+	Corrected   = 31 // of the last correction
+	Uncorrected = 32
 	secondsADay = 86400
 )
 
@@ -66,7 +68,7 @@ func (t *Tally) Changes() []Change {
 func (t *Tally) OfDay() []Change {
 	var days Tally
 	for k, n := range t.counts {
-		if n > 0 && k.What > int16(campaign.Sending) {
+		if n > 0 && k.What > int16(campaign.Sending) && k.What < Unrecalled {
 			days.Add(k.Campaign, 0, k.What, n)
 		}
 	}
@@ -89,6 +91,10 @@ func Figure(f *campaign.Figures, channel, what int16, n int64) {
 		f.Dismissed += n
 	case Unrecalled:
 		f.NotRecalled += n
+	case Corrected:
+		f.Corrected += n
+	case Uncorrected:
+		f.NotCorrected += n
 	default:
 		ch, o := ChannelOf(channel), campaign.Outcome(what) //nolint:gosec // written by Tally
 		f.Counts[o] += n

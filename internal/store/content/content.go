@@ -1,6 +1,7 @@
 // Package content is how stores of mailboxes write what a notification says, the same in every database: one version byte,
 // the content type, then title, body, category and data, each behind its length as a varint. Everything after the content
-// type is what two publishes of one id must agree in.
+// type is what two publishes of one id must agree in, unless the content has a key for that. Version 2 ends with what push
+// channels get instead, which servers of the versions before cannot read.
 package content
 
 import (
@@ -11,14 +12,21 @@ import (
 	"godwit.dev/godwit/internal/notification"
 )
 
-const version = 1
+const (
+	version  = 1
+	withPush = 2
+)
 
 var errDamaged = errors.New("stored content is damaged")
 
 // Encode returns what is stored of c and the hash by which a repeated id is compared.
 func Encode(c *notification.Content) (body []byte, hash int64) {
-	body = make([]byte, 0, 1+5*binary.MaxVarintLen32+len(c.ContentType)+len(c.Title)+len(c.Body)+len(c.Category)+len(c.Data))
-	body = append(body, version)
+	body = make([]byte, 0, 1+6*binary.MaxVarintLen32+len(c.ContentType)+len(c.Title)+len(c.Body)+len(c.Category)+len(c.Data)+len(c.Push))
+	if c.Push == nil {
+		body = append(body, version)
+	} else {
+		body = append(body, withPush)
+	}
 	body = appendString(body, c.ContentType)
 	hashed := len(body)
 	body = appendString(body, c.Title)
@@ -26,7 +34,14 @@ func Encode(c *notification.Content) (body []byte, hash int64) {
 	body = appendString(body, c.Category)
 	body = binary.AppendUvarint(body, uint64(len(c.Data)))
 	body = append(body, c.Data...)
-	sum := sha256.Sum256(body[hashed:])
+	says := body[hashed:]
+	if c.Key != "" {
+		says = []byte(c.Key)
+	}
+	sum := sha256.Sum256(says)
+	if c.Push != nil {
+		body = append(binary.AppendUvarint(body, uint64(len(c.Push))), c.Push...)
+	}
 	return body, int64(binary.BigEndian.Uint64(sum[:]))
 }
 
@@ -34,11 +49,12 @@ func appendString(b []byte, s string) []byte {
 	return append(binary.AppendUvarint(b, uint64(len(s))), s...)
 }
 
-// Decode is the reverse. Data shares the memory of b.
+// Decode is the reverse. Data and Push share the memory of b.
 func Decode(b []byte) (c notification.Content, err error) {
-	if len(b) == 0 || b[0] != version {
+	if len(b) == 0 || b[0] != version && b[0] != withPush {
 		return c, errDamaged
 	}
+	pushes := b[0] == withPush
 	b = b[1:]
 	for _, s := range []*string{&c.ContentType, &c.Title, &c.Body, &c.Category} {
 		var part []byte
@@ -48,6 +64,9 @@ func Decode(b []byte) (c notification.Content, err error) {
 		*s = string(part)
 	}
 	data, rest, err := cutPart(b)
+	if err == nil && pushes {
+		c.Push, rest, err = cutPart(rest)
+	}
 	if err != nil || len(rest) > 0 {
 		return c, errDamaged
 	}

@@ -13,6 +13,7 @@ func FuzzContent(f *testing.F) {
 	for _, c := range []notification.Content{
 		{},
 		{Title: "New ride", Body: "2.1 km away", Category: "NEW_RIDE", Data: []byte(`{"fare":120}`), ContentType: "application/json"},
+		{Title: "Hi", Push: []byte(`{"content":{}}`)},
 		{Data: []byte{0, 0xff}, ContentType: "application/octet-stream"},
 	} {
 		body, _ := content.Encode(&c)
@@ -29,7 +30,7 @@ func FuzzContent(f *testing.F) {
 		if err != nil {
 			t.Fatalf("what was encoded cannot be decoded: %v", err)
 		}
-		if again.Title != c.Title || again.Body != c.Body || again.Category != c.Category || again.ContentType != c.ContentType || !bytes.Equal(again.Data, c.Data) {
+		if again.Title != c.Title || again.Body != c.Body || again.Category != c.Category || again.ContentType != c.ContentType || !bytes.Equal(again.Data, c.Data) || !bytes.Equal(again.Push, c.Push) || (again.Push == nil) != (c.Push == nil) {
 			t.Errorf("got %+v, want %+v", again, c)
 		}
 		if _, h := content.Encode(&again); h != hash {
@@ -54,8 +55,25 @@ func TestTheHashIgnoresTheContentTypeAndNothingElse(t *testing.T) {
 			t.Errorf("other %s, same hash", name)
 		}
 	}
+	base.Push = []byte("x")
+	if _, got := content.Encode(&base); got != want {
+		t.Error("what push channels get changes the hash")
+	}
 	base.ContentType = "application/json"
 	if _, got := content.Encode(&base); got != want {
 		t.Error("the content type changes the hash")
+	}
+}
+
+func TestAContentWithAKeyIsKnownByThat(t *testing.T) {
+	a := notification.Content{Title: "a", Key: "k"}
+	b := notification.Content{Title: "b", Key: "k"}
+	_, first := content.Encode(&a)
+	if _, second := content.Encode(&b); second != first {
+		t.Error("another text of the same key has another hash")
+	}
+	b.Key = "l"
+	if _, second := content.Encode(&b); second == first {
+		t.Error("another key has the same hash")
 	}
 }

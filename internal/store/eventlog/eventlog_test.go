@@ -48,7 +48,7 @@ func FuzzDecode(f *testing.F) {
 	f.Add(string(c.Data))
 	f.Add("")
 	f.Add("\x01\x01\x00\x00\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01")
-	f.Add(string(Pack(lives(40).Data)))
+	f.Add(string(new(Packer).Pack(lives(40).Data)))
 	f.Fuzz(func(t *testing.T, data string) {
 		data, bad := unpack(data)
 		if bad != nil || len(data) > 0 && data[0] == packedVersion {

@@ -5,7 +5,6 @@ import (
 	"compress/flate"
 	"io"
 	"strings"
-	"sync"
 )
 
 const (
@@ -17,28 +16,39 @@ const (
 	unpackMost = 16 * chunkBytes
 )
 
-// packers are lent: each takes a megabyte, which a log at rest does not need.
-var packers = sync.Pool{New: func() any {
-	w, _ := flate.NewWriter(io.Discard, flate.BestSpeed) // fails for levels that there are not
-	return w
-}}
+// Packer makes encoded chunks smaller. Once used it takes a megabyte, until Rest. It is not safe for concurrent use.
+type Packer struct {
+	w    *flate.Writer
+	used bool // since the last Rest
+}
 
 // Pack returns an encoded chunk in as few bytes as it costs little to have: the events of a notification name it and its recipient
 // over and over. Decode reads both.
-func Pack(data []byte) []byte {
+func (p *Packer) Pack(data []byte) []byte {
 	if len(data) < packLeast {
 		return data
 	}
 	var b bytes.Buffer
 	b.Grow(len(data) / 2)
 	b.WriteByte(packedVersion)
-	w := packers.Get().(*flate.Writer)
-	defer packers.Put(w)
-	w.Reset(&b)
-	if _, err := w.Write(data); err != nil || w.Close() != nil || b.Len() >= len(data) { // a buffer takes everything
+	p.used = true
+	if p.w == nil {
+		p.w, _ = flate.NewWriter(&b, flate.BestSpeed) // fails for levels that there are not
+	} else {
+		p.w.Reset(&b)
+	}
+	if _, err := p.w.Write(data); err != nil || p.w.Close() != nil || b.Len() >= len(data) { // a buffer takes everything
 		return data
 	}
 	return b.Bytes()
+}
+
+// Rest gives the memory back if nothing was packed since the last call.
+func (p *Packer) Rest() {
+	if !p.used {
+		p.w = nil
+	}
+	p.used = false
 }
 
 // unpack undoes Pack. What was not packed stays as it is.

@@ -8,6 +8,7 @@ import (
 
 	"godwit.dev/godwit/internal/notification"
 	"godwit.dev/godwit/internal/store/postgres/mailboxdb"
+	sqlitebox "godwit.dev/godwit/internal/store/sqlite/mailboxdb"
 	"godwit.dev/godwit/internal/store/sqlite/sqlitedb"
 )
 
@@ -93,7 +94,7 @@ const (
 
 const copiesSQL = `SELECT n.pos, n.recipient, a.name, n.id, n.seq, n.open, n.status, n.ack, n.priority, n.attempts, n.body_offset, n.created_at, n.send_at,
 	n.expires_at, n.delivered_at, n.settled_at, n.hash, coalesce(n.collapse_key, ''),
-	CASE WHEN n.open = 1 THEN (SELECT body FROM content c WHERE c.pos = CASE n.body_offset WHEN -1 THEN n.pos ELSE n.pos - n.body_offset END) END,
+	CASE WHEN n.open > 0 THEN (SELECT body FROM content c WHERE c.pos = CASE n.body_offset WHEN -1 THEN n.pos ELSE n.pos - n.body_offset END) END,
 	EXISTS (SELECT 1 FROM escalation e WHERE e.pos = n.pos)
 	FROM notification n CROSS JOIN recipient r ON r.key = n.recipient CROSS JOIN app a ON a.key = r.app WHERE n.pos > ? ORDER BY n.pos`
 
@@ -101,7 +102,36 @@ func (*copies) read(c *sqlite.Conn, after []any) (slice, error) {
 	if after == nil {
 		after = []any{int64(0)}
 	}
-	return readSlice(c, copiesSQL, after, 20, 1, func(_ int, v any) any { return v })
+	s, err := readSlice(c, copiesSQL, after, 20, 1, func(_ int, v any) any { return v })
+	if err != nil {
+		return s, err
+	}
+	return s, settle(c, s.rows)
+}
+
+// settle puts into rows of copiesSQL how copies ended of which their rows do not say so.
+func settle(c *sqlite.Conn, rows [][]any) error {
+	ends, err := sqlitebox.EndsOn(c)
+	if err != nil {
+		return err
+	}
+	for _, row := range rows {
+		if row[5].(int64) != sqlitebox.OpenApart {
+			continue
+		}
+		end, ended, err := ends.Of(row[0].(int64))
+		if err != nil {
+			return err
+		}
+		if row[5] = int64(1); !ended {
+			continue
+		}
+		row[5], row[6], row[9], row[15], row[18] = int64(0), int64(end.As), max(row[9].(int64), int64(end.Attempts)), end.At, nil
+		if row[14].(int64) <= 0 && end.Delivered > 0 {
+			row[14] = end.Delivered
+		}
+	}
+	return nil
 }
 
 // adopted is a row of copiesSQL as the target takes it.

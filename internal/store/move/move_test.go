@@ -53,6 +53,8 @@ var elsewhere = map[string]string{
 	"godwit_mailbox.retention":       "is set every hour",
 	"godwit_app.version":             "starts anew",
 	"godwit_event.log":               "is in the head",
+	"godwit_mailbox.settlement":      "is in the copies",
+	"godwit_mailbox.outcome":         "is in the copies",
 	"godwit_event.head":              "is in the log",
 }
 

@@ -37,6 +37,10 @@ func newParts() []part {
 			what: "sources", source: apps, schema: "godwit_app", table: "source", key: 2,
 			columns: []string{"app", "kind", "settings", "created_at", "updated_at"},
 		},
+		&table{
+			what: "templates", source: apps, schema: "godwit_app", table: "template", key: 2,
+			columns: []string{"app", "name", "revision", "content", "created_at", "updated_at"},
+		},
 		// Nobody looks for changes yet, so they may be as old as they are.
 		&table{
 			what: "objects", source: objects, schema: "godwit_object", table: "object", key: 3,
@@ -166,7 +170,7 @@ func newParts() []part {
 			columns: []string{"pos = reply.pos", "status = reply.status", "content_type = reply.content_type", "data = reply.data", "recipient = n.recipient", "at = " + besideAt},
 		},
 		&table{
-			what: "next steps of escalations", source: mailbox, schema: "godwit_mailbox", table: "escalation", key: 1, joins: beside, where: "n.open = 1",
+			what: "next steps of escalations", source: mailbox, schema: "godwit_mailbox", table: "escalation", key: 1, joins: beside, where: "n.open > 0", // settling deletes it
 			columns: []string{
 				"pos = escalation.pos", "step", "due_at", "recipient = n.recipient", "from_at = max(n.created_at, n.send_at)",
 				"steps = (SELECT p.steps FROM plan p WHERE p.pos = CASE n.body_offset WHEN -1 THEN n.pos ELSE n.pos - n.body_offset END)",
@@ -178,8 +182,8 @@ func newParts() []part {
 
 const (
 	beside = " JOIN notification n USING (pos) JOIN recipient r ON r.key = n.recipient"
-	// besideAt decides how long it is kept: with its copy.
-	besideAt = "CASE WHEN n.settled_at > 0 THEN n.settled_at ELSE n.created_at END"
+	// besideAt decides how long it is kept: with its copy, or longer where the row does not say when that ended.
+	besideAt = "CASE WHEN n.settled_at > 0 THEN n.settled_at WHEN n.open = 2 THEN n.expires_at ELSE n.created_at END"
 )
 
 // eventHead has ids of events go on after the last that was given out.

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"godwit.dev/godwit/internal/redisserver"
+	"godwit.dev/godwit/internal/redisserver/redistest"
 )
 
 // found is what a finder said.
@@ -69,7 +70,7 @@ func TestRedisTellsOfNewEntries(t *testing.T) {
 	} {
 		t.Run(way, func(t *testing.T) {
 			t.Parallel()
-			s := serve(t, "--notify-keyspace-events", c.settings)
+			s := redistest.Start(t, "--notify-keyspace-events", c.settings)
 			f, got := find(t, as(t, s, c.but))
 			if f.finding() != way {
 				t.Fatalf("entries are found by %s", f.finding())
@@ -99,7 +100,7 @@ func TestRedisTellsOfNewEntries(t *testing.T) {
 
 func TestAFlushHasEverythingLookedAt(t *testing.T) {
 	t.Parallel()
-	s := serve(t)
+	s := redistest.Start(t)
 	_, got := find(t, s.URL())
 	until(t, "a first look", func() bool { return got.count(got.missed, s.Addr()) > 0 })
 	before := got.count(got.missed, s.Addr())
@@ -109,7 +110,7 @@ func TestAFlushHasEverythingLookedAt(t *testing.T) {
 
 func TestPublishersAreHeardWhereRedisSaysNothing(t *testing.T) {
 	t.Parallel()
-	s := serve(t)
+	s := redistest.Start(t)
 	f, got := find(t, as(t, s, "-client|tracking -config"))
 	if f.finding() != ByPoll {
 		t.Fatalf("entries are found by %s", f.finding())
@@ -126,7 +127,7 @@ func TestPublishersAreHeardWhereRedisSaysNothing(t *testing.T) {
 
 func TestAClusterTellsOfNewEntriesAfterAMasterWasKilled(t *testing.T) {
 	t.Parallel()
-	c := serveCluster(t)
+	c := redistest.StartCluster(t, true)
 	f, got := find(t, c.URLs()...)
 	keys := []string{"Na{0}", "Na{1}", "Na{2}", "Na{3}", "Na{4}", "Na{5}"}
 	add := func(key string) {

@@ -5,12 +5,13 @@ import (
 	"testing"
 
 	"godwit.dev/godwit/internal/mailbox"
+	"godwit.dev/godwit/internal/redisserver/redistest"
 )
 
 // TestWhatComesWhileAClientsFirstReadIsUnderWayIsReadAfterIt: Redis has answered that there is nothing, and then tells of something.
 func TestWhatComesWhileAClientsFirstReadIsUnderWayIsReadAfterIt(t *testing.T) {
 	t.Parallel()
-	url := serve(t).URL()
+	url := redistest.Start(t).URL()
 	w := newWorld(t, url)
 	// A store that hears nothing but what this test tells it.
 	s, err := Open(t.Context(), Config{URLs: []string{url}, App: "rides", MaxShards: 128, Log: quiet()})

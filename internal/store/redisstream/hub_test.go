@@ -12,6 +12,7 @@ import (
 	"godwit.dev/godwit/internal/access"
 	"godwit.dev/godwit/internal/frame"
 	"godwit.dev/godwit/internal/mailbox"
+	"godwit.dev/godwit/internal/redisserver/redistest"
 	"godwit.dev/godwit/internal/session"
 )
 
@@ -153,7 +154,7 @@ func (c *client) Write(k frame.ServerKind, head, tail []byte) bool {
 
 func TestSessionsGetEverythingInOrderAndSettleIt(t *testing.T) {
 	t.Parallel()
-	s := serve(t)
+	s := redistest.Start(t)
 	w := newWorld(t, s.URL())
 	a := serveApp(t, s.URL())
 	const clients, each = 20, 100
@@ -175,7 +176,7 @@ func TestSessionsGetEverythingInOrderAndSettleIt(t *testing.T) {
 		if got := c.once(); !slices.Equal(got, want) {
 			t.Errorf("%s got %v", name(i), got)
 		}
-		until(t, "all of "+name(i)+" being deleted", func() bool { return w.left(Key(name(i), 128)) == 0 })
+		w.untilLeft(name(i), 0)
 	}
 	for _, c := range all {
 		c.close()
@@ -187,7 +188,7 @@ func TestSessionsGetEverythingInOrderAndSettleIt(t *testing.T) {
 
 func TestASecondConnectionGetsWhatTheFirstDidNotAcknowledge(t *testing.T) {
 	t.Parallel()
-	s := serve(t)
+	s := redistest.Start(t)
 	w := newWorld(t, s.URL())
 	a := serveApp(t, s.URL())
 	w.addMany(driver, []string{"a", "b"})
@@ -195,7 +196,7 @@ func TestASecondConnectionGetsWhatTheFirstDidNotAcknowledge(t *testing.T) {
 	until(t, "the first connection's", func() bool { return len(first.once()) == 2 })
 	second := a.connect(driver, false)
 	until(t, "the second connection's", func() bool { return slices.Equal(second.once(), []string{"a", "b"}) })
-	until(t, "them being deleted", func() bool { return w.left(Key(driver, 128)) == 0 })
+	w.untilLeft(driver, 0)
 	first.close()
 	second.close()
 }
@@ -203,7 +204,7 @@ func TestASecondConnectionGetsWhatTheFirstDidNotAcknowledge(t *testing.T) {
 // Redis is killed while there is something to do, and then the store is replaced by another.
 func TestNothingIsLostWhenRedisIsKilled(t *testing.T) {
 	t.Parallel()
-	s := serve(t)
+	s := redistest.Start(t)
 	w := newWorld(t, s.URL())
 	a := serveApp(t, s.URL())
 	c := a.connect(driver, false)
@@ -228,7 +229,7 @@ func TestNothingIsLostWhenRedisIsKilled(t *testing.T) {
 	more(50)
 	b := serveApp(t, s.URL())
 	d := b.connect(driver, false)
-	until(t, "all being deleted", func() bool { return w.left(Key(driver, 128)) == 0 })
+	w.untilLeft(driver, 0)
 	got := make(map[string]bool)
 	for _, id := range append(c.ids(), d.ids()...) {
 		got[id] = true
@@ -241,7 +242,7 @@ func TestNothingIsLostWhenRedisIsKilled(t *testing.T) {
 
 func TestNothingThatRedisKeptIsLostWhenAMasterIsKilled(t *testing.T) {
 	t.Parallel()
-	servers := serveCluster(t)
+	servers := redistest.StartCluster(t, true)
 	w := newWorld(t, servers.URLs()...)
 	a := serveApp(t, servers.URLs()...)
 	if !a.store.Cluster() {

@@ -4,11 +4,13 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"godwit.dev/godwit/internal/redisserver/redistest"
 )
 
 func TestAnInspectionFindsWhatIsOddAndChangesNothing(t *testing.T) {
 	t.Parallel()
-	r := serve(t)
+	r := redistest.Start(t)
 	const client = "c5ec0a6a-8e2b-4b6f-9d5e-3f1a2b4c5d6e"
 	key := Key(client, 64)
 	do(t, r, "XADD "+key+xadd)
@@ -46,7 +48,7 @@ func TestAnInspectionFindsWhatIsOddAndChangesNothing(t *testing.T) {
 
 func TestAnInspectionLooksAtAllMastersOfACluster(t *testing.T) {
 	t.Parallel()
-	c := serveCluster(t)
+	c := redistest.StartCluster(t, true)
 	l, err := dial(t.Context(), c.URLs())
 	if err != nil {
 		t.Fatal(err)

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"godwit.dev/godwit/internal/redisserver/redistest"
 	"godwit.dev/godwit/internal/source"
 	"godwit.dev/godwit/internal/urlguard"
 )
@@ -38,7 +39,7 @@ func scanned(t *testing.T, s *Streams) (all []string) {
 
 func TestStreamsAreReadDeletedAndSetAside(t *testing.T) {
 	t.Parallel()
-	r := serve(t)
+	r := redistest.Start(t)
 	do(t, r, "XADD Nann{1}"+xadd)
 	do(t, r, "XADD Nbob{2}"+xadd)
 	do(t, r, "XADD Nbob{2} * id n2 title broken")
@@ -77,7 +78,7 @@ func TestStreamsAreReadDeletedAndSetAside(t *testing.T) {
 
 func TestStreamsOfChosenClientsAloneAreSeen(t *testing.T) {
 	t.Parallel()
-	r := serve(t)
+	r := redistest.Start(t)
 	for _, who := range []string{"ann", "bob", "carl-1"} {
 		do(t, r, "XADD N"+who+"{1}"+xadd)
 	}
@@ -89,7 +90,7 @@ func TestStreamsOfChosenClientsAloneAreSeen(t *testing.T) {
 
 func TestStreamsTellWhatIsNew(t *testing.T) {
 	t.Parallel()
-	c := serveCluster(t)
+	c := redistest.StartCluster(t, true)
 	s := openStreams(t, StreamsConfig{URLs: c.URLs(), Private: true})
 	if s.Finding() != ByTracking {
 		t.Errorf("finding by %s", s.Finding())
@@ -143,7 +144,7 @@ func TestStreamsOfSomebodyElseLeadToNoPrivateAddress(t *testing.T) {
 
 func TestAnEntryOfAnotherReaderIsNotSetAside(t *testing.T) {
 	t.Parallel()
-	r := serve(t)
+	r := redistest.Start(t)
 	s := openStreams(t, StreamsConfig{URLs: []string{r.URL()}, Private: true})
 	if err := s.Quarantine(t.Context(), "Nann{1}", source.Entry{ID: "1-0"}, errors.New("x")); err == nil {
 		t.Error("taken")

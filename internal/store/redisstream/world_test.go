@@ -2,9 +2,9 @@ package redisstream
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -15,6 +15,7 @@ import (
 	"godwit.dev/godwit/internal/mailbox"
 	"godwit.dev/godwit/internal/notification"
 	"godwit.dev/godwit/internal/redisserver"
+	"godwit.dev/godwit/internal/redisserver/redistest"
 )
 
 func TestMain(m *testing.M) {
@@ -22,34 +23,6 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m, goleak.IgnoreAnyFunction("github.com/redis/rueidis.(*call).DelayDo.func1"),
 		goleak.IgnoreAnyFunction("github.com/redis/rueidis.(*clusterClient)._refresh.func2"), // It closes what a cluster no longer has, five seconds later
 	)
-}
-
-// serve starts Redis for one test.
-func serve(t *testing.T, settings ...string) *redisserver.Server {
-	t.Helper()
-	s, err := redisserver.Start(redisserver.Options{Settings: settings})
-	if errors.Is(err, redisserver.ErrMissing) {
-		t.Skip(err)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(s.Close)
-	return s
-}
-
-// serveCluster starts three masters with a replica each.
-func serveCluster(t *testing.T) *redisserver.Cluster {
-	t.Helper()
-	c, err := redisserver.StartCluster(redisserver.Options{}, 3, true)
-	if errors.Is(err, redisserver.ErrMissing) {
-		t.Skip(err)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(c.Close)
-	return c
 }
 
 // do has Redis carry out a command.
@@ -103,6 +76,12 @@ func newWorld(t *testing.T, urls ...string) *world {
 	w.publisher, w.redis = publisher, publisher.main
 	w.open(urls...)
 	return w
+}
+
+// alone opens one on a server of its own.
+func alone(t *testing.T) *world {
+	t.Helper()
+	return newWorld(t, redistest.Start(t).URL())
 }
 
 func (w *world) open(urls ...string) {
@@ -220,6 +199,15 @@ func (w *world) endings(as notification.Status) (ids []string) {
 	return ids
 }
 
+// restart starts a server again that was killed, and waits until it is there for the publisher.
+func (w *world) restart(s *redisserver.Server) {
+	w.t.Helper()
+	if err := s.Restart(); err != nil {
+		w.t.Fatal(err)
+	}
+	w.reconnect()
+}
+
 // reconnect waits until the publisher's connection is there again.
 func (w *world) reconnect() {
 	w.t.Helper()
@@ -292,6 +280,38 @@ func (w *world) left(key string) int64 {
 	return n
 }
 
+// untilLeft waits until a client's stream has so many entries.
+func (w *world) untilLeft(client string, n int64) {
+	w.t.Helper()
+	until(w.t, fmt.Sprintf("%d entries being left", n), func() bool { return w.left(Key(client, 128)) == n })
+}
+
+// untilRouted waits until something is routed to a client.
+func (w *world) untilRouted(client, id string) {
+	w.t.Helper()
+	until(w.t, id+" being routed", func() bool { return slices.Contains(w.routes(client), id) })
+}
+
+// untilReread waits until a client's sessions are told to read again.
+func (w *world) untilReread(client string) {
+	w.t.Helper()
+	until(w.t, "sessions being told to read again", func() bool {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		return w.reread[client] > 0
+	})
+}
+
+// readOne reads a stream of one entry from somewhere, as the store does.
+func (w *world) readOne(key string, from EntryID) []raw {
+	w.t.Helper()
+	list, err := entriesOf(w.redis.Do(w.t.Context(), w.Store.link.rangeFrom(key, from, readEntries)))
+	if err != nil || len(list) != 1 {
+		w.t.Fatal(list, err)
+	}
+	return list
+}
+
 // kept is how many entries are known of a client.
 func (w *world) kept(client string) int {
 	st := w.online(client)
@@ -311,6 +331,26 @@ func (w *world) pending(client string, have ...int64) mailbox.PendingResult {
 		w.t.Fatal(err)
 	}
 	return res[0]
+}
+
+// joined publishes for a client that then has a session, and is what that reads.
+func (w *world) joined(client string, list ...string) []mailbox.Item {
+	w.t.Helper()
+	for _, id := range list {
+		w.add(client, id)
+	}
+	w.Joined(client)
+	return w.pending(client).Items
+}
+
+// wantPending insists on what is pending for a client.
+func (w *world) wantPending(client string, want ...string) mailbox.PendingResult {
+	w.t.Helper()
+	got := w.pending(client)
+	if !slices.Equal(ids(got.Items), want) {
+		w.t.Fatalf("pending are %v, want %v", ids(got.Items), want)
+	}
+	return got
 }
 
 // deliver marks items as written.

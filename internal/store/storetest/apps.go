@@ -17,6 +17,7 @@ import (
 	"godwit.dev/godwit/internal/preference"
 	"godwit.dev/godwit/internal/push"
 	"godwit.dev/godwit/internal/source"
+	"godwit.dev/godwit/internal/template"
 )
 
 // AppStore keeps what is set up of apps.
@@ -25,12 +26,13 @@ type AppStore interface {
 	hook.Store
 	source.Store
 	channel.Store
+	template.Store
 }
 
 // OpenApps opens an empty store for one test; reopen closes it and opens it again. It is closed by the test's clean-up.
 type OpenApps func(t *testing.T) (s AppStore, reopen func() AppStore)
 
-// RunApps is the conformance suite of stores of apps with their keys, hooks, sources and channels. Several processes may always
+// RunApps is the conformance suite of stores of apps with their keys, hooks, sources, channels and templates. Several processes may always
 // write to the same one, so two is asked for too.
 func RunApps(t *testing.T, open OpenApps, two Two[AppStore]) {
 	t.Helper()
@@ -40,7 +42,7 @@ func RunApps(t *testing.T, open OpenApps, two Two[AppStore]) {
 			"EveryQueryHeedsTheApp":       appsApart,
 			"AnAppTakesAllOfItsAlong":     appTakesAll,
 		},
-		hookCases, sourceCases, channelCases,
+		hookCases, sourceCases, channelCases, templateCases,
 	} {
 		for name, run := range group {
 			t.Run(name, func(t *testing.T) {
@@ -52,8 +54,9 @@ func RunApps(t *testing.T, open OpenApps, two Two[AppStore]) {
 		}
 	}
 	for name, run := range map[string]func(e *appEnv, stores [2]AppStore){
-		"TwoProcessesLoseNoUpdate":  twoUpdates,
-		"TwoProcessesTellEachOther": twoWatches,
+		"TwoProcessesLoseNoUpdate":           twoUpdates,
+		"TwoProcessesTellEachOther":          twoWatches,
+		"OfTwoChangesOfOneRevisionOneIsMade": twoTemplates,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -155,6 +158,7 @@ func appTakesAll(e *appEnv) {
 		e.ok(e.s.UpdateHook(ctx, app, "h", func(*hook.Hook, int) error { return nil }))
 		e.ok(e.s.UpdateChannel(ctx, app, push.WebPush, func(*channel.Record) error { return nil }))
 		e.ok(e.s.UpdateSource(ctx, app, source.RedisStream, func(*source.Source) error { return nil }))
+		e.template(app, "t")
 	}
 	e.ok(e.s.DeleteApp(ctx, "a"))
 	e.ok(e.s.CreateApp(ctx, access.App{Name: "a"})) // of the former one nothing comes back
@@ -166,6 +170,9 @@ func appTakesAll(e *appEnv) {
 	e.ok(err)
 	sources, err := e.s.Sources(ctx)
 	e.ok(err)
+	if _, err := e.s.Template(ctx, "a", "t"); !errors.Is(err, template.ErrUnknown) {
+		e.Errorf("its template came back: %v", err)
+	}
 	if len(snap.Keys) != 1 || snap.Keys[0].App != "b" || len(hooks) != 1 || hooks[0].App != "b" || len(channels) != 1 || channels[0].App != "b" || len(sources) != 1 || sources[0].App != "b" {
 		e.Errorf("left: %+v, %+v, %+v, %+v", snap.Keys, hooks, channels, sources)
 	}

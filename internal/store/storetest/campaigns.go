@@ -36,6 +36,7 @@ func RunCampaigns(t *testing.T, open OpenCampaigns) {
 		"WhatIsHeldWaitsForAPerson":                    heldBack,
 		"WhatMayHaveArrivedIsNotSuppressed":            sweptHonestly,
 		"ARecallWalksOverWhatWasSent":                  recallWalk,
+		"ACorrectionCountsWhatItChanged":               correctionWalk,
 		"AReactionCountsOnce":                          reactions,
 		"ADeletedCampaignLeavesNothing":                removed,
 		"ADeliveryOutlivesItsEndpointAndSaysItHasLeft": leftEndpoint,
@@ -307,6 +308,67 @@ func recallWalk(e *campaignEnv) {
 	if d := e.rows(c)[2]; d.Recall != "too old" {
 		e.Errorf("why it was not recalled: %+v", d)
 	}
+}
+
+func correctionWalk(e *campaignEnv) {
+	numbers := e.hooks(3)
+	c := e.running()
+	e.enumerate(c)
+	e.claim(c, e.due(c))
+	for i, o := range []campaign.Outcome{campaign.Accepted, campaign.Refused, campaign.Unknown} {
+		e.finish(c, campaign.Result{Row: numbers[i], Outcome: o, External: "m", Detail: "as it was"})
+	}
+	e.state(c, campaign.Correcting)
+	if busy, err := e.s.Busy(e.Context(), App); err != nil || len(busy) != 1 {
+		e.Errorf("a campaign that is being corrected is not worked on: %v, %v", busy, err)
+	}
+	finish := func(from, next int64, results ...campaign.RecallResult) {
+		e.Helper()
+		e.check(e.s.FinishCorrection(e.Context(), e.epoch, c.Num, results, from, next, e.clock.Now()))
+	}
+	want := func(corrected, not, at int64, why string) {
+		e.Helper()
+		f, err := e.s.Figures(e.Context(), c.Num)
+		e.check(err)
+		got, err := e.s.Get(e.Context(), App, c.ID)
+		e.check(err)
+		if f.Corrected != corrected || f.NotCorrected != not || got.Recall != at {
+			e.Errorf("%d corrected, %d not, at row %d; want %d, %d, %d", f.Corrected, f.NotCorrected, got.Recall, corrected, not, at)
+		}
+		if d := e.rows(c)[2]; d.Correction != why {
+			e.Errorf("why it was not corrected: %+v, want %q", d, why)
+		}
+	}
+	yes := func(row int64) campaign.RecallResult {
+		return campaign.RecallResult{Row: row, Channel: push.Webhook, Done: true}
+	}
+	no := campaign.RecallResult{Row: numbers[2], Channel: push.Webhook, Detail: "not found"}
+	finish(0, numbers[1], yes(numbers[0]), yes(numbers[1])) // the second had never left
+	e.s = e.reopen()
+	want(1, 0, numbers[1], "")
+	finish(numbers[1], 0, no)
+	want(1, 1, 0, "not found")
+	if d := e.rows(c)[0]; d.Detail != "as it was" || d.Correction != "" {
+		e.Errorf("what was corrected: %+v", d)
+	}
+	finish(0, numbers[2], yes(numbers[0]), yes(numbers[2])) // another correction
+	want(2, 0, numbers[2], "")
+	e.want(c, map[campaign.Outcome]int64{campaign.Accepted: 1, campaign.Refused: 1, campaign.Unknown: 1})
+	days, err := e.s.Days(e.Context(), App, c.Num, e.clock.Now(), e.clock.Now())
+	e.check(err)
+	if len(days) != 1 || days[0].Outcomes[campaign.Accepted] != 1 {
+		e.Errorf("by day: %+v", days)
+	}
+	e.state(c, campaign.Recalling) // which begins at its own place
+	at := e.clock.Now()
+	e.check(e.s.FinishCorrection(e.Context(), e.epoch, c.Num, nil, numbers[2], 0, at))
+	want(2, 0, numbers[2], "")
+	_, err = e.s.Own(e.Context(), App)
+	e.check(err)
+	if err := e.s.FinishCorrection(e.Context(), e.epoch, c.Num, []campaign.RecallResult{no}, 0, 0, at); !errors.Is(err, campaign.ErrStale) {
+		e.Errorf("a former owner corrects: %v", err)
+	}
+	want(2, 0, numbers[2], "")
 }
 
 func reactions(e *campaignEnv) {

@@ -1,5 +1,5 @@
 // Package botserver is a Telegram Bot API server for tests: it enforces the limits of a bot and of a chat, answers 429
-// with retry_after, knows chats that have blocked the bot, moved, or never were, deletes messages for 48 hours, hands
+// with retry_after, knows chats that have blocked the bot, moved, or never were, edits messages, deletes them for 48 hours, hands
 // out updates, and breaks as the real one does.
 package botserver
 
@@ -68,6 +68,8 @@ type Message struct {
 	Silent  bool
 	At      time.Time
 	Deleted bool
+	Edits   int  // that changed something
+	Fixed   bool // see Fix
 }
 
 // Server is a running Bot API server.
@@ -86,6 +88,7 @@ type Server struct {
 	messages []*Message
 	byChat   map[int64][]*Message
 	window   []time.Time // of the last second's messages
+	edits    []time.Time // and of its edits
 	flooded  int         // 429 given
 	requests int
 	updates  []json.RawMessage
@@ -193,6 +196,7 @@ func (s *Server) Waiting() int {
 
 type call struct {
 	ChatID    json.RawMessage `json:"chat_id"`
+	MessageID int64           `json:"message_id"`
 	Text      string          `json:"text"`
 	Caption   string          `json:"caption"`
 	Photo     string          `json:"photo"`
@@ -231,6 +235,8 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 		result(w, `{"id":42,"is_bot":true,"first_name":"Test","username":"test_bot"}`)
 	case "sendMessage", "sendPhoto", "sendVideo", "sendAnimation", "sendDocument":
 		s.send(w, r, method, &c)
+	case "editMessageText", "editMessageCaption":
+		s.edit(w, r, method, &c)
 	case "deleteMessages":
 		s.delete(w, &c)
 	case "getUpdates":

@@ -1,4 +1,4 @@
-// Package appdb keeps apps, API keys, hooks, sources and the settings of channels in a schema of a PostgreSQL database. Every node, and the
+// Package appdb keeps apps, API keys, hooks, sources, templates and the settings of channels in a schema of a PostgreSQL database. Every node, and the
 // command line, writes there; who follows notices within a second.
 package appdb
 
@@ -28,7 +28,7 @@ type Config struct {
 	Log    *slog.Logger     // nil: discards
 }
 
-// Store is an access.Store, a hook.Store, a source.Store and a channel.Store.
+// Store is an access.Store, a hook.Store, a source.Store, a template.Store and a channel.Store.
 type Store struct {
 	db  *pgdb.DB
 	log *slog.Logger

@@ -68,3 +68,49 @@ func (s *Store) FinishRecall(ctx context.Context, epoch, num int64, results []ca
 		return t.write(ctx, tx, now)
 	})
 }
+
+// FinishCorrection implements campaign.RecallQueue.
+func (s *Store) FinishCorrection(ctx context.Context, epoch, num int64, results []campaign.RecallResult, from, next int64, now time.Time) error {
+	rows, done, details := make([]int64, len(results)), make([]bool, len(results)), make([]string, len(results))
+	for i := range results {
+		rows[i], done[i], details[i] = results[i].Row, results[i].Done, text(results[i].Detail)
+	}
+	const query = `WITH d AS (
+			SELECT endpoint FROM delivery WHERE campaign = $1 AND endpoint = ANY($2) AND outcome IN (2, 6) ORDER BY endpoint FOR UPDATE)
+		UPDATE delivery u SET flags = CASE WHEN r.done THEN u.flags & ~$5::integer ELSE u.flags | $5::integer END,
+			detail = CASE WHEN NOT r.done THEN r.detail WHEN u.flags & $5::integer <> 0 THEN '' ELSE u.detail END
+		FROM d JOIN (SELECT DISTINCT ON (endpoint) * FROM unnest($2::bigint[], $3::boolean[], $4::text[]) AS r(endpoint, done, detail)) r ON r.endpoint = d.endpoint
+		WHERE u.campaign = $1 AND u.endpoint = d.endpoint RETURNING u.channel, r.done`
+	return s.do(ctx, "store what was corrected", func(ctx context.Context, tx pgx.Tx) error {
+		if _, err := tx.Exec(ctx, "UPDATE campaign SET recall = $2 WHERE num = $1 AND state = 'correcting'", num, next); err != nil {
+			return err
+		}
+		if _, err := checkOwner(ctx, tx, num, epoch); err != nil {
+			return err
+		}
+		if from == 0 {
+			_, err := tx.Exec(ctx, "DELETE FROM campaign_count WHERE campaign = $1 AND what IN ($2, $3)", num, campaignrow.Corrected, campaignrow.Uncorrected)
+			if err != nil {
+				return err
+			}
+		}
+		var t tally
+		err := pgdb.Each(ctx, tx, query, []any{num, rows, done, details, campaignrow.NotCorrected}, func(rows pgx.Rows) error {
+			var channel int16
+			var done bool
+			if err := rows.Scan(&channel, &done); err != nil {
+				return err
+			}
+			what := int16(campaignrow.Uncorrected)
+			if done {
+				what = campaignrow.Corrected
+			}
+			t.Add(num, channel, what, 1)
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+		return t.write(ctx, tx, now)
+	})
+}

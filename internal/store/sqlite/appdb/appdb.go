@@ -1,4 +1,4 @@
-// Package appdb keeps apps, API keys, hooks, sources and the settings of channels in an SQLite file of their own, so that the command line can change them
+// Package appdb keeps apps, API keys, hooks, sources, templates and the settings of channels in an SQLite file of their own, so that the command line can change them
 // beside a running server, which notices within a second.
 package appdb
 
@@ -41,7 +41,7 @@ CREATE TABLE api_key (
 	hash       BLOB NOT NULL     -- SHA-256
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX api_key_app ON api_key(app);
-`, channelTable, hookTable, sourceTable}
+`, channelTable, hookTable, sourceTable, templateTable}
 
 // Store is an access.Store on a file.
 type Store struct{ db *sqlitedb.DB }
@@ -81,8 +81,8 @@ func tally(c *sqlite.Conn) (t sqlitedb.Tally, err error) {
 	return t, err
 }
 
-// Tally is a query of how many apps, keys, channels, hooks and sources there are. How many there ever were is not known.
-const Tally = "SELECT 0, (SELECT count(*) FROM app) + (SELECT count(*) FROM api_key) + (SELECT count(*) FROM channel) + (SELECT count(*) FROM hook) + (SELECT count(*) FROM source)"
+// Tally is a query of how many apps, keys, channels, hooks, sources and templates there are. How many there ever were is not known.
+const Tally = "SELECT 0, (SELECT count(*) FROM app) + (SELECT count(*) FROM api_key) + (SELECT count(*) FROM channel) + (SELECT count(*) FROM hook) + (SELECT count(*) FROM source) + (SELECT count(*) FROM template)"
 
 // Close closes the file.
 func (s *Store) Close() error { return s.db.Close() }

@@ -52,7 +52,7 @@ func (s *Store) UpdateApp(ctx context.Context, name string, change func(*access.
 	})
 }
 
-// DeleteApp deletes an app with its keys, channels, hooks and sources.
+// DeleteApp deletes an app with its keys, channels, hooks, sources and templates.
 func (s *Store) DeleteApp(ctx context.Context, name string) error {
 	return s.db.Do(ctx, func(c *sqlite.Conn) error {
 		if err := sqlitedb.Each(c, "DELETE FROM app WHERE name = ?", []any{name}, nil); err != nil {
@@ -61,7 +61,7 @@ func (s *Store) DeleteApp(ctx context.Context, name string) error {
 		if c.Changes() == 0 {
 			return fmt.Errorf("%w: %.128q", access.ErrUnknownApp, name)
 		}
-		for _, from := range []string{"DELETE FROM channel WHERE app = ?", "DELETE FROM hook WHERE app = ?", "DELETE FROM source WHERE app = ?"} {
+		for _, from := range []string{"DELETE FROM channel WHERE app = ?", "DELETE FROM hook WHERE app = ?", "DELETE FROM source WHERE app = ?", "DELETE FROM template WHERE app = ?"} {
 			if err := sqlitedb.Each(c, from, []any{name}, nil); err != nil {
 				return err
 			}

@@ -144,3 +144,44 @@ func finishRecall(c *sqlite.Conn, t *tally, num int64, r *campaign.RecallResult,
 	return sqlitedb.Each(c, "UPDATE delivery SET flags = flags | ?, detail = ? WHERE campaign = ? AND endpoint = ?",
 		[]any{campaignrow.NotRecalled, r.Detail, num, r.Row}, nil)
 }
+
+// FinishCorrection implements campaign.RecallQueue.
+func (s *Store) FinishCorrection(ctx context.Context, epoch, num int64, results []campaign.RecallResult, from, next int64, now time.Time) error {
+	err := s.db.DoBulkFor(ctx, s.owner(num), len(results)+1, func(c *sqlite.Conn) error {
+		if err := checkOwner(c, num, epoch); err != nil {
+			return err
+		}
+		if err := sqlitedb.Each(c, "UPDATE campaign SET recall = ? WHERE num = ? AND state = 'correcting'", []any{next, num}, nil); err != nil {
+			return err
+		}
+		if from == 0 {
+			err := sqlitedb.Each(c, "DELETE FROM campaign_count WHERE campaign = ? AND what IN (?, ?)", []any{num, campaignrow.Corrected, campaignrow.Uncorrected}, nil)
+			if err != nil {
+				return err
+			}
+		}
+		var t tally
+		for i := range results {
+			if err := finishCorrection(c, &t, num, &results[i]); err != nil {
+				return err
+			}
+		}
+		return t.write(c, now)
+	})
+	if err != nil {
+		return claimError(err)
+	}
+	return nil
+}
+
+func finishCorrection(c *sqlite.Conn, t *tally, num int64, r *campaign.RecallResult) error {
+	what, set, args := int16(campaignrow.Corrected), "detail = CASE WHEN flags & ? THEN '' ELSE detail END, flags = flags & ?", []any{campaignrow.NotCorrected, ^campaignrow.NotCorrected}
+	if !r.Done {
+		what, set, args = campaignrow.Uncorrected, "flags = flags | ?, detail = ?", []any{campaignrow.NotCorrected, r.Detail}
+	}
+	err := sqlitedb.Each(c, "UPDATE delivery SET "+set+" WHERE campaign = ? AND endpoint = ? AND outcome IN (2, 6)", append(args, num, r.Row), nil)
+	if err == nil && c.Changes() > 0 {
+		t.Add(num, campaignrow.Channel(r.Channel), what, 1)
+	}
+	return err
+}

@@ -59,11 +59,12 @@ type Log struct {
 	opts Options
 	db   *sqlitedb.DB
 
-	queue *eventlog.Queue
-	tails eventlog.Tails
-	last  uint64 // newest id given out before
-	stop  chan struct{}
-	done  chan struct{}
+	queue  *eventlog.Queue
+	tails  eventlog.Tails
+	packer eventlog.Packer // the writer's
+	last   uint64          // newest id given out before
+	stop   chan struct{}
+	done   chan struct{}
 }
 
 var _ event.Log = (*Log)(nil)

@@ -28,6 +28,7 @@ func (l *Log) run() {
 			l.writeLast()
 			return
 		case <-tick.C:
+			l.packer.Rest()
 			l.prune(ctx)
 		case <-l.queue.Wake():
 			l.pause(gatherFor)
@@ -87,7 +88,7 @@ func (l *Log) writeLast() {
 func (l *Log) store(ctx context.Context, chunks []*eventlog.Chunk, upto uint64) error {
 	bytes, packed := int64(0), make([][]byte, len(chunks))
 	for i, c := range chunks {
-		packed[i] = eventlog.Pack(c.Data)
+		packed[i] = l.packer.Pack(c.Data)
 		bytes += int64(len(packed[i]))
 	}
 	made, err := l.makeRoom(ctx, bytes)

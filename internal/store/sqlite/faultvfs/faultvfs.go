@@ -10,6 +10,7 @@ import (
 	"slices"
 	"sync"
 	"testing"
+	"time"
 	"unsafe"
 
 	"modernc.org/libc"
@@ -31,6 +32,7 @@ type VFS struct {
 	syncs    int
 	failSync bool
 	failIO   bool
+	slow     time.Duration
 	room     int64 // bytes by which files may still grow; negative: any
 	ballast  string
 	original os.FileInfo // of the ballast
@@ -136,6 +138,13 @@ func (v *VFS) FailSyncs(fail bool) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	v.failSync = fail
+}
+
+// SlowSyncs makes every sync take so much longer.
+func (v *VFS) SlowSyncs(by time.Duration) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.slow = by
 }
 
 // FailWrites makes every write fail as a broken disk does (EIO), or no longer.
@@ -256,6 +265,10 @@ func (v *VFS) close(tls *libc.TLS, pFile uintptr) int32 {
 }
 
 func (v *VFS) sync(tls *libc.TLS, pFile uintptr, flags int32) int32 {
+	v.mu.Lock()
+	slow := v.slow
+	v.mu.Unlock()
+	time.Sleep(slow)
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	if v.failSync {

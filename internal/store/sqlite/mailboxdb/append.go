@@ -259,7 +259,7 @@ func (s *Store) replaceCollapsed(r *recipient, n *notification.Notification) err
 		if e.collapse != hash || e.is(flagLeaving) || e.expires() <= millis.Of(n.CreatedAt) {
 			continue
 		}
-		old, ok, err := readRow(s.stmts.readNote, e.pos)
+		old, ok, err := s.row(e.pos)
 		if err != nil {
 			return err
 		}

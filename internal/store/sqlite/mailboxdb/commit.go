@@ -32,12 +32,16 @@ type transaction struct {
 	marked   []ref
 	released []int64 // contents that lost a copy
 	shared   []int64 // contents that several copies share, made now
+	unneeded []int64 // contents that go
+	settled  []settled
+	encoded  []byte // of settled
 	newOnes  []*recipient
 	newApps  []*app
 	undo     []func() // what is too rare to have a list of its own
 	batch    mailbox.Batch
 
 	pending, scheduled, appends int64
+	looked, full                bool // whether the disk is full, as seen at first
 }
 
 func (t *transaction) reset(pos int64) {
@@ -47,6 +51,7 @@ func (t *transaction) reset(pos int64) {
 	clear(t.newOnes)
 	*t = transaction{
 		firstPos: pos + 1, touched: t.touched[:0], marked: t.marked[:0], released: t.released[:0], shared: t.shared[:0],
+		unneeded: t.unneeded[:0], settled: t.settled[:0], encoded: t.encoded,
 		newOnes: t.newOnes[:0], newApps: t.newApps[:0], undo: t.undo[:0],
 		batch: mailbox.Batch{Stored: t.batch.Stored[:0], Due: t.batch.Due[:0], Settled: t.batch.Settled[:0]},
 	}
@@ -82,6 +87,7 @@ func (s *Store) committed(ops []sqlitedb.Op) {
 			e.set(flagDelivered)
 		}
 	}
+	s.showEnded()
 	s.shownPos = s.pos
 	seal := len(s.tails) > 1
 	s.mu.Unlock()
@@ -144,6 +150,7 @@ func (s *Store) rollBack() {
 	for i := len(t.undo) - 1; i >= 0; i-- {
 		t.undo[i]()
 	}
+	s.folding = s.folded
 	t.reset(s.pos)
 }
 

@@ -86,7 +86,7 @@ func (op *dueOp) Apply(*sqlite.Conn) error {
 
 // makeDue gives a scheduled copy its seq, unless it has expired meanwhile.
 func (s *Store) makeDue(r *recipient, e *entry, rd *contents, now int64) error {
-	row, ok, err := readRow(s.stmts.readNote, e.pos)
+	row, ok, err := s.row(e.pos)
 	if err != nil || !ok {
 		return err
 	}
@@ -194,7 +194,7 @@ func (s *Store) expireOf(r *recipient, now int64, limit int) (n int, err error) 
 }
 
 func (s *Store) expireEntry(r *recipient, e *entry, now int64) error {
-	row, ok, err := readRow(s.stmts.readNote, e.pos)
+	row, ok, err := s.row(e.pos)
 	if err != nil || !ok {
 		return err
 	}

@@ -122,7 +122,7 @@ type eraseRowsOp struct {
 func (op *eraseRowsOp) Apply(*sqlite.Conn) error {
 	s := op.s
 	for _, pos := range op.rows {
-		row, ok, err := readRow(s.stmts.readNote, pos)
+		row, ok, err := s.row(pos)
 		if err != nil {
 			return err
 		}

@@ -177,7 +177,7 @@ func (s *Store) stepDue(w waitingStep, now int64) (d mailbox.StepDue, ok bool, e
 	if err != nil || !ok || due == 0 || due > now && (!w.hurried || step > 0) {
 		return d, false, err
 	}
-	row, ok, err := readRow(s.stmts.readNote, w.pos)
+	row, ok, err := s.row(w.pos)
 	if err != nil || !ok {
 		return d, false, err
 	}
@@ -250,7 +250,7 @@ func (s *Store) nextAfter(r *recipient, e *entry, d *mailbox.StepDone, now int64
 	}
 	at := now
 	if !d.Skipped {
-		row, ok, err := readRow(s.stmts.readNote, e.pos)
+		row, ok, err := s.row(e.pos)
 		if err != nil || !ok {
 			return err
 		}
@@ -287,9 +287,9 @@ func (op *hurryOp) Apply(*sqlite.Conn) error {
 
 // StepsOf implements mailbox.Escalator.
 func (s *Store) StepsOf(ctx context.Context, ref mailbox.Ref) (steps []notification.Step, next int, err error) {
-	err = s.db.ReadFor(ctx, ref.App, func(c *sqlite.Conn) error {
+	err = s.read(ctx, ref.App, func(c *sqlite.Conn) error {
 		steps, next = nil, 0
-		note, err := c.Prepare(selectNote)
+		copies, err := s.copiesOn(c)
 		if err != nil {
 			return err
 		}
@@ -301,7 +301,7 @@ func (s *Store) StepsOf(ctx context.Context, ref mailbox.Ref) (steps []notificat
 		if err != nil {
 			return err
 		}
-		row, ok, err := readRow(note, ref.Pos)
+		row, ok, err := copies.read(ref.Pos)
 		if err != nil || !ok || !row.open {
 			return err
 		}

@@ -8,6 +8,7 @@ import (
 	"zombiezen.com/go/sqlite"
 
 	"godwit.dev/godwit/internal/mailbox"
+	"godwit.dev/godwit/internal/store/sqlite/sqlitedb"
 )
 
 // SmallSlices makes the index be sealed every 2^bits rows, so that tests reach it.
@@ -105,7 +106,7 @@ func IDHash(app, id string) uint32 { return idHash(app, id) }
 // Read reads a position as if the index had just named it.
 func (s *Store) Read(ctx context.Context, pos int64, app, to string, now time.Time) (item *mailbox.Item, err error) {
 	err = s.db.Read(ctx, func(c *sqlite.Conn) error {
-		rd, err := newReader(c)
+		rd, err := s.newReader(c)
 		if err == nil {
 			item, err = rd.item(pos, app, to, now.UnixMilli())
 		}
@@ -153,4 +154,19 @@ func (s *Store) Escalating(ctx context.Context) (rows, plans, waiting int, err e
 		return nil
 	})
 	return rows, plans, waiting, err
+}
+
+// Unchanged counts rows that do not say themselves whether they are settled.
+func (s *Store) Unchanged(ctx context.Context) (n int, err error) {
+	return s.count(ctx, "notification WHERE open = 2")
+}
+
+// Settlements counts commits that say what they have settled.
+func (s *Store) Settlements(ctx context.Context) (n int, err error) {
+	return s.count(ctx, "settlement")
+}
+
+// OpenFormer makes a file as it was before commits said what they settle.
+func OpenFormer(ctx context.Context, path string) (*sqlitedb.DB, error) {
+	return sqlitedb.Open(ctx, path, sqlitedb.Options{AppID: appID, Migrations: []string{schema1, schema2, schema3, schema4}}, nil)
 }

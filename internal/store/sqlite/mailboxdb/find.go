@@ -91,6 +91,9 @@ func (s *Store) tailFor(pos int64) *tail {
 		return s.tails[n-1]
 	}
 	t := newTail(number, s.cfg.sliceBits)
+	if n := len(s.tails); n > 0 {
+		s.tails[n-1].settlements = s.nextSettlement
+	}
 	s.tails = append(s.tails, t)
 	return t
 }
@@ -98,7 +101,7 @@ func (s *Store) tailFor(pos int64) *tail {
 // findRow finds the newest row of an id to a recipient, pending or settled, as the open transaction sees it.
 func (s *Store) findRow(r *recipient, hash uint32, id string) (found row, ok bool, err error) {
 	try := func(pos int64) bool {
-		found, ok, err = readRow(s.stmts.readNote, pos)
+		found, ok, err = s.row(pos)
 		ok = ok && err == nil && found.recipient == r.key && found.id == id
 		return !ok && err == nil
 	}

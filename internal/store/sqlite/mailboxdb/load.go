@@ -20,12 +20,13 @@ const loaders = 4
 func (s *Store) load(ctx context.Context) error {
 	began := time.Now()
 	l := &loader{s: s, apps: make(map[int64]*app), byKey: make(map[uint32]*recipient)}
-	for _, part := range []func(context.Context) error{l.loadMeta, l.loadApps, l.loadOpen, l.loadRecipients, l.loadSteps, l.place, l.loadTails} {
+	for _, part := range []func(context.Context) error{l.loadMeta, l.loadApps, l.makeTails, l.loadSettlements, l.loadOpen, l.loadRecipients, l.loadSteps, l.place, l.loadTails} {
 		if err := part(ctx); err != nil {
 			return fmt.Errorf("read the index back: %w", err)
 		}
 	}
 	s.pos, s.shownPos, s.tx.firstPos = l.last, l.last, l.last+1
+	s.folded, s.folding = l.folded, l.folded
 	s.counters.from = l.flushed
 	s.cfg.Log.Debug("mailbox loaded", "pending", s.pending.Load(), "scheduled", s.waiting.Load(), "took", time.Since(began))
 	return nil
@@ -38,6 +39,7 @@ type loader struct {
 	open    []loadedRow
 	newest  map[uint32]uint64 // seq of rows after flushed
 	flushed int64
+	folded  int64
 	last    int64 // the newest position ever given out
 }
 
@@ -55,6 +57,7 @@ func (l *loader) loadMeta(ctx context.Context) error {
 			to  *int64
 		}{
 			{"SELECT value FROM meta WHERE name = 'flushed_pos'", &l.flushed},
+			{"SELECT value FROM meta WHERE name = 'folded_pos'", &l.folded},
 			{"SELECT max((SELECT value FROM meta WHERE name = 'last_pos'), coalesce((SELECT max(pos) FROM notification), 0))", &l.last},
 		} {
 			n, err := sqlitex.ResultInt64(c.Prep(q.sql))
@@ -63,7 +66,7 @@ func (l *loader) loadMeta(ctx context.Context) error {
 			}
 			*q.to = n
 		}
-		l.last = max(l.last, l.flushed)
+		l.last = max(l.last, l.flushed, l.folded)
 		n, err := l.s.sealed.load(c, l.s.cfg.sliceBits)
 		l.last = max(l.last, n)
 		return err
@@ -104,17 +107,22 @@ func inParallel(n int64, read func(part int, from, to int64) error) error {
 }
 
 // loadOpen reads the pending rows and, past the flushed position, the seqs of all rows. Most rows lie near the end of
-// the log, so it is cut where the rows are rather than by position.
+// the log, so it is cut where the rows are rather than by position. After the folded position rows do not say that they wait.
 func (l *loader) loadOpen(ctx context.Context) error {
 	cuts, err := l.cuts(ctx)
 	if err != nil {
 		return err
 	}
-	parts := make([][]loadedRow, loaders)
+	parts := make([][]loadedRow, 2*loaders)
 	newest := make([]map[uint32]uint64, loaders)
 	err = inParallel(loaders, func(part int, _, _ int64) (err error) {
 		from, to := cuts[part], cuts[part+1]
-		parts[part], err = l.readOpen(ctx, from, to)
+		parts[part], err = l.readOpen(ctx, "open = 1", from, to)
+		if err != nil {
+			return err
+		}
+		recent := max(l.last-l.folded, 0)
+		parts[loaders+part], err = l.readOpen(ctx, "open = 2", l.folded+1+recent*int64(part)/loaders, l.folded+1+recent*int64(part+1)/loaders)
 		if err != nil {
 			return err
 		}
@@ -157,11 +165,14 @@ func (l *loader) cuts(ctx context.Context) ([]int64, error) {
 	return cuts, err
 }
 
-func (l *loader) readOpen(ctx context.Context, from, to int64) (rows []loadedRow, err error) {
+func (l *loader) readOpen(ctx context.Context, which string, from, to int64) (rows []loadedRow, err error) {
 	err = l.query(ctx, `SELECT pos, recipient, open, status, ack, priority, 0, body_offset, seq, 0, send_at, expires_at,
-		delivered_at, 0, 0, '', collapse_key FROM notification WHERE open = 1 AND pos >= ?1 AND pos < ?2 ORDER BY pos`,
+		delivered_at, 0, 0, '', collapse_key FROM notification WHERE `+which+` AND pos >= ?1 AND pos < ?2 ORDER BY pos`,
 		[]any{from, to}, func(st *sqlite.Stmt) error {
 			r := scanRow(st)
+			if t := l.s.tailOf(r.pos); r.apart && t != nil && t.endOf(r.pos, l.s.stretch()).as != 0 {
+				return nil
+			}
 			rows = append(rows, loadedRow{recipient: r.recipient, seq: r.seq, sendAt: r.sendAt, e: r.entry()})
 			return nil
 		})
@@ -297,6 +308,64 @@ func compareSeq(a, b uint64) int {
 	return 0
 }
 
+// makeTails makes room for the slices that are not sealed.
+func (l *loader) makeTails(ctx context.Context) error {
+	s := l.s
+	bits := s.cfg.sliceBits
+	first, last := s.sealed.next(), l.last>>bits
+	err := l.query(ctx, "SELECT min(pos) FROM notification", nil, func(st *sqlite.Stmt) error {
+		if st.ColumnType(0) == sqlite.TypeNull {
+			first = max(first, last)
+		} else {
+			first = max(first, st.ColumnInt64(0)>>bits)
+		}
+		return nil
+	})
+	if err != nil || first > last {
+		return err
+	}
+	s.tails = make([]*tail, last-first+1)
+	for i := range s.tails {
+		s.tails[i] = newTail(first+int64(i), bits)
+	}
+	return nil
+}
+
+// loadSettlements reads back what commits have settled of these slices.
+func (l *loader) loadSettlements(ctx context.Context) error {
+	s := l.s
+	s.oldestSettlement, s.nextSettlement = 1, 1
+	first, beyond := true, 0 // of the tails, those before beyond have ends
+	err := l.query(ctx, "SELECT key, data FROM settlement ORDER BY key", nil, func(st *sqlite.Stmt) error {
+		key := st.ColumnInt64(0)
+		if first {
+			first, s.oldestSettlement = false, key
+		}
+		s.nextSettlement = key + 1
+		err := decodeSettled(blob(st, 1), func(q *settled) {
+			if q.pos <= l.folded || q.pos > l.last {
+				return
+			}
+			t := s.tailOf(q.pos)
+			if t == nil { // pruned
+				return
+			}
+			t.end(q.pos, q.outcome, s.stretch())
+			for ; beyond < len(s.tails) && s.tails[beyond].number < t.number; beyond++ {
+				s.tails[beyond].settlements = key
+			}
+		})
+		if err != nil {
+			return fmt.Errorf("settlement %d: %w", key, err)
+		}
+		return nil
+	})
+	for ; beyond < len(s.tails)-1; beyond++ {
+		s.tails[beyond].settlements = s.nextSettlement
+	}
+	return err
+}
+
 // loadTails reads the ids of the slices that are not sealed.
 func (l *loader) loadTails(ctx context.Context) error {
 	s := l.s
@@ -318,26 +387,8 @@ func (l *loader) loadTails(ctx context.Context) error {
 		})
 		return names[key], err
 	}
-	first, last := s.sealed.next(), l.last>>bits
-	err := l.query(ctx, "SELECT min(pos) FROM notification", nil, func(st *sqlite.Stmt) error {
-		if st.ColumnType(0) == sqlite.TypeNull {
-			first = max(first, last)
-		} else {
-			first = max(first, st.ColumnInt64(0)>>bits)
-		}
-		return nil
-	})
-	if err != nil {
-		return err
-	}
-	if first > last {
-		return nil
-	}
-	s.tails = make([]*tail, last-first+1)
 	return inParallel(int64(len(s.tails)), func(_ int, from, to int64) error {
-		for i := from; i < to; i++ {
-			t := newTail(first+i, bits)
-			s.tails[i] = t
+		for _, t := range s.tails[from:to] {
 			names := make(map[uint32]string)
 			err := s.db.Read(ctx, func(c *sqlite.Conn) error {
 				st := c.Prep("SELECT pos, recipient, id FROM notification WHERE pos >= ?1 AND pos < ?2 ORDER BY pos")

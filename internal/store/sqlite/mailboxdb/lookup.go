@@ -73,7 +73,7 @@ func (s *Store) positions(c *sqlite.Conn, mask, key uint64) (positions []int64, 
 
 // readRecords reads what became of copies, with what clients answered only for one recipient: a thousand answers are too much.
 func (s *Store) readRecords(c *sqlite.Conn, positions []int64, appKey int64, id string, now int64, replies bool, to *[]mailbox.Record) error {
-	note, err := c.Prepare(selectNote)
+	copies, err := s.copiesOn(c)
 	if err != nil {
 		return err
 	}
@@ -86,7 +86,7 @@ func (s *Store) readRecords(c *sqlite.Conn, positions []int64, appKey int64, id 
 		return err
 	}
 	for _, pos := range positions {
-		row, ok, err := readRow(note, pos)
+		row, ok, err := copies.read(pos)
 		if err != nil {
 			return err
 		}
@@ -138,7 +138,7 @@ func (s *Store) History(ctx context.Context, appName, name string, status notifi
 		if err != nil || !ok {
 			return err
 		}
-		note, err := c.Prepare(selectNote)
+		copies, err := s.copiesOn(c)
 		if err != nil {
 			return err
 		}
@@ -158,7 +158,7 @@ func (s *Store) History(ctx context.Context, appName, name string, status notifi
 			examined++
 			cursor = pos
 			var r row
-			if r, ok, err = readRow(note, pos); ok && r.recipient == info.key {
+			if r, ok, err = copies.read(pos); ok && r.recipient == info.key {
 				if rec := r.record(name, now); status == 0 || rec.Status == status {
 					err = readNacks(nack, &rec)
 					items = append(items, rec)

@@ -27,6 +27,8 @@ var (
 	schema3 string
 	//go:embed schema/0004_escalations.sql
 	schema4 string
+	//go:embed schema/0005_settlements.sql
+	schema5 string
 )
 
 const appID = 0x47644d62 // "GdMb": application_id of mailbox files
@@ -89,6 +91,7 @@ type Store struct {
 	sealed sealedSlices
 
 	shownPos int64 // last position committed
+	folded   int64 // up to here rows or outcomes say how copies ended, after it settlements, which the tails have too
 
 	// Of the writer's goroutine alone.
 	stmts    statements
@@ -99,6 +102,10 @@ type Store struct {
 	due      dueQueue
 	steps    escalations
 	counters counters
+	folding  int64 // folded, with what the open transaction does
+
+	nextSettlement   int64 // key of the next one
+	oldestSettlement int64 // of the sealer's goroutine
 
 	notes  noting
 	notify chan *committed
@@ -135,8 +142,8 @@ func Open(ctx context.Context, path string, cfg Config) (*Store, error) {
 	}
 	s.space = space
 	s.db, err = sqlitedb.Open(ctx, path, sqlitedb.Options{
-		AppID: appID, Migrations: []string{schema1, schema2, schema3, schema4}, CopyAfter: max(cfg.Ballast/2, minCopyAfter), VFS: cfg.VFS, Guard: cfg.Guard, Fatal: cfg.Fatal, Log: cfg.Log,
-		Hooks: sqlitedb.Hooks{Committed: s.committed, Failed: s.failed, Count: s.tally},
+		AppID: appID, Migrations: []string{schema1, schema2, schema3, schema4, schema5}, CopyAfter: max(cfg.Ballast/2, minCopyAfter), VFS: cfg.VFS, Guard: cfg.Guard, Fatal: cfg.Fatal, Log: cfg.Log,
+		Hooks: sqlitedb.Hooks{Committed: s.committed, Failed: s.failed, Lastly: s.lastly, Count: s.tally},
 	}, s.prepare)
 	if err != nil {
 		return nil, fmt.Errorf("open mailbox: %w", err)

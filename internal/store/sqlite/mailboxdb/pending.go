@@ -57,7 +57,10 @@ func (s *Store) pendingChunk(ctx context.Context, qs []mailbox.PendingQuery, res
 	if len(wanted)+len(absent) == 0 {
 		return nil
 	}
-	return s.db.ReadFor(ctx, qs[0].App, func(c *sqlite.Conn) error {
+	return s.read(ctx, qs[0].App, func(c *sqlite.Conn) error {
+		for i := range results {
+			results[i].Items, results[i].More = nil, false
+		}
 		for _, i := range absent {
 			info, _, err := s.readRecipient(c, qs[i].App, qs[i].Recipient)
 			if err != nil {
@@ -110,7 +113,7 @@ func limitOf(n int) int {
 }
 
 func (s *Store) readPending(c *sqlite.Conn, qs []mailbox.PendingQuery, results []mailbox.PendingResult, wanted []candidate, now int64) error {
-	rd, err := newReader(c)
+	rd, err := s.newReader(c)
 	if err != nil {
 		return err
 	}
@@ -147,12 +150,13 @@ func (s *Store) readPending(c *sqlite.Conn, qs []mailbox.PendingQuery, results [
 
 // reader reads copies on one reading connection.
 type reader struct {
-	note, acked *sqlite.Stmt
-	contents    contents
+	copies   *copies
+	acked    *sqlite.Stmt
+	contents contents
 }
 
-func newReader(c *sqlite.Conn) (*reader, error) {
-	note, err := c.Prepare(selectNote)
+func (s *Store) newReader(c *sqlite.Conn) (*reader, error) {
+	copies, err := s.copiesOn(c)
 	if err != nil {
 		return nil, err
 	}
@@ -164,7 +168,7 @@ func newReader(c *sqlite.Conn) (*reader, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &reader{note: note, acked: acked, contents: contents{stmt: content}}, nil
+	return &reader{copies: copies, acked: acked, contents: contents{stmt: content}}, nil
 }
 
 func (rd *reader) hasAcked(pos int64, device string) (acked bool, err error) {
@@ -179,7 +183,7 @@ func (rd *reader) hasAcked(pos int64, device string) (acked bool, err error) {
 
 // item reads a pending copy; nil if it has been settled, or has expired, since the index named it.
 func (rd *reader) item(pos int64, app, to string, now int64) (*mailbox.Item, error) {
-	row, ok, err := readRow(rd.note, pos)
+	row, ok, err := rd.copies.read(pos)
 	if err != nil || !ok || !row.open || row.seq == 0 || row.expires <= now {
 		return nil, err
 	}
@@ -215,8 +219,8 @@ func (s *Store) readItems(ctx context.Context, refs []mailbox.Ref, items []*mail
 	if len(there) == 0 {
 		return nil
 	}
-	return s.db.ReadFor(ctx, refs[0].App, func(c *sqlite.Conn) error {
-		rd, err := newReader(c)
+	return s.read(ctx, refs[0].App, func(c *sqlite.Conn) error {
+		rd, err := s.newReader(c)
 		if err != nil {
 			return err
 		}

@@ -14,7 +14,8 @@ import (
 type row struct {
 	pos          int64
 	recipient    uint32
-	open         bool
+	open         bool // not known to be settled
+	apart        bool // its row does not say whether it is settled
 	status       notification.Status
 	ack          notification.AckMode
 	asks         bool // for a reply
@@ -34,7 +35,8 @@ type row struct {
 func scanRow(s *sqlite.Stmt) (r row) {
 	r.pos = s.ColumnInt64(0)
 	r.recipient = uint32(s.ColumnInt64(1))
-	r.open = s.ColumnBool(2)
+	open := s.ColumnInt32(2)
+	r.open, r.apart = open != 0, open == openApart
 	r.status = notification.Status(s.ColumnInt32(3))
 	ack := s.ColumnInt32(4)
 	r.ack, r.asks = notification.AckMode(ack&^asksBit), ack&asksBit != 0
@@ -47,6 +49,9 @@ func scanRow(s *sqlite.Stmt) (r row) {
 	r.id, r.collapse = s.ColumnText(15), s.ColumnText(16)
 	return r
 }
+
+// openApart is what a row has in open that does not say itself whether it is settled; 1: it waits, 0: it is settled.
+const openApart = 2
 
 // readRow reads the row of a position; ok is false if there is none.
 func readRow(stmt *sqlite.Stmt, pos int64) (r row, ok bool, err error) {

@@ -51,6 +51,9 @@ func (s *Store) fullTail() *tail {
 // seal writes a slice's index in small commits, the slice itself last, and lets go of its tail. Blocks of an earlier
 // try that a crash cut short are overwritten.
 func (s *Store) seal(ctx context.Context, t *tail) error {
+	if err := s.fold(ctx, t); err != nil {
+		return err
+	}
 	keys := t.keys[:t.n]
 	runs := [2]sortedRun{makeRun(keys, ^uint64(0)), makeRun(keys, recipientMask)}
 	filter := makeFilter(keys, s.sealed.filterSize())
@@ -82,7 +85,7 @@ func (s *Store) seal(ctx context.Context, t *tail) error {
 	s.mu.Lock()
 	s.tails = slices.Clone(s.tails[1:])
 	s.mu.Unlock()
-	return nil
+	return s.dropSettlements(ctx, t.settlements)
 }
 
 func writeBlocks(c *sqlite.Conn, number int64, run, first int, blocks [][]byte) error {

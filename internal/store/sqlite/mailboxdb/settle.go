@@ -146,7 +146,7 @@ func (s *Store) inGrace(expires int64, delivered bool, deliveredAt int64, q *mai
 
 // settleClosed handles what is not pending: an ack in the grace after expiry still counts.
 func (s *Store) settleClosed(r *recipient, pos int64, q *mailbox.Settle) (mailbox.SettleOutcome, error) {
-	row, ok, err := readRow(s.stmts.readNote, pos)
+	row, ok, err := s.row(pos)
 	switch {
 	case err != nil || !ok || row.recipient != r.key || q.ID != "" && row.id != q.ID:
 		return mailbox.SettleUnknown, err
@@ -176,7 +176,7 @@ func (s *Store) settleClosed(r *recipient, pos int64, q *mailbox.Settle) (mailbo
 	st.BindInt64(2, int64(as))
 	st.BindInt64(3, millis.Of(q.At))
 	st.BindInt64(4, delivered)
-	st.BindInt64(5, int64(q.Attempts))
+	st.BindInt64(5, int64(max(row.attempts, q.Attempts)))
 	if err := exec(st); err != nil {
 		return mailbox.SettleUnknown, err
 	}
@@ -197,16 +197,10 @@ type ending struct {
 	reply       *notification.Reply // nil: none
 }
 
-// settleEntry ends a pending copy: its row becomes a stub and its content goes with the last copy.
+// settleEntry ends a pending copy: its content goes with the last copy.
 func (s *Store) settleEntry(r *recipient, e *entry, end ending) error {
 	s.touch(r)
-	st := s.stmts.settleNote
-	st.BindInt64(1, e.pos)
-	st.BindInt64(2, int64(end.as))
-	st.BindInt64(3, end.at)
-	st.BindInt64(4, end.deliveredAt)
-	st.BindInt64(5, int64(end.attempts))
-	if err := exec(st); err != nil {
+	if err := s.ended(e.pos, outcome{as: end.as, at: end.at, delivered: end.deliveredAt, attempts: end.attempts}); err != nil {
 		return err
 	}
 	if end.reply != nil {
@@ -258,8 +252,27 @@ func (s *Store) releaseContent(pos int64, sole, steps bool) error {
 			return err
 		}
 	}
-	s.stmts.deleteContent.BindInt64(1, pos)
-	return exec(s.stmts.deleteContent)
+	s.tx.unneeded = append(s.tx.unneeded, pos)
+	return nil
+}
+
+// deleteContents deletes the contents that the open transaction has let go, those that lie together at once.
+func (s *Store) deleteContents() error {
+	slices.Sort(s.tx.unneeded)
+	for list := s.tx.unneeded; len(list) > 0; {
+		n := 1
+		for n < len(list) && list[n]-list[n-1] <= 1 {
+			n++
+		}
+		st := s.stmts.deleteContents
+		st.BindInt64(1, list[0])
+		st.BindInt64(2, list[n-1])
+		if err := exec(st); err != nil {
+			return fmt.Errorf("delete contents: %w", err)
+		}
+		list = list[n:]
+	}
+	return nil
 }
 
 // countAck notes a device's ack and reports whether every device has acknowledged now: those online, and those seen

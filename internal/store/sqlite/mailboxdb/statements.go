@@ -12,7 +12,9 @@ type statements struct {
 
 	insertNote, settleNote, readNote, markNote, dueNote, reviveNote, deleteNote *sqlite.Stmt
 
-	insertContent, readContent, deleteContent *sqlite.Stmt
+	insertContent, readContent, deleteContents *sqlite.Stmt
+
+	insertSettlement, readOutcomes *sqlite.Stmt
 
 	insertApp, readRecipient, insertRecipient, saveSeq, saveSeen, insertSeen *sqlite.Stmt
 
@@ -27,6 +29,10 @@ type statements struct {
 const noteColumns = `pos, recipient, open, status, ack, priority, attempts, body_offset, seq, created_at, send_at,
 	expires_at, delivered_at, settled_at, hash, id, collapse_key`
 
+// settleSQL has a row say how its copy ended.
+const settleSQL = `UPDATE notification SET open = 0, status = ?2, settled_at = ?3,
+	delivered_at = CASE WHEN delivered_at < 0 AND ?4 > 0 THEN ?4 ELSE delivered_at END, attempts = max(attempts, ?5) WHERE pos = ?1`
+
 const selectNote = "SELECT " + noteColumns + " FROM notification WHERE pos = ?1"
 
 func (s *statements) prepare(c *sqlite.Conn) error {
@@ -35,16 +41,18 @@ func (s *statements) prepare(c *sqlite.Conn) error {
 		stmt **sqlite.Stmt
 		sql  string
 	}{
-		{&s.insertNote, "INSERT INTO notification(" + noteColumns + ") VALUES (?1,?2,1,?3,?4,?5,0,?6,?7,?8,?9,?10,-?8,-?8,?11,?12,?13)"},
-		{&s.settleNote, "UPDATE notification SET open = 0, status = ?2, settled_at = ?3, delivered_at = CASE WHEN delivered_at < 0 AND ?4 > 0 THEN ?4 ELSE delivered_at END, attempts = max(attempts, ?5) WHERE pos = ?1"},
+		{&s.insertNote, "INSERT INTO notification(" + noteColumns + ") VALUES (?1,?2,2,?3,?4,?5,0,?6,?7,?8,?9,?10,-?8,-?8,?11,?12,?13)"},
+		{&s.settleNote, settleSQL},
 		{&s.readNote, selectNote},
-		{&s.markNote, "UPDATE notification SET status = ?4, delivered_at = CASE WHEN delivered_at < 0 AND ?2 > 0 THEN ?2 ELSE delivered_at END, attempts = max(attempts, ?3) WHERE pos = ?1 AND open = 1"},
+		{&s.markNote, "UPDATE notification SET status = ?4, delivered_at = CASE WHEN delivered_at < 0 AND ?2 > 0 THEN ?2 ELSE delivered_at END, attempts = max(attempts, ?3) WHERE pos = ?1 AND open > 0"},
 		{&s.dueNote, "UPDATE notification SET status = 2, seq = ?2 WHERE pos = ?1"},
-		{&s.reviveNote, "UPDATE notification SET status = ?2, settled_at = ?3, delivered_at = ?4, attempts = max(attempts, ?5) WHERE pos = ?1"},
+		{&s.reviveNote, "UPDATE notification SET open = 0, status = ?2, settled_at = ?3, delivered_at = ?4, attempts = max(attempts, ?5) WHERE pos = ?1"},
 		{&s.deleteNote, "DELETE FROM notification WHERE pos = ?1"},
 		{&s.insertContent, "INSERT INTO content(pos, body) VALUES (?1, ?2)"},
 		{&s.readContent, "SELECT body FROM content WHERE pos = ?1"},
-		{&s.deleteContent, "DELETE FROM content WHERE pos = ?1"},
+		{&s.deleteContents, "DELETE FROM content WHERE pos >= ?1 AND pos <= ?2"},
+		{&s.insertSettlement, "INSERT INTO settlement(key, data) VALUES (?1, ?2)"},
+		{&s.readOutcomes, selectOutcomes},
 		{&s.insertApp, "INSERT INTO app(name) VALUES (?1)"},
 		{&s.readRecipient, selectRecipient},
 		{&s.insertRecipient, "INSERT INTO recipient(app, name, last_seq, last_seen) VALUES (?1, ?2, 0, 0)"},

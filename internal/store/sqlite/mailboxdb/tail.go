@@ -9,6 +9,9 @@ type tail struct {
 	keys   []uint64 // id hash << 32 | recipient key; 0: no row
 	next   []uint32 // the chain of a bucket, newest first; place + 1
 	heads  []uint32
+
+	outcomes    [][]outcome // of copies that have ended, by stretch; nil: none has
+	settlements int64       // what has a lower key was settled of this slice and those before; 0: not known yet
 }
 
 func newTail(number int64, bits uint) *tail {

@@ -71,11 +71,14 @@ type Job struct {
 
 // Kind is what is known of databases like it.
 type Kind struct {
-	Rules []Rule          // what must fit together
-	Tally string          // a query of what walfile.Tally has; "": it is not counted
-	Table string          // what is counted lies in, its row numbers being given in order
-	Of    string          // and is called
-	GoOn  []string        // statements that make what is stored next be counted after ?1
+	Rules []Rule   // what must fit together
+	Tally string   // a query of what walfile.Tally has; "": it is not counted
+	Table string   // what is counted lies in, its row numbers being given in order
+	Of    string   // and is called
+	GoOn  []string // statements that make what is stored next be counted after ?1
+	// Ready, if not nil, has rows say what else is said beside them, so that Rules and Tally can ask for it. It is told of which tables rows
+	// are lost, and returns what that has cost and how many rows may not be as they were.
+	Ready func(c *sqlite.Conn, lost map[string]bool) (losses []Loss, unsure int64, err error)
 	Quiet map[string]bool // tables of which nothing was promised to anybody, or whose losses the rules tell
 }
 
@@ -106,10 +109,7 @@ func (j *Job) Run(ctx context.Context) (r Report, err error) {
 		return r, err
 	}
 	if len(s.bad) == 0 && j.intact(ctx, image) {
-		if r.Commits > 0 {
-			err = j.tidy(&r, image)
-		}
-		if err != nil {
+		if err := j.tidy(&r, image); err != nil {
 			return r, err
 		}
 		return j.finish(r, image, Mended)

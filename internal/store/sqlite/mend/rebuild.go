@@ -87,21 +87,45 @@ func (j *Job) rebuild(ctx context.Context, r *Report, image, before, out string)
 		r.Lost = append(r.Lost, Loss{What: "everything: it cannot be read as a database"})
 		return closeTo()
 	}
-	c := &copier{from: from, to: to, r: r, quiet: j.Quiet, counted: j.Table, or: "REPLACE"}
+	c := &copier{from: from, to: to, r: r, quiet: j.Quiet, counted: j.Table, lost: make(map[string]bool), or: "REPLACE"}
 	err = c.all(ctx, before)
+	if err == nil {
+		err = j.ready(to, r, c.lost)
+	}
 	if err == nil {
 		err = j.apply(to, r)
 	}
 	return errors.Join(err, closeFrom(), closeTo())
 }
 
-// tidy is apply for a database whose pages are all whole.
+// ready has rows say what is said beside them.
+func (j *Job) ready(conn *sqlite.Conn, r *Report, lost map[string]bool) error {
+	if j.Ready == nil {
+		return nil
+	}
+	losses, unsure, err := j.Ready(conn, lost)
+	if err != nil {
+		return fmt.Errorf("make ready: %w", err)
+	}
+	r.Lost = append(r.Lost, losses...)
+	r.restored += unsure
+	return nil
+}
+
+// tidy does that for a database whose pages are all whole, and the rest where commits are lost.
 func (j *Job) tidy(r *Report, path string) error {
+	if j.Ready == nil && r.Commits == 0 {
+		return nil
+	}
 	conn, closing, err := connect(path, false)
 	if err != nil {
 		return err
 	}
-	return errors.Join(j.apply(conn, r), closing())
+	err = j.ready(conn, r, nil)
+	if err == nil && r.Commits > 0 {
+		err = j.apply(conn, r)
+	}
+	return errors.Join(err, closing())
 }
 
 // apply removes what the losses have left without meaning.
@@ -128,6 +152,7 @@ type copier struct {
 	from, to *sqlite.Conn
 	r        *Report
 	quiet    map[string]bool
+	lost     map[string]bool    // tables of which rows are
 	counted  string             // table whose row numbers the tally knows
 	took     func(*sqlite.Stmt) // told of each row that is put in
 	or       string             // what if a row is there: those of the empty database give way, those saved do not
@@ -162,6 +187,9 @@ func (c *copier) all(ctx context.Context, before string) (err error) {
 		if err != nil {
 			return fmt.Errorf("save the rows of %s: %w", t.name, err)
 		}
+		if len(lost) > 0 {
+			c.lost[t.name] = true
+		}
 		if len(lost) > 0 && before != "" {
 			if err := c.fill(&t, before, lost); err != nil {
 				return fmt.Errorf("save the rows of %s: %w", t.name, err)
@@ -187,6 +215,7 @@ func (c *copier) known(t *table) bool {
 	err := query(c.from, "SELECT name FROM pragma_table_info(?1)", func(s *sqlite.Stmt) { have[s.ColumnText(0)] = true }, t.name)
 	if err != nil {
 		c.r.Lost = append(c.r.Lost, Loss{What: "all of table " + t.name})
+		c.lost[t.name] = true
 		return false
 	}
 	if t.rowid && t.name != "sqlite_sequence" {

@@ -118,6 +118,7 @@ func (db *DB) open(ctx context.Context, prepare func(*sqlite.Conn) error) error 
 	if err != nil {
 		return err
 	}
+	keepScratch()
 	db.uri = fileURI(db.path, vfs)
 	db.w = newWriter(db) // before the file is looked at: it may be told of damage at once
 	if db.file, err = checkvfs.Open(db.path, checkvfs.Options{

@@ -18,7 +18,7 @@ import (
 
 // Limits of one commit and of what may wait for the writer.
 const (
-	maxCommitOps   = 1000    // rows: beyond this a larger group no longer saves anything
+	maxCommitOps   = 1000    // rows: beyond this a larger group saves nothing, unless the disk is slow: see grow
 	maxCommitBytes = 4 << 20 // bounds how long a commit keeps others waiting
 	maxBulkRows    = 500     // background work goes in small slices, so a publish never waits long for one
 	maxBulkBytes   = 1 << 20
@@ -45,6 +45,8 @@ type Hooks struct {
 	// Failed gets the ops of a transaction that was rolled back instead of their Done being called, and returns
 	// those to be tried again at once. The slice is reused.
 	Failed func(ops []Op, err error) (again []Op)
+	// Lastly ends a transaction in which all ops have done their work, if not nil.
+	Lastly func(*sqlite.Conn) error
 	// Count counts what is stored, with what the open transaction does to it, so that a repair can say how much is missing.
 	// It is noted beside the log with each commit.
 	Count func(*sqlite.Conn) (Tally, error)
@@ -110,8 +112,8 @@ type writer struct {
 	copyNow    chan struct{}
 	complained atomic.Int64
 
-	batch      []Op
-	batchBytes int64
+	batch lot
+	disk  time.Duration // what the disk lately took to commit
 }
 
 func newWriter(db *DB) *writer {
@@ -214,10 +216,10 @@ func (w *writer) run() {
 		if n := w.restart.Swap(0); n > 0 {
 			w.restartLog(n)
 		}
-		batch, more := w.take()
-		if len(batch) > 0 {
-			w.commit(batch)
-			clear(batch)
+		more := w.take()
+		if len(w.batch.ops) > 0 {
+			w.commit()
+			w.batch.empty()
 			continue
 		}
 		if !more {
@@ -227,82 +229,20 @@ func (w *writer) run() {
 	}
 }
 
-// take collects the next commit; more is false when the writer is to end.
-func (w *writer) take() (batch []Op, more bool) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	batch = w.batch[:0]
-	rows, bytes := 0, 0
-	add := func(q queued) {
-		r, b := q.op.Size()
-		rows, bytes = rows+r, bytes+b
-		batch = append(batch, q.op)
-	}
-	if w.urgent > 0 || w.lazyDue || w.bulk.ops > 0 || w.closed {
-		n, part := 0, 1
-		if w.byApp.ops > 0 {
-			part = 2 // neither kind keeps the other out
-		}
-		for n < len(w.fast) && rows < maxCommitOps/part && bytes < maxCommitBytes/part {
-			if !w.fast[n].lazy {
-				w.urgent--
-			}
-			add(w.fast[n])
-			n++
-		}
-		w.fast = consume(w.fast, n)
-		for w.byApp.ops > 0 && rows < maxCommitOps && bytes < maxCommitBytes {
-			w.byApp.take(turnRows, turnBytes, func(op Op, r, b int) {
-				w.urgent--
-				rows, bytes = rows+r, bytes+b
-				batch = append(batch, op)
-			})
-		}
-		if len(w.fast) == 0 {
-			w.lazyDue = false
-		}
-	}
-	if w.bulk.ops > 0 && (w.urgent == 0 || time.Since(w.waits) > bulkPatience) {
-		rows, bulkBytes := 0, 0
-		for w.bulk.ops > 0 && rows < maxBulkRows && bulkBytes < maxBulkBytes {
-			if r, b := w.bulk.first().Size(); rows > 0 && (rows+r > maxBulkRows || bulkBytes+b > maxBulkBytes) {
-				break
-			}
-			w.bulk.take(1, 1, func(op Op, r, b int) {
-				rows, bulkBytes, bytes = rows+r, bulkBytes+b, bytes+b
-				batch = append(batch, op)
-			})
-		}
-		w.waits = time.Now()
-	}
-	if bytes > 0 {
-		w.bytes -= bytes
-		w.shrunk.Broadcast()
-	}
-	w.batch, w.batchBytes = batch, int64(bytes)
-	return batch, !w.closed || len(w.fast)+w.byApp.ops+w.bulk.ops > 0
-}
-
-// consume drops the first n, keeping the memory unless it has grown out of proportion.
-func consume(q []queued, n int) []queued {
-	if n == len(q) && cap(q) > 1<<16 {
-		return nil
-	}
-	rest := copy(q, q[n:])
-	clear(q[rest:])
-	return q[:rest]
-}
-
-func (w *writer) commit(ops []Op) {
-	for len(ops) > 0 {
+// commit commits the batch, and what it grows by.
+func (w *writer) commit() {
+	for ops, first := w.batch.ops, true; len(ops) > 0; first = false {
 		if dead := w.dead.Load(); dead != nil {
 			finish(ops, dead.error)
 			return
 		}
-		err := w.transact(ops)
+		err := w.transact(ops, first)
+		if first {
+			ops = w.batch.ops
+		}
 		if err == nil {
 			w.commits.Add(1)
-			w.wrote(w.batchBytes)
+			w.wrote(int64(w.batch.bytes))
 			if w.hooks.Committed != nil {
 				w.hooks.Committed(ops)
 			} else {
@@ -325,18 +265,27 @@ func finish(ops []Op, err error) {
 	}
 }
 
-func (w *writer) transact(ops []Op) error {
+func (w *writer) transact(ops []Op, grows bool) error {
 	if err := step(w.conn, "BEGIN IMMEDIATE"); err != nil {
 		return fmt.Errorf("begin: %w", err)
 	}
+	began := time.Now()
 	err := w.apply(ops)
+	if grows && err == nil {
+		err = w.grow(began)
+	}
+	if err == nil && w.hooks.Lastly != nil {
+		err = w.hooks.Lastly(w.conn)
+	}
 	if err == nil && w.hooks.Count != nil {
 		var t Tally
 		t, err = w.hooks.Count(w.conn)
 		w.db.file.Count(t)
 	}
 	if err == nil {
+		began = time.Now()
 		if err = step(w.conn, "COMMIT"); err == nil {
+			w.took(time.Since(began))
 			return nil
 		}
 		err = fmt.Errorf("commit: %w", err)

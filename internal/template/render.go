@@ -1,4 +1,4 @@
-package campaign
+package template
 
 import (
 	"errors"
@@ -16,28 +16,29 @@ type Person struct {
 	Recipient  string
 	Locale     string
 	Attributes audience.Attributes
+	Variables  Variables // the same for everybody; they go before attributes
 }
 
 // Render makes the content for one person: the variant of their language, its variables filled in, the UTM suffix on
 // its URLs. For Telegram with a parse mode, what attributes say is escaped: they are text, not markup.
-func (s *Spec) Render(p Person, ch push.Channel) push.Content {
-	c := s.Content.Content
-	if v, ok := s.Content.variant(p.Locale); ok {
+func (t *Content) Render(p Person, ch push.Channel, utm string) push.Content {
+	c := t.Content
+	if v, ok := t.variant(p.Locale); ok {
 		override(&c, v)
 	}
 	title, body := escapesFor(ch, c.Telegram.ParseMode)
 	c.Title, c.Body = fill(c.Title, p, title), fill(c.Body, p, body)
 	c.Icon, c.Image = fill(c.Icon, p, url.QueryEscape), fill(c.Image, p, url.QueryEscape)
-	c.URL = withUTM(fill(c.URL, p, url.QueryEscape), s.UTM)
+	c.URL = withUTM(fill(c.URL, p, url.QueryEscape), utm)
 	for _, media := range []*string{&c.Telegram.Photo, &c.Telegram.Video, &c.Telegram.Animation, &c.Telegram.Document} {
 		*media = fill(*media, p, url.QueryEscape)
 	}
-	c.Telegram.Buttons = s.buttons(c.Telegram.Buttons, p)
+	c.Telegram.Buttons = buttons(c.Telegram.Buttons, p, utm)
 	if len(c.WebPush.Actions) > 0 {
 		actions := make([]push.Action, len(c.WebPush.Actions))
 		for i, a := range c.WebPush.Actions {
 			a.Title = fill(a.Title, p, nil)
-			a.URL = withUTM(fill(a.URL, p, url.QueryEscape), s.UTM)
+			a.URL = withUTM(fill(a.URL, p, url.QueryEscape), utm)
 			actions[i] = a
 		}
 		c.WebPush.Actions = actions
@@ -46,7 +47,7 @@ func (s *Spec) Render(p Person, ch push.Channel) push.Content {
 }
 
 // buttons renders the buttons below a message of Telegram.
-func (s *Spec) buttons(rows [][]push.TelegramLink, p Person) [][]push.TelegramLink {
+func buttons(rows [][]push.TelegramLink, p Person, utm string) [][]push.TelegramLink {
 	if len(rows) == 0 {
 		return nil
 	}
@@ -54,19 +55,22 @@ func (s *Spec) buttons(rows [][]push.TelegramLink, p Person) [][]push.TelegramLi
 	for i, row := range rows {
 		all[i] = make([]push.TelegramLink, len(row))
 		for j, b := range row {
-			all[i][j] = push.TelegramLink{Text: fill(b.Text, p, nil), URL: withUTM(fill(b.URL, p, url.QueryEscape), s.UTM)}
+			all[i][j] = push.TelegramLink{Text: fill(b.Text, p, nil), URL: withUTM(fill(b.URL, p, url.QueryEscape), utm)}
 		}
 	}
 	return all
 }
 
-// variant finds the texts of a language: fr-CA, then fr.
-func (c *Content) variant(locale string) (Variant, bool) {
+// variant finds the texts of a language: fr-CA, then fr. ok is false if they are those of the content itself.
+func (t *Content) variant(locale string) (v Variant, ok bool) {
 	for tag := strings.ReplaceAll(locale, "_", "-"); tag != ""; tag = parentTag(tag) {
-		if v, ok := c.Locales[tag]; ok {
+		if strings.EqualFold(t.Language, tag) {
+			return Variant{}, false
+		}
+		if v, ok := t.Locales[tag]; ok {
 			return v, true
 		}
-		for name, v := range c.Locales {
+		for name, v := range t.Locales {
 			if strings.EqualFold(name, tag) {
 				return v, true
 			}
@@ -91,6 +95,12 @@ func override(c *push.Content, v Variant) {
 	}
 	if len(v.Data) > 0 {
 		c.Data = v.Data
+	}
+	if v.Telegram != nil && len(v.Telegram.Buttons) > 0 {
+		c.Telegram.Buttons = v.Telegram.Buttons
+	}
+	if v.WebPush != nil && len(v.WebPush.Actions) > 0 {
+		c.WebPush.Actions = v.WebPush.Actions
 	}
 }
 
@@ -181,8 +191,17 @@ func fill(text string, p Person, escape func(string) string) string {
 	return b.String()
 }
 
-// value is what an attribute says, as text; "" if there is none.
+// Says reports whether something is known of a variable.
+func (p *Person) Says(name string) bool {
+	_, given := p.Variables[name]
+	return given || p.value(name) != ""
+}
+
+// value is what a variable or an attribute says, as text; "" if there is none.
 func (p Person) value(name string) string {
+	if v, ok := p.Variables[name]; ok {
+		return v
+	}
 	if v, ok := p.Attributes[name]; ok {
 		return v.String()
 	}

@@ -1,0 +1,79 @@
+package cli
+
+import (
+	"context"
+	"slices"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"godwit.dev/godwit/internal/access"
+)
+
+// localNames are the names that a data folder, or the nodes' database, holds for a command.
+type localNames func(cmd *cobra.Command, r *access.Registry) []string
+
+// localCompletions are where the first argument of commands comes from that work on a data folder, by command path.
+var localCompletions = map[string]localNames{
+	"app set":             appNames,
+	"app delete":          appNames,
+	"app allow-anonymous": appNames,
+	"key delete":          keyNames,
+}
+
+func appNames(_ *cobra.Command, r *access.Registry) (list []string) {
+	for _, a := range r.Apps() {
+		list = append(list, a.Name)
+	}
+	return list
+}
+
+// keyNames are the keys of the app that --app names, by id; what each is for is shown beside it.
+func keyNames(cmd *cobra.Command, r *access.Registry) (list []string) {
+	named, _ := cmd.Flags().GetString("app") // a command without the flag means the only app
+	a, err := r.App(named)
+	if err != nil {
+		return nil
+	}
+	for _, k := range r.Keys(a.Name) {
+		list = append(list, cobra.CompletionWithDesc(k.ID, clean(k.Name)))
+	}
+	return list
+}
+
+// completeLocal has shells offer what a data folder holds: for the first argument, and for --app.
+func (p *program) completeLocal(cmd *cobra.Command, path string) {
+	if names, ok := localCompletions[path]; ok {
+		cmd.ValidArgsFunction = func(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+			if len(args) > 0 {
+				return nil, cobra.ShellCompDirectiveNoFileComp
+			}
+			return p.namesIn(cmd, names), cobra.ShellCompDirectiveNoFileComp
+		}
+	}
+	if hasLocal(cmd, "app") && cmd.Flag("data") != nil {
+		_ = cmd.RegisterFlagCompletionFunc("app", func(cmd *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) { // fails only if there is one already
+			return p.namesIn(cmd, appNames), cobra.ShellCompDirectiveNoFileComp
+		})
+	}
+}
+
+func hasLocal(cmd *cobra.Command, flag string) (has bool) {
+	cmd.LocalNonPersistentFlags().VisitAll(func(f *pflag.Flag) { has = has || f.Name == flag })
+	return has
+}
+
+// namesIn reads names as the command itself would, but makes nothing. Where it cannot, none are offered.
+func (p *program) namesIn(cmd *cobra.Command, names localNames) (list []string) {
+	ctx, cancel := context.WithTimeout(cmd.Context(), completeWithin)
+	defer cancel()
+	cmd.SetContext(ctx)
+	if p.withAccess(cmd, false, func(_ context.Context, r *access.Registry) error {
+		list = names(cmd, r)
+		return nil
+	}) != nil {
+		return nil
+	}
+	slices.Sort(list)
+	return list
+}

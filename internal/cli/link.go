@@ -1,0 +1,41 @@
+package cli
+
+import (
+	"time"
+
+	godwit "godwit.dev/godwit/clients/go"
+)
+
+// insecureTries is how often a first connection may fail to be secured before a command gives up. Trying again would not mend it.
+const insecureTries = 2
+
+// link notes how a command's session comes and goes.
+type link struct {
+	p     *program
+	stop  func() // ends the session
+	tries int    // that failed to be secured, as long as there was no connection
+	been  bool   // there was one
+	err   error  // why there will be none
+}
+
+// options tell the link of the session. Its fields are for who waited for the session's end.
+func (l *link) options() []godwit.ListenOption {
+	return []godwit.ListenOption{
+		godwit.OnConnect(func(w godwit.Welcome) {
+			l.been = true
+			l.p.note("connected as %s of app %s", w.Recipient, w.App)
+		}),
+		godwit.OnDisconnect(l.lost),
+	}
+}
+
+func (l *link) lost(err error, retry time.Duration) {
+	if !l.been && hintForTLS(err) != "" {
+		if l.tries++; l.tries == insecureTries {
+			l.err = err
+			l.stop()
+			return
+		}
+	}
+	l.p.note("%v; next try in %s", err, retry.Round(time.Millisecond))
+}

@@ -1,0 +1,9 @@
+CREATE TABLE template (
+	app        text COLLATE "C" NOT NULL REFERENCES app ON DELETE CASCADE,
+	name       text COLLATE "C" NOT NULL,
+	revision   bigint NOT NULL,
+	content    text NOT NULL,   -- JSON
+	created_at bigint NOT NULL, -- milliseconds
+	updated_at bigint NOT NULL,
+	PRIMARY KEY (app, name)
+);

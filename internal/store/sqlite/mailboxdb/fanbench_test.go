@@ -1,0 +1,53 @@
+package mailboxdb_test
+
+import (
+	"fmt"
+	"path/filepath"
+	"sync"
+	"testing"
+	"time"
+
+	"godwit.dev/godwit/internal/mailbox"
+	"godwit.dev/godwit/internal/notification"
+	"godwit.dev/godwit/internal/store/sqlite/mailboxdb"
+)
+
+// BenchmarkFanOutAndAck publishes to 3,000 recipients at once, one publish after the other, and acknowledges every copy; b.N counts copies.
+func BenchmarkFanOutAndAck(b *testing.B) {
+	acks := &acker{c: make(chan []*mailbox.Settle, 1024)}
+	s, err := mailboxdb.Open(b.Context(), filepath.Join(b.TempDir(), "mailbox.db"), mailboxdb.Config{})
+	if err != nil {
+		b.Fatal(err)
+	}
+	s.Observe(acks)
+	var acking sync.WaitGroup
+	acking.Go(func() {
+		for batch := range acks.c {
+			s.SettleLater(batch)
+		}
+	})
+	to := make([]string, 3000)
+	for i := range to {
+		to[i] = fmt.Sprintf("driver-%d", i)
+	}
+	b.ResetTimer()
+	for done := 0; done < b.N; done += len(to) {
+		now := time.Now()
+		n := &notification.Notification{App: "bench", ID: fmt.Sprint("n", done), CreatedAt: now, ExpiresAt: now.Add(time.Hour), Content: notification.Content{Data: make([]byte, 200)}}
+		if err := s.Append(b.Context(), []*mailbox.Append{{N: n, To: to, Fresh: true}}); err != nil {
+			b.Fatal(err)
+		}
+		for s.Stats().Pending > 30_000 {
+			time.Sleep(time.Millisecond)
+		}
+	}
+	for s.Stats().Pending > 0 {
+		time.Sleep(time.Millisecond)
+	}
+	b.StopTimer()
+	close(acks.c)
+	acking.Wait()
+	if err := s.Close(); err != nil {
+		b.Fatal(err)
+	}
+}

@@ -1,0 +1,121 @@
+package mailboxdb
+
+import (
+	"context"
+	"fmt"
+
+	"zombiezen.com/go/sqlite"
+)
+
+// What one commit folds at most: a slice whose copies have ended takes four, so that sealing keeps up with any flood.
+const (
+	foldStretches = 32
+	foldWaiting   = 500 // rows that change
+)
+
+// fold writes how the copies of a slice ended, stretch by stretch, and marks the rows of those that wait: from then on they say
+// themselves how they stand. What commits have settled of the slice is needed no more.
+func (s *Store) fold(ctx context.Context, t *tail) error {
+	for from := t.pos(0); from < t.pos(1<<t.bits); {
+		next := from
+		err := s.db.DoBulk(ctx, foldWaiting, func(c *sqlite.Conn) (err error) {
+			next, err = s.foldSome(c, t, from)
+			return err
+		})
+		if err != nil {
+			return fmt.Errorf("fold what was settled: %w", err)
+		}
+		from = next
+	}
+	return nil
+}
+
+// foldSome folds a few stretches and returns where the next one begins. It is done by the writer.
+func (s *Store) foldSome(c *sqlite.Conn, t *tail, from int64) (next int64, err error) {
+	folding, waiting := s.folding, 0
+	for n := 0; n < foldStretches && waiting < foldWaiting && from < t.pos(1<<t.bits); n++ {
+		last := from + s.stretch() - 1
+		if last > folding {
+			wait, err := s.foldStretch(c, t, from, folding)
+			if err != nil {
+				return from, err
+			}
+			waiting, folding = waiting+wait, last
+		}
+		from = last + 1
+	}
+	if folding > s.folding {
+		if err := s.saveMeta("folded_pos", folding); err != nil {
+			return from, err
+		}
+		s.folding = folding
+	}
+	return from, nil
+}
+
+// foldStretch folds the stretch that begins at first, of which rows up to folded say themselves how they stand. It returns how many wait.
+func (s *Store) foldStretch(c *sqlite.Conn, t *tail, first, folded int64) (wait int, err error) {
+	list := s.stretchOf(t, first)
+	waits, err := c.Prepare("UPDATE notification SET open = 1 WHERE pos = ?1 AND open = 2")
+	if err != nil {
+		return 0, err
+	}
+	ended := false
+	for i := range list {
+		pos := first + int64(i)
+		switch {
+		case list[i].as != 0:
+			ended = true
+		case pos > folded && t.keys[pos-t.pos(0)] != 0: // else it is of before, or was never there
+			wait++
+			waits.BindInt64(1, pos)
+			if err := exec(waits); err != nil {
+				return wait, err
+			}
+		}
+	}
+	if !ended {
+		return wait, nil
+	}
+	st, err := c.Prepare("INSERT OR REPLACE INTO outcome(first, data) VALUES (?1, ?2)")
+	if err != nil {
+		return wait, err
+	}
+	st.BindInt64(1, first)
+	st.BindBytes(2, encodeOutcomes(list))
+	return wait, exec(st)
+}
+
+// stretchOf is how the copies of a stretch ended, as the open transaction sees it.
+func (s *Store) stretchOf(t *tail, first int64) []outcome {
+	list := make([]outcome, s.stretch())
+	if t.outcomes != nil { // the writer alone changes it
+		copy(list, t.outcomes[(first-t.pos(0))/s.stretch()])
+	}
+	for i := range s.tx.settled {
+		if place := s.tx.settled[i].pos - first; place >= 0 && place < int64(len(list)) {
+			list[place] = s.tx.settled[i].outcome
+		}
+	}
+	return list
+}
+
+// dropSettlements deletes what commits have settled of slices that are sealed.
+func (s *Store) dropSettlements(ctx context.Context, before int64) error {
+	for from := s.oldestSettlement; from < before; {
+		to := min(from+pruneSlice, before)
+		err := s.db.DoBulk(ctx, int(to-from), func(c *sqlite.Conn) error {
+			st, err := c.Prepare("DELETE FROM settlement WHERE key < ?1")
+			if err != nil {
+				return err
+			}
+			st.BindInt64(1, to)
+			return exec(st)
+		})
+		if err != nil {
+			return fmt.Errorf("drop what was folded: %w", err)
+		}
+		from, s.oldestSettlement = to, to
+	}
+	return nil
+}

@@ -1,0 +1,91 @@
+package mailboxdb
+
+import (
+	"zombiezen.com/go/sqlite"
+	"zombiezen.com/go/sqlite/sqlitex"
+
+	"godwit.dev/godwit/internal/notification"
+	"godwit.dev/godwit/internal/store/sqlite/sqlitedb"
+)
+
+// Repaired is what Ready had to guess.
+type Repaired struct {
+	Ended  int64 // copies that have ended, nobody knows how: they count as expired
+	Unsure int64 // copies that wait again and may have ended
+}
+
+// Ready has the rows of a file that nobody has open say themselves whether they wait, so that statements can ask for it. lost says of which
+// tables rows are lost.
+func Ready(c *sqlite.Conn, lost map[string]bool) (r Repaired, err error) {
+	if n, err := sqlitex.ResultInt64(c.Prep("SELECT count(*) FROM sqlite_schema WHERE name IN ('settlement', 'outcome')")); err != nil || n == 0 {
+		return r, err // of a former version: they do
+	}
+	if err := sqlitex.ExecuteTransient(c, "SAVEPOINT ready", nil); err != nil {
+		return r, err
+	}
+	if err = r.ready(c, lost["settlement"], lost["outcome"]); err == nil {
+		return r, sqlitex.ExecuteTransient(c, "RELEASE ready", nil)
+	}
+	_ = sqlitex.ExecuteTransient(c, "ROLLBACK TO ready", nil) // the error that counts is the first
+	return r, err
+}
+
+func (r *Repaired) ready(c *sqlite.Conn, settlements, outcomes bool) error {
+	// If meta is lost, what is folded ends with the last stretch: after it there are only rows that say that they wait.
+	folded, err := sqlitex.ResultInt64(c.Prep("SELECT max(coalesce((SELECT value FROM meta WHERE name = 'folded_pos'), 0), coalesce((SELECT max(first) + 511 FROM outcome), 0))"))
+	if err != nil {
+		return err
+	}
+	settle, err := c.Prepare(settleSQL + " AND open = 2")
+	if err != nil {
+		return err
+	}
+	var failed error
+	err = eachSettled(c, func(q *settled) {
+		if q.pos > folded && failed == nil {
+			failed = q.write(settle)
+		}
+	})
+	if err == nil {
+		err = failed
+	}
+	if err == nil && outcomes {
+		err = r.guess(c, "pos <= ?1 AND pos >> 9 << 9 NOT IN (SELECT first FROM outcome)", folded)
+	}
+	if err == nil && settlements {
+		err = r.guess(c, "pos > ?1", folded)
+	}
+	if err != nil {
+		return err
+	}
+	for _, sql := range []string{
+		"UPDATE notification SET open = 1 WHERE open = 2 AND pos > ?1",
+		"DELETE FROM settlement WHERE ?1 = ?1",
+		"UPDATE meta SET value = max(?1, coalesce((SELECT max(pos) FROM notification), 0)) WHERE name = 'folded_pos'",
+	} {
+		if err := sqlitedb.EachOnce(c, sql, []any{folded}, func(*sqlite.Stmt) error { return nil }); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// guess decides on copies of which it is lost how they stand: they wait if there is something to deliver.
+func (r *Repaired) guess(c *sqlite.Conn, which string, folded int64) error {
+	const content = " EXISTS (SELECT 1 FROM content c WHERE c.pos = CASE body_offset WHEN -1 THEN notification.pos ELSE notification.pos - body_offset END)"
+	which = "open = 2 AND " + which
+	for _, step := range []struct {
+		sql  string
+		args []any
+		n    *int64
+	}{
+		{"UPDATE notification SET open = 0, status = ?2, settled_at = created_at WHERE " + which + " AND (pos <= ?1 OR NOT" + content + ")", []any{folded, int64(notification.Expired)}, &r.Ended},
+		{"UPDATE notification SET open = 1 WHERE " + which, []any{folded}, &r.Unsure},
+	} {
+		if err := sqlitedb.EachOnce(c, step.sql, step.args, func(*sqlite.Stmt) error { return nil }); err != nil {
+			return err
+		}
+		*step.n += int64(c.Changes())
+	}
+	return nil
+}

@@ -1,0 +1,134 @@
+package sqlitedb
+
+import "time"
+
+// How far a commit grows on a slow disk.
+const (
+	maxGrownRows = 16 * maxCommitOps     // rows of small notifications: half of the bytes that a commit may have
+	maxGrowing   = 50 * time.Millisecond // however slow the disk is
+	diskMemory   = 8                     // commits: how many the disk's latest times are the mean of, roughly
+)
+
+// lot is what goes into a commit.
+type lot struct {
+	ops         []Op
+	rows, bytes int
+}
+
+func (l *lot) add(op Op, rows, bytes int) {
+	l.ops = append(l.ops, op)
+	l.rows, l.bytes = l.rows+rows, l.bytes+bytes
+}
+
+// empty forgets the ops and keeps the memory unless it has grown out of proportion.
+func (l *lot) empty() {
+	clear(l.ops)
+	if *l = (lot{ops: l.ops[:0]}); cap(l.ops) > keepOps {
+		l.ops = nil
+	}
+}
+
+// take collects the next commit; more is false when the writer is to end.
+func (w *writer) take() (more bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.urgent > 0 || w.lazyDue || w.bulk.ops > 0 || w.closed {
+		w.takeFirst()
+	}
+	if w.bulk.ops > 0 && (w.urgent == 0 || time.Since(w.waits) > bulkPatience) {
+		w.takeBulk()
+	}
+	w.taken(w.batch.bytes)
+	return !w.closed || len(w.fast)+w.byApp.ops+w.bulk.ops > 0
+}
+
+// takeFirst adds what goes before background work, up to what a commit is usually full with.
+func (w *writer) takeFirst() {
+	n, part := 0, 1
+	if w.byApp.ops > 0 {
+		part = 2 // neither kind keeps the other out
+	}
+	rows, bytes := w.batch.rows, w.batch.bytes
+	room := func(part int) bool {
+		return w.batch.rows-rows < maxCommitOps/part && w.batch.bytes-bytes < maxCommitBytes/part
+	}
+	for n < len(w.fast) && room(part) {
+		q := w.fast[n]
+		if !q.lazy {
+			w.urgent--
+		}
+		r, b := q.op.Size()
+		w.batch.add(q.op, r, b)
+		n++
+	}
+	w.fast = consume(w.fast, n)
+	for w.byApp.ops > 0 && room(1) {
+		w.byApp.take(turnRows, turnBytes, func(op Op, r, b int) {
+			w.urgent--
+			w.batch.add(op, r, b)
+		})
+	}
+	if len(w.fast) == 0 {
+		w.lazyDue = false
+	}
+}
+
+// takeBulk adds a slice of background work.
+func (w *writer) takeBulk() {
+	for rows, bytes := 0, 0; w.bulk.ops > 0 && rows < maxBulkRows && bytes < maxBulkBytes; {
+		if r, b := w.bulk.first().Size(); rows > 0 && (rows+r > maxBulkRows || bytes+b > maxBulkBytes) {
+			break
+		}
+		w.bulk.take(1, 1, func(op Op, r, b int) {
+			rows, bytes = rows+r, bytes+b
+			w.batch.add(op, r, b)
+		})
+	}
+	w.waits = time.Now()
+}
+
+// taken lets those in whose bytes have room now.
+func (w *writer) taken(bytes int) {
+	if bytes > 0 {
+		w.bytes -= bytes
+		w.shrunk.Broadcast()
+	}
+}
+
+// grow applies what has come since as well, as long as the disk lately took longer for a commit than all of this one takes to
+// be applied. So whoever waits for a commit waits at most twice as long for the sake of others, and a disk that takes 20 ms
+// is asked once for what is published in 40.
+func (w *writer) grow(began time.Time) error {
+	for w.batch.rows < maxGrownRows && w.batch.bytes < maxCommitBytes && time.Since(began) < min(w.disk, maxGrowing) {
+		n := len(w.batch.ops)
+		w.mu.Lock()
+		bytes := w.batch.bytes
+		if w.urgent > 0 {
+			w.takeFirst()
+			w.taken(w.batch.bytes - bytes)
+		}
+		w.mu.Unlock()
+		if len(w.batch.ops) == n {
+			return nil
+		}
+		if err := w.apply(w.batch.ops[n:]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// took notes how long the disk took for a commit. One that took very long by itself says little of the next.
+func (w *writer) took(d time.Duration) {
+	w.disk += (min(d, 2*maxGrowing) - w.disk) / diskMemory
+}
+
+// consume drops the first n, keeping the memory unless it has grown out of proportion.
+func consume(q []queued, n int) []queued {
+	if n == len(q) && cap(q) > 1<<16 {
+		return nil
+	}
+	rest := copy(q, q[n:])
+	clear(q[rest:])
+	return q[:rest]
+}

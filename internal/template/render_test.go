@@ -1,0 +1,121 @@
+package template
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"godwit.dev/godwit/internal/audience"
+	"godwit.dev/godwit/internal/push"
+)
+
+func TestVariablesAreFilledIn(t *testing.T) {
+	ada := Person{Recipient: "ada", Attributes: audience.Attributes{
+		"name": audience.Text("Ada"), "age": audience.Number(36), "vip": audience.Bool(true), "html": audience.Text("<b>&"), "md": audience.Text("a_b."),
+	}}
+	for _, c := range []struct{ text, want string }{
+		{"Hi {{name|friend}}!", "Hi Ada!"},
+		{"Hi {{ name }}!", "Hi Ada!"},
+		{"Hi {{nick|friend}}!", "Hi friend!"},
+		{"Hi {{nick}}!", "Hi !"},
+		{"{{age}} {{vip}} {{recipient}}", "36 true ada"},
+		{"no variables", "no variables"},
+		{"{{name}}{{name}}", "AdaAda"},
+		{"{{name", "{{name"},
+		{"}} {{name}}", "}} Ada"},
+	} {
+		if got := fill(c.text, ada, nil); got != c.want {
+			t.Errorf("%s: got %q, want %q", c.text, got, c.want)
+		}
+	}
+	s := Content{Content: push.Content{Title: "<i>{{html}}</i>", Telegram: push.TelegramContent{ParseMode: "HTML"}}}
+	if got := s.Render(ada, push.Telegram, "").Title; got != "<i>&lt;b&gt;&amp;</i>" {
+		t.Errorf("attribute in HTML: %s", got)
+	}
+	if got := s.Render(ada, push.WebPush, "").Title; got != "<i><b>&</i>" {
+		t.Errorf("attribute in plain text: %s", got)
+	}
+	s.Title, s.Telegram.ParseMode = "*{{md}}*", "MarkdownV2"
+	if got := s.Render(ada, push.Telegram, "").Title; got != `*a\_b\.*` {
+		t.Errorf("attribute in MarkdownV2: %s", got)
+	}
+}
+
+func TestNamesOfVariablesAreThoseOfAttributes(t *testing.T) {
+	for name, ok := range map[string]bool{"": false, "A.z-09_": true, "a b": false, "é": false, strings.Repeat("n", 128): true, strings.Repeat("n", 129): false} {
+		if variableName(name) != ok {
+			t.Errorf("%q: %t, want %t", name, !ok, ok)
+		}
+	}
+}
+
+func TestTheLanguageOfTheRecipientIsUsed(t *testing.T) {
+	s := Content{
+		Content: push.Content{Title: "Hello", Body: "World", URL: "https://example.org/en"},
+		Locales: map[string]Variant{
+			"fr":    {Title: "Bonjour", URL: "https://example.org/fr"},
+			"fr-CA": {Title: "Allô"},
+		},
+	}
+	for locale, want := range map[string]string{
+		"": "Hello", "en": "Hello", "fr": "Bonjour", "fr-FR": "Bonjour", "fr_CA": "Allô", "FR-ca": "Allô", "fr-CA-x-old": "Allô", "de-CH": "Hello",
+	} {
+		got := s.Render(Person{Locale: locale}, push.WebPush, "")
+		if got.Title != want || got.Body != "World" {
+			t.Errorf("locale %q: %s %s, want %s World", locale, got.Title, got.Body, want)
+		}
+	}
+}
+
+func TestTheUTMSuffixIsAddedToURLs(t *testing.T) {
+	for _, c := range []struct{ link, utm, want string }{
+		{"https://e.org/a", "utm_source=push", "https://e.org/a?utm_source=push"},
+		{"https://e.org/a?b=c#top", "utm_source=push&utm_medium=web", "https://e.org/a?b=c&utm_source=push&utm_medium=web#top"},
+		{"https://e.org/?utm_source=mine", "utm_source=push&utm_medium=web", "https://e.org/?utm_source=mine&utm_medium=web"},
+		{"", "utm_source=push", ""},
+		{"https://e.org/a", "", "https://e.org/a"},
+	} {
+		if got := withUTM(c.link, c.utm); got != c.want {
+			t.Errorf("%s with %s: %s, want %s", c.link, c.utm, got, c.want)
+		}
+	}
+}
+
+func TestButtonsAreForEachPerson(t *testing.T) {
+	s := Content{Content: push.Content{Title: "{{name}}", Body: "{{name}}", Telegram: push.TelegramContent{
+		ParseMode: "Markdown", Buttons: [][]push.TelegramLink{{{Text: "For {{name}}", URL: "https://x.example/{{name}}"}, {Text: "Bot", URL: "tg://resolve?domain=b"}}},
+	}}}
+	c := s.Render(Person{Attributes: audience.Attributes{"name": audience.Text("a_b c")}}, push.Telegram, "utm_source=x")
+	want := []push.TelegramLink{{Text: "For a_b c", URL: "https://x.example/a_b+c?utm_source=x"}, {Text: "Bot", URL: "tg://resolve?domain=b"}}
+	if !slices.Equal(c.Telegram.Buttons[0], want) {
+		t.Errorf("%+v", c.Telegram.Buttons)
+	}
+	if c.Title != `a*\_*b c` || c.Body != `a\_b c` {
+		t.Errorf("%q, %q", c.Title, c.Body)
+	}
+	if s.Telegram.Buttons[0][0].Text != "For {{name}}" {
+		t.Error("the content's own text has changed")
+	}
+}
+
+func TestLinksLeadSomewhere(t *testing.T) {
+	for text, ok := range map[string]bool{
+		"https://example.org": true, "http://example.org/{{name}}": true, "/news": true, "/": true,
+		"https://[::1": false, "%zz": false, "//example.org": false, "news": false, "ftp://example.org/": false, "https:///x": false, "https://example.org{{name}}": false,
+	} {
+		if err := checkURL(text); (err == nil) != ok {
+			t.Errorf("%q: %v", text, err)
+		}
+	}
+}
+
+func TestLanguagesAreTags(t *testing.T) {
+	for tag, ok := range map[string]bool{
+		"fr": true, "zh-Hant-TW": true, "de-12345678": true, "x-" + strings.Repeat("a-", 16) + "a": true,
+		"f": false, "": false, "de-123456789": false, "fr--CA": false, "fr-": false, "fr_CA": false, "x-" + strings.Repeat("a-", 17): false,
+	} {
+		if validTag(tag) != ok {
+			t.Errorf("%q: %t", tag, !ok)
+		}
+	}
+}
