@@ -3,6 +3,7 @@ package campaign_test
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"path/filepath"
 	"sync/atomic"
@@ -62,6 +63,61 @@ func TestWhatTheStoreCannotTellIsUnknownAndTheRestGoesOn(t *testing.T) {
 				t.Errorf("%d were sent: %v; want at most 3 of 40 unknown", p.total(), v.Counts)
 			}
 		})
+	}
+}
+
+// absent is a store that is away for a moment: what adds deliveries fails, and a claim waits until it knows what was stored.
+type absent struct {
+	*campaigndb.Store
+	claiming chan struct{} // closed when the first claim waits
+	failed   chan context.Context
+	adds     atomic.Int64
+	claims   atomic.Int64
+}
+
+func (s *absent) Enumerate(ctx context.Context, epoch, num int64, limit int, due func(*campaign.Target) time.Time) (int, bool, error) {
+	if s.adds.Add(1) == 2 {
+		<-s.claiming
+		s.failed <- ctx
+		return 0, false, errors.New("the database is away")
+	}
+	return s.Store.Enumerate(ctx, epoch, num, limit, due)
+}
+
+func (s *absent) Claim(ctx context.Context, epoch, num int64, targets []campaign.Target, now time.Time) ([]campaign.Target, error) {
+	if s.claims.Add(1) > 1 {
+		return s.Store.Claim(ctx, epoch, num, targets, now)
+	}
+	claimed, err := s.Store.Claim(ctx, epoch, num, targets, now)
+	close(s.claiming)
+	<-(<-s.failed).Done() // from here on what runs beside it has been ended
+	if ctx.Err() != nil {
+		return nil, fmt.Errorf("claim: %w", campaign.ErrUncertain)
+	}
+	return claimed, err
+}
+
+func TestAClaimFindsOutWhatWasStoredThoughWhatRunsBesideItFailed(t *testing.T) {
+	const all = 600 // more than are added at once
+	p := &provider{}
+	e := &env{T: t, path: filepath.Join(t.TempDir(), "campaign.db")}
+	store, err := campaigndb.Open(t.Context(), e.path, campaigndb.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	e.store = store
+	s := &absent{Store: store, claiming: make(chan struct{}), failed: make(chan context.Context, 1)}
+	out, err := dispatch.New(dispatch.Config{Senders: senders{push.Telegram: p}, Channels: campaign.Channels()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	e.svc = campaign.New(campaign.Config{Store: s, Dispatch: out})
+	e.run()
+	t.Cleanup(e.close)
+	c := &cluster{env: e}
+	v := c.untilOf(app, c.sending(app, all), "completed", completed)
+	if v.Counts[campaign.Accepted] != all || p.total() != all {
+		t.Errorf("%d were sent: %v; want all %d accepted", p.total(), v.Counts, all)
 	}
 }
 

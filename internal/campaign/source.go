@@ -42,9 +42,10 @@ func (r *run) expires(t *Target, now time.Time) time.Time {
 	return at
 }
 
-// Claim implements dispatch.Source.
-func (r *run) Claim(ctx context.Context, targets []Target, now time.Time) (claimed []Target, err error) {
-	claimed, err = r.s.store.Claim(ctx, r.t.own.epoch, r.c.Num, targets, now)
+// Claim implements dispatch.Source. Once begun it is given up with the app alone: that the store is away also ends what runs
+// beside it, and is no reason not to find out what was stored.
+func (r *run) Claim(_ context.Context, targets []Target, now time.Time) (claimed []Target, err error) {
+	claimed, err = r.s.store.Claim(r.t.own.hard, r.t.own.epoch, r.c.Num, targets, now)
 	if errors.Is(err, ErrUncertain) {
 		r.t.own.again.Store(true)
 		r.t.own.lose()
