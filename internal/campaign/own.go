@@ -124,7 +124,7 @@ func (s *Service) holdOnce(ctx context.Context, app string, o *owning, held func
 	o.now = nil // no task of it begins any more
 	s.mu.Unlock()
 	w.tasks.Wait()
-	return w.again.Load()
+	return w.again.Load() && held()
 }
 
 // takeOver makes this server the owner, and settles what was being sent when the last one ended.

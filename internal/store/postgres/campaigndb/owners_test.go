@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"encoding/json"
 	"fmt"
+	"log/slog"
 	"strings"
 	"sync"
 	"testing"
@@ -74,7 +75,8 @@ func (n *node) start(t *testing.T, p *phone) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	n.svc = campaign.New(campaign.Config{Store: n.store, Dispatch: out, Now: n.store.DB().Clock(), Own: func(app string, run func(context.Context, func() bool)) func() {
+	log := slog.New(slog.NewTextHandler(t.Output(), nil)).With("node", n.name) // shown where the test fails
+	n.svc = campaign.New(campaign.Config{Store: n.store, Dispatch: out, Log: log, Now: n.store.DB().Clock(), Own: func(app string, run func(context.Context, func() bool)) func() {
 		return n.leases.Own("campaign/"+app, func(ctx context.Context, l *pgdb.Lease) { run(ctx, l.Held) })
 	}})
 	ctx, cancel := context.WithCancel(context.Background())
@@ -108,7 +110,7 @@ func newCluster(t *testing.T, url string, nodes int) *cluster {
 			t.Fatal(err)
 		}
 		t.Cleanup(func() { _ = n.store.Close() })
-		if n.leases, err = pgdb.OpenLeases(t.Context(), pgdb.LeaseConfig{URL: url, Schema: c.leases, Node: n.name}); err != nil {
+		if n.leases, err = pgdb.OpenLeases(t.Context(), pgdb.LeaseConfig{URL: url, Schema: c.leases, Node: n.name, Log: slog.New(slog.NewTextHandler(t.Output(), nil)).With("node", n.name)}); err != nil {
 			t.Fatal(err)
 		}
 		t.Cleanup(n.leases.Close)
