@@ -413,7 +413,11 @@ func (s *Service) Delete(ctx context.Context, app, id string) error {
 	if err != nil {
 		return err
 	}
-	if c.State != Draft && !c.Ended() {
+	switch {
+	case c.State == Draft || c.Ended():
+	case c.State == Recalling || c.State == Correcting:
+		return &StateError{Action: "be deleted", State: c.State, Hint: "try again when that is done"}
+	default:
 		return &StateError{Action: "be deleted", State: c.State, Hint: "cancel it first"}
 	}
 	s.mu.Lock()
