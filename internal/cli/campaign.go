@@ -254,7 +254,7 @@ func (p *program) createCampaign(ctx context.Context, f *campaignFlags) error {
 	if key == "" {
 		key = rand.Text() // so that a retry of this request does not make two
 	}
-	return p.withAPI(func(c *godwit.Client) error {
+	return p.withClient(func(c *godwit.Client) error {
 		var made campaignJSON
 		if err := c.Call(ctx, godwit.Call{Method: http.MethodPost, Path: "/v1/campaigns", Body: spec, Key: key}, &made); err != nil {
 			return err
@@ -264,16 +264,6 @@ func (p *program) createCampaign(ctx context.Context, f *campaignFlags) error {
 		}
 		return p.showCampaign(&made)
 	})
-}
-
-// withAPI does something with a client of the server.
-func (p *program) withAPI(do func(c *godwit.Client) error) error {
-	c, err := p.client()
-	if err != nil {
-		return err
-	}
-	defer c.Close()
-	return do(c)
 }
 
 func campaignPath(id string, more ...string) string {
@@ -301,7 +291,7 @@ func (p *program) campaignVerb(name, short string, watch bool) *cobra.Command {
 	cmd := &cobra.Command{
 		Use: name + " ID", Short: short, Args: exactly("id"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return p.withAPI(func(c *godwit.Client) error { return p.moveCampaign(cmd.Context(), c, args[0], name, nil, !detach) })
+			return p.withClient(func(c *godwit.Client) error { return p.moveCampaign(cmd.Context(), c, args[0], name, nil, !detach) })
 		},
 	}
 	if watch {
@@ -324,7 +314,7 @@ func (p *program) campaignStart() *cobra.Command {
 				}
 				body["send_at"] = at.UTC()
 			}
-			return p.withAPI(func(c *godwit.Client) error { return p.startCampaign(cmd.Context(), c, args[0], body, detach) })
+			return p.withClient(func(c *godwit.Client) error { return p.startCampaign(cmd.Context(), c, args[0], body, detach) })
 		},
 	}
 	cmd.Flags().StringVar(&sendAt, "send-at", "", "when: a time, or a duration from now")
@@ -337,7 +327,7 @@ func (p *program) campaignList() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "list", Short: "List campaigns, newest first", Args: exactly(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return p.withAPI(func(c *godwit.Client) error {
+			return p.withClient(func(c *godwit.Client) error {
 				var l struct{ Items []campaignJSON }
 				q := url.Values{"limit": {strconv.Itoa(limit)}}
 				if err := c.Call(cmd.Context(), godwit.Call{Method: http.MethodGet, Path: "/v1/campaigns", Query: q}, &l); err != nil {
@@ -375,7 +365,7 @@ func (p *program) campaignShow() *cobra.Command {
 	return &cobra.Command{
 		Use: "show ID", Short: "Show a campaign and what became of its messages", Args: exactly("id"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return p.withAPI(func(c *godwit.Client) error {
+			return p.withClient(func(c *godwit.Client) error {
 				var v campaignJSON
 				if err := c.Call(cmd.Context(), godwit.Call{Method: http.MethodGet, Path: campaignPath(args[0])}, &v); err != nil {
 					return err
@@ -391,7 +381,7 @@ func (p *program) campaignRetry() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "retry-unknown ID", Short: "Send again what may or may not have arrived", Args: exactly("id"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return p.withAPI(func(c *godwit.Client) error {
+			return p.withClient(func(c *godwit.Client) error {
 				var done struct {
 					Retried int64 `json:"retried"`
 				}
@@ -414,21 +404,8 @@ func (p *program) campaignRetry() *cobra.Command {
 }
 
 func (p *program) campaignDelete() *cobra.Command {
-	return &cobra.Command{
-		Use: "delete ID", Short: "Delete a campaign that has ended, and its report", Args: exactly("id"),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			return p.withAPI(func(c *godwit.Client) error {
-				if err := c.Call(cmd.Context(), godwit.Call{Method: http.MethodDelete, Path: campaignPath(args[0])}, nil); err != nil {
-					return err
-				}
-				if p.json {
-					return p.line(map[string]string{"deleted": args[0]})
-				}
-				_, err := fmt.Fprintf(p.stdout, "Campaign %s is deleted.\n", args[0])
-				return err
-			})
-		},
-	}
+	cmd := &cobra.Command{Use: "delete ID", Short: "Delete a campaign that has ended, and its report", Args: exactly("id")}
+	return p.deletes(cmd, "campaign", func(id string) string { return campaignPath(id) }, "Campaign %s is deleted.")
 }
 
 // showCampaign prints a campaign with its counts.

@@ -64,7 +64,7 @@ campaign must have ended. --file takes content, template and variables as JSON, 
 			if err != nil {
 				return err
 			}
-			return p.withAPI(func(c *godwit.Client) error {
+			return p.withClient(func(c *godwit.Client) error {
 				return p.moveCampaign(cmd.Context(), c, args[0], "correct", body, !detach)
 			})
 		},

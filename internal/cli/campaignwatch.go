@@ -22,7 +22,7 @@ func (p *program) campaignWatch() *cobra.Command {
 	return &cobra.Command{
 		Use: "watch ID", Short: "Show a campaign's progress until it ends; Ctrl-C detaches", Args: exactly("id"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return p.withAPI(func(c *godwit.Client) error { return p.watchCampaign(cmd.Context(), c, args[0]) })
+			return p.withClient(func(c *godwit.Client) error { return p.watchCampaign(cmd.Context(), c, args[0]) })
 		},
 	}
 }
@@ -172,7 +172,7 @@ func (p *program) campaignDeliveries() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "deliveries ID", Short: "Print what became of each message, as NDJSON or CSV", Args: exactly("id"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return p.withAPI(func(c *godwit.Client) error {
+			return p.withClient(func(c *godwit.Client) error {
 				q := url.Values{}
 				for name, v := range map[string]string{"outcome": outcome, "format": format} {
 					if v != "" {
@@ -216,7 +216,7 @@ func (p *program) campaignTest() *cobra.Command {
 			if len(endpoints) == 0 {
 				return usagef("--endpoint is missing: who is to get the test?")
 			}
-			return p.withAPI(func(c *godwit.Client) error {
+			return p.withClient(func(c *godwit.Client) error {
 				var done struct {
 					Results []struct {
 						Endpoint string `json:"endpoint"`
@@ -268,7 +268,7 @@ func (p *program) campaignPreview() *cobra.Command {
 			if len(attributes) > 0 {
 				body["attributes"] = attributes
 			}
-			return p.withAPI(func(c *godwit.Client) error {
+			return p.withClient(func(c *godwit.Client) error {
 				var raw json.RawMessage
 				if err := c.Call(cmd.Context(), godwit.Call{Method: http.MethodPost, Path: campaignPath(args[0], "preview"), Body: body}, &raw); err != nil {
 					return err

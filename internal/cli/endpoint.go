@@ -171,16 +171,6 @@ func (p *program) endpointAddCommand() *cobra.Command {
 	return cmd
 }
 
-// withClient runs do with a client of the server that the command means.
-func (p *program) withClient(do func(c *godwit.Client) error) error {
-	c, err := p.client()
-	if err != nil {
-		return err
-	}
-	defer c.Close()
-	return do(c)
-}
-
 func filterFlags(cmd *cobra.Command, f *godwit.EndpointFilter) {
 	s := cmd.Flags()
 	s.StringVar(&f.Channel, "channel", "", "only of this channel")

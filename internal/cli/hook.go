@@ -197,21 +197,6 @@ func (p *program) hookReplayCommand() *cobra.Command {
 }
 
 func (p *program) hookDeleteCommand() *cobra.Command {
-	return &cobra.Command{
-		Use:   "delete NAME",
-		Short: "End a hook",
-		Args:  names("name"),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			return p.withClient(func(c *godwit.Client) error {
-				if err := c.Call(cmd.Context(), godwit.Call{Method: http.MethodDelete, Path: hookPath(args[0])}, nil); err != nil {
-					return fmt.Errorf("delete hook %s: %w", args[0], err)
-				}
-				if p.json {
-					return p.line(map[string]string{"deleted": args[0]})
-				}
-				_, err := fmt.Fprintf(p.stdout, "Hook %s has ended.\n", args[0])
-				return err
-			})
-		},
-	}
+	cmd := &cobra.Command{Use: "delete NAME", Short: "End a hook", Args: names("name")}
+	return p.deletes(cmd, "hook", hookPath, "Hook %s has ended.")
 }

@@ -4,11 +4,14 @@ import (
 	"crypto/x509"
 	"fmt"
 	"net"
+	"net/http"
 	"net/netip"
 	"net/url"
 	"os"
 	"strings"
 	"time"
+
+	"github.com/spf13/cobra"
 
 	godwit "godwit.dev/godwit/clients/go"
 	"godwit.dev/godwit/internal/access"
@@ -103,6 +106,33 @@ func (p *program) client(opts ...godwit.Option) (*godwit.Client, error) {
 		return nil, err
 	}
 	return godwit.New(s.url, opts...)
+}
+
+// withClient runs do with a client of the server that the command means.
+func (p *program) withClient(do func(c *godwit.Client) error) error {
+	c, err := p.client()
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	return do(c)
+}
+
+// deletes has a command delete what its argument names, which is at a path. done says so, with the name in it.
+func (p *program) deletes(cmd *cobra.Command, what string, path func(name string) string, done string) *cobra.Command {
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		return p.withClient(func(c *godwit.Client) error {
+			if err := c.Call(cmd.Context(), godwit.Call{Method: http.MethodDelete, Path: path(args[0])}, nil); err != nil {
+				return fmt.Errorf("delete %s %s: %w", what, args[0], err)
+			}
+			if p.json {
+				return p.line(map[string]string{"deleted": args[0]})
+			}
+			_, err := fmt.Fprintf(p.stdout, done+"\n", args[0])
+			return err
+		})
+	}
+	return cmd
 }
 
 // checkURL refuses what is no address of a server.

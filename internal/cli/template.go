@@ -80,7 +80,7 @@ func (p *program) templateList() *cobra.Command {
 	return &cobra.Command{
 		Use: "list", Short: "List the app's templates", Args: exactly(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return p.withAPI(func(c *godwit.Client) error {
+			return p.withClient(func(c *godwit.Client) error {
 				return list(cmd.Context(), p, c, "/v1/templates", nil, 0, []string{"TEMPLATE", "REVISION", "LANGUAGES", "VARIABLES", "TITLE"}, func(t *templateJSON) []string {
 					return []string{t.Name, strconv.FormatInt(t.Revision, 10), t.languages(), clean(t.variableNames()), clean(t.Title)}
 				})
@@ -93,7 +93,7 @@ func (p *program) templateShow() *cobra.Command {
 	return &cobra.Command{
 		Use: "show NAME", Short: "Show what a template says, as template set --file takes it", Args: names("name"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return p.withAPI(func(c *godwit.Client) error {
+			return p.withClient(func(c *godwit.Client) error {
 				var t templateJSON
 				if err := c.Call(cmd.Context(), godwit.Call{Method: http.MethodGet, Path: templatePath(args[0])}, &t); err != nil {
 					return err
@@ -146,7 +146,7 @@ what to say where nobody gave it.`,
 			if revision > 0 {
 				call.IfMatch = strconv.Quote(strconv.FormatInt(revision, 10))
 			}
-			return p.withAPI(func(c *godwit.Client) error {
+			return p.withClient(func(c *godwit.Client) error {
 				var t templateJSON
 				if err := c.Call(cmd.Context(), call, &t); err != nil {
 					return err
@@ -195,7 +195,7 @@ func (p *program) templatePreview() *cobra.Command {
 					body[name] = text
 				}
 			}
-			return p.withAPI(func(c *godwit.Client) error {
+			return p.withClient(func(c *godwit.Client) error {
 				var raw json.RawMessage
 				if err := c.Call(cmd.Context(), godwit.Call{Method: http.MethodPost, Path: templatePath(args[0], "preview"), Body: body}, &raw); err != nil {
 					return err
@@ -235,21 +235,8 @@ func (p *program) showFilled(raw json.RawMessage) error {
 }
 
 func (p *program) templateRemove() *cobra.Command {
-	return &cobra.Command{
-		Use: "remove NAME", Short: "Delete a template; what was made of it stays", Args: names("name"),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			return p.withAPI(func(c *godwit.Client) error {
-				if err := c.Call(cmd.Context(), godwit.Call{Method: http.MethodDelete, Path: templatePath(args[0])}, nil); err != nil {
-					return err
-				}
-				if p.json {
-					return p.line(map[string]string{"deleted": args[0]})
-				}
-				_, err := fmt.Fprintf(p.stdout, "Template %s is deleted.\n", args[0])
-				return err
-			})
-		},
-	}
+	cmd := &cobra.Command{Use: "remove NAME", Short: "Delete a template; what was made of it stays", Args: names("name")}
+	return p.deletes(cmd, "template", func(name string) string { return templatePath(name) }, "Template %s is deleted.")
 }
 
 // variables reads NAME=VALUE.
