@@ -65,9 +65,9 @@ type CampaignStatus struct {
 
 // CorrectionSpec is what messages say instead: a content, or a template.
 type CorrectionSpec struct {
-	Content   map[string]any `json:"content,omitempty"`
-	Template  string         `json:"template,omitempty"`
-	Variables map[string]any `json:"variables,omitempty"` // nil: those of the campaign
+	Content   map[string]any    `json:"content,omitempty"`
+	Template  string            `json:"template,omitempty"`
+	Variables map[string]string `json:"variables,omitempty"` // none: those of the campaign
 }
 
 // Correction is how far the correction of what was sent has come.
