@@ -51,14 +51,15 @@ func (s *Service) Fill(ctx context.Context, app string, d *notification.Draft) e
 	if d.Locale != "" && !validTag(d.Locale) {
 		return notification.BadField("locale", "%.40q is not a language tag like fr or fr-CA", d.Locale)
 	}
-	t, err := s.Use(ctx, app, d.Template, "template")
+	r, err := s.use(ctx, app, d.Template, "template")
 	if err != nil {
 		return err
 	}
-	if name := t.Content.Missing(given); name != "" {
+	t := r.t
+	if name := r.uses.missing(given); name != "" {
 		return notification.BadField("variables."+name, "is missing: template %s says {{%s}}", t.Name, name)
 	}
-	if err := t.Content.CheckFilled("variables", given); err != nil {
+	if err := r.uses.checkFilled("variables", given); err != nil {
 		return err
 	}
 	d.Content.Key = keyOf(d, given)

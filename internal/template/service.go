@@ -29,8 +29,9 @@ type Service struct {
 type key struct{ app, name string }
 
 type read struct {
-	t  *Template // shared: nobody changes it
-	at time.Time
+	t    *Template // shared: nobody changes it
+	uses uses
+	at   time.Time
 }
 
 // New makes a Service; now is the store's clock.
@@ -101,28 +102,34 @@ func (s *Service) forget(app, name string) {
 
 // Use reads a template for something that is made of it; it is shared. That there is none is the fault of the field that names it.
 func (s *Service) Use(ctx context.Context, app, name, field string) (*Template, error) {
+	r, err := s.use(ctx, app, name, field)
+	return r.t, err
+}
+
+func (s *Service) use(ctx context.Context, app, name, field string) (read, error) {
 	if err := CheckName(field, name); err != nil {
-		return nil, err
+		return read{}, err
 	}
 	now, k := s.now(), key{app, name}
 	s.mu.Lock()
 	r, ok := s.known[k]
 	s.mu.Unlock()
 	if age := now.Sub(r.at); ok && age >= 0 && age < freshFor {
-		return r.t, nil
+		return r, nil
 	}
 	t, err := s.store.Template(ctx, app, name)
 	switch {
 	case errors.Is(err, ErrUnknown):
-		return nil, notification.BadField(field, "the app has no template %s: PUT /v1/templates/%s makes one", notification.Clip(name), notification.Clip(name))
+		return read{}, notification.BadField(field, "the app has no template %s: PUT /v1/templates/%s makes one", notification.Clip(name), notification.Clip(name))
 	case err != nil:
-		return nil, fmt.Errorf("read template %.128s: %w", name, err)
+		return read{}, fmt.Errorf("read template %.128s: %w", name, err)
 	}
+	r = read{t, t.Content.uses(), now}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if len(s.known) >= maxCached {
 		clear(s.known)
 	}
-	s.known[k] = read{t, now}
-	return t, nil
+	s.known[k] = r
+	return r, nil
 }

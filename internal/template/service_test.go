@@ -297,7 +297,7 @@ func FuzzRender(f *testing.F) {
 		if after, _ := json.Marshal(c); !bytes.Equal(before, after) {
 			t.Errorf("rendering changed the content from %s to %s", before, after)
 		}
-		if c.Missing(given) == "" {
+		if uses := c.uses(); uses.missing(given) == "" {
 			for _, v := range c.Variables() {
 				if v.Required && v.Name != name {
 					t.Errorf("%s is missing", v.Name)

@@ -81,17 +81,39 @@ type Variable struct {
 
 // Variables lists those of a content in all its languages, by name.
 func (t *Content) Variables() []Variable {
-	found := make(map[string]bool)
-	for text := range t.texts() {
-		for name, required := range variablesOf(text) {
-			found[name] = found[name] || required
-		}
-	}
-	list := make([]Variable, 0, len(found))
-	for _, name := range slices.Sorted(maps.Keys(found)) {
-		list = append(list, Variable{Name: name, Required: found[name]})
+	uses := t.uses()
+	list := make([]Variable, len(uses.of))
+	for i, u := range uses.of {
+		list[i] = u.Variable
 	}
 	return list
+}
+
+// uses is where a content, in all its languages, says variables.
+type uses struct {
+	of    []use // by name
+	bytes int   // of all texts
+}
+
+type use struct {
+	Variable
+	times int
+}
+
+func (t *Content) uses() (u uses) {
+	found := make(map[string]use)
+	for text := range t.texts() {
+		u.bytes += len(text)
+		for name, required := range variablesOf(text) {
+			v := found[name]
+			found[name] = use{Variable{name, v.Required || required}, v.times + 1}
+		}
+	}
+	u.of = make([]use, 0, len(found))
+	for _, name := range slices.Sorted(maps.Keys(found)) {
+		u.of = append(u.of, found[name])
+	}
+	return u
 }
 
 // variablesOf are the variables that a text says, and whether nothing is said in their stead.
@@ -115,9 +137,9 @@ func variablesOf(text string) iter.Seq2[string, bool] {
 	}
 }
 
-// Missing names the first variable that a content needs and nobody gave; empty: there is none.
-func (t *Content) Missing(given Variables) string {
-	for _, v := range t.Variables() {
+// missing names the first variable that a content needs and nobody gave; empty: there is none.
+func (u *uses) missing(given Variables) string {
+	for _, v := range u.of {
 		if _, ok := given[v.Name]; v.Required && !ok {
 			return v.Name
 		}
@@ -130,12 +152,14 @@ const maxFilledBytes = 256 << 10
 
 // CheckFilled refuses variables that make too much of a content.
 func (t *Content) CheckFilled(field string, given Variables) error {
-	size := 0
-	for text := range t.texts() {
-		size += len(text)
-		for name := range variablesOf(text) {
-			size += len(given[name])
-		}
+	u := t.uses()
+	return u.checkFilled(field, given)
+}
+
+func (u *uses) checkFilled(field string, given Variables) error {
+	size := u.bytes
+	for _, v := range u.of {
+		size += v.times * len(given[v.Name])
 	}
 	if size > maxFilledBytes {
 		return notification.BadField(field, "make more than %d bytes of the content", maxFilledBytes)
