@@ -5,7 +5,6 @@ import (
 	"io"
 	"net"
 	"net/http"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -25,23 +24,23 @@ func TestSilentFloodKeepsNobodyOut(t *testing.T) {
 			alone := visits(t, server, name+"-alone", 60)
 			var h held
 			defer h.close()
+			begun := time.Now()
 			stop := h.flood(t.Context(), addr, 1000, nil)
 			defer stop()
-			blackbox.Eventually(t, "the flood runs", func() error {
-				if h.tried.Load() < 500 {
-					return fmt.Errorf("%d connections", h.tried.Load())
-				}
-				return nil
-			})
+			// The burst of four seconds and what may come since, of 50 a second.
+			most := func() int { return 200 + 50*(int(time.Since(begun).Seconds())+1) }
+			blackbox.Eventually(t, "the flood runs", func() error { return atLeast(h.came(), most()+300) })
 			beside := visits(t, server, name+"-beside", 60)
-			// The burst of four seconds and what it may open meanwhile, of 50 a second; all others are closed.
-			if most := int64(200 + 50*(h.tried.Load()/1000+2)); h.open.Load() > most {
-				t.Errorf("the stranger holds %d of %d connections, want at most %d", h.open.Load(), h.tried.Load(), most)
-			}
-			if n := descriptors(t, server.PID()) - before; n > 600 {
-				t.Errorf("the flood costs %d descriptors", n)
-			}
+			n := descriptors(t, server.PID()) - before
 			stop()
+			let, came := most(), h.came()
+			if n > let+50 {
+				t.Errorf("the flood costs %d descriptors, and %d may come in", n, let)
+			}
+			blackbox.Eventually(t, "all others are refused", func() error {
+				return atLeast(number(t, server, `godwit_connections_refused_total{reason="rate"}`), came-let)
+			})
+			blackbox.Eventually(t, "the stranger's others are closed", func() error { return atLeast(let, int(h.open.Load())) })
 			t.Logf("p50 %s alone, %s beside; p99 %s alone, %s beside; %d tried, %d open",
 				quantile(alone, 0.5), quantile(beside, 0.5), quantile(alone, 0.99), quantile(beside, 0.99), h.tried.Load(), h.open.Load())
 		})
@@ -161,11 +160,7 @@ func takeDescriptors(t *testing.T, more []string) {
 	}
 	closed := 0
 	for _, why := range []string{"full", "files"} {
-		n, err := strconv.Atoi(metricOf(t, api, `godwit_connections_refused_total{reason="`+why+`"}`))
-		if err != nil {
-			t.Fatal(err)
-		}
-		closed += n
+		closed += numberOf(t, api, `godwit_connections_refused_total{reason="`+why+`"}`)
 	}
 	if closed < tried-(files-reserved) {
 		t.Errorf("%d are counted as refused", closed)

@@ -11,6 +11,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -91,6 +92,13 @@ func (h *held) close() {
 	}
 	h.mu.Unlock()
 	h.wg.Wait()
+}
+
+// came is how many connections stood at some time.
+func (h *held) came() int {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return len(h.conns)
 }
 
 // flood connects so many times a second until the returned stop is called.
@@ -238,4 +246,27 @@ func metricOf(t *testing.T, api *blackbox.API, name string) string {
 	}
 	t.Fatalf("there is no metric %s", name)
 	return ""
+}
+
+// number is a metric that counts something.
+func number(t *testing.T, server *blackbox.Server, name string) int {
+	t.Helper()
+	return numberOf(t, server.API(), name)
+}
+
+func numberOf(t *testing.T, api *blackbox.API, name string) int {
+	t.Helper()
+	n, err := strconv.Atoi(metricOf(t, api, name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return n
+}
+
+// atLeast fails below a goal.
+func atLeast(n, goal int) error {
+	if n < goal {
+		return fmt.Errorf("%d, not %d", n, goal)
+	}
+	return nil
 }
