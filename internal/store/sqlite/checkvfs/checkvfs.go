@@ -59,6 +59,8 @@ type handle struct {
 	base *lib.Tsqlite3_io_methods
 	buf  uintptr // for heads that are read from the log
 	last int64   // of a log: end of the commit whose last page is about to be written
+
+	gathered gathered // of a log
 }
 
 var overDefault = sync.OnceValues(func() (*vfs, error) { return register("", "checked") })
@@ -193,10 +195,16 @@ func (v *vfs) close(tls *libc.TLS, pFile uintptr) int32 {
 	id := *at[uint64](pFile + v.room)
 	h := v.handle(pFile)
 	v.handles.Delete(id)
-	if h.buf != 0 {
-		libc.Xfree(tls, h.buf)
+	flushed := h.flush(tls, pFile)
+	for _, p := range []uintptr{h.buf, h.gathered.buf} {
+		if p != 0 {
+			libc.Xfree(tls, p)
+		}
 	}
-	return call[xClose](h.base.FxClose)(tls, pFile)
+	if rc := call[xClose](h.base.FxClose)(tls, pFile); rc != lib.SQLITE_OK {
+		return rc
+	}
+	return flushed
 }
 
 // remove notes that a log may go, which SQLite deletes when everything in it was copied, before it does, and that it has gone.
@@ -214,6 +222,9 @@ func (v *vfs) remove(tls *libc.TLS, _, zName uintptr, syncDir int32) int32 {
 
 func (v *vfs) read(tls *libc.TLS, pFile, buf uintptr, n int32, offset int64) int32 {
 	h := v.handle(pFile)
+	if rc := h.flush(tls, pFile); rc != lib.SQLITE_OK {
+		return rc
+	}
 	rc := call[xRead](h.base.FxRead)(tls, pFile, buf, n, offset)
 	short := rc == lib.SQLITE_IOERR_SHORT_READ
 	if rc != lib.SQLITE_OK && !short {
@@ -238,12 +249,11 @@ func (v *vfs) read(tls *libc.TLS, pFile, buf uintptr, n int32, offset int64) int
 
 func (v *vfs) write(tls *libc.TLS, pFile, buf uintptr, n int32, offset int64) int32 {
 	h := v.handle(pFile)
+	if h.log {
+		return h.writeLog(tls, pFile, buf, n, offset)
+	}
 	rc := call[xWrite](h.base.FxWrite)(tls, pFile, buf, n, offset)
 	if rc != lib.SQLITE_OK {
-		return rc
-	}
-	if h.log {
-		h.wroteLog(bytes(buf, n), offset)
 		return rc
 	}
 	if h.f.wrotePage(bytes(buf, n), offset) != nil {
@@ -254,6 +264,9 @@ func (v *vfs) write(tls *libc.TLS, pFile, buf uintptr, n int32, offset int64) in
 
 func (v *vfs) truncate(tls *libc.TLS, pFile uintptr, size int64) int32 {
 	h := v.handle(pFile)
+	if rc := h.flush(tls, pFile); rc != lib.SQLITE_OK {
+		return rc
+	}
 	rc := call[xTruncate](h.base.FxTruncate)(tls, pFile, size)
 	if rc == lib.SQLITE_OK && !h.log && h.f.truncated(size) != nil {
 		return lib.SQLITE_IOERR_TRUNCATE
@@ -267,6 +280,9 @@ func (v *vfs) sync(tls *libc.TLS, pFile uintptr, flags int32) int32 {
 	h := v.handle(pFile)
 	if !h.log && h.f.syncSums() != nil {
 		return lib.SQLITE_IOERR_FSYNC
+	}
+	if rc := h.flush(tls, pFile); rc != lib.SQLITE_OK {
+		return rc
 	}
 	end := h.f.end.Load()
 	rc := call[xSync](h.base.FxSync)(tls, pFile, flags)

@@ -30,6 +30,7 @@ type VFS struct {
 	files    map[string]*file
 	methods  map[uintptr]uintptr // our table for each of the default VFS's
 	syncs    int
+	writes   int
 	failSync bool
 	failIO   bool
 	slow     time.Duration
@@ -131,6 +132,13 @@ func (v *VFS) Syncs() int {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	return v.syncs
+}
+
+// Writes counts successful writes to any file.
+func (v *VFS) Writes() int {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	return v.writes
 }
 
 // FailSyncs makes every sync fail, or no longer.
@@ -303,7 +311,11 @@ func (v *VFS) write(tls *libc.TLS, pFile, buf uintptr, n int32, offset int64) in
 	if rc := h.remember(tls, pFile, offset, int64(n), size); rc != lib.SQLITE_OK {
 		return rc
 	}
-	return call[xWrite](h.orig.FxWrite)(tls, pFile, buf, n, offset)
+	rc = call[xWrite](h.orig.FxWrite)(tls, pFile, buf, n, offset)
+	if rc == lib.SQLITE_OK {
+		v.writes++
+	}
+	return rc
 }
 
 func (v *VFS) truncate(tls *libc.TLS, pFile uintptr, to int64) int32 {

@@ -9,9 +9,14 @@ import (
 	"zombiezen.com/go/sqlite"
 )
 
-// checkpointEvery is how often the log is copied into the file. Often, so that little is left to copy when the disk
-// fills up: a full disk can then still take settles, which rewrite pages in place.
-const checkpointEvery = 250 * time.Millisecond
+// How often the log is copied into the file: often, so that little is left to copy when the disk fills up. A full disk can then still
+// take settles, which rewrite pages in place. Where little is written, less often: each time takes three syncs, for which commits
+// wait, and what the same pages hold again and again is copied once.
+const (
+	checkpointEvery = 250 * time.Millisecond
+	littleWritten   = 1 << 20
+	littleEvery     = time.Second
+)
 
 // checkpointer copies the log into the file on its own connection, so that the writer need not.
 type checkpointer struct {
@@ -34,15 +39,16 @@ func newCheckpointer(db *DB) (*checkpointer, error) {
 func (k *checkpointer) run() {
 	tick := time.NewTicker(checkpointEvery)
 	defer tick.Stop()
-	for {
+	for last := time.Now(); ; {
 		select {
 		case <-k.stop:
 			return
 		case <-k.db.w.copyNow:
 		case <-tick.C:
 		}
-		if k.db.w.uncopied.Load() > 0 {
+		if n := k.db.w.uncopied.Load(); n > littleWritten || n > 0 && time.Since(last) >= littleEvery {
 			k.pass()
+			last = time.Now()
 		}
 	}
 }

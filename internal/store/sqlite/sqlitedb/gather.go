@@ -54,7 +54,9 @@ func (w *writer) takeFirst() {
 	}
 	for n < len(w.fast) && room(part) {
 		q := w.fast[n]
-		if !q.lazy {
+		if q.lazy {
+			w.lazies--
+		} else {
 			w.urgent--
 		}
 		r, b := q.op.Size()

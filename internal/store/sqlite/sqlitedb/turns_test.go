@@ -7,6 +7,7 @@ import (
 	"sync"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"zombiezen.com/go/sqlite"
 
@@ -97,6 +98,30 @@ func TestWhatMayWaitGetsNoCommitOfItsOwnAtOnce(t *testing.T) {
 		}
 		if err := <-l.done; err != nil { // nobody came
 			t.Error(err)
+		}
+	})
+}
+
+func TestWhatMayWaitWaitsForItsOwnTime(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "x.db")
+	synctest.Test(t, func(t *testing.T) {
+		db := open(t, path, sqlitedb.Options{})
+		first, second := &lazy{done: make(chan error, 1)}, &lazy{done: make(chan error, 1)}
+		db.SubmitLazy(first)
+		time.Sleep(4 * time.Millisecond)
+		if err := db.Do(t.Context(), insert("x")); err != nil || len(first.done) == 0 {
+			t.Fatalf("it did not ride along: %v", err)
+		}
+		db.SubmitLazy(second)
+		time.Sleep(4 * time.Millisecond) // past the time of the first
+		synctest.Wait()
+		if len(second.done) > 0 {
+			t.Error("it got a commit of its own after 4 ms")
+		}
+		time.Sleep(time.Millisecond)
+		synctest.Wait()
+		if len(second.done) == 0 {
+			t.Error("it still waits after 5 ms")
 		}
 	})
 }

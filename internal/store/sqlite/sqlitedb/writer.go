@@ -96,8 +96,10 @@ type writer struct {
 	waits   time.Time // since when bulk work waits for a slice of it to be taken
 	urgent  int       // entries of fast that do not wait for company, and all of byApp
 	bytes   int
+	lazies  int       // entries of fast that wait for company
+	lazier  time.Time // since when the first of them waits
 	lazyDue bool
-	timer   *time.Timer // wakes for lazy entries; running iff lazyArmed
+	timer   *time.Timer // wakes for lazy entries; running iff armed
 	armed   bool
 	closed  bool
 
@@ -169,6 +171,9 @@ func (w *writer) submit(q queued, bulk bool) {
 		w.bulk.add(q.app, q.op, bytes)
 	case q.lazy:
 		w.fast = append(w.fast, q)
+		if w.lazies++; w.lazies == 1 {
+			w.lazier = time.Now()
+		}
 		if !w.armed {
 			w.armed = true
 			w.timer.Reset(lazyDelay)
@@ -203,11 +208,19 @@ func (w *writer) notify() {
 	}
 }
 
+// lazyElapsed asks for a commit if a lazy entry has waited long enough. Those that the timer was set for may have found one since.
 func (w *writer) lazyElapsed() {
 	w.mu.Lock()
-	w.lazyDue, w.armed = true, false
+	left := lazyDelay - time.Since(w.lazier)
+	w.lazyDue = w.lazies > 0 && left <= 0
+	if w.armed = w.lazies > 0 && left > 0; w.armed && !w.closed {
+		w.timer.Reset(left)
+	}
+	due := w.lazyDue
 	w.mu.Unlock()
-	w.notify()
+	if due {
+		w.notify()
+	}
 }
 
 func (w *writer) run() {
