@@ -1,6 +1,7 @@
 package reactor
 
 import (
+	"log/slog"
 	"net"
 	"runtime"
 	"syscall"
@@ -52,6 +53,68 @@ func BenchmarkFloor(b *testing.B) {
 	}
 	b.ReportMetric(float64(writes.Nanoseconds())/float64(b.N)/conns, "cpu-ns/write")
 	b.ReportMetric(float64(reads.Nanoseconds())/float64(b.N)/conns, "cpu-ns/read")
+}
+
+// BenchmarkWriteToMany writes what a small notification takes to each of many connections, as a fan-out does. What their
+// peers take to read it is not counted.
+func BenchmarkWriteToMany(b *testing.B) {
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	const conns = 200
+	r, err := New(Config{Loops: 1}, slog.New(slog.DiscardHandler))
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer r.Close()
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer ln.Close()
+	var near [conns]*Conn
+	var far [conns]int
+	for i := range conns {
+		peer, err := net.Dial("tcp", ln.Addr().String())
+		if err != nil {
+			b.Fatal(err)
+		}
+		nc, err := ln.Accept()
+		if err != nil {
+			b.Fatal(err)
+		}
+		opened := make(chan *Conn, 1)
+		if err := r.Adopt(nc, nil, func(c *Conn) Handler { opened <- c; return newFake() }); err != nil {
+			b.Fatal(err)
+		}
+		near[i], far[i] = <-opened, bare(b, peer)
+	}
+	head, tail, in := make([]byte, 80), make([]byte, 280), make([]byte, 4096)
+	var took time.Duration
+	for b.Loop() {
+		begun := threadTime(b)
+		for _, c := range near {
+			if !c.Write(head, tail) {
+				b.Fatal("a write was refused")
+			}
+		}
+		took += threadTime(b) - begun
+		for _, fd := range far {
+			if _, err := unix.Read(fd, in); err != nil {
+				b.Fatal(err)
+			}
+		}
+	}
+	b.ReportMetric(float64(took.Nanoseconds())/float64(b.N)/conns, "cpu-ns/write")
+}
+
+// threadTime is what this thread has used so far.
+func threadTime(b *testing.B) time.Duration {
+	b.Helper()
+	var t unix.Timespec
+	if err := unix.ClockGettime(unix.CLOCK_THREAD_CPUTIME_ID, &t); err != nil {
+		b.Fatal(err)
+	}
+	return time.Duration(t.Nano())
 }
 
 // bare is a connection's descriptor without the runtime's poller.

@@ -1,7 +1,6 @@
 package reactor
 
 import (
-	"errors"
 	"fmt"
 	"os"
 	"syscall"
@@ -142,15 +141,15 @@ func (p *epoll) handle(l *loop, c *Conn, events uint32) {
 
 func (p *epoll) read(l *loop, c *Conn) {
 	b := l.buf.raw[headroom:]
-	n, _, e := unix.RawSyscall(unix.SYS_READ, uintptr(c.fd), uintptr(unsafe.Pointer(&b[0])), uintptr(len(b)))
+	n, e := receive(c.fd, b)
 	switch {
 	case e == unix.EAGAIN || e == unix.EINTR:
 	case e != 0:
-		c.inputEnded(os.NewSyscallError("read", e))
+		c.inputEnded(os.NewSyscallError("recv", e))
 	case n == 0:
 		c.inputEnded(errEOF)
 	default:
-		c.receive(&l.buf, int(n))
+		c.receive(&l.buf, n)
 	}
 }
 
@@ -198,32 +197,4 @@ func socketError(fd int) error {
 		return os.NewSyscallError("read", syscall.Errno(e))
 	}
 	return errEOF
-}
-
-// sysWritev sends pieces without blocking.
-func sysWritev(fd int32, bufs [][]byte) (int, error) {
-	var iov [64]unix.Iovec
-	k := 0
-	for _, b := range bufs {
-		if len(b) == 0 {
-			continue
-		}
-		iov[k].Base = &b[0]
-		iov[k].SetLen(len(b))
-		if k++; k == len(iov) {
-			break
-		}
-	}
-	if k == 0 {
-		return 0, nil
-	}
-	n, _, e := unix.RawSyscall(unix.SYS_WRITEV, uintptr(fd), uintptr(unsafe.Pointer(&iov[0])), uintptr(k))
-	switch {
-	case e == 0:
-		return int(n), nil
-	case errors.Is(e, unix.EAGAIN), errors.Is(e, unix.EINTR):
-		return 0, errAgain
-	default:
-		return 0, os.NewSyscallError("write", e)
-	}
 }

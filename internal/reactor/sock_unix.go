@@ -80,7 +80,7 @@ func (s *sock) flush(c *Conn) error {
 
 // sysWrite sends head and tail without blocking. c.mu is held, which keeps the descriptor open.
 func (c *Conn) sysWrite(head, tail []byte) (int, error) {
-	return sysWritev(c.fd, [][]byte{head, tail})
+	return sysSend(c.fd, head, tail)
 }
 
 func (c *Conn) sysWritev(bufs [][]byte) (int, error) { return sysWritev(c.fd, bufs) }

@@ -9,6 +9,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
+// sysSend sends head and tail without blocking.
+func sysSend(fd int32, head, tail []byte) (int, error) { return sysWritev(fd, [][]byte{head, tail}) }
+
 // sysWritev sends pieces without blocking, one system call each.
 func sysWritev(fd int32, bufs [][]byte) (int, error) {
 	sent := 0
