@@ -42,11 +42,10 @@ func TestEchoUnderLoad(t *testing.T) {
 
 // exchange writes n random bytes and compares what comes back.
 func exchange(t *testing.T, c net.Conn, seed uint64, n int) {
-	r := rand.New(rand.NewPCG(seed, 7))
+	source := rand.NewChaCha8([32]byte{byte(seed)})
+	r := rand.New(source)
 	sent := make([]byte, n)
-	for i := range sent {
-		sent[i] = byte(r.Uint32())
-	}
+	_, _ = source.Read(sent)
 	var wg sync.WaitGroup
 	wg.Go(func() {
 		for b := sent; len(b) > 0; {

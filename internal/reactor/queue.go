@@ -9,7 +9,7 @@ type queue struct {
 
 const (
 	// shareFrom is the size from which an immutable tail is referenced instead of copied: below it the reference
-	// and the separate element of writev cost more than the bytes.
+	// and the separate piece in the system call cost more than the bytes.
 	shareFrom = 512
 	// chunkSize is how much is set aside for small pieces at a time.
 	chunkSize = 2 << 10

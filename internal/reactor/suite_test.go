@@ -98,7 +98,7 @@ func (h *harness) serve(lim Limits, open func(*Conn) (Handler, error)) (addr str
 // handle serves connections with copies of one handler made by f.
 func (h *harness) handle(f func(c *Conn) Handler) (addr string) {
 	h.t.Helper()
-	addr, _ = h.serve(Limits{}, func(c *Conn) (Handler, error) { return f(c), nil })
+	addr, _ = h.serve(Limits{Handshake: patience}, func(c *Conn) (Handler, error) { return f(c), nil })
 	return addr
 }
 
