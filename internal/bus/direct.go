@@ -13,9 +13,9 @@ import (
 	"godwit.dev/godwit/internal/topic"
 )
 
-// direct carries a line to the server within the process, in whose protocol it subscribes and publishes. The client library keeps
-// 268 bytes of each subscription: callbacks, queues and counts that a line has no use for. Here it is 64: a node has one for
-// each recipient that is connected to it.
+// direct carries a line to the server within the process, in whose protocol it subscribes and publishes: a message takes one goroutine
+// less on its way than through the client library, and no channel. A subscription takes 64 bytes here, where the library keeps 268 for
+// callbacks, queues and counts that a line has no use for: while nodes of the release before are heard there is one for each recipient.
 type direct struct {
 	dial  func() (net.Conn, error)
 	hello []byte // CONNECT

@@ -1,10 +1,11 @@
-// Package cluster joins the sessions of several nodes: what one node stores is routed to the sessions of all, each knows
-// who is connected where, and what is asked of one is asked of all. The store is the truth; what gets lost between nodes
+// Package cluster joins the sessions of several nodes: what one node stores is routed to the nodes that have its recipients' sessions,
+// each knows who is connected where, and what is asked of one is asked of all. The store is the truth; what gets lost between nodes
 // is read there. It knows the bus only as a Line.
 package cluster
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"sync"
@@ -59,6 +60,9 @@ type Cluster struct {
 	started time.Time
 
 	wants    interests
+	mine     mine
+	tables   tables
+	former   former
 	nodes    nodes
 	presence presence
 	asks     asks
@@ -76,6 +80,7 @@ func New(cfg Config) (*Cluster, error) {
 	c := &Cluster{cfg: cfg, log: cfg.Log, started: time.Now(), reread: make(chan struct{}, 1)}
 	c.ctx, c.stop = context.WithCancel(context.Background())
 	c.wants.init()
+	c.mine.init()
 	c.nodes.init()
 	c.presence.init()
 	c.asks.init()
@@ -122,7 +127,7 @@ func (c *Cluster) Close() error {
 
 const byePatience = time.Second
 
-// Subjects on which nodes hear each other. A recipient's is that of its hash (interests).
+// Subjects on which nodes hear each other.
 const (
 	allNodes = "n"
 	oneNode  = "n."
@@ -131,10 +136,17 @@ const (
 // publish sends a message. What cannot be sent now the line counts, and others learn of it with the next beat: only who
 // waits for an answer needs the error.
 func (c *Cluster) publish(subject string, m message) error {
+	return c.publishTo([]string{subject}, m)
+}
+
+// publishTo sends a message to several nodes.
+func (c *Cluster) publishTo(subjects []string, m message) (err error) {
 	m.from = c.cfg.Boot
 	buf, _ := buffers.Get().(*[]byte)
 	*buf = m.append((*buf)[:0])
-	err := c.line.Publish(subject, *buf)
+	for _, subject := range subjects {
+		err = errors.Join(err, c.line.Publish(subject, *buf))
+	}
 	if cap(*buf) <= keepBuffer {
 		buffers.Put(buf)
 	}
@@ -146,7 +158,7 @@ var buffers = sync.Pool{New: func() any { return new([]byte) }}
 const keepBuffer = 64 << 10
 
 // got takes what came over the line.
-func (c *Cluster) got(_ string, data []byte) {
+func (c *Cluster) got(subject string, data []byte) {
 	hub := c.hub.Load()
 	if hub == nil {
 		return
@@ -158,6 +170,9 @@ func (c *Cluster) got(_ string, data []byte) {
 	}
 	if m.version != version {
 		c.unreadable(hub, &m)
+		return
+	}
+	if c.former.twice(c, subject, m.from) {
 		return
 	}
 	switch m.kind {
@@ -175,6 +190,10 @@ func (c *Cluster) got(_ string, data []byte) {
 		c.gotRoster(&m)
 	case kindNoRoster:
 		c.presence.sendAll()
+	case kindTable:
+		c.gotTable(&m)
+	case kindNoTable:
+		c.gotNoTable(&m)
 	case kindSteps:
 		c.gotSteps(&m)
 	case kindBeat:

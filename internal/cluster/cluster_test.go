@@ -275,6 +275,36 @@ func TestWhatIsLostOnceIsReadSoon(t *testing.T) {
 	t.Logf("read after %s", time.Since(begun))
 }
 
+// TestWhoIsMissingInATableIsReadAndThenKnown: where it is not heard who has come, what is published comes from the store, and by itself
+// once that is heard again.
+func TestWhoIsMissingInATableIsReadAndThenKnown(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, 2)
+	w.nodes[0].loses.Store(true)
+	c := w.nodes[1].connect("ann", "")
+	w.nodes[0].publish("ann", "n1")
+	c.wait("notification n1")
+	w.nodes[0].loses.Store(false)
+	w.routes(w.nodes[0], c, "ann")
+}
+
+// TestWhatIsForNobodyElseIsNotSent: a notification goes to the nodes that its recipient is connected to.
+func TestWhatIsForNobodyElseIsNotSent(t *testing.T) {
+	w := newWorld(t, 3)
+	here, there := w.nodes[0].connect("ann", ""), w.nodes[1].connect("ben", "")
+	w.routes(w.nodes[0], there, "ben")
+	before := [...]float64{w.nodes[1].received(), w.nodes[2].received()}
+	for i := range 20 {
+		w.nodes[0].publish("ann", fmt.Sprintf("n%d", i))
+	}
+	here.wait("notification n19")
+	w.nodes[0].publish("ben", "last")
+	there.wait("notification last")
+	if one, two := w.nodes[1].received()-before[0], w.nodes[2].received()-before[1]; one >= 20 || two != 0 {
+		t.Errorf("the node of ben got %v notifications and the other %v, want few and none", one, two)
+	}
+}
+
 // TestWhatIsPublishedAgainIsReadAtOnce: the node that stored it died before it had routed it, and the publisher came again.
 func TestWhatIsPublishedAgainIsReadAtOnce(t *testing.T) {
 	t.Parallel()

@@ -2,6 +2,9 @@ package cluster
 
 import "godwit.dev/godwit/internal/mailbox"
 
+// KindTable is of messages in which nodes tell who is connected to them.
+const KindTable = byte(kindTable)
+
 // Keeps reports whether this node keeps the name of a recipient of another one.
 func (c *Cluster) Keeps(app, recipient string) bool {
 	p := &c.presence

@@ -21,8 +21,8 @@ const (
 	rereadEvery = 4 * time.Second // while a node is missing
 )
 
-// rereadAfter is when sessions compare themselves after something may have been lost: at once, and when what they want has
-// reached nodes that have just joined.
+// rereadAfter is when sessions compare themselves after something may have been lost: at once, and when nodes that have just
+// joined know who is connected where.
 var rereadAfter = [...]time.Duration{0, time.Second, 5 * time.Second}
 
 // beat is what a node says every second.
@@ -38,6 +38,7 @@ type beat struct {
 	Claims   bool   `json:"claims,omitempty"` // it answers claims; those of before do not
 	Warden   string `json:"warden,omitempty"` // the node that keeps the names of those who are connected to it
 	Roster   uint64 `json:"roster,omitempty"` // messages with such names that it has sent there
+	Table    uint64 `json:"table,omitempty"`  // number of its table; those of before keep none
 }
 
 // node is another node.
@@ -75,6 +76,7 @@ func (c *Cluster) beat() {
 		case now := <-tick.C:
 			c.say()
 			missing, late := c.forgetGone(now)
+			c.former.look(c)
 			if late {
 				c.objectsMissed()
 			}
@@ -92,7 +94,7 @@ func (c *Cluster) say() {
 	ns.mu.Lock()
 	ns.n++
 	b := beat{
-		Claims: true, Warden: warden, Roster: sent,
+		Claims: true, Warden: warden, Roster: sent, Table: c.mine.number.Load(),
 		Node: c.cfg.Node, Version: c.cfg.Version, UpMS: time.Since(c.started).Milliseconds(), N: ns.n, Dropped: c.line.Dropped(),
 		Sessions: c.hub.Load().Live(), NowMS: c.cfg.Now().UnixMilli(), Drains: ns.drains,
 	}
@@ -216,6 +218,8 @@ func (c *Cluster) gotBeat(m *message) {
 	if first || missed {
 		c.lost()
 	}
+	c.former.look(c)
+	c.checkTable(m.from, b.Table)
 	c.checkRoster(m.from, b)
 }
 

@@ -21,7 +21,7 @@ const (
 )
 
 // tellAgain is when others are told again of somebody who has come. Two nodes to which one comes at once hear of each other
-// only when what they want to hear has reached the other's bus.
+// only when each is in the other's table.
 var tellAgain = [...]time.Duration{100 * time.Millisecond, time.Second, 5 * time.Second}
 
 // presence is what nodes tell each other of recipients who are connected to several of them. Of one who is connected to a
@@ -108,7 +108,10 @@ func (c *Cluster) Left(app, recipient string, last bool) {
 }
 
 // Flush implements session.Peers.
-func (c *Cluster) Flush(ctx context.Context) error { return c.line.Flush(ctx) }
+func (c *Cluster) Flush(ctx context.Context) error {
+	c.tellTable()
+	return c.line.Flush(ctx)
+}
 
 // Online implements session.Peers.
 func (c *Cluster) Online(app, recipient string) (names []string) {
@@ -147,6 +150,8 @@ func (c *Cluster) tellPresence() {
 			c.remind(now)
 			c.decide(now)
 			c.keepWarden()
+			c.tellTable()
+			c.sendTables()
 		case now := <-again.C:
 			p.refresh(now)
 		}
@@ -220,6 +225,7 @@ func (c *Cluster) forgetNode(boot string) {
 	p := &c.presence
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	c.tables.forget(boot)
 	p.claims.forget(boot)
 	c.bury(boot)
 	for at, nodes := range p.there {
@@ -229,10 +235,14 @@ func (c *Cluster) forgetNode(boot string) {
 	}
 }
 
-// tellOf tells the other nodes who of a recipient is connected here.
+// tellOf tells the other nodes that a recipient is connected to who of it is connected here. They answer once they know that it is.
 func (c *Cluster) tellOf(at mailbox.Address, ask bool) {
-	h := here{Ask: ask, Devices: c.devices(at)}
-	_ = c.publish(subjectOf(at.App, at.Recipient), message{kind: kindHere, app: at.App, recipient: at.Recipient, body: text(h)})
+	to := c.subjects(nil, at.App, at.Recipient)
+	if len(to) == 0 {
+		return
+	}
+	c.tellTable()
+	c.publishTo(to, message{kind: kindHere, app: at.App, recipient: at.Recipient, body: text(here{Ask: ask, Devices: c.devices(at)})})
 }
 
 func (c *Cluster) devices(at mailbox.Address) (list []device) {

@@ -2,7 +2,6 @@ package cluster
 
 import (
 	"crypto/sha256"
-	"encoding/base64"
 	"encoding/binary"
 	"encoding/json"
 	"sync"
@@ -19,11 +18,16 @@ func (c *Cluster) Route(items []mailbox.Item) {
 	if c.alone() {
 		return
 	}
+	var room [4]string
+	routed := uint64(0)
 	for i := range items {
 		it := &items[i]
-		_ = c.publish(subjectOf(it.N.App, it.Recipient), message{kind: kindItem, app: it.N.App, recipient: it.Recipient, item: it})
+		if to := c.subjects(room[:0], it.N.App, it.Recipient); len(to) > 0 {
+			c.publishTo(to, message{kind: kindItem, app: it.N.App, recipient: it.Recipient, item: it})
+			routed++
+		}
 	}
-	c.counts.routed.Add(uint64(len(items)))
+	c.counts.routed.Add(routed)
 }
 
 // Settled implements mailbox.Router.
@@ -32,11 +36,14 @@ func (c *Cluster) Settled(done []mailbox.Settled) {
 	if c.alone() {
 		return
 	}
+	var room [4]string
 	for i := range done {
 		d := &done[i]
-		_ = c.publish(subjectOf(d.App, d.Recipient), message{
-			kind: kindSettled, app: d.App, recipient: d.Recipient, body: text(settled{ID: d.ID, Pos: d.Pos, As: d.As, Device: d.Device}),
-		})
+		if to := c.subjects(room[:0], d.App, d.Recipient); len(to) > 0 {
+			c.publishTo(to, message{
+				kind: kindSettled, app: d.App, recipient: d.Recipient, body: text(settled{ID: d.ID, Pos: d.Pos, As: d.As, Device: d.Device}),
+			})
+		}
 	}
 }
 
@@ -44,7 +51,7 @@ func (c *Cluster) Settled(done []mailbox.Settled) {
 func (c *Cluster) Reread(app, recipient string) {
 	c.hub.Load().Reread(app, recipient)
 	if !c.alone() {
-		_ = c.publish(subjectOf(app, recipient), message{kind: kindReread, app: app, recipient: recipient})
+		c.publishTo(c.subjects(nil, app, recipient), message{kind: kindReread, app: app, recipient: recipient})
 	}
 }
 
@@ -68,28 +75,17 @@ func (c *Cluster) gotSettled(hub *session.Hub, m *message) {
 	hub.Settled([]mailbox.Settled{{App: m.app, Recipient: m.recipient, ID: d.ID, Pos: d.Pos, As: d.As, Device: d.Device}})
 }
 
-// hashOf is what nodes name a recipient by. Two that share one only get each other's messages, and pass them over.
+// hashOf is what nodes name a recipient by. Two that share one only get each other's messages, and pass them over. It is never 0.
 func hashOf(app, recipient string) uint64 {
 	var room [256]byte
 	b := append(append(append(room[:0], app...), 0), recipient...) // no name has a NUL
 	sum := sha256.Sum256(b)
-	return binary.BigEndian.Uint64(sum[:])
-}
-
-func subjectOf(app, recipient string) string { return subjectOfHash(hashOf(app, recipient)) }
-
-// subjectOfHash is 11 characters long, behind a prefix.
-func subjectOfHash(h uint64) string {
-	var b [8]byte
-	binary.BigEndian.PutUint64(b[:], h)
-	out := [2 + 11]byte{'r', '.'}
-	base64.RawURLEncoding.Encode(out[2:], b[:])
-	return string(out[:])
+	return max(binary.BigEndian.Uint64(sum[:]), 1)
 }
 
 const interestShards = 64
 
-// interests are the recipients whose messages come here.
+// interests are the recipients whose messages come here, by hash.
 type interests struct {
 	shards [interestShards]struct {
 		mu sync.Mutex
@@ -98,7 +94,6 @@ type interests struct {
 }
 
 type interest struct {
-	of      interface{ End() }
 	n       int32 // who want it
 	present int32 // more than 0: the recipient is connected here, and not only observed
 }
@@ -109,22 +104,54 @@ func (w *interests) init() {
 	}
 }
 
+func (w *interests) has(h uint64) bool {
+	sh := &w.shards[h%interestShards]
+	sh.mu.Lock()
+	defer sh.mu.Unlock()
+	_, ok := sh.m[h]
+	return ok
+}
+
+func (w *interests) all() (list []uint64) {
+	for i := range w.shards {
+		sh := &w.shards[i]
+		sh.mu.Lock()
+		for h := range sh.m {
+			list = append(list, h)
+		}
+		sh.mu.Unlock()
+	}
+	return list
+}
+
 // want has what is for a recipient come here, once for each call.
 func (c *Cluster) want(app, recipient string) {
 	h := hashOf(app, recipient)
-	sh := &c.wants.shards[h%interestShards]
+	if c.wants.add(h, 1) == 1 {
+		c.changed(h)
+	}
+}
+
+// drop ends what one call of want began.
+func (c *Cluster) drop(app, recipient string) {
+	h := hashOf(app, recipient)
+	if c.wants.add(h, -1) == 0 {
+		c.changed(h)
+	}
+}
+
+// add adds to how many want what is for a recipient, and returns the sum.
+func (w *interests) add(h uint64, d int32) int32 {
+	sh := &w.shards[h%interestShards]
 	sh.mu.Lock()
 	defer sh.mu.Unlock()
 	in := sh.m[h]
-	if in.n++; in.of == nil {
-		of, err := c.line.Subscribe(subjectOfHash(h))
-		if err != nil {
-			c.log.Warn("other nodes cannot be told of a session; it reads its mailbox now and then", "error", err)
-		} else {
-			in.of = of
-		}
+	if in.n += d; in.n > 0 {
+		sh.m[h] = in
+	} else {
+		delete(sh.m, h)
 	}
-	sh.m[h] = in
+	return in.n
 }
 
 // present adds to how often a recipient has come here less how often it has left, and returns the sum. It stays right where one
@@ -140,21 +167,4 @@ func (c *Cluster) present(at mailbox.Address, d int32) int32 {
 		sh.m[h] = in
 	}
 	return in.present
-}
-
-// drop ends what one call of want began.
-func (c *Cluster) drop(app, recipient string) {
-	h := hashOf(app, recipient)
-	sh := &c.wants.shards[h%interestShards]
-	sh.mu.Lock()
-	defer sh.mu.Unlock()
-	in := sh.m[h]
-	if in.n--; in.n > 0 {
-		sh.m[h] = in
-		return
-	}
-	delete(sh.m, h)
-	if in.of != nil {
-		in.of.End()
-	}
 }

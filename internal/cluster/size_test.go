@@ -38,7 +38,7 @@ func TestWhoIsConnectedIsSmall(t *testing.T) {
 	w := newWorld(t, 2)
 	one := w.nodes[0]
 	one.quiet()
-	const n, most = 20_000, 2220
+	const n, most = 20_000, 700
 	before := used()
 	for i := range n {
 		s := one.hub.Accept(mute{}, session.Peer{})

@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"encoding/json"
 	"errors"
+	"slices"
 	"time"
 
 	"google.golang.org/protobuf/proto"
@@ -36,6 +37,8 @@ const (
 	kindRoster   kind = 12 // who came to the sender and left it, for the node that keeps their names
 	kindNoRoster kind = 13 // some of that is missing: all is asked for
 	kindSteps    kind = 14 // of steps of escalations, for the node that hands them over
+	kindTable    kind = 15 // whose messages are to come to the sender, by hash
+	kindNoTable  kind = 16 // some of that is missing: all is asked for
 )
 
 // message is what nodes send each other: a header, and a body by kind.
@@ -127,6 +130,51 @@ func decodeItem(app, recipient string, b []byte) (it mailbox.Item, err error) {
 	}
 	it.N.Wire().Add(uint8(frame.Proto), tail)
 	return it, nil
+}
+
+// news is the body of kindTable: a change of the sender's table, or a part of the whole.
+type news struct {
+	number      uint64 // a change has one more than the change before it; a part has that of the last change that it holds
+	part, parts uint64 // from 1; of a change 0
+	came, left  []uint64
+}
+
+// append writes number, part, parts and how many came, then the hashes of those who came and of those who left, 8 bytes each.
+func (n *news) append(b []byte) []byte {
+	b = slices.Grow(b, 4*binary.MaxVarintLen64+8*(len(n.came)+len(n.left)))
+	for _, v := range [...]uint64{n.number, n.part, n.parts, uint64(len(n.came))} {
+		b = binary.AppendUvarint(b, v)
+	}
+	for _, list := range [...][]uint64{n.came, n.left} {
+		for _, h := range list {
+			b = binary.BigEndian.AppendUint64(b, h)
+		}
+	}
+	return b
+}
+
+func decodeNews(b []byte) (n news, err error) {
+	var came uint64
+	for _, into := range [...]*uint64{&n.number, &n.part, &n.parts, &came} {
+		v, k := binary.Uvarint(b)
+		if k <= 0 {
+			return n, errMessage
+		}
+		*into, b = v, b[k:]
+	}
+	size := uint64(len(b) / 8)
+	whole := n.parts > 0
+	if n.number == 0 || len(b)%8 != 0 || came > size || n.part > n.parts || whole && (n.part == 0 || came < size) {
+		return n, errMessage
+	}
+	all := make([]uint64, size)
+	for i := range all {
+		if all[i] = binary.BigEndian.Uint64(b[8*i:]); all[i] == 0 {
+			return n, errMessage // no recipient has that
+		}
+	}
+	n.came, n.left = all[:came], all[came:]
+	return n, nil
 }
 
 func moment(ms int64) time.Time {

@@ -1,6 +1,7 @@
 package cluster_test
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -13,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	"go.uber.org/goleak"
 
 	"godwit.dev/godwit/internal/access"
@@ -39,6 +41,7 @@ type world struct {
 	roll  func() ([]string, error) // nil: there is none
 	ahead time.Duration            // of the clocks of nodes that are started from now on
 	slow  time.Duration            // what nodes that are started from now on hear of each other comes so late
+	old   bool                     // nodes that are started from now on are as those of the release before
 }
 
 // node is what a server has of it.
@@ -55,7 +58,9 @@ type node struct {
 	objects  *signal.Service
 	requests *request.Service
 	evs      events
-	cut      atomic.Bool  // hears nothing and is not heard
+	cut      atomic.Bool // hears nothing and is not heard
+	loses    atomic.Bool // hears nothing of who is connected to others
+	old      bool
 	deaf     atomic.Int32 // what it did not hear of all nodes
 	taken    chan error
 	close    func()
@@ -91,7 +96,7 @@ func (w *world) startAll(n int) *world {
 // start starts one more node.
 func (w *world) start(name string) *node {
 	w.t.Helper()
-	n := &node{w: w, name: name, boot: fmt.Sprintf("boot%04d", len(w.nodes)), taken: make(chan error, 1)}
+	n := &node{w: w, name: name, boot: fmt.Sprintf("boot%04d", len(w.nodes)), old: w.old, taken: make(chan error, 1)}
 	log, ahead, clock := slog.New(slog.DiscardHandler), w.ahead, mailbox.Clock()
 	now := func() time.Time { return clock().Add(ahead) }
 	w.open(n, now)
@@ -162,9 +167,11 @@ func (n *node) line(name string) cluster.Opener {
 		}
 		l, err := n.bus.Line(name, bus.LineConfig{
 			Got: func(subject string, data []byte) {
-				if !n.cut.Load() {
-					got(subject, data)
-				} else if subject == "n" {
+				switch {
+				case n.loses.Load() && data[1] == cluster.KindTable:
+				case !n.cut.Load():
+					got(subject, n.said(data))
+				case subject == "n":
 					n.deaf.Add(1)
 				}
 			},
@@ -212,7 +219,15 @@ func (s *shears) Publish(subject string, data []byte) error {
 	if s.n.cut.Load() {
 		return nil // as into a cable that is cut
 	}
-	return s.Line.Publish(subject, data)
+	return s.Line.Publish(subject, s.n.said(data))
+}
+
+// said is a message as a node of the release before says and hears it: no beat has the number of a table.
+func (n *node) said(data []byte) []byte {
+	if !n.old {
+		return data
+	}
+	return bytes.ReplaceAll(data, []byte(`"table":`), []byte(`"chair":`))
 }
 
 // joined waits until nodes know each other.
@@ -269,6 +284,24 @@ func (n *node) quiet() {
 	eventually(n.w.t, "the comparisons after a hello are over", func() bool {
 		return time.Since(begun) > 8*time.Second && n.view.heads.Load() > before
 	})
+}
+
+// received is how many notifications have come from other nodes.
+func (n *node) received() float64 {
+	n.w.t.Helper()
+	all := prometheus.NewRegistry()
+	all.MustRegister(n.cluster)
+	families, err := all.Gather()
+	if err != nil {
+		n.w.t.Fatal(err)
+	}
+	for _, f := range families {
+		if f.GetName() == "godwit_cluster_received_total" {
+			return f.GetMetric()[0].GetCounter().GetValue()
+		}
+	}
+	n.w.t.Fatal("godwit_cluster_received_total is not among the metrics")
+	return 0
 }
 
 func ackAll(n *notification.Notification) { n.Ack = notification.AckAll }

@@ -1,0 +1,103 @@
+package cluster
+
+import (
+	"encoding/base64"
+	"encoding/binary"
+	"strings"
+	"sync"
+	"sync/atomic"
+)
+
+// former is for nodes of the release before, which keep no tables: each subscribes to a subject of every recipient that is connected to
+// it, and publishes there. As long as one of them is heard, this node does so too, beside what it does with tables.
+//
+// The next release does without: this file goes, and what names c.former.
+type former struct {
+	here atomic.Bool // such a node is heard
+	mu   sync.Mutex
+	ends map[uint64]interface{ End() } // what is subscribed to, by hash
+}
+
+// look begins and ends what nodes of the release before need. It is called when nodes may have come or gone.
+func (f *former) look(c *Cluster) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	here := false
+	c.nodes.mu.Lock()
+	for _, n := range c.nodes.by {
+		here = here || n.Table == 0 && !n.heard.IsZero()
+	}
+	c.nodes.mu.Unlock()
+	switch was := f.here.Load(); {
+	case here && !was:
+		f.ends = make(map[uint64]interface{ End() })
+		f.here.Store(true) // who comes from now on is noted by changed
+		for _, h := range c.wants.all() {
+			f.keep(c, h)
+		}
+	case !here && was:
+		f.here.Store(false)
+		for _, of := range f.ends {
+			of.End()
+		}
+		f.ends = nil
+	}
+}
+
+// changed is told of a recipient that has come or left.
+func (f *former) changed(c *Cluster, h uint64) {
+	if !f.here.Load() {
+		return
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.ends != nil {
+		f.keep(c, h)
+	}
+}
+
+// keep subscribes to a recipient's subject if that is wanted, and else ends it. f.mu is held.
+func (f *former) keep(c *Cluster, h uint64) {
+	of, wanted := f.ends[h], c.wants.has(h)
+	switch {
+	case wanted && of == nil:
+		var err error
+		if of, err = c.line.Subscribe(subjectOfHash(h)); err != nil {
+			c.log.Warn("nodes of the release before cannot be told of a session; it reads its mailbox now and then", "error", err)
+			return
+		}
+		f.ends[h] = of
+	case !wanted && of != nil:
+		of.End()
+		delete(f.ends, h)
+	}
+}
+
+// subjects adds that of a recipient.
+func (f *former) subjects(to []string, h uint64) []string {
+	if f.here.Load() {
+		to = append(to, subjectOfHash(h))
+	}
+	return to
+}
+
+// twice reports whether a message has come on this node's own subject as well: a node that keeps tables sends it on both.
+func (f *former) twice(c *Cluster, subject, from string) bool {
+	return strings.HasPrefix(subject, recipientSubject) && c.tables.has(from)
+}
+
+// has reports whether a node keeps tables.
+func (ts *tables) has(boot string) bool {
+	ts.mu.RLock()
+	defer ts.mu.RUnlock()
+	return ts.find(boot) != nil
+}
+
+// subjectOfHash is 11 characters long, behind a prefix.
+func subjectOfHash(h uint64) string {
+	var b [8]byte
+	binary.BigEndian.PutUint64(b[:], h)
+	return recipientSubject + base64.RawURLEncoding.EncodeToString(b[:])
+}
+
+const recipientSubject = "r."

@@ -1,0 +1,217 @@
+package cluster
+
+import (
+	"slices"
+	"sync"
+	"sync/atomic"
+)
+
+// tables are who is connected to which other node, by the words of those that are heard: what is for a recipient goes to the nodes
+// whose tables have its hash. Each node numbers what it tells of its own; beats say how far it is, and who lacks something asks for all.
+type tables struct {
+	mu  sync.RWMutex
+	all []*table
+}
+
+// table is another node's.
+type table struct {
+	boot, subject string
+	number        uint64 // of the last change that it holds; 0: the node has told nothing yet
+	of            hashes
+
+	whole    hashes // the table anew, as far as it has come
+	wholeOf  uint64 // its number
+	wholeHas uint64 // parts
+}
+
+// mine is this node's own table: what others were told of those who are wanted here (interests).
+type mine struct {
+	sending sync.Mutex    // held while something of it is sent, so that it goes in the order of its numbers
+	number  atomic.Uint64 // of the last change that was sent; 1 is the empty table
+
+	mu      sync.Mutex
+	changed []uint64        // who came or left since
+	asked   map[string]bool // boots of nodes that lack something
+}
+
+// hashesAtOnce is how many go in one message: 32 KB. Who leaves is told of with who comes next, or within a twentieth of a second
+// (decideEvery); who comes with the first read of its mailbox, together with all that are read for then. So a storm of hellos is one
+// message for each batch of reads.
+const hashesAtOnce = 4096
+
+func (mt *mine) init() {
+	mt.number.Store(1)
+	mt.asked = make(map[string]bool)
+}
+
+// changed has others told of a recipient, soon.
+func (c *Cluster) changed(h uint64) {
+	mt := &c.mine
+	mt.mu.Lock()
+	mt.changed = append(mt.changed, h)
+	mt.mu.Unlock()
+	c.former.changed(c, h)
+}
+
+// tellTable tells the other nodes who came and left. What is published once it returns comes after that.
+func (c *Cluster) tellTable() {
+	mt := &c.mine
+	mt.sending.Lock()
+	defer mt.sending.Unlock()
+	mt.mu.Lock()
+	changed := mt.changed
+	mt.changed = nil
+	mt.mu.Unlock()
+	for some := range slices.Chunk(changed, hashesAtOnce) {
+		n := news{number: mt.number.Load() + 1}
+		for _, h := range some {
+			if c.wants.has(h) {
+				n.came = append(n.came, h)
+			} else {
+				n.left = append(n.left, h)
+			}
+		}
+		_ = c.publish(allNodes, message{kind: kindTable, body: n.append(nil)}) // what is lost is found by its number
+		mt.number.Store(n.number)                                              // now: beats must not be ahead of it
+	}
+}
+
+// sendTables sends the whole table to one of those that asked for it. The others' turn comes next.
+func (c *Cluster) sendTables() {
+	mt := &c.mine
+	to := ""
+	mt.mu.Lock()
+	for to = range mt.asked {
+		delete(mt.asked, to)
+		break
+	}
+	mt.mu.Unlock()
+	if to == "" {
+		return
+	}
+	mt.sending.Lock()
+	defer mt.sending.Unlock()
+	all := c.wants.all()
+	parts := max(1, (len(all)+hashesAtOnce-1)/hashesAtOnce)
+	for i := range parts {
+		n := news{number: mt.number.Load(), part: uint64(i + 1), parts: uint64(parts)} //nolint:gosec // a node has some thousand recipients
+		n.came = all[i*hashesAtOnce : min((i+1)*hashesAtOnce, len(all))]
+		if c.publish(oneNode+to, message{kind: kindTable, body: n.append(nil)}) != nil {
+			return // it asks again
+		}
+	}
+}
+
+// gotNoTable notes that a node lacks something of this one's table. What it published for those who are connected here it may not have
+// sent, so that sessions compare themselves.
+func (c *Cluster) gotNoTable(m *message) {
+	mt := &c.mine
+	mt.mu.Lock()
+	mt.asked[m.from] = true
+	mt.mu.Unlock()
+	c.lost()
+}
+
+func (c *Cluster) gotTable(m *message) {
+	n, err := decodeNews(m.body)
+	if err != nil {
+		c.counts.undecoded.Add(1)
+		return
+	}
+	c.tables.take(m.from, &n)
+}
+
+// checkTable asks for all of a node's table if something of it has not come.
+func (c *Cluster) checkTable(boot string, number uint64) {
+	if c.tables.lacks(boot, number) {
+		_ = c.publish(oneNode+boot, message{kind: kindNoTable})
+	}
+}
+
+// subjects adds those of the nodes that a recipient is connected to, as far as they have told.
+func (c *Cluster) subjects(to []string, app, recipient string) []string {
+	h := hashOf(app, recipient)
+	to = c.tables.subjects(to, h)
+	return c.former.subjects(to, h)
+}
+
+func (ts *tables) subjects(to []string, h uint64) []string {
+	ts.mu.RLock()
+	defer ts.mu.RUnlock()
+	for _, t := range ts.all {
+		if t.of.has(h) {
+			to = append(to, t.subject)
+		}
+	}
+	return to
+}
+
+// find is the table of a node. ts.mu is held.
+func (ts *tables) find(boot string) *table {
+	for _, t := range ts.all {
+		if t.boot == boot {
+			return t
+		}
+	}
+	return nil
+}
+
+// lacks notes that a node is heard, and reports whether something of what it has told is missing. With number 0 it keeps no table.
+func (ts *tables) lacks(boot string, number uint64) bool {
+	if number == 0 {
+		return false
+	}
+	ts.mu.Lock()
+	defer ts.mu.Unlock()
+	t := ts.find(boot)
+	if t == nil {
+		t = &table{boot: boot, subject: oneNode + boot}
+		ts.all = append(ts.all, t)
+	}
+	return t.number < number
+}
+
+// take notes what a node tells. Of one that was not heard it notes nothing: its beat comes.
+func (ts *tables) take(boot string, n *news) {
+	ts.mu.Lock()
+	defer ts.mu.Unlock()
+	t := ts.find(boot)
+	switch {
+	case t == nil:
+	case n.parts > 0:
+		t.replace(n)
+	case n.number == t.number+1:
+		t.number = n.number
+		for _, h := range n.came {
+			t.of.add(h)
+		}
+		for _, h := range n.left {
+			t.of.remove(h)
+		}
+	default: // the next beat tells that something is missing
+	}
+}
+
+// replace takes a part of the whole table, which is in effect when it is complete.
+func (t *table) replace(n *news) {
+	if n.part == 1 {
+		t.whole, t.wholeOf, t.wholeHas = hashes{}, n.number, 0
+	}
+	if n.number != t.wholeOf || n.part != t.wholeHas+1 {
+		return // the next beat tells
+	}
+	for _, h := range n.came {
+		t.whole.add(h)
+	}
+	if t.wholeHas = n.part; t.wholeHas == n.parts {
+		t.of, t.number = t.whole, t.wholeOf
+		t.whole, t.wholeOf, t.wholeHas = hashes{}, 0, 0
+	}
+}
+
+// forget drops the table of a node that is gone.
+func (ts *tables) forget(boot string) {
+	ts.mu.Lock()
+	defer ts.mu.Unlock()
+	ts.all = slices.DeleteFunc(ts.all, func(t *table) bool { return t.boot == boot })
+}
