@@ -242,7 +242,7 @@ func (c *Cluster) tellOf(at mailbox.Address, ask bool) {
 		return
 	}
 	c.tellTable()
-	c.publishTo(to, message{kind: kindHere, app: at.App, recipient: at.Recipient, body: text(here{Ask: ask, Devices: c.devices(at)})})
+	_ = c.publishTo(to, message{kind: kindHere, app: at.App, recipient: at.Recipient, body: text(here{Ask: ask, Devices: c.devices(at)})})
 }
 
 func (c *Cluster) devices(at mailbox.Address) (list []device) {

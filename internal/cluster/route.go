@@ -23,7 +23,7 @@ func (c *Cluster) Route(items []mailbox.Item) {
 	for i := range items {
 		it := &items[i]
 		if to := c.subjects(room[:0], it.N.App, it.Recipient); len(to) > 0 {
-			c.publishTo(to, message{kind: kindItem, app: it.N.App, recipient: it.Recipient, item: it})
+			_ = c.publishTo(to, message{kind: kindItem, app: it.N.App, recipient: it.Recipient, item: it})
 			routed++
 		}
 	}
@@ -40,7 +40,7 @@ func (c *Cluster) Settled(done []mailbox.Settled) {
 	for i := range done {
 		d := &done[i]
 		if to := c.subjects(room[:0], d.App, d.Recipient); len(to) > 0 {
-			c.publishTo(to, message{
+			_ = c.publishTo(to, message{
 				kind: kindSettled, app: d.App, recipient: d.Recipient, body: text(settled{ID: d.ID, Pos: d.Pos, As: d.As, Device: d.Device}),
 			})
 		}
@@ -51,7 +51,7 @@ func (c *Cluster) Settled(done []mailbox.Settled) {
 func (c *Cluster) Reread(app, recipient string) {
 	c.hub.Load().Reread(app, recipient)
 	if !c.alone() {
-		c.publishTo(c.subjects(nil, app, recipient), message{kind: kindReread, app: app, recipient: recipient})
+		_ = c.publishTo(c.subjects(nil, app, recipient), message{kind: kindReread, app: app, recipient: recipient})
 	}
 }
 
