@@ -286,8 +286,8 @@ func (n *node) quiet() {
 	})
 }
 
-// received is how many notifications have come from other nodes.
-func (n *node) received() float64 {
+// counted is what a node's metrics say.
+func (n *node) counted(name string) float64 {
 	n.w.t.Helper()
 	all := prometheus.NewRegistry()
 	all.MustRegister(n.cluster)
@@ -296,11 +296,11 @@ func (n *node) received() float64 {
 		n.w.t.Fatal(err)
 	}
 	for _, f := range families {
-		if f.GetName() == "godwit_cluster_received_total" {
+		if f.GetName() == name {
 			return f.GetMetric()[0].GetCounter().GetValue()
 		}
 	}
-	n.w.t.Fatal("godwit_cluster_received_total is not among the metrics")
+	n.w.t.Fatalf("%s is not among the metrics", name)
 	return 0
 }
 
