@@ -71,7 +71,7 @@ test("every kind of data arrives as it was published", async () => {
 
 test("a server that is killed and comes back loses nothing, and nothing is handled twice", async () => {
   const server = await Server.start();
-  const api = publisher(server);
+  const api = new Client(server.url, { apiKey: "dev", attempts: 1000 }); // however long it takes to start
   const { got, listener } = recorder(server, "driver-42");
   await online(listener);
   for (let round = 0; round < 3; round++) {
