@@ -25,6 +25,7 @@ type Campaigns interface {
 	Resume(ctx context.Context, app, id string) (*campaign.View, error)
 	Cancel(ctx context.Context, app, id string) (*campaign.View, error)
 	Recall(ctx context.Context, app, id string) (*campaign.View, error)
+	Correct(ctx context.Context, app, id string, k campaign.Correction) (*campaign.View, error)
 	RetryUnknown(ctx context.Context, app, id string) (int64, error)
 	Revise(ctx context.Context, app, id string, spec campaign.Spec, sendAt time.Time) (*campaign.View, error)
 	Test(ctx context.Context, app, id string, endpoints []audience.ID) ([]campaign.Tested, error)
@@ -176,6 +177,7 @@ type progress struct {
 	ID          string
 	State       campaign.State
 	Editable    bool
+	Correctable bool
 	Detail      string
 	Moving      bool
 	Actions     []action
@@ -260,7 +262,7 @@ func sentence(s string) string {
 
 func (a *admin) progress(c *campaign.View) progress {
 	p := progress{
-		ID: c.ID, State: c.State, Editable: c.State == campaign.Draft || c.State == campaign.Scheduled, Detail: c.Detail, Moving: moving(c), Actions: actions(c), Bar: newBar(c), Total: c.Total(),
+		ID: c.ID, State: c.State, Editable: c.State == campaign.Draft || c.State == campaign.Scheduled, Correctable: correctable(c), Detail: c.Detail, Moving: moving(c), Actions: actions(c), Bar: newBar(c), Total: c.Total(),
 		Enumerated: c.Enumerated || c.State == campaign.Draft, Tracked: c.Spec.Tracked(), Shown: c.Shown, Clicked: c.Clicked, NotRecalled: c.NotRecalled,
 	}
 	if k := c.Spec.Correction; k != nil {

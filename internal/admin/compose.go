@@ -18,6 +18,7 @@ type compose struct {
 	Form     *form
 	ID       string // of one that is changed; empty: a new one
 	Was      string // its name
+	Correct  bool   // what was sent of it is to say something else
 	Key      string // makes posting the form twice create one campaign
 	Channels []channelChoice
 	Tags     []string
@@ -35,9 +36,20 @@ type channelChoice struct {
 func newCompose(f *reading, was *campaign.View) *compose {
 	c := &compose{Form: &f.form, Key: f.text("key")}
 	if was != nil {
-		c.ID, c.Was = was.ID, named(was)
+		c.ID, c.Was, c.Correct = was.ID, named(was), f.correct
 	}
 	return c
+}
+
+// saveAt is where the form is posted to.
+func (c *compose) saveAt() string {
+	switch {
+	case c.Correct:
+		return "/ui/campaigns/" + c.ID + "/correct"
+	case c.ID != "":
+		return "/ui/campaigns/" + c.ID
+	}
+	return "/ui/campaigns"
 }
 
 // composeCampaign shows an empty form. Those channels are chosen that reach somebody.
@@ -90,7 +102,10 @@ func (a *admin) form(v *visit, status int, c *compose) error {
 		return nil
 	}
 	title := "New campaign"
-	if c.ID != "" {
+	switch {
+	case c.Correct:
+		title = "Correct " + c.Was
+	case c.ID != "":
 		title = "Change " + c.Was
 	}
 	if len(c.Form.Problems) > 0 {
@@ -167,6 +182,9 @@ func (a *admin) save(v *visit, was *campaign.View) error {
 // keep stores a campaign as it was posted: a new one, or in the place of what it was.
 func (a *admin) keep(v *visit, f *reading, was *campaign.View) (c *campaign.View, err error) {
 	ctx, app := v.r.Context(), v.person.App
+	if f.correct {
+		return a.correct(v, f, was)
+	}
 	if was != nil {
 		c, err = a.Campaigns.Revise(ctx, app, was.ID, f.spec, f.sendAt)
 	} else {

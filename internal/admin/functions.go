@@ -18,6 +18,7 @@ var functions = template.FuncMap{
 	"more":      func(save, list, label string) moreLines { return moreLines{save, list, label} },
 	"open":      open,
 	"own":       func(f *form, save, list string) ownList { return ownList{f, save, list} },
+	"saveat":    (*compose).saveAt,
 	"problem":   func(f *form, name string) string { return f.Problems[name] },
 	"variables": variableLines,
 	"troubles":  func(f *form) []trouble { return f.troubles() },

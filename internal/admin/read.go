@@ -27,6 +27,7 @@ type reading struct {
 	sendAt  time.Time
 	buttons map[string][][2]int // by the list of buttons: where each line stands in the rows
 	more    bool                // another line of a list is asked for
+	correct bool                // it says what was sent instead: a message, and no more
 }
 
 // readForm reads a posted campaign into what it was, if it is changed: what the form cannot say stays. What cannot be
@@ -38,6 +39,9 @@ func (a *admin) readForm(v *visit, was *campaign.View) (*reading, error) {
 	f := newReading(v.r.PostForm)
 	if was != nil {
 		f.spec = was.Spec
+		if f.correct = f.Values.Has("correct"); f.correct {
+			f.spec = saysNow(&was.Spec)
+		}
 	}
 	f.clean()
 	f.more = f.addLine(compact(f.Values))
@@ -46,8 +50,10 @@ func (a *admin) readForm(v *visit, was *campaign.View) (*reading, error) {
 	}
 	f.Kept = kept(&f.spec)
 	f.message()
-	f.audience()
-	f.pace(was)
+	if !f.correct {
+		f.audience()
+		f.pace(was)
+	}
 	return f, nil
 }
 

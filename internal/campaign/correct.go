@@ -100,7 +100,7 @@ func (c *Campaign) mayBeCorrected(k *Correction) error {
 
 // checkCorrection completes what a correction says, and refuses what could not have been sent either.
 func (s *Service) checkCorrection(ctx context.Context, c *Campaign, k *Correction) error {
-	spec := Spec{Template: k.Template, Variables: k.Variables, Content: k.Content}
+	spec := Spec{Template: k.Template, TemplateRevision: k.TemplateRevision, Variables: k.Variables, Content: k.Content}
 	if spec.Variables == nil {
 		spec.Variables = c.Spec.Variables
 	}

@@ -164,6 +164,10 @@ func (p *person) sights(sent, draft string) []sight {
 		p.types("#variable-place", "north pier")
 		p.reads("#preview", "The north pier is closed")
 	}
+	correction := func() {
+		p.rewrites("#body", "From eight in the evening. Keep off the flats, {{name|friend}}.")
+		p.reads("#preview", "From eight")
+	}
 	return []sight{
 		{"campaigns", "/ui/campaigns", "#days", nil},
 		{"campaign", "/ui/campaigns/" + sent, "#progress", nil},
@@ -171,6 +175,7 @@ func (p *person) sights(sent, draft string) []sight {
 		{"reasons", "/ui/campaigns/" + sent + "/deliveries?outcome=failed", "#reasons", nil},
 		{"compose", "/ui/campaigns/new", "#reach", nil},
 		{"template", "/ui/campaigns/new", "#reach", template},
+		{"correct", "/ui/campaigns/" + sent + "/correct", "#preview .bubble", correction},
 		{"change", "/ui/campaigns/" + draft + "/edit", "#preview .bubble", nil},
 		{"mistakes", "/ui/campaigns/" + draft + "/edit", "#preview .bubble", mistakes},
 		{"audience", "/ui/audience", "#segment", nil},

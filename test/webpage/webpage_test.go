@@ -93,6 +93,13 @@ func (p *person) types(selector, text string) {
 	p.does("type into "+selector, chromedp.SendKeys(selector, text, chromedp.ByQuery))
 }
 
+// rewrites puts a text in the place of what a field holds.
+func (p *person) rewrites(selector, text string) {
+	p.Helper()
+	p.does("rewrite "+selector, chromedp.SetValue(selector, text, chromedp.ByQuery),
+		chromedp.Evaluate(fmt.Sprintf(`document.querySelector(%q).dispatchEvent(new Event("input", {bubbles: true}))`, selector), nil))
+}
+
 func (p *person) clicks(selector string) {
 	p.Helper()
 	p.does("click "+selector, chromedp.Click(selector, chromedp.ByQuery))
@@ -146,6 +153,7 @@ func TestACampaignFromSignInToRecall(t *testing.T) {
 	if n := len(bot.Messages()); n != 30 {
 		t.Errorf("%d chats got it, want 30", n)
 	}
+	p.corrects(bot)
 	p.presses(`button[hx-post$="/recall"]`, `[data-state="recalled"]`)
 	p.reads(`[data-outcome="recalled"]`, "30")
 	for _, m := range bot.Messages() {
@@ -166,6 +174,23 @@ func TestACampaignFromSignInToRecall(t *testing.T) {
 	p.does("sign out", chromedp.Click(".who button", chromedp.ByQuery))
 	p.sees("#key")
 	p.looksAtEveryPage([]sight{{"sign-in", "/", "#key", nil}})
+}
+
+// corrects changes what was sent, on the page of the campaign.
+func (p *person) corrects(bot *botserver.Server) {
+	p.Helper()
+	p.clicks("#correct")
+	p.sees("#body")
+	p.rewrites("#body", "The flats are closed, {{name|friend}}.")
+	p.reads("#preview", "The flats are closed, friend.")
+	p.presses(`.beside button[value="correct"]`, "#progress")
+	p.reads("#progress", "30 of 30 messages in Telegram are corrected")
+	p.sees(`[data-state="completed"]`)
+	for _, m := range bot.Messages() {
+		if !strings.Contains(m.Text, "The flats are closed, Reader") {
+			p.Errorf("chat %d still reads %q", m.Chat, m.Text)
+		}
+	}
 }
 
 // sendsWithFailures sends a campaign that some chats refuse, and returns its id.
