@@ -3,6 +3,7 @@ package redisserver
 import (
 	"fmt"
 	"strings"
+	"time"
 )
 
 // slots is how many a cluster has.
@@ -53,16 +54,8 @@ func startCluster(o Options, masters int, replicas bool) (*Cluster, error) {
 // join has all servers meet, replicas follow their masters, and waits until each says that the cluster is whole.
 func (c *Cluster) join() error {
 	all := c.all()
-	for _, s := range all[1:] {
-		meet := fmt.Sprintf("CLUSTER MEET 127.0.0.1 %s %s", portOf(all[0].addr), portOf(all[0].bus))
-		if _, err := s.Do(meet); err != nil {
-			return err
-		}
-	}
-	for _, s := range all {
-		if err := s.Await("CLUSTER INFO", fmt.Sprintf("cluster_known_nodes:%d", len(all))); err != nil {
-			return err
-		}
+	if err := meet(all); err != nil {
+		return err
 	}
 	for i, s := range c.Replicas {
 		id, err := c.Masters[i].Do("CLUSTER MYID")
@@ -84,6 +77,48 @@ func (c *Cluster) join() error {
 		}
 	}
 	return nil
+}
+
+// meet has servers know each other. One that does not answer within its node timeout, as on a busy machine, is forgotten by
+// whoever was to meet it: so those that do not know all are told again.
+func meet(all []*Server) error {
+	first := fmt.Sprintf("CLUSTER MEET 127.0.0.1 %s %s", portOf(all[0].addr), portOf(all[0].bus))
+	for begun := time.Now(); ; time.Sleep(20 * time.Millisecond) {
+		alone, err := strangers(all)
+		if err != nil || len(alone) == 0 {
+			return err
+		}
+		if time.Since(begun) > patience {
+			return fmt.Errorf("%d of %d servers of a Redis cluster do not know all others after %s", len(alone), len(all), patience)
+		}
+		for _, s := range alone {
+			if s == all[0] {
+				continue
+			}
+			if _, err := s.Do(first); err != nil {
+				return err
+			}
+		}
+		for again := time.Now().Add(nodeTimeout); len(alone) > 0 && time.Now().Before(again); time.Sleep(5 * time.Millisecond) {
+			if alone, err = strangers(all); err != nil {
+				return err
+			}
+		}
+	}
+}
+
+// strangers are those that do not know all servers yet.
+func strangers(all []*Server) (alone []*Server, err error) {
+	for _, s := range all {
+		known, err := s.Do("CLUSTER NODES")
+		if err != nil {
+			return nil, err
+		}
+		if strings.Count(known, " connected") < len(all) || strings.Contains(known, "handshake") {
+			alone = append(alone, s)
+		}
+	}
+	return alone, nil
 }
 
 func (c *Cluster) all() []*Server { return append(append([]*Server(nil), c.Masters...), c.Replicas...) }

@@ -23,6 +23,9 @@ import (
 // patience is how long anything may take that normally takes less than a second.
 const patience = time.Minute
 
+// nodeTimeout is after how long a server of a cluster takes another for dead.
+const nodeTimeout = time.Second
+
 // ErrMissing says that there is no server to start.
 var ErrMissing = errors.New("no redis-server is installed: apt-get install redis-server")
 
@@ -91,7 +94,7 @@ func start(o Options, cluster bool) (s *Server, err error) {
 		if s.bus, err = s.port(); err != nil {
 			return s, err
 		}
-		set("--cluster-enabled", "yes", "--cluster-port", portOf(s.bus), "--cluster-node-timeout", "1000", "--repl-diskless-sync-delay", "0")
+		set("--cluster-enabled", "yes", "--cluster-port", portOf(s.bus), "--cluster-node-timeout", strconv.FormatInt(nodeTimeout.Milliseconds(), 10), "--repl-diskless-sync-delay", "0")
 	}
 	set(o.Settings...)
 	return s, s.run()

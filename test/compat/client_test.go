@@ -192,7 +192,7 @@ func quoteStream(ctx context.Context, conn *grpc.ClientConn, method string, requ
 	if err != nil {
 		return err
 	}
-	if err := stream.SendMsg(request); err != nil {
+	if err := stream.SendMsg(request); err != nil && !errors.Is(err, io.EOF) { // which says that the stream has ended: the answer says why
 		return fmt.Errorf("send: %w", err)
 	}
 	if err := stream.RecvMsg(answer); err != nil {
