@@ -186,9 +186,15 @@ func (h *Hub) Shutdown(ctx context.Context) error {
 	all := h.reg.all()
 	spread := min(time.Second+time.Duration(len(all))*time.Second/shutdownPerSec, shutdownMost)
 	for _, s := range all {
-		s.Goodbye(frame.Goodbye{Reason: "shutdown", RetryAfter: time.Duration(mrand.Int64N(int64(spread)))})
+		s.Goodbye(away(spread))
 	}
 	return h.reg.wait(ctx)
+}
+
+// away asks a session to come back at some moment of the time after now, but not at once: frames count in milliseconds, and 0
+// says at once.
+func away(spread time.Duration) frame.Goodbye {
+	return frame.Goodbye{Reason: "shutdown", RetryAfter: time.Millisecond + time.Duration(mrand.Int64N(int64(spread)))}
 }
 
 // How a drained node sends its sessions away: some at a time, so that the other nodes take them one after the other.
@@ -215,7 +221,7 @@ func (h *Hub) Drain(ctx context.Context) error {
 		}
 		n := min(batch, len(all))
 		for _, s := range all[:n] {
-			s.Goodbye(frame.Goodbye{Reason: "shutdown", RetryAfter: time.Duration(mrand.Int64N(int64(time.Second)))})
+			s.Goodbye(away(time.Second))
 		}
 		all = all[n:]
 	}

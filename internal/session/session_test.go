@@ -308,6 +308,14 @@ func TestShutdownSaysGoodbyeWithASpreadRetry(t *testing.T) {
 	})
 }
 
+func TestNobodyIsAskedBackAtOnceByAServerThatEnds(t *testing.T) {
+	for range 20_000 {
+		if g := away(time.Second); g.RetryAfter.Milliseconds() == 0 {
+			t.Fatalf("retry after %s, which a frame says as 0", g.RetryAfter)
+		}
+	}
+}
+
 func TestDrainSendsSessionsAwaySpread(t *testing.T) {
 	inWorld(t, func(w *world) {
 		const n = 3000
