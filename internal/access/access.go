@@ -80,9 +80,12 @@ type Access interface {
 }
 
 // Bearer returns the token of an Authorization header, or "".
-func Bearer(h http.Header) string {
+func Bearer(h http.Header) string { return BearerOf(h.Get("Authorization")) }
+
+// BearerOf returns the token in the value of an Authorization header, or "".
+func BearerOf(v string) string {
 	const prefix = "Bearer " // in any case: RFC 9110 section 11.1
-	if v := h.Get("Authorization"); len(v) > len(prefix) && strings.EqualFold(v[:len(prefix)], prefix) {
+	if len(v) > len(prefix) && strings.EqualFold(v[:len(prefix)], prefix) {
 		return v[len(prefix):]
 	}
 	return ""

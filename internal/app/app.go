@@ -28,6 +28,7 @@ import (
 	"godwit.dev/godwit/internal/escalation"
 	"godwit.dev/godwit/internal/gateway/conngate"
 	"godwit.dev/godwit/internal/hook"
+	"godwit.dev/godwit/internal/httpapi/direct"
 	"godwit.dev/godwit/internal/limit"
 	"godwit.dev/godwit/internal/mailbox"
 	"godwit.dev/godwit/internal/memory"
@@ -93,6 +94,7 @@ type App struct {
 	reactor     *reactor.Reactor
 	addrLimit   *limit.Addrs
 	gate        *conngate.Gate
+	direct      *direct.Server
 	signups     *limit.Addrs
 	ackLimit    *limit.Addrs
 	tokens      *sealed.Tokens // that travel with messages and come back

@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"sync"
 	"time"
 
 	"godwit.dev/godwit/internal/admin"
@@ -20,6 +21,7 @@ import (
 	"godwit.dev/godwit/internal/gateway/wsgate"
 	"godwit.dev/godwit/internal/httpapi"
 	"godwit.dev/godwit/internal/httpapi/backend"
+	"godwit.dev/godwit/internal/httpapi/direct"
 	"godwit.dev/godwit/internal/httpapi/public"
 	"godwit.dev/godwit/internal/limit"
 	"godwit.dev/godwit/internal/push"
@@ -174,6 +176,7 @@ func (a *App) open(ctx context.Context, key, setting string, into *string) (net.
 
 // serveHTTP serves the HTTP listener and returns how to end accepting.
 func (a *App) serveHTTP(ln net.Listener) (stop func(), err error) {
+	a.direct = direct.New(a.reactor, a.log)
 	handler, err := a.handler()
 	if err != nil {
 		return nil, err
@@ -184,6 +187,10 @@ func (a *App) serveHTTP(ln net.Listener) (stop func(), err error) {
 	}
 	httpapi.Limit(srv)
 	a.gate.Guard(srv)
+	guarded := srv.ConnContext
+	srv.ConnContext = func(ctx context.Context, nc net.Conn) context.Context {
+		return direct.ConnContext(guarded(ctx, nc), nc)
+	}
 	srv.Protocols.SetHTTP1(true)
 	srv.Protocols.SetHTTP2(true)
 	srv.Protocols.SetUnencryptedHTTP2(true)
@@ -195,17 +202,24 @@ func (a *App) serveHTTP(ln net.Listener) (stop func(), err error) {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
+		var back sync.WaitGroup
+		back.Go(func() { _ = srv.Serve(a.direct.Listener()) }) // ends with the server
 		if err := srv.Serve(adoptable); !a.stopping.Load() {
 			a.fail(fmt.Errorf("serve http_addr: %w", err))
 		}
+		back.Wait()
 	}()
 	a.steps.addPolite("HTTP answers", a.share(), func(ctx context.Context) error {
+		var publishers error
+		var answered sync.WaitGroup
+		answered.Go(func() { publishers = a.direct.Shutdown(ctx) })
 		err := srv.Shutdown(ctx)
 		if err != nil {
 			err = errors.Join(err, srv.Close()) // what is still open had its time
 		}
+		answered.Wait()
 		<-done
-		return err
+		return errors.Join(err, publishers)
 	})
 	return func() { ln.Close() }, nil
 }
@@ -251,6 +265,7 @@ func (a *App) handler() (http.Handler, error) {
 		Publisher: a.publisher, Mailbox: a.mailbox, Objects: a.objects, Topics: a.topics, Requests: a.requests, Services: a.access, Presence: a.sessions(), Events: a.stores.Events, Access: a.access, Keys: a.access, Apps: a.access, Channels: a.channels, Hooks: a.hooks, Sources: a.sources, Campaigns: a.sending, Templates: a.templates,
 		Log: a.log, Registry: a.registry, PublishLimit: a.keyLimit.Take,
 		Endpoints: a.endpoints, Signups: a.signups, Preferences: a.stores.Preferences, Categories: a.access,
+		Direct:  a.direct,
 		Gateway: frontgate.New(frontgate.Config{Asker: a.requests, Access: a.access, Log: a.log}),
 		Figures: a.figures, Mount: mount, Draining: a.draining, Ready: a.compatReady(), Version: a.opts.Version, Node: a.node(), Cluster: a.view,
 	})

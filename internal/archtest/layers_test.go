@@ -105,6 +105,7 @@ var places = map[string]layer{
 // is served on a gateway's engine, and the tables of one database share how it is opened (docs/adr/0014).
 var allowedBetweenAdapters = map[string][]string{
 	"internal/gateway": {"internal/reactor"},
+	"internal/httpapi": {"internal/reactor"}, // whose connections carry publishes (docs/adr/0026)
 	"internal/compat":  {"internal/gateway"}, // whose engine carries another service's streams
 }
 
@@ -177,7 +178,7 @@ func TestSiblingAdaptersAreStrangers(t *testing.T) {
 		"internal/store/sqlite/sqlitedb": true, "internal/store/sqlite/checkvfs": true, "internal/store/sqlite/walfile": true,
 		"internal/store/postgres/pgdb": true, "internal/store/appjson": true, "internal/store/await": true, "internal/store/notes": true, "internal/store/campaignrow": true, "internal/store/endpointrow": true, "internal/store/millis": true, "internal/store/eventlog": true, "internal/store/regs": true, "internal/store/segment": true, "internal/store/content": true, "internal/reactor": true, "internal/reactor/websocket": true,
 		"internal/reactor/http2": true, "internal/sender/provider": true, "internal/sender/h2post": true,
-		"internal/httpapi/call": true, "internal/httpapi/form": true,
+		"internal/reactor/http1": true, "internal/httpapi/call": true, "internal/httpapi/form": true,
 	}
 	families := map[string]bool{
 		"internal/gateway": true, "internal/store": true, "internal/reactor": true, "internal/sender": true, "internal/httpapi": true,

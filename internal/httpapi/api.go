@@ -16,6 +16,7 @@ import (
 	"godwit.dev/godwit/internal/endpoint"
 	"godwit.dev/godwit/internal/event"
 	"godwit.dev/godwit/internal/httpapi/backend"
+	"godwit.dev/godwit/internal/httpapi/direct"
 	"godwit.dev/godwit/internal/httpapi/operator"
 	"godwit.dev/godwit/internal/httpapi/public"
 	"godwit.dev/godwit/internal/limit"
@@ -86,6 +87,8 @@ type Config struct {
 	// Mount adds handlers of the client gateways by mux pattern. They get the connection as it is: no deadline,
 	// no wrapped writer, no body limit.
 	Mount map[string]http.Handler
+	// Direct takes connections over that have published, and answers further publishes there. Nil: net/http keeps them.
+	Direct *direct.Server
 	// Gateway takes what is below /gw/, with its path as it was sent.
 	Gateway http.Handler
 	Cluster operator.Clusters // what is known of other nodes; nil: there are none
@@ -100,13 +103,14 @@ type Config struct {
 type api struct {
 	log     *slog.Logger
 	access  access.Access
+	direct  *direct.Server // nil: none
 	mux     *http.ServeMux
 	metrics *metrics.HTTP
 }
 
 // New makes the handler of the whole HTTP listener.
 func New(cfg Config) http.Handler {
-	a := &api{log: cfg.Log, access: cfg.Access, mux: http.NewServeMux(), metrics: metrics.NewHTTP(cfg.Registry)}
+	a := &api{log: cfg.Log, access: cfg.Access, direct: cfg.Direct, mux: http.NewServeMux(), metrics: metrics.NewHTTP(cfg.Registry)}
 	for _, rt := range routes(&cfg) {
 		a.handle(rt)
 	}

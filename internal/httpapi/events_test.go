@@ -19,7 +19,7 @@ import (
 
 // feed is an open GET /v1/events.
 type feed struct {
-	t    *testing.T
+	t    testing.TB
 	resp *http.Response
 	r    *bufio.Reader
 }

@@ -3,6 +3,7 @@ package httpapi_test
 import (
 	"cmp"
 	"context"
+	"errors"
 	"maps"
 	"slices"
 	"sync"
@@ -25,6 +26,47 @@ type memory struct {
 	fail   error
 	full   map[string]bool // recipients whose mailbox is full
 	commit []int           // copies of each Append
+	gate   chan struct{}   // Append waits until it is closed; nil: it does not
+	waits  int             // calls of Append that do
+}
+
+// errPanic, as what fails, has Append panic.
+var errPanic = errors.New("boom")
+
+// hold has Append wait until release is called, which may be called again.
+func (m *memory) hold() (release func()) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	gate := make(chan struct{})
+	m.gate = gate
+	return sync.OnceFunc(func() {
+		m.mu.Lock()
+		defer m.mu.Unlock()
+		m.gate = nil
+		close(gate)
+	})
+}
+
+// held is how many calls of Append wait.
+func (m *memory) held() int {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.waits
+}
+
+func (m *memory) wait() {
+	m.mu.Lock()
+	gate := m.gate
+	if gate == nil {
+		m.mu.Unlock()
+		return
+	}
+	m.waits++
+	m.mu.Unlock()
+	<-gate
+	m.mu.Lock()
+	m.waits--
+	m.mu.Unlock()
 }
 
 type memoryCopy struct {
@@ -58,8 +100,12 @@ func (m *memory) content(app, to, id string) (notification.Content, bool) {
 }
 
 func (m *memory) Append(_ context.Context, batch []*mailbox.Append) error {
+	m.wait()
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	if errors.Is(m.fail, errPanic) {
+		panic(m.fail)
+	}
 	if m.fail != nil {
 		return m.fail
 	}

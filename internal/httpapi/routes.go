@@ -21,6 +21,8 @@ type route struct {
 	serve   func(c *call.Call) error
 	// stream: the answer has no end; deadlines are the handler's business.
 	stream bool
+	// posts answers the route's requests that come by Config.Direct; nil: none do.
+	posts *backend.API
 }
 
 // routes are all of the API.
@@ -38,7 +40,7 @@ func routes(cfg *Config) []route {
 		Registry: cfg.Registry, Figures: cfg.Figures, Cluster: cfg.Cluster, Draining: cfg.Draining, Ready: cfg.Ready, Version: cfg.Version, Node: cfg.Node,
 	})
 	return []route{
-		{pattern: "POST /v1/notifications", role: access.Publish, serve: b.Publish},
+		{pattern: "POST /v1/notifications", role: access.Publish, serve: b.Publish, posts: b},
 		{pattern: "GET /v1/notifications", role: access.Read, serve: b.ListNotifications},
 		{pattern: "POST /v1/notifications/batch", role: access.Publish, serve: b.PublishBatch, stream: true},
 		{pattern: "POST /v1/notify/{recipient}", role: access.Publish, serve: b.Notify},

@@ -19,9 +19,14 @@ import (
 
 func (a *api) handle(rt route) {
 	m := a.metrics.Route(rt.pattern)
+	handsOver := rt.posts != nil && a.direct != nil
+	if handsOver {
+		a.answerDirect(rt, m)
+	}
 	a.mux.HandleFunc(rt.pattern, func(w http.ResponseWriter, r *http.Request) {
 		start := time.Now()
 		c := &call.Call{W: w, R: r, Ctx: r.Context()}
+		c.Sized = handsOver && a.direct.Takes(r)
 		secure(w.Header())
 		defer a.finish(c, m, start)
 		if !rt.stream {
@@ -31,6 +36,8 @@ func (a *api) handle(rt route) {
 		}
 		if err := a.serve(c, rt); err != nil {
 			a.fail(c, err)
+		} else if c.Sized {
+			a.direct.TakeOver(w, r)
 		}
 	})
 }
@@ -46,16 +53,9 @@ func (a *api) serve(c *call.Call, rt route) error {
 
 // authenticate finds the app of the key. A call that also names an app must name the same one.
 func (a *api) authenticate(c *call.Call, role access.Role) error {
-	secret := access.Bearer(c.R.Header)
-	if secret == "" {
-		return access.ErrUnauthenticated
-	}
-	key, err := a.access.Key(c.Ctx, secret)
+	key, err := a.key(c.Ctx, access.Bearer(c.R.Header), role)
 	if err != nil {
 		return err
-	}
-	if !key.Roles.Has(role) {
-		return call.NeedRole(role)
 	}
 	if c.R.URL.RawQuery != "" {
 		if app := c.Query().Get("app"); app != "" && app != key.App {
@@ -64,6 +64,20 @@ func (a *api) authenticate(c *call.Call, role access.Role) error {
 	}
 	c.Key = key
 	return nil
+}
+
+// key finds what a secret is the key of, if it has the role.
+func (a *api) key(ctx context.Context, secret string, role access.Role) (key access.Principal, err error) {
+	if secret == "" {
+		return key, access.ErrUnauthenticated
+	}
+	if key, err = a.access.Key(ctx, secret); err != nil {
+		return key, err
+	}
+	if !key.Roles.Has(role) {
+		return key, call.NeedRole(role)
+	}
+	return key, nil
 }
 
 // finish counts the request and turns a panic into a 500 that tells the client nothing.
@@ -81,9 +95,12 @@ func (a *api) finish(c *call.Call, m *metrics.Route, start time.Time) {
 	}
 	took := time.Since(start)
 	m.Observe(c.Status, took)
-	if a.log.Enabled(c.R.Context(), slog.LevelDebug) {
-		a.log.DebugContext(c.R.Context(), "request", "method", c.R.Method, "path", c.R.URL.Path, "query", masked(c.R.URL.RawQuery),
-			"status", c.Status, "took", took, "key", c.Key.Key)
+	a.noteRequest(c.R.Context(), c.R.Method, c.R.URL.Path, c.R.URL.RawQuery, c.Status, took, c.Key.Key)
+}
+
+func (a *api) noteRequest(ctx context.Context, method, path, query string, status int, took time.Duration, key string) {
+	if a.log.Enabled(ctx, slog.LevelDebug) {
+		a.log.DebugContext(ctx, "request", "method", method, "path", path, "query", masked(query), "status", status, "took", took, "key", key)
 	}
 }
 
@@ -141,17 +158,26 @@ func masked(query string) string {
 	return q.Encode()
 }
 
-// fail answers with the problem of an error. Errors of the server's own are logged; what a client did wrong is not, nor each
-// refusal of a full disk, which is counted: that the disk is full is told once.
+// fail answers with the problem of an error.
 func (a *api) fail(c *call.Call, err error) {
 	p := problem.From(err)
-	if p.Status >= http.StatusInternalServerError && !errors.Is(err, context.Canceled) && !errors.Is(err, errPanicked) && !errors.Is(err, mailbox.ErrNoSpace) {
-		a.log.WarnContext(c.R.Context(), "request failed", "route", c.R.Pattern, "status", p.Status, "app", c.Key.App, "error", err)
-	}
+	a.note(c.R.Context(), c.R.Pattern, c.Key.App, p, err)
 	if c.Status != 0 {
 		return // the answer has begun; its handler has said what it could
 	}
-	h := c.W.Header()
+	_ = c.Send(p.Status, refusal(c.W.Header(), p))
+}
+
+// note logs an error if it is of the server's own; what a client did wrong is not, nor each refusal of a full disk, which is
+// counted: that the disk is full is told once.
+func (a *api) note(ctx context.Context, route, app string, p *problem.Problem, err error) {
+	if p.Status >= http.StatusInternalServerError && !errors.Is(err, context.Canceled) && !errors.Is(err, errPanicked) && !errors.Is(err, mailbox.ErrNoSpace) {
+		a.log.WarnContext(ctx, "request failed", "route", route, "status", p.Status, "app", app, "error", err)
+	}
+}
+
+// refusal sets the headers of a problem and returns the body.
+func refusal(h http.Header, p *problem.Problem) []byte {
 	if p.Status == http.StatusUnauthorized {
 		h.Set("WWW-Authenticate", `Bearer realm="godwit"`)
 	}
@@ -162,5 +188,5 @@ func (a *api) fail(c *call.Call, err error) {
 		h.Set("Retry-After", strconv.Itoa(p.RetrySeconds()))
 	}
 	h.Set("Content-Type", "application/problem+json")
-	_ = c.Send(p.Status, append(call.AppendProblem(nil, p), '\n'))
+	return append(call.AppendProblem(nil, p), '\n')
 }

@@ -19,8 +19,10 @@ import (
 	"godwit.dev/godwit/internal/delivery"
 	"godwit.dev/godwit/internal/endpoint"
 	"godwit.dev/godwit/internal/httpapi"
+	"godwit.dev/godwit/internal/httpapi/direct"
 	"godwit.dev/godwit/internal/metrics"
 	"godwit.dev/godwit/internal/problem"
+	"godwit.dev/godwit/internal/reactor"
 	"godwit.dev/godwit/internal/session"
 	"godwit.dev/godwit/internal/signal"
 	"godwit.dev/godwit/internal/store/sqlite/appdb"
@@ -31,7 +33,7 @@ import (
 
 // world is a running API over a mailbox in memory and real access control. It has the apps shop and other.
 type world struct {
-	t         *testing.T
+	t         testing.TB
 	srv       *httptest.Server
 	access    *access.Registry
 	channels  *channel.Service
@@ -43,6 +45,7 @@ type world struct {
 	events    *events
 	draining  chan struct{}
 	log       *lockedBuffer
+	reactor   *reactor.Reactor // of directly
 	cfg       httpapi.Config
 	key       string            // of app shop, role admin: what do uses
 	keys      map[string]string // of app shop by role; of app other: "other"
@@ -75,7 +78,7 @@ func (w *world) openEndpoints() {
 }
 
 // newWorld starts an API; change alters its configuration first.
-func newWorld(t *testing.T, change ...func(*httpapi.Config)) *world {
+func newWorld(t testing.TB, change ...func(*httpapi.Config)) *world {
 	t.Helper()
 	w := &world{
 		t: t, mailbox: newMemory(), presence: &presence{sessions: map[[2]string][]session.Info{}}, events: newEvents(),
@@ -100,6 +103,7 @@ func newWorld(t *testing.T, change ...func(*httpapi.Config)) *world {
 	w.cfg = cfg
 	w.srv = httptest.NewUnstartedServer(httpapi.New(cfg))
 	httpapi.Limit(w.srv.Config)
+	w.srv.Config.ConnContext = direct.ConnContext
 	w.srv.Start()
 	t.Cleanup(w.srv.Close)
 	t.Cleanup(w.srv.Client().CloseIdleConnections)

@@ -52,6 +52,9 @@ func (r *Reactor) adopt(nc net.Conn, s *startup, leave func()) error {
 	if counted, ok := base.(Counted); ok {
 		leave = counted.Handover()
 	}
+	if back, ok := base.(*Released); ok {
+		s.buffered = append(s.buffered, back.rest...)
+	}
 	c := newConn(r.nextLoop())
 	c.start, c.gone = s, leave
 	if err := r.take(c, base); err != nil {

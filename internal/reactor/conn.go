@@ -62,6 +62,8 @@ const (
 	dead                         // no input or output is possible; the loop is about to finish it
 	finished                     // the handler was told
 	silent                       // no byte has come yet
+	stalled                      // of a pause: there may be something to do at its end
+	resuming                     // that is posted: until it is done nothing more is read, or input would grow behind what was kept
 )
 
 func newConn(l *loop) *Conn {
@@ -119,7 +121,7 @@ func (c *Conn) Queued() int {
 // is kept and handed over again on Resume.
 func (c *Conn) Pause() {
 	c.mu.Lock()
-	c.state |= paused
+	c.state |= paused | stalled
 	c.mu.Unlock() // the poller is told when input comes: most pauses are over before
 }
 
@@ -131,9 +133,24 @@ func (c *Conn) Resume() {
 		return
 	}
 	c.state &^= paused
-	if c.state&dead == 0 {
+	if c.state&(dead|stalled) == stalled {
+		c.state |= resuming
 		c.loop.post(c, workResume)
 	}
+}
+
+// settle notes at the end of a turn that a pause which began in it has held nothing up so far. c.mu is held.
+func (c *Conn) settle() {
+	if c.state&paused != 0 && len(c.in) == 0 && c.tls == nil && c.sock == nil {
+		c.state &^= stalled
+	}
+}
+
+// Unsent says whether the socket has refused something, so that Drained follows.
+func (c *Conn) Unsent() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.out != nil
 }
 
 // SetTimer has the handler's Tick called once after d; a later call replaces an earlier one, 0 removes it. It is as

@@ -33,6 +33,10 @@ func (c *Conn) corkLocked() {
 func (c *Conn) Uncork() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	c.uncorkLocked()
+}
+
+func (c *Conn) uncorkLocked() {
 	k := c.cork
 	if k.depth--; k.depth > 0 {
 		return

@@ -167,6 +167,46 @@ func TestPausedHandlerGetsTheRestOnResume(t *testing.T) {
 	})
 }
 
+// TestTheEndComesAfterWhatWasSentBefore has a handler that pauses after each letter, while the peer has closed its side already.
+func TestTheEndComesAfterWhatWasSentBefore(t *testing.T) {
+	for _, d := range drivers() {
+		t.Run(d, func(t *testing.T) {
+			h := newHarness(t, Config{Driver: d}, false)
+			conns, letters := make(chan *Conn, 1), make(chan string, 100)
+			f := newFake()
+			addr := h.handle(func(c *Conn) Handler {
+				f.data = func(b []byte) (int, error) {
+					c.Pause()
+					letters <- string(b[:1])
+					return 1, nil
+				}
+				conns <- c
+				return f
+			})
+			const sent = "abcdefghij"
+			peer := h.dial(addr)
+			if _, err := peer.Write([]byte(sent)); err != nil {
+				t.Fatal(err)
+			}
+			if err := peer.(*net.TCPConn).CloseWrite(); err != nil {
+				t.Fatal(err)
+			}
+			c := wait(t, conns, "the connection")
+			for _, want := range sent {
+				if got := wait(t, letters, "a letter"); got != string(want) {
+					t.Fatalf("got %q, want %q", got, string(want))
+				}
+				c.Write([]byte("!"), nil)
+				c.Resume()
+			}
+			readFull(t, peer, len(sent))
+			if err := wait(t, f.closed, "Closed"); !errors.Is(err, io.EOF) {
+				t.Errorf("closed because of %v, want io.EOF", err)
+			}
+		})
+	}
+}
+
 // TestPauseFromOutsideHoldsInputBack pauses a connection that waits for input already.
 func TestPauseFromOutsideHoldsInputBack(t *testing.T) {
 	eachDriver(t, Config{}, func(t *testing.T, h *harness) {

@@ -1,6 +1,7 @@
 package reactor
 
 import (
+	"net"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -20,6 +21,8 @@ type poller interface {
 	update(c *Conn) error
 	// detach stops watching c and closes its descriptor; its mutex is not held.
 	detach(c *Conn)
+	// release stops watching c and makes its descriptor one of package net; its mutex is held.
+	release(c *Conn) (net.Conn, error)
 	close()
 }
 

@@ -1,6 +1,7 @@
 package reactor
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -61,6 +62,10 @@ func (p *chanPoller) update(c *Conn) error {
 
 func (p *chanPoller) detach(c *Conn) { _ = c.sock.nc.Close() }
 
+func (p *chanPoller) release(*Conn) (net.Conn, error) {
+	return nil, errors.New("release a connection: a goroutine waits on it")
+}
+
 // scratches lends read buffers to connections that have something to read.
 var scratches = sync.Pool{New: func() any { return new(scratch) }}
 
@@ -68,7 +73,7 @@ var scratches = sync.Pool{New: func() any { return new(scratch) }}
 func (c *Conn) readLoop() {
 	for {
 		c.mu.Lock()
-		if !c.wantsInput() {
+		if !c.wantsInput() || c.state&resuming != 0 {
 			c.sock.reading = false
 			c.mu.Unlock()
 			return

@@ -2,6 +2,7 @@ package reactor
 
 import (
 	"fmt"
+	"net"
 	"os"
 	"syscall"
 	"unsafe"
@@ -124,8 +125,9 @@ func (p *epoll) handle(l *loop, c *Conn, events uint32) {
 		return
 	}
 	c.mu.Lock()
-	gone, reads := c.state&finished != 0, c.wantsInput()
-	if !reads {
+	gone, reads := c.state&finished != 0, c.wantsInput() && c.state&resuming == 0
+	if !reads && c.state&resuming == 0 {
+		c.state |= stalled
 		c.watch() // a pause: stop asking only now, most are over before input comes
 	}
 	c.mu.Unlock()
@@ -189,6 +191,23 @@ func (p *epoll) detach(c *Conn) {
 	if c.fd >= 0 {
 		_ = unix.Close(int(c.fd))
 	}
+}
+
+func (p *epoll) release(c *Conn) (net.Conn, error) {
+	if c.state&attached != 0 {
+		if err := unix.EpollCtl(p.fd, unix.EPOLL_CTL_DEL, int(c.fd), nil); err != nil {
+			return nil, os.NewSyscallError("epoll_ctl", err)
+		}
+		c.state &^= attached
+	}
+	f := os.NewFile(uintptr(c.fd), "")
+	c.fd = -1
+	nc, err := net.FileConn(f) // a duplicate
+	_ = f.Close()              // the duplicate keeps the socket
+	if err != nil {
+		return nil, fmt.Errorf("release a connection: %w", err)
+	}
+	return nc, nil
 }
 
 // socketError fetches what went wrong on a socket that reported an error.

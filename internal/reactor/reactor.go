@@ -32,6 +32,12 @@ type Handler interface {
 	Closed(err error)
 }
 
+// Ender is a Handler that is told when the peer has sent its last byte and some are left which the handler has not used: it
+// may release the connection then. Otherwise Closed follows.
+type Ender interface {
+	Ended()
+}
+
 // Config bounds a reactor.
 type Config struct {
 	Loops      int    // epoll loops; 0: one per CPU

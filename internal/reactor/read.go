@@ -59,6 +59,9 @@ func (c *Conn) receive(s *scratch, n int) {
 	if wanted {
 		c.corkLocked()
 	}
+	if st&paused != 0 {
+		c.state |= stalled
+	}
 	c.mu.Unlock()
 	switch {
 	case !wanted: // nobody wants it any more
@@ -70,7 +73,10 @@ func (c *Conn) receive(s *scratch, n int) {
 	default:
 		c.deliver(s.raw[:headroom+n])
 	}
-	c.Uncork()
+	c.mu.Lock()
+	c.settle()
+	c.uncorkLocked()
+	c.mu.Unlock()
 }
 
 // deliver hands what is behind b's headroom to the handler, with what was kept before in front of it.
@@ -131,7 +137,10 @@ func (c *Conn) resume(s *scratch) {
 	if c.h == nil {
 		return
 	}
-	c.Cork()
+	c.mu.Lock()
+	c.state &^= resuming
+	c.corkLocked()
+	c.mu.Unlock()
 	c.present()
 	if c.tls != nil && c.listening() {
 		c.decrypt(s, nil)
@@ -153,9 +162,13 @@ func (c *Conn) fail(err error) {
 // inputEnded runs on the loop when the peer has sent its last byte, or reading failed. What is queued for a peer
 // that has only closed its side is still sent.
 func (c *Conn) inputEnded(err error) {
+	eof := errors.Is(err, io.EOF)
+	if e, ok := c.h.(Ender); ok && eof && len(c.in) > 0 && c.listening() {
+		e.Ended()
+	}
 	c.mu.Lock()
 	c.release()
-	if errors.Is(err, io.EOF) && c.out != nil && c.state&dead == 0 {
+	if eof && c.out != nil && c.state&dead == 0 {
 		c.state |= ended
 		if c.state&closing == 0 {
 			c.beginClosing(err)

@@ -173,7 +173,7 @@ func (b *batch) results() (results []delivery.Result, refused error) {
 	if len(b.drafts) == 0 {
 		return nil, nil
 	}
-	if err := b.a.allow(b.c, len(b.drafts)); err != nil {
+	if err := b.a.allow(b.c.Key.Key, len(b.drafts)); err != nil {
 		return nil, err
 	}
 	ctx, cancel := context.WithTimeout(b.c.Ctx, call.Patience)

@@ -4,7 +4,6 @@ import (
 	"net/http"
 	"strconv"
 
-	"godwit.dev/godwit/internal/delivery"
 	"godwit.dev/godwit/internal/httpapi/call"
 	"godwit.dev/godwit/internal/mailbox"
 	"godwit.dev/godwit/internal/notification"
@@ -21,59 +20,15 @@ func (a *API) Publish(c *call.Call) error {
 	if *buf, err = call.ReadBody(c.R, *buf, notification.MaxRequestBytes); err != nil {
 		return err
 	}
-	d, err := decodeDraft(*buf)
-	if err != nil {
+	p := Post{Key: c.Key, Idempotency: idem, Body: *buf, Answer: (*buf)[:0]}
+	if err := a.Read(&p); err != nil {
 		return err
 	}
-	if idem != "" && d.ID == "" {
-		d.ID = DerivedID(c.Key.App, idem, 0)
+	if a.Store(c.Ctx, []*Post{&p}); p.Err != nil {
+		return p.Err
 	}
-	r, err := a.publishOne(c, &d.Draft)
-	if err != nil {
-		return err
-	}
-	if !d.list {
-		return a.single(c, r, buf)
-	}
-	*buf = append(appendResults((*buf)[:0], r), '\n')
-	return c.JSON(http.StatusOK, *buf)
-}
-
-// publishOne publishes a draft; a publish that was refused as a whole is an error.
-func (a *API) publishOne(c *call.Call, d *notification.Draft) (*delivery.Result, error) {
-	if err := a.allow(c, 1); err != nil {
-		return nil, err
-	}
-	r := &a.Publisher.Publish(c.Ctx, c.Key.App, []*notification.Draft{d})[0]
-	if r.Err != nil {
-		return nil, call.NotStored(r.Err)
-	}
-	return r, nil
-}
-
-// allow takes n publishes from the key's budget.
-func (a *API) allow(c *call.Call, n int) error {
-	if a.PublishLimit == nil {
-		return nil
-	}
-	if wait := a.PublishLimit(c.Key.Key, n); wait > 0 {
-		return call.RateLimited(wait)
-	}
-	return nil
-}
-
-// single answers a publish to one recipient: 201 stored, 200 a duplicate. buf is lent for the answer.
-func (a *API) single(c *call.Call, r *delivery.Result, buf *[]byte) error {
-	one := &r.Copies[0]
-	if one.Err != nil {
-		return call.NotStored(one.Err)
-	}
-	status := http.StatusCreated
-	if one.Duplicate {
-		status = http.StatusOK
-	}
-	*buf = append(appendCopy((*buf)[:0], r.ID, one), '\n')
-	return c.JSON(status, *buf)
+	*buf = p.Answer
+	return c.JSON(p.Status, p.Answer)
 }
 
 // Status is GET /v1/notifications/{id}: one copy with ?to=, else all.

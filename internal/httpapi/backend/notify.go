@@ -36,15 +36,19 @@ func (a *API) Notify(c *call.Call) error {
 	if idem != "" && d.ID == "" {
 		d.ID = DerivedID(c.Key.App, idem, 0)
 	}
-	r, err := a.publishOne(c, d)
-	if err != nil {
+	if err := a.allow(c.Key.Key, 1); err != nil {
 		return err
 	}
-	return a.single(c, r, buf)
+	p := Post{Key: c.Key, Answer: (*buf)[:0], draft: d}
+	if a.Store(c.Ctx, []*Post{&p}); p.Err != nil {
+		return p.Err
+	}
+	*buf = p.Answer
+	return c.JSON(p.Status, p.Answer)
 }
 
-func draftOf(q url.Values) (d *notification.Draft, err error) {
-	d = &notification.Draft{ID: q.Get("id"), CollapseKey: q.Get("collapse_key")}
+func draftOf(q url.Values) (d *draft, err error) {
+	d = &draft{Draft: notification.Draft{ID: q.Get("id"), CollapseKey: q.Get("collapse_key")}}
 	d.Content.Title, d.Content.Category = q.Get("title"), q.Get("category")
 	if v := q.Get("ttl"); v != "" {
 		if d.TTL, err = parsePositive("ttl", v); err != nil {

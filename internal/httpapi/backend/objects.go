@@ -111,7 +111,7 @@ func (a *API) PutObject(c *call.Call) error {
 
 // put stores a change and answers with the version that stands then.
 func (a *API) put(c *call.Call, k object.Key, p *object.Put) error {
-	if err := a.allow(c, 1); err != nil {
+	if err := a.allow(c.Key.Key, 1); err != nil {
 		return err
 	}
 	st, changed, err := a.Objects.Put(c.Ctx, c.Key.App, k, p)

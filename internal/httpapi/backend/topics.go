@@ -28,7 +28,7 @@ func (a *API) PublishTopic(c *call.Call) error {
 	if m.Data, err = call.ReadBody(c.R, nil, topic.MaxData); err != nil {
 		return err
 	}
-	if err := a.allow(c, 1); err != nil {
+	if err := a.allow(c.Key.Key, 1); err != nil {
 		return err
 	}
 	if err := a.Topics.Publish(c.Ctx, c.Key.App, m); err != nil {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"strconv"
 	"time"
 
 	"godwit.dev/godwit/internal/access"
@@ -18,17 +19,21 @@ type Call struct {
 	Ctx context.Context  // of the request, with a deadline unless the route streams
 	Key access.Principal // of routes with a role
 
-	Status int // of the answer; 0: none yet
+	Status int  // of the answer; 0: none yet
+	Sized  bool // the answer says how long it is, which lets others have its connection before the handler has returned
 }
 
 // Patience bounds how long an ordinary request may take; a publish that has not been stored by then gets
 // 503 and may be retried with the same id. It is shorter than the connection's write timeout.
 const Patience = 15 * time.Second
 
+// JSONType is the Content-Type of most answers.
+const JSONType = "application/json"
+
 // Values of the header Content-Type. They are shared slices: net/http only reads them, and this saves an allocation on
 // every answer.
 var (
-	valJSON = []string{"application/json"}
+	valJSON = []string{JSONType}
 	// NDJSON is of answers in lines.
 	NDJSON = []string{"application/x-ndjson"}
 )
@@ -45,6 +50,9 @@ func (c *Call) JSON(status int, body []byte) error {
 // Send answers. A failed write means that the client is gone, which is nobody's error.
 func (c *Call) Send(status int, body []byte) error {
 	c.Status = status
+	if c.Sized {
+		c.W.Header().Set("Content-Length", strconv.Itoa(len(body)))
+	}
 	c.W.WriteHeader(status)
 	_, _ = c.W.Write(body)
 	return nil

@@ -19,8 +19,14 @@ func IdempotencyKey(h http.Header) (string, error) {
 		return "", notification.BadField("Idempotency-Key", "is given twice")
 	case vs[0] == "":
 		return "", notification.BadField("Idempotency-Key", "is empty")
-	case len(vs[0]) > maxIdempotencyKey:
-		return "", notification.BadField("Idempotency-Key", "has %d bytes; at most %d are allowed", len(vs[0]), maxIdempotencyKey)
 	}
-	return vs[0], nil
+	return vs[0], CheckIdempotencyKey(vs[0])
+}
+
+// CheckIdempotencyKey refuses a key that is too long.
+func CheckIdempotencyKey(key string) error {
+	if len(key) > maxIdempotencyKey {
+		return notification.BadField("Idempotency-Key", "has %d bytes; at most %d are allowed", len(key), maxIdempotencyKey)
+	}
+	return nil
 }
