@@ -16,20 +16,25 @@ import (
 
 const (
 	chunkBytes   = 64 << 10 // a full chunk: large enough to cost little each, small enough to read for a page of events
+	briefBytes   = 32 << 10 // the same of a brief one, which has more than twice as many events in a byte
 	chunkVersion = 1
+	// briefVersion is of chunks that say a notification and its recipient once, and fields of an event by number: see brief.
+	briefVersion = 3
 )
 
 // Chunk holds events of one app. Encoded: the version, the first id and the first time as varints, then of each
 // event its type (its number below, or 0 and the text, with "/" and the channel where it has one: versions that knew
 // no channels read that as a type they do not know), how far its id and its time are from those of
-// the one before, the notification and the recipient; texts with their length before them.
+// the one before, the notification and the recipient; texts with their length before them. A brief one has the same in
+// the same order, but each event begins as appendKind writes it and ends as brief does.
 type Chunk struct {
 	App  string
 	Last uint64 // id of its last event
 	N    int
 	Data []byte
 
-	at int64 // of the last event, in milliseconds
+	at    int64  // of the last event, in milliseconds
+	names *brief // nil: each event says its notification and its recipient
 
 	once   sync.Once
 	events []event.Event // decoded on first use, then shared by all followers
@@ -53,35 +58,50 @@ var typeCodes = func() map[event.Type]byte {
 // channelMark is between a type and a channel: no name of either has it.
 const channelMark = "/"
 
-func (c *Chunk) full() bool { return len(c.Data) >= chunkBytes }
+func (c *Chunk) full() bool {
+	return len(c.Data) >= chunkBytes || c.names != nil && len(c.Data) >= briefBytes
+}
 
 func (c *Chunk) append(id uint64, e *event.Event) {
 	at := e.At.UnixMilli()
 	b := c.Data
 	if c.N == 0 {
-		b = append(b, chunkVersion)
+		version := byte(chunkVersion)
+		if c.names != nil {
+			version = briefVersion
+		}
+		b = append(b, version)
 		b = binary.AppendUvarint(b, id)
 		b = binary.AppendVarint(b, at)
 		c.Last, c.at = id, at
 	}
-	code := typeCodes[e.Type]
-	if e.Channel != "" {
-		code = 0
-	}
-	b = append(b, code)
-	switch {
-	case code != 0:
-	case e.Channel != "":
-		b = appendText(b, string(e.Type)+channelMark+e.Channel)
-	default:
-		b = appendText(b, string(e.Type))
+	if c.names != nil {
+		b = appendKind(b, e)
+	} else {
+		b = appendMarked(b, e)
 	}
 	b = binary.AppendUvarint(b, id-c.Last)
 	b = binary.AppendVarint(b, at-c.at)
-	b = appendText(b, e.Note)
-	b = appendText(b, e.To)
+	if c.names != nil {
+		b = c.names.append(b, named{e.Note, e.To})
+	} else {
+		b = appendText(appendText(b, e.Note), e.To)
+	}
 	c.Data, c.Last, c.at = b, id, at
 	c.N++
+}
+
+// appendMarked writes what happened, for who knows no brief chunks.
+func appendMarked(b []byte, e *event.Event) []byte {
+	if e.Channel != "" {
+		return appendText(append(b, 0), string(e.Type)+channelMark+e.Channel)
+	}
+	code := typeCodes[e.Type]
+	b = append(b, code)
+	if code == 0 {
+		b = appendText(b, string(e.Type))
+	}
+	return b
 }
 
 func appendText(b []byte, s string) []byte {
@@ -147,25 +167,28 @@ func place(evs []event.Event, last uint64) {
 func decode(app, data string, n int) (evs []event.Event, err error) {
 	evs = make([]event.Event, 0, n)
 	d := decoder{data: data}
-	if d.byte() != chunkVersion {
+	version := d.byte()
+	if version != chunkVersion && version != briefVersion {
 		return evs, ErrDamaged
 	}
+	var names heard
 	id, at := d.uvarint(), d.varint()
 	for len(d.data) > 0 && !d.bad {
 		e := event.Event{App: app}
-		switch code := int(d.byte()); {
-		case code == 0:
-			name, channel, _ := strings.Cut(d.text(), channelMark)
-			e.Type, e.Channel = event.Type(name), channel
-		case code < len(types):
-			e.Type = types[code]
-		default:
-			return evs, ErrDamaged
+		if version == briefVersion {
+			d.kind(&e)
+		} else {
+			d.marked(&e)
 		}
 		id += d.uvarint()
 		at += d.varint()
 		e.ID, e.At = id, time.UnixMilli(at).UTC()
-		e.Note, e.To = d.text(), d.text()
+		if version == briefVersion {
+			of := names.next(&d)
+			e.Note, e.To = of.note, of.to
+		} else {
+			e.Note, e.To = d.text(), d.text()
+		}
 		if !d.bad {
 			evs = append(evs, e)
 		}
@@ -174,6 +197,19 @@ func decode(app, data string, n int) (evs []event.Event, err error) {
 		return evs, ErrDamaged
 	}
 	return evs, nil
+}
+
+// marked reads what appendMarked writes.
+func (d *decoder) marked(e *event.Event) {
+	switch code := int(d.byte()); {
+	case code == 0:
+		name, channel, _ := strings.Cut(d.text(), channelMark)
+		e.Type, e.Channel = event.Type(name), channel
+	case code < len(types):
+		e.Type = types[code]
+	default:
+		d.bad = true
+	}
 }
 
 // decoder reads from the front of data. After an error it is bad and reads nothing more.

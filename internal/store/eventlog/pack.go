@@ -11,7 +11,7 @@ const (
 	// packedVersion begins a chunk that was made smaller; the chunk as it was encoded follows, deflated.
 	packedVersion = 2
 	// packLeast is how long a chunk must be for it to be worth while.
-	packLeast = 512
+	packLeast = 256
 	// unpackMost bounds what a chunk may grow to when it is read: many times what one has.
 	unpackMost = 16 * chunkBytes
 )

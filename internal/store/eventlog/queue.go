@@ -9,7 +9,7 @@ import (
 )
 
 const (
-	// maxQueuedBytes bounds what waits for the writer: some 300,000 events, four seconds of the fastest publishing.
+	// maxQueuedBytes bounds what waits for the writer: some 300,000 events, or a million in brief chunks, four seconds of the fastest publishing and more.
 	maxQueuedBytes = 16 << 20
 	// IDShift is what makes an id of a time: an id is a time in milliseconds and, below, a counter that may well run over into it.
 	IDShift = 20
@@ -31,6 +31,7 @@ type Queue struct {
 	last   uint64 // newest id given out
 	chunks []*Chunk
 	open   map[string]*Chunk // the last chunk of each app in the queue, while it has room
+	spare  *brief            // of a chunk that is full or taken; nil: there is none
 	queued int               // bytes in the queue and in the write under way
 	limit  int               // maxQueuedBytes
 	closed bool
@@ -41,7 +42,8 @@ type Queue struct {
 	desc    descriptions
 }
 
-// NewQueue makes a queue that gives out ids after last when events are emitted; without now, ids are given when they are stored.
+// NewQueue makes a queue that gives out ids after last when events are emitted; without now, ids are given when they are stored. With now
+// nobody else stores events beside this process, so that no version before it has to read them while it runs, and chunks are brief.
 func NewQueue(last uint64, now func() time.Time) *Queue {
 	return &Queue{now: now, last: last, open: make(map[string]*Chunk), limit: maxQueuedBytes, wake: make(chan struct{}, 1), desc: newDescriptions()}
 }
@@ -102,12 +104,27 @@ func (q *Queue) chunkFor(app string) *Chunk {
 		if !c.full() {
 			return c
 		}
+		q.close(c)
 		size = chunkBytes + 1<<10 // there are many: allocate at once, with room for the one that fills it
 	}
 	c = &Chunk{App: app, Data: make([]byte, 0, size)}
+	if q.now != nil {
+		if c.names, q.spare = q.spare, nil; c.names == nil {
+			c.names = newBrief()
+		}
+	}
 	q.open[app] = c
 	q.chunks = append(q.chunks, c)
 	return c
+}
+
+// close takes from a chunk what it needs to grow.
+func (q *Queue) close(c *Chunk) {
+	if c.names != nil && q.spare == nil {
+		c.names.rest()
+		q.spare = c.names
+	}
+	c.names = nil
 }
 
 func (q *Queue) dropOldest() {
@@ -130,6 +147,9 @@ func (q *Queue) Take() (chunks []*Chunk, upto uint64) {
 	defer q.mu.Unlock()
 	chunks = q.chunks
 	q.chunks = nil
+	for _, c := range q.open {
+		q.close(c)
+	}
 	clear(q.open)
 	return chunks, q.last
 }

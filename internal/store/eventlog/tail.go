@@ -1,19 +1,28 @@
 package eventlog
 
 import (
+	"reflect"
 	"slices"
 	"sync"
 	"time"
+
+	"godwit.dev/godwit/internal/event"
 )
 
 const (
-	// tailBytes is how much of the newest is kept encoded in memory for followers, over all apps. Decoded on demand it
-	// takes about three times as much. Who falls further behind reads the file.
-	tailBytes = 4 << 20
+	// tailBytes is what the newest events may take in memory for followers, over all apps, encoded and decoded: some 100,000. They are
+	// decoded on demand. Who falls further behind reads the file.
+	tailBytes = 16 << 20
 	// followedFor is how long after the last look at an app's tail it is still kept: followers come back. Where nobody
 	// follows, memory is kept free.
 	followedFor = time.Minute
 )
+
+// eventBytes is what a decoded event takes beside its texts, which are parts of the chunk's.
+var eventBytes = int(reflect.TypeFor[event.Event]().Size()) //nolint:gosec // a hundred
+
+// memory is what a chunk takes with its events.
+func (c *Chunk) memory() int { return 2*len(c.Data) + c.N*eventBytes }
 
 // Tails hold the newest committed chunks of each app.
 type Tails struct {
@@ -63,7 +72,7 @@ func (ts *Tails) Publish(chunks []*Chunk, upto uint64) {
 		}
 		t.chunks = append(t.chunks, c)
 		ts.order = append(ts.order, c)
-		ts.bytes += len(c.Data)
+		ts.bytes += c.memory()
 		if t.news != nil {
 			close(t.news)
 			t.news = nil
@@ -126,7 +135,7 @@ func (ts *Tails) drop(app string, t *tail) {
 	t.chunks = nil
 	ts.order = slices.DeleteFunc(ts.order, func(c *Chunk) bool {
 		if c.App == app {
-			ts.bytes -= len(c.Data)
+			ts.bytes -= c.memory()
 		}
 		return c.App == app
 	})
@@ -137,7 +146,7 @@ func (ts *Tails) evict() {
 	c := ts.order[0]
 	ts.order[0] = nil
 	ts.order = ts.order[1:]
-	ts.bytes -= len(c.Data)
+	ts.bytes -= c.memory()
 	t := ts.byApp[c.App]
 	t.chunks = t.chunks[1:] // the slot stays as it is: a follower may be looking at it
 	t.from = c.Last

@@ -1,0 +1,150 @@
+package eventlog
+
+import (
+	"encoding/binary"
+
+	"godwit.dev/godwit/internal/event"
+)
+
+// brief has a chunk say each notification with its recipient once: events of the same that follow name it by a number, which is how many were
+// said before it. Stored, delivered and acknowledged it is three events, and their order is mostly the same, so what is written is how far
+// the number is from the one after that of the event before, zigzag. Deflated, nearly nothing is left of it.
+type brief struct {
+	numbers map[named]int
+	said    []named // by number
+	next    int     // the number after that of the last event
+}
+
+// named is what an event is about.
+type named struct{ note, to string }
+
+// What comes before texts or a number.
+const (
+	newPair = 0 // a notification and a recipient follow that were not said together yet
+	newTo   = 1 // a recipient follows; the notification is that of the pair that was said last
+	number  = 2 // and from there on: 2 and how far it is
+)
+
+func newBrief() *brief { return &brief{numbers: make(map[named]int)} }
+
+// append writes what an event is about.
+func (n *brief) append(b []byte, of named) []byte {
+	at, known := n.next, n.next < len(n.said) && n.said[n.next] == of
+	if !known {
+		at, known = n.numbers[of]
+	}
+	if known {
+		far := int64(at - n.next)
+		b = binary.AppendUvarint(b, number+uint64(far<<1^far>>63)) //nolint:gosec // zigzag
+		n.next = at + 1
+		return b
+	}
+	last := ""
+	if len(n.said) > 0 {
+		last = n.said[len(n.said)-1].note
+	}
+	if of.note == last {
+		b = append(b, newTo)
+	} else {
+		b = appendText(append(b, newPair), of.note)
+	}
+	n.numbers[of] = len(n.said)
+	n.said = append(n.said, of)
+	n.next = len(n.said)
+	return appendText(b, of.to)
+}
+
+// rest forgets what was said, for another chunk.
+func (n *brief) rest() {
+	clear(n.numbers)
+	clear(n.said)
+	n.said, n.next = n.said[:0], 0
+}
+
+// heard is what a chunk has said so far, when it is read.
+type heard struct {
+	said  []named
+	after int64 // the number after that of the last event
+}
+
+// next reads what an event is about.
+func (h *heard) next(d *decoder) named {
+	switch far := d.uvarint(); far {
+	case newPair:
+		h.add(named{d.text(), d.text()})
+	case newTo:
+		note := ""
+		if len(h.said) > 0 {
+			note = h.said[len(h.said)-1].note
+		}
+		h.add(named{note, d.text()})
+	default:
+		far -= number
+		h.after += int64(far>>1) ^ -int64(far&1) + 1 //nolint:gosec // zigzag
+	}
+	if h.after < 1 || h.after > int64(len(h.said)) {
+		d.bad = true
+		return named{}
+	}
+	return h.said[h.after-1]
+}
+
+func (h *heard) add(of named) {
+	h.said = append(h.said, of)
+	h.after = int64(len(h.said))
+}
+
+// more is set in an event's first byte, which else is its type's number, when fields follow the type: each a number and a text, after the last
+// a 0. Who does not know a number passes over it, so that a version may add fields and the one before still reads its events.
+const more = 0x80
+
+// Numbers of fields: never renumber. They are written where they are not empty.
+const (
+	channelField = 1
+)
+
+// appendKind writes what happened.
+func appendKind(b []byte, e *event.Event) []byte {
+	code := typeCodes[e.Type]
+	first := code
+	if e.Channel != "" {
+		first |= more
+	}
+	b = append(b, first)
+	if code == 0 {
+		b = appendText(b, string(e.Type))
+	}
+	if first&more == 0 {
+		return b
+	}
+	return append(appendField(b, channelField, e.Channel), 0)
+}
+
+func appendField(b []byte, field byte, text string) []byte {
+	if text == "" {
+		return b
+	}
+	return appendText(append(b, field), text)
+}
+
+// kind reads what happened.
+func (d *decoder) kind(e *event.Event) {
+	first := d.byte()
+	switch code := int(first &^ more); {
+	case code == 0:
+		e.Type = event.Type(d.text())
+	case code < len(types):
+		e.Type = types[code]
+	default:
+		d.bad = true
+	}
+	if first&more == 0 {
+		return
+	}
+	for field := d.uvarint(); field != 0; field = d.uvarint() {
+		text := d.text()
+		if field == channelField {
+			e.Channel = text
+		}
+	}
+}
