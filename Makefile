@@ -166,7 +166,7 @@ screenshots: $(NODE_MODULES) chromium ## make the pictures of the documentation 
 	GODWIT_TEST_STRICT=1 GODWIT_SCREENSHOTS=$(CURDIR)/docs/images/web $(GO) test -count 1 ./test/webpage
 
 .PHONY: deploy-test
-deploy-test: haproxy ## read the Dockerfile, the Compose file and the Helm chart as their own tools do, and try their settings
+deploy-test: haproxy prometheus ## read the Dockerfile, the Compose file, the Helm chart, the board and the alerts as their own tools do, and try them
 	cd deploy && $(GO) test -count 1 ./...
 
 .PHONY: check
@@ -203,7 +203,7 @@ python-generate: $(PYTHON_VENV)
 # A generator must reproduce what is committed, byte for byte.
 .PHONY: generate-check
 generate-check: generate
-	@git diff --exit-code -- api docs internal/sdk/dist clients/python/src/godwit/v1 ':(glob)**/*.pb.go' || \
+	@git diff --exit-code -- api docs deploy internal/sdk/dist clients/python/src/godwit/v1 ':(glob)**/*.pb.go' || \
 		{ echo "generated files differ: commit what make generate made"; exit 1; }
 
 # How the Go benchmarks run: six times each is what benchstat needs to tell a change from noise.
@@ -367,7 +367,7 @@ map: ## print each package with its doc line
 	@$(GO) run ./tools/map
 
 .PHONY: test-tools
-test-tools: $(GOTESTSUM) $(foreach p,$(TOOL_PACKAGES),$(TOOLS_$p))
+test-tools: $(GOTESTSUM) prometheus $(foreach p,$(TOOL_PACKAGES),$(TOOLS_$p))
 
 # A browser, for the test that drives a real one. Installed only where that is possible without asking.
 .PHONY: chromium
@@ -413,6 +413,15 @@ haproxy:
 	if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
 		apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends haproxy; \
 	else echo "no HAProxy found: tests of several nodes behind it will be skipped"; fi
+
+# Which a test starts itself; the package's service is told not to start.
+.PHONY: prometheus
+prometheus:
+	@if command -v prometheus >/dev/null && command -v promtool >/dev/null; then exit 0; fi; \
+	if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
+		export DEBIAN_FRONTEND=noninteractive RUNLEVEL=1; \
+		apt-get update -qq && apt-get install -y -qq --no-install-recommends prometheus; \
+	else echo "no Prometheus found: tests of the board and the alerts will be skipped"; fi
 
 .PHONY: clean
 clean: ## remove the tools and binaries under .bin

@@ -119,3 +119,30 @@ func parent(t *testing.T) string {
 	}
 	return dir
 }
+
+// Compose mounts what the board needs where Grafana and Prometheus look for it, and lets nobody else's machine at them.
+func TestComposeShowsTheBoard(t *testing.T) {
+	o, err := cli.NewProjectOptions([]string{"board.yaml"}, cli.WithResolvedPaths(true))
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := o.LoadProject(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, files := range map[string][]string{"prometheus": {"prometheus.yml", "rules.yml"}, "grafana": {"datasources/prometheus.yaml", "dashboards/godwit.yaml"}} {
+		s, err := p.GetService(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, f := range files {
+			if _, err := os.Stat(filepath.Join(s.Volumes[0].Source, f)); err != nil {
+				t.Errorf("%s does not find what it is to read: %v", name, err)
+			}
+		}
+		heard := strings.Join(append(slices.Clone([]string(s.Command)), variables(s.Environment)...), " ")
+		if s.NetworkMode != "host" || !strings.Contains(heard, "127.0.0.1") {
+			t.Errorf("%s does not listen on loopback alone: %s, %s", name, s.NetworkMode, heard)
+		}
+	}
+}

@@ -1,12 +1,25 @@
 package app
 
+//go:generate go run ../../tools/genboard -o ../../deploy -page ../../docs/reference/metrics.md
+
 import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"godwit.dev/godwit/internal/certs"
+	"godwit.dev/godwit/internal/cluster"
 	"godwit.dev/godwit/internal/gateway/conngate"
 	"godwit.dev/godwit/internal/httpapi/operator"
+	"godwit.dev/godwit/internal/metrics"
+	"godwit.dev/godwit/internal/store"
 )
+
+// Metrics lists what servers tell Prometheus: this one, and what comes with TLS, PostgreSQL and several nodes. What comes with a service
+// that is stood in for is not among it.
+func (a *App) Metrics() []metrics.Described {
+	return metrics.Describe(a.registry.Describe, store.DescribePostgres, cluster.Describe, func(ch chan<- *prometheus.Desc) {
+		ch <- prometheus.NewDesc(expiryName, expiryHelp, []string{"to"}, nil)
+	})
+}
 
 // figures are those of GET /v1/stats that lie outside mailboxes and sessions.
 func (a *App) figures() operator.Figures {
@@ -26,10 +39,15 @@ func (a *App) figures() operator.Figures {
 	}
 }
 
+const (
+	expiryName = "godwit_tls_certificate_expiry_timestamp_seconds"
+	expiryHelp = "When the certificate that is shown to clients, or in the cluster to other nodes, ends, in Unix time."
+)
+
 // registerExpiry shows when a certificate ends, as it is on disk when it is asked: to clients or to other nodes.
 func (a *App) registerExpiry(to string, files *certs.Files) {
 	a.registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
-		Name: "godwit_tls_certificate_expiry_timestamp_seconds", Help: "When the certificate that is shown to clients, or in the cluster to other nodes, ends, in Unix time.",
+		Name: expiryName, Help: expiryHelp,
 		ConstLabels: prometheus.Labels{"to": to},
 	}, func() float64 { return float64(files.NotAfter().Unix()) }))
 }

@@ -21,7 +21,14 @@ var (
 )
 
 // Describe implements prometheus.Collector.
-func (c *Cluster) Describe(ch chan<- *prometheus.Desc) { prometheus.DescribeByCollect(c, ch) }
+func (c *Cluster) Describe(ch chan<- *prometheus.Desc) { Describe(ch) }
+
+// Describe says what a cluster's nodes tell Prometheus, also where there is none.
+func Describe(ch chan<- *prometheus.Desc) {
+	for _, d := range []*prometheus.Desc{descNodes, descRouted, descReceived, descUndecoded, descUnsent, descRereads} {
+		ch <- d
+	}
+}
 
 // Collect implements prometheus.Collector.
 func (c *Cluster) Collect(ch chan<- prometheus.Metric) {

@@ -33,10 +33,11 @@ type Config struct {
 type Dispatcher struct {
 	Senders // that it sends with
 
-	now     func() time.Time
-	log     *slog.Logger
-	paces   *pace.Scopes
-	metrics *metrics
+	channels []push.Channel
+	now      func() time.Time
+	log      *slog.Logger
+	paces    *pace.Scopes
+	metrics  *metrics
 }
 
 // New makes a Dispatcher. It fails if nothing says how one of the channels is sent over.
@@ -50,7 +51,7 @@ func New(cfg Config) (*Dispatcher, error) {
 	if cfg.Log == nil {
 		cfg.Log = slog.New(slog.DiscardHandler)
 	}
-	return &Dispatcher{Senders: cfg.Senders, now: cfg.Now, log: cfg.Log, paces: pace.NewScopes(), metrics: newMetrics()}, nil
+	return &Dispatcher{Senders: cfg.Senders, channels: cfg.Channels, now: cfg.Now, log: cfg.Log, paces: pace.NewScopes(), metrics: newMetrics(cfg.Channels)}, nil
 }
 
 // Unblock lets an app's credentials that were refused be tried again: a person has looked.

@@ -10,6 +10,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
+
 	"godwit.dev/godwit/internal/audience"
 	"godwit.dev/godwit/internal/push"
 )
@@ -178,6 +180,9 @@ func TestARefusedCredentialHoldsItsScopeUntilSomebodyHasLooked(t *testing.T) {
 		if n := len(p.asked); n > 3 {
 			t.Errorf("%d requests with a credential that is refused", n)
 		}
+		if n := refused(t, d); n != 1 {
+			t.Errorf("metrics know %v refused credentials", n)
+		}
 		for _, r := range s.all {
 			if !r.held || r.result.Outcome != Pending || r.result.Attempts != 0 {
 				t.Fatalf("%+v", r.result)
@@ -198,7 +203,29 @@ func TestARefusedCredentialHoldsItsScopeUntilSomebodyHasLooked(t *testing.T) {
 		if n := s.count(Accepted); n != 50 {
 			t.Errorf("%d accepted", n)
 		}
+		if n := refused(t, d); n != 0 {
+			t.Errorf("metrics still know %v refused credentials", n)
+		}
 	})
+}
+
+// refused are the credentials that metrics say are refused, of all channels.
+func refused(t *testing.T, d *Dispatcher) (n float64) {
+	t.Helper()
+	registry := prometheus.NewPedanticRegistry()
+	registry.MustRegister(d)
+	families, err := registry.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range families {
+		if f.GetName() == "godwit_push_refused_credentials" {
+			for _, m := range f.GetMetric() {
+				n += m.GetGauge().GetValue()
+			}
+		}
+	}
+	return n
 }
 
 func TestNoMoreAreClaimedThanMayBecomeUnknown(t *testing.T) {

@@ -52,6 +52,9 @@ func TestFailingHookIsTriedEverMoreRarelyAndThenPaused(t *testing.T) {
 		begun := time.Now()
 		synctest.Wait()
 		time.Sleep(30 * time.Minute)
+		if got := figures(t, s); !strings.HasPrefix(got, "lag=1800 ") || !strings.Contains(got, "failing=1") {
+			t.Errorf("an event of half an hour ago fails, and metrics say %s", got)
+		}
 		if n := len(tape.posted()); n < 4 || n > 6 {
 			t.Errorf("%d attempts in half an hour", n)
 		}
@@ -65,6 +68,9 @@ func TestFailingHookIsTriedEverMoreRarelyAndThenPaused(t *testing.T) {
 			t.Errorf("after six days: %+v", i)
 		}
 		attempts := len(tape.posted())
+		if got := figures(t, s); !strings.HasPrefix(got, "lag=0 ") || !strings.Contains(got, "paused=1") {
+			t.Errorf("paused, and metrics say %s", got)
+		}
 		time.Sleep(24 * time.Hour)
 		if n := len(tape.posted()); n != attempts {
 			t.Errorf("%d attempts while paused", n-attempts)
@@ -83,7 +89,7 @@ func TestFailingHookIsTriedEverMoreRarelyAndThenPaused(t *testing.T) {
 		if len(ids) != 1 {
 			t.Errorf("attempts of one event had the ids %v", ids)
 		}
-		want := fmt.Sprintf("accepted=1 failed=%d active=1 disabled=0 failing=0 paused=0", attempts)
+		want := fmt.Sprintf("lag=0 accepted=1 failed=%d active=1 disabled=0 failing=0 paused=0", attempts)
 		if got := figures(t, s); got != want {
 			t.Errorf("metrics %s, want %s", got, want)
 		}
@@ -102,7 +108,11 @@ func figures(t *testing.T, s *hook.Service) string {
 	var parts []string
 	for _, f := range families {
 		for _, m := range f.GetMetric() {
-			parts = append(parts, fmt.Sprintf("%s=%v", m.GetLabel()[0].GetValue(), m.GetCounter().GetValue()+m.GetGauge().GetValue()))
+			name := "lag"
+			if len(m.GetLabel()) > 0 {
+				name = m.GetLabel()[0].GetValue()
+			}
+			parts = append(parts, fmt.Sprintf("%s=%v", name, m.GetCounter().GetValue()+m.GetGauge().GetValue()))
 		}
 	}
 	return strings.Join(parts, " ")

@@ -37,7 +37,8 @@ type runner struct {
 
 	mu    sync.Mutex
 	p     Progress
-	dirty bool // p is not saved
+	dirty bool      // p is not saved
+	at    time.Time // of the event that is posted; zero: none is
 }
 
 // progress changes what is known under the lock and returns it.
@@ -50,6 +51,23 @@ func (r *runner) progress(change func(p *Progress)) Progress {
 		r.s.touch()
 	}
 	return r.p
+}
+
+// begin notes which event is posted from now on; nil: none is.
+func (r *runner) begin(e *event.Event) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.at = time.Time{}
+	if e != nil {
+		r.at = e.At
+	}
+}
+
+// posting is when the event happened that is posted; zero: none is.
+func (r *runner) posting() time.Time {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.at
 }
 
 // take returns what is to be saved.
@@ -91,6 +109,8 @@ func (r *runner) run(ctx context.Context) {
 
 // deliver posts one event until the receiver takes it; false: the hook stops or pauses.
 func (r *runner) deliver(ctx context.Context, e *event.Event) bool {
+	r.begin(e)
+	defer r.begin(nil)
 	id := fmt.Sprintf("%s.%s.%d", r.hook.App, r.hook.Name, e.ID)
 	body := encode(e)
 	for {

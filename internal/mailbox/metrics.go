@@ -47,7 +47,11 @@ var (
 )
 
 // Describe implements prometheus.Collector.
-func (m *Mailbox) Describe(ch chan<- *prometheus.Desc) { prometheus.DescribeByCollect(m, ch) }
+func (m *Mailbox) Describe(ch chan<- *prometheus.Desc) {
+	for _, d := range []*prometheus.Desc{descStored, descSettled, descCategories, descPending, descQueue, descCommits, descRefused, descFree} {
+		ch <- d
+	}
+}
 
 // Collect implements prometheus.Collector.
 func (m *Mailbox) Collect(ch chan<- prometheus.Metric) {

@@ -85,6 +85,17 @@ func (ps *Scopes) SentTo(s Scope, at time.Time, every time.Duration) {
 	ps.chats[s] = at.Add(every)
 }
 
+// Blocked counts the scopes of each channel that are blocked.
+func (ps *Scopes) Blocked() map[push.Channel]int {
+	ps.mu.Lock()
+	defer ps.mu.Unlock()
+	n := make(map[push.Channel]int)
+	for s := range ps.blocked {
+		n[s.Channel]++
+	}
+	return n
+}
+
 // Block stops a scope until unblock.
 func (ps *Scopes) Block(s Scope, reason string) {
 	ps.mu.Lock()

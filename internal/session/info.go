@@ -83,7 +83,13 @@ var (
 )
 
 // Describe implements prometheus.Collector.
-func (h *Hub) Describe(ch chan<- *prometheus.Desc) { prometheus.DescribeByCollect(h, ch) }
+func (h *Hub) Describe(ch chan<- *prometheus.Desc) {
+	for _, d := range []*prometheus.Desc{descLive, descDelivered, descRedelivered, descAcked, descNacked, descGoodbyes} {
+		ch <- d
+	}
+	h.counts.took.delivered.Describe(ch)
+	h.counts.took.acked.Describe(ch)
+}
 
 // Collect implements prometheus.Collector.
 func (h *Hub) Collect(ch chan<- prometheus.Metric) {

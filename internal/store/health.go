@@ -3,9 +3,14 @@ package store
 import (
 	"context"
 
+	"github.com/prometheus/client_golang/prometheus"
+
 	"godwit.dev/godwit/internal/store/postgres/mailboxdb"
 	"godwit.dev/godwit/internal/store/postgres/pghealth"
 )
+
+// DescribePostgres says what is told of PostgreSQL where that is what things are kept in.
+func DescribePostgres(ch chan<- *prometheus.Desc) { pghealth.Describe(ch) }
 
 // Diagnosis is what one check of a database server found, in words for people.
 type Diagnosis = pghealth.Finding

@@ -24,8 +24,15 @@ func newDescriptions() descriptions {
 var _ prometheus.Collector = (*Health)(nil)
 
 // Describe implements prometheus.Collector.
-func (h *Health) Describe(ch chan<- *prometheus.Desc) {
-	d := &h.desc
+func (h *Health) Describe(ch chan<- *prometheus.Desc) { h.desc.all(ch) }
+
+// Describe says what is told of PostgreSQL, also where there is none.
+func Describe(ch chan<- *prometheus.Desc) {
+	d := newDescriptions()
+	d.all(ch)
+}
+
+func (d *descriptions) all(ch chan<- *prometheus.Desc) {
 	for _, one := range []*prometheus.Desc{d.up, d.seconds, d.behind, d.live, d.dead, d.wal, d.copies, d.connections} {
 		ch <- one
 	}
