@@ -43,6 +43,7 @@ import (
 	"godwit.dev/godwit/internal/source"
 	"godwit.dev/godwit/internal/store"
 	"godwit.dev/godwit/internal/template"
+	"godwit.dev/godwit/internal/tracing"
 )
 
 // Options are what a server gets besides its settings.
@@ -82,6 +83,7 @@ type App struct {
 	mailbox     *mailbox.Mailbox
 	publisher   *delivery.Service
 	templates   *template.Service
+	tracer      *tracing.Tracer // nil: nothing is traced
 	hub         *session.Hub
 	compat      *compat // nil: it stands in for nobody
 	lock        *datadir.Lock
@@ -144,7 +146,7 @@ func Start(ctx context.Context, cfg *config.Config, opts Options) (*App, error) 
 	}
 	begun := time.Now()
 	for _, start := range []func(context.Context) error{
-		a.readTLS, a.startProcess, a.startStores, a.startAccess, a.startBus, a.startObjects, a.startTopics, a.startRequests, a.startMailbox, a.startChannels, a.startHooks, a.startSending, a.startEscalations, a.startBots, a.startSources, a.startCompat, a.startMemory, a.startConnections,
+		a.readTLS, a.startProcess, a.startStores, a.startTracing, a.startAccess, a.startBus, a.startObjects, a.startTopics, a.startRequests, a.startMailbox, a.startChannels, a.startHooks, a.startSending, a.startEscalations, a.startBots, a.startSources, a.startCompat, a.startMemory, a.startConnections,
 		a.listen, a.announce, a.startDrain,
 	} {
 		err := start(ctx)

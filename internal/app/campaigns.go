@@ -21,7 +21,11 @@ func (a *App) own(what string) own.Func {
 
 // startSending starts what sends campaigns.
 func (a *App) startSending(context.Context) error {
-	out, err := dispatch.New(dispatch.Config{Senders: a.channels, Channels: a.channels.Channels(), Now: a.clock, Log: a.log})
+	cfg := dispatch.Config{Senders: a.channels, Channels: a.channels.Channels(), Now: a.clock, Log: a.log}
+	if a.tracer != nil {
+		cfg.Tracer = a.tracer
+	}
+	out, err := dispatch.New(cfg)
 	if err != nil {
 		return err
 	}

@@ -60,10 +60,14 @@ func (a *App) startBots(context.Context) error {
 func (a *App) startHooks(ctx context.Context) error {
 	client := provider.Unbounded(a.cfg.AllowPrivateURLs) // a hook has one request under way
 	a.steps.addClose("hook connections", time.Second, func() error { client.CloseIdleConnections(); return nil })
-	hooks, err := hook.New(ctx, hook.Config{
+	cfg := hook.Config{
 		Store: a.stores.Hooks, Progress: a.stores.Progress, Events: a.stores.Events, Own: a.own("hooks"), Now: a.clock, Log: a.log,
 		Poster: webhook.Hooks{Poster: webhook.NewPoster(client, a.cfg.AllowPrivateURLs)},
-	})
+	}
+	if a.tracer != nil {
+		cfg.Tracer = a.tracer
+	}
+	hooks, err := hook.New(ctx, cfg)
 	if err != nil {
 		return err
 	}

@@ -11,12 +11,13 @@ import (
 	"godwit.dev/godwit/internal/httpapi/operator"
 	"godwit.dev/godwit/internal/metrics"
 	"godwit.dev/godwit/internal/store"
+	"godwit.dev/godwit/internal/tracing"
 )
 
 // Metrics lists what servers tell Prometheus: this one, and what comes with TLS, PostgreSQL and several nodes. What comes with a service
 // that is stood in for is not among it.
 func (a *App) Metrics() []metrics.Described {
-	return metrics.Describe(a.registry.Describe, store.DescribePostgres, cluster.Describe, func(ch chan<- *prometheus.Desc) {
+	return metrics.Describe(a.registry.Describe, store.DescribePostgres, cluster.Describe, tracing.Describe, func(ch chan<- *prometheus.Desc) {
 		ch <- prometheus.NewDesc(expiryName, expiryHelp, []string{"to"}, nil)
 	})
 }

@@ -145,7 +145,11 @@ func (a *App) startMailbox(context.Context) error {
 		}
 		peers = a.cluster
 	}
-	a.mailbox = mailbox.New(mailbox.Config{Store: a.stores.Mailbox, Events: a.stores.Events, Retain: a.cfg.Retain.D(), Log: a.log})
+	cfg := mailbox.Config{Store: a.stores.Mailbox, Events: a.stores.Events, Retain: a.cfg.Retain.D(), Log: a.log}
+	if a.tracer != nil {
+		cfg.Tracer = a.tracer
+	}
+	a.mailbox = mailbox.New(cfg)
 	a.hub = session.NewHub(session.Config{
 		Store: a.stores.Mailbox, Mailbox: a.mailbox, Verifier: a.access, Events: a.stores.Events, Log: a.log, Now: a.clock,
 		Capabilities: []session.Capability{a.objects, a.topics, a.requests},
@@ -166,6 +170,9 @@ func (a *App) startMailbox(context.Context) error {
 	a.steps.addRun("watch over space", time.Second, a.watchSpace, a.fail)
 	a.steps.addRun("mailbox upkeep", storePatience, a.mailbox.Run, a.fail)
 	a.publisher = delivery.New(a.mailbox, a.clock)
+	if a.tracer != nil {
+		a.publisher.TraceWith(a.tracer)
+	}
 	a.templates = template.New(a.stores.Templates, a.clock)
 	a.publisher.FillWith(a.templates.Fill)
 	if runtime.GOMAXPROCS(0) < fewThreads {

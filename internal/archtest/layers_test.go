@@ -66,6 +66,7 @@ var places = map[string]layer{
 	"internal/endpoint":     capability,
 	"internal/problem":      capability,
 	"internal/metrics":      capability,
+	"internal/tracing":      capability,
 	"internal/store":        adapter,
 	"internal/bus":          adapter,
 	"internal/reactor":      adapter,
@@ -227,6 +228,19 @@ func TestOnlyTheBusKnowsNATS(t *testing.T) {
 		for _, imported := range f.imports() {
 			if strings.HasPrefix(imported, "github.com/nats-io/") {
 				t.Errorf("%s imports %s: only internal/bus knows NATS", f.path, imported)
+			}
+		}
+	}
+}
+
+func TestOnlyTracingKnowsOpenTelemetry(t *testing.T) {
+	for _, f := range tree(t) {
+		if f.isTest() || f.dir() == "internal/tracing" {
+			continue
+		}
+		for _, imported := range f.imports() {
+			if strings.HasPrefix(imported, "go.opentelemetry.io/") {
+				t.Errorf("%s imports %s: only internal/tracing knows OpenTelemetry", f.path, imported)
 			}
 		}
 	}

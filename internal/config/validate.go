@@ -27,6 +27,9 @@ func (c *Config) Validate() error {
 	if c.MQTTAddr != Off { // and what else is in unbuilt
 		bad("mqtt_addr", c.MQTTAddr, "cannot be served: this version has no such listener; leave it off")
 	}
+	if u, err := url.Parse(c.OTLP); c.OTLP != "" && (err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https") {
+		bad("otlp", c.OTLP, "is not a collector's URL, like http://localhost:4318")
+	}
 	c.validateNATS(bad)
 	c.validateCluster(bad)
 	c.validateCompat(bad)

@@ -27,6 +27,7 @@ type Service struct {
 	now   func() time.Time
 	reach Reach // nil: live is all there is
 	fill  Fill  // nil: there are no templates
+	trace Tracer
 	took  latency.Histogram
 	under atomic.Int64 // calls of Publish
 }
@@ -34,6 +35,12 @@ type Service struct {
 // Reach says why a step beyond live cannot be done for an app: the field that is wrong, and in words for its publisher why; an empty
 // field: it can. An error: that is not known now.
 type Reach func(ctx context.Context, app string, step notification.Step) (field, why string, err error)
+
+// Tracer follows publishes.
+type Tracer interface {
+	// Publishing is told of what is handed to the store now and where each came from; done, of the store's answer.
+	Publishing(batch []*mailbox.Append, of []notification.Trace) (done func(error))
+}
 
 // Fill makes the content of a draft that names a template.
 type Fill func(ctx context.Context, app string, d *notification.Draft) error
@@ -44,6 +51,9 @@ func New(st Store, now func() time.Time) *Service { return &Service{store: st, n
 // EscalateOver lets notifications escalate by the steps of which reach says that they can be done. It is called before the first
 // publish; without it live is all there is.
 func (s *Service) EscalateOver(reach Reach) { s.reach = reach }
+
+// TraceWith has t told of publishes. It is called before the first; without it none is traced.
+func (s *Service) TraceWith(t Tracer) { s.trace = t }
 
 // FillWith lets drafts name templates. It is called before the first publish.
 func (s *Service) FillWith(fill Fill) { s.fill = fill }
@@ -102,7 +112,7 @@ func (s *Service) Publish(ctx context.Context, app string, drafts []*notificatio
 	if len(batch) == 0 {
 		return results
 	}
-	err := s.store.Append(ctx, batch)
+	err := s.append(ctx, batch, drafts, slots)
 	s.took.Observe(s.now().Sub(now))
 	for i, a := range batch {
 		r := &results[slots[i]]
@@ -113,6 +123,21 @@ func (s *Service) Publish(ctx context.Context, app string, drafts []*notificatio
 		fill(r.Copies, a.Results)
 	}
 	return results
+}
+
+// append stores a batch, whose publishes came as those drafts.
+func (s *Service) append(ctx context.Context, batch []*mailbox.Append, drafts []*notification.Draft, slots []int) error {
+	if s.trace == nil {
+		return s.store.Append(ctx, batch)
+	}
+	of := make([]notification.Trace, len(batch))
+	for i := range batch {
+		of[i] = drafts[slots[i]].Trace
+	}
+	done := s.trace.Publishing(batch, of)
+	err := s.store.Append(ctx, batch)
+	done(err)
+	return err
 }
 
 // filled gives a draft the content of the template that it names.

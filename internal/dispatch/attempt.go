@@ -47,12 +47,25 @@ func (l *lane) deliver(d *Delivery, sender push.Sender) {
 		l.job.results <- landed{Result: d.again(now), lane: l} // not sent: whoever owns it now may do so
 		return
 	}
-	receipt, err := sender.Send(ctx, req)
+	receipt, err := l.send(ctx, sender, &req, d)
 	now = l.d.now()
 	// An endpoint that has moved said so at its old address first: that was one more message.
 	d.scope.Answered(t.seq, now, receipt.Address != nil)
 	res := l.judge(d, req.ExpiresAt, receipt, err, t, now)
 	l.job.results <- landed{Result: res, lane: l}
+}
+
+// send sends, and has it traced where somebody follows the notification.
+func (l *lane) send(ctx context.Context, sender push.Sender, req *push.Request, d *Delivery) (push.Receipt, error) {
+	if l.d.tracer == nil || req.GodwitID == "" {
+		return sender.Send(ctx, *req)
+	}
+	done := l.d.tracer.Pushing(req.App, req.Recipient, req.GodwitID, string(d.Channel), d.Attempts+1)
+	receipt, err := sender.Send(ctx, *req)
+	if done != nil {
+		done(err)
+	}
+	return receipt, err
 }
 
 // judge says what an attempt's end means for the delivery, and for the scope it was sent in.

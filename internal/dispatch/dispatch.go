@@ -25,8 +25,15 @@ type Config struct {
 	Senders Senders
 	// Channels are those that Senders may have senders of.
 	Channels []push.Channel
+	Tracer   Tracer           // nil: there is none
 	Now      func() time.Time // the clock of what is stored
 	Log      *slog.Logger
+}
+
+// Tracer follows single notifications.
+type Tracer interface {
+	// Pushing is told of an attempt that begins; done, unless it is nil, how it ended.
+	Pushing(app, recipient, id, channel string, attempt int) (done func(error))
 }
 
 // Dispatcher is what deliveries leave through.
@@ -34,6 +41,7 @@ type Dispatcher struct {
 	Senders // that it sends with
 
 	channels []push.Channel
+	tracer   Tracer
 	now      func() time.Time
 	log      *slog.Logger
 	paces    *pace.Scopes
@@ -51,7 +59,7 @@ func New(cfg Config) (*Dispatcher, error) {
 	if cfg.Log == nil {
 		cfg.Log = slog.New(slog.DiscardHandler)
 	}
-	return &Dispatcher{Senders: cfg.Senders, channels: cfg.Channels, now: cfg.Now, log: cfg.Log, paces: pace.NewScopes(), metrics: newMetrics(cfg.Channels)}, nil
+	return &Dispatcher{Senders: cfg.Senders, channels: cfg.Channels, tracer: cfg.Tracer, now: cfg.Now, log: cfg.Log, paces: pace.NewScopes(), metrics: newMetrics(cfg.Channels)}, nil
 }
 
 // Unblock lets an app's credentials that were refused be tried again: a person has looked.

@@ -120,7 +120,7 @@ func (r *runner) deliver(ctx context.Context, e *event.Event) bool {
 		if ctx.Err() != nil || !r.held() {
 			return false
 		}
-		err := r.post(ctx, id, body)
+		err := r.traced(ctx, e, id, body)
 		if err == nil {
 			r.s.accepted.Add(1)
 			r.progress(func(p *Progress) {
@@ -138,6 +138,20 @@ func (r *runner) deliver(ctx context.Context, e *event.Event) bool {
 			return false
 		}
 	}
+}
+
+// traced posts, and has it traced where somebody follows the notification.
+func (r *runner) traced(ctx context.Context, e *event.Event, id string, body []byte) error {
+	t := r.s.cfg.Tracer
+	if t == nil || e.Note == "" {
+		return r.post(ctx, id, body)
+	}
+	done := t.Posting(e.App, e.To, e.Note, r.hook.Name, string(e.Type))
+	err := r.post(ctx, id, body)
+	if done != nil {
+		done(err)
+	}
+	return err
 }
 
 // post makes one attempt. When the hook stops meanwhile, the receiver still gets a moment to answer: cut off, the event

@@ -33,9 +33,16 @@ type Config struct {
 	Events   event.Log
 	Poster   Poster
 	// Own decides which server posts an app's events. Nil: this one is the only one.
-	Own own.Func
-	Now func() time.Time // the stores' clock; nil: time.Now
-	Log *slog.Logger
+	Own    own.Func
+	Tracer Tracer           // nil: there is none
+	Now    func() time.Time // the stores' clock; nil: time.Now
+	Log    *slog.Logger
+}
+
+// Tracer follows single notifications.
+type Tracer interface {
+	// Posting is told of an attempt to post an event that begins; done, unless it is nil, how it ended.
+	Posting(app, recipient, id, hook, event string) (done func(error))
 }
 
 // Service runs the hooks of the apps that this server owns, and shows and changes all.

@@ -89,7 +89,7 @@ func (p *posts) read(of *direct.Exchange) (x *post, err error) {
 			err = p.panicked(r)
 		}
 	}()
-	x = &post{Exchange: of, Post: backend.Post{Body: of.Body, Answer: of.Body[:0], Idempotency: of.IdempotencyKey}}
+	x = &post{Exchange: of, Post: backend.Post{Body: of.Body, Answer: of.Body[:0], Idempotency: of.IdempotencyKey, Trace: of.Trace}}
 	if x.Key, err = p.a.key(context.Background(), access.BearerOf(x.Authorization), p.role); err != nil {
 		return x, err
 	}

@@ -51,7 +51,14 @@ type Config struct {
 	Store  Store // which the Mailbox observes
 	Events Emitter
 	Retain time.Duration // how long settled notifications stay; default 7 days
+	Tracer Tracer        // nil: there is none
 	Log    *slog.Logger
+}
+
+// Tracer follows single notifications. Of what it gets it keeps nothing, and it does not wait.
+type Tracer interface {
+	Committed(b *Batch)
+	Delivered(marks []Mark)
 }
 
 // Mailbox is the mailboxes of all recipients. Until sessions come, what is stored waits for them.
@@ -60,6 +67,7 @@ type Mailbox struct {
 	above   atomic.Pointer[sessions]
 	steps   atomic.Pointer[Escalations] // nil: there are none
 	events  Emitter
+	tracer  Tracer
 	now     func() time.Time
 	retain  time.Duration
 	log     *slog.Logger
@@ -75,7 +83,7 @@ func New(cfg Config) *Mailbox {
 		cfg.Retain = 7 * 24 * time.Hour
 	}
 	m := &Mailbox{
-		store: cfg.Store, events: cfg.Events, now: cfg.Store.Clock(), retain: cfg.Retain, log: cfg.Log,
+		store: cfg.Store, events: cfg.Events, now: cfg.Store.Clock(), retain: cfg.Retain, tracer: cfg.Tracer, log: cfg.Log,
 		wake: newWaker(cfg.Store.LookAgain()), prunes: newWaker(pruneEvery),
 		lists: sync.Pool{New: func() any { return new([]event.Event) }},
 	}
@@ -122,6 +130,9 @@ var _ Observer = (*Mailbox)(nil)
 // Committed implements Observer: it routes before the publishers are answered.
 func (m *Mailbox) Committed(b *Batch) {
 	m.metrics.count(b)
+	if m.tracer != nil {
+		m.tracer.Committed(b)
+	}
 	// Before routing, so that followers see a notification stored before they see it delivered.
 	m.emit(func(evs []event.Event) []event.Event { return events(evs, b, m.now()) })
 	if len(b.Stored) > 0 {
@@ -239,6 +250,9 @@ func (m *Mailbox) Delivered(marks []Mark) {
 		}
 		return evs
 	})
+	if m.tracer != nil {
+		m.tracer.Delivered(marks)
+	}
 	m.store.Mark(marks)
 }
 

@@ -31,6 +31,9 @@ func BadField(field, format string, args ...any) error {
 	return &FieldError{Field: field, Problem: fmt.Sprintf(format, args...)}
 }
 
+// Trace is what a publisher sent along of the trace that its publish belongs to, as W3C's headers traceparent and tracestate write it.
+type Trace struct{ Parent, State string }
+
 // Draft is a publish as a back end asked for it, before the rules are applied.
 type Draft struct {
 	To          []string
@@ -48,6 +51,8 @@ type Draft struct {
 	Template  string            // whose content it gets; empty: Content is given
 	Variables map[string]string // of the template
 	Locale    string            // in which sessions get it, and endpoints of no known language; empty: the template's own
+
+	Trace Trace // empty: its publisher said nothing
 }
 
 // Check applies the rules of a publish at the time now and returns the notification that all recipients share.

@@ -108,6 +108,7 @@ var board = []row{
 			{"sum(rate(godwit_events_written_total" + rate + "))", "written"},
 			{"sum(rate(godwit_events_dropped_total" + rate + "))", "lost"},
 		}},
+		{"Traces", "Spans a second, where there is a collector: sent, failed, dropped.", "ops", false, []line{{"sum by (outcome) (rate(godwit_trace_spans_total" + rate + "))", "{{outcome}}"}}},
 	}},
 	{"Objects, topics and requests", []panel{
 		{"Objects", "A second.", "ops", false, []line{

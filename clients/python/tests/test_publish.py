@@ -65,6 +65,30 @@ async def test_same_idempotency_key_is_the_same_notification(client: AsyncClient
     assert both[0].id == both[1].id
 
 
+async def test_trace_goes_on_in_the_server(new_server: NewServer) -> None:
+    trace = "4bf92f3577b34da6a3ce929d0e0e4736"
+    came = asyncio.Event()
+
+    async def collect(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        head = await reader.readuntil(b"\r\n\r\n")
+        length = next(
+            int(line.split(b":")[1]) for line in head.lower().split(b"\r\n") if line.startswith(b"content-length:")
+        )
+        if bytes.fromhex(trace) in await reader.readexactly(length):
+            came.set()
+        writer.write(
+            b"HTTP/1.1 200 OK\r\nContent-Type: application/x-protobuf\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"
+        )
+        await writer.drain()
+        writer.close()
+
+    async with asyncio.timeout(PATIENCE), await asyncio.start_server(collect, "127.0.0.1", 0) as collector:
+        server = new_server("--otlp", f"http://127.0.0.1:{collector.sockets[0].getsockname()[1]}")
+        async with AsyncClient(server.url, api_key="dev") as client:
+            await client.publish("traced", title="one", traceparent=f"00-{trace}-00f067aa0ba902b7-01")
+            await came.wait()
+
+
 async def test_bad_field_is_named(client: AsyncClient) -> None:
     with pytest.raises(ProblemError) as caught:
         await client.publish("pub-5", ttl="never")

@@ -61,6 +61,7 @@ func (p *publisher) Publish(ctx context.Context, req *godwitpb.PublishRequest) (
 	if err != nil {
 		return nil, statusError(err)
 	}
+	d.Trace = traceOf(ctx)
 	r := p.pub.Publish(ctx, who.App, []*notification.Draft{d})[0]
 	if r.Err != nil {
 		return nil, statusError(r.Err)
@@ -159,12 +160,14 @@ func (l *lot) publish(ctx context.Context, batch []*godwitpb.PublishRequest) err
 	answers := make([]*godwitpb.PublishResponse, len(batch))
 	drafts := make([]*notification.Draft, 0, len(batch))
 	at := make([]int, 0, len(batch))
+	trace := traceOf(l.stream.Context())
 	for i, req := range batch {
 		d, err := l.p.draft(l.who, req)
 		if err != nil {
 			answers[i] = refusal(req.GetId(), err)
 			continue
 		}
+		d.Trace = trace
 		drafts, at = append(drafts, d), append(at, i)
 	}
 	if len(drafts) > 0 {
@@ -178,6 +181,17 @@ func (l *lot) publish(ctx context.Context, batch []*godwitpb.PublishRequest) err
 		}
 	}
 	return nil
+}
+
+// traceOf is what came with a call of the trace that it belongs to.
+func traceOf(ctx context.Context) notification.Trace {
+	one := func(key string) string {
+		if list := metadata.ValueFromIncomingContext(ctx, key); len(list) > 0 {
+			return list[0]
+		}
+		return ""
+	}
+	return notification.Trace{Parent: one("traceparent"), State: one("tracestate")}
 }
 
 // authorise finds out who calls.

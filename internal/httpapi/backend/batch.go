@@ -34,7 +34,7 @@ func (a *API) PublishBatch(c *call.Call) error {
 		return err
 	}
 	return a.withBatch(c, "published", func(rc *http.ResponseController, body []byte) error {
-		return (&batch{a: a, c: c, rc: rc, idem: idem}).run(body)
+		return (&batch{a: a, c: c, rc: rc, idem: idem, trace: traceOf(c.R.Header)}).run(body)
 	})
 }
 
@@ -85,10 +85,11 @@ func countLines(body []byte) (n int) {
 
 // batch is one batch being published.
 type batch struct {
-	a    *API
-	c    *call.Call
-	rc   *http.ResponseController
-	idem string
+	a     *API
+	c     *call.Call
+	rc    *http.ResponseController
+	idem  string
+	trace notification.Trace
 
 	lines  []line // of the chunk
 	drafts []*notification.Draft
@@ -136,6 +137,7 @@ func (b *batch) add(text []byte, index int) {
 	if b.idem != "" && d.ID == "" {
 		d.ID = DerivedID(b.c.Key.App, b.idem, index)
 	}
+	d.Trace = b.trace
 	b.copies += max(0, len(d.To)-1)
 	b.drafts = append(b.drafts, &d.Draft)
 }

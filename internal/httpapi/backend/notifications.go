@@ -20,7 +20,7 @@ func (a *API) Publish(c *call.Call) error {
 	if *buf, err = call.ReadBody(c.R, *buf, notification.MaxRequestBytes); err != nil {
 		return err
 	}
-	p := Post{Key: c.Key, Idempotency: idem, Body: *buf, Answer: (*buf)[:0]}
+	p := Post{Key: c.Key, Idempotency: idem, Trace: traceOf(c.R.Header), Body: *buf, Answer: (*buf)[:0]}
 	if err := a.Read(&p); err != nil {
 		return err
 	}

@@ -32,6 +32,7 @@ func (a *API) Notify(c *call.Call) error {
 	if !utf8.Valid(text) {
 		return notification.BadField("body", "is not valid UTF-8")
 	}
+	d.Trace = traceOf(c.R.Header)
 	d.Content.Body, d.To = string(text), []string{c.R.PathValue("recipient")}
 	if idem != "" && d.ID == "" {
 		d.ID = DerivedID(c.Key.App, idem, 0)

@@ -15,6 +15,7 @@ import (
 type Post struct {
 	Key         access.Principal
 	Idempotency string // the key of that name; empty: none
+	Trace       notification.Trace
 	Body        []byte // borrowed until it was read
 	Answer      []byte // what is to be answered is appended; it may overwrite the body
 
@@ -29,10 +30,16 @@ func (a *API) Read(p *Post) (err error) {
 	if p.draft, err = decodeDraft(p.Body); err != nil {
 		return err
 	}
+	p.draft.Trace = p.Trace
 	if p.Idempotency != "" && p.draft.ID == "" {
 		p.draft.ID = DerivedID(p.Key.App, p.Idempotency, 0)
 	}
 	return a.allow(p.Key.Key, 1)
+}
+
+// traceOf is what came with a request of the trace that it belongs to.
+func traceOf(h http.Header) notification.Trace {
+	return notification.Trace{Parent: h.Get("Traceparent"), State: h.Get("Tracestate")}
 }
 
 // Asks says whether something must be looked up before a publish that was read can be stored: others need not wait for that.

@@ -103,6 +103,7 @@ func (c *conn) submit(h *http1.Head, b []byte) {
 	x.c, x.Begun = c, now
 	x.Body = append(x.Body[:0], b[h.Size:h.Size+h.Length]...)
 	x.Authorization, x.IdempotencyKey = string(h.Authorization), string(h.IdempotencyKey)
+	x.Trace.Parent, x.Trace.State = string(h.Traceparent), string(h.Tracestate)
 	c.s.submit(x)
 }
 

@@ -16,6 +16,7 @@ import (
 	"time"
 	"unique"
 
+	"godwit.dev/godwit/internal/notification"
 	"godwit.dev/godwit/internal/reactor"
 )
 
@@ -42,6 +43,7 @@ type Exchange struct {
 	Body           []byte // its memory may be used for the answer's
 	Authorization  string // the header's value
 	IdempotencyKey string // the header's value; empty: there is none
+	Trace          notification.Trace
 	Begun          time.Time
 
 	c *conn

@@ -19,6 +19,8 @@ type Head struct {
 	Host           []byte
 	Authorization  []byte // nil: there is none
 	IdempotencyKey []byte // nil: there is none
+	Traceparent    []byte // nil: there is none
+	Tracestate     []byte // nil: there is none
 }
 
 // Kind is what begins in the input.
@@ -109,7 +111,14 @@ func (h *Head) field(f []byte) bool {
 	case len("Trailer"):
 		return !is(name, "trailer") && !is(name, "upgrade")
 	case len("Connection"):
+		if is(name, "tracestate") {
+			return once(&h.Tracestate, value)
+		}
 		return !is(name, "connection") || is(value, "keep-alive")
+	case len("Traceparent"):
+		if is(name, "traceparent") {
+			return once(&h.Traceparent, value)
+		}
 	case len("Authorization"):
 		if is(name, "authorization") {
 			return once(&h.Authorization, value)

@@ -36,16 +36,28 @@ class BackEnd:
 
     @overload
     async def publish(  # type: ignore[overload-overlap]  # a str is a sequence of str, too
-        self, to: str, /, *, idempotency_key: str = "", **fields: Unpack[PublicationFields]
+        self, to: str, /, *, idempotency_key: str = "", traceparent: str = "", **fields: Unpack[PublicationFields]
     ) -> Receipt: ...
 
     @overload
     async def publish(
-        self, to: Sequence[str], /, *, idempotency_key: str = "", **fields: Unpack[PublicationFields]
+        self,
+        to: Sequence[str],
+        /,
+        *,
+        idempotency_key: str = "",
+        traceparent: str = "",
+        **fields: Unpack[PublicationFields],
     ) -> list[Receipt]: ...
 
     async def publish(
-        self, to: str | Sequence[str], /, *, idempotency_key: str = "", **fields: Unpack[PublicationFields]
+        self,
+        to: str | Sequence[str],
+        /,
+        *,
+        idempotency_key: str = "",
+        traceparent: str = "",
+        **fields: Unpack[PublicationFields],
     ) -> Receipt | list[Receipt]:
         """Store a notification and return once it is on the server's disk.
 
@@ -53,6 +65,8 @@ class BackEnd:
         others do not. After an error it may have been stored all the same: publish again with the same id.
 
         idempotency_key: names the request of a program that keeps no ids: the server derives the id from it.
+        traceparent: the trace that the publish belongs to, as W3C's header of that name has it; `inject` of
+        OpenTelemetry writes it.
         """
         single = isinstance(to, str)
         request = Publication(to="", **fields).to_json(to)
@@ -63,6 +77,8 @@ class BackEnd:
             headers["Idempotency-Key"] = idempotency_key
             if not fields.get("id"):
                 del request["id"]
+        if traceparent:
+            headers["traceparent"] = traceparent
         answer = await self._api.json("POST", path("v1", "notifications"), body=request, headers=headers, doing=doing)
         if single:
             return Receipt.from_json(answer)

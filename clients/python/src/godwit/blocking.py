@@ -164,19 +164,33 @@ class Client:
 
     @overload
     def publish(  # type: ignore[overload-overlap]
-        self, to: str, /, *, idempotency_key: str = "", **fields: Unpack[PublicationFields]
+        self, to: str, /, *, idempotency_key: str = "", traceparent: str = "", **fields: Unpack[PublicationFields]
     ) -> Receipt: ...
 
     @overload
     def publish(
-        self, to: Sequence[str], /, *, idempotency_key: str = "", **fields: Unpack[PublicationFields]
+        self,
+        to: Sequence[str],
+        /,
+        *,
+        idempotency_key: str = "",
+        traceparent: str = "",
+        **fields: Unpack[PublicationFields],
     ) -> list[Receipt]: ...
 
     def publish(
-        self, to: str | Sequence[str], /, *, idempotency_key: str = "", **fields: Unpack[PublicationFields]
+        self,
+        to: str | Sequence[str],
+        /,
+        *,
+        idempotency_key: str = "",
+        traceparent: str = "",
+        **fields: Unpack[PublicationFields],
     ) -> Receipt | list[Receipt]:
         """Store a notification for one recipient or a list; see AsyncClient.publish."""
-        return self._portal.call(self._async.publish(to, idempotency_key=idempotency_key, **fields))
+        return self._portal.call(
+            self._async.publish(to, idempotency_key=idempotency_key, traceparent=traceparent, **fields)
+        )
 
     def publish_batch(self, publications: Iterable[Publication]) -> list[Receipt]:
         """Store any number of notifications; see AsyncClient.publish_batch."""

@@ -1,0 +1,35 @@
+package tracing
+
+import "github.com/prometheus/client_golang/prometheus"
+
+var (
+	descSpans    = prometheus.NewDesc("godwit_trace_spans_total", "Spans of traces since start: sent to the collector, failed to be sent, or dropped because too many waited.", []string{"outcome"}, nil)
+	descFollowed = prometheus.NewDesc("godwit_trace_followed", "Copies of notifications that traces follow now.", nil, nil)
+	descKept     = prometheus.NewDesc("godwit_trace_unsaved", "Copies that are followed, or not any more, of which a restart would not know yet.", nil, nil)
+	descFull     = prometheus.NewDesc("godwit_trace_not_followed_total", "Copies of sampled publishes since start that are not followed because too many are.", nil, nil)
+)
+
+var _ prometheus.Collector = (*Tracer)(nil)
+
+// Describe says what is told of tracing, also where it is off.
+func Describe(ch chan<- *prometheus.Desc) {
+	for _, d := range []*prometheus.Desc{descSpans, descFollowed, descKept, descFull} {
+		ch <- d
+	}
+}
+
+// Describe implements prometheus.Collector.
+func (t *Tracer) Describe(ch chan<- *prometheus.Desc) { Describe(ch) }
+
+// Collect implements prometheus.Collector.
+func (t *Tracer) Collect(ch chan<- prometheus.Metric) {
+	for outcome, n := range map[string]uint64{"sent": t.queue.sent.Load(), "failed": t.queue.failed.Load(), "dropped": t.queue.dropped.Load()} {
+		ch <- prometheus.MustNewConstMetric(descSpans, prometheus.CounterValue, float64(n), outcome)
+	}
+	t.mu.Lock()
+	unsaved := len(t.add) + len(t.drop)
+	t.mu.Unlock()
+	ch <- prometheus.MustNewConstMetric(descFollowed, prometheus.GaugeValue, float64(t.open.Load()))
+	ch <- prometheus.MustNewConstMetric(descKept, prometheus.GaugeValue, float64(unsaved))
+	ch <- prometheus.MustNewConstMetric(descFull, prometheus.CounterValue, float64(t.full.Load()))
+}

@@ -1,0 +1,120 @@
+package tracing
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"sync/atomic"
+	"time"
+
+	sdk "go.opentelemetry.io/otel/sdk/trace"
+)
+
+// Limits of what waits for the collector.
+const (
+	maxWaiting  = 4096        // spans; further ones are dropped
+	maxTogether = 512         // spans in a request
+	gatherFor   = time.Second // until a request that is not full is sent
+	sendWithin  = 10 * time.Second
+)
+
+// queue is a processor of spans that never waits and counts what it drops, which the one that comes with the library does not tell.
+type queue struct {
+	to      sdk.SpanExporter
+	log     *slog.Logger
+	waiting chan sdk.ReadOnlySpan
+	failing bool // of run's goroutine
+
+	sent, dropped, failed atomic.Uint64
+}
+
+var _ sdk.SpanProcessor = (*queue)(nil)
+
+func newQueue(to sdk.SpanExporter, log *slog.Logger) *queue {
+	return &queue{to: to, log: log, waiting: make(chan sdk.ReadOnlySpan, maxWaiting)}
+}
+
+// OnStart implements SpanProcessor.
+func (q *queue) OnStart(context.Context, sdk.ReadWriteSpan) {}
+
+// OnEnd implements SpanProcessor.
+func (q *queue) OnEnd(s sdk.ReadOnlySpan) {
+	if !s.SpanContext().IsSampled() {
+		return
+	}
+	select {
+	case q.waiting <- s:
+	default:
+		q.dropped.Add(1)
+	}
+}
+
+// ForceFlush implements SpanProcessor; run and flush send.
+func (q *queue) ForceFlush(context.Context) error { return nil }
+
+// Shutdown implements SpanProcessor.
+func (q *queue) Shutdown(ctx context.Context) error { return q.to.Shutdown(ctx) }
+
+// run sends what waits until ctx ends.
+func (q *queue) run(ctx context.Context) {
+	lot := make([]sdk.ReadOnlySpan, 0, maxTogether)
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case s := <-q.waiting:
+			lot = append(lot[:0], s)
+		}
+		full := time.NewTimer(gatherFor)
+		for gathering := true; gathering && len(lot) < maxTogether; {
+			select {
+			case s := <-q.waiting:
+				lot = append(lot, s)
+			case <-full.C:
+				gathering = false
+			case <-ctx.Done():
+				gathering = false
+			}
+		}
+		full.Stop()
+		q.send(context.WithoutCancel(ctx), lot)
+	}
+}
+
+// flush sends what waits now, until ctx ends.
+func (q *queue) flush(ctx context.Context) error {
+	for ctx.Err() == nil {
+		lot := make([]sdk.ReadOnlySpan, 0, min(len(q.waiting), maxTogether))
+		for range cap(lot) {
+			lot = append(lot, <-q.waiting)
+		}
+		if len(lot) == 0 {
+			return nil
+		}
+		q.send(ctx, lot)
+		if q.failing { // the others would not be taken either
+			q.dropped.Add(uint64(len(q.waiting)))
+			return nil
+		}
+	}
+	return context.Cause(ctx)
+}
+
+// send gives spans to the collector. They are not sent again: those that come meanwhile would have to wait.
+func (q *queue) send(ctx context.Context, lot []sdk.ReadOnlySpan) {
+	ctx, cancel := context.WithTimeoutCause(ctx, sendWithin, fmt.Errorf("the collector did not answer in %s", sendWithin))
+	defer cancel()
+	err := q.to.ExportSpans(ctx, lot)
+	if err != nil {
+		q.failed.Add(uint64(len(lot)))
+		if !q.failing {
+			q.log.WarnContext(ctx, "traces could not be sent; further ones are counted in godwit_trace_spans_total", "error", err)
+		}
+	} else {
+		q.sent.Add(uint64(len(lot)))
+		if q.failing {
+			q.log.InfoContext(ctx, "traces are sent again")
+		}
+	}
+	q.failing = err != nil
+}

@@ -1,0 +1,243 @@
+// Package tracing follows single publishes for OpenTelemetry: from the publish over the commit, each delivery, push and hook to
+// the acknowledgement, as one trace that begins with its publisher's. It alone knows OpenTelemetry; whoever has something to
+// tell declares what it needs and gets a Tracer, or nothing where tracing is off. DESIGN.md says why it is as it is.
+package tracing
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/sdk/resource"
+	sdk "go.opentelemetry.io/otel/sdk/trace"
+	"go.opentelemetry.io/otel/trace"
+)
+
+// Limits.
+const (
+	maxFollowed = 100_000     // copies of sampled publishes; further ones have their publish's span and no more
+	maxLinks    = 128         // of a commit's span
+	lingers     = time.Minute // how long a copy that has ended is followed, for hooks that tell of it
+	saveEvery   = 20 * time.Millisecond
+	sweepEvery  = 10 * time.Second
+	saveWithin  = 5 * time.Second
+)
+
+// Config are the parts of a Tracer.
+type Config struct {
+	Exporter sdk.SpanExporter // which the Tracer shuts down; see Exporter
+	Keeper   Keeper           // nil: what waits is not followed any more after a restart
+	Version  string
+	Node     string
+	Now      func() time.Time // the stores' clock; nil: time.Now
+	Log      *slog.Logger
+}
+
+// Keeper keeps whom to follow through a restart. It is called from one goroutine.
+type Keeper interface {
+	Load(ctx context.Context) ([]Kept, error)
+	// Save adds and drops, in this order. It is best effort: what a power cut takes is not followed any more.
+	Save(ctx context.Context, add []Kept, drop []Copy) error
+	Close() error
+}
+
+// Copy names one recipient's copy of a notification.
+type Copy struct{ App, Recipient, ID string }
+
+// Kept is a copy that is followed, and the span that it hangs from, as W3C's headers write it.
+type Kept struct {
+	Copy
+	Parent, State string
+	Until         time.Time // it cannot be open any more after that
+}
+
+// Tracer follows publishes. Nothing that it is told waits for a collector: what it cannot send in time is dropped and counted.
+type Tracer struct {
+	cfg      Config
+	provider *sdk.TracerProvider
+	spans    trace.Tracer
+	queue    *queue
+
+	open atomic.Int64 // followed: that there are none is seen without the lock
+	full atomic.Uint64
+
+	mu       sync.Mutex
+	followed map[Copy]*followed
+	add      map[Copy]Kept
+	drop     map[Copy]struct{}
+	news     chan struct{}
+}
+
+// followed is a copy of a sampled publish.
+type followed struct {
+	span  trace.SpanContext
+	begun time.Time // when it was handed to the store
+	until time.Time // it is not followed any more after that
+	kept  bool
+}
+
+// New makes a Tracer of what was kept. Its environment decides which publishes without a sampled parent are sampled
+// (OTEL_TRACES_SAMPLER; all, if it says nothing) and adds attributes (OTEL_RESOURCE_ATTRIBUTES, OTEL_SERVICE_NAME).
+func New(ctx context.Context, cfg Config) (*Tracer, error) {
+	if cfg.Now == nil {
+		cfg.Now = time.Now
+	}
+	res, err := resource.New(ctx,
+		resource.WithAttributes(attribute.String("service.name", "godwit"), attribute.String("service.version", cfg.Version), attribute.String("service.instance.id", cfg.Node)),
+		resource.WithFromEnv(), resource.WithTelemetrySDK())
+	if err != nil {
+		return nil, fmt.Errorf("start tracing: %w", err)
+	}
+	t := &Tracer{
+		cfg: cfg, queue: newQueue(cfg.Exporter, cfg.Log), followed: make(map[Copy]*followed),
+		add: make(map[Copy]Kept), drop: make(map[Copy]struct{}), news: make(chan struct{}, 1),
+	}
+	t.provider = sdk.NewTracerProvider(sdk.WithResource(res), sdk.WithSpanProcessor(t.queue))
+	t.spans = t.provider.Tracer("godwit.dev/godwit", trace.WithInstrumentationVersion(cfg.Version))
+	if cfg.Keeper == nil {
+		return t, nil
+	}
+	list, err := cfg.Keeper.Load(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("start tracing: %w", err)
+	}
+	for i := range list {
+		t.resume(&list[i])
+	}
+	return t, nil
+}
+
+// resume follows a copy that was kept.
+func (t *Tracer) resume(k *Kept) {
+	span := trace.SpanContextFromContext(parent(k.Parent, k.State))
+	if !span.IsValid() || !k.Until.After(t.cfg.Now()) {
+		t.drop[k.Copy] = struct{}{}
+		return
+	}
+	t.followed[k.Copy] = &followed{span: span, until: k.Until, kept: true}
+	t.open.Add(1)
+}
+
+// Run sends spans and keeps whom to follow until ctx ends. Its error is always nil.
+func (t *Tracer) Run(ctx context.Context) error {
+	var wg sync.WaitGroup
+	wg.Go(func() { t.queue.run(ctx) })
+	wg.Go(func() { t.keep(ctx) })
+	wg.Wait()
+	return nil
+}
+
+// Close sends what is left and keeps whom to follow. It is called when Run has returned and nobody tells anything any more.
+func (t *Tracer) Close(ctx context.Context) error {
+	err := t.queue.flush(ctx)
+	if t.cfg.Keeper != nil {
+		err = errors.Join(err, t.save(ctx), t.cfg.Keeper.Close())
+	}
+	return errors.Join(err, t.provider.Shutdown(ctx))
+}
+
+// keep saves what has changed, a moment after it has: what comes and goes within it costs nothing.
+func (t *Tracer) keep(ctx context.Context) {
+	sweep := time.NewTicker(sweepEvery)
+	defer sweep.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-sweep.C:
+			t.sweep()
+			continue
+		case <-t.news:
+		}
+		pause := time.NewTimer(saveEvery)
+		select {
+		case <-ctx.Done():
+			pause.Stop()
+			return
+		case <-pause.C:
+		}
+		if err := t.save(ctx); err != nil && ctx.Err() == nil {
+			t.cfg.Log.WarnContext(ctx, "whom traces follow could not be saved; a restart loses sight of them", "error", err)
+		}
+	}
+}
+
+func (t *Tracer) save(ctx context.Context) error {
+	t.mu.Lock()
+	add, drop := make([]Kept, 0, len(t.add)), make([]Copy, 0, len(t.drop))
+	for _, k := range t.add {
+		add = append(add, k)
+	}
+	for c := range t.drop {
+		drop = append(drop, c)
+	}
+	clear(t.add)
+	clear(t.drop)
+	t.mu.Unlock()
+	if t.cfg.Keeper == nil || len(add)+len(drop) == 0 {
+		return nil
+	}
+	ctx, cancel := context.WithTimeoutCause(context.WithoutCancel(ctx), saveWithin, fmt.Errorf("saving took more than %s", saveWithin))
+	defer cancel()
+	return t.cfg.Keeper.Save(ctx, add, drop)
+}
+
+// sweep forgets copies that have ended a while ago.
+func (t *Tracer) sweep() {
+	now := t.cfg.Now()
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for c, f := range t.followed {
+		if now.After(f.until) {
+			t.forget(c, f)
+		}
+	}
+}
+
+// forget follows a copy no more. Under mu.
+func (t *Tracer) forget(c Copy, f *followed) {
+	delete(t.followed, c)
+	t.open.Add(-1)
+	t.unkeep(c, f)
+}
+
+// unkeep has a restart not follow a copy. Under mu.
+func (t *Tracer) unkeep(c Copy, f *followed) {
+	if !f.kept {
+		return
+	}
+	f.kept = false
+	if _, unsaved := t.add[c]; unsaved {
+		delete(t.add, c)
+		return
+	}
+	t.drop[c] = struct{}{}
+	t.touch()
+}
+
+// touch says that there is something to save.
+func (t *Tracer) touch() {
+	select {
+	case t.news <- struct{}{}:
+	default:
+	}
+}
+
+// of is the span from which what becomes of a copy hangs.
+func (t *Tracer) of(c Copy) (trace.SpanContext, bool) {
+	if t.open.Load() == 0 {
+		return trace.SpanContext{}, false
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	f := t.followed[c]
+	if f == nil {
+		return trace.SpanContext{}, false
+	}
+	return f.span, true
+}
