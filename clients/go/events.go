@@ -24,6 +24,10 @@ type Event struct {
 	ID      string    `json:"id"` // the notification; empty for online and offline
 	To      string    `json:"to"`
 	Channel string    `json:"channel,omitempty"` // over which a step of an escalation sent; else empty
+	Step    int       `json:"step,omitempty"`    // of the escalation, from 1; 0: none, or not known
+	Detail  string    `json:"detail,omitempty"`  // why, in the words of who refused
+	// Reconciled: it had been lost in a crash, or dropped, and was made anew from what the mailbox says.
+	Reconciled bool `json:"reconciled,omitempty"`
 }
 
 // UnmarshalJSON takes an event_id that is a number as well as one that is a string.

@@ -16,6 +16,7 @@ import (
 	"godwit.dev/godwit/internal/limit"
 	"godwit.dev/godwit/internal/mailbox"
 	"godwit.dev/godwit/internal/pubsub"
+	"godwit.dev/godwit/internal/reconcile"
 	"godwit.dev/godwit/internal/request"
 	"godwit.dev/godwit/internal/session"
 	"godwit.dev/godwit/internal/signal"
@@ -179,5 +180,13 @@ func (a *App) startMailbox(context.Context) error {
 		a.topics.GiveWayTo(a.publisher.Busy)
 	}
 	a.registry.MustRegister(a.mailbox, a.hub)
+	return nil
+}
+
+// startReconcile starts what makes good what the event log has lost.
+func (a *App) startReconcile(context.Context) error {
+	m := reconcile.New(reconcile.Config{Log: a.stores.Events, Changes: a.stores.Changes, Alive: a.stores.Alive, Own: a.own("reconcile"), Notes: a.log})
+	a.registry.MustRegister(m)
+	a.steps.addRun("reconcile", storePatience, m.Run, a.fail)
 	return nil
 }

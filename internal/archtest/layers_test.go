@@ -63,6 +63,7 @@ var places = map[string]layer{
 	"internal/channel":      capability,
 	"internal/hook":         capability,
 	"internal/source":       capability,
+	"internal/reconcile":    capability,
 	"internal/endpoint":     capability,
 	"internal/problem":      capability,
 	"internal/metrics":      capability,

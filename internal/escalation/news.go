@@ -2,6 +2,7 @@ package escalation
 
 import (
 	"context"
+	"strings"
 	"time"
 
 	"godwit.dev/godwit/internal/dispatch"
@@ -17,12 +18,18 @@ type Events interface {
 // news is what is remembered so that figures and events are right. It is in memory alone: after a restart an event may come once
 // more, and what was under way is in no figure. It belongs to Service.mu.
 type news struct {
-	due       map[[16]byte]time.Time   // by send: when its step was
+	due       map[[16]byte]begun       // by send: of its step
 	exhausted map[mailbox.Ref]struct{} // told of already
 }
 
+// begun is a step whose sends have begun.
+type begun struct {
+	due    time.Time
+	number int // from 1; 0: not known
+}
+
 func newNews() news {
-	return news{due: make(map[[16]byte]time.Time), exhausted: make(map[mailbox.Ref]struct{})}
+	return news{due: make(map[[16]byte]begun), exhausted: make(map[mailbox.Ref]struct{})}
 }
 
 // begun remembers when the step of sends was due.
@@ -31,7 +38,7 @@ func (s *Service) begun(sends []Send, due time.Time) {
 	defer s.mu.Unlock()
 	for i := range sends {
 		if len(s.news.due) < mostTold {
-			s.news.due[sends[i].ID] = due
+			s.news.due[sends[i].ID] = begun{due, sends[i].Step + 1}
 		}
 	}
 }
@@ -61,17 +68,17 @@ func (s *Service) tell(p Place, done map[int64]looked, results []dispatch.Result
 			continue
 		}
 		s.mu.Lock()
-		due := s.news.due[d.ID]
+		step := s.news.due[d.ID]
 		delete(s.news.due, d.ID)
 		s.mu.Unlock()
-		if r.Outcome == dispatch.Accepted && !due.IsZero() {
-			s.metrics.delay.WithLabelValues(string(p.Channel)).Observe(max(now.Sub(due), 0).Seconds())
+		if r.Outcome == dispatch.Accepted && !step.due.IsZero() {
+			s.metrics.delay.WithLabelValues(string(p.Channel)).Observe(max(now.Sub(step.due), 0).Seconds())
 		}
 		if note := done[r.Row].note; r.Outcome == dispatch.Accepted && note != nil {
 			s.metrics.tookUntilDelivered(p.Channel, now.Sub(note.Due()))
 		}
 		if t := eventOf(r.Outcome); t != "" {
-			evs = append(evs, event.Event{App: p.App, Type: t, At: now, Note: d.Note, To: d.Recipient, Channel: string(p.Channel)})
+			evs = append(evs, event.Event{App: p.App, Type: t, At: now, Note: d.Note, To: d.Recipient, Channel: string(p.Channel), Step: step.number, Detail: clip(r.Detail)})
 		}
 		s.sent(copyOf{mailbox.Ref{App: p.App, Recipient: d.Recipient, Pos: d.Pos}, d.Note})
 	}
@@ -111,4 +118,9 @@ func (s *Service) lookAt(ctx context.Context, c copyOf, sends []Send) error {
 		s.emit(event.Event{App: c.App, Type: event.Exhausted, At: s.cfg.Now(), Note: c.note, To: c.Recipient})
 	}
 	return nil
+}
+
+// clip shortens what a provider says to what an event takes.
+func clip(s string) string {
+	return strings.ToValidUTF8(s[:min(len(s), event.MaxDetail)], "")
 }

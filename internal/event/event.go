@@ -46,7 +46,14 @@ type Event struct {
 	Note    string // the notification's id; empty for online and offline
 	To      string // the recipient
 	Channel string // over which it happened, of what a step caused; else empty
+	Step    int    // of the escalation, from 1, of what a step caused; else 0
+	Detail  string // why, in the words of who refused it; at most MaxDetail bytes
+	// Reconciled says that the event was lost or dropped, and was made anew from what the mailbox says.
+	Reconciled bool
 }
+
+// MaxDetail is how many bytes an event says about why: what providers say is a line.
+const MaxDetail = 200
 
 // Log keeps events for a while and tells followers of new ones.
 type Log interface {
@@ -57,4 +64,31 @@ type Log interface {
 	Read(ctx context.Context, app string, since uint64, limit int, wait bool) (evs []Event, last uint64, err error)
 	// Last is the newest id given out.
 	Last() uint64
+}
+
+// IDShift is what makes an id of a time: an id is a time in milliseconds and, below, a counter that may well run over into it.
+const IDShift = 20
+
+// IDAt is an id before those of all events that are emitted from a time on.
+func IDAt(t time.Time) uint64 { return uint64(max(t.UnixMilli(), 0)) << IDShift } //nolint:gosec // not below 0
+
+// Gap says that a log may lack events that one process has emitted.
+type Gap struct {
+	Of    string    // names the process
+	Ended bool      // it is no more
+	Lost  int64     // how often it is known to have lost some
+	From  time.Time // what it emitted before is in the log
+	Since time.Time // what it emitted after From happened after this: not long before, unless something expired while no server ran
+}
+
+// Mendable is a log that knows what it may lack: what was emitted in the last moments before a crash, or dropped.
+type Mendable interface {
+	Log
+	// Gaps lists what it may lack. alive names the processes that share the log and run; it is asked after the log, and nil where the log
+	// is this process's alone.
+	Gaps(ctx context.Context, alive func(ctx context.Context) ([]string, error)) ([]Gap, error)
+	// Mended notes that what was lost until Gaps was asked is in the log again.
+	Mended(ctx context.Context, gaps []Gap) error
+	// Flush returns when all that was emitted before has been stored or dropped.
+	Flush(ctx context.Context) error
 }

@@ -199,14 +199,20 @@ func (r *runner) failed(ctx context.Context, err error) bool {
 // encode writes an event as GET /v1/events does, with its app.
 func encode(e *event.Event) []byte {
 	b, _ := json.Marshal(struct { // strings always encode
-		ID   string     `json:"event_id"`
-		Type event.Type `json:"type"`
-		At   string     `json:"at"`
-		Note string     `json:"id,omitempty"`
-		To   string     `json:"to"`
-		Over string     `json:"channel,omitempty"`
-		App  string     `json:"app"`
-	}{strconv.FormatUint(e.ID, 10), e.Type, e.At.UTC().Format("2006-01-02T15:04:05.000Z"), e.Note, e.To, e.Channel, e.App})
+		ID         string     `json:"event_id"`
+		Type       event.Type `json:"type"`
+		At         string     `json:"at"`
+		Note       string     `json:"id,omitempty"`
+		To         string     `json:"to"`
+		Over       string     `json:"channel,omitempty"`
+		Step       int        `json:"step,omitempty"`
+		Detail     string     `json:"detail,omitempty"`
+		Reconciled bool       `json:"reconciled,omitempty"`
+		App        string     `json:"app"`
+	}{
+		strconv.FormatUint(e.ID, 10), e.Type, e.At.UTC().Format("2006-01-02T15:04:05.000Z"), e.Note, e.To, e.Channel,
+		e.Step, e.Detail, e.Reconciled, e.App,
+	})
 	return b
 }
 

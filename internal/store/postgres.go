@@ -53,7 +53,7 @@ func (s *Stores) openPostgres(ctx context.Context, cfg Config) error {
 	}
 	s.parts = append(s.parts, Part{Name: "database figures", Close: health.Close, metrics: health})
 
-	events, err := eventdb.Open(ctx, eventdb.Config{URL: cfg.Postgres, MaxAge: cfg.Events, Now: s.Clock, Log: cfg.Log})
+	events, err := eventdb.Open(ctx, eventdb.Config{URL: cfg.Postgres, Boot: cfg.Boot, MaxAge: cfg.Events, Now: s.Clock, Log: cfg.Log})
 	if err != nil {
 		return err
 	}
@@ -71,7 +71,7 @@ func (s *Stores) openPostgres(ctx context.Context, cfg Config) error {
 	if err != nil {
 		return err
 	}
-	s.Mailbox, s.Steps = mailboxes, mailboxes
+	s.Mailbox, s.Changes, s.Steps = mailboxes, mailboxes, mailboxes
 	s.parts = append(s.parts, Part{Name: "mailbox store", Close: mailboxes.Close})
 
 	campaigns, err := campaigndb.Open(ctx, campaigndb.Config{URL: cfg.Postgres, Now: s.Clock, Log: cfg.Log})

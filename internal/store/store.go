@@ -47,11 +47,13 @@ type Config struct {
 // Stores is everything that is kept.
 type Stores struct {
 	Apps
-	Clock     func() time.Time // by which all of them judge time
-	Events    event.Log
-	Progress  hook.ProgressStore
-	Objects   objectstore.Store
-	Mailbox   mailbox.Store
+	Clock    func() time.Time // by which all of them judge time
+	Events   event.Mendable
+	Progress hook.ProgressStore
+	Objects  objectstore.Store
+	Mailbox  mailbox.Store
+	// Changes says what has changed of the mailboxes' copies lately.
+	Changes   mailbox.Changes
 	Endpoints endpoint.Store
 	Campaigns campaign.Store
 	// Preferences are what recipients say about how they may be reached.

@@ -193,6 +193,8 @@ type Event struct {
 	Type    string
 	ID, To  string
 	Channel string
+
+	Reconciled bool
 }
 
 // Events reads the feed from its beginning and hands each event to use, until use returns false.

@@ -210,9 +210,25 @@ func (f *feed) append(e *event.Event) {
 		b = append(b, `,"channel":`...)
 		b = call.AppendString(b, e.Channel)
 	}
-	b = append(b, "}\n"...)
+	b = append(appendFurther(b, e), "}\n"...)
 	if f.sse {
 		b = append(b, '\n')
 	}
 	f.out = b
+}
+
+// appendFurther appends what few events have.
+func appendFurther(b []byte, e *event.Event) []byte {
+	if e.Step != 0 {
+		b = append(b, `,"step":`...)
+		b = strconv.AppendInt(b, int64(e.Step), 10)
+	}
+	if e.Detail != "" {
+		b = append(b, `,"detail":`...)
+		b = call.AppendString(b, e.Detail)
+	}
+	if e.Reconciled {
+		b = append(b, `,"reconciled":true`...)
+	}
+	return b
 }

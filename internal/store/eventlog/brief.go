@@ -2,6 +2,7 @@ package eventlog
 
 import (
 	"encoding/binary"
+	"strconv"
 
 	"godwit.dev/godwit/internal/event"
 )
@@ -100,14 +101,17 @@ const more = 0x80
 
 // Numbers of fields: never renumber. They are written where they are not empty.
 const (
-	channelField = 1
+	channelField    = 1
+	stepField       = 2 // in decimal
+	detailField     = 3
+	reconciledField = 4 // "1"
 )
 
 // appendKind writes what happened.
 func appendKind(b []byte, e *event.Event) []byte {
 	code := typeCodes[e.Type]
 	first := code
-	if e.Channel != "" {
+	if hasFields(e) {
 		first |= more
 	}
 	b = append(b, first)
@@ -117,7 +121,44 @@ func appendKind(b []byte, e *event.Event) []byte {
 	if first&more == 0 {
 		return b
 	}
-	return append(appendField(b, channelField, e.Channel), 0)
+	b = appendField(b, channelField, e.Channel)
+	b = appendField(b, stepField, stepText(e))
+	b = appendField(b, detailField, e.Detail)
+	b = appendField(b, reconciledField, reconciledText(e))
+	return append(b, 0)
+}
+
+// hasFields reports whether an event says more than its type and what it is about.
+func hasFields(e *event.Event) bool { return e.Channel != "" || furtherFields(e) }
+
+func furtherFields(e *event.Event) bool { return e.Step != 0 || e.Detail != "" || e.Reconciled }
+
+func stepText(e *event.Event) string {
+	if e.Step == 0 {
+		return ""
+	}
+	return strconv.Itoa(e.Step)
+}
+
+func reconciledText(e *event.Event) string {
+	if e.Reconciled {
+		return "1"
+	}
+	return ""
+}
+
+// setField is the reverse of appendField. A step that is no number is none.
+func setField(e *event.Event, field uint64, text string) {
+	switch field {
+	case channelField:
+		e.Channel = text
+	case stepField:
+		e.Step, _ = strconv.Atoi(text)
+	case detailField:
+		e.Detail = text
+	case reconciledField:
+		e.Reconciled = text != ""
+	}
 }
 
 func appendField(b []byte, field byte, text string) []byte {
@@ -142,9 +183,6 @@ func (d *decoder) kind(e *event.Event) {
 		return
 	}
 	for field := d.uvarint(); field != 0; field = d.uvarint() {
-		text := d.text()
-		if field == channelField {
-			e.Channel = text
-		}
+		setField(e, field, d.text())
 	}
 }

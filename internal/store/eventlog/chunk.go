@@ -55,8 +55,12 @@ var typeCodes = func() map[event.Type]byte {
 	return m
 }()
 
-// channelMark is between a type and a channel: no name of either has it.
+// channelMark is between a type and a channel, and between these and what further there is, why it happened last of all: no name of
+// a type or a channel has it.
 const channelMark = "/"
+
+// markedFields are so many: the type, the channel, the step, whether it is reconciled, and why.
+const markedFields = 5
 
 func (c *Chunk) full() bool {
 	return len(c.Data) >= chunkBytes || c.names != nil && len(c.Data) >= briefBytes
@@ -93,7 +97,11 @@ func (c *Chunk) append(id uint64, e *event.Event) {
 
 // appendMarked writes what happened, for who knows no brief chunks.
 func appendMarked(b []byte, e *event.Event) []byte {
-	if e.Channel != "" {
+	switch {
+	case furtherFields(e):
+		text := []string{string(e.Type), e.Channel, stepText(e), reconciledText(e), e.Detail}
+		return appendText(append(b, 0), strings.Join(text, channelMark))
+	case e.Channel != "":
 		return appendText(append(b, 0), string(e.Type)+channelMark+e.Channel)
 	}
 	code := typeCodes[e.Type]
@@ -203,8 +211,13 @@ func decode(app, data string, n int) (evs []event.Event, err error) {
 func (d *decoder) marked(e *event.Event) {
 	switch code := int(d.byte()); {
 	case code == 0:
-		name, channel, _ := strings.Cut(d.text(), channelMark)
-		e.Type, e.Channel = event.Type(name), channel
+		text := strings.SplitN(d.text(), channelMark, markedFields)
+		e.Type = event.Type(text[0])
+		for i, field := range []uint64{channelField, stepField, reconciledField, detailField} {
+			if i+1 < len(text) {
+				setField(e, field, text[i+1])
+			}
+		}
 	case code < len(types):
 		e.Type = types[code]
 	default:

@@ -1,6 +1,8 @@
 package eventlog
 
 import (
+	"context"
+	"fmt"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -11,8 +13,8 @@ import (
 const (
 	// maxQueuedBytes bounds what waits for the writer: some 300,000 events, or a million in brief chunks, four seconds of the fastest publishing and more.
 	maxQueuedBytes = 16 << 20
-	// IDShift is what makes an id of a time: an id is a time in milliseconds and, below, a counter that may well run over into it.
-	IDShift = 20
+	// IDShift is event.IDShift.
+	IDShift = event.IDShift
 )
 
 // Stats are figures for metrics.
@@ -36,6 +38,8 @@ type Queue struct {
 	limit  int               // maxQueuedBytes
 	closed bool
 
+	emitted uint64 // events since the start
+
 	wake    chan struct{}
 	written atomic.Uint64
 	dropped atomic.Uint64
@@ -58,6 +62,7 @@ func (q *Queue) Emit(evs []event.Event) {
 		first = uint64(q.now().UnixMilli())<<IDShift - 1 //nolint:gosec // after 1970
 	}
 	q.mu.Lock()
+	q.emitted += uint64(len(evs))
 	if q.closed {
 		q.mu.Unlock()
 		q.dropped.Add(uint64(len(evs)))
@@ -171,6 +176,29 @@ func (q *Queue) release(chunks []*Chunk) (events uint64) {
 	q.queued -= bytes
 	q.mu.Unlock()
 	return events
+}
+
+// Lost counts events that were dropped since the start.
+func (q *Queue) Lost() int64 { return int64(q.dropped.Load()) } //nolint:gosec // a count
+
+// flushEvery is how often Flush looks.
+const flushEvery = 10 * time.Millisecond
+
+// Flush returns when all that was emitted before has been stored or dropped.
+func (q *Queue) Flush(ctx context.Context) error {
+	q.mu.Lock()
+	upto := q.emitted
+	q.mu.Unlock()
+	tick := time.NewTicker(flushEvery)
+	defer tick.Stop()
+	for q.written.Load()+q.dropped.Load() < upto {
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return fmt.Errorf("wait until events are stored: %w", context.Cause(ctx))
+		}
+	}
+	return nil
 }
 
 // Last is the newest id given out.

@@ -56,6 +56,7 @@ var elsewhere = map[string]string{
 	"godwit_mailbox.settlement":      "is in the copies",
 	"godwit_mailbox.outcome":         "is in the copies",
 	"godwit_event.head":              "is in the log",
+	"godwit_event.emitter":           "is of servers that run",
 }
 
 // A table that somebody adds to a store is copied, or is known not to need it.

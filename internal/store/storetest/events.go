@@ -24,6 +24,7 @@ func RunEvents(t *testing.T, open OpenEvents, two Two[event.Log]) {
 		"LastIsHowFarAReaderHasLooked":               eventsLast,
 		"SinceBeyondTheNewestMeansNow":               eventsNow,
 		"WaitingEndsWithItsContextAndWithTheLog":     eventsWait,
+		"ALogThatWasClosedLacksNothing":              eventsWhole,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -78,10 +79,14 @@ type eventEnv struct {
 }
 
 func eventOf(app string, n int) event.Event {
-	return event.Event{
+	e := event.Event{
 		App: app, Type: event.Types[n%len(event.Types)], At: time.UnixMilli(int64(1_700_000_000_000 + n)).UTC(), Note: fmt.Sprint("note-", n),
 		To: fmt.Sprint("driver-", n%7),
 	}
+	if n%11 == 0 {
+		e.Channel, e.Step, e.Detail, e.Reconciled = "fcm", n%3, "no such token / 404", n%2 == 0
+	}
+	return e
 }
 
 func (e *eventEnv) emit(app string, from, to int) {
@@ -224,4 +229,21 @@ func eventsWait(e *eventEnv) {
 	if err := <-ended; err == nil {
 		e.Error("the log was closed, and a follower was told nothing")
 	}
+}
+
+func eventsWhole(e *eventEnv) {
+	e.emit("a", 0, 100)
+	e.wantGaps(0)
+	e.l = e.reopen()
+	e.wantGaps(0)
+}
+
+// wantGaps checks what the log may lack, and returns it.
+func (e *eventEnv) wantGaps(n int) []event.Gap {
+	e.Helper()
+	gaps, err := e.l.(event.Mendable).Gaps(e.Context(), nil)
+	if err != nil || len(gaps) != n {
+		e.Errorf("%+v, %v; want %d", gaps, err, n)
+	}
+	return gaps
 }

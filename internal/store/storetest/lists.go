@@ -241,4 +241,50 @@ var listCases = []testCase{
 			e.Errorf("erasing nobody: %v, want not found", err)
 		}
 	}},
+	{"WhatHasChangedLatelyIsListedWhoeverItWasFor", []Ability{Status}, func(e *env) {
+		for i := range 300 {
+			e.stored(e.note(fmt.Sprint("old", i), ttl(24*time.Hour)), fmt.Sprint("r", i))
+			if i%3 == 0 {
+				e.acked(fmt.Sprint("r", i), fmt.Sprint("old", i))
+			}
+		}
+		e.stored(e.note("overdue", ttl(time.Minute)), "r1")
+		since := e.clock.Advance(time.Hour)
+		e.wantChanged(since)
+		e.stored(e.note("young"), "r1", "new")
+		e.stored(e.note("theirs", app("other")), "r1")
+		e.acked("r1", "old1")
+		at := e.clock.Advance(time.Minute)
+		e.ends("r299", "old299", notification.Failed, mailbox.SettleDone)
+		for range 2 {
+			e.wantChanged(since, "app old1 r1 acked", "app old299 r299 failed", "app young r1 stored", "app young new stored", "other theirs r1 stored")
+			e.wantChanged(at, "app old299 r299 failed")
+			e.reopen()
+		}
+	}},
+}
+
+// wantChanged checks which copies have changed since a time: app, id, recipient and status, in any order.
+func (e *env) wantChanged(since time.Time, want ...string) {
+	e.Helper()
+	s, ok := e.s.(mailbox.Changes)
+	if !ok {
+		e.Fatal("the store cannot tell what has changed")
+	}
+	var got []string
+	for place, first := int64(0), true; first || place != 0; first = false {
+		list, next, err := s.Changed(e.Context(), since, place)
+		if err != nil {
+			e.Fatal(err)
+		}
+		for i := range list {
+			got = append(got, fmt.Sprint(list[i].App, " ", list[i].ID, " ", list[i].To, " ", list[i].Status))
+		}
+		if place = next; first && len(list) > 0 && list[0].CreatedAt.IsZero() {
+			e.Errorf("%+v says not when it was stored", list[0])
+		}
+	}
+	slices.Sort(got)
+	slices.Sort(want)
+	wantIDs(e, "changed", got, want)
 }

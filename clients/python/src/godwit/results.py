@@ -263,6 +263,12 @@ class Event:
     to: str = ""
     channel: str = ""
     """Over which a step of an escalation sent; else empty."""
+    step: int = 0
+    """Of the escalation, from 1; 0: none, or not known."""
+    detail: str = ""
+    """Why, in the words of who refused."""
+    reconciled: bool = False
+    """It had been lost in a crash, or dropped, and was made anew from what the mailbox says."""
 
     @classmethod
     def from_json(cls, fields: Json) -> Event:
@@ -274,6 +280,9 @@ class Event:
             id=fields.get("id", ""),
             to=fields.get("to", ""),
             channel=fields.get("channel", ""),
+            step=fields.get("step", 0),
+            detail=fields.get("detail", ""),
+            reconciled=fields.get("reconciled", False),
         )
 
 

@@ -6,6 +6,7 @@ package eventdb
 
 import (
 	"context"
+	"crypto/rand"
 	"embed"
 	"fmt"
 	"io/fs"
@@ -33,6 +34,7 @@ const (
 type Config struct {
 	URL      string
 	Schema   string           // empty: godwit_event
+	Boot     string           // of this server's start; no other has or had it. Empty: a random one
 	MaxAge   time.Duration    // events older than this are deleted; 0: 24 h
 	MaxBytes int64            // as are the oldest when all together are more than this; 0: 512 MB
 	Now      func() time.Time // nil: the database's time
@@ -46,6 +48,7 @@ type Log struct {
 	queue  *eventlog.Queue
 	tails  eventlog.Tails
 	places *fair.Places // of readers
+	since  int64        // see emitter
 
 	looking sync.Mutex // one look at what others have stored at a time
 	looked  time.Time  // when the last one ended
@@ -64,6 +67,9 @@ var _ event.Log = (*Log)(nil)
 func Open(ctx context.Context, cfg Config) (*Log, error) {
 	if cfg.Schema == "" {
 		cfg.Schema = "godwit_event"
+	}
+	if cfg.Boot == "" {
+		cfg.Boot = rand.Text()
 	}
 	if cfg.MaxAge == 0 {
 		cfg.MaxAge = 24 * time.Hour
@@ -84,6 +90,9 @@ func Open(ctx context.Context, cfg Config) (*Log, error) {
 		return nil, fmt.Errorf("open event log: %w", err)
 	}
 	head, err := l.head(ctx)
+	if err == nil {
+		err = l.begin(ctx, head)
+	}
 	if err != nil {
 		l.db.Close()
 		return nil, fmt.Errorf("open event log: %w", err)

@@ -224,7 +224,7 @@ func BenchmarkStore(b *testing.B) {
 							l.queue.Emit([]event.Event{ev("demo", i)})
 						}
 						chunks, _ := l.queue.Take()
-						if _, err := l.store(context.Background(), chunks); err != nil {
+						if _, err := l.store(context.Background(), chunks, time.Now()); err != nil {
 							done <- err
 							return
 						}

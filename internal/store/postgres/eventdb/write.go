@@ -47,9 +47,10 @@ func (l *Log) pause(d time.Duration) {
 // writeQueued stores what is queued, and tries again until it succeeds or the log closes. Meanwhile the queue fills and
 // then drops its oldest.
 func (l *Log) writeQueued() {
+	taken := l.db.Now()
 	chunks, _ := l.queue.Take()
 	for failed := false; len(chunks) > 0; {
-		left, err := l.store(l.life, chunks)
+		left, err := l.store(l.life, chunks, taken)
 		chunks = left
 		if err == nil {
 			return
@@ -61,7 +62,7 @@ func (l *Log) writeQueued() {
 		l.pause(retryAfter)
 		select {
 		case <-l.closing:
-			l.writeAtLast(chunks)
+			l.writeAtLast(chunks, taken)
 			return
 		default:
 		}
@@ -69,28 +70,34 @@ func (l *Log) writeQueued() {
 }
 
 func (l *Log) writeLast() {
+	taken := l.db.Now()
 	chunks, _ := l.queue.Take()
-	l.writeAtLast(chunks)
+	l.writeAtLast(chunks, taken)
 }
 
-func (l *Log) writeAtLast(chunks []*eventlog.Chunk) {
+func (l *Log) writeAtLast(chunks []*eventlog.Chunk, taken time.Time) {
+	defer l.ended()
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(l.life), closeFor)
 	defer cancel()
-	if left, err := l.store(ctx, chunks); err != nil {
+	if left, err := l.store(ctx, chunks, taken); err != nil {
 		l.queue.Dropped(left)
 		l.cfg.Log.ErrorContext(ctx, "the last events could not be written", "error", err)
 	}
 }
 
-// store commits chunks a slice at a time and tells the followers; it returns what it has not committed.
-func (l *Log) store(ctx context.Context, chunks []*eventlog.Chunk) (left []*eventlog.Chunk, err error) {
+// store commits chunks that were taken at a time, a slice at once, and tells the followers; it returns what it has not committed.
+func (l *Log) store(ctx context.Context, chunks []*eventlog.Chunk, taken time.Time) (left []*eventlog.Chunk, err error) {
 	for len(chunks) > 0 {
 		n, bytes := 0, 0
 		for n < len(chunks) && bytes < writeBytes {
 			bytes += len(chunks[n].Data)
 			n++
 		}
-		before, last, err := l.insert(ctx, chunks[:n], bytes)
+		whole := &taken
+		if n < len(chunks) {
+			whole = nil // the rest was taken then, too
+		}
+		before, last, err := l.insert(ctx, chunks[:n], bytes, whole)
 		if err != nil {
 			return chunks, err
 		}
@@ -111,7 +118,8 @@ const insertChunks = `WITH head AS (
 
 // insert stores chunks and gives out their ids, in one round trip. The head's row is locked from there to the commit, which does not wait
 // for the disk: a crash of the database may cost the last events, as one of a node costs those that it had not stored yet.
-func (l *Log) insert(ctx context.Context, chunks []*eventlog.Chunk, bytes int) (before, last uint64, err error) {
+// whole is before what time all was emitted that is stored with this; nil: nothing more is than was.
+func (l *Log) insert(ctx context.Context, chunks []*eventlog.Chunk, bytes int, whole *time.Time) (before, last uint64, err error) {
 	total := int64(0)
 	upto, apps, data := make([]int64, len(chunks)), make([]string, len(chunks)), make([][]byte, len(chunks))
 	for i, c := range chunks {
@@ -122,11 +130,16 @@ func (l *Log) insert(ctx context.Context, chunks []*eventlog.Chunk, bytes int) (
 	base := max(l.db.Now().UnixMilli(), 0) << eventlog.IDShift
 	batch := &pgx.Batch{}
 	batch.Queue("SELECT set_config('synchronous_commit', 'off', true)")
+	if whole != nil {
+		l.advance(batch, *whole)
+	}
 	batch.Queue(insertChunks, base, total, int64(bytes), upto, apps, data)
 	var was, is int64
 	err = l.db.Send(ctx, "store events", batch, func(results pgx.BatchResults) error {
-		if _, err := results.Exec(); err != nil {
-			return err
+		for range batch.Len() - 1 {
+			if _, err := results.Exec(); err != nil {
+				return err
+			}
 		}
 		return results.QueryRow().Scan(&was, &is)
 	})

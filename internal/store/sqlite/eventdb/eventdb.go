@@ -3,11 +3,12 @@
 // Events are encoded into chunks as they are emitted, one open chunk per app. Every 25 ms a writer stores all chunks
 // in one transaction, a row each, and hands them to the followers, who read the recent past from memory and the rest
 // from the file. What was emitted in the last moments before a crash is lost: events tell of what the mailbox holds
-// and are not that itself.
+// and are not that itself. The log knows since when it may lack events, so that package reconcile can make them anew.
 package eventdb
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"time"
@@ -37,7 +38,7 @@ CREATE TABLE log (
 	last_id INTEGER NOT NULL  -- newest id given out: ids grow even when all chunks are deleted and the clock is set back
 ) STRICT;
 INSERT INTO log VALUES (1, 0);
-`, hookTable, hookOwnerTable}
+`, hookTable, hookOwnerTable, gapColumns}
 
 // Options of a log. The zero value of each field is a good default.
 type Options struct {
@@ -63,6 +64,7 @@ type Log struct {
 	tails  eventlog.Tails
 	packer eventlog.Packer // the writer's
 	last   uint64          // newest id given out before
+	lost   int64           // see gapColumns; before this process
 	stop   chan struct{}
 	done   chan struct{}
 }
@@ -91,6 +93,9 @@ func Open(ctx context.Context, path string, o Options) (*Log, error) {
 	}, l.prepare)
 	if err != nil {
 		return nil, fmt.Errorf("open event log: %w", err)
+	}
+	if err := l.begin(ctx); err != nil {
+		return nil, errors.Join(fmt.Errorf("open event log: %w", err), l.db.Close())
 	}
 	l.queue = eventlog.NewQueue(l.last, o.Now)
 	l.tails.Start(l.last)

@@ -304,7 +304,7 @@ func BenchmarkEmit(b *testing.B) {
 		l.Emit(batch)
 		if l.Stats().QueuedBytes > 256<<10 { // as much as 50 ms bring
 			chunks, upto := l.queue.Take()
-			if err := l.store(ctx, chunks, upto); err != nil {
+			if err := l.store(ctx, chunks, upto, time.Now()); err != nil {
 				b.Fatal(err)
 			}
 		}

@@ -7,7 +7,6 @@ import (
 	"zombiezen.com/go/sqlite"
 
 	"godwit.dev/godwit/internal/store/eventlog"
-	"godwit.dev/godwit/internal/store/sqlite/sqlitedb"
 )
 
 const (
@@ -50,9 +49,10 @@ func (l *Log) pause(d time.Duration) {
 // write stores what is queued, and tries again until it succeeds or the log closes. Meanwhile the queue fills and
 // then drops its oldest.
 func (l *Log) write(ctx context.Context) {
+	taken := l.opts.Now()
 	chunks, upto := l.queue.Take()
 	for first := true; len(chunks) > 0; first = false {
-		err := l.store(ctx, chunks, upto)
+		err := l.store(ctx, chunks, upto, taken)
 		if err == nil {
 			return
 		}
@@ -62,7 +62,7 @@ func (l *Log) write(ctx context.Context) {
 		l.pause(retryAfter)
 		select {
 		case <-l.stop:
-			if l.store(ctx, chunks, upto) != nil {
+			if l.store(ctx, chunks, upto, taken) != nil {
 				l.queue.Dropped(chunks)
 			}
 			return
@@ -74,18 +74,21 @@ func (l *Log) write(ctx context.Context) {
 func (l *Log) writeLast() {
 	ctx, cancel := context.WithTimeout(context.Background(), closeFor)
 	defer cancel()
+	taken := l.opts.Now()
 	chunks, upto := l.queue.Take()
-	if len(chunks) == 0 {
-		return
+	if len(chunks) > 0 {
+		if err := l.store(ctx, chunks, upto, taken); err != nil {
+			l.queue.Dropped(chunks)
+			l.opts.Log.ErrorContext(ctx, "the last events could not be written", "error", err)
+		}
 	}
-	if err := l.store(ctx, chunks, upto); err != nil {
-		l.queue.Dropped(chunks)
-		l.opts.Log.ErrorContext(ctx, "the last events could not be written", "error", err)
+	if err := l.ended(ctx); err != nil { // the next start takes it for a crash, and makes good what is missing: nothing
+		l.opts.Log.WarnContext(ctx, "that the event log was closed could not be noted", "error", err)
 	}
 }
 
-// store commits chunks and tells the followers. Chunks for which there is no room are dropped.
-func (l *Log) store(ctx context.Context, chunks []*eventlog.Chunk, upto uint64) error {
+// store commits chunks that were taken at a time and tells the followers. Chunks for which there is no room are dropped.
+func (l *Log) store(ctx context.Context, chunks []*eventlog.Chunk, upto uint64, taken time.Time) error {
 	bytes, packed := int64(0), make([][]byte, len(chunks))
 	for i, c := range chunks {
 		packed[i] = l.packer.Pack(c.Data)
@@ -99,7 +102,12 @@ func (l *Log) store(ctx context.Context, chunks []*eventlog.Chunk, upto uint64) 
 		l.queue.Dropped(chunks)
 		return nil
 	}
-	if err := l.db.Do(ctx, func(c *sqlite.Conn) error { return insert(c, chunks, packed, upto) }); err != nil {
+	if err := l.db.Do(ctx, func(c *sqlite.Conn) error {
+		if err := insert(c, chunks, packed); err != nil {
+			return err
+		}
+		return l.advance(c, upto, taken)
+	}); err != nil {
 		return err
 	}
 	l.queue.Written(chunks)
@@ -107,7 +115,7 @@ func (l *Log) store(ctx context.Context, chunks []*eventlog.Chunk, upto uint64) 
 	return nil
 }
 
-func insert(conn *sqlite.Conn, chunks []*eventlog.Chunk, packed [][]byte, upto uint64) error {
+func insert(conn *sqlite.Conn, chunks []*eventlog.Chunk, packed [][]byte) error {
 	// Or replace: a commit that failed may have succeeded, and is tried again.
 	stmt, err := conn.Prepare("INSERT OR REPLACE INTO chunk(id, app, data) VALUES (?, ?, ?)")
 	if err != nil {
@@ -124,5 +132,5 @@ func insert(conn *sqlite.Conn, chunks []*eventlog.Chunk, packed [][]byte, upto u
 			return err
 		}
 	}
-	return sqlitedb.Each(conn, "UPDATE log SET last_id = ?", []any{int64(upto)}, nil) //nolint:gosec // as above
+	return nil
 }
