@@ -2,103 +2,26 @@ package app_test
 
 import (
 	"bufio"
-	"compress/gzip"
 	"context"
 	"encoding/hex"
 	"fmt"
-	"io"
 	"net/http"
 	"net/http/httptest"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
-	collectpb "go.opentelemetry.io/proto/otlp/collector/trace/v1"
 	tracepb "go.opentelemetry.io/proto/otlp/trace/v1"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/metadata"
-	"google.golang.org/protobuf/proto"
 
 	"godwit.dev/godwit/api/godwitpb"
 	godwit "godwit.dev/godwit/clients/go"
 	"godwit.dev/godwit/internal/app"
+	"godwit.dev/godwit/internal/tracing/tracetest"
 )
-
-// receiver takes traces as a collector does.
-type receiver struct {
-	*httptest.Server
-	mu    sync.Mutex
-	spans map[string][]*tracepb.Span // by trace
-	news  chan struct{}
-}
-
-func newReceiver(t *testing.T) *receiver {
-	r := &receiver{spans: map[string][]*tracepb.Span{}, news: make(chan struct{}, 1)}
-	r.Server = httptest.NewServer(http.HandlerFunc(r.take))
-	t.Cleanup(r.Close)
-	return r
-}
-
-func (r *receiver) take(w http.ResponseWriter, q *http.Request) {
-	in := io.Reader(q.Body)
-	if q.Header.Get("Content-Encoding") == "gzip" {
-		var err error
-		if in, err = gzip.NewReader(in); err != nil {
-			http.Error(w, err.Error(), http.StatusBadRequest)
-			return
-		}
-	}
-	var got collectpb.ExportTraceServiceRequest
-	b, err := io.ReadAll(in)
-	if err == nil {
-		err = proto.Unmarshal(b, &got)
-	}
-	if err != nil || q.URL.Path != "/v1/traces" {
-		http.Error(w, fmt.Sprint(err), http.StatusBadRequest)
-		return
-	}
-	r.mu.Lock()
-	for _, of := range got.GetResourceSpans() {
-		for _, scope := range of.GetScopeSpans() {
-			for _, s := range scope.GetSpans() {
-				id := hex.EncodeToString(s.GetTraceId())
-				r.spans[id] = append(r.spans[id], s)
-			}
-		}
-	}
-	r.mu.Unlock()
-	select {
-	case r.news <- struct{}{}:
-	default:
-	}
-	w.Header().Set("Content-Type", "application/x-protobuf")
-}
-
-// until waits for the spans of a trace, and returns them.
-func (r *receiver) until(t *testing.T, trace string, names ...string) []*tracepb.Span {
-	t.Helper()
-	late := time.After(time.Minute)
-	for {
-		r.mu.Lock()
-		spans := slices.Clone(r.spans[trace])
-		r.mu.Unlock()
-		var got []string
-		for _, s := range spans {
-			got = append(got, s.GetName())
-		}
-		if !slices.ContainsFunc(names, func(name string) bool { return !slices.Contains(got, name) }) {
-			return spans
-		}
-		select {
-		case <-r.news:
-		case <-late:
-			t.Fatalf("trace %s has the spans %q, want %q", trace, got, names)
-		}
-	}
-}
 
 // traced is a client's transport that sends a trace along, as one of OpenTelemetry's does.
 type traced struct {
@@ -122,7 +45,7 @@ func trace(n int) (id, traceparent string) {
 // Publishes come over HTTP, read by net/http and by what takes connections over from it, and over gRPC; each has a step that is
 // sent while its recipient is away. Then the server is restarted, the recipient comes and acknowledges.
 func TestOneTraceLeadsFromThePublisherOverARestartToTheAcknowledgement(t *testing.T) {
-	collector := newReceiver(t)
+	collector := tracetest.Start(t)
 	hooks := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
 	t.Cleanup(hooks.Close)
 	cfg := settings(t)
@@ -161,7 +84,7 @@ func TestOneTraceLeadsFromThePublisherOverARestartToTheAcknowledgement(t *testin
 	ids = append(ids, "n4")
 	for n := range ids {
 		id, _ := trace(n)
-		collector.until(t, id, "publish demo", "commit", "push webhook")
+		collector.Until(t, id, "publish demo", "commit", "push webhook")
 	}
 
 	stop(t, a)
@@ -173,7 +96,7 @@ func TestOneTraceLeadsFromThePublisherOverARestartToTheAcknowledgement(t *testin
 	}
 	for n := range ids {
 		id, _ := trace(n)
-		spans := collector.until(t, id, "publish demo", "commit", "push webhook", "deliver demo", "ack demo", "hook crm")
+		spans := collector.Until(t, id, "publish demo", "commit", "push webhook", "deliver demo", "ack demo", "hook crm")
 		publish := spans[slices.IndexFunc(spans, func(s *tracepb.Span) bool { return s.GetName() == "publish demo" })]
 		if hex.EncodeToString(publish.GetParentSpanId()) != publisherSpan {
 			t.Errorf("publish %d hangs from %x", n, publish.GetParentSpanId())

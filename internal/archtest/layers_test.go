@@ -95,6 +95,7 @@ var places = map[string]layer{
 	"internal/own/owntest":           outside,
 	"internal/gateway/gatetest":      outside,
 	"internal/store/storetest":       outside,
+	"internal/tracing/tracetest":     outside,
 	"internal/store/postgres/pgtest": outside,
 	"internal/redisserver/redistest": outside,
 	"internal/sender/sendertest":     outside,
@@ -236,7 +237,7 @@ func TestOnlyTheBusKnowsNATS(t *testing.T) {
 
 func TestOnlyTracingKnowsOpenTelemetry(t *testing.T) {
 	for _, f := range tree(t) {
-		if f.isTest() || f.dir() == "internal/tracing" {
+		if f.isTest() || f.dir() == "internal/tracing" || f.dir() == "internal/tracing/tracetest" {
 			continue
 		}
 		for _, imported := range f.imports() {

@@ -27,7 +27,7 @@ func (t *Tracer) Collect(ch chan<- prometheus.Metric) {
 		ch <- prometheus.MustNewConstMetric(descSpans, prometheus.CounterValue, float64(n), outcome)
 	}
 	t.mu.Lock()
-	unsaved := len(t.add) + len(t.drop)
+	unsaved := len(t.add) + len(t.drop) + t.saving
 	t.mu.Unlock()
 	ch <- prometheus.MustNewConstMetric(descFollowed, prometheus.GaugeValue, float64(t.open.Load()))
 	ch <- prometheus.MustNewConstMetric(descKept, prometheus.GaugeValue, float64(unsaved))

@@ -70,6 +70,7 @@ type Tracer struct {
 	followed map[Copy]*followed
 	add      map[Copy]Kept
 	drop     map[Copy]struct{}
+	saving   int // that were taken from these and are not saved yet
 	news     chan struct{}
 }
 
@@ -178,7 +179,13 @@ func (t *Tracer) save(ctx context.Context) error {
 	}
 	clear(t.add)
 	clear(t.drop)
+	t.saving = len(add) + len(drop)
 	t.mu.Unlock()
+	defer func() {
+		t.mu.Lock()
+		t.saving = 0
+		t.mu.Unlock()
+	}()
 	if t.cfg.Keeper == nil || len(add)+len(drop) == 0 {
 		return nil
 	}
