@@ -16,6 +16,7 @@ const (
 	maxTogether = 512         // spans in a request
 	gatherFor   = time.Second // until a request that is not full is sent
 	sendWithin  = 10 * time.Second
+	restFor     = 5 * time.Second // after the collector did not take something
 )
 
 // queue is a processor of spans that never waits and counts what it drops, which the one that comes with the library does not tell.
@@ -78,6 +79,14 @@ func (q *queue) run(ctx context.Context) {
 		}
 		full.Stop()
 		q.send(context.WithoutCancel(ctx), lot)
+		if q.failing {
+			rest := time.NewTimer(restFor)
+			select {
+			case <-ctx.Done():
+			case <-rest.C:
+			}
+			rest.Stop()
+		}
 	}
 }
 

@@ -31,6 +31,7 @@ type collector struct {
 	mu    sync.Mutex
 	spans []sdk.ReadOnlySpan
 	err   error
+	asked int
 	hold  chan struct{} // nil: it answers at once
 }
 
@@ -44,6 +45,7 @@ func (c *collector) ExportSpans(ctx context.Context, spans []sdk.ReadOnlySpan) e
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	c.asked++
 	if c.err == nil {
 		c.spans = append(c.spans, spans...)
 	}
@@ -302,6 +304,16 @@ func TestACollectorThatIsAwayCostsItsSpansAlone(t *testing.T) {
 		if got := figures(t, tr); got["failed"] != 2 {
 			t.Errorf("metrics say %v", got)
 		}
+		for range 100 { // while it rests, nothing is tried that would fail
+			deliver(tr, "n", "ann")
+			time.Sleep(50 * time.Millisecond)
+		}
+		to.mu.Lock()
+		if to.asked > 3 {
+			t.Errorf("asked %d times in ten seconds", to.asked)
+		}
+		to.mu.Unlock()
+		time.Sleep(10 * time.Second)
 		to.mu.Lock()
 		to.err = nil
 		to.mu.Unlock()
