@@ -32,7 +32,7 @@ var kinds = map[string]mend.Kind{
 		Tally: "SELECT max((SELECT value FROM meta WHERE name = 'last_pos'), coalesce((SELECT max(pos) FROM notification), 0))," +
 			" (SELECT count(*) FROM notification n WHERE open = 1" + notErased + ")",
 		GoOn:  []string{"UPDATE meta SET value = max(value, ?1) WHERE name = 'last_pos'"},
-		Table: "notification", Of: "notifications that waited",
+		Table: "notification", Packs: "pack", Of: "notifications that waited",
 		Quiet: map[string]bool{"content": true, "slice": true, "block": true, "meta": true, "nack": true, "device_ack": true, "escalation": true, "settlement": true, "outcome": true},
 	},
 	ObjectsFile: {
@@ -54,7 +54,7 @@ var kinds = map[string]mend.Kind{
 	},
 }
 
-// mailboxReady has the rows of notifications say whether they wait. How copies ended whose settling is lost, nobody knows.
+// mailboxReady has each notification be a row that says whether it waits. How copies ended whose settling is lost, nobody knows.
 func mailboxReady(c *sqlite.Conn, lost map[string]bool) (losses []mend.Loss, unsure int64, err error) {
 	r, err := mailboxdb.Ready(c, lost)
 	if r.Ended > 0 {
@@ -63,7 +63,7 @@ func mailboxReady(c *sqlite.Conn, lost map[string]bool) (losses []mend.Loss, uns
 	if r.Unsure > 0 {
 		losses = append(losses, mend.Loss{What: "whether notifications had ended: they are delivered once more", Rows: r.Unsure, AtMost: true})
 	}
-	if !lost["notification"] && !lost["content"] { // none of them stands for one that is lost
+	if !lost["notification"] && !lost["pack"] && !lost["content"] { // none of them stands for one that is lost
 		return losses, 0, err
 	}
 	return losses, r.Unsure, err

@@ -48,6 +48,31 @@ var mutations = []mutation{
 		},
 	},
 	{
+		name: "a copy stays in its pack when it gets a row", file: "internal/store/sqlite/mailboxdb/packing.go",
+		old: "	p.end(r.pos)[0] = endOut\n	return nil\n", new: "	return nil\n",
+		tests: []suite{{storeTests, "TestAPackedCopyGoesItsOwnWay"}},
+	},
+	{
+		name: "a pack is written for a copy of another stretch", file: "internal/store/sqlite/mailboxdb/packing.go",
+		old: "	if len(k.copies) > 0 && s.pos%s.stretch() == 0 {", new: "	if len(k.copies) > 600 {",
+		tests: []suite{{storeTests, "TestCopiesOfAPublishArePacked"}},
+	},
+	{
+		name: "rows are pruned with what comes to lie between them", file: "internal/store/sqlite/mailboxdb/prune.go",
+		old: "	if n := len(p.spans); n > 0 && p.spans[n-1].to == pos-1 {", new: "	if n := len(p.spans); n > 0 {",
+		tests: []suite{{storeTests, "TestACopyThatLeavesItsPackMeanwhileIsNotPruned"}},
+	},
+	{
+		name: "a pack remembers who was erased", file: "internal/store/sqlite/mailboxdb/erase.go",
+		old: "		if err := s.erasePacked(pos, op.key); err != nil {\n			return err\n		}\n", new: "",
+		tests: []suite{{storeTests, "TestPacksForgetWhoIsErased"}},
+	},
+	{
+		name: "a pack that was read is kept when what it says is undone", file: "internal/store/sqlite/mailboxdb/commit.go",
+		old: "	s.packRead.forget()\n", new: "",
+		tests: []suite{{storeTests, "TestWhatWasUndoneIsNotBelieved"}},
+	},
+	{
 		name: "ignore the app in one query",
 		file: "internal/store/sqlite/mailboxdb/find.go",
 		old:  "	a := s.apps[appName]\n	if a == nil {\n		return nil, nil\n	}\n	if r := a.recipients[name]; r != nil {\n		return r, nil\n	}\n",

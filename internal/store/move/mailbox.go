@@ -2,6 +2,7 @@ package move
 
 import (
 	"context"
+	"math"
 
 	"github.com/jackc/pgx/v5"
 	"zombiezen.com/go/sqlite"
@@ -37,6 +38,9 @@ func (r *recipients) read(c *sqlite.Conn, after []any) (s slice, err error) {
 			r.later[st.ColumnInt64(0)] = st.ColumnInt64(1)
 			return nil
 		})
+		if err == nil {
+			err = r.readPacked(c)
+		}
 		if err != nil {
 			return s, err
 		}
@@ -51,6 +55,19 @@ func (r *recipients) read(c *sqlite.Conn, after []any) (s slice, err error) {
 		s.rows[i] = []any{key, row[1], int64(mailboxdb.Shard(row[2].(string), row[3].(string))), row[3], seq, seq + manyCopies, row[5]}
 	}
 	return s, err
+}
+
+// readPacked does the same with copies that have no rows.
+func (r *recipients) readPacked(c *sqlite.Conn) error {
+	flushed := int64(0)
+	err := sqlitedb.Each(c, "SELECT value FROM meta WHERE name = 'flushed_pos'", nil, func(st *sqlite.Stmt) error { flushed = st.ColumnInt64(0); return nil })
+	if err != nil {
+		return err
+	}
+	return sqlitebox.EachPacked(c, flushed+1, math.MaxInt64, func(p *sqlitebox.Packed) error {
+		r.later[p.Recipient] = max(r.later[p.Recipient], p.Seq)
+		return nil
+	})
 }
 
 // manyCopies is added to how many copies a recipient has got: scheduled ones have no seq yet. More than there were costs one count.
@@ -83,7 +100,11 @@ func (*copies) from(s *Sources) *sqlitedb.DB { return s.Mailbox }
 
 func (*copies) count(c *sqlite.Conn) (n int64, err error) {
 	err = sqlitedb.Each(c, "SELECT count(*) FROM notification", nil, func(s *sqlite.Stmt) error { n = s.ColumnInt64(0); return nil })
-	return n, err
+	if err != nil {
+		return 0, err
+	}
+	packed, err := sqlitebox.CountPacked(c)
+	return n + packed, err
 }
 
 // Of the ack mode, 16 says that the copy asks for a reply. Its body is that of position pos - body_offset, or of its own if that is -1.
@@ -106,7 +127,10 @@ func (*copies) read(c *sqlite.Conn, after []any) (slice, error) {
 	if err != nil {
 		return s, err
 	}
-	return s, settle(c, s.rows)
+	if err := settle(c, s.rows); err != nil {
+		return s, err
+	}
+	return s.withPacked(c, after[0].(int64))
 }
 
 // settle puts into rows of copiesSQL how copies ended of which their rows do not say so.
@@ -168,6 +192,7 @@ func (*copies) write(ctx context.Context, tx tx, s slice) error {
 // finish has positions go on after the last that was ever given out.
 func (*copies) finish(ctx context.Context, tx tx, c *sqlite.Conn) error {
 	const sql = "SELECT max((SELECT max(value) FROM meta WHERE name IN ('last_pos', 'flushed_pos')), coalesce((SELECT max(pos) FROM notification), 0), " +
+		"coalesce((SELECT first + length(ends) / 6 - 1 FROM pack ORDER BY first DESC LIMIT 1), 0), " +
 		"coalesce(((SELECT max(number) FROM slice) + 1) * 65536, 0))"
 	last := int64(0)
 	if err := sqlitedb.Each(c, sql, nil, func(s *sqlite.Stmt) error { last = s.ColumnInt64(0); return nil }); err != nil || last == 0 {

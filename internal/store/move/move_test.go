@@ -2,6 +2,8 @@ package move_test
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -55,6 +57,7 @@ var elsewhere = map[string]string{
 	"godwit_event.log":               "is in the head",
 	"godwit_mailbox.settlement":      "is in the copies",
 	"godwit_mailbox.outcome":         "is in the copies",
+	"godwit_mailbox.pack":            "is in the copies",
 	"godwit_event.head":              "is in the log",
 	"godwit_event.emitter":           "is of servers that run",
 }
@@ -107,6 +110,65 @@ func tablesOf(t *testing.T, path string) (list []string) {
 		return nil
 	}))
 	return list
+}
+
+// TestPackedCopiesAreMoved with rows before, among and after them, in slices that end anywhere.
+func TestPackedCopiesAreMoved(t *testing.T) {
+	data, url := t.TempDir(), pgtest.Database(t)
+	s, err := store.Open(t.Context(), store.Config{Data: data})
+	ok(t, err)
+	now := s.Clock().Truncate(time.Millisecond)
+	publish := func(id string, to ...string) *mailbox.Append {
+		a := &mailbox.Append{To: to, N: &notification.Notification{App: "app", ID: id, CreatedAt: now, ExpiresAt: now.Add(time.Hour), Content: notification.Content{Title: id}}}
+		ok(t, s.Mailbox.Append(t.Context(), []*mailbox.Append{a}))
+		return a
+	}
+	settle := func(id, to string, q mailbox.Settle) {
+		q.App, q.ID, q.Recipient, q.At = "app", id, to, now
+		ok(t, s.Mailbox.Settle(t.Context(), []*mailbox.Settle{&q}))
+	}
+	var many []string
+	for i := range 2500 { // more than a slice of rows
+		many = append(many, fmt.Sprint("r", i))
+	}
+	publish("first", "r0")
+	publish("many", many...)
+	publish("lone", "r1")
+	publish("again", many[:600]...)
+	settle("many", "r7", mailbox.Settle{As: notification.Acked})
+	settle("many", "r8", mailbox.Settle{As: notification.Failed, Nack: true, Reason: "full"})
+	ok(t, s.Mailbox.Erase(t.Context(), "app", "r9"))
+	read := func() map[string][]mailbox.Record {
+		all := map[string][]mailbox.Record{}
+		for _, to := range []string{"r0", "r1", "r7", "r8", "r599", "r600", "r1999", "r2499"} {
+			list, _, err := s.Mailbox.History(t.Context(), "app", to, 0, 10, 0)
+			ok(t, err)
+			for i := range list {
+				list[i].Pos = 0
+			}
+			all[to] = list
+		}
+		return all
+	}
+	want := read()
+	ok(t, s.Close())
+	_, err = store.MoveToPostgres(t.Context(), store.MoveConfig{Data: data, Postgres: url})
+	ok(t, err)
+	s, err = store.Open(t.Context(), store.Config{Postgres: url, Node: "n"})
+	ok(t, err)
+	defer s.Close()
+	for to, list := range read() {
+		if fmt.Sprint(list) != fmt.Sprint(want[to]) {
+			t.Errorf("%s has\n%+v, want\n%+v", to, list, want[to])
+		}
+	}
+	res, err := s.Mailbox.Pending(t.Context(), []mailbox.PendingQuery{{App: "app", Recipient: "r599"}})
+	if err != nil || len(res[0].Items) != 2 || res[0].Items[0].N.Content.Title != "many" || res[0].LastSeq != 2 {
+		t.Errorf("pending %+v, %v", res, err)
+	}
+	if _, err := s.Mailbox.Lookup(t.Context(), "app", "many", "r9"); !errors.Is(err, mailbox.ErrNotFound) {
+		t.Errorf("what was erased: %v", err)
+	}
 }
 
 // TestStepsThatWaitAreMoved: what is next of an escalation, and what was handed over, goes on where it was.

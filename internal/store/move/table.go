@@ -16,6 +16,7 @@ import (
 type slice struct {
 	rows [][]any
 	last []any
+	cut  bool // more may follow
 }
 
 // table is a table that is the same on both sides, or nearly so.
@@ -122,7 +123,7 @@ func readSlice(c *sqlite.Conn, sql string, args []any, columns, key int, change 
 		return nil
 	})
 	if errors.Is(err, errFull) {
-		err = nil
+		s.cut, err = true, nil
 	}
 	return s, err
 }
@@ -135,13 +136,17 @@ func value(st *sqlite.Stmt, i int) any {
 	case sqlite.TypeFloat:
 		return st.ColumnFloat(i)
 	case sqlite.TypeText:
-		return strings.ReplaceAll(strings.ToValidUTF8(st.ColumnText(i), "\ufffd"), "\x00", "")
+		return text(st.ColumnText(i))
 	case sqlite.TypeBlob:
 		b := make([]byte, st.ColumnLen(i))
 		st.ColumnBytes(i, b)
 		return b
 	}
 	return nil
+}
+
+func text(s string) string {
+	return strings.ReplaceAll(strings.ToValidUTF8(s, "\ufffd"), "\x00", "")
 }
 
 func (t *table) write(ctx context.Context, tx tx, s slice) error {

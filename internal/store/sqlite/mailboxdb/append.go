@@ -60,9 +60,17 @@ func (s *Store) appendOps(batch []*mailbox.Append) (ops []*appendOp) {
 		p.body, p.hash = content.Encode(&a.N.Content)
 		op.items, op.prep = append(op.items, a), append(op.prep, p)
 		op.rows += len(a.To)
-		op.bytes += len(p.body) + 128*len(a.To)
+		op.bytes += len(p.body) + copyBytes(a)*len(a.To)
 	}
 	return ops
+}
+
+// copyBytes is about what a copy of a publish takes.
+func copyBytes(a *mailbox.Append) int {
+	if len(a.To) < minPacked || !packs(a.N) {
+		return 128
+	}
+	return 16
 }
 
 func (op *appendOp) Size() (rows, bytes int) { return op.rows, op.bytes }
@@ -90,10 +98,11 @@ func (op *appendOp) Apply(c *sqlite.Conn) error {
 	return nil
 }
 
-// store appends one publish: its content once and a row for each recipient.
+// store appends one publish: its content once and its copies, packed if there are several.
 func (s *Store) store(a *mailbox.Append, p *prepared) error {
 	n := a.N
 	first, copies := int64(0), 0
+	s.packing.copies = s.packing.copies[:0]
 	for i, name := range a.To {
 		res := &a.Results[i]
 		*res = mailbox.AppendResult{Status: notification.Stored, ExpiresAt: n.ExpiresAt}
@@ -134,6 +143,9 @@ func (s *Store) store(a *mailbox.Append, p *prepared) error {
 	}
 	if copies == 0 {
 		return nil
+	}
+	if err := s.writePack(n, p); err != nil {
+		return err
 	}
 	if len(a.To) > 1 {
 		s.contents[first] = copies
@@ -181,13 +193,16 @@ func (s *Store) storeCopy(r *recipient, n *notification.Notification, p *prepare
 			return err
 		}
 	}
-	return s.insertRow(r, n, p, status, seq, offset)
+	if !packs(n) {
+		return s.insertRow(s.pos, r.key, n, p, status, seq, offset)
+	}
+	return s.pack(r, n, p, seq, offset)
 }
 
-func (s *Store) insertRow(r *recipient, n *notification.Notification, p *prepared, status notification.Status, seq uint64, offset int16) error {
+func (s *Store) insertRow(pos int64, key uint32, n *notification.Notification, p *prepared, status notification.Status, seq uint64, offset int16) error {
 	q := s.stmts.insertNote
-	q.BindInt64(1, s.pos)
-	q.BindInt64(2, int64(r.key))
+	q.BindInt64(1, pos)
+	q.BindInt64(2, int64(key))
 	q.BindInt64(3, int64(status))
 	q.BindInt64(4, ackColumn(n))
 	q.BindInt64(5, int64(n.Priority))
@@ -235,6 +250,11 @@ func (s *Store) deleteRow(pos int64) error {
 	s.stmts.deleteNote.BindInt64(1, pos)
 	if err := exec(s.stmts.deleteNote); err != nil {
 		return err
+	}
+	if s.stmts.conn.Changes() == 0 {
+		if err := s.takeOut(pos); err != nil {
+			return err
+		}
 	}
 	s.stmts.deleteNack.BindInt64(1, pos)
 	if err := exec(s.stmts.deleteNack); err != nil {

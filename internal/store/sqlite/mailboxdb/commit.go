@@ -151,6 +151,7 @@ func (s *Store) rollBack() {
 		t.undo[i]()
 	}
 	s.folding = s.folded
+	s.packRead.forget()
 	t.reset(s.pos)
 }
 

@@ -9,14 +9,17 @@ import (
 // stretch is how many positions have their outcomes together.
 func (s *Store) stretch() int64 { return 1 << min(stretchBits, s.cfg.sliceBits) }
 
-// ended notes how a copy ended: with what the commit settles, or in its row if that has to say so itself. On a full disk it does,
-// too: changing a row takes no more room.
+// ended notes how a copy ended: with what the commit settles, or in its row if that has to say so itself. On a full disk it does, or
+// its pack does: changing a row takes no more room.
 func (s *Store) ended(pos int64, o outcome) error {
 	if pos > s.folding && !s.noRoom() {
 		s.tx.settled = append(s.tx.settled, settled{pos, o})
 		return nil
 	}
-	return (&settled{pos, o}).write(s.stmts.settleNote)
+	if err := (&settled{pos, o}).write(s.stmts.settleNote); err != nil || s.stmts.conn.Changes() > 0 {
+		return err
+	}
+	return s.endPacked(pos, &o)
 }
 
 // write writes it to the row, by a statement of settleSQL.
@@ -102,10 +105,11 @@ func (t *tail) endOf(pos, stretch int64) (o outcome) {
 
 // copies reads copies on one connection as they stand.
 type copies struct {
-	s             *Store
-	note, outcome *sqlite.Stmt
-	own           bool // it is the writer's, which sees what the open transaction does
+	s                    *Store
+	note, packs, outcome *sqlite.Stmt
+	own                  bool // it is the writer's, which sees what the open transaction does
 
+	pack  pack  // that was read last
 	first int64 // of the stretch read last
 	list  []outcome
 }
@@ -121,18 +125,24 @@ func (s *Store) copiesOn(c *sqlite.Conn) (*copies, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &copies{s: s, note: note, outcome: outcomes}, nil
+	packs, err := c.Prepare(selectPack)
+	if err != nil {
+		return nil, err
+	}
+	return &copies{s: s, note: note, packs: packs, outcome: outcomes}, nil
 }
 
 // row reads the copy at a position as the open transaction sees it; ok is false if there is none. It is the writer's.
 func (s *Store) row(pos int64) (r row, ok bool, err error) {
-	own := copies{s: s, note: s.stmts.readNote, outcome: s.stmts.readOutcomes, own: true}
+	own := copies{s: s, note: s.stmts.readNote, packs: s.stmts.readPack, outcome: s.stmts.readOutcomes, own: true}
 	return own.read(pos)
 }
 
 // read reads the copy at a position; ok is false if there is none.
 func (v *copies) read(pos int64) (r row, ok bool, err error) {
-	r, ok, err = readRow(v.note, pos)
+	if r, ok, err = readRow(v.note, pos); err == nil && !ok {
+		r, ok, err = v.packed(pos)
+	}
 	if err != nil || !ok || !r.apart {
 		return r, ok, err
 	}
@@ -142,6 +152,19 @@ func (v *copies) read(pos int64) (r row, ok bool, err error) {
 	}
 	r.end(&o)
 	return r, true, nil
+}
+
+// packed reads the copy at a position that has no row.
+func (v *copies) packed(pos int64) (r row, ok bool, err error) {
+	p := &v.pack
+	if v.own {
+		p = &v.s.packRead
+	}
+	if ok, err = p.find(v.packs, pos); err != nil || !ok {
+		return row{}, false, err
+	}
+	r, ok = p.row(pos)
+	return r, ok, nil
 }
 
 // outcomeOf is how a copy ended whose row does not say so.
@@ -210,4 +233,10 @@ func (r *row) end(o *outcome) {
 	if r.delivered <= 0 && o.delivered > 0 {
 		r.delivered = o.delivered
 	}
+}
+
+// revive makes the row of an expired copy say that it has ended otherwise.
+func (o *outcome) revive(r *row) {
+	r.apart = false
+	r.end(o)
 }

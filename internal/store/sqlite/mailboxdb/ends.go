@@ -76,6 +76,52 @@ func (e *Ends) of(pos int64) (o outcome, err error) {
 	return o, err
 }
 
+// Packed is a copy that has no row of its own, with what its row would have; Ends says how it ended if Open is OpenApart.
+type Packed struct {
+	Pos, Recipient, Seq, Open, Status, Ack, Priority, BodyOffset int64
+	Created, Expires, Delivered, Settled, Hash                   int64
+	ID, CollapseKey                                              string
+}
+
+// EachPacked calls yield with the packed copies between two positions, in their order.
+func EachPacked(c *sqlite.Conn, from, to int64, yield func(*Packed) error) error {
+	st, err := c.Prepare(selectPacks)
+	if err != nil {
+		return err
+	}
+	return eachPack(st, from, to, func(p *pack) error {
+		for pos := max(from, p.shared.pos); pos <= min(p.last(), to); pos++ {
+			r, ok := p.row(pos)
+			if !ok {
+				continue
+			}
+			open, ack := r.columns()
+			err := yield(&Packed{
+				Pos: pos, Recipient: int64(r.recipient), Seq: int64(r.seq), Open: open, Status: int64(r.status), Ack: ack, Priority: int64(r.priority),
+				BodyOffset: int64(r.offset), Created: r.created, Expires: r.expires, Delivered: r.delivered, Settled: r.settled, Hash: r.hash,
+				ID: r.id, CollapseKey: r.collapse,
+			})
+			if err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// CountPacked counts them all.
+func CountPacked(c *sqlite.Conn) (n int64, err error) {
+	err = sqlitedb.Each(c, "SELECT ends FROM pack", nil, func(st *sqlite.Stmt) error {
+		for ends := blob(st, 0); len(ends) >= endBytes; ends = ends[endBytes:] {
+			if ends[0] != endOut {
+				n++
+			}
+		}
+		return nil
+	})
+	return n, err
+}
+
 // eachSettled reads what commits have settled, in their order.
 func eachSettled(c *sqlite.Conn, yield func(*settled)) error {
 	return sqlitedb.Each(c, "SELECT key, data FROM settlement ORDER BY key", nil, func(st *sqlite.Stmt) error {

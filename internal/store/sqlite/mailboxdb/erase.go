@@ -122,27 +122,32 @@ type eraseRowsOp struct {
 func (op *eraseRowsOp) Apply(*sqlite.Conn) error {
 	s := op.s
 	for _, pos := range op.rows {
-		row, ok, err := s.row(pos)
-		if err != nil {
+		if err := op.erase(pos); err != nil {
 			return err
 		}
-		if !ok || row.recipient != op.key {
-			continue // pruned meanwhile
-		}
-		if err := s.deleteRow(pos); err != nil {
-			return err
-		}
-		if !row.open { // its content went when it was settled
-			continue
-		}
-		if err := s.deleteStep(pos); err != nil {
-			return err
-		}
-		if err := s.releaseContent(row.contentPos(), row.offset == soleCopy, true); err != nil {
+		if err := s.erasePacked(pos, op.key); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+func (op *eraseRowsOp) erase(pos int64) error {
+	s := op.s
+	row, ok, err := s.row(pos)
+	if err != nil || !ok || row.recipient != op.key { // pruned meanwhile
+		return err
+	}
+	if err := s.deleteRow(pos); err != nil {
+		return err
+	}
+	if !row.open { // its content went when it was settled
+		return nil
+	}
+	if err := s.deleteStep(pos); err != nil {
+		return err
+	}
+	return s.releaseContent(row.contentPos(), row.offset == soleCopy, true)
 }
 
 // resumeErasures ends what a crash interrupted.

@@ -2,12 +2,14 @@ package mailboxdb
 
 import (
 	"context"
+	"errors"
 	"time"
 	"unsafe"
 
 	"zombiezen.com/go/sqlite"
 
 	"godwit.dev/godwit/internal/mailbox"
+	"godwit.dev/godwit/internal/store/millis"
 	"godwit.dev/godwit/internal/store/sqlite/sqlitedb"
 )
 
@@ -71,8 +73,46 @@ func (s *Store) count(ctx context.Context, table string) (n int, err error) {
 	return n, err
 }
 
-// Rows counts notifications, pending and settled.
-func (s *Store) Rows(ctx context.Context) (n int, err error) { return s.count(ctx, "notification") }
+// Rows counts notifications, pending and settled, with and without rows of their own.
+func (s *Store) Rows(ctx context.Context) (n int, err error) {
+	n, err = s.count(ctx, "notification")
+	if err != nil {
+		return 0, err
+	}
+	packed, err := s.Packed(ctx)
+	return n + packed, err
+}
+
+// Packed counts notifications without a row of their own.
+func (s *Store) Packed(ctx context.Context) (n int, err error) {
+	err = s.db.Read(ctx, func(c *sqlite.Conn) error {
+		packed, err := CountPacked(c)
+		n = int(packed)
+		return err
+	})
+	return n, err
+}
+
+// PackedKeys are the numbers of recipients that packs have, each as often as they have it.
+func (s *Store) PackedKeys(ctx context.Context) (keys map[uint32]int, err error) {
+	keys = make(map[uint32]int)
+	err = s.db.Read(ctx, func(c *sqlite.Conn) error {
+		st, err := c.Prepare(selectPacks)
+		if err != nil {
+			return err
+		}
+		return eachPack(st, 0, s.pos, func(p *pack) error {
+			for _, c := range p.copies {
+				keys[c.recipient]++
+			}
+			return nil
+		})
+	})
+	return keys, err
+}
+
+// PackFrom makes copies of a publish be packed if there are so many.
+func (c *Config) PackFrom(copies int) { c.minPacked = copies }
 
 // Erasing counts recipients whose rows are not all deleted yet.
 func (s *Store) Erasing(ctx context.Context) (n int, err error) { return s.count(ctx, "erasure") }
@@ -156,14 +196,55 @@ func (s *Store) Escalating(ctx context.Context) (rows, plans, waiting int, err e
 	return rows, plans, waiting, err
 }
 
-// Unchanged counts rows that do not say themselves whether they are settled.
+// Unchanged counts notifications that do not say themselves whether they are settled.
 func (s *Store) Unchanged(ctx context.Context) (n int, err error) {
-	return s.count(ctx, "notification WHERE open = 2")
+	packed, err := s.Packed(ctx)
+	if err != nil {
+		return 0, err
+	}
+	n, err = s.count(ctx, "notification WHERE open = 2")
+	return n + packed, err
 }
 
 // Settlements counts commits that say what they have settled.
 func (s *Store) Settlements(ctx context.Context) (n int, err error) {
 	return s.count(ctx, "settlement")
+}
+
+// vainOp gives a packed copy a row and fails.
+type vainOp struct {
+	waitOp
+	s   *Store
+	pos int64
+}
+
+func (op *vainOp) Apply(*sqlite.Conn) error {
+	return errors.Join(op.s.moveOut(op.pos), errors.New("in vain"))
+}
+
+// MoveOutInVain gives a packed copy a row in a commit that fails.
+func (s *Store) MoveOutInVain(ctx context.Context, pos int64) error {
+	op := &vainOp{waitOp: newWaitOp(), s: s, pos: pos}
+	return s.run(ctx, op, op.done, false)
+}
+
+// PruneAround prunes what can be looked at at once, and does something between the look and the deletion.
+func (s *Store) PruneAround(ctx context.Context, retainedSince time.Time, between func()) error {
+	since := millis.Of(retainedSince)
+	if err := s.flushForPrune(ctx, since); err != nil {
+		return err
+	}
+	lists, _, err := s.prunable(ctx, 0, since)
+	if err != nil {
+		return err
+	}
+	between()
+	return s.deleteOld(ctx, lists, since)
+}
+
+// OpenUnpacked makes a file as it was before copies were packed.
+func OpenUnpacked(ctx context.Context, path string) (*sqlitedb.DB, error) {
+	return sqlitedb.Open(ctx, path, sqlitedb.Options{AppID: appID, Migrations: []string{schema1, schema2, schema3, schema4, schema5}}, nil)
 }
 
 // OpenFormer makes a file as it was before commits said what they settle.

@@ -2,6 +2,7 @@ package mailboxdb_test
 
 import (
 	"fmt"
+	"os"
 	"path/filepath"
 	"sync"
 	"testing"
@@ -15,7 +16,8 @@ import (
 // BenchmarkFanOutAndAck publishes to 3,000 recipients at once, one publish after the other, and acknowledges every copy; b.N counts copies.
 func BenchmarkFanOutAndAck(b *testing.B) {
 	acks := &acker{c: make(chan []*mailbox.Settle, 1024)}
-	s, err := mailboxdb.Open(b.Context(), filepath.Join(b.TempDir(), "mailbox.db"), mailboxdb.Config{})
+	path := filepath.Join(b.TempDir(), "mailbox.db")
+	s, err := mailboxdb.Open(b.Context(), path, mailboxdb.Config{})
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -49,5 +51,8 @@ func BenchmarkFanOutAndAck(b *testing.B) {
 	acking.Wait()
 	if err := s.Close(); err != nil {
 		b.Fatal(err)
+	}
+	if info, err := os.Stat(path); err == nil {
+		b.ReportMetric(float64(info.Size())/float64(b.N), "B/copy")
 	}
 }

@@ -32,6 +32,7 @@ func (s *Store) fold(ctx context.Context, t *tail) error {
 
 // foldSome folds a few stretches and returns where the next one begins. It is done by the writer.
 func (s *Store) foldSome(c *sqlite.Conn, t *tail, from int64) (next int64, err error) {
+	defer s.packRead.forget() // it may be undone alone
 	folding, waiting := s.folding, 0
 	for n := 0; n < foldStretches && waiting < foldWaiting && from < t.pos(1<<t.bits); n++ {
 		last := from + s.stretch() - 1
@@ -56,26 +57,19 @@ func (s *Store) foldSome(c *sqlite.Conn, t *tail, from int64) (next int64, err e
 // foldStretch folds the stretch that begins at first, of which rows up to folded say themselves how they stand. It returns how many wait.
 func (s *Store) foldStretch(c *sqlite.Conn, t *tail, first, folded int64) (wait int, err error) {
 	list := s.stretchOf(t, first)
-	waits, err := c.Prepare("UPDATE notification SET open = 1 WHERE pos = ?1 AND open = 2")
-	if err != nil {
-		return 0, err
-	}
-	ended := false
+	ended, waiting := false, s.toMark[:0]
 	for i := range list {
 		pos := first + int64(i)
 		switch {
 		case list[i].as != 0:
 			ended = true
 		case pos > folded && t.keys[pos-t.pos(0)] != 0: // else it is of before, or was never there
-			wait++
-			waits.BindInt64(1, pos)
-			if err := exec(waits); err != nil {
-				return wait, err
-			}
+			waiting = append(waiting, pos)
 		}
 	}
-	if !ended {
-		return wait, nil
+	s.toMark, wait = waiting, len(waiting)
+	if err := s.sayWaiting(c, waiting); err != nil || !ended {
+		return wait, err
 	}
 	st, err := c.Prepare("INSERT OR REPLACE INTO outcome(first, data) VALUES (?1, ?2)")
 	if err != nil {
@@ -84,6 +78,33 @@ func (s *Store) foldStretch(c *sqlite.Conn, t *tail, first, folded int64) (wait 
 	st.BindInt64(1, first)
 	st.BindBytes(2, encodeOutcomes(list))
 	return wait, exec(st)
+}
+
+// sayWaiting has rows say that their copies wait. Packed ones get a row for that.
+func (s *Store) sayWaiting(c *sqlite.Conn, list []int64) error {
+	waits, err := c.Prepare("UPDATE notification SET open = 1 WHERE pos = ?1 AND open = 2")
+	if err != nil {
+		return err
+	}
+	leave := leaving{s: s}
+	for _, pos := range list {
+		waits.BindInt64(1, pos)
+		if err := exec(waits); err != nil {
+			return err
+		}
+		if c.Changes() > 0 {
+			continue
+		}
+		err := leave.outIf(pos, func(r *row) bool {
+			open := r.apart // else it has ended on a full disk
+			r.apart = false
+			return open
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return leave.save()
 }
 
 // stretchOf is how the copies of a stretch ended, as the open transaction sees it.

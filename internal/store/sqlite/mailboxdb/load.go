@@ -58,7 +58,7 @@ func (l *loader) loadMeta(ctx context.Context) error {
 		}{
 			{"SELECT value FROM meta WHERE name = 'flushed_pos'", &l.flushed},
 			{"SELECT value FROM meta WHERE name = 'folded_pos'", &l.folded},
-			{"SELECT max((SELECT value FROM meta WHERE name = 'last_pos'), coalesce((SELECT max(pos) FROM notification), 0))", &l.last},
+			{"SELECT max((SELECT value FROM meta WHERE name = 'last_pos'), coalesce((SELECT max(pos) FROM notification), 0), " + lastPacked + ")", &l.last},
 		} {
 			n, err := sqlitex.ResultInt64(c.Prep(q.sql))
 			if err != nil {
@@ -122,7 +122,7 @@ func (l *loader) loadOpen(ctx context.Context) error {
 			return err
 		}
 		recent := max(l.last-l.folded, 0)
-		parts[loaders+part], err = l.readOpen(ctx, "open = 2", l.folded+1+recent*int64(part)/loaders, l.folded+1+recent*int64(part+1)/loaders)
+		parts[loaders+part], err = l.readRecent(ctx, l.folded+1+recent*int64(part)/loaders, l.folded+1+recent*int64(part+1)/loaders)
 		if err != nil {
 			return err
 		}
@@ -170,7 +170,7 @@ func (l *loader) readOpen(ctx context.Context, which string, from, to int64) (ro
 		delivered_at, 0, 0, '', collapse_key FROM notification WHERE `+which+` AND pos >= ?1 AND pos < ?2 ORDER BY pos`,
 		[]any{from, to}, func(st *sqlite.Stmt) error {
 			r := scanRow(st)
-			if t := l.s.tailOf(r.pos); r.apart && t != nil && t.endOf(r.pos, l.s.stretch()).as != 0 {
+			if r.apart && l.ended(r.pos) {
 				return nil
 			}
 			rows = append(rows, loadedRow{recipient: r.recipient, seq: r.seq, sendAt: r.sendAt, e: r.entry()})
@@ -180,10 +180,19 @@ func (l *loader) readOpen(ctx context.Context, which string, from, to int64) (ro
 }
 
 func (l *loader) readNewest(ctx context.Context, from, to int64, newest map[uint32]uint64) error {
-	return l.query(ctx, "SELECT recipient, seq FROM notification WHERE pos >= ?1 AND pos < ?2", []any{from, to}, func(st *sqlite.Stmt) error {
+	err := l.query(ctx, "SELECT recipient, seq FROM notification WHERE pos >= ?1 AND pos < ?2", []any{from, to}, func(st *sqlite.Stmt) error {
 		key, seq := uint32(st.ColumnInt64(0)), uint64(st.ColumnInt64(1))
 		if seq > newest[key] {
 			newest[key] = seq
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	return l.eachPack(ctx, from, to-1, func(p *pack) error {
+		for _, c := range p.copies {
+			newest[c.recipient] = max(newest[c.recipient], c.seq)
 		}
 		return nil
 	})
@@ -313,7 +322,7 @@ func (l *loader) makeTails(ctx context.Context) error {
 	s := l.s
 	bits := s.cfg.sliceBits
 	first, last := s.sealed.next(), l.last>>bits
-	err := l.query(ctx, "SELECT min(pos) FROM notification", nil, func(st *sqlite.Stmt) error {
+	err := l.query(ctx, "SELECT min(p) FROM (SELECT min(pos) AS p FROM notification UNION ALL SELECT min(first) FROM pack)", nil, func(st *sqlite.Stmt) error {
 		if st.ColumnType(0) == sqlite.TypeNull {
 			first = max(first, last)
 		} else {
@@ -364,54 +373,4 @@ func (l *loader) loadSettlements(ctx context.Context) error {
 		s.tails[beyond].settlements = s.nextSettlement
 	}
 	return err
-}
-
-// loadTails reads the ids of the slices that are not sealed.
-func (l *loader) loadTails(ctx context.Context) error {
-	s := l.s
-	bits := s.cfg.sliceBits
-	appOf := func(key uint32, c *sqlite.Conn, names map[uint32]string) (string, error) {
-		if r := l.byKey[key]; r != nil {
-			return r.app.name, nil
-		}
-		if name, ok := names[key]; ok {
-			return name, nil
-		}
-		st := c.Prep("SELECT app FROM recipient WHERE key = ?1")
-		st.BindInt64(1, int64(key))
-		err := each(st, func(st *sqlite.Stmt) error {
-			if a := l.apps[st.ColumnInt64(0)]; a != nil {
-				names[key] = a.name
-			}
-			return nil
-		})
-		return names[key], err
-	}
-	return inParallel(int64(len(s.tails)), func(_ int, from, to int64) error {
-		for _, t := range s.tails[from:to] {
-			names := make(map[uint32]string)
-			err := s.db.Read(ctx, func(c *sqlite.Conn) error {
-				st := c.Prep("SELECT pos, recipient, id FROM notification WHERE pos >= ?1 AND pos < ?2 ORDER BY pos")
-				st.BindInt64(1, t.pos(0))
-				st.BindInt64(2, t.pos(1<<bits))
-				return each(st, func(st *sqlite.Stmt) error {
-					key := uint32(st.ColumnInt64(1))
-					name, err := appOf(key, c, names)
-					if err != nil {
-						return err
-					}
-					hash := uint32(0)
-					if name != "" { // else its recipient is being erased, and the row is found by that alone
-						hash = idHash(name, st.ColumnText(2))
-					}
-					t.add(st.ColumnInt64(0), indexKey(hash, key))
-					return nil
-				})
-			})
-			if err != nil {
-				return err
-			}
-		}
-		return nil
-	})
 }

@@ -29,6 +29,8 @@ var (
 	schema4 string
 	//go:embed schema/0005_settlements.sql
 	schema5 string
+	//go:embed schema/0006_packs.sql
+	schema6 string
 )
 
 const appID = 0x47644d62 // "GdMb": application_id of mailbox files
@@ -46,6 +48,7 @@ type Config struct {
 	Now   func() time.Time // the store's one clock; nil: the monotonic clock anchored now
 	Log   *slog.Logger     // nil: discards
 
+	minPacked int  // copies of a publish that are packed, at least; 0: 2. Fewer in tests
 	sliceBits uint // 2^sliceBits rows are sealed together; 0: 16. Fixed for a file; smaller in tests
 }
 
@@ -67,6 +70,9 @@ func (c *Config) setDefaults() {
 	}
 	if c.Log == nil {
 		c.Log = slog.New(slog.DiscardHandler)
+	}
+	if c.minPacked == 0 {
+		c.minPacked = minPacked
 	}
 	if c.sliceBits == 0 {
 		c.sliceBits = 16
@@ -96,13 +102,16 @@ type Store struct {
 	// Of the writer's goroutine alone.
 	stmts    statements
 	tx       transaction
-	pos      int64         // last position given out
+	pos      int64 // last position given out
+	packing  packing
+	packRead pack          // that was read last
 	contents map[int64]int // unsettled copies of contents that several share
 	expiries expiryQueue
 	due      dueQueue
 	steps    escalations
 	counters counters
-	folding  int64 // folded, with what the open transaction does
+	toMark   []int64 // positions
+	folding  int64   // folded, with what the open transaction does
 
 	nextSettlement   int64 // key of the next one
 	oldestSettlement int64 // of the sealer's goroutine
@@ -142,7 +151,7 @@ func Open(ctx context.Context, path string, cfg Config) (*Store, error) {
 	}
 	s.space = space
 	s.db, err = sqlitedb.Open(ctx, path, sqlitedb.Options{
-		AppID: appID, Migrations: []string{schema1, schema2, schema3, schema4, schema5}, CopyAfter: max(cfg.Ballast/2, minCopyAfter), VFS: cfg.VFS, Guard: cfg.Guard, Fatal: cfg.Fatal, Log: cfg.Log,
+		AppID: appID, Migrations: []string{schema1, schema2, schema3, schema4, schema5, schema6}, CopyAfter: max(cfg.Ballast/2, minCopyAfter), VFS: cfg.VFS, Guard: cfg.Guard, Fatal: cfg.Fatal, Log: cfg.Log,
 		Hooks: sqlitedb.Hooks{Committed: s.committed, Failed: s.failed, Lastly: s.lastly, Count: s.tally},
 	}, s.prepare)
 	if err != nil {

@@ -75,6 +75,19 @@ func TestTwoStores(t *testing.T) {
 
 func TestConformance(t *testing.T) { storetest.Run(t, opener(func(*mailboxdb.Config) {})) }
 
+// TestConformanceWithAllPacked packs what one publish stores for one, too.
+func TestConformanceWithAllPacked(t *testing.T) {
+	storetest.Run(t, opener(func(c *mailboxdb.Config) { c.PackFrom(1) }))
+}
+
+func TestConformanceWithAllPackedAndSealed(t *testing.T) {
+	storetest.Run(t, opener(func(c *mailboxdb.Config) {
+		c.PackFrom(1)
+		c.SmallSlices(3)
+		c.MaxIdle = 2
+	}))
+}
+
 func TestConformanceWithSealedIndexAndFewRecipientsInMemory(t *testing.T) {
 	storetest.Run(t, opener(func(c *mailboxdb.Config) {
 		c.SmallSlices(5)

@@ -19,6 +19,9 @@ func (s *Store) countNack(pos int64, reason string) (enough bool, err error) {
 	if count++; reason == "" {
 		reason = before
 	}
+	if err := s.moveOut(pos); err != nil { // what is beside a copy goes with its row
+		return false, err
+	}
 	st := s.stmts.saveNack
 	st.BindInt64(1, pos)
 	st.BindInt64(2, count)

@@ -1,6 +1,7 @@
 package mailboxdb
 
 import (
+	"cmp"
 	"context"
 	"slices"
 	"sync"
@@ -96,6 +97,7 @@ func (n *noting) retrySettles() {
 func (n *noting) write() { n.submit(n.Take(n.s.now())) }
 
 func (n *noting) submit(marks []notes.Mark, seen []notes.Sighting) {
+	slices.SortFunc(marks, func(a, b notes.Mark) int { return cmp.Compare(a.Pos, b.Pos) }) // a pack's after each other
 	for part := range slices.Chunk(marks, notes.Slice) {
 		n.s.db.SubmitBulk(&noteOp{s: n.s, marks: part})
 	}
@@ -123,6 +125,7 @@ func (op *noteOp) Done(err error) {
 }
 
 func (op *noteOp) Apply(*sqlite.Conn) error {
+	leave := leaving{s: op.s}
 	for _, m := range op.marks {
 		r, err := op.s.known(m.App, m.Recipient)
 		if err != nil {
@@ -132,10 +135,13 @@ func (op *noteOp) Apply(*sqlite.Conn) error {
 			continue
 		}
 		if e := r.find(m.Pos); e != nil {
-			if err := op.s.recordMark(r, e, m); err != nil {
+			if err := op.s.recordMark(r, e, m, &leave); err != nil {
 				return err
 			}
 		}
+	}
+	if err := leave.save(); err != nil {
+		return err
 	}
 	for _, n := range op.seen {
 		if err := op.s.recordSeen(&n); err != nil {
@@ -145,8 +151,8 @@ func (op *noteOp) Apply(*sqlite.Conn) error {
 	return nil
 }
 
-// recordMark writes a delivery of a pending copy.
-func (s *Store) recordMark(r *recipient, e *entry, m notes.Mark) error {
+// recordMark writes a delivery of a pending copy, which leaves its pack for that.
+func (s *Store) recordMark(r *recipient, e *entry, m notes.Mark, leave *leaving) error {
 	if e.is(flagScheduled) || m.DeliveredAt == 0 && m.Attempts == 0 {
 		return nil
 	}
@@ -159,13 +165,28 @@ func (s *Store) recordMark(r *recipient, e *entry, m notes.Mark) error {
 	st.BindInt64(2, m.DeliveredAt)
 	st.BindInt64(3, int64(m.Attempts))
 	st.BindInt64(4, int64(status))
-	if err := exec(st); err != nil {
+	noted := func(r *row) {
+		r.status, r.attempts = status, max(r.attempts, m.Attempts)
+		if m.DeliveredAt > 0 {
+			r.delivered = m.DeliveredAt
+		}
+	}
+	if err := leave.change(st, e.pos, noted, func() error { return nil }); err != nil { // what is noted may be lost
 		return err
 	}
 	if m.DeliveredAt > 0 && !e.is(flagDelivered) {
 		s.tx.marked = append(s.tx.marked, ref{r, e.pos})
 	}
 	return nil
+}
+
+// recordMarkAlone is recordMark of one that others do not follow.
+func (s *Store) recordMarkAlone(r *recipient, e *entry, m notes.Mark) error {
+	leave := leaving{s: s}
+	if err := s.recordMark(r, e, m, &leave); err != nil {
+		return err
+	}
+	return leave.save()
 }
 
 // seenAt writes when a recipient was seen last and returns its key. (One upsert that returns the key would do, but SQLite

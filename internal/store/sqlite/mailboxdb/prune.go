@@ -2,12 +2,15 @@ package mailboxdb
 
 import (
 	"context"
+	"errors"
 	"sync"
 	"time"
 
 	"zombiezen.com/go/sqlite"
+	"zombiezen.com/go/sqlite/sqlitex"
 
 	"godwit.dev/godwit/internal/store/millis"
+	"godwit.dev/godwit/internal/store/sqlite/sqlitedb"
 )
 
 const (
@@ -24,11 +27,21 @@ type pruner struct {
 // span is a range of positions whose rows are to be deleted, all of them.
 type span struct{ from, to int64 }
 
-// prunable are spans of up to pruneSlice rows.
+// packPart is copies of a pack that are to be forgotten.
+type packPart struct {
+	first int64
+	old   []int64 // positions
+}
+
+// prunable are about pruneSlice copies.
 type prunable struct {
 	spans []span
+	packs []packPart
 	rows  int
 }
+
+// errEnough ends a reading.
+var errEnough = errors.New("enough was read")
 
 // Prune implements mailbox.Store. One call looks at a part of the log; more is false when a pass has reached rows that
 // are too young. Dropped with a slice's last row is its index.
@@ -45,11 +58,8 @@ func (s *Store) Prune(ctx context.Context, retainedSince time.Time) (more bool, 
 	if err != nil {
 		return false, storeError("prune notifications", err)
 	}
-	for _, p := range lists {
-		err := s.db.DoBulk(ctx, p.rows, func(c *sqlite.Conn) error { return deleteSpans(c, p.spans, since) })
-		if err != nil {
-			return false, storeError("prune notifications", err)
-		}
+	if err := s.deleteOld(ctx, lists, since); err != nil {
+		return false, storeError("prune notifications", err)
 	}
 	if err := s.dropEmptySlices(ctx, next); err != nil {
 		return false, storeError("drop index slices", err)
@@ -58,20 +68,40 @@ func (s *Store) Prune(ctx context.Context, retainedSince time.Time) (more bool, 
 	return next != 0, nil
 }
 
+// deleteOld deletes what was found to be old, list by list.
+func (s *Store) deleteOld(ctx context.Context, lists []prunable, since int64) error {
+	for _, p := range lists {
+		err := s.db.DoBulk(ctx, min(p.rows, pruneSlice), func(c *sqlite.Conn) error {
+			if err := s.thinPacks(p.packs, since); err != nil {
+				return err
+			}
+			return deleteSpans(c, p.spans, since)
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // flushForPrune writes the counters if old rows lie past the position up to which they are exact: such rows are still
 // needed to bring the counters up to date after a crash.
 func (s *Store) flushForPrune(ctx context.Context, since int64) error {
 	wanted := false
 	err := s.db.Read(ctx, func(c *sqlite.Conn) error {
-		st, err := c.Prepare(`SELECT created_at FROM notification
-			WHERE pos > (SELECT value FROM meta WHERE name = 'flushed_pos') ORDER BY pos LIMIT 1`)
-		if err != nil {
-			return err
+		for _, sql := range []string{
+			"SELECT created_at FROM notification WHERE pos > (SELECT value FROM meta WHERE name = 'flushed_pos') ORDER BY pos LIMIT 1",
+			"SELECT created_at FROM pack WHERE first > (SELECT value FROM meta WHERE name = 'flushed_pos') ORDER BY first LIMIT 1",
+		} {
+			err := sqlitedb.Each(c, sql, nil, func(st *sqlite.Stmt) error {
+				wanted = wanted || st.ColumnInt64(0) <= since
+				return nil
+			})
+			if err != nil {
+				return err
+			}
 		}
-		return each(st, func(st *sqlite.Stmt) error {
-			wanted = st.ColumnInt64(0) <= since
-			return nil
-		})
+		return nil
 	})
 	if err != nil || !wanted {
 		return err
@@ -79,7 +109,7 @@ func (s *Store) flushForPrune(ctx context.Context, since int64) error {
 	return s.flushCounters()
 }
 
-// prunable looks at rows from a position on. next is where to go on; 0: at the start, since all further rows are young.
+// prunable looks at copies from a position on. next is where to go on; 0: at the start, since all further ones are young.
 func (s *Store) prunable(ctx context.Context, from, since int64) (lists []prunable, next int64, err error) {
 	err = s.read(ctx, "", func(c *sqlite.Conn) error {
 		lists, next = nil, 0
@@ -87,57 +117,155 @@ func (s *Store) prunable(ctx context.Context, from, since int64) (lists []prunab
 		if err != nil {
 			return err
 		}
-		st, err := c.Prepare(`SELECT pos, open, settled_at, created_at FROM notification
-			WHERE pos >= ?1 AND pos <= (SELECT value FROM meta WHERE name = 'flushed_pos') ORDER BY pos LIMIT ?2`)
+		flushed, err := sqlitex.ResultInt64(c.Prep("SELECT value FROM meta WHERE name = 'flushed_pos'"))
 		if err != nil {
 			return err
 		}
-		st.BindInt64(1, from)
-		st.BindInt64(2, pruneLook)
-		rows, young, joins := 0, false, false
-		err = each(st, func(st *sqlite.Stmt) error {
-			rows++
-			pos := st.ColumnInt64(0)
-			next = pos + 1
-			// Rows are in order of creation, and settled after that.
-			young = young || st.ColumnInt64(3) > since
-			open, settled := st.ColumnInt32(1), st.ColumnInt64(2)
-			if open == openApart {
-				o, err := copies.outcomeOf(pos)
-				if err != nil {
-					return err
-				}
-				if o.as != 0 {
-					open, settled = 0, o.at
-				}
-			}
-			if open != 0 || settled >= since {
-				joins = false
-				return nil
-			}
-			if n := len(lists); n == 0 || lists[n-1].rows == pruneSlice {
-				lists, joins = append(lists, prunable{}), false
-			}
-			lists[len(lists)-1].add(pos, joins)
-			joins = true
-			return nil
-		})
-		if rows < pruneLook || young {
-			next = 0
+		look := &pruneLooker{copies: copies, since: since, to: flushed}
+		if err := look.atPacks(c, from); err != nil {
+			return err
+		}
+		err = look.atRows(c, from)
+		if lists = look.lists; look.more && !look.young {
+			next = look.to + 1
 		}
 		return err
 	})
 	return lists, next, err
 }
 
-// add adds a row, which joins the one before it if there is none between them that stays.
-func (p *prunable) add(pos int64, joins bool) {
+// pruneLooker finds what is old.
+type pruneLooker struct {
+	copies *copies
+	since  int64
+	to     int64 // the last position to look at
+	more   bool  // there are others after it
+	young  bool  // one was too young. They are in order of creation, and settled after that
+	lists  []prunable
+}
+
+// atPacks looks at packs, so many that they have about pruneLook copies.
+func (k *pruneLooker) atPacks(c *sqlite.Conn, from int64) error {
+	st, err := c.Prepare(selectPacks)
+	if err != nil {
+		return err
+	}
+	left := pruneLook
+	err = eachPack(st, from, k.to, func(p *pack) error {
+		if left <= 0 {
+			k.to, k.more = p.shared.pos-1, true
+			return errEnough
+		}
+		left -= len(p.copies)
+		k.young = k.young || p.shared.created > k.since
+		part := packPart{first: p.shared.pos}
+		for pos := part.first; pos <= p.last(); pos++ {
+			r, ok := p.row(pos)
+			if ok && r.apart {
+				o, err := k.copies.outcomeOf(pos)
+				if err != nil {
+					return err
+				}
+				r.end(&o)
+			}
+			if ok && !r.open && r.settled < k.since {
+				part.old = append(part.old, pos)
+			}
+		}
+		if len(part.old) > 0 {
+			k.list().addPack(part)
+		}
+		return nil
+	})
+	if errors.Is(err, errEnough) {
+		err = nil
+	}
+	return err
+}
+
+// atRows looks at pruneLook rows.
+func (k *pruneLooker) atRows(c *sqlite.Conn, from int64) error {
+	st, err := c.Prepare("SELECT pos, open, settled_at, created_at FROM notification WHERE pos >= ?1 AND pos <= ?2 ORDER BY pos LIMIT ?3")
+	if err != nil {
+		return err
+	}
+	st.BindInt64(1, from)
+	st.BindInt64(2, k.to)
+	st.BindInt64(3, pruneLook)
+	rows, last := 0, int64(0)
+	err = each(st, func(st *sqlite.Stmt) error {
+		rows++
+		last = st.ColumnInt64(0)
+		k.young = k.young || st.ColumnInt64(3) > k.since
+		open, settled := st.ColumnInt32(1), st.ColumnInt64(2)
+		if open == openApart {
+			o, err := k.copies.outcomeOf(last)
+			if err != nil {
+				return err
+			}
+			if o.as != 0 {
+				open, settled = 0, o.at
+			}
+		}
+		if open == 0 && settled < k.since {
+			k.list().add(last)
+		}
+		return nil
+	})
+	if rows == pruneLook {
+		k.to, k.more = last, true
+	}
+	return err
+}
+
+// list is the list to add to.
+func (k *pruneLooker) list() *prunable {
+	if n := len(k.lists); n == 0 || k.lists[n-1].rows >= pruneSlice {
+		k.lists = append(k.lists, prunable{})
+	}
+	return &k.lists[len(k.lists)-1]
+}
+
+func (p *prunable) addPack(part packPart) {
+	p.rows += len(part.old)
+	p.packs = append(p.packs, part)
+}
+
+// add adds a row, which joins the one before it if that lies at the position before: a packed copy between them may have a row, too, by the
+// time they are deleted.
+func (p *prunable) add(pos int64) {
 	p.rows++
-	if joins {
-		p.spans[len(p.spans)-1].to = pos
+	if n := len(p.spans); n > 0 && p.spans[n-1].to == pos-1 {
+		p.spans[n-1].to = pos
 		return
 	}
 	p.spans = append(p.spans, span{pos, pos})
+}
+
+// thinPacks forgets copies of packs, and packs of which none is left.
+func (s *Store) thinPacks(parts []packPart, since int64) error {
+	s.packRead.forget() // what is done may be undone alone
+	defer s.packRead.forget()
+	p := &s.packRead
+	for _, part := range parts {
+		ok, err := p.find(s.stmts.readPack, part.first)
+		if err != nil {
+			return err
+		}
+		if !ok {
+			continue // erased meanwhile
+		}
+		for _, pos := range part.old {
+			// An acknowledgement may have come since it was looked at, as for rows: then it has one, or the pack says so.
+			if r, ok := p.row(pos); ok && (r.apart || r.settled < since) {
+				p.end(pos)[0] = endOut
+			}
+		}
+		if err := s.savePack(p); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func deleteSpans(c *sqlite.Conn, spans []span, since int64) error {
@@ -154,6 +282,9 @@ func deleteSpans(c *sqlite.Conn, spans []span, since int64) error {
 			return err
 		}
 	}
+	if len(spans) == 0 {
+		return nil
+	}
 	return deleteBeside(c, span{spans[0].from, spans[len(spans)-1].to})
 }
 
@@ -165,7 +296,7 @@ func (s *Store) dropEmptySlices(ctx context.Context, before int64) error {
 		}
 		empty := true
 		err := s.db.Read(ctx, func(c *sqlite.Conn) error {
-			st, err := c.Prepare("SELECT 1 FROM notification WHERE pos >= ?1 AND pos < ?2 LIMIT 1")
+			st, err := c.Prepare("SELECT 1 FROM notification WHERE pos >= ?1 AND pos < ?2 UNION ALL SELECT 1 FROM pack WHERE first >= ?1 AND first < ?2 LIMIT 1")
 			if err != nil {
 				return err
 			}

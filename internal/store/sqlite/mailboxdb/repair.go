@@ -1,6 +1,9 @@
 package mailboxdb
 
 import (
+	"fmt"
+	"math"
+
 	"zombiezen.com/go/sqlite"
 	"zombiezen.com/go/sqlite/sqlitex"
 
@@ -14,7 +17,7 @@ type Repaired struct {
 	Unsure int64 // copies that wait again and may have ended
 }
 
-// Ready has the rows of a file that nobody has open say themselves whether they wait, so that statements can ask for it. lost says of which
+// Ready has each copy of a file that nobody has open be a row that says itself whether it waits, so that statements can ask for it. lost says of which
 // tables rows are lost.
 func Ready(c *sqlite.Conn, lost map[string]bool) (r Repaired, err error) {
 	if n, err := sqlitex.ResultInt64(c.Prep("SELECT count(*) FROM sqlite_schema WHERE name IN ('settlement', 'outcome')")); err != nil || n == 0 {
@@ -31,6 +34,9 @@ func Ready(c *sqlite.Conn, lost map[string]bool) (r Repaired, err error) {
 }
 
 func (r *Repaired) ready(c *sqlite.Conn, settlements, outcomes bool) error {
+	if err := unpack(c); err != nil {
+		return err
+	}
 	// If meta is lost, what is folded ends with the last stretch: after it there are only rows that say that they wait.
 	folded, err := sqlitex.ResultInt64(c.Prep("SELECT max(coalesce((SELECT value FROM meta WHERE name = 'folded_pos'), 0), coalesce((SELECT max(first) + 511 FROM outcome), 0))"))
 	if err != nil {
@@ -68,6 +74,35 @@ func (r *Repaired) ready(c *sqlite.Conn, settlements, outcomes bool) error {
 		}
 	}
 	return nil
+}
+
+// unpack gives all packed copies rows.
+func unpack(c *sqlite.Conn) error {
+	if n, err := sqlitex.ResultInt64(c.Prep("SELECT count(*) FROM sqlite_schema WHERE name = 'pack'")); err != nil || n == 0 {
+		return err
+	}
+	packs, err := c.Prepare(selectPacks)
+	if err != nil {
+		return err
+	}
+	put, err := c.Prepare(copyNoteSQL)
+	if err != nil {
+		return err
+	}
+	err = eachPack(packs, 0, math.MaxInt64, func(p *pack) error {
+		for pos := p.shared.pos; pos <= p.last(); pos++ {
+			if r, ok := p.row(pos); ok {
+				if err := r.write(put); err != nil {
+					return err
+				}
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return fmt.Errorf("give packed notifications rows: %w", err)
+	}
+	return sqlitex.ExecuteTransient(c, "DELETE FROM pack", nil)
 }
 
 // guess decides on copies of which it is lost how they stand: they wait if there is something to deliver.

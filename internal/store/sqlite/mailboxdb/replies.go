@@ -19,7 +19,7 @@ func ackColumn(n *notification.Notification) int64 {
 
 const selectReply = "SELECT status, content_type, data FROM reply WHERE pos = ?1"
 
-// saveReply keeps what a client answered, in the transaction that settles the copy.
+// saveReply keeps what a client answered, in the transaction that settles the copy. It goes with its row: what asks is not packed.
 func (s *Store) saveReply(pos int64, r *notification.Reply) error {
 	st := s.stmts.saveReply
 	st.BindInt64(1, pos)

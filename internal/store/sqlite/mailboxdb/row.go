@@ -38,8 +38,7 @@ func scanRow(s *sqlite.Stmt) (r row) {
 	open := s.ColumnInt32(2)
 	r.open, r.apart = open != 0, open == openApart
 	r.status = notification.Status(s.ColumnInt32(3))
-	ack := s.ColumnInt32(4)
-	r.ack, r.asks = notification.AckMode(ack&^asksBit), ack&asksBit != 0
+	r.setAck(s.ColumnInt32(4))
 	r.priority = notification.Priority(s.ColumnInt32(5))
 	r.attempts = uint32(s.ColumnInt64(6))
 	r.offset = int16(s.ColumnInt32(7))
@@ -48,6 +47,25 @@ func scanRow(s *sqlite.Stmt) (r row) {
 	r.delivered, r.settled, r.hash = s.ColumnInt64(12), s.ColumnInt64(13), s.ColumnInt64(14)
 	r.id, r.collapse = s.ColumnText(15), s.ColumnText(16)
 	return r
+}
+
+// setAck reads the column ack.
+func (r *row) setAck(ack int32) {
+	r.ack, r.asks = notification.AckMode(ack&^asksBit), ack&asksBit != 0
+}
+
+// columns are what its columns open and ack have.
+func (r *row) columns() (open, ack int64) {
+	switch {
+	case r.apart:
+		open = openApart
+	case r.open:
+		open = 1
+	}
+	if ack = int64(r.ack); r.asks {
+		ack |= asksBit
+	}
+	return open, ack
 }
 
 // openApart is what a row has in open that does not say itself whether it is settled; 1: it waits, 0: it is settled.

@@ -120,11 +120,11 @@ func (s *Store) settle(q *mailbox.Settle) (mailbox.SettleOutcome, error) {
 		done.as, done.device, done.at, done.reply = notification.Expired, "", e.expires(), nil
 		return mailbox.SettleLate, s.settleEntry(r, e, done)
 	case !q.As.Settled(e.mode()): // "delivered" settles only what asks for no ack
-		return mailbox.SettlePartial, s.recordMark(r, e, mark)
+		return mailbox.SettlePartial, s.recordMarkAlone(r, e, mark)
 	case q.Nack:
 		enough, err := s.countNack(pos, q.Reason)
 		if err == nil && !enough {
-			err = s.recordMark(r, e, mark)
+			err = s.recordMarkAlone(r, e, mark)
 		}
 		if err != nil || !enough {
 			return mailbox.SettlePartial, err
@@ -146,42 +146,48 @@ func (s *Store) inGrace(expires int64, delivered bool, deliveredAt int64, q *mai
 
 // settleClosed handles what is not pending: an ack in the grace after expiry still counts.
 func (s *Store) settleClosed(r *recipient, pos int64, q *mailbox.Settle) (mailbox.SettleOutcome, error) {
-	row, ok, err := s.row(pos)
+	was, ok, err := s.row(pos)
 	switch {
-	case err != nil || !ok || row.recipient != r.key || q.ID != "" && row.id != q.ID:
+	case err != nil || !ok || was.recipient != r.key || q.ID != "" && was.id != q.ID:
 		return mailbox.SettleUnknown, err
-	case row.status != notification.Expired:
+	case was.status != notification.Expired:
 		return mailbox.SettleAlready, nil
 	}
-	delivered := row.delivered
+	delivered := was.delivered
 	if delivered <= 0 {
 		if delivered = millis.Of(q.DeliveredAt); delivered == 0 {
-			delivered = row.delivered
+			delivered = was.delivered
 		}
 	}
-	if !s.inGrace(row.expires, delivered > 0, delivered, q) {
+	if !s.inGrace(was.expires, delivered > 0, delivered, q) {
 		return mailbox.SettleLate, nil
 	}
 	as := q.As
 	switch {
-	case as == notification.Replied && !row.asks:
+	case as == notification.Replied && !was.asks:
 		as = notification.Acked
 	case as == notification.Replied && q.Reply != nil:
 		if err := s.saveReply(pos, q.Reply); err != nil {
 			return mailbox.SettleUnknown, err
 		}
 	}
+	again := outcome{as: as, at: millis.Of(q.At), delivered: delivered, attempts: max(was.attempts, q.Attempts)}
 	st := s.stmts.reviveNote
 	st.BindInt64(1, pos)
 	st.BindInt64(2, int64(as))
 	st.BindInt64(3, millis.Of(q.At))
 	st.BindInt64(4, delivered)
-	st.BindInt64(5, int64(max(row.attempts, q.Attempts)))
-	if err := exec(st); err != nil {
+	st.BindInt64(5, int64(again.attempts))
+	leave := leaving{s: s}
+	err = leave.change(st, pos, again.revive, func() error { return s.endPacked(pos, &again) })
+	if err == nil {
+		err = leave.save()
+	}
+	if err != nil {
 		return mailbox.SettleUnknown, err
 	}
 	s.tx.batch.Settled = append(s.tx.batch.Settled, mailbox.Settled{
-		App: q.App, Recipient: q.Recipient, ID: row.id, Pos: pos, As: as, Device: q.Device, At: q.At,
+		App: q.App, Recipient: q.Recipient, ID: was.id, Pos: pos, As: as, Device: q.Device, At: q.At,
 	})
 	return mailbox.SettleDone, nil
 }

@@ -12,6 +12,8 @@ type statements struct {
 
 	insertNote, settleNote, readNote, markNote, dueNote, reviveNote, deleteNote *sqlite.Stmt
 
+	insertPack, readPack, savePack, saveCopies, deletePack, copyNote *sqlite.Stmt
+
 	insertContent, readContent, deleteContents *sqlite.Stmt
 
 	insertSettlement, readOutcomes *sqlite.Stmt
@@ -48,6 +50,12 @@ func (s *statements) prepare(c *sqlite.Conn) error {
 		{&s.dueNote, "UPDATE notification SET status = 2, seq = ?2 WHERE pos = ?1"},
 		{&s.reviveNote, "UPDATE notification SET open = 0, status = ?2, settled_at = ?3, delivered_at = ?4, attempts = max(attempts, ?5) WHERE pos = ?1"},
 		{&s.deleteNote, "DELETE FROM notification WHERE pos = ?1"},
+		{&s.insertPack, "INSERT INTO pack(" + packColumns + ") VALUES (?1,?2,?3,?4,?5,?6,?7,?8,?9,?10,?11)"},
+		{&s.readPack, selectPack},
+		{&s.savePack, "UPDATE pack SET ends = ?2 WHERE first = ?1"},
+		{&s.saveCopies, "UPDATE pack SET copies = ?2 WHERE first = ?1"},
+		{&s.deletePack, "DELETE FROM pack WHERE first = ?1"},
+		{&s.copyNote, copyNoteSQL},
 		{&s.insertContent, "INSERT INTO content(pos, body) VALUES (?1, ?2)"},
 		{&s.readContent, "SELECT body FROM content WHERE pos = ?1"},
 		{&s.deleteContents, "DELETE FROM content WHERE pos >= ?1 AND pos <= ?2"},

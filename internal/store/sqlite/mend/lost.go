@@ -142,7 +142,7 @@ func (s stretch) text() string {
 
 // end is the greatest row number that was ever given, if that is known.
 func (c *copier) end(t *table) (rowid int64, known bool) {
-	if t.name == c.counted && c.r.noted.Stored > 0 {
+	if slices.Contains(c.counted, t.name) && c.r.noted.Stored > 0 {
 		return c.r.noted.Stored, true
 	}
 	_ = query(c.from, "SELECT seq FROM sqlite_sequence WHERE name = ?1", func(s *sqlite.Stmt) { rowid, known = s.ColumnInt64(0), true }, t.name)

@@ -74,6 +74,7 @@ type Kind struct {
 	Rules []Rule   // what must fit together
 	Tally string   // a query of what walfile.Tally has; "": it is not counted
 	Table string   // what is counted lies in, its row numbers being given in order
+	Packs string   // or in this table, several to a row, whose number is that of the first; "": there is none
 	Of    string   // and is called
 	GoOn  []string // statements that make what is stored next be counted after ?1
 	// Ready, if not nil, has rows say what else is said beside them, so that Rules and Tally can ask for it. It is told of which tables rows

@@ -87,7 +87,7 @@ func (j *Job) rebuild(ctx context.Context, r *Report, image, before, out string)
 		r.Lost = append(r.Lost, Loss{What: "everything: it cannot be read as a database"})
 		return closeTo()
 	}
-	c := &copier{from: from, to: to, r: r, quiet: j.Quiet, counted: j.Table, lost: make(map[string]bool), or: "REPLACE"}
+	c := &copier{from: from, to: to, r: r, quiet: j.Quiet, counted: []string{j.Table, j.Packs}, lost: make(map[string]bool), or: "REPLACE"}
 	err = c.all(ctx, before)
 	if err == nil {
 		err = j.ready(to, r, c.lost)
@@ -153,7 +153,7 @@ type copier struct {
 	r        *Report
 	quiet    map[string]bool
 	lost     map[string]bool    // tables of which rows are
-	counted  string             // table whose row numbers the tally knows
+	counted  []string           // tables whose row numbers the tally knows
 	took     func(*sqlite.Stmt) // told of each row that is put in
 	or       string             // what if a row is there: those of the empty database give way, those saved do not
 }
