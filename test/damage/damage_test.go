@@ -133,6 +133,9 @@ func damaged(t *testing.T, rnd *rand.Rand, from, file, how string, running bool,
 		if log := s.Log()[began:]; !strings.Contains(log, file) && !strings.Contains(log, "damaged") && !strings.Contains(log, "missing") {
 			t.Fatalf("it refuses without a word: %v\n%s", err, log)
 		}
+		if !s.Exited() { // it met the damage when it had begun, and said so to whoever asked whether it is ready
+			s.Kill()
+		}
 		repair(t, s, r)
 		if err := s.Launch(); err != nil {
 			t.Fatalf("after the repair: %v", err)

@@ -56,6 +56,8 @@ func (r *report) of(file string) said {
 			case l.AtMost || l.Rows != 1 || len(words) == 0:
 				s.unnamed += l.Rows
 				s.unbounded = s.unbounded || l.Rows == 0
+			case l.To != "":
+				s.names[name(words[len(words)-1], l.To)] = true
 			default:
 				s.names[words[len(words)-1]] = true
 			}
