@@ -52,6 +52,7 @@ var places = map[string]layer{
 	"internal/pace":         capability,
 	"internal/preference":   capability,
 	"internal/template":     capability,
+	"internal/recipient":    capability,
 	"internal/session":      capability,
 	"internal/cluster":      capability,
 	"internal/signal":       capability,

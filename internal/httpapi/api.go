@@ -21,18 +21,26 @@ import (
 	"godwit.dev/godwit/internal/httpapi/public"
 	"godwit.dev/godwit/internal/limit"
 	"godwit.dev/godwit/internal/metrics"
+	"godwit.dev/godwit/internal/recipient"
 )
 
 // Mailbox is what the API reads and changes of mailboxes.
 type Mailbox interface {
 	backend.Mailbox
+	recipient.Mailbox
 	public.Mailbox
 	operator.Mailbox
 }
 
+// Objects are an app's, and who is registered for them.
+type Objects interface {
+	backend.Objects
+	recipient.Objects
+}
+
 // Presence knows the live sessions.
 type Presence interface {
-	backend.Presence
+	recipient.Presence
 	operator.Presence
 }
 
@@ -54,7 +62,7 @@ type Config struct {
 	Mailbox   Mailbox
 	Steps     backend.Steps   // nil: there are none beyond live
 	Receipts  public.Receipts // nil: there are none to take
-	Objects   backend.Objects
+	Objects   Objects
 	Topics    backend.Topics
 	Requests  backend.Requests
 	Services  operator.Gateway // how they are called through Gateway

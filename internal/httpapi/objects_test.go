@@ -12,7 +12,6 @@ import (
 
 	"godwit.dev/godwit/internal/frame"
 	"godwit.dev/godwit/internal/httpapi"
-	"godwit.dev/godwit/internal/httpapi/backend"
 	"godwit.dev/godwit/internal/session"
 )
 
@@ -225,7 +224,7 @@ func TestRegistrationsAreShownByObjectAndByRecipient(t *testing.T) {
 }
 
 // unerasable is a service whose store is away when something is to be erased.
-type unerasable struct{ backend.Objects }
+type unerasable struct{ httpapi.Objects }
 
 func (unerasable) Erase(context.Context, string, string) error {
 	return errors.New("the store is away")

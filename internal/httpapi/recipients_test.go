@@ -48,6 +48,33 @@ func TestRecipientsArePaged(t *testing.T) {
 	}
 }
 
+func TestRecipientsAreFoundByTheBeginningOfTheirNames(t *testing.T) {
+	w := newWorld(t)
+	for _, to := range []string{"an", "ana", "anna", "bo", "a"} {
+		w.post("/v1/notifications", fmt.Sprintf(`{"to":%q}`, to)).want(http.StatusCreated)
+	}
+	for prefix, want := range map[string][]string{"an": {"an", "ana", "anna"}, "ann": {"anna"}, "b": {"bo"}, "c": nil, "anna": {"anna"}} {
+		for limit := 1; limit <= 4; limit++ {
+			var names []string
+			for path := fmt.Sprintf("/v1/recipients?prefix=%s&limit=%d", prefix, limit); path != ""; {
+				p := decode[pageOf[recipientView]](w.get(path).want(http.StatusOK))
+				if len(p.Items) > limit {
+					t.Fatalf("%d recipients of %d", len(p.Items), limit)
+				}
+				for _, r := range p.Items {
+					names = append(names, r.ID)
+				}
+				if path = ""; p.NextCursor != nil {
+					path = fmt.Sprintf("/v1/recipients?prefix=%s&limit=%d&cursor=%s", prefix, limit, *p.NextCursor)
+				}
+			}
+			if !slices.Equal(names, want) {
+				t.Errorf("%q, %d at a time: %q, want %q", prefix, limit, names, want)
+			}
+		}
+	}
+}
+
 func TestRecipientShowsItsSessions(t *testing.T) {
 	w := newWorld(t)
 	now := time.Now()
@@ -97,6 +124,7 @@ func TestListsRefuseBadInput(t *testing.T) {
 		"/v1/recipients?limit=x":                     "limit",
 		"/v1/recipients?limit=1&limit=2":             "limit",
 		"/v1/recipients?cursor=a%20b":                "cursor",
+		"/v1/recipients?prefix=a%20b":                "prefix",
 		"/v1/recipients?page=2":                      "page",
 		"/v1/recipients/a%20b":                       "recipient",
 		"/v1/recipients/a?x=1":                       "x",

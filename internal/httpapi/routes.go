@@ -12,6 +12,7 @@ import (
 	"godwit.dev/godwit/internal/httpapi/public"
 	"godwit.dev/godwit/internal/notification"
 	"godwit.dev/godwit/internal/problem"
+	"godwit.dev/godwit/internal/recipient"
 )
 
 // route is one entry of the API. A role of 0 needs no key.
@@ -27,8 +28,9 @@ type route struct {
 
 // routes are all of the API.
 func routes(cfg *Config) []route {
+	people := recipient.New(recipient.Config{Mailbox: cfg.Mailbox, Presence: cfg.Presence, Endpoints: cfg.Endpoints, Objects: cfg.Objects, Log: cfg.Log})
 	b := backend.New(backend.Parts{
-		Publisher: cfg.Publisher, Mailbox: cfg.Mailbox, Steps: cfg.Steps, Objects: cfg.Objects, Topics: cfg.Topics, Requests: cfg.Requests, Presence: cfg.Presence, Events: cfg.Events, Endpoints: cfg.Endpoints,
+		Publisher: cfg.Publisher, Mailbox: cfg.Mailbox, Steps: cfg.Steps, Objects: cfg.Objects, Topics: cfg.Topics, Requests: cfg.Requests, Recipients: people, Events: cfg.Events, Endpoints: cfg.Endpoints,
 		Campaigns: cfg.Campaigns, Templates: cfg.Templates, Log: cfg.Log, PublishLimit: cfg.PublishLimit, Draining: cfg.Draining, Node: cfg.Node,
 	})
 	p := public.New(public.Parts{

@@ -22,7 +22,7 @@ import (
 	"godwit.dev/godwit/internal/object/objectstore"
 	"godwit.dev/godwit/internal/pubsub"
 	"godwit.dev/godwit/internal/push"
-	"godwit.dev/godwit/internal/session"
+	"godwit.dev/godwit/internal/recipient"
 	"godwit.dev/godwit/internal/signal"
 	"godwit.dev/godwit/internal/template"
 )
@@ -38,8 +38,6 @@ type Mailbox interface {
 	Lookup(ctx context.Context, app, id, to string) ([]mailbox.Record, error)
 	History(ctx context.Context, app, recipient string, status notification.Status, limit int, cursor int64) (items []mailbox.Record, next int64, err error)
 	Recipients(ctx context.Context, app string, limit int, cursor string) (items []mailbox.RecipientInfo, next string, err error)
-	Recipient(ctx context.Context, app, recipient string) (mailbox.RecipientInfo, error)
-	Erase(ctx context.Context, app, recipient string) error
 }
 
 // Objects reads and changes objects, and says who is registered for them.
@@ -50,23 +48,11 @@ type Objects interface {
 	// List reads objects of a group whose names begin with prefix, by name; next is what to go on after, or empty.
 	List(ctx context.Context, app, group, prefix, after string, limit int) (items []objectstore.Item, next string, err error)
 	Registrations(ctx context.Context, app string, k object.Key) ([]signal.Registration, error)
-	OfRecipient(ctx context.Context, app, recipient string) ([]signal.Registration, error)
-	// Erase forgets a recipient's registrations.
-	Erase(ctx context.Context, app, recipient string) error
 }
 
 // Topics brings messages to whoever subscribes.
 type Topics interface {
 	Publish(ctx context.Context, app string, m *pubsub.Message) error
-}
-
-// Presence knows the live sessions. Asking for those of other nodes may take up to a quarter of a second; an answer is
-// partial if not all of them could be asked.
-type Presence interface {
-	// Sessions lists the sessions of each of these recipients.
-	Sessions(ctx context.Context, app string, recipients []string) (live [][]session.Info, partial bool, err error)
-	// Disconnect ends a recipient's sessions with a goodbye of this reason and says how many there were.
-	Disconnect(ctx context.Context, app, recipient, reason string) (n int, partial bool, err error)
 }
 
 // Campaigns are what can be done to an app's campaigns.
@@ -99,18 +85,18 @@ type Templates interface {
 
 // Parts are what the handlers stand on.
 type Parts struct {
-	Publisher Publisher
-	Mailbox   Mailbox
-	Steps     Steps // nil: there are none beyond live
-	Objects   Objects
-	Topics    Topics
-	Requests  Requests
-	Presence  Presence
-	Events    event.Log
-	Endpoints *endpoint.Service
-	Campaigns Campaigns
-	Templates Templates
-	Log       *slog.Logger
+	Publisher  Publisher
+	Mailbox    Mailbox
+	Recipients *recipient.Service
+	Steps      Steps // nil: there are none beyond live
+	Objects    Objects
+	Topics     Topics
+	Requests   Requests
+	Events     event.Log
+	Endpoints  *endpoint.Service
+	Campaigns  Campaigns
+	Templates  Templates
+	Log        *slog.Logger
 
 	// PublishLimit takes n publishes of a key from its budget; wait > 0: refused, come back after it. Nil: no limit.
 	PublishLimit func(key string, n int) (wait time.Duration)

@@ -1,17 +1,14 @@
 package backend
 
 import (
-	"errors"
 	"net/http"
 	"net/url"
 	"strconv"
 
-	"godwit.dev/godwit/internal/audience"
 	"godwit.dev/godwit/internal/httpapi/call"
 	"godwit.dev/godwit/internal/httpapi/form"
-	"godwit.dev/godwit/internal/mailbox"
 	"godwit.dev/godwit/internal/notification"
-	"godwit.dev/godwit/internal/session"
+	"godwit.dev/godwit/internal/recipient"
 )
 
 type recipientJSON struct {
@@ -27,70 +24,46 @@ type recipientJSON struct {
 	Registrations []registrationJSON `json:"registrations"`
 }
 
-func (a *API) recipientView(c *call.Call, info mailbox.RecipientInfo, live []session.Info, endpoints []audience.Endpoint) (recipientJSON, error) {
-	regs, err := a.Objects.OfRecipient(c.Ctx, c.Key.App, info.Name)
-	if err != nil {
-		return recipientJSON{}, err
-	}
+func (a *API) recipientView(r *recipient.View) recipientJSON {
 	v := recipientJSON{
-		ID: info.Name, Pending: info.Pending, LastSeq: info.LastSeq, LastSeen: call.Moment(info.LastSeen), Online: len(live) > 0,
-		Devices: append([]string{}, info.Devices...), Sessions: make([]form.Session, 0, len(live)),
-		Endpoints: make([]form.Endpoint, 0, len(endpoints)), Registrations: make([]registrationJSON, 0, len(regs)),
+		ID: r.Name, Pending: r.Pending, LastSeq: r.LastSeq, LastSeen: call.Moment(r.LastSeen), Online: len(r.Sessions) > 0,
+		Presence: form.Completeness(r.Partial), Devices: append([]string{}, r.Devices...), Sessions: make([]form.Session, 0, len(r.Sessions)),
+		Endpoints: make([]form.Endpoint, 0, len(r.Endpoints)), Registrations: make([]registrationJSON, 0, len(r.Registrations)),
 	}
-	for i := range regs {
-		v.Registrations = append(v.Registrations, viewRegistration(&regs[i], true))
+	for i := range r.Registrations {
+		v.Registrations = append(v.Registrations, viewRegistration(&r.Registrations[i], true))
 	}
-	for i := range endpoints {
-		e := form.ViewEndpoint(&endpoints[i])
+	for i := range r.Endpoints {
+		e := form.ViewEndpoint(&r.Endpoints[i])
 		e.Address = nil // it has secrets that who looks at people does not need
 		v.Endpoints = append(v.Endpoints, e)
 	}
-	for _, s := range live {
+	for _, s := range r.Sessions {
 		v.Sessions = append(v.Sessions, form.ViewSession(s, a.Node))
-		if s.LastSeen.After(info.LastSeen) {
-			info.LastSeen = s.LastSeen
-		}
 	}
-	v.LastSeen = call.Moment(info.LastSeen)
-	return v, nil
+	return v
 }
 
 // ListRecipients is GET /v1/recipients.
 func (a *API) ListRecipients(c *call.Call) error {
-	q, limit, err := c.ListParams()
+	q, limit, err := c.ListParams("prefix")
 	if err != nil {
 		return err
 	}
-	cursor := q.Get("cursor")
-	if cursor != "" {
-		if err := notification.CheckName("cursor", cursor); err != nil {
-			return err
+	for _, name := range []string{"prefix", "cursor"} {
+		if text := q.Get(name); text != "" {
+			if err := notification.CheckName(name, text); err != nil {
+				return err
+			}
 		}
 	}
-	infos, next, err := a.Mailbox.Recipients(c.Ctx, c.Key.App, limit, cursor)
+	list, next, err := a.Recipients.List(c.Ctx, c.Key.App, q.Get("prefix"), limit, q.Get("cursor"))
 	if err != nil {
 		return err
 	}
-	names := make([]string, len(infos))
-	for i := range infos {
-		names[i] = infos[i].Name
-	}
-	live, partial, err := a.Presence.Sessions(c.Ctx, c.Key.App, names)
-	if err != nil {
-		return err
-	}
-	l := call.NewList[recipientJSON](len(infos), next)
-	for i := range infos {
-		endpoints, err := a.Endpoints.Of(c.Ctx, c.Key.App, infos[i].Name)
-		if err != nil {
-			return err
-		}
-		v, err := a.recipientView(c, infos[i], live[i], endpoints)
-		if err != nil {
-			return err
-		}
-		v.Presence = form.Completeness(partial)
-		l.Items = append(l.Items, v)
+	l := call.NewList[recipientJSON](len(list), next)
+	for _, r := range list {
+		l.Items = append(l.Items, a.recipientView(r))
 	}
 	return c.Value(http.StatusOK, l)
 }
@@ -101,28 +74,11 @@ func (a *API) GetRecipient(c *call.Call) error {
 	if err != nil {
 		return err
 	}
-	found, partial, err := a.Presence.Sessions(c.Ctx, c.Key.App, []string{name})
+	r, err := a.Recipients.Get(c.Ctx, c.Key.App, name)
 	if err != nil {
 		return err
 	}
-	live := found[0]
-	endpoints, err := a.Endpoints.Of(c.Ctx, c.Key.App, name)
-	if err != nil {
-		return err
-	}
-	info, err := a.Mailbox.Recipient(c.Ctx, c.Key.App, name)
-	if errors.Is(err, mailbox.ErrNotFound) && len(live)+len(endpoints) > 0 {
-		info, err = mailbox.RecipientInfo{Name: name}, nil // connected for the first time, or has endpoints alone
-	}
-	if err != nil {
-		return err
-	}
-	v, err := a.recipientView(c, info, live, endpoints)
-	if err != nil {
-		return err
-	}
-	v.Presence = form.Completeness(partial)
-	return c.Value(http.StatusOK, v)
+	return c.Value(http.StatusOK, a.recipientView(r))
 }
 
 // History is GET /v1/recipients/{id}/notifications, newest first.
@@ -156,36 +112,15 @@ func (a *API) History(c *call.Call) error {
 	return c.JSON(http.StatusOK, append(b, "}\n"...))
 }
 
-// Erase is DELETE /v1/recipients/{id}. The store forgets first: a session that ended before could come back in between.
+// Erase is DELETE /v1/recipients/{id}.
 func (a *API) Erase(c *call.Call) error {
 	name, _, err := recipientOf(c)
 	if err != nil {
 		return err
 	}
-	regs, err := a.Objects.OfRecipient(c.Ctx, c.Key.App, name)
-	if err != nil {
+	if err := a.Recipients.Erase(c.Ctx, c.Key.App, name, c.Key.Key); err != nil {
 		return err
 	}
-	err = a.Mailbox.Erase(c.Ctx, c.Key.App, name)
-	if err != nil && !errors.Is(err, mailbox.ErrNotFound) {
-		return err
-	}
-	objectsErr := a.Objects.Erase(c.Ctx, c.Key.App, name)
-	ended, partial, offlineErr := a.Presence.Disconnect(c.Ctx, c.Key.App, name, "erased")
-	if objectsErr != nil {
-		return objectsErr
-	}
-	endpoints, failed := a.Endpoints.Erase(c.Ctx, c.Key.App, name)
-	if failed != nil {
-		return failed
-	}
-	if offlineErr != nil {
-		return offlineErr
-	}
-	if err != nil && ended+len(regs)+endpoints == 0 {
-		return err
-	}
-	a.Log.InfoContext(c.Ctx, "recipient erased", "app", c.Key.App, "recipient", name, "key", c.Key.Key, "sessions", ended, "partial", partial, "endpoints", endpoints)
 	return c.NoContent()
 }
 
@@ -195,11 +130,10 @@ func (a *API) Disconnect(c *call.Call) error {
 	if err != nil {
 		return err
 	}
-	n, partial, err := a.Presence.Disconnect(c.Ctx, c.Key.App, name, "disconnected")
+	n, partial, err := a.Recipients.Disconnect(c.Ctx, c.Key.App, name, c.Key.Key)
 	if err != nil {
 		return err
 	}
-	a.Log.InfoContext(c.Ctx, "recipient disconnected", "app", c.Key.App, "recipient", name, "key", c.Key.Key, "sessions", n)
 	return c.Value(http.StatusOK, struct {
 		Disconnected int    `json:"disconnected"`
 		Presence     string `json:"presence,omitempty"`
