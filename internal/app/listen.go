@@ -20,12 +20,12 @@ import (
 	"godwit.dev/godwit/internal/gateway/ssegate"
 	"godwit.dev/godwit/internal/gateway/wsgate"
 	"godwit.dev/godwit/internal/httpapi"
-	"godwit.dev/godwit/internal/httpapi/backend"
 	"godwit.dev/godwit/internal/httpapi/direct"
 	"godwit.dev/godwit/internal/httpapi/public"
 	"godwit.dev/godwit/internal/limit"
 	"godwit.dev/godwit/internal/push"
 	"godwit.dev/godwit/internal/reactor"
+	"godwit.dev/godwit/internal/timeline"
 )
 
 // startConnections starts what serves connections, before anything listens.
@@ -255,7 +255,7 @@ func (a *App) handler() (http.Handler, error) {
 		"/v1/stream":  ssegate.New(ssegate.Config{Hub: a.hub, Posting: posting, Origins: a.access, Reactor: a.reactor, Log: a.log}),
 	}
 	a.serveForwarded(map[string]http.Handler{"/v1/frames": posting, "/v1/poll": poll})
-	var steps backend.Steps
+	var steps timeline.Steps
 	var receipts public.Receipts
 	if a.escalations != nil {
 		steps, receipts = a.escalations, a.escalations

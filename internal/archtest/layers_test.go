@@ -53,6 +53,7 @@ var places = map[string]layer{
 	"internal/preference":   capability,
 	"internal/template":     capability,
 	"internal/recipient":    capability,
+	"internal/timeline":     capability,
 	"internal/session":      capability,
 	"internal/cluster":      capability,
 	"internal/signal":       capability,

@@ -47,6 +47,7 @@ var completions = map[string]completion{
 	"publish":              {"/v1/recipients", "id"},
 	"listen":               {"/v1/recipients", "id"},
 	"status":               {"/v1/notifications", "id"},
+	"why":                  {"/v1/notifications", "id"},
 	"recall":               {"/v1/notifications", "id"},
 	"recipient show":       {"/v1/recipients", "id"},
 	"recipient history":    {"/v1/recipients", "id"},

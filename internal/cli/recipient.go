@@ -59,20 +59,25 @@ func (p *program) recipientCommand() *cobra.Command {
 func recipientPath(name string) string { return "/v1/recipients/" + name }
 
 func (p *program) recipientListCommand() *cobra.Command {
-	limit := 100
+	limit, prefix := 100, ""
 	cmd := &cobra.Command{
 		Use:   "list",
 		Short: "List recipients by name",
 		Args:  exactly(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			query := url.Values{}
+			if prefix != "" {
+				query.Set("prefix", prefix)
+			}
 			return p.withClient(func(c *godwit.Client) error {
-				return list(cmd.Context(), p, c, "/v1/recipients", nil, limit, []string{"RECIPIENT", "PENDING", "ONLINE", "SESSIONS", "LAST SEEN"}, func(r *recipientJSON) []string {
+				return list(cmd.Context(), p, c, "/v1/recipients", query, limit, []string{"RECIPIENT", "PENDING", "ONLINE", "SESSIONS", "LAST SEEN"}, func(r *recipientJSON) []string {
 					return []string{clean(r.ID), strconv.Itoa(r.Pending), yesNo(r.Online), strconv.Itoa(len(r.Sessions)), moment(r.LastSeen)}
 				})
 			})
 		},
 	}
 	limitFlag(cmd, &limit)
+	cmd.Flags().StringVar(&prefix, "prefix", "", "only those whose names begin with this")
 	return cmd
 }
 

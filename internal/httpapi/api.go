@@ -22,6 +22,7 @@ import (
 	"godwit.dev/godwit/internal/limit"
 	"godwit.dev/godwit/internal/metrics"
 	"godwit.dev/godwit/internal/recipient"
+	"godwit.dev/godwit/internal/timeline"
 )
 
 // Mailbox is what the API reads and changes of mailboxes.
@@ -60,7 +61,7 @@ type Channels interface {
 type Config struct {
 	Publisher backend.Publisher
 	Mailbox   Mailbox
-	Steps     backend.Steps   // nil: there are none beyond live
+	Steps     timeline.Steps  // nil: there are none beyond live
 	Receipts  public.Receipts // nil: there are none to take
 	Objects   Objects
 	Topics    backend.Topics

@@ -4,6 +4,7 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"time"
 
 	"godwit.dev/godwit/internal/access"
 	"godwit.dev/godwit/internal/httpapi/backend"
@@ -13,6 +14,7 @@ import (
 	"godwit.dev/godwit/internal/notification"
 	"godwit.dev/godwit/internal/problem"
 	"godwit.dev/godwit/internal/recipient"
+	"godwit.dev/godwit/internal/timeline"
 )
 
 // route is one entry of the API. A role of 0 needs no key.
@@ -29,8 +31,9 @@ type route struct {
 // routes are all of the API.
 func routes(cfg *Config) []route {
 	people := recipient.New(recipient.Config{Mailbox: cfg.Mailbox, Presence: cfg.Presence, Endpoints: cfg.Endpoints, Objects: cfg.Objects, Log: cfg.Log})
+	told := timeline.New(timeline.Config{Mailbox: cfg.Mailbox, Steps: cfg.Steps, Recipients: people, Now: time.Now})
 	b := backend.New(backend.Parts{
-		Publisher: cfg.Publisher, Mailbox: cfg.Mailbox, Steps: cfg.Steps, Objects: cfg.Objects, Topics: cfg.Topics, Requests: cfg.Requests, Recipients: people, Events: cfg.Events, Endpoints: cfg.Endpoints,
+		Publisher: cfg.Publisher, Mailbox: cfg.Mailbox, Timelines: told, Objects: cfg.Objects, Topics: cfg.Topics, Requests: cfg.Requests, Recipients: people, Events: cfg.Events, Endpoints: cfg.Endpoints,
 		Campaigns: cfg.Campaigns, Templates: cfg.Templates, Log: cfg.Log, PublishLimit: cfg.PublishLimit, Draining: cfg.Draining, Node: cfg.Node,
 	})
 	p := public.New(public.Parts{
@@ -47,6 +50,7 @@ func routes(cfg *Config) []route {
 		{pattern: "POST /v1/notifications/batch", role: access.Publish, serve: b.PublishBatch, stream: true},
 		{pattern: "POST /v1/notify/{recipient}", role: access.Publish, serve: b.Notify},
 		{pattern: "GET /v1/notifications/{id}", role: access.Read, serve: b.Status},
+		{pattern: "GET /v1/notifications/{id}/timeline", role: access.Read, serve: b.Timeline},
 		{pattern: "DELETE /v1/notifications/{id}", role: access.Publish, serve: b.Recall},
 
 		{pattern: "GET /v1/recipients", role: access.Read, serve: b.ListRecipients},

@@ -172,6 +172,14 @@ type Record struct {
 	Reply       *notification.Reply // of one that is Replied, where it was looked up for one recipient
 }
 
+// Due is when the copy was to reach its recipient from.
+func (r *Record) Due() time.Time {
+	if r.SendAt.After(r.CreatedAt) {
+		return r.SendAt
+	}
+	return r.CreatedAt
+}
+
 // RecipientInfo is what the store knows of a recipient.
 type RecipientInfo struct {
 	Name     string

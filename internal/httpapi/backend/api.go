@@ -25,6 +25,7 @@ import (
 	"godwit.dev/godwit/internal/recipient"
 	"godwit.dev/godwit/internal/signal"
 	"godwit.dev/godwit/internal/template"
+	"godwit.dev/godwit/internal/timeline"
 )
 
 // Publisher stores and routes publishes; it answers once they are on disk, with one result a draft.
@@ -88,7 +89,7 @@ type Parts struct {
 	Publisher  Publisher
 	Mailbox    Mailbox
 	Recipients *recipient.Service
-	Steps      Steps // nil: there are none beyond live
+	Timelines  *timeline.Service
 	Objects    Objects
 	Topics     Topics
 	Requests   Requests

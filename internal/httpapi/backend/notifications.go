@@ -45,9 +45,13 @@ func (a *API) Status(c *call.Call) error {
 		return mailbox.ErrNotFound
 	}
 	if to != "" {
-		b, err := a.appendSteps(c.Ctx, c.Key.App, appendOpen(nil, &records[0]), &records[0])
+		steps, err := a.Timelines.StepsOf(c.Ctx, c.Key.App, &records[0])
 		if err != nil {
 			return err
+		}
+		b := appendOpen(nil, &records[0])
+		for i := range steps {
+			b = appendStep(b, &steps[i])
 		}
 		return c.JSON(http.StatusOK, append(b, "]}\n"...))
 	}

@@ -4,7 +4,6 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"strconv"
-	"time"
 	"unicode/utf8"
 
 	"godwit.dev/godwit/internal/httpapi/call"
@@ -50,7 +49,7 @@ func appendOpen(b []byte, r *mailbox.Record) []byte {
 	if acked {
 		b = call.AppendTime(b, r.SettledAt)
 		b = append(b, `,"latency_ms":`...)
-		b = strconv.AppendInt(b, settledIn(r).Milliseconds(), 10)
+		b = strconv.AppendInt(b, max(0, r.SettledAt.Sub(r.Due())).Milliseconds(), 10)
 	} else {
 		b = append(b, `null,"latency_ms":null`...)
 	}
@@ -79,15 +78,6 @@ func appendReply(b []byte, r *notification.Reply) []byte {
 		b = append(b, '"')
 	}
 	return append(b, '}')
-}
-
-// settledIn is from when the notification was due to its acknowledgement.
-func settledIn(r *mailbox.Record) time.Duration {
-	due := r.CreatedAt
-	if r.SendAt.After(due) {
-		due = r.SendAt
-	}
-	return max(0, r.SettledAt.Sub(due))
 }
 
 // appendLive appends the live channel: where the copy stands there and since when.

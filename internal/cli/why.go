@@ -1,0 +1,81 @@
+package cli
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	godwit "godwit.dev/godwit/clients/go"
+)
+
+// timelineJSON is what the API tells of a copy.
+type timelineJSON struct {
+	ID      string `json:"id"`
+	To      string `json:"to"`
+	Status  string `json:"status"`
+	Why     string `json:"why"`
+	Entries []struct {
+		At      time.Time `json:"at"`
+		Channel string    `json:"channel"`
+		Text    string    `json:"text"`
+		Planned bool      `json:"planned"`
+	} `json:"entries"`
+}
+
+func (p *program) whyCommand() *cobra.Command {
+	var to string
+	cmd := &cobra.Command{
+		Use:   "why ID --to RECIPIENT",
+		Short: "Tell what happened to a recipient's copy of a notification, and why it has not arrived",
+		Long: `Tell what happened to a recipient's copy of a notification, over every channel and in the order in which it happened, and in a
+sentence how it stands and why. What has ended is kept for a week, unless the server's setting retain says otherwise.`,
+		Example: `  godwit why ride-9f3 --to driver-42`,
+		Args:    names("id"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if to == "" {
+				return withHint(usagef("whose copy of %s is meant? Name the recipient with --to", args[0]), "godwit status %s lists them", args[0])
+			}
+			return p.withClient(func(c *godwit.Client) error {
+				var raw json.RawMessage
+				call := godwit.Call{Method: http.MethodGet, Path: "/v1/notifications/" + args[0] + "/timeline", Query: url.Values{"to": {to}}}
+				if err := c.Call(cmd.Context(), call, &raw); err != nil {
+					return fmt.Errorf("read what happened to %s for %s: %w", args[0], to, err)
+				}
+				if p.json {
+					return p.line(raw)
+				}
+				var t timelineJSON
+				if err := json.Unmarshal(raw, &t); err != nil {
+					return fmt.Errorf("read answer: %w", err)
+				}
+				return p.showTimeline(&t)
+			})
+		},
+	}
+	cmd.Flags().StringVar(&to, "to", "", "whose copy")
+	return cmd
+}
+
+func (p *program) showTimeline(t *timelineJSON) error {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s %s for %s\n", p.paint(bold, t.Status), t.ID, clean(t.To))
+	for i := range t.Entries {
+		e := &t.Entries[i]
+		text := clean(e.Text)
+		if e.Channel != "" {
+			text = e.Channel + ": " + text
+		}
+		if e.Planned {
+			text = p.paint(faint, text)
+		}
+		fmt.Fprintf(&b, "  %s  %s\n", moment(e.At), text)
+	}
+	fmt.Fprintf(&b, "%s\n", clean(t.Why))
+	_, err := fmt.Fprint(p.stdout, b.String())
+	return err
+}
