@@ -29,10 +29,13 @@ type Access interface {
 
 // Config are the parts of the pages.
 type Config struct {
-	Access    Access
-	Campaigns Campaigns
-	Audience  Audience
-	Templates Templates
+	Access     Access
+	Campaigns  Campaigns
+	Audience   Audience
+	Templates  Templates
+	Recipients Recipients
+	Mailbox    Mailbox
+	Timelines  Timelines
 	// Ready reports whether a channel of an app can send.
 	Ready   func(ctx context.Context, app string, ch push.Channel) bool
 	Log     *slog.Logger
@@ -67,22 +70,29 @@ func New(cfg Config) (http.Handler, error) {
 	mux.HandleFunc("POST /ui/sign-out", a.signOut)
 	mux.HandleFunc("GET /ui/assets/{version}/{name}", serveAsset)
 	for pattern, page := range map[string]page{
-		"GET /ui/campaigns":                 a.listCampaigns,
-		"GET /ui/campaigns/new":             a.composeCampaign,
-		"POST /ui/campaigns":                a.createCampaign,
-		"POST /ui/campaigns/preview":        a.previewCampaign,
-		"GET /ui/campaigns/{id}":            a.showCampaign,
-		"GET /ui/campaigns/{id}/progress":   a.showProgress,
-		"GET /ui/campaigns/{id}/edit":       a.editCampaign,
-		"GET /ui/campaigns/{id}/correct":    a.composeCorrection,
-		"GET /ui/campaigns/{id}/deliveries": a.showDeliveries,
-		"POST /ui/campaigns/{id}":           a.reviseCampaign,
-		"POST /ui/campaigns/{id}/test":      a.testCampaign,
-		"POST /ui/campaigns/{id}/correct":   a.correctCampaign,
-		"POST /ui/campaigns/{id}/delete":    a.deleteCampaign,
-		"POST /ui/campaigns/{id}/{action}":  a.actOnCampaign,
-		"GET /ui/audience":                  a.showAudience,
-		"POST /ui/audience/count":           a.countAudience,
+		"GET /ui/campaigns":                     a.listCampaigns,
+		"GET /ui/campaigns/new":                 a.composeCampaign,
+		"POST /ui/campaigns":                    a.createCampaign,
+		"POST /ui/campaigns/preview":            a.previewCampaign,
+		"GET /ui/campaigns/{id}":                a.showCampaign,
+		"GET /ui/campaigns/{id}/progress":       a.showProgress,
+		"GET /ui/campaigns/{id}/edit":           a.editCampaign,
+		"GET /ui/campaigns/{id}/correct":        a.composeCorrection,
+		"GET /ui/campaigns/{id}/deliveries":     a.showDeliveries,
+		"POST /ui/campaigns/{id}":               a.reviseCampaign,
+		"POST /ui/campaigns/{id}/test":          a.testCampaign,
+		"POST /ui/campaigns/{id}/correct":       a.correctCampaign,
+		"POST /ui/campaigns/{id}/delete":        a.deleteCampaign,
+		"POST /ui/campaigns/{id}/{action}":      a.actOnCampaign,
+		"GET /ui/recipients":                    a.listRecipients,
+		"GET /ui/recipients/{name}":             a.showRecipient,
+		"POST /ui/recipients/{name}/disconnect": a.disconnectRecipient,
+		"POST /ui/recipients/{name}/erase":      a.eraseRecipient,
+		"GET /ui/notifications":                 a.findNotification,
+		"GET /ui/notifications/{name}":          a.showNotification,
+		"POST /ui/notifications/{name}/recall":  a.recallNotification,
+		"GET /ui/audience":                      a.showAudience,
+		"POST /ui/audience/count":               a.countAudience,
 	} {
 		mux.HandleFunc(pattern, a.signedIn(page))
 	}

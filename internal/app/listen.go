@@ -25,6 +25,7 @@ import (
 	"godwit.dev/godwit/internal/limit"
 	"godwit.dev/godwit/internal/push"
 	"godwit.dev/godwit/internal/reactor"
+	"godwit.dev/godwit/internal/recipient"
 	"godwit.dev/godwit/internal/timeline"
 )
 
@@ -224,10 +225,20 @@ func (a *App) serveHTTP(ln net.Listener) (stop func(), err error) {
 	return func() { ln.Close() }, nil
 }
 
+// escalationSteps says how escalations stand; nil: there are none.
+func (a *App) escalationSteps() timeline.Steps {
+	if a.escalations == nil {
+		return nil
+	}
+	return a.escalations
+}
+
 // pages is the web page.
 func (a *App) pages() (http.Handler, error) {
+	people := recipient.New(recipient.Config{Mailbox: a.mailbox, Presence: a.sessions(), Endpoints: a.endpoints, Objects: a.objects, Log: a.log})
+	told := timeline.New(timeline.Config{Mailbox: a.mailbox, Steps: a.escalationSteps(), Recipients: people, Now: time.Now})
 	return admin.New(admin.Config{
-		Access: a.access, Campaigns: a.sending, Audience: a.endpoints, Templates: a.templates, Log: a.log, Version: a.opts.Version,
+		Access: a.access, Campaigns: a.sending, Audience: a.endpoints, Templates: a.templates, Recipients: people, Mailbox: a.mailbox, Timelines: told, Log: a.log, Version: a.opts.Version,
 		Dev: a.cfg.Dev, TLS: a.tlsFor != nil, Admit: a.addrLimit.Allow,
 		Ready: func(ctx context.Context, app string, ch push.Channel) bool {
 			_, err := a.channels.Sender(ctx, app, ch)
@@ -255,13 +266,12 @@ func (a *App) handler() (http.Handler, error) {
 		"/v1/stream":  ssegate.New(ssegate.Config{Hub: a.hub, Posting: posting, Origins: a.access, Reactor: a.reactor, Log: a.log}),
 	}
 	a.serveForwarded(map[string]http.Handler{"/v1/frames": posting, "/v1/poll": poll})
-	var steps timeline.Steps
 	var receipts public.Receipts
 	if a.escalations != nil {
-		steps, receipts = a.escalations, a.escalations
+		receipts = a.escalations
 	}
 	api := httpapi.New(httpapi.Config{
-		Steps: steps, Receipts: receipts, AckLimit: a.ackLimit,
+		Steps: a.escalationSteps(), Receipts: receipts, AckLimit: a.ackLimit,
 		Publisher: a.publisher, Mailbox: a.mailbox, Objects: a.objects, Topics: a.topics, Requests: a.requests, Services: a.access, Presence: a.sessions(), Events: a.stores.Events, Access: a.access, Keys: a.access, Apps: a.access, Channels: a.channels, Hooks: a.hooks, Sources: a.sources, Campaigns: a.sending, Templates: a.templates,
 		Log: a.log, Registry: a.registry, PublishLimit: a.keyLimit.Take,
 		Endpoints: a.endpoints, Signups: a.signups, Preferences: a.stores.Preferences, Categories: a.access,

@@ -4,13 +4,14 @@
 
 const zone = Intl.DateTimeFormat().resolvedOptions().timeZone;
 const shown = new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyle: "short" });
+const exact = new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyle: "medium" });
 const two = (n) => String(n).padStart(2, "0");
 
 function localize(root) {
   for (const t of root.querySelectorAll("time[datetime]")) {
     if (t.title) continue;
     t.title = t.textContent;
-    t.textContent = shown.format(new Date(t.dateTime));
+    t.textContent = ("seconds" in t.dataset ? exact : shown).format(new Date(t.dateTime));
   }
   for (const field of root.querySelectorAll("input[data-utc]")) {
     if (!zone) continue;

@@ -1,0 +1,158 @@
+package webpage
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/chromedp/chromedp"
+
+	"godwit.dev/godwit/internal/access"
+	"godwit.dev/godwit/internal/sender/sendertest/botserver"
+	"godwit.dev/godwit/test/blackbox"
+)
+
+// stage is a server on which notifications end in all ways.
+type stage struct {
+	*person
+	server *blackbox.Server
+	api    *blackbox.API
+}
+
+func (s *stage) call(method, path string, body any) {
+	s.Helper()
+	a, err := s.api.Do(s.Context(), method, path, body)
+	if err != nil || a.Status >= http.StatusMultipleChoices {
+		s.Fatalf("%s %s: %v %+v", method, path, err, a)
+	}
+}
+
+// publish hands over a notification with pushes by these channels at once.
+func (s *stage) publish(id, to string, push ...string) {
+	s.Helper()
+	n := map[string]any{"id": id, "to": to, "title": "New ride", "ttl": "1h"}
+	var steps []map[string]string
+	for _, channel := range append([]string{"live"}, push...) {
+		steps = append(steps, map[string]string{"channel": channel})
+	}
+	if len(push) > 0 {
+		n["escalate"] = steps
+	}
+	s.call(http.MethodPost, "/v1/notifications", n)
+}
+
+// telegram gives a recipient a chat.
+func (s *stage) telegram(to string, chat int) {
+	s.Helper()
+	s.call(http.MethodPost, "/v1/endpoints", map[string]any{"channel": "telegram", "recipient": to, "address": map[string]any{"chat_id": chat}})
+}
+
+// tells opens a copy's page and waits for what its sentence must say.
+func (s *stage) tells(id, to, want string) {
+	s.Helper()
+	s.opens("/ui/notifications/" + id + "?to=" + to)
+	s.reads("#why", want)
+}
+
+func TestThePageSaysWhyANotificationDidNotArrive(t *testing.T) {
+	blackbox.Long(t)
+	bot := botserver.Start(botserver.Options{Token: "123456789:AAExampleExampleExampleExample1234567"})
+	t.Cleanup(bot.Close)
+	server := blackbox.Start(t, blackbox.Dev(), blackbox.Plain(), blackbox.Args("--allow-private-urls"))
+	s := &stage{newPerson(t, "http://"+server.HTTP), server, server.API()}
+	s.call(http.MethodPut, "/v1/channels/telegram", map[string]any{"token": "123456789:AAExampleExampleExampleExample1234567", "base_url": bot.URL})
+	s.opens("/")
+	s.types("#key", "dev")
+	s.clicks("main button")
+	s.sees("#campaigns")
+
+	s.publish("ride-1", "bo")
+	s.tells("ride-1", "bo", "bo has never been connected")
+	s.presses(`button.danger`, `[data-state="recalled"]`)
+	s.reads("#why", "Recalled by a back end")
+
+	s.call(http.MethodPost, "/v1/notifications", map[string]any{"id": "ride-2", "to": "bo", "title": "New ride", "ttl": "1s"})
+	s.tells("ride-2", "bo", "It expired: bo has never been connected")
+
+	s.publish("ride-3", "cy", "telegram")
+	s.tells("ride-3", "cy", "telegram: not tried: the recipient has no active endpoint of this channel")
+
+	bot.Put(7, botserver.NotFound)
+	s.telegram("di", 7)
+	s.publish("ride-4", "di", "telegram")
+	s.tells("ride-4", "di", "chat not found")
+
+	s.telegram("ed", 8)
+	now := time.Now().UTC()
+	s.call(http.MethodPut, "/v1/recipients/ed/preferences", map[string]any{"timezone": "UTC", "quiet_hours": map[string]string{
+		"from": now.Add(-time.Hour).Format("15:04"), "to": now.Add(2 * time.Hour).Format("15:04"),
+	}})
+	s.publish("ride-5", "ed", "telegram")
+	s.tells("ride-5", "ed", "telegram: not tried: the recipient's quiet hours end at ")
+
+	anna, err := server.Dial(t.Context(), "ws", blackbox.Hello{App: access.DevApp, Recipient: "anna", Device: "phone", Window: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(anna.Cut)
+	s.publish("ride-6", "anna")
+	if n, err := blackbox.NextNotification(t.Context(), anna); err != nil || n.ID != "ride-6" {
+		t.Fatalf("%v %+v", err, n)
+	}
+	s.publish("ride-7", "anna")
+	s.tells("ride-7", "anna", "the window of phone is full; it has 1 before this one to acknowledge")
+	s.tells("ride-6", "anna", "and nobody has acknowledged it yet")
+	if err := anna.Ack(t.Context(), "ride-6"); err != nil {
+		t.Fatal(err)
+	}
+	s.reads("#why", "Acknowledged, ") // the page follows
+	if n, err := blackbox.NextNotification(t.Context(), anna); err != nil || n.ID != "ride-7" {
+		t.Fatalf("%v %+v", err, n)
+	}
+
+	s.call(http.MethodPut, "/v1/channels/telegram", map[string]any{"token": "123456789:AAWrongWrongWrongWrongWrongWrongWrongW", "base_url": bot.URL})
+	s.telegram("flo", 9)
+	s.publish("ride-8", "flo", "telegram")
+	s.tells("ride-8", "flo", "waits until the channel is set up anew")
+
+	s.publish("ride-9", "gus")
+	s.call(http.MethodPost, "/v1/notifications", map[string]any{"id": "news", "to": []string{"anna", "bo", "cy"}, "title": "For several"})
+	s.looksUp(anna)
+}
+
+// looksUp finds recipients as somebody would who knows the beginning of a name.
+func (s *stage) looksUp(anna blackbox.Link) {
+	s.opens("/ui/recipients")
+	s.reads("#list", "gus")
+	s.types("#prefix", "an")
+	s.does("see gus go", chromedp.WaitNotPresent(`a[href="/ui/recipients/gus"]`, chromedp.ByQuery))
+	s.clicks(`a[href="/ui/recipients/anna"]`)
+	s.reads("#sessions", "phone")
+	s.reads("#history", "ride-6")
+	s.looksAtEveryPage([]sight{
+		{"recipients", "/ui/recipients", "#list table", nil},
+		{"recipient", "/ui/recipients/anna", "#sessions", nil},
+		{"notification", "/ui/notifications/ride-4?to=di", "#why", nil},
+		{"copies", "/ui/notifications/news", "#copies", nil},
+	})
+	s.opens("/ui/recipients/anna")
+	s.clicks(`button[hx-post$="/disconnect"]`)
+	for {
+		n, err := blackbox.NextNotification(s.Context(), anna)
+		if err == nil && n.ID == "ride-7" {
+			continue // once more, since nobody acknowledges it
+		}
+		if err == nil || err.Error() != "goodbye: disconnected" {
+			s.Errorf("the session goes on: %v %+v", err, n)
+		}
+		break
+	}
+	s.does("see the page without a session", chromedp.WaitNotPresent("#sessions", chromedp.ByQuery))
+	s.opens("/ui/recipients/gus")
+	s.presses(`button[hx-post$="/erase"]`, "#find")
+	a, err := s.api.Do(s.Context(), http.MethodGet, "/v1/recipients/gus", nil)
+	if err != nil || a.Status != http.StatusNotFound || !strings.Contains(string(a.Body), "not-found") {
+		s.Errorf("gus is still known: %v %+v", err, a)
+	}
+}
