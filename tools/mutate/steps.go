@@ -6,7 +6,7 @@ const (
 	stepsNews     = "internal/escalation/news.go"
 	stepsWithdraw = "internal/escalation/withdraw.go"
 	stepsSends    = "internal/store/sqlite/campaigndb/pushsends.go"
-	stepsStatus   = "internal/httpapi/backend/steps.go"
+	stepsStatus   = "internal/timeline/timeline.go"
 	storeKinds    = "internal/store/kinds.go"
 )
 
