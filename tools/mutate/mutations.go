@@ -63,8 +63,8 @@ var mutations = []mutation{
 		tests: []suite{{storeTests, "TestACopyThatLeavesItsPackMeanwhileIsNotPruned"}},
 	},
 	{
-		name: "a pack remembers who was erased", file: "internal/store/sqlite/mailboxdb/erase.go",
-		old: "		if err := s.erasePacked(pos, op.key); err != nil {\n			return err\n		}\n", new: "",
+		name: "a pack remembers who was erased", file: "internal/store/sqlite/mailboxdb/pack.go",
+		old: "		case p.ends[i*endBytes] == endOut:\n", new: "		case false:\n",
 		tests: []suite{{storeTests, "TestPacksForgetWhoIsErased"}},
 	},
 	{
