@@ -50,6 +50,10 @@ type Event struct {
 	Detail  string // why, in the words of who refused it; at most MaxDetail bytes
 	// Reconciled says that the event was lost or dropped, and was made anew from what the mailbox says.
 	Reconciled bool
+
+	// Took is how long after the notification was stored it happened, where TookKnown. Sinks fill it in; no log keeps it.
+	Took      time.Duration
+	TookKnown bool
 }
 
 // MaxDetail is how many bytes an event says about why: what providers say is a line.

@@ -1,0 +1,234 @@
+// Package clickhouse writes events to ClickHouse over its HTTP interface: batches of JSON lines, compressed, each with a token by which
+// ClickHouse leaves out a batch that it has taken already.
+package clickhouse
+
+import (
+	"bytes"
+	"compress/gzip"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+
+	"godwit.dev/godwit/internal/event"
+	"godwit.dev/godwit/internal/push"
+	"godwit.dev/godwit/internal/sink"
+)
+
+const (
+	answerWithin = 60 * time.Second // ClickHouse merges before it answers when it is far behind
+	maxAnswer    = 64 << 10         // bytes of an answer that are read
+	maxReason    = 300              // and of an error that are shown
+)
+
+// Config says where ClickHouse is.
+type Config struct {
+	URL            string
+	Database       string
+	User, Password string // both may be empty
+	Keep           time.Duration
+	Client         *http.Client
+}
+
+// Writer is a sink.Writer. One goroutine at a time may use it.
+type Writer struct {
+	cfg   Config
+	ready bool // the schema is there
+
+	lines bytes.Buffer
+	zip   *gzip.Writer
+}
+
+var _ sink.Writer = (*Writer)(nil)
+
+// New makes a Writer. It connects with the first batch.
+func New(cfg Config) *Writer { return &Writer{cfg: cfg} }
+
+// row is an event as the table has it.
+type row struct {
+	App        string  `json:"app"`
+	ID         uint64  `json:"event_id"`
+	Type       string  `json:"type"`
+	At         string  `json:"at"`
+	Note       string  `json:"id"`
+	To         string  `json:"recipient"`
+	Channel    string  `json:"channel"`
+	Step       int     `json:"step"`
+	Detail     string  `json:"detail"`
+	Reconciled bool    `json:"reconciled"`
+	Latency    *uint32 `json:"latency_ms"`
+}
+
+// Write implements sink.Writer. Texts that are no UTF-8 are written with what is wrong replaced: no event holds the others up.
+func (w *Writer) Write(ctx context.Context, evs []event.Event) error {
+	if len(evs) == 0 {
+		return nil
+	}
+	if !w.ready {
+		if err := w.makeSchema(ctx); err != nil {
+			return err
+		}
+		w.ready = true
+	}
+	if err := w.encode(evs); err != nil {
+		return &sink.StopError{Reason: fmt.Sprintf("encode events: %v", err)}
+	}
+	first, last := &evs[0], &evs[len(evs)-1]
+	_, err := w.send(ctx, "INSERT INTO "+quoted(w.cfg.Database)+".event FORMAT JSONEachRow", url.Values{
+		"insert_deduplication_token": {fmt.Sprintf("%s-%d-%d", first.App, first.ID, last.ID)},
+		"insert_deduplicate":         {"1"}, "async_insert": {"0"}, "deduplicate_blocks_in_dependent_materialized_views": {"1"},
+		"date_time_input_format": {"best_effort"}, "input_format_skip_unknown_fields": {"1"},
+		"max_insert_block_size": {strconv.Itoa(1 << 20)}, // a batch is one block: the token is of the whole
+	}, w.lines.Bytes())
+	var stop *sink.StopError
+	if errors.As(err, &stop) {
+		w.ready = false // somebody may have taken the tables away
+	}
+	return err
+}
+
+// encode writes a batch as lines, compressed.
+func (w *Writer) encode(evs []event.Event) error {
+	w.lines.Reset()
+	if w.zip == nil {
+		w.zip, _ = gzip.NewWriterLevel(&w.lines, gzip.BestSpeed) // fails for levels that there are not
+	} else {
+		w.zip.Reset(&w.lines)
+	}
+	lines := json.NewEncoder(w.zip)
+	lines.SetEscapeHTML(false)
+	for i := range evs {
+		e := &evs[i]
+		r := row{
+			App: e.App, ID: e.ID, Type: string(e.Type), At: e.At.UTC().Format("2006-01-02T15:04:05.000Z"), Note: e.Note, To: e.To,
+			Channel: e.Channel, Step: e.Step, Detail: e.Detail, Reconciled: e.Reconciled,
+		}
+		if e.TookKnown {
+			ms := uint32(min(e.Took.Milliseconds(), 1<<32-1)) //nolint:gosec // bounded
+			r.Latency = &ms
+		}
+		if err := lines.Encode(&r); err != nil {
+			return err
+		}
+	}
+	return w.zip.Close()
+}
+
+// makeSchema makes what the database lacks of the schema.
+func (w *Writer) makeSchema(ctx context.Context) error {
+	db := quoted(w.cfg.Database)
+	for _, s := range []string{fmt.Sprintf(makeDatabase, db), fmt.Sprintf(makeVersions, db)} {
+		if _, err := w.send(ctx, s, nil, nil); err != nil {
+			return err
+		}
+	}
+	answer, err := w.send(ctx, fmt.Sprintf(readVersion, db), nil, nil)
+	if err != nil {
+		return err
+	}
+	version, err := strconv.Atoi(strings.TrimSpace(answer))
+	switch {
+	case err != nil:
+		return &sink.StopError{Reason: fmt.Sprintf("the schema's version is %.40q: is this ClickHouse?", answer)}
+	case version > schemaVersion:
+		return &sink.StopError{Reason: fmt.Sprintf("the tables of database %s are of version %d, made by a newer server; this one knows %d", w.cfg.Database, version, schemaVersion)}
+	}
+	for ; version < schemaVersion; version++ {
+		for _, s := range upgrade(version, w.cfg.Database, w.cfg.Keep) {
+			if _, err := w.send(ctx, s, nil, nil); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// send makes one request. With a body, which is compressed, the statement is in the query, else it is the body.
+func (w *Writer) send(ctx context.Context, statement string, settings url.Values, body []byte) (answer string, err error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, answerWithin, fmt.Errorf("ClickHouse did not answer within %s", answerWithin))
+	defer cancel()
+	address, err := url.Parse(w.cfg.URL)
+	if err != nil {
+		return "", &sink.StopError{Reason: "its url is none"} // it was read when it was set
+	}
+	query := address.Query()
+	for name, values := range settings {
+		query[name] = values
+	}
+	var from io.Reader = strings.NewReader(statement)
+	if body != nil {
+		query.Set("query", statement)
+		from = bytes.NewReader(body)
+	}
+	address.RawQuery = query.Encode()
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, address.String(), from)
+	if err != nil {
+		return "", &sink.StopError{Reason: "its url is none"}
+	}
+	if body != nil {
+		req.Header.Set("Content-Encoding", "gzip")
+	}
+	if w.cfg.User != "" {
+		req.Header.Set("X-ClickHouse-User", w.cfg.User)
+		req.Header.Set("X-ClickHouse-Key", w.cfg.Password)
+	}
+	resp, err := w.cfg.Client.Do(req)
+	if err != nil {
+		return "", &push.RetryError{Reason: w.hide("ClickHouse cannot be reached: " + cause(ctx, err))}
+	}
+	defer resp.Body.Close()
+	b, err := io.ReadAll(io.LimitReader(resp.Body, maxAnswer))
+	if err != nil {
+		return "", &push.RetryError{Reason: w.hide("ClickHouse broke off its answer: " + cause(ctx, err))}
+	}
+	return string(b), w.judge(resp, b)
+}
+
+// cause words an error of the client, which names the whole URL.
+func cause(ctx context.Context, err error) string {
+	if ctx.Err() != nil {
+		return context.Cause(ctx).Error()
+	}
+	var of *url.Error
+	if errors.As(err, &of) {
+		err = of.Err
+	}
+	return err.Error()
+}
+
+// judge reads from an answer whether to come again.
+func (w *Writer) judge(resp *http.Response, body []byte) error {
+	if resp.StatusCode/100 == 2 {
+		return nil
+	}
+	reason := fmt.Sprintf("ClickHouse answered %d: %s", resp.StatusCode, w.hide(text(body)))
+	switch {
+	case resp.StatusCode == http.StatusTooManyRequests, resp.StatusCode == http.StatusRequestTimeout, resp.StatusCode >= 500:
+		seconds, _ := strconv.Atoi(resp.Header.Get("Retry-After"))
+		return &push.RetryError{After: time.Duration(min(max(seconds, 0), 3600)) * time.Second, Reason: reason}
+	}
+	return &sink.StopError{Reason: reason}
+}
+
+// text is the beginning of an answer in one line.
+func text(b []byte) string {
+	s := strings.Join(strings.Fields(strings.ToValidUTF8(string(b), "")), " ")
+	if len(s) > maxReason {
+		s = strings.ToValidUTF8(s[:maxReason], "") + "…"
+	}
+	return s
+}
+
+// hide takes the password out of a text, should it be in it.
+func (w *Writer) hide(s string) string {
+	if w.cfg.Password == "" {
+		return s
+	}
+	return strings.ReplaceAll(s, w.cfg.Password, "[redacted]")
+}

@@ -1,0 +1,87 @@
+package clickhouse
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// schemaVersion grows with each statement that is added to versions: a server makes those that a database lacks.
+const schemaVersion = 1
+
+// versions are the statements that lead from each version of the schema to the next. %[1]s is the database, %[2]d for how many days events
+// are kept. What may be seen outside is event and minute; names of columns stay.
+var versions = [schemaVersion][]string{{
+	// A batch that comes twice is left out by its token; whatever else comes twice is merged away by its id, and counts once in FINAL.
+	`CREATE TABLE IF NOT EXISTS %[1]s.event (
+	app        LowCardinality(String),
+	event_id   UInt64,
+	type       LowCardinality(String),
+	at         DateTime64(3, 'UTC'),
+	id         String,
+	recipient  String,
+	channel    LowCardinality(String),
+	step       UInt16,
+	detail     String,
+	reconciled Bool,
+	latency_ms Nullable(UInt32)
+) ENGINE = ReplacingMergeTree
+PARTITION BY toMonday(at)
+ORDER BY (app, event_id)
+TTL toDateTime(at) + INTERVAL %[2]d DAY
+SETTINGS non_replicated_deduplication_window = 10000`,
+	`CREATE TABLE IF NOT EXISTS %[1]s.minute_state (
+	app     LowCardinality(String),
+	minute  DateTime('UTC'),
+	type    LowCardinality(String),
+	channel LowCardinality(String),
+	events  SimpleAggregateFunction(sum, UInt64),
+	latency AggregateFunction(quantilesTDigestIf(0.5, 0.9, 0.99), UInt32, UInt8)
+) ENGINE = AggregatingMergeTree
+PARTITION BY toMonday(minute)
+ORDER BY (app, minute, type, channel)
+TTL minute + INTERVAL %[2]d DAY
+SETTINGS non_replicated_deduplication_window = 10000`,
+	`CREATE MATERIALIZED VIEW IF NOT EXISTS %[1]s.minute_fill TO %[1]s.minute_state AS
+SELECT app, toStartOfMinute(toDateTime(at, 'UTC')) AS minute, type, channel, count() AS events,
+	quantilesTDigestIfState(0.5, 0.9, 0.99)(assumeNotNull(latency_ms), isNotNull(latency_ms)) AS latency
+FROM %[1]s.event GROUP BY app, minute, type, channel`,
+	`CREATE VIEW IF NOT EXISTS %[1]s.minute AS
+SELECT app, minute, type, channel, sum(events) AS events, quantilesTDigestIfMerge(0.5, 0.9, 0.99)(latency) AS latency_ms
+FROM %[1]s.minute_state GROUP BY app, minute, type, channel`,
+}}
+
+const (
+	makeDatabase = "CREATE DATABASE IF NOT EXISTS %[1]s"
+	makeVersions = `CREATE TABLE IF NOT EXISTS %[1]s.schema_version (version UInt32, at DateTime DEFAULT now()) ENGINE = MergeTree ORDER BY version`
+	readVersion  = `SELECT max(version) FROM %[1]s.schema_version`
+	noteVersion  = `INSERT INTO %[1]s.schema_version (version) VALUES (%[2]d)`
+)
+
+// Schema is all that a sink makes in its database, as statements.
+func Schema(database string, keep time.Duration) (list []string) {
+	list = append(list, fmt.Sprintf(makeDatabase, quoted(database)), fmt.Sprintf(makeVersions, quoted(database)))
+	for v := range versions {
+		list = append(list, upgrade(v, database, keep)...)
+	}
+	return list
+}
+
+// upgrade are the statements that lead from a version to the next, and note that.
+func upgrade(from int, database string, keep time.Duration) (list []string) {
+	days := max(1, int(keep/(24*time.Hour)))
+	for _, s := range versions[from] {
+		list = append(list, fill(s, database, days))
+	}
+	return append(list, fmt.Sprintf(noteVersion, quoted(database), from+1))
+}
+
+func fill(s, database string, days int) string {
+	return strings.NewReplacer("%[1]s", quoted(database), "%[2]d", strconv.Itoa(days)).Replace(s)
+}
+
+// quoted is a name as it stands in a statement.
+func quoted(name string) string {
+	return "`" + strings.NewReplacer(`\`, `\\`, "`", "\\`").Replace(name) + "`"
+}

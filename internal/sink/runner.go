@@ -1,0 +1,183 @@
+package sink
+
+import (
+	"context"
+	"log/slog"
+	"sync"
+	"time"
+
+	"godwit.dev/godwit/internal/event"
+)
+
+const (
+	batchEvents = 20_000      // events of a batch at most
+	batchFor    = time.Second // how long a batch waits for more
+	page        = 5_000       // events read at once
+	retryLeast  = time.Second // after a batch was not taken
+	retryMost   = time.Minute //
+	readAgain   = 5 * time.Second
+)
+
+// Runner writes one sink's events while this server is the one that does.
+type Runner struct {
+	Sink     Sink
+	Events   event.Log
+	Progress ProgressStore
+	Writer   Writer
+	Now      func() time.Time
+	Log      *slog.Logger
+
+	epoch   int64
+	mu      sync.Mutex
+	p       Progress
+	err     error     // why the last attempt failed; nil: it did not
+	since   time.Time // since when it fails
+	started latencies
+}
+
+// Run writes until ctx ends, the sink stops or another server writes to it. held is asked before anything leaves.
+func (r *Runner) Run(ctx context.Context, held func() bool) error {
+	epoch, p, err := r.Progress.OwnSinkProgress(ctx, r.Sink.App, r.Sink.Kind)
+	if err != nil {
+		return err
+	}
+	r.epoch = epoch
+	r.change(func(now *Progress) { *now = p.begin(&r.Sink, r.Events.Last()) })
+	for ctx.Err() == nil && held() && r.Show().Stopped == "" {
+		evs, last, err := r.batch(ctx)
+		if err != nil {
+			if ctx.Err() == nil {
+				r.Log.WarnContext(ctx, "events could not be read for a sink; trying again", "error", err)
+				pause(ctx, readAgain)
+			}
+			continue
+		}
+		if err := r.hand(ctx, held, evs, last); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Show is how far the sink has come.
+func (r *Runner) Show() Progress {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.p
+}
+
+// Failing says why the batch that is next is not taken, and since when; nil: it was not refused.
+func (r *Runner) Failing() (err error, since time.Time) { //nolint:revive,staticcheck // it is what is asked for
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.err, r.since
+}
+
+func (r *Runner) change(f func(p *Progress)) Progress {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	f(&r.p)
+	return r.p
+}
+
+func (r *Runner) save(ctx context.Context) error {
+	p := r.Show()
+	return r.Progress.SaveSinkProgress(ctx, r.Sink.App, r.Sink.Kind, r.epoch, &p)
+}
+
+// batch gathers events until there are enough or the first has waited long enough; one that was under way is gathered as it was.
+func (r *Runner) batch(ctx context.Context) (evs []event.Event, last uint64, err error) {
+	p := r.Show()
+	last = p.Cursor
+	gather := ctx
+	for len(evs) < batchEvents {
+		got, upto, err := r.Events.Read(gather, r.Sink.App, last, min(page, batchEvents-len(evs)), p.Upto <= p.Cursor)
+		if err != nil && gather.Err() == nil || ctx.Err() != nil {
+			return nil, 0, err
+		}
+		if p.Upto > p.Cursor {
+			for len(got) > 0 && got[len(got)-1].ID > p.Upto {
+				got, upto = got[:len(got)-1], p.Upto
+			}
+		}
+		if len(evs) == 0 && len(got) > 0 && p.Upto <= p.Cursor {
+			var done context.CancelFunc
+			gather, done = context.WithTimeout(ctx, batchFor)
+			defer done()
+		}
+		evs, last = append(evs, got...), max(last, upto)
+		if gather.Err() != nil || p.Upto > p.Cursor && (len(got) == 0 || last >= p.Upto) {
+			break
+		}
+	}
+	return evs, last, nil
+}
+
+// hand has a batch taken. That it is under way is on disk before it leaves.
+func (r *Runner) hand(ctx context.Context, held func() bool, evs []event.Event, last uint64) error {
+	if len(evs) > 0 {
+		r.change(func(p *Progress) { p.Upto = evs[len(evs)-1].ID })
+		if err := r.save(ctx); err != nil {
+			return err
+		}
+		r.started.fill(evs)
+		if taken, err := r.write(ctx, held, evs); !taken {
+			return err
+		}
+	}
+	r.change(func(p *Progress) {
+		p.Cursor, p.Upto = last, 0
+		if p.Written += uint64(len(evs)); len(evs) > 0 {
+			p.Last = r.Now().UTC()
+		}
+	})
+	return r.save(ctx)
+}
+
+// write tries until the batch is taken.
+func (r *Runner) write(ctx context.Context, held func() bool, evs []event.Event) (taken bool, err error) {
+	for failures := 0; ; failures++ {
+		if !held() {
+			return false, nil
+		}
+		err := r.Writer.Write(ctx, evs)
+		if err == nil {
+			r.fails(ctx, nil)
+			return true, nil
+		}
+		if ctx.Err() != nil {
+			return false, nil
+		}
+		r.fails(ctx, err)
+		if reason, is := stopped(err); is {
+			r.change(func(p *Progress) { p.Stopped, p.Asked = reason, r.Sink.UpdatedAt })
+			return false, r.save(ctx)
+		}
+		pause(ctx, again(failures, err))
+	}
+}
+
+// fails notes that a batch was not taken, or was.
+func (r *Runner) fails(ctx context.Context, err error) {
+	r.mu.Lock()
+	first, over := r.err == nil && err != nil, r.err != nil && err == nil
+	if r.err = err; first {
+		r.since = r.Now()
+	}
+	r.mu.Unlock()
+	switch {
+	case first:
+		r.Log.WarnContext(ctx, "sink takes no events; trying again", "error", err)
+	case over:
+		r.Log.InfoContext(ctx, "sink takes events again")
+	}
+}
+
+func pause(ctx context.Context, d time.Duration) {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-ctx.Done():
+	}
+}
