@@ -22,74 +22,76 @@ const (
 
 // places gives every package its rung; the longest prefix counts. A new package needs a place here.
 var places = map[string]layer{
-	"internal/notification": domain,
-	"internal/object":       domain,
-	"internal/topic":        domain,
-	"internal/event":        domain,
-	"internal/push":         domain,
-	"internal/audience":     domain,
-	"internal/urlguard":     domain, // leaf: the clients for URLs that people give
-	"internal/timerwheel":   domain,
-	"internal/freeport":     domain,     // leaf: ports for servers of tests
-	"internal/keeper":       domain,     // leaf: what ends such servers
-	"internal/pgserver":     capability, // leaf: PostgreSQL for tests and benchmarks
-	"internal/redisserver":  capability, // leaf: Redis for tests and benchmarks
-	"internal/fair":         domain,     // leaf: queues and amounts that apps share
-	"internal/latency":      domain,     // leaf: a histogram
-	"internal/memory":       domain,     // leaf: the collector
-	"internal/certs":        domain,     // leaf: certificates from files
-	"internal/disk":         capability,
-	"internal/follow":       domain, // leaf: a copy in step with its store
-	"internal/own":          domain, // leaf: what one server at a time does
-	"internal/quiet":        domain,
-	"internal/sealed":       domain, // leaf: tokens that come back
-	"internal/encoded":      domain, // leaf: encodings made once
-	"internal/frame":        codec,
-	"internal/mailbox":      capability,
-	"internal/campaign":     capability,
-	"internal/dispatch":     capability,
-	"internal/escalation":   capability,
-	"internal/pace":         capability,
-	"internal/preference":   capability,
-	"internal/template":     capability,
-	"internal/recipient":    capability,
-	"internal/timeline":     capability,
-	"internal/session":      capability,
-	"internal/cluster":      capability,
-	"internal/signal":       capability,
-	"internal/pubsub":       capability,
-	"internal/request":      capability,
-	"internal/delivery":     capability,
-	"internal/access":       capability,
-	"internal/limit":        capability,
-	"internal/channel":      capability,
-	"internal/hook":         capability,
-	"internal/source":       capability,
-	"internal/reconcile":    capability,
-	"internal/endpoint":     capability,
-	"internal/problem":      capability,
-	"internal/metrics":      capability,
-	"internal/tracing":      capability,
-	"internal/store":        adapter,
-	"internal/bus":          adapter,
-	"internal/reactor":      adapter,
-	"internal/gateway":      adapter,
-	"internal/compat":       adapter, // services that this one stands in for
-	"internal/httpapi":      adapter,
-	"internal/admin":        adapter,
-	"internal/sender":       adapter,
-	"internal/config":       wiring,
-	"internal/app":          wiring,
-	"internal/cli":          command,
-	"cmd":                   program,
-	"api":                   domain,
-	"internal/sdk":          domain, // leaf: built files
-	"clients":               codec,
-	"examples":              outside,
-	"bench":                 wiring, // the load generator, which the command line offers
-	"test":                  outside,
-	"tools":                 outside,
-	"internal/archtest":     outside,
+	"internal/notification":    domain,
+	"internal/object":          domain,
+	"internal/topic":           domain,
+	"internal/event":           domain,
+	"internal/push":            domain,
+	"internal/audience":        domain,
+	"internal/urlguard":        domain, // leaf: the clients for URLs that people give
+	"internal/timerwheel":      domain,
+	"internal/freeport":        domain,     // leaf: ports for servers of tests
+	"internal/keeper":          domain,     // leaf: what ends such servers
+	"internal/pgserver":        capability, // leaf: PostgreSQL for tests and benchmarks
+	"internal/redisserver":     capability, // leaf: Redis for tests and benchmarks
+	"internal/fair":            domain,     // leaf: queues and amounts that apps share
+	"internal/latency":         domain,     // leaf: a histogram
+	"internal/memory":          domain,     // leaf: the collector
+	"internal/certs":           domain,     // leaf: certificates from files
+	"internal/disk":            capability,
+	"internal/follow":          domain, // leaf: a copy in step with its store
+	"internal/own":             domain, // leaf: what one server at a time does
+	"internal/quiet":           domain,
+	"internal/sealed":          domain, // leaf: tokens that come back
+	"internal/encoded":         domain, // leaf: encodings made once
+	"internal/frame":           codec,
+	"internal/mailbox":         capability,
+	"internal/campaign":        capability,
+	"internal/dispatch":        capability,
+	"internal/escalation":      capability,
+	"internal/pace":            capability,
+	"internal/preference":      capability,
+	"internal/template":        capability,
+	"internal/recipient":       capability,
+	"internal/timeline":        capability,
+	"internal/session":         capability,
+	"internal/cluster":         capability,
+	"internal/signal":          capability,
+	"internal/pubsub":          capability,
+	"internal/request":         capability,
+	"internal/delivery":        capability,
+	"internal/access":          capability,
+	"internal/limit":           capability,
+	"internal/channel":         capability,
+	"internal/hook":            capability,
+	"internal/source":          capability,
+	"internal/sink":            capability,
+	"internal/reconcile":       capability,
+	"internal/endpoint":        capability,
+	"internal/problem":         capability,
+	"internal/metrics":         capability,
+	"internal/tracing":         capability,
+	"internal/store":           adapter,
+	"internal/bus":             adapter,
+	"internal/reactor":         adapter,
+	"internal/gateway":         adapter,
+	"internal/compat":          adapter, // services that this one stands in for
+	"internal/httpapi":         adapter,
+	"internal/admin":           adapter,
+	"internal/sender":          adapter,
+	"internal/sink/clickhouse": adapter,
+	"internal/config":          wiring,
+	"internal/app":             wiring,
+	"internal/cli":             command,
+	"cmd":                      program,
+	"api":                      domain,
+	"internal/sdk":             domain, // leaf: built files
+	"clients":                  codec,
+	"examples":                 outside,
+	"bench":                    wiring, // the load generator, which the command line offers
+	"test":                     outside,
+	"tools":                    outside,
+	"internal/archtest":        outside,
 
 	// Suites that tests of several packages share; what serves may not import them.
 	"internal/bus/natstest":          outside,
@@ -97,7 +99,6 @@ var places = map[string]layer{
 	"internal/own/owntest":           outside,
 	"internal/gateway/gatetest":      outside,
 	"internal/store/storetest":       outside,
-	"internal/tracing/tracetest":     outside,
 	"internal/store/postgres/pgtest": outside,
 	"internal/redisserver/redistest": outside,
 	"internal/sender/sendertest":     outside,
@@ -239,7 +240,7 @@ func TestOnlyTheBusKnowsNATS(t *testing.T) {
 
 func TestOnlyTracingKnowsOpenTelemetry(t *testing.T) {
 	for _, f := range tree(t) {
-		if f.isTest() || f.dir() == "internal/tracing" || f.dir() == "internal/tracing/tracetest" {
+		if f.isTest() || f.dir() == "internal/tracing" {
 			continue
 		}
 		for _, imported := range f.imports() {

@@ -26,6 +26,7 @@ type Runner struct {
 	Writer   Writer
 	Now      func() time.Time
 	Log      *slog.Logger
+	Wrote    func(events int) // told of each batch that was taken
 
 	epoch   int64
 	mu      sync.Mutex
@@ -143,6 +144,7 @@ func (r *Runner) write(ctx context.Context, held func() bool, evs []event.Event)
 		err := r.Writer.Write(ctx, evs)
 		if err == nil {
 			r.fails(ctx, nil)
+			r.Wrote(len(evs))
 			return true, nil
 		}
 		if ctx.Err() != nil {

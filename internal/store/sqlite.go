@@ -60,14 +60,14 @@ func (s *Stores) openSQLite(ctx context.Context, cfg Config) error {
 	if err != nil {
 		return err
 	}
-	s.Apps = Apps{Access: apps, Hooks: apps, Sources: apps, Channels: apps, Templates: apps}
+	s.Apps = Apps{Access: apps, Hooks: apps, Sources: apps, Sinks: apps, Channels: apps, Templates: apps}
 	s.parts = append(s.parts, Part{Name: "app store", Close: apps.Close, db: apps.DB()})
 
 	events, err := eventdb.Open(ctx, file(EventsFile), eventdb.Options{MaxAge: cfg.Events, Free: free, MinFree: cfg.MinFree, Guard: guard(EventsFile), Now: s.Clock, Log: cfg.Log})
 	if err != nil {
 		return err
 	}
-	s.Events, s.Progress = events, events
+	s.Events, s.Progress, s.Drained = events, events, events
 	s.parts = append(s.parts, Part{Name: "event log", Close: events.Close, db: events.DB(), trims: events, metrics: events.Metrics()})
 
 	objects, err := objectdb.Open(ctx, file(ObjectsFile), objectdb.Config{MinFree: cfg.MinFree, Guard: guard(ObjectsFile), Fatal: cfg.Fatal, Log: cfg.Log, VFS: cfg.VFS})
@@ -121,7 +121,7 @@ func openAppsFile(ctx context.Context, data string, create bool, log *slog.Logge
 	if err := m.add(data, AppsFile); err != nil {
 		return apps, nil, errors.Join(err, s.Close())
 	}
-	return Apps{Access: s, Hooks: s, Sources: s, Channels: s, Templates: s}, s.Close, nil
+	return Apps{Access: s, Hooks: s, Sources: s, Sinks: s, Channels: s, Templates: s}, s.Close, nil
 }
 
 // Copy copies each database of a data folder into another folder as it is at one moment, also beside a running server,

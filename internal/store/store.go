@@ -21,6 +21,7 @@ import (
 	"godwit.dev/godwit/internal/object/objectstore"
 	"godwit.dev/godwit/internal/own"
 	"godwit.dev/godwit/internal/preference"
+	"godwit.dev/godwit/internal/sink"
 	"godwit.dev/godwit/internal/source"
 	"godwit.dev/godwit/internal/store/sqlite/sqlitedb"
 	"godwit.dev/godwit/internal/template"
@@ -50,6 +51,7 @@ type Stores struct {
 	Clock    func() time.Time // by which all of them judge time
 	Events   event.Mendable
 	Progress hook.ProgressStore
+	Drained  sink.ProgressStore // how far sinks have come
 	Objects  objectstore.Store
 	Mailbox  mailbox.Store
 	// Changes says what has changed of the mailboxes' copies lately.
@@ -84,6 +86,7 @@ type Apps struct {
 	Access   access.Store
 	Hooks    hook.Store
 	Sources  source.Store
+	Sinks    sink.Store
 	Channels channel.Store
 	// Templates are not watched: what is read of one is used for a second.
 	Templates template.Store

@@ -11,6 +11,7 @@ import (
 	"godwit.dev/godwit/internal/event"
 	"godwit.dev/godwit/internal/hook"
 	"godwit.dev/godwit/internal/preference"
+	"godwit.dev/godwit/internal/sink"
 	"godwit.dev/godwit/internal/source"
 	"godwit.dev/godwit/internal/template"
 )
@@ -139,6 +140,40 @@ func ReadSource(s *source.Source, written string) error {
 		return fmt.Errorf("app %s: settings of source %s are damaged", s.App, s.Kind)
 	}
 	s.URLs, s.Password, s.Recipients, s.Enabled, s.Private = set.URLs, access.Secret(set.Password), set.Recipients, set.Enabled, set.Private
+	return nil
+}
+
+// sinkSettings is the part of a sink that is kept as JSON.
+type sinkSettings struct {
+	URL      string        `json:"url"`
+	Database string        `json:"database"`
+	User     string        `json:"user,omitempty"`
+	Password string        `json:"password,omitempty"`
+	Keep     time.Duration `json:"keep"`
+	Backfill bool          `json:"backfill,omitempty"`
+	Enabled  bool          `json:"enabled"`
+	Private  bool          `json:"private,omitempty"`
+}
+
+// Sink writes a sink's settings, secrets included.
+func Sink(s *sink.Sink) (string, error) {
+	b, err := json.Marshal(sinkSettings{
+		URL: s.URL, Database: s.Database, User: s.User, Password: string(s.Password), Keep: s.Keep, Backfill: s.Backfill, Enabled: s.Enabled, Private: s.Private,
+	})
+	if err != nil {
+		return "", fmt.Errorf("encode sink %s: %w", s.Kind, err)
+	}
+	return string(b), nil
+}
+
+// ReadSink sets a sink to what was written.
+func ReadSink(s *sink.Sink, written string) error {
+	var set sinkSettings
+	if err := json.Unmarshal([]byte(written), &set); err != nil {
+		return fmt.Errorf("app %s: settings of sink %s are damaged", s.App, s.Kind)
+	}
+	s.URL, s.Database, s.User, s.Password = set.URL, set.Database, set.User, access.Secret(set.Password)
+	s.Keep, s.Backfill, s.Enabled, s.Private = set.Keep, set.Backfill, set.Enabled, set.Private
 	return nil
 }
 

@@ -38,6 +38,10 @@ func newParts() []part {
 			columns: []string{"app", "kind", "settings", "created_at", "updated_at"},
 		},
 		&table{
+			what: "sinks", source: apps, schema: "godwit_app", table: "sink", key: 2,
+			columns: []string{"app", "kind", "settings", "created_at", "updated_at"},
+		},
+		&table{
 			what: "templates", source: apps, schema: "godwit_app", table: "template", key: 2,
 			columns: []string{"app", "name", "revision", "content", "created_at", "updated_at"},
 		},
@@ -62,6 +66,10 @@ func newParts() []part {
 		&table{
 			what: "progress of hooks", source: events, schema: "godwit_event", table: "hook", key: 2,
 			columns: []string{"app", "name", "progress"},
+		},
+		&table{
+			what: "progress of sinks", source: events, schema: "godwit_event", table: "sink", key: 2,
+			columns: []string{"app", "kind", "epoch", "progress"},
 		},
 		&table{
 			what: "owners of hooks' progress", source: events, schema: "godwit_event", table: "hook_owner", key: 1,

@@ -16,6 +16,7 @@ import (
 	"godwit.dev/godwit/internal/hook"
 	"godwit.dev/godwit/internal/preference"
 	"godwit.dev/godwit/internal/push"
+	"godwit.dev/godwit/internal/sink"
 	"godwit.dev/godwit/internal/source"
 	"godwit.dev/godwit/internal/template"
 )
@@ -25,6 +26,7 @@ type AppStore interface {
 	access.Store
 	hook.Store
 	source.Store
+	sink.Store
 	channel.Store
 	template.Store
 }
@@ -42,7 +44,7 @@ func RunApps(t *testing.T, open OpenApps, two Two[AppStore]) {
 			"EveryQueryHeedsTheApp":       appsApart,
 			"AnAppTakesAllOfItsAlong":     appTakesAll,
 		},
-		hookCases, sourceCases, channelCases, templateCases,
+		hookCases, sourceCases, sinkCases, channelCases, templateCases,
 	} {
 		for name, run := range group {
 			t.Run(name, func(t *testing.T) {

@@ -38,7 +38,7 @@ CREATE TABLE log (
 	last_id INTEGER NOT NULL  -- newest id given out: ids grow even when all chunks are deleted and the clock is set back
 ) STRICT;
 INSERT INTO log VALUES (1, 0);
-`, hookTable, hookOwnerTable, gapColumns}
+`, hookTable, hookOwnerTable, gapColumns, sinkTable}
 
 // Options of a log. The zero value of each field is a good default.
 type Options struct {

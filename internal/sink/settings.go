@@ -1,0 +1,76 @@
+package sink
+
+import (
+	"net/url"
+	"regexp"
+	"time"
+
+	"godwit.dev/godwit/internal/access"
+	"godwit.dev/godwit/internal/notification"
+)
+
+// Limits of what a sink may say.
+const (
+	maxText  = 512                 // bytes of a user and a password
+	maxURL   = 2048                // bytes
+	keepAs   = 90 * 24 * time.Hour // where nothing is said
+	keepMost = 3650 * 24 * time.Hour
+)
+
+var names = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]{0,62}$`)
+
+// Change says what a sink is to be. What is nil stays as it is.
+type Change struct {
+	URL, Database, User *string
+	Password            *access.Secret
+	Keep                *time.Duration
+	Backfill            *bool // of a sink that is made
+	Enabled             *bool
+	Private             bool // see Sink
+}
+
+// apply changes a sink, or makes one of an empty one.
+func (c *Change) apply(s *Sink, now time.Time) (created bool) {
+	if created = s.CreatedAt.IsZero(); created {
+		*s = Sink{App: s.App, Kind: s.Kind, Database: "godwit", Keep: keepAs, Enabled: true, CreatedAt: now}
+		set(&s.Backfill, c.Backfill)
+	}
+	set(&s.URL, c.URL)
+	set(&s.Database, c.Database)
+	set(&s.User, c.User)
+	set(&s.Password, c.Password)
+	set(&s.Keep, c.Keep)
+	set(&s.Enabled, c.Enabled)
+	s.Private = c.Private
+	if !now.After(s.UpdatedAt) { // a change is later than the one before, whatever the clocks say
+		now = s.UpdatedAt.Add(time.Millisecond)
+	}
+	s.UpdatedAt = now
+	return created
+}
+
+func set[T any](to, from *T) {
+	if from != nil {
+		*to = *from
+	}
+}
+
+// check says what is wrong with a sink: a *notification.FieldError. It never shows the URL: there may be a password in it.
+func (s *Sink) check() error {
+	u, err := url.Parse(s.URL)
+	switch {
+	case err != nil || len(s.URL) > maxURL || u.Scheme != "http" && u.Scheme != "https" || u.Hostname() == "" || u.Fragment != "":
+		return notification.BadField("url", "is not a URL like https://clickhouse.internal:8443")
+	case u.User != nil || u.Query().Has("password") || u.Query().Has("user"):
+		return notification.BadField("url", "must not contain a user or a password: they have fields of their own, and the password is never shown")
+	case !names.MatchString(s.Database):
+		return notification.BadField("database", "must be a name of letters, digits and _, at most 63")
+	case len(s.User) > maxText:
+		return notification.BadField("user", "has more than %d bytes", maxText)
+	case len(s.Password) > maxText:
+		return notification.BadField("password", "has more than %d bytes", maxText)
+	case s.Keep < 24*time.Hour || s.Keep > keepMost:
+		return notification.BadField("keep", "must be from 1 to 3650 days")
+	}
+	return nil
+}
