@@ -274,7 +274,9 @@ func (s *Service) Set(ctx context.Context, app, kind string, c Change) (info Inf
 		return Info{}, false, err
 	}
 	err = s.cfg.Store.UpdateSink(ctx, app, kind, func(one *Sink) error {
-		created = c.apply(one, s.cfg.Now().UTC().Truncate(time.Millisecond))
+		if created = c.apply(one, s.cfg.Now().UTC().Truncate(time.Millisecond)); created && s.cfg.Events != nil {
+			one.From = max(1, s.cfg.Events.Last()) // no event has so low an id
+		}
 		return one.check()
 	})
 	if err != nil {

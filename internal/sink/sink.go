@@ -33,6 +33,7 @@ type Sink struct {
 	Password  access.Secret // goes in and never comes out
 	Keep      time.Duration // how long events stay there
 	Backfill  bool          // it begins with all that the log has, instead of with what happens after it was made
+	From      uint64        // else it begins after this event; 0: after the newest when a server first writes to it
 	Enabled   bool
 	Private   bool // may lead to private addresses, because it was set by who owns the data folder
 	CreatedAt time.Time
@@ -81,8 +82,11 @@ type Progress struct {
 func (p *Progress) begin(s *Sink, newest uint64) Progress {
 	if p == nil || !p.Made.Equal(s.CreatedAt) {
 		fresh := Progress{Cursor: newest, Made: s.CreatedAt}
-		if s.Backfill {
+		switch {
+		case s.Backfill:
 			fresh.Cursor = 0
+		case s.From > 0:
+			fresh.Cursor = s.From
 		}
 		return fresh
 	}

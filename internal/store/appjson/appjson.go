@@ -151,6 +151,7 @@ type sinkSettings struct {
 	Password string        `json:"password,omitempty"`
 	Keep     time.Duration `json:"keep"`
 	Backfill bool          `json:"backfill,omitempty"`
+	From     uint64        `json:"from,omitempty"`
 	Enabled  bool          `json:"enabled"`
 	Private  bool          `json:"private,omitempty"`
 }
@@ -158,7 +159,7 @@ type sinkSettings struct {
 // Sink writes a sink's settings, secrets included.
 func Sink(s *sink.Sink) (string, error) {
 	b, err := json.Marshal(sinkSettings{
-		URL: s.URL, Database: s.Database, User: s.User, Password: string(s.Password), Keep: s.Keep, Backfill: s.Backfill, Enabled: s.Enabled, Private: s.Private,
+		URL: s.URL, Database: s.Database, User: s.User, Password: string(s.Password), Keep: s.Keep, Backfill: s.Backfill, From: s.From, Enabled: s.Enabled, Private: s.Private,
 	})
 	if err != nil {
 		return "", fmt.Errorf("encode sink %s: %w", s.Kind, err)
@@ -173,7 +174,7 @@ func ReadSink(s *sink.Sink, written string) error {
 		return fmt.Errorf("app %s: settings of sink %s are damaged", s.App, s.Kind)
 	}
 	s.URL, s.Database, s.User, s.Password = set.URL, set.Database, set.User, access.Secret(set.Password)
-	s.Keep, s.Backfill, s.Enabled, s.Private = set.Keep, set.Backfill, set.Enabled, set.Private
+	s.Keep, s.Backfill, s.From, s.Enabled, s.Private = set.Keep, set.Backfill, set.From, set.Enabled, set.Private
 	return nil
 }
 
