@@ -40,6 +40,7 @@ import (
 	"godwit.dev/godwit/internal/sealed"
 	"godwit.dev/godwit/internal/session"
 	"godwit.dev/godwit/internal/signal"
+	"godwit.dev/godwit/internal/sink"
 	"godwit.dev/godwit/internal/source"
 	"godwit.dev/godwit/internal/store"
 	"godwit.dev/godwit/internal/template"
@@ -74,6 +75,7 @@ type App struct {
 	channels    *channel.Service
 	hooks       *hook.Service
 	sources     *source.Service
+	sinks       *sink.Service
 	bus         *bus.Bus
 	cluster     *cluster.Cluster // nil: it is alone
 	boot        string           // of this node among others; empty: it is alone
@@ -146,7 +148,7 @@ func Start(ctx context.Context, cfg *config.Config, opts Options) (*App, error) 
 	}
 	begun := time.Now()
 	for _, start := range []func(context.Context) error{
-		a.readTLS, a.startProcess, a.startStores, a.startTracing, a.startAccess, a.startBus, a.startObjects, a.startTopics, a.startRequests, a.startMailbox, a.startReconcile, a.startChannels, a.startHooks, a.startSending, a.startEscalations, a.startBots, a.startSources, a.startCompat, a.startMemory, a.startConnections,
+		a.readTLS, a.startProcess, a.startStores, a.startTracing, a.startAccess, a.startBus, a.startObjects, a.startTopics, a.startRequests, a.startMailbox, a.startReconcile, a.startChannels, a.startHooks, a.startSending, a.startEscalations, a.startBots, a.startSources, a.startSinks, a.startCompat, a.startMemory, a.startConnections,
 		a.listen, a.announce, a.startDrain,
 	} {
 		err := start(ctx)

@@ -80,6 +80,7 @@ type Config struct {
 	Campaigns   Campaigns
 	Templates   backend.Templates
 	Hooks       operator.Hooks
+	Sinks       operator.Sinks
 	Sources     operator.Sources
 	Log         *slog.Logger
 

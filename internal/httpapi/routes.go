@@ -41,7 +41,7 @@ func routes(cfg *Config) []route {
 		Log: cfg.Log, Signups: cfg.Signups, Receipts: cfg.Receipts, AckLimit: cfg.AckLimit, Preferences: cfg.Preferences,
 	})
 	o := operator.New(operator.Parts{
-		Mailbox: cfg.Mailbox, Presence: cfg.Presence, Keys: cfg.Keys, Channels: cfg.Channels, Hooks: cfg.Hooks, Sources: cfg.Sources, Gateway: cfg.Services, Categories: cfg.Categories, Log: cfg.Log,
+		Mailbox: cfg.Mailbox, Presence: cfg.Presence, Keys: cfg.Keys, Channels: cfg.Channels, Hooks: cfg.Hooks, Sources: cfg.Sources, Sinks: cfg.Sinks, Gateway: cfg.Services, Categories: cfg.Categories, Log: cfg.Log,
 		Registry: cfg.Registry, Figures: cfg.Figures, Cluster: cfg.Cluster, Draining: cfg.Draining, Ready: cfg.Ready, Version: cfg.Version, Node: cfg.Node,
 	})
 	return []route{
@@ -148,6 +148,11 @@ func routes(cfg *Config) []route {
 		{pattern: "PUT /v1/hooks/{name}", role: access.Admin, serve: o.PutHook},
 		{pattern: "DELETE /v1/hooks/{name}", role: access.Admin, serve: o.DeleteHook},
 		{pattern: "POST /v1/hooks/{name}/replay", role: access.Admin, serve: o.ReplayHook},
+
+		{pattern: "GET /v1/sinks", role: access.Read, serve: o.ListSinks},
+		{pattern: "GET /v1/sinks/{sink}", role: access.Read, serve: o.GetSink},
+		{pattern: "PUT /v1/sinks/{sink}", role: access.Admin, serve: o.PutSink},
+		{pattern: "DELETE /v1/sinks/{sink}", role: access.Admin, serve: o.DeleteSink},
 
 		{pattern: "GET /v1/sources", role: access.Read, serve: o.ListSources},
 		{pattern: "GET /v1/sources/{source}", role: access.Read, serve: o.GetSource},

@@ -17,6 +17,7 @@ import (
 	"godwit.dev/godwit/internal/mailbox"
 	"godwit.dev/godwit/internal/notification"
 	"godwit.dev/godwit/internal/request"
+	"godwit.dev/godwit/internal/sink"
 	"godwit.dev/godwit/internal/source"
 	"godwit.dev/godwit/internal/template"
 	"godwit.dev/godwit/internal/topic"
@@ -106,6 +107,8 @@ var known = []struct {
 	{access.ErrUnknownCategory, NotFound, "nobody has said anything of this category"},
 	{access.ErrUnknownService, NotFound, "nobody has set how this service is called; the defaults hold for it"},
 	{hook.ErrUnknown, NotFound, "the app has no hook of this name"},
+	{sink.ErrUnknown, NotFound, "there is no such kind of sink; there is clickhouse"},
+	{sink.ErrNone, NotFound, "the app has no sink of this kind; PUT /v1/sinks/clickhouse makes one"},
 	{source.ErrUnknown, NotFound, "there is no such kind of source; there is redisstream"},
 	{source.ErrNone, NotFound, "the app has no source of this kind; PUT /v1/sources/redisstream makes one"},
 	{template.ErrUnknown, NotFound, "the app has no template of this name"},

@@ -3,6 +3,7 @@ package sink
 import (
 	"net/url"
 	"regexp"
+	"strconv"
 	"time"
 
 	"godwit.dev/godwit/internal/access"
@@ -63,14 +64,24 @@ func (s *Sink) check() error {
 		return notification.BadField("url", "is not a URL like https://clickhouse.internal:8443")
 	case u.User != nil || u.Query().Has("password") || u.Query().Has("user"):
 		return notification.BadField("url", "must not contain a user or a password: they have fields of their own, and the password is never shown")
-	case !names.MatchString(s.Database):
-		return notification.BadField("database", "must be a name of letters, digits and _, at most 63")
 	case len(s.User) > maxText:
 		return notification.BadField("user", "has more than %d bytes", maxText)
 	case len(s.Password) > maxText:
 		return notification.BadField("password", "has more than %d bytes", maxText)
-	case s.Keep < 24*time.Hour || s.Keep > keepMost:
+	}
+	return CheckTarget(s.Database, s.Keep)
+}
+
+// CheckTarget says what is wrong with a database's name and how long events are kept there: a *notification.FieldError.
+func CheckTarget(database string, keep time.Duration) error {
+	switch {
+	case !names.MatchString(database):
+		return notification.BadField("database", "must be a name of letters, digits and _, at most 63")
+	case keep < 24*time.Hour || keep > keepMost:
 		return notification.BadField("keep", "must be from 1 to 3650 days")
 	}
 	return nil
 }
+
+// Days is how long events are kept, as a change says it.
+func Days(keep time.Duration) string { return strconv.Itoa(int(keep/(24*time.Hour))) + "d" }

@@ -86,6 +86,7 @@ type Parts struct {
 	Channels Channels
 	Hooks    Hooks
 	Sources  Sources
+	Sinks    Sinks
 	Gateway  Gateway
 	Log      *slog.Logger
 

@@ -120,15 +120,19 @@ func (w *Writer) encode(evs []event.Event) error {
 	return w.zip.Close()
 }
 
-// makeSchema makes what the database lacks of the schema.
+// makeSchema makes what the database lacks of the schema. Where all is there, it needs no right to make anything.
 func (w *Writer) makeSchema(ctx context.Context) error {
 	db := quoted(w.cfg.Database)
-	for _, s := range []string{fmt.Sprintf(makeDatabase, db), fmt.Sprintf(makeVersions, db)} {
-		if _, err := w.send(ctx, s, nil, nil); err != nil {
-			return err
-		}
-	}
 	answer, err := w.send(ctx, fmt.Sprintf(readVersion, db), nil, nil)
+	var missing *sink.StopError
+	if errors.As(err, &missing) {
+		for _, s := range []string{fmt.Sprintf(makeDatabase, db), fmt.Sprintf(makeVersions, db)} {
+			if _, err := w.send(ctx, s, nil, nil); err != nil {
+				return err
+			}
+		}
+		answer, err = w.send(ctx, fmt.Sprintf(readVersion, db), nil, nil)
+	}
 	if err != nil {
 		return err
 	}
