@@ -225,6 +225,7 @@ func (m *meeting) furnish(x *tenant, receiver string) {
 		set("POST", "/v1/notifications", `{"to":["ann","bob"],"id":"`+n+`","title":"MARK","ttl":"1h"}`)
 		set("PUT", "/v1/objects/north/"+n, `{"version":7,"payload":"MARK"}`)
 		set("PUT", "/v1/sources/redisstream", `{"urls":["redis://MARK.example"],"enabled":false}`)
+		set("PUT", "/v1/sinks/clickhouse", `{"url":"https://MARK.example","enabled":false}`)
 		set("PUT", "/v1/templates/"+n, `{"content":{"title":"MARK"}}`)
 		set("PUT", "/v1/hooks/"+n, `{"url":"RECEIVER/MARK","enabled":false}`)
 	}

@@ -36,6 +36,7 @@ var meetings = map[string]how{
 	"POST /v1/notifications/batch":          {body: note + "\n" + note},
 	"POST /v1/notify/{recipient}":           {params: map[string]string{"recipient": "ann"}, query: "id=same", body: "of-red"},
 	"GET /v1/notifications/{id}":            {params: id("same"), dumped: true},
+	"GET /v1/notifications/{id}/timeline":   {params: id("same"), query: "to=ann", dumped: true},
 	"DELETE /v1/notifications/{id}":         {params: id("same")},
 	"GET /v1/recipients":                    {dumped: true},
 	"GET /v1/recipients/{id}":               {params: id("ann"), dumped: true},
@@ -127,6 +128,10 @@ var meetings = map[string]how{
 	"DELETE /v1/hooks/{name}":      {params: named("same")},
 	"POST /v1/hooks/{name}/replay": {params: named("same"), body: `{"since":"0"}`},
 
+	"GET /v1/sinks":               {shows: true},
+	"GET /v1/sinks/{sink}":        {params: map[string]string{"sink": "clickhouse"}, shows: true},
+	"PUT /v1/sinks/{sink}":        {params: map[string]string{"sink": "clickhouse"}, body: `{"url":"https://of-red.example","enabled":false}`},
+	"DELETE /v1/sinks/{sink}":     {params: map[string]string{"sink": "clickhouse"}},
 	"GET /v1/sources":             {shows: true},
 	"GET /v1/sources/{source}":    {params: map[string]string{"source": "redisstream"}, shows: true},
 	"PUT /v1/sources/{source}":    {params: map[string]string{"source": "redisstream"}, body: `{"urls":["redis://of-red.example"],"enabled":false}`},

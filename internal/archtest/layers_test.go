@@ -101,6 +101,7 @@ var places = map[string]layer{
 	"internal/store/storetest":       outside,
 	"internal/store/postgres/pgtest": outside,
 	"internal/redisserver/redistest": outside,
+	"internal/tracing/tracetest":     outside,
 	"internal/sender/sendertest":     outside,
 
 	"internal/sender/sendertest/fcmserver":   adapter,    // for benchmarks too
@@ -240,7 +241,7 @@ func TestOnlyTheBusKnowsNATS(t *testing.T) {
 
 func TestOnlyTracingKnowsOpenTelemetry(t *testing.T) {
 	for _, f := range tree(t) {
-		if f.isTest() || f.dir() == "internal/tracing" {
+		if f.isTest() || f.dir() == "internal/tracing" || f.dir() == "internal/tracing/tracetest" {
 			continue
 		}
 		for _, imported := range f.imports() {

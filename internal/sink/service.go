@@ -263,7 +263,7 @@ func (s *Service) show(ctx context.Context, one *Sink) (Info, error) {
 		info.State, info.Error = Stopped, info.Stopped
 	}
 	if !one.Enabled {
-		info.State = Disabled
+		info.State, info.Newest = Disabled, info.Cursor // nothing is late
 	}
 	return info, nil
 }
