@@ -28,8 +28,9 @@ type publishFlags struct {
 func (p *program) publishCommand() *cobra.Command {
 	var f publishFlags
 	cmd := &cobra.Command{
-		Use:   "publish RECIPIENT [-]",
-		Short: "Publish a notification",
+		Use:        "publish RECIPIENT [-]",
+		SuggestFor: []string{"send", "notify", "push"},
+		Short:      "Publish a notification",
 		Long: `Publish a notification. With "-" after the recipient, or --body -, the body is read from standard input. --data takes
 JSON or text, @FILE reads it from a file. With --wait it returns when the notification was acknowledged; it fails
 if that did not happen in time or the notification ended otherwise.`,
