@@ -72,15 +72,13 @@ type profile struct {
 	More     bool   // there are more sessions, endpoints or registrations than shown
 }
 
-var statuses = []string{"scheduled", "stored", "delivered", "acked", "replied", "expired", "replaced", "recalled", "failed"}
-
 func (a *admin) showRecipient(v *visit) error {
 	name, err := nameInPath(v.r)
 	if err != nil {
 		return err
 	}
 	ctx, app, q := v.r.Context(), v.person.App, v.r.URL.Query()
-	p := profile{Status: text(q, "status"), Statuses: statuses}
+	p := profile{Status: text(q, "status"), Statuses: notification.StatusNames()}
 	if p.View, err = a.Recipients.Get(ctx, app, name); err != nil {
 		return missing(err, "Nobody of this name is known. A recipient is known from the first notification, connection or endpoint on.")
 	}

@@ -2,15 +2,11 @@ package app
 
 import (
 	"context"
-	"time"
 
 	"godwit.dev/godwit/internal/sink"
 	"godwit.dev/godwit/internal/sink/clickhouse"
 	"godwit.dev/godwit/internal/urlguard"
 )
-
-// sinkAnswers is how long a sink may take to answer: ClickHouse merges before it answers when it is far behind.
-const sinkAnswers = time.Minute
 
 // startSinks starts what brings events to where they are counted.
 func (a *App) startSinks(ctx context.Context) error {
@@ -34,6 +30,6 @@ func (a *App) openSink(s *sink.Sink) (sink.Writer, error) {
 	}
 	return clickhouse.New(clickhouse.Config{
 		URL: s.URL, Database: s.Database, User: s.User, Password: string(s.Password), Keep: s.Keep,
-		Client: urlguard.Client(urlguard.Options{Reach: reach, Timeout: sinkAnswers, ConnsPerHost: 2}),
+		Client: urlguard.Client(urlguard.Options{Reach: reach, Timeout: clickhouse.AnswerWithin, ConnsPerHost: 2}),
 	}), nil
 }

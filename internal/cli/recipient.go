@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	godwit "godwit.dev/godwit/clients/go"
+	"godwit.dev/godwit/internal/notification"
 )
 
 // recipientJSON is what the API says of a recipient and people want to see.
@@ -178,7 +179,7 @@ func (p *program) recipientHistoryCommand() *cobra.Command {
 }
 
 // statuses of notifications.
-var statuses = []string{"scheduled", "stored", "delivered", "acked", "replied", "expired", "replaced", "recalled", "failed"}
+var statuses = notification.StatusNames()
 
 func (p *program) recipientDisconnectCommand() *cobra.Command {
 	return &cobra.Command{

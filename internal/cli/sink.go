@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
-	"os"
 	"strconv"
 	"strings"
 	"time"
@@ -12,7 +11,6 @@ import (
 	"github.com/spf13/cobra"
 
 	godwit "godwit.dev/godwit/clients/go"
-	"godwit.dev/godwit/internal/access"
 	"godwit.dev/godwit/internal/config"
 	"godwit.dev/godwit/internal/notification"
 	"godwit.dev/godwit/internal/sink"
@@ -70,13 +68,8 @@ func (o *sinkSettings) change(cmd *cobra.Command) (c sink.Change, err error) {
 		}
 		c.Keep = &keep
 	}
-	if o.passwordFile != "" {
-		b, err := os.ReadFile(o.passwordFile)
-		if err != nil {
-			return c, fmt.Errorf("read password: %w", err)
-		}
-		password := access.Secret(strings.TrimSpace(string(b)))
-		c.Password = &password
+	if c.Password, err = readPassword(o.passwordFile); err != nil {
+		return c, err
 	}
 	enabled := !o.disable
 	c.Enabled, c.Backfill, c.Private = &enabled, &o.backfill, true

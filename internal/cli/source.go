@@ -58,13 +58,9 @@ where none is named, and an empty file takes it away.`,
 		Example: `  godwit source add redisstream --redis-url redis://redis.internal:6379 --password-file redis-password`,
 		Args:    exactly("kind"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if passwordFile != "" {
-				b, err := os.ReadFile(passwordFile)
-				if err != nil {
-					return fmt.Errorf("read password: %w", err)
-				}
-				password := access.Secret(strings.TrimSpace(string(b)))
-				change.Password = &password
+			var err error
+			if change.Password, err = readPassword(passwordFile); err != nil {
+				return err
 			}
 			enabled := !disable
 			change.Enabled, change.Private = &enabled, true
@@ -92,6 +88,19 @@ where none is named, and an empty file takes it away.`,
 	f.BoolVar(&disable, "disable", false, "keep the settings, but do not read")
 	sourceFlags(cmd, &appName)
 	return cmd
+}
+
+// readPassword reads a password; nil where no file is named.
+func readPassword(file string) (*access.Secret, error) {
+	if file == "" {
+		return nil, nil
+	}
+	b, err := os.ReadFile(file)
+	if err != nil {
+		return nil, fmt.Errorf("read password: %w", err)
+	}
+	password := access.Secret(strings.TrimSpace(string(b)))
+	return &password, nil
 }
 
 func enabledText(on bool) string {

@@ -3,6 +3,8 @@
 package notification
 
 import (
+	"maps"
+	"slices"
 	"time"
 
 	"godwit.dev/godwit/internal/encoded"
@@ -115,6 +117,14 @@ func (m AckMode) String() string  { return ackNames[m] }
 
 // ParseStatus reads a status by its public name.
 func ParseStatus(s string) (Status, bool) { return parse(statusNames, s) }
+
+// StatusNames lists the public names of statuses, in the order in which a notification comes by them.
+func StatusNames() (names []string) {
+	for _, s := range slices.Sorted(maps.Keys(statusNames)) {
+		names = append(names, statusNames[s])
+	}
+	return names
+}
 
 // ParsePriority reads high, normal or low; empty is normal.
 func ParsePriority(s string) (Priority, bool) {

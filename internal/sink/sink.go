@@ -4,7 +4,9 @@ package sink
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
+	"fmt"
 	"time"
 
 	"godwit.dev/godwit/internal/access"
@@ -76,6 +78,18 @@ type Progress struct {
 	Made    time.Time `json:"made,omitzero"`     // CreatedAt of the sink: one that was made later begins anew
 	Asked   time.Time `json:"asked,omitzero"`    // UpdatedAt of the sink when it stopped
 	Stopped string    `json:"stopped,omitempty"` // why nothing is written until somebody sets the sink again
+}
+
+// ReadProgress reads the progress of a sink as a store has it, which is JSON; nil where there is none yet.
+func ReadProgress(app, kind, stored string) (*Progress, error) {
+	if stored == "" {
+		return nil, nil
+	}
+	p := &Progress{}
+	if err := json.Unmarshal([]byte(stored), p); err != nil {
+		return nil, fmt.Errorf("app %s: progress of sink %s is damaged", app, kind)
+	}
+	return p, nil
 }
 
 // begin is the progress of a sink as it is now. p is nil where there is none.

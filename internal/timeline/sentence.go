@@ -21,7 +21,8 @@ func published(r *mailbox.Record) string {
 // clock is a time as sentences say it.
 func clock(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05 UTC") }
 
-func times(n uint32) string {
+// Times says how often something happened.
+func Times(n uint32) string {
 	if n == 1 {
 		return "once"
 	}
@@ -32,13 +33,13 @@ func times(n uint32) string {
 func written(r *mailbox.Record) string {
 	s := "written to a connection"
 	if r.Attempts > 1 {
-		s += ", " + times(r.Attempts) + " so far"
+		s += ", " + Times(r.Attempts) + " so far"
 		if !r.SettledAt.IsZero() {
-			s = "written to a connection, " + times(r.Attempts) + " in all"
+			s = "written to a connection, " + Times(r.Attempts) + " in all"
 		}
 	}
 	if r.Nacks > 0 {
-		s += "; clients could not take it " + times(r.Nacks) + because(r.Reason)
+		s += "; clients could not take it " + Times(r.Nacks) + because(r.Reason)
 	}
 	return s
 }
@@ -92,7 +93,7 @@ func stepText(s *Step) string {
 		return "not sent" + because(s.Detail)
 	case "sending":
 		if s.Attempts > 0 {
-			return "tried " + times(uint32(min(s.Attempts, 1<<30))) + ", is tried again" + because(s.Detail) //nolint:gosec // counts from 0
+			return "tried " + Times(uint32(min(s.Attempts, 1<<30))) + ", is tried again" + because(s.Detail) //nolint:gosec // counts from 0
 		}
 		return "is being sent"
 	case "held":

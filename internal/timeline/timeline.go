@@ -186,6 +186,5 @@ func entries(r *mailbox.Record, steps []Step, now time.Time) []Entry {
 }
 
 func stepEntry(s *Step) Entry {
-	e := Entry{At: s.At, Channel: string(s.Channel), Event: s.Status, Planned: s.Status == "waiting", Text: stepText(s)}
-	return e
+	return Entry{At: s.At, Channel: string(s.Channel), Event: s.Status, Planned: s.Status == "waiting", Text: stepText(s)}
 }

@@ -9,6 +9,7 @@ import (
 	"godwit.dev/godwit/internal/httpapi/call"
 	"godwit.dev/godwit/internal/mailbox"
 	"godwit.dev/godwit/internal/notification"
+	"godwit.dev/godwit/internal/timeline"
 )
 
 func appendRecords(b []byte, records []mailbox.Record) []byte {
@@ -105,7 +106,7 @@ func appendLive(b []byte, r *mailbox.Record) []byte {
 // liveDetail tells how often a copy was sent, and what clients said who could not take it.
 func liveDetail(r *mailbox.Record) (s string) {
 	if r.Attempts > 0 {
-		s = "sent " + times(r.Attempts)
+		s = "sent " + timeline.Times(r.Attempts)
 	}
 	if r.Nacks == 0 {
 		return s
@@ -113,16 +114,9 @@ func liveDetail(r *mailbox.Record) (s string) {
 	if s != "" {
 		s += ", "
 	}
-	s += "nacked " + times(r.Nacks)
+	s += "nacked " + timeline.Times(r.Nacks)
 	if r.Reason != "" {
 		s += ": " + r.Reason
 	}
 	return s
-}
-
-func times(n uint32) string {
-	if n == 1 {
-		return "once"
-	}
-	return strconv.FormatUint(uint64(n), 10) + " times"
 }

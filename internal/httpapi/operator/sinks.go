@@ -6,7 +6,6 @@ import (
 	"net/http"
 	"time"
 
-	"godwit.dev/godwit/internal/access"
 	"godwit.dev/godwit/internal/httpapi/call"
 	"godwit.dev/godwit/internal/notification"
 	"godwit.dev/godwit/internal/sink"
@@ -129,16 +128,7 @@ func decodeSink(body []byte) (change sink.Change, err error) {
 			change.Keep = &keep
 			return nil
 		}),
-		"password": call.Reader(func(field string, raw json.RawMessage) error {
-			var password string
-			if string(raw) != "null" {
-				if err := call.ReadValue(field, raw, &password); err != nil {
-					return err
-				}
-			}
-			change.Password = (*access.Secret)(&password)
-			return nil
-		}),
+		"password": password(&change.Password),
 	}.Decode(body)
 	return change, err
 }

@@ -115,18 +115,23 @@ func (a *API) PutSource(c *call.Call) error {
 func decodeSource(body []byte) (change source.Change, err error) {
 	err = call.Fields{
 		"urls": call.Texts(&change.URLs, maxSourceURLs, call.Word), "recipients": call.Texts(&change.Recipients, maxSourceOf, call.Word), "enabled": &change.Enabled,
-		"password": call.Reader(func(field string, raw json.RawMessage) error {
-			var password string
-			if string(raw) != "null" {
-				if err := call.ReadValue(field, raw, &password); err != nil {
-					return err
-				}
-			}
-			change.Password = (*access.Secret)(&password)
-			return nil
-		}),
+		"password": password(&change.Password),
 	}.Decode(body)
 	return change, err
+}
+
+// password reads a secret that is given anew; null takes it away.
+func password(into **access.Secret) call.Reader {
+	return func(field string, raw json.RawMessage) error {
+		var given string
+		if string(raw) != "null" {
+			if err := call.ReadValue(field, raw, &given); err != nil {
+				return err
+			}
+		}
+		*into = (*access.Secret)(&given)
+		return nil
+	}
 }
 
 // DeleteSource is DELETE /v1/sources/{source}.

@@ -22,9 +22,11 @@ import (
 )
 
 const (
-	answerWithin = 60 * time.Second // ClickHouse merges before it answers when it is far behind
-	maxAnswer    = 64 << 10         // bytes of an answer that are read
-	maxReason    = 300              // and of an error that are shown
+	// AnswerWithin is how long ClickHouse may take to answer: it merges before it does when it is far behind.
+	AnswerWithin = 60 * time.Second
+
+	maxAnswer = 64 << 10 // bytes of an answer that are read
+	maxReason = 300      // and of an error that are shown
 )
 
 // Config says where ClickHouse is.
@@ -155,7 +157,7 @@ func (w *Writer) makeSchema(ctx context.Context) error {
 
 // send makes one request. With a body, which is compressed, the statement is in the query, else it is the body.
 func (w *Writer) send(ctx context.Context, statement string, settings url.Values, body []byte) (answer string, err error) {
-	ctx, cancel := context.WithTimeoutCause(ctx, answerWithin, fmt.Errorf("ClickHouse did not answer within %s", answerWithin))
+	ctx, cancel := context.WithTimeoutCause(ctx, AnswerWithin, fmt.Errorf("ClickHouse did not answer within %s", AnswerWithin))
 	defer cancel()
 	address, err := url.Parse(w.cfg.URL)
 	if err != nil {

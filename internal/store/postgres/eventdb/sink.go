@@ -24,19 +24,8 @@ func (l *Log) OwnSinkProgress(ctx context.Context, app, kind string) (epoch int6
 	if err := l.db.Pool().QueryRow(ctx, ownSink, app, kind, l.db.Now().UnixMilli()).Scan(&epoch, &progress); err != nil {
 		return 0, nil, pgdb.Error("own progress of sink "+kind, err)
 	}
-	p, err = readSink(app, kind, progress)
+	p, err = sink.ReadProgress(app, kind, progress)
 	return epoch, p, err
-}
-
-func readSink(app, kind, progress string) (*sink.Progress, error) {
-	if progress == "" {
-		return nil, nil
-	}
-	p := &sink.Progress{}
-	if err := json.Unmarshal([]byte(progress), p); err != nil {
-		return nil, fmt.Errorf("app %s: progress of sink %s is damaged", app, kind)
-	}
-	return p, nil
 }
 
 // SaveSinkProgress implements sink.ProgressStore.
@@ -65,5 +54,5 @@ func (l *Log) SinkProgress(ctx context.Context, app, kind string) (*sink.Progres
 	if err != nil {
 		return nil, pgdb.Error("read progress of sink "+kind, err)
 	}
-	return readSink(app, kind, progress)
+	return sink.ReadProgress(app, kind, progress)
 }

@@ -30,7 +30,7 @@ func (l *Log) OwnSinkProgress(ctx context.Context, app, kind string) (epoch int6
 		return sqlitedb.Each(c, `INSERT INTO sink(app, kind, epoch, progress) VALUES (?, ?, 1, '') ON CONFLICT (app, kind) DO UPDATE SET epoch = epoch + 1
 			RETURNING epoch, progress`, []any{app, kind}, func(row *sqlite.Stmt) (err error) {
 			epoch = row.ColumnInt64(0)
-			p, err = readSink(app, kind, row.ColumnText(1))
+			p, err = sink.ReadProgress(app, kind, row.ColumnText(1))
 			return err
 		})
 	})
@@ -38,17 +38,6 @@ func (l *Log) OwnSinkProgress(ctx context.Context, app, kind string) (epoch int6
 		return 0, nil, fmt.Errorf("own progress of sink %s: %w", kind, err)
 	}
 	return epoch, p, nil
-}
-
-func readSink(app, kind, progress string) (*sink.Progress, error) {
-	if progress == "" {
-		return nil, nil
-	}
-	p := &sink.Progress{}
-	if err := json.Unmarshal([]byte(progress), p); err != nil {
-		return nil, fmt.Errorf("app %s: progress of sink %s is damaged", app, kind)
-	}
-	return p, nil
 }
 
 // SaveSinkProgress implements sink.ProgressStore.
@@ -76,7 +65,7 @@ func (l *Log) SaveSinkProgress(ctx context.Context, app, kind string, epoch int6
 func (l *Log) SinkProgress(ctx context.Context, app, kind string) (p *sink.Progress, err error) {
 	err = l.db.ReadFor(ctx, app, func(c *sqlite.Conn) error {
 		return sqlitedb.Each(c, "SELECT progress FROM sink WHERE app = ? AND kind = ?", []any{app, kind}, func(row *sqlite.Stmt) (err error) {
-			p, err = readSink(app, kind, row.ColumnText(0))
+			p, err = sink.ReadProgress(app, kind, row.ColumnText(0))
 			return err
 		})
 	})
