@@ -144,8 +144,7 @@ describe.runIf(haveBrowser)("beside a site's own service worker", { timeout: 60_
     await page.goto(`${origin}/at-root`);
     await accept(page);
     await eventually("the browser is registered", () => backend.endpoints.size === 1);
-    const status = () => page.evaluate(() => new window.Godwit.Push({ server: "", app: "news" }).status());
-    await eventually("the page knows", async () => (await status()) === "subscribed");
+    await visitor.subscribed();
     const [before] = [...backend.endpoints.values()].map((e) => ({ id: e.id, at: e.body.address.endpoint }));
     const at = (scope: string) =>
       page.evaluate((s) => JSON.parse(localStorage.getItem(`test-subscription ${s}`) ?? "{}").endpoint, scope);
@@ -157,7 +156,7 @@ describe.runIf(haveBrowser)("beside a site's own service worker", { timeout: 60_
       const [now] = [...backend.endpoints.values()];
       return now?.id === before?.id && now?.body.address.endpoint !== before?.at;
     });
-    await eventually("the page knows", async () => (await status()) === "subscribed");
+    await visitor.subscribed();
     expect(backend.endpoints.size).toBe(1);
     expect([...backend.endpoints.values()][0]?.body.address.endpoint).toBe(await at("/godwit/"));
     expect(await at("/")).toBe(root); // what is on its way to it still comes
@@ -269,6 +268,7 @@ describe.runIf(haveBrowser)("the prompt", { timeout: 60_000 }, () => {
     await page.goto(origin);
     await accept(page);
     await eventually("the browser is registered", () => backend.endpoints.size === 1);
+    await visitor.subscribed(); // else the next page asks again
     const asked: string[] = [];
     page.on("request", (r) => asked.push(new URL(r.url()).pathname));
     await page.route("**/sdk/dialogs.js?v=*", (r) => r.abort());

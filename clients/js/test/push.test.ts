@@ -32,9 +32,7 @@ async function subscribed(attributes?: string, more?: Record<string, string>) {
   await visitor.page.goto(origin);
   await visitor.page.getByRole("button", { name: "Continue" }).click();
   await eventually("the browser is registered", () => backend.endpoints.size === 1);
-  // The page has read the answer, too.
-  const status = () => visitor.page.evaluate(() => new window.Godwit.Push({ server: "", app: "news" }).status());
-  await eventually("the page knows", async () => (await status()) === "subscribed");
+  await visitor.subscribed();
   await visitor.worker();
   return { backend, origin, visitor };
 }

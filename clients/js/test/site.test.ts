@@ -201,11 +201,10 @@ describe.runIf(haveBrowser)("with the real server, a visitor", () => {
     }));
     await visitor.page.getByRole("button", { name: "Continue" }).click();
     await eventually("the browser is registered", async () => (await endpoints(api)).length === 1);
-    await visitor.page.evaluate(async () => {
-      const push = new window.Godwit.Push({ server: "", app: "demo" });
-      while ((await push.status()) !== "subscribed") await new Promise((resolve) => setTimeout(resolve, 20));
-      await push.update({ tags: ["chess"], attributes: { age: 30 } });
-    });
+    await visitor.subscribed("demo");
+    await visitor.page.evaluate(() =>
+      new window.Godwit.Push({ server: "", app: "demo" }).update({ tags: ["chess"], attributes: { age: 30 } }),
+    );
     const [endpoint] = await endpoints(api);
     expect(endpoint).toMatchObject({ tags: ["chess"], attributes: { age: 30 } });
 

@@ -38,6 +38,7 @@ export class Visitor {
     const page = await context.newPage();
     const cdp = await context.newCDPSession(page);
     const v = new Visitor(context, page, cdp);
+    context.on("serviceworker", (w) => void w.evaluate(showAndAskInTurn).catch(() => {})); // it may end at once
     page.on("pageerror", (e) => v.errors.push(String(e)));
     page.on("console", (m) => {
       if (m.type() === "error") v.errors.push(m.text());
@@ -53,6 +54,12 @@ export class Visitor {
       return found !== undefined;
     });
     return found as Worker;
+  }
+
+  /** Waits until the page has read that the server has its subscription: later than the server knows it. */
+  async subscribed(app = "news"): Promise<void> {
+    const status = () => this.page.evaluate((app) => new window.Godwit.Push({ server: "", app }).status(), app);
+    await eventually("the page knows", async () => (await status()) === "subscribed");
   }
 
   /**
@@ -107,18 +114,29 @@ export class Visitor {
     );
   }
 
-  /** What is shown now. */
-  shown(): Promise<{ title: string; body: string; tag: string; actions: string[]; requireInteraction: boolean }[]> {
-    return this.page.evaluate(async () => {
-      const registrations = await navigator.serviceWorker.getRegistrations();
-      const list = (await Promise.all(registrations.map((r) => r.getNotifications()))).flat();
-      return list.map((n) => {
-        const { actions = [] } = n as Notification & { actions?: { action: string }[] };
-        const { title, body, tag, requireInteraction } = n;
-        return { title, body, tag, requireInteraction, actions: actions.map((a) => a.action) };
-      });
-    });
+  /** What is shown now. The service workers are asked, one of each scope: they do not ask while they show something. */
+  async shown(): Promise<Shown[]> {
+    const asked = this.context.serviceWorkers().map((w) =>
+      w.evaluate(async () => {
+        const { registration } = globalThis as unknown as ServiceWorkerTestScope;
+        const list = (await registration.getNotifications()) as (Notification & { actions?: { action: string }[] })[];
+        const shown = list.map(({ title, body, tag, requireInteraction, actions = [] }) => {
+          return { title, body, tag, requireInteraction, actions: actions.map((a) => a.action) };
+        });
+        return [registration.scope, shown] as const;
+      }),
+    );
+    return [...new Map(await Promise.all(asked)).values()].flat();
   }
+}
+
+/** A notification as the person sees it. */
+export interface Shown {
+  title: string;
+  body: string;
+  tag: string;
+  actions: string[];
+  requireInteraction: boolean;
 }
 
 /** What of a service worker the tests touch. */
@@ -126,6 +144,23 @@ export interface ServiceWorkerTestScope extends EventTarget {
   clients: { openWindow: (url: string) => Promise<void> };
   registration: ServiceWorkerRegistration;
   NotificationEvent: new (type: string, init: object) => Event;
+}
+
+/** Runs in the service worker. Chromium forgets what is being shown while somebody asks what is shown. */
+function showAndAskInTurn(): void {
+  const { registration } = globalThis as unknown as ServiceWorkerTestScope;
+  const [show, get] = [
+    registration.showNotification.bind(registration),
+    registration.getNotifications.bind(registration),
+  ];
+  let before: Promise<unknown> = Promise.resolve();
+  const inTurn = <T>(work: () => Promise<T>): Promise<T> => {
+    const done = before.then(work);
+    before = done.catch(() => {});
+    return done;
+  };
+  registration.showNotification = (title, options) => inTurn(() => show(title, options));
+  registration.getNotifications = (filter) => inTurn(() => get(filter));
 }
 
 /** Runs in the page. Counts the messages that the service worker says it is done with. */
