@@ -17,13 +17,14 @@ import (
 	template "github.com/DataDog/datadog-agent/pkg/template/html"
 
 	"godwit.dev/godwit/internal/access"
+	"godwit.dev/godwit/internal/people"
 	"godwit.dev/godwit/internal/push"
 )
 
 // Access verifies the API keys that people sign in with.
 type Access interface {
 	Key(ctx context.Context, secret string) (access.Principal, error)
-	// Keys lists an app's keys: a person whose key was deleted is signed out.
+	// Keys lists an app's keys: a person whose key was deleted, or has other roles now, is signed out.
 	Keys(app string) []access.Key
 }
 
@@ -48,10 +49,10 @@ type Config struct {
 
 type admin struct {
 	Config
-	pages  map[string]*template.Template
-	people people
-	csrf   *http.CrossOriginProtection
-	now    func() time.Time
+	pages map[people.Role]map[string]*template.Template // as each role sees them; of 0: as strangers do
+	stays stays
+	csrf  *http.CrossOriginProtection
+	now   func() time.Time
 }
 
 //go:embed templates/*.html
@@ -60,7 +61,7 @@ var templates embed.FS
 // New makes the handler of "/" and everything below /ui/.
 func New(cfg Config) (http.Handler, error) {
 	a := &admin{Config: cfg, csrf: http.NewCrossOriginProtection(), now: time.Now}
-	a.people.init()
+	a.stays.init()
 	if err := a.parse(); err != nil {
 		return nil, fmt.Errorf("read the pages' templates: %w", err)
 	}
@@ -69,32 +70,8 @@ func New(cfg Config) (http.Handler, error) {
 	mux.HandleFunc("POST /ui/sign-in", a.signIn)
 	mux.HandleFunc("POST /ui/sign-out", a.signOut)
 	mux.HandleFunc("GET /ui/assets/{version}/{name}", serveAsset)
-	for pattern, page := range map[string]page{
-		"GET /ui/campaigns":                     a.listCampaigns,
-		"GET /ui/campaigns/new":                 a.composeCampaign,
-		"POST /ui/campaigns":                    a.createCampaign,
-		"POST /ui/campaigns/preview":            a.previewCampaign,
-		"GET /ui/campaigns/{id}":                a.showCampaign,
-		"GET /ui/campaigns/{id}/progress":       a.showProgress,
-		"GET /ui/campaigns/{id}/edit":           a.editCampaign,
-		"GET /ui/campaigns/{id}/correct":        a.composeCorrection,
-		"GET /ui/campaigns/{id}/deliveries":     a.showDeliveries,
-		"POST /ui/campaigns/{id}":               a.reviseCampaign,
-		"POST /ui/campaigns/{id}/test":          a.testCampaign,
-		"POST /ui/campaigns/{id}/correct":       a.correctCampaign,
-		"POST /ui/campaigns/{id}/delete":        a.deleteCampaign,
-		"POST /ui/campaigns/{id}/{action}":      a.actOnCampaign,
-		"GET /ui/recipients":                    a.listRecipients,
-		"GET /ui/recipients/{name}":             a.showRecipient,
-		"POST /ui/recipients/{name}/disconnect": a.disconnectRecipient,
-		"POST /ui/recipients/{name}/erase":      a.eraseRecipient,
-		"GET /ui/notifications":                 a.findNotification,
-		"GET /ui/notifications/{name}":          a.showNotification,
-		"POST /ui/notifications/{name}/recall":  a.recallNotification,
-		"GET /ui/audience":                      a.showAudience,
-		"POST /ui/audience/count":               a.countAudience,
-	} {
-		mux.HandleFunc(pattern, a.signedIn(page))
+	for pattern, rt := range a.routes() {
+		mux.HandleFunc(pattern, a.signedIn(a.allowed(pattern, rt)))
 	}
 	return a.csrf.Handler(secure(mux)), nil
 }
@@ -175,10 +152,10 @@ func (a *admin) fail(w http.ResponseWriter, r *http.Request, who person, err err
 	if r.Header.Get("HX-Request") != "" {
 		w.Header().Set("HX-Retarget", "#notice")
 		w.Header().Set("HX-Reswap", "innerHTML")
-		a.render(w, r, status, "notice", "notice", text)
+		a.render(w, r, who.Role, status, "notice", "notice", text)
 		return
 	}
-	a.render(w, r, status, "error", "page", frame{Title: "Error", Person: who, Version: a.Version, Content: text})
+	a.render(w, r, who.Role, status, "error", "page", frame{Title: "Error", Person: who, Version: a.Version, Content: text})
 }
 
 // frame is what every whole page is given.
@@ -191,19 +168,24 @@ type frame struct {
 }
 
 func (a *admin) show(v *visit, name, title, here string, content any) error {
-	a.render(v.w, v.r, http.StatusOK, name, "page", frame{Title: title, Here: here, Person: v.person, Version: a.Version, Content: content})
+	a.answer(v, http.StatusOK, name, "page", frame{Title: title, Here: here, Person: v.person, Version: a.Version, Content: content})
 	return nil
 }
 
 // part shows a piece of a page, for htmx.
 func (a *admin) part(v *visit, name, block string, content any) error {
-	a.render(v.w, v.r, http.StatusOK, name, block, content)
+	a.answer(v, http.StatusOK, name, block, content)
 	return nil
 }
 
-func (a *admin) render(w http.ResponseWriter, r *http.Request, status int, name, block string, data any) {
+// answer renders a template as who visits may see it.
+func (a *admin) answer(v *visit, status int, name, block string, data any) {
+	a.render(v.w, v.r, v.person.Role, status, name, block, data)
+}
+
+func (a *admin) render(w http.ResponseWriter, r *http.Request, role people.Role, status int, name, block string, data any) {
 	var b bytes.Buffer
-	if err := a.pages[name].ExecuteTemplate(&b, block, data); err != nil {
+	if err := a.pages[role][name].ExecuteTemplate(&b, block, data); err != nil {
 		a.Log.ErrorContext(r.Context(), "page could not be made", "page", name, "error", err)
 		http.Error(w, "The page could not be made. The server's log says more.", http.StatusInternalServerError)
 		return
@@ -213,23 +195,43 @@ func (a *admin) render(w http.ResponseWriter, r *http.Request, status int, name,
 	_, _ = w.Write(b.Bytes())
 }
 
-// parse reads the templates: every page is the layout and its own file.
+// parse reads the templates, for each role: every page is the layout and its own file.
 func (a *admin) parse() error {
 	files, err := templates.ReadDir("templates")
 	if err != nil {
 		return err
 	}
-	a.pages = make(map[string]*template.Template)
+	a.pages = make(map[people.Role]map[string]*template.Template)
+	for role := range people.Admin + 1 {
+		a.pages[role] = make(map[string]*template.Template)
+	}
 	for _, f := range files {
 		name := f.Name()
 		if name == "layout.html" {
 			continue
 		}
-		t, err := template.New(name).Funcs(functions).ParseFS(templates, "templates/layout.html", "templates/"+name)
+		t, err := template.New(name).Funcs(functions).Funcs(mayOf(0)).ParseFS(templates, "templates/layout.html", "templates/"+name)
 		if err != nil {
 			return err
 		}
-		a.pages[name[:len(name)-len(".html")]] = t
+		for role, pages := range a.pages {
+			seen, err := t.Clone()
+			if err != nil {
+				return err
+			}
+			pages[name[:len(name)-len(".html")]] = seen.Funcs(mayOf(role))
+		}
 	}
 	return nil
+}
+
+// mayOf lets templates ask what a role may do, by the name of the role that is needed.
+func mayOf(role people.Role) template.FuncMap {
+	return template.FuncMap{"may": func(need string) (bool, error) {
+		needed, ok := people.ParseRole(need)
+		if !ok {
+			return false, fmt.Errorf("%q is no role of people", need)
+		}
+		return role.May(needed), nil
+	}}
 }

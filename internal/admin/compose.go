@@ -98,7 +98,7 @@ func (a *admin) form(v *visit, status int, c *compose) error {
 		})
 	}
 	if v.r.Header.Get("HX-Request") != "" {
-		a.render(v.w, v.r, status, "compose", "content", c)
+		a.answer(v, status, "compose", "content", c)
 		return nil
 	}
 	title := "New campaign"
@@ -111,7 +111,7 @@ func (a *admin) form(v *visit, status int, c *compose) error {
 	if len(c.Form.Problems) > 0 {
 		title = "Not saved: " + title
 	}
-	a.render(v.w, v.r, status, "compose", "page", frame{Title: title, Here: "campaigns", Person: v.person, Version: a.Version, Content: c})
+	a.answer(v, status, "compose", "page", frame{Title: title, Here: "campaigns", Person: v.person, Version: a.Version, Content: c})
 	return nil
 }
 

@@ -90,9 +90,11 @@ func (p *post) Of(_ context.Context, app, id, to string) (*timeline.Timeline, er
 	}, nil
 }
 
+func (p *post) serve(c *admin.Config) { c.Recipients, c.Mailbox, c.Timelines = p, p, p }
+
 func newPost(t *testing.T) (*post, *browser) {
 	p := new(post)
-	w := newWorld(t, func(c *admin.Config) { c.Recipients, c.Mailbox, c.Timelines = p, p, p })
+	w := newWorld(t, p.serve)
 	return p, w.signedIn()
 }
 

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"godwit.dev/godwit/internal/access"
+	"godwit.dev/godwit/internal/people"
 )
 
 // How long a person stays signed in, and how many may be.
@@ -24,10 +25,12 @@ const (
 type person struct {
 	App string
 	Key string // the key's public id
+	// Role is what the key allowed when the person signed in.
+	Role people.Role
 }
 
-// people are those signed in, by the hash of their cookie. They are in memory alone: a restart signs everybody out.
-type people struct {
+// stays are those signed in, by the hash of their cookie. They are in memory alone: a restart signs everybody out.
+type stays struct {
 	mu      sync.Mutex
 	present map[[sha256.Size]byte]*stay
 }
@@ -37,10 +40,10 @@ type stay struct {
 	until, idle time.Time
 }
 
-func (p *people) init() { p.present = make(map[[sha256.Size]byte]*stay) }
+func (p *stays) init() { p.present = make(map[[sha256.Size]byte]*stay) }
 
 // enter signs a person in and returns the cookie's secret.
-func (p *people) enter(who person, now time.Time) string {
+func (p *stays) enter(who person, now time.Time) string {
 	secret := rand.Text() // 130 random bits
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -52,7 +55,7 @@ func (p *people) enter(who person, now time.Time) string {
 }
 
 // makeRoom forgets who has left, or else who was idle longest.
-func (p *people) makeRoom(now time.Time) {
+func (p *stays) makeRoom(now time.Time) {
 	var oldest [sha256.Size]byte
 	var at time.Time
 	for k, s := range p.present {
@@ -70,7 +73,7 @@ func (p *people) makeRoom(now time.Time) {
 func (s *stay) over(now time.Time) bool { return now.After(s.until) || now.After(s.idle) }
 
 // find says whose cookie it is.
-func (p *people) find(secret string, now time.Time) (person, bool) {
+func (p *stays) find(secret string, now time.Time) (person, bool) {
 	k := sha256.Sum256([]byte(secret))
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -86,7 +89,7 @@ func (p *people) find(secret string, now time.Time) (person, bool) {
 	return s.person, true
 }
 
-func (p *people) leave(secret string) {
+func (p *stays) leave(secret string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	delete(p.present, sha256.Sum256([]byte(secret)))
@@ -107,22 +110,24 @@ func (a *admin) setCookie(w http.ResponseWriter, value string, age time.Duration
 	})
 }
 
-// person finds who a request is from. A key that has been deleted, or is no admin's any more, opens nothing.
+// person finds who a request is from. A key that has been deleted, or has other roles now, opens nothing.
 func (a *admin) person(r *http.Request) (person, bool) {
 	c, err := r.Cookie(a.cookie())
 	if err != nil {
 		return person{}, false
 	}
-	who, ok := a.people.find(c.Value, a.now())
-	return who, ok && a.stillAdmin(who)
+	who, ok := a.stays.find(c.Value, a.now())
+	return who, ok && a.holds(who)
 }
 
-func (a *admin) stillAdmin(who person) bool {
-	if a.Dev && who == (person{App: access.DevApp, Key: access.DevKey}) {
+// holds reports whether a person's key still allows what it did when they signed in.
+func (a *admin) holds(who person) bool {
+	if a.Dev && who.App == access.DevApp && who.Key == access.DevKey {
 		return true // in no list, for it is no secret
 	}
 	return slices.ContainsFunc(a.Access.Keys(who.App), func(k access.Key) bool {
-		return k.ID == who.Key && k.Roles.Has(access.Admin)
+		role, _ := people.RoleOf(k.Roles)
+		return k.ID == who.Key && role == who.Role
 	})
 }
 
@@ -146,7 +151,7 @@ func (a *admin) door(w http.ResponseWriter, r *http.Request, status int, problem
 	if a.Dev {
 		content.DevKey = access.DevKey
 	}
-	a.render(w, r, status, "signin", "page", frame{Title: "Sign in", Version: a.Version, Content: content})
+	a.render(w, r, 0, status, "signin", "page", frame{Title: "Sign in", Version: a.Version, Content: content})
 }
 
 func (a *admin) signIn(w http.ResponseWriter, r *http.Request) {
@@ -163,18 +168,20 @@ func (a *admin) signIn(w http.ResponseWriter, r *http.Request) {
 		a.Log.ErrorContext(r.Context(), "sign-in failed", "error", err)
 		a.door(w, r, http.StatusServiceUnavailable, "Keys cannot be checked just now. The server's log says more.")
 		return
-	case !key.Roles.Has(access.Admin):
-		a.door(w, r, http.StatusForbidden, "This key may not manage the app: it lacks the role admin.")
+	}
+	role, ok := people.RoleOf(key.Roles)
+	if !ok {
+		a.door(w, r, http.StatusForbidden, "This key opens nothing here: its only role is "+key.Roles.String()+". A person needs a key with the role read, publish or admin.")
 		return
 	}
-	a.setCookie(w, a.people.enter(person{App: key.App, Key: key.Key}, a.now()), longestStay)
-	a.Log.InfoContext(r.Context(), "signed in to the web page", "app", key.App, "key", key.Key)
+	a.setCookie(w, a.stays.enter(person{App: key.App, Key: key.Key, Role: role}, a.now()), longestStay)
+	a.Log.InfoContext(r.Context(), "signed in to the web page", "app", key.App, "key", key.Key, "role", role.String())
 	http.Redirect(w, r, "/ui/campaigns", http.StatusSeeOther)
 }
 
 func (a *admin) signOut(w http.ResponseWriter, r *http.Request) {
 	if c, err := r.Cookie(a.cookie()); err == nil {
-		a.people.leave(c.Value)
+		a.stays.leave(c.Value)
 	}
 	a.setCookie(w, "", -time.Second)
 	http.Redirect(w, r, "/", http.StatusSeeOther)

@@ -1,0 +1,12 @@
+package admin
+
+import "godwit.dev/godwit/internal/people"
+
+// Routes are the patterns of all pages and deeds, with the role that each needs.
+func Routes() map[string]people.Role {
+	needs := make(map[string]people.Role)
+	for pattern, rt := range (&admin{}).routes() {
+		needs[pattern] = rt.role
+	}
+	return needs
+}

@@ -1,0 +1,57 @@
+package admin
+
+import (
+	"fmt"
+	"net/http"
+
+	"godwit.dev/godwit/internal/people"
+)
+
+// route is a page or a deed: what a person must be to see or do it, and what is run.
+type route struct {
+	role  people.Role
+	serve page
+	// deed is what doing it is called, with the path's values in braces; empty: it changes nothing.
+	deed string
+}
+
+// routes are all that is open to people who have signed in. A role here is worth that of the key which the same deed
+// needs over the API. Pages draw only what a role may do: {{if may "send"}}.
+func (a *admin) routes() map[string]route {
+	return map[string]route{
+		"GET /ui/campaigns":                     {people.View, a.listCampaigns, ""},
+		"GET /ui/campaigns/new":                 {people.Send, a.composeCampaign, ""},
+		"POST /ui/campaigns":                    {people.Send, a.createCampaign, "campaign.create"},
+		"POST /ui/campaigns/preview":            {people.Send, a.previewCampaign, ""},
+		"GET /ui/campaigns/{id}":                {people.View, a.showCampaign, ""},
+		"GET /ui/campaigns/{id}/progress":       {people.View, a.showProgress, ""},
+		"GET /ui/campaigns/{id}/edit":           {people.Send, a.editCampaign, ""},
+		"GET /ui/campaigns/{id}/correct":        {people.Send, a.composeCorrection, ""},
+		"GET /ui/campaigns/{id}/deliveries":     {people.View, a.showDeliveries, ""},
+		"POST /ui/campaigns/{id}":               {people.Send, a.reviseCampaign, "campaign.change"},
+		"POST /ui/campaigns/{id}/test":          {people.Send, a.testCampaign, "campaign.test"},
+		"POST /ui/campaigns/{id}/correct":       {people.Send, a.correctCampaign, "campaign.correct"},
+		"POST /ui/campaigns/{id}/delete":        {people.Send, a.deleteCampaign, "campaign.delete"},
+		"POST /ui/campaigns/{id}/{action}":      {people.Send, a.actOnCampaign, "campaign.{action}"},
+		"GET /ui/recipients":                    {people.View, a.listRecipients, ""},
+		"GET /ui/recipients/{name}":             {people.View, a.showRecipient, ""},
+		"POST /ui/recipients/{name}/disconnect": {people.Send, a.disconnectRecipient, "recipient.disconnect"},
+		"POST /ui/recipients/{name}/erase":      {people.Send, a.eraseRecipient, "recipient.erase"},
+		"GET /ui/notifications":                 {people.View, a.findNotification, ""},
+		"GET /ui/notifications/{name}":          {people.View, a.showNotification, ""},
+		"POST /ui/notifications/{name}/recall":  {people.Send, a.recallNotification, "notification.recall"},
+		"GET /ui/audience":                      {people.View, a.showAudience, ""},
+		"POST /ui/audience/count":               {people.View, a.countAudience, ""},
+	}
+}
+
+// allowed runs a page for whom it is open to, and refuses others.
+func (a *admin) allowed(pattern string, rt route) page {
+	return func(v *visit) error {
+		if who := v.person; !who.Role.May(rt.role) {
+			a.Log.InfoContext(v.r.Context(), "refused on the web page", "app", who.App, "key", who.Key, "role", who.Role.String(), "route", pattern, "deed", rt.deed)
+			return &mistake{http.StatusForbidden, fmt.Sprintf("You may not do this: it needs the role %s, and yours is %s.", rt.role, who.Role)}
+		}
+		return rt.serve(v)
+	}
+}

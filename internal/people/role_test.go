@@ -1,0 +1,50 @@
+package people_test
+
+import (
+	"testing"
+
+	"godwit.dev/godwit/internal/access"
+	"godwit.dev/godwit/internal/people"
+)
+
+func TestAKeyMayAsMuchOnThePageAsOverTheAPI(t *testing.T) {
+	for _, c := range []struct {
+		key  access.Role
+		want people.Role
+	}{
+		{access.Read, people.View},
+		{access.Read | access.Worker, people.View},
+		{access.Publish, people.Send},
+		{access.Publish | access.Read | access.Worker, people.Send},
+		{access.Admin, people.Admin},
+		{access.Worker, 0},
+		{0, 0},
+	} {
+		got, ok := people.RoleOf(c.key)
+		if got != c.want || ok != (c.want != 0) {
+			t.Errorf("a key with the roles %q: %s, %t; want %s", c.key, got, ok, c.want)
+		}
+	}
+}
+
+func TestRolesIncludeThoseBefore(t *testing.T) {
+	all := []people.Role{people.View, people.Send, people.Admin}
+	for i, has := range all {
+		for j, need := range all {
+			if has.May(need) != (i >= j) {
+				t.Errorf("%s may what needs %s: %t", has, need, has.May(need))
+			}
+		}
+		if has.May(0) || people.Role(0).May(has) {
+			t.Errorf("%s: what is not said is allowed", has)
+		}
+		if got, ok := people.ParseRole(has.String()); !ok || got != has {
+			t.Errorf("%s is read as %s, %t", has, got, ok)
+		}
+	}
+	for _, name := range []string{"", "none", "Admin", "publish"} {
+		if got, ok := people.ParseRole(name); ok {
+			t.Errorf("%q is read as %s", name, got)
+		}
+	}
+}
