@@ -31,6 +31,7 @@ type Access interface {
 // Config are the parts of the pages.
 type Config struct {
 	Access     Access
+	Stays      *people.Stays
 	Campaigns  Campaigns
 	Audience   Audience
 	Templates  Templates
@@ -50,7 +51,6 @@ type Config struct {
 type admin struct {
 	Config
 	pages map[people.Role]map[string]*template.Template // as each role sees them; of 0: as strangers do
-	stays stays
 	csrf  *http.CrossOriginProtection
 	now   func() time.Time
 }
@@ -61,7 +61,6 @@ var templates embed.FS
 // New makes the handler of "/" and everything below /ui/.
 func New(cfg Config) (http.Handler, error) {
 	a := &admin{Config: cfg, csrf: http.NewCrossOriginProtection(), now: time.Now}
-	a.stays.init()
 	if err := a.parse(); err != nil {
 		return nil, fmt.Errorf("read the pages' templates: %w", err)
 	}
@@ -81,6 +80,7 @@ type visit struct {
 	w      http.ResponseWriter
 	r      *http.Request
 	person person
+	stay   string // the id of the stay that this is part of
 }
 
 type page func(v *visit) error
@@ -114,8 +114,8 @@ const patience = 15 * time.Second
 // signedIn runs a page for who has signed in, and sends others to the front page.
 func (a *admin) signedIn(p page) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
-		who, ok := a.person(r)
-		if !ok {
+		s, err := a.stay(r)
+		if errors.Is(err, people.ErrNoStay) {
 			if r.Header.Get("HX-Request") != "" {
 				w.Header().Set("HX-Redirect", "/")
 				w.WriteHeader(http.StatusUnauthorized)
@@ -124,10 +124,15 @@ func (a *admin) signedIn(p page) http.HandlerFunc {
 			http.Redirect(w, r, "/", http.StatusSeeOther)
 			return
 		}
+		if err != nil {
+			a.Log.ErrorContext(r.Context(), "who is signed in to the web page could not be read", "error", err)
+			a.fail(w, r, person{}, &mistake{http.StatusServiceUnavailable, cannotCheck})
+			return
+		}
 		ctx, cancel := context.WithTimeoutCause(r.Context(), patience, fmt.Errorf("the page was not ready in %s", patience))
 		defer cancel()
-		if err := p(&visit{w: w, r: r.WithContext(ctx), person: who}); err != nil {
-			a.fail(w, r, who, err)
+		if err := p(&visit{w: w, r: r.WithContext(ctx), person: s.Person, stay: s.ID}); err != nil {
+			a.fail(w, r, s.Person, err)
 		}
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"godwit.dev/godwit/internal/campaign"
+	"godwit.dev/godwit/internal/people"
 
 	template "github.com/DataDog/datadog-agent/pkg/template/html"
 )
@@ -34,6 +35,7 @@ var functions = template.FuncMap{
 	"day":        func(t time.Time) string { return t.Format("2 Jan") },
 	"stamp":      func(t time.Time) string { return t.UTC().Format(time.RFC3339) },
 	"when":       when,
+	"who":        people.Person.Name,
 }
 
 // ownList is a list of the form on its own: the message's, or that of one of its languages.

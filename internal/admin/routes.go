@@ -42,6 +42,9 @@ func (a *admin) routes() map[string]route {
 		"POST /ui/notifications/{name}/recall":  {people.Send, a.recallNotification, "notification.recall"},
 		"GET /ui/audience":                      {people.View, a.showAudience, ""},
 		"POST /ui/audience/count":               {people.View, a.countAudience, ""},
+		"GET /ui/signed-in":                     {people.View, a.listStays, ""}, // their own; an admin's are all
+		"POST /ui/signed-in/{id}/end":           {people.View, a.endStay, "sign-in.end"},
+		"POST /ui/signed-in/end-others":         {people.View, a.endOtherStays, "sign-in.end"},
 	}
 }
 
@@ -49,7 +52,7 @@ func (a *admin) routes() map[string]route {
 func (a *admin) allowed(pattern string, rt route) page {
 	return func(v *visit) error {
 		if who := v.person; !who.Role.May(rt.role) {
-			a.Log.InfoContext(v.r.Context(), "refused on the web page", "app", who.App, "key", who.Key, "role", who.Role.String(), "route", pattern, "deed", rt.deed)
+			a.Log.InfoContext(v.r.Context(), "refused on the web page", "app", who.App, "by", who.Name(), "role", who.Role.String(), "route", pattern, "deed", rt.deed)
 			return &mistake{http.StatusForbidden, fmt.Sprintf("You may not do this: it needs the role %s, and yours is %s.", rt.role, who.Role)}
 		}
 		return rt.serve(v)

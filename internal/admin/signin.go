@@ -1,99 +1,20 @@
 package admin
 
 import (
-	"crypto/rand"
-	"crypto/sha256"
+	"context"
 	"errors"
+	"fmt"
 	"net/http"
 	"net/netip"
 	"slices"
-	"sync"
 	"time"
 
 	"godwit.dev/godwit/internal/access"
 	"godwit.dev/godwit/internal/people"
 )
 
-// How long a person stays signed in, and how many may be.
-const (
-	longestStay = 12 * time.Hour
-	longestIdle = time.Hour
-	maxPeople   = 1000
-)
-
 // person is who has signed in.
-type person struct {
-	App string
-	Key string // the key's public id
-	// Role is what the key allowed when the person signed in.
-	Role people.Role
-}
-
-// stays are those signed in, by the hash of their cookie. They are in memory alone: a restart signs everybody out.
-type stays struct {
-	mu      sync.Mutex
-	present map[[sha256.Size]byte]*stay
-}
-
-type stay struct {
-	person
-	until, idle time.Time
-}
-
-func (p *stays) init() { p.present = make(map[[sha256.Size]byte]*stay) }
-
-// enter signs a person in and returns the cookie's secret.
-func (p *stays) enter(who person, now time.Time) string {
-	secret := rand.Text() // 130 random bits
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if len(p.present) >= maxPeople {
-		p.makeRoom(now)
-	}
-	p.present[sha256.Sum256([]byte(secret))] = &stay{who, now.Add(longestStay), now.Add(longestIdle)}
-	return secret
-}
-
-// makeRoom forgets who has left, or else who was idle longest.
-func (p *stays) makeRoom(now time.Time) {
-	var oldest [sha256.Size]byte
-	var at time.Time
-	for k, s := range p.present {
-		if s.over(now) {
-			delete(p.present, k)
-		} else if at.IsZero() || s.idle.Before(at) {
-			oldest, at = k, s.idle
-		}
-	}
-	if len(p.present) >= maxPeople {
-		delete(p.present, oldest)
-	}
-}
-
-func (s *stay) over(now time.Time) bool { return now.After(s.until) || now.After(s.idle) }
-
-// find says whose cookie it is.
-func (p *stays) find(secret string, now time.Time) (person, bool) {
-	k := sha256.Sum256([]byte(secret))
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	s := p.present[k]
-	if s == nil {
-		return person{}, false
-	}
-	if s.over(now) {
-		delete(p.present, k)
-		return person{}, false
-	}
-	s.idle = now.Add(longestIdle)
-	return s.person, true
-}
-
-func (p *stays) leave(secret string) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	delete(p.present, sha256.Sum256([]byte(secret)))
-}
+type person = people.Person
 
 // cookie is the name of the cookie. The prefix makes browsers keep it to this host and to TLS.
 func (a *admin) cookie() string {
@@ -110,14 +31,22 @@ func (a *admin) setCookie(w http.ResponseWriter, value string, age time.Duration
 	})
 }
 
-// person finds who a request is from. A key that has been deleted, or has other roles now, opens nothing.
-func (a *admin) person(r *http.Request) (person, bool) {
+// stay finds who a request is from; people.ErrNoStay: a stranger. A key that has been deleted, or has other roles now,
+// opens nothing, and what it opened is over for good.
+func (a *admin) stay(r *http.Request) (people.Stay, error) {
 	c, err := r.Cookie(a.cookie())
 	if err != nil {
-		return person{}, false
+		return people.Stay{}, people.ErrNoStay
 	}
-	who, ok := a.stays.find(c.Value, a.now())
-	return who, ok && a.holds(who)
+	ctx, cancel := context.WithTimeoutCause(r.Context(), patience, fmt.Errorf("no answer in %s", patience))
+	defer cancel()
+	s, err := a.Stays.Find(ctx, c.Value)
+	if err == nil && !a.holds(s.Person) {
+		if _, err = a.Stays.End(ctx, s.App, s.ID); err == nil {
+			err = people.ErrNoStay
+		}
+	}
+	return s, err
 }
 
 // holds reports whether a person's key still allows what it did when they signed in.
@@ -133,12 +62,18 @@ func (a *admin) holds(who person) bool {
 
 // front is the first page: the campaigns of who has signed in, for others the way in.
 func (a *admin) front(w http.ResponseWriter, r *http.Request) {
-	if _, ok := a.person(r); ok {
+	switch _, err := a.stay(r); {
+	case err == nil:
 		http.Redirect(w, r, "/ui/campaigns", http.StatusSeeOther)
-		return
+	case errors.Is(err, people.ErrNoStay):
+		a.door(w, r, http.StatusOK, "")
+	default:
+		a.Log.ErrorContext(r.Context(), "who is signed in to the web page could not be read", "error", err)
+		a.door(w, r, http.StatusServiceUnavailable, cannotCheck)
 	}
-	a.door(w, r, http.StatusOK, "")
 }
+
+const cannotCheck = "Who is signed in cannot be checked just now. The server's log says more."
 
 // welcome is what the sign-in page shows.
 type welcome struct {
@@ -174,14 +109,54 @@ func (a *admin) signIn(w http.ResponseWriter, r *http.Request) {
 		a.door(w, r, http.StatusForbidden, "This key opens nothing here: its only role is "+key.Roles.String()+". A person needs a key with the role read, publish or admin.")
 		return
 	}
-	a.setCookie(w, a.stays.enter(person{App: key.App, Key: key.Key, Role: role}, a.now()), longestStay)
-	a.Log.InfoContext(r.Context(), "signed in to the web page", "app", key.App, "key", key.Key, "role", role.String())
+	a.letIn(w, r, person{App: key.App, Key: key.Key, Role: role})
+}
+
+// letIn begins a stay, in the place of the one that the browser may have had.
+func (a *admin) letIn(w http.ResponseWriter, r *http.Request, who person) {
+	secret, err := a.Stays.Enter(r.Context(), who, address(r), r.UserAgent())
+	if err == nil {
+		err = a.leave(r)
+	}
+	if err != nil {
+		a.Log.ErrorContext(r.Context(), "sign-in failed", "error", err)
+		a.door(w, r, http.StatusServiceUnavailable, "You cannot be signed in just now. The server's log says more.")
+		return
+	}
+	a.setCookie(w, secret, people.LongestStay)
+	a.Log.InfoContext(r.Context(), "signed in to the web page", "app", who.App, "by", who.Name(), "role", who.Role.String())
 	http.Redirect(w, r, "/ui/campaigns", http.StatusSeeOther)
 }
 
+// address is where a request comes from.
+func address(r *http.Request) string {
+	if from, err := netip.ParseAddrPort(r.RemoteAddr); err == nil {
+		return from.Addr().Unmap().String()
+	}
+	return ""
+}
+
+// leave ends the stay whose cookie a request carries.
+func (a *admin) leave(r *http.Request) error {
+	c, err := r.Cookie(a.cookie())
+	if err != nil {
+		return nil
+	}
+	s, err := a.Stays.Find(r.Context(), c.Value)
+	if err == nil {
+		_, err = a.Stays.End(r.Context(), s.App, s.ID)
+	}
+	if errors.Is(err, people.ErrNoStay) {
+		return nil
+	}
+	return err
+}
+
 func (a *admin) signOut(w http.ResponseWriter, r *http.Request) {
-	if c, err := r.Cookie(a.cookie()); err == nil {
-		a.stays.leave(c.Value)
+	if err := a.leave(r); err != nil { // a copy of the cookie would still open
+		a.Log.ErrorContext(r.Context(), "sign-out failed", "error", err)
+		a.render(w, r, 0, http.StatusServiceUnavailable, "error", "page", frame{Title: "Error", Version: a.Version, Content: "You could not be signed out. Try again in a moment."})
+		return
 	}
 	a.setCookie(w, "", -time.Second)
 	http.Redirect(w, r, "/", http.StatusSeeOther)

@@ -22,6 +22,7 @@ import (
 	"godwit.dev/godwit/internal/campaign"
 	"godwit.dev/godwit/internal/dispatch"
 	"godwit.dev/godwit/internal/endpoint"
+	"godwit.dev/godwit/internal/people"
 	"godwit.dev/godwit/internal/push"
 	"godwit.dev/godwit/internal/store/sqlite/appdb"
 	"godwit.dev/godwit/internal/store/sqlite/campaigndb"
@@ -89,7 +90,7 @@ func newWorldWith(t *testing.T, rules access.Config, change ...func(*admin.Confi
 	t.Cleanup(func() { stop(); must(t, <-ended) })
 
 	cfg := admin.Config{
-		Access: registry, Campaigns: service, Audience: endpoint.New(endpoint.Config{Store: store, Now: time.Now}), Templates: w.shelf, Log: log, Version: "test",
+		Access: registry, Stays: people.NewStays(apps, time.Now), Campaigns: service, Audience: endpoint.New(endpoint.Config{Store: store, Now: time.Now}), Templates: w.shelf, Log: log, Version: "test",
 		Ready: func(ctx context.Context, app string, ch push.Channel) bool {
 			_, err := senders{}.Sender(ctx, app, ch)
 			return err == nil

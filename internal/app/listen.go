@@ -23,6 +23,7 @@ import (
 	"godwit.dev/godwit/internal/httpapi/direct"
 	"godwit.dev/godwit/internal/httpapi/public"
 	"godwit.dev/godwit/internal/limit"
+	"godwit.dev/godwit/internal/people"
 	"godwit.dev/godwit/internal/push"
 	"godwit.dev/godwit/internal/reactor"
 	"godwit.dev/godwit/internal/recipient"
@@ -235,10 +236,10 @@ func (a *App) escalationSteps() timeline.Steps {
 
 // pages is the web page.
 func (a *App) pages() (http.Handler, error) {
-	people := recipient.New(recipient.Config{Mailbox: a.mailbox, Presence: a.sessions(), Endpoints: a.endpoints, Objects: a.objects, Log: a.log})
-	told := timeline.New(timeline.Config{Mailbox: a.mailbox, Steps: a.escalationSteps(), Recipients: people, Now: time.Now})
+	known := recipient.New(recipient.Config{Mailbox: a.mailbox, Presence: a.sessions(), Endpoints: a.endpoints, Objects: a.objects, Log: a.log})
+	told := timeline.New(timeline.Config{Mailbox: a.mailbox, Steps: a.escalationSteps(), Recipients: known, Now: time.Now})
 	return admin.New(admin.Config{
-		Access: a.access, Campaigns: a.sending, Audience: a.endpoints, Templates: a.templates, Recipients: people, Mailbox: a.mailbox, Timelines: told, Log: a.log, Version: a.opts.Version,
+		Access: a.access, Stays: people.NewStays(a.stores.People, a.clock), Campaigns: a.sending, Audience: a.endpoints, Templates: a.templates, Recipients: known, Mailbox: a.mailbox, Timelines: told, Log: a.log, Version: a.opts.Version,
 		Dev: a.cfg.Dev, TLS: a.tlsFor != nil, Admit: a.addrLimit.Allow,
 		Ready: func(ctx context.Context, app string, ch push.Channel) bool {
 			_, err := a.channels.Sender(ctx, app, ch)

@@ -41,7 +41,7 @@ var kinds = map[string]mend.Kind{
 		Quiet: map[string]bool{"progress": true},
 	},
 	EventsFile: {Rules: []mend.Rule{{Remove: "UPDATE log SET last_id = max(last_id, coalesce((SELECT max(id) FROM chunk), 0));"}}},
-	AppsFile:   {Rules: appRules, Tally: appdb.Tally, Of: "apps, API keys, channels, hooks, sources and templates"},
+	AppsFile:   {Rules: appRules, Tally: appdb.Tally, Of: "apps, API keys, channels, hooks, sources and templates", Quiet: map[string]bool{"stay": true, "version": true}},
 	CampaignsFile: {
 		Rules: campaignRules,
 		Tally: "SELECT coalesce((SELECT seq FROM sqlite_sequence WHERE name = 'endpoint'), 0), (SELECT count(*) FROM endpoint)",

@@ -20,6 +20,7 @@ import (
 	"godwit.dev/godwit/internal/mailbox"
 	"godwit.dev/godwit/internal/object/objectstore"
 	"godwit.dev/godwit/internal/own"
+	"godwit.dev/godwit/internal/people"
 	"godwit.dev/godwit/internal/preference"
 	"godwit.dev/godwit/internal/sink"
 	"godwit.dev/godwit/internal/source"
@@ -90,6 +91,8 @@ type Apps struct {
 	Channels channel.Store
 	// Templates are not watched: what is read of one is used for a second.
 	Templates template.Store
+	// People are not watched either: each look at a page asks anew.
+	People people.Store
 }
 
 // Owned is a name of Stores.Own, and the node that it belongs to until then unless that renews it.

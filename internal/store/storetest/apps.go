@@ -14,6 +14,7 @@ import (
 	"godwit.dev/godwit/internal/access"
 	"godwit.dev/godwit/internal/channel"
 	"godwit.dev/godwit/internal/hook"
+	"godwit.dev/godwit/internal/people"
 	"godwit.dev/godwit/internal/preference"
 	"godwit.dev/godwit/internal/push"
 	"godwit.dev/godwit/internal/sink"
@@ -29,12 +30,13 @@ type AppStore interface {
 	sink.Store
 	channel.Store
 	template.Store
+	people.Store
 }
 
 // OpenApps opens an empty store for one test; reopen closes it and opens it again. It is closed by the test's clean-up.
 type OpenApps func(t *testing.T) (s AppStore, reopen func() AppStore)
 
-// RunApps is the conformance suite of stores of apps with their keys, hooks, sources, channels and templates. Several processes may always
+// RunApps is the conformance suite of stores of apps with their keys, hooks, sources, channels and templates, and of who is signed in. Several processes may always
 // write to the same one, so two is asked for too.
 func RunApps(t *testing.T, open OpenApps, two Two[AppStore]) {
 	t.Helper()
@@ -44,7 +46,7 @@ func RunApps(t *testing.T, open OpenApps, two Two[AppStore]) {
 			"EveryQueryHeedsTheApp":       appsApart,
 			"AnAppTakesAllOfItsAlong":     appTakesAll,
 		},
-		hookCases, sourceCases, sinkCases, channelCases, templateCases,
+		hookCases, sourceCases, sinkCases, channelCases, templateCases, stayCases,
 	} {
 		for name, run := range group {
 			t.Run(name, func(t *testing.T) {

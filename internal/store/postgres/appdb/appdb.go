@@ -1,4 +1,4 @@
-// Package appdb keeps apps, API keys, hooks, sources, templates and the settings of channels in a schema of a PostgreSQL database. Every node, and the
+// Package appdb keeps apps, API keys, hooks, sources, templates, the settings of channels and who is signed in to the web page in a schema of a PostgreSQL database. Every node, and the
 // command line, writes there; who follows notices within a second.
 package appdb
 

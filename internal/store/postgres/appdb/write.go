@@ -74,12 +74,15 @@ func (s *Store) CreateKey(ctx context.Context, k access.StoredKey) error {
 	return taken(err, "key "+k.ID)
 }
 
-// DeleteKey deletes a key of this app.
+// DeleteKey deletes a key of this app, and signs out whom it let in.
 func (s *Store) DeleteKey(ctx context.Context, app, id string) error {
 	return s.change(ctx, "delete key "+id, func(ctx context.Context, tx pgx.Tx) (bool, error) {
 		tag, err := tx.Exec(ctx, "DELETE FROM api_key WHERE app = $1 AND id = $2", app, id)
 		if err == nil && tag.RowsAffected() == 0 {
 			err = access.ErrUnknownKey
+		}
+		if err == nil {
+			_, err = tx.Exec(ctx, "DELETE FROM stay WHERE app = $1 AND key = $2", app, id)
 		}
 		return true, err
 	})

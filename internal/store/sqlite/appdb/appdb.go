@@ -1,5 +1,5 @@
-// Package appdb keeps apps, API keys, hooks, sources, templates and the settings of channels in an SQLite file of their own, so that the command line can change them
-// beside a running server, which notices within a second.
+// Package appdb keeps apps, API keys, hooks, sources, templates, the settings of channels and who is signed in to the web page in an SQLite file of their own, so that the
+// command line can change them beside a running server, which notices within a second.
 package appdb
 
 import (
@@ -19,10 +19,6 @@ import (
 // appID marks the file as ours: "GwAp".
 const appID = 0x47774170
 
-// pollEvery is how often the file is asked whether anybody changed it; contract: effective within 1 s. It costs a
-// few system calls.
-const pollEvery = 400 * time.Millisecond
-
 var migrations = []string{`
 CREATE TABLE app (
 	name       TEXT PRIMARY KEY,
@@ -41,7 +37,7 @@ CREATE TABLE api_key (
 	hash       BLOB NOT NULL     -- SHA-256
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX api_key_app ON api_key(app);
-`, channelTable, hookTable, sourceTable, templateTable, sinkTable}
+`, channelTable, hookTable, sourceTable, templateTable, sinkTable, versionTable, stayTable}
 
 // Store is an access.Store on a file.
 type Store struct{ db *sqlitedb.DB }
@@ -57,7 +53,6 @@ func Open(ctx context.Context, path string, log *slog.Logger) (*Store, error) {
 func OpenGuarded(ctx context.Context, path string, g sqlitedb.Guard, log *slog.Logger) (*Store, error) {
 	db, err := sqlitedb.Open(ctx, path, sqlitedb.Options{
 		AppID: appID, Migrations: migrations, Guard: g, Shared: true, Log: log,
-		// One connection does all the reading because data_version is only comparable on the same one.
 		Readers: 1,
 		Hooks:   sqlitedb.Hooks{Count: tally},
 	}, nil)
@@ -89,40 +84,6 @@ func (s *Store) Close() error { return s.db.Close() }
 
 // DB is the database beneath.
 func (s *Store) DB() *sqlitedb.DB { return s.db }
-
-// Watch polls SQLite's data_version, which changes with every commit of another connection in any process.
-func (s *Store) Watch(ctx context.Context, changed func()) error {
-	tick := time.NewTicker(pollEvery)
-	defer tick.Stop()
-	last := int64(-1) // what was committed before the watch began may not have been seen either
-	for {
-		version, err := s.version(ctx)
-		switch {
-		case ctx.Err() != nil:
-			return nil
-		case err != nil:
-			return fmt.Errorf("watch app store: %w", err)
-		case version != last:
-			last = version
-			changed()
-		}
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-tick.C:
-		}
-	}
-}
-
-func (s *Store) version(ctx context.Context) (v int64, err error) {
-	err = s.db.Read(ctx, func(c *sqlite.Conn) error {
-		return sqlitedb.Each(c, "PRAGMA data_version", nil, func(row *sqlite.Stmt) error {
-			v = row.ColumnInt64(0)
-			return nil
-		})
-	})
-	return v, err
-}
 
 // Load reads everything in one snapshot.
 func (s *Store) Load(ctx context.Context) (snap access.Snapshot, err error) {

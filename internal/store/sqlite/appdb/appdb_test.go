@@ -14,6 +14,7 @@ import (
 
 	"godwit.dev/godwit/internal/access"
 	"godwit.dev/godwit/internal/hook"
+	"godwit.dev/godwit/internal/people"
 	"godwit.dev/godwit/internal/store/sqlite/appdb"
 	"godwit.dev/godwit/internal/store/sqlite/checkvfs"
 	"godwit.dev/godwit/internal/store/storetest"
@@ -72,6 +73,30 @@ func TestADamagedHookIsNotWrittenOver(t *testing.T) {
 	err = s.UpdateHook(t.Context(), "shop", "h", func(*hook.Hook, int) error { t.Error("changed"); return nil })
 	if err == nil || !strings.Contains(err.Error(), "hook h are damaged") {
 		t.Errorf("got %v, want an error that names the hook", err)
+	}
+}
+
+func TestSigningInWakesNobodyWhoWatches(t *testing.T) {
+	s := open(t, filepath.Join(t.TempDir(), "apps.db"))
+	version := func() (v int64) {
+		t.Helper()
+		ok(t, s.DB().Read(t.Context(), func(c *sqlite.Conn) error {
+			return sqlitex.ExecuteTransient(c, "SELECT value FROM version", &sqlitex.ExecOptions{ResultFunc: func(row *sqlite.Stmt) error {
+				v = row.ColumnInt64(0)
+				return nil
+			}})
+		}))
+		return v
+	}
+	start := version()
+	ok(t, s.CreateApp(t.Context(), access.App{Name: "shop"}))
+	before := version()
+	ok(t, s.AddStay(t.Context(), people.Hash{}, people.Stay{ID: "s", Person: people.Person{App: "shop"}}, people.Bounds{Most: 1}))
+	ok(t, s.SeeStay(t.Context(), people.Hash{}, time.UnixMilli(1)))
+	_, err := s.EndStays(t.Context(), "shop", []string{"s"})
+	ok(t, err)
+	if after := version(); after != before || before == start {
+		t.Errorf("the version went from %d over %d to %d", start, before, after)
 	}
 }
 

@@ -52,7 +52,7 @@ func readChannel(row *sqlite.Stmt) (channel.Record, error) {
 
 // UpdateChannel changes or makes an app's settings of a channel.
 func (s *Store) UpdateChannel(ctx context.Context, app string, ch push.Channel, change func(*channel.Record) error) error {
-	return s.db.Do(ctx, func(c *sqlite.Conn) error {
+	return s.change(ctx, func(c *sqlite.Conn) error {
 		if err := haveApp(c, app); err != nil {
 			return err
 		}
@@ -79,7 +79,7 @@ func (s *Store) UpdateChannel(ctx context.Context, app string, ch push.Channel, 
 
 // DeleteChannel deletes an app's settings of a channel.
 func (s *Store) DeleteChannel(ctx context.Context, app string, ch push.Channel) (found bool, err error) {
-	err = s.db.Do(ctx, func(c *sqlite.Conn) error {
+	err = s.change(ctx, func(c *sqlite.Conn) error {
 		err := sqlitedb.Each(c, "DELETE FROM channel WHERE app = ? AND channel = ?", []any{app, string(ch)}, nil)
 		found = c.Changes() > 0
 		return err

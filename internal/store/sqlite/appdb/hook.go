@@ -48,7 +48,7 @@ func readHook(row *sqlite.Stmt) (hook.Hook, error) {
 
 // UpdateHook changes or makes a hook of an app.
 func (s *Store) UpdateHook(ctx context.Context, app, name string, change func(*hook.Hook, int) error) error {
-	return s.db.Do(ctx, func(c *sqlite.Conn) error {
+	return s.change(ctx, func(c *sqlite.Conn) error {
 		if err := haveApp(c, app); err != nil {
 			return err
 		}
@@ -80,7 +80,7 @@ func millis(t time.Time) int64 { return t.UnixMilli() }
 
 // DeleteHook deletes a hook of an app.
 func (s *Store) DeleteHook(ctx context.Context, app, name string) (found bool, err error) {
-	err = s.db.Do(ctx, func(c *sqlite.Conn) error {
+	err = s.change(ctx, func(c *sqlite.Conn) error {
 		err := sqlitedb.Each(c, "DELETE FROM hook WHERE app = ? AND name = ?", []any{app, name}, nil)
 		found = c.Changes() > 0
 		return err

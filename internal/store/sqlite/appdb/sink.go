@@ -49,7 +49,7 @@ func readSink(row *sqlite.Stmt) (sink.Sink, error) {
 
 // UpdateSink changes or makes a sink of an app.
 func (s *Store) UpdateSink(ctx context.Context, app, kind string, change func(*sink.Sink) error) error {
-	return s.db.Do(ctx, func(c *sqlite.Conn) error {
+	return s.change(ctx, func(c *sqlite.Conn) error {
 		if err := haveApp(c, app); err != nil {
 			return err
 		}
@@ -75,7 +75,7 @@ func (s *Store) UpdateSink(ctx context.Context, app, kind string, change func(*s
 
 // DeleteSink deletes a sink of an app.
 func (s *Store) DeleteSink(ctx context.Context, app, kind string) (found bool, err error) {
-	err = s.db.Do(ctx, func(c *sqlite.Conn) error {
+	err = s.change(ctx, func(c *sqlite.Conn) error {
 		err := sqlitedb.Each(c, "DELETE FROM sink WHERE app = ? AND kind = ?", []any{app, kind}, nil)
 		found = c.Changes() > 0
 		return err

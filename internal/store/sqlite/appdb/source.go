@@ -49,7 +49,7 @@ func readSource(row *sqlite.Stmt) (source.Source, error) {
 
 // UpdateSource changes or makes a source of an app.
 func (s *Store) UpdateSource(ctx context.Context, app, kind string, change func(*source.Source) error) error {
-	return s.db.Do(ctx, func(c *sqlite.Conn) error {
+	return s.change(ctx, func(c *sqlite.Conn) error {
 		if err := haveApp(c, app); err != nil {
 			return err
 		}
@@ -75,7 +75,7 @@ func (s *Store) UpdateSource(ctx context.Context, app, kind string, change func(
 
 // DeleteSource deletes a source of an app.
 func (s *Store) DeleteSource(ctx context.Context, app, kind string) (found bool, err error) {
-	err = s.db.Do(ctx, func(c *sqlite.Conn) error {
+	err = s.change(ctx, func(c *sqlite.Conn) error {
 		err := sqlitedb.Each(c, "DELETE FROM source WHERE app = ? AND kind = ?", []any{app, kind}, nil)
 		found = c.Changes() > 0
 		return err

@@ -75,7 +75,7 @@ func (s *Store) Templates(ctx context.Context, app, after string, limit int) (li
 
 // UpdateTemplate changes or makes a template of an app.
 func (s *Store) UpdateTemplate(ctx context.Context, app, name string, change func(t *template.Template, others int) error) error {
-	return s.db.Do(ctx, func(c *sqlite.Conn) error {
+	return s.change(ctx, func(c *sqlite.Conn) error {
 		if err := haveApp(c, app); err != nil {
 			return err
 		}
@@ -108,7 +108,7 @@ func (s *Store) UpdateTemplate(ctx context.Context, app, name string, change fun
 
 // DeleteTemplate deletes a template of an app.
 func (s *Store) DeleteTemplate(ctx context.Context, app, name string, check func(*template.Template) error) error {
-	return s.db.Do(ctx, func(c *sqlite.Conn) error {
+	return s.change(ctx, func(c *sqlite.Conn) error {
 		t, err := findTemplate(c, app, name)
 		if err != nil {
 			return err

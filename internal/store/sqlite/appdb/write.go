@@ -18,7 +18,7 @@ func (s *Store) CreateApp(ctx context.Context, app access.App) error {
 	if err != nil {
 		return err
 	}
-	return s.db.Do(ctx, func(c *sqlite.Conn) error {
+	return s.change(ctx, func(c *sqlite.Conn) error {
 		err := sqlitedb.Each(c, "INSERT INTO app(name, created_at, settings, jwt_keys) VALUES (?, ?, ?, ?)",
 			[]any{app.Name, app.CreatedAt.UnixMilli(), set, keys}, nil)
 		return taken(err, "app "+app.Name)
@@ -27,7 +27,7 @@ func (s *Store) CreateApp(ctx context.Context, app access.App) error {
 
 // UpdateApp changes an app.
 func (s *Store) UpdateApp(ctx context.Context, name string, change func(*access.App) error) error {
-	return s.db.Do(ctx, func(c *sqlite.Conn) error {
+	return s.change(ctx, func(c *sqlite.Conn) error {
 		var app access.App
 		found := false
 		err := sqlitedb.Each(c, "SELECT name, created_at, settings, jwt_keys FROM app WHERE name = ?", []any{name}, func(row *sqlite.Stmt) (err error) {
@@ -52,16 +52,16 @@ func (s *Store) UpdateApp(ctx context.Context, name string, change func(*access.
 	})
 }
 
-// DeleteApp deletes an app with its keys, channels, hooks, sources and templates.
+// DeleteApp deletes an app with its keys, channels, hooks, sources and templates, and signs out.
 func (s *Store) DeleteApp(ctx context.Context, name string) error {
-	return s.db.Do(ctx, func(c *sqlite.Conn) error {
+	return s.change(ctx, func(c *sqlite.Conn) error {
 		if err := sqlitedb.Each(c, "DELETE FROM app WHERE name = ?", []any{name}, nil); err != nil {
 			return err
 		}
 		if c.Changes() == 0 {
 			return fmt.Errorf("%w: %.128q", access.ErrUnknownApp, name)
 		}
-		for _, from := range []string{"DELETE FROM channel WHERE app = ?", "DELETE FROM hook WHERE app = ?", "DELETE FROM source WHERE app = ?", "DELETE FROM sink WHERE app = ?", "DELETE FROM template WHERE app = ?"} {
+		for _, from := range []string{"DELETE FROM channel WHERE app = ?", "DELETE FROM hook WHERE app = ?", "DELETE FROM source WHERE app = ?", "DELETE FROM sink WHERE app = ?", "DELETE FROM template WHERE app = ?", "DELETE FROM stay WHERE app = ?"} {
 			if err := sqlitedb.Each(c, from, []any{name}, nil); err != nil {
 				return err
 			}
@@ -72,7 +72,7 @@ func (s *Store) DeleteApp(ctx context.Context, name string) error {
 
 // CreateKey adds a key to an app.
 func (s *Store) CreateKey(ctx context.Context, k access.StoredKey) error {
-	return s.db.Do(ctx, func(c *sqlite.Conn) error {
+	return s.change(ctx, func(c *sqlite.Conn) error {
 		// From the app's row, so that a key of a deleted app cannot come to be.
 		err := sqlitedb.Each(c, `INSERT INTO api_key(id, app, name, roles, created_at, last_used, prefix, hash)
 			SELECT ?, name, ?, ?, ?, 0, ?, ? FROM app WHERE name = ?`,
@@ -87,22 +87,22 @@ func (s *Store) CreateKey(ctx context.Context, k access.StoredKey) error {
 	})
 }
 
-// DeleteKey deletes a key of this app.
+// DeleteKey deletes a key of this app, and signs out whom it let in.
 func (s *Store) DeleteKey(ctx context.Context, app, id string) error {
-	return s.db.Do(ctx, func(c *sqlite.Conn) error {
+	return s.change(ctx, func(c *sqlite.Conn) error {
 		if err := sqlitedb.Each(c, "DELETE FROM api_key WHERE app = ? AND id = ?", []any{app, id}, nil); err != nil {
 			return err
 		}
 		if c.Changes() == 0 {
 			return access.ErrUnknownKey
 		}
-		return nil
+		return sqlitedb.Each(c, "DELETE FROM stay WHERE app = ? AND key = ?", []any{app, id}, nil)
 	})
 }
 
 // TouchKeys notes when keys were last used.
 func (s *Store) TouchKeys(ctx context.Context, used map[string]time.Time) error {
-	return s.db.Do(ctx, func(c *sqlite.Conn) error {
+	return s.change(ctx, func(c *sqlite.Conn) error {
 		for id, at := range used {
 			err := sqlitedb.Each(c, "UPDATE api_key SET last_used = max(last_used, ?) WHERE id = ?", []any{at.UnixMilli(), id}, nil)
 			if err != nil {

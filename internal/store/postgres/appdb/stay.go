@@ -1,0 +1,84 @@
+package appdb
+
+import (
+	"context"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"godwit.dev/godwit/internal/people"
+)
+
+var _ people.StayStore = (*Store)(nil)
+
+const selectStays = "SELECT id, app, key, subject, email, rules, role, since, seen, address, browser FROM stay"
+
+// AddStay keeps a stay, and forgets what is out of bounds. The version stays as it is: nobody keeps a copy of stays.
+func (s *Store) AddStay(ctx context.Context, hash people.Hash, st people.Stay, b people.Bounds) error {
+	return s.db.Known(s.db.Do(ctx, "sign in", func(ctx context.Context, tx pgx.Tx) error {
+		if err := lockApp(ctx, tx, st.App); err != nil {
+			return err
+		}
+		if _, err := tx.Exec(ctx, "DELETE FROM stay WHERE app = $1 AND (since <= $2 OR seen <= $3)", st.App, b.Since.UnixMilli(), b.Seen.UnixMilli()); err != nil {
+			return err
+		}
+		_, err := tx.Exec(ctx, "DELETE FROM stay WHERE hash IN (SELECT hash FROM stay WHERE app = $1 ORDER BY seen DESC, id OFFSET $2)", st.App, b.Most-1)
+		if err != nil {
+			return err
+		}
+		_, err = tx.Exec(ctx, "INSERT INTO stay (hash, id, app, key, subject, email, rules, role, since, seen, address, browser) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)",
+			hash[:], st.ID, st.App, st.Key, st.Subject, st.Email, st.Rules, int64(st.Role), st.Since.UnixMilli(), st.Seen.UnixMilli(), st.Address, st.Browser)
+		return err
+	}))
+}
+
+// Stay finds a stay by its cookie.
+func (s *Store) Stay(ctx context.Context, hash people.Hash) (people.Stay, error) {
+	list, err := s.stays(ctx, selectStays+" WHERE hash = $1", hash[:])
+	if err == nil && len(list) == 0 {
+		err = people.ErrNoStay
+	}
+	if err != nil {
+		return people.Stay{}, err
+	}
+	return list[0], nil
+}
+
+// Stays lists an app's, last seen first.
+func (s *Store) Stays(ctx context.Context, app string, most int) ([]people.Stay, error) {
+	return s.stays(ctx, selectStays+" WHERE app = $1 ORDER BY seen DESC, id LIMIT $2", app, most)
+}
+
+func (s *Store) stays(ctx context.Context, query string, args ...any) (list []people.Stay, err error) {
+	err = s.db.Read(ctx, "read who is signed in", func(ctx context.Context, tx pgx.Tx) (err error) {
+		list, err = collect(ctx, tx, readStay, query, args...)
+		return err
+	})
+	return list, err
+}
+
+func readStay(row pgx.CollectableRow) (s people.Stay, err error) {
+	var role, since, seen int64
+	err = row.Scan(&s.ID, &s.App, &s.Key, &s.Subject, &s.Email, &s.Rules, &role, &since, &seen, &s.Address, &s.Browser)
+	s.Role = people.Role(role) //nolint:gosec // a small number, written by us
+	s.Since, s.Seen = fromMillis(since), fromMillis(seen)
+	return s, err
+}
+
+// SeeStay notes when a stay was last seen.
+func (s *Store) SeeStay(ctx context.Context, hash people.Hash, at time.Time) error {
+	return s.db.Known(s.db.Do(ctx, "note who is there", func(ctx context.Context, tx pgx.Tx) error {
+		_, err := tx.Exec(ctx, "UPDATE stay SET seen = greatest(seen, $1) WHERE hash = $2", at.UnixMilli(), hash[:])
+		return err
+	}))
+}
+
+// EndStays forgets stays of an app.
+func (s *Store) EndStays(ctx context.Context, app string, ids []string) (n int, err error) {
+	err = s.db.Known(s.db.Do(ctx, "sign out", func(ctx context.Context, tx pgx.Tx) error {
+		tag, err := tx.Exec(ctx, "DELETE FROM stay WHERE app = $1 AND id = ANY($2)", app, ids)
+		n = int(tag.RowsAffected())
+		return err
+	}))
+	return n, err
+}

@@ -1,0 +1,151 @@
+package storetest
+
+import (
+	"crypto/sha256"
+	"fmt"
+	"reflect"
+	"time"
+
+	"godwit.dev/godwit/internal/access"
+	"godwit.dev/godwit/internal/people"
+)
+
+var stayCases = map[string]func(e *appEnv){
+	"WhoIsSignedInSurvivesReopening":        stayIsKept,
+	"StaysOfAppsAreApart":                   staysApart,
+	"StaysAreBounded":                       staysBounded,
+	"WithAKeyGoWhoIsSignedInByIt":           staysEndWithTheirKey,
+	"WithAnAppGoWhoIsSignedInAndNobodyElse": staysEndWithTheirApp,
+}
+
+var signedInAt = time.UnixMilli(1_700_000_000_123).UTC()
+
+func stayOf(app, id string) people.Stay {
+	return people.Stay{
+		ID: id, Person: people.Person{App: app, Key: "k-" + app, Role: people.Send}, Since: signedInAt, Seen: signedInAt, Address: "192.0.2.1", Browser: "Firefox",
+	}
+}
+
+func hashOf(id string) people.Hash { return sha256.Sum256([]byte(id)) }
+
+// widely bounds nothing.
+var widely = people.Bounds{Most: 100}
+
+func (e *appEnv) enter(s people.Stay, b people.Bounds) {
+	e.Helper()
+	e.ok(e.s.AddStay(e.Context(), hashOf(s.ID), s, b))
+}
+
+// signedIn checks whose stays there are in an app, last seen first.
+func (e *appEnv) signedIn(app string, want ...string) {
+	e.Helper()
+	list, err := e.s.Stays(e.Context(), app, 100)
+	e.ok(err)
+	var got []string
+	for i := range list {
+		got = append(got, list[i].ID)
+	}
+	if !reflect.DeepEqual(got, want) {
+		e.Errorf("signed in to %s are %v, want %v", app, got, want)
+	}
+}
+
+func stayIsKept(e *appEnv) {
+	ctx := e.Context()
+	e.app("shop")
+	made := people.Stay{
+		ID: "s1", Person: people.Person{App: "shop", Subject: "sub", Email: "anna@example.org", Rules: "r", Role: people.Admin},
+		Since: signedInAt, Seen: signedInAt.Add(time.Minute), Address: "2001:db8::1", Browser: "Ünïcode <b>",
+	}
+	e.enter(made, widely)
+	e.s = e.reopen()
+	if got, err := e.s.Stay(ctx, hashOf("s1")); err != nil || !reflect.DeepEqual(got, made) {
+		e.Errorf("got %+v, %v; want %+v", got, err, made)
+	}
+	e.ok(e.s.SeeStay(ctx, hashOf("s1"), signedInAt.Add(time.Hour)))
+	e.ok(e.s.SeeStay(ctx, hashOf("s1"), signedInAt)) // what was later stays
+	e.ok(e.s.SeeStay(ctx, hashOf("nobody"), signedInAt))
+	if got, err := e.s.Stay(ctx, hashOf("s1")); err != nil || !got.Seen.Equal(signedInAt.Add(time.Hour)) {
+		e.Errorf("seen at %s, %v", got.Seen, err)
+	}
+	_, err := e.s.Stay(ctx, hashOf("S1"))
+	e.fails(map[string]struct{ err, want error }{
+		"another secret":  {err, people.ErrNoStay},
+		"stay of no app":  {e.s.AddStay(ctx, hashOf("x"), stayOf("none", "x"), widely), access.ErrUnknownApp},
+		"a stay is there": {e.s.AddStay(ctx, hashOf("s2"), stayOf("shop", "s2"), widely), nil},
+	})
+}
+
+func staysApart(e *appEnv) {
+	ctx := e.Context()
+	for _, app := range []string{"a", "b"} {
+		e.app(app)
+		e.enter(stayOf(app, "1-"+app), widely)
+		e.enter(stayOf(app, "2-"+app), widely)
+	}
+	for _, c := range []struct {
+		ids  []string
+		want int
+	}{{[]string{"1-b", "none"}, 0}, {[]string{"1-a", "2-b", "2-a"}, 2}, {[]string{"1-a"}, 0}} {
+		if n, err := e.s.EndStays(ctx, "a", c.ids); err != nil || n != c.want {
+			e.Errorf("ending %v ended %d, %v; want %d", c.ids, n, err, c.want)
+		}
+	}
+	e.signedIn("a")
+	e.signedIn("b", "1-b", "2-b")
+	_, err := e.s.Stay(ctx, hashOf("1-a"))
+	e.fails(map[string]struct{ err, want error }{"its cookie": {err, people.ErrNoStay}})
+}
+
+func staysBounded(e *appEnv) {
+	e.app("a")
+	e.app("b")
+	e.enter(stayOf("b", "other"), widely)
+	for i := range 4 {
+		s := stayOf("a", fmt.Sprint("s", i))
+		s.Since, s.Seen = signedInAt.Add(time.Duration(i)*time.Minute), signedInAt.Add(time.Duration(10-i)*time.Minute)
+		e.enter(s, widely)
+	}
+	e.signedIn("a", "s0", "s1", "s2", "s3")
+	next := func(id string, b people.Bounds) {
+		s := stayOf("a", id)
+		s.Since, s.Seen = signedInAt.Add(20*time.Minute), signedInAt.Add(20*time.Minute)
+		e.enter(s, b)
+	}
+	next("s4", people.Bounds{Most: 4}) // in the place of that which was seen longest ago
+	e.signedIn("a", "s4", "s0", "s1", "s2")
+	next("s5", people.Bounds{Since: signedInAt, Most: 10}) // s0 has been there for too long
+	e.signedIn("a", "s4", "s5", "s1", "s2")
+	next("s6", people.Bounds{Seen: signedInAt.Add(9 * time.Minute), Most: 10}) // the others have not been seen for too long
+	e.signedIn("a", "s4", "s5", "s6")
+	if list, err := e.s.Stays(e.Context(), "a", 2); err != nil || len(list) != 2 {
+		e.Errorf("asked for two: %+v, %v", list, err)
+	}
+}
+
+func staysEndWithTheirKey(e *appEnv) {
+	ctx := e.Context()
+	for _, app := range []string{"a", "b"} {
+		e.app(app)
+		e.ok(e.s.CreateKey(ctx, keyOf(app, "k-"+app)))
+		e.enter(stayOf(app, "of-"+app), widely)
+	}
+	byProvider := stayOf("a", "mail")
+	byProvider.Key, byProvider.Subject = "", "sub"
+	e.enter(byProvider, widely)
+	e.fails(map[string]struct{ err, want error }{"another app's key": {e.s.DeleteKey(ctx, "b", "k-a"), access.ErrUnknownKey}})
+	e.signedIn("a", "mail", "of-a")
+	e.ok(e.s.DeleteKey(ctx, "a", "k-a"))
+	e.signedIn("a", "mail")
+	e.signedIn("b", "of-b")
+}
+
+func staysEndWithTheirApp(e *appEnv) {
+	for _, app := range []string{"a", "b"} {
+		e.app(app)
+		e.enter(stayOf(app, "of-"+app), widely)
+	}
+	e.ok(e.s.DeleteApp(e.Context(), "a"))
+	e.signedIn("a")
+	e.signedIn("b", "of-b")
+}

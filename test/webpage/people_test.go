@@ -1,0 +1,70 @@
+package webpage
+
+import (
+	"net/http"
+	"testing"
+
+	"github.com/chromedp/chromedp"
+
+	"godwit.dev/godwit/test/blackbox"
+)
+
+// signIn shows a key at the door.
+func (p *person) signIn(key string) {
+	p.Helper()
+	p.opens("/")
+	p.sees("#key")
+	p.types("#key", key)
+	p.clicks("main button")
+	p.sees("#campaigns")
+}
+
+// leaves signs out.
+func (p *person) leaves() {
+	p.Helper()
+	p.clicks(".who button")
+	p.sees("#key")
+}
+
+// newKey makes a key with a role.
+func newKey(t *testing.T, server *blackbox.Server, role, name string) string {
+	t.Helper()
+	a, err := server.API().Do(t.Context(), http.MethodPost, "/v1/keys", map[string]any{"roles": []string{role}, "name": name})
+	if err != nil || a.Status != http.StatusCreated {
+		t.Fatalf("make a key: %v %+v", err, a)
+	}
+	var made struct {
+		Key string `json:"key"`
+	}
+	if err := a.JSON(&made); err != nil {
+		t.Fatal(err)
+	}
+	return made.Key
+}
+
+func TestPeopleSeeWhatTheirRoleMayDo(t *testing.T) {
+	blackbox.Long(t)
+	server := blackbox.Start(t, blackbox.Dev(), blackbox.Plain())
+	p := newPerson(t, "http://"+server.HTTP)
+	p.signIn(newKey(t, server, "read", "Anna, support"))
+	p.does("see nothing to send", chromedp.WaitNotPresent(`a[href="/ui/campaigns/new"]`, chromedp.ByQuery))
+	p.opens("/ui/campaigns/new")
+	p.reads("main", "it needs the role send, and yours is view")
+	p.leaves()
+
+	p.signIn(newKey(t, server, "publish", "Bo, marketing"))
+	p.sees(`a[href="/ui/campaigns/new"]`)
+	p.clicks(".who a")
+	p.reads("#stays", "Bo, marketing")
+	p.leaves()
+
+	p.signIn(newKey(t, server, "admin", "The <b>night</b> shift"))
+	another := newPerson(t, "http://"+server.HTTP)
+	another.signIn("dev")
+	p.opens("/ui/signed-in")
+	p.reads("#stays", "The <b>night</b> shift")
+	p.looksAtEveryPage([]sight{{"signed-in", "/ui/signed-in", "#stays form", nil}})
+	p.presses(`button.danger`, "#stays:not(:has(form))")
+	another.opens("/ui/campaigns")
+	another.sees("#key")
+}
