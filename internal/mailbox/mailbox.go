@@ -134,7 +134,7 @@ func (m *Mailbox) Committed(b *Batch) {
 		m.tracer.Committed(b)
 	}
 	// Before routing, so that followers see a notification stored before they see it delivered.
-	m.emit(func(evs []event.Event) []event.Event { return events(evs, b, m.now()) })
+	m.emitCommit(b)
 	if len(b.Stored) > 0 {
 		m.above.Load().Route(deliverable(b.Stored))
 		m.wake.at(firstDeadline(b.Stored))
@@ -193,30 +193,44 @@ func firstDeadline(items []Item) time.Time {
 	return first
 }
 
-func events(evs []event.Event, b *Batch, now time.Time) []event.Event {
-	for i := range b.Stored {
+// emitCommit tells the log of what a commit stored and settled.
+func (m *Mailbox) emitCommit(b *Batch) {
+	m.emit(len(b.Stored), func(i int) (event.Event, bool) {
 		it := &b.Stored[i]
-		evs = append(evs, event.Event{App: it.N.App, Type: event.Stored, At: it.N.CreatedAt, Note: it.N.ID, To: it.Recipient})
-	}
-	for i := range b.Settled {
+		return event.Event{App: it.N.App, Type: event.Stored, At: it.N.CreatedAt, Note: it.N.ID, To: it.Recipient}, true
+	})
+	now := m.now()
+	m.emit(len(b.Settled), func(i int) (event.Event, bool) {
 		s := &b.Settled[i]
 		at := s.At
 		if at.IsZero() {
 			at = now
 		}
-		evs = append(evs, event.Event{App: s.App, Type: event.Type(s.As.String()), At: at, Note: s.ID, To: s.Recipient})
-	}
-	return evs
+		return event.Event{App: s.App, Type: event.Type(s.As.String()), At: at, Note: s.ID, To: s.Recipient}, true
+	})
 }
 
-// emit has the log take the events that list appends to what it gets. The log copies them.
-func (m *Mailbox) emit(list func(evs []event.Event) []event.Event) {
-	lent := m.lists.Get().(*[]event.Event)
-	if evs := list(*lent); len(evs) > 0 {
-		m.events.Emit(evs)
-		clear(evs)
-		*lent = evs[:0]
+// emitAtOnce is how many events the log is handed at once. It copies them: a longer list would only take room.
+const emitAtOnce = 256
+
+// emit has the log take what of tells of the things from 0 to n, where there is something to tell.
+func (m *Mailbox) emit(n int, of func(i int) (event.Event, bool)) {
+	if n == 0 {
+		return
 	}
+	lent := m.lists.Get().(*[]event.Event)
+	evs := *lent
+	for i := range n {
+		if e, some := of(i); some {
+			evs = append(evs, e)
+		}
+		if len(evs) == emitAtOnce || i == n-1 && len(evs) > 0 {
+			m.events.Emit(evs)
+			clear(evs)
+			evs = evs[:0]
+		}
+	}
+	*lent = evs
 	m.lists.Put(lent)
 }
 
@@ -242,13 +256,9 @@ func (m *Mailbox) Append(ctx context.Context, batch []*Append) error {
 // Delivered notes that copies were written to connections. The store keeps it when it gets to it; followers of the
 // events learn of first deliveries at once.
 func (m *Mailbox) Delivered(marks []Mark) {
-	m.emit(func(evs []event.Event) []event.Event {
-		for i := range marks {
-			if mk := &marks[i]; mk.Attempts == 1 {
-				evs = append(evs, event.Event{App: mk.App, Type: event.Delivered, At: mk.DeliveredAt, Note: mk.ID, To: mk.Recipient})
-			}
-		}
-		return evs
+	m.emit(len(marks), func(i int) (event.Event, bool) {
+		mk := &marks[i]
+		return event.Event{App: mk.App, Type: event.Delivered, At: mk.DeliveredAt, Note: mk.ID, To: mk.Recipient}, mk.Attempts == 1
 	})
 	if m.tracer != nil {
 		m.tracer.Delivered(marks)

@@ -14,11 +14,11 @@ import (
 // which lets the heap double, lets it lie. For so long it is told to keep closer: it costs some CPU time, and only then.
 // Sessions that end in masses announce it: whoever is cut comes back.
 const (
-	burstOpens   = 500              // connections that open, or sessions that end, between two looks: below it is everyday life
-	burstLook    = time.Second      // how often it is looked
-	burstLinger  = 10 * time.Second // without any more the burst is over
-	burstPercent = 15               // how much the heap may grow over what lives
-	burstRoom    = 5 << 20          // bytes by which it may grow anyhow: a small heap would be collected all the time
+	burstOpens   = 500             // connections that open, or sessions that end, between two looks: below it is everyday life
+	burstLook    = time.Second     // how often it is looked
+	burstLinger  = 3 * time.Second // without any more the burst is over
+	burstPercent = 15              // how much the heap may grow over what lives
+	burstRoom    = 5 << 20         // bytes by which it may grow anyhow: a small heap would be collected all the time
 	burstTune    = 50 * time.Millisecond
 )
 

@@ -290,6 +290,8 @@ func (s *Session) apply(r *reading, rd *reads, sc *scratch) {
 	if s.state != live {
 		return
 	}
+	s.cork()
+	defer s.uncork()
 	if r.nrefs > 0 {
 		s.redeliver(rd.items[r.refs:r.refs+r.nrefs], rd.refs[r.refs:r.refs+r.nrefs], sc)
 	}

@@ -14,7 +14,11 @@ type scratch struct {
 	head     []byte
 	marks    []mailbox.Mark
 	settles  []*mailbox.Settle
+	chain    chain
 }
+
+// flushMarks is how many deliveries are noted before they are handed on: of a large batch the first need not wait for the last.
+const flushMarks = 512
 
 // flush hands on what was noted while delivering.
 func (h *Hub) flush(sc *scratch) {
@@ -31,25 +35,46 @@ func (h *Hub) flush(sc *scratch) {
 }
 
 // Route implements mailbox.Router: items go to the sessions of their recipients that are up to date; the others
-// read them from the store when they can take them.
+// read them from the store when they can take them. What one recipient gets of a batch leaves in one piece.
 func (h *Hub) Route(items []mailbox.Item) {
 	sc := h.scratch.Get().(*scratch)
+	sc.chain.link(items)
 	for i := range items {
+		if sc.chain.follows(i) {
+			continue // went with an earlier one
+		}
 		it := &items[i]
 		sc.sessions = h.reg.find(address{it.N.App, it.Recipient}, sc.sessions[:0])
 		for _, s := range sc.sessions {
-			s.offer(it, sc)
+			s.offer(items, i, sc)
+		}
+		if len(sc.marks) >= flushMarks {
+			h.flush(sc)
 		}
 	}
 	h.flush(sc)
 	h.scratch.Put(sc)
 }
 
-// offer delivers a routed item if the session is up to date and has room, else leaves it to a store read. So it does with one
-// that is not newer and that the session does not have: the store may have gone back, to a replica that lacks the last commits.
-func (s *Session) offer(it *mailbox.Item, sc *scratch) {
+// offer gives a session the items from the i-th of a batch on that are for it.
+func (s *Session) offer(items []mailbox.Item, i int, sc *scratch) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	k := sc.chain.next(i)
+	if k < 0 {
+		s.take(&items[i], sc)
+		return
+	}
+	s.cork()
+	for s.take(&items[i], sc); k >= 0; k = sc.chain.next(k) {
+		s.take(&items[k], sc)
+	}
+	s.uncork()
+}
+
+// take delivers a routed item if the session is up to date and has room, else leaves it to a store read. So it does with one
+// that is not newer and that the session does not have: the store may have gone back, to a replica that lacks the last commits.
+func (s *Session) take(it *mailbox.Item, sc *scratch) {
 	if s.state != live || it.Seq <= s.last && s.has(it) {
 		return // over, or a store read was quicker
 	}

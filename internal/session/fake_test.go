@@ -48,6 +48,19 @@ func (m *memory) publish(n *notification.Notification, to string) {
 	m.hub.Route([]mailbox.Item{it})
 }
 
+// copyOf is one copy of a notification.
+type copyOf struct{ to, id string }
+
+// publishAtOnce routes what one commit stored: one notification for each copy.
+func (m *memory) publishAtOnce(copies ...copyOf) {
+	var items []mailbox.Item
+	for _, c := range copies {
+		m.lose(c.to, c.id)
+		items = append(items, m.items[c.to][len(m.items[c.to])-1])
+	}
+	m.hub.Route(items)
+}
+
 // asked is how often rows were read and heads looked at.
 func (m *memory) asked() (reads, looks int) {
 	m.mu.Lock()
@@ -238,6 +251,32 @@ type wire struct {
 	probes int
 	mute   bool // does not answer probes
 	closed *frame.Goodbye
+	corks  int
+	held   int   // frames since it was corked
+	pieces []int // how many frames left together, each time that some did
+}
+
+func (w *wire) Cork() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.corks++
+}
+
+func (w *wire) Uncork() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.corks--; w.corks == 0 && w.held > 0 {
+		w.pieces, w.held = append(w.pieces, w.held), 0
+	}
+}
+
+// left returns how the frames left, and forgets it.
+func (w *wire) left() []int {
+	synctest.Wait()
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	defer func() { w.pieces = nil }()
+	return w.pieces
 }
 
 func (w *wire) Format() frame.Format { return frame.JSON }
@@ -256,6 +295,11 @@ func (w *wire) Write(_ frame.ServerKind, head, tail []byte) bool {
 		panic(err)
 	}
 	w.frames = append(w.frames, f)
+	if w.corks > 0 {
+		w.held++
+	} else {
+		w.pieces = append(w.pieces, 1)
+	}
 	return true
 }
 

@@ -34,3 +34,16 @@ type Corker interface {
 	// Uncork sends what has waited.
 	Uncork()
 }
+
+// cork has what the session writes leave in one piece by uncork, where the transport can do that.
+func (s *Session) cork() {
+	if c, ok := s.t.(Corker); ok {
+		c.Cork()
+	}
+}
+
+func (s *Session) uncork() {
+	if c, ok := s.t.(Corker); ok {
+		c.Uncork()
+	}
+}

@@ -200,6 +200,18 @@ type committed struct {
 	ops   []sqlitedb.Op
 }
 
+// size is how many copies the batch names.
+func (c *committed) size() int { return len(c.batch.Stored) + len(c.batch.Due) + len(c.batch.Settled) }
+
+// add appends a later commit.
+func (c *committed) add(d *committed) {
+	b := &c.batch
+	b.Stored = append(b.Stored, d.batch.Stored...)
+	b.Due = append(b.Due, d.batch.Due...)
+	b.Settled = append(b.Settled, d.batch.Settled...)
+	c.ops = append(c.ops, d.ops...)
+}
+
 // empty forgets what the batch held and keeps its memory for the next.
 func (c *committed) empty() {
 	b := &c.batch
@@ -210,11 +222,17 @@ func (c *committed) empty() {
 	c.batch, c.ops = mailbox.Batch{Stored: b.Stored[:0], Due: b.Due[:0], Settled: b.Settled[:0]}, c.ops[:0]
 }
 
-// tell tells the observer and then releases those who wait, commit by commit.
+// maxTold bounds how many copies the observer is told of at once: those of one commit, and of the commits behind it that
+// find room beside them.
+const maxTold = 8192
+
+// tell tells the observer and then releases those who wait, in the order of commits. What has piled up is told at once, so
+// that a recipient who gets several of it gets them in one piece.
 func (s *Store) tell() {
 	for c := range s.notify {
+		s.gather(c)
 		b := &c.batch
-		if obs := s.obs.Load(); obs != nil && len(b.Stored)+len(b.Due)+len(b.Settled) > 0 {
+		if obs := s.obs.Load(); obs != nil && c.size() > 0 {
 			(*obs).Committed(b)
 		}
 		for _, op := range c.ops {
@@ -222,5 +240,22 @@ func (s *Store) tell() {
 		}
 		c.empty()
 		s.untold.Put(c)
+	}
+}
+
+// gather adds to c the commits that wait behind it.
+func (s *Store) gather(c *committed) {
+	for c.size() < maxTold {
+		select {
+		case d, open := <-s.notify:
+			if !open {
+				return
+			}
+			c.add(d)
+			d.empty()
+			s.untold.Put(d)
+		default:
+			return
+		}
 	}
 }
