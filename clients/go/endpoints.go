@@ -55,6 +55,7 @@ type Endpoint struct {
 type Audience struct {
 	Channels   []string `json:"channels,omitempty"`
 	Recipients []string `json:"recipients,omitempty"`
+	Endpoints  []string `json:"endpoints,omitempty"` // ids, at most 1000
 	TagsAny    []string `json:"tags_any,omitempty"`
 	TagsAll    []string `json:"tags_all,omitempty"`
 	Where      string   `json:"where,omitempty"` // a segment expression, for example: city = "Oslo" and age >= 18

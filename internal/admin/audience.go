@@ -5,6 +5,7 @@ import (
 	"errors"
 
 	"godwit.dev/godwit/internal/audience"
+	"godwit.dev/godwit/internal/endpoint"
 	"godwit.dev/godwit/internal/push"
 )
 
@@ -12,6 +13,13 @@ import (
 type Audience interface {
 	Totals(ctx context.Context, app string) (active, disabled map[push.Channel]int64, err error)
 	Count(ctx context.Context, app string, sel *audience.Selection) (map[push.Channel]int64, error)
+	// List returns the next endpoints of a status, empty: of any, that are in a selection: see endpoint.Store.
+	List(ctx context.Context, app string, status audience.Status, sel *audience.Selection, after int64, limit int) (list []audience.Endpoint, next int64, more bool, err error)
+	Find(ctx context.Context, who *endpoint.Holder, id audience.ID) (audience.Endpoint, error)
+	Change(ctx context.Context, who *endpoint.Holder, id audience.ID, change func(*audience.Endpoint)) (audience.Endpoint, error)
+	Delete(ctx context.Context, app string, id audience.ID) error
+	Encoder(ctx context.Context, app, format string, addresses bool) (*endpoint.Encoder, error)
+	Export(ctx context.Context, app string, f endpoint.Filter, e *endpoint.Encoder, write func(part []byte) error) error
 	// Of lists a recipient's endpoints.
 	Of(ctx context.Context, app, recipient string) ([]audience.Endpoint, error)
 	// Names lists the tags and the names of attributes that an app's endpoints have or had.
@@ -27,6 +35,7 @@ type crowd struct {
 	Active, Disabled int64
 	Channels         []channelCount
 	Tags, Attributes []string
+	Search           *search
 }
 
 type channelCount struct {
@@ -48,6 +57,11 @@ func (a *admin) showCrowd(v *visit, c crowd) error {
 			c.Channels = append(c.Channels, n)
 			c.Active, c.Disabled = c.Active+n.Active, c.Disabled+n.Disabled
 		}
+	}
+	q := v.r.URL.Query()
+	c.Search = newSearch(q)
+	if err := a.find(v, c.Search, q.Get("cursor")); err != nil {
+		return err
 	}
 	if c.Tags, c.Attributes, err = a.names(ctx, app); err != nil {
 		return err

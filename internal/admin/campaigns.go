@@ -385,6 +385,7 @@ func facts(c *campaign.View) []fact {
 		{Name: "All of the tags", Value: strings.Join(s.Audience.TagsAll, ", ")},
 		{Name: "Where", Value: s.Audience.Where},
 		{Name: "Recipients", Value: clip(strings.Join(s.Audience.Recipients, ", "), 200)},
+		{Name: "Endpoints", Value: clip(strings.Join(s.Audience.Endpoints, ", "), 200)},
 		{Name: "At most", Value: s.Rate.String()},
 		{Name: "Created", At: c.CreatedAt},
 		{Name: "Not before", At: c.SendAt},

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"time"
 
+	"godwit.dev/godwit/internal/audience"
 	"godwit.dev/godwit/internal/campaign"
 	"godwit.dev/godwit/internal/push"
 )
@@ -60,12 +61,43 @@ func (a *admin) composeCampaign(v *visit) error {
 		return err
 	}
 	values := url.Values{"track": {"on"}}
+	if done, err := a.composeFor(v, values); err != nil || done {
+		return err
+	}
 	for _, ch := range campaign.Channels() {
 		if active[ch] > 0 && a.Ready(ctx, app, ch) {
 			values.Add("channel", string(ch))
 		}
 	}
 	return a.form(v, http.StatusOK, &compose{Form: &form{Values: values}, Key: rand.Text()})
+}
+
+// composeFor begins a campaign for one endpoint or one recipient, if the address names one, and reports whether it has shown it.
+func (a *admin) composeFor(v *visit, values url.Values) (done bool, err error) {
+	q := v.r.URL.Query()
+	var to []audience.Endpoint
+	switch id, name := text(q, "endpoint"), text(q, "recipient"); {
+	case id != "":
+		e, err := a.endpointOf(v, id)
+		if err != nil {
+			return false, err
+		}
+		to = []audience.Endpoint{e}
+		values.Set("endpoints", e.ID.String())
+	case name != "":
+		if to, err = a.Audience.Of(v.r.Context(), v.person.App, name); err != nil {
+			return false, err
+		}
+		values.Set("recipients", name)
+	default:
+		return false, nil
+	}
+	for i := range to {
+		if ch := string(to[i].Channel); !slices.Contains(values["channel"], ch) {
+			values.Add("channel", ch)
+		}
+	}
+	return true, a.form(v, http.StatusOK, &compose{Form: &form{Values: values}, Key: rand.Text()})
 }
 
 func (a *admin) editCampaign(v *visit) error {

@@ -40,7 +40,7 @@ func newValues(s *campaign.Spec, sendAt time.Time) url.Values {
 	v := messageValues(s)
 	for name, value := range map[string]string{
 		"name": s.Name, "utm": s.UTM, "tags_any": strings.Join(s.Audience.TagsAny, ", "), "tags_all": strings.Join(s.Audience.TagsAll, ", "),
-		"recipients": strings.Join(s.Audience.Recipients, "\n"), "where": s.Audience.Where, "rate": s.Rate.String(), "spread": duration(s.Spread),
+		"recipients": strings.Join(s.Audience.Recipients, "\n"), "endpoints": strings.Join(s.Audience.Endpoints, "\n"), "where": s.Audience.Where, "rate": s.Rate.String(), "spread": duration(s.Spread),
 		"ttl": duration(s.TTL), "send_at": moment(sendAt), "expires_at": moment(s.Expires), "priority": string(s.Priority), "collapse_key": s.Collapse,
 	} {
 		v.Set(name, value)
@@ -141,7 +141,7 @@ func kept(s *campaign.Spec) string {
 var labels = map[string]string{
 	"name": "Name", "template": "Template", "variables": "Variables", "channel": "Channels", "title": "Title", "body": "Text", "url": "Link", "icon": "Icon", "image": "Picture", "utm": "UTM suffix",
 	"category": "Category", "language": "The language above", "data": "Data (JSON)", "tags_any": "With any of these tags", "tags_all": "With all of these tags", "where": "And where",
-	"recipients": "Only these recipients", "send_at": "Not before", "expires_at": "Over at", "rate": "At most", "spread": "Spread over",
+	"recipients": "Only these recipients", "endpoints": "Only these endpoints", "send_at": "Not before", "expires_at": "Over at", "rate": "At most", "spread": "Spread over",
 	"ttl": "Tried for", "priority": "Priority", "collapse_key": "Collapse key", "quiet_from": "Quiet from", "quiet_to": "Quiet to",
 	"quiet_timezone": "Time zone of quiet hours", "quiet_fallback": "Time zone of whom none is known", "parse_mode": "Title and text are",
 	"media": "Beside the text", "media_url": "Its URL, or the id of a file", "silent": "No sound", "no_preview": "No preview of links",

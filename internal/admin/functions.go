@@ -4,6 +4,7 @@ import (
 	"strconv"
 	"time"
 
+	"godwit.dev/godwit/internal/audience"
 	"godwit.dev/godwit/internal/campaign"
 	"godwit.dev/godwit/internal/people"
 
@@ -28,6 +29,9 @@ var functions = template.FuncMap{
 	"version":    versionText,
 	"copyURL":    copyURL,
 	"recallURL":  recallURL,
+	"exportURL":  exportURL,
+	"sendURL":    sendURL,
+	"idText":     func(id audience.ID) string { return id.String() },
 	"second":     func(t time.Time) string { return t.UTC().Format("2 Jan 2006, 15:04:05 UTC") },
 	"known":      func(t time.Time) bool { return !t.IsZero() },
 	"outcome":    func(o campaign.Outcome) string { return o.String() },

@@ -49,9 +49,16 @@ func TestHostileContentStaysTextOnEveryPage(t *testing.T) {
 	b := w.signedIn()
 	address, err := audience.NormalAddress(push.Webhook, json.RawMessage(`{"url":"https://example.org/hostile"}`))
 	must(t, err)
-	_, err = w.store.Register(t.Context(), "shop", []audience.Registration{{Trusted: true, Endpoint: audience.Endpoint{
+	done, err := w.store.Register(t.Context(), "shop", []audience.Registration{{Trusted: true, Endpoint: audience.Endpoint{
 		App: "shop", Channel: push.Webhook, Address: address, Tags: []string{"news", hostile}, Status: audience.Active,
+		Attributes: audience.Attributes{"name": audience.Text(hostile)},
 	}}})
+	must(t, err)
+	endpoint := done[0].Endpoint
+	_, err = w.store.UpdateEndpoint(t.Context(), "shop", endpoint.ID, true, func(e *audience.Endpoint) error {
+		e.Status, e.DisabledReason, e.Recipient = audience.Disabled, hostile, hostile
+		return nil
+	})
 	must(t, err)
 	form := url.Values{
 		"name": {hostile}, "title": {hostile}, "body": {hostile + ` <img src=x onerror=alert(1)>`}, "channel": {"webhook"}, "tags_any": {"news"},
@@ -73,6 +80,9 @@ func TestHostileContentStaysTextOnEveryPage(t *testing.T) {
 	}
 	for _, path := range []string{
 		"/", "/ui/campaigns", "/ui/campaigns/new", "/ui/campaigns/" + id, "/ui/campaigns/" + id + "/progress", "/ui/audience", "/ui/campaigns/" + id + "/edit",
+		"/ui/audience/" + endpoint.ID.String(), "/ui/audience/" + url.PathEscape(hostile), "/ui/audience?who=" + url.QueryEscape(hostile), "/ui/audience?cursor=" + url.QueryEscape(hostile),
+		"/ui/audience?tag=" + url.QueryEscape(hostile) + "&having=" + url.QueryEscape(hostile) + "&status=" + url.QueryEscape(hostile) + "&channel=" + url.QueryEscape(hostile),
+		"/ui/campaigns/new?endpoint=" + url.QueryEscape(hostile), "/ui/campaigns/new?recipient=" + url.QueryEscape(hostile),
 		"/ui/campaigns/" + id + "/deliveries?outcome=failed", "/ui/campaigns/" + id + "/deliveries?outcome=" + url.QueryEscape(hostile),
 		"/ui/campaigns?cursor=" + url.QueryEscape(hostile), "/ui/campaigns/" + url.PathEscape(hostile), "/ui/" + url.PathEscape(hostile),
 	} {

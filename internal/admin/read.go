@@ -234,12 +234,17 @@ func (f *reading) readLocales() map[string]campaign.Variant {
 func (f *reading) audience() {
 	who := audience.Audience{
 		TagsAny: words(f.Values, "tags_any"), TagsAll: words(f.Values, "tags_all"), Where: f.text("where"),
-		Recipients: strings.FieldsFunc(f.Values.Get("recipients"), func(r rune) bool { return unicode.IsSpace(r) || r == ',' }),
+		Recipients: namesIn(f.Values.Get("recipients")), Endpoints: namesIn(f.Values.Get("endpoints")),
 	}
 	for _, ch := range f.Values["channel"] {
 		who.Channels = append(who.Channels, push.Channel(ch))
 	}
 	f.spec.Audience = who
+}
+
+// namesIn reads a list with one name a line, or with commas.
+func namesIn(s string) []string {
+	return strings.FieldsFunc(s, func(r rune) bool { return unicode.IsSpace(r) || r == ',' })
 }
 
 // pace reads when and how fast. What is written as it was shown is as it was: the form shows less than the API takes.

@@ -12,7 +12,9 @@ import (
 
 	"godwit.dev/godwit/internal/access"
 	"godwit.dev/godwit/internal/admin"
+	"godwit.dev/godwit/internal/audience"
 	"godwit.dev/godwit/internal/people"
+	"godwit.dev/godwit/internal/push"
 )
 
 // roleKeys are the roles of the keys that people of each role sign in with.
@@ -105,12 +107,13 @@ func TestWhatARoleMayNotDoIsNotDrawn(t *testing.T) {
 	for pattern := range needs {
 		mux.Handle(pattern, http.NotFoundHandler())
 	}
+	endpoint := w.register(push.FCM, `{"token":"t"}`, audience.Endpoint{Recipient: "anna"})
 	b := w.as(people.Send)
 	id := b.create(url.Values{"title": {"Draft"}, "key": {"k"}})
 	drawn := make(map[people.Role]int) // leads that change something
 	for role := people.View; role <= people.Admin; role++ {
 		b := w.as(role)
-		for _, path := range []string{"/ui/campaigns", "/ui/campaigns/" + id, "/ui/campaigns/" + id + "/progress", "/ui/recipients", "/ui/recipients/anna", "/ui/notifications/ride-1", "/ui/notifications/news", "/ui/audience"} {
+		for _, path := range []string{"/ui/campaigns", "/ui/campaigns/" + id, "/ui/campaigns/" + id + "/progress", "/ui/recipients", "/ui/recipients/anna", "/ui/notifications/ride-1", "/ui/notifications/news", "/ui/audience", "/ui/audience/" + endpoint.ID.String()} {
 			status, page := b.get(path)
 			if status != http.StatusOK {
 				t.Errorf("%s for %s: %d", path, role, status)

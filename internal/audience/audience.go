@@ -16,6 +16,9 @@ var ErrNotFound = errors.New("no such endpoint")
 // MaxRecipients bounds the recipients that an audience names one by one. Who means more gives them a tag.
 const MaxRecipients = 10_000
 
+// MaxEndpoints bounds the endpoints that an audience names one by one.
+const MaxEndpoints = 1000
+
 // maxAudienceTags bounds each list of tags of an audience.
 const maxAudienceTags = 100
 
@@ -24,6 +27,7 @@ const maxAudienceTags = 100
 type Audience struct {
 	Channels   []push.Channel `json:"channels,omitempty"`
 	Recipients []string       `json:"recipients,omitempty"`
+	Endpoints  []string       `json:"endpoints,omitempty"` // their ids
 	TagsAny    []string       `json:"tags_any,omitempty"`
 	TagsAll    []string       `json:"tags_all,omitempty"`
 	Where      string         `json:"where,omitempty"` // see Parse
@@ -33,6 +37,7 @@ type Audience struct {
 type Selection struct {
 	Channels   []push.Channel
 	Recipients []string
+	Endpoints  []ID
 	TagsAny    []string
 	TagsAll    []string
 	Where      Expr // nil: everybody
@@ -62,6 +67,16 @@ func (a *Audience) Select(field string) (*Selection, error) {
 			return nil, err
 		}
 	}
+	if len(a.Endpoints) > MaxEndpoints {
+		return nil, notification.BadField(at("endpoints"), "has %d members; at most %d are allowed, give them a tag", len(a.Endpoints), MaxEndpoints)
+	}
+	ids := make([]ID, len(a.Endpoints))
+	for i, text := range a.Endpoints {
+		var err error
+		if ids[i], err = ParseID(text); err != nil {
+			return nil, notification.BadField(at("endpoints")+"["+strconv.Itoa(i)+"]", "%.40q is not the id of an endpoint: write its ULID or UUID", text)
+		}
+	}
 	for name, tags := range map[string][]string{"tags_any": a.TagsAny, "tags_all": a.TagsAll} {
 		if len(tags) > maxAudienceTags {
 			return nil, notification.BadField(at(name), "has %d members; at most %d are allowed", len(tags), maxAudienceTags)
@@ -72,7 +87,7 @@ func (a *Audience) Select(field string) (*Selection, error) {
 			}
 		}
 	}
-	s := &Selection{Channels: a.Channels, Recipients: a.Recipients, TagsAny: a.TagsAny, TagsAll: a.TagsAll}
+	s := &Selection{Channels: a.Channels, Recipients: a.Recipients, Endpoints: ids, TagsAny: a.TagsAny, TagsAll: a.TagsAll}
 	if a.Where == "" {
 		return s, nil
 	}
@@ -85,7 +100,7 @@ func (a *Audience) Select(field string) (*Selection, error) {
 
 // Match reports whether an endpoint, disabled or not, is in the selection. Stores agree with it.
 func (s *Selection) Match(e *Endpoint) bool {
-	return among(s.Channels, e.Channel) && among(s.Recipients, e.Recipient) &&
+	return among(s.Channels, e.Channel) && among(s.Recipients, e.Recipient) && among(s.Endpoints, e.ID) &&
 		(len(s.TagsAny) == 0 || hasAny(e.Tags, s.TagsAny)) && hasAll(e.Tags, s.TagsAll) &&
 		(s.Where == nil || s.Where.Match(e))
 }

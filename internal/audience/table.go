@@ -20,12 +20,21 @@ var tableColumns = []string{"id", "channel", "recipient", "address", "tags", "lo
 
 // Table writes endpoints as CSV.
 type Table struct {
-	names []string
-	begun bool
+	columns []string
+	names   []string
+	begun   bool
 }
 
-// NewTable begins a table with columns for these attributes.
-func NewTable(attributes []string) *Table { return &Table{names: attributes} }
+// NewTable begins a table with columns for these attributes, and one for addresses if they are to be in it.
+func NewTable(attributes []string, addresses bool) *Table {
+	t := &Table{columns: tableColumns, names: attributes}
+	if !addresses {
+		t.columns = slices.DeleteFunc(slices.Clone(tableColumns), isAddress)
+	}
+	return t
+}
+
+func isAddress(column string) bool { return column == "address" }
 
 // Rows returns the lines of endpoints, the first time with the headings before them.
 func (t *Table) Rows(list []Endpoint) ([]byte, error) {
@@ -33,7 +42,7 @@ func (t *Table) Rows(list []Endpoint) ([]byte, error) {
 	w := csv.NewWriter(&b)
 	if !t.begun {
 		t.begun = true
-		head := slices.Clone(tableColumns)
+		head := slices.Clone(t.columns)
 		for _, name := range t.names {
 			head = append(head, attributesPrefix+name)
 		}
@@ -43,10 +52,11 @@ func (t *Table) Rows(list []Endpoint) ([]byte, error) {
 	}
 	for i := range list {
 		e := &list[i]
-		row := []string{
-			e.ID.String(), string(e.Channel), e.Recipient, string(e.Address), guarded(strings.Join(e.Tags, ";")), e.Locale, e.Timezone,
-			string(e.Status), guarded(e.DisabledReason), cellTime(e.CreatedAt), cellTime(e.LastSeenAt),
+		row := []string{e.ID.String(), string(e.Channel), e.Recipient}
+		if slices.ContainsFunc(t.columns, isAddress) {
+			row = append(row, string(e.Address))
 		}
+		row = append(row, guarded(strings.Join(e.Tags, ";")), e.Locale, e.Timezone, string(e.Status), guarded(e.DisabledReason), cellTime(e.CreatedAt), cellTime(e.LastSeenAt))
 		for _, name := range t.names {
 			row = append(row, cell(e.Attributes, name))
 		}

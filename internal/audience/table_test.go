@@ -45,7 +45,7 @@ func TestTablesAreReadAsTheyAreWritten(t *testing.T) {
 			Attributes: Attributes{"b": v}, Status: Disabled, DisabledReason: "=gone", Recipient: "ada",
 		})
 	}
-	table := NewTable(names)
+	table := NewTable(names, true)
 	var text string
 	for i := range list {
 		part, err := table.Rows(list[i : i+1])

@@ -58,10 +58,11 @@ func TestEndpointsAreListedCountedAndExported(t *testing.T) {
 		}
 	}
 	for body, want := range map[string]string{
-		`{}`:                                 `{"channels":{"telegram":4,"webpush":1},"count":5}`,
-		`{"channels":["telegram"]}`:          `{"channels":{"telegram":4},"count":4}`,
-		`{"where":"n >= 3","tags_all":null}`: `{"channels":{"telegram":2},"count":2}`,
-		`{"recipients":["r1"],"tags_any":["t1","t0"]}`: `{"channels":{"telegram":2},"count":2}`,
+		`{}`:                        `{"channels":{"telegram":4,"webpush":1},"count":5}`,
+		`{"channels":["telegram"]}`: `{"channels":{"telegram":4},"count":4}`,
+		`{"endpoints":["` + ids[1] + `","` + ids[0] + `"]}`: `{"channels":{"telegram":1},"count":1}`,
+		`{"where":"n >= 3","tags_all":null}`:                `{"channels":{"telegram":2},"count":2}`,
+		`{"recipients":["r1"],"tags_any":["t1","t0"]}`:      `{"channels":{"telegram":2},"count":2}`,
 	} {
 		if a := w.post("/v1/audience/count", body).want(http.StatusOK); strings.TrimSpace(a.body) != want {
 			t.Errorf("%s counts %s", body, a.body)
@@ -71,6 +72,7 @@ func TestEndpointsAreListedCountedAndExported(t *testing.T) {
 	if !strings.Contains(p.Detail, "at character 4") {
 		t.Errorf("detail %s", p.Detail)
 	}
+	w.post("/v1/audience/count", `{"endpoints":["x"]}`).problem(http.StatusBadRequest, "bad-input", "endpoints[0]")
 	w.post("/v1/audience/count", `{"tags":["a"]}`).problem(http.StatusBadRequest, "bad-input", "tags")
 	totals := w.get("/v1/audience").want(http.StatusOK).body
 	if want := `{"active":{"telegram":4,"webpush":1},"attributes":["n","note"],"disabled":{"telegram":1},"tags":["t0","t1","t2"]}`; strings.TrimSpace(totals) != want {
@@ -82,6 +84,12 @@ func TestEndpointsAreListedCountedAndExported(t *testing.T) {
 		!strings.HasSuffix(lines[1], ",0,'=1+1") || !strings.Contains(lines[1], ",disabled,") {
 		t.Errorf("export:\n%s", csv.body)
 	}
+	for query, secret := range map[string]bool{"": true, "?addresses=true": true, "?addresses=false": false, "?addresses=false&format=csv": false} {
+		if file := w.get("/v1/endpoints/export" + query).want(http.StatusOK).body; strings.Contains(file, "p256dh") != secret || !strings.Contains(file, ids[0]) {
+			t.Errorf("export%s has secrets: %v:\n%s", query, !secret, file)
+		}
+	}
+	w.get("/v1/endpoints/export?addresses=some").problem(http.StatusBadRequest, "bad-input", "addresses")
 	if n := strings.Count(w.get("/v1/endpoints/export?status=active&where=n+%3E%3D+3").want(http.StatusOK).body, "\n"); n != 2 {
 		t.Errorf("%d lines are exported", n)
 	}

@@ -74,6 +74,7 @@ func audienceFields(a *audience.Audience) call.Fields {
 			return err
 		}),
 		"recipients": call.Texts(&a.Recipients, audience.MaxRecipients, nil),
+		"endpoints":  call.Texts(&a.Endpoints, audience.MaxEndpoints, nil),
 		"tags_any":   call.Texts(&a.TagsAny, audience.MaxTags, nil),
 		"tags_all":   call.Texts(&a.TagsAll, audience.MaxTags, nil),
 		"where":      &a.Where,

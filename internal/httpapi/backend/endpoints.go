@@ -6,8 +6,8 @@ import (
 	"strconv"
 
 	"godwit.dev/godwit/internal/audience"
+	"godwit.dev/godwit/internal/endpoint"
 	"godwit.dev/godwit/internal/httpapi/call"
-	"godwit.dev/godwit/internal/httpapi/form"
 	"godwit.dev/godwit/internal/notification"
 	"godwit.dev/godwit/internal/push"
 )
@@ -34,9 +34,9 @@ func (a *API) ListEndpoints(c *call.Call) error {
 	if more {
 		cursor = strconv.FormatInt(next, 10)
 	}
-	l := call.NewList[form.Endpoint](len(found), cursor)
+	l := call.NewList[endpoint.View](len(found), cursor)
 	for i := range found {
-		l.Items = append(l.Items, form.ViewEndpoint(&found[i]))
+		l.Items = append(l.Items, endpoint.NewView(&found[i]))
 	}
 	return c.Value(http.StatusOK, l)
 }

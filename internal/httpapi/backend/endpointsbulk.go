@@ -2,7 +2,6 @@ package backend
 
 import (
 	"bytes"
-	"encoding/json"
 	"net/http"
 	"strconv"
 
@@ -99,12 +98,9 @@ func (b *endpointBatch) register() error {
 	return b.c.Stream(b.rc, b.out)
 }
 
-// exportPage is how many endpoints an export reads at once: all it ever holds in memory.
-const exportPage = 500
-
 // ExportEndpoints is GET /v1/endpoints/export.
 func (a *API) ExportEndpoints(c *call.Call) error {
-	q, err := c.Params("channel", "recipient", "tag", "status", "where", "format")
+	q, err := c.Params("channel", "recipient", "tag", "status", "where", "format", "addresses")
 	if err != nil {
 		return err
 	}
@@ -112,36 +108,25 @@ func (a *API) ExportEndpoints(c *call.Call) error {
 	if err != nil {
 		return err
 	}
-	h := c.W.Header()
-	var encode func(list []audience.Endpoint) ([]byte, error)
-	switch q.Get("format") {
-	case "", "ndjson":
-		h["Content-Type"] = call.NDJSON
-		encode = endpointLines
-	case "csv":
-		h.Set("Content-Type", "text/csv; charset=utf-8")
-		_, names, err := a.Endpoints.Names(c.Ctx, c.Key.App)
-		if err != nil {
-			return err
+	addresses := true
+	if text := q.Get("addresses"); text != "" {
+		if addresses, err = strconv.ParseBool(text); err != nil {
+			return notification.BadField("addresses", "%q is none of true, false", notification.Clip(text))
 		}
-		encode = audience.NewTable(names).Rows
-	default:
-		return notification.BadField("format", "%q is none of ndjson, csv", notification.Clip(q.Get("format")))
 	}
+	encoder, err := a.Endpoints.Encoder(c.Ctx, c.Key.App, q.Get("format"), addresses)
+	if err != nil {
+		return err
+	}
+	c.W.Header().Set("Content-Type", encoder.ContentType)
 	rc := http.NewResponseController(c.W)
-	after := int64(0)
-	for more := true; more; {
-		var list []audience.Endpoint
-		if list, after, more, err = a.Endpoints.List(c.Ctx, c.Key.App, status, sel, after, exportPage); err != nil {
-			return a.cutOff(c, err)
-		}
-		part, err := encode(list)
-		if err != nil {
-			return a.cutOff(c, err)
-		}
-		if err := c.Stream(rc, part); err != nil {
-			return nil // the client is gone
-		}
+	var gone error
+	err = a.Endpoints.Export(c.Ctx, c.Key.App, endpoint.Filter{Status: status, Selection: sel}, encoder, func(part []byte) error {
+		gone = c.Stream(rc, part)
+		return gone
+	})
+	if err != nil && gone == nil {
+		return a.cutOff(c, err)
 	}
 	return nil
 }
@@ -153,15 +138,4 @@ func (a *API) cutOff(c *call.Call, err error) error {
 	}
 	a.Log.WarnContext(c.Ctx, "answer cut off", "route", c.R.Pattern, "app", c.Key.App, "error", err)
 	panic(http.ErrAbortHandler)
-}
-
-func endpointLines(list []audience.Endpoint) (out []byte, err error) {
-	for i := range list {
-		line, err := json.Marshal(form.ViewEndpoint(&list[i]))
-		if err != nil {
-			return nil, err
-		}
-		out = append(append(out, line...), '\n')
-	}
-	return out, nil
 }

@@ -5,6 +5,7 @@ import (
 	"net/url"
 	"strconv"
 
+	"godwit.dev/godwit/internal/endpoint"
 	"godwit.dev/godwit/internal/httpapi/call"
 	"godwit.dev/godwit/internal/httpapi/form"
 	"godwit.dev/godwit/internal/notification"
@@ -20,7 +21,7 @@ type recipientJSON struct {
 	Presence      string             `json:"presence,omitempty"`
 	Devices       []string           `json:"devices"`
 	Sessions      []form.Session     `json:"sessions"`
-	Endpoints     []form.Endpoint    `json:"endpoints"`
+	Endpoints     []endpoint.View    `json:"endpoints"`
 	Registrations []registrationJSON `json:"registrations"`
 }
 
@@ -28,13 +29,13 @@ func (a *API) recipientView(r *recipient.View) recipientJSON {
 	v := recipientJSON{
 		ID: r.Name, Pending: r.Pending, LastSeq: r.LastSeq, LastSeen: call.Moment(r.LastSeen), Online: len(r.Sessions) > 0,
 		Presence: form.Completeness(r.Partial), Devices: append([]string{}, r.Devices...), Sessions: make([]form.Session, 0, len(r.Sessions)),
-		Endpoints: make([]form.Endpoint, 0, len(r.Endpoints)), Registrations: make([]registrationJSON, 0, len(r.Registrations)),
+		Endpoints: make([]endpoint.View, 0, len(r.Endpoints)), Registrations: make([]registrationJSON, 0, len(r.Registrations)),
 	}
 	for i := range r.Registrations {
 		v.Registrations = append(v.Registrations, viewRegistration(&r.Registrations[i], true))
 	}
 	for i := range r.Endpoints {
-		e := form.ViewEndpoint(&r.Endpoints[i])
+		e := endpoint.NewView(&r.Endpoints[i])
 		e.Address = nil // it has secrets that who looks at people does not need
 		v.Endpoints = append(v.Endpoints, e)
 	}

@@ -184,7 +184,7 @@ func (a *API) GetEndpoint(c *call.Call) error {
 	if err != nil {
 		return err
 	}
-	return c.Value(http.StatusOK, form.ViewEndpoint(&e))
+	return c.Value(http.StatusOK, endpoint.NewView(&e))
 }
 
 // ChangeEndpoint is PATCH /v1/endpoints/{id}.
@@ -205,7 +205,7 @@ func (a *API) ChangeEndpoint(c *call.Call) error {
 	if err != nil {
 		return err
 	}
-	return c.Value(http.StatusOK, form.ViewEndpoint(&e))
+	return c.Value(http.StatusOK, endpoint.NewView(&e))
 }
 
 // DeleteEndpoint is DELETE /v1/endpoints/{id}.

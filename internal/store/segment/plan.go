@@ -6,15 +6,19 @@ import (
 
 	"godwit.dev/godwit/internal/audience"
 	"godwit.dev/godwit/internal/push"
+	"godwit.dev/godwit/internal/store/endpointrow"
 )
 
 // Dialect is what databases say differently.
 type Dialect struct {
 	Position string // the function that says where in a text another one begins
 	Active   string // the condition for active endpoints
+	Filter   string // the same where something else finds them: not to be looked up by
 	Join     string // joins endpoints to a source that comes first
 	// In is the condition that a column is one of some values.
 	In func(column string, values []string) Clause
+	// IDs is the same of a column of endpoints' ids.
+	IDs func(column string, ids []audience.ID) Clause
 	// Page is the query for endpoints with numbers after one and up to another, of which the source lists so many at most.
 	Page func(p *Plan, after, upto int64, entries, limit int) Clause
 }
@@ -73,8 +77,12 @@ func newPlan(r Reader, d *Dialect, app string, sel *audience.Selection, ordered 
 // sources are the lists that one could walk along.
 func (d *Dialect) sources(app string, sel *audience.Selection) (list []Source) {
 	if len(sel.Recipients) > 0 {
-		in := That("e.app = ? AND e.recipient <> '' AND "+d.Active, app).And(d.In("e.recipient", sel.Recipients))
+		in := That("e.app = ? AND e.recipient <> '' AND "+d.Filter, app).And(d.In("e.recipient", sel.Recipients))
 		// Sorted by the database, which is no harm: the list has an end.
+		list = append(list, Source{From: "endpoint e", Where: in, Number: ownNumber, ordered: true})
+	}
+	if len(sel.Endpoints) > 0 {
+		in := That("e.app = ? AND "+d.Filter, app).And(d.IDs("e.id", sel.Endpoints))
 		list = append(list, Source{From: "endpoint e", Where: in, Number: ownNumber, ordered: true})
 	}
 	k := Compiler{App: app, Number: "d.endpoint", Position: d.Position}
@@ -98,6 +106,9 @@ func (p *Plan) Rest(number string) (all Clause) {
 	if len(p.sel.Recipients) > 0 {
 		all = all.And(That("e.recipient <> ''"), p.dialect.In("e.recipient", p.sel.Recipients))
 	}
+	if len(p.sel.Endpoints) > 0 {
+		all = all.And(p.dialect.IDs("e.id", p.sel.Endpoints))
+	}
 	k := Compiler{App: p.app, Number: number, Position: p.dialect.Position}
 	skipped := false
 	for _, x := range Conditions(p.sel) {
@@ -116,6 +127,27 @@ func (p *Plan) Joined() string {
 		return p.From
 	}
 	return p.From + p.dialect.Join + "endpoint e ON e.number = " + p.Number
+}
+
+// Named is the query for the endpoints of a status, empty: of any, that a selection names by their ids or by their recipients, after
+// a number; ok is false if it names none. What else it asks for is not looked at.
+func (d *Dialect) Named(app string, status audience.Status, sel *audience.Selection, after int64, limit int) (query Clause, ok bool) {
+	where := That("e.app = ? AND e.number > ?", app, after)
+	switch {
+	case len(sel.Endpoints) > 0:
+		where = where.And(d.IDs("e.id", sel.Endpoints))
+	case len(sel.Recipients) > 0:
+		where = where.And(That("e.recipient <> ''"), d.In("e.recipient", sel.Recipients))
+	default:
+		return Clause{}, false
+	}
+	switch status {
+	case audience.Active:
+		where = where.And(That(d.Filter))
+	case audience.Disabled:
+		where = where.And(That("NOT (" + d.Filter + ")"))
+	}
+	return That("SELECT "+endpointrow.Columns+" FROM endpoint e WHERE "+where.SQL+" ORDER BY e.number LIMIT ?", where.with(limit)...), true
 }
 
 // window is the query for the number up to which so many entries of the source reach. No row: there are not so many.

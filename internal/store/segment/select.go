@@ -54,13 +54,13 @@ func Count(r Reader, d *Dialect, app string, sel *audience.Selection, all map[pu
 			}
 		}
 		if len(asked) == len(all) { // there are no others to tell them from
-			all, sel = asked, &audience.Selection{Recipients: sel.Recipients, TagsAny: sel.TagsAny, TagsAll: sel.TagsAll, Where: sel.Where}
+			all, sel = asked, &audience.Selection{Recipients: sel.Recipients, Endpoints: sel.Endpoints, TagsAny: sel.TagsAny, TagsAll: sel.TagsAll, Where: sel.Where}
 		}
 		if len(asked) == 0 {
 			return asked, nil
 		}
 	}
-	if len(Conditions(sel)) == 0 && len(sel.Recipients) == 0 && len(sel.Channels) == 0 {
+	if len(Conditions(sel)) == 0 && len(sel.Recipients) == 0 && len(sel.Endpoints) == 0 && len(sel.Channels) == 0 {
 		return all, nil
 	}
 	p, err := newPlan(r, d, app, sel, false)

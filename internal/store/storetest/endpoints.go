@@ -300,19 +300,28 @@ func disabledAreNotSelected(e *endpointEnv) {
 		status audience.Status
 		where  string
 		want   []int64
+		named  audience.Audience
 	}{
-		{"", "", numbersOf(list)},
-		{audience.Disabled, "", []int64{list[0].Number, list[2].Number}},
-		{audience.Active, "", []int64{list[1].Number}},
-		{"", `tags contains "a"`, []int64{list[0].Number, list[1].Number}},
-		{audience.Disabled, `n = 1`, []int64{list[2].Number}},
-		{audience.Active, `tags contains "a"`, []int64{list[1].Number}},
+		{status: "", want: numbersOf(list)},
+		{status: "", named: audience.Audience{Recipients: []string{"ada"}}, want: []int64{list[2].Number}},
+		{status: audience.Active, named: audience.Audience{Recipients: []string{"ada"}}},
+		{status: "", named: audience.Audience{Endpoints: []string{list[2].ID.String(), list[0].ID.UUID()}}, want: []int64{list[0].Number, list[2].Number}},
+		{status: audience.Disabled, named: audience.Audience{Endpoints: []string{list[1].ID.String(), list[0].ID.String()}, TagsAll: []string{"a"}}, want: []int64{list[0].Number}},
+		{status: "", named: audience.Audience{Endpoints: []string{list[2].ID.String()}, Recipients: []string{"bob"}}},
+		{status: audience.Disabled, where: "", want: []int64{list[0].Number, list[2].Number}},
+		{status: audience.Active, where: "", want: []int64{list[1].Number}},
+		{status: "", where: `tags contains "a"`, want: []int64{list[0].Number, list[1].Number}},
+		{status: audience.Disabled, where: `n = 1`, want: []int64{list[2].Number}},
+		{status: audience.Active, where: `tags contains "a"`, want: []int64{list[1].Number}},
 	} {
 		var got []int64
 		after := int64(0)
 		for more := true; more; {
 			var page []audience.Endpoint
-			page, after, more, err = e.s.ListEndpoints(e.Context(), App, c.status, e.selection(audience.Audience{Where: c.where}), after, 1)
+			if c.where != "" {
+				c.named.Where = c.where
+			}
+			page, after, more, err = e.s.ListEndpoints(e.Context(), App, c.status, e.selection(c.named), after, 1)
 			e.check(err)
 			got = append(got, numbersOf(page)...)
 		}

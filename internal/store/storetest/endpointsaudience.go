@@ -140,6 +140,9 @@ func audiencesAgree(e *endpointEnv) {
 			limit = 1 + r.IntN(60)
 		}
 		a := randomAudience(r)
+		for r.IntN(3) == 0 {
+			a.Endpoints = append(a.Endpoints, all[r.IntN(len(all))].ID.String())
+		}
 		sel := e.selection(a)
 		var want []int64
 		for i := range all {

@@ -12,6 +12,7 @@ import (
 	"godwit.dev/godwit/internal/push"
 	"godwit.dev/godwit/internal/store/postgres/campaigndb"
 	"godwit.dev/godwit/internal/store/postgres/pgtest"
+	"godwit.dev/godwit/internal/store/storetest"
 )
 
 func benchmarked(b *testing.B) *campaigndb.Store {
@@ -130,3 +131,6 @@ func BenchmarkDelivery(b *testing.B) {
 		b.ReportMetric(float64(sum.Nanoseconds())/float64(n), "ns/"+what)
 	}
 }
+
+// BenchmarkLists looks up endpoints among a million.
+func BenchmarkLists(b *testing.B) { storetest.BenchmarkLists(b, benchmarked(b)) }

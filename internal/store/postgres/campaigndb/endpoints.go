@@ -83,6 +83,9 @@ func (s *Store) ListEndpoints(ctx context.Context, app string, status audience.S
 		return s.SelectEndpoints(ctx, app, sel, after, limit)
 	}
 	list, next, more, err = segment.Look(sel, after, limit, func(after int64, limit int) ([]audience.Endpoint, error) {
+		if named, ok := dialect.Named(app, status, sel, after, limit); ok {
+			return selecting{ctx, s.db.Pool()}.Endpoints(named)
+		}
 		return endpointsAfter(ctx, s.db.Pool(), app, status, after, limit)
 	})
 	if err != nil {

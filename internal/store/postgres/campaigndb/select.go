@@ -19,8 +19,15 @@ import (
 // dialect is PostgreSQL's. In a page the source's entries are read first, whatever the planner thinks of the rest: there are never
 // more of them than the window has.
 var dialect = &segment.Dialect{
-	Position: "strpos", Active: "e.active", Join: " JOIN ",
+	Position: "strpos", Active: "e.active", Filter: "e.active", Join: " JOIN ",
 	In: func(column string, values []string) segment.Clause { return segment.That(column+" = ANY(?)", values) },
+	IDs: func(column string, ids []audience.ID) segment.Clause {
+		list := make([][]byte, len(ids))
+		for i := range ids {
+			list[i] = ids[i][:]
+		}
+		return segment.That(column+" = ANY(?)", list)
+	},
 	Page: func(p *segment.Plan, after, upto int64, entries, limit int) segment.Clause {
 		window := p.Where.And(segment.That(p.Number+" > ? AND "+p.Number+" <= ?", after, upto))
 		page := segment.That("SELECT "+endpointrow.Columns+" FROM (SELECT "+p.Number+" AS number FROM "+p.From+" WHERE "+window.SQL+

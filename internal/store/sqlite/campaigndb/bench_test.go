@@ -13,6 +13,7 @@ import (
 	"godwit.dev/godwit/internal/audience"
 	"godwit.dev/godwit/internal/campaign"
 	"godwit.dev/godwit/internal/push"
+	"godwit.dev/godwit/internal/store/storetest"
 )
 
 // BenchmarkDelivery takes deliveries through the store as a campaign does: written, read when due, claimed in groups
@@ -109,4 +110,14 @@ func cpuTime(b *testing.B) time.Duration {
 		b.Fatal(err)
 	}
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
+}
+
+// BenchmarkLists looks up endpoints among a million.
+func BenchmarkLists(b *testing.B) {
+	s, err := Open(b.Context(), filepath.Join(b.TempDir(), "campaign.db"), Config{})
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer s.Close()
+	storetest.BenchmarkLists(b, s)
 }

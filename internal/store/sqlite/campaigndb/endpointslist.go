@@ -20,7 +20,11 @@ func (s *Store) ListEndpoints(ctx context.Context, app string, status audience.S
 	}
 	list, next, more, err = segment.Look(sel, after, limit, func(after int64, limit int) (window []audience.Endpoint, err error) {
 		err = s.db.ReadFor(ctx, app, func(c *sqlite.Conn) error {
-			window, err = endpointsAfter(c, app, status, after, limit)
+			if named, ok := dialect.Named(app, status, sel, after, limit); ok {
+				window, err = selecting{c}.Endpoints(named)
+			} else {
+				window, err = endpointsAfter(c, app, status, after, limit)
+			}
 			return err
 		})
 		return window, err

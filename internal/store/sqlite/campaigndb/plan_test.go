@@ -7,7 +7,9 @@ import (
 
 	"zombiezen.com/go/sqlite"
 
+	"godwit.dev/godwit/internal/audience"
 	"godwit.dev/godwit/internal/campaign"
+	"godwit.dev/godwit/internal/store/segment"
 	"godwit.dev/godwit/internal/store/sqlite/sqlitedb"
 )
 
@@ -40,4 +42,65 @@ func TestDeliveriesAreFoundWithoutSorting(t *testing.T) {
 			t.Errorf("%s: %s: looks at everything that is pending", name, text)
 		}
 	}
+}
+
+// TestNamedEndpointsAreFoundByAnIndex keeps looking up one person, or one endpoint, from going through a million others.
+func TestNamedEndpointsAreFoundByAnIndex(t *testing.T) {
+	s, err := Open(t.Context(), filepath.Join(t.TempDir(), "campaign.db"), Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	for _, status := range []audience.Status{"", audience.Active, audience.Disabled} {
+		for index, who := range map[string]audience.Selection{
+			"endpoint_recipient": {Recipients: []string{"ada", "bob"}}, "endpoint_id": {Endpoints: []audience.ID{audience.NewUUID(), audience.NewUUID()}},
+		} {
+			query, ok := dialect.Named("shop", status, &who, 0, 500)
+			if plan := s.explain(t, query); !ok || !strings.Contains(plan, "USING INDEX "+index+" ") {
+				t.Errorf("%q by %s: %s", status, index, plan)
+			}
+			asked := &asking{s: s, t: t}
+			if _, _, _, err := segment.Select(asked, dialect, "shop", &who, 0, 50); err != nil || len(asked.plans) != 2 {
+				t.Fatalf("%d queries, %v", len(asked.plans), err)
+			}
+			for _, plan := range asked.plans {
+				if !strings.Contains(plan, "INDEX "+index+" ") {
+					t.Errorf("a page by %s: %s", index, plan)
+				}
+			}
+		}
+	}
+}
+
+// asking is a segment.Reader that answers nothing and keeps how each query would be run.
+type asking struct {
+	selecting
+	s     *Store
+	t     *testing.T
+	plans []string
+}
+
+func (a *asking) Number(query segment.Clause) (n int64, found bool, err error) {
+	a.plans = append(a.plans, a.s.explain(a.t, query))
+	return 0, false, nil
+}
+
+func (a *asking) Endpoints(query segment.Clause) ([]audience.Endpoint, error) {
+	a.plans = append(a.plans, a.s.explain(a.t, query))
+	return nil, nil
+}
+
+func (s *Store) explain(t *testing.T, query segment.Clause) string {
+	t.Helper()
+	var plan []string
+	err := s.db.Read(t.Context(), func(c *sqlite.Conn) error {
+		return sqlitedb.EachOnce(c, "EXPLAIN QUERY PLAN "+query.SQL, query.Args, func(row *sqlite.Stmt) error {
+			plan = append(plan, row.ColumnText(3))
+			return nil
+		})
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return strings.Join(plan, "; ")
 }

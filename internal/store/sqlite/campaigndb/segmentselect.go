@@ -16,11 +16,18 @@ import (
 
 // dialect is SQLite's. A cross join says that the source comes first.
 var dialect = &segment.Dialect{
-	Position: "instr", Active: "e.active = 1", Join: " CROSS JOIN ",
+	Position: "instr", Active: "e.active = 1", Filter: "+e.active = 1", Join: " CROSS JOIN ",
 	In: func(column string, values []string) segment.Clause {
 		args := make([]any, len(values))
 		for i, v := range values {
 			args[i] = v
+		}
+		return segment.That(column+" IN (?"+strings.Repeat(", ?", len(args)-1)+")", args...)
+	},
+	IDs: func(column string, ids []audience.ID) segment.Clause {
+		args := make([]any, len(ids))
+		for i := range ids {
+			args[i] = ids[i][:]
 		}
 		return segment.That(column+" IN (?"+strings.Repeat(", ?", len(args)-1)+")", args...)
 	},

@@ -1,0 +1,57 @@
+package admin
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"time"
+)
+
+// partTime bounds how long a browser may take for one part of a file.
+const partTime = 30 * time.Second
+
+// longest bounds how long a whole file may take.
+const longest = time.Hour
+
+// exportAudience sends the endpoints that were looked for as a file, without what is secret of their addresses.
+func (a *admin) exportAudience(v *visit) error { return a.export(v, false) }
+
+// exportAddresses sends them with their addresses, which others can import, and send to.
+func (a *admin) exportAddresses(v *visit) error { return a.export(v, true) }
+
+func (a *admin) export(v *visit, addresses bool) error {
+	// A file may take longer than a page. A browser that is gone, or too slow, ends it by the deadline of its part.
+	ctx, cancel := context.WithTimeoutCause(context.WithoutCancel(v.r.Context()), longest, fmt.Errorf("the file was not sent in %s", longest))
+	defer cancel()
+	app, q := v.person.App, v.r.URL.Query()
+	f, err := newSearch(q).filter()
+	if err != nil {
+		return err
+	}
+	format := "ndjson"
+	if q.Get("format") == "csv" {
+		format = "csv"
+	}
+	encoder, err := a.Audience.Encoder(ctx, app, format, addresses)
+	if err != nil {
+		return err
+	}
+	a.Log.InfoContext(ctx, "endpoints exported on the web page", "app", app, "format", format, "addresses", addresses, "key", v.person.Key)
+	h := v.w.Header()
+	h.Set("Content-Type", encoder.ContentType)
+	h.Set("Content-Disposition", fmt.Sprintf("attachment; filename=%q", "endpoints-"+a.now().UTC().Format("2006-01-02")+"."+format))
+	rc := http.NewResponseController(v.w)
+	var gone error
+	err = a.Audience.Export(ctx, app, f, encoder, func(part []byte) error {
+		_ = rc.SetWriteDeadline(time.Now().Add(partTime)) // a writer without deadlines is a test's
+		if _, gone = v.w.Write(part); gone == nil {
+			gone = rc.Flush()
+		}
+		return gone
+	})
+	if err == nil || gone != nil {
+		return nil //nolint:nilerr // the browser is gone, and nobody is there to be told
+	}
+	a.Log.WarnContext(ctx, "file cut off", "path", v.r.URL.Path, "app", app, "error", err)
+	panic(http.ErrAbortHandler) // so that nobody takes it for a whole one
+}

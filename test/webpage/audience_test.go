@@ -1,0 +1,75 @@
+package webpage
+
+import (
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/chromedp/cdproto/runtime"
+	"github.com/chromedp/chromedp"
+
+	"godwit.dev/godwit/internal/sender/sendertest/botserver"
+	"godwit.dev/godwit/test/blackbox"
+)
+
+func TestAPersonLooksAfterTheAudience(t *testing.T) {
+	blackbox.Long(t)
+	bot := botserver.Start(botserver.Options{Token: "123456789:AAExampleExampleExampleExample1234567"})
+	t.Cleanup(bot.Close)
+	server := blackbox.Start(t, blackbox.Dev(), blackbox.Plain(), blackbox.Args("--allow-private-urls"))
+	s := &stage{newPerson(t, "http://"+server.HTTP), server, server.API()}
+	s.call(http.MethodPut, "/v1/channels/telegram", map[string]any{"token": "123456789:AAExampleExampleExampleExample1234567", "base_url": bot.URL})
+	for i := 1; i <= 3; i++ {
+		s.call(http.MethodPost, "/v1/endpoints", map[string]any{
+			"channel": "telegram", "recipient": fmt.Sprintf("reader-%d", i), "address": map[string]any{"chat_id": 7000 + i}, "tags": []string{"news", fmt.Sprintf("gate-%d", i)},
+			"attributes": map[string]any{"city": "Llanfairpwllgwyngyllgogerychwyrndrobwllllantysiliogogogoch"},
+		})
+	}
+	s.opens("/")
+	s.types("#key", "dev")
+	s.clicks("main button")
+	s.sees("#campaigns")
+
+	s.opens("/ui/audience?tag=news")
+	s.reads("#found", "reader-3")
+	s.looksAtEveryPage([]sight{{"found", "/ui/audience?tag=news", "#found table", nil}})
+	s.opens("/ui/audience")
+	s.types("#tag", "gate-2")
+	s.clicks("#find button")
+	s.does("see the others go", chromedp.WaitNotPresent(`a[href="/ui/recipients/reader-1"]`, chromedp.ByQuery))
+	s.exports("csv", "reader-2", "reader-1")
+	s.clicks("#found tbody a")
+	s.reads("#endpoint", "chat 7002")
+	var at string
+	s.does("read the address", chromedp.Location(&at))
+	s.looksAtEveryPage([]sight{{"endpoint", strings.TrimPrefix(at, s.base), "#endpoint", nil}})
+
+	s.opens(strings.TrimPrefix(at, s.base))
+	s.presses("#pause", "#wake")
+	s.reads("#endpoint", "paused on the web page")
+	s.presses("#wake", "#send")
+	s.clicks("#send")
+	s.types("#title", "For you alone")
+	s.presses("#start", "#progress")
+	s.sees(`[data-state="completed"]`)
+	if got := bot.Messages(); len(got) != 1 || got[0].Chat != 7002 || !strings.Contains(got[0].Text, "For you alone") {
+		t.Errorf("sent: %+v", got)
+	}
+	s.opens(strings.TrimPrefix(at, s.base))
+	s.clicks("#delete")
+	s.sees("#find")
+	s.opens("/ui/audience?who=reader-2")
+	s.reads("#found", "There are none.")
+}
+
+// exports fetches what a link of the page leads to: a file with what was found, and no more.
+func (s *stage) exports(format, has, lacks string) {
+	s.Helper()
+	var file string
+	fetch := fmt.Sprintf(`fetch(document.querySelector('a[download][href*="format=%s"]').href).then(r => r.text())`, format)
+	s.does("export", chromedp.Evaluate(fetch, &file, func(e *runtime.EvaluateParams) *runtime.EvaluateParams { return e.WithAwaitPromise(true) }))
+	if !strings.Contains(file, has) || strings.Contains(file, lacks) || strings.Contains(file, "chat_id") {
+		s.Errorf("the file:\n%s", file)
+	}
+}
