@@ -4,14 +4,15 @@
 package admin
 
 import (
-	"bytes"
 	"context"
 	"embed"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"net/http"
 	"net/netip"
+	"strings"
 	"time"
 
 	template "github.com/DataDog/datadog-agent/pkg/template/html"
@@ -19,6 +20,7 @@ import (
 	"godwit.dev/godwit/internal/access"
 	"godwit.dev/godwit/internal/people"
 	"godwit.dev/godwit/internal/push"
+	"godwit.dev/godwit/internal/watch"
 )
 
 // Access verifies the API keys that people sign in with.
@@ -38,6 +40,10 @@ type Config struct {
 	Recipients Recipients
 	Mailbox    Mailbox
 	Timelines  Timelines
+	// Watch remembers the server's figures, and what it has refused and warned of. Nil: nobody looks.
+	Watch *watch.Server
+	// Draining, when closed, ends pages that go on, so that the server can stop.
+	Draining <-chan struct{}
 	// Ready reports whether a channel of an app can send.
 	Ready   func(ctx context.Context, app string, ch push.Channel) bool
 	Log     *slog.Logger
@@ -53,6 +59,8 @@ type admin struct {
 	pages map[people.Role]map[string]*template.Template // as each role sees them; of 0: as strangers do
 	csrf  *http.CrossOriginProtection
 	now   func() time.Time
+
+	streams streams
 }
 
 //go:embed templates/*.html
@@ -61,6 +69,9 @@ var templates embed.FS
 // New makes the handler of "/" and everything below /ui/.
 func New(cfg Config) (http.Handler, error) {
 	a := &admin{Config: cfg, csrf: http.NewCrossOriginProtection(), now: time.Now}
+	if a.Watch == nil {
+		a.Watch = watch.Alone(watch.New(), "")
+	}
 	if err := a.parse(); err != nil {
 		return nil, fmt.Errorf("read the pages' templates: %w", err)
 	}
@@ -129,8 +140,12 @@ func (a *admin) signedIn(p page) http.HandlerFunc {
 			a.fail(w, r, person{}, &mistake{http.StatusServiceUnavailable, cannotCheck})
 			return
 		}
-		ctx, cancel := context.WithTimeoutCause(r.Context(), patience, fmt.Errorf("the page was not ready in %s", patience))
-		defer cancel()
+		ctx := r.Context()
+		if !strings.HasSuffix(r.Pattern, endless) {
+			var cancel context.CancelFunc
+			ctx, cancel = context.WithTimeoutCause(ctx, patience, fmt.Errorf("the page was not ready in %s", patience))
+			defer cancel()
+		}
 		if err := p(&visit{w: w, r: r.WithContext(ctx), person: s.Person, stay: s.ID}); err != nil {
 			a.fail(w, r, s.Person, err)
 		}
@@ -188,16 +203,23 @@ func (a *admin) answer(v *visit, status int, name, block string, data any) {
 	a.render(v.w, v.r, v.person.Role, status, name, block, data)
 }
 
+// draw renders a template as a role may see it.
+func (a *admin) draw(role people.Role, name, block string, data any) (string, error) {
+	var b strings.Builder
+	err := a.pages[role][name].ExecuteTemplate(&b, block, data)
+	return b.String(), err
+}
+
 func (a *admin) render(w http.ResponseWriter, r *http.Request, role people.Role, status int, name, block string, data any) {
-	var b bytes.Buffer
-	if err := a.pages[role][name].ExecuteTemplate(&b, block, data); err != nil {
+	drawn, err := a.draw(role, name, block, data)
+	if err != nil {
 		a.Log.ErrorContext(r.Context(), "page could not be made", "page", name, "error", err)
 		http.Error(w, "The page could not be made. The server's log says more.", http.StatusInternalServerError)
 		return
 	}
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")
 	w.WriteHeader(status)
-	_, _ = w.Write(b.Bytes())
+	_, _ = io.WriteString(w, drawn)
 }
 
 // parse reads the templates, for each role: every page is the layout and its own file.

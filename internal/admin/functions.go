@@ -14,6 +14,10 @@ import (
 var functions = template.FuncMap{
 	"asset":      asset,
 	"count":      count,
+	"decimal":    decimal,
+	"plain":      plain,
+	"isNumber":   isNumber,
+	"header":     headerOf,
 	"choice":     newChoice,
 	"line":       newLine,
 	"lines":      newGroups,

@@ -19,6 +19,8 @@ type route struct {
 // needs over the API. Pages draw only what a role may do: {{if may "send"}}.
 func (a *admin) routes() map[string]route {
 	return map[string]route{
+		"GET /ui/{$}":                           {people.View, a.showOverview, ""},
+		"GET /ui/overview/events":               {people.View, a.followOverview, ""},
 		"GET /ui/campaigns":                     {people.View, a.listCampaigns, ""},
 		"GET /ui/campaigns/new":                 {people.Send, a.composeCampaign, ""},
 		"POST /ui/campaigns":                    {people.Send, a.createCampaign, "campaign.create"},

@@ -32,7 +32,7 @@ func (w *world) as(role people.Role) *browser {
 
 // filled puts something in the place of a pattern's names.
 func filled(pattern string) (method, path string) {
-	method, path, _ = strings.Cut(pattern, " ")
+	method, path, _ = strings.Cut(strings.TrimSuffix(pattern, "{$}"), " ")
 	return method, regexp.MustCompile(`\{[^}]+\}`).ReplaceAllString(path, "nobody")
 }
 

@@ -49,6 +49,17 @@ func (a *admin) stay(r *http.Request) (people.Stay, error) {
 	return s, err
 }
 
+// remains reports whether who opened a page that goes on may still see it.
+func (a *admin) remains(r *http.Request, who person) bool {
+	c, err := r.Cookie(a.cookie())
+	if err != nil || !a.holds(who) {
+		return false
+	}
+	ctx, cancel := context.WithTimeoutCause(r.Context(), patience, fmt.Errorf("no answer in %s", patience))
+	defer cancel()
+	return a.Stays.Remains(ctx, c.Value)
+}
+
 // holds reports whether a person's key still allows what it did when they signed in.
 func (a *admin) holds(who person) bool {
 	if a.Dev && who.App == access.DevApp && who.Key == access.DevKey {
@@ -60,11 +71,11 @@ func (a *admin) holds(who person) bool {
 	})
 }
 
-// front is the first page: the campaigns of who has signed in, for others the way in.
+// front is the first page: the overview of who has signed in, for others the way in.
 func (a *admin) front(w http.ResponseWriter, r *http.Request) {
 	switch _, err := a.stay(r); {
 	case err == nil:
-		http.Redirect(w, r, "/ui/campaigns", http.StatusSeeOther)
+		http.Redirect(w, r, "/ui/", http.StatusSeeOther)
 	case errors.Is(err, people.ErrNoStay):
 		a.door(w, r, http.StatusOK, "")
 	default:
@@ -125,7 +136,7 @@ func (a *admin) letIn(w http.ResponseWriter, r *http.Request, who person) {
 	}
 	a.setCookie(w, secret, people.LongestStay)
 	a.Log.InfoContext(r.Context(), "signed in to the web page", "app", who.App, "by", who.Name(), "role", who.Role.String())
-	http.Redirect(w, r, "/ui/campaigns", http.StatusSeeOther)
+	http.Redirect(w, r, "/ui/", http.StatusSeeOther)
 }
 
 // address is where a request comes from.

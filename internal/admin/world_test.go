@@ -147,7 +147,7 @@ func (w *world) browser() *browser {
 
 func (w *world) signedIn() *browser {
 	b := w.browser()
-	if status, page := b.post("/ui/sign-in", url.Values{"key": {w.key}}); status != http.StatusOK || !strings.Contains(page, "No campaign yet") {
+	if status, page := b.post("/ui/sign-in", url.Values{"key": {w.key}}); status != http.StatusOK || !strings.Contains(page, "Nothing needs attention") {
 		w.Fatalf("signing in ends with %d:\n%s", status, page)
 	}
 	return b

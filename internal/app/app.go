@@ -19,6 +19,7 @@ import (
 	"godwit.dev/godwit/internal/app/datadir"
 	"godwit.dev/godwit/internal/bus"
 	"godwit.dev/godwit/internal/campaign"
+	"godwit.dev/godwit/internal/certs"
 	"godwit.dev/godwit/internal/channel"
 	"godwit.dev/godwit/internal/cluster"
 	"godwit.dev/godwit/internal/config"
@@ -45,6 +46,7 @@ import (
 	"godwit.dev/godwit/internal/store"
 	"godwit.dev/godwit/internal/template"
 	"godwit.dev/godwit/internal/tracing"
+	"godwit.dev/godwit/internal/watch"
 )
 
 // Options are what a server gets besides its settings.
@@ -71,6 +73,7 @@ type App struct {
 	addrs    datadir.Addresses
 
 	registry    *prometheus.Registry
+	watch       *watch.Watch
 	access      *access.Registry
 	channels    *channel.Service
 	hooks       *hook.Service
@@ -106,7 +109,9 @@ type App struct {
 	keyLimit    *limit.Keys
 	tlsFor      func(protocols ...string) *tls.Config // nil: plain
 	nodeTLS     *tls.Config                           // between nodes; nil: plain
-	clock       func() time.Time
+	// certificates that are shown, by whom to.
+	certificates map[string]*certs.Files
+	clock        func() time.Time
 }
 
 // Run runs a server until ctx ends, which stops it within the grace period, or until it fails. ready is told where
@@ -143,12 +148,14 @@ func (a *App) Run(ctx context.Context) error {
 // Start starts a server. When it returns, everything listens. ctx bounds the start alone.
 func Start(ctx context.Context, cfg *config.Config, opts Options) (*App, error) {
 	a := &App{
-		cfg: cfg, opts: opts, log: opts.Log, steps: steps{log: opts.Log},
-		failed: make(chan error, 1), draining: make(chan struct{}), registry: metrics.New(opts.Version),
+		cfg: cfg, opts: opts,
+		failed: make(chan error, 1), draining: make(chan struct{}), registry: metrics.New(opts.Version), watch: watch.New(),
 	}
+	a.log = slog.New(a.watch.Handler(opts.Log.Handler()))
+	a.steps.log = a.log
 	begun := time.Now()
 	for _, start := range []func(context.Context) error{
-		a.readTLS, a.startProcess, a.startStores, a.startTracing, a.startAccess, a.startBus, a.startObjects, a.startTopics, a.startRequests, a.startMailbox, a.startReconcile, a.startChannels, a.startHooks, a.startSending, a.startEscalations, a.startBots, a.startSources, a.startSinks, a.startCompat, a.startMemory, a.startConnections,
+		a.readTLS, a.startProcess, a.startStores, a.startTracing, a.startAccess, a.startBus, a.startObjects, a.startTopics, a.startRequests, a.startMailbox, a.startReconcile, a.startChannels, a.startHooks, a.startSending, a.startEscalations, a.startBots, a.startSources, a.startSinks, a.startCompat, a.startMemory, a.startConnections, a.startWatch,
 		a.listen, a.announce, a.startDrain,
 	} {
 		err := start(ctx)

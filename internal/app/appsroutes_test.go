@@ -138,6 +138,10 @@ var meetings = map[string]how{
 	"DELETE /v1/sources/{source}": {params: map[string]string{"source": "redisstream"}},
 
 	"GET /v1/stats":           {query: "slowest=100"},
+	"GET /v1/stats/history":   {query: "last=1m"},
+	"GET /v1/warnings":        {},
+	"GET /v1/log":             {},
+	"GET /v1/settings":        {},
 	"GET /metrics":            {},
 	"GET /debug/pprof/{name}": {params: named("goroutine")},
 	"GET /healthz":            {},

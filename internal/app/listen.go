@@ -61,7 +61,7 @@ func (a *App) readTLS(context.Context) error {
 			return err
 		}
 		a.tlsFor = c.Server
-		a.registerExpiry("clients", c)
+		a.showExpiry("clients", c)
 	}
 	if a.cfg.ClusterTLSCert != "" {
 		c, err := certs.LoadMutual(a.cfg.ClusterTLSCert, a.cfg.ClusterTLSKey, a.cfg.ClusterTLSCA, a.log)
@@ -69,7 +69,7 @@ func (a *App) readTLS(context.Context) error {
 			return err
 		}
 		a.nodeTLS = c.Mutual()
-		a.registerExpiry("cluster", c)
+		a.showExpiry("cluster", c)
 	}
 	return nil
 }
@@ -239,7 +239,7 @@ func (a *App) pages() (http.Handler, error) {
 	known := recipient.New(recipient.Config{Mailbox: a.mailbox, Presence: a.sessions(), Endpoints: a.endpoints, Objects: a.objects, Log: a.log})
 	told := timeline.New(timeline.Config{Mailbox: a.mailbox, Steps: a.escalationSteps(), Recipients: known, Now: time.Now})
 	return admin.New(admin.Config{
-		Access: a.access, Stays: people.NewStays(a.stores.People, a.clock), Campaigns: a.sending, Audience: a.endpoints, Templates: a.templates, Recipients: known, Mailbox: a.mailbox, Timelines: told, Log: a.log, Version: a.opts.Version,
+		Access: a.access, Stays: people.NewStays(a.stores.People, a.clock), Campaigns: a.sending, Audience: a.endpoints, Templates: a.templates, Recipients: known, Mailbox: a.mailbox, Timelines: told, Watch: a.watched(), Draining: a.draining, Log: a.log, Version: a.opts.Version,
 		Dev: a.cfg.Dev, TLS: a.tlsFor != nil, Admit: a.addrLimit.Allow,
 		Ready: func(ctx context.Context, app string, ch push.Channel) bool {
 			_, err := a.channels.Sender(ctx, app, ch)
@@ -278,6 +278,7 @@ func (a *App) handler() (http.Handler, error) {
 		Endpoints: a.endpoints, Signups: a.signups, Preferences: a.stores.Preferences, Categories: a.access,
 		Direct:  a.direct,
 		Gateway: frontgate.New(frontgate.Config{Asker: a.requests, Access: a.access, Log: a.log}),
+		Watch:   a.watched(),
 		Figures: a.figures, Mount: mount, Draining: a.draining, Ready: a.compatReady(), Version: a.opts.Version, Node: a.node(), Cluster: a.view,
 	})
 	if a.cfg.Dev && !a.cfg.DevAnyAddress && a.tlsFor == nil { // a certificate says which names are meant

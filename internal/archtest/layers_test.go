@@ -72,6 +72,7 @@ var places = map[string]layer{
 	"internal/problem":         capability,
 	"internal/metrics":         capability,
 	"internal/tracing":         capability,
+	"internal/watch":           capability,
 	"internal/store":           adapter,
 	"internal/bus":             adapter,
 	"internal/reactor":         adapter,

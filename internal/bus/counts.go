@@ -44,6 +44,12 @@ func (b *Bus) Collect(ch chan<- prometheus.Metric) {
 	}
 }
 
+// Up says whether the server behind the bus is there, which the one within the process always is.
+func (b *Bus) Up() bool {
+	_, up := b.state()
+	return up == 1
+}
+
 // state counts connections and says whether the server is there: 1, or 0.
 func (b *Bus) state() (links, up int) {
 	b.mu.RLock()

@@ -103,6 +103,12 @@ func (c *Cluster) askAll(ctx context.Context, what string, body any, each func(j
 	return complete
 }
 
+// AskAll asks all other nodes, which have a quarter of a second, and hands over each answer, one after the other. complete: no node that
+// may be alive is missing.
+func (c *Cluster) AskAll(ctx context.Context, what string, each func(json.RawMessage)) (complete bool) {
+	return c.askAll(ctx, what, nil, each)
+}
+
 // ErrNoNode says that there is no such node, or that it does not answer.
 var ErrNoNode = fmt.Errorf("%w: the node does not answer", topic.ErrUnavailable)
 

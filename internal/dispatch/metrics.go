@@ -1,6 +1,8 @@
 package dispatch
 
 import (
+	"sync/atomic"
+
 	"github.com/prometheus/client_golang/prometheus"
 
 	"godwit.dev/godwit/internal/push"
@@ -12,6 +14,7 @@ var descRefused = prometheus.NewDesc("godwit_push_refused_credentials", "Credent
 type metrics struct {
 	deliveries *prometheus.CounterVec
 	putOff     *prometheus.CounterVec
+	ended      map[push.Channel]*[outcomes]atomic.Uint64 // the same as deliveries, to be read
 }
 
 func newMetrics(channels []push.Channel) *metrics {
@@ -22,6 +25,7 @@ func newMetrics(channels []push.Channel) *metrics {
 		putOff: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "godwit_push_put_off_total", Help: "Attempts of push deliveries that ended with another one to come, since start, by channel.",
 		}, []string{"channel"}),
+		ended: make(map[push.Channel]*[outcomes]atomic.Uint64, len(channels)),
 	}
 	for _, c := range channels { // from the start, so that the first of an outcome is seen as one more
 		for o := range outcomes {
@@ -30,6 +34,7 @@ func newMetrics(channels []push.Channel) *metrics {
 			}
 		}
 		m.putOff.WithLabelValues(string(c))
+		m.ended[c] = new([outcomes]atomic.Uint64)
 	}
 	return m
 }
@@ -37,6 +42,9 @@ func newMetrics(channels []push.Channel) *metrics {
 func (m *metrics) count(results []Result) {
 	for i := range results {
 		m.deliveries.WithLabelValues(string(results[i].Channel), results[i].Outcome.String()).Inc()
+		if ended := m.ended[results[i].Channel]; ended != nil && results[i].Outcome < outcomes {
+			ended[results[i].Outcome].Add(1)
+		}
 		if results[i].Outcome == Pending {
 			m.putOff.WithLabelValues(string(results[i].Channel)).Inc()
 		}
@@ -60,4 +68,27 @@ func (d *Dispatcher) Collect(ch chan<- prometheus.Metric) {
 	for _, c := range d.channels {
 		ch <- prometheus.MustNewConstMetric(descRefused, prometheus.GaugeValue, float64(refused[c]), string(c))
 	}
+}
+
+// Refused counts the credentials of each channel that their provider refused.
+func (d *Dispatcher) Refused() map[push.Channel]int { return d.paces.Blocked() }
+
+// Ended is how messages of a channel ended.
+type Ended struct {
+	Channel push.Channel
+	Outcome Outcome
+}
+
+// Counts are of messages that have ended since start. What is put off has not.
+func (d *Dispatcher) Counts() map[Ended]uint64 {
+	counts := make(map[Ended]uint64)
+	for _, c := range d.channels {
+		for o := range outcomes {
+			if o == Sending || o == Pending {
+				continue
+			}
+			counts[Ended{c, o}] = d.metrics.ended[c][o].Load()
+		}
+	}
+	return counts
 }

@@ -23,6 +23,7 @@ import (
 	"godwit.dev/godwit/internal/metrics"
 	"godwit.dev/godwit/internal/recipient"
 	"godwit.dev/godwit/internal/timeline"
+	"godwit.dev/godwit/internal/watch"
 )
 
 // Mailbox is what the API reads and changes of mailboxes.
@@ -90,6 +91,8 @@ type Config struct {
 	PublishLimit func(key string, n int) (wait time.Duration)
 	// Figures are asked for by GET /v1/stats. Nil: there are none.
 	Figures func() operator.Figures
+	// Watch remembers the server's figures, and what it has refused and warned of. Nil: nobody looks.
+	Watch *watch.Server
 	// Signups limits registrations without a token by address. Nil: no limit.
 	Signups *limit.Addrs
 	// AckLimit limits acknowledgements by token by address. Nil: no limit.
@@ -116,11 +119,15 @@ type api struct {
 	direct  *direct.Server // nil: none
 	mux     *http.ServeMux
 	metrics *metrics.HTTP
+	watch   *watch.Server
 }
 
 // New makes the handler of the whole HTTP listener.
 func New(cfg Config) http.Handler {
-	a := &api{log: cfg.Log, access: cfg.Access, direct: cfg.Direct, mux: http.NewServeMux(), metrics: metrics.NewHTTP(cfg.Registry)}
+	if cfg.Watch == nil {
+		cfg.Watch = watch.Alone(watch.New(), cfg.Node)
+	}
+	a := &api{log: cfg.Log, access: cfg.Access, direct: cfg.Direct, watch: cfg.Watch, mux: http.NewServeMux(), metrics: metrics.NewHTTP(cfg.Registry)}
 	for _, rt := range routes(&cfg) {
 		a.handle(rt)
 	}

@@ -42,7 +42,7 @@ func routes(cfg *Config) []route {
 	})
 	o := operator.New(operator.Parts{
 		Mailbox: cfg.Mailbox, Presence: cfg.Presence, Keys: cfg.Keys, Channels: cfg.Channels, Hooks: cfg.Hooks, Sources: cfg.Sources, Sinks: cfg.Sinks, Gateway: cfg.Services, Categories: cfg.Categories, Log: cfg.Log,
-		Registry: cfg.Registry, Figures: cfg.Figures, Cluster: cfg.Cluster, Draining: cfg.Draining, Ready: cfg.Ready, Version: cfg.Version, Node: cfg.Node,
+		Registry: cfg.Registry, Figures: cfg.Figures, Cluster: cfg.Cluster, Draining: cfg.Draining, Ready: cfg.Ready, Version: cfg.Version, Node: cfg.Node, Watch: cfg.Watch,
 	})
 	return []route{
 		{pattern: "POST /v1/notifications", role: access.Publish, serve: b.Publish, posts: b},
@@ -161,6 +161,10 @@ func routes(cfg *Config) []route {
 
 		{pattern: "GET /v1/cluster", role: access.Read, serve: o.Cluster},
 		{pattern: "GET /v1/stats", role: access.Read, serve: o.Stats},
+		{pattern: "GET /v1/stats/history", role: access.Read, serve: o.History},
+		{pattern: "GET /v1/warnings", role: access.Read, serve: o.Warnings},
+		{pattern: "GET /v1/log", role: access.Read, serve: o.ListRecords},
+		{pattern: "GET /v1/settings", role: access.Admin, serve: o.ListSettings},
 		{pattern: "GET /metrics", serve: o.Metrics()},
 		{pattern: "GET /debug/pprof/{name}", role: access.Admin, serve: o.Profile, stream: true},
 		{pattern: "GET /healthz", serve: o.Healthz},

@@ -169,11 +169,18 @@ func (a *api) fail(c *call.Call, err error) {
 }
 
 // note logs an error if it is of the server's own; what a client did wrong is not, nor each refusal of a full disk, which is
-// counted: that the disk is full is told once.
+// counted: that the disk is full is told once. The last of these are remembered.
 func (a *api) note(ctx context.Context, route, app string, p *problem.Problem, err error) {
 	if p.Status >= http.StatusInternalServerError && !errors.Is(err, context.Canceled) && !errors.Is(err, errPanicked) && !errors.Is(err, mailbox.ErrNoSpace) {
 		a.log.WarnContext(ctx, "request failed", "route", route, "status", p.Status, "app", app, "error", err)
+		a.watch.Fail()
+		return
 	}
+	text := p.Title
+	if p.Detail != "" {
+		text += ": " + p.Detail
+	}
+	a.watch.Refuse(app, route, p.Status, text)
 }
 
 // refusal sets the headers of a problem and returns the body.

@@ -117,15 +117,9 @@ func (s *Stays) Enter(ctx context.Context, who Person, address, browser string) 
 // Find says whose secret it is; ErrNoStay: nobody's, or not any more.
 func (s *Stays) Find(ctx context.Context, secret string) (Stay, error) {
 	hash, now := sha256.Sum256([]byte(secret)), s.now()
-	stay, err := s.store.Stay(ctx, hash)
+	stay, err := s.look(ctx, hash, now)
 	if err != nil {
-		if !errors.Is(err, ErrNoStay) {
-			err = fmt.Errorf("look up who is signed in: %w", err)
-		}
 		return Stay{}, err
-	}
-	if stay.Over(now) {
-		return Stay{}, ErrNoStay // it is forgotten with the next that begins
 	}
 	if now.Sub(stay.Seen) >= seenGrain {
 		if err := s.store.SeeStay(ctx, hash, now); err != nil {
@@ -133,6 +127,26 @@ func (s *Stays) Find(ctx context.Context, secret string) (Stay, error) {
 		}
 	}
 	return stay, nil
+}
+
+func (s *Stays) look(ctx context.Context, hash [sha256.Size]byte, now time.Time) (Stay, error) {
+	stay, err := s.store.Stay(ctx, hash)
+	switch {
+	case errors.Is(err, ErrNoStay):
+		return Stay{}, err
+	case err != nil:
+		return Stay{}, fmt.Errorf("look up who is signed in: %w", err)
+	case stay.Over(now):
+		return Stay{}, ErrNoStay // it is forgotten with the next that begins
+	}
+	return stay, nil
+}
+
+// Remains reports whether somebody who looks at a page that goes on is signed in still. To look is not to do something: it does not
+// make the stay longer.
+func (s *Stays) Remains(ctx context.Context, secret string) bool {
+	_, err := s.look(ctx, sha256.Sum256([]byte(secret)), s.now())
+	return err == nil
 }
 
 // Of lists who is signed in to an app, last seen first.

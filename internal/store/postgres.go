@@ -58,6 +58,7 @@ func (s *Stores) openPostgres(ctx context.Context, cfg Config) error {
 		return err
 	}
 	s.Events, s.Progress, s.Drained = events, events, events
+	s.DroppedEvents = func() uint64 { return events.Stats().Dropped }
 	s.parts = append(s.parts, Part{Name: "event log", Close: events.Close, metrics: events.Metrics()})
 
 	objects, err := objectdb.Open(ctx, objectdb.Config{URL: cfg.Postgres, Now: s.Clock, Log: cfg.Log})

@@ -68,6 +68,7 @@ func (s *Stores) openSQLite(ctx context.Context, cfg Config) error {
 		return err
 	}
 	s.Events, s.Progress, s.Drained = events, events, events
+	s.DroppedEvents = func() uint64 { return events.Stats().Dropped }
 	s.parts = append(s.parts, Part{Name: "event log", Close: events.Close, db: events.DB(), trims: events, metrics: events.Metrics()})
 
 	objects, err := objectdb.Open(ctx, file(ObjectsFile), objectdb.Config{MinFree: cfg.MinFree, Guard: guard(ObjectsFile), Fatal: cfg.Fatal, Log: cfg.Log, VFS: cfg.VFS})

@@ -53,8 +53,10 @@ type Stores struct {
 	Events   event.Mendable
 	Progress hook.ProgressStore
 	Drained  sink.ProgressStore // how far sinks have come
-	Objects  objectstore.Store
-	Mailbox  mailbox.Store
+	// DroppedEvents are those that the log has lost since start because it could not be written fast enough or at all.
+	DroppedEvents func() uint64
+	Objects       objectstore.Store
+	Mailbox       mailbox.Store
 	// Changes says what has changed of the mailboxes' copies lately.
 	Changes   mailbox.Changes
 	Endpoints endpoint.Store

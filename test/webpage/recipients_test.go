@@ -65,7 +65,7 @@ func TestThePageSaysWhyANotificationDidNotArrive(t *testing.T) {
 	s.opens("/")
 	s.types("#key", "dev")
 	s.clicks("main button")
-	s.sees("#campaigns")
+	s.sees("#figures")
 
 	s.publish("ride-1", "bo")
 	s.tells("ride-1", "bo", "bo has never been connected")

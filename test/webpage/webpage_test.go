@@ -136,7 +136,8 @@ func TestACampaignFromSignInToRecall(t *testing.T) {
 	p.sees("#key")
 	p.types("#key", "dev")
 	p.clicks("main button")
-	p.sees(`a[href="/ui/campaigns/new"]`)
+	p.sees("#figures")
+	p.clicks(`a[href="/ui/campaigns"]`)
 	p.clicks(`a[href="/ui/campaigns/new"]`)
 
 	p.sees("#title")
@@ -217,7 +218,7 @@ func (p *person) usesAPhone(draft string) {
 	p.Helper()
 	p.does("hold a phone", emulation.SetTimezoneOverride("America/New_York"), chromedp.EmulateViewport(390, 844))
 	p.opens("/ui/campaigns/" + draft)
-	p.clicks("header a[aria-current]") // the header is within reach
+	p.clicks(`header a[aria-current="page"]`) // the header is within reach
 	p.reads("#days", "30 recalled")
 	p.opens("/ui/campaigns/" + draft + "/edit")
 	p.reads("#send_at-zone", "America/New_York")

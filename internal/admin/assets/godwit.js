@@ -1,10 +1,11 @@
-// Times are stored and sent in UTC. Here they are shown in the time zone of whoever looks, and read in it. Without this script
-// the pages say UTC.
+// Times are stored and sent in UTC. Here they are shown in the time zone and the language of whoever looks, and read in it, and so are
+// numbers. Without this script the pages say UTC and 1,234.5.
 "use strict";
 
 const zone = Intl.DateTimeFormat().resolvedOptions().timeZone;
 const shown = new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyle: "short" });
 const exact = new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyle: "medium" });
+const amounts = new Intl.NumberFormat();
 const two = (n) => String(n).padStart(2, "0");
 
 function localize(root) {
@@ -13,6 +14,7 @@ function localize(root) {
     t.title = t.textContent;
     t.textContent = ("seconds" in t.dataset ? exact : shown).format(new Date(t.dateTime));
   }
+  for (const n of root.querySelectorAll("data[value]")) n.textContent = amounts.format(n.value);
   for (const field of root.querySelectorAll("input[data-utc]")) {
     if (!zone) continue;
     field.form.elements.timezone.value = zone;

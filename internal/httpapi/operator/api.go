@@ -13,6 +13,7 @@ import (
 	"godwit.dev/godwit/internal/mailbox"
 	"godwit.dev/godwit/internal/notification"
 	"godwit.dev/godwit/internal/session"
+	"godwit.dev/godwit/internal/watch"
 )
 
 // Mailbox is what the figures are made of, and whether it can store.
@@ -96,6 +97,7 @@ type Parts struct {
 	Registry *prometheus.Registry
 	// Figures are asked for by GET /v1/stats. Nil: there are none.
 	Figures func() Figures
+	Watch   *watch.Server
 	Cluster Clusters // nil: there are no other nodes
 	// Draining, when closed, makes the server not ready.
 	Draining <-chan struct{}

@@ -3,12 +3,12 @@ package operator
 import (
 	"net/http"
 	"runtime"
-	"runtime/metrics"
 	"time"
 
 	"godwit.dev/godwit/internal/httpapi/call"
 	"godwit.dev/godwit/internal/httpapi/form"
 	"godwit.dev/godwit/internal/latency"
+	"godwit.dev/godwit/internal/memory"
 )
 
 // statsJSON are the figures of this node. Totals count since its start: who wants rates takes differences.
@@ -94,7 +94,7 @@ func (a *API) Stats(c *call.Call) error {
 		Version: a.Version, Node: a.Node, At: call.Moment(now), UptimeS: now.Sub(a.started).Seconds(),
 		Sessions: a.Presence.Live(), Pending: st.Pending, Scheduled: st.Scheduled, Settled: map[string]uint64{},
 		Store:   storeJSON{Queued: st.Queued, Commits: st.Commits, Appends: st.Appends, FreeBytes: st.FreeBytes, Full: st.Full},
-		MemoryB: memoryInUse(), Goroutines: runtime.NumGoroutine(), Publish: []bucketJSON{}, Requests: requestFigsJSON{Latency: []bucketJSON{}}, Slowest: slowest, Presence: form.Completeness(partial),
+		MemoryB: memory.InUse(), Goroutines: runtime.NumGoroutine(), Publish: []bucketJSON{}, Requests: requestFigsJSON{Latency: []bucketJSON{}}, Slowest: slowest, Presence: form.Completeness(partial),
 	}
 	if a.Figures != nil {
 		f := a.Figures()
@@ -118,11 +118,4 @@ func bucketsOf(from []latency.Bucket) []bucketJSON {
 		out[i] = bucketJSON{b.Most.Microseconds(), b.Count}
 	}
 	return out
-}
-
-// memoryInUse is what the Go runtime holds from the system, less what it has given back.
-func memoryInUse() uint64 {
-	s := []metrics.Sample{{Name: "/memory/classes/total:bytes"}, {Name: "/memory/classes/heap/released:bytes"}}
-	metrics.Read(s)
-	return s[0].Value.Uint64() - s[1].Value.Uint64()
 }

@@ -1,0 +1,65 @@
+package admin
+
+import "godwit.dev/godwit/internal/people"
+
+// place is a page that the header leads to. Here is what the page itself says it is part of.
+type place struct {
+	Here, Path, Label string
+	role              people.Role
+}
+
+// group is what belongs together in the header: its first page is where its name leads.
+type placeGroup struct {
+	Label  string
+	places []place
+}
+
+// navigation is the header, in the order of what people come for: is it well, send something, find out about one notification, and
+// then what is set up and looked at less often.
+var navigation = []placeGroup{
+	{"Overview", []place{{"overview", "/ui/", "Overview", people.View}}},
+	{"Send", []place{
+		{"campaigns", "/ui/campaigns", "Campaigns", people.View},
+		{"audience", "/ui/audience", "Audience", people.View},
+	}},
+	{"Find", []place{{"recipients", "/ui/recipients", "Recipients", people.View}}},
+}
+
+// lead is a link of the header.
+type lead struct {
+	Path, Label string
+	Current     string // as aria-current says it; empty: it is not
+}
+
+// header is the links as somebody sees them: of all groups, and of the pages of the one they are in.
+type header struct {
+	Groups []lead
+	Within string // the group that Pages are of
+	Pages  []lead // none where the group has but one
+}
+
+func headerOf(here string, who person) (h header) {
+	for _, g := range navigation {
+		var pages []lead
+		current := false
+		for _, p := range g.places {
+			if !who.Role.May(p.role) {
+				continue
+			}
+			l := lead{Path: p.Path, Label: p.Label}
+			if p.Here == here {
+				l.Current, current = "page", true
+			}
+			pages = append(pages, l)
+		}
+		if len(pages) == 0 {
+			continue
+		}
+		top := lead{Path: pages[0].Path, Label: g.Label, Current: pages[0].Current}
+		if current && len(pages) > 1 {
+			top.Current, h.Within, h.Pages = "true", g.Label, pages
+		}
+		h.Groups = append(h.Groups, top)
+	}
+	return h
+}

@@ -1,0 +1,135 @@
+package watch
+
+import (
+	"fmt"
+	"time"
+)
+
+// Advice is something that somebody should look at, and what to do about it.
+type Advice struct {
+	About string // what it is about, in a word: disk, hook, node
+	Grave bool   // something does not work; else it may soon not
+	Text  string
+	Hint  string
+}
+
+// State is how a server and an app on it stand. The zero value stands well.
+type State struct {
+	Damaged, Full       bool
+	Free, Least         string // on the disk, and below what nothing is stored
+	Short               bool   // less than twice the least is left
+	Behind              int64  // operations that wait for the store's writer
+	Dropped             uint64 // events that the log could not take in the last hour
+	Draining            bool
+	Turned              uint64 // connections that were refused in the last hour
+	Failed              uint64 // calls that failed in the last hour
+	BusAway, StoreAway  bool
+	Missing             []string // nodes
+	Certificates        []Certificate
+	Refused             []string // channels whose provider refuses the credentials
+	Hooks, Sinks, Takes []Trouble
+}
+
+// Certificate is one that ends.
+type Certificate struct {
+	To   string // whom it is shown to
+	Ends time.Time
+}
+
+// Trouble is a hook, a sink or a source that does not go on.
+type Trouble struct {
+	Name, State, Error string
+	Since              time.Time
+}
+
+const (
+	// soon is how long before its end a certificate is worth a warning, as in godwit doctor.
+	soon = 21 * 24 * time.Hour
+	// behind is how many operations wait when the disk does not keep up: more than one commit takes.
+	behind = 10_000
+)
+
+// Advise says what somebody should look at, what is grave first.
+func (s *State) Advise(now time.Time) (list []Advice) {
+	grave := func(about, hint, text string, args ...any) {
+		list = append(list, Advice{about, true, fmt.Sprintf(text, args...), hint})
+	}
+	note := func(about, hint, text string, args ...any) {
+		list = append(list, Advice{about, false, fmt.Sprintf(text, args...), hint})
+	}
+	if s.Damaged {
+		grave("store", "Stop the server and run godwit doctor --repair.", "Stored data is damaged, and nothing is stored any more.")
+	}
+	if s.StoreAway {
+		grave("store", "Look at the database server and the network to it; publishes are answered 503 until it is back.", "The store does not answer.")
+	}
+	if s.Full {
+		grave("disk", "Free space on the disk of the data folder; publishes are taken again by themselves.", "Publishes are refused: the disk has %s left, and %s are kept free (min_free).", s.Free, s.Least)
+	}
+	if s.BusAway {
+		grave("bus", "Look at the NATS server and the network to it.", "The external NATS does not answer: nothing goes between nodes, topics and requests.")
+	}
+	for _, name := range s.Missing {
+		grave("node", "See whether its process runs; a node that was taken away for good is forgotten by itself.", "Node %s has not been heard lately.", name)
+	}
+	for _, ch := range s.Refused {
+		grave("channel", "Set the channel's credentials anew and test it; what waits is sent then.", "The provider of %s refuses the credentials: nothing is sent over it.", ch)
+	}
+	s.troubles(grave)
+	s.notes(now, grave, note)
+	return list
+}
+
+type say func(about, hint, text string, args ...any)
+
+func (s *State) troubles(grave say) {
+	for _, of := range []struct {
+		what, hint string
+		list       []Trouble
+	}{
+		{"hook", "Mend the receiver, then resume the hook.", s.Hooks},
+		{"sink", "Mend what the error names; a sink that stopped goes on when it is set again.", s.Sinks},
+		{"source", "Mend what the error names; it is tried again by itself.", s.Takes},
+	} {
+		for _, t := range of.list {
+			text := fmt.Sprintf("The %s %s is %s", of.what, t.Name, t.State)
+			if !t.Since.IsZero() {
+				text += " since " + t.Since.UTC().Format("2 Jan, 15:04 UTC")
+			}
+			if t.Error != "" {
+				text += ": " + t.Error
+			}
+			grave(of.what, of.hint, "%s.", text)
+		}
+	}
+}
+
+func (s *State) notes(now time.Time, grave, note say) {
+	for _, c := range s.Certificates {
+		const hint = "Put a new certificate in the place of the old files; they are read again by themselves."
+		switch left := c.Ends.Sub(now); {
+		case left <= 0:
+			grave("certificate", hint, "The certificate that is shown to %s has ended on %s.", c.To, c.Ends.UTC().Format("2 Jan 2006"))
+		case left < soon:
+			note("certificate", hint, "The certificate that is shown to %s ends in %d days, on %s.", c.To, int(left/(24*time.Hour)), c.Ends.UTC().Format("2 Jan 2006"))
+		}
+	}
+	if s.Short && !s.Full {
+		note("disk", "Free space on the disk of the data folder, or keep settled notifications for less long (retain).", "The disk has %s left; below %s (min_free) publishes are refused.", s.Free, s.Least)
+	}
+	if s.Behind > behind {
+		note("store", "The disk is too slow for what is published: see what else uses it, or publish in batches.", "%d operations wait to be stored.", s.Behind)
+	}
+	if s.Dropped > 0 {
+		note("events", "They are made anew from the mailbox; a faster disk loses none.", "The event log could not take %d events in the last hour.", s.Dropped)
+	}
+	if s.Turned > 0 {
+		note("connections", "Raise limit_connects, max_per_address or max_connections if they were clients of yours. The page Gateway says why each was refused.", "%d connections were refused in the last hour.", s.Turned)
+	}
+	if s.Failed > 0 {
+		note("calls", "The page Log says which, and why.", "%d calls to the API failed in the last hour for reasons of the server's own.", s.Failed)
+	}
+	if s.Draining {
+		note("node", "Sessions move to other nodes; nothing else is to be done.", "This node is draining.")
+	}
+}

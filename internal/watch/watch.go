@@ -1,0 +1,252 @@
+// Package watch keeps an eye on this server for the people who run it: its figures of the last hour, what it has refused and
+// warned of, and what somebody should do about how it stands. All of it is in memory and bounded.
+package watch
+
+import (
+	"context"
+	"math"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+const (
+	// Every is how often the figures are read.
+	Every = 5 * time.Second
+	// Kept is for how long they are kept.
+	Kept = time.Hour
+
+	kept = int(Kept / Every)
+)
+
+// Watch keeps an eye on a server.
+type Watch struct {
+	refused, failed atomic.Uint64 // calls
+	log             book
+
+	mu     sync.Mutex
+	last   Totals
+	calls  [2]uint64 // refused and failed, as of the last reading
+	at     time.Time // of the last reading; zero: there was none
+	began  time.Time
+	points []point // a ring
+	next   int
+	news   chan struct{} // closed at the next reading
+}
+
+// point is one interval.
+type point struct {
+	at     time.Time // its end
+	took   float64   // seconds
+	values []float64 // as in all
+	push   []count   // those that are not 0
+}
+
+type count struct {
+	Ended
+	n uint64
+}
+
+// New makes a watch that has seen nothing yet.
+func New() *Watch {
+	return &Watch{news: make(chan struct{}), log: newBook()}
+}
+
+// Run reads the figures until ctx ends.
+func (w *Watch) Run(ctx context.Context, look func() Totals) error {
+	tick := time.NewTicker(Every)
+	defer tick.Stop()
+	for {
+		w.Read(time.Now(), look())
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-tick.C:
+		}
+	}
+}
+
+// Read takes a reading; the first only says where the others count from.
+func (w *Watch) Read(now time.Time, totals Totals) {
+	calls := [2]uint64{w.refused.Load(), w.failed.Load()}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if !w.at.IsZero() {
+		w.keep(now, &totals, calls)
+	} else {
+		w.began = now
+	}
+	w.last, w.calls, w.at = totals, calls, now
+	close(w.news)
+	w.news = make(chan struct{})
+}
+
+func (w *Watch) keep(now time.Time, totals *Totals, calls [2]uint64) {
+	s := span{
+		before: &w.last, now: totals, seconds: max(now.Sub(w.at).Seconds(), 1e-3), publish: since(totals.Publish, w.last.Publish),
+		requests: [2]uint64{calls[0] - w.calls[0], calls[1] - w.calls[1]},
+	}
+	p := point{at: now, took: s.seconds, values: make([]float64, len(all))}
+	for i := range all {
+		p.values[i] = all[i].of(&s)
+	}
+	for e, n := range totals.Push {
+		if n -= w.last.Push[e]; n > 0 {
+			p.push = append(p.push, count{e, n})
+		}
+	}
+	if len(w.points) < kept {
+		w.points = append(w.points, p)
+		return
+	}
+	w.points[w.next] = p
+	w.next = (w.next + 1) % kept
+}
+
+// History is the figures of some time, the oldest first.
+type History struct {
+	Since  time.Time // from when on something is known; zero: nothing is yet
+	At     []time.Time
+	Values map[string][]Number // by the name of the series
+	Push   map[Ended]uint64    // messages that ended in this time
+
+	took []float64 // seconds
+}
+
+// Number is a figure; NaN, which JSON writes as null: there is none.
+type Number float64
+
+// MarshalJSON implements json.Marshaler: three digits behind the point are enough for people and for plots.
+func (n Number) MarshalJSON() ([]byte, error) {
+	if math.IsNaN(float64(n)) {
+		return []byte("null"), nil
+	}
+	return strconv.AppendFloat(nil, math.Round(float64(n)*1e3)/1e3, 'f', -1, 64), nil
+}
+
+// UnmarshalJSON implements json.Unmarshaler.
+func (n *Number) UnmarshalJSON(b []byte) error {
+	if string(b) == "null" {
+		*n = Number(math.NaN())
+		return nil
+	}
+	f, err := strconv.ParseFloat(string(b), 64)
+	*n = Number(f)
+	return err
+}
+
+// Last is what was measured in the time before now. It changes no more once it is returned.
+func (w *Watch) Last(d time.Duration) History {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	h := History{Since: w.began, Values: make(map[string][]Number, len(all)), Push: make(map[Ended]uint64)}
+	if len(w.points) == kept {
+		h.Since = w.points[w.next].at.Add(-Every)
+	}
+	after := w.at.Add(-d)
+	for i := range w.points {
+		p := &w.points[(w.next+i)%len(w.points)]
+		if !p.at.After(after) {
+			continue
+		}
+		h.At, h.took = append(h.At, p.at), append(h.took, p.took)
+		for k := range all {
+			h.Values[all[k].Name] = append(h.Values[all[k].Name], Number(p.values[k]))
+		}
+		for _, c := range p.push {
+			h.Push[c.Ended] += c.n
+		}
+	}
+	return h
+}
+
+// Sum is how many there were of something that is counted by the second.
+func (h *History) Sum(name string) (n uint64) {
+	var all float64
+	for i, v := range h.Values[name] {
+		all += float64(v) * h.took[i]
+	}
+	return uint64(math.Round(all))
+}
+
+// Now is the newest of each figure; nil: there is none yet.
+func (w *Watch) Now() map[string]Number {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if len(w.points) == 0 {
+		return nil
+	}
+	p := &w.points[(w.next+len(w.points)-1)%len(w.points)]
+	now := make(map[string]Number, len(all))
+	for k := range all {
+		now[all[k].Name] = Number(p.values[k])
+	}
+	return now
+}
+
+// News is closed at the next reading.
+func (w *Watch) News() <-chan struct{} {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.news
+}
+
+// Server tells of this server. What others know of it comes by functions.
+type Server struct {
+	*Watch
+	Node string // its name
+	// Together is the newest of each figure, summed over all nodes.
+	Together func(ctx context.Context) Sum
+	// Advise says what somebody of an app should look at.
+	Advise func(ctx context.Context, app string) []Advice
+	// Settings are those it runs with.
+	Settings func() []Setting
+	// Sole says that no other app is on the server, so that what concerns all of it concerns this one.
+	Sole func(app string) bool
+}
+
+// Alone tells of a server that is on its own, and of which nobody else knows anything.
+func Alone(w *Watch, node string) *Server {
+	return &Server{
+		Watch: w, Node: node,
+		Together: func(context.Context) (s Sum) { s.Add(w.Now()); return s },
+		Advise:   func(context.Context, string) []Advice { return nil },
+		Settings: func() []Setting { return nil },
+		Sole:     func(string) bool { return false },
+	}
+}
+
+// Sum is of the newest figures of several nodes.
+type Sum struct {
+	Nodes   int  // that it is of
+	Partial bool // some could not be asked
+	Values  map[string]Number
+}
+
+// Add adds a node's figures. Of how long publishes took, the longest counts.
+func (s *Sum) Add(values map[string]Number) {
+	s.Nodes++
+	if s.Values == nil {
+		s.Values = make(map[string]Number, len(values))
+	}
+	for name, v := range values {
+		was, there := s.Values[name]
+		switch {
+		case !there || math.IsNaN(float64(was)):
+			s.Values[name] = v
+		case math.IsNaN(float64(v)):
+		case name == P50 || name == P99:
+			s.Values[name] = max(was, v)
+		case name == Free:
+			s.Values[name] = min(was, v)
+		default:
+			s.Values[name] = was + v
+		}
+	}
+}
+
+// Setting is one of the server's settings, without what is secret in it.
+type Setting struct {
+	Group, Key, Value, Default, Origin, Help string
+}

@@ -1,0 +1,70 @@
+package webpage
+
+import (
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"github.com/chromedp/cdproto/emulation"
+	"github.com/chromedp/chromedp"
+	"github.com/chromedp/chromedp/kb"
+
+	"godwit.dev/godwit/internal/access"
+	"godwit.dev/godwit/test/blackbox"
+)
+
+// hostile breaks out of text, of attributes of either quote and of a script, if anything does.
+const hostile = `"'--></script></textarea></title><img src=x onerror=alert(1)>`
+
+func TestTheConsoleShowsHowTheServerIs(t *testing.T) {
+	blackbox.Long(t)
+	server := blackbox.Start(t, blackbox.Dev(), blackbox.Plain(), blackbox.Args("--allow-private-urls"))
+	s := &stage{newPerson(t, "http://"+server.HTTP), server, server.API()}
+	s.opens("/")
+	s.types("#key", "dev")
+	s.clicks("main button")
+	s.reads("#advice", "Nothing needs attention")
+	anna, err := server.Dial(t.Context(), "ws", blackbox.Hello{App: access.DevApp, Recipient: "anna", Device: "phone"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(anna.Cut)
+	s.sees(".plot canvas")
+	s.reads("#figures", "1\nsessions") // the page follows, without being loaded anew
+	s.walksTheHeader()
+
+	away := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.WriteHeader(http.StatusInternalServerError)
+		_, _ = w.Write([]byte(hostile))
+	}))
+	t.Cleanup(away.Close)
+	s.call(http.MethodPut, "/v1/hooks/orders", map[string]any{"url": away.URL})
+	s.publish("ride-1", "anna")
+	s.opens("/ui/")
+	s.reads("#advice", "The hook orders is failing")
+	s.looksAtEveryPage([]sight{{"overview", "/ui/", ".plot canvas", nil}})
+}
+
+// walksTheHeader goes through the pages as somebody without a mouse does.
+func (s *stage) walksTheHeader() {
+	s.Helper()
+	s.opens("/ui/")
+	s.sees("#figures")
+	var groups []string
+	for range 12 {
+		var at string
+		s.does("press Tab", chromedp.KeyEvent(kb.Tab), chromedp.Evaluate(`document.activeElement.closest("nav")?.ariaLabel === "Parts" ? document.activeElement.textContent : ""`, &at))
+		if at != "" {
+			groups = append(groups, at)
+		}
+	}
+	if got := strings.Join(groups, " "); !strings.HasPrefix(got, "Overview Send Find") {
+		s.Errorf("Tab leads through %q", got)
+	}
+	s.does("hold a phone", chromedp.EmulateViewport(390, 844))
+	s.clicks(`nav[aria-label="Parts"] a[href="/ui/campaigns"]`)
+	s.clicks(`nav[aria-label="Send"] a[href="/ui/audience"]`)
+	s.sees("#segment")
+	s.does("look as before", emulation.ClearDeviceMetricsOverride())
+}
