@@ -12,6 +12,7 @@ import (
 	"log/slog"
 	"net/http"
 	"net/netip"
+	"slices"
 	"strings"
 	"time"
 
@@ -40,6 +41,9 @@ type Config struct {
 	Recipients Recipients
 	Mailbox    Mailbox
 	Timelines  Timelines
+	Publisher  Publisher
+	// PublishLimit takes n publishes of a key from its budget; wait > 0: refused, come back after it. Nil: no limit.
+	PublishLimit func(key string, n int) (wait time.Duration)
 	// Watch remembers the server's figures, and what it has refused and warned of. Nil: nobody looks.
 	Watch *watch.Server
 	// Draining, when closed, ends pages that go on, so that the server can stop.
@@ -222,7 +226,10 @@ func (a *admin) render(w http.ResponseWriter, r *http.Request, role people.Role,
 	_, _ = io.WriteString(w, drawn)
 }
 
-// parse reads the templates, for each role: every page is the layout and its own file.
+// shared are the templates that all pages have.
+var shared = []string{"layout.html", "fields.html"}
+
+// parse reads the templates, for each role: every page is the layout, the fields of forms and its own file.
 func (a *admin) parse() error {
 	files, err := templates.ReadDir("templates")
 	if err != nil {
@@ -234,10 +241,10 @@ func (a *admin) parse() error {
 	}
 	for _, f := range files {
 		name := f.Name()
-		if name == "layout.html" {
+		if slices.Contains(shared, name) {
 			continue
 		}
-		t, err := template.New(name).Funcs(functions).Funcs(mayOf(0)).ParseFS(templates, "templates/layout.html", "templates/"+name)
+		t, err := template.New(name).Funcs(functions).Funcs(mayOf(0)).ParseFS(templates, "templates/layout.html", "templates/fields.html", "templates/"+name)
 		if err != nil {
 			return err
 		}

@@ -149,7 +149,7 @@ var labels = map[string]string{
 	"button-text": "Label", "button-url": "Opens", "button-beside": "Beside the one before",
 	"action-title": "Label", "action-url": "Opens", "action-icon": "Icon", "action-action": "Name for your page's script",
 	"locale-tag": "Language", "locale-title": "Title", "locale-body": "Text", "locale-icon": "Icon", "locale-image": "Picture", "locale-url": "Link",
-	"locale-data": "Data (JSON)",
+	"locale-data": "Data (JSON)", "to": "To", "ack": "Done when", "step": "Steps", "step-channel": "Channel", "step-after": "After",
 }
 
 // label is what a field is called beside it.

@@ -18,6 +18,7 @@ var functions = template.FuncMap{
 	"plain":      plain,
 	"isNumber":   isNumber,
 	"header":     headerOf,
+	"steps":      stepChoice,
 	"choice":     newChoice,
 	"line":       newLine,
 	"lines":      newGroups,

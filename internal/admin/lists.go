@@ -19,6 +19,7 @@ const mostLines = 100
 var lists = map[string][]string{
 	"button": {"text", "url", "beside"},
 	"action": {"title", "url", "icon", "action"},
+	"step":   {"channel", "after"},
 	"locale": {"tag", "title", "body", "icon", "image", "url", "data"},
 }
 
@@ -197,7 +198,7 @@ func lineOf(list, name string) int {
 }
 
 // groups name the lines of lists.
-var groups = map[string]string{"button": "Telegram's button", "action": "Browser's button", "locale": "Language"}
+var groups = map[string]string{"button": "Telegram's button", "action": "Browser's button", "locale": "Language", "step": "Step"}
 
 // lineLabel is what the line of a list is called.
 func lineLabel(list string, n int) string {

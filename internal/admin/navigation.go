@@ -20,6 +20,7 @@ var navigation = []placeGroup{
 	{"Overview", []place{{"overview", "/ui/", "Overview", people.View}}},
 	{"Send", []place{
 		{"campaigns", "/ui/campaigns", "Campaigns", people.View},
+		{"send", "/ui/send", "One notification", people.Send},
 		{"audience", "/ui/audience", "Audience", people.View},
 	}},
 	{"Find", []place{{"recipients", "/ui/recipients", "Recipients", people.View}}},

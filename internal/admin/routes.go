@@ -21,6 +21,9 @@ func (a *admin) routes() map[string]route {
 	return map[string]route{
 		"GET /ui/{$}":                           {people.View, a.showOverview, ""},
 		"GET /ui/overview/events":               {people.View, a.followOverview, ""},
+		"GET /ui/send":                          {people.Send, a.composeNotification, ""},
+		"POST /ui/send":                         {people.Send, a.sendNotification, "notification.publish"},
+		"POST /ui/send/preview":                 {people.Send, a.previewNotification, ""},
 		"GET /ui/campaigns":                     {people.View, a.listCampaigns, ""},
 		"GET /ui/campaigns/new":                 {people.Send, a.composeCampaign, ""},
 		"POST /ui/campaigns":                    {people.Send, a.createCampaign, "campaign.create"},

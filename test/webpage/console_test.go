@@ -33,6 +33,7 @@ func TestTheConsoleShowsHowTheServerIs(t *testing.T) {
 	s.sees(".plot canvas")
 	s.reads("#figures", "1\nsessions") // the page follows, without being loaded anew
 	s.walksTheHeader()
+	s.sendsOne(anna)
 
 	away := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.WriteHeader(http.StatusInternalServerError)
@@ -67,4 +68,37 @@ func (s *stage) walksTheHeader() {
 	s.clicks(`nav[aria-label="Send"] a[href="/ui/audience"]`)
 	s.sees("#segment")
 	s.does("look as before", emulation.ClearDeviceMetricsOverride())
+}
+
+// sendsOne composes a notification, sees how it will look, and what became of it.
+func (s *stage) sendsOne(anna blackbox.Link) {
+	s.Helper()
+	s.opens("/ui/send")
+	s.types("#to", "anna")
+	s.types("#title", "New ride")
+	s.types("#body", hostile)
+	s.reads("#preview", "New ride")
+	s.reads("#way", "Given up after 1d")
+	s.looksAtEveryPage([]sight{{"send", "/ui/send?to=anna", "#preview h2", func() {
+		s.types("#title", "New ride")
+		s.types("#body", "2.1 km away, at the north pier.")
+		s.types("#step-0-after", "30s")
+		s.presses(`button[value="more-step"]`, "#step-1-after")
+		s.reads("#preview", "Step 1, channel")
+	}}})
+	s.clicks("#send")
+	s.reads("main", "Step 1, channel: Say over which channel") // which was added, and not filled in
+	s.opens("/ui/send?to=anna")
+	s.types("#title", "New ride")
+	s.types("#body", hostile)
+	s.clicks("#send")
+	s.sees("#why")
+	n, err := blackbox.NextNotification(s.Context(), anna)
+	if err != nil || n.Title != "New ride" {
+		s.Fatalf("%v %+v", err, n)
+	}
+	if err := anna.Ack(s.Context(), n.ID); err != nil {
+		s.Fatal(err)
+	}
+	s.reads("#why", "Acknowledged, ") // the page follows
 }
