@@ -1,6 +1,7 @@
 package admin
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -92,7 +93,7 @@ func (a *admin) sendNotification(v *visit) error {
 		return a.sendForm(v, http.StatusUnprocessableEntity, page)
 	}
 	if a.PublishLimit != nil {
-		if wait := a.PublishLimit(v.person.Key, len(s.draft.To)); wait > 0 {
+		if wait := a.PublishLimit(cmp.Or(v.person.Key, v.person.Name()), len(s.draft.To)); wait > 0 {
 			s.blame("", "this key has published as much as it may for now; come back in %s", wait.Round(time.Second))
 			return a.sendForm(v, http.StatusTooManyRequests, page)
 		}
@@ -107,7 +108,7 @@ func (a *admin) sendNotification(v *visit) error {
 		}
 		return a.sendForm(v, status, page)
 	}
-	a.Log.InfoContext(v.r.Context(), "notification published on the web page", "app", v.person.App, "id", r.ID, "recipients", len(r.Copies), "key", v.person.Key)
+	a.Log.InfoContext(v.r.Context(), "notification published on the web page", "app", v.person.App, "id", r.ID, "recipients", len(r.Copies), "by", v.person.Name())
 	to := "/ui/notifications/" + url.PathEscape(r.ID)
 	if len(r.Copies) == 1 {
 		to = copyURL(r.ID, r.Copies[0].To)
