@@ -20,6 +20,7 @@ import (
 
 	"godwit.dev/godwit/internal/access"
 	"godwit.dev/godwit/internal/people"
+	"godwit.dev/godwit/internal/people/provider"
 	"godwit.dev/godwit/internal/push"
 	"godwit.dev/godwit/internal/watch"
 )
@@ -35,6 +36,7 @@ type Access interface {
 type Config struct {
 	Access     Access
 	Stays      *people.Stays
+	Provider   *provider.Provider // vouches for people; nil: they sign in with keys alone
 	Campaigns  Campaigns
 	Audience   Audience
 	Templates  Templates
@@ -83,6 +85,10 @@ func New(cfg Config) (http.Handler, error) {
 	mux.HandleFunc("GET /{$}", a.front)
 	mux.HandleFunc("POST /ui/sign-in", a.signIn)
 	mux.HandleFunc("POST /ui/sign-out", a.signOut)
+	if a.Provider != nil {
+		mux.HandleFunc("GET /ui/oidc/start", a.goToProvider)
+		mux.HandleFunc("GET /ui/oidc/callback", a.comeBack)
+	}
 	mux.HandleFunc("GET /ui/assets/{version}/{name}", serveAsset)
 	for pattern, rt := range a.routes() {
 		mux.HandleFunc(pattern, a.signedIn(a.allowed(pattern, rt)))

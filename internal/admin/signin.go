@@ -60,8 +60,12 @@ func (a *admin) remains(r *http.Request, who person) bool {
 	return a.Stays.Remains(ctx, c.Value)
 }
 
-// holds reports whether a person's key still allows what it did when they signed in.
+// holds reports whether a person's key, or the rules for whom the provider vouches for, still allow what they did when
+// they signed in.
 func (a *admin) holds(who person) bool {
+	if who.Key == "" {
+		return a.Provider != nil && a.Provider.Rules() == who.Rules
+	}
 	if a.Dev && who.App == access.DevApp && who.Key == access.DevKey {
 		return true // in no list, for it is no secret
 	}
@@ -88,8 +92,9 @@ const cannotCheck = "Who is signed in cannot be checked just now. The server's l
 
 // welcome is what the sign-in page shows.
 type welcome struct {
-	Problem string
-	DevKey  string
+	Problem  string
+	DevKey   string
+	Provider string // that also lets people in; empty: none
 }
 
 func (a *admin) door(w http.ResponseWriter, r *http.Request, status int, problem string) {
@@ -97,12 +102,14 @@ func (a *admin) door(w http.ResponseWriter, r *http.Request, status int, problem
 	if a.Dev {
 		content.DevKey = access.DevKey
 	}
+	if a.Provider != nil {
+		content.Provider = a.Provider.Host()
+	}
 	a.render(w, r, 0, status, "signin", "page", frame{Title: "Sign in", Version: a.Version, Content: content})
 }
 
 func (a *admin) signIn(w http.ResponseWriter, r *http.Request) {
-	if addr, err := netip.ParseAddrPort(r.RemoteAddr); err == nil && a.Admit != nil && !a.Admit(addr.Addr()) {
-		a.door(w, r, http.StatusTooManyRequests, "Too many attempts. Wait a moment, then try again.")
+	if !a.admitted(w, r) {
 		return
 	}
 	key, err := a.Access.Key(r.Context(), r.PostFormValue("key"))
@@ -130,13 +137,12 @@ func (a *admin) letIn(w http.ResponseWriter, r *http.Request, who person) {
 		err = a.leave(r)
 	}
 	if err != nil {
-		a.Log.ErrorContext(r.Context(), "sign-in failed", "error", err)
-		a.door(w, r, http.StatusServiceUnavailable, "You cannot be signed in just now. The server's log says more.")
+		a.cannotEnter(w, r, who, err)
 		return
 	}
 	a.setCookie(w, secret, people.LongestStay)
 	a.Log.InfoContext(r.Context(), "signed in to the web page", "app", who.App, "by", who.Name(), "role", who.Role.String())
-	http.Redirect(w, r, "/ui/", http.StatusSeeOther)
+	a.greet(w, r)
 }
 
 // address is where a request comes from.

@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"strings"
 	"sync"
 	"time"
 
@@ -24,6 +25,7 @@ import (
 	"godwit.dev/godwit/internal/httpapi/public"
 	"godwit.dev/godwit/internal/limit"
 	"godwit.dev/godwit/internal/people"
+	"godwit.dev/godwit/internal/people/provider"
 	"godwit.dev/godwit/internal/push"
 	"godwit.dev/godwit/internal/reactor"
 	"godwit.dev/godwit/internal/recipient"
@@ -234,12 +236,26 @@ func (a *App) escalationSteps() timeline.Steps {
 	return a.escalations
 }
 
+// provider lets people in beside keys; nil: none does.
+func (a *App) provider() *provider.Provider {
+	if a.cfg.OIDCIssuer == "" {
+		return nil
+	}
+	rules, _ := people.ParseRules(a.cfg.OIDCAllow) // was checked with the settings
+	p := provider.New(provider.Config{
+		Issuer: a.cfg.OIDCIssuer, ClientID: a.cfg.OIDCClientID, Secret: a.cfg.OIDCClientSecret, Scopes: strings.Fields(a.cfg.OIDCScopes), Rules: rules,
+		Redirect: strings.TrimRight(a.cfg.PublicURL, "/") + "/ui/oidc/callback", Now: a.clock,
+	})
+	a.steps.addClose("provider of sign-ins", time.Second, p.Close)
+	return p
+}
+
 // pages is the web page.
 func (a *App) pages() (http.Handler, error) {
 	known := recipient.New(recipient.Config{Mailbox: a.mailbox, Presence: a.sessions(), Endpoints: a.endpoints, Objects: a.objects, Log: a.log})
 	told := timeline.New(timeline.Config{Mailbox: a.mailbox, Steps: a.escalationSteps(), Recipients: known, Now: time.Now})
 	return admin.New(admin.Config{
-		Access: a.access, Stays: people.NewStays(a.stores.People, a.clock), Campaigns: a.sending, Audience: a.endpoints, Templates: a.templates, Recipients: known, Mailbox: a.mailbox, Timelines: told, Publisher: a.publisher, PublishLimit: a.keyLimit.Take, Watch: a.watched(), Draining: a.draining, Log: a.log, Version: a.opts.Version,
+		Access: a.access, Stays: people.NewStays(a.stores.People, a.clock), Provider: a.provider(), Campaigns: a.sending, Audience: a.endpoints, Templates: a.templates, Recipients: known, Mailbox: a.mailbox, Timelines: told, Publisher: a.publisher, PublishLimit: a.keyLimit.Take, Watch: a.watched(), Draining: a.draining, Log: a.log, Version: a.opts.Version,
 		Dev: a.cfg.Dev, TLS: a.tlsFor != nil, Admit: a.addrLimit.Allow,
 		Ready: func(ctx context.Context, app string, ch push.Channel) bool {
 			_, err := a.channels.Sender(ctx, app, ch)

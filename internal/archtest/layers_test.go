@@ -103,6 +103,7 @@ var places = map[string]layer{
 	"internal/store/storetest":       outside,
 	"internal/store/postgres/pgtest": outside,
 	"internal/redisserver/redistest": outside,
+	"internal/people/providertest":   outside,
 	"internal/tracing/tracetest":     outside,
 	"internal/sender/sendertest":     outside,
 

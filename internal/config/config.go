@@ -53,6 +53,12 @@ type Config struct {
 	Dev           bool `key:"dev" default:"false" group:"Development" help:"development server: app demo, API key dev, clients need no token; binds loopback only"`
 	DevAnyAddress bool `key:"dev_any_address" default:"false" group:"Development" help:"let a development server bind addresses others can reach"`
 
+	OIDCIssuer       string `key:"oidc_issuer" default:"" group:"Web page" help:"URL of a provider of OpenID Connect with which people may sign in to the web page, like https://login.example.org/realms/staff; needs oidc_client_id, oidc_allow and public_url; empty: they sign in with keys alone"`
+	OIDCClientID     string `key:"oidc_client_id" default:"" group:"Web page" help:"what this server is called at oidc_issuer"`
+	OIDCClientSecret string `key:"oidc_client_secret" default:"" group:"Web page" secret:"text" help:"secret of oidc_client_id; set it by the file or the environment, not by the flag; empty: the client has none"`
+	OIDCScopes       string `key:"oidc_scopes" default:"openid email profile" group:"Web page" help:"what is asked for of oidc_issuer, with spaces between; some providers tell groups only if groups is among them"`
+	OIDCAllow        string `key:"oidc_allow" default:"" group:"Web page" help:"who of oidc_issuer's people may do what, with semicolons between: role, app, and a claim with its value, like view shop groups=support; admin shop email=anna@example.org"`
+
 	BootstrapApp     string `key:"bootstrap_app" default:"" group:"First start" help:"app to create at start if it does not exist"`
 	BootstrapKeyFile string `key:"bootstrap_key_file" default:"" group:"First start" help:"file with the admin API key of bootstrap_app, 16 characters or more; made if it is missing"`
 

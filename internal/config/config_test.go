@@ -99,6 +99,14 @@ func TestBadSettingNamesKeyValueAndOrigin(t *testing.T) {
 		{"open development server", []string{"--dev", "--http-addr", "0.0.0.0:8080"}, nil, []string{"http_addr", "0.0.0.0:8080", "--dev-any-address"}},
 		{"ballast", []string{"--min-free", "1MB", "--ballast", "2MB"}, nil, []string{"ballast", "min_free"}},
 		{"nothing listens", []string{"--http-addr", "off", "--grpc-addr", "off"}, nil, []string{"http_addr", "off"}},
+		{"provider without a client", []string{"--oidc-issuer", "https://a.example", "--oidc-allow", "view shop groups=a", "--public-url", "https://g.example"}, nil, []string{"oidc_client_id", "is missing"}},
+		{"provider without rules", []string{"--oidc-issuer", "https://a.example", "--oidc-client-id", "g", "--public-url", "https://g.example"}, nil, []string{"oidc_allow", "nobody"}},
+		{"provider that lets everybody in", []string{"--oidc-issuer", "https://a.example", "--oidc-client-id", "g", "--public-url", "https://g.example", "--oidc-allow", "admin shop groups=*"}, nil, []string{"oidc_allow", "everybody"}},
+		{"provider without a way back", []string{"--oidc-issuer", "https://a.example", "--oidc-client-id", "g", "--oidc-allow", "view shop groups=a"}, nil, []string{"public_url", "back"}},
+		{"provider in the open", []string{"--oidc-issuer", "http://a.example", "--oidc-client-id", "g", "--public-url", "https://g.example", "--oidc-allow", "view shop groups=a"}, nil, []string{"oidc_issuer", "https"}},
+		{"provider asked for something else", []string{"--oidc-issuer", "https://a.example", "--oidc-client-id", "g", "--public-url", "https://g.example", "--oidc-allow", "view shop groups=a", "--oidc-scopes", "email"}, nil, []string{"oidc_scopes", "openid"}},
+		{"rules without a provider", []string{"--oidc-allow", "view shop groups=a"}, nil, []string{"oidc_allow", "without oidc_issuer"}},
+		{"secret without a provider", nil, []string{"GODWIT_OIDC_CLIENT_SECRET=s"}, []string{"oidc_client_secret", "without oidc_issuer"}},
 		{"two at once", []string{"--window", "0", "--retain", "x"}, nil, []string{"window", "retain"}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

@@ -6,10 +6,13 @@ import (
 	"net"
 	"net/netip"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 
 	"godwit.dev/godwit/internal/notification"
+	"godwit.dev/godwit/internal/people"
+	"godwit.dev/godwit/internal/people/provider"
 )
 
 // unbuilt is what settings ask for that this version does not have, by key. The README lists the same.
@@ -30,6 +33,7 @@ func (c *Config) Validate() error {
 	if u, err := url.Parse(c.OTLP); c.OTLP != "" && (err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https") {
 		bad("otlp", c.OTLP, "is not a collector's URL, like http://localhost:4318")
 	}
+	c.validateOIDC(bad)
 	c.validateNATS(bad)
 	c.validateCluster(bad)
 	c.validateCompat(bad)
@@ -65,6 +69,39 @@ func (c *Config) Validate() error {
 		bad("gc_percent", strconv.Itoa(c.GCPercent), "turns the collector off and needs memory_limit")
 	}
 	return errors.Join(problems...)
+}
+
+// validateOIDC checks who may sign in to the web page by a provider. What would let everybody in, or nobody, is refused.
+func (c *Config) validateOIDC(bad func(key, value, format string, args ...any)) {
+	if c.OIDCIssuer == "" {
+		for _, f := range []struct{ key, value string }{{"oidc_client_id", c.OIDCClientID}, {"oidc_allow", c.OIDCAllow}} {
+			if f.value != "" {
+				bad(f.key, f.value, "has no meaning without oidc_issuer")
+			}
+		}
+		if c.OIDCClientSecret != "" {
+			bad("oidc_client_secret", "", "has no meaning without oidc_issuer")
+		}
+		return
+	}
+	if err := provider.CheckIssuer(c.OIDCIssuer); err != nil {
+		bad("oidc_issuer", c.OIDCIssuer, "%v", err)
+	}
+	if c.OIDCClientID == "" {
+		bad("oidc_client_id", "", "is missing: oidc_issuer asks who wants to know")
+	}
+	switch rules, err := people.ParseRules(c.OIDCAllow); {
+	case err != nil:
+		bad("oidc_allow", c.OIDCAllow, "%v", err)
+	case len(rules) == 0:
+		bad("oidc_allow", "", "is missing: without a rule nobody of oidc_issuer may come in")
+	}
+	if u, err := url.Parse(c.PublicURL); c.PublicURL == "" || err != nil || u.Host == "" {
+		bad("public_url", c.PublicURL, "must be set: oidc_issuer sends people back there")
+	}
+	if !slices.Contains(strings.Fields(c.OIDCScopes), "openid") {
+		bad("oidc_scopes", c.OIDCScopes, "must have openid among them")
+	}
 }
 
 // validateNATS checks the settings of an external NATS.

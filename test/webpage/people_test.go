@@ -6,6 +6,7 @@ import (
 
 	"github.com/chromedp/chromedp"
 
+	"godwit.dev/godwit/internal/people/providertest"
 	"godwit.dev/godwit/test/blackbox"
 )
 
@@ -16,6 +17,8 @@ func (p *person) signIn(key string) {
 	p.sees("#key")
 	p.types("#key", key)
 	p.clicks("main button")
+	p.sees(".who")
+	p.opens("/ui/campaigns")
 	p.sees("#campaigns")
 }
 
@@ -67,4 +70,30 @@ func TestPeopleSeeWhatTheirRoleMayDo(t *testing.T) {
 	p.presses(`button.danger`, "#stays:not(:has(form))")
 	another.opens("/ui/campaigns")
 	another.sees("#key")
+}
+
+func TestPeopleSignInByAProviderOfAnotherSite(t *testing.T) {
+	blackbox.Long(t)
+	provider, addr := providertest.Start(t), blackbox.Free(t)
+	server := blackbox.Start(t, blackbox.Dev(), blackbox.Plain(), blackbox.Env("GODWIT_OIDC_CLIENT_SECRET="+providertest.Secret), blackbox.Args(
+		"--http-addr", addr, "--public-url", "http://"+addr, "--oidc-issuer", provider.URL, "--oidc-client-id", providertest.ClientID,
+		"--oidc-allow", "send demo groups=Marketing & Co; view demo groups=support",
+	))
+	provider.Says(map[string]any{"sub": "anna-1", "email": "anna@example.org", "groups": []string{"Marketing & Co"}})
+	p := newPerson(t, "http://"+server.HTTP)
+	p.looksAtEveryPage([]sight{{"sign-in-provider", "/", "#provider", nil}})
+	p.clicks("#provider")
+	p.sees(".who a")
+	p.opens("/ui/campaigns")
+	p.sees(`a[href="/ui/campaigns/new"]`)
+	p.clicks(".who a")
+	p.reads("#stays", "anna@example.org")
+	p.looksAtEveryPage([]sight{{"signed-in-by-provider", "/ui/signed-in", "#stays", nil}})
+	p.leaves()
+
+	provider.Says(map[string]any{"sub": "eve", "groups": []string{"visitors"}})
+	p.clicks("#provider")
+	p.reads("main", "no rule of this server lets you in")
+	provider.GoesAway(true)
+	p.signIn("dev")
 }
