@@ -44,6 +44,10 @@ type Config struct {
 	Mailbox    Mailbox
 	Timelines  Timelines
 	Publisher  Publisher
+	Channels   Channels
+	Hooks      Hooks
+	Sinks      Sinks
+	Sources    Sources
 	// PublishLimit takes n publishes of a key from its budget; wait > 0: refused, come back after it. Nil: no limit.
 	PublishLimit func(key string, n int) (wait time.Duration)
 	// Watch remembers the server's figures, and what it has refused and warned of. Nil: nobody looks.

@@ -18,6 +18,8 @@ var functions = template.FuncMap{
 	"plain":      plain,
 	"isNumber":   isNumber,
 	"header":     headerOf,
+	"lasted":     lasted,
+	"bare":       withoutQuery,
 	"steps":      stepChoice,
 	"choice":     newChoice,
 	"line":       newLine,

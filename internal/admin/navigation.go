@@ -24,6 +24,15 @@ var navigation = []placeGroup{
 		{"audience", "/ui/audience", "Audience", people.View},
 	}},
 	{"Find", []place{{"recipients", "/ui/recipients", "Recipients", people.View}}},
+	{"Connect", []place{
+		{"channels", "/ui/channels", "Channels", people.View},
+		{"integrations", "/ui/integrations", "Hooks, sinks, sources", people.View},
+	}},
+	{"Server", []place{
+		{"nodes", "/ui/nodes", "Nodes", people.View},
+		{"log", "/ui/log", "Log", people.View},
+		{"settings", "/ui/settings", "Settings", people.Admin},
+	}},
 }
 
 // lead is a link of the header.

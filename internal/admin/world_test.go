@@ -96,6 +96,7 @@ func newWorldWith(t *testing.T, rules access.Config, change ...func(*admin.Confi
 			return err == nil
 		},
 	}
+	new(outside).serve(&cfg)
 	for _, c := range change {
 		c(&cfg)
 	}

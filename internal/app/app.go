@@ -71,6 +71,7 @@ type App struct {
 	stopOnce sync.Once
 	stopErr  error
 	addrs    datadir.Addresses
+	begun    time.Time
 
 	registry    *prometheus.Registry
 	watch       *watch.Watch
@@ -154,6 +155,7 @@ func Start(ctx context.Context, cfg *config.Config, opts Options) (*App, error) 
 	a.log = slog.New(a.watch.Handler(opts.Log.Handler()))
 	a.steps.log = a.log
 	begun := time.Now()
+	a.begun = begun
 	for _, start := range []func(context.Context) error{
 		a.readTLS, a.startProcess, a.startStores, a.startTracing, a.startAccess, a.startBus, a.startObjects, a.startTopics, a.startRequests, a.startMailbox, a.startReconcile, a.startChannels, a.startHooks, a.startSending, a.startEscalations, a.startBots, a.startSources, a.startSinks, a.startCompat, a.startMemory, a.startConnections, a.startWatch,
 		a.listen, a.announce, a.startDrain,

@@ -127,6 +127,7 @@ var meetings = map[string]how{
 	"PUT /v1/hooks/{name}":         {params: named("same"), body: `{"url":"https://a.example/of-red","enabled":false}`},
 	"DELETE /v1/hooks/{name}":      {params: named("same")},
 	"POST /v1/hooks/{name}/replay": {params: named("same"), body: `{"since":"0"}`},
+	"POST /v1/hooks/{name}/test":   {params: named("same")},
 
 	"GET /v1/sinks":               {shows: true},
 	"GET /v1/sinks/{sink}":        {params: map[string]string{"sink": "clickhouse"}, shows: true},

@@ -255,7 +255,9 @@ func (a *App) pages() (http.Handler, error) {
 	known := recipient.New(recipient.Config{Mailbox: a.mailbox, Presence: a.sessions(), Endpoints: a.endpoints, Objects: a.objects, Log: a.log})
 	told := timeline.New(timeline.Config{Mailbox: a.mailbox, Steps: a.escalationSteps(), Recipients: known, Now: time.Now})
 	return admin.New(admin.Config{
-		Access: a.access, Stays: people.NewStays(a.stores.People, a.clock), Provider: a.provider(), Campaigns: a.sending, Audience: a.endpoints, Templates: a.templates, Recipients: known, Mailbox: a.mailbox, Timelines: told, Publisher: a.publisher, PublishLimit: a.keyLimit.Take, Watch: a.watched(), Draining: a.draining, Log: a.log, Version: a.opts.Version,
+		Access: a.access, Stays: people.NewStays(a.stores.People, a.clock), Provider: a.provider(), Campaigns: a.sending, Audience: a.endpoints, Templates: a.templates, Recipients: known, Mailbox: a.mailbox, Timelines: told, Publisher: a.publisher, PublishLimit: a.keyLimit.Take, Log: a.log, Version: a.opts.Version,
+		Channels: a.channels, Hooks: a.hooks, Sinks: a.sinks, Sources: a.sources,
+		Watch: a.watched(), Draining: a.draining,
 		Dev: a.cfg.Dev, TLS: a.tlsFor != nil, Admit: a.addrLimit.Allow,
 		Ready: func(ctx context.Context, app string, ch push.Channel) bool {
 			_, err := a.channels.Sender(ctx, app, ch)

@@ -39,7 +39,7 @@ func (a *App) startWatch(context.Context) error {
 // watched is what the API and the pages tell of the server itself.
 func (a *App) watched() *watch.Server {
 	return &watch.Server{
-		Watch: a.watch, Node: a.node(), Together: a.together, Advise: a.advise, Settings: a.settings,
+		Watch: a.watch, Node: a.node(), Together: a.together, Advise: a.advise, Nodes: a.nodes, Settings: a.settings,
 		Sole: func(app string) bool {
 			apps := a.access.Apps()
 			return len(apps) == 0 || len(apps) == 1 && apps[0].Name == app
@@ -151,6 +151,27 @@ func (a *App) troubles(ctx context.Context, app string, s *watch.State) {
 			s.Takes = append(s.Takes, watch.Trouble{Name: from.Kind, State: string(from.State), Error: from.Error, Since: from.Since})
 		}
 	}
+}
+
+// nodes are those that this one knows of, itself first, and what each owns.
+func (a *App) nodes(ctx context.Context) (list []watch.Node, owned []watch.Lease, err error) {
+	v, err := a.view(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
+	list = []watch.Node{{Name: a.node(), Version: a.opts.Version, State: "self", Sessions: a.hub.Live(), Up: time.Since(a.begun)}}
+	ms := func(n int64) time.Duration { return time.Duration(n) * time.Millisecond }
+	for _, n := range v.Nodes {
+		if n.State != "self" {
+			list = append(list, watch.Node{
+				Name: n.Name, Version: n.Version, State: n.State, Sessions: n.Sessions, Up: time.Duration(n.UptimeS * float64(time.Second)), Offset: ms(n.ClockOffsetMS), Heard: ms(n.HeardAgoMS),
+			})
+		}
+	}
+	for _, l := range v.Leases {
+		owned = append(owned, watch.Lease{Name: l.Name, Holder: l.Holder, Until: time.Time(l.Until)})
+	}
+	return list, owned, nil
 }
 
 // settings are those that the server runs with, without what is secret in them.

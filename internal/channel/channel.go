@@ -47,6 +47,7 @@ type Field struct {
 	Name   string // as in the API
 	Type   Type
 	Secret bool // goes in and never comes out
+	Lines  bool // it may have several lines: a file's content
 	Help   string
 }
 

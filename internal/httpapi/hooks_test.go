@@ -99,3 +99,29 @@ func TestBadHooksNameTheirField(t *testing.T) {
 	w.post("/v1/hooks/a/replay", `{"since":"x"}`).problem(http.StatusBadRequest, "bad-input", "since")
 	w.post("/v1/hooks/b/replay", `{"since":"0"}`).problem(http.StatusNotFound, "not-found", "")
 }
+
+func TestAHookIsTriedWithoutAnEvent(t *testing.T) {
+	w := newWorld(t)
+	receiver := hookserver.Start("")
+	t.Cleanup(receiver.Close)
+	made := decode[hookView](w.put("/v1/hooks/billing", `{"url":"`+receiver.URL+`"}`).want(http.StatusCreated))
+	receiver.Secret(made.Secret)
+	type said struct {
+		OK              bool
+		Outcome, Detail string
+	}
+	if got := decode[said](w.post("/v1/hooks/billing/test", "").want(http.StatusOK)); !got.OK || got.Outcome != "accepted" {
+		t.Errorf("%+v", got)
+	}
+	if took := receiver.Took(); len(took) != 1 || !strings.Contains(took[0].Body, `"type":"test"`) || !strings.Contains(took[0].Body, `"app":"shop"`) {
+		t.Errorf("posted %+v", took)
+	}
+	if h := decode[hookView](w.get("/v1/hooks/billing").want(http.StatusOK)); h.Delivered != 0 || h.State != "active" {
+		t.Errorf("the test counts: %+v", h)
+	}
+	receiver.Close()
+	if got := decode[said](w.post("/v1/hooks/billing/test", "").want(http.StatusOK)); got.OK || got.Outcome != "retry" || got.Detail == "" {
+		t.Errorf("of one that is away: %+v", got)
+	}
+	w.post("/v1/hooks/none/test", "").problem(http.StatusNotFound, "not-found", "")
+}

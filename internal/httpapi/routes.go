@@ -148,6 +148,7 @@ func routes(cfg *Config) []route {
 		{pattern: "PUT /v1/hooks/{name}", role: access.Admin, serve: o.PutHook},
 		{pattern: "DELETE /v1/hooks/{name}", role: access.Admin, serve: o.DeleteHook},
 		{pattern: "POST /v1/hooks/{name}/replay", role: access.Admin, serve: o.ReplayHook},
+		{pattern: "POST /v1/hooks/{name}/test", role: access.Admin, serve: o.TestHook},
 
 		{pattern: "GET /v1/sinks", role: access.Read, serve: o.ListSinks},
 		{pattern: "GET /v1/sinks/{sink}", role: access.Read, serve: o.GetSink},

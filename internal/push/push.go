@@ -4,6 +4,7 @@ package push
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"time"
@@ -188,3 +189,26 @@ func (e *ConfigError) Error() string { return e.Reason }
 type UnknownError struct{ Reason string }
 
 func (e *UnknownError) Error() string { return e.Reason }
+
+// Outcome is in a word what a send came to, by its error.
+func Outcome(err error) string {
+	for _, known := range []struct {
+		is   func() bool
+		name string
+	}{
+		{func() bool { return err == nil }, "accepted"},
+		{is[*RetryError](err), "retry"}, {is[*GoneError](err), "gone"}, {is[*ConfigError](err), "config"}, {is[*UnknownError](err), "unknown"},
+	} {
+		if known.is() {
+			return known.name
+		}
+	}
+	return "failed"
+}
+
+func is[T error](err error) func() bool {
+	return func() bool {
+		var t T
+		return errors.As(err, &t)
+	}
+}

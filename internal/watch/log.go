@@ -133,7 +133,7 @@ func (w *Watch) Handler(next slog.Handler) slog.Handler { return &handler{next: 
 type handler struct {
 	next  slog.Handler
 	log   *book
-	attrs []slog.Attr
+	attrs []slog.Attr // their names with the groups that they are in
 	group string
 }
 
@@ -158,25 +158,32 @@ func (h *handler) note(r slog.Record) {
 	if r.Level >= slog.LevelError {
 		noted.Kind = Failure
 	}
-	add := func(a slog.Attr) bool {
-		if a.Key == "app" && h.group == "" {
+	add := func(a slog.Attr) {
+		if a.Key == "app" {
 			app = a.Value.String()
-			return true
+			return
 		}
-		noted.Details = append(noted.Details, Detail{h.group + a.Key, shown(a)})
-		return true
+		noted.Details = append(noted.Details, Detail{a.Key, shown(a)})
 	}
 	for _, a := range h.attrs {
 		add(a)
 	}
-	r.Attrs(add)
+	r.Attrs(func(a slog.Attr) bool {
+		a.Key = h.group + a.Key
+		add(a)
+		return true
+	})
 	h.log.write(app, noted)
 }
 
 // WithAttrs implements slog.Handler.
 func (h *handler) WithAttrs(attrs []slog.Attr) slog.Handler {
 	with := *h
-	with.next, with.attrs = h.next.WithAttrs(attrs), append(slices.Clip(h.attrs), attrs...)
+	with.next, with.attrs = h.next.WithAttrs(attrs), slices.Clip(h.attrs)
+	for _, a := range attrs {
+		a.Key = h.group + a.Key
+		with.attrs = append(with.attrs, a)
+	}
 	return &with
 }
 

@@ -200,6 +200,8 @@ type Server struct {
 	Together func(ctx context.Context) Sum
 	// Advise says what somebody of an app should look at.
 	Advise func(ctx context.Context, app string) []Advice
+	// Nodes are all that it knows of, itself first, and what only one of them does at a time.
+	Nodes func(ctx context.Context) ([]Node, []Lease, error)
 	// Settings are those it runs with.
 	Settings func() []Setting
 	// Sole says that no other app is on the server, so that what concerns all of it concerns this one.
@@ -212,6 +214,7 @@ func Alone(w *Watch, node string) *Server {
 		Watch: w, Node: node,
 		Together: func(context.Context) (s Sum) { s.Add(w.Now()); return s },
 		Advise:   func(context.Context, string) []Advice { return nil },
+		Nodes:    func(context.Context) ([]Node, []Lease, error) { return []Node{{Name: node, State: "self"}}, nil, nil },
 		Settings: func() []Setting { return nil },
 		Sole:     func(string) bool { return false },
 	}
@@ -249,4 +252,17 @@ func (s *Sum) Add(values map[string]Number) {
 // Setting is one of the server's settings, without what is secret in it.
 type Setting struct {
 	Group, Key, Value, Default, Origin, Help string
+}
+
+// Node is a process of the server.
+type Node struct {
+	Name, Version, State string // self, alive, missing, draining
+	Sessions             int
+	Up, Offset, Heard    time.Duration // since its start; its clock less ours; since it was heard, 0: it is this one
+}
+
+// Lease is what only one node does at a time, and which until then.
+type Lease struct {
+	Name, Holder string
+	Until        time.Time
 }

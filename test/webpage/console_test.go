@@ -11,6 +11,7 @@ import (
 	"github.com/chromedp/chromedp/kb"
 
 	"godwit.dev/godwit/internal/access"
+	"godwit.dev/godwit/internal/sender/sendertest/botserver"
 	"godwit.dev/godwit/test/blackbox"
 )
 
@@ -44,7 +45,50 @@ func TestTheConsoleShowsHowTheServerIs(t *testing.T) {
 	s.publish("ride-1", "anna")
 	s.opens("/ui/")
 	s.reads("#advice", "The hook orders is failing")
-	s.looksAtEveryPage([]sight{{"overview", "/ui/", ".plot canvas", nil}})
+	s.setsUpTelegram()
+	s.looksAtEveryPage([]sight{
+		{"overview", "/ui/", ".plot canvas", nil},
+		{"channels", "/ui/channels", "#channels", nil},
+		{"channel", "/ui/channels/telegram", "#settings", nil},
+		{"integrations", "/ui/integrations", "#hooks table", func() {
+			s.clicks(`#hooks button[hx-post$="/test"]`)
+			s.reads("#tested", "retry")
+		}},
+		{"nodes", "/ui/nodes", "#nodes", nil},
+		{"log", "/ui/log", "#log table", nil},
+		{"settings", "/ui/settings", ".settings", nil},
+	})
+	s.opens("/ui/integrations")
+	s.presses(`#hooks button[hx-post$="/pause"]`, `#hooks button[hx-post$="/resume"]`)
+	s.reads("#hooks", "disabled")
+}
+
+// setsUpTelegram sets a channel up as an operator would who has the bot's token, and tries it.
+func (s *stage) setsUpTelegram() {
+	s.Helper()
+	bot := botserver.Start(botserver.Options{Token: "123456789:AAExampleExampleExampleExample1234567"})
+	s.Cleanup(bot.Close)
+	s.opens("/ui/channels")
+	s.clicks(`a[href="/ui/channels/telegram"]`)
+	s.types("#token", "nonsense")
+	s.clicks(`#settings button`)
+	s.sees("#token-problem")
+	s.types("#token", "123456789:AAExampleExampleExampleExample1234567")
+	s.types("#base_url", bot.URL)
+	s.clicks(`#settings button`)
+	s.reads(".done", "Saved")
+	s.clicks(`#test button`)
+	s.reads("#tested", "accepted")
+	var page string
+	s.does("read the page", chromedp.OuterHTML("html", &page, chromedp.ByQuery))
+	if strings.Contains(page, "AAExample") {
+		s.Error("the page shows the bot's token")
+	}
+	if a, err := s.api.Do(s.Context(), http.MethodPost, "/v1/notifications", map[string]any{"to": "no name", "title": hostile}); err != nil || a.Status == http.StatusCreated {
+		s.Fatalf("%v %+v", err, a)
+	}
+	s.opens("/ui/log")
+	s.reads("#log", "POST /v1/notifications")
 }
 
 // walksTheHeader goes through the pages as somebody without a mouse does.
@@ -60,7 +104,7 @@ func (s *stage) walksTheHeader() {
 			groups = append(groups, at)
 		}
 	}
-	if got := strings.Join(groups, " "); !strings.HasPrefix(got, "Overview Send Find") {
+	if got := strings.Join(groups, " "); got != "Overview Send Find Connect Server" {
 		s.Errorf("Tab leads through %q", got)
 	}
 	s.does("hold a phone", chromedp.EmulateViewport(390, 844))

@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/rand"
 	"encoding/json"
-	"errors"
 	"net/http"
 	"strings"
 	"time"
@@ -201,22 +200,9 @@ func decodeTest(body []byte, r *push.Request) error {
 }
 
 func tested(detail string, err error) testJSON {
-	v := testJSON{Outcome: "accepted", OK: err == nil, Detail: detail}
-	if err == nil {
-		return v
-	}
-	v.Outcome, v.Detail = "failed", err.Error()
-	for name, is := range map[string]bool{
-		"retry": is[*push.RetryError](err), "gone": is[*push.GoneError](err), "config": is[*push.ConfigError](err), "unknown": is[*push.UnknownError](err),
-	} {
-		if is {
-			v.Outcome = name
-		}
+	v := testJSON{Outcome: push.Outcome(err), OK: err == nil, Detail: detail}
+	if err != nil {
+		v.Detail = err.Error()
 	}
 	return v
-}
-
-func is[T error](err error) bool {
-	var t T
-	return errors.As(err, &t)
 }

@@ -2,6 +2,7 @@ package operator
 
 import (
 	"context"
+	"errors"
 	"net/http"
 	"strconv"
 
@@ -19,6 +20,8 @@ type Hooks interface {
 	Set(ctx context.Context, app, name string, c hook.Change) (info hook.Info, created bool, made string, err error)
 	Delete(ctx context.Context, app, name string) error
 	Replay(ctx context.Context, app, name string, since uint64) (hook.Info, error)
+	// Test posts an event of its own, of type test.
+	Test(ctx context.Context, app, name string) error
 }
 
 const maxHookBody = 16 << 10
@@ -168,4 +171,16 @@ func (a *API) ReplayHook(c *call.Call) error {
 		return err
 	}
 	return c.Value(http.StatusOK, viewHook(&info))
+}
+
+// TestHook is POST /v1/hooks/{name}/test: what the receiver answered is the answer, not a failure of the request.
+func (a *API) TestHook(c *call.Call) error {
+	if _, err := c.Params(); err != nil {
+		return err
+	}
+	err := a.Hooks.Test(c.Ctx, c.Key.App, c.R.PathValue("name"))
+	if errors.Is(err, hook.ErrUnknown) {
+		return err
+	}
+	return c.Value(http.StatusOK, tested("", err))
 }

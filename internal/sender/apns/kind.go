@@ -31,7 +31,7 @@ var _ channel.Kind = Kind{}
 // Fields are the settings.
 func (Kind) Fields() []channel.Field {
 	return []channel.Field{
-		{Name: FieldKey, Secret: true, Help: "the .p8 file of a key for APNs, from developer.apple.com: Certificates, Identifiers & Profiles, Keys"},
+		{Name: FieldKey, Secret: true, Lines: true, Help: "the .p8 file of a key for APNs, from developer.apple.com: Certificates, Identifiers & Profiles, Keys"},
 		{Name: FieldKeyID, Help: "the key's id: 10 letters and digits, as in the name AuthKey_ABC123DEFG.p8"},
 		{Name: FieldTeamID, Help: "the team's id: 10 letters and digits, from Membership details"},
 		{Name: FieldTopic, Help: "the app's bundle id, like org.example.shop"},

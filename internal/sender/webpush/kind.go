@@ -28,7 +28,7 @@ var _ channel.Kind = Kind{}
 func (Kind) Fields() []channel.Field {
 	return []channel.Field{
 		{Name: FieldSubject, Help: "contact for push services, like mailto:you@example.org; Apple's demands one"},
-		{Name: FieldKey, Secret: true, Help: "VAPID private key: base64url, PEM or the JSON of web-push; made if absent. Another key cuts off all who have subscribed"},
+		{Name: FieldKey, Secret: true, Lines: true, Help: "VAPID private key: base64url, PEM or the JSON of web-push; made if absent. Another key cuts off all who have subscribed"},
 	}
 }
 
