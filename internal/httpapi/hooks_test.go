@@ -119,9 +119,9 @@ func TestAHookIsTriedWithoutAnEvent(t *testing.T) {
 	if h := decode[hookView](w.get("/v1/hooks/billing").want(http.StatusOK)); h.Delivered != 0 || h.State != "active" {
 		t.Errorf("the test counts: %+v", h)
 	}
-	receiver.Close()
+	receiver.Behave(hookserver.Behaviour{Status: http.StatusServiceUnavailable})
 	if got := decode[said](w.post("/v1/hooks/billing/test", "").want(http.StatusOK)); got.OK || got.Outcome != "retry" || got.Detail == "" {
-		t.Errorf("of one that is away: %+v", got)
+		t.Errorf("of one that is not well: %+v", got)
 	}
 	w.post("/v1/hooks/none/test", "").problem(http.StatusNotFound, "not-found", "")
 }
