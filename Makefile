@@ -116,7 +116,8 @@ TOOLS_internal/app         := redis
 TOOLS_test/docs            := redis $(WHEELS) $(NODE_MODULES)
 TOOLS_examples/cluster     := postgresql haproxy
 TOOLS_test/compat          := redis $(VENV)
-TOOL_PACKAGES := test/foreign test/webpage examples/observatory examples/workers internal/store/postgres test/cluster test/campaigns test/convergence test/rides test/migrate examples/cluster internal/redisserver internal/store/redisstream internal/app test/docs test/compat
+TOOLS_test/wordpress       := php
+TOOL_PACKAGES := test/foreign test/webpage examples/observatory examples/workers internal/store/postgres test/cluster test/campaigns test/convergence test/rides test/migrate examples/cluster internal/redisserver internal/store/redisstream internal/app test/docs test/compat test/wordpress
 # covers PACKAGE is not empty if PACKAGES name it: by its path or by a pattern that ends in /...
 covers = $(strip $(foreach p,$(PACKAGES:./%=%),$(filter $(subst ...,%,$p),$1 $1/)))
 
@@ -413,6 +414,14 @@ haproxy:
 	if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
 		apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends haproxy; \
 	else echo "no HAProxy found: tests of several nodes behind it will be skipped"; fi
+
+# PHP's command line, under which the plug-in for WordPress is run.
+.PHONY: php
+php:
+	@if command -v php >/dev/null; then exit 0; fi; \
+	if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
+		apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends php-cli; \
+	else echo "no PHP found: tests of the plug-in for WordPress will be skipped"; fi
 
 # Which a test starts itself; the package's service is told not to start.
 .PHONY: prometheus

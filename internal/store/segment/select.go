@@ -72,8 +72,8 @@ func Count(r Reader, d *Dialect, app string, sel *audience.Selection, all map[pu
 
 // Endpoints of any status are looked through one by one, since only active ones can be found by tags and attributes.
 const (
-	listWindow = 500    // read at once
-	listMost   = 20_000 // looked through for one page, which may then be short
+	listWindow = 500  // read at once
+	listMost   = 1000 // looked through for one page, which may then be short: somebody waits for it
 )
 
 // Look looks through endpoints for those that are in a selection, in the order of numbers after one. read reads the next
