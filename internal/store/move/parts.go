@@ -45,6 +45,10 @@ func newParts() []part {
 			what: "templates", source: apps, schema: "godwit_app", table: "template", key: 2,
 			columns: []string{"app", "name", "revision", "content", "created_at", "updated_at"},
 		},
+		&table{
+			what: "who is signed in", source: apps, schema: "godwit_app", table: "stay", key: 1,
+			columns: []string{"hash", "id", "app", "key", "subject", "email", "rules", "role", "since", "seen", "address", "browser"},
+		},
 		// Nobody looks for changes yet, so they may be as old as they are.
 		&table{
 			what: "objects", source: objects, schema: "godwit_object", table: "object", key: 3,
