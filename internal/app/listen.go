@@ -250,10 +250,17 @@ func (a *App) provider() *provider.Provider {
 	return p
 }
 
+// timelines tell what became of copies, and recipient what is known of whom they are for.
+func (a *App) timelines(known *recipient.Service) *timeline.Service {
+	cfg := timeline.Config{Mailbox: a.mailbox, Steps: a.escalationSteps(), Recipients: known, Now: time.Now}
+	if a.cfg.Attempts {
+		cfg.Started = a.clock()
+	}
+	return timeline.New(cfg)
+}
+
 // pages is the web page.
-func (a *App) pages() (http.Handler, error) {
-	known := recipient.New(recipient.Config{Mailbox: a.mailbox, Presence: a.sessions(), Endpoints: a.endpoints, Objects: a.objects, Log: a.log})
-	told := timeline.New(timeline.Config{Mailbox: a.mailbox, Steps: a.escalationSteps(), Recipients: known, Now: time.Now})
+func (a *App) pages(known *recipient.Service, told *timeline.Service) (http.Handler, error) {
 	return admin.New(admin.Config{
 		Access: a.access, Stays: people.NewStays(a.stores.People, a.clock), Provider: a.provider(), Campaigns: a.sending, Audience: a.endpoints, Templates: a.templates, Recipients: known, Mailbox: a.mailbox, Timelines: told, Publisher: a.publisher, PublishLimit: a.keyLimit.Take, Log: a.log, Version: a.opts.Version,
 		Channels: a.channels, Hooks: a.hooks, Sinks: a.sinks, Sources: a.sources,
@@ -272,7 +279,9 @@ func (a *App) handler() (http.Handler, error) {
 	posting.ForwardTo(a.forwarder())
 	poll := pollgate.New(pollgate.Config{Hub: a.hub, Posting: posting, Origins: a.access, Log: a.log})
 	a.steps.addClose("polls", time.Second, poll.Close)
-	pages, err := a.pages()
+	known := recipient.New(recipient.Config{Mailbox: a.mailbox, Presence: a.sessions(), Endpoints: a.endpoints, Objects: a.objects, Log: a.log})
+	told := a.timelines(known)
+	pages, err := a.pages(known, told)
 	if err != nil {
 		return nil, err
 	}
@@ -290,7 +299,7 @@ func (a *App) handler() (http.Handler, error) {
 		receipts = a.escalations
 	}
 	api := httpapi.New(httpapi.Config{
-		Steps: a.escalationSteps(), Receipts: receipts, AckLimit: a.ackLimit,
+		Timelines: told, Receipts: receipts, AckLimit: a.ackLimit,
 		Publisher: a.publisher, Mailbox: a.mailbox, Objects: a.objects, Topics: a.topics, Requests: a.requests, Services: a.access, Presence: a.sessions(), Events: a.stores.Events, Access: a.access, Keys: a.access, Apps: a.access, Channels: a.channels, Hooks: a.hooks, Sources: a.sources, Sinks: a.sinks, Campaigns: a.sending, Templates: a.templates,
 		Log: a.log, Registry: a.registry, PublishLimit: a.keyLimit.Take,
 		Endpoints: a.endpoints, Signups: a.signups, Preferences: a.stores.Preferences, Categories: a.access,

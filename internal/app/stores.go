@@ -42,7 +42,7 @@ func (a *App) startStores(ctx context.Context) error {
 	}
 	stores, err := store.Open(ctx, store.Config{
 		Data: a.cfg.Data, Postgres: a.cfg.Postgres, Node: a.node(), Boot: boot, Former: former, MaxPending: a.cfg.MaxPending, MinFree: int64(a.cfg.MinFree), Ballast: int64(a.cfg.Ballast),
-		Events: a.cfg.EventsRetain.D(), Fatal: a.fail, Damaged: a.damaged, Log: a.log, VFS: a.opts.VFS,
+		Events: a.cfg.EventsRetain.D(), NoAttempts: !a.cfg.Attempts, Fatal: a.fail, Damaged: a.damaged, Log: a.log, VFS: a.opts.VFS,
 	})
 	if err != nil {
 		return err

@@ -186,7 +186,7 @@ func TestSiblingAdaptersAreStrangers(t *testing.T) {
 	// Within a family, these packages are what the others share.
 	shared := map[string]bool{
 		"internal/store/sqlite/sqlitedb": true, "internal/store/sqlite/checkvfs": true, "internal/store/sqlite/walfile": true,
-		"internal/store/postgres/pgdb": true, "internal/store/appjson": true, "internal/store/await": true, "internal/store/notes": true, "internal/store/campaignrow": true, "internal/store/endpointrow": true, "internal/store/millis": true, "internal/store/eventlog": true, "internal/store/regs": true, "internal/store/segment": true, "internal/store/content": true, "internal/reactor": true, "internal/reactor/websocket": true,
+		"internal/store/postgres/pgdb": true, "internal/store/appjson": true, "internal/store/await": true, "internal/store/notes": true, "internal/store/attempts": true, "internal/store/campaignrow": true, "internal/store/endpointrow": true, "internal/store/millis": true, "internal/store/eventlog": true, "internal/store/regs": true, "internal/store/segment": true, "internal/store/content": true, "internal/reactor": true, "internal/reactor/websocket": true,
 		"internal/reactor/http2": true, "internal/sender/provider": true, "internal/sender/h2post": true,
 		"internal/reactor/http1": true, "internal/httpapi/call": true, "internal/httpapi/form": true,
 	}

@@ -63,6 +63,7 @@ type Config struct {
 	BootstrapKeyFile string `key:"bootstrap_key_file" default:"" group:"First start" help:"file with the admin API key of bootstrap_app, 16 characters or more; made if it is missing"`
 
 	Retain       Duration `key:"retain" default:"7d" min:"1m" max:"3650d" group:"Storage" help:"how long settled notifications stay in status and history"`
+	Attempts     bool     `key:"attempts" default:"true" group:"Storage" help:"keep what was tried to bring notifications to connections: when, to which device, what it said"`
 	EventsRetain Duration `key:"events_retain" default:"7d" min:"1m" max:"3650d" group:"Storage" help:"how long events can be read again with since"`
 	MinFree      Size     `key:"min_free" default:"256MB" min:"1MB" max:"1TB" group:"Storage" help:"publishes are refused when the file system has less free space than this"`
 	Ballast      Size     `key:"ballast" default:"0" min:"0" max:"1GB" group:"Storage" help:"space kept in a file that is given up when the disk is full, so that acknowledgements and clean-up go on; 0: a quarter of min_free, at most 8MB"`

@@ -62,8 +62,8 @@ type Channels interface {
 type Config struct {
 	Publisher backend.Publisher
 	Mailbox   Mailbox
-	Steps     timeline.Steps  // nil: there are none beyond live
-	Receipts  public.Receipts // nil: there are none to take
+	Timelines *timeline.Service // nil: one of Mailbox and Presence, without steps beyond live
+	Receipts  public.Receipts   // nil: there are none to take
 	Objects   Objects
 	Topics    backend.Topics
 	Requests  backend.Requests

@@ -31,7 +31,10 @@ type route struct {
 // routes are all of the API.
 func routes(cfg *Config) []route {
 	people := recipient.New(recipient.Config{Mailbox: cfg.Mailbox, Presence: cfg.Presence, Endpoints: cfg.Endpoints, Objects: cfg.Objects, Log: cfg.Log})
-	told := timeline.New(timeline.Config{Mailbox: cfg.Mailbox, Steps: cfg.Steps, Recipients: people, Now: time.Now})
+	told := cfg.Timelines
+	if told == nil {
+		told = timeline.New(timeline.Config{Mailbox: cfg.Mailbox, Recipients: people, Now: time.Now})
+	}
 	b := backend.New(backend.Parts{
 		Publisher: cfg.Publisher, Mailbox: cfg.Mailbox, Timelines: told, Objects: cfg.Objects, Topics: cfg.Topics, Requests: cfg.Requests, Recipients: people, Events: cfg.Events, Endpoints: cfg.Endpoints,
 		Campaigns: cfg.Campaigns, Templates: cfg.Templates, Log: cfg.Log, PublishLimit: cfg.PublishLimit, Draining: cfg.Draining, Node: cfg.Node,

@@ -68,6 +68,7 @@ type Settle struct {
 	At                 time.Time
 	DeliveredAt        time.Time // zero: not known here
 	Attempts           uint32
+	Gateway, ToDevice  string              // of the session that says so and had written it; no gateway: it is said by another way
 	Reply              *notification.Reply // of Replied; what did not ask for one is Acked instead
 	Outcome            SettleOutcome       // filled by the store
 }
@@ -139,12 +140,35 @@ type Ref struct {
 	Pos            int64
 }
 
-// Mark records deliveries of an unsettled copy. Best effort: marks may be lost in a crash.
+// Mark records a delivery of an unsettled copy, or what its client said of it. Best effort: marks may be lost in a crash.
 type Mark struct {
 	App, Recipient, ID string
 	Pos                int64
 	Attempts           uint32
-	DeliveredAt        time.Time // of the first delivery
+	DeliveredAt        time.Time // the first one counts; of what is no delivery: when it was said
+	Device, Gateway    string    // of the session; no device: it names none
+	What               What
+	Reason             string // of Nacked; empty: it gave none
+}
+
+// What is a kind of attempt.
+type What uint8
+
+// Kinds of attempts. The numbers are stored: never renumber.
+const (
+	Written What = iota // to a connection
+	Nacked              // its client could not take it
+	Acked               // by a device
+)
+
+// Attempt is something that was tried to bring a copy to a connection, or what came of it.
+type Attempt struct {
+	What    What
+	At      time.Time
+	Device  string // empty: it names none
+	Gateway string // ws, grpc, sse, poll; empty: it came by another way than a connection, or is not known
+	Node    string // that wrote it; empty where there is only one
+	Reason  string // of Nacked; empty: it gave none
 }
 
 // Seen records that a recipient was connected; with a device, that the device is known.
@@ -170,6 +194,12 @@ type Record struct {
 	Reason      string // the last one that a nack gave
 	Pos         int64
 	Reply       *notification.Reply // of one that is Replied, where it was looked up for one recipient
+	Tried       []Attempt           // in the order of time, where it was looked up for one recipient; not all of many, and none if they are not kept
+}
+
+// Acked reports whether somebody has acknowledged it, or answered.
+func (r *Record) Acked() bool {
+	return r.Status == notification.Acked || r.Status == notification.Replied
 }
 
 // Due is when the copy was to reach its recipient from.

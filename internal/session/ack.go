@@ -55,6 +55,7 @@ func (s *Session) ack(ids [][]byte) []*mailbox.Settle {
 			if f.all {
 				st.Device, st.Online = s.name(), toBeFound
 			}
+			st.Gateway, st.ToDevice = s.t.Name(), s.device
 			st.DeliveredAt = now                                                                      // the store keeps an earlier one it knows of
 			s.hub.counts.took.acked.Observe(float64(max(int32(s.hub.millis(now)-f.since), 0)) / 1000) //nolint:gosec // of at most 24 days
 			s.takeFlight(k, true)
@@ -89,6 +90,7 @@ func (s *Session) reply(r *frame.Reply) []*mailbox.Settle {
 func (s *Session) nack(ids [][]byte, after time.Duration, reason []byte) (batch []*mailbox.Settle) {
 	now := s.hub.instant()
 	why := string(reason)
+	var marks []mailbox.Mark
 	for _, id := range ids {
 		k := s.inFlight(id)
 		if k < 0 {
@@ -106,6 +108,10 @@ func (s *Session) nack(ids [][]byte, after time.Duration, reason []byte) (batch 
 			continue // another time for what was counted
 		}
 		s.win.putOff(f)
+		marks = append(marks, mailbox.Mark{
+			App: s.app, Recipient: s.recipient, ID: f.id, Pos: f.pos, DeliveredAt: s.hub.cfg.Now(),
+			Device: s.device, Gateway: s.t.Name(), What: mailbox.Nacked, Reason: why,
+		})
 		if why == "" {
 			continue
 		}
@@ -115,6 +121,9 @@ func (s *Session) nack(ids [][]byte, after time.Duration, reason []byte) (batch 
 		})
 	}
 	s.hub.counts.nacked.Add(uint64(len(ids)))
+	if len(marks) > 0 {
+		s.hub.cfg.Store.Mark(marks)
+	}
 	s.catchUpLocked()
 	return batch
 }

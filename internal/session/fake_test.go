@@ -27,7 +27,8 @@ type memory struct {
 	seqs    map[string]uint64
 	pos     int64
 	settles []mailbox.Settle
-	held    bool // acknowledgements stay queued, as before a commit
+	said    []mailbox.Mark // by clients, of what it does not settle
+	held    bool           // acknowledgements stay queued, as before a commit
 	nacks   map[string]int
 	marks   []mailbox.Mark
 	reads   int // of rows
@@ -208,6 +209,12 @@ func (m *memory) Delivered(marks []mailbox.Mark) {
 }
 
 func (m *memory) Seen([]mailbox.Seen) {}
+
+func (m *memory) Mark(batch []mailbox.Mark) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.said = append(m.said, batch...)
+}
 
 func (m *memory) RouteTo(mailbox.Router, mailbox.Presence) {}
 

@@ -24,6 +24,8 @@ import (
 type Store interface {
 	mailbox.Reader
 	SettleLater(batch []*mailbox.Settle)
+	// Mark notes what clients say of copies that does not settle them. The batch stays the caller's.
+	Mark(batch []mailbox.Mark)
 	Seen(batch []mailbox.Seen)
 }
 

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"godwit.dev/godwit/internal/frame"
+	"godwit.dev/godwit/internal/mailbox"
 	"godwit.dev/godwit/internal/notification"
 )
 
@@ -153,6 +154,20 @@ func TestNoAckIsWrittenOnceHoweverSlowTheStore(t *testing.T) {
 		w.untilCompared(c)
 		if c.s.win != nil {
 			t.Errorf("the session keeps %+v", c.s.win)
+		}
+	})
+}
+
+func TestWhatClientsSayWhoCannotTakeItIsNoted(t *testing.T) {
+	inWorld(t, func(w *world) {
+		c := w.connect(frame.Hello{Recipient: "anna", Device: "phone", Heartbeat: time.Hour})
+		w.publish("anna", "one")
+		c.nack(time.Minute, "one", "unknown")
+		c.nack(time.Minute, "one") // another time for what was noted
+		w.mail.mu.Lock()
+		defer w.mail.mu.Unlock()
+		if len(w.mail.said) != 1 || w.mail.said[0].What != mailbox.Nacked || w.mail.said[0].Device != "phone" || w.mail.said[0].Gateway != "test" || w.mail.said[0].DeliveredAt.IsZero() {
+			t.Errorf("noted %+v", w.mail.said)
 		}
 	})
 }

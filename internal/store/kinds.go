@@ -33,7 +33,7 @@ var kinds = map[string]mend.Kind{
 			" (SELECT count(*) FROM notification n WHERE open = 1" + notErased + ")",
 		GoOn:  []string{"UPDATE meta SET value = max(value, ?1) WHERE name = 'last_pos'"},
 		Table: "notification", Packs: "pack", Of: "notifications that waited",
-		Quiet: map[string]bool{"content": true, "slice": true, "block": true, "meta": true, "nack": true, "device_ack": true, "escalation": true, "settlement": true, "outcome": true},
+		Quiet: map[string]bool{"content": true, "slice": true, "block": true, "meta": true, "nack": true, "device_ack": true, "escalation": true, "settlement": true, "outcome": true, "attempt": true},
 	},
 	ObjectsFile: {
 		Rules: []mend.Rule{{Remove: "DELETE FROM progress WHERE client NOT IN (SELECT id FROM client);"}},
@@ -87,6 +87,7 @@ var (
 				"DELETE FROM content WHERE pos NOT IN (SELECT CASE body_offset WHEN -1 THEN pos ELSE pos - body_offset END FROM notification WHERE open = 1);" +
 				"DELETE FROM nack WHERE pos NOT IN (SELECT pos FROM notification);" +
 				"DELETE FROM reply WHERE pos NOT IN (SELECT pos FROM notification);" +
+				"DELETE FROM attempt WHERE pos NOT IN (SELECT pos FROM notification);" +
 				"DELETE FROM plan WHERE pos NOT IN (SELECT pos FROM content);" +
 				"DELETE FROM escalation WHERE pos NOT IN (SELECT n.pos FROM notification n JOIN plan p ON p.pos = CASE n.body_offset WHEN -1 THEN n.pos ELSE n.pos - n.body_offset END WHERE n.open = 1);" +
 				// What has lost its place in its plan begins it anew: what was sent is known by its id, and not sent twice.

@@ -68,7 +68,7 @@ func (s *Stores) openPostgres(ctx context.Context, cfg Config) error {
 	s.Objects = objects
 	s.parts = append(s.parts, Part{Name: "object store", Close: objects.Close})
 
-	mailboxes, err := mailboxdb.Open(ctx, mailboxdb.Config{URL: cfg.Postgres, MaxPending: cfg.MaxPending, Now: s.Clock, Log: cfg.Log})
+	mailboxes, err := mailboxdb.Open(ctx, mailboxdb.Config{URL: cfg.Postgres, MaxPending: cfg.MaxPending, Node: cfg.Node, NoAttempts: cfg.NoAttempts, Now: s.Clock, Log: cfg.Log})
 	if err != nil {
 		return err
 	}

@@ -79,7 +79,7 @@ func (s *Stores) openSQLite(ctx context.Context, cfg Config) error {
 	s.parts = append(s.parts, Part{Name: "object store", Close: objects.Close, db: objects.DB()})
 
 	mailboxes, err := mailboxdb.Open(ctx, file(MailboxFile), mailboxdb.Config{
-		MaxPending: cfg.MaxPending, MinFree: cfg.MinFree, Ballast: cfg.Ballast, Guard: guard(MailboxFile), Fatal: cfg.Fatal, Now: s.Clock, Log: cfg.Log, VFS: cfg.VFS,
+		MaxPending: cfg.MaxPending, NoAttempts: cfg.NoAttempts, MinFree: cfg.MinFree, Ballast: cfg.Ballast, Guard: guard(MailboxFile), Fatal: cfg.Fatal, Now: s.Clock, Log: cfg.Log, VFS: cfg.VFS,
 	})
 	if err != nil {
 		return err

@@ -40,10 +40,12 @@ type Config struct {
 	MinFree int64
 	Ballast int64         // bytes kept beside mailboxes, given up when the disk is full; 0: a quarter of MinFree, at most 8 MB
 	Events  time.Duration // how long events are kept; 0: 24 h
-	Fatal   func(error)   // called once when the disk did not confirm a write: exit loudly
-	Damaged func(error)   // called once when a file is found damaged: nothing more is stored then
-	Log     *slog.Logger  // nil: discards
-	VFS     string        // of the mailboxes' and objects' databases, for fault injection
+	// NoAttempts has mailboxes not keep what was tried to bring notifications to connections.
+	NoAttempts bool
+	Fatal      func(error)  // called once when the disk did not confirm a write: exit loudly
+	Damaged    func(error)  // called once when a file is found damaged: nothing more is stored then
+	Log        *slog.Logger // nil: discards
+	VFS        string       // of the mailboxes' and objects' databases, for fault injection
 }
 
 // Stores is everything that is kept.

@@ -58,9 +58,9 @@ func ended(r *mailbox.Record) string {
 	case notification.Delivered:
 		return "settled by its delivery: it asks for no acknowledgement"
 	case notification.Acked:
-		return fmt.Sprintf("acknowledged, %s after it was due", took(r.SettledAt.Sub(r.Due())))
+		return fmt.Sprintf("acknowledged%s, %s after it was due", by(r), took(r.SettledAt.Sub(r.Due())))
 	case notification.Replied:
-		return fmt.Sprintf("answered, %s after it was due", took(r.SettledAt.Sub(r.Due())))
+		return fmt.Sprintf("answered%s, %s after it was due", by(r), took(r.SettledAt.Sub(r.Due())))
 	case notification.Expired:
 		return "expired"
 	case notification.Replaced:
@@ -86,7 +86,9 @@ func took(d time.Duration) string {
 func stepText(s *Step) string {
 	switch s.Status {
 	case "waiting":
-		return "comes next if nobody has acknowledged by then"
+		return "comes next if nobody has acknowledged by then" + because(s.Detail)
+	case "will_skip":
+		return "will not be tried, as things stand" + because(s.Detail)
 	case "skipped":
 		return "not tried" + because(s.Detail)
 	case "suppressed":
@@ -130,11 +132,14 @@ func live(r *mailbox.Record, who *recipient.View, now time.Time) string {
 		return capital(ended(r)) + attempts(r)
 	case notification.Delivered:
 		if !r.SettledAt.IsZero() {
+			if len(r.Tried) > 0 {
+				return "It was " + story(r) + ", and asks for no acknowledgement"
+			}
 			return "It was written to a connection of " + r.To + ", and asks for no acknowledgement"
 		}
-		return "It was " + written(r) + ", and nobody has acknowledged it yet" + absent(r, who)
+		return "It was " + story(r) + ", and nobody has acknowledged it yet" + absent(r, who)
 	case notification.Expired:
-		return "It expired" + unwritten(r, who)
+		return "It expired at " + clock(r.SettledAt) + unwritten(r, who)
 	}
 	return "It waits" + waits(r, who, now)
 }
@@ -153,7 +158,7 @@ func attempts(r *mailbox.Record) string {
 func unwritten(r *mailbox.Record, who *recipient.View) string {
 	switch {
 	case r.Attempts > 0:
-		return ": it was " + written(r) + ", and nobody acknowledged it"
+		return ": it was " + story(r) + ", and nobody acknowledged it"
 	case who.LastSeen.IsZero():
 		return ": " + r.To + " has never been connected"
 	case who.LastSeen.Before(r.Due()):
@@ -210,7 +215,7 @@ func beyond(r *mailbox.Record, steps []Step) string {
 	for i := range steps {
 		s := &steps[i]
 		if s.Status == "waiting" {
-			fmt.Fprintf(&b, "; %s follows at %s", s.Channel, clock(s.At))
+			fmt.Fprintf(&b, "; %s follows at %s%s", s.Channel, clock(s.At), because(s.Detail))
 			continue
 		}
 		fmt.Fprintf(&b, "; %s: %s", s.Channel, stepText(s))

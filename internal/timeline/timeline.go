@@ -13,6 +13,7 @@ import (
 	"godwit.dev/godwit/internal/escalation"
 	"godwit.dev/godwit/internal/mailbox"
 	"godwit.dev/godwit/internal/notification"
+	"godwit.dev/godwit/internal/preference"
 	"godwit.dev/godwit/internal/push"
 	"godwit.dev/godwit/internal/recipient"
 )
@@ -28,6 +29,8 @@ type Steps interface {
 	StepsOf(ctx context.Context, ref mailbox.Ref) (steps []notification.Step, next int, err error)
 	// SendsOf lists what was sent for a copy, in the order of steps.
 	SendsOf(ctx context.Context, app, note, recipient string) ([]escalation.Send, error)
+	// Foresee says what the recipient's preferences will say to a step that begins at a time.
+	Foresee(ctx context.Context, d *mailbox.StepDue, at time.Time) (preference.Verdict, error)
 }
 
 // Recipients say where somebody is connected.
@@ -41,6 +44,7 @@ type Config struct {
 	Steps      Steps // nil: there are none beyond live
 	Recipients Recipients
 	Now        func() time.Time
+	Started    time.Time // when this server started, if it keeps what was tried; zero: it does not
 }
 
 // Service tells of the copies of all apps.
@@ -100,7 +104,7 @@ func (s *Service) Of(ctx context.Context, app, id, to string) (*Timeline, error)
 		return nil, err
 	}
 	now := s.Now()
-	t.Entries = entries(&t.Record, t.Steps, now)
+	t.Entries = s.entries(&t.Record, t.Steps, now)
 	t.Why = why(&t.Record, t.Steps, who, now)
 	return t, nil
 }
@@ -125,9 +129,44 @@ func (s *Service) StepsOf(ctx context.Context, app string, r *mailbox.Record) ([
 		return nil, err
 	}
 	for i := next; i < len(steps); i++ {
-		list = append(list, Step{Number: i, Channel: push.Channel(steps[i].Channel), Status: "waiting", To: steps[i].To, At: r.Due().Add(steps[i].After)})
+		step, err := s.waiting(ctx, app, r, steps, i)
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, step)
 	}
 	return list, nil
+}
+
+const quiet = "the recipient's quiet hours last until then"
+
+// waiting is a step that comes, at the time at which it will: one that falls into quiet hours is put off, and those after it keep their distance.
+func (s *Service) waiting(ctx context.Context, app string, r *mailbox.Record, steps []notification.Step, i int) (Step, error) {
+	at := r.Due().Add(steps[i].After)
+	step := Step{Number: i, Channel: push.Channel(steps[i].Channel), Status: "waiting", To: steps[i].To, At: at}
+	d := &mailbox.StepDue{
+		App: app, Recipient: r.To, ID: r.ID, Pos: r.Pos, Step: i, Channel: steps[i].Channel, StepOptions: steps[i].StepOptions, Due: at, ExpiresAt: r.ExpiresAt,
+	}
+	v, err := s.Steps.Foresee(ctx, d, at)
+	if err != nil {
+		return step, err
+	}
+	before := v
+	if v.Until.IsZero() { // it may have been put off already
+		if before, err = s.Steps.Foresee(ctx, d, at.Add(-time.Millisecond)); err != nil {
+			return step, err
+		}
+	}
+	switch {
+	case v.Skip != "":
+		step.Status, step.Detail = "will_skip", v.Skip
+	case !v.Until.IsZero():
+		notification.PutOff(steps, i, v.Until.Sub(r.Due()))
+		step.At, step.Detail = v.Until, quiet
+	case before.Until.Equal(at):
+		step.Detail = quiet
+	}
+	return step, nil
 }
 
 func sent(s *escalation.Send) Step {
@@ -164,13 +203,19 @@ func status(s *escalation.Send) string {
 }
 
 // entries put what happened in order.
-func entries(r *mailbox.Record, steps []Step, now time.Time) []Entry {
+func (s *Service) entries(r *mailbox.Record, steps []Step, now time.Time) []Entry {
 	list := []Entry{{At: r.CreatedAt, Event: "published", Text: published(r)}}
 	if r.SendAt.After(r.CreatedAt) {
 		list = append(list, Entry{At: r.SendAt, Event: "due", Text: "due, as its send_at says", Planned: r.SendAt.After(now)})
 	}
-	if !r.DeliveredAt.IsZero() {
+	switch {
+	case len(r.Tried) > 0:
+		list = append(list, tries(r)...)
+	case !r.DeliveredAt.IsZero():
 		list = append(list, Entry{At: r.DeliveredAt, Channel: "live", Event: "delivered", Text: written(r)})
+	}
+	if open := r.SettledAt.IsZero() || r.SettledAt.After(s.Started); open && s.Started.After(r.Due()) {
+		list = append(list, Entry{At: s.Started, Channel: "live", Event: "restart", Text: restarted})
 	}
 	for i := range steps {
 		list = append(list, stepEntry(&steps[i]))
@@ -185,6 +230,9 @@ func entries(r *mailbox.Record, steps []Step, now time.Time) []Entry {
 	return list
 }
 
+// planned reports whether a step has not begun.
+func planned(s *Step) bool { return s.Status == "waiting" || s.Status == "will_skip" }
+
 func stepEntry(s *Step) Entry {
-	return Entry{At: s.At, Channel: string(s.Channel), Event: s.Status, Planned: s.Status == "waiting", Text: stepText(s)}
+	return Entry{At: s.At, Channel: string(s.Channel), Event: s.Status, Planned: planned(s), Text: stepText(s)}
 }

@@ -12,6 +12,7 @@ import (
 	"godwit.dev/godwit/internal/escalation"
 	"godwit.dev/godwit/internal/mailbox"
 	"godwit.dev/godwit/internal/notification"
+	"godwit.dev/godwit/internal/preference"
 	"godwit.dev/godwit/internal/push"
 	"godwit.dev/godwit/internal/recipient"
 	"godwit.dev/godwit/internal/session"
@@ -29,6 +30,9 @@ type known struct {
 	steps  []notification.Step
 	next   int
 	who    *recipient.View
+
+	started time.Time
+	foresee func(d *mailbox.StepDue, at time.Time) preference.Verdict
 }
 
 func (k *known) Lookup(_ context.Context, app, id, to string) ([]mailbox.Record, error) {
@@ -46,6 +50,13 @@ func (k *known) StepsOf(context.Context, mailbox.Ref) ([]notification.Step, int,
 	return k.steps, k.next, nil
 }
 
+func (k *known) Foresee(_ context.Context, d *mailbox.StepDue, at time.Time) (preference.Verdict, error) {
+	if k.foresee == nil {
+		return preference.Verdict{}, nil
+	}
+	return k.foresee(d, at), nil
+}
+
 func (k *known) Get(context.Context, string, string) (*recipient.View, error) {
 	if k.who == nil {
 		return nil, mailbox.ErrNotFound
@@ -57,7 +68,7 @@ func (k *known) Get(context.Context, string, string) (*recipient.View, error) {
 func (k *known) tell(t *testing.T) *timeline.Timeline {
 	t.Helper()
 	k.record.ID, k.record.To, k.record.Pos, k.record.CreatedAt = "ride-1", "anna", 7, start
-	s := timeline.New(timeline.Config{Mailbox: k, Steps: k, Recipients: k, Now: func() time.Time { return after(60) }})
+	s := timeline.New(timeline.Config{Mailbox: k, Steps: k, Recipients: k, Now: func() time.Time { return after(60) }, Started: k.started})
 	tl, err := s.Of(t.Context(), "shop", "ride-1", "anna")
 	if err != nil {
 		t.Fatal(err)
@@ -75,33 +86,152 @@ func TestTheSentenceNamesTheCause(t *testing.T) {
 		return []escalation.Send{s}
 	}
 	for want, k := range map[string]known{
-		"It waits: anna has never been connected.":                                                                       {record: mailbox.Record{Status: notification.Stored}},
-		"It waits: anna is not connected, and was last seen 1h1m0s ago.":                                                 {record: mailbox.Record{Status: notification.Stored}, who: seen(after(-3600))},
-		"It waits: anna is connected, and it is about to be written.":                                                    {record: mailbox.Record{Status: notification.Stored}, who: seen(after(60), session.Info{Device: "phone"})},
-		"It waits: the window of phone is full; it has 64 before this one to acknowledge.":                               {record: mailbox.Record{Status: notification.Stored}, who: seen(after(60), session.Info{Device: "phone", Behind: true, Unacked: 64})},
-		"It is not due before 2026-03-01 13:00:00 UTC.":                                                                  {record: mailbox.Record{Status: notification.Scheduled, SendAt: after(3600)}},
-		"It was written to a connection, 2 times so far, and nobody has acknowledged it yet.":                            {record: mailbox.Record{Status: notification.Delivered, Attempts: 2, DeliveredAt: after(1)}, who: seen(after(60), session.Info{})},
-		"It was written to a connection, and nobody has acknowledged it yet; anna is not connected any more.":            {record: mailbox.Record{Status: notification.Delivered, Attempts: 1, DeliveredAt: after(1)}, who: seen(after(2))},
-		"It was written to a connection of anna, and asks for no acknowledgement.":                                       {record: mailbox.Record{Status: notification.Delivered, Ack: notification.AckNone, Attempts: 1, DeliveredAt: after(1), SettledAt: after(1)}},
-		"Acknowledged, 250ms after it was due.":                                                                          {record: mailbox.Record{Status: notification.Acked, Attempts: 1, SettledAt: start.Add(250 * time.Millisecond)}},
-		"Answered, 1m0s after it was due.":                                                                               {record: mailbox.Record{Status: notification.Replied, Attempts: 1, SettledAt: after(60)}},
-		"It expired: anna has never been connected.":                                                                     {record: mailbox.Record{Status: notification.Expired, SettledAt: after(30)}},
-		"It expired: anna was not connected in that time, and is last seen at 2026-03-01 11:00:00 UTC.":                  {record: mailbox.Record{Status: notification.Expired, SettledAt: after(30)}, who: seen(after(-3600))},
-		"It expired: it was never written to a connection, although anna was there at 2026-03-01 12:00:20 UTC.":          {record: mailbox.Record{Status: notification.Expired, SettledAt: after(30)}, who: seen(after(20))},
-		"It expired: it was written to a connection, 3 times in all, and nobody acknowledged it.":                        {record: mailbox.Record{Status: notification.Expired, Attempts: 3, DeliveredAt: after(1), SettledAt: after(30)}, who: seen(after(20))},
-		"Given up: clients could not take it: no such ride.":                                                             {record: mailbox.Record{Status: notification.Failed, Attempts: 3, Nacks: 3, Reason: "no such ride", SettledAt: after(30)}},
-		"Recalled by a back end, without having been written to a connection.":                                           {record: mailbox.Record{Status: notification.Recalled, SettledAt: after(30)}},
-		"Replaced by a newer one with the same collapse_key.":                                                            {record: mailbox.Record{Status: notification.Replaced, Attempts: 1, SettledAt: after(30)}},
-		"It waits: anna has never been connected; webpush follows at 2026-03-01 12:00:05 UTC.":                           {record: mailbox.Record{Status: notification.Stored}, steps: []notification.Step{{}, {Channel: "webpush", After: 5 * time.Second}}, next: 1},
-		"It waits: anna has never been connected; webpush: not tried: the recipient has no active endpoint.":             {record: mailbox.Record{Status: notification.Stored}, sends: push2(escalation.Send{Outcome: dispatch.Suppressed, Detail: "the recipient has no active endpoint"})},
-		"It waits: anna has never been connected; webpush: failed: the endpoint is gone (410).":                          {record: mailbox.Record{Status: notification.Stored}, sends: push2(escalation.Send{Endpoint: 3, Outcome: dispatch.Refused, Detail: "the endpoint is gone (410)"})},
-		"It waits: anna has never been connected; webpush: waits until the channel is set up anew: the key was refused.": {record: mailbox.Record{Status: notification.Stored}, sends: push2(escalation.Send{Endpoint: 3, Outcome: dispatch.Pending, Held: true, Detail: "the key was refused"})},
+		"It waits: anna has never been connected.":                                                                                         {record: mailbox.Record{Status: notification.Stored}},
+		"It waits: anna is not connected, and was last seen 1h1m0s ago.":                                                                   {record: mailbox.Record{Status: notification.Stored}, who: seen(after(-3600))},
+		"It waits: anna is connected, and it is about to be written.":                                                                      {record: mailbox.Record{Status: notification.Stored}, who: seen(after(60), session.Info{Device: "phone"})},
+		"It waits: the window of phone is full; it has 64 before this one to acknowledge.":                                                 {record: mailbox.Record{Status: notification.Stored}, who: seen(after(60), session.Info{Device: "phone", Behind: true, Unacked: 64})},
+		"It is not due before 2026-03-01 13:00:00 UTC.":                                                                                    {record: mailbox.Record{Status: notification.Scheduled, SendAt: after(3600)}},
+		"It was written to a connection, 2 times so far, and nobody has acknowledged it yet.":                                              {record: mailbox.Record{Status: notification.Delivered, Attempts: 2, DeliveredAt: after(1)}, who: seen(after(60), session.Info{})},
+		"It was written to a connection, and nobody has acknowledged it yet; anna is not connected any more.":                              {record: mailbox.Record{Status: notification.Delivered, Attempts: 1, DeliveredAt: after(1)}, who: seen(after(2))},
+		"It was written to a connection of anna, and asks for no acknowledgement.":                                                         {record: mailbox.Record{Status: notification.Delivered, Ack: notification.AckNone, Attempts: 1, DeliveredAt: after(1), SettledAt: after(1)}},
+		"Acknowledged, 250ms after it was due.":                                                                                            {record: mailbox.Record{Status: notification.Acked, Attempts: 1, SettledAt: start.Add(250 * time.Millisecond)}},
+		"Answered, 1m0s after it was due.":                                                                                                 {record: mailbox.Record{Status: notification.Replied, Attempts: 1, SettledAt: after(60)}},
+		"It expired at 2026-03-01 12:00:30 UTC: anna has never been connected.":                                                            {record: mailbox.Record{Status: notification.Expired, SettledAt: after(30)}},
+		"It expired at 2026-03-01 12:00:30 UTC: anna was not connected in that time, and is last seen at 2026-03-01 11:00:00 UTC.":         {record: mailbox.Record{Status: notification.Expired, SettledAt: after(30)}, who: seen(after(-3600))},
+		"It expired at 2026-03-01 12:00:30 UTC: it was never written to a connection, although anna was there at 2026-03-01 12:00:20 UTC.": {record: mailbox.Record{Status: notification.Expired, SettledAt: after(30)}, who: seen(after(20))},
+		"It expired at 2026-03-01 12:00:30 UTC: it was written to a connection, 3 times in all, and nobody acknowledged it.":               {record: mailbox.Record{Status: notification.Expired, Attempts: 3, DeliveredAt: after(1), SettledAt: after(30)}, who: seen(after(20))},
+		"Given up: clients could not take it: no such ride.":                                                                               {record: mailbox.Record{Status: notification.Failed, Attempts: 3, Nacks: 3, Reason: "no such ride", SettledAt: after(30)}},
+		"Recalled by a back end, without having been written to a connection.":                                                             {record: mailbox.Record{Status: notification.Recalled, SettledAt: after(30)}},
+		"Replaced by a newer one with the same collapse_key.":                                                                              {record: mailbox.Record{Status: notification.Replaced, Attempts: 1, SettledAt: after(30)}},
+		"It waits: anna has never been connected; webpush follows at 2026-03-01 12:00:05 UTC.":                                             {record: mailbox.Record{Status: notification.Stored}, steps: []notification.Step{{}, {Channel: "webpush", After: 5 * time.Second}}, next: 1},
+		"It waits: anna has never been connected; webpush: not tried: the recipient has no active endpoint.":                               {record: mailbox.Record{Status: notification.Stored}, sends: push2(escalation.Send{Outcome: dispatch.Suppressed, Detail: "the recipient has no active endpoint"})},
+		"It waits: anna has never been connected; webpush: failed: the endpoint is gone (410).":                                            {record: mailbox.Record{Status: notification.Stored}, sends: push2(escalation.Send{Endpoint: 3, Outcome: dispatch.Refused, Detail: "the endpoint is gone (410)"})},
+		"It waits: anna has never been connected; webpush: waits until the channel is set up anew: the key was refused.":                   {record: mailbox.Record{Status: notification.Stored}, sends: push2(escalation.Send{Endpoint: 3, Outcome: dispatch.Pending, Held: true, Detail: "the key was refused"})},
 	} {
 		t.Run(want, func(t *testing.T) {
 			if got := k.tell(t).Why; got != want {
 				t.Errorf("got %q", got)
 			}
 		})
+	}
+}
+
+func wrote(at int, device string) mailbox.Attempt {
+	return mailbox.Attempt{At: after(at), Device: device, Gateway: "ws"}
+}
+
+func TestTheSentenceTellsWhatWasTried(t *testing.T) {
+	refused := mailbox.Attempt{What: mailbox.Nacked, At: after(5), Device: "phone", Gateway: "ws", Reason: "busy"}
+	by := func(at int, device, gateway string) mailbox.Attempt {
+		return mailbox.Attempt{What: mailbox.Acked, At: after(at), Device: device, Gateway: gateway}
+	}
+	gone := []escalation.Send{{Pos: 7, Step: 1, Channel: push.WebPush, At: after(5), Outcome: dispatch.Suppressed, Detail: "no endpoint"}}
+	for want, k := range map[string]known{
+		"It expired at 2026-03-01 12:01:00 UTC: it was written to phone at 2026-03-01 12:00:01 UTC, again at 12:00:11 and 12:00:31, and nobody acknowledged it; webpush: not tried: no endpoint.": {
+			record: mailbox.Record{Status: notification.Expired, Attempts: 3, DeliveredAt: after(1), SettledAt: after(60), Tried: []mailbox.Attempt{wrote(1, "phone"), wrote(11, "phone"), wrote(31, "phone")}}, sends: gone,
+		},
+		"It was written to phone at 2026-03-01 12:00:01 UTC, and written to a connection over ws at 2026-03-01 12:00:02 UTC; clients could not take it once: busy, and nobody has acknowledged it yet.": {
+			record: mailbox.Record{Status: notification.Delivered, Attempts: 2, DeliveredAt: after(1), Tried: []mailbox.Attempt{wrote(1, "phone"), wrote(2, ""), refused}}, who: seen(after(60), session.Info{}),
+		},
+		"It was written to phone at 2026-03-01 12:00:01 UTC, and again 5 times until 12:00:41, and 3 more that are not known in detail, and nobody has acknowledged it yet.": {
+			record: mailbox.Record{Status: notification.Delivered, Attempts: 9, DeliveredAt: after(1), Tried: []mailbox.Attempt{wrote(1, "phone"), wrote(2, "phone"), wrote(3, "phone"), wrote(4, "phone"), wrote(5, "phone"), wrote(41, "phone")}},
+			who:    seen(after(60), session.Info{}),
+		},
+		"It was written to phone at 2026-03-01 12:00:01 UTC, and asks for no acknowledgement.": {
+			record: mailbox.Record{Status: notification.Delivered, Ack: notification.AckNone, Attempts: 1, DeliveredAt: after(1), SettledAt: after(1), Tried: []mailbox.Attempt{wrote(1, "phone")}},
+		},
+		"Acknowledged by phone, 2s after it was due.": {
+			record: mailbox.Record{Status: notification.Acked, Attempts: 1, SettledAt: after(2), Tried: []mailbox.Attempt{wrote(1, "phone"), by(2, "phone", "ws")}},
+		},
+		"Acknowledged by a connection over ws, 2s after it was due.": {
+			record: mailbox.Record{Status: notification.Acked, Attempts: 1, SettledAt: after(2), Tried: []mailbox.Attempt{wrote(1, ""), by(2, "", "ws")}},
+		},
+		"Acknowledged, 2s after it was due.": {
+			record: mailbox.Record{Status: notification.Acked, Attempts: 1, SettledAt: after(2), Tried: []mailbox.Attempt{wrote(1, ""), by(2, "", "")}},
+		},
+	} {
+		t.Run(want, func(t *testing.T) {
+			if got := k.tell(t).Why; got != want {
+				t.Errorf("got %q", got)
+			}
+		})
+	}
+}
+
+func TestEachAttemptIsAnEntry(t *testing.T) {
+	k := known{record: mailbox.Record{
+		Status: notification.Acked, Ack: notification.AckAll, Attempts: 2, DeliveredAt: after(1), SettledAt: after(20), ExpiresAt: after(90),
+		Tried: []mailbox.Attempt{
+			wrote(1, "phone"),
+			wrote(2, "desk"),
+			{What: mailbox.Nacked, At: after(3), Device: "phone", Gateway: "ws"},
+			{What: mailbox.Acked, At: after(4), Device: "desk"},
+			{At: after(11), Device: "phone", Gateway: "ws"},
+			{What: mailbox.Acked, At: after(20), Device: "phone", Gateway: "ws", Node: "b"},
+		},
+	}}
+	var got []string
+	for _, e := range k.tell(t).Entries[1:] {
+		got = append(got, e.Event+": "+e.Text)
+	}
+	want := []string{
+		"delivered: written to phone", "delivered: written to desk", "nacked: phone could not take it, and did not say why", "ack: desk has acknowledged it",
+		"redelivered: written to phone again", "acked: acknowledged by phone on b, 20s after it was due",
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("got  %q\nwant %q", got, want)
+	}
+}
+
+func TestWhatARestartMayHaveLostIsSaid(t *testing.T) {
+	for name, c := range map[string]struct {
+		record  mailbox.Record
+		started time.Time
+		want    bool
+	}{
+		"it waited then":         {mailbox.Record{Status: notification.Stored}, after(30), true},
+		"it ended after it":      {mailbox.Record{Status: notification.Acked, SettledAt: after(40)}, after(30), true},
+		"it had ended before":    {mailbox.Record{Status: notification.Acked, SettledAt: after(20)}, after(30), false},
+		"it came after it":       {mailbox.Record{Status: notification.Stored}, after(-30), false},
+		"it was not due by then": {mailbox.Record{Status: notification.Scheduled, SendAt: after(40)}, after(30), false},
+		"nothing is kept":        {mailbox.Record{Status: notification.Stored}, time.Time{}, false},
+	} {
+		k := known{record: c.record, started: c.started}
+		got := slices.ContainsFunc(k.tell(t).Entries, func(e timeline.Entry) bool { return e.Event == "restart" && e.At.Equal(c.started) })
+		if got != c.want {
+			t.Errorf("%s: said %v, want %v", name, got, c.want)
+		}
+	}
+}
+
+func TestAStepThatFallsIntoQuietHoursIsShownAtItsEnd(t *testing.T) {
+	night, morning := after(5), after(3600)
+	k := known{
+		record: mailbox.Record{Status: notification.Stored, ExpiresAt: after(7200)},
+		steps:  []notification.Step{{}, {Channel: "webpush", After: 5 * time.Second}, {Channel: "fcm", After: 10 * time.Second}, {Channel: "sms", After: 2 * time.Hour}}, next: 1,
+		foresee: func(d *mailbox.StepDue, at time.Time) preference.Verdict {
+			switch {
+			case d.Channel == "sms":
+				return preference.Verdict{Skip: "it has expired by then"}
+			case !at.Before(night) && at.Before(morning):
+				return preference.Verdict{Until: morning}
+			}
+			return preference.Verdict{}
+		},
+	}
+	var got []string
+	for _, e := range k.tell(t).Entries {
+		if e.Channel != "" && e.Planned {
+			got = append(got, e.At.Sub(start).String()+" "+e.Channel+": "+e.Text)
+		}
+	}
+	want := []string{
+		"1h0m0s webpush: comes next if nobody has acknowledged by then: the recipient's quiet hours last until then",
+		"1h0m5s fcm: comes next if nobody has acknowledged by then",
+		"2h59m55s sms: will not be tried, as things stand: it has expired by then",
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("got  %q\nwant %q", got, want)
 	}
 }
 

@@ -146,6 +146,7 @@ func (m *memory) SettleLater(batch []*mailbox.Settle) {
 
 func (m *memory) Delivered(marks []mailbox.Mark)               { m.change(func() { m.marks += len(marks) }) }
 func (m *memory) Seen([]mailbox.Seen)                          {}
+func (m *memory) Mark([]mailbox.Mark)                          {}
 func (m *memory) RouteTo(r mailbox.Router, _ mailbox.Presence) { m.router = r }
 func (m *memory) Joined(client string)                         { m.change(func() { m.here[client]++ }) }
 

@@ -178,6 +178,10 @@ func newParts() []part {
 			columns: []string{"pos = nack.pos", "count = nack.count", "reason = nack.reason", "recipient = n.recipient", "at = " + besideAt},
 		},
 		&table{
+			what: "attempts to deliver", source: mailbox, schema: "godwit_mailbox", table: "attempt", key: 1, joins: beside,
+			columns: []string{"pos = attempt.pos", "data = attempt.data", "node = ''", "recipient = n.recipient", "at = " + besideAt},
+		},
+		&table{
 			what: "answers of clients", source: mailbox, schema: "godwit_mailbox", table: "reply", key: 1, joins: beside,
 			columns: []string{"pos = reply.pos", "status = reply.status", "content_type = reply.content_type", "data = reply.data", "recipient = n.recipient", "at = " + besideAt},
 		},

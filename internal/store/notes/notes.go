@@ -3,10 +3,13 @@
 package notes
 
 import (
+	"slices"
 	"sync"
 	"time"
 
 	"godwit.dev/godwit/internal/mailbox"
+	"godwit.dev/godwit/internal/notification"
+	"godwit.dev/godwit/internal/store/attempts"
 	"godwit.dev/godwit/internal/store/millis"
 )
 
@@ -17,6 +20,9 @@ const (
 	Slice = 250
 	// most bounds what waits: beyond it new marks and sightings are dropped, which their contract allows.
 	most = 1 << 20
+	// mostMore bounds what is known of a copy beside its first attempt, and mostMoreAll that of all copies.
+	mostMore    = 15
+	mostMoreAll = 1 << 18
 )
 
 // Mark is a delivery that has not been written yet. Times are milliseconds of Unix time.
@@ -26,6 +32,47 @@ type Mark struct {
 	DeliveredAt int64 // 0: not known
 	Attempts    uint32
 	since       int64
+
+	first attempts.Tried
+	more  *[]attempts.Tried // nil for nearly all
+}
+
+// Tried is what was tried and is not written yet, in the order in which it was noted.
+func (m *Mark) Tried() []attempts.Tried {
+	if !m.first.Known() {
+		return nil
+	}
+	list := []attempts.Tried{m.first}
+	if m.more != nil {
+		list = append(list, *m.more...)
+	}
+	return list
+}
+
+// Tell adds to a record what is noted of its copy.
+func (m *Mark) Tell(r *mailbox.Record) {
+	for _, t := range m.Tried() {
+		r.Tried = append(r.Tried, t.Attempt())
+	}
+	if m.DeliveredAt > 0 && r.Status == notification.Stored {
+		r.Status, r.DeliveredAt = notification.Delivered, millis.Time(m.DeliveredAt)
+	}
+	if r.Status == notification.Delivered && !r.Status.Settled(r.Ack) {
+		r.Attempts = max(r.Attempts, m.Attempts)
+	}
+}
+
+// End is what is to be kept of what was tried for a copy that ends: the connection, if there is a place for it and that says it all, else a list.
+func (m *Mark) End(q *mailbox.Settle, as notification.Status, place bool) (via attempts.Via, list []attempts.Tried) {
+	acked := as == notification.Acked || as == notification.Replied
+	if place && (acked || as == notification.Delivered) && q.Gateway != "" && max(m.Attempts, q.Attempts) <= 1 && m.more == nil && (!m.first.Known() || m.first.IsTo(q.ToDevice)) {
+		return attempts.ViaOf(q.Gateway, q.ToDevice), nil
+	}
+	list = m.Tried()
+	if acked && (q.Device != "" || len(list) > 0) {
+		list = append(list, attempts.Acked(q))
+	}
+	return via, list
 }
 
 // Sighting is when a recipient and its devices were seen last.
@@ -37,8 +84,12 @@ type Sighting struct {
 
 // Notes are the marks and sightings that wait to be written. The zero value has none.
 type Notes struct {
+	NoAttempts bool // what was tried is not kept
+
 	mu    sync.Mutex
-	marks map[int64]Mark // by position
+	more  int                 // attempts beside the first ones
+	early [2]map[int64]string // copies that ended before it was noted to which device they were written; those of a second, and of the one before
+	marks map[int64]Mark      // by position
 	seen  map[mailbox.Address]*Sighting
 }
 
@@ -51,6 +102,9 @@ func (n *Notes) Mark(batch []mailbox.Mark, now int64) {
 	}
 	for i := range batch {
 		m := &batch[i]
+		if n.overtaken(m) {
+			continue
+		}
 		old, ok := n.marks[m.Pos]
 		if !ok {
 			if len(n.marks) >= most {
@@ -59,10 +113,47 @@ func (n *Notes) Mark(batch []mailbox.Mark, now int64) {
 			old = Mark{Address: mailbox.Address{App: m.App, Recipient: m.Recipient}, Pos: m.Pos, since: now}
 		}
 		old.Attempts = max(old.Attempts, m.Attempts)
-		if old.DeliveredAt == 0 {
+		if old.DeliveredAt == 0 && m.What == mailbox.Written {
 			old.DeliveredAt = millis.Of(m.DeliveredAt)
 		}
+		if !n.NoAttempts {
+			n.tried(&old, attempts.Of(m))
+		}
 		n.marks[m.Pos] = old
+	}
+}
+
+// tried notes an attempt.
+func (n *Notes) tried(m *Mark, t attempts.Tried) {
+	switch {
+	case !m.first.Known():
+		m.first = t
+	case n.more >= mostMoreAll:
+	case m.more == nil:
+		m.more = &[]attempts.Tried{t}
+		n.more++
+	case len(*m.more) < mostMore:
+		more := append(slices.Clip(*m.more), t) // somebody may be reading what there was
+		m.more = &more
+		n.more++
+	}
+}
+
+// overtaken reports whether a mark is of the write that was acknowledged before it could be noted: how its copy ended tells of it.
+func (n *Notes) overtaken(m *mailbox.Mark) bool {
+	for _, early := range n.early {
+		if device, ok := early[m.Pos]; ok && device == m.Device && m.What == mailbox.Written {
+			delete(early, m.Pos)
+			return true
+		}
+	}
+	return false
+}
+
+// taken notes that a mark is not here any more.
+func (n *Notes) taken(m *Mark) {
+	if m.more != nil {
+		n.more -= len(*m.more)
 	}
 }
 
@@ -100,6 +191,24 @@ func (n *Notes) TakeMark(pos int64) Mark {
 	defer n.mu.Unlock()
 	m := n.marks[pos]
 	delete(n.marks, pos)
+	n.taken(&m)
+	return m
+}
+
+// TakeMarkOf is TakeMark for who settles a copy. A session that says so while its own write is not noted yet has been quick; or it was written
+// long ago, and nothing comes any more.
+func (n *Notes) TakeMarkOf(q *mailbox.Settle, pos int64) Mark {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	m := n.marks[pos]
+	delete(n.marks, pos)
+	n.taken(&m)
+	if q.Gateway != "" && m.since == 0 && len(n.early[0]) < most {
+		if n.early[0] == nil {
+			n.early[0] = make(map[int64]string)
+		}
+		n.early[0][pos] = q.ToDevice
+	}
 	return m
 }
 
@@ -146,6 +255,7 @@ func (n *Notes) ForgetMarks() {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	clear(n.marks)
+	n.more, n.early = 0, [2]map[int64]string{}
 }
 
 // Take removes and returns all sightings, and the marks that have waited for long enough.
@@ -161,11 +271,13 @@ func (n *Notes) take(until int64) (marks []Mark, seen []Sighting) {
 		if m.since <= until {
 			marks = append(marks, m)
 			delete(n.marks, pos)
+			n.taken(&m)
 		}
 	}
 	for _, s := range n.seen {
 		seen = append(seen, *s)
 	}
 	n.seen = nil
+	n.early[1], n.early[0] = n.early[0], nil
 	return marks, seen
 }

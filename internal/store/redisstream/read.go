@@ -415,5 +415,8 @@ func (s *Store) Lookup(_ context.Context, _, id, to string) ([]mailbox.Record, e
 	return []mailbox.Record{r}, nil
 }
 
+// Mark implements session.Store: nothing is kept of what clients say of notifications that they do not acknowledge.
+func (s *Store) Mark([]mailbox.Mark) {}
+
 // Seen implements session.Store: nothing is kept of who was connected.
 func (s *Store) Seen([]mailbox.Seen) {}

@@ -43,6 +43,7 @@ const (
 	AckAll
 	Reply
 	Escalate
+	Attempts
 	Crash // Opened.Crash may still be nil
 )
 
@@ -55,7 +56,7 @@ type testCase struct {
 // Run runs all tests but those that need an ability the store is without.
 func Run(t *testing.T, open OpenFunc, without ...Ability) {
 	t.Helper()
-	for _, group := range [][]testCase{coreCases, settleCases, timeCases, listCases, dedupCases, ackAllCases, lifeCases, headCases, replyCases, escalateCases} {
+	for _, group := range [][]testCase{coreCases, settleCases, timeCases, listCases, dedupCases, ackAllCases, lifeCases, headCases, replyCases, escalateCases, attemptCases} {
 		for _, c := range group {
 			if slices.ContainsFunc(c.needs, func(a Ability) bool { return slices.Contains(without, a) }) {
 				continue

@@ -3,6 +3,7 @@ package storetest
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -20,6 +21,7 @@ func RunTwo(t *testing.T, open Two[mailbox.Store]) {
 		"WhatOneStoresTheOtherShowsAndSettles":   twoSettle,
 		"WhatOneSchedulesTheOtherMakesDueByTime": twoDue,
 		"StepsAreDueAndHandedOverThroughBoth":    twoSteps,
+		"WhatEachHasTriedBothTell":               twoTries,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -53,6 +55,32 @@ func twoCount(e *env, stores [2]mailbox.Store) {
 				last = it.Pos
 			}
 		}
+	}
+}
+
+func twoTries(e *env, stores [2]mailbox.Store) {
+	e.stored(e.note("x"), "r")
+	e.stored(e.note("y"), "r")
+	stores[1].Seen([]mailbox.Seen{{App: App, Recipient: "r", Device: "desk", At: e.clock.Now()}})
+	e.wrote("r", "x", "phone", 1)
+	e.s = stores[1]
+	e.wrote("r", "x", "desk", 1)
+	e.wrote("r", "y", "", 1)
+	e.step()
+	e.acksTo(stores[1], "r", "x", "desk", 1)
+	e.acksTo(stores[1], "r", "y", "", 1)
+	want := []string{"0 written to desk", "0 written to phone", "1 acked by desk"}
+	var got []string
+	defer func() { e.Logf("told last: %q", got) }()
+	for _, s := range stores {
+		e.s = s
+		e.eventually("each tells of what both have tried", func() bool {
+			r := e.record("r", "x")
+			got = said(&r)
+			slices.Sort(got)
+			return slices.Equal(got, want)
+		})
+		e.wantTried("r", "y", "0 written to ", "1 acked by ")
 	}
 }
 

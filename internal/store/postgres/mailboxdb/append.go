@@ -180,7 +180,12 @@ func (t *transaction) replaceCollapsed(b *box, n *notification.Notification) {
 	now := millis.Of(n.CreatedAt)
 	for _, o := range b.collapse {
 		if !o.settled && o.collapse == n.CollapseKey && o.expires > now {
-			t.end(o, ending{id: o.id, as: notification.Replaced, at: now})
+			mark := t.l.s.notes.TakeMark(o.pos)
+			if o.delivered == 0 {
+				o.delivered = mark.DeliveredAt
+			}
+			o.attempts = max(o.attempts, int32(mark.Attempts)) //nolint:gosec // counts deliveries
+			t.end(o, ending{id: o.id, as: notification.Replaced, at: now, mark: &mark})
 		}
 	}
 }

@@ -152,7 +152,7 @@ func (t *transaction) expire(o *overdue, now int64) {
 		c.delivered = mark.DeliveredAt
 	}
 	c.attempts = max(c.attempts, int32(mark.Attempts)) //nolint:gosec // counts deliveries
-	t.end(c, ending{id: o.id, as: notification.Expired, at: now})
+	t.end(c, ending{id: o.id, as: notification.Expired, at: now, mark: &mark})
 }
 
 // writeSlice writes what was decided; the caller commits.
@@ -160,6 +160,7 @@ func (t *transaction) writeSlice(ctx context.Context, did *outcome) error {
 	a := &asking{}
 	t.askSettles(a)
 	t.askRare(a)
+	t.askTried(a)
 	t.askTrace(a)
 	if err := a.send(ctx, t.conn); err != nil {
 		return err

@@ -59,7 +59,7 @@ func eraseRecipient(ctx context.Context, tx pgx.Tx, b *box, did *outcome) error 
 			return err
 		}, b.key)
 	for _, sql := range []string{
-		"DELETE FROM device WHERE recipient = $1", "DELETE FROM device_ack WHERE recipient = $1", "DELETE FROM nack WHERE recipient = $1",
+		"DELETE FROM device WHERE recipient = $1", "DELETE FROM device_ack WHERE recipient = $1", "DELETE FROM nack WHERE recipient = $1", "DELETE FROM attempt WHERE recipient = $1",
 		"DELETE FROM escalation WHERE recipient = $1", "DELETE FROM reply WHERE recipient = $1", "DELETE FROM recipient WHERE key = $1", "INSERT INTO erasure (recipient) VALUES ($1)",
 	} {
 		a.ask(sql, nil, b.key)
@@ -94,6 +94,9 @@ func (s *Store) deleteRows(ctx context.Context, key int64) error {
 		return err
 	}
 	return s.db.Do(ctx, "end an erasure", func(ctx context.Context, tx pgx.Tx) error {
+		if _, err := tx.Exec(ctx, "DELETE FROM attempt WHERE recipient = $1", key); err != nil { // an acknowledgement may have come meanwhile
+			return err
+		}
 		_, err := tx.Exec(ctx, "DELETE FROM erasure WHERE recipient = $1", key)
 		return err
 	})

@@ -22,8 +22,8 @@ const (
 	lazyAfter = 5 * time.Millisecond
 	// sliceAfter is how long upkeep waits for a moment in which no publish does.
 	sliceAfter = 20 * time.Millisecond
-	// attempts is how often a commit is tried that others got into the way of.
-	attempts = 5
+	// tries is how often a commit is tried that others got into the way of.
+	tries = 5
 	// maxAway is how many acknowledgements wait in a lane, by their bytes, while the database is away; more are
 	// dropped, and those notifications delivered again.
 	maxAway   = 16 << 20
@@ -320,7 +320,7 @@ func (l *lane) again(q *settleOp) {
 func (l *lane) try(ctx context.Context, ops []op) error {
 	for attempt := 1; ; attempt++ {
 		err := l.s.tables.with(ctx, func(set *tableSet) error { return l.transact(ctx, set, ops) })
-		if err == nil || attempt == attempts || !inTheWay(err) {
+		if err == nil || attempt == tries || !inTheWay(err) {
 			return pgdb.Late(ctx, err)
 		}
 		time.Sleep(rand.N(time.Duration(attempt) * 5 * time.Millisecond)) // so that those who met do not meet again

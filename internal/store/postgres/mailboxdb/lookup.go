@@ -80,7 +80,15 @@ func (s *Store) lookup(ctx context.Context, conn *pgx.Conn, set *tableSet, appNa
 			records, keys = append(records, found[i].record(names[i], now)), append(keys, found[i].recipient)
 		}
 	}
-	return records, s.readBeside(ctx, conn, records, keys, to != "")
+	if err := s.readBeside(ctx, conn, records, keys, to != ""); err != nil || to == "" {
+		return records, err
+	}
+	for i := range records {
+		if err := s.tellTried(ctx, conn, appName, keys[i], &records[i]); err != nil {
+			return nil, err
+		}
+	}
+	return records, nil
 }
 
 // record shows the row as it stands at now: an overdue one is expired although nobody has written that yet.

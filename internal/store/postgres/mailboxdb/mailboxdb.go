@@ -27,6 +27,8 @@ type Config struct {
 	Schema     string           // "" is godwit_mailbox
 	MaxPending int              // unsettled notifications of one recipient; 0: 1000
 	Lanes      int              // commits under way at once, at most shards; 0: 2. More rows in a commit are what saves work, not more commits
+	Node       string           // of which it is said that it has tried what
+	NoAttempts bool             // what was tried to bring copies to connections is not kept
 	Now        func() time.Time // the store's one clock; nil: the database's
 	Log        *slog.Logger     // nil: discards
 
@@ -97,6 +99,7 @@ func Open(ctx context.Context, cfg Config) (*Store, error) {
 		return nil, fmt.Errorf("open mailboxes: %w", err)
 	}
 	s := &Store{cfg: cfg, db: db, now: db.Clock(), closing: make(chan struct{})}
+	s.notes.NoAttempts = cfg.NoAttempts
 	s.tables.s = s
 	s.dues.column, s.dues.of = "send_at", "seq = 0"
 	s.expiries.column, s.expiries.of = "expires_at", "true"

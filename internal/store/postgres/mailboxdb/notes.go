@@ -65,11 +65,17 @@ func (s *Store) writeMarks(marks []notes.Mark) error {
 			return err
 		}
 		b := &pgx.Batch{}
+		var w tried
 		for i, m := range marks {
-			if keys[i] != 0 {
+			if keys[i] == 0 {
+				continue
+			}
+			if m.DeliveredAt > 0 || m.Attempts > 0 {
 				b.Queue(markPending, keys[i], m.Pos, m.DeliveredAt, m.Attempts)
 			}
+			w.add(keys[i], m.Pos, s.nowMS(), m.Tried(), false)
 		}
+		w.ask(s, func(sql string, args ...any) { b.Queue(sql, args...) })
 		return tx.SendBatch(ctx, b).Close()
 	})
 }

@@ -45,6 +45,7 @@ func (t *transaction) askQuick(a *asking) {
 		keys, positions, at, delivered = append(keys, key), append(positions, q.Pos), append(at, millis.Of(q.At)), append(delivered, m.DeliveredAt)
 		attempts, status = append(attempts, int32(max(m.Attempts, q.Attempts))), append(status, int16(q.As)) //nolint:gosec // counts deliveries
 		mode = append(mode, int16(settles)<<ackShift)
+		t.out.tried.end(t.l.s, key, q.Pos, millis.Of(q.At), q, q.As, &m)
 	}
 	if len(keys) > 0 {
 		a.ask(fmt.Sprintf(settleQuickly, t.hour, ackBits|stepsFlag), t.readGone, keys, positions, at, delivered, attempts, status, mode)
@@ -76,7 +77,7 @@ func (t *transaction) settledQuickly() {
 			continue
 		}
 		delete(t.gone, q.Pos) // who asks for the same again comes second
-		t.l.s.notes.TakeMark(q.Pos)
+		t.l.s.notes.TakeMarkOf(q, q.Pos)
 		q.Outcome = mailbox.SettleDone
 		t.pending--
 		t.tell.Settled = append(t.tell.Settled, mailbox.Settled{

@@ -68,7 +68,7 @@ func (s *Store) seal(ctx context.Context) (sealed bool, err error) {
 			if left, err = s.sealHour(ctx, conn.Conn(), set, hour); err == nil {
 				break
 			}
-			if attempt == attempts || !inTheWay(err) {
+			if attempt == tries || !inTheWay(err) {
 				return false, err
 			}
 		}

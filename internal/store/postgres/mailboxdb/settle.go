@@ -7,8 +7,10 @@ import (
 
 	"godwit.dev/godwit/internal/mailbox"
 	"godwit.dev/godwit/internal/notification"
+	"godwit.dev/godwit/internal/store/attempts"
 	"godwit.dev/godwit/internal/store/await"
 	"godwit.dev/godwit/internal/store/millis"
+	"godwit.dev/godwit/internal/store/notes"
 )
 
 // deviceMemory is how long a device is known after it was last seen: an ack "all" waits for it that long.
@@ -86,7 +88,7 @@ func (t *transaction) settle(q *mailbox.Settle) mailbox.SettleOutcome {
 	if o == nil {
 		return t.settleClosed(q)
 	}
-	at, mark := millis.Of(q.At), t.l.s.notes.TakeMark(o.pos)
+	at, mark := millis.Of(q.At), t.l.s.notes.TakeMarkOf(q, o.pos)
 	if mark.DeliveredAt == 0 {
 		mark.DeliveredAt = millis.Of(q.DeliveredAt)
 	}
@@ -94,7 +96,7 @@ func (t *transaction) settle(q *mailbox.Settle) mailbox.SettleOutcome {
 		o.delivered = mark.DeliveredAt
 	}
 	o.attempts = max(o.attempts, int32(mark.Attempts), int32(q.Attempts)) //nolint:gosec // counts deliveries
-	done := ending{id: q.ID, as: q.As, at: at, device: q.Device, by: q}
+	done := ending{id: q.ID, as: q.As, at: at, device: q.Device, by: q, mark: &mark}
 	if q.As == notification.Acked && o.flags.ack() == notification.AckNone { // an eager client's ack overtook the note of the first write
 		done.as, done.device = notification.Delivered, ""
 		if o.delivered == 0 {
@@ -108,23 +110,31 @@ func (t *transaction) settle(q *mailbox.Settle) mailbox.SettleOutcome {
 	}
 	switch {
 	case o.expires <= at && !inGrace(o.expires, o.delivered, q):
-		t.end(o, ending{id: q.ID, as: notification.Expired, at: o.expires, by: q})
+		t.end(o, ending{id: q.ID, as: notification.Expired, at: o.expires, by: q, mark: &mark})
 		return mailbox.SettleLate
 	case !q.As.Settled(o.flags.ack()): // "delivered" settles only what asks for no ack
-		t.out.mark(o)
-		return mailbox.SettlePartial
+		return t.partly(o, &mark)
 	case q.Nack:
 		if !t.countNack(o, q) {
-			t.out.mark(o)
-			return mailbox.SettlePartial
+			return t.partly(o, &mark)
 		}
 	case q.As == notification.Acked && o.flags.ack() == notification.AckAll:
 		if !t.countAck(o, q) {
-			return mailbox.SettlePartial
+			if q.Device != "" && !t.l.s.cfg.NoAttempts {
+				t.out.tried.add(o.box.key, o.pos, at, []attempts.Tried{attempts.Acked(q)}, false)
+			}
+			return t.partly(o, &mark)
 		}
 	}
 	t.end(o, done)
 	return mailbox.SettleDone
+}
+
+// partly notes what is known of a copy that still waits.
+func (t *transaction) partly(o *open, m *notes.Mark) mailbox.SettleOutcome {
+	t.out.mark(o)
+	t.out.tried.add(o.box.key, o.pos, t.l.s.nowMS(), m.Tried(), false)
+	return mailbox.SettlePartial
 }
 
 // inGrace reports whether an ack after the expiry counts: it comes from who got the notification before that.
@@ -187,6 +197,7 @@ type ending struct {
 	device string
 	reply  *notification.Reply // nil: none
 	by     *mailbox.Settle     // nil: nobody asked for it
+	mark   *notes.Mark         // what was not written yet; nil: nothing
 }
 
 // ended is a copy that this commit ends, unless another node was faster.
@@ -200,6 +211,13 @@ func (t *transaction) end(o *open, end ending) {
 	o.settled, o.as, o.at = true, end.as, end.at
 	o.box.pending--
 	t.out.settle(o)
+	if end.mark != nil {
+		by := end.by
+		if by == nil {
+			by = &mailbox.Settle{}
+		}
+		t.out.tried.end(t.l.s, o.box.key, o.pos, end.at, by, end.as, end.mark)
+	}
 	if end.reply != nil {
 		t.out.reply(o.box, o.pos, end.at, end.reply)
 	}

@@ -38,6 +38,7 @@ type writes struct {
 	unacked  []*open
 	replies  []reply
 	revived  []*row
+	tried    tried
 }
 
 type deviceAck struct {
@@ -158,6 +159,7 @@ func (t *transaction) write(ctx context.Context) error {
 }
 
 func (t *transaction) askCommit(a *asking) {
+	t.askTried(a)
 	t.askTrace(a)
 	a.ask("COMMIT", nil)
 	t.sent = true

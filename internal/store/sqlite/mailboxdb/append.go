@@ -264,6 +264,10 @@ func (s *Store) deleteRow(pos int64) error {
 	if err := exec(s.stmts.deleteReply); err != nil {
 		return err
 	}
+	s.stmts.deleteTried.BindInt64(1, pos)
+	if err := exec(s.stmts.deleteTried); err != nil {
+		return err
+	}
 	s.stmts.deleteAcks.BindInt64(1, pos)
 	return exec(s.stmts.deleteAcks)
 }
@@ -286,7 +290,10 @@ func (s *Store) replaceCollapsed(r *recipient, n *notification.Notification) err
 		if !ok || old.collapse != n.CollapseKey {
 			continue
 		}
-		err = s.settleEntry(r, e, ending{id: old.id, as: notification.Replaced, at: millis.Of(n.CreatedAt)})
+		mark := s.notes.TakeMark(e.pos)
+		err = s.settleEntry(r, e, ending{
+			id: old.id, as: notification.Replaced, at: millis.Of(n.CreatedAt), deliveredAt: mark.DeliveredAt, attempts: mark.Attempts, by: &mailbox.Settle{}, mark: &mark,
+		})
 		if err != nil {
 			return err
 		}

@@ -229,7 +229,7 @@ func (r *row) end(o *outcome) {
 	if o.as == 0 {
 		return
 	}
-	r.open, r.status, r.settled, r.attempts = false, o.as, o.at, max(r.attempts, o.attempts)
+	r.open, r.status, r.settled, r.attempts, r.via = false, o.as, o.at, max(r.attempts, o.attempts), o.via()
 	if r.delivered <= 0 && o.delivered > 0 {
 		r.delivered = o.delivered
 	}

@@ -38,7 +38,7 @@ func (s *Store) Lookup(ctx context.Context, appName, id, to string) (records []m
 		if positions, err = s.positions(c, mask, key); err != nil {
 			return err
 		}
-		return s.readRecords(c, positions, appKey, id, now, to != "", &records)
+		return s.readRecords(c, positions, appKey, appName, id, now, to != "", &records)
 	})
 	if err != nil {
 		return nil, storeError("look up notification "+id, err)
@@ -71,8 +71,8 @@ func (s *Store) positions(c *sqlite.Conn, mask, key uint64) (positions []int64, 
 	return slices.Compact(positions), nil
 }
 
-// readRecords reads what became of copies, with what clients answered only for one recipient: a thousand answers are too much.
-func (s *Store) readRecords(c *sqlite.Conn, positions []int64, appKey int64, id string, now int64, replies bool, to *[]mailbox.Record) error {
+// readRecords reads what became of copies, with what clients answered and what was tried only of one recipient alone: of a thousand it is too much.
+func (s *Store) readRecords(c *sqlite.Conn, positions []int64, appKey int64, appName, id string, now int64, alone bool, to *[]mailbox.Record) error {
 	copies, err := s.copiesOn(c)
 	if err != nil {
 		return err
@@ -98,7 +98,10 @@ func (s *Store) readRecords(c *sqlite.Conn, positions []int64, appKey int64, id 
 		err = each(name, func(st *sqlite.Stmt) error {
 			*to = append(*to, row.record(st.ColumnText(0), now))
 			rec := &(*to)[len(*to)-1]
-			if err := readNacks(nack, rec); err != nil || !replies {
+			if err := readNacks(nack, rec); err != nil || !alone {
+				return err
+			}
+			if err := s.tellTried(c, &row, appName, rec); err != nil {
 				return err
 			}
 			return readReply(c, rec)

@@ -31,6 +31,8 @@ var (
 	schema5 string
 	//go:embed schema/0006_packs.sql
 	schema6 string
+	//go:embed schema/0007_attempts.sql
+	schema7 string
 )
 
 const appID = 0x47644d62 // "GdMb": application_id of mailbox files
@@ -41,6 +43,7 @@ type Config struct {
 	MinFree    int64 // bytes of disk below which publishes are refused; 0: 256 MB
 	Ballast    int64 // bytes kept beside the file, given up when the disk is full; 0: a quarter of MinFree, at most 8 MB
 	MaxIdle    int   // recipients with nothing pending that are kept in memory; 0: 131072
+	NoAttempts bool  // what was tried to bring copies to connections is not kept
 
 	VFS   string           // of the database, for fault injection
 	Guard sqlitedb.Guard   // of the file
@@ -145,13 +148,14 @@ func Open(ctx context.Context, path string, cfg Config) (*Store, error) {
 		notify: make(chan *committed, maxUntold), seals: make(chan struct{}, 1),
 		untold: sync.Pool{New: func() any { return new(committed) }},
 	}
+	s.notes.NoAttempts = cfg.NoAttempts
 	space, err := sqlitedb.NewSpace(path, cfg.MinFree, cfg.Ballast)
 	if err != nil {
 		return nil, fmt.Errorf("open mailbox: %w", err)
 	}
 	s.space = space
 	s.db, err = sqlitedb.Open(ctx, path, sqlitedb.Options{
-		AppID: appID, Migrations: []string{schema1, schema2, schema3, schema4, schema5, schema6}, CopyAfter: max(cfg.Ballast/2, minCopyAfter), VFS: cfg.VFS, Guard: cfg.Guard, Fatal: cfg.Fatal, Log: cfg.Log,
+		AppID: appID, Migrations: []string{schema1, schema2, schema3, schema4, schema5, schema6, schema7}, CopyAfter: max(cfg.Ballast/2, minCopyAfter), VFS: cfg.VFS, Guard: cfg.Guard, Fatal: cfg.Fatal, Log: cfg.Log,
 		Hooks: sqlitedb.Hooks{Committed: s.committed, Failed: s.failed, Lastly: s.lastly, Count: s.tally},
 	}, s.prepare)
 	if err != nil {

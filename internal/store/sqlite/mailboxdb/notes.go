@@ -135,9 +135,12 @@ func (op *noteOp) Apply(*sqlite.Conn) error {
 			continue
 		}
 		if e := r.find(m.Pos); e != nil {
-			if err := op.s.recordMark(r, e, m, &leave); err != nil {
-				return err
-			}
+			err = op.s.recordMark(r, e, m, &leave)
+		} else {
+			err = op.s.lateTried(r, &m)
+		}
+		if err != nil {
+			return err
 		}
 	}
 	if err := leave.save(); err != nil {
@@ -153,8 +156,8 @@ func (op *noteOp) Apply(*sqlite.Conn) error {
 
 // recordMark writes a delivery of a pending copy, which leaves its pack for that.
 func (s *Store) recordMark(r *recipient, e *entry, m notes.Mark, leave *leaving) error {
-	if e.is(flagScheduled) || m.DeliveredAt == 0 && m.Attempts == 0 {
-		return nil
+	if err := s.saveTried(e.pos, m.Tried(), false); err != nil || e.is(flagScheduled) || m.DeliveredAt == 0 && m.Attempts == 0 {
+		return err
 	}
 	st := s.stmts.markNote
 	status := notification.Delivered

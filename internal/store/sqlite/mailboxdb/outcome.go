@@ -6,11 +6,14 @@ import (
 	"math"
 
 	"godwit.dev/godwit/internal/notification"
+	"godwit.dev/godwit/internal/store/attempts"
 )
 
-// outcome is how a copy ended.
+// outcome is how a copy ended: 24 bytes.
 type outcome struct {
 	as        notification.Status // 0: it has not, or its row says how
+	gateway   uint8               // of the connection to which it was written and which acknowledged it, if there was no other; 0: not known
+	device    uint16              // a hash of its name there; 0: it has none
 	attempts  uint32
 	at        int64 // ms
 	delivered int64 // ms; ≤ 0: not known
@@ -27,9 +30,23 @@ type settled struct {
 	outcome
 }
 
+// The first byte of a stored outcome: the status, the gateway, and whether two bytes of a device follow.
+const (
+	statusBits   = 0x0F
+	gatewayShift = 4
+	deviceBit    = 0x80
+)
+
+func (o *outcome) via() attempts.Via { return attempts.Via{Gateway: o.gateway, Device: o.device} }
+
 // appendOutcome writes an outcome with its time as the difference from another, and returns its time for the next.
 func appendOutcome(b []byte, o *outcome, before int64) ([]byte, int64) {
-	b = append(b, byte(o.as))
+	first := byte(o.as) | o.gateway<<gatewayShift
+	if o.device == 0 {
+		b = append(b, first)
+	} else {
+		b = append(b, first|deviceBit, byte(o.device>>8), byte(o.device)) //nolint:gosec // both halves
+	}
 	b = binary.AppendVarint(b, o.at-before)
 	b = binary.AppendUvarint(b, uint64(o.attempts))
 	if o.delivered <= 0 {
@@ -43,10 +60,16 @@ func unzigzag(u uint64) int64 { return int64(u>>1) ^ -int64(u&1) }
 
 // cutOutcome is the reverse.
 func cutOutcome(b []byte, before int64) (o outcome, rest []byte, err error) {
-	if len(b) == 0 || b[0] == 0 {
+	if len(b) == 0 || b[0]&statusBits == 0 {
 		return o, nil, errOutcomes
 	}
-	o.as = notification.Status(b[0])
+	o.as, o.gateway = notification.Status(b[0]&statusBits), b[0]&^deviceBit>>gatewayShift
+	if b[0]&deviceBit != 0 {
+		if len(b) < 3 {
+			return o, nil, errOutcomes
+		}
+		o.device, b = uint16(b[1])<<8|uint16(b[2]), b[2:]
+	}
 	at, n := binary.Varint(b[1:])
 	if n <= 0 {
 		return o, nil, errOutcomes

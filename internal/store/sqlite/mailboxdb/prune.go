@@ -264,6 +264,9 @@ func (s *Store) thinPacks(parts []packPart, since int64) error {
 		if err := s.savePack(p); err != nil {
 			return err
 		}
+		if err := s.forgetTried(part.old); err != nil {
+			return err
+		}
 	}
 	return nil
 }
@@ -274,11 +277,20 @@ func deleteSpans(c *sqlite.Conn, spans []span, since int64) error {
 	if err != nil {
 		return err
 	}
+	tried, err := c.Prepare("DELETE FROM attempt WHERE pos >= ?1 AND pos <= ?2 AND NOT EXISTS (SELECT 1 FROM notification WHERE notification.pos = attempt.pos)")
+	if err != nil {
+		return err
+	}
 	for _, sp := range spans {
 		st.BindInt64(1, sp.from)
 		st.BindInt64(2, sp.to)
 		st.BindInt64(3, since)
 		if err := exec(st); err != nil {
+			return err
+		}
+		tried.BindInt64(1, sp.from)
+		tried.BindInt64(2, sp.to)
+		if err := exec(tried); err != nil {
 			return err
 		}
 	}
@@ -327,6 +339,7 @@ func (s *Store) deleteSlice(c *sqlite.Conn, number int64) error {
 		"DELETE FROM block WHERE key >= ?1 << 20 AND key < (?1 + 1) << 20",
 		"DELETE FROM slice WHERE number = ?1",
 		"DELETE FROM outcome WHERE first >= ?1 << ?2 AND first < (?1 + 1) << ?2",
+		"DELETE FROM attempt WHERE pos >= ?1 << ?2 AND pos < (?1 + 1) << ?2",
 	} {
 		st, err := c.Prepare(sql)
 		if err != nil {

@@ -7,6 +7,7 @@ import (
 
 	"godwit.dev/godwit/internal/mailbox"
 	"godwit.dev/godwit/internal/notification"
+	"godwit.dev/godwit/internal/store/attempts"
 	"godwit.dev/godwit/internal/store/content"
 )
 
@@ -30,6 +31,7 @@ type row struct {
 	settled      int64 // open if ≤ 0
 	hash         int64
 	id, collapse string
+	via          attempts.Via // of how it ended apart
 }
 
 func scanRow(s *sqlite.Stmt) (r row) {

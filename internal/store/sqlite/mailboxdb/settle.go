@@ -12,6 +12,7 @@ import (
 	"godwit.dev/godwit/internal/notification"
 	"godwit.dev/godwit/internal/store/await"
 	"godwit.dev/godwit/internal/store/millis"
+	"godwit.dev/godwit/internal/store/notes"
 )
 
 // deviceMemory is how long a device is known after it was last seen: an ack "all" waits for it that long.
@@ -96,13 +97,13 @@ func (s *Store) settle(q *mailbox.Settle) (mailbox.SettleOutcome, error) {
 	if e == nil {
 		return s.settleClosed(r, pos, q)
 	}
-	mark := s.notes.TakeMark(pos)
+	mark := s.notes.TakeMarkOf(q, pos)
 	if mark.DeliveredAt == 0 {
 		mark.DeliveredAt = millis.Of(q.DeliveredAt)
 	}
 	at := millis.Of(q.At)
 	done := ending{
-		id: q.ID, as: q.As, at: at, device: q.Device, deliveredAt: mark.DeliveredAt, attempts: max(mark.Attempts, q.Attempts),
+		id: q.ID, as: q.As, at: at, device: q.Device, deliveredAt: mark.DeliveredAt, attempts: max(mark.Attempts, q.Attempts), by: q, mark: &mark,
 	}
 	if q.As == notification.Acked && e.is(flagAckNone) { // an eager client's ack overtook the note of the first write
 		done.as, done.device = notification.Delivered, ""
@@ -131,6 +132,9 @@ func (s *Store) settle(q *mailbox.Settle) (mailbox.SettleOutcome, error) {
 		}
 	case q.As == notification.Acked && e.is(flagAckAll):
 		all, err := s.countAck(r, e, q)
+		if err == nil && !all {
+			err = s.recordPartial(r, e, mark, q)
+		}
 		if err != nil || !all {
 			return mailbox.SettlePartial, err
 		}
@@ -201,12 +205,18 @@ type ending struct {
 	deliveredAt int64 // 0: not known
 	attempts    uint32
 	reply       *notification.Reply // nil: none
+	by          *mailbox.Settle     // nil: time
+	mark        *notes.Mark         // what was not written yet; nil: nothing
 }
 
 // settleEntry ends a pending copy: its content goes with the last copy.
 func (s *Store) settleEntry(r *recipient, e *entry, end ending) error {
 	s.touch(r)
-	if err := s.ended(e.pos, outcome{as: end.as, at: end.at, delivered: end.deliveredAt, attempts: end.attempts}); err != nil {
+	o := outcome{as: end.as, at: end.at, delivered: end.deliveredAt, attempts: end.attempts}
+	if err := s.keepTried(e.pos, &o, &end); err != nil {
+		return err
+	}
+	if err := s.ended(e.pos, o); err != nil {
 		return err
 	}
 	if end.reply != nil {

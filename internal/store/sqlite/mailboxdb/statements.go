@@ -24,6 +24,8 @@ type statements struct {
 
 	readNack, saveNack, deleteNack, saveReply, deleteReply *sqlite.Stmt
 
+	readTried, saveTried, deleteTried, nextTried *sqlite.Stmt
+
 	readStep, saveStep, deleteStep, readPlan, savePlan, deletePlan *sqlite.Stmt
 }
 
@@ -77,6 +79,10 @@ func (s *statements) prepare(c *sqlite.Conn) error {
 		{&s.deleteNack, "DELETE FROM nack WHERE pos = ?1"},
 		{&s.saveReply, "INSERT OR REPLACE INTO reply(pos, status, content_type, data) VALUES (?1, ?2, ?3, ?4)"},
 		{&s.deleteReply, "DELETE FROM reply WHERE pos = ?1"},
+		{&s.readTried, selectAttempts},
+		{&s.saveTried, "INSERT OR REPLACE INTO attempt(pos, data) VALUES (?1, ?2)"},
+		{&s.deleteTried, "DELETE FROM attempt WHERE pos = ?1"},
+		{&s.nextTried, "SELECT 1 FROM attempt WHERE pos >= ?1 AND pos <= ?2 LIMIT 1"},
 		{&s.readStep, selectStep},
 		{&s.saveStep, "INSERT OR REPLACE INTO escalation(pos, step, due_at) VALUES (?1, ?2, ?3)"},
 		{&s.deleteStep, "DELETE FROM escalation WHERE pos = ?1"},

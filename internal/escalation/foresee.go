@@ -1,0 +1,18 @@
+package escalation
+
+import (
+	"context"
+	"time"
+
+	"godwit.dev/godwit/internal/mailbox"
+	"godwit.dev/godwit/internal/preference"
+)
+
+// Foresee says what its recipient's preferences will say to a step that begins at a time, as they are now. What is counted, limits, it leaves out.
+func (s *Service) Foresee(ctx context.Context, d *mailbox.StepDue, at time.Time) (preference.Verdict, error) {
+	asked, err := s.ask(ctx, []mailbox.StepDue{*d}, at)
+	if err != nil {
+		return preference.Verdict{}, err
+	}
+	return asked[0].Verdict, nil
+}

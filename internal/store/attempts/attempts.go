@@ -1,0 +1,238 @@
+// Package attempts is how stores of mailboxes keep what was tried to bring a copy to a connection. (docs/adr/0030)
+//
+// Nearly all copies are written once, to the connection that acknowledges them. Of those a Via says it all, in two bytes and some bits beside how the
+// copy ended. Of the others all that was tried is written one after the other, some ten bytes each.
+package attempts
+
+import (
+	"cmp"
+	"encoding/binary"
+	"errors"
+	"hash/fnv"
+	"slices"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"godwit.dev/godwit/internal/mailbox"
+)
+
+const (
+	// Most is how many bytes are kept of what was tried for a copy before it ends: a hundred attempts or more.
+	Most = 2000
+	// mostReason is how much is kept of why a client could not take a copy; the last reason is kept whole, elsewhere.
+	mostReason = 200
+)
+
+// gateways are known by their place here, which is stored: never reorder. The last one stands for any other.
+var gateways = [...]string{"", "ws", "grpc", "sse", "poll", "", "", "another gateway"}
+
+// MaxGateway is the highest number of a gateway.
+const MaxGateway = uint8(len(gateways) - 1)
+
+func gatewayOf(name string) uint8 {
+	if name == "" {
+		return 0
+	}
+	if i := slices.Index(gateways[:], name); i > 0 {
+		return uint8(i) //nolint:gosec // of eight
+	}
+	return MaxGateway
+}
+
+// Via is the connection to which a copy was written, the only time, and which has acknowledged it. The zero value: not known.
+type Via struct {
+	Gateway uint8
+	Device  uint16 // a hash of its name; 0: it has none
+}
+
+// ViaOf is that of a connection.
+func ViaOf(gateway, device string) Via { return Via{Gateway: gatewayOf(gateway), Device: hash(device)} }
+
+func hash(device string) uint16 {
+	if device == "" {
+		return 0
+	}
+	h := fnv.New32a()
+	_, _ = h.Write([]byte(device))
+	sum := h.Sum32()
+	return max(1, uint16(sum^sum>>16)) //nolint:gosec // a part of it
+}
+
+// device finds the name among those of the recipient's devices. Two may have the same hash.
+func (v Via) device(known []string) string {
+	if v.Device == 0 {
+		return ""
+	}
+	var names []string
+	for _, name := range known {
+		if hash(name) == v.Device && !slices.Contains(names, name) {
+			names = append(names, name)
+		}
+	}
+	if len(names) == 0 {
+		return "a device that is not known any more"
+	}
+	return strings.Join(names, " or ")
+}
+
+// Tried is an attempt as it waits in memory: 24 bytes.
+type Tried struct {
+	who string // the device; of a refusal, a line end and its reason follow, which no name has
+	at  uint64 // milliseconds << 8 | gateway << 4 | what
+}
+
+// Of is what a mark tells.
+func Of(m *mailbox.Mark) Tried {
+	who := m.Device
+	if m.What == mailbox.Nacked && m.Reason != "" {
+		who += "\n" + cut(m.Reason)
+	}
+	return Tried{who: who, at: uint64(m.DeliveredAt.UnixMilli())<<8 | uint64(gatewayOf(m.Gateway))<<4 | uint64(m.What)} //nolint:gosec // after 1970
+}
+
+// cut shortens a reason.
+func cut(reason string) string {
+	if len(reason) <= mostReason {
+		return reason
+	}
+	n := mostReason
+	for n > 0 && !utf8.RuneStart(reason[n]) {
+		n--
+	}
+	return reason[:n] + "…"
+}
+
+// Acked is a device's acknowledgement. Sessions without a device have names for themselves, which no device has.
+func Acked(q *mailbox.Settle) Tried {
+	device := q.Device
+	if strings.HasPrefix(device, "~") {
+		device = ""
+	}
+	return Of(&mailbox.Mark{Device: device, Gateway: q.Gateway, DeliveredAt: q.At, What: mailbox.Acked})
+}
+
+// Known reports whether it is an attempt at all.
+func (t Tried) Known() bool { return t.at != 0 }
+
+func (t Tried) what() mailbox.What { return mailbox.What(t.at & 15) } //nolint:gosec // four bits
+
+// IsTo reports whether it is a write to a connection of this device; one without a name is told from others by nothing.
+func (t Tried) IsTo(device string) bool { return t.what() == mailbox.Written && t.who == device }
+
+// Append writes it behind others.
+func (t Tried) Append(b []byte) []byte {
+	b = append(b, byte(t.at))
+	b = binary.AppendUvarint(b, t.at>>8)
+	return append(binary.AppendUvarint(b, uint64(len(t.who))), t.who...)
+}
+
+var errDamaged = errors.New("what was tried is stored damaged")
+
+// Decode reads what Append has written, in the order of time and each once: a commit that is done once more writes the same again.
+func Decode(b []byte) (list []mailbox.Attempt, err error) {
+	for len(b) > 0 {
+		kind := b[0]
+		at, n := binary.Uvarint(b[1:])
+		if n <= 0 || at >= 1<<48 {
+			return nil, errDamaged
+		}
+		b = b[1+n:]
+		size, n := binary.Uvarint(b)
+		if n <= 0 || size > uint64(len(b)-n) {
+			return nil, errDamaged
+		}
+		t := Tried{who: string(b[n : n+int(size)]), at: at<<8 | uint64(kind)} //nolint:gosec // not more than there is
+		b = b[n+int(size):]                                                   //nolint:gosec // as before
+		if kind>>4 > MaxGateway || t.what() > mailbox.Acked {
+			return nil, errDamaged
+		}
+		list = append(list, t.Attempt())
+	}
+	Sort(list)
+	return slices.Compact(list), nil
+}
+
+// Attempt is what it tells.
+func (t Tried) Attempt() mailbox.Attempt {
+	device, reason, _ := strings.Cut(t.who, "\n")
+	return mailbox.Attempt{
+		What: t.what(), At: time.UnixMilli(int64(t.at >> 8)).UTC(), Device: device, Reason: reason, Gateway: gateways[t.at>>4&7], //nolint:gosec // 48 bits
+	}
+}
+
+// Sort puts attempts in the order of time.
+func Sort(list []mailbox.Attempt) {
+	slices.SortStableFunc(list, func(a, b mailbox.Attempt) int { return cmp.Compare(a.At.UnixMilli(), b.At.UnixMilli()) })
+}
+
+// Plain is a copy of which a Via says all, by its place and when it was settled.
+type Plain struct {
+	Pos, At int64
+	Via
+}
+
+// AppendPlain writes some, four to eight bytes each.
+func AppendPlain(b []byte, list []Plain) []byte {
+	pos, at := int64(0), int64(0)
+	for i := range list {
+		p := &list[i]
+		b = binary.AppendVarint(binary.AppendVarint(b, p.Pos-pos), p.At-at)
+		pos, at = p.Pos, p.At
+		if p.Device == 0 {
+			b = append(b, p.Gateway)
+			continue
+		}
+		b = append(b, p.Gateway|deviceBit, byte(p.Device>>8), byte(p.Device)) //nolint:gosec // both halves
+	}
+	return b
+}
+
+const deviceBit = 0x80
+
+// FindPlain looks for a copy among them. The zero Via: it is not there.
+func FindPlain(b []byte, pos, at int64) (Via, error) {
+	var p Plain
+	for len(b) > 0 {
+		d, n := binary.Varint(b)
+		if n <= 0 {
+			return Via{}, errDamaged
+		}
+		p.Pos, b = p.Pos+d, b[n:]
+		if d, n = binary.Varint(b); n <= 0 || n >= len(b) {
+			return Via{}, errDamaged
+		}
+		p.At, b = p.At+d, b[n:]
+		p.Via = Via{Gateway: b[0] &^ deviceBit}
+		if b[0]&deviceBit != 0 {
+			if len(b) < 3 {
+				return Via{}, errDamaged
+			}
+			p.Device, b = uint16(b[1])<<8|uint16(b[2]), b[2:]
+		}
+		if b = b[1:]; p.Pos == pos && p.At == at {
+			return p.Via, nil
+		}
+	}
+	return Via{}, nil
+}
+
+// Tell adds to a record what was tried: list is what was written apart, via is of who acknowledged it, on a node, known are the recipient's devices.
+func Tell(r *mailbox.Record, list []mailbox.Attempt, via Via, known []string, node string) {
+	Sort(list)
+	r.Tried = slices.Compact(list)
+	if via == (Via{}) {
+		return
+	}
+	device, gateway := via.device(known), gateways[via.Gateway&7]
+	same := func(a mailbox.Attempt) bool {
+		return a.What == mailbox.Written && a.Device == device && a.Gateway == gateway
+	}
+	if !slices.ContainsFunc(r.Tried, same) {
+		r.Tried = append(r.Tried, mailbox.Attempt{What: mailbox.Written, At: r.DeliveredAt, Device: device, Gateway: gateway, Node: node})
+	}
+	if r.Acked() {
+		r.Tried = append(r.Tried, mailbox.Attempt{What: mailbox.Acked, At: r.SettledAt, Device: device, Gateway: gateway, Node: node})
+	}
+	Sort(r.Tried)
+}

@@ -1,0 +1,129 @@
+package mailboxdb
+
+import (
+	"zombiezen.com/go/sqlite"
+
+	"godwit.dev/godwit/internal/mailbox"
+	"godwit.dev/godwit/internal/store/attempts"
+	"godwit.dev/godwit/internal/store/notes"
+)
+
+const selectAttempts = "SELECT data FROM attempt WHERE pos = ?1"
+
+// saveTried adds to what was tried for a copy. It may be lost: on a full disk it is.
+func (s *Store) saveTried(pos int64, list []attempts.Tried, ends bool) error {
+	if len(list) == 0 || s.noRoom() {
+		return nil
+	}
+	data, err := readTried(s.stmts.readTried, pos)
+	if err != nil || len(data) >= attempts.Most && !ends {
+		return err
+	}
+	for _, t := range list {
+		data = t.Append(data)
+	}
+	s.stmts.saveTried.BindInt64(1, pos)
+	s.stmts.saveTried.BindBytes(2, data)
+	return exec(s.stmts.saveTried)
+}
+
+func readTried(stmt *sqlite.Stmt, pos int64) (data []byte, err error) {
+	stmt.BindInt64(1, pos)
+	err = each(stmt, func(st *sqlite.Stmt) error {
+		data = blob(st, 0)
+		return nil
+	})
+	return data, err
+}
+
+// keepTried keeps what was tried for a copy that ends: with its outcome if that says it all. A row that says itself how its copy ended has no place
+// for it.
+func (s *Store) keepTried(pos int64, o *outcome, end *ending) error {
+	if s.cfg.NoAttempts || end.mark == nil {
+		return nil
+	}
+	via, list := end.mark.End(end.by, end.as, pos > s.folding)
+	o.gateway, o.device = via.Gateway, via.Device
+	return s.saveTried(pos, list, true)
+}
+
+// lateTried keeps what was tried for a copy that has ended before it was noted, by other sessions than that which has acknowledged it.
+func (s *Store) lateTried(r *recipient, m *notes.Mark) error {
+	if s.cfg.NoAttempts {
+		return nil
+	}
+	row, ok, err := s.row(m.Pos)
+	if err != nil || !ok || row.recipient != r.key {
+		return err
+	}
+	return s.saveTried(m.Pos, m.Tried(), true)
+}
+
+// recordPartial notes that a device has acknowledged a copy for which others are waited for.
+func (s *Store) recordPartial(r *recipient, e *entry, m notes.Mark, q *mailbox.Settle) error {
+	if err := s.recordMarkAlone(r, e, m); err != nil || s.cfg.NoAttempts || q.Device == "" {
+		return err
+	}
+	return s.saveTried(e.pos, []attempts.Tried{attempts.Acked(q)}, false)
+}
+
+// forgetTried forgets what was tried for copies of a pack that go.
+func (s *Store) forgetTried(positions []int64) error {
+	if len(positions) == 0 {
+		return nil
+	}
+	st := s.stmts.nextTried
+	st.BindInt64(1, positions[0])
+	st.BindInt64(2, positions[len(positions)-1])
+	some := false
+	if err := each(st, func(*sqlite.Stmt) error { some = true; return nil }); err != nil || !some {
+		return err
+	}
+	for _, pos := range positions {
+		s.stmts.deleteTried.BindInt64(1, pos)
+		if err := exec(s.stmts.deleteTried); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// tellTried adds to a record what was tried for its copy, what waits to be written included.
+func (s *Store) tellTried(c *sqlite.Conn, r *row, app string, to *mailbox.Record) error {
+	mark := s.notes.PeekMark(r.pos) // before what is written is read: else it might be missing in both
+	st, err := c.Prepare(selectAttempts)
+	if err != nil {
+		return err
+	}
+	data, err := readTried(st, r.pos)
+	if err != nil {
+		return err
+	}
+	list, err := attempts.Decode(data)
+	if err != nil {
+		return err
+	}
+	var known []string
+	if r.via.Device != 0 {
+		if known, err = s.devicesOf(c, r.recipient, app, to.To); err != nil {
+			return err
+		}
+	}
+	mark.Tell(to)
+	attempts.Tell(to, append(list, to.Tried...), r.via, known, "")
+	return nil
+}
+
+// devicesOf names all devices of a recipient.
+func (s *Store) devicesOf(c *sqlite.Conn, key uint32, app, name string) (names []string, err error) {
+	st, err := c.Prepare("SELECT name FROM device WHERE recipient = ?1")
+	if err != nil {
+		return nil, err
+	}
+	st.BindInt64(1, int64(key))
+	err = each(st, func(st *sqlite.Stmt) error {
+		names = append(names, st.ColumnText(0))
+		return nil
+	})
+	return append(names, s.notes.DevicesOf(app, name, 0)...), err
+}

@@ -1,0 +1,243 @@
+package storetest
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"godwit.dev/godwit/internal/mailbox"
+	"godwit.dev/godwit/internal/notification"
+)
+
+// posOf is where a copy lies.
+func (e *env) posOf(to, id string) int64 {
+	e.Helper()
+	return e.record(to, id).Pos
+}
+
+// wrote notes that a copy was written to a connection of a device, "" for one without a name.
+func (e *env) wrote(to, id, device string, attempt uint32) {
+	e.Helper()
+	e.s.Mark([]mailbox.Mark{{
+		App: App, Recipient: to, ID: id, Pos: e.posOf(to, id), Attempts: attempt, DeliveredAt: e.clock.Now(), Device: device, Gateway: "ws",
+	}})
+}
+
+// refuses notes that a device could not take a copy.
+func (e *env) refuses(to, id, device, reason string) {
+	e.Helper()
+	e.s.Mark([]mailbox.Mark{{
+		App: App, Recipient: to, ID: id, Pos: e.posOf(to, id), DeliveredAt: e.clock.Now(), Device: device, Gateway: "ws", What: mailbox.Nacked, Reason: reason,
+	}})
+}
+
+// acksFrom settles a copy as a session does to which it was written.
+func (e *env) acksFrom(to, id, device string, attempt uint32) {
+	e.Helper()
+	e.acksTo(e.s, to, id, device, attempt)
+}
+
+func (e *env) acksTo(s mailbox.Store, to, id, device string, attempt uint32) {
+	e.Helper()
+	now := e.clock.Now()
+	q := &mailbox.Settle{
+		App: App, Recipient: to, ID: id, Pos: e.posOf(to, id), As: notification.Acked, Device: device, Gateway: "ws", ToDevice: device, Attempts: attempt, At: now, DeliveredAt: now,
+	}
+	if device == "" {
+		q.Device = "~"
+	}
+	if err := s.Settle(e.Context(), []*mailbox.Settle{q}); err != nil || q.Outcome != mailbox.SettleDone {
+		e.Fatalf("ack of %s by %q: outcome %d, %v", id, device, q.Outcome, err)
+	}
+}
+
+// said is what was tried, briefly: seconds since the clock's beginning, what, and by whom.
+func said(r *mailbox.Record) (list []string) {
+	begin := NewClock().Now()
+	for _, a := range r.Tried {
+		what := []string{"written to", "refused by", "acked by"}[a.What]
+		s := fmt.Sprintf("%d %s %s", int(a.At.Sub(begin).Seconds()), what, a.Device)
+		if a.Gateway != "" && a.Gateway != "ws" {
+			s += " over " + a.Gateway
+		}
+		if a.Reason != "" {
+			s += ": " + a.Reason
+		}
+		list = append(list, s)
+	}
+	return list
+}
+
+// wantTried checks what is told of a copy, now and after the store was opened anew.
+func (e *env) wantTried(to, id string, want ...string) {
+	e.Helper()
+	r := e.record(to, id)
+	if got := said(&r); !slices.Equal(got, want) {
+		e.Errorf("%s of %s was tried %q, want %q", id, to, got, want)
+	}
+}
+
+// crowd stores enough for what was settled before to be put away.
+func (e *env) crowd() {
+	e.Helper()
+	for i := range 80 {
+		e.stored(e.note(fmt.Sprint("crowd", len(e.rec.All().Stored))), fmt.Sprint("somebody", i), "another")
+	}
+}
+
+func (e *env) step() { e.clock.Advance(time.Second) }
+
+var attemptCases = []testCase{
+	{"WhereACopyWasWrittenAndWhoAcknowledgedItIsTold", []Ability{Attempts}, func(e *env) {
+		e.stored(e.note("x"), "r", "s", "t")
+		e.s.Seen([]mailbox.Seen{{App: App, Recipient: "r", Device: "phone", At: e.clock.Now()}})
+		e.wrote("r", "x", "phone", 1)
+		e.wrote("s", "x", "", 1)
+		e.step()
+		e.acksFrom("r", "x", "phone", 1)
+		e.acksFrom("s", "x", "", 1)
+		for range 2 {
+			e.wantTried("r", "x", "0 written to phone", "1 acked by phone")
+			e.wantTried("s", "x", "0 written to ", "1 acked by ")
+			e.wantTried("t", "x")
+			e.crowd()
+			e.reopen()
+		}
+	}},
+	{"AnAcknowledgementThatOvertakesTheNoteOfItsWriteTellsOfBoth", []Ability{Attempts}, func(e *env) {
+		e.stored(e.note("x"), "r")
+		e.s.Seen([]mailbox.Seen{{App: App, Recipient: "r", Device: "phone", At: e.clock.Now()}})
+		pos := e.posOf("r", "x")
+		e.acksFrom("r", "x", "phone", 1)
+		e.s.Mark([]mailbox.Mark{{App: App, Recipient: "r", ID: "x", Pos: pos, Attempts: 1, DeliveredAt: e.clock.Now(), Device: "phone", Gateway: "ws"}})
+		e.reopen()
+		e.wantTried("r", "x", "0 written to phone", "0 acked by phone")
+	}},
+	{"EachRedeliveryAndRefusalIsTold", []Ability{Attempts}, func(e *env) {
+		e.stored(e.note("x"), "r")
+		want := []string{"0 written to phone", "1 refused by phone: busy", "2 written to desk", "3 written to phone", "4 refused by phone", "5 acked by desk"}
+		e.wrote("r", "x", "phone", 1)
+		e.step()
+		e.refuses("r", "x", "phone", "busy")
+		e.wantTried("r", "x", want[:2]...) // before it is written
+		e.step()
+		e.wrote("r", "x", "desk", 2)
+		e.reopen() // which writes what is noted
+		e.wantTried("r", "x", want[:3]...)
+		e.step()
+		e.wrote("r", "x", "phone", 3)
+		e.crowd()
+		e.reopen()
+		e.step()
+		e.refuses("r", "x", "phone", "")
+		e.step()
+		e.acksFrom("r", "x", "desk", 3)
+		for range 2 {
+			e.wantTried("r", "x", want...)
+			e.crowd()
+			e.reopen()
+		}
+	}},
+	{"WhatWasTriedForWhatEndsOtherwiseIsTold", []Ability{Attempts, Collapse, Recall}, func(e *env) {
+		e.stored(e.note("expires", ttl(2*time.Second)), "r")
+		e.stored(e.note("old", collapse("k")), "r")
+		e.stored(e.note("recalled"), "r")
+		e.stored(e.note("none", ack(notification.AckNone)), "r")
+		for _, id := range []string{"expires", "old", "recalled", "none"} {
+			e.wrote("r", id, "", 1)
+		}
+		q := &mailbox.Settle{Recipient: "r", ID: "none", As: notification.Delivered, Gateway: "ws", Attempts: 1}
+		if got := e.settleWith(q); got != mailbox.SettleDone {
+			e.Fatalf("settled by its delivery: outcome %d", got)
+		}
+		e.step()
+		e.stored(e.note("new", collapse("k")), "r")
+		e.ends("r", "recalled", notification.Recalled, mailbox.SettleDone)
+		e.step()
+		if _, err := e.s.Expire(e.Context(), e.clock.Now()); err != nil {
+			e.Fatal(err)
+		}
+		for range 2 {
+			for id, as := range map[string]notification.Status{
+				"expires": notification.Expired, "old": notification.Replaced, "recalled": notification.Recalled, "none": notification.Delivered,
+			} {
+				e.wantStatus("r", id, as)
+				e.wantTried("r", id, "0 written to ")
+			}
+			e.crowd()
+			e.reopen()
+		}
+	}},
+	{"WhoAcknowledgesOfSeveralIsToldOneByOne", []Ability{Attempts, AckAll}, func(e *env) {
+		e.stored(e.note("x", ack(notification.AckAll)), "r")
+		e.seen("phone")
+		e.seen("desk")
+		e.wrote("r", "x", "phone", 1)
+		e.wrote("r", "x", "desk", 1)
+		e.step()
+		e.deviceAck("x", "desk", mailbox.SettlePartial)
+		e.step()
+		e.deviceAck("x", "phone", mailbox.SettleDone)
+		e.reopen()
+		e.wantTried("r", "x", "0 written to phone", "0 written to desk", "1 acked by desk", "2 acked by phone")
+	}},
+	{"WhatWasTriedIsBounded", []Ability{Attempts}, func(e *env) {
+		e.stored(e.note("x"), "r")
+		for i := range 40 {
+			for n := range 20 {
+				e.clock.Advance(time.Millisecond)
+				e.wrote("r", "x", "a device with quite a long name", uint32(i*20+n+1))
+			}
+			if i%8 == 0 {
+				e.reopen()
+			}
+		}
+		e.step()
+		e.acksFrom("r", "x", "phone", 800)
+		e.reopen()
+		r := e.record("r", "x")
+		if n := len(r.Tried); n < 16 || n > 200 || r.Tried[n-1].What != mailbox.Acked || r.Attempts != 800 {
+			e.Errorf("%d of %d attempts are told, the last is %+v", n, r.Attempts, r.Tried[max(0, n-1)])
+		}
+	}},
+	{"WhatWasTriedGoesWithItsRecipient", []Ability{Attempts}, func(e *env) {
+		e.stored(e.note("x"), "r", "s")
+		e.wrote("r", "x", "phone", 1)
+		e.reopen()
+		if err := e.s.Erase(e.Context(), App, "r"); err != nil {
+			e.Fatal(err)
+		}
+		e.stored(e.note("x"), "r")
+		e.wantTried("r", "x")
+		e.wrote("r", "x", "desk", 1)
+		e.wantTried("r", "x", "0 written to desk")
+	}},
+	{"APublishToManyTellsOfEach", []Ability{Attempts}, func(e *env) {
+		to := make([]string, 700)
+		for i := range to {
+			to[i] = fmt.Sprint("r", i)
+		}
+		e.stored(e.note("x"), to...)
+		stored := e.rec.All().Stored
+		var marks []mailbox.Mark
+		var acks []*mailbox.Settle
+		e.step()
+		for i := range stored {
+			it := &stored[i]
+			device := fmt.Sprint("phone", it.Seq)
+			e.s.Seen([]mailbox.Seen{{App: App, Recipient: it.Recipient, Device: device, At: e.clock.Now()}})
+			marks = append(marks, mailbox.Mark{App: App, Recipient: it.Recipient, ID: "x", Pos: it.Pos, Attempts: 1, DeliveredAt: e.clock.Now(), Device: device, Gateway: "grpc"})
+			acks = append(acks, &mailbox.Settle{
+				App: App, Recipient: it.Recipient, ID: "x", Pos: it.Pos, As: notification.Acked, Device: device, Gateway: "grpc", ToDevice: device, Attempts: 1, At: e.clock.Now(),
+			})
+		}
+		e.s.Mark(marks)
+		if err := e.s.Settle(e.Context(), acks); err != nil {
+			e.Fatal(err)
+		}
+		e.reopen()
+		for _, name := range to {
+			e.wantTried(name, "x", "1 written to phone1 over grpc", "1 acked by phone1 over grpc")
+		}
+	}},
+}
