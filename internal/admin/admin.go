@@ -44,6 +44,7 @@ type Config struct {
 	Mailbox    Mailbox
 	Timelines  Timelines
 	Publisher  Publisher
+	Objects    Objects
 	Channels   Channels
 	Hooks      Hooks
 	Sinks      Sinks

@@ -24,6 +24,9 @@ var navigation = []placeGroup{
 		{"audience", "/ui/audience", "Audience", people.View},
 	}},
 	{"Find", []place{{"recipients", "/ui/recipients", "Recipients", people.View}}},
+	{"Live", []place{
+		{"objects", "/ui/objects", "Objects", people.View},
+	}},
 	{"Connect", []place{
 		{"channels", "/ui/channels", "Channels", people.View},
 		{"integrations", "/ui/integrations", "Hooks, sinks, sources", people.View},

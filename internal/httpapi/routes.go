@@ -74,6 +74,7 @@ func routes(cfg *Config) []route {
 		{pattern: "POST /v1/objects/{group}/{object}", role: access.Publish, serve: b.PutObject}, // for publishers that can only post
 		{pattern: "DELETE /v1/objects/{group}/{object}", role: access.Publish, serve: b.DeleteObject},
 		{pattern: "GET /v1/objects/{group}/{object}", role: access.Read, serve: b.GetObject},
+		{pattern: "GET /v1/objects", role: access.Read, serve: b.ListGroups},
 		{pattern: "GET /v1/objects/{group}", role: access.Read, serve: b.ListObjects},
 		{pattern: "GET /v1/objects/{group}/{object}/registrations", role: access.Read, serve: b.Registrations},
 

@@ -53,6 +53,7 @@ func TestEveryRouteChecksItsRole(t *testing.T) {
 		{"GET", "/v1/warnings", "", read},
 		{"GET", "/v1/log", "", read},
 		{"GET", "/v1/settings", "", admin},
+		{"GET", "/v1/objects", "", read},
 		{"POST", "/v1/keys", `{"roles":["read"]}`, admin},
 		{"GET", "/v1/keys", "", admin},
 		{"DELETE", "/v1/keys/none", "", admin},

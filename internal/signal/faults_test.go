@@ -1,6 +1,8 @@
 package signal_test
 
 import (
+	"reflect"
+	"slices"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -221,6 +223,16 @@ func TestViewsSayWhoHasWhat(t *testing.T) {
 			if r.Recipient != want.recipient || r.Device != want.device || r.Online != want.online || r.SentVersion != want.sent || r.Acked != want.acked || r.LastSeen.IsZero() {
 				w.Errorf("registration %+v, want %+v", r, want)
 			}
+		}
+		looked, more, next, err := w.svc.Watching(w.Context(), app, object.Key{Group: "north", Object: "a"}, 0, 10)
+		if err != nil || more || next != 0 || !reflect.DeepEqual(looked, rs) {
+			w.Errorf("looked at in parts it is %+v, %v, %d, %v; want %+v", looked, more, next, err, rs)
+		}
+		if looked, more, _, _ = w.svc.Watching(w.Context(), app, object.Key{Group: "north", Object: "a"}, 0, 1); !more || len(looked) != 2 {
+			w.Errorf("one that is connected and one that is away are %+v, %v", looked, more)
+		}
+		if groups, next, err := w.svc.Groups(w.Context(), app, "", 10); err != nil || next != "" || !slices.Equal(groups, []string{"north"}) {
+			w.Errorf("groups %v, %q, %v", groups, next, err)
 		}
 		u.close()
 		nameless.close()

@@ -43,6 +43,15 @@ func (s *Service) List(ctx context.Context, app, group, prefix, after string, li
 	return items[:limit], items[limit-1].Key.Object, nil
 }
 
+// Groups lists the groups that an app has objects in, by name. next is what to go on after, or empty.
+func (s *Service) Groups(ctx context.Context, app, after string, limit int) (groups []string, next string, err error) {
+	groups, err = s.store.Groups(ctx, app, after, limit+1)
+	if err != nil || len(groups) <= limit {
+		return groups, "", err
+	}
+	return groups[:limit], groups[limit-1], nil
+}
+
 // Registration is one client's registration for an object, for views.
 type Registration struct {
 	Key                object.Key
@@ -77,10 +86,46 @@ func (s *Service) Registrations(ctx context.Context, app string, k object.Key) (
 		}
 		cursor = next
 	}
-	slices.SortFunc(found, func(a, b Registration) int {
-		return cmp.Or(cmp.Compare(a.Recipient, b.Recipient), cmp.Compare(a.Device, b.Device), cmp.Compare(a.Group, b.Group))
-	})
+	slices.SortFunc(found, compareRegistrations)
 	return found, nil
+}
+
+// Watching lists who is registered for an object in parts, for people to look at: first those that are connected to this node, no
+// more than most, with those among the first clients that are stored; then, after what next says, further ones. more: there are
+// more of the first.
+func (s *Service) Watching(ctx context.Context, app string, k object.Key, after int64, most int) (found []Registration, more bool, next int64, err error) {
+	if after == 0 {
+		if found = s.liveRegistrations(app, k); len(found) > most {
+			found, more = found[:most], true
+		}
+	}
+	stored, next, err := s.store.Watchers(ctx, app, k, after)
+	for _, w := range stored {
+		if !s.connected(w.ID) {
+			found = append(found, Registration{
+				Key: k, Recipient: w.ID.Recipient, Group: w.ID.Group, Device: w.ID.Device, LastSeen: w.SeenAt, SentVersion: w.Sent, Acked: w.Acked,
+			})
+		}
+	}
+	slices.SortFunc(found, compareRegistrations)
+	return found, more, next, err
+}
+
+// connected reports whether a client has a session here, whose registrations are listed as that knows them.
+func (s *Service) connected(id objectstore.ClientID) bool {
+	for _, c := range s.roster.of(id.App, id.Recipient) {
+		c.mu.Lock()
+		here := c.id == id && c.session != nil && c.phase == loaded
+		c.mu.Unlock()
+		if here {
+			return true
+		}
+	}
+	return false
+}
+
+func compareRegistrations(a, b Registration) int {
+	return cmp.Or(cmp.Compare(a.Recipient, b.Recipient), cmp.Compare(a.Device, b.Device), cmp.Compare(a.Group, b.Group))
 }
 
 func (s *Service) liveRegistrations(app string, k object.Key) (found []Registration) {

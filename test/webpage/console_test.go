@@ -1,6 +1,8 @@
 package webpage
 
 import (
+	"bufio"
+	"encoding/json"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -46,6 +48,7 @@ func TestTheConsoleShowsHowTheServerIs(t *testing.T) {
 	s.opens("/ui/")
 	s.reads("#advice", "The hook orders is failing")
 	s.setsUpTelegram()
+	s.looksAtObjects()
 	s.looksAtEveryPage([]sight{
 		{"overview", "/ui/", ".plot canvas", nil},
 		{"channels", "/ui/channels", "#channels", nil},
@@ -54,6 +57,8 @@ func TestTheConsoleShowsHowTheServerIs(t *testing.T) {
 			s.clicks(`#hooks button[hx-post$="/test"]`)
 			s.reads("#tested", "retry")
 		}},
+		{"objects", "/ui/objects?group=region-1", "#list table", nil},
+		{"object", "/ui/objects/region-1/camera-config", "#units table", nil},
 		{"nodes", "/ui/nodes", "#nodes", nil},
 		{"log", "/ui/log", "#log table", nil},
 		{"settings", "/ui/settings", ".settings", nil},
@@ -104,7 +109,7 @@ func (s *stage) walksTheHeader() {
 			groups = append(groups, at)
 		}
 	}
-	if got := strings.Join(groups, " "); got != "Overview Send Find Connect Server" {
+	if got := strings.Join(groups, " "); got != "Overview Send Find Live Connect Server" {
 		s.Errorf("Tab leads through %q", got)
 	}
 	s.does("hold a phone", chromedp.EmulateViewport(390, 844))
@@ -145,4 +150,43 @@ func (s *stage) sendsOne(anna blackbox.Link) {
 		s.Fatal(err)
 	}
 	s.reads("#why", "Acknowledged, ") // the page follows
+}
+
+// unit connects a unit that registers for an object, and returns the session's secret.
+func (s *stage) unit(name string) (session string) {
+	s.Helper()
+	req, err := http.NewRequestWithContext(s.Context(), http.MethodGet, s.base+"/v1/stream?app="+access.DevApp+"&recipient="+name+"&group=region-1&objects=camera-config", nil)
+	if err != nil {
+		s.Fatal(err)
+	}
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		s.Fatal(err)
+	}
+	s.Cleanup(func() { resp.Body.Close() })
+	lines := bufio.NewScanner(resp.Body)
+	for lines.Scan() {
+		var welcome struct{ Session string }
+		if data, ok := strings.CutPrefix(lines.Text(), "data: "); ok && json.Unmarshal([]byte(data), &welcome) == nil && welcome.Session != "" {
+			return welcome.Session
+		}
+	}
+	s.Fatalf("%s is not welcome: %v", name, lines.Err())
+	return ""
+}
+
+// looksAtObjects finds out which units have a version.
+func (s *stage) looksAtObjects() {
+	s.Helper()
+	s.call(http.MethodPut, "/v1/objects/region-1/camera-config", map[string]any{"version": "7", "payload": map[string]any{"iso": 400, "note": hostile}})
+	first := s.unit("unit-1")
+	s.unit("unit-2")
+	s.call(http.MethodPost, "/v1/frames", map[string]any{"session": first, "frames": []any{map[string]any{"object_ack": map[string]any{"object": "camera-config", "version": "7"}}}})
+	s.opens("/ui/objects")
+	s.clicks(`a[href="/ui/objects?group=region-1"]`)
+	s.clicks(`a[href="/ui/objects/region-1/camera-config"]`)
+	s.reads("#units", "unit-1")
+	s.does("ask who lags", chromedp.SetValue("#only", "behind", chromedp.ByQuery), chromedp.Evaluate(`document.querySelector("#only").dispatchEvent(new Event("change", {bubbles: true}))`, nil))
+	s.does("see unit-1 go", chromedp.WaitNotPresent(`a[href="/ui/recipients/unit-1"]`, chromedp.ByQuery))
+	s.reads("#units", "lags behind")
 }

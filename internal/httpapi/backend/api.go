@@ -49,6 +49,8 @@ type Objects interface {
 	// List reads objects of a group whose names begin with prefix, by name; next is what to go on after, or empty.
 	List(ctx context.Context, app, group, prefix, after string, limit int) (items []objectstore.Item, next string, err error)
 	Registrations(ctx context.Context, app string, k object.Key) ([]signal.Registration, error)
+	// Groups lists the groups that objects are in, by name; next is what to go on after, or empty.
+	Groups(ctx context.Context, app, after string, limit int) (groups []string, next string, err error)
 }
 
 // Topics brings messages to whoever subscribes.

@@ -159,6 +159,33 @@ func (a *API) GetObject(c *call.Call) error {
 	return c.Value(http.StatusOK, v)
 }
 
+type groupJSON struct {
+	Group string `json:"group"`
+}
+
+// ListGroups is GET /v1/objects.
+func (a *API) ListGroups(c *call.Call) error {
+	q, limit, err := c.ListParams()
+	if err != nil {
+		return err
+	}
+	cursor := q.Get("cursor")
+	if cursor != "" {
+		if err := notification.CheckName("cursor", cursor); err != nil {
+			return err
+		}
+	}
+	groups, next, err := a.Objects.Groups(c.Ctx, c.Key.App, cursor, limit)
+	if err != nil {
+		return err
+	}
+	l := call.NewList[groupJSON](len(groups), next)
+	for _, group := range groups {
+		l.Items = append(l.Items, groupJSON{group})
+	}
+	return c.Value(http.StatusOK, l)
+}
+
 // ListObjects is GET /v1/objects/{group}.
 func (a *API) ListObjects(c *call.Call) error {
 	q, limit, err := c.ListParams("prefix")

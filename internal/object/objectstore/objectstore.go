@@ -93,6 +93,8 @@ type Store interface {
 	Put(ctx context.Context, batch []*Put) error
 	// Get reads objects of one app, in the order of the keys. One that nobody put is a zero State.
 	Get(ctx context.Context, app string, keys []object.Key) ([]object.State, error)
+	// Groups lists the groups that objects of an app are in, those after another, by name.
+	Groups(ctx context.Context, app, after string, limit int) ([]string, error)
 	// List reads objects of a group whose names begin with prefix and come after another, by name.
 	List(ctx context.Context, app, group, prefix, after string, limit int) ([]Item, error)
 

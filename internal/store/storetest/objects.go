@@ -49,6 +49,7 @@ func RunObjects(t *testing.T, open OpenObjectsFunc) {
 		{"UnknownKeepsTheFloor", objectsUnknown},
 		{"BadInputFailsAlone", objectsBadInput},
 		{"ListIsByNameAndPaged", objectsList},
+		{"GroupsAreByNameAndPaged", objectsGroups},
 		{"ObserverLearnsOfEachChangeInOrder", objectsObserved},
 		{"RegistrationsAreReplacedWhole", clientsSaved},
 		{"GroupsAndDevicesAreApart", clientsApart},
@@ -203,6 +204,33 @@ func objectsBadInput(e *objectEnv) {
 		e.Fatalf("results %+v, %+v, %+v", batch[0], batch[1], batch[2])
 	}
 	e.both(func() { e.wantState(App, key("north", "a"), object.State{Version: 2, Known: true, UpdatedAt: e.now}) })
+}
+
+func objectsGroups(e *objectEnv) {
+	for _, group := range []string{"south", "north", "a.b", "B", "north-2"} {
+		for _, name := range []string{"x", "y", "z"} {
+			e.put(App, key(group, name), object.Put{})
+		}
+	}
+	e.put("other", key("theirs", "x"), object.Put{})
+	e.both(func() {
+		for _, c := range []struct {
+			after string
+			limit int
+			want  []string
+		}{
+			{"", 100, []string{"B", "a.b", "north", "north-2", "south"}},
+			{"", 2, []string{"B", "a.b"}},
+			{"a.b", 2, []string{"north", "north-2"}},
+			{"north-2", 2, []string{"south"}},
+			{"south", 2, nil},
+		} {
+			got, err := e.s.Groups(e.Context(), App, c.after, c.limit)
+			if err != nil || !slices.Equal(got, c.want) {
+				e.Fatalf("groups after %q, %d of them: %v, %v; want %v", c.after, c.limit, got, err, c.want)
+			}
+		}
+	})
 }
 
 func objectsList(e *objectEnv) {

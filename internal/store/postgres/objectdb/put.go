@@ -271,6 +271,21 @@ func (s *Store) List(ctx context.Context, app, group, prefix, after string, limi
 	return items, err
 }
 
+// Groups implements objectstore.Store. It steps from group to group along the key: what is in them is not read.
+func (s *Store) Groups(ctx context.Context, app, after string, limit int) (groups []string, err error) {
+	const query = `WITH RECURSIVE g(grp) AS (
+			SELECT (SELECT grp FROM object WHERE app = $1 AND grp > $2 ORDER BY grp LIMIT 1)
+			UNION ALL SELECT (SELECT o.grp FROM object o WHERE o.app = $1 AND o.grp > g.grp ORDER BY o.grp LIMIT 1) FROM g WHERE g.grp IS NOT NULL
+		) SELECT grp FROM g WHERE grp IS NOT NULL LIMIT $3`
+	err = s.db.Each(ctx, "list groups of objects", query, []any{app, after, limit}, func(rows pgx.Rows) error {
+		var group string
+		err := rows.Scan(&group)
+		groups = append(groups, group)
+		return err
+	})
+	return groups, err
+}
+
 // News implements objectstore.Shared.
 func (s *Store) News(ctx context.Context, since time.Time, from *objectstore.NewsMark, limit int) (news []objectstore.News, next *objectstore.NewsMark, err error) {
 	at, k := since.UnixMilli(), id{}

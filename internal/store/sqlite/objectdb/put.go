@@ -146,3 +146,17 @@ func (s *Store) List(ctx context.Context, app, group, prefix, after string, limi
 	})
 	return items, err
 }
+
+// Groups implements objectstore.Store. It steps from group to group along the key: what is in them is not read.
+func (s *Store) Groups(ctx context.Context, app, after string, limit int) (groups []string, err error) {
+	err = s.read(ctx, app, "list groups of objects", func(c *sqlite.Conn) error {
+		return sqlitedb.Each(c, `WITH RECURSIVE g(grp) AS (
+			SELECT (SELECT grp FROM object WHERE app = ?1 AND grp > ?2 ORDER BY grp LIMIT 1)
+			UNION ALL SELECT (SELECT o.grp FROM object o WHERE o.app = ?1 AND o.grp > g.grp ORDER BY o.grp LIMIT 1) FROM g WHERE g.grp IS NOT NULL
+		) SELECT grp FROM g WHERE grp IS NOT NULL LIMIT ?3`, []any{app, after, limit}, func(row *sqlite.Stmt) error {
+			groups = append(groups, row.ColumnText(0))
+			return nil
+		})
+	})
+	return groups, err
+}
