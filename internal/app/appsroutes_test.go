@@ -60,7 +60,7 @@ var meetings = map[string]how{
 	"PUT /v1/gateway/{service}":         {params: map[string]string{"service": "same"}, body: `{"access":"public"}`},
 	"DELETE /v1/gateway/{service}":      {params: map[string]string{"service": "same"}},
 
-	"GET /v1/objects":                                {dumped: true},
+	"GET /v1/objects":                                {dumped: true, noCursor: true},
 	"GET /v1/objects/{group}":                        {params: map[string]string{"group": "north"}, dumped: true},
 	"GET /v1/objects/{group}/{object}":               {params: object("north", "same"), shows: true},
 	"PUT /v1/objects/{group}/{object}":               {params: object("north", "same"), body: `{"version":9,"payload":"of-red"}`},
