@@ -19,6 +19,7 @@ import (
 	template "github.com/DataDog/datadog-agent/pkg/template/html"
 
 	"godwit.dev/godwit/internal/access"
+	"godwit.dev/godwit/internal/audit"
 	"godwit.dev/godwit/internal/people"
 	"godwit.dev/godwit/internal/people/provider"
 	"godwit.dev/godwit/internal/push"
@@ -36,6 +37,7 @@ type Access interface {
 type Config struct {
 	Access     Access
 	Stays      *people.Stays
+	Audit      *audit.Log         // remembers what people do; nil: nothing does
 	Provider   *provider.Provider // vouches for people; nil: they sign in with keys alone
 	Campaigns  Campaigns
 	Audience   Audience
@@ -107,6 +109,8 @@ type visit struct {
 	r      *http.Request
 	person person
 	stay   string // the id of the stay that this is part of
+	done   bool   // what was asked for: neither refused nor asked for wrongly
+	made   string // what was made, where the path does not name it
 }
 
 type page func(v *visit) error
@@ -203,12 +207,14 @@ type frame struct {
 }
 
 func (a *admin) show(v *visit, name, title, here string, content any) error {
+	v.done = true
 	a.answer(v, http.StatusOK, name, "page", frame{Title: title, Here: here, Person: v.person, Version: a.Version, Content: content})
 	return nil
 }
 
 // part shows a piece of a page, for htmx.
 func (a *admin) part(v *visit, name, block string, content any) error {
+	v.done = true
 	a.answer(v, http.StatusOK, name, block, content)
 	return nil
 }

@@ -207,6 +207,7 @@ func (a *admin) save(v *visit, was *campaign.View) error {
 		}
 		return a.form(v, status, newCompose(f, was))
 	}
+	v.made = c.ID
 	a.leadTo(v, "/ui/campaigns/"+c.ID, http.StatusOK)
 	return nil
 }

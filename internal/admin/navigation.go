@@ -31,6 +31,10 @@ var navigation = []placeGroup{
 		{"channels", "/ui/channels", "Channels", people.View},
 		{"integrations", "/ui/integrations", "Hooks, sinks, sources", people.View},
 	}},
+	{"People", []place{
+		{"signed-in", "/ui/signed-in", "Signed in", people.View},
+		{"audit", "/ui/audit", "Audit log", people.Admin},
+	}},
 	{"Server", []place{
 		{"nodes", "/ui/nodes", "Nodes", people.View},
 		{"log", "/ui/log", "Log", people.View},

@@ -1,9 +1,11 @@
 package admin
 
 import (
+	"errors"
 	"fmt"
 	"net/http"
 
+	"godwit.dev/godwit/internal/audit"
 	"godwit.dev/godwit/internal/people"
 )
 
@@ -60,6 +62,7 @@ func (a *admin) routes() map[string]route {
 		"GET /ui/nodes":                         {people.View, a.showNodes, ""},
 		"GET /ui/log":                           {people.View, a.showLog, ""},
 		"GET /ui/settings":                      {people.Admin, a.showSettings, ""},
+		"GET /ui/audit":                         {people.Admin, a.listDeeds, ""},
 		"GET /ui/signed-in":                     {people.View, a.listStays, ""}, // their own; an admin's are all
 		"POST /ui/signed-in/{id}/end":           {people.View, a.endStay, "sign-in.end"},
 		"POST /ui/signed-in/end-others":         {people.View, a.endOtherStays, "sign-in.end"},
@@ -72,13 +75,48 @@ func (a *admin) routes() map[string]route {
 	}
 }
 
-// allowed runs a page for whom it is open to, and refuses others.
+// allowed runs a page for whom it is open to, and refuses others. What it does, or does not, the audit log is told.
 func (a *admin) allowed(pattern string, rt route) page {
 	return func(v *visit) error {
-		if who := v.person; !who.Role.May(rt.role) {
+		who := v.person
+		var err error
+		if who.Role.May(rt.role) {
+			err = rt.serve(v)
+		} else {
 			a.Log.InfoContext(v.r.Context(), "refused on the web page", "app", who.App, "by", who.Name(), "role", who.Role.String(), "route", pattern, "deed", rt.deed)
-			return &mistake{http.StatusForbidden, fmt.Sprintf("You may not do this: it needs the role %s, and yours is %s.", rt.role, who.Role)}
+			err = &mistake{http.StatusForbidden, fmt.Sprintf("You may not do this: it needs the role %s, and yours is %s.", rt.role, who.Role)}
 		}
-		return rt.serve(v)
+		a.told(v, pattern, rt, err)
+		return err
+	}
+}
+
+// told has the audit log remember a deed. A form that was shown again has done nothing.
+func (a *admin) told(v *visit, pattern string, rt route, err error) {
+	if rt.deed == "" || err == nil && !v.done {
+		return
+	}
+	outcome := audit.Done
+	var m *mistake
+	switch {
+	case err == nil:
+	case !errors.As(err, &m):
+		outcome = audit.Failed
+	case m.status == http.StatusForbidden:
+		outcome = audit.Refused
+	default:
+		return
+	}
+	deed, object := audit.Of(v.r, pattern, rt.deed)
+	if object == "" {
+		object = v.made
+	}
+	a.note(v.r, v.person, deed, object, outcome)
+}
+
+// note has the audit log remember what somebody did.
+func (a *admin) note(r *http.Request, who person, deed, object string, outcome audit.Outcome) {
+	if a.Audit != nil && who.App != "" {
+		a.Audit.Note(r.Context(), audit.Deed{App: who.App, By: who.Name(), Way: audit.Page, Address: address(r), Deed: deed, Object: object, Outcome: outcome})
 	}
 }

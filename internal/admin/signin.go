@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"godwit.dev/godwit/internal/access"
+	"godwit.dev/godwit/internal/audit"
 	"godwit.dev/godwit/internal/people"
 )
 
@@ -124,6 +125,7 @@ func (a *admin) signIn(w http.ResponseWriter, r *http.Request) {
 	}
 	role, ok := people.RoleOf(key.Roles)
 	if !ok {
+		a.note(r, person{App: key.App, Key: key.Key}, "sign-in", "", audit.Refused)
 		a.door(w, r, http.StatusForbidden, "This key opens nothing here: its only role is "+key.Roles.String()+". A person needs a key with the role read, publish or admin.")
 		return
 	}
@@ -142,6 +144,7 @@ func (a *admin) letIn(w http.ResponseWriter, r *http.Request, who person) {
 	}
 	a.setCookie(w, secret, people.LongestStay)
 	a.Log.InfoContext(r.Context(), "signed in to the web page", "app", who.App, "by", who.Name(), "role", who.Role.String())
+	a.note(r, who, "sign-in", "", audit.Done)
 	a.greet(w, r)
 }
 
@@ -161,7 +164,9 @@ func (a *admin) leave(r *http.Request) error {
 	}
 	s, err := a.Stays.Find(r.Context(), c.Value)
 	if err == nil {
-		_, err = a.Stays.End(r.Context(), s.App, s.ID)
+		if _, err = a.Stays.End(r.Context(), s.App, s.ID); err == nil {
+			a.note(r, s.Person, "sign-out", "", audit.Done)
+		}
 	}
 	if errors.Is(err, people.ErrNoStay) {
 		return nil

@@ -40,10 +40,7 @@ func (a *admin) listStays(v *visit) error {
 	if err != nil {
 		return err
 	}
-	uses := make(map[string]string)
-	for _, k := range a.Access.Keys(v.person.App) {
-		uses[k.ID] = k.Name
-	}
+	uses := keyNames(a.Access.Keys(v.person.App))
 	var l lobby
 	for i := range list {
 		s := &list[i]

@@ -19,6 +19,7 @@ import (
 	"godwit.dev/godwit/internal/access"
 	"godwit.dev/godwit/internal/admin"
 	"godwit.dev/godwit/internal/audience"
+	"godwit.dev/godwit/internal/audit"
 	"godwit.dev/godwit/internal/campaign"
 	"godwit.dev/godwit/internal/dispatch"
 	"godwit.dev/godwit/internal/endpoint"
@@ -90,7 +91,7 @@ func newWorldWith(t *testing.T, rules access.Config, change ...func(*admin.Confi
 	t.Cleanup(func() { stop(); must(t, <-ended) })
 
 	cfg := admin.Config{
-		Access: registry, Stays: people.NewStays(apps, time.Now), Campaigns: service, Audience: endpoint.New(endpoint.Config{Store: store, Now: time.Now}), Templates: w.shelf, Log: log, Version: "test",
+		Access: registry, Stays: people.NewStays(apps, time.Now), Audit: audit.New(apps, time.Now, log), Campaigns: service, Audience: endpoint.New(endpoint.Config{Store: store, Now: time.Now}), Templates: w.shelf, Log: log, Version: "test",
 		Ready: func(ctx context.Context, app string, ch push.Channel) bool {
 			_, err := senders{}.Sender(ctx, app, ch)
 			return err == nil

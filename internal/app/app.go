@@ -17,6 +17,7 @@ import (
 
 	"godwit.dev/godwit/internal/access"
 	"godwit.dev/godwit/internal/app/datadir"
+	"godwit.dev/godwit/internal/audit"
 	"godwit.dev/godwit/internal/bus"
 	"godwit.dev/godwit/internal/campaign"
 	"godwit.dev/godwit/internal/certs"
@@ -80,6 +81,7 @@ type App struct {
 	hooks       *hook.Service
 	sources     *source.Service
 	sinks       *sink.Service
+	deeds       *audit.Log
 	bus         *bus.Bus
 	cluster     *cluster.Cluster // nil: it is alone
 	boot        string           // of this node among others; empty: it is alone

@@ -130,6 +130,7 @@ var meetings = map[string]how{
 	"POST /v1/hooks/{name}/replay": {params: named("same"), body: `{"since":"0"}`},
 	"POST /v1/hooks/{name}/test":   {params: named("same")},
 
+	"GET /v1/audit":               {noCursor: true},
 	"GET /v1/sinks":               {shows: true},
 	"GET /v1/sinks/{sink}":        {params: map[string]string{"sink": "clickhouse"}, shows: true},
 	"PUT /v1/sinks/{sink}":        {params: map[string]string{"sink": "clickhouse"}, body: `{"url":"https://of-red.example","enabled":false}`},

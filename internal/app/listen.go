@@ -262,7 +262,7 @@ func (a *App) timelines(known *recipient.Service) *timeline.Service {
 // pages is the web page.
 func (a *App) pages(known *recipient.Service, told *timeline.Service) (http.Handler, error) {
 	return admin.New(admin.Config{
-		Access: a.access, Stays: people.NewStays(a.stores.People, a.clock), Provider: a.provider(), Campaigns: a.sending, Audience: a.endpoints, Templates: a.templates, Recipients: known, Mailbox: a.mailbox, Timelines: told, Publisher: a.publisher, PublishLimit: a.keyLimit.Take, Log: a.log, Version: a.opts.Version,
+		Access: a.access, Stays: people.NewStays(a.stores.People, a.clock), Audit: a.deeds, Provider: a.provider(), Campaigns: a.sending, Audience: a.endpoints, Templates: a.templates, Recipients: known, Mailbox: a.mailbox, Timelines: told, Publisher: a.publisher, PublishLimit: a.keyLimit.Take, Log: a.log, Version: a.opts.Version,
 		Objects: a.objects, Channels: a.channels, Hooks: a.hooks, Sinks: a.sinks, Sources: a.sources,
 		Watch: a.watched(), Draining: a.draining,
 		Dev: a.cfg.Dev, TLS: a.tlsFor != nil, Admit: a.addrLimit.Allow,
@@ -300,7 +300,7 @@ func (a *App) handler() (http.Handler, error) {
 	}
 	api := httpapi.New(httpapi.Config{
 		Timelines: told, Receipts: receipts, AckLimit: a.ackLimit,
-		Publisher: a.publisher, Mailbox: a.mailbox, Objects: a.objects, Topics: a.topics, Requests: a.requests, Services: a.access, Presence: a.sessions(), Events: a.stores.Events, Access: a.access, Keys: a.access, Apps: a.access, Channels: a.channels, Hooks: a.hooks, Sources: a.sources, Sinks: a.sinks, Campaigns: a.sending, Templates: a.templates,
+		Publisher: a.publisher, Mailbox: a.mailbox, Objects: a.objects, Topics: a.topics, Requests: a.requests, Services: a.access, Presence: a.sessions(), Events: a.stores.Events, Access: a.access, Audit: a.deeds, Keys: a.access, Apps: a.access, Channels: a.channels, Hooks: a.hooks, Sources: a.sources, Sinks: a.sinks, Campaigns: a.sending, Templates: a.templates,
 		Log: a.log, Registry: a.registry, PublishLimit: a.keyLimit.Take,
 		Endpoints: a.endpoints, Signups: a.signups, Preferences: a.stores.Preferences, Categories: a.access,
 		Direct:  a.direct,

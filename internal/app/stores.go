@@ -10,6 +10,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"godwit.dev/godwit/internal/access"
+	"godwit.dev/godwit/internal/audit"
 	"godwit.dev/godwit/internal/bus"
 	"godwit.dev/godwit/internal/delivery"
 	"godwit.dev/godwit/internal/endpoint"
@@ -175,6 +176,8 @@ func (a *App) startMailbox(context.Context) error {
 		a.publisher.TraceWith(a.tracer)
 	}
 	a.templates = template.New(a.stores.Templates, a.clock)
+	a.deeds = audit.New(a.stores.Deeds, a.clock, a.log)
+	a.registry.MustRegister(a.deeds)
 	a.publisher.FillWith(a.templates.Fill)
 	if runtime.GOMAXPROCS(0) < fewThreads {
 		a.topics.GiveWayTo(a.publisher.Busy)

@@ -61,6 +61,7 @@ var places = map[string]layer{
 	"internal/request":         capability,
 	"internal/delivery":        capability,
 	"internal/access":          capability,
+	"internal/audit":           capability,
 	"internal/people":          capability,
 	"internal/limit":           capability,
 	"internal/channel":         capability,

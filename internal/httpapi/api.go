@@ -13,6 +13,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"godwit.dev/godwit/internal/access"
+	"godwit.dev/godwit/internal/audit"
 	"godwit.dev/godwit/internal/endpoint"
 	"godwit.dev/godwit/internal/event"
 	"godwit.dev/godwit/internal/httpapi/backend"
@@ -71,6 +72,7 @@ type Config struct {
 	Presence  Presence
 	Events    event.Log
 	Access    access.Access
+	Audit     *audit.Log // nil: nothing is remembered
 	Keys      operator.Keys
 	Apps      public.Apps
 	Channels  Channels
@@ -116,6 +118,7 @@ type Config struct {
 type api struct {
 	log     *slog.Logger
 	access  access.Access
+	audit   *audit.Log     // nil: none
 	direct  *direct.Server // nil: none
 	mux     *http.ServeMux
 	metrics *metrics.HTTP
@@ -127,7 +130,7 @@ func New(cfg Config) http.Handler {
 	if cfg.Watch == nil {
 		cfg.Watch = watch.Alone(watch.New(), cfg.Node)
 	}
-	a := &api{log: cfg.Log, access: cfg.Access, direct: cfg.Direct, watch: cfg.Watch, mux: http.NewServeMux(), metrics: metrics.NewHTTP(cfg.Registry)}
+	a := &api{log: cfg.Log, access: cfg.Access, audit: cfg.Audit, direct: cfg.Direct, watch: cfg.Watch, mux: http.NewServeMux(), metrics: metrics.NewHTTP(cfg.Registry)}
 	for _, rt := range routes(&cfg) {
 		a.handle(rt)
 	}

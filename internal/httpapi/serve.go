@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"net"
 	"net/http"
 	"net/url"
 	"runtime/debug"
@@ -11,6 +12,7 @@ import (
 	"time"
 
 	"godwit.dev/godwit/internal/access"
+	"godwit.dev/godwit/internal/audit"
 	"godwit.dev/godwit/internal/httpapi/call"
 	"godwit.dev/godwit/internal/mailbox"
 	"godwit.dev/godwit/internal/metrics"
@@ -34,7 +36,9 @@ func (a *api) handle(rt route) {
 			defer cancel()
 			c.Ctx = ctx
 		}
-		if err := a.serve(c, rt); err != nil {
+		err := a.serve(c, rt)
+		a.tell(c, rt, err)
+		if err != nil {
 			a.fail(c, err)
 		} else if c.Sized {
 			a.direct.TakeOver(w, r)
@@ -51,10 +55,37 @@ func (a *api) serve(c *call.Call, rt route) error {
 	return rt.serve(c)
 }
 
+// tell has the audit log remember a deed, before its answer is sent as a whole. What was asked for wrongly, or by
+// nobody that is known, has done nothing.
+func (a *api) tell(c *call.Call, rt route, err error) {
+	if rt.deed == "" || a.audit == nil || c.Key.App == "" {
+		return
+	}
+	outcome, status := audit.Done, c.Status
+	if err != nil {
+		status = problem.From(err).Status
+	}
+	switch {
+	case status == http.StatusForbidden:
+		outcome = audit.Refused
+	case status >= http.StatusInternalServerError:
+		outcome = audit.Failed
+	case err != nil || status >= http.StatusBadRequest:
+		return
+	}
+	deed, object := audit.Of(c.R, rt.pattern, rt.deed)
+	if object == "" {
+		object = c.Made
+	}
+	address, _, _ := net.SplitHostPort(c.R.RemoteAddr) // what is none stays empty
+	a.audit.Note(c.R.Context(), audit.Deed{App: c.Key.App, By: c.Key.Key, Way: audit.API, Address: address, Deed: deed, Object: object, Outcome: outcome})
+}
+
 // authenticate finds the app of the key. A call that also names an app must name the same one.
 func (a *api) authenticate(c *call.Call, role access.Role) error {
 	key, err := a.key(c.Ctx, access.Bearer(c.R.Header), role)
 	if err != nil {
+		c.Key = key // is told of who may not do this
 		return err
 	}
 	if c.R.URL.RawQuery != "" {

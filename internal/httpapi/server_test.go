@@ -85,6 +85,7 @@ func TestEveryRouteChecksItsRole(t *testing.T) {
 		{"DELETE", "/v1/hooks/none", "", admin},
 		{"POST", "/v1/hooks/none/replay", `{"since":"0"}`, admin},
 		{"POST", "/v1/hooks/none/test", "", admin},
+		{"GET", "/v1/audit", "", admin},
 		{"GET", "/v1/sinks", "", read},
 		{"GET", "/v1/sinks/none", "", read},
 		{"PUT", "/v1/sinks/none", "{}", admin},

@@ -22,7 +22,7 @@ func (s *Stores) openPostgres(ctx context.Context, cfg Config) error {
 		return err
 	}
 	s.Clock = apps.DB().Clock()
-	s.Apps = Apps{Access: apps, Hooks: apps, Sources: apps, Sinks: apps, Channels: apps, Templates: apps, People: apps}
+	s.Apps = Apps{Access: apps, Hooks: apps, Sources: apps, Sinks: apps, Channels: apps, Templates: apps, People: apps, Deeds: apps}
 	s.parts = append(s.parts, Part{Name: "app store", Close: apps.Close})
 	if err := move.Finished(ctx, apps.DB()); err != nil {
 		return err
@@ -93,5 +93,5 @@ func openAppsSchema(ctx context.Context, cfg Config) (apps Apps, closing func() 
 	if err := move.Finished(ctx, s.DB()); err != nil {
 		return apps, nil, errors.Join(err, s.Close())
 	}
-	return Apps{Access: s, Hooks: s, Sources: s, Sinks: s, Channels: s, Templates: s, People: s}, s.Close, nil
+	return Apps{Access: s, Hooks: s, Sources: s, Sinks: s, Channels: s, Templates: s, People: s, Deeds: s}, s.Close, nil
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"godwit.dev/godwit/internal/access"
+	"godwit.dev/godwit/internal/audit"
 	"godwit.dev/godwit/internal/campaign"
 	"godwit.dev/godwit/internal/channel"
 	"godwit.dev/godwit/internal/endpoint"
@@ -97,6 +98,8 @@ type Apps struct {
 	Templates template.Store
 	// People are not watched either: each look at a page asks anew.
 	People people.Store
+	// Deeds are the audit log.
+	Deeds audit.Store
 }
 
 // Owned is a name of Stores.Own, and the node that it belongs to until then unless that renews it.

@@ -159,6 +159,7 @@ func (a *API) CreateCampaign(c *call.Call) error {
 	} else {
 		a.Log.InfoContext(c.Ctx, "campaign created", "app", c.Key.App, "campaign", v.ID, "state", v.State, "by", c.Key.Key)
 	}
+	c.Made = v.ID
 	return c.Value(status, viewCampaign(v, true))
 }
 

@@ -19,6 +19,8 @@ type Call struct {
 	Ctx context.Context  // of the request, with a deadline unless the route streams
 	Key access.Principal // of routes with a role
 
+	Made string // what the call has made, where the path does not name it
+
 	Status int  // of the answer; 0: none yet
 	Sized  bool // the answer says how long it is, which lets others have its connection before the handler has returned
 }

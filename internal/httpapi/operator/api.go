@@ -87,6 +87,7 @@ type Parts struct {
 	Channels Channels
 	Hooks    Hooks
 	Sources  Sources
+	Deeds    Deeds
 	Sinks    Sinks
 	Gateway  Gateway
 	Log      *slog.Logger

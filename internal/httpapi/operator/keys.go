@@ -73,6 +73,7 @@ func (a *API) newKey(c *call.Call, name string, roles access.Role, note *string)
 		*note = k.ID
 	}
 	a.Log.InfoContext(c.Ctx, "key created", "app", c.Key.App, "key", k.ID, "roles", roles.String(), "by", c.Key.Key)
+	c.Made = k.ID
 	v, duplicate := viewKey(k), false
 	v.Key, v.Duplicate = &secret, &duplicate
 	return c.Value(http.StatusCreated, v)

@@ -49,6 +49,10 @@ func newParts() []part {
 			what: "who is signed in", source: apps, schema: "godwit_app", table: "stay", key: 1,
 			columns: []string{"hash", "id", "app", "key", "subject", "email", "rules", "role", "since", "seen", "address", "browser"},
 		},
+		&table{
+			what: "the audit log", source: apps, schema: "godwit_app", table: "deed", key: 1, number: "id",
+			columns: []string{"id", "app", "at", "by", "way", "address", "deed", "object", "outcome"},
+		},
 		// Nobody looks for changes yet, so they may be as old as they are.
 		&table{
 			what: "objects", source: objects, schema: "godwit_object", table: "object", key: 3,

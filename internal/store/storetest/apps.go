@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"godwit.dev/godwit/internal/access"
+	"godwit.dev/godwit/internal/audit"
 	"godwit.dev/godwit/internal/channel"
 	"godwit.dev/godwit/internal/hook"
 	"godwit.dev/godwit/internal/people"
@@ -31,6 +32,7 @@ type AppStore interface {
 	channel.Store
 	template.Store
 	people.Store
+	audit.Store
 }
 
 // OpenApps opens an empty store for one test; reopen closes it and opens it again. It is closed by the test's clean-up.
@@ -46,7 +48,7 @@ func RunApps(t *testing.T, open OpenApps, two Two[AppStore]) {
 			"EveryQueryHeedsTheApp":       appsApart,
 			"AnAppTakesAllOfItsAlong":     appTakesAll,
 		},
-		hookCases, sourceCases, sinkCases, channelCases, templateCases, stayCases,
+		hookCases, sourceCases, sinkCases, channelCases, templateCases, stayCases, deedCases,
 	} {
 		for name, run := range group {
 			t.Run(name, func(t *testing.T) {

@@ -61,7 +61,7 @@ func (s *Store) DeleteApp(ctx context.Context, name string) error {
 		if c.Changes() == 0 {
 			return fmt.Errorf("%w: %.128q", access.ErrUnknownApp, name)
 		}
-		for _, from := range []string{"DELETE FROM channel WHERE app = ?", "DELETE FROM hook WHERE app = ?", "DELETE FROM source WHERE app = ?", "DELETE FROM sink WHERE app = ?", "DELETE FROM template WHERE app = ?", "DELETE FROM stay WHERE app = ?"} {
+		for _, from := range []string{"DELETE FROM channel WHERE app = ?", "DELETE FROM hook WHERE app = ?", "DELETE FROM source WHERE app = ?", "DELETE FROM sink WHERE app = ?", "DELETE FROM template WHERE app = ?", "DELETE FROM stay WHERE app = ?", "DELETE FROM deed WHERE app = ?"} {
 			if err := sqlitedb.Each(c, from, []any{name}, nil); err != nil {
 				return err
 			}

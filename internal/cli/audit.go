@@ -1,0 +1,57 @@
+package cli
+
+import (
+	"net/url"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	godwit "godwit.dev/godwit/clients/go"
+)
+
+// deedJSON is what somebody did, as the API says it.
+type deedJSON struct {
+	At      time.Time `json:"at"`
+	By      string    `json:"by"`
+	Way     string    `json:"way"`
+	Address string    `json:"address"`
+	Deed    string    `json:"deed"`
+	Object  string    `json:"object"`
+	Outcome string    `json:"outcome"`
+}
+
+func (p *program) auditCommand() *cobra.Command {
+	limit, deed, by := 100, "", ""
+	var since time.Duration
+	cmd := &cobra.Command{
+		Use:   "audit",
+		Short: "List what people did on the web page and back ends over the API",
+		Long: `List what people did on the web page and what was changed over the API: who, when, from where, what, and how it ended. The
+newest come first. It needs a key with the role admin.`,
+		Example: `  godwit audit --since 24h
+  godwit audit --deed key.delete
+  godwit audit --by anna@example.org --json`,
+		Args: exactly(),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			query := url.Values{}
+			for name, value := range map[string]string{"deed": deed, "by": by} {
+				if value != "" {
+					query.Set(name, value)
+				}
+			}
+			if since > 0 {
+				query.Set("since", time.Now().Add(-since).UTC().Format(time.RFC3339))
+			}
+			return p.withClient(func(c *godwit.Client) error {
+				return list(cmd.Context(), p, c, "/v1/audit", query, limit, []string{"WHEN", "WHO", "WHAT", "TO WHAT", "OUTCOME", "FROM"}, func(d *deedJSON) []string {
+					return []string{moment(d.At), clean(d.By), clean(d.Deed), clean(d.Object), clean(d.Outcome), clean(d.Address) + " (" + clean(d.Way) + ")"}
+				})
+			})
+		},
+	}
+	limitFlag(cmd, &limit)
+	cmd.Flags().DurationVar(&since, "since", 0, "only what was done in this time, like 24h")
+	cmd.Flags().StringVar(&deed, "deed", "", "only this, like campaign.start")
+	cmd.Flags().StringVar(&by, "by", "", "only by this key or person")
+	return cmd
+}

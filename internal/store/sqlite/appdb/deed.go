@@ -1,0 +1,81 @@
+package appdb
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"time"
+
+	"zombiezen.com/go/sqlite"
+
+	"godwit.dev/godwit/internal/audit"
+	"godwit.dev/godwit/internal/store/sqlite/sqlitedb"
+)
+
+var _ audit.Store = (*Store)(nil)
+
+const deedTable = `
+CREATE TABLE deed (
+	id      INTEGER PRIMARY KEY AUTOINCREMENT,
+	app     TEXT NOT NULL,
+	at      INTEGER NOT NULL, -- milliseconds
+	by      TEXT NOT NULL,
+	way     TEXT NOT NULL,
+	address TEXT NOT NULL,
+	deed    TEXT NOT NULL,
+	object  TEXT NOT NULL,
+	outcome TEXT NOT NULL
+) STRICT;
+CREATE INDEX deed_app ON deed(app, id);
+`
+
+// AddDeed keeps a deed. The version stays as it is: nobody keeps a copy of deeds.
+func (s *Store) AddDeed(ctx context.Context, d *audit.Deed) error {
+	return s.db.DoFor(ctx, d.App, func(c *sqlite.Conn) error {
+		if err := haveApp(c, d.App); err != nil {
+			return err
+		}
+		err := sqlitedb.Each(c, "INSERT INTO deed(app, at, by, way, address, deed, object, outcome) VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+			[]any{d.App, millis(d.At), d.By, d.Way, d.Address, d.Deed, d.Object, string(d.Outcome)}, nil)
+		d.ID = c.LastInsertRowID()
+		return err
+	})
+}
+
+// Deeds lists an app's, newest first.
+func (s *Store) Deeds(ctx context.Context, app string, f audit.Filter, limit int) (list []audit.Deed, err error) {
+	before, until := f.Before, int64(math.MaxInt64)
+	if before == 0 {
+		before = math.MaxInt64
+	}
+	if !f.Until.IsZero() {
+		until = millis(f.Until)
+	}
+	err = s.db.Read(ctx, func(c *sqlite.Conn) error {
+		list = nil
+		return sqlitedb.Each(c, `SELECT id, app, at, by, way, address, deed, object, outcome FROM deed
+			WHERE app = ?1 AND id < ?2 AND at >= ?3 AND at < ?4 AND (?5 = '' OR deed = ?5) AND (?6 = '' OR by = ?6) ORDER BY id DESC LIMIT ?7`,
+			[]any{app, before, millis(f.Since), until, f.Deed, f.By, limit}, func(row *sqlite.Stmt) error {
+				list = append(list, audit.Deed{
+					ID: row.ColumnInt64(0), App: row.ColumnText(1), At: fromMillis(row.ColumnInt64(2)), By: row.ColumnText(3), Way: row.ColumnText(4),
+					Address: row.ColumnText(5), Deed: row.ColumnText(6), Object: row.ColumnText(7), Outcome: audit.Outcome(row.ColumnText(8)),
+				})
+				return nil
+			})
+	})
+	if err != nil {
+		return nil, fmt.Errorf("read app store: %w", err)
+	}
+	return list, nil
+}
+
+// TrimDeeds forgets an app's that are older, and the oldest beyond so many.
+func (s *Store) TrimDeeds(ctx context.Context, app string, before time.Time, most int) error {
+	return s.db.DoFor(ctx, app, func(c *sqlite.Conn) error {
+		err := sqlitedb.Each(c, "DELETE FROM deed WHERE app = ? AND at < ?", []any{app, millis(before)}, nil)
+		if err != nil {
+			return err
+		}
+		return sqlitedb.Each(c, "DELETE FROM deed WHERE app = ?1 AND id <= (SELECT id FROM deed WHERE app = ?1 ORDER BY id DESC LIMIT 1 OFFSET ?2)", []any{app, most}, nil)
+	})
+}

@@ -1,0 +1,91 @@
+package storetest
+
+import (
+	"fmt"
+	"reflect"
+	"time"
+
+	"godwit.dev/godwit/internal/access"
+	"godwit.dev/godwit/internal/audit"
+)
+
+var deedCases = map[string]func(e *appEnv){
+	"DeedsAreKeptAndFound":            deedsKept,
+	"DeedsOfAppsAreApart":             deedsApart,
+	"DeedsAreForgottenByAgeAndNumber": deedsTrimmed,
+}
+
+// deed does the nth deed of an app.
+func (e *appEnv) deed(app string, n int) audit.Deed {
+	e.Helper()
+	d := audit.Deed{
+		App: app, At: signedInAt.Add(time.Duration(n) * time.Minute), By: []string{"anna", "bo"}[n%2], Way: audit.Page, Address: "192.0.2.1",
+		Deed: []string{"campaign.start", "key.delete", "object.delete"}[n%3], Object: fmt.Sprint("nr/", n, " <b>ü"), Outcome: audit.Done,
+	}
+	e.ok(e.s.AddDeed(e.Context(), &d))
+	return d
+}
+
+// finds checks which deeds of an app are found, newest first.
+func (e *appEnv) finds(app string, f audit.Filter, limit int, want ...audit.Deed) {
+	e.Helper()
+	got, err := e.s.Deeds(e.Context(), app, f, limit)
+	if len(got) == 0 && len(want) == 0 {
+		got, want = nil, nil
+	}
+	if err != nil || !reflect.DeepEqual(got, want) {
+		e.Errorf("%+v finds %+v, %v; want %+v", f, got, err, want)
+	}
+}
+
+func deedsKept(e *appEnv) {
+	e.app("shop")
+	var d []audit.Deed
+	for n := range 6 {
+		d = append(d, e.deed("shop", n))
+		if n > 0 && d[n].ID <= d[n-1].ID {
+			e.Errorf("ids do not grow: %d, %d", d[n-1].ID, d[n].ID)
+		}
+	}
+	e.s = e.reopen()
+	at := func(n int) time.Time { return d[n].At }
+	e.finds("shop", audit.Filter{}, 10, d[5], d[4], d[3], d[2], d[1], d[0])
+	e.finds("shop", audit.Filter{}, 2, d[5], d[4])
+	e.finds("shop", audit.Filter{Before: d[4].ID}, 2, d[3], d[2])
+	e.finds("shop", audit.Filter{Since: at(2), Until: at(4)}, 10, d[3], d[2])
+	e.finds("shop", audit.Filter{Deed: "key.delete"}, 10, d[4], d[1])
+	e.finds("shop", audit.Filter{By: "anna"}, 10, d[4], d[2], d[0])
+	e.finds("shop", audit.Filter{By: "anna", Deed: "key.delete", Since: at(2)}, 10, d[4])
+	e.finds("shop", audit.Filter{By: "an"}, 10)
+}
+
+func deedsApart(e *appEnv) {
+	e.app("a")
+	e.app("b")
+	one, other := e.deed("a", 1), e.deed("b", 2)
+	e.finds("a", audit.Filter{}, 10, one)
+	e.finds("b", audit.Filter{}, 10, other)
+	e.fails(map[string]struct{ err, want error }{"deed of no app": {e.s.AddDeed(e.Context(), &audit.Deed{App: "c"}), access.ErrUnknownApp}})
+	e.ok(e.s.DeleteApp(e.Context(), "a"))
+	e.app("a")
+	e.finds("a", audit.Filter{}, 10)
+	e.finds("b", audit.Filter{}, 10, other)
+}
+
+func deedsTrimmed(e *appEnv) {
+	ctx := e.Context()
+	e.app("a")
+	e.app("b")
+	other := e.deed("b", 0)
+	var d []audit.Deed
+	for n := range 6 {
+		d = append(d, e.deed("a", n))
+	}
+	e.ok(e.s.TrimDeeds(ctx, "a", d[2].At, 10))
+	e.finds("a", audit.Filter{}, 10, d[5], d[4], d[3], d[2])
+	e.ok(e.s.TrimDeeds(ctx, "a", time.Time{}, 4))
+	e.finds("a", audit.Filter{}, 10, d[5], d[4], d[3], d[2])
+	e.ok(e.s.TrimDeeds(ctx, "a", time.Time{}, 2))
+	e.finds("a", audit.Filter{}, 10, d[5], d[4])
+	e.finds("b", audit.Filter{}, 10, other)
+}
