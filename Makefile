@@ -26,6 +26,7 @@ NFPM          := $(BIN)/.nfpm-v2.45.0
 BENCHSTAT     := $(BIN)/.benchstat-v0.0.0-20260908200009-22c9c6c9d4da
 H2SPEC        := $(BIN)/.h2spec
 VENV          := $(BIN)/venv/.ready
+CHDB          := $(BIN)/chdb/.ready
 NODE_ECE      := $(BIN)/node/node_modules/.package-lock.json
 PYTHON_VENV   := $(BIN)/python/.ready
 # What the Python client is built with and needs, for tests that install it.
@@ -347,6 +348,11 @@ escalation: ## kill the server twenty times under 10,000 notifications of three 
 compat: redis ## kill the server twenty times, and a master of a Redis cluster, under 1,000 entries a second for 1,000 clients of nammayatri's notification-service, and see that none is lost
 	$(GO) test -count 1 -timeout 30m -v ./test/compat -run 'ThroughKills|AMasterIsKilled' -fast -kills 20 -kill-every 5s -clients 1000 -rate 1000 -size 4096
 
+.PHONY: sinks
+sinks: $(CHDB) ## kill the server ten times under 200,000 events, and stop ClickHouse twice, and see that its engine has each of them once
+	GODWIT_CHDB_PYTHON=$(BIN)/chdb/bin/python $(GO) test -count 1 -v ./internal/sink/clickhouse
+	GODWIT_CHDB_PYTHON=$(BIN)/chdb/bin/python $(GO) test -count 1 -timeout 30m -v ./test/sinks -events 200000 -kills 10
+
 .PHONY: upgrade
 upgrade: ## restart three nodes of the commit before as nodes of this one, under load (OF=commit for another)
 	$(GO) test -count 1 -timeout 20m -v ./test/cluster -run AnUpgrade -former -former-of $(or $(OF),HEAD~1)
@@ -474,6 +480,13 @@ $(VENV): test/foreign/requirements.txt
 	@mkdir -p $(BIN)
 	python3 -m venv --clear $(BIN)/venv
 	$(BIN)/venv/bin/pip install --quiet --disable-pip-version-check -r $<
+	@touch $@
+
+# ClickHouse's engine: half a gigabyte, so nothing but make sinks installs it. What it would bring along for tables of Python is not needed.
+$(CHDB): test/sinks/requirements.txt
+	@mkdir -p $(BIN)
+	python3 -m venv --clear $(BIN)/chdb
+	$(BIN)/chdb/bin/pip install --quiet --disable-pip-version-check --no-deps -r $<
 	@touch $@
 
 # The Python client's tools and dependencies.

@@ -187,9 +187,18 @@ func (a *App) startMailbox(context.Context) error {
 }
 
 // startReconcile starts what makes good what the event log has lost.
-func (a *App) startReconcile(context.Context) error {
+func (a *App) startReconcile(ctx context.Context) error {
 	m := reconcile.New(reconcile.Config{Log: a.stores.Events, Changes: a.stores.Changes, Alive: a.stores.Alive, Own: a.own("reconcile"), Notes: a.log})
 	a.registry.MustRegister(m)
+	var apps []string
+	for _, app := range a.access.Apps() {
+		apps = append(apps, app.Name)
+	}
+	told, err := m.Told(ctx, apps)
+	if err != nil {
+		a.log.WarnContext(ctx, "what the event log was told of before a crash cannot be read: first deliveries may be told of twice", "error", err)
+	}
+	a.mailbox.LeaveOut(told.Take)
 	a.steps.addRun("reconcile", storePatience, m.Run, a.fail)
 	return nil
 }

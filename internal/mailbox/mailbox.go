@@ -75,6 +75,7 @@ type Mailbox struct {
 	prunes  waker
 	metrics counters
 	lists   sync.Pool // of *[]event.Event, empty
+	told    func(app, note, to string) bool
 }
 
 // New makes a Mailbox that observes its store.
@@ -91,6 +92,9 @@ func New(cfg Config) *Mailbox {
 	cfg.Store.Observe(m)
 	return m
 }
+
+// LeaveOut has the log not told of first deliveries that told says it knows already, from before a crash. It is called before anything is delivered.
+func (m *Mailbox) LeaveOut(told func(app, note, to string) bool) { m.told = told }
 
 // sessions is what the mailbox knows of them.
 type sessions struct {
@@ -258,7 +262,8 @@ func (m *Mailbox) Append(ctx context.Context, batch []*Append) error {
 func (m *Mailbox) Delivered(marks []Mark) {
 	m.emit(len(marks), func(i int) (event.Event, bool) {
 		mk := &marks[i]
-		return event.Event{App: mk.App, Type: event.Delivered, At: mk.DeliveredAt, Note: mk.ID, To: mk.Recipient}, mk.Attempts == 1
+		first := mk.Attempts == 1 && (m.told == nil || !m.told(mk.App, mk.ID, mk.Recipient))
+		return event.Event{App: mk.App, Type: event.Delivered, At: mk.DeliveredAt, Note: mk.ID, To: mk.Recipient}, first
 	})
 	if m.tracer != nil {
 		m.tracer.Delivered(marks)

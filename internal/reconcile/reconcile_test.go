@@ -152,3 +152,43 @@ func TestWhatTheLogLacksIsEmittedOnceAndNothingElse(t *testing.T) {
 		}
 	})
 }
+
+func TestFirstDeliveriesThatTheLogHasFromBeforeACrashAreKnownOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := &world{}
+		emit := func(app string, t event.Type, id string) {
+			w.Emit([]event.Event{{App: app, Type: t, At: time.Now(), Note: id, To: "ann"}})
+		}
+		emit("shop", event.Delivered, "long-ago")
+		time.Sleep(time.Hour)
+		emit("shop", event.Stored, "n1")
+		emit("shop", event.Delivered, "n1")
+		emit("other", event.Delivered, "n2")
+		emit("shop", event.Delivered, "n3")
+		m := reconcile.New(reconcile.Config{Log: w, Changes: w, Notes: slog.New(slog.DiscardHandler)})
+		asked := func(told *reconcile.Told, app string) (known []string) {
+			for _, id := range []string{"long-ago", "n1", "n2", "n3"} {
+				if told.Take(app, id, "ann") {
+					known = append(known, id)
+				}
+			}
+			return known
+		}
+		told, err := m.Told(t.Context(), []string{"shop", "other"})
+		if got := asked(told, "shop"); err != nil || len(got) > 0 {
+			t.Errorf("after an orderly stop %q are known, %v", got, err)
+		}
+		w.gaps = []event.Gap{{Lost: 1, From: time.Now(), Since: time.Now()}}
+		told, err = m.Told(t.Context(), []string{"shop", "other"})
+		if got, want := asked(told, "shop"), []string{"n1", "n3"}; err != nil || !slices.Equal(got, want) {
+			t.Errorf("%q are known, want %q, %v", got, want, err)
+		}
+		if got := asked(told, "shop"); len(got) > 0 {
+			t.Errorf("%q are known once more", got)
+		}
+		time.Sleep(2 * time.Hour)
+		if got := asked(told, "other"); len(got) > 0 {
+			t.Errorf("%q are known after hours", got)
+		}
+	})
+}

@@ -59,3 +59,68 @@ func TestEventsAreCompleteThroughKills(t *testing.T) {
 	}
 	t.Logf("%d of %d events had been lost", reconciled, len(want))
 }
+
+// TestFirstDeliveriesAreToldOnceThroughAKill kills the server once the log was told of deliveries that the mailbox has not noted yet. They come
+// again, and are no first deliveries.
+func TestFirstDeliveriesAreToldOnceThroughAKill(t *testing.T) {
+	const rounds, each = 3, 30
+	server := blackbox.Start(t, blackbox.Dev(), blackbox.Plain())
+	api := server.API()
+	ctx, cancel := context.WithTimeoutCause(t.Context(), 2*time.Minute, fmt.Errorf("the events did not come within two minutes"))
+	defer cancel()
+	arrive := func(want int) (last []string) {
+		t.Helper()
+		link, err := server.Dial(ctx, "ws", blackbox.Hello{App: "demo", Recipient: "ann", Window: 2 * rounds * each})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer link.Cut()
+		for range want {
+			n, err := blackbox.NextNotification(ctx, link)
+			if err != nil {
+				t.Fatal(err)
+			}
+			last = append(last, n.ID)
+		}
+		return last
+	}
+	told := map[string]int{}
+	listen := func(until string) {
+		t.Helper()
+		clear(told)
+		err := api.Events(ctx, "delivered", func(e blackbox.Event) bool {
+			told[e.ID]++
+			return e.ID != until
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	for round := range rounds {
+		for i := range each {
+			if err := api.Publish(ctx, map[string]any{"to": "ann", "id": fmt.Sprintf("n-%d-%d", round, i)}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		arrive((round + 1) * each)
+		listen(fmt.Sprintf("n-%d-%d", round, each-1))
+		server.Kill()
+		if err := server.Launch(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	arrive(rounds * each)
+	if err := api.Publish(ctx, map[string]any{"to": "ann", "id": "last"}); err != nil {
+		t.Fatal(err)
+	}
+	arrive(rounds*each + 1)
+	listen("last")
+	for id, n := range told {
+		if n != 1 {
+			t.Errorf("the log was told %d times that %s was delivered for the first time", n, id)
+		}
+	}
+	if len(told) != rounds*each+1 {
+		t.Errorf("the log was told of %d first deliveries, want %d", len(told), rounds*each+1)
+	}
+}

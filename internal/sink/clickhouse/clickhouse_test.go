@@ -1,15 +1,12 @@
 package clickhouse_test
 
 import (
-	"bufio"
 	"compress/gzip"
 	"errors"
 	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
-	"os"
-	"os/exec"
 	"strings"
 	"testing"
 	"time"
@@ -20,60 +17,16 @@ import (
 	"godwit.dev/godwit/internal/push"
 	"godwit.dev/godwit/internal/sink"
 	"godwit.dev/godwit/internal/sink/clickhouse"
+	"godwit.dev/godwit/internal/sink/clickhouse/chdbtest"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
-
-// engine starts ClickHouse's engine behind HTTP, in the Python that GODWIT_CHDB_PYTHON names.
-func engine(t *testing.T) string {
-	t.Helper()
-	python := os.Getenv("GODWIT_CHDB_PYTHON")
-	if python == "" {
-		t.Skip("GODWIT_CHDB_PYTHON names no Python with chdb")
-	}
-	cmd := exec.CommandContext(t.Context(), python, "testdata/server.py", t.TempDir())
-	cmd.Stderr = os.Stderr
-	out, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		_ = cmd.Process.Kill()
-		_ = cmd.Wait()
-	})
-	port, err := bufio.NewReader(out).ReadString('\n')
-	if err != nil {
-		t.Fatal(err)
-	}
-	return "http://127.0.0.1:" + strings.TrimSpace(port)
-}
 
 func client(t *testing.T) *http.Client {
 	t.Helper()
 	transport := &http.Transport{}
 	t.Cleanup(transport.CloseIdleConnections)
 	return &http.Client{Transport: transport}
-}
-
-func ask(t *testing.T, c *http.Client, address, statement string) string {
-	t.Helper()
-	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, address, strings.NewReader(statement))
-	if err != nil {
-		t.Fatal(err)
-	}
-	resp, err := c.Do(req)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer resp.Body.Close()
-	b, err := io.ReadAll(resp.Body)
-	if err != nil || resp.StatusCode != http.StatusOK {
-		t.Fatalf("%s: %d %s, %v", statement, resp.StatusCode, b, err)
-	}
-	return strings.TrimSpace(string(b))
 }
 
 func lives(from, n int) (evs []event.Event) {
@@ -90,9 +43,9 @@ func lives(from, n int) (evs []event.Event) {
 }
 
 func TestABatchThatComesTwiceCountsOnce(t *testing.T) {
-	address, c := engine(t), client(t)
+	house, c := chdbtest.Start(t), client(t)
 	open := func() *clickhouse.Writer {
-		return clickhouse.New(clickhouse.Config{URL: address, Database: "it`s", Keep: 90 * 24 * time.Hour, Client: c})
+		return clickhouse.New(clickhouse.Config{URL: house.URL, Database: "it`s", Keep: 90 * 24 * time.Hour, Client: c})
 	}
 	w := open()
 	wide := lives(2000, 2)
@@ -113,8 +66,8 @@ func TestABatchThatComesTwiceCountsOnce(t *testing.T) {
 		"SELECT max(latency_ms[3]) FROM `it\\`s`.minute WHERE type = 'acked'":                   "40",
 		"SELECT max(version), count() FROM `it\\`s`.schema_version":                             "1\t1",
 	} {
-		if got := ask(t, c, address, q); got != want {
-			t.Errorf("%s\n%s\nwant\n%s", q, got, want)
+		if got, err := house.Ask(q); err != nil || got != want {
+			t.Errorf("%s\n%s, %v\nwant\n%s", q, got, err, want)
 		}
 	}
 }

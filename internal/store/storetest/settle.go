@@ -186,6 +186,9 @@ var settleCases = []testCase{
 		e.stored(e.note("x"), "r")
 		pos := e.rec.All().Stored[0].Pos
 		e.s.Mark([]mailbox.Mark{{App: App, Recipient: "r", ID: "x", Pos: pos, Attempts: 1, DeliveredAt: e.clock.Now()}})
+		if it := e.wantPending("r", "x")[0]; it.Attempts != 1 {
+			e.Errorf("%d attempts known before they are written, want 1", it.Attempts)
+		}
 		e.reopen()
 		rec := e.wantStatus("r", "x", notification.Delivered)
 		if rec.Attempts != 1 || !rec.DeliveredAt.Equal(e.clock.Now()) {

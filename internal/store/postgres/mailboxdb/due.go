@@ -194,7 +194,7 @@ func (l *lane) due(now int64) upkeep {
 			t.scheduled--
 			refs = append(refs, itemRef{app: o.app, recipient: o.recipient, key: key, pos: o.pos, seq: last[key], attempts: o.attempts})
 		}
-		items, err := readItems(ctx, tx.Conn(), set, refs)
+		items, err := t.l.s.readItems(ctx, tx.Conn(), set, refs)
 		if err != nil {
 			return err
 		}

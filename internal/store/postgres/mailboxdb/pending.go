@@ -123,7 +123,7 @@ func (s *Store) readPending(ctx context.Context, set *tableSet, qs []mailbox.Pen
 	if err != nil {
 		return err
 	}
-	items, err := readItems(ctx, conn.Conn(), set, refs)
+	items, err := s.readItems(ctx, conn.Conn(), set, refs)
 	for k, it := range items {
 		if it != nil {
 			results[of[k]].Items = append(results[of[k]].Items, *it)
@@ -150,7 +150,7 @@ type itemRef struct {
 type sharedContent struct{ hour, key int64 }
 
 // readItems reads notifications; nil for a copy that is gone. Copies of one publish share theirs.
-func readItems(ctx context.Context, conn *pgx.Conn, set *tableSet, refs []itemRef) ([]*mailbox.Item, error) {
+func (s *Store) readItems(ctx context.Context, conn *pgx.Conn, set *tableSet, refs []itemRef) ([]*mailbox.Item, error) {
 	items := make([]*mailbox.Item, len(refs))
 	if len(refs) == 0 {
 		return items, nil
@@ -176,7 +176,8 @@ func readItems(ctx context.Context, conn *pgx.Conn, set *tableSet, refs []itemRe
 	var body []byte
 	_, err = pgx.ForEachRow(rows, []any{&n, &share.hour, &r.id, &r.flags, &r.created, &r.sendAt, &r.expires, &collapse, &share.key, &body}, func() error {
 		ref := &refs[n-1]
-		items[n-1] = &mailbox.Item{Pos: ref.pos, Recipient: ref.recipient, Seq: uint64(ref.seq), Attempts: uint32(ref.attempts), Escalates: r.flags.escalates()} //nolint:gosec // counts from 0
+		attempts := max(uint32(ref.attempts), s.notes.PeekMark(ref.pos).Attempts)                                                                    //nolint:gosec // counts from 0
+		items[n-1] = &mailbox.Item{Pos: ref.pos, Recipient: ref.recipient, Seq: uint64(ref.seq), Attempts: attempts, Escalates: r.flags.escalates()} //nolint:gosec // the same
 		if share.key != 0 {
 			if known := shares[share]; known != nil {
 				items[n-1].N = known
@@ -291,7 +292,7 @@ func (s *Store) readRefs(ctx context.Context, set *tableSet, refs []mailbox.Ref,
 	if err != nil {
 		return err
 	}
-	found, err := readItems(ctx, conn.Conn(), set, there)
+	found, err := s.readItems(ctx, conn.Conn(), set, there)
 	for k, it := range found {
 		items[of[k]] = it
 	}

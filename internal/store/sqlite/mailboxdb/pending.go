@@ -8,6 +8,7 @@ import (
 	"zombiezen.com/go/sqlite"
 
 	"godwit.dev/godwit/internal/mailbox"
+	"godwit.dev/godwit/internal/store/notes"
 )
 
 const (
@@ -150,6 +151,7 @@ func (s *Store) readPending(c *sqlite.Conn, qs []mailbox.PendingQuery, results [
 
 // reader reads copies on one reading connection.
 type reader struct {
+	notes    *notes.Notes
 	copies   *copies
 	acked    *sqlite.Stmt
 	contents contents
@@ -168,7 +170,7 @@ func (s *Store) newReader(c *sqlite.Conn) (*reader, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &reader{copies: copies, acked: acked, contents: contents{stmt: content}}, nil
+	return &reader{notes: &s.notes.Notes, copies: copies, acked: acked, contents: contents{stmt: content}}, nil
 }
 
 func (rd *reader) hasAcked(pos int64, device string) (acked bool, err error) {
@@ -191,6 +193,7 @@ func (rd *reader) item(pos int64, app, to string, now int64) (*mailbox.Item, err
 	if err != nil || !ok {
 		return nil, err
 	}
+	item.Attempts = max(item.Attempts, rd.notes.PeekMark(pos).Attempts)
 	return &item, nil
 }
 

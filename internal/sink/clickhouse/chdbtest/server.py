@@ -1,4 +1,7 @@
-"""ClickHouse's engine (chdb) behind as much of its HTTP interface as a sink needs, for tests. It prints its port."""
+"""ClickHouse's engine (chdb) behind as much of its HTTP interface as a sink needs, for tests: server.py FOLDER [PORT].
+
+It prints its port.
+"""
 
 import gzip
 import sys
@@ -37,6 +40,6 @@ class Handler(BaseHTTPRequestHandler):
         pass
 
 
-server = HTTPServer(("127.0.0.1", 0), Handler)
+server = HTTPServer(("127.0.0.1", int(sys.argv[2]) if len(sys.argv) > 2 else 0), Handler)
 print(server.server_port, flush=True)
 server.serve_forever()

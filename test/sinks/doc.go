@@ -1,0 +1,2 @@
+// Package sinks proves that ClickHouse has every event once, by its own engine, whatever happens to it and to the server.
+package sinks
