@@ -217,7 +217,7 @@ func (s *Session) plan(rd *reads) {
 	compare := s.rereadAt <= now
 	if compare {
 		s.rereadAt = s.nextReread(now)
-		s.forgetAcked()
+		s.forgetAcked(now)
 		if s.win == nil && !s.behind {
 			r.head = len(rd.of)
 			rd.of = append(rd.of, mailbox.Address{App: s.app, Recipient: s.recipient})

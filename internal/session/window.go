@@ -3,6 +3,7 @@ package session
 import (
 	"slices"
 	"sync"
+	"time"
 
 	"godwit.dev/godwit/internal/mailbox"
 )
@@ -13,6 +14,7 @@ type window struct {
 	off     int       // so many of flight were nacked and wait outside the window for their time
 	crowded bool      // one of those that were nacked found no room when its time had come
 	acked   unsettled // by the client
+	doubted instant   // when acked was last compared with the store
 	written unsettled // what asks for no acknowledgement
 }
 
@@ -117,14 +119,19 @@ func (s *Session) settledAck(pos int64) {
 	}
 }
 
+// ackedLasts is how long what was acknowledged is left out at least: comparisons may follow on each other while a slow disk takes it.
+const ackedLasts = 3 * time.Second
+
 // forgetAcked gives up waiting, at each comparison: what was acknowledged before the last one and has not been
 // settled by now the store did not take. What is newer may wait for a commit under way.
-func (s *Session) forgetAcked() {
-	if w := s.win; w != nil {
-		w.acked.at = slices.Delete(w.acked.at, 0, w.acked.stale)
-		w.acked.stale = len(w.acked.at)
-		s.leaveWindow()
+func (s *Session) forgetAcked(now instant) {
+	w := s.win
+	if w == nil || w.acked.stale > 0 && now-w.doubted < ticks(ackedLasts) {
+		return
 	}
+	w.acked.at = slices.Delete(w.acked.at, 0, w.acked.stale)
+	w.acked.stale, w.doubted = len(w.acked.at), now
+	s.leaveWindow()
 }
 
 // leaveWindow gives an empty window back.
