@@ -37,6 +37,7 @@ type Access interface {
 type Config struct {
 	Access     Access
 	Stays      *people.Stays
+	Keys       Keys
 	Audit      *audit.Log         // remembers what people do; nil: nothing does
 	Provider   *provider.Provider // vouches for people; nil: they sign in with keys alone
 	Campaigns  Campaigns
@@ -109,7 +110,8 @@ type visit struct {
 	r      *http.Request
 	person person
 	stay   string // the id of the stay that this is part of
-	done   bool   // what was asked for: neither refused nor asked for wrongly
+	status int    // of the answer; 0: none yet
+	again  bool   // a form is shown again: nothing was done
 	made   string // what was made, where the path does not name it
 }
 
@@ -207,20 +209,19 @@ type frame struct {
 }
 
 func (a *admin) show(v *visit, name, title, here string, content any) error {
-	v.done = true
 	a.answer(v, http.StatusOK, name, "page", frame{Title: title, Here: here, Person: v.person, Version: a.Version, Content: content})
 	return nil
 }
 
 // part shows a piece of a page, for htmx.
 func (a *admin) part(v *visit, name, block string, content any) error {
-	v.done = true
 	a.answer(v, http.StatusOK, name, block, content)
 	return nil
 }
 
 // answer renders a template as who visits may see it.
 func (a *admin) answer(v *visit, status int, name, block string, data any) {
+	v.status = status
 	a.render(v.w, v.r, v.person.Role, status, name, block, data)
 }
 

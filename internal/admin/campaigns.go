@@ -333,7 +333,7 @@ func (a *admin) deleteCampaign(v *visit) error {
 
 // leadTo sends the browser to another page after something was done.
 func (a *admin) leadTo(v *visit, path string, status int) {
-	v.done = true
+	v.status = status
 	if v.r.Header.Get("HX-Request") != "" {
 		v.w.Header().Set("HX-Redirect", path)
 		v.w.WriteHeader(status)

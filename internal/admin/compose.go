@@ -113,6 +113,7 @@ func (a *admin) editCampaign(v *visit) error {
 
 // form shows the form of a campaign: a page, or its part for htmx.
 func (a *admin) form(v *visit, status int, c *compose) error {
+	v.again = true
 	ctx, app := v.r.Context(), v.person.App
 	active, _, err := a.Audience.Totals(ctx, app)
 	if err != nil {

@@ -33,6 +33,7 @@ var navigation = []placeGroup{
 	}},
 	{"People", []place{
 		{"signed-in", "/ui/signed-in", "Signed in", people.View},
+		{"keys", "/ui/keys", "Keys", people.Admin},
 		{"audit", "/ui/audit", "Audit log", people.Admin},
 	}},
 	{"Server", []place{

@@ -62,6 +62,10 @@ func (a *admin) routes() map[string]route {
 		"GET /ui/nodes":                         {people.View, a.showNodes, ""},
 		"GET /ui/log":                           {people.View, a.showLog, ""},
 		"GET /ui/settings":                      {people.Admin, a.showSettings, ""},
+		"GET /ui/keys":                          {people.Admin, a.listKeys, ""},
+		"POST /ui/keys":                         {people.Admin, a.createKey, "key.create"},
+		"POST /ui/keys/token":                   {people.Admin, a.mintToken, "token.make"},
+		"POST /ui/keys/{id}/delete":             {people.Admin, a.deleteKey, "key.delete"},
 		"GET /ui/audit":                         {people.Admin, a.listDeeds, ""},
 		"GET /ui/signed-in":                     {people.View, a.listStays, ""}, // their own; an admin's are all
 		"POST /ui/signed-in/{id}/end":           {people.View, a.endStay, "sign-in.end"},
@@ -91,9 +95,9 @@ func (a *admin) allowed(pattern string, rt route) page {
 	}
 }
 
-// told has the audit log remember a deed. A form that was shown again has done nothing.
+// told has the audit log remember a deed. What was asked for wrongly, and a form that is shown again, has done nothing.
 func (a *admin) told(v *visit, pattern string, rt route, err error) {
-	if rt.deed == "" || err == nil && !v.done {
+	if rt.deed == "" || err == nil && (v.again || v.status >= http.StatusBadRequest) {
 		return
 	}
 	outcome := audit.Done

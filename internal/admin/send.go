@@ -58,6 +58,7 @@ func (a *admin) composeNotification(v *visit) error {
 
 // sendForm shows the form: a page, or its part for htmx.
 func (a *admin) sendForm(v *visit, status int, p *sendPage) error {
+	v.again = true
 	for _, ch := range audience.Channels() {
 		if ch != push.Live && a.Ready(v.r.Context(), v.person.App, ch) {
 			p.Channels = append(p.Channels, channelChoice{Name: ch, Ready: true})

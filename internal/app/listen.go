@@ -262,7 +262,7 @@ func (a *App) timelines(known *recipient.Service) *timeline.Service {
 // pages is the web page.
 func (a *App) pages(known *recipient.Service, told *timeline.Service) (http.Handler, error) {
 	return admin.New(admin.Config{
-		Access: a.access, Stays: people.NewStays(a.stores.People, a.clock), Audit: a.deeds, Provider: a.provider(), Campaigns: a.sending, Audience: a.endpoints, Templates: a.templates, Recipients: known, Mailbox: a.mailbox, Timelines: told, Publisher: a.publisher, PublishLimit: a.keyLimit.Take, Log: a.log, Version: a.opts.Version,
+		Access: a.access, Keys: a.access, Stays: people.NewStays(a.stores.People, a.clock), Audit: a.deeds, Provider: a.provider(), Campaigns: a.sending, Audience: a.endpoints, Templates: a.templates, Recipients: known, Mailbox: a.mailbox, Timelines: told, Publisher: a.publisher, PublishLimit: a.keyLimit.Take, Log: a.log, Version: a.opts.Version,
 		Objects: a.objects, Channels: a.channels, Hooks: a.hooks, Sinks: a.sinks, Sources: a.sources,
 		Watch: a.watched(), Draining: a.draining,
 		Dev: a.cfg.Dev, TLS: a.tlsFor != nil, Admit: a.addrLimit.Allow,

@@ -66,12 +66,33 @@ func TestPeopleSeeWhatTheirRoleMayDo(t *testing.T) {
 	another.signIn("dev")
 	p.opens("/ui/signed-in")
 	p.reads("#stays", "The <b>night</b> shift")
-	p.looksAtEveryPage([]sight{{"signed-in", "/ui/signed-in", "#stays form", nil}, {"audit", "/ui/audit", "#deeds", nil}})
+	p.makesAKey(server)
+	p.looksAtEveryPage([]sight{{"keys", "/ui/keys", "#keylist", nil}, {"signed-in", "/ui/signed-in", "#stays form", nil}, {"audit", "/ui/audit", "#deeds", nil}})
 	p.reads("#deeds", "sign-in")
 	p.opens("/ui/signed-in")
 	p.presses(`button.danger`, "#stays:not(:has(form))")
 	another.opens("/ui/campaigns")
 	another.sees("#key")
+}
+
+// makesAKey makes a key, sees its secret once, and deletes it.
+func (p *person) makesAKey(server *blackbox.Server) {
+	p.Helper()
+	p.opens("/ui/keys")
+	p.types("#name", "Orders <b>service</b>")
+	p.clicks("#make button")
+	p.sees("#secret")
+	p.reads("#keylist", "Orders <b>service</b>")
+	var secret string
+	p.does("read the secret", chromedp.Text("#secret", &secret, chromedp.ByQuery))
+	a, err := server.API(secret).Do(p.Context(), http.MethodGet, "/v1/recipients", nil)
+	if err != nil || a.Status != http.StatusOK {
+		p.Errorf("the key that was made opens nothing: %v %+v", err, a)
+	}
+	p.opens("/ui/keys")
+	p.does("see no secret", chromedp.WaitNotPresent("#secret", chromedp.ByQuery))
+	p.clicks(`button[aria-label="Delete Orders <b>service</b>"]`)
+	p.does("see it go", chromedp.WaitNotPresent(`button[aria-label="Delete Orders <b>service</b>"]`, chromedp.ByQuery))
 }
 
 func TestPeopleSignInByAProviderOfAnotherSite(t *testing.T) {
