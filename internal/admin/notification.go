@@ -2,7 +2,10 @@ package admin
 
 import (
 	"context"
+	"errors"
 	"net/http"
+	"net/url"
+	"sync"
 
 	"godwit.dev/godwit/internal/mailbox"
 	"godwit.dev/godwit/internal/notification"
@@ -12,6 +15,8 @@ import (
 // Timelines tell what became of a copy.
 type Timelines interface {
 	Of(ctx context.Context, app, id, to string) (*timeline.Timeline, error)
+	// Follow tells of a copy until it has ended.
+	Follow(ctx context.Context, app, id, to string, f timeline.Follower) error
 }
 
 // copies are those of a notification with several recipients.
@@ -49,7 +54,7 @@ func (a *admin) showNotification(v *visit) error {
 		}
 		if len(records) != 1 {
 			if len(records) == 0 {
-				return missing(mailbox.ErrNotFound, noSuchNotification)
+				return missing(mailbox.ErrNotFound, noSuchNotification(app))
 			}
 			list := copies{ID: id, Items: records[:min(len(records), mostCopies)], Count: int64(len(records)), More: len(records) > mostCopies}
 			return a.show(v, "copies", id, "recipients", list)
@@ -63,24 +68,110 @@ func (a *admin) showNotification(v *visit) error {
 	return a.show(v, "notification", id, "recipients", t)
 }
 
-const noSuchNotification = "There is no such notification. What has ended is kept for a week, unless the server's setting retain says otherwise."
+// noSuchNotification says where it was looked for: publishing with the key of another app is an easy mistake.
+func noSuchNotification(app string) string {
+	return "There is no such notification in the app " + app + ". If it was published with the key of another app, it is there. What has ended is kept for a week, unless the server's setting retain says otherwise."
+}
 
 // story is a copy's page.
 type story struct {
 	*timeline.Timeline
-	Open bool // it has not ended: the page follows it
-	Self string
+	Open   bool   // it has not ended: the page follows it
+	Events string // where it is told of
 }
 
 func (a *admin) timelineOf(ctx context.Context, app, id, to string) (*story, error) {
 	if notification.CheckName("to", to) != nil {
-		return nil, missing(mailbox.ErrNotFound, noSuchNotification)
+		return nil, missing(mailbox.ErrNotFound, noSuchNotification(app))
 	}
 	t, err := a.Timelines.Of(ctx, app, id, to)
 	if err != nil {
-		return nil, missing(err, noSuchNotification)
+		return nil, missing(err, noSuchNotification(app))
 	}
-	return &story{Timeline: t, Open: !t.Record.Status.Settled(t.Record.Ack), Self: copyURL(id, to)}, nil
+	return storyOf(t), nil
+}
+
+func storyOf(t *timeline.Timeline) *story {
+	r := &t.Record
+	return &story{
+		Timeline: t, Open: !r.Status.Settled(r.Ack),
+		Events: "/ui/notifications/" + url.PathEscape(r.ID) + endless + "?" + url.Values{"to": {r.To}}.Encode(),
+	}
+}
+
+// errLeft ends what is told to nobody any more.
+var errLeft = errors.New("the page was left")
+
+// followNotification sends the page of a copy's story anew each time it has changed, until it has ended.
+func (a *admin) followNotification(v *visit) error {
+	id, err := nameInPath(v.r)
+	if err != nil {
+		return err
+	}
+	app, to := v.person.App, text(v.r.URL.Query(), "to")
+	if _, err := a.timelineOf(v.r.Context(), app, id, to); err != nil {
+		return err
+	}
+	s, done, err := a.open(v)
+	if err != nil {
+		return err
+	}
+	defer done()
+	ctx, end := a.untilDrained(v)
+	defer end()
+	err = a.Timelines.Follow(ctx, app, id, to, timeline.Follower{
+		Tell: func(t *timeline.Timeline) error {
+			drawn, err := a.draw(v.person.Role, "notification", "story", storyOf(t))
+			if err != nil {
+				return err
+			}
+			s.add("story", drawn)
+			return a.say(s)
+		},
+		Alive: func() error {
+			s.b.WriteString(": \n\n")
+			return a.say(s)
+		},
+	})
+	switch {
+	case err == nil:
+		s.add("end", "")
+		s.send()
+	case ctx.Err() == nil && !errors.Is(err, errLeft):
+		a.Log.WarnContext(ctx, "a notification's page cannot go on; browsers ask again", "app", app, "id", id, "error", err)
+	}
+	return nil // the answer has begun
+}
+
+// say sends what was added, if the person is still there and signed in.
+func (a *admin) say(s *stream) error {
+	if !a.remains(s.v.r, s.v.person) {
+		s.b.Reset()
+		s.add("gone", "signed out")
+		s.send()
+		return errLeft
+	}
+	if !s.send() {
+		return errLeft
+	}
+	return nil
+}
+
+// untilDrained ends with the request, or before the server stops.
+func (a *admin) untilDrained(v *visit) (context.Context, func()) {
+	ctx, cancel := context.WithCancel(v.r.Context())
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		select {
+		case <-a.Draining:
+			cancel()
+		case <-ctx.Done():
+		}
+	})
+	return ctx, func() {
+		cancel()
+		wg.Wait()
+	}
 }
 
 // recallNotification takes one copy back.

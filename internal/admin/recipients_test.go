@@ -1,6 +1,7 @@
 package admin_test
 
 import (
+	"bufio"
 	"context"
 	"net/http"
 	"net/url"
@@ -92,6 +93,15 @@ func (p *post) Of(_ context.Context, app, id, to string) (*timeline.Timeline, er
 
 func (p *post) serve(c *admin.Config) { c.Recipients, c.Mailbox, c.Timelines = p, p, p }
 
+// Follow tells once, and ends.
+func (p *post) Follow(ctx context.Context, app, id, to string, f timeline.Follower) error {
+	t, err := p.Of(ctx, app, id, to)
+	if err == nil {
+		err = f.Tell(t)
+	}
+	return err
+}
+
 func newPost(t *testing.T) (*post, *browser) {
 	p := new(post)
 	w := newWorld(t, p.serve)
@@ -146,5 +156,30 @@ func TestWhatIsNotTheAppsIsNotFound(t *testing.T) {
 	}
 	if status, _ := b.post("/ui/notifications/ride-1/recall?to=bo", nil); status != http.StatusNotFound || p.recalled != "" {
 		t.Errorf("%d, recalled %q", status, p.recalled)
+	}
+}
+
+func TestANotificationsPageIsDrawnAnewUntilItHasEnded(t *testing.T) {
+	_, b := newPost(t)
+	_, page := b.get("/ui/notifications/ride-1?to=anna")
+	wants(t, page, `data-events="/ui/notifications/ride-1/events?to=anna"`)
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, b.srv.URL+"/ui/notifications/ride-1/events?to=anna", nil)
+	must(t, err)
+	req.Header.Set("Accept", "text/event-stream")
+	resp, err := b.client.Do(req)
+	must(t, err)
+	defer resp.Body.Close()
+	r := bufio.NewReader(resp.Body)
+	name, data := next(t, r)
+	if checkHarmless(t, name, data); name != "story" || !strings.Contains(data, "&lt;hostile") {
+		t.Errorf("event %s: %s", name, data)
+	}
+	if name, _ := next(t, r); name != "end" {
+		t.Errorf("event %s, want the end", name)
+	}
+	for _, path := range []string{"/ui/notifications/none/events?to=anna", "/ui/notifications/ride-1/events"} {
+		if status, _ := b.get(path); status != http.StatusNotFound {
+			t.Errorf("%s: %d", path, status)
+		}
 	}
 }

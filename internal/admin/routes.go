@@ -46,6 +46,7 @@ func (a *admin) routes() map[string]route {
 		"POST /ui/recipients/{name}/erase":      {people.Send, a.eraseRecipient, "recipient.erase"},
 		"GET /ui/notifications":                 {people.View, a.findNotification, ""},
 		"GET /ui/notifications/{name}":          {people.View, a.showNotification, ""},
+		"GET /ui/notifications/{name}/events":   {people.View, a.followNotification, ""},
 		"POST /ui/notifications/{name}/recall":  {people.Send, a.recallNotification, "notification.recall"},
 		"GET /ui/audience":                      {people.View, a.showAudience, ""},
 		"POST /ui/audience/count":               {people.View, a.countAudience, ""},

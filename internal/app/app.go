@@ -46,6 +46,7 @@ import (
 	"godwit.dev/godwit/internal/source"
 	"godwit.dev/godwit/internal/store"
 	"godwit.dev/godwit/internal/template"
+	"godwit.dev/godwit/internal/timeline"
 	"godwit.dev/godwit/internal/tracing"
 	"godwit.dev/godwit/internal/watch"
 )
@@ -101,6 +102,7 @@ type App struct {
 	dispatch    *dispatch.Dispatcher
 	sends       own.Func            // an app's campaigns and escalations, which are sent by one node; nil: there are no others
 	escalations *escalation.Service // nil: the store keeps no steps
+	watchers    *timeline.Watchers
 	reactor     *reactor.Reactor
 	addrLimit   *limit.Addrs
 	gate        *conngate.Gate

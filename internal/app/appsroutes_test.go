@@ -41,6 +41,7 @@ var meetings = map[string]how{
 	"GET /v1/recipients":                    {dumped: true},
 	"GET /v1/recipients/{id}":               {params: id("ann"), dumped: true},
 	"DELETE /v1/recipients/{id}":            {params: id("ann")},
+	"GET /v1/recipients/{id}/timeline":      {params: id("ann"), dumped: true},
 	"GET /v1/recipients/{id}/notifications": {params: id("ann"), dumped: true},
 	"DELETE /v1/recipients/{id}/sessions":   {params: id("carl")},
 

@@ -252,7 +252,7 @@ func (a *App) provider() *provider.Provider {
 
 // timelines tell what became of copies, and recipient what is known of whom they are for.
 func (a *App) timelines(known *recipient.Service) *timeline.Service {
-	cfg := timeline.Config{Mailbox: a.mailbox, Steps: a.escalationSteps(), Recipients: known, Now: time.Now}
+	cfg := timeline.Config{Mailbox: a.mailbox, Steps: a.escalationSteps(), Recipients: known, Now: time.Now, Watchers: a.watchers}
 	if a.cfg.Attempts {
 		cfg.Started = a.clock()
 	}

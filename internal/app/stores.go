@@ -23,6 +23,7 @@ import (
 	"godwit.dev/godwit/internal/signal"
 	"godwit.dev/godwit/internal/store"
 	"godwit.dev/godwit/internal/template"
+	"godwit.dev/godwit/internal/timeline"
 )
 
 // fewThreads is below how many threads for goroutines messages of topics give way to publishes of the mailbox.
@@ -147,10 +148,11 @@ func (a *App) startMailbox(context.Context) error {
 		}
 		peers = a.cluster
 	}
-	cfg := mailbox.Config{Store: a.stores.Mailbox, Events: a.stores.Events, Retain: a.cfg.Retain.D(), Log: a.log}
+	a.watchers = timeline.NewWatchers(nil)
 	if a.tracer != nil {
-		cfg.Tracer = a.tracer
+		a.watchers = timeline.NewWatchers(a.tracer)
 	}
+	cfg := mailbox.Config{Store: a.stores.Mailbox, Events: a.stores.Events, Retain: a.cfg.Retain.D(), Log: a.log, Tracer: a.watchers}
 	a.mailbox = mailbox.New(cfg)
 	a.hub = session.NewHub(session.Config{
 		Store: a.stores.Mailbox, Mailbox: a.mailbox, Verifier: a.access, Events: a.stores.Events, Log: a.log, Now: a.clock,

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	"net/url"
@@ -44,7 +45,11 @@ sentence how it stands and why. What has ended is kept for a week, unless the se
 				var raw json.RawMessage
 				call := godwit.Call{Method: http.MethodGet, Path: "/v1/notifications/" + args[0] + "/timeline", Query: url.Values{"to": {to}}}
 				if err := c.Call(cmd.Context(), call, &raw); err != nil {
-					return fmt.Errorf("read what happened to %s for %s: %w", args[0], to, err)
+					err = fmt.Errorf("read what happened to %s for %s: %w", args[0], to, err)
+					if answer, ok := errors.AsType[*godwit.Error](err); ok && answer.Status == http.StatusNotFound {
+						return withHint(err, "was it published with the key of another app? Then it is there. godwit status %s says to whom it went in the app of this key", args[0])
+					}
+					return err
 				}
 				if p.json {
 					return p.line(raw)

@@ -55,11 +55,12 @@ func routes(cfg *Config) []route {
 		{pattern: "POST /v1/notifications/batch", role: access.Publish, serve: b.PublishBatch, stream: true},
 		{pattern: "POST /v1/notify/{recipient}", role: access.Publish, serve: b.Notify},
 		{pattern: "GET /v1/notifications/{id}", role: access.Read, serve: b.Status},
-		{pattern: "GET /v1/notifications/{id}/timeline", role: access.Read, serve: b.Timeline},
+		{pattern: "GET /v1/notifications/{id}/timeline", role: access.Read, serve: b.Timeline, stream: true},
 		{pattern: "DELETE /v1/notifications/{id}", role: access.Publish, serve: b.Recall},
 
 		{pattern: "GET /v1/recipients", role: access.Read, serve: b.ListRecipients},
 		{pattern: "GET /v1/recipients/{id}", role: access.Read, serve: b.GetRecipient},
+		{pattern: "GET /v1/recipients/{id}/timeline", role: access.Read, serve: b.RecipientTimeline},
 		{pattern: "GET /v1/recipients/{id}/notifications", role: access.Read, serve: b.History},
 		{pattern: "DELETE /v1/recipients/{id}", role: access.Publish, deed: "recipient.erase", serve: b.Erase},
 		{pattern: "DELETE /v1/recipients/{id}/sessions", role: access.Publish, deed: "recipient.disconnect", serve: b.Disconnect},

@@ -265,10 +265,10 @@ func (m *Mailbox) Delivered(marks []Mark) {
 		first := mk.Attempts == 1 && (m.told == nil || !m.told(mk.App, mk.ID, mk.Recipient))
 		return event.Event{App: mk.App, Type: event.Delivered, At: mk.DeliveredAt, Note: mk.ID, To: mk.Recipient}, first
 	})
+	m.store.Mark(marks) // before anybody is told who may look
 	if m.tracer != nil {
 		m.tracer.Delivered(marks)
 	}
-	m.store.Mark(marks)
 }
 
 // Ack settles notifications of one recipient by id and returns once that is on disk. n counts those that this call

@@ -68,7 +68,7 @@ type Settle struct {
 	At                 time.Time
 	DeliveredAt        time.Time // zero: not known here
 	Attempts           uint32
-	Gateway, ToDevice  string              // of the session that says so and had written it; no gateway: it is said by another way
+	Over               Over                // the connection of the session that says so and had written it; zero: it is said by another way
 	Reply              *notification.Reply // of Replied; what did not ask for one is Acked instead
 	Outcome            SettleOutcome       // filled by the store
 }
@@ -146,29 +146,10 @@ type Mark struct {
 	Pos                int64
 	Attempts           uint32
 	DeliveredAt        time.Time // the first one counts; of what is no delivery: when it was said
-	Device, Gateway    string    // of the session; no device: it names none
+	Over               Over      // the connection
 	What               What
-	Reason             string // of Nacked; empty: it gave none
-}
-
-// What is a kind of attempt.
-type What uint8
-
-// Kinds of attempts. The numbers are stored: never renumber.
-const (
-	Written What = iota // to a connection
-	Nacked              // its client could not take it
-	Acked               // by a device
-)
-
-// Attempt is something that was tried to bring a copy to a connection, or what came of it.
-type Attempt struct {
-	What    What
-	At      time.Time
-	Device  string // empty: it names none
-	Gateway string // ws, grpc, sse, poll; empty: it came by another way than a connection, or is not known
-	Node    string // that wrote it; empty where there is only one
-	Reason  string // of Nacked; empty: it gave none
+	Device             string  // of the session; empty: it names none
+	Reason             *string // of Nacked; nil: it gave none
 }
 
 // Seen records that a recipient was connected; with a device, that the device is known.

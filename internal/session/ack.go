@@ -55,7 +55,7 @@ func (s *Session) ack(ids [][]byte) []*mailbox.Settle {
 			if f.all {
 				st.Device, st.Online = s.name(), toBeFound
 			}
-			st.Gateway, st.ToDevice = s.t.Name(), s.device
+			st.Over = mailbox.OverOf(s.t.Name(), s.device)
 			st.DeliveredAt = now                                                                      // the store keeps an earlier one it knows of
 			s.hub.counts.took.acked.Observe(float64(max(int32(s.hub.millis(now)-f.since), 0)) / 1000) //nolint:gosec // of at most 24 days
 			s.takeFlight(k, true)
@@ -91,6 +91,10 @@ func (s *Session) nack(ids [][]byte, after time.Duration, reason []byte) (batch 
 	now := s.hub.instant()
 	why := string(reason)
 	var marks []mailbox.Mark
+	said := &why
+	if why == "" {
+		said = nil
+	}
 	for _, id := range ids {
 		k := s.inFlight(id)
 		if k < 0 {
@@ -110,7 +114,7 @@ func (s *Session) nack(ids [][]byte, after time.Duration, reason []byte) (batch 
 		s.win.putOff(f)
 		marks = append(marks, mailbox.Mark{
 			App: s.app, Recipient: s.recipient, ID: f.id, Pos: f.pos, DeliveredAt: s.hub.cfg.Now(),
-			Device: s.device, Gateway: s.t.Name(), What: mailbox.Nacked, Reason: why,
+			Device: s.device, Over: mailbox.OverOf(s.t.Name(), s.device), What: mailbox.Nacked, Reason: said,
 		})
 		if why == "" {
 			continue

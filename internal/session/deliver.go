@@ -135,7 +135,7 @@ func (s *Session) settleDelivered(it *mailbox.Item) *mailbox.Settle {
 	now := s.hub.cfg.Now()
 	return &mailbox.Settle{
 		App: s.app, Recipient: s.recipient, ID: it.N.ID, Pos: it.Pos,
-		As: notification.Delivered, At: now, DeliveredAt: now, Attempts: it.Attempts + 1, Gateway: s.t.Name(), ToDevice: s.device,
+		As: notification.Delivered, At: now, DeliveredAt: now, Attempts: it.Attempts + 1, Over: mailbox.OverOf(s.t.Name(), s.device),
 	}
 }
 
@@ -158,7 +158,7 @@ func (sc *scratch) mark(s *Session, it *mailbox.Item) {
 	}
 	sc.marks = append(sc.marks, mailbox.Mark{
 		App: s.app, Recipient: s.recipient, ID: it.N.ID, Pos: it.Pos, Attempts: it.Attempts + 1, DeliveredAt: now,
-		Device: s.device, Gateway: s.t.Name(),
+		Device: s.device, Over: mailbox.OverOf(s.t.Name(), s.device),
 	})
 }
 

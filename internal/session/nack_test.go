@@ -166,7 +166,7 @@ func TestWhatClientsSayWhoCannotTakeItIsNoted(t *testing.T) {
 		c.nack(time.Minute, "one") // another time for what was noted
 		w.mail.mu.Lock()
 		defer w.mail.mu.Unlock()
-		if len(w.mail.said) != 1 || w.mail.said[0].What != mailbox.Nacked || w.mail.said[0].Device != "phone" || w.mail.said[0].Gateway != "test" || w.mail.said[0].DeliveredAt.IsZero() {
+		if len(w.mail.said) != 1 || w.mail.said[0].What != mailbox.Nacked || w.mail.said[0].Device != "phone" || w.mail.said[0].Over != mailbox.OverOf("test", "phone") || w.mail.said[0].DeliveredAt.IsZero() {
 			t.Errorf("noted %+v", w.mail.said)
 		}
 	})

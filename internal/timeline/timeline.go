@@ -21,6 +21,7 @@ import (
 // Mailbox has the copies.
 type Mailbox interface {
 	Lookup(ctx context.Context, app, id, to string) ([]mailbox.Record, error)
+	History(ctx context.Context, app, recipient string, status notification.Status, limit int, cursor int64) (items []mailbox.Record, next int64, err error)
 }
 
 // Steps says how escalations beyond live stand.
@@ -44,6 +45,7 @@ type Config struct {
 	Steps      Steps // nil: there are none beyond live
 	Recipients Recipients
 	Now        func() time.Time
+	Watchers   *Watchers // nil: there is nobody who follows but by looking again
 	Started    time.Time // when this server started, if it keeps what was tried; zero: it does not
 }
 
@@ -51,7 +53,12 @@ type Config struct {
 type Service struct{ Config }
 
 // New makes a Service.
-func New(cfg Config) *Service { return &Service{cfg} }
+func New(cfg Config) *Service {
+	if cfg.Watchers == nil {
+		cfg.Watchers = NewWatchers(nil)
+	}
+	return &Service{cfg}
+}
 
 // Step is how a copy stands over a channel beyond live.
 type Step struct {

@@ -3,6 +3,7 @@ package timeline_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -31,6 +32,7 @@ type known struct {
 	next   int
 	who    *recipient.View
 
+	history []mailbox.Record // newest first
 	started time.Time
 	foresee func(d *mailbox.StepDue, at time.Time) preference.Verdict
 }
@@ -40,6 +42,21 @@ func (k *known) Lookup(_ context.Context, app, id, to string) ([]mailbox.Record,
 		return nil, nil
 	}
 	return []mailbox.Record{k.record}, nil
+}
+
+func (k *known) History(_ context.Context, app, to string, _ notification.Status, limit int, cursor int64) (items []mailbox.Record, next int64, err error) {
+	if app != "shop" || to != "anna" {
+		return nil, 0, nil
+	}
+	for _, r := range k.history {
+		if cursor == 0 || r.Pos < cursor {
+			if len(items) == limit {
+				return items, items[limit-1].Pos, nil
+			}
+			items = append(items, r)
+		}
+	}
+	return items, 0, nil
 }
 
 func (k *known) SendsOf(context.Context, string, string, string) ([]escalation.Send, error) {
@@ -282,5 +299,36 @@ func TestWhatIsOfNobodyIsNotFound(t *testing.T) {
 		if !errors.Is(err, mailbox.ErrNotFound) {
 			t.Errorf("%v", err)
 		}
+	}
+}
+
+func TestARecipientsTimelineTellsOfEachNotificationByPages(t *testing.T) {
+	k := known{who: seen(after(60), session.Info{Device: "phone"})}
+	for i := range 450 {
+		k.history = append(k.history, mailbox.Record{ID: fmt.Sprint("n", i), To: "anna", Pos: int64(1000 - i), CreatedAt: start, Status: notification.Acked, DeliveredAt: after(1), SettledAt: after(2), Attempts: 1})
+	}
+	k.history[0] = mailbox.Record{ID: "n0", To: "anna", Pos: 1000, CreatedAt: start, SendAt: after(3600), Status: notification.Scheduled}
+	s := timeline.New(timeline.Config{Mailbox: &k, Recipients: &k, Now: func() time.Time { return after(60) }})
+	var sizes []int
+	for cursor := int64(0); len(sizes) == 0 || cursor != 0; {
+		list, next, err := s.OfRecipient(t.Context(), "shop", "anna", 1000, cursor)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if cursor == 0 {
+			if r := list[0]; r.Why != "It is not due before 2026-03-01 13:00:00 UTC." || !r.At.Equal(start) {
+				t.Errorf("%+v", r)
+			}
+			if r := list[1]; r.Why != "Acknowledged, 2s after it was due." || !r.At.Equal(after(2)) {
+				t.Errorf("%+v", r)
+			}
+		}
+		sizes, cursor = append(sizes, len(list)), next
+	}
+	if !slices.Equal(sizes, []int{200, 200, 50}) {
+		t.Errorf("pages of %v", sizes)
+	}
+	if list, next, err := s.OfRecipient(t.Context(), "other", "anna", 10, 0); len(list) != 0 || next != 0 || err != nil {
+		t.Errorf("of another app: %v, %d, %v", list, next, err)
 	}
 }

@@ -8,7 +8,6 @@ import (
 	"cmp"
 	"encoding/binary"
 	"errors"
-	"hash/fnv"
 	"slices"
 	"strings"
 	"time"
@@ -24,49 +23,17 @@ const (
 	mostReason = 200
 )
 
-// gateways are known by their place here, which is stored: never reorder. The last one stands for any other.
-var gateways = [...]string{"", "ws", "grpc", "sse", "poll", "", "", "another gateway"}
-
-// MaxGateway is the highest number of a gateway.
-const MaxGateway = uint8(len(gateways) - 1)
-
-func gatewayOf(name string) uint8 {
-	if name == "" {
-		return 0
-	}
-	if i := slices.Index(gateways[:], name); i > 0 {
-		return uint8(i) //nolint:gosec // of eight
-	}
-	return MaxGateway
-}
-
 // Via is the connection to which a copy was written, the only time, and which has acknowledged it. The zero value: not known.
-type Via struct {
-	Gateway uint8
-	Device  uint16 // a hash of its name; 0: it has none
-}
-
-// ViaOf is that of a connection.
-func ViaOf(gateway, device string) Via { return Via{Gateway: gatewayOf(gateway), Device: hash(device)} }
-
-func hash(device string) uint16 {
-	if device == "" {
-		return 0
-	}
-	h := fnv.New32a()
-	_, _ = h.Write([]byte(device))
-	sum := h.Sum32()
-	return max(1, uint16(sum^sum>>16)) //nolint:gosec // a part of it
-}
+type Via = mailbox.Over
 
 // device finds the name among those of the recipient's devices. Two may have the same hash.
-func (v Via) device(known []string) string {
+func device(v Via, known []string) string {
 	if v.Device == 0 {
 		return ""
 	}
 	var names []string
 	for _, name := range known {
-		if hash(name) == v.Device && !slices.Contains(names, name) {
+		if mailbox.HashDevice(name) == v.Device && !slices.Contains(names, name) {
 			names = append(names, name)
 		}
 	}
@@ -85,10 +52,10 @@ type Tried struct {
 // Of is what a mark tells.
 func Of(m *mailbox.Mark) Tried {
 	who := m.Device
-	if m.What == mailbox.Nacked && m.Reason != "" {
-		who += "\n" + cut(m.Reason)
+	if m.What == mailbox.Nacked && m.Reason != nil {
+		who += "\n" + cut(*m.Reason)
 	}
-	return Tried{who: who, at: uint64(m.DeliveredAt.UnixMilli())<<8 | uint64(gatewayOf(m.Gateway))<<4 | uint64(m.What)} //nolint:gosec // after 1970
+	return Tried{who: who, at: uint64(m.DeliveredAt.UnixMilli())<<8 | uint64(m.Over.Gateway)<<4 | uint64(m.What)} //nolint:gosec // after 1970
 }
 
 // cut shortens a reason.
@@ -109,7 +76,7 @@ func Acked(q *mailbox.Settle) Tried {
 	if strings.HasPrefix(device, "~") {
 		device = ""
 	}
-	return Of(&mailbox.Mark{Device: device, Gateway: q.Gateway, DeliveredAt: q.At, What: mailbox.Acked})
+	return Of(&mailbox.Mark{Device: device, Over: q.Over, DeliveredAt: q.At, What: mailbox.Acked})
 }
 
 // Known reports whether it is an attempt at all.
@@ -117,8 +84,10 @@ func (t Tried) Known() bool { return t.at != 0 }
 
 func (t Tried) what() mailbox.What { return mailbox.What(t.at & 15) } //nolint:gosec // four bits
 
-// IsTo reports whether it is a write to a connection of this device; one without a name is told from others by nothing.
-func (t Tried) IsTo(device string) bool { return t.what() == mailbox.Written && t.who == device }
+// IsTo reports whether it is a write to this connection; one without a device is told from others by its gateway alone.
+func (t Tried) IsTo(v Via) bool {
+	return t.what() == mailbox.Written && uint8(t.at>>4&15) == v.Gateway && mailbox.HashDevice(t.who) == v.Device //nolint:gosec // four bits
+}
 
 // Append writes it behind others.
 func (t Tried) Append(b []byte) []byte {
@@ -144,7 +113,7 @@ func Decode(b []byte) (list []mailbox.Attempt, err error) {
 		}
 		t := Tried{who: string(b[n : n+int(size)]), at: at<<8 | uint64(kind)} //nolint:gosec // not more than there is
 		b = b[n+int(size):]                                                   //nolint:gosec // as before
-		if kind>>4 > MaxGateway || t.what() > mailbox.Acked {
+		if kind>>4 > mailbox.MaxGateway || t.what() > mailbox.Acked {
 			return nil, errDamaged
 		}
 		list = append(list, t.Attempt())
@@ -157,7 +126,7 @@ func Decode(b []byte) (list []mailbox.Attempt, err error) {
 func (t Tried) Attempt() mailbox.Attempt {
 	device, reason, _ := strings.Cut(t.who, "\n")
 	return mailbox.Attempt{
-		What: t.what(), At: time.UnixMilli(int64(t.at >> 8)).UTC(), Device: device, Reason: reason, Gateway: gateways[t.at>>4&7], //nolint:gosec // 48 bits
+		What: t.what(), At: time.UnixMilli(int64(t.at >> 8)).UTC(), Device: device, Reason: reason, Gateway: mailbox.Gateway(uint8(t.at >> 4 & 15)), //nolint:gosec // 48 bits, and four
 	}
 }
 
@@ -224,7 +193,7 @@ func Tell(r *mailbox.Record, list []mailbox.Attempt, via Via, known []string, no
 	if via == (Via{}) {
 		return
 	}
-	device, gateway := via.device(known), gateways[via.Gateway&7]
+	device, gateway := device(via, known), mailbox.Gateway(via.Gateway)
 	same := func(a mailbox.Attempt) bool {
 		return a.What == mailbox.Written && a.Device == device && a.Gateway == gateway
 	}

@@ -21,11 +21,12 @@ func TestAnAttemptIs24BytesInMemory(t *testing.T) {
 }
 
 func TestWhatIsWrittenIsReadInTheOrderOfTimeAndOnce(t *testing.T) {
+	reason := "busy\nreally"
 	marks := []mailbox.Mark{
-		{DeliveredAt: noon.Add(time.Second), Device: "phone", Gateway: "grpc"},
-		{DeliveredAt: noon, Gateway: "ws"},
-		{DeliveredAt: noon.Add(2 * time.Second), Device: "phone", Gateway: "ws", What: mailbox.Nacked, Reason: "busy\nreally"},
-		{DeliveredAt: noon.Add(3 * time.Second), Device: "phone", Gateway: "carrier pigeon", What: mailbox.Nacked},
+		{DeliveredAt: noon.Add(time.Second), Device: "phone", Over: mailbox.OverOf("grpc", "phone")},
+		{DeliveredAt: noon, Over: mailbox.OverOf("ws", "")},
+		{DeliveredAt: noon.Add(2 * time.Second), Device: "phone", Over: mailbox.OverOf("ws", ""), What: mailbox.Nacked, Reason: &reason},
+		{DeliveredAt: noon.Add(3 * time.Second), Device: "phone", Over: mailbox.OverOf("carrier pigeon", "phone"), What: mailbox.Nacked},
 	}
 	var b []byte
 	for range 2 {
@@ -37,7 +38,7 @@ func TestWhatIsWrittenIsReadInTheOrderOfTimeAndOnce(t *testing.T) {
 	want := []mailbox.Attempt{
 		{At: noon, Gateway: "ws"},
 		{At: noon.Add(time.Second), Device: "phone", Gateway: "grpc"},
-		{At: noon.Add(2 * time.Second), Device: "phone", Gateway: "ws", What: mailbox.Nacked, Reason: "busy\nreally"},
+		{At: noon.Add(2 * time.Second), Device: "phone", Gateway: "ws", What: mailbox.Nacked, Reason: reason},
 		{At: noon.Add(3 * time.Second), Device: "phone", Gateway: "another gateway", What: mailbox.Nacked},
 		{At: noon.Add(4 * time.Second), What: mailbox.Acked},
 	}
@@ -47,7 +48,8 @@ func TestWhatIsWrittenIsReadInTheOrderOfTimeAndOnce(t *testing.T) {
 }
 
 func TestALongReasonIsCutBetweenLetters(t *testing.T) {
-	m := mailbox.Mark{What: mailbox.Nacked, DeliveredAt: noon, Reason: strings.Repeat("ö", 400)}
+	reason := strings.Repeat("ö", 400)
+	m := mailbox.Mark{What: mailbox.Nacked, DeliveredAt: noon, Reason: &reason}
 	got := Of(&m).Attempt().Reason
 	if !utf8.ValidString(got) || len(got) > mostReason+len("…") || len(got) < mostReason {
 		t.Errorf("%d bytes: %q", len(got), got)
@@ -66,7 +68,7 @@ func TestAViaNamesItsDeviceAmongThoseOfTheRecipient(t *testing.T) {
 		{"phone", nil, "a device that is not known any more"},
 	} {
 		r := mailbox.Record{Status: notification.Acked, DeliveredAt: noon, SettledAt: noon.Add(time.Second)}
-		Tell(&r, nil, ViaOf("sse", c.device), c.known, "a")
+		Tell(&r, nil, mailbox.OverOf("sse", c.device), c.known, "a")
 		want := []mailbox.Attempt{
 			{At: noon, Device: c.want, Gateway: "sse", Node: "a"}, {At: noon.Add(time.Second), What: mailbox.Acked, Device: c.want, Gateway: "sse", Node: "a"},
 		}
@@ -80,19 +82,19 @@ func TestDevicesOfOneHashAreBothNamed(t *testing.T) {
 	names := map[uint16]string{}
 	for i := range 1 << 17 {
 		name := time.Duration(i).String()
-		if other, met := names[hash(name)]; met {
-			if got := ViaOf("ws", name).device([]string{other, name}); got != other+" or "+name {
+		if other, met := names[mailbox.HashDevice(name)]; met {
+			if got := device(mailbox.OverOf("ws", name), []string{other, name}); got != other+" or "+name {
 				t.Errorf("%q", got)
 			}
 			return
 		}
-		names[hash(name)] = name
+		names[mailbox.HashDevice(name)] = name
 	}
 	t.Fatal("no two names have the same hash of 16 bits")
 }
 
 func TestPlainCopiesAreFoundByPlaceAndTime(t *testing.T) {
-	list := []Plain{{Pos: 9, At: 50, Via: ViaOf("ws", "")}, {Pos: 3, At: 40, Via: ViaOf("grpc", "phone")}, {Pos: 1 << 40, At: noon.UnixMilli(), Via: ViaOf("poll", "desk")}}
+	list := []Plain{{Pos: 9, At: 50, Via: mailbox.OverOf("ws", "")}, {Pos: 3, At: 40, Via: mailbox.OverOf("grpc", "phone")}, {Pos: 1 << 40, At: noon.UnixMilli(), Via: mailbox.OverOf("poll", "desk")}}
 	b := AppendPlain(nil, list)
 	for _, p := range list {
 		if got, err := FindPlain(b, p.Pos, p.At); err != nil || got != p.Via {
@@ -105,7 +107,8 @@ func TestPlainCopiesAreFoundByPlaceAndTime(t *testing.T) {
 }
 
 func FuzzDecode(f *testing.F) {
-	m := mailbox.Mark{DeliveredAt: noon, Device: "phone", Gateway: "ws", What: mailbox.Nacked, Reason: "busy"}
+	reason := "busy"
+	m := mailbox.Mark{DeliveredAt: noon, Device: "phone", Over: mailbox.OverOf("ws", ""), What: mailbox.Nacked, Reason: &reason}
 	f.Add(Of(&m).Append(nil))
 	f.Add([]byte{0x10, 1})
 	f.Fuzz(func(t *testing.T, b []byte) {
@@ -115,7 +118,7 @@ func FuzzDecode(f *testing.F) {
 		}
 		var again []byte
 		for _, a := range list {
-			again = Of(&mailbox.Mark{DeliveredAt: a.At, Device: a.Device, Gateway: a.Gateway, What: a.What}).Append(again)
+			again = Of(&mailbox.Mark{DeliveredAt: a.At, Device: a.Device, Over: mailbox.OverOf(a.Gateway, a.Device), What: a.What}).Append(again)
 		}
 		if _, err := Decode(again); err != nil {
 			t.Errorf("%+v is not read again: %v", list, err)
@@ -124,7 +127,7 @@ func FuzzDecode(f *testing.F) {
 }
 
 func FuzzFindPlain(f *testing.F) {
-	f.Add(AppendPlain(nil, []Plain{{Pos: 9, At: 50, Via: ViaOf("ws", "phone")}}), int64(9), int64(50))
+	f.Add(AppendPlain(nil, []Plain{{Pos: 9, At: 50, Via: mailbox.OverOf("ws", "phone")}}), int64(9), int64(50))
 	f.Fuzz(func(t *testing.T, b []byte, pos, at int64) {
 		via, err := FindPlain(b, pos, at)
 		if err != nil && via != (Via{}) {

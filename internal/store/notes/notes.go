@@ -62,11 +62,14 @@ func (m *Mark) Tell(r *mailbox.Record) {
 	}
 }
 
-// End is what is to be kept of what was tried for a copy that ends: the connection, if there is a place for it and that says it all, else a list.
+// End is what is to be kept of what was tried for a copy that ends: the connection, if there is a place for it and that says it all, else a list. q is who ends it; nil: time does, or another one.
 func (m *Mark) End(q *mailbox.Settle, as notification.Status, place bool) (via attempts.Via, list []attempts.Tried) {
+	if q == nil {
+		return via, m.Tried()
+	}
 	acked := as == notification.Acked || as == notification.Replied
-	if place && (acked || as == notification.Delivered) && q.Gateway != "" && max(m.Attempts, q.Attempts) <= 1 && m.more == nil && (!m.first.Known() || m.first.IsTo(q.ToDevice)) {
-		return attempts.ViaOf(q.Gateway, q.ToDevice), nil
+	if place && (acked || as == notification.Delivered) && q.Over != (mailbox.Over{}) && max(m.Attempts, q.Attempts) <= 1 && m.more == nil && (!m.first.Known() || m.first.IsTo(q.Over)) {
+		return q.Over, nil
 	}
 	list = m.Tried()
 	if acked && (q.Device != "" || len(list) > 0) {
@@ -87,9 +90,9 @@ type Notes struct {
 	NoAttempts bool // what was tried is not kept
 
 	mu    sync.Mutex
-	more  int                 // attempts beside the first ones
-	early [2]map[int64]string // copies that ended before it was noted to which device they were written; those of a second, and of the one before
-	marks map[int64]Mark      // by position
+	more  int                       // attempts beside the first ones
+	early [2]map[int64]mailbox.Over // copies that ended before it was noted to which connection they were written; those of a second, and of the one before
+	marks map[int64]Mark            // by position
 	seen  map[mailbox.Address]*Sighting
 }
 
@@ -142,7 +145,7 @@ func (n *Notes) tried(m *Mark, t attempts.Tried) {
 // overtaken reports whether a mark is of the write that was acknowledged before it could be noted: how its copy ended tells of it.
 func (n *Notes) overtaken(m *mailbox.Mark) bool {
 	for _, early := range n.early {
-		if device, ok := early[m.Pos]; ok && device == m.Device && m.What == mailbox.Written {
+		if over, ok := early[m.Pos]; ok && over == m.Over && m.What == mailbox.Written {
 			delete(early, m.Pos)
 			return true
 		}
@@ -203,11 +206,11 @@ func (n *Notes) TakeMarkOf(q *mailbox.Settle, pos int64) Mark {
 	m := n.marks[pos]
 	delete(n.marks, pos)
 	n.taken(&m)
-	if q.Gateway != "" && m.since == 0 && len(n.early[0]) < most {
+	if q.Over != (mailbox.Over{}) && m.since == 0 && len(n.early[0]) < most {
 		if n.early[0] == nil {
-			n.early[0] = make(map[int64]string)
+			n.early[0] = make(map[int64]mailbox.Over)
 		}
-		n.early[0][pos] = q.ToDevice
+		n.early[0][pos] = q.Over
 	}
 	return m
 }
@@ -255,7 +258,7 @@ func (n *Notes) ForgetMarks() {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	clear(n.marks)
-	n.more, n.early = 0, [2]map[int64]string{}
+	n.more, n.early = 0, [2]map[int64]mailbox.Over{}
 }
 
 // Take removes and returns all sightings, and the marks that have waited for long enough.

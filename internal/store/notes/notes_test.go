@@ -77,9 +77,9 @@ func TestSightingsAreKnownUntilTheyAreTaken(t *testing.T) {
 func TestAMarkThatItsAcknowledgementOvertookIsNotKept(t *testing.T) {
 	var n notes.Notes
 	written := func(device string) []mailbox.Mark {
-		return []mailbox.Mark{{App: app, Recipient: to, Pos: 7, Attempts: 1, DeliveredAt: at(20), Device: device, Gateway: "ws"}}
+		return []mailbox.Mark{{App: app, Recipient: to, Pos: 7, Attempts: 1, DeliveredAt: at(20), Device: device, Over: mailbox.OverOf("ws", device)}}
 	}
-	n.TakeMarkOf(&mailbox.Settle{Gateway: "ws", ToDevice: "phone"}, 7)
+	n.TakeMarkOf(&mailbox.Settle{Over: mailbox.OverOf("ws", "phone")}, 7)
 	n.Mark(written("desk"), 1000) // another session's
 	n.Mark(written("phone"), 1000)
 	n.Mark(written("phone"), 1000) // once more
@@ -87,10 +87,10 @@ func TestAMarkThatItsAcknowledgementOvertookIsNotKept(t *testing.T) {
 	if len(marks) != 1 || len(marks[0].Tried()) != 2 {
 		t.Errorf("kept: %+v", marks)
 	}
-	n.TakeMarkOf(&mailbox.Settle{Gateway: "ws"}, 8)
+	n.TakeMarkOf(&mailbox.Settle{Over: mailbox.OverOf("ws", "")}, 8)
 	n.Take(0)
 	n.Take(0) // two seconds later nothing is expected any more
-	n.Mark([]mailbox.Mark{{App: app, Recipient: to, Pos: 8, Attempts: 1, DeliveredAt: at(20), Gateway: "ws"}}, 1000)
+	n.Mark([]mailbox.Mark{{App: app, Recipient: to, Pos: 8, Attempts: 1, DeliveredAt: at(20), Over: mailbox.OverOf("ws", "")}}, 1000)
 	if marks, _ := n.TakeAll(); len(marks) != 1 {
 		t.Errorf("kept: %+v", marks)
 	}

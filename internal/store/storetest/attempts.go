@@ -19,15 +19,19 @@ func (e *env) posOf(to, id string) int64 {
 func (e *env) wrote(to, id, device string, attempt uint32) {
 	e.Helper()
 	e.s.Mark([]mailbox.Mark{{
-		App: App, Recipient: to, ID: id, Pos: e.posOf(to, id), Attempts: attempt, DeliveredAt: e.clock.Now(), Device: device, Gateway: "ws",
+		App: App, Recipient: to, ID: id, Pos: e.posOf(to, id), Attempts: attempt, DeliveredAt: e.clock.Now(), Device: device, Over: mailbox.OverOf("ws", device),
 	}})
 }
 
 // refuses notes that a device could not take a copy.
 func (e *env) refuses(to, id, device, reason string) {
 	e.Helper()
+	why := &reason
+	if reason == "" {
+		why = nil
+	}
 	e.s.Mark([]mailbox.Mark{{
-		App: App, Recipient: to, ID: id, Pos: e.posOf(to, id), DeliveredAt: e.clock.Now(), Device: device, Gateway: "ws", What: mailbox.Nacked, Reason: reason,
+		App: App, Recipient: to, ID: id, Pos: e.posOf(to, id), DeliveredAt: e.clock.Now(), Device: device, Over: mailbox.OverOf("ws", device), What: mailbox.Nacked, Reason: why,
 	}})
 }
 
@@ -41,7 +45,7 @@ func (e *env) acksTo(s mailbox.Store, to, id, device string, attempt uint32) {
 	e.Helper()
 	now := e.clock.Now()
 	q := &mailbox.Settle{
-		App: App, Recipient: to, ID: id, Pos: e.posOf(to, id), As: notification.Acked, Device: device, Gateway: "ws", ToDevice: device, Attempts: attempt, At: now, DeliveredAt: now,
+		App: App, Recipient: to, ID: id, Pos: e.posOf(to, id), As: notification.Acked, Device: device, Over: mailbox.OverOf("ws", device), Attempts: attempt, At: now, DeliveredAt: now,
 	}
 	if device == "" {
 		q.Device = "~"
@@ -109,7 +113,7 @@ var attemptCases = []testCase{
 		e.s.Seen([]mailbox.Seen{{App: App, Recipient: "r", Device: "phone", At: e.clock.Now()}})
 		pos := e.posOf("r", "x")
 		e.acksFrom("r", "x", "phone", 1)
-		e.s.Mark([]mailbox.Mark{{App: App, Recipient: "r", ID: "x", Pos: pos, Attempts: 1, DeliveredAt: e.clock.Now(), Device: "phone", Gateway: "ws"}})
+		e.s.Mark([]mailbox.Mark{{App: App, Recipient: "r", ID: "x", Pos: pos, Attempts: 1, DeliveredAt: e.clock.Now(), Device: "phone", Over: mailbox.OverOf("ws", "phone")}})
 		e.reopen()
 		e.wantTried("r", "x", "0 written to phone", "0 acked by phone")
 	}},
@@ -146,7 +150,7 @@ var attemptCases = []testCase{
 		for _, id := range []string{"expires", "old", "recalled", "none"} {
 			e.wrote("r", id, "", 1)
 		}
-		q := &mailbox.Settle{Recipient: "r", ID: "none", As: notification.Delivered, Gateway: "ws", Attempts: 1}
+		q := &mailbox.Settle{Recipient: "r", ID: "none", As: notification.Delivered, Over: mailbox.OverOf("ws", ""), Attempts: 1}
 		if got := e.settleWith(q); got != mailbox.SettleDone {
 			e.Fatalf("settled by its delivery: outcome %d", got)
 		}
@@ -226,9 +230,9 @@ var attemptCases = []testCase{
 			it := &stored[i]
 			device := fmt.Sprint("phone", it.Seq)
 			e.s.Seen([]mailbox.Seen{{App: App, Recipient: it.Recipient, Device: device, At: e.clock.Now()}})
-			marks = append(marks, mailbox.Mark{App: App, Recipient: it.Recipient, ID: "x", Pos: it.Pos, Attempts: 1, DeliveredAt: e.clock.Now(), Device: device, Gateway: "grpc"})
+			marks = append(marks, mailbox.Mark{App: App, Recipient: it.Recipient, ID: "x", Pos: it.Pos, Attempts: 1, DeliveredAt: e.clock.Now(), Device: device, Over: mailbox.OverOf("grpc", device)})
 			acks = append(acks, &mailbox.Settle{
-				App: App, Recipient: it.Recipient, ID: "x", Pos: it.Pos, As: notification.Acked, Device: device, Gateway: "grpc", ToDevice: device, Attempts: 1, At: e.clock.Now(),
+				App: App, Recipient: it.Recipient, ID: "x", Pos: it.Pos, As: notification.Acked, Device: device, Over: mailbox.OverOf("grpc", device), Attempts: 1, At: e.clock.Now(),
 			})
 		}
 		e.s.Mark(marks)

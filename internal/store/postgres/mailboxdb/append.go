@@ -185,7 +185,7 @@ func (t *transaction) replaceCollapsed(b *box, n *notification.Notification) {
 				o.delivered = mark.DeliveredAt
 			}
 			o.attempts = max(o.attempts, int32(mark.Attempts)) //nolint:gosec // counts deliveries
-			t.end(o, ending{id: o.id, as: notification.Replaced, at: now, mark: &mark})
+			t.end(o, ending{id: o.id, as: notification.Replaced, at: now, mark: mark})
 		}
 	}
 }

@@ -152,7 +152,7 @@ func (t *transaction) expire(o *overdue, now int64) {
 		c.delivered = mark.DeliveredAt
 	}
 	c.attempts = max(c.attempts, int32(mark.Attempts)) //nolint:gosec // counts deliveries
-	t.end(c, ending{id: o.id, as: notification.Expired, at: now, mark: &mark})
+	t.end(c, ending{id: o.id, as: notification.Expired, at: now, mark: mark})
 }
 
 // writeSlice writes what was decided; the caller commits.

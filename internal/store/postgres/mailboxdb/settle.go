@@ -96,7 +96,7 @@ func (t *transaction) settle(q *mailbox.Settle) mailbox.SettleOutcome {
 		o.delivered = mark.DeliveredAt
 	}
 	o.attempts = max(o.attempts, int32(mark.Attempts), int32(q.Attempts)) //nolint:gosec // counts deliveries
-	done := ending{id: q.ID, as: q.As, at: at, device: q.Device, by: q, mark: &mark}
+	done := ending{id: q.ID, as: q.As, at: at, device: q.Device, by: q, mark: mark}
 	if q.As == notification.Acked && o.flags.ack() == notification.AckNone { // an eager client's ack overtook the note of the first write
 		done.as, done.device = notification.Delivered, ""
 		if o.delivered == 0 {
@@ -110,7 +110,7 @@ func (t *transaction) settle(q *mailbox.Settle) mailbox.SettleOutcome {
 	}
 	switch {
 	case o.expires <= at && !inGrace(o.expires, o.delivered, q):
-		t.end(o, ending{id: q.ID, as: notification.Expired, at: o.expires, by: q, mark: &mark})
+		t.end(o, ending{id: q.ID, as: notification.Expired, at: o.expires, by: q, mark: mark})
 		return mailbox.SettleLate
 	case !q.As.Settled(o.flags.ack()): // "delivered" settles only what asks for no ack
 		return t.partly(o, &mark)
@@ -197,7 +197,7 @@ type ending struct {
 	device string
 	reply  *notification.Reply // nil: none
 	by     *mailbox.Settle     // nil: nobody asked for it
-	mark   *notes.Mark         // what was not written yet; nil: nothing
+	mark   notes.Mark          // what was not written yet
 }
 
 // ended is a copy that this commit ends, unless another node was faster.
@@ -211,13 +211,7 @@ func (t *transaction) end(o *open, end ending) {
 	o.settled, o.as, o.at = true, end.as, end.at
 	o.box.pending--
 	t.out.settle(o)
-	if end.mark != nil {
-		by := end.by
-		if by == nil {
-			by = &mailbox.Settle{}
-		}
-		t.out.tried.end(t.l.s, o.box.key, o.pos, end.at, by, end.as, end.mark)
-	}
+	t.out.tried.end(t.l.s, o.box.key, o.pos, end.at, end.by, end.as, &end.mark)
 	if end.reply != nil {
 		t.out.reply(o.box, o.pos, end.at, end.reply)
 	}

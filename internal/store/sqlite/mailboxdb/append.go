@@ -292,7 +292,7 @@ func (s *Store) replaceCollapsed(r *recipient, n *notification.Notification) err
 		}
 		mark := s.notes.TakeMark(e.pos)
 		err = s.settleEntry(r, e, ending{
-			id: old.id, as: notification.Replaced, at: millis.Of(n.CreatedAt), deliveredAt: mark.DeliveredAt, attempts: mark.Attempts, by: &mailbox.Settle{}, mark: &mark,
+			id: old.id, as: notification.Replaced, at: millis.Of(n.CreatedAt), deliveredAt: mark.DeliveredAt, attempts: mark.Attempts, mark: mark,
 		})
 		if err != nil {
 			return err

@@ -39,7 +39,7 @@ func readTried(stmt *sqlite.Stmt, pos int64) (data []byte, err error) {
 // keepTried keeps what was tried for a copy that ends: with its outcome if that says it all. A row that says itself how its copy ended has no place
 // for it.
 func (s *Store) keepTried(pos int64, o *outcome, end *ending) error {
-	if s.cfg.NoAttempts || end.mark == nil {
+	if s.cfg.NoAttempts {
 		return nil
 	}
 	via, list := end.mark.End(end.by, end.as, pos > s.folding)

@@ -199,7 +199,7 @@ func (s *Store) expireEntry(r *recipient, e *entry, now int64) error {
 		return err
 	}
 	mark := s.notes.TakeMark(e.pos)
-	return s.settleEntry(r, e, ending{id: row.id, as: notification.Expired, at: now, deliveredAt: mark.DeliveredAt, attempts: mark.Attempts, by: &mailbox.Settle{}, mark: &mark})
+	return s.settleEntry(r, e, ending{id: row.id, as: notification.Expired, at: now, deliveredAt: mark.DeliveredAt, attempts: mark.Attempts, mark: mark})
 }
 
 // lookAgain is nearly never: what makes something due earlier is in this process and wakes upkeep.

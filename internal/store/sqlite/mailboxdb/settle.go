@@ -103,7 +103,7 @@ func (s *Store) settle(q *mailbox.Settle) (mailbox.SettleOutcome, error) {
 	}
 	at := millis.Of(q.At)
 	done := ending{
-		id: q.ID, as: q.As, at: at, device: q.Device, deliveredAt: mark.DeliveredAt, attempts: max(mark.Attempts, q.Attempts), by: q, mark: &mark,
+		id: q.ID, as: q.As, at: at, device: q.Device, deliveredAt: mark.DeliveredAt, attempts: max(mark.Attempts, q.Attempts), by: q, mark: mark,
 	}
 	if q.As == notification.Acked && e.is(flagAckNone) { // an eager client's ack overtook the note of the first write
 		done.as, done.device = notification.Delivered, ""
@@ -206,7 +206,7 @@ type ending struct {
 	attempts    uint32
 	reply       *notification.Reply // nil: none
 	by          *mailbox.Settle     // nil: time
-	mark        *notes.Mark         // what was not written yet; nil: nothing
+	mark        notes.Mark          // what was not written yet
 }
 
 // settleEntry ends a pending copy: its content goes with the last copy.
