@@ -3,6 +3,7 @@ package admin_test
 import (
 	"net/http"
 	"net/url"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -81,5 +82,20 @@ func TestTheAuditLogIsForAdminsOfTheApp(t *testing.T) {
 	_, page = w.signedIn().get("/ui/audit")
 	if wants(t, page, "sign-in"); strings.Contains(page, "key.delete") {
 		t.Error("another app's log is shown")
+	}
+}
+
+// harmless are what is posted and changes nothing.
+var harmless = map[string]bool{"POST /ui/campaigns/preview": true, "POST /ui/send/preview": true, "POST /ui/audience/count": true}
+
+func TestWhatChangesSomethingHasANameInTheAuditLog(t *testing.T) {
+	name := regexp.MustCompile(`^[a-z-]+\.([a-z-]+|\{action\})$`)
+	for pattern, deed := range admin.Deeds() {
+		if posts := strings.HasPrefix(pattern, "POST "); posts && deed == "" && !harmless[pattern] {
+			t.Errorf("%s changes something and has no name", pattern)
+		}
+		if deed != "" && (!name.MatchString(deed) || harmless[pattern]) {
+			t.Errorf("%s is called %q", pattern, deed)
+		}
 	}
 }

@@ -10,3 +10,12 @@ func Routes() map[string]people.Role {
 	}
 	return needs
 }
+
+// Deeds are what the patterns are called in the audit log.
+func Deeds() map[string]string {
+	names := make(map[string]string)
+	for pattern, rt := range (&admin{}).routes() {
+		names[pattern] = rt.deed
+	}
+	return names
+}

@@ -116,6 +116,7 @@ func (a *admin) signIn(w http.ResponseWriter, r *http.Request) {
 	key, err := a.Access.Key(r.Context(), r.PostFormValue("key"))
 	switch {
 	case errors.Is(err, access.ErrUnauthenticated):
+		a.Log.InfoContext(r.Context(), "sign-in refused: no such key", "address", address(r))
 		a.door(w, r, http.StatusForbidden, "This is not a key of this server.")
 		return
 	case err != nil:

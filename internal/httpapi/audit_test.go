@@ -3,8 +3,12 @@ package httpapi_test
 import (
 	"encoding/json"
 	"net/http"
+	"regexp"
+	"slices"
 	"strings"
 	"testing"
+
+	"godwit.dev/godwit/internal/httpapi"
 )
 
 // deed is one of the audit log.
@@ -90,5 +94,25 @@ func TestTheAuditLogIsReadByPages(t *testing.T) {
 	}
 	for query, field := range map[string]string{"?since=yesterday": "since", "?until=0": "until", "?cursor=x": "cursor", "?cursor=-1": "cursor", "?limit=0": "limit", "?what=x": "what"} {
 		w.get("/v1/audit"+query).problem(http.StatusBadRequest, "bad-input", field)
+	}
+}
+
+// untold is what back ends do all day, and what is posted and changes nothing.
+var untold = []string{
+	"POST /v1/notifications", "POST /v1/notifications/batch", "POST /v1/notify/{recipient}", "DELETE /v1/notifications/{id}",
+	"PUT /v1/objects/{group}/{object}", "POST /v1/objects/{group}/{object}", "POST /v1/topics/{topic}", "POST /v1/requests/{subject}", "POST /v1/recipients/{id}/requests",
+	"POST /v1/audience/count", "POST /v1/campaigns/{id}/preview", "POST /v1/templates/{name}/preview",
+}
+
+func TestWhatChangesSomethingHasANameInTheAuditLog(t *testing.T) {
+	name := regexp.MustCompile(`^[a-z-]+\.[a-z-]+$`)
+	for pattern, deed := range httpapi.Deeds() {
+		known := slices.Contains(untold, pattern)
+		if changes := !strings.HasPrefix(pattern, "GET "); changes && deed == "" && !known {
+			t.Errorf("%s changes something and has no name", pattern)
+		}
+		if deed != "" && (!name.MatchString(deed) || known) {
+			t.Errorf("%s is called %q", pattern, deed)
+		}
 	}
 }

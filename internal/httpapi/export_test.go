@@ -7,3 +7,14 @@ func Patterns() (patterns []string) {
 	}
 	return patterns
 }
+
+// Deeds are what routes with a role are called in the audit log.
+func Deeds() map[string]string {
+	names := make(map[string]string)
+	for _, rt := range routes(new(Config)) {
+		if rt.role != 0 {
+			names[rt.pattern] = rt.deed
+		}
+	}
+	return names
+}
