@@ -60,6 +60,7 @@ var elsewhere = map[string]string{
 	"godwit_mailbox.pack":            "is in the copies",
 	"godwit_event.head":              "is in the log",
 	"godwit_event.emitter":           "is of servers that run",
+	"godwit_mailbox.tried":           "tells more of copies that have ended; moved ones tell it no more",
 }
 
 // A table that somebody adds to a store is copied, or is known not to need it.
