@@ -17,6 +17,8 @@ type Timelines interface {
 	Of(ctx context.Context, app, id, to string) (*timeline.Timeline, error)
 	// Follow tells of a copy until it has ended.
 	Follow(ctx context.Context, app, id, to string, f timeline.Follower) error
+	// Tap tells of what comes for a recipient.
+	Tap(ctx context.Context, app, to string, tell func(list []timeline.Arrival, more bool) error, alive func() error) error
 }
 
 // copies are those of a notification with several recipients.

@@ -102,6 +102,11 @@ func (p *post) Follow(ctx context.Context, app, id, to string, f timeline.Follow
 	return err
 }
 
+// Tap tells of two, and ends.
+func (p *post) Tap(_ context.Context, _, _ string, tell func([]timeline.Arrival, bool) error, _ func() error) error {
+	return tell([]timeline.Arrival{{Record: p.record()}, {Record: p.record(), Content: &notification.Content{Title: hostile, Body: hostile}}}, true)
+}
+
 func newPost(t *testing.T) (*post, *browser) {
 	p := new(post)
 	w := newWorld(t, p.serve)
@@ -181,5 +186,21 @@ func TestANotificationsPageIsDrawnAnewUntilItHasEnded(t *testing.T) {
 		if status, _ := b.get(path); status != http.StatusNotFound {
 			t.Errorf("%s: %d", path, status)
 		}
+	}
+}
+
+func TestWhatComesForARecipientIsShownAsText(t *testing.T) {
+	_, b := newPost(t)
+	_, page := b.get("/ui/recipients/anna")
+	wants(t, page, `data-events="/ui/recipients/anna/events"`)
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, b.srv.URL+"/ui/recipients/anna/events", nil)
+	must(t, err)
+	req.Header.Set("Accept", "text/event-stream")
+	resp, err := b.client.Do(req)
+	must(t, err)
+	defer resp.Body.Close()
+	name, data := next(t, bufio.NewReader(resp.Body))
+	if checkHarmless(t, name, data); name != "arrivals" || !strings.Contains(data, "&lt;hostile") || !strings.Contains(data, `href="/ui/notifications/ride-1?to=anna"`) || !strings.Contains(data, "More came") {
+		t.Errorf("event %s: %s", name, data)
 	}
 }

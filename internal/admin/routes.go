@@ -42,6 +42,7 @@ func (a *admin) routes() map[string]route {
 		"POST /ui/campaigns/{id}/{action}":      {people.Send, a.actOnCampaign, "campaign.{action}"},
 		"GET /ui/recipients":                    {people.View, a.listRecipients, ""},
 		"GET /ui/recipients/{name}":             {people.View, a.showRecipient, ""},
+		"GET /ui/recipients/{name}/events":      {people.View, a.tapRecipient, ""},
 		"POST /ui/recipients/{name}/disconnect": {people.Send, a.disconnectRecipient, "recipient.disconnect"},
 		"POST /ui/recipients/{name}/erase":      {people.Send, a.eraseRecipient, "recipient.erase"},
 		"GET /ui/notifications":                 {people.View, a.findNotification, ""},

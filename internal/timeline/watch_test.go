@@ -3,6 +3,7 @@ package timeline_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"sync"
@@ -30,8 +31,23 @@ func (c *changing) Lookup(ctx context.Context, app, id, to string) ([]mailbox.Re
 	return c.now.Lookup(ctx, app, id, to)
 }
 
-func (c *changing) History(context.Context, string, string, notification.Status, int, int64) ([]mailbox.Record, int64, error) {
-	return nil, 0, nil
+func (c *changing) History(ctx context.Context, app, to string, status notification.Status, limit int, cursor int64) ([]mailbox.Record, int64, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.reads++
+	return c.now.History(ctx, app, to, status, limit, cursor)
+}
+
+// comes has a notification come for anna; told is whether this node says so.
+func (c *changing) comes(w *timeline.Watchers, id string, told bool) {
+	c.mu.Lock()
+	pos := int64(10 + len(c.now.history))
+	c.now.history = slices.Insert(c.now.history, 0, mailbox.Record{ID: id, To: "anna", Pos: pos, CreatedAt: start, Status: notification.Stored})
+	c.mu.Unlock()
+	if told {
+		n := &notification.Notification{App: "shop", ID: id, Content: notification.Content{Title: "title of " + id}}
+		w.Committed(&mailbox.Batch{Stored: []mailbox.Item{{Pos: pos, Recipient: "anna", Seq: 1, N: n}}})
+	}
 }
 
 func (c *changing) Get(ctx context.Context, app, name string) (*recipient.View, error) {
@@ -176,5 +192,61 @@ func TestFollowersAreBoundedAndNoAppTakesAllPlaces(t *testing.T) {
 		}
 		cancel()
 		synctest.Wait()
+	})
+}
+
+func TestATapShowsWhatComesFromNowOn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c, w, s := following(func() time.Time { return after(60) })
+		c.comes(w, "before", true)
+		ctx, cancel := context.WithCancel(t.Context())
+		var mu sync.Mutex
+		var got []string
+		done := make(chan error, 1)
+		go func() {
+			done <- s.Tap(ctx, "shop", "anna", func(list []timeline.Arrival, more bool) error {
+				mu.Lock()
+				defer mu.Unlock()
+				for _, a := range list {
+					title := "?"
+					if a.Content != nil {
+						title = a.Content.Title
+					}
+					got = append(got, a.Record.ID+": "+title)
+				}
+				if more {
+					got = append(got, "more")
+				}
+				return nil
+			}, func() error { return nil })
+		}()
+		synctest.Wait()
+		c.comes(w, "one", true)
+		c.comes(w, "two", true)
+		time.Sleep(1100 * time.Millisecond)
+		synctest.Wait()
+		c.comes(w, "elsewhere", false)
+		time.Sleep(5 * time.Second)
+		synctest.Wait()
+		mu.Lock()
+		if want := []string{"one: title of one", "two: title of two", "elsewhere: ?"}; !slices.Equal(got, want) {
+			t.Errorf("shown %q, want %q", got, want)
+		}
+		got = nil
+		mu.Unlock()
+		for i := range 70 {
+			c.comes(w, fmt.Sprint("flood", i), true)
+		}
+		time.Sleep(5 * time.Second)
+		synctest.Wait()
+		mu.Lock()
+		if n := len(got); n != 51 || got[50] != "more" || !strings.HasPrefix(got[49], "flood69") {
+			t.Errorf("%d lines of a flood, the last %q", n, got[max(0, n-2):])
+		}
+		mu.Unlock()
+		cancel()
+		if err := <-done; !errors.Is(err, context.Canceled) {
+			t.Errorf("ended with %v", err)
+		}
 	})
 }

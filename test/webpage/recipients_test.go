@@ -200,10 +200,14 @@ func (s *stage) looksUp(anna blackbox.Link) {
 		{"copies", "/ui/notifications/news", "#copies", nil},
 	})
 	s.opens("/ui/recipients/anna")
+	s.clicks("#watch")
+	s.reads("#watching", "Waiting for what comes")
+	s.publish("ride-12", "anna")
+	s.reads("#arrivals", "ride-12 New ride")
 	s.clicks(`button[hx-post$="/disconnect"]`)
 	for {
 		n, err := blackbox.NextNotification(s.Context(), anna)
-		if err == nil && n.ID == "ride-7" {
+		if err == nil {
 			continue // once more, since nobody acknowledges it
 		}
 		if err == nil || err.Error() != "goodbye: disconnected" {
