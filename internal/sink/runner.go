@@ -34,6 +34,7 @@ type Runner struct {
 	err     error     // why the last attempt failed; nil: it did not
 	since   time.Time // since when it fails
 	started latencies
+	room    []event.Event // a batch's, kept while one is full after the other
 }
 
 // Run writes until ctx ends, the sink stops or another server writes to it. held is asked before anything leaves.
@@ -90,6 +91,7 @@ func (r *Runner) save(ctx context.Context) error {
 func (r *Runner) batch(ctx context.Context) (evs []event.Event, last uint64, err error) {
 	p := r.Show()
 	last = p.Cursor
+	evs = r.room[:0]
 	gather := ctx
 	for len(evs) < batchEvents {
 		got, upto, err := r.Events.Read(gather, r.Sink.App, last, min(page, batchEvents-len(evs)), p.Upto <= p.Cursor)
@@ -126,6 +128,7 @@ func (r *Runner) hand(ctx context.Context, held func() bool, evs []event.Event, 
 			return err
 		}
 	}
+	defer r.keep(evs)
 	r.change(func(p *Progress) {
 		p.Cursor, p.Upto = last, 0
 		if p.Written += uint64(len(evs)); len(evs) > 0 {
@@ -133,6 +136,15 @@ func (r *Runner) hand(ctx context.Context, held func() bool, evs []event.Event, 
 		}
 	})
 	return r.save(ctx)
+}
+
+// keep keeps the memory of a batch for the next one, if that may be as large.
+func (r *Runner) keep(evs []event.Event) {
+	clear(evs)
+	r.room = nil
+	if len(evs) >= batchEvents/2 {
+		r.room = evs[:0]
+	}
 }
 
 // write tries until the batch is taken.

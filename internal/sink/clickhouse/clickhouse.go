@@ -6,7 +6,6 @@ import (
 	"bytes"
 	"compress/gzip"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -27,6 +26,8 @@ const (
 
 	maxAnswer = 64 << 10 // bytes of an answer that are read
 	maxReason = 300      // and of an error that are shown
+
+	zipAtOnce = 32 << 10 // bytes of rows that are compressed at once
 )
 
 // Config says where ClickHouse is.
@@ -43,7 +44,8 @@ type Writer struct {
 	cfg   Config
 	ready bool // the schema is there
 
-	lines bytes.Buffer
+	lines []byte       // some rows, to be compressed
+	body  bytes.Buffer // all of them, compressed
 	zip   *gzip.Writer
 }
 
@@ -51,21 +53,6 @@ var _ sink.Writer = (*Writer)(nil)
 
 // New makes a Writer. It connects with the first batch.
 func New(cfg Config) *Writer { return &Writer{cfg: cfg} }
-
-// row is an event as the table has it.
-type row struct {
-	App        string  `json:"app"`
-	ID         uint64  `json:"event_id"`
-	Type       string  `json:"type"`
-	At         string  `json:"at"`
-	Note       string  `json:"id"`
-	To         string  `json:"recipient"`
-	Channel    string  `json:"channel"`
-	Step       int     `json:"step"`
-	Detail     string  `json:"detail"`
-	Reconciled bool    `json:"reconciled"`
-	Latency    *uint32 `json:"latency_ms"`
-}
 
 // Write implements sink.Writer. Texts that are no UTF-8 are written with what is wrong replaced: no event holds the others up.
 func (w *Writer) Write(ctx context.Context, evs []event.Event) error {
@@ -87,7 +74,7 @@ func (w *Writer) Write(ctx context.Context, evs []event.Event) error {
 		"insert_deduplicate":         {"1"}, "async_insert": {"0"}, "deduplicate_blocks_in_dependent_materialized_views": {"1"},
 		"date_time_input_format": {"best_effort"}, "input_format_skip_unknown_fields": {"1"},
 		"max_insert_block_size": {strconv.Itoa(1 << 20)}, // a batch is one block: the token is of the whole
-	}, w.lines.Bytes())
+	}, w.body.Bytes())
 	var stop *sink.StopError
 	if errors.As(err, &stop) {
 		w.ready = false // somebody may have taken the tables away
@@ -97,28 +84,23 @@ func (w *Writer) Write(ctx context.Context, evs []event.Event) error {
 
 // encode writes a batch as lines, compressed.
 func (w *Writer) encode(evs []event.Event) error {
-	w.lines.Reset()
+	w.body.Reset()
 	if w.zip == nil {
-		w.zip, _ = gzip.NewWriterLevel(&w.lines, gzip.BestSpeed) // fails for levels that there are not
+		w.zip, _ = gzip.NewWriterLevel(&w.body, gzip.BestSpeed) // fails for levels that there are not
 	} else {
-		w.zip.Reset(&w.lines)
+		w.zip.Reset(&w.body)
 	}
-	lines := json.NewEncoder(w.zip)
-	lines.SetEscapeHTML(false)
+	lines, now := w.lines[:0], second{}
 	for i := range evs {
-		e := &evs[i]
-		r := row{
-			App: e.App, ID: e.ID, Type: string(e.Type), At: e.At.UTC().Format("2006-01-02T15:04:05.000Z"), Note: e.Note, To: e.To,
-			Channel: e.Channel, Step: e.Step, Detail: e.Detail, Reconciled: e.Reconciled,
-		}
-		if e.TookKnown {
-			ms := uint32(min(e.Took.Milliseconds(), 1<<32-1)) //nolint:gosec // bounded
-			r.Latency = &ms
-		}
-		if err := lines.Encode(&r); err != nil {
-			return err
+		lines = appendRow(lines, &evs[i], &now)
+		if len(lines) >= zipAtOnce || i == len(evs)-1 {
+			if _, err := w.zip.Write(lines); err != nil {
+				return err
+			}
+			lines = lines[:0]
 		}
 	}
+	w.lines = lines
 	return w.zip.Close()
 }
 

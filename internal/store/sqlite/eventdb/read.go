@@ -34,7 +34,11 @@ func (l *Log) readFile(ctx context.Context, app string, since uint64, limit int)
 			if err != nil {
 				return err
 			}
-			evs = append(evs, eventlog.After(all, since)...)
+			if all = eventlog.After(all, since); evs == nil {
+				evs = all // without a copy: few chunks make a page
+			} else {
+				evs = append(evs, all...)
+			}
 			if len(evs) >= limit {
 				return errPageFull
 			}
