@@ -48,6 +48,7 @@ type Config struct {
 	Timelines  Timelines
 	Publisher  Publisher
 	Objects    Objects
+	Presence   Presence
 	Channels   Channels
 	Hooks      Hooks
 	Sinks      Sinks

@@ -7,6 +7,7 @@ import (
 	"godwit.dev/godwit/internal/audience"
 	"godwit.dev/godwit/internal/campaign"
 	"godwit.dev/godwit/internal/people"
+	"godwit.dev/godwit/internal/watch"
 
 	template "github.com/DataDog/datadog-agent/pkg/template/html"
 )
@@ -18,6 +19,7 @@ var functions = template.FuncMap{
 	"plain":      plain,
 	"isNumber":   isNumber,
 	"header":     headerOf,
+	"why":        watch.Turned.Why,
 	"objectURL":  objectURL,
 	"float":      func(n int) float64 { return float64(n) },
 	"sub":        func(a, b int) int { return a - b },

@@ -30,7 +30,7 @@ type outside struct {
 
 // serve puts it under the pages.
 func (o *outside) serve(c *admin.Config) {
-	c.Objects = fleet{}
+	c.Objects, c.Presence = fleet{}, crowded{}
 	c.Hooks, c.Sinks, c.Sources, c.Channels = &o.hooks, &o.sinks, &o.sources, &o.channels
 }
 

@@ -26,6 +26,8 @@ var navigation = []placeGroup{
 	{"Find", []place{{"recipients", "/ui/recipients", "Recipients", people.View}}},
 	{"Live", []place{
 		{"objects", "/ui/objects", "Objects", people.View},
+		{"topics", "/ui/topics", "Topics and workers", people.View},
+		{"gateway", "/ui/gateway", "Gateway", people.View},
 	}},
 	{"Connect", []place{
 		{"channels", "/ui/channels", "Channels", people.View},

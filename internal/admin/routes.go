@@ -53,6 +53,8 @@ func (a *admin) routes() map[string]route {
 		"POST /ui/audience/count":               {people.View, a.countAudience, ""},
 		"GET /ui/objects":                       {people.View, a.listObjects, ""},
 		"GET /ui/objects/{group}/{object}":      {people.View, a.showObject, ""},
+		"GET /ui/topics":                        {people.View, a.showTopics, ""},
+		"GET /ui/gateway":                       {people.View, a.showGateway, ""},
 		"GET /ui/channels":                      {people.View, a.listChannels, ""},
 		"GET /ui/channels/{name}":               {people.View, a.showChannel, ""},
 		"POST /ui/channels/{name}":              {people.Admin, a.setChannel, "channel.set"},

@@ -263,7 +263,7 @@ func (a *App) timelines(known *recipient.Service) *timeline.Service {
 func (a *App) pages(known *recipient.Service, told *timeline.Service) (http.Handler, error) {
 	return admin.New(admin.Config{
 		Access: a.access, Keys: a.access, Stays: people.NewStays(a.stores.People, a.clock), Audit: a.deeds, Provider: a.provider(), Campaigns: a.sending, Audience: a.endpoints, Templates: a.templates, Recipients: known, Mailbox: a.mailbox, Timelines: told, Publisher: a.publisher, PublishLimit: a.keyLimit.Take, Log: a.log, Version: a.opts.Version,
-		Objects: a.objects, Channels: a.channels, Hooks: a.hooks, Sinks: a.sinks, Sources: a.sources,
+		Objects: a.objects, Presence: a.sessions(), Channels: a.channels, Hooks: a.hooks, Sinks: a.sinks, Sources: a.sources,
 		Watch: a.watched(), Draining: a.draining,
 		Dev: a.cfg.Dev, TLS: a.tlsFor != nil, Admit: a.addrLimit.Allow,
 		Ready: func(ctx context.Context, app string, ch push.Channel) bool {

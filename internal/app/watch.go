@@ -39,7 +39,7 @@ func (a *App) startWatch(context.Context) error {
 // watched is what the API and the pages tell of the server itself.
 func (a *App) watched() *watch.Server {
 	return &watch.Server{
-		Watch: a.watch, Node: a.node(), Together: a.together, Advise: a.advise, Nodes: a.nodes, Settings: a.settings,
+		Watch: a.watch, Node: a.node(), Together: a.together, Advise: a.advise, Nodes: a.nodes, Live: a.live, Settings: a.settings,
 		Sole: func(app string) bool {
 			apps := a.access.Apps()
 			return len(apps) == 0 || len(apps) == 1 && apps[0].Name == app
@@ -172,6 +172,29 @@ func (a *App) nodes(ctx context.Context) (list []watch.Node, owned []watch.Lease
 		owned = append(owned, watch.Lease{Name: l.Name, Holder: l.Holder, Until: time.Time(l.Until)})
 	}
 	return list, owned, nil
+}
+
+// live is what an app's sessions on this node do, and who was turned away.
+func (a *App) live(app string) (l watch.Live) {
+	l.Sessions = a.hub.ByGateway(app)
+	topics, all := a.topics.Subscriptions(app, watch.MostLive)
+	l.Patterns = all
+	for _, t := range topics {
+		l.Topics = append(l.Topics, watch.Topic(t))
+	}
+	served, all := a.requests.Serving(app, watch.MostLive)
+	l.Served = all
+	for _, s := range served {
+		l.Subjects = append(l.Subjects, watch.Subject(s))
+	}
+	for _, why := range conngate.Reasons() {
+		l.Turned = append(l.Turned, watch.Turned{Reason: why.String(), Count: a.gate.Refused(why)})
+	}
+	ended := a.hub.Goodbyes()
+	for _, reason := range slices.Sorted(maps.Keys(ended)) {
+		l.Goodbye = append(l.Goodbye, watch.Turned{Reason: reason, Count: ended[reason]})
+	}
+	return l
 }
 
 // settings are those that the server runs with, without what is secret in them.

@@ -17,6 +17,7 @@ type fan struct {
 
 	mu     sync.Mutex
 	feeds  map[string]*feed // by pattern; those of queues are their session's alone
+	counts map[tallied]*tally
 	closed bool
 
 	waiting waiting
@@ -70,6 +71,7 @@ func (f *fan) got(to *feed, m topic.Message) {
 		p := &post{Message: frame.Message{Topic: name, ContentType: m.Header.Get(contentType), Data: m.Data}}
 		w.items = append(w.items, item{feed: to, post: p})
 	}
+	to.tally.messages.Add(1)
 	f.stir()
 }
 
@@ -166,10 +168,11 @@ func (f *fan) join(s *subscriber, pattern, queue string) (*feed, error) {
 		of = nil
 	}
 	if of == nil {
-		of = &feed{fan: f, pattern: pattern, queue: queue, wild: isWild(pattern)}
+		of = &feed{fan: f, pattern: pattern, queue: queue, wild: isWild(pattern), tally: f.tally(pattern, queue)}
 		stop, err := f.svc.bus.Subscribe(f.app, topic.Topic(pattern), queue,
 			func(m topic.Message) { f.got(of, m) }, func(n int) { f.lost(of, n) })
 		if err != nil {
+			f.forget(of)
 			return nil, err
 		}
 		of.stop = stop
@@ -178,6 +181,7 @@ func (f *fan) join(s *subscriber, pattern, queue string) (*feed, error) {
 		}
 	}
 	of.add(s)
+	of.tally.sessions++
 	f.svc.counts.subscriptions.Add(1)
 	return of, nil
 }
@@ -187,6 +191,8 @@ func (f *fan) leave(s *subscriber, of *feed, over bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.svc.counts.subscriptions.Add(-1)
+	of.tally.sessions--
+	f.forget(of)
 	if of.remove(s, over) > 0 {
 		return
 	}

@@ -12,7 +12,8 @@ type feed struct {
 	pattern, queue string
 	wild           bool   // it stands for more than one topic
 	stop           func() // ends the subscription; set before anybody joins
-	missed         int    // dropped for want of room and not told; guarded by fan.waiting.mu
+	tally          *tally
+	missed         int // dropped for want of room and not told; guarded by fan.waiting.mu
 
 	mu      sync.Mutex
 	members []*subscriber // some may be over

@@ -1,6 +1,7 @@
 package session
 
 import (
+	"maps"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -108,4 +109,26 @@ func (h *Hub) Collect(ch chan<- prometheus.Metric) {
 	for reason, n := range h.counts.goodbyes {
 		counter(descGoodbyes, n, reason)
 	}
+}
+
+// ByGateway counts an app's sessions on this node by the gateway they came through.
+func (h *Hub) ByGateway(app string) map[string]int {
+	counts := make(map[string]int)
+	var some []*Session
+	for i := range h.reg.shards {
+		some = h.reg.shards[i].sessions(some[:0])
+		for _, s := range some {
+			if s.app == app {
+				counts[s.t.Name()]++
+			}
+		}
+	}
+	return counts
+}
+
+// Goodbyes counts the sessions that the server has ended since start, by reason.
+func (h *Hub) Goodbyes() map[string]uint64 {
+	h.counts.mu.Lock()
+	defer h.counts.mu.Unlock()
+	return maps.Clone(h.counts.goodbyes)
 }

@@ -202,6 +202,8 @@ type Server struct {
 	Advise func(ctx context.Context, app string) []Advice
 	// Nodes are all that it knows of, itself first, and what only one of them does at a time.
 	Nodes func(ctx context.Context) ([]Node, []Lease, error)
+	// Live is what an app's sessions on this node subscribe to and serve, and how they and others came.
+	Live func(app string) Live
 	// Settings are those it runs with.
 	Settings func() []Setting
 	// Sole says that no other app is on the server, so that what concerns all of it concerns this one.
@@ -215,6 +217,7 @@ func Alone(w *Watch, node string) *Server {
 		Together: func(context.Context) (s Sum) { s.Add(w.Now()); return s },
 		Advise:   func(context.Context, string) []Advice { return nil },
 		Nodes:    func(context.Context) ([]Node, []Lease, error) { return []Node{{Name: node, State: "self"}}, nil, nil },
+		Live:     func(string) Live { return Live{} },
 		Settings: func() []Setting { return nil },
 		Sole:     func(string) bool { return false },
 	}

@@ -59,10 +59,16 @@ func TestTheConsoleShowsHowTheServerIs(t *testing.T) {
 		}},
 		{"objects", "/ui/objects?group=region-1", "#list table", nil},
 		{"object", "/ui/objects/region-1/camera-config", "#units table", nil},
+		{"topics", "/ui/topics", "#topics", nil},
+		{"gateway", "/ui/gateway", "#sessions table", nil},
 		{"nodes", "/ui/nodes", "#nodes", nil},
 		{"log", "/ui/log", "#log table", nil},
 		{"settings", "/ui/settings", ".settings", nil},
 	})
+	s.opens("/ui/topics")
+	s.reads("#topics", "rides.*")
+	s.opens("/ui/gateway")
+	s.reads("#sessions", "server-sent events")
 	s.opens("/ui/integrations")
 	s.presses(`#hooks button[hx-post$="/pause"]`, `#hooks button[hx-post$="/resume"]`)
 	s.reads("#hooks", "disabled")
@@ -149,13 +155,13 @@ func (s *stage) sendsOne(anna blackbox.Link) {
 	if err := anna.Ack(s.Context(), n.ID); err != nil {
 		s.Fatal(err)
 	}
-	s.reads("#why", "Acknowledged, ") // the page follows
+	s.reads("#why", "Acknowledged") // the page follows
 }
 
 // unit connects a unit that registers for an object, and returns the session's secret.
 func (s *stage) unit(name string) (session string) {
 	s.Helper()
-	req, err := http.NewRequestWithContext(s.Context(), http.MethodGet, s.base+"/v1/stream?app="+access.DevApp+"&recipient="+name+"&group=region-1&objects=camera-config", nil)
+	req, err := http.NewRequestWithContext(s.Context(), http.MethodGet, s.base+"/v1/stream?app="+access.DevApp+"&recipient="+name+"&group=region-1&objects=camera-config&topics=rides.*", nil)
 	if err != nil {
 		s.Fatal(err)
 	}

@@ -132,3 +132,69 @@ func (a *API) ListSettings(c *call.Call) error {
 	}
 	return c.Value(http.StatusOK, l)
 }
+
+type topicJSON struct {
+	Pattern  string `json:"pattern"`
+	Queue    string `json:"queue"`
+	Sessions int    `json:"sessions"`
+	Messages uint64 `json:"messages_total"`
+}
+
+// Topics is GET /v1/topics: what sessions of the node that answers subscribe to. It is bounded, and one page.
+func (a *API) Topics(c *call.Call) error {
+	if _, err := c.Params(); err != nil {
+		return err
+	}
+	l := call.NewList[topicJSON](0, "")
+	for _, t := range a.Watch.Live(c.Key.App).Topics {
+		l.Items = append(l.Items, topicJSON(t))
+	}
+	return c.Value(http.StatusOK, l)
+}
+
+type subjectJSON struct {
+	Subject string `json:"subject"`
+	Queue   string `json:"queue"`
+	Workers int    `json:"workers"`
+	Full    int    `json:"full"`
+	Asked   int    `json:"asked"`
+}
+
+// Workers is GET /v1/workers: what workers of the node that answers serve. It is bounded, and one page.
+func (a *API) Workers(c *call.Call) error {
+	if _, err := c.Params(); err != nil {
+		return err
+	}
+	l := call.NewList[subjectJSON](0, "")
+	for _, s := range a.Watch.Live(c.Key.App).Subjects {
+		l.Items = append(l.Items, subjectJSON{s.Pattern, s.Queue, s.Workers, s.Full, s.Asked})
+	}
+	return c.Value(http.StatusOK, l)
+}
+
+// connectionsJSON is how the app's sessions came, and who was turned away from the node that answers, since its start.
+type connectionsJSON struct {
+	Node     string            `json:"node"`
+	Sessions map[string]int    `json:"sessions"`
+	Refused  map[string]uint64 `json:"refused_total"`
+	Goodbyes map[string]uint64 `json:"goodbyes_total"`
+}
+
+// Connections is GET /v1/connections.
+func (a *API) Connections(c *call.Call) error {
+	if _, err := c.Params(); err != nil {
+		return err
+	}
+	live := a.Watch.Live(c.Key.App)
+	v := connectionsJSON{Node: a.Watch.Node, Sessions: live.Sessions, Refused: map[string]uint64{}, Goodbyes: map[string]uint64{}}
+	if v.Sessions == nil {
+		v.Sessions = map[string]int{}
+	}
+	for _, t := range live.Turned {
+		v.Refused[t.Reason] = t.Count
+	}
+	for _, t := range live.Goodbye {
+		v.Goodbyes[t.Reason] = t.Count
+	}
+	return c.Value(http.StatusOK, v)
+}

@@ -1,0 +1,63 @@
+package pubsub
+
+import (
+	"cmp"
+	"slices"
+	"sync/atomic"
+)
+
+// tallied is what sessions are counted by; tally is how many they are, and how many messages came for them. A queue is counted as one.
+type (
+	tallied struct{ pattern, queue string }
+	tally   struct {
+		sessions int // guarded by fan.mu
+		messages atomic.Uint64
+	}
+)
+
+// tally finds or makes the count of a pattern. f.mu is held.
+func (f *fan) tally(pattern, queue string) *tally {
+	k := tallied{pattern, queue}
+	t := f.counts[k]
+	if t == nil {
+		if f.counts == nil {
+			f.counts = make(map[tallied]*tally)
+		}
+		t = new(tally)
+		f.counts[k] = t
+	}
+	return t
+}
+
+// forget drops a count that is of nobody. f.mu is held.
+func (f *fan) forget(of *feed) {
+	if k := (tallied{of.pattern, of.queue}); of.tally.sessions == 0 && f.counts[k] == of.tally {
+		delete(f.counts, k)
+	}
+}
+
+// Subscription is what sessions of this node subscribe to by one pattern, and within one queue, if that is named.
+type Subscription struct {
+	Pattern, Queue string
+	Sessions       int
+	Messages       uint64 // since there is one who subscribes; in a queue, each session's own
+}
+
+// Subscriptions lists those of an app, those of most sessions first, and says how many there are.
+func (s *Service) Subscriptions(app string, most int) (list []Subscription, all int) {
+	s.mu.RLock()
+	f := s.apps[app]
+	s.mu.RUnlock()
+	if f == nil {
+		return nil, 0
+	}
+	f.mu.Lock()
+	for k, t := range f.counts {
+		list = append(list, Subscription{k.pattern, k.queue, t.sessions, t.messages.Load()})
+	}
+	f.mu.Unlock()
+	slices.SortFunc(list, func(a, b Subscription) int {
+		return cmp.Or(cmp.Compare(b.Sessions, a.Sessions), cmp.Compare(a.Pattern, b.Pattern), cmp.Compare(a.Queue, b.Queue))
+	})
+	return list[:min(len(list), most)], len(list)
+}

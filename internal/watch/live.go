@@ -1,0 +1,52 @@
+package watch
+
+// MostLive is how many topics, and how many subjects, are listed at most.
+const MostLive = 200
+
+// Live is what the sessions of an app on this node do.
+type Live struct {
+	Topics   []Topic // those that most subscribe to first
+	Patterns int     // that there are
+	Subjects []Subject
+	Served   int            // subjects that there are
+	Sessions map[string]int // by gateway: ws, grpc, sse, poll
+	// What follows is of the whole node, since its start.
+	Turned  []Turned
+	Goodbye []Turned // sessions that the server has ended
+}
+
+// Topic is a pattern that sessions subscribe to; those who name the same queue share its messages.
+type Topic struct {
+	Pattern, Queue string
+	Sessions       int
+	Messages       uint64
+}
+
+// Subject is a pattern of requests that workers serve.
+type Subject struct {
+	Pattern, Queue       string
+	Workers, Full, Asked int
+}
+
+// Turned is how many were refused or ended for a reason.
+type Turned struct {
+	Reason string
+	Count  uint64
+}
+
+// explained are the reasons for which connections are refused, in words.
+var explained = map[string]string{
+	"rate":    "its address opens connections faster than limit_connects",
+	"address": "its address has as many open as max_per_address",
+	"full":    "the server has as many open as max_connections",
+	"files":   "the process has no file descriptor left (ulimit -n)",
+	"silent":  "it sent no request in time",
+}
+
+// Why says a reason in words; what is known by no other is said as it is.
+func (t Turned) Why() string {
+	if why := explained[t.Reason]; why != "" {
+		return why
+	}
+	return t.Reason
+}
