@@ -14,7 +14,7 @@ import (
 
 var functions = template.FuncMap{
 	"asset":      asset,
-	"count":      count,
+	"count":      counted,
 	"decimal":    decimal,
 	"plain":      plain,
 	"isNumber":   isNumber,
@@ -36,7 +36,7 @@ var functions = template.FuncMap{
 	"problem":    func(f *form, name string) string { return f.Problems[name] },
 	"variables":  variableLines,
 	"troubles":   func(f *form) []trouble { return f.troubles() },
-	"many":       func(n int) string { return count(int64(n)) },
+	"many":       func(n int) template.HTML { return counted(int64(n)) },
 	"channelsOf": channelsOf,
 	"version":    versionText,
 	"copyURL":    copyURL,
@@ -64,6 +64,11 @@ type ownList struct {
 type moreLines struct{ Save, List, Label string }
 
 func when(t time.Time) string { return t.UTC().Format("2 Jan 2006, 15:04 UTC") }
+
+// counted is a number that the script says in the language of whoever looks: digits and commas need no escaping.
+func counted(n int64) template.HTML {
+	return template.HTML(`<data value="` + strconv.FormatInt(n, 10) + `">` + count(n) + `</data>`)
+}
 
 // count writes a number with its thousands apart: 1,234,567.
 func count(n int64) string {

@@ -49,12 +49,12 @@ func (a *admin) showTopics(v *visit) error {
 // entrance is the page of how connections came.
 type entrance struct {
 	Node              string
-	Sessions          []counted
+	Sessions          []throughGateway
 	Turned, Goodbye   []watch.Turned
 	Refused, Accepted float64 // connections refused a second; open
 }
 
-type counted struct {
+type throughGateway struct {
 	Name  string
 	Count int64
 }
@@ -70,7 +70,7 @@ func (a *admin) showGateway(v *visit) error {
 		if words == "" {
 			words = name
 		}
-		e.Sessions = append(e.Sessions, counted{words, int64(live.Sessions[name])})
+		e.Sessions = append(e.Sessions, throughGateway{words, int64(live.Sessions[name])})
 	}
 	if n, ok := now["connections"]; ok {
 		e.Accepted, e.Refused = float64(n), float64(now["connections_refused"])

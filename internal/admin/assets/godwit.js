@@ -5,6 +5,7 @@
 const zone = Intl.DateTimeFormat().resolvedOptions().timeZone;
 const shown = new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyle: "short" });
 const exact = new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyle: "medium" });
+const calendar = new Intl.DateTimeFormat(undefined, { day: "numeric", month: "short", timeZone: "UTC" });
 const amounts = new Intl.NumberFormat();
 const two = (n) => String(n).padStart(2, "0");
 
@@ -12,7 +13,8 @@ function localize(root) {
   for (const t of root.querySelectorAll("time[datetime]")) {
     if (t.title) continue;
     t.title = t.textContent;
-    t.textContent = ("seconds" in t.dataset ? exact : shown).format(new Date(t.dateTime));
+    const format = "day" in t.dataset ? calendar : "seconds" in t.dataset ? exact : shown;
+    t.textContent = format.format(new Date(t.dateTime));
   }
   for (const n of root.querySelectorAll("data[value]")) n.textContent = amounts.format(n.value);
   for (const field of root.querySelectorAll("input[data-utc]")) {
