@@ -268,3 +268,22 @@ func TestWhatIsOfOtherAppsIsOnNoPage(t *testing.T) {
 		t.Error("an app sees what is of the server as a whole, or of another")
 	}
 }
+
+func TestWhatIsSentAndSetOnThePageIsRemembered(t *testing.T) {
+	var cfg admin.Config
+	w := newWorld(t, func(c *admin.Config) { c.Publisher = new(counter) }, keep(&cfg))
+	b := w.signedIn()
+	b.client.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
+	b.post("/ui/send", url.Values{"key": {"n1"}, "to": {"anna"}, "title": {"Hi"}})
+	b.post("/ui/send", url.Values{"key": {"n2"}, "to": {"anna"}})                                       // asked for wrongly
+	b.post("/ui/send", url.Values{"key": {"n3"}, "to": {"anna"}, "title": {"Hi"}, "then": {"preview"}}) // changes nothing
+	b.post("/ui/channels/webhook", url.Values{"then": {"save"}, "targets": {"https://a.example"}})
+	b.post("/ui/channels/webhook", url.Values{"then": {"save"}, "targets": {"bad"}}) // refused
+	b.post("/ui/channels/webhook/test", url.Values{"to": {""}})
+	b.post("/ui/hooks/orders/pause", nil)
+	b.post("/ui/hooks/none/pause", nil) // is not there
+	want := "sign-in  done\nnotification.publish n1 done\nchannel.set webhook done\nchannel.test webhook done\nhook.pause orders done"
+	if got := strings.Join(deeds(t, &cfg, "shop"), "\n"); got != want {
+		t.Errorf("remembered:\n%s\nwant:\n%s", got, want)
+	}
+}

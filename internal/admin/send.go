@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -100,6 +101,7 @@ func (a *admin) sendNotification(v *visit) error {
 		}
 	}
 	r := a.Publisher.Publish(v.r.Context(), v.person.App, []*notification.Draft{&s.draft})[0]
+	v.made, v.done = r.ID, slices.ContainsFunc(r.Copies, func(c delivery.Copy) bool { return c.Err == nil })
 	if status := s.outcome(&r); status != http.StatusOK {
 		if status == 0 {
 			return r.Err

@@ -29,7 +29,7 @@ func TestAPersonLooksAfterTheAudience(t *testing.T) {
 	s.opens("/")
 	s.types("#key", "dev")
 	s.clicks("main button")
-	s.sees("#campaigns")
+	s.sees("#figures")
 
 	s.opens("/ui/audience?tag=news")
 	s.reads("#found", "reader-3")

@@ -22,7 +22,7 @@ const hostile = `"'--></script></textarea></title><img src=x onerror=alert(1)>`
 
 func TestTheConsoleShowsHowTheServerIs(t *testing.T) {
 	blackbox.Long(t)
-	server := blackbox.Start(t, blackbox.Dev(), blackbox.Plain(), blackbox.Args("--allow-private-urls"))
+	server := blackbox.Start(t, blackbox.Dev(), blackbox.Plain(), blackbox.Args("--allow-private-urls", "--node", "node-1"))
 	s := &stage{newPerson(t, "http://"+server.HTTP), server, server.API()}
 	s.opens("/")
 	s.types("#key", "dev")
@@ -117,7 +117,7 @@ func (s *stage) walksTheHeader() {
 			groups = append(groups, at)
 		}
 	}
-	if got := strings.Join(groups, " "); got != "Overview Send Find Live Connect Server" {
+	if got := strings.Join(groups, " "); got != "Overview Send Find Live Connect People Server" {
 		s.Errorf("Tab leads through %q", got)
 	}
 	s.does("hold a phone", chromedp.EmulateViewport(390, 844))
