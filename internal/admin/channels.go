@@ -93,7 +93,6 @@ func (a *admin) showChannel(v *visit) error {
 
 // channel shows the page: with what was typed, if that was refused, and never a secret.
 func (a *admin) channel(v *visit, status int, p *channelPage, fields []channel.Field, typed url.Values, problems map[string]string) error {
-	v.done = status == http.StatusOK
 	p.Ready = a.Ready(v.r.Context(), v.person.App, p.Channel)
 	for _, f := range fields {
 		p.Lines = append(p.Lines, p.line(f, typed, problems[f.Name]))

@@ -15,6 +15,7 @@ import (
 	"unicode"
 
 	"godwit.dev/godwit/internal/audience"
+	"godwit.dev/godwit/internal/audit"
 	"godwit.dev/godwit/internal/campaign"
 	"godwit.dev/godwit/internal/delivery"
 	"godwit.dev/godwit/internal/mailbox"
@@ -101,8 +102,11 @@ func (a *admin) sendNotification(v *visit) error {
 		}
 	}
 	r := a.Publisher.Publish(v.r.Context(), v.person.App, []*notification.Draft{&s.draft})[0]
-	v.made, v.done = r.ID, slices.ContainsFunc(r.Copies, func(c delivery.Copy) bool { return c.Err == nil })
+	v.made = r.ID
 	if status := s.outcome(&r); status != http.StatusOK {
+		if slices.ContainsFunc(r.Copies, func(c delivery.Copy) bool { return c.Err == nil }) { // some have it
+			a.note(v.r, v.person, "notification.publish", r.ID, audit.Done)
+		}
 		if status == 0 {
 			return r.Err
 		}
