@@ -53,15 +53,19 @@ type list struct {
 	Cursor int64 // this page's
 	Next   int64 // the next page's; 0: none
 	Chart  *chart
+	Bulk   *bulk
 }
 
-func (a *admin) listCampaigns(v *visit) error {
+func (a *admin) listCampaigns(v *visit) error { return a.showCampaigns(v, nil) }
+
+// showCampaigns shows the list, with what became of a deed to several.
+func (a *admin) showCampaigns(v *visit, b *bulk) error {
 	cursor, _ := strconv.ParseInt(v.r.URL.Query().Get("cursor"), 10, 64)
 	views, err := a.Campaigns.List(v.r.Context(), v.person.App, pageSize, cursor)
 	if err != nil {
 		return err
 	}
-	l := list{Cursor: cursor}
+	l := list{Cursor: cursor, Bulk: b}
 	if cursor == 0 {
 		if l.Chart, err = a.chart(v); err != nil {
 			return err

@@ -41,6 +41,7 @@ var functions = template.FuncMap{
 	"version":    versionText,
 	"copyURL":    copyURL,
 	"recallURL":  recallURL,
+	"deed":       newBulkButton,
 	"exportURL":  exportURL,
 	"sendURL":    sendURL,
 	"idText":     func(id audience.ID) string { return id.String() },

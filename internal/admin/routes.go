@@ -30,6 +30,7 @@ func (a *admin) routes() map[string]route {
 		"GET /ui/campaigns/new":                 {people.Send, a.composeCampaign, ""},
 		"POST /ui/campaigns":                    {people.Send, a.createCampaign, "campaign.create"},
 		"POST /ui/campaigns/preview":            {people.Send, a.previewCampaign, ""},
+		"POST /ui/campaigns/bulk":               {people.Send, a.actOnCampaigns, "campaigns.change"},
 		"GET /ui/campaigns/{id}":                {people.View, a.showCampaign, ""},
 		"GET /ui/campaigns/{id}/progress":       {people.View, a.showProgress, ""},
 		"GET /ui/campaigns/{id}/edit":           {people.Send, a.editCampaign, ""},

@@ -233,7 +233,13 @@ func (p *person) usesAPhone(draft string) {
 	p.clicks("#try button")
 	p.reads("#tried", "nobody has no active address")
 	p.schedules(draft)
-	p.presses(`button[hx-post$="/cancel"]`, `[data-state="cancelled"]`)
+	p.opens("/ui/campaigns")
+	p.clicks("#pick-" + draft)
+	p.clicks(`#several button[value="delete"]`)
+	p.reads("#done", "cancel it first")
+	p.clicks(`#several button[value="cancel"]`) // the tick has stayed
+	p.reads("#done", "1 campaign: cancelled.")
+	p.opens("/ui/campaigns/" + draft)
 	p.presses(`button[hx-post$="/delete"]`, `a[href="/ui/campaigns/new"]`)
 }
 

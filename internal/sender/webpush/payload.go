@@ -2,6 +2,7 @@ package webpush
 
 import (
 	"bytes"
+	"cmp"
 	"crypto/sha256"
 	"encoding/base64"
 	"encoding/json"
@@ -50,7 +51,28 @@ func tag(r *push.Request) string {
 	return r.ID
 }
 
-func encodePayload(r *push.Request, server string) ([]byte, error) {
+// Defaults are what a message says where it says nothing itself.
+type Defaults struct{ Title, Icon, URL string }
+
+// fill puts them into what is left out.
+func (d *Defaults) fill(c push.Content) push.Content {
+	c.Title, c.Icon, c.URL = cmp.Or(c.Title, d.Title), cmp.Or(c.Icon, d.Icon), cmp.Or(c.URL, d.URL)
+	return c
+}
+
+// encodePayload leaves defaults out of a message that fits without them alone.
+func encodePayload(r *push.Request, server string, d Defaults) ([]byte, error) {
+	if d == (Defaults{}) || r.Recall {
+		return encodeContent(r, &r.Content, server)
+	}
+	filled := d.fill(r.Content)
+	if plain, err := encodeContent(r, &filled, server); err == nil {
+		return plain, nil
+	}
+	return encodeContent(r, &r.Content, server)
+}
+
+func encodeContent(r *push.Request, c *push.Content, server string) ([]byte, error) {
 	p := payload{ID: r.ID, GodwitID: r.GodwitID, Tag: tag(r), Server: server}
 	if p.GodwitID == "" {
 		p.GodwitID = r.ID
@@ -58,7 +80,6 @@ func encodePayload(r *push.Request, server string) ([]byte, error) {
 	if r.Recall {
 		p.Recall = true
 	} else {
-		c := &r.Content
 		p.Title, p.Body, p.Icon, p.Image, p.URL, p.Category, p.Data = c.Title, c.Body, c.Icon, c.Image, c.URL, c.Category, c.Data
 		p.Actions, p.RequireInteraction = c.WebPush.Actions, c.WebPush.RequireInteraction
 		p.Track, p.Ack, p.Settle, p.Extra.URLToOpen = r.Track, r.AckToken, r.Settle, c.URL

@@ -8,5 +8,5 @@ import (
 )
 
 func TestMessagesAreThoseOfTheVectors(t *testing.T) {
-	sendertest.Vectors(t, "webpush", func(r *push.Request) ([]byte, error) { return encodePayload(r, "") })
+	sendertest.Vectors(t, "webpush", func(r *push.Request) ([]byte, error) { return encodePayload(r, "", Defaults{}) })
 }

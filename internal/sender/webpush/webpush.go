@@ -27,6 +27,7 @@ type Config struct {
 	Subject string // mailto: or https: contact that push services can complain to
 	Server  string // public URL of this server, for service workers that report to it; empty: they know
 
+	Defaults     Defaults
 	AllowPrivate bool         // let endpoints lead to private addresses, and be plain http: tests
 	Client       *http.Client // nil: one of its own
 	Now          func() time.Time
@@ -116,7 +117,7 @@ func (s *Sender) message(r *push.Request, to *subscription) (m message, err erro
 		return m, &push.PermanentError{Reason: "expired before it was sent"}
 	}
 	m.topic, m.urgency = topic(tag(r)), urgency(r.Urgency)
-	plain, err := encodePayload(r, s.cfg.Server)
+	plain, err := encodePayload(r, s.cfg.Server, s.cfg.Defaults)
 	if err != nil {
 		return m, &push.PermanentError{Reason: err.Error()}
 	}

@@ -1,0 +1,92 @@
+package admin
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+)
+
+// mostPicked bounds the campaigns that one form names: as many as a page lists.
+const mostPicked = pageSize
+
+// bulkDeeds are what can be done to several campaigns at once, with what is said of it when it is done.
+var bulkDeeds = map[string]struct {
+	done string
+	do   func(ctx context.Context, c Campaigns, app, id string) error
+}{
+	"cancel": {"cancelled", func(ctx context.Context, c Campaigns, app, id string) error {
+		_, err := c.Cancel(ctx, app, id)
+		return err
+	}},
+	"delete": {"deleted", func(ctx context.Context, c Campaigns, app, id string) error { return c.Delete(ctx, app, id) }},
+	"retry": {"sent again where it was unknown whether they arrived", func(ctx context.Context, c Campaigns, app, id string) error {
+		_, err := c.RetryUnknown(ctx, app, id)
+		return err
+	}},
+}
+
+// bulkButton is a button below the list.
+type bulkButton struct {
+	action
+	Cursor int64
+}
+
+func newBulkButton(name string, cursor int64) bulkButton {
+	return bulkButton{map[string]action{
+		"retry":  {Name: "retry", Label: "Resend unknown", Class: "quiet", Confirm: "Some may get it twice. Send again what may not have arrived of all that are ticked?"},
+		"cancel": {Name: "cancel", Label: "Cancel", Class: "danger", Confirm: "What has not been sent yet will never be. Cancel all that are ticked?"},
+		"delete": {Name: "delete", Label: "Delete", Class: "danger", Confirm: "Delete all that are ticked, and all that is known of their messages?"},
+	}[name], cursor}
+}
+
+// bulk is what became of a deed to several campaigns.
+type bulk struct {
+	Done     string   // empty: nothing was done
+	Problems []string // of those it was not done to
+}
+
+// actOnCampaigns does one thing to all campaigns that were ticked. What cannot be done to one keeps it from none of the others.
+func (a *admin) actOnCampaigns(v *visit) error {
+	if err := parseForm(v.r); err != nil {
+		return err
+	}
+	ctx, app := v.r.Context(), v.person.App
+	name, ids := text(v.r.PostForm, "deed"), v.r.PostForm["id"]
+	deed, ok := bulkDeeds[name]
+	if !ok {
+		return &mistake{http.StatusNotFound, "There is no such action."}
+	}
+	var b bulk
+	if len(ids) == 0 || len(ids) > mostPicked {
+		b.Problems = []string{fmt.Sprintf("Tick from 1 to %d campaigns.", mostPicked)}
+		return a.showCampaigns(v, &b)
+	}
+	done := 0
+	for _, id := range ids {
+		err := deed.do(ctx, a.Campaigns, app, id)
+		var wrong *mistake
+		switch err = explain(err); {
+		case err == nil:
+			done++
+			a.Log.InfoContext(ctx, "campaign changed on the web page", "app", app, "campaign", id, "action", name, "key", v.person.Key)
+		case errors.As(err, &wrong):
+			b.Problems = append(b.Problems, a.called(ctx, app, id)+": "+strings.TrimSuffix(wrong.text, ".")+".")
+		default:
+			return err
+		}
+	}
+	if done > 0 {
+		b.Done = fmt.Sprintf("%d %s: %s.", done, map[bool]string{true: "campaign", false: "campaigns"}[done == 1], deed.done)
+	}
+	return a.showCampaigns(v, &b)
+}
+
+// called is what a campaign is called, or its id where there is none.
+func (a *admin) called(ctx context.Context, app, id string) string {
+	if c, err := a.Campaigns.Get(ctx, app, id); err == nil {
+		return named(c)
+	}
+	return clip(id, 40)
+}
