@@ -49,6 +49,7 @@ import (
 	"godwit.dev/godwit/internal/timeline"
 	"godwit.dev/godwit/internal/tracing"
 	"godwit.dev/godwit/internal/watch"
+	"godwit.dev/godwit/internal/welcome"
 )
 
 // Options are what a server gets besides its settings.
@@ -99,6 +100,7 @@ type App struct {
 	stores      *store.Stores
 	endpoints   *endpoint.Service
 	sending     *campaign.Service
+	greeter     *welcome.Service
 	dispatch    *dispatch.Dispatcher
 	sends       own.Func            // an app's campaigns and escalations, which are sent by one node; nil: there are no others
 	escalations *escalation.Service // nil: the store keeps no steps

@@ -3,10 +3,12 @@ package app
 import (
 	"context"
 
+	"godwit.dev/godwit/internal/audience"
 	"godwit.dev/godwit/internal/campaign"
 	"godwit.dev/godwit/internal/dispatch"
 	"godwit.dev/godwit/internal/own"
 	"godwit.dev/godwit/internal/sealed"
+	"godwit.dev/godwit/internal/welcome"
 )
 
 // own decides which node does what one at a time may do for an app. Nil: there are no others.
@@ -43,5 +45,14 @@ func (a *App) startSending(context.Context) error {
 	})
 	a.registry.MustRegister(a.sending)
 	a.steps.addRun("campaigns", storePatience, a.sending.Run, a.fail)
+	a.greeter = welcome.New(welcome.Config{Channels: a.channels, Templates: a.templates, Now: a.clock, Log: a.log})
+	a.steps.addRun("welcomes", storePatience, a.greeter.Run, a.fail)
 	return nil
+}
+
+// greet greets who subscribes; nobody does before the server is ready.
+func (a *App) greet(e audience.Endpoint) {
+	if a.greeter != nil {
+		a.greeter.Greet(e)
+	}
 }

@@ -63,7 +63,7 @@ func (a *App) startStores(ctx context.Context) error {
 		}
 		return 0
 	}))
-	a.endpoints = endpoint.New(endpoint.Config{Store: stores.Endpoints, Now: a.clock, AllowPrivateURLs: a.cfg.AllowPrivateURLs})
+	a.endpoints = endpoint.New(endpoint.Config{Store: stores.Endpoints, Now: a.clock, AllowPrivateURLs: a.cfg.AllowPrivateURLs, Created: a.greet})
 	return nil
 }
 

@@ -54,6 +54,7 @@ var places = map[string]layer{
 	"internal/template":        capability,
 	"internal/recipient":       capability,
 	"internal/timeline":        capability,
+	"internal/welcome":         capability,
 	"internal/session":         capability,
 	"internal/cluster":         capability,
 	"internal/signal":          capability,

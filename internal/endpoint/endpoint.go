@@ -17,6 +17,8 @@ type Config struct {
 	Now   func() time.Time // the store's clock
 	// AllowPrivateURLs lets addresses be http and lead to private addresses.
 	AllowPrivateURLs bool
+	// Created is told of each endpoint that somebody registered for the first time, one by one and not in a batch. It does not wait. nil: nobody is.
+	Created func(e audience.Endpoint)
 }
 
 // Service is the endpoints of all apps.
@@ -62,6 +64,9 @@ func (s *Service) register(ctx context.Context, app string, r audience.Registrat
 	done, err := s.cfg.Store.Register(ctx, app, []audience.Registration{r})
 	if err != nil {
 		return audience.Registered{}, err
+	}
+	if done[0].Err == nil && done[0].Created && s.cfg.Created != nil {
+		s.cfg.Created(done[0].Endpoint)
 	}
 	return done[0], done[0].Err
 }

@@ -230,3 +230,27 @@ func TestChatsComeAndGoByThemselves(t *testing.T) {
 		t.Errorf("a name that is too long keeps somebody out: %v", err)
 	}
 }
+
+func TestOnlyWhatIsNewIsTold(t *testing.T) {
+	store, err := campaigndb.Open(t.Context(), filepath.Join(t.TempDir(), "campaign.db"), campaigndb.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = store.Close() })
+	var told []audience.ID
+	s := endpoint.New(endpoint.Config{Store: store, Now: time.Now, Created: func(e audience.Endpoint) { told = append(told, e.ID) }})
+	reg := audience.Registration{Endpoint: fcm("a"), Trusted: true}
+	one, _, err := s.RegisterOne(t.Context(), "shop", reg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := s.RegisterOne(t.Context(), "shop", reg); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.Register(t.Context(), "shop", []audience.Registration{{Endpoint: fcm("b"), Trusted: true}}); err != nil { // brought along: who they are from has greeted them
+		t.Fatal(err)
+	}
+	if len(told) != 1 || told[0] != one.Endpoint.ID {
+		t.Errorf("told of %v, want %v alone", told, one.Endpoint.ID)
+	}
+}

@@ -1,7 +1,9 @@
 package campaigns
 
 import (
+	"fmt"
 	"net/http"
+	"strings"
 	"testing"
 	"time"
 
@@ -155,4 +157,32 @@ func TestNobodyIsLostOrDoubledWhenTheServerIsKilled(t *testing.T) {
 		t.Error("no kill struck a message on its way: the test proves nothing")
 	}
 	t.Logf("%d subscribers at %d/s, %d kills: %d were unsure, %d of them got it again under the same topic", len(subs), rate, kills, unsure, doubled)
+}
+
+func TestWhoSubscribesIsWelcomedOnce(t *testing.T) {
+	w, provider, _ := pushing(t, 1, pushserver.Options{}, func(int) pushserver.Behaviour { return pushserver.Accepting }, blackbox.Plain())
+	w.call(http.MethodPut, "/v1/templates/hello", map[string]any{"content": map[string]any{"title": "Welcome, {{name|reader}}"}}, nil)
+	w.call(http.MethodPut, "/v1/channels/webpush", map[string]any{"welcome": "hello", "icon": "https://example.org/icon.png"}, nil)
+	id, address := provider.Subscribe(pushserver.Accepting)
+	for range 2 { // the second renews the first
+		w.call(http.MethodPost, "/v1/endpoints", map[string]any{"channel": "webpush", "address": address}, nil)
+	}
+	other, another := provider.Subscribe(pushserver.Accepting)
+	w.call(http.MethodPost, "/v1/endpoints", map[string]any{"channel": "webpush", "address": another}, nil)
+	for _, to := range []string{id, other} {
+		err := blackbox.Poll(t.Context(), time.Minute, func() error {
+			if got := provider.Received(to); len(got) != 1 {
+				return fmt.Errorf("%d greetings, want one", len(got))
+			}
+			return nil
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := provider.Received(to)[0]
+		plain, err := got.Payload()
+		if err != nil || !strings.Contains(string(plain), `"title":"Welcome, reader"`) || !strings.Contains(string(plain), "https://example.org/icon.png") {
+			t.Errorf("it says %s (%v)", plain, err)
+		}
+	}
 }

@@ -46,7 +46,7 @@ func TestDefaultsStandWhereAMessageSaysNothing(t *testing.T) {
 
 func TestDefaultsAreChecked(t *testing.T) {
 	for field, values := range map[string]channel.Values{
-		"title": {"title": strings.Repeat("x", 201)}, "icon": {"icon": "javascript:alert(1)"}, "url": {"url": "https:///path"},
+		"title": {"title": strings.Repeat("x", 201)}, "icon": {"icon": "javascript:alert(1)"}, "url": {"url": "https:///path"}, "welcome": {"welcome": "no name"},
 		"": {"title": "News", "icon": "https://example.org/icon.png", "url": "https://example.org/"},
 	} {
 		_, err := webpush.Kind{}.Complete(values)

@@ -17,6 +17,7 @@ const (
 	FieldTitle   = "title"
 	FieldIcon    = "icon"
 	FieldURL     = "url"
+	FieldWelcome = "welcome"
 )
 
 // Kind is what an app's Web Push settings mean. Without a Client each app's sender has connections of its own.
@@ -36,6 +37,7 @@ func (Kind) Fields() []channel.Field {
 		{Name: FieldTitle, Help: "title of messages that have none"},
 		{Name: FieldIcon, Help: "URL of the icon of messages that have none"},
 		{Name: FieldURL, Help: "where messages lead that do not say it"},
+		{Name: FieldWelcome, Help: "name of the template that a browser is sent when it subscribes for the first time; absent: it is sent nothing"},
 	}
 }
 
@@ -67,6 +69,11 @@ const (
 func checkDefaults(v channel.Values) error {
 	if n := len(v[FieldTitle]); n > maxDefaultTitle {
 		return notification.BadField(FieldTitle, "has %d bytes; at most %d are allowed", n, maxDefaultTitle)
+	}
+	if name := v[FieldWelcome]; name != "" {
+		if err := notification.CheckName(FieldWelcome, name); err != nil {
+			return err
+		}
 	}
 	for _, name := range []string{FieldIcon, FieldURL} {
 		link := v[name]

@@ -4,9 +4,10 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"sync"
 	"testing"
 	"time"
+
+	"golang.org/x/sync/errgroup"
 
 	"godwit.dev/godwit/internal/audience"
 	"godwit.dev/godwit/internal/endpoint"
@@ -28,15 +29,13 @@ func BenchmarkLists(b *testing.B, s endpoint.Store) {
 		if err != nil {
 			b.Fatal(err)
 		}
-		var together sync.WaitGroup
+		var together errgroup.Group
 		for i := 0; i < len(done); i += 10 {
-			together.Go(func() {
-				if err := s.DisableEndpoint(b.Context(), done[i].Endpoint.Number, "gone"); err != nil {
-					b.Error(err)
-				}
-			})
+			together.Go(func() error { return s.DisableEndpoint(b.Context(), done[i].Endpoint.Number, "gone") })
 		}
-		together.Wait()
+		if err := together.Wait(); err != nil {
+			b.Fatal(err)
+		}
 	}
 	for name, look := range map[string]struct {
 		status audience.Status
