@@ -37,6 +37,8 @@ func TestEveryRouteChecksItsRole(t *testing.T) {
 		{"GET", "/v1/recipients", "", read},
 		{"GET", "/v1/recipients/none", "", read},
 		{"GET", "/v1/recipients/none/notifications", "", read},
+		{"GET", "/v1/recipients/none/timeline", "", read},
+		{"GET", "/v1/notifications/none/timeline?to=a", "", read},
 		{"DELETE", "/v1/recipients/none", "", publish},
 		{"DELETE", "/v1/recipients/none/sessions", "", publish},
 		{"GET", "/v1/endpoints", "", read},
