@@ -64,6 +64,9 @@ func (p *person) does(what string, actions ...chromedp.Action) {
 
 func (p *person) opens(path string) { p.does("open "+path, chromedp.Navigate(p.base+path)) }
 
+// oneAnswer is how long the browser may take for what is asked again and again.
+const oneAnswer = 3 * time.Second
+
 // sees waits until an element is there.
 func (p *person) sees(selector string) {
 	p.Helper()
@@ -75,7 +78,9 @@ func (p *person) reads(selector, want string) {
 	p.Helper()
 	var got string
 	err := blackbox.Poll(p.ctx, blackbox.Patience, func() error {
-		if err := chromedp.Run(p.ctx, chromedp.Text(selector, &got, chromedp.ByQuery)); err != nil {
+		ctx, cancel := context.WithTimeout(p.ctx, oneAnswer)
+		defer cancel()
+		if err := chromedp.Run(ctx, chromedp.Text(selector, &got, chromedp.ByQuery)); err != nil {
 			return err
 		}
 		if !strings.Contains(got, want) {
@@ -105,13 +110,22 @@ func (p *person) clicks(selector string) {
 	p.does("click "+selector, chromedp.Click(selector, chromedp.ByQuery))
 }
 
-// presses clicks a button until what it does shows: the page may be drawn anew under the pointer, as a person would see.
+// presses clicks a button, and again if the page was drawn anew under the pointer, until what it does shows. One that was clicked is not clicked
+// twice: a question that it asks while the page gives way to the next would stay open for good.
 func (p *person) presses(selector, shows string) {
 	p.Helper()
+	press := fmt.Sprintf(`(() => {
+		if (document.querySelector(%q)) return true;
+		const button = document.querySelector(%q);
+		if (button && !button.clicked) { button.clicked = true; button.click(); }
+		return false;
+	})()`, shows, selector)
 	err := blackbox.Poll(p.ctx, blackbox.Patience, func() error {
 		var done bool
-		press := fmt.Sprintf(`!!document.querySelector(%q) || (document.querySelector(%q)?.click(), false)`, shows, selector)
-		if err := chromedp.Run(p.ctx, chromedp.Evaluate(press, &done)); err != nil {
+		// What is asked while the page gives way to the next may never be answered.
+		ctx, cancel := context.WithTimeout(p.ctx, oneAnswer)
+		defer cancel()
+		if err := chromedp.Run(ctx, chromedp.Evaluate(press, &done)); err != nil {
 			return err
 		}
 		if !done {
@@ -120,7 +134,9 @@ func (p *person) presses(selector, shows string) {
 		return nil
 	})
 	if err != nil {
-		p.Fatal(err)
+		var at, seen string
+		_ = chromedp.Run(p.ctx, chromedp.Location(&at), chromedp.Text("body", &seen, chromedp.ByQuery))
+		p.Fatalf("%v; the page is %s:\n%s", err, at, seen)
 	}
 }
 
