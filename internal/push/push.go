@@ -197,7 +197,10 @@ func Outcome(err error) string {
 		name string
 	}{
 		{func() bool { return err == nil }, "accepted"},
-		{is[*RetryError](err), "retry"}, {is[*GoneError](err), "gone"}, {is[*ConfigError](err), "config"}, {is[*UnknownError](err), "unknown"},
+		{is[*RetryError](err), "retry"},
+		{is[*GoneError](err), "gone"},
+		{is[*ConfigError](err), "config"},
+		{is[*UnknownError](err), "unknown"},
 	} {
 		if known.is() {
 			return known.name
