@@ -220,6 +220,18 @@ func (m *memory) List(_ context.Context, app, group, prefix, after string, limit
 	return items[:min(limit, len(items))], nil
 }
 
+func (m *memory) Groups(_ context.Context, app, after string, limit int) (groups []string, err error) {
+	m.d.mu.Lock()
+	defer m.d.mu.Unlock()
+	for n := range m.d.objects {
+		if n.app == app && n.key.Group > after && !slices.Contains(groups, n.key.Group) {
+			groups = append(groups, n.key.Group)
+		}
+	}
+	slices.Sort(groups)
+	return groups[:min(limit, len(groups))], nil
+}
+
 func (m *memory) Load(_ context.Context, id objectstore.ClientID) (*objectstore.Saved, error) {
 	if err := m.faults.read(); err != nil {
 		return nil, err

@@ -77,6 +77,7 @@ func (nothing) Lookup(context.Context, string, string, string) ([]mailbox.Record
 	return nil, nil
 }
 func (nothing) SettleLater([]*mailbox.Settle)            {}
+func (nothing) Mark([]mailbox.Mark)                      {}
 func (nothing) Delivered([]mailbox.Mark)                 {}
 func (nothing) Seen([]mailbox.Seen)                      {}
 func (nothing) RouteTo(mailbox.Router, mailbox.Presence) {}
