@@ -122,18 +122,8 @@ func (a *admin) followNotification(v *visit) error {
 	ctx, end := a.untilDrained(v)
 	defer end()
 	err = a.Timelines.Follow(ctx, app, id, to, timeline.Follower{
-		Tell: func(t *timeline.Timeline) error {
-			drawn, err := a.draw(v.person.Role, "notification", "story", storyOf(t))
-			if err != nil {
-				return err
-			}
-			s.add("story", drawn)
-			return a.say(s)
-		},
-		Alive: func() error {
-			s.b.WriteString(": \n\n")
-			return a.say(s)
-		},
+		Tell:  func(t *timeline.Timeline) error { return a.tell(s, "notification", "story", storyOf(t)) },
+		Alive: func() error { return a.alive(s) },
 	})
 	switch {
 	case err == nil:
@@ -143,6 +133,22 @@ func (a *admin) followNotification(v *visit) error {
 		a.Log.WarnContext(ctx, "a notification's page cannot go on; browsers ask again", "app", app, "id", id, "error", err)
 	}
 	return nil // the answer has begun
+}
+
+// tell sends a part of a page, drawn for who looks at it.
+func (a *admin) tell(s *stream, page, part string, content any) error {
+	drawn, err := a.draw(s.v.person.Role, page, part, content)
+	if err != nil {
+		return err
+	}
+	s.add(part, drawn)
+	return a.say(s)
+}
+
+// alive sends what says that there is nothing new.
+func (a *admin) alive(s *stream) error {
+	s.b.WriteString(": \n\n")
+	return a.say(s)
 }
 
 // say sends what was added, if the person is still there and signed in.

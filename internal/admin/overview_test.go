@@ -36,10 +36,10 @@ func TestAServerThatIsWellSaysSo(t *testing.T) {
 	wants(t, page, "Nothing needs attention", "Nothing is known yet", "None was sent")
 }
 
-// events opens the stream of the overview.
-func (b *browser) events(ctx context.Context) *http.Response {
+// events opens the stream of a page that goes on.
+func (b *browser) events(ctx context.Context, path string) *http.Response {
 	b.Helper()
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, b.srv.URL+"/ui/overview/events", nil)
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, b.srv.URL+path, nil)
 	must(b.T, err)
 	req.Header.Set("Accept", "text/event-stream")
 	resp, err := b.client.Do(req)
@@ -71,7 +71,7 @@ func next(t *testing.T, r *bufio.Reader) (name, data string) {
 func TestTheOverviewGoesOnUntilThePersonHasSignedOut(t *testing.T) {
 	server := watched()
 	b := newWorld(t, func(c *admin.Config) { c.Watch = server }).as(1)
-	r := bufio.NewReader(b.events(t.Context()).Body)
+	r := bufio.NewReader(b.events(t.Context(), "/ui/overview/events").Body)
 	for _, want := range []string{"history", "figures", "advice"} {
 		name, data := next(t, r)
 		if checkHarmless(t, name, data); name != want {
@@ -98,7 +98,7 @@ func TestTheOverviewGoesOnUntilThePersonHasSignedOut(t *testing.T) {
 func TestTheOverviewsStreamEndsWithTheServer(t *testing.T) {
 	draining := make(chan struct{})
 	b := newWorld(t, func(c *admin.Config) { c.Watch, c.Draining = watched(), draining }).as(1)
-	r := bufio.NewReader(b.events(t.Context()).Body)
+	r := bufio.NewReader(b.events(t.Context(), "/ui/overview/events").Body)
 	next(t, r)
 	close(draining)
 	for {

@@ -28,16 +28,8 @@ func (a *admin) tapRecipient(v *visit) error {
 	ctx, end := a.untilDrained(v)
 	defer end()
 	err = a.Timelines.Tap(ctx, v.person.App, name, func(list []timeline.Arrival, more bool) error {
-		drawn, err := a.draw(v.person.Role, "recipient", "arrivals", arrivals{Name: name, Items: list, More: more})
-		if err != nil {
-			return err
-		}
-		s.add("arrivals", drawn)
-		return a.say(s)
-	}, func() error {
-		s.b.WriteString(": \n\n")
-		return a.say(s)
-	})
+		return a.tell(s, "recipient", "arrivals", arrivals{Name: name, Items: list, More: more})
+	}, func() error { return a.alive(s) })
 	if err != nil && ctx.Err() == nil && !errors.Is(err, errLeft) && !errors.Is(err, context.Canceled) {
 		a.Log.WarnContext(ctx, "what comes for a recipient cannot be shown; browsers ask again", "app", v.person.App, "recipient", name, "error", err)
 	}

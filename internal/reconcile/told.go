@@ -62,8 +62,10 @@ func (t *Told) add(app string, key uint64) {
 		keys = make(map[uint64]struct{})
 		t.apps[app] = keys
 	}
-	keys[key] = struct{}{}
-	t.left.Add(1)
+	if _, known := keys[key]; !known {
+		keys[key] = struct{}{}
+		t.left.Add(1)
+	}
 }
 
 // Take reports whether the log was told of a first delivery before, and does so once.

@@ -128,13 +128,13 @@ func (r *Runner) hand(ctx context.Context, held func() bool, evs []event.Event, 
 			return err
 		}
 	}
-	defer r.keep(evs)
 	r.change(func(p *Progress) {
 		p.Cursor, p.Upto = last, 0
 		if p.Written += uint64(len(evs)); len(evs) > 0 {
 			p.Last = r.Now().UTC()
 		}
 	})
+	r.keep(evs)
 	return r.save(ctx)
 }
 
