@@ -258,11 +258,11 @@ func (m *Mailbox) Append(ctx context.Context, batch []*Append) error {
 }
 
 // Delivered notes that copies were written to connections. The store keeps it when it gets to it; followers of the
-// events learn of first deliveries at once.
+// events learn of first deliveries at once, or where that settles the copy, with its commit.
 func (m *Mailbox) Delivered(marks []Mark) {
 	m.emit(len(marks), func(i int) (event.Event, bool) {
 		mk := &marks[i]
-		first := mk.Attempts == 1 && (m.told == nil || !m.told(mk.App, mk.ID, mk.Recipient))
+		first := mk.Attempts == 1 && !notification.Delivered.Settled(mk.Ack) && (m.told == nil || !m.told(mk.App, mk.ID, mk.Recipient))
 		return event.Event{App: mk.App, Type: event.Delivered, At: mk.DeliveredAt, Note: mk.ID, To: mk.Recipient}, first
 	})
 	m.store.Mark(marks) // before anybody is told who may look

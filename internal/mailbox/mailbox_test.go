@@ -216,6 +216,28 @@ func TestAckIsRefusedWhileNobodyKnowsWhoIsOnline(t *testing.T) {
 	}
 }
 
+func TestADeliveryIsToldOnce(t *testing.T) {
+	m, d := open(t)
+	for ack, want := range map[notification.AckMode][]string{
+		notification.AckAny:  {"event stored any", "route any to anna", "event delivered any", "event acked any", "settled any acked"},
+		notification.AckNone: {"event stored none", "route none to anna", "event delivered none", "settled none delivered"},
+	} {
+		d.lines = nil
+		id, as := ack.String(), notification.Acked
+		if notification.Delivered.Settled(ack) {
+			as = notification.Delivered
+		}
+		publish(t, d, notification.Draft{ID: id, To: []string{"anna"}, Ack: ack})
+		m.Delivered([]mailbox.Mark{{App: "demo", Recipient: "anna", ID: id, Attempts: 1, DeliveredAt: time.Now(), Ack: ack}})
+		if err := d.store.Settle(t.Context(), []*mailbox.Settle{{App: "demo", Recipient: "anna", ID: id, As: as, At: time.Now(), DeliveredAt: time.Now(), Attempts: 1}}); err != nil {
+			t.Fatal(err)
+		}
+		if !slices.Equal(d.lines, want) {
+			t.Errorf("told %q, want %q", d.lines, want)
+		}
+	}
+}
+
 func TestCountsFollowWhatHappened(t *testing.T) {
 	m, d := open(t)
 	publish(t, d, notification.Draft{ID: "n1", To: []string{"anna", "bert"}})

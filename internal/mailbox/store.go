@@ -148,8 +148,9 @@ type Mark struct {
 	DeliveredAt        time.Time // the first one counts; of what is no delivery: when it was said
 	Over               Over      // the connection
 	What               What
-	Device             string  // of the session; empty: it names none
-	Reason             *string // of Nacked; nil: it gave none
+	Ack                notification.AckMode // of the copy: where a delivery settles it, it counts as delivered once that is on disk
+	Device             string               // of the session; empty: it names none
+	Reason             *string              // of Nacked; nil: it gave none
 }
 
 // Seen records that a recipient was connected; with a device, that the device is known.

@@ -157,7 +157,7 @@ func (sc *scratch) mark(s *Session, it *mailbox.Item) {
 		s.hub.counts.took.delivered.Observe(max(now.Sub(it.N.Due()), 0).Seconds())
 	}
 	sc.marks = append(sc.marks, mailbox.Mark{
-		App: s.app, Recipient: s.recipient, ID: it.N.ID, Pos: it.Pos, Attempts: it.Attempts + 1, DeliveredAt: now,
+		App: s.app, Recipient: s.recipient, ID: it.N.ID, Pos: it.Pos, Attempts: it.Attempts + 1, DeliveredAt: now, Ack: it.N.Ack,
 		Device: s.device, Over: mailbox.OverOf(s.t.Name(), s.device),
 	})
 }

@@ -290,6 +290,9 @@ func TestAckNoneIsSettledByTheFirstWrite(t *testing.T) {
 		if len(w.mail.settles) != 1 || w.mail.settles[0].As != notification.Delivered {
 			t.Fatalf("settles: %+v", w.mail.settles)
 		}
+		if len(w.mail.marks) != 1 || w.mail.marks[0].Ack != notification.AckNone {
+			t.Fatalf("marks: %+v", w.mail.marks)
+		}
 		time.Sleep(time.Minute)
 		w.expect(c)
 	})

@@ -116,7 +116,7 @@ func (n *Notes) Mark(batch []mailbox.Mark, now int64) {
 			old = Mark{Address: mailbox.Address{App: m.App, Recipient: m.Recipient}, Pos: m.Pos, since: now}
 		}
 		old.Attempts = max(old.Attempts, m.Attempts)
-		if old.DeliveredAt == 0 && m.What == mailbox.Written {
+		if old.DeliveredAt == 0 && m.What == mailbox.Written && !notification.Delivered.Settled(m.Ack) {
 			old.DeliveredAt = millis.Of(m.DeliveredAt)
 		}
 		if !n.NoAttempts {

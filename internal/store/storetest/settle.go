@@ -182,6 +182,21 @@ var settleCases = []testCase{
 			e.Errorf("record %+v", rec)
 		}
 	}},
+	{"WhereNobodyIsToAcknowledgeACopyIsNotDeliveredBeforeThatHasSettledIt", []Ability{Status}, func(e *env) {
+		e.stored(e.note("x", func(n *notification.Notification) { n.Ack = notification.AckNone }), "r")
+		at := e.clock.Now()
+		e.s.Mark([]mailbox.Mark{{App: App, Recipient: "r", ID: "x", Pos: e.posOf("r", "x"), Attempts: 1, DeliveredAt: at, Ack: notification.AckNone}})
+		for range 2 {
+			if rec := e.wantStatus("r", "x", notification.Stored); !rec.DeliveredAt.IsZero() {
+				e.Errorf("record %+v", rec)
+			}
+			e.reopen()
+		}
+		e.settleWith(&mailbox.Settle{Recipient: "r", ID: "x", As: notification.Delivered, DeliveredAt: at, Attempts: 1})
+		if rec := e.wantStatus("r", "x", notification.Delivered); !rec.DeliveredAt.Equal(at) || rec.SettledAt.IsZero() || rec.Attempts != 1 {
+			e.Errorf("record %+v", rec)
+		}
+	}},
 	{"AMarkIsWrittenWithoutAnAck", []Ability{Status}, func(e *env) {
 		e.stored(e.note("x"), "r")
 		pos := e.rec.All().Stored[0].Pos
