@@ -3,6 +3,7 @@ package admin
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/http"
 	"slices"
 	"time"
@@ -117,8 +118,12 @@ func hookLine(h *hook.Info) integration {
 }
 
 func sinkLine(s *sink.Info) integration {
+	counted := "events written"
+	if s.Gaps > 0 {
+		counted = fmt.Sprintf("events written, %d of them made anew: the log had deleted them before", s.Reconciled)
+	}
 	return integration{
-		Kind: "sinks", Name: s.Kind, URL: s.URL, State: string(s.State), Paused: s.State == sink.Disabled || s.State == sink.Stopped, Count: int64(s.Written), Counted: "events written", //nolint:gosec // a count
+		Kind: "sinks", Name: s.Kind, URL: s.URL, State: string(s.State), Paused: s.State == sink.Disabled || s.State == sink.Stopped, Count: int64(s.Written), Counted: counted, //nolint:gosec // a count
 		Last: s.Last, Error: s.Error, Since: s.Since,
 	}
 }

@@ -3,6 +3,7 @@ package app
 import (
 	"context"
 
+	"godwit.dev/godwit/internal/reconcile"
 	"godwit.dev/godwit/internal/sink"
 	"godwit.dev/godwit/internal/sink/clickhouse"
 	"godwit.dev/godwit/internal/urlguard"
@@ -11,7 +12,7 @@ import (
 // startSinks starts what brings events to where they are counted.
 func (a *App) startSinks(ctx context.Context) error {
 	sinks, err := sink.New(ctx, sink.Config{
-		Store: a.stores.Sinks, Progress: a.stores.Drained, Events: a.stores.Events, Open: a.openSink, Own: a.own("sinks"), Now: a.clock, Log: a.log,
+		Store: a.stores.Sinks, Progress: a.stores.Drained, Events: a.stores.Events, Past: reconcile.Past{Log: a.stores.Events, Changes: a.stores.Changes}, Open: a.openSink, Own: a.own("sinks"), Now: a.clock, Log: a.log,
 	})
 	if err != nil {
 		return err

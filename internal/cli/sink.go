@@ -182,6 +182,8 @@ type sinkJSON struct {
 	State       string    `json:"state"`
 	LastError   string    `json:"last_error,omitempty"`
 	Written     uint64    `json:"written"`
+	Reconciled  uint64    `json:"reconciled"`
+	Gaps        uint64    `json:"gaps"`
 	LastWritten time.Time `json:"last_written_at"`
 	LagMS       int64     `json:"lag_ms"`
 }
@@ -195,7 +197,11 @@ func (p *program) sinkStatusCommand() *cobra.Command {
 			return p.withClient(func(c *godwit.Client) error {
 				return list(cmd.Context(), p, c, "/v1/sinks", nil, 0, []string{"SINK", "STATE", "WRITTEN", "LAST", "BEHIND", "ERROR"}, func(s *sinkJSON) []string {
 					behind := (time.Duration(s.LagMS) * time.Millisecond).Round(time.Second).String()
-					return []string{s.Sink, s.State, strconv.FormatUint(s.Written, 10), moment(s.LastWritten), behind, clean(s.LastError)}
+					written := strconv.FormatUint(s.Written, 10)
+					if s.Gaps > 0 {
+						written += fmt.Sprintf(" (%d made anew)", s.Reconciled)
+					}
+					return []string{s.Sink, s.State, written, moment(s.LastWritten), behind, clean(s.LastError)}
 				})
 			})
 		},

@@ -3,6 +3,7 @@ package event
 
 import (
 	"context"
+	"hash/maphash"
 	"time"
 )
 
@@ -76,6 +77,9 @@ const IDShift = 20
 // IDAt is an id before those of all events that are emitted from a time on.
 func IDAt(t time.Time) uint64 { return uint64(max(t.UnixMilli(), 0)) << IDShift } //nolint:gosec // not below 0
 
+// TimeOf is when an event was emitted, by its id.
+func TimeOf(id uint64) time.Time { return time.UnixMilli(int64(id >> IDShift)) } //nolint:gosec // a time
+
 // Gap says that a log may lack events that one process has emitted.
 type Gap struct {
 	Of    string    // names the process
@@ -83,6 +87,27 @@ type Gap struct {
 	Lost  int64     // how often it is known to have lost some
 	From  time.Time // what it emitted before is in the log
 	Since time.Time // what it emitted after From happened after this: not long before, unless something expired while no server ran
+}
+
+var seed = maphash.MakeSeed()
+
+// Key tells events of an app apart while this process runs, but for an id that was used again a day after its copy had ended.
+func (e *Event) Key() uint64 {
+	var h maphash.Hash
+	h.SetSeed(seed)
+	_, _ = h.WriteString(string(e.Type))
+	_ = h.WriteByte(0)
+	_, _ = h.WriteString(e.Note)
+	_ = h.WriteByte(0)
+	_, _ = h.WriteString(e.To)
+	return h.Sum64()
+}
+
+// Forgetful is a log that deletes what is too old or too much.
+type Forgetful interface {
+	Log
+	// Gone is the newest event that was deleted; 0: none was. All older ones are deleted too.
+	Gone(ctx context.Context) (uint64, error)
 }
 
 // Mendable is a log that knows what it may lack: what was emitted in the last moments before a crash, or dropped.

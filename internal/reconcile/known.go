@@ -3,7 +3,6 @@ package reconcile
 import (
 	"context"
 	"fmt"
-	"hash/maphash"
 
 	"godwit.dev/godwit/internal/event"
 )
@@ -13,7 +12,7 @@ const pageSize = 5_000
 
 // known is what the log has of an app since it may lack something: 8 bytes an event, which is little where it follows soon on a crash.
 type known struct {
-	told    map[uint64]bool // by keyOf
+	told    map[uint64]bool // by Event.Key
 	pending map[uint64]bool // missed, and looked for once more
 	upto    uint64          // the newest event that was read
 }
@@ -43,7 +42,7 @@ func (r *round) read(ctx context.Context, app string, k *known) error {
 		}
 		for i := range evs {
 			if e := &evs[i]; e.ID > all || e.Type == event.Expired {
-				k.told[keyOf(e)] = true
+				k.told[e.Key()] = true
 			}
 		}
 		k.upto = max(k.upto, last)
@@ -51,18 +50,4 @@ func (r *round) read(ctx context.Context, app string, k *known) error {
 			return nil
 		}
 	}
-}
-
-var seed = maphash.MakeSeed()
-
-// keyOf tells events of an app apart, but for an id that was used again a day after its copy had ended.
-func keyOf(e *event.Event) uint64 {
-	var h maphash.Hash
-	h.SetSeed(seed)
-	_, _ = h.WriteString(string(e.Type))
-	_ = h.WriteByte(0)
-	_, _ = h.WriteString(e.Note)
-	_ = h.WriteByte(0)
-	_, _ = h.WriteString(e.To)
-	return h.Sum64()
 }

@@ -173,34 +173,20 @@ func (r *round) look(ctx context.Context, c *mailbox.Change) error {
 	if err != nil {
 		return err
 	}
-	for _, e := range r.events(c) {
-		if key := keyOf(&e); !k.has(key) {
+	want := func(t event.Type, at time.Time) bool {
+		since := r.from
+		if t == event.Expired {
+			since = r.since
+		}
+		return !at.Before(since)
+	}
+	for _, e := range appendEvents(nil, c, want) {
+		if key := e.Key(); !k.has(key) {
 			k.pending[key] = true
 			r.missed = append(r.missed, e)
 		}
 	}
 	return nil
-}
-
-// events are those of a copy that the log should have, of what happened since it may lack some.
-func (r *round) events(c *mailbox.Change) (evs []event.Event) {
-	add := func(t event.Type, at, since time.Time) {
-		if !at.IsZero() && !at.Before(since) {
-			evs = append(evs, event.Event{App: c.App, Type: t, At: at, Note: c.ID, To: c.To, Reconciled: true})
-		}
-	}
-	add(event.Stored, c.CreatedAt, r.from)
-	add(event.Delivered, c.DeliveredAt, r.from)
-	if !c.Status.Settled(c.Ack) {
-		return evs
-	}
-	switch t := event.Type(c.Status.String()); {
-	case t == event.Expired:
-		add(t, c.SettledAt, r.since)
-	case t != event.Delivered || c.DeliveredAt.IsZero():
-		add(t, c.SettledAt, r.from)
-	}
-	return evs
 }
 
 // settle emits those that are missing still, once what the mailbox said first had time to reach the log.
@@ -221,7 +207,7 @@ func (r *round) settle(ctx context.Context) error {
 	for i := range r.missed {
 		e := &r.missed[i]
 		k := r.apps[e.App]
-		if key := keyOf(e); !k.told[key] {
+		if key := e.Key(); !k.told[key] {
 			k.told[key] = true
 			batch = append(batch, *e)
 		}

@@ -21,7 +21,7 @@ type Told struct {
 	until time.Time
 
 	mu   sync.Mutex
-	apps map[string]map[uint64]struct{} // by keyOf
+	apps map[string]map[uint64]struct{} // by Event.Key
 }
 
 // Told reads what the log was told of before the crash that it may lack something of. It is asked before anything is delivered.
@@ -48,7 +48,7 @@ func (t *Told) read(ctx context.Context, log event.Log, app string, since uint64
 		}
 		for i := range evs {
 			if evs[i].Type == event.Delivered {
-				t.add(app, keyOf(&evs[i]))
+				t.add(app, evs[i].Key())
 			}
 		}
 		since = last
@@ -73,7 +73,7 @@ func (t *Told) Take(app, note, to string) bool {
 	if t.left.Load() == 0 {
 		return false
 	}
-	key := keyOf(&event.Event{Type: event.Delivered, Note: note, To: to})
+	key := (&event.Event{Type: event.Delivered, Note: note, To: to}).Key()
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if time.Now().After(t.until) {

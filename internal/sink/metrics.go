@@ -12,13 +12,14 @@ import (
 
 var (
 	writtenDesc = prometheus.NewDesc("godwit_sink_events_total", "Events that sinks have taken from this server since its start.", []string{"sink"}, nil)
+	gapsDesc    = prometheus.NewDesc("godwit_sink_gaps_total", "Times since the start that the event log had deleted events before a sink of this server had them.", []string{"sink"}, nil)
+	anewDesc    = prometheus.NewDesc("godwit_sink_reconciled_total", "Events that sinks have taken from this server since its start and that were made anew from the mailboxes, because the log had deleted them.", []string{"sink"}, nil)
 	sinksDesc   = prometheus.NewDesc("godwit_sinks", "Sinks that are switched on, by state.", []string{"sink", "state"}, nil)
 	lagDesc     = prometheus.NewDesc("godwit_sink_lag_seconds", "How old the oldest event may be that a sink of this server has still to take; 0 if there is none.", []string{"sink"}, nil)
 )
 
-type counter struct{ n atomic.Uint64 }
-
-func (c *counter) add(n int) { c.n.Add(uint64(n)) } //nolint:gosec // a count
+// counts are of all sinks, since the start.
+type counts struct{ written, reconciled, gaps atomic.Uint64 }
 
 // Lag is how old the oldest event may be that is not there yet; 0: all are.
 func (i *Info) Lag(now time.Time) time.Duration {
@@ -31,6 +32,8 @@ func (i *Info) Lag(now time.Time) time.Duration {
 // Describe is prometheus.Collector.
 func (s *Service) Describe(ch chan<- *prometheus.Desc) {
 	ch <- writtenDesc
+	ch <- gapsDesc
+	ch <- anewDesc
 	ch <- sinksDesc
 	ch <- lagDesc
 }
@@ -58,5 +61,7 @@ func (s *Service) Collect(ch chan<- prometheus.Metric) {
 		ch <- prometheus.MustNewConstMetric(sinksDesc, prometheus.GaugeValue, float64(n), ClickHouse, string(state))
 	}
 	ch <- prometheus.MustNewConstMetric(lagDesc, prometheus.GaugeValue, lag, ClickHouse)
-	ch <- prometheus.MustNewConstMetric(writtenDesc, prometheus.CounterValue, float64(s.written.n.Load()), ClickHouse)
+	ch <- prometheus.MustNewConstMetric(writtenDesc, prometheus.CounterValue, float64(s.counts.written.Load()), ClickHouse)
+	ch <- prometheus.MustNewConstMetric(gapsDesc, prometheus.CounterValue, float64(s.counts.gaps.Load()), ClickHouse)
+	ch <- prometheus.MustNewConstMetric(anewDesc, prometheus.CounterValue, float64(s.counts.reconciled.Load()), ClickHouse)
 }

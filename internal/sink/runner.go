@@ -16,18 +16,20 @@ const (
 	retryLeast  = time.Second // after a batch was not taken
 	retryMost   = time.Minute //
 	readAgain   = 5 * time.Second
+	standstill  = time.Minute // after which where an idle app's sink stands is kept
 )
 
 // Runner writes one sink's events while this server is the one that does.
 type Runner struct {
 	Sink     Sink
 	Events   event.Log
+	Past     Past // nil: what the log has deleted is not noticed
 	Progress ProgressStore
 	Writer   Writer
 	Now      func() time.Time
 	Log      *slog.Logger
-	Wrote    func(events int) // told of each batch that was taken
 
+	counts  *counts
 	epoch   int64
 	mu      sync.Mutex
 	p       Progress
@@ -46,19 +48,39 @@ func (r *Runner) Run(ctx context.Context, held func() bool) error {
 	r.epoch = epoch
 	r.change(func(now *Progress) { *now = p.begin(&r.Sink, r.Events.Last()) })
 	for ctx.Err() == nil && held() && r.Show().Stopped == "" {
-		evs, last, err := r.batch(ctx)
-		if err != nil {
-			if ctx.Err() == nil {
-				r.Log.WarnContext(ctx, "events could not be read for a sink; trying again", "error", err)
-				pause(ctx, readAgain)
-			}
-			continue
-		}
-		if err := r.hand(ctx, held, evs, last); err != nil {
+		if err := r.step(ctx, held); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// step brings the sink on by a batch. It fails if that cannot be kept.
+func (r *Runner) step(ctx context.Context, held func() bool) error {
+	var evs []event.Event
+	var last uint64
+	missed, err := r.missed(ctx)
+	if err == nil && !missed {
+		if evs, last, err = r.batch(ctx); err == nil {
+			missed, err = r.missed(ctx) // what was deleted before it was read
+		}
+	}
+	switch {
+	case err != nil:
+		r.unread(ctx, err)
+		return nil
+	case missed:
+		return r.makeUp(ctx, held)
+	}
+	return r.hand(ctx, held, evs, last)
+}
+
+// unread waits after events could not be read.
+func (r *Runner) unread(ctx context.Context, err error) {
+	if ctx.Err() == nil {
+		r.Log.WarnContext(ctx, "events could not be read for a sink; trying again", "error", err)
+		pause(ctx, readAgain)
+	}
 }
 
 // Show is how far the sink has come.
@@ -92,7 +114,10 @@ func (r *Runner) batch(ctx context.Context) (evs []event.Event, last uint64, err
 	p := r.Show()
 	last = p.Cursor
 	evs = r.room[:0]
-	gather := ctx
+	gather, done := context.WithCancel(ctx)
+	defer done()
+	enough := time.AfterFunc(standstill, done)
+	defer enough.Stop()
 	for len(evs) < batchEvents {
 		got, upto, err := r.Events.Read(gather, r.Sink.App, last, min(page, batchEvents-len(evs)), p.Upto <= p.Cursor)
 		if err != nil && gather.Err() == nil || ctx.Err() != nil {
@@ -104,9 +129,7 @@ func (r *Runner) batch(ctx context.Context) (evs []event.Event, last uint64, err
 			}
 		}
 		if len(evs) == 0 && len(got) > 0 && p.Upto <= p.Cursor {
-			var done context.CancelFunc
-			gather, done = context.WithTimeout(ctx, batchFor)
-			defer done()
+			enough.Reset(batchFor)
 		}
 		evs, last = append(evs, got...), max(last, upto)
 		if gather.Err() != nil || p.Upto > p.Cursor && (len(got) == 0 || last >= p.Upto) {
@@ -118,6 +141,9 @@ func (r *Runner) batch(ctx context.Context) (evs []event.Event, last uint64, err
 
 // hand has a batch taken. That it is under way is on disk before it leaves.
 func (r *Runner) hand(ctx context.Context, held func() bool, evs []event.Event, last uint64) error {
+	if len(evs) == 0 && last <= r.Show().Cursor {
+		return nil
+	}
 	if len(evs) > 0 {
 		r.change(func(p *Progress) { p.Upto = evs[len(evs)-1].ID })
 		if err := r.save(ctx); err != nil {
@@ -156,7 +182,7 @@ func (r *Runner) write(ctx context.Context, held func() bool, evs []event.Event)
 		err := r.Writer.Write(ctx, evs)
 		if err == nil {
 			r.fails(ctx, nil)
-			r.Wrote(len(evs))
+			r.counts.written.Add(uint64(len(evs)))
 			return true, nil
 		}
 		if ctx.Err() != nil {

@@ -46,6 +46,7 @@ type Config struct {
 	Store    Store
 	Progress ProgressStore
 	Events   event.Log
+	Past     Past // nil: what the log has deleted is not noticed
 	Open     Opener
 	Own      own.Func         // which server writes to a sink; nil: this one is the only one
 	Now      func() time.Time // the stores' clock; nil: time.Now
@@ -54,8 +55,8 @@ type Config struct {
 
 // Service writes to the sinks that this server owns, and shows and changes all.
 type Service struct {
-	cfg     Config
-	written counter
+	cfg    Config
+	counts counts
 
 	loading sync.Mutex // one reload or change at a time
 
@@ -170,7 +171,7 @@ func (s *Service) write(ctx context.Context, w *writing, held func() bool) {
 			pause(ctx, retryMost)
 			continue
 		}
-		r := &Runner{Sink: w.sink, Events: s.cfg.Events, Progress: s.cfg.Progress, Writer: to, Now: s.cfg.Now, Log: log, Wrote: s.written.add}
+		r := &Runner{Sink: w.sink, Events: s.cfg.Events, Past: s.cfg.Past, Progress: s.cfg.Progress, Writer: to, Now: s.cfg.Now, Log: log, counts: &s.counts}
 		s.runs(w, r)
 		err = r.Run(ctx, held)
 		switch {

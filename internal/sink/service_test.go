@@ -15,7 +15,9 @@ import (
 
 	"godwit.dev/godwit/internal/access"
 	"godwit.dev/godwit/internal/event"
+	"godwit.dev/godwit/internal/mailbox"
 	"godwit.dev/godwit/internal/push"
+	"godwit.dev/godwit/internal/reconcile"
 	"godwit.dev/godwit/internal/sink"
 	"godwit.dev/godwit/internal/store/sqlite/appdb"
 	"godwit.dev/godwit/internal/store/sqlite/eventdb"
@@ -35,6 +37,26 @@ type world struct {
 	batches [][]event.Event
 	answer  func(attempt int) error
 	tries   int
+
+	dir    string
+	kept   eventdb.Options
+	copies []mailbox.Change // what the mailboxes know
+}
+
+// Changed is mailbox.Changes, two copies at a time.
+func (w *world) Changed(_ context.Context, since time.Time, place int64) (list []mailbox.Change, next int64, err error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	next = min(place+2, int64(len(w.copies)))
+	for _, c := range w.copies[place:next] {
+		if !c.CreatedAt.Before(since) || !c.SettledAt.Before(since) {
+			list = append(list, c)
+		}
+	}
+	if next == int64(len(w.copies)) {
+		next = 0
+	}
+	return list, next, nil
 }
 
 func (w *world) Write(_ context.Context, evs []event.Event) error {
@@ -54,13 +76,12 @@ func newWorld(t *testing.T) *world {
 	t.Helper()
 	w := &world{T: t}
 	dir := t.TempDir()
+	w.dir = dir
 	var err error
 	if w.apps, err = appdb.Open(t.Context(), filepath.Join(dir, "apps.db"), slog.New(slog.DiscardHandler)); err != nil {
 		t.Fatal(err)
 	}
-	if w.events, err = eventdb.Open(t.Context(), filepath.Join(dir, "events.db"), eventdb.Options{}); err != nil {
-		t.Fatal(err)
-	}
+	w.openLog()
 	if err := w.apps.CreateApp(t.Context(), access.App{Name: "shop"}); err != nil {
 		t.Fatal(err)
 	}
@@ -73,11 +94,19 @@ func newWorld(t *testing.T) *world {
 	return w
 }
 
+func (w *world) openLog() {
+	w.Helper()
+	var err error
+	if w.events, err = eventdb.Open(w.Context(), filepath.Join(w.dir, "events.db"), w.kept); err != nil {
+		w.Fatal(err)
+	}
+}
+
 func (w *world) start() {
 	w.Helper()
 	var err error
 	w.sinks, err = sink.New(w.Context(), sink.Config{
-		Store: w.apps, Progress: w.events, Events: w.events, Log: slog.New(slog.DiscardHandler),
+		Store: w.apps, Progress: w.events, Events: w.events, Past: reconcile.Past{Log: w.events, Changes: w}, Now: w.kept.Now, Log: slog.New(slog.DiscardHandler),
 		Open: func(*sink.Sink) (sink.Writer, error) { return w, nil },
 	})
 	if err != nil {
@@ -114,7 +143,7 @@ func (w *world) until(what string, ok func(sink.Info) bool) {
 		if err == nil && ok(info) {
 			return
 		}
-		if time.Since(begun) > 15*time.Second {
+		if time.Since(begun) > time.Minute {
 			w.Fatalf("%s: %+v, %v", what, info, err)
 		}
 	}

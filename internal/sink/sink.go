@@ -78,6 +78,26 @@ type Progress struct {
 	Made    time.Time `json:"made,omitzero"`     // CreatedAt of the sink: one that was made later begins anew
 	Asked   time.Time `json:"asked,omitzero"`    // UpdatedAt of the sink when it stopped
 	Stopped string    `json:"stopped,omitempty"` // why nothing is written until somebody sets the sink again
+
+	Gap        Gap    `json:"gap,omitzero"`
+	Gaps       uint64 `json:"gaps,omitempty"`       // times that the log had deleted what was not there yet
+	Reconciled uint64 `json:"reconciled,omitempty"` // events of Written that were made anew for that
+}
+
+// Gap is a part of the log that was deleted before the sink had it, while its events are made anew. The zero value is none.
+type Gap struct {
+	Upto  uint64 `json:"upto"`            // newest event that was deleted
+	Place int64  `json:"place,omitempty"` // how far the mailboxes have been looked through
+	Made  uint64 `json:"made,omitempty"`  // events so far
+}
+
+// Past makes events anew that the log has deleted.
+type Past interface {
+	// Gone is the newest event that was deleted; 0: none was. All older ones are deleted too.
+	Gone(ctx context.Context) (uint64, error)
+	// Between lists events of an app that happened after one time and not after another: those of a slice of copies, behind a place, of
+	// which the first is 0. next is the place to go on from; 0: that was all.
+	Between(ctx context.Context, app string, after, upto time.Time, place int64) (evs []event.Event, next int64, err error)
 }
 
 // ReadProgress reads the progress of a sink as a store has it, which is JSON; nil where there is none yet.

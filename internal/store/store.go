@@ -49,11 +49,17 @@ type Config struct {
 	VFS        string       // of the mailboxes' and objects' databases, for fault injection
 }
 
+// EventLog keeps events, knows what it may lack and what it has deleted.
+type EventLog interface {
+	event.Mendable
+	event.Forgetful
+}
+
 // Stores is everything that is kept.
 type Stores struct {
 	Apps
 	Clock    func() time.Time // by which all of them judge time
-	Events   event.Mendable
+	Events   EventLog
 	Progress hook.ProgressStore
 	Drained  sink.ProgressStore // how far sinks have come
 	// DroppedEvents are those that the log has lost since start because it could not be written fast enough or at all.

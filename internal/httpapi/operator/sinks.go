@@ -33,6 +33,8 @@ type sinkJSON struct {
 	LastError   string      `json:"last_error,omitempty"`
 	Failing     call.Moment `json:"failing_since"`
 	Written     uint64      `json:"written"`
+	Reconciled  uint64      `json:"reconciled"`
+	Gaps        uint64      `json:"gaps"`
 	LastWritten call.Moment `json:"last_written_at"`
 	LagMS       int64       `json:"lag_ms"`
 	CreatedAt   call.Moment `json:"created_at"`
@@ -42,7 +44,7 @@ type sinkJSON struct {
 func viewSink(i *sink.Info) sinkJSON {
 	v := sinkJSON{
 		Sink: i.Kind, URL: i.URL, Database: i.Database, User: i.User, Credentials: []string{}, Keep: sink.Days(i.Keep), Enabled: i.Enabled, State: i.State,
-		LastError: i.Error, Failing: call.Moment(i.Since), Written: i.Written, LastWritten: call.Moment(i.Last), LagMS: i.Lag(time.Now()).Milliseconds(),
+		LastError: i.Error, Failing: call.Moment(i.Since), Written: i.Written, Reconciled: i.Reconciled, Gaps: i.Gaps, LastWritten: call.Moment(i.Last), LagMS: i.Lag(time.Now()).Milliseconds(),
 		CreatedAt: call.Moment(i.CreatedAt), UpdatedAt: call.Moment(i.UpdatedAt),
 	}
 	if i.Password != "" {

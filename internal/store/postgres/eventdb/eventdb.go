@@ -61,7 +61,7 @@ type Log struct {
 	closed  sync.WaitGroup
 }
 
-var _ event.Log = (*Log)(nil)
+var _ event.Forgetful = (*Log)(nil)
 
 // Open opens the schema, makes it where there is none, and starts the writer.
 func Open(ctx context.Context, cfg Config) (*Log, error) {

@@ -113,6 +113,7 @@ func TestOldEventsAreDeleted(t *testing.T) {
 	cfg.Now, cfg.MaxAge = func() time.Time { return now }, time.Hour
 	l := open(t, cfg)
 	emitAndWait(t, l, "a", 0, 10)
+	last := readAll(t, l, "a", 0, 0, 10)
 	now = now.Add(30 * time.Minute)
 	emitAndWait(t, l, "a", 10, 10)
 	now = now.Add(31 * time.Minute)
@@ -122,6 +123,9 @@ func TestOldEventsAreDeleted(t *testing.T) {
 	readAll(t, open(t, cfg), "a", 0, 10, 10)
 	if bytes, rows := size(t, l); bytes != rows {
 		t.Errorf("%d bytes are counted and %d are there", bytes, rows)
+	}
+	if gone, err := l.Gone(t.Context()); err != nil || gone != last {
+		t.Errorf("events up to %d are said to be deleted (%v), want %d", gone, err, last)
 	}
 }
 

@@ -2,6 +2,7 @@ package eventdb
 
 import (
 	"context"
+	"fmt"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -31,6 +32,15 @@ func (l *Log) retain() {
 	}
 }
 
+// Gone implements event.Forgetful.
+func (l *Log) Gone(ctx context.Context) (uint64, error) {
+	var id int64
+	if err := l.db.Pool().QueryRow(ctx, "SELECT gone FROM head").Scan(&id); err != nil {
+		return 0, fmt.Errorf("read which events were deleted: %w", err)
+	}
+	return uint64(id), nil //nolint:gosec // written by us, positive
+}
+
 func (l *Log) prune(ctx context.Context) error {
 	oldest := max(l.db.Now().Add(-l.cfg.MaxAge).UnixMilli(), 0) << eventlog.IDShift
 	for range pruneMost {
@@ -49,7 +59,7 @@ const pruneLock = 0x47774576
 func (l *Log) deleteOldest(ctx context.Context, before int64) (n int, err error) {
 	err = l.db.Do(ctx, "delete old events", func(ctx context.Context, tx pgx.Tx) error {
 		n = 0
-		var used, deleted int64
+		var used, deleted, gone int64
 		alone := false
 		if err := tx.QueryRow(ctx, "SELECT pg_try_advisory_xact_lock(($1::bigint << 32) + 'head'::regclass::oid::bigint)", pruneLock).Scan(&alone); err != nil || !alone {
 			return err
@@ -63,13 +73,13 @@ func (l *Log) deleteOldest(ctx context.Context, before int64) (n int, err error)
 			), upto AS (
 				SELECT id, sum(bytes) OVER (ORDER BY id) - bytes AS upto FROM oldest
 			), gone AS (
-				DELETE FROM chunk USING upto WHERE chunk.id = upto.id AND (upto.id < $2 OR upto.upto < $3) RETURNING octet_length(data) AS bytes
+				DELETE FROM chunk USING upto WHERE chunk.id = upto.id AND (upto.id < $2 OR upto.upto < $3) RETURNING chunk.id, octet_length(data) AS bytes
 			)
-			SELECT count(*), coalesce(sum(bytes), 0) FROM gone`, pruneRows, before, used-l.cfg.MaxBytes).Scan(&n, &deleted)
+			SELECT count(*), coalesce(sum(bytes), 0), coalesce(max(id), 0) FROM gone`, pruneRows, before, used-l.cfg.MaxBytes).Scan(&n, &deleted, &gone)
 		if err != nil || n == 0 {
 			return err
 		}
-		_, err = tx.Exec(ctx, "UPDATE head SET bytes = bytes - $1", deleted)
+		_, err = tx.Exec(ctx, "UPDATE head SET bytes = bytes - $1, gone = greatest(gone, $2)", deleted, gone)
 		return err
 	})
 	return n, err

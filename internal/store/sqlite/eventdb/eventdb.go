@@ -38,7 +38,7 @@ CREATE TABLE log (
 	last_id INTEGER NOT NULL  -- newest id given out: ids grow even when all chunks are deleted and the clock is set back
 ) STRICT;
 INSERT INTO log VALUES (1, 0);
-`, hookTable, hookOwnerTable, gapColumns, sinkTable}
+`, hookTable, hookOwnerTable, gapColumns, sinkTable, goneColumn}
 
 // Options of a log. The zero value of each field is a good default.
 type Options struct {
@@ -69,7 +69,7 @@ type Log struct {
 	done   chan struct{}
 }
 
-var _ event.Log = (*Log)(nil)
+var _ event.Forgetful = (*Log)(nil)
 
 // Open opens or creates the file and starts the writer.
 func Open(ctx context.Context, path string, o Options) (*Log, error) {

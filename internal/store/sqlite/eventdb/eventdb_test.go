@@ -144,6 +144,7 @@ func TestOldEventsAreDeleted(t *testing.T) {
 		}
 		defer func() { _ = l.Close() }()
 		l.Emit([]event.Event{ev("a", 0)})
+		gone := l.Last()
 		time.Sleep(30 * time.Second)
 		l.Emit([]event.Event{ev("a", 1)})
 		time.Sleep(35 * time.Second)
@@ -152,6 +153,9 @@ func TestOldEventsAreDeleted(t *testing.T) {
 			t.Fatalf("%d events are left (%v), want the younger one", len(evs), err)
 		}
 		check(t, evs, "a", 1)
+		if id, err := l.Gone(t.Context()); err != nil || id != gone {
+			t.Errorf("events up to %d are said to be deleted (%v), want %d", id, err, gone)
+		}
 	})
 }
 

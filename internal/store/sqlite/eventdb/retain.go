@@ -17,6 +17,25 @@ const (
 	pruneMost  = 300 // such slices in one go, so that writing never waits long
 )
 
+// goneColumn says what was deleted.
+const goneColumn = `
+ALTER TABLE log ADD COLUMN gone INTEGER NOT NULL DEFAULT 0; -- newest event that was deleted, as are all before it
+`
+
+// Gone implements event.Forgetful.
+func (l *Log) Gone(ctx context.Context) (id uint64, err error) {
+	err = l.db.Read(ctx, func(c *sqlite.Conn) error {
+		return sqlitedb.Each(c, "SELECT gone FROM log", nil, func(row *sqlite.Stmt) error {
+			id = uint64(row.ColumnInt64(0)) //nolint:gosec // written by us, positive
+			return nil
+		})
+	})
+	if err != nil {
+		return 0, fmt.Errorf("read which events were deleted: %w", err)
+	}
+	return id, nil
+}
+
 // prune deletes what is too old or too much.
 func (l *Log) prune(ctx context.Context) {
 	oldest := max(l.opts.Now().Add(-l.opts.MaxAge).UnixMilli(), 0) << eventlog.IDShift
@@ -92,9 +111,17 @@ func (l *Log) space(ctx context.Context) (used, unused int64, err error) {
 // deleteOldest deletes a slice of the chunks whose last event is older than an id.
 func (l *Log) deleteOldest(ctx context.Context, before int64) (n int, err error) {
 	err = l.db.DoBulk(ctx, pruneRows, func(c *sqlite.Conn) error {
-		err := sqlitedb.Each(c, "DELETE FROM chunk WHERE id IN (SELECT id FROM chunk WHERE id < ? ORDER BY id LIMIT ?)", []any{before, pruneRows}, nil)
-		n = c.Changes()
-		return err
+		var gone int64
+		n = 0
+		err := sqlitedb.Each(c, "DELETE FROM chunk WHERE id IN (SELECT id FROM chunk WHERE id < ? ORDER BY id LIMIT ?) RETURNING id", []any{before, pruneRows}, func(row *sqlite.Stmt) error {
+			gone = max(gone, row.ColumnInt64(0))
+			n++
+			return nil
+		})
+		if err != nil || n == 0 {
+			return err
+		}
+		return sqlitedb.Each(c, "UPDATE log SET gone = max(gone, ?)", []any{gone}, nil)
 	})
 	if err != nil {
 		return 0, fmt.Errorf("delete old events: %w", err)
