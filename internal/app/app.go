@@ -93,7 +93,8 @@ type App struct {
 	mailbox     *mailbox.Mailbox
 	publisher   *delivery.Service
 	templates   *template.Service
-	tracer      *tracing.Tracer // nil: nothing is traced
+	tracer      *tracing.Tracer   // nil: nothing is traced
+	reporter    *tracing.Reporter // nil: no collector gets figures
 	hub         *session.Hub
 	compat      *compat // nil: it stands in for nobody
 	lock        *datadir.Lock
@@ -163,8 +164,8 @@ func Start(ctx context.Context, cfg *config.Config, opts Options) (*App, error) 
 	begun := time.Now()
 	a.begun = begun
 	for _, start := range []func(context.Context) error{
-		a.readTLS, a.startProcess, a.startStores, a.startTracing, a.startAccess, a.startBus, a.startObjects, a.startTopics, a.startRequests, a.startMailbox, a.startReconcile, a.startChannels, a.startHooks, a.startSending, a.startEscalations, a.startBots, a.startSources, a.startSinks, a.startCompat, a.startMemory, a.startConnections, a.startWatch,
-		a.listen, a.announce, a.startDrain,
+		a.readTLS, a.startProcess, a.startStores, a.prepareReports, a.startTracing, a.startAccess, a.startBus, a.startObjects, a.startTopics, a.startRequests, a.startMailbox, a.startReconcile, a.startChannels, a.startHooks, a.startSending, a.startEscalations, a.startBots, a.startSources, a.startSinks, a.startCompat, a.startMemory, a.startConnections, a.startWatch,
+		a.listen, a.announce, a.startReports, a.startDrain,
 	} {
 		err := start(ctx)
 		if err == nil && ctx.Err() != nil {

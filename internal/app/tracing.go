@@ -8,12 +8,12 @@ import (
 	"godwit.dev/godwit/internal/tracing"
 )
 
-// tracePatience is how long a stop waits for the collector.
-const tracePatience = 2 * time.Second
+// collectorPatience is how long a stop waits for the collector, for what is left of each traces and figures.
+const collectorPatience = 2 * time.Second
 
 // startTracing starts what follows publishes, if somebody has named a collector.
 func (a *App) startTracing(ctx context.Context) error {
-	if !tracing.Wanted(a.cfg.OTLP) {
+	if !tracing.WantsTraces(a.cfg.OTLP) {
 		return nil
 	}
 	to, err := tracing.Exporter(ctx, a.cfg.OTLP)
@@ -29,7 +29,33 @@ func (a *App) startTracing(ctx context.Context) error {
 		return err
 	}
 	a.registry.MustRegister(a.tracer)
-	a.steps.addPolite("last traces", tracePatience, a.tracer.Close)
+	a.steps.addPolite("last traces", collectorPatience, a.tracer.Close)
 	a.steps.addRun("traces", storePatience, a.tracer.Run, a.fail)
+	return nil
+}
+
+// prepareReports prepares sending figures, if somebody has named a collector. The last are sent when all that they tell of has ended, but for the stores.
+func (a *App) prepareReports(ctx context.Context) error {
+	if !tracing.WantsFigures(a.cfg.OTLP) {
+		return nil
+	}
+	to, err := tracing.FigureExporter(ctx, a.cfg.OTLP)
+	if err != nil {
+		return err
+	}
+	a.reporter, err = tracing.NewReporter(ctx, tracing.ReporterConfig{Exporter: to, Figures: a.registry, Version: a.opts.Version, Node: a.node(), Log: a.log})
+	if err != nil {
+		return err
+	}
+	a.registry.MustRegister(a.reporter)
+	a.steps.addPolite("last figures", collectorPatience, a.reporter.Close)
+	return nil
+}
+
+// startReports has figures sent, now that all of them are there.
+func (a *App) startReports(context.Context) error {
+	if a.reporter != nil {
+		a.steps.addRun("reports of figures", storePatience, a.reporter.Run, a.fail)
+	}
 	return nil
 }

@@ -90,7 +90,7 @@ type Config struct {
 	LogLevel         string   `key:"log_level" default:"info" group:"Operation" oneof:"debug,info,warn,error" help:"least level that is logged"`
 	LogFormat        string   `key:"log_format" default:"auto" group:"Operation" oneof:"auto,text,json" help:"log lines as text or json; auto: text on a terminal"`
 
-	OTLP string `key:"otlp" default:"" group:"Operation" help:"URL of an OpenTelemetry collector that gets traces over OTLP on HTTP, like http://localhost:4318; empty: the variable OTEL_EXPORTER_OTLP_ENDPOINT, or no traces"`
+	OTLP string `key:"otlp" default:"" group:"Operation" help:"URL of an OpenTelemetry collector that gets traces and metrics over OTLP on HTTP, like http://localhost:4318; empty: the variable OTEL_EXPORTER_OTLP_ENDPOINT, or neither"`
 
 	MemoryLimit   Size   `key:"memory_limit" default:"0" min:"0" max:"16TB" group:"Tuning" help:"soft memory limit of the process; 0: GOMEMLIMIT or none"`
 	GCPercent     int    `key:"gc_percent" default:"0" min:"-1" max:"10000" group:"Tuning" help:"garbage collector target in percent; 0: GOGC or the default; -1: collect only near memory_limit"`

@@ -5,25 +5,44 @@ import (
 	"fmt"
 	"net/url"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/exporters/otlp/otlpmetric/otlpmetrichttp"
 	"go.opentelemetry.io/otel/exporters/otlp/otlptrace"
 	"go.opentelemetry.io/otel/exporters/otlp/otlptrace/otlptracehttp"
+	"go.opentelemetry.io/otel/sdk/metric"
+	"go.opentelemetry.io/otel/sdk/resource"
 	sdk "go.opentelemetry.io/otel/sdk/trace"
 )
 
-// Wanted says whether somebody has named a collector: by the setting, or by the variables of OpenTelemetry.
-func Wanted(setting string) bool {
-	return setting != "" || os.Getenv("OTEL_EXPORTER_OTLP_ENDPOINT") != "" || os.Getenv("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT") != ""
+// maxAnswer is how much of a collector's answer is read, in bytes: what it says of a request that it refuses goes into the log.
+const maxAnswer = 64 << 10
+
+// WantsTraces says whether somebody has named a collector for traces: by the setting, or by the variables of OpenTelemetry.
+func WantsTraces(setting string) bool { return wants(setting, "TRACES") }
+
+// WantsFigures says the same of figures.
+func WantsFigures(setting string) bool { return wants(setting, "METRICS") }
+
+func wants(setting, signal string) bool {
+	if strings.EqualFold(os.Getenv("OTEL_SDK_DISABLED"), "true") {
+		return false
+	}
+	if by := os.Getenv("OTEL_" + signal + "_EXPORTER"); by != "" && !slices.Contains(strings.Split(strings.ReplaceAll(by, " ", ""), ","), "otlp") {
+		return false // "none", or a way that is not ours
+	}
+	return setting != "" || os.Getenv("OTEL_EXPORTER_OTLP_ENDPOINT") != "" || os.Getenv("OTEL_EXPORTER_OTLP_"+signal+"_ENDPOINT") != ""
 }
 
 // Exporter sends spans over OTLP on HTTP to the collector that the setting names, or else the variables of OpenTelemetry. Those also
 // say headers, certificates and how long it may take.
 func Exporter(ctx context.Context, setting string) (sdk.SpanExporter, error) {
-	options := []otlptracehttp.Option{otlptracehttp.WithRetry(otlptracehttp.RetryConfig{Enabled: true, InitialInterval: time.Second, MaxInterval: 5 * time.Second, MaxElapsedTime: sendWithin})}
+	options := []otlptracehttp.Option{otlptracehttp.WithRetry(otlptracehttp.RetryConfig{Enabled: true, InitialInterval: time.Second, MaxInterval: 5 * time.Second, MaxElapsedTime: sendWithin}), otlptracehttp.WithMaxResponseSize(maxAnswer)}
 	if setting != "" {
-		to, err := endpoint(setting)
+		to, err := endpoint(setting, "traces")
 		if err != nil {
 			return nil, err
 		}
@@ -36,12 +55,36 @@ func Exporter(ctx context.Context, setting string) (sdk.SpanExporter, error) {
 	return e, nil
 }
 
-// endpoint is where a collector takes traces whose URL is given as OTEL_EXPORTER_OTLP_ENDPOINT has it.
-func endpoint(setting string) (string, error) {
+// FigureExporter sends figures as Exporter does spans.
+func FigureExporter(ctx context.Context, setting string) (metric.Exporter, error) {
+	options := []otlpmetrichttp.Option{otlpmetrichttp.WithRetry(otlpmetrichttp.RetryConfig{Enabled: true, InitialInterval: time.Second, MaxInterval: 5 * time.Second, MaxElapsedTime: sendWithin}), otlpmetrichttp.WithMaxResponseSize(maxAnswer)}
+	if setting != "" {
+		to, err := endpoint(setting, "metrics")
+		if err != nil {
+			return nil, err
+		}
+		options = append(options, otlpmetrichttp.WithEndpointURL(to))
+	}
+	e, err := otlpmetrichttp.New(ctx, options...)
+	if err != nil {
+		return nil, fmt.Errorf("start sending figures: %w", err)
+	}
+	return e, nil
+}
+
+// endpoint is where a collector takes traces or metrics whose URL is given as OTEL_EXPORTER_OTLP_ENDPOINT has it.
+func endpoint(setting, signal string) (string, error) {
 	u, err := url.Parse(setting)
 	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
-		return "", fmt.Errorf("send traces to %q: a collector's URL is like http://localhost:4318", setting)
+		return "", fmt.Errorf("send %s to %q: a collector's URL is like http://localhost:4318", signal, setting)
 	}
-	u.Path = strings.TrimSuffix(u.Path, "/") + "/v1/traces"
+	u.Path = strings.TrimSuffix(u.Path, "/") + "/v1/" + signal
 	return u.String(), nil
+}
+
+// describe says whose traces and figures these are: the server's, and what the environment adds (OTEL_RESOURCE_ATTRIBUTES, OTEL_SERVICE_NAME).
+func describe(ctx context.Context, version, node string) (*resource.Resource, error) {
+	return resource.New(ctx,
+		resource.WithAttributes(attribute.String("service.name", "godwit"), attribute.String("service.version", version), attribute.String("service.instance.id", node)),
+		resource.WithFromEnv(), resource.WithTelemetrySDK())
 }

@@ -7,19 +7,26 @@ var (
 	descFollowed = prometheus.NewDesc("godwit_trace_followed", "Copies of notifications that traces follow now.", nil, nil)
 	descKept     = prometheus.NewDesc("godwit_trace_unsaved", "Copies that are followed, or not any more, of which a restart would not know yet.", nil, nil)
 	descFull     = prometheus.NewDesc("godwit_trace_not_followed_total", "Copies of sampled publishes since start that are not followed because too many are.", nil, nil)
+	descReports  = prometheus.NewDesc("godwit_otlp_reports_total", "Times since start that all figures were sent to the collector of OpenTelemetry, or could not be.", []string{"outcome"}, nil)
 )
 
-var _ prometheus.Collector = (*Tracer)(nil)
+var (
+	_ prometheus.Collector = (*Tracer)(nil)
+	_ prometheus.Collector = (*Reporter)(nil)
+)
 
-// Describe says what is told of tracing, also where it is off.
+// Describe says what is told of traces and reports, also where they are off.
 func Describe(ch chan<- *prometheus.Desc) {
+	(*Tracer)(nil).Describe(ch)
+	(*Reporter)(nil).Describe(ch)
+}
+
+// Describe implements prometheus.Collector.
+func (t *Tracer) Describe(ch chan<- *prometheus.Desc) {
 	for _, d := range []*prometheus.Desc{descSpans, descFollowed, descKept, descFull} {
 		ch <- d
 	}
 }
-
-// Describe implements prometheus.Collector.
-func (t *Tracer) Describe(ch chan<- *prometheus.Desc) { Describe(ch) }
 
 // Collect implements prometheus.Collector.
 func (t *Tracer) Collect(ch chan<- prometheus.Metric) {

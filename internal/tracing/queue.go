@@ -17,6 +17,7 @@ const (
 	gatherFor   = time.Second // until a request that is not full is sent
 	sendWithin  = 10 * time.Second
 	restFor     = 5 * time.Second // after the collector did not take something
+	stopWithin  = 2 * time.Second // for what is being sent when the server stops
 )
 
 // queue is a processor of spans that never waits and counts what it drops, which the one that comes with the library does not tell.
@@ -78,7 +79,9 @@ func (q *queue) run(ctx context.Context) {
 			}
 		}
 		full.Stop()
-		q.send(context.WithoutCancel(ctx), lot)
+		sending, done := lasting(ctx)
+		q.send(sending, lot)
+		done()
 		if q.failing {
 			rest := time.NewTimer(restFor)
 			select {
@@ -88,6 +91,21 @@ func (q *queue) run(ctx context.Context) {
 			rest.Stop()
 		}
 	}
+}
+
+// lasting makes a context that ends a while after another one does.
+func lasting(ctx context.Context) (context.Context, context.CancelFunc) {
+	longer, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
+	undo := context.AfterFunc(ctx, func() {
+		late := time.NewTimer(stopWithin)
+		defer late.Stop()
+		select {
+		case <-longer.Done():
+		case <-late.C:
+			cancel(fmt.Errorf("the server stops, and the collector did not answer in %s", stopWithin))
+		}
+	})
+	return longer, func() { undo(); cancel(nil) }
 }
 
 // flush sends what waits now, until ctx ends.

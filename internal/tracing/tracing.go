@@ -1,6 +1,7 @@
 // Package tracing follows single publishes for OpenTelemetry: from the publish over the commit, each delivery, push and hook to
-// the acknowledgement, as one trace that begins with its publisher's. It alone knows OpenTelemetry; whoever has something to
-// tell declares what it needs and gets a Tracer, or nothing where tracing is off. DESIGN.md says why it is as it is.
+// the acknowledgement, as one trace that begins with its publisher's; and it sends the server's figures to the same collector. It
+// alone knows OpenTelemetry; whoever has something to tell declares what it needs and gets a Tracer, or nothing where tracing is
+// off. DESIGN.md says why it is as it is.
 package tracing
 
 import (
@@ -12,8 +13,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"go.opentelemetry.io/otel/attribute"
-	"go.opentelemetry.io/otel/sdk/resource"
 	sdk "go.opentelemetry.io/otel/sdk/trace"
 	"go.opentelemetry.io/otel/trace"
 )
@@ -88,9 +87,7 @@ func New(ctx context.Context, cfg Config) (*Tracer, error) {
 	if cfg.Now == nil {
 		cfg.Now = time.Now
 	}
-	res, err := resource.New(ctx,
-		resource.WithAttributes(attribute.String("service.name", "godwit"), attribute.String("service.version", cfg.Version), attribute.String("service.instance.id", cfg.Node)),
-		resource.WithFromEnv(), resource.WithTelemetrySDK())
+	res, err := describe(ctx, cfg.Version, cfg.Node)
 	if err != nil {
 		return nil, fmt.Errorf("start tracing: %w", err)
 	}

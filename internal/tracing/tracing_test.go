@@ -295,6 +295,35 @@ func TestASlowCollectorKeepsNobodyWaiting(t *testing.T) {
 	})
 }
 
+func TestAStopWaitsForNoCollectorThatDoesNotAnswer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		tr, err := tracing.New(t.Context(), tracing.Config{Exporter: &collector{hold: make(chan struct{})}, Log: slog.New(slog.DiscardHandler)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithCancel(context.Background())
+		done := make(chan struct{})
+		go func() { defer close(done); _ = tr.Run(ctx) }()
+		publish(tr, "n", asked, "ann")
+		time.Sleep(1500 * time.Millisecond) // it is being sent
+		deliver(tr, "n", "ann")
+		begun := time.Now()
+		cancel()
+		<-done
+		last, cancel := context.WithTimeout(context.Background(), 2*time.Second)
+		defer cancel()
+		if err := tr.Close(last); err != nil && !errors.Is(err, context.DeadlineExceeded) {
+			t.Error(err)
+		}
+		if took := time.Since(begun); took != 4*time.Second {
+			t.Errorf("it took %s", took)
+		}
+		if got := figures(t, tr); got["failed"] != 3 {
+			t.Errorf("metrics say %v", got)
+		}
+	})
+}
+
 func TestACollectorThatIsAwayCostsItsSpansAlone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		to := &collector{err: errors.New("connection refused")}

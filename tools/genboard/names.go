@@ -54,7 +54,7 @@ func reference(known []metrics.Described) []byte {
 	b.WriteString(`# Metrics
 
 What ` + "`GET /metrics`" + ` tells Prometheus, made from the server's own registry by ` + "`make generate`" + `. ` + "`godwit_postgres_…`" + ` come with PostgreSQL, ` + "`godwit_cluster_…`" + ` with several nodes,
-` + "`godwit_nats_…`" + ` with a listener for NATS clients, one of a certificate with TLS, and ` + "`godwit_trace_…`" + ` with a collector of traces. Beside them are those of the Go runtime (` + "`go_…`" + `) and the process (` + "`process_…`" + `). What people ask most,
+` + "`godwit_nats_…`" + ` with a listener for NATS clients, one of a certificate with TLS, and ` + "`godwit_trace_…`" + ` and ` + "`godwit_otlp_…`" + ` with a collector of OpenTelemetry. Beside them are those of the Go runtime (` + "`go_…`" + `) and the process (` + "`process_…`" + `). What people ask most,
 the board and the alerts: [Operations](../guides/operations.md#the-board).
 
 | metric | labels | |

@@ -1,4 +1,4 @@
-// Package tracetest has what tests of traces share: a collector that takes them over OTLP.
+// Package tracetest has what tests of traces and figures share: a collector that takes them over OTLP.
 package tracetest
 
 import (
@@ -13,29 +13,47 @@ import (
 	"testing"
 	"time"
 
+	metricscollectpb "go.opentelemetry.io/proto/otlp/collector/metrics/v1"
 	collectpb "go.opentelemetry.io/proto/otlp/collector/trace/v1"
 	tracepb "go.opentelemetry.io/proto/otlp/trace/v1"
 	"google.golang.org/protobuf/proto"
 )
 
-// Receiver takes traces as a collector does.
+const patience = time.Minute
+
+// Receiver takes traces and figures as a collector does.
 type Receiver struct {
 	*httptest.Server
-	mu    sync.Mutex
-	spans map[string][]*tracepb.Span // by trace
-	news  chan struct{}
+	mu      sync.Mutex
+	spans   map[string][]*tracepb.Span // by trace
+	report  *Report                    // the last one, or nil
+	reports int
+	news    chan struct{}
 }
 
 // Start starts one for as long as a test runs.
 func Start(t testing.TB) *Receiver {
 	t.Helper()
 	r := &Receiver{spans: map[string][]*tracepb.Span{}, news: make(chan struct{}, 1)}
-	r.Server = httptest.NewServer(http.HandlerFunc(r.take))
+	mux := http.NewServeMux()
+	mux.HandleFunc("POST /v1/traces", func(w http.ResponseWriter, q *http.Request) {
+		var got collectpb.ExportTraceServiceRequest
+		r.take(w, q, &got, func() { r.addSpans(&got) })
+	})
+	mux.HandleFunc("POST /v1/metrics", func(w http.ResponseWriter, q *http.Request) {
+		var got metricscollectpb.ExportMetricsServiceRequest
+		r.take(w, q, &got, func() {
+			r.reports++
+			r.report = read(&got, r.reports)
+		})
+	})
+	r.Server = httptest.NewServer(mux)
 	t.Cleanup(r.Close)
 	return r
 }
 
-func (r *Receiver) take(w http.ResponseWriter, q *http.Request) {
+// take reads a request and has it noted, under the lock.
+func (r *Receiver) take(w http.ResponseWriter, q *http.Request, into proto.Message, note func()) {
 	in := io.Reader(q.Body)
 	if q.Header.Get("Content-Encoding") == "gzip" {
 		var err error
@@ -44,24 +62,16 @@ func (r *Receiver) take(w http.ResponseWriter, q *http.Request) {
 			return
 		}
 	}
-	var got collectpb.ExportTraceServiceRequest
 	b, err := io.ReadAll(in)
 	if err == nil {
-		err = proto.Unmarshal(b, &got)
+		err = proto.Unmarshal(b, into)
 	}
-	if err != nil || q.URL.Path != "/v1/traces" {
+	if err != nil {
 		http.Error(w, fmt.Sprint(err), http.StatusBadRequest)
 		return
 	}
 	r.mu.Lock()
-	for _, of := range got.GetResourceSpans() {
-		for _, scope := range of.GetScopeSpans() {
-			for _, s := range scope.GetSpans() {
-				id := hex.EncodeToString(s.GetTraceId())
-				r.spans[id] = append(r.spans[id], s)
-			}
-		}
-	}
+	note()
 	r.mu.Unlock()
 	select {
 	case r.news <- struct{}{}:
@@ -70,10 +80,20 @@ func (r *Receiver) take(w http.ResponseWriter, q *http.Request) {
 	w.Header().Set("Content-Type", "application/x-protobuf")
 }
 
+func (r *Receiver) addSpans(got *collectpb.ExportTraceServiceRequest) {
+	for _, of := range got.GetResourceSpans() {
+		for _, scope := range of.GetScopeSpans() {
+			for _, s := range scope.GetSpans() {
+				id := hex.EncodeToString(s.GetTraceId())
+				r.spans[id] = append(r.spans[id], s)
+			}
+		}
+	}
+}
+
 // Until waits for the spans of a trace, and returns them.
 func (r *Receiver) Until(t testing.TB, trace string, names ...string) []*tracepb.Span {
 	t.Helper()
-	const patience = time.Minute
 	late := time.After(patience)
 	for {
 		r.mu.Lock()

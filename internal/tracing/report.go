@@ -1,0 +1,148 @@
+package tracing
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"strconv"
+	"sync/atomic"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	dto "github.com/prometheus/client_model/go"
+	bridge "go.opentelemetry.io/contrib/bridges/prometheus"
+	"go.opentelemetry.io/otel/sdk/metric"
+	"go.opentelemetry.io/otel/sdk/metric/metricdata"
+	"go.opentelemetry.io/otel/sdk/resource"
+)
+
+// How often figures are reported, and how long a report may take with gathering them, unless the environment says otherwise: as
+// OpenTelemetry has it.
+const (
+	reportEvery  = time.Minute
+	reportWithin = 30 * time.Second
+	least        = time.Second // of what the environment may say: some figures are asked of the stores
+	most         = 24 * time.Hour
+)
+
+// ReporterConfig are the parts of a Reporter.
+type ReporterConfig struct {
+	Exporter metric.Exporter // which the Reporter shuts down; see FigureExporter
+	Figures  prometheus.Gatherer
+	Version  string
+	Node     string
+	Log      *slog.Logger
+}
+
+// Reporter sends the figures of a registry to a collector: all of them each minute, or as often as OTEL_METRIC_EXPORT_INTERVAL says,
+// and once more at the end. One report is under way at a time, for OTEL_METRIC_EXPORT_TIMEOUT at most; those that fall due meanwhile
+// are left out, since the next has all counters.
+type Reporter struct {
+	cfg           ReporterConfig
+	of            *resource.Resource
+	from          metric.Producer
+	every, within time.Duration
+	began         bool
+	amiss         bool // some figures could not be gathered the last time
+	failing       bool // the collector did not take the last report
+
+	sent, failed atomic.Uint64
+}
+
+// NewReporter makes a Reporter.
+func NewReporter(ctx context.Context, cfg ReporterConfig) (*Reporter, error) {
+	of, err := describe(ctx, cfg.Version, cfg.Node)
+	if err != nil {
+		return nil, fmt.Errorf("start sending figures: %w", err)
+	}
+	r := &Reporter{cfg: cfg, of: of}
+	r.every = milliseconds("OTEL_METRIC_EXPORT_INTERVAL", reportEvery, cfg.Log)
+	r.within = milliseconds("OTEL_METRIC_EXPORT_TIMEOUT", reportWithin, cfg.Log)
+	r.from = bridge.NewMetricProducer(bridge.WithGatherer(prometheus.GathererFunc(r.gather)))
+	return r, nil
+}
+
+// milliseconds reads a variable. One that cannot hold is told and left out, as OpenTelemetry asks: it may be meant for other programs.
+func milliseconds(name string, otherwise time.Duration, log *slog.Logger) time.Duration {
+	v := os.Getenv(name)
+	if v == "" {
+		return otherwise
+	}
+	n, err := strconv.ParseInt(v, 10, 64)
+	if err != nil || n < least.Milliseconds() || n > most.Milliseconds() {
+		log.Warn("a variable of OpenTelemetry is not a number of milliseconds that holds here, and is left out", "variable", name, "value", v,
+			"least", least.Milliseconds(), "most", most.Milliseconds(), "instead", otherwise.Milliseconds())
+		return otherwise
+	}
+	return time.Duration(n) * time.Millisecond
+}
+
+// Run reports until ctx ends, for the first time after the first interval. Its error is always nil.
+func (r *Reporter) Run(ctx context.Context) error {
+	r.began = true
+	due := time.NewTicker(r.every)
+	defer due.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-due.C:
+			r.report(ctx)
+		}
+	}
+}
+
+// Close reports for the last time, until ctx ends. It is called when Run has returned, and before that what figures tell of is closed.
+func (r *Reporter) Close(ctx context.Context) error {
+	if r.began {
+		r.report(ctx)
+	}
+	return r.cfg.Exporter.Shutdown(ctx)
+}
+
+// report gathers all figures and sends them.
+func (r *Reporter) report(ctx context.Context) {
+	ctx, cancel := context.WithTimeoutCause(ctx, r.within, fmt.Errorf("the collector did not answer in %s", r.within))
+	defer cancel()
+	scopes, err := r.from.Produce(ctx)
+	if err == nil {
+		err = r.cfg.Exporter.Export(ctx, &metricdata.ResourceMetrics{Resource: r.of, ScopeMetrics: scopes})
+	}
+	switch {
+	case err == nil:
+		r.sent.Add(1)
+		if r.failing {
+			r.cfg.Log.InfoContext(ctx, "figures are sent again")
+		}
+	case errors.Is(ctx.Err(), context.Canceled): // the server stops: the last report follows at once
+		return
+	default:
+		r.failed.Add(1)
+		if !r.failing {
+			r.cfg.Log.WarnContext(ctx, "figures could not be sent; further failures are counted in godwit_otlp_reports_total", "error", err)
+		}
+	}
+	r.failing = err != nil
+}
+
+// gather has figures that cannot be gathered keep no others back.
+func (r *Reporter) gather() ([]*dto.MetricFamily, error) {
+	families, err := r.cfg.Figures.Gather()
+	if err != nil && !r.amiss {
+		r.cfg.Log.Warn("some figures could not be gathered for the collector; the others are sent", "error", err)
+	}
+	r.amiss = err != nil
+	return families, nil
+}
+
+// Describe implements prometheus.Collector.
+func (r *Reporter) Describe(ch chan<- *prometheus.Desc) { ch <- descReports }
+
+// Collect implements prometheus.Collector.
+func (r *Reporter) Collect(ch chan<- prometheus.Metric) {
+	for outcome, n := range map[string]uint64{"sent": r.sent.Load(), "failed": r.failed.Load()} {
+		ch <- prometheus.MustNewConstMetric(descReports, prometheus.CounterValue, float64(n), outcome)
+	}
+}
