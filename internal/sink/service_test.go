@@ -250,6 +250,26 @@ func TestAFormerOwnerSavesNothing(t *testing.T) {
 	}
 }
 
+func TestASinkMayLeadToAPrivateAddressWhileItsURLStays(t *testing.T) {
+	w := newWorld(t)
+	text := func(s string) *string { return &s }
+	off := false
+	for _, step := range []struct {
+		c    sink.Change
+		want bool
+	}{
+		{sink.Change{URL: text("http://a"), Private: true}, true},
+		{sink.Change{Enabled: &off}, true},
+		{sink.Change{URL: text("http://a"), User: text("u")}, true},
+		{sink.Change{URL: text("http://b")}, false},
+		{sink.Change{URL: text("http://a")}, false},
+	} {
+		if info, _, err := w.sinks.Set(t.Context(), "shop", sink.ClickHouse, step.c); err != nil || info.Private != step.want {
+			t.Errorf("after %+v: %t, %v; want %t", step.c, info.Private, err, step.want)
+		}
+	}
+}
+
 func TestBadSettingsNameTheirField(t *testing.T) {
 	w := newWorld(t)
 	text := func(s string) *string { return &s }

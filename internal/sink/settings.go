@@ -27,7 +27,7 @@ type Change struct {
 	Keep                *time.Duration
 	Backfill            *bool // of a sink that is made
 	Enabled             *bool
-	Private             bool // see Sink
+	Private             bool // see Sink; stays while the URL does
 }
 
 // apply changes a sink, or makes one of an empty one.
@@ -36,13 +36,13 @@ func (c *Change) apply(s *Sink, now time.Time) (created bool) {
 		*s = Sink{App: s.App, Kind: s.Kind, Database: "godwit", Keep: keepAs, Enabled: true, CreatedAt: now}
 		set(&s.Backfill, c.Backfill)
 	}
+	s.Private = c.Private || s.Private && (c.URL == nil || *c.URL == s.URL)
 	set(&s.URL, c.URL)
 	set(&s.Database, c.Database)
 	set(&s.User, c.User)
 	set(&s.Password, c.Password)
 	set(&s.Keep, c.Keep)
 	set(&s.Enabled, c.Enabled)
-	s.Private = c.Private
 	if !now.After(s.UpdatedAt) { // a change is later than the one before, whatever the clocks say
 		now = s.UpdatedAt.Add(time.Millisecond)
 	}

@@ -201,7 +201,8 @@ func (s *Service) Set(ctx context.Context, app, kind string, c Change) (info Inf
 		if created = one.CreatedAt.IsZero(); created {
 			*one = Source{App: one.App, Kind: one.Kind, Enabled: true, CreatedAt: now}
 		}
-		one.URLs, one.Recipients, one.Private, one.UpdatedAt = c.URLs, c.Recipients, c.Private, now
+		one.Private = c.Private || one.Private && slices.Equal(c.URLs, one.URLs)
+		one.URLs, one.Recipients, one.UpdatedAt = c.URLs, c.Recipients, now
 		if c.Password != nil {
 			one.Password = *c.Password
 		}

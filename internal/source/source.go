@@ -58,7 +58,7 @@ type Change struct {
 	Password   *access.Secret
 	Recipients []string
 	Enabled    *bool
-	Private    bool // see Source
+	Private    bool // see Source; stays while the URLs do
 }
 
 // check looks at the form of a change.

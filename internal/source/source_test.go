@@ -269,7 +269,10 @@ func TestChangesTakeEffectAndRemovingStops(t *testing.T) {
 		if !slices.Equal(target.URLs, []string{"redis://me:p%20w%40%2F@a.example:1", "redis://:p%20w%40%2F@b.example:2"}) || !target.Private || !slices.Equal(target.Recipients, []string{"ann"}) {
 			t.Errorf("target %+v", target)
 		}
-		off := false
+		off, on := false, true
+		if i := w.set(t, "shop", source.Change{URLs: []string{"redis://me@a.example:1", "redis://b.example:2"}, Enabled: &on}); !i.Private {
+			t.Error("the same URLs may not lead to private addresses any more")
+		}
 		if i := w.set(t, "shop", source.Change{Enabled: &off}); i.State != source.Disabled || i.Password != password || i.Private {
 			t.Errorf("%+v", i)
 		}
