@@ -284,11 +284,11 @@ func TestFailuresLeadToTheirReasonsAndDaysAreDrawn(t *testing.T) {
 // failing reports failures of campaigns that had none.
 type failing struct{ admin.Campaigns }
 
-func (f failing) Report(ctx context.Context, app, id string, only *campaign.Outcome, limit int, cursor int64) ([]campaign.Delivery, error) {
+func (f failing) Report(ctx context.Context, app, id string, only *campaign.Outcome, limit int, cursor int64) ([]campaign.Delivery, int64, error) {
 	if *only != campaign.Refused {
 		return f.Campaigns.Report(ctx, app, id, only, limit, cursor)
 	}
-	return []campaign.Delivery{{Row: 1, Channel: push.Webhook, Detail: "gone & <b>"}, {Row: 2, Channel: push.Webhook, Detail: "gone & <b>"}}, nil
+	return []campaign.Delivery{{Row: 1, Channel: push.Webhook, Detail: "gone & <b>"}, {Row: 2, Channel: push.Webhook, Detail: "gone & <b>"}}, 0, nil
 }
 
 func TestLongNamesAreCutInTheList(t *testing.T) {

@@ -12,7 +12,8 @@ import (
 // Audience is what the pages read of endpoints.
 type Audience interface {
 	Totals(ctx context.Context, app string) (active, disabled map[push.Channel]int64, err error)
-	Count(ctx context.Context, app string, sel *audience.Selection) (map[push.Channel]int64, error)
+	// CountPart counts some of the active endpoints of a selection, after one: see endpoint.Store.
+	CountPart(ctx context.Context, app string, sel *audience.Selection, after int64) (endpoint.Part, error)
 	// List returns the next endpoints of a status, empty: of any, that are in a selection: see endpoint.Store.
 	List(ctx context.Context, app string, status audience.Status, sel *audience.Selection, after int64, limit int) (list []audience.Endpoint, next int64, more bool, err error)
 	Find(ctx context.Context, who *endpoint.Holder, id audience.ID) (audience.Endpoint, error)
@@ -22,8 +23,8 @@ type Audience interface {
 	Export(ctx context.Context, app string, f endpoint.Filter, e *endpoint.Encoder, write func(part []byte) error) error
 	// Of lists a recipient's endpoints.
 	Of(ctx context.Context, app, recipient string) ([]audience.Endpoint, error)
-	// Names lists the tags and the names of attributes that an app's endpoints have or had.
-	Names(ctx context.Context, app string) (tags, attributes []string, err error)
+	// Names lists the first tags and names of attributes that an app's endpoints have or had.
+	Names(ctx context.Context, app string, limit int) (tags, attributes []string, err error)
 }
 
 // mostNames is how many tags and attributes are shown.
@@ -70,14 +71,13 @@ func (a *admin) showCrowd(v *visit, c crowd) error {
 }
 
 func (a *admin) names(ctx context.Context, app string) (tags, attributes []string, err error) {
-	tags, attributes, err = a.Audience.Names(ctx, app)
-	return tags[:min(len(tags), mostNames)], attributes[:min(len(attributes), mostNames)], err
+	return a.Audience.Names(ctx, app, mostNames)
 }
 
 // matches answers a tried segment.
 type matches struct {
 	Problem string
-	Count   int64
+	reached
 }
 
 func (a *admin) countAudience(v *visit) error {
@@ -89,7 +89,7 @@ func (a *admin) countAudience(v *visit) error {
 	var m matches
 	var wrong *mistake
 	n, err := a.reach(v, &who)
-	if m.Count = n; err != nil {
+	if m.reached = n; err != nil {
 		if err = explain(err); !errors.As(err, &wrong) {
 			return err
 		}

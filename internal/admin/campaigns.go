@@ -30,7 +30,7 @@ type Campaigns interface {
 	Revise(ctx context.Context, app, id string, spec campaign.Spec, sendAt time.Time) (*campaign.View, error)
 	Test(ctx context.Context, app, id string, endpoints []audience.ID) ([]campaign.Tested, error)
 	Delete(ctx context.Context, app, id string) error
-	Report(ctx context.Context, app, id string, only *campaign.Outcome, limit int, cursor int64) ([]campaign.Delivery, error)
+	Report(ctx context.Context, app, id string, only *campaign.Outcome, limit int, cursor int64) (list []campaign.Delivery, next int64, err error)
 	Days(ctx context.Context, app, id string, from, to time.Time) ([]campaign.Day, error)
 }
 

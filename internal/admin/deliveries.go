@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"net/url"
 	"slices"
+	"strconv"
 	"time"
 
 	"godwit.dev/godwit/internal/campaign"
@@ -14,7 +15,7 @@ import (
 // Bounds of the page that says why deliveries ended as they did.
 const (
 	mostLooked     = 5000 // deliveries whose reasons are counted
-	lookedAtOnce   = 500
+	lookedAtOnce   = 200
 	mostReasons    = 50
 	mostDeliveries = 100
 )
@@ -24,6 +25,8 @@ type deliveryPage struct {
 	ID, Name, Outcome string
 	Total             int64
 	Looked            int64 // of Total, the newest of which are left out
+	Later             bool  // it is not the first page
+	Next              string
 	Reasons           []reason
 	Items             []campaign.Delivery
 	Command           string // that lists all
@@ -52,11 +55,15 @@ func (a *admin) showDeliveries(v *visit) error {
 		p.Total = c.Open()
 	}
 	counts := make(map[reason]int64)
-	for cursor := int64(0); p.Looked < mostLooked; {
-		page, err := a.Campaigns.Report(v.r.Context(), v.person.App, c.ID, &only, lookedAtOnce, cursor)
+	until, cursor := a.now().Add(lookFor), position(v.r.URL.Query().Get("cursor"))
+	p.Later = cursor > 0
+	for more := true; more && p.Looked < mostLooked && a.now().Before(until); {
+		var page []campaign.Delivery
+		page, cursor, err = a.Campaigns.Report(v.r.Context(), v.person.App, c.ID, &only, lookedAtOnce, cursor)
 		if err != nil {
 			return explain(err)
 		}
+		more = cursor > 0
 		for i := range page {
 			d := &page[i]
 			d.Detail = why(d)
@@ -64,12 +71,11 @@ func (a *admin) showDeliveries(v *visit) error {
 			if len(p.Items) < mostDeliveries {
 				p.Items = append(p.Items, *d)
 			}
-			cursor = d.Row
 		}
 		p.Looked += int64(len(page))
-		if len(page) < lookedAtOnce {
-			break
-		}
+	}
+	if cursor > 0 {
+		p.Next = deliveriesURL(c.ID, only.String()) + "&cursor=" + strconv.FormatInt(cursor, 10)
 	}
 	for r, n := range counts {
 		r.Count = n

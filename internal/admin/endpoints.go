@@ -31,6 +31,7 @@ type search struct {
 	Channels []push.Channel
 	Problem  string
 	Items    []audience.Endpoint
+	Looked   int64  // looked through so far for those that are listed or come next, on the pages before too; 0: not more than those
 	Next     string // leads on; empty: there are no more
 }
 
@@ -92,14 +93,24 @@ func (a *admin) find(v *visit, s *search, cursor string) error {
 		return nil
 	}
 	after, until := position(cursor), a.now().Add(lookFor)
+	if after > 0 {
+		s.Looked = position(v.r.URL.Query().Get("looked"))
+	}
 	for more := true; more; {
 		var list []audience.Endpoint
 		if list, after, more, err = a.Audience.List(v.r.Context(), v.person.App, f.Status, f.Selection, after, endpointsAPage-len(s.Items)); err != nil {
 			return err
 		}
-		if s.Items = append(s.Items, list...); more && (len(s.Items) == endpointsAPage || a.now().After(until)) {
+		s.Items = append(s.Items, list...)
+		if more && len(s.Items) < endpointsAPage {
+			s.Looked += endpoint.ListLooks
+		}
+		if more && (len(s.Items) == endpointsAPage || a.now().After(until)) {
 			q := s.query()
 			q.Set("cursor", strconv.FormatInt(after, 10))
+			if s.Looked > 0 && len(s.Items) == 0 {
+				q.Set("looked", strconv.FormatInt(s.Looked, 10))
+			}
 			s.Next = "/ui/audience?" + q.Encode()
 			return nil
 		}

@@ -68,7 +68,7 @@ func (b *bubble) note(holds bool, text string) {
 type preview struct {
 	Troubles []trouble
 	Counted  bool
-	Count    int64
+	reached
 	Previews []bubble
 	Template string // that it is of
 	Left     string // that it is no longer of
@@ -110,7 +110,7 @@ func (a *admin) preview(v *visit, f *reading) (*preview, error) {
 	}
 	if !f.correct {
 		n, err := a.reach(v, &f.spec.Audience)
-		if p.Count, p.Counted = n, err == nil; err != nil {
+		if p.reached, p.Counted = n, err == nil; err != nil {
 			if _, ok := f.refused(err); !ok {
 				return nil, err
 			}
@@ -144,14 +144,31 @@ func previewChannels(lists ...[]push.Channel) []push.Channel {
 	return []push.Channel{push.WebPush}
 }
 
-func (a *admin) reach(v *visit, who *audience.Audience) (n int64, err error) {
+// reached is how many addresses an audience reaches.
+type reached struct {
+	Count  int64
+	Looked int64 // they were counted among so many, of more; 0: these are all
+}
+
+// reach counts whom an audience reaches, for as long as somebody waits for it.
+func (a *admin) reach(v *visit, who *audience.Audience) (n reached, err error) {
 	sel, err := who.Select("")
 	if err != nil {
-		return 0, err
+		return n, err
 	}
-	counts, err := a.Audience.Count(v.r.Context(), v.person.App, sel)
-	for _, c := range counts {
-		n += c
+	until := a.now().Add(lookFor)
+	for after := int64(0); ; {
+		part, err := a.Audience.CountPart(v.r.Context(), v.person.App, sel, after)
+		if err != nil {
+			return n, err
+		}
+		n.Count += part.Count
+		if after = part.Next; after == 0 {
+			n.Looked = 0
+			return n, nil
+		}
+		if n.Looked += part.Looked; a.now().After(until) {
+			return n, nil
+		}
 	}
-	return n, err
 }

@@ -86,9 +86,13 @@ func (a *admin) showRecipient(v *visit) error {
 	if status == 0 {
 		p.Status = ""
 	}
-	var next int64
-	if p.History, next, err = a.Mailbox.History(ctx, app, name, status, historyAPage, position(q.Get("cursor"))); err != nil {
-		return err
+	next, until := position(q.Get("cursor")), a.now().Add(lookFor)
+	for more := true; more && len(p.History) < historyAPage; more = next > 0 && a.now().Before(until) {
+		var found []mailbox.Record
+		if found, next, err = a.Mailbox.History(ctx, app, name, status, historyAPage-len(p.History), next); err != nil {
+			return err
+		}
+		p.History = append(p.History, found...)
 	}
 	if next > 0 {
 		p.Older = "/ui/recipients/" + name + "?" + url.Values{"status": {p.Status}, "cursor": {strconv.FormatInt(next, 10)}}.Encode()

@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"strings"
 
+	"godwit.dev/godwit/internal/audience"
 	"godwit.dev/godwit/internal/campaign"
 	"godwit.dev/godwit/internal/template"
 )
@@ -174,7 +175,7 @@ func (a *admin) missing(v *visit, f *reading) (names []string, err error) {
 	if len(names) == 0 {
 		return nil, nil
 	}
-	_, attributes, err := a.Audience.Names(v.r.Context(), v.person.App)
+	_, attributes, err := a.Audience.Names(v.r.Context(), v.person.App, audience.MaxTagNames)
 	return slices.DeleteFunc(names, func(name string) bool {
 		return name == "recipient" || name == "locale" || slices.Contains(attributes, name)
 	}), err

@@ -294,7 +294,7 @@ func (e *env) report(id string) map[string]campaign.Delivery {
 	all := make(map[string]campaign.Delivery)
 	cursor := int64(0)
 	for {
-		page, err := e.svc.Report(e.Context(), app, id, nil, 100, cursor)
+		page, next, err := e.svc.Report(e.Context(), app, id, nil, 100, cursor)
 		if err != nil {
 			e.Fatal(err)
 		}
@@ -303,9 +303,8 @@ func (e *env) report(id string) map[string]campaign.Delivery {
 				e.Fatalf("endpoint %s has two deliveries", d.Endpoint)
 			}
 			all[d.Endpoint] = d
-			cursor = d.Row
 		}
-		if len(page) < 100 {
+		if cursor = next; next == 0 {
 			return all
 		}
 	}

@@ -75,10 +75,14 @@ type RecallQueue interface {
 	FinishCorrection(ctx context.Context, epoch, num int64, results []RecallResult, from, next int64, now time.Time) error
 }
 
+// ReportLooks bounds how many deliveries are looked at for one page of those of an outcome.
+const ReportLooks = 1000
+
 // Reports reads what became of deliveries.
 type Reports interface {
-	// Deliveries returns deliveries in their order, after the row cursor; of one outcome, if only is not nil.
-	Deliveries(ctx context.Context, num int64, only *Outcome, limit int, cursor int64) ([]Delivery, error)
+	// Deliveries returns deliveries in their order, after the row cursor; of one outcome, if only is not nil. A page may be short although
+	// more follow, since no more than ReportLooks, or limit, are looked at: next is the row to go on after, 0: there are no more.
+	Deliveries(ctx context.Context, num int64, only *Outcome, limit int, cursor int64) (list []Delivery, next int64, err error)
 	// Days returns counts by day (UTC); of one campaign, or of the whole app if num is 0.
 	Days(ctx context.Context, app string, num int64, from, to time.Time) ([]Day, error)
 }

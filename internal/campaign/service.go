@@ -437,17 +437,17 @@ func (s *Service) Delete(ctx context.Context, app, id string) error {
 	}
 }
 
-// Report reads a page of a campaign's deliveries.
-func (s *Service) Report(ctx context.Context, app, id string, only *Outcome, limit int, cursor int64) ([]Delivery, error) {
+// Report reads a page of a campaign's deliveries: see Reports.Deliveries.
+func (s *Service) Report(ctx context.Context, app, id string, only *Outcome, limit int, cursor int64) (list []Delivery, next int64, err error) {
 	c, err := s.store.Get(ctx, app, id)
 	if err != nil {
-		return nil, err
+		return nil, 0, err
 	}
-	ds, err := s.store.Deliveries(ctx, c.Num, only, limit, cursor)
-	for i := range ds {
-		ds[i].ID = DeliveryID(c.ID, ds[i].Endpoint)
+	list, next, err = s.store.Deliveries(ctx, c.Num, only, limit, cursor)
+	for i := range list {
+		list[i].ID = DeliveryID(c.ID, list[i].Endpoint)
 	}
-	return ds, err
+	return list, next, err
 }
 
 // Days returns counts by day, of one campaign or, if id is empty, of the app.

@@ -123,6 +123,11 @@ func (s *Service) List(ctx context.Context, app string, status audience.Status, 
 	return s.cfg.Store.ListEndpoints(ctx, app, status, sel, after, limit)
 }
 
+// CountPart counts some of an audience: see Store.CountPart.
+func (s *Service) CountPart(ctx context.Context, app string, sel *audience.Selection, after int64) (Part, error) {
+	return s.cfg.Store.CountPart(ctx, app, sel, after)
+}
+
 // Count counts the active endpoints of an audience by channel.
 func (s *Service) Count(ctx context.Context, app string, sel *audience.Selection) (map[push.Channel]int64, error) {
 	return s.cfg.Store.CountEndpoints(ctx, app, sel)
@@ -133,9 +138,9 @@ func (s *Service) Totals(ctx context.Context, app string) (active, disabled map[
 	return s.cfg.Store.EndpointCounts(ctx, app)
 }
 
-// Names lists the tags and the names of attributes that an app's endpoints have or had.
-func (s *Service) Names(ctx context.Context, app string) (tags, attributes []string, err error) {
-	return s.cfg.Store.Names(ctx, app)
+// Names lists the first tags and names of attributes that an app's endpoints have or had: see Store.Names.
+func (s *Service) Names(ctx context.Context, app string, limit int) (tags, attributes []string, err error) {
+	return s.cfg.Store.Names(ctx, app, limit)
 }
 
 // Join registers an address that came by itself, a chat with a bot say, which also wakes its endpoint if that was

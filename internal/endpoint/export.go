@@ -31,7 +31,7 @@ func (s *Service) Encoder(ctx context.Context, app, format string, addresses boo
 	case "", "ndjson":
 		e = Encoder{"application/x-ndjson", lines}
 	case "csv":
-		_, names, err := s.Names(ctx, app)
+		_, names, err := s.Names(ctx, app, audience.MaxTagNames)
 		if err != nil {
 			return nil, err
 		}

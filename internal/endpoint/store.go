@@ -10,6 +10,16 @@ import (
 	"godwit.dev/godwit/internal/push"
 )
 
+// ListLooks bounds how many endpoints, or entries of an index of them, are looked at for one page of a list: a multiple of what is read at once.
+const ListLooks = 1000
+
+// Part is how many endpoints of an audience there are among those that were looked at.
+type Part struct {
+	Count  int64
+	Next   int64 // where to go on counting; 0: these are all
+	Looked int64 // how many were looked at, if there are more
+}
+
 // Store keeps endpoints. Every implementation must pass storetest. Campaigns enumerate the same endpoints through
 // theirs. Errors are mailbox.ErrNoSpace and mailbox.ErrClosed where they apply.
 type Store interface {
@@ -32,11 +42,14 @@ type Store interface {
 	// DisableEndpoint notes that one gets nothing any more. One that is gone stays so.
 	DisableEndpoint(ctx context.Context, number int64, reason string) error
 	// ListEndpoints returns the next endpoints of a status, empty: of any, that are in a selection, in the order of
-	// numbers after one. A page may be short although more follow: more says so, and next is where to go on.
+	// numbers after one. A page may be short although more follow, since no more than ListLooks are looked at: more says so, and next is
+	// where to go on.
 	ListEndpoints(ctx context.Context, app string, status audience.Status, sel *audience.Selection, after int64, limit int) (list []audience.Endpoint, next int64, more bool, err error)
 	// CountEndpoints counts the active ones of an audience by channel, EndpointCounts all, from counters.
 	CountEndpoints(ctx context.Context, app string, sel *audience.Selection) (map[push.Channel]int64, error)
+	// CountPart counts some of the active ones of an audience, after a number, within milliseconds.
+	CountPart(ctx context.Context, app string, sel *audience.Selection, after int64) (Part, error)
 	EndpointCounts(ctx context.Context, app string) (active, disabled map[push.Channel]int64, err error)
-	// Names lists the tags and the names of attributes that an app's endpoints have or had.
-	Names(ctx context.Context, app string) (tags, attributes []string, err error)
+	// Names lists the first tags and names of attributes that an app's endpoints have or had, by name: limit of each.
+	Names(ctx context.Context, app string, limit int) (tags, attributes []string, err error)
 }

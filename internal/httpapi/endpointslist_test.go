@@ -103,7 +103,7 @@ var errDamaged = errors.New("a page is damaged")
 // nameless is a store that cannot say which tags and attributes there are.
 type nameless struct{ endpoint.Store }
 
-func (nameless) Names(context.Context, string) (tags, attributes []string, err error) {
+func (nameless) Names(context.Context, string, int) (tags, attributes []string, err error) {
 	return nil, nil, errDamaged
 }
 

@@ -70,7 +70,7 @@ func (s *Service) Registrations(ctx context.Context, app string, k object.Key) (
 		here[objectstore.ClientID{App: app, Recipient: found[i].Recipient, Group: found[i].Group, Device: found[i].Device}] = true
 	}
 	for cursor := int64(0); ; {
-		stored, next, err := s.store.Watchers(ctx, app, k, cursor)
+		stored, next, err := s.store.Watchers(ctx, app, k, cursor, allLooks)
 		if err != nil {
 			return nil, err
 		}
@@ -90,25 +90,41 @@ func (s *Service) Registrations(ctx context.Context, app string, k object.Key) (
 	return found, nil
 }
 
+// Stored clients that are looked at for those who are registered for an object. No index is over all registrations.
+const (
+	allLooks = 2000 // at once, if all are asked for
+	// WatchLooks bounds them for a part of Watching: some milliseconds, however few are registered.
+	WatchLooks = 2000
+)
+
 // Watching lists who is registered for an object in parts, for people to look at: first those that are connected to this node, no
 // more than most, with those among the first clients that are stored; then, after what next says, further ones. more: there are
-// more of the first.
+// more of the first. It ends with a part that has most or more, no more than twice as many, or when it has looked at WatchLooks clients.
 func (s *Service) Watching(ctx context.Context, app string, k object.Key, after int64, most int) (found []Registration, more bool, next int64, err error) {
 	if after == 0 {
 		if found = s.liveRegistrations(app, k); len(found) > most {
 			found, more = found[:most], true
 		}
 	}
-	stored, next, err := s.store.Watchers(ctx, app, k, after)
-	for _, w := range stored {
-		if !s.connected(w.ID) {
-			found = append(found, Registration{
-				Key: k, Recipient: w.ID.Recipient, Group: w.ID.Group, Device: w.ID.Device, LastSeen: w.SeenAt, SentVersion: w.Sent, Acked: w.Acked,
-			})
+	next = after
+	for looked := 0; looked < WatchLooks; looked += most {
+		var stored []objectstore.Watcher
+		if stored, next, err = s.store.Watchers(ctx, app, k, next, most); err != nil {
+			return nil, false, 0, err
+		}
+		for _, w := range stored {
+			if !s.connected(w.ID) {
+				found = append(found, Registration{
+					Key: k, Recipient: w.ID.Recipient, Group: w.ID.Group, Device: w.ID.Device, LastSeen: w.SeenAt, SentVersion: w.Sent, Acked: w.Acked,
+				})
+			}
+		}
+		if next == 0 || len(found) >= most {
+			break
 		}
 	}
 	slices.SortFunc(found, compareRegistrations)
-	return found, more, next, err
+	return found, more, next, nil
 }
 
 // connected reports whether a client has a session here, whose registrations are listed as that knows them.

@@ -290,7 +290,7 @@ func (m *memory) Touch(batch []objectstore.Touch, done func(error)) {
 	}})
 }
 
-func (m *memory) Watchers(_ context.Context, app string, k object.Key, _ int64) (found []objectstore.Watcher, next int64, err error) {
+func (m *memory) Watchers(_ context.Context, app string, k object.Key, _ int64, _ int) (found []objectstore.Watcher, next int64, err error) {
 	m.d.mu.Lock()
 	defer m.d.mu.Unlock()
 	for id, v := range m.d.clients {

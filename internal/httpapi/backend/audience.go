@@ -24,7 +24,7 @@ func (a *API) AudienceTotals(c *call.Call) error {
 	if err != nil {
 		return err
 	}
-	tags, attributes, err := a.Endpoints.Names(c.Ctx, c.Key.App)
+	tags, attributes, err := a.Endpoints.Names(c.Ctx, c.Key.App, audience.MaxTagNames)
 	if err != nil {
 		return err
 	}

@@ -143,10 +143,11 @@ func (r *report) parse(q url.Values) (err error) {
 	return err
 }
 
-func (r *report) read() ([]campaign.Delivery, error) {
+func (r *report) read() (page []campaign.Delivery, err error) {
 	ctx, cancel := context.WithTimeout(r.c.Ctx, call.Patience)
 	defer cancel()
-	return r.a.Campaigns.Report(ctx, r.c.Key.App, r.id, r.only, int(min(reportPage, r.left)), r.cursor)
+	page, r.cursor, err = r.a.Campaigns.Report(ctx, r.c.Key.App, r.id, r.only, int(min(reportPage, r.left)), r.cursor)
+	return page, err
 }
 
 func (r *report) run(page []campaign.Delivery) error {
@@ -160,7 +161,6 @@ func (r *report) run(page []campaign.Delivery) error {
 	for {
 		for i := range page {
 			v := viewDelivery(&page[i])
-			r.cursor = page[i].Row
 			if r.csv {
 				_ = w.Write(v.record()) // into memory
 				continue
@@ -177,8 +177,7 @@ func (r *report) run(page []campaign.Delivery) error {
 			return nil // the client is gone
 		}
 		r.out.Reset()
-		full := len(page) == int(min(reportPage, r.left))
-		if r.left -= int64(len(page)); !full || r.left <= 0 {
+		if r.left -= int64(len(page)); r.cursor == 0 || r.left <= 0 {
 			return nil
 		}
 		var err error

@@ -105,8 +105,8 @@ type Store interface {
 	// Touch does not wait either; it takes the slice, and calls done once.
 	Touch(batch []Touch, done func(error))
 	// Watchers reads stored clients that are registered for an object. It starts after a cursor (0: the first) and looks
-	// at a bounded number of clients, of which few may be watchers; next is the cursor to go on with, or 0.
-	Watchers(ctx context.Context, app string, k object.Key, after int64) (found []Watcher, next int64, err error)
+	// at so many clients, of which few may be watchers; next is the cursor to go on with, or 0.
+	Watchers(ctx context.Context, app string, k object.Key, after int64, look int) (found []Watcher, next int64, err error)
 	// Clients reads all stored clients of a recipient.
 	Clients(ctx context.Context, app, recipient string) ([]Saved, error)
 	// Away lists some stored clients that were last seen before a time.

@@ -21,9 +21,6 @@ func Client(id objectstore.ClientID, keys []byte, seenAt int64, progress []byte)
 	return v, nil
 }
 
-// WatcherScan is how many clients one call of objectstore.Store.Watchers looks at: a few milliseconds.
-const WatcherScan = 2000
-
 // Watcher says whether a client is registered for an object, and what it has of it.
 func Watcher(v *objectstore.Saved, k object.Key) (w objectstore.Watcher, ok bool) {
 	w = objectstore.Watcher{ID: v.ID, SeenAt: v.SeenAt}

@@ -1,6 +1,7 @@
 package segment
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 
@@ -13,14 +14,20 @@ import (
 type Dialect struct {
 	Position string // the function that says where in a text another one begins
 	Active   string // the condition for active endpoints
+	Disabled string // for the others
 	Filter   string // the same where something else finds them: not to be looked up by
 	Join     string // joins endpoints to a source that comes first
 	// In is the condition that a column is one of some values.
 	In func(column string, values []string) Clause
+	// Each is what keeps the database from answering an EXISTS for all rows at once; see Compiler.
+	Each string
 	// IDs is the same of a column of endpoints' ids.
 	IDs func(column string, ids []audience.ID) Clause
-	// Page is the query for endpoints with numbers after one and up to another, of which the source lists so many at most.
-	Page func(p *Plan, after, upto int64, entries, limit int) Clause
+	// Among is a query for something of the selection's endpoints with numbers after one and up to another, of which the source lists so
+	// many at most.
+	// Order is the column by which these are put in order; empty: the source's.
+	Order string
+	Among func(p *Plan, what string, after, upto int64, entries int) Clause
 }
 
 // Source lists the numbers of endpoints.
@@ -29,8 +36,9 @@ type Source struct {
 	Where  Clause
 	Number string // the column that is the endpoint's number
 	// ordered: read in the order of numbers without sorting, so that one can begin anywhere and stop anywhere.
-	ordered bool
-	of      audience.Expr // the condition of the selection that it stands for
+	ordered    bool
+	of         audience.Expr // the condition of the selection that it stands for
+	oneChannel bool          // it lists those of the selection's one channel
 }
 
 const ownNumber = "e.number"
@@ -85,6 +93,10 @@ func (d *Dialect) sources(app string, sel *audience.Selection) (list []Source) {
 		in := That("e.app = ? AND "+d.Filter, app).And(d.IDs("e.id", sel.Endpoints))
 		list = append(list, Source{From: "endpoint e", Where: in, Number: ownNumber, ordered: true})
 	}
+	if len(sel.Channels) == 1 {
+		of := That("e.app = ? AND e.channel = ? AND "+d.Active, app, string(sel.Channels[0]))
+		list = append(list, Source{From: "endpoint e", Where: of, Number: ownNumber, ordered: true, oneChannel: true})
+	}
 	k := Compiler{App: app, Number: "d.endpoint", Position: d.Position}
 	for _, x := range Conditions(sel) {
 		if table, c, ordered, ok := k.Indexed(x); ok {
@@ -95,8 +107,11 @@ func (d *Dialect) sources(app string, sel *audience.Selection) (list []Source) {
 }
 
 // Rest is what must hold of the endpoint with a number besides being listed by the source: about the number and the columns of e.
-func (p *Plan) Rest(number string) (all Clause) {
-	if len(p.sel.Channels) > 0 {
+func (p *Plan) Rest(number string) Clause { return p.rest(number, p.dialect.Each) }
+
+// rest is the same, for one endpoint at a time or, without each, for all together.
+func (p *Plan) rest(number, each string) (all Clause) {
+	if len(p.sel.Channels) > 0 && !p.oneChannel {
 		names := make([]string, len(p.sel.Channels))
 		for i, ch := range p.sel.Channels {
 			names[i] = string(ch)
@@ -109,7 +124,7 @@ func (p *Plan) Rest(number string) (all Clause) {
 	if len(p.sel.Endpoints) > 0 {
 		all = all.And(p.dialect.IDs("e.id", p.sel.Endpoints))
 	}
-	k := Compiler{App: p.app, Number: number, Position: p.dialect.Position}
+	k := Compiler{App: p.app, Number: number, Position: p.dialect.Position, Each: each}
 	skipped := false
 	for _, x := range Conditions(p.sel) {
 		if !skipped && p.of != nil && Same(x, p.of) {
@@ -129,8 +144,8 @@ func (p *Plan) Joined() string {
 	return p.From + p.dialect.Join + "endpoint e ON e.number = " + p.Number
 }
 
-// Named is the query for the endpoints of a status, empty: of any, that a selection names by their ids or by their recipients, after
-// a number; ok is false if it names none. What else it asks for is not looked at.
+// Named is the query for the endpoints of a status, empty: of any, that a selection names by their ids, by their recipients or by their
+// one channel, after a number; ok is false if it names none. What else it asks for is not looked at.
 func (d *Dialect) Named(app string, status audience.Status, sel *audience.Selection, after int64, limit int) (query Clause, ok bool) {
 	where := That("e.app = ? AND e.number > ?", app, after)
 	switch {
@@ -138,6 +153,8 @@ func (d *Dialect) Named(app string, status audience.Status, sel *audience.Select
 		where = where.And(d.IDs("e.id", sel.Endpoints))
 	case len(sel.Recipients) > 0:
 		where = where.And(That("e.recipient <> ''"), d.In("e.recipient", sel.Recipients))
+	case len(sel.Channels) == 1:
+		return d.ofChannel(app, status, string(sel.Channels[0]), after, limit), true
 	default:
 		return Clause{}, false
 	}
@@ -150,15 +167,41 @@ func (d *Dialect) Named(app string, status audience.Status, sel *audience.Select
 	return That("SELECT "+endpointrow.Columns+" FROM endpoint e WHERE "+where.SQL+" ORDER BY e.number LIMIT ?", where.with(limit)...), true
 }
 
+// ofChannel is Named of a channel. Active ones and others are apart in the index, so that each are read in the order of numbers.
+func (d *Dialect) ofChannel(app string, status audience.Status, channel string, after int64, limit int) Clause {
+	numbers := func(active string) Clause {
+		return That("SELECT number FROM (SELECT e.number FROM endpoint e WHERE e.app = ? AND e.channel = ? AND "+active+
+			" AND e.number > ? ORDER BY e.number LIMIT ?) AS n", app, channel, after, limit)
+	}
+	var in Clause
+	switch status {
+	case audience.Active:
+		in = numbers(d.Active)
+	case audience.Disabled:
+		in = numbers(d.Disabled)
+	default:
+		in = numbers(d.Active)
+		others := numbers(d.Disabled)
+		in = That(in.SQL+" UNION ALL "+others.SQL, in.with(others.Args...)...)
+	}
+	return That("SELECT "+endpointrow.Columns+" FROM endpoint e WHERE e.number IN ("+in.SQL+") ORDER BY e.number LIMIT ?", in.with(limit)...)
+}
+
 // window is the query for the number up to which so many entries of the source reach. No row: there are not so many.
 func (p *Plan) window(after int64, entries int) Clause {
 	where := p.Where.And(That(p.Number+" > ?", after))
 	return That("SELECT "+p.Number+" FROM "+p.From+" WHERE "+where.SQL+" ORDER BY "+p.Number+" LIMIT 1 OFFSET ?", where.with(entries-1)...)
 }
 
+// page is the query for the first endpoints with numbers after one and up to another, of which the source lists so many at most.
+func (p *Plan) page(after, upto int64, entries, limit int) Clause {
+	among := p.dialect.Among(p, endpointrow.Columns, after, upto, entries)
+	return That(among.SQL+" ORDER BY "+cmp.Or(p.dialect.Order, p.Number)+" LIMIT ?", among.with(limit)...)
+}
+
 // count is the query for how many there are by channel, of those that the app has. Where that is one only the index is read.
 func (p *Plan) count(channels map[push.Channel]int64) Clause {
-	rest := p.Rest(p.Number)
+	rest := p.rest(p.Number, "")
 	from, by := p.From, "''"
 	for ch := range channels {
 		by = "'" + string(ch) + "'" // one of audience.Channels

@@ -39,6 +39,8 @@ type Compiler struct {
 	App      string
 	Number   string
 	Position string // the function that says where in a text another one begins
+	// Each ends what is asked of each endpoint for itself, so that a database does not make one look at a whole table of it; empty: it may.
+	Each string
 }
 
 // The number of a name is looked up once a query: of an app and a name. A name that nobody has is no number: nothing equals it.
@@ -58,7 +60,7 @@ func (k *Compiler) Expr(x audience.Expr) Clause {
 		inner := k.Expr(x.X)
 		return Clause{"NOT " + inner.SQL, inner.Args}
 	case audience.Has:
-		return Clause{"EXISTS (SELECT 1 FROM endpoint_tag t WHERE t.tag = " + TagID + " AND t.endpoint = " + k.Number + ")", []any{k.App, x.Tag}}
+		return Clause{"EXISTS (SELECT 1 FROM endpoint_tag t WHERE t.tag = " + TagID + " AND t.endpoint = " + k.Number + k.Each + ")", []any{k.App, x.Tag}}
 	case audience.Exists:
 		return k.exists(x.Field)
 	case audience.In:
@@ -143,7 +145,7 @@ func (k *Compiler) attribute(table, name string, condition Clause) Clause {
 		condition.SQL = " AND " + condition.SQL
 	}
 	return Clause{
-		"EXISTS (SELECT 1 FROM " + table + " a WHERE a.endpoint = " + k.Number + " AND a.name = " + AttributeID + condition.SQL + ")",
+		"EXISTS (SELECT 1 FROM " + table + " a WHERE a.endpoint = " + k.Number + " AND a.name = " + AttributeID + condition.SQL + k.Each + ")",
 		append([]any{k.App, name}, condition.Args...),
 	}
 }

@@ -2,6 +2,7 @@ package segment
 
 import (
 	"godwit.dev/godwit/internal/audience"
+	"godwit.dev/godwit/internal/endpoint"
 	"godwit.dev/godwit/internal/push"
 )
 
@@ -16,9 +17,12 @@ type Reader interface {
 	Channels(query Clause) (map[push.Channel]int64, error)
 }
 
-// minWindow is how many entries of an index one page looks at, at least: a condition that few meet ends with short
-// pages rather than with long queries.
-const minWindow = 5000
+// Entries of an index that are looked at by one query: a condition that few meet ends with short pages rather than with long queries.
+const (
+	minWindow   = 5000 // of a campaign's, at least
+	listWindow  = 200  // of what somebody waits for
+	countWindow = 5000 // of what is counted for somebody who waits
+)
 
 // Select reads the next active endpoints of a selection after a number, in the order of numbers. A page may be short or
 // empty although more follow: more says so, and next is where to go on.
@@ -27,15 +31,16 @@ func Select(r Reader, d *Dialect, app string, sel *audience.Selection, after int
 	if err != nil {
 		return nil, after, false, err
 	}
-	entries := max(minWindow, 10*limit)
-	upto, more, err := r.Number(p.window(after, entries))
+	return p.step(r, after, max(minWindow, 10*limit), limit)
+}
+
+// step looks at so many entries of the source.
+func (p *Plan) step(r Reader, after int64, entries, limit int) (list []audience.Endpoint, next int64, more bool, err error) {
+	upto, more, err := p.upto(r, after, entries)
 	if err != nil {
 		return nil, after, false, err
 	}
-	if !more {
-		upto = 1<<63 - 1
-	}
-	if list, err = r.Endpoints(d.Page(p, after, upto, entries, limit)); err != nil {
+	if list, err = r.Endpoints(p.page(after, upto, entries, limit)); err != nil {
 		return nil, after, false, err
 	}
 	if len(list) == limit {
@@ -44,8 +49,48 @@ func Select(r Reader, d *Dialect, app string, sel *audience.Selection, after int
 	return list, upto, more, nil
 }
 
+// upto is the number up to which so many entries of the source reach; more is false if there are not so many.
+func (p *Plan) upto(r Reader, after int64, entries int) (upto int64, more bool, err error) {
+	upto, more, err = r.Number(p.window(after, entries))
+	if !more {
+		upto = 1<<63 - 1
+	}
+	return upto, more, err
+}
+
+// List is Select for somebody who waits: in shorter steps, of which it makes no more than reach endpoint.ListLooks entries.
+func List(r Reader, d *Dialect, app string, sel *audience.Selection, after int64, limit int) (list []audience.Endpoint, next int64, more bool, err error) {
+	p, err := newPlan(r, d, app, sel, true)
+	if err != nil {
+		return nil, after, false, err
+	}
+	next, more = after, true
+	for looked := 0; more && len(list) < limit && looked < endpoint.ListLooks; looked += listWindow {
+		var found []audience.Endpoint
+		if found, next, more, err = p.step(r, next, listWindow, limit-len(list)); err != nil {
+			return nil, after, false, err
+		}
+		list = append(list, found...)
+	}
+	return list, next, more, nil
+}
+
 // Count counts the active endpoints of a selection by channel. all is how many the app has by channel, which stores keep.
 func Count(r Reader, d *Dialect, app string, sel *audience.Selection, all map[push.Channel]int64) (map[push.Channel]int64, error) {
+	known, sel, ok := counted(sel, all)
+	if ok {
+		return known, nil
+	}
+	p, err := newPlan(r, d, app, sel, false)
+	if err != nil {
+		return nil, err
+	}
+	return r.Channels(p.count(known))
+}
+
+// counted answers how many endpoints are in a selection from how many an app has by channel, if that is enough; if not, it says which
+// channels there are to tell apart, and what else is asked for.
+func counted(sel *audience.Selection, all map[push.Channel]int64) (known map[push.Channel]int64, rest *audience.Selection, ok bool) {
 	if len(sel.Channels) > 0 {
 		asked := make(map[push.Channel]int64, len(sel.Channels))
 		for _, ch := range sel.Channels {
@@ -53,34 +98,49 @@ func Count(r Reader, d *Dialect, app string, sel *audience.Selection, all map[pu
 				asked[ch] = n
 			}
 		}
+		bare := len(Conditions(sel)) == 0 && len(sel.Recipients) == 0 && len(sel.Endpoints) == 0
+		if len(asked) == 0 || bare {
+			return asked, sel, true
+		}
 		if len(asked) == len(all) { // there are no others to tell them from
 			all, sel = asked, &audience.Selection{Recipients: sel.Recipients, Endpoints: sel.Endpoints, TagsAny: sel.TagsAny, TagsAll: sel.TagsAll, Where: sel.Where}
 		}
-		if len(asked) == 0 {
-			return asked, nil
-		}
 	}
-	if len(Conditions(sel)) == 0 && len(sel.Recipients) == 0 && len(sel.Endpoints) == 0 && len(sel.Channels) == 0 {
-		return all, nil
-	}
-	p, err := newPlan(r, d, app, sel, false)
-	if err != nil {
-		return nil, err
-	}
-	return r.Channels(p.count(all))
+	return all, sel, len(Conditions(sel)) == 0 && len(sel.Recipients) == 0 && len(sel.Endpoints) == 0 && len(sel.Channels) == 0
 }
 
-// Endpoints of any status are looked through one by one, since only active ones can be found by tags and attributes.
-const (
-	listWindow = 500  // read at once
-	listMost   = 1000 // looked through for one page, which may then be short: somebody waits for it
-)
+// CountPart counts the active endpoints of a selection among the next entries of its source after a number.
+func CountPart(r Reader, d *Dialect, app string, sel *audience.Selection, all map[push.Channel]int64, after int64) (part endpoint.Part, err error) {
+	known, sel, ok := counted(sel, all)
+	if ok {
+		for _, n := range known {
+			part.Count += n
+		}
+		return part, nil
+	}
+	p, err := newPlan(r, d, app, sel, true)
+	if err != nil {
+		return part, err
+	}
+	upto, more, err := p.upto(r, after, countWindow)
+	if err != nil {
+		return part, err
+	}
+	if part.Count, _, err = r.Number(d.Among(p, "count(*)", after, upto, countWindow)); err != nil {
+		return part, err
+	}
+	if more {
+		part.Next, part.Looked = upto, countWindow
+	}
+	return part, nil
+}
 
-// Look looks through endpoints for those that are in a selection, in the order of numbers after one. read reads the next
-// endpoints, in or not. A page may be short although more follow: more says so, and next is where to go on.
+// Look looks through endpoints of any status one by one, since only active ones can be found by tags and attributes, for those that are in a
+// selection, in the order of numbers after one. read reads the next endpoints, in or not. A page may be short although more follow: more says
+// so, and next is where to go on.
 func Look(sel *audience.Selection, after int64, limit int, read func(after int64, limit int) ([]audience.Endpoint, error)) (list []audience.Endpoint, next int64, more bool, err error) {
 	next, more = after, true
-	for looked := 0; more && len(list) < limit && looked < listMost; looked += listWindow {
+	for looked := 0; more && len(list) < limit && looked < endpoint.ListLooks; looked += listWindow {
 		window, err := read(next, listWindow)
 		if err != nil {
 			return nil, after, false, err

@@ -32,6 +32,7 @@ func RunCampaigns(t *testing.T, open OpenCampaigns) {
 		"AFormerOwnerChangesNothing":                   formerOwner,
 		"WhatWasBeingSentIsSettledByTheNextOwner":      recovered,
 		"OutcomesDisableAndMoveEndpoints":              outcomesReachEndpoints,
+		"DeliveriesAreListedByOutcomeInShortPages":     listedByOutcome,
 		"WhatIsPutOffComesDueAtItsTime":                putOff,
 		"WhatIsHeldWaitsForAPerson":                    heldBack,
 		"WhatMayHaveArrivedIsNotSuppressed":            sweptHonestly,

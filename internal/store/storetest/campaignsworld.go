@@ -132,7 +132,7 @@ func (e *campaignEnv) want(c *campaign.Campaign, want map[campaign.Outcome]int64
 
 func (e *campaignEnv) rows(c *campaign.Campaign) []campaign.Delivery {
 	e.Helper()
-	list, err := e.s.Deliveries(e.Context(), c.Num, nil, 1000, 0)
+	list, _, err := e.s.Deliveries(e.Context(), c.Num, nil, 1000, 0)
 	e.check(err)
 	return list
 }

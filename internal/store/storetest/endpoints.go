@@ -303,6 +303,10 @@ func disabledAreNotSelected(e *endpointEnv) {
 		named  audience.Audience
 	}{
 		{status: "", want: numbersOf(list)},
+		{status: "", named: audience.Audience{Channels: []push.Channel{push.Telegram}}, want: numbersOf(list)},
+		{status: audience.Active, named: audience.Audience{Channels: []push.Channel{push.Telegram}}, want: []int64{list[1].Number}},
+		{status: audience.Disabled, named: audience.Audience{Channels: []push.Channel{push.Telegram}, TagsAll: []string{"a"}}, want: []int64{list[0].Number}},
+		{status: "", named: audience.Audience{Channels: []push.Channel{push.Webhook}}},
 		{status: "", named: audience.Audience{Recipients: []string{"ada"}}, want: []int64{list[2].Number}},
 		{status: audience.Active, named: audience.Audience{Recipients: []string{"ada"}}},
 		{status: "", named: audience.Audience{Endpoints: []string{list[2].ID.String(), list[0].ID.UUID()}}, want: []int64{list[0].Number, list[2].Number}},

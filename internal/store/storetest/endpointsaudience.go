@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"godwit.dev/godwit/internal/audience"
+	"godwit.dev/godwit/internal/endpoint"
 	"godwit.dev/godwit/internal/push"
 )
 
@@ -109,6 +110,44 @@ func shortPages(e *endpointEnv) {
 	}
 	if n := e.selected(App, audience.Audience{Where: "age > 90"}, 10); len(n) != 1 {
 		e.Errorf("found %v", n)
+	}
+	for _, status := range []audience.Status{"", audience.Active} {
+		found, pages := 0, 0
+		for after, more := int64(0), true; more; pages++ {
+			var page []audience.Endpoint
+			page, after, more, err = e.s.ListEndpoints(e.Context(), App, status, sel, after, 10)
+			e.check(err)
+			found += len(page)
+		}
+		if found != 1 || pages < all/endpoint.ListLooks {
+			e.Errorf("of status %q %d are found on %d pages, want 1 and no page that looks at more than %d", status, found, pages, endpoint.ListLooks)
+		}
+	}
+	e.countInParts(sel, all)
+}
+
+// countInParts counts an audience of one among many others.
+func (e *endpointEnv) countInParts(sel *audience.Selection, all int) {
+	e.Helper()
+	sum, looked, parts := int64(0), int64(0), 0
+	for after := int64(0); after > 0 || parts == 0; parts++ {
+		part, err := e.s.CountPart(e.Context(), App, sel, after)
+		e.check(err)
+		if part.Next > 0 && part.Next <= after {
+			e.Fatalf("a part that begins after %d ends at %d", after, part.Next)
+		}
+		sum, looked, after = sum+part.Count, looked+part.Looked, part.Next
+	}
+	if sum != 1 || parts < 2 || looked <= 0 || looked >= int64(all) {
+		e.Errorf("%d are counted in %d parts, %d looked at before the last", sum, parts, looked)
+	}
+	for _, whole := range []audience.Audience{{}, {Channels: []push.Channel{push.Telegram}}} {
+		if part, err := e.s.CountPart(e.Context(), App, e.selection(whole), 0); err != nil || part != (endpoint.Part{Count: int64(all)}) {
+			e.Errorf("all are %+v, %v; want %d without looking", part, err, all)
+		}
+	}
+	if part, err := e.s.CountPart(e.Context(), App, e.selection(audience.Audience{Channels: []push.Channel{push.Webhook}}), 0); err != nil || part != (endpoint.Part{}) {
+		e.Errorf("of a channel that nobody has: %+v, %v", part, err)
 	}
 }
 

@@ -38,7 +38,7 @@ func namesAreListed(e *endpointEnv) {
 	theirs, _, err := audience.DecodeAttributes([]byte(`{"theirs":3}`))
 	e.check(err)
 	e.register("other", chat(3, tags("c"), attributes(theirs)))
-	tagNames, attributeNames, err := e.s.Names(e.Context(), App)
+	tagNames, attributeNames, err := e.s.Names(e.Context(), App, 100)
 	e.check(err)
 	slices.Sort(tagNames)
 	if !slices.Equal(tagNames, []string{"a", "b"}) || !slices.Equal(attributeNames, []string{"level"}) {

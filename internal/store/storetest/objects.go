@@ -322,7 +322,7 @@ func objectsByApp(e *objectEnv) {
 		if items, err := e.s.List(e.Context(), App, "secret", "", "", 10); err != nil || len(items) != 0 {
 			e.Fatalf("list: %+v, %v", items, err)
 		}
-		found, _, err := e.s.Watchers(e.Context(), App, k, 0)
+		found, _, err := e.s.Watchers(e.Context(), App, k, 0, 100)
 		if err != nil || len(found) != 1 || found[0].ID.App != App || found[0].Acked != 1 {
 			e.Fatalf("watchers: %+v, %v", found, err)
 		}

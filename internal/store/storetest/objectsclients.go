@@ -139,10 +139,17 @@ func clientsWatchers(e *objectEnv) {
 		}
 		e.save(objectstore.Save{ID: id, Keys: keys, Progress: []objectstore.Progress{{Object: a.Hash(), Acked: 3, Sent: object.Version(4 + i)}}})
 	}
+	for _, look := range []int{7, 15, 30, 1000} {
+		e.wantWatchers(a, want, look)
+	}
+}
+
+// wantWatchers looks for those who are registered for an object, at so many clients at once.
+func (e *objectEnv) wantWatchers(a object.Key, want []string, look int) {
 	e.both(func() {
 		var got []string
 		for after := int64(0); ; {
-			found, next, err := e.s.Watchers(e.Context(), App, a, after)
+			found, next, err := e.s.Watchers(e.Context(), App, a, after, look)
 			if err != nil {
 				e.Fatal(err)
 			}
@@ -152,6 +159,9 @@ func clientsWatchers(e *objectEnv) {
 					e.Fatalf("watcher %+v, %v", w, err)
 				}
 				got = append(got, w.ID.Recipient)
+			}
+			if len(found) > look {
+				e.Fatalf("%d of %d that were looked at", len(found), look)
 			}
 			if next == 0 {
 				break

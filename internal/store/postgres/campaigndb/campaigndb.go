@@ -44,6 +44,13 @@ type Store struct {
 
 var _ endpoint.Store = (*Store)(nil)
 
+// Whatever is read is read along an index, a few hundred rows at a time. The planner cannot know that a tag is on nearly every endpoint, and
+// took all of a million from the index and sorted them, for the first 50. What counts a whole audience plans freely.
+const (
+	settings   = "SET enable_seqscan = off; SET enable_bitmapscan = off; SET enable_hashjoin = off; SET enable_mergejoin = off; SET max_parallel_workers_per_gather = 0; SET jit = off"
+	planFreely = "SET LOCAL enable_seqscan = on; SET LOCAL enable_bitmapscan = on; SET LOCAL enable_hashjoin = on; SET LOCAL enable_mergejoin = on"
+)
+
 // Open opens the schema and makes it where there is none.
 func Open(ctx context.Context, cfg Config) (*Store, error) {
 	if cfg.Schema == "" {
@@ -59,7 +66,7 @@ func Open(ctx context.Context, cfg Config) (*Store, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open campaign store: %w", err)
 	}
-	db, err := pgdb.Open(ctx, pgdb.Config{URL: cfg.URL, Schema: cfg.Schema, Migrations: migrations, MaxConns: cfg.MaxConns, Now: cfg.Now, Log: cfg.Log})
+	db, err := pgdb.Open(ctx, pgdb.Config{URL: cfg.URL, Schema: cfg.Schema, Migrations: migrations, MaxConns: cfg.MaxConns, Settings: settings, Now: cfg.Now, Log: cfg.Log})
 	if err != nil {
 		return nil, fmt.Errorf("open campaign store: %w", err)
 	}

@@ -152,7 +152,7 @@ func TestWhatProvidersSayIsKeptAsFarAsItIsText(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	list, err := s.Deliveries(t.Context(), c.Num, nil, 10, 0)
+	list, _, err := s.Deliveries(t.Context(), c.Num, nil, 10, 0)
 	if err != nil || len(list) != 1 || list[0].Detail != "ab\uFFFDc" || list[0].External != "ab\uFFFDc" {
 		t.Errorf("%+v, %v", list, err)
 	}

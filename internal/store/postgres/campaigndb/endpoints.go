@@ -80,7 +80,11 @@ func (s *Store) EndpointsOf(ctx context.Context, app, recipient string) ([]audie
 // ListEndpoints implements endpoint.Store.
 func (s *Store) ListEndpoints(ctx context.Context, app string, status audience.Status, sel *audience.Selection, after int64, limit int) (list []audience.Endpoint, next int64, more bool, err error) {
 	if status == audience.Active {
-		return s.SelectEndpoints(ctx, app, sel, after, limit)
+		list, next, more, err = segment.List(selecting{ctx, s.db.Pool()}, dialect, app, sel, after, limit)
+		if err != nil {
+			return nil, after, false, fmt.Errorf("list endpoints: %w", s.db.Known(err))
+		}
+		return list, next, more, nil
 	}
 	list, next, more, err = segment.Look(sel, after, limit, func(after int64, limit int) ([]audience.Endpoint, error) {
 		if named, ok := dialect.Named(app, status, sel, after, limit); ok {
@@ -99,21 +103,25 @@ const numbersAfter = "(SELECT number FROM endpoint WHERE app = $1 AND active = %
 
 // endpointsAfter reads endpoints in the order of numbers.
 func endpointsAfter(ctx context.Context, q pgdb.Querier, app string, status audience.Status, after int64, limit int) ([]audience.Endpoint, error) {
+	return endpointsWhere(ctx, q, afterCondition(status), app, after, limit)
+}
+
+func afterCondition(status audience.Status) string {
 	numbers := fmt.Sprintf(numbersAfter, false)
 	if status == "" {
 		numbers += " UNION ALL " + fmt.Sprintf(numbersAfter, true)
 	}
-	return endpointsWhere(ctx, q, "e.number IN ("+numbers+") ORDER BY e.number LIMIT $3", app, after, limit)
+	return "e.number IN (" + numbers + ") ORDER BY e.number LIMIT $3"
 }
 
 // Names implements endpoint.Store.
-func (s *Store) Names(ctx context.Context, app string) (tags, attributes []string, err error) {
+func (s *Store) Names(ctx context.Context, app string, limit int) (tags, attributes []string, err error) {
 	tags, attributes = []string{}, []string{}
 	for query, list := range map[string]*[]string{
-		"SELECT name FROM tag_name WHERE app = $1 ORDER BY name":       &tags,
-		"SELECT name FROM attribute_name WHERE app = $1 ORDER BY name": &attributes,
+		"SELECT name FROM tag_name WHERE app = $1 ORDER BY name LIMIT $2":       &tags,
+		"SELECT name FROM attribute_name WHERE app = $1 ORDER BY name LIMIT $2": &attributes,
 	} {
-		err := s.db.Each(ctx, "list names of tags and attributes", query, []any{app}, func(rows pgx.Rows) error {
+		err := s.db.Each(ctx, "list names of tags and attributes", query, []any{app, limit}, func(rows pgx.Rows) error {
 			var name string
 			err := rows.Scan(&name)
 			*list = append(*list, name)

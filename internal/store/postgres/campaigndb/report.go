@@ -13,23 +13,20 @@ import (
 )
 
 // Deliveries implements campaign.Reports.
-func (s *Store) Deliveries(ctx context.Context, num int64, only *campaign.Outcome, limit int, cursor int64) (list []campaign.Delivery, err error) {
-	query := `SELECT d.endpoint, d.endpoint_id, d.channel, d.outcome, d.detail, d.attempts, d.flags, d.due, d.at, d.external, coalesce(e.recipient, '')
-		FROM delivery d LEFT JOIN endpoint e ON e.number = d.endpoint WHERE d.campaign = $1 AND d.endpoint > $2`
-	args := []any{num, cursor, limit}
-	switch {
-	case only == nil:
-	case *only == campaign.Pending:
-		query += " AND d.outcome IN (0, 1)"
-	default:
-		query, args = query+" AND d.outcome = $4", append(args, int16(*only))
-	}
-	err = s.db.Each(ctx, "read deliveries", query+" ORDER BY d.endpoint LIMIT $3", args, func(rows pgx.Rows) error {
-		d, err := scanDelivery(rows)
-		list = append(list, d)
-		return err
+func (s *Store) Deliveries(ctx context.Context, num int64, only *campaign.Outcome, limit int, cursor int64) (list []campaign.Delivery, next int64, err error) {
+	return campaignrow.Report(only, limit, cursor, func(where string, after int64, limit int) (page []campaign.Delivery, err error) {
+		err = s.db.Each(ctx, "read deliveries", reportQuery(where), []any{num, after, limit}, func(rows pgx.Rows) error {
+			d, err := scanDelivery(rows)
+			page = append(page, d)
+			return err
+		})
+		return page, err
 	})
-	return list, err
+}
+
+func reportQuery(where string) string {
+	return `SELECT d.endpoint, d.endpoint_id, d.channel, d.outcome, d.detail, d.attempts, d.flags, d.due, d.at, d.external, coalesce(e.recipient, '')
+		FROM delivery d LEFT JOIN endpoint e ON e.number = d.endpoint WHERE d.campaign = $1 AND d.endpoint > $2` + where + " ORDER BY d.endpoint LIMIT $3"
 }
 
 func scanDelivery(rows pgx.Rows) (d campaign.Delivery, err error) {

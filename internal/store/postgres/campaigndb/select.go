@@ -10,6 +10,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"godwit.dev/godwit/internal/audience"
+	"godwit.dev/godwit/internal/endpoint"
 	"godwit.dev/godwit/internal/push"
 	"godwit.dev/godwit/internal/store/endpointrow"
 	"godwit.dev/godwit/internal/store/postgres/pgdb"
@@ -19,8 +20,10 @@ import (
 // dialect is PostgreSQL's. In a page the source's entries are read first, whatever the planner thinks of the rest: there are never
 // more of them than the window has.
 var dialect = &segment.Dialect{
-	Position: "strpos", Active: "e.active", Filter: "e.active", Join: " JOIN ",
-	In: func(column string, values []string) segment.Clause { return segment.That(column+" = ANY(?)", values) },
+	Position: "strpos", Active: "e.active", Disabled: "NOT e.active", Filter: "e.active", Join: " JOIN ",
+	Order: "e.number",
+	Each:  " OFFSET 0", // with it PostgreSQL asks for each row, whatever the planner thinks it saves by doing so for all at once
+	In:    func(column string, values []string) segment.Clause { return segment.That(column+" = ANY(?)", values) },
 	IDs: func(column string, ids []audience.ID) segment.Clause {
 		list := make([][]byte, len(ids))
 		for i := range ids {
@@ -28,11 +31,10 @@ var dialect = &segment.Dialect{
 		}
 		return segment.That(column+" = ANY(?)", list)
 	},
-	Page: func(p *segment.Plan, after, upto int64, entries, limit int) segment.Clause {
+	Among: func(p *segment.Plan, what string, after, upto int64, entries int) segment.Clause {
 		window := p.Where.And(segment.That(p.Number+" > ? AND "+p.Number+" <= ?", after, upto))
-		page := segment.That("SELECT "+endpointrow.Columns+" FROM (SELECT "+p.Number+" AS number FROM "+p.From+" WHERE "+window.SQL+
-			" ORDER BY "+p.Number+" LIMIT ?) w JOIN endpoint e ON e.number = w.number WHERE true", append(window.Args, entries)...).And(p.Rest("w.number"))
-		return segment.That(page.SQL+" ORDER BY e.number LIMIT ?", append(page.Args, limit)...)
+		return segment.That("SELECT "+what+" FROM (SELECT "+p.Number+" FROM "+p.From+" WHERE "+window.SQL+
+			" ORDER BY "+p.Number+" LIMIT ?) w(number) JOIN endpoint e ON e.number = w.number WHERE true", append(window.Args, entries)...).And(p.Rest("w.number"))
 	},
 }
 
@@ -101,15 +103,30 @@ func (s *Store) SelectEndpoints(ctx context.Context, app string, sel *audience.S
 }
 
 // CountEndpoints implements endpoint.Store. It ends early when ctx does.
-func (s *Store) CountEndpoints(ctx context.Context, app string, sel *audience.Selection) (map[push.Channel]int64, error) {
-	n, err := endpointCounts(ctx, s.db.Pool(), app, true)
+func (s *Store) CountEndpoints(ctx context.Context, app string, sel *audience.Selection) (n map[push.Channel]int64, err error) {
+	err = s.db.Read(ctx, "count audience", func(ctx context.Context, tx pgx.Tx) error {
+		if _, err := tx.Exec(ctx, planFreely); err != nil {
+			return err
+		}
+		all, err := endpointCounts(ctx, tx, app, true)
+		if err == nil {
+			n, err = segment.Count(selecting{ctx, tx}, dialect, app, sel, all)
+		}
+		return err
+	})
+	return n, err
+}
+
+// CountPart implements endpoint.Store.
+func (s *Store) CountPart(ctx context.Context, app string, sel *audience.Selection, after int64) (part endpoint.Part, err error) {
+	all, err := endpointCounts(ctx, s.db.Pool(), app, true)
 	if err == nil {
-		n, err = segment.Count(selecting{ctx, s.db.Pool()}, dialect, app, sel, n)
+		part, err = segment.CountPart(selecting{ctx, s.db.Pool()}, dialect, app, sel, all, after)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("count audience: %w", s.db.Known(err))
+		return part, fmt.Errorf("count audience: %w", s.db.Known(err))
 	}
-	return n, nil
+	return part, nil
 }
 
 // endpointCounts reads how many endpoints an app has by channel, active or disabled.

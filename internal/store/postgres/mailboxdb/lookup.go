@@ -15,7 +15,9 @@ import (
 const (
 	listLimit = 100 // items of a page when the caller names no number
 	// maxExamined bounds the rows that one page of a history looks at when a status is asked for.
-	maxExamined = 5000
+	maxExamined = 1000
+	// examinedAtOnce are read together of them.
+	examinedAtOnce = 200
 )
 
 // Lookup implements mailbox.Store. It fails with mailbox.ErrNotFound when there is no such notification.
@@ -173,9 +175,12 @@ func (s *Store) history(ctx context.Context, conn *pgx.Conn, set *tableSet, of m
 	if err := readKeys(ctx, conn, b); err != nil || b[0].key == 0 {
 		return nil, 0, err
 	}
-	now := s.nowMS()
+	now, window := s.nowMS(), limit+1
+	if status != 0 {
+		window = max(window, examinedAtOnce)
+	}
 	for examined := 0; ; {
-		page, shown, err := readHistory(ctx, conn, set, b[0], cursor, limit+1)
+		page, shown, err := readHistory(ctx, conn, set, b[0], cursor, window)
 		if err != nil {
 			return nil, 0, err
 		}
@@ -194,7 +199,7 @@ func (s *Store) history(ctx context.Context, conn *pgx.Conn, set *tableSet, of m
 		if err := s.readBeside(ctx, conn, items[len(items)-len(keys):], keys, false); err != nil {
 			return nil, 0, err
 		}
-		if next != 0 || len(page) <= limit {
+		if next != 0 || len(page) < window {
 			return items, next, nil
 		}
 	}

@@ -226,12 +226,12 @@ func (s *Store) Clients(ctx context.Context, app, recipient string) ([]objectsto
 
 // Watchers implements objectstore.Store. It scans: who watches an object is asked by people, and an index over all
 // registrations would cost every device more than it costs them.
-func (s *Store) Watchers(ctx context.Context, app string, k object.Key, after int64) (found []objectstore.Watcher, next int64, err error) {
+func (s *Store) Watchers(ctx context.Context, app string, k object.Key, after int64, look int) (found []objectstore.Watcher, next int64, err error) {
 	const query = `SELECT c.id, c.maybe, c.recipient, c.grp, c.device, CASE WHEN c.maybe THEN c.objects END, coalesce(p.seen_at, 0), p.versions
 		FROM (SELECT *, position($3::bytea IN objects) > 0 AS maybe FROM client WHERE app = $1 AND id > $2 ORDER BY id LIMIT $4) c
 		LEFT JOIN progress p ON c.maybe AND p.client = c.id ORDER BY c.id`
 	seen := 0
-	err = s.db.Each(ctx, readRegistrations, query, []any{app, after, []byte(k.Object), regs.WatcherScan}, func(rows pgx.Rows) error {
+	err = s.db.Each(ctx, readRegistrations, query, []any{app, after, []byte(k.Object), look}, func(rows pgx.Rows) error {
 		seen++
 		id, maybe, seenAt := objectstore.ClientID{App: app}, false, int64(0)
 		var objects, versions []byte
@@ -244,7 +244,7 @@ func (s *Store) Watchers(ctx context.Context, app string, k object.Key, after in
 		}
 		return err
 	})
-	if seen < regs.WatcherScan {
+	if seen < look {
 		next = 0
 	}
 	return found, next, err

@@ -15,28 +15,29 @@ import (
 )
 
 // Deliveries implements campaign.Reports.
-func (s *Store) Deliveries(ctx context.Context, num int64, only *campaign.Outcome, limit int, cursor int64) (list []campaign.Delivery, err error) {
-	query := `SELECT d.endpoint, d.endpoint_id, d.channel, d.outcome, d.detail, d.attempts, d.flags, d.due, d.at, d.external, coalesce(e.recipient, '')
-		FROM delivery d LEFT JOIN endpoint e ON e.number = d.endpoint WHERE d.campaign = ? AND d.endpoint > ?`
-	args := []any{num, cursor}
-	switch {
-	case only == nil:
-	case *only == campaign.Pending:
-		query += " AND d.outcome IN (0, 1)"
-	default:
-		query, args = query+" AND d.outcome = ?", append(args, int64(*only))
-	}
-	err = s.db.ReadFor(ctx, s.owner(num), func(c *sqlite.Conn) error {
-		list = nil
-		return sqlitedb.Each(c, query+" ORDER BY d.endpoint LIMIT ?", append(args[:len(args):len(args)], limit), func(row *sqlite.Stmt) error {
-			list = append(list, readDelivery(row))
-			return nil
+func (s *Store) Deliveries(ctx context.Context, num int64, only *campaign.Outcome, limit int, cursor int64) (list []campaign.Delivery, next int64, err error) {
+	return campaignrow.Report(only, limit, cursor, func(where string, after int64, limit int) (page []campaign.Delivery, err error) {
+		err = s.db.ReadFor(ctx, s.owner(num), func(c *sqlite.Conn) error {
+			page = nil
+			return sqlitedb.Each(c, reportQuery(where), []any{num, after, limit}, func(row *sqlite.Stmt) error {
+				page = append(page, readDelivery(row))
+				return nil
+			})
 		})
+		if err != nil {
+			return nil, fmt.Errorf("read deliveries: %w", known(err))
+		}
+		return page, nil
 	})
-	if err != nil {
-		return nil, fmt.Errorf("read deliveries: %w", known(err))
+}
+
+func reportQuery(where string) string {
+	table := "delivery d"
+	if where != "" {
+		table += " INDEXED BY delivery_ended" // which SQLite does not choose by itself
 	}
-	return list, nil
+	return `SELECT d.endpoint, d.endpoint_id, d.channel, d.outcome, d.detail, d.attempts, d.flags, d.due, d.at, d.external, coalesce(e.recipient, '')
+		FROM ` + table + ` LEFT JOIN endpoint e ON e.number = d.endpoint WHERE d.campaign = ? AND d.endpoint > ?` + where + " ORDER BY d.endpoint LIMIT ?"
 }
 
 func readDelivery(row *sqlite.Stmt) campaign.Delivery {

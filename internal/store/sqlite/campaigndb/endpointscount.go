@@ -36,11 +36,11 @@ func (s *Store) EndpointCounts(ctx context.Context, app string) (active, disable
 	return active, disabled, nil
 }
 
-// Names lists the tags and the names of attributes that an app's endpoints have or had, in their order.
-func (s *Store) Names(ctx context.Context, app string) (tags, attributes []string, err error) {
+// Names implements endpoint.Store.
+func (s *Store) Names(ctx context.Context, app string, limit int) (tags, attributes []string, err error) {
 	err = s.db.ReadFor(ctx, app, func(c *sqlite.Conn) (err error) {
-		if tags, err = names(c, "SELECT name FROM tag_name WHERE app = ? ORDER BY name", app); err == nil {
-			attributes, err = names(c, "SELECT name FROM attribute_name WHERE app = ? ORDER BY name", app)
+		if tags, err = names(c, "SELECT name FROM tag_name WHERE app = ? ORDER BY name LIMIT ?", app, limit); err == nil {
+			attributes, err = names(c, "SELECT name FROM attribute_name WHERE app = ? ORDER BY name LIMIT ?", app, limit)
 		}
 		return err
 	})
@@ -50,9 +50,9 @@ func (s *Store) Names(ctx context.Context, app string) (tags, attributes []strin
 	return tags, attributes, nil
 }
 
-func names(c *sqlite.Conn, query, app string) (list []string, err error) {
+func names(c *sqlite.Conn, query, app string, limit int) (list []string, err error) {
 	list = []string{}
-	err = sqlitedb.Each(c, query, []any{app}, func(row *sqlite.Stmt) error {
+	err = sqlitedb.Each(c, query, []any{app, limit}, func(row *sqlite.Stmt) error {
 		list = append(list, row.ColumnText(0))
 		return nil
 	})

@@ -16,7 +16,7 @@ import (
 // numbers after one. A page may be short although more follow: more says so, and next is where to go on.
 func (s *Store) ListEndpoints(ctx context.Context, app string, status audience.Status, sel *audience.Selection, after int64, limit int) (list []audience.Endpoint, next int64, more bool, err error) {
 	if status == audience.Active {
-		return s.SelectEndpoints(ctx, app, sel, after, limit)
+		return s.selectEndpoints(ctx, app, sel, after, limit, segment.List)
 	}
 	list, next, more, err = segment.Look(sel, after, limit, func(after int64, limit int) (window []audience.Endpoint, err error) {
 		err = s.db.ReadFor(ctx, app, func(c *sqlite.Conn) error {
@@ -40,15 +40,19 @@ const numbersAfter = "SELECT number FROM (SELECT number FROM endpoint WHERE app 
 
 // endpointsAfter reads endpoints in the order of numbers.
 func endpointsAfter(c *sqlite.Conn, app string, status audience.Status, after int64, limit int) (list []audience.Endpoint, err error) {
+	query := afterQuery(app, status, after, limit)
+	err = sqlitedb.Each(c, query.SQL, query.Args, func(row *sqlite.Stmt) error {
+		e, err := readEndpoint(row)
+		list = append(list, e)
+		return err
+	})
+	return list, err
+}
+
+func afterQuery(app string, status audience.Status, after int64, limit int) segment.Clause {
 	numbers, args := numbersAfter, []any{app, 0, after, limit}
 	if status == "" {
 		numbers, args = numbersAfter+" UNION ALL "+numbersAfter, append(args, app, 1, after, limit)
 	}
-	err = sqlitedb.Each(c, "SELECT "+endpointrow.Columns+" FROM endpoint e WHERE e.number IN ("+numbers+") ORDER BY e.number LIMIT ?", append(args, limit),
-		func(row *sqlite.Stmt) error {
-			e, err := readEndpoint(row)
-			list = append(list, e)
-			return err
-		})
-	return list, err
+	return segment.That("SELECT "+endpointrow.Columns+" FROM endpoint e WHERE e.number IN ("+numbers+") ORDER BY e.number LIMIT ?", append(args, limit)...)
 }

@@ -9,6 +9,8 @@ import (
 
 	"godwit.dev/godwit/internal/audience"
 	"godwit.dev/godwit/internal/campaign"
+	"godwit.dev/godwit/internal/push"
+	"godwit.dev/godwit/internal/store/campaignrow"
 	"godwit.dev/godwit/internal/store/segment"
 	"godwit.dev/godwit/internal/store/sqlite/sqlitedb"
 )
@@ -69,6 +71,67 @@ func TestNamedEndpointsAreFoundByAnIndex(t *testing.T) {
 				}
 			}
 		}
+	}
+}
+
+// looks are searches for endpoints among many, with what their plans name: nothing may be read from one end to the other or sorted.
+var looks = map[string]struct{ who, index string }{
+	"all":                 {``, "endpoint_active"},
+	"a channel":           {`channel = "telegram"`, "endpoint_"},
+	"a tag":               {`tags contains "news"`, "SEARCH d USING PRIMARY KEY"},
+	"an attribute":        {`city = "Oslo"`, "attribute_text_value"},
+	"part of one":         {`city contains "slo"`, "endpoint_active"},
+	"one of several":      {`city in ("Oslo", "Bergen") or age > 18`, "endpoint_active"},
+	"none of several":     {`not (city = "Oslo")`, "endpoint_active"},
+	"a tag and attribute": {`tags contains "news" and age > 18`, "SEARCH d USING PRIMARY KEY"},
+}
+
+// TestNoSearchReadsAllEndpoints: with a million, that would take seconds.
+func TestNoSearchReadsAllEndpoints(t *testing.T) {
+	s, err := Open(t.Context(), filepath.Join(t.TempDir(), "campaign.db"), Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	want := func(name, plan, index string) {
+		t.Helper()
+		if strings.Contains(plan, "SCAN e") || strings.Contains(plan, "SCAN d") || strings.Contains(plan, "TEMP B-TREE FOR ORDER BY") || !strings.Contains(plan, index) {
+			t.Errorf("%s: %s; want %s", name, plan, index)
+		}
+	}
+	for name, look := range looks {
+		sel, err := (&audience.Audience{Where: look.who}).Select("")
+		if err != nil {
+			t.Fatal(err)
+		}
+		asked := &asking{s: s, t: t}
+		if _, _, _, err := segment.List(asked, dialect, "shop", sel, 7, 50); err != nil {
+			t.Fatal(err)
+		}
+		all := map[push.Channel]int64{push.Telegram: 1, push.WebPush: 1}
+		if _, err := segment.CountPart(asked, dialect, "shop", sel, all, 7); err != nil || len(asked.plans) < 2 && look.who != "" {
+			t.Fatalf("%s: %d queries, %v", name, len(asked.plans), err)
+		}
+		for _, plan := range asked.plans {
+			want(name, plan, look.index)
+		}
+	}
+	for _, status := range []audience.Status{"", audience.Active, audience.Disabled} {
+		query, ok := dialect.Named("shop", status, &audience.Selection{Channels: []push.Channel{push.Telegram}}, 7, 50)
+		if want("one channel", s.explain(t, query), "COVERING INDEX endpoint_channel (app=? AND channel=? AND active=? AND number>?)"); !ok {
+			t.Error("a channel does not name endpoints")
+		}
+		want("any", s.explain(t, afterQuery("shop", status, 7, 50)), "COVERING INDEX endpoint_active (app=? AND active=? AND number>?)")
+	}
+	asked := &asking{s: s, t: t}
+	if _, _, _, err := segment.List(asked, dialect, "shop", &audience.Selection{Channels: []push.Channel{push.Telegram}}, 7, 50); err != nil || len(asked.plans) != 2 {
+		t.Fatalf("%d queries, %v", len(asked.plans), err)
+	}
+	for _, plan := range asked.plans {
+		want("active ones of a channel", plan, "INDEX endpoint_channel (app=? AND channel=? AND active=? AND number>?")
+	}
+	for name, index := range map[string]string{"": "SEARCH d USING PRIMARY KEY (campaign=? AND endpoint>?)", campaignrow.Ended(campaign.Expired): "delivery_ended (campaign=? AND outcome=? AND endpoint>?)"} {
+		want("deliveries "+name, s.explain(t, segment.That(reportQuery(name), 1, 7, 50)), index)
 	}
 }
 

@@ -8,15 +8,15 @@ import (
 	"zombiezen.com/go/sqlite"
 
 	"godwit.dev/godwit/internal/audience"
+	"godwit.dev/godwit/internal/endpoint"
 	"godwit.dev/godwit/internal/push"
-	"godwit.dev/godwit/internal/store/endpointrow"
 	"godwit.dev/godwit/internal/store/segment"
 	"godwit.dev/godwit/internal/store/sqlite/sqlitedb"
 )
 
 // dialect is SQLite's. A cross join says that the source comes first.
 var dialect = &segment.Dialect{
-	Position: "instr", Active: "e.active = 1", Filter: "+e.active = 1", Join: " CROSS JOIN ",
+	Position: "instr", Active: "e.active = 1", Disabled: "e.active = 0", Filter: "+e.active = 1", Join: " CROSS JOIN ",
 	In: func(column string, values []string) segment.Clause {
 		args := make([]any, len(values))
 		for i, v := range values {
@@ -31,9 +31,9 @@ var dialect = &segment.Dialect{
 		}
 		return segment.That(column+" IN (?"+strings.Repeat(", ?", len(args)-1)+")", args...)
 	},
-	Page: func(p *segment.Plan, after, upto int64, _, limit int) segment.Clause {
+	Among: func(p *segment.Plan, what string, after, upto int64, _ int) segment.Clause {
 		where := p.Where.And(segment.That(p.Number+" > ? AND "+p.Number+" <= ?", after, upto), p.Rest(p.Number))
-		return segment.That("SELECT "+endpointrow.Columns+" FROM "+p.Joined()+" WHERE "+where.SQL+" ORDER BY "+p.Number+" LIMIT ?", append(where.Args, limit)...)
+		return segment.That("SELECT "+what+" FROM "+p.Joined()+" WHERE "+where.SQL, where.Args...)
 	},
 }
 
@@ -68,14 +68,36 @@ func (r selecting) Channels(query segment.Clause) (map[push.Channel]int64, error
 
 // SelectEndpoints reads the next active endpoints of an audience: see segment.Select.
 func (s *Store) SelectEndpoints(ctx context.Context, app string, sel *audience.Selection, after int64, limit int) (list []audience.Endpoint, next int64, more bool, err error) {
+	return s.selectEndpoints(ctx, app, sel, after, limit, segment.Select)
+}
+
+// picking is how a page of an audience is read: segment.Select or segment.List.
+type picking func(r segment.Reader, d *segment.Dialect, app string, sel *audience.Selection, after int64, limit int) (list []audience.Endpoint, next int64, more bool, err error)
+
+func (s *Store) selectEndpoints(ctx context.Context, app string, sel *audience.Selection, after int64, limit int, pick picking) (list []audience.Endpoint, next int64, more bool, err error) {
 	err = s.db.ReadFor(ctx, app, func(c *sqlite.Conn) (err error) {
-		list, next, more, err = segment.Select(selecting{c}, dialect, app, sel, after, limit)
+		list, next, more, err = pick(selecting{c}, dialect, app, sel, after, limit)
 		return err
 	})
 	if err != nil {
 		return nil, after, false, fmt.Errorf("read audience: %w", known(err))
 	}
 	return list, next, more, nil
+}
+
+// CountPart implements endpoint.Store.
+func (s *Store) CountPart(ctx context.Context, app string, sel *audience.Selection, after int64) (part endpoint.Part, err error) {
+	err = s.db.ReadFor(ctx, app, func(c *sqlite.Conn) error {
+		all, err := endpointCounts(c, app, true)
+		if err == nil {
+			part, err = segment.CountPart(selecting{c}, dialect, app, sel, all, after)
+		}
+		return err
+	})
+	if err != nil {
+		return part, fmt.Errorf("count audience: %w", known(err))
+	}
+	return part, nil
 }
 
 // CountEndpoints counts the active endpoints of an audience by channel. It ends early when ctx does.

@@ -14,7 +14,7 @@ import (
 const (
 	listLimit = 100 // items of a page when the caller names no number
 	// maxExamined bounds the rows that one page of a history looks at when a status is asked for.
-	maxExamined = 5000
+	maxExamined = 1000
 )
 
 // Lookup implements mailbox.Store. It fails with mailbox.ErrNotFound when there is no such notification.

@@ -190,10 +190,10 @@ func (s *Store) Clients(ctx context.Context, app, recipient string) (found []obj
 
 // Watchers implements objectstore.Store. It scans: who watches an object is asked by people, and an index over all
 // registrations would cost every device more than it costs them.
-func (s *Store) Watchers(ctx context.Context, app string, k object.Key, after int64) (found []objectstore.Watcher, next int64, err error) {
+func (s *Store) Watchers(ctx context.Context, app string, k object.Key, after int64, look int) (found []objectstore.Watcher, next int64, err error) {
 	err = s.read(ctx, app, "read registrations", func(c *sqlite.Conn) error {
 		seen := 0
-		err := sqlitedb.Each(c, "SELECT id, instr(objects, ?3) FROM client WHERE app = ?1 AND id > ?2 ORDER BY id LIMIT ?4", []any{app, after, []byte(k.Object), regs.WatcherScan}, func(row *sqlite.Stmt) error {
+		err := sqlitedb.Each(c, "SELECT id, instr(objects, ?3) FROM client WHERE app = ?1 AND id > ?2 ORDER BY id LIMIT ?4", []any{app, after, []byte(k.Object), look}, func(row *sqlite.Stmt) error {
 			seen++
 			next = row.ColumnInt64(0)
 			if row.ColumnInt64(1) == 0 {
@@ -205,7 +205,7 @@ func (s *Store) Watchers(ctx context.Context, app string, k object.Key, after in
 			}
 			return err
 		})
-		if seen < regs.WatcherScan {
+		if seen < look {
 			next = 0
 		}
 		return err

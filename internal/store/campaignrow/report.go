@@ -1,0 +1,57 @@
+package campaignrow
+
+import (
+	"fmt"
+
+	"godwit.dev/godwit/internal/campaign"
+)
+
+// reportStep is how many deliveries are read at once of which few may be wanted.
+const reportStep = 200
+
+// Ended is the condition for deliveries that ended in a way, other than that a provider took them. They have an index; both halves of the
+// condition are needed for databases to know that it has them.
+func Ended(as campaign.Outcome) string {
+	return fmt.Sprintf(" AND d.outcome > 2 AND d.outcome = %d", as)
+}
+
+// Report reads a page of deliveries as campaign.Reports says. read reads the first rows for which a condition holds, after one. What waits
+// and what was accepted is looked for among all, which is all of a campaign at its beginning or at its end.
+func Report(only *campaign.Outcome, limit int, cursor int64, read func(where string, after int64, limit int) ([]campaign.Delivery, error)) (list []campaign.Delivery, next int64, err error) {
+	where, step := "", limit
+	switch {
+	case only == nil:
+	case *only > campaign.Accepted:
+		where, only = Ended(*only), nil
+	default:
+		step = max(limit, reportStep)
+	}
+	next = cursor
+	for looked := 0; len(list) < limit && looked < max(limit, campaign.ReportLooks); looked += step {
+		page, err := read(where, next, step)
+		if err != nil {
+			return nil, 0, err
+		}
+		for i := range page {
+			if len(list) == limit {
+				return list, next, nil
+			}
+			next = page[i].Row
+			if only == nil || shownAs(page[i].Outcome) == *only {
+				list = append(list, page[i])
+			}
+		}
+		if len(page) < step {
+			return list, 0, nil
+		}
+	}
+	return list, next, nil
+}
+
+// shownAs is what an outcome is called to people: what is being sent is pending.
+func shownAs(o campaign.Outcome) campaign.Outcome {
+	if o == campaign.Sending {
+		return campaign.Pending
+	}
+	return o
+}
