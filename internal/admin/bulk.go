@@ -70,7 +70,7 @@ func (a *admin) actOnCampaigns(v *visit) error {
 		switch err = explain(err); {
 		case err == nil:
 			done++
-			a.Log.InfoContext(ctx, "campaign changed on the web page", "app", app, "campaign", id, "action", name, "key", v.person.Key)
+			a.Log.InfoContext(ctx, "campaign changed on the web page", "app", app, "campaign", id, "action", name, "by", v.person.Name())
 		case errors.As(err, &wrong):
 			b.Problems = append(b.Problems, a.called(ctx, app, id)+": "+strings.TrimSuffix(wrong.text, ".")+".")
 		default:

@@ -330,7 +330,7 @@ func (a *admin) deleteCampaign(v *visit) error {
 	if err := a.Campaigns.Delete(ctx, app, id); err != nil {
 		return explain(err)
 	}
-	a.Log.InfoContext(ctx, "campaign deleted on the web page", "app", app, "campaign", id, "key", v.person.Key)
+	a.Log.InfoContext(ctx, "campaign deleted on the web page", "app", app, "campaign", id, "by", v.person.Name())
 	a.leadTo(v, "/ui/campaigns", http.StatusOK)
 	return nil
 }
@@ -371,7 +371,7 @@ func (a *admin) actOnCampaign(v *visit) error {
 	if err != nil {
 		return explain(err)
 	}
-	a.Log.InfoContext(ctx, "campaign changed on the web page", "app", app, "campaign", id, "action", v.r.PathValue("action"), "key", v.person.Key)
+	a.Log.InfoContext(ctx, "campaign changed on the web page", "app", app, "campaign", id, "action", v.r.PathValue("action"), "by", v.person.Name())
 	if v.r.Header.Get("HX-Request") == "" {
 		a.leadTo(v, "/ui/campaigns/"+id, http.StatusOK)
 		return nil

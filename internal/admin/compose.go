@@ -225,7 +225,7 @@ func (a *admin) keep(v *visit, f *reading, was *campaign.View) (c *campaign.View
 		c, err = a.Campaigns.Create(ctx, app, f.spec, f.sendAt, f.text("key"), sha256.Sum256([]byte(v.r.PostForm.Encode())))
 	}
 	if err == nil {
-		a.Log.InfoContext(ctx, "campaign saved on the web page", "app", app, "campaign", c.ID, "state", string(c.State), "new", was == nil, "key", v.person.Key)
+		a.Log.InfoContext(ctx, "campaign saved on the web page", "app", app, "campaign", c.ID, "state", string(c.State), "new", was == nil, "by", v.person.Name())
 	}
 	return c, err
 }

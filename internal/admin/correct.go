@@ -60,7 +60,7 @@ func (a *admin) correct(v *visit, f *reading, was *campaign.View) (*campaign.Vie
 	}
 	c, err := a.Campaigns.Correct(ctx, app, was.ID, k)
 	if err == nil {
-		a.Log.InfoContext(ctx, "campaign corrected on the web page", "app", app, "campaign", c.ID, "key", v.person.Key)
+		a.Log.InfoContext(ctx, "campaign corrected on the web page", "app", app, "campaign", c.ID, "by", v.person.Name())
 	}
 	return c, err
 }

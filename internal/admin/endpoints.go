@@ -228,7 +228,7 @@ func (a *admin) changeEndpoint(v *visit, to string, change func(*audience.Endpoi
 	if _, err = a.Audience.Change(ctx, backEnd(v), e.ID, change); err != nil {
 		return noEndpoint(err)
 	}
-	a.Log.InfoContext(ctx, "endpoint changed on the web page", "app", v.person.App, "endpoint", e.ID.String(), "to", to, "key", v.person.Key)
+	a.Log.InfoContext(ctx, "endpoint changed on the web page", "app", v.person.App, "endpoint", e.ID.String(), "to", to, "by", v.person.Name())
 	a.leadTo(v, "/ui/audience/"+e.ID.String(), http.StatusOK)
 	return nil
 }
@@ -242,7 +242,7 @@ func (a *admin) deleteEndpoint(v *visit) error {
 	if err := a.Audience.Delete(ctx, v.person.App, e.ID); err != nil && !errors.Is(err, audience.ErrNotFound) { // somebody else was quicker
 		return err
 	}
-	a.Log.InfoContext(ctx, "endpoint deleted on the web page", "app", v.person.App, "endpoint", e.ID.String(), "key", v.person.Key)
+	a.Log.InfoContext(ctx, "endpoint deleted on the web page", "app", v.person.App, "endpoint", e.ID.String(), "by", v.person.Name())
 	a.leadTo(v, "/ui/audience", http.StatusOK)
 	return nil
 }

@@ -36,7 +36,7 @@ func (a *admin) export(v *visit, addresses bool) error {
 	if err != nil {
 		return err
 	}
-	a.Log.InfoContext(ctx, "endpoints exported on the web page", "app", app, "format", format, "addresses", addresses, "key", v.person.Key)
+	a.Log.InfoContext(ctx, "endpoints exported on the web page", "app", app, "format", format, "addresses", addresses, "by", v.person.Name())
 	h := v.w.Header()
 	h.Set("Content-Type", encoder.ContentType)
 	h.Set("Content-Disposition", fmt.Sprintf("attachment; filename=%q", "endpoints-"+a.now().UTC().Format("2006-01-02")+"."+format))

@@ -196,7 +196,7 @@ func (a *admin) recallNotification(v *visit) error {
 	if err != nil {
 		return err
 	}
-	a.Log.InfoContext(ctx, "notification recalled on the web page", "app", app, "id", id, "recipient", to, "copies", n, "key", v.person.Key)
+	a.Log.InfoContext(ctx, "notification recalled on the web page", "app", app, "id", id, "recipient", to, "copies", n, "by", v.person.Name())
 	if v.r.Header.Get("HX-Request") == "" {
 		a.leadTo(v, copyURL(id, to), http.StatusOK)
 		return nil

@@ -32,7 +32,7 @@ func (a *admin) testCampaign(v *visit) error {
 		if t.Items, err = a.Campaigns.Test(v.r.Context(), v.person.App, c.ID, ids); err != nil {
 			return explain(err)
 		}
-		a.Log.InfoContext(v.r.Context(), "campaign tested on the web page", "app", v.person.App, "campaign", c.ID, "key", v.person.Key)
+		a.Log.InfoContext(v.r.Context(), "campaign tested on the web page", "app", v.person.App, "campaign", c.ID, "by", v.person.Name())
 	}
 	if v.r.Header.Get("HX-Request") == "" {
 		return a.showDetail(v, c, t)
