@@ -1,6 +1,7 @@
 package backend
 
 import (
+	"slices"
 	"strconv"
 
 	"godwit.dev/godwit/internal/delivery"
@@ -42,9 +43,16 @@ func appendRefused(b []byte, to, id string, err error) []byte {
 	return append(b, '}')
 }
 
+// copyBytes is what a recipient's result takes beside the two names, unless it is refused.
+const copyBytes = len(`{"id":"","to":"","status":"delivered","duplicate":false,"expires_at":"2006-01-02T15:04:05.000Z"},`)
+
 // appendResults appends {"results":[…]}, one a recipient in the order of the request.
 func appendResults(b []byte, r *delivery.Result) []byte {
-	b = append(b, `{"results":[`...)
+	room := len(r.Copies) * (copyBytes + len(r.ID))
+	for i := range r.Copies {
+		room += len(r.Copies[i].To)
+	}
+	b = append(slices.Grow(b, room), `{"results":[`...)
 	for i := range r.Copies {
 		if i > 0 {
 			b = append(b, ',')

@@ -107,8 +107,11 @@ func (c *conn) submit(h *http1.Head, b []byte) {
 	c.s.submit(x)
 }
 
-// keepBuffer is how large a buffer may be to be used again.
-const keepBuffer = 64 << 10
+// How large buffers may be to be used again: of a request, and of an answer, which says what became of each recipient.
+const (
+	keepBuffer = 64 << 10
+	keepAnswer = 512 << 10
+)
 
 var outs = sync.Pool{New: func() any { b := make([]byte, 0, 1<<10); return &b }}
 
@@ -125,7 +128,7 @@ func (x *Exchange) Respond(status int, fields, body []byte) {
 	c.s.free.Put(x)
 	c.s.answered.Add(1)
 	c.answer(*out, last)
-	if cap(*out) <= keepBuffer {
+	if cap(*out) <= keepAnswer {
 		outs.Put(out)
 	}
 }

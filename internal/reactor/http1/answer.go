@@ -2,14 +2,18 @@ package http1
 
 import (
 	"net/http"
+	"slices"
 	"strconv"
 	"time"
 )
 
+// ownHead is more than an answer's head takes beside the fields that it is given.
+const ownHead = 256
+
 // AppendAnswer appends an answer as net/http writes it: fields are header lines in order of their names. last: the connection
 // is closed after it.
 func AppendAnswer(b []byte, status int, fields, body []byte, now time.Time, last bool) []byte {
-	b = append(b, "HTTP/1.1 "...)
+	b = append(slices.Grow(b, ownHead+len(fields)+len(body)), "HTTP/1.1 "...)
 	b = strconv.AppendInt(b, int64(status), 10)
 	b = append(b, ' ')
 	b = append(b, http.StatusText(status)...)
