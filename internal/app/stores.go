@@ -166,6 +166,9 @@ func (a *App) startMailbox(context.Context) error {
 		a.cluster.Join(a.hub, a.mailbox)
 		a.cluster.AnswerRequests(a.requests.AnswerNode)
 		a.requests.LookElsewhere(a.cluster)
+		if a.tracer != nil {
+			a.cluster.JoinTraces(a.tracer)
+		}
 		if err := a.cluster.JoinObjects(a.line(bus.Objects), a.objects); err != nil {
 			return err
 		}

@@ -56,7 +56,8 @@ type Cluster struct {
 	line    Line
 	hub     atomic.Pointer[session.Hub]
 	objects atomic.Pointer[objects] // nil: they take no part
-	steps   atomic.Pointer[Steps]   // nil: they take no part
+	steps   atomic.Pointer[Part]    // nil: they take no part
+	traces  atomic.Pointer[Part]    // nil: nothing is traced
 	started time.Time
 
 	wants    interests
@@ -195,7 +196,9 @@ func (c *Cluster) got(subject string, data []byte) {
 	case kindNoTable:
 		c.gotNoTable(&m)
 	case kindSteps:
-		c.gotSteps(&m)
+		c.gotPart(&c.steps, &m)
+	case kindTraces:
+		c.gotPart(&c.traces, &m)
 	case kindBeat:
 		c.gotBeat(&m)
 	case kindBye:

@@ -39,6 +39,7 @@ const (
 	kindSteps    kind = 14 // of steps of escalations, for the node that hands them over
 	kindTable    kind = 15 // whose messages are to come to the sender, by hash
 	kindNoTable  kind = 16 // some of that is missing: all is asked for
+	kindTraces   kind = 17 // which copies traces follow, and which of them have ended
 )
 
 // message is what nodes send each other: a header, and a body by kind.

@@ -19,6 +19,7 @@ func (t *Tracer) Committed(b *mailbox.Batch) {
 	}
 	now := t.cfg.Now()
 	var links []trace.Link
+	var stored []Kept
 	begun := now
 	t.mu.Lock()
 	for i := range b.Stored {
@@ -40,6 +41,7 @@ func (t *Tracer) Committed(b *mailbox.Batch) {
 		t.add[c] = k
 		delete(t.drop, c)
 		t.touch()
+		stored = append(stored, k)
 	}
 	t.mu.Unlock()
 	if len(links) > 0 {
@@ -47,27 +49,25 @@ func (t *Tracer) Committed(b *mailbox.Batch) {
 			trace.WithAttributes(attribute.String("messaging.system", "godwit"), attribute.Int("godwit.commit.stored", len(b.Stored)), attribute.Int("godwit.commit.settled", len(b.Settled))))
 		span.End(trace.WithTimestamp(now))
 	}
+	var done []Copy
 	for i := range b.Settled {
-		t.settled(&b.Settled[i], now)
+		if s := &b.Settled[i]; t.settled(s, now) {
+			done = append(done, Copy{s.App, s.Recipient, s.ID})
+		}
 	}
+	t.tell(stored, done)
 }
 
 func under(span trace.SpanContext) context.Context {
 	return trace.ContextWithSpanContext(context.Background(), span)
 }
 
-// settled tells how a copy ended. Hooks tell of it a moment later.
-func (t *Tracer) settled(s *mailbox.Settled, now time.Time) {
-	c := Copy{s.App, s.Recipient, s.ID}
-	t.mu.Lock()
-	f := t.followed[c]
+// settled tells how a copy ended, if it is followed. Hooks tell of it a moment later.
+func (t *Tracer) settled(s *mailbox.Settled, now time.Time) bool {
+	f := t.ended(Copy{s.App, s.Recipient, s.ID}, now)
 	if f == nil {
-		t.mu.Unlock()
-		return
+		return false
 	}
-	f.until = now.Add(lingers)
-	t.unkeep(c, f)
-	t.mu.Unlock()
 	operation := s.As.String() // expired, recalled, …
 	if s.As == notification.Acked || s.As == notification.Replied {
 		operation = "ack"
@@ -79,6 +79,7 @@ func (t *Tracer) settled(s *mailbox.Settled, now time.Time) {
 	_, span := t.spans.Start(under(f.span), operation+" "+s.App, trace.WithSpanKind(trace.SpanKindClient), trace.WithTimestamp(at),
 		message(s.App, s.ID, operation, "settle", attribute.String("godwit.status", s.As.String()), attribute.String("godwit.device", s.Device)))
 	span.End(trace.WithTimestamp(now))
+	return true
 }
 
 // Delivered tells that copies were written to connections.

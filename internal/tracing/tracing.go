@@ -46,13 +46,18 @@ type Keeper interface {
 }
 
 // Copy names one recipient's copy of a notification.
-type Copy struct{ App, Recipient, ID string }
+type Copy struct {
+	App       string `json:"app"`
+	Recipient string `json:"recipient"`
+	ID        string `json:"id"`
+}
 
 // Kept is a copy that is followed, and the span that it hangs from, as W3C's headers write it.
 type Kept struct {
 	Copy
-	Parent, State string
-	Until         time.Time // it cannot be open any more after that
+	Parent string    `json:"parent"`
+	State  string    `json:"state,omitempty"`
+	Until  time.Time `json:"until"` // it cannot be open any more after that
 }
 
 // Tracer follows publishes. Nothing that it is told waits for a collector: what it cannot send in time is dropped and counted.
@@ -64,6 +69,8 @@ type Tracer struct {
 
 	open atomic.Int64 // followed: that there are none is seen without the lock
 	full atomic.Uint64
+
+	others atomic.Pointer[func(body []byte)] // tells other nodes; nil: there are none
 
 	mu       sync.Mutex
 	followed map[Copy]*followed

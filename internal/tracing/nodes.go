@@ -1,0 +1,90 @@
+package tracing
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"time"
+
+	"go.opentelemetry.io/otel/trace"
+)
+
+// maxTold is how many copies a message to other nodes tells of: with the longest names and states 128 KB.
+const maxTold = 128
+
+// told is what nodes tell each other.
+type told struct {
+	Followed []Kept `json:"followed,omitempty"`
+	Ended    []Copy `json:"ended,omitempty"`
+}
+
+// TellOthers has other nodes told of which copies are followed and which have ended, in the order of commits. tell must not wait.
+func (t *Tracer) TellOthers(tell func(body []byte)) { t.others.Store(&tell) }
+
+// tell tells other nodes, before what was stored is handed to them.
+func (t *Tracer) tell(followed []Kept, ended []Copy) {
+	tell := t.others.Load()
+	if tell == nil {
+		return
+	}
+	send := func(what told) {
+		if body, err := json.Marshal(what); err == nil { // of these none fails
+			(*tell)(body)
+		}
+	}
+	for part := range slices.Chunk(followed, maxTold) {
+		send(told{Followed: part})
+	}
+	for part := range slices.Chunk(ended, maxTold) {
+		send(told{Ended: part})
+	}
+}
+
+// Heard takes what another node told: what was published there is followed here too.
+func (t *Tracer) Heard(body []byte) error {
+	var what told
+	if err := json.Unmarshal(body, &what); err != nil {
+		return fmt.Errorf("read which copies another node follows: %w", err)
+	}
+	now := t.cfg.Now()
+	for i := range what.Followed {
+		t.join(&what.Followed[i], now)
+	}
+	for _, c := range what.Ended {
+		t.ended(c, now)
+	}
+	return nil
+}
+
+// join follows a copy that another node has begun to follow.
+func (t *Tracer) join(k *Kept, now time.Time) {
+	span := trace.SpanContextFromContext(parent(k.Parent, k.State))
+	if !span.IsSampled() || !k.Until.After(now) {
+		return
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	switch {
+	case t.followed[k.Copy] != nil:
+	case len(t.followed) >= maxFollowed:
+		t.full.Add(1)
+	default:
+		t.followed[k.Copy] = &followed{span: span, until: k.Until, kept: true}
+		t.open.Add(1)
+		t.add[k.Copy] = *k
+		delete(t.drop, k.Copy)
+		t.touch()
+	}
+}
+
+// ended follows a copy that has ended only for a moment longer, in which hooks tell of it. It returns nil for one that is not followed.
+func (t *Tracer) ended(c Copy, now time.Time) *followed {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	f := t.followed[c]
+	if f != nil {
+		f.until = now.Add(lingers)
+		t.unkeep(c, f)
+	}
+	return f
+}
