@@ -25,7 +25,6 @@ type Timelines interface {
 type copies struct {
 	ID    string
 	Items []mailbox.Record
-	Count int64
 	More  bool // than are listed
 }
 
@@ -50,15 +49,15 @@ func (a *admin) showNotification(v *visit) error {
 	}
 	ctx, app, to := v.r.Context(), v.person.App, text(v.r.URL.Query(), "to")
 	if to == "" {
-		records, err := a.Mailbox.Lookup(ctx, app, id, "")
+		records, err := a.Mailbox.Copies(ctx, app, id, mostCopies+1)
 		if err != nil {
-			return err
+			return missing(err, noSuchNotification(app))
 		}
 		if len(records) != 1 {
 			if len(records) == 0 {
 				return missing(mailbox.ErrNotFound, noSuchNotification(app))
 			}
-			list := copies{ID: id, Items: records[:min(len(records), mostCopies)], Count: int64(len(records)), More: len(records) > mostCopies}
+			list := copies{ID: id, Items: records[:min(len(records), mostCopies)], More: len(records) > mostCopies}
 			return a.show(v, "copies", id, "recipients", list)
 		}
 		to = records[0].To

@@ -27,7 +27,8 @@ type Recipients interface {
 // Mailbox is what the pages read and change of notifications.
 type Mailbox interface {
 	History(ctx context.Context, app, recipient string, status notification.Status, limit int, cursor int64) (items []mailbox.Record, next int64, err error)
-	Lookup(ctx context.Context, app, id, to string) ([]mailbox.Record, error)
+	// Copies finds copies of a notification, so many at most.
+	Copies(ctx context.Context, app, id string, limit int) ([]mailbox.Record, error)
 	Recall(ctx context.Context, app, id, to string) (n int, err error)
 }
 

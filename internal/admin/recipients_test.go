@@ -64,7 +64,7 @@ func (p *post) History(context.Context, string, string, notification.Status, int
 	return []mailbox.Record{p.record()}, 7, nil
 }
 
-func (p *post) Lookup(_ context.Context, app, id, _ string) ([]mailbox.Record, error) {
+func (p *post) Copies(_ context.Context, app, id string, _ int) ([]mailbox.Record, error) {
 	switch {
 	case app != "shop":
 		return nil, nil

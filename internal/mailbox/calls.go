@@ -13,6 +13,15 @@ func (m *Mailbox) Items(ctx context.Context, refs []Ref) ([]*Item, error) {
 	return m.store.Items(ctx, refs)
 }
 
+// Copies finds copies of a notification, so many at most: see Copies.
+func (m *Mailbox) Copies(ctx context.Context, app, id string, limit int) ([]Record, error) {
+	if s, ok := m.store.(Copies); ok {
+		return s.Copies(ctx, app, id, limit)
+	}
+	list, err := m.store.Lookup(ctx, app, id, "")
+	return list[:min(len(list), limit)], err
+}
+
 // Lookup finds a notification by id; see Reader.
 func (m *Mailbox) Lookup(ctx context.Context, app, id, to string) ([]Record, error) {
 	return m.store.Lookup(ctx, app, id, to)

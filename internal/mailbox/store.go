@@ -251,6 +251,12 @@ type Reader interface {
 	Lookup(ctx context.Context, app, id, to string) ([]Record, error)
 }
 
+// Copies is what a Store can do besides whose notifications have very many copies.
+type Copies interface {
+	// Copies finds copies of a notification by its id, so many at most, or fails with ErrNotFound. It reads no more than these.
+	Copies(ctx context.Context, app, id string, limit int) ([]Record, error)
+}
+
 // Upkeep is what time brings about. Each call does a bounded slice.
 type Upkeep interface {
 	// Due makes scheduled copies whose time has come deliverable, Expire ends overdue ones. Each says when to come again

@@ -58,6 +58,16 @@ var listCases = []testCase{
 		if s.To != "s" || s.Status != notification.Failed || !s.SettledAt.Equal(e.clock.Now()) {
 			e.Errorf("the settled one: %+v", s)
 		}
+		if s, ok := e.s.(mailbox.Copies); ok {
+			for limit, want := range map[int]int{1: 1, 2: 2, 10: 2} {
+				if recs, err := s.Copies(e.Context(), App, "x", limit); err != nil || len(recs) != want || recs[0].To != "r" {
+					e.Errorf("at most %d copies: %+v, %v; want %d", limit, recs, err, want)
+				}
+			}
+			if _, err := s.Copies(e.Context(), App, "z", 1); !notFound(err) {
+				e.Errorf("copies of nothing: %v", err)
+			}
+		}
 		for _, q := range [][2]string{{"z", ""}, {"x", "t"}, {"y", "s"}} {
 			if recs, err := e.s.Lookup(e.Context(), App, q[0], q[1]); len(recs) != 0 || err != nil && !notFound(err) {
 				e.Errorf("look up %s of %q: %v, %v", q[0], q[1], recs, err)

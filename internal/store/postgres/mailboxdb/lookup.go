@@ -3,6 +3,7 @@ package mailboxdb
 import (
 	"context"
 	"fmt"
+	"math"
 	"slices"
 
 	"github.com/jackc/pgx/v5"
@@ -22,6 +23,15 @@ const (
 
 // Lookup implements mailbox.Store. It fails with mailbox.ErrNotFound when there is no such notification.
 func (s *Store) Lookup(ctx context.Context, appName, id, to string) (records []mailbox.Record, err error) {
+	return s.lookUp(ctx, appName, id, to, math.MaxInt32)
+}
+
+// Copies implements mailbox.Copies.
+func (s *Store) Copies(ctx context.Context, appName, id string, limit int) (records []mailbox.Record, err error) {
+	return s.lookUp(ctx, appName, id, "", limit)
+}
+
+func (s *Store) lookUp(ctx context.Context, appName, id, to string, limit int) (records []mailbox.Record, err error) {
 	err = s.tables.with(ctx, func(set *tableSet) error {
 		records = nil
 		conn, err := s.db.Pool().Acquire(ctx)
@@ -29,7 +39,7 @@ func (s *Store) Lookup(ctx context.Context, appName, id, to string) (records []m
 			return err
 		}
 		defer conn.Release()
-		records, err = s.lookup(ctx, conn.Conn(), set, appName, id, to)
+		records, err = s.lookup(ctx, conn.Conn(), set, appName, id, to, limit)
 		return err
 	})
 	if err != nil {
@@ -43,19 +53,20 @@ func (s *Store) Lookup(ctx context.Context, appName, id, to string) (records []m
 
 // lookup reads what became of copies, with what clients answered only for one recipient: a thousand answers are too much.
 // Of a recipient who got the id twice, the newer one counts.
-func (s *Store) lookup(ctx context.Context, conn *pgx.Conn, set *tableSet, appName, id, to string) ([]mailbox.Record, error) {
-	which, args := "n.id_key = $1 AND n.id = $2", []any{idKey(appName, id), id, appName}
+func (s *Store) lookup(ctx context.Context, conn *pgx.Conn, set *tableSet, appName, id, to string, limit int) ([]mailbox.Record, error) {
+	which, args := "n.id_key = $1 AND n.id = $2", []any{idKey(appName, id), id, appName, limit}
 	if to != "" {
 		of := &box{Address: mailbox.Address{App: appName, Recipient: to}}
 		if err := readKeys(ctx, conn, []*box{of}); err != nil || of.key == 0 {
 			return nil, err
 		}
-		which, args = which+" AND n.recipient = $4", append(args, of.key)
+		which, args = which+" AND n.recipient = $5", append(args, of.key)
 	}
+	which += " LIMIT $4" // of each table
 	sql := set.text(which, func() string {
 		return "SELECT r.name, " + rowColumns + " FROM (" + set.copies(set.days, which) + `) AS x
 			JOIN recipient r ON r.key = x.recipient JOIN app a ON a.key = r.app ` + set.standing() + `
-			WHERE a.name = $3 AND ` + kept + " ORDER BY x.pos"
+			WHERE a.name = $3 AND ` + kept + " ORDER BY x.pos LIMIT $4"
 	})
 	rows, err := conn.Query(ctx, sql, args...)
 	if err != nil {

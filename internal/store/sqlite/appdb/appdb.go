@@ -37,7 +37,7 @@ CREATE TABLE api_key (
 	hash       BLOB NOT NULL     -- SHA-256
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX api_key_app ON api_key(app);
-`, channelTable, hookTable, sourceTable, templateTable, sinkTable, versionTable, stayTable, deedTable}
+`, channelTable, hookTable, sourceTable, templateTable, sinkTable, versionTable, stayTable, deedTable, deedIndexes}
 
 // Store is an access.Store on a file.
 type Store struct{ db *sqlitedb.DB }

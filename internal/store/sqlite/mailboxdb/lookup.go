@@ -3,6 +3,7 @@ package mailboxdb
 import (
 	"context"
 	"fmt"
+	"math"
 	"slices"
 
 	"zombiezen.com/go/sqlite"
@@ -19,6 +20,15 @@ const (
 
 // Lookup implements mailbox.Store. It fails with mailbox.ErrNotFound when there is no such notification.
 func (s *Store) Lookup(ctx context.Context, appName, id, to string) (records []mailbox.Record, err error) {
+	return s.lookUp(ctx, appName, id, to, math.MaxInt)
+}
+
+// Copies implements mailbox.Copies.
+func (s *Store) Copies(ctx context.Context, appName, id string, limit int) (records []mailbox.Record, err error) {
+	return s.lookUp(ctx, appName, id, "", limit)
+}
+
+func (s *Store) lookUp(ctx context.Context, appName, id, to string, limit int) (records []mailbox.Record, err error) {
 	var positions []int64
 	mask, key := idMask, indexKey(idHash(appName, id), 0)
 	now := s.now()
@@ -38,7 +48,7 @@ func (s *Store) Lookup(ctx context.Context, appName, id, to string) (records []m
 		if positions, err = s.positions(c, mask, key); err != nil {
 			return err
 		}
-		return s.readRecords(c, positions, appKey, appName, id, now, to != "", &records)
+		return s.readRecords(c, positions, appKey, appName, id, now, to != "", limit, &records)
 	})
 	if err != nil {
 		return nil, storeError("look up notification "+id, err)
@@ -71,8 +81,8 @@ func (s *Store) positions(c *sqlite.Conn, mask, key uint64) (positions []int64, 
 	return slices.Compact(positions), nil
 }
 
-// readRecords reads what became of copies, with what clients answered and what was tried only of one recipient alone: of a thousand it is too much.
-func (s *Store) readRecords(c *sqlite.Conn, positions []int64, appKey int64, appName, id string, now int64, alone bool, to *[]mailbox.Record) error {
+// readRecords reads what became of copies, so many at most, with what clients answered and what was tried only of one recipient alone: of a thousand it is too much.
+func (s *Store) readRecords(c *sqlite.Conn, positions []int64, appKey int64, appName, id string, now int64, alone bool, limit int, to *[]mailbox.Record) error {
 	copies, err := s.copiesOn(c)
 	if err != nil {
 		return err
@@ -86,6 +96,9 @@ func (s *Store) readRecords(c *sqlite.Conn, positions []int64, appKey int64, app
 		return err
 	}
 	for _, pos := range positions {
+		if len(*to) == limit {
+			break
+		}
 		row, ok, err := copies.read(pos)
 		if err != nil {
 			return err

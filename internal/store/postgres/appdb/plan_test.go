@@ -1,0 +1,43 @@
+package appdb
+
+import (
+	"context"
+	"strings"
+	"testing"
+
+	"github.com/jackc/pgx/v5"
+
+	"godwit.dev/godwit/internal/audit"
+	"godwit.dev/godwit/internal/store/postgres/pgtest"
+)
+
+// TestDeedsAreFoundByAnIndex keeps the audit log's page from going through all deeds for the few of one kind, or of one person.
+func TestDeedsAreFoundByAnIndex(t *testing.T) {
+	s, err := Open(t.Context(), Config{URL: pgtest.URL(t), Schema: pgtest.Schema(t)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	for want, f := range map[string]audit.Filter{
+		"deed_app": {}, "deed_deed": {Deed: "key.create"}, "deed_by": {By: "anna"},
+	} {
+		args := append([]any{"shop", 1 << 40, 0, 1 << 40, 100}, named(f)...)
+		var plan []string
+		err := s.db.Do(t.Context(), "explain", func(ctx context.Context, tx pgx.Tx) error {
+			_, err := tx.Exec(ctx, someDeeds+"SET LOCAL enable_seqscan = off; SET LOCAL enable_bitmapscan = off")
+			if err == nil {
+				plan, err = collect(ctx, tx, pgx.RowTo[string], "EXPLAIN "+deedsQuery(f), args...)
+			}
+			return err
+		})
+		if text := strings.Join(plan, "\n"); err != nil || strings.Contains(text, "Sort") || !strings.Contains(text, want) {
+			t.Errorf("%+v: %s (%v), want %s", f, text, err, want)
+		}
+	}
+}
+
+// someDeeds are enough for the planner to mind how it finds them.
+const someDeeds = `SET LOCAL session_replication_role = replica;
+INSERT INTO deed(app, at, by, way, address, deed, object, outcome) SELECT CASE WHEN n % 7 = 0 THEN 'shop' ELSE 'other' END, n, 'p' || n % 50, 'page', '', 'd' || n % 50, '', 'done' FROM generate_series(1, 5000) n;
+ANALYZE deed;
+`

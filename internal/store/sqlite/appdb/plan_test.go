@@ -1,0 +1,37 @@
+package appdb
+
+import (
+	"log/slog"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"zombiezen.com/go/sqlite"
+
+	"godwit.dev/godwit/internal/audit"
+	"godwit.dev/godwit/internal/store/sqlite/sqlitedb"
+)
+
+// TestDeedsAreFoundByAnIndex keeps the audit log's page from going through all deeds for the few of one kind, or of one person.
+func TestDeedsAreFoundByAnIndex(t *testing.T) {
+	s, err := Open(t.Context(), filepath.Join(t.TempDir(), "apps.db"), slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	for want, f := range map[string]audit.Filter{
+		"INDEX deed_app (app=? AND id<?)": {}, "INDEX deed_deed (app=? AND deed=? AND id<?)": {Deed: "key.create"}, "INDEX deed_by (app=? AND by=? AND id<?)": {By: "anna"},
+		"INDEX deed_by (app=? AND by=?": {Deed: "key.create", By: "anna"},
+	} {
+		var plan string
+		err := s.db.Read(t.Context(), func(c *sqlite.Conn) error {
+			return sqlitedb.EachOnce(c, "EXPLAIN QUERY PLAN "+deedsQuery(f), append([]any{"shop", 7, 0, 9, 100}, named(f)...), func(row *sqlite.Stmt) error {
+				plan += row.ColumnText(3) + "; "
+				return nil
+			})
+		})
+		if err != nil || strings.Contains(plan, "TEMP B-TREE") || !strings.Contains(plan, want) {
+			t.Errorf("%+v: %s (%v), want %s", f, plan, err, want)
+		}
+	}
+}
