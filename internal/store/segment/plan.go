@@ -199,6 +199,12 @@ func (p *Plan) page(after, upto int64, entries, limit int) Clause {
 	return That(among.SQL+" ORDER BY "+cmp.Or(p.dialect.Order, p.Number)+" LIMIT ?", among.with(limit)...)
 }
 
+// CountOf is what Among is asked for to count.
+const CountOf = "count(*)"
+
+// Bare reports whether something is told by the source and by tables of tags and attributes alone, without the endpoints' own rows.
+func Bare(what string, rest Clause) bool { return what == CountOf && !strings.Contains(rest.SQL, "e.") }
+
 // count is the query for how many there are by channel, of those that the app has. Where that is one only the index is read.
 func (p *Plan) count(channels map[push.Channel]int64) Clause {
 	rest := p.rest(p.Number, "")

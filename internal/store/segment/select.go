@@ -126,7 +126,7 @@ func CountPart(r Reader, d *Dialect, app string, sel *audience.Selection, all ma
 	if err != nil {
 		return part, err
 	}
-	if part.Count, _, err = r.Number(d.Among(p, "count(*)", after, upto, countWindow)); err != nil {
+	if part.Count, _, err = r.Number(d.Among(p, CountOf, after, upto, countWindow)); err != nil {
 		return part, err
 	}
 	if more {

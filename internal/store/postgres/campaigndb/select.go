@@ -33,8 +33,12 @@ var dialect = &segment.Dialect{
 	},
 	Among: func(p *segment.Plan, what string, after, upto int64, entries int) segment.Clause {
 		window := p.Where.And(segment.That(p.Number+" > ? AND "+p.Number+" <= ?", after, upto))
+		rest, joined := p.Rest("w.number"), " JOIN endpoint e ON e.number = w.number"
+		if segment.Bare(what, rest) {
+			joined = ""
+		}
 		return segment.That("SELECT "+what+" FROM (SELECT "+p.Number+" FROM "+p.From+" WHERE "+window.SQL+
-			" ORDER BY "+p.Number+" LIMIT ?) w(number) JOIN endpoint e ON e.number = w.number WHERE true", append(window.Args, entries)...).And(p.Rest("w.number"))
+			" ORDER BY "+p.Number+" LIMIT ?) w(number)"+joined+" WHERE true", append(window.Args, entries)...).And(rest)
 	},
 }
 

@@ -127,7 +127,7 @@ var manyEndpoints = []string{
 	INSERT INTO tag_name(app, name) SELECT 'app', 'news' UNION ALL SELECT 'app', 't' || n FROM s`,
 	"INSERT INTO attribute_name(app, name) VALUES ('app', 'age'), ('app', 'city')",
 	"INSERT INTO endpoint_tag SELECT (SELECT id FROM tag_name WHERE name = 'news'), number FROM endpoint WHERE active",
-	"INSERT INTO endpoint_tag SELECT t.id, e.number FROM endpoint e JOIN tag_name t ON t.app = 'app' AND t.name = 't' || (e.number - 1) % 1000 WHERE e.active",
+	"INSERT INTO endpoint_tag SELECT t.id, e.number FROM endpoint e CROSS JOIN tag_name t ON t.app = 'app' AND t.name = 't' || (e.number - 1) % 1000 WHERE e.active",
 	"INSERT INTO attribute_number SELECT number, (SELECT id FROM attribute_name WHERE name = 'age'), (number - 1) % 80 FROM endpoint WHERE active",
 	"INSERT INTO attribute_text SELECT number, (SELECT id FROM attribute_name WHERE name = 'city'), 'c' || (number - 1) % 5000 FROM endpoint WHERE active",
 	"INSERT INTO endpoint_count SELECT app, channel, active, count(*) FROM endpoint GROUP BY 1, 2, 3",

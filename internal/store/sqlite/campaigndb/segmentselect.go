@@ -32,8 +32,12 @@ var dialect = &segment.Dialect{
 		return segment.That(column+" IN (?"+strings.Repeat(", ?", len(args)-1)+")", args...)
 	},
 	Among: func(p *segment.Plan, what string, after, upto int64, _ int) segment.Clause {
-		where := p.Where.And(segment.That(p.Number+" > ? AND "+p.Number+" <= ?", after, upto), p.Rest(p.Number))
-		return segment.That("SELECT "+what+" FROM "+p.Joined()+" WHERE "+where.SQL, where.Args...)
+		rest, from := p.Rest(p.Number), p.Joined()
+		if segment.Bare(what, rest) {
+			from = p.From
+		}
+		where := p.Where.And(segment.That(p.Number+" > ? AND "+p.Number+" <= ?", after, upto), rest)
+		return segment.That("SELECT "+what+" FROM "+from+" WHERE "+where.SQL, where.Args...)
 	},
 }
 
