@@ -57,6 +57,12 @@ func TestOneTraceLeadsOverSeveralNodes(t *testing.T) {
 			}
 		})
 	}
+	// The last figures are gathered when a node has left the others.
+	for i, node := range c.Nodes {
+		if code := node.Stop(); code != 0 {
+			t.Errorf("node %d ended with %d", i, code)
+		}
+	}
 }
 
 func publishTraced(t *testing.T, s *blackbox.Server, to, traceparent string) {

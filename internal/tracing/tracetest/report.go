@@ -28,9 +28,7 @@ func (r *Receiver) Reported(t testing.TB, enough func(*Report) bool) *Report {
 	t.Helper()
 	late := time.After(patience)
 	for {
-		r.mu.Lock()
-		last := r.report
-		r.mu.Unlock()
+		last := r.Last()
 		if last != nil && enough(last) {
 			return last
 		}
@@ -43,6 +41,13 @@ func (r *Receiver) Reported(t testing.TB, enough func(*Report) bool) *Report {
 			t.Fatalf("of %d reports the last, with %d figures, is not what was waited for", last.N, len(last.Figures))
 		}
 	}
+}
+
+// Last is the last report, or nil.
+func (r *Receiver) Last() *Report {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.report
 }
 
 func read(got *collectpb.ExportMetricsServiceRequest, n int) *Report {
