@@ -92,7 +92,7 @@ func (s *Service) Registrations(ctx context.Context, app string, k object.Key) (
 
 // Stored clients that are looked at for those who are registered for an object. No index is over all registrations.
 const (
-	allLooks = 2000 // at once, if all are asked for
+	allLooks = 200 // at once, if all are asked for: PostgreSQL reads all progress there is beside some thousands
 	// WatchLooks bounds them for a part of Watching: some milliseconds, however few are registered.
 	WatchLooks = 2000
 )

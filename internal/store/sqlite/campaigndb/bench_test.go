@@ -119,17 +119,17 @@ func cpuTime(b *testing.B) time.Duration {
 var manyEndpoints = []string{
 	`WITH RECURSIVE s(n) AS (SELECT 0 UNION ALL SELECT n + 1 FROM s WHERE n < 999999)
 	INSERT INTO endpoint(app, id, channel, recipient, address, address_key, tags, attributes, locale, timezone, active, disabled_reason, created_at, updated_at, last_seen_at)
-	SELECT 'app', randomblob(16), CASE WHEN n = 999999 THEN 'telegram' ELSE 'webpush' END, 'r' || n / 3,
+	SELECT 'app', randomblob(16), CASE WHEN n = 999999 THEN 'telegram' ELSE 'webpush' END, 'r' || (n / 3),
 		CASE WHEN n = 999999 THEN '{"chat_id":1}' ELSE '{"endpoint":"https://push.example/' || n || '","keys":{"p256dh":"' || hex(zeroblob(43)) || '","auth":"' || hex(zeroblob(11)) || '"}}' END,
-		randomblob(16), '["news","t' || n % 1000 || '"]', '{"age":' || n % 80 || ',"city":"c' || n % 5000 || '"}', 'nb-NO', '',
+		randomblob(16), '["news","t' || (n % 1000) || '"]', '{"age":' || (n % 80) || ',"city":"c' || (n % 5000) || '"}', 'nb-NO', '',
 		n % 10 <> 0, CASE WHEN n % 10 = 0 THEN 'gone' ELSE '' END, n, n, 0 FROM s`,
 	`WITH RECURSIVE s(n) AS (SELECT 0 UNION ALL SELECT n + 1 FROM s WHERE n < 999)
 	INSERT INTO tag_name(app, name) SELECT 'app', 'news' UNION ALL SELECT 'app', 't' || n FROM s`,
 	"INSERT INTO attribute_name(app, name) VALUES ('app', 'age'), ('app', 'city')",
 	"INSERT INTO endpoint_tag SELECT (SELECT id FROM tag_name WHERE name = 'news'), number FROM endpoint WHERE active",
-	"INSERT INTO endpoint_tag SELECT t.id, e.number FROM endpoint e CROSS JOIN tag_name t ON t.app = 'app' AND t.name = 't' || (e.number - 1) % 1000 WHERE e.active",
+	"INSERT INTO endpoint_tag SELECT t.id, e.number FROM endpoint e CROSS JOIN tag_name t ON t.app = 'app' AND t.name = 't' || ((e.number - 1) % 1000) WHERE e.active",
 	"INSERT INTO attribute_number SELECT number, (SELECT id FROM attribute_name WHERE name = 'age'), (number - 1) % 80 FROM endpoint WHERE active",
-	"INSERT INTO attribute_text SELECT number, (SELECT id FROM attribute_name WHERE name = 'city'), 'c' || (number - 1) % 5000 FROM endpoint WHERE active",
+	"INSERT INTO attribute_text SELECT number, (SELECT id FROM attribute_name WHERE name = 'city'), 'c' || ((number - 1) % 5000) FROM endpoint WHERE active",
 	"INSERT INTO endpoint_count SELECT app, channel, active, count(*) FROM endpoint GROUP BY 1, 2, 3",
 }
 
