@@ -75,7 +75,12 @@ func FigureExporter(ctx context.Context, setting string) (metric.Exporter, error
 // endpoint is where a collector takes traces or metrics whose URL is given as OTEL_EXPORTER_OTLP_ENDPOINT has it.
 func endpoint(setting, signal string) (string, error) {
 	u, err := url.Parse(setting)
-	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
+	switch {
+	case err != nil: // it is not shown: there may be a password in it
+		return "", fmt.Errorf("send %s: otlp is no URL; one of a collector is like http://localhost:4318", signal)
+	case u.User != nil:
+		return "", fmt.Errorf("send %s to %s: the URL must not contain a user or a password; OTEL_EXPORTER_OTLP_HEADERS=authorization=… sends them", signal, u.Host)
+	case u.Host == "" || u.Scheme != "http" && u.Scheme != "https":
 		return "", fmt.Errorf("send %s to %q: a collector's URL is like http://localhost:4318", signal, setting)
 	}
 	u.Path = strings.TrimSuffix(u.Path, "/") + "/v1/" + signal

@@ -316,3 +316,16 @@ func TestFiguresThatTheCollectorRefusesAreCounted(t *testing.T) {
 		}
 	}
 }
+
+func TestACollectorsURLIsCheckedAndNeverToldWithAPassword(t *testing.T) {
+	for _, url := range []string{"http://me:sekret@collector:4318", "http://me:sekret@collector:port", "ftp://collector", "collector:4318", "http://"} {
+		for what, make := range map[string]func() error{
+			"traces":  func() error { _, err := tracing.Exporter(t.Context(), url); return err },
+			"figures": func() error { _, err := tracing.FigureExporter(t.Context(), url); return err },
+		} {
+			if err := make(); err == nil || strings.Contains(err.Error(), "sekret") || !strings.Contains(err.Error(), "OTEL_EXPORTER_OTLP_HEADERS") && !strings.Contains(err.Error(), "like http://") {
+				t.Errorf("%s to %s: %v", what, url, err)
+			}
+		}
+	}
+}
