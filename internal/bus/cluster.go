@@ -56,13 +56,21 @@ func newClustered(c *Cluster, log *slog.Logger) (*embedded, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open cluster_addr: %w", err)
 	}
-	c.Addr = ln.Addr().String()
 	if err := ln.Close(); err != nil {
 		return nil, err
 	}
+	opened := ln.Addr().(*net.TCPAddr) //nolint:forcetypeassert // of a listener for tcp
+	if _, port, _ := net.SplitHostPort(c.Addr); port == "0" || port == "" {
+		opened.Port = 0 // the server chooses one itself: somebody else could take that of ln in between
+	}
+	c.Addr = opened.String()
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	return e, e.start()
+	if err := e.start(); err != nil {
+		return nil, err
+	}
+	c.Addr = e.nats.ClusterAddr().String()
+	return e, nil
 }
 
 // maxBetweenNodes is the largest message on a line: what MaxPayload allows, as base64 in JSON. Apps' messages stay below
@@ -74,6 +82,9 @@ const maxBetweenNodes = 2 * MaxPayload
 func (c *Cluster) join(o *server.Options) {
 	host, text, _ := net.SplitHostPort(c.Addr)
 	port, _ := strconv.Atoi(text)
+	if port == 0 {
+		port = server.RANDOM_PORT
+	}
 	o.ServerName = c.Node + "/" + c.Boot
 	o.DontListen, o.Host, o.Port = false, "127.0.0.1", server.RANDOM_PORT
 	o.MaxPayload = maxBetweenNodes
