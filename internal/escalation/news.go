@@ -20,6 +20,7 @@ type Events interface {
 type news struct {
 	due       map[[16]byte]begun       // by send: of its step
 	exhausted map[mailbox.Ref]struct{} // told of already
+	telling   map[[16]byte]struct{}    // sends whose outcome is being stored, and is told of next
 }
 
 // begun is a step whose sends have begun.
@@ -29,7 +30,7 @@ type begun struct {
 }
 
 func newNews() news {
-	return news{due: make(map[[16]byte]begun), exhausted: make(map[mailbox.Ref]struct{})}
+	return news{due: make(map[[16]byte]begun), exhausted: make(map[mailbox.Ref]struct{}), telling: make(map[[16]byte]struct{})}
 }
 
 // begun remembers when the step of sends was due.
@@ -58,9 +59,39 @@ func eventOf(o dispatch.Outcome) event.Type {
 	return ""
 }
 
+// beginTelling remembers sends until what became of them is told: nobody says before that all has ended.
+func (s *Service) beginTelling(done map[int64]looked) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, l := range done {
+		if l.due != nil {
+			s.news.telling[l.due.ID] = struct{}{}
+		}
+	}
+}
+
+func (s *Service) endTelling(done map[int64]looked) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, l := range done {
+		if l.due != nil {
+			delete(s.news.telling, l.due.ID)
+		}
+	}
+}
+
+// untold reports whether what became of a send is stored at most, and not told.
+func (s *Service) untold(id [16]byte) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	_, is := s.news.telling[id]
+	return is
+}
+
 // tell says what became of sends, and has their copies looked at.
 func (s *Service) tell(p Place, done map[int64]looked, results []dispatch.Result, now time.Time) {
 	var evs []event.Event
+	var copies []copyOf
 	for i := range results {
 		r := &results[i]
 		d := done[r.Row].due
@@ -80,9 +111,13 @@ func (s *Service) tell(p Place, done map[int64]looked, results []dispatch.Result
 		if t := eventOf(r.Outcome); t != "" {
 			evs = append(evs, event.Event{App: p.App, Type: t, At: now, Note: d.Note, To: d.Recipient, Channel: string(p.Channel), Step: step.number, Detail: clip(r.Detail)})
 		}
-		s.sent(copyOf{mailbox.Ref{App: p.App, Recipient: d.Recipient, Pos: d.Pos}, d.Note})
+		copies = append(copies, copyOf{mailbox.Ref{App: p.App, Recipient: d.Recipient, Pos: d.Pos}, d.Note})
 	}
 	s.emit(evs...)
+	s.endTelling(done)
+	for _, c := range copies {
+		s.sent(c)
+	}
 }
 
 func (s *Service) emit(evs ...event.Event) {
@@ -97,8 +132,8 @@ func (s *Service) lookAt(ctx context.Context, c copyOf, sends []Send) error {
 	for i := range sends {
 		switch one := &sends[i]; {
 		case one.Pos != c.Pos: // the id was used before
-		case one.Outcome == dispatch.Pending || one.Outcome == dispatch.Sending:
-			return nil
+		case one.Outcome == dispatch.Pending || one.Outcome == dispatch.Sending || s.untold(one.ID):
+			return nil // it is looked at again once that has ended
 		default:
 			last = max(last, one.Step)
 		}

@@ -186,7 +186,9 @@ func urgency(p notification.Priority) push.Urgency {
 // Finish implements dispatch.Source. What may be shown of a copy that is not open any more is withdrawn.
 func (s *source) Finish(ctx context.Context, results []dispatch.Result, now time.Time) error {
 	done := s.forget(results) // first: what is put off may be looked at again as soon as it is stored
+	s.s.beginTelling(done)
 	if err := s.s.cfg.Store.FinishSends(ctx, s.place, results, now); err != nil {
+		s.s.endTelling(done)
 		s.remember(done)
 		return err
 	}

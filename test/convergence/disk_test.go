@@ -290,10 +290,18 @@ func (m *memory) Touch(batch []objectstore.Touch, done func(error)) {
 	}})
 }
 
-func (m *memory) Watchers(_ context.Context, app string, k object.Key, _ int64, _ int) (found []objectstore.Watcher, next int64, err error) {
+func (m *memory) Watchers(_ context.Context, app string, k object.Key, after int64, look int) (found []objectstore.Watcher, next int64, err error) {
 	m.d.mu.Lock()
 	defer m.d.mu.Unlock()
-	for id, v := range m.d.clients {
+	ids := slices.SortedFunc(maps.Keys(m.d.clients), func(a, b objectstore.ClientID) int {
+		return strings.Compare(a.App+"\n"+a.Recipient+"\n"+a.Group+"\n"+a.Device, b.App+"\n"+b.Recipient+"\n"+b.Group+"\n"+b.Device)
+	})
+	ids = ids[min(int(after), len(ids)):]
+	if len(ids) > look {
+		ids, next = ids[:look], after+int64(look)
+	}
+	for _, id := range ids {
+		v := m.d.clients[id]
 		if id.App != app || !slices.Contains(v.Keys, k) {
 			continue
 		}
@@ -305,7 +313,7 @@ func (m *memory) Watchers(_ context.Context, app string, k object.Key, _ int64, 
 		}
 		found = append(found, w)
 	}
-	return found, 0, nil
+	return found, next, nil
 }
 
 func (m *memory) Clients(_ context.Context, app, recipient string) (found []objectstore.Saved, err error) {
