@@ -7,48 +7,68 @@ import (
 	"godwit.dev/godwit/internal/event"
 )
 
-// mostStarted bounds what is remembered of when notifications were stored: twice so many, 16 bytes each.
-const mostStarted = 250_000
+const (
+	startedSets = 1 << 16 // of what latencies remember: 8 MB
+	setSize     = 8       // notifications of a set
+)
 
-// latencies remember when notifications were stored, so that events after it can say how long they took. Of what was stored longer ago than
-// some hundred thousand others, or before a start, it is not known.
-type latencies struct{ young, old map[uint64]int64 }
+// latencies remember when notifications were stored, so that events after it can say how long they took. What is stored takes the place of the
+// oldest of its set: some hundred thousand are remembered. Of others, and of what was stored before a start, it is not known.
+type latencies struct{ sets []startedSet }
 
-var seed = maphash.MakeSeed()
+type startedSet [setSize]started
+
+// started is when a notification was stored.
+type started struct {
+	key uint64
+	at  int64 // Unix milliseconds; 0: nothing is here
+}
+
+var noteSeed, toSeed = maphash.MakeSeed(), maphash.MakeSeed()
 
 func keyOf(e *event.Event) uint64 {
-	var h maphash.Hash
-	h.SetSeed(seed)
-	_, _ = h.WriteString(e.Note)
-	_ = h.WriteByte(0)
-	_, _ = h.WriteString(e.To)
-	return h.Sum64()
+	return maphash.String(noteSeed, e.Note) ^ maphash.String(toSeed, e.To)
 }
 
 // fill says of each event how long after the storing it happened, where that is known.
 func (l *latencies) fill(evs []event.Event) {
+	if l.sets == nil {
+		l.sets = make([]startedSet, startedSets)
+	}
 	for i := range evs {
 		e := &evs[i]
-		switch {
-		case e.Note == "":
-		case e.Type == event.Stored:
-			l.add(keyOf(e), e.At)
-		default:
-			key := keyOf(e)
-			at, ok := l.young[key]
-			if !ok {
-				at, ok = l.old[key]
-			}
-			if ok {
-				e.Took, e.TookKnown = max(e.At.Sub(time.UnixMilli(at)), 0), true
-			}
+		if e.Note == "" {
+			continue
+		}
+		key := keyOf(e)
+		set := &l.sets[key%startedSets]
+		if e.Type == event.Stored {
+			set.add(key, e.At)
+		} else if at, ok := set.of(key); ok {
+			e.Took, e.TookKnown = max(e.At.Sub(at), 0), true
 		}
 	}
 }
 
-func (l *latencies) add(key uint64, at time.Time) {
-	if l.young == nil || len(l.young) >= mostStarted {
-		l.old, l.young = l.young, make(map[uint64]int64)
+func (s *startedSet) add(key uint64, at time.Time) {
+	oldest := &s[0]
+	for i := range s {
+		if s[i].key == key {
+			oldest = &s[i]
+			break
+		}
+		if s[i].at < oldest.at {
+			oldest = &s[i]
+		}
 	}
-	l.young[key] = at.UnixMilli()
+	*oldest = started{key, at.UnixMilli()}
+}
+
+func (s *startedSet) of(key uint64) (at time.Time, ok bool) {
+	for i := range s {
+		if s[i].key == key && s[i].at != 0 {
+			return time.UnixMilli(s[i].at), true
+		}
+	}
+	return time.Time{}, false
 }

@@ -16,7 +16,8 @@ const (
 	retryLeast  = time.Second // after a batch was not taken
 	retryMost   = time.Minute //
 	readAgain   = 5 * time.Second
-	standstill  = time.Minute // after which where an idle app's sink stands is kept
+	standstill  = time.Minute     // after which where an idle app's sink stands is kept
+	saveWithin  = 5 * time.Second // in which it is kept how far a sink is
 )
 
 // Runner writes one sink's events while this server is the one that does.
@@ -104,7 +105,10 @@ func (r *Runner) change(f func(p *Progress)) Progress {
 	return r.p
 }
 
+// save keeps how far the sink is, at a stop too: else what was taken would be handed over again.
 func (r *Runner) save(ctx context.Context) error {
+	ctx, done := context.WithTimeout(context.WithoutCancel(ctx), saveWithin)
+	defer done()
 	p := r.Show()
 	return r.Progress.SaveSinkProgress(ctx, r.Sink.App, r.Sink.Kind, r.epoch, &p)
 }

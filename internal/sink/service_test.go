@@ -31,6 +31,7 @@ type world struct {
 	apps   *appdb.Store
 	events *eventdb.Log
 	sinks  *sink.Service
+	cancel func() // begins the stop
 	stop   func()
 
 	mu      sync.Mutex
@@ -115,7 +116,7 @@ func (w *world) start() {
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan struct{})
 	go func() { defer close(done); _ = w.sinks.Run(ctx) }()
-	w.stop = func() { cancel(); <-done }
+	w.cancel, w.stop = cancel, func() { cancel(); <-done }
 }
 
 func (w *world) set(c sink.Change) sink.Info {
@@ -180,6 +181,27 @@ func TestASinkGetsEachEventOnceAcrossRestarts(t *testing.T) {
 	}
 	if got := w.notes(); !slices.Equal(got, want) {
 		t.Errorf("%d events came: %v", len(got), got)
+	}
+}
+
+func TestABatchThatIsTakenWhileTheServerStopsDoesNotComeAgain(t *testing.T) {
+	w := newWorld(t)
+	w.answer = func(int) error {
+		w.cancel()
+		return nil
+	}
+	w.set(sink.Change{})
+	w.emit(0, 5)
+	w.until("it is taken", func(i sink.Info) bool { return i.Written == 5 })
+	w.stop()
+	w.mu.Lock()
+	w.answer = nil
+	w.mu.Unlock()
+	w.start()
+	w.emit(5, 1)
+	w.until("the next one is there", func(i sink.Info) bool { return i.Written == 6 })
+	if got, want := w.notes(), []string{"n0", "n1", "n2", "n3", "n4", "n5"}; !slices.Equal(got, want) {
+		t.Errorf("%v came, want %v", got, want)
 	}
 }
 

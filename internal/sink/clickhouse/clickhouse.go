@@ -4,7 +4,6 @@ package clickhouse
 
 import (
 	"bytes"
-	"compress/gzip"
 	"context"
 	"errors"
 	"fmt"
@@ -14,6 +13,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/klauspost/compress/gzip"
 
 	"godwit.dev/godwit/internal/event"
 	"godwit.dev/godwit/internal/push"

@@ -2,9 +2,10 @@ package eventlog
 
 import (
 	"bytes"
-	"compress/flate"
 	"io"
 	"strings"
+
+	"github.com/klauspost/compress/flate"
 )
 
 const (

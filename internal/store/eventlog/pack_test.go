@@ -70,3 +70,17 @@ func TestPackedChunksThatAreDamagedAreRefused(t *testing.T) {
 		}
 	}
 }
+
+func BenchmarkPack(b *testing.B) {
+	for _, n := range []int{8, 60, 400} {
+		b.Run(fmt.Sprint(n), func(b *testing.B) {
+			c, p, size := lives(n), Packer{}, 0
+			b.ReportAllocs()
+			for b.Loop() {
+				size = len(p.Pack(c.Data))
+			}
+			b.ReportMetric(float64(size)/float64(3*n), "B/event")
+			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*3*n), "ns/event")
+		})
+	}
+}
