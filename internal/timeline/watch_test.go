@@ -232,6 +232,10 @@ func TestATapShowsWhatComesFromNowOn(t *testing.T) {
 		if want := []string{"one: title of one", "two: title of two", "elsewhere: ?"}; !slices.Equal(got, want) {
 			t.Errorf("shown %q, want %q", got, want)
 		}
+		mu.Unlock()
+		c.comes(w, "first", true)
+		synctest.Wait() // it is shown; all that comes in the second after it is shown together
+		mu.Lock()
 		got = nil
 		mu.Unlock()
 		for i := range 70 {
