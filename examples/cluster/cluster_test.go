@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"math/rand/v2"
 	"net"
 	"os"
 	"os/exec"
@@ -15,26 +14,19 @@ import (
 	"strings"
 	"testing"
 
+	"godwit.dev/godwit/internal/freeport"
 	"godwit.dev/godwit/test/blackbox"
 )
 
-// ports finds a port from which on all that the example listens at are free.
-func ports(t *testing.T) int {
+// ports are in a row, and all that the example listens at are among them.
+func ports(t *testing.T) (first int) {
 	t.Helper()
-next:
-	for range 100 {
-		first := 20000 + rand.IntN(10000) // below those that the system gives to outgoing connections
-		for _, i := range []int{0, 1, 2, 3, 10, 11, 12, 13, 21, 22, 23} {
-			ln, err := net.Listen("tcp", at(first+i))
-			if err != nil {
-				continue next
-			}
-			ln.Close()
-		}
-		return first
+	first, release, err := freeport.Row(t.Context(), 24)
+	if err != nil {
+		t.Fatal(err)
 	}
-	t.Fatal("no ports are free")
-	return 0
+	t.Cleanup(release)
+	return first
 }
 
 func at(port int) string { return net.JoinHostPort("127.0.0.1", strconv.Itoa(port)) }

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net"
+	"net/netip"
 	"os"
 	"runtime"
 	"syscall"
@@ -32,6 +33,44 @@ func Loopback(ctx context.Context) (addr string, release func(), err error) {
 		return "", nil, fmt.Errorf("find a free port: %w", err)
 	}
 	return addr, release, nil
+}
+
+// Row is the first of n ports in a row as Loopback gives them.
+func Row(ctx context.Context, n int) (first int, release func(), err error) {
+	for range tries {
+		if first, release, err = row(ctx, port(), n); !errors.Is(err, syscall.EADDRINUSE) {
+			break
+		}
+	}
+	if err != nil {
+		return 0, nil, fmt.Errorf("find %d free ports in a row: %w", n, err)
+	}
+	return first, release, nil
+}
+
+func row(ctx context.Context, first, n int) (int, func(), error) {
+	var taken []func()
+	release := func() {
+		for _, give := range taken {
+			give()
+		}
+	}
+	for i := range n {
+		next := first
+		if first > 0 {
+			next += i
+		}
+		addr, give, err := try(ctx, next)
+		if err != nil {
+			release()
+			return 0, nil, err
+		}
+		taken = append(taken, give)
+		if first == 0 { // the system has chosen it
+			first = int(netip.MustParseAddrPort(addr).Port())
+		}
+	}
+	return first, release, nil
 }
 
 // try takes a port, or any if it is 0.

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"net"
 	"runtime"
+	"strconv"
 	"syscall"
 	"testing"
 
@@ -25,6 +26,25 @@ func TestAFreePortCanBeListenedAtAgainAndAgain(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+}
+
+func TestPortsInARowAreFreeAndGivenToOne(t *testing.T) {
+	first, release, err := freeport.Row(t.Context(), 24)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for port := first; port < first+24; port++ {
+		addr := net.JoinHostPort("127.0.0.1", strconv.Itoa(port))
+		ln, err := net.Listen("tcp", addr)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ln.Close()
+		if _, _, err := freeport.Try(t.Context(), addr); runtime.GOOS == "linux" && !errors.Is(err, syscall.EADDRINUSE) {
+			t.Errorf("%s was given to two: %v", addr, err)
+		}
+	}
+	release()
 }
 
 // TestAPortIsGivenToOneUntilItIsReleased: also while its server is down.
