@@ -5,7 +5,6 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
-	"net"
 	"net/http"
 	"net/url"
 	"os"
@@ -200,9 +199,15 @@ func TestThePanelsShowARealServer(t *testing.T) {
 		text = strings.ReplaceAll(text, "15s", "1s")
 		return strings.ReplaceAll(text, "[localhost:8080]", "["+strings.TrimPrefix(server, "http://")+"]")
 	})
-	port := free(t)
-	api := "http://" + port
-	start(t, exec.Command(prometheus, "--config.file="+filepath.Join(folder, "prometheus.yml"), "--storage.tsdb.path="+filepath.Join(folder, "data"), "--web.listen-address="+port, "--log.level=error"))
+	said := start(t, exec.Command(prometheus, "--config.file="+filepath.Join(folder, "prometheus.yml"), "--storage.tsdb.path="+filepath.Join(folder, "data"), "--web.listen-address=127.0.0.1:0"))
+	var api string
+	until(t, "Prometheus says where it listens", func() bool {
+		at := listensAt.FindStringSubmatch(said())
+		if at != nil {
+			api = "http://" + at[1]
+		}
+		return at != nil
+	})
 	until(t, "Prometheus has looked three times", func() bool {
 		values, err := ask(t, api, `count_over_time(godwit_build_info[5m])`)
 		return err == nil && len(values) == 1 && values[0] != "1" && values[0] != "2"
@@ -247,10 +252,26 @@ func serve(t *testing.T) string {
 	return "http://" + addrs.HTTP
 }
 
-func start(t *testing.T, cmd *exec.Cmd) {
+// listensAt finds in what Prometheus says where it has found a port.
+var listensAt = regexp.MustCompile(`msg="Listening on".* address=(\S+)`)
+
+// start starts a program that ends with the test, and returns what it has said so far.
+func start(t *testing.T, cmd *exec.Cmd) (said func() string) {
 	t.Helper()
-	var out bytes.Buffer
-	cmd.Stdout, cmd.Stderr = &out, &out
+	out := filepath.Join(t.TempDir(), "said")
+	f, err := os.Create(out)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	said = func() string {
+		b, err := os.ReadFile(out)
+		if err != nil {
+			t.Error(err)
+		}
+		return string(b)
+	}
+	cmd.Stdout, cmd.Stderr = f, f
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
@@ -258,9 +279,10 @@ func start(t *testing.T, cmd *exec.Cmd) {
 		_ = cmd.Process.Signal(os.Interrupt)
 		_ = cmd.Wait() // Prometheus ends with 0 or by the signal
 		if t.Failed() {
-			t.Logf("%s said:\n%s", filepath.Base(cmd.Path), out.Bytes())
+			t.Logf("%s said:\n%s", filepath.Base(cmd.Path), said())
 		}
 	})
+	return said
 }
 
 // until waits for something that comes within a minute.
@@ -356,15 +378,4 @@ func copied(t *testing.T, to, name string, change func(string) string) {
 	if err := os.WriteFile(filepath.Join(to, name), []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
-}
-
-// free is an address of loopback that nobody listens at.
-func free(t *testing.T) string {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	return l.Addr().String()
 }

@@ -42,7 +42,7 @@ def new_server(binary: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterat
 
     yield start
     for server in started:
-        server.kill()
+        server.end()
         assert "panic:" not in server.log()
 
 
@@ -52,7 +52,7 @@ def server(binary: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[S
     server = Server(binary, tmp_path_factory.mktemp("server"))
     server.start()
     yield server
-    server.kill()
+    server.end()
     assert "panic:" not in server.log()
 
 

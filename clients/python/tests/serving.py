@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import json
+import random
+import socket
 import subprocess
+import sys
 import time
 import urllib.error
 import urllib.request
@@ -24,8 +27,9 @@ class Server:
         self._binary = binary
         self._args = args
         self._process: subprocess.Popen[bytes] | None = None
-        self.http = "127.0.0.1:0"
-        self.grpc = "127.0.0.1:0"
+        self._marks: list[socket.socket] = []
+        self.http = self._address()
+        self.grpc = self._address()
 
     @property
     def url(self) -> str:
@@ -45,6 +49,24 @@ class Server:
             if self._process.poll() is not None or time.monotonic() > end:
                 raise RuntimeError(f"the server did not start:\n{self.log()}")
             time.sleep(0.02)
+
+    def _address(self) -> str:
+        """A free address. Where it can be, it is not among those of outgoing connections, one of which could take it
+        while the server is down, and it is marked as the Go tests mark theirs, so that nobody else is given it."""
+        if sys.platform != "linux":
+            return "127.0.0.1:0"
+        lowest = int(Path("/proc/sys/net/ipv4/ip_local_port_range").read_text().split()[0])
+        for _ in range(100):
+            address = f"127.0.0.1:{random.randrange(12000, lowest)}"
+            mark = socket.socket(socket.AF_UNIX)
+            try:
+                mark.bind(f"\0godwit-freeport-{address}")
+                with socket.create_server(("127.0.0.1", int(address.split(":")[1]))):
+                    self._marks.append(mark)
+                    return address
+            except OSError:
+                mark.close()
+        raise RuntimeError("no port is free")
 
     def _ready(self, addresses: Path) -> bool:
         try:
@@ -76,6 +98,12 @@ class Server:
         if self._process is not None:
             self._process.kill()
             self._process.wait()
+
+    def end(self) -> None:
+        """End it for good."""
+        self.kill()
+        for mark in self._marks:
+            mark.close()
 
 
 def options(server: Server, transport: str) -> dict[str, Any]:

@@ -1,5 +1,7 @@
 import { type ChildProcess, execFileSync, spawn } from "node:child_process";
-import { mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
+import { randomInt } from "node:crypto";
+import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
+import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { onTestFinished } from "vitest";
@@ -25,6 +27,7 @@ export class Server {
       rmSync(s.dir, { recursive: true, force: true });
       if (context.task.result?.state === "fail") process.stderr.write(s.log.slice(-4_000));
     });
+    s.http = await address();
     await s.launch();
     return s;
   }
@@ -69,6 +72,24 @@ export class Server {
   run(...args: string[]): string {
     return execFileSync(binary(), args, { encoding: "utf8", cwd: this.dir });
   }
+}
+
+/** A free address. Where it can be, it is not among those of outgoing connections: one of these could take it while the server is down. */
+async function address(): Promise<string> {
+  const range = "/proc/sys/net/ipv4/ip_local_port_range";
+  if (!existsSync(range)) return "127.0.0.1:0";
+  const lowest = Number.parseInt(readFileSync(range, "utf8"), 10);
+  for (let tries = 0; tries < 100; tries++) {
+    const port = randomInt(12_000, lowest);
+    const probe = createServer();
+    const free = await new Promise((resolve) => {
+      probe.once("error", () => resolve(false));
+      probe.listen(port, "127.0.0.1", () => resolve(true));
+    });
+    await new Promise((resolve) => probe.close(resolve));
+    if (free) return `127.0.0.1:${port}`;
+  }
+  throw new Error("no port is free");
 }
 
 function binary(): string {
