@@ -40,7 +40,7 @@ func TestNodesTellTheSameTimeThatNeverGoesBack(t *testing.T) {
 		for k, n := range nodes {
 			n.pass(step)
 			if i%100 == k*33 { // each asks every ten seconds, but not at the same time
-				rtt := rand.N(time.Millisecond) + 1 // an answer takes some time
+				rtt := rand.N(time.Millisecond) + 1    // an answer takes some time
 				asked, lie := rtt/2, rand.N(rtt)-rtt/2 // the way there and the way back differ
 				n.set(n.tick().Add(-asked), truth.Add(-asked+lie), rtt/2)
 			}
