@@ -160,6 +160,9 @@ func TestTheSentenceTellsWhatWasTried(t *testing.T) {
 		"Acknowledged by phone, 2s after it was due.": {
 			record: mailbox.Record{Status: notification.Acked, Attempts: 1, SettledAt: after(2), Tried: []mailbox.Attempt{wrote(1, "phone"), by(2, "phone", "ws")}},
 		},
+		"Acknowledged by phone, 3s after it was due.": { // what came before it is not known in detail
+			record: mailbox.Record{Status: notification.Acked, Attempts: 1, SettledAt: after(3), Tried: []mailbox.Attempt{by(3, "phone", "ws")}},
+		},
 		"Acknowledged by a connection over ws, 2s after it was due.": {
 			record: mailbox.Record{Status: notification.Acked, Attempts: 1, SettledAt: after(2), Tried: []mailbox.Attempt{wrote(1, ""), by(2, "", "ws")}},
 		},

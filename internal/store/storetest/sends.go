@@ -189,8 +189,13 @@ func testSendRecovered(t *testing.T, open func(t *testing.T) (SendStore, func() 
 		if want == dispatch.Pending && !dueSends(t, s, now, "x")[0].Unsure {
 			t.Error("what may have arrived is not known to be so")
 		}
-		if _, err := s.EraseRecipient(t.Context(), App, "r"); err != nil {
-			t.Fatal(err)
+		for _, app := range []string{"other", App} {
+			if _, err := s.EraseRecipient(t.Context(), app, "r"); err != nil {
+				t.Fatal(err)
+			}
+			if app == "other" {
+				wantSends(t, s, "x", want, dispatch.Suppressed)
+			}
 		}
 		wantSends(t, s, "x")
 	}

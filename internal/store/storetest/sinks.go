@@ -48,9 +48,18 @@ func sinkIsKept(e *appEnv) {
 func sinksApart(e *appEnv) {
 	ctx := e.Context()
 	nothing := func(*sink.Sink) error { return nil }
-	for _, app := range []string{"a", "b"} {
+	apps := []string{"a", "b"}
+	for _, app := range apps {
 		e.app(app)
-		e.ok(e.s.UpdateSink(ctx, app, sink.ClickHouse, nothing))
+		e.ok(e.s.UpdateSink(ctx, app, sink.ClickHouse, func(s *sink.Sink) error { s.Database = app; return nil }))
+	}
+	for _, app := range apps {
+		e.ok(e.s.UpdateSink(ctx, app, sink.ClickHouse, func(s *sink.Sink) error {
+			if s.App != app || s.Database != app {
+				e.Errorf("that of %s is %+v", app, s)
+			}
+			return nil
+		}))
 	}
 	e.fails(map[string]struct{ err, want error }{"sink of no app": {e.s.UpdateSink(ctx, "c", sink.ClickHouse, nothing), access.ErrUnknownApp}})
 	for i, want := range []bool{true, false} {

@@ -3,6 +3,7 @@ package storetest
 import (
 	"context"
 	"reflect"
+	"slices"
 	"time"
 
 	"godwit.dev/godwit/internal/access"
@@ -48,9 +49,18 @@ func sourceIsKept(e *appEnv) {
 func sourcesApart(e *appEnv) {
 	ctx := e.Context()
 	nothing := func(*source.Source) error { return nil }
-	for _, app := range []string{"a", "b"} {
+	apps := []string{"a", "b"}
+	for _, app := range apps {
 		e.app(app)
-		e.ok(e.s.UpdateSource(ctx, app, source.RedisStream, nothing))
+		e.ok(e.s.UpdateSource(ctx, app, source.RedisStream, func(s *source.Source) error { s.Recipients = []string{app}; return nil }))
+	}
+	for _, app := range apps {
+		e.ok(e.s.UpdateSource(ctx, app, source.RedisStream, func(s *source.Source) error {
+			if s.App != app || !slices.Equal(s.Recipients, []string{app}) {
+				e.Errorf("that of %s is %+v", app, s)
+			}
+			return nil
+		}))
 	}
 	e.fails(map[string]struct{ err, want error }{"source of no app": {e.s.UpdateSource(ctx, "c", source.RedisStream, nothing), access.ErrUnknownApp}})
 	for i, want := range []bool{true, false} {

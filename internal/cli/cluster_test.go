@@ -1,0 +1,40 @@
+package cli
+
+import (
+	"bytes"
+	"testing"
+	"time"
+
+	godwit "godwit.dev/godwit/clients/go"
+)
+
+func TestTheClusterIsShownWithItsRoutesAndLeases(t *testing.T) {
+	until := time.Date(2026, 3, 1, 12, 0, 5, 0, time.Local)
+	v := godwit.Cluster{
+		Nodes: []godwit.Node{
+			{Name: "n1", Boot: "b1", Version: "1.0", State: "self", Sessions: 7, UptimeS: 61},
+			{Name: "n2", Boot: "b2", Version: "1.0", State: "alive", UptimeS: 5, ClockOffsetMS: -2, HeardAgoMS: 300},
+		},
+		Routes: []godwit.Route{{Boot: "b2", Address: "10.0.0.2:7000", PendingBytes: 12}},
+	}
+	nodes := `NODE  STATE  VERSION  SESSIONS  UP    CLOCK  HEARD      ROUTE
+n1    self   1.0      7         1m1s  0ms    -          
+n2    alive  1.0      0         5s    -2ms   300ms ago  10.0.0.2:7000, 12 bytes wait
+`
+	for _, c := range []struct {
+		leases []godwit.Lease
+		want   string
+	}{
+		{nil, nodes},
+		{[]godwit.Lease{{Name: "upkeep", Holder: "n2/b2", Until: until}}, nodes + `
+LEASE   HOLDER  UNTIL
+upkeep  n2/b2   12:00:05
+`},
+	} {
+		var out bytes.Buffer
+		v.Leases = c.leases
+		if err := (&program{stdout: &out}).showCluster(&v); err != nil || out.String() != c.want {
+			t.Errorf("shown %v:\n%s\nwant:\n%s", err, out.String(), c.want)
+		}
+	}
+}
