@@ -277,6 +277,19 @@ func TestHookGoesOnAfterARestartWithoutLossOrRepetition(t *testing.T) {
 	}
 }
 
+func TestWhatIsSavedOfHooksThatAreNoMoreIsForgotten(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		tape := newTape()
+		tape.saved[[2]string{"shop", "gone"}] = hook.Progress{App: "shop", Name: "gone", Cursor: 1} // shop has no other hook
+		_, stop := tape.run(t)
+		time.Sleep(time.Minute)
+		stop()
+		if left, err := tape.HookProgress(t.Context(), ""); err != nil || len(left) > 0 {
+			t.Errorf("left %+v, %v", left, err)
+		}
+	})
+}
+
 func TestReplayPostsLaterEventsAgainWithTheirIDs(t *testing.T) {
 	w := newWorld(t)
 	if _, _, _, err := w.service.Set(t.Context(), "shop", "a", hook.Change{URL: w.receiver.URL, Secrets: []string{w.secret}}); err != nil {

@@ -124,6 +124,8 @@ func formerProgress(e *progressEnv) {
 	e.save(e.s, []string{"a"}, hook.Saving{App: "a", Epoch: first, Forget: []string{"one"}})
 	e.save(e.s, nil, hook.Saving{App: "a", Epoch: second, Forget: []string{"one"}})
 	e.reads(e.s, "", q)
+	e.own(e.s, "a") // that of b is not its
+	e.own(e.s, "b", q)
 }
 
 func twoReadProgress(e *progressEnv, other hook.ProgressStore) {
