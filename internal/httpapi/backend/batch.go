@@ -29,6 +29,9 @@ const (
 // PublishBatch is POST /v1/notifications/batch. The body is read whole before anything is published, so that a
 // batch over a limit publishes nothing; then it is worked through in chunks whose results are sent as they come.
 func (a *API) PublishBatch(c *call.Call) error {
+	if _, err := c.Params(); err != nil {
+		return err
+	}
 	idem, err := call.IdempotencyKey(c.R.Header)
 	if err != nil {
 		return err

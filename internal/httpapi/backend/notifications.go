@@ -11,6 +11,9 @@ import (
 
 // Publish is POST /v1/notifications, the hot path of the API.
 func (a *API) Publish(c *call.Call) error {
+	if _, err := c.Params(); err != nil {
+		return err
+	}
 	idem, err := call.IdempotencyKey(c.R.Header)
 	if err != nil {
 		return err

@@ -45,6 +45,9 @@ type LeaseView struct {
 
 // Cluster is GET /v1/cluster.
 func (a *API) Cluster(c *call.Call) error {
+	if _, err := c.Params(); err != nil {
+		return err
+	}
 	v := ClusterView{}
 	if a.Parts.Cluster != nil {
 		var err error

@@ -1,0 +1,38 @@
+package app_test
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/getkin/kin-openapi/openapi3"
+
+	"godwit.dev/godwit/api"
+)
+
+// TestEveryOperationRefusesAParameterThatItDoesNotKnow calls every operation of the OpenAPI document as it may be called, but for one
+// parameter too many, which may be a known one that is misspelt.
+func TestEveryOperationRefusesAParameterThatItDoesNotKnow(t *testing.T) {
+	doc, err := openapi3.NewLoader().LoadFromData(api.OpenAPI())
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := newMeeting(t, "red", "blue")
+	before := m.dump(m.red)
+	for _, op := range operations(doc) {
+		h := meetings[op.name]
+		switch op.path {
+		case "/v1/connect", "/v1/stream", "/v1/poll", "/v1/frames":
+			continue // a client may be newer than the server
+		}
+		if !strings.HasPrefix(op.path, "/v1/") {
+			continue
+		}
+		path := h.path(op, m.red, "cursr=x")
+		a := m.do(op.method, path, m.red.key, fill(h.body, m.red), nil)
+		if a.status != http.StatusBadRequest || !strings.Contains(a.body, `"cursr"`) {
+			t.Errorf("%s %s answers %d: %.300s", op.method, path, a.status, a.body)
+		}
+	}
+	m.unchanged("calls", before, m.dump(m.red))
+}
