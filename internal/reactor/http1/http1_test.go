@@ -22,6 +22,14 @@ func TestAPlainRequestIsRead(t *testing.T) {
 	}
 }
 
+func TestALengthIsReadWhole(t *testing.T) {
+	for text, want := range map[string]int{"0": 0, "9": 9, "10": 10, "10900": 10_900, "262144": MaxBody} {
+		if h, kind := Read([]byte(line+"\r\nHost: x\r\nAuthorization: Bearer k\r\nContent-Length: "+text+"\r\n\r\n"), line); kind != Plain || h.Length != want {
+			t.Errorf("%s is read as %v: %d", text, kind, h.Length)
+		}
+	}
+}
+
 func TestAPlainRequestInPartsIsPartialUntilItIsWhole(t *testing.T) {
 	for n := range len(plain) {
 		if _, kind := Read([]byte(plain[:n]), line); kind != Partial {

@@ -161,6 +161,9 @@ func limitsAreApart(e *preferenceEnv) {
 	e.begin(App, "s", "promo", 2, limit, true)
 	e.begin(App, "r", "*", 2, limit, true)
 	e.begin("other", "r", "promo", 2, limit, true)
+	e.now = e.now.Add(30 * time.Minute)
+	e.begin("other", "r", "promo", 3, preference.Limit{Count: 1, Per: time.Minute}, true) // forgets what counts no more there
+	e.begin(App, "r", "promo", 3, limit, false)
 }
 
 func preferencesAreErased(e *preferenceEnv) {
@@ -226,26 +229,28 @@ func RunTwoPreferences(t *testing.T, open Two[PreferenceStore]) {
 		a, b := open(t, clock.Now)
 		stores, now, limit := [2]PreferenceStore{a, b}, clock.Now(), preference.Limit{Count: 1, Per: time.Hour}
 		var begun atomic.Int64
-		atOnce(4, 100, func(caller, nth int) {
-			steps := make([]preference.Begun, 2) // each recipient is met by all, twice
-			for i := range steps {
-				steps[i] = preference.Begun{
-					ID: [16]byte{byte(caller), byte(nth), byte(i)}, Recipient: fmt.Sprint("r", (nth+i)%100), Category: "promo", Limit: limit,
+		for round := range 100 {
+			atOnce(4, 1, func(caller, _ int) {
+				steps := make([]preference.Begun, 2) // each recipient is met by all, twice
+				for i := range steps {
+					steps[i] = preference.Begun{
+						ID: [16]byte{byte(caller), byte(round), byte(i)}, Recipient: fmt.Sprint("r", (round+i)%100), Category: "promo", Limit: limit,
+					}
 				}
-			}
-			if caller%2 == 0 { // in any order
-				slices.Reverse(steps)
-			}
-			may, err := stores[caller%2].Begin(t.Context(), App, steps, now)
-			if err != nil {
-				t.Error(err)
-			}
-			for _, ok := range may {
-				if ok {
-					begun.Add(1)
+				if caller%2 == 0 { // in any order
+					slices.Reverse(steps)
 				}
-			}
-		})
+				may, err := stores[caller%2].Begin(t.Context(), App, steps, now)
+				if err != nil {
+					t.Error(err)
+				}
+				for _, ok := range may {
+					if ok {
+						begun.Add(1)
+					}
+				}
+			})
+		}
 		if n := begun.Load(); n != 100 {
 			t.Errorf("%d steps have begun for 100 recipients, of which each may get one", n)
 		}

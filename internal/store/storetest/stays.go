@@ -114,7 +114,7 @@ func staysBounded(e *appEnv) {
 	}
 	next("s4", people.Bounds{Most: 4}) // in the place of that which was seen longest ago
 	e.signedIn("a", "s4", "s0", "s1", "s2")
-	e.signedIn("b", "other") // is counted for itself
+	e.signedIn("b", "other")                               // is counted for itself
 	next("s5", people.Bounds{Since: signedInAt, Most: 10}) // s0 has been there for too long
 	e.signedIn("a", "s4", "s5", "s1", "s2")
 	next("s6", people.Bounds{Seen: signedInAt.Add(9 * time.Minute), Most: 10}) // the others have not been seen for too long
