@@ -179,6 +179,9 @@ func appTakesAll(e *appEnv) {
 	if _, err := e.s.Template(ctx, "a", "t"); !errors.Is(err, template.ErrUnknown) {
 		e.Errorf("its template came back: %v", err)
 	}
+	if _, err := e.s.Template(ctx, "b", "t"); err != nil {
+		e.Errorf("another app's template: %v", err)
+	}
 	if len(snap.Keys) != 1 || snap.Keys[0].App != "b" || len(hooks) != 1 || hooks[0].App != "b" || len(channels) != 1 || channels[0].App != "b" || len(sources) != 1 || sources[0].App != "b" {
 		e.Errorf("left: %+v, %+v, %+v, %+v", snap.Keys, hooks, channels, sources)
 	}

@@ -71,8 +71,13 @@ func sourcesApart(e *appEnv) {
 	if list, err := e.s.Sources(ctx); err != nil || len(list) != 1 || list[0].App != "b" {
 		e.Errorf("left %+v, %v; want that of b", list, err)
 	}
+	e.ok(e.s.UpdateSource(ctx, "a", source.RedisStream, nothing))
 	e.ok(e.s.DeleteApp(ctx, "b"))
+	if list, err := e.s.Sources(ctx); err != nil || len(list) != 1 || list[0].App != "a" {
+		e.Errorf("app b is deleted, and left is %+v, %v; want that of a", list, err)
+	}
+	e.ok(e.s.DeleteApp(ctx, "a"))
 	if list, err := e.s.Sources(ctx); err != nil || len(list) != 0 {
-		e.Errorf("its app is deleted, and %+v is left, %v", list, err)
+		e.Errorf("both apps are deleted, and %+v is left, %v", list, err)
 	}
 }
