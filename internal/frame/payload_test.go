@@ -117,6 +117,7 @@ func FuzzDecodePayloadAck(f *testing.F) {
 	f.Add(ackOf(f, "ride-1"))
 	f.Add([]byte{})
 	f.Add([]byte{0x0a, 0xff})
+	f.Add([]byte{0x10}) // another field, cut off
 	f.Fuzz(func(t *testing.T, b []byte) {
 		var c Client
 		err := DecodePayloadAck(b, &c)

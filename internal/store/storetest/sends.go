@@ -182,8 +182,10 @@ func testSendRecovered(t *testing.T, open func(t *testing.T) (SendStore, func() 
 		d := handed(t, s, "x", now, time.Hour)
 		claimSend(t, s, d.Row, true, now)
 		s = reopen()
-		if n, err := s.RecoverSends(t.Context(), App, []push.Channel{resent}, now); err != nil || n != 1 {
-			t.Errorf("recovered %d, %v; want one", n, err)
+		for n, app := range []string{"other", App} {
+			if got, err := s.RecoverSends(t.Context(), app, []push.Channel{resent}, now); err != nil || got != n {
+				t.Errorf("recovered %d of %s, %v; want %d", got, app, err, n)
+			}
 		}
 		wantSends(t, s, "x", want, dispatch.Suppressed)
 		if want == dispatch.Pending && !dueSends(t, s, now, "x")[0].Unsure {
