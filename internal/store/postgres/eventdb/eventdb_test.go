@@ -11,6 +11,7 @@ import (
 
 	"godwit.dev/godwit/internal/event"
 	"godwit.dev/godwit/internal/hook"
+	"godwit.dev/godwit/internal/sink"
 	"godwit.dev/godwit/internal/store/postgres/pgtest"
 	"godwit.dev/godwit/internal/store/storetest"
 )
@@ -69,6 +70,13 @@ func TestProgressConformance(t *testing.T) {
 		cfg := config(t)
 		cfg.Now = now
 		return open(t, cfg), open(t, cfg)
+	})
+}
+
+func TestSinkProgressConformance(t *testing.T) {
+	storetest.RunSinkProgress(t, func(t *testing.T) (sink.ProgressStore, func() sink.ProgressStore) {
+		open := opener(t)
+		return open(), func() sink.ProgressStore { return open() }
 	})
 }
 

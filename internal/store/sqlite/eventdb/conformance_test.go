@@ -6,6 +6,7 @@ import (
 
 	"godwit.dev/godwit/internal/event"
 	"godwit.dev/godwit/internal/hook"
+	"godwit.dev/godwit/internal/sink"
 	"godwit.dev/godwit/internal/store/sqlite/eventdb"
 	"godwit.dev/godwit/internal/store/storetest"
 )
@@ -43,4 +44,11 @@ func TestProgressConformance(t *testing.T) {
 		open := opener(t)
 		return open(), func() hook.ProgressStore { return open() }
 	}, storetest.Alone[hook.ProgressStore]("it lies in the event log"))
+}
+
+func TestSinkProgressConformance(t *testing.T) {
+	storetest.RunSinkProgress(t, func(t *testing.T) (sink.ProgressStore, func() sink.ProgressStore) {
+		open := opener(t)
+		return open(), func() sink.ProgressStore { return open() }
+	})
 }
