@@ -92,8 +92,12 @@ var alike = map[string]func(*world){
 	},
 	"a token is asked for once and then read from Redis": func(w *world) {
 		client := uuid()
-		w.online(client).cut()
-		w.online(client).cut()
+		w.publish(client, entry("ride"))
+		for range 2 {
+			a := w.online(client)
+			a.until("ride") // its token was checked
+			a.cut()
+		}
 		if n := w.redis.auth.times(client); n != 1 {
 			w.Errorf("the auth endpoint was asked %d times", n)
 		}

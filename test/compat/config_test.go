@@ -50,7 +50,10 @@ port = %s
 	s := blackbox.Start(t, blackbox.Args("--compat", "nammayatri", "--compat-config", file, "--compat-http-addr", web))
 	w := newWorld(t, &world{redis: r, addr: s.GRPC, http: web, server: s})
 	driver, rider := uuid(), uuid()
-	w.online(driver).cut()
+	w.publish(driver, entry("first"))
+	d := w.online(driver)
+	d.until("first") // its token was checked
+	d.cut()
 	a := w.online(rider, "token-origin", "RiderApp")
 	w.publish(rider, entry("ride"))
 	a.until("ride")
