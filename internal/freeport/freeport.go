@@ -23,19 +23,14 @@ const tries = 100
 // outgoing connections: while a server is down, one of these may take its port. No other call returns it until release, in
 // whatever process; one that ends has released all.
 func Loopback(ctx context.Context) (addr string, release func(), err error) {
-	for range tries {
-		addr, release, err = try(ctx, port())
-		if !errors.Is(err, syscall.EADDRINUSE) {
-			break
-		}
-	}
+	first, release, err := Row(ctx, 1)
 	if err != nil {
-		return "", nil, fmt.Errorf("find a free port: %w", err)
+		return "", nil, err
 	}
-	return addr, release, nil
+	return at(first), release, nil
 }
 
-// Row is the first of n ports in a row as Loopback gives them.
+// Row is the first of n ports in a row as Loopback gives one.
 func Row(ctx context.Context, n int) (first int, release func(), err error) {
 	for range tries {
 		if first, release, err = row(ctx, port(), n); !errors.Is(err, syscall.EADDRINUSE) {
@@ -43,7 +38,7 @@ func Row(ctx context.Context, n int) (first int, release func(), err error) {
 		}
 	}
 	if err != nil {
-		return 0, nil, fmt.Errorf("find %d free ports in a row: %w", n, err)
+		return 0, nil, fmt.Errorf("find free ports, %d in a row: %w", n, err)
 	}
 	return first, release, nil
 }
@@ -76,7 +71,7 @@ func row(ctx context.Context, first, n int) (int, func(), error) {
 // try takes a port, or any if it is 0.
 func try(ctx context.Context, port int) (addr string, release func(), err error) {
 	var to net.ListenConfig
-	ln, err := to.Listen(ctx, "tcp", fmt.Sprintf("127.0.0.1:%d", port))
+	ln, err := to.Listen(ctx, "tcp", at(port))
 	if err != nil {
 		return "", nil, err
 	}
@@ -92,6 +87,8 @@ func try(ctx context.Context, port int) (addr string, release func(), err error)
 	}
 	return addr, func() { mark.Close() }, nil
 }
+
+func at(port int) string { return fmt.Sprintf("127.0.0.1:%d", port) }
 
 // port is one below those of outgoing connections, or 0, which has the system choose.
 func port() int {
