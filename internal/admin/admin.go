@@ -5,18 +5,14 @@ package admin
 
 import (
 	"context"
-	"embed"
 	"errors"
 	"fmt"
 	"io"
 	"log/slog"
 	"net/http"
 	"net/netip"
-	"slices"
 	"strings"
 	"time"
-
-	template "github.com/DataDog/datadog-agent/pkg/template/html"
 
 	"godwit.dev/godwit/internal/access"
 	"godwit.dev/godwit/internal/audit"
@@ -71,24 +67,18 @@ type Config struct {
 
 type admin struct {
 	Config
-	pages map[people.Role]map[string]*template.Template // as each role sees them; of 0: as strangers do
+	pages pages
 	csrf  *http.CrossOriginProtection
 	now   func() time.Time
 
 	streams streams
 }
 
-//go:embed templates/*.html
-var templates embed.FS
-
 // New makes the handler of "/" and everything below /ui/.
 func New(cfg Config) (http.Handler, error) {
 	a := &admin{Config: cfg, csrf: http.NewCrossOriginProtection(), now: time.Now}
 	if a.Watch == nil {
 		a.Watch = watch.Alone(watch.New(), "")
-	}
-	if err := a.parse(); err != nil {
-		return nil, fmt.Errorf("read the pages' templates: %w", err)
 	}
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /{$}", a.front)
@@ -228,8 +218,12 @@ func (a *admin) answer(v *visit, status int, name, block string, data any) {
 
 // draw renders a template as a role may see it.
 func (a *admin) draw(role people.Role, name, block string, data any) (string, error) {
+	page, err := a.pages.get(role, name)
+	if err != nil {
+		return "", err
+	}
 	var b strings.Builder
-	err := a.pages[role][name].ExecuteTemplate(&b, block, data)
+	err = page.ExecuteTemplate(&b, block, data)
 	return b.String(), err
 }
 
@@ -243,48 +237,4 @@ func (a *admin) render(w http.ResponseWriter, r *http.Request, role people.Role,
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")
 	w.WriteHeader(status)
 	_, _ = io.WriteString(w, drawn)
-}
-
-// shared are the templates that all pages have.
-var shared = []string{"layout.html", "fields.html"}
-
-// parse reads the templates, for each role: every page is the layout, the fields of forms and its own file.
-func (a *admin) parse() error {
-	files, err := templates.ReadDir("templates")
-	if err != nil {
-		return err
-	}
-	a.pages = make(map[people.Role]map[string]*template.Template)
-	for role := range people.Admin + 1 {
-		a.pages[role] = make(map[string]*template.Template)
-	}
-	for _, f := range files {
-		name := f.Name()
-		if slices.Contains(shared, name) {
-			continue
-		}
-		t, err := template.New(name).Funcs(functions).Funcs(mayOf(0)).ParseFS(templates, "templates/layout.html", "templates/fields.html", "templates/"+name)
-		if err != nil {
-			return err
-		}
-		for role, pages := range a.pages {
-			seen, err := t.Clone()
-			if err != nil {
-				return err
-			}
-			pages[name[:len(name)-len(".html")]] = seen.Funcs(mayOf(role))
-		}
-	}
-	return nil
-}
-
-// mayOf lets templates ask what a role may do, by the name of the role that is needed.
-func mayOf(role people.Role) template.FuncMap {
-	return template.FuncMap{"may": func(need string) (bool, error) {
-		needed, ok := people.ParseRole(need)
-		if !ok {
-			return false, fmt.Errorf("%q is no role of people", need)
-		}
-		return role.May(needed), nil
-	}}
 }

@@ -50,6 +50,24 @@ func TestIdleSessionsCostAKilobyte(t *testing.T) {
 	}
 }
 
+// TestAServerOfNobodyKeepsLittleAlive: what lives in the heap is looked through at each collection, which publishes wait for.
+func TestAServerOfNobodyKeepsLittleAlive(t *testing.T) {
+	const most = 8 << 20 // it is 5 to 6 MB
+	server := blackbox.Start(t, blackbox.Dev(), blackbox.Plain())
+	api := server.API()
+	if answer, err := api.Do(t.Context(), "GET", "/debug/pprof/heap", nil); err != nil || answer.Status != 200 { // collects first
+		t.Fatalf("collect: %v, %v", answer, err)
+	}
+	alive, err := api.Metric(t.Context(), "go_memstats_heap_alloc_bytes")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if alive == 0 || alive > most {
+		t.Errorf("%.1f MB of the heap live in a server without clients, at most %d MB are right", alive/(1<<20), most>>20)
+	}
+	t.Logf("%.1f MB", alive/(1<<20))
+}
+
 // TestClientThatNeverReadsCostsAtMostItsCap: 20 clients ask for large windows and then do not read, while 80 MB wait
 // for them.
 func TestClientThatNeverReadsCostsAtMostItsCap(t *testing.T) {
