@@ -86,7 +86,9 @@ Commands to copy: godwit examples`,
 		p.eventsCommand(), p.auditCommand(), p.hookCommand(), p.contextCommand(), p.objectCommand(), p.topicCommand(), p.topCommand(), p.clusterCommand(), p.drainCommand(), p.readyCommand(), p.doctorCommand(), p.configCommand(), p.backupCommand(), p.restoreCommand(), p.benchCommand(),
 		p.endpointCommand(), p.importCommand(), p.migrateCommand(), p.versionCommand(), p.examplesCommand(),
 	)
-	p.complete(root)
+	if len(p.args) > 0 && (p.args[0] == cobra.ShellCompRequestCmd || p.args[0] == cobra.ShellCompNoDescRequestCmd) {
+		p.complete(root) // for shells alone, as it looks at each flag of each command
+	}
 	return root
 }
 

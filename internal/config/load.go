@@ -41,7 +41,7 @@ func (e *Error) Error() string {
 // AddFlags declares --config and a flag for each of the settings named, or for all.
 func AddFlags(fs *pflag.FlagSet, keys ...string) {
 	fs.String("config", "", "configuration file (default: "+DefaultFile+" if it exists)")
-	for _, f := range fields(Default()) {
+	for _, f := range fields(&Config{}) {
 		if len(keys) > 0 && !slices.Contains(keys, f.Key) {
 			continue
 		}
