@@ -143,3 +143,38 @@ func TestARefusedRequestHoldsNothingBack(t *testing.T) {
 		t.Errorf("after it had drained %d frames were written, corked %d times", l.frames, l.corked)
 	}
 }
+
+func TestAWorkerWithoutRoomIsGivenNothing(t *testing.T) {
+	_, l, w := newWorker(t, 2)
+	give := func(within time.Duration) bool {
+		return w.give(&task{request: &frame.Request{Subject: "orders.get"}, deadline: time.Now().Add(within), answer: func(*Answer, error) {}})
+	}
+	taken := func(when string, want bool, frames int) {
+		t.Helper()
+		if got := give(time.Minute); got != want || l.frames != frames {
+			t.Errorf("%s: taken is %v, and %d frames were written; want %v and %d", when, got, l.frames, want, frames)
+		}
+	}
+	taken("idle", true, 1)
+	taken("with room for one more", true, 2)
+	taken("with a full window", false, 2)
+	for id := range w.asked {
+		w.Frame(&frame.Client{Kind: frame.KindReply, Reply: &frame.Reply{RequestID: []byte(id), Status: 200}})
+		break
+	}
+	if !give(0) {
+		t.Error("after an answer it has no room")
+	}
+	taken("once nobody waits any more for one", true, 4)
+	w.mu.Lock()
+	clear(w.asked)
+	w.mu.Unlock()
+	l.full = true
+	taken("over a connection that takes nothing", false, 4)
+	l.full = false
+	taken("before that has drained", false, 4)
+	w.Drained()
+	taken("after it has", true, 5)
+	w.Closed()
+	taken("once the session is over", false, 5)
+}
