@@ -191,6 +191,14 @@ func TestExternalNATSThatJoinsNoNodesHasNoLine(t *testing.T) {
 	}
 }
 
+func TestNATSClientsComeToNoExternalNATSThroughTheServer(t *testing.T) {
+	s, _ := elsewhere(t, -1)
+	c, _, _, _, err := startExternal(t, s.ClientURL()).Open("a", false)
+	if c != nil || !errors.Is(err, topic.ErrUnavailable) {
+		t.Errorf("a client's connection is %v, %v", c, err)
+	}
+}
+
 func TestNATSThatRefusesWhatNodesSayIsTold(t *testing.T) {
 	n, file, log := natstest.Guard(t, false), filepath.Join(t.TempDir(), "nats.creds"), &logged{}
 	seed := natstest.Credentials(t, file, n.Account, "godwit.>", "_INBOX.>")
