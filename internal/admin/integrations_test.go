@@ -73,7 +73,10 @@ func (b *hookBox) Test(ctx context.Context, app, name string) error {
 	return &push.RetryError{Reason: hostile}
 }
 
-type sinkBox struct{ set []sink.Change }
+type sinkBox struct {
+	set      []sink.Change
+	progress sink.Progress
+}
 
 func (b *sinkBox) List(context.Context, string) ([]sink.Info, error) {
 	i, err := b.Get(context.Background(), "shop", "clickhouse")
@@ -84,7 +87,7 @@ func (b *sinkBox) Get(_ context.Context, _, kind string) (sink.Info, error) {
 	if kind != "clickhouse" {
 		return sink.Info{}, sink.ErrUnknown
 	}
-	return sink.Info{Sink: sink.Sink{Kind: kind, URL: "https://ch.example", Password: "s3cret", Private: true}, State: sink.Stopped, Error: hostile}, nil
+	return sink.Info{Sink: sink.Sink{Kind: kind, URL: "https://ch.example", Password: "s3cret", Private: true}, State: sink.Stopped, Progress: b.progress, Error: hostile}, nil
 }
 
 func (b *sinkBox) Set(_ context.Context, _, _ string, c sink.Change) (sink.Info, bool, error) {
@@ -159,6 +162,19 @@ func TestHowHooksSinksAndSourcesStandIsShownWithoutTheirSecrets(t *testing.T) {
 	if strings.Contains(page, "s3cret") {
 		t.Error("the page shows a secret")
 	}
+}
+
+// What was made anew is of note only where the log had deleted something.
+func TestASinksPageSaysWhatWasMadeAnewIfTheLogHadGaps(t *testing.T) {
+	o, b := newOutside(t)
+	o.sinks.progress = sink.Progress{Written: 14}
+	_, page := b.get("/ui/integrations")
+	if wants(t, page, `14 <span class="hint">events written</span>`); strings.Contains(page, "made anew") {
+		t.Error("a sink without gaps is said to have had some")
+	}
+	o.sinks.progress = sink.Progress{Written: 14, Gaps: 1, Reconciled: 10}
+	_, page = b.get("/ui/integrations")
+	wants(t, page, `14 <span class="hint">events written, 10 of them made anew: the log had deleted them before</span>`)
 }
 
 func TestWhatIsPausedOnThePageStaysAsItWas(t *testing.T) {

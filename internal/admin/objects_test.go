@@ -2,6 +2,7 @@ package admin_test
 
 import (
 	"context"
+	"errors"
 	"net/http"
 	"net/url"
 	"strings"
@@ -89,6 +90,27 @@ func TestAnObjectsPageSaysWhoHasItsVersion(t *testing.T) {
 	for _, path := range []string{"/ui/objects/north/dog", "/ui/objects/" + url.PathEscape(hostile) + "/x"} {
 		status, page := b.get(path)
 		if checkHarmless(t, path, page); status != http.StatusNotFound {
+			t.Errorf("%s: %d", path, status)
+		}
+	}
+}
+
+// unread is a fleet whose store cannot be read.
+type unread struct{ fleet }
+
+func (unread) Groups(context.Context, string, string, int) ([]string, string, error) {
+	return nil, "", errors.New("the disk is gone")
+}
+
+func (unread) List(context.Context, string, string, string, string, int) ([]objectstore.Item, string, error) {
+	return nil, "", errors.New("the disk is gone")
+}
+
+func TestObjectsThatCannotBeReadAreNotSaidToBeNone(t *testing.T) {
+	b := newWorld(t, func(c *admin.Config) { c.Objects = unread{} }).signedIn()
+	for _, path := range []string{"/ui/objects", "/ui/objects?group=north"} {
+		status, page := b.get(path)
+		if wants(t, page, "Something went wrong on the server"); status != http.StatusInternalServerError {
 			t.Errorf("%s: %d", path, status)
 		}
 	}
