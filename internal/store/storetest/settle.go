@@ -153,6 +153,17 @@ var settleCases = []testCase{
 		e.nacked("r", "x", "busy", mailbox.SettleAlready)
 		e.wantPending("r")
 	}},
+	{"ANackThatComesLateLeavesWhatWasCountedBefore", []Ability{Status}, func(e *env) {
+		e.stored(e.note("x"), "r")
+		e.nacked("r", "x", "busy", mailbox.SettlePartial)
+		since := e.clock.Now()
+		e.clock.Advance(time.Hour)
+		e.nacked("r", "x", "too late", mailbox.SettleLate)
+		e.pruneAll(since) // it ended after that: what is known of it stays
+		if rec := e.wantStatus("r", "x", notification.Expired); rec.Nacks != 1 || rec.Reason != "busy" {
+			e.Errorf("record %+v, want it to tell of the nack that came in time", rec)
+		}
+	}},
 	{"ARecalledOneIsNotPending", []Ability{Recall, Status}, func(e *env) {
 		e.stored(e.note("x"), "r")
 		e.stored(e.note("later", sendAfter(time.Hour, time.Hour)), "r")
