@@ -104,6 +104,30 @@ func TestAHalfMadeStoreIsFinished(t *testing.T) {
 	open(t, dir)
 }
 
+// Commands that set apps up open what there is, and tell a folder without a store from one that has lost a file.
+func TestAppsAreOpenedAloneOnlyWhereTheyAre(t *testing.T) {
+	apps := func(dir string) error {
+		_, closing, err := store.OpenApps(t.Context(), store.Config{Data: dir}, false)
+		if err == nil {
+			err = closing()
+		}
+		return err
+	}
+	dir := made(t)
+	if err := apps(dir); err != nil {
+		t.Errorf("where there is a store: %v", err)
+	}
+	if err := os.Remove(filepath.Join(dir, store.AppsFile)); err != nil {
+		t.Fatal(err)
+	}
+	if err := apps(dir); store.Damaged(err) != dir || !strings.Contains(err.Error(), store.AppsFile) {
+		t.Errorf("where the file was lost: %v", err)
+	}
+	if err := apps(t.TempDir()); !errors.Is(err, os.ErrNotExist) || store.Damaged(err) != "" {
+		t.Errorf("where there is none: %v", err)
+	}
+}
+
 func TestAFolderOfAFormerVersionGetsChecksums(t *testing.T) {
 	dir := made(t)
 	for _, name := range store.Files() {
