@@ -67,8 +67,10 @@ type Server struct {
 
 	queueMu sync.Mutex
 	waiting []*Exchange
-	bytes   int  // of their bodies
-	called  bool // a goroutine is about to take them
+	bytes   int           // of their bodies
+	called  bool          // a goroutine is about to take them
+	resting chan struct{} // goroutines that have answered and wait for more receive here
+	rest    atomic.Int32  // how many they are
 }
 
 // Stats are counts since the start, and how many connections are here now.
@@ -88,7 +90,7 @@ func (s *Server) Stats() Stats {
 func New(r *reactor.Reactor, log *slog.Logger) *Server {
 	return &Server{
 		reactor: r, log: log, back: newBacklog(), conns: make(map[*conn]struct{}), gone: make(chan struct{}),
-		free: sync.Pool{New: func() any { return new(Exchange) }},
+		resting: make(chan struct{}), free: sync.Pool{New: func() any { return new(Exchange) }},
 	}
 }
 
@@ -208,6 +210,10 @@ func (s *Server) Shutdown(ctx context.Context) error {
 	return errors.Join(err, s.back.Close())
 }
 
+// mostResting is how many goroutines wait for more to answer. One that has stored a publish has the stack that it takes, which another
+// would have to grow anew, page by page.
+const mostResting = 4
+
 // submit has an exchange answered, with what else comes before a goroutine gets to it: that is stored in one go.
 func (s *Server) submit(x *Exchange) {
 	s.queueMu.Lock()
@@ -216,7 +222,11 @@ func (s *Server) submit(x *Exchange) {
 	s.bytes += len(x.Body)
 	if !s.called {
 		s.called = true
-		s.working.Go(s.work)
+		select {
+		case s.resting <- struct{}{}:
+		default:
+			s.working.Go(s.work)
+		}
 	}
 	if len(s.waiting) >= mostTogether || s.bytes >= bytesTogether {
 		lot := s.take()
@@ -224,13 +234,32 @@ func (s *Server) submit(x *Exchange) {
 	}
 }
 
-// work answers what waits.
+// work answers what waits, again and again unless enough others would.
 func (s *Server) work() {
-	s.queueMu.Lock()
-	lot := s.take()
-	s.queueMu.Unlock()
-	if len(lot) > 0 {
-		s.serve(lot)
+	for {
+		s.queueMu.Lock()
+		lot := s.take()
+		s.queueMu.Unlock()
+		if len(lot) > 0 {
+			s.serve(lot)
+		}
+		if !s.restUntilCalled() {
+			return
+		}
+	}
+}
+
+// restUntilCalled waits for more to answer; false: the goroutine is not needed any more.
+func (s *Server) restUntilCalled() bool {
+	defer s.rest.Add(-1)
+	if s.rest.Add(1) > mostResting {
+		return false
+	}
+	select {
+	case <-s.resting:
+		return true
+	case <-s.gone:
+		return false
 	}
 }
 

@@ -42,8 +42,16 @@ func (s *Store) Append(ctx context.Context, batch []*mailbox.Append) error {
 	if s.space.Full() {
 		return fmt.Errorf("store notifications: %w", mailbox.ErrNoSpace)
 	}
-	err := await.All(ctx, s.appendOps(batch), func(op *appendOp) {
-		s.db.Submit(op.items[0].N.App, op) // a batch is of one app
+	ops := s.appendOps(batch)
+	err := await.All(ctx, ops, func(op *appendOp) {
+		app := op.items[0].N.App // a batch is of one app
+		if len(ops) > 1 {
+			s.db.Submit(app, op)
+			return
+		}
+		if s.db.Enqueue(app, op); s.db.CommitHere() {
+			s.tellHere()
+		}
 	})
 	return storeError("store notifications", err)
 }

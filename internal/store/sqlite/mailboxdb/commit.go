@@ -70,8 +70,8 @@ func (s *Store) tally(*sqlite.Conn) (sqlitedb.Tally, error) {
 	return sqlitedb.Tally{Stored: s.pos, Open: s.pending.Load() + s.waiting.Load() + s.tx.pending + s.tx.scheduled}, nil
 }
 
-// committed shows what a commit did to readers and has the observer told.
-func (s *Store) committed(ops []sqlitedb.Op) {
+// committed shows what a commit did to readers and has the observer told, by the caller if it has committed itself.
+func (s *Store) committed(ops []sqlitedb.Op, here bool) {
 	t := &s.tx
 	s.mu.Lock()
 	for i := range t.touched {
@@ -109,10 +109,13 @@ func (s *Store) committed(ops []sqlitedb.Op) {
 	s.pending.Add(t.pending)
 	s.waiting.Add(t.scheduled)
 	s.appends.Add(uint64(t.appends))
-	c := s.untold.Get().(*committed)
+	c := s.spare.Get().(*committed)
 	c.batch, t.batch = t.batch, c.batch
 	c.ops = append(c.ops, ops...)
-	s.notify <- c
+	s.untold <- c
+	if !here {
+		s.wakeTeller()
+	}
 	t.reset(s.pos)
 	s.afterCommit()
 }
@@ -226,34 +229,72 @@ func (c *committed) empty() {
 // find room beside them.
 const maxTold = 8192
 
-// tell tells the observer and then releases those who wait, in the order of commits. What has piled up is told at once, so
-// that a recipient who gets several of it gets them in one piece.
+// tell tells the observer of commits, in their order, until the store closes.
 func (s *Store) tell() {
-	for c := range s.notify {
-		s.gather(c)
-		b := &c.batch
-		if obs := s.obs.Load(); obs != nil && c.size() > 0 {
-			(*obs).Committed(b)
+	for open := true; open; {
+		select {
+		case <-s.wakes:
+		case <-s.closing:
+			open = false
 		}
-		for _, op := range c.ops {
-			op.Done(nil)
+		s.telling.Lock()
+		for s.tellNext() {
 		}
-		c.empty()
-		s.untold.Put(c)
+		s.telling.Unlock()
 	}
+}
+
+func (s *Store) wakeTeller() {
+	select {
+	case s.wakes <- struct{}{}:
+	default:
+	}
+}
+
+// tellHere tells the observer on the goroutine of a caller who has committed, unless it is being told: then that goes on.
+func (s *Store) tellHere() {
+	defer sqlitedb.EndOnPanic()
+	if !s.telling.TryLock() {
+		s.wakeTeller() // whoever tells may not have seen the last commit
+		return
+	}
+	s.tellNext()
+	s.telling.Unlock()
+	if len(s.untold) > 0 {
+		s.wakeTeller()
+	}
+}
+
+// tellNext tells the observer of the next commit and then releases those who wait for it; false: there is none. What has piled up is told
+// at once, so that a recipient who gets several of it gets them in one piece. s.telling is held.
+func (s *Store) tellNext() bool {
+	var c *committed
+	select {
+	case c = <-s.untold:
+	default:
+		return false
+	}
+	s.gather(c)
+	b := &c.batch
+	if obs := s.obs.Load(); obs != nil && c.size() > 0 {
+		(*obs).Committed(b)
+	}
+	for _, op := range c.ops {
+		op.Done(nil)
+	}
+	c.empty()
+	s.spare.Put(c)
+	return true
 }
 
 // gather adds to c the commits that wait behind it.
 func (s *Store) gather(c *committed) {
 	for c.size() < maxTold {
 		select {
-		case d, open := <-s.notify:
-			if !open {
-				return
-			}
+		case d := <-s.untold:
 			c.add(d)
 			d.empty()
-			s.untold.Put(d)
+			s.spare.Put(d)
 		default:
 			return
 		}

@@ -23,7 +23,7 @@ const (
 )
 
 // counters keeps track of recipients whose sequence counter is newer than the table's, and of those that may be
-// forgotten because nothing of theirs is pending. It belongs to the writer's goroutine.
+// forgotten because nothing of theirs is pending. It belongs to whoever commits.
 type counters struct {
 	dirty    []*recipient
 	from     int64 // rows up to here are in the table's counters
@@ -144,7 +144,7 @@ func (f *flush) Done(err error) {
 	f.s.db.SubmitBulk(&flushEnd{f: f, err: err})
 }
 
-// flushEnd brings the end of a flush to the writer's goroutine.
+// flushEnd brings the end of a flush into a commit.
 type flushEnd struct {
 	f    *flush
 	err  error

@@ -46,7 +46,7 @@ func (q *stepQueue) Pop() any {
 
 func (q *stepQueue) add(w waitingStep) { heap.Push(q, w) }
 
-// escalations are the steps that wait. It belongs to the writer's goroutine.
+// escalations are the steps that wait. It belongs to whoever commits.
 type escalations struct {
 	queue stepQueue
 	given map[int64]waitingStep // what StepsDue has returned last, until HandedOver is told of it

@@ -93,7 +93,7 @@ type Store struct {
 	obs   atomic.Pointer[mailbox.Observer]
 	space *sqlitedb.Space
 
-	// The index. The writer's goroutine alone changes it, holding mu; so it reads without, and others read holding mu.
+	// The index. Whoever commits, one at a time, changes it, holding mu; so it reads without, and others read holding mu.
 	mu     sync.RWMutex
 	apps   map[string]*app
 	tails  []*tail // of slices not sealed yet, oldest first; the last one is being filled
@@ -102,7 +102,7 @@ type Store struct {
 	shownPos int64 // last position committed
 	folded   int64 // up to here rows or outcomes say how copies ended, after it settlements, which the tails have too
 
-	// Of the writer's goroutine alone.
+	// Of whoever commits alone.
 	stmts    statements
 	tx       transaction
 	pos      int64 // last position given out
@@ -119,13 +119,16 @@ type Store struct {
 	nextSettlement   int64 // key of the next one
 	oldestSettlement int64 // of the sealer's goroutine
 
-	notes  noting
-	notify chan *committed
-	untold sync.Pool      // of *committed, empty
-	seals  chan struct{}  // there may be a slice to seal
-	wg     sync.WaitGroup // of the notifier
-	sealer sync.WaitGroup
-	stop   context.CancelFunc
+	notes   noting
+	untold  chan *committed // what the observer has not been told of
+	spare   sync.Pool       // of *committed, empty
+	telling sync.Mutex      // of who tells it
+	wakes   chan struct{}   // there may be something to tell
+	closing chan struct{}   // closed when nothing more is committed
+	seals   chan struct{}   // there may be a slice to seal
+	wg      sync.WaitGroup  // of the teller
+	sealer  sync.WaitGroup
+	stop    context.CancelFunc
 
 	pending, waiting atomic.Int64 // unsettled copies: due and scheduled
 	appends          atomic.Uint64
@@ -145,8 +148,8 @@ func Open(ctx context.Context, path string, cfg Config) (*Store, error) {
 	cfg.setDefaults()
 	s := &Store{
 		cfg: cfg, apps: make(map[string]*app), contents: make(map[int64]int),
-		notify: make(chan *committed, maxUntold), seals: make(chan struct{}, 1),
-		untold: sync.Pool{New: func() any { return new(committed) }},
+		untold: make(chan *committed, maxUntold), wakes: make(chan struct{}, 1), closing: make(chan struct{}), seals: make(chan struct{}, 1),
+		spare: sync.Pool{New: func() any { return new(committed) }},
 	}
 	s.notes.NoAttempts = cfg.NoAttempts
 	space, err := sqlitedb.NewSpace(path, cfg.MinFree, cfg.Ballast)
@@ -192,7 +195,7 @@ func (s *Store) close() error {
 		s.cfg.Log.Warn("counters were not written; the next start reads them from the rows", "error", err)
 	}
 	err := s.db.Close()
-	close(s.notify)
+	close(s.closing)
 	s.wg.Wait()
 	return err
 }
@@ -200,7 +203,7 @@ func (s *Store) close() error {
 // DB is the database beneath.
 func (s *Store) DB() *sqlitedb.DB { return s.db }
 
-// Observe implements mailbox.Store. All commits are told from one goroutine.
+// Observe implements mailbox.Store. Commits are told one after the other, in their order.
 func (s *Store) Observe(obs mailbox.Observer) { s.obs.Store(&obs) }
 
 // Clock implements mailbox.Store.

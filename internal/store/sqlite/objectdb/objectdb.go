@@ -87,7 +87,7 @@ func (s *Store) Commits() uint64 { return s.db.Commits() }
 func (s *Store) Observe(obs objectstore.Observer) { s.obs.Store(&obs) }
 
 // committed tells the observer of a commit's changes before those who made them.
-func (s *Store) committed(ops []sqlitedb.Op) {
+func (s *Store) committed(ops []sqlitedb.Op, _ bool) {
 	s.rows, s.added = s.rows+s.added, 0
 	if obs := s.obs.Load(); obs != nil {
 		for _, op := range ops {

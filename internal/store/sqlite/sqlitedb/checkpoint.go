@@ -130,7 +130,7 @@ func (db *DB) FreeInside(ctx context.Context) (bytes int64, err error) {
 	return bytes, err
 }
 
-// CopyLog copies the log into the file on the writer's goroutine. Only for hooks, when space is scarce and little may
+// CopyLog copies the log into the file between commits. Only for hooks, when space is scarce and little may
 // be left uncopied.
 func (db *DB) CopyLog() {
 	_, err := db.w.copyLog(db.w.conn, "PASSIVE")
@@ -159,7 +159,7 @@ func (w *writer) restartLog(logBytes int64) {
 	}
 }
 
-// Reclaim copies the whole log into the file and begins it anew, on the writer's goroutine. Only for hooks, when
+// Reclaim copies the whole log into the file and begins it anew, between commits. Only for hooks, when
 // the disk is full: the log's space can then be used again.
 func (db *DB) Reclaim() {
 	db.w.conn.SetBusyTimeout(restartWait)

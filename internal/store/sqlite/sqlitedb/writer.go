@@ -38,10 +38,10 @@ type Op interface {
 	Size() (rows, bytes int)
 }
 
-// Hooks let the owner of a file take part in every commit. They run on the writer's goroutine; each may be nil.
+// Hooks let the owner of a file take part in every commit. They run on the goroutine that commits, one at a time; each may be nil.
 type Hooks struct {
-	// Committed gets the ops of a commit instead of their Done being called. The slice is reused.
-	Committed func(ops []Op)
+	// Committed gets the ops of a commit instead of their Done being called. The slice is reused. here: within CommitHere.
+	Committed func(ops []Op, here bool)
 	// Failed gets the ops of a transaction that was rolled back instead of their Done being called, and returns
 	// those to be tried again at once. The slice is reused.
 	Failed func(ops []Op, err error) (again []Op)
@@ -103,6 +103,7 @@ type writer struct {
 	armed   bool
 	closed  bool
 
+	turn    sync.Mutex // of who commits, the writer's goroutine or a caller in its place: conn, batch and disk are theirs
 	dead    atomic.Pointer[refusalError]
 	wake    chan struct{}
 	done    chan struct{}
@@ -147,7 +148,15 @@ func (db *DB) Queued() int {
 	return len(db.w.fast) + db.w.byApp.ops + db.w.bulk.ops
 }
 
+// submit queues an op and wakes the writer, unless the op is lazy.
 func (w *writer) submit(q queued, bulk bool) {
+	if w.enqueue(q, bulk) && !q.lazy {
+		w.notify()
+	}
+}
+
+// enqueue queues an op; false: it is refused, and done.
+func (w *writer) enqueue(q queued, bulk bool) bool {
 	_, bytes := q.op.Size()
 	queue := &w.byApp
 	if bulk {
@@ -160,8 +169,9 @@ func (w *writer) submit(q queued, bulk bool) {
 	if err := w.refusal(); err != nil {
 		w.mu.Unlock()
 		q.op.Done(err)
-		return
+		return false
 	}
+	defer w.mu.Unlock()
 	w.bytes += bytes
 	switch {
 	case bulk:
@@ -178,8 +188,6 @@ func (w *writer) submit(q queued, bulk bool) {
 			w.armed = true
 			w.timer.Reset(lazyDelay)
 		}
-		w.mu.Unlock()
-		return
 	case q.app != "":
 		w.byApp.add(q.app, q.op, bytes)
 		w.urgent++
@@ -187,8 +195,7 @@ func (w *writer) submit(q queued, bulk bool) {
 		w.fast = append(w.fast, q)
 		w.urgent++
 	}
-	w.mu.Unlock()
-	w.notify()
+	return true
 }
 
 // crowded reports whether so much waits that an op has to wait to be queued. An app may have as much queued as is left.
@@ -226,24 +233,34 @@ func (w *writer) lazyElapsed() {
 func (w *writer) run() {
 	defer close(w.done)
 	for {
+		w.turn.Lock()
 		if n := w.restart.Swap(0); n > 0 {
 			w.restartLog(n)
 		}
 		more := w.take()
-		if len(w.batch.ops) > 0 {
-			w.commit()
-			w.batch.empty()
-			continue
+		did := w.commitTaken(false)
+		if !did && !more {
+			return // and keeps the turn: nobody commits any more
 		}
-		if !more {
-			return
+		w.turn.Unlock()
+		if !did {
+			<-w.wake
 		}
-		<-w.wake
 	}
 }
 
+// commitTaken commits what was taken; false: nothing was. The turn is the caller's.
+func (w *writer) commitTaken(here bool) bool {
+	if len(w.batch.ops) == 0 {
+		return false
+	}
+	w.commit(here)
+	w.batch.empty()
+	return true
+}
+
 // commit commits the batch, and what it grows by.
-func (w *writer) commit() {
+func (w *writer) commit(here bool) {
 	for ops, first := w.batch.ops, true; len(ops) > 0; first = false {
 		if dead := w.dead.Load(); dead != nil {
 			finish(ops, dead.error)
@@ -257,7 +274,7 @@ func (w *writer) commit() {
 			w.commits.Add(1)
 			w.wrote(int64(w.batch.bytes))
 			if w.hooks.Committed != nil {
-				w.hooks.Committed(ops)
+				w.hooks.Committed(ops, here)
 			} else {
 				finish(ops, nil)
 			}
