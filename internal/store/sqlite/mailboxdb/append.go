@@ -42,18 +42,10 @@ func (s *Store) Append(ctx context.Context, batch []*mailbox.Append) error {
 	if s.space.Full() {
 		return fmt.Errorf("store notifications: %w", mailbox.ErrNoSpace)
 	}
-	ops := s.appendOps(batch)
-	err := await.All(ctx, ops, func(op *appendOp) {
-		app := op.items[0].N.App // a batch is of one app
-		if len(ops) > 1 {
-			s.db.Submit(app, op)
-			return
-		}
-		if s.db.Enqueue(app, op); s.db.CommitHere() {
-			s.tellHere()
-		}
-	})
-	return storeError("store notifications", err)
+	if len(batch) == 0 {
+		return nil
+	}
+	return storeError("store notifications", carryOut(ctx, s, batch[0].N.App, s.appendOps(batch))) // a batch is of one app
 }
 
 func (s *Store) appendOps(batch []*mailbox.Append) (ops []*appendOp) {

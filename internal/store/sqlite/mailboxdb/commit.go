@@ -1,12 +1,14 @@
 package mailboxdb
 
 import (
+	"context"
 	"errors"
 	"fmt"
 
 	"zombiezen.com/go/sqlite"
 
 	"godwit.dev/godwit/internal/mailbox"
+	"godwit.dev/godwit/internal/store/await"
 	"godwit.dev/godwit/internal/store/sqlite/sqlitedb"
 )
 
@@ -68,6 +70,22 @@ func (s *Store) touch(r *recipient) {
 // tally counts positions and what is not settled, the open transaction included.
 func (s *Store) tally(*sqlite.Conn) (sqlitedb.Tally, error) {
 	return sqlitedb.Tally{Stored: s.pos, Open: s.pending.Load() + s.waiting.Load() + s.tx.pending + s.tx.scheduled}, nil
+}
+
+// carryOut has ops of an app committed and waits for that. One that is alone its caller commits, and tells of it, if nobody else does.
+func carryOut[O interface {
+	sqlitedb.Op
+	await.Waiter
+}](ctx context.Context, s *Store, app string, ops []O) error {
+	return await.All(ctx, ops, func(op O) {
+		if len(ops) > 1 {
+			s.db.Submit(app, op)
+			return
+		}
+		if s.db.Enqueue(app, op); s.db.CommitHere() {
+			s.tellHere()
+		}
+	})
 }
 
 // committed shows what a commit did to readers and has the observer told, by the caller if it has committed itself.
@@ -195,108 +213,4 @@ func (o *onceMore) retry() bool {
 	first := !o.tried
 	o.tried = true
 	return first
-}
-
-// committed is a commit that the observer has not been told of.
-type committed struct {
-	batch mailbox.Batch
-	ops   []sqlitedb.Op
-}
-
-// size is how many copies the batch names.
-func (c *committed) size() int { return len(c.batch.Stored) + len(c.batch.Due) + len(c.batch.Settled) }
-
-// add appends a later commit.
-func (c *committed) add(d *committed) {
-	b := &c.batch
-	b.Stored = append(b.Stored, d.batch.Stored...)
-	b.Due = append(b.Due, d.batch.Due...)
-	b.Settled = append(b.Settled, d.batch.Settled...)
-	c.ops = append(c.ops, d.ops...)
-}
-
-// empty forgets what the batch held and keeps its memory for the next.
-func (c *committed) empty() {
-	b := &c.batch
-	clear(b.Stored)
-	clear(b.Due)
-	clear(b.Settled)
-	clear(c.ops)
-	c.batch, c.ops = mailbox.Batch{Stored: b.Stored[:0], Due: b.Due[:0], Settled: b.Settled[:0]}, c.ops[:0]
-}
-
-// maxTold bounds how many copies the observer is told of at once: those of one commit, and of the commits behind it that
-// find room beside them.
-const maxTold = 8192
-
-// tell tells the observer of commits, in their order, until the store closes.
-func (s *Store) tell() {
-	for open := true; open; {
-		select {
-		case <-s.wakes:
-		case <-s.closing:
-			open = false
-		}
-		s.telling.Lock()
-		for s.tellNext() {
-		}
-		s.telling.Unlock()
-	}
-}
-
-func (s *Store) wakeTeller() {
-	select {
-	case s.wakes <- struct{}{}:
-	default:
-	}
-}
-
-// tellHere tells the observer on the goroutine of a caller who has committed, unless it is being told: then that goes on.
-func (s *Store) tellHere() {
-	defer sqlitedb.EndOnPanic()
-	if !s.telling.TryLock() {
-		s.wakeTeller() // whoever tells may not have seen the last commit
-		return
-	}
-	s.tellNext()
-	s.telling.Unlock()
-	if len(s.untold) > 0 {
-		s.wakeTeller()
-	}
-}
-
-// tellNext tells the observer of the next commit and then releases those who wait for it; false: there is none. What has piled up is told
-// at once, so that a recipient who gets several of it gets them in one piece. s.telling is held.
-func (s *Store) tellNext() bool {
-	var c *committed
-	select {
-	case c = <-s.untold:
-	default:
-		return false
-	}
-	s.gather(c)
-	b := &c.batch
-	if obs := s.obs.Load(); obs != nil && c.size() > 0 {
-		(*obs).Committed(b)
-	}
-	for _, op := range c.ops {
-		op.Done(nil)
-	}
-	c.empty()
-	s.spare.Put(c)
-	return true
-}
-
-// gather adds to c the commits that wait behind it.
-func (s *Store) gather(c *committed) {
-	for c.size() < maxTold {
-		select {
-		case d := <-s.untold:
-			c.add(d)
-			d.empty()
-			s.spare.Put(d)
-		default:
-			return
-		}
-	}
 }

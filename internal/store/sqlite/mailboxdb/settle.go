@@ -31,8 +31,7 @@ func (s *Store) Settle(ctx context.Context, batch []*mailbox.Settle) error {
 	if err := ctx.Err(); err != nil {
 		return fmt.Errorf("settle notifications: %w", context.Cause(ctx))
 	}
-	err := await.All(ctx, s.settleOps(batch), func(op *settleOp) { s.db.Submit("", op) })
-	return storeError("settle notifications", err)
+	return storeError("settle notifications", carryOut(ctx, s, "", s.settleOps(batch)))
 }
 
 // SettleLater implements mailbox.Store.

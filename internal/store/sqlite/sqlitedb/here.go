@@ -16,25 +16,10 @@ func (db *DB) CommitHere() bool {
 		w.notify() // whoever commits may not have seen what was queued last
 		return false
 	}
-	did := w.commitHere()
-	w.turn.Unlock()
-	if w.waiting() {
-		w.notify()
-	}
-	return did
-}
-
-func (w *writer) commitHere() bool {
+	defer w.turn.Unlock()
 	defer EndOnPanic()
 	w.take()
-	return w.commitTaken(true)
-}
-
-// waiting reports whether something is queued that does not wait for company.
-func (w *writer) waiting() bool {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return w.urgent > 0 || w.lazyDue || w.bulk.ops > 0
+	return w.commitTaken(true) // what is queued meanwhile has woken the writer, who waits for the turn
 }
 
 // EndOnPanic is deferred: it ends the process if what the caller does in a goroutine's place panics, as it would there, whatever the

@@ -13,13 +13,14 @@ import (
 	"godwit.dev/godwit/internal/store/sqlite/sqlitedb"
 )
 
-// row is an op that inserts a row, and may do something else meanwhile.
+// row is an op that inserts a row. It may do something meanwhile, and once that is committed.
 type row struct {
-	during func()
-	done   chan error
+	during, after func()
+	here          bool // a caller has committed it
+	done          chan error
 }
 
-func newRow(during func()) *row { return &row{during: during, done: make(chan error, 1)} }
+func newRow() *row { return &row{done: make(chan error, 1)} }
 
 func (r *row) Apply(c *sqlite.Conn) error {
 	if r.during != nil {
@@ -30,30 +31,51 @@ func (r *row) Apply(c *sqlite.Conn) error {
 func (r *row) Done(err error)          { r.done <- err }
 func (r *row) Size() (rows, bytes int) { return 1, 10 }
 
-// noted opens a database that notes of each commit whether a caller made it.
-func noted(t *testing.T) (db *sqlitedb.DB, here *[]bool) {
-	here = new([]bool)
-	db = open(t, filepath.Join(t.TempDir(), "x.db"), sqlitedb.Options{Hooks: sqlitedb.Hooks{Committed: func(ops []sqlitedb.Op, h bool) {
-		*here = append(*here, h)
+// ofRows opens a database whose ops are rows.
+func ofRows(t *testing.T) *sqlitedb.DB {
+	return open(t, filepath.Join(t.TempDir(), "x.db"), sqlitedb.Options{Hooks: sqlitedb.Hooks{Committed: func(ops []sqlitedb.Op, here bool) {
 		for _, op := range ops {
-			op.Done(nil)
+			r := op.(*row)
+			r.here = here
+			if r.after != nil {
+				r.after()
+			}
+			r.Done(nil)
 		}
 	}}})
-	return db, here
+}
+
+// committing queues what ops makes and has the caller commit it, with others if the writer has just looked for work and did.
+func committing(t *testing.T, db *sqlitedb.DB, ops func() []*row) []*row {
+	t.Helper()
+	for {
+		all := ops()
+		for _, op := range all {
+			db.Enqueue("demo", op)
+		}
+		if db.CommitHere() {
+			return all
+		}
+		for _, op := range all {
+			if err := <-op.done; err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
 }
 
 func TestWhoWaitsCommitsItselfIfNobodyElseDoes(t *testing.T) {
-	db, here := noted(t)
-	op := newRow(nil)
-	db.Enqueue("demo", op)
-	if len(op.done) != 0 {
-		t.Fatal("an op was done before anybody was told of it")
-	}
-	if !db.CommitHere() || len(op.done) != 1 {
+	db := ofRows(t)
+	before := 0
+	op := committing(t, db, func() []*row {
+		before = count(t, db)
+		return []*row{newRow()}
+	})[0]
+	if len(op.done) != 1 || !op.here {
 		t.Fatal("the caller has not committed its op")
 	}
-	if n := count(t, db); n != 1 || len(*here) != 1 || !(*here)[0] {
-		t.Errorf("%d rows, commits by callers %v, want one of each", n, *here)
+	if n := count(t, db) - before; n != 1 {
+		t.Errorf("%d rows, want one", n)
 	}
 	if db.CommitHere() {
 		t.Error("a caller has committed nothing")
@@ -61,9 +83,10 @@ func TestWhoWaitsCommitsItselfIfNobodyElseDoes(t *testing.T) {
 }
 
 func TestWhoFindsTheWriterAtWorkLeavesTheCommitToIt(t *testing.T) {
-	db, here := noted(t)
+	db := ofRows(t)
 	began, release := make(chan struct{}), make(chan struct{})
-	first, second := newRow(func() { close(began); <-release }), newRow(nil)
+	first, second := newRow(), newRow()
+	first.during = func() { close(began); <-release }
 	db.Submit("demo", first)
 	<-began
 	db.Enqueue("demo", second)
@@ -74,36 +97,36 @@ func TestWhoFindsTheWriterAtWorkLeavesTheCommitToIt(t *testing.T) {
 	if err := errors.Join(<-first.done, <-second.done); err != nil {
 		t.Fatal(err)
 	}
-	if len(*here) != 2 || (*here)[0] || (*here)[1] {
-		t.Errorf("commits by callers: %v, want two by the writer", *here)
+	if first.here || second.here {
+		t.Error("a caller has committed what the writer had begun")
 	}
 }
 
 func TestACallerCommitsForOthersOnce(t *testing.T) {
-	db, here := noted(t)
-	later := newRow(nil)
-	before, own := newRow(nil), newRow(func() { db.Submit("demo", later) }) // which finds that somebody commits
-	db.Enqueue("demo", before)
-	db.Enqueue("demo", own)
-	if !db.CommitHere() || len(before.done) != 1 || len(own.done) != 1 {
-		t.Fatal("the caller has not committed what was queued before its op, and that")
+	db := ofRows(t)
+	var later *row
+	ops := committing(t, db, func() []*row {
+		own, next := newRow(), newRow()
+		own.after = func() { db.Submit("demo", next) } // by one who finds that somebody commits
+		later = next
+		return []*row{newRow(), own}
+	})
+	if len(ops[0].done) != 1 || len(ops[1].done) != 1 || !ops[0].here || !ops[1].here {
+		t.Fatal("the caller has not committed all that was queued")
 	}
-	if err := <-later.done; err != nil { // by the writer
-		t.Fatal(err)
-	}
-	if len(*here) != 2 || !(*here)[0] || (*here)[1] {
-		t.Errorf("commits by callers: %v, want the first alone", *here)
+	if err := <-later.done; err != nil || later.here {
+		t.Errorf("what came meanwhile ended with %v, committed by a caller: %v, want by the writer", err, later.here)
 	}
 }
 
 func TestNobodyCommitsOnceTheDatabaseIsClosed(t *testing.T) {
-	db, here := noted(t)
+	db := ofRows(t)
 	if err := db.Close(); err != nil {
 		t.Fatal(err)
 	}
-	op := newRow(nil)
+	op := newRow()
 	db.Enqueue("demo", op)
-	if db.CommitHere() || !errors.Is(<-op.done, sqlitedb.ErrClosed) || len(*here) != 0 {
+	if db.CommitHere() || !errors.Is(<-op.done, sqlitedb.ErrClosed) {
 		t.Error("an op was not refused by a closed database")
 	}
 }
@@ -114,8 +137,11 @@ func TestAPanicWithinACommitEndsTheProcess(t *testing.T) {
 	if p := os.Getenv(path); p != "" {
 		defer func() { _ = recover() }()
 		db := open(t, p, sqlitedb.Options{})
-		db.Enqueue("demo", newRow(func() { panic("of all things") }))
-		db.CommitHere()
+		committing(t, db, func() []*row {
+			op := newRow()
+			op.during = func() { panic("of all things") }
+			return []*row{op}
+		})
 		return
 	}
 	cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run", "^"+t.Name()+"$") //nolint:gosec // itself
