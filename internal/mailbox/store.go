@@ -151,6 +151,7 @@ type Mark struct {
 	Ack                notification.AckMode // of the copy: where a delivery settles it, it counts as delivered once that is on disk
 	Device             string               // of the session; empty: it names none
 	Reason             *string              // of Nacked; nil: it gave none
+	Told               bool                 // a Settle that follows tells all of it: it need not be noted
 }
 
 // Seen records that a recipient was connected; with a device, that the device is known.

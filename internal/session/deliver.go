@@ -15,6 +15,7 @@ type scratch struct {
 	marks    []mailbox.Mark
 	settles  []*mailbox.Settle
 	chain    chain
+	alone    bool // the session that is being handed something is its recipient's only one
 }
 
 // flushMarks is how many deliveries are noted before they are handed on: of a large batch the first need not wait for the last.
@@ -45,6 +46,7 @@ func (h *Hub) Route(items []mailbox.Item) {
 		}
 		it := &items[i]
 		sc.sessions = h.reg.find(address{it.N.App, it.Recipient}, sc.sessions[:0])
+		sc.alone = len(sc.sessions) == 1 && !h.several
 		for _, s := range sc.sessions {
 			s.offer(items, i, sc)
 		}
@@ -53,6 +55,7 @@ func (h *Hub) Route(items []mailbox.Item) {
 		}
 	}
 	h.flush(sc)
+	sc.alone = false
 	h.scratch.Put(sc)
 }
 
@@ -114,6 +117,7 @@ func (s *Session) deliver(it *mailbox.Item, sc *scratch) bool {
 	if it.N.Ack == notification.AckNone || s.once {
 		if !s.once {
 			sc.settles = append(sc.settles, s.settleDelivered(it))
+			sc.marks[len(sc.marks)-1].Told = sc.alone
 		}
 		w := s.busy()
 		w.written.at = append(w.written.at, it.Pos)

@@ -298,6 +298,39 @@ func TestAckNoneIsSettledByTheFirstWrite(t *testing.T) {
 	})
 }
 
+// TestWhatTheOnlyWriteSettlesNeedsNoNote has the one session of a recipient get what asks for no acknowledgement: its settle tells all of
+// that. Of two sessions the second one's write is told by its note alone.
+func TestWhatTheOnlyWriteSettlesNeedsNoNote(t *testing.T) {
+	inWorld(t, func(w *world) {
+		none := func(n *notification.Notification) { n.Ack = notification.AckNone }
+		told := func(of string) (told []bool) {
+			w.mail.mu.Lock()
+			defer w.mail.mu.Unlock()
+			for _, m := range w.mail.marks {
+				if m.ID == of {
+					told = append(told, m.Told)
+				}
+			}
+			return told
+		}
+		w.publish("anna", "waits", none)
+		anna := w.connect(frame.Hello{Recipient: "anna"})
+		w.expect(anna, "welcome", "notification waits")
+		w.publish("anna", "alone", none)
+		w.expect(anna, "notification alone")
+		phone := w.connect(frame.Hello{Recipient: "anna", Device: "phone"})
+		w.expect(phone, "welcome")
+		w.publish("anna", "both", none)
+		w.expect(anna, "notification both")
+		w.expect(phone, "notification both")
+		for id, want := range map[string][]bool{"waits": {false}, "alone": {true}, "both": {false, false}} {
+			if got := told(id); !slices.Equal(got, want) {
+				t.Errorf("notes of %q need not be kept: %v, want %v", id, got, want)
+			}
+		}
+	})
+}
+
 func TestShutdownSaysGoodbyeWithASpreadRetry(t *testing.T) {
 	inWorld(t, func(w *world) {
 		c := w.connect(frame.Hello{Recipient: "anna"})

@@ -105,7 +105,7 @@ func (n *Notes) Mark(batch []mailbox.Mark, now int64) {
 	}
 	for i := range batch {
 		m := &batch[i]
-		if n.overtaken(m) {
+		if m.Told || n.overtaken(m) {
 			continue
 		}
 		old, ok := n.marks[m.Pos]
@@ -199,14 +199,14 @@ func (n *Notes) TakeMark(pos int64) Mark {
 }
 
 // TakeMarkOf is TakeMark for who settles a copy. A session that says so while its own write is not noted yet has been quick; or it was written
-// long ago, and nothing comes any more.
+// long ago, and nothing comes any more. What the write itself settles was noted before, or is told by that alone.
 func (n *Notes) TakeMarkOf(q *mailbox.Settle, pos int64) Mark {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	m := n.marks[pos]
 	delete(n.marks, pos)
 	n.taken(&m)
-	if q.Over != (mailbox.Over{}) && m.since == 0 && len(n.early[0]) < most {
+	if q.Over != (mailbox.Over{}) && m.since == 0 && q.As != notification.Delivered && len(n.early[0]) < most {
 		if n.early[0] == nil {
 			n.early[0] = make(map[int64]mailbox.Over)
 		}

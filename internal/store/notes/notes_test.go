@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"godwit.dev/godwit/internal/mailbox"
+	"godwit.dev/godwit/internal/notification"
 	"godwit.dev/godwit/internal/store/notes"
 )
 
@@ -93,5 +94,26 @@ func TestAMarkThatItsAcknowledgementOvertookIsNotKept(t *testing.T) {
 	n.Mark([]mailbox.Mark{{App: app, Recipient: to, Pos: 8, Attempts: 1, DeliveredAt: at(20), Over: mailbox.OverOf("ws", "")}}, 1000)
 	if marks, _ := n.TakeAll(); len(marks) != 1 {
 		t.Errorf("kept: %+v", marks)
+	}
+}
+
+func TestAWriteThatItsSettleTellsOfIsNotNoted(t *testing.T) {
+	var n notes.Notes
+	over := mailbox.OverOf("ws", "phone")
+	n.Mark([]mailbox.Mark{
+		{App: app, Recipient: to, Pos: 7, Attempts: 1, Over: over, Ack: notification.AckNone, Told: true},
+		{App: app, Recipient: to, Pos: 8, Attempts: 1, Over: over, Ack: notification.AckNone},
+	}, 10)
+	if got := n.PeekMark(7); got.Attempts != 0 {
+		t.Errorf("noted %+v", got)
+	}
+	if got := n.PeekMark(8); got.Attempts != 1 {
+		t.Errorf("noted %+v of what nothing else tells of", got)
+	}
+	// A write is told before it settles: one of another session that is noted later is another attempt.
+	n.TakeMarkOf(&mailbox.Settle{Over: over, As: notification.Delivered}, 7)
+	n.Mark([]mailbox.Mark{{App: app, Recipient: to, Pos: 7, Attempts: 1, Over: over}}, 11)
+	if got := n.PeekMark(7); got.Attempts != 1 {
+		t.Errorf("a write after the one that settled was taken for that one: %+v", got)
 	}
 }
