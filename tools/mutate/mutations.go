@@ -39,6 +39,19 @@ var mutations = []mutation{
 		},
 	},
 	{
+		name: "a caller commits beside the writer", file: "internal/store/sqlite/sqlitedb/here.go",
+		old: "	if !w.turn.TryLock() {\n		w.notify()", new: "	if !w.turn.TryLock() && db == nil {\n		w.notify()",
+		tests: []suite{{writerTests, "TestWhoFindsTheWriterAtWork"}},
+	},
+	{
+		name: "a panic within a commit is survived", file: "internal/store/sqlite/sqlitedb/here.go",
+		old: "	defer EndOnPanic()\n", new: "", tests: []suite{{writerTests, "TestAPanicWithinACommit"}},
+	},
+	{
+		name: "a write that another session made is not noted", file: "internal/session/deliver.go",
+		old: "len(sc.sessions) == 1 && !h.several", new: "len(sc.sessions) > 0", tests: []suite{{sessionTests, "TestWhatTheOnlyWrite"}},
+	},
+	{
 		name: "drop a redelivery",
 		file: "internal/session/catchup.go",
 		old:  "		if !s.blocked && s.send(it, it.Attempts+1, sc) {\n			s.win.putBack(f)\n",
