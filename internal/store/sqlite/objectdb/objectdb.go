@@ -38,7 +38,7 @@ type Store struct {
 	space   *sqlitedb.Space
 	obs     atomic.Pointer[objectstore.Observer]
 	any     atomic.Bool          // a client may be stored: where nobody registers, hellos do not read
-	changes []objectstore.Change // of one commit; of the writer's goroutine alone
+	changes []objectstore.Change // of one commit; of whoever commits
 	rows    int64                // objects that there are, and that the open transaction has added; likewise
 	added   int64
 }
@@ -83,7 +83,7 @@ func (s *Store) DB() *sqlitedb.DB { return s.db }
 // Commits counts commits since opening.
 func (s *Store) Commits() uint64 { return s.db.Commits() }
 
-// Observe implements objectstore.Store. All changes are told from one goroutine.
+// Observe implements objectstore.Store. Commits are told one after the other, in their order, before the next is made.
 func (s *Store) Observe(obs objectstore.Observer) { s.obs.Store(&obs) }
 
 // committed tells the observer of a commit's changes before those who made them.

@@ -23,7 +23,7 @@ type putOp struct {
 
 var _ sqlitedb.Op = (*putOp)(nil)
 
-// Put implements objectstore.Store. Once handed over it waits for the commit whatever ctx says: the writer writes the results.
+// Put implements objectstore.Store. Once handed over it waits for the commit, or makes it, whatever ctx says: who commits writes the results.
 func (s *Store) Put(ctx context.Context, batch []*objectstore.Put) error {
 	if err := ctx.Err(); err != nil {
 		return fmt.Errorf("store objects: %w", context.Cause(ctx))
@@ -32,7 +32,8 @@ func (s *Store) Put(ctx context.Context, batch []*objectstore.Put) error {
 	for _, p := range batch {
 		op.bytes += 128 + len(p.Payload)
 	}
-	s.db.Submit(batch[0].App, op) // a batch is of one app
+	s.db.Enqueue(batch[0].App, op) // a batch is of one app
+	s.db.CommitHere()
 	return storeError("store objects", <-op.done)
 }
 
