@@ -362,7 +362,7 @@ attack: ## attack the built server from one address, and from one app, and see t
 	$(GO) test -count 1 -timeout 10m -v ./test/attack -ratio
 
 .PHONY: mutate
-mutate: ## break the code on purpose and see that the tests notice (SEED=n draws others, RESUME=1 keeps what was noticed before)
+mutate: redis postgresql ## break the code on purpose and see that the tests notice (SEED=n draws others, RESUME=1 keeps what was noticed before)
 	$(GO) run ./tools/mutate -seed $(or $(SEED),1) $(if $(RESUME),-resume)
 
 .PHONY: upgrade-data

@@ -51,3 +51,13 @@ func texts(v url.Values) (all []string) {
 	slices.Sort(all)
 	return all
 }
+
+func TestAListHasAtMostSoManyLines(t *testing.T) {
+	v := url.Values{}
+	for n := range mostLines + 1 {
+		v.Set(lineField("button", n, "text"), "a")
+	}
+	if got := (&form{Values: v}).filled("button"); got != mostLines {
+		t.Errorf("%d lines are read, want %d", got, mostLines)
+	}
+}

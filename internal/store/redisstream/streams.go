@@ -173,9 +173,6 @@ type entity struct {
 
 // Delete deletes entries, by stream.
 func (s *Streams) Delete(ctx context.Context, ids map[string][]string) error {
-	if len(ids) == 0 {
-		return nil
-	}
 	ctx, cancel := context.WithTimeoutCause(ctx, callWithin, fmt.Errorf("no answer from Redis in %s", callWithin))
 	defer cancel()
 	asked := make([]rueidis.Completed, 0, len(ids))
