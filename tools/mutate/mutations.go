@@ -40,7 +40,7 @@ var mutations = []mutation{
 	},
 	{
 		name: "a caller commits beside the writer", file: "internal/store/sqlite/sqlitedb/here.go",
-		old: "	if !w.turn.TryLock() {\n		w.notify()", new: "	if !w.turn.TryLock() && db == nil {\n		w.notify()",
+		old: "	if !w.turn.TryLock() {\n		w.notify()", new: "	if !w.turn.TryLock() && w.db == nil {\n		w.notify()",
 		tests: []suite{{writerTests, "TestWhoFindsTheWriterAtWork"}},
 	},
 	{

@@ -82,7 +82,7 @@ func carryOut[O interface {
 			s.db.Submit(app, op)
 			return
 		}
-		if s.db.Enqueue(app, op); s.db.CommitHere() {
+		if s.db.SubmitHere(app, op) {
 			s.tellHere()
 		}
 	})

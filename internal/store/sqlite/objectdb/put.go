@@ -32,8 +32,7 @@ func (s *Store) Put(ctx context.Context, batch []*objectstore.Put) error {
 	for _, p := range batch {
 		op.bytes += 128 + len(p.Payload)
 	}
-	s.db.Enqueue(batch[0].App, op) // a batch is of one app
-	s.db.CommitHere()
+	s.db.SubmitHere(batch[0].App, op) // a batch is of one app
 	return storeError("store objects", <-op.done)
 }
 

@@ -5,13 +5,16 @@ import (
 	"runtime/debug"
 )
 
-// Enqueue is Submit for who calls CommitHere next: nobody is woken.
-func (db *DB) Enqueue(app string, op Op) { db.w.enqueue(queued{op: op, app: app}, false) }
+// SubmitHere is Submit for who waits for the op: if nobody commits now, what is queued is committed on the caller's goroutine. Where
+// there is little to do, waking the writer and waiting for it would cost as much as the commit. It reports whether it has committed; if
+// not, the writer does.
+func (db *DB) SubmitHere(app string, op Op) bool {
+	db.w.enqueue(queued{op: op, app: app}, false)
+	return db.w.commitHere()
+}
 
-// CommitHere commits what is queued on the caller's goroutine, if nobody commits now: where there is little to do, waking the writer
-// and waiting for it would cost as much as the commit. It reports whether it has committed; if not, the writer does.
-func (db *DB) CommitHere() bool {
-	w := db.w
+// commitHere commits what is queued, if nobody does now.
+func (w *writer) commitHere() bool {
 	if !w.turn.TryLock() {
 		w.notify() // whoever commits may not have seen what was queued last
 		return false

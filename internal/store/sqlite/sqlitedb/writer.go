@@ -40,7 +40,7 @@ type Op interface {
 
 // Hooks let the owner of a file take part in every commit. They run on the goroutine that commits, one at a time; each may be nil.
 type Hooks struct {
-	// Committed gets the ops of a commit instead of their Done being called. The slice is reused. here: within CommitHere.
+	// Committed gets the ops of a commit instead of their Done being called. The slice is reused. here: within SubmitHere.
 	Committed func(ops []Op, here bool)
 	// Failed gets the ops of a transaction that was rolled back instead of their Done being called, and returns
 	// those to be tried again at once. The slice is reused.
