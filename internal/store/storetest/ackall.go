@@ -1,6 +1,7 @@
 package storetest
 
 import (
+	"fmt"
 	"time"
 
 	"godwit.dev/godwit/internal/mailbox"
@@ -22,6 +23,51 @@ func (e *env) seen(device string) {
 func (e *env) pendingOn(device string) []string {
 	e.Helper()
 	return itemIDs(e.pending(mailbox.PendingQuery{Recipient: "r", Device: device}).Items)
+}
+
+// severalOfEachMode stores copies of each ack mode for several recipients, in an order that is neither theirs nor the modes'.
+func (e *env) severalOfEachMode() (batch []mailbox.Settle) {
+	e.Helper()
+	for i := range 8 {
+		for _, to := range []string{"s", "r", "q"} {
+			for mode, name := range map[notification.AckMode]string{notification.AckAny: "any", notification.AckAll: "all", notification.AckNone: "none"} {
+				id := fmt.Sprint(name, i)
+				e.stored(e.note(id, ack(mode)), to)
+				as := notification.Acked
+				if mode == notification.AckNone {
+					as = notification.Delivered
+				}
+				batch = append(batch, mailbox.Settle{App: App, Recipient: to, ID: id, As: as, Online: []string{"a", "b"}})
+			}
+		}
+	}
+	return batch
+}
+
+// ackBatch hands over one device's acknowledgements of all these at once.
+func (e *env) ackBatch(s mailbox.Store, batch []mailbox.Settle, device string, byPos bool) {
+	e.Helper()
+	settles := make([]*mailbox.Settle, len(batch))
+	for i, q := range batch {
+		q.Device, q.At = device, e.clock.Now()
+		if byPos {
+			q.Pos = e.posOf(q.Recipient, q.ID)
+		}
+		settles[i] = &q
+	}
+	if err := s.Settle(e.Context(), settles); err != nil {
+		e.Fatalf("%s acknowledges %d at once: %v", device, len(batch), err)
+	}
+}
+
+func (e *env) wantAllEnded(batch []mailbox.Settle) {
+	e.Helper()
+	for _, q := range batch {
+		e.wantStatus(q.Recipient, q.ID, q.As)
+	}
+	for _, to := range []string{"q", "r", "s"} {
+		e.wantPending(to)
+	}
 }
 
 var ackAllCases = []testCase{
@@ -70,6 +116,15 @@ var ackAllCases = []testCase{
 		}
 		res := e.pending(mailbox.PendingQuery{Recipient: "r", Device: "a", Limit: 1})
 		wantIDs(e, "a, limited", itemIDs(res.Items), []string{"y"})
+	}},
+	{"SeveralAcknowledgedInOneBatchAllSettle", []Ability{AckAll}, func(e *env) {
+		batch := e.severalOfEachMode()
+		for i, byPos := range []bool{false, true} {
+			ids := batch[i*len(batch)/2 : (i+1)*len(batch)/2]
+			e.ackBatch(e.s, ids, "a", byPos)
+			e.ackBatch(e.s, ids, "b", byPos)
+		}
+		e.wantAllEnded(batch)
 	}},
 	{"OthersThanAcksEndItForAllDevices", []Ability{AckAll, Recall}, func(e *env) {
 		e.stored(e.note("x", ack(notification.AckAll)), "r")

@@ -22,6 +22,7 @@ func RunTwo(t *testing.T, open Two[mailbox.Store]) {
 		"WhatOneSchedulesTheOtherMakesDueByTime": twoDue,
 		"StepsAreDueAndHandedOverThroughBoth":    twoSteps,
 		"WhatEachHasTriedBothTell":               twoTries,
+		"WhatDevicesOfBothAcknowledgeSettles":    twoAckModes,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -55,6 +56,16 @@ func twoCount(e *env, stores [2]mailbox.Store) {
 				last = it.Pos
 			}
 		}
+	}
+}
+
+func twoAckModes(e *env, stores [2]mailbox.Store) {
+	for i := range stores {
+		batch := e.severalOfEachMode()
+		e.ackBatch(stores[i], batch, "a", i == 1)
+		e.ackBatch(stores[1-i], batch, "b", i == 0)
+		e.wantAllEnded(batch)
+		e.clock.Advance(25 * time.Hour) // so that the ids are free again
 	}
 }
 

@@ -19,6 +19,7 @@ type asking struct {
 	reads []func(rows pgx.Rows) error
 }
 
+// ask adds a statement. Its arguments are read by send, so a caller leaves slices among them as they are from here on.
 func (a *asking) ask(sql string, read func(rows pgx.Rows) error, args ...any) {
 	a.batch.Queue(sql, args...)
 	a.reads = append(a.reads, read)
@@ -385,7 +386,6 @@ func (t *transaction) askDevices(a *asking, of []*open) {
 			})
 			return err
 		}, keys, positions)
-	slices.Sort(keys)
 	a.ask("SELECT recipient, name, last_seen FROM device WHERE recipient = ANY($1)", func(rows pgx.Rows) error {
 		var d device
 		_, err := pgx.ForEachRow(rows, []any{&key, &d.name, &d.seen}, func() error {
@@ -393,5 +393,5 @@ func (t *transaction) askDevices(a *asking, of []*open) {
 			return nil
 		})
 		return err
-	}, slices.Compact(keys))
+	}, slices.Compact(slices.Sorted(slices.Values(keys))))
 }
