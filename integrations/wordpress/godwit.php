@@ -28,6 +28,7 @@ require_once __DIR__ . '/includes/log.php';
 require_once __DIR__ . '/includes/page.php';
 require_once __DIR__ . '/includes/import.php';
 require_once __DIR__ . '/includes/admin.php';
+require_once __DIR__ . '/includes/text.php';
 require_once __DIR__ . '/includes/publish.php';
 require_once __DIR__ . '/includes/editor.php';
 
@@ -43,7 +44,7 @@ add_action( 'admin_notices', 'godwit_post_notice' );
 
 add_action( 'add_meta_boxes', 'godwit_add_meta_box' );
 add_action( 'save_post', 'godwit_save_meta_box' );
-add_action( 'wp_after_insert_post', 'godwit_after_insert_post', 10, 2 );
+add_action( 'wp_after_insert_post', 'godwit_after_insert_post', 10, 4 );
 add_action( 'godwit_retry', 'godwit_send_post' );
 
 register_deactivation_hook( __FILE__, 'godwit_deactivated' );

@@ -13,7 +13,8 @@ defined( 'WP_UNINSTALL_PLUGIN' ) || exit;
 function godwit_uninstall_site() {
 	delete_option( 'godwit_settings' );
 	delete_option( 'godwit_log' );
-	foreach ( array( '_godwit_send', '_godwit_campaign', '_godwit_request', '_godwit_made', '_godwit_error', '_godwit_tries' ) as $key ) {
+	delete_option( 'godwit_unsent' );
+	foreach ( array( '_godwit_send', '_godwit_campaign', '_godwit_request', '_godwit_made', '_godwit_error', '_godwit_tries', '_godwit_post' ) as $key ) {
 		delete_post_meta_by_key( $key );
 	}
 	wp_unschedule_hook( 'godwit_retry' );

@@ -92,10 +92,13 @@ func (r *Registry) Keys(app string) []Key {
 	return keys
 }
 
+// maxKeyName is how many characters the name of a key has, which is shown in lists.
+const maxKeyName = 128
+
 // CreateKey makes an API key and returns its secret, which is not kept and so cannot be shown again.
 func (r *Registry) CreateKey(ctx context.Context, app, name string, roles Role) (Key, string, error) {
-	if len(name) > notification.MaxNameBytes || strings.ContainsFunc(name, unicode.IsControl) || !utf8.ValidString(name) {
-		return Key{}, "", notification.BadField("name", "must be printable text of at most %d bytes", notification.MaxNameBytes)
+	if utf8.RuneCountInString(name) > maxKeyName || strings.ContainsFunc(name, unicode.IsControl) || !utf8.ValidString(name) {
+		return Key{}, "", notification.BadField("name", "must be printable text of at most %d characters", maxKeyName)
 	}
 	k, secret := newKey(app, name, roles, time.Now().UTC().Truncate(time.Millisecond))
 	if err := r.store.CreateKey(ctx, k); err != nil {

@@ -17,7 +17,7 @@ import (
 
 // Limits of a campaign.
 const (
-	MaxNameBytes    = 200
+	MaxName         = 200 // characters, whatever the script
 	MaxContentBytes = template.MaxContentBytes
 	MaxSpread       = 7 * 24 * time.Hour
 	MaxAhead        = 366 * 24 * time.Hour // of send_at
@@ -108,8 +108,8 @@ func (s *Spec) Says(ch push.Channel) *Content {
 
 // Check refuses what cannot be sent, naming the field.
 func (s *Spec) Check(now, sendAt time.Time) error {
-	if len(s.Name) > MaxNameBytes || !utf8.ValidString(s.Name) {
-		return notification.BadField("name", "must be text of at most %d bytes", MaxNameBytes)
+	if utf8.RuneCountInString(s.Name) > MaxName || !utf8.ValidString(s.Name) {
+		return notification.BadField("name", "must be text of at most %d characters", MaxName)
 	}
 	if err := s.Content.Check("content"); err != nil {
 		return err

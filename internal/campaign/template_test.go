@@ -59,6 +59,10 @@ func TestBadSpecsNameTheirField(t *testing.T) {
 		spoil(&s)
 		wantField(t, s.Check(now, time.Time{}), field)
 	}
+	long := good()
+	if long.Name = strings.Repeat("潮", 200); long.Check(now, time.Time{}) != nil {
+		t.Error(long.Check(now, time.Time{}))
+	}
 	s := good()
 	wantField(t, s.Check(now, now.Add(367*24*time.Hour)), "send_at")
 }

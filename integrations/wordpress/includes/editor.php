@@ -57,9 +57,10 @@ function godwit_add_meta_box( $type ) {
  */
 function godwit_meta_box( $post ) {
 	$settings = godwit_settings();
-	$stored   = get_post_meta( $post->ID, GODWIT_META_SEND, true );
-	$error    = (string) get_post_meta( $post->ID, GODWIT_META_ERROR, true );
-	if ( '' !== (string) get_post_meta( $post->ID, GODWIT_META_CAMPAIGN, true ) ) {
+	$copy     = godwit_is_copy( $post->ID );
+	$stored   = $copy ? '' : get_post_meta( $post->ID, GODWIT_META_SEND, true );
+	$error    = $copy ? '' : (string) get_post_meta( $post->ID, GODWIT_META_ERROR, true );
+	if ( ! $copy && '' !== (string) get_post_meta( $post->ID, GODWIT_META_CAMPAIGN, true ) ) {
 		echo '<p>' . esc_html__( 'Sent. It is not sent again.', 'godwit' ) . '</p>';
 		return;
 	}
@@ -67,6 +68,9 @@ function godwit_meta_box( $post ) {
 	// One that was published before anybody asked is not sent by the mere saving of it.
 	$on = '' === $stored ? $settings['send'] && 'publish' !== $post->post_status : (bool) $stored;
 	printf( '<label><input type="checkbox" name="godwit_send" value="1"%1$s> %2$s</label>', checked( $on, true, false ), esc_html__( 'Send to subscribers when it is published', 'godwit' ) );
+	if ( '' !== (string) $post->post_password ) {
+		echo '<p>' . esc_html__( 'A post with a password is not sent.', 'godwit' ) . '</p>';
+	}
 	if ( '' !== $error ) {
 		/* translators: %s: what went wrong */
 		echo '<p>' . esc_html( sprintf( __( 'Not sent: %s', 'godwit' ), $error ) ) . '</p>';
@@ -85,21 +89,54 @@ function godwit_save_meta_box( $post_id ) {
 	if ( ! wp_verify_nonce( sanitize_key( wp_unslash( $_POST['godwit_nonce'] ) ), 'godwit_send_' . $post_id ) || ! godwit_may_edit_meta( false, GODWIT_META_SEND, $post_id ) ) {
 		return;
 	}
+	godwit_own_marks( $post_id );
 	update_post_meta( $post_id, GODWIT_META_SEND, empty( $_POST['godwit_send'] ) ? '0' : '1' );
+	godwit_no_more_tries( $post_id ); // they begin anew, if it is to be sent.
 }
 
 /**
- * Says on the page of a post that it was not sent.
+ * Says that a post was not sent: on the page of the post, and for all of them on the dashboard and the lists of posts, since the
+ * block editor shows no notices.
  */
 function godwit_post_notice() {
 	$screen = get_current_screen();
-	$post   = get_post();
-	if ( ! $screen || 'post' !== $screen->base || ! $post || ! current_user_can( 'edit_post', $post->ID ) ) {
+	if ( ! $screen ) {
 		return;
 	}
-	$error = (string) get_post_meta( $post->ID, GODWIT_META_ERROR, true );
-	if ( '' !== $error ) {
-		/* translators: %s: what went wrong */
-		printf( '<div class="notice notice-error"><p>%s</p></div>', esc_html( sprintf( __( 'Godwit has not sent this post: %s Save it to try again.', 'godwit' ), $error ) ) );
+	if ( 'post' === $screen->base ) {
+		$post = get_post();
+		if ( $post && current_user_can( 'edit_post', $post->ID ) && ! godwit_is_copy( $post->ID ) ) {
+			godwit_print_notice( (string) get_post_meta( $post->ID, GODWIT_META_ERROR, true ), '' );
+		}
+		return;
 	}
+	$list = get_option( GODWIT_UNSENT, array() );
+	if ( ! in_array( $screen->base, array( 'dashboard', 'edit' ), true ) || ! is_array( $list ) ) {
+		return;
+	}
+	foreach ( $list as $post_id => $why ) {
+		$post = get_post( $post_id );
+		if ( $post && 'publish' === $post->post_status && current_user_can( 'edit_post', $post_id ) ) {
+			godwit_print_notice( (string) $why, godwit_plain( get_the_title( $post ) ) );
+		}
+	}
+}
+
+/**
+ * Draws a notice.
+ *
+ * @param string $why   What went wrong; empty: nothing is drawn.
+ * @param string $title Of the post; empty: the one that is looked at.
+ */
+function godwit_print_notice( $why, $title ) {
+	if ( '' === $why ) {
+		return;
+	}
+	/* translators: %s: what went wrong */
+	$text = sprintf( __( 'Godwit has not sent this post: %s Save it to try again.', 'godwit' ), $why );
+	if ( '' !== $title ) {
+		/* translators: 1: title of the post, 2: what went wrong */
+		$text = sprintf( __( 'Godwit has not sent "%1$s": %2$s Save it to try again.', 'godwit' ), $title, $why );
+	}
+	printf( '<div class="notice notice-error"><p>%s</p></div>', esc_html( $text ) );
 }

@@ -25,24 +25,80 @@ const GODWIT_META_ERROR = '_godwit_error';
 /** How often it was tried. */
 const GODWIT_META_TRIES = '_godwit_tries';
 
-/** Times that it is tried by itself; saving the post tries again at once. */
-const GODWIT_MOST_TRIES = 5;
+/** The post that these marks were made for. Plug-ins that copy posts copy its marks too. */
+const GODWIT_META_POST = '_godwit_post';
 
-/** Characters of a message. */
-const GODWIT_MOST_TITLE = 200;
-const GODWIT_MOST_WORDS = 40;
+/** All marks of what became of a post. */
+const GODWIT_MARKS = array( GODWIT_META_CAMPAIGN, GODWIT_META_REQUEST, GODWIT_META_MADE, GODWIT_META_ERROR, GODWIT_META_TRIES );
+
+/** Times that it is tried by itself, within some eight hours; saving the post tries again at once. */
+const GODWIT_MOST_TRIES = 9;
+
+/** Name of the option that lists the posts that were not sent. */
+const GODWIT_UNSENT = 'godwit_unsent';
+
+/** Posts in that list: a notice shows no more. */
+const GODWIT_MOST_UNSENT = 20;
 
 /**
  * Runs after a post and all that belongs to it was stored, also when the time of a scheduled one has come.
  *
- * @param int     $post_id The post.
- * @param WP_Post $post    The same.
+ * @param int          $post_id The post.
+ * @param WP_Post      $post    The same.
+ * @param bool         $update  Whether it was there before.
+ * @param WP_Post|null $before  As it was before.
  */
-function godwit_after_insert_post( $post_id, $post ) {
+function godwit_after_insert_post( $post_id, $post, $update = false, $before = null ) {
 	if ( wp_is_post_revision( $post_id ) || wp_is_post_autosave( $post_id ) || 'publish' !== $post->post_status ) {
 		return;
 	}
+	// A copy that was published already, by an import for example, is sent only if an editor asks for it.
+	if ( $before && 'publish' === $before->post_status && godwit_is_copy( $post_id ) ) {
+		return;
+	}
 	godwit_send_post( $post_id );
+}
+
+/**
+ * Whether the marks of a post are those of the post that it was copied from.
+ *
+ * @param int $post_id The post.
+ * @return bool
+ */
+function godwit_is_copy( $post_id ) {
+	$of = (string) get_post_meta( $post_id, GODWIT_META_POST, true );
+	if ( '' !== $of ) {
+		return (string) $post_id !== $of;
+	}
+	// Earlier versions did not say whose the marks are. The campaign's name does.
+	$id = (string) get_post_meta( $post_id, GODWIT_META_CAMPAIGN, true );
+	if ( '' === $id ) {
+		$id = (string) get_post_meta( $post_id, GODWIT_META_MADE, true );
+	}
+	if ( '' === $id ) {
+		return false;
+	}
+	$campaign = godwit_call( 'GET', '/v1/campaigns/' . rawurlencode( $id ) );
+	if ( is_wp_error( $campaign ) ) {
+		return false; // without an answer nothing may be sent twice.
+	}
+	$of = isset( $campaign['name'] ) && preg_match( '/^WordPress (\d+):/', (string) $campaign['name'], $found ) ? $found[1] : (string) $post_id;
+	update_post_meta( $post_id, GODWIT_META_POST, $of );
+	return (string) $post_id !== $of;
+}
+
+/**
+ * Makes a post's marks its own: those of the post that it was copied from are taken off.
+ *
+ * @param int $post_id The post.
+ */
+function godwit_own_marks( $post_id ) {
+	if ( godwit_is_copy( $post_id ) ) {
+		foreach ( GODWIT_MARKS as $key ) {
+			delete_post_meta( $post_id, $key );
+		}
+	}
+	update_post_meta( $post_id, GODWIT_META_POST, (string) $post_id );
 }
 
 /**
@@ -57,23 +113,38 @@ function godwit_send_post( $post_id ) {
 			return;
 		}
 		$settings = godwit_settings();
-		$wanted   = in_array( $post->post_type, $settings['post_types'], true ) && get_post_meta( $post_id, GODWIT_META_SEND, true );
-		if ( ! $wanted || '' !== (string) get_post_meta( $post_id, GODWIT_META_CAMPAIGN, true ) ) {
+		if ( ! in_array( $post->post_type, $settings['post_types'], true ) || ! get_post_meta( $post_id, GODWIT_META_SEND, true ) ) {
 			return;
 		}
+		godwit_own_marks( $post_id );
+		if ( '' !== (string) get_post_meta( $post_id, GODWIT_META_CAMPAIGN, true ) ) {
+			return;
+		}
+		godwit_try_later( $post_id ); // also where PHP is ended before the server has answered.
 		$campaign = godwit_start_campaign( $post_id );
 		if ( is_wp_error( $campaign ) ) {
-			godwit_not_sent( $post_id, $campaign->get_error_message() );
+			godwit_not_sent( $post_id, $campaign );
 			return;
 		}
 		update_post_meta( $post_id, GODWIT_META_CAMPAIGN, $campaign );
 		delete_post_meta( $post_id, GODWIT_META_MADE );
-		delete_post_meta( $post_id, GODWIT_META_ERROR );
 		delete_post_meta( $post_id, GODWIT_META_REQUEST );
-		delete_post_meta( $post_id, GODWIT_META_TRIES );
+		godwit_no_more_tries( $post_id );
 	} catch ( Throwable $e ) {
-		godwit_not_sent( $post_id, $e->getMessage() );
+		godwit_not_sent( $post_id, new WP_Error( 'godwit_failed', $e->getMessage() ) );
 	}
+}
+
+/**
+ * Ends the tries of a post that was sent, or is not to be sent any more.
+ *
+ * @param int $post_id The post.
+ */
+function godwit_no_more_tries( $post_id ) {
+	delete_post_meta( $post_id, GODWIT_META_ERROR );
+	delete_post_meta( $post_id, GODWIT_META_TRIES );
+	wp_clear_scheduled_hook( 'godwit_retry', array( $post_id ) );
+	godwit_note_unsent( $post_id, '' );
 }
 
 /**
@@ -140,69 +211,54 @@ function godwit_has_begun( $id ) {
 }
 
 /**
- * What is sent of a post.
+ * Notes that a post was not sent; it is tried again later.
  *
- * @param int $post_id The post.
- * @return array
+ * @param int      $post_id The post.
+ * @param WP_Error $error   What went wrong.
  */
-function godwit_campaign_of( $post_id ) {
-	$settings = godwit_settings();
-	$post     = get_post( $post_id );
-	$content  = array( 'title' => godwit_plain( get_the_title( $post ), GODWIT_MOST_TITLE ) );
-	$text     = has_excerpt( $post ) ? $post->post_excerpt : strip_shortcodes( $post->post_content );
-	$body     = godwit_plain( wp_trim_words( $text, GODWIT_MOST_WORDS ), 2 * GODWIT_MOST_TITLE );
-	$fields   = array(
-		'body'  => $body,
-		'url'   => get_permalink( $post ),
-		'icon'  => get_site_icon_url( 192 ),
-		'image' => get_the_post_thumbnail_url( $post, 'large' ),
-	);
-	foreach ( $fields as $name => $value ) {
-		if ( is_string( $value ) && '' !== $value ) {
-			$content[ $name ] = $value;
-		}
+function godwit_not_sent( $post_id, $error ) {
+	$why  = $error->get_error_message();
+	$data = $error->get_error_data();
+	// What the server will not take is made anew, for the editor may have changed the post.
+	if ( is_array( $data ) && isset( $data['status'] ) && in_array( $data['status'], array( 400, 413 ), true ) ) {
+		delete_post_meta( $post_id, GODWIT_META_REQUEST );
 	}
-	if ( '' === $content['title'] ) {
-		$content['title'] = godwit_plain( get_bloginfo( 'name' ), GODWIT_MOST_TITLE );
-	}
-	$audience = array( 'channels' => array( 'webpush' ) );
-	$tags     = godwit_words( $settings['audience'] );
-	if ( array() !== $tags ) {
-		$audience['tags_any'] = $tags;
-	}
-	return array(
-		'name'     => 'WordPress ' . $post_id . ': ' . $content['title'],
-		'content'  => $content,
-		'audience' => $audience,
-	);
-}
-
-/**
- * Text without markup. Two braces would be a place for an attribute of the subscriber: they are set apart.
- *
- * @param string $html The text as WordPress has it.
- * @param int    $most Characters that are kept.
- * @return string
- */
-function godwit_plain( $html, $most ) {
-	$text = html_entity_decode( wp_strip_all_tags( (string) $html, true ), ENT_QUOTES | ENT_HTML5, 'UTF-8' );
-	$text = trim( str_replace( '{{', '{ {', $text ) );
-	return preg_match( '/^.{0,' . (int) $most . '}/us', $text, $found ) ? $found[0] : '';
-}
-
-/**
- * Notes that a post was not sent, and tries again later.
- *
- * @param int    $post_id The post.
- * @param string $why     What went wrong.
- */
-function godwit_not_sent( $post_id, $why ) {
-	$tries = (int) get_post_meta( $post_id, GODWIT_META_TRIES, true ) + 1;
-	update_post_meta( $post_id, GODWIT_META_TRIES, $tries );
-	update_post_meta( $post_id, GODWIT_META_ERROR, sanitize_text_field( $why ) );
+	update_post_meta( $post_id, GODWIT_META_ERROR, wp_slash( sanitize_text_field( $why ) ) );
+	godwit_note_unsent( $post_id, $why );
 	/* translators: 1: number of the post, 2: what went wrong */
 	godwit_log( sprintf( __( 'post %1$d was not sent: %2$s', 'godwit' ), $post_id, $why ) );
-	if ( $tries < GODWIT_MOST_TRIES && ! wp_next_scheduled( 'godwit_retry', array( $post_id ) ) ) {
+}
+
+/**
+ * Sees to it that a post is tried again: after two minutes, four, eight and so on.
+ *
+ * @param int $post_id The post.
+ */
+function godwit_try_later( $post_id ) {
+	if ( wp_next_scheduled( 'godwit_retry', array( $post_id ) ) ) {
+		return;
+	}
+	$tries = (int) get_post_meta( $post_id, GODWIT_META_TRIES, true ) + 1;
+	update_post_meta( $post_id, GODWIT_META_TRIES, $tries );
+	if ( $tries < GODWIT_MOST_TRIES ) {
 		wp_schedule_single_event( time() + 60 * ( 1 << $tries ), 'godwit_retry', array( $post_id ) );
+	}
+}
+
+/**
+ * Keeps the list of the posts that were not sent, which editors are shown.
+ *
+ * @param int    $post_id The post.
+ * @param string $why     What went wrong; empty: the post leaves the list.
+ */
+function godwit_note_unsent( $post_id, $why ) {
+	$before = get_option( GODWIT_UNSENT, array() );
+	$list   = is_array( $before ) ? $before : array();
+	unset( $list[ $post_id ] );
+	if ( '' !== $why ) {
+		$list[ $post_id ] = sanitize_text_field( $why );
+	}
+	if ( $list !== $before ) {
+		update_option( GODWIT_UNSENT, array_slice( $list, -GODWIT_MOST_UNSENT, null, true ), false );
 	}
 }

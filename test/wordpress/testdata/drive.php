@@ -13,15 +13,17 @@ require $argv[1] . '/godwit.php';
 
 /** Saves a post as the editor does: with what was posted beside it. */
 function save_post( $step ) {
-	$post     = $GLOBALS['wp']['posts'][ $step['id'] ] ?? new WP_Post();
+	$before   = $GLOBALS['wp']['posts'][ $step['id'] ] ?? null;
+	$post     = $before ? clone $before : new WP_Post();
 	$post->ID = $step['id'];
 	foreach ( $step['post'] ?? array() as $name => $value ) { $post->$name = $value; }
+	foreach ( $step['bytes'] ?? array() as $name => $value ) { $post->$name = base64_decode( $value ); }
 	$GLOBALS['wp']['posts'][ $post->ID ] = $post;
 	if ( isset( $step['ticked'] ) ) {
 		$_POST = array( 'godwit_nonce' => $step['nonce'] ?? wp_nonce( 'godwit_send_' . $post->ID ) ) + ( $step['ticked'] ? array( 'godwit_send' => '1' ) : array() );
 	}
 	do_action( 'save_post', $post->ID );
-	do_action( 'wp_after_insert_post', $post->ID, $post );
+	do_action( 'wp_after_insert_post', $post->ID, $post, null !== $before, $before );
 }
 
 /** Runs a step; what it draws is caught. */
@@ -45,8 +47,8 @@ function run_step( $step ) {
 			do_action( 'add_meta_boxes', 'post' );
 			return isset( $GLOBALS['wp']['boxes']['post']['godwit'] ) ? $GLOBALS['wp']['boxes']['post']['godwit']( get_post( $step['id'] ) ) : null;
 		case 'notice':
-			$GLOBALS['wp']['screen'] = (object) array( 'base' => 'post' );
-			$GLOBALS['wp']['post']   = $step['id'];
+			$GLOBALS['wp']['screen'] = (object) array( 'base' => $step['screen'] ?? 'post' );
+			$GLOBALS['wp']['post']   = $step['id'] ?? 0;
 			return do_action( 'admin_notices' );
 		case 'init':
 			$_SERVER['REQUEST_URI'] = '/blog/a-page';

@@ -10,7 +10,7 @@ $GLOBALS['wp'] = array(
 
 class Stop extends Exception {}
 class WP_Post {
-	public $ID, $post_type = 'post', $post_status = 'draft', $post_title = '', $post_content = '', $post_excerpt = '', $post_password = '', $thumbnail = '';
+	public $ID, $post_type = 'post', $post_status = 'draft', $post_title = '', $post_content = '', $post_excerpt = '', $post_password = '', $thumbnail = '', $link = '';
 }
 class WP_Error {
 	private $code, $message, $data;
@@ -66,7 +66,7 @@ function wp_is_post_revision( $id ) { return false; }
 function wp_is_post_autosave( $id ) { return false; }
 function get_the_title( $post ) { return str_replace( "'", '&#8217;', $post->post_title ); } // as WordPress sets apostrophes
 function has_excerpt( $post ) { return '' !== $post->post_excerpt; }
-function get_permalink( $post ) { return home_url( '/?p=' . $post->ID ); }
+function get_permalink( $post ) { return '' === $post->link ? home_url( '/?p=' . $post->ID ) : $post->link; }
 function get_the_post_thumbnail_url( $post, $size ) { return '' === $post->thumbnail ? false : $post->thumbnail; }
 function strip_shortcodes( $text ) { return preg_replace( '/\[[^\]]*\]/', '', $text ); }
 function wp_trim_words( $text, $n ) {
@@ -131,6 +131,7 @@ function nocache_headers() { header( 'Cache-Control: no-cache, must-revalidate, 
 function wp_next_scheduled( $hook, $args ) { return in_array( array( $hook, $args ), $GLOBALS['wp']['scheduled'], true ); }
 function wp_schedule_single_event( $at, $hook, $args ) { $GLOBALS['wp']['scheduled'][] = array( $hook, $args ); }
 function wp_unschedule_hook( $hook ) { $GLOBALS['wp']['scheduled'] = array_values( array_filter( $GLOBALS['wp']['scheduled'], fn( $e ) => $e[0] !== $hook ) ); }
+function wp_clear_scheduled_hook( $hook, $args ) { $GLOBALS['wp']['scheduled'] = array_values( array_filter( $GLOBALS['wp']['scheduled'], fn( $e ) => array( $hook, $args ) !== $e ) ); }
 function is_multisite() { return false; }
 
 // Requests.
