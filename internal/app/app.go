@@ -57,6 +57,7 @@ type Options struct {
 	Log     *slog.Logger
 	Version string
 	VFS     string          // of what must not be lost, for fault injection
+	LogLost func() uint64   // lines of the log that nobody could take; nil: none is ever lost
 	Drain   <-chan struct{} // has an element once the node is to send its sessions away; nil: never
 }
 

@@ -61,6 +61,12 @@ func (a *App) registerFigures() {
 	counter := func(name, help string, f func() float64) {
 		a.registry.MustRegister(prometheus.NewCounterFunc(prometheus.CounterOpts{Name: name, Help: help}, f))
 	}
+	counter("godwit_log_lines_dropped_total", "Lines of the log that were lost: who reads it stands still or is gone.", func() float64 {
+		if a.opts.LogLost == nil {
+			return 0
+		}
+		return float64(a.opts.LogLost())
+	})
 	gauge("godwit_connections", "Connections on the event loops.",
 		func() float64 { return float64(a.reactor.Stats().Connections) })
 	gauge("godwit_connections_queued_bytes", "Bytes that wait for clients to take them.",

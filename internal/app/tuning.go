@@ -3,7 +3,6 @@ package app
 import (
 	"io"
 	"log/slog"
-	"os"
 	"runtime/debug"
 
 	"github.com/mattn/go-isatty"
@@ -52,7 +51,7 @@ func NewLogger(c *config.Config, w io.Writer) *slog.Logger {
 	var level slog.Level
 	_ = level.UnmarshalText([]byte(c.LogLevel)) // the settings allow only levels it knows
 	opts := &slog.HandlerOptions{Level: level}
-	f, isFile := w.(*os.File)
+	f, isFile := w.(interface{ Fd() uintptr })
 	if c.LogFormat == "text" || c.LogFormat == "auto" && isFile && isatty.IsTerminal(f.Fd()) {
 		return slog.New(slog.NewTextHandler(w, opts))
 	}

@@ -36,6 +36,7 @@ var places = map[string]layer{
 	"internal/redisserver":     capability, // leaf: Redis for tests and benchmarks
 	"internal/fair":            domain,     // leaf: queues and amounts that apps share
 	"internal/latency":         domain,     // leaf: a histogram
+	"internal/logqueue":        domain,     // leaf: a writer that never blocks
 	"internal/memory":          domain,     // leaf: the collector
 	"internal/certs":           domain,     // leaf: certificates from files
 	"internal/disk":            capability,

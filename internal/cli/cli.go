@@ -35,6 +35,7 @@ type program struct {
 	url            string
 	keyFile        string
 	ca             string
+	flush          []func() error // before the process ends, last of all
 }
 
 // Run runs the command line args, without the program's name, until it is done or ctx ends, and returns the exit
@@ -44,6 +45,11 @@ func Run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 	p.colour = terminal(stdout) && p.env("NO_COLOR") == "" && p.env("TERM") != "dumb"
 	root := p.root()
 	root.SetArgs(args)
+	defer func() {
+		for _, f := range p.flush {
+			_ = f() // what cannot be written has nobody to read it
+		}
+	}()
 	cmd, err := root.ExecuteContextC(ctx)
 	if err == nil {
 		return ExitOK

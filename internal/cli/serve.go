@@ -25,10 +25,12 @@ func (p *program) serveCommand() *cobra.Command {
 precedence. With --dev it serves the app demo whose API key is dev, to this machine only.`,
 		Args: exactly(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			outliveReaders()
 			c, err := p.settings(cmd)
 			if err != nil {
 				return err
 			}
+			dropped := p.unblockOutput(c)
 			log := app.NewLogger(c, p.stderr)
 			for _, name := range config.UnknownEnv(p.environ) {
 				log.Debug("environment variable is not a setting", "name", name)
@@ -36,7 +38,7 @@ precedence. With --dev it serves the app demo whose API key is dev, to this mach
 			addThread()
 			told, untold := drainSignal()
 			defer untold()
-			err = app.Run(cmd.Context(), c, app.Options{Log: log, Version: Version, Drain: told}, func(a datadir.Addresses) {
+			err = app.Run(cmd.Context(), c, app.Options{Log: log, LogLost: dropped, Version: Version, Drain: told}, func(a datadir.Addresses) {
 				p.sayReady(c, a)
 			})
 			if err != nil {

@@ -1,0 +1,119 @@
+// Package logqueue keeps logging from blocking: lines wait in a bounded queue for one goroutine that writes them. A reader
+// of the log that stands still, or is gone, costs lines of the log and nothing else.
+package logqueue
+
+import (
+	"bytes"
+	"io"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// MaxBytes is the most that waits for the reader of the log. It holds some thousand lines: seconds of a server at level
+// info, and what a server at level debug logs while journald rotates its files.
+const MaxBytes = 1 << 20
+
+// FlushPatience is how long Close waits for the reader of the log. A stop takes no longer than that for a reader that
+// stands still.
+const FlushPatience = time.Second
+
+// Writer is an io.Writer for whole lines that never blocks. Lines keep their order.
+type Writer struct {
+	w    io.Writer
+	gap  func(lost uint64) []byte // the line that is written in the place of lost ones; nil: none
+	wake chan struct{}            // has a token when there may be lines to write
+	done chan struct{}            // closed when the last line was written
+
+	dropped atomic.Uint64
+
+	mu     sync.Mutex
+	lines  []byte // that wait
+	lost   uint64 // dropped since the last line that was taken
+	closed bool
+}
+
+// New makes a Writer that writes to w. gap makes the line that is written where lost lines would have been; nil: none is.
+// Close must be called.
+func New(w io.Writer, gap func(lost uint64) []byte) *Writer {
+	q := &Writer{w: w, gap: gap, wake: make(chan struct{}, 1), done: make(chan struct{})}
+	go q.run()
+	return q
+}
+
+// Write queues a line, or drops it if the queue is full. It never fails.
+func (q *Writer) Write(line []byte) (int, error) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.closed || len(q.lines)+len(line) > MaxBytes {
+		q.dropped.Add(1)
+		q.lost++
+		return len(line), nil
+	}
+	if q.lost > 0 && q.gap != nil {
+		q.lines = append(q.lines, q.gap(q.lost)...)
+	}
+	q.lost = 0
+	q.lines = append(q.lines, line...)
+	q.signal()
+	return len(line), nil
+}
+
+// Dropped is how many lines were lost: the queue was full, or a write failed.
+func (q *Writer) Dropped() uint64 { return q.dropped.Load() }
+
+// Fd is the descriptor that is written to, for who asks whether that is a terminal.
+func (q *Writer) Fd() uintptr {
+	if f, ok := q.w.(interface{ Fd() uintptr }); ok {
+		return f.Fd()
+	}
+	return ^uintptr(0)
+}
+
+// Close writes what waits, for FlushPatience at most. Later lines are dropped.
+func (q *Writer) Close() error {
+	q.mu.Lock()
+	q.closed = true
+	q.mu.Unlock()
+	q.signal()
+	timer := time.NewTimer(FlushPatience)
+	defer timer.Stop()
+	select {
+	case <-q.done:
+	case <-timer.C: // the goroutine stays behind in its write: the process is about to end
+	}
+	return nil
+}
+
+func (q *Writer) signal() {
+	select {
+	case q.wake <- struct{}{}:
+	default:
+	}
+}
+
+func (q *Writer) run() {
+	defer close(q.done)
+	var spare []byte
+	for range q.wake {
+		q.mu.Lock()
+		lines, closed := q.lines, q.closed
+		q.lines = spare[:0]
+		q.mu.Unlock()
+		if len(lines) > 0 {
+			if _, err := q.w.Write(lines); err != nil {
+				q.dropped.Add(uint64(bytes.Count(lines, []byte("\n"))))
+			}
+		}
+		if closed {
+			return
+		}
+		spare = lines
+		if cap(spare) > keptBytes {
+			spare = nil
+		}
+	}
+}
+
+// keptBytes is the longest buffer that is used again: a burst of lines must not keep its memory.
+const keptBytes = 16 << 10
