@@ -5,6 +5,7 @@ import (
 	"errors"
 	"math/rand/v2"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -36,8 +37,9 @@ const (
 // op is what waits for a lane.
 type op interface {
 	size() (rows, bytes int)
-	Take() bool       // whether it is still wanted
-	Finish(err error) // the observer has been told, or it failed
+	each(do func(mailbox.Address)) // recipient
+	Take() bool                    // whether it is still wanted
+	Finish(err error)              // the observer has been told, or it failed
 }
 
 // outcome is what a commit did.
@@ -57,7 +59,10 @@ type lane struct {
 	past   string                    // timeline of the database of which these are
 	did    outcome                   // of the commit under way, and acknowledgements that it could not settle
 	missed []*mailbox.Settle
+	passed []op // that it left for later
 
+	parking   parking
+	parked    atomic.Int64 // operations in parking
 	lastTrace int64
 	unsure    *unsure // nil: what became of each commit is known
 	pause     bool    // the database was away just now
@@ -135,7 +140,15 @@ func (l *lane) run() {
 			l.pause = false
 			time.Sleep(awayAgain) // those who come meanwhile share the try, and its error
 		}
+		l.giveUp()
+		l.parked.Store(int64(len(l.parking.ops)))
 		ops, slice, wait, ended := l.next()
+		if slice == nil {
+			ops = l.parking.take(ops)
+		}
+		if len(l.parking.ops) > 0 && (wait <= 0 || wait > parkPause) {
+			wait = parkPause
+		}
 		if len(ops) == 0 && slice == nil && l.unsure != nil {
 			err := l.makeSure()
 			if err == nil {
@@ -151,7 +164,7 @@ func (l *lane) run() {
 			l.commit(ops)
 		case slice != nil:
 			l.slice(slice)
-		case ended:
+		case ended && len(l.parking.ops) == 0:
 			return
 		case wait > 0:
 			timer := time.NewTimer(wait)
@@ -225,6 +238,7 @@ func (l *lane) commit(ops []op) {
 		l.s.full.Store(false)
 		l.setAway(false)
 		l.told()
+		ops = l.parking.park(ops, l.passed)
 		missed := l.finishMissed()
 		for _, o := range ops {
 			if q, ok := o.(*settleOp); !ok || missed == nil {
@@ -237,6 +251,9 @@ func (l *lane) commit(ops []op) {
 		for _, o := range ops {
 			l.commit([]op{o})
 		}
+	case len(ops) > 1 && pgdb.Locked(err): // not by a recipient's row: those around it go on
+		l.commit(ops[:len(ops)/2])
+		l.commit(ops[len(ops)/2:])
 	default:
 		if l.unsure != nil {
 			ops = l.unsure.keep(ops)
@@ -261,9 +278,16 @@ func (l *lane) finishMissed() error {
 	ctx, cancel := pgdb.Within(context.Background(), pgdb.AnswerWithin)
 	defer cancel()
 	err := l.try(ctx, []op{slow})
+	if err == nil && len(l.passed) > 0 {
+		err = errStuck
+	}
 	if err != nil {
-		if l.unsure != nil {
-			l.unsure.lazy = []*settleOp{{lane: l, batch: cloneSettles(slow.batch), slow: true}}
+		later := &settleOp{lane: l, batch: cloneSettles(slow.batch), slow: true}
+		switch {
+		case l.unsure != nil:
+			l.unsure.lazy = []*settleOp{later}
+		case pgdb.Locked(err), errors.Is(err, errStuck):
+			l.again(later)
 		}
 		return err
 	}
@@ -284,7 +308,7 @@ func (l *lane) told() {
 func (l *lane) failed(ops []op, err error) {
 	away := pgdb.Away(err) || pgdb.NoSpace(err)
 	l.setAway(away)
-	l.pause = away
+	l.pause = away && !pgdb.Locked(err)
 	for _, o := range ops {
 		if q, ok := o.(*settleOp); ok && !q.Waited() && away {
 			l.again(q)
@@ -323,6 +347,10 @@ func (l *lane) try(ctx context.Context, ops []op) error {
 		if err == nil || attempt == tries || !inTheWay(err) {
 			return pgdb.Late(ctx, err)
 		}
+		if pgdb.Locked(err) {
+			l.parking.suspect(ops)
+			continue
+		}
 		time.Sleep(rand.N(time.Duration(attempt) * 5 * time.Millisecond)) // so that those who met do not meet again
 	}
 }
@@ -332,7 +360,7 @@ var errGone = errors.New("a recipient was erased meanwhile")
 
 func inTheWay(err error) bool {
 	var pg *pgconn.PgError
-	return errors.Is(err, errGone) || errors.As(err, &pg) && (pg.Code == "40P01" || pg.Code == "40001")
+	return errors.Is(err, errGone) || pgdb.Locked(err) || pgdb.Idle(err) || errors.As(err, &pg) && (pg.Code == "40P01" || pg.Code == "40001")
 }
 
 func (l *lane) transact(ctx context.Context, set *tableSet, ops []op) error {
@@ -356,14 +384,10 @@ func (l *lane) transact(ctx context.Context, set *tableSet, ops []op) error {
 		if t.sent && answerLost(err) {
 			l.doubt(t)
 		}
-		if !conn.Conn().IsClosed() && conn.Conn().PgConn().TxStatus() != 'I' {
-			if _, rerr := conn.Exec(ctx, "ROLLBACK"); rerr != nil {
-				_ = conn.Conn().Close(ctx)
-			}
-		}
+		_ = rollback(ctx, conn.Conn())
 		return err
 	}
-	l.did, l.missed = t.outcome, t.missed
+	l.did, l.missed, l.passed = t.outcome, t.missed, t.passed
 	return nil
 }
 
@@ -390,6 +414,9 @@ func (l *lane) upkeep(do upkeep) error {
 	err := l.s.tables.with(ctx, func(set *tableSet) error {
 		return l.s.db.Do(ctx, "commit", func(ctx context.Context, tx pgx.Tx) error {
 			did = outcome{}
+			if _, err := tx.Exec(ctx, waitInUpkeep); err != nil {
+				return err
+			}
 			return do(ctx, tx, set, &did)
 		})
 	})

@@ -34,6 +34,7 @@ type Config struct {
 
 	hour          time.Duration // what the tables of an hour hold; shorter in tests
 	rewriteWithin time.Duration // see sizes.go; longer in tests
+	parkFor       time.Duration // see stuck.go; longer in tests
 }
 
 func (c *Config) setDefaults() {
@@ -52,6 +53,9 @@ func (c *Config) setDefaults() {
 	}
 	if c.hour == 0 {
 		c.hour = time.Hour
+	}
+	if c.parkFor == 0 {
+		c.parkFor = parkFor
 	}
 	if c.rewriteWithin == 0 {
 		c.rewriteWithin = rewriteWithin
@@ -170,7 +174,7 @@ func (s *Store) storeError(op string, err error) error {
 		return fmt.Errorf("%s: %w: %w", op, mailbox.ErrNoSpace, err)
 	case errors.Is(err, pgdb.ErrClosed) || s.closed() && !errors.Is(err, mailbox.ErrClosed):
 		return fmt.Errorf("%s: %w: %w", op, mailbox.ErrClosed, err)
-	case pgdb.Away(err):
+	case pgdb.Away(err), errors.Is(err, errStuck):
 		return fmt.Errorf("%s: %w: %w", op, mailbox.ErrAway, err)
 	}
 	return fmt.Errorf("%s: %w", op, err)

@@ -9,6 +9,7 @@ import (
 
 	"godwit.dev/godwit/internal/mailbox"
 	"godwit.dev/godwit/internal/store/notes"
+	"godwit.dev/godwit/internal/store/postgres/pgdb"
 )
 
 // keepNoting writes what was noted, until the store is closed.
@@ -56,11 +57,9 @@ func (s *Store) writeMarks(marks []notes.Mark) error {
 	for i := range marks {
 		apps[i], names[i] = marks[i].App, marks[i].Recipient
 	}
+	patient := true
 	return s.db.Do(context.Background(), "note deliveries", func(ctx context.Context, tx pgx.Tx) error {
-		if _, err := tx.Exec(ctx, commitSoon); err != nil {
-			return err
-		}
-		keys, err := lockNamed(ctx, tx, apps, names)
+		keys, err := lockNoted(ctx, tx, apps, names, &patient)
 		if err != nil {
 			return err
 		}
@@ -80,20 +79,17 @@ func (s *Store) writeMarks(marks []notes.Mark) error {
 	})
 }
 
-// lockNamed locks recipients as everybody does, and returns their keys; 0 for one that is not known.
-func lockNamed(ctx context.Context, tx pgx.Tx, apps, names []string) ([]int64, error) {
-	boxes := make([]*box, len(apps))
-	for i := range boxes {
-		boxes[i] = &box{Address: mailbox.Address{App: apps[i], Recipient: names[i]}}
-	}
-	if err := readKeys(ctx, tx.Conn(), boxes); err != nil {
+// lockNoted begins a transaction that may be lost. The first try waits a moment for recipients that another transaction has locked. Later
+// tries pass over these recipients, and their notes are lost.
+func lockNoted(ctx context.Context, tx pgx.Tx, apps, names []string, patient *bool) ([]int64, error) {
+	if _, err := tx.Exec(ctx, commitSoon); err != nil {
 		return nil, err
 	}
-	keys := make([]int64, len(boxes))
-	for i, b := range boxes {
-		keys[i] = b.key
+	if _, err := tx.Exec(ctx, waitForRows); err != nil {
+		return nil, err
 	}
-	_, err := tx.Exec(ctx, lockRecipients, keys)
+	keys, err := lockNamed(ctx, tx, apps, names, *patient)
+	*patient = !pgdb.Locked(err)
 	return keys, err
 }
 
@@ -118,11 +114,9 @@ func (s *Store) writeSeen(seen []notes.Sighting) error {
 	if err != nil {
 		return err
 	}
+	patient := true
 	return s.db.Do(context.Background(), "note who was seen", func(ctx context.Context, tx pgx.Tx) error {
-		if _, err := tx.Exec(ctx, commitSoon); err != nil {
-			return err
-		}
-		keys, err := lockNamed(ctx, tx, apps, names)
+		keys, err := lockNoted(ctx, tx, apps, names, &patient)
 		if err != nil {
 			return err
 		}

@@ -65,7 +65,14 @@ func (t *transaction) read(ctx context.Context, appends []*appendOp, settles []*
 		}
 	}
 	a := &asking{}
-	a.ask("BEGIN", nil)
+	if !t.begun {
+		a.ask("BEGIN", nil)
+		if len(t.l.parking.stuck) > 0 {
+			a.ask(waitForStuck, nil)
+		} else {
+			a.ask(waitForRows, nil)
+		}
+	}
 	if len(keys) > 0 {
 		a.ask(lockRecipients, t.readLocked, keys)
 	}
@@ -75,17 +82,19 @@ func (t *transaction) read(ctx context.Context, appends []*appendOp, settles []*
 	byID, byPos := t.wantedSettles(settles)
 	t.askIDs(a, byID, t.set.days)
 	t.askOpen(a, byPos)
-	t.askQuick(a)
 	if copies > 0 {
 		a.ask("SELECT nextval('copy_pos') FROM generate_series(1, $1::int)", t.readPositions, copies)
 	}
 	if len(appends)+len(settles) == 0 {
+		t.askQuick(a)
 		t.askCommit(a)
 	}
 	if err := a.send(ctx, t.conn); err != nil {
 		return err
 	}
-	t.settledQuickly()
+	if t.sent {
+		t.settledQuickly()
+	}
 	var gone error
 	for _, b := range t.boxes {
 		if b.key != 0 && b.lock && !b.locked {

@@ -16,6 +16,8 @@ const (
 	sealAfter = 12
 	// sealWithin bounds the sealing of an hour: tens of millions of rows are copied.
 	sealWithin = 15 * time.Minute
+	// sealIdle is how long a node that seals may send nothing. After that the server ends its session, and another node may seal.
+	sealIdle = time.Minute
 	// moveSlice is how many open copies are moved in one commit, and moveMost how many are listed at a time.
 	moveSlice = 500
 	moveMost  = 50_000
@@ -45,7 +47,16 @@ func (s *Store) seal(ctx context.Context) (sealed bool, err error) {
 		return false, err
 	}
 	defer conn.Release()
-	// Held by the session: it spans several transactions, and ends with the connection if this node dies.
+	// Held by the session: it spans several transactions, and ends with the connection if this node dies. A node that is stopped meanwhile
+	// loses it too.
+	if _, err := conn.Exec(ctx, fmt.Sprintf("SET idle_session_timeout = %d", sealIdle.Milliseconds())); err != nil {
+		return false, err
+	}
+	defer func() {
+		if _, err := conn.Exec(context.WithoutCancel(ctx), "SET idle_session_timeout = 0"); err != nil {
+			_ = conn.Conn().Close(context.WithoutCancel(ctx))
+		}
+	}()
 	if err := conn.QueryRow(ctx, "SELECT pg_try_advisory_lock($1, $2)", int32(lockSeal), s.tables.lockKey()).Scan(&sealed); err != nil || !sealed {
 		return false, err
 	}
@@ -94,6 +105,9 @@ func (s *Store) moveOpen(ctx context.Context, conn *pgx.Conn, from, _ int64) err
 			err := s.db.Do(ctx, "move open copies", func(ctx context.Context, tx pgx.Tx) error {
 				set, err := s.tables.now(ctx)
 				if err != nil {
+					return err
+				}
+				if _, err := tx.Exec(ctx, waitForRows); err != nil {
 					return err
 				}
 				return moveSome(ctx, tx, from, max(set.hours[0], s.tables.hourAt(s.nowMS())), keys[n:to], positions[n:to])

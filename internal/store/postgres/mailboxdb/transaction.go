@@ -32,9 +32,11 @@ type transaction struct {
 	ended  []ended
 	gone   map[int64]bool // positions of copies that are settled by this commit
 
-	next []int64 // positions that were taken
-	out  writes
-	sent bool // with its COMMIT
+	next   []int64 // positions that were taken
+	out    writes
+	passed []op // whose recipients are stuck
+	begun  bool
+	sent   bool // with its COMMIT
 	outcome
 }
 
@@ -49,6 +51,7 @@ type box struct {
 	counted  bool
 	lock     bool // it is to be locked, and was:
 	locked   bool
+	stuck    bool // another transaction has locked it for long
 	changed  bool
 	ids      map[string]*row // newest copy by id, of ids that were asked for
 	collapse []*open         // those with a collapse key that is about to be replaced
@@ -91,7 +94,15 @@ func newTransaction(l *lane, conn *pgx.Conn, set *tableSet) *transaction {
 	return t
 }
 
-func (t *transaction) run(ctx context.Context, ops []op) error {
+func (t *transaction) run(ctx context.Context, ops []op) (err error) {
+	if len(t.l.parking.stuck)+len(t.l.parking.ops) > 0 {
+		if ops, err = t.passOver(ctx, ops); err != nil {
+			return err
+		}
+		if len(ops) == 0 {
+			return rollback(ctx, t.conn)
+		}
+	}
 	var appends []*appendOp
 	var settles []*mailbox.Settle
 	for _, o := range ops {
@@ -109,7 +120,7 @@ func (t *transaction) run(ctx context.Context, ops []op) error {
 		case *settleOp:
 			for _, q := range o.batch {
 				b := t.box(q.App, q.Recipient)
-				if !o.slow && quick(q) {
+				if !o.slow && quick(q) && !t.l.parking.stuck[b.Address] {
 					t.quick = append(t.quick, q)
 					continue
 				}
@@ -139,6 +150,18 @@ func (t *transaction) run(ctx context.Context, ops []op) error {
 		}
 	}
 	return t.write(ctx)
+}
+
+// rollback ends a transaction, if there is one, and closes a connection on which that fails.
+func rollback(ctx context.Context, conn *pgx.Conn) error {
+	if conn.IsClosed() || conn.PgConn().TxStatus() == 'I' {
+		return nil
+	}
+	_, err := conn.Exec(ctx, "ROLLBACK")
+	if err != nil {
+		_ = conn.Close(ctx)
+	}
+	return err
 }
 
 func (t *transaction) box(app, recipient string) *box {
@@ -223,21 +246,21 @@ func makeRecipients(ctx context.Context, conn *pgx.Conn, boxes []*box) error {
 	for i := range boxes {
 		parts[i] = int16(shardOf(apps[i], names[i])) //nolint:gosec // below 16
 	}
-	tx, err := conn.Begin(ctx)
-	if err != nil {
-		return err
-	}
-	b := &pgx.Batch{}
-	b.Queue("SET LOCAL synchronous_commit = off")
-	b.Queue(`INSERT INTO app (name) SELECT DISTINCT name FROM unnest($1::text[]) AS q(name)
-		WHERE NOT EXISTS (SELECT FROM app a WHERE a.name = q.name) ORDER BY name ON CONFLICT (name) DO NOTHING`, apps)
-	b.Queue(`INSERT INTO recipient (app, name, shard)
+	a := &asking{} // one round trip: others who make the same wait for the commit
+	a.ask("BEGIN", nil)
+	a.ask("SET LOCAL synchronous_commit = off", nil)
+	a.ask(waitForRows, nil)
+	a.ask(`INSERT INTO app (name) SELECT DISTINCT name FROM unnest($1::text[]) AS q(name)
+		WHERE NOT EXISTS (SELECT FROM app a WHERE a.name = q.name) ORDER BY name ON CONFLICT (name) DO NOTHING`, nil, apps)
+	a.ask(`INSERT INTO recipient (app, name, shard)
 		SELECT a.key, q.name, q.shard FROM unnest($1::text[], $2::text[], $3::smallint[]) WITH ORDINALITY AS q(app, name, shard, n)
-		JOIN app a ON a.name = q.app ORDER BY q.n ON CONFLICT (app, name) DO NOTHING`, apps, names, parts)
-	if err := tx.SendBatch(ctx, b).Close(); err != nil {
+		JOIN app a ON a.name = q.app ORDER BY q.n ON CONFLICT (app, name) DO NOTHING`, nil, apps, names, parts)
+	a.ask("COMMIT", nil)
+	if err := a.send(ctx, conn); err != nil {
+		_ = rollback(ctx, conn)
 		return fmt.Errorf("make recipients: %w", err)
 	}
-	return tx.Commit(ctx)
+	return nil
 }
 
 func compareAddresses(a, b mailbox.Address) int {

@@ -1,15 +1,20 @@
 package mailboxdb
 
-import "testing"
+import (
+	"testing"
+
+	"godwit.dev/godwit/internal/mailbox"
+)
 
 type testOp struct {
 	app  string
 	rows int
 }
 
-func (o *testOp) size() (rows, bytes int) { return o.rows, 0 }
-func (o *testOp) Take() bool              { return true }
-func (o *testOp) Finish(error)            {}
+func (o *testOp) size() (rows, bytes int)    { return o.rows, 0 }
+func (o *testOp) each(func(mailbox.Address)) {}
+func (o *testOp) Take() bool                 { return true }
+func (o *testOp) Finish(error)               {}
 
 func TestAppsTakeTurns(t *testing.T) {
 	var q turns

@@ -11,6 +11,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"godwit.dev/godwit/internal/mailbox"
+	"godwit.dev/godwit/internal/store/postgres/pgdb"
 )
 
 // A connection that breaks during COMMIT leaves open what became of it. Those who wait are answered with an error. But if it
@@ -48,7 +49,7 @@ func (t *transaction) askTrace(a *asking) {
 // was undone. (Errors that pgx calls safe to try again are not: a connection found closed may have carried the COMMIT.)
 func answerLost(err error) bool {
 	var pg *pgconn.PgError
-	return !errors.As(err, &pg) || pg.SeverityUnlocalized != "ERROR"
+	return !errors.As(err, &pg) || pg.SeverityUnlocalized != "ERROR" && !pgdb.Idle(err)
 }
 
 // unsure is a commit that may be there. It shares nothing with callers, who have been answered.

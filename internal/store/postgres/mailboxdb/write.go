@@ -138,6 +138,7 @@ const (
 // write writes everything in one round trip and commits.
 func (t *transaction) write(ctx context.Context) error {
 	w, a := &t.out, &asking{}
+	t.askQuick(a) // here, so that only recipients' rows stay locked for a round trip
 	t.askForgotten(a)
 	if c := &w.contents; len(c.key) > 0 {
 		a.ask(fmt.Sprintf(insertContents, t.hour), nil, c.key, c.body)
@@ -154,6 +155,7 @@ func (t *transaction) write(ctx context.Context) error {
 	if err := a.send(ctx, t.conn); err != nil {
 		return err
 	}
+	t.settledQuickly()
 	t.settledNow()
 	return nil
 }

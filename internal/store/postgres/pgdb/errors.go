@@ -45,11 +45,17 @@ func code(err error) string {
 	return ""
 }
 
-// undone reports whether the database has undone a transaction because another one was in the way.
+// undone reports whether the database has undone a transaction because another one was in the way, or because its next statement came late.
 func undone(err error) bool {
 	c := code(err)
-	return c == serializationFailure || c == deadlockDetected
+	return c == serializationFailure || c == deadlockDetected || c == lockNotAvailable || c == idleInTransaction
 }
+
+// Locked reports whether a transaction was undone because it had waited too long for another one's lock.
+func Locked(err error) bool { return code(err) == lockNotAvailable }
+
+// Idle reports whether the server ended a transaction because its next statement came late. Nothing of it is there.
+func Idle(err error) bool { return code(err) == idleInTransaction }
 
 func readOnly(err error) bool { return code(err) == readOnlyTransaction }
 
@@ -66,7 +72,7 @@ func Away(err error) bool {
 		return false
 	}
 	if c := code(err); c != "" {
-		return c == tooManyConnections || c == readOnlyTransaction || c == idleInTransaction ||
+		return c == tooManyConnections || c == readOnlyTransaction || c == idleInTransaction || c == lockNotAvailable ||
 			strings.HasPrefix(c, connectionException) || strings.HasPrefix(c, operatorIntervention)
 	}
 	var connect *pgconn.ConnectError

@@ -21,9 +21,10 @@ const (
 	connectWithin = 5 * time.Second
 	// AnswerWithin bounds one transaction: a database that has stopped answering is away, also for callers who wait for ever.
 	AnswerWithin = 15 * time.Second
-	// idleWithin is how long the server keeps a transaction of whoever sends nothing more, a stopped node say: others wait
-	// for the rows that it has locked.
-	idleWithin = 10 * time.Second
+	// idleWithin is how long the server keeps a transaction of a node that sends nothing more, because it was stopped or its machine is
+	// lost: other nodes wait for the rows that it has locked. A live node sends the next statement within milliseconds; one that is
+	// later begins its transaction again.
+	idleWithin = time.Second
 	// defaultConns is for work that comes in batches; who has more at once says so.
 	defaultConns = 4
 )
@@ -116,7 +117,8 @@ func newPool(ctx context.Context, cfg Config) (*pgxpool.Pool, error) {
 	}
 	// By SET, not in the startup message: a pooler in session mode refuses what it does not know there.
 	settings := fmt.Sprintf("SET search_path = %s; SET application_name = %s; SET idle_in_transaction_session_timeout = %d",
-		pgx.Identifier{cfg.Schema}.Sanitize(), quote(name), idleWithin.Milliseconds()) + ";" + cfg.Settings
+		pgx.Identifier{cfg.Schema}.Sanitize(), quote(name), idleWithin.Milliseconds()) + ";" + serverKeepAlive + ";" + cfg.Settings
+	c.ConnConfig.DialFunc = dial(c.ConnConfig.ConnectTimeout)
 	c.AfterConnect = func(ctx context.Context, conn *pgx.Conn) error {
 		if _, err := conn.PgConn().Exec(ctx, settings).ReadAll(); err != nil {
 			return err

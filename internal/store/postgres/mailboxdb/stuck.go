@@ -1,0 +1,252 @@
+package mailboxdb
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"godwit.dev/godwit/internal/mailbox"
+)
+
+// A node that was stopped between two round trips leaves recipients' rows locked until the server ends its transaction. A lane that meets such
+// rows goes on with everything else: it parks the operations on these recipients and tries them again with each commit.
+const (
+	// rowWait bounds how long a commit waits for rows: live nodes hold theirs for one round trip and one flush of the log.
+	rowWait = 250 * time.Millisecond
+	// stuckWait is that bound while some rows are known to be stuck, because each new one stops the lane for as long.
+	stuckWait = 20 * time.Millisecond
+	// upkeepWait is that of upkeep, which is tried up to five times while the lane waits.
+	upkeepWait = 100 * time.Millisecond
+	// parkPause is between two tries of parked operations if nothing else is to be committed.
+	parkPause = 20 * time.Millisecond
+	// parkFor is how long publishers wait for a stuck recipient. The server ends an idle transaction after a second.
+	parkFor = 2 * time.Second
+)
+
+// errStuck is the answer to operations that were parked for too long.
+var errStuck = errors.New("another node has locked these mailboxes and does not go on: try again")
+
+// waitAtMost bounds how long the statements of a transaction that follow wait for locks.
+func waitAtMost(d time.Duration) string {
+	return fmt.Sprintf("SET LOCAL lock_timeout = %d", d.Milliseconds())
+}
+
+// The statements are texts, not made for each commit, so that they are prepared once.
+var (
+	waitForRows  = waitAtMost(rowWait)
+	waitForStuck = waitAtMost(stuckWait)
+	waitInUpkeep = waitAtMost(upkeepWait)
+)
+
+// parking is what a lane keeps of operations on stuck recipients. Only the lane's goroutine uses it.
+type parking struct {
+	stuck map[mailbox.Address]bool // recipients whose rows were locked when they were last looked at
+	ops   []op                     // in the order in which they came
+	since map[op]time.Time
+	next  time.Time // when to try again
+}
+
+// park keeps operations that a commit passed over, and returns those that it has done.
+func (p *parking) park(ops, passed []op) (done []op) {
+	if len(passed) == 0 {
+		if len(p.ops) == 0 {
+			p.stuck, p.since = nil, nil
+		}
+		return ops
+	}
+	if p.since == nil {
+		p.since = make(map[op]time.Time)
+	}
+	now := time.Now()
+	left := make(map[op]bool, len(passed))
+	for _, o := range passed {
+		left[o] = true
+		if p.since[o].IsZero() {
+			p.since[o] = now
+		}
+	}
+	p.ops, p.next = append(p.ops, passed...), now.Add(parkPause)
+	for _, o := range ops {
+		if !left[o] {
+			delete(p.since, o)
+			done = append(done, o)
+		}
+	}
+	return done
+}
+
+// take returns the parked operations, ahead of those that came after them.
+func (p *parking) take(ops []op) []op {
+	if len(p.ops) == 0 || len(ops) == 0 && time.Now().Before(p.next) {
+		return ops
+	}
+	taken := append(p.ops, ops...)
+	p.ops = nil
+	return taken
+}
+
+// giveUp answers those who have waited for too long.
+func (l *lane) giveUp() {
+	kept := l.parking.ops[:0]
+	for _, o := range l.parking.ops {
+		if time.Since(l.parking.since[o]) < l.s.cfg.parkFor {
+			kept = append(kept, o)
+			continue
+		}
+		delete(l.parking.since, o)
+		if q, ok := o.(*settleOp); ok && !q.Waited() {
+			l.again(q)
+			continue
+		}
+		o.Finish(errStuck)
+	}
+	l.parking.ops = kept
+}
+
+// suspect has the next try look which recipients of these operations are stuck.
+func (p *parking) suspect(ops []op) {
+	if p.stuck == nil {
+		p.stuck = make(map[mailbox.Address]bool)
+	}
+	for _, o := range ops {
+		o.each(func(a mailbox.Address) { p.stuck[a] = true })
+	}
+}
+
+func (o *appendOp) each(do func(mailbox.Address)) {
+	for i := range o.parts {
+		p := &o.parts[i]
+		for _, n := range p.to {
+			do(mailbox.Address{App: p.a.N.App, Recipient: p.a.To[n]})
+		}
+	}
+}
+
+func (o *settleOp) each(do func(mailbox.Address)) {
+	for _, q := range o.batch {
+		do(mailbox.Address{App: q.App, Recipient: q.Recipient})
+	}
+}
+
+const (
+	lockFree  = "SELECT key FROM recipient WHERE key = ANY($1) ORDER BY key FOR UPDATE SKIP LOCKED"
+	knownKeys = "SELECT key FROM recipient WHERE key = ANY($1)"
+)
+
+// passOver begins the transaction with a look at the recipients that were stuck, and returns the operations that can be done now. An operation is
+// passed over if one of its recipients is stuck, and so is a later publish to any recipient of a publish that was passed over, so that
+// each recipient's publishes stay in order.
+func (t *transaction) passOver(ctx context.Context, ops []op) (rest []op, err error) {
+	stuck := t.l.parking.stuck
+	var asked []*box
+	for _, o := range ops {
+		o.each(func(a mailbox.Address) {
+			if stuck[a] && t.boxes[a] == nil {
+				asked = append(asked, t.box(a.App, a.Recipient))
+			}
+		})
+	}
+	if len(asked) > 0 {
+		if err := t.findKeys(ctx); err != nil {
+			return nil, fmt.Errorf("find recipients: %w", err)
+		}
+		if err := t.lookAtStuck(ctx, asked); err != nil {
+			return nil, err
+		}
+	}
+	held := make(map[mailbox.Address]bool)
+	hold := func(o op) {
+		if _, publishes := o.(*appendOp); publishes {
+			o.each(func(a mailbox.Address) { held[a] = true })
+		}
+	}
+	for _, o := range t.l.parking.ops { // a commit that failed is done in parts, after some of which operations are parked
+		hold(o)
+	}
+	for _, b := range asked {
+		if b.stuck {
+			held[b.Address] = true
+		} else {
+			delete(stuck, b.Address)
+		}
+	}
+	clear(t.boxes)
+	for _, o := range ops {
+		pass := false
+		o.each(func(a mailbox.Address) { pass = pass || held[a] })
+		if !pass {
+			rest = append(rest, o)
+			continue
+		}
+		t.passed = append(t.passed, o)
+		hold(o)
+	}
+	return rest, nil
+}
+
+// lookAtStuck locks those of some recipients that nobody else has locked, and marks those that somebody has.
+func (t *transaction) lookAtStuck(ctx context.Context, boxes []*box) error {
+	byKey := make(map[int64]*box)
+	var keys []int64
+	for _, b := range boxes {
+		if b.key != 0 {
+			byKey[b.key], keys = b, append(keys, b.key)
+		}
+	}
+	each := func(stuck bool) func(rows pgx.Rows) error {
+		return func(rows pgx.Rows) error {
+			var key int64
+			_, err := pgx.ForEachRow(rows, []any{&key}, func() error {
+				byKey[key].stuck = stuck
+				return nil
+			})
+			return err
+		}
+	}
+	a := &asking{}
+	a.ask("BEGIN", nil)
+	a.ask(waitForStuck, nil)
+	a.ask(knownKeys, each(true), keys)
+	a.ask(lockFree, each(false), keys)
+	t.begun = true
+	return a.send(ctx, t.conn)
+}
+
+// lockNamed locks recipients as everybody does, and returns their keys; 0 for one that is not known. patient: it waits for those that
+// others have locked. Otherwise it passes over them, and they count as not known.
+func lockNamed(ctx context.Context, tx pgx.Tx, apps, names []string, patient bool) ([]int64, error) {
+	boxes := make([]*box, len(apps))
+	for i := range boxes {
+		boxes[i] = &box{Address: mailbox.Address{App: apps[i], Recipient: names[i]}}
+	}
+	if err := readKeys(ctx, tx.Conn(), boxes); err != nil {
+		return nil, err
+	}
+	keys := make([]int64, len(boxes))
+	for i, b := range boxes {
+		keys[i] = b.key
+	}
+	if patient {
+		_, err := tx.Exec(ctx, lockRecipients, keys)
+		return keys, err
+	}
+	rows, err := tx.Query(ctx, lockFree, keys)
+	if err != nil {
+		return nil, err
+	}
+	free := make(map[int64]bool)
+	var key int64
+	_, err = pgx.ForEachRow(rows, []any{&key}, func() error {
+		free[key] = true
+		return nil
+	})
+	for i, key := range keys {
+		if !free[key] {
+			keys[i] = 0
+		}
+	}
+	return keys, err
+}

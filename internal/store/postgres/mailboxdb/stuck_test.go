@@ -1,0 +1,130 @@
+package mailboxdb_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"golang.org/x/sync/errgroup"
+
+	"godwit.dev/godwit/internal/mailbox"
+	"godwit.dev/godwit/internal/notification"
+	"godwit.dev/godwit/internal/store/postgres/mailboxdb"
+	"godwit.dev/godwit/internal/store/postgres/pgtest"
+	"godwit.dev/godwit/internal/store/storetest"
+)
+
+// hold has another session lock rows, as a node does that was stopped between two round trips, until release is called.
+func hold(t *testing.T, url, sql string, args ...any) (release func()) {
+	t.Helper()
+	conn, err := pgx.Connect(t.Context(), url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = conn.Close(context.Background()) })
+	tx, err := conn.Begin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	tag, err := tx.Exec(t.Context(), sql, args...)
+	if err != nil || tag.RowsAffected() == 0 {
+		t.Fatalf("%s: %v, %d rows", sql, err, tag.RowsAffected())
+	}
+	return func() {
+		if err := tx.Rollback(t.Context()); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+func stuckStore(t *testing.T, patient bool) (s *mailboxdb.Store, url, schema string) {
+	t.Helper()
+	url, schema = pgtest.URL(t), pgtest.Schema(t)
+	cfg := mailboxdb.Config{URL: url, Schema: schema, Lanes: 1}
+	if patient {
+		cfg.Patient()
+	}
+	return open(t, cfg), url, schema
+}
+
+func TestPublishesGoOnBesideARecipientThatIsLocked(t *testing.T) {
+	s, url, schema := stuckStore(t, false)
+	publish(t, s, note(time.Now(), "first"), "stuck")
+	release := hold(t, url, "SELECT key FROM "+schema+".recipient WHERE name = 'stuck' FOR UPDATE")
+	answers := make(chan error, 1)
+	go func() {
+		answers <- s.Append(context.Background(), []*mailbox.Append{{N: note(time.Now(), "second"), To: []string{"stuck", "beside"}}})
+	}()
+	eventually(t, "the publish to the locked recipient waits", func() bool { return s.Parked() == 1 })
+	for i := range 20 {
+		publish(t, s, note(time.Now(), fmt.Sprint("other-", i)), fmt.Sprint("r", i))
+	}
+	if err := <-answers; !errors.Is(err, mailbox.ErrAway) {
+		t.Errorf("the publish to a recipient that stays locked: %v, want that it is to be tried again", err)
+	}
+	release()
+	publish(t, s, note(time.Now(), "second"), "stuck")
+}
+
+func TestPublishesThatWaitedForALockedRecipientStayInOrder(t *testing.T) {
+	s, url, schema := stuckStore(t, true)
+	publish(t, s, note(time.Now(), "first"), "stuck")
+	release := hold(t, url, "SELECT key FROM "+schema+".recipient WHERE name = 'stuck' FOR UPDATE")
+	// The second names another recipient too, to whom the third may not come before it.
+	to := [...][]string{{"stuck"}, {"stuck", "beside"}, {"beside"}}
+	var waiting errgroup.Group
+	for i := range to {
+		waiting.Go(func() error {
+			return s.Append(context.Background(), []*mailbox.Append{{N: note(time.Now(), fmt.Sprint("n", i)), To: to[i]}})
+		})
+		eventually(t, "the publish waits", func() bool { return s.Parked() == int64(i+1) })
+	}
+	release()
+	if err := waiting.Wait(); err != nil {
+		t.Error(err)
+	}
+	want := map[string][]string{"stuck": {"first", "n0", "n1"}, "beside": {"n1", "n2"}}
+	for name, ids := range want {
+		if got := pendingIDs(t, s, name); !slices.Equal(got, ids) {
+			t.Errorf("%s has %v, want %v", name, got, ids)
+		}
+	}
+}
+
+func pendingIDs(t *testing.T, s *mailboxdb.Store, name string) (ids []string) {
+	t.Helper()
+	res, err := s.Pending(t.Context(), []mailbox.PendingQuery{{App: storetest.App, Recipient: name, Limit: 1 << 20}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, it := range res[0].Items {
+		ids = append(ids, it.N.ID)
+	}
+	return ids
+}
+
+func TestAcknowledgementsAndPublishesGoOnBesideALockedCopy(t *testing.T) {
+	s, url, schema := stuckStore(t, true)
+	told := &storetest.Recorder{}
+	s.Observe(told)
+	publish(t, s, note(time.Now(), "held"), "stuck")
+	publish(t, s, note(time.Now(), "free"), "other")
+	acks := make(map[string]*mailbox.Settle)
+	for _, it := range told.All().Stored {
+		acks[it.N.ID] = &mailbox.Settle{App: storetest.App, Recipient: it.Recipient, ID: it.N.ID, Pos: it.Pos, As: notification.Acked, At: time.Now()}
+	}
+	release := hold(t, url, "SELECT pos FROM "+schema+".pending WHERE pos = $1 FOR UPDATE", acks["held"].Pos)
+	s.SettleLater([]*mailbox.Settle{acks["held"]})
+	for i := range 20 {
+		publish(t, s, note(time.Now(), fmt.Sprint("other-", i)), fmt.Sprint("r", i))
+	}
+	if err := s.Settle(t.Context(), []*mailbox.Settle{acks["free"]}); err != nil {
+		t.Errorf("an acknowledgement of another copy: %v", err)
+	}
+	release()
+	eventually(t, "the acknowledgement that waited", func() bool { return len(told.All().Settled) == 2 })
+}

@@ -1,0 +1,30 @@
+package pgdb
+
+import (
+	"context"
+	"net"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgconn"
+)
+
+// A machine that is lost says nothing: without these bounds the kernel keeps its connections for minutes to hours, on either side, and
+// the server keeps what they have locked.
+const (
+	quietFor   = 2 * time.Second // without a byte, after which the other side's kernel is asked
+	quietAgain = time.Second
+	quietAsks  = 3
+)
+
+// serverKeepAlive has the server notice a lost node: keep-alives where the connection is quiet, tcp_user_timeout where the server has sent what
+// nobody takes. Databases that only speak PostgreSQL's protocol lack some of these settings, so only those that exist are set.
+const serverKeepAlive = `SELECT set_config(name, value, false) FROM (SELECT name FROM pg_settings) AS s JOIN (VALUES
+	('tcp_keepalives_idle', '2'), ('tcp_keepalives_interval', '1'), ('tcp_keepalives_count', '3'), ('tcp_user_timeout', '5000')) AS v(name, value) USING (name)`
+
+// dial has this side notice a lost server.
+func dial(within time.Duration) pgconn.DialFunc {
+	d := &net.Dialer{Timeout: within, KeepAliveConfig: net.KeepAliveConfig{Enable: true, Idle: quietFor, Interval: quietAgain, Count: quietAsks}}
+	return func(ctx context.Context, network, addr string) (net.Conn, error) {
+		return d.DialContext(ctx, network, addr)
+	}
+}

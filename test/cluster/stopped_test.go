@@ -1,0 +1,222 @@
+package cluster
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"net/http"
+	"slices"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"godwit.dev/godwit/internal/store/postgres/pgtest"
+	"godwit.dev/godwit/test/blackbox"
+)
+
+var (
+	stopRate = flag.Bool("stop-rate", false, "whether publishing has to be back at 80 % of its rate within 2 s after a node was stopped")
+	stops    = flag.Int("stops", 2, "how often a node is stopped (SIGSTOP) under load")
+)
+
+const (
+	stopPublishers = 8  // of each node, one publish under way each
+	stopRecipients = 40 // of all of them
+	// stopLook is the piece of time that rates are compared by, and stopBefore that from which the usual rate is taken.
+	stopLook   = 500 * time.Millisecond
+	stopBefore = 3 * time.Second
+	stopBack   = 2 * time.Second
+	stopShare  = 0.8
+)
+
+// stopLoad publishes on several nodes at once to recipients whom all of them share.
+type stopLoad struct {
+	t    *testing.T
+	end  context.CancelFunc
+	busy sync.WaitGroup
+
+	mu      sync.Mutex
+	begun   time.Time
+	stored  map[string]string // recipients, by the ids that were answered
+	at      [][]time.Time     // when publishes were answered, by node
+	arrived map[string]bool
+}
+
+func startStopLoad(t *testing.T, c *Cluster) *stopLoad {
+	t.Helper()
+	ctx, end := context.WithCancel(context.Background())
+	l := &stopLoad{t: t, end: end, begun: time.Now(), stored: map[string]string{}, at: make([][]time.Time, len(c.Nodes)), arrived: map[string]bool{}}
+	t.Cleanup(func() { end(); l.busy.Wait() })
+	for i, n := range c.Nodes {
+		for p := range stopPublishers {
+			api := n.API()
+			t.Cleanup(api.HTTP.CloseIdleConnections)
+			l.busy.Go(func() { l.publish(ctx, api, i, p) })
+		}
+	}
+	return l
+}
+
+func stopRecipient(i int) string { return fmt.Sprint("r", i%stopRecipients) }
+
+// publish repeats what was not stored with the same id, as back ends do.
+func (l *stopLoad) publish(ctx context.Context, api *blackbox.API, node, publisher int) {
+	for n := 0; ctx.Err() == nil; n++ {
+		id, to := fmt.Sprintf("%d-%d-%d", node, publisher, n), stopRecipient(n*7+publisher)
+		body := map[string]any{"id": id, "to": to, "title": "x"}
+		for ctx.Err() == nil {
+			answer, err := api.Do(ctx, http.MethodPost, "/v1/notifications", body)
+			if err == nil && answer.Status < 300 {
+				l.mu.Lock()
+				l.stored[id] = to
+				l.at[node] = append(l.at[node], time.Now())
+				l.mu.Unlock()
+				break
+			}
+			if err == nil && (answer.Status != http.StatusServiceUnavailable || answer.Header.Get("Retry-After") == "") {
+				l.t.Errorf("publish %s: %d %s", id, answer.Status, answer.Body)
+				return
+			}
+			time.Sleep(publishRetry)
+		}
+	}
+}
+
+// count counts the publishes that were answered by all nodes but one.
+func (l *stopLoad) count(but int, from, to time.Time) (n int) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for node, at := range l.at {
+		if node != but {
+			first, _ := slices.BinarySearchFunc(at, from, time.Time.Compare)
+			last, _ := slices.BinarySearchFunc(at, to, time.Time.Compare)
+			n += last - first
+		}
+	}
+	return n
+}
+
+// goOn waits until each node but one has answered so many publishes more.
+func (l *stopLoad) goOn(but, more int, least time.Duration) {
+	l.t.Helper()
+	counts := func() (list []int) {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		for node, at := range l.at {
+			if node != but {
+				list = append(list, len(at))
+			}
+		}
+		return list
+	}
+	before, begun := counts(), time.Now()
+	blackbox.EventuallyWithin(l.t, least+blackbox.Patience, "the nodes that run go on publishing", func() error {
+		for i, n := range counts() {
+			if n < before[i]+more {
+				return fmt.Errorf("one has stored %d of %d", n-before[i], more)
+			}
+		}
+		if time.Since(begun) < least {
+			return errors.New("it has not lasted long enough")
+		}
+		return nil
+	})
+}
+
+// TestOthersGoOnPublishingWhileANodeIsStopped: its transactions have locked recipients to whom the others publish too.
+func TestOthersGoOnPublishingWhileANodeIsStopped(t *testing.T) {
+	blackbox.Long(t)
+	url := pgtest.Database(t)
+	c := Start(t, Options{Postgres: func(int) string { return url }, Serve: []blackbox.Option{blackbox.Plain()}})
+	const stopped = 0
+	var links []blackbox.Link
+	for i := range stopRecipients {
+		links = append(links, dial(t, c.Nodes[1+i%2], "ws", stopRecipient(i)))
+	}
+	l := startStopLoad(t, c)
+	var listening sync.WaitGroup
+	ctx, stopListening := context.WithCancel(t.Context())
+	defer func() { stopListening(); listening.Wait() }()
+	for i, link := range links {
+		listening.Go(func() { l.listen(ctx, link, stopRecipient(i)) })
+	}
+	for range *stops {
+		l.goOn(-1, 50, stopBefore)
+		at := time.Now()
+		if err := syscall.Kill(c.Nodes[stopped].PID(), syscall.SIGSTOP); err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = syscall.Kill(c.Nodes[stopped].PID(), syscall.SIGCONT) }) // or it could not be ended
+		l.goOn(stopped, 50, 2*stopBack)
+		l.judge(stopped, at, time.Now())
+		if err := syscall.Kill(c.Nodes[stopped].PID(), syscall.SIGCONT); err != nil {
+			t.Fatal(err)
+		}
+	}
+	l.goOn(-1, 50, 0)
+	l.end()
+	l.busy.Wait()
+	blackbox.Eventually(t, "everything that was stored arrived", func() error {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		for id, to := range l.stored {
+			if !l.arrived[id] {
+				return fmt.Errorf("%s for %s did not, of %d", id, to, len(l.stored))
+			}
+		}
+		return nil
+	})
+}
+
+// judge reports how the rate went while a node was stopped.
+func (l *stopLoad) judge(stopped int, at, until time.Time) {
+	l.t.Helper()
+	usual := float64(l.count(stopped, at.Add(-stopBefore), at)) / stopBefore.Seconds()
+	lowest, back := usual, time.Duration(0)
+	for from := at; from.Add(stopLook).Before(until); from = from.Add(stopLook / 5) {
+		rate := float64(l.count(stopped, from, from.Add(stopLook))) / stopLook.Seconds()
+		lowest = min(lowest, rate)
+		if from.Before(at.Add(stopBack)) && rate < stopShare*usual {
+			back = from.Sub(at) + stopLook/5
+		}
+	}
+	after := float64(l.count(stopped, at.Add(stopBack), until)) / until.Sub(at.Add(stopBack)).Seconds()
+	l.t.Logf("the others stored %.0f/s before, %.0f/s at the lowest, at 80 %% again after %s, and %.0f/s from %s on", usual, lowest, back.Round(time.Millisecond), after, stopBack)
+	if *stopRate && after < stopShare*usual {
+		l.t.Errorf("%s after a node was stopped the others store %.0f/s, before %.0f/s", stopBack, after, usual)
+	}
+}
+
+// listen takes what arrives and complains of what comes out of order: a publisher sends the next only when the one before is stored.
+func (l *stopLoad) listen(ctx context.Context, link blackbox.Link, to string) {
+	last := map[[2]int]int{}
+	for {
+		n, err := blackbox.NextNotification(ctx, link)
+		if err != nil {
+			if ctx.Err() == nil {
+				l.t.Errorf("%s: %v", to, err)
+			}
+			return
+		}
+		var node, publisher, number int
+		if _, err := fmt.Sscanf(n.ID, "%d-%d-%d", &node, &publisher, &number); err != nil {
+			l.t.Errorf("%s got %s", to, n.ID)
+			return
+		}
+		l.mu.Lock()
+		if of := [2]int{node, publisher}; !l.arrived[n.ID] {
+			if before, some := last[of]; some && number < before {
+				l.t.Errorf("%s got %s after number %d", to, n.ID, before)
+			}
+			last[of] = number
+		}
+		l.arrived[n.ID] = true
+		l.mu.Unlock()
+		if err := link.Ack(ctx, n.ID); err != nil && ctx.Err() == nil {
+			l.t.Errorf("%s: %v", to, err)
+			return
+		}
+	}
+}
