@@ -150,6 +150,15 @@ func (s *Session) admit(c access.Client, hello *frame.Hello) {
 		kept.each(Part.Closed)
 		return
 	}
+	// Asked again, and only now that it is registered: a drain or a stop that began meanwhile either finds the session in the registry, or
+	// is seen here.
+	if h.closing.Load() {
+		h.reg.remove(address{s.app, s.recipient}, s)
+		s.goodbyeLocked(away(time.Second))
+		s.mu.Unlock()
+		kept.each(Part.Closed)
+		return
+	}
 	since := h.cfg.Now().Sub(h.start)
 	now := instant(since / tick)
 	s.state, s.behind, s.connected, s.grain = live, true, now, uint16(since%tick/grain)

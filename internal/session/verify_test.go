@@ -88,3 +88,48 @@ func TestHellosThatWaitForAnAppsServerAreBounded(t *testing.T) {
 		synctest.Wait()
 	})
 }
+
+// patientVerifier knows the clients of app "good", and answers about others once its channel is closed.
+type patientVerifier struct{ answer chan struct{} }
+
+func (patientVerifier) Known(c access.Claim) (access.Client, error) {
+	if c.App == "good" {
+		return access.Client{App: c.App, Recipient: c.Recipient}, nil
+	}
+	return access.Client{}, &access.AskError{App: c.App}
+}
+
+func (v patientVerifier) Client(_ context.Context, c access.Claim) (access.Client, error) {
+	<-v.answer
+	return access.Client{App: c.App, Recipient: c.Recipient}, nil
+}
+
+func TestAClientThatIsVerifiedDuringADrainOrAStopIsRefused(t *testing.T) {
+	for name, leave := range map[string]func(*Hub) error{
+		"drain": func(h *Hub) error { return h.Drain(context.Background()) },
+		"stop":  func(h *Hub) error { return h.Shutdown(context.Background()) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				mail, v := &memory{items: map[string][]mailbox.Item{}, seqs: map[string]uint64{}}, patientVerifier{make(chan struct{})}
+				w := &world{t: t, mail: mail}
+				w.hub = NewHub(Config{Store: mail, Mailbox: mail, Verifier: v, Now: mailbox.Clock(), Log: slog.New(slog.DiscardHandler)})
+				mail.hub = w.hub
+				defer func() { _ = w.hub.Close() }()
+				here := w.connect(frame.Hello{App: "good", Recipient: "driver-1", Device: "phone"})
+				w.expect(here, "welcome")
+				asked := w.connect(frame.Hello{App: "asked", Recipient: "driver-3"})
+				synctest.Wait()
+				if err := leave(w.hub); err != nil {
+					t.Error(err)
+				}
+				close(v.answer)
+				w.expect(asked, "goodbye shutdown")
+				w.expect(here, "goodbye shutdown")
+				if n := w.hub.Live(); n != 0 {
+					t.Errorf("%d sessions are left", n)
+				}
+			})
+		})
+	}
+}
