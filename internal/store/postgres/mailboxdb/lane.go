@@ -342,12 +342,13 @@ func (l *lane) again(q *settleOp) {
 // try commits ops, and again if others got into the way: the database undid it for a deadlock, or a table or a recipient
 // has gone. A connection that breaks is an error, whatever became of the commit.
 func (l *lane) try(ctx context.Context, ops []op) error {
+	waited := false
 	for attempt := 1; ; attempt++ {
 		err := l.s.tables.with(ctx, func(set *tableSet) error { return l.transact(ctx, set, ops) })
-		if err == nil || attempt == tries || !inTheWay(err) {
+		if err == nil || attempt == tries || !inTheWay(err) || waited && pgdb.Locked(err) { // not for a recipient's row
 			return pgdb.Late(ctx, err)
 		}
-		if pgdb.Locked(err) {
+		if waited = pgdb.Locked(err); waited {
 			l.parking.suspect(ops)
 			continue
 		}
