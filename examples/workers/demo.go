@@ -16,7 +16,7 @@ import (
 type options struct {
 	godwit, orders, python string // programs
 	here, dir              string
-	http                   string
+	http, gateway          string // where the server listens
 	say                    func(format string, args ...any)
 	ready                  func(*shop) // everything is up; may be nil
 }
@@ -26,6 +26,7 @@ type shop struct {
 	*options
 	client  *godwit.Client
 	url     string
+	gateway string // the gateway's URL: what workers answer has an origin of its own
 	nats    string // address for NATS clients
 	token   string // of a visitor of the page
 	server  *process
@@ -65,7 +66,7 @@ func demo(ctx context.Context, o *options) (err error) {
 		return err
 	}
 	defer s.server.stop()
-	s.url, s.nats = "http://"+at.HTTP, at.NATS
+	s.url, s.gateway, s.nats = "http://"+at.HTTP, "http://"+at.Gateway, at.NATS
 	if s.client, err = godwit.New(s.url, godwit.WithAPIKey("dev")); err != nil {
 		return err
 	}
@@ -85,7 +86,7 @@ func demo(ctx context.Context, o *options) (err error) {
 	if err := s.await(ctx); err != nil {
 		return err
 	}
-	s.say("The shop is open: %s/gw/shop/\n", s.url)
+	s.say("The shop is open: %s/gw/shop/\n", s.gateway)
 	for _, name := range []string{"orders", "stock", "prices"} {
 		s.say("  %-7s is process %d, and prints to %s", name, s.workers[name].cmd.Process.Pid, s.workers[name].log)
 	}
@@ -101,13 +102,16 @@ func demo(ctx context.Context, o *options) (err error) {
 	}
 }
 
-// open says who may call the services, and makes the visitor's token.
+// open says who may call the services and which pages may watch topics, and makes the visitor's token.
 func (s *shop) open(ctx context.Context, data string) error {
 	for _, v := range services {
 		call := godwit.Call{Method: http.MethodPut, Path: "/v1/gateway/" + v.name, Body: map[string]string{"access": v.access, "timeout": "2s"}}
 		if err := s.client.Call(ctx, call, nil); err != nil {
 			return fmt.Errorf("open service %s: %w", v.name, err)
 		}
+	}
+	if out, err := exec.CommandContext(ctx, s.godwit, "app", "set", "demo", "--data", data, "--origin", s.gateway).CombinedOutput(); err != nil {
+		return fmt.Errorf("let the page watch topics: %w: %s", err, out)
 	}
 	out, err := exec.CommandContext(ctx, s.godwit, "token", "--data", data, "--app", "demo", "--recipient", visitor, "--topics", "shop.>").Output()
 	if err != nil {
@@ -161,7 +165,7 @@ func (s *shop) await(ctx context.Context) error {
 			p = s.server // the page is served by this program
 		}
 		if err := p.until(ctx, "nobody serves "+v.name, func() (bool, error) {
-			req, err := http.NewRequestWithContext(ctx, v.probe, s.url+"/gw/"+v.name+"/"+v.path, nil)
+			req, err := http.NewRequestWithContext(ctx, v.probe, s.gateway+"/gw/"+v.name+"/"+v.path, nil)
 			if err != nil {
 				return false, err
 			}

@@ -25,6 +25,7 @@ func run() int {
 	flag.StringVar(&o.here, "here", ".", "folder with stock.py, prices.sh and prices.txt")
 	flag.StringVar(&o.dir, "dir", "run", "folder for what the programs print")
 	flag.StringVar(&o.http, "http-addr", "127.0.0.1:8080", "where the server listens")
+	flag.StringVar(&o.gateway, "gateway-addr", "127.0.0.1:8081", "where the server listens for calls of workers")
 	flag.Parse()
 	if err := demo(ctx, &o); err != nil && !errors.Is(err, context.Canceled) {
 		fmt.Fprintln(os.Stderr, "workers:", err)

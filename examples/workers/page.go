@@ -12,8 +12,8 @@ import (
 //go:embed page.html
 var page []byte
 
-// servePage serves the page itself, as one more worker: an ordinary HTTP handler that listens nowhere. So the page, what it
-// calls and the stream that it watches have one origin.
+// servePage serves the page itself, as one more worker: an ordinary HTTP handler that listens nowhere. The page and what it
+// calls have the gateway's origin; the stream that it watches has the server's, which knows the page's.
 func (s *shop) servePage(ctx context.Context) (stop func(), err error) {
 	key, err := s.key(ctx, "shop", []string{"worker", "read"})
 	if err != nil {
@@ -26,12 +26,12 @@ func (s *shop) servePage(ctx context.Context) (stop func(), err error) {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /{$}", func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "text/html; charset=utf-8")
-		w.Header().Set("Content-Security-Policy", "default-src 'none'; connect-src 'self'; style-src 'unsafe-inline'; script-src 'unsafe-inline'")
+		w.Header().Set("Content-Security-Policy", "default-src 'none'; connect-src 'self' "+s.url+"; style-src 'unsafe-inline'; script-src 'unsafe-inline'")
 		_, _ = w.Write(page)
 	})
 	mux.HandleFunc("GET /token", func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
-		_ = json.NewEncoder(w).Encode(map[string]string{"token": s.token})
+		_ = json.NewEncoder(w).Encode(map[string]string{"token": s.token, "server": s.url})
 	})
 	ctx, cancel := context.WithCancel(ctx)
 	done := make(chan struct{})

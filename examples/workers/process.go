@@ -82,14 +82,15 @@ func (p *process) until(ctx context.Context, what string, ok func() (bool, error
 
 // addresses is what a server writes down once it listens.
 type addresses struct {
-	HTTP string `json:"http"`
-	NATS string `json:"nats"`
+	HTTP    string `json:"http"`
+	NATS    string `json:"nats"`
+	Gateway string `json:"gateway"`
 }
 
 // startServer starts a development server: app demo, key dev.
 func startServer(ctx context.Context, o *options, data string) (p *process, at addresses, err error) {
 	p, err = launch(ctx, o.dir, "server", nil, o.godwit,
-		"serve", "--dev", "--data", data, "--http-addr", o.http, "--grpc-addr", "off", "--nats-addr", "127.0.0.1:0")
+		"serve", "--dev", "--data", data, "--http-addr", o.http, "--gateway-addr", o.gateway, "--grpc-addr", "off", "--nats-addr", "127.0.0.1:0")
 	if err != nil {
 		return nil, at, err
 	}

@@ -31,7 +31,7 @@ func start(t *testing.T) (s *shop, stop func()) {
 	up, ended := make(chan *shop, 1), make(chan error, 1)
 	o := &options{
 		godwit: blackbox.Binary(t, false), orders: blackbox.Build(t, "workers-orders", "./examples/workers/orders"), python: python,
-		here: ".", dir: t.TempDir(), http: "127.0.0.1:0", say: t.Logf, ready: func(s *shop) { up <- s },
+		here: ".", dir: t.TempDir(), http: "127.0.0.1:0", gateway: "127.0.0.1:0", say: t.Logf, ready: func(s *shop) { up <- s },
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 2*blackbox.Patience)
 	go func() { ended <- demo(ctx, o) }()
@@ -73,7 +73,7 @@ type answer struct {
 // call makes one call, with the visitor's token if it is wanted.
 func (s *shop) call(t *testing.T, method, path, token, body string) answer {
 	t.Helper()
-	req, err := http.NewRequestWithContext(t.Context(), method, s.url+path, strings.NewReader(body))
+	req, err := http.NewRequestWithContext(t.Context(), method, s.gateway+path, strings.NewReader(body))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -276,7 +276,7 @@ func TestThePageShowsWhatHappens(t *testing.T) {
 	defer cancel()
 	ctx, cancel = chromedp.NewContext(ctx)
 	defer cancel()
-	if err := chromedp.Run(ctx, chromedp.Navigate(s.url+"/gw/shop/"),
+	if err := chromedp.Run(ctx, chromedp.Navigate(s.gateway+"/gw/shop/"),
 		chromedp.Poll(`document.querySelector("#item-cake")?.innerText.includes("4.50") && document.querySelector("#item-cake").cells[1].textContent === "8"`, nil),
 		chromedp.Click("#item-cake button", chromedp.ByQuery),
 		chromedp.Poll(`document.querySelector("#said").innerText.includes("POST /gw/orders/: 201")`, nil),

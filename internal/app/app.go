@@ -178,7 +178,7 @@ func Start(ctx context.Context, cfg *config.Config, opts Options) (*App, error) 
 			return nil, errors.Join(err, a.Stop(stop))
 		}
 	}
-	a.log.Info("ready", "http", a.addrs.HTTP, "grpc", a.addrs.GRPC, "nats", a.addrs.NATS, "compat_http", a.addrs.CompatHTTP, "data", cfg.Data, "version", opts.Version, "took_ms", time.Since(begun).Milliseconds())
+	a.log.Info("ready", "http", a.addrs.HTTP, "grpc", a.addrs.GRPC, "nats", a.addrs.NATS, "gateway", a.addrs.Gateway, "compat_http", a.addrs.CompatHTTP, "data", cfg.Data, "version", opts.Version, "took_ms", time.Since(begun).Milliseconds())
 	return a, nil
 }
 

@@ -16,7 +16,6 @@ import (
 	"godwit.dev/godwit/internal/certs"
 	"godwit.dev/godwit/internal/gateway"
 	"godwit.dev/godwit/internal/gateway/conngate"
-	"godwit.dev/godwit/internal/gateway/frontgate"
 	"godwit.dev/godwit/internal/gateway/pollgate"
 	"godwit.dev/godwit/internal/gateway/ssegate"
 	"godwit.dev/godwit/internal/gateway/wsgate"
@@ -118,6 +117,10 @@ func (a *App) listen(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	gatewayLn, err := a.open(ctx, "gateway_addr", a.cfg.GatewayAddr, &a.addrs.Gateway)
+	if err != nil {
+		return err
+	}
 	var compatLn net.Listener
 	if a.compat != nil {
 		if compatLn, err = a.open(ctx, "compat_http_addr", a.cfg.CompatHTTPAddr, &a.addrs.CompatHTTP); err != nil {
@@ -125,13 +128,23 @@ func (a *App) listen(ctx context.Context) error {
 		}
 	}
 	a.steps.addPolite("connections", a.share(), a.reactor.Drain)
-	var stopHTTP, stopGRPC, stopNATS, stopCompat func()
+	var stopHTTP, stopGRPC, stopNATS, stopGateway, stopCompat func()
 	if compatLn != nil {
 		stopCompat = a.serveCompat(compatLn)
 	}
-	if httpLn != nil {
-		if stopHTTP, err = a.serveHTTP(httpLn); err != nil {
+	if httpLn != nil || gatewayLn != nil {
+		if httpLn != nil {
+			a.direct = direct.New(a.reactor, a.log)
+		}
+		handler, err := a.handler()
+		if err != nil {
 			return err
+		}
+		if httpLn != nil {
+			stopHTTP = a.serveHTTP(httpLn, handler)
+		}
+		if gatewayLn != nil {
+			stopGateway = a.serveGateway(gatewayLn, handler)
 		}
 	}
 	if grpcLn != nil {
@@ -147,7 +160,7 @@ func (a *App) listen(ctx context.Context) error {
 	a.steps.addPolite("session goodbyes", a.share(), a.goodbyes)
 	a.steps.addClose("readiness", time.Second, func() error { a.notReady(); return nil })
 	a.steps.addClose("accepting", time.Second, func() error {
-		for _, stop := range []func(){stopHTTP, stopGRPC, stopNATS, stopCompat} {
+		for _, stop := range []func(){stopHTTP, stopGateway, stopGRPC, stopNATS, stopCompat} {
 			if stop != nil {
 				stop()
 			}
@@ -178,23 +191,14 @@ func (a *App) open(ctx context.Context, key, setting string, into *string) (net.
 	return ln, nil
 }
 
-// serveHTTP serves the HTTP listener and returns how to end accepting.
-func (a *App) serveHTTP(ln net.Listener) (stop func(), err error) {
-	a.direct = direct.New(a.reactor, a.log)
-	handler, err := a.handler()
-	if err != nil {
-		return nil, err
-	}
+// server makes the server of a listener, and what it accepts connections from.
+func (a *App) server(ln net.Listener, handler http.Handler) (*http.Server, net.Listener) {
 	srv := &http.Server{
 		Handler: handler, Protocols: new(http.Protocols),
 		ErrorLog: slog.NewLogLogger(a.log.Handler(), slog.LevelDebug), // of single connections: a hostile client must not fill the log,
 	}
 	httpapi.Limit(srv)
 	a.gate.Guard(srv)
-	guarded := srv.ConnContext
-	srv.ConnContext = func(ctx context.Context, nc net.Conn) context.Context {
-		return direct.ConnContext(guarded(ctx, nc), nc)
-	}
 	srv.Protocols.SetHTTP1(true)
 	srv.Protocols.SetHTTP2(true)
 	srv.Protocols.SetUnencryptedHTTP2(true)
@@ -202,6 +206,16 @@ func (a *App) serveHTTP(ln net.Listener) (stop func(), err error) {
 	if a.tlsFor != nil {
 		srv.TLSConfig = a.tlsFor("h2", "http/1.1")
 		adoptable = tls.NewListener(adoptable, srv.TLSConfig)
+	}
+	return srv, adoptable
+}
+
+// serveHTTP serves the HTTP listener and returns how to end accepting.
+func (a *App) serveHTTP(ln net.Listener, handler http.Handler) (stop func()) {
+	srv, adoptable := a.server(ln, handler)
+	guarded := srv.ConnContext
+	srv.ConnContext = func(ctx context.Context, nc net.Conn) context.Context {
+		return direct.ConnContext(guarded(ctx, nc), nc)
 	}
 	done := make(chan struct{})
 	go func() {
@@ -225,7 +239,7 @@ func (a *App) serveHTTP(ln net.Listener) (stop func(), err error) {
 		<-done
 		return errors.Join(err, publishers)
 	})
-	return func() { ln.Close() }, nil
+	return func() { ln.Close() }
 }
 
 // escalationSteps says how escalations stand; nil: there are none.
@@ -294,6 +308,7 @@ func (a *App) handler() (http.Handler, error) {
 		"/v1/stream":  ssegate.New(ssegate.Config{Hub: a.hub, Posting: posting, Origins: a.access, Reactor: a.reactor, Log: a.log}),
 	}
 	a.serveForwarded(map[string]http.Handler{"/v1/frames": posting, "/v1/poll": poll})
+	origin := newGatewayOrigin(a.cfg)
 	var receipts public.Receipts
 	if a.escalations != nil {
 		receipts = a.escalations
@@ -304,12 +319,12 @@ func (a *App) handler() (http.Handler, error) {
 		Log: a.log, Registry: a.registry, PublishLimit: a.keyLimit.Take,
 		Endpoints: a.endpoints, Signups: a.signups, Preferences: a.stores.Preferences, Categories: a.access,
 		Direct:  a.direct,
-		Gateway: frontgate.New(frontgate.Config{Asker: a.requests, Access: a.access, Log: a.log}),
+		Gateway: a.frontGate(origin), Serves: origin.parts,
 		Watch:   a.watched(),
 		Figures: a.figures, Mount: mount, Draining: a.draining, Ready: a.compatReady(), Version: a.opts.Version, Node: a.node(), Cluster: a.view,
 	})
 	if a.cfg.Dev && !a.cfg.DevAnyAddress && a.tlsFor == nil { // a certificate says which names are meant
-		return localHosts(api), nil
+		return localHosts(api, origin), nil
 	}
 	return api, nil
 }

@@ -45,6 +45,7 @@ var places = map[string]layer{
 	"internal/quiet":           domain,
 	"internal/sealed":          domain, // leaf: tokens that come back
 	"internal/encoded":         domain, // leaf: encodings made once
+	"internal/httphead":        domain, // leaf: headers that others write
 	"internal/frame":           codec,
 	"internal/mailbox":         capability,
 	"internal/campaign":        capability,

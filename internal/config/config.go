@@ -44,6 +44,9 @@ type Config struct {
 
 	PublicURL string `key:"public_url" default:"" group:"Listeners" help:"where people outside reach this server, like https://push.example.org; links in chats lead there so that clicks are counted; empty: such links are sent as they are"`
 
+	GatewayURL  string `key:"gateway_url" default:"" group:"Listeners" help:"where people outside reach the gateway (/gw/), like https://gw.example.org: it is served for that host alone, and nothing else is, so that a worker's page has no power over the web console; the best host is one of another site than public_url's; empty: the gateway shares the host, and browsers run no script of its answers"`
+	GatewayAddr string `key:"gateway_addr" default:"off" group:"Listeners" help:"address of a listener that serves the gateway (/gw/) alone, which http_addr then does not, or off"`
+
 	GRPCEngine string `key:"grpc_engine" default:"reactor" group:"Listeners" oneof:"reactor,std" help:"what serves gRPC: reactor (little memory per connection) or std (grpc-go)"`
 
 	TLSCert     string `key:"tls_cert" default:"" group:"TLS" help:"PEM file with the certificate chain of all listeners; read again when it changes"`

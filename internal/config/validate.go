@@ -33,11 +33,12 @@ func (c *Config) Validate() error {
 	if u, err := url.Parse(c.OTLP); c.OTLP != "" && (err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https") {
 		bad("otlp", c.OTLP, "is not a collector's URL, like http://localhost:4318")
 	}
+	c.validateGateway(bad)
 	c.validateOIDC(bad)
 	c.validateNATS(bad)
 	c.validateCluster(bad)
 	c.validateCompat(bad)
-	for _, l := range []struct{ key, addr string }{{"http_addr", c.HTTPAddr}, {"grpc_addr", c.GRPCAddr}, {"nats_addr", c.NATSAddr}, {"cluster_addr", c.ClusterAddr}} {
+	for _, l := range []struct{ key, addr string }{{"http_addr", c.HTTPAddr}, {"grpc_addr", c.GRPCAddr}, {"nats_addr", c.NATSAddr}, {"gateway_addr", c.GatewayAddr}, {"cluster_addr", c.ClusterAddr}} {
 		if p := c.addrProblem(l.addr); p != "" {
 			bad(l.key, l.addr, "%s", p)
 		}
@@ -69,6 +70,25 @@ func (c *Config) Validate() error {
 		bad("gc_percent", strconv.Itoa(c.GCPercent), "turns the collector off and needs memory_limit")
 	}
 	return errors.Join(problems...)
+}
+
+// validateGateway checks the gateway's origin. Cookies ignore ports, so a gateway without its own listener needs another host name than the page.
+func (c *Config) validateGateway(bad func(key, value, format string, args ...any)) {
+	if c.GatewayURL == "" {
+		return
+	}
+	u, err := url.Parse(c.GatewayURL)
+	if err != nil || u.Hostname() == "" || u.Scheme != "http" && u.Scheme != "https" {
+		bad("gateway_url", c.GatewayURL, "is not a URL like https://gw.example.org")
+		return
+	}
+	if strings.Trim(u.Path, "/") != "" || u.User != nil || u.RawQuery != "" || u.ForceQuery || u.Fragment != "" {
+		bad("gateway_url", c.GatewayURL, "must be a scheme and a host alone: the gateway's path is /gw/")
+	}
+	page, err := url.Parse(c.PublicURL)
+	if c.GatewayAddr == Off && err == nil && strings.EqualFold(page.Hostname(), u.Hostname()) {
+		bad("gateway_url", c.GatewayURL, "has the host of public_url; give the gateway another host, or a listener of its own with gateway_addr")
+	}
 }
 
 // validateOIDC checks who may sign in to the web page by a provider. What would let everybody in, or nobody, is refused.

@@ -17,11 +17,14 @@ import (
 	"godwit.dev/godwit/internal/endpoint"
 	"godwit.dev/godwit/internal/event"
 	"godwit.dev/godwit/internal/httpapi/backend"
+	"godwit.dev/godwit/internal/httpapi/call"
 	"godwit.dev/godwit/internal/httpapi/direct"
 	"godwit.dev/godwit/internal/httpapi/operator"
 	"godwit.dev/godwit/internal/httpapi/public"
+	"godwit.dev/godwit/internal/httphead"
 	"godwit.dev/godwit/internal/limit"
 	"godwit.dev/godwit/internal/metrics"
+	"godwit.dev/godwit/internal/problem"
 	"godwit.dev/godwit/internal/recipient"
 	"godwit.dev/godwit/internal/timeline"
 	"godwit.dev/godwit/internal/watch"
@@ -106,6 +109,8 @@ type Config struct {
 	Direct *direct.Server
 	// Gateway takes what is below /gw/, with its path as it was sent.
 	Gateway http.Handler
+	// Serves says what of both is served to a request. Nil: the gateway shares its origin with the rest.
+	Serves  func(*http.Request) Parts
 	Cluster operator.Clusters // what is known of other nodes; nil: there are none
 	// Draining, when closed, ends event feeds so that the server can stop.
 	Draining <-chan struct{}
@@ -141,14 +146,29 @@ func New(cfg Config) http.Handler {
 	if cfg.Gateway == nil {
 		return a.mux
 	}
-	return a.beside(cfg.Gateway)
+	if cfg.Serves == nil {
+		cfg.Serves = func(*http.Request) Parts { return Parts{Gateway: true, Rest: true} }
+	}
+	return a.beside(cfg.Gateway, cfg.Serves)
+}
+
+// Parts are what the origin of a request has.
+type Parts struct {
+	Gateway bool // paths below /gw/
+	Rest    bool // the web page, the API and all else
 }
 
 // beside puts the gateway beside the mux, which would answer paths that it finds untidy with a redirect.
-func (a *api) beside(gateway http.Handler) http.Handler {
+func (a *api) beside(gateway http.Handler, serves func(*http.Request) Parts) http.Handler {
 	m := a.metrics.Route(gatewayPrefix)
+	elsewhere := a.elsewhere()
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if !strings.HasPrefix(r.URL.Path, gatewayPrefix) {
+		forGateway, parts := strings.HasPrefix(r.URL.Path, gatewayPrefix), serves(r)
+		switch {
+		case forGateway && !parts.Gateway, !forGateway && !parts.Rest:
+			elsewhere(w, r)
+			return
+		case !forGateway:
 			a.mux.ServeHTTP(w, r)
 			return
 		}
@@ -159,7 +179,23 @@ func (a *api) beside(gateway http.Handler) http.Handler {
 	})
 }
 
-const gatewayPrefix = "/gw/"
+// elsewhere answers requests that came to the wrong origin. A redirect would take a caller's credentials along.
+func (a *api) elsewhere() http.HandlerFunc {
+	m := a.metrics.Route("elsewhere")
+	return func(w http.ResponseWriter, r *http.Request) {
+		begun := time.Now()
+		c := &call.Call{W: w, R: r, Ctx: r.Context()}
+		defer a.finish(c, m, begun)
+		secure(w.Header())
+		what := "the gateway has a host or listener of its own, which serves nothing but " + gatewayPrefix
+		if strings.HasPrefix(r.URL.Path, gatewayPrefix) {
+			what = "the gateway is not served here: it has a host or listener of its own (gateway_url, gateway_addr)"
+		}
+		a.fail(c, problem.NoSuchPath.With(what))
+	}
+}
+
+const gatewayPrefix = httphead.GatewayPath
 
 // answered remembers the status of an answer.
 type answered struct {

@@ -27,6 +27,10 @@ var (
 		slug: "auth-unavailable", title: "Cannot check credentials", status: http.StatusServiceUnavailable, detail: "the app's token service did not answer; retry", retry: retryStore,
 		page: "The app's token service (introspection or JWKS) did not answer. Retry after the time in Retry-After.",
 	}
+	BadAnswer = Type{
+		slug: "bad-answer", title: "Worker's answer is no answer of HTTP", status: http.StatusBadGateway,
+		page: "The worker that was asked answered with something that cannot be passed on; \"detail\" says what is wrong with it. It may have done what it was asked. Whoever runs the worker has to mend it.",
+	}
 	BadInput = Type{
 		slug: "bad-input", title: "Bad input", status: http.StatusBadRequest,
 		page: "A value of the request breaks a rule. The member \"field\" names it as the request does, \"detail\" says what is wrong.",
@@ -250,7 +254,7 @@ func (t Type) variant(status int, title string) Type {
 // Types lists the registry.
 func Types() []Type {
 	return []Type{
-		AddressTaken, AuthUnavailable, BadInput, BadJSON, BadToken, BodyIncomplete, BodyTimeout, BusUnavailable, Busy, Canceled, ChannelDisabled, ChannelUnused,
+		AddressTaken, AuthUnavailable, BadAnswer, BadInput, BadJSON, BadToken, BodyIncomplete, BodyTimeout, BusUnavailable, Busy, Canceled, ChannelDisabled, ChannelUnused,
 		ChannelUnable, ChannelUnconfigured, Closing, Forbidden, HeadersTooLarge, HTTPVersion, IDConflict, IdempotencyMismatch, Internal, MailboxFull,
 		MethodNotAllowed, NoAnswer, NobodyServes, NoSpace, NoSuchPath, NoSuchProfile, NoSuchSession, NotConnected, NotFound, NotReady, NotStored,
 		NotSupported, Origin, ProfileRunning, RateLimited, ConnectRate, Refused, RevisionMismatch, StoreAway, StoreDamaged, Subprotocol, Timeout, TooLarge, TooMany, TooManyOfOne,

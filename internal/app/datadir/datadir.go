@@ -144,6 +144,8 @@ type Addresses struct {
 	GRPC string `json:"grpc"`
 	MQTT string `json:"mqtt"`
 	NATS string `json:"nats"`
+	// Gateway is a listener for the gateway alone.
+	Gateway string `json:"gateway,omitempty"`
 	// CompatHTTP is for probes and scrapes of a service that it stands in for.
 	CompatHTTP string `json:"compat_http,omitempty"`
 	// Drain is how far a server is that was told to send its sessions away: Draining, then Drained. Empty: it was not.

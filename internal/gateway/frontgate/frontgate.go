@@ -9,7 +9,6 @@ import (
 	"log/slog"
 	"net/http"
 	"net/netip"
-	"net/textproto"
 	"strconv"
 	"strings"
 	"time"
@@ -18,12 +17,13 @@ import (
 	"godwit.dev/godwit/internal/fair"
 	"godwit.dev/godwit/internal/frame"
 	"godwit.dev/godwit/internal/gateway"
+	"godwit.dev/godwit/internal/httphead"
 	"godwit.dev/godwit/internal/problem"
 	"godwit.dev/godwit/internal/request"
 )
 
 // Prefix is where the gateway is on the HTTP listener.
-const Prefix = "/gw/"
+const Prefix = httphead.GatewayPath
 
 // Asker asks workers.
 type Asker interface {
@@ -44,7 +44,8 @@ type Config struct {
 	Asker  Asker
 	Access Access
 	Log    *slog.Logger
-	Memory int64 // bytes of requests and answers under way; 0: 128 MB
+	Place  httphead.Place // whose origin the answers are of
+	Memory int64          // bytes of requests and answers under way; 0: 128 MB
 }
 
 const (
@@ -70,13 +71,25 @@ func New(cfg Config) *Gate {
 
 // ServeHTTP implements http.Handler.
 func (g *Gate) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	httphead.Protect(w.Header(), g.cfg.Place)
 	service, rest, err := target(r)
+	if err == nil && g.cfg.Place == httphead.Shared {
+		err = checkPurpose(r.Header)
+	}
 	if err == nil {
 		err = g.call(w, r, service, rest)
 	}
 	if err != nil {
 		g.fail(w, r, err)
 	}
+}
+
+// checkPurpose refuses scripts that a browser would run for the origin as a whole (Service Workers, section 4.2).
+func checkPurpose(h http.Header) error {
+	if h.Get("Service-Worker") != "" || h.Get("Sec-Fetch-Dest") == "serviceworker" {
+		return problem.Forbidden.With("a service worker would act for the whole origin, which the gateway shares with the web page; --gateway-url gives the gateway one of its own")
+	}
+	return nil
 }
 
 // target takes the service and the path behind it out of a request, as they were sent.
@@ -123,10 +136,13 @@ func (g *Gate) call(w http.ResponseWriter, r *http.Request, service, path string
 	if err != nil {
 		return err
 	}
+	if !httphead.Displayable(a.ContentType) {
+		return problem.BadAnswer.With("the worker's answer is of the type multipart/x-mixed-replace, which the gateway does not pass on")
+	}
 	if len(body) > 0 || q.Timeout > writeTime { // else as much is left of what the listener allows for a call
 		_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(writeTime)) // a test's writer has none
 	}
-	writeAnswer(w, r.Method == http.MethodHead, a)
+	g.writeAnswer(w, r.Method == http.MethodHead, a)
 	return nil
 }
 
@@ -160,20 +176,18 @@ func tooLarge() error {
 	return problem.TooLarge.Withf("a request through the gateway has at most %d bytes", frame.MaxBody)
 }
 
-func writeAnswer(w http.ResponseWriter, bodiless bool, a *request.Answer) {
+func (g *Gate) writeAnswer(w http.ResponseWriter, bodiless bool, a *request.Answer) {
 	h := w.Header()
-	hop := connectionHeaders(a.Header["Connection"])
-	for name, values := range a.Header {
-		if !hopByHop[name] && !hop[name] && (bodiless || name != "Content-Length") {
-			h[name] = values
-		}
+	httphead.FromWorker(h, a.Header, g.cfg.Place)
+	if length := a.Header["Content-Length"]; bodiless && length != nil { // to HEAD, the worker says how long an answer to GET would be
+		h["Content-Length"] = length
 	}
 	if a.ContentType != "" {
 		h["Content-Type"] = []string{a.ContentType}
 	} else {
 		h["Content-Type"] = nil // net/http would guess one
 	}
-	if bodyAllowed(a.Status) && !bodiless { // to HEAD, the worker says how long an answer to GET would be
+	if bodyAllowed(a.Status) && !bodiless {
 		h["Content-Length"] = []string{strconv.Itoa(len(a.Data))}
 	}
 	w.WriteHeader(a.Status)
@@ -268,43 +282,9 @@ func checkType(s string) error {
 	return nil
 }
 
-// hopByHop are headers that concern one connection (RFC 9110, section 7.6.1), in canonical form.
-var hopByHop = map[string]bool{
-	"Connection": true, "Keep-Alive": true, "Proxy-Connection": true, "Proxy-Authenticate": true, "Proxy-Authorization": true,
-	"Te": true, "Trailer": true, "Transfer-Encoding": true, "Upgrade": true,
-}
-
-// identity are headers by which somebody says who they are. What the gateway found out is put in their place.
-var identity = map[string]bool{"Authorization": true, "Cookie": true, "Forwarded": true, "Content-Length": true, "Content-Type": true}
-
-// connectionHeaders are those that a Connection header names besides.
-func connectionHeaders(values []string) map[string]bool {
-	var named map[string]bool
-	for _, v := range values {
-		for name := range strings.SplitSeq(v, ",") {
-			if named == nil {
-				named = make(map[string]bool)
-			}
-			named[textproto.CanonicalMIMEHeaderKey(strings.TrimSpace(name))] = true
-		}
-	}
-	return named
-}
-
-// passOn is what the worker gets of a call's headers.
+// passOn is what the worker gets of a call's headers: what the gateway found out takes the place of what a caller says of itself.
 func passOn(h http.Header, who *caller) frame.Headers {
-	out := make(frame.Headers, len(h)+2)
-	hop := connectionHeaders(h["Connection"])
-	for name, values := range h {
-		switch {
-		case hopByHop[name], hop[name], strings.HasPrefix(name, "X-Forwarded-"), strings.HasPrefix(name, "Godwit-"):
-		case name == "Cookie" && who.service.Cookies:
-			out[name] = values
-		case identity[name]:
-		default:
-			out[name] = values
-		}
-	}
+	out := frame.Headers(httphead.FromCaller(h, who.service.Cookies))
 	for _, f := range [...]struct{ name, value string }{
 		{"Godwit-Key", who.key}, {"Godwit-Recipient", who.recipient}, {"Godwit-Client-Addr", who.addr},
 	} {

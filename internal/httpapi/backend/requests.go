@@ -8,7 +8,9 @@ import (
 	"godwit.dev/godwit/internal/access"
 	"godwit.dev/godwit/internal/frame"
 	"godwit.dev/godwit/internal/httpapi/call"
+	"godwit.dev/godwit/internal/httphead"
 	"godwit.dev/godwit/internal/notification"
+	"godwit.dev/godwit/internal/problem"
 	"godwit.dev/godwit/internal/request"
 )
 
@@ -97,22 +99,16 @@ func answer(c *call.Call, a *request.Answer, err error) error {
 	if err != nil {
 		return err
 	}
-	h := c.W.Header()
-	for name, values := range a.Header {
-		if !ours[name] {
-			h[name] = values
-		}
+	if !httphead.Displayable(a.ContentType) {
+		return problem.BadAnswer.With("the answer is of the type multipart/x-mixed-replace, which is not passed on")
 	}
+	h := c.W.Header()
+	httphead.Protect(h, httphead.API)
+	httphead.FromWorker(h, a.Header, httphead.API)
 	if a.ContentType != "" {
 		h.Set("Content-Type", a.ContentType)
 	} else {
 		h["Content-Type"] = nil // net/http would guess one
 	}
 	return c.Send(a.Status, a.Data)
-}
-
-// ours are headers of the connection or of this server, which an answer does not set.
-var ours = map[string]bool{
-	"Connection": true, "Keep-Alive": true, "Proxy-Connection": true, "Te": true, "Trailer": true, "Transfer-Encoding": true, "Upgrade": true,
-	"Content-Length": true,
 }

@@ -1,0 +1,102 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"net/url"
+	"strings"
+
+	"godwit.dev/godwit/internal/config"
+	"godwit.dev/godwit/internal/gateway/frontgate"
+	"godwit.dev/godwit/internal/httpapi"
+	"godwit.dev/godwit/internal/httphead"
+)
+
+// gatewayOrigin tells requests for the gateway's own origin from all others.
+type gatewayOrigin struct {
+	own      bool // it has one: a host, or a listener
+	listener bool // connections of that listener are marked
+	host     string
+}
+
+// newGatewayOrigin reads where the gateway is.
+func newGatewayOrigin(cfg *config.Config) gatewayOrigin {
+	o := gatewayOrigin{listener: cfg.GatewayAddr != config.Off}
+	o.own = o.listener || cfg.GatewayURL != ""
+	if u, err := url.Parse(cfg.GatewayURL); err == nil { // was checked with the settings
+		o.host = u.Host
+		if !o.listener {
+			o.host = u.Hostname() // proxies may leave the port out, and cookies know none
+		}
+	}
+	return o
+}
+
+type onGatewayListener struct{}
+
+// parts says what is served to a request.
+func (o gatewayOrigin) parts(r *http.Request) httpapi.Parts {
+	switch {
+	case !o.own:
+		return httpapi.Parts{Gateway: true, Rest: true}
+	case r.Context().Value(onGatewayListener{}) != nil:
+		return httpapi.Parts{Gateway: true}
+	case !o.named(r.Host):
+		return httpapi.Parts{Rest: true}
+	}
+	return httpapi.Parts{Gateway: !o.listener}
+}
+
+// named reports whether a Host header names the gateway's host.
+func (o gatewayOrigin) named(host string) bool {
+	if u := (&url.URL{Host: host}); !o.listener {
+		host = u.Hostname()
+	}
+	return o.host != "" && sameHost(host, o.host)
+}
+
+// sameHost compares hosts as browsers do, which also take a name with a dot at its end.
+func sameHost(a, b string) bool {
+	return strings.EqualFold(strings.TrimSuffix(a, "."), strings.TrimSuffix(b, "."))
+}
+
+// place is what browsers take a worker's answer for.
+func (o gatewayOrigin) place() httphead.Place {
+	if o.own {
+		return httphead.OwnOrigin
+	}
+	return httphead.Shared
+}
+
+// frontGate is the gateway to workers.
+func (a *App) frontGate(o gatewayOrigin) http.Handler {
+	return frontgate.New(frontgate.Config{Asker: a.requests, Access: a.access, Place: o.place(), Log: a.log})
+}
+
+// serveGateway serves the gateway's own listener and returns how to end accepting.
+func (a *App) serveGateway(ln net.Listener, handler http.Handler) (stop func()) {
+	srv, accepts := a.server(ln, handler)
+	guarded := srv.ConnContext
+	srv.ConnContext = func(ctx context.Context, nc net.Conn) context.Context {
+		return context.WithValue(guarded(ctx, nc), onGatewayListener{}, true)
+	}
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		if err := srv.Serve(accepts); !a.stopping.Load() {
+			a.fail(fmt.Errorf("serve gateway_addr: %w", err))
+		}
+	}()
+	a.steps.addPolite("gateway answers", a.share(), func(ctx context.Context) error {
+		err := srv.Shutdown(ctx)
+		if err != nil {
+			err = errors.Join(err, srv.Close()) // what is still open had its time
+		}
+		<-done
+		return err
+	})
+	return func() { ln.Close() }
+}
