@@ -52,6 +52,7 @@ var places = map[string]layer{
 	"internal/dispatch":        capability,
 	"internal/escalation":      capability,
 	"internal/pace":            capability,
+	"internal/judge":           capability,
 	"internal/preference":      capability,
 	"internal/template":        capability,
 	"internal/recipient":       capability,

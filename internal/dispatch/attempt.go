@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"godwit.dev/godwit/internal/judge"
 	"godwit.dev/godwit/internal/push"
 )
 
@@ -43,15 +44,17 @@ func (l *lane) deliver(d *Delivery, sender push.Sender) {
 	t := d.scope.depart(ctx, d.EndpointID)
 	if held := l.job.work.Held; held != nil && !held() {
 		now = l.d.now()
-		d.scope.Answered(t.seq, now, false)
+		d.scope.Pacer.Answered(t.seq, now, false)
+		d.scope.Leave()
 		l.job.results <- landed{Result: d.again(now), lane: l} // not sent: whoever owns it now may do so
 		return
 	}
 	receipt, err := l.send(ctx, sender, &req, d)
 	now = l.d.now()
 	// An endpoint that has moved said so at its old address first: that was one more message.
-	d.scope.Answered(t.seq, now, receipt.Address != nil)
+	d.scope.Pacer.Answered(t.seq, now, receipt.Address != nil)
 	res := l.judge(d, req.ExpiresAt, receipt, err, t, now)
+	d.scope.Leave()
 	l.job.results <- landed{Result: res, lane: l}
 }
 
@@ -76,38 +79,74 @@ func (l *lane) judge(d *Delivery, until time.Time, receipt push.Receipt, err err
 	var gone *push.GoneError
 	var permanent *push.PermanentError
 	var config *push.ConfigError
+	var objection *push.ObjectionError
 	switch {
 	case err == nil:
 		s.Succeeded(t.Try, now)
+		s.Took(now)
 		res := d.ends(Accepted, "")
 		res.External, res.Address = receipt.ExternalID, receipt.Address
 		return res
 	case errors.As(err, &retry):
 		return l.retry(d, until, retry, t, now)
 	case errors.As(err, &gone):
-		s.Succeeded(t.Try, now)
-		// Nobody is there: an earlier attempt cannot have been seen either.
-		d.Unsure = false
-		res := d.ends(Refused, gone.Reason)
-		res.Disable, res.Since = gone.Reason, gone.Since
-		if res.Disable == "" {
-			res.Disable = "gone"
-		}
-		return res
+		s.answered(t, now)
+		return d.gone(gone)
 	case errors.As(err, &permanent):
-		s.Succeeded(t.Try, now)
+		s.answered(t, now)
 		return d.ends(Refused, permanent.Reason)
 	case errors.As(err, &config):
-		s.block(config)
-		l.refusal.Store(&config.Reason)
-		d.Attempts--
-		return d.held(config.Reason)
+		return l.stop(d, config.Scope, config.Reason)
+	case errors.As(err, &objection):
+		return l.objected(d, until, objection, t, now)
 	}
+	s.Silent()
 	return l.unknown(d, until, err, now)
+}
+
+// gone is the end of a delivery whose endpoint does not exist any more.
+func (d *Delivery) gone(e *push.GoneError) Result {
+	// Nobody is there: an earlier attempt cannot have been seen either.
+	d.Unsure = false
+	res := d.ends(Refused, e.Reason)
+	res.Disable, res.Since = e.Reason, e.Since
+	if res.Disable == "" {
+		res.Disable = "gone"
+	}
+	return res
+}
+
+// stop holds a delivery, and all that come after it, since the credential was refused.
+func (l *lane) stop(d *Delivery, scope, reason string) Result {
+	d.scope.block(scope, reason)
+	l.refusal.Store(&reason)
+	d.Attempts--
+	return d.held(reason)
+}
+
+// objected ends a delivery that was refused for a cause which only other endpoints can tell, or puts it off until they have.
+func (l *lane) objected(d *Delivery, until time.Time, e *push.ObjectionError, t try, now time.Time) Result {
+	s := d.scope.named(e.Scope, now)
+	m := judge.Message{Party: party(d), Left: t.Left, First: d.First, Tries: d.Attempts}
+	switch s.Case.Objected(m, judge.Objection{Ended: e.Ended, Host: e.Shared == push.Host}, now) {
+	case judge.Shared:
+		return l.stop(d, e.Scope, e.Reason)
+	case judge.Address:
+		s.Succeeded(t.Try, now)
+		if e.Ended {
+			return d.gone(&push.GoneError{Reason: e.Reason})
+		}
+		return d.ends(Refused, e.Reason)
+	}
+	if d.Attempts >= maxTriesInTrouble {
+		return d.ends(Refused, fmt.Sprintf("gave up after %d attempts: %s", d.Attempts, e.Reason))
+	}
+	return d.later(s.opens(now).Add(backoff(d.Attempts, d.Row)), until, e.Reason)
 }
 
 // retry puts off a message that was certainly not taken.
 func (l *lane) retry(d *Delivery, until time.Time, e *push.RetryError, t try, now time.Time) Result {
+	d.scope.Case.Answered()
 	s := d.scope.objected(e, t, now)
 	tries := maxTries
 	if e.Credential || e.After > 0 || !s.Alive(d.First) {

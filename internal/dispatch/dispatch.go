@@ -45,6 +45,7 @@ type Dispatcher struct {
 	now      func() time.Time
 	log      *slog.Logger
 	paces    *pace.Scopes
+	cases    *cases
 	metrics  *metrics
 }
 
@@ -59,11 +60,14 @@ func New(cfg Config) (*Dispatcher, error) {
 	if cfg.Log == nil {
 		cfg.Log = slog.New(slog.DiscardHandler)
 	}
-	return &Dispatcher{Senders: cfg.Senders, channels: cfg.Channels, tracer: cfg.Tracer, now: cfg.Now, log: cfg.Log, paces: pace.NewScopes(), metrics: newMetrics(cfg.Channels)}, nil
+	return &Dispatcher{Senders: cfg.Senders, channels: cfg.Channels, tracer: cfg.Tracer, now: cfg.Now, log: cfg.Log, paces: pace.NewScopes(), cases: newCases(), metrics: newMetrics(cfg.Channels)}, nil
 }
 
 // Unblock lets an app's credentials that were refused be tried again: a person has looked.
-func (d *Dispatcher) Unblock(app string) { d.paces.Unblock(app) }
+func (d *Dispatcher) Unblock(app string) {
+	d.paces.Unblock(app)
+	d.cases.reset(app)
+}
 
 // Wait waits; false: ctx has ended.
 func Wait(ctx context.Context, d time.Duration) bool {

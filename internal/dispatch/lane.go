@@ -2,7 +2,9 @@ package dispatch
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -27,6 +29,7 @@ type lane struct {
 	attempts chan attempt  // to a worker that has nothing to do
 	workers  sync.WaitGroup
 	wake     chan struct{}
+	crowds   crowds
 	refusal  atomic.Pointer[string] // why deliveries are held back; nil: none are
 }
 
@@ -40,7 +43,7 @@ func newLane(j *Job, ch push.Channel) *lane {
 	}
 	return &lane{
 		d: j.d, job: j, source: j.work.Source, channel: ch, policy: p, most: max(most, 1),
-		inFlight: make(chan struct{}, p.inFlight), attempts: make(chan attempt), wake: make(chan struct{}, 1),
+		inFlight: make(chan struct{}, p.inFlight), attempts: make(chan attempt), wake: make(chan struct{}, 1), crowds: make(crowds),
 	}
 }
 
@@ -140,7 +143,7 @@ func (l *lane) take(ctx context.Context, ds []Delivery) (err error) {
 		return err
 	}
 	if len(b.settled) > 0 {
-		if err := l.source.Finish(ctx, b.settled, l.d.now()); err != nil {
+		if err := l.finish(ctx, b.settled); err != nil {
 			return err
 		}
 		l.d.metrics.count(b.settled)
@@ -148,6 +151,17 @@ func (l *lane) take(ctx context.Context, ds []Delivery) (err error) {
 		Wait(ctx, stopLook)
 	}
 	return nil
+}
+
+// finish tells the source what need not be sent now, as often as it takes.
+func (l *lane) finish(ctx context.Context, settled []Result) error {
+	for {
+		err := l.source.Finish(ctx, settled, l.d.now())
+		if err == nil || errors.Is(err, ErrStale) || !Wait(ctx, retryAfterFault) {
+			return err
+		}
+		l.job.log.WarnContext(ctx, "deliveries cannot be put off yet", "error", err)
+	}
 }
 
 // batch is what a lane has looked at and not yet told its source.
@@ -168,29 +182,46 @@ func (b *batch) take(d *Delivery) {
 		b.settled = append(b.settled, res)
 		return
 	}
-	turn, res, ok := l.turn(d, now)
+	place, res, ok := l.place(d, now)
+	if ok {
+		res, ok = b.enter(d, place.scope, now)
+	}
 	if !ok {
 		b.settled = append(b.settled, res)
 		return
 	}
-	if turn.at.Sub(now) > together || len(b.group) >= l.policy.group || len(l.inFlight) == cap(l.inFlight) {
+	if !b.depart(d, place) {
+		d.scope.Leave()
+	}
+}
+
+// depart waits for the delivery's turn and adds it to those that leave now; false: it does not leave.
+func (b *batch) depart(d *Delivery, p place) bool {
+	l := b.lane
+	turn, res, ok := l.turn(d, p, l.d.now())
+	if !ok {
+		b.settled = append(b.settled, res)
+		return false
+	}
+	if turn.at.Sub(l.d.now()) > together || len(b.group) >= l.policy.group || len(l.inFlight) == cap(l.inFlight) {
 		b.claim()
 	}
 	waited := Wait(b.ctx, turn.at.Sub(l.d.now()))
 	begun := turn.begin()
 	if !waited {
-		return
+		return false
 	}
 	if now := l.d.now(); !begun || turn.scope.Stopped(turn.opens, now) {
 		b.settled = append(b.settled, d.again(turn.scope.book(now)))
-		return
+		return false
 	}
 	select {
 	case l.inFlight <- struct{}{}:
 	case <-b.ctx.Done():
-		return
+		return false
 	}
 	b.group = append(b.group, *d)
+	return true
 }
 
 // claimsAtOnce is how many groups of a lane may be on their way to the disk: they share its commits.
@@ -205,9 +236,7 @@ func (b *batch) claim() {
 	b.group, b.asked = nil, true
 	b.claims.Go(func() error {
 		claimed, err := l.source.Claim(b.ctx, group, l.d.now())
-		for range len(group) - len(claimed) {
-			<-l.inFlight
-		}
+		l.release(group, claimed)
 		b.claimed.Add(int64(len(claimed)))
 		for i := range claimed {
 			l.start(attempt{delivery: &claimed[i], sender: sender})
@@ -218,10 +247,21 @@ func (b *batch) claim() {
 
 // drop gives back what is not going to be sent now.
 func (b *batch) drop() {
-	for range b.group {
-		<-b.lane.inFlight
-	}
+	b.lane.release(b.group, nil)
 	b.group = nil
+}
+
+// release gives back the places of those of a group that were not claimed.
+func (l *lane) release(group, claimed []Delivery) {
+	if len(claimed) == len(group) {
+		return
+	}
+	for i := range group {
+		if !slices.ContainsFunc(claimed, func(d Delivery) bool { return d.Row == group[i].Row }) {
+			group[i].scope.Leave()
+			<-l.inFlight
+		}
+	}
 }
 
 // gate finds deliveries that are not to be sent, or not now.

@@ -18,6 +18,9 @@ type policy struct {
 	// receiver drops repeated ids. Otherwise it is parked until a person decides.
 	resend   bool
 	inFlight int // requests at once
+	// share is how many of them one host or credential may have. However many hosts hang, the last of them leave places
+	// free for others (lane.room).
+	share int
 	// solo: everything goes through one scope, so a lane waits for it instead of looking for others.
 	solo    bool
 	timeout time.Duration // how long one attempt may take, the sender's own timeout included
@@ -26,12 +29,12 @@ type policy struct {
 // policies are the channels that can be sent over, in the order in which people see them. A channel that is to be sent
 // over needs a line here: New fails without it.
 var policies = []policy{
-	{channel: push.Live, group: 50, resend: true, inFlight: 64, solo: true, timeout: 30 * time.Second},
-	{channel: push.WebPush, group: 50, resend: true, inFlight: 256, timeout: 30 * time.Second},
-	{channel: push.FCM, group: 50, resend: true, inFlight: 256, solo: true, timeout: 60 * time.Second},
-	{channel: push.APNs, group: 50, resend: true, inFlight: 256, solo: true, timeout: 60 * time.Second},
-	{channel: push.Telegram, group: 1, inFlight: 32, solo: true, timeout: 30 * time.Second},
-	{channel: push.Webhook, group: 10, resend: true, inFlight: 64, timeout: 30 * time.Second},
+	{channel: push.Live, group: 50, resend: true, inFlight: 64, share: 64, solo: true, timeout: 30 * time.Second},
+	{channel: push.WebPush, group: 50, resend: true, inFlight: 512, share: 256, timeout: 30 * time.Second},
+	{channel: push.FCM, group: 50, resend: true, inFlight: 256, share: 256, solo: true, timeout: 60 * time.Second},
+	{channel: push.APNs, group: 50, resend: true, inFlight: 256, share: 256, solo: true, timeout: 60 * time.Second},
+	{channel: push.Telegram, group: 1, inFlight: 32, share: 32, solo: true, timeout: 30 * time.Second},
+	{channel: push.Webhook, group: 10, resend: true, inFlight: 128, share: 32, timeout: 30 * time.Second},
 }
 
 // policyOf is a channel's policy, nil if there is none.
@@ -49,7 +52,7 @@ func check(chs []push.Channel) error {
 		switch p := policyOf(ch); {
 		case p == nil:
 			return fmt.Errorf("channel %s has no policy of sending", ch)
-		case p.group < 1 || p.inFlight < 1 || p.timeout <= 0:
+		case p.group < 1 || p.inFlight < 1 || p.share < 1 || p.timeout <= 0:
 			return fmt.Errorf("channel %s has a policy of sending that lets nothing through", ch)
 		}
 	}

@@ -5,15 +5,17 @@ import (
 	"time"
 
 	"godwit.dev/godwit/internal/audience"
+	"godwit.dev/godwit/internal/judge"
 	"godwit.dev/godwit/internal/pace"
 	"godwit.dev/godwit/internal/push"
 )
 
-// Beside the Dispatcher, which holds the scopes, only this file knows package pace.
+// Beside the Dispatcher, which holds the scopes, and their cases only this file knows package pace.
 
 // scope is what a delivery is paced with: a credential, or a credential at one origin. Urgent deliveries go first in it.
 type scope struct {
 	*pace.Pacer
+	*judge.Case
 	d      *Dispatcher
 	key    pace.Scope
 	urgent bool
@@ -24,7 +26,7 @@ type scope struct {
 func (d *Dispatcher) scope(app string, ch push.Channel, limits push.Pace, now time.Time) scope {
 	key := pace.Scope{App: app, Channel: ch, Name: limits.Scope}
 	pacer, refused := d.paces.Of(key, limits, now)
-	return scope{Pacer: pacer, d: d, key: key, refused: refused}
+	return scope{Pacer: pacer, Case: d.cases.of(key), d: d, key: key, refused: refused}
 }
 
 // named is another scope of the same app and channel; s itself if it has no name of its own.
@@ -63,13 +65,19 @@ func (s scope) objected(e *push.RetryError, t try, now time.Time) scope {
 	s = s.named(e.Scope, now)
 	switch {
 	case e.Credential:
-		s.Objected(now, e.After)
+		s.Pacer.Objected(now, e.After)
 	case e.Scope != "":
 		s.ObjectedAt(t.Try, now, e.After)
 	case e.After > 0:
 		s.Rests(t.Try, now, e.After)
 	}
 	return s
+}
+
+// answered notes an answer that is about one message or endpoint: the scope works.
+func (s scope) answered(t try, now time.Time) {
+	s.Succeeded(t.Try, now)
+	s.Case.Answered()
 }
 
 // opens is when the scope's pause ends; now: there is none.
@@ -81,8 +89,8 @@ func (s scope) opens(now time.Time) time.Time {
 }
 
 // block stops the scope whose credential was refused, until Unblock.
-func (s scope) block(e *push.ConfigError) {
-	s.d.paces.Block(pace.Scope{App: s.key.App, Channel: s.key.Channel, Name: e.Scope}, e.Reason)
+func (s scope) block(name, reason string) {
+	s.d.paces.Block(pace.Scope{App: s.key.App, Channel: s.key.Channel, Name: name}, reason)
 }
 
 // book says when to look again at a message that found no turn.
@@ -146,8 +154,15 @@ type turn struct {
 	at time.Time
 }
 
-// turn finds the moment that all limits allow. Not ok: that is too far off, and the result says when to look again.
-func (l *lane) turn(d *Delivery, now time.Time) (turn, Result, bool) {
+// place is the scope that a delivery is sent in, and the chat in it.
+type place struct {
+	scope
+	chat  pace.Scope
+	every time.Duration // between two messages to the chat; 0: there is none
+}
+
+// place finds it. Not ok: nothing may leave there now, and the result says when to look again.
+func (l *lane) place(d *Delivery, now time.Time) (place, Result, bool) {
 	var limits push.Pace
 	if l.pacer != nil {
 		limits = l.pacer.Pace(d.Address)
@@ -157,24 +172,30 @@ func (l *lane) turn(d *Delivery, now time.Time) (turn, Result, bool) {
 	d.scope = s
 	if why := s.refused; why != "" {
 		l.refusal.Store(&why)
-		return turn{}, d.held(why), false
+		return place{}, d.held(why), false
 	}
-	chat := pace.Scope{App: s.key.App, Channel: s.key.Channel, Name: limits.Scope + "\n" + limits.Chat}
+	p := place{scope: s}
 	if limits.Chat != "" {
-		if at, ok := l.d.paces.Chat(chat, now); !ok {
-			return turn{}, d.again(at), false
+		p.chat, p.every = pace.Scope{App: s.key.App, Channel: s.key.Channel, Name: limits.Scope + "\n" + limits.Chat}, limits.Every
+		if at, ok := l.d.paces.Chat(p.chat, now); !ok {
+			return place{}, d.again(at), false
 		}
 	}
 	if until, rests := s.Resting(d.EndpointID, now); rests {
-		return turn{}, d.again(until), false
+		return place{}, d.again(until), false
 	}
+	return p, Result{}, true
+}
+
+// turn finds the moment that all limits allow. Not ok: that is too far off, and the result says when to look again.
+func (l *lane) turn(d *Delivery, p place, now time.Time) (turn, Result, bool) {
 	patience := patience
 	if l.policy.solo {
 		patience = forever
 	}
-	slot, ok := s.slot(now, patience)
+	slot, ok := p.slot(now, patience)
 	if !ok {
-		return turn{}, d.again(s.book(now)), false
+		return turn{}, d.again(p.book(now)), false
 	}
 	t := turn{slot: slot, at: slot.opens}
 	if l.job.rate != nil {
@@ -182,8 +203,8 @@ func (l *lane) turn(d *Delivery, now time.Time) (turn, Result, bool) {
 			t.at = own
 		}
 	}
-	if limits.Chat != "" {
-		l.d.paces.SentTo(chat, t.at, limits.Every)
+	if p.every > 0 {
+		l.d.paces.SentTo(p.chat, t.at, p.every)
 	}
 	return t, Result{}, true
 }

@@ -171,13 +171,33 @@ type GoneError struct {
 
 func (e *GoneError) Error() string { return e.Reason }
 
+// ObjectionError says that the provider refused a message, and that its answer fits two causes: this address alone, or
+// what all addresses of Scope share. Package judge compares it with other addresses.
+type ObjectionError struct {
+	Scope  string // where others are sent to with the same credential
+	Reason string
+	Ended  bool   // an address that is alone with this answer does not exist any more: disable it
+	Shared Shared // what is at fault if the others are told the same
+}
+
+func (e *ObjectionError) Error() string { return e.Reason }
+
+// Shared is what the addresses of a scope have in common.
+type Shared uint8
+
+// Kinds of what is shared.
+const (
+	Credential Shared = iota // a person has to look at it
+	Host                     // it is ill and recovers by itself
+)
+
 // PermanentError says that this message will never be taken; the endpoint may be fine.
 type PermanentError struct{ Reason string }
 
 func (e *PermanentError) Error() string { return e.Reason }
 
-// ConfigError says that the provider refused our credential or settings: nothing is wrong with the endpoint, and
-// sending on makes it worse. What uses the credential (at this origin) has to stop until a person looks.
+// ConfigError says that the provider refused our credential or settings, in words that are about nothing else: nothing is
+// wrong with the endpoint, and sending on makes it worse. The credential must not be used until a person looks.
 type ConfigError struct {
 	Scope  string // the Pace.Scope that has to stop
 	Reason string

@@ -216,7 +216,7 @@ func TestThePhonesOfAnotherEnvironmentStopTheCampaignAndAreNotLost(t *testing.T)
 			lost++
 		}
 	}
-	if lost != 10 || c.Counts["failed"] != lost || c.Counts["pending"] != len(devices)-lost {
+	if lost > 0 || c.Counts["pending"] != len(devices) {
 		t.Errorf("%d were disabled: %v", lost, c.Counts)
 	}
 }

@@ -93,6 +93,29 @@ func TestEverySubscriberEndsInOneHonestOutcome(t *testing.T) {
 	t.Logf("%d subscribers: %v at %s", len(subs), c.Counts, c.Rate)
 }
 
+func TestOneStaleSubscriptionStopsNobodyElse(t *testing.T) {
+	const n, stale = 1000, 371
+	for _, b := range []pushserver.Behaviour{
+		{Status: http.StatusForbidden, Body: "the VAPID credentials do not correspond to the subscription"},
+		{Status: http.StatusBadRequest, Body: `{"reason":"VapidPkHashMismatch"}`},
+		{Status: http.StatusUnauthorized, Body: `{"errno":109}`},
+	} {
+		w, provider, subs := pushing(t, n, pushserver.Options{OneKey: true}, func(i int) pushserver.Behaviour {
+			if i == stale {
+				return b
+			}
+			return pushserver.Accepting
+		}, blackbox.Plain())
+		c := w.ended(w.start(map[string]any{"content": map[string]any{"title": "Hi"}, "audience": map[string]any{"channels": []string{"webpush"}}}), "completed", 2*time.Minute)
+		if c.Counts["accepted"] != n-1 || c.Counts["failed"] != 1 || w.disabled(subs[stale].endpoint) {
+			t.Errorf("%d: %v, disabled %t", b.Status, c.Counts, w.disabled(subs[stale].endpoint))
+		}
+		if got := provider.AcceptedBy(subs[stale].push); got != 0 {
+			t.Errorf("%d: the stale one took %d", b.Status, got)
+		}
+	}
+}
+
 // sameTopic demands that what one subscriber got replaces itself and is not more than so many messages.
 func sameTopic(t *testing.T, name string, got []pushserver.Message, most int) {
 	t.Helper()

@@ -2,11 +2,11 @@ package apns
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"math"
 	"net/http"
 	"strings"
-	"sync"
 	"time"
 
 	"godwit.dev/godwit/internal/push"
@@ -29,12 +29,12 @@ const (
 	maxAnswerBytes = 4 << 10
 )
 
-// settings are the reasons beside 401 and 403 that have nothing to do with one message or device.
+// settings are the reasons beside those of denials that have nothing to do with one message or device.
 var settings = map[string]bool{"BadTopic": true, "MissingTopic": true, "TopicDisallowed": true, "BadCertificate": true, "BadCertificateEnvironment": true}
 
 // denials are the reasons for which APNs ends a connection whose credentials it does not take.
 var denials = map[string]bool{
-	expiredToken: true, "InvalidProviderToken": true, "MissingProviderToken": true, "Forbidden": true, "BadCertificate": true,
+	expiredToken: true, "InvalidProviderToken": true, "MissingProviderToken": true, "BadCertificate": true,
 	"BadCertificateEnvironment": true, "BadEnvironmentKeyIdInToken": true, "UnrelatedKeyIdInToken": true,
 }
 
@@ -44,11 +44,12 @@ type answer struct {
 	reason string
 	since  time.Time // from when on the device's token has been invalid; zero: not said
 	after  time.Duration
+	raw    provider.Answer
 }
 
 // readAnswer reads an answer; what cannot be read of it is absent.
 func readAnswer(got *provider.Answer, now time.Time) answer {
-	a := answer{status: got.Status, after: provider.RetryAfter(got.Header, now)}
+	a := answer{raw: *got, status: got.Status, after: provider.RetryAfter(got.Header, now)}
 	if got.Status != http.StatusOK {
 		a.reason, a.since = readReason(got.Body)
 	}
@@ -103,7 +104,9 @@ func (s *Sender) judge(a answer) error {
 			return &push.GoneError{Since: a.since, Reason: a.says("the app was removed from the device, or has another token by now")}
 		}
 	case badDevice, otherTopic:
-		return &push.GoneError{Reason: a.says("no such device for " + s.cfg.Topic + " in " + s.cfg.Environment + "; " + s.hint())}
+		// Of one device it is so; of all, the settings are wrong.
+		return &push.ObjectionError{Scope: s.scope, Ended: true, Reason: a.says(fmt.Sprintf(
+			"no such device for %s in %s. If many are told so: is %s the right environment, and %s the right topic? %s", s.cfg.Topic, s.cfg.Environment, s.cfg.Environment, s.cfg.Topic, s.hint()))}
 	case tooManyAtOne:
 		after := a.after
 		if after == 0 {
@@ -120,21 +123,26 @@ func (s *Sender) judge(a answer) error {
 }
 
 func (s *Sender) byStatus(a answer) error {
+	const settingsDiffer = "the key, its id, the team or the topic is not what Apple knows"
 	switch {
-	case a.status == http.StatusOK:
-		return nil
-	case a.denied(), settings[a.reason], a.status == http.StatusUnauthorized, a.status == http.StatusForbidden:
-		return &push.ConfigError{Scope: s.scope, Reason: a.says("the key, its id, the team or the topic is not what Apple knows")}
+	case a.denied(), settings[a.reason]:
+		return &push.ConfigError{Scope: s.scope, Reason: a.says(settingsDiffer)}
+	case a.status == http.StatusUnauthorized, a.status == http.StatusForbidden:
+		return &push.ObjectionError{Scope: s.scope, Reason: a.says(settingsDiffer)}
 	case a.status == http.StatusServiceUnavailable:
 		return &push.RetryError{After: a.after, Credential: true, Scope: s.scope, Reason: a.says("overloaded")}
-	case a.status == http.StatusTooManyRequests:
-		return &push.RetryError{After: a.after, Scope: s.scope, Reason: a.says("too many requests")}
-	case a.status >= 500:
-		return &push.RetryError{After: a.after, Reason: a.says("it failed")}
-	case a.status == http.StatusRequestEntityTooLarge:
-		return &push.PermanentError{Reason: a.says("the message is too large")}
+	case a.reason != "" && a.status >= 400 && a.status < 500 && a.status != http.StatusTooManyRequests && a.status != http.StatusRequestEntityTooLarge:
+		return &push.PermanentError{Reason: a.says("the message is refused")}
 	}
-	return &push.PermanentError{Reason: a.says("the message is refused")}
+	table := provider.Table{Name: name, Scope: s.scope, Quiet: true, Denied: func(_ int, reason string) error {
+		return &push.ObjectionError{Scope: s.scope, Reason: reason, Shared: push.Host}
+	}}
+	err := table.Judge(&a.raw, s.cfg.Now())
+	var gone *push.GoneError
+	if errors.As(err, &gone) { // Apple says of a device that is gone why
+		return &push.RetryError{Scope: s.scope, Reason: a.says("which makes no sense here")}
+	}
+	return err
 }
 
 // hint is what is mostly wrong where many devices are not known.
@@ -143,54 +151,4 @@ func (s *Sender) hint() string {
 		return "apps from TestFlight and the App Store have tokens of production"
 	}
 	return "apps from Xcode have tokens of the sandbox"
-}
-
-const (
-	// lastAnswers is how many answers about devices are looked at together: when more than half of them say that there is no
-	// such device, it is not the devices.
-	lastAnswers = 20
-	// verdictHolds is for how long after that no device is taken for gone: what was under way ends so too, and what had
-	// been begun when the others were stopped.
-	verdictHolds = time.Minute
-)
-
-// streak tells devices that are gone from settings under which none is known.
-type streak struct {
-	mu    sync.Mutex
-	last  [lastAnswers]bool // true: no such device
-	at    int
-	bad   int
-	until time.Time // until then the settings are held to be wrong
-}
-
-// wrong notes whether a device was not known, and reports whether it is the settings that are wrong. Some time after that
-// it counts anew: if a person says that all is right, the devices are wrong.
-func (k *streak) wrong(missing bool, now time.Time) bool {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	if now.Before(k.until) {
-		return missing
-	}
-	if k.last[k.at] {
-		k.bad--
-	}
-	if k.last[k.at] = missing; missing {
-		k.bad++
-	}
-	if k.at = (k.at + 1) % lastAnswers; k.bad <= lastAnswers/2 {
-		return false
-	}
-	k.last, k.bad, k.until = [lastAnswers]bool{}, 0, now.Add(verdictHolds)
-	return true
-}
-
-// weigh is judge for an answer about a device, which most of the last ones have a say in.
-func (s *Sender) weigh(a answer) error {
-	missing := a.reason == badDevice || a.reason == otherTopic
-	if (missing || a.status == http.StatusOK) && s.streak.wrong(missing, s.cfg.Now()) {
-		return &push.ConfigError{Scope: s.scope, Reason: a.says(fmt.Sprintf(
-			"so for more than half of %d devices in a row, which is not their fault: is %s the right environment, and %s the right topic? %s",
-			lastAnswers, s.cfg.Environment, s.cfg.Topic, s.hint()))}
-	}
-	return s.judge(a)
 }

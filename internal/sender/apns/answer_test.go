@@ -28,18 +28,18 @@ func TestEachAnswerEndsAsItShould(t *testing.T) {
 	}{
 		{410, "Unregistered", 0, sendertest.IsGone, 0, "removed from the device"},
 		{410, "ExpiredToken", 0, sendertest.IsGone, 0, "removed from the device"},
-		{410, "", 0, sendertest.Permanent, 0, "without a reason"},
-		{400, "BadDeviceToken", 0, sendertest.IsGone, 0, "apps from Xcode have tokens of the sandbox"},
-		{400, "DeviceTokenNotForTopic", 0, sendertest.IsGone, 0, topic},
+		{410, "", 0, sendertest.RetryWho, 0, "without a reason"},
+		{400, "BadDeviceToken", 0, sendertest.Objects, 0, "apps from Xcode have tokens of the sandbox"},
+		{400, "DeviceTokenNotForTopic", 0, sendertest.Objects, 0, topic},
 		{400, "BadTopic", 0, sendertest.Config, 0, "BadTopic"},
 		{400, "TopicDisallowed", 0, sendertest.Config, 0, "TopicDisallowed"},
 		{400, "MissingTopic", 0, sendertest.Config, 0, "MissingTopic"},
 		{400, "BadCollapseId", 0, sendertest.Permanent, 0, "BadCollapseId"},
 		{400, "IdleTimeout", 0, sendertest.Retry, 0, "IdleTimeout"},
 		{403, "InvalidProviderToken", 0, sendertest.Config, 0, "the key, its id, the team or the topic"},
-		{403, "Forbidden", 0, sendertest.Config, 0, "Forbidden"},
+		{403, "Forbidden", 0, sendertest.Objects, 0, "Forbidden"},
 		{403, "BadEnvironmentKeyIdInToken", 0, sendertest.Config, 0, "BadEnvironmentKeyIdInToken"},
-		{401, "", 0, sendertest.Config, 0, "401"},
+		{401, "", 0, sendertest.Objects, 0, "401"},
 		{404, "BadPath", 0, sendertest.Permanent, 0, "BadPath"},
 		{405, "MethodNotAllowed", 0, sendertest.Permanent, 0, "MethodNotAllowed"},
 		{413, "PayloadTooLarge", 0, sendertest.Permanent, 0, "too large"},
@@ -72,41 +72,9 @@ func TestEachAnswerEndsAsItShould(t *testing.T) {
 func TestTheHintIsOfTheOtherEnvironment(t *testing.T) {
 	w := start(t, func(_ *world, c *apns.Config) { c.Environment = apns.Sandbox })
 	_, err := w.sender.Send(t.Context(), hello("d", json.RawMessage(`{"token":"`+strings.Repeat("ab", 32)+`"}`)))
-	if err == nil || !strings.Contains(err.Error(), "in sandbox; apps from TestFlight and the App Store have tokens of production") {
+	if err == nil || !strings.Contains(err.Error(), "is sandbox the right environment, and org.example.shop the right topic? apps from TestFlight and the App Store have tokens of production") {
 		t.Error(err)
 	}
-}
-
-// unknown is the answer to a device of the other environment.
-var unknown = apnsserver.Behaviour{Status: http.StatusBadRequest, Reason: "BadDeviceToken"}
-
-func TestManyUnknownDevicesInARowAreAMatterOfSettings(t *testing.T) {
-	w := start(t)
-	_, address := w.Register(apnsserver.Accepting)
-	outcome := func(b apnsserver.Behaviour) sendertest.Outcome {
-		w.BehaveAll(&b)
-		_, err := w.sender.Send(t.Context(), hello("d", address))
-		return sendertest.OutcomeOf(err)
-	}
-	expect := func(b apnsserver.Behaviour, n int, want sendertest.Outcome) {
-		t.Helper()
-		for i := range n {
-			if got := outcome(b); got != want {
-				t.Fatalf("%d of %d: %s, want %s", i+1, n, got, want)
-			}
-		}
-	}
-	for range 5 { // half of them, for as long as that may be
-		expect(unknown, 10, sendertest.IsGone)
-		expect(apnsserver.Accepting, 10, sendertest.Accepted)
-	}
-	expect(unknown, 10, sendertest.IsGone)
-	expect(apnsserver.Failing, 30, sendertest.Retry) // says nothing of devices
-	expect(unknown, 100, sendertest.Config)          // what was under way, and had been begun
-	expect(apnsserver.Accepting, 1, sendertest.Accepted)
-	w.clock.add(time.Minute)
-	expect(unknown, 10, sendertest.IsGone) // a person said that all is right
-	expect(unknown, 1, sendertest.Config)
 }
 
 func TestCheckAsksForADeviceThatCannotBe(t *testing.T) {

@@ -60,7 +60,6 @@ type Sender struct {
 	host    string
 	scope   string
 	signer  *signer
-	streak  streak
 }
 
 var (
@@ -128,7 +127,7 @@ func (s *Sender) Send(ctx context.Context, r push.Request) (push.Receipt, error)
 	}
 	a, err := s.post(ctx, m)
 	if err == nil {
-		err = s.weigh(a)
+		err = s.judge(a)
 	}
 	if err != nil {
 		return push.Receipt{}, err
@@ -263,9 +262,9 @@ func (s *Sender) Check(ctx context.Context) (string, error) {
 	if err == nil {
 		err = s.judge(a)
 	}
-	var gone *push.GoneError
-	if err != nil && !errors.As(err, &gone) {
-		return "", err
+	var no *push.ObjectionError
+	if err != nil && (!errors.As(err, &no) || !no.Ended) {
+		return "", provider.Checked(err)
 	}
 	return fmt.Sprintf("key %s of team %s for %s in %s", s.cfg.KeyID, s.cfg.TeamID, s.cfg.Topic, s.cfg.Environment), nil
 }

@@ -2,6 +2,7 @@ package fcm
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"net/http"
@@ -105,50 +106,73 @@ func (f *failure) ambiguous() bool {
 
 // judge tells what an answer other than 2xx means. It knows of nothing but the answer: what is asked next is Send's.
 func (s *Sender) judge(a *provider.Answer, f *failure, device string) error {
-	project := s.cfg.Account.Project
 	says := func(what string) string {
 		return fmt.Sprintf("FCM answered %d: %s%s", a.Status, what, s.said(f, device))
 	}
+	if err := s.inWords(a, f, says); err != nil {
+		return err
+	}
+	table := provider.Table{Name: name, Scope: s.cfg.Account.Project, Quiet: true, Least: orBackoff, Denied: func(_ int, reason string) error {
+		if f.Status == "" { // none of FCM's own answers
+			return &push.ObjectionError{Scope: s.cfg.Account.Project, Reason: reason, Shared: push.Host}
+		}
+		return s.denied(a, f, says)
+	}}
+	return later(table.Judge(a, s.cfg.Now()))
+}
+
+// inWords tells what FCM says in words of its own; nil: nothing that is known.
+func (s *Sender) inWords(a *provider.Answer, f *failure, says func(string) string) error {
 	after := provider.RetryAfter(a.Header, s.cfg.Now())
-	switch a.Status {
-	case http.StatusBadRequest:
-		if f.ofToken() {
-			return &push.GoneError{Reason: says("the token is not one")}
-		}
-		return &push.PermanentError{Reason: says("the message is refused")}
-	case http.StatusUnauthorized:
-		if f.Code == "THIRD_PARTY_AUTH_ERROR" {
-			return &push.ConfigError{Scope: project + f.party(), Reason: says("the project's own credentials for " + f.party()[1:] + " are missing or refused: see the Firebase console, Project settings, Cloud Messaging")}
-		}
-		return &push.ConfigError{Scope: project, Reason: says("the access token is refused")}
-	case http.StatusForbidden:
-		if f.Code == "SENDER_ID_MISMATCH" {
-			return &push.GoneError{Reason: says("the token is another project's")}
-		}
-		return &push.ConfigError{Scope: project, Reason: says("the service account may not send for project " + project)}
-	case http.StatusNotFound:
-		if f.Code == "UNREGISTERED" {
-			return &push.GoneError{Reason: says("the token has ended")}
-		}
-		return &push.ConfigError{Scope: project, Reason: says("there is no project " + project + ", or its Cloud Messaging API is switched off")}
-	case http.StatusTooManyRequests:
-		if after == 0 {
-			after = quotaWait
-		}
-		if f.OfOne {
-			return &push.RetryError{After: after, Reason: says("too many messages to this device")}
-		}
-		return &push.RetryError{After: after, Credential: true, Scope: project, Reason: says("too many messages of the project")}
-	case http.StatusServiceUnavailable:
+	project := s.cfg.Account.Project
+	switch {
+	case a.Status == http.StatusBadRequest && f.ofToken():
+		return &push.GoneError{Reason: says("the token is not one")}
+	case a.Status == http.StatusForbidden && f.Code == "SENDER_ID_MISMATCH":
+		return &push.GoneError{Reason: says("the token is another project's")}
+	case a.Status == http.StatusNotFound && f.Code == "UNREGISTERED":
+		return &push.GoneError{Reason: says("the token has ended")}
+	case a.Status == http.StatusTooManyRequests && f.OfOne:
+		return &push.RetryError{After: orQuota(after), Reason: says("too many messages to this device")}
+	case a.Status == http.StatusTooManyRequests:
+		return &push.RetryError{After: orQuota(after), Credential: true, Scope: project, Reason: says("too many messages of the project")}
+	case a.Status == http.StatusServiceUnavailable:
 		return &push.RetryError{After: orBackoff(after), Scope: project, Reason: says("overloaded")}
 	}
+	return nil
+}
+
+// denied tells what a refusal means that may be about one device or about the project.
+func (s *Sender) denied(a *provider.Answer, f *failure, says func(string) string) error {
+	project := s.cfg.Account.Project
 	switch {
-	case a.Status >= 500:
-		return &push.RetryError{After: orBackoff(after), Reason: says("it failed")}
-	case a.Status >= 400:
+	case a.Status == http.StatusBadRequest:
 		return &push.PermanentError{Reason: says("the message is refused")}
+	case f.Code == "THIRD_PARTY_AUTH_ERROR":
+		return &push.ObjectionError{Scope: project + f.party(), Reason: says("the project's own credentials for " + f.party()[1:] + " are missing or refused: see the Firebase console, Project settings, Cloud Messaging")}
+	case a.Status == http.StatusUnauthorized:
+		return &push.ObjectionError{Scope: project, Reason: says("the access token is refused")}
+	case a.Status == http.StatusForbidden:
+		return &push.ObjectionError{Scope: project, Reason: says("the service account may not send for project " + project)}
 	}
-	return &push.PermanentError{Reason: says("redirects are not followed")}
+	return &push.ObjectionError{Scope: project, Reason: says("there is no such device, no project " + project + ", or its Cloud Messaging API is switched off")}
+}
+
+// later adds the least wait to an answer that names none.
+func later(err error) error {
+	var retry *push.RetryError
+	if errors.As(err, &retry) {
+		retry.After = orBackoff(retry.After)
+	}
+	return err
+}
+
+// orQuota is what FCM asked for after a 429, or else what it wants.
+func orQuota(after time.Duration) time.Duration {
+	if after > 0 {
+		return after
+	}
+	return quotaWait
 }
 
 // party is whose credentials the project lacks, as the part of its scope that has to stop.

@@ -36,13 +36,13 @@ func FuzzAnswer(f *testing.F) {
 		var retry *push.RetryError
 		var gone *push.GoneError
 		var permanent *push.PermanentError
-		var config *push.ConfigError
+		var objection *push.ObjectionError
 		switch {
 		case errors.As(err, &retry):
 			if retry.After <= 0 || retry.After > 24*time.Hour {
 				t.Errorf("again after %s", retry.After)
 			}
-		case errors.As(err, &gone), errors.As(err, &permanent), errors.As(err, &config):
+		case errors.As(err, &gone), errors.As(err, &permanent), errors.As(err, &objection):
 		default:
 			t.Fatalf("%T", err)
 		}

@@ -230,7 +230,7 @@ func (s *Sender) Check(ctx context.Context) (string, error) {
 		return "", err
 	}
 	if _, _, err := s.post(ctx, body, ""); err != nil {
-		return "", err
+		return "", provider.Checked(err)
 	}
 	return "project " + s.cfg.Account.Project + ", as " + s.cfg.Account.Email, nil
 }

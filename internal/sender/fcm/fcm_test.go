@@ -62,7 +62,7 @@ func TestConformance(t *testing.T) {
 		sendertest.Hangs: {Row: fcmserver.Hang}, sendertest.Breaks: {Row: fcmserver.Break},
 	}
 	sendertest.Run(t, sendertest.Suite{Outcomes: map[sendertest.Situation]sendertest.Outcome{
-		sendertest.Overloaded: sendertest.RetryWho,
+		sendertest.Overloaded: sendertest.RetryWho, sendertest.Denies: sendertest.Objects,
 	}, New: func(t *testing.T) *sendertest.Bed {
 		server, s := start(t, fcmserver.Options{})
 		token, address := server.Device(fcmserver.Behaviour{})
@@ -105,15 +105,15 @@ func TestEachAnswerMeansWhatFCMSaysItMeans(t *testing.T) {
 		{b: fcmserver.Behaviour{}, want: sendertest.Accepted, requests: 1},
 		{b: fcmserver.Behaviour{Row: fcmserver.Unregistered}, want: sendertest.IsGone, requests: 1},
 		{b: fcmserver.Behaviour{Row: fcmserver.OtherSender}, want: sendertest.IsGone, requests: 1},
-		{b: fcmserver.Behaviour{Row: fcmserver.NoProject}, want: sendertest.Config, scope: project, requests: 1},
+		{b: fcmserver.Behaviour{Row: fcmserver.NoProject}, want: sendertest.Objects, scope: project, requests: 1},
 		{b: fcmserver.Behaviour{Row: fcmserver.BadField}, want: sendertest.Permanent, requests: 1},
 		{b: fcmserver.Behaviour{Row: fcmserver.BadToken}, want: sendertest.IsGone, requests: 1},
 		{b: fcmserver.Behaviour{Row: fcmserver.Malformed}, want: sendertest.IsGone, requests: 2},
 		{b: fcmserver.Behaviour{Row: fcmserver.Disliked}, want: sendertest.Permanent, requests: 2},
-		{b: fcmserver.Behaviour{Row: fcmserver.Unauthenticated}, want: sendertest.Config, scope: project, requests: 2},
-		{b: fcmserver.Behaviour{Row: fcmserver.NoAPNs}, want: sendertest.Config, scope: project + "/apns", requests: 1},
-		{b: fcmserver.Behaviour{Row: fcmserver.NoWebPush}, want: sendertest.Config, scope: project + "/webpush", requests: 1},
-		{b: fcmserver.Behaviour{Row: fcmserver.Denied}, want: sendertest.Config, scope: project, requests: 1},
+		{b: fcmserver.Behaviour{Row: fcmserver.Unauthenticated}, want: sendertest.Objects, scope: project, requests: 2},
+		{b: fcmserver.Behaviour{Row: fcmserver.NoAPNs}, want: sendertest.Objects, scope: project + "/apns", requests: 1},
+		{b: fcmserver.Behaviour{Row: fcmserver.NoWebPush}, want: sendertest.Objects, scope: project + "/webpush", requests: 1},
+		{b: fcmserver.Behaviour{Row: fcmserver.Denied}, want: sendertest.Objects, scope: project, requests: 1},
 		{b: fcmserver.Behaviour{Row: fcmserver.Quota}, want: sendertest.RetryAll, scope: project, from: time.Minute, to: time.Minute, requests: 1},
 		{b: fcmserver.Behaviour{Row: fcmserver.Quota, RetryAfter: 9 * time.Second}, want: sendertest.RetryAll, scope: project, from: 9 * time.Second, to: 9 * time.Second, requests: 1},
 		{b: fcmserver.Behaviour{Row: fcmserver.DeviceQuota}, want: sendertest.Retry, from: time.Minute, to: time.Minute, requests: 1},
@@ -125,7 +125,7 @@ func TestEachAnswerMeansWhatFCMSaysItMeans(t *testing.T) {
 		{b: fcmserver.Behaviour{Row: fcmserver.Unavailable, RetryAfter: 90 * time.Second}, want: sendertest.RetryWho, scope: project, from: 90 * time.Second, to: 90 * time.Second, requests: 1},
 		{b: fcmserver.Behaviour{Row: fcmserver.HTML}, want: sendertest.Retry, from: atLeast, to: atMost, requests: 1},
 		{b: fcmserver.Behaviour{Row: fcmserver.TooLarge}, want: sendertest.Permanent, requests: 1},
-		{b: fcmserver.Behaviour{Row: fcmserver.Redirect}, want: sendertest.Permanent, requests: 1},
+		{b: fcmserver.Behaviour{Row: fcmserver.Redirect}, want: sendertest.RetryWho, scope: project, from: atLeast, to: atMost, requests: 1},
 		{b: fcmserver.Behaviour{Row: fcmserver.Garbage}, want: sendertest.Unknown, requests: 1},
 	} {
 		t.Run(fmt.Sprint(c.b.Row, c.b.RetryAfter), func(t *testing.T) {
@@ -137,12 +137,12 @@ func TestEachAnswerMeansWhatFCMSaysItMeans(t *testing.T) {
 			}
 			scope, after := "", time.Duration(0)
 			var retry *push.RetryError
-			var config *push.ConfigError
+			var objection *push.ObjectionError
 			switch {
 			case errors.As(err, &retry):
 				scope, after = retry.Scope, retry.After
-			case errors.As(err, &config):
-				scope = config.Scope
+			case errors.As(err, &objection):
+				scope = objection.Scope
 			}
 			if scope != c.scope || after < c.from || after > c.to {
 				t.Errorf("scope %q waits %s; want %q, from %s to %s", scope, after, c.scope, c.from, c.to)
@@ -192,7 +192,7 @@ func TestAQuestionWithoutAnAnswerIsNotSpent(t *testing.T) {
 	}{
 		{fcmserver.Unavailable, sendertest.RetryWho},
 		{fcmserver.Quota, sendertest.RetryAll},
-		{fcmserver.Denied, sendertest.Config},
+		{fcmserver.Denied, sendertest.Objects},
 		{fcmserver.Break, sendertest.Retry}, // the message itself was refused: it may be sent again
 		{fcmserver.Unregistered, sendertest.IsGone},
 	} {

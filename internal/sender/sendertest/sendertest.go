@@ -47,6 +47,7 @@ const (
 	IsGone    Outcome = "gone"
 	Permanent Outcome = "permanent"
 	Config    Outcome = "config"
+	Objects   Outcome = "refused, and nobody knows whether all of the scope are"
 	Unknown   Outcome = "unknown"
 )
 
@@ -57,9 +58,12 @@ func OutcomeOf(err error) Outcome {
 	var permanent *push.PermanentError
 	var config *push.ConfigError
 	var unknown *push.UnknownError
+	var objection *push.ObjectionError
 	switch {
 	case err == nil:
 		return Accepted
+	case errors.As(err, &objection):
+		return Objects
 	case errors.As(err, &retry) && retry.Credential:
 		return RetryAll
 	case errors.As(err, &retry) && retry.Scope != "":
@@ -103,7 +107,7 @@ type Suite struct {
 
 var expected = map[Situation]Outcome{
 	Accepts: Accepted, Gone: IsGone, TooMany: RetryAll, Overloaded: RetryAll, Fails: Retry, Refuses: Permanent, Denies: Config,
-	Redirects: Permanent, Babbles: Retry, Hangs: Unknown, Breaks: Unknown, Unreachable: RetryAll,
+	Redirects: RetryWho, Babbles: Retry, Hangs: Unknown, Breaks: Unknown, Unreachable: RetryAll,
 }
 
 // patience is how long anything in the suite may take.
@@ -154,6 +158,10 @@ func (s *Suite) outcome(t *testing.T, situation Situation) {
 	var config *push.ConfigError
 	if errors.As(err, &config) && config.Scope != bed.Scope {
 		t.Errorf("scope %q has to stop, want %q", config.Scope, bed.Scope)
+	}
+	var objection *push.ObjectionError
+	if errors.As(err, &objection) && objection.Scope != bed.Scope {
+		t.Errorf("scope %q is in doubt, want %q", objection.Scope, bed.Scope)
 	}
 	if pacer, ok := bed.Sender.(push.Pacer); ok {
 		if got := pacer.Pace(bed.Request("two").Address).Scope; got != bed.Scope {

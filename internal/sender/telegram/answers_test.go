@@ -5,26 +5,56 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"testing"
+	"time"
 
 	"godwit.dev/godwit/internal/push"
 	"godwit.dev/godwit/internal/sender/provider"
+	"godwit.dev/godwit/internal/sender/sendertest"
 	"godwit.dev/godwit/internal/sender/telegram"
 )
 
-// What a proxy answers with a status from 300 to 399 never reached the bot: no message went out.
-func TestEveryRedirectIsRefusedForGood(t *testing.T) {
-	for status, permanent := range map[int]bool{http.StatusMultipleChoices: true, http.StatusFound: true, 399: true, http.StatusNoContent: false} {
-		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(status) }))
+// What something else than Telegram answers with a status from 300 to 499 never reached the bot: no message went out.
+func TestAnAnswerThatIsNotTelegramsIsJudgedByItsStatus(t *testing.T) {
+	const page = "<html><body>nginx</body></html>"
+	for _, c := range []struct {
+		status int
+		body   string
+		want   sendertest.Outcome
+	}{
+		{http.StatusMultipleChoices, "", sendertest.RetryWho},
+		{http.StatusFound, page, sendertest.RetryWho},
+		{399, "", sendertest.RetryWho},
+		{http.StatusTooManyRequests, page, sendertest.RetryAll},
+		{http.StatusTooManyRequests, "", sendertest.RetryAll},
+		{http.StatusTooManyRequests, "{}", sendertest.RetryAll},
+		{http.StatusForbidden, page, sendertest.RetryWho},
+		{http.StatusNotFound, page, sendertest.RetryWho},
+		{http.StatusUnauthorized, "no", sendertest.Objects},
+		{http.StatusGone, page, sendertest.RetryWho},
+		{http.StatusRequestEntityTooLarge, page, sendertest.Permanent},
+		{http.StatusNoContent, "", sendertest.Unknown},
+		{http.StatusOK, page, sendertest.Unknown},
+		{http.StatusBadGateway, page, sendertest.Unknown},
+	} {
+		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			if c.status == http.StatusTooManyRequests {
+				w.Header().Set("Retry-After", "7")
+			}
+			w.WriteHeader(c.status)
+			_, _ = w.Write([]byte(c.body))
+		}))
 		client := provider.Client(true)
 		s, err := telegram.New(telegram.Config{Token: token, BaseURL: server.URL, AllowPrivate: true, Client: client})
 		if err != nil {
 			t.Fatal(err)
 		}
 		_, err = send(t, s, "7", push.Content{Body: "x"})
-		var refused *push.PermanentError
-		var unknown *push.UnknownError
-		if errors.As(err, &refused) != permanent || errors.As(err, &unknown) == permanent {
-			t.Errorf("%d: %v", status, err)
+		if got := sendertest.OutcomeOf(err); got != c.want {
+			t.Errorf("%d with %q: %s (%v), want %s", c.status, c.body, got, err, c.want)
+		}
+		var retry *push.RetryError
+		if c.status == http.StatusTooManyRequests && (!errors.As(err, &retry) || retry.After != 7*time.Second) {
+			t.Errorf("429 with %q: %v, want it again in 7 s", c.body, err)
 		}
 		client.CloseIdleConnections()
 		server.Close()

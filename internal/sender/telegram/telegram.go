@@ -146,18 +146,35 @@ func (s *Sender) call(ctx context.Context, client *http.Client, method string, p
 	var r response
 	readable := a.Cut == nil && json.Unmarshal(a.Body, &r) == nil
 	switch {
-	case a.Status >= 300 && a.Status < 400:
-		return 0, &push.PermanentError{Reason: fmt.Sprintf("telegram answered %d: redirects are not followed", a.Status)}
-	case a.Status >= 500, !readable:
-		// Neither says whether the message went out: a proxy's page, an internal error, an answer that broke off.
-		return 0, &push.UnknownError{Reason: fmt.Sprintf("telegram answered %d without saying what became of the message", a.Status)}
-	case a.Status == http.StatusOK && r.OK:
+	case a.Status == http.StatusOK && r.OK && readable:
 		if into != nil && json.Unmarshal(r.Result, into) != nil {
 			return 0, &push.UnknownError{Reason: "telegram accepted the message with an answer that cannot be read"}
 		}
 		return 0, nil
+	case a.Status >= 500, a.Status < 300:
+		// Neither says whether the message went out: a proxy's page, an internal error, an answer that broke off.
+		return 0, &push.UnknownError{Reason: fmt.Sprintf("telegram answered %d without saying what became of the message", a.Status)}
+	case !readable || r.Description == "":
+		// A proxy's page: the status says that nothing went out.
+		return 0, s.byStatus(&a)
 	}
 	return r.Parameters.MigrateTo, s.judge(&a, &r)
+}
+
+// byStatus tells what an answer means that is not Telegram's own.
+func (s *Sender) byStatus(a *provider.Answer) error {
+	err := (&provider.Table{Name: "telegram", Scope: s.scope, Quiet: true, Denied: func(_ int, reason string) error {
+		return &push.ObjectionError{Scope: s.scope, Reason: reason, Shared: push.Host}
+	}}).Judge(a, s.cfg.Now())
+	var retry *push.RetryError
+	var gone *push.GoneError
+	switch {
+	case errors.As(err, &retry) && a.Status == http.StatusTooManyRequests:
+		retry.Credential = true // no limit of Telegram's is one chat's alone
+	case errors.As(err, &gone):
+		return &push.RetryError{Scope: s.scope, Reason: gone.Reason}
+	}
+	return err
 }
 
 // gone are the beginnings of descriptions, after "Forbidden: ", of chats that the bot has lost.
@@ -176,14 +193,16 @@ func (s *Sender) judge(a *provider.Answer, r *response) error {
 			after = provider.RetryAfter(a.Header, s.cfg.Now())
 		}
 		return &push.RetryError{After: after, Credential: true, Scope: s.scope, Reason: said}
-	case http.StatusUnauthorized, http.StatusNotFound:
+	case http.StatusUnauthorized:
 		return &push.ConfigError{Scope: s.scope, Reason: said + ": the bot's token is refused"}
+	case http.StatusNotFound:
+		return &push.ObjectionError{Scope: s.scope, Reason: said + ": the bot's token is refused, or base_url leads to another server"}
 	case http.StatusBadRequest:
 		if strings.HasPrefix(r.Description, unchanged) {
 			return nil
 		}
 	case http.StatusConflict:
-		return &push.ConfigError{Scope: s.scope, Reason: said}
+		return &push.ObjectionError{Scope: s.scope, Reason: said, Shared: push.Host}
 	case http.StatusForbidden:
 		why := strings.TrimPrefix(r.Description, "Forbidden: ")
 		for _, g := range gone {
@@ -299,7 +318,7 @@ func (s *Sender) Check(ctx context.Context) (string, error) {
 		Username string `json:"username"`
 	}
 	if _, err := s.call(ctx, s.cfg.Client, "getMe", struct{}{}, &me); err != nil {
-		return "", err
+		return "", provider.Checked(err)
 	}
 	return "bot @" + provider.Clip(me.Username), nil
 }

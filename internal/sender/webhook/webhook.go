@@ -67,28 +67,14 @@ func (p *Poster) Post(ctx context.Context, secrets Secrets, to, id string, body 
 	return judge(&a, origin, now)
 }
 
-// judge tells what an answer means. Receivers are programs of anybody: what they say beside the status is not repeated.
+// judge tells what an answer means. Receivers are programs of anybody: what they say beside the status is not repeated, and
+// one that does not believe us says nothing about the others.
 func judge(a *provider.Answer, origin string, now time.Time) error {
-	says := func(what string) string { return fmt.Sprintf("webhook at %s answered %d%s", origin, a.Status, what) }
-	switch {
-	case a.Status >= 200 && a.Status < 300:
-		return nil
-	case a.Status >= 300 && a.Status < 400:
-		return &push.PermanentError{Reason: says(": redirects are not followed")}
+	if a.Status == http.StatusConflict {
+		return &push.RetryError{After: provider.RetryAfter(a.Header, now), Reason: fmt.Sprintf("webhook at %s answered %d", origin, a.Status)}
 	}
-	after := provider.RetryAfter(a.Header, now)
-	switch a.Status {
-	case http.StatusGone:
-		return &push.GoneError{Reason: says(": it wants no more messages")}
-	case http.StatusTooManyRequests, http.StatusServiceUnavailable:
-		return &push.RetryError{After: after, Scope: origin, Reason: says("")}
-	case http.StatusRequestTimeout, http.StatusConflict, http.StatusTooEarly:
-		return &push.RetryError{After: after, Reason: says("")}
-	}
-	if a.Status < 500 {
-		return &push.PermanentError{Reason: says("")}
-	}
-	return &push.RetryError{After: after, Reason: says("")}
+	table := provider.Table{Name: "webhook at " + origin, Scope: origin, Lenient: true, Quiet: true}
+	return table.Judge(a, now)
 }
 
 // Sender sends notifications to endpoints that are URLs, and to targets of the app, which have names.

@@ -75,7 +75,7 @@ func TestConformance(t *testing.T) {
 		},
 		// One receiver that does not believe us says nothing about the others.
 		Outcomes: map[sendertest.Situation]sendertest.Outcome{
-			sendertest.Denies: sendertest.Permanent, sendertest.TooMany: sendertest.RetryWho, sendertest.Overloaded: sendertest.RetryWho,
+			sendertest.Denies: sendertest.Permanent, sendertest.Redirects: sendertest.Permanent, sendertest.TooMany: sendertest.RetryWho, sendertest.Overloaded: sendertest.RetryWho,
 		},
 	})
 }

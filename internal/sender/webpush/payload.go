@@ -118,5 +118,6 @@ func ttl(expires, now time.Time) (seconds string, ok bool) {
 			return "", false
 		}
 	}
-	return strconv.FormatInt(int64(min(left, maxTTL)/time.Second), 10), true
+	// Never 0, in the last second of a message: Microsoft's service refuses it.
+	return strconv.FormatInt(max(int64(min(left, maxTTL)/time.Second), 1), 10), true
 }

@@ -184,29 +184,16 @@ func urgency(u push.Urgency) string {
 	return string(push.UrgencyNormal)
 }
 
-// judge tells what a push service's answer means.
+// judge tells what a push service's answer means. A subscription that belongs to another VAPID key is refused with 403 by
+// Google, 400 by Apple and 401 by Mozilla, and so is everybody's when our own key is wrong.
 func (s *Sender) judge(a *provider.Answer, name, origin string) error {
-	says := func(what string) string { return fmt.Sprintf("%s answered %d: %s", name, a.Status, what) }
-	switch {
-	case a.Status >= 200 && a.Status < 300:
-		return nil
-	case a.Status >= 300 && a.Status < 400:
-		return &push.PermanentError{Reason: says("redirects are not followed")}
-	}
-	switch a.Status {
-	case http.StatusNotFound, http.StatusGone:
-		return &push.GoneError{Reason: says("the subscription has ended")}
-	case http.StatusRequestEntityTooLarge:
-		return &push.PermanentError{Reason: says("the message is too large")}
-	case http.StatusBadRequest, http.StatusUnauthorized, http.StatusForbidden:
-		return &push.ConfigError{Scope: origin, Reason: says("our credentials or headers are refused") + a.Said()}
-	case http.StatusTooManyRequests, http.StatusServiceUnavailable:
-		return &push.RetryError{After: provider.RetryAfter(a.Header, s.cfg.Now()), Scope: origin, Reason: says("too many requests or overloaded")}
-	}
-	if a.Status < 500 {
-		return &push.PermanentError{Reason: says("the message is refused") + a.Said()}
-	}
-	return &push.RetryError{After: provider.RetryAfter(a.Header, s.cfg.Now()), Reason: says("the push service failed")}
+	table := provider.Table{Name: name, Scope: origin, Denied: func(status int, reason string) error {
+		if status == http.StatusNotFound {
+			return &push.ObjectionError{Scope: origin, Reason: reason, Ended: true, Shared: push.Host}
+		}
+		return &push.ObjectionError{Scope: origin, Reason: reason}
+	}}
+	return table.Judge(a, s.cfg.Now())
 }
 
 // Recall sends a message in place of each, with the same topic, that shows nothing and closes what is shown.

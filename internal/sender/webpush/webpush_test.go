@@ -61,7 +61,7 @@ func TestConformance(t *testing.T) {
 		sendertest.Hangs: pushserver.Hung, sendertest.Breaks: pushserver.Broken,
 	}
 	sendertest.Run(t, sendertest.Suite{Outcomes: map[sendertest.Situation]sendertest.Outcome{
-		sendertest.TooMany: sendertest.RetryWho, sendertest.Overloaded: sendertest.RetryWho,
+		sendertest.TooMany: sendertest.RetryWho, sendertest.Overloaded: sendertest.RetryWho, sendertest.Denies: sendertest.Objects,
 	}, New: func(t *testing.T) *sendertest.Bed {
 		server, s := start(t)
 		id, address := server.Subscribe(pushserver.Accepting)

@@ -1,0 +1,74 @@
+package judge
+
+import "time"
+
+const (
+	// unknownMost messages are under way to a scope of which nothing was heard yet: if it hangs or its credential is
+	// revoked, no more than these are spent on finding out.
+	unknownMost = 8
+	// silentAfter is how many messages in a row get no answer before a scope is held to hang, and silentMost how many are
+	// under way to it then, to find out when it answers again.
+	silentAfter, silentMost = 8, 4
+	// refusedMost messages are under way when a doubt about the credential is near. Once there is one, a single message
+	// is, and one leaves every probeGap: in between, package dispatch shuffles those that wait.
+	refusedMost = 4
+	probeGap    = time.Second
+)
+
+// most is how many messages may be under way, of so many that others leave it.
+func (c *Case) most(room int) int {
+	switch {
+	case !c.doubted.IsZero():
+		return min(room, 1)
+	case len(c.refused) > several/2:
+		return min(room, refusedMost)
+	case c.silent >= silentAfter:
+		return min(room, silentMost)
+	case !c.heard:
+		return min(room, unknownMost)
+	}
+	return room
+}
+
+// Enter takes a place under way, of so many that there are for this scope. If all are taken it says what to wait for; nil:
+// there is a doubt, and who leaves next is drawn from all that are due later.
+func (c *Case) Enter(room int, now time.Time) (wait <-chan struct{}, ok bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	doubted := !c.doubted.IsZero()
+	if c.flying < c.most(room) && (!doubted || now.Sub(c.probed) >= probeGap) {
+		c.flying++
+		c.probed = now
+		return nil, true
+	}
+	if doubted {
+		return nil, false
+	}
+	if c.free == nil {
+		c.free = make(chan struct{})
+	}
+	return c.free, false
+}
+
+// Leave gives a place back.
+func (c *Case) Leave() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.flying--
+	c.wake()
+}
+
+// wake has all look again who wait for a place.
+func (c *Case) wake() {
+	if c.free != nil {
+		close(c.free)
+		c.free = nil
+	}
+}
+
+// Idle reports whether the case may be forgotten: nothing is under way and nobody is refused.
+func (c *Case) Idle() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.flying == 0 && len(c.refused) == 0 && c.silent == 0
+}
