@@ -10,18 +10,18 @@ import (
 )
 
 // Origin reports whether a browser page of this origin may connect to an app. The app's list is exact; an app
-// without one accepts pages of the host the request went to. With app empty (it is known only after the hello) an
+// without one accepts pages of this server: of its public URL, or of the host the request went to. With app empty (it is known only after the hello) an
 // origin passes that any app accepts: Client asks again when the app is known.
 func (r *Registry) Origin(app, origin, host string) bool {
 	snap := r.snap.Load()
 	if a, ok := snap.apps[snap.defaultApp(app)]; ok {
-		return a.accepts(origin, host)
+		return r.accepts(a, origin, host)
 	}
 	if app != "" {
 		return false
 	}
 	for _, a := range snap.apps {
-		if a.accepts(origin, host) {
+		if r.accepts(a, origin, host) {
 			return true
 		}
 	}
@@ -56,13 +56,30 @@ func local(origin string) bool {
 	return u.Hostname() == "localhost" || err == nil && addr.IsLoopback()
 }
 
-func (app *App) accepts(origin, host string) bool {
+// OwnOrigin is the origin of pages below a URL as browsers send it; empty: the URL is.
+func OwnOrigin(publicURL string) string {
+	u, err := url.Parse(publicURL)
+	if err != nil {
+		return ""
+	}
+	own, err := normalOrigin(u.Scheme + "://" + u.Host)
+	if err != nil {
+		return ""
+	}
+	return own
+}
+
+// accepts compares with the public URL before the host: a proxy may write its own name of the server into Host.
+func (r *Registry) accepts(app *App, origin, host string) bool {
 	norm, err := normalOrigin(origin)
 	if err != nil {
 		return false // also "null", which sandboxed and local pages send
 	}
 	if len(app.Origins) > 0 {
 		return slices.Contains(app.Origins, norm)
+	}
+	if r.cfg.Origin != "" && norm == r.cfg.Origin {
+		return true
 	}
 	scheme, site, _ := strings.Cut(norm, "://")
 	return host != "" && site == trimPort(strings.ToLower(host), scheme)

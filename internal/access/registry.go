@@ -30,6 +30,10 @@ const (
 type Config struct {
 	Dev              bool // serve DevApp as described there
 	AllowPrivateURLs bool // JWKS and introspection URLs may be http and lead to private addresses
+
+	// Origin is that of this server's own pages, as OwnOrigin makes it of the public URL; empty: only the request's host
+	// tells.
+	Origin string
 }
 
 // Registry knows the apps and keys and verifies with them. It works on a copy in memory of what the store holds.

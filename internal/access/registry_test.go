@@ -424,3 +424,23 @@ func TestTheStaticKeysOfAnAppAreBounded(t *testing.T) {
 		t.Errorf("17 keys: %v", err)
 	}
 }
+
+func TestPagesOfThePublicURLAreTheServersOwn(t *testing.T) {
+	w := newWorld(t, access.Config{Origin: access.OwnOrigin("https://Push.example.org:443/base/")}, "open")
+	const host = "127.0.0.1:8080" // what a proxy made of it
+	for origin, want := range map[string]bool{
+		"https://push.example.org": true, "https://evil.example": false, "http://push.example.org": false,
+		"https://push.example.org:8443": false, "http://127.0.0.1:8080": true,
+	} {
+		for _, app := range []string{"open", ""} {
+			if got := w.Origin(app, origin, host); got != want {
+				t.Errorf("app %q, origin %s: %t, want %t", app, origin, got, want)
+			}
+		}
+	}
+	for _, none := range []string{"", "push.example.org", "://"} {
+		if got := access.OwnOrigin(none); got != "" {
+			t.Errorf("the origin of %q is %q", none, got)
+		}
+	}
+}

@@ -61,6 +61,8 @@ type Config struct {
 	Version string
 	Dev     bool // the sign-in page names the development key
 	TLS     bool // cookies are for encrypted connections alone
+	// Origin is that of these pages where people reach them, whatever a proxy makes of Host; empty: Host tells.
+	Origin string
 	// Admit limits attempts to sign in by address; nil: no limit.
 	Admit func(netip.Addr) bool
 }
@@ -77,6 +79,11 @@ type admin struct {
 // New makes the handler of "/" and everything below /ui/.
 func New(cfg Config) (http.Handler, error) {
 	a := &admin{Config: cfg, csrf: http.NewCrossOriginProtection(), now: time.Now}
+	if a.Origin != "" {
+		if err := a.csrf.AddTrustedOrigin(a.Origin); err != nil {
+			return nil, fmt.Errorf("trust the origin of public_url: %w", err)
+		}
+	}
 	if a.Watch == nil {
 		a.Watch = watch.Alone(watch.New(), "")
 	}

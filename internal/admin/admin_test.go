@@ -116,6 +116,15 @@ func TestOtherSitesCannotPost(t *testing.T) {
 	}
 }
 
+func TestPagesOfThePublicURLCanPostThroughAProxyThatRewritesHost(t *testing.T) {
+	w := newWorld(t, func(c *admin.Config) { c.Origin = "https://push.example.org" })
+	for origin, want := range map[string]int{"https://push.example.org": http.StatusOK, "https://evil.example": http.StatusForbidden} {
+		if status, _ := w.browser().post("/ui/sign-in", url.Values{"key": {w.key}}, "Origin", origin); status != want {
+			t.Errorf("a sign-in from %s is answered %d, want %d", origin, status, want)
+		}
+	}
+}
+
 func TestAttemptsToSignInAreLimited(t *testing.T) {
 	w := newWorld(t, func(c *admin.Config) { c.Admit = func(netip.Addr) bool { return false } })
 	if status, _ := w.browser().post("/ui/sign-in", url.Values{"key": {w.key}}); status != http.StatusTooManyRequests {

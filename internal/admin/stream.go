@@ -43,7 +43,8 @@ func (a *admin) open(v *visit) (s *stream, done func(), err error) {
 	_ = s.rc.SetReadDeadline(time.Time{}) // tests' writers have no deadlines
 	h := v.w.Header()
 	h.Set("Content-Type", "text/event-stream")
-	h.Set("X-Accel-Buffering", "no") // nginx would hold events back
+	h.Set("Cache-Control", "no-store, no-transform") // what compresses on the way would hold events back
+	h.Set("X-Accel-Buffering", "no")                 // and so would nginx
 	v.w.WriteHeader(http.StatusOK)
 	return s, func() { a.streams.open.Add(-1) }, nil
 }

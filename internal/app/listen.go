@@ -12,6 +12,7 @@ import (
 	"sync"
 	"time"
 
+	"godwit.dev/godwit/internal/access"
 	"godwit.dev/godwit/internal/admin"
 	"godwit.dev/godwit/internal/certs"
 	"godwit.dev/godwit/internal/gateway"
@@ -215,7 +216,7 @@ func (a *App) serveHTTP(ln net.Listener, handler http.Handler) (stop func()) {
 	srv, adoptable := a.server(ln, handler)
 	guarded := srv.ConnContext
 	srv.ConnContext = func(ctx context.Context, nc net.Conn) context.Context {
-		return direct.ConnContext(guarded(ctx, nc), nc)
+		return reactor.ConnContext(direct.ConnContext(guarded(ctx, nc), nc), nc)
 	}
 	done := make(chan struct{})
 	go func() {
@@ -279,7 +280,7 @@ func (a *App) pages(known *recipient.Service, told *timeline.Service) (http.Hand
 		Access: a.access, Keys: a.access, Stays: people.NewStays(a.stores.People, a.clock), Audit: a.deeds, Provider: a.provider(), Campaigns: a.sending, Audience: a.endpoints, Templates: a.templates, Recipients: known, Mailbox: a.mailbox, Timelines: told, Publisher: a.publisher, PublishLimit: a.keyLimit.Take, Log: a.log, Version: a.opts.Version,
 		Objects: a.objects, Presence: a.sessions(), Channels: a.channels, Hooks: a.hooks, Sinks: a.sinks, Sources: a.sources,
 		Watch: a.watched(), Draining: a.draining,
-		Dev: a.cfg.Dev, TLS: a.tlsFor != nil, Admit: a.addrLimit.Allow,
+		Dev: a.cfg.Dev, TLS: a.tlsFor != nil, Origin: access.OwnOrigin(a.cfg.PublicURL), Admit: a.addrLimit.Allow,
 		Ready: func(ctx context.Context, app string, ch push.Channel) bool {
 			_, err := a.channels.Sender(ctx, app, ch)
 			return err == nil

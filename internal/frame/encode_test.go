@@ -5,6 +5,7 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -70,6 +71,10 @@ func sse(t *testing.T, b []byte) (event, id, data string) {
 			id = value
 		case "data":
 			data += value
+		case "retry":
+			if _, err := strconv.ParseUint(value, 10, 64); err != nil {
+				t.Fatalf("browsers ignore %q", line)
+			}
 		default:
 			t.Fatalf("unexpected line %q in %q", line, b)
 		}

@@ -5,6 +5,7 @@ import (
 	"encoding/base64"
 	"slices"
 	"strconv"
+	"time"
 	"unicode/utf8"
 
 	"godwit.dev/godwit/internal/notification"
@@ -140,8 +141,18 @@ func appendJSONText(dst, data []byte) []byte {
 	return dst
 }
 
+// retry has an EventSource wait for d before it connects again. It holds until the next one, so that each welcome takes back
+// what a goodbye said. As JSON it is nothing.
+func (t textEncoding) retry(dst []byte, d time.Duration) []byte {
+	if !t.events {
+		return dst
+	}
+	dst = strconv.AppendInt(append(dst, "retry: "...), d.Milliseconds(), 10)
+	return append(dst, '\n')
+}
+
 func (t textEncoding) welcome(dst []byte, w Welcome) []byte {
-	dst = t.open(dst, ServerWelcome)
+	dst = t.open(t.retry(dst, anyTime()), ServerWelcome)
 	dst = appendString(append(dst, `{"session":`...), w.Session)
 	dst = appendString(append(dst, `,"app":`...), w.App)
 	dst = appendString(append(dst, `,"recipient":`...), w.Recipient)
@@ -166,7 +177,7 @@ func (t textEncoding) pong(dst []byte, digest string) []byte {
 }
 
 func (t textEncoding) goodbye(dst []byte, g Goodbye) []byte {
-	dst = appendString(append(t.open(dst, ServerGoodbye), `{"reason":`...), g.Reason)
+	dst = appendString(append(t.open(t.retry(dst, g.comeBack()), ServerGoodbye), `{"reason":`...), g.Reason)
 	dst = appendDuration(append(dst, `,"retry_after":`...), g.RetryAfter)
 	return t.end(append(dst, '}'))
 }

@@ -170,6 +170,32 @@ func Fail(w http.ResponseWriter, err error) {
 	_ = json.NewEncoder(w).Encode(p) // a client that is gone needs no answer
 }
 
+// BeginStream makes an answer a stream of events. A compressing proxy would hold a small event back until its window is
+// full (no-transform: RFC 9111 section 5.2.2.6), and nginx until its buffer is.
+func BeginStream(w http.ResponseWriter) {
+	h := w.Header()
+	h.Set("Content-Type", "text/event-stream")
+	h.Set("Cache-Control", "no-store, no-transform")
+	h.Set("X-Accel-Buffering", "no")
+}
+
+// RefuseStream answers a request for a stream of events whose client is not welcomed: with a problem if it is refused for
+// good, else with a stream that ends at once and says when to come back. A browser's EventSource gives up after any status
+// but 200 (HTML section 9.2.3).
+func RefuseStream(w http.ResponseWriter, bye frame.Goodbye) {
+	if bye.Outlook() == frame.Never {
+		Fail(w, Refused(bye))
+		return
+	}
+	BeginStream(w)
+	_, _ = w.Write(frame.AppendGoodbye(nil, frame.SSE, bye)) // a client that is gone needs no answer
+}
+
+// WantsStream reports whether a request is that of an EventSource.
+func WantsStream(r *http.Request) bool {
+	return strings.Contains(r.Header.Get("Accept"), "text/event-stream")
+}
+
 // Refuse hangs up a client that got a goodbye instead of a welcome and answers with the problem it stands for.
 func Refuse(w http.ResponseWriter, c *PostingClient, g frame.Goodbye) {
 	c.Hangup()
@@ -191,9 +217,9 @@ func Refused(g frame.Goodbye) *problem.Problem {
 		p = problem.Forbidden.With("the credential is for another app, recipient, group, device or origin")
 	case "unknown_app":
 		p = problem.UnknownApp.New()
-	case "rate_limited", "too_many_sessions":
+	case frame.RateLimited, frame.TooManySessions:
 		p = problem.TooManyOfOne.With("the server said " + g.Reason + "; connect again later")
-	case "auth_unavailable":
+	case frame.AuthUnavailable:
 		p = problem.From(access.ErrUnavailable)
 	default:
 		if g.Refusal {

@@ -496,3 +496,17 @@ func until(t testing.TB, what string, done func() bool) {
 		}
 	}
 }
+
+func TestIdlePublishersDoNotDelayAStop(t *testing.T) {
+	w, d := directly(t)
+	c := w.primed()
+	// Four seconds are less than a connection may take to close its side, which this one does not do.
+	ctx, cancel := context.WithTimeout(t.Context(), 4*time.Second)
+	defer cancel()
+	if err := d.Shutdown(ctx); err != nil {
+		t.Errorf("the stop waits for a client that does nothing: %v", err)
+	}
+	if status, text := c.read(); status != 0 {
+		t.Errorf("the connection got %d %s, want its end", status, text)
+	}
+}

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"godwit.dev/godwit/internal/audience"
+	"godwit.dev/godwit/internal/frame"
 	"godwit.dev/godwit/internal/mailbox"
 	"godwit.dev/godwit/internal/session"
 	"godwit.dev/godwit/internal/signal"
@@ -163,7 +164,7 @@ func (s *Service) Erase(ctx context.Context, app, name, by string) error {
 		return err
 	}
 	objectsErr := s.Objects.Erase(ctx, app, name)
-	ended, partial, offlineErr := s.Presence.Disconnect(ctx, app, name, "erased")
+	ended, partial, offlineErr := s.Presence.Disconnect(ctx, app, name, frame.Erased)
 	if objectsErr != nil {
 		return objectsErr
 	}

@@ -37,10 +37,10 @@ func (s *Session) hello(hello *frame.Hello) {
 		v.o = s.side.opening
 		switch {
 		case h.closing.Load():
-			s.goodbyeLocked(frame.Goodbye{Reason: "shutdown", RetryAfter: time.Second})
+			s.goodbyeLocked(away(time.Second))
 			return
 		case h.cfg.Admit != nil && !h.cfg.Admit(v.o.peer.Addr):
-			s.goodbyeLocked(frame.Goodbye{Reason: "rate_limited", RetryAfter: 5 * time.Second})
+			s.goodbyeLocked(later(frame.RateLimited))
 			return
 		}
 		s.state, s.side = verifying, nil
@@ -78,9 +78,15 @@ func (h *Hub) asked(v verification) {
 }
 
 // unavailable sends clients away that cannot be verified now. They come back spread, not all at once.
-func unavailable() frame.Goodbye {
-	return frame.Goodbye{Reason: "auth_unavailable", RetryAfter: 5*time.Second + time.Duration(mrand.Int64N(int64(5*time.Second)))}
+func unavailable() frame.Goodbye { return later(frame.AuthUnavailable) }
+
+// later sends a client away for trouble that passes. Clients come back spread, not all at once.
+func later(reason string) frame.Goodbye {
+	return frame.Goodbye{Reason: reason, RetryAfter: laterLeast + time.Duration(mrand.Int64N(int64(laterLeast)))}
 }
+
+// laterLeast is the least time that such a client stays away.
+const laterLeast = 5 * time.Second
 
 // decide does with a hello what its verification says.
 func (h *Hub) decide(v verification, claim access.Claim, c access.Client, err error) {
@@ -145,7 +151,7 @@ func (s *Session) admit(c access.Client, hello *frame.Hello) {
 	}
 	replaced, first, ok := h.reg.add(address{s.app, s.recipient}, s)
 	if !ok {
-		s.goodbyeLocked(frame.Goodbye{Reason: "too_many_sessions", Refusal: true})
+		s.goodbyeLocked(later(frame.TooManySessions))
 		s.mu.Unlock()
 		kept.each(Part.Closed)
 		return
@@ -172,7 +178,7 @@ func (s *Session) admit(c access.Client, hello *frame.Hello) {
 	s.mu.Unlock()
 
 	if replaced != nil {
-		replaced.Goodbye(frame.Goodbye{Reason: "replaced"})
+		replaced.Goodbye(frame.Goodbye{Reason: frame.Replaced})
 	}
 	if !s.peek {
 		h.cfg.Store.Seen([]mailbox.Seen{{App: s.app, Recipient: s.recipient, Device: s.device, At: h.cfg.Now()}})

@@ -196,7 +196,7 @@ func (h *Hub) Shutdown(ctx context.Context) error {
 // away asks a session to come back at some moment of the time after now, but not at once: frames count in milliseconds, and 0
 // says at once.
 func away(spread time.Duration) frame.Goodbye {
-	return frame.Goodbye{Reason: "shutdown", RetryAfter: time.Millisecond + time.Duration(mrand.Int64N(int64(spread)))}
+	return frame.Goodbye{Reason: frame.Shutdown, RetryAfter: time.Millisecond + time.Duration(mrand.Int64N(int64(spread)))}
 }
 
 // How a drained node sends its sessions away: some at a time, so that the other nodes take them one after the other.

@@ -157,7 +157,7 @@ func (h *Hub) Replaced(app, recipient string, by Device, lesser bool) {
 		former := s.state == live && (since.Before(by.Since) || lesser && since.Equal(by.Since))
 		s.mu.Unlock()
 		if former {
-			s.Goodbye(frame.Goodbye{Reason: "replaced"})
+			s.Goodbye(frame.Goodbye{Reason: frame.Replaced})
 		}
 	}
 }

@@ -36,6 +36,7 @@ var _ reactor.Counted = (*conn)(nil)
 func (c *conn) begin() {
 	if !c.begun.Swap(true) {
 		c.due.Stop()
+		c.ln.spoken(c)
 	}
 }
 
@@ -44,6 +45,7 @@ func (c *conn) late() {
 	if c.begun.Swap(true) {
 		return
 	}
+	c.ln.spoken(c)
 	if c.refused == nil {
 		c.ln.gate.refuse(Unspoken)
 	}

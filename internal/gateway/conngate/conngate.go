@@ -10,6 +10,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"godwit.dev/godwit/internal/frame"
 	"godwit.dev/godwit/internal/gateway"
 	"godwit.dev/godwit/internal/limit"
 	"godwit.dev/godwit/internal/problem"
@@ -133,10 +134,23 @@ func (g *Gate) Guard(srv *http.Server) {
 		}
 		if c.refused != nil {
 			w.Header().Set("Connection", "close")
-			gateway.Fail(w, c.refused)
+			c.refuse(w, r)
 			return
 		}
 		c.begin()
 		inside.ServeHTTP(w, r)
 	})
+}
+
+// refuse tells a connection why it was not let in.
+func (c *conn) refuse(w http.ResponseWriter, r *http.Request) {
+	if !gateway.WantsStream(r) {
+		gateway.Fail(w, c.refused)
+		return
+	}
+	bye := frame.Goodbye{Reason: frame.RateLimited, RetryAfter: c.refused.RetryAfter}
+	if c.refused.Status == http.StatusServiceUnavailable {
+		bye.Reason = frame.Full
+	}
+	gateway.RefuseStream(w, bye)
 }

@@ -2,16 +2,20 @@ package conngate
 
 import (
 	"errors"
+	"fmt"
 	"io"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"net/netip"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"godwit.dev/godwit/internal/limit"
+	"godwit.dev/godwit/internal/problem"
 )
 
 // pipes is a listener whose connections the test makes.
@@ -213,4 +217,38 @@ func TestAdoptedConnectionsAreCountedUntilTheyEnd(t *testing.T) {
 		}
 		leave()
 	})
+}
+
+func TestConnectionsThatHaveSaidNothingEndWithTheListener(t *testing.T) {
+	inWorld(t, 0, limit.NewConns(1000, 1000, true), func(w *world) {
+		unused := w.connect(good)
+		used := w.connect(good)
+		given := w.accepted()
+		given[1].begin() // its first request is here
+		if err := w.ln.Listener.Close(); err != nil {
+			t.Fatal(err)
+		}
+		synctest.Wait()
+		if !unused.shut.Load() {
+			t.Error("the connection that has said nothing is still open: a stop would wait for it")
+		}
+		if used.shut.Load() {
+			t.Error("the connection whose request is under way was closed")
+		}
+		closeAll(given)
+		w.pipes.closed = make(chan struct{}) // inWorld closes it again
+	})
+}
+
+func TestEventSourcesThatAreRefusedComeBack(t *testing.T) {
+	c := &conn{refused: problem.ConnectRate.New().After(7 * time.Second)}
+	for accept, want := range map[string]string{"text/event-stream": "200 retry: 7000\nevent: goodbye\ndata: {\"reason\":\"rate_limited\"", "*/*": "429 {"} {
+		r := httptest.NewRequest(http.MethodGet, "/v1/stream", nil)
+		r.Header.Set("Accept", accept)
+		w := httptest.NewRecorder()
+		c.refuse(w, r)
+		if got := fmt.Sprintf("%d %s", w.Code, w.Body); !strings.HasPrefix(got, want) {
+			t.Errorf("Accept %s is answered %s, want %s…", accept, got, want)
+		}
+	}
 }

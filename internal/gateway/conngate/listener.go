@@ -32,9 +32,10 @@ type listener struct {
 
 	mu      sync.Mutex
 	lines   map[netip.Prefix]*line
-	turns   []*line // those with somebody waiting; the first is next
-	arrived []*conn // the fresh ones, oldest first
-	err     error   // why nothing is accepted any more
+	turns   []*line            // those with somebody waiting; the first is next
+	arrived []*conn            // the fresh ones, oldest first
+	silent  map[*conn]struct{} // have sent no request so far
+	err     error              // why nothing is accepted any more
 }
 
 // line is the connections of one address that wait, or are fresh.
@@ -47,7 +48,7 @@ type line struct {
 // Listen puts the gate before a listener of a server that it guards. Closing it, or ln, ends it.
 func (g *Gate) Listen(ln net.Listener) net.Listener {
 	l := &listener{
-		Listener: ln, gate: g, news: make(chan struct{}, 1), done: make(chan struct{}), lines: make(map[netip.Prefix]*line),
+		Listener: ln, gate: g, news: make(chan struct{}, 1), done: make(chan struct{}), lines: make(map[netip.Prefix]*line), silent: make(map[*conn]struct{}),
 	}
 	l.spare = reactor.NewSpare()
 	go l.run()
@@ -102,6 +103,7 @@ func (l *listener) came(nc net.Conn) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	c.due = time.AfterFunc(patience, c.late)
+	l.silent[c] = struct{}{}
 	who := netip.Prefix{}
 	if addr.IsValid() {
 		who = limit.Client(addr)
@@ -116,14 +118,21 @@ func (l *listener) came(nc net.Conn) {
 	l.notify()
 }
 
-// end closes what waits.
+// spoken notes that a connection is not silent any more: its first request is here, or it is closed.
+func (l *listener) spoken(c *conn) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	delete(l.silent, c)
+}
+
+// end closes what waits, and what net/http has but nobody has used: a stop would wait for these.
 func (l *listener) end(err error) {
 	l.spare.Close()
 	l.mu.Lock()
 	l.err = err
 	var left []*conn
-	for _, ln := range l.lines {
-		left = append(left, ln.waits...)
+	for c := range l.silent {
+		left = append(left, c)
 	}
 	l.notify()
 	l.mu.Unlock()

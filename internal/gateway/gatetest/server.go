@@ -129,6 +129,7 @@ func start(t testing.TB, driver string, mount func(s *Server), s *Server) *Serve
 
 	s.HTTP = httptest.NewUnstartedServer(s.Mux)
 	s.HTTP.Listener = reactor.Listener(s.HTTP.Listener)
+	s.HTTP.Config.ConnContext = reactor.ConnContext
 	t.Cleanup(s.HTTP.Close)
 	mount(s)
 	t.Cleanup(func() { s.Stop(t) })

@@ -139,7 +139,7 @@ func (g *guest) HalfClosed() {
 }
 
 // left is the goodbye to a client that has ended its side.
-const left = "left"
+const left = frame.Left
 
 // Closed ends the session.
 func (g *guest) Closed(err error) {

@@ -10,7 +10,6 @@ import (
 
 	"godwit.dev/godwit/internal/frame"
 	"godwit.dev/godwit/internal/gateway"
-	"godwit.dev/godwit/internal/problem"
 	"godwit.dev/godwit/internal/reactor"
 	"godwit.dev/godwit/internal/session"
 )
@@ -19,6 +18,7 @@ const (
 	maxKept  = 2000             // streams that stay in net/http, half of them of one app: each costs a goroutine and its buffers
 	maxBytes = 128 << 20        // that wait for all of these together, likewise
 	patience = 30 * time.Second // for a client of these to take a write
+	fullFor  = 30 * time.Second // that a client stays away for which there is no place
 )
 
 // Config are the parts of a Gateway.
@@ -41,8 +41,9 @@ func New(cfg Config) *Gateway {
 	return &Gateway{cfg: cfg, pool: gateway.NewPool(maxKept, maxBytes)}
 }
 
-// ServeHTTP opens a stream. It answers with a problem, not with a stream, if the client is refused: browsers come
-// back to a stream that ends, but not after an error.
+// ServeHTTP opens a stream. A client that is refused for good is answered with a problem: a browser's EventSource gives up
+// after any status but 200 (HTML, section 9.2.3). A client that may come back is therefore answered with a stream that ends at
+// once and says when.
 func (g *Gateway) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if !gateway.Admit(w, r, g.cfg.Origins, http.MethodGet) {
 		return
@@ -58,7 +59,7 @@ func (g *Gateway) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		gateway.Fail(w, err)
 		return
 	}
-	keep := !r.ProtoAtLeast(1, 1) || r.ProtoMajor > 1
+	keep := r.ProtoMajor > 1
 	client := gateway.Open(g.cfg.Hub, peer, hello, "sse", frame.SSE, g.pool)
 	bye, err := client.Await(r.Context())
 	switch {
@@ -66,11 +67,12 @@ func (g *Gateway) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		client.Hangup()
 		return
 	case bye != nil:
-		gateway.Refuse(w, client, *bye)
+		client.Hangup()
+		gateway.RefuseStream(w, *bye)
 		return
 	case keep && !g.pool.Keep(client):
 		client.Hangup()
-		gateway.Fail(w, problem.TooMany.With("the app has as many HTTP/2 streams as this node has places for; HTTP/1.1 has no such limit"))
+		gateway.RefuseStream(w, frame.Goodbye{Reason: frame.Full, RetryAfter: fullFor})
 		return
 	}
 	if keep {
@@ -80,10 +82,7 @@ func (g *Gateway) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	for _, f := range first {
 		client.Session().Frame(f)
 	}
-	h := w.Header()
-	h.Set("Content-Type", "text/event-stream")
-	h.Set("Cache-Control", "no-store")
-	h.Set("X-Accel-Buffering", "no") // for nginx
+	gateway.BeginStream(w)
 	if keep {
 		g.serve(w, r, client)
 		return
@@ -100,8 +99,11 @@ func (g *Gateway) serve(w http.ResponseWriter, r *http.Request, client *gateway.
 	defer g.cfg.Posting.Remove(client)
 	ctl := http.NewResponseController(w)
 	_ = ctl.SetReadDeadline(time.Time{}) // not every connection has deadlines
+	life := newLife(r)
+	defer life.stop()
 	for {
 		items, bye := client.Take()
+		life.writing()
 		_ = ctl.SetWriteDeadline(time.Now().Add(patience))
 		for _, it := range items {
 			_, err := w.Write(it.Head)
@@ -116,14 +118,62 @@ func (g *Gateway) serve(w http.ResponseWriter, r *http.Request, client *gateway.
 			return
 		}
 		_ = ctl.SetWriteDeadline(time.Time{})
-		client.Session().Alive()
 		if bye != nil {
 			return
 		}
-		select {
-		case <-client.Ready():
-		case <-r.Context().Done():
-			return
+		for waiting := true; waiting; {
+			select {
+			case <-client.Ready():
+				waiting = false
+			case <-life.look.C:
+				if life.seen() {
+					client.Session().Alive()
+				}
+			case <-r.Context().Done():
+				return
+			}
 		}
 	}
+}
+
+// life looks for signs of life on a connection of net/http: what was written to it is none before it is acknowledged.
+type life struct {
+	line  *reactor.Line // nil: the system does not tell, so that what was written counts
+	look  *time.Timer
+	acked uint32 // before the first write that has not been looked at
+	due   bool   // look will fire
+}
+
+func newLife(r *http.Request) *life {
+	l := &life{line: reactor.LineOf(r.Context()), look: time.NewTimer(answerAfter)}
+	l.look.Stop()
+	return l
+}
+
+func (l *life) stop() { l.look.Stop() }
+
+// writing comes before a write.
+func (l *life) writing() {
+	if l.due {
+		return
+	}
+	if l.line != nil {
+		l.acked, _, _ = l.line.Acked()
+	}
+	l.due = true
+	l.look.Reset(answerAfter)
+}
+
+// seen reports whether the peer has acknowledged something since; if not, it is looked again.
+func (l *life) seen() bool {
+	l.due = false
+	if l.line == nil {
+		return true
+	}
+	if count, all, ok := l.line.Acked(); ok && (all || count != l.acked) {
+		return true
+	}
+	l.due = true
+	l.look.Reset(lookAgain)
+	return false
 }

@@ -7,9 +7,13 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
+	"regexp"
+	"strconv"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -17,6 +21,7 @@ import (
 
 	"godwit.dev/godwit/internal/gateway/gatetest"
 	"godwit.dev/godwit/internal/gateway/ssegate"
+	"godwit.dev/godwit/internal/notification"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -121,7 +126,7 @@ func (c *client) Next(ctx context.Context) (string, error) {
 				c.Session = w.Session
 			}
 			return f, nil
-		case field == "id", strings.HasPrefix(line, ":"), line == "\n":
+		case field == "id", field == "retry", strings.HasPrefix(line, ":"), line == "\n":
 		default:
 			return "", fmt.Errorf("unexpected line %q", line)
 		}
@@ -140,7 +145,7 @@ func TestStreamHasTheHeadersOfEventStreams(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer c.Close()
-	for name, want := range map[string]string{"Content-Type": "text/event-stream", "Cache-Control": "no-store", "X-Accel-Buffering": "no"} {
+	for name, want := range map[string]string{"Content-Type": "text/event-stream", "Cache-Control": "no-store, no-transform", "X-Accel-Buffering": "no"} {
 		if got := c.head.Get(name); got != want {
 			t.Errorf("%s is %q, want %q", name, got, want)
 		}
@@ -240,4 +245,121 @@ func TestAStreamOutlivesItsHeartbeats(t *testing.T) {
 
 func TestGatewayOnTwoNodes(t *testing.T) {
 	gatetest.RunOnTwo(t, gatetest.Gate{Mount: func(_ testing.TB, s *gatetest.Server) { mount(s) }, Dial: dial})
+}
+
+// An EventSource never connects again after a status that is not 200.
+func TestRefusalsThatPassAreStreamsThatSayWhenToComeBack(t *testing.T) {
+	s := start(t)
+	s.Stop(t)
+	resp, err := s.HTTP.Client().Get(s.URL + "/v1/stream?app=demo&recipient=driver-1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	body, err := io.ReadAll(resp.Body)
+	_ = resp.Body.Close()
+	if err != nil || resp.StatusCode != http.StatusOK || resp.Header.Get("Content-Type") != "text/event-stream" {
+		t.Errorf("answered %d %s, %v; want a stream that ends", resp.StatusCode, resp.Header.Get("Content-Type"), err)
+	}
+	if text := string(body); !regexp.MustCompile(`(?m)^retry: \d+\nevent: goodbye\ndata: {"reason":"shutdown"`).MatchString(text) {
+		t.Errorf("the stream is %q, want retry and a goodbye", text)
+	}
+	resp, err = s.HTTP.Client().Get(s.URL + "/v1/stream?app=demo&recipient=driver-1&window=0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = resp.Body.Close()
+	if resp.StatusCode != http.StatusBadRequest {
+		t.Errorf("a request that will never do is answered %d, want 400", resp.StatusCode)
+	}
+}
+
+func TestHTTP10StreamsAreServedOnTheReactor(t *testing.T) {
+	s := start(t)
+	nc, err := net.Dial("tcp", s.Addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer nc.Close()
+	if _, err := io.WriteString(nc, "GET /v1/stream?app=demo&recipient=driver-1 HTTP/1.0\r\nHost: x\r\n\r\n"); err != nil {
+		t.Fatal(err)
+	}
+	lines := bufio.NewScanner(nc)
+	for lines.Scan() && lines.Text() != "event: welcome" {
+	}
+	if err := lines.Err(); err != nil || lines.Text() != "event: welcome" {
+		t.Fatalf("the stream is %q, %v; want a welcome", lines.Text(), err)
+	}
+	if n := s.Reactor.Stats().Connections; n != 1 {
+		t.Errorf("%d connections are on the reactor, want the stream's", n)
+	}
+}
+
+// A peer whose window is full acknowledges nothing more, as one whose machine is gone: what the kernel keeps for it says
+// nothing of its life.
+func TestAPeerThatTakesNothingIsNoticedWithinTwoHeartbeats(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes two heartbeats, which are 5 s at least")
+	}
+	for _, http2 := range []bool{false, true} {
+		t.Run(map[bool]string{false: "HTTP/1.1", true: "HTTP/2"}[http2], func(t *testing.T) {
+			t.Parallel()
+			s := gatetest.Start(t, func(s *gatetest.Server) {
+				if http2 {
+					s.UseTLS(true)
+				}
+				mount(s)
+			})
+			narrow := &net.Dialer{Control: func(_, _ string, c syscall.RawConn) error {
+				return c.Control(func(fd uintptr) { _ = syscall.SetsockoptInt(int(fd), syscall.SOL_SOCKET, syscall.SO_RCVBUF, 4096) })
+			}}
+			stands := make(chan struct{})
+			tr := s.HTTP.Client().Transport.(*http.Transport).Clone()
+			tr.DialContext = func(ctx context.Context, network, addr string) (net.Conn, error) {
+				nc, err := narrow.DialContext(ctx, network, addr)
+				return &stoppable{Conn: nc, stands: stands, closed: make(chan struct{})}, err
+			}
+			defer tr.CloseIdleConnections()
+			q := gatetest.Options{Recipient: "driver-1"}.Query()
+			q.Set("heartbeat", "5s")
+			ctx, cancel := context.WithCancel(t.Context())
+			defer cancel()
+			req, err := http.NewRequestWithContext(ctx, http.MethodGet, s.URL+"/v1/stream?"+q.Encode(), nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			resp, err := tr.RoundTrip(req)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer resp.Body.Close()
+			if line, err := bufio.NewReader(resp.Body).ReadString('\n'); err != nil || !strings.HasPrefix(line, "retry:") {
+				t.Fatalf("the stream begins with %q, %v", line, err)
+			}
+			close(stands)
+			s.Send(t, notification.Draft{To: []string{"driver-1"}, Content: notification.Content{Title: "large", Data: []byte(strconv.Quote(strings.Repeat("x", 24<<10))), ContentType: "application/json"}})
+			s.Gone(t) // fails when it takes too long
+		})
+	}
+}
+
+// stoppable is a connection that nobody reads once its owner stands still.
+type stoppable struct {
+	net.Conn
+	stands, closed chan struct{}
+	once           sync.Once
+}
+
+func (s *stoppable) Read(b []byte) (int, error) {
+	select {
+	case <-s.stands:
+		<-s.closed
+		return 0, net.ErrClosed
+	default:
+		return s.Conn.Read(b)
+	}
+}
+
+func (s *stoppable) Close() error {
+	s.once.Do(func() { close(s.closed) })
+	return s.Conn.Close()
 }

@@ -149,16 +149,27 @@ func (c *conn) Probe() { c.out.Write(ping, nil) }
 
 // Close implements session.Transport.
 func (c *conn) Close(g frame.Goodbye) {
-	code := uint16(websocket.CodeNormal)
-	switch {
-	case g.Reason == tooLarge:
-		code = websocket.CodeTooBig
-	case g.Reason == wrongType:
-		code = websocket.CodeUnsupported
-	case g.Refusal:
-		code = websocket.CodePolicyViolation
+	c.end(closeCode(g), g.Reason, errGoodbye)
+}
+
+// closeCode is the code that libraries decide by whether to connect again: most never do after 1000.
+func closeCode(g frame.Goodbye) uint16 {
+	switch g.Reason {
+	case tooLarge:
+		return websocket.CodeTooBig
+	case wrongType:
+		return websocket.CodeUnsupported
 	}
-	c.end(code, g.Reason, errGoodbye)
+	switch g.Outlook() {
+	case frame.Never:
+		return websocket.CodePolicyViolation
+	case frame.Pointless:
+		return websocket.CodeNormal
+	case frame.Elsewhere:
+		return websocket.CodeServiceRestart
+	default:
+		return websocket.CodeTryAgainLater
+	}
 }
 
 // Pause implements session.Transport.

@@ -99,9 +99,10 @@ func (c *jsonClient) Next(ctx context.Context) (string, error) {
 
 func (c *jsonClient) Close() { _ = c.ws.CloseNow() }
 
-// ended turns a close frame into io.EOF: 1000, or 1008 for a refusal.
+// ended turns the close frames that follow a goodbye into io.EOF.
 func ended(err error) error {
-	if code := websocket.CloseStatus(err); code == websocket.StatusNormalClosure || code == websocket.StatusPolicyViolation {
+	switch websocket.CloseStatus(err) {
+	case websocket.StatusNormalClosure, websocket.StatusPolicyViolation, websocket.StatusServiceRestart, websocket.StatusTryAgainLater:
 		return io.EOF
 	}
 	return err
@@ -325,4 +326,47 @@ func TestFramesBehindTheHandshakeAreNotLost(t *testing.T) {
 	if _, err := io.ReadFull(br, got); err != nil || !strings.Contains(string(got), `{"welcome":`) {
 		t.Errorf("%q, %v; want a welcome", got, err)
 	}
+}
+
+func TestCloseCodesSayWhetherToComeBack(t *testing.T) {
+	s := start(t)
+	welcomed := func(device string) *websocket.Conn {
+		t.Helper()
+		ws, _, err := dial(t, s, "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = ws.CloseNow() })
+		if err := ws.Write(t.Context(), websocket.MessageText, []byte(`{"hello":{"app":"demo","recipient":"driver-1","device":"`+device+`"}}`)); err != nil {
+			t.Fatal(err)
+		}
+		if _, text, err := ws.Read(t.Context()); err != nil || !strings.Contains(string(text), "welcome") {
+			t.Fatalf("%s, %v; want a welcome", text, err)
+		}
+		return ws
+	}
+	closes := func(ws *websocket.Conn, reason string, want websocket.StatusCode) {
+		t.Helper()
+		for {
+			_, _, err := ws.Read(t.Context())
+			if err == nil {
+				continue
+			}
+			var closed websocket.CloseError
+			if !errors.As(err, &closed) || closed.Code != want || closed.Reason != reason {
+				t.Errorf("closed with %v, want code %d, %s", err, want, reason)
+			}
+			return
+		}
+	}
+	first := welcomed("phone")
+	second := welcomed("phone")
+	closes(first, "replaced", websocket.StatusNormalClosure)
+	if _, _, err := s.Hub.Disconnect(t.Context(), gatetest.App, "driver-1", "disconnected"); err != nil {
+		t.Fatal(err)
+	}
+	closes(second, "disconnected", websocket.StatusTryAgainLater)
+	third := welcomed("phone")
+	s.Stop(t)
+	closes(third, "shutdown", websocket.StatusServiceRestart)
 }

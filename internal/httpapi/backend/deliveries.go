@@ -157,6 +157,7 @@ func (r *report) run(page []campaign.Delivery) error {
 		r.c.W.Header().Set("Content-Type", "text/csv; charset=utf-8")
 		_ = w.Write(deliveryColumns) // into memory
 	}
+	r.c.Streams()
 	r.c.Status = http.StatusOK
 	for {
 		for i := range page {

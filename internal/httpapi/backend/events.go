@@ -158,7 +158,7 @@ func (f *feed) begin() bool {
 	if f.sse {
 		f.c.W.Header().Set("Content-Type", "text/event-stream")
 	}
-	f.c.W.Header().Set("X-Accel-Buffering", "no") // nginx would hold events back
+	f.c.Streams()
 	f.c.Status = http.StatusOK
 	f.c.W.WriteHeader(http.StatusOK)
 	return f.send()

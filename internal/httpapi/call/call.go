@@ -70,10 +70,19 @@ func (c *Call) NoContent() error {
 // PartTime is how long the client of a long answer may take to read one part of it.
 const PartTime = 30 * time.Second
 
+// Streams sets the headers of an answer that goes on for long: a compressing proxy, or nginx, would hold parts back until
+// its buffer is full.
+func (c *Call) Streams() {
+	h := c.W.Header()
+	h.Set("Cache-Control", "no-store, no-transform")
+	h.Set("X-Accel-Buffering", "no")
+}
+
 // Stream sends a part of a long answer. An error means that the client is gone.
 func (c *Call) Stream(rc *http.ResponseController, part []byte) error {
 	_ = rc.SetWriteDeadline(time.Now().Add(PartTime)) // tests' writers have none
 	if c.Status == 0 {
+		c.Streams()
 		c.Status = http.StatusOK
 		c.W.WriteHeader(http.StatusOK)
 	}

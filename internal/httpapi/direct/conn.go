@@ -170,10 +170,11 @@ func (c *conn) goOn() {
 	c.rc.Resume()
 }
 
-// stop ends a connection that is idle; others end when their request is answered. It may be called again.
+// stop ends a connection that is idle, at once: a client that keeps it for later would not close its side, and a stop would
+// wait for it. Its answers have left. Others end when their request is answered. It may be called again.
 func (c *conn) stop() {
 	if c.state.CompareAndSwap(idle, over) {
-		c.rc.CloseAfterFlush(errStopping)
+		c.rc.Abort(errStopping)
 	}
 }
 
