@@ -87,6 +87,7 @@ func (c *Conn) decrypt(s *scratch, raw []byte) {
 type switchConn struct {
 	net.Conn
 	layer atomic.Pointer[tlsLayer]
+	reset atomic.Bool // the peer has broken the connection off
 }
 
 // NetConn is what it wraps.
@@ -96,14 +97,18 @@ func (s *switchConn) Read(b []byte) (int, error) {
 	if t := s.layer.Load(); t != nil {
 		return t.read(b)
 	}
-	return s.Conn.Read(b) // a net.Conn passes on what it wraps
+	n, err := s.Conn.Read(b)
+	s.noteReset(err)
+	return n, err // a net.Conn passes on what it wraps
 }
 
 func (s *switchConn) Write(b []byte) (int, error) {
 	if t := s.layer.Load(); t != nil {
 		return t.write(b)
 	}
-	return s.Conn.Write(b) // a net.Conn passes on what it wraps
+	n, err := s.Conn.Write(b)
+	s.noteReset(err)
+	return n, err // a net.Conn passes on what it wraps
 }
 
 // Deadlines of the adopted connection are the wheel's; crypto/tls sets one when it closes.

@@ -3,6 +3,7 @@ package ssegate
 import (
 	"bytes"
 	"net/http"
+	"sync/atomic"
 	"time"
 
 	"godwit.dev/godwit/internal/gateway"
@@ -10,9 +11,11 @@ import (
 	"godwit.dev/godwit/internal/reactor"
 )
 
-// answerAfter is when a probe that the kernel took counts as answered. It is not at once because a probe is sent
-// from within the session.
-const answerAfter = time.Millisecond
+// A client of a stream answers no probe. Its TCP acknowledges the comment, or bytes before it: that is the sign of life.
+const (
+	answerAfter = 250 * time.Millisecond // when it is looked at first: most round trips are shorter
+	lookAgain   = time.Second            // and then, until the session ends
+)
 
 // move hands a connection of HTTP/1.1 to the reactor.
 func (g *Gateway) move(w http.ResponseWriter, client *gateway.PostingClient) {
@@ -43,6 +46,7 @@ type stream struct {
 	conn    *reactor.Conn
 	client  *gateway.PostingClient
 	posting *gateway.PostingClients
+	acked   uint32 // when the last probe was sent
 }
 
 var (
@@ -60,11 +64,13 @@ func (s *stream) Drained() {
 	sess.Drained()
 }
 
-// Tick implements reactor.Handler: a probe has left.
+// Tick implements reactor.Handler: a probe may have been acknowledged.
 func (s *stream) Tick(time.Time) {
-	if s.conn.Queued() == 0 {
+	if count, all := s.conn.Acked(); all || count != atomic.LoadUint32(&s.acked) {
 		s.client.Session().Alive()
+		return
 	}
+	s.conn.SetTimer(lookAgain)
 }
 
 // Closed implements reactor.Handler.
@@ -79,11 +85,12 @@ func (s *stream) Write(head, tail []byte) bool { return s.conn.Write(head, tail)
 // Queued implements gateway.Outlet.
 func (s *stream) Queued() int { return s.conn.Queued() }
 
-// Probe implements gateway.Outlet. A stream's client answers nothing: what counts is that the write went through.
+// Probe implements gateway.Outlet. A comment that is refused is not needed: there is enough to acknowledge.
 func (s *stream) Probe() {
-	if s.conn.Write(comment, nil) {
-		s.conn.SetTimer(answerAfter)
-	}
+	count, _ := s.conn.Acked()
+	atomic.StoreUint32(&s.acked, count)
+	s.conn.Write(comment, nil)
+	s.conn.SetTimer(answerAfter)
 }
 
 // CloseAfterFlush implements gateway.Outlet.

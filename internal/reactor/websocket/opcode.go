@@ -34,6 +34,7 @@ const (
 	CodePolicyViolation = 1008
 	CodeTooBig          = 1009
 	CodeInternalError   = 1011
+	CodeServiceRestart  = 1012
 	CodeTryAgainLater   = 1013
 )
 

@@ -1,0 +1,80 @@
+package reactor
+
+import (
+	"context"
+	"errors"
+	"net"
+	"syscall"
+)
+
+// Bytes that the kernel took are no sign of a peer's life: a peer whose machine or network is gone leaves room for
+// megabytes of them in the kernel's buffer, and nothing tells for a quarter of an hour. Bytes that the peer's TCP has
+// acknowledged are one. The kernel counts them anyway, so that asking costs a system call and no memory. (TCP_USER_TIMEOUT
+// would end such connections too, but by the kernel's own retransmission timers, not within a session's heartbeats; and a
+// peer that only does not read is alive as long as it takes something now and then.)
+
+// Acked says how far the peer has received what was written: how many bytes it has acknowledged, modulo 2^32, and
+// whether these are all. Where the system does not tell, all that has left the queue counts as acknowledged.
+func (c *Conn) Acked() (count uint32, all bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.state&(dead|finished) != 0 {
+		return 0, false
+	}
+	count, all = c.sysAcked()
+	return count, all && c.out == nil
+}
+
+// Line is a connection of net/http, for those who ask how far its peer has received what was written.
+type Line struct {
+	raw syscall.RawConn
+	sw  *switchConn // nil: it did not come through Listener
+}
+
+type lineKey struct{}
+
+// ConnContext is for an http.Server: it has LineOf find the connection of a request.
+func ConnContext(ctx context.Context, nc net.Conn) context.Context {
+	l := &Line{}
+	for below := nc; below != nil; {
+		if sw, ok := below.(*switchConn); ok {
+			l.sw = sw
+		}
+		if raw, ok := below.(syscall.Conn); ok {
+			l.raw, _ = raw.SyscallConn()
+			break
+		}
+		over, ok := below.(interface{ NetConn() net.Conn })
+		if !ok {
+			break
+		}
+		below = over.NetConn()
+	}
+	if l.raw == nil {
+		return ctx
+	}
+	return context.WithValue(ctx, lineKey{}, l)
+}
+
+// LineOf is the connection of a request; nil: it is not known.
+func LineOf(ctx context.Context) *Line {
+	l, _ := ctx.Value(lineKey{}).(*Line)
+	return l
+}
+
+// Acked is as Conn's. ok: the connection is still open.
+func (l *Line) Acked() (count uint32, all, ok bool) {
+	err := l.raw.Control(func(fd uintptr) { count, all = acked(int(fd)) })
+	return count, all, err == nil
+}
+
+// Reset reports whether the peer has broken the connection off. Then it may not have read the last of what was written; a
+// peer that has read all closes its connection instead.
+func (l *Line) Reset() bool { return l.sw != nil && l.sw.reset.Load() }
+
+// noteReset remembers that the peer has broken the connection off.
+func (s *switchConn) noteReset(err error) {
+	if err != nil && (errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE) || errors.Is(err, syscall.ETIMEDOUT)) {
+		s.reset.Store(true)
+	}
+}
