@@ -136,7 +136,7 @@ func TestListenersCanBeOff(t *testing.T) {
 	}
 }
 
-func TestStopSaysGoodbyeWithASpreadRetryAndClosesNormally(t *testing.T) {
+func TestStopSaysGoodbyeWithASpreadRetryAndClosesForARestart(t *testing.T) {
 	a := start(t, settings(t))
 	ws, _, err := websocket.Dial(t.Context(), "ws://"+a.Addresses().HTTP+"/v1/connect?recipient=driver-42", nil)
 	if err != nil {
@@ -165,7 +165,7 @@ func TestStopSaysGoodbyeWithASpreadRetryAndClosesNormally(t *testing.T) {
 	if d, err := time.ParseDuration(f.Goodbye.RetryAfter); err != nil || d < 0 || d > 30*time.Second {
 		t.Errorf("retry_after %s", f.Goodbye.RetryAfter)
 	}
-	if _, _, err := ws.Read(t.Context()); websocket.CloseStatus(err) != websocket.StatusNormalClosure {
+	if _, _, err := ws.Read(t.Context()); websocket.CloseStatus(err) != websocket.StatusServiceRestart {
 		t.Errorf("closed with %v", err)
 	}
 }

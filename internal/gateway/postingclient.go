@@ -132,6 +132,22 @@ func (c *PostingClient) Take() ([]Item, *frame.Goodbye) {
 	return items, bye
 }
 
+// TakeHeld is Take for an answer that may have to be given again: the frames count among the bytes that wait until Release.
+func (c *PostingClient) TakeHeld() (items []Item, bye *frame.Goodbye, held int64) {
+	c.mu.Lock()
+	held, c.taken = c.taken, 0
+	c.mu.Unlock()
+	items, bye = c.Take()
+	return items, bye, held
+}
+
+// Release gives back what TakeHeld has held.
+func (c *PostingClient) Release(held int64) {
+	if held > 0 {
+		c.pool.bytes.Give(c.sess.App(), held)
+	}
+}
+
 // Attach sends what waits, after prefix, to out and whatever is written later directly. It must be called once.
 func (c *PostingClient) Attach(out Outlet, prefix []byte) {
 	c.mu.Lock()

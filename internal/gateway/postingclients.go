@@ -100,17 +100,22 @@ func (p *PostingClients) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		Fail(w, err)
 		return
 	}
-	Reply(w, "", answers)
+	Reply(w, answers)
 }
 
-// Reply answers with JSON frames, and with the session's id if it is not empty.
-func Reply(w http.ResponseWriter, id string, items []Item) {
-	var b []byte
-	if id == "" {
-		b = append(b, `{"frames":[`...)
-	} else {
-		b = fmt.Appendf(b, `{"session":%q,"frames":[`, id)
-	}
+// Reply answers a post with JSON frames.
+func Reply(w http.ResponseWriter, items []Item) {
+	_ = reply(w, []byte("{"), items) // what does not arrive is delivered again
+}
+
+// ReplyPoll answers a poll with JSON frames, the session's id and the answer's number. An error means that the client cannot
+// have it.
+func ReplyPoll(w http.ResponseWriter, id string, number uint64, items []Item) error {
+	return reply(w, fmt.Appendf(nil, `{"session":%q,"answer":%d,`, id, number), items)
+}
+
+func reply(w http.ResponseWriter, b []byte, items []Item) error {
+	b = append(b, `"frames":[`...)
 	for i, it := range items {
 		if i > 0 {
 			b = append(b, ',')
@@ -119,8 +124,9 @@ func Reply(w http.ResponseWriter, id string, items []Item) {
 	}
 	b = append(b, "]}\n"...)
 	w.Header().Set("Content-Type", "application/json")
-	w.Header().Set("Cache-Control", "no-store")
-	_, _ = w.Write(b) // what does not arrive is delivered again
+	w.Header().Set("Cache-Control", "no-store, no-transform")
+	_, err := w.Write(b)
+	return err
 }
 
 // readJSON reads a small JSON body strictly.

@@ -66,6 +66,7 @@ func (s *Server) do(req *http.Request) (*http.Response, error) {
 type Poster struct {
 	Server  *Server
 	Session string
+	Answer  uint64 // the number of the last answer to a poll
 	Answers []json.RawMessage
 }
 
@@ -95,6 +96,7 @@ func (p *Poster) Keep(resp *http.Response) error {
 	defer resp.Body.Close()
 	var answer struct {
 		Session string            `json:"session"`
+		Answer  uint64            `json:"answer"`
 		Frames  []json.RawMessage `json:"frames"`
 	}
 	dec := json.NewDecoder(resp.Body)
@@ -103,7 +105,7 @@ func (p *Poster) Keep(resp *http.Response) error {
 		return fmt.Errorf("answer is not {session, frames}: %w", err)
 	}
 	if answer.Session != "" {
-		p.Session = answer.Session
+		p.Session, p.Answer = answer.Session, answer.Answer
 	}
 	p.Answers = append(p.Answers, answer.Frames...)
 	return nil

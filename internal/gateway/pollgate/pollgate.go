@@ -5,6 +5,7 @@ package pollgate
 import (
 	"log/slog"
 	"net/http"
+	"strconv"
 	"sync"
 	"time"
 
@@ -43,15 +44,6 @@ type Gateway struct {
 
 	mu       sync.Mutex
 	sessions map[string]*polled
-}
-
-// polled is one polled session.
-type polled struct {
-	client *gateway.PostingClient
-	ended  bool // was found ended by the last sweep; under Gateway.mu
-
-	mu   sync.Mutex
-	over chan struct{} // closed when a newer poll takes over
 }
 
 // New makes a Gateway. Close must be called.
@@ -121,18 +113,24 @@ func (g *Gateway) open(w http.ResponseWriter, r *http.Request) {
 	}
 	id := client.Session().ID()
 	g.mu.Lock()
-	g.sessions[id] = &polled{client: client}
+	g.sessions[id] = &polled{client: client, number: 1}
 	g.mu.Unlock()
 	g.cfg.Posting.Add(client)
 	for _, f := range first {
 		client.Session().Frame(f)
 	}
 	items, _ := client.Take() // a goodbye already there is fetched by the next poll
-	gateway.Reply(w, id, items)
+	_ = gateway.ReplyPoll(w, id, 1, items)
 }
 
-// poll answers with the frames that wait, or waits for some.
+// poll answers with the frames that wait, or waits for some. An answer of which the client does not say that it has it is
+// given again.
 func (g *Gateway) poll(w http.ResponseWriter, r *http.Request, id string, wait time.Duration) {
+	had, named, err := hadOf(r)
+	if err != nil {
+		gateway.Fail(w, err)
+		return
+	}
 	g.mu.Lock()
 	c := g.sessions[id]
 	g.mu.Unlock()
@@ -142,32 +140,46 @@ func (g *Gateway) poll(w http.ResponseWriter, r *http.Request, id string, wait t
 		}
 		return
 	}
-	over := c.take()
-	sess := c.client.Session()
-	sess.Alive()
+	c.client.Session().Alive()
+	turn := c.take()
+	switch again, ended := c.settle(r, named, had); {
+	case ended:
+		g.forget(id, c)
+		gateway.Fail(w, gateway.NoSession())
+		return
+	case again != nil:
+		c.answer(w, r, id, again)
+		return
+	}
 	timer := time.NewTimer(wait)
 	defer timer.Stop()
 	for waiting := wait > 0; ; {
-		items, bye := c.client.Take()
-		if len(items) > 0 || bye != nil || !waiting {
-			sess.Alive()
-			if bye != nil {
-				g.forget(id, c)
-			}
-			gateway.Reply(w, id, items)
+		if a := c.next(r, turn, !waiting); a != nil {
+			c.answer(w, r, id, a)
 			return
 		}
 		select {
 		case <-c.client.Ready():
 		case <-timer.C:
 			waiting = false
-		case <-over: // only the newest poll gets frames
-			gateway.Reply(w, id, nil)
-			return
+		case <-turn: // only the newest poll gets frames
+			waiting = false
 		case <-r.Context().Done():
 			return
 		}
 	}
+}
+
+// hadOf reads which answer the client has had last.
+func hadOf(r *http.Request) (number uint64, named bool, err error) {
+	v := r.URL.Query().Get("answer")
+	if v == "" {
+		return 0, false, nil
+	}
+	if number, err = strconv.ParseUint(v, 10, 64); err != nil {
+		return 0, false, notification.BadField("answer", "%q is not the number of an answer", notification.Clip(v))
+	}
+	return number, true, nil
 }
 
 func waitOf(r *http.Request) (time.Duration, error) {
@@ -182,17 +194,6 @@ func waitOf(r *http.Request) (time.Duration, error) {
 	return min(d, maxWait), nil
 }
 
-// take ends an older poll of the session and returns a channel that a newer one closes.
-func (c *polled) take() <-chan struct{} {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.over != nil {
-		close(c.over)
-	}
-	c.over = make(chan struct{})
-	return c.over
-}
-
 // forget may be called twice.
 func (g *Gateway) forget(id string, c *polled) {
 	g.mu.Lock()
@@ -202,6 +203,7 @@ func (g *Gateway) forget(id string, c *polled) {
 	if !known {
 		return
 	}
+	c.drop()
 	g.pool.Leave(c.client)
 	g.cfg.Posting.Remove(c.client)
 	c.client.Hangup()

@@ -5,8 +5,10 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
+	"net"
 	"net/http"
 	"net/url"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -15,6 +17,7 @@ import (
 
 	"godwit.dev/godwit/internal/gateway/gatetest"
 	"godwit.dev/godwit/internal/gateway/pollgate"
+	"godwit.dev/godwit/internal/notification"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -70,7 +73,7 @@ func open(ctx context.Context, s *gatetest.Server, o gatetest.Options) (*client,
 }
 
 func (c *client) poll(ctx context.Context, wait string) error {
-	resp, err := c.Server.Get(ctx, "/v1/poll", url.Values{"session": {c.Session}, "wait": {wait}})
+	resp, err := c.Server.Get(ctx, "/v1/poll", url.Values{"session": {c.Session}, "answer": {strconv.FormatUint(c.Answer, 10)}, "wait": {wait}})
 	if err != nil {
 		return err
 	}
@@ -258,5 +261,113 @@ func TestOneAppLeavesPlacesForAnothersPolls(t *testing.T) {
 	_ = resp.Body.Close()
 	if resp.StatusCode != http.StatusOK {
 		t.Errorf("another app's session gets %d", resp.StatusCode)
+	}
+}
+
+// fetch polls once, names an answer unless it is empty, and returns the answer's number and frames.
+func fetch(t *testing.T, s *gatetest.Server, session, answer string) (number uint64, frames string) {
+	t.Helper()
+	q := url.Values{"session": {session}, "wait": {"0"}}
+	if answer != "" {
+		q.Set("answer", answer)
+	}
+	resp, err := s.Get(t.Context(), "/v1/poll", q)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var p gatetest.Poster
+	if err := p.Keep(resp); err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range p.Answers {
+		frames += string(f)
+	}
+	return p.Answer, frames
+}
+
+func TestAnAnswerComesAgainUntilAPollNamesIt(t *testing.T) {
+	s := start(t)
+	c, err := open(t.Context(), s, gatetest.Options{Recipient: "driver-1"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if c.Answer != 1 {
+		t.Errorf("the first answer has number %d, want 1", c.Answer)
+	}
+	s.Send(t, notification.Draft{To: []string{"driver-1"}, ID: "ride-1", Content: notification.Content{Title: "x"}})
+	number, frames := uint64(0), ""
+	for frames == "" {
+		number, frames = fetch(t, s, c.Session, "1")
+	}
+	if number != 2 || !strings.Contains(frames, `"ride-1"`) {
+		t.Fatalf("answer %d has %s, want the notification in the second", number, frames)
+	}
+	for range 2 { // lost twice on its way
+		if n, again := fetch(t, s, c.Session, "1"); n != number || again != frames {
+			t.Errorf("a poll that has had answer 1 gets %d %s, want answer 2 again", n, again)
+		}
+	}
+	if n, more := fetch(t, s, c.Session, "2"); n != 2 || more != "" {
+		t.Errorf("a poll that has had answer 2 gets %d %s, want nothing new", n, more)
+	}
+	s.Stop(t)
+	for range 2 { // the session's last answer can be lost as any other
+		if n, bye := fetch(t, s, c.Session, "2"); n != 3 || !strings.Contains(bye, "goodbye") {
+			t.Errorf("a poll that has had answer 2 gets %d %s, want the goodbye", n, bye)
+		}
+	}
+	c.Answer = 3
+	var refused *gatetest.Refused
+	if err := c.poll(t.Context(), "0"); !errors.As(err, &refused) || refused.Status != http.StatusNotFound {
+		t.Errorf("a poll that has had the goodbye gets %v, want 404", err)
+	}
+}
+
+func TestClientsThatNameNoAnswersGetEachOnce(t *testing.T) {
+	s := start(t)
+	c, err := open(t.Context(), s, gatetest.Options{Recipient: "driver-1"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.Send(t, notification.Draft{To: []string{"driver-1"}, ID: "ride-1", Content: notification.Content{Title: "x"}})
+	frames := ""
+	for frames == "" {
+		_, frames = fetch(t, s, c.Session, "")
+	}
+	if _, again := fetch(t, s, c.Session, ""); again != "" {
+		t.Errorf("the next poll gets %s, want nothing", again)
+	}
+}
+
+// The client of this poll breaks the connection off with the answer unread.
+func TestAnAnswerThatNobodyReadComesAgainUnasked(t *testing.T) {
+	closed := make(chan struct{}, 100)
+	s := gatetest.Start(t, func(s *gatetest.Server) {
+		mount(t, s)
+		s.HTTP.Config.ConnState = func(_ net.Conn, st http.ConnState) {
+			if st == http.StateClosed {
+				closed <- struct{}{}
+			}
+		}
+	})
+	c, err := open(t.Context(), s, gatetest.Options{Recipient: "driver-1"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	nc, err := net.Dial("tcp", s.Addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := io.WriteString(nc, "GET /v1/poll?wait=50s&session="+c.Session+" HTTP/1.1\r\nHost: x\r\n\r\n"); err != nil {
+		t.Fatal(err)
+	}
+	s.Send(t, notification.Draft{To: []string{"driver-1"}, ID: "ride-1", Content: notification.Content{Title: "x"}})
+	if _, err := nc.Read(make([]byte, 1)); err != nil { // the answer is there
+		t.Fatal(err)
+	}
+	_ = nc.Close()
+	<-closed
+	if _, frames := fetch(t, s, c.Session, ""); !strings.Contains(frames, `"ride-1"`) {
+		t.Errorf("the next poll gets %s, want the answer that was lost", frames)
 	}
 }

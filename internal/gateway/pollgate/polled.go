@@ -1,0 +1,144 @@
+package pollgate
+
+import (
+	"net/http"
+	"sync"
+	"time"
+
+	"godwit.dev/godwit/internal/gateway"
+	"godwit.dev/godwit/internal/reactor"
+)
+
+const (
+	// ackedWithin is when the connection of an answer is asked whether the client's TCP has acknowledged it. Until then the
+	// poll itself was the last sign of life.
+	ackedWithin = 2 * time.Second
+	// lostAfter is how long an answer may be on its way before it counts as lost for a client that does not name answers.
+	lostAfter = time.Second
+)
+
+// polled is one polled session. Its answers are numbered and kept until a poll names them, since an answer may be lost on
+// its way and nothing else tells: most frames do not come again by themselves.
+type polled struct {
+	client *gateway.PostingClient
+	ended  bool // was found ended by the last sweep; under Gateway.mu
+
+	mu     sync.Mutex
+	over   chan struct{} // closed when a newer poll takes over
+	number uint64        // of the last answer with frames
+	kept   *answer       // that one; nil: the client has it
+}
+
+// answer is what a poll is answered with.
+type answer struct {
+	number uint64
+	items  []gateway.Item
+	held   int64 // of the bytes that wait for all clients
+	bye    bool  // the session has ended with it
+
+	line *reactor.Line // of the poll that it answers; nil: that is not known
+	at   time.Time     // when it was sent
+	cut  bool          // the poll's connection ended before it was sent
+}
+
+// take ends an older poll of the session and returns a channel that a newer one closes.
+func (c *polled) take() chan struct{} {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.over != nil {
+		close(c.over)
+	}
+	c.over = make(chan struct{})
+	return c.over
+}
+
+// settle looks whether the client has the last answer. If not, it is to be given again; ended: it has, and that was the
+// session's end.
+func (c *polled) settle(r *http.Request, named bool, had uint64) (again *answer, ended bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	last := c.kept
+	switch {
+	case last == nil:
+		return nil, false
+	case named && had < last.number, !named && last.lost(time.Now()):
+		a := *last
+		a.line, a.at, a.cut = reactor.LineOf(r.Context()), time.Now(), false
+		c.kept = &a
+		return &a, false
+	}
+	c.dropLocked()
+	return nil, last.bye
+}
+
+// lost reports whether an answer has certainly not been read. A client that names no answers gets the others once, as it
+// always did: topic messages and requests must not come twice to those who do not tell.
+func (a *answer) lost(now time.Time) bool {
+	switch {
+	case a.cut:
+		return true
+	case a.line == nil:
+		return false
+	case a.line.Reset():
+		return true
+	}
+	_, all, open := a.line.Acked()
+	return open && !all && now.Sub(a.at) > lostAfter
+}
+
+// next makes an answer of the frames that wait, of none if it must; nil: there are none. A poll that another took over from
+// gets none.
+func (c *polled) next(r *http.Request, turn chan struct{}, must bool) *answer {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	a := &answer{number: c.number, line: reactor.LineOf(r.Context()), at: time.Now()}
+	if c.over != turn {
+		return a
+	}
+	items, bye, held := c.client.TakeHeld()
+	if len(items) == 0 && bye == nil {
+		if must {
+			return a
+		}
+		return nil
+	}
+	c.number++
+	a.number, a.items, a.bye, a.held = c.number, items, bye != nil, held
+	c.kept = a
+	return a
+}
+
+// answer sends an answer, and looks whether it arrives: what the kernel took is no sign of the client's life.
+func (c *polled) answer(w http.ResponseWriter, r *http.Request, id string, a *answer) {
+	err := gateway.ReplyPoll(w, id, a.number, a.items)
+	if err != nil || r.Context().Err() != nil {
+		c.mu.Lock()
+		a.cut = true
+		c.mu.Unlock()
+		return
+	}
+	sess := c.client.Session()
+	if a.line == nil {
+		sess.Alive()
+		return
+	}
+	time.AfterFunc(ackedWithin, func() {
+		if _, all, open := a.line.Acked(); (all || !open) && !a.line.Reset() {
+			sess.Alive()
+		}
+	})
+}
+
+// drop forgets the last answer.
+func (c *polled) drop() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.dropLocked()
+}
+
+func (c *polled) dropLocked() {
+	if c.kept != nil {
+		c.client.Release(c.kept.held)
+		c.kept = nil
+	}
+}
