@@ -252,7 +252,7 @@ func checkURL(field, raw string) error {
 		return notification.BadField(field, "has %d bytes; at most %d are allowed", len(raw), maxURL)
 	}
 	u, err := url.Parse(raw)
-	if err != nil || u.Hostname() == "" || u.Scheme != "https" && u.Scheme != "http" || u.User != nil || u.Fragment != "" {
+	if err != nil || u.Hostname() == "" || u.Scheme != "https" && u.Scheme != "http" || u.User != nil || strings.Contains(raw, "#") {
 		return notification.BadField(field, "must be a URL like https://host/path, without user or fragment")
 	}
 	return nil

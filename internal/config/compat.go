@@ -15,6 +15,7 @@ import (
 	"github.com/knadh/koanf/v2"
 
 	"godwit.dev/godwit/internal/compat/nammayatri"
+	"godwit.dev/godwit/internal/urlguard"
 )
 
 // Nammayatri is the service that compat stands in for.
@@ -247,14 +248,20 @@ func (c *Config) validateCompat(bad func(key, value, format string, args ...any)
 			bad("auth_url", Redacted(o.URL), "(for %s) is not a URL; write it like http://10.0.0.1:8016/internal/auth", name)
 		}
 	}
-	if c.DriverAPIURL != "" && !httpURL(c.DriverAPIURL) {
-		bad("driver_api_url", Redacted(c.DriverAPIURL), "is not a URL; write it like http://10.0.0.1:8016/ui")
+	if c.DriverAPIURL != "" && !baseURL(c.DriverAPIURL) {
+		bad("driver_api_url", Redacted(c.DriverAPIURL), "is not a server's URL, without user, query and fragment; write it like http://10.0.0.1:8016/ui")
 	}
 }
 
 func httpURL(text string) bool {
 	u, err := url.Parse(text)
-	return err == nil && (u.Scheme == "http" || u.Scheme == "https") && u.Host != ""
+	return err == nil && (u.Scheme == "http" || u.Scheme == "https") && u.Hostname() != "" && !strings.Contains(text, "#")
+}
+
+// baseURL reports whether paths can be added to a URL. The operator's own servers may be anywhere.
+func baseURL(text string) bool {
+	_, err := urlguard.ParseBase(text, true)
+	return err == nil
 }
 
 // shownOf is the value of a setting as it may be shown.

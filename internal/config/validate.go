@@ -30,8 +30,11 @@ func (c *Config) Validate() error {
 	if c.MQTTAddr != Off { // and what else is in unbuilt
 		bad("mqtt_addr", c.MQTTAddr, "cannot be served: this version has no such listener; leave it off")
 	}
-	if u, err := url.Parse(c.OTLP); c.OTLP != "" && (err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https") {
-		bad("otlp", c.OTLP, "is not a collector's URL, like http://localhost:4318")
+	if c.OTLP != "" && !baseURL(c.OTLP) {
+		bad("otlp", Redacted(c.OTLP), "is not a collector's URL, like http://localhost:4318, without user, query and fragment: paths are added to it")
+	}
+	if c.PublicURL != "" && !baseURL(c.PublicURL) {
+		bad("public_url", Redacted(c.PublicURL), "is not a server's URL, like https://push.example.org, without user, query and fragment: paths are added to it")
 	}
 	c.validateGateway(bad)
 	c.validateOIDC(bad)
@@ -116,8 +119,8 @@ func (c *Config) validateOIDC(bad func(key, value, format string, args ...any)) 
 	case len(rules) == 0:
 		bad("oidc_allow", "", "is missing: without a rule nobody of oidc_issuer may come in")
 	}
-	if u, err := url.Parse(c.PublicURL); c.PublicURL == "" || err != nil || u.Host == "" {
-		bad("public_url", c.PublicURL, "must be set: oidc_issuer sends people back there")
+	if c.PublicURL == "" {
+		bad("public_url", "", "must be set: oidc_issuer sends people back there")
 	}
 	if !slices.Contains(strings.Fields(c.OIDCScopes), "openid") {
 		bad("oidc_scopes", c.OIDCScopes, "must have openid among them")

@@ -4,6 +4,7 @@ import (
 	"net/url"
 	"regexp"
 	"strconv"
+	"strings"
 	"time"
 
 	"godwit.dev/godwit/internal/access"
@@ -60,7 +61,7 @@ func set[T any](to, from *T) {
 func (s *Sink) check() error {
 	u, err := url.Parse(s.URL)
 	switch {
-	case err != nil || len(s.URL) > maxURL || u.Scheme != "http" && u.Scheme != "https" || u.Hostname() == "" || u.Fragment != "":
+	case err != nil || len(s.URL) > maxURL || u.Scheme != "http" && u.Scheme != "https" || u.Hostname() == "" || strings.Contains(s.URL, "#"):
 		return notification.BadField("url", "is not a URL like https://clickhouse.internal:8443")
 	case u.User != nil || u.Query().Has("password") || u.Query().Has("user"):
 		return notification.BadField("url", "must not contain a user or a password: they have fields of their own, and the password is never shown")

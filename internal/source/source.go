@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
+	"strings"
 	"slices"
 	"time"
 
@@ -92,7 +93,7 @@ func checkURL(raw string) string {
 	switch {
 	case err != nil || len(raw) > maxURL || u.Scheme != "redis" && u.Scheme != "rediss" || u.Hostname() == "":
 		return "is not a URL like redis://host:6379 or rediss://host:6379"
-	case u.RawQuery != "" || u.Fragment != "":
+	case strings.ContainsAny(raw, "?#"):
 		return "must end after the host, or the number of the database"
 	}
 	if _, secret := u.User.Password(); secret {

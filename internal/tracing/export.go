@@ -82,9 +82,10 @@ func endpoint(setting, signal string) (string, error) {
 		return "", fmt.Errorf("send %s to %s: the URL must not contain a user or a password; OTEL_EXPORTER_OTLP_HEADERS=authorization=… sends them", signal, u.Host)
 	case u.Host == "" || u.Scheme != "http" && u.Scheme != "https":
 		return "", fmt.Errorf("send %s to %q: a collector's URL is like http://localhost:4318", signal, setting)
+	case strings.ContainsAny(setting, "?#"):
+		return "", fmt.Errorf("send %s to %s: the URL must end before ? and #: /v1/%s is added to it", signal, u.Host, signal)
 	}
-	u.Path = strings.TrimSuffix(u.Path, "/") + "/v1/" + signal
-	return u.String(), nil
+	return u.JoinPath("v1", signal).String(), nil
 }
 
 // describe says whose traces and figures these are: the server's, and what the environment adds (OTEL_RESOURCE_ATTRIBUTES, OTEL_SERVICE_NAME).

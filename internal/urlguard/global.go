@@ -1,6 +1,9 @@
 package urlguard
 
-import "net/netip"
+import (
+	"net/netip"
+	"slices"
+)
 
 var (
 	// special4 are the IPv4 blocks of the IANA special-purpose registry (RFC 6890 and updates), and multicast.
@@ -15,6 +18,9 @@ var (
 	special6 = prefixes("2001::/23", "2001:db8::/32", "2002::/16", "2620:4f:8000::/48", "3fff::/20")
 	// nat64 embeds an IPv4 address in its last four bytes (RFC 6052); what counts is where that leads.
 	nat64 = netip.MustParsePrefix("64:ff9b::/96")
+	// metadata is where clouds keep credentials outside link-local space: Azure's WireServer, which is a public address, and the
+	// unique local ones of AWS and Google Cloud.
+	metadata = prefixes("168.63.129.16/32", "fd00:ec2::/32", "fd20:ce::/32")
 )
 
 func prefixes(texts ...string) []netip.Prefix {
@@ -36,17 +42,12 @@ func Global(a netip.Addr) bool {
 		b := a.As16()
 		a = netip.AddrFrom4([4]byte(b[12:]))
 	}
-	special := special4
 	if a.Is6() {
-		if !unicast6.Contains(a) {
-			return false
-		}
-		special = special6
+		return unicast6.Contains(a) && !within(a, special6)
 	}
-	for _, p := range special {
-		if p.Contains(a) {
-			return false
-		}
-	}
-	return true
+	return !within(a, special4) && !within(a, metadata)
+}
+
+func within(a netip.Addr, blocks []netip.Prefix) bool {
+	return slices.ContainsFunc(blocks, func(p netip.Prefix) bool { return p.Contains(a) })
 }

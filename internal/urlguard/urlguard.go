@@ -38,7 +38,7 @@ func ParseURL(raw string, allowPrivate bool) (*url.URL, error) {
 		return nil, errors.New("is not a URL like https://host/path")
 	case u.User != nil:
 		return nil, errors.New("must not contain a user or password")
-	case u.Fragment != "":
+	case strings.Contains(raw, "#"): // also an empty one: it cuts off whatever is written after it
 		return nil, errors.New("must not contain a fragment")
 	case u.Scheme != "https" && (u.Scheme != "http" || !allowPrivate):
 		return nil, errors.New("must begin with https://")
@@ -51,6 +51,30 @@ func ParseURL(raw string, allowPrivate bool) (*url.URL, error) {
 	}
 	return u, nil
 }
+
+// ParseBase is ParseURL for the URL of a server, below which requests name paths of their own. It has no query, and its path
+// reads the same to every server: no encoded characters, no dots that lead upwards. Paths are added with URL.JoinPath.
+func ParseBase(raw string, allowPrivate bool) (*url.URL, error) {
+	u, err := ParseURL(raw, allowPrivate)
+	if err != nil {
+		return nil, err
+	}
+	if u.RawQuery != "" || u.ForceQuery {
+		return nil, errors.New("must not contain a query: paths are added to it")
+	}
+	for part := range strings.SplitSeq(u.EscapedPath(), "/") {
+		if strings.Trim(part, plainPath) != "" || part == "." || part == ".." {
+			return nil, errors.New("must have a path of letters, digits and -._~ alone: paths are added to it")
+		}
+	}
+	if u.Path == "" {
+		u.Path = "/" // JoinPath keeps a path without one relative
+	}
+	return u, nil
+}
+
+// plainPath are the characters that no server decodes, splits at or takes for parameters (RFC 3986, section 2.3), and the colon.
+const plainPath = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-._~:"
 
 // checkHost refuses what can be told to be private without asking anybody.
 func checkHost(host string) error {
@@ -80,13 +104,13 @@ type Reach int
 // Reaches.
 const (
 	Public   Reach = iota // to public addresses
-	Networks              // also to this machine and to private networks (RFC 1918, RFC 4193), never to link-local addresses, where clouds keep credentials
+	Networks              // also to this machine and to private networks (RFC 1918, RFC 4193), never to link-local addresses and those where clouds keep credentials
 	Anywhere
 )
 
 func (r Reach) allows(a netip.Addr) bool {
 	a = a.Unmap()
-	return r == Anywhere || Global(a) || r == Networks && a.Zone() == "" && (a.IsLoopback() || a.IsPrivate())
+	return r == Anywhere || Global(a) || r == Networks && a.Zone() == "" && (a.IsLoopback() || a.IsPrivate()) && !within(a, metadata)
 }
 
 // CheckHost refuses a URL's host that can be told to be out of reach without asking anybody.

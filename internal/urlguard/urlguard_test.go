@@ -23,7 +23,7 @@ func TestOnlyPublicAddressesAreGlobal(t *testing.T) {
 		"192.0.0.8", "192.0.2.1", "192.168.1.1", "198.18.0.1", "198.51.100.1", "203.0.113.1", "224.0.0.1", "240.0.0.1", "255.255.255.255",
 		"::", "::1", "::ffff:127.0.0.1", "::ffff:10.0.0.1", "::127.0.0.1", "64:ff9b::127.0.0.1", "64:ff9b::a9fe:a9fe", "64:ff9b:1::808:808",
 		"100::1", "2001::1", "2001:db8::1", "2001:20::1", "2002:7f00:1::", "2002:0808:0808::", "fc00::1", "fd00:ec2::254", "fe80::1", "fe80::1%eth0",
-		"fec0::1", "ff02::1", "3fff::1", "5f00::1", "2606:4700::1%eth0",
+		"fec0::1", "168.63.129.16", "64:ff9b::a83f:8110", "::ffff:168.63.129.16", "::ffff:0:127.0.0.1", "fd20:ce::254", "ff02::1", "3fff::1", "5f00::1", "2606:4700::1%eth0",
 	} {
 		if Global(netip.MustParseAddr(a)) {
 			t.Errorf("%s passes", a)
@@ -65,6 +65,9 @@ func TestURLsAreCheckedBeforeTheyAreKept(t *testing.T) {
 		"https://0x.example.org/":      {true, true},
 		"https://user@example.org/":    {false, false},
 		"https://example.org/#x":       {false, false},
+		"https://example.org/#":        {false, false},
+		"https://example.org#":         {false, false},
+		"https://@example.org/":        {false, false},
 		"ftp://example.org/":           {false, false},
 		"file:///etc/passwd":           {false, false},
 		"https://":                     {false, false},
@@ -78,6 +81,48 @@ func TestURLsAreCheckedBeforeTheyAreKept(t *testing.T) {
 		}
 		if err := CheckURL(url, true); (err == nil) != private.lax {
 			t.Errorf("%q with private addresses allowed: %v", url, err)
+		}
+	}
+}
+
+// What is added to a base URL must be all that follows, whatever program reads the path at the other end.
+func TestBaseURLsLeaveTheRestOfTheURLToUs(t *testing.T) {
+	for raw, want := range map[string]string{
+		"https://example.org":          "https://example.org/bot1:x/send",
+		"https://example.org/":         "https://example.org/bot1:x/send",
+		"https://example.org:8443/a/b": "https://example.org:8443/a/b/bot1:x/send",
+		"https://example.org/v1.2/~x/": "https://example.org/v1.2/~x/bot1:x/send",
+	} {
+		u, err := ParseBase(raw, false)
+		if err != nil {
+			t.Errorf("%s: %v", raw, err)
+			continue
+		}
+		if got := u.JoinPath("bot1:x", "send"); got.String() != want || !strings.HasPrefix(got.RequestURI(), "/") {
+			t.Errorf("below %s is %s, requested as %s", raw, got, got.RequestURI())
+		}
+	}
+	for _, raw := range []string{
+		"https://example.org/#", "https://example.org/a#", "https://example.org#", "https://example.org/#/b", "https://example.org/?", "https://example.org?",
+		"https://example.org/?a=b", "https://example.org/a%23", "https://example.org/a%3F", "https://example.org/a%00", "https://example.org/a%2f..", "https://example.org/a;b",
+		"https://example.org/a/..", "https://example.org/./a", "https://example.org/..", "https://example.org/a\\..", "https://example.org/ä", "https://u@example.org/",
+		"https://u:p@example.org", "https://@example.org", "ftp://example.org", "//example.org/a", "example.org", "", "https://exa\nmple.org", "https:///a",
+	} {
+		if u, err := ParseBase(raw, true); err == nil {
+			t.Errorf("%q is taken as %s", raw, u)
+		}
+	}
+}
+
+func TestNetworksLeaveOutWhereCloudsKeepCredentials(t *testing.T) {
+	for address, ok := range map[string]bool{
+		"8.8.8.8:443": true, "10.0.0.1:80": true, "127.0.0.1:80": true, "[::1]:80": true, "[fd00::1]:80": true, "[::ffff:10.0.0.1]:80": true,
+		"169.254.169.254:80": false, "[fe80::1]:80": false, "[fd00:ec2::254]:80": false, "[fd20:ce::254]:80": false, "168.63.129.16:80": false, "0.0.0.0:80": false,
+		"[::]:80": false, "[::ffff:169.254.169.254]:80": false, "[64:ff9b::a9fe:a9fe]:80": false, "[64:ff9b::7f00:1]:80": false, "100.100.100.200:80": false,
+		"[::127.0.0.1]:80": false, "224.0.0.1:80": false, "255.255.255.255:80": false,
+	} {
+		if err := Networks.control("tcp4", address, nil); (err == nil) != ok {
+			t.Errorf("%s: %v", address, err)
 		}
 	}
 }

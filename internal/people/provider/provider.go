@@ -112,7 +112,7 @@ func (p *Provider) away(err error) error {
 func CheckIssuer(issuer string) error {
 	u, err := url.Parse(issuer)
 	switch {
-	case err != nil || u.Host == "" || u.User != nil || u.RawQuery != "" || u.Fragment != "":
+	case err != nil || u.Hostname() == "" || u.User != nil || strings.ContainsAny(issuer, "?#"): // its discovery document is below it
 		return errors.New("is not an issuer's URL, like https://login.example.org/realms/staff")
 	case !private(u):
 		return errors.New("needs https: secrets travel there")

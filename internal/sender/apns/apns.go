@@ -102,13 +102,13 @@ func New(cfg Config) (*Sender, error) {
 
 // parseServer checks the URL of a server in Apple's place.
 func parseServer(raw string, allowPrivate bool) (*url.URL, error) {
-	u, err := urlguard.ParseURL(raw, allowPrivate)
+	u, err := urlguard.ParseBase(raw, allowPrivate)
 	switch {
 	case err != nil:
 		return nil, err
 	case u.Scheme != "https":
 		return nil, errors.New("must begin with https://")
-	case strings.Trim(u.Path, "/") != "" || u.RawQuery != "":
+	case strings.Trim(u.Path, "/") != "":
 		return nil, errors.New("must be a host alone, like https://host:port")
 	}
 	return u, nil

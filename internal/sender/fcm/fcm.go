@@ -10,7 +10,6 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
-	"strings"
 	"time"
 
 	"golang.org/x/net/http2/hpack"
@@ -68,7 +67,7 @@ func New(cfg Config) (*Sender, error) {
 	if cfg.BaseURL == "" {
 		cfg.BaseURL = DefaultURL
 	}
-	to, err := urlguard.ParseURL(strings.TrimRight(cfg.BaseURL, "/")+"/v1/projects/"+cfg.Account.Project+"/messages:send", cfg.AllowPrivate)
+	base, err := urlguard.ParseBase(cfg.BaseURL, cfg.AllowPrivate)
 	if err != nil {
 		return nil, fmt.Errorf("FCM: base_url %w", err)
 	}
@@ -79,7 +78,7 @@ func New(cfg Config) (*Sender, error) {
 		cfg.Now = time.Now
 	}
 	return &Sender{
-		cfg: cfg, to: to, posts: provider.Posts(cfg.Client),
+		cfg: cfg, to: base.JoinPath("v1/projects", cfg.Account.Project, "messages:send"), posts: provider.Posts(cfg.Client),
 		tokens: &tokens{account: cfg.Account, client: cfg.Client, now: cfg.Now},
 	}, nil
 }

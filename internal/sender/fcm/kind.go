@@ -45,7 +45,7 @@ func (k Kind) Complete(v channel.Values) (channel.Values, error) {
 		return nil, notification.BadField(FieldAccount, "%s", err)
 	}
 	if u := v[FieldBaseURL]; u != "" {
-		if err := urlguard.CheckURL(u, k.AllowPrivate); err != nil {
+		if _, err := urlguard.ParseBase(u, k.AllowPrivate); err != nil {
 			return nil, notification.BadField(FieldBaseURL, "%s", err)
 		}
 	}

@@ -44,7 +44,7 @@ func (k Kind) Complete(v channel.Values) (channel.Values, error) {
 		return nil, notification.BadField(FieldToken, "is not like 123456:ABC-DEF")
 	}
 	if u := v[FieldBaseURL]; u != "" {
-		if err := checkServer(u, k.AllowPrivate); err != nil {
+		if _, err := parseServer(u, k.AllowPrivate); err != nil {
 			return nil, notification.BadField(FieldBaseURL, "%s", err)
 		}
 	}

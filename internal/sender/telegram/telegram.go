@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"net/url"
 	"regexp"
 	"strconv"
 	"strings"
@@ -50,7 +51,7 @@ type Config struct {
 // Sender sends as one bot.
 type Sender struct {
 	cfg   Config
-	base  string // with the token: never in an error
+	base  *url.URL // with the token: never in an error
 	scope string
 }
 
@@ -72,7 +73,8 @@ func New(cfg Config) (*Sender, error) {
 	if cfg.BaseURL == "" {
 		cfg.BaseURL = DefaultURL
 	}
-	if err := checkServer(cfg.BaseURL, cfg.AllowPrivate); err != nil {
+	server, err := parseServer(cfg.BaseURL, cfg.AllowPrivate)
+	if err != nil {
 		return nil, fmt.Errorf("telegram: base_url %w", err)
 	}
 	if cfg.Client == nil {
@@ -82,7 +84,7 @@ func New(cfg Config) (*Sender, error) {
 		cfg.Now = time.Now
 	}
 	bot, _, _ := strings.Cut(cfg.Token, ":")
-	return &Sender{cfg: cfg, base: strings.TrimRight(cfg.BaseURL, "/") + "/bot" + cfg.Token + "/", scope: "telegram:" + bot}, nil
+	return &Sender{cfg: cfg, base: server.JoinPath("bot" + cfg.Token), scope: "telegram:" + bot}, nil
 }
 
 // reach is where connections may lead: a server that the app names may be in its own network.
@@ -96,19 +98,13 @@ func (c *Config) reach() urlguard.Reach {
 	return urlguard.Public
 }
 
-// checkServer says what is wrong with the URL of a Bot API server. Without a query, all that can be called at a server
-// that is none is a path with the token in it.
-func checkServer(raw string, allowPrivate bool) error {
-	u, err := urlguard.ParseURL(raw, true)
-	switch {
-	case err != nil:
-		return err
-	case u.RawQuery != "" || u.ForceQuery:
-		return errors.New("must not contain a query")
-	case allowPrivate:
-		return nil
+// parseServer reads the URL of a Bot API server. All that can be called at a server that is none is a path with the token in it.
+func parseServer(raw string, allowPrivate bool) (*url.URL, error) {
+	u, err := urlguard.ParseBase(raw, true)
+	if err != nil || allowPrivate {
+		return u, err //nolint:wrapcheck // the caller names the setting
 	}
-	return urlguard.CheckHost(u.Hostname(), urlguard.Networks)
+	return u, urlguard.CheckHost(u.Hostname(), urlguard.Networks)
 }
 
 // Close closes connections that nothing is under way on. Messages can still be sent.
@@ -134,7 +130,7 @@ func (s *Sender) call(ctx context.Context, client *http.Client, method string, p
 	if err != nil {
 		return 0, &push.PermanentError{Reason: "the message cannot be encoded"}
 	}
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, s.base+method, bytes.NewReader(body))
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, s.base.JoinPath(method).String(), bytes.NewReader(body))
 	if err != nil {
 		return 0, &push.ConfigError{Scope: s.scope, Reason: "telegram: base_url makes no valid URL"}
 	}
