@@ -109,6 +109,7 @@ type App struct {
 	watchers    *timeline.Watchers
 	reactor     *reactor.Reactor
 	addrLimit   *limit.Addrs
+	helloLimit  *limit.Addrs // of sessions and NATS clients
 	gate        *conngate.Gate
 	direct      *direct.Server
 	signups     *limit.Addrs

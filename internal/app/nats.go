@@ -12,7 +12,7 @@ import (
 // serveNATS serves the NATS listener and returns how to end accepting.
 func (a *App) serveNATS(ln net.Listener) (stop func(), err error) {
 	cfg := natsgate.Config{
-		Access: a.access, Open: a.bus.Open, Admit: a.gate.Admit, Version: bus.Version, Refused: bus.Refused, MaxPayload: bus.MaxPayload, Log: a.log,
+		Access: a.access, Open: a.bus.Open, Admit: a.gate.Admit, Hello: a.helloLimit.Allow, PublishLimit: a.keyLimit.Take, Version: bus.Version, Refused: bus.Refused, MaxPayload: bus.MaxPayload, Log: a.log,
 	}
 	if a.tlsFor != nil {
 		cfg.TLS = a.tlsFor()

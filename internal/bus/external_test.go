@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/nats-io/nats-server/v2/server"
+	"github.com/nats-io/nats.go"
 
 	"godwit.dev/godwit/internal/bus"
 	"godwit.dev/godwit/internal/bus/natstest"
@@ -64,6 +65,29 @@ func TestExternalNATSCarriesTheSameSubjects(t *testing.T) {
 	if _, err := two.Request(t.Context(), "a.t", topic.Message{Subject: "r.x"}); !errors.Is(err, topic.ErrNoResponders) {
 		t.Errorf("a request in another app: %v", err)
 	}
+}
+
+// TestLargeMessagesOfOthersLeaveAGap: a NATS server of one's own takes from its clients what no session could be sent.
+func TestLargeMessagesOfOthersLeaveAGap(t *testing.T) {
+	s, _ := elsewhere(t, -1)
+	b := startExternal(t, s.ClientURL())
+	in, _ := subscribe(t, b, "a", "t.>", "")
+	nc, err := nats.Connect(s.ClientURL())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer nc.Close()
+	eventually(t, "the bus has subscribed", func() bool {
+		return nc.Publish("godwit.a.t.x", nil) == nil && nc.Flush() == nil && len(in.ch) > 0
+	})
+	if err := nc.Publish("godwit.a.t.x", make([]byte, topic.MaxData+1)); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "the subscriber is told of a gap", func() bool {
+		in.mu.Lock()
+		defer in.mu.Unlock()
+		return in.lost == 1
+	})
 }
 
 // unavailable checks that once NATS has gone everything says so, also a request under way, which r.silent has got.

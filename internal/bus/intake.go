@@ -1,6 +1,7 @@
 package bus
 
 import (
+	"errors"
 	"runtime"
 	"strings"
 	"sync"
@@ -154,10 +155,15 @@ func (in *intake) take() {
 				in.forget(m.Sub)
 				continue
 			}
-			if msg, ok := s.message(m); ok {
+			msg, err := s.message(m)
+			switch {
+			case err == nil:
 				in.counts.received.Add(1)
 				s.lane.put(s, msg)
-			} else {
+			case errors.Is(err, errLarge):
+				in.counts.refused.Add(1)
+				s.lane.drop(s, 1) // subscribers are told of a gap
+			default:
 				in.counts.refused.Add(1)
 			}
 		}

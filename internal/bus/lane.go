@@ -1,6 +1,7 @@
 package bus
 
 import (
+	"errors"
 	"runtime"
 	"sync"
 	"sync/atomic"
@@ -50,18 +51,30 @@ func (s *subscription) remove(of *listener) int {
 	return len(list)
 }
 
-// message is what a message of NATS is within the app; not ok: a NATS client sent what is no topic or request.
-func (s *subscription) message(m *nats.Msg) (msg topic.Message, ok bool) {
+// Errors of what clients of an external NATS send: the listener of this server refuses both.
+var (
+	errNoTopic = errors.New("neither a topic nor a request")
+	errLarge   = errors.New("message of a topic is too large")
+)
+
+// message is what a message of NATS is within the app.
+func (s *subscription) message(m *nats.Msg) (msg topic.Message, err error) {
 	msg = topic.Message{Subject: m.Subject[s.prefix:], Header: topic.Header(m.Header), Data: m.Data}
 	if isInbox(m.Reply) {
 		msg.Reply = m.Reply
 	}
 	name, isTopic := topic.CutTopic(msg.Subject)
-	if isTopic {
-		return msg, len(m.Data) <= topic.MaxData && topic.CheckName("", name) == nil
+	ok := isTopic
+	if !isTopic {
+		name, ok = topic.CutRequest(msg.Subject)
 	}
-	name, ok = topic.CutRequest(msg.Subject)
-	return msg, ok && topic.CheckName("", name) == nil
+	switch {
+	case !ok || topic.CheckName("", name) != nil:
+		return msg, errNoTopic
+	case isTopic && len(m.Data) > topic.MaxData:
+		return msg, errLarge
+	}
+	return msg, nil
 }
 
 // droppedByLibrary is how many the client library dropped since the last call.

@@ -11,6 +11,9 @@ import (
 // MaxData is the largest message of a topic, in bytes.
 const MaxData = 64 << 10
 
+// MaxHeader is how much a NATS client may say in headers beside it, in bytes.
+const MaxHeader = 32 << 10
+
 // Errors of a bus that callers tell apart.
 var (
 	ErrNoResponders = errors.New("nobody serves this subject")

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"bytes"
 	"context"
+	"crypto/rand"
 	"crypto/tls"
 	"encoding/json"
 	"errors"
@@ -52,6 +53,9 @@ func (s *Server) serve(ctx context.Context, nc net.Conn) {
 	}
 	in := bufio.NewReaderSize(client, readRoom)
 	w, hello, err := s.connect(ctx, in, cert)
+	if err == nil && s.cfg.Hello != nil && !s.cfg.Hello(address(nc)) {
+		err = errTooMany
+	}
 	if err != nil {
 		s.refuse(client, err)
 		return
@@ -73,17 +77,23 @@ func (s *Server) serve(ctx context.Context, nc net.Conn) {
 	if !w.expires.IsZero() {
 		defer time.AfterFunc(time.Until(w.expires), c.end).Stop()
 	}
-	var back sync.WaitGroup
-	back.Go(func() {
+	inbox, subs := inboxes+rand.Text()[:inboxChars]+".", newSubscriptions()
+	var ended sync.WaitGroup
+	ended.Go(func() {
 		defer c.end()
-		_, _ = io.Copy(client, out) // either side ends it
+		b := &back{in: out, out: bufio.NewWriterSize(client, writeRoom), inbox: inbox, refused: s.cfg.Refused, subs: subs}
+		_ = b.run() // either side ends it
+		_ = b.out.Flush()
 	})
-	v := &vet{in: in, out: bufio.NewWriterSize(server, writeRoom), prefix: prefix(w.app), who: w, refused: s.cfg.Refused, maxPayload: s.cfg.MaxPayload, count: &s.counts.refused}
+	v := &vet{
+		in: in, out: bufio.NewWriterSize(server, writeRoom), prefix: prefix(w.app), who: w, refused: s.cfg.Refused, maxPayload: s.cfg.MaxPayload,
+		inbox: inbox, subs: subs, publishes: s.cfg.PublishLimit, count: &s.counts.refused,
+	}
 	if v.run() == nil {
-		back.Wait() // the server was told, and says why it closes
+		ended.Wait() // the server was told, and says why it closes
 	}
 	c.end()
-	back.Wait()
+	ended.Wait()
 }
 
 // Room of a connection's buffers.
@@ -91,6 +101,9 @@ const (
 	readRoom  = 4 << 10 // also the longest line that a client may send, as with the server
 	writeRoom = 8 << 10
 )
+
+// inboxChars is how much of random text tells a connection's inboxes from all others: 80 bits.
+const inboxChars = 16
 
 // greet says what the server is and secures the connection.
 func (s *Server) greet(ctx context.Context, nc net.Conn) (client net.Conn, cert string, err error) {
@@ -131,13 +144,23 @@ func (s *Server) connect(ctx context.Context, in *bufio.Reader, cert string) (*w
 	return w, hello, err
 }
 
+// errTooMany: limit_hellos counts here as it does for sessions.
+var errTooMany = errors.New("too many hellos of this address: limit_hellos")
+
 // refuse tells a client that it is not let in. One whose credentials cannot be checked now is closed and comes again.
 func (s *Server) refuse(client net.Conn, err error) {
 	s.counts.unknown.Add(1)
 	s.cfg.Log.Debug("NATS client refused", "error", err)
-	if !errors.Is(err, access.ErrUnavailable) {
-		_, _ = io.WriteString(client, "-ERR 'Authorization Violation'\r\n") // it is closed in any case
+	said := "Authorization Violation" // a client library looks at the beginning
+	switch {
+	case errors.Is(err, access.ErrUnavailable):
+		return
+	case errors.Is(err, errTooMany):
+		said = "maximum connections exceeded"
+	case errors.Is(err, errCertificate):
+		said += ": " + errCertificate.Error()
 	}
+	_, _ = io.WriteString(client, "-ERR '"+said+"'\r\n") // it is closed in any case
 }
 
 // introduce tells the server who connects, and gives what it says from then on.
@@ -145,7 +168,7 @@ func introduce(server net.Conn, hello said) (out *bufio.Reader, err error) {
 	if err := server.SetDeadline(time.Now().Add(patience)); err != nil {
 		return nil, err
 	}
-	out = bufio.NewReaderSize(server, readRoom)
+	out = bufio.NewReaderSize(server, backRoom)
 	if _, err := out.ReadSlice('\n'); err != nil { // its greeting; the client has had ours
 		return nil, fmt.Errorf("read the server's greeting: %w", err)
 	}

@@ -1,7 +1,8 @@
 // Package natsgate lets NATS clients take part in the topics and requests of their app: it takes their connections,
 // asks who they are, and stands between them and the bus's NATS server, which listens nowhere itself. Each subscription
 // and each message that a client sends is held against its rights, as frames of sessions are; what it may not do goes on
-// under a subject that the server refuses, so that the client gets the error that its library knows.
+// under a subject that the server refuses, so that the client gets the error that its library knows, with its own subject in it.
+// Inboxes get a name of their connection on the way to the server and lose it on the way back: nobody else can subscribe to them.
 //
 // The server's own permissions would not do: a client that may subscribe to rides.* could subscribe to rides.> there.
 package natsgate
@@ -41,13 +42,16 @@ type Access interface {
 type Config struct {
 	Access Access
 	// Open connects to the bus's server as an app; a client that may do all is not limited within it.
-	Open       func(app string, all bool) (c net.Conn, user, password string, left func(), err error)
-	Admit      func(netip.Addr) (leave func(), ok bool) // counts a connection of an address in, or not
-	TLS        *tls.Config                              // nil: plain
-	Version    string                                   // of the NATS server behind
-	Refused    string                                   // first token of subjects that the server refuses
-	MaxPayload int
-	Log        *slog.Logger
+	Open  func(app string, all bool) (c net.Conn, user, password string, left func(), err error)
+	Admit func(netip.Addr) (leave func(), ok bool) // counts a connection of an address in, or not
+	Hello func(netip.Addr) bool                    // whether an address may say who it is; nil: always
+	// PublishLimit takes n messages of topics from a key's budget; wait > 0: refused. Nil: no limit.
+	PublishLimit func(key string, n int) (wait time.Duration)
+	TLS          *tls.Config // nil: plain
+	Version      string      // of the NATS server behind
+	Refused      string      // first token of subjects that the server refuses
+	MaxPayload   int
+	Log          *slog.Logger
 }
 
 // Server serves NATS clients.

@@ -82,6 +82,11 @@ func TestRights(t *testing.T) {
 		{"publisher", pub, "_INBOX.of.somebody", false},
 		{"publisher", sub, "godwit.a.t.>", true},
 		{"publisher", sub, "_INBOX.x.*", true},
+		{"publisher", sub, "_INBOX.>", false}, // inboxes belong to their connections
+		{"publisher", sub, "_INBOX.*", false},
+		{"publisher", sub, "_INBOX.*.x", false},
+		{"publisher", sub, "*.x.y", false},
+		{"admin", sub, "_INBOX.>", false},
 		{"publisher", sub, "godwit.a.r.>", false},
 		{"reader", sub, "godwit.a.t.>", true},
 		{"reader", sub, "godwit.a.r.>", false},
@@ -92,6 +97,8 @@ func TestRights(t *testing.T) {
 		{"worker", pub, "godwit.a.t.rides", false},
 		{"admin", sub, ">", true},
 		{"admin", pub, "anything", true},
+		{"admin", pub, "godwit.a.t.å", false}, // no session could subscribe to it
+		{"admin", sub, "_refused.>", false},
 	} {
 		t.Run(fmt.Sprintf("%s %ss %s", c.who, c.do, c.subject), func(t *testing.T) {
 			nc := w.connect(t, nats.Token(c.who))
@@ -334,7 +341,7 @@ func TestWhatIsNotNATSIsClosed(t *testing.T) {
 		"carriage return within":  {"", "SUB a\rSUB 1\r\n", "Unknown Protocol Operation"},
 		"long line":               {"", "SUB " + strings.Repeat("a", 5000) + " 1\r\n", "Unknown Protocol Operation"},
 		"size that is none":       {"", "PUB godwit.a.t.x -1\r\n", "Unknown Protocol Operation"},
-		"size too large":          {"", "PUB godwit.a.t.x 99999999\r\n", "Unknown Protocol Operation"},
+		"size too large":          {"", "PUB godwit.a.t.x 99999999\r\n", "Maximum Payload Violation"},
 		"operation of a server":   {"", "MSG godwit.a.t.x 1 0\r\n\r\n", "Unknown Protocol Operation"},
 		"second CONNECT":          {"", "CONNECT {}\r\n", "Unknown Protocol Operation"},
 		"message that goes on":    {"", "PUB godwit.a.t.x 2\r\nabcde\r\n", ""},

@@ -4,11 +4,14 @@ import (
 	"bufio"
 	"bytes"
 	"errors"
+	"fmt"
 	"io"
 	"strconv"
 	"strings"
 	"sync/atomic"
+	"time"
 
+	"godwit.dev/godwit/internal/frame"
 	"godwit.dev/godwit/internal/topic"
 )
 
@@ -21,24 +24,54 @@ type vet struct {
 	who        *who
 	refused    string
 	maxPayload int
+	inbox      string // the connection's own inboxes begin so
+	subs       *subscriptions
+	publishes  func(key string, n int) (wait time.Duration) // nil: no limit
 	count      *atomic.Uint64
+}
+
+// Why an operation is refused. The letter is the second token of the subject that goes on in its place; back tells the client.
+const (
+	byRights = "r"
+	bySubs   = "s"
+	bySize   = "m"
+	byRate   = "p"
+)
+
+// reasons are what the client is told beside the subject.
+var reasons = map[string]string{
+	byRights: "",
+	bySubs: fmt.Sprintf(": a connection may have %d topics, %d subjects that it serves and %d other subscriptions",
+		frame.MaxPatterns, frame.MaxPatterns, maxOthers),
+	bySize: fmt.Sprintf(": this is no name of a topic, or its message has more than %d bytes, or more than %d of headers", topic.MaxData, topic.MaxHeader),
+	byRate: ": limit_publish allows this key no more messages now",
 }
 
 // prefix begins the subjects of an app.
 func prefix(app string) string { return "godwit." + topic.EncodeToken(app) + "." }
 
-// errWrong is what no client of NATS sends.
-var errWrong = errors.New("not the NATS protocol")
+// Errors after which a connection ends.
+var (
+	errWrong = errors.New("not the NATS protocol") // no client of NATS sends this
+	errLarge = errors.New("message is larger than the greeting allows")
+)
+
+// beyondAll is a message size that no server takes: it answers with NATS's own error for messages that are too large.
+const beyondAll = 999_999_999
 
 // run hands on until the client has gone, which is an error, or until it sent what cannot be understood: then the server
 // has got something that it answers and closes for.
 func (v *vet) run() error {
 	for {
 		if err := v.operation(); err != nil {
-			if !errors.Is(err, errWrong) {
+			switch { // what cannot be written is not waited for: the connection ends
+			case errors.Is(err, errWrong):
+				_, _ = v.out.WriteString("WRONG\r\n")
+			case errors.Is(err, errLarge):
+				_, _ = fmt.Fprintf(v.out, "PUB %s.%s %d\r\n", v.refused, bySize, beyondAll)
+			default:
 				return err
 			}
-			_, _ = v.out.WriteString("WRONG\r\n") // what cannot be written is not waited for: the connection ends
 			return v.out.Flush()
 		}
 		if v.in.Buffered() == 0 {
@@ -71,11 +104,12 @@ func (v *vet) operation() error {
 	case (verb == "PING" || verb == "PONG") && len(args) == 0:
 		return v.send(verb, args)
 	case verb == "UNSUB" && (len(args) == 1 || len(args) == 2):
+		if !v.subs.remove(args) {
+			return errWrong
+		}
 		return v.send(verb, args)
 	case verb == "SUB" && (len(args) == 2 || len(args) == 3):
-		if !v.maySubscribe(args[0]) {
-			args[0] = v.refuse(args[0])
-		}
+		args[0] = v.subscribe(args[0], args[len(args)-1])
 		return v.send(verb, args)
 	case verb == "PUB" && (len(args) == 2 || len(args) == 3):
 		return v.publish(verb, args, 1)
@@ -88,20 +122,30 @@ func (v *vet) operation() error {
 // publish hands on a message; the last numbers of its arguments are sizes, that of all first from the end.
 func (v *vet) publish(verb string, args []string, numbers int) error {
 	names := len(args) - numbers
+	var sizes [2]int
 	for i := names; i < len(args); i++ {
 		n, err := strconv.ParseUint(args[i], 10, 31)
-		if err != nil || n > uint64(v.maxPayload) {
+		if err != nil {
 			return errWrong
 		}
+		if n > uint64(v.maxPayload) {
+			return errLarge
+		}
+		sizes[i-names] = int(n)
 		args[i] = strconv.FormatUint(n, 10)
 	}
-	size, _ := strconv.Atoi(args[len(args)-1])
+	size, header := sizes[numbers-1], 0
+	if numbers == 2 {
+		header = sizes[0]
+	}
 	reply := ""
 	if names == 2 {
 		reply = args[1]
 	}
-	if !v.mayPublish(args[0], reply, size) {
-		args[0] = v.refuse(args[0])
+	if why, ok := v.mayPublish(args[0], reply, size-header, header); !ok {
+		args[0] = v.refuse(args[0], why)
+	} else if own, ok := strings.CutPrefix(reply, inboxes); ok {
+		args[1] = v.inbox + own
 	}
 	if err := v.send(verb, args); err != nil {
 		return err
@@ -130,10 +174,10 @@ func (v *vet) send(verb string, args []string) error {
 	return err
 }
 
-// refuse gives a subject that the server refuses, which its error names.
-func (v *vet) refuse(subject string) string {
+// refuse gives a subject that the server refuses, which its error names; back names the client's in its place.
+func (v *vet) refuse(subject, why string) string {
 	v.count.Add(1)
-	return v.refused + "." + subject
+	return v.refused + "." + why + "." + subject
 }
 
 const (
@@ -141,44 +185,84 @@ const (
 	discovery = "$SRV."
 )
 
-// maySubscribe: topics and requests by the client's rights; inboxes for those who may ask, and discovery for those who
-// serve.
-func (v *vet) maySubscribe(subject string) bool {
-	rest, own := strings.CutPrefix(subject, v.prefix)
-	switch {
-	case v.who.all:
-		return true
-	case own:
-		if pattern, ok := topic.CutTopic(rest); ok {
-			return topic.CheckPattern("", pattern) == nil && v.who.rights.CanSubscribe(pattern)
-		}
-		pattern, ok := topic.CutRequest(rest)
-		return ok && topic.CheckPattern("", pattern) == nil && v.who.rights.CanServe(pattern)
-	case strings.HasPrefix(subject, inboxes):
-		return len(v.who.rights.Request) > 0
-	case strings.HasPrefix(subject, discovery):
-		return len(v.who.rights.Serve) > 0
+// subscribe gives the subject that a subscription goes on with: the client's, one of its own inboxes, or one that the server refuses.
+func (v *vet) subscribe(subject, sid string) string {
+	of, ok := v.maySubscribe(subject)
+	if !ok {
+		return v.refuse(subject, byRights)
 	}
-	return false
+	if !v.subs.add(sid, of) {
+		return v.refuse(subject, bySubs)
+	}
+	if own, ok := strings.CutPrefix(subject, inboxes); ok {
+		return v.inbox + own
+	}
+	return subject
 }
 
-// mayPublish: topics and requests by the client's rights, and discovery for those who may ask. Whether an answer is one
-// the server knows. Answers go to inboxes: elsewhere whoever gives them would publish what the client may not.
-func (v *vet) mayPublish(subject, reply string, size int) bool {
+// maySubscribe: topics and requests by the client's rights; inboxes for those who may ask, and discovery for those who
+// serve. Nobody subscribes to all inboxes: each connection has its own.
+func (v *vet) maySubscribe(subject string) (of kind, ok bool) {
 	rest, own := strings.CutPrefix(subject, v.prefix)
+	inbox, isInbox := strings.CutPrefix(subject, inboxes)
+	if own {
+		if pattern, ok := topic.CutTopic(rest); ok {
+			return topics, v.who.all || topic.CheckPattern("", pattern) == nil && v.who.rights.CanSubscribe(pattern)
+		}
+		if pattern, ok := topic.CutRequest(rest); ok {
+			return served, v.who.all || topic.CheckPattern("", pattern) == nil && v.who.rights.CanServe(pattern)
+		}
+	}
+	switch {
+	case isInbox:
+		first, _, _ := strings.Cut(inbox, ".")
+		return others, first != "" && !strings.ContainsAny(first, "*>") && (v.who.all || len(v.who.rights.Request) > 0)
+	case v.who.all:
+		return others, !v.isRefused(subject)
+	case strings.HasPrefix(subject, discovery):
+		return others, len(v.who.rights.Serve) > 0
+	}
+	return others, false
+}
+
+// isRefused: subjects that stand for refused ones are nobody's to use.
+func (v *vet) isRefused(subject string) bool { return strings.HasPrefix(subject, v.refused+".") }
+
+// mayPublish: topics and requests by the client's rights, and discovery for those who may ask. Whether an answer is one
+// the server knows. Answers go to inboxes: elsewhere whoever gives them would publish what the client may not. What no
+// session could be sent is no message of a topic, whoever publishes it.
+func (v *vet) mayPublish(subject, reply string, data, header int) (why string, ok bool) {
+	if rest, own := strings.CutPrefix(subject, v.prefix); own {
+		if name, ok := topic.CutTopic(rest); ok {
+			return v.mayPublishTopic(name, reply, data, header)
+		}
+		if name, ok := topic.CutRequest(rest); ok {
+			return byRights, v.mayReply(reply) && topic.CheckName("", name) == nil && (v.who.all || v.who.rights.CanRequest(name))
+		}
+	}
 	switch {
 	case v.who.all:
-		return true
-	case reply != "" && !strings.HasPrefix(reply, inboxes):
-		return false
-	case own:
-		if name, ok := topic.CutTopic(rest); ok {
-			return size <= topic.MaxData && topic.CheckName("", name) == nil && v.who.rights.CanPublish(name)
-		}
-		name, ok := topic.CutRequest(rest)
-		return ok && topic.CheckName("", name) == nil && v.who.rights.CanRequest(name)
+		return byRights, !v.isRefused(subject)
+	case !v.mayReply(reply):
+		return byRights, false
 	case strings.HasPrefix(subject, discovery):
-		return len(v.who.rights.Request) > 0
+		return byRights, len(v.who.rights.Request) > 0
 	}
-	return strings.HasPrefix(subject, inboxes)
+	return byRights, strings.HasPrefix(subject, inboxes)
+}
+
+func (v *vet) mayReply(reply string) bool {
+	return v.who.all || reply == "" || strings.HasPrefix(reply, inboxes)
+}
+
+func (v *vet) mayPublishTopic(name, reply string, data, header int) (why string, ok bool) {
+	switch {
+	case !v.mayReply(reply) || !v.who.all && !v.who.rights.CanPublish(name):
+		return byRights, false
+	case topic.CheckName("", name) != nil || data > topic.MaxData || header > topic.MaxHeader:
+		return bySize, false
+	case v.publishes != nil && v.publishes(v.who.principal.Key, 1) > 0:
+		return byRate, false
+	}
+	return "", true
 }

@@ -55,6 +55,9 @@ type who struct {
 	claim     access.Claim     // of a client
 }
 
+// errCertificate: a certificate names a recipient, which has a mailbox and objects, and neither is here.
+var errCertificate = fmt.Errorf("%w: a client certificate alone gives no right to topics and requests; connect with a key or a token as well", access.ErrForbidden)
+
 // identify finds out who connects. An API key comes as the token, or as the password of a user who is the app; a
 // client's token likewise.
 func identify(ctx context.Context, a Access, s said, cert string) (*who, error) {
@@ -70,6 +73,9 @@ func identify(ctx context.Context, a Access, s said, cert string) (*who, error) 
 	}
 	if secret == "" && cert == "" {
 		return nil, fmt.Errorf("%w: a key or token is required", access.ErrUnauthenticated)
+	}
+	if secret == "" {
+		return nil, errCertificate
 	}
 	claim := access.Claim{App: s.User, Token: secret, CertURI: cert}
 	c, err := a.Client(ctx, claim)

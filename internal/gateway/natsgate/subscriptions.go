@@ -1,0 +1,91 @@
+package natsgate
+
+import (
+	"strconv"
+	"sync"
+
+	"godwit.dev/godwit/internal/frame"
+)
+
+// kind is what a subscription is to. Each kind has a limit of its own, those of topics and of subjects the same as a session's.
+type kind int
+
+const (
+	topics kind = iota
+	served
+	others // inboxes, discovery, and whatever else an admin's key subscribes to
+	kinds
+)
+
+// maxOthers is for clients that ask with an inbox for each request: as many as wait at once.
+const maxOthers = 4 * frame.MaxPatterns
+
+var mostOf = [kinds]int{topics: frame.MaxPatterns, served: frame.MaxPatterns, others: maxOthers}
+
+// subscriptions are what a connection subscribes to, counted as the server does.
+type subscriptions struct {
+	mu    sync.Mutex
+	by    map[string]*subscription
+	count [kinds]int
+}
+
+type subscription struct {
+	of        kind
+	seen, max uint64 // messages; max 0: until it is ended
+}
+
+func newSubscriptions() *subscriptions { return &subscriptions{by: make(map[string]*subscription)} }
+
+// add reports whether there is room for one more. One whose id is taken changes nothing, here and at the server.
+func (s *subscriptions) add(sid string, of kind) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.by[sid] != nil {
+		return true
+	}
+	if s.count[of] >= mostOf[of] {
+		return false
+	}
+	s.by[sid] = &subscription{of: of}
+	s.count[of]++
+	return true
+}
+
+// remove ends a subscription, at once or after so many messages in all, as the arguments of UNSUB say; not ok: they are no numbers.
+func (s *subscriptions) remove(args []string) (ok bool) {
+	var most uint64
+	if len(args) == 2 {
+		n, err := strconv.ParseUint(args[1], 10, 31)
+		if err != nil {
+			return false
+		}
+		most = n
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if one := s.by[args[0]]; one != nil {
+		one.max = most
+		if most == 0 || one.seen >= most {
+			s.drop(args[0], one)
+		}
+	}
+	return true
+}
+
+// got notes that a message has come for a subscription.
+func (s *subscriptions) got(sid []byte) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	one := s.by[string(sid)]
+	if one == nil {
+		return
+	}
+	if one.seen++; one.max > 0 && one.seen >= one.max {
+		s.drop(string(sid), one)
+	}
+}
+
+func (s *subscriptions) drop(sid string, one *subscription) {
+	delete(s.by, sid)
+	s.count[one.of]--
+}
