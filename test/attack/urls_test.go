@@ -1,0 +1,361 @@
+package attack
+
+import (
+	"bufio"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/rsa"
+	"crypto/x509"
+	"encoding/json"
+	"encoding/pem"
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"reflect"
+	"regexp"
+	"strings"
+	"sync"
+	"testing"
+
+	"godwit.dev/godwit/internal/access"
+	"godwit.dev/godwit/internal/app"
+	"godwit.dev/godwit/internal/config"
+	"godwit.dev/godwit/internal/hook"
+	sinks "godwit.dev/godwit/internal/sink"
+	"godwit.dev/godwit/internal/source"
+	"godwit.dev/godwit/test/blackbox"
+)
+
+// inside is a service on this machine that nobody outside may reach. It notes the first line of whatever comes.
+type inside struct {
+	port string
+	mu   sync.Mutex
+	came []string
+}
+
+func startInside(t *testing.T) *inside {
+	t.Helper()
+	ln, err := net.Listen("tcp", ":0") // every address of this machine, IPv6 too where there is any
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, port, err := net.SplitHostPort(ln.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	in := &inside{port: port}
+	var all sync.WaitGroup
+	all.Go(func() {
+		for {
+			c, err := ln.Accept()
+			if err != nil {
+				return
+			}
+			all.Go(func() {
+				defer c.Close()
+				line, _ := bufio.NewReader(c).ReadString('\n')
+				in.mu.Lock()
+				in.came = append(in.came, strings.TrimSpace(line))
+				in.mu.Unlock()
+				_, _ = fmt.Fprint(c, "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 2\r\n\r\n{}")
+			})
+		}
+	})
+	t.Cleanup(func() { ln.Close(); all.Wait() })
+	return in
+}
+
+func (in *inside) lines() []string {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	return append([]string(nil), in.came...)
+}
+
+// hosts are ways to write this machine, or an address of a cloud that has credentials to give away.
+func hosts(t *testing.T) []string {
+	t.Helper()
+	list := []string{
+		"127.0.0.1", "127.1", "2130706433", "0x7f.0.0.1", "0177.0.0.1", "127.0.0.1.", "0.0.0.0", "0", "[::1]", "[::]", "[::ffff:127.0.0.1]", "[::ffff:7f00:1]",
+		"[::127.0.0.1]", "[64:ff9b::127.0.0.1]", "[64:ff9b:1::7f00:1]", "[2002:7f00:1::]", "[fe80::1%25lo]", "localhost", "LOCALHOST.", "a.localhost", "１２７.0.0.1", "127。0。0。1",
+		"169.254.169.254", "[::ffff:169.254.169.254]", "[fd00:ec2::254]", "[fd20:ce::254]", "168.63.129.16", "100.100.100.200",
+	}
+	name, err := os.Hostname()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if addrs, err := net.DefaultResolver.LookupHost(t.Context(), name); err == nil && len(addrs) > 0 && !strings.Contains(name, "_") {
+		list = append(list, name) // a name of somebody else's that leads here, as a name server can have it at any moment
+	}
+	return list
+}
+
+// A urlSetting is something of an app that takes the URL of a server, which this server connects to.
+type urlSetting struct {
+	scheme string
+	// set sets it over the API and has it used at once; what that answers is the attacker's to read.
+	set func(w *urlWorld, url string)
+}
+
+type urlWorld struct {
+	*testing.T
+	server *blackbox.Server
+	api    *blackbox.API
+	fcm    string // a service account
+	apns   string // a key
+}
+
+func (w *urlWorld) do(method, path string, body any) {
+	w.Helper()
+	if _, err := w.api.Do(w.Context(), method, path, body); err != nil {
+		w.Fatalf("%s %s: %v", method, path, err)
+	}
+}
+
+func channelSetting(channel string, with func(w *urlWorld, url string) map[string]any) urlSetting {
+	return urlSetting{"https", func(w *urlWorld, url string) {
+		w.do(http.MethodPut, "/v1/channels/"+channel, with(w, url))
+		w.do(http.MethodPost, "/v1/channels/"+channel+"/test", map[string]any{})
+	}}
+}
+
+func address(channel, field string, more map[string]any) urlSetting {
+	return urlSetting{"https", func(w *urlWorld, url string) {
+		at := map[string]any{field: url}
+		for k, v := range more {
+			at[k] = v
+		}
+		w.do(http.MethodPut, "/v1/channels/"+channel, map[string]any{})
+		w.do(http.MethodPost, "/v1/endpoints", map[string]any{"channel": channel, "recipient": "ann", "address": at})
+		w.do(http.MethodPost, "/v1/channels/"+channel+"/test", map[string]any{"address": at, "title": "x"})
+	}}
+}
+
+// urlSettings are the ones that an app's own admin, or anybody who registers an address, can set.
+var urlSettings = map[string]urlSetting{
+	"hook url": {"https", func(w *urlWorld, url string) {
+		w.do(http.MethodPut, "/v1/hooks/x", map[string]any{"url": url})
+		w.do(http.MethodPost, "/v1/hooks/x/test", nil)
+	}},
+	"sink url": {"http", func(w *urlWorld, url string) {
+		w.do(http.MethodPut, "/v1/sinks/clickhouse", map[string]any{"url": url, "backfill": true})
+		w.do(http.MethodPost, "/v1/notifications", map[string]any{"to": "ann", "title": "x"})
+		blackbox.Eventually(w, "the sink has tried", func() error {
+			var s struct {
+				Failing *string `json:"failing_since"`
+				Stopped *string `json:"stopped"`
+			}
+			a, err := w.api.Do(w.Context(), http.MethodGet, "/v1/sinks/clickhouse", nil)
+			if err != nil || a.Status == http.StatusNotFound { // it was refused
+				return err
+			}
+			if err := a.JSON(&s); err != nil {
+				return err
+			}
+			if s.Failing == nil && s.Stopped == nil {
+				return fmt.Errorf("not yet: %s", a.Body)
+			}
+			return nil
+		})
+		w.do(http.MethodDelete, "/v1/sinks/clickhouse", nil)
+	}},
+	"source urls": {"redis", func(w *urlWorld, url string) {
+		w.do(http.MethodPut, "/v1/sources/redisstream", map[string]any{"urls": []string{url}})
+		blackbox.Eventually(w, "the source has tried", func() error {
+			var s struct {
+				Failing *string `json:"failing_since"`
+			}
+			a, err := w.api.Do(w.Context(), http.MethodGet, "/v1/sources/redisstream", nil)
+			if err != nil || a.Status == http.StatusNotFound {
+				return err
+			}
+			if err := a.JSON(&s); err != nil {
+				return err
+			}
+			if s.Failing == nil {
+				return fmt.Errorf("not yet: %s", a.Body)
+			}
+			return nil
+		})
+		w.do(http.MethodDelete, "/v1/sources/redisstream", nil)
+	}},
+	"channel fcm base_url": channelSetting("fcm", func(w *urlWorld, url string) map[string]any {
+		return map[string]any{"service_account": w.account("https://8.8.8.8/"), "base_url": url}
+	}),
+	"channel fcm service_account": channelSetting("fcm", func(w *urlWorld, url string) map[string]any {
+		return map[string]any{"service_account": w.account(url), "base_url": nil}
+	}),
+	"channel apns base_url": channelSetting("apns", func(w *urlWorld, url string) map[string]any {
+		return map[string]any{"key": w.apns, "key_id": "ABC123DEFG", "team_id": "DEF123GHIJ", "topic": "org.example.app", "base_url": strings.TrimSuffix(url, "/")}
+	}),
+	"channel webhook targets": {"https", func(w *urlWorld, url string) {
+		w.do(http.MethodPut, "/v1/channels/webhook", map[string]any{"targets": "inside=" + url})
+		w.do(http.MethodPost, "/v1/channels/webhook/test", map[string]any{"address": map[string]any{"target": "inside"}, "title": "x"})
+	}},
+	"address url":      address("webhook", "url", nil),
+	"address endpoint": address("webpush", "endpoint", map[string]any{"keys": map[string]any{"p256dh": p256dh, "auth": "AAAAAAAAAAAAAAAAAAAAAA"}}),
+}
+
+// p256dh is a point of P-256: its generator.
+const p256dh = "BGsX0fLhLEJH-Lzm5WOkQPJ3A32BLeszoPShOUXYmMKWT-NC4v4af5uO5-tKfA-eFivOM1drMV7Oy7ZAaDe_UfU"
+
+func (w *urlWorld) account(tokenURI string) string {
+	return strings.ReplaceAll(w.fcm, "TOKEN_URI", tokenURI)
+}
+
+// TestNoSettingReachesWhatOnlyThisMachineCan sets every setting of an app that takes a URL to every way of writing this machine.
+func TestNoSettingReachesWhatOnlyThisMachineCan(t *testing.T) {
+	in := startInside(t)
+	w := startURLWorld(t)
+	for name, s := range urlSettings {
+		t.Run(name, func(t *testing.T) {
+			at := *w
+			at.T = t
+			for _, host := range hosts(t) {
+				before := len(in.lines())
+				s.set(&at, s.scheme+"://"+host+":"+in.port+"/")
+				for _, line := range in.lines()[before:] {
+					t.Errorf("from %s a request came: %.60q", host, line)
+				}
+			}
+		})
+	}
+}
+
+func startURLWorld(t *testing.T) *urlWorld {
+	t.Helper()
+	server := blackbox.New(t, blackbox.Plain())
+	out, err := server.Run("app", "create", "shop", "--data", server.Dir)
+	if err != nil {
+		t.Fatal(err, out)
+	}
+	key := regexp.MustCompile(`gw_\S+`).FindString(out)
+	if err := server.Launch(); err != nil {
+		t.Fatal(err)
+	}
+	signing, err := rsa.GenerateKey(rand.Reader, 2048)
+	if err != nil {
+		t.Fatal(err)
+	}
+	provider, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	account, err := json.Marshal(map[string]string{
+		"type": "service_account", "project_id": "demo-project", "client_email": "a@b.example", "private_key_id": "1", "private_key": pkcs8(t, signing), "token_uri": "TOKEN_URI",
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &urlWorld{t, server, server.API(key), string(account), pkcs8(t, provider)}
+}
+
+func pkcs8(t *testing.T, key any) string {
+	t.Helper()
+	der, err := x509.MarshalPKCS8PrivateKey(key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der}))
+}
+
+// A Bot API server may be in the app's own network. Whatever the setting says, nothing is asked there but the Bot API's own paths, and
+// addresses where clouds keep credentials stay out of reach.
+func TestTelegramServersAreAskedForTheBotAPIAlone(t *testing.T) {
+	in := startInside(t)
+	w := startURLWorld(t)
+	own := regexp.MustCompile(`^POST (/[a-z.]+)*/bot1234567:AAAAAAAAAAAAAAAAAAAA/[A-Za-z]+ HTTP/1\.1$`)
+	host := "http://127.0.0.1:" + in.port
+	for _, base := range []string{
+		host, host + "/", host + "/api", // those work
+		host + "/#", host + "#", host + "/private#", host + "/private/#/", host + "/?", host + "?", host + "/private?", host + "/private?a=b", host + "/private%23", host + "/private%3F",
+		host + "/private%00", host + "/private;", host + "/private/..", host + "/a/../private", host + "/private%2f..", host + "/private\\", host + "/private%0d%0aX:y", host + "/private ",
+		host + "//private", "http://user@127.0.0.1:" + in.port + "/", "http://user:secret@127.0.0.1:" + in.port, "http://@127.0.0.1:" + in.port, "//127.0.0.1:" + in.port,
+		"http://0.0.0.0:" + in.port, "http://[::]:" + in.port, "http://169.254.169.254/", "http://[fd00:ec2::254]/", "http://[fe80::1%25lo]:" + in.port, "file:///etc/passwd", "gopher://127.0.0.1:" + in.port + "/_x",
+	} {
+		w.do(http.MethodPut, "/v1/channels/telegram", map[string]any{"token": "1234567:AAAAAAAAAAAAAAAAAAAA", "base_url": base})
+		w.do(http.MethodPost, "/v1/channels/telegram/test", map[string]any{})
+	}
+	lines := in.lines()
+	for _, line := range lines {
+		if !own.MatchString(line) {
+			t.Errorf("it was asked for %q", line)
+		}
+	}
+	if len(lines) < 3 {
+		t.Errorf("a server of the app's own was asked %d times", len(lines))
+	}
+}
+
+// TestKeysAndIntrospectionReachNothingInside: the owner of the data folder sets these; a name in them may lead here later.
+func TestKeysAndIntrospectionReachNothingInside(t *testing.T) {
+	in := startInside(t)
+	w := startURLWorld(t)
+	for _, setting := range []string{"--jwks-url", "--introspect-url"} {
+		for _, host := range hosts(t) {
+			if _, err := w.server.Run("app", "set", "shop", "--data", w.server.Dir, setting, "https://"+host+":"+in.port+"/"); err != nil {
+				continue // refused
+			}
+			for _, token := range []string{"opaque", "eyJhbGciOiJSUzI1NiIsImtpZCI6IjEifQ.eyJzdWIiOiJhIiwiZXhwIjo5OTk5OTk5OTk5fQ.AA"} {
+				link, err := w.server.Dial(t.Context(), "ws", blackbox.Hello{App: "shop", Recipient: "ann", Token: token})
+				if err != nil {
+					t.Fatal(err)
+				}
+				if f, err := link.Next(t.Context()); err == nil && f.Welcome != nil {
+					t.Errorf("%s of %s lets a stranger in", setting, host)
+				}
+				link.Cut()
+			}
+		}
+	}
+	for _, line := range in.lines() {
+		t.Errorf("a request came: %.60q", line)
+	}
+}
+
+// notDialled are settings with a URL that this server never connects to, or that are the operator's own: with those the operator says
+// where the server's own parts are, and may name any address.
+var notDialled = map[string]string{
+	"channel telegram base_url": "see TestTelegramServersAreAskedForTheBotAPIAlone",
+	"app JWKSURL":               "see TestKeysAndIntrospectionReachNothingInside",
+	"app IntrospectURL":         "see TestKeysAndIntrospectionReachNothingInside",
+	"channel webpush url":       "opened by browsers",
+	"channel webpush icon":      "opened by browsers",
+	"config public_url":         "where people reach this server",
+	"config allow_private_urls": "a switch",
+	"config otlp":               "the operator's", "config oidc_issuer": "the operator's; never link-local: internal/people/provider", "config postgres": "the operator's", "config redis": "the operator's",
+	"config nats": "the operator's", "config auth_url": "the operator's", "config driver_api_url": "the operator's",
+}
+
+// TestEverySettingWithAURLIsAttacked fails when one is added that no test here sets.
+func TestEverySettingWithAURLIsAttacked(t *testing.T) {
+	var found []string
+	for channel, kind := range app.ChannelKinds(app.KindOptions{}) {
+		for _, f := range kind.Fields() {
+			if strings.Contains(f.Name, "url") || strings.Contains(f.Help, "http") || strings.Contains(f.Help, "URL") || f.Name == "service_account" {
+				found = append(found, fmt.Sprintf("channel %s %s", channel, f.Name))
+			}
+		}
+	}
+	for what, of := range map[string]any{"hook": hook.Hook{}, "sink": sinks.Sink{}, "source": source.Source{}, "app": access.App{}} {
+		for i := range reflect.TypeOf(of).NumField() {
+			if name := reflect.TypeOf(of).Field(i).Name; strings.Contains(name, "URL") {
+				if what != "app" {
+					name = strings.ToLower(name)
+				}
+				found = append(found, what+" "+name)
+			}
+		}
+	}
+	for _, f := range config.Fields(new(config.Config)) {
+		if strings.Contains(f.Key, "url") || strings.Contains(f.Key, "issuer") || strings.Contains(f.Help, "://") {
+			found = append(found, "config "+f.Key)
+		}
+	}
+	for _, name := range found {
+		if _, walked := urlSettings[name]; !walked && notDialled[name] == "" {
+			t.Errorf("no test sets %q to an address inside: add it to urlSettings, or to notDialled with the reason", name)
+		}
+	}
+}
