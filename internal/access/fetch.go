@@ -2,13 +2,12 @@ package access
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"net/http"
-	"net/url"
 
 	"godwit.dev/godwit/internal/fair"
+	"godwit.dev/godwit/internal/foreign"
 )
 
 // maxAsked is how many requests to apps' own servers are under way at most; one app has at most half of what the others
@@ -38,11 +37,10 @@ func (f *fetcher) fetch(ctx context.Context, app string, req *http.Request, limi
 	req.Header.Set("Accept", "application/json")
 	resp, err := f.http.Do(req)
 	if err != nil {
-		var u *url.Error
-		if errors.As(err, &u) {
-			err = u.Err
+		if ctx.Err() != nil {
+			return nil, fmt.Errorf("ask %s: %w", req.URL.Host, context.Cause(ctx))
 		}
-		return nil, fmt.Errorf("ask %s: %w", req.URL.Host, err)
+		return nil, fmt.Errorf("ask %s: %s", req.URL.Host, foreign.Cause(err))
 	}
 	defer func() { _ = resp.Body.Close() }()
 	if resp.StatusCode != http.StatusOK {
@@ -51,7 +49,7 @@ func (f *fetcher) fetch(ctx context.Context, app string, req *http.Request, limi
 	body, err := io.ReadAll(io.LimitReader(resp.Body, limit+1))
 	switch {
 	case err != nil:
-		return nil, fmt.Errorf("read answer of %s: %w", req.URL.Host, err)
+		return nil, fmt.Errorf("read answer of %s: %s", req.URL.Host, foreign.Cause(err))
 	case int64(len(body)) > limit:
 		return nil, fmt.Errorf("answer of %s is larger than %d bytes", req.URL.Host, limit)
 	}

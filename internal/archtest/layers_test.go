@@ -29,6 +29,7 @@ var places = map[string]layer{
 	"internal/push":            domain,
 	"internal/audience":        domain,
 	"internal/urlguard":        domain, // leaf: the clients for URLs that people give
+	"internal/foreign":         domain, // leaf: what other people's servers say
 	"internal/timerwheel":      domain,
 	"internal/freeport":        domain,     // leaf: ports for servers of tests
 	"internal/keeper":          domain,     // leaf: what ends such servers

@@ -154,6 +154,7 @@ type RetryError struct {
 	Credential bool          // everything of this Scope has to wait, not this message alone
 	Scope      string        // the Pace.Scope that has to wait; without Credential: it or this address alone, nobody says which
 	Reason     string
+	Plain      string // for the log: Reason without the provider's words; empty: its kind alone is logged
 }
 
 func (e *RetryError) Error() string {
@@ -227,6 +228,18 @@ func Outcome(err error) string {
 		}
 	}
 	return "failed"
+}
+
+// ForLog is what the log may hold of an error: of a provider's answer its kind alone, since its words may repeat secrets. The app's own
+// admin reads those.
+func ForLog(err error) string {
+	if kind := Outcome(err); kind != "failed" {
+		return kind
+	}
+	if is[*PermanentError](err)() {
+		return "refused"
+	}
+	return err.Error()
 }
 
 func is[T error](err error) func() bool {

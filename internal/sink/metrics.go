@@ -6,8 +6,6 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
-
-	"godwit.dev/godwit/internal/event"
 )
 
 var (
@@ -15,18 +13,18 @@ var (
 	gapsDesc    = prometheus.NewDesc("godwit_sink_gaps_total", "Times since the start that the event log had deleted events before a sink of this server had them.", []string{"sink"}, nil)
 	anewDesc    = prometheus.NewDesc("godwit_sink_reconciled_total", "Events that sinks have taken from this server since its start and that were made anew from the mailboxes, because the log had deleted them.", []string{"sink"}, nil)
 	sinksDesc   = prometheus.NewDesc("godwit_sinks", "Sinks that are switched on, by state.", []string{"sink", "state"}, nil)
-	lagDesc     = prometheus.NewDesc("godwit_sink_lag_seconds", "How old the oldest event may be that a sink of this server has still to take; 0 if there is none.", []string{"sink"}, nil)
+	lagDesc     = prometheus.NewDesc("godwit_sink_lag_seconds", "How long ago the oldest event happened that a sink of this server has still to take; 0 if there is none.", []string{"sink"}, nil)
 )
 
 // counts are of all sinks, since the start.
 type counts struct{ written, reconciled, gaps atomic.Uint64 }
 
-// Lag is how old the oldest event may be that is not there yet; 0: all are.
+// Lag is how long ago the oldest event happened that is not there yet; 0: all are.
 func (i *Info) Lag(now time.Time) time.Duration {
-	if i.Cursor >= i.Newest {
+	if i.Oldest.IsZero() {
 		return 0
 	}
-	return max(0, now.Sub(time.UnixMilli(int64(i.Cursor>>event.IDShift)))) //nolint:gosec // a time
+	return max(0, now.Sub(i.Oldest))
 }
 
 // Describe is prometheus.Collector.

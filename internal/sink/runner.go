@@ -1,12 +1,15 @@
 package sink
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"log/slog"
 	"sync"
 	"time"
 
 	"godwit.dev/godwit/internal/event"
+	"godwit.dev/godwit/internal/push"
 )
 
 const (
@@ -211,10 +214,23 @@ func (r *Runner) fails(ctx context.Context, err error) {
 	r.mu.Unlock()
 	switch {
 	case first:
-		r.Log.WarnContext(ctx, "sink takes no events; trying again", "error", err)
+		r.Log.WarnContext(ctx, "sink takes no events; trying again", "error", forLog(err))
 	case over:
 		r.Log.InfoContext(ctx, "sink takes events again")
 	}
+}
+
+// forLog is what the log may hold of an error; the app's admin reads all of it in the sink's status.
+func forLog(err error) string {
+	var stop *StopError
+	var again *push.RetryError
+	switch {
+	case errors.As(err, &stop):
+		return cmp.Or(stop.Plain, stop.Reason)
+	case errors.As(err, &again) && again.Plain != "":
+		return again.Plain
+	}
+	return push.ForLog(err)
 }
 
 func pause(ctx context.Context, d time.Duration) {

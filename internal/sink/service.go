@@ -38,7 +38,8 @@ type Info struct {
 	State  State
 	Error  string    // why it fails or has stopped
 	Since  time.Time // when it began to fail; zero: it does not, or that is not known here
-	Newest uint64    // event in the log: how far there is to go
+	Newest uint64    // event in the log, of any app: how far there is to go
+	Oldest time.Time // when the app's first event was told that is not there yet; zero: there is none
 }
 
 // Config are the parts that sinks need. Who only sets them up needs the store and the log.
@@ -178,7 +179,7 @@ func (s *Service) write(ctx context.Context, w *writing, held func() bool) {
 		case ctx.Err() != nil:
 			return
 		case err == nil && r.Show().Stopped != "":
-			log.ErrorContext(ctx, "sink has stopped: nothing is written until it is set again", "error", r.Show().Stopped)
+			log.ErrorContext(ctx, "sink has stopped: nothing is written until it is set again; its status says why")
 			<-ctx.Done()
 			return
 		case err != nil && !errors.Is(err, ErrFormer):
@@ -266,7 +267,29 @@ func (s *Service) show(ctx context.Context, one *Sink) (Info, error) {
 	if !one.Enabled {
 		info.State, info.Newest = Disabled, info.Cursor // nothing is late
 	}
+	if info.Newest > info.Cursor {
+		info.Oldest = s.oldest(ctx, one, info.Cursor)
+	}
 	return info, nil
+}
+
+// lookWithin is how long it may take to find the oldest event that waits: figures are read while it is looked for.
+const lookWithin = 2 * time.Second
+
+// oldest is when an app's first event behind a cursor was told. The cursor itself says nothing of that: it may be of another year, or of
+// no event.
+func (s *Service) oldest(ctx context.Context, one *Sink, cursor uint64) time.Time {
+	ctx, done := context.WithTimeout(ctx, lookWithin)
+	defer done()
+	switch evs, _, err := s.cfg.Events.Read(ctx, one.App, cursor, 1, false); {
+	case err == nil && len(evs) == 0:
+		return time.Time{}
+	case err == nil:
+		return event.TimeOf(evs[0].ID)
+	case event.TimeOf(cursor).Before(one.CreatedAt): // the log cannot be read: what the sink has not written since it was made
+		return one.CreatedAt
+	}
+	return event.TimeOf(cursor)
 }
 
 // Set makes or changes a sink, and has one that stopped go on. A password stays unless the change has one.

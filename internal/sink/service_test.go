@@ -184,6 +184,48 @@ func TestASinkGetsEachEventOnceAcrossRestarts(t *testing.T) {
 	}
 }
 
+// TestLagIsTheAgeOfTheOldestEventThatWaits: a sink that has written nothing yet, or nothing for a long time, is late by what waits alone.
+func TestLagIsTheAgeOfTheOldestEventThatWaits(t *testing.T) {
+	w := newWorld(t)
+	begun := time.Now()
+	lag := func() time.Duration {
+		info, err := w.sinks.Get(w.Context(), "shop", sink.ClickHouse)
+		if err != nil {
+			w.Fatal(err)
+		}
+		return info.Lag(time.Now())
+	}
+	w.answer = func(int) error { return &push.RetryError{Reason: "no"} }
+	for _, backfill := range []bool{false, true} {
+		w.set(sink.Change{Backfill: &backfill})
+		if got := lag(); got != 0 {
+			t.Errorf("with no event, backfill %v: %s", backfill, got)
+		}
+		if err := w.sinks.Delete(t.Context(), "shop", sink.ClickHouse); err != nil {
+			t.Fatal(err)
+		}
+	}
+	backfill := true
+	w.set(sink.Change{Backfill: &backfill})
+	w.events.Emit([]event.Event{{App: "another", Type: event.Stored, At: time.Now(), Note: "n", To: "ann"}})
+	if err := w.events.Flush(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if got := lag(); got != 0 {
+		t.Errorf("with another app's event: %s", got)
+	}
+	w.emit(0, 1)
+	w.until("it fails", func(i sink.Info) bool { return i.State == sink.Failing })
+	if got, most := lag(), time.Since(begun); got > most+time.Second {
+		t.Errorf("%s with an event of %s ago at most", got, most)
+	}
+	w.mu.Lock()
+	w.answer = nil
+	w.mu.Unlock()
+	w.set(sink.Change{}) // tries at once
+	w.until("all is written", func(i sink.Info) bool { return i.Written == 1 && i.Lag(time.Now()) == 0 })
+}
+
 func TestABatchThatIsTakenWhileTheServerStopsDoesNotComeAgain(t *testing.T) {
 	w := newWorld(t)
 	w.answer = func(int) error {

@@ -65,7 +65,10 @@ type Writer interface {
 type Opener func(s *Sink) (Writer, error)
 
 // StopError says that a batch will never be taken as things are: a wrong password, a table of another shape.
-type StopError struct{ Reason string }
+type StopError struct {
+	Reason string
+	Plain  string // for the log: without the database's words; empty: Reason has none
+}
 
 func (e *StopError) Error() string { return e.Reason }
 

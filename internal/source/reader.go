@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"godwit.dev/godwit/internal/delivery"
+	"godwit.dev/godwit/internal/foreign"
 	"godwit.dev/godwit/internal/mailbox"
 	"godwit.dev/godwit/internal/notification"
 )
@@ -70,7 +71,7 @@ func (r *reader) fails(ctx context.Context, err error) {
 	}
 	r.mu.Unlock()
 	if first {
-		r.log.WarnContext(ctx, "source cannot be read; trying again", "error", err)
+		r.log.WarnContext(ctx, "source cannot be read; trying again", "error", foreign.Cause(err))
 	}
 }
 
@@ -226,7 +227,7 @@ func (r *reader) show(info *Info) {
 	switch {
 	case !r.reading:
 	case r.err != nil:
-		info.State, info.Error, info.Since = Failing, r.err.Error(), r.since
+		info.State, info.Error, info.Since = Failing, foreign.Excerpt(r.err.Error(), string(r.source.Password)), r.since
 	case r.finding != "":
 		info.State = Reading
 	}

@@ -7,8 +7,8 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
-	"strings"
 	"slices"
+	"strings"
 	"time"
 
 	"godwit.dev/godwit/internal/access"

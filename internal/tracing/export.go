@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/url"
 	"os"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -16,6 +17,8 @@ import (
 	"go.opentelemetry.io/otel/sdk/metric"
 	"go.opentelemetry.io/otel/sdk/resource"
 	sdk "go.opentelemetry.io/otel/sdk/trace"
+
+	"godwit.dev/godwit/internal/foreign"
 )
 
 // maxAnswer is how much of a collector's answer is read, in bytes: what it says of a request that it refuses goes into the log.
@@ -87,6 +90,28 @@ func endpoint(setting, signal string) (string, error) {
 	}
 	return u.JoinPath("v1", signal).String(), nil
 }
+
+// collectorCause words why a collector took nothing. The exporters' errors repeat its answer, and the URL, where tokens of collectors
+// stand; of a status there is nothing but their text.
+func collectorCause(ctx context.Context, err error) string {
+	if ctx.Err() != nil {
+		return context.Cause(ctx).Error()
+	}
+	text := err.Error()
+	if strings.Contains(text, "OTLP partial success: ") {
+		return "the collector refused some of it"
+	}
+	if found := answered.FindStringSubmatch(text); found != nil {
+		return "the collector answered " + found[1]
+	}
+	if strings.Contains(text, "retry-able request failure: body") {
+		return "the collector asked to come again later"
+	}
+	return "the collector cannot be reached: " + foreign.Cause(err)
+}
+
+// answered is in errors of both exporters about an answer. Whatever the collector says comes after it.
+var answered = regexp.MustCompile(`failed to send (?:metrics )?to \S+: ([0-9]{3})\b`)
 
 // describe says whose traces and figures these are: the server's, and what the environment adds (OTEL_RESOURCE_ATTRIBUTES, OTEL_SERVICE_NAME).
 func describe(ctx context.Context, version, node string) (*resource.Resource, error) {

@@ -10,6 +10,7 @@ import (
 
 	"godwit.dev/godwit/internal/mailbox"
 	"godwit.dev/godwit/internal/notification"
+	"godwit.dev/godwit/internal/push"
 )
 
 // Committed tells of what a commit made durable: it gets one span, in the trace of the first publish that is followed, with links to all.
@@ -123,7 +124,7 @@ func (t *Tracer) sending(c Copy, operation, to string, more ...attribute.KeyValu
 		message(c.App, c.ID, operation, "send", more...))
 	return func(err error) {
 		if err != nil {
-			span.SetStatus(codes.Error, err.Error())
+			span.SetStatus(codes.Error, push.ForLog(err))
 		}
 		span.End(trace.WithTimestamp(t.cfg.Now()))
 	}

@@ -135,7 +135,7 @@ func (q *queue) send(ctx context.Context, lot []sdk.ReadOnlySpan) {
 	if err != nil {
 		q.failed.Add(uint64(len(lot)))
 		if !q.failing {
-			q.log.WarnContext(ctx, "traces could not be sent; further ones are counted in godwit_trace_spans_total", "error", err)
+			q.log.WarnContext(ctx, "traces could not be sent; further ones are counted in godwit_trace_spans_total", "error", collectorCause(ctx, err))
 		}
 	} else {
 		q.sent.Add(uint64(len(lot)))

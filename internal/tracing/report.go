@@ -121,7 +121,7 @@ func (r *Reporter) report(ctx context.Context) {
 	default:
 		r.failed.Add(1)
 		if !r.failing {
-			r.cfg.Log.WarnContext(ctx, "figures could not be sent; further failures are counted in godwit_otlp_reports_total", "error", err)
+			r.cfg.Log.WarnContext(ctx, "figures could not be sent; further failures are counted in godwit_otlp_reports_total", "error", collectorCause(ctx, err))
 		}
 	}
 	r.failing = err != nil

@@ -3,12 +3,13 @@ package tracing_test
 import (
 	"bytes"
 	"context"
-	"errors"
+	"io"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -148,7 +149,7 @@ func TestTheEnvironmentSaysHowOftenFiguresAreReported(t *testing.T) {
 
 func TestACollectorThatTakesNoFiguresIsToldOnceAndCounted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		to := &reader{err: errors.New("connection refused")}
+		to := &reader{err: syscall.ECONNREFUSED}
 		registry, things := counting()
 		log, said, stop := reporting(t, to, registry)
 		time.Sleep(2*time.Minute + time.Second)
@@ -317,13 +318,64 @@ func TestFiguresThatTheCollectorRefusesAreCounted(t *testing.T) {
 	}
 }
 
+// TestWordsOfACollectorReachNoLog has a collector repeat the secret that it is shown, in every part of its answer.
+func TestWordsOfACollectorReachNoLog(t *testing.T) {
+	const secret = "tell-nobody-4711"
+	t.Setenv("OTEL_EXPORTER_OTLP_HEADERS", "authorization="+secret)
+	for name, c := range map[string]struct{ answer, want string }{
+		"refused":      {"HTTP/1.1 401 " + secret + "\r\nX: " + secret + "\r\nContent-Length: 16\r\n\r\n" + secret, "the collector answered 401"},
+		"status line":  {"HTTP/1.1 " + secret + "\r\n\r\n", "cannot be reached"},
+		"header":       {"HTTP/1.1 200 OK\r\n" + secret + "\r\n\r\n", "cannot be reached"},
+		"redirect":     {"HTTP/1.1 302 Found\r\nLocation: http://%zz/" + secret + "\r\nContent-Length: 0\r\n\r\n", "the collector"},
+		"cut off":      {"HTTP/1.1 200 OK\r\nContent-Length: 1000\r\nContent-Type: application/x-protobuf\r\n\r\n" + secret, "the collector"},
+		"not protobuf": {"HTTP/1.1 200 OK\r\nContent-Length: 16\r\nContent-Type: application/x-protobuf\r\n\r\n" + secret, "the collector"},
+	} {
+		collector := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			conn, _, err := http.NewResponseController(w).Hijack()
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			defer conn.Close()
+			_, _ = io.WriteString(conn, c.answer)
+		}))
+		registry, _ := counting()
+		log, said := report(t, collector.URL+"/secret-path", registry)
+		if said("failed") != 1 || strings.Contains(log, secret) || strings.Contains(log, "secret-path") || !strings.Contains(log, c.want) {
+			t.Errorf("figures, %s: %s", name, log)
+		}
+		to, err := tracing.Exporter(t.Context(), collector.URL+"/secret-path")
+		if err != nil {
+			t.Fatal(err)
+		}
+		var lines strings.Builder
+		tr, err := tracing.New(t.Context(), tracing.Config{Exporter: to, Log: slog.New(slog.NewTextHandler(&lines, nil))})
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		done := make(chan struct{})
+		go func() { defer close(done); _ = tr.Run(ctx) }()
+		publish(tr, "n", asked, "ann")
+		cancel()
+		<-done
+		if err := tr.Close(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if log := lines.String(); strings.Contains(log, secret) || strings.Contains(log, "secret-path") || !strings.Contains(log, c.want) {
+			t.Errorf("traces, %s: %s", name, log)
+		}
+		collector.Close()
+	}
+}
+
 func TestACollectorsURLIsCheckedAndNeverToldWithAPassword(t *testing.T) {
-	for _, url := range []string{"http://me:sekret@collector:4318", "http://me:sekret@collector:port", "ftp://collector", "collector:4318", "http://"} {
+	for _, url := range []string{"http://me:sekret@collector:4318", "http://collector:4318/#", "http://collector:4318?", "http://me:sekret@collector:port", "ftp://collector", "collector:4318", "http://"} {
 		for what, make := range map[string]func() error{
 			"traces":  func() error { _, err := tracing.Exporter(t.Context(), url); return err },
 			"figures": func() error { _, err := tracing.FigureExporter(t.Context(), url); return err },
 		} {
-			if err := make(); err == nil || strings.Contains(err.Error(), "sekret") || !strings.Contains(err.Error(), "OTEL_EXPORTER_OTLP_HEADERS") && !strings.Contains(err.Error(), "like http://") {
+			if err := make(); err == nil || strings.Contains(err.Error(), "sekret") || !strings.Contains(err.Error(), "OTEL_EXPORTER_OTLP_HEADERS") && !strings.Contains(err.Error(), "like http://") && !strings.Contains(err.Error(), "before ? and #") {
 				t.Errorf("%s to %s: %v", what, url, err)
 			}
 		}

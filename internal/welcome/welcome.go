@@ -86,7 +86,7 @@ func (s *Service) Run(ctx context.Context) error {
 					return
 				case g := <-s.waiting:
 					if err := s.send(ctx, &g); err != nil {
-						s.cfg.Log.WarnContext(ctx, "welcome not sent", "app", g.to.App, "endpoint", g.to.ID.String(), "template", g.template, "error", err)
+						s.cfg.Log.WarnContext(ctx, "welcome not sent", "app", g.to.App, "endpoint", g.to.ID.String(), "template", g.template, "error", push.ForLog(err))
 					}
 				}
 			}

@@ -230,7 +230,7 @@ func startURLWorld(t *testing.T) *urlWorld {
 	if err != nil {
 		t.Fatal(err, out)
 	}
-	key := regexp.MustCompile(`gw_\S+`).FindString(out)
+	key := keyIn(t, out)
 	if err := server.Launch(); err != nil {
 		t.Fatal(err)
 	}
@@ -249,6 +249,16 @@ func startURLWorld(t *testing.T) *urlWorld {
 		t.Fatal(err)
 	}
 	return &urlWorld{t, server, server.API(key), string(account), pkcs8(t, provider)}
+}
+
+// keyIn finds the API key in what a command says.
+func keyIn(t *testing.T, said string) string {
+	t.Helper()
+	key := regexp.MustCompile(`gw_\S+`).FindString(said)
+	if key == "" {
+		t.Fatalf("no key in %q", said)
+	}
+	return key
 }
 
 func pkcs8(t *testing.T, key any) string {

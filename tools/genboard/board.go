@@ -108,7 +108,7 @@ var board = []row{
 			{"sum(rate(godwit_events_written_total" + rate + "))", "written"},
 			{"sum(rate(godwit_events_dropped_total" + rate + "))", "lost"},
 		}},
-		{"Sinks' lag", "How old the oldest event may be that is not in ClickHouse yet.", "s", false, []line{{"max by (instance) (godwit_sink_lag_seconds)", "{{instance}}"}}},
+		{"Sinks' lag", "How long ago the oldest event happened that is not in ClickHouse yet.", "s", false, []line{{"max by (instance) (godwit_sink_lag_seconds)", "{{instance}}"}}},
 		{"Sinks", "Events a second that they take.", "ops", false, []line{{"sum by (instance) (rate(godwit_sink_events_total" + rate + "))", "{{instance}}"}}},
 		{"Traces", "Spans a second, where there is a collector: sent, failed, dropped.", "ops", false, []line{{"sum by (outcome) (rate(godwit_trace_spans_total" + rate + "))", "{{outcome}}"}}},
 	}},

@@ -15,6 +15,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"godwit.dev/godwit/internal/access"
+	"godwit.dev/godwit/internal/foreign"
 )
 
 // Origin is who knows the tokens of one kind of clients.
@@ -156,17 +157,17 @@ func (a *auth) fetch(ctx context.Context, o Origin, token string) (client string
 	req.Header.Set("Api-Key", o.Key)
 	res, err := a.http.Do(req)
 	if err != nil {
-		return "", fmt.Errorf("%w: ask about a token: %w", access.ErrUnavailable, err)
+		return "", fmt.Errorf("%w: ask about a token: %s", access.ErrUnavailable, foreign.Cause(err))
 	}
 	defer func() { _ = res.Body.Close() }() // it was read
 	body, err := io.ReadAll(io.LimitReader(res.Body, authBytes))
 	switch {
 	case err != nil:
-		return "", fmt.Errorf("%w: read the answer about a token: %w", access.ErrUnavailable, err)
+		return "", fmt.Errorf("%w: read the answer about a token: %s", access.ErrUnavailable, foreign.Cause(err))
 	case res.StatusCode >= 500 || res.StatusCode == http.StatusTooManyRequests:
-		return "", fmt.Errorf("%w: asked about a token, it answered %s", access.ErrUnavailable, res.Status)
+		return "", fmt.Errorf("%w: asked about a token, it answered %d", access.ErrUnavailable, res.StatusCode)
 	case res.StatusCode != http.StatusOK:
-		return "", fmt.Errorf("%w: asked about a token, its server answered %s", access.ErrUnauthenticated, res.Status)
+		return "", fmt.Errorf("%w: asked about a token, its server answered %d", access.ErrUnauthenticated, res.StatusCode)
 	}
 	var answer struct {
 		Driver string `json:"driverId"`

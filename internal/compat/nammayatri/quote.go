@@ -115,7 +115,7 @@ func (d *driverAPI) respond(ctx context.Context, md metadata.MD, r *nammayatripb
 		Result *string `json:"result"`
 	}
 	if err := json.Unmarshal(said, &ok); err != nil || ok.Result == nil {
-		return failed, "the driver API answered " + res.Status + " without a result"
+		return failed, fmt.Sprintf("the driver API answered %d %s without a result", res.StatusCode, http.StatusText(res.StatusCode))
 	}
 	return *ok.Result, "Success"
 }

@@ -24,6 +24,7 @@ import (
 	"github.com/coreos/go-oidc/v3/oidc"
 	"golang.org/x/oauth2"
 
+	"godwit.dev/godwit/internal/foreign"
 	"godwit.dev/godwit/internal/people"
 	"godwit.dev/godwit/internal/urlguard"
 )
@@ -139,7 +140,7 @@ func (p *Provider) discover(ctx context.Context) (*oidc.Provider, error) {
 		err = checkEndpoints(told)
 	}
 	if err != nil {
-		return nil, p.away(fmt.Errorf("discover %s: %w", p.cfg.Issuer, err))
+		return nil, p.away(fmt.Errorf("discover %s: %s", p.cfg.Issuer, discoveryCause(err)))
 	}
 	p.told, p.at = told, p.cfg.Now()
 	return told, nil
@@ -151,12 +152,12 @@ func checkEndpoints(told *oidc.Provider) error {
 		Keys string `json:"jwks_uri"`
 	}
 	if err := told.Claims(&more); err != nil {
-		return err
+		return foreign.Own("its document cannot be read")
 	}
 	e := told.Endpoint()
-	for _, at := range []string{e.AuthURL, e.TokenURL, more.Keys} {
-		if u, err := url.Parse(at); err != nil || u.Host == "" || !private(u) {
-			return fmt.Errorf("its address %q needs https", at)
+	for _, at := range []struct{ name, url string }{{"authorization_endpoint", e.AuthURL}, {"token_endpoint", e.TokenURL}, {"jwks_uri", more.Keys}} {
+		if u, err := url.Parse(at.url); err != nil || u.Host == "" || !private(u) {
+			return foreign.Own("its " + at.name + " needs https")
 		}
 	}
 	return nil
@@ -232,9 +233,9 @@ func (p *Provider) ask(ctx context.Context, t trip, code string) (map[string]any
 	var refused *oauth2.RetrieveError
 	switch {
 	case errors.As(err, &refused) && refused.Response.StatusCode < http.StatusInternalServerError:
-		return nil, refuse(fmt.Errorf("exchange the code: %d %s", refused.Response.StatusCode, people.Clean(refused.ErrorCode)), "%s did not accept the answer. Begin the sign-in anew.", p.Host())
+		return nil, refuse(fmt.Errorf("exchange the code: %s", exchangeCause(err)), "%s did not accept the answer. Begin the sign-in anew.", p.Host())
 	case err != nil:
-		return nil, p.away(fmt.Errorf("exchange the code: %w", hideBody(err)))
+		return nil, p.away(fmt.Errorf("exchange the code: %s", exchangeCause(err)))
 	}
 	notTaken := func(cause error) error {
 		return refuse(cause, "What %s says of you cannot be trusted. The server's log says more.", p.Host())
@@ -242,11 +243,11 @@ func (p *Provider) ask(ctx context.Context, t trip, code string) (map[string]any
 	raw, _ := token.Extra("id_token").(string)
 	id, err := told.Verifier(&oidc.Config{ClientID: p.cfg.ClientID, Now: p.cfg.Now}).Verify(ctx, raw)
 	if err != nil {
-		return nil, notTaken(err)
+		return nil, notTaken(verifyCause(err))
 	}
 	var claims map[string]any
 	if err := id.Claims(&claims); err != nil {
-		return nil, notTaken(err)
+		return nil, notTaken(verifyCause(err))
 	}
 	party, said := claims["azp"]
 	switch {
@@ -256,15 +257,6 @@ func (p *Provider) ask(ctx context.Context, t trip, code string) (map[string]any
 		return nil, notTaken(errors.New("the token was made for another party"))
 	}
 	return claims, nil
-}
-
-// hideBody leaves out what a provider answered: it may hold tokens.
-func hideBody(err error) error {
-	var refused *oauth2.RetrieveError
-	if errors.As(err, &refused) {
-		return fmt.Errorf("answered %d", refused.Response.StatusCode)
-	}
-	return err
 }
 
 // trip is one sign-in on its way. All that must not be guessed comes from one secret, which the browser's cookie holds.
@@ -291,23 +283,4 @@ func readTrip(cookie string) (t trip, ok bool) {
 	begun, app, found := strings.Cut(rest, ".")
 	at, err := strconv.ParseInt(begun, 10, 64)
 	return trip{secret, at, app}, found && err == nil && len(secret) == secretChars
-}
-
-// bounded bounds the size of answers.
-type bounded struct{ next http.RoundTripper }
-
-// RoundTrip implements http.RoundTripper.
-func (b bounded) RoundTrip(r *http.Request) (*http.Response, error) {
-	resp, err := b.next.RoundTrip(r)
-	if err == nil {
-		resp.Body = http.MaxBytesReader(nil, resp.Body, maxAnswer)
-	}
-	return resp, err
-}
-
-// CloseIdleConnections closes those of the client beneath.
-func (b bounded) CloseIdleConnections() {
-	if c, ok := b.next.(interface{ CloseIdleConnections() }); ok {
-		c.CloseIdleConnections()
-	}
 }

@@ -12,6 +12,7 @@ import (
 	"golang.org/x/oauth2"
 	"golang.org/x/oauth2/jwt"
 
+	"godwit.dev/godwit/internal/foreign"
 	"godwit.dev/godwit/internal/push"
 	"godwit.dev/godwit/internal/sender/provider"
 	"godwit.dev/godwit/internal/urlguard"
@@ -114,7 +115,7 @@ func (t *tokens) exchange() (token, error) {
 	case errors.Is(seen.err, urlguard.ErrPrivate):
 		return token{}, t.config("token_uri of the service account leads to an address that is not public")
 	case seen.err != nil:
-		return token{}, t.retry(0, "Google's token service cannot be reached: "+provider.Clip(seen.err.Error()))
+		return token{}, t.retry(0, "Google's token service cannot be reached: "+foreign.Cause(seen.err))
 	case err != nil || got.AccessToken == "":
 		return token{}, t.retry(0, "Google's token service gave an answer without a token")
 	}

@@ -13,6 +13,8 @@ import (
 
 	"golang.org/x/net/http2"
 	"golang.org/x/net/http2/hpack"
+
+	"godwit.dev/godwit/internal/foreign"
 )
 
 const (
@@ -118,7 +120,7 @@ func greet(ctx context.Context, h *host, nc net.Conn) (*conn, error) {
 	}
 	settings, ok := f.(*http2.SettingsFrame)
 	if !ok || settings.IsAck() {
-		return nil, fmt.Errorf("the server's first frame is %s, not SETTINGS", f.Header().Type)
+		return nil, foreign.Own(fmt.Sprintf("the server's first frame is %s, not SETTINGS", f.Header().Type))
 	}
 	if err := c.adopt(settings); err != nil {
 		return nil, err
@@ -236,7 +238,7 @@ func (c *conn) look() {
 		c.die(errClosed)
 		return
 	case c.pinged && silent >= 2*cfg.Silence:
-		c.die(fmt.Errorf("the server has been silent for %s", silent.Round(time.Second)))
+		c.die(foreign.Own(fmt.Sprintf("the server has been silent for %s", silent.Round(time.Second))))
 		return
 	case !c.pinged && silent >= cfg.Silence:
 		c.pinged = true

@@ -7,7 +7,6 @@ package h2post
 import (
 	"context"
 	"crypto/tls"
-	"errors"
 	"net"
 	"net/http"
 	"sync"
@@ -16,6 +15,8 @@ import (
 
 	"golang.org/x/net/http2"
 	"golang.org/x/net/http2/hpack"
+
+	"godwit.dev/godwit/internal/foreign"
 )
 
 const (
@@ -38,12 +39,12 @@ const (
 var (
 	// ErrUnsuited says that the server does not speak HTTP/2, or takes messages of this size only in pieces. Nothing was
 	// sent; net/http can do it.
-	ErrUnsuited = errors.New("the server does not speak HTTP/2 as it is needed")
+	ErrUnsuited = foreign.Own("the server does not speak HTTP/2 as it is needed")
 
-	errNoStatus = errors.New("the answer has no status, or too many headers")
+	errNoStatus = foreign.Own("the answer has no status, or too many headers")
 
-	errClosed  = errors.New("the connection was closed")
-	errRefused = errors.New("the server refused to look at it")
+	errClosed  = foreign.Own("the connection was closed")
+	errRefused = foreign.Own("the server refused to look at it")
 )
 
 // GoAwayError says that the server has ended the connection.
@@ -53,11 +54,15 @@ type GoAwayError struct {
 }
 
 func (e *GoAwayError) Error() string {
-	text := "the server has ended the connection (" + e.Code.String() + ")"
-	if e.Said != "" {
-		text += ": " + e.Said
+	if e.Said == "" {
+		return e.Plain()
 	}
-	return text
+	return e.Plain() + ": " + e.Said
+}
+
+// Plain is the error without what the server said.
+func (e *GoAwayError) Plain() string {
+	return "the server has ended the connection (" + e.Code.String() + ")"
 }
 
 // Config says how servers are connected to.

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"sync"
 	"time"
+
+	"godwit.dev/godwit/internal/foreign"
 )
 
 // host is a server with the connections to it. Its lock guards their state as well.
@@ -112,7 +114,7 @@ func (h *host) full() bool {
 
 // dial opens one more connection. It belongs to no message: it goes on when the one that asked for it waits no longer.
 func (h *host) dial() {
-	ctx, cancel := context.WithTimeoutCause(context.Background(), h.c.cfg.Timeout, errors.New("no connection in time"))
+	ctx, cancel := context.WithTimeoutCause(context.Background(), h.c.cfg.Timeout, foreign.Own("no connection in time"))
 	defer cancel()
 	c, err := open(ctx, h)
 	h.mu.Lock()

@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"golang.org/x/net/http2"
+
+	"godwit.dev/godwit/internal/foreign"
 )
 
 func (c *conn) readLoop() {
@@ -78,7 +80,7 @@ func (c *conn) owe(frame []byte) {
 		return
 	}
 	if len(c.control)+len(frame) > maxControl {
-		c.die(errors.New("the server asks for answers that it does not read"))
+		c.die(foreign.Own("the server asks for answers that it does not read"))
 		return
 	}
 	c.control = append(c.control, frame...)
@@ -149,7 +151,7 @@ func (c *conn) reset(f *http2.RSTStreamFrame) {
 		c.endUnseen(s, errRefused)
 		return
 	}
-	c.end(s, fmt.Errorf("the server broke it off: %s", f.ErrCode))
+	c.end(s, foreign.Own(fmt.Sprintf("the server broke it off: %s", f.ErrCode)))
 }
 
 // settings are followed and acknowledged. There may be room for more messages now.

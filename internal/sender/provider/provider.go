@@ -17,6 +17,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"godwit.dev/godwit/internal/foreign"
 	"godwit.dev/godwit/internal/push"
 	"godwit.dev/godwit/internal/sender/h2post"
 	"godwit.dev/godwit/internal/urlguard"
@@ -105,7 +106,7 @@ func Post(ctx context.Context, c *h2post.Client, r *h2post.Request, name, scope 
 	case errors.Is(err, h2post.ErrUnsuited):
 		return a, true, nil
 	case err != nil && limited.Err() != nil && ctx.Err() == nil:
-		err = errors.New("timeout")
+		err = foreign.Own("timeout")
 	}
 	if err != nil {
 		var bye *h2post.GoAwayError
@@ -176,14 +177,11 @@ func reason(ctx context.Context, err error) string {
 	if ctx.Err() != nil {
 		return Cause(ctx)
 	}
-	var u *url.Error
-	if errors.As(err, &u) {
-		if u.Timeout() {
-			return "timeout"
-		}
-		err = u.Err
+	var bye *h2post.GoAwayError
+	if errors.As(err, &bye) && bye.Said != "" {
+		return bye.Plain() + ": " + Clip(bye.Said)
 	}
-	return Clip(err.Error())
+	return foreign.Cause(err)
 }
 
 // Cause is why a context has ended.
@@ -207,20 +205,9 @@ func RetryAfter(h http.Header, now time.Time) time.Duration {
 // Bounded keeps what a provider asks for within reason.
 func Bounded(d time.Duration) time.Duration { return min(max(d, 0), maxRetryAfter) }
 
-// Clip makes a provider's words fit for a reason: short, one line, no control characters.
-func Clip(s string) string {
-	const most = 200
-	s = strings.Map(func(r rune) rune {
-		if r < ' ' || r == 0x7f {
-			return ' '
-		}
-		return r
-	}, strings.ToValidUTF8(s, "?"))
-	if len(s) > most {
-		s = strings.ToValidUTF8(s[:most], "") + "…"
-	}
-	return strings.TrimSpace(s)
-}
+// Clip makes a provider's words fit for a reason that the app's admin reads: short, one line, no control characters, nothing that looks
+// like a token.
+func Clip(s string) string { return foreign.Excerpt(s) }
 
 // Said is the beginning of an answer's body, for reasons: ": …", or nothing.
 func (a *Answer) Said() string {

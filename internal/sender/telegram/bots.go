@@ -54,7 +54,7 @@ func (b *Bots) adjust(ctx context.Context) {
 	for _, app := range b.channels.Apps(push.Telegram) {
 		s, err := b.channels.Sender(ctx, app, push.Telegram)
 		if err != nil {
-			b.log.WarnContext(ctx, "bot cannot be listened to", "app", app, "error", err)
+			b.log.WarnContext(ctx, "bot cannot be listened to", "app", app, "error", push.ForLog(err))
 			continue
 		}
 		if t, ok := s.(*Sender); ok && t.Listens() {
@@ -84,7 +84,7 @@ func (b *Bots) listen(ctx context.Context, app string, s *Sender) *listener {
 		defer lose()
 		b.log.InfoContext(ctx, "listening to the bot", "app", app)
 		if err := s.Listen(ctx, app, ownAudience{b.audience, held, lose}, b.log); err != nil {
-			b.log.WarnContext(ctx, "listening to the bot ended", "app", app, "error", err)
+			b.log.WarnContext(ctx, "listening to the bot ended", "app", app, "error", push.ForLog(err))
 		}
 	})}
 }

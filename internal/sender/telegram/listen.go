@@ -88,7 +88,7 @@ func (s *Sender) Listen(ctx context.Context, app string, audience Audience, log 
 		if ctx.Err() != nil {
 			break
 		}
-		log.WarnContext(ctx, "updates of the bot could not be taken; trying again", "app", app, "after", wait, "error", err)
+		log.WarnContext(ctx, "updates of the bot could not be taken; trying again", "app", app, "after", wait, "error", push.ForLog(err))
 		var retry *push.RetryError
 		pause := wait
 		if errors.As(err, &retry) && retry.After > pause {

@@ -5,6 +5,7 @@ package clickhouse
 import (
 	"bytes"
 	"context"
+	"encoding/base64"
 	"errors"
 	"fmt"
 	"io"
@@ -17,6 +18,7 @@ import (
 	"github.com/klauspost/compress/gzip"
 
 	"godwit.dev/godwit/internal/event"
+	"godwit.dev/godwit/internal/foreign"
 	"godwit.dev/godwit/internal/push"
 	"godwit.dev/godwit/internal/sink"
 )
@@ -26,7 +28,6 @@ const (
 	AnswerWithin = 60 * time.Second
 
 	maxAnswer = 64 << 10 // bytes of an answer that are read
-	maxReason = 300      // and of an error that are shown
 
 	zipAtOnce = 32 << 10 // bytes of rows that are compressed at once
 )
@@ -124,7 +125,7 @@ func (w *Writer) makeSchema(ctx context.Context) error {
 	version, err := strconv.Atoi(strings.TrimSpace(answer))
 	switch {
 	case err != nil:
-		return &sink.StopError{Reason: fmt.Sprintf("the schema's version is %.40q: is this ClickHouse?", answer)}
+		return &sink.StopError{Reason: fmt.Sprintf("the schema's version is %q: is this ClickHouse?", w.excerpt(answer)), Plain: "the schema's version is no number: is this ClickHouse?"}
 	case version > schemaVersion:
 		return &sink.StopError{Reason: fmt.Sprintf("the tables of database %s are of version %d, made by a newer server; this one knows %d", w.cfg.Database, version, schemaVersion)}
 	}
@@ -169,26 +170,22 @@ func (w *Writer) send(ctx context.Context, statement string, settings url.Values
 	}
 	resp, err := w.cfg.Client.Do(req)
 	if err != nil {
-		return "", &push.RetryError{Reason: w.hide("ClickHouse cannot be reached: " + cause(ctx, err))}
+		return "", unreached("ClickHouse cannot be reached: " + cause(ctx, err))
 	}
 	defer resp.Body.Close()
 	b, err := io.ReadAll(io.LimitReader(resp.Body, maxAnswer))
 	if err != nil {
-		return "", &push.RetryError{Reason: w.hide("ClickHouse broke off its answer: " + cause(ctx, err))}
+		return "", unreached("ClickHouse broke off its answer: " + cause(ctx, err))
 	}
 	return string(b), w.judge(resp, b)
 }
 
-// cause words an error of the client, which names the whole URL.
+// cause words an error of the client.
 func cause(ctx context.Context, err error) string {
 	if ctx.Err() != nil {
 		return context.Cause(ctx).Error()
 	}
-	var of *url.Error
-	if errors.As(err, &of) {
-		err = of.Err
-	}
-	return err.Error()
+	return foreign.Cause(err)
 }
 
 // judge reads from an answer whether to come again.
@@ -196,28 +193,19 @@ func (w *Writer) judge(resp *http.Response, body []byte) error {
 	if resp.StatusCode/100 == 2 {
 		return nil
 	}
-	reason := fmt.Sprintf("ClickHouse answered %d: %s", resp.StatusCode, w.hide(text(body)))
+	plain := fmt.Sprintf("ClickHouse answered %d", resp.StatusCode)
+	reason := plain + ": " + w.excerpt(string(body))
 	switch {
 	case resp.StatusCode == http.StatusTooManyRequests, resp.StatusCode == http.StatusRequestTimeout, resp.StatusCode >= 500:
 		seconds, _ := strconv.Atoi(resp.Header.Get("Retry-After"))
-		return &push.RetryError{After: time.Duration(min(max(seconds, 0), 3600)) * time.Second, Reason: reason}
+		return &push.RetryError{After: time.Duration(min(max(seconds, 0), 3600)) * time.Second, Reason: reason, Plain: plain}
 	}
-	return &sink.StopError{Reason: reason}
+	return &sink.StopError{Reason: reason, Plain: plain}
 }
 
-// text is the beginning of an answer in one line.
-func text(b []byte) string {
-	s := strings.Join(strings.Fields(strings.ToValidUTF8(string(b), "")), " ")
-	if len(s) > maxReason {
-		s = strings.ToValidUTF8(s[:maxReason], "") + "…"
-	}
-	return s
-}
+func unreached(reason string) error { return &push.RetryError{Reason: reason, Plain: reason} }
 
-// hide takes the password out of a text, should it be in it.
-func (w *Writer) hide(s string) string {
-	if w.cfg.Password == "" {
-		return s
-	}
-	return strings.ReplaceAll(s, w.cfg.Password, "[redacted]")
+// excerpt is the beginning of an answer without what ClickHouse was shown.
+func (w *Writer) excerpt(said string) string {
+	return foreign.Excerpt(said, w.cfg.Password, base64.StdEncoding.EncodeToString([]byte(w.cfg.User+":"+w.cfg.Password)))
 }
