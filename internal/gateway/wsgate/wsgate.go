@@ -93,10 +93,18 @@ func (g *Gateway) check(w http.ResponseWriter, r *http.Request) error {
 		return problem.MethodNotAllowed.With("this path takes GET")
 	case r.ProtoMajor != 1:
 		return problem.HTTPVersion.With("WebSocket needs HTTP/1.1")
-	case !hasToken(h["Upgrade"], "websocket"):
+	case !hasToken(h["Upgrade"], "websocket"), !hasToken(h["Connection"], "upgrade"):
 		w.Header().Set("Upgrade", "websocket")
 		w.Header().Set("Connection", "Upgrade")
+		if h.Get("Sec-Websocket-Key") != "" {
+			return problem.UpgradeRequired.With(proxyDrops)
+		}
 		return problem.UpgradeRequired.With("this path speaks WebSocket; GET /v1/stream serves events over plain HTTP")
+	case !r.ProtoAtLeast(1, 1):
+		return problem.HTTPVersion.With("WebSocket needs HTTP/1.1; nginx speaks 1.0 to its upstreams without proxy_http_version 1.1")
+	case h.Get("Sec-Websocket-Version") != "13":
+		w.Header().Set("Sec-WebSocket-Version", "13")
+		return problem.UpgradeRequired.With("Sec-WebSocket-Version must be 13")
 	case origin != "" && !g.cfg.Origins.Origin(r.URL.Query().Get("app"), origin, r.Host):
 		return gateway.BadOrigin()
 	}
@@ -106,6 +114,10 @@ func (g *Gateway) check(w http.ResponseWriter, r *http.Request) error {
 	claim := gateway.Peer(r).Claim
 	return gateway.Check(&frame.Hello{App: claim.App, Token: claim.Token, Recipient: claim.Recipient, Group: claim.Group, Device: claim.Device})
 }
+
+// proxyDrops tells why a client that speaks WebSocket does not get through: it sent these headers, and they are not here.
+const proxyDrops = "a proxy on the way does not pass the headers Upgrade and Connection; for nginx: proxy_http_version 1.1; " +
+	"proxy_set_header Upgrade $http_upgrade; proxy_set_header Connection upgrade"
 
 func known(protocol string) bool { return protocol == ProtocolJSON || protocol == ProtocolProto }
 

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net"
 	"net/http"
 	"strings"
@@ -369,4 +370,52 @@ func TestCloseCodesSayWhetherToComeBack(t *testing.T) {
 	third := welcomed("phone")
 	s.Stop(t)
 	closes(third, "shutdown", websocket.StatusServiceRestart)
+}
+
+func TestHandshakesThatAProxyBrokeAreTold(t *testing.T) {
+	s := start(t)
+	for _, c := range []struct {
+		name, version string
+		header        map[string]string
+		status        int
+		says          string
+	}{
+		{"as Firefox sends it", "1.1", map[string]string{"Connection": "keep-alive, Upgrade"}, http.StatusSwitchingProtocols, ""},
+		{"in other cases", "1.1", map[string]string{"Upgrade": "WebSocket", "Connection": "upgrade"}, http.StatusSwitchingProtocols, ""},
+		{"with compression offered", "1.1", map[string]string{"Sec-WebSocket-Extensions": "permessage-deflate; client_max_window_bits"}, http.StatusSwitchingProtocols, ""},
+		{"Connection was replaced", "1.1", map[string]string{"Connection": "close"}, http.StatusUpgradeRequired, "proxy_set_header"},
+		{"Upgrade was dropped", "1.0", map[string]string{"Upgrade": "", "Connection": "close"}, http.StatusUpgradeRequired, "proxy_set_header"},
+		{"the version was lowered", "1.0", nil, http.StatusHTTPVersionNotSupported, "proxy_http_version"},
+		{"another version of WebSocket", "1.1", map[string]string{"Sec-WebSocket-Version": "8"}, http.StatusUpgradeRequired, "must be 13"},
+	} {
+		header := map[string]string{"Upgrade": "websocket", "Connection": "Upgrade", "Sec-WebSocket-Version": "13", "Sec-WebSocket-Key": "AAAAAAAAAAAAAAAAAAAAAA=="}
+		maps.Copy(header, c.header)
+		nc, err := net.Dial("tcp", s.Addr)
+		if err != nil {
+			t.Fatal(err)
+		}
+		request := "GET /v1/connect HTTP/" + c.version + "\r\nHost: x\r\n"
+		for name, value := range header {
+			if value != "" {
+				request += name + ": " + value + "\r\n"
+			}
+		}
+		if _, err := io.WriteString(nc, request+"\r\n"); err != nil {
+			t.Fatal(err)
+		}
+		resp, err := http.ReadResponse(bufio.NewReader(nc), nil)
+		if err != nil {
+			t.Fatalf("%s: %v", c.name, err)
+		}
+		if resp.StatusCode != c.status {
+			t.Errorf("%s: answered %d, want %d", c.name, resp.StatusCode, c.status)
+		}
+		if c.says != "" {
+			body, _ := io.ReadAll(resp.Body)
+			if !strings.Contains(string(body), c.says) || resp.Header.Get("Content-Type") != "application/problem+json" {
+				t.Errorf("%s: answered %s, want a problem that says %s", c.name, body, c.says)
+			}
+		}
+		_ = nc.Close()
+	}
 }
