@@ -13,10 +13,15 @@ import (
 // localHosts refuses requests for names that are not this machine's own. A development server asks for no key that a page
 // on the web would not know, and only trusts that none can reach it; but a page may have its own name resolve to
 // 127.0.0.1 once it is loaded (DNS rebinding), and then it is of the same origin as the server. The gateway's own host is no such name:
-// nothing but the gateway is served there.
-func localHosts(next http.Handler, gw gatewayOrigin) http.Handler {
+// nothing but the gateway is served there. Nor is the host of publicURL, which the operator has named.
+func localHosts(next http.Handler, gw gatewayOrigin, publicURL string) http.Handler {
+	public := ""
+	if u, err := url.Parse(publicURL); err == nil {
+		public = u.Hostname()
+	}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if !localHost(r.Host) && !gw.named(r.Host) {
+		named := public != "" && sameHost((&url.URL{Host: r.Host}).Hostname(), public)
+		if !named && !localHost(r.Host) && !gw.named(r.Host) {
 			gateway.Fail(w, problem.Forbidden.With("a development server answers to localhost and addresses only; with --dev-any-address to any name"))
 			return
 		}

@@ -38,3 +38,25 @@ func TestADevelopmentServerAnswersToNoNameOfTheWeb(t *testing.T) {
 	}
 	http.DefaultTransport.(*http.Transport).CloseIdleConnections()
 }
+
+func TestADevelopmentServerAnswersToTheNameOfItsPublicURL(t *testing.T) {
+	cfg := settings(t)
+	cfg.PublicURL = "https://push.example.org/base"
+	a := start(t, cfg)
+	for host, status := range map[string]int{"push.example.org": http.StatusOK, "push.example.org:8443": http.StatusOK, "evil.example": http.StatusForbidden} {
+		req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+a.Addresses().HTTP+"/healthz", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		req.Host = host
+		resp, err := http.DefaultTransport.RoundTrip(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = resp.Body.Close()
+		if resp.StatusCode != status {
+			t.Errorf("as %s: status %d, want %d", host, resp.StatusCode, status)
+		}
+	}
+	http.DefaultTransport.(*http.Transport).CloseIdleConnections()
+}

@@ -325,7 +325,7 @@ func (a *App) handler() (http.Handler, error) {
 		Figures: a.figures, Mount: mount, Draining: a.draining, Ready: a.compatReady(), Version: a.opts.Version, Node: a.node(), Cluster: a.view,
 	})
 	if a.cfg.Dev && !a.cfg.DevAnyAddress && a.tlsFor == nil { // a certificate says which names are meant
-		return localHosts(api, origin), nil
+		return localHosts(api, origin, a.cfg.PublicURL), nil
 	}
 	return api, nil
 }
