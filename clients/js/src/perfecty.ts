@@ -3,7 +3,16 @@
 
 import { server } from "./beside.js";
 import { complain, obstacle, PushError } from "./push/failure.js";
-import { install, keyBytes, madeWith, placeOf, removePushServices, subscribe } from "./push/place.js";
+import {
+  folderIn,
+  install,
+  keyBytes,
+  madeWith,
+  placeOf,
+  registrations,
+  removePushServices,
+  subscribe,
+} from "./push/place.js";
 import { Prompt, type PromptOptions } from "./push/prompt.js";
 import type { Push, PushStatus } from "./push/subscriber.js";
 
@@ -31,15 +40,33 @@ interface Options {
 const userKey = "perfecty_user_id";
 /** The address the server has: a browser may change it by itself. */
 const addressKey = "godwit_perfecty_address";
+/** The server's URL, which names the app, that the two above are of. Other apps of the origin add their own to the names. */
+const ownerKey = "godwit_perfecty_server";
 
 /** Subscribes through the routes of Perfecty Push's server. */
 class PerfectySubscriber implements Pick<Push, "status" | "subscribe" | "unsubscribe" | "keep"> {
-  constructor(private readonly o: Options) {}
+  readonly options: { server: string; app: string };
+
+  constructor(private readonly o: Options) {
+    this.options = { server: o.serverUrl ?? "", app: "" };
+  }
 
   async status(): Promise<PushStatus> {
     if (!("serviceWorker" in navigator && "PushManager" in window && "Notification" in window)) return "unsupported";
     if (Notification.permission === "denied") return "blocked";
-    return Notification.permission === "granted" && this.user ? "subscribed" : "unsubscribed";
+    const subscribed = Notification.permission === "granted" && this.user && (await this.isOwn());
+    return subscribed ? "subscribed" : "unsubscribed";
+  }
+
+  /** Whether the user is this app's: Perfecty's own script, and earlier versions, did not keep whose it is. */
+  private async isOwn(): Promise<boolean> {
+    if (localStorage.getItem(ownerKey)) return true;
+    const key = keyBytes(this.o.vapidPublicKey ?? "");
+    for (const r of await registrations()) {
+      const s = await r.pushManager?.getSubscription();
+      if (s && madeWith(s, key, true)) return true;
+    }
+    return false;
   }
 
   async subscribe(): Promise<PushStatus> {
@@ -55,7 +82,7 @@ class PerfectySubscriber implements Pick<Push, "status" | "subscribe" | "unsubsc
     if (status !== "subscribed") return status;
     const registration = await this.worker();
     const subscription = await registration.pushManager.getSubscription();
-    const same = subscription !== null && subscription.endpoint === localStorage.getItem(addressKey);
+    const same = subscription !== null && subscription.endpoint === localStorage.getItem(addressKey + this.suffix);
     // A subscriber that the server forgot, or whose address changed, is registered again.
     if (!same || !(await this.known())) await this.register(false);
     else await this.endOthers(registration);
@@ -67,21 +94,29 @@ class PerfectySubscriber implements Pick<Push, "status" | "subscribe" | "unsubsc
     const registration = await this.worker();
     if (user) await this.call("POST", `/${encodeURIComponent(user)}/unregister`, {});
     await (await registration.pushManager.getSubscription())?.unsubscribe();
-    localStorage.removeItem(userKey);
-    localStorage.removeItem(addressKey);
+    const { suffix } = this;
+    localStorage.removeItem(userKey + suffix);
+    localStorage.removeItem(addressKey + suffix);
+    if (!suffix) localStorage.removeItem(ownerKey);
   }
 
   /** Ends what an earlier version left at a wider scope. */
   private async endOthers(registration: ServiceWorkerRegistration): Promise<void> {
     const key = keyBytes(this.o.vapidPublicKey ?? "");
-    for (const r of await navigator.serviceWorker.getRegistrations()) {
+    for (const r of await registrations()) {
       const s = r.scope === registration.scope ? null : await r.pushManager?.getSubscription();
       if (s && madeWith(s, key, false)) await s.unsubscribe();
     }
   }
 
   private get user(): string | null {
-    return localStorage.getItem(userKey);
+    return localStorage.getItem(userKey + this.suffix);
+  }
+
+  /** What names have that another app of the origin was first to use. */
+  private get suffix(): string {
+    const { server } = this.options;
+    return (localStorage.getItem(ownerKey) ?? server) === server ? "" : ` ${server}`;
   }
 
   private async known(): Promise<boolean> {
@@ -98,8 +133,10 @@ class PerfectySubscriber implements Pick<Push, "status" | "subscribe" | "unsubsc
     const body = { user: subscription.toJSON(), user_id: this.user, first_time: first };
     const { uuid } = await this.call<{ uuid?: string }>("POST", "", body);
     if (!uuid) throw new Error("the server did not register this browser");
-    localStorage.setItem(userKey, uuid);
-    localStorage.setItem(addressKey, subscription.endpoint);
+    const { suffix } = this;
+    if (!suffix) localStorage.setItem(ownerKey, this.options.server);
+    localStorage.setItem(userKey + suffix, uuid);
+    localStorage.setItem(addressKey + suffix, subscription.endpoint);
   }
 
   private async worker(): Promise<ServiceWorkerRegistration> {
@@ -107,6 +144,8 @@ class PerfectySubscriber implements Pick<Push, "status" | "subscribe" | "unsubsc
     // A service worker is of the page's own origin; a path elsewhere is where the script was, not the worker.
     const url = file.origin === location.origin ? file : new URL("/godwit-sw.js", location.href);
     const place = { ...placeOf(url.href, this.o.serviceWorkerScope), replaces: /perfecty|service-worker-loader/i };
+    // A browser has one subscription a scope.
+    if (this.suffix) place.scope = folderIn(place.scope, this.options.server);
     if (this.o.unregisterConflicts) await removePushServices(place);
     return install(place, server);
   }

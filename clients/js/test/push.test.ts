@@ -43,7 +43,7 @@ function seen(): Promise<{ id: string; settled?: string }[]> {
     const open = indexedDB.open("godwit");
     open.onerror = () => reject(open.error);
     open.onsuccess = () => {
-      const row = open.result.transaction("kept").objectStore("kept").get("seen");
+      const row = open.result.transaction("kept").objectStore("kept").get(`seen ${location.origin}/godwit/`);
       row.onsuccess = () => {
         open.result.close();
         resolve(row.result ?? []);
@@ -235,7 +235,48 @@ describe.runIf(haveBrowser)("a visitor", () => {
       await shown;
       return calls;
     });
-    expect(order).toEqual(["asks", "knows", "Second"]);
+    expect(order).toEqual(["asks", "knows", "asks", "knows", "Second"]);
+  });
+
+  test("is told of the newer message of a tag, once", async () => {
+    const { visitor } = await subscribed();
+    const told = async () => (await visitor.shown()).map((n) => [n.title, n.renotify]);
+    const of = (id: string) => ({ ...message, id, godwit_id: id, tag: "score", title: id });
+    await visitor.deliver(of("1:0"));
+    await visitor.deliver(of("2:0"));
+    expect(await told()).toEqual([["2:0", true]]);
+    await visitor.deliver(of("2:0"));
+    expect(await told()).toEqual([["2:0", false]]);
+    await visitor.deliver("words without a tag");
+    expect(await told()).toContainEqual(["words without a tag", false]);
+  });
+
+  test.each(["hangs", "fails"])(
+    "sees messages and follows them where the worker's storage %s",
+    async (how) => {
+      const { backend, visitor } = await subscribed();
+      await (await visitor.worker()).evaluate((how) => {
+        IDBFactory.prototype.open = () => {
+          if (how === "fails") throw new DOMException("no storage", "UnknownError");
+          return {} as IDBOpenDBRequest;
+        };
+      }, how);
+      await visitor.send({ ...message, track: undefined, godwit_ack: "t1", server: backend.url });
+      await visitor.send({ ...message, godwit_id: "d2", tag: "d2", title: "Second", track: undefined });
+      await eventually("both are shown", async () => (await visitor.shown()).length === 2, 60_000);
+      expect(await visitor.react("notificationclick")).toMatch(/\/article$/);
+      await eventually("it is acknowledged", () => backend.acks.some((a) => a.event === "clicked"), 60_000);
+    },
+    120_000,
+  );
+
+  test("sees the next message while a server does not answer", async () => {
+    const { backend, visitor } = await subscribed();
+    backend.silent = true;
+    await visitor.send({ ...message, godwit_ack: "t1", godwit_settle: "shown" });
+    await eventually("the server is asked", () => backend.requests.includes("POST /v1/acks"));
+    await visitor.send({ ...message, godwit_id: "d2", tag: "d2", title: "Second" });
+    await eventually("the next is shown", async () => (await visitor.shown()).some((n) => n.title === "Second"));
   });
 
   test("sees the newer message of a tag, the actions, and text that is no JSON", async () => {
@@ -362,8 +403,10 @@ describe.runIf(haveBrowser)("a visitor", () => {
     await page.waitForFunction(() => document.querySelector("[data-godwit]"));
     expect(await page.getByRole("dialog").count()).toBe(0);
     await page.evaluate(() => {
-      const m = JSON.parse(localStorage.getItem("godwit-prompt") ?? "{}");
-      localStorage.setItem("godwit-prompt", JSON.stringify({ ...m, lastSeen: Date.now() - 3_600_000 }));
+      for (const name of Object.keys(localStorage).filter((n) => n.startsWith("godwit-prompt "))) {
+        const m = JSON.parse(localStorage.getItem(name) ?? "{}");
+        localStorage.setItem(name, JSON.stringify({ ...m, lastSeen: Date.now() - 3_600_000 }));
+      }
     });
     await page.goto(origin);
     await page.getByRole("dialog").waitFor();

@@ -10,9 +10,6 @@ interface Unsent {
   event?: AckEvent | undefined;
 }
 
-/** How many are kept for a server that cannot be reached; one request carries as many. */
-const mostUnsent = 100;
-
 /**
  * Acknowledges what came by push, if it has a token, and sends what could not be sent before. It is kept first, so that it is sent with the next event where the server cannot be
  * reached, or the browser ends the worker.
@@ -20,7 +17,8 @@ const mostUnsent = 100;
 export const acknowledge = async (server: string, token?: string, event?: AckEvent): Promise<void> => {
   if (token) {
     const one = { server, token, event };
-    await update<Unsent[]>("unsent", (list = []) => [...list, one].slice(-mostUnsent)).catch(
+    // A hundred are kept for a server that cannot be reached; one request carries as many.
+    await update<Unsent[]>("unsent", (list = []) => [...list, one].slice(-100)).catch(
       () => tell([one]) as Promise<undefined>, // a browser that keeps nothing
     );
   }
@@ -40,9 +38,10 @@ const tell = async (some: Unsent[]): Promise<void> => {
   const [{ server, event }] = some as [Unsent];
   const tokens = some.map((u) => u.token);
   const { status } = await post(server, "acks", { tokens, event });
-  if (status === 429 || status > 499) return;
-  const still = (u: Unsent) => u.event !== event || !tokens.includes(u.token);
-  await update<Unsent[]>("unsent", (list) => list?.filter(still)).catch(() => {});
+  if (status > 428) return; // 429, and what is the server's own trouble
+  await update<Unsent[]>("unsent", (list) => list?.filter((u) => u.event !== event || !tokens.includes(u.token))).catch(
+    () => {},
+  );
 };
 
 /** Tells a server, also where the page or worker ends meanwhile. Offline is as if the server was away. */

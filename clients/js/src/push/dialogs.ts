@@ -20,7 +20,7 @@ export interface Shared {
   wrong?: keyof PromptTexts | undefined;
   /** Tells the site's owner what went wrong. */
   failure(error: unknown): keyof PromptTexts;
-  remember(change: Partial<Memory>): unknown;
+  remember(change: Partial<Memory>): Memory;
   attach(): void;
 }
 

@@ -77,5 +77,5 @@ export async function register(kept: Kept, subscription: PushSubscription, token
     next.id = made.id;
     if (made.manage_token) next.manageToken = made.manage_token;
   }
-  await save(next);
+  await save(next, next);
 }

@@ -31,6 +31,8 @@ const showing = new Set<string>();
 /** What a page has of the service worker. */
 export interface Page {
   worker(): Promise<ServiceWorker | undefined>;
+  /** The worker's scope. */
+  scope(): Promise<string>;
   /** Calls back with each message of the worker, until the returned function is called. */
   onMessage(callback: (m: WorkerMessage) => void): () => void;
 }
@@ -55,8 +57,9 @@ export async function once(
   });
   try {
     // The server may not know it yet: to return is to acknowledge.
-    if ((await seenState(n.id)) === "settled") return undefined;
-    await noteShown(n.id);
+    const scope = await page.scope();
+    if ((await seenState(scope, n.id)) === "settled") return undefined;
+    await noteShown(scope, n.id);
     const reply = await handler(n, { signal: over.signal });
     await settle(page, [n.id]);
     return reply || undefined;
@@ -106,6 +109,7 @@ export async function show(
 
 /** Keeps that notifications are over, and has the worker take them from the screen. */
 export async function settle(page: Page, ids: string[]): Promise<void> {
-  for (const id of ids) await noteSettled(id);
+  const scope = await page.scope();
+  for (const id of ids) await noteSettled(scope, id);
   (await page.worker().catch(() => undefined))?.postMessage({ godwit: { type: "close", ids } });
 }

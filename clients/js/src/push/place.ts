@@ -1,6 +1,7 @@
 // Where the service worker lies on a site: beside the site's own workers, never instead of one.
 
 import { PushError } from "./failure.js";
+import type { Kept } from "./store.js";
 
 /** A service worker's file, and the scope that it is registered for. */
 export interface Place {
@@ -19,6 +20,19 @@ export function placeOf(script = "/godwit-sw.js", scope?: string): Place {
   return { url: href, scope: new URL(scope ?? ownFolder, scope === undefined ? href : location.href).href };
 }
 
+/** A folder in a scope. Browsers refuse a scope with a slash in an escape. */
+export const folderIn = (scope: string, name: string): string =>
+  `${scope}${encodeURIComponent(name).replaceAll("%2F", "")}/`;
+
+/**
+ * The place of an app's worker. A browser has one subscription a scope, so where another app has the place already, this
+ * one gets a folder of its own in it, and keeps that.
+ */
+export function placeFor(p: Place, own: Kept, others: readonly Kept[]): Place {
+  const folder = folderIn(p.scope, `${own.app}@${own.server}`);
+  return own.scope === folder || others.some((k) => k.scope === p.scope) ? { ...p, scope: folder } : p;
+}
+
 const scriptOf = (r: ServiceWorkerRegistration) => (r.active ?? r.waiting ?? r.installing)?.scriptURL ?? "";
 
 /** Whether a registration's worker is this service's: of the file that the site names, or of the names that the guide gives. */
@@ -31,10 +45,13 @@ const isOurs = (r: ServiceWorkerRegistration, p: Place) =>
 export const registrations = (): Promise<readonly ServiceWorkerRegistration[]> =>
   navigator.serviceWorker.getRegistrations();
 
-/** The worker's registration: at its place, or where an earlier version put it. */
-export async function installed(p: Place): Promise<ServiceWorkerRegistration | undefined> {
+/** The worker's registration: at its place, or where an earlier version put it, which is no other app's. */
+export async function installed(p: Place, others: readonly Kept[]): Promise<ServiceWorkerRegistration | undefined> {
   const all = await registrations();
-  return all.find((r) => r.scope === p.scope && isOurs(r, p)) ?? all.find((r) => scriptOf(r) === p.url);
+  return (
+    all.find((r) => r.scope === p.scope && isOurs(r, p)) ??
+    all.find((r) => scriptOf(r) === p.url && !others.some((k) => k.scope === r.scope))
+  );
 }
 
 /** Registers the worker and waits until it is active. A worker of somebody else's stays. */

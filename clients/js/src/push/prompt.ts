@@ -76,7 +76,16 @@ export class Prompt {
     root.append(frame);
     frame.className = options.bell || "";
     this.#host.dataset.godwit = "";
-    this.#shared = { push, options, root, frame, words: {}, failure, remember, attach: () => this.#attach() };
+    this.#shared = {
+      push,
+      options,
+      root,
+      frame,
+      words: {},
+      failure,
+      remember: memoryOf(push.options),
+      attach: () => this.#attach(),
+    };
   }
 
   /** Draws what is to be drawn for this visitor and asks, if it is time. What goes wrong is told in the console. */
@@ -95,7 +104,7 @@ export class Prompt {
     Object.assign(this.#shared, { status, inTheWay });
     this.#attach();
     if (options.bell !== false && !(options.hideBell && status === "subscribed")) this.#drawBell();
-    const { visits, later, optedOut } = visit();
+    const { visits, later, optedOut } = this.#visit();
     if (options.ask === "none" || optedOut || inTheWay === "insecure") return;
     if (status !== "unsubscribed" && inTheWay !== "homeScreen") return;
     if (visits < (options.visits ?? 1) || Date.now() - later < (options.again ?? 30) * day) return;
@@ -130,6 +139,13 @@ export class Prompt {
 
   #attach(): void {
     if (!this.#host.isConnected) document.body.append(this.#host);
+  }
+
+  #visit(): Memory {
+    const { remember } = this.#shared;
+    const m = remember({});
+    const now = Date.now();
+    return remember({ visits: m.visits + (now - m.lastSeen < betweenVisits ? 0 : 1), lastSeen: now });
   }
 
   /** Does something with the dialogs, which are loaded when they are first needed. */
@@ -174,28 +190,22 @@ function failure(error: unknown): "failed" | "away" | "setup" {
   return !reason ? "failed" : reason === "server" || reason === "service" ? "away" : "setup";
 }
 
-function visit(): Memory {
-  const m = memory();
-  const now = Date.now();
-  const visits = now - m.lastSeen < betweenVisits ? m.visits : m.visits + 1;
-  return remember({ visits, lastSeen: now });
-}
-
-function memory(): Memory {
-  const nothing = { visits: 0, lastSeen: 0, later: 0, optedOut: false };
-  try {
-    return { ...nothing, ...JSON.parse(localStorage.getItem("godwit-prompt") ?? "{}") };
-  } catch {
-    return nothing; // storage is off, or holds what is not ours
-  }
-}
-
-function remember(change: Partial<Memory>): Memory {
-  const m = { ...memory(), ...change };
-  try {
-    localStorage.setItem("godwit-prompt", JSON.stringify(m));
-  } catch {
-    // Storage is off: every visit is the first.
-  }
-  return m;
-}
+/** What is remembered of a visitor, for each app of each server. An earlier version kept one for the whole origin. */
+const memoryOf =
+  ({ server, app }: { server: string; app: string }) =>
+  (change: Partial<Memory>): Memory => {
+    const name = `godwit-prompt ${server} ${app}`;
+    let m = { visits: 0, lastSeen: 0, later: 0, optedOut: false };
+    try {
+      Object.assign(m, JSON.parse(localStorage[name] ?? localStorage["godwit-prompt"]));
+    } catch {
+      // Storage is off, or holds nothing, or what is not ours.
+    }
+    m = { ...m, ...change };
+    try {
+      localStorage[name] = JSON.stringify(m);
+    } catch {
+      // Storage is off: every visit is the first.
+    }
+    return m;
+  };

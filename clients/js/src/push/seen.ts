@@ -1,17 +1,21 @@
 // Which notifications came to this browser, known to page and service worker alike: the rules are those of Deduplicator,
-// the place is IndexedDB. A browser that keeps nothing has seen nothing.
+// the place is IndexedDB. A browser that keeps nothing has seen nothing. Ids are those of an app, so each worker's scope has
+// a list of its own.
 
 import { addSettled, addShown, type Seen, type SeenState, stateOf } from "../seenlist.js";
 import { update } from "./store.js";
 
-const all = async (): Promise<readonly Seen[]> => (await update<readonly Seen[]>("seen").catch(() => undefined)) ?? [];
+const all = async (scope: string): Promise<readonly Seen[]> =>
+  (await update<readonly Seen[]>(`seen ${scope}`).catch(() => undefined)) ?? [];
 
 /** What became of a notification here. */
-export const seenState = async (id: string | undefined): Promise<SeenState> => stateOf(await all(), id, Date.now());
+export const seenState = async (scope: string, id?: string): Promise<SeenState> =>
+  stateOf(await all(scope), id, Date.now());
 
 /** Keeps what becomes of a notification, if it has an id. */
-const note = (add: typeof addShown) => async (id: string | undefined) => {
-  if (id) await update<readonly Seen[]>("seen", (list = []) => add(list, id, Date.now())).catch(() => {});
+const note = (add: typeof addShown) => async (scope: string, id?: string) => {
+  if (!id) return;
+  await update<readonly Seen[]>(`seen ${scope}`, (before = []) => add(before, id, Date.now())).catch(() => {});
 };
 
 /** Keeps that it is shown. */
@@ -21,4 +25,5 @@ export const noteShown = note(addShown);
 export const noteSettled = note(addSettled);
 
 /** The ids that are shown. */
-export const held = async (): Promise<string[]> => (await all()).filter((s) => !s.settled).map((s) => s.id);
+export const held = async (scope: string): Promise<string[]> =>
+  (await all(scope)).filter((s) => !s.settled).map((s) => s.id);

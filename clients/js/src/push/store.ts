@@ -20,31 +20,49 @@ export interface Kept {
   checkedAt?: number;
 }
 
-/** One row a concern: a row is read and written whole, in one transaction. */
-type Row = "subscription" | "seen" | "unsent";
+/** One row a concern: a row is read and written whole, in one transaction. "seen" has one for each worker's scope as well. */
+type Row = "subscription" | "seen" | "unsent" | `seen ${string}`;
+
+/** How long storage and browser may take, in milliseconds: WebKit's IndexedDB has been seen to hang for ever. */
+const patience = 3000;
+
+/** What a promise brings, or an error where it brings nothing in time. */
+export const soon = <T>(promise: Promise<T>): Promise<T> =>
+  Promise.race([promise, new Promise<never>((_, no) => setTimeout(no, patience, Error("hangs")))]);
 
 /** Returns what a row holds, if anything, and changes it, if that is asked for. Page and worker wait for each other. */
-export const update = async <T>(
-  row: Row,
-  change?: (before: T | undefined) => T | undefined,
-): Promise<T | undefined> => {
+export const update = <T>(row: Row, change?: (before: T | undefined) => T | undefined): Promise<T | undefined> =>
+  soon(transact(row, change));
+
+/** Waits for a request or a transaction. */
+const done = (of: IDBRequest | IDBTransaction) =>
+  new Promise((resolve, reject) => {
+    const any = of as IDBRequest & IDBTransaction;
+    any.onsuccess = any.oncomplete = resolve;
+    any.onerror = any.onabort = () => reject(any.error);
+  });
+
+const transact = async <T>(row: Row, change?: (before: T | undefined) => T | undefined): Promise<T | undefined> => {
   const open = indexedDB.open("godwit", 1);
   open.onupgradeneeded = () => open.result.createObjectStore("kept");
-  await new Promise((resolve, reject) => {
-    open.onsuccess = resolve;
-    open.onerror = () => reject(open.error);
-  });
-  const transaction = open.result.transaction("kept", change ? "readwrite" : "readonly");
+  await done(open);
+  const transaction = open.result.transaction("kept", "readwrite");
   open.result.close(); // when the transaction is over
   const rows = transaction.objectStore("kept");
   const read: IDBRequest<T | undefined> = rows.get(row);
   if (change) read.onsuccess = () => rows.put(change(read.result), row);
-  return new Promise((resolve, reject) => {
-    transaction.oncomplete = () => resolve(read.result);
-    transaction.onabort = () => reject(transaction.error);
-  });
+  await done(transaction);
+  return read.result;
 };
 
-export const load = (): Promise<Kept | undefined> => update("subscription");
+/** What is kept, one for each app of each server. An earlier version kept one for the whole origin. */
+export const all = async (): Promise<Kept[]> => listed(await update<Kept | Kept[]>("subscription"));
 
-export const save = (kept: Kept | undefined): Promise<unknown> => update("subscription", () => kept);
+const listed = (kept: Kept | Kept[] = []) => [kept].flat();
+
+/** Keeps something about a server's app in the place of what was kept about it; nothing: forgets that. */
+export const save = ({ server, app }: Kept, ...kept: Kept[]): Promise<unknown> =>
+  update<Kept | Kept[]>("subscription", (before) => [
+    ...listed(before).filter((k) => k.server !== server || k.app !== app),
+    ...kept,
+  ]);

@@ -12,12 +12,13 @@ import {
   keyBytes,
   madeWith,
   type Place,
+  placeFor,
   placeOf,
   registrations,
   removePushServices,
   subscribe,
 } from "./place.js";
-import { type Kept, load, save, update } from "./store.js";
+import { all, type Kept, save, update } from "./store.js";
 
 export interface PushOptions {
   /** The Godwit server's URL, for example "https://push.example.org". */
@@ -50,7 +51,8 @@ export type PushStatus = "unsupported" | "blocked" | "subscribed" | "unsubscribe
 export class Push {
   readonly #server: string;
   readonly #page: Page = {
-    worker: async () => (Push.supported ? ((await installed(this.#place()))?.active ?? undefined) : undefined),
+    worker: async () => (Push.supported ? ((await this.#installed())?.active ?? undefined) : undefined),
+    scope: async () => (Push.supported && (await this.#installed())?.scope) || "",
     onMessage(callback) {
       const { serviceWorker } = navigator as { serviceWorker?: ServiceWorkerContainer };
       const listen = ({ data }: MessageEvent) => data?.godwit && callback(data.godwit);
@@ -70,9 +72,9 @@ export class Push {
   async status(): Promise<PushStatus> {
     if (!Push.supported) return "unsupported";
     if (Notification.permission === "denied") return "blocked";
-    const kept = await load().catch(() => undefined); // a browser that keeps nothing
-    if (!kept?.id || Notification.permission !== "granted") return "unsubscribed";
-    return (await this.#subscriptions(kept)).length > 0 ? "subscribed" : "unsubscribed";
+    const known = await this.#known().catch(() => undefined); // a browser that keeps nothing
+    if (!known?.own.id || Notification.permission !== "granted") return "unsubscribed";
+    return (await subscriptions(known))[0] ? "subscribed" : "unsubscribed";
   }
 
   /** Asks for permission, where it was not given yet, and subscribes. Call it from a click. */
@@ -86,11 +88,12 @@ export class Push {
 
   /** Ends the subscription, here and on the server. One that somebody else made stays. */
   async unsubscribe(): Promise<void> {
-    const kept = await load();
-    for (const s of kept ? await this.#subscriptions(kept) : []) await s.unsubscribe();
-    await save(undefined);
-    await update("seen", () => undefined); // it came by the subscription
-    if (kept?.id) await endpoint(kept, "DELETE");
+    const known = await this.#known();
+    const { own } = known;
+    for (const s of await subscriptions(known)) await s.unsubscribe();
+    await save(own);
+    await update(`seen ${own.scope}`, () => []); // it came by the subscription
+    if (own.id) await endpoint(own, "DELETE");
   }
 
   /**
@@ -98,20 +101,20 @@ export class Push {
    * where the browser lost the subscription or the server's key changed, and registers again where the server forgot.
    */
   async keep(): Promise<PushStatus> {
-    const kept = await load().catch(() => undefined);
+    const known = await this.#known().catch(() => undefined);
     void sendUnsent();
-    if (!kept?.id || !Push.supported || Notification.permission !== "granted") return this.status();
+    if (!known?.own.id || !Push.supported || Notification.permission !== "granted") return this.status();
     await this.#ensure(false);
     return "subscribed";
   }
 
   /** Changes tags and attributes, on which audiences are chosen. */
   async update(fields: { tags?: string[]; attributes?: Record<string, unknown> }): Promise<void> {
-    const kept = await load();
-    if (!kept?.id) throw new EndpointError(0, "this browser is not subscribed");
-    if (!(await endpoint(kept, "PATCH", fields)))
+    const { own } = await this.#known();
+    if (!own.id) throw new EndpointError(0, "this browser is not subscribed");
+    if (!(await endpoint(own, "PATCH", fields)))
       throw new EndpointError(404, "the server has forgotten this browser: subscribe again");
-    await save({ ...kept, ...fields });
+    await save(own, { ...own, ...fields });
   }
 
   /** Tells a callback of messages and clicks that the service worker saw while this page was open. */
@@ -134,7 +137,7 @@ export class Push {
     return client.listen(recipient, async (n, { signal }) => (await parts.once()).once(page, n, signal, handler), {
       concurrency: 64, // as many notifications as a session gets unacknowledged
       ...options,
-      held: async () => [...(await (await parts.once()).held()), ...((await options.held?.()) ?? [])],
+      held: async () => [...(await (await parts.once()).held(await page.scope())), ...((await options.held?.()) ?? [])],
       onRecall: (ids) => {
         void parts.once().then(
           (m) => m.settle(page, ids),
@@ -153,27 +156,31 @@ export class Push {
     return (await parts.once()).show(this.#page, n, options);
   }
 
-  #place(): Place {
-    return placeOf(this.options.serviceWorker, this.options.scope);
+  /** What is kept about this app, and about the others of the origin. Without a server it is that of any. */
+  async #known(): Promise<Known> {
+    const { app } = this.options;
+    const server = this.#server;
+    const list = await all();
+    const own = list.find((k) => k.app === app && (!server || k.server === server)) ?? { server, app };
+    return { own, others: list.filter((k) => k !== own) };
   }
 
-  /** This browser's own subscriptions: what the server knows, and what an earlier version left at a wider scope. */
-  async #subscriptions(kept: Kept): Promise<PushSubscription[]> {
-    const own: PushSubscription[] = [];
-    for (const r of await registrations()) {
-      const s = await r.pushManager?.getSubscription();
-      if (s && (s.endpoint === kept.address || (kept.key && madeWith(s, keyBytes(kept.key), false)))) own.push(s);
-    }
-    return own;
+  #place({ own, others }: Known): Place {
+    return placeFor(placeOf(this.options.serviceWorker, this.options.scope), own, others);
+  }
+
+  async #installed(): Promise<ServiceWorkerRegistration | undefined> {
+    const known = await this.#known().catch((): Known => ({ own: this.options, others: [] }));
+    return installed(this.#place(known), known.others);
   }
 
   /** Makes service worker, subscription and endpoint be there and agree. */
   async #ensure(force: boolean): Promise<void> {
-    if (this.options.removeConflicts) await removePushServices(this.#place());
-    const registration = await install(this.#place(), this.#server);
-    const before = await load();
-    const here = before?.server === this.#server && before.app === this.options.app;
-    const kept: Kept = here ? { ...before } : { server: this.#server, app: this.options.app };
+    const known = await this.#known();
+    const place = this.#place(known);
+    if (this.options.removeConflicts) await removePushServices(place);
+    const registration = await install(place, this.#server);
+    const kept = { ...known.own };
     if (this.options.tags) kept.tags ??= this.options.tags;
     if (this.options.attributes) kept.attributes ??= this.options.attributes;
     const fresh = Date.now() - (kept.checkedAt ?? 0) < (this.options.checkEvery ?? 86_400_000);
@@ -183,7 +190,7 @@ export class Push {
     // Of its scope no page is opened, so the browser does not look for a newer worker by itself.
     void registration.update().catch(() => {});
     try {
-      const mine = before ? await this.#subscriptions(before) : [];
+      const mine = await subscriptions(known);
       await this.#agree(registration, kept, subscription, mine);
       // What lies elsewhere was made by an earlier version. It ended a visit ago: what was on its way then has come.
       if (settled) for (const s of mine) if (s.endpoint !== subscription.endpoint) await s.unsubscribe();
@@ -210,6 +217,23 @@ export class Push {
     subscription ??= await subscribe(registration, bytes);
     await register({ ...kept, key, scope: registration.scope }, subscription, await this.options.token?.());
   }
+}
+
+/** What is kept about an app, and about the others of the origin. */
+interface Known {
+  own: Kept;
+  others: Kept[];
+}
+
+/** An app's own subscriptions: what the server knows, and what an earlier version left at a wider scope. */
+async function subscriptions({ own, others }: Known): Promise<PushSubscription[]> {
+  const found: PushSubscription[] = [];
+  for (const r of await registrations()) {
+    const s = await r.pushManager?.getSubscription();
+    if (!s || others.some((k) => k.address === s.endpoint)) continue;
+    if (s.endpoint === own.address || (own.key && madeWith(s, keyBytes(own.key), false))) found.push(s);
+  }
+  return found;
 }
 
 const foreign = (r: ServiceWorkerRegistration) =>

@@ -29,7 +29,7 @@ export interface Payload {
 /** Reads a message. Text that is no JSON object is shown as it is: a browser insists that something is. */
 export const readPayload = (text = ""): Payload => {
   try {
-    if (/^\s*{/.test(text)) return JSON.parse(text);
+    if (text[0] === "{") return JSON.parse(text);
   } catch {
     // It is plain text.
   }
@@ -48,9 +48,13 @@ export const target = (p: Payload, action: string, base: string): string | undef
   return undefined;
 };
 
-/** How a message is shown: its fields are named as the browser's options are, which passes over the others. */
-export const options = (p: Payload): object => ({
+/**
+ * How a message is shown: its fields are named as the browser's options are, which passes over the others. A message
+ * that replaces another of its tag makes a sound too, unless the same message was shown before.
+ */
+export const options = (p: Payload, again?: unknown): object => ({
   ...p,
+  renotify: !!p.tag && !again, // without a tag browsers refuse it
   requireInteraction: p.require_interaction,
   data: { ...p, godwit: true },
 });

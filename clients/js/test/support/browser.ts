@@ -119,9 +119,12 @@ export class Visitor {
     const asked = this.context.serviceWorkers().map((w) =>
       w.evaluate(async () => {
         const { registration } = globalThis as unknown as ServiceWorkerTestScope;
-        const list = (await registration.getNotifications()) as (Notification & { actions?: { action: string }[] })[];
-        const shown = list.map(({ title, body, tag, requireInteraction, actions = [] }) => {
-          return { title, body, tag, requireInteraction, actions: actions.map((a) => a.action) };
+        const list = (await registration.getNotifications()) as (Notification & {
+          actions?: { action: string }[];
+          renotify: boolean;
+        })[];
+        const shown = list.map(({ title, body, tag, renotify, requireInteraction, actions = [] }) => {
+          return { title, body, tag, renotify, requireInteraction, actions: actions.map((a) => a.action) };
         });
         return [registration.scope, shown] as const;
       }),
@@ -135,6 +138,7 @@ export interface Shown {
   title: string;
   body: string;
   tag: string;
+  renotify: boolean;
   actions: string[];
   requireInteraction: boolean;
 }

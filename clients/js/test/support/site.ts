@@ -43,6 +43,7 @@ export async function site(server: () => string, pages: Record<string, string>):
 export interface KnownEndpoint {
   id: string;
   token: string;
+  app: string;
   body: { address: { endpoint: string; keys: Record<string, string> }; tags?: string[]; [field: string]: unknown };
 }
 
@@ -57,6 +58,9 @@ export class PushBackend {
   readonly acks: { tokens: string[]; event?: string }[] = [];
   acksAway = 0;
   readonly requests: string[] = [];
+  /** Requests get no answer. */
+  silent = false;
+  readonly apps = new Set(["news"]);
   /** The app takes no registrations from pages of the site. */
   refusesPages = false;
 
@@ -69,6 +73,7 @@ export class PushBackend {
   private answer(req: IncomingMessage, res: ServerResponse, body: string): void {
     const { pathname, searchParams } = new URL(req.url ?? "/", "http://server");
     this.requests.push(`${req.method} ${pathname}`);
+    if (this.silent) return;
     res.setHeader("Access-Control-Allow-Origin", "*");
     res.setHeader("Access-Control-Allow-Methods", "GET, POST, PATCH, DELETE");
     res.setHeader("Access-Control-Allow-Headers", "authorization, content-type, x-wp-nonce");
@@ -81,17 +86,18 @@ export class PushBackend {
       json(403, { status: 403, detail: "the page's origin is not on the app's list" });
     } else if (req.method === "OPTIONS") res.writeHead(204).end();
     else if (script) this.script(script, res);
-    else if (pathname === "/v1/webpush/key" && searchParams.get("app") !== "news") {
+    else if (pathname === "/v1/webpush/key" && !this.apps.has(searchParams.get("app") ?? "")) {
       json(404, { type: "/problems/unknown-app", status: 404, detail: "there is no such app" });
-    } else if (pathname === "/v1/webpush/key") json(200, { app: "news", public_key: this.key });
+    } else if (pathname === "/v1/webpush/key") json(200, { app: searchParams.get("app"), public_key: this.key });
     else if (pathname === "/v1/track") {
       this.reports.push(JSON.parse(body));
       res.writeHead(204).end();
     } else if (pathname === "/v1/acks") {
       if (!this.acksAway) this.acks.push(JSON.parse(body));
       json(this.acksAway || 200, { acked: 1 });
-    } else if (pathname.startsWith("/v1/endpoints")) this.endpoint(req, pathname.split("/")[3], body, json);
-    else if (pathname.startsWith("/compat/perfecty/news/v1/push/users")) {
+    } else if (pathname.startsWith("/v1/endpoints")) {
+      this.endpoint(req, searchParams.get("app") ?? "", pathname.split("/")[3], body, json);
+    } else if (pathname.startsWith("/compat/perfecty/news/v1/push/users")) {
       this.perfecty(pathname.split("/").slice(7), body, json);
     } else json(404, { status: 404, detail: `nothing at ${pathname}` });
   }
@@ -105,13 +111,14 @@ export class PushBackend {
 
   private endpoint(
     req: IncomingMessage,
+    app: string,
     id: string | undefined,
     body: string,
     json: (status: number, value: unknown) => void,
   ): void {
     if (req.method === "POST" && !id) {
       const made = { id: `e${this.endpoints.size + 1}-${Math.random()}`, token: `secret-${Math.random()}` };
-      this.endpoints.set(made.id, { ...made, body: JSON.parse(body) });
+      this.endpoints.set(made.id, { ...made, app, body: JSON.parse(body) });
       json(201, { id: made.id, manage_token: made.token });
       return;
     }
