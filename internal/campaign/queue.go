@@ -14,6 +14,8 @@ type Book interface {
 	// Insert stores a new campaign under its id. With an idempotency key that came before within a day it returns the
 	// campaign made then, or ErrReused if its body differed.
 	Insert(ctx context.Context, c *Campaign, idem string, body [32]byte) (first *Campaign, err error)
+	// Made returns the campaign that an idempotency key has made within a day; nil: none. ErrReused: its body differed.
+	Made(ctx context.Context, app, idem string, body [32]byte) (*Campaign, error)
 	// Get fails with ErrNotFound.
 	Get(ctx context.Context, app, id string) (*Campaign, error)
 	// List returns an app's campaigns, newest first. cursor is the Num of the last one of the page before, or 0.

@@ -112,22 +112,17 @@ func (s *Service) compose(ctx context.Context, app string, spec *Spec) error {
 // Create stores a new campaign. It is a draft, or scheduled if it says when to send. idem and body are those of the
 // request, to recognise a repeated one; idem may be empty.
 func (s *Service) Create(ctx context.Context, app string, spec Spec, sendAt time.Time, idem string, body [32]byte) (*View, error) {
-	now := s.cfg.Now().Truncate(time.Millisecond)
-	if err := s.compose(ctx, app, &spec); err != nil {
-		return nil, err
-	}
-	if err := spec.Check(now, sendAt); err != nil {
-		return nil, err
-	}
-	c := &Campaign{ID: newID(now), App: app, Spec: spec, State: Draft, CreatedAt: now, SendAt: sendAt.Truncate(time.Millisecond)}
-	if !sendAt.IsZero() {
-		var err error
-		if c.Channels, err = s.channels(ctx, c); err != nil {
-			return nil, err
+	c, err := s.created(ctx, app, spec, sendAt)
+	var first *Campaign
+	switch {
+	case err == nil:
+		first, err = s.store.Insert(ctx, c, idem, body)
+	case idem != "": // time or settings may have passed over it since it was made
+		var made error
+		if first, made = s.store.Made(ctx, app, idem, body); first != nil || made != nil {
+			err = made
 		}
-		c.State = Scheduled
 	}
-	first, err := s.store.Insert(ctx, c, idem, body)
 	if err != nil {
 		return nil, err
 	}
@@ -140,6 +135,25 @@ func (s *Service) Create(ctx context.Context, app string, spec Spec, sendAt time
 	}
 	s.notify()
 	return s.view(ctx, c)
+}
+
+// created is a campaign as Create stores it.
+func (s *Service) created(ctx context.Context, app string, spec Spec, sendAt time.Time) (c *Campaign, err error) {
+	now := s.cfg.Now().Truncate(time.Millisecond)
+	if err := s.compose(ctx, app, &spec); err != nil {
+		return nil, err
+	}
+	if err := spec.Check(now, sendAt); err != nil {
+		return nil, err
+	}
+	c = &Campaign{ID: newID(now), App: app, Spec: spec, State: Draft, CreatedAt: now, SendAt: sendAt.Truncate(time.Millisecond)}
+	if !sendAt.IsZero() {
+		if c.Channels, err = s.channels(ctx, c); err != nil {
+			return nil, err
+		}
+		c.State = Scheduled
+	}
+	return c, nil
 }
 
 // Revise replaces what a campaign is to be, as long as it has not begun.

@@ -3,9 +3,12 @@
 package delivery
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
+	"errors"
 	"fmt"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -90,23 +93,18 @@ func (s *Service) Publish(ctx context.Context, app string, drafts []*notificatio
 	slots := make([]int, 0, len(drafts)) // batch[i] answers results[slots[i]]
 	for i, d := range drafts {
 		fresh := d.ID == ""
-		err := s.filled(ctx, app, d)
-		var n *notification.Notification
-		if err == nil {
-			n, err = d.Check(app, now, func() string { return newID(now) })
-		}
+		n, err := s.checked(ctx, app, d, now)
 		results[i].ID = d.ID
-		if err == nil && n.Steps != nil {
-			err = s.checkSteps(ctx, app, d)
-		}
-		if err != nil {
+		if err != nil && (fresh || !notification.IsLapsed(err)) {
 			results[i].Err = err
 			continue
 		}
 		results[i].Copies = copies(d.To)
 		if a := accepted(n, results[i].Copies); a != nil {
-			a.Fresh = fresh
+			a.Fresh, a.Refused = fresh, err
 			batch, slots = append(batch, a), append(slots, i)
+		} else if err != nil {
+			results[i].Err, results[i].Copies = err, nil
 		}
 	}
 	if len(batch) == 0 {
@@ -120,9 +118,36 @@ func (s *Service) Publish(ctx context.Context, app string, drafts []*notificatio
 			r.Err, r.Copies = err, nil
 			continue
 		}
+		if a.Refused != nil && !anyKnown(a) {
+			r.Err, r.Copies = a.Refused, nil
+			continue
+		}
 		fill(r.Copies, a.Results)
 	}
 	return results
+}
+
+// anyKnown reports whether a refused publish is a repeated one for any of its recipients.
+func anyKnown(a *mailbox.Append) bool {
+	return slices.ContainsFunc(a.Results, func(r mailbox.AppendResult) bool { return !errors.Is(r.Err, a.Refused) })
+}
+
+// checked makes the notification of a draft. With an error that has lapsed it returns the notification too; see Draft.Check.
+func (s *Service) checked(ctx context.Context, app string, d *notification.Draft, now time.Time) (*notification.Notification, error) {
+	unfilled := s.filled(ctx, app, d)
+	if unfilled != nil && !notification.IsLapsed(unfilled) {
+		return nil, unfilled
+	}
+	n, err := d.Check(app, now, func() string { return newID(now) })
+	switch {
+	case n == nil:
+		return nil, cmp.Or(unfilled, err)
+	case unfilled != nil:
+		return n, unfilled
+	case err == nil && n.Steps != nil:
+		err = s.checkSteps(ctx, app, d)
+	}
+	return n, err
 }
 
 // append stores a batch, whose publishes came as those drafts.
@@ -169,7 +194,7 @@ func (s *Service) checkSteps(ctx context.Context, app string, d *notification.Dr
 			}
 		}
 		if field != "" {
-			return notification.BadField(fmt.Sprintf("escalate[%d].%s", i, field), "%s", why)
+			return notification.LapsedField(fmt.Sprintf("escalate[%d].%s", i, field), "%s", why)
 		}
 	}
 	return nil

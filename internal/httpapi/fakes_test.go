@@ -113,7 +113,7 @@ func (m *memory) Append(_ context.Context, batch []*mailbox.Append) error {
 	for _, a := range batch {
 		a.Results = make([]mailbox.AppendResult, len(a.To))
 		for i, to := range a.To {
-			a.Results[i] = m.append(a.N, to)
+			a.Results[i] = m.append(a.N, to, a.Refused)
 			n++
 		}
 	}
@@ -121,13 +121,16 @@ func (m *memory) Append(_ context.Context, batch []*mailbox.Append) error {
 	return nil
 }
 
-func (m *memory) append(n *notification.Notification, to string) mailbox.AppendResult {
+func (m *memory) append(n *notification.Notification, to string, refused error) mailbox.AppendResult {
 	at := copyKey{n.App, to, n.ID}
 	if c := m.byKey[at]; c != nil {
 		if c.content.Title != n.Content.Title || string(c.content.Data) != string(n.Content.Data) || c.content.Body != n.Content.Body {
 			return mailbox.AppendResult{Err: mailbox.ErrConflict}
 		}
 		return mailbox.AppendResult{Status: c.rec.Status, Duplicate: true, ExpiresAt: c.rec.ExpiresAt}
+	}
+	if refused != nil {
+		return mailbox.AppendResult{Err: refused}
 	}
 	if m.full[to] {
 		return mailbox.AppendResult{Err: mailbox.ErrFull}

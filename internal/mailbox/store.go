@@ -44,6 +44,7 @@ type Append struct {
 	N       *notification.Notification
 	To      []string
 	Fresh   bool           // the id was made by this server just now: it cannot be a duplicate
+	Refused error          // why it may not be stored; copies that are neither duplicates nor conflicts get it. Nil: it may
 	Results []AppendResult // one per recipient, filled by the store
 }
 
@@ -52,7 +53,7 @@ type AppendResult struct {
 	Status    notification.Status // scheduled, stored, or where a duplicate stands
 	Duplicate bool
 	ExpiresAt time.Time // of the stored one, which for a duplicate is the first
-	Err       error     // ErrConflict or ErrFull
+	Err       error     // ErrConflict, ErrFull or Append.Refused
 }
 
 // Settle asks to end one recipient's copy of a notification, or to count one device's acknowledgement of it, or one more

@@ -2,6 +2,7 @@ package notification
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strconv"
 	"strings"
@@ -13,6 +14,7 @@ import (
 type FieldError struct {
 	Field   string
 	Problem string
+	Lapsed  bool // it follows from the time or from the app's settings: the same input may have been right before
 }
 
 func (e *FieldError) Error() string { return e.Field + ": " + e.Problem }
@@ -29,6 +31,17 @@ func Clip(s string) string {
 // BadField is bad input in a field.
 func BadField(field, format string, args ...any) error {
 	return &FieldError{Field: field, Problem: fmt.Sprintf(format, args...)}
+}
+
+// LapsedField is bad input in a field that may have been right at another time or with other settings.
+func LapsedField(field, format string, args ...any) error {
+	return &FieldError{Field: field, Problem: fmt.Sprintf(format, args...), Lapsed: true}
+}
+
+// IsLapsed reports whether input is bad only now, or cannot be judged now.
+func IsLapsed(err error) bool {
+	var bad *FieldError
+	return err != nil && (!errors.As(err, &bad) || bad.Lapsed)
 }
 
 // Trace is what a publisher sent along of the trace that its publish belongs to, as W3C's headers traceparent and tracestate write it.
@@ -57,6 +70,7 @@ type Draft struct {
 
 // Check applies the rules of a publish at the time now and returns the notification that all recipients share.
 // Recipients are not checked here but by CheckName one by one: in a list a bad one fails alone. newID makes an absent id.
+// With an error that has lapsed (IsLapsed) it returns the notification too, with which a repeated publish can be recognised.
 func (d *Draft) Check(app string, now time.Time, newID func() string) (*Notification, error) {
 	switch {
 	case len(d.To) == 0:
@@ -89,10 +103,14 @@ func (d *Draft) Check(app string, now time.Time, newID func() string) (*Notifica
 		}
 		n.SendAt = d.SendAt
 	}
-	if err := d.setExpiry(n); err != nil {
+	err := d.setExpiry(n)
+	if err == nil {
+		err = d.setSteps(n)
+	}
+	if err != nil && !IsLapsed(err) {
 		return nil, err
 	}
-	return n, d.setSteps(n)
+	return n, err
 }
 
 func (d *Draft) setExpiry(n *Notification) error {
@@ -112,7 +130,7 @@ func (d *Draft) setExpiry(n *Notification) error {
 	case d.ExpiresAt.IsZero():
 		n.ExpiresAt = from.Add(DefaultTTL)
 	case !d.ExpiresAt.After(from):
-		return BadField("expires_at", "lies in the past")
+		return LapsedField("expires_at", "lies in the past")
 	case d.ExpiresAt.Sub(from) > MaxTTL:
 		return BadField("expires_at", "is more than %s ahead", days(MaxTTL))
 	default:

@@ -78,7 +78,7 @@ func (d *Draft) setSteps(n *Notification) error {
 		case s.After < before:
 			return BadField(field("after"), "is less than that of the step before: both count from when the notification becomes due")
 		case s.Channel != Live && s.After >= n.ExpiresAt.Sub(n.Due()):
-			return BadField(field("after"), "is when the notification has expired")
+			return LapsedField(field("after"), "is when the notification has expired")
 		}
 		if err := s.check(field); err != nil {
 			return err

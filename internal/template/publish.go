@@ -51,18 +51,18 @@ func (s *Service) Fill(ctx context.Context, app string, d *notification.Draft) e
 	if d.Locale != "" && !validTag(d.Locale) {
 		return notification.BadField("locale", "%.40q is not a language tag like fr or fr-CA", d.Locale)
 	}
+	d.Content.Key = keyOf(d, given) // first: a publish made again is recognised by it, whatever became of the template
 	r, err := s.use(ctx, app, d.Template, "template")
 	if err != nil {
 		return err
 	}
 	t := r.t
 	if name := r.uses.missing(given); name != "" {
-		return notification.BadField("variables."+name, "is missing: template %s says {{%s}}", t.Name, name)
+		return notification.LapsedField("variables."+name, "is missing: template %s says {{%s}}", t.Name, name)
 	}
 	if err := r.uses.checkFilled("variables", given); err != nil {
 		return err
 	}
-	d.Content.Key = keyOf(d, given)
 	m := Message{Content: t.Content, Variables: given, Locale: d.Locale, OwnData: len(d.Content.Data) > 0}
 	live := m.Render("", "", push.Live)
 	if m.OwnData {

@@ -120,7 +120,7 @@ func (s *Service) use(ctx context.Context, app, name, field string) (read, error
 	t, err := s.store.Template(ctx, app, name)
 	switch {
 	case errors.Is(err, ErrUnknown):
-		return read{}, notification.BadField(field, "the app has no template %s: PUT /v1/templates/%s makes one", notification.Clip(name), notification.Clip(name))
+		return read{}, notification.LapsedField(field, "the app has no template %s: PUT /v1/templates/%s makes one", notification.Clip(name), notification.Clip(name))
 	case err != nil:
 		return read{}, fmt.Errorf("read template %.128s: %w", name, err)
 	}

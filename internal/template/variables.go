@@ -162,7 +162,7 @@ func (u *uses) checkFilled(field string, given Variables) error {
 		size += v.times * len(given[v.Name])
 	}
 	if size > maxFilledBytes {
-		return notification.BadField(field, "make more than %d bytes of the content", maxFilledBytes)
+		return notification.LapsedField(field, "make more than %d bytes of the content", maxFilledBytes)
 	}
 	return nil
 }

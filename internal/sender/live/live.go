@@ -72,6 +72,8 @@ func (s *Sender) Send(ctx context.Context, r push.Request) (push.Receipt, error)
 func judge(err error) error {
 	var field *notification.FieldError
 	switch {
+	case errors.As(err, &field) && field.Field == "expires_at":
+		return &push.PermanentError{Reason: "expired before it was sent"}
 	case errors.As(err, &field):
 		return &push.PermanentError{Reason: field.Error()}
 	case errors.Is(err, mailbox.ErrConflict):
@@ -96,9 +98,6 @@ func (s *Sender) draft(r *push.Request) (*notification.Draft, error) {
 	if now := s.now(); !r.ExpiresAt.IsZero() {
 		if d.ExpiresAt = r.ExpiresAt; d.ExpiresAt.Sub(now) > notification.MaxTTL {
 			d.ExpiresAt = now.Add(notification.MaxTTL)
-		}
-		if !d.ExpiresAt.After(now) {
-			return nil, errors.New("expired before it was sent")
 		}
 	}
 	return d, nil

@@ -126,15 +126,27 @@ func TestContentKeepsItsLinks(t *testing.T) {
 }
 
 func TestWhatHasExpiredIsNotPublished(t *testing.T) {
-	now := time.Now()
+	m, s := start(t)
 	for _, late := range []time.Duration{0, time.Hour} {
-		kept := &keeper{}
 		r := request("d")
-		r.ExpiresAt = now.Add(-late)
-		_, err := live.New(kept, nil, func() time.Time { return now }).Send(t.Context(), r)
-		if sendertest.OutcomeOf(err) != sendertest.Permanent || kept.draft != nil {
-			t.Errorf("%s after it expired: %v; published %+v", late, err, kept.draft)
+		r.ExpiresAt = time.Now().Add(-late)
+		_, err := s.Send(t.Context(), r)
+		if list := history(t, m); sendertest.OutcomeOf(err) != sendertest.Permanent || len(list) > 0 {
+			t.Errorf("%s after it expired: %v; published %+v", late, err, list)
 		}
+	}
+}
+
+// The first attempt was stored and its answer lost; the second comes after the message has expired.
+func TestSecondAttemptAfterTheEndFindsTheFirst(t *testing.T) {
+	_, s := start(t)
+	r := request("d")
+	if _, err := s.Send(t.Context(), r); err != nil {
+		t.Fatal(err)
+	}
+	r.ExpiresAt = time.Now()
+	if receipt, err := s.Send(t.Context(), r); err != nil || receipt.ExternalID != "d" {
+		t.Errorf("%+v, %v; want what the first attempt stored", receipt, err)
 	}
 }
 

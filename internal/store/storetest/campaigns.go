@@ -93,6 +93,22 @@ func idempotentInsert(e *campaignEnv) {
 	if first != nil || again == nil || again.ID != "a" {
 		e.Errorf("first %v, again %v", first, again)
 	}
+	made := func(idem string, body byte) (id string, err error) {
+		c, err := e.s.Made(e.Context(), App, idem, [32]byte{body})
+		if c != nil {
+			id = c.ID
+		}
+		return id, err
+	}
+	if id, err := made("key", 1); id != "a" || err != nil {
+		e.Errorf("the key made %q, %v", id, err)
+	}
+	if id, err := made("other", 1); id != "" || err != nil {
+		e.Errorf("another key made %q, %v", id, err)
+	}
+	if _, err := made("key", 2); !errors.Is(err, campaign.ErrReused) {
+		e.Errorf("the key with another body: %v", err)
+	}
 	if _, err := insert("c", 2); !errors.Is(err, campaign.ErrReused) {
 		e.Errorf("another body: %v", err)
 	}
@@ -100,6 +116,9 @@ func idempotentInsert(e *campaignEnv) {
 		e.Error("two campaigns have one id")
 	}
 	e.clock.Advance(25 * time.Hour)
+	if id, err := made("key", 1); id != "" || err != nil {
+		e.Errorf("a day later the key made %q, %v", id, err)
+	}
 	if late, err := insert("d", 2); err != nil || late != nil {
 		e.Errorf("a day later: %v, %v", late, err)
 	}

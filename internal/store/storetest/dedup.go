@@ -126,6 +126,44 @@ var dedupCases = []testCase{
 		}
 		e.acked("r", "x")
 	}},
+	{"WhatIsRefusedIsStillADuplicateOfWhatIsStored", []Ability{Dedup, Status}, func(e *env) {
+		lapsed := errors.New("lies in the past")
+		refused := func(n *notification.Notification, to ...string) []mailbox.AppendResult {
+			a := &mailbox.Append{N: n, To: to, Refused: lapsed}
+			if err := e.s.Append(e.Context(), []*mailbox.Append{a}); err != nil {
+				e.Fatal(err)
+			}
+			return a.Results
+		}
+		e.stored(e.note("x", collapse("k")), "r")
+		e.stored(e.note("y", ttl(time.Second)), "r")
+		e.clock.Advance(time.Second)
+		for _, id := range []string{"x", "y"} {
+			res := refused(e.note(id, ttl(-time.Minute), collapse("k")), "r", "s")
+			if r := res[0]; !r.Duplicate || r.Err != nil {
+				e.Errorf("%s that is stored: %+v, want a duplicate", id, r)
+			}
+			if r := res[1]; r.Duplicate || !errors.Is(r.Err, lapsed) {
+				e.Errorf("%s that is not stored: %+v, want it refused", id, r)
+			}
+		}
+		if r := refused(e.note("x", title("other")), "r")[0]; !errors.Is(r.Err, mailbox.ErrConflict) {
+			e.Errorf("other content: %+v, want a conflict", r)
+		}
+		if r := refused(e.note("z", collapse("k")), "r")[0]; !errors.Is(r.Err, lapsed) {
+			e.Errorf("an id that is not stored: %+v, want it refused", r)
+		}
+		e.wantPending("r", "x")
+		e.acked("r", "x")
+		e.clock.Advance(notification.DedupWindow + time.Millisecond)
+		if r := refused(e.note("x"), "r")[0]; !errors.Is(r.Err, lapsed) {
+			e.Errorf("an id that is free again: %+v, want it refused", r)
+		}
+		e.wantStatus("r", "x", notification.Acked)
+		if recs, err := e.s.Lookup(e.Context(), App, "x", "s"); len(recs) > 0 {
+			e.Errorf("a refused copy is there: %+v, %v", recs, err)
+		}
+	}},
 	{"AFreshIdIsStoredUnchecked", nil, func(e *env) {
 		a := &mailbox.Append{N: e.note("01J"), To: []string{"r", "s"}, Fresh: true}
 		if err := e.s.Append(e.Context(), []*mailbox.Append{a}); err != nil || a.Results[0].Err != nil || a.Results[1].Err != nil {

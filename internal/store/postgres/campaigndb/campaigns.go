@@ -78,6 +78,15 @@ func (s *Store) Insert(ctx context.Context, c *campaign.Campaign, idem string, b
 	return first, err
 }
 
+// Made implements campaign.Book.
+func (s *Store) Made(ctx context.Context, app, idem string, body [32]byte) (first *campaign.Campaign, err error) {
+	err = s.do(ctx, "look for the campaign of an idempotency key", func(ctx context.Context, tx pgx.Tx) error {
+		first, err = madeBefore(ctx, tx, app, idem, body, s.now())
+		return err
+	})
+	return first, err
+}
+
 // madeBefore finds the campaign that an idempotency key made within its life, and locks the key.
 func madeBefore(ctx context.Context, tx pgx.Tx, app, idem string, body [32]byte, now time.Time) (first *campaign.Campaign, err error) {
 	if _, err := tx.Exec(ctx, "DELETE FROM campaign_key WHERE at < $1 AND at > 0", millis.Of(now.Add(-campaignrow.KeyLife))); err != nil {

@@ -104,6 +104,10 @@ func (t *transaction) append(p *part) {
 		if !p.a.Fresh && t.duplicate(b, n, p.prep, res) {
 			continue
 		}
+		if p.a.Refused != nil {
+			*res = mailbox.AppendResult{Err: p.a.Refused}
+			continue
+		}
 		t.replaceCollapsed(b, n)
 		if b.counted && b.pending >= t.l.s.cfg.MaxPending {
 			res.Err = fmt.Errorf("%s has %d: %w", b.Recipient, b.pending, mailbox.ErrFull)

@@ -133,11 +133,13 @@ func (t *transaction) wanted(appends []*appendOp) (ids, collapse []lookup, copie
 			p := &o.parts[i]
 			for _, n := range p.to {
 				b := t.boxes[mailbox.Address{App: p.a.N.App, Recipient: p.a.To[n]}]
-				copies++
+				if p.a.Refused == nil {
+					copies++
+				}
 				if !p.a.Fresh {
 					ids = append(ids, lookup{b, p.a.N.ID})
 				}
-				if p.a.N.CollapseKey != "" {
+				if p.a.N.CollapseKey != "" && p.a.Refused == nil {
 					collapse = append(collapse, lookup{b, p.a.N.CollapseKey})
 				}
 			}
@@ -380,17 +382,17 @@ func (t *transaction) askDevices(a *asking, of []*open) {
 	if len(of) == 0 {
 		return
 	}
-	t.acks = make(map[int64]map[string]bool)
+	t.acks = make(map[int64]map[string]int64)
 	for _, o := range of {
-		t.acks[o.pos] = make(map[string]bool)
+		t.acks[o.pos] = make(map[string]int64)
 	}
 	keys, positions := openKeys(of)
-	var key int64
+	var key, at int64
 	var name string
-	a.ask("SELECT d.pos, d.device FROM unnest($1::bigint[], $2::bigint[]) AS q(recipient, pos) JOIN device_ack d ON d.recipient = q.recipient AND d.pos = q.pos",
+	a.ask("SELECT d.pos, d.device, d.at FROM unnest($1::bigint[], $2::bigint[]) AS q(recipient, pos) JOIN device_ack d ON d.recipient = q.recipient AND d.pos = q.pos",
 		func(rows pgx.Rows) error {
-			_, err := pgx.ForEachRow(rows, []any{&key, &name}, func() error {
-				t.acks[key][name] = true
+			_, err := pgx.ForEachRow(rows, []any{&key, &name, &at}, func() error {
+				t.acks[key][name] = at
 				return nil
 			})
 			return err

@@ -24,8 +24,8 @@ type transaction struct {
 	byKey  map[int64]*box
 	opens  map[int64]*open // by position
 	nacks  map[int64]*nack
-	acks   map[int64]map[string]bool // devices, by position
-	closed map[int64]*row            // settled copies that acknowledgements named by position
+	acks   map[int64]map[string]int64 // when devices acknowledged, by position
+	closed map[int64]*row             // settled copies that acknowledgements named by position
 
 	quick  []*mailbox.Settle
 	missed []*mailbox.Settle // of these
@@ -114,7 +114,9 @@ func (t *transaction) run(ctx context.Context, ops []op) (err error) {
 				for _, n := range p.to {
 					b := t.box(p.a.N.App, p.a.To[n])
 					b.lock = true
-					b.adds++
+					if p.a.Refused == nil {
+						b.adds++
+					}
 				}
 			}
 		case *settleOp:

@@ -87,6 +87,18 @@ func (s *Store) Insert(ctx context.Context, c *campaign.Campaign, idem string, b
 	return first, err
 }
 
+// Made implements campaign.Book.
+func (s *Store) Made(ctx context.Context, app, idem string, body [32]byte) (first *campaign.Campaign, err error) {
+	err = s.db.DoFor(ctx, app, func(conn *sqlite.Conn) error {
+		first, err = madeBefore(conn, app, idem, body, s.now())
+		return err
+	})
+	if err != nil && !errors.Is(err, campaign.ErrReused) {
+		err = fmt.Errorf("look for the campaign of an idempotency key: %w", known(err))
+	}
+	return first, err
+}
+
 // madeBefore finds the campaign that an idempotency key made within its life.
 func madeBefore(c *sqlite.Conn, app, idem string, body [32]byte, now time.Time) (first *campaign.Campaign, err error) {
 	if err := sqlitedb.Each(c, "DELETE FROM campaign_key WHERE at < ?", []any{millis.Of(now.Add(-campaignrow.KeyLife))}, nil); err != nil {

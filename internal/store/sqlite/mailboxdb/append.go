@@ -109,6 +109,12 @@ func (s *Store) store(a *mailbox.Append, p *prepared) error {
 		if !n.SendAt.IsZero() {
 			res.Status = notification.Scheduled
 		}
+		if a.Refused != nil {
+			if err := s.refuse(a, name, p, res); err != nil {
+				return err
+			}
+			continue
+		}
 		r, err := s.intern(n.App, name)
 		if err != nil {
 			return err
@@ -221,20 +227,43 @@ func (s *Store) insertRow(pos int64, key uint32, n *notification.Notification, p
 	return exec(q)
 }
 
+// refuse fills res for a publish that may not be stored: it may be one that is stored, made again.
+func (s *Store) refuse(a *mailbox.Append, name string, p *prepared, res *mailbox.AppendResult) error {
+	r, err := s.known(a.N.App, name)
+	known := false
+	if err == nil && r != nil {
+		known, _, err = s.findDuplicate(r, a.N, p, res)
+	}
+	if !known {
+		*res = mailbox.AppendResult{Err: a.Refused}
+	}
+	return err
+}
+
 // checkDuplicate fills res if r has or lately had a notification of this id. One whose time as a duplicate is over
 // makes way.
 func (s *Store) checkDuplicate(r *recipient, n *notification.Notification, p *prepared, res *mailbox.AppendResult) (known bool, err error) {
+	known, over, err := s.findDuplicate(r, n, p, res)
+	if err == nil && over != 0 {
+		err = s.deleteRow(over)
+	}
+	return known, err
+}
+
+// findDuplicate fills res if r has or lately had a notification of this id. over is the position of one whose time as a duplicate
+// is over.
+func (s *Store) findDuplicate(r *recipient, n *notification.Notification, p *prepared, res *mailbox.AppendResult) (known bool, over int64, err error) {
 	old, ok, err := s.findRow(r, p.id, n.ID)
 	if err != nil || !ok {
-		return false, err
+		return false, 0, err
 	}
 	now := millis.Of(n.CreatedAt)
 	switch {
 	case !old.open && old.settled < now-notification.DedupWindow.Milliseconds():
-		return false, s.deleteRow(old.pos)
+		return false, old.pos, nil
 	case old.hash != p.hash:
 		res.Err = fmt.Errorf("notification %s to %s: %w", n.ID, r.name, mailbox.ErrConflict)
-		return true, nil
+		return true, 0, nil
 	}
 	rec := old.record(r.name, now)
 	res.Duplicate, res.Status, res.ExpiresAt = true, rec.Status, rec.ExpiresAt
@@ -243,7 +272,7 @@ func (s *Store) checkDuplicate(r *recipient, n *notification.Notification, p *pr
 			res.Status = e.status()
 		}
 	}
-	return true, nil
+	return true, 0, nil
 }
 
 func (s *Store) deleteRow(pos int64) error {
