@@ -38,6 +38,15 @@ var Types = []Type{
 	StepAccepted, StepFailed, StepUnknown, StepWithdrawn, Exhausted,
 }
 
+// FromMailbox reports whether such an event can be made anew from what the mailbox keeps of its notification.
+func (t Type) FromMailbox() bool {
+	switch t {
+	case Stored, Delivered, Acked, Replied, Expired, Replaced, Recalled, Failed:
+		return true
+	}
+	return false
+}
+
 // Event is one thing that happened in an app.
 type Event struct {
 	ID      uint64 // grows within a server's log; given by the log

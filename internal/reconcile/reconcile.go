@@ -18,6 +18,7 @@ import (
 
 const (
 	lookEvery  = 5 * time.Second  // whether the log lacks anything
+	lookAgain  = 15 * time.Second // after it could not be seen
 	lookSeldom = 5 * time.Minute  // at most, while it keeps losing what it gets: on a full disk, say
 	slack      = 10 * time.Second // an event may have happened so long before it was emitted: a slow disk had to take it first
 	// settling is how long what the mailbox says waits for its own event, which is emitted right after the commit.
@@ -68,9 +69,12 @@ func (m *Mender) watch(ctx context.Context) {
 		if err != nil && ctx.Err() == nil {
 			m.cfg.Notes.WarnContext(ctx, "the event log could not be made good from the mailbox; trying again", "error", err)
 		}
-		if found || err != nil {
+		switch {
+		case err != nil: // a database that was away, say; what it lost in a crash is to be there again within a minute
+			every = lookAgain
+		case found:
 			every = min(2*every, lookSeldom)
-		} else {
+		default:
 			every = lookEvery
 		}
 		pause(ctx, every)

@@ -126,6 +126,18 @@ func (c *Chunk) decoded() []event.Event {
 	return c.events
 }
 
+// Only returns those events of chunks whose types are wanted. Only for chunks that grow no more.
+func Only(chunks []*Chunk, wanted func(event.Type) bool) (some []event.Event) {
+	for _, c := range chunks {
+		for _, e := range c.decoded() {
+			if wanted(e.Type) {
+				some = append(some, e)
+			}
+		}
+	}
+	return some
+}
+
 // Stored is a chunk as it was read.
 func Stored(app, data string, last uint64) (*Chunk, error) {
 	evs, err := Decode(app, data, last)

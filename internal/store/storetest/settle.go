@@ -1,6 +1,7 @@
 package storetest
 
 import (
+	"fmt"
 	"time"
 
 	"godwit.dev/godwit/internal/mailbox"
@@ -8,6 +9,34 @@ import (
 )
 
 var settleCases = []testCase{
+	{"OfSeveralAcknowledgementsAtOnceTheOneThatSettlesTellsTheTime", []Ability{Status}, func(e *env) {
+		for i := range 20 {
+			id := fmt.Sprint("x", i)
+			e.stored(e.note(id), "r")
+			now := e.clock.Now()
+			var acks []*mailbox.Settle
+			for n, device := range []string{"a", "b", "c"} {
+				at := now.Add(time.Duration((n*7+i)%5) * time.Second)
+				acks = append(acks, &mailbox.Settle{App: App, Recipient: "r", ID: id, Pos: e.posOf("r", id), As: notification.Acked, Device: device, At: at})
+			}
+			if err := e.s.Settle(e.Context(), acks); err != nil {
+				e.Fatal(err)
+			}
+			done := 0
+			for _, q := range acks {
+				if q.Outcome != mailbox.SettleDone {
+					continue
+				}
+				done++
+				if rec := e.wantStatus("r", id, notification.Acked); !rec.SettledAt.Equal(q.At) {
+					e.Errorf("%s settled at %s, want %s, when %s did it", id, rec.SettledAt, q.At, q.Device)
+				}
+			}
+			if done != 1 {
+				e.Errorf("%d acknowledgements settled %s", done, id)
+			}
+		}
+	}},
 	{"AnAckSettlesForEver", nil, func(e *env) {
 		e.stored(e.note("x"), "r")
 		e.acked("r", "x")

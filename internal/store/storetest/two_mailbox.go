@@ -23,6 +23,7 @@ func RunTwo(t *testing.T, open Two[mailbox.Store]) {
 		"StepsAreDueAndHandedOverThroughBoth":    twoSteps,
 		"WhatEachHasTriedBothTell":               twoTries,
 		"WhatDevicesOfBothAcknowledgeSettles":    twoAckModes,
+		"TheLatestOfAllAcknowledgementsIsTheEnd": twoAckTimes,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -66,6 +67,22 @@ func twoAckModes(e *env, stores [2]mailbox.Store) {
 		e.ackBatch(stores[1-i], batch, "b", i == 0)
 		e.wantAllEnded(batch)
 		e.clock.Advance(25 * time.Hour) // so that the ids are free again
+	}
+}
+
+// twoAckTimes has the acknowledgement that was given first committed last.
+func twoAckTimes(e *env, stores [2]mailbox.Store) {
+	e.stored(e.note("x", ack(notification.AckAll)), "r")
+	early := e.clock.Now()
+	late := early.Add(3 * time.Second)
+	for i, at := range []time.Time{late, early} {
+		q := &mailbox.Settle{App: App, Recipient: "r", ID: "x", As: notification.Acked, Device: fmt.Sprint("d", i), Online: []string{"d0", "d1"}, At: at}
+		if err := stores[i].Settle(e.Context(), []*mailbox.Settle{q}); err != nil {
+			e.Fatal(err)
+		}
+	}
+	if rec := e.wantStatus("r", "x", notification.Acked); !rec.SettledAt.Equal(late) {
+		e.Errorf("settled at %s, want %s, when the last device acknowledged", rec.SettledAt, late)
 	}
 }
 

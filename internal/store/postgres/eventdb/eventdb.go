@@ -12,6 +12,7 @@ import (
 	"io/fs"
 	"log/slog"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -49,6 +50,9 @@ type Log struct {
 	tails  eventlog.Tails
 	places *fair.Places // of readers
 	since  int64        // see emitter
+	batch  int64        // the newest commit of events that the database has confirmed; of the writer
+	whole  int64        // what was noted last as whole; of the writer
+	gone   atomic.Int64 // how often something was lost that was not dropped by the queue
 
 	looking sync.Mutex // one look at what others have stored at a time
 	looked  time.Time  // when the last one ended

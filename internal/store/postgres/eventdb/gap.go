@@ -3,7 +3,6 @@ package eventdb
 import (
 	"context"
 	"slices"
-	"time"
 
 	"github.com/jackc/pgx/v5"
 
@@ -15,9 +14,8 @@ import (
 
 var _ event.Mendable = (*Log)(nil)
 
-// upsertEmitter notes what is whole of a server's. Its row is made anew where another server took it for ended.
-const upsertEmitter = `INSERT INTO emitter AS e (boot, whole, since, lost, mended) VALUES ($1, $2, $3, $4, $4)
-	ON CONFLICT (boot) DO UPDATE SET lost = excluded.lost, whole = CASE WHEN e.mended >= excluded.lost THEN excluded.whole ELSE e.whole END`
+// insertEmitter notes that a server emits events. lost: some of them may be missing.
+const insertEmitter = `INSERT INTO emitter (boot, whole, since, lost, mended, batch) VALUES ($1, $2, $3, $4, $5, $6) ON CONFLICT (boot) DO NOTHING`
 
 // begin notes that this server emits events from now on. head is the newest id there is.
 func (l *Log) begin(ctx context.Context, head uint64) error {
@@ -26,20 +24,39 @@ func (l *Log) begin(ctx context.Context, head uint64) error {
 	if head > 0 {
 		l.since = min(l.since, int64(head>>eventlog.IDShift)) //nolint:gosec // a time
 	}
-	_, err := l.db.Pool().Exec(ctx, upsertEmitter, l.cfg.Boot, now.UnixMilli(), l.since, 0)
+	l.whole = now.UnixMilli()
+	_, err := l.db.Pool().Exec(ctx, insertEmitter, l.cfg.Boot, l.whole, l.since, 0, 0, 0)
 	return pgdb.Error("note that events are emitted", err)
 }
 
-// advance notes, with what is stored, that all is there that was emitted before a time, unless something is lost.
-func (l *Log) advance(batch *pgx.Batch, taken time.Time) {
-	batch.Queue(upsertEmitter, l.cfg.Boot, taken.UnixMilli(), l.since, l.queue.Lost())
+// lost counts what was lost since the start.
+func (l *Log) lost() int64 { return l.queue.Lost() + l.gone.Load() }
+
+// reborn makes the row of this server anew, which another one has taken away because it took this one for ended. What was emitted since the
+// log was whole counts as lost: the other one may have made some of it anew.
+func (l *Log) reborn(ctx context.Context) error {
+	mended := l.lost()
+	l.gone.Add(1)
+	_, err := l.db.Pool().Exec(ctx, insertEmitter, l.cfg.Boot, l.whole, l.since, l.lost(), mended, l.batch)
+	return pgdb.Error("note that events are emitted again", err)
+}
+
+// check finds out whether the database has lost what it had confirmed, as a crash may have it do. The next commit would find out too, but
+// there may be none.
+func (l *Log) check() {
+	ctx, cancel := context.WithTimeout(l.life, lookFor)
+	defer cancel()
+	tag, err := l.db.Pool().Exec(ctx, "UPDATE emitter SET lost = greatest(lost, $3), batch = $2 WHERE boot = $1 AND batch < $2", l.cfg.Boot, l.batch, l.lost()+1)
+	if err == nil && tag.RowsAffected() > 0 {
+		l.gone.Add(1)
+	}
 }
 
 // ended takes the row away if nothing is lost.
 func (l *Log) ended() {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(l.life), closeFor)
 	defer cancel()
-	if _, err := l.db.Pool().Exec(ctx, "DELETE FROM emitter WHERE boot = $1 AND mended >= $2", l.cfg.Boot, l.queue.Lost()); err != nil {
+	if _, err := l.db.Pool().Exec(ctx, "DELETE FROM emitter WHERE boot = $1 AND mended >= greatest(lost, $2)", l.cfg.Boot, l.lost()); err != nil {
 		l.cfg.Log.WarnContext(ctx, "that the event log was closed could not be noted", "error", err)
 	}
 }
@@ -72,7 +89,7 @@ func (l *Log) Gaps(ctx context.Context, alive func(context.Context) ([]string, e
 	}
 	for _, g := range all {
 		if g.Of == l.cfg.Boot {
-			g.Lost = l.queue.Lost()
+			g.Lost = max(g.Lost, l.lost())
 		}
 		if g.Ended = !slices.Contains(running, g.Of); g.Ended || g.Lost > mends[g.Of] {
 			gaps = append(gaps, g)

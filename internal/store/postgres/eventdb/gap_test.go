@@ -2,9 +2,11 @@ package eventdb
 
 import (
 	"context"
+	"slices"
 	"testing"
 
 	"godwit.dev/godwit/internal/event"
+	"godwit.dev/godwit/internal/store/eventlog"
 )
 
 func TestWhatAServerThatHasEndedMayHaveLostIsKnownToTheOthersUntilItIsMended(t *testing.T) {
@@ -34,11 +36,91 @@ func TestWhatAServerThatHasEndedMayHaveLostIsKnownToTheOthersUntilItIsMended(t *
 		t.Fatal(err)
 	}
 	gaps(0, "second")
-	emitAndWait(t, first, "a", 10, 10) // it lives after all
+	// It lives after all: what the second may have made anew from the mailbox is not told twice, and the rest is.
+	since := first.Last()
+	for i := range len(event.Types) {
+		first.Emit([]event.Event{ev("a", i)})
+	}
+	for got, want := []event.Type(nil), []event.Type{event.Online, event.Offline, event.StepAccepted, event.StepFailed, event.StepUnknown, event.StepWithdrawn, event.Exhausted}; !slices.Equal(got, want); {
+		evs, to, err := first.Read(t.Context(), "a", since, 1000, true)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i := range evs {
+			got = append(got, evs[i].Type)
+		}
+		if since = to; len(got) > len(want) {
+			t.Fatalf("%v are told, want %v", got, want)
+		}
+	}
+	if err := second.Mended(t.Context(), gaps(1, "first", "second")); err != nil {
+		t.Fatal(err)
+	}
 	gaps(0, "first", "second")
+	emitAndWait(t, first, "a", 10, 10)
 	gaps(1, "second")
 	if err := first.Close(); err != nil {
 		t.Fatal(err)
 	}
 	gaps(0, "second")
+}
+
+// The answer to a commit gets lost, so it is made again; or it went out over a connection that stood still, and comes after the one that replaced it.
+func TestEventsOfACommitMadeTwiceAreStoredOnce(t *testing.T) {
+	l := open(t, config(t))
+	emitAndWait(t, l, "a", 0, 10)
+	chunks := func(from int) []*eventlog.Chunk {
+		q := eventlog.NewQueue(0, nil)
+		for i := range 5 {
+			q.Emit([]event.Event{ev("b", from+i)})
+		}
+		list, _ := q.Take()
+		return list
+	}
+	since := l.Last()
+	for _, want := range []bool{true, false, false} {
+		did, err := l.insert(t.Context(), chunks(0), 100, 0)
+		if err != nil || did.unknown || (did.last > 0) != want {
+			t.Fatalf("%+v, %v; stored: want %t", did, err, want)
+		}
+	}
+	l.batch++
+	if did, err := l.insert(t.Context(), chunks(5), 100, 0); err != nil || did.last == 0 {
+		t.Fatalf("the next commit: %+v, %v", did, err)
+	}
+	l.batch++
+	l.want()
+	readAll(t, l, "b", since, 0, 10)
+	if found, err := l.Gaps(t.Context(), nil); err != nil || len(found) > 0 {
+		t.Errorf("%+v, %v is missing", found, err)
+	}
+}
+
+// A crash of the database takes back what it had confirmed; see insertChunks.
+func TestEventsThatACrashOfTheDatabaseTookBackAreKnownToBeMissing(t *testing.T) {
+	for name, notice := range map[string]func(l *Log){
+		"by the next commit":      func(l *Log) { emitAndWait(t, l, "a", 10, 1) },
+		"while nothing is stored": func(l *Log) { l.check() },
+	} {
+		t.Run(name, func(t *testing.T) {
+			l := open(t, config(t))
+			emitAndWait(t, l, "a", 0, 10)
+			if _, err := l.db.Pool().Exec(t.Context(), "UPDATE emitter SET batch = batch - 1"); err != nil {
+				t.Fatal(err)
+			}
+			notice(l)
+			found, err := l.Gaps(t.Context(), nil)
+			if err != nil || len(found) != 1 || found[0].Ended {
+				t.Fatalf("%+v, %v; want one of a server that runs", found, err)
+			}
+			if err := l.Mended(t.Context(), found); err != nil {
+				t.Fatal(err)
+			}
+			emitAndWait(t, l, "a", 11, 1)
+			l.check()
+			if found, err := l.Gaps(t.Context(), nil); err != nil || len(found) > 0 {
+				t.Errorf("%+v, %v is missing once mended", found, err)
+			}
+		})
+	}
 }

@@ -2,10 +2,12 @@ package eventdb
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"github.com/jackc/pgx/v5"
 
+	"godwit.dev/godwit/internal/event"
 	"godwit.dev/godwit/internal/store/eventlog"
 )
 
@@ -15,14 +17,19 @@ const (
 	writeBytes = 1 << 20                // of one commit, so that the others wait for no more
 	retryAfter = time.Second            // after a write that failed
 	closeFor   = 5 * time.Second        // how long Close tries to write what is queued
+	checkEvery = 10 * time.Second       // whether a crash of the database took back what it had confirmed
 )
 
 // write stores what is emitted until the log closes.
 func (l *Log) write() {
 	defer l.stop()
 	var last time.Time
+	check := time.NewTicker(checkEvery)
+	defer check.Stop()
 	for {
 		select {
+		case <-check.C:
+			l.check()
 		case <-l.closing:
 			l.writeLast()
 			return
@@ -85,7 +92,8 @@ func (l *Log) writeAtLast(chunks []*eventlog.Chunk, taken time.Time) {
 	}
 }
 
-// store commits chunks that were taken at a time, a slice at once, and tells the followers; it returns what it has not committed.
+// store commits chunks that were taken at a time, a slice at once, and tells the followers; it returns what it has not committed. A slice
+// that an earlier attempt has committed after all, whose answer was lost, is not stored again.
 func (l *Log) store(ctx context.Context, chunks []*eventlog.Chunk, taken time.Time) (left []*eventlog.Chunk, err error) {
 	for len(chunks) > 0 {
 		n, bytes := 0, 0
@@ -93,33 +101,60 @@ func (l *Log) store(ctx context.Context, chunks []*eventlog.Chunk, taken time.Ti
 			bytes += len(chunks[n].Data)
 			n++
 		}
-		whole := &taken
+		whole := taken.UnixMilli()
 		if n < len(chunks) {
-			whole = nil // the rest was taken then, too
+			whole = 0 // the rest was taken then, too
 		}
-		before, last, err := l.insert(ctx, chunks[:n], bytes, whole)
+		did, err := l.insert(ctx, chunks[:n], bytes, whole)
+		if err == nil && did.unknown {
+			if err = l.reborn(ctx); err == nil {
+				l.emitRest(chunks[:n])
+				chunks = chunks[n:]
+				continue
+			}
+		}
 		if err != nil {
 			return chunks, err
 		}
+		l.batch++
+		l.whole = max(l.whole, whole)
 		l.queue.Written(chunks[:n])
-		l.stored(ctx, chunks[:n], before, last)
+		l.stored(ctx, did.chunks, did.before, did.last)
 		chunks = chunks[n:]
 	}
 	return nil, nil
 }
 
-const insertChunks = `WITH head AS (
-		UPDATE head SET before = last, last = greatest(last, $1) + $2, bytes = bytes + $3 RETURNING before, last
+// did is what a commit of events came to.
+type did struct {
+	chunks       []*eventlog.Chunk
+	before, last uint64 // 0: another attempt has committed them
+	unknown      bool   // nothing was committed: the database does not know this server any more
+}
+
+// emitRest emits once more what no server makes anew from the mailbox, in the place of chunks.
+func (l *Log) emitRest(chunks []*eventlog.Chunk) {
+	l.queue.Written(chunks)
+	l.queue.Emit(eventlog.Only(chunks, func(t event.Type) bool { return !t.FromMailbox() }))
+}
+
+// insertChunks counts the commit first: one that is counted already stores nothing, and a hole before it says that others are lost.
+const insertChunks = `WITH turn AS (
+		UPDATE emitter AS e SET batch = $8, lost = greatest(e.lost, $9 + (e.batch < $8 - 1)::int),
+			whole = CASE WHEN $10::bigint > 0 AND e.batch = $8 - 1 AND e.mended >= greatest(e.lost, $9) THEN $10 ELSE e.whole END
+		WHERE boot = $7 AND batch < $8 RETURNING lost
+	), head AS (
+		UPDATE head SET before = last, last = greatest(last, $1) + $2, bytes = bytes + $3 WHERE EXISTS (SELECT FROM turn) RETURNING before, last
 	), added AS (
 		INSERT INTO chunk (id, app, data) SELECT head.last - $2 + new.upto, new.app, new.data
 		FROM head, unnest($4::bigint[], $5::text[], $6::bytea[]) AS new (upto, app, data)
 	)
-	SELECT before, last FROM head`
+	SELECT before, last, lost FROM head, turn`
 
 // insert stores chunks and gives out their ids, in one round trip. The head's row is locked from there to the commit, which does not wait
 // for the disk: a crash of the database may cost the last events, as one of a node costs those that it had not stored yet.
-// whole is before what time all was emitted that is stored with this; nil: nothing more is than was.
-func (l *Log) insert(ctx context.Context, chunks []*eventlog.Chunk, bytes int, whole *time.Time) (before, last uint64, err error) {
+// whole is before what time all was emitted that is stored with this; 0: nothing more is than was.
+func (l *Log) insert(ctx context.Context, chunks []*eventlog.Chunk, bytes int, whole int64) (d did, err error) {
 	total := int64(0)
 	upto, apps, data := make([]int64, len(chunks)), make([]string, len(chunks)), make([][]byte, len(chunks))
 	for i, c := range chunks {
@@ -130,24 +165,27 @@ func (l *Log) insert(ctx context.Context, chunks []*eventlog.Chunk, bytes int, w
 	base := max(l.db.Now().UnixMilli(), 0) << eventlog.IDShift
 	batch := &pgx.Batch{}
 	batch.Queue("SELECT set_config('synchronous_commit', 'off', true)")
-	if whole != nil {
-		l.advance(batch, *whole)
-	}
-	batch.Queue(insertChunks, base, total, int64(bytes), upto, apps, data)
-	var was, is int64
+	sent := l.lost()
+	batch.Queue(insertChunks, base, total, int64(bytes), upto, apps, data, l.cfg.Boot, l.batch+1, sent, whole)
+	batch.Queue("SELECT EXISTS (SELECT FROM emitter WHERE boot = $1)", l.cfg.Boot)
+	var was, is, lost int64
+	known, stored := false, false
 	err = l.db.Send(ctx, "store events", batch, func(results pgx.BatchResults) error {
-		for range batch.Len() - 1 {
-			if _, err := results.Exec(); err != nil {
-				return err
-			}
+		if _, err := results.Exec(); err != nil {
+			return err
 		}
-		return results.QueryRow().Scan(&was, &is)
+		err := results.QueryRow().Scan(&was, &is, &lost)
+		if stored = err == nil; err != nil && !errors.Is(err, pgx.ErrNoRows) {
+			return err
+		}
+		return results.QueryRow().Scan(&known)
 	})
-	if err != nil {
-		return 0, 0, err
+	if err != nil || !stored {
+		return did{unknown: !known}, err
 	}
+	l.gone.Add(lost - sent)
 	for i, c := range chunks {
 		c.Last = uint64(is - total + upto[i]) //nolint:gosec // positive
 	}
-	return uint64(was), uint64(is), nil //nolint:gosec // positive
+	return did{chunks: chunks, before: uint64(was), last: uint64(is)}, nil //nolint:gosec // positive
 }

@@ -21,19 +21,21 @@ func quick(q *mailbox.Settle) bool {
 }
 
 // askQuick settles what can be settled quickly. In the order of keys and positions, so that nodes that settle the same do not wait for each other in a
-// circle.
+// circle. Of several acknowledgements of one copy only the first is asked for: the statement would take the time of any of them.
 func (t *transaction) askQuick(a *asking) {
 	slices.SortStableFunc(t.quick, func(p, q *mailbox.Settle) int {
-		return cmp.Or(cmp.Compare(t.keyOf(p), t.keyOf(q)), cmp.Compare(p.Pos, q.Pos))
+		return cmp.Or(cmp.Compare(t.keyOf(p), t.keyOf(q)), cmp.Compare(p.Pos, q.Pos), p.At.Compare(q.At))
 	})
 	var keys, positions, at, delivered []int64
 	var attempts []int32
 	var status, mode []int16
+	last := int64(0)
 	for _, q := range t.quick {
 		key := t.keyOf(q)
-		if key == 0 {
+		if key == 0 || q.Pos == last { // one position is of one recipient
 			continue
 		}
+		last = q.Pos
 		m := t.l.s.notes.PeekMark(q.Pos)
 		if m.DeliveredAt == 0 {
 			m.DeliveredAt = millis.Of(q.DeliveredAt)

@@ -119,7 +119,8 @@ func (t *transaction) settle(q *mailbox.Settle) mailbox.SettleOutcome {
 			return t.partly(o, &mark)
 		}
 	case q.As == notification.Acked && o.flags.ack() == notification.AckAll:
-		if !t.countAck(o, q) {
+		all, last := t.countAck(o, q)
+		if done.at = max(at, last); !all {
 			if q.Device != "" && !t.l.s.cfg.NoAttempts {
 				t.out.tried.add(o.box.key, o.pos, at, []attempts.Tried{attempts.Acked(q)}, false)
 			}
@@ -257,26 +258,33 @@ func (t *transaction) countNack(o *open, q *mailbox.Settle) (enough bool) {
 }
 
 // countAck notes a device's ack and reports whether every device has acknowledged now: those online, and those seen in
-// the last 30 days.
-func (t *transaction) countAck(o *open, q *mailbox.Settle) (all bool) {
+// the last 30 days. last is when the latest of them did.
+func (t *transaction) countAck(o *open, q *mailbox.Settle) (all bool, last int64) {
 	acked := t.acks[o.pos]
-	if q.Device != "" {
-		acked[q.Device] = true
-		t.out.deviceAck(o, q.Device)
+	if _, before := acked[q.Device]; q.Device != "" && !before {
+		acked[q.Device] = millis.Of(q.At)
+		t.out.deviceAck(o, q.Device, millis.Of(q.At))
 	}
 	if len(acked) == 0 {
-		return false
+		return false, 0
+	}
+	for _, at := range acked {
+		last = max(last, at)
+	}
+	has := func(device string) bool {
+		_, ok := acked[device]
+		return ok
 	}
 	since := millis.Of(q.At.Add(-deviceMemory))
 	for _, d := range o.box.devices {
-		if d.seen >= since && !acked[d.name] {
-			return false
+		if d.seen >= since && !has(d.name) {
+			return false, last
 		}
 	}
 	for _, name := range append(t.l.s.notes.DevicesOf(q.App, q.Recipient, since), q.Online...) {
-		if !acked[name] {
-			return false
+		if !has(name) {
+			return false, last
 		}
 	}
-	return true
+	return true, last
 }

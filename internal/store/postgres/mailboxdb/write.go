@@ -44,6 +44,7 @@ type writes struct {
 type deviceAck struct {
 	*open
 	device string
+	at     int64
 }
 
 // forgotten is an id whose copies in a mailbox are to be deleted.
@@ -94,9 +95,12 @@ func (w *writes) forget(b *box, id string, idKey int64) {
 	w.forgot = append(w.forgot, forgotten{b, id, idKey})
 }
 
-func (w *writes) deviceAck(o *open, device string) { w.acks = append(w.acks, deviceAck{o, device}) }
-func (w *writes) forgetAcks(o *open)               { w.unacked = append(w.unacked, o) }
-func (w *writes) revive(r *row)                    { w.revived = append(w.revived, r) }
+func (w *writes) deviceAck(o *open, device string, at int64) {
+	w.acks = append(w.acks, deviceAck{o, device, at})
+}
+
+func (w *writes) forgetAcks(o *open) { w.unacked = append(w.unacked, o) }
+func (w *writes) revive(r *row)      { w.revived = append(w.revived, r) }
 func (w *writes) reply(b *box, pos, at int64, r *notification.Reply) {
 	w.replies = append(w.replies, reply{b, pos, at, r})
 }
@@ -203,7 +207,7 @@ func (t *transaction) askRare(a *asking) {
 		a.ask(markPending, nil, o.box.key, o.pos, o.delivered, o.attempts)
 	}
 	for _, d := range w.acks {
-		a.ask("INSERT INTO device_ack (recipient, pos, device) VALUES ($1, $2, $3) ON CONFLICT DO NOTHING", nil, d.box.key, d.pos, d.device)
+		a.ask("INSERT INTO device_ack (recipient, pos, device, at) VALUES ($1, $2, $3, $4) ON CONFLICT DO NOTHING", nil, d.box.key, d.pos, d.device, d.at)
 	}
 	for _, o := range w.unacked {
 		a.ask("DELETE FROM device_ack WHERE recipient = $1 AND pos = $2", nil, o.box.key, o.pos)
