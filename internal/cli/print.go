@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 	"text/tabwriter"
+	"unicode"
 )
 
 // line prints one JSON object as a line.
@@ -17,21 +18,26 @@ func (p *program) line(v any) error {
 	return err
 }
 
-// table prints rows under headings.
+// table prints rows under headings. Cells may hold what came from elsewhere.
 func (p *program) table(headings []string, rows [][]string) error {
 	w := tabwriter.NewWriter(p.stdout, 0, 4, 2, ' ', 0)
 	for _, row := range append([][]string{headings}, rows...) {
-		if _, err := fmt.Fprintln(w, strings.Join(row, "\t")); err != nil {
+		cells := make([]string, len(row))
+		for i, cell := range row {
+			cells[i] = clean(cell)
+		}
+		if _, err := fmt.Fprintln(w, strings.Join(cells, "\t")); err != nil {
 			return err
 		}
 	}
 	return w.Flush()
 }
 
-// clean keeps what came from elsewhere from steering a terminal: control characters become spaces.
+// clean keeps what came from elsewhere from steering a terminal: control characters, and those that change the direction of a line,
+// become spaces.
 func clean(s string) string {
 	return strings.Map(func(r rune) rune {
-		if r < ' ' || r == 0x7f || r >= 0x80 && r < 0xa0 {
+		if unicode.IsControl(r) || unicode.Is(unicode.Bidi_Control, r) || r == '\u2028' || r == '\u2029' {
 			return ' '
 		}
 		return r

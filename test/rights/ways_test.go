@@ -140,6 +140,7 @@ func webSocketSession(ctx context.Context, w *world, token, frame string) *webso
 	if err != nil {
 		w.Fatal(err)
 	}
+	ws.SetReadLimit(1 << 20) // messages of topics have up to 64 KB, and are longer in JSON
 	for _, f := range []string{fmt.Sprintf(`{"hello":{"token":%q}}`, token), frame} {
 		if err := ws.Write(ctx, websocket.MessageText, []byte(f)); err != nil {
 			w.Fatal(err)
@@ -211,7 +212,8 @@ func serverSent(w *world, token string, patterns []string, queue string) *stream
 	s.refused = resp.StatusCode != http.StatusOK
 	go func() {
 		defer close(done)
-		for lines, name := bufio.NewScanner(resp.Body), ""; lines.Scan(); {
+		lines, name := bufio.NewScanner(resp.Body), ""
+		for lines.Buffer(nil, 1<<20); lines.Scan(); {
 			if event, ok := strings.CutPrefix(lines.Text(), "event: "); ok {
 				name = event
 			}
