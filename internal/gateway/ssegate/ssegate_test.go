@@ -363,3 +363,26 @@ func (s *stoppable) Close() error {
 	s.once.Do(func() { close(s.closed) })
 	return s.Conn.Close()
 }
+
+func TestLastEventIDAcknowledgesNothing(t *testing.T) {
+	s := start(t)
+	s.Send(t, notification.Draft{To: []string{"driver-1"}, ID: "ride-1", Content: notification.Content{Title: "x"}})
+	for _, id := range []string{"1", "99", "no number"} {
+		req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, s.URL+"/v1/stream?app=demo&recipient=driver-1", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		req.Header.Set("Last-Event-ID", id)
+		resp, err := s.HTTP.Client().Do(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		lines := bufio.NewScanner(resp.Body)
+		for lines.Scan() && !strings.Contains(lines.Text(), `"id":"ride-1"`) {
+		}
+		if !strings.Contains(lines.Text(), `"id":"ride-1"`) {
+			t.Errorf("Last-Event-ID %s: the stream ended without the notification: %v", id, lines.Err())
+		}
+		_ = resp.Body.Close()
+	}
+}
