@@ -42,7 +42,7 @@ func (a *admin) listObjects(v *visit) error {
 	ctx, app, cursor := v.r.Context(), v.person.App, q.Get("cursor")
 	l := objectList{Group: text(q, "group"), Prefix: text(q, "prefix")}
 	for _, name := range []string{l.Group, l.Prefix, cursor} {
-		if name != "" && notification.CheckName("name", name) != nil {
+		if name != "" && notification.CheckPart("name", name) != nil {
 			return a.show(v, "objects", "Objects", "objects", l) // none is called so
 		}
 	}

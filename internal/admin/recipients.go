@@ -49,7 +49,7 @@ func (a *admin) listRecipients(v *visit) error {
 	q := v.r.URL.Query()
 	l := recipientList{Prefix: text(q, "prefix")}
 	for _, name := range []string{l.Prefix, q.Get("cursor")} {
-		if name != "" && notification.CheckName("name", name) != nil {
+		if name != "" && notification.CheckPart("name", name) != nil {
 			return a.show(v, "recipients", "Recipients", "recipients", l) // nobody is called so
 		}
 	}

@@ -143,13 +143,16 @@ func checkDigest(k Kind, digest string) error {
 // nameBytes are the bytes of ids and other names.
 var nameBytes = func() (t [256]bool) {
 	for c := range t {
-		t[c] = notification.CheckName("", string([]byte{byte(c)})) == nil
+		t[c] = notification.CheckPart("", string([]byte{byte(c)})) == nil
 	}
 	return t
 }()
 
+// dots reports whether a text of such bytes is one of the two that are no names.
+func dots(b []byte) bool { return len(b) <= 2 && (string(b) == "." || string(b) == "..") }
+
 func isName(b []byte) bool {
-	if len(b) == 0 || len(b) > notification.MaxNameBytes {
+	if len(b) == 0 || len(b) > notification.MaxNameBytes || dots(b) {
 		return false
 	}
 	for _, c := range b {

@@ -60,7 +60,7 @@ func (p *scanner) name() ([]byte, bool) {
 	for i, c := range b {
 		if c == '"' {
 			*p = b[i+1:]
-			return b[:i:i], i > 0
+			return b[:i:i], i > 0 && !dots(b[:i])
 		}
 		if !nameBytes[c] {
 			break

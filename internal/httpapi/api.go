@@ -143,13 +143,14 @@ func New(cfg Config) http.Handler {
 	for pattern, h := range cfg.Mount {
 		a.mount(pattern, h)
 	}
+	tidy := a.tidy(a.mux)
 	if cfg.Gateway == nil {
-		return a.mux
+		return tidy
 	}
 	if cfg.Serves == nil {
 		cfg.Serves = func(*http.Request) Parts { return Parts{Gateway: true, Rest: true} }
 	}
-	return a.beside(cfg.Gateway, cfg.Serves)
+	return a.beside(cfg.Gateway, tidy, cfg.Serves)
 }
 
 // Parts are what the origin of a request has.
@@ -158,8 +159,8 @@ type Parts struct {
 	Rest    bool // the web page, the API and all else
 }
 
-// beside puts the gateway beside the mux, which would answer paths that it finds untidy with a redirect.
-func (a *api) beside(gateway http.Handler, serves func(*http.Request) Parts) http.Handler {
+// beside puts the gateway beside the rest, which would answer paths that it finds untidy with a redirect.
+func (a *api) beside(gateway, rest http.Handler, serves func(*http.Request) Parts) http.Handler {
 	m := a.metrics.Route(gatewayPrefix)
 	elsewhere := a.elsewhere()
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -169,7 +170,7 @@ func (a *api) beside(gateway http.Handler, serves func(*http.Request) Parts) htt
 			elsewhere(w, r)
 			return
 		case !forGateway:
-			a.mux.ServeHTTP(w, r)
+			rest.ServeHTTP(w, r)
 			return
 		}
 		begun := time.Now()

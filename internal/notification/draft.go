@@ -203,8 +203,17 @@ func IsJSON(contentType string) bool {
 	return base == "application/json" || strings.HasSuffix(base, "+json")
 }
 
-// CheckName applies the rule for names: 1 to 128 bytes of A-Za-z0-9._:@+-.
+// CheckName applies the rule for names: 1 to 128 bytes of A-Za-z0-9._:@+-, but neither "." nor "..", which stand for other paths in a URL,
+// however they are escaped there (WHATWG URL, "single-dot" and "double-dot URL path segment").
 func CheckName(field, s string) error {
+	if s == "." || s == ".." {
+		return BadField(field, "is %s, which stands for another path in a URL; no name is . or ..", s)
+	}
+	return CheckPart(field, s)
+}
+
+// CheckPart applies the rule for the first bytes of a name.
+func CheckPart(field, s string) error {
 	if s == "" {
 		return BadField(field, "is required")
 	}
@@ -225,6 +234,14 @@ var nameByte = func() (t [256]bool) {
 	}
 	return t
 }()
+
+// CheckText refuses text that not every store takes: with NUL, or bytes that are not UTF-8.
+func CheckText(field, s string) error {
+	if strings.IndexByte(s, 0) >= 0 || !utf8.ValidString(s) {
+		return BadField(field, "contains NUL or bytes that are not UTF-8")
+	}
+	return nil
+}
 
 // ParseDuration reads a duration of the public contract: "30s", "1h30m", "7d", or whole seconds.
 func ParseDuration(s string) (time.Duration, error) {

@@ -130,6 +130,14 @@ func TestNamesHaveALength(t *testing.T) {
 	}
 }
 
+func TestDotsAreNoNames(t *testing.T) {
+	for name, ok := range map[string]bool{".": false, "..": false, "...": true, ".a": true, "a.": true, "a..b": true} {
+		if err := notification.CheckName("id", name); (err == nil) != ok {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
 func TestRecipientsAreBounded(t *testing.T) {
 	for n, ok := range map[int]bool{1: true, notification.MaxRecipients: true, notification.MaxRecipients + 1: false} {
 		if _, err := check(notification.Draft{To: make([]string, n)}); (err == nil) != ok {

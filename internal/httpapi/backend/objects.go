@@ -194,10 +194,14 @@ func (a *API) ListObjects(c *call.Call) error {
 	}
 	group, prefix, cursor := c.R.PathValue("group"), q.Get("prefix"), q.Get("cursor")
 	for _, n := range []struct{ field, name string }{{"group", group}, {"prefix", prefix}, {"cursor", cursor}} {
-		if n.name == "" && n.field != "group" {
+		check := notification.CheckPart
+		switch {
+		case n.field == "group":
+			check = notification.CheckName
+		case n.name == "":
 			continue
 		}
-		if err := notification.CheckName(n.field, n.name); err != nil {
+		if err := check(n.field, n.name); err != nil {
 			return err
 		}
 	}

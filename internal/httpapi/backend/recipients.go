@@ -53,7 +53,7 @@ func (a *API) ListRecipients(c *call.Call) error {
 	}
 	for _, name := range []string{"prefix", "cursor"} {
 		if text := q.Get(name); text != "" {
-			if err := notification.CheckName(name, text); err != nil {
+			if err := notification.CheckPart(name, text); err != nil {
 				return err
 			}
 		}

@@ -23,10 +23,10 @@ func IdempotencyKey(h http.Header) (string, error) {
 	return vs[0], CheckIdempotencyKey(vs[0])
 }
 
-// CheckIdempotencyKey refuses a key that is too long.
+// CheckIdempotencyKey refuses a key that is too long or cannot be stored.
 func CheckIdempotencyKey(key string) error {
 	if len(key) > maxIdempotencyKey {
 		return notification.BadField("Idempotency-Key", "has %d bytes; at most %d are allowed", len(key), maxIdempotencyKey)
 	}
-	return nil
+	return notification.CheckText("Idempotency-Key", key)
 }
