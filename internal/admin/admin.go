@@ -188,6 +188,10 @@ func (a *admin) fail(w http.ResponseWriter, r *http.Request, who person, err err
 	} else {
 		a.Log.ErrorContext(r.Context(), "page failed", "path", r.URL.Path, "error", err)
 	}
+	if status >= http.StatusInternalServerError && wantsEvents(r) {
+		comeBack(w)
+		return
+	}
 	if r.Header.Get("HX-Request") != "" {
 		w.Header().Set("HX-Retarget", "#notice")
 		w.Header().Set("HX-Reswap", "innerHTML")

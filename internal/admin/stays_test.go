@@ -3,6 +3,7 @@ package admin_test
 import (
 	"context"
 	"errors"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
@@ -232,5 +233,20 @@ func TestWithoutTheStoreNobodyComesInAndAllAreTold(t *testing.T) {
 	}
 	if status, page = b.post("/ui/sign-out", nil); status != http.StatusServiceUnavailable {
 		t.Errorf("signing out: %d\n%s", status, page)
+	}
+}
+
+// An EventSource never connects again after a status that is not 200.
+func TestPagesComeBackToAStreamThatCannotBeServedNow(t *testing.T) {
+	var cfg admin.Config
+	w := newWorld(t, keep(&cfg))
+	store := keptStays{now: time.Now}
+	w.srv = another(t, store.over(&cfg))
+	b := w.signedIn()
+	store.fail = errors.New("the database is away")
+	resp := b.events(t.Context(), "/ui/overview/events")
+	body, err := io.ReadAll(resp.Body)
+	if err != nil || resp.StatusCode != http.StatusOK || resp.Header.Get("Cache-Control") != "no-store, no-transform" || !strings.HasPrefix(string(body), "retry: ") {
+		t.Errorf("the stream is answered %d %q, %v; want 200, no-transform and retry", resp.StatusCode, body, err)
 	}
 }

@@ -16,8 +16,9 @@ import (
 const endless = "/events"
 
 const (
-	mostStreams  = 200              // that people look at at once
-	streamWrites = 10 * time.Second // as long a browser may take to read an event
+	mostStreams   = 200              // that people look at at once
+	comeBackAfter = 10 * time.Second // that a page waits which cannot be served now
+	streamWrites  = 10 * time.Second // as long a browser may take to read an event
 )
 
 // stream is a page that goes on: events for a script.
@@ -32,7 +33,7 @@ type streams struct{ open atomic.Int64 }
 
 // open begins a stream. End it with done.
 func (a *admin) open(v *visit) (s *stream, done func(), err error) {
-	if !strings.Contains(v.r.Header.Get("Accept"), "text/event-stream") {
+	if !wantsEvents(v.r) {
 		return nil, nil, &mistake{http.StatusNotAcceptable, "This address is for the page's own script."}
 	}
 	if a.streams.open.Add(1) > mostStreams {
@@ -41,12 +42,29 @@ func (a *admin) open(v *visit) (s *stream, done func(), err error) {
 	}
 	s = &stream{v: v, rc: http.NewResponseController(v.w)}
 	_ = s.rc.SetReadDeadline(time.Time{}) // tests' writers have no deadlines
-	h := v.w.Header()
-	h.Set("Content-Type", "text/event-stream")
-	h.Set("Cache-Control", "no-store, no-transform") // what compresses on the way would hold events back
-	h.Set("X-Accel-Buffering", "no")                 // and so would nginx
-	v.w.WriteHeader(http.StatusOK)
+	begin(v.w)
 	return s, func() { a.streams.open.Add(-1) }, nil
+}
+
+// wantsEvents reports whether a request is that of a page's EventSource.
+func wantsEvents(r *http.Request) bool {
+	return strings.Contains(r.Header.Get("Accept"), "text/event-stream")
+}
+
+// begin makes an answer a stream of events.
+func begin(w http.ResponseWriter) {
+	h := w.Header()
+	h.Set("Content-Type", "text/event-stream")
+	h.Set("Cache-Control", "no-store, no-transform") // a compressing proxy would hold events back
+	h.Set("X-Accel-Buffering", "no")                 // and so would nginx
+	w.WriteHeader(http.StatusOK)
+}
+
+// comeBack ends a stream that cannot be served now. An EventSource gives up after any status but 200, and the page would
+// stand still until somebody loads it anew.
+func comeBack(w http.ResponseWriter) {
+	begin(w)
+	fmt.Fprintf(w, "retry: %d\n\n", comeBackAfter.Milliseconds())
 }
 
 // add takes an event along; send sends it.
