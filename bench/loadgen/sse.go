@@ -60,6 +60,9 @@ func (w *sseWire) ack(dst []byte, ids [][]byte) []byte {
 }
 
 func (w *sseWire) read(event []byte) (a arrival, err error) {
+	if bytes.HasPrefix(event, []byte("retry: ")) { // of a welcome or goodbye
+		_, event, _ = bytes.Cut(event, []byte("\n"))
+	}
 	name, rest, ok := bytes.Cut(event, []byte("\n"))
 	name, found := bytes.CutPrefix(name, []byte("event: "))
 	at := bytes.Index(rest, []byte("data: "))
