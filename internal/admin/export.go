@@ -41,6 +41,7 @@ func (a *admin) export(v *visit, addresses bool) error {
 	h.Set("Content-Type", encoder.ContentType)
 	h.Set("Content-Disposition", fmt.Sprintf("attachment; filename=%q", "endpoints-"+a.now().UTC().Format("2006-01-02")+"."+format))
 	rc := http.NewResponseController(v.w)
+	_ = rc.SetReadDeadline(time.Time{}) // which would end the file as if its reader had gone
 	var gone error
 	err = a.Audience.Export(ctx, app, f, encoder, func(part []byte) error {
 		_ = rc.SetWriteDeadline(time.Now().Add(partTime)) // a writer without deadlines is a test's

@@ -113,6 +113,7 @@ func (a *App) serveCompat(ln net.Listener) (stop func()) {
 		Handler: a.compat.Handler(a.registry), ReadTimeout: compatPatience, WriteTimeout: compatPatience, MaxHeaderBytes: 16 << 10,
 		ErrorLog: slog.NewLogLogger(a.log.Handler(), slog.LevelDebug),
 	}
+	srv.SetKeepAlivesEnabled(false) // requests are rare, and none can be taken for the one before
 	done := make(chan struct{})
 	go func() {
 		defer close(done)

@@ -26,8 +26,10 @@ import (
 	"godwit.dev/godwit/internal/limit"
 	"godwit.dev/godwit/internal/people"
 	"godwit.dev/godwit/internal/people/provider"
+	"godwit.dev/godwit/internal/problem"
 	"godwit.dev/godwit/internal/push"
 	"godwit.dev/godwit/internal/reactor"
+	"godwit.dev/godwit/internal/reactor/http1"
 	"godwit.dev/godwit/internal/recipient"
 	"godwit.dev/godwit/internal/timeline"
 )
@@ -195,7 +197,7 @@ func (a *App) open(ctx context.Context, key, setting string, into *string) (net.
 // server makes the server of a listener, and what it accepts connections from.
 func (a *App) server(ln net.Listener, handler http.Handler) (*http.Server, net.Listener) {
 	srv := &http.Server{
-		Handler: handler, Protocols: new(http.Protocols),
+		Handler: framed(handler), Protocols: new(http.Protocols),
 		ErrorLog: slog.NewLogLogger(a.log.Handler(), slog.LevelDebug), // of single connections: a hostile client must not fill the log,
 	}
 	httpapi.Limit(srv)
@@ -209,6 +211,22 @@ func (a *App) server(ln net.Listener, handler http.Handler) (*http.Server, net.L
 		adoptable = tls.NewListener(adoptable, srv.TLSConfig)
 	}
 	return srv, adoptable
+}
+
+// framed closes connections after requests of which a proxy in front may believe that they end elsewhere.
+func framed(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		switch http1.JudgeOf(r) {
+		case http1.Refuse:
+			w.Header().Set("Connection", "close")
+			gateway.Fail(w, problem.BadInput.With("the request leaves open where its body ends: send one Content-Length, or Transfer-Encoding: chunked over HTTP/1.1, and no folded header lines"))
+			return
+		case http1.Last:
+			w.Header().Set("Connection", "close")
+			r.Close = true // nothing takes the connection over to serve more of it
+		}
+		next.ServeHTTP(w, r)
+	})
 }
 
 // serveHTTP serves the HTTP listener and returns how to end accepting.

@@ -117,6 +117,9 @@ func mediaType(s string) bool {
 
 // settle reads the data of a JSON frame: by the rules of a publish.
 func (r *Reply) settle() (problem, field string) {
+	if r.ContentType == "" { // workers that think in HTTP say it among the headers
+		r.ContentType = r.Headers.contentType()
+	}
 	d := r.text
 	var err error
 	switch {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 	"unicode/utf8"
 
@@ -33,6 +34,16 @@ func (h Headers) Check() string {
 	}
 	if size > MaxHeaderBytes {
 		return fmt.Sprintf("have %d bytes; at most %d are allowed", size, MaxHeaderBytes)
+	}
+	return ""
+}
+
+// contentType is the type that headers name, in any spelling; empty: none.
+func (h Headers) contentType() string {
+	for name, values := range h {
+		if len(name) == len("Content-Type") && strings.EqualFold(name, "Content-Type") && len(values) > 0 {
+			return values[0]
+		}
 	}
 	return ""
 }

@@ -58,6 +58,11 @@ func TestRepliesAreRead(t *testing.T) {
 			&godwitpb.Reply{Id: "ride-1", ContentType: "application/json", Data: []byte(`{"accept": true}`)},
 			Reply{ID: []byte("ride-1"), Status: 200, ContentType: "application/json", Data: []byte(`{"accept": true}`)},
 		},
+		"text whose type is among the headers": {
+			`{"reply":{"request_id":"r1","data":"<p>","headers":{"content-TYPE":"text/html"}}}`,
+			&godwitpb.Reply{RequestId: "r1", Data: []byte("<p>"), Headers: map[string]string{"content-TYPE": "text/html"}},
+			Reply{RequestID: []byte("r1"), Status: 200, ContentType: "text/html", Data: []byte("<p>"), Headers: Headers{"content-TYPE": {"text/html"}}},
+		},
 		"bytes": {
 			`{"reply":{"request_id":"r1","data_base64":"AP8=","content_type":"image/png"}}`,
 			&godwitpb.Reply{RequestId: "r1", ContentType: "image/png", Data: []byte{0, 255}},

@@ -62,6 +62,11 @@ func Displayable(contentType string) bool {
 	return !strings.EqualFold(strings.TrimSpace(kind), "multipart/x-mixed-replace")
 }
 
+// HasBody reports whether an answer of a final status may have a body (RFC 9110, sections 15.3.5, 15.3.6 and 15.4.5).
+func HasBody(status int) bool {
+	return status != http.StatusNoContent && status != http.StatusResetContent && status != http.StatusNotModified
+}
+
 // setCookies adds the cookies that a worker may set: none of this server's names, none over the API, and on a shared origin
 // only for the gateway's path.
 func setCookies(dst http.Header, values []string, in Place) {

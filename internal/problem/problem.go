@@ -68,6 +68,10 @@ func From(err error) *Problem {
 	if errors.As(err, &d) {
 		return StoreDamaged.With(d.What)
 	}
+	var b *request.BadAnswerError
+	if errors.As(err, &b) {
+		return BadAnswer.With(b.Error())
+	}
 	for _, k := range known {
 		if errors.Is(err, k.err) {
 			if k.detail != "" {

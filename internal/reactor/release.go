@@ -6,12 +6,16 @@ import (
 	"net"
 	"sync"
 	"syscall"
+
+	"godwit.dev/godwit/internal/reactor/http1"
 )
 
 // Released is a connection that has left the reactor.
 type Released struct {
 	net.Conn
 	rest []byte // was read before; comes first
+	// Judge looks at what is read.
+	Judge http1.Judge
 
 	mu    sync.Mutex
 	leave func() // nil once it is closed or was adopted
@@ -54,12 +58,15 @@ func (c *Conn) Release(unread []byte) (net.Conn, error) {
 // Read implements net.Conn.
 func (r *Released) Read(b []byte) (int, error) {
 	if len(r.rest) == 0 {
-		return r.Conn.Read(b)
+		n, err := r.Conn.Read(b)
+		r.Judge.Saw(b[:n])
+		return n, err // a net.Conn passes on what it wraps
 	}
 	n := copy(b, r.rest)
 	if r.rest = r.rest[n:]; len(r.rest) == 0 {
 		r.rest = nil
 	}
+	r.Judge.Saw(b[:n])
 	return n, nil
 }
 

@@ -59,6 +59,13 @@ var (
 	ErrOffline = errors.New("the recipient is not connected")
 )
 
+// BadAnswerError says that what came back is no answer of HTTP. The worker may have done what it was asked.
+type BadAnswerError struct {
+	Why string // without what the worker sent: it may be secret
+}
+
+func (e *BadAnswerError) Error() string { return "the worker's answer cannot be passed on: " + e.Why }
+
 // Request is what is asked.
 type Request struct {
 	Subject             string // of a request to a recipient it may be empty

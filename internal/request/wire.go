@@ -171,9 +171,16 @@ func answer(m topic.Message) (*Answer, error) {
 	case busy:
 		return nil, ErrBusy
 	}
-	a := &Answer{Status: status(m.Header), ContentType: contentType(m.Header), Data: m.Data}
+	code, err := status(m.Header)
+	if err != nil {
+		return nil, err
+	}
+	a := &Answer{Status: code, ContentType: contentType(m.Header), Data: m.Data}
 	for name, values := range m.Header {
 		a.add(name, values)
+	}
+	if a.Header.Check() != "" || (frame.Headers{headType: {a.ContentType}}).Check() != "" {
+		return nil, &BadAnswerError{Why: "a name or a value of its headers is none of HTTP, or they have more than 16 KB"}
 	}
 	if text := m.Header.Get(natsText); text != "" && len(a.Data) == 0 && a.Status >= 400 {
 		a.Data, a.ContentType = []byte(text), "text/plain"
@@ -181,21 +188,21 @@ func answer(m topic.Message) (*Answer, error) {
 	return a, nil
 }
 
-// status is the answer's, as far as it is one of HTTP.
-func status(h topic.Header) int {
+// status is the answer's.
+func status(h topic.Header) (int, error) {
 	text := h.Get(headStatus)
 	failed := text == ""
 	if failed {
 		if text = h.Get(natsCode); text == "" {
-			return 200
+			return 200, nil
 		}
 	}
 	n, err := strconv.Atoi(text)
 	switch {
 	case err == nil && n >= 200 && n <= 599 && (!failed || n >= 400):
-		return n
+		return n, nil
 	case failed:
-		return 500 // a NATS service failed with a code of its own
+		return 500, nil // a NATS service failed with a code of its own
 	}
-	return 502 // what came is no answer
+	return 0, &BadAnswerError{Why: "its status is no number from 200 to 599"}
 }

@@ -11,6 +11,7 @@ import (
 
 	"godwit.dev/godwit/internal/problem"
 	"godwit.dev/godwit/internal/reactor"
+	"godwit.dev/godwit/internal/reactor/http1"
 )
 
 // conn is a connection of the HTTP listener.
@@ -21,6 +22,7 @@ type conn struct {
 	refused *problem.Problem // what it is told; nil: it was let in
 	due     *time.Timer      // closes it, unless its first request comes
 	begun   atomic.Bool
+	judge   http1.Judge // of the one goroutine that reads
 
 	mu    sync.Mutex
 	leave func() // nil once it is closed or was handed over
@@ -31,6 +33,13 @@ type conn struct {
 }
 
 var _ reactor.Counted = (*conn)(nil)
+
+// Read implements net.Conn.
+func (c *conn) Read(b []byte) (int, error) {
+	n, err := c.Conn.Read(b)
+	c.judge.Saw(b[:n])
+	return n, err // a net.Conn passes on what it wraps
+}
 
 // begin ends the patience: the first request is here.
 func (c *conn) begin() {
@@ -84,7 +93,7 @@ type connKey struct{}
 // withConn is a server's ConnContext.
 func withConn(ctx context.Context, c net.Conn) context.Context {
 	if ours := unwrap(c); ours != nil {
-		return context.WithValue(ctx, connKey{}, ours)
+		return context.WithValue(http1.WithJudge(ctx, &ours.judge), connKey{}, ours)
 	}
 	return ctx
 }

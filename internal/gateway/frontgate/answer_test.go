@@ -2,11 +2,13 @@ package frontgate_test
 
 import (
 	"context"
+	"io"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"strings"
 	"testing"
+	"time"
 
 	"godwit.dev/godwit/internal/access"
 	"godwit.dev/godwit/internal/frame"
@@ -30,10 +32,16 @@ func (open) OnlyApp() string { return "demo" }
 type worker struct {
 	answer request.Answer
 	asked  *request.Request
+	takes  time.Duration
 }
 
-func (w *worker) Ask(_ context.Context, _ string, r *request.Request) (*request.Answer, error) {
+func (w *worker) Ask(ctx context.Context, _ string, r *request.Request) (*request.Answer, error) {
 	w.asked = r
+	select {
+	case <-time.After(w.takes):
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
 	a := w.answer
 	return &a, nil
 }
@@ -116,5 +124,57 @@ func TestAWorkerLearnsWhoCallsFromTheGatewayAlone(t *testing.T) {
 	}
 	if h := w.asked.Header; h["Godwit-Client-Addr"][0] != "127.0.0.1" || h["Cookie"][0] != "a=1" || h["X_own"] == nil {
 		t.Errorf("the worker gets %v", h)
+	}
+}
+
+func TestAnswersWithoutABodyHaveNone(t *testing.T) {
+	w := &worker{answer: request.Answer{ContentType: "text/plain", Data: []byte("body")}}
+	at := serveWorker(t, w, httphead.OwnOrigin, false) + "/gw/shop/"
+	for _, c := range []struct {
+		method string
+		status int
+		header frame.Headers
+		length string
+		body   string
+	}{
+		{"GET", 200, nil, "4", "body"},
+		{"GET", 204, frame.Headers{"Content-Length": {"9"}}, "", ""},
+		{"GET", 205, nil, "0", ""},
+		{"GET", 304, nil, "", ""},
+		{"HEAD", 200, nil, "4", ""},
+		{"HEAD", 205, nil, "", ""},
+		{"GET", 200, frame.Headers{"Content-Length": {"9"}, "Transfer-Encoding": {"chunked"}, "Trailer": {"X"}}, "4", "body"},
+	} {
+		w.answer.Status, w.answer.Header = c.status, c.header
+		resp := call(t, c.method, at, nil)
+		b, err := io.ReadAll(resp.Body)
+		if err != nil || resp.StatusCode != c.status || string(b) != c.body || resp.Header.Get("Content-Length") != c.length || (resp.Header.Get("Content-Type") != "text/plain") != (c.status == 304) {
+			t.Errorf("%s %d: %q, %v, with %v", c.method, c.status, b, err, resp.Header)
+		}
+	}
+	w.answer = request.Answer{Status: 200, Header: frame.Headers{"Content-Length": {"1234"}}}
+	if resp := call(t, http.MethodHead, at, nil); resp.ContentLength != 1234 {
+		t.Errorf("HEAD says a length of %d, and its worker one of 1234", resp.ContentLength)
+	}
+	w.answer.Header["Content-Length"] = []string{"-7"}
+	if resp := call(t, http.MethodHead, at, nil); resp.StatusCode != 200 || resp.Header.Get("Content-Length") == "-7" {
+		t.Errorf("HEAD is answered %d with %v", resp.StatusCode, resp.Header)
+	}
+}
+
+func TestACallIsAnsweredHoweverLongItsServiceMayTake(t *testing.T) {
+	const patience = 3 * time.Second // of the listener; its own is longer
+	for _, body := range []string{"", "body"} {
+		w := &worker{answer: request.Answer{Status: 200, Data: []byte("late")}, takes: patience + 2*time.Second}
+		s := httptest.NewUnstartedServer(frontgate.New(frontgate.Config{Asker: w, Access: open{}, Log: slog.New(slog.DiscardHandler)}))
+		s.Config.ReadTimeout, s.Config.WriteTimeout = patience, patience
+		s.Start()
+		resp, err := http.Post(s.URL+"/gw/shop/", "text/plain", strings.NewReader(body)) //nolint:noctx // ends with the server
+		if err != nil {
+			t.Errorf("a call with the body %q is not answered: %v", body, err)
+		} else {
+			_ = resp.Body.Close()
+		}
+		s.Close()
 	}
 }

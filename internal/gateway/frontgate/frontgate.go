@@ -132,15 +132,16 @@ func (g *Gate) call(w http.ResponseWriter, r *http.Request, service, path string
 	if err := checkType(q.ContentType); err != nil {
 		return err
 	}
+	rc := http.NewResponseController(w) // a test's writer has no deadlines
+	_ = rc.SetReadDeadline(time.Time{}) // which would end the call as if its caller had gone
+	_ = rc.SetWriteDeadline(time.Now().Add(request.MaxTimeout + writeTime))
 	a, err := g.cfg.Asker.Ask(r.Context(), who.app, q)
+	_ = rc.SetWriteDeadline(time.Now().Add(writeTime))
 	if err != nil {
 		return err
 	}
 	if !httphead.Displayable(a.ContentType) {
 		return problem.BadAnswer.With("the worker's answer is of the type multipart/x-mixed-replace, which the gateway does not pass on")
-	}
-	if len(body) > 0 || q.Timeout > writeTime { // else as much is left of what the listener allows for a call
-		_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(writeTime)) // a test's writer has none
 	}
 	g.writeAnswer(w, r.Method == http.MethodHead, a)
 	return nil
@@ -176,28 +177,37 @@ func tooLarge() error {
 	return problem.TooLarge.Withf("a request through the gateway has at most %d bytes", frame.MaxBody)
 }
 
+// writeAnswer sends what a worker has answered. bodiless: the call was HEAD, whose answer has the length of one to GET and no body.
 func (g *Gate) writeAnswer(w http.ResponseWriter, bodiless bool, a *request.Answer) {
 	h := w.Header()
 	httphead.FromWorker(h, a.Header, g.cfg.Place)
-	if length := a.Header["Content-Length"]; bodiless && length != nil { // to HEAD, the worker says how long an answer to GET would be
-		h["Content-Length"] = length
-	}
 	if a.ContentType != "" {
 		h["Content-Type"] = []string{a.ContentType}
 	} else {
 		h["Content-Type"] = nil // net/http would guess one
 	}
-	if bodyAllowed(a.Status) && !bodiless {
-		h["Content-Length"] = []string{strconv.Itoa(len(a.Data))}
+	body := a.Data
+	if !httphead.HasBody(a.Status) {
+		body = nil
+	}
+	switch {
+	case a.Status == http.StatusNoContent || a.Status == http.StatusNotModified: // these say no length
+	case bodiless && len(body) == 0:
+		if length := a.Header["Content-Length"]; len(length) == 1 && isLength(length[0]) {
+			h["Content-Length"] = length
+		}
+	default:
+		h["Content-Length"] = []string{strconv.Itoa(len(body))}
 	}
 	w.WriteHeader(a.Status)
-	if bodyAllowed(a.Status) && !bodiless {
-		_, _ = w.Write(a.Data) // a caller that is gone needs no answer
+	if !bodiless && len(body) > 0 {
+		_, _ = w.Write(body) // a caller that is gone needs no answer
 	}
 }
 
-func bodyAllowed(status int) bool {
-	return status != http.StatusNoContent && status != http.StatusNotModified
+func isLength(s string) bool {
+	_, err := strconv.ParseUint(s, 10, 63)
+	return err == nil
 }
 
 func (g *Gate) fail(w http.ResponseWriter, r *http.Request, err error) {

@@ -67,8 +67,14 @@ func (c *client) Uncork() { c.s.Uncork() }
 // Queued is how many bytes wait for the client to take them.
 func (c *client) Queued() int { return c.s.Queued() }
 
-// Probe sends a PING on the connection.
-func (c *client) Probe() { c.s.Probe() }
+// Probe sends a PING on the connection, and a frame that says nothing on the stream: proxies answer PINGs themselves, and end streams
+// that carry nothing. A pong would not do, for clients count those that they have asked for.
+func (c *client) Probe() {
+	c.s.Probe()
+	if c.s.Queued() == 0 { // else something is on its way
+		c.s.WriteMessage(nil, nil)
+	}
+}
 
 // Close ends the call after the goodbye: OK, or UNAUTHENTICATED for one who was refused.
 func (c *client) Close(g frame.Goodbye) {

@@ -166,6 +166,21 @@ func (e *reactorEngine) Open(s *http2.Stream, h *http2.Headers) http2.StreamHand
 	return e.openCall(s, h, m, gzip)
 }
 
+// maxMetadata is how much a client may say in metadata, as HTTP/2 counts: 32 bytes for a field beside its name and value.
+const maxMetadata = 8 << 10
+
+var errMetadata = status.Newf(codes.ResourceExhausted, "the call's metadata has more than %d bytes, which is the most", maxMetadata)
+
+// RefuseLong answers a call with too much metadata.
+func (e *reactorEngine) RefuseLong(s *http2.Stream, contentType string) {
+	if isGRPC(contentType) {
+		reply(s, errMetadata)
+		return
+	}
+	s.WriteHeaders(hpack.HeaderField{Name: ":status", Value: "431"})
+	s.End()
+}
+
 func isGRPC(contentType string) bool {
 	rest, ok := strings.CutPrefix(contentType, "application/grpc")
 	return ok && (rest == "" || rest == "+proto" || rest[0] == ';')

@@ -173,6 +173,35 @@ func TestMetadataGoesBothWays(t *testing.T) {
 	})
 }
 
+func TestTooMuchMetadataIsRefusedAndTheConnectionLives(t *testing.T) {
+	both(t, func(t *testing.T, w *world) {
+		from := ""
+		for _, size := range []int{8 << 10, 9000, 20_000, 50_000} {
+			for _, value := range []string{strings.Repeat("x", size), strings.Repeat("~", size)} { // short and long in HPACK
+				_, err := w.EmptyCall(metadata.AppendToOutgoingContext(t.Context(), "x-long", value), &pb.Empty{})
+				if status.Code(err) != codes.ResourceExhausted || !strings.Contains(err.Error(), "metadata") {
+					t.Errorf("%d bytes of metadata: %v, want ResourceExhausted", size, err)
+				}
+			}
+			stream, err := w.FullDuplexCall(metadata.AppendToOutgoingContext(t.Context(), "x-long", strings.Repeat("x", size)))
+			if err == nil {
+				_, err = stream.Recv()
+			}
+			wantCode(t, err, codes.ResourceExhausted)
+			var p peer.Peer
+			if _, err := w.EmptyCall(metadata.AppendToOutgoingContext(t.Context(), "x-fits", strings.Repeat("x", 7000)), &pb.Empty{}, grpc.Peer(&p)); err != nil {
+				t.Errorf("after %d bytes: %v", size, err)
+			}
+			if from == "" {
+				from = p.LocalAddr.String()
+			}
+			if p.LocalAddr.String() != from {
+				t.Error("the client had to connect again")
+			}
+		}
+	})
+}
+
 func TestHeadersAreSentOnce(t *testing.T) {
 	both(t, func(t *testing.T, w *world) {
 		var head metadata.MD

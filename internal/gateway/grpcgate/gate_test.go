@@ -201,6 +201,9 @@ func (c codec) Marshal(v any) (mem.BufferSlice, error) {
 func (c *client) Next(ctx context.Context) (string, error) {
 	defer context.AfterFunc(ctx, c.cancel)()
 	m, err := c.stream.Recv()
+	for err == nil && m.GetFrame() == nil { // says only that the session is there
+		m, err = c.stream.Recv()
+	}
 	if errors.Is(err, io.EOF) || status.Code(err) == codes.Unauthenticated {
 		return "", io.EOF
 	}

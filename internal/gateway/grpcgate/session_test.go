@@ -97,6 +97,18 @@ func TestHeadersComeAtOnce(t *testing.T) {
 	})
 }
 
+func TestASilentSessionCarriesFramesThatSayNothing(t *testing.T) {
+	eachEngine(t, func(t *testing.T, g *gate) {
+		stream := session(t, t.Context(), g.conn(t), &pb.Hello{App: gatetest.App, Recipient: "driver-1", HeartbeatMs: 5000})
+		welcomed(t, stream)
+		for range 2 {
+			if m, err := stream.Recv(); err != nil || m.GetFrame() != nil {
+				t.Fatalf("got %v, %v; want a frame that says nothing", m, err)
+			}
+		}
+	})
+}
+
 func TestManySessionsShareAConnection(t *testing.T) {
 	eachEngine(t, func(t *testing.T, g *gate) {
 		cc := g.conn(t)

@@ -104,6 +104,9 @@ func (g *guest) Write(k frame.ServerKind, head, tail []byte) bool {
 	return !g.m.sends(k, g.begun) || g.client.Write(k, head, tail)
 }
 
+// Probe sends a PING on the connection: the service has no message that says nothing.
+func (g *guest) Probe() { g.s.Probe() }
+
 // Close ends the call as its service does.
 func (g *guest) Close(bye frame.Goodbye) {
 	g.tell(bye.Reason) // before the client can know

@@ -16,6 +16,7 @@ import (
 	_ "google.golang.org/grpc/encoding/gzip" // accept compressed requests, as the other engine does
 	"google.golang.org/grpc/keepalive"
 	"google.golang.org/grpc/stats"
+	"google.golang.org/grpc/tap"
 
 	"godwit.dev/godwit/api/godwitpb"
 	"godwit.dev/godwit/internal/frame"
@@ -38,6 +39,8 @@ const (
 	stdPingTimeout = 20 * time.Second
 	stdMinPing     = 5 * time.Second // apps ping as often as every 15 s
 	stdMaxStreams  = 1000
+	stdIdle        = 2 * time.Minute // without a call; that of the other engine
+	stdHeaders     = 64 << 10        // grpc-go resets calls with more; those with more than maxMetadata are answered
 )
 
 func newStdEngine(cfg *Config) *stdEngine {
@@ -47,14 +50,32 @@ func newStdEngine(cfg *Config) *stdEngine {
 		grpc.StatsHandler(firstRequests{&e.silent}),
 		grpc.ForceServerCodecV2(rawCodec{}),
 		grpc.MaxRecvMsgSize(cfg.MaxMessage),
-		grpc.MaxHeaderListSize(8<<10),
+		grpc.MaxHeaderListSize(stdHeaders),
+		grpc.InTapHandle(checkMetadata),
 		grpc.MaxConcurrentStreams(stdMaxStreams),
 		grpc.ConnectionTimeout(reactor.DefaultHandshake),
-		grpc.KeepaliveParams(keepalive.ServerParameters{Time: stdPingAfter, Timeout: stdPingTimeout}),
+		grpc.KeepaliveParams(keepalive.ServerParameters{Time: stdPingAfter, Timeout: stdPingTimeout, MaxConnectionIdle: stdIdle}),
 		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: stdMinPing, PermitWithoutStream: true}),
 	)
 	return e
 }
+
+// checkMetadata refuses calls with too much metadata.
+func checkMetadata(ctx context.Context, info *tap.Info) (context.Context, error) {
+	size := 0
+	for name, values := range info.Header {
+		for _, v := range values {
+			size += len(name) + len(v) + fieldOverhead
+		}
+	}
+	if size > maxMetadata {
+		return nil, errMetadata.Err()
+	}
+	return ctx, nil
+}
+
+// fieldOverhead is what HTTP/2 counts for a field beside its name and value (RFC 9113, section 6.5.2).
+const fieldOverhead = 32
 
 // registerClients adds godwit.v1.Client.
 func (e *stdEngine) registerClients() {
@@ -157,7 +178,7 @@ func (g *guarded) Accept() (net.Conn, error) {
 // counted gives its place back when it is closed.
 type counted struct {
 	net.Conn
-	due   *time.Timer // closes it, unless its first request comes
+	due   *time.Timer // closes it, unless it speaks HTTP/2 in time
 	once  sync.Once
 	leave func()
 }
@@ -169,26 +190,19 @@ func (c *counted) Close() error {
 	return c.Conn.Close()
 }
 
-// firstRequests ends the patience with connections that have sent a request.
+// firstRequests ends the patience with connections that speak HTTP/2: from then on grpc-go closes idle ones.
 type firstRequests struct{ silent *sync.Map }
-
-type countedKey struct{}
 
 // TagConn implements stats.Handler.
 func (f firstRequests) TagConn(ctx context.Context, info *stats.ConnTagInfo) context.Context {
 	if c, ok := f.silent.LoadAndDelete(info.RemoteAddr.String()); ok {
-		return context.WithValue(ctx, countedKey{}, c)
+		c.(*counted).due.Stop() //nolint:forcetypeassert // there are no others
 	}
 	return ctx
 }
 
 // TagRPC implements stats.Handler.
-func (firstRequests) TagRPC(ctx context.Context, _ *stats.RPCTagInfo) context.Context {
-	if c, ok := ctx.Value(countedKey{}).(*counted); ok {
-		c.due.Stop()
-	}
-	return ctx
-}
+func (firstRequests) TagRPC(ctx context.Context, _ *stats.RPCTagInfo) context.Context { return ctx }
 
 // HandleRPC implements stats.Handler.
 func (firstRequests) HandleRPC(context.Context, stats.RPCStats) {}

@@ -178,6 +178,11 @@ func (c *stdClient) write() {
 		for {
 			m, probed, ok, end := c.next()
 			if probed {
+				if c.m.own() && !ok && !end { // proxies end streams that carry nothing
+					if err := c.stream.SendMsg(&rawMessage{}); err != nil {
+						return
+					}
+				}
 				c.session.Alive() // the connection's keep-alive vouches for the client
 			}
 			if end {
@@ -254,7 +259,7 @@ func (c *stdClient) Queued() int {
 	return c.bytes
 }
 
-// Probe has the writing goroutine answer.
+// Probe has the writing goroutine send a frame that says nothing, and answer.
 func (c *stdClient) Probe() {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -173,7 +173,8 @@ func (r *report) run(page []campaign.Delivery) error {
 			r.out.Write(append(line, '\n'))
 		}
 		w.Flush()
-		_ = r.rc.SetWriteDeadline(time.Now().Add(call.PartTime)) // tests' writers have no deadlines
+		_ = r.rc.SetReadDeadline(time.Time{}) // which would end the answer as if its reader had gone; tests' writers have no deadlines
+		_ = r.rc.SetWriteDeadline(time.Now().Add(call.PartTime))
 		if _, err := r.c.W.Write(r.out.Bytes()); err != nil {
 			return nil // the client is gone
 		}

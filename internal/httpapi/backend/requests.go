@@ -90,7 +90,8 @@ func (a *API) question(c *call.Call, timeout string) (*request.Request, error) {
 	}
 	// The answer may take longer than the server's own patience with a connection.
 	rc := http.NewResponseController(c.W)
-	_ = rc.SetWriteDeadline(time.Now().Add(r.Timeout + call.PartTime)) // a test's writer has none
+	_ = rc.SetReadDeadline(time.Time{}) // which would end the request as if its asker had gone; a test's writer has none
+	_ = rc.SetWriteDeadline(time.Now().Add(r.Timeout + call.PartTime))
 	return r, nil
 }
 
@@ -110,5 +111,9 @@ func answer(c *call.Call, a *request.Answer, err error) error {
 	} else {
 		h["Content-Type"] = nil // net/http would guess one
 	}
-	return c.Send(a.Status, a.Data)
+	body := a.Data
+	if !httphead.HasBody(a.Status) {
+		body = nil
+	}
+	return c.Send(a.Status, body)
 }

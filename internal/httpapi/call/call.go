@@ -80,7 +80,8 @@ func (c *Call) Streams() {
 
 // Stream sends a part of a long answer. An error means that the client is gone.
 func (c *Call) Stream(rc *http.ResponseController, part []byte) error {
-	_ = rc.SetWriteDeadline(time.Now().Add(PartTime)) // tests' writers have none
+	_ = rc.SetReadDeadline(time.Time{}) // which would end the answer as if its reader had gone; tests' writers have no deadlines
+	_ = rc.SetWriteDeadline(time.Now().Add(PartTime))
 	if c.Status == 0 {
 		c.Streams()
 		c.Status = http.StatusOK

@@ -18,6 +18,7 @@ import (
 
 	"godwit.dev/godwit/internal/notification"
 	"godwit.dev/godwit/internal/reactor"
+	"godwit.dev/godwit/internal/reactor/http1"
 )
 
 // Times of a connection. Those for idle clients and for clients that do not read are the ones of the server beside it.
@@ -109,8 +110,8 @@ type returnedKey struct{}
 
 // ConnContext is for the http.Server: it counts the publishes of connections that have gone back.
 func ConnContext(ctx context.Context, nc net.Conn) context.Context {
-	if _, ok := nc.(*reactor.Released); ok {
-		return context.WithValue(ctx, returnedKey{}, new(int))
+	if back, ok := nc.(*reactor.Released); ok {
+		return context.WithValue(http1.WithJudge(ctx, &back.Judge), returnedKey{}, new(int))
 	}
 	return ctx
 }

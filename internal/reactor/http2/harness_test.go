@@ -102,6 +102,16 @@ func newLink(t testing.TB, cfg Config) *link {
 	return l
 }
 
+// unacknowledged connects a client that has sent its preface and does not acknowledge the server's SETTINGS.
+func unacknowledged(t testing.TB, cfg Config) *link {
+	l := silentLink(t, NewServer(cfg, &recorder{}))
+	l.in.WriteString(preface)
+	l.client.WriteSettings()
+	l.send()
+	l.out.Reset()
+	return l
+}
+
 func silentLink(t testing.TB, s *Server) *link {
 	l := &link{t: t, handler: s.handler.(*recorder)}
 	l.client = wire.NewFramer(&l.in, &l.out)

@@ -111,6 +111,10 @@ func (c *Conn) request(d *headerDecoder, id uint32, end bool) error {
 	c.insert(s)
 	c.mu.Unlock()
 	if d.size > maxHeaderList {
+		if h, ok := c.srv.handler.(LongHandler); ok {
+			h.RefuseLong(s, d.kind)
+			return nil
+		}
 		s.WriteHeaders(hpack.HeaderField{Name: ":status", Value: "431"})
 		s.End()
 		return nil
@@ -177,6 +181,7 @@ type headerDecoder struct {
 	hp         *hpack.Decoder
 	h          Headers
 	size       int    // as SETTINGS_MAX_HEADER_LIST_SIZE counts
+	kind       string // the content type, also of a list that is too long
 	pseudo     uint8  // those seen
 	bad        string // what makes it no valid request
 	trailerBad string // what makes it no valid trailers
@@ -207,7 +212,7 @@ func (d *headerDecoder) free() {
 func (d *headerDecoder) clear() {
 	clear(d.h.Fields)
 	d.h = Headers{Fields: d.h.Fields[:0]}
-	d.size, d.pseudo, d.bad, d.trailerBad = 0, 0, "", ""
+	d.size, d.pseudo, d.kind, d.bad, d.trailerBad = 0, 0, "", "", ""
 }
 
 func (d *headerDecoder) decode(block []byte) error {
@@ -242,8 +247,11 @@ const (
 
 // field takes one decoded field.
 func (d *headerDecoder) field(f hpack.HeaderField) {
+	if f.Name == "content-type" && len(f.Value) <= maxHeaderList {
+		d.kind = f.Value
+	}
 	if d.size += int(f.Size()); d.size > maxHeaderList {
-		d.h.Fields = d.h.Fields[:0] // it is answered 431: keep nothing
+		d.h.Fields = d.h.Fields[:0] // it is refused: keep nothing
 		return
 	}
 	if strings.HasPrefix(f.Name, ":") {

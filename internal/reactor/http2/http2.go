@@ -38,6 +38,12 @@ type Handler interface {
 	Open(s *Stream, h *Headers) StreamHandler
 }
 
+// LongHandler is a Handler that answers requests whose headers are too long. Others leave it to a 431.
+type LongHandler interface {
+	// RefuseLong answers a request of a content type, which may be unknown.
+	RefuseLong(s *Stream, contentType string)
+}
+
 // StreamHandler is one request as the layer above handles it. The calls come one at a time per connection, from its
 // loop, holding no lock; it may call any method of its Stream.
 type StreamHandler interface {
@@ -76,8 +82,8 @@ func (h *Headers) Get(name string) string {
 // Limits of the protocol's parser that nobody needs to change.
 const (
 	maxFrameSize    = 16 << 10 // of a frame we accept: the protocol's smallest allowed limit
-	maxHeaderList   = 8 << 10  // of a request's headers, as announced; more is answered with 431
-	maxHeaderBlock  = 32 << 10 // of a compressed header block; more ends the connection
+	maxHeaderList   = 8 << 10  // of a request's headers; more is refused
+	maxHeaderBlock  = 64 << 10 // of a compressed header block, and of headers as announced, so that clients hear of a refusal; more ends the connection
 	maxContinuation = 32       // frames of a header block; more ends the connection
 	headerTable     = 4096     // until the connection turns out to carry gRPC, then 0
 	socketHighWater = 64 << 10 // with more unsent bytes, DATA waits in its stream: control frames must find room
@@ -95,8 +101,8 @@ type Config struct {
 	ConnQueueBytes   int           // the same on all streams of a connection; 4 MiB
 	TotalQueueBytes  int64         // the same on all connections; 512 MiB
 	HoldBytes        int           // request bytes the layer above may hold for one connection (Stream.Hold); 16 MiB
-	FirstRequest     time.Duration // from connect to the first request, whatever comes meanwhile; 10 s, or what the transport has patience for
-	KeepAlive        time.Duration // of silence before a connection is pinged, or closed if it has no stream; 2 min
+	FirstRequest     time.Duration // from connect to the first request or the acknowledgement of our SETTINGS, whatever comes meanwhile; 10 s, or what the transport has patience for
+	KeepAlive        time.Duration // of silence before a connection is pinged, or closed if it has no stream; from the acknowledgement to the first request; 2 min
 	CloseTimeout     time.Duration // for a stream that was ended to drain; 5 s
 }
 

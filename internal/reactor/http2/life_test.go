@@ -29,7 +29,7 @@ func TestSilentPeersAreClosed(t *testing.T) {
 	})
 }
 
-func TestNothingRenewsThePatienceForTheFirstRequest(t *testing.T) {
+func TestNothingRenewsThePatienceForAClientThatAcknowledgesNothing(t *testing.T) {
 	for name, drip := range map[string]func(l *link, second int){
 		"pings": func(l *link, _ int) {
 			l.client.WritePing(false, [8]byte{})
@@ -52,7 +52,7 @@ func TestNothingRenewsThePatienceForTheFirstRequest(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				l := newLink(t, Config{})
+				l := unacknowledged(t, Config{})
 				for second := range 10 {
 					if l.closing {
 						t.Fatalf("closed after %d seconds", second)
@@ -64,11 +64,32 @@ func TestNothingRenewsThePatienceForTheFirstRequest(t *testing.T) {
 				}
 				l.sleep(time.Second)
 				if !l.closing {
-					t.Error("a connection without a request is kept")
+					t.Error("the connection is kept")
 				}
 			})
 		})
 	}
+}
+
+func TestAConnectionThatSpeaksHTTP2MayWaitForItsFirstRequest(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := newLink(t, Config{})
+		l.client.WriteSettingsAck()
+		l.send()
+		l.sleep(time.Minute)
+		if l.closing || l.aborted {
+			t.Fatal("closed although it acknowledged SETTINGS")
+		}
+		for range 2 { // pings are no requests
+			l.client.WritePing(false, [8]byte{})
+			l.send()
+			l.out.Reset()
+			l.sleep(31 * time.Second)
+		}
+		if !l.closing {
+			t.Error("a connection that never has a request is kept")
+		}
+	})
 }
 
 func TestLaterHeaderBlocksThatDoNotEndCloseTheConnection(t *testing.T) {

@@ -221,6 +221,9 @@ func (c *Conn) settingsAck() error {
 	c.mu.Lock()
 	first := c.flags&connAcked == 0
 	c.flags |= connAcked
+	if first && c.lastID == 0 { // it speaks HTTP/2: from now on it may be idle, as clients keep connections for later
+		c.checkAt = now().add(c.srv.cfg.KeepAlive)
+	}
 	shrunk := !first && c.flags&connShrinking != 0
 	c.mu.Unlock()
 	switch {

@@ -93,7 +93,7 @@ func firstFrames(cfg *Config) []byte {
 	var p []byte
 	p = appendSetting(p, settingMaxStreams, uint32(cfg.MaxStreams))
 	p = appendSetting(p, settingWindow, uint32(cfg.StreamWindow))
-	p = appendSetting(p, settingHeaderList, maxHeaderList)
+	p = appendSetting(p, settingHeaderList, maxHeaderBlock)
 	b := append(appendFrameHead(nil, len(p), frameSettings, 0, 0), p...)
 	if more := cfg.ConnWindow - defaultWindow; more > 0 {
 		b = appendWindowUpdate(b, 0, uint32(more))
