@@ -359,7 +359,7 @@ upgrade: ## restart three nodes of the commit before as nodes of this one, under
 
 .PHONY: attack
 attack: ## attack the built server from one address, and from one app, and see that nobody else is kept waiting
-	$(GO) test -count 1 -timeout 10m -v ./test/attack -ratio
+	$(GO) test -count 1 -timeout 20m -v ./test/attack -ratio
 
 .PHONY: mutate
 mutate: redis postgresql ## break the code on purpose and see that the tests notice (SEED=n draws others, RESUME=1 keeps what was noticed before)

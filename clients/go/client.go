@@ -49,6 +49,9 @@ func New(server string, opts ...Option) (*Client, error) {
 	if base.Scheme != "http" && base.Scheme != "https" || base.Host == "" {
 		return nil, fmt.Errorf("godwit: server address %q is not an http or https URL", server)
 	}
+	if strings.ContainsAny(server, "?#") {
+		return nil, fmt.Errorf("godwit: server address %q must end before ? and #: paths are added to it", server)
+	}
 	c := &Client{base: base, attempts: DefaultAttempts, timeout: DefaultRequestTimeout}
 	for _, o := range opts {
 		o(c)
