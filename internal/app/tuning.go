@@ -4,6 +4,8 @@ import (
 	"io"
 	"log/slog"
 	"runtime/debug"
+	"strings"
+	"unicode"
 
 	"github.com/mattn/go-isatty"
 	"golang.org/x/sys/unix"
@@ -59,17 +61,35 @@ func NewLogger(c *config.Config, w io.Writer) *slog.Logger {
 	return slog.New(slog.NewJSONHandler(w, opts))
 }
 
+// steers are characters that JSON leaves as they are, and that move a terminal's cursor or turn the direction of a line.
+func steers(r rune) bool { return r >= 0x7f && r < 0xa0 || unicode.Is(unicode.Bidi_Control, r) }
+
+func visible(r rune) rune {
+	if steers(r) {
+		return unicode.ReplacementChar
+	}
+	return r
+}
+
 // inWords has durations and sizes in JSON as people write them ("10s"), as the text format has them, not as a count of
-// nanoseconds.
+// nanoseconds, and texts without characters that steer a terminal, which JSON would leave as they are.
 func inWords(_ []string, a slog.Attr) slog.Attr {
-	if a.Value.Kind() == slog.KindDuration {
+	switch a.Value.Kind() {
+	case slog.KindDuration:
 		a.Value = slog.StringValue(a.Value.Duration().String())
 		return a
-	}
-	if a.Value.Kind() != slog.KindAny {
+	case slog.KindString:
+		if text := a.Value.String(); strings.ContainsFunc(text, steers) {
+			a.Value = slog.StringValue(strings.Map(visible, text))
+		}
+		return a
+	case slog.KindAny:
+	default:
 		return a
 	}
 	switch v := a.Value.Any().(type) {
+	case error:
+		a.Value = slog.StringValue(strings.Map(visible, v.Error()))
 	case config.Duration:
 		a.Value = slog.StringValue(v.String())
 	case config.Size:
