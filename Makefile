@@ -39,7 +39,7 @@ NODE_MODULES  := $(JS)/node_modules/.package-lock.json
 PACKAGES ?= ./...
 # The race detector stays out of SQLite, which is C translated to Go: it takes most of the time there, and watches nothing of
 # ours. Vetting is left to make lint.
-TESTFLAGS ?= -race -gcflags=modernc.org/...=-race=false -vet=off -timeout 10m
+TESTFLAGS ?= -race -gcflags=modernc.org/...=-race=false -vet=off -timeout 30m
 # How many packages are tested at once: more than there are cores, since tests wait more than they compute.
 TESTS_AT_ONCE ?= $(shell echo $$((2 * $$(getconf _NPROCESSORS_ONLN))))
 # Those that take longest come first: what begins last has nothing left to run beside it.

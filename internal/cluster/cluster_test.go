@@ -60,8 +60,9 @@ func TestWhatIsRoutedIsTheSameOnEveryNode(t *testing.T) {
 	now := time.Now().Truncate(time.Millisecond)
 	full := func(n *notification.Notification) {
 		n.Content = notification.Content{Title: "t", Body: "b\n\"", Category: "c", Data: []byte(`{"a":1}`), ContentType: "application/json"}
-		n.Priority, n.ReplyBy, n.Ack = notification.High, now.Add(time.Minute), notification.AckAll
+		n.Priority, n.Ack = notification.High, notification.AckAll
 		n.CreatedAt, n.ExpiresAt = now, now.Add(time.Hour)
+		n.ReplyBy = n.ExpiresAt // as a publish makes it
 	}
 	raw := func(n *node) *recorder { return n.record("ann", frame.JSON) }
 	here, there := raw(w.nodes[0]), raw(w.nodes[1])

@@ -18,7 +18,7 @@ func items() []*mailbox.Item {
 	return []*mailbox.Item{
 		{Pos: 1, Recipient: "ann", Seq: 1, N: &notification.Notification{App: "demo", ID: "n", CreatedAt: now, ExpiresAt: now.Add(time.Hour)}},
 		{Pos: 1 << 60, Recipient: "a.b@c", Seq: 1 << 50, Attempts: 7, N: &notification.Notification{
-			App: "a.t", ID: "x", Ack: notification.AckAll, Priority: notification.Low, CreatedAt: now, ExpiresAt: now.Add(time.Hour), ReplyBy: now.Add(time.Minute),
+			App: "a.t", ID: "x", Ack: notification.AckAll, Priority: notification.Low, CreatedAt: now, ExpiresAt: now.Add(time.Hour), ReplyBy: now.Add(time.Hour),
 			Content: notification.Content{Title: "t", Body: "b", Category: "c", Data: []byte{0, 255}, ContentType: "application/octet-stream"},
 		}},
 		{Pos: 3, Recipient: "r", Seq: 2, N: &notification.Notification{App: "demo", ID: "y", Ack: notification.AckNone, Priority: notification.High, CreatedAt: now, ExpiresAt: now}},

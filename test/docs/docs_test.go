@@ -1,7 +1,6 @@
 package docs
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -124,11 +123,10 @@ func runPage(t *testing.T, all []block, curl string) {
 	}
 	here := strings.NewReplacer(places...)
 	for _, b := range all {
-		ctx, cancel := context.WithTimeout(t.Context(), blackbox.Patience)
-		cmd := exec.CommandContext(ctx, "bash", "-euo", "pipefail", "-c", here.Replace(b.script))
+		// Some blocks fetch modules and build: nothing but the test's own end bounds them.
+		cmd := exec.CommandContext(t.Context(), "bash", "-euo", "pipefail", "-c", here.Replace(b.script))
 		cmd.Dir, cmd.Env = dir, env
 		out, err := cmd.CombinedOutput()
-		cancel()
 		if err != nil {
 			t.Errorf("block at line %d: %v\n%s", b.line, err, out)
 		}
