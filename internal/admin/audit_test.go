@@ -47,7 +47,7 @@ func TestWhatPeopleDoIsRemembered(t *testing.T) {
 	w.browser().post("/ui/sign-in", url.Values{"key": {w.newKey("shop", access.Worker)}})
 	b.post("/ui/sign-out", nil)
 	want := []string{
-		"sign-in  done", "campaign.create " + id + " done", "campaign.start " + id + " done", "recipient.erase anna done",
+		"sign-in  done", "campaign.create " + id + " done", "campaign.start " + id + " done", "recipient.erase " + audit.Erased("shop", "anna") + " done",
 		"sign-in  done", "recipient.erase anna refused", "sign-in  refused", "sign-out  done",
 	}
 	if got := deeds(t, &cfg, "shop"); strings.Join(got, "\n") != strings.Join(want, "\n") {

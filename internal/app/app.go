@@ -38,6 +38,7 @@ import (
 	"godwit.dev/godwit/internal/own"
 	"godwit.dev/godwit/internal/pubsub"
 	"godwit.dev/godwit/internal/reactor"
+	"godwit.dev/godwit/internal/recipient"
 	"godwit.dev/godwit/internal/request"
 	"godwit.dev/godwit/internal/sealed"
 	"godwit.dev/godwit/internal/session"
@@ -85,6 +86,7 @@ type App struct {
 	sources     *source.Service
 	sinks       *sink.Service
 	deeds       *audit.Log
+	eraser      *recipient.Eraser
 	bus         *bus.Bus
 	cluster     *cluster.Cluster // nil: it is alone
 	boot        string           // of this node among others; empty: it is alone

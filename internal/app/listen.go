@@ -312,7 +312,7 @@ func (a *App) handler() (http.Handler, error) {
 	posting.ForwardTo(a.forwarder())
 	poll := pollgate.New(pollgate.Config{Hub: a.hub, Posting: posting, Origins: a.access, Log: a.log})
 	a.steps.addClose("polls", time.Second, poll.Close)
-	known := recipient.New(recipient.Config{Mailbox: a.mailbox, Presence: a.sessions(), Endpoints: a.endpoints, Objects: a.objects, Log: a.log})
+	known := recipient.New(recipient.Config{Mailbox: a.mailbox, Presence: a.sessions(), Endpoints: a.endpoints, Objects: a.objects, Traces: a.eraser, Log: a.log})
 	told := a.timelines(known)
 	pages, err := a.pages(known, told)
 	if err != nil {
@@ -336,7 +336,7 @@ func (a *App) handler() (http.Handler, error) {
 		Timelines: told, Receipts: receipts, AckLimit: a.ackLimit,
 		Publisher: a.publisher, Mailbox: a.mailbox, Objects: a.objects, Topics: a.topics, Requests: a.requests, Services: a.access, Presence: a.sessions(), Events: a.stores.Events, Access: a.access, Audit: a.deeds, Keys: a.access, Apps: a.access, Channels: a.channels, Hooks: a.hooks, Sources: a.sources, Sinks: a.sinks, Campaigns: a.sending, Templates: a.templates,
 		Log: a.log, Registry: a.registry, PublishLimit: a.keyLimit.Take,
-		Endpoints: a.endpoints, Signups: a.signups, Preferences: a.stores.Preferences, Categories: a.access,
+		Endpoints: a.endpoints, Traces: a.eraser, Signups: a.signups, Preferences: a.stores.Preferences, Categories: a.access,
 		Direct:  a.direct,
 		Gateway: a.frontGate(origin), Serves: origin.parts,
 		Watch:   a.watched(),

@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/rand"
 	"fmt"
+	"path/filepath"
 	"runtime"
 	"time"
 
@@ -17,6 +18,7 @@ import (
 	"godwit.dev/godwit/internal/limit"
 	"godwit.dev/godwit/internal/mailbox"
 	"godwit.dev/godwit/internal/pubsub"
+	"godwit.dev/godwit/internal/recipient"
 	"godwit.dev/godwit/internal/reconcile"
 	"godwit.dev/godwit/internal/request"
 	"godwit.dev/godwit/internal/session"
@@ -63,7 +65,15 @@ func (a *App) startStores(ctx context.Context) error {
 		}
 		return 0
 	}))
-	a.endpoints = endpoint.New(endpoint.Config{Store: stores.Endpoints, Now: a.clock, AllowPrivateURLs: a.cfg.AllowPrivateURLs, Created: a.greet})
+	a.deeds = audit.New(stores.Deeds, a.clock, a.log)
+	a.registry.MustRegister(a.deeds)
+	if a.eraser, err = recipient.NewEraser(recipient.EraserConfig{
+		File: filepath.Join(a.cfg.Data, "erasures.json"), After: a.cfg.EraseWithin.D(), Forget: []recipient.Forgetter{stores.Events, a.deeds}, Scrub: stores.Scrub, Log: a.log,
+	}); err != nil {
+		return err
+	}
+	a.steps.addRun("erasures", storePatience, a.eraser.Run, a.fail)
+	a.endpoints = endpoint.New(endpoint.Config{Store: stores.Endpoints, Now: a.clock, AllowPrivateURLs: a.cfg.AllowPrivateURLs, Created: a.greet, Deleted: a.eraser.Deleted})
 	return nil
 }
 
@@ -182,8 +192,6 @@ func (a *App) startMailbox(context.Context) error {
 		a.publisher.TraceWith(a.tracer)
 	}
 	a.templates = template.New(a.stores.Templates, a.clock)
-	a.deeds = audit.New(a.stores.Deeds, a.clock, a.log)
-	a.registry.MustRegister(a.deeds)
 	a.publisher.FillWith(a.templates.Fill)
 	if runtime.GOMAXPROCS(0) < fewThreads {
 		a.topics.GiveWayTo(a.publisher.Busy)

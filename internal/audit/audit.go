@@ -4,6 +4,8 @@ package audit
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"fmt"
 	"log/slog"
 	"sync"
@@ -66,6 +68,8 @@ type Store interface {
 	Deeds(ctx context.Context, app string, f Filter, limit int) ([]Deed, error)
 	// TrimDeeds forgets an app's that are older, and the oldest beyond so many.
 	TrimDeeds(ctx context.Context, app string, before time.Time, most int) error
+	// RenameObject gives the object of an app's deeds whose names begin so another name.
+	RenameObject(ctx context.Context, app, deeds, from, to string) error
 }
 
 // Log is what was done.
@@ -96,6 +100,23 @@ func (l *Log) Describe(ch chan<- *prometheus.Desc) { prometheus.DescribeByCollec
 // Collect implements prometheus.Collector.
 func (l *Log) Collect(ch chan<- prometheus.Metric) { l.deeds.Collect(ch); l.lost.Collect(ch) }
 
+// eraseDeed is the name of erasing a recipient.
+const eraseDeed = "recipient.erase"
+
+// Erased is what the audit log calls a recipient that was erased: who knows the name can find it, and nobody reads it.
+func Erased(app, recipient string) string {
+	sum := sha256.Sum256([]byte(app + "\n" + recipient))
+	return "erased:" + hex.EncodeToString(sum[:8])
+}
+
+// ForgetRecipient takes the name of an erased recipient out of an app's deeds.
+func (l *Log) ForgetRecipient(ctx context.Context, app, recipient string) error {
+	if err := l.store.RenameObject(ctx, app, "recipient.", recipient, Erased(app, recipient)); err != nil {
+		return fmt.Errorf("take an erased recipient out of the audit log of app %s: %w", app, err)
+	}
+	return nil
+}
+
 const (
 	writeWithin = 5 * time.Second // who did something waits for its answer meanwhile
 	refusedEach = time.Minute     // one refusal of somebody for the same deed is remembered in this time: trying again and again must not push out what others did
@@ -108,6 +129,9 @@ func (l *Log) Note(ctx context.Context, d Deed) {
 	d.At = l.now().UTC().Truncate(time.Millisecond)
 	for _, text := range []*string{&d.By, &d.Address, &d.Object} {
 		*text = people.Clean(*text)
+	}
+	if d.Deed == eraseDeed && d.Outcome == Done {
+		d.Object = Erased(d.App, d.Object)
 	}
 	if d.Outcome == Refused && !l.firstRefusal(&d) {
 		return

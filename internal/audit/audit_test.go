@@ -25,6 +25,15 @@ type shelf struct {
 	refuses error
 }
 
+func (s *shelf) RenameObject(_ context.Context, app, deeds, from, to string) error {
+	for i := range s.deeds {
+		if d := &s.deeds[i]; d.App == app && d.Object == from && strings.HasPrefix(d.Deed, deeds) {
+			d.Object = to
+		}
+	}
+	return nil
+}
+
 func (s *shelf) AddDeed(_ context.Context, d *audit.Deed) error {
 	if s.refuses == nil {
 		s.deeds = append(s.deeds, *d)

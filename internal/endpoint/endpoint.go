@@ -19,6 +19,8 @@ type Config struct {
 	AllowPrivateURLs bool
 	// Created is told of each endpoint that somebody registered for the first time, one by one and not in a batch. It does not wait. nil: nobody is.
 	Created func(e audience.Endpoint)
+	// Deleted is called with the app after an endpoint was deleted. May be nil.
+	Deleted func(app string)
 }
 
 // Service is the endpoints of all apps.
@@ -105,7 +107,11 @@ func (s *Service) Change(ctx context.Context, who *Holder, id audience.ID, chang
 
 // Delete deletes one.
 func (s *Service) Delete(ctx context.Context, app string, id audience.ID) error {
-	return s.cfg.Store.DeleteEndpoint(ctx, app, id)
+	err := s.cfg.Store.DeleteEndpoint(ctx, app, id)
+	if err == nil && s.cfg.Deleted != nil {
+		s.cfg.Deleted(app)
+	}
+	return err
 }
 
 // Of lists a recipient's endpoints, oldest first.

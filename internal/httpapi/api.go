@@ -73,6 +73,7 @@ type Config struct {
 	Requests  backend.Requests
 	Services  operator.Gateway // how they are called through Gateway
 	Presence  Presence
+	Traces    recipient.Traces // of erased recipients; nil: nobody looks for them
 	Events    event.Log
 	Access    access.Access
 	Audit     *audit.Log // nil: nothing is remembered

@@ -32,7 +32,7 @@ type route struct {
 
 // routes are all of the API.
 func routes(cfg *Config) []route {
-	people := recipient.New(recipient.Config{Mailbox: cfg.Mailbox, Presence: cfg.Presence, Endpoints: cfg.Endpoints, Objects: cfg.Objects, Log: cfg.Log})
+	people := recipient.New(recipient.Config{Mailbox: cfg.Mailbox, Presence: cfg.Presence, Endpoints: cfg.Endpoints, Objects: cfg.Objects, Traces: cfg.Traces, Log: cfg.Log})
 	told := cfg.Timelines
 	if told == nil {
 		told = timeline.New(timeline.Config{Mailbox: cfg.Mailbox, Recipients: people, Now: time.Now})

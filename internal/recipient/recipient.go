@@ -43,12 +43,18 @@ type Objects interface {
 	Erase(ctx context.Context, app, recipient string) error
 }
 
+// Traces are the logs and files that may still hold an erased recipient.
+type Traces interface {
+	Erased(ctx context.Context, app, name string) error
+}
+
 // Config is what a Service stands on.
 type Config struct {
 	Mailbox   Mailbox
 	Presence  Presence
 	Endpoints Endpoints
 	Objects   Objects
+	Traces    Traces // nil: nobody looks for them
 	Log       *slog.Logger
 }
 
@@ -177,6 +183,11 @@ func (s *Service) Erase(ctx context.Context, app, name, by string) error {
 	}
 	if err != nil && ended+len(regs)+endpoints == 0 {
 		return err
+	}
+	if s.Traces != nil {
+		if err := s.Traces.Erased(ctx, app, name); err != nil {
+			return err
+		}
 	}
 	s.Log.InfoContext(ctx, "recipient erased", "app", app, "recipient", name, "key", by, "sessions", ended, "partial", partial, "endpoints", endpoints)
 	return nil

@@ -53,6 +53,8 @@ type Config struct {
 type EventLog interface {
 	event.Mendable
 	event.Forgetful
+	// ForgetRecipient deletes a recipient's events.
+	ForgetRecipient(ctx context.Context, app, recipient string) error
 }
 
 // Stores is everything that is kept.
@@ -135,6 +137,18 @@ func (s *Stores) Close() error {
 		errs = append(errs, s.parts[i].Close())
 	}
 	return errors.Join(errs...)
+}
+
+// Scrub overwrites in all files what was deleted. A database that takes their place does so by itself, or not.
+func (s *Stores) Scrub(ctx context.Context) error {
+	for i := range s.parts {
+		if db := s.parts[i].db; db != nil {
+			if err := db.Scrub(ctx); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
 }
 
 // Trim gives the memory of caches back.

@@ -13,6 +13,7 @@ var deedCases = map[string]func(e *appEnv){
 	"DeedsAreKeptAndFound":            deedsKept,
 	"DeedsOfAppsAreApart":             deedsApart,
 	"DeedsAreForgottenByAgeAndNumber": deedsTrimmed,
+	"DeedsForgetAName":                deedsRenamed,
 }
 
 // deed does the nth deed of an app.
@@ -88,4 +89,23 @@ func deedsTrimmed(e *appEnv) {
 	e.ok(e.s.TrimDeeds(ctx, "a", time.Time{}, 2))
 	e.finds("a", audit.Filter{}, 10, d[5], d[4])
 	e.finds("b", audit.Filter{}, 10, other)
+}
+
+func deedsRenamed(e *appEnv) {
+	e.app("shop")
+	e.app("other")
+	var want []audit.Deed
+	for _, d := range []audit.Deed{
+		{App: "shop", Deed: "recipient.disconnect", Object: "anna"},
+		{App: "shop", Deed: "recipient.disconnect", Object: "annabel"},
+		{App: "shop", Deed: "template.set", Object: "anna"},
+	} {
+		d.At, d.By, d.Way, d.Outcome = signedInAt, "bo", audit.Page, audit.Done
+		e.ok(e.s.AddDeed(e.Context(), &d))
+		want = append(want, d)
+	}
+	e.ok(e.s.RenameObject(e.Context(), "other", "recipient.", "anna", "x"))
+	e.ok(e.s.RenameObject(e.Context(), "shop", "recipient.", "anna", "erased"))
+	want[0].Object = "erased"
+	e.finds("shop", audit.Filter{}, 10, want[2], want[1], want[0])
 }

@@ -87,3 +87,11 @@ func (s *Store) TrimDeeds(ctx context.Context, app string, before time.Time, mos
 		return err
 	}))
 }
+
+// RenameObject gives the object of an app's deeds whose names begin so another name.
+func (s *Store) RenameObject(ctx context.Context, app, deeds, from, to string) error {
+	return s.db.Known(s.db.Do(ctx, "rename "+deeds+" in the audit log", func(ctx context.Context, tx pgx.Tx) error {
+		_, err := tx.Exec(ctx, "UPDATE deed SET object = $4 WHERE app = $1 AND object = $3 AND starts_with(deed, $2)", app, deeds, from, to)
+		return err
+	}))
+}

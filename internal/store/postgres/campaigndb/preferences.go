@@ -10,6 +10,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"godwit.dev/godwit/internal/preference"
+	"godwit.dev/godwit/internal/store/campaignrow"
 	"godwit.dev/godwit/internal/store/millis"
 	"godwit.dev/godwit/internal/store/postgres/pgdb"
 )
@@ -155,4 +156,36 @@ func (s *Store) PruneBegun(ctx context.Context, now time.Time, limit int) (more 
 		return err
 	})
 	return more, err
+}
+
+// eraseNamed takes a recipient out of the audiences of an app's campaigns.
+func (s *Store) eraseNamed(ctx context.Context, app, recipient string) error {
+	return s.do(ctx, "take "+recipient+" out of audiences", func(ctx context.Context, tx pgx.Tx) error {
+		rows, err := tx.Query(ctx, "SELECT num, spec FROM campaign WHERE app = $1 AND strpos(spec, $2) > 0 ORDER BY num FOR UPDATE", app, recipient)
+		if err != nil {
+			return err
+		}
+		type named struct {
+			num  int64
+			spec string
+		}
+		var list []named
+		var n named
+		if _, err := pgx.ForEachRow(rows, []any{&n.num, &n.spec}, func() error {
+			list = append(list, n)
+			return nil
+		}); err != nil {
+			return err
+		}
+		for _, n := range list {
+			spec, ok, err := campaignrow.WithoutRecipient(n.spec, recipient)
+			if ok {
+				_, err = tx.Exec(ctx, "UPDATE campaign SET spec = $2 WHERE num = $1", n.num, spec)
+			}
+			if err != nil {
+				return err
+			}
+		}
+		return nil
+	})
 }

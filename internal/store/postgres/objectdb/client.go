@@ -293,6 +293,9 @@ func (s *Store) Erase(ctx context.Context, app, recipient string) error {
 	return s.db.Known(s.db.Do(ctx, "erase registrations", func(ctx context.Context, tx pgx.Tx) error {
 		_, err := tx.Exec(ctx, `WITH gone AS (DELETE FROM client WHERE app = $1 AND recipient = $2 RETURNING id)
 			DELETE FROM progress USING gone WHERE progress.client = gone.id`, app, recipient)
+		if err == nil { // versions that it put stay, without its name
+			_, err = tx.Exec(ctx, "UPDATE object SET source = '' WHERE app = $1 AND (source = $2 OR starts_with(source, $2 || '/'))", app, recipient)
+		}
 		return err
 	}))
 }

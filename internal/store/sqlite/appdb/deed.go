@@ -109,3 +109,10 @@ func (s *Store) TrimDeeds(ctx context.Context, app string, before time.Time, mos
 		return sqlitedb.Each(c, "DELETE FROM deed WHERE app = ?1 AND id <= (SELECT id FROM deed WHERE app = ?1 ORDER BY id DESC LIMIT 1 OFFSET ?2)", []any{app, most}, nil)
 	})
 }
+
+// RenameObject gives the object of an app's deeds whose names begin so another name.
+func (s *Store) RenameObject(ctx context.Context, app, deeds, from, to string) error {
+	return s.db.DoFor(ctx, app, func(c *sqlite.Conn) error {
+		return sqlitedb.Each(c, "UPDATE deed SET object = ?4 WHERE app = ?1 AND object = ?3 AND substr(deed, 1, length(?2)) = ?2", []any{app, deeds, from, to}, nil)
+	})
+}

@@ -113,6 +113,9 @@ func (s *Store) EraseRecipient(ctx context.Context, app, recipient string) (n in
 	if err := s.eraseBegun(ctx, app, recipient); err != nil {
 		return 0, err
 	}
+	if err := s.eraseNamed(ctx, app, recipient); err != nil {
+		return 0, err
+	}
 	said, err := s.erasePreferences(ctx, app, recipient)
 	if err != nil {
 		return 0, err

@@ -9,6 +9,7 @@ import (
 	"zombiezen.com/go/sqlite"
 
 	"godwit.dev/godwit/internal/preference"
+	"godwit.dev/godwit/internal/store/campaignrow"
 	"godwit.dev/godwit/internal/store/millis"
 	"godwit.dev/godwit/internal/store/sqlite/sqlitedb"
 )
@@ -137,4 +138,28 @@ func (s *Store) PruneBegun(ctx context.Context, now time.Time, limit int) (more 
 		return false, fmt.Errorf("forget which steps have begun: %w", known(err))
 	}
 	return more, nil
+}
+
+// eraseNamed takes a recipient out of the audiences of an app's campaigns.
+func (s *Store) eraseNamed(ctx context.Context, app, recipient string) error {
+	err := s.db.DoFor(ctx, app, func(c *sqlite.Conn) error {
+		specs := map[int64]string{}
+		err := sqlitedb.Each(c, "SELECT num, spec FROM campaign WHERE app = ? AND instr(spec, ?) > 0", []any{app, recipient}, func(row *sqlite.Stmt) error {
+			spec, named, err := campaignrow.WithoutRecipient(row.ColumnText(1), recipient)
+			if named {
+				specs[row.ColumnInt64(0)] = spec
+			}
+			return err
+		})
+		for num, spec := range specs {
+			if err == nil {
+				err = sqlitedb.Each(c, "UPDATE campaign SET spec = ? WHERE num = ?", []any{spec, num}, nil)
+			}
+		}
+		return err
+	})
+	if err != nil {
+		return fmt.Errorf("take %s out of audiences: %w", recipient, known(err))
+	}
+	return nil
 }

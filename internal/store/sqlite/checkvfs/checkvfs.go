@@ -252,6 +252,9 @@ func (v *vfs) write(tls *libc.TLS, pFile, buf uintptr, n int32, offset int64) in
 	if h.log {
 		return h.writeLog(tls, pFile, buf, n, offset)
 	}
+	if !h.f.huge {
+		clearSlack(bytes(buf, n), offset)
+	}
 	rc := call[xWrite](h.base.FxWrite)(tls, pFile, buf, n, offset)
 	if rc != lib.SQLITE_OK {
 		return rc

@@ -68,6 +68,7 @@ type File struct {
 	damaged  func(error)
 	shared   bool
 	lax      bool
+	huge     bool         // unused room in pages is left as it is: see slackMost
 	users    int          // of the process; guarded by opening
 	end      atomic.Int64 // of the last commit that was written to the log and not synced yet; 0: there is none
 
@@ -140,6 +141,9 @@ func Open(path string, o Options) (*File, error) {
 	f := &File{path: path, damaged: o.Damaged, shared: o.Shared, lax: o.Lax, users: 1}
 	if err := f.open(&o); err != nil {
 		return nil, errors.Join(err, f.release())
+	}
+	if info, err := os.Stat(path); err == nil {
+		f.huge = info.Size() > slackMost
 	}
 	files.Store(path, f)
 	return f, nil

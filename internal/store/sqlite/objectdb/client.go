@@ -262,7 +262,12 @@ func (s *Store) Erase(ctx context.Context, app, recipient string) error {
 		if err != nil {
 			return err
 		}
-		return sqlitedb.Each(c, "DELETE FROM client WHERE app = ? AND recipient = ?", []any{app, recipient}, nil)
+		err = sqlitedb.Each(c, "DELETE FROM client WHERE app = ? AND recipient = ?", []any{app, recipient}, nil)
+		if err != nil {
+			return err
+		}
+		// Versions that it put stay, without its name.
+		return sqlitedb.Each(c, "UPDATE object SET source = '' WHERE app = ?1 AND (source = ?2 OR substr(source, 1, length(?2) + 1) = ?2 || '/')", []any{app, recipient}, nil)
 	}))
 }
 

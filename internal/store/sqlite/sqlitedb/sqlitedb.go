@@ -183,7 +183,8 @@ func (db *DB) connect(cache int) (*sqlite.Conn, error) {
 	conn.SetBusyTimeout(db.opts.BusyTimeout)
 	// No transaction may spill into the log before it commits: when what has spilled is then rolled back to a savepoint, the
 	// commit is written with frames that no recovery takes (https://sqlite.org/forum/forumpost/b490f726db).
-	err = pragmas(conn, "synchronous=full", "wal_autocheckpoint=0", "cache_spill=0", fmt.Sprintf("cache_size=%d", -cache/1024), "temp_store=memory")
+	// Deleting overwrites within pages that are written anyway; Scrub overwrites free pages.
+	err = pragmas(conn, "secure_delete=fast", "synchronous=full", "wal_autocheckpoint=0", "cache_spill=0", fmt.Sprintf("cache_size=%d", -cache/1024), "temp_store=memory")
 	if err != nil {
 		return nil, errors.Join(err, conn.Close())
 	}

@@ -1,0 +1,176 @@
+package recipient
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"os"
+	"slices"
+	"sync"
+	"time"
+)
+
+// Forgetter is a log that names recipients: events, or the audit log.
+type Forgetter interface {
+	ForgetRecipient(ctx context.Context, app, recipient string) error
+}
+
+// EraserConfig is what an Eraser stands on.
+type EraserConfig struct {
+	File   string        // where it is kept what is still to be done; it exists only then
+	After  time.Duration // how long after an erasure files are overwritten, so that many share it
+	Forget []Forgetter
+	Scrub  func(context.Context) error // overwrites what was deleted in files
+	Log    *slog.Logger
+}
+
+// Eraser removes erased recipients from logs and overwrites deleted data in files. Logs are cleaned at once, and again before files are
+// overwritten, since events of the erasure itself come later. A restart goes on with it.
+type Eraser struct {
+	cfg  EraserConfig
+	wake chan struct{}
+
+	mu      sync.Mutex
+	pending []erased
+}
+
+// erased is an erased recipient; without a name, something else of the app was deleted.
+type erased struct {
+	App  string `json:"app"`
+	Name string `json:"name,omitempty"`
+}
+
+// NewEraser reads what an earlier process has left to do.
+func NewEraser(cfg EraserConfig) (*Eraser, error) {
+	e := &Eraser{cfg: cfg, wake: make(chan struct{}, 1)}
+	b, err := os.ReadFile(cfg.File)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return e, nil
+	case err != nil:
+		return nil, fmt.Errorf("read what is still to be erased: %w", err)
+	}
+	if err := json.Unmarshal(b, &e.pending); err != nil {
+		return nil, fmt.Errorf("read what is still to be erased: %s: %w", cfg.File, err)
+	}
+	e.wake <- struct{}{}
+	return e, nil
+}
+
+// Erased has the traces of a recipient forgotten.
+func (e *Eraser) Erased(ctx context.Context, app, name string) error {
+	if err := e.add(erased{app, name}); err != nil {
+		return err
+	}
+	return e.forget(context.WithoutCancel(ctx), erased{app, name})
+}
+
+// Deleted says that something of an app was deleted that nobody shall find in a file any more.
+func (e *Eraser) Deleted(app string) {
+	if err := e.add(erased{App: app}); err != nil {
+		e.cfg.Log.Error("what was deleted will not be overwritten", "app", app, "error", err)
+	}
+}
+
+// Run does what is pending until the context ends.
+func (e *Eraser) Run(ctx context.Context) error {
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-e.wake:
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-time.After(e.cfg.After):
+		}
+		if err := e.work(ctx); err != nil && ctx.Err() == nil {
+			e.cfg.Log.ErrorContext(ctx, "erased data could not be overwritten; trying again", "error", err, "after", e.cfg.After)
+			e.poke()
+		}
+	}
+}
+
+// work does what is pending now.
+func (e *Eraser) work(ctx context.Context) error {
+	e.mu.Lock()
+	all := slices.Clone(e.pending)
+	e.mu.Unlock()
+	began := time.Now()
+	for _, one := range all {
+		if err := e.forget(ctx, one); err != nil {
+			return err
+		}
+	}
+	if err := e.cfg.Scrub(ctx); err != nil {
+		return err
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.pending = e.pending[len(all):] // others have come behind them
+	if err := e.save(); err != nil {
+		return err
+	}
+	e.cfg.Log.InfoContext(ctx, "erased data is overwritten in all files", "erasures", len(all), "took", time.Since(began).Round(time.Millisecond).String())
+	return nil
+}
+
+func (e *Eraser) forget(ctx context.Context, one erased) error {
+	if one.Name == "" {
+		return nil
+	}
+	for _, f := range e.cfg.Forget {
+		if err := f.ForgetRecipient(ctx, one.App, one.Name); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (e *Eraser) add(one erased) error {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if one.Name == "" && slices.Contains(e.pending, one) {
+		return nil // one pass does for both
+	}
+	e.pending = append(e.pending, one)
+	if err := e.save(); err != nil {
+		e.pending = e.pending[:len(e.pending)-1]
+		return err
+	}
+	e.poke()
+	return nil
+}
+
+func (e *Eraser) poke() {
+	select {
+	case e.wake <- struct{}{}:
+	default:
+	}
+}
+
+// save keeps what is pending, or removes the file.
+func (e *Eraser) save() error {
+	if len(e.pending) == 0 {
+		if err := os.Remove(e.cfg.File); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return fmt.Errorf("note what is erased: %w", err)
+		}
+		return nil
+	}
+	b, err := json.Marshal(e.pending)
+	if err != nil {
+		return fmt.Errorf("note what is erased: %w", err)
+	}
+	next := e.cfg.File + ".new"
+	if err := os.WriteFile(next, b, 0o600); err != nil {
+		return fmt.Errorf("note what is erased: %w", err)
+	}
+	if err := os.Rename(next, e.cfg.File); err != nil {
+		return fmt.Errorf("note what is erased: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,24 @@
+package eventlog
+
+// Without returns a stored chunk without the events of a recipient; nil: it has none. Ids of the other events stay as they are. An
+// empty one has no events. brief says how chunks are encoded where it is stored: see NewQueue.
+func Without(app, data string, last uint64, recipient string, brief bool) (*Chunk, error) {
+	evs, err := Decode(app, data, last)
+	if err != nil {
+		return nil, err
+	}
+	left := &Chunk{App: app}
+	if brief {
+		left.names = newBrief()
+	}
+	for i := range evs {
+		if evs[i].To != recipient {
+			left.append(evs[i].ID, &evs[i])
+		}
+	}
+	left.names = nil
+	if left.N == len(evs) {
+		return nil, nil //nolint:nilnil // there is nothing to change
+	}
+	return left, nil
+}

@@ -1,0 +1,70 @@
+package eventdb
+
+import (
+	"context"
+	"fmt"
+
+	"zombiezen.com/go/sqlite"
+
+	"godwit.dev/godwit/internal/store/eventlog"
+	"godwit.dev/godwit/internal/store/sqlite/sqlitedb"
+)
+
+// forgetChunks are rewritten in one commit: at most 1 MB.
+const forgetChunks = 16
+
+// ForgetRecipient deletes a recipient's events, in slices between which others are written.
+func (l *Log) ForgetRecipient(ctx context.Context, app, recipient string) error {
+	for since := int64(0); ; {
+		chunks, upto, err := l.chunksOf(ctx, app, recipient, since)
+		if err == nil && len(chunks) > 0 {
+			err = l.db.DoBulkFor(ctx, app, len(chunks), func(c *sqlite.Conn) error { return replace(c, chunks) })
+		}
+		if err != nil {
+			return fmt.Errorf("delete events of an erased recipient: %w", err)
+		}
+		if upto == since {
+			return nil
+		}
+		since = upto
+	}
+}
+
+// rewritten takes the place of the chunk with an id.
+type rewritten struct {
+	id   int64
+	left *eventlog.Chunk
+}
+
+// chunksOf reads a slice of an app's chunks after one, and returns those that have events of a recipient, without them.
+func (l *Log) chunksOf(ctx context.Context, app, recipient string, since int64) (found []rewritten, upto int64, err error) {
+	err = l.db.ReadFor(ctx, app, func(c *sqlite.Conn) error {
+		found, upto = nil, since
+		return sqlitedb.Each(c, "SELECT id, data FROM chunk WHERE app = ? AND id > ? ORDER BY id LIMIT ?", []any{app, since, forgetChunks}, func(row *sqlite.Stmt) error {
+			upto = row.ColumnInt64(0)
+			data := make([]byte, row.ColumnLen(1))
+			row.ColumnBytes(1, data)
+			left, err := eventlog.Without(app, string(data), uint64(upto), recipient, true) //nolint:gosec // written by us, positive
+			if left != nil {
+				found = append(found, rewritten{upto, left})
+			}
+			return err
+		})
+	})
+	return found, upto, err
+}
+
+// replace stores what is left of chunks, unless they were pruned meanwhile. A chunk has the id of its last event.
+func replace(c *sqlite.Conn, chunks []rewritten) error {
+	var packer eventlog.Packer
+	for _, r := range chunks {
+		query, args := "DELETE FROM chunk WHERE id = ?", []any{r.id}
+		if r.left.N > 0 {
+			query, args = "UPDATE chunk SET id = ?, data = ? WHERE id = ?", []any{int64(r.left.Last), packer.Pack(r.left.Data), r.id} //nolint:gosec // see insert
+		}
+		if err := sqlitedb.Each(c, query, args, nil); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,144 @@
+package faults
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"godwit.dev/godwit/test/blackbox"
+)
+
+// Bytes that nobody else writes.
+const (
+	erasedName = "quillon-zebedee-4711"
+	erasedText = "Xylophonwechsel-4711"
+)
+
+// holds lists the files below a folder that have any of these texts in them.
+func holds(t *testing.T, dir string, texts ...string) (found []string) {
+	t.Helper()
+	err := filepath.WalkDir(dir, func(path string, e fs.DirEntry, err error) error {
+		if err != nil || !e.Type().IsRegular() {
+			return err
+		}
+		b, err := os.ReadFile(path)
+		for _, text := range texts {
+			if n := bytes.Count(b, []byte(text)); n > 0 {
+				found = append(found, fmt.Sprintf("%s has %s %d times", filepath.Base(path), text, n))
+			}
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return found
+}
+
+// overwritten waits until nothing is to be overwritten any more.
+func overwritten(t *testing.T, s *blackbox.Server) {
+	t.Helper()
+	blackbox.Eventually(t, "what was erased is overwritten", func() error {
+		if _, err := os.Stat(filepath.Join(s.Dir, "erasures.json")); !errors.Is(err, fs.ErrNotExist) {
+			return fmt.Errorf("it is still to be done (%v)", err)
+		}
+		return nil
+	})
+}
+
+func call(t *testing.T, api *blackbox.API, method, path string, body any) *blackbox.Answer {
+	t.Helper()
+	a, err := api.Do(t.Context(), method, path, body)
+	if err != nil || a.Status >= http.StatusMultipleChoices {
+		t.Fatalf("%s %s: %v %+v", method, path, err, a)
+	}
+	return a
+}
+
+func TestNothingOfAnErasedRecipientIsLeftInAnyFile(t *testing.T) {
+	s := blackbox.Start(t, blackbox.Dev(), blackbox.Plain(), blackbox.Args("--allow-private-urls", "--erase-within", "1s"))
+	api := s.API()
+	call(t, api, http.MethodPut, "/v1/hooks/away", map[string]any{"url": "http://" + blackbox.Free(t) + "/"})
+	for i := range 300 {
+		to := []string{erasedName, "anna", "bo"}[i%3]
+		n := map[string]any{"to": to, "id": fmt.Sprintf("%s-%d", to, i), "title": "t", "body": "b", "data": map[string]any{"n": i}}
+		if to == erasedName {
+			n["title"], n["body"] = erasedText, strings.Repeat(erasedText, i)
+			n["collapse_key"] = fmt.Sprintf("k%d", i%40)
+		}
+		call(t, api, http.MethodPost, "/v1/notifications", n)
+	}
+	call(t, api, http.MethodPost, "/v1/notifications", map[string]any{"to": []string{"anna", erasedName, "bo"}, "title": "of several"})
+	link, err := s.Dial(t.Context(), "ws", blackbox.Hello{App: "demo", Recipient: erasedName, Device: "phone"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 10 {
+		n, err := blackbox.NextNotification(t.Context(), link)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := link.Ack(t.Context(), n.ID); err != nil {
+			t.Fatal(err)
+		}
+	}
+	call(t, api, http.MethodDelete, "/v1/recipients/"+erasedName+"/sessions", nil)
+	call(t, api, http.MethodPost, "/v1/endpoints", map[string]any{
+		"channel": "webhook", "recipient": erasedName, "address": map[string]any{"url": "http://127.0.0.1:1/" + erasedName}, "attributes": map[string]any{"name": erasedText}, "tags": []string{"t"},
+	})
+	var campaign struct{ ID string }
+	if err := call(t, api, http.MethodPost, "/v1/campaigns", map[string]any{
+		"name": "c", "content": map[string]any{"title": "Hi"}, "audience": map[string]any{"recipients": []string{erasedName, "anna"}},
+	}).JSON(&campaign); err != nil {
+		t.Fatal(err)
+	}
+	call(t, api, http.MethodPut, "/v1/objects/g/o", map[string]any{"version": "1", "source": erasedName + "/phone"})
+	call(t, api, http.MethodPut, "/v1/recipients/"+erasedName+"/preferences", map[string]any{"timezone": "Europe/Oslo"})
+
+	call(t, api, http.MethodDelete, "/v1/recipients/"+erasedName, nil)
+	overwritten(t, s)
+	if found := holds(t, s.Dir, erasedName, erasedText); len(found) > 0 {
+		t.Errorf("while the server runs: %q", found)
+	}
+	s.Kill()
+	if err := s.Launch(); err != nil {
+		t.Fatal(err)
+	}
+	if code := s.Stop(); code != 0 {
+		t.Errorf("the server ends with %d", code)
+	}
+	if found := holds(t, s.Dir, erasedName, erasedText); len(found) > 0 {
+		t.Errorf("after a crash and a stop: %q", found)
+	}
+	if out, err := s.Run("doctor", "--verify", "--data", s.Dir); err != nil {
+		t.Errorf("the files are not sound: %v\n%s", err, out)
+	}
+}
+
+func TestNothingOfADeletedEndpointIsLeftInAnyFile(t *testing.T) {
+	s := blackbox.Start(t, blackbox.Dev(), blackbox.Plain(), blackbox.Args("--allow-private-urls", "--erase-within", "1s"))
+	var made struct {
+		ID    string
+		Token string `json:"manage_token"`
+	}
+	api := s.API()
+	if err := call(t, api, http.MethodPost, "/v1/endpoints", map[string]any{
+		"channel": "webhook", "address": map[string]any{"url": "http://127.0.0.1:1/" + erasedName}, "attributes": map[string]any{"name": erasedText},
+	}).JSON(&made); err != nil {
+		t.Fatal(err)
+	}
+	call(t, s.API(made.Token), http.MethodDelete, "/v1/endpoints/"+made.ID+"?app=demo", nil)
+	overwritten(t, s)
+	if code := s.Stop(); code != 0 {
+		t.Errorf("the server ends with %d", code)
+	}
+	if found := holds(t, s.Dir, erasedName, erasedText); len(found) > 0 {
+		t.Errorf("left: %q", found)
+	}
+}
