@@ -223,7 +223,7 @@ func TestEachFieldSaysWhatIsWrongWithItAndLosesNothing(t *testing.T) {
 		field, typed, says string
 		more               url.Values
 	}{
-		{"name", strings.Repeat("n", 201), "at most 200 bytes", nil},
+		{"name", strings.Repeat("n", 201), "at most 200 characters", nil},
 		{"title", "", "an empty message says nothing", url.Values{"body": {""}}},
 		{"title", "{{<b>}}", "is not the name of an attribute", nil},
 		{"body", "{{name", "has {{ without }}", nil},
