@@ -337,7 +337,7 @@ damage: ## damage the files of a real server in 200 ways and see that nothing is
 
 .PHONY: cluster
 cluster: ## kill nodes, cut the bus between two and kill PostgreSQL under load and a campaign, for ten minutes (FOR=1m CHATS=500 for less); then campaigns on three nodes
-	$(GO) test -count 1 -timeout 60m -v ./test/cluster -run 'NothingIsLost|ADatabaseThatSleeps|ATransactionThatStays|AReplicaThatLacks|OthersGoOnPublishing' -failover -stop-rate -stops 5 -sleep-for 60s -hold-for 10m -faults $(or $(FOR),10m) -kill-every 20s -cut-for 15s -postgres-kills 10 -chats $(or $(CHATS),10000) -within 5s
+	$(GO) test -count 1 -timeout 90m -v ./test/cluster -run 'NothingIsLost|TheHistory|ADatabaseThatSleeps|ATransactionThatStays|AReplicaThatLacks|OthersGoOnPublishing' -failover -stop-rate -stops 5 -sleep-for 60s -hold-for 10m -faults $(or $(FOR),10m) -history $(or $(FOR),10m) -kill-every 20s -cut-for 15s -postgres-kills 10 -chats $(or $(CHATS),10000) -within 5s
 	$(GO) test -count 1 -timeout 20m ./test/campaigns -nodes 3
 
 .PHONY: escalation

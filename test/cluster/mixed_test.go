@@ -1,0 +1,113 @@
+package cluster
+
+import (
+	"math/rand/v2"
+	"syscall"
+	"time"
+
+	"godwit.dev/godwit/test/blackbox"
+)
+
+// mixed are the faults of a history; each is over when it returns.
+var mixed = []struct {
+	name string
+	do   func(p *past, node int, lasts time.Duration)
+}{
+	{"kill", (*past).kill},
+	{"cut", (*past).cut},
+	{"one node without PostgreSQL", (*past).without},
+	{"a node stands still", (*past).freeze},
+	{"PostgreSQL is killed", (*past).killPostgres},
+	{"a node joins", (*past).join},
+	{"drain", (*past).drain},
+	{"no node has PostgreSQL", (*past).withoutAll},
+}
+
+// faults has one fault follow the other.
+func (p *past) faults() {
+	p.t.Helper()
+	first := rand.N(len(mixed))
+	for begun, n := time.Now(), first; time.Since(begun) < *historyFor && !p.t.Failed(); n++ {
+		f := mixed[n%len(mixed)]
+		p.begun = append(p.begun, f.name)
+		f.do(p, rand.N(int(p.runs.Load())), time.Second+rand.N(max(time.Second, *historyFor/40)))
+		p.pass(rand.N(time.Second)) // in which all is well, or nearly
+	}
+}
+
+func (p *past) launch(n *blackbox.Server) {
+	p.t.Helper()
+	if err := n.Launch(); err != nil {
+		p.t.Fatal(err)
+	}
+}
+
+func (p *past) kill(node int, lasts time.Duration) {
+	n := p.c.Nodes[node]
+	n.Kill()
+	p.pass(lasts)
+	p.launch(n)
+}
+
+func (p *past) cut(node int, lasts time.Duration) {
+	other := (node + 1) % int(p.runs.Load())
+	p.c.Cut(node, other)
+	p.pass(lasts)
+	p.c.Mend(node, other)
+}
+
+func (p *past) without(node int, lasts time.Duration) {
+	p.wires[node].Cut()
+	p.pass(lasts)
+	p.wires[node].Mend()
+}
+
+func (p *past) withoutAll(_ int, lasts time.Duration) {
+	for _, w := range p.wires {
+		w.Cut()
+	}
+	p.pass(lasts)
+	for _, w := range p.wires {
+		w.Mend()
+	}
+}
+
+func (p *past) freeze(node int, lasts time.Duration) {
+	pid := p.c.Nodes[node].PID()
+	_ = syscall.Kill(pid, syscall.SIGSTOP) // it runs
+	p.pass(lasts)
+	_ = syscall.Kill(pid, syscall.SIGCONT) // it runs
+}
+
+func (p *past) killPostgres(int, time.Duration) { p.db.Restart(p.t) }
+
+// join has one more node come, take part, and go.
+func (p *past) join(_ int, lasts time.Duration) {
+	n := p.c.Nodes[p.runs.Load()]
+	p.launch(n)
+	p.runs.Add(1)
+	p.pass(lasts)
+	p.runs.Add(-1)
+	n.Stop()
+}
+
+// drain has a node send its sessions away, stop and come back.
+func (p *past) drain(node int, lasts time.Duration) {
+	n := p.c.Nodes[node]
+	if out, err := n.Run("drain", "--data", n.Dir); err != nil {
+		p.t.Errorf("drain: %s %v", out, err)
+	}
+	p.pass(lasts)
+	n.Stop()
+	p.launch(n)
+}
+
+// pass lets time pass in which a fault lasts, while clients go on.
+func (p *past) pass(d time.Duration) {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-p.t.Context().Done():
+	}
+}
