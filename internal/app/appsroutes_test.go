@@ -1,7 +1,7 @@
 package app_test
 
 // subscription is that of a browser.
-const subscription = `{"endpoint":"https://push.example/1","keys":{"p256dh":"BAEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQE","auth":"AAECAwQFBgcICQoLDA0ODw"}}`
+const subscription = `{"endpoint":"https://push.example/1","keys":{"p256dh":"BGsX0fLhLEJH-Lzm5WOkQPJ3A32BLeszoPShOUXYmMKWT-NC4v4af5uO5-tKfA-eFivOM1drMV7Oy7ZAaDe_UfU","auth":"AAECAwQFBgcICQoLDA0ODw"}}`
 
 // how an operation is called. $others is the name of the app that calls, and $name is what the server called a thing of the app that is meant; what has no $ is called
 // the same in both apps, so that a call may well succeed, but must stay in its own.

@@ -2,8 +2,10 @@ package audience
 
 import (
 	"bytes"
+	"crypto/ecdh"
 	"crypto/sha256"
 	"encoding/base64"
+	"encoding/hex"
 	"encoding/json"
 	"net/url"
 	"slices"
@@ -27,10 +29,11 @@ func Channels() []push.Channel { return slices.Clone(channels) }
 const (
 	maxURL       = 2048 // push services' URLs have some 200 bytes, Apple's and Windows's up to 800
 	maxToken     = 4096 // FCM documents no limit; tokens have some 160 bytes
+	leastDigits  = 64   // of an APNs token: 32 bytes since there are any
+	mostDigits   = 256  // and so many at most: Apple says that they may become longer; those of today have up to 160
 	maxChatName  = 33   // @ and a public name
 	p256dhBytes  = 65   // an uncompressed P-256 point (RFC 8291, section 3.1)
 	authBytes    = 16   // the authentication secret (RFC 8291, section 3.2)
-	pointHead    = 4    // the first byte of an uncompressed point
 	maxAddressIn = 16 << 10
 )
 
@@ -73,8 +76,10 @@ func NormalAddress(ch push.Channel, raw json.RawMessage) (json.RawMessage, error
 		v, err = webPushAddress(fields)
 	case push.Telegram:
 		v, err = telegramAddress(fields)
-	case push.FCM, push.APNs:
-		v, err = tokenAddress(fields)
+	case push.FCM:
+		v, err = tokenAddress(fields, fcmToken)
+	case push.APNs:
+		v, err = tokenAddress(fields, apnsToken)
 	case push.Webhook:
 		v, err = webhookAddress(fields)
 	default:
@@ -112,16 +117,36 @@ func AddressKey(e *Endpoint) (key [16]byte) {
 	if e.Channel == push.Live {
 		one = e.Recipient
 	}
-	sum := sha256.Sum256([]byte(string(e.Channel) + "\x00" + one))
+	return keyOf(e.Channel, one)
+}
+
+func keyOf(ch push.Channel, one string) (key [16]byte) {
+	sum := sha256.Sum256([]byte(string(ch) + "\x00" + one))
 	copy(key[:], sum[:])
 	return key
+}
+
+// FormerKey is the key under which former versions stored the same address in another spelling: an APNs token in capitals.
+// Not ok: there is no other.
+func FormerKey(e *Endpoint) (key [16]byte, ok bool) {
+	if e.Channel != push.APNs {
+		return key, false
+	}
+	var a struct {
+		Token string `json:"token"`
+	}
+	_ = json.Unmarshal(e.Address, &a) // in its normal form: it is JSON
+	capitals := strings.ToUpper(a.Token)
+	return keyOf(e.Channel, capitals), capitals != strings.ToLower(a.Token)
 }
 
 // SameHolder reports whether two addresses of one channel, equal by AddressKey, also share their secrets: whoever
 // shows the second proves to be who registered the first. Where an address has no secret, knowing it is no proof.
 func SameHolder(ch push.Channel, a, b json.RawMessage) bool {
 	switch ch {
-	case push.WebPush, push.FCM, push.APNs:
+	case push.APNs:
+		return strings.EqualFold(string(a), string(b))
+	case push.WebPush, push.FCM:
 		return bytes.Equal(a, b)
 	}
 	return false
@@ -155,8 +180,8 @@ func webPushAddress(fields map[string]json.RawMessage) (a WebPushAddress, err er
 	if err != nil {
 		return a, err
 	}
-	if point[0] != pointHead {
-		return a, notification.BadField("address.keys.p256dh", "is not an uncompressed P-256 point")
+	if _, err := ecdh.P256().NewPublicKey(point); err != nil {
+		return a, notification.BadField("address.keys.p256dh", "is not an uncompressed point on P-256")
 	}
 	auth, err := keyBytes("address.keys.auth", a.Keys.Auth, authBytes)
 	a.Keys = WebPushKeys{P256DH: base64.RawURLEncoding.EncodeToString(point), Auth: base64.RawURLEncoding.EncodeToString(auth)}
@@ -182,7 +207,7 @@ func telegramAddress(fields map[string]json.RawMessage) (v any, err error) {
 		return nil, notification.BadField("address.message_thread_id", "must be the number of a topic in a forum")
 	}
 	raw := fields["chat_id"]
-	text := strings.Trim(string(raw), `"`)
+	text := strings.TrimSpace(strings.Trim(string(raw), `"`))
 	if n, err := strconv.ParseInt(text, 10, 64); err == nil && n != 0 {
 		return struct {
 			ChatID int64 `json:"chat_id"`
@@ -198,18 +223,45 @@ func telegramAddress(fields map[string]json.RawMessage) (v any, err error) {
 	return nil, notification.BadField("address.chat_id", "must be a chat's number or a public name like @channel")
 }
 
-func tokenAddress(fields map[string]json.RawMessage) (v any, err error) {
+// tokenAddress reads {"token"} and has normal check it and write it in its one form.
+func tokenAddress(fields map[string]json.RawMessage, normal func(string) (string, error)) (v any, err error) {
 	if err := only(fields, "token"); err != nil {
 		return nil, err
 	}
 	var a struct {
 		Token string `json:"token"`
 	}
-	if json.Unmarshal(fields["token"], &a.Token) != nil || a.Token == "" || len(a.Token) > maxToken ||
-		strings.ContainsFunc(a.Token, func(r rune) bool { return r <= ' ' || r > '~' }) {
-		return nil, notification.BadField("address.token", "must be a device token: 1 to %d printable characters", maxToken)
+	if json.Unmarshal(fields["token"], &a.Token) != nil || a.Token == "" {
+		return nil, notification.BadField("address.token", "is required: a device's token")
 	}
-	return a, nil
+	a.Token, err = normal(strings.TrimSpace(a.Token))
+	return a, err
+}
+
+// fcmToken checks a registration token: what its alphabet does not have was never one.
+func fcmToken(token string) (string, error) {
+	if token == "" || len(token) > maxToken || strings.ContainsFunc(token, func(r rune) bool {
+		return r > 0x7f || !nameByte(byte(r), false) && !strings.ContainsRune(":-_.~%+/=", r)
+	}) {
+		return "", notification.BadField("address.token", "must be an FCM registration token: 1 to %d letters, digits and - _ : . ~ %% + / =", maxToken)
+	}
+	return token, nil
+}
+
+// apnsToken writes a device token as small hexadecimal digits. Libraries write capitals, too, and old apps describe the
+// bytes like <0a1b2c3d 4e5f6071>.
+func apnsToken(token string) (string, error) {
+	digits := token
+	if inner, ok := strings.CutPrefix(token, "<"); ok && strings.HasSuffix(inner, ">") {
+		digits = strings.ReplaceAll(strings.TrimSuffix(inner, ">"), " ", "")
+	}
+	switch _, err := hex.DecodeString(digits); {
+	case err != nil:
+		return "", notification.BadField("address.token", "must be an APNs device token: an even number of hexadecimal digits")
+	case len(digits) < leastDigits || len(digits) > mostDigits:
+		return "", notification.BadField("address.token", "has %d hexadecimal digits; APNs device tokens have %d to %d", len(digits), leastDigits, mostDigits)
+	}
+	return strings.ToLower(digits), nil
 }
 
 func webhookAddress(fields map[string]json.RawMessage) (v any, err error) {

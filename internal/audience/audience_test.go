@@ -13,7 +13,7 @@ import (
 	"godwit.dev/godwit/internal/push"
 )
 
-const subscription = `{"endpoint":"https://push.example/a?b=c&d","expirationTime":null,"keys":{"p256dh":"BAEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQE=","auth":"+/8BAgMEBQYHCAkKCwwNDg=="}}`
+const subscription = `{"endpoint":"https://push.example/a?b=c&d","expirationTime":null,"keys":{"p256dh":"BGsX0fLhLEJH-Lzm5WOkQPJ3A32BLeszoPShOUXYmMKWT-NC4v4af5uO5-tKfA-eFivOM1drMV7Oy7ZAaDe_UfU=","auth":"+/8BAgMEBQYHCAkKCwwNDg=="}}`
 
 func TestAddressesHaveOneForm(t *testing.T) {
 	for _, c := range []struct {
@@ -22,14 +22,14 @@ func TestAddressesHaveOneForm(t *testing.T) {
 		want    string // "": refused
 		field   string
 	}{
-		{push.WebPush, subscription, `{"endpoint":"https://push.example/a?b=c&d","keys":{"p256dh":"BAEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQE","auth":"-_8BAgMEBQYHCAkKCwwNDg"}}`, ""},
+		{push.WebPush, subscription, `{"endpoint":"https://push.example/a?b=c&d","keys":{"p256dh":"BGsX0fLhLEJH-Lzm5WOkQPJ3A32BLeszoPShOUXYmMKWT-NC4v4af5uO5-tKfA-eFivOM1drMV7Oy7ZAaDe_UfU","auth":"-_8BAgMEBQYHCAkKCwwNDg"}}`, ""},
 		{push.WebPush, `{}`, "", "address.endpoint"},
 		{push.WebPush, `{"endpoint":"ftp://x"}`, "", "address.endpoint"},
 		{push.WebPush, `{"endpoint":"https://u:p@x/"}`, "", "address.endpoint"},
 		{push.WebPush, `{"endpoint":"https://x/"}`, "", "address.keys"},
 		{push.WebPush, `{"endpoint":"https://x/","keys":{"p256dh":"AA","auth":"AA"}}`, "", "address.keys.p256dh"},
 		{push.WebPush, strings.Replace(subscription, `"auth":"+/8`, `"auth":"`, 1), "", "address.keys.auth"},
-		{push.WebPush, strings.Replace(subscription, `"p256dh":"BA`, `"p256dh":"CA`, 1), "", "address.keys.p256dh"},
+		{push.WebPush, strings.Replace(subscription, `"p256dh":"BG`, `"p256dh":"CG`, 1), "", "address.keys.p256dh"},
 		{push.WebPush, strings.Replace(subscription, `"expirationTime"`, `"x"`, 1), "", "address.x"},
 		{push.Telegram, `{"chat_id":-100123}`, `{"chat_id":-100123}`, ""},
 		{push.Telegram, `{"chat_id":"42"}`, `{"chat_id":42}`, ""},
@@ -101,6 +101,9 @@ func TestURLsMustLeadOutside(t *testing.T) {
 	}
 }
 
+// device is a token that Apple and Google could both have made.
+var device = strings.Repeat("ab", 32)
+
 func TestOneAddressIsOneEndpoint(t *testing.T) {
 	at := func(ch push.Channel, address, recipient string) [16]byte {
 		e := Endpoint{Channel: ch, Address: json.RawMessage(address), Recipient: recipient}
@@ -109,7 +112,7 @@ func TestOneAddressIsOneEndpoint(t *testing.T) {
 		}
 		return AddressKey(&e)
 	}
-	other := strings.Replace(subscription, "BAEB", "BAIB", 1)
+	other := strings.Replace(subscription, "BGsX0fLhLEJH-Lzm5WOkQPJ3A32BLeszoPShOUXYmMKWT-NC4v4af5uO5-tKfA-eFivOM1drMV7Oy7ZAaDe_UfU", "BHzyexiNA09-ilI4AwS1GsPAiWnid_IbNaYLSPxHZpl4B3dVENuO0EApPZrGn3Qw27p9reY86YIpngS3nSJ4c9E", 1)
 	switch {
 	case at(push.WebPush, subscription, "") != at(push.WebPush, other, "ada"):
 		t.Error("the keys of a subscription make it another")
@@ -119,7 +122,7 @@ func TestOneAddressIsOneEndpoint(t *testing.T) {
 		t.Error("two topics of a chat are one address")
 	case at(push.Telegram, `{"chat_id":"1"}`, "") != at(push.Telegram, `{"chat_id":1}`, ""):
 		t.Error("a chat's number as a text is another")
-	case at(push.FCM, `{"token":"x"}`, "") == at(push.APNs, `{"token":"x"}`, ""):
+	case at(push.FCM, `{"token":"`+device+`"}`, "") == at(push.APNs, `{"token":"`+device+`"}`, ""):
 		t.Error("channels share addresses")
 	case at(push.Live, ``, "ada") == at(push.Live, ``, "bob"):
 		t.Error("two mailboxes are one")
@@ -278,7 +281,7 @@ func TestRenewalKeepsWhatIsNotGiven(t *testing.T) {
 	if e.Status != Active || e.DisabledReason != "" || e.Locale != "fr" || len(e.Tags) != 0 || e.Timezone != "Europe/Oslo" || len(e.Attributes) == 0 || e.LastSeenAt != now {
 		t.Errorf("%+v", e)
 	}
-	r.Endpoint.Address = json.RawMessage(strings.Replace(subscription, "BAEB", "BAIB", 1))
+	r.Endpoint.Address = json.RawMessage(strings.Replace(subscription, "BGsX0fLhLEJH-Lzm5WOkQPJ3A32BLeszoPShOUXYmMKWT-NC4v4af5uO5-tKfA-eFivOM1drMV7Oy7ZAaDe_UfU", "BHzyexiNA09-ilI4AwS1GsPAiWnid_IbNaYLSPxHZpl4B3dVENuO0EApPZrGn3Qw27p9reY86YIpngS3nSJ4c9E", 1))
 	if err := e.Renew(r, now); !errors.Is(err, ErrTaken) {
 		t.Errorf("other keys: %v", err)
 	}

@@ -71,6 +71,11 @@ func (e *Endpoint) Check() error {
 		return err
 	}
 	e.Address = address
+	return e.CheckBesideAddress()
+}
+
+// CheckBesideAddress is Check without the address. A stored address may be one that a former version allowed.
+func (e *Endpoint) CheckBesideAddress() (err error) {
 	switch {
 	case e.Recipient != "":
 		if err := notification.CheckName("recipient", e.Recipient); err != nil {
@@ -175,6 +180,10 @@ func (e *Endpoint) Renew(r *Registration, now time.Time) error {
 		return ErrTaken
 	}
 	e.Address, e.Status, e.DisabledReason = n.Address, Active, ""
+	if e.Recipient != "" && n.Recipient != "" && e.Recipient != n.Recipient {
+		// Somebody else uses the device now. The new owner inherits nothing, and the former owner's manage token is void.
+		e.Tags, e.Attributes, e.Locale, e.Timezone, e.Token = nil, nil, "", "", TokenHash{}
+	}
 	if n.Tags != nil {
 		e.Tags = n.Tags
 	}
@@ -186,7 +195,9 @@ func (e *Endpoint) Renew(r *Registration, now time.Time) error {
 			*f.to = *f.from
 		}
 	}
-	if e.Token == (TokenHash{}) || !r.Trusted && n.Token != (TokenHash{}) { // a back end does not lock the subscriber out
+	// A back end does not lock the subscriber out. A visitor who knows the token of a recipient's phone is not the recipient.
+	stranger := !r.Trusted && n.Recipient == "" && e.Recipient != "" && e.Channel != push.WebPush
+	if !stranger && (e.Token == (TokenHash{}) || !r.Trusted && n.Token != (TokenHash{})) {
 		e.Token = n.Token
 	}
 	e.UpdatedAt, e.LastSeenAt = now, now

@@ -167,6 +167,9 @@ func (s *Service) open(kind Kind, n name) (push.Sender, error) {
 		return nil, fmt.Errorf("open %s of app %s: %w", n.channel, n.app, err)
 	}
 	s.senders[n] = sender
+	if a, ok := sender.(interface{ Advice() string }); ok && a.Advice() != "" {
+		s.log.Warn("channel should be set again", "app", n.app, "channel", n.channel, "advice", a.Advice())
+	}
 	return sender, nil
 }
 

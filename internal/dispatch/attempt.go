@@ -51,8 +51,7 @@ func (l *lane) deliver(d *Delivery, sender push.Sender) {
 	}
 	receipt, err := l.send(ctx, sender, &req, d)
 	now = l.d.now()
-	// An endpoint that has moved said so at its old address first: that was one more message.
-	d.scope.Pacer.Answered(t.seq, now, receipt.Address != nil)
+	d.scope.Pacer.Answered(t.seq, now, false)
 	res := l.judge(d, req.ExpiresAt, receipt, err, t, now)
 	d.scope.Leave()
 	l.job.results <- landed{Result: res, lane: l}
@@ -80,6 +79,7 @@ func (l *lane) judge(d *Delivery, until time.Time, receipt push.Receipt, err err
 	var permanent *push.PermanentError
 	var config *push.ConfigError
 	var objection *push.ObjectionError
+	var moved *push.MovedError
 	switch {
 	case err == nil:
 		s.Succeeded(t.Try, now)
@@ -97,6 +97,15 @@ func (l *lane) judge(d *Delivery, until time.Time, receipt push.Receipt, err err
 		return d.ends(Refused, permanent.Reason)
 	case errors.As(err, &config):
 		return l.stop(d, config.Scope, config.Reason)
+	case errors.As(err, &moved):
+		s.answered(t, now)
+		if d.Attempts >= maxTries { // from one address to the next and back
+			return d.ends(Refused, moved.Reason)
+		}
+		// The source may have an endpoint there already. Then this one ends, and its delivery with it.
+		res := d.later(now, until, moved.Reason)
+		res.Address = moved.Address
+		return res
 	case errors.As(err, &objection):
 		return l.objected(d, until, objection, t, now)
 	}

@@ -139,4 +139,3 @@ func (b *batch) enter(d *Delivery, s scope, now time.Time) (Result, bool) {
 func scatter(d *Delivery, over time.Duration) time.Duration {
 	return time.Duration(maphash.Comparable(maphash.MakeSeed(), d.Row) % uint64(over)) //nolint:gosec // no secret
 }
-

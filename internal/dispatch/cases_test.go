@@ -143,6 +143,24 @@ func TestHostsThatHangHoldOnlyThemselves(t *testing.T) {
 	}
 }
 
+func TestADeliveryFollowsAnEndpointThatMoved(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := &service{answer: func(_ push.Request, attempt int) error {
+			if attempt == 1 {
+				return &push.MovedError{Address: json.RawMessage(`{"chat_id":-1005}`), Reason: "moved"}
+			}
+			return nil
+		}}
+		s := newRows(1)
+		var told []string
+		s.finished = func(r Result) { told = append(told, string(r.Address)) }
+		s.send(t, newDispatcher(t, p))
+		if got := s.result(1); got.Outcome != Accepted || len(told) != 2 || told[0] != `{"chat_id":-1005}` || told[1] != "" {
+			t.Errorf("%+v, told %q", got, told)
+		}
+	})
+}
+
 func TestAPutOffThatCannotBeWrittenIsWrittenLater(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newRows(300)
@@ -152,4 +170,3 @@ func TestAPutOffThatCannotBeWrittenIsWrittenLater(t *testing.T) {
 		}
 	})
 }
-

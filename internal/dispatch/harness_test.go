@@ -16,17 +16,19 @@ import (
 
 // rows is a source in memory. Tests look into it and change how it answers.
 type rows struct {
-	mu      sync.Mutex
-	job     *Job
-	all     map[int64]*row
-	open    bool // more may be added
-	life    time.Duration
-	from    func(now time.Time) time.Time
-	claim   func(d *Delivery) bool // nil: all
-	broken  int                    // of the next calls of Finish, so many fail
-	stale   bool
-	claims  [][]int64
-	claimed int // at once, at most
+	mu     sync.Mutex
+	job    *Job
+	all    map[int64]*row
+	open   bool // more may be added
+	life   time.Duration
+	from   func(now time.Time) time.Time
+	claim  func(d *Delivery) bool // nil: all
+	broken int                    // of the next calls of Finish, so many fail
+	stale  bool
+	// finished sees each result; nil: it is not called.
+	finished func(Result)
+	claims   [][]int64
+	claimed  int // at once, at most
 }
 
 type row struct {
@@ -152,6 +154,9 @@ func (s *rows) Finish(_ context.Context, results []Result, _ time.Time) error {
 		return errors.New("the disk is slow")
 	}
 	for _, res := range results {
+		if s.finished != nil {
+			s.finished(res)
+		}
 		r := s.all[res.Row]
 		r.result, r.next, r.held = res, res.Due, res.Held
 		r.Attempts, r.Unsure = res.Attempts, res.Unsure

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"maps"
 	"time"
 
@@ -54,12 +55,45 @@ func (s *Service) Register(ctx context.Context, app string, regs []audience.Regi
 
 // RegisterOne registers one endpoint with a new manage token, which is empty if the one that it has stays.
 func (s *Service) RegisterOne(ctx context.Context, app string, r audience.Registration) (done audience.Registered, token string, err error) {
+	if err := s.mayHaveOneMore(ctx, app, &r); err != nil {
+		return audience.Registered{}, "", err
+	}
 	token, hash := audience.NewToken()
 	r.Endpoint.Token = hash
 	if done, err = s.register(ctx, app, r); err != nil || done.Endpoint.Token != hash {
 		token = ""
 	}
 	return done, token, err
+}
+
+// MaxOfClient is how many active endpoints a recipient may have before its clients register no more: more browsers and
+// phones than a person uses, and few enough that one client cannot have a server post to hundreds of addresses of its
+// choice for each notification. Back ends may register more.
+const MaxOfClient = 50
+
+// mayHaveOneMore refuses a client's new endpoint where its recipient has MaxOfClient. Renewing an existing one is always allowed.
+func (s *Service) mayHaveOneMore(ctx context.Context, app string, r *audience.Registration) error {
+	e := &r.Endpoint
+	if r.Trusted || e.Recipient == "" {
+		return nil
+	}
+	all, err := s.cfg.Store.EndpointsOf(ctx, app, e.Recipient)
+	if err != nil {
+		return err
+	}
+	active, key := 0, audience.AddressKey(e)
+	for i := range all {
+		if audience.AddressKey(&all[i]) == key {
+			return nil
+		}
+		if all[i].Status == audience.Active {
+			active++
+		}
+	}
+	if active >= MaxOfClient {
+		return &NotAllowedError{fmt.Sprintf("recipient %s has %d active endpoints; clients register at most %d: delete one first, or have a back end register it", e.Recipient, active, MaxOfClient)}
+	}
+	return nil
 }
 
 func (s *Service) register(ctx context.Context, app string, r audience.Registration) (audience.Registered, error) {
@@ -91,8 +125,10 @@ func (s *Service) Change(ctx context.Context, who *Holder, id audience.ID, chang
 		}
 		was := string(e.Address)
 		change(e)
-		err := e.Check()
-		if err != nil || string(e.Address) == was {
+		if string(e.Address) == was {
+			return e.CheckBesideAddress()
+		}
+		if err := e.Check(); err != nil {
 			return err
 		}
 		if err := who.mayMove(e); err != nil {

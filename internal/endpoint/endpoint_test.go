@@ -254,3 +254,44 @@ func TestOnlyWhatIsNewIsTold(t *testing.T) {
 		t.Errorf("told of %v, want %v alone", told, one.Endpoint.ID)
 	}
 }
+
+func TestAClientRegistersNoMoreEndpointsThanAPersonHas(t *testing.T) {
+	s := open(t, false)
+	register := func(who *endpoint.Holder, e audience.Endpoint) error {
+		r, err := s.Registration(who, e)
+		if err == nil {
+			_, _, err = s.RegisterOne(t.Context(), "shop", r)
+		}
+		return err
+	}
+	for i := range endpoint.MaxOfClient {
+		if err := register(ada, fcm(fmt.Sprint("t", i))); err != nil {
+			t.Fatalf("the %dth: %v", i+1, err)
+		}
+	}
+	var no *endpoint.NotAllowedError
+	if err := register(ada, fcm("one-more")); !errors.As(err, &no) || !strings.Contains(err.Error(), "at most 50") {
+		t.Errorf("one more: %v", err)
+	}
+	if err := register(ada, fcm("t7")); err != nil {
+		t.Errorf("one that is there cannot be renewed: %v", err)
+	}
+	if err := register(&endpoint.Holder{App: "shop", Recipient: "bob"}, fcm("of-bob")); err != nil {
+		t.Errorf("another recipient: %v", err)
+	}
+	if err := register(backEnd, with(fcm("by-back-end"), func(e *audience.Endpoint) { e.Recipient = "ada" })); err != nil {
+		t.Errorf("a back end: %v", err)
+	}
+	all, err := s.Of(t.Context(), "shop", "ada")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range 2 { // what is disabled does not count
+		if _, err := s.Change(t.Context(), backEnd, all[i].ID, func(e *audience.Endpoint) { e.Status = audience.Disabled }); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := register(ada, fcm("one-more")); err != nil {
+		t.Errorf("in the place of one that is disabled: %v", err)
+	}
+}

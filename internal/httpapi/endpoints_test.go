@@ -14,7 +14,7 @@ import (
 
 // subscription is a browser's, one of many.
 func subscription(n int) string {
-	return fmt.Sprintf(`{"endpoint":"https://push.example/%d","expirationTime":null,"keys":{"p256dh":"BAEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQE","auth":"AAECAwQFBgcICQoLDA0ODw"}}`, n)
+	return fmt.Sprintf(`{"endpoint":"https://push.example/%d","expirationTime":null,"keys":{"p256dh":"BGsX0fLhLEJH-Lzm5WOkQPJ3A32BLeszoPShOUXYmMKWT-NC4v4af5uO5-tKfA-eFivOM1drMV7Oy7ZAaDe_UfU","auth":"AAECAwQFBgcICQoLDA0ODw"}}`, n)
 }
 
 type registeredJSON struct {

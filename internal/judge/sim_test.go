@@ -303,4 +303,3 @@ func TestPlacesAreGivenBack(t *testing.T) {
 		t.Error("a place that was given back cannot be had")
 	}
 }
-

@@ -192,6 +192,14 @@ const (
 	Host                     // it is ill and recovers by itself
 )
 
+// MovedError says that the message was not taken since the endpoint has another address now: send it there.
+type MovedError struct {
+	Address json.RawMessage
+	Reason  string
+}
+
+func (e *MovedError) Error() string { return e.Reason }
+
 // PermanentError says that this message will never be taken; the endpoint may be fine.
 type PermanentError struct{ Reason string }
 

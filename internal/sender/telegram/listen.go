@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"strings"
 	"time"
+	"unicode"
 
 	"godwit.dev/godwit/internal/push"
 	"godwit.dev/godwit/internal/urlguard"
@@ -113,11 +114,43 @@ func (s *Sender) updates(ctx context.Context, client *http.Client, offset int64)
 // pollMost updates fit into maxAnswer, whatever people write.
 const pollMost = 20
 
+// cutSpace cuts a text at its first white space.
+func cutSpace(text string) (before, after string, found bool) {
+	if i := strings.IndexFunc(text, unicode.IsSpace); i >= 0 {
+		return text[:i], text[i:], true
+	}
+	return text, "", false
+}
+
+// called reports whether a name is the bot's. A group may have several bots, and each sees the commands for the others.
+func (s *Sender) called(ctx context.Context, name string) (bool, error) {
+	own := s.username.Load()
+	if own == nil {
+		var me struct {
+			Username string `json:"username"`
+		}
+		if _, err := s.call(ctx, s.cfg.Client, "getMe", struct{}{}, &me); err != nil {
+			return false, err
+		}
+		own = &me.Username
+		s.username.Store(own)
+	}
+	return *own != "" && strings.EqualFold(name, *own), nil
+}
+
 func (s *Sender) handle(ctx context.Context, app string, audience Audience, u *update) error {
 	switch {
 	case u.Message != nil:
-		command, rest, _ := strings.Cut(strings.TrimSpace(u.Message.Text), " ")
-		command, _, _ = strings.Cut(command, "@") // in groups: /start@name_of_the_bot
+		command, rest, _ := cutSpace(strings.TrimSpace(u.Message.Text))
+		command, to, named := strings.Cut(command, "@") // in groups: /start@name_of_the_bot
+		if command != "/start" && command != "/stop" {
+			return nil
+		}
+		if named {
+			if ours, err := s.called(ctx, to); err != nil || !ours {
+				return err
+			}
+		}
 		chat := address(u.Message.Chat.ID)
 		if u.Message.Topic && u.Message.Thread != 0 {
 			chat = topicAddress(u.Message.Chat.ID, u.Message.Thread)

@@ -13,6 +13,7 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"godwit.dev/godwit/internal/push"
@@ -53,6 +54,8 @@ type Sender struct {
 	cfg   Config
 	base  *url.URL // with the token: never in an error
 	scope string
+
+	username atomic.Pointer[string] // of the bot; nil: it was not asked for yet
 }
 
 var (
@@ -213,8 +216,8 @@ func (s *Sender) judge(a *provider.Answer, r *response) error {
 // redact takes the token out of what Telegram says, should it ever repeat it.
 func (s *Sender) redact(text string) string { return strings.ReplaceAll(text, s.cfg.Token, "…") }
 
-// Send makes one attempt. Where a group has become a supergroup it is made at the new id, which is in the receipt,
-// also beside an error.
+// Send makes one attempt. Where a group has become a supergroup it fails with the new id: the caller may have an endpoint
+// there already.
 func (s *Sender) Send(ctx context.Context, r push.Request) (push.Receipt, error) {
 	chat, thread, err := parseChat(r.Address)
 	if err != nil {
@@ -239,10 +242,8 @@ func (s *Sender) Send(ctx context.Context, r push.Request) (push.Receipt, error)
 		} `json:"chat"`
 	}
 	moved, err := s.call(ctx, s.cfg.Client, method, m, &sent)
-	if moved != 0 {
-		m.ChatID, m.Thread = itoa(moved), 0 // what is no supergroup yet has no topics
-		receipt.Address = address(moved)
-		_, err = s.call(ctx, s.cfg.Client, method, m, &sent)
+	if moved != 0 { // to a supergroup; what was none has no topics
+		return receipt, &push.MovedError{Address: address(moved), Reason: "the group has moved to chat " + itoa(moved)}
 	}
 	if err == nil {
 		receipt.ExternalID = fmt.Sprintf("%d/%d", sent.Chat.ID, sent.MessageID)

@@ -214,20 +214,13 @@ func TestLostChatsAreTold(t *testing.T) {
 	}
 }
 
-func TestMovedGroupGetsTheMessageAtItsNewID(t *testing.T) {
+func TestAMovedGroupIsToldWithItsNewID(t *testing.T) {
 	server, s := start(t, botserver.Options{})
 	server.Move(-5, -1005)
-	r, err := send(t, s, "-5", push.Content{Body: "x"})
-	if err != nil || string(r.Address) != `{"chat_id":-1005}` || !strings.HasPrefix(r.ExternalID, "-1005/") {
-		t.Errorf("%+v %s, %v", r, r.Address, err)
-	}
-	server.Put(-1005, botserver.Kicked)
-	r, err = send(t, s, "-5", push.Content{Body: "x"})
-	if got := sendertest.OutcomeOf(err); got != sendertest.IsGone || r.Address == nil {
-		t.Errorf("%s, address %s", got, r.Address)
-	}
-	if n := len(server.Messages()); n != 1 {
-		t.Errorf("%d messages", n)
+	_, err := send(t, s, "-5", push.Content{Body: "x"})
+	var moved *push.MovedError
+	if !errors.As(err, &moved) || string(moved.Address) != `{"chat_id":-1005}` || len(server.Messages()) > 0 {
+		t.Errorf("%v, %d messages", err, len(server.Messages()))
 	}
 }
 
@@ -339,7 +332,10 @@ func TestListenerKeepsTheAudienceAndLosesNoUpdate(t *testing.T) {
 	c, done := &crowd{fails: 1, heard: make(chan struct{}, 10)}, make(chan error, 1)
 	go func() { done <- s.Listen(ctx, "shop", c, slog.New(slog.DiscardHandler)) }()
 	<-c.heard
-	server.Say(8, "", "/start@test_bot")
+	server.Say(9, "", "/start@another_bot")
+	server.Say(8, "", "/start@Test_Bot\nhello")
+	server.Say(7, "nb", "/stop@another_bot")
+	server.Say(7, "nb", "/stopped")
 	server.Say(7, "nb", "/stop")
 	server.Member(8, "member")
 	server.Member(8, "kicked")
@@ -355,7 +351,7 @@ func TestListenerKeepsTheAudienceAndLosesNoUpdate(t *testing.T) {
 		t.Error(err)
 	}
 	want := []string{
-		`shop join {"chat_id":7} A nb ref-1`, `shop join {"chat_id":8} A`, `shop leave {"chat_id":7} said /stop`, `shop leave {"chat_id":8} blocked or removed the bot`,
+		`shop join {"chat_id":7} A nb ref-1`, `shop join {"chat_id":8} A  hello`, `shop leave {"chat_id":7} said /stop`, `shop leave {"chat_id":8} blocked or removed the bot`,
 		`shop join {"chat_id":-100,"message_thread_id":9}`,
 	}
 	if got := strings.Join(c.said, "\n"); got != strings.Join(want, "\n") {

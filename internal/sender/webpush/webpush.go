@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	netmail "net/mail"
 	"net/url"
 	"strings"
 	"time"
@@ -52,7 +53,7 @@ func New(cfg Config) (*Sender, error) {
 	if cfg.Key == nil {
 		return nil, errors.New("web push: there is no VAPID key")
 	}
-	if err := CheckSubject(cfg.Subject); err != nil {
+	if err := usableSubject(cfg.Subject); err != nil {
 		return nil, fmt.Errorf("web push: subject %w", err)
 	}
 	if cfg.Client == nil {
@@ -70,8 +71,64 @@ func (s *Sender) Close() error {
 	return provider.Close(s.cfg.Client, s.posts)
 }
 
-// CheckSubject says what is wrong with a VAPID subject. Empty is allowed by RFC 8292, but Apple refuses it.
+// CheckSubject says what is wrong with a VAPID subject that somebody sets. Empty is allowed by RFC 8292, but Apple refuses it,
+// and so it does a contact that nobody outside can reach.
 func CheckSubject(s string) error {
+	if err := usableSubject(s); err != nil || s == "" {
+		return err
+	}
+	host := ""
+	if address, mail := strings.CutPrefix(s, "mailto:"); mail {
+		address, _, _ = strings.Cut(address, "?")
+		a, err := netmail.ParseAddress(address)
+		if err != nil || a.Address != address {
+			return errors.New("is not one e-mail address after mailto:")
+		}
+		host = address[strings.LastIndexByte(address, '@')+1:]
+	} else {
+		u, err := url.Parse(s)
+		if err != nil || u.User != nil {
+			return errors.New("must be like mailto:you@example.org or https://example.org/contact")
+		}
+		host = u.Hostname()
+	}
+	if !public(host) {
+		return fmt.Errorf("names %.100q, which is no public domain: push services refuse such a contact, Apple's with BadJwtToken", host)
+	}
+	return nil
+}
+
+// notPublic are the last labels of names that mean nothing outside (RFC 2606, 6761, 6762, 8375, and what networks use).
+var notPublic = map[string]bool{
+	"localhost": true, "local": true, "localdomain": true, "test": true, "invalid": true, "internal": true, "lan": true, "home": true, "corp": true,
+	"intranet": true, "private": true, "arpa": true, "onion": true,
+}
+
+// public reports whether a host is a name that may have a meaning everywhere: it has two labels at least, and its last one is a
+// top-level domain by its form.
+func public(host string) bool {
+	labels := strings.Split(strings.ToLower(strings.TrimSuffix(host, ".")), ".")
+	for _, l := range labels {
+		if l == "" || len(l) > 63 || l[0] == '-' || l[len(l)-1] == '-' || strings.ContainsFunc(l, func(r rune) bool {
+			return r < utf8.RuneSelf && r != '-' && r != '_' && (r < '0' || r > '9') && (r < 'a' || r > 'z')
+		}) {
+			return false
+		}
+	}
+	last := labels[len(labels)-1]
+	return len(labels) > 1 && len(last) > 1 && !notPublic[last] && strings.Trim(last, "0123456789") == last
+}
+
+// Advice says what a person should change in the settings of this sender; empty: nothing.
+func (s *Sender) Advice() string {
+	if err := CheckSubject(s.cfg.Subject); err != nil {
+		return "the VAPID subject " + err.Error() + ": set another, as in godwit channel set webpush --set subject=mailto:you@example.org"
+	}
+	return ""
+}
+
+// usableSubject says why a subject cannot be used at all. Former versions let more be set than CheckSubject.
+func usableSubject(s string) error {
 	address, mail := strings.CutPrefix(s, "mailto:")
 	switch {
 	case s == "":

@@ -11,6 +11,7 @@ import (
 	"io"
 	"net/http"
 	"net/url"
+	"regexp"
 	"strconv"
 	"strings"
 	"time"
@@ -151,6 +152,7 @@ func (w *Writer) send(ctx context.Context, statement string, settings url.Values
 	for name, values := range settings {
 		query[name] = values
 	}
+	query.Set("wait_end_of_query", "1") // the status waits for the statement's end
 	var from io.Reader = strings.NewReader(statement)
 	if body != nil {
 		query.Set("query", statement)
@@ -190,8 +192,18 @@ func cause(ctx context.Context, err error) string {
 
 // judge reads from an answer whether to come again.
 func (w *Writer) judge(resp *http.Response, body []byte) error {
-	if resp.StatusCode/100 == 2 {
+	code := resp.Header.Get(exceptionCode)
+	if code == "" {
+		code = resp.Trailer.Get(exceptionCode)
+	}
+	late := exception(body)
+	switch {
+	case resp.StatusCode/100 != 2:
+	case code == "" && !late:
 		return nil
+	default: // the status was sent before the statement failed
+		plain := fmt.Sprintf("ClickHouse answered %d, then with an exception", resp.StatusCode)
+		return &push.RetryError{Reason: plain + " " + w.excerpt(code+": "+string(body)), Plain: plain}
 	}
 	plain := fmt.Sprintf("ClickHouse answered %d", resp.StatusCode)
 	reason := plain + ": " + w.excerpt(string(body))
@@ -204,6 +216,18 @@ func (w *Writer) judge(resp *http.Response, body []byte) error {
 }
 
 func unreached(reason string) error { return &push.RetryError{Reason: reason, Plain: reason} }
+
+// exceptionCode is the header, or the trailer, by which ClickHouse says that a statement failed, whatever the status is.
+const exceptionCode = "X-ClickHouse-Exception-Code"
+
+// exceptions begin what ClickHouse writes into a body when a statement fails after the status was sent: as text, after the
+// mark of newer versions, or as a line of JSON.
+var exceptions = regexp.MustCompile(`(?m)(^|__exception__.{0,20})\s*(Code: \d+[.,]|\{"exception":)`)
+
+// exception reports whether a body tells of one. Our statements answer a number or nothing.
+func exception(body []byte) bool {
+	return exceptions.Match(body) || bytes.Contains(body, []byte("DB::Exception")) || bytes.Contains(body, []byte("__exception__"))
+}
 
 // excerpt is the beginning of an answer without what ClickHouse was shown.
 func (w *Writer) excerpt(said string) string {

@@ -72,6 +72,51 @@ func TestABatchThatComesTwiceCountsOnce(t *testing.T) {
 	}
 }
 
+func TestAnExceptionBehindAStatusOf200IsAFailure(t *testing.T) {
+	for _, c := range []struct {
+		header, trailer bool
+		body            string
+		fails           bool
+	}{
+		{body: ""},
+		{body: "1\n"},
+		{header: true, body: "1\n", fails: true},
+		{trailer: true, body: "1\n", fails: true},
+		{body: "Code: 209. DB::NetException: Timeout exceeded (SOCKET_TIMEOUT)\n", fails: true},
+		{body: "1\nCode: 241, e.displayText() = DB::Exception: Memory limit\n", fails: true},
+		{body: "{\"progress\":{\"read_rows\":\"1\"}}\n{\"exception\":\"Code: 395\"}\n", fails: true},
+		{body: "1\n__exception__\r\nabcdefghijklmnop\r\nCode: 395.\r\n", fails: true},
+	} {
+		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			_, _ = io.Copy(io.Discard, r.Body)
+			if r.URL.Query().Get("wait_end_of_query") != "1" {
+				t.Error("the status does not wait for the statement's end")
+			}
+			insert := r.Header.Get("Content-Encoding") == "gzip"
+			switch {
+			case !insert:
+				_, _ = io.WriteString(w, "1\n")
+				return
+			case c.header:
+				w.Header().Set("X-ClickHouse-Exception-Code", "209")
+			case c.trailer:
+				w.Header().Set("Trailer", "X-ClickHouse-Exception-Code")
+			}
+			_, _ = io.WriteString(w, c.body)
+			if c.trailer {
+				w.Header().Set("X-ClickHouse-Exception-Code", "209")
+			}
+		}))
+		w := clickhouse.New(clickhouse.Config{URL: server.URL, Database: "godwit", Client: client(t)})
+		err := w.Write(t.Context(), lives(0, 1))
+		var retry *push.RetryError
+		if c.fails != errors.As(err, &retry) || !c.fails && err != nil {
+			t.Errorf("%+v: %v", c, err)
+		}
+		server.Close()
+	}
+}
+
 func TestRefusalsStopAndFaultsAreTriedAgain(t *testing.T) {
 	status, header := http.StatusOK, http.Header{}
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

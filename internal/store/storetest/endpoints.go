@@ -36,6 +36,7 @@ func RunEndpoints(t *testing.T, open OpenEndpoints) {
 		"NamesOfTagsAndAttributesAreListed":              namesAreListed,
 		"WhatIsRegisteredIsThere":                        endpointIsThere,
 		"AnAddressIsOneEndpoint":                         addressIsOneEndpoint,
+		"ATokenOfAFormerVersionIsTheSameDevice":          formerSpelling,
 		"AnotherSubscribersAddressIsRefused":             strangersAddressIsRefused,
 		"AnIDOfAnotherIsRefused":                         idOfAnotherIsRefused,
 		"OneBadRegistrationSpoilsNoOther":                badRegistrationIsAlone,

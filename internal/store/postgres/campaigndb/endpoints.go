@@ -63,7 +63,11 @@ func (s *Store) Endpoint(ctx context.Context, app string, id audience.ID) (audie
 // EndpointAt implements endpoint.Store.
 func (s *Store) EndpointAt(ctx context.Context, app string, ch push.Channel, address json.RawMessage) (audience.Endpoint, error) {
 	key := audience.AddressKey(&audience.Endpoint{Channel: ch, Address: address})
-	return s.endpoint(ctx, "read endpoint by its address", "e.app = $1 AND e.address_key = $2", app, key[:])
+	keys := [][]byte{key[:]}
+	if former, ok := audience.FormerKey(&audience.Endpoint{Channel: ch, Address: address}); ok {
+		keys = append(keys, former[:])
+	}
+	return s.endpoint(ctx, "read endpoint by its address", "e.app = $1 AND e.address_key = ANY($2) ORDER BY e.address_key = $3 DESC", app, keys, key[:])
 }
 
 const ofRecipient = "e.app = $1 AND e.recipient = $2 AND e.recipient <> '' ORDER BY e.number LIMIT $3"

@@ -33,6 +33,9 @@ func (w *writer) registerAll(ctx context.Context, regs []audience.Registration) 
 	for i := range regs {
 		key := w.key(&regs[i].Endpoint)
 		keys[i] = key[:]
+		if former, ok := audience.FormerKey(&regs[i].Endpoint); ok {
+			keys = append(keys, former[:])
+		}
 		if id := regs[i].Endpoint.ID; id != (audience.ID{}) {
 			ids = append(ids, id[:])
 		}
@@ -67,7 +70,7 @@ func (w *writer) register(ctx context.Context, reg *audience.Registration) (done
 	w.untrusted = !reg.Trusted
 	e := reg.Endpoint
 	e.App = w.app
-	r, found := w.byKey[w.key(&e)]
+	r, found := w.of(&e)
 	if found {
 		e = r.e
 		if err := e.Renew(reg, w.now); err != nil {
@@ -85,6 +88,24 @@ func (w *writer) register(ctx context.Context, reg *audience.Registration) (done
 		return done, nil, err
 	}
 	return audience.Registered{Endpoint: r.e, Created: !found}, r, nil
+}
+
+// of finds the endpoint of an address, also as a former version spelled it. Beside one that is spelled as today that is
+// deleted: both are one device.
+func (w *writer) of(e *audience.Endpoint) (r *record, found bool) {
+	r, found = w.byKey[w.key(e)]
+	key, ok := audience.FormerKey(e)
+	if !ok {
+		return r, found
+	}
+	former, there := w.byKey[key]
+	switch {
+	case there && found:
+		w.remove(former)
+	case there:
+		return former, true
+	}
+	return r, found
 }
 
 // UpdateEndpoint implements endpoint.Store.

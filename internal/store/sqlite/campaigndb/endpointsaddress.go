@@ -16,6 +16,9 @@ func (s *Store) EndpointAt(ctx context.Context, app string, ch push.Channel, add
 	key, found := audience.AddressKey(&audience.Endpoint{Channel: ch, Address: address}), false
 	err = s.db.ReadFor(ctx, app, func(c *sqlite.Conn) error {
 		e, found, err = endpointWhere(c, "e.app = ? AND e.address_key = ?", app, key[:])
+		if former, ok := audience.FormerKey(&audience.Endpoint{Channel: ch, Address: address}); ok && err == nil && !found {
+			e, found, err = endpointWhere(c, "e.app = ? AND e.address_key = ?", app, former[:])
+		}
 		return err
 	})
 	if err != nil {

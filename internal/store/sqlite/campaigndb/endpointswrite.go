@@ -231,6 +231,9 @@ func (w *endpointWriter) register(r *audience.Registration) (done audience.Regis
 	w.untrusted = !r.Trusted
 	key := audience.AddressKey(&e)
 	old, found, err := endpointWhere(w.c, "e.app = ? AND e.address_key = ?", w.app, key[:])
+	if err == nil {
+		old, found, err = w.former(&e, old, found)
+	}
 	if err != nil {
 		return done, err
 	}
@@ -248,6 +251,23 @@ func (w *endpointWriter) register(r *audience.Registration) (done audience.Regis
 		return audience.Registered{Err: err}, nil // found out before anything was written of it
 	}
 	return audience.Registered{Endpoint: e, Created: !found}, err
+}
+
+// former finds the endpoint of an address as a former version spelled it. Beside one that is spelled as today it is
+// deleted: both are one device.
+func (w *endpointWriter) former(e *audience.Endpoint, today audience.Endpoint, found bool) (audience.Endpoint, bool, error) {
+	key, ok := audience.FormerKey(e)
+	if !ok {
+		return today, found, nil
+	}
+	former, there, err := endpointWhere(w.c, "e.app = ? AND e.address_key = ?", w.app, key[:])
+	if err != nil || !there {
+		return today, found, err
+	}
+	if found {
+		return today, true, w.delete(&former)
+	}
+	return former, true, nil
 }
 
 func (w *endpointWriter) insert(e *audience.Endpoint) error {

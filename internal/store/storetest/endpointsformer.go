@@ -1,0 +1,50 @@
+package storetest
+
+import (
+	"encoding/json"
+	"strings"
+
+	"godwit.dev/godwit/internal/audience"
+	"godwit.dev/godwit/internal/push"
+)
+
+// formerSpelling has APNs tokens in capitals, as former versions stored them, found by what clients register today.
+func formerSpelling(e *endpointEnv) {
+	ctx := e.Context()
+	small := strings.Repeat("0a1b2c3d", 8)
+	at := func(token, recipient string) audience.Registration {
+		return audience.Registration{Trusted: true, Endpoint: audience.Endpoint{Channel: push.APNs, Recipient: recipient, Address: json.RawMessage(`{"token":"` + token + `"}`)}}
+	}
+	register := func(r audience.Registration) audience.Registered {
+		e.Helper()
+		done, err := e.s.Register(ctx, "shop", []audience.Registration{r})
+		if err != nil || done[0].Err != nil {
+			e.Fatal(err, done)
+		}
+		return done[0]
+	}
+	was := register(at(strings.ToUpper(small), "ann"))
+	found, err := e.s.EndpointAt(ctx, "shop", push.APNs, json.RawMessage(`{"token":"`+small+`"}`))
+	if err != nil || found.ID != was.Endpoint.ID {
+		e.Errorf("a token in capitals is found as %s, %v", found.ID, err)
+	}
+	if _, err := e.s.UpdateEndpoint(ctx, "shop", was.Endpoint.ID, true, func(p *audience.Endpoint) error { p.Locale = "nb"; return nil }); err != nil {
+		e.Errorf("it cannot be changed: %v", err)
+	}
+	now := register(at(small, "ann"))
+	if now.Created || now.Endpoint.ID != was.Endpoint.ID || string(now.Endpoint.Address) != `{"token":"`+small+`"}` {
+		e.Errorf("registered again it is %+v", now)
+	}
+	// Two endpoints of one device, made by a former version, become one.
+	other := strings.Repeat("0a1b2c3e", 8)
+	capitals, low := register(at(strings.ToUpper(other), "bob")), register(at("zz", "bob"))
+	if err := e.s.MoveEndpoint(ctx, low.Endpoint.Number, json.RawMessage(`{"token":"`+other+`"}`)); err != nil {
+		e.Fatal(err)
+	}
+	if again := register(at(other, "bob")); again.Endpoint.ID != low.Endpoint.ID {
+		e.Errorf("the one that is spelled as today is %s, not %s", low.Endpoint.ID, again.Endpoint.ID)
+	}
+	if list, err := e.s.EndpointsOf(ctx, "shop", "bob"); err != nil || len(list) != 1 || list[0].ID == capitals.Endpoint.ID {
+		e.Errorf("bob has %d endpoints of one device, %v", len(list), err)
+	}
+}
