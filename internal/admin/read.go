@@ -17,6 +17,7 @@ import (
 	"godwit.dev/godwit/internal/campaign"
 	"godwit.dev/godwit/internal/notification"
 	"godwit.dev/godwit/internal/push"
+	"godwit.dev/godwit/internal/quiet"
 	"godwit.dev/godwit/internal/template"
 )
 
@@ -306,11 +307,12 @@ func (f *reading) time(name string, was time.Time) time.Time {
 		f.blame(name, "the browser's time zone is not known here. Set the computer to another one, or use the API")
 		return time.Time{}
 	}
-	at, err := time.ParseInLocation(formTime, s, zone)
+	wall, err := time.Parse(formTime, s)
 	if err != nil {
 		f.blame(name, "%.40q is not a date and a time", s)
 		return time.Time{}
 	}
+	at := quiet.At(wall, zone)
 	f.Values.Set(name, moment(at))
 	if at.Equal(was.Truncate(time.Minute)) {
 		return was

@@ -403,10 +403,12 @@ func TestReactionsCountOnceAndTokensCannotBeForged(t *testing.T) {
 	}
 	link := p.requests(chats[0].String())[0].Content.URL
 	click, _, _ := strings.Cut(strings.TrimPrefix(link, "https://push.example.org/v1/click/"), "?")
-	if err := e.svc.Follow(t.Context(), click, "https://example.org/news"); err != nil {
-		t.Error(err)
+	for _, person := range []bool{true, false} {
+		if err := e.svc.Follow(t.Context(), click, "https://example.org/news", person); err != nil {
+			t.Error(err)
+		}
 	}
-	if err := e.svc.Follow(t.Context(), click, "https://evil.example/"); !errors.Is(err, campaign.ErrBadToken) {
+	if err := e.svc.Follow(t.Context(), click, "https://evil.example/", true); !errors.Is(err, campaign.ErrBadToken) {
 		t.Errorf("a link that was not signed may be followed: %v", err)
 	}
 	for _, bad := range []string{"", "demo", token[:len(token)-1], token + "A", "other" + token[4:], strings.Replace(token, "~", "~A", 1)} {

@@ -57,10 +57,10 @@ func (s *Service) react(ctx context.Context, num, row int64, what Reaction) erro
 	return err
 }
 
-// Follow counts a click on a link and returns nothing but whether the link may be followed.
-func (s *Service) Follow(ctx context.Context, token, link string) error {
+// Follow says whether a link may be followed, and counts it as a click if a person follows it.
+func (s *Service) Follow(ctx context.Context, token, link string, person bool) error {
 	num, row, err := s.open(ctx, token, link)
-	if err != nil {
+	if err != nil || !person {
 		return err
 	}
 	if err := s.react(ctx, num, row, Clicked); err != nil {

@@ -34,28 +34,70 @@ func clock(field, text string) (minutes int, err error) {
 	return t.Hour()*60 + t.Minute(), nil
 }
 
-// Next is when what is due at t may be done: t itself, or the end of the quiet hours that t falls into.
+// Next is when what is due at t may be done: t itself, or the end of the quiet hours that t falls into. Quiet hours begin
+// at the first moment at which clocks show from, and end at the last at which they show to: where they go back over an
+// hour, both may come twice. A time that clocks leave out is the moment at which they go forward.
 func (h Hours) Next(t time.Time, in *time.Location) time.Time {
 	if h == (Hours{}) {
 		return t
 	}
-	local := t.In(in)
-	minute := local.Hour()*60 + local.Minute()
-	day := local.Day()
-	switch {
-	case h.from < h.to && (minute < h.from || minute >= h.to):
-		return t
-	case h.from > h.to && minute < h.from && minute >= h.to:
-		return t
-	case h.from > h.to && minute >= h.from:
-		day++ // they end tomorrow
+	year, month, today := t.In(in).Date()
+	// Those that began yesterday may go on; where clocks go back over midnight, tomorrow's may have begun already.
+	for day := today - 1; day <= today+1; day++ {
+		last := day
+		if h.from > h.to {
+			last++ // they end on the next day
+		}
+		if begin, _ := moments(year, month, day, h.from, in); begin.After(t) {
+			continue
+		}
+		if _, end := moments(year, month, last, h.to, in); end.After(t) {
+			return end
+		}
 	}
-	// time.Date settles clock changes: an hour that does not exist becomes the one after it.
-	end := time.Date(local.Year(), local.Month(), day, h.to/60, h.to%60, 0, 0, in)
-	if !end.After(t) {
-		return t
+	return t
+}
+
+// moments are the first and the last moment at which clocks show a minute of a day. Where no clock does, both are
+// when they go forward over it.
+func moments(year int, month time.Month, day, minute int, in *time.Location) (first, last time.Time) {
+	t := time.Date(year, month, day, minute/60, minute%60, 0, 0, in)
+	begins, ends := t.ZoneBounds()
+	wall := time.Date(year, month, day, minute/60, minute%60, 0, 0, time.UTC)
+	switch shown := clockOf(t); {
+	case shown.After(wall): // time.Date took the offset before the change, and came out after it
+		return begins, begins
+	case shown.Before(wall):
+		return ends, ends
 	}
-	return end
+	first, last = t, t
+	if earlier, ok := shows(wall, begins.Add(-1)); ok && !begins.IsZero() && earlier.Before(begins) {
+		first = earlier
+	}
+	if later, ok := shows(wall, ends); ok && !ends.IsZero() && !later.Before(ends) {
+		last = later
+	}
+	return first, last
+}
+
+// shows finds the moment of a wall time by the offset that clocks have at another moment; ok is whether they have the same one then.
+func shows(wall, at time.Time) (t time.Time, ok bool) {
+	_, offset := at.Zone()
+	t = wall.Add(-time.Duration(offset) * time.Second).In(at.Location())
+	_, same := t.Zone()
+	return t, same == offset
+}
+
+// clockOf is what clocks show at a moment, as if they were in UTC.
+func clockOf(t time.Time) time.Time {
+	_, offset := t.Zone()
+	return t.UTC().Add(time.Duration(offset) * time.Second)
+}
+
+// At is the first moment at or after a date and time of the day in a time zone: see Hours.
+func At(wall time.Time, in *time.Location) time.Time {
+	first, _ := moments(wall.Year(), wall.Month(), wall.Day(), wall.Hour()*60+wall.Minute(), in)
+	return first
 }
 
 const (

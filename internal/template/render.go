@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"html"
-	"net/url"
 	"strings"
 
 	"godwit.dev/godwit/internal/audience"
@@ -28,17 +27,17 @@ func (t *Content) Render(p Person, ch push.Channel, utm string) push.Content {
 	}
 	title, body := escapesFor(ch, c.Telegram.ParseMode)
 	c.Title, c.Body = fill(c.Title, p, title), fill(c.Body, p, body)
-	c.Icon, c.Image = fill(c.Icon, p, url.QueryEscape), fill(c.Image, p, url.QueryEscape)
-	c.URL = withUTM(fill(c.URL, p, url.QueryEscape), utm)
+	c.Icon, c.Image = link(c.Icon, p), link(c.Image, p)
+	c.URL = withUTM(link(c.URL, p), utm)
 	for _, media := range []*string{&c.Telegram.Photo, &c.Telegram.Video, &c.Telegram.Animation, &c.Telegram.Document} {
-		*media = fill(*media, p, url.QueryEscape)
+		*media = link(*media, p)
 	}
 	c.Telegram.Buttons = buttons(c.Telegram.Buttons, p, utm)
 	if len(c.WebPush.Actions) > 0 {
 		actions := make([]push.Action, len(c.WebPush.Actions))
 		for i, a := range c.WebPush.Actions {
 			a.Title = fill(a.Title, p, nil)
-			a.URL = withUTM(fill(a.URL, p, url.QueryEscape), utm)
+			a.URL = withUTM(link(a.URL, p), utm)
 			actions[i] = a
 		}
 		c.WebPush.Actions = actions
@@ -55,33 +54,10 @@ func buttons(rows [][]push.TelegramLink, p Person, utm string) [][]push.Telegram
 	for i, row := range rows {
 		all[i] = make([]push.TelegramLink, len(row))
 		for j, b := range row {
-			all[i][j] = push.TelegramLink{Text: fill(b.Text, p, nil), URL: withUTM(fill(b.URL, p, url.QueryEscape), utm)}
+			all[i][j] = push.TelegramLink{Text: fill(b.Text, p, nil), URL: withUTM(link(b.URL, p), utm)}
 		}
 	}
 	return all
-}
-
-// variant finds the texts of a language: fr-CA, then fr. ok is false if they are those of the content itself.
-func (t *Content) variant(locale string) (v Variant, ok bool) {
-	for tag := strings.ReplaceAll(locale, "_", "-"); tag != ""; tag = parentTag(tag) {
-		if strings.EqualFold(t.Language, tag) {
-			return Variant{}, false
-		}
-		if v, ok := t.Locales[tag]; ok {
-			return v, true
-		}
-		for name, v := range t.Locales {
-			if strings.EqualFold(name, tag) {
-				return v, true
-			}
-		}
-	}
-	return Variant{}, false
-}
-
-func parentTag(tag string) string {
-	i := strings.LastIndexByte(tag, '-')
-	return tag[:max(i, 0)]
 }
 
 func override(c *push.Content, v Variant) {
@@ -165,6 +141,11 @@ func variableName(s string) bool {
 // fill replaces {{name|otherwise}} by the person's attribute. escape, which may be nil, is applied to what attributes
 // say, never to what the author of the text wrote.
 func fill(text string, p Person, escape func(string) string) string {
+	return fillWith(text, p, escape, nil)
+}
+
+// fillWith is fill, with an escape for what the author wants said where an attribute is missing.
+func fillWith(text string, p Person, escape, escapeOtherwise func(string) string) string {
 	at := strings.Index(text, "{{")
 	if at < 0 {
 		return text
@@ -177,13 +158,14 @@ func fill(text string, p Person, escape func(string) string) string {
 		}
 		b.WriteString(text[:at])
 		name, otherwise, _ := strings.Cut(text[at+2:at+end], "|")
-		if value := p.value(strings.TrimSpace(name)); value == "" {
-			b.WriteString(otherwise)
-		} else if escape != nil {
-			b.WriteString(escape(value))
-		} else {
-			b.WriteString(value)
+		value, escape := p.value(strings.TrimSpace(name)), escape
+		if value == "" {
+			value, escape = otherwise, escapeOtherwise
 		}
+		if escape != nil {
+			value = escape(value)
+		}
+		b.WriteString(value)
 		text = text[at+end+2:]
 		at = strings.Index(text, "{{")
 	}
@@ -212,27 +194,4 @@ func (p Person) value(name string) string {
 		return p.Locale
 	}
 	return ""
-}
-
-// withUTM adds the suffix to a URL's query. What the URL says already stands.
-func withUTM(link, utm string) string {
-	if link == "" || utm == "" {
-		return link
-	}
-	u, err := url.Parse(link)
-	if err != nil || u.Scheme == "tg" { // the app's own links go to no site
-		return link
-	}
-	has := u.Query()
-	for pair := range strings.SplitSeq(utm, "&") {
-		name, _, _ := strings.Cut(pair, "=")
-		if pair == "" || has.Has(name) {
-			continue
-		}
-		if u.RawQuery != "" {
-			u.RawQuery += "&"
-		}
-		u.RawQuery += pair
-	}
-	return u.String()
 }

@@ -74,9 +74,45 @@ func TestTheUTMSuffixIsAddedToURLs(t *testing.T) {
 		{"https://e.org/?utm_source=mine", "utm_source=push&utm_medium=web", "https://e.org/?utm_source=mine&utm_medium=web"},
 		{"", "utm_source=push", ""},
 		{"https://e.org/a", "", "https://e.org/a"},
+		{"https://münchen.example/straße?q=ä", "utm_source=x", "https://münchen.example/straße?q=ä&utm_source=x"},
+		{"https://пример.рф", "utm_source=x", "https://пример.рф?utm_source=x"},
+		{"https://e.org/a%2Fb%7e?z=%7E&a=1;b=2&z=+", "utm_source=x", "https://e.org/a%2Fb%7e?z=%7E&a=1;b=2&z=+&utm_source=x"},
+		{"https://e.org/a?#frag?x=1", "&utm_source=x", "https://e.org/a?utm_source=x#frag?x=1"},
+		{"https://e.org/a?b&#", "utm_source=x", "https://e.org/a?b&utm_source=x#"},
+		{"https://e.org/?a=1;utm%5Fsource=mine", "utm_source=x", "https://e.org/?a=1;utm%5Fsource=mine"},
+		{"/news", "utm_source=x", "/news?utm_source=x"},
+		{"https://E.org:443/%zz?q=100%", "utm_source=x", "https://E.org:443/%zz?q=100%&utm_source=x"},
+		{"tg://resolve?domain=b", "utm_source=x", "tg://resolve?domain=b"},
 	} {
 		if got := withUTM(c.link, c.utm); got != c.want {
 			t.Errorf("%s with %s: %s, want %s", c.link, c.utm, got, c.want)
+		}
+	}
+}
+
+func TestVariablesInURLsMeanTheSameInPathQueryAndFragment(t *testing.T) {
+	for value, want := range map[string]string{
+		"New York": "New%20York", "a+b": "a%2Bb", "a/b?c#d&e=f": "a%2Fb%3Fc%23d%26e%3Df", "100%": "100%25", "Zürich": "Z%C3%BCrich", "ride-7_x.~": "ride-7_x.~",
+	} {
+		p := Person{Attributes: audience.Attributes{"v": audience.Text(value)}}
+		of := func(head string) string { return head + "/{{v}}/x?q={{v}}&r={{none|no body/&}}#{{v}}" }
+		filled := func(head string) string { return head + "/" + want + "/x?q=" + want + "&r=no%20body/&#" + want }
+		c := Content{Content: push.Content{
+			Title: "{{v}}", URL: of("https://u.example"), Icon: of("https://i.example"), Image: of("https://m.example"),
+			Telegram: push.TelegramContent{Photo: of("https://p.example"), Buttons: [][]push.TelegramLink{{{Text: "{{v}}", URL: of("https://b.example")}}}},
+			WebPush:  push.WebPushContent{Actions: []push.Action{{Title: "{{v}}", URL: of("https://a.example")}}},
+		}}
+		got := c.Render(p, push.WebPush, "")
+		for head, text := range map[string]string{
+			"https://u.example": got.URL, "https://i.example": got.Icon, "https://m.example": got.Image, "https://p.example": got.Telegram.Photo,
+			"https://b.example": got.Telegram.Buttons[0][0].URL, "https://a.example": got.WebPush.Actions[0].URL,
+		} {
+			if text != filled(head) {
+				t.Errorf("%q: %s, want %s", value, text, filled(head))
+			}
+		}
+		if got.Title != value {
+			t.Errorf("title %q, want %q", got.Title, value)
 		}
 	}
 }
@@ -86,7 +122,7 @@ func TestButtonsAreForEachPerson(t *testing.T) {
 		ParseMode: "Markdown", Buttons: [][]push.TelegramLink{{{Text: "For {{name}}", URL: "https://x.example/{{name}}"}, {Text: "Bot", URL: "tg://resolve?domain=b"}}},
 	}}}
 	c := s.Render(Person{Attributes: audience.Attributes{"name": audience.Text("a_b c")}}, push.Telegram, "utm_source=x")
-	want := []push.TelegramLink{{Text: "For a_b c", URL: "https://x.example/a_b+c?utm_source=x"}, {Text: "Bot", URL: "tg://resolve?domain=b"}}
+	want := []push.TelegramLink{{Text: "For a_b c", URL: "https://x.example/a_b%20c?utm_source=x"}, {Text: "Bot", URL: "tg://resolve?domain=b"}}
 	if !slices.Equal(c.Telegram.Buttons[0], want) {
 		t.Errorf("%+v", c.Telegram.Buttons)
 	}

@@ -36,7 +36,7 @@ type Apps interface {
 // Campaigns hears what receivers did with a message. Signed tokens say which it is.
 type Campaigns interface {
 	React(ctx context.Context, token string, what campaign.Reaction) error
-	Follow(ctx context.Context, token, link string) error
+	Follow(ctx context.Context, token, link string, person bool) error
 }
 
 // Channels knows what pages subscribe with.

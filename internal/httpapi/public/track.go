@@ -49,8 +49,8 @@ func (a *API) TrackPreflight(c *call.Call) error {
 	return c.NoContent()
 }
 
-// Click is GET /v1/click/{token}: counts a click and sends the browser on to where the token was signed for, and
-// nowhere else.
+// Click is GET /v1/click/{token}: counts a click of a person and sends whoever asks on to where the token was signed for,
+// and nowhere else.
 func (a *API) Click(c *call.Call) error {
 	q, err := c.Params("to")
 	if err != nil {
@@ -60,13 +60,14 @@ func (a *API) Click(c *call.Call) error {
 	if link == "" {
 		return notification.BadField("to", "is required")
 	}
-	if err := a.Campaigns.Follow(c.Ctx, c.R.PathValue("token"), link); err != nil {
+	if err := a.Campaigns.Follow(c.Ctx, c.R.PathValue("token"), link, byPerson(c.R)); err != nil {
 		if !errors.Is(err, campaign.ErrBadToken) {
 			a.Log.WarnContext(c.Ctx, "click is not counted", "error", err)
 		}
 		return err
 	}
-	c.W.Header().Set("Location", link)
+	c.W.Header().Set("Location", asciiURL(link))
+	c.W.Header().Set("Cache-Control", "no-store") // a page that was fetched ahead asks again when somebody opens it
 	c.Status = http.StatusFound
 	c.W.WriteHeader(http.StatusFound)
 	return nil

@@ -25,21 +25,27 @@ const (
 	lastRecord = 0x02 // delimiter of the last record, before the padding
 )
 
-// buckets are the sizes of whole bodies. Padding to them hides how long a message is.
-var buckets = [...]int{256, 512, 1024, 2048, recordSize}
+// constrained is the largest padded body. Mozilla's push service passes messages for Firefox on Android on to Google's and
+// refuses longer ones with 413.
+const constrained = 3052
 
-// bodySize is the bucket of a plaintext.
+// buckets are the sizes of whole bodies. Padding to them hides how long a message is.
+var buckets = [...]int{256, 512, 1024, 2048, constrained}
+
+// bodySize is the bucket of a plaintext. Longer messages than the last bucket are not padded: a byte less may be what
+// a push service still takes.
 func bodySize(plain int) int {
+	size := headBytes + plain + 1 + tagBytes
 	for _, b := range buckets {
-		if headBytes+plain+1+tagBytes <= b {
+		if size <= b {
 			return b
 		}
 	}
-	return recordSize
+	return size
 }
 
 // encrypt encrypts a payload of at most MaxPayload bytes for a subscription, with a key and a salt of its own, padded
-// to its bucket.
+// to its bucket if it fits into one.
 func encrypt(to *subscription, plain []byte) ([]byte, error) {
 	key, err := ecdh.P256().GenerateKey(rand.Reader)
 	if err != nil {

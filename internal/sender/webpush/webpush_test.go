@@ -221,7 +221,7 @@ func TestLengthIsHiddenAndBounded(t *testing.T) {
 			t.Errorf("body of %d bytes, sent %d", got, n)
 		}
 	}
-	if len(sizes) != 5 || !sizes[256] || !sizes[4096] {
+	if len(sizes) != 7 || !sizes[256] || !sizes[2048] || !sizes[3052] {
 		t.Errorf("bodies of %v bytes", sizes)
 	}
 	for fits := 3800; send(fits+1) == nil; fits++ {

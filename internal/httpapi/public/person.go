@@ -1,0 +1,69 @@
+package public
+
+import (
+	"fmt"
+	"net/http"
+	"regexp"
+	"strings"
+
+	"golang.org/x/net/idna"
+)
+
+// robots matches the User-Agent of programs that fetch links by themselves: previews in chats, search engines, monitors.
+// Most call themselves a bot, crawler, spider or preview at the end of a word; the others are named. Browsers inside chat apps are people's.
+var robots = regexp.MustCompile(`(?i)(?:bot|crawler|spider|slurp|preview|previewer|scraper|unfurl|fetcher|imgproxy|imageproxy)\b` +
+	`|externalhit|externalagent|facebookcatalog|vkshare|embedly|iframely|cardyb|kakaotalk-scrap|line-poker|^tumblr/|nuzzel|quora link|ia_archiver|w3c_|/web/snippet` +
+	`|mediapartners|google-(?:read-aloud|inspectiontool|safety|structured|pagerenderer)|headlesschrome|lighthouse` +
+	`|^whatsapp/|^viber/|^signal[-/]|^snapchat/|^mastodon|^pleroma|^misskey|^synapse|^zulip|^rocket\.chat`)
+
+// phones are names of phones that end like a robot's.
+var phones = regexp.MustCompile(`(?i)\bcubot\b`)
+
+// byPerson reports whether somebody has opened a link, as far as the request tells: a HEAD, a page that a browser fetches
+// ahead and the robots that make previews in chats are nobody's click. Who does not say what it is counts as a person.
+func byPerson(r *http.Request) bool {
+	if r.Method != http.MethodGet {
+		return false
+	}
+	for _, name := range []string{"Sec-Purpose", "Purpose", "X-Purpose", "X-Moz"} {
+		if v := strings.ToLower(r.Header.Get(name)); strings.Contains(v, "prefetch") || strings.Contains(v, "prerender") || strings.Contains(v, "preview") {
+			return false
+		}
+	}
+	return !robots.MatchString(phones.ReplaceAllString(r.UserAgent(), ""))
+}
+
+// asciiURL writes a URL so that it can stand in a header: a host in other letters as IDNA has it, what else is not ASCII as
+// percent signs. Everything else stays byte for byte.
+func asciiURL(link string) string {
+	scheme, rest, ok := strings.Cut(link, "://")
+	if !ok {
+		return escapeBytes(link)
+	}
+	end := strings.IndexAny(rest, "/?#")
+	if end < 0 {
+		end = len(rest)
+	}
+	host, port := rest[:end], ""
+	if colon := strings.LastIndexByte(host, ':'); colon >= 0 {
+		host, port = host[:colon], host[colon:]
+	}
+	if escapeBytes(host) != host {
+		if ascii, err := idna.Lookup.ToASCII(host); err == nil {
+			host = ascii
+		}
+	}
+	return scheme + "://" + escapeBytes(host) + port + escapeBytes(rest[end:])
+}
+
+func escapeBytes(s string) string {
+	var b strings.Builder
+	for i := range len(s) {
+		if c := s[i]; c <= ' ' || c >= 0x7f {
+			fmt.Fprintf(&b, "%%%02X", c)
+		} else {
+			b.WriteByte(c)
+		}
+	}
+	return b.String()
+}

@@ -1,0 +1,118 @@
+package template
+
+import (
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+
+	"golang.org/x/text/language"
+)
+
+// variant finds the texts for a reader's language; ok is false if they are those of the content itself. A variant of the
+// very tag comes first, then the nearest by BCP 47: tags that are called otherwise by now (iw is he), regions whose readers
+// share a variety (en-AU reads en-GB before en-US) and the script that a region writes (zh-TW reads zh-Hant before zh).
+func (t *Content) variant(locale string) (v Variant, ok bool) {
+	tag := strings.ReplaceAll(locale, "_", "-")
+	if len(t.Locales) == 0 || tag == "" || strings.EqualFold(t.Language, tag) {
+		return Variant{}, false
+	}
+	if v, ok := t.Locales[tag]; ok {
+		return v, true
+	}
+	for name, v := range t.Locales {
+		if strings.EqualFold(name, tag) {
+			return v, true
+		}
+	}
+	v, ok = t.Locales[choices.nearest(tag, t.Language, slices.Sorted(maps.Keys(t.Locales)))]
+	return v, ok
+}
+
+// choices remembers which language is nearest: finding it takes 100 µs, and a campaign asks it for each endpoint.
+var choices chooser
+
+// maxChoices bounds them: readers' languages are few, but anybody may make tags up.
+const maxChoices = 10_000
+
+type chooser struct {
+	mu    sync.Mutex
+	found map[string]string
+}
+
+// nearest names the one of the languages that is nearest to a reader's; "" if the base is, or none is near.
+func (c *chooser) nearest(tag, base string, names []string) string {
+	key := tag + " " + base + " " + strings.Join(names, " ")
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if name, ok := c.found[key]; ok {
+		return name
+	}
+	if c.found == nil || len(c.found) >= maxChoices {
+		c.found = make(map[string]string)
+	}
+	name := nearest(tag, base, names)
+	c.found[key] = name
+	return name
+}
+
+func nearest(tag, base string, names []string) string {
+	want, err := language.Parse(tag)
+	if err != nil {
+		return nearestParent(tag, base, names)
+	}
+	have, called := []language.Tag{language.Und}, []string{""}
+	if own, err := language.Parse(base); err == nil {
+		have[0] = own
+	}
+	for _, name := range names {
+		if t, err := language.Parse(name); err == nil {
+			have, called = append(have, t), append(called, name)
+		}
+	}
+	_, at, confidence := language.NewMatcher(have).Match(want)
+	// Of other languages the matcher knows which their readers mostly understand: that is for the author to decide, not for a table.
+	if confidence == language.No && !sameScript(want, have[at]) || family(want) != family(have[at]) {
+		return ""
+	}
+	return called[at]
+}
+
+// family is a language under the name that its readers share.
+func family(t language.Tag) string {
+	canonical, err := language.All.Canonicalize(t)
+	if err != nil {
+		canonical = t
+	}
+	base, _ := canonical.Base()
+	switch b := base.String(); b {
+	case "nb", "nn":
+		return "no" // written Norwegian has two forms, which all readers know
+	case "yue":
+		return "zh" // Cantonese is written as Chinese
+	default:
+		return b
+	}
+}
+
+// sameScript reports whether two languages are likely written in the same script.
+func sameScript(a, b language.Tag) bool {
+	x, _ := a.Script()
+	y, _ := b.Script()
+	return x == y
+}
+
+// nearestParent is for tags that no registry knows: of fr-old-x it tries fr-old, then fr.
+func nearestParent(tag, base string, names []string) string {
+	for ; tag != ""; tag = tag[:max(strings.LastIndexByte(tag, '-'), 0)] {
+		if strings.EqualFold(tag, base) {
+			return ""
+		}
+		for _, name := range names {
+			if strings.EqualFold(tag, name) {
+				return name
+			}
+		}
+	}
+	return ""
+}
