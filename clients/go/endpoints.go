@@ -31,7 +31,9 @@ type EndpointResult struct {
 	ID          string `json:"id"`
 	Created     bool   `json:"created"`                // false: it was there and is renewed
 	ManageToken string `json:"manage_token,omitempty"` // lets its holder change and delete the endpoint; only of single registrations
-	Err         error  `json:"-"`                      // of one of many: an *Error
+	// Warnings say what of the person is not known to the server and was left out: a language, a time zone.
+	Warnings []string `json:"warnings,omitempty"`
+	Err      error    `json:"-"` // of one of many: an *Error
 }
 
 // Endpoint is a push address and what is known of it.

@@ -39,9 +39,10 @@ func (s *Service) check(e *audience.Endpoint) error {
 }
 
 // Registration makes of what somebody says of an endpoint a registration, or says what is wrong with it: a
-// *notification.FieldError or a *NotAllowedError.
+// *notification.FieldError or a *NotAllowedError. Hints about a person that nobody knows are dropped.
 func (s *Service) Registration(who *Holder, e audience.Endpoint) (audience.Registration, error) {
 	r := audience.Registration{Endpoint: e, Trusted: who.BackEnd}
+	r.Dropped = r.Endpoint.DropUnknownHints()
 	if err := who.mayRegister(&r.Endpoint); err != nil {
 		return r, err
 	}
@@ -123,8 +124,11 @@ func (s *Service) Change(ctx context.Context, who *Holder, id audience.ID, chang
 		if !who.mayTouch(e) {
 			return audience.ErrNotFound
 		}
-		was := string(e.Address)
+		was, known := string(e.Address), *e
 		change(e)
+		if !who.BackEnd {
+			keepKnownHints(e, &known)
+		}
 		if string(e.Address) == was {
 			return e.CheckBesideAddress()
 		}
@@ -139,6 +143,18 @@ func (s *Service) Change(ctx context.Context, who *Holder, id audience.ID, chang
 		}
 		return s.check(e)
 	})
+}
+
+// keepKnownHints keeps what is known of a person where a device says something that is not.
+func keepKnownHints(e, was *audience.Endpoint) {
+	said := *e
+	e.DropUnknownHints()
+	if e.Locale == "" && said.Locale != "" {
+		e.Locale = was.Locale
+	}
+	if e.Timezone == "" && said.Timezone != "" {
+		e.Timezone = was.Timezone
+	}
 }
 
 // Delete deletes one.
@@ -190,11 +206,9 @@ func (s *Service) Names(ctx context.Context, app string, limit int) (tags, attri
 // end says of a person stands.
 func (s *Service) Join(ctx context.Context, app string, ch push.Channel, address json.RawMessage, locale, name string) error {
 	e := audience.Endpoint{Channel: ch, Address: address, Locale: locale}
-	if e.Check() != nil {
-		e.Locale = ""
-		if err := e.Check(); err != nil {
-			return err
-		}
+	e.DropUnknownHints()
+	if err := e.Check(); err != nil {
+		return err
 	}
 	done, err := s.register(ctx, app, audience.Registration{Endpoint: e, Trusted: true})
 	if err != nil || name == "" {

@@ -92,6 +92,41 @@ func TestBackEndRegistersChangesAndDeletesEndpoints(t *testing.T) {
 	w.get("/v1/endpoints/x").problem(http.StatusBadRequest, "bad-input", "id")
 }
 
+func TestUnknownLanguagesAndTimeZonesRefuseNoRegistration(t *testing.T) {
+	w := newWorld(t)
+	w.allowAnonymous()
+	hints := `,"locale":"th-TH@calendar=buddhist","timezone":"GMT+05:30"`
+	known := func(id, locale, timezone string) {
+		t.Helper()
+		if e := decode[endpointView](w.get("/v1/endpoints/" + id).want(http.StatusOK)); e.Locale != locale || e.Timezone != timezone {
+			t.Errorf("locale %q, time zone %q; want %q, %q", e.Locale, e.Timezone, locale, timezone)
+		}
+	}
+	for body, key := range map[string]string{
+		`{"channel":"webpush","address":` + subscription(1) + hints + `}`:                       "-",
+		`{"channel":"fcm","address":{"token":"` + strings.Repeat("t", 100) + `"}` + hints + `}`: w.keys["publish"],
+	} {
+		a := w.do(request{method: "POST", path: "/v1/endpoints?app=shop", body: body, key: key, header: map[string]string{"Origin": site}}).want(http.StatusCreated)
+		if !strings.Contains(string(a.body), `"warnings":["timezone: \"GMT+05:30\"`) {
+			t.Errorf("nothing says what was left out: %s", a.body)
+		}
+		made := decode[registeredJSON](a)
+		known(made.ID, "th-TH", "")
+		change := func(body string) { // by who holds the manage token
+			w.do(request{method: "PATCH", path: "/v1/endpoints/" + made.ID + "?app=shop", body: body, key: made.ManageToken}).want(http.StatusOK)
+		}
+		change(`{"timezone":"Asia/Kolkata","locale":"hi"}`)
+		change(`{"timezone":":/etc/localtime","locale":"?"}`)
+		known(made.ID, "hi", "Asia/Kolkata")
+	}
+	lines := w.do(request{method: "POST", path: "/v1/endpoints/batch", body: `{"channel":"telegram","address":{"chat_id":1},"timezone":"-28800"}` + "\n" +
+		`{"channel":"telegram","address":{"chat_id":2},"timezone":"Mars"}` + "\n", header: map[string]string{"Content-Type": "application/x-ndjson"}}).want(http.StatusOK)
+	first, second, _ := strings.Cut(string(lines.body), "\n")
+	if strings.Contains(first, "warnings") || !strings.Contains(second, `"warnings":["timezone: \"Mars\"`) {
+		t.Errorf("batch: %s", lines.body)
+	}
+}
+
 func TestRegistrationsAreRefusedPrecisely(t *testing.T) {
 	w := newWorld(t)
 	for body, field := range map[string]string{

@@ -2,6 +2,7 @@ package backend
 
 import (
 	"bytes"
+	"encoding/json"
 	"net/http"
 	"strconv"
 
@@ -80,15 +81,16 @@ func (b *endpointBatch) take(e audience.Endpoint) error {
 func (b *endpointBatch) register() error {
 	done, refused := b.a.Endpoints.Register(b.c.Ctx, b.who.App, b.regs)
 	b.out = b.out[:0]
+	regs := b.regs
 	for _, err := range b.errs {
 		if err == nil && len(done) == 0 {
 			err = refused
 		} else if err == nil {
 			if err = done[0].Err; err == nil {
 				b.out = append(b.out, `{"id":"`+done[0].Endpoint.ID.String()+`","created":`...)
-				b.out = append(strconv.AppendBool(b.out, done[0].Created), "}\n"...)
+				b.out = append(appendWarnings(strconv.AppendBool(b.out, done[0].Created), regs[0].Dropped), "}\n"...)
 			}
-			done = done[1:]
+			done, regs = done[1:], regs[1:]
 		}
 		if err != nil {
 			b.out = append(call.AppendProblem(append(b.out, `{"error":`...), problem.From(err)), "}\n"...)
@@ -96,6 +98,18 @@ func (b *endpointBatch) register() error {
 	}
 	b.errs, b.regs = b.errs[:0], b.regs[:0]
 	return b.c.Stream(b.rc, b.out)
+}
+
+// appendWarnings adds what is not known of a person and was left out.
+func appendWarnings(out []byte, dropped []string) []byte {
+	if len(dropped) == 0 {
+		return out
+	}
+	text, err := json.Marshal(dropped)
+	if err != nil {
+		return out // texts are always JSON
+	}
+	return append(append(out, `,"warnings":`...), text...)
 }
 
 // ExportEndpoints is GET /v1/endpoints/export.

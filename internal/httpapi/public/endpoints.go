@@ -112,10 +112,11 @@ func (a *API) register(c *call.Call, h *holder, body []byte) error {
 		return err
 	}
 	answer := struct {
-		ID          string  `json:"id"`
-		Created     bool    `json:"created"`
-		ManageToken *string `json:"manage_token,omitempty"`
-	}{ID: done.Endpoint.ID.String(), Created: done.Created}
+		ID          string   `json:"id"`
+		Created     bool     `json:"created"`
+		ManageToken *string  `json:"manage_token,omitempty"`
+		Warnings    []string `json:"warnings,omitempty"`
+	}{ID: done.Endpoint.ID.String(), Created: done.Created, Warnings: reg.Dropped}
 	if token != "" {
 		answer.ManageToken = &token
 	}
