@@ -16,6 +16,8 @@ import (
 	"unicode"
 
 	"github.com/go-jose/go-jose/v4"
+
+	"godwit.dev/godwit/internal/textfile"
 )
 
 // Least sizes of keys: RFC 7518 sections 3.2 and 3.3.
@@ -52,7 +54,7 @@ func newMintKey() JWTKey {
 // certificate; only the public part is kept), or else a raw HS256 secret of at least 32 bytes, whose final line
 // break, if it is text, does not belong to it.
 func ParseJWTKeys(file []byte) ([]JWTKey, error) {
-	text := bytes.TrimSpace(file)
+	text := []byte(textfile.Key(file))
 	switch {
 	case len(text) == 0:
 		return nil, errors.New("key file is empty")
@@ -62,8 +64,11 @@ func ParseJWTKeys(file []byte) ([]JWTKey, error) {
 		return parsePEM(text)
 	}
 	secret := bytes.Clone(file)
-	if isText(secret) {
+	switch plain := textfile.Plain(file); {
+	case isText(secret):
 		secret = bytes.TrimRight(secret, "\r\n")
+	case isText([]byte(plain)) && plain != "":
+		secret = []byte(plain) // text in another encoding, or behind a byte-order mark
 	}
 	k, err := pinned("", "", "", secret)
 	if err != nil {

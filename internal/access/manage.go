@@ -15,6 +15,7 @@ import (
 	"unicode/utf8"
 
 	"godwit.dev/godwit/internal/notification"
+	"godwit.dev/godwit/internal/textfile"
 )
 
 // Every change is logged: the log is the audit trail.
@@ -182,7 +183,7 @@ func bootstrapSecret(app, file string) (string, error) {
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return "", fmt.Errorf("read bootstrap key: %w", err)
 	}
-	secret := strings.TrimSpace(string(b))
+	secret := textfile.Plain(b)
 	if secret == "" {
 		_, secret = newKey(app, "", Admin, time.Time{})
 		if err := os.WriteFile(file, []byte(secret+"\n"), 0o600); err != nil {

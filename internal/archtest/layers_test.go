@@ -44,9 +44,11 @@ var places = map[string]layer{
 	"internal/follow":          domain, // leaf: a copy in step with its store
 	"internal/own":             domain, // leaf: what one server at a time does
 	"internal/quiet":           domain,
-	"internal/sealed":          domain, // leaf: tokens that come back
-	"internal/encoded":         domain, // leaf: encodings made once
-	"internal/httphead":        domain, // leaf: headers that others write
+	"internal/sealed":          domain,     // leaf: tokens that come back
+	"internal/encoded":         domain,     // leaf: encodings made once
+	"internal/httphead":        domain,     // leaf: headers that others write
+	"internal/textfile":        capability, // leaf: encodings of files
+	"internal/tables":          capability,
 	"internal/frame":           codec,
 	"internal/mailbox":         capability,
 	"internal/campaign":        capability,

@@ -91,6 +91,9 @@ func NormalAddress(ch push.Channel, raw json.RawMessage) (json.RawMessage, error
 	return marshal(v)
 }
 
+// MarshalAddress writes an address as JSON.
+func MarshalAddress(v any) (json.RawMessage, error) { return marshal(v) }
+
 // marshal writes JSON without escaping what only matters inside HTML: URLs are full of &.
 func marshal(v any) (json.RawMessage, error) {
 	var b bytes.Buffer

@@ -84,11 +84,29 @@ func (v *Value) UnmarshalJSON(b []byte) error {
 		if err = json.Unmarshal(b, &n); err != nil {
 			return errors.New("is a number out of range")
 		}
-		*v = Number(n)
+		if *v = Number(n); !Exact(string(b), n) {
+			*v = Text(string(b)) // 64 bits hold no such number; its digits stay
+		}
 	default:
 		return errors.New("must be a text, a number, true or false")
 	}
 	return err
+}
+
+// exactDigits are as many as every decimal number may have and be the same again after it was a float64.
+const exactDigits = 15
+
+// Exact reports whether a number is the one that is written, to its last digit.
+func Exact(written string, n float64) bool {
+	digits := significant(written)
+	return len(digits) <= exactDigits && (n != 0 || digits == "") || digits == significant(strconv.FormatFloat(n, 'e', -1, 64))
+}
+
+// significant are the digits of a number without those that only say where its point is.
+func significant(number string) string {
+	mantissa, _, _ := strings.Cut(strings.ToLower(number), "e")
+	digits := strings.TrimLeft(strings.TrimLeft(strings.ReplaceAll(mantissa, ".", ""), "-"), "0")
+	return strings.TrimRight(digits, "0")
 }
 
 // Guess makes a value of a cell in a table: true, false, a number if it is written as one writes numbers, else a text.
@@ -125,6 +143,12 @@ func (a Attributes) check() error {
 	}
 	return nil
 }
+
+// CheckAttributeName applies the rule for names of attributes.
+func CheckAttributeName(name string) error { return checkAttributeName(name) }
+
+// AttributesPrefix stands before the name of an attribute in a heading.
+const AttributesPrefix = attributesPrefix
 
 // checkAttributeName applies the rule that lets names stand in expressions and templates.
 func checkAttributeName(name string) error {

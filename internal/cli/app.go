@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"godwit.dev/godwit/internal/access"
+	"godwit.dev/godwit/internal/textfile"
 )
 
 func (p *program) appCommand() *cobra.Command {
@@ -68,7 +69,7 @@ func (s *appSettings) change(cmd *cobra.Command) (c access.AppChange, err error)
 		if err != nil {
 			return c, fmt.Errorf("read introspection password: %w", err)
 		}
-		secret := access.Secret(strings.TrimSpace(string(b)))
+		secret := access.Secret(textfile.Plain(b))
 		c.IntrospectSecret = &secret
 	}
 	if given("jwt-key") {

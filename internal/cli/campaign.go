@@ -18,6 +18,7 @@ import (
 	"github.com/spf13/cobra"
 
 	godwit "godwit.dev/godwit/clients/go"
+	"godwit.dev/godwit/internal/textfile"
 )
 
 // campaignJSON is what the API says of a campaign and people want to see.
@@ -239,7 +240,13 @@ func readJSONFile(name string, stdin io.Reader, into any) error {
 	if err != nil {
 		return fmt.Errorf("read campaign: %w", err)
 	}
-	if err := json.Unmarshal(b, into); err != nil {
+	d := json.NewDecoder(strings.NewReader(textfile.Plain(b)))
+	d.UseNumber() // long numbers keep their last digits
+	err = d.Decode(into)
+	if err == nil && d.More() {
+		err = errors.New("there is more than one JSON value")
+	}
+	if err != nil {
 		return fmt.Errorf("read campaign from %s: %w", name, err)
 	}
 	return nil

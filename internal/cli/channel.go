@@ -19,6 +19,7 @@ import (
 	"godwit.dev/godwit/internal/push"
 	"godwit.dev/godwit/internal/sender/webpush"
 	"godwit.dev/godwit/internal/store"
+	"godwit.dev/godwit/internal/textfile"
 )
 
 func (p *program) channelCommand() *cobra.Command {
@@ -204,7 +205,7 @@ func (o *channelSettings) change(ch push.Channel, fields []channel.Field) (c cha
 		if err != nil {
 			return c, fmt.Errorf("read %s: %w", k, err)
 		}
-		c.Values[k] = strings.TrimSpace(string(b))
+		c.Values[k] = textfile.Key(b)
 	}
 	if o.enable && o.disable {
 		return c, usagef("--enable and --disable contradict each other")

@@ -12,6 +12,7 @@ import (
 
 	godwit "godwit.dev/godwit/clients/go"
 	"godwit.dev/godwit/internal/audience"
+	"godwit.dev/godwit/internal/textfile"
 )
 
 func (p *program) endpointCommand() *cobra.Command {
@@ -90,7 +91,7 @@ func (f *endpointFields) json() (json.RawMessage, error) {
 		if err != nil {
 			return nil, fmt.Errorf("read address: %w", err)
 		}
-		text = string(b)
+		text = textfile.Plain(b)
 	}
 	if !json.Valid([]byte(text)) {
 		return nil, usagef("--address is not JSON")

@@ -13,6 +13,7 @@ import (
 
 	godwit "godwit.dev/godwit/clients/go"
 	"godwit.dev/godwit/internal/event"
+	"godwit.dev/godwit/internal/textfile"
 )
 
 // hookJSON is what the API says of a hook and people want to see.
@@ -158,7 +159,7 @@ stands. A new one gets a secret, shown once, unless --secret-file has one.`,
 				if err != nil {
 					return fmt.Errorf("read secrets: %w", err)
 				}
-				list := strings.Fields(string(b))
+				list := strings.Fields(textfile.Plain(b))
 				if len(list) == 0 {
 					return usagef("--secret-file %s holds no secret", secrets)
 				}

@@ -12,6 +12,8 @@ import (
 	"godwit.dev/godwit/internal/audience"
 	"godwit.dev/godwit/internal/push"
 	"godwit.dev/godwit/internal/sender/webpush"
+	"godwit.dev/godwit/internal/tables"
+	"godwit.dev/godwit/internal/textfile"
 )
 
 func (p *program) importCommand() *cobra.Command {
@@ -27,7 +29,7 @@ func (p *program) importCommand() *cobra.Command {
 
 func (p *program) importPerfectyCommand() *cobra.Command {
 	var vapid, subject string
-	var tags []string
+	o := importOptions{channel: string(push.WebPush), read: tables.Options{Format: "csv"}}
 	cmd := &cobra.Command{
 		Use:   "perfecty FILE",
 		Short: "Bring the subscribers of Perfecty Push along",
@@ -41,15 +43,14 @@ No other column is stored: no address of a visitor, no user of WordPress, no tim
 		Example: `  godwit import perfecty subscribers.csv --vapid vapid.json --subject mailto:you@example.org`,
 		Args:    exactly("file"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if vapid != "" {
+			if vapid != "" && !o.dry {
 				if err := p.importVAPID(cmd, vapid, subject); err != nil {
 					return err
 				}
 			}
-			err := p.importFile(cmd.Context(), &importOptions{
-				file: args[0], format: "csv", channel: string(push.WebPush), tags: tags, columns: p.perfectyColumns(tags),
-			}, perfectyRow)
-			if vapid == "" {
+			o.file, o.columns = args[0], p.perfectyColumns(o.tags)
+			err := p.importFile(cmd.Context(), &o, perfectyRow)
+			if vapid == "" && !o.dry {
 				fmt.Fprintln(p.stderr, "warning: the app's VAPID key stays as it is. Push services refuse messages to subscribers of another key:\n"+
 					"unless the app has the site's key already, import again with --vapid FILE before you send")
 			}
@@ -59,24 +60,29 @@ No other column is stored: no address of a visitor, no user of WordPress, no tim
 	s := cmd.Flags()
 	s.StringVar(&vapid, "vapid", "", "file with the VAPID key: JSON with publicKey and privateKey, PEM, or the private key as base64url")
 	s.StringVar(&subject, "subject", "", "contact for push services, mailto: or https:")
-	s.StringArrayVar(&tags, "tag", nil, "tag to give to all (repeatable)")
+	o.flags(s)
+	s.StringArrayVar(&o.tags, "tag", nil, "tag to give to all (repeatable)")
 	return cmd
 }
 
 // perfectyColumns says what of the table is stored and what is not.
-func (p *program) perfectyColumns(tags []string) func(others []string) {
-	return func(others []string) {
+func (p *program) perfectyColumns(tags []string) func(list []tables.Column) {
+	return func(list []tables.Column) {
+		if p.json {
+			return
+		}
 		stored := "stored: endpoint, p256dh, auth, uuid"
 		if len(tags) > 0 {
 			stored += "; tags " + strings.Join(tags, ", ")
 		}
 		fmt.Fprintln(p.stderr, stored)
 		var heeded, left []string
-		for _, name := range others {
-			if name == "is_active" || name == "disabled" {
-				heeded = append(heeded, name)
-			} else {
-				left = append(left, name)
+		for _, c := range list {
+			switch {
+			case c.Attribute() && (c.Name == "is_active" || c.Name == "disabled"):
+				heeded = append(heeded, c.Name)
+			case c.Attribute() || c.Dropped() && c.Heading != "":
+				left = append(left, c.Heading)
 			}
 		}
 		if len(heeded) > 0 {
@@ -94,10 +100,15 @@ func perfectyRow(r *audience.Row) error {
 	if len(r.Address) == 0 || r.Channel != push.WebPush {
 		return errors.New("it has no endpoint")
 	}
-	if r.Attributes["is_active"] == audience.Number(0) || r.Attributes["disabled"] == audience.Number(1) {
-		r.Status = audience.Disabled
+	for name, out := range map[string]float64{"is_active": 0, "disabled": 1} {
+		v, said := r.Attributes[name]
+		if is, ok := v.Number(); said && !ok {
+			return fmt.Errorf("%s: %.40q is neither 0 nor 1", name, v)
+		} else if said && is == out {
+			r.Status = audience.Disabled
+		}
 	}
-	r.Attributes = nil
+	r.Attributes, r.Warnings = nil, nil
 	return nil
 }
 
@@ -110,7 +121,7 @@ func (p *program) importVAPID(cmd *cobra.Command, file, subject string) error {
 	if _, err := webpush.ParseKey(b); err != nil {
 		return fmt.Errorf("read VAPID key from %s: %w", file, err)
 	}
-	settings := map[string]any{webpush.FieldKey: strings.TrimSpace(string(b))}
+	settings := map[string]any{webpush.FieldKey: textfile.Key(b)}
 	if subject != "" {
 		settings["subject"] = subject
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	godwit "godwit.dev/godwit/clients/go"
+	"godwit.dev/godwit/internal/textfile"
 )
 
 func (p *program) preferencesCommand() *cobra.Command {
@@ -73,6 +74,7 @@ func preferencesOf(text string) (said godwit.Preferences, err error) {
 		if b, err = os.ReadFile(file); err != nil {
 			return said, fmt.Errorf("read preferences: %w", err)
 		}
+		b = []byte(textfile.Plain(b))
 	}
 	d := json.NewDecoder(bytes.NewReader(b))
 	d.DisallowUnknownFields()

@@ -8,13 +8,13 @@ import (
 	"net/netip"
 	"net/url"
 	"os"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	godwit "godwit.dev/godwit/clients/go"
 	"godwit.dev/godwit/internal/access"
+	"godwit.dev/godwit/internal/textfile"
 )
 
 const defaultURL = "http://127.0.0.1:8080"
@@ -75,7 +75,7 @@ func (p *program) apiKey() (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("read API key: %w", err)
 	}
-	return strings.TrimSpace(string(b)), nil
+	return textfile.Plain(b), nil
 }
 
 func onThisMachine(server string) bool {

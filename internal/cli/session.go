@@ -14,6 +14,7 @@ import (
 
 	godwit "godwit.dev/godwit/clients/go"
 	"godwit.dev/godwit/internal/notification"
+	"godwit.dev/godwit/internal/textfile"
 )
 
 // sessionFlags say how a command connects as a recipient, and for how long.
@@ -35,7 +36,7 @@ func (p *program) token(file string) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("read token: %w", err)
 	}
-	return strings.TrimSpace(string(b)), nil
+	return textfile.Plain(b), nil
 }
 
 // connected runs do with a client that connects as a recipient, until --timeout.

@@ -13,6 +13,7 @@ import (
 	"godwit.dev/godwit/internal/config"
 	"godwit.dev/godwit/internal/source"
 	"godwit.dev/godwit/internal/store"
+	"godwit.dev/godwit/internal/textfile"
 )
 
 func (p *program) sourceCommand() *cobra.Command {
@@ -99,7 +100,7 @@ func readPassword(file string) (*access.Secret, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read password: %w", err)
 	}
-	password := access.Secret(strings.TrimSpace(string(b)))
+	password := access.Secret(textfile.Plain(b))
 	return &password, nil
 }
 

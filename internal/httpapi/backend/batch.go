@@ -67,6 +67,7 @@ func (a *API) withBatch(c *call.Call, done string, run func(rc *http.ResponseCon
 	if err != nil {
 		return err
 	}
+	body = bytes.TrimPrefix(body, []byte("\ufeff")) // some programs begin UTF-8 with a mark
 	if n := countLines(body); n > MaxBatchLines {
 		return problem.TooLarge.Withf("the batch has %d lines; at most %d are allowed, and nothing was %s", n, MaxBatchLines, done)
 	}

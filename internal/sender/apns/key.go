@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"godwit.dev/godwit/internal/sender/provider"
+	"godwit.dev/godwit/internal/textfile"
 )
 
 // Key is the private key of a .p8 file.
@@ -23,7 +24,8 @@ func (*Key) Format(s fmt.State, _ rune) { _, _ = io.WriteString(s, "[redacted]")
 
 // ParseKey reads a .p8 file. Its errors say what is wrong with it and nothing of what is in it.
 func ParseKey(text string) (*Key, error) {
-	block, _ := pem.Decode([]byte(strings.TrimSpace(text)))
+	text = textfile.Key([]byte(text))
+	block, _ := pem.Decode([]byte(text))
 	switch {
 	case block == nil && !strings.Contains(text, "-----BEGIN"):
 		return nil, errors.New("is not a .p8 file: it must begin with -----BEGIN PRIVATE KEY-----")

@@ -10,6 +10,7 @@ import (
 	"io"
 	"regexp"
 
+	"godwit.dev/godwit/internal/textfile"
 	"godwit.dev/godwit/internal/urlguard"
 )
 
@@ -46,6 +47,7 @@ func ParseAccount(text []byte, allowPrivate bool) (*Account, error) {
 	}
 	var syntax *json.SyntaxError
 	var kind *json.UnmarshalTypeError
+	text = []byte(textfile.Plain(text))
 	switch err := json.Unmarshal(text, &f); {
 	case errors.As(err, &syntax):
 		return nil, fmt.Errorf("is not valid JSON (at byte %d of %d): give it the whole file of the service account", syntax.Offset, len(text))
@@ -62,6 +64,7 @@ func ParseAccount(text []byte, allowPrivate bool) (*Account, error) {
 	case !projectForm.MatchString(f.Project):
 		return nil, errors.New("has no project_id, or one that is not like my-project-123")
 	}
+	f.Key = textfile.Key([]byte(f.Key))
 	if err := checkKey(f.Key); err != nil {
 		return nil, err
 	}

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"godwit.dev/godwit/internal/sender/provider"
+	"godwit.dev/godwit/internal/textfile"
 )
 
 // Key is a VAPID key pair (RFC 8292): browsers subscribe with its public half and take messages signed by its private one.
@@ -62,7 +63,7 @@ func (k *Key) Format(s fmt.State, _ rune) { _, _ = io.WriteString(s, "VAPID key 
 // ParseKey reads a private key as tools write it: the 32 bytes in base64url (web-push, Perfecty Push), PEM (pywebpush,
 // openssl), or JSON with privateKey and publicKey.
 func ParseKey(text []byte) (*Key, error) {
-	s := strings.TrimSpace(string(text))
+	s := textfile.Key(text)
 	switch {
 	case s == "":
 		return nil, errors.New("VAPID key is empty")

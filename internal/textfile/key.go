@@ -1,0 +1,76 @@
+package textfile
+
+import (
+	"bytes"
+	"crypto/x509"
+	"encoding/base64"
+	"encoding/pem"
+	"strings"
+)
+
+// Key is a key file as PEM, if it holds a key that PEM can hold: line breaks that are written out as \n, quotes around it, indented lines and DER, also
+// in base64 without a head, become PEM. Another file comes back as Plain has it.
+func Key(b []byte) string {
+	if block := der(b); block != nil {
+		return string(pem.EncodeToMemory(block))
+	}
+	s := Plain(b)
+	if strings.HasPrefix(s, "{") || strings.HasPrefix(s, "[") {
+		return s // JSON has line breaks written out
+	}
+	bare := strings.Trim(s, "\"'")
+	if strings.Contains(bare, "-----BEGIN ") {
+		return armour(bare)
+	}
+	packed := strings.Join(strings.Fields(strings.NewReplacer(`\r`, " ", `\n`, " ").Replace(bare)), "")
+	packed = strings.NewReplacer("-", "+", "_", "/").Replace(strings.TrimRight(packed, "="))
+	if raw, err := base64.RawStdEncoding.DecodeString(packed); err == nil {
+		if block := der(raw); block != nil {
+			return string(pem.EncodeToMemory(block))
+		}
+	}
+	return s
+}
+
+// armour brings the lines of PEM into the form that readers take. What is between them is not touched.
+func armour(s string) string {
+	s = strings.NewReplacer(`\r\n`, "\n", `\n`, "\n", `\r`, "\n").Replace(s)
+	s = strings.ReplaceAll(strings.ReplaceAll(s, "-----BEGIN ", "\n-----BEGIN "), "-----END ", "\n-----END ")
+	var b strings.Builder
+	for line := range strings.Lines(s) {
+		line = strings.Trim(strings.TrimSpace(line), "\"'")
+		if head, rest, ok := strings.Cut(strings.TrimPrefix(line, "-----"), "-----"); ok && strings.HasPrefix(line, "-----") {
+			b.WriteString("-----" + head + "-----\n")
+			line = strings.TrimSpace(rest)
+		}
+		if line != "" {
+			// Keys that went through one line have spaces where their line breaks were.
+			b.WriteString(strings.Join(strings.Fields(line), "\n") + "\n")
+		}
+	}
+	text := b.String()
+	if block, _ := pem.Decode([]byte(text)); block == nil {
+		return strings.TrimSpace(s) // with headers of its own, or damaged: for the reader to say
+	}
+	return text
+}
+
+// der finds out which kind of key bytes are; nil: none.
+func der(b []byte) *pem.Block {
+	if !bytes.HasPrefix(b, []byte{0x30}) { // every key is a sequence of ASN.1
+		return nil
+	}
+	for kind, parse := range map[string]func([]byte) error{
+		"PRIVATE KEY":     func(b []byte) error { _, err := x509.ParsePKCS8PrivateKey(b); return err },
+		"EC PRIVATE KEY":  func(b []byte) error { _, err := x509.ParseECPrivateKey(b); return err },
+		"RSA PRIVATE KEY": func(b []byte) error { _, err := x509.ParsePKCS1PrivateKey(b); return err },
+		"PUBLIC KEY":      func(b []byte) error { _, err := x509.ParsePKIXPublicKey(b); return err },
+		"RSA PUBLIC KEY":  func(b []byte) error { _, err := x509.ParsePKCS1PublicKey(b); return err },
+		"CERTIFICATE":     func(b []byte) error { _, err := x509.ParseCertificate(b); return err },
+	} {
+		if parse(b) == nil {
+			return &pem.Block{Type: kind, Bytes: b}
+		}
+	}
+	return nil
+}
