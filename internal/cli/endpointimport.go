@@ -123,17 +123,23 @@ func (p *program) showTable(o *importOptions, src *tables.Reader) error {
 		o.columns(list)
 		return nil
 	}
-	var attributes, left []string
+	var attributes, typed, left []string
 	for i := range list {
 		switch c := &list[i]; {
 		case c.Attribute():
-			attributes = append(attributes, strings.TrimPrefix(c.Becomes(), "attribute "))
+			attributes = append(attributes, c.Name)
+			if c.Typed() {
+				typed = append(typed, strings.TrimPrefix(c.Becomes(), "attribute "))
+			}
 		case c.Dropped() && c.Heading != "":
 			left = append(left, c.Heading)
 		}
 	}
 	if len(attributes) > 0 {
-		fmt.Fprintf(p.stderr, "attributes: %s\n", clean(strings.Join(attributes, "; ")))
+		fmt.Fprintf(p.stderr, "attributes: %s\n", strings.Join(attributes, ", "))
+	}
+	for _, said := range typed {
+		fmt.Fprintf(p.stderr, "read as: %s\n", clean(said))
 	}
 	if len(left) > 0 {
 		fmt.Fprintf(p.stderr, "not stored: %s\n", clean(strings.Join(left, ", ")))

@@ -43,8 +43,8 @@ func (c *Column) Becomes() string {
 		return "address: " + c.Name
 	case attribute:
 		said := "attribute " + c.Name + ", " + c.kind.String()
-		if c.why != "" && c.kind == text && !c.said {
-			said += fmt.Sprintf(" (%.20q)", c.why)
+		if c.why != "" {
+			said += fmt.Sprintf(", since %.20q is among them", c.why)
 		}
 		return said
 	case members:
@@ -59,6 +59,9 @@ func (c *Column) Becomes() string {
 
 // Attribute reports whether the column becomes an attribute.
 func (c *Column) Attribute() bool { return c.use == attribute }
+
+// Typed reports whether its cells become something else than texts, or would without one of them.
+func (c *Column) Typed() bool { return c.kind == number || c.kind == truth || c.why != "" }
 
 // Dropped reports whether nothing is stored of the column.
 func (c *Column) Dropped() bool { return c.use == dropped }

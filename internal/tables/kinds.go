@@ -83,19 +83,30 @@ func kindOf(s string) kind {
 	return text
 }
 
-// settle finds a kind that all cells of a column can be read as. why is the cell that keeps others from being numbers or truths.
+// settle finds a kind that all cells of a column can be read as. why is the cell for which others stay text that could be
+// more by themselves.
 func settle(cells []string) (k kind, why string) {
+	some := open // of the cells that are no text by themselves
 	for _, s := range cells {
-		switch {
+		switch is := kindOf(s); {
 		case s == "":
-		case k == open:
-			k = kindOf(s)
-			if k == text {
+		case is == text || some != open && is != some:
+			if why == "" {
 				why = s
 			}
-		case !k.reads(s):
-			return text, s
+			k = text
+			if is != text {
+				some = is
+			}
+		default:
+			some = is
+			if k != text {
+				k = is
+			}
 		}
+	}
+	if some == open {
+		why = ""
 	}
 	return k, why
 }
