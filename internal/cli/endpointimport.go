@@ -313,7 +313,10 @@ func (i *importer) refuse(line int, err error) {
 // report says what became of the file. Where it ended early, what was registered stays so.
 func (i *importer) report(ctx context.Context, src *tables.Reader, err error) error {
 	if i.p.json {
-		said := map[string]any{"created": i.created, "renewed": i.renewed, "refused": i.refused, "skipped": i.skipped, "warnings": i.warned}
+		said := map[string]any{"created": i.created, "renewed": i.renewed, "refused": i.refused, "skipped": i.skipped}
+		if i.warned > 0 {
+			said["warnings"] = i.warned
+		}
 		if i.o.dry {
 			said = i.dryJSON(src)
 		}
