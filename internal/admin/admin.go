@@ -130,7 +130,11 @@ func secure(next http.Handler) http.Handler {
 		rc := http.NewResponseController(w)
 		_ = rc.SetReadDeadline(time.Now().Add(patience))      // a writer without deadlines is a test's
 		_ = rc.SetWriteDeadline(time.Now().Add(2 * patience)) // the same
-		r.Body = http.MaxBytesReader(w, r.Body, maxForm)
+		most := int64(maxForm)
+		if r.URL.Path == importPath {
+			most = maxImport
+		}
+		r.Body = http.MaxBytesReader(w, r.Body, most)
 		next.ServeHTTP(w, r)
 	})
 }

@@ -19,6 +19,8 @@ type Audience interface {
 	Find(ctx context.Context, who *endpoint.Holder, id audience.ID) (audience.Endpoint, error)
 	Change(ctx context.Context, who *endpoint.Holder, id audience.ID, change func(*audience.Endpoint)) (audience.Endpoint, error)
 	Delete(ctx context.Context, app string, id audience.ID) error
+	Registration(who *endpoint.Holder, e audience.Endpoint) (audience.Registration, error)
+	Register(ctx context.Context, app string, regs []audience.Registration) ([]audience.Registered, error)
 	Encoder(ctx context.Context, app, format string, addresses bool) (*endpoint.Encoder, error)
 	Export(ctx context.Context, app string, f endpoint.Filter, e *endpoint.Encoder, write func(part []byte) error) error
 	// Of lists a recipient's endpoints.

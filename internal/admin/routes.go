@@ -75,6 +75,8 @@ func (a *admin) routes() map[string]route {
 		"GET /ui/signed-in":                     {people.View, a.listStays, ""}, // their own; an admin's are all
 		"POST /ui/signed-in/{id}/end":           {people.View, a.endStay, "sign-in.end"},
 		"POST /ui/signed-in/end-others":         {people.View, a.endOtherStays, "sign-in.end"},
+		"GET /ui/audience/import":               {people.Send, a.showImport, ""},
+		"POST /ui/audience/import":              {people.Send, a.importTable, "audience.import"},
 		"GET /ui/audience/export":               {people.View, a.exportAudience, ""},
 		"GET /ui/audience/export/addresses":     {people.Admin, a.exportAddresses, "audience.export"},
 		"GET /ui/audience/{id}":                 {people.View, a.showEndpoint, ""},
