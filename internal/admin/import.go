@@ -29,6 +29,12 @@ const (
 	maxOption    = 256 // bytes of what stands in the form beside the file
 )
 
+// shownColumn is a column of a file, and what it is read as.
+type shownColumn struct {
+	Heading, Becomes string
+	Samples          []string
+}
+
 // tableImport is the page of an import: what is asked for, how the file is read, and what came of it.
 type tableImport struct {
 	Channel, Encoding, Separator, Tag string
@@ -37,7 +43,7 @@ type tableImport struct {
 
 	Problem string // nothing was read
 	Found   string // how the file is read; empty: none was
-	Columns []tables.Column
+	Columns []shownColumn
 	Lines   []string // what is wrong with single lines
 
 	Accepted, Refused, Skipped, Warned int
@@ -147,7 +153,10 @@ func (t *tableImport) readFile(p *multipart.Part, more func()) error {
 	case err != nil:
 		return badFile("The file cannot be read: %s.", err)
 	}
-	t.Found, t.Columns = src.Found(), src.Columns()
+	t.Found = src.Found()
+	for _, c := range src.Columns() {
+		t.Columns = append(t.Columns, shownColumn{c.Heading, c.Becomes(), c.Samples})
+	}
 	var chunk []audience.Endpoint
 	var lines []int
 	for {
