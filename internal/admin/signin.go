@@ -35,13 +35,9 @@ func (a *admin) setCookie(w http.ResponseWriter, value string, age time.Duration
 // stay finds who a request is from; people.ErrNoStay: a stranger. A key that has been deleted, or has other roles now,
 // opens nothing, and what it opened is over for good.
 func (a *admin) stay(r *http.Request) (people.Stay, error) {
-	c, err := r.Cookie(a.cookie())
-	if err != nil {
-		return people.Stay{}, people.ErrNoStay
-	}
 	ctx, cancel := context.WithTimeoutCause(r.Context(), patience, fmt.Errorf("no answer in %s", patience))
 	defer cancel()
-	s, err := a.Stays.Find(ctx, c.Value)
+	s, err := a.findStay(ctx, r)
 	if err == nil && !a.holds(s.Person) {
 		if _, err = a.Stays.End(ctx, s.App, s.ID); err == nil {
 			err = people.ErrNoStay
@@ -50,15 +46,42 @@ func (a *admin) stay(r *http.Request) (people.Stay, error) {
 	return s, err
 }
 
+// mostCookies of one name are looked at: a browser sends one, unless a page of another port or host of the site has set more.
+const mostCookies = 4
+
+// cookies are those of a request that may be of a stay.
+func (a *admin) cookies(r *http.Request) []*http.Cookie {
+	all := r.CookiesNamed(a.cookie())
+	return all[:min(len(all), mostCookies)]
+}
+
+// findStay finds the stay whose cookie a request carries. Pages of other ports and hosts of the site may add cookies of the same
+// name: those that open nothing are passed over. Browsers send the console's own last, for its path is the shortest, so the last counts.
+func (a *admin) findStay(ctx context.Context, r *http.Request) (found people.Stay, err error) {
+	for _, c := range a.cookies(r) {
+		s, err := a.Stays.Find(ctx, c.Value)
+		switch {
+		case errors.Is(err, people.ErrNoStay):
+		case err != nil:
+			return people.Stay{}, err
+		default:
+			found = s
+		}
+	}
+	if found.ID == "" {
+		return people.Stay{}, people.ErrNoStay
+	}
+	return found, nil
+}
+
 // remains reports whether who opened a page that goes on may still see it.
 func (a *admin) remains(r *http.Request, who person) bool {
-	c, err := r.Cookie(a.cookie())
-	if err != nil || !a.holds(who) {
+	if !a.holds(who) {
 		return false
 	}
 	ctx, cancel := context.WithTimeoutCause(r.Context(), patience, fmt.Errorf("no answer in %s", patience))
 	defer cancel()
-	return a.Stays.Remains(ctx, c.Value)
+	return slices.ContainsFunc(a.cookies(r), func(c *http.Cookie) bool { return a.Stays.Remains(ctx, c.Value) })
 }
 
 // holds reports whether a person's key, or the rules for whom the provider vouches for, still allow what they did when
@@ -157,22 +180,20 @@ func address(r *http.Request) string {
 	return ""
 }
 
-// leave ends the stay whose cookie a request carries.
+// leave ends the stays whose cookies a request carries.
 func (a *admin) leave(r *http.Request) error {
-	c, err := r.Cookie(a.cookie())
-	if err != nil {
-		return nil
-	}
-	s, err := a.Stays.Find(r.Context(), c.Value)
-	if err == nil {
-		if _, err = a.Stays.End(r.Context(), s.App, s.ID); err == nil {
-			a.note(r, s.Person, "sign-out", "", audit.Done)
+	for _, c := range a.cookies(r) {
+		s, err := a.Stays.Find(r.Context(), c.Value)
+		if err == nil {
+			if _, err = a.Stays.End(r.Context(), s.App, s.ID); err == nil {
+				a.note(r, s.Person, "sign-out", "", audit.Done)
+			}
+		}
+		if err != nil && !errors.Is(err, people.ErrNoStay) {
+			return err
 		}
 	}
-	if errors.Is(err, people.ErrNoStay) {
-		return nil
-	}
-	return err
+	return nil
 }
 
 func (a *admin) signOut(w http.ResponseWriter, r *http.Request) {
