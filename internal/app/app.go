@@ -168,7 +168,7 @@ func Start(ctx context.Context, cfg *config.Config, opts Options) (*App, error) 
 	begun := time.Now()
 	a.begun = begun
 	for _, start := range []func(context.Context) error{
-		a.readTLS, a.startProcess, a.startStores, a.prepareReports, a.startTracing, a.startAccess, a.startBus, a.startObjects, a.startTopics, a.startRequests, a.startMailbox, a.startReconcile, a.startChannels, a.startHooks, a.startSending, a.startEscalations, a.startBots, a.startSources, a.startSinks, a.startCompat, a.startMemory, a.startConnections, a.startWatch,
+		a.readTLS, a.startProcess, a.startStores, a.prepareReports, a.startTracing, a.startAccess, a.startBus, a.startObjects, a.startTopics, a.startRequests, a.startMailbox, a.startReconcile, a.startChannels, a.startHooks, a.startSending, a.startEscalations, a.startBots, a.startSources, a.startSinks, a.startCompat, a.startMemory, a.startConnections, a.startWatch, a.startReach,
 		a.listen, a.announce, a.startReports, a.startDrain,
 	} {
 		err := start(ctx)

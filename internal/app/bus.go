@@ -86,10 +86,14 @@ func (r roll) Alive(ctx context.Context) ([]string, error) { return r(ctx) }
 
 // startCluster joins sessions of several nodes. Those of this node are to take part with Join.
 func (a *App) startCluster() (err error) {
-	a.cluster, err = cluster.New(cluster.Config{
+	cfg := cluster.Config{
 		Open: a.line(bus.Mailboxes),
 		Node: a.node(), Boot: a.boot, Version: a.opts.Version, Roll: roll(a.stores.Alive), Now: a.clock, Taken: a.fail, Log: a.log,
-	})
+	}
+	if a.stores.Reach != nil {
+		cfg.Heard = a.stores.Reach.Heard
+	}
+	a.cluster, err = cluster.New(cfg)
 	if err == nil {
 		a.registry.MustRegister(a.cluster)
 	}

@@ -163,10 +163,14 @@ func (a *App) startMailbox(context.Context) error {
 		a.watchers = timeline.NewWatchers(a.tracer)
 	}
 	a.helloLimit = limit.NewAddrs(a.cfg.LimitHellos.PerSecond(), a.cfg.LimitLoopback)
-	cfg := mailbox.Config{Store: a.stores.Mailbox, Events: a.stores.Events, Retain: a.cfg.Retain.D(), Log: a.log, Tracer: a.watchers}
+	store := a.stores.Mailbox
+	if a.cluster != nil {
+		store = a.cluster.NewDetour(store)
+	}
+	cfg := mailbox.Config{Store: store, Events: a.stores.Events, Retain: a.cfg.Retain.D(), Log: a.log, Tracer: a.watchers}
 	a.mailbox = mailbox.New(cfg)
 	a.hub = session.NewHub(session.Config{
-		Store: a.stores.Mailbox, Mailbox: a.mailbox, Verifier: a.access, Events: a.stores.Events, Log: a.log, Now: a.clock,
+		Store: store, Mailbox: a.mailbox, Verifier: a.access, Events: a.stores.Events, Log: a.log, Now: a.clock,
 		Capabilities: []session.Capability{a.objects, a.topics, a.requests},
 		Admit:        a.helloLimit.Allow, Window: a.cfg.Window,
 		Peers: peers, Node: a.boot,

@@ -42,8 +42,9 @@ type Config struct {
 	Node    string // this node's name, which no other has
 	Boot    string // of this start; no other has or had it
 	Version string
-	Roll    Roll             // nil: nodes that fall silent are taken for gone after a while
-	Now     func() time.Time // the store's clock
+	Roll    Roll                 // nil: nodes that fall silent are taken for gone after a while
+	Now     func() time.Time     // the store's clock
+	Heard   func() time.Duration // how long ago the store last answered this node; nil: it is not watched
 	// Taken is called once if another node of this name is alive, and was before this one: this one must end.
 	Taken func(error)
 	Log   *slog.Logger

@@ -39,6 +39,8 @@ type beat struct {
 	Warden   string `json:"warden,omitempty"` // the node that keeps the names of those who are connected to it
 	Roster   uint64 `json:"roster,omitempty"` // messages with such names that it has sent there
 	Table    uint64 `json:"table,omitempty"`  // number of its table; those of before keep none
+	// StoreMS is how long ago it last heard from the store that nodes share; nil: it does not say.
+	StoreMS *int64 `json:"store_ms,omitempty"`
 }
 
 // node is another node.
@@ -99,6 +101,10 @@ func (c *Cluster) say() {
 		Sessions: c.hub.Load().Live(), NowMS: c.cfg.Now().UnixMilli(), Drains: ns.drains,
 	}
 	ns.mu.Unlock()
+	if c.cfg.Heard != nil {
+		ms := c.cfg.Heard().Milliseconds()
+		b.StoreMS = &ms
+	}
 	_ = c.publish(allNodes, message{kind: kindBeat, body: text(b)})
 }
 

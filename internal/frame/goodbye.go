@@ -8,6 +8,7 @@ import (
 // Reasons of goodbyes that more than one package says or asks for.
 const (
 	Shutdown        = "shutdown"         // the server stops, or is drained
+	StoreAway       = "store_away"       // this node alone cannot reach its database
 	RateLimited     = "rate_limited"     // too many hellos of the address
 	Full            = "full"             // no place for another client of this kind
 	AuthUnavailable = "auth_unavailable" // clients cannot be verified at the moment
@@ -35,7 +36,7 @@ const (
 
 // outlooks has the reasons whose outlook does not follow from Goodbye.Refusal.
 var outlooks = map[string]Outlook{
-	Shutdown: Elsewhere,
+	Shutdown: Elsewhere, StoreAway: Elsewhere,
 	Replaced: Pointless,
 	Erased:   Pointless,
 	Left:     Pointless,

@@ -13,6 +13,7 @@ func TestGoodbyesHaveAnOutlook(t *testing.T) {
 		want Outlook
 	}{
 		{Goodbye{Reason: Shutdown, RetryAfter: time.Second}, Elsewhere},
+		{Goodbye{Reason: StoreAway, RetryAfter: time.Second}, Elsewhere},
 		{Goodbye{Reason: RateLimited, RetryAfter: time.Second}, Later},
 		{Goodbye{Reason: Full, RetryAfter: time.Second}, Later},
 		{Goodbye{Reason: AuthUnavailable, RetryAfter: time.Second}, Later},

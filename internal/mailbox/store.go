@@ -240,6 +240,13 @@ type Writer interface {
 	Seen(batch []Seen)
 }
 
+// Diverter is a Store that may be out of reach while another server reaches it.
+type Diverter interface {
+	// Divert has acknowledgements that nobody waits for handed to by while the store cannot be reached. It takes a batch over, or
+	// reports false; it does not wait. What cannot be brought on its way comes back by SettleLater.
+	Divert(by func(batch []*Settle) bool)
+}
+
 // Reader is what sessions deliver from.
 type Reader interface {
 	// Heads answers for many recipients in one go, without reading a notification: it is asked for every session every

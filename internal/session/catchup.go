@@ -167,11 +167,16 @@ func (h *Hub) catchUp(batch []*Session) {
 		if h.ctx.Err() == nil {
 			h.log.WarnContext(h.ctx, "reading mailboxes failed, will try again", "sessions", len(rd.plan), "error", err)
 		}
+		h.blind.Store(true)
+		sc := h.scratch.Get().(*scratch)
 		for i := range rd.plan {
-			rd.plan[i].s.retryRead(&rd.plan[i])
+			rd.plan[i].s.retryRead(&rd.plan[i], sc)
 		}
+		h.flush(sc)
+		h.scratch.Put(sc)
 		return
 	}
+	h.blind.Store(false)
 	sc := h.scratch.Get().(*scratch)
 	for i := range rd.plan {
 		rd.plan[i].s.apply(&rd.plan[i], rd, sc)
@@ -209,6 +214,7 @@ func (s *Session) plan(rd *reads) {
 	defer s.mu.Unlock()
 	if s.state != live {
 		s.queued = false
+		s.hub.kept.take(s)
 		return
 	}
 	r := reading{s: s, head: -1, query: -1, refs: len(rd.refs)}
@@ -276,6 +282,7 @@ func (s *Session) compare(r *reading, head mailbox.Head, rd *reads) {
 		return
 	}
 	r.nothing, s.queued = true, false
+	s.hub.kept.take(s)
 	s.last = max(s.last, head.LastSeq)
 }
 
@@ -287,6 +294,7 @@ func (s *Session) apply(r *reading, rd *reads, sc *scratch) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.queued = false
+	s.hub.kept.take(s)
 	if s.state != live {
 		return
 	}
@@ -367,14 +375,15 @@ func (s *Session) settleWritten(pos int64, it *mailbox.Item, sc *scratch) {
 	}
 }
 
-// retryRead leaves a session whose read failed to its timer.
-func (s *Session) retryRead(r *reading) {
+// retryRead leaves a session whose read failed to its timer, and delivers what the bus brought meanwhile.
+func (s *Session) retryRead(r *reading, sc *scratch) {
 	if r.nothing {
 		return
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.queued = false
+	items := s.hub.kept.take(s)
 	if s.state != live {
 		return
 	}
@@ -383,6 +392,9 @@ func (s *Session) retryRead(r *reading) {
 		s.rereadAt = again // there is still nothing to do but to compare
 	} else {
 		s.behind = true
+	}
+	for i := range items {
+		s.deliverBeside(&items[i], sc)
 	}
 	s.arm(again)
 }

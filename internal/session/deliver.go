@@ -83,6 +83,7 @@ func (s *Session) take(it *mailbox.Item, sc *scratch) {
 	}
 	if s.behind {
 		s.missed = max(s.missed, it.Seq)
+		s.beside(it, sc)
 		return
 	}
 	if it.Seq == s.last+1 && s.deliver(it, sc) {
@@ -91,6 +92,7 @@ func (s *Session) take(it *mailbox.Item, sc *scratch) {
 	}
 	s.behind, s.missed = true, max(s.missed, it.Seq)
 	s.catchUpLocked()
+	s.beside(it, sc)
 }
 
 // room is how many more notifications the window takes.

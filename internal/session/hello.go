@@ -35,9 +35,10 @@ func (s *Session) hello(hello *frame.Hello) {
 		v.o.peer.Claim = access.Claim{App: s.app, Recipient: s.recipient, Device: s.device}
 	} else {
 		v.o = s.side.opening
+		g, refused := h.refuses()
 		switch {
-		case h.closing.Load():
-			s.goodbyeLocked(away(time.Second))
+		case refused:
+			s.goodbyeLocked(g)
 			return
 		case h.cfg.Admit != nil && !h.cfg.Admit(v.o.peer.Addr):
 			s.goodbyeLocked(later(frame.RateLimited))
@@ -158,9 +159,9 @@ func (s *Session) admit(c access.Client, hello *frame.Hello) {
 	}
 	// Asked again, and only now that it is registered: a drain or a stop that began meanwhile either finds the session in the registry, or
 	// is seen here.
-	if h.closing.Load() {
+	if g, refused := h.refuses(); refused {
 		h.reg.remove(address{s.app, s.recipient}, s)
-		s.goodbyeLocked(away(time.Second))
+		s.goodbyeLocked(g)
 		s.mu.Unlock()
 		kept.each(Part.Closed)
 		return

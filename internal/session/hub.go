@@ -114,9 +114,12 @@ type Hub struct {
 	held    *fair.Queue[heldCheck]
 	release jobs[[]*mailbox.Settle]
 	behind  catchUps
-	scratch sync.Pool // *scratch
+	kept    kept
+	blind   atomic.Bool // the last store read failed
+	scratch sync.Pool   // *scratch
 	counts  counts
 	closing atomic.Bool
+	leaving atomic.Bool     // sessions are sent to other nodes, for as long as this node cannot reach the store
 	ctx     context.Context // ends with the hub: bounds verification and store reads
 	stop    context.CancelFunc
 }
@@ -199,6 +202,24 @@ func away(spread time.Duration) frame.Goodbye {
 	return frame.Goodbye{Reason: frame.Shutdown, RetryAfter: time.Millisecond + time.Duration(mrand.Int64N(int64(spread)))}
 }
 
+// elsewhere is away for sessions of a node that cannot reach the store.
+func elsewhere(spread time.Duration) frame.Goodbye {
+	g := away(spread)
+	g.Reason = frame.StoreAway
+	return g
+}
+
+// refuses says how new sessions are sent away, if they are.
+func (h *Hub) refuses() (g frame.Goodbye, refused bool) {
+	switch {
+	case h.closing.Load():
+		return away(time.Second), true
+	case h.leaving.Load():
+		return elsewhere(time.Second), true
+	}
+	return g, false
+}
+
 // How a drained node sends its sessions away: some at a time, so that the other nodes take them one after the other.
 const (
 	drainPerSec = 1000
@@ -210,6 +231,22 @@ const (
 // or ctx ends.
 func (h *Hub) Drain(ctx context.Context) error {
 	h.closing.Store(true)
+	if err := h.sendAway(ctx, away); err != nil {
+		return err
+	}
+	return h.reg.wait(ctx)
+}
+
+// Leave refuses new sessions and sends those that are here to other nodes, spread as by Drain, until ctx ends. Then sessions are welcome again.
+func (h *Hub) Leave(ctx context.Context) {
+	h.leaving.Store(true)
+	defer h.leaving.Store(false)
+	_ = h.sendAway(ctx, elsewhere) // fails when ctx ends
+	<-ctx.Done()
+}
+
+// sendAway says goodbye to the sessions that are here, spread.
+func (h *Hub) sendAway(ctx context.Context, how func(spread time.Duration) frame.Goodbye) error {
 	all := h.reg.all()
 	spread := min(time.Second+time.Duration(len(all))*time.Second/drainPerSec, drainMost)
 	batch := max(1, len(all)/int(spread/drainEvery))
@@ -223,11 +260,11 @@ func (h *Hub) Drain(ctx context.Context) error {
 		}
 		n := min(batch, len(all))
 		for _, s := range all[:n] {
-			s.Goodbye(away(time.Second))
+			s.Goodbye(how(time.Second))
 		}
 		all = all[n:]
 	}
-	return h.reg.wait(ctx)
+	return nil
 }
 
 // Close stops the hub's goroutines. Sessions that are left are not told.

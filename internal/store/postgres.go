@@ -17,7 +17,13 @@ import (
 // openPostgres opens the schemas of a database. All judge time by the clock of the first.
 func (s *Stores) openPostgres(ctx context.Context, cfg Config) error {
 	s.told = cfg.Damaged
-	apps, err := appdb.Open(ctx, appdb.Config{URL: cfg.Postgres, Log: cfg.Log})
+	reach, err := pgdb.Watch(cfg.Postgres, cfg.Log)
+	if err != nil {
+		return err
+	}
+	s.Reach = reach
+	s.parts = append(s.parts, Part{Name: "watch over PostgreSQL", Close: reach.Close})
+	apps, err := appdb.Open(ctx, appdb.Config{URL: cfg.Postgres, Reach: reach, Log: cfg.Log})
 	if err != nil {
 		return err
 	}
@@ -28,7 +34,7 @@ func (s *Stores) openPostgres(ctx context.Context, cfg Config) error {
 		return err
 	}
 
-	leases, err := pgdb.OpenLeases(ctx, pgdb.LeaseConfig{URL: cfg.Postgres, Node: cfg.Node, Boot: cfg.Boot, Former: cfg.Former, Fatal: cfg.Fatal, Log: cfg.Log})
+	leases, err := pgdb.OpenLeases(ctx, pgdb.LeaseConfig{URL: cfg.Postgres, Reach: reach, Node: cfg.Node, Boot: cfg.Boot, Former: cfg.Former, Fatal: cfg.Fatal, Log: cfg.Log})
 	if err != nil {
 		return err
 	}
@@ -47,13 +53,13 @@ func (s *Stores) openPostgres(ctx context.Context, cfg Config) error {
 		return list, err
 	}
 
-	health, err := pghealth.Open(ctx, pghealth.Config{URL: cfg.Postgres, Log: cfg.Log})
+	health, err := pghealth.Open(ctx, pghealth.Config{URL: cfg.Postgres, Reach: reach, Log: cfg.Log})
 	if err != nil {
 		return err
 	}
 	s.parts = append(s.parts, Part{Name: "database figures", Close: health.Close, metrics: health})
 
-	events, err := eventdb.Open(ctx, eventdb.Config{URL: cfg.Postgres, Boot: cfg.Boot, MaxAge: cfg.Events, Now: s.Clock, Log: cfg.Log})
+	events, err := eventdb.Open(ctx, eventdb.Config{URL: cfg.Postgres, Reach: reach, Boot: cfg.Boot, MaxAge: cfg.Events, Now: s.Clock, Log: cfg.Log})
 	if err != nil {
 		return err
 	}
@@ -61,21 +67,21 @@ func (s *Stores) openPostgres(ctx context.Context, cfg Config) error {
 	s.DroppedEvents = func() uint64 { return events.Stats().Dropped }
 	s.parts = append(s.parts, Part{Name: "event log", Close: events.Close, metrics: events.Metrics()})
 
-	objects, err := objectdb.Open(ctx, objectdb.Config{URL: cfg.Postgres, Now: s.Clock, Log: cfg.Log})
+	objects, err := objectdb.Open(ctx, objectdb.Config{URL: cfg.Postgres, Reach: reach, Now: s.Clock, Log: cfg.Log})
 	if err != nil {
 		return err
 	}
 	s.Objects = objects
 	s.parts = append(s.parts, Part{Name: "object store", Close: objects.Close})
 
-	mailboxes, err := mailboxdb.Open(ctx, mailboxdb.Config{URL: cfg.Postgres, MaxPending: cfg.MaxPending, Node: cfg.Node, NoAttempts: cfg.NoAttempts, Now: s.Clock, Log: cfg.Log})
+	mailboxes, err := mailboxdb.Open(ctx, mailboxdb.Config{URL: cfg.Postgres, Reach: reach, MaxPending: cfg.MaxPending, Node: cfg.Node, NoAttempts: cfg.NoAttempts, Now: s.Clock, Log: cfg.Log})
 	if err != nil {
 		return err
 	}
 	s.Mailbox, s.Changes, s.Steps = mailboxes, mailboxes, mailboxes
 	s.parts = append(s.parts, Part{Name: "mailbox store", Close: mailboxes.Close})
 
-	campaigns, err := campaigndb.Open(ctx, campaigndb.Config{URL: cfg.Postgres, Now: s.Clock, Log: cfg.Log})
+	campaigns, err := campaigndb.Open(ctx, campaigndb.Config{URL: cfg.Postgres, Reach: reach, Now: s.Clock, Log: cfg.Log})
 	if err != nil {
 		return err
 	}

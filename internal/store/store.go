@@ -79,6 +79,8 @@ type Stores struct {
 	// Steps and Sends keep escalations beyond live. Both nil: nothing here does.
 	Steps mailbox.Escalator
 	Sends escalation.Store
+	// Reach is whether the database can be reached. Nil: what is kept is here.
+	Reach Reach
 	// Own decides what this server is the one to do. Nil: everything, because no other one shares the store.
 	Own own.Func
 	// Alive lists the boots of the servers that share the store and have lately shown that they live. Nil: there are no others.
@@ -93,6 +95,14 @@ type Stores struct {
 	manifest *manifest
 	told     func(error) // Config.Damaged
 	damage   damage
+}
+
+// Reach knows whether a database can be reached.
+type Reach interface {
+	// Lost is how long the database could not be reached for; 0: it can be.
+	Lost() time.Duration
+	// Heard is how long ago the database last sent something.
+	Heard() time.Duration
 }
 
 // Apps is what is set up of apps. The command line changes it beside a running server, which notices within a second.

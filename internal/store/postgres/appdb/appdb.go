@@ -22,7 +22,9 @@ var files embed.FS
 
 // Config says where the database is. The zero value of every field but URL is a good default.
 type Config struct {
-	URL    string
+	URL string
+	// Reach is what watches whether the database can be reached; nil: nothing does.
+	Reach  *pgdb.Reach
 	Schema string           // empty: godwit_app
 	Now    func() time.Time // nil: the database's time
 	Log    *slog.Logger     // nil: discards
@@ -48,7 +50,7 @@ func Open(ctx context.Context, cfg Config) (*Store, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open app store: %w", err)
 	}
-	db, err := pgdb.Open(ctx, pgdb.Config{URL: cfg.URL, Schema: cfg.Schema, Migrations: migrations, Now: cfg.Now, Log: cfg.Log})
+	db, err := pgdb.Open(ctx, pgdb.Config{URL: cfg.URL, Reach: cfg.Reach, Schema: cfg.Schema, Migrations: migrations, Now: cfg.Now, Log: cfg.Log})
 	if err != nil {
 		return nil, fmt.Errorf("open app store: %w", err)
 	}

@@ -33,7 +33,9 @@ const (
 
 // Config says where the database is. The zero value of every field but URL is a good default.
 type Config struct {
-	URL      string
+	URL string
+	// Reach is what watches whether the database can be reached; nil: nothing does.
+	Reach    *pgdb.Reach
 	Schema   string           // empty: godwit_event
 	Boot     string           // of this server's start; no other has or had it. Empty: a random one
 	MaxAge   time.Duration    // events older than this are deleted; 0: 24 h
@@ -89,7 +91,7 @@ func Open(ctx context.Context, cfg Config) (*Log, error) {
 		return nil, fmt.Errorf("open event log: %w", err)
 	}
 	l := &Log{cfg: cfg, queue: eventlog.NewQueue(0, nil), places: fair.NewPlaces(readers), wanted: make(chan struct{}, 1), closing: make(chan struct{})}
-	l.db, err = pgdb.Open(ctx, pgdb.Config{URL: cfg.URL, Schema: cfg.Schema, Migrations: migrations, MaxConns: conns, Now: cfg.Now, Log: cfg.Log})
+	l.db, err = pgdb.Open(ctx, pgdb.Config{URL: cfg.URL, Reach: cfg.Reach, Schema: cfg.Schema, Migrations: migrations, MaxConns: conns, Now: cfg.Now, Log: cfg.Log})
 	if err != nil {
 		return nil, fmt.Errorf("open event log: %w", err)
 	}

@@ -257,6 +257,11 @@ func (l *lane) commit(ops []op) {
 	default:
 		if l.unsure != nil {
 			ops = l.unsure.keep(ops)
+			for _, q := range l.unsure.lazy { // twice does no harm, and it may take long until this node knows
+				if divert := l.s.divert.Load(); divert != nil {
+					(*divert)(cloneSettles(q.batch))
+				}
+			}
 		}
 		l.failed(ops, err)
 	}
@@ -311,7 +316,7 @@ func (l *lane) failed(ops []op, err error) {
 	l.pause = away && !pgdb.Locked(err)
 	for _, o := range ops {
 		if q, ok := o.(*settleOp); ok && !q.Waited() && away {
-			l.again(q)
+			l.later(q, err)
 			continue
 		}
 		o.Finish(err)
@@ -322,6 +327,13 @@ func (l *lane) setAway(away bool) {
 	l.mu.Lock()
 	l.away = away
 	l.mu.Unlock()
+}
+
+// later has acknowledgements that nobody waits for go by way of another node if this one cannot reach the database, or tries again.
+func (l *lane) later(q *settleOp, err error) {
+	if divert := l.s.divert.Load(); divert == nil || !pgdb.Away(err) || pgdb.Locked(err) || !(*divert)(q.batch) {
+		l.again(q)
+	}
 }
 
 // again has acknowledgements that nobody waits for tried once more, a little later.

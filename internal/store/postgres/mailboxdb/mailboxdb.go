@@ -23,7 +23,9 @@ var schema embed.FS
 
 // Config says how mailboxes are kept. URL is needed; the zero value of every other field is a good default.
 type Config struct {
-	URL        string
+	URL string
+	// Reach is what watches whether the database can be reached; nil: nothing does.
+	Reach      *pgdb.Reach
 	Schema     string           // "" is godwit_mailbox
 	MaxPending int              // unsettled notifications of one recipient; 0: 1000
 	Lanes      int              // commits under way at once, at most shards; 0: 2. More rows in a commit are what saves work, not more commits
@@ -77,6 +79,8 @@ type Store struct {
 	counts counts
 	sizes  sizes
 
+	divert atomic.Pointer[func([]*mailbox.Settle) bool] // nil: there is no other node
+
 	dues, expiries deadlines
 
 	closing   chan struct{}
@@ -87,7 +91,10 @@ type Store struct {
 	full             atomic.Bool // the database's disk was full a moment ago
 }
 
-var _ mailbox.Store = (*Store)(nil)
+var (
+	_ mailbox.Store    = (*Store)(nil)
+	_ mailbox.Diverter = (*Store)(nil)
+)
 
 // Open opens the mailboxes of a database, and makes what is missing.
 func Open(ctx context.Context, cfg Config) (*Store, error) {
@@ -97,7 +104,7 @@ func Open(ctx context.Context, cfg Config) (*Store, error) {
 		return nil, fmt.Errorf("open mailboxes: %w", err)
 	}
 	db, err := pgdb.Open(ctx, pgdb.Config{
-		URL: cfg.URL, Schema: cfg.Schema, Migrations: migrations, MaxConns: cfg.Lanes + readers, Settings: settings, Now: cfg.Now, Log: cfg.Log,
+		URL: cfg.URL, Reach: cfg.Reach, Schema: cfg.Schema, Migrations: migrations, MaxConns: cfg.Lanes + readers, Settings: settings, Now: cfg.Now, Log: cfg.Log,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("open mailboxes: %w", err)
@@ -155,6 +162,9 @@ func (s *Store) closed() bool {
 
 // Observe implements mailbox.Store. Each lane tells of its own recipients.
 func (s *Store) Observe(obs mailbox.Observer) { s.obs.Store(&obs) }
+
+// Divert implements mailbox.Diverter.
+func (s *Store) Divert(by func([]*mailbox.Settle) bool) { s.divert.Store(&by) }
 
 // Clock implements mailbox.Store.
 func (s *Store) Clock() func() time.Time { return s.now }

@@ -19,7 +19,7 @@ func Error(op string, err error) error {
 	if err == nil {
 		return nil
 	}
-	return fmt.Errorf("%s: %w", op, err)
+	return fmt.Errorf("%s: %w", op, Explain(err))
 }
 
 // Codes of errors, see PostgreSQL's documentation, appendix A.

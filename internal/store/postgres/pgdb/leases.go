@@ -36,6 +36,7 @@ var leaseFiles embed.FS
 // LeaseConfig says who asks for leases and where they are kept. URL and Node are needed.
 type LeaseConfig struct {
 	URL    string
+	Reach  *Reach // nil: nothing watches whether the database can be reached
 	Schema string // "": godwit_lease
 	Node   string // no other running node has this name
 	Boot   string // of this start; no other has or had it. "": a random one
@@ -105,7 +106,7 @@ func openLeases(ctx context.Context, cfg LeaseConfig, t terms) (*Leases, error) 
 	if err != nil {
 		return nil, fmt.Errorf("open leases: %w", err)
 	}
-	db, err := Open(ctx, Config{URL: cfg.URL, Schema: cfg.Schema, Migrations: files, MaxConns: 2, Now: time.Now, Log: cfg.Log})
+	db, err := Open(ctx, Config{URL: cfg.URL, Reach: cfg.Reach, Schema: cfg.Schema, Migrations: files, MaxConns: 2, Now: time.Now, Log: cfg.Log})
 	if err != nil {
 		return nil, err
 	}

@@ -31,6 +31,8 @@ const (
 
 // Config says where a store keeps its tables. URL and Schema are needed.
 type Config struct {
+	// Reach watches whether the database can be reached, for all schemas of it; nil: nothing does.
+	Reach      *Reach
 	URL        string           // as libpq takes it: postgres://user@host/database, or key=value pairs
 	Schema     string           // made if it is missing; it holds this store's tables alone
 	Migrations fs.FS            // *.sql, applied in the order of their names, each once; a file that was released never changes
@@ -85,7 +87,7 @@ func open(ctx context.Context, cfg Config, prepare func(context.Context, *DB) er
 	} {
 		if err := step(ctx); err != nil {
 			db.pool.Close()
-			return nil, err
+			return nil, Explain(err)
 		}
 	}
 	return db, nil
@@ -118,7 +120,7 @@ func newPool(ctx context.Context, cfg Config) (*pgxpool.Pool, error) {
 	// By SET, not in the startup message: a pooler in session mode refuses what it does not know there.
 	settings := fmt.Sprintf("SET search_path = %s; SET application_name = %s; SET idle_in_transaction_session_timeout = %d",
 		pgx.Identifier{cfg.Schema}.Sanitize(), quote(name), idleWithin.Milliseconds()) + ";" + serverKeepAlive + ";" + cfg.Settings
-	c.ConnConfig.DialFunc = dial(c.ConnConfig.ConnectTimeout)
+	c.ConnConfig.DialFunc = cfg.Reach.dial(dial(c.ConnConfig.ConnectTimeout))
 	c.AfterConnect = func(ctx context.Context, conn *pgx.Conn) error {
 		if _, err := conn.PgConn().Exec(ctx, settings).ReadAll(); err != nil {
 			return err

@@ -17,7 +17,9 @@ const lookWithin = 2 * time.Second
 // Config says which database to look at. URL is needed.
 type Config struct {
 	URL string
-	Log *slog.Logger // nil: discards
+	// Reach is what watches whether the database can be reached; nil: nothing does.
+	Reach *pgdb.Reach
+	Log   *slog.Logger // nil: discards
 }
 
 // Health looks at a database again and again.
@@ -32,7 +34,7 @@ func Open(ctx context.Context, cfg Config) (*Health, error) {
 	if cfg.Log == nil {
 		cfg.Log = slog.New(slog.DiscardHandler)
 	}
-	db, err := pgdb.Connect(ctx, pgdb.Config{URL: cfg.URL, MaxConns: 2, Now: time.Now, Log: cfg.Log})
+	db, err := pgdb.Connect(ctx, pgdb.Config{URL: cfg.URL, Reach: cfg.Reach, MaxConns: 2, Now: time.Now, Log: cfg.Log})
 	if err != nil {
 		return nil, fmt.Errorf("look at PostgreSQL: %w", err)
 	}

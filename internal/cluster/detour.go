@@ -1,0 +1,160 @@
+package cluster
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"godwit.dev/godwit/internal/mailbox"
+)
+
+// A node that alone cannot reach the store still gets acknowledgements: from its sessions until they have moved, and over HTTP. Another node
+// settles them, so that nobody who has acknowledged gets the next step of an escalation.
+
+const (
+	whatSettle = "settle"
+	// settlePatience is how long another node may take. A step waits for seconds at least.
+	settlePatience = 2 * time.Second
+	settlesAtOnce  = 8
+	// detourQueue bounds the batches that wait for the other node, and detourBatch the acknowledgements of one question (about 100 KB).
+	detourQueue = 4096
+	detourBatch = 500
+	// storeFresh is how old the last answer of the store may be at a node that others count on. Nodes that watch it ask five times a second.
+	storeFresh = 600 * time.Millisecond
+)
+
+// Detour is the store of a node among others.
+type Detour struct {
+	mailbox.Store
+	c     *Cluster
+	queue chan []*mailbox.Settle
+}
+
+// NewDetour makes a store that goes by way of another node where it cannot be reached from here.
+func (c *Cluster) NewDetour(store mailbox.Store) *Detour {
+	d := &Detour{Store: store, c: c, queue: make(chan []*mailbox.Settle, detourQueue)}
+	if s, ok := store.(mailbox.Diverter); ok {
+		s.Divert(d.divert)
+	}
+	c.Answer(whatSettle, settlePatience, settlesAtOnce, func(ctx context.Context, body json.RawMessage) (any, error) {
+		var batch []*mailbox.Settle
+		if err := json.Unmarshal(body, &batch); err != nil {
+			return nil, err
+		}
+		if err := store.Settle(ctx, batch); err != nil {
+			return nil, err
+		}
+		return outcomes(batch), nil
+	})
+	c.ended.Go(d.run)
+	return d
+}
+
+func outcomes(batch []*mailbox.Settle) []mailbox.SettleOutcome {
+	list := make([]mailbox.SettleOutcome, len(batch))
+	for i, s := range batch {
+		list[i] = s.Outcome
+	}
+	return list
+}
+
+// divert implements mailbox.Diverter's by.
+func (d *Detour) divert(batch []*mailbox.Settle) bool {
+	if d.c.withStore() == "" {
+		return false
+	}
+	select {
+	case d.queue <- batch:
+		return true
+	default:
+		return false
+	}
+}
+
+// run brings acknowledgements to another node until the cluster is closed.
+func (d *Detour) run() {
+	for {
+		var batch []*mailbox.Settle
+		select {
+		case <-d.c.ctx.Done():
+			return
+		case batch = <-d.queue:
+		}
+		for more := true; more && len(batch) < detourBatch; {
+			select {
+			case next := <-d.queue:
+				batch = append(batch[:len(batch):len(batch)], next...)
+			default:
+				more = false
+			}
+		}
+		for part := range slices.Chunk(batch, detourBatch) {
+			if err := d.ask(d.c.ctx, part); err != nil {
+				d.Store.SettleLater(part)
+			}
+		}
+	}
+}
+
+// Settle implements mailbox.Store.
+func (d *Detour) Settle(ctx context.Context, batch []*mailbox.Settle) error {
+	err := d.Store.Settle(ctx, batch)
+	if err == nil || !errors.Is(err, mailbox.ErrAway) {
+		return err
+	}
+	for part := range slices.Chunk(batch, detourBatch) {
+		if derr := d.ask(ctx, part); derr != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// errNoWay says that no other node reaches the store.
+var errNoWay = errors.New("no other node reaches the store")
+
+// ask has another node settle a batch.
+func (d *Detour) ask(ctx context.Context, batch []*mailbox.Settle) error {
+	boot := d.c.withStore()
+	if boot == "" {
+		return errNoWay
+	}
+	ctx, cancel := context.WithTimeoutCause(ctx, settlePatience, fmt.Errorf("node %s did not settle within %s", boot, settlePatience))
+	defer cancel()
+	body, err := d.c.AskOne(ctx, boot, whatSettle, batch)
+	if err != nil {
+		return err
+	}
+	var done []mailbox.SettleOutcome
+	if err := json.Unmarshal(body, &done); err != nil || len(done) != len(batch) {
+		return fmt.Errorf("node %s answered with %d outcomes of %d: %w", boot, len(done), len(batch), err)
+	}
+	for i, outcome := range done {
+		batch[i].Outcome = outcome
+	}
+	return nil
+}
+
+// withStore is the boot of another node that takes sessions and has heard from the store lately. Empty: there is none.
+func (c *Cluster) withStore() string {
+	now, ns := time.Now(), &c.nodes
+	ns.mu.Lock()
+	defer ns.mu.Unlock()
+	var found []*node
+	for _, n := range ns.by {
+		if !n.Drains && n.StoreMS != nil && *n.StoreMS <= storeFresh.Milliseconds() && now.Sub(n.heard) <= lateAfter {
+			found = append(found, n)
+		}
+	}
+	if len(found) == 0 {
+		return ""
+	}
+	return slices.MinFunc(found, func(a, b *node) int { return cmp.Or(cmp.Compare(a.Sessions, b.Sessions), cmp.Compare(a.boot, b.boot)) }).boot
+}
+
+// OthersReach reports whether another node that takes sessions reaches the store.
+func (c *Cluster) OthersReach() bool { return c.withStore() != "" }

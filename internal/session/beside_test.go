@@ -1,0 +1,101 @@
+package session
+
+import (
+	"context"
+	"log/slog"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"godwit.dev/godwit/internal/frame"
+	"godwit.dev/godwit/internal/mailbox"
+)
+
+// hangingStore is a mailbox whose rows cannot be read: reads hang until they are told to fail.
+type hangingStore struct {
+	*memory
+	hangs chan struct{} // closed: they fail at once
+}
+
+func (h *hangingStore) Pending(ctx context.Context, qs []mailbox.PendingQuery) ([]mailbox.PendingResult, error) {
+	if h.hangs != nil {
+		<-h.hangs
+		return nil, errStore
+	}
+	return h.memory.Pending(ctx, qs)
+}
+
+// inClusterWorld is inWorld where there are other nodes, whose notifications the bus brings.
+func inClusterWorld(t *testing.T, f func(w *world, store *hangingStore)) {
+	synctest.Test(t, func(t *testing.T) {
+		mail := &memory{items: map[string][]mailbox.Item{}, seqs: map[string]uint64{}}
+		store := &hangingStore{memory: mail}
+		w := &world{t: t, mail: mail, evs: &log{}}
+		w.hub = NewHub(Config{
+			Store: store, Mailbox: mail, Verifier: doors{time.Now}, Events: w.evs, Now: mailbox.Clock(), Log: slog.New(slog.DiscardHandler),
+		})
+		w.hub.several = true
+		mail.hub = w.hub
+		defer func() { _ = w.hub.Close() }()
+		f(w, store)
+		synctest.Wait()
+	})
+}
+
+func TestTheBusIsDeliveredWhileTheStoreCannotBeRead(t *testing.T) {
+	inClusterWorld(t, func(w *world, store *hangingStore) {
+		c := w.connect(frame.Hello{Recipient: "anna"})
+		w.expect(c, "welcome")
+		w.publish("anna", "n1")
+		w.expect(c, "notification n1")
+		store.hangs = make(chan struct{})
+		w.hub.RereadAll()
+		synctest.Wait()
+		w.publish("anna", "n2") // while the read hangs
+		close(store.hangs)
+		synctest.Wait()
+		w.expect(c, "notification n2")
+		w.publish("anna", "n3") // after it has failed
+		w.expect(c, "notification n3")
+		w.mail.lose("anna", "n4")
+		w.publish("anna", "n5") // beyond a gap, which only a read can fill
+		synctest.Wait()
+		w.expect(c, "notification n5")
+		late := w.connect(frame.Hello{Recipient: "bert"})
+		w.expect(late, "welcome")
+		w.publish("bert", "n6") // to a session that has read nothing so far
+		synctest.Wait()
+		w.expect(late, "notification n6")
+
+		c.ack("n1", "n2")
+		store.hangs = nil
+		time.Sleep(2 * readRetry)
+		synctest.Wait()
+		w.expect(c, "notification n4")
+		w.publish("anna", "n7")
+		w.expect(c, "notification n7")
+		w.expect(late)
+	})
+}
+
+func TestSessionsLeaveANodeThatCannotReachTheStoreAndComeBack(t *testing.T) {
+	inWorld(t, func(w *world) {
+		here := w.connect(frame.Hello{Recipient: "anna"})
+		w.expect(here, "welcome")
+		ctx, back := context.WithCancel(context.Background())
+		left := make(chan struct{})
+		go func() { defer close(left); w.hub.Leave(ctx) }()
+		time.Sleep(time.Second)
+		synctest.Wait()
+		w.expect(here, "goodbye store_away")
+		here.mu.Lock()
+		if g := here.closed; g.RetryAfter <= 0 || g.RetryAfter > 2*time.Second || g.Refusal {
+			t.Errorf("it is to come back in %s, refusal %t", g.RetryAfter, g.Refusal)
+		}
+		here.mu.Unlock()
+		w.expect(w.connect(frame.Hello{Recipient: "anna"}), "goodbye store_away")
+		back()
+		<-left
+		w.expect(w.connect(frame.Hello{Recipient: "anna"}), "welcome")
+	})
+}

@@ -1,0 +1,49 @@
+package pgdb
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/jackc/pgx/v5/pgconn"
+)
+
+// explained is an error whose text leaves out attempts that say nothing about the cause.
+type explained struct {
+	text string
+	err  error
+}
+
+func (e *explained) Error() string { return e.text }
+func (e *explained) Unwrap() error { return e.err }
+
+// Explain makes an error of connecting readable. Where TLS is used only if the server has it (sslmode=prefer), each address is tried twice, with
+// TLS and without, and both errors are told. That a server has no TLS is then no error, and that both attempts failed alike is told once.
+func Explain(err error) error {
+	var connect *pgconn.ConnectError
+	if !errors.As(err, &connect) {
+		return err
+	}
+	joined, ok := errors.Unwrap(connect).(interface{ Unwrap() []error }) //nolint:errorlint // pgconn joins the errors of its attempts here
+	if !ok {
+		return err
+	}
+	var reasons, tls []string
+	for _, attempt := range joined.Unwrap() {
+		text := attempt.Error()
+		_, isTLS, _ := strings.Cut(text, "tls error: ")
+		var answered *pgconn.PgError
+		if isTLS != "" && !errors.As(attempt, &answered) {
+			tls = append(tls, text)
+			continue
+		}
+		if len(reasons) == 0 || reasons[len(reasons)-1] != text {
+			reasons = append(reasons, text)
+		}
+	}
+	if len(reasons) == 0 {
+		reasons = tls
+	}
+	text := fmt.Sprintf("connect to PostgreSQL as user %s, database %s: %s", connect.Config.User, connect.Config.Database, strings.Join(reasons, "; "))
+	return &explained{strings.Replace(err.Error(), connect.Error(), text, 1), err}
+}

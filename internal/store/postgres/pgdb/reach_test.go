@@ -1,0 +1,74 @@
+package pgdb_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"godwit.dev/godwit/internal/store/postgres/pgdb"
+	"godwit.dev/godwit/internal/store/postgres/pgtest"
+)
+
+func until(t *testing.T, what string, is func() bool) {
+	t.Helper()
+	for end := time.Now().Add(time.Minute); !is(); time.Sleep(5 * time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatalf("%s did not happen", what)
+		}
+	}
+}
+
+func TestADatabaseThatFallsSilentIsLostUntilItAnswers(t *testing.T) {
+	server := pgtest.Start(t, pgtest.Options{})
+	reach, err := pgdb.Watch(server.URL(), nil)
+	ok(t, err)
+	defer reach.Close()
+	db := open(t, pgdb.Config{URL: server.URL(), Schema: "s", Migrations: oneTable, Reach: reach})
+	until(t, "the watch has heard of it", func() bool { return reach.Lost() == 0 && reach.Heard() < time.Second })
+	// A query that is under way is given up, however long it may wait.
+	asked := make(chan error, 1)
+	begun := make(chan struct{})
+	go func() {
+		asked <- db.Do(context.Background(), "sleep", func(ctx context.Context, tx pgx.Tx) error {
+			close(begun)
+			_, err := tx.Exec(ctx, "SELECT pg_sleep(3600)")
+			return err
+		})
+	}()
+	<-begun
+	server.Stop()
+	until(t, "the database is lost", func() bool { return reach.Lost() > 0 })
+	if err := <-asked; !pgdb.Away(err) {
+		t.Errorf("a query under way: %v, want that the database is away", err)
+	}
+	if err := db.Do(t.Context(), "count", exec(db, "SELECT count(*) FROM t")); !pgdb.Away(err) || !strings.Contains(err.Error(), "cannot be reached from this node") {
+		t.Errorf("a query meanwhile: %v", err)
+	}
+	server.Continue()
+	until(t, "the database is found again", func() bool { return reach.Lost() == 0 })
+	ok(t, db.Do(t.Context(), "count", exec(db, "SELECT count(*) FROM t")))
+}
+
+// Most people have a server without TLS and no sslmode in the URL: both ways are tried, and only one error is of use.
+func TestErrorsOfConnectingBeginWithTheirCause(t *testing.T) {
+	url := strings.Replace(pgtest.URL(t), "sslmode=disable", "sslmode=prefer", 1)
+	if !strings.Contains(url, "user=postgres") {
+		t.Fatalf("the URL %s names no user", url)
+	}
+	for name, c := range map[string]struct{ url, want string }{
+		"an unknown user":         {strings.Replace(url, "user=postgres", "user=nobody_at_all", 1), `role "nobody_at_all" does not exist`},
+		"a port without a server": {"postgres://postgres@127.0.0.1:1/postgres?sslmode=prefer", "connection refused"},
+	} {
+		_, err := pgdb.Open(t.Context(), pgdb.Config{URL: c.url, Schema: "s", Migrations: oneTable})
+		if err == nil || !strings.Contains(err.Error(), c.want) || strings.Contains(err.Error(), "tls error") || strings.Count(err.Error(), c.want) != 1 {
+			t.Errorf("%s: %v; want %q once and nothing of TLS", name, err, c.want)
+		}
+		if errors.Unwrap(err) == nil {
+			t.Errorf("%s: the error has lost its cause", name)
+		}
+	}
+}
