@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"net/url"
 	"time"
 )
 
@@ -24,6 +25,7 @@ type Node struct {
 	UptimeS       float64 `json:"uptime_s"`
 	ClockOffsetMS int64   `json:"clock_offset_ms"` // its clock less the answering node's, the way of a message included
 	HeardAgoMS    int64   `json:"heard_ago_ms"`    // 0: never, or itself
+	Why           string  `json:"why,omitempty"`   // of one that is missing: what is known of it
 }
 
 // Route is a connection of the answering node with another.
@@ -40,6 +42,14 @@ type Lease struct {
 	Name   string    `json:"name"`
 	Holder string    `json:"holder"`
 	Until  time.Time `json:"until"`
+}
+
+// ForgetNode takes a node off the list that was lost for good. It needs role admin.
+func (c *Client) ForgetNode(ctx context.Context, name string) error {
+	if err := c.doJSON(ctx, request{method: http.MethodDelete, path: "/v1/cluster/" + url.PathEscape(name)}, nil, nil); err != nil {
+		return fmt.Errorf("forget node %s: %w", name, err)
+	}
+	return nil
 }
 
 // Cluster lists the nodes. It needs role read.

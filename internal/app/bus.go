@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net"
 	"net/http"
@@ -17,6 +18,9 @@ import (
 	"godwit.dev/godwit/internal/httpapi"
 	"godwit.dev/godwit/internal/httpapi/call"
 	"godwit.dev/godwit/internal/httpapi/operator"
+	"godwit.dev/godwit/internal/mailbox"
+	"godwit.dev/godwit/internal/problem"
+	"godwit.dev/godwit/internal/store"
 )
 
 // startBus starts what carries topics and requests, and joins nodes. It is stopped after the sessions, which use it.
@@ -84,11 +88,50 @@ type roll func(context.Context) ([]string, error)
 // Alive implements cluster.Roll.
 func (r roll) Alive(ctx context.Context) ([]string, error) { return r(ctx) }
 
+// ledger is a roll that also knows nodes that were lost.
+type ledger struct {
+	roll
+	members func(context.Context) ([]store.Member, error)
+}
+
+// Members implements cluster.Ledger.
+func (l ledger) Members(ctx context.Context) ([]cluster.Member, error) {
+	found, err := l.members(ctx)
+	list := make([]cluster.Member, len(found))
+	for i, m := range found {
+		list[i] = cluster.Member(m)
+	}
+	return list, err
+}
+
+// forgetNode takes a node off the list that was lost for good.
+func (a *App) forgetNode(ctx context.Context, node string) error {
+	if a.stores.Forget == nil || a.cluster == nil {
+		return fmt.Errorf("node %s is not missing, since there is only this one: %w", node, mailbox.ErrNotFound)
+	}
+	if err := a.stores.Forget(ctx, node); err != nil {
+		if errors.Is(err, store.ErrLives) {
+			return problem.BadInput.With("node " + node + " lives: stop it first").In("node")
+		}
+		return err
+	}
+	a.cluster.Forgotten(node)
+	return nil
+}
+
+// why says why a node is missing.
+func (a *App) why(n *cluster.Node) string {
+	if n.Why == cluster.WhyNeverHeard && a.bus.SecretDiffers() {
+		return "it lives, since it renews its lease in the database, but nodes refuse each other: its cluster_secret_file differs from that of this node"
+	}
+	return n.Why.String()
+}
+
 // startCluster joins sessions of several nodes. Those of this node are to take part with Join.
 func (a *App) startCluster() (err error) {
 	cfg := cluster.Config{
 		Open: a.line(bus.Mailboxes),
-		Node: a.node(), Boot: a.boot, Version: a.opts.Version, Roll: roll(a.stores.Alive), Now: a.clock, Taken: a.fail, Log: a.log,
+		Node: a.node(), Boot: a.boot, Version: a.opts.Version, Roll: ledger{a.stores.Alive, a.stores.Members}, Now: a.clock, Taken: a.fail, Log: a.log,
 	}
 	if a.stores.Reach != nil {
 		cfg.Heard = a.stores.Reach.Heard
@@ -158,16 +201,16 @@ func (a *App) view(ctx context.Context) (v operator.ClusterView, err error) {
 	}
 	v.Nodes = append(v.Nodes, operator.NodeView{State: "self", Boot: a.boot})
 	for _, n := range a.cluster.Nodes() {
-		state := "alive"
+		state, why := "alive", ""
 		switch {
 		case n.Missing:
-			state = "missing"
+			state, why = "missing", a.why(&n)
 		case n.Drains:
 			state = "draining"
 		}
 		v.Nodes = append(v.Nodes, operator.NodeView{
 			Name: n.Name, Boot: n.Boot, Version: n.Version, State: state, Sessions: n.Sessions, UptimeS: n.Up.Seconds(),
-			ClockOffsetMS: n.Offset.Milliseconds(), HeardAgoMS: n.Heard.Milliseconds(),
+			ClockOffsetMS: n.Offset.Milliseconds(), HeardAgoMS: n.Heard.Milliseconds(), Why: why,
 		})
 	}
 	routes, _ := a.bus.Routes()

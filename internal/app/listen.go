@@ -340,7 +340,7 @@ func (a *App) handler() (http.Handler, error) {
 		Direct:  a.direct,
 		Gateway: a.frontGate(origin), Serves: origin.parts,
 		Watch:   a.watched(),
-		Figures: a.figures, Mount: mount, Draining: a.draining, Ready: a.compatReady(), Version: a.opts.Version, Node: a.node(), Cluster: a.view,
+		Figures: a.figures, Mount: mount, Draining: a.draining, Ready: a.compatReady(), Version: a.opts.Version, Node: a.node(), Cluster: a.view, Forget: a.forgetNode,
 	})
 	if a.cfg.Dev && !a.cfg.DevAnyAddress && a.tlsFor == nil { // a certificate says which names are meant
 		return localHosts(api, origin, a.cfg.PublicURL), nil

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"godwit.dev/godwit/internal/certs"
+	"godwit.dev/godwit/internal/cluster"
 	"godwit.dev/godwit/internal/config"
 	"godwit.dev/godwit/internal/gateway/conngate"
 	"godwit.dev/godwit/internal/hook"
@@ -106,7 +107,7 @@ func (a *App) advise(ctx context.Context, app string) []watch.Advice {
 	if a.cluster != nil {
 		for _, n := range a.cluster.Nodes() {
 			if n.Missing {
-				s.Missing = append(s.Missing, n.Name)
+				s.Missing = append(s.Missing, watch.Lost{Name: n.Name, Why: a.why(&n), Silent: n.Heard, Ended: n.Why == cluster.WhyEnded})
 			}
 		}
 	}
@@ -164,7 +165,7 @@ func (a *App) nodes(ctx context.Context) (list []watch.Node, owned []watch.Lease
 	for _, n := range v.Nodes {
 		if n.State != "self" {
 			list = append(list, watch.Node{
-				Name: n.Name, Version: n.Version, State: n.State, Sessions: n.Sessions, Up: time.Duration(n.UptimeS * float64(time.Second)), Offset: ms(n.ClockOffsetMS), Heard: ms(n.HeardAgoMS),
+				Name: n.Name, Version: n.Version, State: n.State, Sessions: n.Sessions, Up: time.Duration(n.UptimeS * float64(time.Second)), Offset: ms(n.ClockOffsetMS), Heard: ms(n.HeardAgoMS), Why: n.Why,
 			})
 		}
 	}

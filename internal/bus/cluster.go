@@ -177,6 +177,12 @@ type Route struct {
 	Pending int      // bytes that wait to be written to it
 }
 
+// SecretDiffers reports whether nodes were refused lately because their secrets differ from this one's.
+func (b *Bus) SecretDiffers() bool {
+	e, ok := b.dial.(*embedded)
+	return ok && e.logger != nil && e.logger.secretDiffers()
+}
+
 // Routes lists the nodes that this one is connected with; ok is false where the bus does not know them.
 func (b *Bus) Routes() (list []Route, ok bool) {
 	e, ok := b.dial.(*embedded)

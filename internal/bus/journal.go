@@ -15,8 +15,9 @@ type journal struct {
 	log    *slog.Logger
 	secret string
 
-	mu   sync.Mutex
-	said map[string]time.Time
+	mu      sync.Mutex
+	said    map[string]time.Time
+	differs time.Time // when another node was last refused, or refused this one, for its secret
 }
 
 const (
@@ -28,12 +29,14 @@ func newJournal(log *slog.Logger, secret string) *journal {
 	return &journal{log: log, secret: secret, said: make(map[string]time.Time)}
 }
 
+const secretDiffers = "cluster_secret_file differs"
+
 // sayings are the problems that people must know, by a part of what NATS says.
 var sayings = []struct{ part, message string }{
 	{"route handshake error", "no TLS connection with another node; look at cluster_tls_cert and cluster_tls_ca of both"},
 	{"Error flushing", "another node ended the connection; if it goes on doing so, its log says why: it may not take cluster_tls_cert"},
-	{"authentication error", "refused another node: its cluster_secret_file differs"},
-	{"Authorization Violation", "another node refuses this one: its cluster_secret_file differs"},
+	{"authentication error", "refused another node: its " + secretDiffers},
+	{"Authorization Violation", "another node refuses this one: its " + secretDiffers},
 	{"authentication timeout", "refused a connection to cluster_addr: it does not say who it is"},
 	{"Authentication Timeout", "another node gave up on this one before it had said who it is"},
 	{"trying to connect to route", "another node cannot be reached, will go on trying"},
@@ -76,6 +79,11 @@ func (j *journal) say(text string) {
 			break
 		}
 	}
+	if strings.HasSuffix(message, secretDiffers) {
+		j.mu.Lock()
+		j.differs = time.Now()
+		j.mu.Unlock()
+	}
 	addr, why := "", text
 	if parts := strings.SplitN(text, " - ", 3); len(parts) == 3 { // address, connection, text
 		addr, why = parts[0], parts[2]
@@ -87,7 +95,18 @@ func (j *journal) say(text string) {
 	if !j.first(message+host, time.Now()) {
 		return
 	}
-	j.log.Warn("message bus between nodes", "problem", message, "address", addr, "error", why)
+	args := []any{"problem", message, "error", why}
+	if addr != "" { // NATS does not always say which
+		args = append(args, "address", addr)
+	}
+	j.log.Warn("message bus between nodes", args...)
+}
+
+// secretDiffers reports whether nodes were refused lately because their secrets differ. NATS tries again every second.
+func (j *journal) secretDiffers() bool {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return !j.differs.IsZero() && time.Since(j.differs) < sayAgain
 }
 
 // first reports whether a line was not said lately.

@@ -11,9 +11,9 @@ import (
 )
 
 func (p *program) clusterCommand() *cobra.Command {
-	return &cobra.Command{
+	cmd := &cobra.Command{
 		Use:   "cluster",
-		Short: "Show the nodes: which live, their versions, sessions and clocks, and who leads what",
+		Short: "Show the nodes: which live, which are missing and why, their versions, sessions and clocks, and who leads what",
 		Args:  exactly(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			c, err := p.client()
@@ -31,6 +31,33 @@ func (p *program) clusterCommand() *cobra.Command {
 			return p.showCluster(&v)
 		},
 	}
+	cmd.AddCommand(p.clusterForgetCommand())
+	return cmd
+}
+
+func (p *program) clusterForgetCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "forget NODE",
+		Short: "Take a node off the list that was lost for good",
+		Long: `Take a node off the list that was lost for good: killed, or with its machine. Until then it is listed as missing, and the alert for it
+goes on. A node that is stopped in order, or started again, needs no forgetting.`,
+		Args: exactly("node"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			c, err := p.client()
+			if err != nil {
+				return err
+			}
+			defer c.Close()
+			if err := c.ForgetNode(cmd.Context(), args[0]); err != nil {
+				return err
+			}
+			if p.json {
+				return p.line(map[string]string{"forgotten": args[0]})
+			}
+			_, err = fmt.Fprintf(p.stdout, "Node %s is forgotten.\n", args[0])
+			return err
+		},
+	}
 }
 
 func (p *program) showCluster(v *godwit.Cluster) error {
@@ -38,7 +65,7 @@ func (p *program) showCluster(v *godwit.Cluster) error {
 	for _, n := range v.Nodes {
 		link := ""
 		for _, r := range v.Routes {
-			if r.Boot == n.Boot {
+			if n.Boot != "" && r.Boot == n.Boot {
 				link = fmt.Sprintf("%s, %d bytes wait", r.Address, r.PendingBytes)
 			}
 		}
@@ -47,8 +74,19 @@ func (p *program) showCluster(v *godwit.Cluster) error {
 			strconv.FormatInt(n.ClockOffsetMS, 10) + "ms", heard(n.HeardAgoMS), link,
 		})
 	}
-	if err := p.table([]string{"NODE", "STATE", "VERSION", "SESSIONS", "UP", "CLOCK", "HEARD", "ROUTE"}, rows); err != nil || len(v.Leases) == 0 {
+	if err := p.table([]string{"NODE", "STATE", "VERSION", "SESSIONS", "UP", "CLOCK", "HEARD", "ROUTE"}, rows); err != nil {
 		return err
+	}
+	for _, n := range v.Nodes {
+		if n.Why == "" {
+			continue
+		}
+		if _, err := fmt.Fprintf(p.stdout, "\nNode %s is missing: %s.\n", n.Name, n.Why); err != nil {
+			return err
+		}
+	}
+	if len(v.Leases) == 0 {
+		return nil
 	}
 	rows = rows[:0]
 	for _, l := range v.Leases {

@@ -36,6 +36,18 @@ type Roll interface {
 	Alive(ctx context.Context) ([]string, error)
 }
 
+// Member is a node that belongs to the cluster, whether or not it lives.
+type Member struct {
+	Name, Boot string
+	Lives      bool          // the store has heard of it lately
+	Silent     time.Duration // since the store heard of it last; 0 of one that lives
+}
+
+// Ledger is a Roll that also knows nodes that were lost.
+type Ledger interface {
+	Members(ctx context.Context) ([]Member, error)
+}
+
 // Config are the parts and settings of a Cluster.
 type Config struct {
 	Open    Opener

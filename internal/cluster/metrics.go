@@ -12,7 +12,7 @@ type counts struct {
 }
 
 var (
-	descNodes     = prometheus.NewDesc("godwit_cluster_nodes", "Other nodes, by whether they were heard lately: alive or missing.", []string{"state"}, nil)
+	descNodes     = prometheus.NewDesc("godwit_cluster_nodes", "Other nodes: alive, if they were heard lately, or missing. A node that was lost is missing until it is started again or taken off (godwit cluster forget).", []string{"state"}, nil)
 	descRouted    = prometheus.NewDesc("godwit_cluster_routed_total", "Notifications sent to other nodes since start.", nil, nil)
 	descReceived  = prometheus.NewDesc("godwit_cluster_received_total", "Notifications that came from other nodes since start.", nil, nil)
 	descUndecoded = prometheus.NewDesc("godwit_cluster_undecoded_total", "Messages of other nodes that could not be read since start; sessions read the store instead.", nil, nil)

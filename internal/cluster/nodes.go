@@ -58,6 +58,8 @@ type nodes struct {
 	others atomic.Int32     // len(by), for the path of a publish
 	n      uint64           // our beats
 	drains bool
+	lives  map[string]bool // boots of nodes that the store said to live when it was asked last; nil: it was not
+	dead   []Member        // nodes that it said to be lost
 }
 
 func (ns *nodes) init() { ns.by = make(map[string]*node) }
@@ -152,12 +154,16 @@ func (c *Cluster) keepRoll() {
 func (c *Cluster) callRoll() {
 	ctx, cancel := context.WithTimeout(c.ctx, rollEvery)
 	defer cancel()
-	alive, err := c.cfg.Roll.Alive(ctx)
+	alive, names, dead, err := c.askRoll(ctx)
 	if err != nil {
 		return // the store is away: it is told elsewhere
 	}
 	now, ns := time.Now(), &c.nodes
 	ns.mu.Lock()
+	ns.dead, ns.lives = dead, make(map[string]bool, len(alive))
+	for _, boot := range alive {
+		ns.lives[boot] = true
+	}
 	var gone []*node
 	for boot, n := range ns.by {
 		if now.Sub(n.heard) > silentAfter && !slices.Contains(alive, boot) {
@@ -167,7 +173,7 @@ func (c *Cluster) callRoll() {
 	}
 	for _, boot := range alive {
 		if ns.by[boot] == nil && boot != c.cfg.Boot {
-			ns.by[boot] = &node{boot: boot} // never heard: missing
+			ns.by[boot] = &node{boot: boot, beat: beat{Node: names[boot]}} // never heard: missing
 		}
 	}
 	ns.others.Store(int32(len(ns.by)))
@@ -175,6 +181,36 @@ func (c *Cluster) callRoll() {
 	for _, n := range gone {
 		c.lostNode(n, "does not live any more")
 	}
+}
+
+// askRoll asks the store for the boots of the nodes that live, the names of these as far as it knows them, and the nodes that were lost.
+func (c *Cluster) askRoll(ctx context.Context) (alive []string, names map[string]string, dead []Member, err error) {
+	if alive, err = c.cfg.Roll.Alive(ctx); err != nil {
+		return nil, nil, nil, err
+	}
+	ledger, ok := c.cfg.Roll.(Ledger)
+	if !ok {
+		return alive, nil, nil, nil
+	}
+	members, err := ledger.Members(ctx)
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	names = make(map[string]string, len(members))
+	for _, m := range members {
+		if names[m.Boot] = m.Name; !m.Lives && m.Name != c.cfg.Node {
+			dead = append(dead, m)
+		}
+	}
+	return alive, names, dead, nil
+}
+
+// Forgotten says that a node was taken off the list of those that were lost.
+func (c *Cluster) Forgotten(name string) {
+	ns := &c.nodes
+	ns.mu.Lock()
+	defer ns.mu.Unlock()
+	ns.dead = slices.DeleteFunc(slices.Clone(ns.dead), func(m Member) bool { return m.Name == name })
 }
 
 func (c *Cluster) lostNode(n *node, why string) {

@@ -29,9 +29,42 @@ type Node struct {
 	Offset              time.Duration // of its clock, the way of a message included
 	Heard               time.Duration // ago; 0 with Missing: never
 	Missing, Drains     bool
+	Why                 Why // of one that is missing
 }
 
-// Nodes lists the other nodes that are or may be alive, by name.
+// Why is the reason for which a node is missing, as far as it is known.
+type Why uint8
+
+// Reasons.
+const (
+	WhyUnknown    Why = iota // it fell silent a moment ago, and the store has not been asked since
+	WhyEnded                 // it was killed, or its machine is lost: it does not live, and has not ended in order
+	WhyCut                   // it lives, and is not heard any more
+	WhyNeverHeard            // it lives, and was never heard
+)
+
+// String says it in a sentence.
+func (w Why) String() string {
+	return [...]string{
+		"it fell silent; whether it lives shows within 20 s",
+		"it does not live and has not ended in order: it was killed, or its machine is lost",
+		"it lives, since it renews its lease in the database, but is not heard over the bus: the network between the nodes is cut",
+		"it lives, since it renews its lease in the database, but was never heard over the bus: it cannot be connected with",
+	}[w]
+}
+
+// why is that of a node that is missing; ns.mu is held.
+func (ns *nodes) why(n *node) Why {
+	switch {
+	case n.heard.IsZero():
+		return WhyNeverHeard
+	case ns.lives[n.boot] && time.Since(n.heard) > rollEvery:
+		return WhyCut
+	}
+	return WhyUnknown
+}
+
+// Nodes lists the other nodes that are or may be alive, and those that were lost and not taken off the list, by name.
 func (c *Cluster) Nodes() []Node {
 	now, ns := time.Now(), &c.nodes
 	ns.mu.Lock()
@@ -45,7 +78,15 @@ func (c *Cluster) Nodes() []Node {
 		if !n.heard.IsZero() {
 			v.Heard = now.Sub(n.heard)
 		}
+		if v.Missing {
+			v.Why = ns.why(n)
+		}
 		list = append(list, v)
+	}
+	for _, m := range ns.dead {
+		if ns.by[m.Boot] == nil {
+			list = append(list, Node{Name: m.Name, Boot: m.Boot, Heard: m.Silent, Missing: true, Why: WhyEnded})
+		}
 	}
 	slices.SortFunc(list, func(a, b Node) int { return cmp.Or(cmp.Compare(a.Name, b.Name), cmp.Compare(a.Boot, b.Boot)) })
 	return list

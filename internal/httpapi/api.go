@@ -113,6 +113,8 @@ type Config struct {
 	// Serves says what of both is served to a request. Nil: the gateway shares its origin with the rest.
 	Serves  func(*http.Request) Parts
 	Cluster operator.Clusters // what is known of other nodes; nil: there are none
+	// Forget takes a node off the list that was lost; nil: there are no other nodes.
+	Forget func(ctx context.Context, node string) error
 	// Draining, when closed, ends event feeds so that the server can stop.
 	Draining <-chan struct{}
 	// Ready says why something else that the server is there for cannot be done now. Nil: there is nothing else.

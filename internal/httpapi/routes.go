@@ -47,7 +47,7 @@ func routes(cfg *Config) []route {
 	})
 	o := operator.New(operator.Parts{
 		Mailbox: cfg.Mailbox, Presence: cfg.Presence, Keys: cfg.Keys, Channels: cfg.Channels, Hooks: cfg.Hooks, Sources: cfg.Sources, Sinks: cfg.Sinks, Gateway: cfg.Services, Categories: cfg.Categories, Deeds: cfg.Audit, Log: cfg.Log,
-		Registry: cfg.Registry, Figures: cfg.Figures, Cluster: cfg.Cluster, Draining: cfg.Draining, Ready: cfg.Ready, Version: cfg.Version, Node: cfg.Node, Watch: cfg.Watch,
+		Registry: cfg.Registry, Figures: cfg.Figures, Cluster: cfg.Cluster, Forget: cfg.Forget, Draining: cfg.Draining, Ready: cfg.Ready, Version: cfg.Version, Node: cfg.Node, Watch: cfg.Watch,
 	})
 	return []route{
 		{pattern: "POST /v1/notifications", role: access.Publish, serve: b.Publish, posts: b},
@@ -170,6 +170,7 @@ func routes(cfg *Config) []route {
 		{pattern: "DELETE /v1/sources/{source}", role: access.Admin, deed: "source.delete", serve: o.DeleteSource},
 
 		{pattern: "GET /v1/cluster", role: access.Read, serve: o.Cluster},
+		{pattern: "DELETE /v1/cluster/{node}", role: access.Admin, deed: "node.forget", serve: o.ForgetNode},
 		{pattern: "GET /v1/stats", role: access.Read, serve: o.Stats},
 		{pattern: "GET /v1/stats/history", role: access.Read, serve: o.History},
 		{pattern: "GET /v1/topics", role: access.Read, serve: o.Topics},

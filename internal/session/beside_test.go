@@ -11,7 +11,7 @@ import (
 	"godwit.dev/godwit/internal/mailbox"
 )
 
-// hangingStore is a mailbox whose rows cannot be read: reads hang until they are told to fail.
+// hangingStore is a mailbox in which reads of rows hang until a channel is closed, and then fail.
 type hangingStore struct {
 	*memory
 	hangs chan struct{} // closed: they fail at once

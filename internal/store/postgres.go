@@ -3,7 +3,9 @@ package store
 import (
 	"context"
 	"errors"
+	"fmt"
 
+	"godwit.dev/godwit/internal/mailbox"
 	"godwit.dev/godwit/internal/store/move"
 	"godwit.dev/godwit/internal/store/postgres/appdb"
 	"godwit.dev/godwit/internal/store/postgres/campaigndb"
@@ -44,6 +46,24 @@ func (s *Stores) openPostgres(ctx context.Context, cfg Config) error {
 		return leases.Own(name, func(ctx context.Context, l *pgdb.Lease) { run(ctx, l.Held) })
 	}
 	s.Alive, s.GiveUp = leases.Alive, leases.Drain
+	s.Members = func(ctx context.Context) ([]Member, error) {
+		found, err := leases.Members(ctx)
+		list := make([]Member, len(found))
+		for i, m := range found {
+			list[i] = Member(m)
+		}
+		return list, err
+	}
+	s.Forget = func(ctx context.Context, node string) error {
+		err := leases.Forget(ctx, node)
+		switch {
+		case errors.Is(err, pgdb.ErrNodeLives):
+			return fmt.Errorf("forget node %s: %w", node, ErrLives)
+		case errors.Is(err, pgdb.ErrUnknownNode):
+			return fmt.Errorf("node %s is not missing: %w", node, mailbox.ErrNotFound)
+		}
+		return err
+	}
 	s.Owned = func(ctx context.Context) ([]Owned, error) {
 		held, err := leases.List(ctx)
 		list := make([]Owned, len(held))

@@ -85,6 +85,10 @@ type Stores struct {
 	Own own.Func
 	// Alive lists the boots of the servers that share the store and have lately shown that they live. Nil: there are no others.
 	Alive func(ctx context.Context) ([]string, error)
+	// Members lists the servers that share the store and have not ended in order, and Forget takes one off that list which was lost for
+	// good: mailbox.ErrNotFound if there is none of this name, ErrLives if it is not lost. Both nil like Own.
+	Members func(ctx context.Context) ([]Member, error)
+	Forget  func(ctx context.Context, node string) error
 	// GiveUp ends what this server owns, for others to take over, and Owned lists what is owned by whom. Both nil like Own.
 	GiveUp func(ctx context.Context)
 	Owned  func(ctx context.Context) ([]Owned, error)
@@ -96,6 +100,16 @@ type Stores struct {
 	told     func(error) // Config.Damaged
 	damage   damage
 }
+
+// Member is a server among those that share a store.
+type Member struct {
+	Name, Boot string
+	Lives      bool          // it has shown so lately
+	Silent     time.Duration // since it showed so last; 0 of one that lives
+}
+
+// ErrLives says that a server cannot be forgotten, since it lives.
+var ErrLives = errors.New("the node lives: stop it first")
 
 // Reach knows whether a database can be reached.
 type Reach interface {

@@ -24,7 +24,7 @@ type State struct {
 	Turned              uint64 // connections that were refused in the last hour
 	Failed              uint64 // calls that failed in the last hour
 	BusAway, StoreAway  bool
-	Missing             []string // nodes
+	Missing             []Lost // nodes
 	Certificates        []Certificate
 	Refused             []string // channels whose provider refuses the credentials
 	Hooks, Sinks, Takes []Trouble
@@ -69,8 +69,16 @@ func (s *State) Advise(now time.Time) (list []Advice) {
 	if s.BusAway {
 		grave("bus", "Look at the NATS server and the network to it.", "The external NATS does not answer: nothing goes between nodes, topics and requests.")
 	}
-	for _, name := range s.Missing {
-		grave("node", "See whether its process runs; a node that was taken away for good is forgotten by itself.", "Node %s has not been heard lately.", name)
+	for _, n := range s.Missing {
+		hint := "Look at the network between the nodes, and at the log of both for what the message bus says."
+		if n.Ended {
+			hint = "Start it again; if it was taken away for good, take it off the list: godwit cluster forget " + n.Name
+		}
+		if n.Silent == 0 {
+			grave("node", hint, "Node %s has never been heard: %s.", n.Name, n.Why)
+		} else {
+			grave("node", hint, "Node %s has not been heard for %s: %s.", n.Name, n.Silent.Round(time.Second), n.Why)
+		}
 	}
 	for _, ch := range s.Refused {
 		grave("channel", "Set the channel's credentials anew and test it; what waits is sent then.", "The provider of %s refuses the credentials: nothing is sent over it.", ch)

@@ -28,7 +28,7 @@ func TestEachTroubleIsSaidWithWhatToDo(t *testing.T) {
 		{"disk", "Publishes are refused: the disk has 10MB left, and 256MB are kept free", true, watch.State{Full: true, Short: true, Free: "10MB", Least: "256MB"}},
 		{"disk", "The disk has 400MB left", false, watch.State{Short: true, Free: "400MB", Least: "256MB"}},
 		{"bus", "NATS does not answer", true, watch.State{BusAway: true}},
-		{"node", "Node b has not been heard", true, watch.State{Missing: []string{"b"}}},
+		{"node", "Node b has not been heard for 1m0s: it ended.", true, watch.State{Missing: []watch.Lost{{Name: "b", Why: "it ended", Silent: time.Minute, Ended: true}}}},
 		{"node", "draining", false, watch.State{Draining: true}},
 		{"channel", "The provider of fcm refuses the credentials", true, watch.State{Refused: []string{"fcm"}}},
 		{"hook", "The hook orders is paused since 1 May, 11:00 UTC: answered 410.", true, watch.State{Hooks: []watch.Trouble{{Name: "orders", State: "paused", Error: "answered 410", Since: now.Add(-time.Hour)}}}},

@@ -262,6 +262,14 @@ type Node struct {
 	Name, Version, State string // self, alive, missing, draining
 	Sessions             int
 	Up, Offset, Heard    time.Duration // since its start; its clock less ours; since it was heard, 0: it is this one
+	Why                  string        // it is missing
+}
+
+// Lost is a node that is missing.
+type Lost struct {
+	Name, Why string
+	Silent    time.Duration // since it was heard; 0: it never was
+	Ended     bool          // it does not live, as far as the store knows
 }
 
 // Lease is what only one node does at a time, and which until then.

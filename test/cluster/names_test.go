@@ -57,6 +57,8 @@ func TestANodeWithAnotherSecretStaysOutside(t *testing.T) {
 		}
 		return nil
 	})
+	listed(t, c.Nodes[1], "n3", "its cluster_secret_file differs")
+	listed(t, stranger, Name(1), "its cluster_secret_file differs")
 	for _, n := range append(c.Nodes, stranger) {
 		want := map[bool]float64{true: 0, false: 1}[n == stranger]
 		blackbox.Eventually(t, "each hears whom it should", func() error {

@@ -100,6 +100,8 @@ type Parts struct {
 	Figures func() Figures
 	Watch   *watch.Server
 	Cluster Clusters // nil: there are no other nodes
+	// Forget takes a node off the list that was lost; nil: there are no other nodes.
+	Forget func(ctx context.Context, node string) error
 	// Draining, when closed, makes the server not ready.
 	Draining <-chan struct{}
 	Ready    func(ctx context.Context) error // of what else the server is there for; nil: there is nothing else

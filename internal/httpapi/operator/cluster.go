@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"godwit.dev/godwit/internal/httpapi/call"
+	"godwit.dev/godwit/internal/problem"
 )
 
 // ClusterView is the nodes as this one sees them.
@@ -25,6 +26,7 @@ type NodeView struct {
 	UptimeS       float64 `json:"uptime_s"`
 	ClockOffsetMS int64   `json:"clock_offset_ms"`
 	HeardAgoMS    int64   `json:"heard_ago_ms"`
+	Why           string  `json:"why,omitempty"` // it is missing
 }
 
 // RouteView is a connection with another node.
@@ -66,3 +68,19 @@ func (a *API) Cluster(c *call.Call) error {
 
 // Clusters says what a node knows of the others; the first node may be itself, with its boot alone.
 type Clusters func(ctx context.Context) (ClusterView, error)
+
+// ForgetNode is DELETE /v1/cluster/{node}.
+func (a *API) ForgetNode(c *call.Call) error {
+	if _, err := c.Params(); err != nil {
+		return err
+	}
+	node := c.R.PathValue("node")
+	if a.Parts.Forget == nil {
+		return problem.NotFound.With("this server is one process, and no node is missing")
+	}
+	if err := a.Parts.Forget(c.Ctx, node); err != nil {
+		return err
+	}
+	a.Log.InfoContext(c.Ctx, "node taken off the list", "node", node, "by", c.Key.Key)
+	return c.NoContent()
+}

@@ -18,7 +18,7 @@ func (e *explained) Error() string { return e.text }
 func (e *explained) Unwrap() error { return e.err }
 
 // Explain makes an error of connecting readable. Where TLS is used only if the server has it (sslmode=prefer), each address is tried twice, with
-// TLS and without, and both errors are told. That a server has no TLS is then no error, and that both attempts failed alike is told once.
+// TLS and without, and both errors are told. Then the attempt with TLS is left out if there is another error, and equal errors are told once.
 func Explain(err error) error {
 	var connect *pgconn.ConnectError
 	if !errors.As(err, &connect) {

@@ -118,7 +118,8 @@ func (ls *Leases) free(ctx context.Context, holder string) error {
 
 // tidy deletes what nobody has held for long: of apps that are no more, say. Who takes it again has a greater epoch all the same.
 func (ls *Leases) tidy(ctx context.Context) error {
-	_, err := ls.db.pool.Exec(ctx, "DELETE FROM lease WHERE until < "+leaseNow+" - $2", ls.now(), keepUnheld.Milliseconds())
+	_, err := ls.db.pool.Exec(ctx, "DELETE FROM lease WHERE until < "+leaseNow+" - $2 AND NOT EXISTS (SELECT FROM member m WHERE lease.name = $3 || m.name)",
+		ls.now(), keepUnheld.Milliseconds(), ofNodes)
 	return err
 }
 

@@ -174,7 +174,7 @@ func (ls *Leases) beOne(ctx, running context.Context) error {
 			return err
 		}
 		if ls.isNamed() {
-			return ls.tidy(ctx)
+			return errors.Join(ls.tidy(ctx), ls.join(ctx))
 		}
 		by, to, err := ls.holds(ctx, ls.nodeName())
 		switch {
@@ -282,6 +282,7 @@ func (ls *Leases) Close() {
 	ls.stop()
 	ls.wg.Wait()
 	if l != nil {
+		ls.leave(context.Background())
 		ls.end(context.Background(), []*Lease{l}, context.Canceled)
 	}
 	ls.db.Close()

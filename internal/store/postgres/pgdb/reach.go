@@ -26,7 +26,7 @@ const (
 	connectPatience = 3 * time.Second
 )
 
-// errUnreachable is the answer to whoever wants a connection while the database cannot be reached.
+// errUnreachable is the error of dialing while the database cannot be reached.
 var errUnreachable = errors.New("PostgreSQL cannot be reached from this node")
 
 // Reach watches whether the database can be reached. While it cannot, all connections of the DBs that share a Reach are closed and new ones
