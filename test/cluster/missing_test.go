@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 
@@ -11,25 +12,40 @@ import (
 	"godwit.dev/godwit/test/blackbox"
 )
 
-// missing returns why a node misses another one by this name; empty: it does not.
-func missing(t *testing.T, at *blackbox.Server, name string) (why string, err error) {
+// entry is a node in a list of nodes.
+type entry struct{ Name, State, Why string }
+
+// entries are those of a name in a node's list.
+func entries(t *testing.T, at *blackbox.Server, name string) ([]entry, error) {
 	t.Helper()
 	answer, err := at.API().Do(t.Context(), http.MethodGet, "/v1/cluster", nil)
 	if err != nil {
-		return "", err
+		return nil, err
 	}
-	var v struct {
-		Nodes []struct{ Name, State, Why string }
+	var v struct{ Nodes []entry }
+	err = answer.JSON(&v)
+	return slices.DeleteFunc(v.Nodes, func(e entry) bool { return e.Name != name }), err
+}
+
+func states(t *testing.T, at *blackbox.Server, name string) (list []string, err error) {
+	t.Helper()
+	found, err := entries(t, at, name)
+	for _, e := range found {
+		list = append(list, e.State)
 	}
-	if err := answer.JSON(&v); err != nil {
-		return "", err
-	}
-	for _, n := range v.Nodes {
-		if n.Name == name && n.State == "missing" {
-			return n.Why, nil
+	return list, err
+}
+
+// missing returns why a node misses another one by this name; empty: it does not.
+func missing(t *testing.T, at *blackbox.Server, name string) (why string, err error) {
+	t.Helper()
+	found, err := entries(t, at, name)
+	for _, e := range found {
+		if e.State == "missing" {
+			why = e.Why
 		}
 	}
-	return "", nil
+	return why, err
 }
 
 // listed waits until a node misses another one for a reason.
@@ -86,6 +102,19 @@ func TestALostNodeIsListedUntilItIsForgottenAndOneThatEndsIsNot(t *testing.T) {
 			why, err := missing(t, n, Name(2))
 			if err == nil && why != "" {
 				err = errors.New(why)
+			}
+			return err
+		})
+	}
+	// A node that was forgotten, and one that starts again, are nodes like any other, and each is listed once.
+	for _, i := range []int{1, 2} {
+		if err := c.Nodes[i].Launch(); err != nil {
+			t.Fatal(err)
+		}
+		blackbox.Eventually(t, Name(i)+" is listed once, as alive", func() error {
+			states, err := states(t, watcher, Name(i))
+			if err == nil && !slices.Equal(states, []string{"alive"}) {
+				err = fmt.Errorf("it is %v", states)
 			}
 			return err
 		})
