@@ -37,9 +37,13 @@ NODE_MODULES  := $(JS)/node_modules/.package-lock.json
 
 # What the tests run. Narrow it: make test PACKAGES=./internal/frame/...
 PACKAGES ?= ./...
+# Where goroutines share memory: the engine, sessions, stores, several nodes. These are tested with the race detector; so is
+# everything by make check-all, and what PACKAGES narrow the run to.
+RACED ?= $(if $(filter ./...,$(PACKAGES)),$(addprefix ./,internal/reactor/... internal/timerwheel internal/fair internal/latency internal/event internal/session internal/mailbox internal/delivery internal/signal internal/pubsub internal/request internal/bus internal/cluster internal/gateway/... internal/store/... internal/access internal/dispatch internal/pace internal/campaign internal/escalation internal/hook internal/sink/... internal/source internal/httpapi/direct clients/go test/cluster),$(PACKAGES))
+TESTFLAGS ?= -vet=off -timeout 30m
 # The race detector stays out of SQLite, which is C translated to Go: it takes most of the time there, and watches nothing of
 # ours. Vetting is left to make lint.
-TESTFLAGS ?= -race -gcflags=modernc.org/...=-race=false -vet=off -timeout 30m
+RACEFLAGS := -race -gcflags=modernc.org/...=-race=false
 # How many packages are tested at once: more than there are cores, since tests wait more than they compute.
 TESTS_AT_ONCE ?= $(shell echo $$((2 * $$(getconf _NPROCESSORS_ONLN))))
 # Those that take longest come first: what begins last has nothing left to run beside it.
@@ -132,7 +136,8 @@ CLIENT_TESTS = $(if $(filter ./...,$(PACKAGES)),python-test js-test deploy-test)
 
 .PHONY: go-test
 go-test: $(GOTESTSUM) $(foreach p,$(TOOL_PACKAGES),$(if $(call covers,$p),$(TOOLS_$p)))
-	$(if $(filter -race,$(TESTFLAGS)),CGO_ENABLED=1) gotestsum --format pkgname-and-test-fails -- -p $(TESTS_AT_ONCE) $(TESTFLAGS) $(if $(filter ./...,$(PACKAGES)),$(LONGEST)) $(PACKAGES)
+	@$(GO) build -o $(BIN)/testrun ./tools/testrun
+	gotestsum --format pkgname-and-test-fails --raw-command -- testrun -raced '$(RACED)' -p $(TESTS_AT_ONCE) -flags '$(TESTFLAGS)' -race-flags '$(RACEFLAGS)' $(if $(filter ./...,$(PACKAGES)),$(LONGEST)) $(PACKAGES)
 
 # What changed since this branch left main (SINCE names another commit), with all that is built from it. Tests wait more
 # than they compute, so twice as many packages run at once as there are cores, and four times as many tests of each; vetting
@@ -167,12 +172,27 @@ screenshots: $(NODE_MODULES) chromium ## make the pictures of the documentation 
 	@mkdir -p docs/images/web
 	GODWIT_TEST_STRICT=1 GODWIT_SCREENSHOTS=$(CURDIR)/docs/images/web $(GO) test -count 1 ./test/webpage
 
+# The files that the tests of deploy read, and their digest when the tests last passed. To build Helm and Prometheus takes minutes, so
+# the tests run where the digest differs, and always in make check-all.
+deploy-digest = git ls-files -z deploy docs/reference/config.md docs/reference/metrics.md go.mod ':!deploy/tested' | xargs -0 sha256sum | sha256sum | cut -c 1-64
+
 .PHONY: deploy-test
-deploy-test: haproxy prometheus ## read the Dockerfile, the Compose file, the Helm chart, the board and the alerts as their own tools do, and try them
+deploy-test: ## read the Dockerfile, the Compose file, the Helm chart, the board and the alerts as their own tools do, and try them, if they changed
+	@if [ "$$($(deploy-digest))" = "$$(cat deploy/tested 2>/dev/null)" ]; then echo "deploy: tested as it is"; else $(MAKE) --no-print-directory deploy-test-all; fi
+
+.PHONY: deploy-test-all
+deploy-test-all: haproxy prometheus $(GOLANGCI_LINT)
+	cd deploy && golangci-lint run ./...
 	cd deploy && $(GO) test -count 1 ./...
+	@$(deploy-digest) >deploy/tested
 
 .PHONY: check
-check: fmt-check lint generate-check test converge attack ## what CI runs: format, lint, generate and diff, test
+check: fmt-check lint generate-check test attack ## what CI runs: format, lint, generate and diff, test
+
+.PHONY: check-all
+check-all: check ## the same with the race detector everywhere
+	@$(MAKE) --no-print-directory deploy-test-all
+	@$(MAKE) --no-print-directory go-test RACED=./...
 
 .PHONY: fmt
 fmt: $(GOFUMPT) $(NODE_MODULES) ## format the code
@@ -187,7 +207,6 @@ fmt-check: $(GOFUMPT)
 .PHONY: lint
 lint: $(GOLANGCI_LINT) $(BUF) $(NODE_MODULES) ## run the linters
 	golangci-lint run ./...
-	cd deploy && golangci-lint run ./...
 	cd api && buf lint
 	cd $(JS) && npm run --silent lint && npm run --silent types
 

@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime/debug"
 	"slices"
 	"sync"
 	"testing"
@@ -78,6 +79,12 @@ var (
 // unwatched keeps the race detector out of SQLite, which is C translated to Go: it takes most of the time there, and watches
 // nothing of ours. The Makefile's TESTFLAGS say the same, so that what tests are built with serves here.
 const unwatched = "-gcflags=modernc.org/...=-race=false"
+
+// Raced reports whether this test was built with the race detector.
+func Raced() bool {
+	info, ok := debug.ReadBuildInfo()
+	return ok && slices.Contains(info.Settings, debug.BuildSetting{Key: "-race", Value: "true"})
+}
 
 // Binary builds the server once and returns its path; with race it has the race detector in it.
 func Binary(t testing.TB, race bool) string {

@@ -65,7 +65,8 @@ func Start(t testing.TB, opts ...Option) *Server {
 	return s
 }
 
-// New prepares a server without starting it. Under -short it runs without the race detector, which takes long to build.
+// New prepares a server without starting it. Where the test itself has the race detector, so has the server; not under -short, since
+// it takes long to build.
 func New(t testing.TB, opts ...Option) *Server {
 	t.Helper()
 	s := &Server{t: t, HTTP: Free(t), GRPC: Free(t), log: &logBuffer{}}
@@ -73,7 +74,7 @@ func New(t testing.TB, opts ...Option) *Server {
 		o(s)
 	}
 	if s.bin == "" {
-		s.bin = Binary(t, !testing.Short())
+		s.bin = Binary(t, Raced() && !testing.Short())
 	}
 	if s.Dir == "" {
 		s.Dir = t.TempDir()

@@ -5,7 +5,6 @@ import (
 	"math/rand/v2"
 	"os"
 	"runtime/debug"
-	"slices"
 	"strconv"
 	"testing"
 	"testing/synctest"
@@ -15,6 +14,7 @@ import (
 
 	"godwit.dev/godwit/internal/object"
 	"godwit.dev/godwit/internal/object/objectstore"
+	"godwit.dev/godwit/test/blackbox"
 )
 
 func TestMain(m *testing.M) {
@@ -37,7 +37,7 @@ func seeds(t *testing.T, n int) (list []uint64) {
 		if n, err = strconv.Atoi(many); err != nil {
 			t.Fatalf("GODWIT_SEEDS: %v", err)
 		}
-	case testing.Short() || raced():
+	case testing.Short() || blackbox.Raced(): // a world takes many times as long with the race detector
 		n = (n + 49) / 50
 	}
 	first := rand.Uint64N(1 << 32)
@@ -45,12 +45,6 @@ func seeds(t *testing.T, n int) (list []uint64) {
 		list = append(list, first+uint64(i))
 	}
 	return list
-}
-
-// raced reports whether the race detector is in, with which a world takes many times as long.
-func raced() bool {
-	info, ok := debug.ReadBuildInfo()
-	return ok && slices.Contains(info.Settings, debug.BuildSetting{Key: "-race", Value: "true"})
 }
 
 // simulated is a disk in memory.

@@ -1,0 +1,168 @@
+// Command testrun runs the Go tests in two runs of `go test` at the same time: packages that -raced names with the race detector, all
+// others without it. It prints the events of both (`go test -json`) as whole lines, so that gotestsum reads them as one run.
+package main
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"os/signal"
+	"runtime"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+)
+
+func main() {
+	raced := flag.String("raced", "", "packages that are tested with the race detector, as patterns with spaces between them")
+	flags := flag.String("flags", "", "flags of both runs of go test")
+	raceFlags := flag.String("race-flags", "-race", "further flags of the run with the race detector")
+	atOnce := flag.Int("p", 2*runtime.NumCPU(), "how many packages are tested at once, in both runs together")
+	flag.Parse()
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	if err := run(ctx, strings.Fields(*raced), strings.Fields(*flags), strings.Fields(*raceFlags), *atOnce, flag.Args()); err != nil {
+		fmt.Fprintln(os.Stderr, "testrun:", err)
+		os.Exit(1)
+	}
+}
+
+func run(ctx context.Context, raced, flags, raceFlags []string, atOnce int, patterns []string) error {
+	with, without, err := divide(ctx, raced, patterns)
+	if err != nil {
+		return err
+	}
+	out := &lines{to: os.Stdout}
+	runs := []*exec.Cmd{
+		goTest(ctx, "1", slices.Concat(flags, raceFlags), with, share(atOnce, len(without) > 0)),
+		goTest(ctx, "0", flags, without, share(atOnce, len(with) > 0)),
+	}
+	failed := make([]error, len(runs))
+	var wg sync.WaitGroup
+	for i, cmd := range runs {
+		if cmd != nil {
+			wg.Go(func() { failed[i] = out.copyFrom(cmd) })
+		}
+	}
+	wg.Wait()
+	return errors.Join(failed...)
+}
+
+// divide lists the packages of the patterns, in the order of the patterns, and divides them by whether one of raced names them.
+func divide(ctx context.Context, raced, patterns []string) (with, without []string, err error) {
+	names, err := list(ctx, raced)
+	if err != nil {
+		return nil, nil, err
+	}
+	seen := map[string]bool{}
+	for _, pattern := range patterns { // one by one: go list sorts what several patterns name
+		packages, err := list(ctx, []string{pattern})
+		if err != nil {
+			return nil, nil, err
+		}
+		for _, p := range packages {
+			switch {
+			case seen[p]:
+			case slices.Contains(names, p):
+				with = append(with, p)
+			default:
+				without = append(without, p)
+			}
+			seen[p] = true
+		}
+	}
+	return with, without, nil
+}
+
+func list(ctx context.Context, patterns []string) ([]string, error) {
+	if len(patterns) == 0 {
+		return nil, nil
+	}
+	cmd := exec.CommandContext(ctx, "go", append([]string{"list"}, patterns...)...)
+	cmd.Stderr = os.Stderr
+	text, err := cmd.Output()
+	if err != nil {
+		return nil, fmt.Errorf("list packages %s: %w", strings.Join(patterns, " "), err)
+	}
+	return strings.Fields(string(text)), nil
+}
+
+// share is one run's part of how many packages are tested at once.
+func share(atOnce int, shared bool) int {
+	if shared {
+		atOnce /= 2
+	}
+	return max(atOnce, 1)
+}
+
+// goTest is a run of go test, or nil where it has no packages. The race detector needs cgo; the product is built without it.
+func goTest(ctx context.Context, cgo string, flags, packages []string, atOnce int) *exec.Cmd {
+	if len(packages) == 0 {
+		return nil
+	}
+	args := slices.Concat([]string{"test", "-json", "-p", strconv.Itoa(atOnce)}, flags, packages)
+	cmd := exec.CommandContext(ctx, "go", args...)
+	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) } // go test ends the tests that it started
+	cmd.Env = append(os.Environ(), "CGO_ENABLED="+cgo)
+	cmd.Stderr = os.Stderr
+	return cmd
+}
+
+// lines writes whole lines of several sources.
+type lines struct {
+	mu sync.Mutex
+	to io.Writer
+}
+
+// copyFrom runs a command and writes what it prints.
+func (l *lines) copyFrom(cmd *exec.Cmd) error {
+	from, err := cmd.StdoutPipe()
+	if err != nil {
+		return fmt.Errorf("start go test: %w", err)
+	}
+	if err := cmd.Start(); err != nil {
+		return fmt.Errorf("start go test: %w", err)
+	}
+	readErr := l.copyLines(from)
+	if readErr != nil {
+		_, _ = io.Copy(io.Discard, from) // so that the command does not wait for a reader
+	}
+	if err := cmd.Wait(); err != nil {
+		return errors.Join(readErr, fmt.Errorf("go test: %w", err))
+	}
+	return readErr
+}
+
+func (l *lines) copyLines(from io.Reader) error {
+	r := bufio.NewReader(from)
+	for {
+		line, err := r.ReadBytes('\n')
+		if len(line) > 0 {
+			if err := l.write(line); err != nil {
+				return err
+			}
+		}
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
+			return fmt.Errorf("read events of go test: %w", err)
+		}
+	}
+}
+
+func (l *lines) write(line []byte) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if _, err := l.to.Write(line); err != nil {
+		return fmt.Errorf("print events of go test: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,75 @@
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+)
+
+func TestEachPackageIsInOneRun(t *testing.T) {
+	t.Chdir("../..")
+	with, without, err := divide(t.Context(), []string{"./internal/reactor/..."}, []string{"./tools/testrun", "./internal/reactor/http1", "./internal/reactor/...", "./tools/..."})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if with[0] != "godwit.dev/godwit/internal/reactor/http1" || without[0] != "godwit.dev/godwit/tools/testrun" {
+		t.Errorf("the first packages are %s and %s, not those named first", with[0], without[0])
+	}
+	all, err := list(t.Context(), []string{"./internal/reactor/...", "./tools/..."})
+	if err != nil {
+		t.Fatal(err)
+	}
+	both := slices.Sorted(slices.Values(slices.Concat(with, without)))
+	if !slices.Equal(both, all) {
+		t.Errorf("the runs have\n%q\nof\n%q", both, all)
+	}
+	for _, p := range without {
+		if strings.Contains(p, "/reactor") {
+			t.Errorf("%s is tested without the race detector", p)
+		}
+	}
+}
+
+func TestUnknownPatternIsAnError(t *testing.T) {
+	if _, _, err := divide(t.Context(), nil, []string{"./nowhere/..", "./neither"}); err == nil {
+		t.Error("a pattern that matches no folder is accepted")
+	}
+}
+
+func TestLinesOfTwoRunsStayWhole(t *testing.T) {
+	var printed bytes.Buffer
+	out := &lines{to: &printed}
+	const each = 200
+	var wg sync.WaitGroup
+	for _, letter := range []string{"a", "b"} {
+		r, w := io.Pipe()
+		wg.Go(func() {
+			for i := range each {
+				for part := range strings.SplitSeq(strings.Repeat(letter, i%7+1), "") { // in pieces, as a pipe may bring them
+					fmt.Fprint(w, part)
+				}
+				fmt.Fprintln(w)
+			}
+			w.Close()
+		})
+		wg.Go(func() {
+			if err := out.copyLines(r); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	wg.Wait()
+	got := strings.Split(strings.TrimSuffix(printed.String(), "\n"), "\n")
+	if len(got) != 2*each {
+		t.Errorf("%d lines are printed, not %d", len(got), 2*each)
+	}
+	for _, line := range got {
+		if strings.Contains(line, "a") && strings.Contains(line, "b") {
+			t.Errorf("two lines are mixed: %q", line)
+		}
+	}
+}
