@@ -6,13 +6,14 @@ const (
 	apnsKey     = "internal/sender/apns/key.go"
 	apnsSender  = "internal/sender/apns/apns.go"
 	apnsPayload = "internal/sender/apns/payload.go"
+	judging     = "internal/judge/judge.go" // what answers about different recipients say together
 )
 
 var (
-	apnsRows    = []suite{{"./internal/sender/apns", "TestEachAnswerEndsAsItShould"}}
-	apnsTokens  = []suite{{"./internal/sender/apns", "Token"}}
-	apnsUnknown = []suite{{"./internal/sender/apns", "TestManyUnknownDevices"}, {"./test/campaigns", "TestThePhonesOfAnotherEnvironment"}}
-	apnsEnds    = []suite{{"./internal/sender/apns", "TestWhyAConnectionIsEnded"}}
+	apnsRows   = []suite{{"./internal/sender/apns", "TestEachAnswerEndsAsItShould"}}
+	apnsTokens = []suite{{"./internal/sender/apns", "Token"}}
+	judgeTests = []suite{{"./internal/judge", "."}}
+	apnsEnds   = []suite{{"./internal/sender/apns", "TestWhyAConnectionIsEnded"}}
 )
 
 var ofAPNs = []mutation{
@@ -28,15 +29,16 @@ var ofAPNs = []mutation{
 	},
 	{name: "apns: 400 BadDeviceToken is not gone", file: apnsAnswers, old: "	case badDevice, otherTopic:\n", new: "	case otherTopic:\n", tests: apnsRows},
 	{name: "apns: 400 DeviceTokenNotForTopic is not gone", file: apnsAnswers, old: "	case badDevice, otherTopic:\n", new: "	case badDevice:\n", tests: apnsRows},
-	{name: "apns: no hint of the environment", file: apnsAnswers, old: `s.cfg.Environment + "; " + s.hint()`, new: `s.cfg.Environment`, tests: apnsRows},
-	{name: "apns: many unknown devices are all gone", file: apnsAnswers, old: "k.bad <= lastAnswers/2", new: "k.bad <= lastAnswers", tests: apnsUnknown},
-	{name: "apns: half unknown is too many", file: apnsAnswers, old: "k.bad <= lastAnswers/2", new: "k.bad < lastAnswers/2", tests: apnsUnknown},
-	{name: "apns: what is under way is gone", file: apnsAnswers, old: "now.Add(verdictHolds)", new: "now", tests: apnsUnknown[:1]},
+	{name: "apns: no hint of the environment", file: apnsAnswers, old: `s.cfg.Topic, s.hint())`, new: `s.cfg.Topic, "")`, tests: apnsRows},
+	{name: "judge: one refused address raises a doubt about all", file: judging, old: "several = 5", new: "several = 1", tests: judgeTests},
+	{name: "judge: messages that left before a doubt confirm it", file: judging, old: "case o.Host || m.Left.Before(c.doubted):", new: "case o.Host:", tests: judgeTests},
+	{name: "judge: a message that was taken ends no doubt", file: judging, old: "	c.taken = now\n	c.calm()\n", new: "	c.taken = now\n", tests: judgeTests},
+	{name: "judge: a credential is never at fault", file: judging, old: "c.confirm >= confirming", new: "false", tests: judgeTests},
 	{name: "apns: 400 BadTopic is the message's", file: apnsAnswers, old: `"BadTopic": true, `, new: ``, tests: apnsRows},
 	{name: "apns: 400 IdleTimeout is the message's", file: apnsAnswers, old: "	case idle:\n", new: "	case \"no such\":\n", tests: apnsRows},
 	{
 		name: "apns: 403 is the message's", file: apnsAnswers,
-		old: "a.denied(), settings[a.reason], a.status == http.StatusUnauthorized, a.status == http.StatusForbidden:", new: "settings[a.reason]:", tests: apnsRows,
+		old: "case a.status == http.StatusUnauthorized, a.status == http.StatusForbidden:", new: "case false:", tests: apnsRows,
 	},
 	{name: "apns: 403 ExpiredProviderToken is not renewed", file: apnsSender, old: "if err != nil || a.reason != expiredToken {", new: "if err != nil || a.reason != \"\" || true {", tests: apnsTokens},
 	{name: "apns: renewed within 20 minutes", file: apnsKey, old: "age > -clockBack && age < tokenRest", new: "false", tests: apnsTokens},
@@ -45,7 +47,7 @@ var ofAPNs = []mutation{
 	{name: "apns: another token each time", file: apnsKey, old: "if s.current != \"\" && age >", new: "if false && age >", tests: apnsTokens},
 	{name: "apns: a token for an hour and more", file: apnsKey, old: "tokenReuse = 40 * time.Minute", new: "tokenReuse = 90 * time.Minute", tests: apnsTokens},
 	{name: "apns: a token of tomorrow is kept", file: apnsKey, old: "s.current != \"\" && age > -clockBack && (", new: "s.current != \"\" && (", tests: []suite{{"./internal/sender/apns", "TestAClock"}}},
-	{name: "apns: 413 is a failure of the service", file: apnsAnswers, old: "case a.status >= 500:", new: "case a.status >= 413:", tests: apnsRows},
+	{name: "apns: 413 is a failure of the service", file: "internal/sender/provider/status.go", old: "case http.StatusRequestEntityTooLarge:", new: "case 999:", tests: apnsRows},
 	{
 		name: "apns: 413 is found out by sending", file: apnsPayload, old: "if len(plain) > maxPayload {", new: "if false {",
 		tests: []suite{{"./internal/sender/apns", "FuzzPayload|TestWhatAPNsWouldRefuse"}},
@@ -54,7 +56,6 @@ var ofAPNs = []mutation{
 	{name: "apns: 429 TooManyRequests comes back at once", file: apnsAnswers, old: "after = deviceRest", new: "after = 0", tests: apnsRows},
 	{name: "apns: 429 TooManyProviderTokenUpdates makes another", file: apnsAnswers, old: "		s.signer.tooMany(s.cfg.Now())\n", new: "", tests: apnsTokens},
 	{name: "apns: 429 TooManyProviderTokenUpdates is one device's", file: apnsAnswers, old: "&push.RetryError{After: a.after, Credential: true, Scope: s.scope, Reason: a.says(\"several", new: "&push.RetryError{After: a.after, Reason: a.says(\"several", tests: apnsRows},
-	{name: "apns: 500 is the message's", file: apnsAnswers, old: "case a.status >= 500:", new: "case a.status >= 600:", tests: apnsRows},
 	{name: "apns: 503 is one message's", file: apnsAnswers, old: "case a.status == http.StatusServiceUnavailable:", new: "case false:", tests: apnsRows},
 	{name: "apns: why a connection is ended is not told", file: "internal/sender/h2post/read.go", old: "string(debug[:min(len(debug), maxFarewell)])", new: `""`, tests: append(apnsEnds, suite{"./internal/sender/h2post", "TestWhyAServer"})},
 	{name: "apns: why a connection is ended does not count", file: apnsSender, old: "a.denied() && errors.As(err, &retry)", new: "false && a.denied() && errors.As(err, &retry)", tests: apnsEnds},

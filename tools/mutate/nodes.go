@@ -22,8 +22,8 @@ var ofNodes = []mutation{
 	{
 		name: "look ids up in a snapshot older than the lock",
 		file: "internal/store/postgres/mailboxdb/read.go",
-		old:  "	a.ask(\"BEGIN\", nil)\n	if len(keys) > 0 {\n		a.ask(lockRecipients, t.readLocked, keys)\n	}\n	ids, names, copies := t.wanted(appends)\n	t.askIDs(a, ids, t.set.recent(t.l.s))\n",
-		new:  "	a.ask(\"BEGIN\", nil)\n	ids, names, copies := t.wanted(appends)\n	t.askIDs(a, ids, t.set.recent(t.l.s))\n	if len(keys) > 0 {\n		a.ask(lockRecipients, t.readLocked, keys)\n	}\n",
+		old:  "	if len(keys) > 0 {\n		a.ask(lockRecipients, t.readLocked, keys)\n	}\n	ids, names, copies := t.wanted(appends)\n	t.askIDs(a, ids, t.set.recent(t.l.s))\n",
+		new:  "	ids, names, copies := t.wanted(appends)\n	t.askIDs(a, ids, t.set.recent(t.l.s))\n	if len(keys) > 0 {\n		a.ask(lockRecipients, t.readLocked, keys)\n	}\n",
 		tests: []suite{
 			{sharedMailboxTests, "TestTwoStores"},
 			{sharedMailboxTests, "TestAPublishWaitsForTheNode"},
