@@ -76,6 +76,9 @@ type Error struct {
 	// Refused are the patterns of Field that were refused while the others of the frame were taken; empty: the frame
 	// changed nothing.
 	Refused []string
+	// Request is the id of the request that the frame tried to answer: its asker must not wait for another answer. Empty: the
+	// frame is no reply to a request.
+	Request string
 }
 
 // Codes of an Error that the decoders give. Sessions have more.

@@ -39,19 +39,27 @@ func decodeJSON(b []byte, into *Client) error {
 	if err != nil {
 		return frameError("%s must be a JSON object: %v", name, err)
 	}
+	if err := into.readFields(fields); err != nil {
+		return into.toRequest(err, func() []byte { return requestID(fields) })
+	}
+	return nil
+}
+
+// readFields reads the fields of a frame of c's kind and applies its rules.
+func (c *Client) readFields(fields []member) error {
 	for _, f := range fields {
-		read, ok := readers[kind][f.name]
+		read, ok := readers[c.Kind][f.name]
 		if !ok {
-			return &Error{Code: CodeBadFrame, Message: fmt.Sprintf("%s has no field %.64q", name, f.name), Field: clip(f.name)}
+			return &Error{Code: CodeBadFrame, Message: fmt.Sprintf("%s has no field %.64q", c.Kind, f.name), Field: clip(f.name)}
 		}
 		if string(f.value) == "null" { // how some encoders write an absent field
 			continue
 		}
-		if problem := read(f.value, into); problem != "" {
-			return badField(kind, f.name, problem)
+		if problem := read(f.value, c); problem != "" {
+			return badField(c.Kind, f.name, problem)
 		}
 	}
-	return into.check()
+	return c.check()
 }
 
 // clip keeps a foreign name from filling an answer.

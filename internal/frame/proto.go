@@ -32,10 +32,13 @@ func DecodeProto(b []byte, into *Client) error {
 			into.reset(k)
 		}
 		if err := into.mergeProto(body); err != nil {
-			return err
+			return into.toRequest(err, func() []byte { return requestIDProto(body) })
 		}
 	}
-	return into.check()
+	if err := into.check(); err != nil {
+		return into.toRequest(err, func() []byte { return into.Reply.RequestID })
+	}
+	return nil
 }
 
 // mergeProto reads the fields of one frame.

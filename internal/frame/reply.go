@@ -3,6 +3,7 @@ package frame
 import (
 	"encoding/base64"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"unicode/utf8"
 
@@ -29,6 +30,7 @@ type Reply struct {
 	Headers       Headers
 	ContentType   string
 	Data          []byte // borrowed like the frame's other bytes
+	Broken        bool   // it broke a rule: nothing but RequestID is set
 
 	text content
 }
@@ -76,6 +78,48 @@ func readBytes(v json.RawMessage, into *[]byte) string {
 	s, problem := text(v)
 	*into = []byte(s)
 	return problem
+}
+
+// toRequest adds to an error of a reply the request that it tried to answer. find looks for the id in the whole frame, since
+// the decoders stop at the first fault.
+func (c *Client) toRequest(err error, find func() []byte) error {
+	var e *Error
+	if c.Kind != KindReply || !errors.As(err, &e) {
+		return err
+	}
+	if id := find(); len(id) <= maxRequestID {
+		e.Request = string(id)
+	}
+	return err
+}
+
+// requestID finds the id in the fields of a JSON reply.
+func requestID(fields []member) (id []byte) {
+	for _, f := range fields {
+		if f.name == "request_id" && readBytes(f.value, &id) != "" {
+			return nil
+		}
+	}
+	return id
+}
+
+// requestIDProto finds the id in a protobuf reply.
+func requestIDProto(b []byte) (id []byte) {
+	for len(b) > 0 {
+		num, typ, n := consumeTag(b)
+		if n < 0 {
+			return id
+		}
+		b = b[n:]
+		if n = protowire.ConsumeFieldValue(num, typ, b); n < 0 {
+			return id
+		}
+		if num == 1 && typ == protowire.BytesType {
+			id, _ = protowire.ConsumeBytes(b)
+		}
+		b = b[n:]
+	}
+	return id
 }
 
 func (r *Reply) check() error {

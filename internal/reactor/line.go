@@ -53,6 +53,9 @@ func ConnContext(ctx context.Context, nc net.Conn) context.Context {
 	if l.raw == nil {
 		return ctx
 	}
+	if l.sw != nil {
+		l.sw.line.Store(l)
+	}
 	return context.WithValue(ctx, lineKey{}, l)
 }
 
@@ -68,9 +71,27 @@ func (l *Line) Acked() (count uint32, all, ok bool) {
 	return count, all, err == nil
 }
 
-// Reset reports whether the peer has broken the connection off. Then it may not have read the last of what was written; a
-// peer that has read all closes its connection instead.
-func (l *Line) Reset() bool { return l.sw != nil && l.sw.reset.Load() }
+// Reset reports a connection that the peer has reset, or has closed before all bytes had arrived. A peer that has read
+// everything closes its connection afterwards.
+func (l *Line) Reset() bool {
+	if l.sw != nil && l.sw.reset.Load() {
+		return true
+	}
+	_, lost := l.peerLeft()
+	return lost
+}
+
+// PeerLeft reports whether the peer has closed the connection, which net/http may not have noticed yet.
+func (l *Line) PeerLeft() bool {
+	closed, _ := l.peerLeft()
+	return closed
+}
+
+// peerLeft says nothing of a connection that this side has closed.
+func (l *Line) peerLeft() (closed, lost bool) {
+	_ = l.raw.Control(func(fd uintptr) { closed, lost = peerLeft(int(fd)) })
+	return closed, lost
+}
 
 // noteReset remembers that the peer has broken the connection off.
 func (s *switchConn) noteReset(err error) {

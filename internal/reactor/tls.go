@@ -87,7 +87,16 @@ func (c *Conn) decrypt(s *scratch, raw []byte) {
 type switchConn struct {
 	net.Conn
 	layer atomic.Pointer[tlsLayer]
-	reset atomic.Bool // the peer has broken the connection off
+	reset atomic.Bool // the peer has broken the connection off, or left before it had all
+	line  atomic.Pointer[Line]
+}
+
+// Close remembers whether the peer has left before it had all: the kernel knows that for as long as the connection is open.
+func (s *switchConn) Close() error {
+	if l := s.line.Load(); l != nil && s.layer.Load() == nil && l.Reset() {
+		s.reset.Store(true)
+	}
+	return s.Conn.Close()
 }
 
 // NetConn is what it wraps.

@@ -34,7 +34,7 @@ type nodeAnswer struct {
 }
 
 // errorNames are how nodes tell each other what an asker is to know.
-var errorNames = map[string]error{"offline": ErrOffline, "busy": ErrBusy, "no answer": ErrNoAnswer, "worker gone": ErrWorkerGone}
+var errorNames = map[string]error{"offline": ErrOffline, "busy": ErrBusy, "no answer": ErrNoAnswer, "worker gone": ErrWorkerGone, "bad answer": errBroken}
 
 // askNode asks a recipient who is connected to another node. After the question has left, the recipient may have been asked
 // even if no answer came.

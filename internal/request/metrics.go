@@ -77,6 +77,9 @@ func (m *metrics) answered(begun time.Time, status int) {
 // failed counts a request without an answer and returns why.
 func (m *metrics) failed(err error) error {
 	outcome := outUnavailable
+	if bad := (*BadAnswerError)(nil); errors.As(err, &bad) {
+		outcome = outFailed
+	}
 	for _, o := range [...]struct {
 		err  error
 		name string

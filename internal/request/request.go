@@ -66,6 +66,9 @@ type BadAnswerError struct {
 
 func (e *BadAnswerError) Error() string { return "the worker's answer cannot be passed on: " + e.Why }
 
+// errBroken is for replies of sessions that break the rules of their frame. The worker gets an error frame.
+var errBroken = &BadAnswerError{Why: "its reply frame breaks a rule, which the error frame to the worker names"}
+
 // Request is what is asked.
 type Request struct {
 	Subject             string // of a request to a recipient it may be empty

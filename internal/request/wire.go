@@ -26,6 +26,7 @@ const (
 	headFailure = "Godwit-Failure"
 	gone        = "gone"
 	busy        = "busy"
+	broken      = "broken"
 
 	// What NATS services answer with where they failed.
 	natsCode = "Nats-Service-Error-Code"
@@ -160,6 +161,9 @@ func failure(err error) topic.Message {
 	if errors.Is(err, ErrBusy) {
 		status, why = "503", busy
 	}
+	if errors.Is(err, errBroken) {
+		status, why = "502", broken
+	}
 	return topic.Message{Header: topic.Header{headStatus: {status}, headFailure: {why}, headType: {"text/plain"}}, Data: []byte(err.Error())}
 }
 
@@ -170,6 +174,8 @@ func answer(m topic.Message) (*Answer, error) {
 		return nil, ErrWorkerGone
 	case busy:
 		return nil, ErrBusy
+	case broken:
+		return nil, errBroken
 	}
 	code, err := status(m.Header)
 	if err != nil {

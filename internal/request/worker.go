@@ -321,6 +321,10 @@ func (w *worker) reply(r *frame.Reply) {
 		w.hall.svc.metrics.late()
 		return
 	}
+	if r.Broken {
+		t.answer(nil, errBroken)
+		return
+	}
 	t.answer(answerOf(r), nil)
 }
 

@@ -137,12 +137,16 @@ func (s *Session) frame(f *frame.Client) (acks []*mailbox.Settle) {
 	return nil
 }
 
-// Bad answers a frame that could not be decoded with an error frame; the session goes on, up to a bound.
+// Bad answers a frame that could not be decoded with an error frame; the session goes on, up to a bound. The asker
+// of a broken reply learns of it at once.
 func (s *Session) Bad(e *frame.Error) {
 	s.Alive()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.badLocked(e)
+	if e.Request != "" && s.state == live {
+		s.use(&frame.Client{Kind: frame.KindReply, Reply: &frame.Reply{RequestID: []byte(e.Request), Broken: true}})
+	}
 }
 
 func (s *Session) badLocked(e *frame.Error) {

@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"slices"
 	"strconv"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -282,17 +283,41 @@ func badAnswers(t *testing.T, g *Gate, s *Server) {
 	f := c.want("request")
 	other.send(`{"reply":{"request_id":%q,"status":500,"data":"stolen"}}`, f.RequestID)
 	other.settled()
-	for _, bad := range []string{`"status":99`, `"status":1000`, `"headers":{"a b":"c"}`, `"headers":{"a":"b\r\nc: d"}`, `"content_type":"a\u0000"`} {
-		c.send(`{"reply":{"request_id":%q,%s}}`, f.RequestID, bad)
-		if e := c.want("error"); e.Code != "bad_field" {
-			t.Errorf("%s is answered with %+v, want bad_field", bad, e)
-		}
+	other.send(`{"reply":{"request_id":%q,"status":99}}`, f.RequestID)
+	if e := other.want("error"); e.Code != "bad_field" {
+		t.Errorf("a bad answer to another's request is answered with %+v, want bad_field", e)
 	}
 	c.send(`{"reply":{"request_id":"never","data":"x"}}`)
 	c.send(`{"reply":{"request_id":%q,"data":"first"}}`, f.RequestID)
 	c.send(`{"reply":{"request_id":%q,"data":"second"}}`, f.RequestID)
 	answered(t, done, 200, `"first"`)
 	c.settled()
+}
+
+// badAnswersAnswered: a worker that breaks the rules of a reply is told so, and the asker does not wait for another answer.
+func badAnswersAnswered(t *testing.T, g *Gate, s *Server) {
+	c := g.welcomed(t, s, Options{Recipient: "worker-1"})
+	c.serving("orders", "orders.>")
+	for _, bad := range []string{
+		`"status":99`, `"status":1000`, `"headers":{"a b":"c"}`, `"headers":{"a":"b\r\nc: d"}`, `"content_type":"a\u0000"`,
+		`"id":"n-1"`, `"headers":{"x":"` + strings.Repeat("x", frame.MaxHeaderBytes) + `"}`,
+	} {
+		done := s.ask(request.Request{Subject: "orders.get", Timeout: time.Minute})
+		f := c.want("request")
+		c.send(`{"reply":{%s,"request_id":%q}}`, bad, f.RequestID)
+		if e := c.want("error"); e.Code != "bad_field" {
+			t.Errorf("%.40s is answered with %+v, want bad_field", bad, e)
+		}
+		a := <-done
+		if wrong := (*request.BadAnswerError)(nil); !errors.As(a.err, &wrong) {
+			t.Errorf("%.40s: the asker gets %+v, %v; want BadAnswerError", bad, a.Answer, a.err)
+		}
+		c.send(`{"reply":{"request_id":%q,"data":"another"}}`, f.RequestID) // late: nobody notices
+		c.answeredPing()
+	}
+	done := s.ask(request.Request{Subject: "orders.get"})
+	c.send(`{"reply":{"request_id":%q,"data":"good"}}`, c.want("request").RequestID)
+	answered(t, done, 200, `"good"`)
 }
 
 func servingRefused(t *testing.T, g *Gate, s *Server) {

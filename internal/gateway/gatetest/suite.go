@@ -93,6 +93,7 @@ var cases = []struct {
 	{"FullWorkerIsPassedOver", fullWorker, ""},
 	{"LostWorkerIsTold", lostWorker, ""},
 	{"BadAnswersHurtNobody", badAnswers, ""},
+	{"BadAnswersAreToldToTheAskerAtOnce", badAnswersAnswered, ""},
 	{"RefusedServingSaysWhy", servingRefused, ""},
 	{"WorkerAnswersRequestsBesideNATSClients", besideNATS(workerAnswers), alwaysOverNATS},
 	{"WorkersOfAQueueShareRequestsBesideNATSClients", besideNATS(workersShare), alwaysOverNATS},

@@ -95,6 +95,9 @@ func (c *polled) next(r *http.Request, turn chan struct{}, must bool) *answer {
 	if c.over != turn {
 		return a
 	}
+	if !must && a.line != nil && a.line.PeerLeft() {
+		return nil // nobody reads the answer; net/http ends the poll's context as soon as it notices
+	}
 	items, bye, held := c.client.TakeHeld()
 	if len(items) == 0 && bye == nil {
 		if must {
