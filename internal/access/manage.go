@@ -71,7 +71,19 @@ func (r *Registry) SetApp(ctx context.Context, name string, change AppChange) er
 	return r.Reload(ctx)
 }
 
-// DeleteApp deletes an app and its keys. What its recipients have in their mailboxes is not touched.
+// Erasing lists the deleted apps whose data is to be erased.
+func (r *Registry) Erasing() []string { return r.snap.Load().erasing }
+
+// AppErased says that a deleted app has no data any more.
+func (r *Registry) AppErased(ctx context.Context, name string) error {
+	if err := r.store.AppErased(ctx, name); err != nil {
+		return fmt.Errorf("end the erasure of app %s: %w", name, err)
+	}
+	r.log.InfoContext(ctx, "app erased", "app", name)
+	return r.Reload(ctx)
+}
+
+// DeleteApp deletes an app and its keys. A server that runs, or the next one, erases its data.
 func (r *Registry) DeleteApp(ctx context.Context, name string) error {
 	if err := r.store.DeleteApp(ctx, name); err != nil {
 		return fmt.Errorf("delete app %s: %w", name, err)

@@ -28,7 +28,9 @@ const (
 
 // Config sets what differs between servers.
 type Config struct {
-	Dev              bool // serve DevApp as described there
+	Dev bool // serve DevApp as described there
+	// Serves has a new app wait until the data of a deleted app of its name is erased.
+	Serves           bool
 	AllowPrivateURLs bool // JWKS and introspection URLs may be http and lead to private addresses
 
 	// Origin is that of this server's own pages, as OwnOrigin makes it of the public URL; empty: only the request's host
@@ -61,13 +63,19 @@ type snapshot struct {
 	only string // the app's name where there is just one
 	keys keyring
 	list []*liveKey // oldest first
+
+	erasing []string // see Snapshot
 }
 
 // newSnapshot indexes what was loaded. Keys that were there before keep their note of when they were used.
-func newSnapshot(loaded Snapshot, before *snapshot) *snapshot {
-	s := &snapshot{apps: make(map[string]*App, len(loaded.Apps))}
+// An app whose name is being erased is not served where they serve, and neither are its keys.
+func newSnapshot(loaded Snapshot, before *snapshot, serves bool) *snapshot {
+	s := &snapshot{apps: make(map[string]*App, len(loaded.Apps)), erasing: loaded.Erasing}
+	waits := func(app string) bool { return serves && slices.Contains(loaded.Erasing, app) }
 	for i := range loaded.Apps {
-		s.apps[loaded.Apps[i].Name] = &loaded.Apps[i]
+		if !waits(loaded.Apps[i].Name) {
+			s.apps[loaded.Apps[i].Name] = &loaded.Apps[i]
+		}
 	}
 	if len(loaded.Apps) == 1 {
 		s.only = loaded.Apps[0].Name
@@ -86,7 +94,7 @@ func newSnapshot(loaded Snapshot, before *snapshot) *snapshot {
 		s.list = append(s.list, &liveKey{k, at})
 	}
 	slices.SortFunc(s.list, func(a, b *liveKey) int { return a.CreatedAt.Compare(b.CreatedAt) })
-	s.keys = newKeyring(s.list)
+	s.keys = newKeyring(slices.DeleteFunc(slices.Clone(s.list), func(k *liveKey) bool { return waits(k.App) }))
 	return s
 }
 
@@ -157,7 +165,7 @@ func (r *Registry) Reload(ctx context.Context) error {
 	}
 	// Before the keyring, which points into the list.
 	slices.SortFunc(loaded.Keys, func(a, b StoredKey) int { return a.CreatedAt.Compare(b.CreatedAt) })
-	s := newSnapshot(loaded, r.snap.Load())
+	s := newSnapshot(loaded, r.snap.Load(), r.cfg.Serves)
 	if s.only == "" && r.cfg.Dev && s.apps[DevApp] != nil {
 		s.only = DevApp
 	}

@@ -29,6 +29,8 @@ type StoredKey struct {
 type Snapshot struct {
 	Apps []App
 	Keys []StoredKey
+	// Erasing are deleted apps whose data is not erased yet. There may be a new app of the same name.
+	Erasing []string
 }
 
 // Store keeps apps and API keys. Several processes may write to the same one: the command line does, beside a
@@ -43,8 +45,10 @@ type Store interface {
 	CreateApp(ctx context.Context, app App) error
 	// UpdateApp reads the app, lets change alter it, and writes it, all in one transaction.
 	UpdateApp(ctx context.Context, name string, change func(*App) error) error
-	// DeleteApp deletes the app and its keys.
+	// DeleteApp deletes the app and its keys, and notes that its data is to be erased.
 	DeleteApp(ctx context.Context, name string) error
+	// AppErased ends that note.
+	AppErased(ctx context.Context, name string) error
 
 	// CreateKey fails with ErrUnknownApp where the app is missing and with ErrExists where the id is taken.
 	CreateKey(ctx context.Context, key StoredKey) error

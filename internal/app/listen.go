@@ -313,6 +313,10 @@ func (a *App) handler() (http.Handler, error) {
 	poll := pollgate.New(pollgate.Config{Hub: a.hub, Posting: posting, Origins: a.access, Log: a.log})
 	a.steps.addClose("polls", time.Second, poll.Close)
 	known := recipient.New(recipient.Config{Mailbox: a.mailbox, Presence: a.sessions(), Endpoints: a.endpoints, Objects: a.objects, Traces: a.eraser, Log: a.log})
+	a.steps.addRun("erasures of apps", storePatience, recipient.NewApps(recipient.AppsConfig{
+		Erasing: a.access.Erasing, Erased: a.access.AppErased, Mailbox: a.mailbox, Objects: a.objects, Rest: a.stores.EraseApp,
+		Files: a.eraser.Deleted, Own: a.own("erasures"), Log: a.log,
+	}).Run, a.fail)
 	told := a.timelines(known)
 	pages, err := a.pages(known, told)
 	if err != nil {

@@ -108,7 +108,7 @@ func (a *App) damaged(err error) {
 }
 
 func (a *App) startAccess(ctx context.Context) (err error) {
-	cfg := access.Config{Dev: a.cfg.Dev, AllowPrivateURLs: a.cfg.AllowPrivateURLs, Origin: access.OwnOrigin(a.cfg.PublicURL)}
+	cfg := access.Config{Dev: a.cfg.Dev, Serves: true, AllowPrivateURLs: a.cfg.AllowPrivateURLs, Origin: access.OwnOrigin(a.cfg.PublicURL)}
 	if a.access, err = access.NewRegistry(ctx, a.stores.Access, cfg, a.log); err != nil {
 		return fmt.Errorf("start access: %w", err)
 	}

@@ -193,7 +193,7 @@ func (p *program) appDeleteCommand() *cobra.Command {
 	var yes bool
 	cmd := &cobra.Command{
 		Use:   "delete NAME",
-		Short: "Delete an app and its keys",
+		Short: "Delete an app, its keys and all that its recipients had",
 		Args:  exactly("name"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if !yes {

@@ -105,6 +105,7 @@ func (s *Stores) openPostgres(ctx context.Context, cfg Config) error {
 	if err != nil {
 		return err
 	}
+	s.erases = []appEraser{events, objects, campaigns}
 	s.Endpoints, s.Campaigns, s.Preferences, s.Sends = campaigns, campaigns, campaigns, campaigns
 	s.parts = append(s.parts, Part{Name: "campaign store", Close: campaigns.Close, metrics: campaigns.EndpointMetrics()})
 	return nil

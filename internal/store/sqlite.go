@@ -93,6 +93,7 @@ func (s *Stores) openSQLite(ctx context.Context, cfg Config) error {
 	if err != nil {
 		return err
 	}
+	s.erases = []appEraser{events, objects, campaigns}
 	s.Endpoints, s.Campaigns, s.Sends, s.Preferences = campaigns, campaigns, campaigns, campaigns
 	s.parts = append(s.parts, Part{Name: "campaign store", Close: campaigns.Close, db: campaigns.DB(), trims: campaigns, metrics: campaigns.EndpointMetrics()})
 	s.guarded()

@@ -93,7 +93,8 @@ type Stores struct {
 	GiveUp func(ctx context.Context)
 	Owned  func(ctx context.Context) ([]Owned, error)
 
-	parts []Part
+	erases []appEraser
+	parts  []Part
 
 	data     string
 	manifest *manifest
@@ -170,6 +171,21 @@ func (s *Stores) Scrub(ctx context.Context) error {
 			if err := db.Scrub(ctx); err != nil {
 				return err
 			}
+		}
+	}
+	return nil
+}
+
+// appEraser keeps something of apps.
+type appEraser interface {
+	EraseApp(ctx context.Context, app string) error
+}
+
+// EraseApp deletes what is kept of a deleted app, besides mailboxes.
+func (s *Stores) EraseApp(ctx context.Context, app string) error {
+	for _, e := range s.erases {
+		if err := e.EraseApp(ctx, app); err != nil {
+			return err
 		}
 	}
 	return nil

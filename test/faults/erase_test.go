@@ -63,6 +63,35 @@ func call(t *testing.T, api *blackbox.API, method, path string, body any) *black
 
 func TestNothingOfAnErasedRecipientIsLeftInAnyFile(t *testing.T) {
 	s := blackbox.Start(t, blackbox.Dev(), blackbox.Plain(), blackbox.Args("--allow-private-urls", "--erase-within", "1s"))
+	leaveTraces(t, s)
+	call(t, s.API(), http.MethodDelete, "/v1/recipients/"+erasedName, nil)
+	nothingIsLeft(t, s)
+}
+
+func TestNothingOfTheRecipientsOfADeletedAppIsLeftInAnyFile(t *testing.T) {
+	s := blackbox.Start(t, blackbox.Dev(), blackbox.Plain(), blackbox.Args("--allow-private-urls", "--erase-within", "1s"))
+	leaveTraces(t, s)
+	api := s.API()
+	call(t, api, http.MethodPost, "/v1/endpoints", map[string]any{"channel": "webhook", "address": map[string]any{"url": "http://127.0.0.1:1/" + erasedName}, "tags": []string{erasedText}})
+	call(t, api, http.MethodPut, "/v1/objects/g/"+erasedName, map[string]any{"payload": map[string]any{"name": erasedText}})
+	call(t, api, http.MethodPut, "/v1/recipients/"+erasedName+".too/preferences", map[string]any{"timezone": "Europe/Oslo"})
+	for _, args := range [][]string{{"app", "create", "other"}, {"app", "delete", "demo", "--yes"}, {"app", "create", "demo"}} {
+		if out, err := s.Run(append(args, "--data", s.Dir)...); err != nil {
+			t.Fatalf("%q: %v\n%s", args, err, out)
+		}
+	}
+	blackbox.Eventually(t, "the app is erased", func() error {
+		if log := s.Log(); !strings.Contains(log, "app erased") {
+			return errors.New("it is not yet")
+		}
+		return nil
+	})
+	nothingIsLeft(t, s)
+}
+
+// leaveTraces has the app demo keep something of erasedName wherever it can.
+func leaveTraces(t *testing.T, s *blackbox.Server) {
+	t.Helper()
 	api := s.API()
 	call(t, api, http.MethodPut, "/v1/hooks/away", map[string]any{"url": "http://" + blackbox.Free(t) + "/"})
 	for i := range 300 {
@@ -100,8 +129,11 @@ func TestNothingOfAnErasedRecipientIsLeftInAnyFile(t *testing.T) {
 	}
 	call(t, api, http.MethodPut, "/v1/objects/g/o", map[string]any{"version": "1", "source": erasedName + "/phone"})
 	call(t, api, http.MethodPut, "/v1/recipients/"+erasedName+"/preferences", map[string]any{"timezone": "Europe/Oslo"})
+}
 
-	call(t, api, http.MethodDelete, "/v1/recipients/"+erasedName, nil)
+// nothingIsLeft waits until files are overwritten, and looks into them while the server runs and after it.
+func nothingIsLeft(t *testing.T, s *blackbox.Server) {
+	t.Helper()
 	overwritten(t, s)
 	if found := holds(t, s.Dir, erasedName, erasedText); len(found) > 0 {
 		t.Errorf("while the server runs: %q", found)

@@ -53,6 +53,7 @@ func newParts() []part {
 			what: "the audit log", source: apps, schema: "godwit_app", table: "deed", key: 1, number: "id",
 			columns: []string{"id", "app", "at", "by", "way", "address", "deed", "object", "outcome"},
 		},
+		&table{what: "deleted apps", source: apps, schema: "godwit_app", table: "deleted_app", key: 1, columns: []string{"name"}},
 		// Nobody looks for changes yet, so they may be as old as they are.
 		&table{
 			what: "objects", source: objects, schema: "godwit_object", table: "object", key: 3,

@@ -87,6 +87,9 @@ func (s *Store) Load(ctx context.Context) (snap access.Snapshot, err error) {
 		if snap.Apps, err = collect(ctx, tx, readApp, "SELECT name, created_at, settings, jwt_keys FROM app ORDER BY name"); err != nil {
 			return err
 		}
+		if snap.Erasing, err = collect(ctx, tx, pgx.RowTo[string], "SELECT name FROM deleted_app"); err != nil {
+			return err
+		}
 		snap.Keys, err = collect(ctx, tx, readKey, "SELECT id, app, name, roles, created_at, last_used, prefix, hash FROM api_key")
 		return err
 	})

@@ -57,6 +57,17 @@ func (s *Store) DeleteApp(ctx context.Context, name string) error {
 		if err == nil && tag.RowsAffected() == 0 {
 			err = unknown(name)
 		}
+		if err == nil {
+			_, err = tx.Exec(ctx, "INSERT INTO deleted_app (name) VALUES ($1) ON CONFLICT DO NOTHING", name)
+		}
+		return true, err
+	})
+}
+
+// AppErased implements access.Store.
+func (s *Store) AppErased(ctx context.Context, name string) error {
+	return s.change(ctx, "end the erasure of app "+name, func(ctx context.Context, tx pgx.Tx) (bool, error) {
+		_, err := tx.Exec(ctx, "DELETE FROM deleted_app WHERE name = $1", name)
 		return true, err
 	})
 }

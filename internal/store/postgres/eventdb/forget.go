@@ -2,6 +2,9 @@ package eventdb
 
 import (
 	"context"
+	"errors"
+	"maps"
+	"slices"
 
 	"github.com/jackc/pgx/v5"
 
@@ -45,16 +48,53 @@ func (l *Log) ForgetRecipient(ctx context.Context, app, recipient string) error 
 	return nil
 }
 
-// replace stores what is left of chunks, unless they were pruned meanwhile. A chunk has the id of its last event.
-func replace(ctx context.Context, tx pgx.Tx, left map[int64]*eventlog.Chunk) error {
-	for id, c := range left {
-		query, args := "DELETE FROM chunk WHERE id = $1", []any{id}
-		if c.N > 0 {
-			query, args = "UPDATE chunk SET id = $2, data = $3 WHERE id = $1", []any{id, int64(c.Last), c.Data} //nolint:gosec // positive
-		}
-		if _, err := tx.Exec(ctx, query, args...); err != nil {
+// EraseApp deletes all events of a deleted app, in slices.
+func (l *Log) EraseApp(ctx context.Context, app string) error {
+	for more := true; more; {
+		err := l.db.Do(ctx, "delete events of an erased app", func(ctx context.Context, tx pgx.Tx) error {
+			var n, bytes int64
+			err := tx.QueryRow(ctx, `WITH gone AS (
+					DELETE FROM chunk WHERE id IN (SELECT id FROM chunk WHERE app = $1 ORDER BY id LIMIT $2) RETURNING octet_length(data) AS bytes
+				) SELECT count(*), coalesce(sum(bytes), 0) FROM gone`, app, forgetChunks).Scan(&n, &bytes)
+			if err == nil {
+				err = less(ctx, tx, bytes)
+			}
+			more = n == forgetChunks
+			return err
+		})
+		if err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// less counts bytes off of those that all chunks have.
+func less(ctx context.Context, tx pgx.Tx, bytes int64) error {
+	if bytes == 0 {
+		return nil
+	}
+	_, err := tx.Exec(ctx, "UPDATE head SET bytes = bytes - $1", bytes)
+	return err
+}
+
+// replace stores what is left of chunks, unless they were pruned meanwhile. A chunk has the id of its last event.
+func replace(ctx context.Context, tx pgx.Tx, left map[int64]*eventlog.Chunk) error {
+	var saved int64
+	for _, id := range slices.Sorted(maps.Keys(left)) {
+		c := left[id]
+		query, args := "DELETE FROM chunk WHERE id = $1 RETURNING octet_length(data)", []any{id}
+		if c.N > 0 {
+			query = `WITH old AS (SELECT octet_length(data) AS bytes FROM chunk WHERE id = $1 FOR UPDATE)
+				UPDATE chunk SET id = $2, data = $3 FROM old WHERE id = $1 RETURNING old.bytes - octet_length(data)`
+			args = append(args, int64(c.Last), c.Data) //nolint:gosec // positive
+		}
+		var bytes int64
+		err := tx.QueryRow(ctx, query, args...).Scan(&bytes)
+		if err != nil && !errors.Is(err, pgx.ErrNoRows) {
+			return err
+		}
+		saved += bytes
+	}
+	return less(ctx, tx, saved)
 }

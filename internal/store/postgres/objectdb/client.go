@@ -299,3 +299,27 @@ func (s *Store) Erase(ctx context.Context, app, recipient string) error {
 		return err
 	}))
 }
+
+// eraseRows are deleted in one transaction.
+const eraseRows = 500
+
+// EraseApp deletes all that is kept of a deleted app, in slices.
+func (s *Store) EraseApp(ctx context.Context, app string) error {
+	for _, query := range []string{
+		"DELETE FROM progress WHERE client IN (SELECT client FROM progress JOIN client ON client.id = progress.client WHERE client.app = $1 LIMIT $2)",
+		"DELETE FROM client WHERE id IN (SELECT id FROM client WHERE app = $1 LIMIT $2)",
+		"DELETE FROM object WHERE (app, grp, name) IN (SELECT app, grp, name FROM object WHERE app = $1 LIMIT $2)",
+	} {
+		for more := true; more; {
+			err := s.db.Do(ctx, "erase objects of app "+app, func(ctx context.Context, tx pgx.Tx) error {
+				gone, err := tx.Exec(ctx, query, app, eraseRows)
+				more = gone.RowsAffected() == eraseRows
+				return err
+			})
+			if err != nil {
+				return s.db.Known(err)
+			}
+		}
+	}
+	return nil
+}

@@ -37,7 +37,7 @@ CREATE TABLE api_key (
 	hash       BLOB NOT NULL     -- SHA-256
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX api_key_app ON api_key(app);
-`, channelTable, hookTable, sourceTable, templateTable, sinkTable, versionTable, stayTable, deedTable, deedIndexes}
+`, channelTable, hookTable, sourceTable, templateTable, sinkTable, versionTable, stayTable, deedTable, deedIndexes, deletedTable}
 
 // Store is an access.Store on a file.
 type Store struct{ db *sqlitedb.DB }
@@ -93,6 +93,13 @@ func (s *Store) Load(ctx context.Context) (snap access.Snapshot, err error) {
 			app, err := readApp(row)
 			snap.Apps = append(snap.Apps, app)
 			return err
+		})
+		if err != nil {
+			return err
+		}
+		err = sqlitedb.Each(c, "SELECT name FROM deleted_app", nil, func(row *sqlite.Stmt) error {
+			snap.Erasing = append(snap.Erasing, row.ColumnText(0))
+			return nil
 		})
 		if err != nil {
 			return err

@@ -61,12 +61,26 @@ func (s *Store) DeleteApp(ctx context.Context, name string) error {
 		if c.Changes() == 0 {
 			return fmt.Errorf("%w: %.128q", access.ErrUnknownApp, name)
 		}
-		for _, from := range []string{"DELETE FROM channel WHERE app = ?", "DELETE FROM hook WHERE app = ?", "DELETE FROM source WHERE app = ?", "DELETE FROM sink WHERE app = ?", "DELETE FROM template WHERE app = ?", "DELETE FROM stay WHERE app = ?", "DELETE FROM deed WHERE app = ?"} {
+		for _, from := range []string{"DELETE FROM channel WHERE app = ?", "DELETE FROM hook WHERE app = ?", "DELETE FROM source WHERE app = ?", "DELETE FROM sink WHERE app = ?", "DELETE FROM template WHERE app = ?", "DELETE FROM stay WHERE app = ?", "DELETE FROM deed WHERE app = ?", "INSERT OR IGNORE INTO deleted_app(name) VALUES (?)"} {
 			if err := sqlitedb.Each(c, from, []any{name}, nil); err != nil {
 				return err
 			}
 		}
 		return sqlitedb.Each(c, "DELETE FROM api_key WHERE app = ?", []any{name}, nil)
+	})
+}
+
+// deletedTable lists deleted apps whose data is to be erased.
+const deletedTable = `
+CREATE TABLE deleted_app (
+	name TEXT PRIMARY KEY
+) STRICT, WITHOUT ROWID;
+`
+
+// AppErased implements access.Store.
+func (s *Store) AppErased(ctx context.Context, name string) error {
+	return s.change(ctx, func(c *sqlite.Conn) error {
+		return sqlitedb.Each(c, "DELETE FROM deleted_app WHERE name = ?", []any{name}, nil)
 	})
 }
 

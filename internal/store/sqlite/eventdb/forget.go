@@ -30,6 +30,21 @@ func (l *Log) ForgetRecipient(ctx context.Context, app, recipient string) error 
 	}
 }
 
+// EraseApp deletes all events of a deleted app, in slices. How far its hooks and sinks have come stays: it names nobody.
+func (l *Log) EraseApp(ctx context.Context, app string) error {
+	for more := true; more; {
+		err := l.db.DoBulkFor(ctx, app, forgetChunks, func(c *sqlite.Conn) error {
+			err := sqlitedb.Each(c, "DELETE FROM chunk WHERE id IN (SELECT id FROM chunk WHERE app = ? LIMIT ?)", []any{app, forgetChunks}, nil)
+			more = c.Changes() == forgetChunks
+			return err
+		})
+		if err != nil {
+			return fmt.Errorf("delete events of app %s: %w", app, err)
+		}
+	}
+	return nil
+}
+
 // rewritten takes the place of the chunk with an id.
 type rewritten struct {
 	id   int64

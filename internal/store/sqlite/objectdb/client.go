@@ -271,6 +271,30 @@ func (s *Store) Erase(ctx context.Context, app, recipient string) error {
 	}))
 }
 
+// eraseRows are deleted in one commit, so that others wait a few milliseconds at most.
+const eraseRows = 250
+
+// EraseApp deletes all that is kept of a deleted app, in slices.
+func (s *Store) EraseApp(ctx context.Context, app string) error {
+	for _, query := range []string{
+		"DELETE FROM progress WHERE client IN (SELECT id FROM client WHERE app = ? AND id IN (SELECT client FROM progress) LIMIT ?)",
+		"DELETE FROM client WHERE id IN (SELECT id FROM client WHERE app = ? LIMIT ?)",
+		"DELETE FROM object WHERE (app, grp, name) IN (SELECT app, grp, name FROM object WHERE app = ? LIMIT ?)",
+	} {
+		for more := true; more; {
+			err := s.db.DoBulk(ctx, eraseRows, func(c *sqlite.Conn) error {
+				err := sqlitedb.Each(c, query, []any{app, eraseRows}, nil)
+				more = c.Changes() == eraseRows
+				return err
+			})
+			if err != nil {
+				return storeError("erase objects of app "+app, err)
+			}
+		}
+	}
+	return nil
+}
+
 // Stats implements objectstore.Store.
 func (s *Store) Stats(ctx context.Context) (objects, clients int64, err error) {
 	err = s.read(ctx, "", "count objects", func(c *sqlite.Conn) error {
