@@ -113,6 +113,23 @@ describe.runIf(haveBrowser)("a visitor", () => {
     expect(visitor.errors).toEqual([]);
   });
 
+  test("is led to a new window where the one that shows the page refuses to be focused", async () => {
+    const { origin, visitor } = await subscribed();
+    const refuse = () => {
+      const sw = globalThis as unknown as { clients: { matchAll: unknown } };
+      const window = {
+        url: `${location.origin}/article`,
+        focus: () => Promise.reject(new TypeError()),
+        postMessage: () => {},
+      };
+      sw.clients.matchAll = async () => [window];
+    };
+    await visitor.deliver({ ...message, track: undefined });
+    await eventually("it is shown", async () => (await visitor.shown()).length === 1);
+    await (await visitor.worker()).evaluate(refuse);
+    expect(await visitor.react("notificationclick")).toBe(`${origin}/article`);
+  });
+
   test("sees nothing of a recall whose message never came, though Safari is shown something", async () => {
     const { visitor } = await subscribed();
     const worker = await visitor.worker();

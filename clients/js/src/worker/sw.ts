@@ -9,9 +9,9 @@ import { options, type Payload, readPayload, target } from "./payload.js";
 // A site may import this into a worker of its own. So it takes over no page, does not decide when a new version starts,
 // and touches no notification that it has not shown.
 
-declare const self: ServiceWorkerGlobalScope;
+declare const clients: Clients;
+declare const registration: ServiceWorkerRegistration;
 
-const { registration, clients } = self;
 const { scope } = registration;
 
 /** Listens, and keeps the worker alive until what is done then is done. */
@@ -92,7 +92,7 @@ const take = async (p: Payload): Promise<() => unknown> => {
 /** Shows what a page got over its live connection, unless push has brought it: that can be acknowledged by its token. */
 const show = async (p: Payload): Promise<void> => {
   const id = p.godwit_id;
-  if ((await shown((of) => of.godwit_id === id))[0] || (await seenState(scope, id)) === "settled") return;
+  if ((await seenState(scope, id)) === "settled" || (await shown((of) => of.godwit_id === id))[0]) return;
   await present(p);
   await noteShown(scope, id);
 };
@@ -124,7 +124,15 @@ const open = async (n: Notification, p: Payload, action: string): Promise<unknow
   n.close();
   // Addresses are relative to the folder that holds the worker's own one.
   const url = target(p, action, scope.replace(/godwit\/[^/]*\/?$/, ""));
-  return url && ((await windows()).find((w) => w.url === url)?.focus() ?? clients.openWindow(url));
+  const open = () => clients.openWindow(url as string);
+  return (
+    url &&
+    ((await windows())
+      .find((w) => w.url === url)
+      ?.focus()
+      .catch(open) ??
+      open())
+  );
 };
 
 /** What this service shows of which something is so. */
