@@ -333,6 +333,7 @@ var notDialled = map[string]string{
 	"channel webpush url":       "opened by browsers",
 	"channel webpush icon":      "opened by browsers",
 	"config public_url":         "where people reach this server",
+	"config gateway_url":        "where people reach the gateway",
 	"config allow_private_urls": "a switch",
 	"config otlp":               "the operator's", "config oidc_issuer": "the operator's; never link-local: internal/people/provider", "config postgres": "the operator's", "config redis": "the operator's",
 	"config nats": "the operator's", "config auth_url": "the operator's", "config driver_api_url": "the operator's",
