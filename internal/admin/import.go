@@ -24,7 +24,7 @@ const (
 	maxImport = 64 << 20
 	// importChunk is how many endpoints are registered at once.
 	importChunk = 500
-	// mostLines bounds what is said of single lines; the others are counted.
+	// mostBadLines is how many bad lines the page names; it counts the others.
 	mostBadLines = 50
 	maxOption    = 256 // bytes of what stands in the form beside the file
 )
@@ -35,7 +35,7 @@ type shownColumn struct {
 	Samples          []string
 }
 
-// tableImport is the page of an import: what is asked for, how the file is read, and what came of it.
+// tableImport is the page of an import: the form, the columns of the file, and the result.
 type tableImport struct {
 	Channel, Encoding, Separator, Tag string
 	Channels                          []push.Channel
@@ -56,7 +56,7 @@ func (a *admin) showImport(v *visit) error {
 	return a.show(v, "import", "Import", "audience", &tableImport{Channels: audience.Channels(), Dry: true})
 }
 
-// importTable reads a file as it comes: the fields of the form stand before it. What is registered stays, whatever comes after it.
+// importTable reads a file as it comes: the fields of the form stand before it. Registered endpoints stay when a later line fails.
 func (a *admin) importTable(v *visit) error {
 	ctx, cancel := context.WithTimeoutCause(context.WithoutCancel(v.r.Context()), longest, fmt.Errorf("the file was not read in %s", longest))
 	defer cancel()

@@ -159,7 +159,7 @@ type Registration struct {
 	// Endpoint is what is given of it, checked. What is empty, or nil where empty would mean something, is kept as it is
 	// if an endpoint of this address is there already.
 	Endpoint Endpoint
-	// Dropped says what was said of the person and is not known: see DropUnknownHints.
+	// Dropped names hints about the person that are unknown here, like a time zone: see DropUnknownHints.
 	Dropped []string
 	// Trusted may change an endpoint of this address whoever made it. Who is not has to show its secrets: SameHolder.
 	Trusted bool

@@ -51,7 +51,7 @@ func (s *subscription) remove(of *listener) int {
 	return len(list)
 }
 
-// Errors of what clients of an external NATS send: the listener of this server refuses both.
+// Faulty messages come only from clients of an external NATS: the listener of this server refuses them.
 var (
 	errNoTopic = errors.New("neither a topic nor a request")
 	errLarge   = errors.New("message of a topic is too large")

@@ -283,7 +283,7 @@ func endpointOf(n *godwit.NewEndpoint) (e audience.Endpoint, err error) {
 	return e, err
 }
 
-// warn counts what of a line was not taken as it stands and shows the first of them.
+// warn counts the warnings about lines and shows the first few.
 func (i *importer) warn(line int, warnings []string) {
 	for _, w := range warnings {
 		if i.warned++; i.p.json || i.warned > maxShownBad {

@@ -32,7 +32,7 @@ type Node struct {
 	Why                 Why // of one that is missing
 }
 
-// Why is the reason for which a node is missing, as far as it is known.
+// Why is the reason why a node is missing.
 type Why uint8
 
 // Reasons.

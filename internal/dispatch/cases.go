@@ -14,7 +14,7 @@ import (
 // all new ones of an app's channel share one.
 const maxCases = 10_000
 
-// cases are what is known of all scopes.
+// cases holds the evidence about every scope.
 type cases struct {
 	mu  sync.Mutex
 	all map[pace.Scope]*judge.Case

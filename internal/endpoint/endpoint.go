@@ -145,7 +145,7 @@ func (s *Service) Change(ctx context.Context, who *Holder, id audience.ID, chang
 	})
 }
 
-// keepKnownHints keeps what is known of a person where a device says something that is not.
+// keepKnownHints keeps the stored time zone and language where a device sends unknown ones.
 func keepKnownHints(e, was *audience.Endpoint) {
 	said := *e
 	e.DropUnknownHints()

@@ -27,13 +27,13 @@ import (
 // maxExcerpt is how many bytes of another server's words are shown: a sentence or two.
 const maxExcerpt = 200
 
-// leastSecret is the length of what is cut out of an excerpt: shorter texts are in too many words.
+// leastSecret is the shortest secret that is cut out of an excerpt: shorter ones occur in ordinary words.
 const leastSecret = 4
 
 const cut = "…"
 
 // Excerpt is the beginning of a text of another server in one line, without control characters and without secrets, however those are
-// encoded. What may be the beginning of a secret at the end of a text that was cut off before is left out too.
+// encoded. A text that was cut off may end in the beginning of a secret, which is left out too.
 func Excerpt(text string, secrets ...string) string {
 	text = strings.ToValidUTF8(text, "?")
 	for _, s := range secrets {
@@ -173,7 +173,7 @@ func printable(s string) string {
 	}, strings.ToValidUTF8(s, "?"))
 }
 
-// tlsProblem words errors of a handshake. What stands in a certificate is the other side's to choose.
+// tlsProblem words errors of a handshake. The other side chooses the texts in its certificate, so they are left out.
 func tlsProblem(err error) string {
 	var unknown x509.UnknownAuthorityError
 	var host x509.HostnameError

@@ -55,8 +55,8 @@ const (
 	// comeBackMost is the most that an EventSource waits after a lost connection; each draws a time from the upper half, so
 	// that the pages of a lost node do not all come at once. Browsers wait about as long by themselves.
 	comeBackMost = 4 * time.Second
-	// stayAway is for pages that nobody waits for: two tabs of one device would replace each other for ever. An
-	// EventSource cannot be told to stop by an event, so it is told to come back in an hour.
+	// stayAway is for pages that nobody waits for: two tabs of one device would replace each other for ever. No
+	// event stops an EventSource, so its retry line says an hour.
 	stayAway = time.Hour
 )
 

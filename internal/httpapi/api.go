@@ -183,7 +183,7 @@ func (a *api) beside(gateway, rest http.Handler, serves func(*http.Request) Part
 	})
 }
 
-// elsewhere answers requests that came to the wrong origin. A redirect would take a caller's credentials along.
+// elsewhere refuses requests to the wrong origin. A redirect would take a caller's credentials along.
 func (a *api) elsewhere() http.HandlerFunc {
 	m := a.metrics.Route("elsewhere")
 	return func(w http.ResponseWriter, r *http.Request) {

@@ -5,7 +5,7 @@ package httphead
 import "strings"
 
 // Fold writes a header's name as CGI and WSGI see it (RFC 3875, section 4.1.18): letters without their case, and one character
-// for whatever is neither letter nor digit. Programs behind such an interface cannot tell names apart that fold alike.
+// for everything but letters and digits. Programs behind such an interface cannot tell names apart that fold alike.
 func Fold(name string) string {
 	var short [64]byte // longer than every name in the tables below
 	return string(fold(short[:0], name))
@@ -44,7 +44,7 @@ func setOf(list string) names {
 	return n
 }
 
-// has reports whether a name is in the set, in whatever spelling.
+// has reports whether a name is in the set, in any spelling.
 func (n *names) has(name string) bool {
 	var short [64]byte
 	folded := fold(short[:0], name)

@@ -30,8 +30,8 @@ const (
 	endedAfter = 10 * time.Minute
 )
 
-// Party is whom a message is for: a recipient, or an anonymous subscriber. Addresses of one recipient are one party: he
-// registers as many as he likes.
+// Party is whom a message is for: a recipient, or an anonymous subscriber. Addresses of one recipient are one party: a
+// client registers as many as it likes.
 type Party uint64
 
 // Message is one that was sent.
@@ -59,7 +59,7 @@ const (
 	Shared                // the credential is at fault: stop
 )
 
-// Case holds what is known of one scope: a credential, or a credential at one host. The zero value knows nothing.
+// Case holds the evidence about one scope: a credential, or a credential at one host. The zero value has none.
 type Case struct {
 	mu      sync.Mutex
 	refused map[Party]struct{} // in a row, nobody was served in between; at most several

@@ -3,8 +3,8 @@ package judge
 import "time"
 
 const (
-	// unknownMost messages are under way to a scope of which nothing was heard yet: if it hangs or its credential is
-	// revoked, no more than these are spent on finding out.
+	// unknownMost messages are under way to a scope that has not answered yet: if it hangs or its credential is
+	// revoked, these are the price of finding out.
 	unknownMost = 8
 	// silentAfter is how many messages in a row get no answer before a scope is held to hang, and silentMost how many are
 	// under way to it then, to find out when it answers again.

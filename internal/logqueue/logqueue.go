@@ -62,7 +62,7 @@ func (q *Writer) Write(line []byte) (int, error) {
 // Dropped is how many lines were lost: the queue was full, or a write failed.
 func (q *Writer) Dropped() uint64 { return q.dropped.Load() }
 
-// Fd is the descriptor that is written to, for who asks whether that is a terminal.
+// Fd is the descriptor behind the queue. Callers ask whether it is a terminal.
 func (q *Writer) Fd() uintptr {
 	if f, ok := q.w.(interface{ Fd() uintptr }); ok {
 		return f.Fd()

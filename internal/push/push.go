@@ -186,7 +186,7 @@ func (e *ObjectionError) Error() string { return e.Reason }
 // Shared is what the addresses of a scope have in common.
 type Shared uint8
 
-// Kinds of what is shared.
+// Kinds of Shared.
 const (
 	Credential Shared = iota // a person has to look at it
 	Host                     // it is ill and recovers by itself

@@ -42,7 +42,7 @@ func (h Hours) Next(t time.Time, in *time.Location) time.Time {
 		return t
 	}
 	year, month, today := t.In(in).Date()
-	// Those that began yesterday may go on; where clocks go back over midnight, tomorrow's may have begun already.
+	// Yesterday's quiet hours may go on; where clocks go back over midnight, tomorrow's may have begun already.
 	for day := today - 1; day <= today+1; day++ {
 		last := day
 		if h.from > h.to {

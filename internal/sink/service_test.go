@@ -184,7 +184,7 @@ func TestASinkGetsEachEventOnceAcrossRestarts(t *testing.T) {
 	}
 }
 
-// TestLagIsTheAgeOfTheOldestEventThatWaits: a sink that has written nothing yet, or nothing for a long time, is late by what waits alone.
+// TestLagIsTheAgeOfTheOldestEventThatWaits: a sink that has never written, or not for a long time, lags by its waiting events alone.
 func TestLagIsTheAgeOfTheOldestEventThatWaits(t *testing.T) {
 	w := newWorld(t)
 	begun := time.Now()

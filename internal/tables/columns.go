@@ -60,13 +60,13 @@ func (c *Column) Becomes() string {
 // Attribute reports whether the column becomes an attribute.
 func (c *Column) Attribute() bool { return c.use == attribute }
 
-// Typed reports whether its cells become something else than texts, or would without one of them.
+// Typed reports whether the cells become numbers or truths. One cell that does not fit keeps the others text, and the column still counts.
 func (c *Column) Typed() bool { return c.kind == number || c.kind == truth || c.why != "" }
 
 // Dropped reports whether nothing is stored of the column.
 func (c *Column) Dropped() bool { return c.use == dropped }
 
-// parts are the columns that say something of a registration, with what becomes of them.
+// parts are the columns that fill fields of a registration.
 var parts = map[string]use{
 	"id": part, "channel": part, "recipient": part, "address": part, "subscription": part, "tags": part, "locale": part, "timezone": part, "status": heeded,
 	"endpoint": address, "p256dh": address, "auth": address, "chat_id": address, "token": address, "url": address, "attributes": members,
@@ -196,7 +196,7 @@ func (t *table) read(c *Column) error {
 	return fmt.Errorf("%q is neither a known column nor a name for an attribute: write letters, digits, _ . - after a letter", notification.Clip(c.Heading))
 }
 
-// spelled is a heading with _ for what cannot stand in the name of an attribute: user id is user_id.
+// spelled turns a heading into the name of an attribute, with _ for other characters: user id is user_id.
 func spelled(heading string) string {
 	words := strings.FieldsFunc(heading, func(c rune) bool {
 		return unicode.IsSpace(c) || c < unicode.MaxASCII && unicode.IsPunct(c) && c != '.' && c != '-'

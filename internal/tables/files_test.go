@@ -223,7 +223,7 @@ func TestColumnsAreReadAsOneKind(t *testing.T) {
 			}
 		}
 	}
-	// Beyond what is looked at, a cell of another kind is named.
+	// The reader looks at the first rows only. A later cell of another kind is named.
 	rows, bad := readTable(t, "chat_id,age\n"+strings.Repeat("1,42\n", sampleRows)+"2,n/a\n")
 	last := rows[len(rows)-1]
 	if len(bad) > 0 || last.Attributes["age"] != audience.Text("n/a") || len(last.Warnings) != 1 {
@@ -295,7 +295,7 @@ func TestNDJSONIsReadLineByLine(t *testing.T) {
 	}
 }
 
-// FuzzTables holds that every file comes to an end, that lines are named in order, and that nothing panics.
+// FuzzTables holds that reading any file ends, that lines are named in order, and that nothing panics.
 func FuzzTables(f *testing.F) {
 	for _, text := range []string{
 		"chat_id,tags\n1,a;b\n", "\ufeff\"chat_id\";\"x\"\r\n\"1\";\"a\r\nb\"\r\n", "a\tb\rc\td\r", "chat_id,x\n1,\"open\n2,b\n", "sep=|\nchat_id|x\n1|\"\"\"\"\n",

@@ -10,7 +10,7 @@ import (
 	"godwit.dev/godwit/internal/audience"
 )
 
-// Limits of what is read. Both are what the server takes of one registration.
+// Limits of a line and a record. The server takes as much for one registration.
 const (
 	MaxLine   = 64 << 10 // bytes of a line
 	maxRecord = 64 << 10 // bytes of a record with line breaks in its cells
@@ -34,7 +34,7 @@ type lines struct {
 	back    []line // given back, to be read again
 }
 
-// newLines finds out with what lines end: a file whose first lines have \r alone is from a system that ends them so.
+// newLines finds the line ends of a file: \r alone if the first lines have no other.
 func newLines(in *bufio.Reader, decoded bool) *lines {
 	head, _ := in.Peek(MaxLine) // what is wrong with the file is found by who reads it
 	ends := byte('\n')

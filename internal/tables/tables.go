@@ -13,7 +13,7 @@ import (
 	"godwit.dev/godwit/internal/textfile"
 )
 
-// Options say what is known of a file. What is empty is found.
+// Options describe a file. The reader finds the empty ones itself.
 type Options struct {
 	Format    string // csv, else NDJSON
 	Encoding  string
@@ -52,7 +52,7 @@ func (r *Reader) Next() (row audience.Row, line int, err error) { return r.rows.
 // Found says for people how the file is read.
 func (r *Reader) Found() string { return r.found }
 
-// Columns are those of CSV, and what becomes of them. NDJSON has none.
+// Columns are the columns of a CSV file and their uses. NDJSON has none.
 func (r *Reader) Columns() []Column { return r.columns() }
 
 // ndjson reads one JSON object a line.

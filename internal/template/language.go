@@ -10,7 +10,7 @@ import (
 )
 
 // variant finds the texts for a reader's language; ok is false if they are those of the content itself. A variant of the
-// very tag comes first, then the nearest by BCP 47: tags that are called otherwise by now (iw is he), regions whose readers
+// very tag comes first, then the nearest by BCP 47: tags that have a newer name (iw, now he), regions whose readers
 // share a variety (en-AU reads en-GB before en-US) and the script that a region writes (zh-TW reads zh-Hant before zh).
 func (t *Content) variant(locale string) (v Variant, ok bool) {
 	tag := strings.ReplaceAll(locale, "_", "-")

@@ -32,7 +32,7 @@ func Key(b []byte) string {
 	return s
 }
 
-// armour brings the lines of PEM into the form that readers take. What is between them is not touched.
+// armour brings the lines of PEM into the form that readers take. The text between them stays as it is.
 func armour(s string) string {
 	s = strings.NewReplacer(`\r\n`, "\n", `\n`, "\n", `\r`, "\n").Replace(s)
 	s = strings.ReplaceAll(strings.ReplaceAll(s, "-----BEGIN ", "\n-----BEGIN "), "-----END ", "\n-----END ")

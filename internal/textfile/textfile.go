@@ -43,8 +43,8 @@ var marks = []struct {
 	{"\xfe\xff", "UTF-16, big-endian", utf.UTF16(utf.BigEndian, utf.IgnoreBOM)},
 }
 
-// Open finds the encoding of a text, or takes the one that is named; "" is none. Single bytes that are not UTF-8 in a text
-// that is UTF-8 otherwise are left to who reads its lines.
+// Open finds the encoding of a text, or takes the one that is named; "" is none. A text in UTF-8
+// may have single bytes that are not: the reader of its lines judges these.
 func Open(r io.Reader, named string) (*Text, error) {
 	in := bufio.NewReaderSize(r, headBytes)
 	head, err := in.Peek(headBytes)
@@ -167,8 +167,8 @@ func openNamed(in *bufio.Reader, head []byte, named string) (*Text, error) {
 	return nil, fmt.Errorf("%.40q is no encoding that is known here: name it like utf-8, utf-16le, windows-1252, iso-8859-1 or koi8-r", named)
 }
 
-// Plain is a small file, a key or a setting, as plain text: UTF-8 without mark, with \n for line ends, and without space around it. What is in no
-// encoding that is known comes back as it is.
+// Plain is a small file, a key or a setting, as plain text: UTF-8 without mark, with \n for line ends, and without space around it. Bytes in
+// an unknown encoding come back unchanged.
 func Plain(b []byte) string {
 	if t, err := Open(bytes.NewReader(b), ""); err == nil {
 		if decoded, err := io.ReadAll(t); err == nil && utf8.Valid(decoded) && !(t.Decoded && bytes.Contains(decoded, []byte("\ufffd"))) {

@@ -110,7 +110,7 @@ func collectorCause(ctx context.Context, err error) string {
 	return "the collector cannot be reached: " + foreign.Cause(err)
 }
 
-// answered is in errors of both exporters about an answer. Whatever the collector says comes after it.
+// answered is in errors of both exporters about an answer. The collector's own words follow it.
 var answered = regexp.MustCompile(`failed to send (?:metrics )?to \S+: ([0-9]{3})\b`)
 
 // describe says whose traces and figures these are: the server's, and what the environment adds (OTEL_RESOURCE_ATTRIBUTES, OTEL_SERVICE_NAME).

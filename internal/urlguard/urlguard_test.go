@@ -85,7 +85,7 @@ func TestURLsAreCheckedBeforeTheyAreKept(t *testing.T) {
 	}
 }
 
-// What is added to a base URL must be all that follows, whatever program reads the path at the other end.
+// A path that is added to a base URL must be the whole rest of the URL, for any program at the other end.
 func TestBaseURLsLeaveTheRestOfTheURLToUs(t *testing.T) {
 	for raw, want := range map[string]string{
 		"https://example.org":          "https://example.org/bot1:x/send",

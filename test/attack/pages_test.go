@@ -123,7 +123,7 @@ func browser(t *testing.T, s *blackbox.Server) context.Context {
 	return ctx
 }
 
-// unharmed fails unless the console is as it was before the hostile page.
+// unharmed fails if the hostile page has changed anything in the console.
 func unharmed(t *testing.T, ctx context.Context, s *blackbox.Server) {
 	t.Helper()
 	var workers int

@@ -28,7 +28,7 @@ import (
 	"godwit.dev/godwit/test/blackbox"
 )
 
-// inside is a service on this machine that nobody outside may reach. It notes the first line of whatever comes.
+// inside is a service on this machine that nobody outside may reach. It notes the first line of each request.
 type inside struct {
 	port string
 	mu   sync.Mutex
@@ -270,7 +270,7 @@ func pkcs8(t *testing.T, key any) string {
 	return string(pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der}))
 }
 
-// A Bot API server may be in the app's own network. Whatever the setting says, nothing is asked there but the Bot API's own paths, and
+// A Bot API server may be in the app's own network. Every value of the setting leads to the Bot API's own paths alone, and
 // addresses where clouds keep credentials stay out of reach.
 func TestTelegramServersAreAskedForTheBotAPIAlone(t *testing.T) {
 	in := startInside(t)

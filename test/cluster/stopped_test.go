@@ -84,7 +84,7 @@ func (l *stopLoad) publish(ctx context.Context, api *blackbox.API, node, publish
 	}
 }
 
-// count counts the publishes that were answered by all nodes but one.
+// count is how many publishes all nodes but one answered.
 func (l *stopLoad) count(but int, from, to time.Time) (n int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -189,7 +189,7 @@ func (l *stopLoad) judge(stopped int, at, until time.Time) {
 	}
 }
 
-// listen takes what arrives and complains of what comes out of order: a publisher sends the next only when the one before is stored.
+// listen reads notifications and complains about a wrong order: a publisher sends the next only when the one before is stored.
 func (l *stopLoad) listen(ctx context.Context, link blackbox.Link, to string) {
 	last := map[[2]int]int{}
 	for {

@@ -10,8 +10,8 @@ import (
 	"strings"
 )
 
-// back hands on what the server sends. It gives the connection's inboxes the names that the client gave them, keeps other connections'
-// inboxes from whoever subscribes to everything, and has errors name what the client wrote.
+// back hands the server's messages on to the client. It gives the connection's inboxes their names back, keeps other connections'
+// inboxes from clients that subscribe to everything, and puts the client's own subject into errors.
 type back struct {
 	in      *bufio.Reader
 	out     *bufio.Writer

@@ -20,7 +20,7 @@ var robots = regexp.MustCompile(`(?i)(?:bot|crawler|spider|slurp|preview|preview
 var phones = regexp.MustCompile(`(?i)\bcubot\b`)
 
 // byPerson reports whether somebody has opened a link, as far as the request tells: a HEAD, a page that a browser fetches
-// ahead and the robots that make previews in chats are nobody's click. Who does not say what it is counts as a person.
+// ahead and the robots that make previews in chats are nobody's click. A request without a User-Agent counts as a person's.
 func byPerson(r *http.Request) bool {
 	if r.Method != http.MethodGet {
 		return false

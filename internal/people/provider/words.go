@@ -49,7 +49,7 @@ func discoveryCause(err error) string {
 	return foreign.Cause(err)
 }
 
-// verifyCauses are beginnings of the library's errors about a token, which go on with what stands in it.
+// verifyCauses are beginnings of the library's errors about a token. The rest of such an error repeats the token.
 var verifyCauses = []struct{ begins, means string }{
 	{"failed to verify signature: fetching keys", "the provider's keys cannot be had"},
 	{"failed to verify signature", "it is not signed with one of the provider's keys"},
@@ -74,7 +74,7 @@ func verifyCause(err error) error {
 // oauthErrors are the codes that a token endpoint may answer (RFC 6749, section 5.2).
 var oauthErrors = []string{"invalid_request", "invalid_client", "invalid_grant", "unauthorized_client", "unsupported_grant_type", "invalid_scope"}
 
-// exchangeCause words for the log why a code was not taken. What the provider answered beside a known code may hold tokens.
+// exchangeCause words for the log why a code was not taken. The provider's text beside a known code may hold tokens.
 func exchangeCause(err error) string {
 	var refused *oauth2.RetrieveError
 	switch {

@@ -130,8 +130,8 @@ func WithJudge(ctx context.Context, j *Judge) context.Context {
 	return context.WithValue(ctx, judgeKey{}, j)
 }
 
-// JudgeOf says what becomes of a request's connection. What is hidden by TLS is judged by what net/http tells, and then a client of
-// HTTP/1.0, whose Transfer-Encoding net/http passes over, has one request for each connection.
+// JudgeOf decides whether a request's connection goes on. TLS hides the plain bytes, so there the fields of net/http decide. They lack the
+// Transfer-Encoding of HTTP/1.0, so an HTTP/1.0 client over TLS has one request for each connection.
 func JudgeOf(r *http.Request) Verdict {
 	if r.ProtoMajor != 1 {
 		return Keep

@@ -10,8 +10,8 @@ import (
 	"godwit.dev/godwit/internal/push"
 )
 
-// Table says what statuses mean that every provider uses alike. A sender first looks for what its provider says in words
-// of its own, and fills in what differs.
+// Table judges the statuses that every provider uses alike. A sender first reads its provider's own words, and fills in the
+// differences.
 type Table struct {
 	Name  string // of the provider, in reasons
 	Scope string // the Pace.Scope that waits when the provider wants less

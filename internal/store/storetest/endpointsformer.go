@@ -8,7 +8,7 @@ import (
 	"godwit.dev/godwit/internal/push"
 )
 
-// formerSpelling has APNs tokens in capitals, as former versions stored them, found by what clients register today.
+// formerSpelling tests that a token in small letters finds the endpoint that a former version stored in capitals.
 func formerSpelling(e *endpointEnv) {
 	ctx := e.Context()
 	small := strings.Repeat("0a1b2c3d", 8)

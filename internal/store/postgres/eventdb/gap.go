@@ -32,8 +32,8 @@ func (l *Log) begin(ctx context.Context, head uint64) error {
 // lost counts what was lost since the start.
 func (l *Log) lost() int64 { return l.queue.Lost() + l.gone.Load() }
 
-// reborn makes the row of this server anew, which another one has taken away because it took this one for ended. What was emitted since the
-// log was whole counts as lost: the other one may have made some of it anew.
+// reborn makes the row of this server anew, which another one has taken away because it took this one for ended. Events since the
+// log was last whole count as lost: the other node may have made some of them anew.
 func (l *Log) reborn(ctx context.Context) error {
 	mended := l.lost()
 	l.gone.Add(1)

@@ -125,7 +125,7 @@ func (l *Log) store(ctx context.Context, chunks []*eventlog.Chunk, taken time.Ti
 	return nil, nil
 }
 
-// did is what a commit of events came to.
+// did is the result of a commit of events.
 type did struct {
 	chunks       []*eventlog.Chunk
 	before, last uint64 // 0: another attempt has committed them
@@ -153,7 +153,7 @@ const insertChunks = `WITH turn AS (
 
 // insert stores chunks and gives out their ids, in one round trip. The head's row is locked from there to the commit, which does not wait
 // for the disk: a crash of the database may cost the last events, as one of a node costs those that it had not stored yet.
-// whole is before what time all was emitted that is stored with this; 0: nothing more is than was.
+// whole is a time: with this commit all events before it are stored. 0: the commit moves it no further.
 func (l *Log) insert(ctx context.Context, chunks []*eventlog.Chunk, bytes int, whole int64) (d did, err error) {
 	total := int64(0)
 	upto, apps, data := make([]int64, len(chunks)), make([]string, len(chunks)), make([][]byte, len(chunks))

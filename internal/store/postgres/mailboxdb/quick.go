@@ -21,7 +21,7 @@ func quick(q *mailbox.Settle) bool {
 }
 
 // askQuick settles what can be settled quickly. In the order of keys and positions, so that nodes that settle the same do not wait for each other in a
-// circle. Of several acknowledgements of one copy only the first is asked for: the statement would take the time of any of them.
+// circle. If a copy has several acknowledgements, the statement names only the first: otherwise it would take the time of any of them.
 func (t *transaction) askQuick(a *asking) {
 	slices.SortStableFunc(t.quick, func(p, q *mailbox.Settle) int {
 		return cmp.Or(cmp.Compare(t.keyOf(p), t.keyOf(q)), cmp.Compare(p.Pos, q.Pos), p.At.Compare(q.At))

@@ -16,7 +16,7 @@ import (
 const (
 	// rowWait bounds how long a commit waits for rows: live nodes hold theirs for one round trip and one flush of the log.
 	rowWait = 250 * time.Millisecond
-	// stuckWait is that bound while some rows are known to be stuck, because each new one stops the lane for as long.
+	// stuckWait is that bound while some rows are stuck: each further one stops the lane for as long.
 	stuckWait = 20 * time.Millisecond
 	// upkeepWait is that of upkeep, which is tried up to five times while the lane waits.
 	upkeepWait = 100 * time.Millisecond
