@@ -57,7 +57,7 @@ func TestBadServicesNameTheirFieldAndChangeNothing(t *testing.T) {
 		w.put("/v1/gateway/orders", body).problem(http.StatusBadRequest, "bad-input", field)
 	}
 	w.put("/v1/gateway/orders?access=public", `{}`).problem(http.StatusBadRequest, "bad-input", "access")
-	w.put("/v1/gateway/o%20%00", `{}`).problem(http.StatusBadRequest, "bad-input", "service")
+	w.put("/v1/gateway/o%20%01", `{}`).problem(http.StatusBadRequest, "bad-input", "service")
 	w.put("/v1/gateway/orders", `{"access":"client"`+strings.Repeat(" ", 16<<10)+`}`).problem(http.StatusRequestEntityTooLarge, "too-large", "")
 	w.delete("/v1/gateway/orders?access=public").problem(http.StatusBadRequest, "bad-input", "access")
 	w.get("/v1/gateway/orders?access=public").problem(http.StatusBadRequest, "bad-input", "access")
