@@ -99,8 +99,8 @@ func TestRecipientOfAKilledNodeGoesOnElsewhere(t *testing.T) {
 	next(t, l, "n2")
 	publish(t, nodes[0], "unit", "n3")
 	next(t, l, "n3")
-	blackbox.Eventually(t, "the killed node is gone", func() error {
-		if v := seen(t, nodes[0]); v["alive"] != 1 || v["missing"] != 0 {
+	blackbox.Eventually(t, "the killed node is listed as missing", func() error {
+		if v := seen(t, nodes[0]); v["alive"] != 1 || v["missing"] != 1 {
 			return fmt.Errorf("sees %v", v)
 		}
 		return nil
