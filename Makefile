@@ -182,7 +182,7 @@ deploy-test: ## read the Dockerfile, the Compose file, the Helm chart, the board
 
 .PHONY: deploy-test-all
 deploy-test-all: haproxy prometheus $(GOLANGCI_LINT)
-	cd deploy && golangci-lint run ./...
+	cd deploy && golangci-lint run --allow-parallel-runners ./...
 	cd deploy && $(GO) test -count 1 ./...
 	@$(deploy-digest) >deploy/tested
 
@@ -206,7 +206,7 @@ fmt-check: $(GOFUMPT)
 
 .PHONY: lint
 lint: $(GOLANGCI_LINT) $(BUF) $(NODE_MODULES) ## run the linters
-	golangci-lint run ./...
+	golangci-lint run --allow-parallel-runners ./...
 	cd api && buf lint
 	cd $(JS) && npm run --silent lint && npm run --silent types
 
