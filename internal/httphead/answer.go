@@ -67,12 +67,9 @@ func HasBody(status int) bool {
 	return status != http.StatusNoContent && status != http.StatusResetContent && status != http.StatusNotModified
 }
 
-// setCookies adds the cookies that a worker may set: none of this server's names, none over the API, and on a shared origin
-// only for the gateway's path.
+// setCookies adds the cookies that a worker may set: none of this server's names, and on a shared origin only for the gateway's path.
+// Back ends that ask over the API get the others as they are: no browser keeps them, since each call carries a key.
 func setCookies(dst http.Header, values []string, in Place) {
-	if in == API {
-		return
-	}
 	for _, v := range values {
 		pair, attributes, _ := strings.Cut(v, ";")
 		name, _, named := strings.Cut(pair, "=")

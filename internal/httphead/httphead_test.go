@@ -116,7 +116,7 @@ func TestAWorkerSetsNoCookieOfTheServer(t *testing.T) {
 		"a b=x":                             {},
 		"a,godwit=x":                        {},
 	} {
-		for place, want := range map[Place]string{OwnOrigin: want.own, Shared: want.shared, API: ""} {
+		for place, want := range map[Place]string{OwnOrigin: want.own, Shared: want.shared, API: want.own} {
 			got := http.Header{}
 			FromWorker(got, http.Header{"Set-Cookie": {in}}, place)
 			if got := strings.Join(got["Set-Cookie"], "|"); got != want {
