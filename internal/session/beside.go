@@ -8,7 +8,8 @@ import (
 )
 
 // A session that is behind gets its next notifications from the store. A node among several may lose the store alone, while the others go on
-// storing and the bus still brings what they store. Then the session gets that at once, and a read later brings what the bus did not.
+// storing and the bus still brings what they store. Then the session gets at once what follows its last one without a gap. What follows a gap
+// waits for a read, since notifications come in the order of their seqs.
 
 // maxKept bounds the notifications that are kept for sessions while the store is being read for them. Further ones come with a later read.
 const maxKept = 16_384
@@ -58,12 +59,9 @@ func (s *Session) beside(it *mailbox.Item, sc *scratch) {
 	}
 }
 
-// deliverBeside delivers an item out of turn. The session stays behind, so the next read finds what is missing.
+// deliverBeside delivers an item without a read if it is the session's next. The session stays behind, so the next read finds what is missing.
 func (s *Session) deliverBeside(it *mailbox.Item, sc *scratch) {
-	if s.has(it) || !s.deliver(it, sc) {
-		return
-	}
-	if s.peek { // which remembers nothing else of what it was sent
-		s.last = max(s.last, it.Seq)
+	if it.Seq == s.last+1 && !s.has(it) && s.deliver(it, sc) {
+		s.last = it.Seq
 	}
 }

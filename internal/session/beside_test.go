@@ -48,6 +48,7 @@ func TestTheBusIsDeliveredWhileTheStoreCannotBeRead(t *testing.T) {
 		w.expect(c, "welcome")
 		w.publish("anna", "n1")
 		w.expect(c, "notification n1")
+		w.mail.lose("carl", "n0")
 		store.hangs = make(chan struct{})
 		w.hub.RereadAll()
 		synctest.Wait()
@@ -59,22 +60,29 @@ func TestTheBusIsDeliveredWhileTheStoreCannotBeRead(t *testing.T) {
 		w.expect(c, "notification n3")
 		w.mail.lose("anna", "n4")
 		w.publish("anna", "n5") // beyond a gap, which only a read can fill
+		w.publish("anna", "n6")
 		synctest.Wait()
-		w.expect(c, "notification n5")
+		w.expect(c)
 		late := w.connect(frame.Hello{Recipient: "bert"})
 		w.expect(late, "welcome")
-		w.publish("bert", "n6") // to a session that has read nothing so far
+		w.publish("bert", "first") // to a session that has read nothing so far and lacks nothing
 		synctest.Wait()
-		w.expect(late, "notification n6")
+		w.expect(late, "notification first")
+		lacks := w.connect(frame.Hello{Recipient: "carl"})
+		w.expect(lacks, "welcome")
+		w.publish("carl", "second") // to a session that has read nothing so far, and the first waits in the store
+		synctest.Wait()
+		w.expect(lacks)
 
 		c.ack("n1", "n2")
 		store.hangs = nil
 		time.Sleep(2 * readRetry)
 		synctest.Wait()
-		w.expect(c, "notification n4")
+		w.expect(c, "notification n4", "notification n5", "notification n6")
 		w.publish("anna", "n7")
 		w.expect(c, "notification n7")
 		w.expect(late)
+		w.expect(lacks, "notification n0", "notification second")
 	})
 }
 

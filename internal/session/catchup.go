@@ -321,7 +321,7 @@ func (s *Session) apply(r *reading, rd *reads, sc *scratch) {
 		}
 	}
 	if !res.More || s.peek { // an observer sees the first of a long backlog, then what is new
-		s.last = res.LastSeq // less than before if the store went back; while behind, nothing else moves it
+		s.last = res.LastSeq // less than before if the store went back; during a read, nothing else moves it
 		s.behind = s.missed > s.last
 	}
 	s.catchUpLocked()
