@@ -134,7 +134,7 @@ func (a *App) startCluster() (err error) {
 		Node: a.node(), Boot: a.boot, Version: a.opts.Version, Roll: ledger{a.stores.Alive, a.stores.Members}, Now: a.clock, Taken: a.fail, Log: a.log,
 	}
 	if a.stores.Reach != nil {
-		cfg.Heard = a.stores.Reach.Heard
+		cfg.Heard, cfg.Steady = a.stores.Reach.Heard, a.stores.Reach.Steady
 	}
 	a.cluster, err = cluster.New(cfg)
 	if err == nil {

@@ -7,7 +7,8 @@ import (
 )
 
 const (
-	// leaveAfter is how long the store has to be out of reach before sessions are sent to nodes that reach it.
+	// leaveAfter is how long the store has to be out of reach before sessions are sent to nodes that reach it, and how long those must have
+	// reached it.
 	leaveAfter = 2 * time.Second
 	reachLook  = 100 * time.Millisecond
 )
@@ -37,7 +38,7 @@ func (a *App) watchReach(ctx context.Context) error {
 			return nil
 		case <-tick.C:
 		}
-		leaves := a.stores.Reach.Lost() >= leaveAfter && a.cluster.OthersReach()
+		leaves := a.stores.Reach.Lost() >= leaveAfter && a.cluster.OthersReach() && (stay != nil || a.cluster.OthersReachFor(ctx, leaveAfter))
 		switch {
 		case leaves && stay == nil:
 			a.log.Warn("sessions are sent to nodes that reach PostgreSQL, which this one does not", "sessions", a.hub.Live())

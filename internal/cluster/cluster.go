@@ -57,6 +57,7 @@ type Config struct {
 	Roll    Roll                 // nil: nodes that fall silent are taken for gone after a while
 	Now     func() time.Time     // the store's clock
 	Heard   func() time.Duration // how long ago the store last answered this node; nil: it is not watched
+	Steady  func() time.Duration // for how long the store has answered this node each time, 0: it does not; nil: it is not watched
 	// Taken is called once if another node of this name is alive, and was before this one: this one must end.
 	Taken func(error)
 	Log   *slog.Logger

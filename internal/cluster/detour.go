@@ -17,9 +17,11 @@ import (
 
 const (
 	whatSettle = "settle"
+	whatReach  = "reach"
 	// settlePatience is how long another node may take. A step waits for seconds at least.
 	settlePatience = 2 * time.Second
 	settlesAtOnce  = 8
+	reachesAtOnce  = 8 // takes no time
 	// detourQueue bounds the batches that wait for the other node, and detourBatch the acknowledgements of one question (about 100 KB).
 	detourQueue = 4096
 	detourBatch = 500
@@ -50,6 +52,9 @@ func (c *Cluster) NewDetour(store mailbox.Store) *Detour {
 		}
 		return outcomes(batch), nil
 	})
+	if c.cfg.Steady != nil {
+		c.Answer(whatReach, askPatience, reachesAtOnce, c.reaches)
+	}
 	c.ended.Go(d.run)
 	return d
 }
@@ -156,5 +161,26 @@ func (c *Cluster) withStore() string {
 	return slices.MinFunc(found, func(a, b *node) int { return cmp.Or(cmp.Compare(a.Sessions, b.Sessions), cmp.Compare(a.boot, b.boot)) }).boot
 }
 
-// OthersReach reports whether another node that takes sessions reaches the store.
+// OthersReach reports whether another node that takes sessions reaches the store, by its last word of itself.
 func (c *Cluster) OthersReach() bool { return c.withStore() != "" }
+
+// reaches answers for how many milliseconds this node has reached the store; 0: it does not, or takes no sessions.
+func (c *Cluster) reaches(context.Context, json.RawMessage) (any, error) {
+	c.nodes.mu.Lock()
+	drains := c.nodes.drains
+	c.nodes.mu.Unlock()
+	if drains {
+		return 0, nil
+	}
+	return c.cfg.Steady().Milliseconds(), nil
+}
+
+// OthersReachFor asks whether another node that takes sessions reaches the store now, and has for so long. A node's last word of itself may be
+// from before all nodes lost the store, and one that has just found it again is only the first of them.
+func (c *Cluster) OthersReachFor(ctx context.Context, least time.Duration) (reach bool) {
+	c.askAll(ctx, whatReach, nil, func(body json.RawMessage) {
+		var ms int64
+		reach = json.Unmarshal(body, &ms) == nil && ms >= least.Milliseconds() || reach
+	})
+	return reach
+}

@@ -38,10 +38,11 @@ type world struct {
 	store *shared // nil: each node has its own connections to PostgreSQL
 	open  func(n *node, now func() time.Time)
 	nodes []*node
-	roll  func() ([]string, error) // nil: there is none
-	ahead time.Duration            // of the clocks of nodes that are started from now on
-	slow  time.Duration            // what nodes that are started from now on hear of each other comes so late
-	old   bool                     // nodes that are started from now on are as those of the release before
+	roll  func() ([]string, error)        // nil: there is none
+	ahead time.Duration                   // of the clocks of nodes that are started from now on
+	slow  time.Duration                   // what nodes that are started from now on hear of each other comes so late
+	reach func(name string) time.Duration // for how long a node has reached the store; nil: it is not watched
+	old   bool                            // nodes that are started from now on are as those of the release before
 }
 
 // node is what a server has of it.
@@ -119,8 +120,15 @@ func (w *world) start(name string) *node {
 	if w.roll != nil {
 		cfg.Roll = rollOf(w.roll)
 	}
+	if w.reach != nil {
+		cfg.Heard = func() time.Duration { return 0 } // its word of before
+		cfg.Steady = func() time.Duration { return w.reach(name) }
+	}
 	if n.cluster, err = cluster.New(cfg); err != nil {
 		w.t.Fatal(err)
+	}
+	if w.reach != nil {
+		n.cluster.NewDetour(n.store)
 	}
 	n.mail = mailbox.New(mailbox.Config{Store: n.store, Events: &n.evs, Log: log})
 	n.requests = request.New(request.Config{Bus: n.bus})

@@ -116,6 +116,8 @@ var ErrLives = errors.New("the node lives: stop it first")
 type Reach interface {
 	// Lost is how long the database could not be reached for; 0: it can be.
 	Lost() time.Duration
+	// Steady is for how long the database has answered every question; 0: it has not answered a recent one.
+	Steady() time.Duration
 	// Heard is how long ago the database last sent something.
 	Heard() time.Duration
 }

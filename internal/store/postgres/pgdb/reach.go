@@ -24,6 +24,8 @@ const (
 	reachLook = 50 * time.Millisecond
 	// connectPatience is how long an attempt to connect may take while the database cannot be reached.
 	connectPatience = 3 * time.Second
+	// steadyFresh is how long ago the last question that was answered may have been asked. It leaves one to be late, of those every askEvery.
+	steadyFresh = 3 * askEvery
 )
 
 // errUnreachable is the error of dialing while the database cannot be reached.
@@ -40,11 +42,31 @@ type Reach struct {
 	heard  atomic.Int64 // when the database last sent something, in nanoseconds since began
 	began  time.Time
 	lostAt atomic.Int64 // likewise, when it was found unreachable; 0: it can be reached
+	steady steady
 
 	reached bool // once at least; only run uses it
 
 	mu    sync.Mutex
 	conns map[*heardConn]struct{}
+}
+
+// steady is since when each question was answered.
+type steady struct {
+	mu          sync.Mutex
+	since, last time.Time // when the first of them was asked, and the latest; since is zero where the latest question has no answer
+}
+
+func (s *steady) note(asked time.Time, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch {
+	case err != nil:
+		s.since = time.Time{}
+	case s.since.IsZero():
+		s.since, s.last = asked, asked
+	default:
+		s.last = asked
+	}
 }
 
 // Watch starts to watch the database of a URL, which can be reached at first.
@@ -90,6 +112,17 @@ func (r *Reach) Heard() time.Duration {
 	return time.Since(r.began) - time.Duration(r.heard.Load())
 }
 
+// Steady is for how long the database has answered every question; 0: it has not answered a recent one.
+func (r *Reach) Steady() time.Duration {
+	s := &r.steady
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.since.IsZero() || time.Since(s.last) > steadyFresh {
+		return 0
+	}
+	return time.Since(s.since)
+}
+
 func (r *Reach) hear() { r.heard.Store(int64(time.Since(r.began))) }
 
 func (r *Reach) run(ctx context.Context) {
@@ -104,7 +137,9 @@ func (r *Reach) run(ctx context.Context) {
 		case <-tick.C:
 		}
 		var err error
+		asked := time.Now()
 		conn, err = r.ask(ctx, conn)
+		r.steady.note(asked, err)
 		r.reached = r.reached || err == nil || r.heard.Load() > 0
 		if ctx.Err() == nil && r.reached { // before, those who open the stores say why they cannot
 			r.set(ctx, err)

@@ -29,6 +29,7 @@ func TestADatabaseThatFallsSilentIsLostUntilItAnswers(t *testing.T) {
 	defer reach.Close()
 	db := open(t, pgdb.Config{URL: server.URL(), Schema: "s", Migrations: oneTable, Reach: reach})
 	until(t, "the watch has heard of it", func() bool { return reach.Lost() == 0 && reach.Heard() < time.Second })
+	until(t, "it answers steadily", func() bool { return reach.Steady() > time.Second })
 	// A query that is under way is given up, however long it may wait.
 	asked := make(chan error, 1)
 	begun := make(chan struct{})
@@ -42,6 +43,9 @@ func TestADatabaseThatFallsSilentIsLostUntilItAnswers(t *testing.T) {
 	<-begun
 	server.Stop()
 	until(t, "the database is lost", func() bool { return reach.Lost() > 0 })
+	if steady := reach.Steady(); steady != 0 {
+		t.Errorf("a lost database has answered for %s", steady)
+	}
 	if err := <-asked; !pgdb.Away(err) {
 		t.Errorf("a query under way: %v, want that the database is away", err)
 	}
@@ -49,7 +53,7 @@ func TestADatabaseThatFallsSilentIsLostUntilItAnswers(t *testing.T) {
 		t.Errorf("a query meanwhile: %v", err)
 	}
 	server.Continue()
-	until(t, "the database is found again", func() bool { return reach.Lost() == 0 })
+	until(t, "the database is found again", func() bool { return reach.Lost() == 0 && reach.Steady() > 0 })
 	ok(t, db.Do(t.Context(), "count", exec(db, "SELECT count(*) FROM t")))
 }
 

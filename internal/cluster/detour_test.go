@@ -1,0 +1,36 @@
+package cluster_test
+
+import (
+	"sync/atomic"
+	"testing"
+	"time"
+)
+
+func TestOnlyANodeThatReachesTheStoreNowCountsForOthers(t *testing.T) {
+	w := newWorld(t, 0)
+	var other atomic.Int64
+	w.reach = func(name string) time.Duration {
+		if name == "node-1" {
+			return time.Duration(other.Load())
+		}
+		return 0
+	}
+	w.startAll(2)
+	lost, well := w.nodes[0].cluster, w.nodes[1].cluster
+	least := 2 * time.Second
+	for _, reached := range []time.Duration{0, time.Second} { // lost, and just found again
+		other.Store(int64(reached))
+		if lost.OthersReachFor(t.Context(), least) {
+			t.Errorf("a node that has reached the store for %s counts", reached)
+		}
+	}
+	other.Store(int64(3 * time.Second))
+	eventually(t, "the other node answers", func() bool { return lost.OthersReachFor(t.Context(), least) })
+	if well.OthersReachFor(t.Context(), least) {
+		t.Error("a node that lost the store counts")
+	}
+	well.Drain()
+	if lost.OthersReachFor(t.Context(), least) {
+		t.Error("a node that takes no sessions counts")
+	}
+}
