@@ -175,8 +175,8 @@ func (c *Cluster) reaches(context.Context, json.RawMessage) (any, error) {
 	return c.cfg.Steady().Milliseconds(), nil
 }
 
-// OthersReachFor asks whether another node that takes sessions reaches the store now, and has for so long. A node's last word of itself may be
-// from before all nodes lost the store, and one that has just found it again is only the first of them.
+// OthersReachFor asks whether another node that takes sessions reaches the store now, and has for so long. Heartbeats may be
+// older than a loss that hit all nodes, and after such a loss one node finds the store first.
 func (c *Cluster) OthersReachFor(ctx context.Context, least time.Duration) (reach bool) {
 	c.askAll(ctx, whatReach, nil, func(body json.RawMessage) {
 		var ms int64

@@ -8,8 +8,8 @@ import (
 )
 
 // A session that is behind gets its next notifications from the store. A node among several may lose the store alone, while the others go on
-// storing and the bus still brings what they store. Then the session gets at once what follows its last one without a gap. What follows a gap
-// waits for a read, since notifications come in the order of their seqs.
+// storing and the bus still brings what they store. Then the session gets the notification with the next seq at once.
+// Notifications beyond a gap wait for a read, which keeps the order of seqs.
 
 // maxKept bounds the notifications that are kept for sessions while the store is being read for them. Further ones come with a later read.
 const maxKept = 16_384
