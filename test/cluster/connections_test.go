@@ -22,7 +22,9 @@ func TestNodesWithoutAConnectionToSpareRefuseAndHeal(t *testing.T) {
 	const connections = 100
 	db := pgtest.Start(t, pgtest.Options{Settings: map[string]string{"max_connections": fmt.Sprint(connections), "superuser_reserved_connections": "0"}})
 	admin := connect(t, db.URL())
-	c := Start(t, Options{Nodes: 2, Postgres: func(int) string { return db.URL() }, Serve: []blackbox.Option{blackbox.Plain()}})
+	do(t, admin, "CREATE ROLE node LOGIN; GRANT CREATE ON DATABASE postgres TO node")
+	nodes := strings.Replace(db.URL(), "user=postgres", "user=node", 1)
+	c := Start(t, Options{Nodes: 2, Postgres: func(int) string { return nodes }, Serve: []blackbox.Option{blackbox.Plain()}})
 	link := dial(t, c.Nodes[1], "ws", "ann")
 	publish(t, c.Nodes[0], "ann", "before")
 	next(t, link, "before")
@@ -32,13 +34,16 @@ func TestNodesWithoutAConnectionToSpareRefuseAndHeal(t *testing.T) {
 
 	s := strangers{t: t, url: db.URL()}
 	t.Cleanup(s.leave)
+	// Nodes connect anew at once, so they may not while the strangers take what there is.
+	do(t, admin, "ALTER ROLE node CONNECTION LIMIT 0")
 	blackbox.Eventually(t, "strangers have all connections", func() error {
-		do(t, admin, "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name LIKE 'godwit%'")
+		do(t, admin, "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = 'node'")
 		if s.come(); len(s.have) < connections-1 { // one is the test's
 			return fmt.Errorf("they have %d of %d", len(s.have), connections)
 		}
 		return nil
 	})
+	do(t, admin, "ALTER ROLE node CONNECTION LIMIT -1")
 	for i, n := range c.Nodes {
 		api := n.API()
 		for range 20 { // at first connections are found broken, of which there are fewer

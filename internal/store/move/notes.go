@@ -149,7 +149,7 @@ func (m *mover) end(ctx context.Context) error {
 
 // inOneView runs f on a state of one moment, for as long as it takes: nobody else writes.
 func (m *mover) inOneView(ctx context.Context, f func(context.Context, tx) error) error {
-	return pgx.BeginTxFunc(ctx, m.db.Pool(), pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly}, func(tx pgx.Tx) error { return f(ctx, tx) })
+	return pgx.BeginTxFunc(ctx, m.db.Pool(), pgdb.Patient("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"), func(tx pgx.Tx) error { return f(ctx, tx) })
 }
 
 // note is how far a part has come.

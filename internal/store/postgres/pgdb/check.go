@@ -51,7 +51,7 @@ func (db *DB) checkSessions(ctx context.Context) error {
 		if err := idle.QueryRow(ctx, session, unprepared).Scan(&before); err != nil {
 			return pooled(err)
 		}
-		err := pgx.BeginFunc(ctx, db.pool, func(tx pgx.Tx) error {
+		err := pgx.BeginTxFunc(ctx, db.pool, Patient("BEGIN"), func(tx pgx.Tx) error {
 			if err := tx.QueryRow(ctx, session, unprepared).Scan(&other); err != nil {
 				return err
 			}

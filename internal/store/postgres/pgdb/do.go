@@ -5,13 +5,25 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"syscall"
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 )
 
 // attempts is how often a transaction is begun that others got into the way of.
 const attempts = 5
+
+// patientWithin is how long the server keeps a Patient transaction of a node that sends nothing more. A loaded machine may take seconds from
+// one statement to the next.
+const patientWithin = time.Minute
+
+// Patient are options of a transaction that no everyday work waits for, and that begins with a BEGIN statement: between its statements this
+// process may work for longer than other transactions may be idle. The bound is set along with BEGIN, before the transaction is idle.
+func Patient(begin string) pgx.TxOptions {
+	return pgx.TxOptions{BeginQuery: fmt.Sprintf("%s; SET LOCAL idle_in_transaction_session_timeout = %d", begin, patientWithin.Milliseconds())}
+}
 
 // noAnswer is why a context has ended in which the database did not answer: after how long.
 type noAnswer time.Duration
@@ -35,7 +47,7 @@ func Late(ctx context.Context, err error) error {
 }
 
 // Do runs f in one transaction and commits it. If the database undid it for the sake of others (a deadlock, a
-// serialization failure), f runs again, so it starts from nothing each time. If the connection breaks during COMMIT nobody knows
+// serialization failure) or ended the connection before COMMIT, f runs again, so it starts from nothing each time. If the connection breaks during COMMIT nobody knows
 // what became of it: that is an error and is never tried again. An error of f that is not the database's is returned as it is.
 func (db *DB) Do(ctx context.Context, op string, f func(context.Context, pgx.Tx) error) error {
 	return again(ctx, op, func() (bool, error) { return db.once(ctx, f) })
@@ -55,7 +67,7 @@ func again(ctx context.Context, op string, once func() (own bool, err error)) er
 		switch {
 		case err == nil || own:
 			return err
-		case attempt == attempts || !undone(err) && !errors.Is(err, errNotBegun):
+		case attempt == attempts || !undone(err) && !errors.Is(err, errNotBegun) && !errors.Is(err, errCut):
 			return Error(op, err)
 		}
 		// So that those who met do not meet again.
@@ -73,21 +85,35 @@ func again(ctx context.Context, op string, once func() (own bool, err error)) er
 // to all that there are.
 var errNotBegun = errors.New("transaction could not be begun")
 
+// errCut says that the server ended a connection in a transaction before COMMIT, as it does with one that is idle for too long. Over a Unix
+// socket the next statement may fail before the server's reason is read.
+var errCut = errors.New("connection was closed in a transaction")
+
+// cut reports whether a statement was not sent, because the connection was closed.
+func cut(err error) bool {
+	return errors.Is(err, syscall.EPIPE) || errors.Is(err, syscall.ECONNRESET) || pgconn.SafeToRetry(err)
+}
+
 // once reports with an error whether it is f's own.
 func (db *DB) once(ctx context.Context, f func(context.Context, pgx.Tx) error) (own bool, err error) {
 	if db.closed.Load() {
 		return false, ErrClosed
 	}
 	err = db.with(ctx, func(bounded context.Context, c *pgxConn) error {
-		begun := false
+		begun, committing := false, false
 		err := pgx.BeginFunc(bounded, c, func(tx pgx.Tx) error {
 			begun = true
 			err := f(bounded, tx)
-			own = isOwn(bounded, c, err)
+			own, committing = isOwn(bounded, c, err), err == nil
 			return err
 		})
-		if err != nil && !begun && c.Conn().IsClosed() && bounded.Err() == nil {
-			err = errors.Join(errNotBegun, err)
+		if err != nil && c.Conn().IsClosed() && bounded.Err() == nil {
+			switch {
+			case !begun:
+				err = errors.Join(errNotBegun, err)
+			case !committing && cut(err):
+				err = errors.Join(errCut, err)
+			}
 		}
 		return err
 	})

@@ -2,12 +2,14 @@ package pgdb_test
 
 import (
 	"context"
+	"io/fs"
 	"testing"
 	"time"
 
 	"github.com/jackc/pgx/v5"
 
 	"godwit.dev/godwit/internal/store/postgres/pgdb"
+	"godwit.dev/godwit/internal/store/postgres/pgtest"
 )
 
 // A node that is stopped in a transaction loses its locks to the others, and begins the transaction again when it wakes.
@@ -36,5 +38,37 @@ func TestATransactionThatPausesLosesItsLocksAndIsRepeated(t *testing.T) {
 	ok(t, db.Pool().QueryRow(t.Context(), "SELECT b FROM t WHERE a = 1").Scan(&b))
 	if tries != 2 || b != 11 {
 		t.Errorf("after %d tries b is %d, want 2 tries and 11", tries, b)
+	}
+}
+
+// slowFiles are migrations that take longer to read than the server keeps an idle transaction of other work.
+type slowFiles struct {
+	fs.FS
+	read func()
+}
+
+func (f slowFiles) Open(name string) (fs.File, error) {
+	if name != "." {
+		f.read()
+	}
+	return f.FS.Open(name)
+}
+
+// A loaded machine takes more than a second from one statement of a migration to the next.
+func TestASchemaIsMigratedOnASlowMachine(t *testing.T) {
+	url := pgtest.URL(t)
+	slow := slowFiles{FS: files("CREATE TABLE t (a int)", "CREATE TABLE u (a int)"), read: func() {
+		other, err := pgx.Connect(t.Context(), url)
+		ok(t, err)
+		_, err = other.Exec(t.Context(), "SET idle_in_transaction_session_timeout = '1s'; BEGIN")
+		ok(t, err)
+		// The server ends this transaction after the migration's one would have been ended.
+		if n, err := other.WaitForNotification(t.Context()); !pgdb.Idle(err) {
+			t.Errorf("the other transaction got %v, %v", n, err)
+		}
+	}}
+	db := open(t, pgdb.Config{URL: url, Schema: pgtest.Schema(t), Migrations: slow})
+	if n := number(t, db, "SELECT count(*) FROM migration"); n != 2 {
+		t.Errorf("%d migrations are noted, want 2", n)
 	}
 }

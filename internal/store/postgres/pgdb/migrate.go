@@ -52,7 +52,7 @@ func (db *DB) migrate(ctx context.Context, files fs.FS) error {
 }
 
 func (db *DB) migrateOnce(ctx context.Context, files fs.FS, names []string) error {
-	return pgx.BeginFunc(ctx, db.pool, func(tx pgx.Tx) error {
+	return pgx.BeginTxFunc(ctx, db.pool, Patient("BEGIN"), func(tx pgx.Tx) error {
 		h := fnv.New32a()
 		h.Write([]byte(db.schema))
 		if _, err := tx.Exec(ctx, "SELECT pg_advisory_xact_lock($1, $2)", int32(migrationLock), int32(h.Sum32())); err != nil { //nolint:gosec // any number will do

@@ -3,6 +3,7 @@
 package pgdb
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -112,14 +113,9 @@ func newPool(ctx context.Context, cfg Config) (*pgxpool.Pool, error) {
 		// Of several hosts the primary; and not a server that was one until a moment ago.
 		c.ConnConfig.ValidateConnect = validateWritable
 	}
-	name := c.ConnConfig.RuntimeParams["application_name"]
-	delete(c.ConnConfig.RuntimeParams, "application_name")
-	if name == "" {
-		name = "godwit"
-	}
 	// By SET, not in the startup message: a pooler in session mode refuses what it does not know there.
 	settings := fmt.Sprintf("SET search_path = %s; SET application_name = %s; SET idle_in_transaction_session_timeout = %d",
-		pgx.Identifier{cfg.Schema}.Sanitize(), quote(name), idleWithin.Milliseconds()) + ";" + serverKeepAlive + ";" + cfg.Settings
+		pgx.Identifier{cfg.Schema}.Sanitize(), quote(takeName(c.ConnConfig)), idleWithin.Milliseconds()) + ";" + serverKeepAlive + ";" + cfg.Settings
 	c.ConnConfig.DialFunc = cfg.Reach.dial(dial(c.ConnConfig.ConnectTimeout))
 	c.AfterConnect = func(ctx context.Context, conn *pgx.Conn) error {
 		if _, err := conn.PgConn().Exec(ctx, settings).ReadAll(); err != nil {
@@ -128,6 +124,13 @@ func newPool(ctx context.Context, cfg Config) (*pgxpool.Pool, error) {
 		return readTimeline(ctx, conn)
 	}
 	return pgxpool.NewWithConfig(ctx, c)
+}
+
+// takeName takes the application's name out of the startup message.
+func takeName(c *pgx.ConnConfig) string {
+	name := c.RuntimeParams["application_name"]
+	delete(c.RuntimeParams, "application_name")
+	return cmp.Or(name, "godwit")
 }
 
 // Pool is the pool of connections. Their search_path is the schema.

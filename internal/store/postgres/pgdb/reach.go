@@ -35,6 +35,7 @@ var errUnreachable = errors.New("PostgreSQL cannot be reached from this node")
 // are refused at once, so nobody waits for a network that drops everything.
 type Reach struct {
 	cfg  *pgx.ConnConfig
+	name string // of the application, as the database lists the connection
 	log  *slog.Logger
 	stop context.CancelFunc
 	done chan struct{}
@@ -81,9 +82,9 @@ func Watch(url string, log *slog.Logger) (*Reach, error) {
 	cfg.ConnectTimeout = connectPatience
 	cfg.DialFunc = dial(connectPatience)
 	cfg.ValidateConnect = validateWritable
-	delete(cfg.RuntimeParams, "application_name")
+	name := takeName(cfg)
 	ctx, stop := context.WithCancel(context.Background())
-	r := &Reach{cfg: cfg, log: log, stop: stop, done: make(chan struct{}), began: time.Now(), conns: make(map[*heardConn]struct{})}
+	r := &Reach{cfg: cfg, name: name, log: log, stop: stop, done: make(chan struct{}), began: time.Now(), conns: make(map[*heardConn]struct{})}
 	go func() {
 		defer close(r.done)
 		r.run(ctx)
@@ -161,7 +162,12 @@ func (r *Reach) ask(ctx context.Context, conn *pgx.Conn) (*pgx.Conn, error) {
 		}
 	}
 	connect := func(ctx context.Context) (err error) {
-		conn, err = pgx.ConnectConfig(ctx, r.cfg)
+		if conn, err = pgx.ConnectConfig(ctx, r.cfg); err != nil {
+			return err
+		}
+		if _, err = conn.Exec(ctx, "SET application_name = "+quote(r.name)); err != nil {
+			hangUp(conn)
+		}
 		return err
 	}
 	var err error

@@ -57,6 +57,23 @@ func TestADatabaseThatFallsSilentIsLostUntilItAnswers(t *testing.T) {
 	ok(t, db.Do(t.Context(), "count", exec(db, "SELECT count(*) FROM t")))
 }
 
+// Operators tell whose a connection is by its name.
+func TestTheWatchOfADatabaseIsNamedAsOtherConnectionsAre(t *testing.T) {
+	server := pgtest.Start(t, pgtest.Options{})
+	other, err := pgx.Connect(t.Context(), server.URL())
+	ok(t, err)
+	for name, url := range map[string]string{"godwit": server.URL(), "ours": server.URL() + "&application_name=ours"} {
+		reach, err := pgdb.Watch(url, nil)
+		ok(t, err)
+		until(t, name+" is listed", func() (is bool) {
+			ok(t, other.QueryRow(t.Context(), "SELECT EXISTS (SELECT FROM pg_stat_activity WHERE application_name = $1)", name).Scan(&is))
+			return is
+		})
+		ok(t, reach.Close())
+	}
+	ok(t, other.Close(context.Background()))
+}
+
 // Most people have a server without TLS and no sslmode in the URL: both ways are tried, and only one error is of use.
 func TestErrorsOfConnectingBeginWithTheirCause(t *testing.T) {
 	url := strings.Replace(pgtest.URL(t), "sslmode=disable", "sslmode=prefer", 1)
