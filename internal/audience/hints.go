@@ -62,7 +62,7 @@ func knownZone(s string) string {
 	if s == "" || quiet.Zone(s) != nil {
 		return s
 	}
-	hours := 0
+	var hours int
 	if m := offset.FindStringSubmatch(s); m != nil {
 		hours, _ = strconv.Atoi(m[1] + m[2])
 	} else if seconds, err := strconv.Atoi(s); err == nil && seconds%3600 == 0 {

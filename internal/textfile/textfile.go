@@ -171,7 +171,7 @@ func openNamed(in *bufio.Reader, head []byte, named string) (*Text, error) {
 // an unknown encoding come back unchanged.
 func Plain(b []byte) string {
 	if t, err := Open(bytes.NewReader(b), ""); err == nil {
-		if decoded, err := io.ReadAll(t); err == nil && utf8.Valid(decoded) && !(t.Decoded && bytes.Contains(decoded, []byte("\ufffd"))) {
+		if decoded, err := io.ReadAll(t); err == nil && utf8.Valid(decoded) && (!t.Decoded || !bytes.Contains(decoded, []byte("\ufffd"))) {
 			b = decoded
 		}
 	}

@@ -19,7 +19,6 @@ import (
 // parrot is a server that repeats whatever it is shown: in its status line, its headers and its body.
 type parrot struct {
 	url  string
-	port string
 	mu   sync.Mutex
 	came map[string]int // paths
 }

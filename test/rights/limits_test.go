@@ -37,9 +37,8 @@ var doors = []string{"HTTP API", "gRPC API", "web page", "WebSocket", "gRPC sess
 
 // The doors of each kind.
 var (
-	listeners  = []string{"HTTP API", "gRPC API", "web page", "WebSocket", "gRPC session", "SSE", "poll", "NATS", "gateway"}
-	publishing = []string{"HTTP API", "gRPC API", "web page", "NATS"}
-	sessions   = []string{"WebSocket", "gRPC session", "SSE", "poll"}
+	listeners = []string{"HTTP API", "gRPC API", "web page", "WebSocket", "gRPC session", "SSE", "poll", "NATS", "gateway"}
+	sessions  = []string{"WebSocket", "gRPC session", "SSE", "poll"}
 )
 
 // A held limit says which tests hold it at which doors, and why it has no meaning at the others.

@@ -29,7 +29,7 @@ func TestACopyOfASentPostIsSent(t *testing.T) {
 	first := r.Meta["1"]["_godwit_campaign"]
 
 	draft := publish(2, step{"post_status": "draft", "post_title": "A copy"})
-	r = s.does(with(draft, copied(r.Meta, "1", "2")))
+	s.does(with(draft, copied(r.Meta, "1", "2")))
 	if r := s.does(step{"do": "box", "id": 2}); strings.Contains(r.Drawn, "It is not sent again") {
 		t.Errorf("the box of a copy says %s", r.Drawn)
 	}

@@ -103,7 +103,7 @@ func TestASharedOriginHasNoServiceWorkerOfAWorker(t *testing.T) {
 
 func TestAnAnswerInPartsWithHeadersOfTheirOwnIsRefused(t *testing.T) {
 	w := &worker{answer: request.Answer{Status: 200, ContentType: "multipart/x-mixed-replace; boundary=x"}}
-	if resp := call(t, http.MethodGet, serveWorker(t, w, httphead.Shared, false)+"/gw/shop/", nil); resp.StatusCode != 502 {
+	if resp := call(t, http.MethodGet, serveWorker(t, w, httphead.Shared, false)+"/gw/shop/", nil); resp.StatusCode != http.StatusBadGateway {
 		t.Errorf("status %d, want 502", resp.StatusCode)
 	}
 }
@@ -157,7 +157,7 @@ func TestAnswersWithoutABodyHaveNone(t *testing.T) {
 		t.Errorf("HEAD says a length of %d, and its worker one of 1234", resp.ContentLength)
 	}
 	w.answer.Header["Content-Length"] = []string{"-7"}
-	if resp := call(t, http.MethodHead, at, nil); resp.StatusCode != 200 || resp.Header.Get("Content-Length") == "-7" {
+	if resp := call(t, http.MethodHead, at, nil); resp.StatusCode != http.StatusOK || resp.Header.Get("Content-Length") == "-7" {
 		t.Errorf("HEAD is answered %d with %v", resp.StatusCode, resp.Header)
 	}
 }
@@ -169,7 +169,7 @@ func TestACallIsAnsweredHoweverLongItsServiceMayTake(t *testing.T) {
 		s := httptest.NewUnstartedServer(frontgate.New(frontgate.Config{Asker: w, Access: open{}, Log: slog.New(slog.DiscardHandler)}))
 		s.Config.ReadTimeout, s.Config.WriteTimeout = patience, patience
 		s.Start()
-		resp, err := http.Post(s.URL+"/gw/shop/", "text/plain", strings.NewReader(body)) //nolint:noctx // ends with the server
+		resp, err := http.Post(s.URL+"/gw/shop/", "text/plain", strings.NewReader(body))
 		if err != nil {
 			t.Errorf("a call with the body %q is not answered: %v", body, err)
 		} else {

@@ -77,12 +77,12 @@ func CheckSubject(s string) error {
 	if err := usableSubject(s); err != nil || s == "" {
 		return err
 	}
-	host := ""
+	var host string
 	if address, mail := strings.CutPrefix(s, "mailto:"); mail {
 		address, _, _ = strings.Cut(address, "?")
 		a, err := netmail.ParseAddress(address)
 		if err != nil || a.Address != address {
-			return errors.New("is not one e-mail address after mailto:")
+			return errors.New("is not mailto: and one e-mail address")
 		}
 		host = address[strings.LastIndexByte(address, '@')+1:]
 	} else {

@@ -24,7 +24,7 @@ func Explain(err error) error {
 	if !errors.As(err, &connect) {
 		return err
 	}
-	joined, ok := errors.Unwrap(connect).(interface{ Unwrap() []error }) //nolint:errorlint // pgconn joins the errors of its attempts here
+	joined, ok := errors.Unwrap(connect).(interface{ Unwrap() []error })
 	if !ok {
 		return err
 	}
