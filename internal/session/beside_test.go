@@ -3,6 +3,7 @@ package session
 import (
 	"context"
 	"log/slog"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -14,12 +15,23 @@ import (
 // hangingStore is a mailbox in which reads of rows hang until a channel is closed, and then fail.
 type hangingStore struct {
 	*memory
-	hangs chan struct{} // closed: they fail at once
+	guard sync.Mutex
+	hangs chan struct{} // nil: reads succeed; closed: they fail at once
+}
+
+// hang changes the channel while goroutines of the hub may read.
+func (h *hangingStore) hang(until chan struct{}) {
+	h.guard.Lock()
+	defer h.guard.Unlock()
+	h.hangs = until
 }
 
 func (h *hangingStore) Pending(ctx context.Context, qs []mailbox.PendingQuery) ([]mailbox.PendingResult, error) {
-	if h.hangs != nil {
-		<-h.hangs
+	h.guard.Lock()
+	until := h.hangs
+	h.guard.Unlock()
+	if until != nil {
+		<-until
 		return nil, errStore
 	}
 	return h.memory.Pending(ctx, qs)
@@ -49,11 +61,12 @@ func TestTheBusIsDeliveredWhileTheStoreCannotBeRead(t *testing.T) {
 		w.publish("anna", "n1")
 		w.expect(c, "notification n1")
 		w.mail.lose("carl", "n0")
-		store.hangs = make(chan struct{})
+		back := make(chan struct{})
+		store.hang(back)
 		w.hub.RereadAll()
 		synctest.Wait()
 		w.publish("anna", "n2") // while the read hangs
-		close(store.hangs)
+		close(back)
 		synctest.Wait()
 		w.expect(c, "notification n2")
 		w.publish("anna", "n3") // after it has failed
@@ -75,7 +88,7 @@ func TestTheBusIsDeliveredWhileTheStoreCannotBeRead(t *testing.T) {
 		w.expect(lacks)
 
 		c.ack("n1", "n2")
-		store.hangs = nil
+		store.hang(nil)
 		time.Sleep(2 * readRetry)
 		synctest.Wait()
 		w.expect(c, "notification n4", "notification n5", "notification n6")
