@@ -133,6 +133,9 @@ func (s *Server) config() string {
 	return b.String()
 }
 
+// Tables is the folder with the files of tables and indexes. It has the latest changes after a CHECKPOINT.
+func (s *Server) Tables() string { return filepath.Join(s.data(), "base") }
+
 // Socket is the path of the socket on which the server takes connections.
 func (s *Server) Socket() string { return filepath.Join(s.dir, ".s.PGSQL.5432") }
 

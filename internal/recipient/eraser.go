@@ -23,8 +23,9 @@ type EraserConfig struct {
 	File   string        // where it is kept what is still to be done; it exists only then
 	After  time.Duration // how long after an erasure files are overwritten, so that many share it
 	Forget []Forgetter
-	Scrub  func(context.Context) error // overwrites what was deleted in files
-	Log    *slog.Logger
+	// Scrub overwrites what was deleted in files. It returns the SQL that does so with what it has left of a database.
+	Scrub func(context.Context) (left string, err error)
+	Log   *slog.Logger
 }
 
 // Eraser removes erased recipients from logs and overwrites deleted data in files. Logs are cleaned at once, and again before files are
@@ -106,7 +107,8 @@ func (e *Eraser) work(ctx context.Context) error {
 			return err
 		}
 	}
-	if err := e.cfg.Scrub(ctx); err != nil {
+	left, err := e.cfg.Scrub(ctx)
+	if err != nil {
 		return err
 	}
 	e.mu.Lock()
@@ -114,6 +116,10 @@ func (e *Eraser) work(ctx context.Context) error {
 	e.pending = e.pending[len(all):] // others have come behind them
 	if err := e.save(); err != nil {
 		return err
+	}
+	if left != "" {
+		e.cfg.Log.WarnContext(ctx, "erased rows are deleted, but large tables of the database keep old bytes until they use the room again; to remove them, run this SQL when little is going on", "sql", left)
+		return nil
 	}
 	e.cfg.Log.InfoContext(ctx, "erased data is overwritten in all files", "erasures", len(all), "took", time.Since(began).Round(time.Millisecond).String())
 	return nil

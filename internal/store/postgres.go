@@ -77,6 +77,7 @@ func (s *Stores) openPostgres(ctx context.Context, cfg Config) error {
 	if err != nil {
 		return err
 	}
+	s.scrub = health.Scrub
 	s.parts = append(s.parts, Part{Name: "database figures", Close: health.Close, metrics: health})
 
 	events, err := eventdb.Open(ctx, eventdb.Config{URL: cfg.Postgres, Reach: reach, Boot: cfg.Boot, MaxAge: cfg.Events, Now: s.Clock, Log: cfg.Log})

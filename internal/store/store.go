@@ -94,6 +94,7 @@ type Stores struct {
 	Owned  func(ctx context.Context) ([]Owned, error)
 
 	erases []appEraser
+	scrub  func(context.Context) (string, error) // of a database
 	parts  []Part
 
 	data     string
@@ -166,16 +167,20 @@ func (s *Stores) Close() error {
 	return errors.Join(errs...)
 }
 
-// Scrub overwrites in all files what was deleted. A database that takes their place does so by itself, or not.
-func (s *Stores) Scrub(ctx context.Context) error {
+// Scrub overwrites in all files what was deleted. On a database it leaves large tables alone, and returns the SQL that overwrites deleted rows
+// there.
+func (s *Stores) Scrub(ctx context.Context) (left string, err error) {
 	for i := range s.parts {
 		if db := s.parts[i].db; db != nil {
 			if err := db.Scrub(ctx); err != nil {
-				return err
+				return "", err
 			}
 		}
 	}
-	return nil
+	if s.scrub == nil {
+		return "", nil
+	}
+	return s.scrub(ctx)
 }
 
 // appEraser keeps something of apps.

@@ -60,10 +60,12 @@ func TestNothingOfTheErasedIsLeftInAnyTable(t *testing.T) {
 				}
 				return nil
 			})
+			overwritten(t, s)
 		},
 	} {
 		t.Run(what, func(t *testing.T) {
-			url := pgtest.Database(t)
+			server := pgtest.Start(t, pgtest.Options{})
+			url := server.URL()
 			s := blackbox.Start(t, blackbox.Dev(), blackbox.Plain(), blackbox.Args("--allow-private-urls", "--erase-within", "1s", "--postgres", url))
 			leaveTraces(t, s)
 			c, err := pgx.Connect(t.Context(), url)
@@ -74,9 +76,26 @@ func TestNothingOfTheErasedIsLeftInAnyTable(t *testing.T) {
 			if found := rowsWith(t, c, erasedName, erasedText); len(found) < 5 {
 				t.Fatalf("before: %q", found)
 			}
+			flush := func() { // samples of the tables too
+				for _, sql := range []string{"ANALYZE", "CHECKPOINT"} {
+					if _, err := c.Exec(t.Context(), sql); err != nil {
+						t.Fatal(err)
+					}
+				}
+			}
+			flush()
+			if found := holds(t, server.Tables(), erasedName, erasedText); len(found) < 5 {
+				t.Fatalf("in the database's files before: %q", found)
+			}
 			erase(t, s, url)
 			if found := rowsWith(t, c, erasedName, erasedText); len(found) > 0 {
 				t.Errorf("left: %q", found)
+			}
+			if _, err := c.Exec(t.Context(), "CHECKPOINT"); err != nil {
+				t.Fatal(err)
+			}
+			if found := holds(t, server.Tables(), erasedName, erasedText); len(found) > 0 {
+				t.Errorf("left in the database's files: %q", found)
 			}
 			var counted, there int64
 			if err := c.QueryRow(t.Context(), "SELECT bytes, (SELECT coalesce(sum(octet_length(data)), 0) FROM godwit_event.chunk) FROM godwit_event.head").Scan(&counted, &there); err != nil || counted != there {

@@ -1,5 +1,5 @@
 // Package pghealth tells how the PostgreSQL server is that stores are kept in: for metrics as it goes, and for people who ask
-// what is wrong. It reads what PostgreSQL says of itself and changes nothing.
+// what is wrong. It reads what PostgreSQL says of itself. Scrub alone changes something: it writes tables anew.
 package pghealth
 
 import (
@@ -24,9 +24,10 @@ type Config struct {
 
 // Health looks at a database again and again.
 type Health struct {
-	db   *pgdb.DB
-	log  *slog.Logger
-	desc descriptions
+	db    *pgdb.DB
+	log   *slog.Logger
+	desc  descriptions
+	pause time.Duration // between tries of Scrub
 }
 
 // Open connects to the database, on connections of its own: stores wait for none of them.
@@ -38,7 +39,7 @@ func Open(ctx context.Context, cfg Config) (*Health, error) {
 	if err != nil {
 		return nil, fmt.Errorf("look at PostgreSQL: %w", err)
 	}
-	return &Health{db: db, log: cfg.Log, desc: newDescriptions()}, nil
+	return &Health{db: db, log: cfg.Log, desc: newDescriptions(), pause: scrubPause}, nil
 }
 
 // Close closes the connections.
