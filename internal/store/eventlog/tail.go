@@ -141,6 +141,16 @@ func (ts *Tails) drop(app string, t *tail) {
 	})
 }
 
+// Forget has an app's followers read what is stored, since some of what memory has was deleted there.
+func (ts *Tails) Forget(app string) {
+	ts.mu.Lock()
+	defer ts.mu.Unlock()
+	if t := ts.byApp[app]; t != nil {
+		ts.drop(app, t)
+		t.from = ts.committed
+	}
+}
+
 // evict forgets the oldest chunk, which is the oldest of its app too.
 func (ts *Tails) evict() {
 	c := ts.order[0]

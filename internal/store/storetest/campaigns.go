@@ -41,6 +41,7 @@ func RunCampaigns(t *testing.T, open OpenCampaigns) {
 		"AReactionCountsOnce":                          reactions,
 		"ADeletedCampaignLeavesNothing":                removed,
 		"ADeliveryOutlivesItsEndpointAndSaysItHasLeft": leftEndpoint,
+		"AnErasedAppLeavesNothing":                     erasedAppLeavesNoCampaign,
 		"AppsNeverMeet":                                campaignsNeverMeet,
 		"OwnersOfTwoAppsDoNotMeet":                     ownersNeverMeet,
 		"AppsWaitForAnOwnerAsLongAsThereIsSomething":   appsWait,

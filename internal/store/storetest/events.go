@@ -24,6 +24,8 @@ func RunEvents(t *testing.T, open OpenEvents, two Two[event.Log]) {
 		"LastIsHowFarAReaderHasLooked":               eventsLast,
 		"SinceBeyondTheNewestMeansNow":               eventsNow,
 		"WaitingEndsWithItsContextAndWithTheLog":     eventsWait,
+		"AnErasedAppLeavesNothing":                   erasedAppLeavesNoEvent,
+		"AForgottenRecipientsEventsAreNotRead":       forgottenRecipientLeavesNoEvent,
 		"ALogThatWasClosedLacksNothing":              eventsWhole,
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -57,6 +57,7 @@ func RunObjects(t *testing.T, open OpenObjectsFunc) {
 		{"WatchersArePaged", clientsWatchers},
 		{"ClientsLongAwayAreDropped", clientsAway},
 		{"ErasedRecipientIsGone", clientsErased},
+		{"AnErasedAppLeavesNothing", erasedAppLeavesNoObject},
 		{"AnotherAppsDataIsNeverSeen", objectsByApp},
 		{"WhatWasAnsweredSurvivesACrash", objectsCrash},
 		{"PutsOfManyCallersTakeVersionsInTurn", objectsConcurrent},

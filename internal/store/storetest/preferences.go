@@ -30,6 +30,7 @@ func RunPreferences(t *testing.T, open OpenPreferences) {
 		"AStepThatIsAskedForAgainIsCountedOnce":  limitsCountOnce,
 		"LimitsCountForEachAppRecipientCategory": limitsAreApart,
 		"ErasingARecipientErasesWhatItSaid":      preferencesAreErased,
+		"AnErasedAppLeavesNothing":               erasedAppLeavesNoPreference,
 		"WhatNoLimitCountsAnyMoreIsForgotten":    begunIsPruned,
 	} {
 		t.Run(name, func(t *testing.T) {

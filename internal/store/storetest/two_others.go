@@ -257,6 +257,14 @@ func RunTwoCampaigns(t *testing.T, open Two[CampaignStore]) {
 			t.Errorf("40 deliveries were claimed %d times", n)
 		}
 	})
+	t.Run("ACampaignIsDeletedWhileItsDeliveriesAreWritten", func(t *testing.T) {
+		e, other := begin(t)
+		appErasedWhileEnumerated(e, other)
+	})
+	t.Run("TwoEraseAnAppWhileItsCampaignIsSent", func(t *testing.T) {
+		e, other := begin(t)
+		appErasedByTwo(e, other)
+	})
 	t.Run("WhenOneTakesTheQueueOverTheOtherIsAFormerOwner", func(t *testing.T) {
 		e, other := begin(t)
 		e.hooks(1)

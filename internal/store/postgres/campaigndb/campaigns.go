@@ -180,6 +180,10 @@ func (s *Store) Change(ctx context.Context, app, id string, change func(*campaig
 // Remove implements campaign.Book.
 func (s *Store) Remove(ctx context.Context, num int64, limit int) (done bool, err error) {
 	err = s.do(ctx, "delete campaign", func(ctx context.Context, tx pgx.Tx) error {
+		// The campaign before its deliveries, as those who write deliveries do: what they write meanwhile is seen below.
+		if _, err := tx.Exec(ctx, "SELECT FROM campaign WHERE num = $1 FOR UPDATE", num); err != nil {
+			return err
+		}
 		gone, err := tx.Exec(ctx, `DELETE FROM delivery WHERE campaign = $1 AND endpoint IN
 			(SELECT endpoint FROM delivery WHERE campaign = $1 ORDER BY endpoint LIMIT $2 FOR UPDATE)`, num, limit)
 		if err != nil {

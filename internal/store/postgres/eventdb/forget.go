@@ -16,6 +16,7 @@ const forgetChunks = 64
 
 // ForgetRecipient deletes a recipient's events, in slices.
 func (l *Log) ForgetRecipient(ctx context.Context, app, recipient string) error {
+	defer l.tails.Forget(app)
 	for since, more := int64(0), true; more; {
 		err := l.db.Do(ctx, "delete events of an erased recipient", func(ctx context.Context, tx pgx.Tx) error {
 			rows, err := tx.Query(ctx, "SELECT id, data FROM chunk WHERE app = $1 AND id > $2 ORDER BY id LIMIT $3", app, since, forgetChunks)
@@ -50,6 +51,7 @@ func (l *Log) ForgetRecipient(ctx context.Context, app, recipient string) error 
 
 // EraseApp deletes all events of a deleted app, in slices.
 func (l *Log) EraseApp(ctx context.Context, app string) error {
+	defer l.tails.Forget(app)
 	for more := true; more; {
 		err := l.db.Do(ctx, "delete events of an erased app", func(ctx context.Context, tx pgx.Tx) error {
 			var n, bytes int64

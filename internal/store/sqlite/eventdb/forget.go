@@ -15,6 +15,7 @@ const forgetChunks = 16
 
 // ForgetRecipient deletes a recipient's events, in slices between which others are written.
 func (l *Log) ForgetRecipient(ctx context.Context, app, recipient string) error {
+	defer l.tails.Forget(app)
 	for since := int64(0); ; {
 		chunks, upto, err := l.chunksOf(ctx, app, recipient, since)
 		if err == nil && len(chunks) > 0 {
@@ -32,6 +33,7 @@ func (l *Log) ForgetRecipient(ctx context.Context, app, recipient string) error 
 
 // EraseApp deletes all events of a deleted app, in slices. How far its hooks and sinks have come stays: it names nobody.
 func (l *Log) EraseApp(ctx context.Context, app string) error {
+	defer l.tails.Forget(app)
 	for more := true; more; {
 		err := l.db.DoBulkFor(ctx, app, forgetChunks, func(c *sqlite.Conn) error {
 			err := sqlitedb.Each(c, "DELETE FROM chunk WHERE id IN (SELECT id FROM chunk WHERE app = ? LIMIT ?)", []any{app, forgetChunks}, nil)
