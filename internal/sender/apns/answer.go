@@ -1,6 +1,7 @@
 package apns
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -127,12 +128,15 @@ func (s *Sender) byStatus(a answer) error {
 	switch {
 	case a.denied(), settings[a.reason]:
 		return &push.ConfigError{Scope: s.scope, Reason: a.says(settingsDiffer)}
-	case a.status == http.StatusUnauthorized, a.status == http.StatusForbidden:
+	case (a.status == http.StatusUnauthorized || a.status == http.StatusForbidden) && !a.raw.Page():
 		return &push.ObjectionError{Scope: s.scope, Reason: a.says(settingsDiffer)}
 	case a.status == http.StatusServiceUnavailable:
 		return &push.RetryError{After: a.after, Credential: true, Scope: s.scope, Reason: a.says("overloaded")}
 	case a.reason != "" && a.status >= 400 && a.status < 500 && a.status != http.StatusTooManyRequests && a.status != http.StatusRequestEntityTooLarge:
 		return &push.PermanentError{Reason: a.says("the message is refused")}
+	}
+	if a.status >= 200 && a.status < 300 && len(bytes.TrimSpace(a.raw.Body)) > 0 { // Apple says nothing about what it took
+		return &push.RetryError{Scope: s.scope, Reason: a.says("something else may answer in its place")}
 	}
 	table := provider.Table{Name: name, Scope: s.scope, Quiet: true, Denied: func(_ int, reason string) error {
 		return &push.ObjectionError{Scope: s.scope, Reason: reason, Shared: push.Host}

@@ -69,6 +69,31 @@ func TestEachAnswerEndsAsItShould(t *testing.T) {
 	}
 }
 
+func TestWhatAppleWouldNotSayIsTriedAgain(t *testing.T) {
+	for _, c := range []struct {
+		status int
+		body   string
+		want   sendertest.Outcome
+	}{
+		{200, "<html>welcome</html>", sendertest.RetryWho},
+		{200, "ok", sendertest.RetryWho},
+		{302, "<html>", sendertest.RetryWho},
+		{401, "<html>", sendertest.RetryWho},
+		{403, "<!-- x --><html>", sendertest.RetryWho},
+		{404, "<html>", sendertest.RetryWho},
+		{410, "<html>", sendertest.RetryWho},
+		{422, "<html>", sendertest.RetryWho},
+		{404, "no", sendertest.Objects},
+	} {
+		w := start(t)
+		_, address := w.Register(apnsserver.Behaviour{Status: c.status, Body: c.body})
+		_, err := w.sender.Send(t.Context(), hello("d", address))
+		if got := sendertest.OutcomeOf(err); got != c.want {
+			t.Errorf("%d with %q ended as %s (%v), want %s", c.status, c.body, got, err, c.want)
+		}
+	}
+}
+
 func TestTheHintIsOfTheOtherEnvironment(t *testing.T) {
 	w := start(t, func(_ *world, c *apns.Config) { c.Environment = apns.Sandbox })
 	_, err := w.sender.Send(t.Context(), hello("d", json.RawMessage(`{"token":"`+strings.Repeat("ab", 32)+`"}`)))

@@ -153,7 +153,7 @@ func (s *Sender) post(ctx context.Context, body []byte, device string) (external
 			return "", why, err
 		}
 		if a.Status >= 200 && a.Status < 300 {
-			external, err = accepted(&a)
+			external, err = s.accepted(&a)
 			return external, why, err
 		}
 		why = parseFailure(&a)
@@ -164,13 +164,17 @@ func (s *Sender) post(ctx context.Context, body []byte, device string) (external
 	}
 }
 
-// accepted reads the name of a message that was taken.
-func accepted(a *provider.Answer) (string, error) {
+// accepted reads the name of a message that was taken. A whole answer without one is not FCM's.
+func (s *Sender) accepted(a *provider.Answer) (string, error) {
 	var m struct {
 		Name string `json:"name"`
 	}
-	if a.Cut != nil || json.Unmarshal(a.Body, &m) != nil || m.Name == "" {
+	readable := json.Unmarshal(a.Body, &m) == nil && m.Name != ""
+	switch {
+	case a.Cut != nil:
 		return "", &push.UnknownError{Reason: fmt.Sprintf("FCM answered %d without saying what became of the message", a.Status)}
+	case !readable:
+		return "", later(&push.RetryError{Scope: s.cfg.Account.Project, Reason: fmt.Sprintf("FCM answered %d without a message's name: something else may answer in its place", a.Status)})
 	}
 	return provider.Clip(m.Name), nil
 }

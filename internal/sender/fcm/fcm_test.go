@@ -126,7 +126,7 @@ func TestEachAnswerMeansWhatFCMSaysItMeans(t *testing.T) {
 		{b: fcmserver.Behaviour{Row: fcmserver.HTML}, want: sendertest.Retry, from: atLeast, to: atMost, requests: 1},
 		{b: fcmserver.Behaviour{Row: fcmserver.TooLarge}, want: sendertest.Permanent, requests: 1},
 		{b: fcmserver.Behaviour{Row: fcmserver.Redirect}, want: sendertest.RetryWho, scope: project, from: atLeast, to: atMost, requests: 1},
-		{b: fcmserver.Behaviour{Row: fcmserver.Garbage}, want: sendertest.Unknown, requests: 1},
+		{b: fcmserver.Behaviour{Row: fcmserver.Garbage}, want: sendertest.RetryWho, scope: project, from: atLeast, to: atMost, requests: 1},
 	} {
 		t.Run(fmt.Sprint(c.b.Row, c.b.RetryAfter), func(t *testing.T) {
 			server, s := start(t, fcmserver.Options{})
@@ -255,12 +255,15 @@ func TestWhatTheTokenServiceSays(t *testing.T) {
 		says  string
 	}{
 		{fcmserver.TokenFault{Status: 400, Body: `{"error":"invalid_grant","error_description":"Invalid JWT Signature."}`}, sendertest.Config, 0, "Invalid JWT Signature."},
-		{fcmserver.TokenFault{Status: 401, Body: "<html>no</html>"}, sendertest.Config, 0, "401"},
+		{fcmserver.TokenFault{Status: 401, Body: `{"error":"invalid_client"}`}, sendertest.Config, 0, "invalid_client"},
+		{fcmserver.TokenFault{Status: 401, Body: "<html>no</html>"}, sendertest.RetryAll, 0, "401"},
+		{fcmserver.TokenFault{Status: 403, Body: `{"error":{"code":403}}`}, sendertest.RetryAll, 0, "403"},
+		{fcmserver.TokenFault{Status: 404, Body: "no"}, sendertest.RetryAll, 0, "404"},
 		{fcmserver.TokenFault{Status: 503, RetryAfter: 8 * time.Second}, sendertest.RetryAll, 8 * time.Second, "503"},
 		{fcmserver.TokenFault{Status: 429}, sendertest.RetryAll, 0, "429"},
 		{fcmserver.TokenFault{Status: 200, Body: "<html>hi</html>"}, sendertest.RetryAll, 0, "without a token"},
 		{fcmserver.TokenFault{Status: 200, Body: `{}`}, sendertest.RetryAll, 0, "without a token"},
-		{fcmserver.TokenFault{Status: 302}, sendertest.Config, 0, "302"},
+		{fcmserver.TokenFault{Status: 302}, sendertest.RetryAll, 0, "302"},
 	} {
 		server, s := start(t, fcmserver.Options{})
 		server.TokenFails(c.fault)

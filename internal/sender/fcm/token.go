@@ -136,11 +136,11 @@ func (t *tokens) refusal(e *oauth2.RetrieveError) error {
 		Error       string `json:"error"`
 		Description string `json:"error_description"`
 	}
-	_ = json.Unmarshal(e.Body, &said) // a page of HTML says nothing that helps
 	reason := fmt.Sprintf("Google's token service answered %d", status)
-	if said.Error != "" {
-		reason += ": " + provider.Clip(said.Error+" "+said.Description)
+	if json.Unmarshal(e.Body, &said) != nil || said.Error == "" { // a proxy's page, say: the key may be fine
+		return t.retry(0, reason+" without an error of OAuth: something else may answer in its place")
 	}
+	reason += ": " + provider.Clip(said.Error+" "+said.Description)
 	return t.config(reason + "; the service account's key was deleted, or this server's clock is wrong")
 }
 

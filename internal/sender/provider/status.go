@@ -19,8 +19,10 @@ type Table struct {
 	Denied func(status int, reason string) error
 	// Least is the least wait after a 5xx that does not say. Nil: the caller's own backoff.
 	Least func(asked time.Duration) time.Duration
-	// Lenient: answers that make no sense are the receiver's own and final, since it is a program of anybody.
+	// Lenient: the receiver is a program of anybody. It may answer 2xx with a page, and most refusals are its own and final.
+	// The host's proxy may give some in its place: the judge compares them with the answers to others at the host.
 	Lenient bool
+	Ends    bool // a 410 ends an address whatever its body is: of a page, others at the host tell whether it does
 	Quiet   bool // nothing of the body is repeated in reasons
 }
 
@@ -34,6 +36,11 @@ func (t *Table) Judge(a *Answer, now time.Time) error {
 		return r
 	}
 	after := RetryAfter(a.Header, now)
+	if a.Page() && !(t.Lenient && a.Status < 300) {
+		if err := t.page(a.Status); err != nil {
+			return err
+		}
+	}
 	switch a.Status {
 	case http.StatusTooManyRequests, http.StatusServiceUnavailable:
 		return &push.RetryError{After: after, Scope: t.Scope, Reason: reason("too many requests, or overloaded")}
@@ -56,6 +63,21 @@ func (t *Table) Judge(a *Answer, now time.Time) error {
 	return t.refused(a, reason)
 }
 
+// page tells what a web page in the provider's place means; nil: the status decides.
+func (t *Table) page(status int) error {
+	reason := fmt.Sprintf("%s answered %d with a web page: something else may answer in its place", t.Name, status)
+	switch {
+	case status == http.StatusGone && t.Ends:
+		return &push.ObjectionError{Scope: t.Scope, Reason: reason, Ended: true, Shared: push.Host}
+	case status >= 500, status == http.StatusTooManyRequests, status == http.StatusRequestEntityTooLarge,
+		status == http.StatusRequestTimeout, status == http.StatusTooEarly:
+		return nil
+	case t.Lenient:
+		return &push.ObjectionError{Scope: t.Scope, Reason: reason, Shared: push.Host}
+	}
+	return &push.RetryError{Scope: t.Scope, Reason: reason}
+}
+
 // Checked is the error of a call that tries the credentials and has no address: nothing else can be at fault.
 func Checked(err error) error {
 	var objection *push.ObjectionError
@@ -76,13 +98,13 @@ func (t *Table) refused(a *Answer, reason func(string) string) error {
 	redirect := a.Status >= 300 && a.Status < 400
 	switch {
 	case t.Lenient && redirect:
-		return &push.PermanentError{Reason: reason("redirects are not followed")}
+		return &push.ObjectionError{Scope: t.Scope, Reason: reason("redirects are not followed"), Shared: push.Host}
+	case t.Lenient && ofHost[a.Status]:
+		return &push.ObjectionError{Scope: t.Scope, Reason: reason("the message is refused"), Shared: push.Host}
 	case t.Lenient:
 		return &push.PermanentError{Reason: reason("the message is refused")}
 	case redirect:
 		return &push.RetryError{Scope: t.Scope, Reason: reason("redirects are not followed; something else may answer in its place")}
-	case a.Page():
-		return &push.RetryError{Scope: t.Scope, Reason: fmt.Sprintf("%s answered %d with a web page: something else may answer in its place", t.Name, a.Status)}
 	}
 	switch a.Status {
 	case http.StatusBadRequest, http.StatusUnauthorized, http.StatusForbidden, http.StatusNotFound:
@@ -91,9 +113,14 @@ func (t *Table) refused(a *Answer, reason func(string) string) error {
 	return &push.RetryError{Scope: t.Scope, Reason: reason("which makes no sense here")}
 }
 
-// Page reports whether an answer is a web page. No provider's own answer is one: it comes from a proxy, or from a front
-// end that has lost its service.
+// ofHost are refusals that a proxy or a server without its program gives for all that it serves.
+var ofHost = map[int]bool{
+	http.StatusUnauthorized: true, http.StatusForbidden: true, http.StatusNotFound: true, http.StatusMethodNotAllowed: true,
+	http.StatusProxyAuthRequired: true, http.StatusMisdirectedRequest: true,
+}
+
+// Page reports whether an answer is a web page or another document of markup. No provider's own answer is one: it comes
+// from a proxy, or from a front end that has lost its service.
 func (a *Answer) Page() bool {
-	body := bytes.ToLower(bytes.TrimLeft(a.Body[:min(len(a.Body), 256)], "\ufeff \t\r\n"))
-	return bytes.HasPrefix(body, []byte("<!doctype")) || bytes.HasPrefix(body, []byte("<html")) || bytes.HasPrefix(body, []byte("<head"))
+	return bytes.HasPrefix(bytes.TrimLeft(a.Body, "\ufeff \t\r\n"), []byte("<"))
 }

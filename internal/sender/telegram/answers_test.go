@@ -33,7 +33,8 @@ func TestAnAnswerThatIsNotTelegramsIsJudgedByItsStatus(t *testing.T) {
 		{http.StatusGone, page, sendertest.RetryWho},
 		{http.StatusRequestEntityTooLarge, page, sendertest.Permanent},
 		{http.StatusNoContent, "", sendertest.Unknown},
-		{http.StatusOK, page, sendertest.Unknown},
+		{http.StatusOK, page, sendertest.RetryWho},
+		{http.StatusOK, "fine", sendertest.Unknown},
 		{http.StatusBadGateway, page, sendertest.Unknown},
 	} {
 		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {

@@ -143,6 +143,7 @@ func (s *Sender) handle(ctx context.Context, app string, audience Audience, u *u
 	case u.Message != nil:
 		command, rest, _ := cutSpace(strings.TrimSpace(u.Message.Text))
 		command, to, named := strings.Cut(command, "@") // in groups: /start@name_of_the_bot
+		command = strings.ToLower(command)              // as clients take them: keyboards begin a message with a capital
 		if command != "/start" && command != "/stop" {
 			return nil
 		}

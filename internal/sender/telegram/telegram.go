@@ -150,11 +150,11 @@ func (s *Sender) call(ctx context.Context, client *http.Client, method string, p
 			return 0, &push.UnknownError{Reason: "telegram accepted the message with an answer that cannot be read"}
 		}
 		return 0, nil
-	case a.Status >= 500, a.Status < 300:
+	case a.Status >= 500, a.Status < 300 && !a.Page():
 		// Neither says whether the message went out: a proxy's page, an internal error, an answer that broke off.
 		return 0, &push.UnknownError{Reason: fmt.Sprintf("telegram answered %d without saying what became of the message", a.Status)}
 	case !readable || r.Description == "":
-		// A proxy's page: the status says that nothing went out.
+		// A proxy's page, which no gateway of Telegram's sends with this status: nothing went out.
 		return 0, s.byStatus(&a)
 	}
 	return r.Parameters.MigrateTo, s.judge(&a, &r)
@@ -302,7 +302,7 @@ func (s *Sender) Pace(address json.RawMessage) push.Pace {
 	if err != nil {
 		return p
 	}
-	p.Chat, p.Every = chat, chatEvery
+	p.Chat, p.Every = strings.ToLower(chat), chatEvery // @Name and @name are one chat
 	if chat[0] == '-' || chat[0] == '@' {
 		p.Every = groupEvery
 	}

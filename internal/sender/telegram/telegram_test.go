@@ -336,7 +336,7 @@ func TestListenerKeepsTheAudienceAndLosesNoUpdate(t *testing.T) {
 	server.Say(8, "", "/start@Test_Bot\nhello")
 	server.Say(7, "nb", "/stop@another_bot")
 	server.Say(7, "nb", "/stopped")
-	server.Say(7, "nb", "/stop")
+	server.Say(7, "nb", "/Stop")
 	server.Member(8, "member")
 	server.Member(8, "kicked")
 	server.SayInTopic(-100, 9, "/start")

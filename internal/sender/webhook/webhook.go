@@ -68,12 +68,12 @@ func (p *Poster) Post(ctx context.Context, secrets Secrets, to, id string, body 
 }
 
 // judge tells what an answer means. Receivers are programs of anybody: what they say beside the status is not repeated, and
-// one that does not believe us says nothing about the others.
+// one that does not believe us says nothing about those at other hosts.
 func judge(a *provider.Answer, origin string, now time.Time) error {
 	if a.Status == http.StatusConflict {
 		return &push.RetryError{After: provider.RetryAfter(a.Header, now), Reason: fmt.Sprintf("webhook at %s answered %d", origin, a.Status)}
 	}
-	table := provider.Table{Name: "webhook at " + origin, Scope: origin, Lenient: true, Quiet: true}
+	table := provider.Table{Name: "webhook at " + origin, Scope: origin, Lenient: true, Ends: true, Quiet: true}
 	return table.Judge(a, now)
 }
 

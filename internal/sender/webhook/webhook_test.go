@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 	"time"
@@ -73,9 +74,9 @@ func TestConformance(t *testing.T) {
 				Took:    func() int { return len(server.Took()) },
 			}
 		},
-		// One receiver that does not believe us says nothing about the others.
+		// Whether a receiver alone objects or all of its host do, others tell.
 		Outcomes: map[sendertest.Situation]sendertest.Outcome{
-			sendertest.Denies: sendertest.Permanent, sendertest.Redirects: sendertest.Permanent, sendertest.TooMany: sendertest.RetryWho, sendertest.Overloaded: sendertest.RetryWho,
+			sendertest.Denies: sendertest.Objects, sendertest.Redirects: sendertest.Objects, sendertest.TooMany: sendertest.RetryWho, sendertest.Overloaded: sendertest.RetryWho,
 		},
 	})
 }
@@ -102,8 +103,56 @@ func TestReceiverCanChangeOverToANewSecret(t *testing.T) {
 		}
 	}
 	server.Secret(webhook.NewSecret())
-	if _, err := s.Send(t.Context(), request(server, "d")); sendertest.OutcomeOf(err) != sendertest.Permanent || len(server.Refused()) != 1 {
+	if _, err := s.Send(t.Context(), request(server, "d")); sendertest.OutcomeOf(err) != sendertest.Objects || len(server.Refused()) != 1 {
 		t.Errorf("receiver with another secret: %v", err)
+	}
+}
+
+func TestRefusalsThatAProxyMayGiveAreComparedWithOthers(t *testing.T) {
+	const page = "\n<!-- nginx --><html>no</html>"
+	for _, c := range []struct {
+		status int
+		body   string
+		want   sendertest.Outcome
+		ended  bool
+	}{
+		{200, page, sendertest.Accepted, false}, // many programs answer so
+		{302, "", sendertest.Objects, false},
+		{308, page, sendertest.Objects, false},
+		{401, `{"error":"no"}`, sendertest.Objects, false},
+		{403, page, sendertest.Objects, false},
+		{404, "", sendertest.Objects, false},
+		{405, "", sendertest.Objects, false},
+		{407, "", sendertest.Objects, false},
+		{421, "", sendertest.Objects, false},
+		{400, page, sendertest.Objects, false},
+		{410, page, sendertest.Objects, true},
+		{410, "gone", sendertest.IsGone, false},
+		{400, "no", sendertest.Permanent, false},
+		{413, page, sendertest.Permanent, false},
+		{422, "{}", sendertest.Permanent, false},
+		{502, page, sendertest.Retry, false},
+	} {
+		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Location", "/login")
+			w.WriteHeader(c.status)
+			_, _ = w.Write([]byte(c.body))
+		}))
+		client := provider.Client(true)
+		secrets, _ := webhook.ParseSecrets([]string{webhook.NewSecret()})
+		s, err := webhook.New(webhook.NewPoster(client, true), secrets, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = s.Send(t.Context(), push.Request{ID: "d", Address: json.RawMessage(`{"url":"` + server.URL + `"}`)})
+		if got := sendertest.OutcomeOf(err); got != c.want {
+			t.Errorf("%d with %q: %s (%v), want %s", c.status, c.body, got, err, c.want)
+		}
+		if o, ok := errors.AsType[*push.ObjectionError](err); ok && (o.Ended != c.ended || o.Shared != push.Host || o.Scope != server.URL) {
+			t.Errorf("%d with %q: %#v", c.status, c.body, o)
+		}
+		client.CloseIdleConnections()
+		server.Close()
 	}
 }
 

@@ -44,13 +44,17 @@ func TestStatusesAreJudgedToTheirBounds(t *testing.T) {
 
 func TestWebPagesAreNoAnswersOfAPushService(t *testing.T) {
 	s := &Sender{cfg: Config{Now: time.Now}}
-	for _, status := range []int{400, 401, 403, 404} {
-		for _, body := range []string{"<html>", " \r\n<!DOCTYPE html>", "\ufeff<HTML lang=en>"} {
+	for _, status := range []int{200, 201, 302, 400, 401, 403, 404, 415, 422} {
+		for _, body := range []string{"<html>", " \r\n<!DOCTYPE html>", "\ufeff<HTML lang=en>", "<!-- x --><html>", "<?xml version='1.0'?><Error/>", "<body>", "<center>"} {
 			err := s.judge(&provider.Answer{Status: status, Header: http.Header{}, Body: []byte(body)}, "push.example", "https://push.example")
 			if !isA[*push.RetryError](err) {
 				t.Errorf("%d with a web page: %v, want it tried again", status, err)
 			}
 		}
+	}
+	err := s.judge(&provider.Answer{Status: 410, Body: []byte("<html>")}, "push.example", "https://push.example")
+	if o, ok := errors.AsType[*push.ObjectionError](err); !ok || !o.Ended || o.Shared != push.Host {
+		t.Errorf("410 with a web page: %#v, want other subscriptions asked", err)
 	}
 }
 

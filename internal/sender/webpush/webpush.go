@@ -244,7 +244,7 @@ func urgency(u push.Urgency) string {
 // judge tells what a push service's answer means. A subscription that belongs to another VAPID key is refused with 403 by
 // Google, 400 by Apple and 401 by Mozilla, and so is everybody's when our own key is wrong.
 func (s *Sender) judge(a *provider.Answer, name, origin string) error {
-	table := provider.Table{Name: name, Scope: origin, Denied: func(status int, reason string) error {
+	table := provider.Table{Name: name, Scope: origin, Ends: true, Denied: func(status int, reason string) error {
 		if status == http.StatusNotFound {
 			return &push.ObjectionError{Scope: origin, Reason: reason, Ended: true, Shared: push.Host}
 		}
