@@ -136,6 +136,9 @@ func (l *lane) stop(d *Delivery, scope, reason string) Result {
 // objected ends a delivery that was refused for a cause which only other endpoints can tell, or puts it off until they have.
 func (l *lane) objected(d *Delivery, until time.Time, e *push.ObjectionError, t try, now time.Time) Result {
 	s := d.scope.named(e.Scope, now)
+	if s.refused != "" { // a part of the credential, which shows in the answer alone: FCM's for Apple
+		return l.stop(d, e.Scope, s.refused)
+	}
 	m := judge.Message{Party: party(d), Left: t.Left, First: d.First, Tries: d.Attempts}
 	switch s.Case.Objected(m, judge.Objection{Ended: e.Ended, Host: e.Shared == push.Host}, now) {
 	case judge.Shared:

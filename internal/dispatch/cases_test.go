@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"strconv"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -65,6 +66,35 @@ func TestDifferentRecipientsThatAreAllRefusedMeanTheCredential(t *testing.T) {
 		s.send(t, d)
 		if n := s.count(Accepted); n != 300 {
 			t.Errorf("%d accepted once it was set", n)
+		}
+	})
+}
+
+func TestARefusedPartOfACredentialHoldsThoseThatNeedIt(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		refuse := true
+		p := &service{pace: push.Pace{Scope: "project"}, takes: 10 * time.Millisecond, answer: func(r push.Request, _ int) error {
+			if n, _ := strconv.Atoi(r.ID); refuse && n%5 != 0 {
+				return &push.ObjectionError{Scope: "project/apns", Reason: "401 no key of Apple's"}
+			}
+			return nil
+		}}
+		d, s := newDispatcher(t, p), newRows(300).people()
+		s.send(t, d)
+		if why := s.job.Refusal(); why != "401 no key of Apple's" || s.count(Accepted) != 60 || s.count(Pending) != 240 || refused(t, d) != 1 {
+			t.Errorf("refusal %q, %d accepted, %d pending, %d failed", why, s.count(Accepted), s.count(Pending), s.count(Refused))
+		}
+		if n := p.total(); n > 300+240 {
+			t.Errorf("%d requests for 300 phones", n)
+		}
+		refuse = false
+		for _, r := range s.all {
+			r.held = false
+		}
+		d.Unblock("demo")
+		s.send(t, d)
+		if n := s.count(Accepted); n != 300 {
+			t.Errorf("%d accepted once the key was set", n)
 		}
 	})
 }

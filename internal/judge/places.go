@@ -3,8 +3,8 @@ package judge
 import "time"
 
 const (
-	// unknownMost messages are under way to a scope that has not answered yet: if it hangs or its credential is
-	// revoked, these are the price of finding out.
+	// unknownMost messages are under way to a scope that has not answered yet, or has refused and taken none: if it hangs
+	// or its credential is revoked, these are the price of finding out.
 	unknownMost = 8
 	// silentAfter is how many messages in a row get no answer before a scope is held to hang, and silentMost how many are
 	// under way to it then, to find out when it answers again.
@@ -24,7 +24,7 @@ func (c *Case) most(room int) int {
 		return min(room, refusedMost)
 	case c.silent >= silentAfter:
 		return min(room, silentMost)
-	case !c.heard:
+	case !c.heard, c.taken.IsZero() && len(c.refused) > 0:
 		return min(room, unknownMost)
 	}
 	return room

@@ -248,7 +248,7 @@ func TestOneRecipientIsNoEvidenceAboutOthers(t *testing.T) {
 	var c Case
 	for i := range 200 {
 		now = now.Add(time.Second)
-		if r := c.Objected(Message{Party: Party(i % (several - 1)), Left: now, First: now, Tries: 1}, Objection{}, now); r != Later {
+		if r := c.Objected(Message{Party: Party(i % max(several-1, 1)), Left: now, First: now, Tries: 1}, Objection{}, now); r != Later {
 			t.Fatalf("refusal %d of %d recipients is ruled %d", i, several-1, r)
 		}
 	}
@@ -301,5 +301,92 @@ func TestPlacesAreGivenBack(t *testing.T) {
 	<-wait
 	if _, ok := c.Enter(3, now); !ok {
 		t.Error("a place that was given back cannot be had")
+	}
+}
+
+func TestTheTenthRefusalInARowIsTheCredentials(t *testing.T) {
+	now := time.Now()
+	var c Case
+	for i := 1; i <= several+confirming; i++ {
+		now = now.Add(time.Second)
+		want := Later
+		if i == several+confirming {
+			want = Shared
+		}
+		if r := c.Objected(Message{Party: Party(i), Left: now, First: now, Tries: 1}, Objection{}, now); r != want {
+			t.Errorf("refusal %d is ruled %d, want %d", i, r, want)
+		}
+	}
+}
+
+func TestAHostThatRefusesSeveralIsIll(t *testing.T) {
+	now := time.Now()
+	var c Case
+	for i := 1; i <= 20; i++ {
+		now = now.Add(time.Second)
+		want := Later
+		if i >= several {
+			want = Ill
+		}
+		if r := c.Objected(Message{Party: Party(i), Left: now, First: now, Tries: 1}, Objection{Host: true}, now); r != want {
+			t.Errorf("refusal %d is ruled %d, want %d", i, r, want)
+		}
+	}
+}
+
+func TestSilenceOfEightLeavesFourPlaces(t *testing.T) {
+	now := time.Now()
+	var c Case
+	c.Took(now)
+	for range silentAfter - 1 {
+		c.Silent()
+	}
+	enter := func(n int) (got int) {
+		for range n {
+			if _, ok := c.Enter(100, now); ok {
+				got++
+			}
+		}
+		return got
+	}
+	if got := enter(silentMost + 1); got != silentMost+1 {
+		t.Errorf("%d places after a silence of %d", got, silentAfter-1)
+	}
+	for range silentMost + 1 {
+		c.Leave()
+	}
+	c.Silent()
+	if got := enter(100); got != silentMost {
+		t.Errorf("%d places after a silence of %d, want %d", got, silentAfter, silentMost)
+	}
+	c.Answered()
+	if got := enter(10); got != 10 {
+		t.Errorf("%d of 10 places once it has answered", got)
+	}
+}
+
+func TestTheFirstRefusalOpensNoMorePlaces(t *testing.T) {
+	now := time.Now()
+	var c Case
+	enter := func() (n int) {
+		for {
+			if _, ok := c.Enter(100, now); !ok {
+				return n
+			}
+			n++
+		}
+	}
+	sent := enter()
+	for party := Party(1); party <= 2; party++ {
+		c.Objected(Message{Party: party, Left: now, First: now, Tries: 1}, Objection{}, now)
+		c.Leave()
+		sent += enter()
+	}
+	if sent != unknownMost+2 {
+		t.Errorf("%d messages left by the second refusal of a credential that never worked, want %d", sent, unknownMost+2)
+	}
+	c.Took(now)
+	if n := enter(); n != 100-unknownMost {
+		t.Errorf("%d more places once a message was taken", n)
 	}
 }

@@ -52,8 +52,16 @@ func phoneKind(i int) int {
 	return -1
 }
 
-// firebase starts a server beside an FCM, with an app of n phones, and returns their tokens and their endpoints' ids.
-func firebase(t *testing.T, n int) (w *world, provider *fcmserver.Server, tokens, ids []string) {
+// mixed is how the i-th phone of the mix behaves.
+func mixed(i int) (b fcmserver.Behaviour) {
+	if k := phoneKind(i); k >= 0 {
+		b = phoneMix[k].behaviour
+	}
+	return b
+}
+
+// firebase starts a server beside an FCM, with an app of n phones that behave as told, and returns their tokens and their endpoints' ids.
+func firebase(t *testing.T, n int, behave func(i int) fcmserver.Behaviour) (w *world, provider *fcmserver.Server, tokens, ids []string) {
 	t.Helper()
 	provider = fcmserver.Start(fcmserver.Options{})
 	t.Cleanup(provider.Close)
@@ -63,12 +71,8 @@ func firebase(t *testing.T, n int) (w *world, provider *fcmserver.Server, tokens
 	}
 	tokens = make([]string, n)
 	w, ids = serve(t, 0, n, func(i int) audience.Endpoint {
-		var b fcmserver.Behaviour
-		if k := phoneKind(i); k >= 0 {
-			b = phoneMix[k].behaviour
-		}
 		var address json.RawMessage
-		tokens[i], address = provider.Device(b)
+		tokens[i], address = provider.Device(behave(i))
 		return audience.Endpoint{Channel: push.FCM, Address: address}
 	}, blackbox.Plain(), blackbox.Env("SSL_CERT_FILE="+cert))
 	return w, provider, tokens, ids
@@ -76,7 +80,7 @@ func firebase(t *testing.T, n int) (w *world, provider *fcmserver.Server, tokens
 
 func TestACampaignReachesPhonesAndTakesItBack(t *testing.T) {
 	blackbox.Long(t)
-	w, provider, tokens, ids := firebase(t, phones)
+	w, provider, tokens, ids := firebase(t, phones, mixed)
 	w.call(http.MethodPut, "/v1/channels/fcm", map[string]any{"service_account": string(provider.Account()), "base_url": provider.URL}, nil)
 	var tried struct{ Detail string }
 	w.call(http.MethodPost, "/v1/channels/fcm/test", nil, &tried)
