@@ -72,12 +72,16 @@ func (w *Writer) Write(ctx context.Context, evs []event.Event) error {
 		return &sink.StopError{Reason: fmt.Sprintf("encode events: %v", err)}
 	}
 	first, last := &evs[0], &evs[len(evs)-1]
-	_, err := w.send(ctx, "INSERT INTO "+quoted(w.cfg.Database)+".event FORMAT JSONEachRow", url.Values{
+	answer, err := w.send(ctx, "INSERT INTO "+quoted(w.cfg.Database)+".event FORMAT JSONEachRow", url.Values{
 		"insert_deduplication_token": {fmt.Sprintf("%s-%d-%d", first.App, first.ID, last.ID)},
 		"insert_deduplicate":         {"1"}, "async_insert": {"0"}, "deduplicate_blocks_in_dependent_materialized_views": {"1"},
 		"date_time_input_format": {"best_effort"}, "input_format_skip_unknown_fields": {"1"},
 		"max_insert_block_size": {strconv.Itoa(1 << 20)}, // a batch is one block: the token is of the whole
 	}, w.body.Bytes())
+	if said := strings.TrimSpace(answer); err == nil && strings.Trim(said, "0123456789") != "" { // an insert answers nothing, or how many
+		plain := "ClickHouse answered an insert with words: something else may answer in its place"
+		err = &push.RetryError{Reason: plain + ": " + w.excerpt(said), Plain: plain}
+	}
 	var stop *sink.StopError
 	if errors.As(err, &stop) {
 		w.ready = false // somebody may have taken the tables away
@@ -175,7 +179,7 @@ func (w *Writer) send(ctx context.Context, statement string, settings url.Values
 		return "", unreached("ClickHouse cannot be reached: " + cause(ctx, err))
 	}
 	defer resp.Body.Close()
-	b, err := io.ReadAll(io.LimitReader(resp.Body, maxAnswer))
+	b, err := io.ReadAll(io.LimitReader(resp.Body, maxAnswer+1))
 	if err != nil {
 		return "", unreached("ClickHouse broke off its answer: " + cause(ctx, err))
 	}
@@ -224,9 +228,10 @@ const exceptionCode = "X-ClickHouse-Exception-Code"
 // mark of newer versions, or as a line of JSON.
 var exceptions = regexp.MustCompile(`(?m)(^|__exception__.{0,20})\s*(Code: \d+[.,]|\{"exception":)`)
 
-// exception reports whether a body tells of one. Our statements answer a number or nothing.
+// exception reports whether a body tells of one, or may do so where it is not read any more. Our statements answer a number
+// or nothing.
 func exception(body []byte) bool {
-	return exceptions.Match(body) || bytes.Contains(body, []byte("DB::Exception")) || bytes.Contains(body, []byte("__exception__"))
+	return len(body) > maxAnswer || exceptions.Match(body) || bytes.Contains(body, []byte("DB::Exception")) || bytes.Contains(body, []byte("__exception__"))
 }
 
 // excerpt is the beginning of an answer without what ClickHouse was shown.

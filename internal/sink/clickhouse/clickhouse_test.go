@@ -80,6 +80,9 @@ func TestAnExceptionBehindAStatusOf200IsAFailure(t *testing.T) {
 	}{
 		{body: ""},
 		{body: "1\n"},
+		{body: "<html>sign in</html>", fails: true},
+		{body: "Poco::Exception. Code: 1000", fails: true},
+		{body: strings.Repeat("\n", 70_000) + "Code: 395. DB::Exception: late\n", fails: true},
 		{header: true, body: "1\n", fails: true},
 		{trailer: true, body: "1\n", fails: true},
 		{body: "Code: 209. DB::NetException: Timeout exceeded (SOCKET_TIMEOUT)\n", fails: true},
