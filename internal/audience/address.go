@@ -113,14 +113,21 @@ func AddressKey(e *Endpoint) (key [16]byte) {
 		URL      string          `json:"url"`
 	}
 	_ = json.Unmarshal(e.Address, &a) // in its normal form: it is JSON
-	one := a.Endpoint + string(a.ChatID) + a.Token + a.URL
-	if a.Thread != 0 {
-		one += "/" + strconv.FormatInt(a.Thread, 10)
-	}
+	one := a.Endpoint + chatKey(string(a.ChatID), a.Thread) + a.Token + a.URL
 	if e.Channel == push.Live {
 		one = e.Recipient
 	}
 	return keyOf(e.Channel, one)
+}
+
+// chatKey is what makes a chat one and the same. Telegram compares names without regard to case.
+func chatKey(chat string, thread int64) string { return formerChatKey(strings.ToLower(chat), thread) }
+
+func formerChatKey(chat string, thread int64) string {
+	if thread != 0 {
+		chat += "/" + strconv.FormatInt(thread, 10)
+	}
+	return chat
 }
 
 func keyOf(ch push.Channel, one string) (key [16]byte) {
@@ -129,16 +136,22 @@ func keyOf(ch push.Channel, one string) (key [16]byte) {
 	return key
 }
 
-// FormerKey is the key under which former versions stored the same address in another spelling: an APNs token in capitals.
-// Not ok: there is no other.
+// FormerKey is the key under which former versions stored the same address in another spelling: an APNs token in capitals,
+// or the name of a Telegram chat as it was written. Not ok: there is no other.
 func FormerKey(e *Endpoint) (key [16]byte, ok bool) {
-	if e.Channel != push.APNs {
+	if e.Channel != push.APNs && e.Channel != push.Telegram {
 		return key, false
 	}
 	var a struct {
-		Token string `json:"token"`
+		Token  string          `json:"token"`
+		ChatID json.RawMessage `json:"chat_id"`
+		Thread int64           `json:"message_thread_id"`
 	}
 	_ = json.Unmarshal(e.Address, &a) // in its normal form: it is JSON
+	if e.Channel == push.Telegram {
+		written := formerChatKey(string(a.ChatID), a.Thread)
+		return keyOf(e.Channel, written), written != chatKey(string(a.ChatID), a.Thread)
+	}
 	capitals := strings.ToUpper(a.Token)
 	return keyOf(e.Channel, capitals), capitals != strings.ToLower(a.Token)
 }

@@ -120,6 +120,8 @@ func TestOneAddressIsOneEndpoint(t *testing.T) {
 		t.Error("two chats are one")
 	case at(push.Telegram, `{"chat_id":1}`, "") == at(push.Telegram, `{"chat_id":1,"message_thread_id":1}`, ""):
 		t.Error("two topics of a chat are one address")
+	case at(push.Telegram, `{"chat_id":"@News","message_thread_id":7}`, "") != at(push.Telegram, `{"chat_id":"@nEWS","message_thread_id":7}`, ""):
+		t.Error("the name of a chat is compared with its case")
 	case at(push.Telegram, `{"chat_id":"1"}`, "") != at(push.Telegram, `{"chat_id":1}`, ""):
 		t.Error("a chat's number as a text is another")
 	case at(push.FCM, `{"token":"`+device+`"}`, "") == at(push.APNs, `{"token":"`+device+`"}`, ""):

@@ -37,6 +37,7 @@ func RunEndpoints(t *testing.T, open OpenEndpoints) {
 		"WhatIsRegisteredIsThere":                        endpointIsThere,
 		"AnAddressIsOneEndpoint":                         addressIsOneEndpoint,
 		"ATokenOfAFormerVersionIsTheSameDevice":          formerSpelling,
+		"ANameOfAChatIsOneHoweverItIsWritten":            chatNames,
 		"AnotherSubscribersAddressIsRefused":             strangersAddressIsRefused,
 		"AnIDOfAnotherIsRefused":                         idOfAnotherIsRefused,
 		"OneBadRegistrationSpoilsNoOther":                badRegistrationIsAlone,

@@ -48,3 +48,30 @@ func formerSpelling(e *endpointEnv) {
 		e.Errorf("bob has %d endpoints of one device, %v", len(list), err)
 	}
 }
+
+// chatNames tests that a chat's public name is one endpoint, however it is written.
+func chatNames(e *endpointEnv) {
+	ctx := e.Context()
+	at := func(name string) audience.Registered {
+		e.Helper()
+		done, err := e.s.Register(ctx, "shop", []audience.Registration{{Trusted: true, Endpoint: audience.Endpoint{
+			Channel: push.Telegram, Address: json.RawMessage(`{"chat_id":"` + name + `"}`),
+		}}})
+		if err != nil || done[0].Err != nil {
+			e.Fatal(err, done)
+		}
+		return done[0]
+	}
+	first := at("@News_Oslo")
+	for _, name := range []string{"@news_oslo", "@NEWS_OSLO", "@News_Oslo"} {
+		if again := at(name); again.Created || again.Endpoint.ID != first.Endpoint.ID {
+			e.Errorf("%s is another endpoint", name)
+		}
+		if found, err := e.s.EndpointAt(ctx, "shop", push.Telegram, json.RawMessage(`{"chat_id":"`+name+`"}`)); err != nil || found.ID != first.Endpoint.ID {
+			e.Errorf("%s is found as %s, %v", name, found.ID, err)
+		}
+	}
+	if other := at("@news_bergen"); !other.Created {
+		e.Error("another chat is the same endpoint")
+	}
+}
