@@ -71,7 +71,7 @@ A certificate is a finding from 21 days before it expires.`,
 				}
 			}
 			bad := 0
-			for _, check := range []func(context.Context) []finding{one(d.folder), one(d.space), one(d.files), one(d.clock), one(d.listeners), d.certificates, d.postgres, d.compat, one(d.health)} {
+			for _, check := range []func(context.Context) []finding{one(d.folder), one(d.space), one(d.files), one(d.clock), one(d.listeners), d.certificates, d.postgres, d.subjects, d.compat, one(d.health)} {
 				for _, f := range check(cmd.Context()) {
 					if !f.OK {
 						bad++

@@ -2,11 +2,15 @@ package store
 
 import (
 	"context"
+	"path/filepath"
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"godwit.dev/godwit/internal/channel"
+	sharedapps "godwit.dev/godwit/internal/store/postgres/appdb"
 	"godwit.dev/godwit/internal/store/postgres/mailboxdb"
 	"godwit.dev/godwit/internal/store/postgres/pghealth"
+	"godwit.dev/godwit/internal/store/sqlite/appdb"
 )
 
 // DescribePostgres says what is told of PostgreSQL where that is what things are kept in.
@@ -36,4 +40,13 @@ func diagnoseSteps(ctx context.Context, url string) Diagnosis {
 		f.OK, f.Detail = true, "no notification has lost the steps of its escalation"
 	}
 	return f
+}
+
+// LookAtChannels reads the settings of channels beside servers that may be running. It changes nothing, and makes nothing
+// where nothing is stored yet.
+func LookAtChannels(ctx context.Context, cfg Config) ([]channel.Record, error) {
+	if cfg.Postgres != "" {
+		return sharedapps.LookAtChannels(ctx, cfg.Postgres, "")
+	}
+	return appdb.LookAtChannels(filepath.Join(cfg.Data, AppsFile))
 }

@@ -30,6 +30,8 @@ type Config struct {
 	Log    *slog.Logger     // nil: discards
 }
 
+const defaultSchema = "godwit_app"
+
 // Store is an access.Store, a hook.Store, a source.Store, a template.Store and a channel.Store.
 type Store struct {
 	db  *pgdb.DB
@@ -41,7 +43,7 @@ var _ access.Store = (*Store)(nil)
 // Open opens the schema and makes it where there is none.
 func Open(ctx context.Context, cfg Config) (*Store, error) {
 	if cfg.Schema == "" {
-		cfg.Schema = "godwit_app"
+		cfg.Schema = defaultSchema
 	}
 	if cfg.Log == nil {
 		cfg.Log = slog.New(slog.DiscardHandler)

@@ -29,12 +29,8 @@ CREATE TABLE channel (
 // Channels reads all settings of channels.
 func (s *Store) Channels(ctx context.Context) (list []channel.Record, err error) {
 	err = s.db.Read(ctx, func(c *sqlite.Conn) error {
-		list = nil
-		return sqlitedb.Each(c, "SELECT app, channel, enabled, settings, updated_at FROM channel", nil, func(row *sqlite.Stmt) error {
-			r, err := readChannel(row)
-			list = append(list, r)
-			return err
-		})
+		list, err = readChannels(c)
+		return err
 	})
 	if err != nil {
 		return nil, fmt.Errorf("read app store: %w", err)

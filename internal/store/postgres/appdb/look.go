@@ -1,0 +1,34 @@
+package appdb
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/jackc/pgx/v5"
+
+	"godwit.dev/godwit/internal/channel"
+	"godwit.dev/godwit/internal/store/postgres/pgdb"
+)
+
+// LookAtChannels reads the settings of channels beside servers that may be running, and changes nothing: it makes and
+// upgrades no schema. Where there is none there are no settings. schema "" is that of a Config without one.
+func LookAtChannels(ctx context.Context, url, schema string) (list []channel.Record, err error) {
+	if schema == "" {
+		schema = defaultSchema
+	}
+	table := pgx.Identifier{schema, "channel"}.Sanitize()
+	c, err := pgx.Connect(ctx, url)
+	if err != nil {
+		return nil, pgdb.Error("read settings of channels", err)
+	}
+	defer func() { _ = c.Close(context.WithoutCancel(ctx)) }()
+	var there bool
+	if err := c.QueryRow(ctx, "SELECT to_regclass($1) IS NOT NULL", table).Scan(&there); err != nil || !there {
+		return nil, pgdb.Error("read settings of channels", err)
+	}
+	rows, err := c.Query(ctx, fmt.Sprintf("SELECT app, channel, enabled, settings, updated_at FROM %s", table))
+	if err == nil {
+		list, err = pgx.CollectRows(rows, readChannel)
+	}
+	return list, pgdb.Error("read settings of channels", err)
+}

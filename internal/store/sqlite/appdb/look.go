@@ -1,0 +1,60 @@
+package appdb
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"net/url"
+	"os"
+	"path/filepath"
+	"syscall"
+	"time"
+
+	"zombiezen.com/go/sqlite"
+
+	"godwit.dev/godwit/internal/channel"
+	"godwit.dev/godwit/internal/store/sqlite/sqlitedb"
+)
+
+// lookWithin is how long a look waits for a writer.
+const lookWithin = 5 * time.Second
+
+// LookAtChannels reads the settings of channels from a file that a server may have open, and changes nothing: it upgrades no
+// file of a former version. Where no file is found there are none.
+func LookAtChannels(path string) (list []channel.Record, err error) {
+	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR) {
+		return nil, nil
+	}
+	full, err := filepath.Abs(path)
+	if err != nil {
+		return nil, fmt.Errorf("open app store: %w", err)
+	}
+	file := url.URL{Scheme: "file", Path: full, RawQuery: "mode=ro"}
+	conn, err := sqlite.OpenConn(file.String(), sqlite.OpenReadOnly, sqlite.OpenURI)
+	if err != nil {
+		return nil, fmt.Errorf("open app store: %w", err)
+	}
+	defer func() { err = errors.Join(err, conn.Close()) }()
+	conn.SetBusyTimeout(lookWithin)
+	there := false
+	err = sqlitedb.Each(conn, "SELECT 1 FROM sqlite_schema WHERE name = 'channel'", nil, func(*sqlite.Stmt) error {
+		there = true
+		return nil
+	})
+	if err == nil && there {
+		list, err = readChannels(conn)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read app store: %w", err)
+	}
+	return list, nil
+}
+
+func readChannels(c *sqlite.Conn) (list []channel.Record, err error) {
+	err = sqlitedb.Each(c, "SELECT app, channel, enabled, settings, updated_at FROM channel", nil, func(row *sqlite.Stmt) error {
+		r, err := readChannel(row)
+		list = append(list, r)
+		return err
+	})
+	return list, err
+}
