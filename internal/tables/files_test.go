@@ -279,6 +279,32 @@ func TestExportsOfOtherServicesAreRead(t *testing.T) {
 	}
 }
 
+func TestNullsOfDatabasesAreEmpty(t *testing.T) {
+	for name, text := range map[string]string{
+		"phpMyAdmin":      "\"chat_id\",\"locale\",\"city\",\"age\"\n\"1\",NULL,\"NULL\",NULL\n\"2\",\"nb\",NULL,\"42\"\n\"3\",NULL,\"a\r\nb\",NULL\n",
+		"semicolons":      "chat_id;locale;city;age\r\n1;NULL;\"NULL\";NULL\r\n2;nb;NULL;42\r\n3;NULL;\"a\r\nb\";NULL\r\n",
+		"MySQL's outfile": "chat_id\tlocale\tcity\tage\n1\t\\N\t\"NULL\"\t\\N\n2\tnb\t\\N\t42\n3\t\\N\t\"a\r\nb\"\t\\N\n",
+	} {
+		rows, bad := readTable(t, text)
+		if len(bad) > 0 || len(rows) != 3 {
+			t.Errorf("%s: %+v %q", name, rows, bad)
+			continue
+		}
+		want := []audience.Attributes{{"city": audience.Text("NULL")}, {"age": audience.Number(42)}, {"city": audience.Text("a\r\nb")}}
+		for i, w := range want {
+			if locale := map[bool]string{true: "nb"}[i == 1]; !reflect.DeepEqual(rows[i].Attributes, w) || rows[i].Locale != locale {
+				t.Errorf("%s, row %d: %+v, want %v", name, i+1, rows[i], w)
+			}
+		}
+	}
+	rows, bad := readTable(t, "chat_id,city\n1,null\n2,NULLE\n3,Null\n")
+	for i, want := range []string{"null", "NULLE", "Null"} {
+		if len(bad) > 0 || rows[i].Attributes["city"] != audience.Text(want) {
+			t.Errorf("%+v %q, want %s", rows[i], bad, want)
+		}
+	}
+}
+
 func TestNDJSONIsReadLineByLine(t *testing.T) {
 	one := func(n int) string { return fmt.Sprintf(`{"channel":"telegram","address":{"chat_id":%d}}`, n) }
 	text := one(1) + "\r\n\r\n" + "{\n" + one(2) + "\n[" + one(3) + "]\n" + `{"channel":"telegram","chat":1}` + "\n" + one(4) + one(5) + "\n" + one(6)

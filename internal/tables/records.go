@@ -149,6 +149,20 @@ func (r *records) split(text []byte) ([]string, error) {
 		if kept {
 			cells[i] = strings.ReplaceAll(cells[i], "\x00", "\r")
 		}
+		if line, column := c.FieldPos(i); nulls[cells[i]] && !opensQuote(text, line, column) {
+			cells[i] = ""
+		}
 	}
 	return cells, nil
+}
+
+// nulls are what databases write, without quotes, for a column that has no value: phpMyAdmin and MySQL.
+var nulls = map[string]bool{"NULL": true, `\N`: true}
+
+// opensQuote reports whether a quote stands at this line and column of a record, both counted from 1.
+func opensQuote(text []byte, line, column int) bool {
+	for ; line > 1; line-- {
+		_, text, _ = bytes.Cut(text, []byte("\n"))
+	}
+	return column <= len(text) && text[column-1] == '"'
 }
