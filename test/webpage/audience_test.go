@@ -3,6 +3,9 @@ package webpage
 import (
 	"fmt"
 	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -71,5 +74,34 @@ func (s *stage) exports(format, has, lacks string) {
 	s.does("export", chromedp.Evaluate(fetch, &file, func(e *runtime.EvaluateParams) *runtime.EvaluateParams { return e.WithAwaitPromise(true) }))
 	if !strings.Contains(file, has) || strings.Contains(file, lacks) || strings.Contains(file, "chat_id") {
 		s.Errorf("the file:\n%s", file)
+	}
+}
+
+func TestAnImportShowsHowMuchOfTheFileIsSent(t *testing.T) {
+	blackbox.Long(t)
+	server := blackbox.Start(t, blackbox.Dev(), blackbox.Plain())
+	s := &stage{newPerson(t, "http://"+server.HTTP), server, server.API()}
+	s.signIn("dev")
+	file := filepath.Join(t.TempDir(), "chats.csv")
+	var table strings.Builder
+	table.WriteString("chat_id,note\n")
+	for i := range 2000 {
+		fmt.Fprintf(&table, "%d,%s\n", i+1, strings.Repeat("x", 500))
+	}
+	if err := os.WriteFile(file, []byte(table.String()), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	s.opens("/ui/audience/import")
+	const watch = `window.sent = []; new MutationObserver(() => window.sent.push(document.querySelector("span[data-sent]").textContent))
+		.observe(document.querySelector("span[data-sent]"), {childList: true})`
+	var none any
+	s.does("choose a file", chromedp.SetUploadFiles("#file", []string{file}, chromedp.ByQuery), chromedp.Evaluate(watch, &none))
+	s.clicks("#import button")
+	s.reads("#outcome", "2000 would be registered")
+	var sent []string
+	var hidden bool
+	s.does("read what was shown", chromedp.Evaluate(`window.sent`, &sent), chromedp.Evaluate(`document.querySelector("progress[data-sent]").hidden`, &hidden))
+	if len(sent) < 2 || !slices.Contains(sent, "1.0 of 1.0 MB sent") || sent[len(sent)-1] != "" || !hidden {
+		t.Errorf("shown were %q, hidden %t", sent, hidden)
 	}
 }

@@ -32,3 +32,24 @@ function localize(root) {
 
 // htmx tells of the page itself and of each part that it puts in.
 document.addEventListener("htmx:load", (e) => localize(e.detail.elt.parentElement ?? document));
+
+// The bytes of an upload show how far it is: the server reads the file as it comes. htmx reports the bytes of the answer by the same
+// event; an answer is shorter than its file.
+const megabytes = new Intl.NumberFormat(undefined, { minimumFractionDigits: 1, maximumFractionDigits: 1 });
+document.addEventListener("htmx:xhr:progress", (e) => {
+  const form = e.target.closest("form");
+  const file = form?.querySelector("input[type=file]")?.files[0];
+  const { loaded, total } = e.detail;
+  if (!file || total < file.size) return;
+  const [bar, text] = form.querySelectorAll("[data-sent]");
+  bar.hidden = false;
+  bar.max = total;
+  bar.value = loaded;
+  text.textContent = `${megabytes.format(loaded / 1e6)} of ${megabytes.format(total / 1e6)} MB sent`;
+});
+document.addEventListener("htmx:afterRequest", (e) => {
+  for (const part of e.target.querySelectorAll?.("[data-sent]") ?? []) {
+    part.hidden = part.tagName === "PROGRESS";
+    if (!part.hidden) part.textContent = "";
+  }
+});
