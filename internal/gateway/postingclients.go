@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"strconv"
 	"sync"
 
 	"godwit.dev/godwit/internal/notification"
@@ -125,6 +126,7 @@ func reply(w http.ResponseWriter, b []byte, items []Item) error {
 	b = append(b, "]}\n"...)
 	w.Header().Set("Content-Type", "application/json")
 	w.Header().Set("Cache-Control", "no-store, no-transform")
+	w.Header().Set("Content-Length", strconv.Itoa(len(b))) // readers of JSON that stop at its end know that nothing follows
 	_, err := w.Write(b)
 	return err
 }

@@ -71,6 +71,14 @@ func (l *Line) Acked() (count uint32, all, ok bool) {
 	return count, all, err == nil
 }
 
+// Taken is how many bytes have come from the peer. Who asks for more has read the answers before. It is 0 where it is not known.
+func (l *Line) Taken() uint64 {
+	if l.sw == nil {
+		return 0
+	}
+	return l.sw.taken.Load()
+}
+
 // Reset reports a connection that the peer has reset, or has closed before all bytes had arrived. A peer that has read
 // everything closes its connection afterwards.
 func (l *Line) Reset() bool {

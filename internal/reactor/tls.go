@@ -87,7 +87,8 @@ func (c *Conn) decrypt(s *scratch, raw []byte) {
 type switchConn struct {
 	net.Conn
 	layer atomic.Pointer[tlsLayer]
-	reset atomic.Bool // the peer has broken the connection off, or left before it had all
+	taken atomic.Uint64 // bytes read
+	reset atomic.Bool   // the peer has broken the connection off, or left before it had all
 	line  atomic.Pointer[Line]
 }
 
@@ -107,6 +108,7 @@ func (s *switchConn) Read(b []byte) (int, error) {
 		return t.read(b)
 	}
 	n, err := s.Conn.Read(b)
+	s.taken.Add(uint64(n)) //nolint:gosec // a count of bytes
 	s.noteReset(err)
 	return n, err // a net.Conn passes on what it wraps
 }

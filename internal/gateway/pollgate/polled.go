@@ -36,10 +36,25 @@ type answer struct {
 	held   int64 // of the bytes that wait for all clients
 	bye    bool  // the session has ended with it
 
-	line *reactor.Line // of the poll that it answers; nil: that is not known
-	at   time.Time     // when it was sent
-	cut  bool          // the poll's connection ended before it was sent
+	line   *reactor.Line // of the poll that it answers; nil: that is not known
+	shared bool          // by streams of HTTP/2
+	taken  uint64        // bytes that had come over line before it was sent
+	at     time.Time     // when it was sent
+	cut    bool          // the poll's connection ended before it was sent
+	again  bool          // it was sent before
 }
+
+// sendTo notes where the answer goes.
+func (a *answer) sendTo(r *http.Request) {
+	a.line, a.shared, a.at, a.cut = reactor.LineOf(r.Context()), r.ProtoMajor > 1, time.Now(), false
+	if a.line != nil {
+		a.taken = a.line.Taken()
+	}
+}
+
+// heardSince reports that the client has sent something over the connection since. Over HTTP/1.1 it has read the answer by then: a
+// later answer may be on its way, or be broken off.
+func (a *answer) heardSince() bool { return a.line.Taken() != a.taken }
 
 // take ends an older poll of the session and returns a channel that a newer one closes.
 func (c *polled) take() chan struct{} {
@@ -61,9 +76,10 @@ func (c *polled) settle(r *http.Request, named bool, had uint64) (again *answer,
 	switch {
 	case last == nil:
 		return nil, false
-	case named && had < last.number, !named && last.lost(time.Now()):
+	case named && had < last.number, !named && !last.again && last.lost(time.Now()):
 		a := *last
-		a.line, a.at, a.cut = reactor.LineOf(r.Context()), time.Now(), false
+		a.again = true
+		a.sendTo(r)
 		c.kept = &a
 		return &a, false
 	}
@@ -71,16 +87,19 @@ func (c *polled) settle(r *http.Request, named bool, had uint64) (again *answer,
 	return nil, last.bye
 }
 
-// lost reports whether an answer has certainly not been read. A client that names no answers gets the others once, as it
-// always did: topic messages and requests must not come twice to those who do not tell.
+// lost reports whether an answer seems not to have been read. A client may also break a connection off when it has read all it
+// wants, as some do that stop at the end of the JSON. So one that names no answers gets an answer twice at most, and those that
+// were not lost once.
 func (a *answer) lost(now time.Time) bool {
 	switch {
 	case a.cut:
 		return true
-	case a.line == nil:
+	case a.line == nil, !a.shared && a.heardSince():
 		return false
 	case a.line.Reset():
 		return true
+	case a.shared: // what is on its way may be another stream's
+		return false
 	}
 	_, all, open := a.line.Acked()
 	return open && !all && now.Sub(a.at) > lostAfter
@@ -91,7 +110,8 @@ func (a *answer) lost(now time.Time) bool {
 func (c *polled) next(r *http.Request, turn chan struct{}, must bool) *answer {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	a := &answer{number: c.number, line: reactor.LineOf(r.Context()), at: time.Now()}
+	a := &answer{number: c.number}
+	a.sendTo(r)
 	if c.over != turn {
 		return a
 	}
@@ -126,7 +146,7 @@ func (c *polled) answer(w http.ResponseWriter, r *http.Request, id string, a *an
 		return
 	}
 	time.AfterFunc(ackedWithin, func() {
-		if _, all, open := a.line.Acked(); (all || !open) && !a.line.Reset() {
+		if _, all, open := a.line.Acked(); a.heardSince() || (all || !open) && !a.line.Reset() {
 			sess.Alive()
 		}
 	})
