@@ -168,7 +168,7 @@ js-test: $(NODE_MODULES) chromium ## run the tests of the JavaScript client, aga
 
 .PHONY: screenshots
 screenshots: $(NODE_MODULES) chromium ## make the pictures of the documentation anew, in a real browser
-	cd $(JS) && SCREENSHOTS=$(CURDIR)/docs/guides/images npm test --silent -- test/push.test.ts -t readable
+	cd $(JS) && SCREENSHOTS=$(CURDIR)/docs/guides/images npm test --silent -- test/prompt.test.ts -t readable
 	@mkdir -p docs/images/web
 	GODWIT_TEST_STRICT=1 GODWIT_SCREENSHOTS=$(CURDIR)/docs/images/web $(GO) test -count 1 ./test/webpage
 

@@ -24,7 +24,7 @@ type AskOptions struct {
 // *Error says that there is no answer: it is ErrNobodyServes, or ErrNoAnswer, after which the worker may have done what it
 // was asked. It is asked once.
 func (c *Client) Ask(ctx context.Context, subject string, data []byte, o AskOptions) (*Answer, error) {
-	return c.ask(ctx, "/v1/requests/"+escape(subject), url.Values{}, data, o)
+	return c.ask(ctx, pathTo("requests", subject), url.Values{}, data, o)
 }
 
 // AskRecipient asks a connected client of a recipient. ErrNobodyServes: there is none.
@@ -35,16 +35,16 @@ func (c *Client) AskRecipient(ctx context.Context, recipient string, data []byte
 			q.Set(name, v)
 		}
 	}
-	return c.ask(ctx, "/v1/recipients/"+recipient+"/requests", q, data, o)
+	return c.ask(ctx, pathTo("recipients", recipient, "requests"), q, data, o)
 }
-
-// escape writes a subject in a path: its own escapes are escaped once more.
-func escape(subject string) string { return strings.ReplaceAll(subject, "%", "%25") }
 
 // defaultAsk is how long the server waits for an answer if it is not told.
 const defaultAsk = 5 * time.Second
 
 func (c *Client) ask(ctx context.Context, path string, q url.Values, data []byte, o AskOptions) (*Answer, error) {
+	if err := checkPath(path); err != nil {
+		return nil, err
+	}
 	wait := defaultAsk
 	if o.Timeout > 0 {
 		wait = o.Timeout

@@ -9,7 +9,7 @@ import (
 
 // Call is one request of the HTTP API that has no method of its own here.
 type Call struct {
-	Method, Path string
+	Method, Path string // names in the path are escaped, as by url.PathEscape
 	Query        url.Values
 	Body         any    // sent as JSON; nil: none
 	Key          string // Idempotency-Key: a POST that makes something makes it once, however often it is sent

@@ -144,7 +144,7 @@ func (c *Client) Campaigns(ctx context.Context) iter.Seq2[CampaignStatus, error]
 }
 
 func (h *Campaign) do(ctx context.Context, method, verb string, body, into any) error {
-	path := campaignsPath + "/" + url.PathEscape(h.ID)
+	path := pathTo("campaigns", h.ID)
 	doing := "read"
 	if verb != "" {
 		path, doing = path+"/"+verb, verb
@@ -209,7 +209,7 @@ func (h *Campaign) Revise(ctx context.Context, spec CampaignSpec) (s CampaignSta
 
 // Delete removes the campaign and its report. One that may still send has to be cancelled first.
 func (h *Campaign) Delete(ctx context.Context) error {
-	_, err := h.c.do(ctx, request{method: http.MethodDelete, path: campaignsPath + "/" + url.PathEscape(h.ID)})
+	_, err := h.c.do(ctx, request{method: http.MethodDelete, path: pathTo("campaigns", h.ID)})
 	if err != nil {
 		return fmt.Errorf("delete campaign %s: %w", h.ID, err)
 	}
@@ -237,7 +237,7 @@ type CampaignDelivery struct {
 // takes: bound it by ctx.
 func (h *Campaign) Deliveries(ctx context.Context, outcome string) iter.Seq2[CampaignDelivery, error] {
 	return func(yield func(CampaignDelivery, error) bool) {
-		call := Call{Method: http.MethodGet, Path: campaignsPath + "/" + url.PathEscape(h.ID) + "/deliveries", Accept: "application/x-ndjson"}
+		call := Call{Method: http.MethodGet, Path: pathTo("campaigns", h.ID, "deliveries"), Accept: "application/x-ndjson"}
 		if outcome != "" {
 			call.Query = url.Values{"outcome": {outcome}}
 		}

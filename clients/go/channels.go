@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
-	"net/url"
 	"time"
 )
 
@@ -69,4 +68,4 @@ func (c *Client) DeleteChannel(ctx context.Context, channel string) error {
 	return nil
 }
 
-func channelPath(channel string) string { return channelsPath + "/" + url.PathEscape(channel) }
+func channelPath(channel string) string { return pathTo("channels", channel) }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"net/http"
-	"net/url"
 	"time"
 )
 
@@ -46,7 +45,7 @@ type Lease struct {
 
 // ForgetNode takes a node off the list that was lost for good. It needs role admin.
 func (c *Client) ForgetNode(ctx context.Context, name string) error {
-	if err := c.doJSON(ctx, request{method: http.MethodDelete, path: "/v1/cluster/" + url.PathEscape(name)}, nil, nil); err != nil {
+	if err := c.doJSON(ctx, request{method: http.MethodDelete, path: pathTo("cluster", name)}, nil, nil); err != nil {
 		return fmt.Errorf("forget node %s: %w", name, err)
 	}
 	return nil

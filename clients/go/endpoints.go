@@ -126,7 +126,7 @@ func (c *Client) RegisterEndpoints(ctx context.Context, rs []NewEndpoint) ([]End
 // Endpoint returns one endpoint.
 func (c *Client) Endpoint(ctx context.Context, id string) (Endpoint, error) {
 	var e Endpoint
-	if err := c.doJSON(ctx, request{method: http.MethodGet, path: endpointsPath + "/" + url.PathEscape(id)}, nil, &e); err != nil {
+	if err := c.doJSON(ctx, request{method: http.MethodGet, path: pathTo("endpoints", id)}, nil, &e); err != nil {
 		return e, fmt.Errorf("read endpoint %s: %w", id, err)
 	}
 	return e, nil
@@ -179,7 +179,7 @@ func (c *Client) ExportEndpoints(ctx context.Context, w io.Writer, format string
 // returns it as it is then.
 func (c *Client) ChangeEndpoint(ctx context.Context, id string, change map[string]any) (Endpoint, error) {
 	var e Endpoint
-	r := request{method: http.MethodPatch, path: endpointsPath + "/" + url.PathEscape(id)}
+	r := request{method: http.MethodPatch, path: pathTo("endpoints", id)}
 	if err := c.doJSON(ctx, r, change, &e); err != nil {
 		return e, fmt.Errorf("change endpoint %s: %w", id, err)
 	}
@@ -188,7 +188,7 @@ func (c *Client) ChangeEndpoint(ctx context.Context, id string, change map[strin
 
 // DeleteEndpoint deletes an endpoint.
 func (c *Client) DeleteEndpoint(ctx context.Context, id string) error {
-	if _, err := c.do(ctx, request{method: http.MethodDelete, path: endpointsPath + "/" + url.PathEscape(id)}); err != nil {
+	if _, err := c.do(ctx, request{method: http.MethodDelete, path: pathTo("endpoints", id)}); err != nil {
 		return fmt.Errorf("delete endpoint %s: %w", id, err)
 	}
 	return nil

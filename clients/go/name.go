@@ -2,6 +2,7 @@ package godwit
 
 import (
 	"fmt"
+	"net/url"
 	"strings"
 )
 
@@ -15,12 +16,42 @@ func checkName(what, name string) error {
 	if len(name) > maxName {
 		return fmt.Errorf("%s has %d bytes; at most %d are allowed", what, len(name), maxName)
 	}
+	if name == "." || name == ".." {
+		return fmt.Errorf("%s is %q, which no name is: URLs take it for a step to another path", what, name)
+	}
 	for i := range len(name) {
 		switch c := name[i]; {
 		case c >= 'a' && c <= 'z', c >= 'A' && c <= 'Z', c >= '0' && c <= '9':
 		case c == '.', c == '_', c == ':', c == '@', c == '+', c == '-':
 		default:
 			return fmt.Errorf("%s %q contains %q; allowed are A-Z a-z 0-9 . _ : @ + -", what, name, name[i:i+1])
+		}
+	}
+	return nil
+}
+
+// pathTo is a path of the API with names in it.
+func pathTo(parts ...string) string {
+	var b strings.Builder
+	b.WriteString("/v1")
+	for _, part := range parts {
+		b.WriteByte('/')
+		b.WriteString(url.PathEscape(part))
+	}
+	return b.String()
+}
+
+// checkPath refuses names in a path with which a request would go to another path.
+func checkPath(path string) error {
+	rest, ours := strings.CutPrefix(path, "/v1/")
+	for part := range strings.SplitSeq(rest, "/") {
+		switch name, err := url.PathUnescape(part); {
+		case err != nil:
+			return fmt.Errorf("path %q: %w", path, err)
+		case name == "." || name == "..":
+			return fmt.Errorf("path %q has the name %q, which no name is: URLs take it for a step to another path", path, name)
+		case name == "" && ours:
+			return fmt.Errorf("path %q has an empty name", path)
 		}
 	}
 	return nil

@@ -63,7 +63,7 @@ type wirePut struct {
 	Source        string          `json:"source,omitempty"`
 }
 
-func objectPath(k objectKey) string { return "/v1/objects/" + k.group + "/" + k.object }
+func objectPath(k objectKey) string { return pathTo("objects", k.group, k.object) }
 
 // PutObject gives an object a new version. It returns once that is on the server's disk; every client registered for
 // the object eventually learns it, or a later one.
@@ -156,7 +156,7 @@ const listPage = 500
 // ListObjects reads the objects of a group whose names begin with prefix, by name. An error ends the sequence.
 func (c *Client) ListObjects(ctx context.Context, group, prefix string) iter.Seq2[Object, error] {
 	return func(yield func(Object, error) bool) {
-		r := request{method: http.MethodGet, path: "/v1/objects/" + group, query: url.Values{"limit": {strconv.Itoa(listPage)}}}
+		r := request{method: http.MethodGet, path: pathTo("objects", group), query: url.Values{"limit": {strconv.Itoa(listPage)}}}
 		if prefix != "" {
 			r.query.Set("prefix", prefix)
 		}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"net/http"
-	"net/url"
 )
 
 // Preferences are what a recipient says about how it may be reached beyond its sessions. They are asked when a step of an
@@ -46,5 +45,5 @@ func (c *Client) SetPreferences(ctx context.Context, recipient string, p Prefere
 }
 
 func preferencesPath(recipient string) string {
-	return "/v1/recipients/" + url.PathEscape(recipient) + "/preferences"
+	return pathTo("recipients", recipient, "preferences")
 }

@@ -20,7 +20,7 @@ func (c *Client) PublishMessage(ctx context.Context, m Message) error {
 	if m.ContentType == "" && len(m.Data) > 0 {
 		m.ContentType = guessType(m.Data)
 	}
-	r := request{method: http.MethodPost, path: "/v1/topics/" + m.Topic, body: m.Data, contentType: m.ContentType}
+	r := request{method: http.MethodPost, path: pathTo("topics", m.Topic), body: m.Data, contentType: m.ContentType}
 	if _, err := c.once(ctx, r); err != nil {
 		return fmt.Errorf("publish to topic %s: %w", m.Topic, err)
 	}

@@ -17,7 +17,7 @@ const maxAnswer = 32 << 20
 
 // request is one call of the API that may be carried out twice without harm.
 type request struct {
-	method, path string
+	method, path string // names in the path are escaped
 	query        url.Values
 	body         []byte
 	contentType  string
@@ -26,6 +26,9 @@ type request struct {
 
 // do carries out a request, again after failures that may pass, and returns the body of the successful answer.
 func (c *Client) do(ctx context.Context, r request) ([]byte, error) {
+	if err := checkPath(r.path); err != nil {
+		return nil, err
+	}
 	wait := backoff{base: requestBase, most: requestMost}
 	for try := 1; ; try++ {
 		body, err := c.once(ctx, r)
@@ -55,7 +58,7 @@ func (c *Client) do(ctx context.Context, r request) ([]byte, error) {
 func (c *Client) once(ctx context.Context, r request) ([]byte, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, c.timeout, fmt.Errorf("server did not answer in %s", c.timeout))
 	defer cancel()
-	resp, err := c.send(ctx, r, "")
+	resp, err := c.transmit(ctx, r, "")
 	if err != nil {
 		return nil, err
 	}
@@ -67,11 +70,23 @@ func (c *Client) once(ctx context.Context, r request) ([]byte, error) {
 	return body, nil
 }
 
-// send sends a request and returns the response of a success; its body is the caller's to close.
+// send sends a request once and returns the response of a success; its body is the caller's to close.
 func (c *Client) send(ctx context.Context, r request, accept string) (*http.Response, error) {
+	if err := checkPath(r.path); err != nil {
+		return nil, err
+	}
+	return c.transmit(ctx, r, accept)
+}
+
+// transmit is send for a request whose path has been checked.
+func (c *Client) transmit(ctx context.Context, r request, accept string) (*http.Response, error) {
 	u := *c.base
-	u.Path += r.path
-	u.RawPath = "" // paths are built from escaped names only where they need no escaping
+	plain, err := url.PathUnescape(r.path)
+	if err != nil {
+		return nil, err
+	}
+	u.RawPath = u.EscapedPath() + r.path
+	u.Path += plain
 	u.RawQuery = r.query.Encode()
 	req, err := http.NewRequestWithContext(ctx, r.method, u.String(), bytes.NewReader(r.body))
 	if err != nil {

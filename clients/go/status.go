@@ -84,7 +84,7 @@ func (s *Status) Settled() bool {
 // Status returns what became of one recipient's copy. It needs role read, which publish implies.
 func (c *Client) Status(ctx context.Context, id, to string) (Status, error) {
 	var s Status
-	r := request{method: http.MethodGet, path: "/v1/notifications/" + id, query: url.Values{"to": {to}}}
+	r := request{method: http.MethodGet, path: pathTo("notifications", id), query: url.Values{"to": {to}}}
 	if err := c.doJSON(ctx, r, nil, &s); err != nil {
 		return s, fmt.Errorf("read status of %s for %s: %w", id, to, err)
 	}
@@ -97,7 +97,7 @@ func (c *Client) Recall(ctx context.Context, id string, to ...string) error {
 		to = []string{""}
 	}
 	for _, name := range to {
-		r := request{method: http.MethodDelete, path: "/v1/notifications/" + id}
+		r := request{method: http.MethodDelete, path: pathTo("notifications", id)}
 		if name != "" {
 			r.query = url.Values{"to": {name}}
 		}

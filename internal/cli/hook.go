@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"net/url"
 	"os"
 	"strconv"
 	"strings"
@@ -65,7 +66,7 @@ var eventTypes = func() (list []string) {
 	return list
 }()
 
-func hookPath(name string) string { return "/v1/hooks/" + name }
+func hookPath(name string) string { return "/v1/hooks/" + url.PathEscape(name) }
 
 func (p *program) hookListCommand() *cobra.Command {
 	return &cobra.Command{

@@ -57,7 +57,7 @@ func (p *program) recipientCommand() *cobra.Command {
 	return cmd
 }
 
-func recipientPath(name string) string { return "/v1/recipients/" + name }
+func recipientPath(name string) string { return "/v1/recipients/" + url.PathEscape(name) }
 
 func (p *program) recipientListCommand() *cobra.Command {
 	limit, prefix := 100, ""

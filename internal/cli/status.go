@@ -48,7 +48,7 @@ ended is kept for a week, unless the server's setting retain says otherwise.`,
 		Args: names("id"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return p.withClient(func(c *godwit.Client) error {
-				call := godwit.Call{Method: http.MethodGet, Path: "/v1/notifications/" + args[0]}
+				call := godwit.Call{Method: http.MethodGet, Path: "/v1/notifications/" + url.PathEscape(args[0])}
 				if to != "" {
 					call.Query = url.Values{"to": {to}}
 					var one statusJSON
@@ -82,7 +82,7 @@ have ended before, like those that were acknowledged, stay as they are.`,
 		Args: names("id"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return p.withClient(func(c *godwit.Client) error {
-				call := godwit.Call{Method: http.MethodDelete, Path: "/v1/notifications/" + args[0]}
+				call := godwit.Call{Method: http.MethodDelete, Path: "/v1/notifications/" + url.PathEscape(args[0])}
 				if to != "" {
 					call.Query = url.Values{"to": {to}}
 				}

@@ -7,7 +7,7 @@ import { isJSON } from "./live/frames.js";
 import { Listener, type ListenOptions, type NotificationHandler } from "./live/listener.js";
 import { maxBody } from "./live/reply.js";
 import { platformSocket, type SocketFactory } from "./live/socket.js";
-import { checkTopic } from "./names.js";
+import { checkPath, checkTopic } from "./names.js";
 import {
   type ObjectState,
   type Publication,
@@ -96,6 +96,7 @@ export class Client {
   constructor(server: string | URL, options: ClientOptions = {}) {
     this.base = new URL(server);
     if (!/^https?:$/.test(this.base.protocol)) throw new TypeError(`${server} is not an http or https URL`);
+    if (/[?#]/.test(String(server))) throw new TypeError(`${server} must end before ? and #: paths are added to it`);
     this.prefix = this.base.pathname.replace(/\/+$/, "");
     this.o = options;
   }
@@ -204,6 +205,7 @@ export class Client {
     const size = typeof call.body === "string" ? new TextEncoder().encode(call.body).length : (call.body?.length ?? 0);
     if (size > maxBody) throw new RangeError(`data has ${size} bytes; at most ${maxBody} are allowed`);
     // A redirect is an answer, too.
+    checkPath(path);
     const response = await this.exchange("POST", path, call, call.body, wait + answerSlack, { redirect: "manual" });
     const contentType = response.headers.get("Content-Type") ?? "";
     if (response.status >= 400 && contentType === "application/problem+json") {
@@ -306,6 +308,7 @@ export class Client {
 
   /** Carries out a request, again after failures that may pass, and returns the body of the successful answer. */
   private async text(method: string, path: string, call: Call = {}): Promise<string> {
+    checkPath(path);
     const body = call.json === undefined ? call.body : JSON.stringify(call.json);
     const wait = new Backoff(100, 10_000);
     for (let attempt = 1; ; attempt++) {

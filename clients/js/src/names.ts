@@ -14,7 +14,16 @@ export function checkTopic(pattern: string): void {
   }
 }
 
-/** Whether a text is a name: of an app, recipient, notification, group, object or device. */
+/** Whether a text is a name: of an app, recipient, notification, group, object or device. URLs take "." and ".." for a step. */
 export function isName(text: string): boolean {
-  return /^[A-Za-z0-9._:@+-]{1,128}$/.test(text) && !text.endsWith("\n");
+  return /^(?!\.{1,2}$)[A-Za-z0-9._:@+-]{1,128}$/.test(text) && !text.endsWith("\n");
+}
+
+/** Throws a RangeError for a path with a name in it with which the request would go to another path: "", "." or "..". */
+export function checkPath(path: string): void {
+  const parts = path.split("/").slice(1);
+  const bad = parts.find((part) => (part === "" && path.startsWith("/v1/")) || /^(\.|%2e){1,2}$/i.test(part));
+  if (bad === undefined) return;
+  const why = bad ? `"${bad}", which no name is: URLs take it for a step to another path` : "an empty name";
+  throw new RangeError(`path ${path} has ${why}`);
 }

@@ -41,3 +41,38 @@ test("times that are null have not come", async () => {
   expect(status).toMatchObject({ status: "pending", createdAt: new Date("2026-01-02T03:04:05Z"), latencyMs: 0 });
   for (const name of ["sendAt", "deliveredAt", "ackedAt", "settledAt"]) expect(status).not.toHaveProperty(name);
 });
+
+test("names with which a request would go to another path are refused before it is sent", async () => {
+  const asked: string[] = [];
+  const record = async (url: URL | string) => {
+    asked.push(String(url));
+    return Response.json({});
+  };
+  const client = new Client("https://example.org/push/", { fetch: record as unknown as typeof fetch });
+  for (const name of ["", ".", ".."]) {
+    for (const call of [
+      () => client.recall(name),
+      () => client.status(name, "ann"),
+      () => client.deleteObject("rides", name),
+      () => client.deleteObject(name, "7"),
+      () => client.requestRecipient(name),
+      () => client.campaign(name).cancel(),
+      () => client.endpoints.delete(name),
+      () => client.channels.delete(name),
+      () => client.call("DELETE", `/v1/recipients/${name}`),
+      () => client.call("GET", `/v1/recipients/${name.replace(".", "%2E")}/notifications`),
+    ]) {
+      await expect(call()).rejects.toThrow(RangeError);
+    }
+  }
+  await client.recall("../a?b#c");
+  await client.recall("...");
+  const path = "https://example.org/push/v1/notifications";
+  expect(asked).toEqual([`${path}/..%2Fa%3Fb%23c`, `${path}/...`]);
+});
+
+test("a server's address ends before its query and fragment", () => {
+  for (const end of ["?", "#", "?a=b", "/#x"]) {
+    expect(() => new Client(`https://example.org${end}`)).toThrow(/must end before \? and #/);
+  }
+});

@@ -75,6 +75,8 @@ class AsyncClient(BackEnd):
         parts = urlsplit(base)
         if parts.scheme not in ("http", "https") or not parts.netloc:
             raise ValueError(f"server address {server!r} is not an http or https URL")
+        if "?" in server or "#" in server:
+            raise ValueError(f"server address {server!r} must end before ? and #: paths are added to it")
         self._base = base
         self._key = api_key
         self._token: TokenSource | None = (lambda: token) if isinstance(token, str) else token

@@ -44,7 +44,13 @@ Query = Mapping[str, str | int | None]
 
 
 def path(*parts: str) -> str:
-    """Join the parts of a path, each escaped."""
+    """Join the parts of a path, each escaped.
+
+    Parts that URLs take for a step to another path are refused with a ValueError.
+    """
+    for part in parts:
+        if part in ("", ".", ".."):
+            raise ValueError(f"{part!r} is no name of a recipient, a notification or anything else that has a path")
     return "/" + "/".join(quote(p, safe="") for p in parts)
 
 

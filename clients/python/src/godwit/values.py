@@ -33,8 +33,10 @@ _MOST_VERSION = 2**63 - 1
 
 def check_name(what: str, name: str) -> str:
     """Return a name that is one: 1 to 128 bytes of A-Za-z0-9._:@+- (an app, recipient, id, group, object, device)."""
-    if not _NAME.fullmatch(name):
-        raise ValueError(f"{what} {name[:64]!r} is not a name: 1 to 128 characters of A-Z a-z 0-9 . _ : @ + -")
+    if not _NAME.fullmatch(name) or name in (".", ".."):
+        raise ValueError(
+            f"{what} {name[:64]!r} is not a name: 1 to 128 characters of A-Z a-z 0-9 . _ : @ + -, not . or .. alone"
+        )
     return name
 
 
